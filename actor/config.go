@@ -139,8 +139,8 @@ type IDConfig struct {
 	// offered, and the receiving side reads them (RDMA Read) when it has memory for them; 8 may be
 	// offered at a time. On a kernel's device that takes a protection domain and memory of the
 	// connection's own. It has them only if its own MaxMessage is more than 16 KiB; otherwise it
-	// cannot send larger messages either. If the ConnParam allows one side no Reads, there are no
-	// larger messages in either direction.
+	// cannot send larger messages either. A side to which the ConnParam allows no Reads gets no
+	// larger messages.
 	MaxMessage int
 	// Credits are how many messages the peer may send ahead of those that the owner has consumed:
 	// 32; at most 65,535.

@@ -15,16 +15,15 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// Memory is registered memory of one connection (struct ibv_mr): what its Reads read into and its
-// Writes write from, and, once granted, what its peer reads and writes. AllocMemory makes it. It
-// is the connection's: it is gone when FreeMemory is answered, and when Closed comes. Its
-// methods are for the connection's loop, that is for the Receive of an OnLoop owner on that loop
-// and for Call, except Len and Access.
+// Memory is registered memory of one connection (struct ibv_mr). Its Reads read into it, its Writes
+// write from it, and the peer reads and writes it once it was granted. AllocMemory makes it. It
+// exists until FreeMemory is answered or Closed comes. Its methods, except Len and Access, are for
+// the connection's loop: the Receive of an OnLoop owner on that loop, and the Fn of a Call.
 //
-// While a Read or Write that names the memory is not answered its bytes are the device's. Where a
-// peer may write they change at any time: touch what it wrote when a message came that it sent
-// behind the Write, and what it may go on writing through ReadAt, once, before anything is
-// concluded from it.
+// While a Read or Write that names the memory is not answered, the memory's bytes belong to the
+// device. Bytes that the peer may write change at any time. What the peer has written is complete
+// when a message has come that it sent after the Write. If it may go on writing, copy the bytes
+// once with ReadAt, and work with the copy.
 type Memory struct {
 	it      *ident
 	c       *datapath.Conn // Dial goes to its next address with another one
@@ -35,25 +34,25 @@ type Memory struct {
 	busy    int // Reads and Writes of ours
 }
 
-// What a Memory says.
+// The errors of a Memory.
 var (
 	// ErrMemoryGone: it was freed, or its connection has ended.
 	ErrMemoryGone = errors.New("the memory was freed, or its connection has ended")
-	// ErrOffLoop: it is not used on its connection's loop. Builds with the tag rdmadebug or the
-	// race detector look: to find out which goroutine calls costs a thousand times what the copy
-	// does.
+	// ErrOffLoop: it is not used on its connection's loop. Only builds with the tag rdmadebug or
+	// the race detector check that, because to find out which goroutine calls takes a thousand
+	// times as long as the copy.
 	ErrOffLoop = errors.New("not called on the connection's loop: use Call")
 )
 
-// Len is its bytes. Any goroutine.
+// Len is its length in bytes. Any goroutine.
 func (m *Memory) Len() int { return m.n }
 
 // Access is what AllocMemory was asked for. Any goroutine.
 func (m *Memory) Access() Access { return m.access }
 
 // Bytes is the memory itself; nil when it is gone. It is valid until Receive, or Call.Fn, returns,
-// and must not be kept: when the connection ends the device takes it back, and to touch it then
-// ends the process. ReadAt and WriteAt are the careful way. On the connection's loop.
+// and must not be kept: when the connection ends the device takes the memory back, and an access
+// then crashes the process. ReadAt and WriteAt are safe from that. On the connection's loop.
 func (m *Memory) Bytes() []byte {
 	if m.mr == nil || m.mr.PD == nil {
 		return nil
@@ -61,15 +60,15 @@ func (m *Memory) Bytes() []byte {
 	return m.mr.Bytes
 }
 
-// ReadAt copies the bytes from off to p (io.ReaderAt, but all or nothing): ErrMemoryGone; EINVAL
-// for bytes outside; ErrOffLoop when it is not called on the connection's loop, which is looked at
-// in builds with the tag rdmadebug or the race detector only.
+// ReadAt copies the bytes at off to p, as io.ReaderAt does, but all or nothing. It fails with
+// ErrMemoryGone, with EINVAL for bytes outside of the memory, and with ErrOffLoop.
 func (m *Memory) ReadAt(p []byte, off int64) (int, error) {
 	b, err := m.at(off, len(p))
 	return copy(p, b), err
 }
 
-// WriteAt copies p to the bytes from off (io.WriterAt, but all or nothing). Errors as ReadAt's.
+// WriteAt copies p to the bytes at off, as io.WriterAt does, but all or nothing. Its errors are
+// ReadAt's.
 func (m *Memory) WriteAt(p []byte, off int64) (int, error) {
 	b, err := m.at(off, len(p))
 	return copy(b, p), err
@@ -90,33 +89,33 @@ func (m *Memory) at(off int64, n int) ([]byte, error) {
 	return b[off : int(off)+n], nil
 }
 
-// The commands of memory. They want an identifier that is connected, or has got Connect, on a
-// device that lets the runtime make its queue pair.
+// The commands about memory. They need an identifier that is connected or connecting, on a device
+// where the runtime makes the queue pair.
 type (
-	// AllocMemory registers memory for Read, Write and the peer's (ours), ibv_reg_mr(3):
-	// MemoryAllocated | CommandFailed, with ENOMEM when IDConfig.Memory, Limits.Memory or the
-	// device has no more. All zeros at first.
+	// AllocMemory registers memory for Reads and Writes, this side's and the peer's (ours),
+	// ibv_reg_mr(3): MemoryAllocated | CommandFailed, with ENOMEM when IDConfig.Memory,
+	// Limits.Memory or the device has no more. All zeros at first.
 	AllocMemory struct {
 		Bytes int // 1 to 4 GiB - 1
-		// RemoteRead, RemoteWrite, RemoteAtomic: what Grant will let the peer do; 0 for none. The
-		// owner may read and write always
+		// what the peer may do once the memory is granted: RemoteRead, RemoteWrite, RemoteAtomic; 0
+		// is nothing. The owner may always read and write
 		Access Access
 	}
-	// Grant lets the peer at memory, as its Access says (ours): Granted | CommandFailed. Nobody
-	// but the peer of this connection can use the key. Granted again it has the same key. The
-	// device is open to the peer from the registration on; what Grant adds is that the peer can
-	// know the key, so until then the memory is the owner's as if it had no remote access.
+	// Grant gives the owner a key with which the peer can use the memory, as its Access says
+	// (ours): Granted | CommandFailed. Nobody but the peer of this connection can use the key. A
+	// second Grant gives the same key. The device would let the peer in from the registration on,
+	// but before Grant nobody knows the key.
 	Grant struct{ Memory *Memory }
 	// Revoke takes a grant back (ours): Revoked | CommandFailed, EBUSY while a Read or Write of
 	// this connection's own names the memory. The memory stays, with its bytes as they were when
-	// the peer lost it, which costs a copy, and until it is answered the memory counts twice
+	// the peer lost it. That takes a copy: until Revoke is answered, the memory counts twice
 	// against IDConfig.Memory and Limits.Memory. A peer that uses the key afterwards loses its
-	// connection. Bytes of a Read that is being answered may still arrive at the peer, as they
-	// were; of a Write that is arriving some, or none, are there. Granted again it has another
+	// connection. A Read that is being answered may still bring the peer bytes from before; a Write
+	// that is arriving may have written all, some or none of its bytes. A later Grant gives another
 	// key.
 	Revoke struct{ Memory *Memory }
-	// FreeMemory gives memory back (ours), ibv_dereg_mr(3): Done | CommandFailed, EBUSY as Revoke.
-	// A peer that has a key to it loses it as with Revoke.
+	// FreeMemory gives memory back (ours), ibv_dereg_mr(3): Done | CommandFailed, EBUSY as with
+	// Revoke. A peer that has a key loses access as with Revoke.
 	FreeMemory struct{ Memory *Memory }
 )
 
@@ -137,7 +136,7 @@ func (*Grant) name() string       { return "grant" }
 func (*Revoke) name() string      { return "revoke" }
 func (*FreeMemory) name() string  { return "free memory" }
 
-// The events of memory.
+// The events about memory.
 type (
 	// MemoryAllocated answers AllocMemory (ours).
 	MemoryAllocated struct {
@@ -179,7 +178,7 @@ func (e *Revoked) String() string {
 	return fmt.Sprintf("revoked %d bytes of memory (id %d)", e.Memory.n, e.ID)
 }
 
-// memoryCommand executes a command of memory.
+// memoryCommand executes a command about memory.
 func (it *ident) memoryCommand(cmd Command, sender *actor.PID) {
 	var ev Event
 	var err error
@@ -240,7 +239,7 @@ func (it *ident) register(n int, access Access) (*verbs.MR, error) {
 	return mr, err
 }
 
-// mine says what is wrong with m: it is of another connection, or gone.
+// mine returns an error if m belongs to another connection, or is gone.
 func (it *ident) mine(m *Memory) error {
 	switch {
 	case m == nil || m.it != it:
@@ -251,7 +250,7 @@ func (it *ident) mine(m *Memory) error {
 	return nil
 }
 
-// idle is mine, and says besides whether operations of the connection's own name m.
+// idle is mine, and also returns an error if operations of the connection's own name m.
 func (it *ident) idle(m *Memory) error {
 	if err := it.mine(m); err != nil {
 		return err
@@ -274,7 +273,8 @@ func (it *ident) grant(m *Memory) (RemoteKey, error) {
 	return RemoteKey{Addr: m.mr.Addr, RKey: m.mr.RKey, Length: uint32(m.n), Rights: rights}, nil
 }
 
-// revoke has the bytes move: what was registered before the peer does not reach any more.
+// revoke moves the bytes into a new registration, because the old one is the one that the peer's
+// key names.
 func (it *ident) revoke(m *Memory) error {
 	if err := it.idle(m); err != nil {
 		return err
@@ -295,7 +295,7 @@ func (it *ident) revoke(m *Memory) error {
 	return nil
 }
 
-// drop gives m's registration back. An error: a peer may still reach it.
+// drop gives m's registration back. After an error a peer may still reach it.
 func (it *ident) drop(m *Memory) error {
 	if err := it.conn.Free(m.mr); err != nil {
 		return err
@@ -306,9 +306,10 @@ func (it *ident) drop(m *Memory) error {
 }
 
 // RemoteKey names memory that a peer has granted (ours; its parts are struct ibv_mr's). Read,
-// Write, FetchAdd and CompareSwap want it. It is a value to be sent to the peer, in a message or
-// in private data: see MarshalBinary. It is no secret: only the peer it was granted to can use it,
-// and on a network where somebody else can speak for that peer nothing else is safe either.
+// Write, FetchAdd and CompareSwap take it. The granting side sends it to its peer, in a message or
+// in private data: see MarshalBinary. It is no secret, because only the peer to which it was
+// granted can use it. On a network where somebody else can speak for that peer, nothing else is
+// safe either.
 type RemoteKey struct {
 	Addr   uint64 // of the first byte; opaque
 	RKey   uint32
@@ -341,9 +342,8 @@ func (k RemoteKey) MarshalBinary() ([]byte, error) {
 	return k.AppendBinary(make([]byte, 0, RemoteKeyLen))
 }
 
-// UnmarshalBinary takes MarshalBinary's form, and nothing else: EINVAL for what is longer or
-// shorter, of another version, or not a key. What it says of the peer's memory only the peer's
-// device knows to be true.
+// UnmarshalBinary parses MarshalBinary's form. EINVAL: the length or the version is wrong, or it is
+// not a key. Whether the key names memory of the peer's, only the peer's device knows.
 func (k *RemoteKey) UnmarshalBinary(b []byte) error {
 	switch {
 	case len(b) != RemoteKeyLen:
@@ -363,7 +363,7 @@ func (k *RemoteKey) UnmarshalBinary(b []byte) error {
 	return nil
 }
 
-// check says whether k can be a key.
+// check returns an error if k cannot be a key.
 func (k RemoteKey) check() error {
 	switch {
 	case k.Rights == 0 || k.Rights&^remoteRights != 0:

@@ -8,32 +8,32 @@ import (
 	"github.com/rdmactor/rdmactor/states"
 )
 
-// Observer is told what happens to identifiers, on their loops: it must not block, and with
-// several loops it is called from several goroutines. nil costs nothing.
+// Observer is notified of what happens to identifiers. It is called on their loops, so it must not
+// block, and with several loops it is called from several goroutines.
 type Observer interface {
-	// Transition: id has left a state for another. States that were passed within one command are
-	// not told.
+	// Transition: id has left a state for another. States that it only passed within one command
+	// are not reported.
 	Transition(id *actor.PID, h Handle, from, to states.State)
-	// Event: id has told something, to its owner or as an answer. ev must not be kept or changed.
+	// Event: id has sent an event, to its owner or as an answer. ev must not be kept or changed.
 	Event(id *actor.PID, ev cmid.Event)
 	// Credit: the peer of id has consumed messages, or id's owner has.
 	Credit(id *actor.PID, h Handle, c Credits)
-	// Moved: a request has come from the loop of its listener to the one where its connection will
-	// live. It is called there, after the identifier's actor was made.
+	// Moved: a request has moved from the loop of its listener to the one where its connection will
+	// live. It is called on the latter, after the identifier's actor was made.
 	Moved(id *actor.PID, h Handle, from, to string)
 }
 
-// Credits are a connection's counts of messages: how many may be sent (Send) and received (Receive)
-// before the other side has to consume some, how many that were sent or received are not consumed
-// yet (Unacked, Unfreed), how many wait (Queued) or are the device's (InFlight). On a raw
-// connection only the last two are kept.
+// Credits are a connection's counts of messages. Send and Receive are how many more may be sent and
+// received before the receiver has to consume some. Unacked and Unfreed are how many were sent and
+// received, but not consumed yet. Queued wait to be sent, InFlight are at the device. On a raw
+// connection only the last two are counted.
 type Credits = datapath.Counts
 
-// Panicked is published on the ActorSystem's EventStream when code of the user's that is no actor
-// has panicked, or has called runtime.Goexit, and what has called it has gone on without it: a
-// Send's Renew, a handler of package rpc. It is published where that happened, by the goroutine
-// that did it. What actors do Proto.Actor publishes (actor.SupervisorEvent), and what an event loop
-// calls is its configuration's (eventloop.Config.OnPanic).
+// Panicked is published on the ActorSystem's EventStream when user code that is not an actor, such
+// as a Send's Renew or a handler of package rpc, has panicked or has called runtime.Goexit, and its
+// caller has survived that. It is published by the goroutine on which it happened. For actors there
+// is Proto.Actor's actor.SupervisorEvent, and for what an event loop calls,
+// eventloop.Config.OnPanic.
 type Panicked struct {
 	Kind, Name string // such as "rpc handler" and the method
 	Value      any    // what recover has returned; for runtime.Goexit an error that says so

@@ -14,14 +14,15 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// The one-sided operations. Each is answered once, and belongs to the identifier until then; the
-// same one may be sent again afterwards. While the connection lasts they are answered in the order
-// in which they were sent, but for what is refused, which is answered at once; at its end those
-// that still waited for the device come before those that it had. They keep their place among the
-// messages, except that they overtake those that wait for the peer's credits.
+// The one-sided operations. Each is answered once and belongs to the identifier until then;
+// afterwards the same value may be sent again. An operation that is refused is answered at once.
+// The others are answered in the order in which they were sent. When the connection ends, those
+// that still waited for the device are answered before those that the device had. Operations keep
+// their order among the messages, except that they overtake messages that wait for the peer's
+// credits.
 type (
-	// Read is IBV_WR_RDMA_READ (ours): ReadDone | AccessError. The bytes are in Memory when it is
-	// answered.
+	// Read is IBV_WR_RDMA_READ (ours): ReadDone | AccessError. The bytes are in Memory when
+	// ReadDone comes.
 	Read struct {
 		Key    RemoteKey // the peer's memory ...
 		Offset int       // ... from there on
@@ -33,9 +34,10 @@ type (
 
 		access access
 	}
-	// Write is IBV_WR_RDMA_WRITE (ours): WriteDone | AccessError. The answer says that Memory may
-	// be written again: not that the bytes are at the peer, still less that its application knows.
-	// To let it know, send a message behind the Write: when that is received the bytes are there.
+	// Write is IBV_WR_RDMA_WRITE (ours): WriteDone | AccessError. WriteDone means that Memory may
+	// be written again. It does not mean that the bytes have arrived, or that the peer's
+	// application has noticed. To notify it, send a message after the Write: when that is received,
+	// the bytes are there.
 	Write struct {
 		Memory *Memory   // of this connection: the bytes ...
 		At     int       // ... from there on
@@ -70,11 +72,11 @@ type (
 		EventBase
 		Command *Write
 	}
-	// AccessError says that a one-sided operation was refused, or failed (ours). What this side
-	// can see to be wrong is refused and costs nothing: EINVAL for bytes outside the key or the
-	// memory, EACCES for a right that the key does not have, ErrQueueFull when Limits.SendQueue of
-	// them wait: go on when one is answered. ErrRemoteAccess and ErrFlushed are the end of the
-	// connection: whether a Write was done is not known then.
+	// AccessError says that a one-sided operation was refused, or failed (ours). An operation that
+	// this side can see to be wrong is refused, which costs nothing: EINVAL for bytes outside the
+	// key or the memory, EACCES for a right that the key does not have. ErrQueueFull:
+	// Limits.SendQueue operations wait; send more when one is answered. With ErrRemoteAccess and
+	// ErrFlushed the connection ends, and it is not known whether a Write was done.
 	AccessError struct{ cmid.FailureBase }
 )
 
@@ -126,7 +128,7 @@ func (c *Write) operation() (*access, span) {
 func (c *Read) done(b EventBase) Event  { return &ReadDone{b, c} }
 func (c *Write) done(b EventBase) Event { return &WriteDone{b, c} }
 
-// span is what an operation is about.
+// span is the operands of an operation.
 type span struct {
 	op     verbs.Opcode
 	key    RemoteKey
@@ -138,7 +140,7 @@ type span struct {
 	datapath.AtomicOperands
 }
 
-// access has an operation done. An error: it was not begun.
+// access begins an operation. After an error it was not begun.
 func (it *ident) access(cmd oneSided, sender *actor.PID) error {
 	a, s := cmd.operation()
 	c := it.conn
@@ -172,7 +174,7 @@ func (it *ident) access(cmd oneSided, sender *actor.PID) error {
 	return err
 }
 
-// checkSpan says what is wrong with an operation as far as this side can see.
+// checkSpan returns an error if this side can see that an operation is wrong.
 func (it *ident) checkSpan(s span) error {
 	right := RemoteRead
 	if s.op == verbs.Write {
@@ -249,17 +251,18 @@ func (it *ident) accessError(cmd Command, err error) *AccessError {
 }
 
 // The atomic operations, on an integer of eight bytes in memory that the peer has granted with
-// RemoteAtomic. They are one-sided operations as Read is, in their place too. A device does them
-// one after another, whichever connections they come by; its processor's own accesses to the
-// integer, and Writes, are not among them. The integer is in the byte order of the machine that
-// has it. Soft-RoCE has them; elsewhere they, and AllocMemory with RemoteAtomic, are refused with
-// cmid.ErrNotSupported, and nothing else happens.
+// RemoteAtomic. They are one-sided operations like Read, in the same order. They are atomic with
+// respect to each other, on whichever connections of the device they come, but not with respect to
+// Writes or to accesses by the peer's own processor. The integer is in the byte order of the peer's
+// machine. Soft-RoCE has atomic operations. Other devices do not: there they, and AllocMemory with
+// RemoteAtomic, are refused with cmid.ErrNotSupported.
 //
-// Each that is under way needs a place of its own in Memory: AtomicDone.Old is what is there when
-// the answer is made, and that may be what a later one into the same place has brought.
+// Operations that are in flight at the same time need different places in Memory. AtomicDone.Old is
+// read from there when the answer is made, and a later operation with the same place may have
+// overwritten it.
 type (
-	// FetchAdd is IBV_WR_ATOMIC_FETCH_AND_ADD (ours): AtomicDone | AccessError. Add is added to
-	// the integer, modulo 2^64.
+	// FetchAdd is IBV_WR_ATOMIC_FETCH_AND_ADD (ours): AtomicDone | AccessError. It adds Add to the
+	// integer, modulo 2^64.
 	FetchAdd struct {
 		// of this connection: where the integer as it was goes, eight bytes in host byte order ...
 		Memory *Memory
@@ -272,8 +275,8 @@ type (
 
 		access access
 	}
-	// CompareSwap is IBV_WR_ATOMIC_CMP_AND_SWP (ours): AtomicDone | AccessError. An integer that
-	// is Compare becomes Swap; AtomicDone.Old says whether it was.
+	// CompareSwap is IBV_WR_ATOMIC_CMP_AND_SWP (ours): AtomicDone | AccessError. It sets the
+	// integer to Swap if it equals Compare; it did if AtomicDone.Old equals Compare.
 	CompareSwap struct {
 		// of this connection: where the integer as it was goes, eight bytes in host byte order ...
 		Memory *Memory
@@ -329,7 +332,7 @@ func (c *CompareSwap) operation() (*access, span) {
 func (c *FetchAdd) done(b EventBase) Event    { return &AtomicDone{b, c, c.access.found()} }
 func (c *CompareSwap) done(b EventBase) Event { return &AtomicDone{b, c, c.access.found()} }
 
-// canAtomics says whether the connection's device has atomic operations.
+// canAtomics returns an error if the connection's device has no atomic operations.
 func (it *ident) canAtomics() error {
 	if !it.conn.Attr().Atomics {
 		return fmt.Errorf("%s has no atomic operations: %w", it.id.Device().Name(), cmid.ErrNotSupported)
@@ -337,8 +340,8 @@ func (it *ident) canAtomics() error {
 	return nil
 }
 
-// checkAtomic says what is wrong with an atomic operation besides what may be wrong with any. A
-// misaligned one would cost the connection.
+// checkAtomic makes the checks that only atomic operations need. A misaligned one would end the
+// connection.
 func (it *ident) checkAtomic(s span) error {
 	if err := it.canAtomics(); err != nil {
 		return err
@@ -349,7 +352,7 @@ func (it *ident) checkAtomic(s span) error {
 	return nil
 }
 
-// found is what an atomic operation that was done has brought.
+// found is the integer's old value, which a completed atomic operation has put into Memory.
 func (a *access) found() uint64 {
 	near := a.posted.Near
 	return binary.NativeEndian.Uint64(near.MR.Bytes[near.Offset:])

@@ -8,11 +8,11 @@ import (
 	"github.com/rdmactor/rdmactor/actor/internal/mailbox"
 )
 
-// OnLoop has an actor run on one of the runtime's loops, where the events of its identifiers reach
-// it without a change of goroutine. Its Receive must not block: who does is logged (or reported to
-// eventloop.Config.OnStall, with the type of the message as well), and what waits for identifiers
-// gives up (eventloop.MayWait). Several actors are spread over the loops in turn. It is an
-// option of Props, in place of a mailbox and a dispatcher:
+// OnLoop makes an actor run on one of the runtime's loops, where the events of its identifiers
+// reach it without a change of goroutine. Its Receive must not block. An actor that does is logged,
+// or reported to eventloop.Config.OnStall, which also gets the type of the message; and calls that
+// wait for identifiers meanwhile give up (eventloop.MayWait). Several actors are spread over the
+// loops in turn. It is an option of Props, in place of a mailbox and a dispatcher:
 //
 //	actor.PropsFromFunc(receive, rt.OnLoop())
 //
@@ -27,16 +27,17 @@ func (rt *Runtime) OnLoop() actor.PropsOption {
 	return mailbox.Option(func() mailbox.Executor { return rt.nextLoop().exec }, plain)
 }
 
-// OffLoop has an actor run on ordinary goroutines, where Receive may block. The rest is as with
-// OnLoop: a *Received is released when Receive returns, unless it was retained, also one that its
-// owner has forwarded, and a stopped actor's messages are answered. A loop whose actor sends to it
-// yields once before it sleeps, so that the message does not wait for Go's scheduler to notice.
+// OffLoop makes an actor run on ordinary goroutines, where Receive may block. The rest is as with
+// OnLoop: when Receive returns, a *Received, also a forwarded one, is released unless it was
+// retained, and a stopped actor's messages are answered. After an actor on a loop has sent to such
+// an actor, the loop yields once before it sleeps, so that the message does not wait until Go's
+// scheduler notices it.
 func (rt *Runtime) OffLoop() actor.PropsOption {
 	return mailbox.Option(func() mailbox.Executor { return rt.off }, plain)
 }
 
-// OnLoopOf is OnLoop on the loop of another OnLoop actor, so that the two need not wake each
-// other; for every other PID, nil too, it is OnLoop.
+// OnLoopOf is OnLoop, on the loop of another OnLoop actor, so that the two need not wake each
+// other's loop. For any other PID, or nil, it is OnLoop.
 func (rt *Runtime) OnLoopOf(pid *actor.PID) actor.PropsOption {
 	if l := rt.loopOf(rt.registry.Find(pid)); l != nil {
 		return onLoop(l)
@@ -49,12 +50,11 @@ func (rt *Runtime) nextLoop() *loop {
 	return rt.loops[int(rt.spawned.Add(1)-1)%len(rt.loops)]
 }
 
-// After sends msg to the calling actor itself, not before d has passed; 0 or less means soon,
-// never inside the call. For an OnLoop actor it is the loop's timer, and the loop's clock (virtual
-// in tests); for every other one time.AfterFunc. It is called in Receive, and so is stop, which is
-// the way to change one's mind: after it the message is not sent any more, though it may be
-// waiting in the mailbox already. A restarted actor gets the message; one that has stopped by then
-// does not, and there is no dead letter either.
+// After sends msg to the calling actor itself when d has passed. If d is 0 or less it sends msg
+// soon, but never inside the call. For an OnLoop actor it uses the loop's timers and clock (virtual
+// in tests), for every other one time.AfterFunc. It is called in Receive, and so is stop, after
+// which the message is not sent any more; it may already be waiting in the mailbox. A restarted
+// actor gets the message. One that has stopped does not, and there is no dead letter.
 func After(ctx actor.Context, d time.Duration, msg any) (stop func()) {
 	return mailbox.After(ctx, d, msg)
 }

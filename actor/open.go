@@ -17,8 +17,8 @@ import (
 	"github.com/rdmactor/rdmactor/eventloop"
 )
 
-// Open starts a runtime in an ActorSystem that the caller has, and keeps: Shutdown stops the
-// runtime only.
+// Open starts a runtime in an ActorSystem, which stays the caller's: Shutdown stops only the
+// runtime.
 func Open(sys *actor.ActorSystem, cfg Config) (*Runtime, error) {
 	cfg = cfg.withDefaults()
 	if cfg.Device == nil {
@@ -96,7 +96,7 @@ func (rt *Runtime) dropLoops() (err error) {
 	return err
 }
 
-// noDevice says what this host offers.
+// noDevice is the error for a Config without Device. It names what this host offers.
 func noDevice() error {
 	more := ""
 	if _, err := os.Stat("/dev/infiniband/rdma_cm"); err == nil {
@@ -105,8 +105,8 @@ func noDevice() error {
 	return fmt.Errorf("rdma: no device: set rdma.Config.Device to iwarp.New(), which needs no hardware%s: %w", more, unix.ENODEV)
 }
 
-// guardianProps is the actor above all identifiers. One that panics is stopped: its kernel part
-// would not survive a restart.
+// guardianProps makes the parent of all identifiers. An identifier that panics is stopped, because
+// what it has in the kernel would not survive a restart.
 func (rt *Runtime) guardianProps() *actor.Props {
 	stop := actor.NewOneForOneStrategy(0, 0, func(any) actor.Directive { return actor.StopDirective })
 	return actor.PropsFromFunc(func(ctx actor.Context) {

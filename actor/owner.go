@@ -10,7 +10,7 @@ import (
 	"github.com/rdmactor/rdmactor/actor/internal/mailbox"
 )
 
-// owner is who gets an identifier's events: one FIFO, whatever it is made of.
+// owner is the actor that gets an identifier's events, in one FIFO for every kind of mailbox.
 type owner struct {
 	pid     *actor.PID       // nil: nobody
 	box     *mailbox.Mailbox // one of ours; nil: some other process
@@ -37,9 +37,9 @@ func (rt *Runtime) newHandler(l *loop, p *actor.Props) owner {
 	return o
 }
 
-// send queues a message, or has it received at once when the owner is near and idle. A mailbox
-// that was found once is used even when its actor has stopped: it answers, and gives a *Received
-// back.
+// send queues a message; an owner that is near and idle receives it within the call. A mailbox that
+// was found once is used even after its actor has stopped: it answers the message, and gives a
+// *Received back.
 func (o *owner) send(l *loop, env *actor.MessageEnvelope) {
 	switch {
 	case o.pid == nil:
@@ -53,8 +53,8 @@ func (o *owner) send(l *loop, env *actor.MessageEnvelope) {
 	}
 }
 
-// receive hands over a message without copying it. Not ok: the owner does not say when it is
-// finished with one.
+// receive delivers a message without copying it. Not ok: the owner's mailbox does not report when
+// it is finished with one.
 func (o *owner) receive(it *ident, m *Received) (ok bool) {
 	if o.box == nil {
 		return false
@@ -63,7 +63,7 @@ func (o *owner) receive(it *ident, m *Received) (ok bool) {
 	return true
 }
 
-// hand delivers a message of which the caller has taken a reference.
+// hand delivers a message, with a reference that the caller has taken.
 func (o *owner) hand(m *Received, env *actor.MessageEnvelope, sender *actor.PID) {
 	env.Message, env.Sender = m, sender
 	if o.near {
@@ -73,7 +73,7 @@ func (o *owner) hand(m *Received, env *actor.MessageEnvelope, sender *actor.PID)
 	}
 }
 
-// What an owner cannot be.
+// Why an actor cannot be an owner.
 var (
 	// ErrRemoteOwner: the owner is an actor of another ActorSystem. Events are values of this
 	// process.
@@ -82,9 +82,9 @@ var (
 	ErrMailbox = errors.New("the owner's OnLoop or OffLoop was undone by a WithMailbox behind it in its Props")
 )
 
-// CheckOwner says why pid cannot be an owner, ErrRemoteOwner or ErrMailbox; nil: it can, as nobody
-// (nil) can. CreateID and Handover ask it; so does what owns identifiers for somebody else. Any
-// goroutine.
+// CheckOwner returns ErrRemoteOwner or ErrMailbox if pid cannot own identifiers. A nil pid, no
+// owner, is no error. CreateID and Handover call it; actors that own identifiers on behalf of
+// another actor should call it for that one. Any goroutine.
 func (rt *Runtime) CheckOwner(pid *actor.PID) error {
 	switch {
 	case pid == nil:

@@ -7,9 +7,9 @@ import (
 	"github.com/rdmactor/rdmactor/eventloop"
 )
 
-// Identifiers are spread over the loops by how many each has. They are counted where they shall
-// live from the moment that is decided, not when they have arrived: of a thousand requests that
-// come at once all would find the same loop empty.
+// Identifiers are spread over the loops by how many each loop has. An identifier counts for its
+// loop as soon as the loop is chosen, not only when it has arrived there. Otherwise a thousand
+// requests that come at once would all find the same loop empty.
 
 // assign chooses the loop that has fewest identifiers, and counts one more there. first wins among
 // equals.
@@ -27,7 +27,8 @@ func (rt *Runtime) assign(first *loop) *loop {
 	}
 }
 
-// place chooses the loop of an identifier that owner makes: its own, else the one that has fewest.
+// place chooses the loop of an identifier that owner creates: the owner's, or else the one with the
+// fewest.
 func (rt *Runtime) place(owner *actor.PID) *loop {
 	if l := rt.loopOf(rt.registry.Find(owner)); l != nil {
 		l.assigned.Add(1)
@@ -47,9 +48,9 @@ func (rt *Runtime) loopOf(box *mailbox.Mailbox) *loop {
 	return nil
 }
 
-// placeFor chooses the loop of a listener's next connection: its owner's loop, if it has one,
-// else, and for a handler, which runs where its connection does, the one that has fewest. A loop
-// that does not keep up with what was sent to it gets no more.
+// placeFor chooses the loop of a listener's next connection: the loop that its owner runs on; or,
+// if it has none or there is a Handler, which runs where its connection does, the one with the
+// fewest identifiers. A loop on which too many requests have not arrived yet gets no more.
 func (l *loop) placeFor(listener *ident) *loop {
 	to := l.rt.loopOf(listener.owner.box)
 	if listener.cfg.Handler == nil && to != nil {
@@ -65,7 +66,7 @@ func (l *loop) placeFor(listener *ident) *loop {
 	return to
 }
 
-// LoopInfo is what Loops says of a loop.
+// LoopInfo is Loops' report on one loop.
 type LoopInfo struct {
 	Name        string
 	Identifiers int    // that live there, and requests on their way there: what a loop is chosen by

@@ -27,7 +27,7 @@ func (l *loop) sink(id *cmid.ID, ev cmid.Event, answers cmid.Command) {
 	}
 }
 
-// Receive is the actor's entrance.
+// Receive implements actor.Actor.
 func (it *ident) Receive(ctx actor.Context) {
 	it.inside = true
 	defer it.broken()
@@ -75,9 +75,9 @@ func (it *ident) Receive(ctx actor.Context) {
 	it.inside = false
 }
 
-// broken notes what has ended the actor in the middle of a message: a panic in it, or in what it
-// calls of the user's, or a runtime.Goexit there. The command that it was at is answered, Closed
-// says so, and the supervisor stops the actor.
+// broken notes a panic or a runtime.Goexit that has interrupted Receive, in this package or in user
+// code that it calls. It answers the command that was being executed. The supervisor then stops the
+// actor, and Closed has the cause.
 func (it *ident) broken() {
 	if !it.inside {
 		return
@@ -161,7 +161,7 @@ func (it *ident) execute(cmd Command, sender *actor.PID) {
 	}
 }
 
-// submit takes a message for the peer.
+// submit passes a message to the connection, or refuses it.
 func (it *ident) submit(s *Send, sender *actor.PID) {
 	if it.misused(s, sender) {
 		return
@@ -177,7 +177,8 @@ func (it *ident) submit(s *Send, sender *actor.PID) {
 	it.conn.Submit(s.out.As(s.Notify, s.Renew))
 }
 
-// misused answers a Send that must not get into the pool.
+// misused answers a Send that was not made by NewSend or was sent before, and must not get into the
+// pool.
 func (it *ident) misused(s *Send, sender *actor.PID) bool {
 	if s.usable() {
 		return false
@@ -214,7 +215,7 @@ func (it *ident) handover(c *Handover, sender *actor.PID) {
 	}
 }
 
-// call lets the owner at the plain identifier.
+// call runs a Call's function with the plain identifier.
 func (it *ident) call(c *Call, sender *actor.PID) {
 	if c.Fn == nil {
 		it.fail(c, sender, fmt.Errorf("Call.Fn is nil: %w", unix.EINVAL))

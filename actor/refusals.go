@@ -12,25 +12,27 @@ import (
 	"github.com/rdmactor/rdmactor/cmid"
 )
 
-// An identifier's mailbox is bounded, whatever is sent to it and by however many goroutines, and so
-// is what its answers take:
+// An identifier's mailbox and the memory for its answers are bounded, whatever is sent and by
+// however many goroutines. There is room for:
 //
-//   - Limits.Mailbox messages, Sends most of all. A Send beyond is refused: its buffer is free
-//     again when the sender goes on, it is counted here, and answered in its place behind what
-//     waits: not before it, for then a flood would keep its own connection from sending.
-//   - commandRoom commands more, in their sender's order. Others are answered on the sender's
-//     goroutine. So are the messages that are none.
-//   - commandRoom commands more that end the identifier: when they are refused, others of the kind
-//     are on their way.
+//   - Limits.Mailbox messages, most of them Sends. A further Send is refused: its buffer is free
+//     again when the sender goes on, and only a count is kept here. It is answered behind what
+//     waits in the mailbox, because answering first would let a flood keep its own connection from
+//     sending.
+//   - commandRoom commands more, in their sender's order. Further ones, and messages that are not
+//     commands, are answered on the sender's goroutine.
+//   - commandRoom commands more that end the identifier. When one is refused, others of the kind
+//     are already queued.
 //   - a cancel for each goroutine that waits in Ask, and what this package posts itself, once each.
 //
-// The answers to refused Sends become one while they wait for the same actor (piles). All other
-// answers are one for each message that was admitted, or that its sender has waited for.
+// While answers to refused Sends wait for the same actor they are merged (piles). Of other answers
+// there is one for each message that was admitted, or that was answered on its sender's goroutine.
 
-// commandRoom is how many commands have room where Sends have none, and how many may be under way.
+// commandRoom is how many commands have room where Sends have none, and how many may be begun and
+// not answered.
 const commandRoom = 1024
 
-// ends reports whether cmd is one that ends the identifier, and is answered by that.
+// ends reports whether cmd ends the identifier, and is answered by that end.
 func ends(cmd Command) bool {
 	switch cmd.(type) {
 	case *cmid.DestroyID, *Close:
@@ -51,7 +53,7 @@ func missing(cmd Command) bool {
 	return v.Kind() == reflect.Pointer && v.IsNil()
 }
 
-// refusals is what the mailbox has no room for. Any goroutine.
+// refusals counts the Sends for which the mailbox had no room. Any goroutine.
 type refusals struct {
 	gate sync.RWMutex // held by who refuses; for good, once Closed is due
 	mu   sync.Mutex
@@ -65,7 +67,7 @@ type refusal struct {
 	sends, bytes int
 }
 
-// sender is what distinguishes senders.
+// sender identifies a sender, as a key of a map.
 type sender struct {
 	address, id string
 	request     uint32
@@ -98,7 +100,7 @@ func (r *refusals) take() (list []refusal) {
 	return list
 }
 
-// seal ends the refusing, for good. Not ok: somebody is being refused at this moment.
+// seal lets nothing more be refused. Not ok: a message is being refused at this moment.
 func (r *refusals) seal() (ok bool) { return r.gate.TryLock() }
 
 // Overflow takes what the mailbox's data lane has no room for, on the posting goroutine.
@@ -137,8 +139,9 @@ func (it *ident) Overflow(msg any, over int32) (admit bool) {
 	return false
 }
 
-// refuseCommand answers a command that has no room, or what is none, on the posting goroutine.
-// Nothing of the loop's is touched: the answer does not say the identifier's state.
+// refuseCommand answers a command that finds no room, or a message that is not a command, on the
+// posting goroutine. It touches nothing that belongs to the loop, so the answer lacks the
+// identifier's state.
 func (it *ident) refuseCommand(m any, from *actor.PID) {
 	f := cmid.FailureBase{Op: "receive", Err: errNoPlace}
 	f.Status = -int32(unix.ENOBUFS)
@@ -170,7 +173,7 @@ func (it *ident) refuseCommand(m any, from *actor.PID) {
 // errNoPlace is why the mailbox refuses something.
 var errNoPlace = fmt.Errorf("the mailbox has no room: %w (%w)", ErrQueueFull, unix.ENOBUFS)
 
-// setOwner changes who is notified, for those that are being refused, too.
+// setOwner changes the owner, also for messages that are being refused on other goroutines.
 func (it *ident) setOwner(o owner) {
 	it.refusals.mu.Lock()
 	defer it.refusals.mu.Unlock()
@@ -190,7 +193,8 @@ func (it *ident) reportRefused() {
 	}
 }
 
-// refuseSends answers Sends of one sender that are refused because of err, which is of a kind.
+// refuseSends answers refused Sends of one sender. kind is the class of err: answers of one class
+// are merged.
 func (it *ident) refuseSends(from *actor.PID, sends, bytes int, kind, err error) {
 	p := pile{it.owner.box, kind}
 	if !it.owns(from) {

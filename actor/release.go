@@ -12,8 +12,7 @@ type returns struct {
 	batch   []*Received
 }
 
-// put gives m back. It may be called with the loop's end behind it: then there is nobody left to
-// notify.
+// put gives m back. After the loop's end there is nobody left to notify.
 func (r *returns) put(m *Received) {
 	r.mu.Lock()
 	r.in = append(r.in, m)

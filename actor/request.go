@@ -7,8 +7,8 @@ import (
 	"github.com/rdmactor/rdmactor/cmid"
 )
 
-// incoming is a connection that a peer asks for, on its way to the loop where it will live. It is
-// counted there (loop.assigned), and in the runtime.
+// incoming is a peer's connection request, on its way to the loop where the connection will live.
+// It already counts for that loop (loop.assigned) and for the runtime.
 type incoming struct {
 	id      *cmid.ID
 	r       *cmid.ConnectRequest
@@ -17,8 +17,8 @@ type incoming struct {
 	owner   *actor.PID   // the listener's; nil: nobody
 }
 
-// request takes what a listener of this loop is asked for, and sends it to the loop where it shall
-// live.
+// request handles a connection request for a listener of this loop: it rejects it, takes it, or
+// passes it to the loop where the connection shall live.
 func (l *loop) request(id *cmid.ID, r *cmid.ConnectRequest) {
 	listener := l.ch.ID(r.Listener)
 	var from *ident
@@ -147,7 +147,8 @@ func (l *loop) pass(in *incoming, to *loop) bool {
 }
 
 // move is a request on its way from one loop to another. Its identifier belongs to the goroutine
-// that a function of the move runs on, and in between to the queue of the loop it was posted to.
+// that runs one of the move's functions, and in between to the queue of the loop to which that was
+// posted.
 type move struct {
 	*incoming
 	rt       *Runtime
@@ -172,7 +173,7 @@ func (m *move) arrive() {
 	}
 }
 
-// back is on the loop it came from, when the other one could not take it.
+// back runs on the loop from which the request came, when the other one could not take it.
 func (m *move) back() {
 	defer m.end()
 	if err := m.from.ch.Attach(m.detached); err != nil {
@@ -184,8 +185,8 @@ func (m *move) back() {
 	m.from.take(m.incoming)
 }
 
-// giveUp ends a request that neither loop can take: both have ended. Its peer sees a connection
-// that ends.
+// giveUp ends a request that neither loop can take, because both have ended. Its peer sees the
+// connection end.
 func (m *move) giveUp(err error) {
 	m.to.assigned.Add(-1) // before the peer hears of it, who may ask again at once
 	m.rt.count.Add(-1)
@@ -193,7 +194,8 @@ func (m *move) giveUp(err error) {
 	m.rt.log.Warn("rdma: a request was given up between two loops", "id", m.id.Handle(), "peer", m.r.Peer, "err", Brief(err))
 }
 
-// end says that the request is not between the loops any more. Shutdown looks again.
+// end notes that the request is no longer between the loops. Shutdown checks again whether they are
+// empty.
 func (m *move) end() {
 	for _, l := range [...]*loop{m.from, m.to} {
 		l.coming.Add(-1)

@@ -6,7 +6,7 @@ import (
 	"github.com/rdmactor/rdmactor/actor/internal/mailbox"
 )
 
-// retainedMessage is a Received as a mailbox has it.
+// retainedMessage is a Received as mailboxes see it.
 type retainedMessage Received
 
 // Retain is called when somebody who has the message sends it to the mailbox's actor.
@@ -17,8 +17,8 @@ func (*retainedMessage) Delivered() {}
 
 func (r *retainedMessage) Release(l *mailbox.Loop) error { return (*Received)(r).done(l) }
 
-// retained is the messages of ours that have something to give back, as mailboxes want to know
-// them.
+// retained returns msg as a mailbox.Retained, if it has something to give back or to be notified
+// of.
 func retained(msg any) mailbox.Retained {
 	switch m := msg.(type) {
 	case *Received:
@@ -33,15 +33,16 @@ func retained(msg any) mailbox.Retained {
 	return nil
 }
 
-// retainedAnswer is a SendFailed as a mailbox has it. Nobody has to give one back.
+// retainedAnswer is a SendFailed as mailboxes see it. It has nothing to give back, but has to know
+// when it is delivered.
 type retainedAnswer SendFailed
 
 func (*retainedAnswer) Retain() {}
 
 func (*retainedAnswer) Release(*mailbox.Loop) error { return nil }
 
-// Delivered is called by the mailbox that the answer waits in, before Receive: it does not change
-// from now on.
+// Delivered is called by the mailbox in which the answer waits, before Receive. From now on no
+// refusals are added to it.
 func (r *retainedAnswer) Delivered() {
 	e := (*SendFailed)(r)
 	p := e.piles

@@ -14,8 +14,8 @@ import (
 	"github.com/rdmactor/rdmactor/cmid"
 )
 
-// Runtime is rdmactor in one ActorSystem: the loops and what runs on them. Its methods are for any
-// goroutine.
+// Runtime is what Open starts in an ActorSystem: the event loops and the identifiers on them. Its
+// methods are for any goroutine.
 type Runtime struct {
 	sys      *actor.ActorSystem
 	registry *mailbox.Registry
@@ -47,8 +47,8 @@ type Runtime struct {
 // System is the ActorSystem that the runtime was opened in. Any goroutine.
 func (rt *Runtime) System() *actor.ActorSystem { return rt.sys }
 
-// ErrShutdown is why an identifier was closed, or not created, that met Runtime.Shutdown, and why
-// its connection has ended: in Closed.Err, and in Disconnected.Err where that comes.
+// ErrShutdown: Runtime.Shutdown has closed the identifier, or has kept it from being created. It is
+// in Closed.Err, and in Disconnected.Err where that comes.
 var ErrShutdown = errors.New("the runtime has been shut down")
 
 // name makes a name that was never used before.
@@ -56,9 +56,10 @@ func (rt *Runtime) name(kind string) string {
 	return rt.guardian.Id + "/" + kind + "-" + strconv.FormatUint(rt.names.Add(1), 10)
 }
 
-// Logger is the runtime's logger (Config.Logger), for lines that others can cause: of each text 10
-// are written in 10 s, the next says how many were not ("unlogged before"), and the caller does
-// not wait for them to be written. So a line's values must not change any more. Lines below Info
-// are written at once and all. Any goroutine, any time; Shutdown waits for what was logged before,
-// while the logger goes on: 5 s for a line. A process that ends without Shutdown loses what waits.
+// Logger is Config.Logger with a limit, for lines that peers or programs can cause. Of each text 10
+// lines are written in 10 s, and the next one says how many were not ("unlogged before"). The
+// caller does not wait until a line is written, so the values in it must not change any more. Lines
+// below Info are written at once and without a limit. Shutdown waits for the lines that were logged
+// before it, as long as the logger takes no more than 5 s for one. A process that ends without
+// Shutdown loses the lines that wait. Any goroutine, any time.
 func (rt *Runtime) Logger() *slog.Logger { return rt.log }

@@ -13,23 +13,24 @@ import (
 	"github.com/rdmactor/rdmactor/eventloop"
 )
 
-// Shutdown ends the runtime: no identifier is created any more, listeners go, connections are
-// closed as with Close, and the rest is destroyed when ctx ends; their owners get Closed. Then the
-// device's memory and queues are freed and the loops stopped. Nothing is left: no goroutine, no
-// file descriptor, no identifier, unless the error names it: the kernel's rdma_cm may take up to
-// 100 s for an identifier, and does not let itself be hurried. Owners of such get Closed,
-// with ErrHeld. Actors of the application that run on the loops receive what they have been sent
-// until then. They can still be stopped afterwards, but receive nothing more. The ActorSystem is
-// the caller's: it is not shut down.
+// Shutdown ends the runtime. No identifier is created any more, listeners are destroyed, and
+// connections are closed as with Close; what is left when ctx ends is destroyed. All owners get
+// Closed. Then the device's memory and queues are freed and the loops stopped. No goroutine, file
+// descriptor or identifier is left, unless the error names it: the kernel's rdma_cm may take up to
+// 100 s to destroy an identifier. The owner of such a one gets Closed with ErrHeld.
 //
-// Messages that owners still have (see Runtime.Held: retained, being received or on their way) are
-// waited for until ctx ends. Then the memory they are in is not freed, so that they stay readable,
-// and the error says how many there are.
+// Actors of the application that run on the loops receive what was sent to them until then.
+// Afterwards they receive nothing more, but can still be stopped. The ActorSystem is the caller's
+// and is not shut down.
 //
-// A logger is waited for while it goes on: one that does not return from a line for 5 s is named in
-// the error (Runtime.Logger).
+// Until ctx ends, Shutdown waits for the messages that owners still have (see Runtime.Held:
+// retained, being received or on their way). The memory of messages that are not given back by then
+// is not freed, so that they stay readable, and the error says how many there are.
 //
-// Any goroutine but a loop's, and one that OnStall is called on, which get eventloop.ErrOnLoop.
+// Shutdown waits for the logger too, unless it takes more than 5 s for one line (Runtime.Logger);
+// the error says so then.
+//
+// Any goroutine but a loop's, or one on which OnStall is called: those get eventloop.ErrOnLoop.
 // Further calls wait for the first and return its error.
 func (rt *Runtime) Shutdown(ctx context.Context) error {
 	if err := eventloop.MayWait(); err != nil {
@@ -79,7 +80,7 @@ func grace(ctx context.Context) (context.Context, context.CancelFunc) {
 	}
 }
 
-// shutDown closes everything on a loop, and notifies when nothing is left.
+// shutDown closes everything on a loop, and closes empty when nothing is left.
 func (l *loop) shutDown(empty chan struct{}) {
 	if l.empty() {
 		close(empty)
@@ -139,8 +140,8 @@ func (rt *Runtime) abort(ctx context.Context, empty []chan struct{}) error {
 	return fmt.Errorf("rdma: shutdown: connections were aborted: %w", context.Cause(ctx))
 }
 
-// abort destroys what is left on a loop, and reports whether it can only be waited for: all of it
-// is being destroyed already, by a device that takes its time.
+// abort destroys what is left on a loop. stuck: there is nothing to do but wait, because a slow
+// device is already destroying all of it.
 func (l *loop) abort(cause error) (stuck bool) {
 	stuck = l.coming.Load() == 0
 	for it := range l.ids {
@@ -150,7 +151,7 @@ func (l *loop) abort(cause error) (stuck bool) {
 	return stuck
 }
 
-// abandon ends the actors of identifiers that the device does not give back: their owners get
+// abandon ends the actors of identifiers that the device does not give back. Their owners get
 // Closed.
 func (rt *Runtime) abandon() {
 	askLoops(rt, func(l *loop) struct{} {
@@ -190,8 +191,8 @@ func (l *loop) left() (names []string) {
 	return names
 }
 
-// waitReturned waits until the owners have given every message back. When ctx ends, what they have
-// stays theirs.
+// waitReturned waits until the owners have given every message back. What they still have when ctx
+// ends stays theirs.
 func (rt *Runtime) waitReturned(ctx context.Context) error {
 	for _, l := range rt.loops {
 		back := make(chan struct{})
@@ -211,7 +212,7 @@ func (rt *Runtime) waitReturned(ctx context.Context) error {
 	return nil
 }
 
-// awaitReturned notifies when owners have no message of this loop's any more.
+// awaitReturned closes back when owners have no message of this loop's any more.
 func (l *loop) awaitReturned(back chan struct{}) {
 	if l.Held() == 0 {
 		close(back)
@@ -237,7 +238,7 @@ func (it *ident) shutDown() {
 	it.close(&Close{}, nil, func(Event) {})
 }
 
-// stopLoops frees what the loops share over their devices, closes the device and ends the loops.
+// stopLoops frees what connections share, closes the devices and ends the loops.
 func (rt *Runtime) stopLoops(ctx context.Context) (err error) {
 	for _, l := range rt.loops {
 		closed := make(chan error, 1)
@@ -255,8 +256,8 @@ func (rt *Runtime) stopLoops(ctx context.Context) (err error) {
 	return err
 }
 
-// close frees what connections share, and the device, and lets the actors have what they have been
-// sent.
+// close delivers to the loop's actors what was sent to them, then frees what connections share and
+// closes the device.
 func (l *loop) close() error {
 	l.rt.registry.LastCalls(l.exec)
 	l.Close()

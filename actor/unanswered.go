@@ -2,19 +2,20 @@ package actor
 
 import "github.com/rdmactor/rdmactor/cmid"
 
-// unanswered counts the requests of a loop that nobody has answered, by the listener that was
-// asked. An owner that does not answer leaves them for Timeouts.Request, and must not use up what
-// other listeners have:
+// unanswered counts a loop's requests that nobody has answered, by listener. The requests of an
+// owner that does not answer stay until Timeouts.Request, and must not use up the room of other
+// listeners:
 //
-//   - Floor: a listener that has none may have one. A part of the limit, one in unansweredKept, is
-//     for such only.
-//   - Share: one that has some may have more while these are no more than what is left for all
-//     others, without that part. So one whose owner does not answer has half of the rest, two a
-//     third each.
+//   - Floor: a listener that has none may have one. Of the limit, one part in unansweredKept is
+//     reserved for that.
+//   - Share: a listener that has some may have more while these are no more than what is left for
+//     all others, without the reserved part. So one whose owner does not answer gets half of the
+//     rest, and two get a third each.
 //   - Bound: Limits.PendingRequests.
-//   - Answer: what may not be had is rejected.
+//   - Excess: further requests are rejected.
 //
-// A connection that lives on another loop than its listener counts where it lives. Loop goroutine.
+// A request counts on the loop where its connection will live, even if its listener is on another.
+// Loop goroutine.
 type unanswered struct {
 	all int
 	of  map[cmid.Handle]int
@@ -22,7 +23,7 @@ type unanswered struct {
 
 const unansweredKept = 16
 
-// may reports whether listener may have one more, of limit.
+// may reports whether listener may have one more request, with limit for all of them.
 func (u *unanswered) may(listener cmid.Handle, limit int) bool {
 	has, left := u.of[listener], limit-u.all
 	if has > 0 {
