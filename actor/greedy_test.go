@@ -319,7 +319,7 @@ func TestWaitingOutlastsTCP(t *testing.T) {
 	const short = 500 * time.Millisecond
 	sys := testSystem(t)
 	cfg := Config{
-		Device: iwarp.New(func(c *iwarp.Config) { c.UserTimeout = short }),
+		Device: iwarp.Config{UserTimeout: short}.New(),
 		Limits: Limits{ReceiveMemory: 2 << 20, SendQueue: 512},
 	}
 	g := greed{

@@ -1,13 +1,14 @@
 package iwarp
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/rdmactor/rdmactor/iwarp/core"
 )
 
-// Config is what can be chosen about a Driver. New fills it with the defaults named here; an
-// Option changes what it likes.
+// Config is what can be chosen about a Driver. Fields that are not set, or not positive, are the
+// defaults named here.
 type Config struct {
 	// Device is the device's name in Info and Devices: "iwarp0".
 	Device string
@@ -15,9 +16,10 @@ type Config struct {
 	// case. For soft-iWARP peers only where nothing on the way cuts TCP segments anew: they take a
 	// CRC that is split over two for wrong.
 	CRC bool
-	// PeerToPeer has connecting sides ask for the peer-to-peer model (RFC 6581), in which either
-	// side may send first: true. Some adapters accept nothing else.
-	PeerToPeer bool
+	// ClientServer has connecting sides keep to MPA's client-server model, in which the connecting
+	// side must send first: false. Otherwise they ask for the peer-to-peer model (RFC 6581), in
+	// which either side may. Some adapters accept nothing else.
+	ClientServer bool
 	// MaxConns bounds an instance's TCP connections, in set-up, open and lingering: 65536.
 	MaxConns int
 	// MaxSetups bounds the inbound connections whose MPA Request has not completely arrived, or was
@@ -45,23 +47,21 @@ type Config struct {
 	UserTimeout time.Duration
 }
 
-// Option changes a Config.
-type Option func(*Config)
-
-func defaults() Config {
-	return Config{
-		Device:         "iwarp0",
-		PeerToPeer:     true,
-		MaxConns:       65536,
-		MaxSetups:      1024,
-		MaxLinger:      256,
-		RequestTimeout: 5 * time.Second,
-		ReplyTimeout:   10 * time.Second,
-		LingerTimeout:  5 * time.Second,
-		MessageTimeout: 30 * time.Second,
-		UserTimeout:    30 * time.Second,
-	}
+func (c Config) withDefaults() Config {
+	c.Device = cmp.Or(c.Device, "iwarp0")
+	c.MaxConns = positive(c.MaxConns, 65536)
+	c.MaxSetups = positive(c.MaxSetups, 1024)
+	c.MaxLinger = positive(c.MaxLinger, 256)
+	c.RequestTimeout = positive(c.RequestTimeout, 5*time.Second)
+	c.ReplyTimeout = positive(c.ReplyTimeout, 10*time.Second)
+	c.LingerTimeout = positive(c.LingerTimeout, 5*time.Second)
+	c.MessageTimeout = positive(c.MessageTimeout, 30*time.Second)
+	c.UserTimeout = positive(c.UserTimeout, 30*time.Second)
+	return c
 }
+
+// positive is v, or the default when v is not positive.
+func positive[T ~int | ~int64](v, byDefault T) T { return cmp.Or(max(v, 0), byDefault) }
 
 // Limits of the device that no Config changes.
 const (
@@ -79,14 +79,11 @@ type Driver struct {
 	strangers strangers
 }
 
-// New makes the device. It opens nothing yet.
-func New(opts ...Option) *Driver {
-	d := &Driver{cfg: defaults()}
-	for _, o := range opts {
-		o(&d.cfg)
-	}
-	return d
-}
+// New makes the device with a Config's defaults. It opens nothing yet.
+func New() *Driver { return Config{}.New() }
+
+// New makes the device as c says. It opens nothing yet.
+func (c Config) New() *Driver { return &Driver{cfg: c.withDefaults()} }
 
 // Name is "iwarp" and the device's name.
 func (d *Driver) Name() string { return "iwarp " + d.cfg.Device }

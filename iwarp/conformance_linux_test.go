@@ -13,7 +13,7 @@ import (
 func TestConformance(t *testing.T) {
 	addr := hostAddress(t)
 	conformance.Run(t, func(*testing.T) conformance.Rig {
-		named := func(name string) *iwarp.Driver { return iwarp.New(func(c *iwarp.Config) { c.Device = name }) }
+		named := func(name string) *iwarp.Driver { return iwarp.Config{Device: name}.New() }
 		// every host has it: an address that no route chooses
 		loopback := netip.AddrFrom4([4]byte{127, 0, 0, 2})
 		return conformance.Rig{

@@ -31,7 +31,7 @@ func (id *ident) connect(private []byte, p *cmid.ConnParam) error {
 	}
 	cfg := core.Config{
 		Initiator: true, PrivateData: bytes.Clone(private), IRD: ird, ORD: ord,
-		PeerToPeer: id.in.cfg.PeerToPeer, CRC: id.in.cfg.CRC, Pool: &c.in.pool, SetupTimeout: id.in.cfg.ReplyTimeout,
+		PeerToPeer: !id.in.cfg.ClientServer, CRC: id.in.cfg.CRC, Pool: &c.in.pool, SetupTimeout: id.in.cfg.ReplyTimeout,
 		MessageTimeout: id.in.cfg.MessageTimeout,
 	}
 	if err := c.prepare(cfg, &c.core); err != nil {

@@ -98,7 +98,7 @@ func TestOneWritePerTurn(t *testing.T) {
 // none after Disconnected.
 func TestEstablishedFirst(t *testing.T) {
 	for _, p2p := range []bool{true, false} {
-		with := func(c *Config) { c.PeerToPeer = p2p }
+		with := func(c *Config) { c.ClientServer = !p2p }
 		client, server := newNode(t, with), newNode(t, with)
 		lh, at := server.listen("127.0.0.1:0")
 		h := client.resolve(at)
@@ -138,7 +138,7 @@ func TestEstablishedFirst(t *testing.T) {
 // accepting side may speak first.
 func TestResponderFirst(t *testing.T) {
 	for _, p2p := range []bool{true, false} {
-		client, server := newNode(t, func(c *Config) { c.PeerToPeer = p2p }), newNode(t)
+		client, server := newNode(t, func(c *Config) { c.ClientServer = !p2p }), newNode(t)
 		p := connect(t, client, server, 1)
 		p.sq.send(1, "first")
 		turns(t, "the message", func() bool { return len(client.wcs) == 1 }, client, server)

@@ -4,7 +4,7 @@
 // adapter. The protocol is in iwarp/core; here are the sockets.
 //
 //	ch, err := cmid.OpenChannel(iwarp.New())
-//	ch, err := cmid.OpenChannel(iwarp.New(func(c *iwarp.Config) { c.CRC = true }))
+//	ch, err := cmid.OpenChannel(iwarp.Config{CRC: true}.New())
 //
 // # Ownership
 //

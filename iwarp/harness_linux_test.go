@@ -50,9 +50,20 @@ type node struct {
 	react  func(delivered) // called inside Event, as an actor would be
 }
 
-func newNode(t testing.TB, opts ...Option) *node {
+// option sets a field of the device's Config.
+type option func(*Config)
+
+func newDriver(opts []option) *Driver {
+	var cfg Config
+	for _, o := range opts {
+		o(&cfg)
+	}
+	return cfg.New()
+}
+
+func newNode(t testing.TB, opts ...option) *node {
 	t.Helper()
-	return newNodeOf(t, New(opts...))
+	return newNodeOf(t, newDriver(opts))
 }
 
 // newNodeOf is another loop of d.

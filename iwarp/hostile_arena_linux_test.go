@@ -80,13 +80,13 @@ func (g *attacked) refused() error {
 	return g.victim.refused
 }
 
-func newArena(t *testing.T, opts ...Option) *arena {
+func newArena(t *testing.T, opts ...option) *arena {
 	t.Helper()
 	return newArenaWith(t, hostile.Receives, hostile.ReceiveLen, opts...)
 }
 
 // newArenaWith has victims post that many receives of that size.
-func newArenaWith(t *testing.T, receives, receiveLen int, opts ...Option) *arena {
+func newArenaWith(t *testing.T, receives, receiveLen int, opts ...option) *arena {
 	t.Helper()
 	a := &arena{
 		t: t, receives: receives, receiveLen: receiveLen, regionLen: hostile.RegionLen,

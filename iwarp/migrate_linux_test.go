@@ -15,8 +15,8 @@ import (
 )
 
 // twoLoops is one device on two loops.
-func twoLoops(t *testing.T, opts ...Option) (one, two *node) {
-	d := New(opts...)
+func twoLoops(t *testing.T, opts ...option) (one, two *node) {
+	d := newDriver(opts)
 	one, two = newNodeOf(t, d), newNodeOf(t, d)
 	two.next = 1000 // handles are process-wide
 	return one, two

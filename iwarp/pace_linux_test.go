@@ -60,7 +60,7 @@ func (p *pinger) notify() {
 	}
 }
 
-func newPingPong(t testing.TB, opts ...Option) *pingPong {
+func newPingPong(t testing.TB, opts ...option) *pingPong {
 	t.Helper()
 	pp := &pingPong{client: newNode(t, opts...), server: newNode(t)}
 	lh, at := pp.server.listen("127.0.0.1:0")

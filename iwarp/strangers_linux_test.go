@@ -16,7 +16,7 @@ import (
 func TestStrangers(t *testing.T) {
 	var log bytes.Buffer
 	to := slog.New(slog.NewTextHandler(&log, nil))
-	d := New(func(c *Config) { c.MaxSetups, c.RequestTimeout = 1, 100*time.Millisecond })
+	d := Config{MaxSetups: 1, RequestTimeout: 100 * time.Millisecond}.New()
 	one, two := newNodeLogging(t, d, to), newNodeLogging(t, d, to)
 	_, at := one.listen("127.0.0.1:0")
 	_, other := two.listen("127.0.0.1:0")

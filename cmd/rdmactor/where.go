@@ -119,9 +119,8 @@ func (w *where) driver(c device.Choice, crc bool, stderr io.Writer) cmid.Driver 
 	if c.Why != "" {
 		fmt.Fprintln(stderr, c)
 	}
-	return c.Driver(func(cfg *iwarp.Config) {
-		cfg.CRC, cfg.ReplyTimeout = crc, min(cfg.ReplyTimeout, w.timeout*9/10)
-	})
+	c.IWARP = iwarp.Config{CRC: crc, ReplyTimeout: min(10*time.Second, w.timeout*9/10)}
+	return c.Driver()
 }
 
 // spread turns getopt's "-vVC10", which rping takes, into flag's "-v -V -C 10". It leaves alone

@@ -42,7 +42,8 @@ type Choice struct {
 	Kind Kind // IWARP or Kernel
 	// the connections' address on this host; not valid when it is unknown or any
 	Local netip.Addr
-	Why   string // for people to read; "" when the user has chosen
+	Why   string       // for people to read; "" when the user has chosen
+	IWARP iwarp.Config // of the embedded device; its defaults unless the program says more
 }
 
 // String is the line for the user: "device: iwarp (no RDMA device has 127.0.0.1)".
@@ -53,12 +54,12 @@ func (c Choice) String() string {
 	return fmt.Sprintf("device: %s (%s)", c.Kind, c.Why)
 }
 
-// Driver makes the driver; nothing is opened yet. The options are for the embedded device.
-func (c Choice) Driver(opts ...iwarp.Option) cmid.Driver {
+// Driver makes the driver; nothing is opened yet.
+func (c Choice) Driver() cmid.Driver {
 	if c.Kind == Kernel {
 		return kernel()
 	}
-	return iwarp.New(opts...)
+	return c.IWARP.New()
 }
 
 // host is the part of this host that a choice depends on.

@@ -13,7 +13,7 @@ import (
 // device is the embedded device. It has no CRC unless the entry says so, because TCP has only its
 // checksum.
 func device(e measure.Entry) cmid.Driver {
-	return iwarp.New(func(c *iwarp.Config) { c.CRC = e.CRC })
+	return iwarp.Config{CRC: e.CRC}.New()
 }
 
 // ownMemory is the verbs level with memory of its own for each message on its way. Otherwise all
