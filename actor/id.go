@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -101,9 +102,10 @@ func (it *ident) begin(a *asked) {
 	it.setDeadline(a)
 }
 
-// take removes a command from those that wait: the user's, or what it is on the wire.
+// take removes a command from those that wait: the user's, or what it is on the wire. If one value
+// was sent several times, that is the last: it is refused at once, while the device has the first.
 func (it *ident) take(cmd Command) *asked {
-	for i, a := range it.asked {
+	for i, a := range slices.Backward(it.asked) {
 		if a.cmd == cmd || a.wire == cmd {
 			it.asked = append(it.asked[:i], it.asked[i+1:]...)
 			it.rearm()
