@@ -11,11 +11,11 @@ import (
 	"github.com/rdmactor/rdmactor/eventloop"
 )
 
-// Ask sends a command and waits for its answer: the blocking edge, for main and for tests. A
-// failing answer is the error, a Failure. When ctx ends before the answer came, the identifier is
-// destroyed, since there is no other cancel, and the error is ctx's cause: so of what the command
-// has made nothing is left. A dead identifier is ENOENT. On the goroutine of a loop, which the
-// answer may need, it is eventloop.ErrOnLoop.
+// Ask sends a command and waits for its answer. It is for main and for tests, which may block. An
+// answer that is a Failure is returned as the error. If ctx ends before the answer comes, the
+// identifier is destroyed, because there is no other way to cancel, and the error is ctx's cause:
+// nothing is left of what the command has made. For an identifier that is gone the error is ENOENT.
+// On the goroutine of a loop, which might be needed for the answer, it is eventloop.ErrOnLoop.
 func Ask[A cmid.Event](ctx context.Context, rt *Runtime, id *actor.PID, c cmid.Command) (A, error) {
 	var none A
 	if err := eventloop.MayWait(); err != nil {
@@ -67,8 +67,9 @@ func (p *asking) SendSystemMessage(*actor.PID, any) {}
 
 func (p *asking) Stop(*actor.PID) { p.registry.Remove(p.pid) }
 
-// Stalled is closed when a loop of one of the ActorSystem's runtimes stands still
-// (eventloop.Config.StallAfter: a second), and when it has for twice as long, and so on. Whoever
-// waits for the runtime waits for it too, and asks eventloop.MayWait then: the loop may be
-// standing still for that very wait. Who waits on takes the next one. Any goroutine.
+// Stalled returns a channel that is closed when a loop of one of the ActorSystem's runtimes has
+// stood still for a second (eventloop.Config.StallAfter). Code that waits for the runtime should
+// wait for this channel too, and then call eventloop.MayWait, because the loop may be standing
+// still for that very wait. To wait on, call Stalled again: the next channel is closed when the
+// loop has stood still for twice as long, and so on. Any goroutine.
 func (rt *Runtime) Stalled() <-chan struct{} { return rt.registry.Alarm().C() }

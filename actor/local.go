@@ -10,19 +10,19 @@ import (
 	"github.com/rdmactor/rdmactor/eventloop"
 )
 
-// Local is what an OnLoop actor may use of the loop that it runs on. It is for packages that stand
-// between connections and their users, as rpc, rdmanet and actor/reconnect do; other actors need no
-// more than After.
+// Local gives an OnLoop actor access to the loop that it runs on. It is for packages that stand
+// between connections and their users, such as rpc, rdmanet and actor/reconnect; other actors need
+// only After.
 //
 // It is a small value that an actor may keep for as long as it lives. Its methods are called in the
-// actor's Receive. The zero Local, which every other actor has, does what can be done without a
-// loop: each method says what that is.
+// actor's Receive. An actor that is not OnLoop gets the zero Local; each method says what it does
+// then.
 type Local struct {
 	l    *loop
 	self *actor.PID
 }
 
-// LocalOf gives the calling actor its Local. It is called in Receive.
+// LocalOf returns the calling actor's Local. It is called in Receive.
 func LocalOf(ctx actor.Context) Local {
 	if x := mailbox.LoopOf(ctx); x != nil {
 		return Local{x.Context.(*loop), ctx.Self()}
@@ -48,14 +48,14 @@ func (l Local) Woke() {
 	}
 }
 
-// Task is a name for what an actor does on behalf of others, such as a handler that it calls. It is
-// good for any number of actors.
+// Task names work that an actor does for somebody else, such as a handler that it calls. Any number
+// of actors may use one.
 type Task struct{ r eventloop.Runnable }
 
 // NewTask makes a Task. Any goroutine.
 func NewTask(name string) *Task { return &Task{task(name)} }
 
-// task is a name as the watchdog asks for it.
+// task is a name that the watchdog can ask for.
 type task string
 
 // LoopName is the name.
@@ -64,8 +64,8 @@ func (t task) LoopName() string { return string(t) }
 // Run has nothing to do: tasks are not queued.
 func (task) Run(int) (more bool) { return false }
 
-// Do calls do as the Task t: a watchdog that finds the loop at it reports t, instead of the message
-// that the actor was sent. It may panic or call runtime.Goexit. Without a loop it just calls do.
+// Do calls do. If that blocks the loop, the watchdog reports the Task t instead of the message that
+// the actor has received. do may panic or call runtime.Goexit. Without a loop Do just calls do.
 func (l Local) Do(t *Task, do func()) {
 	if l.l != nil {
 		defer l.l.el.Blame(l.l.el.Blame(&t.r))
@@ -90,7 +90,7 @@ func (l Local) Line(h Handle) (line *Line, ok bool) {
 	return &Line{it.conn}, true
 }
 
-// Relay makes the actor's Relay to another actor of any kind. Not ok: the Local has no loop.
+// Relay returns a Relay from this actor to another one of any kind. Not ok: the Local has no loop.
 func (l Local) Relay(to *actor.PID) (r *Relay, ok bool) {
 	if l.l == nil {
 		return nil, false
@@ -106,16 +106,18 @@ func (l Local) Relay(to *actor.PID) (r *Relay, ok bool) {
 // end: its counts stay what they were.
 type Line struct{ c *datapath.Conn }
 
-// Post hands s to the device, if device and peer have room for it now; else s stays the caller's,
-// and Writable comes when trying again may help, or the connection ends. s is one that was Taken,
-// or a Copy, and not larger than Established.MaxMessage. What was posted is the connection's, and
-// of its fate Posted and Delivered tell.
+// Post passes s to the device, if device and peer have room for it now. Then s belongs to the
+// connection, and the counts Posted and Delivered say what becomes of it. Otherwise s stays the
+// caller's, and Writable comes when trying again may help, unless the connection ends. Take must
+// have been called for s, unless Copy returned it, and s must not be larger than
+// Established.MaxMessage.
 func (l *Line) Post(s *Send) (posted bool) {
 	s.sender = nil
 	return l.c.TryPost(s.out.As(s.Notify, s.Renew))
 }
 
-// Awake asks for a Writable at the next news of the device or of the peer.
+// Awake asks for a Writable as soon as the device has completed something, or the peer has consumed
+// something.
 func (l *Line) Awake() { l.c.Awake() }
 
 // Posted is how many messages the device was handed.
@@ -124,10 +126,11 @@ func (l *Line) Posted() uint64 { return l.c.Posted() }
 // Delivered is how many of them the peer is known to have consumed: the first ones.
 func (l *Line) Delivered() uint64 { return l.c.Delivered() }
 
-// Acknowledged reports whether the peer tells what it has consumed. A raw connection's does not.
+// Acknowledged reports whether the peer reports what it has consumed. A raw connection's peer does
+// not.
 func (l *Line) Acknowledged() bool { return l.c.Acknowledged() }
 
-// Take makes s the caller's who will Post it: it cannot be sent otherwise any more. Not ok: it was
+// Take reserves s for the caller to Post: it cannot be sent in another way any more. Not ok: it was
 // not made by NewSend, or was sent before. Any goroutine that owns s.
 func (s *Send) Take() (ok bool) {
 	if !s.usable() {
@@ -155,9 +158,9 @@ func (r *Relay) Tell(msg any) {
 	r.to.send(r.l, &actor.MessageEnvelope{Message: msg, Sender: r.self})
 }
 
-// HandOn passes on the message that is being received, without a copy. It is the other actor's as
-// it was the caller's: until that one's Receive returns, or until Release after Retain; only then
-// does the peer get its credit back.
+// HandOn passes on the message that is being received, without a copy. It is valid for the other
+// actor until that one's Receive returns, or until Release after Retain. Only then does the peer
+// get its credit back.
 func (r *Relay) HandOn(m *Received) {
 	if r.to.box == nil {
 		r.Tell(m.Clone())

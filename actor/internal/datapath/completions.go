@@ -40,16 +40,16 @@ func (d *Device) completions(n int) (*completions, error) {
 	return q, nil
 }
 
-// notify: there are completions. The device calls it when it is in the middle of nothing, so they
-// are handled at once: another turn would cost another wait.
+// notify is called by the device when there are completions. The device is not in the middle of
+// anything then, so they are handled at once: another turn would cost another wait.
 func (d *Device) notify() {
 	if !d.ready && d.Run(eventloop.RunBudget) {
 		_ = d.l.el.Schedule(d) // refused after the loop's end only: nothing polls then
 	}
 }
 
-// Run handles at most budget completions, and the rest in its turn. User code that does not return
-// from one (a runtime.Goexit) must not cost the others their completions.
+// Run handles at most budget completions, and leaves the rest for another turn. It schedules that
+// turn also if user code calls runtime.Goexit in the middle.
 func (d *Device) Run(budget int) (more bool) {
 	left := true
 	defer func() {
@@ -66,8 +66,8 @@ func (d *Device) Run(budget int) (more bool) {
 // LoopName names the device in the loop's reports of stalls.
 func (d *Device) LoopName() string { return "completions of " + d.Verbs.Name() }
 
-// poll handles completions until there are none or limit is reached. What a completion leads to
-// may poll again (the end of a connection does): that one goes on where this one is.
+// poll handles completions until there are none or limit is reached. Handling one may call poll
+// again, as the end of a connection does: the inner call continues with the next completion.
 func (d *Device) poll(limit int) (n int) {
 	for n < limit {
 		if d.next == d.got {
@@ -136,7 +136,8 @@ func (d *Device) complete(wc *verbs.WC) {
 	conn.Receive(c, int(wc.Bytes))
 }
 
-// Completed ends the posting of that number, and those before it, which have succeeded in silence.
+// Completed ends the posting of that number, and the earlier ones, which have succeeded without a
+// completion of their own.
 func (c *Conn) Completed(number uint32, status verbs.Status) {
 	var free outgoingChain
 	for {

@@ -11,8 +11,8 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// New makes the queue pair of id, which needs a device (after ResolveRoute, or on a request), and
-// what it receives into.
+// New makes the queue pair of id and its receives. id must have a device: it is a request, or its
+// route was resolved.
 func New(l *Loop, id *cmid.ID, up Identifier, t Terms) (*Conn, error) {
 	dev := id.Device()
 	if dev == nil {
@@ -71,7 +71,7 @@ func New(l *Loop, id *cmid.ID, up Identifier, t Terms) (*Conn, error) {
 	return c, nil
 }
 
-// Release gives back what a connection has of its device, which has given the queue pair back.
+// Release frees what a connection has of its device, once the device has given the queue pair back.
 func (c *Conn) Release() {
 	c.Device.Drain()
 	if c.state == connReleased {
@@ -105,7 +105,7 @@ func (c *Conn) Establish() {
 	}
 }
 
-// update answers the peer's probe, and says how much was consumed, if that is due.
+// update answers the peer's probe, and sends a credit update if one is due.
 func (c *Conn) update() {
 	if c.mode != ModeMessages || !c.sends() {
 		return
@@ -118,8 +118,8 @@ func (c *Conn) update() {
 	}
 }
 
-// say posts a message that is a header only. Not ok: the device has no room, and update tries
-// again, or it refuses it.
+// say posts a message that is only a header. Not ok: the device had no room, and update tries
+// again, or the device refused it.
 func (c *Conn) say(typ wire.Type, flags uint8) (ok bool) {
 	switch err := c.control(typ, flags); {
 	case err == nil:
@@ -132,8 +132,8 @@ func (c *Conn) say(typ wire.Type, flags uint8) (ok bool) {
 	return false
 }
 
-// Drain is Close's part: when everything sent was consumed, or in raw mode completed, the
-// identifier is notified.
+// Drain is what Close needs: it has the identifier notified when everything that was sent was
+// consumed, or in raw mode completed.
 func (c *Conn) Drain() {
 	c.setState(connDraining)
 	c.l.Shares.again(c)
@@ -151,8 +151,8 @@ func (c *Conn) checkDrained() {
 	c.up.Drained()
 }
 
-// Stop ends the data path: what waits comes back as failed. What the device has, it flushes when
-// the queue pair goes.
+// Stop ends the data path. What waits is reported as failed. What the device has, it flushes when
+// the queue pair is destroyed.
 func (c *Conn) Stop() {
 	switch {
 	case c.Over():
@@ -190,7 +190,7 @@ func (c *Conn) Fates(e *cmid.Closed) {
 	e.Unknown = c.left - e.Delivered
 }
 
-// Delivered is how many of what was posted the peer has said that its owner has consumed.
+// Delivered is how many of the posted messages the peer is known to have consumed.
 func (c *Conn) Delivered() uint64 { return c.Session.Delivered() }
 
 // Posted is how many messages the device was handed.
@@ -202,7 +202,7 @@ func (c *Conn) Acknowledged() bool { return c.mode == ModeMessages }
 // Kind is how messages travel.
 func (c *Conn) Kind() Mode { return c.mode }
 
-// MaxMessage is how many bytes a message that the peer takes has at most.
+// MaxMessage is the largest message, in bytes, that the peer takes.
 func (c *Conn) MaxMessage() int { return c.maxSend }
 
 // Attr is what the device can do.
@@ -214,8 +214,7 @@ func (c *Conn) WaitingOps() int { return c.Ops.Len() }
 // CatchUp handles what the device has completed.
 func (c *Conn) CatchUp() { c.Device.Drain() }
 
-// BreakDown stops it because of err, which is the cause of its end; nil: the peer has gone, as it
-// said.
+// BreakDown stops it with err as the cause of its end; nil: the peer has said goodbye and gone.
 func (c *Conn) BreakDown(err error) {
 	c.broken = err
 	c.Stop()

@@ -31,8 +31,8 @@ func (l *Loop) deviceOf(dev verbs.Device) *Device {
 	return d
 }
 
-// pump has c's pump called when the completions at hand are handled: what they have made room for
-// goes out as one run.
+// pump has c.Pump called once the fetched completions are handled, so that all they have made room
+// for goes out together.
 func (d *Device) pump(c *Conn) {
 	if !c.due {
 		c.due = true
@@ -49,9 +49,9 @@ func qpConn(qp verbs.QP) (c *Conn, ok bool) {
 	return c, ok
 }
 
-// post posts a message: b begins with its header, if the mode has one. The device copies what is
-// small enough; the rest is sent from where it is, if the device can, else copied into its memory.
-// A quiet one completes with the next that is not.
+// post posts a message. b begins with its header, if the mode has one. A small message is copied by
+// the device (inline). A larger one is sent from where it is if the device can do that, and is
+// copied into device memory otherwise. A quiet one completes together with the next that is not.
 func (d *Device) post(c *Conn, s *Outgoing, b []byte, quiet bool) error {
 	op := Posting{Send: s}
 	d.wr.Op, d.wr.Flags = verbs.Send, verbs.Signaled
@@ -102,7 +102,7 @@ func (d *Device) postOp(c *Conn, o *OneSided) error {
 	return d.hand(c, Posting{op: o})
 }
 
-// hand gives the work request at hand to c's queue pair. errNoRoom: not now.
+// hand posts the prepared work request d.wr to c's queue pair. errNoRoom: there is no room now.
 func (d *Device) hand(c *Conn, p Posting) error {
 	d.wr.ID = uint64(c.Flight.Push(p))
 	err := c.QP.PostSend(&d.wr)
@@ -116,7 +116,7 @@ func (d *Device) hand(c *Conn, p Posting) error {
 	return err
 }
 
-// Removed notes that a device has gone; nil is none.
+// Removed notes that a device has gone. dev may be nil.
 func (l *Loop) Removed(dev verbs.Device) {
 	for _, d := range slices.Clone(l.Devices) {
 		if d.Verbs == dev {
@@ -131,8 +131,8 @@ func (d *Device) remove() {
 	d.vanish()
 }
 
-// vanish drops what belonged to a device that has gone, when nobody needs it any more: a message
-// that an owner has is in its memory.
+// vanish frees what belonged to a device that has gone, once nobody needs it: messages that owners
+// have are in its memory.
 func (d *Device) vanish() {
 	if !d.removed || d.Conns > 0 || d.heldByOwners() > 0 {
 		return
@@ -149,9 +149,9 @@ func (d *Device) heldByOwners() (n int) {
 	return n
 }
 
-// close frees everything, if the queue pairs are gone, but the memory of messages that owners
-// have. Where some queue pairs are not gone, the device still writes to the memory, and its driver
-// has to close what is left.
+// close frees everything except the memory of messages that owners have. While some queue pairs are
+// not gone it frees nothing, because the device may still write to the memory; its driver then has
+// to close what is left.
 func (d *Device) close() {
 	d.Drain()
 	if d.Conns > 0 {
@@ -182,7 +182,8 @@ func (l *Loop) Held() (n int) {
 	return n
 }
 
-// Full reports whether a further connection's messages would take the memory of those there are.
+// Full reports whether the messages of a further connection would take memory that is reserved for
+// existing ones.
 func (l *Loop) Full() bool { return l.Shares.full() }
 
 // CrowdedFor reports whether there are so many connections that one with receives of n bytes would

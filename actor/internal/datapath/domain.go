@@ -42,8 +42,8 @@ func (dm *domain) leave() {
 	}
 }
 
-// vanish drops what was one connection's, when nobody needs it any more: a message that an owner
-// has is in its memory.
+// vanish frees a connection's own domain, once nobody needs it: messages that owners have are in
+// its memory.
 func (dm *domain) vanish() {
 	if dm.left && dm.heldByOwners() == 0 {
 		dm.close()
@@ -65,15 +65,15 @@ func (dm *domain) close() {
 	dm.sinks.Close()
 }
 
-// enter takes the protection domain that c's queue pair is in, and what it receives into and sends
-// from.
+// enter chooses the protection domain of c's queue pair, and the domain whose memory c receives
+// into and sends from.
 //
-// What a connection lets its peer reach is in a domain that no other queue pair is in: another
-// peer cannot reach it, whatever it knows. A device that shares Device.PD's memory (the embedded
-// one) gives every connection a domain, which costs it a few bytes. Elsewhere, as InfiniBand has
-// it, everything that a queue pair touches must be in its domain, so its receives and what it
-// sends from cannot be the loop's: a connection there has a domain, and memory of its own, only if
-// its owner says that it needs one (Terms).
+// Memory that a connection lets its peer reach is in a domain without any other queue pair, so that
+// another peer cannot reach it, whatever it knows. On a device whose queue pairs may all use
+// Device.PD's memory (the embedded one) every connection gets a domain, which costs a few bytes. On
+// others, as InfiniBand has it, everything that a queue pair touches must be in its own domain, so
+// the connection cannot use the loop's shared memory. There a connection gets a domain, with memory
+// of its own, only if its owner says that it needs one (Terms).
 func (c *Conn) enter() error {
 	d := c.Device
 	c.pd, c.dom = d.Shared.pd, d.Shared
@@ -94,7 +94,7 @@ func (c *Conn) enter() error {
 // Scoped reports whether c's protection domain is its own.
 func (c *Conn) Scoped() bool { return c.pd != c.Device.Shared.pd }
 
-// leave gives the domain back; the queue pair is not in it any more.
+// leave gives the domain back, once the queue pair is gone.
 func (c *Conn) leave() {
 	if c.pool != nil {
 		c.pool.leave()
@@ -122,7 +122,8 @@ func (c *Conn) Alloc(n int, access verbs.Access) (*verbs.MR, error) {
 	return mr, nil
 }
 
-// Free gives memory of alloc's back, which nothing posted names. An error: the device has it still.
+// Free gives memory from Alloc back. Nothing that is posted may name it. After an error the device
+// still has it.
 func (c *Conn) Free(mr *verbs.MR) error {
 	n := len(mr.Bytes)
 	if err := c.Device.Verbs.Free(mr); err != nil && !c.Device.removed {

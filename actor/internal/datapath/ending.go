@@ -11,13 +11,13 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// Whoever ends a connection says goodbye first (docs/wire.md): behind what was posted, before what
-// waits, and nothing after it. So a connection that ends without one was not ended by anybody: its
-// peer was killed, or cannot be reached.
+// The side that ends a connection says goodbye first (docs/wire.md). The goodbye follows what was
+// posted, and nothing follows it: what still waits is not sent. So if a connection ends without
+// one, its peer was killed or cannot be reached.
 //
-// What is posted is not on the wire yet, and on InfiniBand a queue pair that is disconnected drops
-// it. So the goodbye's completion is waited for, but not for long: a peer that takes nothing costs
-// goodbyeTime (ident.sayGoodbye).
+// A work request that is posted is not yet on the wire, and on InfiniBand a disconnect drops it. So
+// this side waits for the goodbye's completion before it disconnects, for at most goodbyeTime
+// (ident.sayGoodbye), in case the peer takes nothing.
 
 // Leaving reports whether this side has begun to say goodbye.
 func (c *Conn) Leaving() bool { return c.goodbye != goodbyeUnsaid }
@@ -29,7 +29,7 @@ func (c *Conn) ForgoGoodbye() {
 	}
 }
 
-// SayGoodbye posts the goodbye, once. False: the end need not wait for it.
+// SayGoodbye posts the goodbye, once. False: there is nothing to wait for.
 func (c *Conn) SayGoodbye() bool {
 	switch {
 	case !c.Session.Courteous() || c.goodbye == goodbyeLeft || c.ID.State() != states.Connected:
@@ -82,7 +82,7 @@ func (c *Conn) control(typ wire.Type, flags uint8) error {
 	return nil
 }
 
-// Verdict is why a connection ended, of which the device says err; nil is nothing.
+// Verdict returns why a connection ended, when the device has reported err, which may be nil.
 func (c *Conn) Verdict(err error) error {
 	switch {
 	case !c.Session.Courteous() || c.state == connConnecting || c.state == connAborted || c.goodbye != goodbyeUnsaid:
@@ -98,24 +98,25 @@ func (c *Conn) Verdict(err error) error {
 	return err
 }
 
-// A queue pair that has failed has ended its connection, whatever rdma_cm says: on InfiniBand it
-// does not look at queue pairs, and would call the connection connected for ever. So every work
-// request that completes with an error ends it, whoever has posted it (an owner's message, a count
-// of ours, an offer, a receive), and so does the device's word (QPFailed). The first one is the
-// cause; the flushes behind it are not. A work request that the device does not take is answered,
-// and no more: ENOMEM, a Read of memory that is not there.
+// A queue pair that has failed has ended its connection, whatever rdma_cm says: on InfiniBand
+// rdma_cm does not look at queue pairs, and would call the connection connected for ever. So every
+// work request that completes with an error ends the connection, whether it was an owner's message,
+// a credit update, an offer or a receive; and so does the event QPFailed. The first error is the
+// cause, not the flushes that follow. A work request that the device does not accept (ENOMEM, a
+// Read of memory that does not exist) only fails itself.
 //
-// Two things need time. Of flushes, and of postings that are refused, somebody has to say the
-// cause: an error that is on its way, or an end that is. And on iWARP the device ends the
-// connection itself, and knows more (a Terminate message's words). So these end no connection until
-// FailPatience is over. If nobody has reported an end then, the connection is broken off. In
-// an ordinary end the flushes find it ending, or ended.
+// Two kinds of failure have to wait. Flushes and refused postings are only consequences, and the
+// error or the end that is their cause may still be on its way. And on iWARP the device ends the
+// connection by itself, with a better reason (from a Terminate message). So these break the
+// connection off only if nobody has reported its end within FailPatience. In an ordinary end, the
+// flushes come when the connection is already ending or ended.
 
 // FailPatience is how long the device has to report the end of a connection whose queue pair has
 // failed.
 const FailPatience = 2 * time.Second
 
-// failed takes a sign that the queue pair is dead. Loop goroutine, possibly from inside the device.
+// failed notes a sign that the queue pair is dead. Loop goroutine, possibly called from inside the
+// device.
 func (c *Conn) failed(e *QueuePairError) {
 	iwarp := c.ID.Flavor()&states.IWARP != 0
 	switch {
@@ -132,14 +133,14 @@ func (c *Conn) failed(e *QueuePairError) {
 	}
 }
 
-// impatient ends a connection whose queue pair has failed, and nobody has reported the end.
+// impatient ends a connection whose queue pair has failed, if nobody has reported its end.
 func (c *Conn) impatient() {
 	if c.connected() {
 		c.up.BreakOff(c.suspect)
 	}
 }
 
-// refused notes that a posting was, which the device takes as long as the queue pair lives.
+// refused notes that the device refused a posting, which it does not while the queue pair is alive.
 func (c *Conn) refused(op verbs.Opcode, err error) { c.failed(&QueuePairError{Op: op, Err: err}) }
 
 // connected reports whether there is a connection, as far as rdma_cm knows.
@@ -148,8 +149,8 @@ func (c *Conn) connected() bool {
 	return s == states.Connected || s == states.Accepting
 }
 
-// Cause is why a connection has ended of which nothing else is known but err, and what this side
-// has ended it for: own.
+// Cause returns why a connection has ended. err is what the device has said, own is this side's
+// reason for ending it; both may be nil.
 func (c *Conn) Cause(err, own error) error {
 	switch {
 	case c.broken != nil:
@@ -165,8 +166,8 @@ func (c *Conn) Cause(err, own error) error {
 	return c.suspect
 }
 
-// FailedByItself is the device's word that the queue pair has failed. What it has completed is
-// reported first.
+// FailedByItself handles the device's event that the queue pair has failed, after what it has
+// completed.
 func (c *Conn) FailedByItself() {
 	c.Device.Drain()
 	c.failed(&QueuePairError{})

@@ -21,10 +21,10 @@ var (
 	ErrFlushed = errors.New("the connection ended first")
 )
 
-// ErrRemoteAccess is why an operation failed whose memory the peer's device refuses: never
-// granted, revoked, of another connection, not with that right, or outside. The connection is
-// over. iWARP says so in Disconnected.Err, where the operation itself is ErrFlushed, and a Write
-// may have been Done.
+// ErrRemoteAccess: the peer's device has refused an operation, because its memory was never
+// granted, was revoked, belongs to another connection, lacks the right or is too short. The
+// connection is over. On iWARP this error is in Disconnected.Err; the operation itself fails with
+// ErrFlushed, or, if it is a Write, may have been answered with WriteDone.
 var ErrRemoteAccess = errors.New("the peer's device refuses the access")
 
 // ErrPeerLost is found (errors.Is) in the error of a connection that has ended without its peer's
@@ -32,9 +32,10 @@ var ErrRemoteAccess = errors.New("the peer's device refuses the access")
 // the connection up.
 var ErrPeerLost = errors.New("the connection has ended without the peer's goodbye")
 
-// LostError is why a connection ended that its peer has not ended: Disconnected.Err and Closed.Err.
-// errors.Is: ErrPeerLost, and an errno: ECONNRESET, ETIMEDOUT when the peer was silent for too
-// long, or the device's. Peers of version 2 say no goodbye: theirs is no such end.
+// LostError is in Disconnected.Err and Closed.Err when a connection has ended, but the peer has not
+// ended it. errors.Is finds ErrPeerLost and an errno: ETIMEDOUT when the peer was silent for too
+// long, the device's, or ECONNRESET. Peers of protocol version 2 say no goodbye, so their
+// connections never end with it.
 type LostError struct{ Err error }
 
 func (e *LostError) Error() string { return ErrPeerLost.Error() + ": " + e.Err.Error() }
@@ -42,11 +43,12 @@ func (e *LostError) Error() string { return ErrPeerLost.Error() + ": " + e.Err.E
 // Unwrap gives ErrPeerLost and what is known.
 func (e *LostError) Unwrap() []error { return []error{ErrPeerLost, e.Err} }
 
-// QueuePairError is why a connection has ended whose queue pair has failed: the first work request
-// that completed with an error, or the device's own word. errors.Is: ErrRemoteAccess and EACCES for
-// an access that the peer refuses, EMSGSIZE for a message that is longer than our receive,
-// ErrPeerLost and ETIMEDOUT for a peer that acknowledges nothing or has no receives for too long,
-// ErrPeerLost and EIO for one whose own queue pair has failed or gone, EIO for everything else.
+// QueuePairError is the reason when a connection has ended because its queue pair has failed: the
+// first work request that completed with an error, or the device's event. errors.Is finds
+// ErrRemoteAccess and EACCES for an access that the peer refuses; EMSGSIZE for a message that is
+// longer than our receive; ErrPeerLost and ETIMEDOUT for a peer that acknowledges nothing, or has
+// no receives, for too long; ErrPeerLost and EIO for a peer whose own queue pair has failed or
+// gone; EIO for everything else.
 type QueuePairError struct {
 	Op verbs.Opcode // of the work request
 	// StatusSuccess: not a work request has failed but the queue pair by itself, as
@@ -88,8 +90,8 @@ func (e *QueuePairError) Unwrap() []error {
 	return errs
 }
 
-// vague reports whether e is rather a consequence of the failure than its cause. What iWARP calls a
-// general or a fatal error is a stream that was ended while something was sent.
+// vague reports whether e is more likely a consequence of the failure than its cause. On iWARP a
+// general or fatal error means that the stream ended while something was being sent.
 func (e *QueuePairError) vague() bool {
 	switch e.Status {
 	case verbs.StatusGeneral, verbs.StatusFatal:
@@ -98,15 +100,15 @@ func (e *QueuePairError) vague() bool {
 	return e.follows()
 }
 
-// follows reports whether something else has gone before: nothing is flushed, or refused, of a
-// queue pair that is as it should be.
+// follows reports whether e must be the consequence of an earlier failure: a healthy queue pair
+// neither flushes nor refuses work requests.
 func (e *QueuePairError) follows() bool {
 	return e.Status == verbs.StatusFlushed || e.Status == verbs.StatusSuccess && e.Err != nil
 }
 
-// ResourceError says that a device, or the half of Limits.ReceiveMemory, has no room for what a
-// connection needs from its beginning. Connect and Accept fail with it; IDConfig says how much
-// they need. errors.Is: ENOMEM.
+// ResourceError: a device, or the half of Limits.ReceiveMemory that receives may have, has no room
+// for what a connection needs from its beginning. Connect and Accept fail with it; IDConfig says
+// how much they need. errors.Is: ENOMEM.
 type ResourceError struct {
 	Device      string
 	What        string // of which there is not enough
@@ -132,10 +134,10 @@ var (
 	errClosing      = fmt.Errorf("the connection is being closed: %w (%w)", ErrFlushed, unix.ESHUTDOWN)
 )
 
-// Flushed is what becomes of messages when their connection ends.
+// Flushed is the error of messages whose connection has ended.
 func Flushed() error { return errFlushed }
 
-// opError is what an operation's status means; nil for success.
+// opError is the error for an operation's status; nil for success.
 func opError(status verbs.Status) error {
 	switch status {
 	case verbs.StatusSuccess:
@@ -146,7 +148,7 @@ func opError(status verbs.Status) error {
 	return sendError(status)
 }
 
-// sendError is what a message's status means that is not success.
+// sendError is the error for a status other than success.
 func sendError(status verbs.Status) error {
 	if status == verbs.StatusFlushed {
 		return Flushed()
@@ -154,10 +156,10 @@ func sendError(status verbs.Status) error {
 	return fmt.Errorf("%v: %w (%w)", status, ErrFlushed, unix.EIO)
 }
 
-// errNoRoom is what post says when the device does not take the work request now; ENOMEM is memory
-// to send from that cannot be had.
+// errNoRoom: the device has no room for a work request now. A plain ENOMEM means that there is no
+// memory to send from.
 var errNoRoom = fmt.Errorf("the device's send queue is full: %w", unix.ENOMEM)
 
-// RetryAfter is how long a device gets that has no room although nothing is under way whose end it
-// would be reported.
+// RetryAfter is after what time a posting is tried again if the device has no room, and nothing is
+// in flight whose completion would show that it has.
 const RetryAfter = 10 * time.Millisecond

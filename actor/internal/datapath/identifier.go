@@ -1,16 +1,17 @@
 package datapath
 
 // Identifier is what a connection reports to: the actor of its rdma_cm_id. It is all that the data
-// path knows of identifiers. Loop goroutine. The device may be in the middle of something, so what
-// ends a connection goes on in a turn of its own.
+// path knows of identifiers. Loop goroutine. The device may be in the middle of something during a
+// call, so an implementation that ends a connection does the rest in a later turn.
 type Identifier interface {
 	// Deliver gives the owner a message, which is the layer above's until Consumed.
 	Deliver(m *Inbound)
 	// Sent says that s, whose sender wants to know, was taken by the device, or read by the peer.
 	Sent(s *Outgoing)
-	// SendFailed says that s will not arrive for certain, and takes it back.
+	// SendFailed says that it is not certain that s arrives. The identifier takes s back.
 	SendFailed(s *Outgoing, err error)
-	// SendRefused says that s was not taken, because of err, which is of a kind.
+	// SendRefused says that s was not accepted, because of err. kind is the error that err is an
+	// instance of.
 	SendRefused(s *Outgoing, kind, err error)
 	// Writable says that messages are taken again after one was refused.
 	Writable()
@@ -22,7 +23,7 @@ type Identifier interface {
 	Drained()
 	// GoodbyeLeft says that the goodbye has left, or never will.
 	GoodbyeLeft()
-	// RenewFailed says that a message's renew has not returned: it has panicked with value, or
-	// with nil has called runtime.Goexit. It breaks the connection off.
+	// RenewFailed says that a message's renew has panicked with value, or, if that is nil, has
+	// called runtime.Goexit. The identifier breaks the connection off.
 	RenewFailed(value any)
 }

@@ -5,9 +5,9 @@ import (
 	"github.com/rdmactor/rdmactor/internal/ring"
 )
 
-// flight is what a connection has posted and the device has not completed, oldest first. The
-// number of a posting is its work request's ID. Postings complete in order, so a completion stands
-// for those before it that were to complete in silence.
+// flight has the postings that the device has not completed, oldest first. The number of a posting
+// is its work request's ID. Postings complete in order, so a completion also completes all earlier
+// ones, which may have asked for none.
 type flight struct {
 	ring  ring.Ring[Posting]
 	head  uint32 // number of the oldest

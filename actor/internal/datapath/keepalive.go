@@ -11,22 +11,22 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// A peer that is frozen, or whose machine is gone, says nothing, and no transport notices while
-// nobody sends. So a peer that was not heard for a while is sent a probe, which it answers
-// (docs/wire.md); one that is silent for too long is given up.
+// A peer that is frozen, or whose machine is gone, sends nothing, and no transport notices that
+// while this side sends nothing. So a peer that was silent for a while is sent a probe, which it
+// answers (docs/wire.md). One that is silent for too long is given up.
 //
-// Silence is counted in looks at the connections, which a loop takes at intervals, and not in time:
-// a loop that one of its own actors has blocked for a minute, a machine that was suspended, a clock
-// that jumps: each is one look without news, and before the next the sockets are read. While
-// messages flow nothing is done: a look compares counts that there are for other reasons.
+// A loop looks at its connections at intervals, and silence is counted in looks, not in time. So if
+// an actor has blocked the loop for a minute, if the machine was suspended or the clock has jumped,
+// that counts as one look without news, and the sockets are read before the next. While messages
+// flow keepalive does nothing: a look only compares counts that exist for other reasons.
 //
-// While a message of the peer's waits here for memory it is this side that does not listen, so
-// nothing is concluded; and the peer, whose probes wait too, is sent a credit update in their
-// place, though it has no news.
+// While a message of the peer's waits here for memory, it is this side that does not read, so the
+// peer's silence means nothing. The peer's probes wait behind that message, too. Instead of answers
+// it is sent credit updates, even without news in them.
 //
-// What is large needs time, and what is behind it waits. So bytes that come are a sign of life,
-// whatever they are part of, and while a probe has not got through, what the transport moves before
-// it is none of the peer's silence (verbs.Mover, and completions).
+// Large transfers take time, and probes and answers wait behind them. So any bytes that arrive are
+// a sign of life, and while a probe has not gone out, bytes that the transport sends before it
+// count as no silence of the peer (verbs.Mover, and completions).
 
 // looksIdle is how many looks there are in keepalive.idle.
 const looksIdle = 3
@@ -38,10 +38,10 @@ func NewKeepalive(idle, gone time.Duration) Keepalive {
 	return Keepalive{idle, max(gone, 2*idle)}
 }
 
-// unknown is that nothing was noted yet.
+// unknown means that nothing was noted yet.
 const unknown = math.MaxUint64
 
-// watch has c looked at from now on.
+// watch begins the looks at c.
 func (l *Loop) watch(c *Conn) {
 	k := c.terms.Keepalive
 	if k.idle == 0 || !c.Session.Courteous() {
@@ -89,8 +89,8 @@ func (o *Lookout) begin() {
 	_ = o.l.el.Schedule(o) // refused after the loop's end only
 }
 
-// Run looks at some connections, the last first, so that one that goes meanwhile makes none be left
-// out; sockets are served in between.
+// Run looks at some connections; sockets are served between its turns. It begins with the last
+// connection, so that none is left out when another is removed meanwhile.
 func (o *Lookout) Run(budget int) (more bool) {
 	for ; budget > 0 && o.left > 0; budget-- {
 		o.left--
@@ -143,8 +143,7 @@ func (c *Conn) lookAfter() {
 	}
 }
 
-// sign lets a peer whose messages wait here, and with them its probes, know that this side is
-// there.
+// sign shows a peer whose messages, and probes, wait here that this side is alive.
 func (c *Conn) sign() {
 	b := &c.Beat
 	if b.signs++; b.signs%looksIdle != 0 || c.Flight.Len() > 0 {
@@ -165,8 +164,8 @@ func (c *Conn) heard() uint64 {
 	return n
 }
 
-// moves reports whether the transport has moved anything since the last look that a probe may wait
-// behind.
+// moves reports whether the transport, since the last look, has moved anything that a probe may be
+// waiting behind.
 func (c *Conn) moves() bool {
 	var n uint64
 	if !c.Session.Probing() || int32(c.Flight.head-c.Beat.probe) <= 0 {

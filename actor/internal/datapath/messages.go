@@ -13,9 +13,9 @@ import (
 // headerRoom is what an outgoing message keeps free before its bytes: the header of docs/wire.md.
 const headerRoom = wire.HeaderLen
 
-// Outgoing is a message on its way to the peer. It is part of what the layer above has for it, so
-// that the two are one allocation, and comes back to that from the pool. Who takes a message from
-// its user says again where it is: the user may have copied it by value.
+// Outgoing is a message on its way to the peer. It is part of the layer above's value for the
+// message, so that the two are one allocation, and both come back from the pool together. The layer
+// that takes a message from its user sets Of again, because the user may have copied the value.
 type Outgoing struct {
 	Of     any                          // the pointer to what it is part of
 	notify bool                         // Sent is wanted
@@ -35,11 +35,11 @@ const (
 	maxSendShift = 24
 )
 
-// An element is a chain of messages: what completes together comes back together, which costs the
-// pool's locked instructions once.
+// An element of a pool is a chain of messages: messages that complete together come back together,
+// with one access to the pool.
 var outgoingPools [maxSendShift - minSendShift + 1]sync.Pool
 
-// Pooled takes a message of n bytes from its pool, with what they were before; nil: it has none.
+// Pooled takes a message of n bytes, which are not zeroed, from its pool; nil: the pool is empty.
 func Pooled(n int) *Outgoing {
 	class := sizeClass(n, minSendShift)
 	if class >= len(outgoingPools) {
@@ -88,7 +88,7 @@ func (o *Outgoing) Len() int { return len(o.buf) - headerRoom }
 // Take marks it as a connection's, or as given back.
 func (o *Outgoing) Take() { o.taken = true }
 
-// As is o with what its sender wants of it.
+// As sets the sender's wishes, and returns o.
 func (o *Outgoing) As(notify bool, renew func([]byte) []byte) *Outgoing {
 	o.notify, o.renew = notify, renew
 	return o
@@ -128,8 +128,8 @@ func (c *outgoingChain) put() {
 	}
 }
 
-// Inbound is a message that has come from the peer. It is part of what the layer above has for it,
-// so that the two are one allocation, and comes back to that from the loop.
+// Inbound is a message that has come from the peer. It is part of the layer above's value for the
+// message, so that the two are one allocation, and both are used again.
 type Inbound struct {
 	Of    any // the pointer to what it is part of; it never changes
 	Data  []byte
@@ -138,9 +138,8 @@ type Inbound struct {
 	Chunk *memory.Chunk // with data in it
 }
 
-// OneSided is a Read, a Write or an atomic operation that a connection is asked to do
-// (Conn.OneSided). It is part of what its owner has for it, so that it costs no allocation, and
-// must not change until it has ended. Loop goroutine.
+// OneSided is a Read, a Write or an atomic operation for Conn.OneSided. It is part of its owner's
+// value, so that it costs no allocation, and must not change until it has ended. Loop goroutine.
 type OneSided struct {
 	Op    verbs.Opcode
 	Fence bool // wait for the Reads before it

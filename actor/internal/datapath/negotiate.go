@@ -6,9 +6,9 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// Messages of up to some size go at once, into receives that hold them; larger ones are offered,
-// and the receiver reads them into memory of their size (docs/wire.md). Here is what a connection
-// decides about that before there is one.
+// Messages of up to some size are sent at once, into receives that hold them. Larger ones are
+// offered, and the receiver reads them into memory of their size (docs/wire.md). This file decides
+// those sizes before the connection is established.
 
 // The sizes of what goes at once, that is of receives. Where a receive is taken only when its
 // message is there, and nothing is copied at the receiving side, larger ones cost less.
@@ -16,8 +16,8 @@ import (
 const (
 	eagerAsked  = 64 << 10 // verbs.DeviceAttr.AsksForReceives
 	EagerPosted = 16 << 10 // each credit costs one
-	// eagerCrowded is of a connection that is made when half of the memory is needed to have a
-	// receive for each of the others.
+	// eagerCrowded is the size for a connection that is made when one receive for each existing
+	// connection takes half of the memory that is kept for them.
 	eagerCrowded = 4 << 10
 	// unit is what a hello counts sizes in.
 	unit = 1 << 10
@@ -31,7 +31,7 @@ const (
 // Hello is what this side says of itself on a device.
 func (l *Loop) Hello(t *Terms, attr verbs.DeviceAttr) wire.Hello {
 	limit := l.limits.Receive
-	// so that some fit what arenas may have
+	// so that several fit into what arenas may have
 	eager := max(min(l.eager(t, attr), t.Messages, limit/8&^(unit-1)), unit)
 	h := wire.Hello{Credits: t.Credits, Eager: eager, MaxMessage: t.Messages}
 	if h.MaxMessage = min(h.MaxMessage, max(h.Eager, memory.Fitting(limit/2))); !t.Reads {
@@ -80,7 +80,8 @@ func (t *Terms) SendsUnderWay(asksForReceives bool) int {
 	return min(max(t.Credits, DefaultCredits)+wire.ControlReceives+ReadsMax, SendDepth)
 }
 
-// Agree takes the peer's hello, or that it has none. limit is what the device takes.
+// Agree applies the peer's hello; not ok: it has sent none. limit is the device's largest message,
+// 0 if it has no limit.
 func (c *Conn) Agree(h wire.Hello, ok bool, limit int) {
 	if !ok && c.mode == ModeMessages {
 		c.mode = ModeForeign
@@ -107,5 +108,5 @@ func (c *Conn) Agree(h wire.Hello, ok bool, limit int) {
 	}
 }
 
-// Want has Agree go by what t says of Reads: the owner asks again, after a refusal.
+// Want changes what Agree assumes about Reads, when the owner asks again after a refusal.
 func (c *Conn) Want(t Terms) { c.terms.Reads, c.terms.Serves = t.Reads, t.Serves }

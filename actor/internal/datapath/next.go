@@ -1,7 +1,7 @@
 package datapath
 
-// outlook is what there is to know about what a connection hands to its device next: counts, and
-// of what waits only the front. step decides by it, and by nothing else.
+// outlook is everything that decides what a connection passes to its device next: counts, and the
+// oldest of what waits. step uses nothing else.
 type outlook struct {
 	depth  int    // of the send queue
 	posted int    // in it
@@ -18,7 +18,7 @@ type outlook struct {
 	inline  bool   // there is another one behind it, which the device copies
 }
 
-// step is what an outlook comes to.
+// step is the decision.
 type step uint8
 
 const (
@@ -28,8 +28,8 @@ const (
 	stepQuiet             // the same, and it need not complete by itself
 )
 
-// step says what goes next. Operations wait for no credits, and so overtake the messages that do:
-// a peer that pulls what a message announces can always make room for the next.
+// step decides what goes next. Operations do not wait for credits, and so overtake messages that
+// do: a peer that reads what a message announces can always make room for the next.
 func (o *outlook) step() step {
 	send := o.sends && o.ready && o.room()
 	switch {
@@ -46,13 +46,13 @@ func (o *outlook) step() step {
 // room reports whether a message may go, as far as device and peer are concerned.
 func (o *outlook) room() bool { return o.posted < o.depth && o.window > 0 }
 
-// followed reports whether another message goes right behind the oldest, which nothing can keep
-// back: then that one's completion will do for both. Some of a long run complete nevertheless, so
-// that the device is never without work.
+// followed reports whether another message certainly goes right behind the oldest: then one
+// completion is enough for both. In a long run some complete nevertheless, so that the device never
+// runs out of work.
 func (o *outlook) followed() bool {
 	return !o.alone && o.inline && !o.ops && o.window > 1 && o.posted+1 < o.depth && o.silent+1 < part(o.depth)
 }
 
-// part is how many postings of a full send queue of that depth complete together, and how many make
-// room for more: a quarter.
+// part is how many postings of a full send queue of that depth complete together, and how many must
+// complete before more are posted: a quarter.
 func part(depth int) int { return max(1, depth/4) }

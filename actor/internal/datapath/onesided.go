@@ -8,11 +8,11 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// OneSided has the device do o, in the order in which operations and messages are submitted,
-// except that an operation does not wait for credits, nor for room for an offer: it overtakes the
-// messages that do. So a peer that pulls what a message announces can always make room for the
-// next. Beyond the send queue's depth operations wait, as many as the caller submits; beyond the
-// depth of Reads agreed on with the peer the device has them wait. An error: o was not taken.
+// OneSided submits o to the device. Operations and messages go in the order in which they are
+// submitted, except that an operation overtakes messages that wait for credits or for room for an
+// offer. So a peer that reads what a message announces can always make room for the next.
+// Operations beyond the send queue's depth wait here, without a limit. Reads beyond the depth
+// agreed on with the peer wait in the device. After an error o was not taken.
 func (c *Conn) OneSided(o *OneSided) error {
 	if !c.sends() {
 		return c.NotSending()

@@ -10,10 +10,10 @@ import (
 )
 
 const (
-	// recvBatch is how many receives are posted at least when a message finds none, and
-	// recvBatchMax at most: as many as recvBatchBytes hold, so that small messages, of which one
-	// read brings many, need not ask for each few, and large ones do not have the device keep
-	// memory that one read cannot fill.
+	// When a message finds no receive, as many are posted as recvBatchBytes hold, but at least
+	// recvBatch and at most recvBatchMax. One read of the socket brings many small messages, which
+	// then seldom run out; of large ones the device does not get more memory than one read can
+	// fill.
 	recvBatch      = 4
 	recvBatchMax   = 32
 	recvBatchBytes = 32 << 10
@@ -21,8 +21,8 @@ const (
 	srqDepth = 4096
 )
 
-// recvPool finds or makes the pool for messages of up to n bytes, header included, for another
-// connection; leave is its end.
+// recvPool finds or makes the pool for messages of up to n bytes, header included, and counts one
+// more connection for it, until leave.
 func (dm *domain) recvPool(n int) (*recvPool, error) {
 	n = (n + 63) &^ 63
 	p := dm.recv[n]
@@ -80,10 +80,11 @@ func (d *Device) numbered(p *recvPool) uint32 {
 	return uint32(i)
 }
 
-// refill posts receives because a message has come and there is none. What came before it is
-// received first, so that one read of many small messages needs a few buffers again and again, not
-// one for each. A connection that may not receive now is paused; when there is little memory left
-// each message is asked for, so that none takes what was posted for another.
+// refill posts receives because a message has come and there is none. Earlier messages are
+// delivered first, so that many small messages from one read use a few buffers again and again, not
+// one buffer each. A connection that may not receive now is paused. When little memory is left,
+// fewer receives, down to one, are posted at a time, so that no connection takes what was posted
+// for another.
 func (p *recvPool) refill(qp verbs.QP) {
 	p.d.Drain()
 	s := &p.d.l.Shares
@@ -148,11 +149,11 @@ func (p *recvPool) close() {
 }
 
 // On a device that does not ask for receives (verbs.DeviceAttr.AsksForReceives) every message must
-// find one: on iWARP one that does not ends its connection, on InfiniBand its sender tries again
-// and again. So a connection has a receive queue of its own, which nobody else's messages can use
-// up, and as many receives in it as its peer may send messages, from before the peer can know of
-// it until it ends. The memory of a message that was consumed is posted again before the peer is
-// notified of it.
+// find one. On iWARP a message that does not ends its connection; on InfiniBand its sender tries
+// again and again. So each connection has a receive queue of its own, which other connections'
+// messages cannot use up. It has as many receives in it as the peer may send messages, from before
+// the peer can send until the connection ends. When a message was consumed, its receive is posted
+// again before the peer gets the credit.
 
 // receives is how many receives a connection posts beforehand.
 func (t *Terms) receives() int {
