@@ -337,6 +337,18 @@ func TestDeviceComesBack(t *testing.T) {
 	})
 }
 
+// TestResolveBehindRemoval: a command that finds its device removed before the loop has seen it is
+// answered by DeviceRemoval, like any command that is under way then.
+func TestResolveBehindRemoval(t *testing.T) {
+	both(t, func(w *sides.World, f *Fabric) {
+		id := w.A.Bound(tcp, cmid.MustAddr("10.0.0.5:0"))
+		f.RemoveDevice("mem0")
+		w.Must(id.ResolveAddr(cmid.Addr{}, w.Target(), time.Second))
+		sides.Next[*cmid.DeviceRemoval](w.A, id)
+		w.WantQuiet("which is all")
+	})
+}
+
 // TestOverrun: where completion queues do not grow one that is too short loses completions, and
 // takes its queue pair along.
 func TestOverrun(t *testing.T) {

@@ -118,8 +118,12 @@ func (id *ident) routeLocked(dst netip.Addr) (path, error) {
 		id.strayed = true
 		return path{errno: unix.ENODEV, delay: delay}, nil
 	}
-	for _, d := range host.devices {
-		if src, ok := d.source(dst); ok && (id.dev == nil || id.dev == d) {
+	devices := host.devices
+	if id.dev != nil { // even if it was removed: DeviceRemoval is on its way
+		devices = []*device{id.dev}
+	}
+	for _, d := range devices {
+		if src, ok := d.source(dst); ok {
 			return path{dev: d, src: src, silence: f.reachLocked(host, src, dst) == nil, delay: delay}, nil
 		}
 	}
