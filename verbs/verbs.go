@@ -175,7 +175,7 @@ var opcodeNames = []string{
 }
 
 // String is the operation in words.
-func (o Opcode) String() string { return enum.At(opcodeNames, o, "opcode %d") }
+func (o Opcode) String() string { return enum.At(opcodeNames, o, "unknown opcode %d") }
 
 // MarshalText is String's text.
 func (o Opcode) MarshalText() ([]byte, error) { return []byte(o.String()), nil }

@@ -1,0 +1,22 @@
+package verbs
+
+import (
+	"testing"
+
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// TestUnknown: a device may be newer than this code. Its numbers are shown as unknown, because a
+// bare number in a message would look like one that is known.
+func TestUnknown(t *testing.T) {
+	for want, got := range map[string]string{
+		"fetch and add": AtomicFetchAdd.String(), "unknown opcode 8": Opcode(8).String(),
+		"success": StatusSuccess.String(), "unknown status 200": Status(200).String(),
+	} {
+		if got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
