@@ -3,11 +3,11 @@ package verbs
 import "fmt"
 
 // CredentialsError says that the kernel takes no commands from this process, or from some of its
-// threads, for a device's file that it has open: it compares the credentials of the thread that
-// commands with those of the thread that has opened the file, by identity. setuid(2), capset(2) and
-// their like give each thread of a Go program credentials of its own, even if nothing changes.
-// There is no way back for the process: it changes them before it executes the program, or executes
-// itself again afterwards. errors.Is finds EACCES.
+// threads, for a device file that the process has open. The kernel checks that the thread which
+// sends a command has the same credentials object as the thread that opened the file. setuid(2),
+// capset(2) and similar calls give each thread of a Go program a new one, even if nothing changes.
+// The process cannot undo that. It must change its credentials before it executes the program, or
+// execute itself again afterwards. errors.Is finds EACCES.
 type CredentialsError struct {
 	File string // which file: "rdma_cm", "uverbs0"
 	Err  error  // EACCES

@@ -21,13 +21,13 @@ type AHAttr struct {
 	Port        uint8 // the local port, from 1
 }
 
-// AH is an address handle (ibv_create_ah(3)): an address vector that the device has taken in. Loop
-// goroutine only.
+// AH is an address handle (ibv_create_ah(3)): an address vector that is registered with the
+// device. Loop goroutine only.
 type AH interface {
 	// Close destroys it (ibv_destroy_ah(3)). No posted work request may name it.
 	Close() error
 }
 
-// GRHLen is the number of bytes in front of a datagram's payload in its receive buffer: the global
-// routing header, whose place is left even where WC.GRH is false. WC.Bytes counts it.
+// GRHLen is the number of bytes in front of a datagram's payload in its receive buffer. They hold
+// the global routing header, and are left free even where WC.GRH is false. WC.Bytes counts them.
 const GRHLen = 40

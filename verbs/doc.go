@@ -1,6 +1,6 @@
-// Package verbs is the bytes' side of rdmactor: memory regions, queue pairs, work requests and
-// completions, in the verbs' own terms, and the seam ([Device], [QP], [CQ], [SRQ]) that every kind
-// of device implements.
+// Package verbs is the data path of rdmactor: memory regions, queue pairs, work requests and
+// completions, in the terms of libibverbs. Every kind of device implements its interfaces
+// [Device], [QP], [CQ] and [SRQ].
 //
 // # Ownership
 //
@@ -8,12 +8,13 @@
 // goroutine only. A posted buffer belongs to the device until its completion was polled. Work
 // requests are copied when posted.
 //
-// Memory that a peer may write (RemoteWrite) changes under the application's eyes: a Write has no
-// completion at its target. Touch what a peer wrote only after the receive of a Send that it
-// posted behind the Write. Do not wait for a byte to change: it is a data race in Go's memory
-// model, and on most devices nothing orders the bytes of a Write. From the moment the peer may
-// know the key until that receive, leave the region alone. A peer's Read has no completion here
-// either: keep the bytes until the peer says, in a Send, that it has them.
+// A Write has no completion at its target. So memory that a peer may write (RemoteWrite) can
+// change at any time. Touch what a peer wrote only after the receive of a Send that the peer
+// posted behind the Write. Do not wait for a byte to change: that is a data race in Go's memory
+// model, and on most devices the bytes of a Write come in no particular order. From the moment
+// when the peer may know the key until that receive, do not touch the region. A peer's Read has no
+// completion on this side either: keep the bytes unchanged until the peer reports, in a Send, that
+// it has them.
 //
 // # Ordering
 //
@@ -24,14 +25,14 @@
 //
 // # Errors
 //
-// Calls return unix errnos (wrapped, errors.Is finds them). What happens later is a [WC] with a
-// [Status]; once a queue pair has ended every outstanding work request completes once with
-// [StatusFlushed], and nothing posted afterwards is owed a completion.
+// Calls return unix errnos (wrapped, errors.Is finds them). What happens later is reported in a
+// [WC] with a [Status]. When a queue pair has ended, every outstanding work request completes once
+// with [StatusFlushed]. A work request that is posted afterwards may get no completion.
 //
 // # Limitations
 //
-// Reliable connected queue pairs, and datagrams and atomic operations where the device has them.
-// Memory comes from [Device.Alloc]; a caller's slice is registered by devices inside the process
-// only ([Registrar]). A datagram's receive buffer begins with [GRHLen] bytes for the routing
-// header.
+// There are reliable connected queue pairs, and datagrams and atomic operations where the device
+// has them. Memory comes from [Device.Alloc]. Only devices inside the process can register a
+// caller's slice ([Registrar]). A datagram's receive buffer begins with [GRHLen] bytes for the
+// routing header.
 package verbs

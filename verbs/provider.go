@@ -5,11 +5,12 @@ import (
 	"github.com/rdmactor/rdmactor/internal/enum"
 )
 
-// Provider opens the data path of devices that the kernel's rdma_cm attaches identifiers to:
-// package verbs/uverbs for soft-RoCE and soft-iWARP. Another one may stand on a vendor's library.
+// Provider opens the data path of devices that the kernel's rdma_cm attaches identifiers to.
+// Package verbs/uverbs is the one for soft-RoCE and soft-iWARP. Another one could use a vendor's
+// library.
 type Provider interface {
-	// Open opens a device and puts its fds into l. ErrNotSupported, wrapped with words, for a
-	// device that it cannot drive. Called on l.
+	// Open opens a device and puts its fds into l. For a device that it cannot drive, the error
+	// wraps ErrNotSupported and says why. Called on l.
 	Open(l *eventloop.Loop, dev DeviceIdent) (ProviderDevice, error)
 }
 
@@ -35,37 +36,41 @@ type ProviderDevice interface {
 // ProviderQP is a queue pair whose state its owner drives.
 type ProviderQP interface {
 	QP
-	// Modify is ibv_modify_qp(3). A transition to QPError flushes what is outstanding. One to QPRTR
-	// may wait, as [QP.Destroy] may: a driver that has others on its loop uses ModifyLater and
-	// DestroyLater.
+	// Modify is ibv_modify_qp(3). A transition to QPError flushes what is outstanding. A
+	// transition to QPRTR may block, and so may [QP.Destroy]. A driver that shares its loop with
+	// others uses ModifyLater and DestroyLater.
 	Modify(attr *QPAttr, mask QPAttrMask) error
-	// ModifyLater is Modify, and DestroyLater is QP.Destroy, in parts. End flushes what is
-	// outstanding, and gives back what the queue pair has of its domain and queues: PD.Close,
-	// SRQ.Close and CQ.Close are EBUSY till then. What is received while a change is under way is
-	// delivered by the End of the last change, in order: the peer may send as soon as the kernel
-	// has brought the queue pair to RTS, and whoever answers at once finds a queue pair that can
-	// send. From DestroyLater on nothing can be posted (EINVAL) and no event is delivered; Destroy
-	// waits for it.
+	// ModifyLater is Modify, and DestroyLater is QP.Destroy, in parts: see Later.
+	//
+	// What is received while a change is under way is delivered by the End of the last change, in
+	// order. The peer may send as soon as the kernel has brought the queue pair to RTS. So an
+	// owner that answers such a message at once finds a queue pair that can send.
+	//
+	// After DestroyLater nothing can be posted (EINVAL) and no event is delivered. Its End flushes
+	// what is outstanding and releases the domain and the queues; until then PD.Close, SRQ.Close
+	// and CQ.Close fail with EBUSY. Destroy waits for a DestroyLater that is under way.
 	ModifyLater(attr *QPAttr, mask QPAttrMask) Later
 	DestroyLater() Later
 	// Attach and Detach are ibv_attach_mcast(3) and ibv_detach_mcast(3), for datagram queue pairs.
 	Attach(gid [16]byte, lid uint16) error
 	Detach(gid [16]byte, lid uint16) error
-	// OnEvent has f called on the loop for the queue pair's asynchronous events
-	// (ibv_get_async_event(3)). nil: for none, as at first.
+	// OnEvent makes the device call f on the loop for the queue pair's asynchronous events
+	// (ibv_get_async_event(3)). nil, the default: events are not reported.
 	OnEvent(f func(QPEvent))
 }
 
-// Later is a call that may wait in the kernel, in parts: what had to be done on the loop first is
-// done. Its user calls Wait, or does not, and then End, unless the device was closed.
+// Later is a call that may wait in the kernel, split into parts. Whoever returns a Later has done
+// the first part on the loop. The caller then calls Wait, or skips it, and then End, unless the
+// device was closed.
 type Later struct {
-	// Wait is the call itself. Any goroutine; for one queue pair one at a time, but its completion
-	// queue may be polled and its receives posted meanwhile, and it may be modified to QPError. It
-	// touches nothing that belongs to the loop. Behind ProviderDevice.Close it fails, or has no
-	// effect.
+	// Wait is the call itself. Any goroutine may call it, because it uses nothing that belongs to
+	// the loop. There may be one at a time for each queue pair. Meanwhile the completion queue may
+	// be polled, receives may be posted, and the queue pair may be modified to QPError. After
+	// ProviderDevice.Close it fails, or has no effect.
 	Wait func() error
-	// End takes in what Wait has returned, or why it was not called, and says what has come of the
-	// call. On the loop. A queue pair is not destroyed before the End of every change (EBUSY).
+	// End takes the error that Wait has returned, or the reason why it was not called, and returns
+	// the result of the whole call. It is called on the loop. A queue pair cannot be destroyed
+	// before the End of every change (EBUSY).
 	End func(error) error
 }
 
@@ -74,7 +79,7 @@ type QPEvent uint8
 
 // The events.
 const (
-	// IBV_EVENT_COMM_EST: a message has come before RTS; rdma_notify(3) wants to know
+	// IBV_EVENT_COMM_EST: a message has come before RTS; report it with rdma_notify(3)
 	QPCommEst QPEvent = iota
 	QPFatal           // IBV_EVENT_QP_FATAL, _REQ_ERR and _ACCESS_ERR: it is in QPError
 	// IBV_EVENT_QP_LAST_WQE_REACHED: it takes nothing from its shared receive queue any more
@@ -175,10 +180,10 @@ type QPAttr struct {
 	RNRRetry        uint8
 }
 
-// AHMaker is a Device whose CreateAH may wait: the kernel looks for the destination's link address,
-// for a second where nobody answers. The sender of a datagram chooses the address that it
-// claims to be from, so a program that answers strangers on a loop with others makes the handle in
-// parts.
+// AHMaker is a Device whose CreateAH may block, because the kernel looks for the destination's
+// link address. That takes a second if nobody answers. The sender of a datagram can claim any
+// source address. So a program that answers unknown senders on a loop with other connections
+// should use CreateAHLater.
 type AHMaker interface {
 	Device
 	// CreateAHLater is CreateAH in parts. The domain is not to be closed before End.

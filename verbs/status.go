@@ -5,8 +5,9 @@ import "github.com/rdmactor/rdmactor/internal/enum"
 // Status is a completion's outcome, in the numbering of enum ibv_wc_status.
 type Status uint8
 
-// The statuses a device of ours reports. An access that the peer refuses is StatusRemAccess on
-// InfiniBand; on iWARP the work request is StatusFlushed, and the connection's end says why.
+// The statuses that rdmactor's devices report. When the peer refuses an access, the work request
+// completes with StatusRemAccess on InfiniBand. On iWARP it completes with StatusFlushed, and the
+// connection's end says why.
 const (
 	StatusSuccess   Status = 0  // IBV_WC_SUCCESS
 	StatusLocLen    Status = 1  // IBV_WC_LOC_LEN_ERR: the message is longer than the receive

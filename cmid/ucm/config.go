@@ -8,22 +8,22 @@ import (
 	"github.com/rdmactor/rdmactor/verbs/uverbs"
 )
 
-// Config is how a Driver works. Zero fields have defaults.
+// Config has the options of a Driver. Zero fields have defaults.
 type Config struct {
-	// Provider is where queue pairs come from: uverbs.Provider, the data path of the kernel's
-	// software devices.
+	// Provider makes the queue pairs. nil: uverbs.Provider, the data path of the kernel's software
+	// devices.
 	Provider verbs.Provider
-	// NoProvider has no queue pairs, whatever Provider is.
+	// NoProvider means that there are no queue pairs, whatever Provider is.
 	NoProvider bool
-	// MaxConnects is how many connects of one loop may be under way off it at once: MaxConnects,
-	// which is also the most. One more is refused with a *BusyError. Destructions do not count:
-	// they wait their turn.
+	// MaxConnects is how many connects of one loop may wait in the kernel at once. 0: the constant
+	// MaxConnects, which is also the largest value. One more is refused with a *BusyError.
+	// Destructions do not count: they wait for their turn.
 	MaxConnects int
 }
 
-// MaxConnects is how many connects of one loop may be under way off it at once, unless
-// Config.MaxConnects is less. Those that wait in the kernel have a thread each, of which the
-// process has a bounded number; the others wait for one.
+// MaxConnects is how many connects of one loop may be under way off the loop at once, unless
+// Config.MaxConnects is less. Each of them that waits in the kernel occupies a thread, of which
+// the process has a bounded number. The others wait for a thread.
 const MaxConnects = 1024
 
 // Driver is the kernel's rdma_cm. Any goroutine may Open it.

@@ -76,10 +76,11 @@ func (id *ident) connect(c *cmid.Connect) error {
 	})
 }
 
-// accept is rdma_accept(3). An accept that fails rejects the request: the kernel does so, and where
-// the kernel is not asked we do. The queue pair of an InfiniBand connection is made ready off the
-// loop: the kernel looks for the link address of the peer, for a second if nobody answers, and the
-// sender of the request chooses the address that it claims to be from.
+// accept is rdma_accept(3). An accept that fails rejects the request: the kernel does that, or
+// this function does if it fails before it asks the kernel. The queue pair of an InfiniBand
+// connection is made ready off the loop, because the kernel looks for the peer's link address,
+// which takes a second if nobody answers. A peer can cause that at will, since it chooses the
+// source address of its request.
 func (id *ident) accept(c *cmid.Accept) error {
 	in, f := id.in, id.in.file
 	most := id.depth()
@@ -120,8 +121,8 @@ func (id *ident) accept(c *cmid.Accept) error {
 	return nil
 }
 
-// respond does with the answer to a connect what librdmacm does: it makes the queue pair ready and
-// establishes, off the loop as accept does. It reports how that ends.
+// respond handles the answer to a connect as librdmacm does: it makes the queue pair ready and
+// sends the RTU. Like accept it does that off the loop. It reports the result.
 func (id *ident) respond(ev uabi.EventResp) {
 	in, f, rtu := id.in, id.in.file, &uabi.Accept{ID: id.kid}
 	way, err := id.climb(nil)
@@ -175,8 +176,9 @@ func (id *ident) establish() error {
 	return nil
 }
 
-// disconnect is rdma_disconnect(3): the queue pair first, so that what is outstanding is flushed.
-// On iWARP it waits for an answer that is outstanding.
+// disconnect is rdma_disconnect(3). It first changes the queue pair's state, so that what is
+// outstanding is flushed. On iWARP the kernel's command waits while the peer's reply is
+// outstanding.
 func (id *ident) disconnect(c *cmid.Disconnect) error {
 	in := id.in
 	iwarp := id.iwarp()
@@ -200,8 +202,8 @@ func (id *ident) disconnect(c *cmid.Disconnect) error {
 	return nil
 }
 
-// over notes when nothing is left to wait for: on InfiniBand when both sides have disconnected, on
-// iWARP when one side has.
+// over notes when the kernel has nothing left to wait for: on InfiniBand when both sides have
+// disconnected, on iWARP when one side has.
 func (id *ident) over() {
 	if id.phase == connected && id.left && (id.leaving || id.iwarp()) {
 		id.phase = unconnected

@@ -41,9 +41,10 @@ func (e *BusyError) Error() string {
 // Unwrap gives EAGAIN.
 func (e *BusyError) Unwrap() error { return e.Err }
 
-// HeldError says that the kernel has not given identifiers back. From Close: not in time. It
-// destroys them when it gets to it; until then their goroutines, and the descriptor, stay. From a
-// DestroyID: the kernel has refused, and keeps them until the channel is closed.
+// HeldError says that the kernel has not destroyed identifiers. When Close returns it, the kernel
+// was too slow: it will still destroy them, and until then their goroutines and the descriptor
+// stay. When a DestroyID returns it, the kernel has refused, and keeps the identifier until the
+// channel is closed.
 type HeldError struct {
 	IDs []HeldID
 	Err error // ETIMEDOUT; of a DestroyID the kernel's
@@ -53,7 +54,7 @@ type HeldError struct {
 type HeldID struct {
 	Handle      cmid.Handle
 	Local, Peer cmid.Addr
-	Doing       string // what the kernel is at: "connect", "destroy_id"
+	Doing       string // what the kernel is doing: "connect", "destroy_id"
 }
 
 // Error names them.

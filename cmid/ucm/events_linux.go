@@ -14,14 +14,14 @@ import (
 )
 
 // Ready fetches events until there are none, but at most as many as there are identifiers that may
-// have one. Where few identifiers take their steps one after the other, that saves the last
-// attempt, which finds nothing. What is left is found in the next turn.
+// have one. With few identifiers that saves the last attempt, which would find nothing. Events
+// that are left are found in the next turn.
 func (in *instance) Ready(eventloop.Events) {
 	in.fetch(min(max(len(in.ids)-in.listeners, 1), eventsPerTurn))
 }
 
-// catchUp fetches what is there although nobody was woken for it: the kernel moves a migrated
-// identifier's events in silence.
+// catchUp fetches events that no wake-up has announced: when the kernel moves a migrated
+// identifier's events to this channel, it does not make the descriptor readable.
 func (in *instance) catchUp() {
 	if in.fetch(eventsPerTurn) {
 		_ = in.loop.Post(in.catchUp) // refused when the loop ends, and nobody is notified any more
@@ -48,8 +48,8 @@ func (in *instance) fetch(n int) (more bool) {
 	return true
 }
 
-// take delivers an event, if there is anybody to deliver it to. Events name identifiers by uid:
-// numbers are used again at once.
+// take delivers an event if its identifier still exists. Identifiers are found by uid, because the
+// kernel uses its own numbers again at once.
 func (in *instance) take(ev *uabi.EventResp) {
 	h := cmid.Handle(ev.UID)
 	if ev.Event == uabi.EventConnectRequest {
@@ -97,8 +97,8 @@ func (id *ident) meantFor(listener *ident) bool {
 	return false
 }
 
-// hears says whether a request to ip is meant for the listener. To the kernel loopback is a
-// wildcard, but a listener there wants to be reached from nowhere else.
+// hears says whether a request to ip is meant for the listener. The kernel treats loopback as a
+// wildcard, but a listener there must be reachable from this host only.
 func (id *ident) hears(ip netip.Addr) bool {
 	return !id.local.Addr().IsLoopback() || ip.Unmap().IsLoopback()
 }
@@ -117,7 +117,7 @@ func (id *ident) fetch(listener *ident) bool {
 	return false
 }
 
-// hear takes an event of the identifier's, after the answer of the command that is under way.
+// hear delivers an event of the identifier, after the answer of the command that is under way.
 func (id *ident) hear(ev *uabi.EventResp) {
 	if id.away != nil {
 		late := *ev
@@ -137,7 +137,7 @@ func (id *ident) hear(ev *uabi.EventResp) {
 	in.up.Event(id.h, &in.event)
 }
 
-// follow does what librdmacm does before an event is delivered, and may make another one of it.
+// follow does what librdmacm does before it delivers an event, and may change the event's kind.
 func (id *ident) follow(ev *cmid.DriverEvent) {
 	var err error
 	switch ev.Kind {
@@ -170,9 +170,9 @@ func (id *ident) follow(ev *cmid.DriverEvent) {
 	}
 }
 
-// ended is the end of a connection that did not come about. The kernel also reports Unreachable
-// when a neighbour has changed, in every state, and that changes nothing. Which of the two an
-// Unreachable is cannot be known, so there may still be something to wait for.
+// ended notes that a connection attempt has failed. The kernel also reports Unreachable, in every
+// state, when a neighbour has changed, which ends nothing. The two cannot be distinguished. So
+// after an Unreachable the kernel may still have something to wait for.
 func (id *ident) ended(kind states.Kind) {
 	if id.phase != half {
 		return

@@ -16,9 +16,9 @@ const (
 	stuckAfter  = 50 * time.Millisecond
 )
 
-// lanes are the threads of the process that may wait in the kernel. Each kind of call has a lane of
-// its own, so that none takes another kind's threads: connects to a host that does not answer keep
-// nobody from accepting, or from giving back.
+// lanes are the threads of the process that may wait in the kernel. Each kind of call has a lane
+// of its own, so that it cannot use up another kind's threads: connects to a host that does not
+// answer do not delay accepts or destructions.
 type lanes struct{ connects, accepts, destroys lane }
 
 // process has all loops' calls: Go's limit of threads is the process's.
@@ -34,16 +34,16 @@ func (l *lanes) each(f func(*lane)) {
 func (l *lanes) join()  { l.each((*lane).join) }
 func (l *lanes) leave() { l.each((*lane).leave) }
 
-// lane runs calls that may wait in the kernel, each on a thread of its own while it does. Calls
-// beyond atWork wait in a queue, without a thread. When none of those that are under way has ended
-// for stuckAfter, more are begun: calls that nobody answers do not delay the others for longer.
+// lane runs calls that may wait in the kernel, each on a thread of its own. Calls beyond atWork
+// wait in a queue, without a thread. When no call has ended for stuckAfter, more are started. So
+// calls that nobody answers do not delay the others for longer than that.
 //
-// Threads are shared out. A call belongs to a group (a listener, a loop), and in it to a peer.
-// Groups take turns, and in a group its peers do. A group has no more calls under way than threads
-// are left for all others: a group alone has half of the lane at most, two groups have a third
-// each. Of the calls that a group may still begin, a peer likewise has no more than it leaves to
-// the other peers: a peer alone has a third of the lane. So a group or peer that has no thread yet
-// finds one. A group without a call under way need not wait for stuckAfter.
+// Threads are shared fairly. A call belongs to a group (a listener, or a loop), and in it to a
+// peer. Groups take turns, and so do the peers of a group. A group has at most as many calls under
+// way as threads are left for all others: a single group has at most half of the lane, two groups
+// have a third each. Within a group the same holds for a peer and the calls that the group may
+// still begin: a single peer has at most a third of the lane. So a group or peer that has no
+// thread yet finds one. A group without a call under way need not wait for stuckAfter.
 type lane struct {
 	mu            sync.Mutex
 	more          *sync.Cond // to the idle ones: there is work, or it is over
@@ -285,12 +285,12 @@ func (s *share) tidy(j *job) {
 	}
 }
 
-// undisturbed gives the goroutine a thread of its own, which ends with it, and which no signal
-// reaches, except for the one that has all threads execute a system call (setuid): its sender
-// waits for each of them, with the whole program. A signal would have the kernel break a wait off
-// and begin the command again, and a CONNECT of soft-iWARP's that begins again fails
-// (EADDRNOTAVAIL): it has bound its socket already. Go's scheduler sends signals to busy threads
-// all the time.
+// undisturbed gives the goroutine a thread of its own, which ends with it, and blocks signals
+// there. A signal would make the kernel break off a wait and start the command again. A CONNECT of
+// soft-iWARP that is started again fails with EADDRNOTAVAIL, because it has bound its socket
+// already. And Go's scheduler sends signals to busy threads all the time. One signal is not
+// blocked: the one that makes all threads execute a system call (setuid), because the whole
+// program would wait for this thread.
 func undisturbed() {
 	runtime.LockOSThread()
 	var all unix.Sigset_t

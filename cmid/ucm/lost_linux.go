@@ -9,8 +9,8 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// lose gives the channel up. It may be called in the middle of a command: its owners are notified
-// afterwards.
+// lose gives the channel up. It may be called in the middle of a command, so owners are notified
+// later, from the loop's queue.
 func (in *instance) lose(err error) {
 	if in.lost != nil || in.closed {
 		return
@@ -56,7 +56,7 @@ func (l *loss) giveBack(id *ident) error {
 // over says that nobody uses the file.
 func (l *loss) over() bool { return l.closed && !l.in.mail.expects() }
 
-// settle reports the end of those that have waited for it.
+// settle reports the end of the identifiers that have waited for the file to be closed.
 func (l *loss) settle() {
 	if l == nil || !l.over() {
 		return
@@ -88,7 +88,7 @@ func (in *instance) denied(err error) bool {
 	return true
 }
 
-// destroyed reports that the identifier is the kernel's no more, or why it is.
+// destroyed reports that the kernel has destroyed the identifier, or why it has not.
 func (id *ident) destroyed(err error) {
 	if cmd := id.ending.cmd; cmd != nil && !id.in.closed {
 		id.in.up.Done(id.h, cmd, err)

@@ -7,7 +7,7 @@ import (
 	"github.com/rdmactor/rdmactor/eventloop"
 )
 
-// mailbox brings what has come back from the kernel to the loop.
+// mailbox takes the results of calls off the loop back to the loop.
 type mailbox struct {
 	loop  *eventloop.Loop
 	after func()        // is called when some have come back
@@ -18,14 +18,14 @@ type mailbox struct {
 	queue bool // Run is scheduled
 }
 
-// start counts a call.
+// start counts a call that has begun.
 func (m *mailbox) start() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.away++
 }
 
-// put brings a call back. Any goroutine.
+// put ends a call: fn will run on the loop. Any goroutine.
 func (m *mailbox) put(fn func()) {
 	m.mu.Lock()
 	m.away--
@@ -55,14 +55,14 @@ func (m *mailbox) Run(int) bool {
 	return false
 }
 
-// expects says whether something has not come back.
+// expects says whether the result of a call is still to come.
 func (m *mailbox) expects() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.away > 0
 }
 
-// settle waits, on the loop, until everything has come back, and reports whether something has not.
+// settle waits, on the loop, for the results of all calls, and reports whether some are late.
 func (m *mailbox) settle(d time.Duration) (late bool) {
 	timeout := time.NewTimer(d)
 	defer timeout.Stop()

@@ -19,8 +19,8 @@ type detached struct {
 	from *instance
 }
 
-// Detach takes the identifier out of its channel's books. The kernel hears of it when the other
-// half names the channel it goes to.
+// Detach takes the identifier out of its instance's tables. The kernel is not involved before
+// Attach names the new channel.
 func (id *ident) Detach() (cmid.DetachedInstance, error) {
 	in := id.in
 	if id.away != nil {

@@ -36,7 +36,8 @@ type instance struct {
 // ident is an identifier.
 type ident struct {
 	in *instance
-	// the uid that its events name: never 0, for such an identifier is deaf, and never used again
+	// the uid that its events name: never 0, because the kernel reports nothing for uid 0, and
+	// never used again
 	h           cmid.Handle
 	kid         uint32 // the kernel's number: any, 0 too, and used again at once
 	datagram    bool   // UD
@@ -90,8 +91,8 @@ type device struct {
 	data       verbs.ProviderDevice // nil: no queue pairs
 }
 
-// deviceIdent says which device is meant, by what a name's change leaves as it is. Those of one
-// network interface have one node GUID. The index is a device's own for the kernel's life.
+// deviceIdent identifies a device by what does not change when it is renamed. Devices on one
+// network interface share a node GUID. The index is unique for as long as the kernel runs.
 type deviceIdent struct {
 	guid  uint64
 	index uint32 // noIndex where the kernel does not say: before 5.9, or without netlink
@@ -101,8 +102,8 @@ func (a deviceIdent) is(b deviceIdent) bool {
 	return a.guid == b.guid && (a.index == b.index || a.index == noIndex || b.index == noIndex)
 }
 
-// group is a multicast membership. Its events name it, not the identifier: its uid is a handle of
-// its own, and its number is in a space of its own.
+// group is a multicast membership. Its events name the membership, not the identifier. So it has a
+// handle of its own as uid, and the kernel numbers memberships separately.
 type group struct {
 	id       *ident
 	h        cmid.Handle
@@ -114,9 +115,9 @@ type group struct {
 	attached bool
 }
 
-// loss is the end of a channel that the kernel takes no commands for any more. Its file is closed,
-// which gives back everything that was made on it; a command could not. To its owners every device
-// has gone.
+// loss is the end of a channel for which the kernel takes no commands any more. Its file is
+// closed. That frees everything that was made through it, which commands could not do. Its owners
+// get DeviceRemoval.
 type loss struct {
 	in      *instance
 	err     error
@@ -124,9 +125,10 @@ type loss struct {
 	waiting []*ident // destroyed, and given back when nobody uses the file
 }
 
-// removals hears from the kernel that devices are being removed. rdma_cm does not report it before
-// nobody has the data path open any more, and the data path of a software device does not report
-// it at all; but first its file leaves sysfs, and of that every process is notified.
+// removals learns from the kernel that devices are being removed. rdma_cm reports a removal only
+// when nobody has the data path open any more, and the data path of a software device does not
+// report it at all. But before that the data path's file disappears from sysfs, and the kernel
+// announces this to every process.
 type removals struct {
 	in  *instance
 	fd  int

@@ -9,9 +9,9 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// destroy gives the identifier back. Whatever comes for it from now on reaches nobody. What may
-// wait in the kernel is waited for off the loop; behind a command of the same identifier that is
-// under way there, it starts when that has ended.
+// destroy destroys the identifier. Its events are not delivered from now on. If the kernel may
+// wait, the destruction runs off the loop. If a command of the same identifier is under way there,
+// the destruction starts when that has ended.
 func (id *ident) destroy(cmd cmid.Command) error {
 	in := id.in
 	in.strike(id)
@@ -33,7 +33,7 @@ func (id *ident) destroy(cmd cmid.Command) error {
 	return cmid.ErrPending
 }
 
-// strike takes the identifier off the books: its events reach nobody.
+// strike removes the identifier from the tables, so that its events are not delivered any more.
 func (in *instance) strike(id *ident) {
 	delete(in.ids, id.h)
 	if id.listening {
@@ -44,9 +44,9 @@ func (in *instance) strike(id *ident) {
 	}
 }
 
-// waitsForPeer says that the kernel uses the queue pair until the peer answers, as on iWARP a
-// connect does. Such a queue pair is flushed when the identifier is destroyed, and is destroyed
-// after it; any other is destroyed before it.
+// waitsForPeer says that the kernel uses the queue pair until the peer answers, as a connect on
+// iWARP does. Such a queue pair is flushed when the identifier is destroyed, and destroyed after
+// the identifier. Any other queue pair is destroyed before the identifier.
 func (id *ident) waitsForPeer() bool { return id.phase == half && id.iwarp() }
 
 // group is what shares threads with the identifier: the requests of its listener, or everything
@@ -58,7 +58,7 @@ func (id *ident) group() any {
 	return id.in
 }
 
-// giveBack is DESTROY_ID. ENOENT is as good as done: the identifier is not there.
+// giveBack is DESTROY_ID. ENOENT counts as success: the identifier does not exist.
 func (id *ident) giveBack() error {
 	if _, err := id.in.file.DestroyID(id.kid); !errors.Is(err, unix.ENOENT) {
 		return err
@@ -66,8 +66,8 @@ func (id *ident) giveBack() error {
 	return nil
 }
 
-// given is what DESTROY_ID's answer means: it is done, it will be when the channel is closed, or
-// the kernel keeps the identifier.
+// given interprets DESTROY_ID's answer: the identifier is destroyed, or it will be when the
+// channel is closed, or the kernel keeps it.
 func (id *ident) given(err error) error {
 	in := id.in
 	switch {
@@ -85,8 +85,8 @@ func (id *ident) keptBy(doing string) HeldID {
 }
 
 // giveBackOffLoop destroys the queue pair and the identifier. The kernel waits for what they have
-// under way: a host that has died costs a queue pair seconds. Memory, completion queues and domains
-// have it until then.
+// under way, for seconds if the peer's host has died. Until then the queue pair keeps its memory,
+// completion queues and domain in use.
 func (id *ident) giveBackOffLoop() {
 	in, last := id.in, id.waitsForPeer()
 	var qp verbs.Later
@@ -120,8 +120,8 @@ func (id *ident) giveBackOffLoop() {
 	})
 }
 
-// offLoop has call, which may wait in the kernel, executed by l, and then called on the loop with
-// its error.
+// offLoop lets l execute call, which may wait in the kernel. Then it calls then on the loop with
+// call's error.
 func (in *instance) offLoop(l *lane, id *ident, doing string, call func() error, then func(error)) *job {
 	in.busy[id] = doing
 	in.mail.start()
@@ -145,8 +145,9 @@ func (id *ident) offLoop(l *lane, cmd cmid.Command, doing string, call func() er
 	return cmid.ErrPending
 }
 
-// aside executes what may wait in the kernel: one thing at a time. The identifier's events wait for
-// it, and so does its destruction, after which nothing is reported.
+// aside executes a call that may wait in the kernel, one at a time for each identifier. The
+// identifier's events and its destruction wait until that call has ended. After the destruction
+// nothing is reported.
 func (id *ident) aside(l *lane, doing string, call func() error, after func(error) (report func())) {
 	id.lane = l
 	id.away = id.in.offLoop(l, id, doing, call, func(err error) {

@@ -65,8 +65,8 @@ func openShared() (*uabi.File, error) {
 	return f, err
 }
 
-// witnesses is how many other threads are asked whether they may use a file. Those of a process
-// that has changed its credentials may not, except for those that have begun since.
+// witnesses is how many other threads check whether they may use a file. In a process that has
+// changed its credentials they may not, except for threads that were started since.
 const witnesses = 4
 
 // shared says whether other threads may use the file that this one, which its goroutine is locked
@@ -90,8 +90,8 @@ func shared(fd int) bool {
 	return !refused.Load()
 }
 
-// discover finds the device file: the kernel is asked, which loads the module; else sysfs; else it
-// is where it usually is. The error says why the kernel did not say.
+// discover finds the device file. It asks the kernel, which loads the module; then sysfs; and else
+// takes the usual path. The error says why the kernel did not name the file.
 func discover() (chardev, error) {
 	c, err := askChardev()
 	if err == nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// Rights that a connection's peer has on a queue pair (enum ib_access_flags); what it may touch is
-// said by the memory's keys.
+// Rights that a connection's peer has on a queue pair (enum ib_access_flags). Which memory it may
+// use depends on the keys.
 const (
 	accessRemoteWrite  = 1 << 1
 	accessRemoteRead   = 1 << 2
@@ -40,12 +40,13 @@ func (id *ident) CreateQP(attr verbs.QPInitAttr) (verbs.QP, error) {
 	return qp, nil
 }
 
-// hasQP says whether there is a queue pair that its owner has not destroyed: to a destroyed one
-// even no change is refused.
+// hasQP says whether there is a queue pair that its owner has not destroyed. A destroyed one
+// refuses even a Modify that changes nothing.
 func (id *ident) hasQP() bool { return id.qp != nil && id.qp.Modify(&verbs.QPAttr{}, 0) == nil }
 
-// qpEvent takes the device's word that a message has come before the RTU: the connection is
-// established; or that the queue pair has failed, of which rdma_cm knows nothing.
+// qpEvent handles the queue pair's events. A message that came before the RTU means that the
+// connection is established. A failure of the queue pair is passed on, because rdma_cm does not
+// know of it.
 func (id *ident) qpEvent(ev verbs.QPEvent) {
 	switch {
 	case id.in.ids[id.h] != id:
@@ -74,9 +75,9 @@ func (id *ident) initialize(qp verbs.ProviderQP, t verbs.QPType) error {
 	return qp.Modify(&verbs.QPAttr{State: verbs.QPRTS}, verbs.QPAttrState|verbs.QPAttrSQPSN)
 }
 
-// initAttr are the attributes for INIT. The kernel gives a peer no rights before there is a
-// connection, so that librdmacm goes through INIT twice; they are ours to give. The partition is
-// in doubt on InfiniBand only: elsewhere nobody needs to be asked.
+// initAttr are the attributes for INIT. The kernel's attributes give a peer no rights before there
+// is a connection, so librdmacm goes through INIT twice. This function sets the rights itself.
+// Only on InfiniBand must the kernel be asked for the partition.
 func (id *ident) initAttr(t verbs.QPType) (attr verbs.QPAttr, mask verbs.QPAttrMask, err error) {
 	attr = verbs.QPAttr{State: verbs.QPInit, Port: id.port, QKey: uabi.UDPQKey}
 	mask = verbs.QPAttrState | verbs.QPAttrPort
@@ -99,17 +100,18 @@ func (id *ident) initAttr(t verbs.QPType) (attr verbs.QPAttr, mask verbs.QPAttrM
 	return attr, mask | verbs.QPAttrAccessFlags, nil
 }
 
-// climbs says whether the queue pair of a connection is ours to bring to RTS. On iWARP the kernel
-// does that when it takes the stream over.
+// climbs says whether this driver brings the queue pair to RTS. On iWARP the kernel does that when
+// it takes the TCP stream over.
 func (id *ident) climbs() bool { return id.qp != nil && !id.datagram && !id.iwarp() }
 
-// climb is a queue pair's way to RTS, which may wait in the kernel.
+// climb is the sequence of state changes that brings a queue pair to RTS. They may wait in the
+// kernel.
 type climb struct {
 	steps []verbs.Later
 	errs  []error // of those that were taken
 }
 
-// climb begins it, with the depths of c, where they are the caller's to choose.
+// climb prepares the sequence, with the depths of c where the caller chooses them.
 func (id *ident) climb(c *uabi.ConnParam) (*climb, error) {
 	way := &climb{}
 	for _, state := range []uint32{uabi.QPStateRTR, uabi.QPStateRTS} {
@@ -130,7 +132,7 @@ func (id *ident) climb(c *uabi.ConnParam) (*climb, error) {
 	return way, nil
 }
 
-// wait takes the steps, up to one that fails. Any goroutine.
+// wait makes the state changes, up to the first that fails. Any goroutine.
 func (w *climb) wait() error {
 	for _, step := range w.steps {
 		err := step.Wait()
@@ -142,8 +144,8 @@ func (w *climb) wait() error {
 	return nil
 }
 
-// end ends the steps with what has come of them. err is what has come of them all, and of what was
-// to follow; a step that was not taken ends with it.
+// end passes each state change its result. err is the result of all of them and of what followed.
+// A change that was not made ends with err.
 func (w *climb) end(err error) error {
 	for i, step := range w.steps {
 		if i >= len(w.errs) {

@@ -78,10 +78,10 @@ func (in *instance) look() {
 	}
 }
 
-// drop forgets a device that is being removed, and lets go of what the kernel waits for: another
-// one may come under the same name and GUID. Memory of it stays its owners' until Close. Which of
-// rdma_cm and the data path's file the kernel ends first depends on the order in which its modules
-// were loaded.
+// drop forgets a device that is being removed, because another one may come under the same name
+// and GUID. It also gives back what the kernel waits for. The device's memory stays usable for its
+// owners until Close. The kernel may end rdma_cm or the data path's file first, depending on the
+// order in which its modules were loaded.
 func (in *instance) drop(d *device) {
 	i := slices.Index(in.devices, d)
 	if i < 0 { // those of d's time: the next device may have a data path

@@ -16,8 +16,8 @@ const classDir = "/sys/class/infiniband/"
 // verbsDir is where sysfs shows the data path's files.
 const verbsDir = "/sys/class/infiniband_verbs/"
 
-// noDevices is what to do about a kernel without RDMA devices: the channel opens all the same, and
-// every address is ENODEV.
+// noDevices is the advice for a kernel without RDMA devices. The channel can be opened there, too,
+// but every address fails with ENODEV.
 const noDevices = "no RDMA device: `rdma link add rxe0 type rxe netdev eth0` makes one of an Ethernet interface"
 
 // haveDevices says whether the kernel has any RDMA device.
@@ -81,7 +81,7 @@ func parseGUID(s string) (uint64, bool) {
 	return guid, err == nil && guid != 0
 }
 
-// findDataFile is the file of the device called so.
+// findDataFile finds the data path's file of a device.
 func findDataFile(device string) dataFile {
 	files, err := filepath.Glob(verbsDir + "*/ibdev")
 	if err != nil {

@@ -22,7 +22,7 @@ func (q *queuePair) hand(cookie uint64, wr *verbs.SendWR, list []place, total ui
 	return true
 }
 
-// ring has the device notified at the end of the turn.
+// ring makes the device be notified at the end of the turn.
 func (q *queuePair) ring() {
 	if !q.dirty {
 		q.dirty = true
@@ -31,7 +31,7 @@ func (q *queuePair) ring() {
 	}
 }
 
-// landed is a Read that is done: those that waited for it go.
+// landed is called when a Read is done: sends that waited for it are given to the device.
 func (q *queuePair) landed() {
 	h := &q.backlog
 	h.flying--

@@ -69,7 +69,7 @@ func (q *completionQueue) part(n int, srq *sharedQueue) (*cqPart, error) {
 	return q.grow(max(claim, defaultPart))
 }
 
-// defaultPart is the size of what a queue grows by.
+// defaultPart is how many completions a queue grows by.
 const defaultPart = 4096
 
 // empty reports whether there is nothing to poll.
@@ -142,7 +142,7 @@ func (p *cqPart) destroy() error {
 	return err
 }
 
-// release gives the map back.
+// release unmaps the queue.
 func (p *cqPart) release() error {
 	if p.ring == nil {
 		return nil
@@ -152,7 +152,7 @@ func (p *cqPart) release() error {
 	return r.close()
 }
 
-// noCompletions is the ring of a queue whose memory was given back.
+// noCompletions is the ring of a queue that was unmapped.
 type noCompletions struct{}
 
 func (noCompletions) take(*cqe) bool { return false }

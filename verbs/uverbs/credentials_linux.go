@@ -9,10 +9,10 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// Denied finds out what EACCES says that the kernel has answered to a command written to fd, a
-// device file that is known as file: that it takes none from this thread, which is a
-// *verbs.CredentialsError, or the command's own refusal. again writes the command, which was not
-// executed, once more; Denied returns its answer. Any goroutine.
+// Denied finds out why the kernel has answered EACCES to a command that was written to fd, the
+// device file named file. Either the kernel takes no commands from this thread, and the result is
+// a *verbs.CredentialsError. Or it has refused this command. again writes the command once more;
+// the first one was not executed. Denied returns the answer of again. Any goroutine.
 func Denied(fd int, file string, again func() (int, error)) (int, error) {
 	runtime.LockOSThread() // both calls are to be made on one thread
 	defer runtime.UnlockOSThread()
@@ -22,8 +22,9 @@ func Denied(fd int, file string, again func() (int, error)) (int, error) {
 	return again()
 }
 
-// Allowed says whether the kernel takes commands to fd, a device file, from this thread. What is
-// too short to be a command is refused, but only after the credentials were compared.
+// Allowed says whether the kernel takes commands to fd, a device file, from this thread. It writes
+// something that is too short to be a command: the kernel refuses that, but only after it has
+// compared the credentials.
 func Allowed(fd int) bool {
 	_, err := unix.Write(fd, []byte{0})
 	return !errors.Is(err, unix.EACCES)

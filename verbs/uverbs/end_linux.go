@@ -26,7 +26,7 @@ func (q *queuePair) quiet() uint64 {
 	return n
 }
 
-// finish completes what is outstanding when the kernel has nothing more to say.
+// finish completes what is outstanding when the kernel will report no more completions.
 func (q *queuePair) finish(quiet uint64) {
 	q.sendCQ.drain()
 	q.recvCQ.drain()
@@ -85,13 +85,13 @@ func (q *queuePair) release() (err error) {
 	return err
 }
 
-// left completes what is outstanding, and forgets the queue pair.
+// left completes what is outstanding on a destroyed queue pair, and forgets the queue pair.
 func (q *queuePair) left() {
 	q.finish(q.leaving.quiet)
 	q.forget()
 }
 
-// fail is an answer of the kernel's that only a device which is no more gives.
+// fail handles an answer that the kernel gives only for a device that does not exist any more.
 func (d *device) fail(err error) {
 	d.lose(err)
 	_ = d.unwatch() // a closed channel stays readable
@@ -106,8 +106,9 @@ func (d *device) unwatch() (err error) {
 	return err
 }
 
-// lose ends everything after the device has left: what is outstanding is flushed, and what has
-// completed before is delivered as it was. The kernel's report of that may never come.
+// lose ends everything on a device that has been removed: what is outstanding is flushed, and what
+// had completed before is delivered unchanged. The kernel's own report of the removal may never
+// come.
 func (d *device) lose(err error) {
 	if d.lost != nil {
 		return

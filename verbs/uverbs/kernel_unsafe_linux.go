@@ -76,7 +76,7 @@ func (k *kernel) close(wait time.Duration) error {
 	}
 }
 
-// aside has use execute commands off the loop, where they may wait: with memory of their own for
+// aside calls use off the loop, where its commands may wait. They get memory of their own for
 // requests and answers. ENODEV when the file was closed.
 func (k *kernel) aside(use func(*kernel) error) error {
 	k.mu.Lock()
@@ -138,7 +138,7 @@ func (k *kernel) doorbell(qp uint32) error {
 	return k.write(doorbellAt, *at[cmdHdr](k.page, doorbellAt))
 }
 
-// write is the one way of commands into the kernel: write(2) of what begins at off.
+// write writes the command that begins at off. All commands go to the kernel here.
 func (k *kernel) write(off int, h cmdHdr) error {
 	*at[cmdHdr](k.page, off) = h
 	buf := k.page[off : off+4*int(h.InWords)]

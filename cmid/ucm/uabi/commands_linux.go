@@ -137,8 +137,8 @@ func (f *File) LeaveMulticast(group uint32) (reported uint32, err error) {
 	return out.EventsReported, err
 }
 
-// MigrateID is MIGRATE_ID: f takes id, and its events that were not fetched, over from another
-// channel, which may be read from, or closed, by others meanwhile: EBADF when it was closed
+// MigrateID is MIGRATE_ID: f takes over id from another channel, with its events that were not
+// fetched. Others may read from that channel or close it meanwhile. EBADF when it was closed
 // before. Any goroutine.
 func (f *File) MigrateID(from *File, id uint32) (reported uint32, err error) {
 	var out MigrateResp
@@ -158,7 +158,8 @@ func (f *File) WriteCMEvent(in *WriteCMEvent) error {
 	return newer(command(f, CommandWriteCMEvent, in, noResponse, new(none)))
 }
 
-// newer marks the answer of a kernel that does not have a command: EINVAL, as for a bad argument.
+// newer replaces EINVAL, which a kernel answers to a command that it does not have and to a bad
+// argument alike.
 func newer(err error) error {
 	if err == unix.EINVAL { //nolint:errorlint // command gives bare errnos
 		return &NotInKernelError{unix.EINVAL}

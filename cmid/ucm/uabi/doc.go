@@ -2,20 +2,23 @@
 // /dev/infiniband/rdma_cm, and the one place that writes it.
 //
 // The structs and constants are generated from ucm-abi.json and ucm-consts.json, which hold what a
-// C compiler and the kernel's headers say. That Go lays them out alike is checked by the compiler:
-// sizes when this package is built, each field's place when it is tested. Commands that later ones
-// have replaced, and what has no user here, are left out. Numbers are in host byte order, and
-// addresses in sockaddrs, GIDs and GUIDs in network order.
+// C compiler and the kernel's headers say. The compiler checks that Go lays them out alike: it
+// checks sizes when this package is built, and each field's offset when the tests are built.
+// Commands that later ones have replaced, and parts that nothing here uses, are left out. Numbers
+// are in host byte order. Addresses in sockaddrs, GIDs and GUIDs are in network order.
 //
-// A [File] may be used by several goroutines at once. Its methods are system calls; which of them
-// the kernel lets wait is said there. Their errors are bare errnos, a [ResponseError], or a
+// A [File] may be used by several goroutines at once. Its methods are system calls; each says if
+// it may wait in the kernel. Their errors are bare errnos, a [ResponseError], or a
 // verbs.CredentialsError.
 //
-// Traps of the interface that are handled here: a command's whole struct is supplied, because most
-// handlers copy it whatever the header says; a response goes to memory that neither moves nor is
-// collected during the call; read(2), writev(2) and POLLOUT do not exist; a descriptor answers
-// EACCES once its process has changed its credentials, and to a process that inherited it: it is
-// opened with O_CLOEXEC.
+// The interface has traps, which are handled here:
+//
+//   - Most handlers copy a command's whole struct whatever the header says, so the whole struct is
+//     supplied.
+//   - A response goes to memory that must neither move nor be collected during the call.
+//   - read(2), writev(2) and POLLOUT do not exist.
+//   - A descriptor answers EACCES once its process has changed its credentials, and to a process
+//     that inherited it. So it is opened with O_CLOEXEC.
 package uabi
 
 //go:generate go run ./internal/generate

@@ -20,11 +20,11 @@ type Kernel interface {
 	Write(frame, response []byte) (int, error)
 	// FD is the file's descriptor.
 	FD() int
-	// Lend calls use with the descriptor, whose number is nobody else's until use has returned,
-	// also when Close is called meanwhile: EBADF after it.
+	// Lend calls use with the descriptor. Its number is not used for another file until use has
+	// returned, even if Close is called meanwhile. EBADF after Close.
 	Lend(use func(fd int) error) error
-	// Close gives the file up. A Write that is still under way ends by itself, and the file with
-	// the last of them.
+	// Close gives the file up. It does not interrupt a Write that is under way; the file is closed
+	// when the last of them has ended.
 	Close() error
 }
 
@@ -54,8 +54,8 @@ func (f *File) Close() error {
 // goroutine.
 func (f *File) Closed() bool { return f.closed.Load() }
 
-// device is /dev/infiniband/rdma_cm. Its descriptor stays until the last Write has returned: the
-// number would be somebody else's by then.
+// device is /dev/infiniband/rdma_cm. Its descriptor stays open until the last Write has returned,
+// so that a Write cannot go to another file that has got the same number.
 type device struct {
 	mu     sync.Mutex
 	fd     int
