@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"reflect"
 	"slices"
 	"strconv"
 
@@ -25,7 +26,7 @@ func Open(sys *actor.ActorSystem, cfg Config) (*Runtime, error) {
 		return nil, noDevice()
 	}
 	for i, l := range cfg.Loops {
-		if l.Poller != nil && slices.ContainsFunc(cfg.Loops[:i], func(o eventloop.Config) bool { return o.Poller == l.Poller }) {
+		if l.Poller != nil && reflect.ValueOf(l.Poller).Comparable() && slices.ContainsFunc(cfg.Loops[:i], func(o eventloop.Config) bool { return o.Poller == l.Poller }) {
 			return nil, fmt.Errorf("rdma: loop %d has the Poller of another one (Config.Loops): %w", i, unix.EINVAL)
 		}
 	}

@@ -259,6 +259,25 @@ func TestSeveralLoopsShareNoPoller(t *testing.T) {
 	}, Config{Loops: make([]eventloop.Config, 2)})
 }
 
+// hooked is a Poller that cannot be compared with others.
+type hooked struct {
+	eventloop.Poller
+	_ func()
+}
+
+func TestPollersThatCannotBeCompared(t *testing.T) {
+	inWorld(t, 0, func(w *world) {
+		loops := virtual(make([]eventloop.Config, 2))
+		for i := range loops {
+			loops[i].Poller = hooked{Poller: loops[i].Poller}
+		}
+		rt := openRuntime(w, w.sys, Config{Device: w.f.Host("third").Driver(), Loops: loops})
+		if n := len(rt.loops); n != 2 {
+			w.Errorf("%d loops", n)
+		}
+	})
+}
+
 // The same over sockets: requests come in bursts while the loops work on what they have.
 func TestConnectionsSpreadOverSockets(t *testing.T) {
 	sys := testSystem(t)
