@@ -16,19 +16,20 @@
 //
 // # Ownership
 //
-// A connection has an actor on its loop and no goroutine: Read, Write and the like run on the
-// caller's, and wake up the loop or are woken by it, once for each burst. A slice is the caller's
-// again when the call returns. A Conn must be closed, also when its connection has ended: until
-// then it keeps what was not read. The Runtime is the program's. Its Shutdown ends every stream,
-// and waits for those that were closed and linger. Methods are for any goroutine but a loop's (an
-// actor's Receive under OnLoop), because they would wait for that loop. There those that wait
-// return eventloop.ErrOnLoop; Read, Write and Accept when the loop has stood still for a second.
+// A connection has an actor on its loop and no goroutine. Read, Write and the like run on the
+// caller's goroutine; they wake the loop, or the loop wakes them, once for each burst. A slice is
+// the caller's again when the call returns. A Conn must be closed, also when its connection has
+// ended: until then it keeps what was not read. The Runtime is the program's. Its Shutdown ends
+// every stream, and waits for those that were closed and linger. Methods are for any goroutine but
+// a loop's (an actor's Receive under OnLoop), because they would wait for that loop. There, methods
+// that wait return eventloop.ErrOnLoop: Read, Write and Accept after the loop has stood still for a
+// second, the others at once.
 //
 // # Ordering
 //
-// Bytes are read in the order in which they were written, the FIN behind them; an end without a
-// FIN behind what had arrived. Calls of Read that run at the same time are served one after the
-// other, and so are calls of Write, each one's bytes together.
+// Bytes are read in the order in which they were written, and the FIN after them. If the connection
+// ends without a FIN, what had arrived can be read before the error. Calls of Read that run at the
+// same time are served one after the other, and so are calls of Write, each one's bytes together.
 //
 // # Close
 //
@@ -38,9 +39,10 @@
 //     the peer's application has taken that the connection lingers: 30 s (Config.Linger,
 //     Conn.SetLinger). Runtime.Shutdown waits for it.
 //   - A side that has closed reads nothing more. So bytes of the peer's that were not read when
-//     Close was called, or that come behind it, reset the connection, whatever else waits: the
-//     peer's Write says EPIPE where the FIN has come, else ECONNRESET, as its Read does. What has
-//     arrived there can be read first. So nobody goes on writing to a peer that has gone. A side
+//     Close was called, or that come later, reset the connection, whatever else waits. If the FIN
+//     has arrived at the peer, its Write then returns EPIPE; otherwise its Write and Read return
+//     ECONNRESET. What has arrived there can be read first. So no peer goes on writing to a side
+//     that has closed. A side
 //     that must be sure that its last words arrive reads to the peer's FIN before Close, as with
 //     TCP.
 //   - SetLinger(0) has Close reset at once, without a FIN.

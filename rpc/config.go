@@ -9,7 +9,7 @@ import (
 	"github.com/rdmactor/rdmactor/rpc/internal/wire"
 )
 
-// Config is how a Server or a Client works. Numbers that are not positive have the defaults, like
+// Config configures a Server or a Client. Numbers that are not positive have the defaults, like
 // other zero fields.
 type Config struct {
 	// MaxCalls is how many calls, streams included, may be in flight on one connection: 1,024, at
@@ -54,9 +54,9 @@ type Config struct {
 	// Timeout gives every call a deadline whose context has none: its time from the call on. Of a
 	// stream it limits Open only. 0: none.
 	Timeout time.Duration
-	// Retry has calls repeated that failed because the server refused them (ErrOverloaded,
-	// ErrDraining) or because there is no connection (ErrUnavailable), while their context lets
-	// them. Streams are not repeated.
+	// Retry repeats calls that failed because the server refused them (ErrOverloaded, ErrDraining)
+	// or because there is no connection (ErrUnavailable), until their context ends. Streams are not
+	// repeated.
 	Retry Retry
 	// WaitForReady has calls wait while there is no connection, until their context ends, instead
 	// of failing with ErrUnavailable or ErrDraining. As many may wait as may be in flight. When the

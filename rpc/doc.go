@@ -25,7 +25,7 @@
 //
 // # Ordering
 //
-// Requests of one goroutine are sent in order, but for those that Go makes on goroutines (with
+// Requests of one goroutine are sent in order, except those of Go when it needs a goroutine (with
 // interceptors, retries or waiting). OnLoop handlers of one connection are called in that order,
 // one after the other. Handlers on goroutines may overtake one another from their first line on:
 // Go's scheduler decides which of two that run at the same time does something first. The items of
@@ -35,9 +35,10 @@
 //
 // A call fails with an *Error: errors.Is finds what it is (ErrDeadline, ErrOverloaded,
 // ErrDraining, ErrUnavailable, a service's own of RegisterCode), Fate says whether the handler may
-// have run, and NewError and DetailsOf carry a message of any kind along. Errors of a handler that
-// have no code arrive as CodeUnknown with their text; a panic as ErrInternal without it. What is
-// repeated by itself, Config.Retry says. docs/rpc.md has the rules and the bytes on the wire.
+// have run, and NewError attaches details of any message type, and DetailsOf gets them. Errors of a
+// handler that have no code arrive as CodeUnknown with their text; a panic as ErrInternal without
+// it. Config.Retry says which calls are repeated automatically. docs/rpc.md has the rules and the
+// bytes on the wire.
 //
 // # Isolation
 //

@@ -8,8 +8,8 @@ import (
 	rdma "github.com/rdmactor/rdmactor/actor"
 )
 
-// Config is how a reconnecting actor works. Numbers that are not positive have the defaults, like
-// other zero fields; Dial.Addr has none.
+// Config configures a reconnecting actor. Numbers that are not positive have the defaults, like
+// other zero fields. Dial.Addr has no default.
 type Config struct {
 	// every attempt's; a Timeout also bounds how long one attempt has its place at the Limiter
 	Dial rdma.Dial
@@ -75,8 +75,8 @@ func (b Backoff) WithDefaults() Backoff {
 	return b
 }
 
-// Longest is the longest pause that may follow so many pauses before it: First, doubled each time,
-// up to Most.
+// Longest is the longest pause that may come after so many earlier pauses: First, doubled each
+// time, up to Most.
 func (b Backoff) Longest(before int) time.Duration {
 	if before < 32 && b.First < b.Most>>before {
 		return b.First << before

@@ -24,20 +24,20 @@
 //
 // # Errors
 //
-// Each accepted message is Delivered (the peer has consumed it), Unsent or Unknown (it left, and
-// the connection ended before the peer said). What is Unsent when a generation ends is sent in the
-// next one, unless Config.FailFast; what is Unknown is never repeated, unless its Send was
-// Idempotent. Config.Permanent says which failures end it. Everything that is refused is a
-// *Refused, in which errors.Is finds the errno.
+// Each accepted message ends as Delivered (the peer has consumed it), Unsent, or Unknown (it was
+// sent, and the connection ended before the peer reported it as consumed). An Unsent message is
+// sent again in the next generation, unless Config.FailFast is set. An Unknown one is never
+// repeated, unless its Send was Idempotent. Config.Permanent says which failures end it. Everything
+// that is refused is a *Refused, in which errors.Is finds the errno.
 //
 // # Limitations
 //
-// The peer says what it has consumed as its credits go back, half a window at a time or along with
-// messages of its own (docs/wire.md), so that the last few are settled only by an orderly end. On
-// raw connections nothing is ever known to be Delivered: what left is Unknown at once, and not
-// repeated. When the runtime is shut down between two generations, Closed does not come. With
-// Peers, listener and reconnecting actors have to be on one loop. Nobody proves which node it is:
-// whoever can reach the listener can take the place of a node that is not connected, until that
-// comes from its own address (Peers). What is in the mailbox of an actor that is stopped from
-// outside has no fate.
+// The peer reports what it has consumed when it returns credits, half a window at a time or along
+// with messages of its own (docs/wire.md). So the last few messages are settled only by an orderly
+// end. On raw connections nothing is ever known to be Delivered: what left is Unknown at once, and
+// not repeated. When the runtime is shut down between two generations, Closed does not come. With
+// Peers, listener and reconnecting actors have to be on one loop. Nodes do not prove who they are:
+// whoever can reach the listener can pass for a node that is not connected, until that node comes
+// from its own address (Peers). The messages in the mailbox of an actor that is stopped from
+// outside get no fate.
 package reconnect

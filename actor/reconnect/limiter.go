@@ -14,13 +14,12 @@ import (
 	rdma "github.com/rdmactor/rdmactor/actor"
 )
 
-// Limiter keeps many that connect again (reconnecting actors, rpc's clients) from dialling all at
-// once, as they would when a peer that all of them had comes back. They get their turn in the order
-// in which they ask. An address that has no dial under way has its turn also when all places are
-// taken. So peers that do not answer delay dials to themselves, and no others. A Ticket that does
-// not come for a second when it is its turn, because its loop is blocked, keeps its place in the
-// line, and those behind it pass. Any goroutine. If several runtimes share a Limiter, the actors of
-// a runtime have to be stopped before it is shut down.
+// Limiter keeps reconnecting actors and rpc's clients from dialling all at once when a peer of all
+// of them comes back. They get their turns in the order in which they ask. An address without a
+// dial in progress gets a turn even if all places are taken. So peers that do not answer delay only
+// dials to themselves. If a Ticket does not use its turn for a second, because its loop is blocked,
+// it keeps its place in the line, and those behind it may pass. If several runtimes share a
+// Limiter, the actors of a runtime have to be stopped before it is shut down. Any goroutine.
 type Limiter struct {
 	mu      sync.Mutex
 	rate    *rate.Limiter
@@ -32,8 +31,8 @@ type Limiter struct {
 	line list.List
 }
 
-// Ticket is the place of one that dials an address, again and again: it enters the Limiter's line
-// for each dial, and is used anew when that is done. Any goroutine.
+// Ticket represents one actor or client that dials an address again and again. It enters the
+// Limiter's line for each dial. Any goroutine.
 type Ticket struct {
 	limiter *Limiter
 	who     *actor.PID
@@ -86,9 +85,9 @@ func (l *Limiter) Ticket(who *actor.PID, addr string, wake func()) *Ticket {
 	return &Ticket{limiter: l, who: who, addr: addr, wake: wake}
 }
 
-// Enter asks for a turn, and gets into the line if it is not in it. ok: it has its turn, and says
-// Done when the dial has ended. Else it asks again when it is woken, or after that time, if
-// it is not 0.
+// Enter asks for a turn, and joins the line if the Ticket is not in it. ok: it is the Ticket's
+// turn; call Done when the dial has ended. Otherwise call Enter again when woken, or after the
+// returned time, if that is not 0.
 func (t *Ticket) Enter(now time.Time) (ok bool, after time.Duration) {
 	l := t.limiter
 	l.mu.Lock()

@@ -13,10 +13,10 @@ import (
 	rdma "github.com/rdmactor/rdmactor/actor"
 )
 
-// Peers is what a node needs whose peers dial it as it dials them: of the connections that the two
-// make to each other exactly one stays, and it is a generation of the reconnecting actor on both
-// sides, whoever has dialled. Config.Peers and Config.Peer say which node a reconnecting actor is
-// for; the listener's owner passes requests on with Request. Any goroutine.
+// Peers is for nodes that dial each other. Of the connections that two nodes make to each other
+// exactly one stays. Whoever has dialled it, it is a generation of the reconnecting actor on both
+// sides. Config.Peers and Config.Peer say to which node a reconnecting actor connects; the
+// listener's owner passes requests on with Request. Any goroutine.
 //
 // The rule: while both dial, the dial of the lower node id stands, and the other is rejected, or
 // given up, before a message could have flowed. A node that waits accepts. Dials are numbered
@@ -31,12 +31,12 @@ import (
 // where a dial was answered) replaces a connection from elsewhere, and who answers a dial at that
 // address is the node. A rejection ends no actor: it tries again.
 //
-// So who can neither receive at the node's address nor sit on the way to it cannot take a
-// connection away, nor keep the node out. While the node has no connection, anybody that reaches
-// the listener may pass for it until it comes. Processes behind one address (of one host, or of a
-// NAT) cannot be distinguished: there the later incarnation stays, for as long as it is connected.
-// And a node that dials from another address than it is dialled at may have crashed without anybody
-// noticing. Then it waits until its last connection is given up.
+// So an attacker that can neither receive at the node's address nor intercept what goes there
+// cannot take a connection away, nor keep the node out. While the node has no connection, anybody
+// who reaches the listener may pass for it until it comes. Processes behind one address (of one
+// host, or of a NAT) cannot be distinguished: there the later incarnation stays, for as long as it
+// is connected. And a node that dials from another address than it is dialled at may have crashed
+// without anybody noticing. Then it waits until its last connection is given up.
 type Peers struct {
 	node, incarnation uint64
 

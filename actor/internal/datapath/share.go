@@ -11,20 +11,20 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// What a loop receives into its connections share, where the device asks for receives: there a
-// message that may not come in waits at its sender, for the device does not read that connection
-// until it may. So no peer is to be trusted, and none can have another's connection end or stop for
-// want of memory:
+// On a device that asks for receives, the connections of a loop share the memory that is received
+// into. A message for which there is none waits at its sender, because the device does not read
+// that connection meanwhile. No peer is trusted, and none can make another's connection end or stop
+// for lack of memory:
 //
-//   - Floor: a connection whose owner holds none of its messages may receive the next. Half of
-//     the memory is for such only: for 4,092 connections with one message of 64 KiB each, at the
-//     defaults. Those that are made when half of that would be needed ask for smaller messages
-//     (eagerCrowded), so that it is enough for 34,000. Peers that cannot be asked are rejected
-//     then (noRoom), and all are when so much is used by connections that have ended that
-//     nothing would be left for those there are (full).
-//   - Share: one whose owner holds messages already may receive while these are no more than what
-//     is left for all others, without that half. So one that is not read from has half of the
-//     rest, two a third, a thousand of them a thousandth each.
+//   - Floor: a connection whose owner holds none of its messages may receive the next. Half of the
+//     memory is reserved for that, which at the defaults is enough for 4,092 connections with one
+//     message of 64 KiB each. When half of the reserve would be needed, new connections ask for
+//     smaller messages (eagerCrowded), so that it is enough for 34,000. Peers that cannot be asked
+//     are rejected then (noRoom). All peers are rejected when messages of connections that have
+//     ended hold so much that nothing would be left for the existing ones (full).
+//   - Share: a connection whose owner holds messages may receive while these are no more than what
+//     is left for all others, without that half. So one whose owner consumes nothing gets half of
+//     the rest, two get a third each, a thousand a thousandth each.
 //   - Copies: from when a quarter is in use on, a message that is no larger than half its receive
 //     is copied out of it, into memory of its own size. A message of a byte then costs
 //     memory.CopyCost and a byte, not a receive.
@@ -32,11 +32,11 @@ import (
 //     large messages hold more than the other half (budget). Whoever may receive and finds no
 //     memory waits in a queue.
 //
-// A connection without credits (raw, or a foreign peer's) has a window besides, as it has on other
-// devices: as many messages as it has credits. One that has to be read for what it holds
-// to come free is not stopped at its share, but at the reserve: a Read of ours is under way, whose
-// answer may be behind a message, or there is something to send, or it is being closed, and waits
-// for credits.
+// A connection without credits (raw, or a foreign peer's) has a window besides, as on other
+// devices: IDConfig.Credits messages. A connection that must be read so that it can go on is
+// stopped at the reserve, not at its share. That is one with a Read in flight, whose answer may
+// come behind a message, and one that waits for credits because it has something to send or is
+// being closed.
 
 // reserve is kept for connections that hold nothing.
 func (s *shares) reserve() int { return max(s.limit/2, s.Owed) }
@@ -174,8 +174,8 @@ func (s *shares) freed() {
 	_ = s.l.el.Schedule(s) // refused after the loop's end only: nobody waits then
 }
 
-// Run has those go on that may: a few in a turn, because what they receive may leave nothing for
-// the others.
+// Run resumes paused connections that may go on, a few in a turn, because what they receive may
+// leave nothing for the others.
 func (s *shares) Run(budget int) (more bool) {
 	for ; budget > 0 && s.next(); budget-- {
 		s.again(s.paused[0])
@@ -241,8 +241,8 @@ func (p *pausedConns) Pop() any {
 	return c
 }
 
-// wants is how much room there has to be for c, which is paused, to go on: for more than one
-// message. Not ever: memory alone does not help it, and again is called when something else has
+// wants is how much room there has to be until c, which is paused, goes on: room for more than one
+// message. Not ever: more memory does not help it; again is called when something else has
 // happened.
 func (s *shares) wants(c *Conn) (bytes int, ever bool) {
 	r := &c.recv

@@ -10,9 +10,9 @@ import (
 
 // Executor is where actors run: a *Loop, or *Goroutines.
 type Executor interface {
-	// schedule has r's Run called until it has no more. Any goroutine. It is not called again for
-	// the same r before that. r is a pointer: half as much as the interface for a goroutine that is
-	// started with it.
+	// schedule calls r's Run until it has no more. Any goroutine. It is not called again for the
+	// same r before that. r is a pointer to the interface, because a goroutine is started with less
+	// if its argument is one word.
 	schedule(r *eventloop.Runnable)
 	// turned is called on the consumer's goroutine when an actor has had its turn.
 	turned()
@@ -37,7 +37,7 @@ type Loop struct {
 }
 
 // NewLoop makes el an executor. With traces the watchdog's reports name the type of the message
-// that an actor is at, which costs some nanoseconds for each message.
+// that an actor is receiving, which costs some nanoseconds for each message.
 func NewLoop(el *eventloop.Loop, traces bool) *Loop { return &Loop{el: el, traces: traces} }
 
 func (l *Loop) schedule(r *eventloop.Runnable) {
@@ -47,8 +47,8 @@ func (l *Loop) schedule(r *eventloop.Runnable) {
 	}
 }
 
-// turned passes on that an actor was woken elsewhere. Another goroutine than the loop's may have
-// set the flag. Then the yield is for nothing, which costs less than to find that out.
+// turned passes on to the event loop that an actor off the loop was woken. If another goroutine has
+// set the flag the yield is useless, but to find that out would cost more.
 func (l *Loop) turned() {
 	if l.handoff.Load() {
 		l.handoff.Store(false)

@@ -59,9 +59,9 @@ func New(x Executor, c *Config) *Mailbox {
 	return m
 }
 
-// Option has an actor run where it is chosen to at its spawn. It takes the place of a mailbox and a
-// dispatcher in the actor's Props. Registry.Undone finds out that a WithMailbox behind it has
-// replaced the mailbox.
+// Option makes an actor run on the Executor that where returns when the actor is spawned. It takes
+// the place of a mailbox and a dispatcher in the actor's Props. If a WithMailbox behind it has
+// replaced the mailbox, Registry.Undone reports that.
 func Option(where func() Executor, c *Config) actor.PropsOption {
 	return func(p *actor.Props) {
 		p.Configure(
@@ -74,7 +74,7 @@ func Option(where func() Executor, c *Config) actor.PropsOption {
 // Of is the calling actor's mailbox; nil when it is none of ours.
 func Of(at Place) *Mailbox { return RegistryOf(at.ActorSystem()).get(at.Self().Id) }
 
-// LoopOf is the loop that runs the calling actor; nil off the loops.
+// LoopOf is the loop that runs the calling actor; nil if no loop does.
 func LoopOf(at Place) *Loop {
 	if m := Of(at); m != nil {
 		return m.Loop()
@@ -151,8 +151,8 @@ func (m *Mailbox) PostUserMessage(msg any) {
 	m.wake()
 }
 
-// Pass queues a message in the data lane, without a look at Config.Limit. If it is Retained, its
-// sender has taken a reference, which is the receiver's now. Any goroutine.
+// Pass queues a message in the data lane, whatever Config.Limit is. If it is Retained, its sender
+// has taken a reference, which now belongs to the receiver. Any goroutine.
 func (m *Mailbox) Pass(msg any) {
 	m.data.Add(1)
 	m.queues[Data].push(msg)
@@ -166,7 +166,7 @@ func (m *Mailbox) Post(lane Lane, msg any) {
 	m.wake()
 }
 
-// wake has the consumer come, unless it is on its way.
+// wake schedules the consumer, unless it is scheduled.
 func (m *Mailbox) wake() {
 	if m.state.Load() == idle && m.state.CompareAndSwap(idle, scheduled) {
 		m.exec.schedule(&m.self)

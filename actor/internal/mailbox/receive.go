@@ -6,9 +6,10 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 )
 
-// Deliver is a device's way in: loop goroutine only. The actor gets the event within this call,
-// behind the events that wait already: an event in a queue occupies a receive buffer. One that is
-// in the middle of an invocation or suspended gets it in its turn, through the event lane.
+// Deliver is for events from devices. The actor receives the event within this call, after the
+// events that already wait, because a queued event may occupy a receive buffer. An actor that is in
+// the middle of an invocation, or suspended, gets it in its turn, through the event lane. Loop
+// goroutine only.
 func (m *Mailbox) Deliver(msg any) {
 	r := m.retainedIn(msg)
 	if r != nil {
@@ -57,7 +58,7 @@ func (m *Mailbox) leave() {
 	m.exec.turned()
 }
 
-// catchUp receives what is more urgent than an event of now, or older.
+// catchUp receives what goes before an event that comes now: lifecycle messages, and older events.
 func (m *Mailbox) catchUp() {
 	for {
 		if msg, ok := m.pop(Lifecycle); ok {
@@ -145,9 +146,10 @@ func (m *Mailbox) next() (msg any, ok bool) {
 	return msg, ok
 }
 
-// rest ends a turn: the mailbox is idle, or it has more. What was posted since the last look either
-// is seen here, or its producer sees the mailbox idle. From idle on the mailbox may have another
-// consumer: only what any goroutine may is looked at, and at worst for nothing.
+// rest ends a turn: the mailbox is idle, or it has more. A message that was posted since the last
+// look is either seen here, or its producer finds the mailbox idle and schedules it. Once the
+// mailbox is idle it may have another consumer, so only fields that any goroutine may read are read
+// then.
 func (m *Mailbox) rest(over bool) (more bool) {
 	m.free.put()
 	lanes := m.queues[:]

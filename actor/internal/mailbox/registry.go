@@ -10,9 +10,9 @@ import (
 	"github.com/rdmactor/rdmactor/eventloop"
 )
 
-// Registry finds the mailbox behind a PID, for all actors of one ActorSystem that have one of ours.
-// It is an extension of the system, so that it dies with the system. Its methods are for any
-// goroutine.
+// Registry finds the mailbox behind a PID, for those actors of one ActorSystem that have a Mailbox
+// of this package. It is an extension of the system, so that it is freed with the system. Its
+// methods are for any goroutine.
 type Registry struct {
 	sys   *actor.ActorSystem
 	alarm *eventloop.Alarm
@@ -59,8 +59,9 @@ type Place interface {
 	ActorSystem() *actor.ActorSystem
 }
 
-// Find is the mailbox behind pid; nil when it is none of ours (Proto.Actor's default mailbox, a
-// future, a remote actor). Who sends to such a one on a loop calls the event loop's Handoff itself.
+// Find is the mailbox behind pid; nil if it is not of this package (Proto.Actor's default mailbox,
+// a future, a remote actor). Code on a loop that sends to such an actor has to call the event
+// loop's Handoff itself.
 func (r *Registry) Find(pid *actor.PID) *Mailbox {
 	if pid == nil || !r.Local(pid) {
 		return nil
@@ -120,8 +121,8 @@ func (r *Registry) get(id string) *Mailbox {
 }
 
 // nonhost is the address of an ActorSystem before Proto.Actor's remote.Start gives it another. PIDs
-// keep the address that they were made with, and the registry takes both for its own: so does who
-// compares PIDs here.
+// keep the address with which they were made, so both addresses count as this system's, here and in
+// Same.
 const nonhost = "nonhost"
 
 // Local reports whether pid names an actor of this ActorSystem, alive or dead.

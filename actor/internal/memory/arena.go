@@ -41,15 +41,16 @@ type slab struct {
 }
 
 const (
-	// SlabBytes is how much is asked of the device at a time, unless slabChunks need more; of
-	// chunks so large that these need more than slabMost it is as many as fit, at least one.
+	// SlabBytes is the size of a slab, but a slab has at least slabChunks chunks. If these need
+	// more than slabMost, it has as many as fit into slabMost, at least one.
 	SlabBytes  = 256 << 10
 	slabChunks = 8
 	slabMost   = 1 << 20
-	// ownSlabBytes is SlabBytes for one connection: nobody else uses what it does not.
+	// ownSlabBytes is SlabBytes for the arena of one connection, whose spare chunks nobody else can
+	// use.
 	ownSlabBytes = 32 << 10
-	// spareSlabs stay though nobody uses them: what a connection that talks takes and gives back
-	// all the time must not go to the device and come back each time.
+	// spareSlabs unused slabs are kept, so that the chunks that an active connection takes and
+	// gives back all the time are not registered anew each time.
 	spareSlabs = 2
 )
 
@@ -87,8 +88,9 @@ func (a *Arena) Get() (*Chunk, error) {
 	return c, nil
 }
 
-// GetBeyond is Get, and where the budget is used up hands out one chunk beyond it: for who has
-// nothing else of it, so that what others hold slows it down and does not stop it.
+// GetBeyond is Get, but if the budget is used up it hands out one chunk beyond it. It is for
+// connections that have no other chunk, so that what others hold slows them down but does not stop
+// them.
 func (a *Arena) GetBeyond() (*Chunk, error) {
 	c, err := a.Get()
 	if !errors.Is(err, ErrBudget) {
@@ -195,7 +197,7 @@ func (s *slab) put(c *Chunk) {
 	a.trim()
 }
 
-// trim gives back the slabs that nobody uses, but as much as is in use, and the spare ones.
+// trim gives back unused slabs, but keeps as many bytes of them as are in use, and the spare ones.
 func (a *Arena) trim() {
 	for len(a.idle) > 0 {
 		s := a.idle[0]
@@ -234,9 +236,8 @@ func (a *Arena) Close() {
 	a.CloseUnused()
 }
 
-// CloseUnused gives back the slabs that nobody uses. The others are left as they are: on the
-// kernel's devices freed memory is unmapped, and an actor that reads it is a fault that ends the
-// process.
+// CloseUnused gives back the slabs that nobody uses. The others stay: on the kernel's devices freed
+// memory is unmapped, and an actor that reads it would crash the process.
 func (a *Arena) CloseUnused() {
 	a.closed = true
 	a.reclaim()

@@ -10,14 +10,14 @@ import (
 // Budget is how much device memory a loop may have for one purpose, and who waits for some. Loop
 // goroutine.
 //
-// Arenas have a part to themselves (keep), and no more than another (most). The rest is for large
-// messages, which wait in line. A message's class says how large it is of the whole: a half (of
-// which there is room for one beside what arenas may have), an eighth, a sixteenth, and so on. One
-// that waits is passed by smaller ones only, and all that are smaller than its class together may
-// hold no more than what is left when it gets its own: a quarter of the whole beside a half, an
-// eighth beside an eighth, and so on. So whatever comes behind it, it has its memory when what was
-// handed out before has come back; and while that does not come back, because an owner keeps it,
-// smaller ones go on.
+// Arenas may always have one part of it (keep), and at most another (most). The rest is for large
+// messages, which wait in line. A message's class says how large a part of the whole it needs: a
+// half (there is room for one such besides what arenas may have), an eighth, a sixteenth, and so
+// on. Only messages of smaller classes may overtake one that waits. All of these together may hold
+// no more than what is left when the waiting one gets its memory: a quarter of the whole beside a
+// half, an eighth beside an eighth, and so on. So the waiting message gets its memory as soon as
+// what was handed out before it has come back, whatever comes behind it. While that does not come
+// back, because an owner keeps it, smaller messages go on.
 type Budget struct {
 	el      *eventloop.Loop
 	total   int          // bytes
@@ -35,7 +35,7 @@ type Budget struct {
 // classes is how many there are. The last is of all that is smaller than the one before.
 const classes = 16
 
-// keeper is what keeps registered memory in case it is needed again.
+// keeper is an arena or a cache that keeps registered memory in case it is needed again.
 type keeper interface {
 	// reclaim gives it back.
 	reclaim()
@@ -75,8 +75,8 @@ func (b *Budget) Reclaim() {
 // lets reports whether an arena may take n bytes more into use.
 func (b *Budget) lets(n int) bool { return n <= b.most-b.small }
 
-// has reports whether an arena may register n bytes more and take them into use. For that whoever
-// keeps idle memory may have to give it back.
+// has reports whether an arena may register n bytes more and take them into use. To make room it
+// may have keepers give idle memory back.
 func (b *Budget) has(n int) bool {
 	if !b.lets(n) {
 		return false
@@ -156,8 +156,7 @@ func (b *Budget) give(n int) {
 	b.feed()
 }
 
-// feed has those who wait looked after in a turn of their own, because the device may be in the
-// middle of something.
+// feed schedules Run. It does not call it, because the device may be in the middle of something.
 func (b *Budget) feed() {
 	if len(b.waiting) > 0 && !b.feeding {
 		b.feeding = true
@@ -178,8 +177,8 @@ func (b *Budget) Admits(c Claimant) bool {
 	return false
 }
 
-// fits reports whether there is memory. Who has some already may only have as much as it leaves to
-// all others: so no few take it all. Many that have one message each can.
+// fits reports whether there is memory. A claimant that has some already may have no more than it
+// leaves to all others, so a few cannot take it all. Many with one message each can.
 func (b *Budget) fits(want, held int) bool {
 	left := b.total - max(b.small, b.keep) - b.lent(0) - want
 	if left < 0 || held > 0 && left < held {
@@ -199,9 +198,9 @@ func (b *Budget) lent(c int) (n int) {
 	return n
 }
 
-// Run serves those who wait, in order. One that has some already waits for that to come back, and
-// one whose turn it would not be fair to have for something of its own too: they are in nobody's
-// way.
+// Run serves the waiting claimants in order. It skips, without holding up those behind, claimants
+// that wait only for their own memory to come back, and those that it would not be fair to serve
+// now.
 func (b *Budget) Run(int) (more bool) {
 	b.feeding, b.serving = false, true
 	waiting := b.waiting
@@ -228,7 +227,7 @@ func (b *Budget) Run(int) (more bool) {
 	return false
 }
 
-// ahead is who waits, as those behind see it.
+// ahead is what a claimant has to know of those that wait before it.
 type ahead struct {
 	want [classes]int // of the first of each class; 0: none waits
 	end  int          // behind the last class that somebody of waits

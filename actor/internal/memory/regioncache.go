@@ -8,9 +8,9 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// RegionCache is registered memory for large messages: one region for each, of about its size.
-// What comes back is kept for the next of that size, but no more than is in use, or spare. Loop
-// goroutine.
+// RegionCache is registered memory for large messages: one region for each, of about its size. A
+// region that comes back is kept for the next message of that size. Of idle regions no more bytes
+// are kept than are in use, or than spare. Loop goroutine.
 type RegionCache struct {
 	dev     verbs.Device
 	pd      verbs.PD
@@ -36,8 +36,8 @@ func NewRegionCache(dev verbs.Device, pd verbs.PD, access verbs.Access, b *Budge
 	return s
 }
 
-// The bytes that a cache keeps in any case: one that all connections of a loop share, and one of a
-// connection's own.
+// How many idle bytes a cache may always keep: one that all connections of a loop share, and one of
+// a single connection.
 const (
 	sharedSpare = 8 << 20
 	ownSpare    = 2 << 20

@@ -7,15 +7,14 @@ import (
 	"github.com/rdmactor/rdmactor/eventloop"
 )
 
-// Sources is the addresses that large messages are being read from, and what each has of the
-// loop's memory for it: memory into which a peer's bytes are still to come is occupied for as long
-// as the peer takes. Loop goroutine.
+// Sources counts, by peer address, the memory into which large messages are being read. Such memory
+// is occupied for as long as the peer takes to send the bytes. Loop goroutine.
 //
-// One address may have a quarter of the budget being filled, or one message that is larger. One
-// whose connection has ended with a message half read has had others wait for nothing: for
-// wastePays times as long it is suspect, and all suspects together may have an eighth. So whoever
-// offers and does not answer, and comes back again and again, takes from others at most one part in
-// wastePays+1 of the time.
+// One address may have a quarter of the budget being filled, or one larger message. If a connection
+// ends with a message half read, others have waited for that memory in vain. Its address is then
+// suspect for wastePays times as long as that took, and all suspects together may have an eighth of
+// the budget. So a peer that offers messages, does not answer the Reads, and comes back again and
+// again, takes memory from others for at most one part in wastePays+1 of the time.
 type Sources struct {
 	el      *eventloop.Loop
 	budget  *Budget
@@ -61,7 +60,7 @@ func (s *Sources) Fill(addr netip.Addr, n int) {
 // Filled notes that they are here, or do not come any more.
 func (s *Sources) Filled(addr netip.Addr, n int) { s.Fill(addr, -n) }
 
-// Wasted notes that a connection has ended which had memory for d, and has not filled it.
+// Wasted notes that a connection has ended that had memory for d and has not filled it.
 func (s *Sources) Wasted(addr netip.Addr, d time.Duration) {
 	src := s.by[addr]
 	if until := s.el.Now().Add(wastePays * d); until.After(src.suspect) {
@@ -71,8 +70,7 @@ func (s *Sources) Wasted(addr netip.Addr, d time.Duration) {
 	}
 }
 
-// set notes what there is to know of addr, and has those looked after whom it may have kept
-// waiting.
+// set stores what is known of addr, and wakes claimants that it may have kept waiting.
 func (s *Sources) set(addr netip.Addr, src source) {
 	s.dubious -= src.dubious
 	if src.dubious = 0; s.suspects(src) {

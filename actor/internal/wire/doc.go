@@ -12,9 +12,9 @@
 //
 // # Using a Session
 //
-// The caller has the order of events: it calls Take for each header that comes, in order, and Sent
-// for each that the device has taken, in order. Between them it asks Next what is to be said
-// without a message, until there is nothing, and Window whether a message may go.
+// The caller calls Take for each header that comes, and Sent for each header that the device has
+// taken, in order. Between them it calls Next, until that returns nothing, for what to send without
+// a message, and Window for how many messages may be sent.
 //
 // # Ownership
 //
@@ -23,8 +23,8 @@
 //
 // # Errors
 //
-// What the peer did wrong is a *ProtocolError (EPROTO), and the Session is of no use afterwards:
-// its connection ends. Private data without a hello is no error: it is a foreign peer's.
+// A mistake of the peer's is a *ProtocolError (EPROTO). The Session must not be used afterwards:
+// its connection ends. Private data without a hello is no error, but that of a foreign peer.
 //
 // # Limitations
 //

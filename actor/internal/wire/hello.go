@@ -21,9 +21,9 @@ const (
 
 // Hello is what both sides say of themselves in their private data: magic u16, version u8, user's
 // length u8, credits u16, features u8, the largest message that may be sent at once in KiB u8, the
-// largest that may be offered in bytes u32, in network order. There are no features yet; those of a
-// later peer are not looked at. A peer of version 2 has the size in both bytes, so ours reads as it
-// should.
+// largest that may be offered in bytes u32, in network order. There are no features yet, and those
+// of a later peer are ignored. In version 2 the size in KiB takes the two bytes of features and
+// size. As features are 0, a peer of version 2 reads the right size.
 type Hello struct {
 	Version    uint8 // that both speak: of a hello that was parsed
 	Credits    int   // messages the peer may have under way to us: 1 to 65,535
@@ -43,9 +43,9 @@ func (h Hello) Put(user []byte) []byte {
 	return append(b, user...)
 }
 
-// ParseHello takes the hello off what the device brought. Not ok: the peer is none of ours, and all
-// of b is the user's. What follows the user's bytes is padding, if the transport pads. The version
-// is the lower of the peer's and ours. user is part of b.
+// ParseHello splits what the device has delivered into the hello and the user's private data. Not
+// ok: the peer has sent no hello, and all of b is the user's. If the transport pads, what follows
+// the user's bytes is padding. The version is the lower of the peer's and ours. user is part of b.
 func ParseHello(b []byte, padded bool) (h Hello, user []byte, ok bool) {
 	if len(b) < HelloLen || binary.BigEndian.Uint16(b) != helloMagic {
 		return h, b, false

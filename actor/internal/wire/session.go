@@ -1,9 +1,9 @@
 package wire
 
 // Session is what the two sides of a connection have said to each other since it began: the credits
-// of both, their offers, probes and goodbyes. All counts are absolute, of messages modulo 2^32, or
-// of offers modulo 2^16. So an update that is merged with a later one loses nothing, and they are
-// acknowledgements too. Make it with NewSession.
+// of both, their offers, probes and goodbyes. All counts are totals since the beginning, of
+// messages modulo 2^32 and of offers modulo 2^16. So nothing is lost if a later update takes the
+// place of an earlier one, and the counts also serve as acknowledgements. Make it with NewSession.
 type Session struct {
 	version uint8 // 0: not agreed on
 
@@ -58,7 +58,7 @@ func (s *Session) Granted() int { return int(s.receive) }
 // Window is how many messages, data or offers, may be sent now.
 func (s *Session) Window() uint32 { return s.send - (s.sent - s.acked) }
 
-// Unread is how many offers of ours the peer has not said to have read.
+// Unread is how many of our offers the peer has not reported as read.
 func (s *Session) Unread() int { return int(s.offered - s.pulled) }
 
 // Delivered is how many messages the peer has consumed.
@@ -155,8 +155,8 @@ func (s *Session) Finish() {
 	}
 }
 
-// Next is what is to be said now that takes no credit: the answer to a probe, then a credit update.
-// Not ok: nothing.
+// Next is the message without a credit that should be sent now: the answer to a probe, then a
+// credit update. Not ok: none.
 func (s *Session) Next() (typ Type, flags uint8, ok bool) {
 	switch {
 	case s.owing:
@@ -169,8 +169,8 @@ func (s *Session) Next() (typ Type, flags uint8, ok bool) {
 	return 0, 0, false
 }
 
-// due reports whether a credit update should be sent. No rule sends more of them than docs/wire.md
-// says may be under way: on some devices each one must find a receive.
+// due reports whether a credit update should be sent. It never allows more updates in flight than
+// docs/wire.md does, because on some devices each one must find a receive.
 func (s *Session) due() bool {
 	switch unstated := s.consumed - s.stated; {
 	case s.ackNow && s.consumed == s.received:
@@ -219,13 +219,13 @@ func (s *Session) Signs() uint64 {
 // statement.
 func (s *Session) finishing() bool { return s.asked && s.sent == s.acked }
 
-// Settled reports whether an orderly close may disconnect: the peer has consumed all that we have
-// sent, and knows all that was consumed of its messages before we had nothing else to wait for.
+// Settled reports whether an orderly close may disconnect: the peer has consumed everything that
+// this side has sent, and knows what this side had consumed when nothing else was left to wait for.
 func (s *Session) Settled() bool {
 	return s.sent == s.acked && !s.ask && (s.consumed == s.stated || s.final)
 }
 
-// Unacked is how many messages of ours the peer has not said to have consumed.
+// Unacked is how many of our messages the peer has not reported as consumed.
 func (s *Session) Unacked() int { return int(s.sent - s.acked) }
 
 // Unfreed is how many messages of the peer's the owner has not consumed.
