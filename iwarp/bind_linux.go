@@ -147,7 +147,7 @@ func bindSocket(fd int, a cmid.Addr) error {
 		return err
 	}
 	err = unix.Bind(fd, sa)
-	if err == unix.EADDRINUSE && a.Port() != 0 { // perhaps only connections that are over
+	if err == unix.EADDRINUSE && a.Port() != 0 { // perhaps only connections in TIME_WAIT
 		if err = shareAddr(fd); err == nil {
 			err = unix.Bind(fd, sa)
 		}
@@ -158,9 +158,9 @@ func bindSocket(fd int, a cmid.Addr) error {
 	return nil
 }
 
-// shareAddr sets SO_REUSEADDR: with it on both sides, connections that are over keep nobody from a
-// port. A socket that only keeps its port does without as long as it can, because any program that
-// sets it could take the port away.
+// shareAddr sets SO_REUSEADDR. If both sockets have it, a port can be bound although connections
+// in TIME_WAIT use it. A socket that only reserves its port does without as long as it can,
+// because any other program that sets the option could bind the port, too.
 func shareAddr(fd int) error {
 	if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEADDR, 1); err != nil {
 		return fmt.Errorf("iwarp: SO_REUSEADDR: %w", err)
@@ -169,8 +169,8 @@ func shareAddr(fd int) error {
 }
 
 // resolveAddr is rdma_resolve_addr(3). The routing table says which source address goes with dst.
-// Whether dst answers is for TCP to find out. An identifier that was not bound is bound afterwards,
-// even when this fails.
+// Only TCP finds out later whether dst answers. An identifier that was not bound is bound
+// afterwards, even when this fails.
 func (id *ident) resolveAddr(src, dst cmid.Addr) error {
 	switch {
 	case id.lis != nil || id.conn != nil && id.conn.phase != phIdle:
@@ -201,9 +201,9 @@ func (id *ident) resolveAddr(src, dst cmid.Addr) error {
 }
 
 // bindFor binds to the source of a route, or, when there was none, to the wildcard as rdma_cm
-// does. The port is drawn here and not by bind(2), whose search among ports in TIME_WAIT takes
-// milliseconds on a busy host, and which spares those ports although a connection to elsewhere may
-// use them.
+// does. The port is chosen here and not by bind(2). On a busy host bind(2) searches for
+// milliseconds among ports in TIME_WAIT. It also avoids those ports, although a connection to
+// another address may use them.
 func (id *ident) bindFor(dst cmid.Addr, source netip.Addr) error {
 	if !source.IsValid() {
 		source = netip.IPv6Unspecified()
@@ -307,7 +307,7 @@ func (in *instance) routeTo(to unix.Sockaddr, domain int) (source netip.Addr, er
 		in.probes[domain] = fd
 	}
 	source, err = in.sourceOf(fd, to)
-	if in.sys.disconnect(fd) != nil { // it would ask the next time from this source only
+	if in.sys.disconnect(fd) != nil { // the next lookup would use this source only
 		closeFD(fd)
 		delete(in.probes, domain)
 	}

@@ -75,8 +75,8 @@ func (id *ident) CreateQP(attr verbs.QPInitAttr) (verbs.QP, error) {
 	return qp, nil
 }
 
-// accept is rdma_accept(3). When it fails the peer is rejected: the kernel does the same, and the
-// state machine knows it.
+// accept is rdma_accept(3). When it fails the peer is rejected. The kernel does the same, and the
+// state machine expects it.
 func (id *ident) accept(private []byte, p *cmid.ConnParam) error {
 	if !id.child || id.answered {
 		return unix.EINVAL
@@ -198,8 +198,8 @@ func (id *ident) setAFOnly(only bool) error {
 	return nil
 }
 
-// destroy is rdma_destroy_id(3): everything of the identifier goes, but a socket that still owes
-// or awaits a FIN.
+// destroy is rdma_destroy_id(3): everything of the identifier is closed, except a socket that must
+// still send or receive a FIN.
 func (id *ident) destroy() {
 	if id.dead {
 		return

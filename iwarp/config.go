@@ -13,8 +13,8 @@ type Config struct {
 	// Device is the device's name in Info and Devices: "iwarp0".
 	Device string
 	// CRC asks every peer for CRC32c in both directions: false. A peer that asks gets it in any
-	// case. For soft-iWARP peers only where nothing on the way cuts TCP segments anew: they take a
-	// CRC that is split over two for wrong.
+	// case. With soft-iWARP peers it works only if nothing on the way resegments the TCP stream:
+	// soft-iWARP takes a CRC for wrong that is split over two segments.
 	CRC bool
 	// ClientServer has connecting sides keep to MPA's client-server model, in which the connecting
 	// side must send first: false. Otherwise they ask for the peer-to-peer model (RFC 6581), in
@@ -22,13 +22,13 @@ type Config struct {
 	ClientServer bool
 	// MaxConns bounds an instance's TCP connections, in set-up, open and lingering: 65536.
 	MaxConns int
-	// MaxSetups bounds the inbound connections whose MPA Request has not completely arrived, or was
-	// refused by the device itself: 1024. More wait in the kernel's queue (listen(2)) until a
-	// Request is complete. The oldest makes room when it has had no Request for a tenth of
-	// RequestTimeout.
+	// MaxSetups bounds the inbound connections whose MPA Request has not completely arrived, or
+	// was refused by the device itself: 1024. Further ones wait in the kernel's queue (listen(2))
+	// until a Request is complete. The oldest connection is closed to make room when its Request
+	// has not arrived within a tenth of RequestTimeout.
 	MaxSetups int
-	// MaxLinger bounds the sockets that outlive their identifier to see the peer's FIN: 256.
-	// Above, the oldest is closed.
+	// MaxLinger bounds the sockets that outlive their identifier while they wait for the peer's
+	// FIN: 256. If there are more, the oldest is closed.
 	MaxLinger int
 	// RequestTimeout is how long an inbound connection may take for its Request, and after Accept
 	// until it is established: 5 s.
@@ -40,10 +40,10 @@ type Config struct {
 	// MessageTimeout is how long a peer may be silent in the middle of a message, whose receive
 	// it occupies: 30 s. Then the connection is given up.
 	MessageTimeout time.Duration
-	// UserTimeout is TCP_USER_TIMEOUT: how long sent bytes may stay unacknowledged, or an idle peer
-	// silent to keep-alives, before the connection is given up: 30 s. A connection whose peer
-	// answers, but has no room for so long, is given up too, unless its owner looks after the peer
-	// (verbs.Mover).
+	// UserTimeout is TCP_USER_TIMEOUT: how long sent bytes may stay unacknowledged, or an idle
+	// peer silent to keep-alives, before the connection is given up: 30 s. A connection whose peer
+	// answers, but has no room for so long, is given up too, unless its owner checks the peer
+	// itself (verbs.Mover).
 	UserTimeout time.Duration
 }
 
@@ -71,9 +71,9 @@ const (
 	maxPrivate = core.MaxPrivateData
 )
 
-// Driver is the embedded iWARP device as a cmid.Driver. It may be opened on any number of loops;
-// the instances share the host's addresses and ports, and how often strangers are logged, nothing
-// else.
+// Driver is the embedded iWARP device as a cmid.Driver. It may be opened on any number of loops.
+// The instances share the host's addresses and ports, and the limit on how often strangers are
+// logged, but nothing else.
 type Driver struct {
 	cfg       Config
 	strangers strangers

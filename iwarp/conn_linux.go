@@ -14,10 +14,11 @@ import (
 )
 
 const (
-	// readBudget (bytes), turnMessages and the rounds bound what one connection gets before the
-	// others have their turn: each message costs its owner time. How many messages a read will
-	// bring is not known. So one read takes as many bytes that have no place yet as turnMessages
-	// would have if they were like those of the last read, and readLeast at first.
+	// readBudget (bytes), turnMessages and the rounds bound what one connection receives before
+	// the others have their turn: each message costs its owner time. It is not known before how
+	// many messages a read will bring. So one read asks for as many bytes, of those that have no
+	// place yet, as turnMessages messages would have if they were as large as those of the last
+	// read. The first read asks for readLeast bytes.
 	readBudget   = 1 << 20
 	turnMessages = 1 << 10
 	readRounds   = 32
@@ -33,14 +34,14 @@ const (
 	phIdle       phase = iota // no socket yet: a queue pair was made before Connect
 	phConnecting              // TCP's three-way handshake
 	phRunning                 // the core has it
-	// the core is done: FIN is out, what comes is thrown away until the peer's FIN
+	// the core is done and the FIN was sent; what still comes is thrown away until the peer's FIN
 	phDiscarding
 	phClosed // no socket any more
 )
 
 // conn is a TCP connection and the protocol on it. It begins as an accepted socket without an
-// identifier, or with the queue pair of a connecting identifier, and may outlive its identifier
-// for as long as it owes or awaits a FIN.
+// identifier, or with the queue pair of a connecting identifier. It may outlive its identifier
+// while it must still send or receive a FIN.
 type conn struct {
 	in    *instance
 	core  core.Conn
@@ -97,7 +98,7 @@ func (c *conn) attach(fd int, interest eventloop.Events) error {
 	return nil
 }
 
-// detach closes the socket; the core stays, to answer whoever still asks.
+// detach closes the socket. The core stays, because methods may still be called on it.
 func (c *conn) detach() {
 	if c.fd >= 0 {
 		_ = c.reg.Remove() // the fd is open, so this cannot fail
@@ -159,9 +160,9 @@ func (c *conn) Glance() (worked bool) {
 	return true
 }
 
-// input reads what is there, and says whether anything was. A large payload that is half here is
-// read to where it belongs, and the beginning of what follows it to the staging buffer, in one
-// call.
+// input reads the bytes that have come, and says whether there were any. When a large payload has
+// partly come, one call reads the rest to its place and the beginning of what follows to the
+// staging buffer.
 func (c *conn) input() (any bool) {
 	if c.in.reading != nil || c.waits {
 		// What is read may lead to a write that fails, which then reads what the peer has said.
@@ -171,8 +172,8 @@ func (c *conn) input() (any bool) {
 	c.in.reading = c
 	left := true
 	defer func() {
-		// also when the application does not return: bytes that nobody reads would keep the loop
-		// awake for ever
+		// also when the application does not return (Goexit): bytes that nobody reads would keep
+		// the loop awake for ever
 		c.in.reading = nil
 		if left {
 			c.torn()
@@ -183,8 +184,8 @@ func (c *conn) input() (any bool) {
 	return any
 }
 
-// torn ends a connection after the application, called from OnEmpty in the middle of the
-// connection's input, has left the loop's goroutine: where the stream stands is lost.
+// torn ends a connection when the application has ended the loop's goroutine in OnEmpty, in the
+// middle of the connection's input: the position in the stream is lost.
 func (c *conn) torn() {
 	now := c.in.loop.Now()
 	c.core.InputEnd(now, unix.EIO)
@@ -290,8 +291,8 @@ func (c *conn) output(now time.Time) {
 	c.block() // the others first
 }
 
-// broken ends a connection that cannot be written to. What the peer said before is read first: it
-// may say why.
+// broken ends a connection that cannot be written to. It first reads what the peer has sent,
+// because that may say why.
 func (c *conn) broken(now time.Time, err error) {
 	c.input()
 	if _, closeNow := c.core.WantClose(); !closeNow {
@@ -321,7 +322,8 @@ func (c *conn) unblock(now time.Time) {
 	}
 }
 
-// settle does what the core wants done after it was called: write, shut down, close, be timed.
+// settle does what the core needs after each call of it: writes, shuts down or closes the socket,
+// and sets the timer.
 func (c *conn) settle(now time.Time) {
 	if c.phase != phRunning {
 		return
@@ -354,7 +356,8 @@ func (c *conn) settle(now time.Time) {
 	}
 }
 
-// arm has timeout called at at, or earlier: a deadline that moves away does not move the timer.
+// arm sets the timer that calls timeout to at. If it is set to an earlier time already, it stays:
+// timeout then sets it again.
 func (c *conn) arm(now, at time.Time) {
 	if c.timer == nil {
 		c.timer = c.in.loop.NewTimer(c.timeout)
@@ -395,7 +398,8 @@ func (c *conn) timeout() {
 }
 
 // abort ends the protocol at once, whatever its phase. What was posted is written as far as the
-// socket takes it, as if a doorbell had been rung; a set-up gets the answer that MPA wants.
+// socket takes it. A connection that is still being set up ends as MPA demands: see
+// core.Conn.Abort.
 func (c *conn) abort(now time.Time) {
 	if c.phase == phConnecting && c.in.tcpConnected(c.fd) {
 		// the peer has accepted the connection already: a reset would kill a listener of
@@ -422,8 +426,8 @@ func (c *conn) abort(now time.Time) {
 	}
 }
 
-// lingerOn says FIN and throws away what still comes: closing with bytes unread would send a
-// reset, which could overtake what the peer has not read yet.
+// lingerOn sends a FIN and throws away what still comes. If the socket were closed with bytes
+// unread, TCP would send a reset, and the peer could lose what it has not read yet.
 func (c *conn) lingerOn(now time.Time) {
 	c.phase, c.blocked, c.watched = phDiscarding, false, false
 	c.waitOver()
@@ -479,10 +483,10 @@ func (c *conn) Established(private []byte, ird, ord uint16) {
 	}
 }
 
-// alignSegments makes FPDUs that fit a TCP segment: a soft-iWARP receiver mistakes a CRC in two
-// segments for a wrong one. TCP's segments are at most half the largest window that the peer has
-// offered, so they grow while a connection is young, on loopback from 32 KiB to 64. A path may make
-// them smaller.
+// alignSegments makes FPDUs as large as a TCP segment, because a soft-iWARP receiver takes a CRC
+// that is split over two segments for wrong. A TCP segment is at most half as large as the largest
+// window that the peer has offered. So segments grow while a connection is young, on loopback from
+// 32 to 64 KiB. The network path may make them smaller.
 func (c *conn) alignSegments() {
 	if mss, err := unix.GetsockoptInt(c.fd, unix.IPPROTO_TCP, unix.TCP_MAXSEG); err == nil && mss > core.Overhead+8 {
 		c.core.SetMaxSegment((mss - core.Overhead) &^ 7)
@@ -532,7 +536,7 @@ type connList struct {
 	n              int
 }
 
-// has reports whether c is in, if it is in no other list.
+// has reports whether c is in the list, provided that it is in no other list.
 func (l *connList) has(c *conn) bool { return c.older != nil || c.newer != nil || l.oldest == c }
 
 // push adds c, and closes the oldest when there are more than limit.

@@ -48,7 +48,8 @@ func (id *ident) connect(private []byte, p *cmid.ConnParam) error {
 	return c.dial()
 }
 
-// depths are IRD and ORD of p; nil and 255 mean what def says. EINVAL above the device's maximum.
+// depths are IRD and ORD of p. Where p is nil or a depth is 255, def's apply. EINVAL above the
+// device's maximum.
 func depths(p *cmid.ConnParam, def cmid.ConnParam) (ird, ord uint16, err error) {
 	q := def
 	if p != nil {
@@ -169,8 +170,8 @@ func (c *conn) connected(now time.Time) {
 	}
 }
 
-// begin starts MPA on a connected socket. The Request goes at once: the peer has reserved a place
-// for it.
+// begin starts MPA on a connected socket. The Request is sent at once, because until it comes the
+// connection occupies a place at the peer.
 func (c *conn) begin(now time.Time) {
 	if c.phase == phConnecting {
 		c.timer.Stop()
@@ -195,10 +196,10 @@ func (c *conn) connectFailed(now time.Time, err error) {
 	c.connectEvent(nil, err)
 }
 
-// retry connects again, with MPA revision 1: the peer hung up on our revision 2 Request, as some
-// adapters do. The first connection is reset, which takes nothing from a peer that has said its
-// last. Closed in order, it would exist until the peer has acknowledged that, and TCP cannot have
-// two connections between the same ports.
+// retry connects again, with MPA revision 1. The peer has closed the connection upon the revision
+// 2 Request, as some adapters do. The first connection is reset; the peer loses nothing by that,
+// because it has closed already. An orderly close would last until the peer has acknowledged it,
+// and TCP cannot have two connections between the same ports meanwhile.
 func (c *conn) retry(now time.Time) {
 	posted, cfg := c.again, *c.dialed
 	c.again = nil
@@ -207,7 +208,7 @@ func (c *conn) retry(now time.Time) {
 	c.detach()
 	c.phase = phIdle
 	cfg.Revision = 1
-	err := c.prepare(cfg, posted) // cannot fail: it was right the first time
+	err := c.prepare(cfg, posted) // cannot fail: the same arguments were valid the first time
 	if err == nil {
 		c.id.fd, _, err = c.id.newSocket(cmid.AddrFrom(c.id.binding.addr.Addr(), c.id.local.Port()))
 	}

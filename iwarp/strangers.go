@@ -5,20 +5,21 @@ import (
 	"time"
 )
 
-// A stranger connects to a listener and sends no MPA Request: a browser, a health check, a port
-// scan. There may be any number of them, so each is counted and few are logged.
+// A stranger is a peer that connects to a listener and sends no MPA Request: a browser, a health
+// check, a port scan. There may be any number of them, so all are counted and few are logged.
 
 // strangersEvery is how often a device logs one.
 const strangersEvery = time.Minute
 
-// strangers is when a device logs the next stranger. Any goroutine.
+// strangers limits how often a device logs a stranger. Any goroutine.
 type strangers struct {
 	mu       sync.Mutex
 	next     time.Time
-	unlogged int // since the last that was
+	unlogged int // since the last one that was logged
 }
 
-// log reports whether the stranger of now is to be logged, and how many were not.
+// log reports whether the stranger that has come now is to be logged, and how many before it were
+// not.
 func (s *strangers) log(now time.Time) (unlogged int, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -6,25 +6,26 @@
 // answered, and there is timewait. On iWARP private data is exact, and both sides are established
 // and disconnected at once.
 //
-// What goes wrong is scripted: Silence, Drop, Delay, Reorder, Disconnect, RemoveDevice and RunOut.
-// Cut and Heal are for the link between two hosts; Host.Freeze, Thaw and Crash are for the programs
-// of one. [Fabric.Missed] lists what was asked for and has not happened.
+// Faults are scripted: Silence, Drop, Delay, Reorder, Disconnect, RemoveDevice and RunOut. Cut and
+// Heal act on the link between two hosts. Host.Freeze, Thaw and Crash act on the programs of one
+// host. [Fabric.Missed] lists the faults that were asked for but have not happened.
 //
-// iWARP is soft-iWARP's, whose Connect waits for TCP. It fails when nobody listens or answers, and
-// may be repeated. With Config.Embedded it is package iwarp's:
-//   - Such a Connect ends in Rejected with status -111 or, after 10 s, in Unreachable. The
-//     identifier cannot be used again.
+// By default iWARP behaves like soft-iWARP, whose Connect waits for TCP. That Connect fails when
+// nobody listens or answers, and may be repeated. With Config.Embedded iWARP behaves like package
+// iwarp:
+//   - A Connect to which nobody listens or answers ends in Rejected with status -111 or, after 10
+//     s, in Unreachable. The identifier cannot be used again.
 //   - Established reports to both sides the depths (up to 128) that they serve and may use.
 //   - There are 248 bytes of private data, not 251.
 //   - 127.0.0.1 is an address of the first device.
-//   - A backlog is TCP's. It has room for one request more, and rejects none: a request that finds
-//     it full is repeated.
+//   - The backlog is that of TCP. It has room for one request more than was asked for, and rejects
+//     none: a request that finds it full is repeated.
 //   - There are no datagram identifiers.
 //
 // Queue pairs do Sends, Writes and Reads. InfiniBand completes a Send or a Write when the peer has
 // acknowledged it, reports to the requester an access that was refused (StatusRemAccess), and
-// leaves the disconnect to the owners. iWARP completes both when TCP has them. A target that
-// refuses ends the connection there, and both sides get Disconnected with the cause.
+// leaves the disconnect to the owners. iWARP completes a Send or a Write when TCP has taken it. A
+// target that refuses ends the connection there, and both sides get Disconnected with the cause.
 //
 // On InfiniBand a Send may have immediate data, and datagram identifiers have queue pairs. They
 // have address handles by IP address as on RoCE v2, 1,024 bytes, a routing header in front, and
@@ -57,8 +58,8 @@
 // given up, as transports do. A Read is answered as soon as it comes, so a target's queue is never
 // full. There are no AF_IB addresses, no routers and no fragmentation.
 //
-// On iWARP, Embedded or not, ResolveAddr asks the neighbour. The accepting side is established
-// without hearing from its peer, and the disconnecting side is disconnected at once. A connection
-// whose peer falls silent stays. It is given up only when its link is cut and something is not
-// acknowledged.
+// On iWARP, Embedded or not, ResolveAddr needs an answer from the neighbour. The accepting side is
+// established without waiting for its peer, and the disconnecting side is disconnected at once. A
+// connection whose peer falls silent stays. It is given up only when its link is cut and something
+// is not acknowledged.
 package cmidtest

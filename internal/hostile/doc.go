@@ -1,7 +1,7 @@
 // Package hostile is a peer that breaks the rules of iWARP. It has a table of exchanges, each of
 // which is malformed, out of order, too long, cut short, flooding or silent, and it mutates good
-// ones from a seed. It writes to TCP sockets, and uses package wire's codecs for what is to be
-// right. It does not depend on tests: a program may run it against any address.
+// ones from a seed. It writes to TCP sockets, and uses package wire's codecs for the parts that
+// are to be correct. It does not depend on tests: a program may run it against any address.
 //
 //	x, _ := hostile.Find("Send with the wrong MSN")
 //	got, err := x.Dial(ctx, "127.0.0.1:7174", hostile.Options{})
@@ -23,7 +23,7 @@
 //
 // # Limitations
 //
-// Want supposes an owner that accepts every request, posts Receives receives of ReceiveLen bytes
-// once, and has Depth as its IRD and ORD. Addresses are IPv4 and IPv6 of package net. There are no
-// markers.
+// Want assumes that the other side's owner accepts every request, posts Receives receives of
+// ReceiveLen bytes once, and has Depth as its IRD and ORD. Addresses are IPv4 and IPv6 of package
+// net. There are no markers.
 package hostile

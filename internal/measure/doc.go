@@ -3,12 +3,12 @@
 //
 // A Scenario compares entries. Each is a way to send bytes. An entry is measured in two processes,
 // which are this program again as a server and as a client, each on the CPU that the scenario
-// says. A round measures every entry once, in turn. The median of the rounds counts.
+// says. A round measures every entry once, in turn. The result is the median of the rounds.
 //
 // # Ownership
 //
-// A Child belongs to the goroutine that started it. It is killed when the context is done that it
-// was started with, and when the program dies that started it.
+// A Child belongs to the goroutine that started it. It is killed when the context that it was
+// started with is done, and when the program that started it dies.
 //
 // # Errors
 //

@@ -10,8 +10,8 @@
 //
 //   - latency of send: the client Sends, the server Sends as much back, in turn.
 //   - latency of write: each side Writes into the other's memory and posts an empty Send behind
-//     it, in turn. (perftest watches for a change of the last byte. Package verbs says why that is
-//     no way to wait.)
+//     it, in turn. (perftest polls memory until the last byte changes. The documentation of
+//     package verbs says why that is not a correct way to wait.)
 //   - latency of read: the client Reads, one at a time.
 //   - bandwidth of send: the client has up to Request.Depth messages on their way. The server
 //     answers each quarter of that with an empty Send, once it has posted their receives again.

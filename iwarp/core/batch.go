@@ -31,8 +31,8 @@ type batch struct {
 	mark  int      // arena[mark:] belongs to the FPDU being made and is not in iov
 }
 
-// Pool lends output memory to the Conns of one goroutine. The zero value is ready. It keeps as
-// many batches as were in use at once, up to 64, of about 16 KiB.
+// Pool lends output memory to the Conns of one goroutine. The zero value is ready to use. It keeps
+// as many batches as were in use at once, up to 64, of about 16 KiB each.
 type Pool struct{ free []*batch }
 
 // get lends a batch that begins at stream offset off, between two messages or in one. p may be nil.

@@ -49,10 +49,10 @@ func (c *Conn) InputEnd(now time.Time, err error) {
 	}
 }
 
-// Disconnect ends the connection (rdma_disconnect(3)): sends that have not started complete
-// flushed, a started one is finished, then FIN. Closed comes with the peer's FIN, or after 5 s. A
-// message that waits for a receive, and what is behind it, is dropped. Before set-up is complete it
-// is Abort.
+// Disconnect ends the connection (rdma_disconnect(3)). Sends that have not started complete with
+// StatusFlushed. One that has started is finished. Then the FIN is sent. Closed comes with the
+// peer's FIN, or after 5 s. A message that waits for a receive, and what is behind it, is dropped.
+// Before set-up is complete Disconnect is Abort.
 func (c *Conn) Disconnect(now time.Time) {
 	switch c.state {
 	case stIdle, stRequest, stAnswer, stReply:
@@ -69,9 +69,10 @@ func (c *Conn) Disconnect(now time.Time) {
 	}
 }
 
-// Shutdown is Disconnect after everything queued was sent. The peer's Reads are answered as far as
-// they have come by then; those that come later are not, or a peer could keep the connection with
-// them. It waits for a peer that does not read, or does not answer a Read: bound it with Abort.
+// Shutdown is Disconnect after everything queued was sent. The peer's Reads that have come by then
+// are answered. Later ones are not, because a peer could keep the connection alive with them.
+// Shutdown waits as long as the peer does not read, or does not answer a Read. An owner that must
+// bound this calls Abort.
 func (c *Conn) Shutdown(now time.Time) {
 	switch c.state {
 	case stOpen:
@@ -86,9 +87,10 @@ func (c *Conn) Shutdown(now time.Time) {
 	}
 }
 
-// Abort ends the connection at once: everything is flushed and Closed called before it returns.
-// The socket is to be closed, but for a Request that is out (until the Reply, or 100 ms) and a
-// Request not answered (which is rejected).
+// Abort ends the connection at once: everything is flushed and Closed is called before it returns.
+// The socket can then be closed, with two exceptions: an initiator whose Request was sent waits
+// for the Reply, for 100 ms at most, and a responder first rejects a Request that was not
+// answered.
 func (c *Conn) Abort(now time.Time) {
 	aborted := &Error{Op: "close", Errno: unix.ECONNABORTED, Text: "aborted"}
 	switch c.state {

@@ -19,16 +19,16 @@ const (
 	MaxSGE = 32
 	// MaxInline bounds the inline bytes of one send.
 	MaxInline = 256
-	// UnagreedIRD is how many Reads of the peer are served at least where the MPA frames say
-	// nothing of them (revision 1): the peer may ask for as many as its owner likes, and
-	// soft-iWARP's most is this.
+	// UnagreedIRD is how many of the peer's Reads are served at least where the MPA frames agree
+	// on no number (revision 1). Then the peer's owner chooses how many it has outstanding, and
+	// soft-iWARP's maximum is this.
 	UnagreedIRD = 128
 	// MaxIRD is the largest IRD or ORD that the 14-bit fields carry; 0x3fff means "not negotiated
 	// here" (RFC 6581 section 9.1).
 	MaxIRD = 0x3ffe
 )
 
-// Config says what a connection is to be. The zero value is a responder with revision 2, no
+// Config has the options of a connection. The zero value is a responder with revision 2, no
 // receive queue and no send queue.
 type Config struct {
 	// Initiator is true at the side that opened the TCP connection.
@@ -44,8 +44,8 @@ type Config struct {
 	// PeerToPeer makes a revision 2 initiator ask for the peer-to-peer model with a zero-length
 	// Write or Read as ready-to-receive (RFC 6581 section 9.2). A responder follows the Request.
 	PeerToPeer bool
-	// CRC asks the peer for CRC32c in both directions. Whatever it says here, a peer that asks for
-	// it gets it.
+	// CRC asks the peer for CRC32c in both directions. A peer that asks for CRC gets it in any
+	// case.
 	CRC bool
 	// MaxSegment bounds the payload bytes of one FPDU; 0 means the constant MaxSegment.
 	MaxSegment int
@@ -113,21 +113,21 @@ type Queues struct {
 	// SRQ, if not nil, is asked for a receive when the first segment of a message arrives;
 	// PostRecv is then EINVAL.
 	SRQ RecvSource
-	// PD is the protection domain: every region that a work request or the peer names must be in
-	// it, Regions.Shared excepted. nil, for tests of what has no memory, is the domain of regions
-	// with a nil PD.
+	// PD is the protection domain. Every region that a work request or the peer names must be in
+	// it; work requests may also name regions in Regions.Shared. nil is for tests, and is the
+	// domain of regions with a nil PD.
 	PD verbs.PD
 	// Regions is the memory that the peer can name; nil: none.
 	Regions *Regions
 }
 
-// RecvSource is a shared receive queue as a connection sees it.
+// RecvSource is the interface of a shared receive queue to a connection.
 type RecvSource interface {
-	// Ready is true if there is a receive. It may have the owner post one, who may end the
-	// connection instead.
+	// Ready is true if there is a receive. It may ask the owner to post one, and the owner may end
+	// the connection instead.
 	Ready() bool
-	// Take removes the oldest receive, which CheckRecv has found right. There is one: Ready was
-	// true.
+	// Take removes and returns the oldest receive, which CheckRecv has accepted. It is called only
+	// after Ready was true.
 	Take() verbs.RecvWR
 	// Waits is true if a message that finds no receive is to wait for one (Conn.Waiting). Otherwise
 	// it ends its connection.

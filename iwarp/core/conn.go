@@ -21,11 +21,11 @@ const (
 	fin            = 5 * time.Second  // for the peer's FIN after ours
 	// the same when we have just sent a Terminate or a reject
 	finAfterError = time.Second
-	// an aborted initiator waits for the Reply: siw's listener dies of a reset before
+	// an aborted initiator waits for the Reply, because an earlier reset would break siw's listener
 	abortReply = 100 * time.Millisecond
 )
 
-// state is where a connection stands.
+// state is a connection's state.
 type state uint8
 
 const (
@@ -36,8 +36,9 @@ const (
 	// responder: Reply under way, or waiting for the first FPDU of a peer-to-peer initiator
 	stAccepted
 	stOpen      // established
-	stFinishing // Disconnect or Shutdown: output runs out, input still counts
-	// nothing is sent or taken any more, but a Terminate or a rejecting Reply
+	stFinishing // Disconnect or Shutdown: the remaining output is written, input is still processed
+	// nothing is sent or received any more, except that a Terminate or a rejecting Reply is still
+	// sent
 	stEnded
 )
 
@@ -148,8 +149,8 @@ func (c *Conn) TakeReceives(from *Conn) {
 	c.rq, from.rq = from.rq, c.rq
 }
 
-// SetPool changes Config.Pool: of a Conn that goes to another goroutine, with the memory that its
-// output is in.
+// SetPool changes Config.Pool, for a Conn that moves to another goroutine. The memory of its
+// pending output moves along.
 func (c *Conn) SetPool(p *Pool) {
 	c.cfg.Pool = p
 	if b := c.tx.batch; b != nil {

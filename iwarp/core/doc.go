@@ -23,29 +23,34 @@
 // Gather returns is valid until the next Advance, Disconnect, Shutdown, Abort, Input, InputEnd or
 // Timeout: gather, write and Advance in one go.
 //
-// A region may be freed, and taken out of Regions, at any time: what a peer sends to it or asks of
-// it from then on is refused, also in the middle of a message. What Gather has given of it may
+// A region may be freed, and taken out of Regions, at any time. From then on a peer's access to it
+// is refused, even in the middle of a message. Bytes of it that Gather has already returned may
 // still be written.
 //
 // # Ordering
 //
-// Completions of one queue come in posting order. A Send or a Write completes when the socket took
-// its last byte, which says nothing about the peer; a Read when its data is here. A Read waits
-// while as many as the peer takes are outstanding (ORD), a fenced work request for every Read
-// before it, and what is behind them waits too. A receive completes when the last segment of its
-// message is placed and its CRC, if in use, was right. Messages are never interleaved; Read
-// Responses and sends take turns. Disconnect overtakes sends that have not started, and waits for
-// no Read; what the peer sent before it saw our FIN is still delivered. Closed is last.
+// Completions of one queue come in posting order. A Send or a Write completes when the socket has
+// taken its last byte, which says nothing about the peer. A Read completes when its data has come.
+// A Read waits while as many Reads as the peer serves (ORD) are outstanding. A fenced work request
+// waits for every Read before it. What is posted behind either waits, too. A receive completes
+// when the last segment of its message is placed and its CRC, if in use, was right. Messages are
+// never interleaved; Read Responses and sends take turns. Disconnect flushes sends that have not
+// started, and does not wait for Reads. What the peer sent before it saw this side's FIN is still
+// delivered. Closed is the last upcall.
 //
 // # Errors
 //
 // PostSend, PostRecv, Accept and Reject return errnos. Everything later is an [*Error] at Rejected
-// or Closed: with a Terminate sent or received, or a socket error, or a timeout. A wrong frame
-// ends its connection: the receive it hit completes with the matching status, every other work
-// request with verbs.StatusFlushed, a Terminate in RFC 5040's form is queued where the protocol
-// has one. A peer can make a Conn keep at most one MPA frame, one header, the receive that its
-// message began to fill (for Config.MessageTimeout without a byte), and one small record for each
-// Read it may have outstanding: next power of two of the IRD, and one.
+// or Closed: a Terminate that was sent or received, a socket error, or a timeout.
+//
+// A wrong frame ends its connection. The receive that the frame was for completes with the
+// matching status, every other work request with verbs.StatusFlushed. If the protocol has a
+// Terminate for the error, it is queued in RFC 5040's form.
+//
+// The memory that a peer can make a Conn occupy is bounded: one MPA frame; one header; the receive
+// that its message has begun to fill (for Config.MessageTimeout without a byte); and a small
+// record for each Read that it may have outstanding, whose number is the IRD rounded up to a power
+// of two, plus one.
 //
 // # Limitations
 //

@@ -11,8 +11,8 @@ import (
 )
 
 // ErrNoReply is found (errors.Is) in the error of an initiator whose peer closed the connection
-// before any byte of a Reply. Some adapters do that when they dislike revision 2: try again, once,
-// with Config.Revision 1 on a new TCP connection.
+// before any byte of a Reply. Some adapters that do not support revision 2 do that: try again,
+// once, with Config.Revision 1 on a new TCP connection.
 var ErrNoReply = errors.New("iwarp: closed before any MPA Reply")
 
 // Error is why a connection failed or was refused.
@@ -27,7 +27,8 @@ type Error struct {
 	Layer      wire.Layer
 	Type, Code uint8
 	Protocol   bool
-	// Rejected is true if the peer's application (or its backlog) said no: a Reply with R.
+	// Rejected is true if the peer's application refused the connection, or its backlog was full:
+	// a Reply with the R bit.
 	Rejected bool
 	// Errno is what errors.Is finds.
 	Errno unix.Errno

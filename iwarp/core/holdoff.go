@@ -23,8 +23,8 @@ func (c *Conn) HoldOver(now time.Time) bool {
 	return !c.cfg.Initiator && !at.IsZero() && !now.Before(at)
 }
 
-// HoldOn says that the peer has not acknowledged the Reply. What is sent now would come with it, so
-// a whole pause follows the Reply that is sent again.
+// HoldOn says that the peer has not acknowledged the Reply. Bytes that are sent now would arrive
+// together with the Reply when TCP sends that again. So a whole new pause begins.
 func (c *Conn) HoldOn(now time.Time) {
 	c.tx.wireAt, c.tx.late = now.Add(holdOff), true
 }
@@ -48,7 +48,7 @@ func (c *Conn) wireTimeout(now time.Time) {
 	c.tx.kicks++
 }
 
-// heard is called with every FPDU that was right: the peer is up.
+// heard is called after every correct FPDU, which shows that the peer works.
 func (c *Conn) heard() {
 	if c.cfg.Initiator {
 		if c.tx.kicks != kicksOver {

@@ -98,11 +98,11 @@ func (c *Conn) placed(k int) {
 	}
 }
 
-// Bulk is true while the messages that come are large: read little more at a time than Rest besides
-// Landings, so that the next one's payload gets one.
+// Bulk is true while large messages come. The owner should then read little more than Rest into
+// memory other than Landings, so that the next message's payload gets a landing of its own.
 func (c *Conn) Bulk() bool { return c.rx.bulk }
 
-// Rest is how many bytes are still to come of the payload that has begun to.
+// Rest is how many bytes of the current payload are still to come.
 func (c *Conn) Rest() int {
 	if c.rx.phase != phPayload {
 		return 0
@@ -110,8 +110,8 @@ func (c *Conn) Rest() int {
 	return c.rx.left
 }
 
-// head is called when as many header bytes are here as were asked for: first the control bytes,
-// then all.
+// head is called when as many header bytes have come as were asked for: first the control bytes,
+// then the whole header.
 func (c *Conn) head(now time.Time) {
 	r := &c.rx
 	var f *fault

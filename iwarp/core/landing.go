@@ -7,25 +7,26 @@ import (
 )
 
 const (
-	// SpillLen is what Conn.Landed needs to put things right when the peer did not go on as
-	// foreseen, in bytes.
+	// SpillLen is how many bytes of scratch memory Conn.Landed needs, for when the stream was not
+	// as predicted.
 	SpillLen = 256 << 10
-	// aheadMax bounds the payload bytes that are foreseen; with what is between them they fit
-	// SpillLen.
+	// aheadMax bounds the payload bytes that are predicted. Together with the headers between them
+	// they fit into SpillLen.
 	aheadMax = SpillLen - 4096
 )
 
-// Landings appends to dst where the next bytes of the stream go, if they are the rest of a large
-// payload: that, and then, turn by turn, a part of stage and the payload that is foreseen to
-// follow. One readv takes them from the socket to where they belong; Landed says how much came.
-// Between two large segments of a Send the first payload is empty. It appends nothing when the next
-// bytes are to go to Input. The last part of stage is what is behind everything foreseen; keep
-// stage small (256 bytes), so that a payload there gets a landing of its own. Valid until the next
+// Landings appends to dst the memory for the next bytes of the stream, if these are the rest of a
+// large payload. First comes the memory for that rest. Then parts of stage (for headers) alternate
+// with the memory for the payloads that are predicted to follow. One readv reads all of that from
+// the socket to its place. Landed reports afterwards how much came. Between two large segments of
+// a Send the first payload is empty. Landings appends nothing when the next bytes must go to
+// Input. The last part of stage takes what follows everything predicted. Keep stage small (256
+// bytes), so that a payload there gets a landing of its own. The result is valid until the next
 // call into c.
 //
-// It foresees that the message goes on in segments of the same size, to memory of this side's (a
-// receive, the sink of a Read). It does not foresee a Write: nobody knows its length, and the peer
-// may not touch what is behind its end.
+// The prediction is that the message goes on in segments of the same size, to memory that this
+// side has chosen (a receive, the sink of a Read). Writes are not predicted: their length is not
+// known, and memory behind their end must not change.
 func (c *Conn) Landings(dst [][]byte, stage []byte) [][]byte {
 	r := &c.rx
 	if c.closeNow {
@@ -98,7 +99,7 @@ func (c *Conn) Landed(now time.Time, landings [][]byte, n int, spill []byte) {
 			}
 			c.placed(len(p))
 		default:
-			// not as foreseen: p may have another owner by now, and taking in its bytes may
+			// not as predicted: p may have another owner by now, and processing its bytes may
 			// overwrite them
 			spill = spill[:0]
 			for _, q := range landings[i:] {

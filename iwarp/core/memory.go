@@ -143,10 +143,10 @@ func (c *Conn) responseTo(q wire.ReadRequest) (readResponse, *fault) {
 	return o, nil
 }
 
-// readLimit is how many Read Responses may be owed once a Read of that size has come. siw rounds
-// the IRD it was given up to a power of two, and its responder takes one more than it queues. An
-// empty Read is served in any case: adapters send one as ready-to-receive, in revision 1 without a
-// word before.
+// readLimit is how many Read Responses may be pending once a Read of that size has come. siw
+// rounds the IRD that it was given up to a power of two, and its responder takes one more than it
+// queues. An empty Read is served in any case: adapters send one as ready-to-receive, in revision
+// 1 without having announced it.
 func (c *Conn) readLimit(size uint32) int {
 	switch {
 	case c.ird > 0:
@@ -157,8 +157,9 @@ func (c *Conn) readLimit(size uint32) int {
 	return 0
 }
 
-// owe queues the answer to a Read Request. When our FIN is out nothing can be answered. While only
-// answers are left before the FIN none is added, or the FIN would never come.
+// owe queues the answer to a Read Request. After this side's FIN nothing can be answered. While
+// only answers are left to send before the FIN, no further one is queued: otherwise the FIN might
+// never be sent.
 func (c *Conn) owe(now time.Time) {
 	r := &c.rx
 	r.readMSN++

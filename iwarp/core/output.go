@@ -19,8 +19,8 @@ func (c *Conn) Pending() bool {
 }
 
 // Gather appends to dst the slices to write next, as many as fit cap(dst) (up to 1024 if dst has
-// no room at all). With CRC in use that is FPDUs that fill a TCP segment, or the rest of them: let
-// them have one of their own (sendmsg with MSG_EOR; see CRC and SetMaxSegment).
+// no room at all). With CRC in use these are FPDUs that together fill one TCP segment, or the rest
+// of them. Send them as a segment of their own (sendmsg with MSG_EOR; see CRC and SetMaxSegment).
 func (c *Conn) Gather(dst [][]byte) [][]byte {
 	if c.closeNow {
 		return dst
@@ -46,7 +46,8 @@ func (c *Conn) Gather(dst [][]byte) [][]byte {
 	return dst
 }
 
-// Advance says that the socket took the first n bytes of what Gather gave: 0, when it is full.
+// Advance reports that the socket took the first n bytes of what Gather returned; n is 0 when the
+// socket is full.
 func (c *Conn) Advance(now time.Time, n int) {
 	if c.tx.raw != nil && n > 0 {
 		k := min(n, len(c.tx.raw))

@@ -2,8 +2,9 @@ package core
 
 import "github.com/rdmactor/rdmactor/verbs"
 
-// Regions is the memory that peers may name: by STag, which is the regions' LKey and RKey. The
-// Conns of one device share one; it belongs to their goroutine. The zero value is empty.
+// Regions is the table of the memory that peers may name by STag, which is both LKey and RKey of a
+// region. The Conns of one device share one table, which belongs to their goroutine. The zero
+// value is empty.
 type Regions struct {
 	// Shared is a domain whose regions the work requests of every Conn may name, but not its peer;
 	// nil: none.

@@ -61,18 +61,18 @@ type tagged struct {
 	next uint64 // TO
 }
 
-// A message that finds no receive, where the owner of the shared receive queue is asked for one
-// (RecvSource.Waits), is not the peer's fault: the owner has no memory now. So it waits where it
-// is: its header has been read, what was read behind it is kept, and nothing more is to be read
-// from the socket until Resume finds a receive. TCP then stops the peer. Neither silence nor set-up
-// is timed meanwhile: it is this side that does not read.
+// A message may find no receive although the owner of the shared receive queue is asked for one
+// (RecvSource.Waits). That is not the peer's fault, because the owner has no memory now. So the
+// message waits. Its header has been read, and what was read behind it is kept. Nothing more is
+// read from the socket until Resume finds a receive, so TCP stops the peer. Time-outs for silence
+// and set-up do not run meanwhile, because it is this side that does not read.
 //
-// Pause has the next message wait although there are receives, because the owner wants them for
-// others.
+// Pause makes the next message wait although there are receives, because the owner reserves them
+// for other connections.
 type waiting struct {
 	message bool // one waits
 	paused  bool // the owner wants the next one to
-	deaf    bool // we have said the last, and nobody would take what comes
+	deaf    bool // this side sends nothing more, and nothing that comes would be processed
 }
 
 // kept is what was read behind a message that waits.
@@ -81,8 +81,8 @@ type kept struct {
 	from int // what was consumed
 }
 
-// orphan says that the next n Read Responses find no Read any more: their memory is the owner's
-// again.
+// orphan says that the Reads of the next n Read Responses were flushed: their memory belongs to
+// the owner again.
 func (r *rx) orphan(n int) {
 	r.orphans += int32(n)
 	if r.h.Opcode == wire.OpReadResponse {

@@ -12,16 +12,17 @@
 //
 // # Ordering
 //
-// Bytes are on the wire in network order, the MPA CRC excepted: least significant byte first.
+// Numbers are in network byte order on the wire. Only the MPA CRC has its least significant byte
+// first.
 //
 // # Errors
 //
-// [ErrShort]: the input is a prefix of something that may be valid; come back with more. An
-// [*Error] is final; it has the layer, type and code that RFC 5040's Terminate message knows for
-// it.
+// [ErrShort] means that the input is a prefix of something that may be valid: call again with more
+// bytes. An [*Error] is final. It has the layer, type and code for RFC 5040's Terminate message.
 //
 // # Limitations
 //
-// No markers. A length is only what the field says: whether a message fits its buffer, whether
-// numbers follow each other and whether a queue number suits its opcode is for the protocol above.
+// There are no markers. A length is returned as the field has it. The protocol above checks
+// whether a message fits its buffer, whether sequence numbers are consecutive, and whether a queue
+// number matches its opcode.
 package wire
