@@ -23,7 +23,7 @@ func memory(p *probe, id *actor.PID, n int, access Access) *Memory {
 	return m.Memory
 }
 
-// grant has a connection's owner let the peer at memory.
+// grant has a connection's owner grant memory to the peer.
 func grant(p *probe, id *actor.PID, m *Memory) RemoteKey {
 	p.tb.Helper()
 	p.send(id, &Grant{Memory: m})
@@ -50,7 +50,7 @@ func contents(p *probe, id *actor.PID, m *Memory) []byte {
 	return b
 }
 
-// fill puts text to the front of memory.
+// fill writes text at the beginning of memory.
 func fill(p *probe, id *actor.PID, m *Memory, text string) {
 	p.tb.Helper()
 	touch(p, id, func() {
@@ -60,7 +60,7 @@ func fill(p *probe, id *actor.PID, m *Memory, text string) {
 	})
 }
 
-// mate is a connection, and the way to others of the same listener's.
+// mate is a connection. another makes further ones with the same listener.
 type mate struct {
 	pair
 	another func() pair
@@ -214,8 +214,8 @@ func TestAccessIsRefused(t *testing.T) {
 	})
 }
 
-// Whoever uses a key that is not, or not any more, or not its own loses its connection, with an
-// error that says so, and touches nothing. Other connections live on.
+// A peer that uses a key that was never given, was revoked or is another connection's loses its
+// connection, with an error that says so, and touches nothing. Other connections live on.
 func TestAccessIsScoped(t *testing.T) {
 	for name, bad := range map[string]func(p pair, far *Memory, others RemoteKey) RemoteKey{
 		"a key of nobody": func(p pair, far *Memory, _ RemoteKey) RemoteKey {
@@ -252,7 +252,7 @@ func TestAccessIsScoped(t *testing.T) {
 	}
 }
 
-// misuse has a second client of the same listener's do what it may not.
+// misuse has a second client of the same listener do what it may not.
 func misuse(t testing.TB, p mate, bad func(pair, *Memory, RemoteKey) RemoteKey, write bool) {
 	t.Helper()
 	honest := memory(p.server, p.s, 64, rw)
@@ -299,7 +299,7 @@ func misuse(t testing.TB, p mate, bad func(pair, *Memory, RemoteKey) RemoteKey, 
 	}
 	until[*Closed](q.server)
 
-	// The other connection knows nothing of it.
+	// The other connection does not notice.
 	near = memory(p.client, p.c, 64, 0)
 	p.client.send(p.c, &Read{Key: key, Memory: near, Length: 64})
 	next[*ReadDone](p.client)
@@ -337,8 +337,8 @@ func TestAccessEndsOnce(t *testing.T) {
 					}
 					p.client.send(p.c, cmd)
 				}
-				// commands that met nobody: their answers do not name them, and may overtake
-				// Closed
+				// Commands that came too late are dead letters: these do not name the command, and
+				// may overtake Closed.
 				dead, early := 0, 0
 				for _, g := range until[*Closed](p.client) {
 					switch m := g.msg.(type) {

@@ -11,7 +11,7 @@ import (
 type (
 	// Command is what may be asked of an identifier.
 	Command = cmid.Command
-	// Event is what an identifier tells.
+	// Event is what an identifier reports.
 	Event = cmid.Event
 	// Failure is a failing answer: an Event and an error. Failed is the command that it answers.
 	// Each is a struct of its own, with Op (what failed), State (when), Local and Peer, Err (the
@@ -40,9 +40,9 @@ type (
 	Disconnect = cmid.Disconnect
 	// DestroyID is rdma_destroy_id(3).
 	DestroyID = cmid.DestroyID
-	// ConnParam is struct rdma_conn_param: ResponderResources and InitiatorDepth are how many Reads
-	// of the peer's and of ours there may be at a time, RetryCount and RNRRetryCount how often
-	// InfiniBand sends again.
+	// ConnParam is struct rdma_conn_param. ResponderResources is how many Reads of the peer's
+	// there may be at a time, InitiatorDepth how many of ours. RetryCount and RNRRetryCount are
+	// how often InfiniBand sends again.
 	ConnParam = cmid.ConnParam
 )
 
@@ -59,16 +59,17 @@ type (
 	// and Param, MaxMessage, how many bytes a Send may have, and whether the peer is Foreign. UD
 	// says where datagrams go.
 	Established = cmid.Established
-	// Disconnected is the end of a connection. Err is why, such as a *LostError; nil: an orderly
-	// end.
+	// Disconnected is the end of a connection. Err is why, such as a *LostError; It is nil for an
+	// orderly end.
 	Disconnected = cmid.Disconnected
-	// DeviceRemoval is the end of a Device. Err is nil when it was removed, else why its driver
-	// cannot be used any more.
+	// DeviceRemoval is the end of a Device. Err is nil when the device was removed. Otherwise Err
+	// says why its driver cannot be used any more.
 	DeviceRemoval = cmid.DeviceRemoval
 	// Done answers a Command that has no event of its own (ours).
 	Done = cmid.Done
-	// Closed is the last event of every identifier (ours). Err is why; nil: its owner asked, or
-	// both sides had finished. Delivered, Unsent and Unknown count its Sends by their fate.
+	// Closed is the last event of every identifier (ours). Err is why. It is nil when the owner
+	// asked for it, or when both sides had finished. Delivered, Unsent and Unknown count the
+	// identifier's Sends by their fate.
 	Closed = cmid.Closed
 )
 

@@ -10,8 +10,9 @@ import (
 	"github.com/rdmactor/rdmactor/states"
 )
 
-// Of an Ask whose context ends when the answer comes the caller has either the answer or the error,
-// and with the error the identifier is gone: nobody else knows of the connection that it has made.
+// The context of an Ask may end just when the answer comes. The caller gets either the answer or
+// the error. With the error the identifier is gone: nobody else knows of the connection that it
+// has made.
 func TestAskWhoseContextEndsWithTheAnswer(t *testing.T) {
 	inWorld(t, states.IWARP, func(w *world) {
 		server := w.farProbe()

@@ -35,13 +35,13 @@ func (m mate) hasAtomics() bool {
 	return has
 }
 
-// integer is the one at off.
+// integer is the integer at off in the server's memory m.
 func integer(p pair, m *Memory, off int) uint64 {
 	return binary.NativeEndian.Uint64(contents(p.server, p.s, m)[off:])
 }
 
-// Where there are none they are refused, and cost nothing; elsewhere they do what they say, in
-// their place.
+// Where the device has no atomic operations they are refused, and cost nothing. Elsewhere they do
+// what they say, in order.
 func TestAtomics(t *testing.T) {
 	onEveryDevice(t, func(t testing.TB, p mate) {
 		near := memory(p.client, p.c, 64, 0)
@@ -109,8 +109,8 @@ func TestAtomics(t *testing.T) {
 	})
 }
 
-// Operations of one connection's client, more than the send queue holds, and of its server, on
-// memory of the other's, add up.
+// A client and a server each operate on the other's memory, with more operations than a send queue
+// has room for. They add up.
 func TestAtomicsAddUp(t *testing.T) {
 	onEveryDevice(t, func(t testing.TB, p mate) {
 		if !p.hasAtomics() {
@@ -173,7 +173,7 @@ func TestAtomicIsRefused(t *testing.T) {
 	})
 }
 
-// Who uses a key that does not have the right, or is not its own, loses its connection, and
+// A peer that uses a key without the right, or another connection's, loses its connection, and
 // changes nothing.
 func TestAtomicIsScoped(t *testing.T) {
 	for name, bad := range map[string]func(p pair, others RemoteKey) RemoteKey{
@@ -216,7 +216,8 @@ func TestAtomicIsScoped(t *testing.T) {
 	}
 }
 
-// What is under way when the connection ends is answered once, and takes its memory along.
+// What is under way when the connection ends is answered once, and its memory goes with the
+// connection.
 func TestAtomicEndsOnce(t *testing.T) {
 	inWorld(t, infiniband, func(w *world) {
 		p := w.connect(IDConfig{Memory: 1 << 10})
@@ -246,7 +247,7 @@ func TestAtomicEndsOnce(t *testing.T) {
 	})
 }
 
-// An Ask for one that gives up costs the identifier, as with Read.
+// An Ask for an atomic operation that gives up costs the identifier, as with Read.
 func TestAskGivesUpOnAtomics(t *testing.T) {
 	for _, swap := range []bool{false, true} {
 		inWorld(t, infiniband, func(w *world) {

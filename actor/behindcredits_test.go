@@ -6,8 +6,8 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 )
 
-// A connection whose owner holds requests until its answers are gone is read on for the credits of
-// those, which are behind more of them.
+// An owner keeps requests until its answers have left. Its connection is still read, for the
+// credits of the answers, which come behind further requests.
 func TestCreditsBehindMessages(t *testing.T) {
 	const size, requests, answers = 64 << 10, 12, 100
 	onFlavors(t, func(w *world) {
@@ -15,14 +15,14 @@ func TestCreditsBehindMessages(t *testing.T) {
 		g := greed{tb: w, server: w.far, client: w.rt, where: w.far.OffLoop(), listen: there + ":7471", peers: 1, each: hoards, size: size}
 		g.begin() // has half of what is shared
 		settle()
-		var held []*Received
+		var kept []*Received
 		answered := false
 		answerer := newProbe(w, w.sys, w.far.OnLoop(), func(ctx actor.Context) {
 			switch m := ctx.Message().(type) {
 			case *ConnectRequest:
 				ctx.Respond(&Accept{})
 			case *Received:
-				if held = append(held, m.Retain()); !answered {
+				if kept = append(kept, m.Retain()); !answered {
 					answered = true
 					for range answers {
 						ctx.Respond(NewSend([]byte{good}))
@@ -43,8 +43,8 @@ func TestCreditsBehindMessages(t *testing.T) {
 		}
 		for come := 0; come < requests; { // those that are still to come wait for their share again
 			settle()
-			batch := held
-			if held = nil; len(batch) == 0 {
+			batch := kept
+			if kept = nil; len(batch) == 0 {
 				w.Fatalf("%d of %d requests have come", come, requests)
 			}
 			come += len(batch)

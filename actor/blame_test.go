@@ -13,8 +13,8 @@ import (
 	"github.com/rdmactor/rdmactor/states"
 )
 
-// The watchdog names the actor that holds a loop, also when a device has brought it its message,
-// with the message's type, and shows where it stands.
+// The watchdog names the actor that blocks a loop, and the type of its message, also when a device
+// has brought the message. It shows where the actor blocks.
 func TestWatchdogNamesTheActor(t *testing.T) {
 	var stalls chan eventloop.Stall
 	inWorld(t, states.IWARP, func(w *world) {
@@ -90,7 +90,7 @@ func (*box) Retain()                 {}
 func (*box) Delivered()              {}
 func (*box) Release(any) (err error) { return nil }
 
-// A message of a user's is nothing but that, whatever its methods are called.
+// A user's message is nothing but a message, whatever its methods are called.
 func TestMethodsOfUsers(t *testing.T) {
 	inWorld(t, states.IWARP, func(w *world) {
 		got := 0

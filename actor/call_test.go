@@ -104,7 +104,7 @@ func TestDatagramsThroughCall(t *testing.T) {
 	inWorld(t, infiniband, func(w *world) { datagram(w, w.sys, w.rt, w.far, there, IDConfig{PortSpace: cmid.PortSpaceUDP}) })
 }
 
-// datagram sends one from a runtime to another, which has the address at.
+// datagram sends a datagram from rt to far, which has the address at.
 func datagram(tb testing.TB, sys *actor.ActorSystem, rt, far *Runtime, at string, cfg ...IDConfig) {
 	came := make(chan string, 1)
 	server := newProbe(tb, sys, far.OnLoop(), nil)
@@ -174,7 +174,7 @@ func datagram(tb testing.TB, sys *actor.ActorSystem, rt, far *Runtime, at string
 	next[*Closed](server)
 }
 
-// A datagram request that was accepted is answered: its deadline does not take the identifier.
+// A datagram request that was accepted is answered: its deadline does not destroy the identifier.
 func TestAcceptedDatagramRequestHasNoDeadline(t *testing.T) {
 	inWorld(t, infiniband, func(w *world) {
 		server, client := w.farProbe(), w.probe()

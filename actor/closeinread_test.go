@@ -9,9 +9,9 @@ import (
 	"github.com/rdmactor/rdmactor/states"
 )
 
-// The credit that Close waits for may come in the middle of what the device reads. It is not asked
-// to disconnect then and there: to do so it writes, and a write that fails would have it read
-// again, over what it is reading.
+// The credit that Close waits for may come in the middle of what the device reads. The device is
+// not asked to disconnect right there: to disconnect it writes, and when a write fails it would
+// read again, over what it is reading.
 func TestCloseEndsInATurnOfItsOwn(t *testing.T) {
 	onFlavors(t, func(w *world) {
 		p := w.connect()

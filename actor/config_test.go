@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// What an IDConfig does not say has its default, also what is negative. What it says too much of
-// has the most that there is.
+// Fields of an IDConfig that are zero or negative get their defaults. Fields that are too large
+// get the maximum.
 func TestIDConfigDefaults(t *testing.T) {
 	rt := &Runtime{cfg: Config{Keepalive: Keepalive{Idle: time.Second}}.withDefaults()}
 	d := IDConfig{}.withDefaults(rt)

@@ -13,7 +13,7 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// The steady state of an echo between two loop-bound actors allocates nothing of ours.
+// In its steady state an echo between two OnLoop actors has no allocation of this module's.
 func TestEchoAllocatesNothing(t *testing.T) {
 	inWorld(t, states.IWARP, func(w *world) {
 		p := w.connect()
@@ -55,7 +55,7 @@ func TestEchoAllocatesNothing(t *testing.T) {
 	})
 }
 
-// instant is a queue pair that has nothing to do.
+// instant is a queue pair that completes without doing anything.
 type instant struct {
 	verbs.QP
 	last uint64
@@ -66,14 +66,14 @@ func (q *instant) PostSend(wr *verbs.SendWR) error {
 	return nil
 }
 
-// counting is the owner of operations that are counted.
+// counting counts the operations that it owns.
 type counting int
 
 func (n *counting) Ended(*datapath.Conn, *datapath.OneSided, error) { *n++ }
 
 func (n *counting) Abandoned(*datapath.Conn, *datapath.OneSided) {}
 
-// A one-sided operation allocates nothing of ours.
+// A one-sided operation has no allocation of this module's.
 func TestOneSidedAllocatesNothing(t *testing.T) {
 	inWorld(t, states.IWARP, func(w *world) {
 		r := w.reach(64)
@@ -97,7 +97,7 @@ func TestOneSidedAllocatesNothing(t *testing.T) {
 	})
 }
 
-// Memory is read and written without an allocation, and without asking which goroutine that is.
+// Memory is read and written without an allocation, and without a look-up of the goroutine.
 func TestMemoryAllocatesNothing(t *testing.T) {
 	inWorld(t, states.IWARP, func(w *world) {
 		p := w.connect(IDConfig{Memory: 64})

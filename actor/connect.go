@@ -122,8 +122,8 @@ func (it *ident) privateData(mode datapath.Mode, user []byte, limit int) ([]byte
 	return it.l.Hello(&t, attr).Put(user), nil
 }
 
-// depths takes what a user's Connect or Accept says about Reads, and what the peer's request has
-// said of them, if there was one; nil leaves them to the device, which has some.
+// depths notes what a user's Connect or Accept says about Reads, and what the peer's request says
+// about them, if there is one. nil leaves them to the device, which has some.
 func (it *ident) depths(p, request *cmid.ConnParam) {
 	it.served, it.reading = true, true
 	for _, p := range [...]*cmid.ConnParam{p, request} {
@@ -156,7 +156,7 @@ func (it *ident) queuePair(mode datapath.Mode) error {
 	return err
 }
 
-// greet takes a request: who the peer is, and when somebody has to have answered it.
+// greet takes a request. It finds out who the peer is, and sets the deadline of the answer.
 func (it *ident) greet(r *cmid.ConnectRequest) {
 	it.peerMode, it.peerReads = datapath.ModeRaw, r.Param
 	if !it.cfg.Raw {
@@ -175,7 +175,7 @@ func (it *ident) greet(r *cmid.ConnectRequest) {
 // reported handles what the device reports.
 func (it *ident) reported(m *reported) {
 	if m.id != it.id || it.gone() {
-		return // of the address that Dial tried before
+		return // from an address that Dial has tried before this one
 	}
 	it.moved(m.cause())
 	switch ev := m.ev.(type) {
@@ -228,8 +228,7 @@ func (it *ident) oblige(ev Event) {
 	}
 }
 
-// failed destroys an identifier that nothing else helps: not when Dial has gone on to another
-// address.
+// failed destroys an identifier that is of no more use, unless Dial has gone on to another address.
 func (it *ident) failed(f Failure) {
 	if it.id.Handle() == f.Ident() {
 		it.destroy(f)
@@ -251,7 +250,7 @@ func (it *ident) established(ev *cmid.Established, answers Command) {
 			it.log.Info("rdma: connected after a fallback", it.logKeys(states.OpConnect, "err", Brief(ev.Fallback))...)
 		}
 		if ev.Foreign && it.cfg.RefuseForeign {
-			// whoever waits for the Connect is told
+			// destroy answers whoever waits for the Connect
 			it.destroy(fmt.Errorf("connect: %w (%w)", ErrForeignPeer, unix.EPROTO))
 			return
 		}

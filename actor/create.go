@@ -11,20 +11,21 @@ import (
 	"github.com/rdmactor/rdmactor/actor/internal/mailbox"
 )
 
-// CreateID is rdma_create_id(3): it makes an identifier, an actor of its own. The PID may be used
-// at once. owner gets its events, with the PID as their Sender, and Closed as the last of them;
-// its death destroys the identifier. A nil owner is nobody: only senders are answered. The
-// identifier lives on owner's loop if that is one of the runtime's, else on the loop that has
-// fewest.
+// CreateID is rdma_create_id(3): it makes an identifier, which is an actor of its own. The PID may
+// be used at once. owner gets the identifier's events, with the PID as their Sender and Closed as
+// the last of them. The death of owner destroys the identifier. With a nil owner only the senders
+// of commands are answered. The identifier lives on owner's loop if that is one of the runtime's,
+// otherwise on the loop that has the fewest identifiers.
 //
-// When it cannot be made (EMFILE, a port space that the device does not have, ErrMailbox, or
-// ErrRemoteOwner, whose owner is not told but logged) the commands that wait are answered with
-// CommandFailed and Closed tells why. Any goroutine.
+// The identifier may be impossible to make: EMFILE, a port space that the device does not have,
+// ErrMailbox, or ErrRemoteOwner. Then the commands that wait are answered with CommandFailed, and
+// Closed says why. With ErrRemoteOwner the owner gets nothing, and the error is logged. Any
+// goroutine.
 func (rt *Runtime) CreateID(owner *actor.PID, cfg IDConfig) *actor.PID {
 	return rt.createID(owner, cfg, nil)
 }
 
-// createID is CreateID. closed is called behind Closed, with its error.
+// createID is CreateID. closed is called after Closed was sent, with its error.
 func (rt *Runtime) createID(owner *actor.PID, cfg IDConfig, closed func(error)) *actor.PID {
 	unfit := rt.CheckOwner(owner)
 	if unfit != nil {
@@ -52,7 +53,7 @@ func (rt *Runtime) admit() bool {
 func (rt *Runtime) newIdent(l *loop, o owner, cfg IDConfig) *ident {
 	it := &ident{rt: rt, l: l, log: rt.log, cfg: cfg, owner: o, life: identAlive}
 	it.box = mailbox.New(l.exec, &mailbox.Config{
-		Retained: retained, Carried: carried, Limit: int32(rt.cfg.Limits.Mailbox), Policy: it, Poison: &poisonPill{},
+		Retained: retained, Carried: carried, Limit: int32(rt.cfg.Limits.Mailbox), Policy: it, PoisonPill: &poisonPill{},
 	})
 	return it
 }

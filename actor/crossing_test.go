@@ -13,9 +13,9 @@ import (
 	"github.com/rdmactor/rdmactor/states"
 )
 
-// Ends that cross: whatever both sides, strangers, contexts and the device do to a connection in
-// whichever order, each command has one answer, each owner is told Closed last and once, and the
-// connection's end once before it, if it was told that it stands.
+// Ends that cross. Both sides, strangers, contexts and the device may end a connection in any
+// order. Each command has one answer. Each owner gets Closed once, as the last event. An owner
+// that has got Established gets the connection's end once before Closed.
 func TestCrossingEnds(t *testing.T) {
 	for flavor, f := range flavors {
 		for _, takes := range []time.Duration{0, time.Second} {
@@ -139,11 +139,11 @@ func crossEnds(w *world, rng *rand.Rand) {
 				continue
 			}
 			if closed > 0 {
-				w.Errorf("the %s is told after Closed: %s", name, kinds(all))
+				w.Errorf("the %s gets more after Closed: %s", name, kinds(all))
 			}
 		}
 		if ends > 1 || removals > 1 || closed != 1 {
-			w.Errorf("the %s was told %s", name, kinds(all))
+			w.Errorf("the %s got %s", name, kinds(all))
 		}
 	}
 }

@@ -10,8 +10,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// However many peers without a hello come, and have a large message kept each, there is a receive
-// for every connection: what cannot be asked for small messages is rejected when there are so many.
+// However many peers without a hello come, and have the owner keep a large message each, there is
+// a receive for every connection. When there are too many, peers that cannot be asked for smaller
+// messages are rejected.
 func TestCrowdOfForeignPeers(t *testing.T) {
 	const peers = 40
 	for name, opts := range map[string]IDConfig{"foreign": {}, "raw": {Raw: true}} {
@@ -143,7 +144,7 @@ func TestCrowdOfThoseWhoHaveGone(t *testing.T) {
 				next[*Established](p)
 				w.onLoop(w.far, func(l *loop) {
 					if s := &l.Shares; s.Owed != s.Floor || s.Held != 0 {
-						w.Errorf("%d bytes are owed to connections that want %d, and %d held", s.Owed, s.Floor, s.Held)
+						w.Errorf("%d bytes are owed to connections that want %d, and %d are kept", s.Owed, s.Floor, s.Held)
 					}
 				})
 			}, Config{Limits: Limits{ReceiveMemory: 2 << 20}})

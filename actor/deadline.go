@@ -12,8 +12,8 @@ import (
 )
 
 // slack is how much longer than the device an identifier waits where the device has a time-out of
-// its own. When the device tells, the command may be asked again; when this runs out, the device
-// is stuck, and the identifier is lost.
+// its own. When the device reports its time-out, the command may be sent again. When slack runs
+// out as well, the device is stuck, and the identifier is lost.
 const slack = 250 * time.Millisecond
 
 // phase is how long a command may take.
@@ -64,7 +64,7 @@ func (it *ident) rearm() {
 	case first.IsZero() && it.timer != nil:
 		it.timer.Stop()
 		if len(it.asked) == 0 { // else the next step of a Dial wants it
-			it.timer = nil // an idle connection holds none
+			it.timer = nil // an idle connection has no timer
 		}
 	case first.IsZero():
 	default:
@@ -112,7 +112,7 @@ func (it *ident) timedOut(a *asked) {
 	}
 }
 
-// timeoutFailure is the failure that the device would have told, had it been on time.
+// timeoutFailure is the failure that the device would have reported, had it been on time.
 func (it *ident) timeoutFailure(cmd Command) Failure {
 	f := it.failure(cmd, opName(cmd), fmt.Errorf("no answer in time: %w", unix.ETIMEDOUT))
 	f.Remedy = tryAgain

@@ -7,8 +7,8 @@ import (
 )
 
 // TestRequestWithoutReads: a responder whose request says that the peer makes no Reads, or serves
-// none, as soft-iWARP tells it in MPA revision 1, offers nothing and takes no offers: a Read would
-// end the connection.
+// none, as soft-iWARP reports it in MPA revision 1, offers nothing and takes no offers: a Read
+// would end the connection.
 func TestRequestWithoutReads(t *testing.T) {
 	for what, p := range map[string]cmid.ConnParam{
 		"none": {}, "none of ours": {ResponderResources: 1}, "none of the peer's": {InitiatorDepth: 1},

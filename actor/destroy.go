@@ -11,8 +11,8 @@ import (
 	"github.com/rdmactor/rdmactor/states"
 )
 
-// destroy is rdma_destroy_id(3): the beginning of the end. cause is what Closed will tell, unless
-// an earlier one is known.
+// destroy is rdma_destroy_id(3): the beginning of the end. cause is what Closed will report,
+// unless an earlier cause is known.
 func (it *ident) destroy(cause error) {
 	if it.ending() {
 		return
@@ -42,12 +42,12 @@ func (it *ident) destroy(cause error) {
 		}
 	})
 	if !it.gone() {
-		// the goodbye or the device takes its time, but nobody else need wait for that
+		// the goodbye or the device takes its time, but other commands need not wait for that
 		it.answerLate()
 	}
 }
 
-// answerLate answers the commands that wait for something else than the end.
+// answerLate answers the commands that wait for something other than the end.
 func (it *ident) answerLate() {
 	waiting := it.asked
 	it.asked = nil
@@ -71,8 +71,8 @@ func (it *ident) returned(ev *cmid.Closed) {
 	it.destroyed()
 }
 
-// destroyed: nothing of the identifier is left in the device. What its queue pair had is flushed,
-// and told before Closed.
+// destroyed is called when nothing of the identifier is left in the device. What its queue pair
+// had is flushed, and reported before Closed.
 func (it *ident) destroyed() {
 	if it.gone() {
 		return
@@ -84,11 +84,11 @@ func (it *ident) destroyed() {
 	it.rt.sys.Root.Stop(it.pid)
 }
 
-// ErrHeld is why an identifier was closed that its device had not given back when Shutdown had no
-// more time, or has refused to.
+// ErrHeld is why an identifier was closed whose device has refused to give it back, or had not
+// done so when Shutdown had no more time.
 var ErrHeld = errors.New("the device has not given the identifier back")
 
-// abandoned ends an identifier that the device holds beyond the runtime's end.
+// abandoned ends an identifier that the device keeps beyond the runtime's end.
 func (it *ident) abandoned() {
 	if it.orphan(ErrShutdown) {
 		it.cause = errors.Join(it.cause, ErrHeld)
@@ -109,7 +109,7 @@ func (it *ident) stopping() {
 }
 
 // orphan destroys the identifier for an actor that does not wait for it. It reports whether the
-// device takes its time, and keeps it beyond its actor.
+// device takes its time, so that the identifier outlives its actor.
 func (it *ident) orphan(cause error) bool {
 	it.destroy(cause)
 	it.goodbyeDone()
@@ -121,8 +121,8 @@ func (it *ident) orphan(cause error) bool {
 	return true
 }
 
-// Leftover answers a message that the actor did not receive any more. Those that came before the
-// last message are answered before Closed.
+// Leftover answers a message that the actor will not receive any more. Messages that came before
+// lastMessage are answered before Closed.
 func (it *ident) Leftover(msg any) {
 	_, m, sender := actor.UnwrapEnvelope(msg)
 	switch m := m.(type) {
@@ -160,13 +160,13 @@ func (it *ident) Leftover(msg any) {
 	}
 }
 
-// end tells everybody who waits, and last of all Closed.
+// end answers everybody who waits, and reports Closed last of all.
 func (it *ident) end() {
 	if it.life == identClosed {
 		return
 	}
 	if !it.refusals.seal() {
-		// somebody is being refused at this moment: his answer comes first
+		// a sender is being refused at this moment: its answer comes first
 		it.box.PostUserMessage(&lastMessage{})
 		return
 	}
@@ -179,7 +179,7 @@ func (it *ident) end() {
 	it.answerLate()
 	closers := it.asked
 	it.asked = nil
-	it.uncount() // before anybody is told who may want another identifier in its place
+	it.uncount() // first: who gets Closed may want another identifier in its place
 	for _, a := range closers {
 		if a.then == nil && !it.owns(a.sender) {
 			it.reply(a.sender, ev)

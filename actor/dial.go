@@ -15,7 +15,7 @@ import (
 	"github.com/rdmactor/rdmactor/states"
 )
 
-// attempts is a Dial or a Serve under way: one address after the other, until one works.
+// attempts is a Dial or a Serve under way. It tries one address after the other, until one works.
 type attempts struct {
 	it    *ident
 	cmd   Command
@@ -24,7 +24,7 @@ type attempts struct {
 	spent bool                // an address was tried: the next one needs a new identifier
 }
 
-// composite checks what Dial and Serve ask for. They want an idle identifier, because a further
+// composite checks what Dial and Serve ask for. They need an idle identifier, because each further
 // address needs a new one.
 func (it *ident) composite(cmd Command, addr string, sender *actor.PID) (node, service string, ok bool) {
 	node, service, err := net.SplitHostPort(addr)
@@ -88,8 +88,8 @@ func (t *attempts) outcome(ev Event) {
 	t.it.answer(t.cmd, ev)
 }
 
-// failed goes on with the next address, unless it was the peer's application that said no, or
-// there is none.
+// failed goes on with the next address, unless there is none, or the peer's application has
+// rejected.
 func (t *attempts) failed(f Failure) {
 	if r, ok := f.(*cmid.Rejected); ok && !nobodyListens(r.Reason) {
 		t.addrs = t.addrs[:1]
@@ -187,8 +187,9 @@ func dualFirst(info []cmid.AddrInfo) []cmid.AddrInfo {
 	return info
 }
 
-// lookUp is rdma_getaddrinfo(3) for cmd, which waits in asked. What cannot wait is done at once;
-// the rest on a goroutine of its own, since a name server may take its time.
+// lookUp is rdma_getaddrinfo(3) for cmd, which waits in asked. A look-up that needs nobody's
+// answer is done at once. Any other has a goroutine of its own, since a name server may take its
+// time.
 func (it *ident) lookUp(cmd Command, node, service string, hints *cmid.AddrInfo, then func([]cmid.AddrInfo, error)) {
 	if literal(node, service) {
 		then(it.rt.resolve(context.Background(), node, service, hints))

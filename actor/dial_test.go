@@ -28,8 +28,8 @@ func addresses(list ...string) func(context.Context, string, string, *cmid.AddrI
 	}
 }
 
-// A name with several addresses: each is tried, with a new identifier under the same PID, options
-// included.
+// A name has several addresses. Each is tried with a new identifier, which has the same PID and
+// the same options.
 func TestDialTriesEachAddress(t *testing.T) {
 	onFlavors(t, func(w *world) {
 		w.rt.resolve = addresses("10.0.0.66:7471", there+":1", there+":7471")
@@ -110,8 +110,8 @@ func TestDialTimeoutIsForAllOfIt(t *testing.T) {
 	})
 }
 
-// A longer Timeout does not lengthen a phase. The advice is for one whose identifier goes with the
-// failure.
+// A longer Timeout does not lengthen a phase. The failure's advice takes into account that the
+// identifier is lost.
 func TestDialPhasesKeepTheirTimeouts(t *testing.T) {
 	onFlavors(t, func(w *world) {
 		p := w.probe()
@@ -181,8 +181,8 @@ func TestNamesThatDoNotResolve(t *testing.T) {
 				<-p.got
 			}
 		}
-		// A look-up under way does not outlive its identifier's runtime, nor does its outcome
-		// reach anybody.
+		// A look-up under way does not outlive the identifier's runtime, and its outcome reaches
+		// nobody.
 		id := w.rt.CreateID(p.pid, IDConfig{})
 		p.send(id, &Dial{Addr: "nowhere:1"})
 		settle()

@@ -11,19 +11,20 @@ import (
 	"github.com/rdmactor/rdmactor/states"
 )
 
-// A connection has one end, whoever finds it out, and everything that ends one comes here:
+// A connection has one end, whoever notices it first. Everything that ends a connection comes here:
 //
-//   - BreakOff, when this side finds out: the peer breaks the protocol, the queue pair has failed.
-//   - disconnected and removed, when the device tells.
+//   - BreakOff, when this side notices: the peer breaks the protocol, the queue pair has failed.
+//   - disconnected and removed, when the device reports it.
 //
-// The cause that is found first is the one that is told: what follows is its consequence. An end
-// that the device tells without a cause has the one that this side knows, also when that is found
-// in what the peer has sent last. The owner is told once, by endOf; with a Manual owner the
-// identifier then stays, else it is disconnected and destroyed, and Closed tells the same cause.
+// The cause that is found first is the one that is reported: what follows is its consequence. When
+// the device reports an end without a cause, the cause is the one that this side knows, which may
+// be found in what the peer has sent last. endOf notifies the owner, once. With a Manual owner the
+// identifier then stays. Otherwise it is disconnected and destroyed, and Closed has the same
+// cause.
 
-// BreakOff ends a connection from this side. Nothing is sent or told any more; the rest follows in
-// a turn of its own, because the device may be in the middle of what it received. Loop goroutine,
-// at any time; only the first call counts.
+// BreakOff ends a connection from this side. Nothing is sent or delivered any more. The rest
+// follows in a turn of its own, because the device may be in the middle of what it received. Loop
+// goroutine, at any time. Only the first call counts.
 func (it *ident) BreakOff(err error) {
 	c := it.conn
 	if c == nil || c.Over() {
@@ -50,8 +51,8 @@ func (it *ident) brokenOff() {
 	})
 }
 
-// disconnected is the end of a connection that the device tells. What the peer has sent before is
-// told first.
+// disconnected is the end of a connection that the device reports. What the peer has sent before
+// is delivered first.
 func (it *ident) disconnected(ev *cmid.Disconnected, answers Command) {
 	if c := it.conn; c != nil {
 		c.CatchUp()
@@ -68,8 +69,8 @@ func (it *ident) disconnected(ev *cmid.Disconnected, answers Command) {
 	it.conclude(ev, answers)
 }
 
-// awaiting is the command that an end answers: the device's, or the Disconnect that waits for its
-// goodbye.
+// awaiting is the command that an end answers: the one that the device answers, or the Disconnect
+// that waits for its goodbye.
 func (it *ident) awaiting(device Command) Command {
 	if device == nil && it.leaving != nil {
 		return it.leaving
@@ -77,7 +78,7 @@ func (it *ident) awaiting(device Command) Command {
 	return device
 }
 
-// conclude tells the end, and does what the man pages demand after it.
+// conclude reports the end, and does what the man pages demand after it.
 func (it *ident) conclude(ev *cmid.Disconnected, answers Command) {
 	it.endOf(ev, answers)
 	if _, ours := answers.(*cmid.Disconnect); !ours {
@@ -87,7 +88,7 @@ func (it *ident) conclude(ev *cmid.Disconnected, answers Command) {
 	it.destroy(ev.Err) // this answers a peer whose disconnect has crossed ours
 }
 
-// removed is the end that comes with the device's.
+// removed is the end of a connection whose device has gone.
 func (it *ident) removed(ev *cmid.DeviceRemoval, answers Command) {
 	dev := it.id.Device()
 	if c := it.conn; c != nil {
@@ -103,8 +104,9 @@ func (it *ident) removed(ev *cmid.DeviceRemoval, answers Command) {
 	it.goodbyeDone()
 }
 
-// RemovedError is why an identifier was closed whose device has gone. Err is why it has, where that
-// is not its removal: see cmid.DeviceRemoval. errors.Is: ENODEV, and Err.
+// RemovedError is why an identifier was closed whose device has gone. Err is nil when the device
+// was removed, otherwise it says what happened to it: see cmid.DeviceRemoval. errors.Is: ENODEV,
+// and Err.
 type RemovedError struct {
 	Device string
 	Err    error
@@ -125,9 +127,9 @@ func (e *RemovedError) Unwrap() []error {
 	return []error{unix.ENODEV}
 }
 
-// endOf tells of an end, once. A Disconnect is answered by it; any other command that waited has
-// failed, and the owner is told of both. A Manual owner is told of a removal that follows, too: it
-// has to destroy the identifier.
+// endOf reports an end, once. It answers a Disconnect. Any other command that waited has failed,
+// and its failure is reported before the end. A Manual owner is also notified of a removal that
+// follows, because it has to destroy the identifier.
 func (it *ident) endOf(ev Event, answers Command) {
 	_, removal := ev.(*cmid.DeviceRemoval)
 	silent := it.endReported && (!removal || !it.cfg.Manual)
@@ -174,7 +176,7 @@ func (it *ident) answerOthers(ev Event) {
 // goodbyeTime is how long an end waits for its goodbye to leave.
 const goodbyeTime = 500 * time.Millisecond
 
-// sayGoodbye says goodbye and has the end go on when it has left, behind what waits for that
+// sayGoodbye says goodbye. then is called when the goodbye has left, after what waits for that
 // already.
 func (it *ident) sayGoodbye(then func()) {
 	if before := it.afterGoodbye; before != nil {
@@ -207,8 +209,8 @@ func (it *ident) goodbyeDone() {
 	then()
 }
 
-// close ends a connection in order: drain, rdma_disconnect(3), rdma_destroy_id(3). Everything else
-// it destroys at once.
+// close ends a connection in order: drain, rdma_disconnect(3), rdma_destroy_id(3). An identifier
+// that is not connected is destroyed at once.
 func (it *ident) close(c *Close, sender *actor.PID, then func(Event)) {
 	it.asked = append(it.asked, &asked{
 		cmd: c, sender: sender, then: then,

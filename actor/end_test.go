@@ -102,10 +102,10 @@ func TestDeadlinesOfAStuckDevice(t *testing.T) {
 
 // What the device does not give back is named by Shutdown.
 func TestShutdownNamesWhatTheDeviceHolds(t *testing.T) {
-	held := stuckAt(states.OpDestroyID)
+	neverDestroys := stuckAt(states.OpDestroyID)
 	var d *stuck
 	inWorld(t, states.IWARP, func(w *world) {
-		d = held(w.f.Host("third").Driver()).(*stuck)
+		d = neverDestroys(w.f.Host("third").Driver()).(*stuck)
 		w.f.Host("third").AddDevice("mem2", "10.0.0.9")
 		rt := w.open2(d)
 		id := rt.CreateID(nil, IDConfig{})
@@ -217,8 +217,8 @@ func TestCreateIDAfterShutdown(t *testing.T) {
 	})
 }
 
-// A panic in an owner's Receive is its supervisor's business; one in an identifier's actor closes
-// that identifier.
+// A panic in an owner's Receive is its supervisor's business. A panic in an identifier's actor
+// closes that identifier.
 func TestPanics(t *testing.T) {
 	onFlavors(t, func(w *world) {
 		p := w.connect()

@@ -27,10 +27,10 @@ func (w *world) mallory(server *probe) (m *probe, id, s *actor.PID) {
 	return m, id, s
 }
 
-// A connection has one end, told once with the cause that was found first, whatever else ends it in
-// the same turn and in whichever order the device tells of it, also while the device takes its time
-// to give the identifier back.
-func TestOneEndIsTold(t *testing.T) {
+// A connection has one end, which is reported once, with the cause that was found first. What else
+// ends it in the same turn, in which order the device reports that, and how long it takes to give
+// the identifier back make no difference.
+func TestOneEndIsReported(t *testing.T) {
 	for name, takes := range map[string]time.Duration{"at once": 0, "slow to destroy": time.Second} {
 		for flavor, f := range flavors {
 			for i := range 20 {
@@ -59,12 +59,12 @@ func oneEnd(w *world) {
 		end = until[*Closed](server)
 	}
 	if k := kinds(end); k != "Disconnected Closed" {
-		w.Fatalf("told %s", k)
+		w.Fatalf("got %s", k)
 	}
 	var p *ProtocolError
 	d, c := end[0].msg.(*Disconnected), end[1].msg.(*Closed)
 	if !errors.As(d.Err, &p) || !errors.As(c.Err, &p) {
-		w.Errorf("Disconnected tells %v and Closed %v, want the ProtocolError", d.Err, c.Err)
+		w.Errorf("Disconnected has %v and Closed %v, want the ProtocolError", d.Err, c.Err)
 	}
 	until[*Closed](mallory)
 	time.Sleep(time.Minute)
@@ -72,8 +72,8 @@ func oneEnd(w *world) {
 	server.quiet()
 }
 
-// Who has asked for a Disconnect is answered with the one end that there is, also when the peer
-// breaks the protocol meanwhile.
+// The sender of a Disconnect is answered with the one end that there is, also when the peer breaks
+// the protocol meanwhile.
 func TestDisconnectMeetsAViolation(t *testing.T) {
 	onFlavors(t, func(w *world) {
 		server := w.farProbe()
@@ -91,7 +91,7 @@ func TestDisconnectMeetsAViolation(t *testing.T) {
 			w.Error("no answer")
 		}
 		if k := kinds(until[*Closed](server)); k != "Disconnected Closed" {
-			w.Errorf("told %s", k)
+			w.Errorf("got %s", k)
 		}
 		w.sys.Root.Send(id, &DestroyID{})
 		until[*Closed](mallory)
@@ -99,8 +99,8 @@ func TestDisconnectMeetsAViolation(t *testing.T) {
 	})
 }
 
-// A Manual owner is told of an end once, and ends the identifier itself.
-func TestManualIsToldOfAViolation(t *testing.T) {
+// A Manual owner is notified of an end once, and ends the identifier itself.
+func TestManualLearnsOfAViolation(t *testing.T) {
 	inWorld(t, states.IWARP, func(w *world) {
 		server := w.farProbe()
 		m := w.probe()
@@ -114,7 +114,7 @@ func TestManualIsToldOfAViolation(t *testing.T) {
 		m.send(id, NewSend([]byte("x")))
 		var p *ProtocolError
 		if d, _ := next[*Disconnected](server); !errors.As(d.Err, &p) {
-			w.Errorf("Disconnected tells %v", d.Err)
+			w.Errorf("Disconnected has %v", d.Err)
 		}
 		time.Sleep(time.Minute)
 		settle()
@@ -126,19 +126,19 @@ func TestManualIsToldOfAViolation(t *testing.T) {
 		next[*Disconnected](server)
 		server.send(s, &DestroyID{})
 		if c, _ := next[*Closed](server); !errors.As(c.Err, &p) {
-			w.Errorf("Closed tells %v", c.Err)
+			w.Errorf("Closed has %v", c.Err)
 		}
 		until[*Closed](m)
 	})
 }
 
-// Close tells a Manual owner of the end, as it tells every other.
+// Close notifies a Manual owner of the end, as it notifies every other.
 func TestManualClose(t *testing.T) {
 	inWorld(t, states.IWARP, func(w *world) {
 		p := w.connect(IDConfig{Manual: true})
 		p.client.send(p.c, &Close{})
 		if k := kinds(until[*Closed](p.client)); k != "Disconnected Closed" {
-			w.Errorf("told %s", k)
+			w.Errorf("got %s", k)
 		}
 		w.sys.Root.Send(p.s, &DestroyID{})
 		until[*Closed](p.server)

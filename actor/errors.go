@@ -24,10 +24,11 @@ var (
 	ErrFlushed = datapath.ErrFlushed
 )
 
-// ErrRemoteAccess is why an operation failed whose memory the peer's device refuses: never granted,
-// revoked, of another connection, not with that right, or outside. The connection is over. iWARP
-// says so in Disconnected.Err, where the operation itself is ErrFlushed, and a Write may have been
-// Done.
+// ErrRemoteAccess is why an operation failed whose memory the peer's device refuses: it was never
+// granted, or was revoked, is another connection's, is granted without that right, or the
+// operation reaches outside of it. The connection is over. On iWARP the error is in
+// Disconnected.Err: the operation itself fails with ErrFlushed, and a Write may be answered with
+// WriteDone.
 var ErrRemoteAccess = datapath.ErrRemoteAccess
 
 // ErrPeerLost is found (errors.Is) in the error of a connection that has ended without its peer's
@@ -37,9 +38,9 @@ var ErrPeerLost = datapath.ErrPeerLost
 
 type (
 	// LostError is why a connection ended that its peer has not ended: Disconnected.Err and
-	// Closed.Err. Its field Err is what is known. errors.Is: ErrPeerLost, and an errno: ECONNRESET,
-	// ETIMEDOUT when the peer was silent for too long, or the device's. Peers of version 2 say no
-	// goodbye: theirs is no such end.
+	// Closed.Err. Its field Err is what is known. errors.Is: ErrPeerLost, and an errno:
+	// ECONNRESET, ETIMEDOUT when the peer was silent for too long, or the device's. Peers of
+	// version 2 say no goodbye, so the lack of theirs is no LostError.
 	LostError = datapath.LostError
 	// QueuePairError is why a connection has ended whose queue pair has failed: the first work
 	// request that completed with an error (fields Op and Status), or the device's own word (Status
@@ -56,9 +57,9 @@ type (
 	ResourceError = datapath.ResourceError
 )
 
-// PanicError is why an identifier was closed whose actor has panicked, or what it has called of
-// the user's: a Call's Fn, an Observer, a Send's Renew. It is what the command is answered with
-// that has done so, too.
+// PanicError is why an identifier was closed after a panic in its actor, or in code of the user's
+// that the actor has called: a Call's Fn, an Observer, a Send's Renew. It also answers the command
+// that has panicked.
 type PanicError struct{ Value any }
 
 func (e *PanicError) Error() string {
@@ -90,8 +91,8 @@ func rdmaName(typ string) string {
 	return typ
 }
 
-// restore gives an answer the command that the user has sent, in place of the one it came to, and
-// advice that is true of it.
+// restore puts into an answer the command that the user has sent, in place of the one that was
+// carried out for it, and advice that fits it.
 func restore(ev Event, cmd Command) {
 	switch e := ev.(type) {
 	case *cmid.Done:
@@ -111,7 +112,7 @@ func restore(ev Event, cmd Command) {
 // tryAgain is the advice when the identifier is lost.
 const tryAgain = "create a new identifier to try again"
 
-// unknown answers what is no command: values, and whatever else was sent by mistake.
+// unknown answers what is no command: a command by value, or whatever else was sent by mistake.
 func (it *ident) unknown(m any, sender *actor.PID) {
 	f := it.failure(nil, "receive", fmt.Errorf("%s: %w", want(m), unix.EINVAL))
 	it.reply(sender, &cmid.CommandFailed{FailureBase: f})

@@ -11,11 +11,12 @@ import (
 	"github.com/rdmactor/rdmactor/iwarp"
 )
 
-// shelf lets its peer at 4 KiB of memory, and looks at them when it is told to.
+// shelf grants its peer 4 KiB of memory, and looks at what the peer has written when a message
+// says where.
 type shelf struct {
 	listening chan string
 	memory    *rdma.Memory
-	told      chan string
+	seen      chan string
 }
 
 func (s *shelf) Receive(ctx actor.Context) {
@@ -41,7 +42,7 @@ func (s *shelf) Receive(ctx actor.Context) {
 		if _, err := s.memory.ReadAt(b, int64(m.Data[0])); err != nil {
 			log.Fatal(err)
 		}
-		s.told <- string(b)
+		s.seen <- string(b)
 	case rdma.Failure:
 		log.Print(m)
 	}
@@ -84,13 +85,13 @@ func Example_remoteMemory() {
 	}
 	defer rt.Shutdown(context.Background())
 
-	server := &shelf{listening: make(chan string, 1), told: make(chan string, 1)}
+	server := &shelf{listening: make(chan string, 1), seen: make(chan string, 1)}
 	owner := system.Root.Spawn(actor.PropsFromProducer(func() actor.Actor { return server }, rt.OnLoop()))
 	system.Root.RequestWithCustomSender(rt.CreateID(owner, rdma.IDConfig{Memory: 4096}), &rdma.Serve{Addr: "127.0.0.1:0"}, owner)
 
 	client := system.Root.Spawn(actor.PropsFromProducer(func() actor.Actor { return &writer{} }, rt.OnLoop()))
 	system.Root.Send(rt.CreateID(client, rdma.IDConfig{Memory: 64}), &rdma.Dial{Addr: <-server.listening})
 
-	fmt.Println(<-server.told)
+	fmt.Println(<-server.seen)
 	// Output: hello there
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/rdmactor/rdmactor/iwarp/core"
 )
 
-// hangUpOnce is a proxy that hangs up on the first connection, as one whose server is not there
-// yet, and passes the others on. It gives the address to dial.
+// hangUpOnce is a proxy that hangs up on the first connection, as if its server were not there
+// yet, and passes the others on. It returns the address to dial.
 func hangUpOnce(t *testing.T, to string) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -52,7 +52,7 @@ func hangUpOnce(t *testing.T, to string) string {
 }
 
 // TestFallbackLargeMessages: in MPA revision 1, in which nothing is agreed on about Reads, large
-// messages go both ways, and the owner is told why it came to that.
+// messages go both ways, and the owner learns why that revision was used.
 func TestFallbackLargeMessages(t *testing.T) {
 	sys := testSystem(t)
 	rt := openIWARP(t, sys)

@@ -26,23 +26,23 @@ func rawPair(t *testing.T, rt *Runtime, addr string, serve IDConfig) pair {
 	return p
 }
 
-// endOf is the cause of the next end that p is told, which is told once.
+// endOf is the cause of the next end that p gets, which is reported once.
 func endOf(t *testing.T, p *probe) error {
 	t.Helper()
-	var told []got
+	var ended []got
 	for _, g := range until[*Closed](p) {
 		switch g.msg.(type) {
 		case *Disconnected, *Closed:
-			told = append(told, g)
+			ended = append(ended, g)
 		}
 	}
-	if k := kinds(told); k != "Disconnected Closed" {
-		t.Fatalf("told %v", told)
+	if k := kinds(ended); k != "Disconnected Closed" {
+		t.Fatalf("got %v", ended)
 	}
-	return told[1].msg.(*Closed).Err
+	return ended[1].msg.(*Closed).Err
 }
 
-// A message longer than its receive ends the connection, and both sides are told why.
+// A message longer than its receive ends the connection, and both sides learn why.
 func TestFaultRawMessageTooLong(t *testing.T) {
 	leavesNothing(t)
 	rt := openKernel(t, testSystem(t))
@@ -50,22 +50,22 @@ func TestFaultRawMessageTooLong(t *testing.T) {
 	p.client.send(p.c, NewSend(make([]byte, 4<<10)))
 	var q *QueuePairError
 	if err := endOf(t, p.server); !errors.As(err, &q) {
-		t.Errorf("the receiver is told %v", err)
+		t.Errorf("the receiver gets %v", err)
 	} else {
-		t.Logf("the receiver is told: %v", err)
+		t.Logf("the receiver gets: %v", err)
 	}
 	err := endOf(t, p.client)
-	// siw's peer has a Terminate message's words at best
+	// siw's peer has at best what a Terminate message says
 	if env(t, "RDMA_KIND") == "rxe" && !errors.As(err, &q) {
-		t.Errorf("the sender is told %v", err)
+		t.Errorf("the sender gets %v", err)
 	}
-	t.Logf("the sender is told: %v", err)
+	t.Logf("the sender gets: %v", err)
 }
 
-// A peer that acknowledges nothing any more, as behind a network that is cut: its queue pair goes,
-// and nobody says so. What the client sends then is repeated until its device gives up; the
-// server's loop stands still meanwhile, or it would find out as well. (With a RetryCount of 7 rxe
-// never does.) siw's peer sees its stream end.
+// A peer acknowledges nothing any more, as behind a network that is cut: its queue pair is
+// destroyed without a word to the other side. What the client sends then is repeated until its
+// device gives up. The server's loop is blocked meanwhile, or it would notice as well. (With a
+// RetryCount of 7 rxe never does.) siw's peer sees its stream end.
 func TestFaultPeerAcknowledgesNothing(t *testing.T) {
 	leavesNothing(t)
 	rt := openKernel(t, testSystem(t))
@@ -78,8 +78,8 @@ func TestFaultPeerAcknowledgesNothing(t *testing.T) {
 	p.server.send(p.s, &Accept{})
 	next[*Established](p.server)
 	next[*Established](p.client)
-	gone, told := make(chan error, 1), make(chan struct{})
-	goOn := sync.OnceFunc(func() { close(told) })
+	gone, ended := make(chan error, 1), make(chan struct{})
+	goOn := sync.OnceFunc(func() { close(ended) })
 	defer goOn()
 	if err := far.loops[0].el.Post(func() {
 		for it := range far.loops[0].ids {
@@ -87,7 +87,7 @@ func TestFaultPeerAcknowledgesNothing(t *testing.T) {
 				gone <- it.conn.QP.Destroy()
 			}
 		}
-		<-told
+		<-ended
 	}); err != nil {
 		t.Fatal(err)
 	}
@@ -98,7 +98,7 @@ func TestFaultPeerAcknowledgesNothing(t *testing.T) {
 	p.client.send(p.c, NewSend([]byte("you there?")))
 	err := endOf(t, p.client)
 	goOn()
-	t.Logf("told within %v: %v", time.Since(begin), err)
+	t.Logf("failed within %v: %v", time.Since(begin), err)
 	is(t, err, ErrPeerLost)
 	var q *QueuePairError
 	if env(t, "RDMA_KIND") == "rxe" && (!errors.As(err, &q) || q.Status != verbs.StatusRetryExc) {

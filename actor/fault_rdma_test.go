@@ -22,7 +22,7 @@ import (
 
 // These are faults, on the kernel's devices: internal/vm/faulttest runs them.
 
-// again is this test in another process, which is told with FAULT what it is there for.
+// again is this test in another process. FAULT in its environment says what it has to do.
 func again(t *testing.T, what string, env ...string) *exec.Cmd {
 	t.Helper()
 	cmd := exec.Command("/proc/self/exe", "-test.run=^"+t.Name()+"$", "-test.v", "-test.timeout=45s")
@@ -30,7 +30,7 @@ func again(t *testing.T, what string, env ...string) *exec.Cmd {
 	return cmd
 }
 
-// passes runs it, and wants it to pass.
+// passes fails the test unless cmd passes.
 func passes(t *testing.T, cmd *exec.Cmd) {
 	t.Helper()
 	if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), "--- PASS: "+t.Name()) {
@@ -54,10 +54,10 @@ func TestFaultRequestIsNeverAnswered(t *testing.T) {
 	_, request := next[*ConnectRequest](server)
 	end := until[*Closed](client)
 	if took := time.Since(begin); took < 8*time.Second || took > 8*time.Second+emulated {
-		t.Errorf("the client was told after %v, want 8 s", took)
+		t.Errorf("the client was notified after %v, want 8 s", took)
 	}
 	if kinds(end) != "Rejected Closed" {
-		t.Errorf("the client was told %v", end)
+		t.Errorf("the client got %v", end)
 	}
 	c, from := next[*Closed](server)
 	if !from.Equal(request) {
@@ -84,12 +84,12 @@ func pings(t *testing.T, p *probe, id *actor.PID, more func() bool) (took []time
 	return took
 }
 
-// Connects to a black hole: their owners are told when their time is over, they show as being
-// destroyed while the kernel holds them, and nobody else is slower for it. Shutdown names those
-// that the kernel does not give back.
+// Connects to a black hole. Their owners are notified when their time is over. The identifiers
+// show as being destroyed for as long as the kernel keeps them, and nobody else is slower for it.
+// Shutdown names those that the kernel does not give back.
 func TestFaultBlackHole(t *testing.T) {
 	if os.Getenv("FAULT") == "" {
-		passes(t, again(t, "silent")) // which ends, and what the kernel holds with it
+		passes(t, again(t, "silent")) // which ends, and with it what the kernel keeps
 		return
 	}
 	const (
@@ -110,29 +110,29 @@ func TestFaultBlackHole(t *testing.T) {
 	before := pings(t, other, c, func() bool { n++; return n <= 200 })
 
 	begin := time.Now()
-	held := map[string]bool{}
+	pending := map[string]bool{}
 	for range silent {
 		id := rt.CreateID(p.pid, IDConfig{MaxMessage: 1 << 10, Credits: 4})
-		held[id.Id] = true
+		pending[id.Id] = true
 		p.send(id, &Dial{Addr: env(t, "RDMA_SILENT_ADDR") + ":7471"})
 	}
 	during := pings(t, other, c, func() bool { return time.Since(begin) < limit-200*time.Millisecond })
-	for told := 0; told < silent; {
+	for ended := 0; ended < silent; {
 		g := p.any()
 		switch m := g.msg.(type) {
 		case *Unreachable:
-			told++
+			ended++
 			is(t, m, unix.ETIMEDOUT)
 			if took := time.Since(begin); took < limit || took > limit+emulated {
-				t.Errorf("told after %v, want %v", took, limit)
+				t.Errorf("notified after %v, want %v", took, limit)
 			}
-			if !held[g.sender.Id] {
-				t.Errorf("%v is told twice", g.sender)
+			if !pending[g.sender.Id] {
+				t.Errorf("%v is notified twice", g.sender)
 			}
-			delete(held, g.sender.Id)
+			delete(pending, g.sender.Id)
 		case *Closed: // InfiniBand gives it back at once
 		default:
-			t.Errorf("told %v", g)
+			t.Errorf("got %v", g)
 		}
 	}
 	left := func() (closing int) {
@@ -264,8 +264,8 @@ func TestFaultPrivateDataTooLong(t *testing.T) {
 	}
 }
 
-// A peer process that is killed under traffic: each owner of a connection with it is told once,
-// whichever side has dialled.
+// A peer process that is killed under traffic: each owner of a connection with it is notified
+// once, whichever side has dialled.
 func TestFaultPeerIsKilled(t *testing.T) {
 	if at := os.Getenv("FAULT"); at != "" {
 		rt := openKernel(t, testSystem(t))
@@ -289,7 +289,7 @@ func TestFaultPeerIsKilled(t *testing.T) {
 		cmds = append(cmds, cmd)
 	}
 	traffic := map[string]int{}
-	told := map[string]string{}
+	events := map[string]string{}
 	for busy := 0; busy < peers; {
 		g := server.any()
 		if _, ok := g.msg.(*Received); ok {
@@ -298,7 +298,7 @@ func TestFaultPeerIsKilled(t *testing.T) {
 			}
 			continue
 		}
-		told[g.sender.Id] += kinds([]got{g}) + " "
+		events[g.sender.Id] += kinds([]got{g}) + " "
 	}
 	begin := time.Now()
 	for _, cmd := range cmds {
@@ -307,20 +307,20 @@ func TestFaultPeerIsKilled(t *testing.T) {
 	for closed := 0; closed < peers; {
 		g := server.any()
 		switch m := g.msg.(type) {
-		case *Received, *SendFailed: // the latter: what it was told came too late to be echoed
+		case *Received, *SendFailed: // the latter: what it was sent came too late to be echoed
 			continue
 		case *Closed:
 			closed++
 			is(t, m.Err, ErrPeerLost)
 		}
-		told[g.sender.Id] += kinds([]got{g}) + " "
+		events[g.sender.Id] += kinds([]got{g}) + " "
 	}
 	if took := time.Since(begin); took > 10*time.Second {
-		t.Errorf("the last owner was told after %v", took)
+		t.Errorf("the last owner was notified after %v", took)
 	}
 	for id := range traffic {
-		if got := told[id]; got != "ConnectRequest Established Disconnected Closed " {
-			t.Errorf("the owner of %s was told %s", id, got)
+		if got := events[id]; got != "ConnectRequest Established Disconnected Closed " {
+			t.Errorf("the owner of %s got %s", id, got)
 		}
 	}
 	for _, cmd := range cmds {
@@ -328,8 +328,8 @@ func TestFaultPeerIsKilled(t *testing.T) {
 	}
 }
 
-// Somebody without privileges, but with access to the files, can do all this; with little memory
-// that may be locked the error says so.
+// A user without privileges, but with access to the files, can do all this. Where little memory
+// may be locked the error says so.
 func TestFaultUser(t *testing.T) {
 	const (
 		nobody = 65534

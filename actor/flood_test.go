@@ -39,7 +39,7 @@ func flood(tb testing.TB, goroutines int, post func()) (stop func()) {
 func most(rt *Runtime) int { return rt.cfg.Limits.Mailbox + 2*commandRoom + 100 }
 
 // Two goroutines that send without a pause: what is admitted flows, memory is bounded, and the
-// identifier ends when it shall.
+// identifier ends when it is asked to.
 func TestFloodOfSends(t *testing.T) {
 	for name, end := range map[string]func(sys *actor.ActorSystem, id *actor.PID, cancel func()){
 		"DestroyID": func(sys *actor.ActorSystem, id *actor.PID, _ func()) { sys.Root.Send(id, &DestroyID{}) },
@@ -137,8 +137,8 @@ func (w *world) inTurn(fn func(ctx actor.Context)) {
 	stop(w, w.sys, pid)
 }
 
-// What a stopped identifier had been given is answered before Closed, which counts it, to owner and
-// senders alike.
+// What is left in a stopped identifier's mailbox is answered before Closed, to owner and senders
+// alike, and Closed counts it.
 func TestStopAnswersAFullMailbox(t *testing.T) {
 	onFlavors(t, func(w *world) {
 		for name, withSender := range map[string]bool{"owner": false, "sender": true} {
@@ -207,13 +207,13 @@ func TestCloseInAFullMailbox(t *testing.T) {
 			w.Errorf("%d Sends were refused, want 3", refused)
 		}
 		if k := kinds(until[*Closed](p.server)); k != "Received Received Received Received Received Received Received Received Received Received Disconnected Closed" {
-			w.Errorf("the peer was told %s", k)
+			w.Errorf("the peer got %s", k)
 		}
 	}, Config{Limits: Limits{Mailbox: 10}})
 }
 
-// An Ask that is given up is behind its command also where the mailbox is full: it ends the
-// identifier, and no sooner.
+// The cancel of an Ask stays behind its command, also when the mailbox is full: it ends the
+// identifier, but not before the command's turn.
 func TestCancelStaysBehindItsCommand(t *testing.T) {
 	inWorldOver(t, states.IWARP, stuckAt(states.OpResolveAddr), func(w *world) {
 		p := w.probe()
@@ -233,8 +233,8 @@ func TestCancelStaysBehindItsCommand(t *testing.T) {
 	}, Config{Limits: Limits{Mailbox: 4}})
 }
 
-// Whatever is posted in numbers, the mailbox holds no more than its bound, everything is answered
-// once to whoever is to be told, and nothing after Closed.
+// Whatever is posted in large numbers, the mailbox has no more than its bound. Everything is
+// answered once, to the right actor, and nothing comes after Closed.
 func TestFloodOfAnything(t *testing.T) {
 	for name, tt := range map[string]struct {
 		make     func() any
@@ -286,7 +286,7 @@ func TestFloodOfAnything(t *testing.T) {
 						case *Closed:
 							answers++
 							if asker == p.client && len(asker.got) > 0 {
-								w.Errorf("told something after Closed")
+								w.Errorf("got something after Closed")
 							}
 						case Failure, *Done, *ReadDone:
 							answers++
@@ -318,8 +318,8 @@ func TestFloodOfAnything(t *testing.T) {
 	}
 }
 
-// A PoisonPill ends an identifier as Close does, whoever gives it.
-func TestPoisonIsClose(t *testing.T) {
+// A PoisonPill ends an identifier as Close does, whoever sends it.
+func TestPoisonPillIsClose(t *testing.T) {
 	onFlavors(t, func(w *world) {
 		for name, give := range map[string]func(p pair){
 			"Root.Poison":       func(p pair) { w.sys.Root.Poison(p.c) },
@@ -338,7 +338,7 @@ func TestPoisonIsClose(t *testing.T) {
 				w.Errorf("%s: the end: %v", name, end)
 			}
 			if n := len(until[*Closed](p.server)); n != 202 {
-				w.Errorf("%s: the peer was told %d things, want 200 messages, Disconnected and Closed", name, n)
+				w.Errorf("%s: the peer got %d things, want 200 messages, Disconnected and Closed", name, n)
 			}
 			w.sys.Root.Poison(p.listener)
 			next[*Closed](p.server)

@@ -15,8 +15,8 @@ import (
 	"github.com/rdmactor/rdmactor/actor/internal/wire"
 )
 
-// A reader that keeps its messages stops the sender: the window, then the queue, then
-// ErrQueueFull; releases start it again.
+// A reader that keeps its messages stops the sender: first the window is used up, then the queue
+// is full, then sends fail with ErrQueueFull. Releases start it again.
 func TestSlowReaderStopsTheSender(t *testing.T) {
 	onFlavors(t, func(w *world) {
 		const credits, queue, size = 4, 8, 4 << 10
@@ -153,7 +153,7 @@ func TestSendBeforeEstablished(t *testing.T) {
 	})
 }
 
-// A disconnect overtakes what waits in the queue; that comes back, before the end is told.
+// A disconnect overtakes what waits in the queue. That comes back before the end is reported.
 func TestDisconnectFlushes(t *testing.T) {
 	onFlavors(t, func(w *world) {
 		p := w.connect(IDConfig{MaxMessage: 1 << 10, Credits: 2})
@@ -169,7 +169,7 @@ func TestDisconnectFlushes(t *testing.T) {
 		p.client.send(p.c, &Disconnect{})
 		end := until[*Closed](p.client)
 		if k := kinds(end); !strings.HasSuffix(k, "SendFailed SendFailed SendFailed SendFailed Disconnected Closed") {
-			w.Errorf("the end was told as %s", k)
+			w.Errorf("the end is reported as %s", k)
 		}
 		if c := end[len(end)-1].msg.(*Closed); c.Unsent != 4 || c.Unknown != 2 {
 			w.Errorf("the end: %v", end)
@@ -177,7 +177,8 @@ func TestDisconnectFlushes(t *testing.T) {
 	})
 }
 
-// One of ours and one that speaks raw: both ways of meeting, both without headers.
+// A peer of this package connects with a raw one, and the other way round. Both connections are
+// without headers.
 func TestForeignPeers(t *testing.T) {
 	for name, f := range flavors {
 		for _, rawListens := range []bool{true, false} {
@@ -274,7 +275,7 @@ func TestProtocolErrors(t *testing.T) {
 						w.Errorf("closed because of %v", c.Err)
 					}
 					if k := kinds(end); !strings.HasSuffix(k, "Disconnected Closed") {
-						w.Errorf("the end was told as %s", k)
+						w.Errorf("the end is reported as %s", k)
 					}
 					until[*Closed](mallory)
 					good.client.send(good.c, NewSend([]byte("fine")))
@@ -287,7 +288,7 @@ func TestProtocolErrors(t *testing.T) {
 	}
 }
 
-// What the device tells in another order than it happened is put right: nothing before
+// What the device reports in another order than it happened is put right: nothing comes before
 // Established, everything before the end.
 func TestReorderedEvents(t *testing.T) {
 	for range 20 {
@@ -313,15 +314,15 @@ func TestReorderedEvents(t *testing.T) {
 			end := until[*Closed](server)
 			want := "ConnectRequest Established" + strings.Repeat(" Received", 10) + " Disconnected Closed"
 			if k := kinds(end); k != want {
-				w.Errorf("told %s", k)
+				w.Errorf("got %s", k)
 			}
 			until[*Closed](client)
 		})
 	}
 }
 
-// What was received before the end is told before the end, also when the device tells of the end
-// first.
+// What was received before the end is delivered before the end, also when the device reports the
+// end first.
 func TestReceivedBeforeTheEnd(t *testing.T) {
 	for range 20 {
 		onFlavors(t, func(w *world) {
@@ -343,7 +344,7 @@ func TestReceivedBeforeTheEnd(t *testing.T) {
 			next[*Established](client)
 			w.sys.Root.Send(client.pid, "go")
 			if k := kinds(until[*Closed](server)); k != "Received Received Disconnected Closed" {
-				w.Errorf("told %s", k)
+				w.Errorf("got %s", k)
 			}
 			until[*Closed](client)
 		})

@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Both sides are told that a peer is a foreign one.
-func TestForeignIsTold(t *testing.T) {
+// Both sides learn that a peer is a foreign one.
+func TestForeignIsReported(t *testing.T) {
 	onFlavors(t, func(w *world) {
 		for _, tt := range []struct{ server, client IDConfig }{{client: IDConfig{Raw: true}}, {server: IDConfig{Raw: true}}} {
 			server, client := w.farProbe(), w.probe()
@@ -19,7 +19,7 @@ func TestForeignIsTold(t *testing.T) {
 			there, _ := next[*Established](server)
 			here, _ := next[*Established](client)
 			if want := !tt.server.Raw; r.Foreign != want || there.Foreign != want || here.Foreign == want {
-				w.Errorf("told %v, %v and %v there, %v here", want, r.Foreign, there.Foreign, here.Foreign)
+				w.Errorf("got %v, %v and %v there, %v here", want, r.Foreign, there.Foreign, here.Foreign)
 			}
 			client.send(c, &DestroyID{})
 			until[*Closed](client)
@@ -30,7 +30,7 @@ func TestForeignIsTold(t *testing.T) {
 	})
 }
 
-// RefuseForeign: nobody is told of the request, and a dialler fails with a reason.
+// With RefuseForeign nobody gets the request of a foreign peer, and a dialler fails with a reason.
 func TestRefuseForeign(t *testing.T) {
 	onFlavors(t, func(w *world) {
 		server, client := w.farProbe(), w.probe()

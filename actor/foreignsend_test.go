@@ -9,7 +9,7 @@ import (
 )
 
 // A Send that NewSend has not made is refused in an identifier's last moments as at any other
-// time, and stays out of the pool, where whoever made the next message would meet it.
+// time. It stays out of the pool: otherwise whoever makes the next message would get it.
 func TestForeignSendStaysOutOfThePool(t *testing.T) {
 	test := func(w *world) {
 		p := w.probe()

@@ -9,8 +9,8 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 )
 
-// A message that its owner forwards, or sends on, is the workers' too: their bytes are right, and
-// only when the last of them is finished does its memory, and the peer's credit, go back.
+// A message that its owner forwards, or sends on, is the workers' too. They see the right bytes.
+// The memory and the peer's credit go back only when the last worker is finished.
 func TestForward(t *testing.T) {
 	const credits, n = 16, 500
 	hand := map[string]func(ctx actor.Context, m *Received, to *actor.PID){
@@ -143,7 +143,7 @@ func TestForwardToAStoppedWorker(t *testing.T) {
 	})
 }
 
-// A clone is whoever's gets it, for as long as that one likes.
+// A clone belongs to the actor that gets it, for as long as that actor likes.
 func TestClone(t *testing.T) {
 	onFlavors(t, func(w *world) {
 		p := w.connect(IDConfig{MaxMessage: 1 << 10, Credits: 2})
@@ -175,10 +175,10 @@ func TestClone(t *testing.T) {
 	})
 }
 
-// wrapped is a message of a user's that has one of the peer's in it.
+// wrapped is a user's message that has one of the peer's in it.
 type wrapped struct{ *Received }
 
-// A message is retained where it waits also inside another one that embeds it.
+// A message is also retained while it waits inside another one that embeds it.
 func TestForwardEmbedded(t *testing.T) {
 	onFlavors(t, func(w *world) {
 		got := make(chan string, 1)

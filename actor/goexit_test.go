@@ -47,8 +47,9 @@ func TestCallThatDoesNotReturn(t *testing.T) {
 	}
 }
 
-// An owner whose Receive does not return fails, as by a panic: neither its identifiers nor others',
-// nor its loop, come to harm that a panic would not do. What was in the middle of telling it ends.
+// An owner whose Receive does not return fails, as by a panic. It does no more harm than a panic,
+// neither to its identifiers nor to others', nor to its loop. The delivery that was under way
+// ends.
 func TestReceiveThatDoesNotReturn(t *testing.T) {
 	for home, where := range map[string]func(*Runtime) actor.PropsOption{"OnLoop": (*Runtime).OnLoop, "OffLoop": (*Runtime).OffLoop} {
 		for name, leave := range leavings {
@@ -165,7 +166,7 @@ func TestEmptyCommands(t *testing.T) {
 	})
 }
 
-// An identifier that is told another's answers does not answer them: two could go on for ever.
+// An identifier that gets another's answers does not answer them: two could go on for ever.
 func TestIdentifierAsOwner(t *testing.T) {
 	inWorld(t, states.IWARP, func(w *world) {
 		p := w.probe()

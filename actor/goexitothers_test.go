@@ -13,9 +13,9 @@ import (
 	"github.com/rdmactor/rdmactor/iwarp"
 )
 
-// Owners that end their loop's goroutine in the middle of a burst of messages: every other
-// connection on the loop goes on, or is told that it has ended. The device may be in the middle of
-// its input when it asks for receives, and what waits is told first.
+// Owners end their loop's goroutine in the middle of a burst of messages. Every other connection
+// on the loop goes on, or its owner learns that it has ended. The device may be in the middle of
+// its input when it asks for receives, and what waits is delivered first.
 func TestGoexitInTheMiddleOfInput(t *testing.T) {
 	sys := testSystem(t)
 	open := func() *Runtime {

@@ -17,8 +17,8 @@ import (
 	"github.com/rdmactor/rdmactor/actor/internal/wire"
 )
 
-// Every way in which a side ends a connection says goodbye: the other side is told an orderly end,
-// also when messages wait for credits. The side whose runtime is shut down is told that.
+// Every way in which a side ends a connection says goodbye: the other side gets an orderly end,
+// also when messages wait for credits. The side whose runtime is shut down gets ErrShutdown.
 func TestEveryEndSaysGoodbye(t *testing.T) {
 	ends := map[string]func(w *world, p pair, cancel func()){
 		"close":        func(_ *world, p pair, _ func()) { p.client.send(p.c, &Close{}) },
@@ -64,7 +64,7 @@ func TestEveryEndSaysGoodbye(t *testing.T) {
 								if name == "shutdown" && side == p.client || name == "far shutdown" && side == p.server {
 									want = ErrShutdown
 								}
-								// A Shutdown that has no time may be told of, or not.
+								// A Shutdown that has no time may be reported, or not.
 								hasty := name == "hasty" && side == p.client && errors.Is(m.Err, ErrShutdown)
 								if !errors.Is(m.Err, want) && !hasty {
 									w.Errorf("disconnected: %v, want %v", m.Err, want)
@@ -108,8 +108,8 @@ func (w *world) mallory3(server *probe) (mallory *probe, id, s *actor.PID) {
 	return mallory, id, s
 }
 
-// An end without goodbye is the loss of the peer, whatever the device calls it, and told as such to
-// everybody.
+// An end without goodbye is the loss of the peer, whatever the device calls it, and is reported as
+// such to everybody.
 func TestEndWithoutGoodbye(t *testing.T) {
 	onFlavors(t, func(w *world) {
 		server := w.farProbe()
@@ -136,7 +136,7 @@ func TestEndWithoutGoodbye(t *testing.T) {
 	})
 }
 
-// Behind a goodbye nothing may come, and a peer of version 2 knows none.
+// Nothing may come behind a goodbye. A peer of version 2 does not know goodbyes.
 func TestGoodbyeIsTheLast(t *testing.T) {
 	bye := make([]byte, wire.HeaderLen)
 	wire.Header{Type: wire.TypeGoodbye}.Put(bye)
@@ -181,7 +181,8 @@ func TestGoodbyeIsNotWaitedForLong(t *testing.T) {
 	})
 }
 
-// peerEnv has this test binary be a peer of its parent's: it listens, echoes, and is to be killed.
+// peerEnv makes this test binary a peer of its parent process: it listens, echoes, and waits to be
+// killed.
 const peerEnv = "RDMACTOR_TEST_PEER"
 
 func runPeer() {
@@ -234,8 +235,8 @@ func startPeer(tb testing.TB) (cmd *exec.Cmd, at string) {
 	return cmd, strings.TrimSpace(at)
 }
 
-// A process that was stopped says nothing, and its kernel goes on taking what comes: it is given up
-// for its silence.
+// A process that was stopped says nothing, while its kernel still takes what comes. The peer is
+// given up because of its silence.
 func TestPeerIsStopped(t *testing.T) {
 	sys := testSystem(t)
 	rt := openIWARP(t, sys)
@@ -256,8 +257,8 @@ func TestPeerIsStopped(t *testing.T) {
 	is(t, c.Err, ErrPeerLost)
 }
 
-// The kernel says for a process that was killed what an orderly one would: FIN. What is missing is
-// the goodbye.
+// For a process that was killed the kernel sends what an orderly end would: a FIN. Only the
+// goodbye is missing.
 func TestPeerIsKilled(t *testing.T) {
 	sys := testSystem(t)
 	rt := openIWARP(t, sys)

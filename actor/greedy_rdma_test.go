@@ -4,8 +4,8 @@ package actor
 
 import "testing"
 
-// A hundred greedy peers are nothing to a good one where the kernel has the receives, either: there
-// all of a connection's are its own.
+// A hundred greedy peers do not slow down a good one on the kernel's devices either: there each
+// connection has receives of its own.
 func TestKernelGreedyPeers(t *testing.T) {
 	leavesNothing(t)
 	sys := testSystem(t)

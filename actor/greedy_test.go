@@ -61,7 +61,7 @@ func (h *hoarder) end(why string) {
 	h.more()
 }
 
-// wrong is what went wrong, each once: the end of a connection fails all its messages alike.
+// wrong is what went wrong, each error once: when a connection ends, all its messages fail alike.
 func (h *hoarder) wrong() []string {
 	all := slices.Compact(slices.Clone(h.ends))
 	return all[:min(len(all), 10)]
@@ -98,8 +98,8 @@ func (h *hoarder) release() {
 	<-done
 }
 
-// greed is so many peers that send, to an owner who keeps it all, and one that wants nothing but
-// its answers.
+// greed is a number of peers whose messages their server's owner keeps, and one good peer that
+// only wants its answers.
 type greed struct {
 	tb             testing.TB
 	server, client *Runtime
@@ -184,7 +184,7 @@ func (g *greed) begin() {
 	}
 }
 
-// serve has a good peer connect and ask so many times.
+// serve has a good peer connect and ask rounds times.
 func (g *greed) serve(rounds int) {
 	g.tb.Helper()
 	id := g.client.CreateID(g.owner.pid, g.cfg)
@@ -216,7 +216,7 @@ func (g *greed) serve(rounds int) {
 	}
 }
 
-// await waits for cond, which is asked when something has come, under h.mu.
+// await waits for cond, which is called under h.mu whenever something has come.
 func (g *greed) await(what string, cond func() bool) {
 	g.tb.Helper()
 	late := time.After(patience)
@@ -255,7 +255,7 @@ func (g *greed) kill() {
 	}
 }
 
-// hoards are what greedy peers do, with a memory that it would fill.
+// hoards are what greedy peers do, each with a memory that it would fill.
 var hoards = map[string]struct {
 	memory            int
 	peers, each, size int
@@ -313,7 +313,7 @@ func TestWaitingIsNoSilence(t *testing.T) {
 	}, Config{Limits: Limits{ReceiveMemory: 2 << 20, SendQueue: 64}})
 }
 
-// Nor does TCP give a peer up whose window stays closed because its messages wait, however long
+// A peer's TCP window stays closed while its messages wait. TCP does not give it up, however long
 // that takes: there are probes for that.
 func TestWaitingOutlastsTCP(t *testing.T) {
 	const short = 500 * time.Millisecond
@@ -335,7 +335,7 @@ func TestWaitingOutlastsTCP(t *testing.T) {
 	g.finish()
 }
 
-// A thousand greedy peers are nothing to a good one.
+// A thousand greedy peers do not slow down a good one.
 func TestThousandGreedyPeers(t *testing.T) {
 	const peers, each = 1000, 40
 	limits := Config{Limits: Limits{ReceiveMemory: 32 << 20, SendQueue: each}}
@@ -363,7 +363,7 @@ func TestThousandGreedyPeers(t *testing.T) {
 }
 
 // Greedy peers that die while their messages wait, and a runtime that is shut down then, leave
-// nothing behind: the rig looks.
+// nothing behind. The rig checks that.
 func TestGreedyPeersDie(t *testing.T) {
 	for name, f := range flavors {
 		for _, raw := range []bool{false, true} {

@@ -8,8 +8,9 @@ import (
 	"github.com/rdmactor/rdmactor/states"
 )
 
-// A message that its owner retains and hands to another actor, which releases it, may be used
-// again before that actor's Receive has returned: its mailbox must leave it alone.
+// An owner retains a message and hands it to another actor, which releases it. The message may
+// then be used again before that actor's Receive has returned, so the actor's mailbox must not
+// touch it any more.
 func TestReleasedInAnotherActorsReceive(t *testing.T) {
 	inWorld(t, states.IWARP, func(w *world) {
 		released, returns := make(chan struct{}), make(chan struct{})

@@ -18,8 +18,8 @@ import (
 	"github.com/rdmactor/rdmactor/states"
 )
 
-// ident is the actor of one rdma_cm_id. It belongs to its loop's goroutine; everything that
-// happens to it comes through its mailbox, the messages of an established connection excepted.
+// ident is the actor of one rdma_cm_id. It belongs to its loop's goroutine. Everything that
+// happens to it comes through its mailbox, except for the messages of an established connection.
 type ident struct {
 	rt  *Runtime
 	l   *loop
@@ -40,7 +40,7 @@ type ident struct {
 	requestBy time.Time
 	peerMode  datapath.Mode
 	peerHello wire.Hello
-	peerReads cmid.ConnParam // what its request says of Reads: of ours to it, and of its own
+	peerReads cmid.ConnParam // what its request says about Reads: ours and its own
 
 	reading bool // this side makes Reads, as far as the user's ConnParam and the peer's request go
 	served  bool // and serves them
@@ -49,7 +49,7 @@ type ident struct {
 	timer   *eventloop.Timer  // of the earliest deadline; nil until the first
 	options []*cmid.SetOption // for Dial, which may need a new identifier
 	release func() bool       // ends the watch of cfg.Context
-	closed  func(error)       // is called behind Closed, with its error; nil: nobody waits
+	closed  func(error)       // is called after Closed, with its error; nil: nobody waits
 	unsent  uint64            // sends that met no connection, or no room
 	memory  int               // bytes of AllocMemory
 
@@ -60,7 +60,7 @@ type ident struct {
 	refusals refusals
 	piles    piles
 
-	endReported bool // Disconnected or DeviceRemoval was told
+	endReported bool // Disconnected or DeviceRemoval was reported
 	// what goes on when the goodbye has left; nil: nothing waits for it
 	afterGoodbye func()
 	goodbyeTimer *eventloop.Timer // of it; nil: the same
@@ -72,7 +72,7 @@ type ident struct {
 	cause    error // why it ended; nil: it was asked for
 }
 
-// asked is a command that was not answered yet.
+// asked is a command that has no answer yet.
 type asked struct {
 	cmd    Command
 	wire   Command // what goes to the device in its place, with the hello; nil: itself
@@ -115,7 +115,8 @@ func (it *ident) take(cmd Command) *asked {
 	return nil
 }
 
-// answer ends a command that waits: its sender, the composite it is part of, or the owner is told.
+// answer ends a command that waits. The answer goes to its sender, to the composite that it is
+// part of, or to the owner.
 func (it *ident) answer(cmd Command, ev Event) {
 	a := it.take(cmd)
 	switch {
@@ -128,7 +129,7 @@ func (it *ident) answer(cmd Command, ev Event) {
 			restore(ev, a.cmd)
 		}
 		if lifecycle(ev) && !it.owns(a.sender) {
-			it.notify(ev) // the owner is always told of these
+			it.notify(ev) // the owner always gets these
 		}
 		it.reply(a.sender, ev)
 		if f, ok := ev.(*cmid.CommandFailed); ok && a.wire != nil && it.id.State() == states.Failed && !it.cfg.Manual {
@@ -137,7 +138,7 @@ func (it *ident) answer(cmd Command, ev Event) {
 	}
 }
 
-// lifecycle reports whether the owner is told of ev also when somebody else has asked for it.
+// lifecycle reports whether the owner gets ev also when another actor's command caused it.
 func lifecycle(ev Event) bool {
 	switch ev.(type) {
 	case *cmid.Established, *cmid.Disconnected, *cmid.DeviceRemoval:
@@ -146,8 +147,8 @@ func lifecycle(ev Event) bool {
 	return false
 }
 
-// moved tells of a transition and what has caused it: a command (states.Op) or the device's event
-// (states.Kind).
+// moved reports a transition, if there was one. cause is a command (states.Op) or the device's
+// event (states.Kind).
 func (it *ident) moved(cause fmt.Stringer) {
 	now := it.id.State()
 	if now == it.state {
@@ -171,16 +172,16 @@ func (it *ident) logKeys(op fmt.Stringer, more ...any) []any {
 	}, more...)
 }
 
-// legal reports whether the state machine allows cmd now. Who judges is cmid.ID.Do, for every
-// command. Asked here is only before what cannot be taken back: a queue pair, the hello's terms, a
-// request's deadline, a goodbye. What is not legal goes to Do all the same, for the refusal's
-// words.
+// legal reports whether the state machine allows cmd now. cmid.ID.Do checks that for every
+// command. legal is only for what has to be done before Do and cannot be undone: a queue pair, the
+// hello's terms, a request's deadline, a goodbye. A command that is not legal goes to Do all the
+// same, which words the refusal.
 func (it *ident) legal(cmd Command) bool {
 	_, v := states.Step(it.id.Flavor(), it.id.State(), states.Requested(cmd.Op()))
 	return v == states.Allow
 }
 
-// answered notes that a request has been.
+// answered notes that the request was answered.
 func (it *ident) answered() {
 	if it.request {
 		it.request = false
@@ -189,7 +190,7 @@ func (it *ident) answered() {
 	}
 }
 
-// base is an event's part that says whose it is.
+// base is the part of an event that names the identifier.
 func (it *ident) base() EventBase {
 	if it.id == nil {
 		return EventBase{}
@@ -197,7 +198,7 @@ func (it *ident) base() EventBase {
 	return EventBase{ID: it.id.Handle()}
 }
 
-// notify notifies the owner.
+// notify sends the owner an event.
 func (it *ident) notify(ev Event) {
 	if o := it.rt.cfg.Observer; o != nil {
 		o.Event(it.pid, ev)
@@ -205,8 +206,8 @@ func (it *ident) notify(ev Event) {
 	it.owner.send(it.l, &actor.MessageEnvelope{Message: ev, Sender: it.pid})
 }
 
-// reply tells the sender of a command, the owner when it has none. What the owner is told goes
-// through its FIFO.
+// reply sends an answer to the sender of a command, or to the owner when the command has none.
+// What the owner gets goes through its FIFO.
 func (it *ident) reply(sender *actor.PID, ev Event) {
 	if it.owns(sender) {
 		it.notify(ev)
@@ -232,11 +233,12 @@ func (it *ident) owns(sender *actor.PID) bool {
 //	alive ──► ending ──► gone ──► closed
 //	  └───────────────────▲
 //
-// From alive straight to gone go those that could not be made, and those that the device has
-// closed by itself. Two facts are apart from this, because they may come before its steps or
-// behind them: whether the owner has heard of the connection's end (ident.endReported), which a
-// Manual owner hears while the identifier is alive and others when it is ending; and the goodbye
-// that the next step waits for (ident.afterGoodbye). A connection has its own lifetime: connState.
+// Identifiers that could not be made, and those that the device has closed by itself, go straight
+// from alive to gone. Two facts are kept apart from these steps, because they may come before or
+// after them. One is whether the owner knows of the connection's end (ident.endReported): a Manual
+// owner learns of it while the identifier is alive, others when it is ending. The other is the
+// goodbye that the next step waits for (ident.afterGoodbye). A connection has its own lifetime:
+// connState.
 type identLife uint8
 
 const (
@@ -247,7 +249,7 @@ const (
 	// identGone has nothing in the device that its actor waits for: it was given back, could not
 	// be made, or is left to the loop (loop.orphans).
 	identGone
-	// identClosed has reported Closed, the last event. Who sends now meets a stopped actor.
+	// identClosed has reported Closed, the last event. Messages now go to a stopped actor.
 	identClosed
 )
 
@@ -255,7 +257,7 @@ func (s identLife) String() string {
 	return [...]string{"alive", "ending", "gone", "closed"}[s]
 }
 
-// setLife takes the next step. Builds that look for misuse end the process over a step back.
+// setLife takes the next step. In builds that look for misuse a step back panics.
 func (it *ident) setLife(to identLife) {
 	if overwrite.On && to <= it.life {
 		panic("rdma: an identifier that is " + it.life.String() + " cannot become " + to.String())
@@ -300,13 +302,14 @@ type (
 
 	// shutdownAsked asks an identifier to close itself because of Shutdown.
 	shutdownAsked struct{}
-	// abort destroys it: its context has ended, or the runtime's patience.
+	// abort destroys it: its context has ended, or Shutdown waits no longer.
 	abort struct{ cause error }
-	// cancelled says that who has sent a command has given up: there is no other cancel than
-	// destroy. It queues behind the command, which may have been answered by then. The answer was
-	// in vain: nobody else may know of what it has made.
+	// cancelled says that the sender of a command has given up. It destroys the identifier,
+	// because there is no other way to cancel. It queues behind the command, which may have been
+	// answered by then. Even so the identifier is destroyed: nobody else may know of what the
+	// command has made.
 	cancelled struct{ cause error }
-	// poisonPill is what a PoisonPill comes to: a Close that nobody is answered.
+	// poisonPill takes the place of a PoisonPill: a Close without an answer.
 	poisonPill struct{}
 	// lastMessage is the last message in the mailbox of a stopped actor.
 	lastMessage struct{}
@@ -321,7 +324,7 @@ func (*goodbyeLeft) Lane() mailbox.Lane   { return mailbox.Event }
 func (*shutdownAsked) Lane() mailbox.Lane { return mailbox.Control }
 func (*abort) Lane() mailbox.Lane         { return mailbox.Control }
 
-// carried is what the watchdog names: an event, and not what brings it.
+// carried is what the watchdog names: an event, and not the message that brings it.
 func carried(msg any) any {
 	if m, ok := msg.(*reported); ok {
 		return m.ev
@@ -329,8 +332,8 @@ func carried(msg any) any {
 	return msg
 }
 
-// cause is what a transition is put down to: the device's event, or the command when the event is
-// only our answer to it.
+// cause is what has caused a transition: the device's event, or the command when the event is only
+// our answer to it.
 func (m *reported) cause() fmt.Stringer {
 	if m.answers != nil && int(m.ev.Kind()) >= states.NumKernelKinds {
 		return m.answers.Op()

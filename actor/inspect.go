@@ -11,7 +11,7 @@ import (
 	"github.com/rdmactor/rdmactor/states"
 )
 
-// IDInfo is what Inspect tells of an identifier.
+// IDInfo is what Inspect reports about an identifier.
 type IDInfo struct {
 	PID         *actor.PID
 	Owner       *actor.PID // nil: nobody
@@ -33,10 +33,10 @@ type IDInfo struct {
 	History   []cmid.Transition // the last transitions, oldest first
 }
 
-// Inspect tells of every identifier, ordered by ID. It is collected on the loops, each of which is
-// asked in its turn and waited for; one that an actor blocks for longer than a second is left out.
-// Any goroutine; on a loop's own only that loop's identifiers are told, because a loop must not
-// wait for another. After Shutdown there are none.
+// Inspect reports every identifier, ordered by ID. It asks each loop and waits for its answer. A
+// loop that an actor blocks for longer than a second is left out. Any goroutine. On a loop's own
+// goroutine only that loop's identifiers are reported, because a loop must not wait for another.
+// After Shutdown there are none.
 func (rt *Runtime) Inspect() []IDInfo {
 	answers, _ := askLoops(rt, (*loop).inspect)
 	all := slices.Concat(answers...)
@@ -76,9 +76,9 @@ func (it *ident) info() IDInfo {
 	return i
 }
 
-// Held counts the messages that owners have received and not given back: retained and not
-// released, or on their way to an actor on goroutines. Their connections may have ended. It is
-// collected as Inspect is. Any goroutine.
+// Held counts the messages that owners have received and not given back: they are retained and not
+// released, or on their way to an actor that runs on goroutines. Their connections may have ended.
+// Held asks the loops as Inspect does. Any goroutine.
 func (rt *Runtime) Held() (n int) {
 	counts, _ := askLoops(rt, (*loop).Held)
 	for _, c := range counts {

@@ -56,7 +56,7 @@ func TestInspect(t *testing.T) {
 	})
 }
 
-// observer writes down what it is told, by two runtimes.
+// observer writes down what two runtimes report.
 type observer struct {
 	mu   sync.Mutex
 	seen map[string]int

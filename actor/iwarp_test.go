@@ -38,7 +38,7 @@ func TestConversation(t *testing.T) {
 			for _, side := range []*probe{server, client} {
 				end := until[*Closed](side)
 				if k := kinds(end); k != "Disconnected Closed" {
-					t.Errorf("the end was told as %s", k)
+					t.Errorf("the end is reported as %s", k)
 				}
 				if c := end[len(end)-1].msg.(*Closed); c.Delivered != 100 || c.Unsent+c.Unknown != 0 || c.Err != nil {
 					t.Errorf("the end: %v", end)
@@ -135,8 +135,8 @@ func TestPortInUse(t *testing.T) {
 	is(t, c.Err, unix.EADDRNOTAVAIL) // the kernel's answer where loopback or a wildcard takes part
 }
 
-// TestListenerKilled: the owner of a listener whose socket the system has taken is told, and the
-// identifier ends.
+// TestListenerKilled: the owner of a listener whose socket the system has closed is notified, and
+// the identifier ends.
 func TestListenerKilled(t *testing.T) {
 	sys := testSystem(t)
 	log := make(lines, 16)
@@ -186,7 +186,7 @@ func (l lines) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// Who comes to a listener and speaks something else is counted by its loop, and in the log.
+// A stranger that speaks something else to a listener is counted by the loop, and logged.
 func TestStrangersAreCounted(t *testing.T) {
 	sys := testSystem(t)
 	log := make(lines, 16)

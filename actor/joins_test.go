@@ -7,8 +7,8 @@ import (
 	"github.com/rdmactor/rdmactor/cmid"
 )
 
-// Two joins at once are answered each to whoever has asked, and no deadline takes the identifier
-// for stuck.
+// Of two joins at once each is answered to its sender, and no deadline takes the identifier for
+// stuck.
 func TestTwoJoinsAtOnce(t *testing.T) {
 	inWorld(t, 0, func(w *world) {
 		owner, other := w.probe(), w.probe()

@@ -15,8 +15,8 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// gone fails unless the next that p is told is the loss of a silent peer, after d at the earliest
-// and a third of idle later at the latest.
+// gone fails unless the next event that p gets is the loss of a silent peer, after d at the
+// earliest and a third of idle later at the latest.
 func gone(w *world, p *probe, since time.Time, d, idle time.Duration) {
 	w.Helper()
 	e, _ := next[*Disconnected](p)
@@ -29,8 +29,9 @@ func gone(w *world, p *probe, since time.Time, d, idle time.Duration) {
 	}
 }
 
-// A peer that was stopped, and one that cannot be reached any more, are given up: 45 s after their
-// last sign, or when their identifier or listener says. No transport notices.
+// A peer that was stopped, and one that cannot be reached any more, are given up 45 s after their
+// last sign of life, or as the configuration of the identifier or the listener says. No transport
+// notices.
 func TestSilentPeers(t *testing.T) {
 	stop := map[string]func(w *world) (undo func()){
 		"frozen": func(w *world) func() { w.f.Host("far").Freeze(); return w.f.Host("far").Thaw },
@@ -48,7 +49,7 @@ func TestSilentPeers(t *testing.T) {
 						idle, d, cfg = 6*time.Second, 20*time.Second, IDConfig{Keepalive: Keepalive{Idle: 6 * time.Second, Gone: 20 * time.Second}}
 					}
 					p := w.connect(cfg)
-					time.Sleep(10 * time.Minute) // nothing is said, and nothing happens
+					time.Sleep(10 * time.Minute) // no side sends anything, and nothing happens
 					p.client.quiet()
 					p.server.send(p.s, NewSend([]byte("here")))
 					next[*Received](p.client)
@@ -62,7 +63,7 @@ func TestSilentPeers(t *testing.T) {
 						until[*Closed](p.client)
 						return
 					}
-					// the last sign is of up to a third of idle before
+					// the last sign of life is up to a third of idle ago
 					gone(w, p.client, time.Now(), d-idle/3, 2*idle)
 				})
 			})
@@ -70,9 +71,10 @@ func TestSilentPeers(t *testing.T) {
 	}
 }
 
-// A peer whose loop is held by its own actor for ten seconds, again and again, is not ended, nor is
-// one by a side whose own loop was held for a minute, or whose machine was suspended for an hour.
-func TestHeldLoopIsNoSilence(t *testing.T) {
+// A peer whose loop is blocked by its own actor for ten seconds, again and again, is not given up.
+// Nor does a side give up its peer whose own loop was blocked for a minute, or whose machine was
+// suspended for an hour.
+func TestBlockedLoopIsNoSilence(t *testing.T) {
 	hold := func(ctx actor.Context) {
 		if d, ok := ctx.Message().(time.Duration); ok {
 			time.Sleep(d)
@@ -148,7 +150,7 @@ func TestProbesCostNothingWhileMessagesFlow(t *testing.T) {
 	})
 }
 
-// A peer of version 2 is sent no probe, and not missed.
+// A peer of version 2 is sent no probe, and is not given up.
 func TestVersion2IsNotProbed(t *testing.T) {
 	onFlavors(t, func(w *world) {
 		server, old := w.farProbe(), w.probe()
@@ -167,7 +169,7 @@ func TestVersion2IsNotProbed(t *testing.T) {
 	})
 }
 
-// moving is a queue pair whose transport is at something large.
+// moving is a queue pair whose transport is busy with something large.
 type moving struct {
 	verbs.QP
 	came, went atomic.Uint64
@@ -178,8 +180,7 @@ func (m *moving) Went() uint64 { return m.went.Load() }
 func (m *moving) Watched()     {}
 
 // A large transfer over a slow link is no silence: bytes that come are signs of life, and while
-// what a probe waits behind goes out, nobody is missed. When nothing moves any more the time
-// begins.
+// bytes before a probe go out, no peer is given up. The time begins when nothing moves any more.
 func TestLargeTransfersAreNoSilence(t *testing.T) {
 	for _, out := range []bool{false, true} {
 		onKernelLike(t, kernelLike{}, func(w *world, _, _ *kernelLike) {
@@ -213,8 +214,8 @@ func TestLargeTransfersAreNoSilence(t *testing.T) {
 	}
 }
 
-// Connections come and go while others are looked at, and all of them are; a loop without any has
-// no timer.
+// Connections come and go while others are looked at, and all of them are looked at. A loop
+// without connections has no timer.
 func TestLookouts(t *testing.T) {
 	onFlavors(t, func(w *world) {
 		server, client := w.farProbe(), w.probe()

@@ -78,7 +78,7 @@ func TestKernelHostileOffer(t *testing.T) {
 	wire.Offer{Length: 1 << 16, Key: 0xbad00, Addr: 0x7f0000000000}.Put(b[wire.HeaderLen:])
 	mallory.send(id, NewSend(b))
 	end := until[*Closed](server)
-	// siw keeps it to itself
+	// siw does not report it
 	if c := end[len(end)-1].msg.(*Closed); c.Err == nil && !strings.HasPrefix(env(t, "RDMA_DEVICE"), "siw") {
 		t.Errorf("the end: %v", end)
 	}

@@ -41,8 +41,8 @@ func openKernel(tb testing.TB, sys *actor.ActorSystem, cfg ...Config) *Runtime {
 	return openRuntime(tb, sys, c)
 }
 
-// leavesNothing looks, when the test has ended and its runtimes are shut down, for what is left of
-// them in the kernel.
+// leavesNothing checks that nothing of the test's runtimes is left in the kernel when they are
+// shut down.
 func leavesNothing(tb testing.TB) {
 	tb.Helper()
 	device, fds := env(tb, "RDMA_DEVICE"), openFiles(tb)
@@ -247,7 +247,7 @@ func TestKernelListenerGoesBeforeItsRequests(t *testing.T) {
 	server.send(requests[1], &Reject{})
 	next[*Closed](server)
 	if r := until[*Closed](client); kinds(r) != "Rejected Closed" {
-		t.Errorf("told %v", r)
+		t.Errorf("got %v", r)
 	}
 	client.send(rt.CreateID(client.pid, IDConfig{}), &Dial{Addr: at})
 	f, _ := next[Failure](client)
@@ -273,7 +273,7 @@ func TestKernelSilentPeer(t *testing.T) {
 	f, _ := next[*Unreachable](p)
 	is(t, f, unix.ETIMEDOUT)
 	if took := time.Since(begin); took < 2*time.Second || took > 2*time.Second+emulated {
-		t.Errorf("told after %v", took)
+		t.Errorf("failed after %v", took)
 	}
 	talk(t, rt, at, 1, IDConfig{MaxMessage: 64 << 10, Credits: 4})
 	next[*Closed](p)
@@ -289,7 +289,8 @@ func TestKernelDatagram(t *testing.T) {
 	datagram(t, sys, openKernel(t, sys), openKernel(t, sys), env(t, "RDMA_ADDR"), IDConfig{PortSpace: cmid.PortSpaceUDP})
 }
 
-// A device that is unplugged tells each owner once; plugged in again, it works in the same process.
+// When a device is unplugged, each owner is notified once. Plugged in again, it works in the same
+// process.
 func TestKernelDeviceComesBack(t *testing.T) {
 	leavesNothing(t)
 	device, kind, netdev := env(t, "RDMA_DEVICE"), env(t, "RDMA_KIND"), env(t, "RDMA_NETDEV")
@@ -311,18 +312,18 @@ func TestKernelDeviceComesBack(t *testing.T) {
 		}
 	}
 	rdma("link", "delete", device)
-	told := map[string]string{}
+	events := map[string]string{}
 	for i := 0; i < n; {
 		g := client.any()
-		told[g.sender.Id] += kinds([]got{g}) + " "
+		events[g.sender.Id] += kinds([]got{g}) + " "
 		if _, ok := g.msg.(*Closed); ok {
 			i++
 		}
 	}
-	for id, s := range told {
-		// the peer may be told first, and disconnects
+	for id, s := range events {
+		// the peer may be notified first, and disconnect
 		if s != "DeviceRemoval Closed " && s != "Disconnected Closed " {
-			t.Errorf("the owner of %s was told %s", id, s)
+			t.Errorf("the owner of %s got %s", id, s)
 		}
 	}
 	rdma("link", "add", device, "type", kind, "netdev", netdev)

@@ -16,9 +16,9 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// kernelLike has the twin behave as a device of the kernel's: it does not ask for receives, its
-// completion queues are short, a slot of a send queue is free when a completion behind it was
-// polled, a queue pair uses memory of its own domain only, and commands take their time.
+// kernelLike makes the twin behave as a device of the kernel's. It does not ask for receives, and
+// its completion queues are short. A slot of a send queue is free when a completion behind it was
+// polled. A queue pair uses memory of its own domain only, and commands take their time.
 type kernelLike struct {
 	cmid.Driver
 	cqe, wr int
@@ -32,7 +32,7 @@ type kernelLike struct {
 	in    *kernelInstance             // of the only loop
 }
 
-// over puts it before the twin. What its zero values leave open is large.
+// over puts k in front of the twin d. Bounds that are zero become large ones.
 func (k *kernelLike) over(d cmid.Driver) cmid.Driver {
 	k.Driver, k.did = d, make(map[states.Op]int)
 	if k.cqe == 0 {
@@ -81,7 +81,7 @@ type kernelID struct {
 }
 
 // Do begins a command when it has waited long enough. A DestroyID ends the wait of the command
-// before it, and nothing is told of that.
+// before it, without an answer to that command.
 func (id *kernelID) Do(cmd cmid.Command) error {
 	in := id.in
 	if id.late != nil {
@@ -180,7 +180,7 @@ type kernelQP struct {
 	pd      verbs.PD
 	slots   int
 	used    []uint64 // by IDs, in order
-	silent  int      // at the end of them: nothing will tell of these
+	silent  int      // at the end of used: no completion will report these
 	longest int      // run of them that there was
 }
 
@@ -249,8 +249,8 @@ func (w *world) onLoop(rt *Runtime, fn func(l *loop)) {
 	<-done
 }
 
-// holding runs fn while rt's loop stands still.
-func (w *world) holding(rt *Runtime, fn func()) {
+// whileBlocked runs fn while rt's loop is blocked.
+func (w *world) whileBlocked(rt *Runtime, fn func()) {
 	w.Helper()
 	over := make(chan struct{})
 	if err := rt.loops[0].el.Post(func() { <-over }); err != nil {

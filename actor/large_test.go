@@ -33,7 +33,8 @@ func pattern(n, seed int) []byte {
 	return b
 }
 
-// budgets are the bytes of a loop's memory that large messages are in: received, and to be read.
+// budgets are the bytes of a loop's memory that large messages use: those received, and those for
+// the peer to read.
 func (w *world) budgets(rt *Runtime) (in, out int) {
 	w.onLoop(rt, func(l *loop) {
 		l.RecvBudget.Reclaim()
@@ -121,8 +122,8 @@ func anyLarge(w *world, rng *rand.Rand) {
 			}
 			s.got++
 			if s.rng.IntN(3) == 0 {
-				held := m.Retain()
-				time.AfterFunc(time.Duration(s.rng.IntN(5))*time.Millisecond, held.Release)
+				retained := m.Retain()
+				time.AfterFunc(time.Duration(s.rng.IntN(5))*time.Millisecond, retained.Release)
 			}
 		})
 	}
@@ -153,8 +154,8 @@ func anyLarge(w *world, rng *rand.Rand) {
 	}
 }
 
-// A reader that keeps its messages: what it holds is bounded, and so is what its peer offers.
-// Releases start it again, in order.
+// A reader keeps its messages. What it keeps is bounded, and so is what its peer offers. Releases
+// start it again, in order.
 func TestSlowReaderOfLargeMessages(t *testing.T) {
 	onAllKinds(t, func(w *world) {
 		const size, limit, sends = 100 << 10, 1 << 20, 20
@@ -171,7 +172,7 @@ func TestSlowReaderOfLargeMessages(t *testing.T) {
 		settle()
 		in, out := w.budgets(w.far)
 		if n := len(kept); n < 2 || in > limit || out != 0 {
-			w.Fatalf("%d messages held, in %d bytes, %d to send", n, in, out)
+			w.Fatalf("%d messages kept, in %d bytes, %d to send", n, in, out)
 		}
 		if _, out := w.budgets(w.rt); out > wire.MaxOffers*mem.RegionSize(size) || out < size {
 			w.Errorf("%d bytes wait to be read", out)
@@ -307,8 +308,8 @@ func TestSendMemory(t *testing.T) {
 	}, Config{Limits: Limits{SendMemory: 300 << 10}})
 }
 
-// Whichever moment an end comes in, each Send is answered once, and the memory is back:
-// openRuntime looks.
+// Whenever an end comes, each Send is answered once, and the memory is given back: openRuntime
+// checks that.
 func TestLargeMessagesEnd(t *testing.T) {
 	ends := map[string]func(w *world, p pair){
 		"disconnect":      func(w *world, p pair) { p.client.send(p.c, &Disconnect{}) },
@@ -395,7 +396,7 @@ func TestHostileOffers(t *testing.T) {
 					next[*Established](good.server)
 					next[*Established](mallory)
 					// else the first is read from before the last has come
-					w.holding(w.far, func() {
+					w.whileBlocked(w.far, func() {
 						for _, m := range messages {
 							mallory.send(id, NewSend(m))
 						}
@@ -417,8 +418,8 @@ func TestHostileOffers(t *testing.T) {
 	}
 }
 
-// A peer that never answers the Read of what it has offered is given up, and the memory that it
-// was to come into is back.
+// A peer that never answers the Read of what it has offered is given up, and the memory for the
+// message is given back.
 func TestOfferThatIsNotServed(t *testing.T) {
 	onFlavors(t, func(w *world) {
 		p := w.connect(IDConfig{MaxMessage: 64 << 10, Credits: 4, eager: kib})
@@ -502,7 +503,7 @@ func TestNoReads(t *testing.T) {
 	})
 }
 
-// A second Connect counts, after one that was refused, also in what it says of Reads.
+// After a Connect that was refused, a second one is carried out as it says, also about Reads.
 func TestConnectAgainWithReads(t *testing.T) {
 	onFlavors(t, func(w *world) {
 		opts := IDConfig{MaxMessage: 64 << 10, Credits: 4, eager: kib}

@@ -35,7 +35,7 @@ func largestComes(w *world, p pair) {
 	}
 }
 
-// What was received into by connections that have gone is there for a large message.
+// Memory that connections which have gone received into is there for a large message.
 func TestALargeMessageAfterOthersThatWereRaw(t *testing.T) {
 	onFlavors(t, func(w *world) {
 		p := w.connect(IDConfig{MaxMessage: 1 << 30, Credits: 4})

@@ -11,9 +11,9 @@ import (
 	"github.com/rdmactor/rdmactor/states"
 )
 
-// What Post refuses is the caller's still, whatever the reason: the window, the send queue's
-// length, a device that has no room. What it takes is counted, and arrives once, in order;
-// Writable comes whenever trying again helps.
+// What Post refuses stays the caller's, whatever the reason: the window, the send queue's length,
+// a device that has no room. What it takes is counted, and arrives once, in order. Writable comes
+// whenever trying again helps.
 func TestLineCountsWhatWasPosted(t *testing.T) {
 	for _, fail := range []int{0, 2, 3} {
 		t.Run(fmt.Sprintf("fail %d", fail), func(t *testing.T) {
@@ -50,7 +50,7 @@ func TestLineCountsWhatWasPosted(t *testing.T) {
 						}
 					})
 					if refused {
-						for { // a device that had no room has told of the failure
+						for { // a device that had no room has reported the failure
 							if _, ok := client.any().msg.(*Writable); ok {
 								break
 							}
@@ -89,7 +89,7 @@ func TestLineAfterTheEnd(t *testing.T) {
 	})
 }
 
-// A Send is one caller's.
+// A Send belongs to one caller.
 func TestTake(t *testing.T) {
 	s := NewSend([]byte("x"))
 	if !s.Take() || s.Take() || (&Send{}).Take() {
@@ -100,8 +100,8 @@ func TestTake(t *testing.T) {
 	}
 }
 
-// Whoever the user is: it gets everything in one FIFO, its slowness with a message is the peer's
-// to feel, and it may keep one for longer than the actor in between.
+// Whatever kind of actor the user is, it gets everything in one FIFO. When it is slow with a
+// message, the peer is slowed down. It may keep a message for longer than the actor in between.
 func TestRelay(t *testing.T) {
 	for _, kind := range []string{"on the loop", "off the loop", "elsewhere"} {
 		t.Run(kind, func(t *testing.T) {
@@ -115,14 +115,14 @@ func TestRelay(t *testing.T) {
 				case "off the loop":
 					opts = append(opts, w.rt.OffLoop())
 				}
-				told := make(chan string, 100)
+				arrived := make(chan string, 100)
 				var kept []*Received
 				user := w.sys.Root.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {
 					switch m := ctx.Message().(type) {
 					case string:
-						told <- m + " of " + ctx.Sender().Id
+						arrived <- m + " of " + ctx.Sender().Id
 					case *Received:
-						told <- string(m.Data) + " of " + ctx.Sender().Id
+						arrived <- string(m.Data) + " of " + ctx.Sender().Id
 						if string(m.Data) == "keep" {
 							kept = append(kept, m.Retain())
 						}
@@ -138,11 +138,11 @@ func TestRelay(t *testing.T) {
 					case *actor.Started:
 						ctx.Send(w.rt.CreateID(ctx.Self(), IDConfig{}), &Dial{Addr: there + ":7471"})
 					case *Established:
-						relay.Tell("up")
+						relay.Send("up")
 					case *Received:
 						relay.HandOn(m)
 						if string(m.Data) == "last" {
-							relay.Tell("down")
+							relay.Send("down")
 						}
 					}
 				}, w.rt.OnLoopOf(user)))
@@ -154,22 +154,22 @@ func TestRelay(t *testing.T) {
 					server.send(s, NewSend([]byte(text)))
 				}
 				for _, want := range []string{"up", "one", "keep", "last", "down"} {
-					if got := <-told; got != want+" of "+between.Id {
-						w.Errorf("told %q, want %q", got, want)
+					if got := <-arrived; got != want+" of "+between.Id {
+						w.Errorf("got %q, want %q", got, want)
 					}
 				}
 				settle()
-				held := 1
+				unreleased := 1
 				if kind == "elsewhere" {
-					held = 0 // it has a copy
+					unreleased = 0 // it has a copy
 				}
-				if n := w.rt.Held(); n != held {
-					w.Errorf("%d messages are held, want %d", n, held)
+				if n := w.rt.Held(); n != unreleased {
+					w.Errorf("%d messages are kept, want %d", n, unreleased)
 				}
 				if string(kept[0].Data) != "keep" {
 					w.Errorf("what was kept has become %q", kept[0].Data)
 				}
-				if held > 0 {
+				if unreleased > 0 {
 					kept[0].Release()
 				}
 			})

@@ -58,7 +58,7 @@ func TestListenAndServe(t *testing.T) {
 	})
 }
 
-// What ends a server but its context.
+// What ends a server apart from its context.
 func TestListenAndServeEnds(t *testing.T) {
 	for name, end := range map[string]struct {
 		by   func(w *world, s serving)
@@ -89,7 +89,7 @@ func TestListenAndServeEnds(t *testing.T) {
 	}
 }
 
-// Who cannot listen says so at once, and leaves nothing.
+// A server that cannot listen says so at once, and leaves nothing.
 func TestListenAndServeCannotListen(t *testing.T) {
 	inWorld(t, states.IWARP, func(w *world) {
 		owner := w.farProbe()

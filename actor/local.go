@@ -30,8 +30,8 @@ func LocalOf(ctx actor.Context) Local {
 	return Local{}
 }
 
-// Now is the time on the loop's clock, which After goes by and which is virtual in tests. Without a
-// loop it is time.Now.
+// Now is the time on the loop's clock, which After uses too and which is virtual in tests. Without
+// a loop it is time.Now.
 func (l Local) Now() time.Time {
 	if l.l == nil {
 		return time.Now()
@@ -73,8 +73,8 @@ func (l Local) Do(t *Task, do func()) {
 	do()
 }
 
-// Line gives the actor the Line of the connection h, which it has been told Established of. Not ok:
-// h has no data path, or lives on another loop, or the Local has no loop.
+// Line gives the actor the Line of the connection h, whose Established it has received. ok is
+// false when h has no data path or lives on another loop, and when the Local has no loop.
 func (l Local) Line(h Handle) (line *Line, ok bool) {
 	if l.l == nil {
 		return nil, false
@@ -98,11 +98,11 @@ func (l Local) Relay(to *actor.PID) (r *Relay, ok bool) {
 	return &Relay{l: l.l, self: l.self, to: l.l.rt.newOwner(l.l, to)}, true
 }
 
-// Line is the sending half of a connection as an OnLoop owner on the connection's own loop may
-// have it: without a mailbox between them, so that the owner knows of each message whether the
-// device has it. It is for actors that stand between connections and their users (package
-// reconnect). Its methods are called in the owner's Receive, and not while it is being told
-// something by the very connection, Writable excepted. A Line may be kept beyond the connection's
+// Line is the sending half of a connection for an OnLoop owner on the connection's own loop. There
+// is no mailbox between the two, so that the owner knows of each message whether the device has
+// it. It is for actors that stand between connections and their users (package reconnect). Its
+// methods are called in the owner's Receive, but not while the owner receives a message or an
+// event of this very connection, except for Writable. A Line may be kept beyond the connection's
 // end: its counts stay what they were.
 type Line struct{ c *datapath.Conn }
 
@@ -120,7 +120,7 @@ func (l *Line) Post(s *Send) (posted bool) {
 // something.
 func (l *Line) Awake() { l.c.Awake() }
 
-// Posted is how many messages the device was handed.
+// Posted is how many messages were handed to the device.
 func (l *Line) Posted() uint64 { return l.c.Posted() }
 
 // Delivered is how many of them the peer is known to have consumed: the first ones.
@@ -144,17 +144,17 @@ func (s *Send) Take() (ok bool) {
 // goroutine that owns s.
 func (s *Send) Copy() *Send { return NewSend(s.out.Bytes()) }
 
-// Relay is how an OnLoop actor that stands between connections and their user tells that user
-// things: in one FIFO, events and received messages alike, as an identifier tells its owner.
-// Sender is the actor that made the Relay. Its methods are called in that actor's Receive.
+// Relay sends to another actor for an OnLoop actor that stands between connections and their user.
+// Events and received messages go in one FIFO, as from an identifier to its owner. Their Sender is
+// the actor that made the Relay. Its methods are called in that actor's Receive.
 type Relay struct {
 	l    *loop
 	self *actor.PID
 	to   owner
 }
 
-// Tell sends msg, behind everything that was told before.
-func (r *Relay) Tell(msg any) {
+// Send sends msg, behind everything that was sent before.
+func (r *Relay) Send(msg any) {
 	r.to.send(r.l, &actor.MessageEnvelope{Message: msg, Sender: r.self})
 }
 
@@ -163,12 +163,12 @@ func (r *Relay) Tell(msg any) {
 // get its credit back.
 func (r *Relay) HandOn(m *Received) {
 	if r.to.box == nil {
-		r.Tell(m.Clone())
+		r.Send(m.Clone())
 		return
 	}
 	m.keep()
 	env := &m.env
-	if m.refs.Load() > 2 { // others have it, in its envelope
+	if m.refs.Load() > 2 { // it is on its way to others, in its own envelope
 		env = new(actor.MessageEnvelope)
 	}
 	r.to.hand(m, env, r.self)

@@ -48,7 +48,7 @@ func TestLocalEverywhere(t *testing.T) {
 	}
 }
 
-// localWithout asserts what a Local is that has no loop.
+// localWithout asserts what a Local without a loop does.
 func localWithout(t *testing.T, l rdma.Local) {
 	t.Helper()
 	done := false
@@ -68,8 +68,8 @@ func localWithout(t *testing.T, l rdma.Local) {
 	}
 }
 
-// What an actor does as a Task is the Task's: the watchdog names it, and the actor's message again
-// behind a Task that has panicked.
+// While an actor runs a Task, the watchdog names the Task. After a Task that has panicked it names
+// the actor's message again.
 func TestLocalDoIsNamed(t *testing.T) {
 	var names []string
 	stalls := actortest.Config{OnStall: func(s eventloop.Stall) { names = append(names, s.Holder.Name) }}

@@ -9,13 +9,14 @@ import (
 )
 
 // A peer, or a user's own code, can cause a line of the log as often as it likes, and a logger may
-// be as slow as a pipe that nobody reads. So of one text only so many lines are written in a time,
-// and the next says how many were not; and who logs does not wait for the logger: a goroutine that
-// lasts as long as there are lines writes them, in order. What finds no room counts as not written.
-// The texts of lines are constants, so that none hides another.
+// be as slow as a pipe that nobody reads. So only linesOfAText lines of one text are written in
+// linesEvery, and the next line of that text says how many were not. Whoever logs does not wait
+// for the logger: a goroutine that lasts as long as there are lines writes them, in order. A line
+// that finds no room in the queue counts as not written. The texts of lines are constants, so that
+// none hides another.
 //
-// Lines below Info are written at once, by who logs them: they are all there for whoever has asked
-// for them to look for a fault.
+// Lines below Info are written at once, by the goroutine that logs them, and none is left out: who
+// has asked for them looks for a fault.
 
 const (
 	linesOfAText = 10               // are written
@@ -49,12 +50,12 @@ type lineRate struct {
 	unlogged uint64    // since the last that was written
 }
 
-// logger is to, without its making anybody wait.
+// logger is to, but nobody who logs waits for it.
 func (w *journal) logger(to *slog.Logger) *slog.Logger {
 	return slog.New(&lineHandler{w, to.Handler()})
 }
 
-// put queues a line, if its text's turn allows it.
+// put queues a line, if its text has not been written too often.
 func (w *journal) put(l line) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -164,7 +165,8 @@ func (w *journal) flush(ctx context.Context) error {
 	}
 }
 
-// progress is what tells that everything is written, nil if it is, and how many lines loggers had.
+// progress returns a channel that is closed when everything is written, nil if it is, and how many
+// lines loggers were given.
 func (w *journal) progress() (written chan struct{}, lines uint64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

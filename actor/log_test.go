@@ -10,9 +10,9 @@ import (
 	"testing"
 )
 
-// TestLogOfTransitions reads the debug log of a connection's life as somebody does who looks for
-// what has happened: each line names the command or the event that has caused it, and the
-// addresses stay known to the end.
+// TestLogOfTransitions reads the debug log of a connection's life to find out what has happened:
+// each line names the command or the event that has caused it, and the addresses stay known to the
+// end.
 func TestLogOfTransitions(t *testing.T) {
 	var log bytes.Buffer
 	opts := &slog.HandlerOptions{Level: slog.LevelDebug}
@@ -62,7 +62,7 @@ func TestLogOfTransitions(t *testing.T) {
 	}, Config{Logger: logger})
 }
 
-// TestDataEventStrings holds the lines of this package's own events; cmid has the others.
+// TestDataEventStrings has the lines of this package's own events. cmid has the others.
 func TestDataEventStrings(t *testing.T) {
 	id := EventBase{ID: 2}
 	for want, ev := range map[string]Event{

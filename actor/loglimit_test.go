@@ -25,7 +25,7 @@ func (f logTo) Handle(_ context.Context, rec slog.Record) error {
 func (f logTo) WithAttrs([]slog.Attr) slog.Handler { return f }
 func (f logTo) WithGroup(string) slog.Handler      { return f }
 
-// TestLogIsLimited: of one text only so many lines are written, and the next one tells how many
+// TestLogIsLimited: of one text only so many lines are written, and the next one says how many
 // were not. Other texts do not wait for it, and what is below Info is written in any case.
 func TestLogIsLimited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -63,8 +63,8 @@ func TestLogIsLimited(t *testing.T) {
 	})
 }
 
-// TestLogHasABound: what a logger does not take is kept up to a bound, of however many texts it is,
-// and is counted.
+// TestLogHasABound: what a logger does not take is kept up to a bound, whatever the number of
+// texts, and is counted.
 func TestLogHasABound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		open := make(chan struct{})
@@ -137,7 +137,7 @@ func TestBlockedLogger(t *testing.T) {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
 		remote := actor.NewPID("elsewhere:1", "someone")
-		// an owner that cannot be told anything is logged
+		// an owner that cannot be notified is logged
 		w.onLoop(w.rt, func(*loop) { w.rt.CreateID(remote, IDConfig{}) })
 		p.client.send(p.c, NewSend([]byte("hello")))
 		until[*Received](p.server)
@@ -159,7 +159,8 @@ func TestBlockedLogger(t *testing.T) {
 	}))})
 }
 
-// TestLoopsLogger: a loop with a logger of its own, and whatever stands on it, is limited likewise.
+// TestLoopsLogger: the lines of a loop with a logger of its own, and of all that runs on it, are
+// limited likewise.
 func TestLoopsLogger(t *testing.T) {
 	onFlavors(t, func(w *world) {
 		w.onLoop(w.rt, func(l *loop) {

@@ -30,16 +30,16 @@ type loop struct {
 	returned      func()  // Shutdown waits for the messages that owners have; nil: nobody does
 }
 
-// abortFor is how long Shutdown waits, after its context has ended, for identifiers that it
-// destroys only then: most devices give them back at once. What is being destroyed already is not
-// waited for. What does not come back is named in the error.
+// abortFor is how long Shutdown waits, after its context has ended, for the identifiers that it
+// destroys only then: most devices give them back at once. It does not wait for those that were
+// being destroyed before. The error names those that do not come back.
 const abortFor = time.Second
 
-// askLoops asks every loop in its turn, those that have ended excepted. One that is blocked for
-// longer than abortFor cannot be asked: then blocked says so, and what the others have answered is
-// returned. On a loop's own goroutine only that loop is asked: a loop must not wait for another.
+// askLoops asks every loop that has not ended. If one is blocked for longer than abortFor, blocked
+// is true, and the answers are those that the others have given by then. On a loop's own goroutine
+// only that loop is asked: a loop must not wait for another.
 func askLoops[T any](rt *Runtime, ask func(*loop) T) (answers []T, blocked bool) {
-	told := make(chan T, len(rt.loops))
+	answered := make(chan T, len(rt.loops))
 	left := 0
 	for _, l := range rt.loops {
 		if l.el.OnLoop() {
@@ -47,7 +47,7 @@ func askLoops[T any](rt *Runtime, ask func(*loop) T) (answers []T, blocked bool)
 		}
 	}
 	for _, l := range rt.loops {
-		if l.el.Post(func() { told <- ask(l); l.el.Handoff() }) == nil {
+		if l.el.Post(func() { answered <- ask(l); l.el.Handoff() }) == nil {
 			left++
 		}
 	}
@@ -55,7 +55,7 @@ func askLoops[T any](rt *Runtime, ask func(*loop) T) (answers []T, blocked bool)
 	defer patience.Stop()
 	for ; left > 0; left-- {
 		select {
-		case a := <-told:
+		case a := <-answered:
 			answers = append(answers, a)
 		case <-patience.C:
 			return answers, true
@@ -64,15 +64,15 @@ func askLoops[T any](rt *Runtime, ask func(*loop) T) (answers []T, blocked bool)
 	return answers, false
 }
 
-// load is what a loop is chosen by. Any goroutine.
+// load is what the choice of a loop goes by. Any goroutine.
 type load struct {
 	assigned atomic.Int64  // identifiers that live here, or will
 	coming   atomic.Int64  // requests between this loop and another: they may still turn up here
 	arrived  atomic.Uint64 // of those, how many have come here to stay
 }
 
-// discard destroys an identifier that has no actor, or another one in its place; c is its
-// connection, nil without one. A device may take its time: the kernel's rdma_cm up to 100 s
+// discard destroys an identifier that has no actor, or whose actor has another identifier in its
+// place. c is its connection, or nil. A device may take its time: the kernel's rdma_cm up to 100 s
 // (rdma_destroy_id(3) waits for what is under way).
 func (l *loop) discard(id *cmid.ID, c *datapath.Conn) {
 	if c != nil {
@@ -110,7 +110,7 @@ func (l *loop) orphanReturned(id *cmid.ID) {
 // empty reports whether no identifier is left, and none may come.
 func (l *loop) empty() bool { return len(l.ids) == 0 && len(l.orphans) == 0 && l.coming.Load() == 0 }
 
-// checkEmptied tells Shutdown.
+// checkEmptied notifies Shutdown when the loop is empty.
 func (l *loop) checkEmptied() {
 	if l.empty() && l.emptied != nil {
 		l.emptied()

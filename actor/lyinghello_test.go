@@ -19,7 +19,7 @@ func liar() []byte {
 	return b
 }
 
-// sentFrom is the bytes of a loop's device memory that messages are sent from at once.
+// sentFrom is how many bytes of memory a loop has registered to send messages from at once.
 func (w *world) sentFrom(rt *Runtime) (n int) {
 	w.onLoop(rt, func(l *loop) {
 		for _, d := range l.Devices {
@@ -37,9 +37,9 @@ func (w *world) sentFrom(rt *Runtime) (n int) {
 	return n
 }
 
-// What a peer claims of its receives does not decide how much memory is registered to send from: on
-// a device that cannot send from the heap a message that is larger than what this side sends at
-// once is offered, and Limits.SendMemory bounds what is offered.
+// What a peer claims about its receives does not decide how much memory is registered to send
+// from. On a device that cannot send from the heap, a message that is larger than what this side
+// sends at once is offered, and Limits.SendMemory bounds what is offered.
 func TestLyingHello(t *testing.T) {
 	const limit = 8 << 20
 	onKernelLike(t, kernelLike{}, func(w *world, _, _ *kernelLike) {

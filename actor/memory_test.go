@@ -35,7 +35,7 @@ func TestMemoryHandle(t *testing.T) {
 		})
 		for _, i := range w.rt.Inspect() {
 			if i.Memory != 64 {
-				w.Errorf("Inspect tells of %d bytes", i.Memory)
+				w.Errorf("Inspect reports %d bytes", i.Memory)
 			}
 		}
 		p.client.send(p.c, &Disconnect{})

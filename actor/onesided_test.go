@@ -18,7 +18,7 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// noted is what one-sided operations tell. Loop goroutine; a test reads it when all has settled.
+// noted is what one-sided operations report. Loop goroutine. A test reads it when all has settled.
 type noted struct {
 	order    []*datapath.OneSided // that ended
 	errs     map[*datapath.OneSided]error
@@ -327,7 +327,7 @@ func TestOneSidedFillsTheQueue(t *testing.T) {
 		settle()
 		r.once(w, ops, nil)
 		if wr := q.posted[depth]; wr.Op != verbs.Send || wire.Type(wr.Inline[0]) != wire.TypeCredit {
-			w.Errorf("when there is room the peer is not told first that its messages were consumed, but a %v goes", wr.Op)
+			w.Errorf("when there is room the peer is not notified first that its messages were consumed, but a %v goes", wr.Op)
 		}
 		r.end(w)
 	})

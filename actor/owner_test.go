@@ -48,14 +48,14 @@ func TestOwnersFromBeforeRemoteStart(t *testing.T) {
 				if n := len(server.got); n != 32 {
 					w.Errorf("an owner that retains everything got %d messages of 250, and granted 32", n)
 				}
-				// The same actor by its other name: told once, as the owner.
+				// The same actor by its other name: it gets the answer once, as the owner.
 				for len(server.got) > 0 {
 					<-server.got
 				}
 				renamed := actor.NewPID(at, server.pid.Id)
 				w.sys.Root.RequestWithCustomSender(s, &Disconnect{}, renamed)
 				if k := kinds(until[*Closed](server)); k != "Disconnected Closed" {
-					w.Errorf("told %s", k)
+					w.Errorf("got %s", k)
 				}
 				until[*Closed](client)
 				// Its death is noticed under either name.
@@ -80,7 +80,7 @@ func TestRemoteOwnerIsRefused(t *testing.T) {
 		far := actor.NewPID("10.9.9.9:8090", "owner")
 		p := w.probe()
 		var id *actor.PID
-		w.holding(w.rt, func() { // the command waits when the identifier turns out to be none
+		w.whileBlocked(w.rt, func() { // the command waits when the identifier turns out to be none
 			id = w.rt.CreateID(far, IDConfig{})
 			p.send(id, &cmid.BindAddr{Addr: MustAddr(here + ":0")})
 		})
@@ -114,7 +114,8 @@ func TestOnLoopUndone(t *testing.T) {
 		for name, where := range map[string]actor.PropsOption{"on": w.rt.OnLoop(), "off": w.rt.OffLoop()} {
 			p := newProbe(w, w.sys, func(props *actor.Props) { props.Configure(where, actor.WithMailbox(actor.Unbounded())) }, nil)
 			fine := newProbe(w, w.sys, func(props *actor.Props) { props.Configure(actor.WithMailbox(actor.Unbounded()), where) }, nil)
-			w.holding(w.rt, func() { // the command waits when the identifier turns out to be none
+			// the command waits when the identifier turns out to be none
+			w.whileBlocked(w.rt, func() {
 				fine.send(w.rt.CreateID(p.pid, IDConfig{}), &cmid.BindAddr{Addr: MustAddr(here + ":0")})
 			})
 			f, _ := next[*CommandFailed](fine)

@@ -137,15 +137,15 @@ func TestRequestComesBack(t *testing.T) {
 	})
 }
 
-// A request that neither loop can take is given up, and nothing of it is left when its peer is
-// told, who may ask again at once.
+// A request that neither loop can take is given up. Nothing of it is left when its peer is
+// notified, which may ask again at once.
 func TestRequestThatNobodyCanTake(t *testing.T) {
 	var look func()
 	closed := func() (*border, func()) {
 		return &border{cross: func(int) error { return unix.ENOMEM }, lost: func() { look() }}, nil
 	}
 	atBorder(t, closed, func(w *world, _ func()) {
-		look = func() { wantCounts(w, "when the peer is told", w.far, 1, 0) }
+		look = func() { wantCounts(w, "when the peer is notified", w.far, 1, 0) }
 		w.listen(w.farProbe(), IDConfig{Handler: handlers(make(chan arrival, 1), echoing)})
 		p := w.probe()
 		w.dial(p, 1)
@@ -158,7 +158,7 @@ func TestRequestThatNobodyCanTake(t *testing.T) {
 	})
 }
 
-// A peer that goes while its request is between two loops: the request is told, and to accept it
+// A peer goes while its request is between two loops: the request is delivered, and to accept it
 // fails.
 func TestPeerGoesDuringTheMove(t *testing.T) {
 	atBorder(t, gate, func(w *world, open func()) {
@@ -182,7 +182,7 @@ func TestPeerGoesDuringTheMove(t *testing.T) {
 	})
 }
 
-// The listener goes while a request is between two loops: what was asked before is told.
+// The listener goes while a request is between two loops: a request that came before is delivered.
 func TestListenerGoesDuringTheMove(t *testing.T) {
 	atBorder(t, gate, func(w *world, open func()) {
 		owner := newProbe(w, w.sys, w.far.OffLoop(), nil)
@@ -277,7 +277,7 @@ func TestFloodOfMoves(t *testing.T) {
 		until[*Closed](p) // what waited for the loop is one more than it may have
 		settle()
 		if len(came) != 6 {
-			w.Errorf("%d requests were told, want 6", len(came))
+			w.Errorf("%d requests were delivered, want 6", len(came))
 		}
 		for range 6 { // when nobody has answered in time
 			until[*Closed](p)

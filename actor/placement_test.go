@@ -14,7 +14,7 @@ import (
 // arrival is a connection as its handler met it.
 type arrival struct{ handler, id *actor.PID }
 
-// handlers is a listener's handlers, which answer a request as react says and tell of it.
+// handlers is a listener's handlers, which answer a request as react says and report it to came.
 func handlers(came chan<- arrival, react func(ctx actor.Context)) *actor.Props {
 	return actor.PropsFromFunc(func(ctx actor.Context) {
 		react(ctx)
@@ -103,7 +103,7 @@ func TestConnectionsSpread(t *testing.T) {
 	}, Config{Loops: make([]eventloop.Config, 3)})
 }
 
-// What happens to an identifier that was moved is told in its order, once.
+// What happens to an identifier that was moved is reported in order, once.
 func TestMovedInOrder(t *testing.T) {
 	onFlavors(t, func(w *world) {
 		owner := newProbe(w, w.sys, w.far.OffLoop(), nil)
@@ -120,9 +120,9 @@ func TestMovedInOrder(t *testing.T) {
 			p.send(first, NewSend(fmt.Append(nil, i)))
 		}
 		p.send(first, &Close{})
-		told := until[*Closed](owner)
-		if k := kinds(told); k != "Established Received Received Received Disconnected Closed" {
-			w.Errorf("its owner was told %s", k)
+		events := until[*Closed](owner)
+		if k := kinds(events); k != "Established Received Received Received Disconnected Closed" {
+			w.Errorf("its owner got %s", k)
 		}
 		until[*Closed](p)
 	}, Config{Loops: make([]eventloop.Config, 2)})
@@ -189,7 +189,7 @@ func TestDialledSpread(t *testing.T) {
 	}, Config{Loops: make([]eventloop.Config, 3)})
 }
 
-// An Observer that wants to know is told of each that moves, on the loop it moves to.
+// An Observer is notified of each request that moves, on the loop that it moves to.
 func TestMovesAreObserved(t *testing.T) {
 	o := &mover{observer: observer{seen: make(map[string]int)}}
 	inWorld(t, 0, func(w *world) {
@@ -242,7 +242,7 @@ func TestRejectedAfterTheMove(t *testing.T) {
 		}
 		wantCounts(w, "after 8 rejections", w.far, 1, 0)
 		if len(came) != 8 {
-			w.Errorf("%d requests were told, want 8", len(came))
+			w.Errorf("%d requests were delivered, want 8", len(came))
 		}
 	}, Config{Loops: make([]eventloop.Config, 2)})
 }

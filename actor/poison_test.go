@@ -37,7 +37,7 @@ func TestMessagesAreSpoiltOnRelease(t *testing.T) {
 	})
 }
 
-// Who sends a message on that was given back is told so.
+// To send on a message that was given back panics, in builds that look for misuse.
 func TestForwardAfterReleaseIsFound(t *testing.T) {
 	onAllKinds(t, func(w *world) {
 		p := w.connect()

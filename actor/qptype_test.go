@@ -76,7 +76,7 @@ func TestQPTypeReachesTheDevice(t *testing.T) {
 	}
 }
 
-// Who asks for a type that there is not is told so by the first answer, and the identifier ends.
+// When the queue pair's type does not exist, the first answer says so, and the identifier ends.
 func TestQPTypeThatIsNot(t *testing.T) {
 	for name, r := range map[string]struct {
 		opts  IDConfig

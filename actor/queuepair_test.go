@@ -29,20 +29,20 @@ func (w *world) handle(id int, of pair) cmid.Handle {
 	return 0
 }
 
-// ended holds that the next end that p is told has this cause, once, and then nothing.
+// ended asserts that the next end that p gets has this cause, comes once, and is the last event.
 func (w *world) ended(p *probe, id fmt.Stringer, status verbs.Status) {
 	w.Helper()
-	var told []got
+	var events []got
 	for _, g := range until[*Closed](p) {
 		switch g.msg.(type) {
 		case *Disconnected, *Closed:
-			told = append(told, g)
+			events = append(events, g)
 		}
 	}
-	if k := kinds(told); k != "Disconnected Closed" {
-		w.Fatalf("told %v", told)
+	if k := kinds(events); k != "Disconnected Closed" {
+		w.Fatalf("got %v", events)
 	}
-	for _, err := range []error{told[0].msg.(*Disconnected).Err, told[1].msg.(*Closed).Err} {
+	for _, err := range []error{events[0].msg.(*Disconnected).Err, events[1].msg.(*Closed).Err} {
 		var q *QueuePairError
 		if !errors.As(err, &q) || q.Status != status {
 			w.Errorf("the end is %v, want %v", err, status)
@@ -52,7 +52,7 @@ func (w *world) ended(p *probe, id fmt.Stringer, status verbs.Status) {
 	settle()
 	for len(p.got) > 0 {
 		if g := p.any(); kinds([]got{g}) != "DeadLetterResponse" { // a send that came after the end
-			w.Errorf("told %v after Closed", g)
+			w.Errorf("got %v after Closed", g)
 		}
 	}
 }
@@ -68,7 +68,7 @@ func TestFailedWorkRequestEndsItsConnection(t *testing.T) {
 		for _, op := range []verbs.Opcode{verbs.Send, verbs.Recv} {
 			for _, status := range statuses {
 				if op == verbs.Recv && status == verbs.StatusFlushed {
-					// its sender is told an error, and disconnects before anybody loses patience
+					// its sender gets an error, and disconnects before anybody loses patience
 					continue
 				}
 				t.Run(fmt.Sprintf("%s/%v/%v", mode, op, status), func(t *testing.T) {
@@ -81,7 +81,7 @@ func TestFailedWorkRequestEndsItsConnection(t *testing.T) {
 						}
 						w.ended(p.client, p.c, status)
 						if g := until[*Closed](p.server); len(g) < 2 {
-							w.Errorf("the peer was told %v", g)
+							w.Errorf("the peer got %v", g)
 						}
 					})
 				})
@@ -113,8 +113,8 @@ func (w *world) connectAs(mode string) pair {
 
 const thereAddr = there + ":7471"
 
-// A control message that fails ends the connection as well: nobody has sent it, and nobody would be
-// told.
+// A control message that fails ends the connection as well: no actor has sent it, so none would be
+// notified.
 func TestFailedControlMessageEndsItsConnection(t *testing.T) {
 	inWorld(t, 0, func(w *world) {
 		p := w.connect()
@@ -150,7 +150,7 @@ func TestFatalQueuePairEvent(t *testing.T) {
 	}
 }
 
-// On iWARP the device tells the end, with its own words; the status says what this side knows.
+// On iWARP the device reports the end, with its own words. The status says what this side knows.
 func TestFailedWorkRequestOnIWARP(t *testing.T) {
 	inWorld(t, states.IWARP, func(w *world) {
 		p := w.connect()
@@ -162,13 +162,13 @@ func TestFailedWorkRequestOnIWARP(t *testing.T) {
 			w.Errorf("closed because of %v", err)
 		}
 		if k := kinds(got); k != "Disconnected Closed" {
-			w.Errorf("told %s", k)
+			w.Errorf("got %s", k)
 		}
 	})
 }
 
-// An ordinary end flushes what is posted, on devices that have receives posted too, and is told
-// without a cause.
+// An ordinary end flushes what is posted, also on devices that have receives posted, and is
+// reported without a cause.
 func TestFlushesOfAnOrdinaryEnd(t *testing.T) {
 	for name, flavor := range flavors {
 		for _, who := range []string{"client", "server"} {
@@ -258,7 +258,7 @@ func TestRawMessageTooLong(t *testing.T) {
 		if w.flavor&states.IWARP == 0 {
 			w.ended(p.client, p.c, verbs.StatusRemInvReq)
 		} else if g := until[*Closed](p.client); g[len(g)-1].msg.(*Closed).Err == nil {
-			w.Error("the sender is told no cause")
+			w.Error("the sender gets no cause")
 		}
 		if d := time.Since(begin); d > 3*time.Minute {
 			w.Errorf("that took %v", d)
@@ -275,7 +275,7 @@ func TestCutNetworkEndsAConnection(t *testing.T) {
 		begin := time.Now()
 		d := until[*Disconnected](p.client)
 		if took := time.Since(begin); took > 20*time.Second {
-			w.Errorf("told after %v", took)
+			w.Errorf("notified after %v", took)
 		}
 		var q *QueuePairError
 		if err := d[len(d)-1].msg.(*Disconnected).Err; !errors.As(err, &q) || q.Status != verbs.StatusRetryExc || !errors.Is(err, unix.ETIMEDOUT) {
@@ -310,7 +310,7 @@ func TestEndsOverACutNetwork(t *testing.T) {
 				}
 			}
 			if n > 1 {
-				w.Errorf("%T: the end was told %d times", end, n)
+				w.Errorf("%T: the end was reported %d times", end, n)
 			}
 			time.Sleep(time.Minute)
 			settle()
@@ -320,8 +320,8 @@ func TestEndsOverACutNetwork(t *testing.T) {
 	}
 }
 
-// A Manual owner is told, once, and decides.
-func TestManualIsToldOfAFailedQueuePair(t *testing.T) {
+// A Manual owner is notified, once, and decides.
+func TestManualLearnsOfAFailedQueuePair(t *testing.T) {
 	inWorld(t, states.IWARP, func(w *world) {
 		p := w.connect(IDConfig{Manual: true})
 		w.f.FailNext(w.handle(0, p), verbs.Send, verbs.StatusLocProt)
@@ -341,7 +341,7 @@ func TestManualIsToldOfAFailedQueuePair(t *testing.T) {
 	})
 }
 
-// Who has made the queue pair himself is told of its fatal event, and no more.
+// An owner that has made the queue pair itself gets its fatal event, and no more.
 func TestOwnQueuePairFails(t *testing.T) {
 	inWorld(t, 0, func(w *world) {
 		p := w.probe()
@@ -360,7 +360,7 @@ func TestOwnQueuePairFails(t *testing.T) {
 		next[*Done](p)
 		w.f.FailQP(w.handle(0, pair{c: id}))
 		if e, _ := next[*cmid.QPFailed](p); e.ID == 0 {
-			w.Error("told of nobody")
+			w.Error("the event names no identifier")
 		}
 		settle()
 		p.quiet()

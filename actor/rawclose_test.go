@@ -22,7 +22,7 @@ func TestCloseSaysWhatItWaitedFor(t *testing.T) {
 		"messages, under way":    {IDConfig{}, 1, "has not consumed"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inWorld(t, 0, func(w *world) { // on iWARP it is the device that tells
+			inWorld(t, 0, func(w *world) { // on iWARP it is the device that reports the end
 				p := w.connect(tt.opts)
 				w.f.Cut(w.f.Host(""), w.f.Host("far"))
 				defer w.f.Heal(w.f.Host(""), w.f.Host("far"))

@@ -6,8 +6,8 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 )
 
-// Who gives back what it does not hold has failed, and nobody else: not the loop in the middle of
-// whose input it was told.
+// An actor that gives back a message which it has not retained fails, and nobody else does: not
+// the loop in the middle of whose input the message was delivered.
 func TestReleaseWithoutRetain(t *testing.T) {
 	sys := testSystem(t)
 	rt := openIWARP(t, sys)
@@ -25,7 +25,7 @@ func TestReleaseWithoutRetain(t *testing.T) {
 	<-restarts
 	p.client.send(p.c, &Close{})
 	if c := until[*Closed](p.client); c[len(c)-1].msg.(*Closed).Delivered != 1 {
-		t.Errorf("told %v", c)
+		t.Errorf("got %v", c)
 	}
 	if n := rt.Loops()[0].Panics; n > 0 {
 		t.Errorf("%d of the loop's callbacks have panicked", n)

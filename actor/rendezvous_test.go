@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// A peer that sees to it that there is always a message which is still being read does not have
-// this side keep what was told before.
+// A peer may arrange that there is always a message which is still being read. This side does not
+// keep what was delivered before.
 func TestArrivalsDoNotPileUp(t *testing.T) {
 	onAllKinds(t, func(w *world) {
 		const n, credits = 640, 32

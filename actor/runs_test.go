@@ -29,8 +29,8 @@ func (q *signals) PostSend(wr *verbs.SendWR) error {
 	return q.QP.PostSend(wr)
 }
 
-// burst has the client of p send n messages within one Receive; of the last it is to be told. What
-// is posted is counted.
+// burst has the client of p send n messages within one Receive. It wants to be notified of the
+// last. What is posted is counted.
 func burst(w *world, p pair, n int) *signals {
 	q := &signals{}
 	counting := make(chan struct{})
@@ -99,7 +99,7 @@ func TestRunsCompleteTogether(t *testing.T) {
 }
 
 // When a connection ends in the middle of a run, each message is accounted for: those that failed
-// are told, once each, and those that had left in silence are not.
+// are reported, once each, and those that had left in silence are not.
 func TestRunsAreCutExactly(t *testing.T) {
 	inWorld(t, infiniband, func(w *world) {
 		const n, window = 4 * datapath.SendDepth, 3 * datapath.SendDepth

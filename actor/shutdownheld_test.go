@@ -83,7 +83,7 @@ func TestShutdownWaitsForHeldMessages(t *testing.T) {
 	})
 }
 
-// A loop that an actor blocks is left out of what the others tell.
+// A loop that an actor blocks is left out of what the others report.
 func TestInspectOfABlockedLoop(t *testing.T) {
 	inWorld(t, 0, func(w *world) {
 		w.connect()
@@ -93,7 +93,7 @@ func TestInspectOfABlockedLoop(t *testing.T) {
 		}
 		took := elapsed(func() {
 			if infos, held := w.rt.Inspect(), w.rt.Held(); len(infos) > 0 || held != 0 {
-				w.Errorf("the blocked loop has told %v and %d", infos, held)
+				w.Errorf("the blocked loop has reported %v and %d", infos, held)
 			}
 		})
 		if took != 2*abortFor {

@@ -41,7 +41,7 @@ func TestDestroyThatTakesItsTime(t *testing.T) {
 			is(w, f, unix.ETIMEDOUT)
 		})
 		if took != 10*time.Second {
-			w.Errorf("told after %v", took)
+			w.Errorf("notified after %v", took)
 		}
 		w.f.Unsilence(there)
 		if s, ok := w.state(id); !ok || s != states.Destroying {
@@ -174,7 +174,8 @@ func TestDialLeavesASlowIdentifierBehind(t *testing.T) {
 	})
 }
 
-// Shutdown returns when its context ends, names what the device holds, and the owners are told.
+// Shutdown returns when its context ends and names what the device keeps, and the owners are
+// notified.
 func TestShutdownDoesNotWaitForTheKernel(t *testing.T) {
 	for name, f := range flavors {
 		t.Run(name, func(t *testing.T) {
@@ -210,7 +211,7 @@ func TestShutdownDoesNotWaitForTheKernel(t *testing.T) {
 	}
 }
 
-// An owner is told that the device has refused to give its identifier back, and why.
+// An owner is notified that the device has refused to give its identifier back, and why.
 func TestDeviceHolds(t *testing.T) {
 	for _, takes := range []time.Duration{0, time.Second} {
 		inWorld(t, 0, func(w *world) {
@@ -230,8 +231,9 @@ func TestDeviceHolds(t *testing.T) {
 	}
 }
 
-// A device that is pulled out while it is used is dropped without an error, each owner is told
-// once, what an owner holds stays readable, and the device works when it is plugged in again.
+// A device that is pulled out while it is used is dropped without an error. Each owner is notified
+// once, and what an owner has retained stays readable. The device works when it is plugged in
+// again.
 func TestDeviceComesBack(t *testing.T) {
 	for name, over := range map[string]func() kernelLike{
 		"asks": nil, "does not ask": func() kernelLike { return kernelLike{} },
@@ -299,7 +301,7 @@ func deviceComesBack(w *world) {
 	for _, p := range append(probes, holder, listener) {
 		end := until[*Closed](p)
 		if k := kinds(end); k != "DeviceRemoval Closed" {
-			w.Errorf("told %s", k)
+			w.Errorf("got %s", k)
 		}
 		is(w, end[len(end)-1].msg.(*Closed).Err, unix.ENODEV)
 	}

@@ -61,8 +61,8 @@ func TestLyingPeerComesBack(t *testing.T) {
 	}
 }
 
-// deafTo has a listener's owner accept everybody, and makes connections of one address such whose
-// Reads are not answered. The lengths of the messages that others bring are told.
+// deafTo has a listener's owner accept everybody. Reads on connections from addr are not answered.
+// It returns the lengths of the messages that other connections bring.
 func (w *world) deafTo(server *probe, addr string) <-chan int {
 	served := make(chan int, 100)
 	deafs := make(map[string]*datapath.Conn)

@@ -143,7 +143,7 @@ func oneAnswer(w *world, st stage, command int) {
 		for len(asker.got) > 0 {
 			all = append(all, <-asker.got)
 		}
-		// A Handover makes the asker the owner, who is told of everything.
+		// A Handover makes the asker the owner, which gets everything.
 		if h, ok := cmd.(*Handover); !ok || h.To == nil || n == 0 {
 			w.Errorf("%T was answered %d times: %v", cmd, n, all)
 		}
@@ -166,7 +166,7 @@ func oneAnswer(w *world, st stage, command int) {
 		}
 	}
 	if o == owner && closed != 1 {
-		w.Errorf("%T: Closed was told %d times", cmd, closed)
+		w.Errorf("%T: Closed was reported %d times", cmd, closed)
 	}
 	asker.send(id, &Listen{})
 	settle()
@@ -208,7 +208,7 @@ func TestOwnerDeathDestroys(t *testing.T) {
 		w.sys.Root.Stop(p.client.pid)
 		end := until[*Closed](p.server)
 		if k := kinds(end); k != "Disconnected Closed" {
-			w.Errorf("the peer of a dead owner was told %s", k)
+			w.Errorf("the peer of a dead owner got %s", k)
 		}
 		settle()
 		if _, ok := w.state(p.c); ok {
@@ -252,7 +252,7 @@ func TestHandover(t *testing.T) {
 		}
 		w.sys.Root.Stop(heir.pid)
 		if k := kinds(until[*Closed](p.client)); k != "Disconnected Closed" {
-			w.Errorf("after the heir's death the peer was told %s", k)
+			w.Errorf("after the heir's death the peer got %s", k)
 		}
 	})
 }
@@ -335,7 +335,7 @@ func TestUnansweredRequest(t *testing.T) {
 				w.Errorf("rejected after %v, want %v", took, want)
 			}
 			if f, ok := client.any().msg.(*Rejected); !ok {
-				w.Errorf("the client was told %v, want Rejected", f)
+				w.Errorf("the client got %v, want Rejected", f)
 			}
 		})
 	}
@@ -429,8 +429,8 @@ func TestConnectionLimit(t *testing.T) {
 	}, Config{Limits: Limits{Connections: 1}})
 }
 
-// An owner that replaces an identifier when it is told Closed finds room for the new one, also
-// where there is room for one only.
+// An owner that replaces an identifier when it gets Closed finds room for the new one, also where
+// there is room for one only.
 func TestClosedMakesRoom(t *testing.T) {
 	inWorld(t, states.IWARP, func(w *world) {
 		first := true
@@ -452,11 +452,11 @@ func TestDeviceRemoval(t *testing.T) {
 		w.f.RemoveDevice("mem0")
 		end := until[*Closed](p.client)
 		if k := kinds(end); k != "DeviceRemoval Closed" {
-			w.Errorf("the removed side was told %s", k)
+			w.Errorf("the removed side got %s", k)
 		}
 		is(w, end[len(end)-1].msg.(*Closed).Err, unix.ENODEV)
 		if k := kinds(until[*Closed](p.server)); k != "Disconnected Closed" {
-			w.Errorf("the peer was told %s", k)
+			w.Errorf("the peer got %s", k)
 		}
 		settle()
 		w.onLoop(w.rt, func(l *loop) {

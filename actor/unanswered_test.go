@@ -17,7 +17,7 @@ func TestPendingRequestsAreShared(t *testing.T) {
 			}
 			settle()
 		}
-		told := func(p *probe) (n int) {
+		count := func(p *probe) (n int) {
 			for ; len(p.got) > 0; n++ {
 				next[*ConnectRequest](p)
 			}
@@ -26,11 +26,11 @@ func TestPendingRequestsAreShared(t *testing.T) {
 		listen(deaf, w.far, there+":7471")
 		listen(deaf, w.far, there+":7472")
 		dial(7471, 40)
-		if n := told(deaf); n != 16 {
+		if n := count(deaf); n != 16 {
 			w.Errorf("the first listener has %d of 32 requests, want half of what is not kept, and one", n)
 		}
 		dial(7472, 40)
-		if n := told(deaf); n != 8 {
+		if n := count(deaf); n != 8 {
 			w.Errorf("the second has %d, want half of what the first leaves, and one", n)
 		}
 		awake := w.farProbe()

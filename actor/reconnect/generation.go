@@ -261,7 +261,7 @@ func (l *link) closed() {
 // deliver sends msg to the owner.
 func (l *link) deliver(msg any) {
 	if !l.orphan {
-		l.relay.Tell(msg)
+		l.relay.Send(msg)
 	}
 }
 

@@ -112,7 +112,7 @@ func stop(tb testing.TB, sys *actor.ActorSystem, pids ...*actor.PID) {
 }
 
 // unboxed waits until a stopped actor has lost its box, which comes right after its watchers were
-// told. It would hang if it had not.
+// notified. It would hang if it had not.
 func unboxed(r *rig, pid *actor.PID) {
 	for r.registry.Find(pid) != nil {
 		runtime.Gosched()

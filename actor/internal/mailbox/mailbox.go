@@ -134,8 +134,8 @@ func (m *Mailbox) PostUserMessage(msg any) {
 			m.Post(c.Lane(), msg)
 			return
 		case *actor.PoisonPill:
-			if m.cfg.Poison != nil {
-				msg = m.cfg.Poison
+			if m.cfg.PoisonPill != nil {
+				msg = m.cfg.PoisonPill
 			}
 		}
 	}

@@ -44,8 +44,8 @@ type Config struct {
 	// Policy decides about what the actor will not receive. nil: what is left becomes dead letters.
 	// Not nil with a Limit.
 	Policy Policy
-	// Poison takes the place of a PoisonPill. nil: it stops the actor, as Proto.Actor has it.
-	Poison any
+	// PoisonPill takes the place of a PoisonPill. nil: it stops the actor, as Proto.Actor has it.
+	PoisonPill any
 }
 
 // Policy decides about messages that an actor will not receive.

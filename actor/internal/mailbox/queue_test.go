@@ -42,7 +42,7 @@ func TestQueueIsFIFO(t *testing.T) {
 	})
 }
 
-// A nil is a message like any other here: Proto.Actor's queue cannot tell it from "empty".
+// A nil is a message like any other here: Proto.Actor's queue cannot distinguish it from "empty".
 func TestQueueHoldsNil(t *testing.T) {
 	var q queue
 	q.push(nil)

@@ -117,7 +117,7 @@ func (m *Mailbox) turn(budget int, over bool) {
 			m.last, over = true, true
 		case actor.UnwrapEnvelopeMessage(msg) == nil:
 			m.Refuse(msg)
-		case m.closed || over && !poison(msg):
+		case m.closed || over && !stops(msg):
 			m.answer(msg)
 		default:
 			m.user(msg, m.retainedIn(msg))
@@ -247,8 +247,8 @@ func (m *Mailbox) received(msg any, r Retained) {
 	}
 }
 
-// poison reports whether msg asks the actor to stop, which it can even when its loop has ended.
-func poison(msg any) bool {
+// stops reports whether msg asks the actor to stop, which it can do even when its loop has ended.
+func stops(msg any) bool {
 	_, ok := actor.UnwrapEnvelopeMessage(msg).(*actor.PoisonPill)
 	return ok
 }
@@ -260,7 +260,7 @@ func (m *Mailbox) answer(msg any) {
 		r.Delivered()
 	}
 	switch {
-	case poison(msg): // it has what it asked for
+	case stops(msg): // it has what it asked for
 	case m.cfg.Policy != nil:
 		m.cfg.Policy.Leftover(msg)
 	default:

@@ -7,7 +7,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 )
 
-// A PID tells where its actor runs for as long as it lives, and a name's new owner is not taken
+// A PID says where its actor runs for as long as it lives, and a name's new owner is not taken
 // for the old one.
 func TestRegistry(t *testing.T) {
 	r := newRig(t, 2)

@@ -34,7 +34,7 @@ func (p *paper) Alloc(n int, _ verbs.Access) (*verbs.MR, error) {
 	return &verbs.MR{Addr: uint64(n)}, nil
 }
 
-// A region is as large as an SGE's Offset can tell: no two chunks share bytes.
+// A region is no larger than an SGE's Offset can address: no two chunks share bytes.
 func TestChunksBeyondFourGiB(t *testing.T) {
 	const size, n = 64 << 20, 100
 	b := NewBudget(nil, 1<<40, 0, 1<<40)
