@@ -9,7 +9,7 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// What Want supposes of the attacked side.
+// What Want assumes of the attacked side.
 const (
 	Receives   = 4    // receives posted
 	ReceiveLen = 1024 // bytes of each
