@@ -79,7 +79,7 @@ func newLink(rt *rdma.Runtime, addr string, cfg *Config, client keeper, open *at
 
 func (l *link) receive(ctx actor.Context) {
 	m := ctx.Message()
-	if len(l.parked)+len(l.ends) > 0 {
+	if l.parked.Len()+len(l.ends) > 0 {
 		switch m.(type) {
 		case rdma.Failure, *rdma.Closed: // what has come before it is read first
 			l.ends = append(l.ends, m)
@@ -266,7 +266,7 @@ func (l *link) received(ctx actor.Context, m *rdma.Received) {
 // resume reads on.
 func (l *link) resume(ctx actor.Context) {
 	l.waits = false
-	if len(l.parked) == 0 {
+	if l.parked.Len() == 0 {
 		l.handleEnds(ctx)
 		return
 	}

@@ -167,7 +167,7 @@ func (c *serverConn) flush(ctx actor.Context) {
 
 // progress does what waits for answers to have gone, or for its turn.
 func (c *serverConn) progress(ctx actor.Context) {
-	if len(c.parked) > 0 && !c.waits && c.goesOn() && !c.ending {
+	if c.parked.Len() > 0 && !c.waits && c.goesOn() && !c.ending {
 		c.readOn(ctx, c)
 		c.out.flush(ctx, c.id)
 	}

@@ -1,12 +1,12 @@
 package rpc
 
 import (
-	"slices"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 
 	rdma "github.com/rdmactor/rdmactor/actor"
+	"github.com/rdmactor/rdmactor/internal/ring"
 )
 
 // turnBytes is how much of what a peer has sent is read in a turn of the loop, and one frame: a
@@ -27,7 +27,7 @@ type backlog struct {
 	reading *rdma.Received // the message that is being read, or was last
 	rest    []byte         // of it: what was not read
 	came    time.Time      // when it did; zero: nobody has asked
-	parked  []parked
+	parked  ring.Ring[parked]
 	waits   bool // another turn was asked for
 }
 
@@ -46,8 +46,8 @@ type reader interface {
 
 // take has r read a message, unless others are before it.
 func (b *backlog) take(ctx actor.Context, m *rdma.Received, r reader) {
-	if len(b.parked) > 0 {
-		b.parked = append(b.parked, parked{m.Retain(), m.Data, orNow(m.Since)})
+	if b.parked.Len() > 0 {
+		b.parked.Push(parked{m.Retain(), m.Data, orNow(m.Since)})
 		return
 	}
 	b.reading, b.rest, b.came = m, m.Data, m.Since
@@ -57,8 +57,7 @@ func (b *backlog) take(ctx actor.Context, m *rdma.Received, r reader) {
 
 // readOn has r read the oldest message that was parked.
 func (b *backlog) readOn(ctx actor.Context, r reader) {
-	p := b.parked[0]
-	b.parked = slices.Delete(b.parked, 0, 1)
+	p := b.parked.Pop()
 	b.reading, b.rest, b.came = p.m, p.rest, p.came
 	defer p.m.Release() // what was read of it may be in use until then
 	defer b.park(ctx)
@@ -69,9 +68,9 @@ func (b *backlog) readOn(ctx actor.Context, r reader) {
 // waits for one.
 func (b *backlog) park(ctx actor.Context) {
 	if len(b.rest) > 0 {
-		b.parked = slices.Insert(b.parked, 0, parked{b.reading.Retain(), b.rest, b.arrival()})
+		b.parked.PushFront(parked{b.reading.Retain(), b.rest, b.arrival()})
 	}
-	if len(b.parked) > 0 {
+	if b.parked.Len() > 0 {
 		b.next(ctx)
 	}
 }
@@ -99,8 +98,8 @@ func orNow(t time.Time) time.Time {
 
 // forget gives back what was parked.
 func (b *backlog) forget() {
-	for _, p := range b.parked {
+	for b.parked.Len() > 0 {
+		p := b.parked.Pop()
 		p.m.Release()
 	}
-	b.parked = nil
 }
