@@ -114,7 +114,7 @@ func TestStopAnswersTheQueue(t *testing.T) {
 			}
 		}
 		if received != 0 {
-			t.Errorf("the actor got %d messages after it was told to stop", received)
+			t.Errorf("the actor got %d messages after it was asked to stop", received)
 		}
 		for holds.finished.Load() == 0 { // done comes right after the answer
 			runtime.Gosched()
