@@ -24,10 +24,11 @@ type AHAttr struct {
 // AH is an address handle (ibv_create_ah(3)): an address vector that is registered with the
 // device. Loop goroutine only.
 type AH interface {
-	// Close destroys it (ibv_destroy_ah(3)). No posted work request may name it.
+	// Close destroys the handle (ibv_destroy_ah(3)). No outstanding work request may refer to it.
 	Close() error
 }
 
 // GRHLen is the number of bytes in front of a datagram's payload in its receive buffer. They hold
-// the global routing header, and are left free even where WC.GRH is false. WC.Bytes counts them.
+// the global routing header if WC.GRH is true. They are reserved even if it is false, and WC.Bytes
+// counts them.
 const GRHLen = 40

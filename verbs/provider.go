@@ -6,15 +6,15 @@ import (
 )
 
 // Provider opens the data path of devices that the kernel's rdma_cm attaches identifiers to.
-// Package verbs/uverbs is the one for soft-RoCE and soft-iWARP. Another one could use a vendor's
-// library.
+// Package verbs/uverbs is the provider for soft-RoCE and soft-iWARP. Another provider could use a
+// vendor's library.
 type Provider interface {
-	// Open opens a device and puts its fds into l. For a device that it cannot drive, the error
-	// wraps ErrNotSupported and says why. Called on l.
+	// Open opens a device and registers its fds with l. It is called on l. If the provider does not
+	// support the device, the error wraps ErrNotSupported and says why.
 	Open(l *eventloop.Loop, dev DeviceIdent) (ProviderDevice, error)
 }
 
-// DeviceIdent says which device is meant, in the terms that rdma_cm and sysfs share.
+// DeviceIdent identifies a device by what rdma_cm and sysfs both know of it.
 type DeviceIdent struct {
 	Name string // of /sys/class/infiniband: "rxe0"
 	GUID uint64 // the node's, in host byte order
@@ -28,8 +28,8 @@ type ProviderDevice interface {
 	IWARP() bool
 	// CreateQP is ibv_create_qp(3): the queue pair is in the state RESET.
 	CreateQP(t QPType, attr QPInitAttr) (ProviderQP, error)
-	// Close closes the device: everything made on it is gone afterwards, and its fds are out of
-	// the loop. Memory that was not freed stays mapped until it is.
+	// Close closes the device. It removes the device's fds from the loop and destroys every object
+	// that was made on the device. Memory that was not freed stays mapped until it is freed.
 	Close() error
 }
 
@@ -40,22 +40,24 @@ type ProviderQP interface {
 	// transition to QPRTR may block, and so may [QP.Destroy]. A driver that shares its loop with
 	// others uses ModifyLater and DestroyLater.
 	Modify(attr *QPAttr, mask QPAttrMask) error
-	// ModifyLater is Modify, and DestroyLater is QP.Destroy, in parts: see Later.
+	// ModifyLater is Modify split into parts, and DestroyLater is QP.Destroy split into parts: see
+	// Later.
 	//
-	// What is received while a change is under way is delivered by the End of the last change, in
-	// order. The peer may send as soon as the kernel has brought the queue pair to RTS. So an
-	// owner that answers such a message at once finds a queue pair that can send.
+	// Messages received while a change is under way are delivered, in order, by the End of the last
+	// change. The reason is that the peer may send as soon as the kernel has brought the queue pair
+	// to RTS, before this side knows. An owner that answers such a message at once needs a queue
+	// pair that can send.
 	//
 	// After DestroyLater nothing can be posted (EINVAL) and no event is delivered. Its End flushes
-	// what is outstanding and releases the domain and the queues; until then PD.Close, SRQ.Close
+	// what is outstanding and releases the domain and the queues. Until then PD.Close, SRQ.Close
 	// and CQ.Close fail with EBUSY. Destroy waits for a DestroyLater that is under way.
 	ModifyLater(attr *QPAttr, mask QPAttrMask) Later
 	DestroyLater() Later
 	// Attach and Detach are ibv_attach_mcast(3) and ibv_detach_mcast(3), for datagram queue pairs.
 	Attach(gid [16]byte, lid uint16) error
 	Detach(gid [16]byte, lid uint16) error
-	// OnEvent makes the device call f on the loop for the queue pair's asynchronous events
-	// (ibv_get_async_event(3)). nil, the default: events are not reported.
+	// OnEvent makes the device call f, on the loop, for each asynchronous event of the queue pair
+	// (ibv_get_async_event(3)). If f is nil, the default, events are not reported.
 	OnEvent(f func(QPEvent))
 }
 
@@ -74,21 +76,21 @@ type Later struct {
 	End func(error) error
 }
 
-// QPEvent is what happens to a queue pair besides completions (enum ibv_event_type).
+// QPEvent is an asynchronous event of a queue pair (enum ibv_event_type).
 type QPEvent uint8
 
 // The events.
 const (
-	// IBV_EVENT_COMM_EST: a message has come before RTS; report it with rdma_notify(3)
+	// IBV_EVENT_COMM_EST: a message arrived before the state RTS; report it with rdma_notify(3)
 	QPCommEst QPEvent = iota
-	QPFatal           // IBV_EVENT_QP_FATAL, _REQ_ERR and _ACCESS_ERR: it is in QPError
-	// IBV_EVENT_QP_LAST_WQE_REACHED: it takes nothing from its shared receive queue any more
+	QPFatal           // IBV_EVENT_QP_FATAL, _REQ_ERR, _ACCESS_ERR: the state is QPError
+	// IBV_EVENT_QP_LAST_WQE_REACHED: it takes no more receives from its shared receive queue
 	QPLastWQE
 )
 
 var qpEventNames = []string{"communication established", "fatal", "last work request reached"}
 
-// String is the event in words (ibv_event_type_str(3)).
+// String describes the event in words (ibv_event_type_str(3)).
 func (e QPEvent) String() string { return enum.At(qpEventNames, e, "QPEvent(%d)") }
 
 // MarshalText is String's text.
@@ -105,7 +107,7 @@ const (
 
 var qpTypeNames = map[QPType]string{RC: "RC", UD: "UD"}
 
-// String is the type as ibv_qp_type(3)'s constants end.
+// String returns the name of the C constant without its prefix IBV_QPT_.
 func (t QPType) String() string { return enum.Name(qpTypeNames, t, "QPType(%d)") }
 
 // MarshalText is String's text.
@@ -127,14 +129,13 @@ const (
 
 var qpStateNames = []string{"RESET", "INIT", "RTR", "RTS", "SQD", "SQE", "ERR"}
 
-// String is the state as enum ibv_qp_state's constants end.
+// String returns the name of the C constant without its prefix IBV_QPS_.
 func (s QPState) String() string { return enum.At(qpStateNames, s, "QPState(%d)") }
 
 // MarshalText is String's text.
 func (s QPState) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
-// QPAttrMask says which fields of a QPAttr are meant (enum ibv_qp_attr_mask). The numbers are the
-// uABI's.
+// QPAttrMask selects fields of a QPAttr (enum ibv_qp_attr_mask). The numbers are the uABI's.
 type QPAttrMask uint32
 
 // The bits.
@@ -158,8 +159,8 @@ const (
 	QPAttrDestQPN         QPAttrMask = 1 << 20 // IBV_QP_DEST_QPN
 )
 
-// QPAttr is a queue pair's attributes (struct ibv_qp_attr), those that rdma_init_qp_attr(3)
-// fills in.
+// QPAttr holds the attributes of a queue pair (struct ibv_qp_attr) that rdma_init_qp_attr(3) fills
+// in.
 type QPAttr struct {
 	State           QPState
 	CurState        QPState
@@ -180,13 +181,13 @@ type QPAttr struct {
 	RNRRetry        uint8
 }
 
-// AHMaker is a Device whose CreateAH may block, because the kernel looks for the destination's
-// link address. That takes a second if nobody answers. The sender of a datagram can claim any
-// source address. So a program that answers unknown senders on a loop with other connections
-// should use CreateAHLater.
+// AHMaker is a Device whose CreateAH may block while the kernel looks up the destination's link
+// address. If nobody answers, that takes a second. The sender of a datagram can forge its source
+// address, so anyone can cause such delays. A program that answers unknown senders on a loop with
+// other connections should use CreateAHLater.
 type AHMaker interface {
 	Device
-	// CreateAHLater is CreateAH in parts. The domain is not to be closed before End.
+	// CreateAHLater is CreateAH split into parts, as in Later. Do not close the domain before End.
 	CreateAHLater(pd PD, attr *AHAttr) LaterAH
 }
 

@@ -2,12 +2,12 @@ package verbs
 
 import "github.com/rdmactor/rdmactor/internal/enum"
 
-// Status is a completion's outcome, in the numbering of enum ibv_wc_status.
+// Status is a completion's outcome. The numbers are those of enum ibv_wc_status.
 type Status uint8
 
 // The statuses that rdmactor's devices report. When the peer refuses an access, the work request
 // completes with StatusRemAccess on InfiniBand. On iWARP it completes with StatusFlushed, and the
-// connection's end says why.
+// reason is in the event that ends the connection.
 const (
 	StatusSuccess   Status = 0  // IBV_WC_SUCCESS
 	StatusLocLen    Status = 1  // IBV_WC_LOC_LEN_ERR: the message is longer than the receive
@@ -18,7 +18,7 @@ const (
 	StatusRemAccess Status = 10 // IBV_WC_REM_ACCESS_ERR
 	StatusRemOp     Status = 11 // IBV_WC_REM_OP_ERR
 	StatusRetryExc  Status = 12 // IBV_WC_RETRY_EXC_ERR
-	// IBV_WC_RNR_RETRY_EXC_ERR: the peer had no receive posted for too long
+	// IBV_WC_RNR_RETRY_EXC_ERR: for too long, the peer had no receive posted
 	StatusRNRRetryExc Status = 13
 	StatusFatal       Status = 19 // IBV_WC_FATAL_ERR
 	StatusGeneral     Status = 21 // IBV_WC_GENERAL_ERR
@@ -39,7 +39,7 @@ var statusText = map[Status]string{
 	StatusGeneral:     "general error",
 }
 
-// String is the status in words (ibv_wc_status_str(3)).
+// String describes the status in words (ibv_wc_status_str(3)).
 func (s Status) String() string { return enum.Name(statusText, s, "unknown status %d") }
 
 // MarshalText is String's text.

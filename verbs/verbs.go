@@ -6,40 +6,40 @@ import (
 	"github.com/rdmactor/rdmactor/internal/enum"
 )
 
-// Device is one RDMA device as a loop sees it. Memory, completion queues and shared receive queues
-// of one Device work with the queue pairs of that Device only. Loop goroutine only.
+// Device is one RDMA device as seen by one loop. Its memory, completion queues and shared receive
+// queues work only with queue pairs of the same Device. Loop goroutine only.
 //
-// Queue pairs are made by the driver that owns the identifier (rdma_create_qp(3)), not here: on
-// every kind of device a queue pair of ours is tied to an rdma_cm_id.
+// A Device makes no queue pairs. The driver that owns the identifier makes them
+// (rdma_create_qp(3)), because each of our queue pairs belongs to an rdma_cm_id.
 type Device interface {
 	// Name is the device's name as rdma_get_devices(3) lists it: "iwarp0", "rxe0", "mem0".
 	Name() string
 	// Attr gives the device's limits.
 	Attr() DeviceAttr
-	// PD is the protection domain that queue pairs and memory have when none is named.
+	// PD is the protection domain of queue pairs and memory for which none is given.
 	PD() PD
-	// AllocPD makes another protection domain (ibv_alloc_pd(3)): what is registered there, peers
-	// of queue pairs of other domains cannot reach, even if they know its key.
+	// AllocPD makes another protection domain (ibv_alloc_pd(3)). A peer can reach memory that is
+	// registered there only through a queue pair of that domain, even if it knows the key.
 	AllocPD() (PD, error)
 	// Alloc is PD().Alloc.
 	Alloc(n int, access Access) (*MR, error)
-	// Free deregisters mr (ibv_dereg_mr(3)) and gives its memory back. No posted work request may
-	// name it. A peer's access that comes later is refused; the bytes of a Read that is being
-	// answered may still be sent, so do not reuse mr.Bytes.
+	// Free deregisters mr (ibv_dereg_mr(3)) and releases its memory. No outstanding work request
+	// may refer to it. Later accesses by a peer are refused. If a peer's Read is being answered,
+	// the bytes may still be sent, so do not reuse mr.Bytes.
 	Free(mr *MR) error
 	// CreateCQ makes a completion queue of at least cqe entries. notify is called on the loop when
-	// completions were added to an empty or a just polled queue; to be called again it must Poll
-	// until 0. It is not nil, but an empty function does for an owner that polls by itself. See
-	// CQ.ReqNotify.
+	// completions were added to a queue that was empty or has just been polled. Only an owner that
+	// polls until Poll returns 0 can rely on another call. notify must not be nil; an owner that
+	// polls by itself passes an empty function. See CQ.ReqNotify.
 	CreateCQ(cqe int, notify func()) (CQ, error)
 	// CreateSRQ makes a shared receive queue.
 	CreateSRQ(attr SRQInitAttr) (SRQ, error)
-	// CreateAH makes an address handle for datagrams (ibv_create_ah(3)); a nil pd is Device.PD.
-	// ErrNotSupported where there are none. It may wait: see AHMaker.
+	// CreateAH makes an address handle for datagrams (ibv_create_ah(3)). A nil pd means Device.PD.
+	// The error is ErrNotSupported if the device has no datagrams. CreateAH may block: see AHMaker.
 	CreateAH(pd PD, attr *AHAttr) (AH, error)
-	// InitAHFromWC fills in the way back to a datagram's sender from its completion and the GRHLen
-	// bytes in front of it (ibv_init_ah_from_wc(3)). EINVAL when they do not say it;
-	// ErrNotSupported as CreateAH.
+	// InitAHFromWC returns the address vector of a datagram's sender, taken from the receive's
+	// completion and the GRHLen bytes in front of the payload (ibv_init_ah_from_wc(3)). The error
+	// is EINVAL if they do not contain it, and ErrNotSupported as for CreateAH.
 	InitAHFromWC(wc *WC, grh []byte) (AHAttr, error)
 }
 
@@ -51,36 +51,35 @@ type DeviceAttr struct {
 	MaxInline  int    // bytes of inline data
 	MaxMessage uint32 // bytes of one message
 	MaxRDAtom  int    // reads and atomic operations outstanding per queue pair, each direction
-	// entries of a completion queue, which must not overflow; 0: completion queues grow as they
-	// need to
+	// entries of a completion queue, which must not overflow; 0: completion queues grow as needed
 	MaxCQE int
-	// MaxDatagram is the bytes of one datagram's payload, without GRHLen; 0: the device has none.
+	// MaxDatagram is the maximum length of a datagram's payload in bytes, without GRHLen. 0 means
+	// that the device has no datagrams.
 	MaxDatagram int
-	// Immediate says that SendWithImm exists, and Invalidates that SendWithInvalidate does.
+	// Immediate says that the device has SendWithImm, Invalidates that it has SendWithInvalidate.
 	Immediate, Invalidates bool
-	// Atomics says that AtomicCmpSwap and AtomicFetchAdd exist (ibv_device_attr.atomic_cap). They
-	// are atomic with regard to one another on one device: not to Writes, and not to what a
-	// processor does to the same memory.
+	// Atomics says that the device has AtomicCmpSwap and AtomicFetchAdd
+	// (ibv_device_attr.atomic_cap). They are atomic only with respect to other atomic operations on
+	// the same device. They are not atomic with respect to Writes or to a processor's accesses.
 	Atomics bool
-	// AsksForReceives says that a message which finds a shared receive queue empty has OnEmpty
-	// called, and waits at its sender if that posts nothing. Queue pairs are Pausers. Otherwise
-	// enough receives must be posted beforehand: on iWARP a message that finds none ends its
-	// connection.
+	// AsksForReceives says that the device calls SRQInitAttr.OnEmpty when a message finds a shared
+	// receive queue empty, and that the message waits at its sender if OnEmpty posts nothing. The
+	// queue pairs of such a device are Pausers. On other devices enough receives must be posted
+	// beforehand: on iWARP a message that finds none ends its connection.
 	AsksForReceives bool
-	// SharesMemory says that memory and shared receive queues of Device.PD serve the queue pairs
-	// of every domain, for what they send from and what they receive and read into. Elsewhere a
-	// queue pair touches its own domain only. What a peer names must be in the queue pair's domain
-	// in any case.
+	// SharesMemory says that queue pairs of every domain may send from memory of Device.PD, receive
+	// and read into it, and use shared receive queues of Device.PD. On other devices a queue pair
+	// uses only its own domain. On every device, memory that a peer accesses must be in the queue
+	// pair's domain.
 	SharesMemory bool
-	// NotifiesAll says that completion queues are notified of every completion, whatever
-	// CQ.ReqNotify has chosen.
+	// NotifiesAll says that notify is called for every completion, regardless of CQ.ReqNotify.
 	NotifiesAll bool
 }
 
-// Access is what a memory region may be used for (ibv_access_flags).
+// Access is a set of access rights to a memory region (ibv_access_flags).
 type Access uint8
 
-// Access rights. Local read is always granted.
+// Access rights. Local reading is always allowed.
 const (
 	LocalWrite  Access = 1 << iota // IBV_ACCESS_LOCAL_WRITE
 	RemoteWrite                    // IBV_ACCESS_REMOTE_WRITE
@@ -91,42 +90,43 @@ const (
 
 // PD is a protection domain. Loop goroutine only.
 type PD interface {
-	// Alloc makes a registered memory region of n bytes. The memory is the device's; it stays
-	// valid until Device.Free. EINVAL for RemoteWrite or RemoteAtomic without LocalWrite, as
-	// ibv_reg_mr(3).
+	// Alloc makes a registered memory region of n bytes. The memory belongs to the device and stays
+	// valid until Device.Free. As with ibv_reg_mr(3), RemoteWrite or RemoteAtomic without
+	// LocalWrite is EINVAL.
 	Alloc(n int, access Access) (*MR, error)
-	// Close destroys the domain (ibv_dealloc_pd(3)): EBUSY while a queue pair, a shared receive
-	// queue or memory is in it, EINVAL for Device.PD.
+	// Close destroys the domain (ibv_dealloc_pd(3)). It fails with EBUSY while a queue pair, a
+	// shared receive queue or memory is in it, and with EINVAL for Device.PD.
 	Close() error
 }
 
-// Registrar is a PD of a device inside the process, which can register memory that the caller has
-// (ibv_reg_mr(3)). Others register their own only: Go's heap cannot be pinned for a kernel.
+// Registrar is a PD that can register memory of the caller's (ibv_reg_mr(3)). Only a device inside
+// the process has one. Other devices register only memory that they allocated themselves, because
+// Go's heap cannot be pinned for a kernel.
 type Registrar interface {
 	PD
-	// Register makes a memory region of b, which is not copied. As long as it is registered b must
-	// stay as it is, and where a peer is reading it, until what was posted after Device.Free has
-	// been sent. Errors as Alloc.
+	// Register makes a memory region of b, which is not copied. b must not change while it is
+	// registered. If a peer may be reading it, b must stay unchanged beyond Device.Free, until a
+	// send that was posted after Device.Free has been sent. Errors as for Alloc.
 	Register(b []byte, access Access) (*MR, error)
-	// Local makes a memory region of b to send from, and for nothing else: nobody can name it, so
-	// it costs nothing and is not to be freed. b must stay as it is while a send from it is posted.
-	// It may be of any size: an SGE begins below 4 GiB, and may end above.
+	// Local makes a memory region of b that is only for sending. It has no key, so it costs nothing
+	// and must not be freed. b must not change while a send from it is outstanding. b may have any
+	// size: an SGE must begin below 4 GiB, but may end above.
 	Local(b []byte) MR
 }
 
 // MR is a registered memory region.
 type MR struct {
-	// PD is where it is registered; nil once freed.
+	// PD is the domain in which the region is registered; nil once the region is freed.
 	PD PD
-	// Bytes is the memory. While a receive or a read into it is posted the device owns it; while a
-	// send from it is posted it must not be written. Where a peer may write, see the package's
-	// Ownership.
+	// Bytes is the memory. While a receive or a Read into it is outstanding, the device owns it.
+	// While a send from it is outstanding, do not change it. If a peer may write to it, see the
+	// section Ownership of the package documentation.
 	Bytes []byte
-	// Addr is the address a peer uses for the first byte. It is opaque: not a pointer.
+	// Addr is the address that a peer uses for the first byte. It is opaque, not a pointer.
 	Addr uint64
 	// LKey and RKey are the keys. On iWARP both are the STag.
 	LKey, RKey uint32
-	// Access is what Alloc was asked for.
+	// Access is the argument of Alloc or Register.
 	Access Access
 }
 
@@ -143,30 +143,31 @@ type Opcode uint8
 // The opcodes. Recv appears in completions only.
 const (
 	Send Opcode = iota // IBV_WR_SEND
-	// IBV_WR_SEND_WITH_INV: RKey is to be taken back. ErrNotSupported without
+	// IBV_WR_SEND_WITH_INV: a Send that invalidates the peer's RKey. ErrNotSupported without
 	// DeviceAttr.Invalidates
 	SendWithInvalidate
-	// IBV_WR_RDMA_WRITE: SGL, or Inline, to RemoteAddr. Done says: handed over, not: placed
+	// IBV_WR_RDMA_WRITE: SGL, or Inline, to RemoteAddr. Its completion does not mean that the peer
+	// has the data, only that it was handed over
 	Write
 	// IBV_WR_RDMA_READ: from RemoteAddr to SGL, which is one element with LocalWrite, or none
 	Read
 	Recv // IBV_WC_RECV
 	// IBV_WR_SEND_WITH_IMM: a Send with SendWR.Imm. ErrNotSupported without DeviceAttr.Immediate
 	SendWithImm
-	// IBV_WR_ATOMIC_CMP_AND_SWP: if CompareAdd is at RemoteAddr, Swap replaces it
+	// IBV_WR_ATOMIC_CMP_AND_SWP: Swap replaces the value at RemoteAddr if that equals CompareAdd
 	AtomicCmpSwap
-	// IBV_WR_ATOMIC_FETCH_AND_ADD: CompareAdd is added to what is at RemoteAddr, modulo 2^64
+	// IBV_WR_ATOMIC_FETCH_AND_ADD: adds CompareAdd to the value at RemoteAddr, modulo 2^64
 	AtomicFetchAdd
 )
 
-// Atomic is true for AtomicCmpSwap and AtomicFetchAdd. Both are on AtomicLen bytes at RemoteAddr,
-// an integer in the target's byte order (StatusRemInvReq where that is not a multiple of
-// AtomicLen), and bring what was there before to SGL: one element of AtomicLen bytes with
-// LocalWrite, in host byte order. They count as Reads, for Fence and DeviceAttr.MaxRDAtom too.
-// ErrNotSupported without DeviceAttr.Atomics.
+// Atomic is true for AtomicCmpSwap and AtomicFetchAdd. Both change an integer of AtomicLen bytes at
+// RemoteAddr, in the target's byte order. RemoteAddr must be a multiple of AtomicLen, else the
+// status is StatusRemInvReq. The previous value goes to SGL in host byte order. SGL is one element
+// of AtomicLen bytes with LocalWrite. Atomic operations count as Reads, also for Fence and
+// DeviceAttr.MaxRDAtom. Without DeviceAttr.Atomics they fail with ErrNotSupported.
 func (o Opcode) Atomic() bool { return o == AtomicCmpSwap || o == AtomicFetchAdd }
 
-// AtomicLen is the bytes of an atomic operation.
+// AtomicLen is the size of an atomic operation's integer in bytes.
 const AtomicLen = 8
 
 var opcodeNames = []string{
@@ -174,7 +175,7 @@ var opcodeNames = []string{
 	"fetch and add",
 }
 
-// String is the operation in words.
+// String describes the operation in words.
 func (o Opcode) String() string { return enum.At(opcodeNames, o, "unknown opcode %d") }
 
 // MarshalText is String's text.
@@ -196,18 +197,20 @@ type SendWR struct {
 	Op     Opcode
 	Flags  SendFlags
 	Inline []byte // copied by PostSend instead of SGL; at most DeviceAttr.MaxInline bytes
-	// the list is copied by PostSend; the memory is referenced until the completion
+	// PostSend copies the list; the device uses the memory until the completion
 	SGL []SGE
-	// Write, Read, atomics: MR.Addr of the peer's region, plus the offset in it. Ignored where the
+	// Write, Read, atomics: MR.Addr of the peer's region, plus the offset in it. Ignored if the
 	// length is 0
 	RemoteAddr uint64
-	// Write, Read, atomics: its key, ignored likewise; SendWithInvalidate: the key to invalidate
+	// Write, Read, atomics: the region's key, ignored if the length is 0; SendWithInvalidate: the
+	// key to invalidate
 	RKey       uint32
 	Imm        uint32 // SendWithImm: four bytes for the receive's completion, in host byte order
-	CompareAdd uint64 // AtomicCmpSwap: what must be there; AtomicFetchAdd: what is added
-	Swap       uint64 // AtomicCmpSwap: what is put there
+	CompareAdd uint64 // AtomicCmpSwap: the expected value; AtomicFetchAdd: the summand
+	Swap       uint64 // AtomicCmpSwap: the new value
 
-	// Datagram queue pairs only: where the Send goes. The handle must stay until the completion.
+	// Datagram queue pairs only: where the Send goes. Do not close the handle before the
+	// completion.
 	AH         AH
 	RemoteQPN  uint32
 	RemoteQKey uint32
@@ -224,27 +227,29 @@ type WC struct {
 	ID     uint64 // the work request's
 	Status Status
 	Op     Opcode
-	Bytes  uint32 // received, sent, written or read; of atomics AtomicLen
-	// InvalidatedRKey is the key that the peer's SendWithInvalidate took back, on a receive
+	Bytes  uint32 // received, sent, written or read; AtomicLen for an atomic operation
+	// InvalidatedRKey, on a receive, is the key that the peer's SendWithInvalidate has invalidated
 	// (IBV_WC_WITH_INV); 0: none.
 	InvalidatedRKey uint32
-	QP              QP     // whose work request it was
-	Imm             uint32 // the peer's SendWR.Imm in host byte order, where HasImm
+	QP              QP     // the queue pair of the work request
+	Imm             uint32 // the peer's SendWR.Imm in host byte order, if HasImm
 	HasImm          bool   // IBV_WC_WITH_IMM
 
-	// Of a datagram received: who sent it, and whether the GRHLen bytes in front of it have its
-	// routing header (IBV_WC_GRH).
+	// Received datagrams only: the sender, and whether the GRHLen bytes in front of the payload
+	// hold the routing header (IBV_WC_GRH).
 	SrcQPN uint32
 	GRH    bool
 }
 
 // CQ is a completion queue. Loop goroutine only.
 type CQ interface {
-	// Poll takes up to len(wc) completions, oldest first, and says how many.
+	// Poll removes up to len(wc) completions from the queue, oldest first, and returns their
+	// number.
 	Poll(wc []WC) int
-	// ReqNotify chooses what notify is called for (ibv_req_notify_cq(3)): every completion, as it
-	// is at first, or only receives of messages sent with Solicited, and failures. Unlike the C
-	// call it stays in force.
+	// ReqNotify chooses the completions for which notify is called (ibv_req_notify_cq(3)). With
+	// solicitedOnly these are failures, and receives of messages that were sent with Solicited.
+	// Otherwise, and before the first call, they are all completions. Unlike the C call, ReqNotify
+	// stays in effect.
 	ReqNotify(solicitedOnly bool)
 	// Close destroys the queue. Queue pairs that use it must be gone: EBUSY.
 	Close() error
@@ -254,15 +259,16 @@ type CQ interface {
 type SRQInitAttr struct {
 	PD    PD  // nil: Device.PD
 	MaxWR int // receives outstanding
-	// OnEmpty is called on the loop when a message for qp finds the queue empty: the owner may post
-	// then, for it, or Pause it. If the owner does neither the message waits at its sender until
-	// somebody posts: nothing more is read of its stream. Those that wait are served in order, and
-	// OnEmpty is called for them again. Only a device with AsksForReceives calls it. May be nil:
-	// then a message that finds nothing ends its connection, on InfiniBand when its sender's
-	// patience is over.
+	// OnEmpty is called on the loop when a message for qp finds the queue empty. The owner may then
+	// post a receive, or Pause qp. If it does neither, the message waits at its sender until
+	// somebody posts a receive; nothing more of its stream is read until then. Waiting queue pairs
+	// are served in the order in which they began to wait, and OnEmpty is called for them again.
+	// Only a device with AsksForReceives calls OnEmpty. If OnEmpty is nil, a message that finds no
+	// receive ends its connection. On InfiniBand that happens once the sender's retries are used
+	// up.
 	OnEmpty func(qp QP)
-	// OnLimit is called on the loop, once per Arm, when fewer receives are posted than Arm said
-	// (IBV_EVENT_SRQ_LIMIT_REACHED). May be nil.
+	// OnLimit is called on the loop, once per Arm, when fewer receives are posted than the limit of
+	// Arm (IBV_EVENT_SRQ_LIMIT_REACHED). May be nil.
 	OnLimit func()
 }
 
@@ -270,8 +276,9 @@ type SRQInitAttr struct {
 type SRQ interface {
 	// PostRecv adds a receive. ENOMEM when MaxWR are outstanding.
 	PostRecv(wr RecvWR) error
-	// Arm asks for OnLimit when fewer than limit receives are posted (ibv_modify_srq(3) with
-	// IBV_SRQ_LIMIT); at once, if that is so now. 0 disarms. EINVAL for a limit above MaxWR.
+	// Arm requests a call of OnLimit when fewer than limit receives are posted (ibv_modify_srq(3)
+	// with IBV_SRQ_LIMIT). If that is already so, the call comes at once. A limit of 0 cancels the
+	// request. A limit above MaxWR is EINVAL.
 	Arm(limit int) error
 	// Close destroys the queue. Queue pairs that use it must be gone: EBUSY. Receives still posted
 	// are dropped.
@@ -282,44 +289,47 @@ type SRQ interface {
 type QPInitAttr struct {
 	PD             PD // nil: Device.PD
 	SendCQ, RecvCQ CQ
-	SRQ            SRQ // of the same domain; nil: the queue pair has a receive queue of its own
+	SRQ            SRQ // of the same domain; nil: the queue pair has its own receive queue
 	MaxSendWR      int // work requests outstanding on the send queue
 	MaxRecvWR      int // on the receive queue; ignored with SRQ
 	MaxSGE         int // per send work request; 0: 1
 	Context        any // whatever the owner wants to find again from a WC
 }
 
-// QP is a queue pair: reliable connected, or for datagrams when its identifier's port space is.
-// Loop goroutine only.
+// QP is a queue pair. It is for datagrams if its identifier's port space is, and otherwise reliable
+// and connected. Loop goroutine only.
 type QP interface {
 	// Num is the queue pair number, unique on its device while it lives.
 	Num() uint32
 	// Context is what QPInitAttr.Context was.
 	Context() any
-	// PostSend queues wr. Errors: EINVAL (not connected or over: nothing will complete; a
-	// malformed request; memory that is freed or of another protection domain; a Read or an atomic
-	// where the peer serves none), ENOMEM (queue full).
+	// PostSend queues wr. The error is ENOMEM if the queue is full. It is EINVAL if the queue pair
+	// is not connected or has ended (nothing will complete), if wr is malformed, if its memory is
+	// freed or belongs to another protection domain, and for a Read or an atomic operation if the
+	// peer serves none.
 	PostSend(wr *SendWR) error
-	// PostRecv queues wr; legal from creation on, before the connection is established. ENOMEM
-	// when the queue is full.
+	// PostRecv queues wr. It may be called from creation on, before the connection is established.
+	// It fails with ENOMEM if the queue is full.
 	PostRecv(wr RecvWR) error
 	// Destroy flushes what is outstanding (each posted work request completes once, with
-	// StatusFlushed) and frees the queue pair. On the kernel's devices it may wait, for packets
-	// that are under way: 3 s when a host has died, up to 50 s. The destruction of its identifier
-	// destroys it without waiting; when that has come back (cmid's Closed) it is gone. Destroy
-	// waits for that too.
+	// StatusFlushed) and frees the queue pair. On the kernel's devices it may block until packets
+	// that are under way are done with: 3 s if a host has died, at most 50 s. Destroying the
+	// identifier also destroys the queue pair, without blocking; it is gone when that is reported
+	// (cmid's Closed). If that destruction is under way, Destroy waits for it.
 	Destroy() error
 }
 
-// Mover is a QP that knows how far its transport is, in bytes: a large message that is under way is
-// no silence. Others know of whole work requests only. Loop goroutine only.
+// Mover is a QP that knows the progress of its transport in bytes. So its owner can distinguish a
+// large message that is under way from a silent peer. Other queue pairs know only of whole work
+// requests. Loop goroutine only.
 type Mover interface {
 	QP
-	// Came is how many bytes have come from the peer, of any kind.
+	// Came is the number of bytes of any kind that have arrived from the peer.
 	Came() uint64
-	// Went is how many of ours the peer's transport has acknowledged. It may cost a system call.
+	// Went is the number of our bytes that the peer's transport has acknowledged. It may make a
+	// system call.
 	Went() uint64
-	// Watched says that from now on the owner finds out by itself whether the peer is there. The
+	// Watched announces that from now on the owner itself checks whether the peer is alive. The
 	// transport then no longer gives up a peer that answers but has no room for what is sent.
 	Watched()
 }
@@ -327,15 +337,15 @@ type Mover interface {
 // Pauser is a QP of a device with AsksForReceives. Loop goroutine only.
 type Pauser interface {
 	QP
-	// Pause has the peer's messages wait at their sender, from the next one that takes a receive on
-	// (true), or come again (false). What is behind one that waits waits too: Writes, what Reads
-	// bring, and the end of the stream; a connection that is lost ends nevertheless. What is sent
-	// goes on.
+	// Pause(true) makes the peer's messages wait at their sender, beginning with the next one that
+	// needs a receive. Pause(false) lets them come again. Everything behind a waiting message in
+	// the stream waits too: Writes, the data of Reads, and the end of the stream. A connection that
+	// is lost ends nevertheless. Sending goes on.
 	Pause(on bool)
-	// Waiting is true while a message of the peer's waits, because of Pause or for want of a
+	// Waiting is true while a message of the peer waits because of Pause or because there is no
 	// receive. Nothing that the peer sends is read then.
 	Waiting() bool
 }
 
-// ErrNotSupported is returned for an operation the device does not have.
+// ErrNotSupported is returned for an operation that the device does not have.
 var ErrNotSupported = errors.New("verbs: not supported by this device")
