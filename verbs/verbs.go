@@ -104,9 +104,10 @@ type PD interface {
 // Go's heap cannot be pinned for a kernel.
 type Registrar interface {
 	PD
-	// Register makes a memory region of b, which is not copied. b must not change while it is
-	// registered. If a peer may be reading it, b must stay unchanged beyond Device.Free, until a
-	// send that was posted after Device.Free has been sent. Errors as for Alloc.
+	// Register makes a memory region of b, which is not copied. Do not use b for anything else
+	// while it is registered. If a peer is reading it, b must stay unchanged even after
+	// Device.Free, until a send that was posted after Device.Free has been sent. Errors as for
+	// Alloc.
 	Register(b []byte, access Access) (*MR, error)
 	// Local makes a memory region of b that is only for sending. It has no key, so it costs nothing
 	// and must not be freed. b must not change while a send from it is outstanding. b may have any

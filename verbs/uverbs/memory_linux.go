@@ -35,7 +35,7 @@ func (d *device) AllocPD() (verbs.PD, error) {
 	return p, nil
 }
 
-// domainOf is the domain that pd names; nil is the device's own.
+// domainOf returns pd as a domain of this device; a nil pd means the device's own domain.
 func (d *device) domainOf(pd verbs.PD) (*domain, error) {
 	if pd == nil {
 		return d.pd, nil
@@ -46,7 +46,7 @@ func (d *device) domainOf(pd verbs.PD) (*domain, error) {
 	return nil, fmt.Errorf("uverbs: not a protection domain of %s: %w", d.name, unix.EINVAL)
 }
 
-// Alloc maps and registers n bytes. *MemlockError if RLIMIT_MEMLOCK is what forbids it.
+// Alloc maps and registers n bytes. The error is a *MemlockError if RLIMIT_MEMLOCK forbids it.
 func (p *domain) Alloc(n int, access verbs.Access) (*verbs.MR, error) {
 	d := p.dev
 	if err := d.gone(); err != nil {
@@ -83,14 +83,15 @@ func (p *domain) Alloc(n int, access verbs.Access) (*verbs.MR, error) {
 	return mr, nil
 }
 
-// stagKey is the eight bits of an STag that its owner chooses, so that a key which comes back is
-// another one.
+// stagKey returns the eight bits of an STag that the consumer chooses. They differ each time, so
+// that a key is not given out twice when the kernel reuses the rest of the STag.
 func (d *device) stagKey() uint8 {
 	d.stags++
 	return d.stags
 }
 
-// Free deregisters mr and gives its memory back, also after the device was closed or removed.
+// Free deregisters mr and unmaps its memory. It may be called after the device was closed or
+// removed.
 func (d *device) Free(mr *verbs.MR) error {
 	var p *domain
 	if mr != nil {
@@ -133,8 +134,8 @@ func (p *domain) Close() error {
 	return nil
 }
 
-// place finds the memory of a scatter/gather element. EINVAL for memory that is freed, of another
-// domain, or outside of its region.
+// place finds the memory of a scatter/gather element. It fails with EINVAL if the memory is freed,
+// belongs to another domain, or is outside its region.
 func (p *domain) place(s *verbs.SGE) (place, error) {
 	switch {
 	case s.MR == nil:
@@ -150,17 +151,17 @@ func (p *domain) place(s *verbs.SGE) (place, error) {
 	return place{addr: s.MR.Addr + uint64(s.Offset), length: s.Length, lkey: s.MR.LKey}, nil
 }
 
-// MemlockError is a registration that RLIMIT_MEMLOCK forbids, or may have forbidden. errors.Is
-// finds the kernel's errno, ENOMEM as a rule.
+// MemlockError reports that memory was not registered because RLIMIT_MEMLOCK forbids it, or may
+// have forbidden it. errors.Is finds the kernel's errno, usually ENOMEM.
 type MemlockError struct {
 	Limit  uint64 // RLIMIT_MEMLOCK in bytes
-	Pinned uint64 // bytes of the process that are pinned already, as far as the kernel says
+	Pinned uint64 // bytes that the process has pinned already, as far as the kernel reports it
 	Need   uint64 // bytes that were to be pinned
 	Err    error  // the kernel's
 }
 
-// Error says what to do. Need is one region, of many that a loop registers as it goes: a limit that
-// has just room for it is too small again soon.
+// Error says what to do. It does not suggest a limit from Need, which is one region only: a loop
+// registers more regions over time, so a limit with room for just this one would soon be too small.
 func (e *MemlockError) Error() string {
 	sure := ""
 	if !e.certain() {
@@ -171,11 +172,12 @@ func (e *MemlockError) Error() string {
 		e.Err, sure, e.Limit, e.Pinned, e.Need)
 }
 
-// Unwrap is the kernel's errno.
+// Unwrap returns the kernel's errno.
 func (e *MemlockError) Unwrap() error { return e.Err }
 
-// memlock makes a *MemlockError of an error of reg_mr or mmap, if the limit explains it, or may:
-// the kernel does not say what it has counted.
+// memlock turns an error of reg_mr or mmap into a *MemlockError if the limit explains the error or
+// may explain it. It cannot always be certain, because the kernel does not report what it has
+// counted.
 func memlock(err error, need int) error {
 	if !errors.Is(err, unix.ENOMEM) && !errors.Is(err, unix.EPERM) && !errors.Is(err, unix.EAGAIN) {
 		return err
@@ -191,18 +193,18 @@ func memlock(err error, need int) error {
 	return e
 }
 
-// certain says that the limit explains it.
+// certain reports whether the limit explains the error.
 func (e *MemlockError) certain() bool { return e.Pinned+e.Need > e.Limit }
 
-// unlimited says whether the process may lock memory beyond the limit.
+// unlimited reports whether the process may lock memory beyond the limit.
 func unlimited() bool {
 	h := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	var caps [2]unix.CapUserData
 	return unix.Capget(&h, &caps[0]) == nil && caps[0].Effective&(1<<unix.CAP_IPC_LOCK) != 0
 }
 
-// pinned is how much of the process is pinned or locked, as the kernel counts it; 0 if it does not
-// say.
+// pinned returns how many bytes of the process are pinned or locked by the kernel's count; 0 if the
+// kernel does not report it.
 func pinned() (n uint64) {
 	status, err := os.ReadFile("/proc/self/status")
 	if err != nil {
@@ -224,7 +226,7 @@ func badWR(format string, args ...any) error {
 	return fmt.Errorf("uverbs: %s: %w", fmt.Sprintf(format, args...), unix.EINVAL)
 }
 
-// checkRecv gives the place of a receive.
+// checkRecv checks a receive and returns its place.
 func (p *domain) checkRecv(wr *verbs.RecvWR) (place, error) {
 	if wr.SGE.MR != nil && wr.SGE.MR.Access&verbs.LocalWrite == 0 {
 		return place{}, badWR("receive into a region without local write")

@@ -16,7 +16,7 @@ func (q *queuePair) Modify(attr *verbs.QPAttr, mask verbs.QPAttrMask) error {
 	}
 	quiet := q.quiet()
 	if q.dirty && mask&verbs.QPAttrState != 0 && attr.State == verbs.QPSQD {
-		q.announce() // what was posted before a disconnect leaves
+		q.announce() // what was posted before a disconnect is still sent
 	}
 	if err := execute(d.k, cmdModifyQP, modifyRequest(q.handle, attr, mask)); err != nil {
 		return q.unchanged(attr, mask, err)
@@ -25,7 +25,7 @@ func (q *queuePair) Modify(attr *verbs.QPAttr, mask verbs.QPAttrMask) error {
 	return nil
 }
 
-// there is the error of calls on a queue pair that is no more.
+// there returns the error of calls on a queue pair that no longer exists, else nil.
 func (q *queuePair) there() error {
 	if err := q.dev.gone(); err != nil {
 		return err
@@ -40,7 +40,7 @@ func (q *queuePair) unchanged(attr *verbs.QPAttr, mask verbs.QPAttrMask, err err
 	return fmt.Errorf("uverbs: %s: modify_qp of %d to %d with %#x: %w", q.dev.name, q.num, attr.State, mask, err)
 }
 
-// changed notes what the kernel has changed. quiet is what it was before.
+// changed records what the kernel has changed. quiet is the value of q.quiet before the change.
 func (q *queuePair) changed(attr *verbs.QPAttr, mask verbs.QPAttrMask, quiet uint64) {
 	if mask&verbs.QPAttrMaxRDAtomic != 0 {
 		q.reads = attr.MaxRDAtomic > 0
@@ -51,8 +51,8 @@ func (q *queuePair) changed(attr *verbs.QPAttr, mask verbs.QPAttrMask, quiet uin
 	}
 	q.state = attr.State
 	if q.dev.siw && q.state == verbs.QPError {
-		// siw has flushed what it knows of before it answered. It forgets Reads that wait for
-		// their answers in a connection that closes.
+		// siw flushes the work requests that it knows of before it answers. But when a connection
+		// closes, it forgets the Reads that wait for their responses.
 		q.finish(quiet)
 	}
 }
@@ -73,13 +73,13 @@ func modifyRequest(handle uint32, a *verbs.QPAttr, mask verbs.QPAttrMask) modify
 	return r
 }
 
-// never is a call that fails before it begins.
+// never returns a Later whose call has failed before it began.
 func never(err error) verbs.Later {
 	return verbs.Later{Wait: func() error { return err }, End: func(error) error { return err }}
 }
 
-// ModifyLater is Modify, for a change that the kernel may take its time for: to RTR it looks for
-// the peer's link address.
+// ModifyLater is Modify for a change that may block in the kernel. On the change to RTR the kernel
+// looks up the peer's link address.
 func (q *queuePair) ModifyLater(attr *verbs.QPAttr, mask verbs.QPAttrMask) verbs.Later {
 	if err := q.there(); err != nil || mask == 0 {
 		return never(err)
@@ -101,26 +101,27 @@ func (q *queuePair) ModifyLater(attr *verbs.QPAttr, mask verbs.QPAttrMask) verbs
 	}
 }
 
-// modified takes in what has come of a change.
+// modified records the result of a change.
 func (q *queuePair) modified(to *verbs.QPAttr, mask verbs.QPAttrMask, quiet uint64, err error) error {
 	switch {
 	case err != nil:
 		return q.unchanged(to, mask, err)
-	case !q.gone && q.state != verbs.QPError: // else it has failed meanwhile
+	case !q.gone && q.state != verbs.QPError: // otherwise it has failed meanwhile
 		q.changed(to, mask, quiet)
 	}
 	return nil
 }
 
-// DestroyLater is Destroy. The kernel destroys no queue pair that is attached to a multicast group,
-// so it leaves those first; and it is flushed first, so that a message which is half received gives
-// its receive back.
+// DestroyLater is Destroy split into parts. The kernel does not destroy a queue pair that is
+// attached to a multicast group, so the queue pair leaves its groups first. It is also flushed
+// first, so that a partly received message returns its receive.
 func (q *queuePair) DestroyLater() verbs.Later {
 	if q.gone || q.leaving != nil {
 		return never(nil)
 	}
 	d := q.dev
-	if q.changes > 0 { // the kernel would refuse it, or change another one that has got its handle
+	// the kernel would refuse it, or would then modify a new queue pair with the same handle
+	if q.changes > 0 {
 		return never(fmt.Errorf("uverbs: %s: destroy_qp of %d, which is being modified: %w", d.name, q.num, unix.EBUSY))
 	}
 	l := &leaving{quiet: q.quiet(), back: make(chan struct{})}
@@ -152,7 +153,7 @@ func (q *queuePair) DestroyLater() verbs.Later {
 	}
 }
 
-// went takes in that the kernel has destroyed the queue pair, or why not.
+// went records that the kernel has destroyed the queue pair, or returns why it has not.
 func (q *queuePair) went(err error) error {
 	switch {
 	case q.gone:

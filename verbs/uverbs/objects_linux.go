@@ -31,9 +31,9 @@ type device struct {
 	compEvent  compEventDesc
 	asyncEvent asyncEventDesc
 
-	dirty    []*queuePair       // have sends that the kernel does not know of
-	due      []*completionQueue // whose owners are to be notified, or which are armed
-	low      []*sharedQueue     // whose owners are to be notified that they are low
+	dirty    []*queuePair       // have sends that were not announced to the kernel
+	due      []*completionQueue // to settle at the end of the turn: notify the owner, or arm
+	low      []*sharedQueue     // OnLimit is to be called
 	spare    []*queuePair
 	spareDue []*completionQueue
 	deferred bool  // Run will come at the end of the turn
@@ -50,7 +50,7 @@ type domain struct {
 	gone   bool
 }
 
-// region is what a verbs.MR does not say.
+// region is what the device keeps for a verbs.MR.
 type region struct {
 	handle uint32
 	mem    []byte // whole pages
@@ -60,27 +60,27 @@ type region struct {
 type addressHandle struct {
 	pd     *domain
 	handle uint32
-	num    uint32 // what a work request names
+	num    uint32 // the handle's number in work requests
 	gone   bool
 }
 
-// completionQueue is a verbs.CQ over one or more of the kernel's: a queue pair whose completions
-// might not fit into those there are brings another one. So a queue is never overrun, whatever its
-// owner asked for.
+// completionQueue is a verbs.CQ made of one or more completion queues of the kernel. If the
+// completions of a new queue pair might not fit into the existing ones, another one is created. So
+// a queue never overflows, whatever size its owner asked for.
 type completionQueue struct {
 	dev    *device
 	notify func()
 	parts  []*cqPart
-	// the part to look into first: another one after every full Poll, so that none waits for a
-	// busy one
+	// the part to look into first. It changes after every Poll that fills its argument, so that no
+	// part has to wait for a busy one
 	next     int
 	taken    cqe                 // from the kernel's queue
 	ready    ring.Ring[verbs.WC] // completions taken from the kernel's queues, or made here
 	notified bool                // the owner was notified, and has not polled until 0 since
-	// something happened that the owner is notified of, even if it asked for less
+	// the owner is notified even if there is no solicited completion
 	loud  bool
-	quiet bool // only what is solicited notifies
-	due   bool // in the device's list of queues to settle
+	quiet bool // only solicited completions notify
+	due   bool // in device.due
 	users int  // queues of queue pairs that complete here
 	gone  bool
 }
@@ -91,9 +91,9 @@ type cqPart struct {
 	handle  uint32
 	event   uint64 // the handle in events
 	ring    cqRing
-	room    int                  // completions that nothing outstanding has a claim to
+	room    int                  // completions that no outstanding work request may need
 	armed   bool                 // the kernel will report the next completion, or
-	quietly bool                 // of the next solicited one
+	quietly bool                 // only the next solicited one
 	shared  map[*sharedQueue]int // queue pairs whose receives come from there
 }
 
@@ -107,7 +107,7 @@ type sharedQueue struct {
 	ring   recvRing
 	slots  []slot // by cookie
 	free   []uint32
-	limit  int  // OnLimit is due when fewer are posted
+	limit  int  // OnLimit is called when fewer receives are posted
 	low    bool // OnLimit is due
 	early  bool // the limit was reached by a receive whose completion has not come
 	users  int
@@ -142,23 +142,23 @@ type queuePair struct {
 	list    []place // of the request being posted
 	state   verbs.QPState
 	reads   bool // the peer serves Reads, as far as is known
-	dirty   bool // has sends that the kernel does not know of
+	dirty   bool // has sends that were not announced to the kernel
 	awaits  bool // they are announced later,
 	refused uint // after so many times
 	gone    bool
 	changes int                 // that are under way
 	early   ring.Ring[verbs.WC] // receives that have completed meanwhile
-	leaving *leaving            // its destruction is under way
+	leaving *leaving            // non-nil while its destruction is under way
 	groups  []attachMcast       // the multicast groups that it is attached to
 	onEvent func(verbs.QPEvent)
 }
 
-// leaving is a destruction under way.
+// leaving is the destruction of a queue pair that is under way.
 type leaving struct {
 	quiet uint64        // what the device had taken when it began
 	back  chan struct{} // closed when Wait has returned
 	err   error         // what it has returned
 }
 
-// closer gives maps back.
+// closer unmaps memory.
 type closer interface{ release() error }

@@ -2,8 +2,8 @@ package uverbs
 
 import "github.com/rdmactor/rdmactor/verbs"
 
-// Poll takes completions, oldest first as far as they are in one of the kernel's queues: those of
-// one queue pair are in order, those of several may not be.
+// Poll takes completions, oldest first for each of the kernel's queues. So the completions of one
+// queue pair are in order. Those of several queue pairs may not be.
 func (q *completionQueue) Poll(wc []verbs.WC) int {
 	n := 0
 	for n < len(wc) && (q.ready.Len() > 0 || q.take()) {
@@ -20,7 +20,8 @@ func (q *completionQueue) Poll(wc []verbs.WC) int {
 	return n
 }
 
-// take looks for a completion in the kernel's queues. What it leads to, if anything, is in ready.
+// take takes one completion from the kernel's queues. The completions that result for the owner, if
+// any, are in ready.
 func (q *completionQueue) take() bool {
 	for range q.parts {
 		if q.next >= len(q.parts) {
@@ -35,14 +36,14 @@ func (q *completionQueue) take() bool {
 	return false
 }
 
-// drain takes everything that is in the kernel's queues.
+// drain takes all completions from the kernel's queues.
 func (q *completionQueue) drain() {
 	for q.take() {
 	}
 }
 
-// complete is a completion of the kernel's. One of a queue pair that is no more, or that makes no
-// sense, reaches nobody.
+// complete handles a completion of the kernel's. It is dropped if its queue pair no longer exists
+// or if it makes no sense.
 func (d *device) complete(c *cqe) {
 	q := d.qps[c.qpn]
 	if q == nil {
@@ -75,7 +76,7 @@ func (d *device) complete(c *cqe) {
 	q.received(wc)
 }
 
-// report completes the sends whose turn has come.
+// report delivers the completions of the sends that are next in order.
 func (q *queuePair) report() {
 	var s send
 	for q.sends.next(&s) {
@@ -87,10 +88,10 @@ func (q *queuePair) report() {
 	}
 }
 
-// received delivers a receive. While the queue pair is being modified the receive is kept: the
-// kernel may have brought the queue pair to RTS, and the peer may send, before the loop knows of
-// it. An owner that answers the message at once must find a queue pair that can send. Receives of
-// other queue pairs are delivered.
+// received delivers a receive, but keeps it while the queue pair is being modified. The kernel may
+// already have brought the queue pair to RTS, so that the peer can send, before the loop knows. An
+// owner that answers the message at once must find a queue pair that can send. Receives of other
+// queue pairs are delivered meanwhile.
 func (q *queuePair) received(wc verbs.WC) {
 	if q.changes > 0 {
 		q.early.Push(wc)
@@ -99,8 +100,8 @@ func (q *queuePair) received(wc verbs.WC) {
 	q.recvCQ.push(wc)
 }
 
-// deliverEarly delivers what was kept, in the order in which it came. The kernel's
-// report of it has been read already.
+// deliverEarly delivers the receives that were kept, in order. The kernel's notification of them
+// has been read already.
 func (q *queuePair) deliverEarly() {
 	if q.early.Len() == 0 {
 		return
@@ -111,7 +112,7 @@ func (q *queuePair) deliverEarly() {
 	q.recvCQ.wake()
 }
 
-// end says that the queue pair is over: nothing is posted to it any more.
+// end marks the queue pair as ended: nothing can be posted to it any more.
 func (q *queuePair) end() {
 	if q.typ == verbs.RC {
 		q.state = verbs.QPError

@@ -10,7 +10,7 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// PostSend writes wr into the send queue. They are announced to the kernel at the end of the turn.
+// PostSend writes wr into the send queue. It is announced to the kernel at the end of the turn.
 func (q *queuePair) PostSend(wr *verbs.SendWR) error {
 	if q.state != verbs.QPRTS && !q.connected() {
 		return fmt.Errorf("uverbs: send on a queue pair in state %d, not ready to send: %w", q.state, unix.EINVAL)
@@ -32,8 +32,8 @@ func (q *queuePair) PostSend(wr *verbs.SendWR) error {
 	return nil
 }
 
-// connected asks siw, which moves its queue pairs to RTS by itself, whether it has: an
-// announcement of nothing is refused before.
+// connected asks siw whether the queue pair is in the state RTS. siw changes that state by itself.
+// Before, it refuses the doorbell command, even when nothing was posted.
 func (q *queuePair) connected() bool {
 	if !q.dev.siw || q.gone || q.state != verbs.QPInit && q.state != verbs.QPRTR || q.dev.lost != nil || q.dev.k.doorbell(q.handle) != nil {
 		return false
@@ -42,7 +42,7 @@ func (q *queuePair) connected() bool {
 	return true
 }
 
-// checkSend gives the bytes of wr, and its places in q.list.
+// checkSend checks wr and returns its length in bytes. It leaves its places in q.list.
 func (q *queuePair) checkSend(wr *verbs.SendWR) (total uint32, err error) {
 	a := &q.dev.attr
 	q.list = q.list[:0]
@@ -81,7 +81,7 @@ func (q *queuePair) checkSend(wr *verbs.SendWR) (total uint32, err error) {
 	return uint32(sum), err
 }
 
-// checkRead is what a Read or an atomic operation needs besides.
+// checkRead does the additional checks for a Read or an atomic operation.
 func (q *queuePair) checkRead(wr *verbs.SendWR) error {
 	switch {
 	case !q.reads:
@@ -96,8 +96,8 @@ func (q *queuePair) checkRead(wr *verbs.SendWR) error {
 	return nil
 }
 
-// checkDatagram is what a datagram needs besides. rxe would drop one that is too long without a
-// word.
+// checkDatagram does the additional checks for a datagram. rxe would silently drop one that is too
+// long.
 func (q *queuePair) checkDatagram(wr *verbs.SendWR, n int) error {
 	ah, ok := wr.AH.(*addressHandle)
 	switch {
@@ -128,8 +128,8 @@ func (q *queuePair) PostRecv(wr verbs.RecvWR) error {
 	return nil
 }
 
-// announce has the kernel look at what was posted. When it refuses, the queue pair is over, and its
-// owner is notified; what was posted is flushed with the rest.
+// announce makes the kernel look at the send queue. If the kernel refuses, the queue pair has ended
+// and its owner is notified. What was posted is then flushed with the rest.
 func (q *queuePair) announce() {
 	q.dirty = false
 	d := q.dev
@@ -149,13 +149,13 @@ func (q *queuePair) announce() {
 	}
 }
 
-// announcements is how often siw is asked once more to look at what was posted: after 1 ms, 2 ms
+// announcements is how often siw is asked again to look at the send queue: after 1 ms, 2 ms, 4 ms
 // and so on, for a second in all.
 const announcements = 10
 
-// again announces later. siw does not wait for a queue pair's lock: when somebody changes the queue
-// pair's state at that moment, siw answers as if there were no connection. Where there is no
-// connection any more, its end is reported meanwhile.
+// again repeats the announcement later. siw does not wait for a queue pair's lock: if the queue
+// pair's state is being changed at that moment, siw answers as if there were no connection. If the
+// connection really has ended, that is reported before the repetitions are used up.
 func (q *queuePair) again() {
 	if q.awaits {
 		return

@@ -16,8 +16,8 @@ import (
 // Provider opens rxe and siw devices. The zero value is ready.
 type Provider struct{}
 
-// Open opens the device of that name. The errors name what is missing: the device's file (module
-// ib_uverbs), permission for it. A device of another driver than rxe and siw is
+// Open opens the device of that name. An error says what is missing: the device's file (module
+// ib_uverbs), or the permission to open it. For a device of another driver than rxe and siw it is
 // verbs.ErrNotSupported.
 func (Provider) Open(l *eventloop.Loop, id verbs.DeviceIdent) (verbs.ProviderDevice, error) {
 	d, err := open(l, id)
@@ -32,7 +32,7 @@ const (
 	devDir   = "/dev/infiniband"
 )
 
-// find is the file of the device called name.
+// find returns the file of the device called name.
 func find(name string) (string, error) {
 	entries, err := os.ReadDir(sysClass)
 	if errors.Is(err, unix.ENOENT) {
@@ -76,7 +76,7 @@ func open(l *eventloop.Loop, id verbs.DeviceIdent) (*device, error) {
 	return d, nil
 }
 
-// begin asks the device what it is, and puts its fds into the loop.
+// begin queries the device and registers its fds with the loop.
 func (d *device) begin(guid uint64) error {
 	ctx, err := call[ask, getContextResp](d.k, cmdGetContext, ask{})
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 // Provider opens rxe and siw devices, which Linux has.
 type Provider struct{}
 
-// Open is verbs.ErrNotSupported.
+// Open fails with verbs.ErrNotSupported.
 func (Provider) Open(_ *eventloop.Loop, id verbs.DeviceIdent) (verbs.ProviderDevice, error) {
 	return nil, fmt.Errorf("uverbs: %s: %w", id.Name, verbs.ErrNotSupported)
 }

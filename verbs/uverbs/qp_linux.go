@@ -45,8 +45,9 @@ func (d *device) CreateQP(t verbs.QPType, attr verbs.QPInitAttr) (verbs.Provider
 	return q, nil
 }
 
-// known makes q known by its number. The kernel gives no number twice at a time: the queue
-// pair that had it before has gone, though its call has not come back.
+// known enters q in the table by number. If another queue pair is entered under that number, it no
+// longer exists: the kernel never uses a number twice at a time. Only the call that destroyed it
+// has not returned yet.
 func (d *device) known(q *queuePair) {
 	if old := d.qps[q.num]; old != nil && old.leaving != nil {
 		old.left()
@@ -54,7 +55,7 @@ func (d *device) known(q *queuePair) {
 	d.qps[q.num] = q
 }
 
-// check says whether the attributes are possible, and takes the queues from them.
+// check validates the attributes and takes the queues from them.
 func (q *queuePair) check() error {
 	d, a := q.dev, &q.attr
 	var okSend, okRecv bool
@@ -84,8 +85,8 @@ func (q *queuePair) check() error {
 	return err
 }
 
-// claims takes the kernel's completion queues that have room for what the queue pair may have
-// outstanding.
+// claims chooses completion queues of the kernel that have room for everything that the queue pair
+// may have outstanding, and reserves that room.
 func (q *queuePair) claims() (err error) {
 	recvs := q.attr.MaxRecvWR
 	if q.srq != nil {
@@ -129,10 +130,10 @@ func (q *queuePair) create() error {
 	return nil
 }
 
-// Num is the queue pair number.
+// Num returns the queue pair number.
 func (q *queuePair) Num() uint32 { return q.num }
 
-// Context is QPInitAttr.Context.
+// Context returns QPInitAttr.Context.
 func (q *queuePair) Context() any { return q.attr.Context }
 
 // OnEvent sets the function that is called for events.
@@ -148,7 +149,7 @@ func (q *queuePair) Attach(gid [16]byte, lid uint16) error {
 	return err
 }
 
-// Detach leaves it.
+// Detach leaves a multicast group.
 func (q *queuePair) Detach(gid [16]byte, lid uint16) error {
 	g := attachMcast{GID: gid, QPHandle: q.handle, MLID: lid}
 	err := q.mcast(cmdDetachMcast, g)
@@ -172,7 +173,7 @@ func (q *queuePair) mcast(cmd uint32, g attachMcast) error {
 	return nil
 }
 
-// destroy gives a queue pair that was not finished back to the kernel.
+// destroy destroys a queue pair whose creation has failed halfway.
 func (q *queuePair) destroy() {
 	delete(q.dev.handles, q.event)
 	_, _ = call[destroy, destroyed](q.dev.k, cmdDestroyQP, destroy{Handle: q.handle})

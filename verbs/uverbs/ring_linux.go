@@ -2,9 +2,9 @@ package uverbs
 
 import "github.com/rdmactor/rdmactor/verbs"
 
-// The queues that a device shares with the process, as both kinds of device have them. A cookie is
-// what the kernel gives back for a work request; a place is what the memory of a scatter/gather
-// element is to the device.
+// This file has the interfaces of the queues that a device shares with the process. Both kinds of
+// device implement them. A cookie identifies a work request in its completion. A place describes
+// the memory of a scatter/gather element to the device.
 
 // place is one scatter/gather element.
 type place struct {
@@ -15,27 +15,27 @@ type place struct {
 
 // sendRing is a send queue.
 type sendRing interface {
-	// put writes a work request. total is its bytes, reported whether its success is to be
-	// reported. False when there is no room.
+	// put writes a work request of total bytes. reported asks the device to report its success. The
+	// result is false if there is no room.
 	put(cookie uint64, wr *verbs.SendWR, list []place, total uint32, reported bool) bool
-	// taken reports whether the device has taken the work request that was the n'th put, of those
-	// that are not known to be done.
+	// taken reports whether the device has taken the n'th work request that was put. It may be
+	// asked only of work requests that are not known to be done.
 	taken(n uint64) bool
 	close() error
 }
 
 // recvRing is a receive queue.
 type recvRing interface {
-	// put writes a receive. False when there is no room.
+	// put writes a receive. The result is false if there is no room.
 	put(cookie uint64, p place) bool
-	// left is how many the device has not yet taken.
+	// left returns how many receives the device has not taken yet.
 	left() int
 	close() error
 }
 
 // cqRing is a completion queue.
 type cqRing interface {
-	// take gives the oldest completion.
+	// take removes the oldest completion. The result is false if there is none.
 	take(c *cqe) bool
 	empty() bool
 	close() error
@@ -53,5 +53,5 @@ type cqe struct {
 	grh    bool
 }
 
-// recvCookie marks a receive's cookie.
+// recvCookie is a bit that is set in the cookies of receives.
 const recvCookie = 1 << 63

@@ -21,8 +21,8 @@ type rxeQueue struct {
 	peer  *atomic.Uint32
 }
 
-// newRxeQueue takes mem as a queue of elements of at least elem bytes, whose producer is this side
-// or the kernel. EIO if it is none.
+// newRxeQueue makes a queue of mem, whose elements have at least elem bytes. The producer is this
+// side or the kernel. The error is EIO if mem is not such a queue.
 func newRxeQueue(mem []byte, elem int, producer bool) (rxeQueue, error) {
 	data := sizeOf[rxeQueueBuf]()
 	if len(mem) < data {
@@ -41,11 +41,12 @@ func newRxeQueue(mem []byte, elem int, producer bool) (rxeQueue, error) {
 	return q, nil
 }
 
-// element is where the element at this side's index begins. The other side's index is never used
-// as one.
+// element returns the offset of the element at this side's index. The other side's index is never
+// used as an offset.
 func (q *rxeQueue) element() int { return sizeOf[rxeQueueBuf]() + int(q.mine)<<q.shift }
 
-// full: one element stays unused, to distinguish a full queue from an empty one.
+// full reports whether the queue is full. One element stays unused, to distinguish a full queue
+// from an empty one.
 func (q *rxeQueue) full() bool { return (q.mine+1-q.peer.Load())&q.mask == 0 }
 
 func (q *rxeQueue) empty() bool { return (q.peer.Load()-q.mine)&q.mask == 0 }
@@ -130,7 +131,7 @@ func rxeSendFlags(wr *verbs.SendWR, reported bool) (f uint32) {
 	return f
 }
 
-// taken: the device's index moves on when a work request is done.
+// taken uses the device's index, which advances when a work request is done.
 func (q *rxeSends) taken(n uint64) bool {
 	pending := uint64((q.mine - q.peer.Load()) & q.mask)
 	return n+pending < q.puts
@@ -170,7 +171,7 @@ func (q *rxeCompletions) take(c *cqe) bool {
 	return true
 }
 
-// rxeStatus is enum ibv_wc_status, which package verbs has the numbers of.
+// rxeStatus converts a value of enum ibv_wc_status. Package verbs uses the same numbers.
 func rxeStatus(s uint32) verbs.Status {
 	if s > uint32(verbs.StatusGeneral) {
 		return verbs.StatusGeneral

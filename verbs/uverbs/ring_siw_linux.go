@@ -9,13 +9,13 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// siwQueue is what siw's work queues have in common: n elements, a power of two, of which those
-// whose flags are not zero belong to the device. Both sides go round them.
+// siwQueue is what siw's work queues have in common: a ring of n elements, where n is a power of
+// two. An element whose flags are not zero belongs to the device.
 type siwQueue struct {
 	mem  []byte
 	mask uint64
 	puts uint64
-	gone uint64 // of these, known to have been taken
+	gone uint64 // how many of them are known to be taken
 	head headFunc
 }
 
@@ -29,19 +29,19 @@ func newSiwQueue(mem []byte, n uint32, elem int, head headFunc) (siwQueue, error
 	return siwQueue{mem: mem, mask: uint64(n) - 1, head: head}, nil
 }
 
-// at is the word of the n'th element ever put.
+// at returns the head of the n'th element that was ever put.
 func (q *siwQueue) at(n uint64) *atomic.Uint32 { return q.head(q.mem, int(n&q.mask)) }
 
-// full: the device zeroes only the flags.
+// full looks at the flags only, because the device zeroes nothing else.
 func (q *siwQueue) full() bool { return load[siwHead](q.at(q.puts)).Flags != 0 }
 
-// taken: the device zeroes the flags when it takes an element. Those whose element was used again
-// were taken.
+// taken looks at the flags, which the device zeroes when it takes an element. If the element has
+// been used again since, it was taken.
 func (q *siwQueue) taken(n uint64) bool {
 	return n < q.puts && (q.puts-n > q.mask+1 || load[siwHead](q.at(n)).Flags&siwValid == 0)
 }
 
-// left: elements are taken in order.
+// left relies on the device taking elements in order.
 func (q *siwQueue) left() int {
 	for q.gone < q.puts && q.taken(q.gone) {
 		q.gone++
@@ -70,7 +70,7 @@ func (q *siwSends) put(cookie uint64, wr *verbs.SendWR, list []place, total uint
 	}
 	op := siwOpcodes[wr.Op]
 	if wr.Op == verbs.Read && total == 0 {
-		op = siwOpWrite // siw answers a Read of no bytes with as many as it has sent before
+		op = siwOpWrite // siw answers a Read of no bytes with as many bytes as it sent before
 	}
 	off := int(q.puts&q.mask) * sizeOf[siwSQE]()
 	w := at[siwSQE](q.mem, off)
@@ -146,7 +146,7 @@ func (q *siwCompletions) take(c *cqe) bool {
 		return false
 	}
 	*c = cqe{cookie: w.ID, qpn: uint32(w.QPID), status: siwStatus(h.Status), bytes: w.Bytes}
-	head.Store(0) // the device's again
+	head.Store(0) // it belongs to the device again
 	q.gets++
 	return true
 }

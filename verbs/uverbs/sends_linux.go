@@ -6,31 +6,33 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// send is a work request that the kernel has, or that waits for its turn to be reported.
+// send is a work request that the kernel has, or whose completion waits for those of earlier ones.
 type send struct {
 	id       uint64
 	bytes    uint32
 	op       verbs.Opcode
-	signaled bool // its owner wants to hear of success
+	signaled bool // its owner wants a completion on success
 	reported bool // the kernel reports success
 	done     bool // the kernel has reported
 	status   verbs.Status
 }
 
-// sends are a send queue's work requests, in posting order. Their numbers, the cookies, count all
+// sends holds a send queue's work requests in posting order. Their cookies number all work requests
 // that were ever posted.
 type sends struct {
 	buf        []send // a power of two
 	limit      int
 	head, tail uint64
-	upTo       uint64 // what is before was done, unless its success is reported and was not
+	// all sends before this one are done, except those whose success is to be reported and was not
+	// yet
+	upTo uint64
 }
 
 func newSends(limit int) sends {
 	return sends{buf: make([]send, powerOfTwo(limit)), limit: limit}
 }
 
-// powerOfTwo rounds up.
+// powerOfTwo rounds n up to a power of two.
 func powerOfTwo(n int) int { return 1 << bits.Len(uint(max(n, 1)-1)) }
 
 func (s *sends) full() bool { return s.tail-s.head >= uint64(s.limit) }
@@ -42,8 +44,9 @@ func (s *sends) push(w send) {
 	s.tail++
 }
 
-// done is the kernel's report of n. A device completes in posting order what it reports; siw's
-// Reads, which it always reports, may be later. It reports whether n is a Read of any bytes.
+// done records the kernel's completion of n. A device reports completions in posting order, except
+// siw's Reads, which may complete late but are always reported. The result says whether n is a Read
+// of more than 0 bytes.
 func (s *sends) done(n uint64, status verbs.Status) (read bool) {
 	if n-s.head >= s.tail-s.head || s.at(n).done {
 		return false
@@ -54,8 +57,8 @@ func (s *sends) done(n uint64, status verbs.Status) (read bool) {
 	return w.op == verbs.Read && w.bytes > 0
 }
 
-// next gives the oldest one that is done and is to be reported. Those that are done and are not go
-// silently.
+// next removes the oldest send that is done and must be reported to the owner. On the way it drops
+// those that are done but need no report.
 func (s *sends) next(out *send) bool {
 	for s.head < s.tail {
 		w := s.at(s.head)
@@ -71,7 +74,8 @@ func (s *sends) next(out *send) bool {
 	return false
 }
 
-// flush makes what is left flushed, except what was done in silence: unsignaled, and before quiet.
+// flush marks the remaining sends as flushed. The exception is unreported sends before quiet, which
+// the device has done without a completion.
 func (s *sends) flush(quiet uint64) {
 	for n := s.head; n < s.tail; n++ {
 		w := s.at(n)
@@ -85,7 +89,7 @@ func (s *sends) flush(quiet uint64) {
 	}
 }
 
-// recvs are a receive queue's work requests, in posting order.
+// recvs holds a receive queue's work requests in posting order.
 type recvs struct {
 	ids        []uint64
 	limit      int
@@ -103,18 +107,19 @@ func (r *recvs) push(id uint64) {
 	r.tail++
 }
 
-// pop is the oldest. A device completes them in order.
+// pop removes the oldest. A device completes receives in order.
 func (r *recvs) pop() uint64 {
 	id := r.ids[r.head&uint64(len(r.ids)-1)]
 	r.head++
 	return id
 }
 
-// backlog is the sends that wait here for Reads before them: fenced ones, and Reads beyond what
-// the peer serves at once. siw would let them wait in the place of what it sends next, and not
-// answer the peer's Reads meanwhile. Two sides that wait so for one another wait for ever.
+// backlog holds the sends that wait here for earlier Reads: fenced sends, and Reads beyond the
+// number that the peer serves at once. If siw got them, they would block its transmit path, so it
+// would not answer the peer's Reads meanwhile. Two sides in that state would wait for one another
+// forever.
 type backlog struct {
-	q      []waitingSend // the oldest first; its elements' memory is used again
+	q      []waitingSend // the oldest first; the memory of its elements is reused
 	n      int
 	flying int // Reads that the device has
 	atOnce int // Reads that it may have
@@ -135,7 +140,7 @@ func (h *backlog) mustWait(wr *verbs.SendWR, total uint32) bool {
 	return h.n > 0 || h.flying > 0 && wr.Flags&verbs.Fence != 0 && !read || read && h.flying >= h.atOnce
 }
 
-// keep copies a send that must wait.
+// keep copies a send that must wait into the backlog.
 func (h *backlog) keep(cookie uint64, wr *verbs.SendWR, list []place, total uint32, reported bool) {
 	if h.n == len(h.q) {
 		h.q = append(h.q, waitingSend{})

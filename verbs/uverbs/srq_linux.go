@@ -64,7 +64,7 @@ func (s *sharedQueue) PostRecv(wr verbs.RecvWR) error {
 	return nil
 }
 
-// take gives the ID of a receive that was completed.
+// take returns the ID of a completed receive and frees its slot.
 func (s *sharedQueue) take(i uint64) (id uint64, ok bool) {
 	if i >= uint64(len(s.slots)) || !s.slots[i].used {
 		return 0, false
@@ -79,8 +79,8 @@ func (s *sharedQueue) take(i uint64) (id uint64, ok bool) {
 	return id, true
 }
 
-// Arm sets the limit. The kernel looks at it when a receive is taken, so here is looked whether it
-// is reached already.
+// Arm sets the limit. The kernel checks the limit only when a receive is taken, so Arm itself
+// checks whether it is reached already.
 func (s *sharedQueue) Arm(limit int) error {
 	if limit < 0 || limit > s.attr.MaxWR || s.gone {
 		return fmt.Errorf("uverbs: limit of %d for a shared receive queue of %d: %w", limit, s.attr.MaxWR, unix.EINVAL)
@@ -104,10 +104,10 @@ func (s *sharedQueue) arm(limit int) error {
 	return nil
 }
 
-// reached has OnLimit called at the end of the turn, if the queue is low. It may not be, when the
-// event was an earlier Arm's: then the kernel has forgotten the limit and gets it again. And the
-// kernel takes a receive before its completion is here: until then its place is not free, and the
-// owner would find no room for another.
+// reached makes OnLimit be called at the end of the turn if the queue is low. The queue may not be
+// low if the event belongs to an earlier Arm. Then the kernel has forgotten the limit, and it is
+// set again. OnLimit also waits for the completion of the receive that the kernel has just taken:
+// until then its slot is not free, and the owner would have no room to post another one.
 func (s *sharedQueue) reached() {
 	switch {
 	case s.limit == 0 || s.gone:
@@ -147,7 +147,7 @@ func (s *sharedQueue) Close() error {
 	return s.release()
 }
 
-// release gives the map back.
+// release unmaps the queue.
 func (s *sharedQueue) release() error {
 	s.gone = true
 	if s.ring == nil {

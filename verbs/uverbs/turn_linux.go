@@ -1,7 +1,7 @@
 package uverbs
 
-// Run ends a turn: what was posted is announced, owners are notified, and a queue whose owner has
-// heard everything is armed.
+// Run ends a turn. It announces what was posted, notifies owners, and arms the queues whose owners
+// have polled everything.
 func (d *device) Run(int) bool {
 	d.deferred = false
 	d.ring()
@@ -20,7 +20,7 @@ func (d *device) Run(int) bool {
 	return false
 }
 
-// ring announces what was posted. A device that is asked may complete it at once.
+// ring announces what was posted. The device may complete it during the announcement.
 func (d *device) ring() {
 	dirty := d.dirty
 	d.dirty = d.spare[:0]
@@ -31,9 +31,9 @@ func (d *device) ring() {
 	d.spare = dirty
 }
 
-// settle notifies the owner, or asks the kernel for a report. A completion may come between
-// looking and asking, so it looks again afterwards. Nothing says whether that completion was
-// solicited, so the owner is notified of it.
+// settle notifies the owner or arms the queue. A completion may arrive between the check for
+// completions and the arming, so settle checks again afterwards. It cannot know whether such a
+// completion was solicited, so the owner is notified of it.
 func (q *completionQueue) settle() {
 	q.due = false
 	if q.gone || q.notified {
@@ -48,7 +48,7 @@ func (q *completionQueue) settle() {
 	}
 }
 
-// notifyOwner calls notify, if there is something that the owner wants to hear of.
+// notifyOwner calls notify if there is a completion for which the owner wants to be notified.
 func (q *completionQueue) notifyOwner() bool {
 	if q.notified || q.gone || q.dev.closed || q.empty() || q.quiet && !q.loud {
 		return false
@@ -58,7 +58,7 @@ func (q *completionQueue) notifyOwner() bool {
 	return true
 }
 
-// arm asks the kernel to report the next completion, and reports whether it had to be asked.
+// arm asks the kernel to report the next completion. The result is false if that was not necessary.
 func (q *completionQueue) arm() (asked bool) {
 	d := q.dev
 	if d.lost != nil || d.closed {
@@ -87,9 +87,9 @@ func (q *completionQueue) arm() (asked bool) {
 	return asked
 }
 
-// heard takes the kernel's report of a completion of the kind it was asked for. If that is a
-// solicited one, the kernel is asked again at once: whatever came before that is polled now, so no
-// solicited completion is missed, and no other is reported.
+// heard handles the kernel's report of a completion of the kind for which it was armed. If the
+// queue was armed for solicited completions, it is armed again at once. Everything that arrived
+// before that is polled now, so no solicited completion is missed and no other one is reported.
 func (q *completionQueue) heard() {
 	q.loud = true
 	if q.quiet {

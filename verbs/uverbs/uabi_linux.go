@@ -26,8 +26,8 @@ const (
 	cmdDestroySRQ        = 35
 )
 
-// The structs are those of rdma/ib_user_verbs.h, named alike, with what a driver adds at their
-// ends. Every field is at the same offset on every architecture.
+// The structs are those of rdma/ib_user_verbs.h and have similar names. The parts that a driver
+// adds are at their ends. Every field has the same offset on every architecture.
 
 type cmdHdr struct {
 	Command  uint32
@@ -35,25 +35,25 @@ type cmdHdr struct {
 	OutWords uint16
 }
 
-// ask is a command's struct that says nothing besides: get_context, query_device, alloc_pd,
+// ask is the struct of commands that have only a response: get_context, query_device, alloc_pd,
 // create_comp_channel.
 type ask struct {
 	Response uint64
 }
 
-// giveBack is dealloc_pd, dereg_mr and destroy_ah, whose answer is empty.
+// giveBack is the struct of dealloc_pd, dereg_mr and destroy_ah, whose response is empty.
 type giveBack struct {
 	Handle uint32
 }
 
-// destroy is destroy_cq, destroy_qp and destroy_srq.
+// destroy is the struct of destroy_cq, destroy_qp and destroy_srq.
 type destroy struct {
 	Response uint64
 	Handle   uint32
 	Reserved uint32
 }
 
-// destroyed answers destroy_qp and destroy_srq.
+// destroyed is the response to destroy_qp and destroy_srq.
 type destroyed struct {
 	EventsReported uint32
 }
@@ -61,7 +61,7 @@ type destroyed struct {
 type getContextResp struct {
 	AsyncFD        uint32
 	NumCompVectors uint32
-	Driver         [8]byte // siw wants room for its device's number
+	Driver         [8]byte // siw requires room for its device number
 }
 
 type queryDeviceResp struct {
@@ -150,7 +150,7 @@ type regMR struct {
 	HCAVA       uint64
 	PDHandle    uint32
 	AccessFlags uint32
-	Driver      siwRegMR // rxe does not look
+	Driver      siwRegMR // rxe ignores it
 }
 
 type regMRResp struct {
@@ -275,8 +275,8 @@ type postSendResp struct {
 	BadWR uint32
 }
 
-// sendWRSize is sizeof(struct ib_uverbs_send_wr): the least that postSend.WQESize may be, although
-// none follows.
+// sendWRSize is sizeof(struct ib_uverbs_send_wr). postSend.WQESize must not be less, even though no
+// work request follows.
 const sendWRSize = 56
 
 type globalRoute struct {
@@ -313,7 +313,7 @@ type createAHResp struct {
 	Reserved uint32
 }
 
-// attachMcast is detachMcast too.
+// attachMcast is also the struct of detach_mcast.
 type attachMcast struct {
 	GID      [16]byte
 	QPHandle uint32
@@ -346,7 +346,7 @@ type modifySRQ struct {
 	AttrMask  uint32
 	MaxWR     uint32
 	SRQLimit  uint32
-	Driver    uint64 // struct rxe_modify_srq_cmd: for another size only, but it must be there
+	Driver    uint64 // struct rxe_modify_srq_cmd: used only for a change of size, but required
 }
 
 type asyncEventDesc struct {
@@ -378,7 +378,7 @@ type uverbsWC struct {
 	Reserved     uint8
 }
 
-// Values of the structs' fields that the numbering of package verbs does not cover.
+// Values of struct fields for which package verbs has no constants.
 const (
 	wrWrite       = 0 // enum ib_uverbs_wr_opcode
 	wrSend        = 2

@@ -1,6 +1,6 @@
 package uverbs
 
-// rxeVendor is the vendor that rxe's query_device names.
+// rxeVendor is the vendor ID in rxe's answer to query_device.
 const rxeVendor = 0xffffff
 
 // The structs of rdma/rdma_user_rxe.h.
@@ -52,7 +52,7 @@ type rxeDMAInfo struct {
 	Reserved  uint32
 }
 
-// rxeSendWR has the members of the union wr that are used here, one behind the other's place.
+// rxeSendWR is a work request. WR is the union wr, of which only the members below are used.
 type rxeSendWR struct {
 	WRID      uint64
 	Reserved  uint32

@@ -1,10 +1,10 @@
 package uverbs
 
-// siwVendor is the vendor that siw's query_device names: "bmt".
+// siwVendor is the vendor ID in siw's answer to query_device: "bmt".
 const siwVendor = 0x626d74
 
-// siwMaxSGE is the scatter/gather elements that a work request has room for, and siwMaxInline what
-// fits behind the first.
+// siwMaxSGE is the number of scatter/gather elements that a work request has room for. siwMaxInline
+// is the number of inline bytes that fit behind the first element.
 const (
 	siwMaxSGE    = 6
 	siwMaxInline = (siwMaxSGE - 1) * 16
@@ -45,7 +45,8 @@ type siwSGE struct {
 	LKey   uint32
 }
 
-// siwHead is the word of a work request that hands it over: all of it is written last, at once.
+// siwHead is the word that hands a work request over to the device. It is written last, in one
+// atomic store.
 type siwHead struct {
 	Flags  uint16
 	NumSGE uint8
@@ -57,7 +58,7 @@ type siwSQE struct {
 	Head  siwHead
 	RKey  uint32
 	RAddr uint64
-	SGE   [siwMaxSGE]siwSGE // inline data from the second on
+	SGE   [siwMaxSGE]siwSGE // inline data begins at the second element
 }
 
 type siwRQE struct {
@@ -67,7 +68,7 @@ type siwRQE struct {
 	SGE    [siwMaxSGE]siwSGE
 }
 
-// siwCQEHead is the word of a completion that says that it is there.
+// siwCQEHead is the word that marks a completion as present.
 type siwCQEHead struct {
 	Flags  uint8
 	Opcode uint8
@@ -82,7 +83,7 @@ type siwCQE struct {
 	QPID  uint64
 }
 
-// siwCQCtrl is behind the last completion.
+// siwCQCtrl follows the last completion in memory.
 type siwCQCtrl struct {
 	Flags uint32
 	Pad   uint32
