@@ -16,13 +16,13 @@ type completionQueue struct {
 	dev    *device
 	notify func()
 	q      ring.Ring[verbs.WC]
-	queued bool // in the instance's list of what to notify
-	quiet  bool // only what is solicited notifies
+	queued bool // in instance.notify
+	quiet  bool // only solicited completions notify
 	users  int  // queues of queue pairs that complete here
 	gone   bool
 }
 
-// push adds a completion; notify follows once, at the end of what goes on now.
+// push adds a completion. notify is called once, by the next drain.
 func (q *completionQueue) push(wc verbs.WC, solicited bool) {
 	q.q.Push(wc)
 	if q.quiet && !solicited && wc.Status == verbs.StatusSuccess {
@@ -35,7 +35,7 @@ func (q *completionQueue) push(wc verbs.WC, solicited bool) {
 	}
 }
 
-// notifyOwner calls notify, if nobody has polled meanwhile.
+// notifyOwner calls notify, unless the queue has been polled empty meanwhile.
 func (q *completionQueue) notifyOwner() {
 	q.queued = false
 	if q.q.Len() > 0 && !q.gone {
@@ -72,12 +72,12 @@ type sharedQueue struct {
 	pd    *domain
 	attr  verbs.SRQInitAttr
 	q     ring.Ring[verbs.RecvWR]
-	limit int // OnLimit is due when fewer are posted
+	limit int // OnLimit is called when fewer receives are posted
 	users int
 	gone  bool
 
-	waiting connList // for a receive
-	served  bool     // in the instance's list of those that have some for them
+	waiting connList // connections that wait for a receive
+	served  bool     // in instance.serving
 }
 
 // PostRecv adds a receive.
@@ -106,7 +106,7 @@ func (s *sharedQueue) Arm(limit int) error {
 	return nil
 }
 
-// checkLimit has OnLimit called at the end of what goes on now.
+// checkLimit schedules a call of OnLimit if fewer receives are posted than the limit.
 func (s *sharedQueue) checkLimit() {
 	if s.q.Len() >= s.limit {
 		return
@@ -131,7 +131,7 @@ func (s *sharedQueue) Close() error {
 	return nil
 }
 
-// offer has those served that wait, if there is something for them.
+// offer schedules serve if connections wait and there are receives for them.
 func (s *sharedQueue) offer() {
 	if in := s.dev.in; s.waiting.n > 0 && s.q.Len() > 0 && !s.served {
 		s.served = true
@@ -140,8 +140,7 @@ func (s *sharedQueue) offer() {
 	}
 }
 
-// CreateCQ makes a completion queue. It grows to what is outstanding on its queue pairs, whatever
-// cqe says.
+// CreateCQ makes a completion queue. It grows as needed, regardless of cqe.
 func (d *device) CreateCQ(cqe int, notify func()) (verbs.CQ, error) {
 	switch {
 	case cqe < 0:

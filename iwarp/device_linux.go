@@ -28,7 +28,7 @@ func newDevice(in *instance) *device {
 	return d
 }
 
-// Name is Config.Device.
+// Name returns Config.Device.
 func (d *device) Name() string { return d.in.cfg.Device }
 
 // Attr gives the device's limits.
@@ -39,7 +39,7 @@ func (d *device) Attr() verbs.DeviceAttr {
 	}
 }
 
-// PD is the domain of whatever names none.
+// PD returns the domain of queue pairs and memory for which none is given.
 func (d *device) PD() verbs.PD { return d.pd }
 
 // AllocPD makes a protection domain.
@@ -48,7 +48,7 @@ func (d *device) AllocPD() (verbs.PD, error) { return &domain{dev: d}, nil }
 // Alloc makes a memory region in the device's own domain.
 func (d *device) Alloc(n int, access verbs.Access) (*verbs.MR, error) { return d.pd.Alloc(n, access) }
 
-// Free forgets mr. EINVAL when it is not, or no longer, a region of this device.
+// Free removes mr. It fails with EINVAL if mr is not, or is no longer, a region of this device.
 func (d *device) Free(mr *verbs.MR) error {
 	if mr == nil || !d.regions.Remove(mr) {
 		return fmt.Errorf("iwarp: not a memory region of %s: %w", d.Name(), unix.EINVAL)
@@ -75,7 +75,8 @@ func (p *domain) Alloc(n int, access verbs.Access) (*verbs.MR, error) {
 	return mr, err
 }
 
-// Register makes a memory region of b, which stays the caller's: verbs.Registrar.
+// Register implements verbs.Registrar: it makes a memory region of b, which still belongs to the
+// caller.
 func (p *domain) Register(b []byte, access verbs.Access) (*verbs.MR, error) {
 	mr, err := p.region(len(b), access)
 	if err == nil {
@@ -84,12 +85,12 @@ func (p *domain) Register(b []byte, access verbs.Access) (*verbs.MR, error) {
 	return mr, err
 }
 
-// Local makes a memory region of b that is in no table: verbs.Registrar.
+// Local implements verbs.Registrar: it makes a memory region of b that is in no table.
 func (p *domain) Local(b []byte) verbs.MR { return verbs.MR{PD: p, Bytes: b} }
 
-// region makes a memory region, for memory of n bytes that it does not have yet. Its key and its
-// address are random: neither gives a peer any hint about the process or other regions, and
-// guessing costs a connection each time.
+// region makes a memory region of n bytes. The caller sets MR.Bytes. The key and the address are
+// random, so neither gives a peer a hint about the process or other regions. Each wrong guess costs
+// the peer a connection.
 func (p *domain) region(n int, access verbs.Access) (*verbs.MR, error) {
 	switch {
 	case n <= 0 || n > math.MaxUint32:
@@ -112,7 +113,7 @@ func (p *domain) region(n int, access verbs.Access) (*verbs.MR, error) {
 			PD: p, Addr: binary.NativeEndian.Uint64(b[4:]) &^ (1<<63 | 4095),
 			LKey: stag, RKey: stag, Access: access,
 		}
-		if p.dev.regions.Add(mr) { // not a key in use
+		if p.dev.regions.Add(mr) { // the key is not in use
 			p.users++
 			return mr, nil
 		}
@@ -131,7 +132,7 @@ func (p *domain) Close() error {
 	return nil
 }
 
-// domainOf is the domain that pd names; nil is the device's own.
+// domainOf returns pd as a domain of this device; a nil pd means the device's own domain.
 func (d *device) domainOf(pd verbs.PD) (*domain, error) {
 	if pd == nil {
 		return d.pd, nil

@@ -25,7 +25,7 @@ func (d *Driver) Open(l *eventloop.Loop, up cmid.Upcalls) (cmid.Instance, error)
 	return in, nil
 }
 
-// CreateID makes an identifier. EPROTONOSUPPORT for datagrams and AF_IB port spaces.
+// CreateID makes an identifier. It fails with EPROTONOSUPPORT for datagrams and AF_IB port spaces.
 func (in *instance) CreateID(h cmid.Handle, ps cmid.PortSpace, _ cmid.QPType) (cmid.DriverID, error) {
 	switch {
 	case in.closed:
@@ -38,10 +38,10 @@ func (in *instance) CreateID(h cmid.Handle, ps cmid.PortSpace, _ cmid.QPType) (c
 	return id, nil
 }
 
-// Devices is the one device.
+// Devices returns the one device.
 func (in *instance) Devices() []verbs.Device { return []verbs.Device{in.dev} }
 
-// Close destroys every identifier and closes every socket, those that linger too.
+// Close destroys every identifier and closes every socket, including those that linger.
 func (in *instance) Close() error {
 	if in.closed {
 		return nil

@@ -19,8 +19,8 @@ type ident struct {
 	fd       int
 	device   bool
 	dead     bool
-	child    bool // of a request
-	auto     bool // its port was drawn by ResolveAddr, nobody asked for it
+	child    bool // made for a connection request
+	auto     bool // ResolveAddr chose its port, nobody asked for it
 	answered bool // of a child: accepted or rejected
 	reuse    bool
 	afonly   bool
@@ -30,13 +30,13 @@ type ident struct {
 	conn     *conn
 }
 
-// Handle is the identifier's.
+// Handle returns the identifier's handle.
 func (id *ident) Handle() cmid.Handle { return id.h }
 
-// Flavor is states.IWARP.
+// Flavor returns states.IWARP.
 func (id *ident) Flavor() states.Flavor { return states.IWARP }
 
-// Limits are those of MPA as every peer can carry it.
+// Limits returns the limits of MPA that every peer supports.
 func (id *ident) Limits() cmid.Limits {
 	return cmid.Limits{
 		ConnectData: maxPrivate, AcceptData: maxPrivate, RejectData: maxPrivate,
@@ -44,7 +44,7 @@ func (id *ident) Limits() cmid.Limits {
 	}
 }
 
-// Info gives addresses and device.
+// Info returns the addresses and the device.
 func (id *ident) Info() cmid.Info {
 	i := cmid.Info{Local: id.local, Peer: id.peer}
 	if id.device {
@@ -53,8 +53,8 @@ func (id *ident) Info() cmid.Info {
 	return i
 }
 
-// Device is the one device, where the identifier has a specific address: as the loop that has its
-// queue pair sees it, else this one.
+// Device returns the one device if the identifier has a specific address. It is the verbs.Device of
+// the loop that has the identifier's queue pair, or of this loop if there is no queue pair.
 func (id *ident) Device() verbs.Device {
 	switch {
 	case !id.device:
@@ -72,5 +72,5 @@ type listener struct {
 	reg    *eventloop.Registration
 	pause  *eventloop.Timer // nil until the first pause
 	paused bool
-	lost   bool // fd is not ours any more
+	lost   bool // fd no longer belongs to us
 }

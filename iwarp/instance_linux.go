@@ -10,10 +10,10 @@ import (
 
 const (
 	stagingLen = core.SpillLen // bytes of one read
-	// peekLen is how much is read besides large payloads: what ends their segments and begins the
-	// next, whose payload then is read to where it belongs too.
+	// peekLen is how many bytes are read in addition to large payloads: the end of their segments
+	// and the headers of the next one. So the next payload can be read to its destination too.
 	peekLen = 512
-	// landLen is room for the payloads of a read and what is between them.
+	// landLen is the number of slices for the payloads of one read and what is between them.
 	landLen = 32
 )
 
@@ -26,30 +26,30 @@ type instance struct {
 	dev  *device
 
 	ids     map[cmid.Handle]*ident
-	conns   int         // sockets of connections
-	setups  connList    // of these, waiting for their Request
-	lingers connList    // of these, without an identifier
-	crowded []*listener // wait for room among the set-ups
+	conns   int         // how many connections have sockets
+	setups  connList    // connections that wait for their Request
+	lingers connList    // connections without an identifier that linger
+	crowded []*listener // wait until there is room for another set-up
 	probes  map[int]int // by address family: a datagram socket that asks the routing table
 
-	staging []byte        // every read goes here first,
-	peek    [peekLen]byte // but what ends large payloads, which are read to
-	land    [][]byte      // where they belong
+	staging []byte        // every read goes here,
+	peek    [peekLen]byte // except what follows large payloads,
+	land    [][]byte      // which are read to their destination
 	pool    core.Pool
 	iov     [][]byte
 	sys     sysVec
 
-	reading  *conn // its input is under way: it has the staging buffer
+	reading  *conn // its input is being processed: it uses the staging buffer
 	deferred bool  // Run will come at the end of the turn
 	draining bool
-	dirty    []*conn // have something to write
+	dirty    []*conn // connections with something to write
 	spare    []*conn
-	notify   []*completionQueue // have completions to notify of
-	low      []*sharedQueue     // are below their limit
-	serving  []*sharedQueue     // have receives for connections that wait
-	resuming []*conn            // are not paused any more
-	kept     int                // bytes that connections which wait have read
-	// completed counts completions, for whoever reads.
+	notify   []*completionQueue // queues whose owners are to be notified
+	low      []*sharedQueue     // queues below their limit
+	serving  []*sharedQueue     // queues with receives for connections that wait
+	resuming []*conn            // connections that are no longer paused
+	kept     int                // bytes that waiting connections have read
+	// completed counts completions. A connection that reads uses the count.
 	completed int
 	events    []event // to be delivered, in order
 	first     int     // events[first:] is not delivered yet
@@ -59,21 +59,21 @@ type instance struct {
 	closed     bool
 }
 
-// event is what has happened to an identifier.
+// event is an event of an identifier.
 type event struct {
 	id *ident
 	cmid.DriverEvent
 }
 
-// report queues ev where the identifier lives. It is delivered at the end of what goes on now,
-// behind the completions that came before it.
+// report queues ev on the identifier's loop. It is delivered by the next drain, after the
+// completions that came before it.
 func (id *ident) report(ev cmid.DriverEvent) {
 	in := id.in
 	in.events = append(in.events, event{id, ev})
 	in.later()
 }
 
-// later has Run called at the end of the turn.
+// later schedules Run for the end of the turn.
 func (in *instance) later() {
 	if !in.deferred && !in.closed {
 		in.deferred = true
@@ -81,8 +81,8 @@ func (in *instance) later() {
 	}
 }
 
-// touch has c's output written at the end of the turn: everything that the turn posts goes out in
-// one system call.
+// touch schedules c's output for the end of the turn, so that everything that is posted in the turn
+// is written in one system call.
 func (in *instance) touch(c *conn) {
 	if !c.dirty && !c.blocked && c.ready() {
 		c.dirty = true

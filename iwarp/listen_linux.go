@@ -15,18 +15,18 @@ import (
 
 const (
 	acceptsPerTurn = 64
-	// acceptPause is how long a listener rests when the process has no file descriptors left: it
-	// would be readable all the time.
+	// acceptPause is how long a listener pauses when the process has no file descriptors left.
+	// Without a pause it would be readable all the time.
 	acceptPause = 100 * time.Millisecond
-	// graceShare is the part of RequestTimeout that every set-up gets for its Request, however
-	// many connections wait for its place: half a second of 5. An initiator sends its Request
-	// right behind TCP's handshake, so the way's length does not matter; what this is for is a
+	// graceShare is the fraction of RequestTimeout for which a set-up is not closed, however many
+	// connections wait for its place: one tenth, half a second of 5. An initiator sends its Request
+	// right after TCP's handshake, so the round-trip time does not matter. The grace is for a
 	// Request that was lost once, or an initiator that is late.
 	graceShare = 10
 )
 
-// listen is rdma_listen(3). The backlog is TCP's: connections that the loop has not yet accepted,
-// and one more.
+// listen is rdma_listen(3). The backlog is TCP's: the kernel queues up to backlog+1 connections
+// that the loop has not yet accepted.
 func (id *ident) listen(backlog int) error {
 	in := id.in
 	if id.lis != nil || id.child || id.conn != nil && id.conn.phase != phIdle {
@@ -43,7 +43,8 @@ func (id *ident) listen(backlog int) error {
 	if err := ports.listens(id.binding); err != nil {
 		return err
 	}
-	// for whoever listens here after us; while this socket listens it shares with nobody
+	// so that another socket can listen here after this one; while this one listens it shares the
+	// port with nobody
 	if err := shareAddr(id.fd); err != nil {
 		return err
 	}
@@ -53,8 +54,8 @@ func (id *ident) listen(backlog int) error {
 	}
 	reg, err := in.loop.Add(l.fd, eventloop.Readable, l)
 	if err != nil {
-		// the socket listens already; nobody is notified, and the identifier can only be destroyed
-		// or listen again
+		// the socket listens already, but nobody is notified of connections; the identifier can
+		// only be destroyed or listen again
 		return err
 	}
 	l.reg, id.lis, id.fd = reg, l, -1
@@ -67,13 +68,15 @@ func (l *listener) Ready(ev eventloop.Events) {
 	l.id.in.drain()
 }
 
-// accept takes what is there and has room. A listening socket hangs up only when it does not listen
-// any more, and rest would not keep that event from the loop.
+// accept takes the connections that wait, as long as there is room. A listening socket hangs up
+// only when it no longer listens. A pause would not keep that event from the loop, so accept does
+// not pause then.
 func (l *listener) accept(hungUp bool) {
 	in := l.id.in
 	for i := range acceptsPerTurn {
 		if wait := in.fullFor(); wait > 0 && !hungUp {
-			if i == 0 && l.rest(wait) { // else nobody may be waiting; the next turn knows
+			// otherwise perhaps no connection waits; the next turn will show
+			if i == 0 && l.rest(wait) {
 				in.crowded = append(in.crowded, l)
 			}
 			return
@@ -86,8 +89,8 @@ func (l *listener) accept(hungUp bool) {
 			return
 		case unix.EMFILE, unix.ENFILE:
 			if i > 0 {
-				// nobody may be waiting: accept(2) looks for a descriptor first. The next turn
-				// knows
+				// perhaps no connection waits, because accept(2) looks for a descriptor first; the
+				// next turn will show
 				return
 			}
 			if wait := in.makeRoom(); wait > 0 {
@@ -98,9 +101,9 @@ func (l *listener) accept(hungUp bool) {
 			l.fail(err)
 			return
 		case unix.EINTR, unix.ECONNABORTED, unix.ECONNRESET, unix.ETIMEDOUT, unix.EPROTO, unix.ENOPROTOOPT, unix.EOPNOTSUPP, unix.EPERM,
-			// the connection's own trouble
+			// errors of the new connection, not of the listener
 			unix.ENETDOWN, unix.ENETUNREACH, unix.EHOSTDOWN, unix.EHOSTUNREACH, unix.ENONET:
-		default: // no memory, or what nobody knows: it may be the same in the next turn
+		default: // no memory, or an unknown error; it may recur in the next turn
 			l.rest(acceptPause)
 			return
 		}
@@ -110,8 +113,8 @@ func (l *listener) accept(hungUp bool) {
 	}
 }
 
-// fail ends a listener whose socket does not listen any more: somebody has shut it down (`ss -K`),
-// or closed it, and its number may be that of another file by now.
+// fail ends a listener whose socket no longer listens. Either it was shut down (`ss -K`), or
+// somebody has closed it; then its number may already belong to another file.
 func (l *listener) fail(err error) {
 	text := "the system has shut the listening socket down"
 	if err != unix.EINVAL {
@@ -125,7 +128,8 @@ func (l *listener) fail(err error) {
 	})
 }
 
-// rest stops accepting for a while, if it can. The connections wait in the kernel's queue.
+// rest stops accepting for d. Meanwhile connections wait in the kernel's queue. The result is false
+// if it cannot stop.
 func (l *listener) rest(d time.Duration) bool {
 	if l.reg.Modify(0) != nil {
 		return false
@@ -138,7 +142,7 @@ func (l *listener) rest(d time.Duration) bool {
 	return true
 }
 
-// resume accepts again: when the pause is over, or there is room.
+// resume accepts again, because the pause is over or because there is room.
 func (l *listener) resume() {
 	in := l.id.in
 	in.crowded = slices.DeleteFunc(in.crowded, func(h *listener) bool { return h == l })
@@ -147,13 +151,14 @@ func (l *listener) resume() {
 	_ = l.reg.Modify(eventloop.Readable) // the fd is open, so this cannot fail
 }
 
-// close ends the listener and the set-ups that have not brought their Request. Children whose
-// request was delivered live on.
+// close ends the listener and the set-ups whose Request has not arrived. Children whose request was
+// delivered live on.
 func (l *listener) close() {
 	if l.paused {
 		l.resume()
 	}
-	_ = l.reg.Remove() // the fd is open, so this cannot fail; if it is not ours it says so
+	// the fd is open, so this cannot fail; if the fd is not ours the call reports that
+	_ = l.reg.Remove()
 	if !l.lost {
 		closeFD(l.fd)
 	}
@@ -167,10 +172,10 @@ func (l *listener) close() {
 	}
 }
 
-// fullFor is how long there will be no room for another set-up; zero when there is, or when the
-// oldest has had its time and makes room. Connections that wait for room are in the kernel's queue
-// meanwhile, where they cost this process nothing. A flood of silent peers then costs the others a
-// wait, and not their connections.
+// fullFor returns how long there will be no room for another set-up. It is zero if there is room,
+// or if the grace of the oldest set-up is over, so that it can be closed. Connections that wait for
+// room are in the kernel's queue, where they cost this process nothing. So a flood of silent peers
+// makes other peers wait, but does not cost them their connections.
 func (in *instance) fullFor() time.Duration {
 	now := in.loop.Now()
 	for in.setups.n >= in.cfg.MaxSetups {
@@ -179,15 +184,15 @@ func (in *instance) fullFor() time.Duration {
 			return wait
 		}
 		if !c.heard(now) {
-			return 0 // incoming lets go of it, if there is a connection to come
+			return 0 // incoming evicts it, if there is a new connection
 		}
 	}
 	return 0
 }
 
-// makeRoom closes the oldest set-up for the sake of its file descriptor, when it has had its time;
-// else it says how long there will be none to close. Descriptors are the process's: another part of
-// it may give one back, or take this one, at any time.
+// makeRoom closes the oldest set-up to free its file descriptor, if its grace is over. Otherwise it
+// returns how long no set-up can be closed. Descriptors belong to the whole process: another part
+// of it may release one, or take the one released here, at any time.
 func (in *instance) makeRoom() time.Duration {
 	now := in.loop.Now()
 	for in.setups.oldest != nil {
@@ -203,22 +208,22 @@ func (in *instance) makeRoom() time.Duration {
 	return acceptPause
 }
 
-// grace is for how long a set-up need not make room.
+// grace returns how much longer a set-up must not be closed to make room.
 func (c *conn) grace(now time.Time) time.Duration {
 	all := c.in.cfg.RequestTimeout
 	return c.at.Sub(now) - (all - all/graceShare)
 }
 
-// heard reads once more from a connection whose Request nobody may have looked for, and says
-// whether its set-up is done.
+// heard reads from the connection once more, in case its Request has arrived but was not read yet.
+// It reports whether the set-up is done.
 func (c *conn) heard(now time.Time) bool {
 	c.input()
 	c.settle(now)
 	return c.in.setups.oldest != c
 }
 
-// incoming takes a new TCP connection. It gets RequestTimeout for its Request, which mostly has
-// come by now.
+// incoming takes a new TCP connection. Its Request must arrive within RequestTimeout. Usually it
+// has arrived already.
 func (in *instance) incoming(l *listener, fd int, peer unix.Sockaddr) {
 	if in.conns >= in.cfg.MaxConns {
 		closeFD(fd)
@@ -228,7 +233,7 @@ func (in *instance) incoming(l *listener, fd int, peer unix.Sockaddr) {
 	c.lis, c.local, c.peer = l, l.id.local, unmapped(addrOf(peer))
 	if l.id.local.IsWildcard() {
 		local, err := in.sys.local(fd)
-		if err != nil { // reset already
+		if err != nil { // the peer has already reset it
 			closeFD(fd)
 			return
 		}
@@ -251,8 +256,9 @@ func (in *instance) incoming(l *listener, fd int, peer unix.Sockaddr) {
 	c.settle(now)
 }
 
-// requestDone ends an inbound connection's set-up phase: its Request came, or its socket goes. One
-// that was refused is still there until its peer has read why.
+// requestDone ends an inbound connection's set-up phase, because its Request has arrived or its
+// socket is closed. A refused connection still counts as a set-up until its peer has read the
+// reason.
 func (c *conn) requestDone() {
 	if c.lis == nil || !c.in.setups.remove(c) {
 		return
@@ -262,7 +268,7 @@ func (c *conn) requestDone() {
 	}
 }
 
-// Request makes the identifier that a ConnectRequest brings (core.Upcalls).
+// Request implements core.Upcalls: it makes the identifier that a ConnectRequest reports.
 func (c *conn) Request(r core.Request) {
 	in := c.in
 	c.requestDone()
@@ -286,8 +292,8 @@ var _ cmid.StrangerCounter = (*instance)(nil)
 // Strangers counts the connections that ended without an MPA Request. Any goroutine.
 func (in *instance) Strangers() uint64 { return in.strangers.Load() }
 
-// stranger notes that c has ended without a Request. What err quotes of the peer is short and
-// escaped.
+// stranger records that c has ended without a Request. The text that err quotes from the peer is
+// short and escaped.
 func (c *conn) stranger(err error) {
 	in := c.in
 	in.strangers.Add(1)
@@ -295,7 +301,7 @@ func (c *conn) stranger(err error) {
 	if !ok {
 		return
 	}
-	// Posted: in the middle of a connection's end a logger that panics would leave it half done.
+	// Posted, because a logger that panics here would leave the connection's end half done.
 	_ = in.loop.Post(func() {
 		in.loop.Logger().Info("iwarp: a connection without an MPA Request",
 			"device", in.cfg.Device, "local", c.local, "peer", c.peer, "err", err, "unlogged before", n)
@@ -305,7 +311,7 @@ func (c *conn) stranger(err error) {
 // evict closes c, to make room for another one.
 func (c *conn) evict() {
 	c.close()
-	if c.lis != nil && !c.over { // else it was counted when it was refused
+	if c.lis != nil && !c.over { // otherwise it was counted when it was refused
 		c.stranger(&core.Error{Op: "request", Errno: unix.EBUSY, Text: "no complete Request yet, and others need the room"})
 	}
 }

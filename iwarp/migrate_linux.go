@@ -13,17 +13,18 @@ import (
 
 var _ cmid.Migrator = (*ident)(nil)
 
-// detached is an identifier that no loop has, with what it takes along: the identifiers of requests
-// that were not delivered yet, and the sockets of all of them, which nobody watches. What their
-// peers send waits in the kernel.
+// detached is an identifier that is on no loop. The identifiers of its requests that were not
+// delivered yet go with it, and so do the sockets of all of them. No loop watches these sockets.
+// What their peers send waits in the kernel.
 type detached struct {
 	from   *instance
-	ids    []*ident // the first is the one that was asked for
+	ids    []*ident // the first is the detached one
 	events []event  // not delivered yet
 	conns  []*conn
 }
 
-// Detach takes the identifier off its loop. A connection with a queue pair stays where that one is.
+// Detach takes the identifier off its loop. A connection with a queue pair stays on the queue
+// pair's loop.
 func (id *ident) Detach() (cmid.DetachedInstance, error) {
 	in := id.in
 	d := &detached{from: in, ids: []*ident{id}}
@@ -57,7 +58,7 @@ func (id *ident) Detach() (cmid.DetachedInstance, error) {
 	return d, nil
 }
 
-// Attach puts the identifier and its sockets on to's loop, which then finds what has come
+// Attach puts the identifier and its sockets on other's loop. That loop then reads what has arrived
 // meanwhile.
 func (d *detached) Attach(other cmid.Instance) error {
 	to, ok := other.(*instance)
@@ -108,7 +109,7 @@ func (d *detached) join(to *instance) error {
 	return nil
 }
 
-// Destroy closes the sockets, which no loop has. A peer that waits for a Reply is rejected:
+// Destroy closes the sockets, which are on no loop. A peer that waits for a Reply is rejected:
 // without an answer it would ask again.
 func (d *detached) Destroy() {
 	for _, c := range d.conns {
@@ -131,14 +132,14 @@ func (d *detached) Destroy() {
 	}
 }
 
-// giveUp ends a connection that is on no loop, with nothing of any instance's.
+// giveUp ends a connection that is on no loop. It uses nothing that belongs to an instance.
 func (c *conn) giveUp() {
 	c.id, c.lis = nil, nil
 	if c.fd >= 0 {
 		c.core.SetPool(nil)
 		c.core.Abort(time.Now())
 		if c.core.Pending() {
-			// an empty socket has room for it, and a broken one needs none
+			// an empty socket has room for it, and a broken socket needs none
 			_, _ = unix.Writev(c.fd, c.core.Gather(nil))
 		}
 		closeFD(c.fd)
@@ -147,7 +148,8 @@ func (c *conn) giveUp() {
 	c.phase = phClosed
 }
 
-// leave takes c off its loop: nobody reads, writes or times it until it joins one.
+// leave takes c off its loop. Until it joins another one, nobody reads or writes its socket and it
+// has no timers.
 func (c *conn) leave() {
 	in := c.in
 	if c.fd >= 0 {
@@ -163,10 +165,10 @@ func (c *conn) leave() {
 		c.dirty = false
 		in.dirty = slices.DeleteFunc(in.dirty, func(d *conn) bool { return d == c })
 	}
-	c.requestDone() // one in set-up gives its place to another one
+	c.requestDone() // if it was in set-up, another connection can have its place
 }
 
-// join puts c on a loop that it has not been on since it left one.
+// join puts c on a loop after leave.
 func (c *conn) join(to *instance) error {
 	if c.fd >= 0 {
 		reg, err := to.loop.Add(c.fd, c.interest(), c)
@@ -181,12 +183,12 @@ func (c *conn) join(to *instance) error {
 	return nil
 }
 
-// leave takes the listening socket off its loop. Connections wait in the kernel's queue.
+// leave takes the listening socket off its loop. Meanwhile connections wait in the kernel's queue.
 func (l *listener) leave() {
 	if l.paused {
 		l.resume()
 	}
-	l.pause = nil      // it stands still
+	l.pause = nil      // it is stopped
 	_ = l.reg.Remove() // the fd is open, so this cannot fail
 	l.reg = nil
 }

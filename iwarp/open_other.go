@@ -10,7 +10,7 @@ import (
 	"github.com/rdmactor/rdmactor/eventloop"
 )
 
-// Open fails: errors.ErrUnsupported.
+// Open fails with errors.ErrUnsupported.
 func (d *Driver) Open(*eventloop.Loop, cmid.Upcalls) (cmid.Instance, error) {
 	return nil, fmt.Errorf("iwarp: opening a device needs Linux: %w", errors.ErrUnsupported)
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/rdmactor/rdmactor/cmid"
 )
 
-// ports is who has which TCP port in this process, over all loops, by the rules of rdma_cm. The
-// host's own rules come on top: a bound socket has the port as well.
+// ports says which identifier has which TCP port in this process, on all loops, by the rules of
+// rdma_cm. The host's rules apply in addition, because a bound socket also has the port.
 var ports = portTable{taken: make(map[uint16][]*binding)}
 
 type portTable struct {
@@ -26,14 +26,15 @@ type binding struct {
 	afonly bool
 }
 
-// anyAddr says whether rdma_cm treats a like a wildcard in conflicts, which it does with loopback.
+// anyAddr reports whether rdma_cm treats a like a wildcard in conflicts. Loopback addresses are
+// treated so too.
 func anyAddr(a netip.Addr) bool {
 	a = a.WithZone("")
 	return a.IsUnspecified() || a.IsLoopback()
 }
 
-// conflict is why b and other cannot have the same port. With REUSEADDR on both they can, but not
-// to listen.
+// conflict returns the reason why b and other cannot have the same port, or nil. With REUSEADDR on
+// both they can share it, but not for listening.
 func (b *binding) conflict(other *binding, listening bool) error {
 	one, two := b.addr.Addr(), other.addr.Addr()
 	switch {
@@ -49,10 +50,10 @@ func (b *binding) conflict(other *binding, listening bool) error {
 	return nil
 }
 
-// only: an IPv4 identifier is AFONLY by nature.
+// only reports whether b has AFONLY. An IPv4 identifier always has it.
 func (b *binding) only() bool { return b.afonly || b.addr.Addr().Is4() }
 
-// checkLocked is nil when nobody is in b's way.
+// checkLocked returns nil if b conflicts with no other binding.
 func (t *portTable) checkLocked(b *binding, listening bool) error {
 	for _, other := range t.taken[b.addr.Port()] {
 		if other == b {
@@ -65,7 +66,7 @@ func (t *portTable) checkLocked(b *binding, listening bool) error {
 	return nil
 }
 
-// take enters b: ErrPortTaken, EADDRINUSE.
+// take adds b to the table. It may fail with ErrPortTaken or EADDRINUSE.
 func (t *portTable) take(b *binding) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -76,7 +77,7 @@ func (t *portTable) take(b *binding) error {
 	return nil
 }
 
-// listens checks again, as rdma_listen does: nobody else may have the port.
+// listens repeats the check for listening, as rdma_listen does: nobody else may have the port.
 func (t *portTable) listens(b *binding) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -95,7 +96,7 @@ func (t *portTable) setAFOnly(b *binding, on bool) {
 	b.afonly = on
 }
 
-// release takes b out; nil is nothing.
+// release removes b from the table. b may be nil.
 func (t *portTable) release(b *binding) {
 	if b == nil {
 		return

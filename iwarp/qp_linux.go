@@ -10,8 +10,8 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// queuePair is a verbs.QP: the application's end of a conn. It is the core.RecvSource of one with a
-// shared receive queue.
+// queuePair is a verbs.QP: the application's side of a conn. If it has a shared receive queue, it
+// is the core.RecvSource of its conn.
 type queuePair struct {
 	dev            *device
 	conn           *conn // nil once destroyed
@@ -20,11 +20,12 @@ type queuePair struct {
 	srq            *sharedQueue
 	pd             *domain
 	attr           verbs.QPInitAttr
-	// completions go to their queues; before, they wait until Established was delivered
+	// Established was delivered, so completions go to their queues; before that they are kept in
+	// early
 	open   bool
-	early  []earlyWC // those that wait
+	early  []earlyWC // completions that are kept
 	paused bool      // Pause
-	served bool      // it is its turn to look for a receive
+	served bool      // it is its turn to take a receive
 }
 
 type earlyWC struct {
@@ -48,7 +49,7 @@ func newQP(d *device, c *conn, attr verbs.QPInitAttr) (*queuePair, error) {
 	}
 	c.core.SetQueues(q.queues())
 	for {
-		// 0 and 1 are InfiniBand's special ones
+		// InfiniBand reserves 0 and 1
 		if d.lastQP = (d.lastQP + 1) & 0xffffff; d.lastQP > 1 && d.qps[d.lastQP] == nil {
 			break
 		}
@@ -65,7 +66,7 @@ func newQP(d *device, c *conn, attr verbs.QPInitAttr) (*queuePair, error) {
 	return q, nil
 }
 
-// check says whether the attributes are possible, and takes the queues from them.
+// check validates the attributes and takes the queues from them.
 func (q *queuePair) check() error {
 	a := &q.attr
 	var okSend, okRecv bool
@@ -95,7 +96,7 @@ func (q *queuePair) check() error {
 	return err
 }
 
-// queues is what the core must know of the attributes.
+// queues returns what the core needs of the attributes.
 func (q *queuePair) queues() core.Queues {
 	out := core.Queues{SendWRs: q.attr.MaxSendWR, RecvWRs: q.attr.MaxRecvWR, PD: q.pd, Regions: &q.dev.regions}
 	if q.srq != nil {
@@ -104,10 +105,10 @@ func (q *queuePair) queues() core.Queues {
 	return out
 }
 
-// Num is the queue pair number.
+// Num returns the queue pair number.
 func (q *queuePair) Num() uint32 { return q.num }
 
-// Context is QPInitAttr.Context.
+// Context returns QPInitAttr.Context.
 func (q *queuePair) Context() any { return q.attr.Context }
 
 // PostSend queues wr; it is written at the end of the turn.
@@ -134,7 +135,7 @@ func (q *queuePair) PostRecv(wr verbs.RecvWR) error {
 	return q.conn.core.PostRecv(wr)
 }
 
-// Came is how many bytes were read from the socket.
+// Came returns the number of bytes that were read from the socket.
 func (q *queuePair) Came() uint64 {
 	if q.conn == nil {
 		return 0
@@ -142,15 +143,17 @@ func (q *queuePair) Came() uint64 {
 	return q.conn.came
 }
 
-// Watched has TCP wait for a window that stays closed. TCP_USER_TIMEOUT would not.
+// Watched makes TCP wait even if the peer's window stays closed. With TCP_USER_TIMEOUT it would
+// give up.
 func (q *queuePair) Watched() {
 	if c := q.conn; c != nil && c.fd >= 0 {
-		// of a socket that is open: cannot fail
+		// the socket is open, so this cannot fail
 		_ = unix.SetsockoptInt(c.fd, unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, 0)
 	}
 }
 
-// Went is how many bytes were written to the socket, less those that it still has.
+// Went returns the number of bytes that were written to the socket, minus those that the peer has
+// not acknowledged.
 func (q *queuePair) Went() uint64 {
 	c := q.conn
 	if c == nil || c.fd < 0 {
@@ -159,8 +162,8 @@ func (q *queuePair) Went() uint64 {
 	return c.went - uint64(unacked(c.fd))
 }
 
-// Destroy flushes and frees the queue pair. A connection ends with it; a request that was not
-// answered stays.
+// Destroy flushes and frees the queue pair. Its connection ends, but a request that was not
+// answered remains.
 func (q *queuePair) Destroy() error {
 	c := q.conn
 	if c == nil {
@@ -181,7 +184,7 @@ func (q *queuePair) Destroy() error {
 	return nil
 }
 
-// flusher is a conn's upcalls for a core that is made only to flush receives.
+// flusher implements the upcalls of a core that is made only to flush receives.
 type flusher struct{ *conn }
 
 func (flusher) Closed(error) {}
@@ -201,8 +204,8 @@ func (q *queuePair) detach() {
 	}
 }
 
-// complete hands a completion to its queue, or keeps it until the application knows of the
-// connection.
+// complete passes a completion to its queue, or keeps it until Established was delivered to the
+// application.
 func (q *queuePair) complete(wc verbs.WC, solicited bool) {
 	cq := q.sendCQ
 	if wc.Op == verbs.Recv {
@@ -216,7 +219,7 @@ func (q *queuePair) complete(wc verbs.WC, solicited bool) {
 	cq.push(wc, solicited)
 }
 
-// release lets completions through.
+// release passes the completions that were kept to their queues, and later ones directly.
 func (q *queuePair) release() {
 	q.open = true
 	for _, h := range q.early {

@@ -17,8 +17,8 @@ const sockFlags = unix.SOCK_NONBLOCK | unix.SOCK_CLOEXEC
 // closeFD closes fd. Its errors (EINTR, EIO of a file) say nothing about a socket.
 func closeFD(fd int) { _ = unix.Close(fd) }
 
-// sockaddr is a as the kernel takes it, and its address family. EINVAL for what is not IP or lacks
-// its zone, ENODEV for an unknown zone.
+// sockaddr converts a for the kernel and returns its address family too. It fails with EINVAL if a
+// is not IP or lacks its zone, and with ENODEV for an unknown zone.
 func sockaddr(a cmid.Addr) (unix.Sockaddr, int, error) {
 	ip := a.Addr()
 	switch {
@@ -40,7 +40,7 @@ func sockaddr(a cmid.Addr) (unix.Sockaddr, int, error) {
 	return sa, unix.AF_INET6, nil
 }
 
-// zoneIndex is the number of an interface.
+// zoneIndex returns the index of an interface.
 func zoneIndex(zone string) (uint32, error) {
 	if n, err := strconv.ParseUint(zone, 10, 32); err == nil {
 		return uint32(n), nil
@@ -55,7 +55,7 @@ func zoneIndex(zone string) (uint32, error) {
 	return ifr.Uint32(), nil
 }
 
-// zoneName is the name of an interface, or its number when it has gone.
+// zoneName returns the name of an interface, or its index if the interface no longer exists.
 func zoneName(index uint32) string {
 	ifr, err := unix.NewIfreq("")
 	if err == nil {
@@ -78,7 +78,7 @@ func ioctl(req uint, ifr *unix.Ifreq) error {
 	return unix.IoctlIfreq(fd, req, ifr)
 }
 
-// addrOf is sa in our terms.
+// addrOf converts sa to a cmid.Addr.
 func addrOf(sa unix.Sockaddr) cmid.Addr {
 	switch s := sa.(type) {
 	case *unix.SockaddrInet4:
@@ -97,9 +97,9 @@ func addrOf(sa unix.Sockaddr) cmid.Addr {
 // IPv4 connection.
 func unmapped(a cmid.Addr) cmid.Addr { return cmid.AddrFrom(a.Addr().Unmap(), a.Port()) }
 
-// tune sets what every connection has. Sockets that accept(2) makes inherit it from their
-// listener. TCP_QUICKACK off lets the set-up's acknowledgements travel with what is sent next: the
-// handshake's with the Request, and so on.
+// tune sets the options that every connection has. Sockets from accept(2) inherit them from the
+// listener. Turning TCP_QUICKACK off makes the acknowledgements of the set-up travel with the next
+// data: the handshake's with the Request, and so on.
 func tune(fd int, user time.Duration) error {
 	secs := func(d time.Duration) int { return max(1, int(d/time.Second)) }
 	for _, o := range [...]struct {
@@ -131,11 +131,11 @@ func setTOS(fd int, tos uint8) error {
 			return err
 		}
 	}
-	// for an IPv6 socket: of its IPv4 packets
+	// on an IPv6 socket this is for its IPv4 packets
 	return unix.SetsockoptInt(fd, unix.IPPROTO_IP, unix.IP_TOS, int(tos))
 }
 
-// unacked is how many bytes fd's peer has not acknowledged; 0 when there is no connection any more.
+// unacked returns how many bytes fd's peer has not acknowledged; 0 if the connection has ended.
 func unacked(fd int) int {
 	n, err := unix.IoctlGetInt(fd, unix.SIOCOUTQ)
 	if err != nil {
@@ -144,7 +144,7 @@ func unacked(fd int) int {
 	return n
 }
 
-// sockError takes the error pending on fd.
+// sockError returns the pending error of fd and clears it.
 func sockError(fd int) error {
 	n, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_ERROR)
 	if err != nil {
@@ -156,7 +156,7 @@ func sockError(fd int) error {
 	return nil
 }
 
-// errnoOf finds the errno in err; EIO when there is none.
+// errnoOf returns the errno in err, or EIO if there is none.
 func errnoOf(err error) unix.Errno {
 	var e unix.Errno
 	if errors.As(err, &e) {

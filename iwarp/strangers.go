@@ -8,18 +8,17 @@ import (
 // A stranger is a peer that connects to a listener and sends no MPA Request: a browser, a health
 // check, a port scan. There may be any number of them, so all are counted and few are logged.
 
-// strangersEvery is how often a device logs one.
+// strangersEvery is the least time between two strangers that a device logs.
 const strangersEvery = time.Minute
 
 // strangers limits how often a device logs a stranger. Any goroutine.
 type strangers struct {
 	mu       sync.Mutex
 	next     time.Time
-	unlogged int // since the last one that was logged
+	unlogged int // how many have come since the last one that was logged
 }
 
-// log reports whether the stranger that has come now is to be logged, and how many before it were
-// not.
+// log reports whether this stranger is to be logged, and how many before it were not.
 func (s *strangers) log(now time.Time) (unlogged int, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -7,10 +7,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// iovLen is how many slices one system call takes.
+// iovLen is the largest number of slices that is passed to one system call.
 const iovLen = 256
 
-// sysVec is the memory of system calls, so that they need not allocate it.
+// sysVec holds the arguments of system calls, so that a call need not allocate them.
 type sysVec struct {
 	iov  [iovLen]unix.Iovec
 	msg  unix.Msghdr
@@ -20,8 +20,8 @@ type sysVec struct {
 	in6  unix.SockaddrInet6
 }
 
-// fill makes bufs the vector. The pointers are typed, so the memory stays alive until result clears
-// them.
+// fill sets the vector to bufs. The pointers are typed, so the memory stays alive until result
+// clears them.
 func (v *sysVec) fill(bufs [][]byte) int {
 	n := 0
 	for _, b := range bufs[:min(len(bufs), iovLen)] {
@@ -34,10 +34,11 @@ func (v *sysVec) fill(bufs [][]byte) int {
 	return n
 }
 
-// send is sendmsg(2) on a connected non-blocking socket: bufs, in order, as far as the socket
-// takes them. It does not sleep, so the scheduler need not know. On loopback it runs the receiver's
-// half of TCP too. With GOMAXPROCS=1 the scheduler would take the processor away in the middle of
-// that and give it back right after, which costs a sixth of the CPU of an echo.
+// send is sendmsg(2) on a connected non-blocking socket. It sends bufs in order, as far as the
+// socket has room. The call does not block, so it bypasses the Go scheduler. On loopback the call
+// also runs the receiver's half of TCP. With GOMAXPROCS=1 the scheduler would take the processor
+// away in the middle of that and give it back right after. This would cost a sixth of the CPU time
+// of an echo.
 func (v *sysVec) send(fd int, bufs [][]byte, flags int) (int, error) {
 	if len(bufs) == 1 { // sendto(2): the kernel need not fetch a header and a vector
 		b := bufs[0]
@@ -52,7 +53,7 @@ func (v *sysVec) send(fd int, bufs [][]byte, flags int) (int, error) {
 	return v.result(n, sent, errno)
 }
 
-// recv is recv(2) on a non-blocking socket, which does not sleep either.
+// recv is recv(2) on a non-blocking socket, which does not block either.
 func recv(fd int, b []byte) (int, error) {
 	n, _, errno := unix.RawSyscall6(unix.SYS_RECVFROM, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(b))), uintptr(len(b)), 0, 0, 0)
 	if errno != 0 {
@@ -61,7 +62,7 @@ func recv(fd int, b []byte) (int, error) {
 	return int(n), nil
 }
 
-// read is readv(2) into bufs, in order. want is how much room they have.
+// read is readv(2) into bufs, in order. want is the total length of bufs.
 func (v *sysVec) read(fd int, bufs [][]byte) (n, want int, err error) {
 	k := v.fill(bufs)
 	for _, b := range bufs {
@@ -81,8 +82,8 @@ func (v *sysVec) result(used int, n uintptr, errno unix.Errno) (int, error) {
 	return int(n), nil
 }
 
-// accept is accept4(2). The peer's address is valid until the next call. The functions of x/sys
-// ask for the socket's protocol as well, with a system call of its own.
+// accept is accept4(2). The peer's address is valid until the next call. The function of x/sys is
+// not used because it queries the socket's protocol with an additional system call.
 func (v *sysVec) accept(fd int) (int, unix.Sockaddr, error) {
 	v.size = unix.SizeofSockaddrAny
 	n, _, errno := unix.Syscall6(unix.SYS_ACCEPT4, uintptr(fd), uintptr(unsafe.Pointer(&v.name)), uintptr(unsafe.Pointer(&v.size)),
@@ -107,7 +108,7 @@ func (v *sysVec) ask(trap uintptr, fd int) (unix.Sockaddr, error) {
 	return v.sockaddr(), nil
 }
 
-// sockaddr is name, nil when that is not an IP address.
+// sockaddr converts name; it returns nil if that is not an IP address.
 func (v *sysVec) sockaddr() unix.Sockaddr {
 	port := func(p *uint16) int { b := (*[2]byte)(unsafe.Pointer(p)); return int(b[0])<<8 | int(b[1]) }
 	switch v.name.Addr.Family {
@@ -123,7 +124,7 @@ func (v *sysVec) sockaddr() unix.Sockaddr {
 	return nil
 }
 
-// disconnect takes a datagram socket's peer, address and port away.
+// disconnect removes a datagram socket's peer, address and port.
 func (v *sysVec) disconnect(fd int) error {
 	v.name.Addr.Family = unix.AF_UNSPEC
 	_, _, errno := unix.RawSyscall(unix.SYS_CONNECT, uintptr(fd), uintptr(unsafe.Pointer(&v.name)), unsafe.Sizeof(v.name.Addr))

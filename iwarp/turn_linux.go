@@ -5,7 +5,7 @@ import (
 	"github.com/rdmactor/rdmactor/states"
 )
 
-// Run is the end of a turn: write, then notify and deliver.
+// Run ends a turn: it writes output, then notifies of completions and delivers events.
 func (in *instance) Run(int) bool {
 	in.deferred = false
 	if in.closed {
@@ -16,7 +16,7 @@ func (in *instance) Run(int) bool {
 	in.dirty = in.spare[:0]
 	in.spare = nil
 	defer func() {
-		if i < len(list) { // the application has not returned: see torn
+		if i < len(list) { // a call into the application panicked or exited: see torn
 			in.dirty = append(in.dirty, list[i:]...)
 			in.later()
 		}
@@ -36,8 +36,8 @@ func (in *instance) Run(int) bool {
 	return false
 }
 
-// drain notifies of completions and delivers events: completions first, so that an identifier's end
-// comes behind its messages.
+// drain notifies of completions and delivers events. Completions come first, so that the owner gets
+// an identifier's messages before its end.
 func (in *instance) drain() {
 	if in.draining {
 		return
@@ -78,7 +78,7 @@ func (in *instance) drain() {
 	}
 }
 
-// last takes the last one off a list; nil when there is none.
+// last removes and returns the last element of a list; nil if there is none.
 func last(list *[]*sharedQueue) *sharedQueue {
 	n := len(*list)
 	if n == 0 {
@@ -90,7 +90,7 @@ func last(list *[]*sharedQueue) *sharedQueue {
 	return s
 }
 
-// drained ends drain, which a panic of the application's may have cut short.
+// drained ends drain, even if a panic in the application has interrupted it.
 func (in *instance) drained() {
 	in.draining = false
 	if len(in.notify) > 0 || len(in.low) > 0 || len(in.serving) > 0 || len(in.resuming) > 0 || in.first < len(in.events) {
@@ -102,12 +102,12 @@ func (in *instance) drained() {
 func (in *instance) deliver(ev *event) {
 	if ev.id.dead {
 		if ev.Child != nil {
-			_ = ev.Child.Do(&cmid.DestroyID{}) // nobody will ever answer it
+			_ = ev.Child.Do(&cmid.DestroyID{}) // nobody would ever answer the request
 		}
 		return
 	}
 	if c := ev.id.conn; c != nil && c.in != in {
-		c.in.drain() // the completions of an identifier that was migrated are notified of there
+		c.in.drain() // an identifier that was migrated has its completions on that loop
 	}
 	if ev.Kind == states.KindEstablished && ev.id.conn != nil && ev.id.conn.qp != nil {
 		defer ev.id.conn.qp.release() // also when the application panics

@@ -9,16 +9,18 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// A connection whose next message finds no receive is not read from until there is one (core's
-// Waiting), so that TCP stops its peer. Those that wait for one shared queue are served in the
-// order in which they have come; one that is paused is not among them.
+// When a connection's next message finds no receive, its socket is not read until there is one
+// (core's Waiting). TCP's flow control then stops the peer. Connections that wait for the same
+// shared queue are served in the order in which they began to wait. Paused connections are not
+// among them.
 
-// keptMax is about how many bytes the connections of a loop may have read beyond the messages that
-// wait. While some are kept, reads are shorter, down to peekLen, which each connection may keep in
-// any case.
+// keptMax limits roughly how many bytes the waiting connections of a loop may have read and keep.
+// While some are kept, reads are shorter. They are never shorter than peekLen, so each connection
+// may keep that much in any case.
 const keptMax = 2 * stagingLen
 
-// stage is how much may be read besides what has a place, rest bytes of which are still to come.
+// stage returns the part of the staging buffer that the next read may use. rest is how many bytes
+// of the current payload are still to come.
 func (c *conn) stage(rest int) []byte {
 	in := c.in
 	most := max(readLeast, turnMessages*c.each)
@@ -28,7 +30,7 @@ func (c *conn) stage(rest int) []byte {
 	return in.staging[:min(len(in.staging), rest+most)]
 }
 
-// interest is what the loop watches the socket for.
+// interest returns the events for which the loop watches the socket.
 func (c *conn) interest() (ev eventloop.Events) {
 	if !c.waits {
 		ev = eventloop.Readable
@@ -39,7 +41,7 @@ func (c *conn) interest() (ev eventloop.Events) {
 	return ev
 }
 
-// checkWaiting follows the core, which waits for a receive, or not any more.
+// checkWaiting updates c after the core has begun or stopped to wait for a receive.
 func (c *conn) checkWaiting() {
 	if c.waits == c.core.Waiting() {
 		return
@@ -53,7 +55,7 @@ func (c *conn) checkWaiting() {
 	_ = c.reg.Modify(c.interest()) // the fd is open, so this cannot fail
 }
 
-// enlist queues c for its shared queue's next receive.
+// enlist adds c to the connections that wait for a receive of its shared queue.
 func (c *conn) enlist() {
 	if q := c.qp; q != nil && q.srq != nil && !q.paused && !q.srq.waiting.has(c) {
 		q.srq.waiting.add(c)
@@ -67,14 +69,14 @@ func (c *conn) delist() {
 	}
 }
 
-// countKept counts what c keeps as one of its loop's.
+// countKept updates the loop's count of kept bytes with those of c.
 func (c *conn) countKept() {
 	now := c.core.Kept()
 	c.in.kept += now - c.kept
 	c.kept = now
 }
 
-// waitOver forgets that c waits, at the end of its input.
+// waitOver ends c's waiting because its input has ended.
 func (c *conn) waitOver() {
 	if c.waits {
 		c.waits = false
@@ -86,8 +88,8 @@ func (c *conn) waitOver() {
 	}
 }
 
-// resume lets the message that waits look for a receive again. What the socket has is left for the
-// loop to find, so that nobody's turn is long.
+// resume lets the waiting message look for a receive again. It does not read the socket: the loop
+// does that later, so that no connection's turn is long.
 func (c *conn) resume(now time.Time) {
 	in := c.in
 	if c.phase != phRunning || !c.waits || c.qp == nil {
@@ -103,7 +105,7 @@ func (c *conn) resume(now time.Time) {
 	c.settle(now)
 }
 
-// resumed has the core go on, as read does.
+// resumed calls core.Resume with the same precautions as read.
 func (c *conn) resumed(now time.Time) {
 	left, q := true, c.qp
 	defer func() {
@@ -116,8 +118,8 @@ func (c *conn) resumed(now time.Time) {
 	left = false
 }
 
-// lost ends a connection that waits and whose socket is broken: the error is all that will be read
-// there.
+// lost ends a waiting connection whose socket is broken. All that can still be read from the socket
+// is the error.
 func (c *conn) lost(now time.Time) {
 	var err error = unix.ECONNRESET
 	if e, _ := unix.GetsockoptInt(c.fd, unix.SOL_SOCKET, unix.SO_ERROR); e != 0 {
@@ -126,8 +128,8 @@ func (c *conn) lost(now time.Time) {
 	c.core.InputEnd(now, err)
 }
 
-// Pause has the peer's messages wait at their sender, from the next one on, or come again
-// (verbs.Pauser).
+// Pause implements verbs.Pauser: it makes the peer's messages wait at their sender, beginning with
+// the next one, or lets them come again.
 func (q *queuePair) Pause(on bool) {
 	c := q.conn
 	if c == nil || q.paused == on {
@@ -144,10 +146,10 @@ func (q *queuePair) Pause(on bool) {
 	}
 }
 
-// Waiting reports whether a message waits (verbs.Pauser).
+// Waiting implements verbs.Pauser: it reports whether a message waits.
 func (q *queuePair) Waiting() bool { return q.conn != nil && q.conn.core.Waiting() }
 
-// serve has the connections go on that a receive was posted for.
+// serve resumes the connections for which receives were posted.
 func (in *instance) serve(s *sharedQueue) {
 	s.served = false
 	now := in.loop.Now()
@@ -155,16 +157,16 @@ func (in *instance) serve(s *sharedQueue) {
 		c := s.waiting.oldest
 		s.waiting.remove(c)
 		if c.resume(now); c.waits && s.q.Len() == 0 && !c.qp.paused {
-			return // there was no receive for it
+			return // it has got no receive
 		}
 	}
 }
 
-// resumeAll has those go on that are not paused any more.
+// resumeAll resumes the connections that are no longer paused.
 func (in *instance) resumeAll() {
 	list, i := in.resuming, 0
 	in.resuming = nil
-	// when the application does not return from one's
+	// in case the application panics or exits in one of the calls
 	defer func() { in.resuming = append(in.resuming, list[i:]...) }()
 	now := in.loop.Now()
 	for i < len(list) {
@@ -176,8 +178,8 @@ func (in *instance) resumeAll() {
 	}
 }
 
-// Ready is true if there is a receive in the shared queue for q. Its owner is asked when it is
-// empty, unless others wait already: then q waits behind them.
+// Ready reports whether there is a receive in the shared queue for q. If the queue is empty, its
+// owner is asked for one (OnEmpty). But if other connections wait already, q waits behind them.
 func (q *queuePair) Ready() bool {
 	s := q.srq
 	if s.waiting.n > 0 && !q.served {
@@ -189,10 +191,11 @@ func (q *queuePair) Ready() bool {
 	return s.q.Len() > 0
 }
 
-// Waits says that an owner who is asked for receives may post one later.
+// Waits reports whether a message can wait because the owner is asked for receives and may post one
+// later.
 func (q *queuePair) Waits() bool { return q.srq.attr.OnEmpty != nil }
 
-// Take gives q the oldest receive.
+// Take removes the oldest receive and gives it to q.
 func (q *queuePair) Take() verbs.RecvWR {
 	s := q.srq
 	wr := s.q.Pop()
