@@ -9,7 +9,7 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// Input takes bytes from the peer, in any fragmentation. b may be reused afterwards.
+// Input processes bytes from the peer, in any fragmentation. b may be reused afterwards.
 func (c *Conn) Input(now time.Time, b []byte) {
 	c.recheck()
 	for len(b) > 0 && !c.closeNow {
@@ -22,7 +22,7 @@ func (c *Conn) Input(now time.Time, b []byte) {
 	c.rx.heardAt = now
 }
 
-// inputSome takes some of b and gives back the rest.
+// inputSome processes some of b and returns the rest.
 func (c *Conn) inputSome(now time.Time, b []byte) []byte {
 	switch c.state {
 	case stRequest, stReply:
@@ -45,8 +45,8 @@ func (c *Conn) inputSome(now time.Time, b []byte) []byte {
 	return nil
 }
 
-// recheck looks whether the memory that a segment goes to is still registered: it may have been
-// freed, or its key taken back, since the first bytes came.
+// recheck checks that the memory into which a segment is received is still registered. It may have
+// been freed, or its key invalidated, since the segment's first bytes arrived.
 func (c *Conn) recheck() {
 	r := &c.rx
 	if len(r.dst) == 0 || c.usable(r.mr) && (r.h.Opcode != wire.OpWrite || c.cfg.Regions.find(r.h.STag) == r.mr) {
@@ -56,7 +56,7 @@ func (c *Conn) recheck() {
 	r.bad = c.vanished()
 }
 
-// inputFPDU takes bytes of one FPDU and gives back the rest.
+// inputFPDU processes bytes of one FPDU and returns the rest.
 func (c *Conn) inputFPDU(now time.Time, b []byte) []byte {
 	r := &c.rx
 	switch r.phase {
@@ -98,11 +98,12 @@ func (c *Conn) placed(k int) {
 	}
 }
 
-// Bulk is true while large messages come. The owner should then read little more than Rest into
-// memory other than Landings, so that the next message's payload gets a landing of its own.
+// Bulk is true while large messages are arriving. Then the owner should read only little more than
+// Rest into other memory than the Landings, so that the next message's payload gets its own
+// landing.
 func (c *Conn) Bulk() bool { return c.rx.bulk }
 
-// Rest is how many bytes of the current payload are still to come.
+// Rest returns how many bytes of the current payload are still to come.
 func (c *Conn) Rest() int {
 	if c.rx.phase != phPayload {
 		return 0
@@ -110,8 +111,8 @@ func (c *Conn) Rest() int {
 	return c.rx.left
 }
 
-// head is called when as many header bytes have come as were asked for: first the control bytes,
-// then the whole header.
+// head is called when the needed header bytes have arrived: first the control bytes, then the whole
+// header.
 func (c *Conn) head(now time.Time) {
 	r := &c.rx
 	var f *fault
@@ -120,7 +121,7 @@ func (c *Conn) head(now time.Time) {
 			return
 		}
 	} else {
-		// its control bytes were right, and it is complete
+		// the header is complete, and its control bytes were valid
 		r.h, _, _ = wire.ConsumeHeader(r.hdr[wire.LengthLen:r.have])
 		f = c.segment()
 		if r.wait.message || r.wait.deaf {
@@ -139,7 +140,8 @@ func (c *Conn) head(now time.Time) {
 		r.crc = wire.UpdateCRC(0, r.hdr[:r.have])
 	}
 	r.left = wire.LengthLen + r.ulpdu - int(r.have)
-	if r.off == 0 && !r.tag.busy { // the small end of a large message says nothing of the next one
+	// the small last segment of a large message says nothing about the next message
+	if r.off == 0 && !r.tag.busy {
 		r.bulk = false
 	}
 	r.bulk = r.bulk || r.left >= LandingMin
@@ -148,7 +150,7 @@ func (c *Conn) head(now time.Time) {
 	}
 }
 
-// control looks at length and control bytes and asks for the rest of the headers.
+// control checks the length and the control bytes and sets how many header bytes are needed in all.
 func (c *Conn) control() *fault {
 	r := &c.rx
 	r.ulpdu = int(binary.BigEndian.Uint16(r.hdr[:]))
@@ -196,15 +198,15 @@ func (c *Conn) trailer(now time.Time, pad int) {
 		return
 	}
 	c.heard()
-	if c.state == stEnded { // by the upcall
+	if c.state == stEnded { // the upcall has ended the connection
 		return
 	}
 	c.deliver(now)
 	r.have, r.need, r.phase = 0, headLen, phHead
 }
 
-// Resume goes on with the message that waits, if there is a receive now. It may wait again, or the
-// next one.
+// Resume goes on with the waiting message if there is a receive now. Afterwards that message may
+// still wait, or a later one.
 func (c *Conn) Resume(now time.Time) {
 	w := &c.rx.wait
 	if !w.message || c.closeNow || w.paused {
@@ -227,7 +229,7 @@ func (c *Conn) Resume(now time.Time) {
 	case c.rx.kept != k: // the connection has ended
 	case k.from == len(k.b):
 		c.rx.kept = nil
-	case k.from > len(k.b)/2: // what was consumed is not kept for long
+	case k.from > len(k.b)/2: // do not keep much memory for bytes that were consumed
 		c.rx.kept = &kept{b: append([]byte(nil), k.b[k.from:]...)}
 	}
 }

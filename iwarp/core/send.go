@@ -8,25 +8,25 @@ import (
 // send is a posted send work request.
 type send struct {
 	id uint64
-	// stream offsets of its first byte and behind its last; end is right once staged == total and
-	// done
+	// stream offsets of its first byte and of the byte after its last one; end is valid once staged
+	// == total and done
 	start, end uint64
 	raddr      uint64
 	total      uint32 // payload bytes; a Read: bytes asked for
-	staged     uint32 // of these, in FPDUs made so far; a Read: bytes that have come
+	staged     uint32 // how many of them are in FPDUs made so far; a Read: bytes that have arrived
 	rkey       uint32
 	op         verbs.Opcode
 	flags      verbs.SendFlags
 	begun      bool        // start is valid
 	done       bool        // its last FPDU is staged
-	answered   bool        // a Read whose data is here
+	answered   bool        // a Read whose data has arrived
 	piece      int         // where the next FPDU's payload begins: the element of sgl ...
 	pieceOff   uint32      // ... and the offset in it (in inline, if that is used)
 	inline     []byte      // the slot's own memory
 	sgl        []verbs.SGE // the slot's own memory
 }
 
-// sink is where the data of a Read goes: STag and TO, both 0 when there is none.
+// sink returns where the data of a Read goes: STag and TO, both 0 if it has no SGL.
 func (s *send) sink() (stag uint32, to uint64) {
 	if s.total == 0 || len(s.sgl) == 0 {
 		return 0, 0
@@ -46,14 +46,14 @@ func sendOpcode(s *send) wire.Opcode {
 	return op
 }
 
-// payload is n bytes: the next ones of a send, or those of one. The zero payload is none.
+// payload is n bytes: the next bytes of a send, or those of one slice. The zero payload is empty.
 type payload struct {
 	s   *send
 	one []byte
 	n   uint32
 }
 
-// pieces is at most how many slices next gives.
+// pieces returns the most slices that next may return.
 func (p *payload) pieces() int {
 	if p.s == nil {
 		return 1
@@ -61,7 +61,8 @@ func (p *payload) pieces() int {
 	return max(1, len(p.s.sgl))
 }
 
-// next is a contiguous part of what is left, nil at the end. It moves the send's cursor.
+// next returns the next contiguous part of what is left, nil at the end. It advances the send's
+// cursor.
 func (p *payload) next() []byte {
 	s := p.s
 	if s == nil {
@@ -88,10 +89,11 @@ func (p *payload) next() []byte {
 	return nil
 }
 
-// memory is the bytes of e, which has a region. They may end beyond what 32 bits can count.
+// memory returns the bytes of e, which has a region. Their end may be at an offset that does not
+// fit in 32 bits.
 func memory(e *verbs.SGE) []byte { return e.MR.Bytes[e.Offset:][:e.Length] }
 
-// landingOf is the memory of a receive.
+// landingOf returns the memory of a receive.
 func landingOf(wr *verbs.RecvWR) []byte {
 	if wr.SGE.MR == nil {
 		return nil

@@ -12,7 +12,7 @@ import (
 	"github.com/rdmactor/rdmactor/iwarp/wire"
 )
 
-// Start begins set-up: an initiator's Request becomes pending, a responder waits for one.
+// Start begins the set-up: an initiator queues its Request, a responder waits for one.
 func (c *Conn) Start(now time.Time) {
 	if c.state != stIdle {
 		return
@@ -36,7 +36,7 @@ func (c *Conn) Start(now time.Time) {
 	c.cfg.PrivateData = nil
 }
 
-// inputFrame takes bytes of the peer's MPA frame and gives back what is behind it.
+// inputFrame takes bytes of the peer's MPA frame and returns those that follow the frame.
 func (c *Conn) inputFrame(now time.Time, b []byte) []byte {
 	for {
 		need := wire.FrameLen
@@ -94,7 +94,7 @@ func (c *Conn) request(now time.Time, f *wire.Frame, err error) {
 	})
 }
 
-// answer is the Reply's frame as far as the Request determines it.
+// answer returns the Reply's frame with the fields that the Request determines.
 func (c *Conn) answer(private []byte) wire.Frame {
 	f := wire.Frame{Reply: true, Revision: c.rev, Private: private}
 	if c.asked {
@@ -113,16 +113,16 @@ func (c *Conn) checkAnswer(private []byte, ird, ord uint16) error {
 	return checkParam(private, ird, ord)
 }
 
-// Accept answers the Request: Reply with private data (at most MaxPrivateData bytes) and this
-// side's limits, of which ord is lowered to what the initiator can take; where the Request does
-// not say, ird is at least UnagreedIRD. ECONNRESET if the initiator is gone, EINVAL if there is
-// nothing to answer.
+// Accept answers the Request with a Reply that has private data (at most MaxPrivateData bytes) and
+// this side's limits. ord is lowered to the number of Reads that the initiator serves. If the
+// Request states no limits, ird is at least UnagreedIRD. Accept fails with ECONNRESET if the
+// initiator is gone, and with EINVAL if there is no Request to answer.
 func (c *Conn) Accept(now time.Time, private []byte, ird, ord uint16) error {
 	if err := c.checkAnswer(private, ird, ord); err != nil {
 		return err
 	}
 	if c.asked {
-		ord = min(ord, c.peer.IRD) // "not negotiated" is larger than any ord
+		ord = min(ord, c.peer.IRD) // wire.NotNegotiated is larger than any ord
 	} else {
 		ird = max(ird, UnagreedIRD)
 	}
@@ -143,8 +143,8 @@ func (c *Conn) Accept(now time.Time, private []byte, ird, ord uint16) error {
 	return nil
 }
 
-// Reject answers the Request with a Reply that says no, then ends the connection: Closed(nil)
-// comes before it returns. Errors as Accept.
+// Reject answers the Request with a rejecting Reply and ends the connection. It calls Closed(nil)
+// before it returns. Errors as for Accept.
 func (c *Conn) Reject(now time.Time, private []byte) error {
 	if err := c.checkAnswer(private, 0, 0); err != nil {
 		return err
@@ -154,13 +154,13 @@ func (c *Conn) Reject(now time.Time, private []byte) error {
 	return nil
 }
 
-// refuse is Reject by ourselves.
+// refuse rejects the Request without asking the owner.
 func (c *Conn) refuse(now time.Time, err *Error) {
 	c.sendReject(now, nil)
 	c.end(err)
 }
 
-// sendReject queues the rejecting Reply. Its control word gives back the initiator's numbers.
+// sendReject queues the rejecting Reply. Its control word repeats the initiator's numbers.
 func (c *Conn) sendReject(now time.Time, private []byte) {
 	f := c.answer(private)
 	f.Flags |= wire.FlagReject
@@ -168,8 +168,8 @@ func (c *Conn) sendReject(now time.Time, private []byte) {
 	c.linger(now, wire.AppendFrame(nil, &f), finAfterError)
 }
 
-// rawSent is called when a raw frame is out: the Reply of a responder without peer-to-peer makes
-// the connection.
+// rawSent is called when a raw frame has been sent. Without peer-to-peer, a responder's connection
+// is established when its Reply has been sent.
 func (c *Conn) rawSent(now time.Time) {
 	if c.state != stAccepted || c.p2p {
 		return
@@ -178,7 +178,7 @@ func (c *Conn) rawSent(now time.Time) {
 	c.establish(nil)
 }
 
-// establish makes the connection usable and says so.
+// establish makes the connection usable and reports it.
 func (c *Conn) establish(private []byte) {
 	c.state, c.phaseAt = stOpen, time.Time{}
 	c.up.Established(private, c.ird, c.ord)
@@ -222,13 +222,14 @@ func (c *Conn) refused(private []byte, e *Error) {
 func (c *Conn) replyFault(now time.Time, e *Error, code uint8) {
 	e.Protocol, e.Sent, e.Layer, e.Type, e.Code = true, true, wire.LayerMPA, 0, code
 	c.crc = c.crc || c.cfg.CRC
-	raw := c.tx.partial() // of the Request, should the peer have answered before it was all there
+	// the rest of the Request, in case the peer has answered before it had all of it
+	raw := c.tx.partial()
 	c.linger(now, c.terminate(raw, &fault{err: *e}), finAfterError)
 	c.rejected(nil, e)
 }
 
-// accepted takes over what an accepting Reply says: limits, CRC, and the ready-to-receive message
-// it wants.
+// accepted applies an accepting Reply: the limits, CRC, and the ready-to-receive message that it
+// demands.
 func (c *Conn) accepted(now time.Time, f *wire.Frame, e *Error) {
 	c.crc = c.cfg.CRC || f.Flags&wire.FlagCRC != 0
 	c.ird, c.ord = c.cfg.IRD, c.cfg.ORD
@@ -259,7 +260,8 @@ func (c *Conn) accepted(now time.Time, f *wire.Frame, e *Error) {
 	c.establish(f.Private)
 }
 
-// looks names what b begins, in brackets, where that is a protocol that often meets the wrong port.
+// looks returns, in brackets, the name of the protocol that b looks like, if it is one that is
+// often sent to a wrong port.
 func looks(b []byte) string {
 	for _, p := range [...]struct{ prefix, name string }{
 		{"GET ", "HTTP"},

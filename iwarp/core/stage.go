@@ -7,9 +7,9 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// stage makes FPDUs of what is queued, as long as the batch has room. With CRC it makes what fits
-// a TCP segment, and nothing in advance: memory that a peer reads may change until the socket has
-// it, and the CRC would be wrong then.
+// stage makes FPDUs of what is queued, as long as the batch has room. With CRC it makes no more
+// than fits a TCP segment, and nothing in advance: memory that a peer reads may change until the
+// socket has taken it, and then the CRC would be wrong.
 func (c *Conn) stage() {
 	if c.crc && c.tx.batch != nil {
 		return
@@ -22,14 +22,15 @@ func (c *Conn) stage() {
 			break
 		}
 	}
-	if b := c.tx.batch; b != nil && len(b.ends) == 1 { // a lost Read Response was all there was
+	// a Read Response whose memory is gone was all there was
+	if b := c.tx.batch; b != nil && len(b.ends) == 1 {
 		b.release()
 		c.tx.batch = nil
 	}
 }
 
-// stageOne makes one FPDU. A message of several is not interrupted. Read Responses and sends take
-// turns.
+// stageOne makes one FPDU. A message of several FPDUs is not interrupted. Read Responses and sends
+// take turns.
 func (c *Conn) stageOne() bool {
 	t := &c.tx
 	s := c.nextSend()
@@ -105,7 +106,7 @@ func (c *Conn) stageRead(s *send) bool {
 	return true
 }
 
-// staged says that the last FPDU of s is made.
+// staged records that the last FPDU of s is made.
 func (c *Conn) staged(s *send) {
 	s.done, s.end = true, c.tx.staged
 	c.tx.next++
@@ -149,11 +150,11 @@ func (c *Conn) stageResponse() bool {
 	return true
 }
 
-// Overhead is what an FPDU adds to its payload at most, pad excepted: length, the longer header,
-// CRC.
+// Overhead is the most that an FPDU adds to its payload, except for the pad: length, the longer
+// header, CRC.
 const Overhead = wire.LengthLen + wire.UntaggedLen + wire.CRCLen
 
-// stageFPDU adds one FPDU to the batch; false if that has no room.
+// stageFPDU adds one FPDU to the batch. The result is false if the batch has no room.
 func (c *Conn) stageFPDU(h *wire.Header, rr *wire.ReadRequest, p payload) bool {
 	b := c.tx.batch
 	size := int(p.n)
@@ -201,8 +202,9 @@ func (c *Conn) sendable() bool {
 	return c.tx.ctl != 0 || c.tx.owed.Len() > 0 || c.nextSend() != nil
 }
 
-// nextSend is the send whose FPDU may be made next. A Read waits while as many are outstanding as
-// the peer takes, a fenced work request for all of them; what is behind waits too.
+// nextSend returns the send whose FPDU may be made next, or nil. A Read waits while as many Reads
+// are outstanding as the peer serves at once. A fenced work request waits until none is
+// outstanding. The sends behind a waiting one wait too.
 func (c *Conn) nextSend() *send {
 	if c.tx.next >= c.sendLimit() {
 		return nil
@@ -215,7 +217,7 @@ func (c *Conn) nextSend() *send {
 	return nil
 }
 
-// readsPending is how many Reads of ours the peer has not answered.
+// readsPending returns how many of our Reads the peer has not answered.
 func (c *Conn) readsPending() int {
 	if c.rx.rtrOut {
 		return c.tx.readsOut + 1
@@ -223,7 +225,7 @@ func (c *Conn) readsPending() int {
 	return c.tx.readsOut
 }
 
-// sendLimit is how many of the queued sends may go.
+// sendLimit returns how many of the queued sends may be sent.
 func (c *Conn) sendLimit() int {
 	if c.state == stFinishing && !c.tx.drain {
 		return c.tx.keep

@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Deadline is when Timeout is to be called, if at all; it may be in the past. It may change with
-// every call into c.
+// Deadline returns when Timeout must be called, if at all. That may be in the past. It may change
+// with every call of c's methods.
 func (c *Conn) Deadline() (time.Time, bool) {
 	if c.tx.lost != nil {
 		return time.Unix(0, 0), !c.closeNow
@@ -17,7 +17,7 @@ func (c *Conn) Deadline() (time.Time, bool) {
 	return t, !t.IsZero() && !c.closeNow
 }
 
-// earlier is the earlier of two times, of which zero is none.
+// earlier returns the earlier of two times. A zero time means none.
 func earlier(a, b time.Time) time.Time {
 	if a.IsZero() || !b.IsZero() && b.Before(a) {
 		return b
@@ -25,8 +25,8 @@ func earlier(a, b time.Time) time.Time {
 	return a
 }
 
-// stallAt is when a message that is half here has been waiting for its next byte for too long;
-// zero: there is none.
+// stallAt returns when a partly received message will have waited too long for its next byte. It is
+// zero if there is no such message.
 func (c *Conn) stallAt() time.Time {
 	if c.state != stOpen && c.state != stFinishing || !c.rx.busy() || c.rx.wait.message {
 		return time.Time{}
@@ -34,8 +34,9 @@ func (c *Conn) stallAt() time.Time {
 	return c.rx.heardAt.Add(c.cfg.MessageTimeout)
 }
 
-// Overdue is true when Timeout would give up a peer that is silent, in the set-up or in the middle
-// of a message. If the owner was slow, not the peer, there is something to read: look first.
+// Overdue is true if Timeout would now give up a silent peer, in the set-up or in the middle of a
+// message. The owner should first read from the socket: if there is input, the owner was slow and
+// not the peer.
 func (c *Conn) Overdue(now time.Time) bool {
 	switch c.state {
 	case stReply, stRequest, stAccepted:
@@ -51,7 +52,7 @@ func (c *Conn) stalled(now time.Time) bool {
 	return !at.IsZero() && !now.Before(at)
 }
 
-// Timeout does what is due at now; harmless when nothing is.
+// Timeout does what is due at now. It does nothing if nothing is due.
 func (c *Conn) Timeout(now time.Time) {
 	if f := c.tx.lost; f != nil {
 		c.tx.lost = nil
@@ -71,7 +72,7 @@ func (c *Conn) Timeout(now time.Time) {
 	}
 }
 
-// silence says why a peer may not have answered a Request: nothing distinguishes the two reasons.
+// silence says why a peer may not have answered a Request. The two reasons cannot be distinguished.
 const silence = "the peer is busy, or what listens there does not speak iWARP"
 
 func (c *Conn) phaseTimeout() {
@@ -92,6 +93,7 @@ func (c *Conn) phaseTimeout() {
 	case stFinishing:
 		late.Op, late.Text = "close", fmt.Sprintf("output or the peer's FIN not done within %v", fin)
 		c.end(late)
-	case stIdle, stAnswer, stOpen, stEnded: // ended: the peer had its time to read the Terminate
+	// stEnded: the peer has had its time to read the Terminate
+	case stIdle, stAnswer, stOpen, stEnded:
 	}
 }

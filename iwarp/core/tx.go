@@ -7,30 +7,30 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// ctl is a set of FPDUs to send besides the application's.
+// ctl is a set of FPDUs to send in addition to the application's.
 type ctl uint8
 
 const (
-	ctlWrite ctl = 1 << iota // zero-length Write: ready-to-receive, or the kick
+	ctlWrite ctl = 1 << iota // zero-length Write: ready-to-receive, or a kick
 	ctlRead                  // zero-length Read Request: ready-to-receive
 )
 
 // tx is the sending side.
 type tx struct {
-	// goes first: an MPA frame, or at the end what is left of an FPDU and a Terminate
+	// is sent first: an MPA frame, or at the end the rest of an FPDU and a Terminate
 	raw    []byte
-	batch  *batch    // FPDUs made and not yet taken by the socket; nil: none
+	batch  *batch    // FPDUs that were made and that the socket has not taken yet; nil: none
 	staged uint64    // stream offset behind the batch's last byte
 	sent   uint64    // stream offset of the next byte the socket takes
 	next   int       // index in sq of the first send not completely staged
-	keep   int       // finishing without drain: how many sends are still to go
+	keep   int       // finishing without drain: how many sends are still to be sent
 	msn    uint32    // of the next Send
 	waits  bool      // responder: nothing may be sent yet
-	late   bool      // responder: when last looked, the peer did not have the Reply
+	late   bool      // responder: when last checked, the peer did not have the Reply
 	wireAt time.Time // responder: hold-off ends; initiator: next kick
 	kicks  uint8     // kicks armed so far; kicksOver: no more
 	ctl    ctl
-	drain  bool // finishing: everything queued still goes
+	drain  bool // finishing: everything queued is still sent
 
 	// Reads of ours: requests that are staged and not yet answered. The oldest is sq.At(oldRead),
 	// unless it is the ready-to-receive Read.
@@ -40,12 +40,12 @@ type tx struct {
 
 	within  bool                    // the last FPDU staged was not its message's last
 	owed    ring.Ring[readResponse] // to the peer's Reads, in order
-	sendDue bool                    // a Read Response was just finished: a send's turn
-	// the memory of a Read Response is gone in its middle: Timeout reports it
+	sendDue bool                    // a Read Response was just finished: it is a send's turn
+	// a Read Response could not be finished because its memory is gone; Timeout reports it
 	lost *fault
 }
 
-// readResponse is what we owe to a Read Request.
+// readResponse is the response that a Read Request of the peer still has to get.
 type readResponse struct {
 	stag         uint32 // the peer's sink
 	to           uint64
@@ -54,13 +54,14 @@ type readResponse struct {
 	size, staged uint32
 }
 
-// drop forgets what is staged or owed, raw excepted. Work requests are not touched.
+// drop discards what is staged or owed, except raw. It does not change the work requests.
 func (t *tx) drop() {
 	t.batch.release()
 	t.batch, t.ctl, t.owed, t.lost, t.wireAt = nil, 0, ring.Ring[readResponse]{}, nil, time.Time{}
 }
 
-// partial is a copy of what must still go out before the stream is at the start of an FPDU again.
+// partial returns a copy of the bytes that must still be sent before the stream is at the start of
+// an FPDU again.
 func (t *tx) partial() []byte {
 	if t.raw != nil {
 		return append([]byte(nil), t.raw...)

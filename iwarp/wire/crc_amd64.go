@@ -6,18 +6,19 @@ import (
 	"golang.org/x/sys/cpu"
 )
 
-// foldMin is from where on fold is faster than hash/crc32, in bytes. fold needs as many.
+// foldMin is the number of bytes from which fold is faster than hash/crc32. fold needs at least
+// that many.
 const foldMin = 256
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// canFold: hash/crc32 uses the CRC32 instruction, which takes 8 bytes at a time. These processors
-// multiply 64.
+// canFold reports whether the processor has the instructions that fold needs. They process 64 bytes
+// at a time. hash/crc32 uses the CRC32 instruction, which processes 8.
 var canFold = cpu.X86.HasAVX512VPCLMULQDQ && cpu.X86.HasAVX512F && cpu.X86.HasSSE42
 
-// folds are what 128 bits are multiplied by to stand further behind in the message, two factors for
-// each distance: 2048, 1536, 1024 and 512 bits, between blocks, and 384, 256, 128 and none, in a
-// block.
+// folds are the factors by which 128 bits are multiplied to move them further back in the message.
+// There are two factors for each distance: 2048, 1536, 1024 and 512 bits between blocks, and 384,
+// 256, 128 and 0 bits in a block.
 var folds = func() (k [16]uint64) {
 	for i, bits := range [...]int{2048, 1536, 1024, 512, 384, 256, 128} {
 		k[2*i], k[2*i+1] = power(bits+63), power(bits-1)
@@ -25,8 +26,8 @@ var folds = func() (k [16]uint64) {
 	return k
 }()
 
-// power is x^n modulo the polynomial, with x^63 in the lowest bit. The product of two such numbers
-// is one power higher than theirs, so the factors are one lower.
+// power returns x^n modulo the polynomial, with x^63 in the lowest bit. The product of two such
+// numbers comes out one power too high, so the factors are one power lower.
 func power(n int) uint64 {
 	const polynomial = 0x82f63b78
 	v := uint32(1 << 31)
@@ -36,13 +37,13 @@ func power(n int) uint64 {
 	return uint64(v) << 32
 }
 
-// fold adds p, of at least foldMin bytes, to crc, which is not inverted.
+// fold updates crc, which is not inverted, with p. p has at least foldMin bytes.
 //
 //go:noescape
 func fold(crc uint32, p []byte, k *[16]uint64) uint32
 
-// UpdateCRC adds p to the CRC32c of what came before: 0 to begin with. It covers length, ULPDU and
-// pad.
+// UpdateCRC returns the CRC32c crc updated with p. The CRC of no bytes is 0. An FPDU's CRC covers
+// its length, ULPDU and pad.
 func UpdateCRC(crc uint32, p []byte) uint32 {
 	if len(p) >= foldMin && canFold {
 		return ^fold(^crc, p, &folds)

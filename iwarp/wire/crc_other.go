@@ -6,6 +6,6 @@ import "hash/crc32"
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// UpdateCRC adds p to the CRC32c of what came before: 0 to begin with. It covers length, ULPDU and
-// pad.
+// UpdateCRC returns the CRC32c crc updated with p. The CRC of no bytes is 0. An FPDU's CRC covers
+// its length, ULPDU and pad.
 func UpdateCRC(crc uint32, p []byte) uint32 { return crc32.Update(crc, castagnoli, p) }

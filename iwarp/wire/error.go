@@ -7,11 +7,11 @@ import (
 	"github.com/rdmactor/rdmactor/internal/enum"
 )
 
-// ErrShort means that the input ends before the item does.
+// ErrShort means that the input is shorter than the item.
 var ErrShort = errors.New("wire: more bytes needed")
 
-// ErrKey is found (errors.Is) in the *Error of bytes that do not begin with a key of MPA's: the
-// peer speaks another protocol.
+// ErrKey is found by errors.Is in the *Error for bytes that do not begin with an MPA key: the peer
+// speaks another protocol.
 var ErrKey = errors.New("wire: not an MPA key")
 
 // Layer is the protocol layer of a Terminate message (RFC 5040 section 4.8).
@@ -32,7 +32,8 @@ func (l Layer) String() string { return enum.At(layerNames, l, "layer %d") }
 // MarshalText is String's text.
 func (l Layer) MarshalText() ([]byte, error) { return []byte(l.String()), nil }
 
-// Error is a malformed item, in the terms of the Terminate message that answers it.
+// Error describes a malformed item by the layer, type and code of the Terminate message that
+// answers it.
 type Error struct {
 	Layer      Layer
 	Type, Code uint8
@@ -40,12 +41,12 @@ type Error struct {
 	Value      uint64 // of the field
 }
 
-// Error says which field had which value, and the Terminate's meaning.
+// Error names the field, its value and the meaning of the Terminate.
 func (e *Error) Error() string {
 	return fmt.Sprintf("wire: %s %#x: %s", e.Field, e.Value, TerminateText(e.Layer, e.Type, e.Code))
 }
 
-// Is finds ErrKey.
+// Is makes errors.Is find ErrKey.
 func (e *Error) Is(target error) bool { return target == ErrKey && e.Field == fieldKey }
 
 // Error types and codes of Terminate messages (RFC 5040 section 4.8, RFC 5041 section 7.2, RFC
@@ -99,7 +100,7 @@ var termText = map[termKey]string{
 	{LayerMPA, 0, 0x07}:   "no matching RTR",
 }
 
-// known is true if the standards define the combination.
+// known reports whether the standards define the combination.
 func known(l Layer, kind, code uint8) bool {
 	if l == LayerRDMAP && kind == TypeCatastrophic {
 		return true // any code
@@ -108,7 +109,7 @@ func known(l Layer, kind, code uint8) bool {
 	return ok
 }
 
-// TerminateText is a Terminate's layer, type and code, in words and as numbers.
+// TerminateText returns a Terminate's layer, type and code in words and as numbers.
 func TerminateText(l Layer, kind, code uint8) string {
 	s, ok := termText[termKey{l, kind, code}]
 	switch {
@@ -121,5 +122,5 @@ func TerminateText(l Layer, kind, code uint8) string {
 	return fmt.Sprintf("%s %d/%02x %s", l, kind, code, s)
 }
 
-// fieldKey is Error.Field of bytes that are no key of MPA's.
+// fieldKey is the Error.Field for bytes that are not an MPA key.
 const fieldKey = "MPA key byte"

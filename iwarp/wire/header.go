@@ -30,7 +30,7 @@ var opNames = []string{
 	"Terminate", "Immediate Data", "Immediate Data with SE", "Atomic Request", "Atomic Response",
 }
 
-// String is the opcode's name in RFC 5040 or RFC 7306.
+// String returns the opcode's name in RFC 5040 or RFC 7306.
 func (o Opcode) String() string { return enum.At(opNames, o, "opcode %d") }
 
 // MarshalText is String's text.
@@ -39,10 +39,11 @@ func (o Opcode) MarshalText() ([]byte, error) { return []byte(o.String()), nil }
 // Tagged is true if messages of the opcode use DDP's tagged buffer model.
 func (o Opcode) Tagged() bool { return o == OpWrite || o == OpReadResponse }
 
-// Send is true for the four Sends.
+// Send is true for the four Send opcodes.
 func (o Opcode) Send() bool { return o >= OpSend && o <= OpSendSEInvalidate }
 
-// Queue is the DDP queue number of an untagged opcode (RFC 5040 section 5.4, RFC 7306 section 5).
+// Queue returns the DDP queue number of an untagged opcode (RFC 5040 section 5.4, RFC 7306 section
+// 5).
 func (o Opcode) Queue() uint32 {
 	if o == OpReadRequest || o == OpAtomicRequest {
 		return 1
@@ -80,7 +81,7 @@ type Header struct {
 	QN, MSN, MO  uint32 // untagged only
 }
 
-// Len is the encoded length of h.
+// Len returns the encoded length of h.
 func (h *Header) Len() int {
 	if h.Tagged {
 		return TaggedLen
@@ -88,7 +89,7 @@ func (h *Header) Len() int {
 	return UntaggedLen
 }
 
-// AppendHeader adds h to b, reserved bits zero.
+// AppendHeader appends h to b. Reserved bits are zero.
 func AppendHeader(b []byte, h *Header) []byte {
 	ctl := byte(ddpVersion)
 	if h.Tagged {
@@ -107,9 +108,9 @@ func AppendHeader(b []byte, h *Header) []byte {
 	return binary.BigEndian.AppendUint32(b, h.MO)
 }
 
-// ConsumeCtrl decodes the two control bytes at the start of b: enough to know how long the header
-// is. Reserved bits are ignored; versions, the opcode and whether it suits the buffer model are
-// checked.
+// ConsumeCtrl decodes the two control bytes at the start of b, which determine the length of the
+// header. It checks the versions, the opcode, and whether the opcode fits the buffer model.
+// Reserved bits are ignored.
 func ConsumeCtrl(b []byte) (h Header, n int, err error) {
 	if len(b) < CtrlLen {
 		return h, 0, ErrShort
@@ -164,7 +165,7 @@ type ReadRequest struct {
 	SourceTO   uint64
 }
 
-// AppendReadRequest adds r to b.
+// AppendReadRequest appends r to b.
 func AppendReadRequest(b []byte, r *ReadRequest) []byte {
 	b = binary.BigEndian.AppendUint32(b, r.SinkSTag)
 	b = binary.BigEndian.AppendUint64(b, r.SinkTO)

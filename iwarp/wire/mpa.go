@@ -7,9 +7,9 @@ type Flags uint8
 
 // The flags. The low four bits are reserved; siw uses 0x08.
 const (
-	FlagMarkers  Flags = 0x80 // M: the sender needs markers in what it receives
-	FlagCRC      Flags = 0x40 // C: the sender wants CRC
-	FlagReject   Flags = 0x20 // R: rejected; Replies only
+	FlagMarkers  Flags = 0x80 // M: the sender of the frame wants to receive markers
+	FlagCRC      Flags = 0x40 // C: the sender of the frame wants CRC
+	FlagReject   Flags = 0x20 // R: the connection is rejected; Replies only
 	FlagEnhanced Flags = 0x10 // S: a control word begins the private data; revision 2
 )
 
@@ -17,8 +17,7 @@ const (
 const (
 	FrameLen   = 20 // an MPA frame without private data
 	ControlLen = 4  // the control word
-	// most that a frame's private data length may say, control word included (RFC 5044 section
-	// 7.1.1)
+	// the largest private data length in a frame, control word included (RFC 5044 section 7.1.1)
 	MaxPrivateData = 512
 	MaxRevision    = 2
 )
@@ -34,11 +33,12 @@ const NotNegotiated = 0x3fff
 
 // Control is the revision 2 control word (RFC 6581 section 9).
 type Control struct {
-	PeerToPeer bool   // A: peer-to-peer model
-	RTREmpty   bool   // B: an empty FPDU may be, or is, the ready-to-receive message
-	RTRWrite   bool   // C: a zero-length Write
-	RTRRead    bool   // D: a zero-length Read
-	IRD, ORD   uint16 // 14 bits: Reads the sender can serve at once, and wants to have outstanding
+	PeerToPeer bool // A: peer-to-peer model
+	RTREmpty   bool // B: an empty FPDU may be, or is, the ready-to-receive message
+	RTRWrite   bool // C: a zero-length Write
+	RTRRead    bool // D: a zero-length Read
+	// 14 bits: Reads that the sender can serve at once, and that it wants to have outstanding
+	IRD, ORD uint16
 }
 
 // Frame is an MPA Request or Reply.
@@ -53,7 +53,8 @@ type Frame struct {
 // Enhanced is true if the frame carries a control word.
 func (f *Frame) Enhanced() bool { return f.Flags&FlagEnhanced != 0 && f.Revision >= 2 }
 
-// AppendFrame adds f to b. The caller keeps Private within MaxPrivateData less the control word.
+// AppendFrame appends f to b. Private, plus the control word if there is one, must not be longer
+// than MaxPrivateData.
 func AppendFrame(b []byte, f *Frame) []byte {
 	key := requestKey
 	if f.Reply {
@@ -102,9 +103,9 @@ func frameError(field string, v uint64) error {
 	return &Error{Layer: LayerMPA, Code: 4, Field: field, Value: v}
 }
 
-// ConsumeFrame decodes the MPA frame at the start of b. A wrong key is an error (ErrKey) as soon
-// as its first wrong byte is there. With an error about revision or length the frame's flags and
-// revision are still filled in, for the one who has to answer it.
+// ConsumeFrame decodes the MPA frame at the start of b. A wrong key is an error (ErrKey) as soon as
+// b contains its first wrong byte. If the error is about the revision or the length, f.Flags and
+// f.Revision are set nevertheless, because they are needed for the answer.
 func ConsumeFrame(b []byte) (f Frame, n int, err error) {
 	if err := consumeKey(b, &f); err != nil {
 		return f, 0, err
@@ -128,8 +129,8 @@ func ConsumeFrame(b []byte) (f Frame, n int, err error) {
 	return f, FrameLen + pd, nil
 }
 
-// consumeKey checks as much of the key as there is; nil means that the fixed part of the frame is
-// complete. The two keys differ in one byte.
+// consumeKey checks the part of the key that b contains. A nil error means that the fixed part of
+// the frame is complete. The two keys differ in one byte.
 func consumeKey(b []byte, f *Frame) error {
 	for i, v := range b[:min(len(b), len(requestKey))] {
 		switch v {

@@ -11,8 +11,8 @@ type Terminate struct {
 	Length     uint16 // of the offending segment; only with HasLength
 	DDP        []byte // the offending DDP header: TaggedLen or UntaggedLen bytes, or none (D)
 	RDMAP      []byte // the offending Read Request's payload: ReadRequestLen bytes, or none (R)
-	// Reversed is true for the bit order of siw on little-endian machines, which mirrors the bit
-	// fields of bytes 0 and 2.
+	// Reversed is true for the bit order that siw uses on little-endian machines: the bit fields of
+	// bytes 0 and 2 are mirrored.
 	Reversed bool
 }
 
@@ -21,7 +21,7 @@ const (
 	siwTermM, siwTermD, siwTermR = 0x01, 0x02, 0x04
 )
 
-// AppendTerminate adds t to b. DDP and RDMAP must have one of the lengths stated at Terminate.
+// AppendTerminate appends t to b. DDP and RDMAP must have one of the lengths stated at Terminate.
 func AppendTerminate(b []byte, t *Terminate) []byte {
 	m, d, r := byte(termM), byte(termD), byte(termR)
 	first := byte(t.Layer)<<4 | t.Type&0x0f
@@ -47,8 +47,8 @@ func AppendTerminate(b []byte, t *Terminate) []byte {
 	return append(b, t.RDMAP...)
 }
 
-// ConsumeTerminate decodes the Terminate payload at the start of b, in either bit order. With
-// ErrShort, Layer, Type and Code are valid all the same if b has its first four bytes.
+// ConsumeTerminate decodes the Terminate payload at the start of b, in either bit order. If the
+// error is ErrShort, Layer, Type and Code are still valid if b has at least four bytes.
 func ConsumeTerminate(b []byte) (t Terminate, n int, err error) {
 	if len(b) < 4 {
 		return t, 0, ErrShort
@@ -92,8 +92,8 @@ func ConsumeTerminate(b []byte) (t Terminate, n int, err error) {
 	return t, n, nil
 }
 
-// reversed recognizes siw's bit order. Byte 2 says it when it has a bit set; else only one of the
-// two readings may be defined.
+// reversed recognizes siw's bit order. If byte 2 has a bit set, that bit decides. Otherwise the
+// order is siw's if the type and code are defined only when read in that order.
 func reversed(b []byte) bool {
 	switch {
 	case b[2]&(termM|termD|termR) != 0:
