@@ -10,8 +10,8 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// TestBeyond4GiB: an element that begins below 4 GiB may end above, as a region need not be
-// registered to be sent from (verbs.Registrar). Bytes that nobody touches take no memory.
+// TestBeyond4GiB: an element that begins below 4 GiB may end above it, because memory can be sent
+// without being registered (verbs.Registrar). Bytes that are never accessed take no memory.
 func TestBeyond4GiB(t *testing.T) {
 	const border, n = 1 << 32, 64 << 10
 	mem, err := unix.Mmap(-1, 0, border+n, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON|unix.MAP_NORESERVE)
@@ -58,7 +58,7 @@ func TestBeyond4GiB(t *testing.T) {
 	}
 }
 
-// TestLandBeyond4GiB: the same, where the bytes are read to where they belong.
+// TestLandBeyond4GiB: the same for bytes that are read directly into their destination.
 func TestLandBeyond4GiB(t *testing.T) {
 	const border, n = 1 << 32, 2 * core.MaxSegment
 	mem, err := unix.Mmap(-1, 0, border+n, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON|unix.MAP_NORESERVE)

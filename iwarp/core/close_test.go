@@ -20,8 +20,8 @@ func (s *side) wantClose(why string, fin, now bool) {
 	}
 }
 
-// TestDisconnect: a send that has begun is finished, those behind it are flushed in order, what
-// the peer sent still arrives.
+// TestDisconnect: a send that has begun is finished. The sends behind it are flushed in order. What
+// the peer has sent still arrives.
 func TestDisconnect(t *testing.T) {
 	a, b := connect(t, core.Config{MaxSegment: 1000}, core.Config{})
 	for i := range 4 {
@@ -59,7 +59,7 @@ func TestDisconnect(t *testing.T) {
 	}
 }
 
-// TestDisconnectBetween: nothing has begun, so nothing more goes out, also when FPDUs were already
+// TestDisconnectBetween: no send has begun, so nothing more is sent, even if FPDUs were already
 // made.
 func TestDisconnectBetween(t *testing.T) {
 	a, _ := connect(t, core.Config{}, core.Config{})
@@ -76,7 +76,7 @@ func TestDisconnectBetween(t *testing.T) {
 	a.wantClose("no FIN from the peer", true, true)
 }
 
-// TestDisconnectInKick: a frame of our own that is half out is finished too.
+// TestDisconnectInKick: a partly sent FPDU that is not the application's is finished too.
 func TestDisconnectInKick(t *testing.T) {
 	a, _ := connect(t, core.Config{PeerToPeer: true}, core.Config{})
 	a.postSend(1, "x", 0)
@@ -128,8 +128,9 @@ func TestShutdown(t *testing.T) {
 	}
 }
 
-// TestShutdownDespiteReads: a peer that always has a Read outstanding is answered what it has asked
-// for while there was something to send, and no more. So it cannot keep the connection.
+// TestShutdownDespiteReads: a peer that always has a Read outstanding gets answers only to the
+// Reads that it requested while there was still something to send. So it cannot keep the connection
+// open.
 func TestShutdownDespiteReads(t *testing.T) {
 	r := connectMemory(t, 100, core.Config{}, core.Config{})
 	b, msn := r.b, uint32(0)
@@ -165,8 +166,8 @@ func TestShutdownDespiteReads(t *testing.T) {
 	wantErrno(t, "no FIN from the peer", b.err, unix.ETIMEDOUT)
 }
 
-// TestShutdownAtOnce: the ready-to-receive message goes before the FIN, or the responder would
-// never be established.
+// TestShutdownAtOnce: the ready-to-receive message is sent before the FIN. Otherwise the responder
+// would never be established.
 func TestShutdownAtOnce(t *testing.T) {
 	s := newSide(t, "initiator", core.Config{Initiator: true, PeerToPeer: true})
 	s.onEstablished = func() { s.c.Shutdown(t0) }
@@ -183,7 +184,7 @@ func TestShutdownAtOnce(t *testing.T) {
 	s.wantClose("now the FIN", true, false)
 }
 
-// TestDisconnectDuringShutdown gives up what Shutdown would still send.
+// TestDisconnectDuringShutdown: Disconnect discards what Shutdown would still send.
 func TestDisconnectDuringShutdown(t *testing.T) {
 	a, _ := connect(t, core.Config{}, core.Config{})
 	a.postSend(1, string(pattern(3000)), 0)
@@ -245,8 +246,8 @@ func TestAbort(t *testing.T) {
 	check("open", s, true)
 }
 
-// TestAbortInitiator: siw's listener dies if a connection is reset before its Reply, so the socket
-// stays until that, or 100 ms.
+// TestAbortInitiator: siw's listener dies if a connection is reset before its Reply. So the socket
+// stays open until the Reply has come, or for 100 ms.
 func TestAbortInitiator(t *testing.T) {
 	abort := func() *side {
 		s := newSide(t, "initiator", core.Config{Initiator: true})
@@ -311,7 +312,7 @@ func TestPeerEnds(t *testing.T) {
 	}
 }
 
-// TestNoTerminateBehindFIN: once our FIN may be out there is nothing to say it with.
+// TestNoTerminateBehindFIN: once our FIN may have been sent, no Terminate can be sent any more.
 func TestNoTerminateBehindFIN(t *testing.T) {
 	a, _ := connect(t, core.Config{}, core.Config{})
 	a.c.Disconnect(t0)
@@ -337,7 +338,7 @@ func TestReadRTR(t *testing.T) {
 	s.out = nil
 	word := wire.Control{PeerToPeer: true, RTRRead: true, IRD: 1, ORD: 1}
 	answer := fpdu(wire.Header{Tagged: true, Last: true, Opcode: wire.OpReadResponse})
-	// an answer glued to the Reply: rude, but the Reply was complete
+	// an answer in the same bytes as the Reply: unusual, but the Reply is complete
 	s.c.Input(t0, append(frame(wire.Frame{Reply: true, Revision: 2, Flags: wire.FlagEnhanced, Control: word}), answer...))
 	s.take(1 << 30)
 	if want := fpdu(wire.Header{Last: true, Opcode: wire.OpReadRequest, QN: 1, MSN: 1},
@@ -366,7 +367,7 @@ func TestReadRTR(t *testing.T) {
 	}
 }
 
-// TestUpcallsMayAct: every call an upcall may make, made there.
+// TestUpcallsMayAct makes every call that an upcall may make.
 func TestUpcallsMayAct(t *testing.T) {
 	for name, act := range map[string]func(s *side){
 		"Abort":      func(s *side) { s.c.Abort(t0) },

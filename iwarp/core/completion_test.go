@@ -24,7 +24,7 @@ func (r *remote) ask() []wire.Opcode {
 
 // answer carries what the responder has written to the initiator.
 func (r *remote) answer() {
-	r.b.at(100 * time.Millisecond) // it may speak
+	r.b.at(100 * time.Millisecond) // it may send now
 	r.b.c.Timeout(r.b.now)
 	r.a.input(r.b.take(1<<30), whole)
 	r.b.out = nil
@@ -67,7 +67,7 @@ func TestCompletionOrder(t *testing.T) {
 	r.a.wantDone("the second Read is answered", "s5:success/10 s6:success/3")
 }
 
-// bSays is what the responder has to say, not yet carried over.
+// bSays returns the output of the responder that is not yet carried over.
 func (r *remote) bSays(t *testing.T) []byte {
 	t.Helper()
 	r.b.at(100 * time.Millisecond)
@@ -76,8 +76,8 @@ func (r *remote) bSays(t *testing.T) []byte {
 	return r.b.take(1 << 30)
 }
 
-// TestReadDepth: never more Reads outstanding than agreed on, whatever is posted; what is behind a
-// Read that waits, waits too.
+// TestReadDepth: there are never more Reads outstanding than negotiated, whatever is posted. Work
+// requests behind a waiting Read wait too.
 func TestReadDepth(t *testing.T) {
 	for depth := 1; depth <= 5; depth++ {
 		r := connectMemory(t, 100, core.Config{ORD: uint16(depth)}, core.Config{})
@@ -107,8 +107,8 @@ func TestReadDepth(t *testing.T) {
 	}
 }
 
-// TestReadDepthOne: the smallest depth, and none: EINVAL when posted, because such a Read could
-// never be sent.
+// TestReadDepthOne: a depth of one, and a depth of zero. With zero, posting a Read fails with
+// EINVAL, because the Read could never be sent.
 func TestReadDepthOne(t *testing.T) {
 	pair := func(ird uint16) (a, b *side) {
 		a, b = newSide(t, "initiator", core.Config{Initiator: true, IRD: 4, ORD: 4}), newSide(t, "responder", core.Config{})
@@ -139,8 +139,8 @@ func TestReadDepthOne(t *testing.T) {
 	a.quiet("a refused Read")
 }
 
-// TestFence: a fenced work request waits until every earlier Read is complete, and holds back what
-// is behind it; without one of the two nothing waits (RFC 5040 section 5.5).
+// TestFence: a fenced work request waits until every earlier Read is complete, and those behind it
+// wait too. Without a fence or without an earlier Read nothing waits (RFC 5040 section 5.5).
 func TestFence(t *testing.T) {
 	for _, op := range []verbs.Opcode{verbs.Send, verbs.SendWithInvalidate, verbs.Write, verbs.Read} {
 		r := connectMemory(t, 100, core.Config{}, core.Config{})
@@ -229,8 +229,9 @@ func TestInterleaving(t *testing.T) {
 	r.a.wantDone("a Send between Read Responses", "s9:success/6 r1:success/3")
 }
 
-// TestFlushOnce: however a connection ends, what is posted completes once, in posting order,
-// flushed, unsignalled work requests too; then nothing is taken and nothing is owed.
+// TestFlushOnce: however a connection ends, each posted work request completes once, flushed, in
+// posting order. This includes unsignalled ones. Afterwards no work request is accepted and no
+// completion is missing.
 func TestFlushOnce(t *testing.T) {
 	ends := map[string]func(r *remote){
 		"Abort":      func(r *remote) { r.a.c.Abort(r.a.now) },
@@ -285,8 +286,8 @@ func TestFlushOnce(t *testing.T) {
 	}
 }
 
-// TestReceivesBeforeSetup: receives posted before Start, while the Request is out or unanswered,
-// and before Accept are those the first messages find, in order, at both sides.
+// TestReceivesBeforeSetup: on both sides the first messages use, in order, the receives that were
+// posted during the set-up: before Start, while the Request is unanswered, and before Accept.
 func TestReceivesBeforeSetup(t *testing.T) {
 	a, b := newSide(t, "initiator", core.Config{Initiator: true}), newSide(t, "responder", core.Config{})
 	a.postRecv(1, 9)
@@ -314,8 +315,8 @@ func TestReceivesBeforeSetup(t *testing.T) {
 	b.wantDone("responder", "r1:success/1 r2:success/1 r3:success/1 r4:success/1 s1:success/6")
 }
 
-// TestUnsignalled: success is not reported, failure is; the place in the queue is free again with
-// the bytes handed over.
+// TestUnsignalled: success is not reported, but failure is. The place in the queue is free again
+// when the bytes have been handed over.
 func TestUnsignalled(t *testing.T) {
 	r := connectMemory(t, 100, core.Config{Queues: core.Queues{SendWRs: 2}}, core.Config{})
 	quiet := func(id uint64, op verbs.Opcode) *verbs.SendWR {
@@ -345,8 +346,8 @@ func TestUnsignalled(t *testing.T) {
 	r.a.wantDone("failure is reported", "s23:work request flushed/0 s24:work request flushed/0")
 }
 
-// TestInline: the bytes are copied when posted, for every operation that sends some, up to the
-// limit; one more is refused.
+// TestInline: every operation that sends inline bytes copies them when it is posted. One byte above
+// the limit is refused.
 func TestInline(t *testing.T) {
 	for _, n := range []int{0, 1, core.MaxInline} {
 		r := connectMemory(t, 1000, core.Config{}, core.Config{})
@@ -368,8 +369,8 @@ func TestInline(t *testing.T) {
 }
 
 // TestSharedByTwo: two connections take receives from one queue in the order in which their
-// messages begin. The end of one completes the receive its message had begun to fill, and leaves
-// the others' alone.
+// messages begin. When one connection ends, the receive that its message had begun to fill is
+// completed. The other receives are not affected.
 func TestSharedByTwo(t *testing.T) {
 	q := &srq{}
 	for id := range uint64(4) {
@@ -419,9 +420,9 @@ func TestReadyToReceiveRead(t *testing.T) {
 	}
 }
 
-// TestReadyToReceiveFromPeer: a responder answers an empty Read even where it serves no others, one
-// at a time; it completes nothing and counts as MSN 1. It was agreed on, or it was not: cxgb4 sends
-// it in revision 1, too.
+// TestReadyToReceiveFromPeer: a responder answers an empty ready-to-receive Read even if it serves
+// no other Reads, one at a time. The Read completes nothing and counts as MSN 1. It need not have
+// been negotiated, because cxgb4 sends it in revision 1, too.
 func TestReadyToReceiveFromPeer(t *testing.T) {
 	for name, request := range map[string][]byte{
 		"agreed on": rawFrame(req, 0x10, 2, 4, word(0x8000, 0x4000)...), "not agreed on": rawFrame(req, 0x10, 2, 4, word(0, 0)...),

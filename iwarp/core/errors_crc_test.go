@@ -7,9 +7,9 @@ import (
 	"github.com/rdmactor/rdmactor/iwarp/wire"
 )
 
-// TestCRCOfEveryBit: RFC 5044 section 4.4: with CRC in use, whatever bit of an FPDU behind its
-// length is wrong, pad and CRC included, it is a CRC error: nothing is delivered, nothing
-// succeeds, and both sides are notified of it.
+// TestCRCOfEveryBit: with CRC in use, any wrong bit of an FPDU behind its length field is a CRC
+// error, pad and CRC included (RFC 5044 section 4.4). Nothing is delivered, nothing succeeds, and
+// both sides are notified.
 func TestCRCOfEveryBit(t *testing.T) {
 	type h = wire.Header
 	for name, tt := range map[string]struct {
@@ -60,7 +60,7 @@ func TestCRCOfEveryBit(t *testing.T) {
 	}
 }
 
-// TestCRCNotInUse: whatever is in the CRC's place is ignored where none was agreed on (as siw).
+// TestCRCNotInUse: if no CRC was negotiated, the CRC field is ignored (as siw does).
 func TestCRCNotInUse(t *testing.T) {
 	_, b := connect(t, core.Config{}, core.Config{})
 	b.postRecv(1, 10)

@@ -9,8 +9,8 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// TestDisconnectWithReads: the answer to a Read that Disconnect has flushed may be under way. It
-// is not a fault of the peer's, and the end stays orderly on both sides.
+// TestDisconnectWithReads: the answer to a Read that Disconnect has flushed may already be under
+// way. That is not an error of the peer, and the end is orderly on both sides.
 func TestDisconnectWithReads(t *testing.T) {
 	for _, n := range []int{0, 10} {
 		r := connectMemory(t, 100, core.Config{}, core.Config{})
@@ -34,8 +34,8 @@ func TestDisconnectWithReads(t *testing.T) {
 	}
 }
 
-// TestDisconnectInAnAnswer: a Read Response that has begun is finished, though it stands behind a
-// Read of ours that Disconnect flushes; one behind it, that has not begun, is not sent.
+// TestDisconnectInAnAnswer: a Read Response that has begun is finished, although it is behind a
+// Read of ours that Disconnect flushes. A further Read Response that has not begun is not sent.
 func TestDisconnectInAnAnswer(t *testing.T) {
 	for _, half := range []int{1, 10, 500, 1000} {
 		r := connectMemory(t, 2000, core.Config{MaxSegment: 1000}, core.Config{})
@@ -57,9 +57,9 @@ func TestDisconnectInAnAnswer(t *testing.T) {
 	}
 }
 
-// TestDisconnectInAnAnswerToUs: Disconnect flushes a Read whose answer is half here, in whatever
-// part of it: the memory is the owner's again and not written any more, the end is orderly; but a
-// second answer is one too many.
+// TestDisconnectInAnAnswerToUs: Disconnect flushes a Read whose answer has partly arrived, at any
+// point of the answer. The memory belongs to the owner again and is not written any more. The end
+// is orderly. But a second answer is an error.
 func TestDisconnectInAnAnswerToUs(t *testing.T) {
 	for _, crc := range []bool{false, true} {
 		for _, cut := range []int{1, 10, 100, 1020, 1024, 1030, 1500, 2039} {
@@ -92,8 +92,8 @@ func TestDisconnectInAnAnswerToUs(t *testing.T) {
 	}
 }
 
-// TestDisconnectCutsARead: a Read whose request was staged and is taken back gets no answer, so
-// none is excused.
+// TestDisconnectCutsARead: if the staged request of a Read is withdrawn, the Read gets no answer.
+// So an answer that arrives nevertheless is an error.
 func TestDisconnectCutsARead(t *testing.T) {
 	r := connectMemory(t, 100, core.Config{}, core.Config{})
 	r.a.postSend(1, "half out", 0)

@@ -12,9 +12,9 @@ import (
 	"github.com/rdmactor/rdmactor/iwarp/wire"
 )
 
-// TestLimits: RFC 6581 section 9.1: what becomes of both sides' Read limits, the initiator's
-// first. "Not negotiated", 0x3fff, comes from other implementations only, so such a Request is
-// made by hand.
+// TestLimits checks the Read limits that both sides have after the negotiation of RFC 6581 section
+// 9.1. The initiator's come first. Only other implementations send "not negotiated" (0x3fff), so
+// such a Request is made by hand.
 func TestLimits(t *testing.T) {
 	tests := []struct {
 		name                     string
@@ -62,8 +62,8 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// TestLimitsAgree: whatever two Conns want, neither may ask for more than the other serves, nor
-// for more than it wanted; and all that they may ask for works.
+// TestLimitsAgree: whatever limits two Conns want, neither may have more Reads outstanding than the
+// other serves, nor more than it wanted. That many Reads work.
 func TestLimitsAgree(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		number := rapid.OneOf(rapid.Uint16Range(0, 9), rapid.Uint16Range(0, core.MaxIRD))
@@ -102,8 +102,9 @@ func TestLimitsAgree(t *testing.T) {
 	})
 }
 
-// TestLimitOfParameters: EINVAL for what would not fit, or would harm a peer, before anything is
-// sent: numbers of more than 14 bits, 0x3fff, private data above 248 bytes, revisions above 2.
+// TestLimitOfParameters: parameters that would not fit, or that would harm a peer, fail with EINVAL
+// before anything is sent. These are numbers of more than 14 bits, 0x3fff, private data above 248
+// bytes, and revisions above 2.
 func TestLimitOfParameters(t *testing.T) {
 	var c core.Conn
 	for _, cfg := range []core.Config{

@@ -65,15 +65,15 @@ func responseSeg(stag uint32, to uint64, last bool, n int) []byte {
 	return seg(wire.Header{Tagged: true, Last: last, Opcode: wire.OpReadResponse, STag: stag, TO: to}, pattern(n)...)
 }
 
-// invalidate is a Send of one byte that takes stag back.
+// invalidate is a Send of one byte that invalidates stag.
 func invalidate(msn, stag uint32) []byte {
 	return sendSeg(wire.Header{Last: true, Opcode: wire.OpSendInvalidate, STag: stag, MSN: msn}, "i")
 }
 
 const firstDone = "r1:success/1 r2:work request flushed/0 s3:work request flushed/0"
 
-// access is a remote access that must fail: where, and the codes of the layer that finds it in a
-// Write and in a Read Request.
+// access is a remote access that must fail: its place, and the Terminate codes for a Write and for
+// a Read Request.
 type access struct {
 	name        string
 	stag        uint32
@@ -85,8 +85,8 @@ type access struct {
 	done        string
 }
 
-// badAccesses are the ways of naming memory wrongly. A Write is DDP's to check, but for rights
-// (RFC 5041 section 7.1, RFC 5040 section 7.2); the source of a Read is RDMAP's.
+// badAccesses are the ways in which an access can be wrong. DDP checks a Write, except for its
+// rights (RFC 5041 section 7.1, RFC 5040 section 7.2). RDMAP checks the source of a Read.
 func badAccesses() []access {
 	const open, base = 0x0101, 0x10000
 	remove := func(_ *side, m *memory) { m.Remove(m.open) }

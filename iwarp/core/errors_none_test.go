@@ -35,10 +35,10 @@ func slotBytes(s *side, i, n int) []byte {
 	return b[:n]
 }
 
-// TestNoErrors: any conversation of Sends, Writes and Reads both ways, in any pieces, with any
-// depth, fence and CRC: everything completes in posting order with success; a Read brings what the
-// Writes before it wrote; a receive comes behind the Writes before its Send; and nothing is said
-// to be wrong.
+// TestNoErrors has two sides exchange Sends, Writes and Reads, in any pieces, with any depth,
+// fences and CRC. Everything completes successfully and in posting order. A Read returns what the
+// Writes before it wrote. A receive completes after the Writes that precede its Send. No error is
+// reported.
 func TestNoErrors(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		depth := rapid.Uint16Range(1, 5)

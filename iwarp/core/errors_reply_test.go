@@ -9,8 +9,8 @@ import (
 	"github.com/rdmactor/rdmactor/iwarp/core"
 )
 
-// replyRow is one kind of Reply: what its initiator makes of it, what it answers, and what the
-// responder hears of that.
+// replyRow is one kind of Reply: how the initiator interprets it, what the initiator answers, and
+// what is then reported to the responder.
 type replyRow struct {
 	name    string
 	cfg     core.Config

@@ -23,8 +23,8 @@ func sendSeg(h wire.Header, payload string) []byte {
 
 func list(ulpdus ...[]byte) [][]byte { return ulpdus }
 
-// TestFrameErrors: FPDUs that are not what MPA, DDP and RDMAP call one. Nothing of the header can
-// be trusted, so the Terminate has no copy of it (siw neither).
+// TestFrameErrors: FPDUs that are malformed for MPA, DDP or RDMAP. Nothing in the header can be
+// trusted, so the Terminate has no copy of it (nor has siw's).
 func TestFrameErrors(t *testing.T) {
 	type h = wire.Header
 	ctrl := func(ddp, rdmap byte) []byte { return append([]byte{ddp, rdmap}, make([]byte, 16)...) }
@@ -63,7 +63,7 @@ func TestFrameErrors(t *testing.T) {
 		{rfc: rdmap, name: "untagged Write", bad: ctrl(0x41, 0x40), term: "0206", text: "DDP tagged flag for Write", siw: "2006"},
 		{rfc: rdmap, name: "untagged Read Response", bad: ctrl(0x41, 0x42), term: "0206", text: "flag for Read Response", siw: "2006"},
 	}
-	// RFC 7306: known, well formed, and not what an RFC 5040 endpoint speaks
+	// RFC 7306: known and well formed, but not supported by an endpoint of RFC 5040
 	for _, op := range []wire.Opcode{wire.OpImmediate, wire.OpImmediateSE, wire.OpAtomicRequest, wire.OpAtomicResponse} {
 		rows = append(rows, errorRow{
 			rfc: "RFC 7306 section 6", name: op.String(), bad: seg(h{Last: true, Opcode: op, QN: op.Queue(), MSN: 1}, make([]byte, 8)...),

@@ -34,8 +34,8 @@ func word(ird, ord uint16) []byte {
 	return binary.BigEndian.AppendUint16(binary.BigEndian.AppendUint16(nil, ird), ord)
 }
 
-// TestRequestErrors: every kind of Request: what is reported to the responder's owner, what it
-// answers, and what an initiator makes of the answer.
+// TestRequestErrors checks, for every kind of Request, what is reported to the responder's owner,
+// what the responder answers, and how an initiator interprets the answer.
 func TestRequestErrors(t *testing.T) {
 	many := make([]byte, 513)
 	glued := func(b []byte) []byte { return append(b, send(1, "too early")...) }
@@ -125,9 +125,9 @@ func TestRequestErrors(t *testing.T) {
 	}
 }
 
-// wantAnswer checks a responder's last word: a rejecting Reply, given in hex behind its key, or
-// nothing but a FIN; and that an initiator that gets it hears ECONNRESET: rejected, or no Reply,
-// which is a reason to try revision 1.
+// wantAnswer checks a responder's last output. It is a rejecting Reply, given in hex without its
+// key, or only a FIN. An initiator that gets it must report ECONNRESET: either rejected, or no
+// Reply, which is a reason to try revision 1.
 func (s *side) wantAnswer(reject string) {
 	s.t.Helper()
 	out := s.take(1 << 30)

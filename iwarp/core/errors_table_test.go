@@ -16,24 +16,27 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// errorRow is one row of the error tables: what a peer does wrong once connected, and what both
-// sides make of it. The one who finds it has two receives posted, 1 of 10 bytes and 2 of 20, and a
-// Send 3 queued. The other has a receive 11 posted, a Send 12 handed over, and a Send 13 queued.
+// errorRow is one row of the error tables: an error of a connected peer, and what both sides
+// report. The side that finds the error (the finder) has receives 1 (10 bytes) and 2 (20 bytes)
+// posted, and Send 3 queued. The other side has receive 11 posted, Send 12 handed over, and Send 13
+// queued.
 type errorRow struct {
 	rfc, name string
-	// before is called when both are connected and nothing is posted, later behind what is good.
+	// before is called when both are connected and nothing is posted, later when good has been
+	// sent.
 	before, later func(s *side, m *memory)
-	good          [][]byte // ULPDUs that come first and are right
-	bad           []byte   // the ULPDU that is not
+	good          [][]byte // valid ULPDUs that are sent first
+	bad           []byte   // the invalid ULPDU
 	term          string   // layer, type and code of the Terminate
 	// how much of bad it repeats: nothing, or the DDP header, with the RDMAP header of a Read
 	// Request
 	copied int
 	text   string // what the finder's error says
 	done   string // the finder's completions, to the last; empty: everything is flushed
-	// the same if bad's CRC is wrong; empty: as done, with a general error for what bad hit
+	// the same if the CRC of bad is wrong too; empty: as done, but with a general error for the
+	// work request that bad hit
 	crcDone string
-	// what the same Terminate in siw's bit order is taken for; empty: the same
+	// how the same Terminate is understood in siw's bit order; empty: in the same way
 	siw string
 }
 
@@ -139,7 +142,7 @@ func (row *errorRow) play(t *testing.T, how errorTest) {
 		done = allFlushed
 	}
 	payload := row.terminate()
-	// a length that cannot be is reported at once: nobody can know where the FPDU ends
+	// an impossible length is reported at once, because the end of the FPDU is unknown
 	if how.damaged && !strings.HasPrefix(term, "2003") {
 		done, term, text, payload = general(done), "2002", "CRC 0x", "20020000"
 		if row.crcDone != "" {
@@ -224,7 +227,7 @@ func wantTerminated(t *testing.T, s *side, term string) {
 	wantOver(t, s)
 }
 
-// wantOver checks that a connection that has ended takes no work.
+// wantOver checks that an ended connection accepts no work requests.
 func wantOver(t *testing.T, s *side) {
 	t.Helper()
 	wantErrno(t, s.name+": PostSend after the end", s.c.PostSend(&sendNothing), unix.EINVAL)
@@ -250,8 +253,8 @@ func (row *errorRow) reversed(t *testing.T, out []byte) {
 	wantTerminated(t, b, want)
 }
 
-// TestTerminatesOfSiw: what siw sends for each condition (its bit order, no copies unless byte 2
-// says so) is taken for what it means, by both sides, whole and in bytes. RFC 5040 section 4.8.
+// TestTerminatesOfSiw: both sides understand what siw sends for each condition, whole and byte by
+// byte. siw has its own bit order, and no copies unless byte 2 says so. RFC 5040 section 4.8.
 func TestTerminatesOfSiw(t *testing.T) {
 	for _, tt := range []struct{ name, sent, want string }{
 		{"CRC error", "02020000", "2002"},
@@ -297,8 +300,8 @@ func TestTerminatesOfSiw(t *testing.T) {
 	}
 }
 
-// TestTerminateInAnyShape: RFC 5040 section 5.4: whatever is odd about a Terminate, it ends the
-// connection and is not answered.
+// TestTerminateInAnyShape: even a malformed Terminate ends the connection and is not answered (RFC
+// 5040 section 5.4).
 func TestTerminateInAnyShape(t *testing.T) {
 	payload := unhex(t, "12020000")
 	for name, h := range map[string]wire.Header{

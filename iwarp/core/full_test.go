@@ -13,8 +13,8 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// TestMoreThanABatch: more is queued than one batch of FPDUs has room for, of every size, while a
-// kick and Read Responses want to go as well; nothing is lost and nothing overtakes.
+// TestMoreThanABatch: more messages, of every size, are queued than one batch of FPDUs has room
+// for, and a kick and Read Responses are due as well. Nothing is lost or overtaken.
 func TestMoreThanABatch(t *testing.T) {
 	for _, size := range []int{0, 100, 128, 129, 2000} {
 		pool := &core.Pool{}
@@ -61,7 +61,7 @@ func TestMoreThanABatch(t *testing.T) {
 	}
 }
 
-// TestKickInAFullBatch: the kick finds its place.
+// TestKickInAFullBatch: a kick that is due while the batch is full is sent later.
 func TestKickInAFullBatch(t *testing.T) {
 	a, b := connect(t, core.Config{Queues: core.Queues{SendWRs: 700}}, core.Config{Queues: core.Queues{RecvWRs: 700}})
 	for i := range 700 {
@@ -78,8 +78,8 @@ func TestKickInAFullBatch(t *testing.T) {
 	}
 }
 
-// TestEarlyReply: a bad Reply before the whole Request is out; the Terminate goes behind the rest
-// of it.
+// TestEarlyReply: a bad Reply arrives before the whole Request was sent. The Terminate is sent
+// after the rest of the Request.
 func TestEarlyReply(t *testing.T) {
 	s := newSide(t, "initiator", core.Config{Initiator: true})
 	s.c.Start(t0)
@@ -140,7 +140,7 @@ func TestMessageTooLong(t *testing.T) {
 	}
 }
 
-// TestSendWithInvalidate: RFC 5040 section 5.3, the STag goes where a Send has zeros.
+// TestSendWithInvalidate: the STag is where a Send has zeros (RFC 5040 section 5.3).
 func TestSendWithInvalidate(t *testing.T) {
 	a, _ := connect(t, core.Config{}, core.Config{})
 	a.out = nil

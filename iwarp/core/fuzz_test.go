@@ -10,9 +10,9 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// FuzzInput feeds a peer's bytes, in pieces, to both roles with work posted: no panic, no upcall
-// after Closed, every work request completed once, output that ends, and only the posted receives
-// written to.
+// FuzzInput feeds a peer's bytes, in pieces, to both roles with work posted. There must be no panic
+// and no upcall after Closed. Every work request completes once, the output ends, and only the
+// posted receives are written to.
 func FuzzInput(f *testing.F) {
 	for _, name := range names(f) {
 		c := load(f, name)
@@ -46,7 +46,7 @@ func FuzzInput(f *testing.F) {
 			k := 1 + int(step)
 			switch _, frame, err := wire.ConsumeFrame(b); {
 			case n == 0 && err == nil && !initiator:
-				k = frame // what is glued to a Request ends the connection
+				k = frame // bytes that follow a Request directly end the connection
 			case n%4 == 2:
 				k <<= 8 // several large segments at once
 			}

@@ -21,7 +21,7 @@ type tb interface {
 	Errorf(format string, args ...any)
 }
 
-// side is one Conn with its owner, which writes down what is reported to it.
+// side is one Conn with its owner, which records what is reported to it.
 type side struct {
 	t    tb
 	name string
@@ -110,7 +110,7 @@ func (s *side) Closed(err error) {
 	s.err = err
 }
 
-// take writes what is pending, at most limit bytes per write, until nothing is.
+// take writes until nothing is pending, at most limit bytes per write.
 func (s *side) take(limit int) []byte {
 	s.t.Helper()
 	from := len(s.out)
@@ -172,7 +172,7 @@ func move(a, b *side, limit int, next func() int) {
 	}
 }
 
-// fresh is what was written since it was last asked.
+// fresh returns what was written since its last call.
 func (s *side) fresh() []byte {
 	b := s.out
 	s.out = nil
@@ -181,7 +181,7 @@ func (s *side) fresh() []byte {
 
 func (s *side) at(d time.Duration) { s.now = t0.Add(d) }
 
-// fire moves to the deadline, which must be d after the start.
+// fire advances the time to the deadline, which must be d after the start.
 func (s *side) fire(why string, d time.Duration) {
 	s.t.Helper()
 	at, ok := s.c.Deadline()

@@ -112,7 +112,7 @@ func (l *law) mpa() {
 	}
 }
 
-// reply judges a Reply in the light of the Request.
+// reply checks a Reply against its Request.
 func (l *law) reply(flags, rev byte, w uint32) {
 	l.t.Helper()
 	q := l.asked.frame
@@ -138,7 +138,7 @@ func (l *law) reply(flags, rev byte, w uint32) {
 	}
 }
 
-// fpdu judges an FPDU in the light of those before.
+// fpdu checks an FPDU against those before it.
 func (l *law) fpdu(f *wire.FPDU) {
 	l.t.Helper()
 	want := uint32(0)
@@ -253,8 +253,8 @@ func (w *watched) step(s *side, limit int) {
 	}
 }
 
-// TestEverythingWeSend: whatever two owners do, in whatever order, all bytes obey the law: nothing
-// that siw's kernel falls over is ever sent.
+// TestEverythingWeSend: whatever two owners do, and in whatever order, all bytes obey the law.
+// Nothing that would crash siw's kernel is ever sent.
 func TestEverythingWeSend(t *testing.T) {
 	var runs, rejects, terminates, answers int
 	rapid.Check(t, func(rt *rapid.T) {
@@ -342,7 +342,7 @@ func drawPair(rt *rapid.T) *watched {
 	return w
 }
 
-// settle lets it run dry, with time for the hold-off and the kicks.
+// settle runs until nothing more is sent, with time for the hold-off and the kicks.
 func (w *watched) settle() {
 	for range 3 {
 		for turn := 0; w.a.c.Pending() || w.b.c.Pending(); turn++ {
@@ -407,8 +407,8 @@ func (w *watched) end(rt *rapid.T, s *side) {
 	}
 }
 
-// TestEveryReply: whatever a Request says, and whatever the owner makes of it, the answer is one
-// well-formed Reply or nothing.
+// TestEveryReply: whatever a Request contains, and whatever the owner does with it, the answer is
+// one well-formed Reply or nothing.
 func TestEveryReply(t *testing.T) {
 	var replies int
 	rapid.Check(t, func(rt *rapid.T) {

@@ -69,8 +69,8 @@ func TestLandings(t *testing.T) {
 	}
 }
 
-// TestWriteIsNotForeseen: behind the end of a Write, whose length only the peer knows, its target
-// is not touched.
+// TestWriteIsNotForeseen: only the peer knows the length of a Write. So no bytes are read into its
+// target beyond its end.
 func TestWriteIsNotForeseen(t *testing.T) {
 	r := connectMemory(t, 100000, core.Config{}, core.Config{})
 	in := framed(writeSeg(r.far.RKey, r.far.Addr, false, 20000), false)
@@ -80,8 +80,8 @@ func TestWriteIsNotForeseen(t *testing.T) {
 	}
 }
 
-// TestWriteInTheMiddle: what is foreseen to be the next segment of a Send is a Write's, of the
-// same size, to another place.
+// TestWriteInTheMiddle: the next segment was expected to belong to a Send, but it belongs to a
+// Write of the same size with another destination.
 func TestWriteInTheMiddle(t *testing.T) {
 	const n = 20000
 	r := connectMemory(t, n, core.Config{}, core.Config{})
@@ -103,8 +103,8 @@ func TestWriteInTheMiddle(t *testing.T) {
 	}
 }
 
-// TestLongerSegment: the next segment is longer than foreseen, so what was to be a header is
-// payload, and all behind it is elsewhere.
+// TestLongerSegment: the next segment is longer than expected. So the bytes that were expected to
+// be a header are payload, and everything behind them is shifted.
 func TestLongerSegment(t *testing.T) {
 	for _, crc := range []bool{false, true} {
 		_, b := connect(t, core.Config{CRC: crc}, core.Config{})
@@ -132,8 +132,9 @@ func TestLongerSegment(t *testing.T) {
 	}
 }
 
-// TestLandingsBetweenSegments: a peer whose segments fill TCP's leaves the reader between two of
-// them. The next payload is foreseen there too, and its header comes with it.
+// TestLandingsBetweenSegments: if a peer's segments are as large as TCP's, a read ends between two
+// of them. The destination of the next payload is predicted there too, and its header is read with
+// it.
 func TestLandingsBetweenSegments(t *testing.T) {
 	_, b := connect(t, core.Config{}, core.Config{})
 	const seg = 20000
@@ -155,7 +156,7 @@ func TestLandingsBetweenSegments(t *testing.T) {
 	}
 }
 
-// TestFreedBetweenSegments: memory that was freed is not read to.
+// TestFreedBetweenSegments: nothing is read into memory that was freed.
 func TestFreedBetweenSegments(t *testing.T) {
 	r := connectMemory(t, 20000, core.Config{}, core.Config{})
 	mr := r.b.postRecv(1, 60000)
@@ -166,8 +167,8 @@ func TestFreedBetweenSegments(t *testing.T) {
 	}
 }
 
-// TestBulk: the small end of a large message does not have the next one read to the wrong place; a
-// small message does.
+// TestBulk: after the small last segment of a large message the next message is still read directly
+// into its destination. After a small message it is not.
 func TestBulk(t *testing.T) {
 	_, b := connect(t, core.Config{}, core.Config{})
 	const seg = 20000
@@ -223,8 +224,9 @@ func TestReadsAtBoundaries(t *testing.T) {
 	}
 }
 
-// TestReads takes streams of messages of all sizes, in segments that keep or change their size, by
-// reads of all lengths. Whatever was foreseen, every message is what was sent.
+// TestReads reads streams of messages of all sizes, in segments of equal or changing sizes, with
+// reads of all lengths. Whether the predictions were right or wrong, every message arrives as it
+// was sent.
 func TestReads(t *testing.T) {
 	for seed := range uint64(200) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {

@@ -46,8 +46,8 @@ func TestReadFlood(t *testing.T) {
 	}
 }
 
-// TestTerminateBehindPartial: an FPDU that is half out is finished before the Terminate, from a
-// copy: its work request is flushed.
+// TestTerminateBehindPartial: an FPDU that is partly sent is finished before the Terminate. The
+// rest of it is sent from a copy, because its work request is flushed.
 func TestTerminateBehindPartial(t *testing.T) {
 	a, b := connect(t, core.Config{MaxSegment: 1000}, core.Config{})
 	b.out = nil

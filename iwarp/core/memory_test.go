@@ -138,9 +138,9 @@ func TestWriteLists(t *testing.T) {
 	r.a.wantDone("both", "s1:success/191 s2:success/6")
 }
 
-// TestEmptyAccess: a message without bytes names no memory: any STag, any TO, and no registered
-// memory at all (RFC 5040 sections 5.1 and 5.2). This is what ready-to-receive messages are made
-// of.
+// TestEmptyAccess: a message without bytes accesses no memory, so any STag and TO are valid, even
+// if no memory is registered (RFC 5040 sections 5.1 and 5.2). Ready-to-receive messages rely on
+// this.
 func TestEmptyAccess(t *testing.T) {
 	for _, stag := range []uint32{0, 1, 0x2222, 0x9999, 0xffffffff} {
 		r := connectMemory(t, 8, core.Config{}, core.Config{})
@@ -162,9 +162,9 @@ func TestEmptyAccess(t *testing.T) {
 	}
 }
 
-// TestAccessErrorsOfVerbs: real work requests that the peer refuses. A Write is handed over and
-// has succeeded; a Read completes flushed, never with a remote access error (as siw); and what is
-// behind is flushed with it, although a Send behind was handed over.
+// TestAccessErrorsOfVerbs: real work requests that the peer refuses. A Write has succeeded when it
+// was handed over. A Read completes flushed, never with a remote access error (as siw does). The
+// work requests behind it are flushed too, even a Send that was handed over.
 func TestAccessErrorsOfVerbs(t *testing.T) {
 	tests := []struct {
 		name       string
@@ -212,8 +212,8 @@ func TestAccessErrorsOfVerbs(t *testing.T) {
 	}
 }
 
-// TestInvalidate: RFC 5040 section 5.3: the receive says which key its message took back, and the
-// key is dead.
+// TestInvalidate: the receive's completion says which key its message has invalidated, and that key
+// no longer works (RFC 5040 section 5.3).
 func TestInvalidate(t *testing.T) {
 	for _, fl := range []verbs.SendFlags{0, verbs.Solicited} {
 		r := connectMemory(t, 100, core.Config{}, core.Config{})
@@ -235,7 +235,7 @@ func TestInvalidate(t *testing.T) {
 	}
 }
 
-// TestRegions: keys that cannot be.
+// TestRegions: impossible keys.
 func TestRegions(t *testing.T) {
 	var rs core.Regions
 	for _, key := range []uint32{0, 1} {
@@ -318,9 +318,9 @@ func TestMemoryGoesWhilePosted(t *testing.T) {
 	}
 }
 
-// TestRegionGoesInASegment: a region is freed, or its key taken back by the peer, while the bytes
-// of a Write's segment come, in pieces or to where they belong: nothing more is placed, and the
-// Write is answered as one to an unknown STag.
+// TestRegionGoesInASegment: a region is freed, or the peer invalidates its key, while a Write's
+// segment is arriving, in pieces or directly into its destination. Nothing more is placed, and the
+// Write is answered like one to an unknown STag.
 func TestRegionGoesInASegment(t *testing.T) {
 	const n = core.LandingMin + 1000
 	for _, crc := range []bool{false, true} {
@@ -356,8 +356,8 @@ func TestRegionGoesInASegment(t *testing.T) {
 	}
 }
 
-// TestSourceGoesInAnAnswer: a region is freed or invalidated while it is read from. What was
-// staged goes out whole, then the requester is notified; its Read is flushed.
+// TestSourceGoesInAnAnswer: a region is freed or invalidated while a peer reads it. What was staged
+// is sent completely, then the peer is notified. Its Read is flushed.
 func TestSourceGoesInAnAnswer(t *testing.T) {
 	const n = 300000
 	for name, gone := range map[string]func(r *remote){
@@ -397,8 +397,9 @@ func TestSourceGoesInAnAnswer(t *testing.T) {
 	}
 }
 
-// TestReadLimit: IRD n lets the peer have the next power of two outstanding, which is what siw
-// makes of n, and one more, which is being answered; then 0/2/07. An IRD of 0 lets it have none.
+// TestReadLimit: with an IRD of n the peer may have as many Reads outstanding as n rounded up to a
+// power of two, as siw rounds it, plus the one that is being answered. A further Read is answered
+// with Terminate 0/2/07. With an IRD of 0 the peer may have none.
 func TestReadLimit(t *testing.T) {
 	for ird, limit := range map[uint16]int{0: 1, 1: 2, 2: 3, 3: 5, 4: 5, 5: 9, 8: 9, 9: 17, 128: 129, core.MaxIRD: 16385} {
 		a, b := newSide(t, "initiator", core.Config{Initiator: true, IRD: 4, ORD: core.MaxIRD}), newSide(t, "responder", core.Config{})

@@ -64,7 +64,7 @@ func (q *ending) Ready() bool {
 	return q.srq.Ready()
 }
 
-// TestEndInReady: a receive is not taken for a connection that has ended: nobody would complete it.
+// TestEndInReady: an ended connection takes no receive, because nobody would complete it.
 func TestEndInReady(t *testing.T) {
 	for _, left := range []int{0, 1} {
 		q := &ending{srq: make(srq, left)}

@@ -164,8 +164,8 @@ func TestGatherLists(t *testing.T) {
 	}
 }
 
-// TestPostedIsCompleted: n work requests posted are n completions, in order, wherever the
-// connection ends and however.
+// TestPostedIsCompleted: n posted work requests give n completions, in order, wherever and however
+// the connection ends.
 func TestPostedIsCompleted(t *testing.T) {
 	ends := map[string]func(a, b *side){
 		"disconnect":       func(a, _ *side) { a.c.Disconnect(a.now) },
@@ -239,7 +239,8 @@ func TestPostedIsCompleted(t *testing.T) {
 	})
 }
 
-// TestGatherWithCRC gives what fits a segment at a time, also behind a partial write.
+// TestGatherWithCRC: with CRC, Gather returns no more than fits a segment at a time, also after a
+// partial write.
 func TestGatherWithCRC(t *testing.T) {
 	a, b := connect(t, core.Config{MaxSegment: 1000, CRC: true}, core.Config{})
 	b.postRecv(1, 5000)
@@ -262,8 +263,8 @@ func TestGatherWithCRC(t *testing.T) {
 	b.wantDone("all", "r1:success/2500 r2:success/1")
 }
 
-// TestChangeUnderCRC: a region that a peer reads may change at any time, also while the socket is
-// full: the CRC is of what is sent.
+// TestChangeUnderCRC: a region that a peer reads may change at any time, even while the socket is
+// full. The CRC matches the bytes that are sent.
 func TestChangeUnderCRC(t *testing.T) {
 	const n = 5000
 	r := connectMemory(t, n, core.Config{CRC: true}, core.Config{MaxSegment: 2000})

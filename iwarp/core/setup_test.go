@@ -13,7 +13,7 @@ import (
 	"github.com/rdmactor/rdmactor/iwarp/wire"
 )
 
-// TestNotMPA: bytes of another protocol are called that, on both sides, whole or byte by byte.
+// TestNotMPA: both sides report bytes of another protocol as such, whole or byte by byte.
 func TestNotMPA(t *testing.T) {
 	for _, tt := range []struct {
 		name, input, first string
@@ -110,7 +110,8 @@ func TestPeerToPeerEstablished(t *testing.T) {
 	}
 }
 
-// TestBytesBeforeReply: an initiator that does not wait is cut off, whenever its bytes come.
+// TestBytesBeforeReply: an initiator that sends before it has the Reply is disconnected, whenever
+// its bytes arrive.
 func TestBytesBeforeReply(t *testing.T) {
 	for _, accepted := range []bool{false, true} {
 		s := newSide(t, "responder", core.Config{})
@@ -130,8 +131,8 @@ func TestBytesBeforeReply(t *testing.T) {
 	}
 }
 
-// TestHoldOff: a responder says nothing until it has heard the initiator, or 100 ms after its
-// Reply.
+// TestHoldOff: a responder sends nothing until the initiator has sent something, or until 100 ms
+// after its Reply.
 func TestHoldOff(t *testing.T) {
 	newResponder := func() *side {
 		s := newSide(t, "responder", core.Config{})
@@ -171,7 +172,8 @@ func TestHoldOff(t *testing.T) {
 	}
 }
 
-// TestHoldOffLostReply: the pause begins anew when the peer has the Reply, be it ever so late.
+// TestHoldOffLostReply: the pause begins again when the peer has received the Reply, however late
+// that is.
 func TestHoldOffLostReply(t *testing.T) {
 	s := newSide(t, "responder", core.Config{})
 	s.c.Start(t0)
@@ -199,8 +201,8 @@ func TestHoldOffLostReply(t *testing.T) {
 	}
 }
 
-// TestKick: an initiator that hears nothing sends an empty Write 2, 20 and 200 ms after its first
-// FPDU, and none once it does.
+// TestKick: an initiator that receives nothing sends an empty Write 2, 20 and 200 ms after its
+// first FPDU. Once it receives something it sends no more of them.
 func TestKick(t *testing.T) {
 	kick := fpdu(wire.Header{Tagged: true, Last: true, STag: 1})
 	a, _ := connect(t, core.Config{}, core.Config{})
@@ -238,7 +240,7 @@ func TestKick(t *testing.T) {
 	}
 }
 
-// TestNoKickAfterHearing: a peer that spoke first is up.
+// TestNoKickAfterHearing: a peer that has sent something is established and needs no kick.
 func TestNoKickAfterHearing(t *testing.T) {
 	a, _ := connect(t, core.Config{}, core.Config{})
 	a.postRecv(1, 1)

@@ -98,7 +98,7 @@ var malformedRequest = map[string]bool{"pdl_252": true, "pdl_253": true, "pdl_25
 
 // TestAsSiwInitiator is siw's initiator against the captured responder: same posts, same bytes.
 func TestAsSiwInitiator(t *testing.T) {
-	// what siw asks for and we never do
+	// what siw requests and we never request
 	otherRequest := map[string]bool{"try_gso": true, "p2p_none": true, "p2p_read": true, "p2p_write": true, "pdl_251": true, "pdl_rev1_255": true}
 	messages := 0
 	for _, name := range names(t) {
@@ -257,9 +257,9 @@ func TestSiwRejects(t *testing.T) {
 	}
 }
 
-// TestSiwTerminates: siw's initiators get our Terminate, in the form of RFC 5040 where siw's own
-// has its bits reversed; the rest of the difference is stated with each. And our initiator
-// understands siw's.
+// TestSiwTerminates: siw's initiators get our Terminate in the form of RFC 5040, while siw's own
+// has reversed bits. Each row states the other differences. Our initiator understands siw's
+// Terminate.
 func TestSiwTerminates(t *testing.T) {
 	tests := []struct {
 		name string

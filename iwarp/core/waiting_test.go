@@ -24,8 +24,8 @@ func (q *patient) post(ids ...int) {
 	}
 }
 
-// TestWaitForReceive: messages wait for receives in order, however the stream is cut, and nothing
-// is timed meanwhile.
+// TestWaitForReceive: messages wait for receives in order, however the stream is cut into pieces.
+// No deadline applies meanwhile.
 func TestWaitForReceive(t *testing.T) {
 	for seed := range uint64(200) {
 		rng := rand.New(rand.NewPCG(seed, 1))
@@ -77,8 +77,8 @@ func TestWaitForReceive(t *testing.T) {
 	}
 }
 
-// TestPause: a message that has begun is finished, the next one waits although there is a receive,
-// and what is no message goes on.
+// TestPause: a message that has begun is finished. The next one waits although there is a receive.
+// Reads and Writes go on.
 func TestPause(t *testing.T) {
 	q := &patient{}
 	q.post(1, 2)
