@@ -190,7 +190,7 @@ func TestBindForeignPort(t *testing.T) {
 	if err := n.in.ids[h].Do(&cmid.BindAddr{Addr: taken}); !errors.Is(err, unix.EADDRINUSE) {
 		t.Errorf("bind to another program's port: %v, want EADDRINUSE", err)
 	}
-	// and nothing of the failed one is left in the table
+	// the failed bind has left nothing in the table
 	n.do(h, &cmid.BindAddr{Addr: cmid.MustAddr("127.0.0.1:0")})
 	foreign.Close()
 	n.do(n.id(), &cmid.BindAddr{Addr: taken})
@@ -212,7 +212,7 @@ func TestBindPrivilegedPort(t *testing.T) {
 	n := newNode(t)
 	done := make(chan error)
 	go func() {
-		runtime.LockOSThread() // never unlocked: the thread is thrown away
+		runtime.LockOSThread() // never unlocked, so the thread ends with the goroutine
 		hdr := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 		var none [2]unix.CapUserData
 		if err := unix.Capset(&hdr, &none[0]); err != nil {

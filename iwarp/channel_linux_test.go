@@ -13,8 +13,7 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// end is one end of a connection as a C programmer would write it: a channel, an identifier, and a
-// poll loop.
+// end is one end of a connection, written as in C: with a channel, an identifier, and a poll loop.
 type end struct {
 	t  *testing.T
 	ch *cmid.Channel
@@ -42,7 +41,8 @@ type got struct {
 	id *cmid.ID
 }
 
-// look takes an event into e.seen, if there is one: Channel.GetEvent turns the channel's loop.
+// look appends an event to e.seen, if there is one. Channel.GetEvent runs a turn of the channel's
+// loop.
 func (e *end) look() {
 	e.t.Helper()
 	ev, id, err := e.ch.GetEvent()
@@ -105,7 +105,7 @@ func (e *end) qp(id *cmid.ID) (verbs.QP, *verbs.MR) {
 	return qp, mr
 }
 
-// TestThroughAChannel goes the way of rdma_cm(7), with the state machine between.
+// TestThroughAChannel connects as rdma_cm(7) describes, through the state machine of cmid.
 func TestThroughAChannel(t *testing.T) {
 	client, server := open(t), open(t)
 	lid, err := server.ch.CreateID(cmid.PortSpaceTCP)

@@ -14,15 +14,15 @@ func TestConformance(t *testing.T) {
 	addr := hostAddress(t)
 	conformance.Run(t, func(*testing.T) conformance.Rig {
 		named := func(name string) *iwarp.Driver { return iwarp.Config{Device: name}.New() }
-		// every host has it: an address that no route chooses
+		// an address that every host has and that no route selects
 		loopback := netip.AddrFrom4([4]byte{127, 0, 0, 2})
 		return conformance.Rig{
 			Active: named("iwarp0"), Passive: named("iwarp1"), // two devices in one process
 			Address: addr, Second: loopback, Local: loopback,
 			NotLocal: netip.MustParseAddr("203.0.113.77"),
-			// whatever routes there are: no connection leads to a group
+			// regardless of routes, because no connection leads to a group
 			NoRoute: netip.MustParseAddr("ff0e::7471"),
-			// net.ipv4.ip_unprivileged_port_start and who we are decide
+			// this depends on net.ipv4.ip_unprivileged_port_start and the user
 			Privileged: true,
 			Differences: []conformance.Difference{
 				{What: conformance.LoopbackOnly, Why: "it is a TCP socket's address; rdma_listen(3) says the same"},
@@ -37,8 +37,8 @@ func TestConformance(t *testing.T) {
 	})
 }
 
-// hostAddress is an IPv4 address of this host that is not loopback: only there can a listener on
-// loopback be distinguished from others.
+// hostAddress returns an IPv4 address of this host that is not loopback. Without one, a listener on
+// loopback cannot be distinguished from others.
 func hostAddress(t *testing.T) netip.Addr {
 	t.Helper()
 	addrs, err := net.InterfaceAddrs()

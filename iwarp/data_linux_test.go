@@ -51,7 +51,7 @@ func TestBulk(t *testing.T) {
 			if err := unix.SetsockoptInt(buf, unix.SOL_SOCKET, unix.SO_SNDBUF, 256<<10); err != nil {
 				t.Fatal(err)
 			}
-			// the receiver sleeps: the sender must wait for it, without losing its place
+			// the receiver does nothing; the sender must wait without losing its position
 			for range 20 {
 				if err := client.loop.Turn(); err != nil {
 					t.Fatal(err)
@@ -74,7 +74,7 @@ func TestBulk(t *testing.T) {
 	}
 }
 
-// TestOneWritePerTurn: what a turn posts goes out in one system call, and comes in with one.
+// TestOneWritePerTurn: what is posted in a turn is sent with one system call and received with one.
 func TestOneWritePerTurn(t *testing.T) {
 	client, server := newNode(t), newNode(t)
 	p := connect(t, client, server, 64)
@@ -94,8 +94,8 @@ func TestOneWritePerTurn(t *testing.T) {
 	}
 }
 
-// TestEstablishedFirst: no completion is notified of before Established, whoever speaks first, and
-// none after Disconnected.
+// TestEstablishedFirst: no completion is reported before Established, whichever side sends first,
+// and none after Disconnected.
 func TestEstablishedFirst(t *testing.T) {
 	for _, p2p := range []bool{true, false} {
 		with := func(c *Config) { c.ClientServer = !p2p }
@@ -134,8 +134,8 @@ func TestEstablishedFirst(t *testing.T) {
 	}
 }
 
-// TestResponderFirst: with the peer-to-peer model, and without it after the hold-off, the
-// accepting side may speak first.
+// TestResponderFirst: the accepting side may send first with the peer-to-peer model, and without it
+// after the hold-off.
 func TestResponderFirst(t *testing.T) {
 	for _, p2p := range []bool{true, false} {
 		client, server := newNode(t, func(c *Config) { c.ClientServer = !p2p }), newNode(t)
@@ -148,8 +148,8 @@ func TestResponderFirst(t *testing.T) {
 	}
 }
 
-// TestReadInPlace: a large segment of which half is here is read to its receive, what follows it
-// to the staging buffer.
+// TestReadInPlace: the rest of a large segment that has partly arrived is read directly into its
+// receive. What follows it is read into the staging buffer.
 func TestReadInPlace(t *testing.T) {
 	n := newNode(t)
 	lh, at := n.listen("127.0.0.1:0")
@@ -193,15 +193,15 @@ func TestReadInPlace(t *testing.T) {
 	}
 }
 
-// TestSegmentsWithCRC: with CRC in use a TCP segment is whole FPDUs, because soft-iWARP mistakes a
-// CRC in two segments for a wrong one. Small ones share a segment.
+// TestSegmentsWithCRC: with CRC in use, a TCP segment contains only whole FPDUs, because soft-iWARP
+// takes a CRC that is split over two segments for a wrong one. Small FPDUs share a segment.
 func TestSegmentsWithCRC(t *testing.T) {
 	n := newNode(t)
 	l := rawListen(t)
 	const mss, small, large = 1000, 100, 5000
 	err := errors.Join(
 		unix.SetsockoptInt(l.fd, unix.IPPROTO_TCP, unix.TCP_MAXSEG, mss),
-		// so that segments queue up, and could be merged
+		// so that segments are queued and could be merged
 		unix.SetsockoptInt(l.fd, unix.SOL_SOCKET, unix.SO_RCVBUF, 2048))
 	if err != nil {
 		t.Fatal(err)
@@ -380,7 +380,7 @@ func TestCompletionQueue(t *testing.T) {
 		t.Fatal(err)
 	}
 	h := n.resolve(cmid.MustAddr("127.0.0.1:9"))
-	q := n.qp(h, 100) // more than the queue was asked to have room for
+	q := n.qp(h, 100) // more than the size for which the queue was created
 	if err := n.cq.Close(); !errors.Is(err, unix.EBUSY) {
 		t.Errorf("close in use: %v, want EBUSY", err)
 	}
@@ -400,7 +400,7 @@ func TestCompletionQueue(t *testing.T) {
 	}
 }
 
-// TestForeignQueues: completion queues of another device are not taken.
+// TestForeignQueues: completion queues of another device are refused.
 func TestForeignQueues(t *testing.T) {
 	n, other := newNode(t), newNode(t)
 	h := n.resolve(cmid.MustAddr("127.0.0.1:9"))

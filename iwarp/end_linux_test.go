@@ -22,7 +22,7 @@ func TestDisconnectByEither(t *testing.T) {
 		if byServer {
 			n, h, q = server, p.sh, p.sq
 		}
-		q.send(9, "posted before") // goes out first, as behind a doorbell
+		q.send(9, "posted before") // is sent first, as if a doorbell had been rung
 		n.do(h, &cmid.Disconnect{})
 		if err := q.PostSend(&verbs.SendWR{Inline: []byte("x")}); !errors.Is(err, unix.EINVAL) {
 			t.Errorf("send after Disconnect: %v, want EINVAL", err)
@@ -44,8 +44,8 @@ func TestDisconnectByEither(t *testing.T) {
 	}
 }
 
-// TestDisconnectKeepsWhatWasSent: what the peer sent before it saw our FIN is received, before
-// Disconnected.
+// TestDisconnectKeepsWhatWasSent: what the peer has sent before it saw our FIN is received, and
+// reported before Disconnected.
 func TestDisconnectKeepsWhatWasSent(t *testing.T) {
 	client, server := newNode(t), newNode(t)
 	p := connect(t, client, server, 4)
@@ -58,8 +58,8 @@ func TestDisconnectKeepsWhatWasSent(t *testing.T) {
 	}
 }
 
-// TestNoReceivePosted: fatal for that connection, with a Terminate that both sides can name; the
-// others do not notice.
+// TestNoReceivePosted: a message without a receive ends its connection, with a Terminate that both
+// sides report. Other connections are not affected.
 func TestNoReceivePosted(t *testing.T) {
 	client, server := newNode(t), newNode(t)
 	lh, at := server.listen("127.0.0.1:0")
@@ -115,7 +115,8 @@ func TestReset(t *testing.T) {
 	}
 }
 
-// TestDestroyEverywhere destroys an identifier in every state it can be in, and finds nothing left.
+// TestDestroyEverywhere destroys an identifier in every possible state and checks that nothing is
+// left of it.
 func TestDestroyEverywhere(t *testing.T) {
 	stages := []string{
 		"idle", "bound", "listening", "resolving", "resolved", "queue pair", "connecting", "requested", "requested with queue pair",
@@ -161,7 +162,7 @@ func TestDestroyEverywhere(t *testing.T) {
 	}
 }
 
-// reach brings an identifier to a stage and says which.
+// reach brings an identifier to a stage and returns it with its node.
 func reach(t *testing.T, stage, whose string, client, server *node, lh cmid.Handle, at cmid.Addr) (*node, cmid.Handle) {
 	h := client.id()
 	own := func() (*node, cmid.Handle) {
@@ -226,13 +227,14 @@ func reach(t *testing.T, stage, whose string, client, server *node, lh cmid.Hand
 	return own()
 }
 
-// TestDestroyIsOrderly: a destroyed connection says FIN, not reset, and what was posted before
-// arrives.
+// TestDestroyIsOrderly: destroying a connection sends a FIN, not a reset, and what was posted
+// before arrives.
 func TestDestroyIsOrderly(t *testing.T) {
 	client, server := newNode(t), newNode(t)
 	p := connect(t, client, server, 2)
 	p.cq.send(1, "last words")
-	p.sq.send(1, "unread") // arrives at a destroyed identifier: must not turn the FIN into a reset
+	// arrives at a destroyed identifier, but must not turn the FIN into a reset
+	p.sq.send(1, "unread")
 	turns(t, "the server's send", func() bool { return len(server.wcs) == 1 }, server)
 	client.do(p.ch, &cmid.DestroyID{})
 	if e := server.wait(p.sh, states.KindDisconnected, client); e.err != nil {
@@ -244,7 +246,7 @@ func TestDestroyIsOrderly(t *testing.T) {
 	turns(t, "the client's socket", func() bool { return client.in.conns == 0 }, client, server)
 }
 
-// TestLingerIsBounded: peers that never answer a FIN cost at most MaxLinger sockets, and those for
+// TestLingerIsBounded: peers that never answer a FIN occupy at most MaxLinger sockets, for
 // LingerTimeout.
 func TestLingerIsBounded(t *testing.T) {
 	n := newNode(t, func(c *Config) { c.MaxLinger = 2; c.LingerTimeout = 50 * time.Millisecond })
@@ -283,7 +285,7 @@ func TestAbandonedRequestLingers(t *testing.T) {
 	h := n.resolve(l.at)
 	n.qp(h, 1)
 	n.do(h, &cmid.Connect{})
-	n.do(h, &cmid.DestroyID{}) // at once: TCP is connected, the Request is not out
+	n.do(h, &cmid.DestroyID{}) // at once: TCP is connected, but the Request was not sent
 	r := l.accept(n)
 	if f := r.frame(n); f.Reply {
 		t.Fatalf("frame %+v, want the Request", f)

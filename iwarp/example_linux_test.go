@@ -12,7 +12,7 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// next waits for an event: the channel's fd goes into anybody's poll or epoll.
+// next waits for an event. The channel's fd can be used with any poll or epoll.
 func next(ch *cmid.Channel) (cmid.Event, *cmid.ID) {
 	fd, err := ch.FD()
 	if err != nil {
@@ -47,8 +47,8 @@ func queuePair(id *cmid.ID) {
 	must(err)
 }
 
-// The plain calls, one to one with librdmacm: no actors, one event channel, an identifier that
-// listens and one that connects.
+// The plain calls, which correspond one to one to librdmacm's. There are no actors, but one event
+// channel, an identifier that listens and one that connects.
 func Example_plainCalls() {
 	ch, err := cmid.OpenChannel(iwarp.New())
 	must(err)

@@ -34,9 +34,9 @@ func newEndpoint(id *cmid.ID) (e endpoint) {
 	return e
 }
 
-// Remote memory: the listening side says in its private data where it may be written and read.
-// The other one writes, says so in a Send, and reads back. What the peer wrote is looked at only
-// behind the receive of that Send.
+// Remote memory: in its private data the listening side sends the address and key of memory that
+// its peer may write and read. The other side writes to it, reports that in a Send, and reads the
+// memory back. The listening side looks at what was written only after it has received that Send.
 func Example_remoteMemory() {
 	ch, err := cmid.OpenChannel(iwarp.New())
 	must(err)
@@ -73,8 +73,8 @@ func Example_remoteMemory() {
 			log.Fatal(e)
 		}
 	}
-	// until turns the channel, which also writes what was posted and takes completions in: so look
-	// after each call, before waiting.
+	// until calls GetEvent, which also sends what was posted and receives completions. So it checks
+	// the condition after each call, before it waits.
 	until := func(done func() bool) {
 		for {
 			ev, id, err := ch.GetEvent()

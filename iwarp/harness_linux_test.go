@@ -19,7 +19,7 @@ import (
 // patience bounds every wait of these tests; none of them measures time.
 const patience = 20 * time.Second
 
-// delivered is an event as a node got it, copied.
+// delivered is a copy of an event that a node got.
 type delivered struct {
 	h       cmid.Handle
 	kind    states.Kind
@@ -35,7 +35,7 @@ func (e delivered) String() string {
 	return fmt.Sprintf("{id %d kind %d status %d %q child %d err %v}", e.h, e.kind, e.status, e.private, e.child, e.err)
 }
 
-// node is an instance on a loop of its own, which only turns when a test turns it.
+// node is an instance on its own loop, which runs only when a test runs it.
 type node struct {
 	t      testing.TB
 	loop   *eventloop.Loop
@@ -130,7 +130,7 @@ func (n *node) Event(h cmid.Handle, ev *cmid.DriverEvent) {
 
 func (n *node) Done(cmid.Handle, cmid.Command, error) { n.t.Error("Done without ErrPending") }
 
-// turns turns the nodes' loops until done.
+// turns runs the nodes' loops until done returns true.
 func turns(t testing.TB, what string, done func() bool, nodes ...*node) {
 	t.Helper()
 	for end := time.Now().Add(patience); !done(); runtime.Gosched() {
@@ -165,7 +165,7 @@ func (n *node) do(h cmid.Handle, cmd cmid.Command) {
 	}
 }
 
-// found is the first event of that kind for h.
+// found returns the first event of that kind for h.
 func (n *node) found(h cmid.Handle, k states.Kind) *delivered {
 	for i := range n.events {
 		if e := &n.events[i]; e.h == h && e.kind == k {
@@ -175,14 +175,14 @@ func (n *node) found(h cmid.Handle, k states.Kind) *delivered {
 	return nil
 }
 
-// wait turns until k was delivered for h.
+// wait runs the loops until k was delivered for h.
 func (n *node) wait(h cmid.Handle, k states.Kind, others ...*node) delivered {
 	n.t.Helper()
 	turns(n.t, fmt.Sprintf("event %d for id %d", k, h), func() bool { return n.found(h, k) != nil }, append(others, n)...)
 	return *n.found(h, k)
 }
 
-// listen makes a listener and says where.
+// listen makes a listener and returns its address.
 func (n *node) listen(addr string) (cmid.Handle, cmid.Addr) {
 	n.t.Helper()
 	h := n.id()
@@ -237,10 +237,10 @@ func (q *testQP) send(id uint64, msg string) {
 	}
 }
 
-// got is the text of a completed receive.
+// got returns the text of a completed receive.
 func (q *testQP) got(wc verbs.WC) string { return string(q.in.Bytes[wc.ID*4096:][:wc.Bytes]) }
 
-// resolve brings a new identifier to where it may connect.
+// resolve makes an identifier that can connect.
 func (n *node) resolve(dst cmid.Addr) cmid.Handle {
 	n.t.Helper()
 	h := n.id()
@@ -294,8 +294,8 @@ func fds(t testing.TB) int {
 	return len(d)
 }
 
-// inEmptyNamespace runs fn on a thread with a network namespace of its own, and throws the thread
-// away.
+// inEmptyNamespace runs fn on a thread with its own network namespace. The thread is not used
+// again.
 func inEmptyNamespace(errs chan<- error, fn func() error) {
 	runtime.LockOSThread() // never unlocked
 	if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {

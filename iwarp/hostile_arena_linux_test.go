@@ -13,16 +13,16 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// arena is two nodes that talk to each other all the time, while hostile peers come to the one's
-// listener, or are connected to by the other.
+// arena is two nodes that exchange messages all the time. Meanwhile hostile peers connect to the
+// listener of one node, or the other node connects to them.
 type arena struct {
 	t              *testing.T
 	client, server *node
 	lh             cmid.Handle
 	at             cmid.Addr
-	lair           *net.TCPListener // where hostile peers answer
-	steady         pingPong         // the connection that is there before, and stays
-	asked, turns   int              // rounds of it, and turns of the loops
+	lair           *net.TCPListener // here hostile peers answer
+	steady         pingPong         // the connection that exists before and after each attack
+	asked, turns   int              // its rounds, and the loops' turns
 	receives       int              // that a victim posts
 	receiveLen     int
 	regionLen      int
@@ -35,7 +35,7 @@ type arena struct {
 	quiet          leftovers
 }
 
-// victim is an end that a hostile peer has to do with.
+// victim is an end of a connection with a hostile peer.
 type victim struct {
 	n         *node
 	h         cmid.Handle
@@ -48,7 +48,7 @@ type victim struct {
 	over      bool
 }
 
-// ends is 1 for the events that end an identifier.
+// ends returns 1 for events that end an identifier.
 func ends(k states.Kind) int {
 	switch k {
 	case states.KindDisconnected, states.KindConnectError, states.KindRejected, states.KindUnreachable:
@@ -85,7 +85,7 @@ func newArena(t *testing.T, opts ...option) *arena {
 	return newArenaWith(t, hostile.Receives, hostile.ReceiveLen, opts...)
 }
 
-// newArenaWith has victims post that many receives of that size.
+// newArenaWith makes an arena whose victims post that many receives of that size.
 func newArenaWith(t *testing.T, receives, receiveLen int, opts ...option) *arena {
 	t.Helper()
 	a := &arena{
@@ -115,7 +115,7 @@ func newArenaWith(t *testing.T, receives, receiveLen int, opts ...option) *arena
 		}
 	}
 	a.good()
-	x, _ := hostile.Find("HTTP") // what Go's own poller needs is there from now on
+	x, _ := hostile.Find("HTTP") // creates what Go's own poller needs
 	a.settled()
 	a.attack(x, hostile.Dials, hostile.Options{})
 	a.settled()
@@ -129,7 +129,7 @@ func (a *arena) on(t *testing.T) {
 	a.quiet.goroutines = runtime.NumGoroutine()
 }
 
-// until turns both loops until done, with the steady connection at work.
+// until runs both loops until done returns true, while the steady connection is at work.
 func (a *arena) until(what string, done func() bool) {
 	a.t.Helper()
 	from, end := a.steady.cq.heard, time.Now().Add(patience)
@@ -171,7 +171,7 @@ func (a *arena) turn() {
 	runtime.Gosched()
 }
 
-// hear is the owner of whatever is not steady.
+// hear is the owner of every identifier except those of the steady connection.
 func (a *arena) hear(n *node, e delivered) {
 	if v := a.victims[e.h]; v != nil {
 		a.suffer(v, e)
@@ -191,7 +191,7 @@ func (a *arena) hear(n *node, e delivered) {
 	}
 }
 
-// suffer takes a victim's end, and posts its Read.
+// suffer handles an event of a victim, and posts the victim's Read.
 func (a *arena) suffer(v *victim, e delivered) {
 	switch {
 	case e.kind == states.KindAddrResolved || e.kind == states.KindRouteResolved:
@@ -211,7 +211,7 @@ func (a *arena) suffer(v *victim, e delivered) {
 	v.atEnd = len(v.wcs)
 }
 
-// collect takes a victim's completions out of the node's.
+// collect moves a victim's completions out of the node's.
 func (v *victim) collect() {
 	for _, wc := range v.n.wcs {
 		if wc.QP == v.qp {
@@ -249,8 +249,8 @@ func (a *arena) alloc(n *node, pd verbs.PD, size int, access verbs.Access) *verb
 	return mr
 }
 
-// attack throws x at the server's listener (Dials) or at the client (Answers) until nothing is
-// left to be delivered.
+// attack uses x against the server's listener (Dials) or the client (Answers), and runs until
+// nothing is left to be delivered.
 func (a *arena) attack(x *hostile.Exchange, side hostile.Side, o hostile.Options) attacked {
 	a.t.Helper()
 	return a.attackWith(x, side, o, nil)
@@ -323,7 +323,7 @@ func (a *arena) attackWith(x *hostile.Exchange, side hostile.Side, o hostile.Opt
 	return got
 }
 
-// serve says until when the lair takes connections.
+// serve sets the time until which the lair accepts connections.
 func (a *arena) serve(until time.Time) {
 	a.t.Helper()
 	if err := a.lair.SetDeadline(until); err != nil {
@@ -340,7 +340,7 @@ func (a *arena) dial() {
 	a.client.do(h, &cmid.Connect{Param: &cmid.ConnParam{ResponderResources: depth, InitiatorDepth: depth}})
 }
 
-// delivered is true when every victim has heard of its end.
+// delivered is true when the end of every victim was delivered to it.
 func (a *arena) delivered() bool {
 	for _, v := range a.victims {
 		if !v.over {
@@ -350,7 +350,7 @@ func (a *arena) delivered() bool {
 	return true
 }
 
-// bury destroys the victims that have heard of their end.
+// bury destroys the victims whose end was delivered.
 func (a *arena) bury() {
 	for _, v := range a.victims {
 		if !v.over && ends(v.end().kind) == 1 {
@@ -361,7 +361,7 @@ func (a *arena) bury() {
 	}
 }
 
-// good connects to the listener, talks both ways, and leaves.
+// good connects to the listener, exchanges messages both ways, and disconnects.
 func (a *arena) good() {
 	a.t.Helper()
 	a.goodChild = 0
@@ -444,7 +444,7 @@ func (a *arena) forget() {
 	}
 }
 
-// settled lets what is under way come to an end.
+// settled waits until everything that is under way has ended.
 func (a *arena) settled() {
 	a.until("quiet", func() bool { return a.steady.cq.heard == a.asked && a.client.in.conns == 1 && a.server.in.conns == 1 })
 	a.forget()

@@ -11,8 +11,7 @@ import (
 	"github.com/rdmactor/rdmactor/internal/hostile"
 )
 
-// TestHostileMemory: while a flood goes on, the heap stays where it was, but for what a connection
-// may hold.
+// TestHostileMemory: during a flood the heap does not grow, except by what a connection may occupy.
 func TestHostileMemory(t *testing.T) {
 	const (
 		short = 300 * time.Millisecond
@@ -52,9 +51,9 @@ func TestHostileMemory(t *testing.T) {
 	}
 }
 
-// TestSetupFlood: peers that connect and say nothing, or half a Request, are MaxSetups at most. A
-// good connection that comes behind them all has to wait, but not to fail; in the end all of them
-// are closed.
+// TestSetupFlood: at most MaxSetups connections exist whose peers send nothing, or half a Request.
+// A good connection that comes after all of them has to wait, but does not fail. In the end all of
+// them are closed.
 func TestSetupFlood(t *testing.T) {
 	const most, peers = 16, 160
 	for what, say := range map[string][]byte{"silent": nil, "half a Request": request("")[:21]} {
@@ -93,7 +92,8 @@ func over(crowd []*raw) int {
 	return n
 }
 
-// TestConnFlood: no more than MaxConns connections, whatever comes, and room again when they go.
+// TestConnFlood: there are never more than MaxConns connections. When some end, there is room
+// again.
 func TestConnFlood(t *testing.T) {
 	const most = 12
 	a := newArena(t, func(c *Config) { c.MaxConns = most })
@@ -120,7 +120,7 @@ func TestConnFlood(t *testing.T) {
 	a.clean()
 }
 
-// TestChurn: two thousand connections that go as they come.
+// TestChurn: two thousand connections that end as soon as they are made.
 func TestChurn(t *testing.T) {
 	a := newArena(t)
 	for i := range 2000 {
@@ -141,8 +141,8 @@ func TestChurn(t *testing.T) {
 	a.clean()
 }
 
-// TestHostileStorm: every hostile peer that can dial comes at once, with CRC and without, and good
-// ones in between are all served.
+// TestHostileStorm: every hostile peer that can dial connects at the same time, with CRC and
+// without. Good peers in between are all served.
 func TestHostileStorm(t *testing.T) {
 	a := newArena(t)
 	callers := hostile.Callers()

@@ -15,7 +15,7 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// sides are the roles in which an exchange is thrown at us.
+// sides are the roles that we have in a hostile exchange.
 func sides(x *hostile.Exchange) []hostile.Side {
 	if x.Side != hostile.Either {
 		return []hostile.Side{x.Side}
@@ -23,9 +23,9 @@ func sides(x *hostile.Exchange) []hostile.Side {
 	return []hostile.Side{hostile.Dials, hostile.Answers}
 }
 
-// TestHostile throws every exchange of the table at a listener and at a connecting side, with and
-// without CRC: each ends as the table says, nothing is left of it, and neither a connection that
-// was there before nor a new one to the same listener notices.
+// TestHostile runs every exchange of the table against a listener and against a connecting side,
+// with and without CRC. Each ends as the table says, and nothing is left of it. Neither a
+// connection that existed before nor a new one to the same listener is affected.
 func TestHostile(t *testing.T) {
 	a := newArena(t)
 	for _, x := range hostile.All() {
@@ -46,7 +46,8 @@ func TestHostile(t *testing.T) {
 	}
 }
 
-// TestHostileHeap: the whole table once more costs no memory, not 64 bytes an exchange.
+// TestHostileHeap: running the whole table again costs less than 64 bytes of memory for each
+// exchange.
 func TestHostileHeap(t *testing.T) {
 	a := newArena(t)
 	pass := func() (heap uint64, n int) {
@@ -105,8 +106,8 @@ func (a *arena) judge(x *hostile.Exchange, got attacked) {
 	a.judgePeer(w, &got.peer)
 }
 
-// judgeAgreement wants the Terminate that the hostile peer got to be the one that the owner was
-// notified of, if any.
+// judgeAgreement checks that the Terminate that the hostile peer got, if any, is the one that was
+// reported to the owner.
 func (a *arena) judgeAgreement(got *attacked) {
 	a.t.Helper()
 	var sent, seen hostile.Term
@@ -135,8 +136,8 @@ var outcomes = map[hostile.Outcome]struct {
 	hostile.Unreachable: {states.KindUnreachable, 0},
 }
 
-// judgeEvents wants one end, delivered once, with a reason that names what, which layer and which
-// frame.
+// judgeEvents checks that one end was delivered, once, with a reason that names the error, the
+// layer and the frame.
 func (a *arena) judgeEvents(w *hostile.Want, v *victim) {
 	a.t.Helper()
 	end, established := v.end(), 0
@@ -180,8 +181,8 @@ func (a *arena) judgeEvents(w *hostile.Want, v *victim) {
 	}
 }
 
-// judgeCompletions wants each posted receive completed once, in order, before the end was
-// delivered, the one that the error hit with its status.
+// judgeCompletions checks that each posted receive has completed once, in order, and before the end
+// was delivered. The receive that the error hit must have its status.
 func (a *arena) judgeCompletions(w *hostile.Want, v *victim) {
 	a.t.Helper()
 	if v.atEnd != len(v.wcs) {
@@ -239,7 +240,7 @@ func (a *arena) judgePeer(w *hostile.Want, got *hostile.Result) {
 	}
 }
 
-// judgeCopy wants the headers of the offending segment back.
+// judgeCopy checks that the Terminate has a copy of the offending segment's headers.
 func (a *arena) judgeCopy(length uint16, ddp, rdmap, offending []byte) {
 	a.t.Helper()
 	n, rest := 18, 0
@@ -254,7 +255,7 @@ func (a *arena) judgeCopy(length uint16, ddp, rdmap, offending []byte) {
 	}
 }
 
-// TestHostileSilent throws what ends by our patience only, all at a time.
+// TestHostileSilent runs, all at the same time, the exchanges that end only by our time-outs.
 func TestHostileSilent(t *testing.T) {
 	const short = 200 * time.Millisecond
 	for _, x := range hostile.All() {

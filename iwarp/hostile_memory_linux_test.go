@@ -7,7 +7,7 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// own is regions on a node, and what a peer knows of them.
+// own is the regions of a node, and what a peer knows of them.
 type own struct {
 	known hostile.Regions
 	other verbs.PD
@@ -53,7 +53,7 @@ func (a *arena) regions(n *node) *own {
 	return r
 }
 
-// free deregisters them. What no peer may write to must be as it was.
+// free deregisters them. It checks that memory which no peer may write is unchanged.
 func (a *arena) free(n *node, r *own) {
 	a.t.Helper()
 	for i, mr := range r.must {

@@ -22,8 +22,8 @@ var (
 	mutateRounds = flag.Uint64("hostile.rounds", 100, "TestHostileMutations: rounds per role, with and without CRC")
 )
 
-// TestHostileMutations records a good exchange of everything there is, and says it again with
-// mutations, in both roles, to owners who do what they did then.
+// TestHostileMutations records a good exchange with every kind of operation. Then it repeats the
+// exchange with mutations, in both roles, with owners that do the same as before.
 func TestHostileMutations(t *testing.T) {
 	for _, crc := range []bool{false, true} {
 		t.Run(fmt.Sprintf("CRC %t", crc), func(t *testing.T) {
@@ -69,7 +69,7 @@ func TestHostileMutations(t *testing.T) {
 	}
 }
 
-// everything posts one of each kind, in several sizes.
+// everything posts an operation of each kind, in several sizes.
 func (a *arena) everything(v *victim, peer hostile.Regions) {
 	both := peer.Both
 	for i, wr := range []struct {
@@ -106,7 +106,7 @@ func (a *arena) everything(v *victim, peer hostile.Regions) {
 	}
 }
 
-// record has the client and the server do everything over a relay, and end it.
+// record makes the client and the server do everything over a relay, and then ends the connection.
 func (a *arena) record() hostile.Recording {
 	a.t.Helper()
 	a.serve(time.Time{})
@@ -150,7 +150,7 @@ func (a *arena) record() hostile.Recording {
 	return r.rec
 }
 
-// String is what became of v.
+// String describes what happened to v.
 func (v *victim) String() string {
 	if v == nil {
 		return "nobody was notified"
@@ -158,7 +158,7 @@ func (v *victim) String() string {
 	return fmt.Sprintf("got %v, accept: %v, completed %+v", v.delivered, v.refused, v.wcs)
 }
 
-// unmutated is x as it was recorded: all of it works, or the mutations would not get far.
+// unmutated runs x as it was recorded. All of it must work, or the mutations would not get far.
 func (a *arena) unmutated(x *hostile.Exchange) {
 	a.t.Helper()
 	got := a.attack(x, x.Side, hostile.Options{})

@@ -20,7 +20,7 @@ func TestGarbageAtTheListener(t *testing.T) {
 		"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n",
 		string(make([]byte, 4096)),
 		"MPA ID Rep Frame\x00\x02\x00\x00",         // a Reply
-		"MPA ID Req Frame\x00\x09\x00\x00",         // a revision nobody knows
+		"MPA ID Req Frame\x00\x09\x00\x00",         // an unknown revision
 		"MPA ID Req Frame\x00\x01\xff\xff" + "xxx", // a length that MPA forbids
 		string(request("")) + "and more behind it",
 	} {
@@ -69,7 +69,8 @@ func TestSetupCap(t *testing.T) {
 	if n.in.conns != 2 || len(n.events) != 0 || c.ended() || d.ended() {
 		t.Errorf("%d connections of at most 2, events %v, or a connection that could wait was ended", n.in.conns, n.events)
 	}
-	a.write(request("a")) // no set-up any more: there is room for c, which goes at once, and for d
+	// its set-up is done: there is room for c, whose set-up is done at once, and then for d
+	a.write(request("a"))
 	turns(t, "the fourth", func() bool { return len(n.events) == 2 && n.in.setups.n == 2 }, n)
 	if got := n.events[0].private + n.events[1].private; got != "ac" {
 		t.Errorf("notified of %q, want a, then c", got)
@@ -83,8 +84,8 @@ func TestSetupCap(t *testing.T) {
 	}
 }
 
-// TestSilentFlood: silent peers keep a place for a tenth of their time only when others want it,
-// the oldest first.
+// TestSilentFlood: when other peers wait for a place, silent peers lose theirs after a tenth of
+// their time, the oldest first.
 func TestSilentFlood(t *testing.T) {
 	n := newNode(t, func(c *Config) { c.MaxSetups, c.RequestTimeout = 4, 2*time.Second })
 	lh, at := n.listen("127.0.0.1:0")
@@ -109,7 +110,7 @@ func TestSilentFlood(t *testing.T) {
 	}
 }
 
-// TestEvictionListensFirst: what a late loop has not read yet counts.
+// TestEvictionListensFirst: input that a late loop has not read yet counts.
 func TestEvictionListensFirst(t *testing.T) {
 	n := newNode(t, func(c *Config) { c.MaxSetups, c.RequestTimeout = 1, time.Second })
 	lh, at := n.listen("127.0.0.1:0")
@@ -135,8 +136,8 @@ func TestMaxConns(t *testing.T) {
 	}
 }
 
-// TestAcceptWithoutFDs: a process that has no file descriptors left pauses its listeners instead
-// of spinning, and goes on after.
+// TestAcceptWithoutFDs: a process that has no file descriptors left pauses its listeners instead of
+// spinning. Later they go on.
 func TestAcceptWithoutFDs(t *testing.T) {
 	n := newNode(t)
 	lh, at := n.listen("127.0.0.1:0")
@@ -174,8 +175,8 @@ func TestAcceptWithoutFDs(t *testing.T) {
 	}
 }
 
-// TestEvictionWithoutFDs: without file descriptors the oldest silent peer makes room, as at
-// MaxSetups.
+// TestEvictionWithoutFDs: when there are no file descriptors left, the oldest silent peer is
+// closed, as at MaxSetups.
 func TestEvictionWithoutFDs(t *testing.T) {
 	n := newNode(t, func(c *Config) { c.RequestTimeout = 2 * patience }) // each has a tenth of it
 	lh, at := n.listen("127.0.0.1:0")
@@ -220,13 +221,15 @@ func TestEvictionWithoutFDs(t *testing.T) {
 	}
 }
 
-// refused is a Request that no application hears of: it demands markers, which we have not.
+// refused is a Request that is not reported to the application: it demands markers, which we do not
+// support.
 func refused() []byte {
 	return wire.AppendFrame(nil, &wire.Frame{Flags: wire.FlagMarkers, Revision: 1})
 }
 
-// TestRefusedSetups: a set-up that was refused waits for its peer to read why, and is a set-up
-// meanwhile: bounded with the others, counted once, and closed with its listener and its device.
+// TestRefusedSetups: a refused set-up waits until its peer has read the reason. Meanwhile it is
+// still a set-up: it is limited together with the others, counted once, and closed with its
+// listener and its device.
 func TestRefusedSetups(t *testing.T) {
 	refuse := func(n *node, at cmid.Addr) *raw {
 		t.Helper()
@@ -294,8 +297,8 @@ func limit(t *testing.T, r unix.Rlimit, cur uint64) {
 	})
 }
 
-// TestListenerDestroyed: the child that was delivered lives on; the connection that has not
-// brought its Request yet is closed.
+// TestListenerDestroyed: the child that was delivered lives on. The connection whose Request has
+// not arrived is closed.
 func TestListenerDestroyed(t *testing.T) {
 	client, server := newNode(t), newNode(t)
 	lh, at := server.listen("127.0.0.1:0")
@@ -339,8 +342,8 @@ func pendingBytes(n *node, hs []cmid.Handle) bool {
 	return true
 }
 
-// TestRequestBehindItsListener: a request that is due when the application destroys the listener
-// is rejected, not forgotten.
+// TestRequestBehindItsListener: if the application destroys a listener while a request waits to be
+// delivered, the request is rejected.
 func TestRequestBehindItsListener(t *testing.T) {
 	n := newNode(t)
 	lh, at := n.listen("127.0.0.1:0")
@@ -362,7 +365,7 @@ func TestRequestBehindItsListener(t *testing.T) {
 	}
 }
 
-// TestCloseRejects: requests that nobody answered are, when the driver is closed.
+// TestCloseRejects: when the driver is closed, unanswered requests are rejected.
 func TestCloseRejects(t *testing.T) {
 	n := newNode(t)
 	lh, at := n.listen("127.0.0.1:0")
@@ -377,8 +380,8 @@ func TestCloseRejects(t *testing.T) {
 	}
 }
 
-// TestListenAgain: a server that hung up and starts again gets its port, though its old
-// connections are in TIME_WAIT there.
+// TestListenAgain: a server that has closed its connections and starts again gets its port,
+// although its old connections are in TIME_WAIT there.
 func TestListenAgain(t *testing.T) {
 	n := newNode(t)
 	lh, at := n.listen("127.0.0.1:0")
@@ -397,8 +400,8 @@ func TestListenAgain(t *testing.T) {
 	connectTo(t, n, n, lh, at, 0)
 }
 
-// TestListenerKilled: a listening socket that the system has taken, as `ss -K` does, ends the
-// listener, and its owner is notified of the reason. Every turn would find it ready otherwise.
+// TestListenerKilled: if the system shuts a listening socket down, as `ss -K` does, the listener
+// ends and its owner gets the reason. Otherwise the socket would be ready in every turn.
 func TestListenerKilled(t *testing.T) {
 	for what, full := range map[string]bool{"idle": false, "no room for set-ups": true} {
 		t.Run(what, func(t *testing.T) {
@@ -430,8 +433,8 @@ func TestListenerKilled(t *testing.T) {
 	}
 }
 
-// TestListenerClosed: a file descriptor that somebody else has closed is not closed again, as the
-// number may be somebody's.
+// TestListenerClosed: a file descriptor that somebody else has closed is not closed again, because
+// its number may be in use again.
 func TestListenerClosed(t *testing.T) {
 	n := newNode(t)
 	lh, _ := n.listen("127.0.0.1:0")

@@ -41,7 +41,7 @@ func (q *testQP) post(wr verbs.SendWR) {
 	}
 }
 
-// completed turns until the node has so many completions.
+// completed runs the loops until the node has so many completions.
 func (n *node) completed(k int, others ...*node) {
 	n.t.Helper()
 	turns(n.t, fmt.Sprintf("%d completions", k), func() bool { return len(n.wcs) >= k }, append(others, n)...)
@@ -86,8 +86,8 @@ func TestWriteRead(t *testing.T) {
 	}
 }
 
-// TestWriteNotAllowed: the connection ends with the Terminate that says why, on both sides, and
-// the memory is untouched.
+// TestWriteNotAllowed: the connection ends on both sides with the Terminate that states the reason.
+// The memory is unchanged.
 func TestWriteNotAllowed(t *testing.T) {
 	client, server := newNode(t), newNode(t)
 	p := connect(t, client, server, 1)
@@ -144,7 +144,7 @@ func TestDomains(t *testing.T) {
 	}
 }
 
-// TestLocal: bytes are sent from where they are; nobody reaches them, nothing is received into
+// TestLocal: bytes are sent without a copy. No peer can access them, and nothing is received into
 // them.
 func TestLocal(t *testing.T) {
 	client, server := newNode(t), newNode(t)
@@ -167,9 +167,9 @@ func TestLocal(t *testing.T) {
 	}
 }
 
-// TestRegister: the caller's bytes are read where they are, as long as they are registered, and
-// what the peer is still being sent of them when they are not any more has left before anything
-// that is posted then.
+// TestRegister: while the caller's bytes are registered, the peer reads them without a copy. If an
+// answer is still being sent when they are deregistered, it is sent before anything that is posted
+// afterwards.
 func TestRegister(t *testing.T) {
 	client, server := newNode(t), newNode(t)
 	p := connect(t, client, server, 1)
@@ -214,7 +214,7 @@ func TestRegister(t *testing.T) {
 	}
 }
 
-// TestFreedMemory is not posted, not written and not read.
+// TestFreedMemory: freed memory is not posted, not written and not read.
 func TestFreedMemory(t *testing.T) {
 	client, server := newNode(t), newNode(t)
 	p := connect(t, client, server, 1)
@@ -288,8 +288,8 @@ func TestSRQLimit(t *testing.T) {
 	turns(t, "a limit that is undercut already", func() bool { return limits == 2 }, server)
 }
 
-// TestSolicitedOnly: a queue so armed is notified of messages sent with Solicited and of failures;
-// what came before is polled then.
+// TestSolicitedOnly: after ReqNotify(true) a queue is notified only of messages sent with Solicited
+// and of failures. Completions that came before are polled at the same time.
 func TestSolicitedOnly(t *testing.T) {
 	client, server := newNode(t), newNode(t)
 	p := connect(t, client, server, 4)
@@ -308,8 +308,8 @@ func TestSolicitedOnly(t *testing.T) {
 	}
 }
 
-// TestForeseen: a message that goes on in large segments has a place for the next ones in the same
-// read. How a peer cuts it is its own affair.
+// TestForeseen: if a message continues in large segments, one read puts the next ones into their
+// destination, too. The peer may choose any size of segments.
 func TestForeseen(t *testing.T) {
 	n := newNode(t)
 	_, addr := n.listen("127.0.0.1:0")

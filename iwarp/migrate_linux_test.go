@@ -38,8 +38,8 @@ func (n *node) attach(d cmid.DetachedInstance) {
 	}
 }
 
-// TestMigrateListener: connections whose Request is half here go along, with the time they have,
-// and so does one that nobody was notified of.
+// TestMigrateListener: connections whose Request has partly arrived move with the listener and keep
+// their deadline. So does a connection of which nobody was notified.
 func TestMigrateListener(t *testing.T) {
 	one, two := twoLoops(t, func(c *Config) { c.RequestTimeout = 200 * time.Millisecond })
 	lh, at := one.listen("127.0.0.1:0")
@@ -72,8 +72,8 @@ func TestMigrateListener(t *testing.T) {
 	}
 }
 
-// TestMigrateUndeliveredRequest: a request that was read, and not delivered, is delivered where
-// its listener is.
+// TestMigrateUndeliveredRequest: a request that was read but not delivered is delivered on the
+// listener's new loop.
 func TestMigrateUndeliveredRequest(t *testing.T) {
 	one, two := twoLoops(t)
 	lh, at := one.listen("127.0.0.1:0")
@@ -95,8 +95,8 @@ func TestMigrateUndeliveredRequest(t *testing.T) {
 	second.frame(one, two)
 }
 
-// TestMigrateToAFullLoop: it does not take the connection, and the loop that it came from always
-// does.
+// TestMigrateToAFullLoop: a full loop does not take the connection. The loop from which it came
+// always takes it back.
 func TestMigrateToAFullLoop(t *testing.T) {
 	one, two := twoLoops(t, func(c *Config) { c.MaxConns = 1 })
 	_, elsewhere := two.listen("127.0.0.1:0")
@@ -122,7 +122,7 @@ func TestMigrateToAFullLoop(t *testing.T) {
 	}
 }
 
-// TestMigrateToClosed: a channel that is closed takes nobody.
+// TestMigrateToClosed: a closed channel takes no identifier.
 func TestMigrateToClosed(t *testing.T) {
 	one, two := twoLoops(t)
 	h := one.id()
@@ -140,8 +140,8 @@ func TestMigrateToClosed(t *testing.T) {
 	one.do(h, &cmid.Listen{})
 }
 
-// TestDestroyBetweenLoops leaves no descriptor and no port, and rejects those who wait for an
-// answer.
+// TestDestroyBetweenLoops: destroying a detached identifier leaves no descriptor and no port, and
+// rejects peers that wait for an answer.
 func TestDestroyBetweenLoops(t *testing.T) {
 	one, _ := twoLoops(t)
 	before := fds(t)
@@ -168,8 +168,8 @@ func TestDestroyBetweenLoops(t *testing.T) {
 	one.do(again, &cmid.BindAddr{Addr: port})
 }
 
-// TestMigrateConnection: with a queue pair the connection stays, and its identifier's events come
-// from the new channel, behind the completions that the old one notifies of.
+// TestMigrateConnection: a connection with a queue pair stays. Its identifier's events come from
+// the new channel, after the completions that the old channel reports.
 func TestMigrateConnection(t *testing.T) {
 	client := newNode(t)
 	one, two := twoLoops(t)
@@ -201,8 +201,8 @@ func TestMigrateConnection(t *testing.T) {
 	}
 }
 
-// TestQueuePairAfterMigration: when the queue pair is gone that had kept it, an identifier is
-// altogether where it was migrated to.
+// TestQueuePairAfterMigration: when the queue pair that stayed behind is gone, an identifier is
+// completely on its new loop.
 func TestQueuePairAfterMigration(t *testing.T) {
 	server := newNode(t)
 	_, at := server.listen("127.0.0.1:0")
@@ -223,8 +223,8 @@ func TestQueuePairAfterMigration(t *testing.T) {
 	two.wait(h, states.KindRejected, server)
 }
 
-// TestCloseWithMigratedConnection: an instance closes what is left on its loop of identifiers that
-// live elsewhere.
+// TestCloseWithMigratedConnection: an instance also closes the queue pairs and connections on its
+// loop whose identifiers were migrated.
 func TestCloseWithMigratedConnection(t *testing.T) {
 	client := newNode(t)
 	one, two := twoLoops(t)

@@ -7,8 +7,8 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// TestMover: either side counts what the other has sent, and of its own what the other's TCP has
-// taken.
+// TestMover: each side counts what the other has sent, and how much of its own output the other's
+// TCP has acknowledged.
 func TestMover(t *testing.T) {
 	client, server := newNode(t), newNode(t)
 	p := connect(t, client, server, 8)

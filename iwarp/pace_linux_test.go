@@ -23,7 +23,7 @@ func TestNoAllocationPerMessage(t *testing.T) {
 	}
 }
 
-// pingPong is a connection on which messages of 64 bytes go to and fro.
+// pingPong is a connection on which messages of 64 bytes go back and forth.
 type pingPong struct {
 	client, server *node
 	cq, sq         *pinger
@@ -141,7 +141,8 @@ func BenchmarkSend64(b *testing.B) {
 	}
 }
 
-// TestIdleMemory: what an idle connection costs, both ends and the loop's part included.
+// TestIdleMemory checks the memory that an idle connection costs, including both ends and the
+// loop's part.
 func TestIdleMemory(t *testing.T) {
 	client, server := newNode(t), newNode(t)
 	lh, at := server.listen("127.0.0.1:0")

@@ -12,10 +12,10 @@ import (
 	"github.com/rdmactor/rdmactor/states"
 )
 
-// peerEnv names what this test binary is to be when it is started as somebody's peer.
+// peerEnv names the role of this test binary when it is started as a peer.
 const peerEnv = "IWARP_TEST_PEER"
 
-// peerTB is enough of a testing.TB for a process that is not a test.
+// peerTB implements the part of testing.TB that a process without a test needs.
 type peerTB struct{ testing.TB }
 
 func (peerTB) Helper()                   {}
@@ -26,7 +26,8 @@ func (peerTB) Fatalf(f string, a ...any) { panic(fmt.Sprintf(f, a...)) }
 func (peerTB) Error(a ...any)            { panic(fmt.Sprint(a...)) }
 func (peerTB) Fatal(a ...any)            { panic(fmt.Sprint(a...)) }
 
-// runPeer listens, says where, accepts one connection, answers one message, and ends with it.
+// runPeer listens, prints its address, accepts one connection, answers one message, and ends with
+// the connection.
 func runPeer(role string) int {
 	n := newNode(peerTB{})
 	lh, addr := n.listen("127.0.0.1:0")

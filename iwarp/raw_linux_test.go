@@ -10,7 +10,7 @@ import (
 	"github.com/rdmactor/rdmactor/iwarp/wire"
 )
 
-// raw is a TCP socket that speaks what the test says, without blocking.
+// raw is a non-blocking TCP socket that sends what the test gives it.
 type raw struct {
 	t    testing.TB
 	fd   int
@@ -41,8 +41,8 @@ func (r *raw) reset() {
 	r.close()
 }
 
-// lose has the socket receive nothing, as if each packet for it were lost on the way, or receive
-// again. What is lost is sent again: nobody has acknowledged it.
+// lose makes the socket receive nothing, as if each packet for it were lost, or lets it receive
+// again. Lost packets are retransmitted, because nobody has acknowledged them.
 func (r *raw) lose(on bool) {
 	r.t.Helper()
 	err := unix.SetsockoptInt(r.fd, unix.SOL_SOCKET, unix.SO_DETACH_FILTER, 0)
@@ -115,7 +115,7 @@ func (r *raw) frame(nodes ...*node) wire.Frame {
 	return f
 }
 
-// rawListener is a TCP listener that speaks what the test says.
+// rawListener is a TCP listener whose connections send what the test gives them.
 type rawListener struct {
 	t  testing.TB
 	fd int
@@ -127,7 +127,7 @@ func rawListen(t testing.TB) *rawListener {
 	return rawListenFor(t, 16)
 }
 
-// fullListener drops SYNs until it has accepted who is in its queue.
+// fullListener drops SYNs until it has accepted the connection in its queue.
 func fullListener(t testing.TB) (l *rawListener, at cmid.Addr) {
 	t.Helper()
 	l = rawListenFor(t, 0) // which has room for one

@@ -55,7 +55,8 @@ func TestResolveErrors(t *testing.T) {
 			if err := n.in.ids[h].Do(cmd); !errors.Is(err, c.errno) {
 				t.Fatalf("%v, want %v", err, c.errno)
 			}
-			// Whatever it was, the identifier is bound now, or bindable, and may try again.
+			// After any of these errors the identifier is bound, or can be bound, and may try
+			// again.
 			dst := "127.0.0.1:1"
 			if n.in.ids[h].Info().Local.Family() == cmid.FamilyIPv6 {
 				dst = "[::1]:1"
@@ -124,8 +125,8 @@ func TestResolveWildcardMeansThisHost(t *testing.T) {
 	}
 }
 
-// TestPortDrawnAgain: a port that ResolveAddr drew is not insisted on when the connection it would
-// make exists already.
+// TestPortDrawnAgain: if a connection from the port that ResolveAddr chose exists already, another
+// port is chosen.
 func TestPortDrawnAgain(t *testing.T) {
 	n := newNode(t)
 	l := rawListen(t)

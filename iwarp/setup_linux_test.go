@@ -167,8 +167,8 @@ func TestNoTCPAnswer(t *testing.T) {
 	flushed(t, n, 1)
 }
 
-// TestHoldOffLostReply: what a responder has posted does not catch up with a Reply that was lost on
-// the way and is sent again: soft-iWARP reads both together, which it cannot take.
+// TestHoldOffLostReply: if a Reply is lost and retransmitted, what the responder has posted does
+// not arrive together with it. soft-iWARP would read both at once, which it does not support.
 func TestHoldOffLostReply(t *testing.T) {
 	n := newNode(t)
 	lh, at := n.listen("127.0.0.1:0")
@@ -196,8 +196,8 @@ func TestHoldOffLostReply(t *testing.T) {
 	}
 }
 
-// TestFallback: a peer that hangs up on revision 2 is asked again with revision 1, with the
-// receives posted before.
+// TestFallback: if a peer closes the connection after a Request of revision 2, a Request of
+// revision 1 follows. The receives that were posted before are kept.
 func TestFallback(t *testing.T) {
 	for _, reset := range []bool{false, true} {
 		t.Run(fmt.Sprintf("reset=%t", reset), func(t *testing.T) {
@@ -259,7 +259,7 @@ func TestFallbackFromAPort(t *testing.T) {
 		}
 		c := n.in.ids[h].conn
 		turns(t, "the second attempt", func() bool { return c.phase == phConnecting || len(n.events) > 1 }, n)
-		first.reset() // it has lost the second attempt's beginning too, which TCP repeats
+		first.reset() // the beginning of the second attempt was lost too; TCP repeats it
 		second := l.accept(n)
 		sa, err := unix.Getpeername(second.fd)
 		if err != nil || addrOf(sa) != source {
@@ -341,7 +341,8 @@ func TestPeerGoneBeforeAccept(t *testing.T) {
 	}
 }
 
-// TestAcceptedButGone: the peer asked for peer-to-peer, was accepted, and went without a word.
+// TestAcceptedButGone: the peer requested peer-to-peer, was accepted, and ended without sending
+// anything.
 func TestAcceptedButGone(t *testing.T) {
 	n := newNode(t)
 	lh, at := n.listen("127.0.0.1:0")

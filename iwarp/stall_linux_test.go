@@ -13,8 +13,8 @@ import (
 	"github.com/rdmactor/rdmactor/states"
 )
 
-// TestStalledPeer is given up in the middle of a message; one whose bytes wait for a loop that was
-// busy is not.
+// TestStalledPeer: a peer that stalls in the middle of a message is given up. A peer whose bytes
+// wait for a busy loop is not.
 func TestStalledPeer(t *testing.T) {
 	const limit = 50 * time.Millisecond
 	n := newNode(t, func(c *Config) { c.MessageTimeout = limit })
@@ -33,8 +33,7 @@ func TestStalledPeer(t *testing.T) {
 	turns(t, "epoll forgets that the socket was readable", func() bool { idle++; return idle > 3 }, n)
 	crowd(n, 200)
 	r.write(msg[10:])
-	// the loop is busy elsewhere, and when it comes back so much is readable that timers come
-	// first
+	// the loop is busy elsewhere; afterwards so much is readable that timers run first
 	time.Sleep(2 * limit)
 	turns(t, "the message", func() bool { return len(n.wcs) == 1 }, n)
 	if e := n.found(h, states.KindDisconnected); e != nil {
@@ -49,7 +48,7 @@ func TestStalledPeer(t *testing.T) {
 }
 
 // A peer that has done its part of a set-up in time is not given up because this side's loop was
-// busy: what waits in the socket is read first.
+// busy. What waits in the socket is read first.
 func TestSetupOnABusyLoop(t *testing.T) {
 	const limit = 50 * time.Millisecond
 	reply := wire.AppendFrame(nil, &wire.Frame{Reply: true, Revision: 2, Flags: wire.FlagEnhanced, Control: wire.Control{IRD: 1, ORD: 1}})

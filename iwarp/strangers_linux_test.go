@@ -11,8 +11,8 @@ import (
 	"github.com/rdmactor/rdmactor/states"
 )
 
-// TestStrangers: who connects and sends no Request is counted, on the loop it came to, and
-// reported to the log at most once a minute for all of the device's loops.
+// TestStrangers: a peer that connects and sends no Request is counted on the loop that accepted it.
+// At most one a minute is logged for all loops of the device.
 func TestStrangers(t *testing.T) {
 	var log bytes.Buffer
 	to := slog.New(slog.NewTextHandler(&log, nil))
@@ -78,8 +78,9 @@ func TestStrangers(t *testing.T) {
 	}
 }
 
-// TestStrangersAreNotPeers: a Request is no stranger's, whatever becomes of it, nor is a connection
-// that ends with its listener. One that has to make room is.
+// TestStrangersAreNotPeers: a peer that sends a Request is no stranger, whatever happens to the
+// Request. Nor is one whose connection ends with its listener. A peer that is closed to make room
+// is a stranger.
 func TestStrangersAreNotPeers(t *testing.T) {
 	n := newNode(t, func(c *Config) { c.MaxSetups, c.RequestTimeout = 1, time.Second })
 	lh, at := n.listen("127.0.0.1:0")
@@ -104,7 +105,7 @@ func TestStrangersAreNotPeers(t *testing.T) {
 	}
 }
 
-// TestStrangersOnceAMinute: how many were not logged is reported with the next that is.
+// TestStrangersOnceAMinute: the next stranger that is logged says how many were not.
 func TestStrangersOnceAMinute(t *testing.T) {
 	var s strangers
 	start := time.Now()

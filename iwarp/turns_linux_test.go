@@ -11,9 +11,8 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// A peer that sends as many small messages as it can has a turn of the loop, as others have, and
-// no more: however much is there to be read, no turn brings more of them than would be delivered
-// in a short time.
+// A peer that sends as many small messages as it can gets no more of the loop's time than others.
+// However much can be read, a turn reads no more messages than can be delivered in a short time.
 func TestFloodOfSmallMessagesTakesTurns(t *testing.T) {
 	const messages, most = 40_000, 2_000
 	n := newNode(t)

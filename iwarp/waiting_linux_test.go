@@ -58,7 +58,7 @@ func (s *scarce) post() {
 	}
 }
 
-// dial connects client, and gives its queue pair and the one here.
+// dial connects client, and returns its queue pair and the one here.
 func (s *scarce) dial(client *node) (*testQP, cmid.Handle, verbs.QP) {
 	s.t.Helper()
 	h := client.resolve(s.at)
@@ -86,8 +86,8 @@ func (s *scarce) texts() (all []string) {
 	return all
 }
 
-// A message that finds no receive waits at its sender, in order, while the loop sleeps; others go
-// on when there is one.
+// A message that finds no receive waits at its sender while the loop sleeps. Waiting messages go
+// on, in order, when there are receives.
 func TestMessagesWaitForReceives(t *testing.T) {
 	client, s := newNode(t), newScarce(t)
 	a, _, _ := s.dial(client)
@@ -127,7 +127,8 @@ func TestMessagesWaitForReceives(t *testing.T) {
 	}
 }
 
-// What a connection reads beyond what it can receive is bounded for all together.
+// The bytes that connections read beyond what they can receive are limited for all of them
+// together.
 func TestWhatIsKeptIsBounded(t *testing.T) {
 	client, s := newNode(t), newScarce(t)
 	const conns = 24
@@ -143,7 +144,7 @@ func TestWhatIsKeptIsBounded(t *testing.T) {
 	}
 }
 
-// Whatever ends a connection that waits for a receive, it ends, and leaves nothing behind.
+// A connection that waits for a receive can be ended by anything, and leaves nothing behind.
 func TestEndOfAConnectionThatWaits(t *testing.T) {
 	begin := func(t *testing.T) (client *node, s *scarce, h, child cmid.Handle, qp verbs.QP) {
 		client, s = newNode(t), newScarce(t)
@@ -207,8 +208,8 @@ func TestEndOfAConnectionThatWaits(t *testing.T) {
 	})
 }
 
-// An application that does not return from where it is asked for a receive ends the connection that
-// it was asked for, wherever it was asked.
+// If an application panics or exits when it is asked for a receive, the connection for which it was
+// asked ends, wherever the call was made.
 func TestNoReturnForOneThatWaits(t *testing.T) {
 	for what, leave := range map[string]func(){
 		"a panic": func() { panic("no receive") },
@@ -240,7 +241,7 @@ func TestNoReturnForOneThatWaits(t *testing.T) {
 	}
 }
 
-// Nor does that keep the others waiting, who may go on at the same time.
+// It does not keep other connections waiting that can go on at the same time.
 func TestNoReturnForOneOfThoseThatGoOn(t *testing.T) {
 	client, s := newNode(t), newScarce(t)
 	a, h, qa := s.dial(client)
@@ -263,8 +264,8 @@ func TestNoReturnForOneOfThoseThatGoOn(t *testing.T) {
 	}
 }
 
-// Nor does it keep back what others have to send: a connection that cannot be written to is read
-// once more, and may ask for a receive then.
+// It does not delay what other connections have to send. A connection that cannot be written to is
+// read once more, and may then ask for a receive.
 func TestNoReturnWhileOthersSend(t *testing.T) {
 	client, s := newNode(t), newScarce(t)
 	a, h, qa := s.dial(client)
@@ -302,7 +303,7 @@ func TestNoReturnWhileOthersSend(t *testing.T) {
 	}, client, s.node)
 }
 
-// A connection that is paused leaves receives to the others, and its loop alone.
+// A paused connection takes no receives from others and does not keep its loop busy.
 func TestPausedConnection(t *testing.T) {
 	client, s := newNode(t), newScarce(t)
 	a, _, qa := s.dial(client)

@@ -8,8 +8,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestManyWait: what it costs to have a connection wait for a receive, and not any more, does not
-// grow with those that wait: peers could stop the loop with connections that wait.
+// TestManyWait: the cost of making a connection wait for a receive, and of ending that, does not
+// grow with the number of waiting connections. Otherwise peers could stop the loop with many of
+// them.
 func TestManyWait(t *testing.T) {
 	const many = 65536 // Config.MaxConns
 	s := &sharedQueue{dev: &device{in: new(instance)}}
@@ -20,7 +21,7 @@ func TestManyWait(t *testing.T) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	start := cpuTime(t)
-	for range 2 { // who waits already keeps its place
+	for range 2 { // a connection that waits already keeps its place
 		for _, c := range conns {
 			c.enlist()
 		}
@@ -40,7 +41,7 @@ func TestManyWait(t *testing.T) {
 	}
 }
 
-// cpuTime is what this thread has used of a CPU: whatever else the machine does takes none of it.
+// cpuTime returns the CPU time of this thread. Other load on the machine does not change it.
 func cpuTime(t *testing.T) time.Duration {
 	t.Helper()
 	var u unix.Rusage

@@ -10,7 +10,7 @@ import (
 	"github.com/rdmactor/rdmactor/iwarp/wire"
 )
 
-// TestUpdateCRCStaysWithin: nothing is read before the bytes or behind them, where there may be no
+// TestUpdateCRCStaysWithin: nothing is read before or after the bytes, where there may be no
 // memory.
 func TestUpdateCRCStaysWithin(t *testing.T) {
 	page := unix.Getpagesize()

@@ -11,8 +11,8 @@ import (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// TestUpdateCRC compares UpdateCRC with hash/crc32, at every length and alignment about what a
-// processor takes at a time.
+// TestUpdateCRC compares UpdateCRC with hash/crc32, at every length and alignment around the block
+// sizes.
 func TestUpdateCRC(t *testing.T) {
 	b := make([]byte, 4096)
 	rand.NewChaCha8([32]byte{'C', 'R', 'C'}).Read(b)
@@ -26,7 +26,7 @@ func TestUpdateCRC(t *testing.T) {
 	}
 }
 
-// FuzzCRC does so with any bytes, in two parts and in one.
+// FuzzCRC compares them for any bytes, in two parts and in one.
 func FuzzCRC(f *testing.F) {
 	f.Add([]byte("123456789"), uint32(0), uint16(4))
 	f.Add(make([]byte, 1442), uint32(1), uint16(1024))

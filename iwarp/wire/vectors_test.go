@@ -112,7 +112,7 @@ func reencode(t *testing.T, name string, ulpdu []byte, seen map[wire.Opcode]int)
 	return out, reversed
 }
 
-// TestVectorsWrappedLength: siw's own bad Requests are distinguished from good ones where that is
+// TestVectorsWrappedLength: siw's malformed Requests are distinguished from good ones if that is
 // possible.
 func TestVectorsWrappedLength(t *testing.T) {
 	all := captures(t)

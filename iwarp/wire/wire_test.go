@@ -166,7 +166,7 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
-// TestPrefixes: no strict prefix of a valid item decodes, and each says that more is needed.
+// TestPrefixes: no strict prefix of a valid item decodes. The error is always ErrShort.
 func TestPrefixes(t *testing.T) {
 	for _, it := range items {
 		whole, _ := hex.DecodeString(it.hex)
@@ -221,7 +221,7 @@ func TestMalformed(t *testing.T) {
 	}
 }
 
-// TestReservedBits: siw ignores them and so do we.
+// TestReservedBits: reserved bits are ignored, as siw does.
 func TestReservedBits(t *testing.T) {
 	h, _, err := wire.ConsumeHeader([]byte{0x7d, 0x73, 17: 0})
 	if want := (wire.Header{Last: true, Opcode: wire.OpSend}); err != nil || h != want {
@@ -229,8 +229,8 @@ func TestReservedBits(t *testing.T) {
 	}
 }
 
-// TestTerminateOrder: the two bit orders are distinguished by the header bits, else by which
-// reading is defined.
+// TestTerminateOrder: the two bit orders are distinguished by the header bits, or else by which of
+// the two readings is defined.
 func TestTerminateOrder(t *testing.T) {
 	tests := []struct {
 		first, code, bits byte
