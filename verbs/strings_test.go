@@ -8,8 +8,9 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// TestUnknown: a device may be newer than this code. Its numbers are shown as unknown, because a
-// bare number in a message would look like one that is known.
+// TestUnknown: a device may be newer than this code. Numbers that this code does not know are shown
+// with the word "unknown" or their type, because a bare number in a message would look like a known
+// one.
 func TestUnknown(t *testing.T) {
 	for want, got := range map[string]string{
 		"fetch and add": AtomicFetchAdd.String(), "unknown opcode 8": Opcode(8).String(),

@@ -8,9 +8,9 @@ import (
 	"testing"
 )
 
-// layout is a struct of the kernel's headers and its mirror here: fields are the C names of the
-// mirror's, in order. What the mirror has beyond them is a driver's, behind the end of the C
-// struct.
+// layout is a struct of the kernel's headers and its mirror here. fields are the C names of the
+// mirror's fields, in order. Further fields of the mirror belong to a driver and follow the end of
+// the C struct.
 type layout struct {
 	c      string
 	fields string
@@ -99,8 +99,8 @@ var layouts = []layout{
 	{"siw_cq_ctrl", "flags pad", siwCQCtrl{}},
 }
 
-// members are places inside unions and inside the words that are written at once: C expression of
-// the offset, and its value here.
+// members are places inside unions, and inside words that are written in one store: the C
+// expression of the offset, and its value here.
 var members = map[string]uintptr{
 	"offsetof(struct rxe_send_wr, wr.rdma.remote_addr) - offsetof(struct rxe_send_wr, wr)":   offset(rxeRDMA{}, "RemoteAddr"),
 	"offsetof(struct rxe_send_wr, wr.rdma.rkey) - offsetof(struct rxe_send_wr, wr)":          offset(rxeRDMA{}, "RKey"),
@@ -136,8 +136,8 @@ var members = map[string]uintptr{
 	"IB_UVERBS_WR_SEND_WITH_IMM": wrSendWithImm, "IB_UVERBS_WR_RDMA_READ": wrRead,
 }
 
-// renamed are fields that are called otherwise here, by C name; others are the same but for case
-// and underscores.
+// renamed are the fields that have another name here, by C name. All other names differ only in
+// case and underscores.
 var renamed = map[string]string{
 	"flags": "head", "imm_data": "imm", "rq_mi": "rq", "sq_mi": "sq", "mmap_info_addr": "a", "ah_num": "a", "reserved": "b",
 	"pd_handle": "handle", "mr_handle": "handle", "ah_handle": "handle", "cq_handle": "handle", "qp_handle": "handle", "srq_handle": "handle",
@@ -162,11 +162,11 @@ func offset(v any, field string) uintptr {
 	return f.Offset
 }
 
-// oracle is what a C compiler says of the headers: by C expression, a struct's size or a place in
-// it.
+// oracle has what a C compiler reports for the headers: for each C expression, a struct's size or
+// an offset in it.
 const oracle = "testdata/abi.json"
 
-// mirrored is what this package says of the same expressions.
+// mirrored has the values of this package for the same expressions.
 func mirrored() map[string]uintptr {
 	out := map[string]uintptr{}
 	for c, v := range members {

@@ -13,7 +13,7 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// Both operations bring what was there, in host byte order, and leave what they say; they count as
+// Both operations return the previous value in host byte order and store the new one. They count as
 // Reads, so a fence waits for them.
 func TestRCAtomics(t *testing.T) {
 	a, b := pair(t, nil)
@@ -50,8 +50,8 @@ func TestRCAtomics(t *testing.T) {
 	}
 }
 
-// What cannot be an atomic operation is not posted; what the target refuses ends the queue pair,
-// and changes nothing.
+// An invalid atomic operation is not posted. One that the target refuses ends the queue pair and
+// changes nothing.
 func TestRCAtomicsAreRefused(t *testing.T) {
 	for name, x := range map[string]struct {
 		change func(wr *verbs.SendWR)
@@ -88,7 +88,7 @@ func TestRCAtomicsAreRefused(t *testing.T) {
 	}
 }
 
-// siw has none, and says so before anything is posted.
+// siw has no atomic operations and refuses them before anything is posted.
 func TestAtomicsAsAnnounced(t *testing.T) {
 	r := newRig(t, eventloop.Config{})
 	if got := r.dev.Attr().Atomics; got == onSIW(t) {

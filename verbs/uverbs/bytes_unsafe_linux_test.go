@@ -2,7 +2,7 @@ package uverbs
 
 import "unsafe"
 
-// bytesOf is memory as aligned as the kernel's.
+// bytesOf returns memory that is aligned like the kernel's.
 func bytesOf(words []uint64) []byte {
 	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(words))), 8*len(words))
 }

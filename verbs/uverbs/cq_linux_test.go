@@ -10,7 +10,7 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// kernelOf has a kernel that takes every command and says nothing.
+// kernelOf returns a kernel that accepts every command and reports nothing.
 func kernelOf(t *testing.T, path string) *kernel {
 	t.Helper()
 	k, err := openKernel(path)
@@ -21,8 +21,9 @@ func kernelOf(t *testing.T, path string) *kernel {
 	return k
 }
 
-// TestSolicitedMessageBeforeTheArming: the owner is notified of everything, and then chooses less
-// and polls. What comes before the kernel is asked again, nobody else reports.
+// TestSolicitedMessageBeforeTheArming: the owner is notified of all completions, then chooses
+// solicited ones only, and polls. What arrives before the queue is armed again is not reported by
+// the kernel, so the owner must be notified of it nevertheless.
 func TestSolicitedMessageBeforeTheArming(t *testing.T) {
 	f := newFake(t)
 	f.d.k = kernelOf(t, os.DevNull)
@@ -50,8 +51,8 @@ func TestSolicitedMessageBeforeTheArming(t *testing.T) {
 	}
 }
 
-// TestLostDeviceReportsWhatHasCome: what the device has completed is reported as completed, and its
-// owner woken, although no event will come.
+// TestLostDeviceReportsWhatHasCome: what a lost device has completed is reported as completed, and
+// the owner is notified, although no event will come.
 func TestLostDeviceReportsWhatHasCome(t *testing.T) {
 	f := newFake(t)
 	f.d.cqs[f.cq] = struct{}{}
@@ -59,7 +60,7 @@ func TestLostDeviceReportsWhatHasCome(t *testing.T) {
 	f.cq.notify = func() { notified++ }
 	f.must(f.q.PostRecv(verbs.RecvWR{ID: 1}))
 	f.must(f.q.PostSend(&verbs.SendWR{ID: 2, Flags: verbs.Signaled}))
-	f.must(f.q.PostSend(&verbs.SendWR{ID: 3})) // done in silence
+	f.must(f.q.PostSend(&verbs.SendWR{ID: 3})) // done without a completion
 	f.recv(10)
 	f.send(verbs.StatusSuccess)
 	f.send(verbs.StatusSuccess)
@@ -74,7 +75,8 @@ func TestLostDeviceReportsWhatHasCome(t *testing.T) {
 	f.want("completed before the device went", verbs.WC{ID: 1, Op: verbs.Recv, Bytes: 10}, verbs.WC{ID: 2, Op: verbs.Send})
 }
 
-// TestClosedDeviceIsSilent: a notification that closes the device is the turn's last one.
+// TestClosedDeviceIsSilent: if an owner closes the device when it is notified, there are no more
+// notifications in that turn.
 func TestClosedDeviceIsSilent(t *testing.T) {
 	f := newFake(t)
 	f.cq.notify = func() { t.Error("notified after the device was closed") }
@@ -84,7 +86,7 @@ func TestClosedDeviceIsSilent(t *testing.T) {
 	f.cq.settle()
 }
 
-// TestBusyPartLetsOthersThrough: a queue of the kernel's that is never empty does not keep the
+// TestBusyPartLetsOthersThrough: a queue of the kernel's that is never empty does not prevent the
 // others from being polled.
 func TestBusyPartLetsOthersThrough(t *testing.T) {
 	f := newFake(t)
@@ -110,8 +112,8 @@ func TestBusyPartLetsOthersThrough(t *testing.T) {
 	}
 }
 
-// TestClaims: a claim that no queue of the kernel's has room for makes none, and what a shared
-// receive queue has is claimed once.
+// TestClaims: a claim for which no queue of the kernel's can have room claims nothing. The receives
+// of a shared receive queue are claimed only once.
 func TestClaims(t *testing.T) {
 	f := newFake(t)
 	f.d.k = kernelOf(t, os.DevNull)

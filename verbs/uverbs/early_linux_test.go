@@ -10,8 +10,8 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// climbing is a fake whose queue pair is on its way to RTS: the kernel has done both steps, and the
-// loop has not taken in either. notified counts how often its owner is notified.
+// climbing is a fake whose queue pair is on its way to RTS. The kernel has done both changes, but
+// the loop has not processed either. notified counts how often the owner is notified.
 func climbing(t *testing.T) (f *fake, rtr, rts verbs.Later, notified *int) {
 	t.Helper()
 	f = newFake(t)
@@ -29,9 +29,9 @@ func climbing(t *testing.T) (f *fake, rtr, rts verbs.Later, notified *int) {
 	return f, rtr, rts, notified
 }
 
-// TestMessageBeforeTheOutcome: a peer's message that comes before the loop knows that its queue
-// pair can send is reported when it knows. An owner that answers at once can. Messages keep their
-// order, and another queue pair of the same completion queue does not wait.
+// TestMessageBeforeTheOutcome: a message that arrives before the loop knows that its queue pair can
+// send is reported once the loop knows. So the owner can answer at once. Messages keep their order.
+// Another queue pair of the same completion queue does not wait.
 func TestMessageBeforeTheOutcome(t *testing.T) {
 	f, rtr, rts, notified := climbing(t)
 	other := &queuePair{
@@ -65,8 +65,9 @@ func TestMessageBeforeTheOutcome(t *testing.T) {
 	f.must(f.q.PostSend(&verbs.SendWR{Inline: []byte("at once")}))
 }
 
-// TestMessageBeforeAFailure: what has come is reported, before what is flushed, however the change
-// ends, and also when the device goes meanwhile and the outcome never comes.
+// TestMessageBeforeAFailure: however the change ends, messages that have arrived are reported
+// before what is flushed. This is so even if the device is removed meanwhile and the change never
+// ends.
 func TestMessageBeforeAFailure(t *testing.T) {
 	came := []verbs.WC{{ID: 1, Op: verbs.Recv, Bytes: 10}}
 	flushed := []verbs.WC{

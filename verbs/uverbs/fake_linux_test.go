@@ -28,7 +28,7 @@ func (f *fakeRing) element(i uint32) int {
 	return sizeOf[rxeQueueBuf]() + int(i&f.h.IndexMask)<<f.shift
 }
 
-// next is where the oldest element is that the process has put.
+// next returns the offset of the oldest element that the process has put.
 func (f *fakeRing) next() (off int, ok bool) {
 	c := word(&f.h.ConsumerIndex).Load()
 	if c == word(&f.h.ProducerIndex).Load() {
@@ -47,7 +47,7 @@ func (f *fakeRing) produce(wc uverbsWC) {
 	step(word(&f.h.ProducerIndex), f.h.IndexMask)
 }
 
-// fake is a queue pair on rings in plain memory, with the test in the place of the kernel.
+// fake is a queue pair on rings in plain memory. The test plays the kernel.
 type fake struct {
 	testing.TB
 	d          *device
@@ -94,13 +94,13 @@ func (f *fake) must(err error) {
 	}
 }
 
-// part is n bytes of the fake's memory.
+// part returns n bytes of the fake's memory.
 func (f *fake) part(off, n int) verbs.SGE {
 	return verbs.SGE{MR: f.mr, Offset: uint32(off), Length: uint32(n)}
 }
 
-// send completes the oldest send with a status, and gives what its work request said. Success of
-// one that is not signaled is not reported.
+// send completes the oldest send with a status, and returns its work request. If it is not
+// signaled, its success is not reported.
 func (f *fake) send(status verbs.Status) (w rxeSendWQE) {
 	f.Helper()
 	off, ok := f.sq.next()
@@ -133,7 +133,7 @@ func (f *fake) poll() []verbs.WC {
 	return wc[:f.cq.Poll(wc)]
 }
 
-// want polls exactly that.
+// want polls and checks that there are exactly these completions.
 func (f *fake) want(why string, want ...verbs.WC) {
 	f.Helper()
 	got := f.poll()
@@ -148,7 +148,7 @@ func (f *fake) want(why string, want ...verbs.WC) {
 	}
 }
 
-// siwMemory is memory for n elements of siw's.
+// siwMemory returns memory for n elements of siw's.
 func siwMemory(n, elem int) []byte { return bytesOf(make([]uint64, (n*elem+15)/8)) }
 
 var (

@@ -12,9 +12,8 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// An answer to a datagram has the source that the datagram was sent to, whatever has become of that
-// address's place in the port's table: it may be another one now, and the old one another
-// address's.
+// The source of an answer is the address to which the datagram was sent. That address may meanwhile
+// have another index in the port's table, and its old index may belong to another address.
 func TestGIDsMove(t *testing.T) {
 	if onSIW(t) {
 		t.Skip("siw has no datagrams")
@@ -55,7 +54,7 @@ func TestGIDsMove(t *testing.T) {
 	address("add", one)
 	before := answer()
 	address("del", one)
-	address("add", two) // takes the place
+	address("add", two) // takes the index
 	defer address("del", two)
 	address("add", one)
 	defer address("del", one)

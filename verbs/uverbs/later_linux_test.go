@@ -11,8 +11,9 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// TestDestroyLater: while the kernel is at a queue pair's destruction nothing is posted to it, what
-// completes is reported, and what it has is kept; then all that is left is flushed, once.
+// TestDestroyLater: while the kernel destroys a queue pair, nothing can be posted to it, its
+// completions are reported, and its resources are kept. Then everything that is left is flushed,
+// once.
 func TestDestroyLater(t *testing.T) {
 	f := newFake(t)
 	f.d.k = kernelOf(t, os.DevNull)
@@ -48,7 +49,8 @@ func TestDestroyLater(t *testing.T) {
 	}
 }
 
-// TestDestroyWaitsForDestroyLater: who asks for a destruction that is under way gets its end.
+// TestDestroyWaitsForDestroyLater: Destroy waits for a DestroyLater that is under way, and returns
+// its result.
 func TestDestroyWaitsForDestroyLater(t *testing.T) {
 	f := newFake(t)
 	f.d.k = kernelOf(t, os.DevNull)
@@ -61,8 +63,8 @@ func TestDestroyWaitsForDestroyLater(t *testing.T) {
 	f.want("once")
 }
 
-// TestNumberComesAgain: a new queue pair may have the number before the old one's call has come
-// back.
+// TestNumberComesAgain: a new queue pair may get the number of an old one before the call that
+// destroys the old one has returned.
 func TestNumberComesAgain(t *testing.T) {
 	f := newFake(t)
 	f.d.k = kernelOf(t, os.DevNull)
@@ -77,7 +79,7 @@ func TestNumberComesAgain(t *testing.T) {
 	}
 }
 
-// TestModifyLater: the outcome counts from End on; a failure that was noticed meanwhile stays.
+// TestModifyLater: a change takes effect at End. A failure that was noticed meanwhile remains.
 func TestModifyLater(t *testing.T) {
 	f := newFake(t)
 	f.d.k = kernelOf(t, os.DevNull)
@@ -107,8 +109,8 @@ func TestModifyLater(t *testing.T) {
 	f.must(f.q.Destroy())
 }
 
-// TestFileStaysForCalls: a call off the loop has the file that it was begun on, and the last one
-// closes it.
+// TestFileStaysForCalls: a call off the loop uses the file on which it was begun, and the last call
+// closes that file.
 func TestFileStaysForCalls(t *testing.T) {
 	k, err := openKernel(os.DevNull)
 	if err != nil {
@@ -135,7 +137,8 @@ func TestFileStaysForCalls(t *testing.T) {
 	}
 }
 
-// TestCreateAHLater: the domain is in use from the beginning, and what fails gives it back.
+// TestCreateAHLater: the domain is in use from the beginning until the call fails or the handle is
+// closed.
 func TestCreateAHLater(t *testing.T) {
 	f := newFake(t)
 	f.d.k = kernelOf(t, os.DevNull)

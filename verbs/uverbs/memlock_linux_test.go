@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestMemlockSaysWhatToDo: the first words after the errno are the limit and how to raise it, and
-// enough of it: that this one region would have fitted is no help, for another one follows.
+// TestMemlockSaysWhatToDo: the first words after the errno are the limit and how to raise it far
+// enough. A limit that has room for only this region would not help, because more regions follow.
 func TestMemlockSaysWhatToDo(t *testing.T) {
 	for _, c := range []struct {
 		e    MemlockError

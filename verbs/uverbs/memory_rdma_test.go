@@ -71,7 +71,7 @@ func TestDestroyFlushesOnce(t *testing.T) {
 	for i := range 4 {
 		a.recv(i, 64)
 	}
-	for i := range 3 { // nobody receives them
+	for i := range 3 { // there are no receives for them
 		a.send(i, "x")
 	}
 	a.must(a.loop.Turn())
@@ -89,7 +89,8 @@ func TestDestroyFlushesOnce(t *testing.T) {
 	}
 }
 
-// TestMemlock runs itself as a user without privileges: who may lock memory is not counted by rxe.
+// TestMemlock runs itself as an unprivileged user, because the limit does not apply to users who
+// may lock memory.
 func TestMemlock(t *testing.T) {
 	if os.Getenv("UVERBS_MEMLOCK") == "" {
 		path, err := find(env(t, "RDMA_DEVICE"))
@@ -167,7 +168,7 @@ func TestRemovedDeviceIsClosed(t *testing.T) {
 	s := r.side(verbs.RC, nil)
 	s.recv(0, 64)
 	del := exec.Command("rdma", "link", "del", r.dev.name)
-	r.must(del.Start()) // it waits for us
+	r.must(del.Start()) // it waits for this process
 	r.must(r.dev.Close())
 	r.must(del.Wait())
 	t.Cleanup(func() {

@@ -17,7 +17,7 @@ func TestDestroyLeavesMulticastGroups(t *testing.T) {
 	defer func() { f.must(w.Close()); f.must(r.Close()) }()
 	f.d.k = kernelOf(t, os.DevNull)
 	null := f.d.k.fd
-	f.d.k.fd = int(w.Fd()) // what the kernel is asked can be read
+	f.d.k.fd = int(w.Fd()) // the commands to the kernel can be read
 	defer func() { f.d.k.fd = null }()
 	f.q.typ, f.q.handle = verbs.UD, 5
 	one, two, three := [16]byte{15: 1}, [16]byte{15: 2}, [16]byte{15: 3}

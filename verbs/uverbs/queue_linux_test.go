@@ -264,8 +264,8 @@ func BenchmarkPostPoll(b *testing.B) {
 	}
 }
 
-// FuzzCompletion: whatever is in a completion, nothing panics, and nothing completes that was not
-// posted.
+// FuzzCompletion: whatever a completion contains, nothing panics, and nothing completes that was
+// not posted.
 func FuzzCompletion(f *testing.F) {
 	f.Add(make([]byte, 48), false)
 	f.Add(append([]byte{1: 0, 7: 0x80, 28: 17}, make([]byte, 20)...), false)
@@ -297,8 +297,9 @@ func FuzzCompletion(f *testing.F) {
 	})
 }
 
-// TestGIDChangeIsHeard: where a port's addresses are is looked up anew when the kernel has
-// reported a change, or is about to. The event's element is a port's number, not a queue's.
+// TestGIDChangeIsHeard: the indexes of a port's addresses are looked up again when the kernel has
+// reported a change, or is about to report one. The event's element is a port number, not the
+// handle of a queue.
 func TestGIDChangeIsHeard(t *testing.T) {
 	f := newFake(t)
 	var p [2]int

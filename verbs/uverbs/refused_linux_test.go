@@ -12,8 +12,8 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// refusing is a queue pair of siw's, and a device file that answers ENOTCONN, until answer gives it
-// another one.
+// refusing returns a queue pair of siw's whose device file answers ENOTCONN, until answer gives it
+// another file.
 func refusing(t *testing.T) (f *fake, events *[]verbs.QPEvent, turn func(while func() bool), answer func(path string)) {
 	t.Helper()
 	f = newFake(t)
@@ -48,12 +48,12 @@ func refusing(t *testing.T) (f *fake, events *[]verbs.QPEvent, turn func(while f
 	return f, events, turn, answer
 }
 
-// TestSiwIsBusy: siw refuses an announcement while somebody changes the queue pair's state. It is
-// asked once more, and nothing is over.
+// TestSiwIsBusy: siw refuses an announcement while the queue pair's state is being changed. The
+// announcement is repeated, and the queue pair does not end.
 func TestSiwIsBusy(t *testing.T) {
 	f, events, turn, answer := refusing(t)
 	f.q.announce()
-	f.q.announce() // of what was posted next
+	f.q.announce() // for what was posted next
 	if f.q.refused != 1 || f.q.state != verbs.QPRTS || len(*events) != 0 {
 		t.Fatalf("refused %d times, state %d, got %v; want to wait", f.q.refused, f.q.state, *events)
 	}
@@ -65,8 +65,8 @@ func TestSiwIsBusy(t *testing.T) {
 	}
 }
 
-// TestSiwRefuses: what siw does not take for a second, or for another reason, ends the queue pair,
-// and its owner is notified. One that has ended meanwhile reports that itself.
+// TestSiwRefuses: if siw refuses for a second, or for another reason, the queue pair ends and its
+// owner is notified. If the queue pair has ended meanwhile, that is reported separately.
 func TestSiwRefuses(t *testing.T) {
 	f, events, turn, _ := refusing(t)
 	f.q.announce()

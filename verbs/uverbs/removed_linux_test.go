@@ -13,9 +13,9 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// TestRemovedDevice: what was received on a device that has been removed can be read until its
-// owner frees it. Then nothing is mapped any more, and everything made on the device can be
-// closed, in the usual order.
+// TestRemovedDevice: what was received on a removed device can be read until its owner frees it.
+// After that nothing is mapped any more, and everything that was made on the device can be closed
+// in the usual order.
 func TestRemovedDevice(t *testing.T) {
 	f := newFake(t)
 	d := f.d
@@ -61,8 +61,8 @@ func TestRemovedDevice(t *testing.T) {
 	f.must(d.Close())
 }
 
-// TestClosedDeviceLeavesMemory: what was not freed before the device was closed can be read until
-// it is.
+// TestClosedDeviceLeavesMemory: memory that was not freed before the device was closed can be read
+// until it is freed.
 func TestClosedDeviceLeavesMemory(t *testing.T) {
 	f := newFake(t)
 	d := f.d
@@ -88,7 +88,7 @@ func TestClosedDeviceLeavesMemory(t *testing.T) {
 	}
 }
 
-// mapped says whether something of the process is at addr.
+// mapped reports whether memory of the process is mapped at addr.
 func mapped(t *testing.T, addr uint64) bool {
 	t.Helper()
 	text, err := os.ReadFile("/proc/self/maps")

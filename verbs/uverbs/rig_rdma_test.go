@@ -21,7 +21,7 @@ type rig struct {
 	dev  *device
 }
 
-// env is what the machine says that the test runs on.
+// env returns the environment variable that describes the machine of the test.
 func env(tb testing.TB, name string) string {
 	tb.Helper()
 	v := os.Getenv(name)
@@ -57,7 +57,7 @@ func (r *rig) must(err error) {
 	}
 }
 
-// until turns the loop until ok.
+// until runs the loop until ok returns true.
 func (r *rig) until(why string, ok func() bool) {
 	r.Helper()
 	deadline := time.Now().Add(time.Minute)
@@ -72,7 +72,7 @@ func (r *rig) until(why string, ok func() bool) {
 	tick.Stop()
 }
 
-// gid is the index and the value of the device's GID for its first address.
+// gid returns the index and the value of the device's GID for its first address.
 func (r *rig) gid() (uint8, [16]byte) {
 	r.Helper()
 	gid := netip.MustParseAddr(env(r, "RDMA_ADDR")).As16()
@@ -81,7 +81,7 @@ func (r *rig) gid() (uint8, [16]byte) {
 	return i, gid
 }
 
-// side is a queue pair with what it completes on and some memory.
+// side is a queue pair with its completion queue and some memory.
 type side struct {
 	*rig
 	cq    verbs.CQ
@@ -136,7 +136,7 @@ func (s *side) part(i, n int) verbs.SGE {
 	return verbs.SGE{MR: s.mr, Offset: uint32((16 + i) * slotLen), Length: uint32(n)}
 }
 
-// of are the completions of one kind.
+// of returns the completions of one kind.
 func (s *side) of(op verbs.Opcode) (wc []verbs.WC) {
 	for _, c := range s.done {
 		if c.Op == op {
@@ -146,7 +146,7 @@ func (s *side) of(op verbs.Opcode) (wc []verbs.WC) {
 	return wc
 }
 
-// connect takes two queue pairs of an InfiniBand device to RTS by hand.
+// connect brings two queue pairs of an InfiniBand device to RTS by hand.
 func (r *rig) connect(a, b *side) {
 	r.Helper()
 	index, gid := r.gid()

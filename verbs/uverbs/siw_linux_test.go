@@ -6,7 +6,8 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// The device's flags are 16 bits of a word; the rest stays when it takes an element.
+// The device's flags are 16 bits of a word. The rest of the word stays when the device takes an
+// element.
 func siwTake(q *siwQueue, n uint64) {
 	h := load[siwHead](q.at(n))
 	h.Flags = 0
@@ -79,7 +80,7 @@ func TestSiwCompletionsComeInPostingOrder(t *testing.T) {
 		puts++
 	}
 	const flushed = 4
-	// nobody wants to hear of it
+	// its owner wants no completion
 	f.must(f.q.PostSend(&verbs.SendWR{ID: 1, Op: verbs.Read, SGL: []verbs.SGE{f.part(0, 64)}}))
 	f.must(f.q.PostSend(&verbs.SendWR{ID: 2, Flags: verbs.Signaled, SGL: []verbs.SGE{f.part(0, 8)}}))
 	f.must(f.q.PostSend(&verbs.SendWR{ID: 3, Op: verbs.Read, Flags: verbs.Signaled, SGL: []verbs.SGE{f.part(0, 64)}}))

@@ -13,8 +13,9 @@ func (q *takenRecvs) put(uint64, place) bool { *q++; return true }
 func (q *takenRecvs) left() int              { return int(*q) }
 func (q *takenRecvs) close() error           { return nil }
 
-// TestLimitBeforeTheCompletion: the kernel says that the limit is reached when it takes a receive,
-// which may be before its completion comes. An owner who is asked for another must find room.
+// TestLimitBeforeTheCompletion: the kernel reports that the limit is reached when it takes a
+// receive. The receive's completion may come later. When OnLimit is called, there must be room for
+// another receive.
 func TestLimitBeforeTheCompletion(t *testing.T) {
 	f := newFake(t)
 	ring := takenRecvs(2)

@@ -12,7 +12,7 @@ import (
 
 const testKey = 0x1234567
 
-// datagrams is n datagram queue pairs that are ready.
+// datagrams returns n datagram queue pairs that are ready.
 func datagrams(t *testing.T, n int) (r *rig, out []*side) {
 	t.Helper()
 	if onSIW(t) {
@@ -84,7 +84,7 @@ func TestUDMulticast(t *testing.T) {
 	r.must(s[1].qp.Destroy()) // which leaves the group
 }
 
-// TestUDToNobody: an address that nobody answers to delays nothing else.
+// TestUDToNobody: an address that does not answer delays nothing else.
 func TestUDToNobody(t *testing.T) {
 	r, s := datagrams(t, 2)
 	index, gid := r.gid()
