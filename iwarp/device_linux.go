@@ -31,7 +31,7 @@ func newDevice(in *instance) *device {
 // Name returns Config.Device.
 func (d *device) Name() string { return d.in.cfg.Device }
 
-// Attr gives the device's limits.
+// Attr returns the device's limits.
 func (d *device) Attr() verbs.DeviceAttr {
 	return verbs.DeviceAttr{
 		MaxQP: d.in.cfg.MaxConns, MaxQPWR: maxQPWR, MaxSGE: core.MaxSGE, MaxInline: core.MaxInline,

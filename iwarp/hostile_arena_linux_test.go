@@ -340,7 +340,7 @@ func (a *arena) dial() {
 	a.client.do(h, &cmid.Connect{Param: &cmid.ConnParam{ResponderResources: depth, InitiatorDepth: depth}})
 }
 
-// delivered is true when the end of every victim was delivered to it.
+// delivered is true when every victim is over: its end was delivered, and it was destroyed.
 func (a *arena) delivered() bool {
 	for _, v := range a.victims {
 		if !v.over {

@@ -14,7 +14,7 @@ import (
 type Device interface {
 	// Name is the device's name as rdma_get_devices(3) lists it: "iwarp0", "rxe0", "mem0".
 	Name() string
-	// Attr gives the device's limits.
+	// Attr returns the device's limits.
 	Attr() DeviceAttr
 	// PD is the protection domain of queue pairs and memory for which none is given.
 	PD() PD
@@ -53,7 +53,7 @@ type DeviceAttr struct {
 	MaxRDAtom  int    // reads and atomic operations outstanding per queue pair, each direction
 	// entries of a completion queue, which must not overflow; 0: completion queues grow as needed
 	MaxCQE int
-	// MaxDatagram is the maximum length of a datagram's payload in bytes, without GRHLen. 0 means
+	// MaxDatagram is the largest length of a datagram's payload in bytes, without GRHLen. 0 means
 	// that the device has no datagrams.
 	MaxDatagram int
 	// Immediate says that the device has SendWithImm, Invalidates that it has SendWithInvalidate.

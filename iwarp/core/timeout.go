@@ -93,7 +93,7 @@ func (c *Conn) phaseTimeout() {
 	case stFinishing:
 		late.Op, late.Text = "close", fmt.Sprintf("output or the peer's FIN not done within %v", fin)
 		c.end(late)
-	// stEnded: the peer has had its time to read the Terminate
+	// in stEnded the peer has had its time to read the Terminate
 	case stIdle, stAnswer, stOpen, stEnded:
 	}
 }

@@ -22,7 +22,7 @@ func PadLen(n int) int { return -(LengthLen + n) & 3 }
 // FPDULen is the length of the FPDU that carries a ULPDU of n bytes.
 func FPDULen(n int) int { return LengthLen + n + PadLen(n) + CRCLen }
 
-// Checksum returns the CRC that f should have.
+// Checksum computes the CRC that f should have.
 func (f *FPDU) Checksum() uint32 {
 	l := [LengthLen]byte{byte(len(f.ULPDU) >> 8), byte(len(f.ULPDU))}
 	return UpdateCRC(UpdateCRC(UpdateCRC(0, l[:]), f.ULPDU), f.Pad[:PadLen(len(f.ULPDU))])

@@ -37,7 +37,7 @@ type device struct {
 	spare    []*queuePair
 	spareDue []*completionQueue
 	deferred bool  // Run will come at the end of the turn
-	lost     error // the device is gone
+	lost     error // why the device is lost; nil: it is not
 	closed   bool
 }
 
@@ -111,7 +111,7 @@ type sharedQueue struct {
 	low    bool // OnLimit is due
 	early  bool // the limit was reached by a receive whose completion has not come
 	users  int
-	gone   bool // its memory was given back, by Close or because the device has gone
+	gone   bool // its memory was unmapped, by Close or because the device was removed
 	closed bool
 }
 

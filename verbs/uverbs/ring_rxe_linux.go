@@ -51,7 +51,7 @@ func (q *rxeQueue) full() bool { return (q.mine+1-q.peer.Load())&q.mask == 0 }
 
 func (q *rxeQueue) empty() bool { return (q.peer.Load()-q.mine)&q.mask == 0 }
 
-// advance gives the element at mine to the other side.
+// advance passes the element at mine to the other side.
 func (q *rxeQueue) advance() {
 	q.mine = (q.mine + 1) & q.mask
 	q.own.Store(q.mine)

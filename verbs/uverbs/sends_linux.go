@@ -134,7 +134,7 @@ type waitingSend struct {
 	reported bool
 }
 
-// mustWait says whether a send may not go out yet.
+// mustWait reports whether a send must wait.
 func (h *backlog) mustWait(wr *verbs.SendWR, total uint32) bool {
 	read := wr.Op == verbs.Read && total > 0
 	return h.n > 0 || h.flying > 0 && wr.Flags&verbs.Fence != 0 && !read || read && h.flying >= h.atOnce
