@@ -13,7 +13,8 @@ const (
 	// peekLen is how many bytes are read in addition to large payloads: the end of their segments
 	// and the headers of the next one. So the next payload can be read to its destination too.
 	peekLen = 512
-	// landLen is the number of slices for the payloads of one read and what is between them.
+	// landLen is the first capacity of instance.land: slices for the payloads of one read and for
+	// what is between them.
 	landLen = 32
 )
 

@@ -26,7 +26,7 @@ type send struct {
 	sgl        []verbs.SGE // the slot's own memory
 }
 
-// sink returns where the data of a Read goes: STag and TO, both 0 if it has no SGL.
+// sink returns where the data of a Read goes: STag and TO, both 0 if it has no bytes.
 func (s *send) sink() (stag uint32, to uint64) {
 	if s.total == 0 || len(s.sgl) == 0 {
 		return 0, 0

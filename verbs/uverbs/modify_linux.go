@@ -73,7 +73,7 @@ func modifyRequest(handle uint32, a *verbs.QPAttr, mask verbs.QPAttrMask) modify
 	return r
 }
 
-// never returns a Later whose call has failed before it began.
+// never returns a Later for a call that is not made: its result is err.
 func never(err error) verbs.Later {
 	return verbs.Later{Wait: func() error { return err }, End: func(error) error { return err }}
 }

@@ -86,7 +86,7 @@ func (q *queuePair) check() error {
 }
 
 // claims chooses completion queues of the kernel that have room for everything that the queue pair
-// may have outstanding, and reserves that room.
+// may have outstanding. CreateQP then reserves that room.
 func (q *queuePair) claims() (err error) {
 	recvs := q.attr.MaxRecvWR
 	if q.srq != nil {
