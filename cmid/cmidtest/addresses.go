@@ -9,7 +9,7 @@ import (
 	"github.com/rdmactor/rdmactor/cmid"
 )
 
-// parsePrefix reads an address with or without a length.
+// parsePrefix parses an address with or without a prefix length.
 func parsePrefix(s string) netip.Prefix {
 	if p, err := netip.ParsePrefix(s); err == nil {
 		return p
@@ -22,11 +22,11 @@ func parsePrefix(s string) netip.Prefix {
 	return netip.PrefixFrom(a, bits)
 }
 
-// isAny is the kernel's cma_any_addr, for which loopback is a wildcard. As a destination either
-// means the host itself.
+// isAny is the kernel's cma_any_addr: it takes loopback for a wildcard too. As a destination, a
+// wildcard or a loopback address means the host itself.
 func isAny(ip netip.Addr) bool { return ip.WithZone("").IsUnspecified() || ip.IsLoopback() }
 
-// lacksZone reports whether ip needs the name of a link and has none.
+// lacksZone reports whether ip is a link-local address without a zone.
 func lacksZone(ip netip.Addr) bool { return ip.Is6() && ip.IsLinkLocalUnicast() && ip.Zone() == "" }
 
 // unspecified is the wildcard of ip's family.
@@ -80,7 +80,8 @@ func (h *Host) ownLocked(ip netip.Addr) *device {
 	return nil
 }
 
-// conflictLocked is the kernel's cma_check_port: may b share its port with those that have it?
+// conflictLocked is the kernel's cma_check_port: it returns an error if b must not share its port
+// with the bindings that have it.
 func (h *Host) conflictLocked(b *binding, reuse bool) error {
 	for _, o := range h.ports[b.port] {
 		switch {
@@ -95,13 +96,14 @@ func (h *Host) conflictLocked(b *binding, reuse bool) error {
 	return nil
 }
 
-// The range of port numbers chosen when 0 is asked for (net.ipv4.ip_local_port_range).
+// The range from which a port is chosen when a program asks for port 0
+// (net.ipv4.ip_local_port_range).
 const (
 	firstPort, lastPort = 32768, 60999
 	privileged          = 1024
 )
 
-// freePortLocked chooses a number that nobody has. 0: there is none.
+// freePortLocked chooses a port number that nobody has. It returns 0 if there is none.
 func (h *Host) freePortLocked(ps cmid.PortSpace) uint16 {
 	const n = lastPort - firstPort + 1
 	start := h.f.rng.IntN(n)
@@ -114,8 +116,9 @@ func (h *Host) freePortLocked(ps cmid.PortSpace) uint16 {
 	return 0
 }
 
-// hearsLocked reports whether a request to ip is for a listener. Bound to loopback it hears
-// loopback only, although rdma_cm takes loopback for a wildcard.
+// hearsLocked reports whether the listener with this binding gets a request to ip. A listener on a
+// loopback address gets requests to that address only, although rdma_cm takes loopback for a
+// wildcard.
 func (b *binding) hearsLocked(ip netip.Addr) bool {
 	switch {
 	case b.ip.Is4() != ip.Is4() && (b.afOnly || !b.ip.IsUnspecified()):

@@ -16,8 +16,8 @@ func (in *instance) Run(int) (more bool) {
 	return false
 }
 
-// turn handles what has come, then notifies the program of completions. again has the rest done
-// when the program does not return.
+// turn calls handle, then notifies the program of completions. If the program does not return, turn
+// calls again, which schedules the rest of the work.
 func (in *instance) turn(handle, again func()) {
 	returned := false
 	defer unless(&returned, again)
@@ -50,8 +50,7 @@ func (in *instance) takeIn() {
 	in.spare = batch
 }
 
-// arrive handles p now, or when its delay has passed. Packets from one instance do not overtake
-// one another.
+// arrive handles p now, or when its delay has passed. Packets from the same instance stay in order.
 func (in *instance) arrive(p *packet) {
 	if p.kind == msgLocal {
 		p.fn()
@@ -140,9 +139,9 @@ var handlers = [numMessages]func(*ident, *packet){
 	MsgReadResponse: (*ident).gotReadResponse,
 }
 
-// meant is the identifier that a message is for. A peer that repeats or cancels its request knows
-// the listener only, and means the child. When the child has migrated, meant passes p on and
-// reports elsewhere.
+// meant returns the identifier that a message is for. A peer that repeats or cancels its request
+// addresses the listener, because it does not know the child. The message is for the child. If the
+// child has migrated, meant passes p on to its new loop and returns elsewhere.
 func (in *instance) meant(p *packet) (id *ident, elsewhere bool) {
 	id = in.ids[p.to.h]
 	switch p.kind {

@@ -50,7 +50,7 @@ func (id *ident) InitQPAttr(s verbs.QPState) (verbs.QPAttr, verbs.QPAttrMask, er
 	return id.attrIB(attr)
 }
 
-// attrIWARP: the device brings the queue pair to RTS by itself.
+// attrIWARP gives few attributes, because an iWARP device brings the queue pair to RTS by itself.
 func (id *ident) attrIWARP(attr verbs.QPAttr) (verbs.QPAttr, verbs.QPAttrMask, error) {
 	switch attr.State {
 	case verbs.QPInit, verbs.QPRTR:
@@ -63,7 +63,7 @@ func (id *ident) attrIWARP(attr verbs.QPAttr) (verbs.QPAttr, verbs.QPAttrMask, e
 }
 
 func (id *ident) attrIB(attr verbs.QPAttr) (verbs.QPAttr, verbs.QPAttrMask, error) {
-	asks := id.in.seen(id.peers) // what this side serves and may ask
+	asks := id.in.seen(id.peers) // the Reads that this side serves, and may request
 	if attr.State != verbs.QPInit && id.state == states.Connecting {
 		return verbs.QPAttr{}, 0, unix.EINVAL
 	}
@@ -86,15 +86,15 @@ func (id *ident) attrIB(attr verbs.QPAttr) (verbs.QPAttr, verbs.QPAttrMask, erro
 	return verbs.QPAttr{}, 0, unix.EINVAL
 }
 
-// A path record's flags, and where things are in it (struct ibv_path_record behind eight bytes of
-// struct ibv_path_data).
+// A path record's flags, and the offsets of its fields (struct ibv_path_record behind eight bytes
+// of struct ibv_path_data).
 const (
 	pathUsable = 0x2b // GMP, primary, bidirectional
 	pathDGID   = 8 + 8
 	pathSGID   = pathDGID + 16
 )
 
-// QueryPath gives the one path of RoCE, once there is one. iWARP has none.
+// QueryPath returns the path record. RoCE has one once its route is resolved. iWARP has none.
 func (id *ident) QueryPath() ([]byte, error) {
 	switch {
 	case id.in.f.embedded:
@@ -110,8 +110,8 @@ func (id *ident) QueryPath() ([]byte, error) {
 	return b, nil
 }
 
-// QueryGID gives the addresses as RoCE v2 has them. On iWARP the kernel's answer says nothing;
-// this one is as good.
+// QueryGID returns the addresses in the form of RoCE v2. On iWARP the kernel's answer has no
+// meaning, so the twin returns the same there.
 func (id *ident) QueryGID() (local, peer cmid.Addr, err error) {
 	if id.in.f.embedded {
 		return cmid.Addr{}, cmid.Addr{}, cmid.ErrNotSupported
@@ -129,7 +129,7 @@ func (id *ident) asIB(a cmid.Addr) cmid.Addr {
 	}}
 }
 
-// setIBPath is rdma_set_option(3) with RDMA_OPTION_IB_PATH: any usable record will do.
+// setIBPath is rdma_set_option(3) with RDMA_OPTION_IB_PATH. It accepts any usable record.
 func (id *ident) setIBPath(paths []byte) error {
 	if len(paths)%cmid.PathLen != 0 {
 		return unix.EINVAL

@@ -26,13 +26,13 @@ func (id *ident) bind(a cmid.Addr) error {
 	return id.takePortLocked(a, dev)
 }
 
-// placeLocked finds the device of a local address. It is nil for a wildcard, and for loopback
-// unless the device is embedded.
+// placeLocked finds the device of a local address. The device is nil for a wildcard, and for
+// loopback unless the device is embedded.
 func (id *ident) placeLocked(ip netip.Addr) (*device, error) {
 	host := id.in.host
 	switch {
 	case id.in.f.embedded && ip.IsLoopback() && len(host.devices) > 0:
-		return host.devices[0], nil // its streams run over loopback too
+		return host.devices[0], nil // its TCP streams run over loopback too
 	case isAny(ip):
 		return nil, nil
 	case lacksZone(ip):
@@ -76,12 +76,13 @@ func (id *ident) takePortLocked(a cmid.Addr, dev *device) error {
 	return nil
 }
 
-// afOnlyFor is the value of OptionAFOnly. By default an IPv4 identifier hears its own family only.
+// afOnlyFor is the value of OptionAFOnly. By default an IPv4 listener gets requests of its own
+// family only.
 func (id *ident) afOnlyFor(ip netip.Addr) bool {
 	return id.afOnly || !id.afOnlySet && ip.Is4()
 }
 
-// unbind gives the port back.
+// unbind frees the port.
 func (id *ident) unbind() {
 	if id.port == nil {
 		return
@@ -98,7 +99,7 @@ func (id *ident) unbind() {
 // startListening is rdma_listen(3). It fails on a port that is shared with REUSEADDR.
 func (id *ident) startListening(c *cmid.Listen) error {
 	if id.port == nil {
-		return unix.EINVAL // its bind inside resolve_addr failed
+		return unix.EINVAL // its bind inside ResolveAddr failed
 	}
 	f := id.in.f
 	f.mu.Lock()
@@ -114,7 +115,7 @@ func (id *ident) startListening(c *cmid.Listen) error {
 	return nil
 }
 
-// found is what a request finds at its destination.
+// found says what a request finds at its destination.
 type found uint8
 
 const (
@@ -125,7 +126,7 @@ const (
 	foundSilence        // nobody has the address
 )
 
-// lookup finds who listens on the destination.
+// lookup finds the listener at the destination.
 func (id *ident) lookup() (*binding, found) {
 	f, dst := id.in.f, id.peer
 	f.mu.Lock()
@@ -160,8 +161,8 @@ func (id *ident) lookup() (*binding, found) {
 	return best, foundListener
 }
 
-// ask sends a request. Until the reply names the other end, a cancellation is sent to the listener:
-// see instance.meant. A repetition does not count against the backlog.
+// ask sends a request to a listener. A cancellation goes to the listener too, until the reply names
+// the other end (see instance.meant). A repeated request does not count against the backlog.
 func (id *ident) ask(p packet, b *binding) {
 	p.to = b.id.self()
 	if id.far != p.to {

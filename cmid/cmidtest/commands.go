@@ -8,7 +8,7 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// Do executes what the state machine above has allowed.
+// Do executes a command that cmid's state machine has allowed.
 func (id *ident) Do(cmd cmid.Command) error {
 	if _, ok := cmd.(*cmid.DestroyID); ok {
 		id.destroy()
@@ -69,7 +69,7 @@ func (id *ident) setOption(c *cmid.SetOption) error {
 		id.reuse = c.Value != 0
 	case cmid.OptionAFOnly:
 		id.afOnly, id.afOnlySet = c.Value != 0, true
-	default: // nothing here has a class of traffic or acknowledges late
+	default: // the twin has no traffic classes and no delayed acknowledgements
 	}
 	if id.port != nil {
 		id.in.f.mu.Lock()
@@ -88,7 +88,7 @@ func (id *ident) notify(c *cmid.Notify) error {
 	return nil
 }
 
-// Info gives addresses and device.
+// Info returns the addresses and the device.
 func (id *ident) Info() cmid.Info {
 	info := cmid.Info{Local: id.local, Peer: id.peer}
 	if id.dev != nil {

@@ -7,9 +7,9 @@ import (
 	"github.com/rdmactor/rdmactor/states"
 )
 
-// filled is a command's parameters, with the device's values where the command has none. EINVAL
-// for more reads than the device can do. librdmacm knows the device by the queue pair, so it
-// judges only an identifier that has one.
+// filled returns a command's parameters, with the device's values where the command has none. It
+// returns EINVAL for more Reads than the device supports. librdmacm finds the device through the
+// queue pair, so an identifier without a queue pair is not checked, except on the embedded device.
 func (id *ident) filled(p *cmid.ConnParam, depthIn, depthOut uint8) (cmid.ConnParam, error) {
 	out := cmid.ConnParam{ResponderResources: deviceMax, InitiatorDepth: deviceMax, RetryCount: retries, RNRRetryCount: retriesNoEnd}
 	if p != nil {
@@ -35,8 +35,8 @@ func (id *ident) filled(p *cmid.ConnParam, depthIn, depthOut uint8) (cmid.ConnPa
 	return out, nil
 }
 
-// room is how much private data a message has room for, when it is of a connection or of a service
-// lookup.
+// room returns how much private data a message can carry: connected for a connection, lookup for a
+// service lookup.
 func (id *ident) room(connected, lookup int) int {
 	if id.ps.Datagram() {
 		return lookup
@@ -64,7 +64,7 @@ func (id *ident) connect(c *cmid.Connect) error {
 	return nil
 }
 
-// request sends a REQ or SIDR REQ to whoever listens at this moment.
+// request sends a REQ or SIDR REQ to the listener that the destination has now.
 func (id *ident) request(m *message) {
 	p := id.packet(MsgREQ, m)
 	if id.ps.Datagram() {
@@ -85,7 +85,7 @@ func (id *ident) request(m *message) {
 	}
 }
 
-// refuse answers p as a kernel does when no program takes it.
+// refuse answers p as a kernel does for a request that no program accepts.
 func (f *Fabric) refuse(p *packet, from endpoint, reason cmid.RejectReason, sidr int32) {
 	switch {
 	case p.kind == MsgSIDRREQ:
@@ -97,7 +97,7 @@ func (f *Fabric) refuse(p *packet, from endpoint, reason cmid.RejectReason, sidr
 	}
 }
 
-// gotRequest makes the identifier that a ConnectRequest brings.
+// gotRequest makes the identifier of a new request, and delivers the ConnectRequest.
 func (in *instance) gotRequest(listener *ident, p *packet) {
 	in.f.read(p.listener)
 	if listener != nil && listener.key == p.from {
@@ -124,7 +124,7 @@ func (in *instance) gotRequest(listener *ident, p *packet) {
 		child.local = cmid.AddrFrom(loopbackAddr(p.cm.dst.Addr()), p.cm.dst.Port())
 	}
 	child.far, child.key, child.dev = p.from, p.from, dev
-	// own is what an accept without parameters agrees to, until the answer decides
+	// until the program answers, own has what an Accept without parameters agrees to
 	child.own, child.peers = p.cm.param, p.cm.param
 	in.host.requests.Store(p.from, child.self())
 	in.event(listener, cmid.DriverEvent{
@@ -147,7 +147,7 @@ func (id *ident) requestedAgain() {
 	}
 }
 
-// gotMoreTime is the peer's notice that it has the request and needs more time.
+// gotMoreTime handles the peer's notice (MRA) that it has the request and needs more time.
 func (id *ident) gotMoreTime(*packet) {
 	if id.state == states.Connecting && id.patience < cmPatience {
 		id.patience++
@@ -155,7 +155,7 @@ func (id *ident) gotMoreTime(*packet) {
 	}
 }
 
-// accept is rdma_accept(3). One that fails rejects the peer.
+// accept is rdma_accept(3). If it fails, the peer is rejected.
 func (id *ident) accept(c *cmid.Accept) error {
 	switch {
 	case id.state != states.ConnectRequested && id.reset:
@@ -222,7 +222,7 @@ func (id *ident) turnDown(private []byte, reason int32) {
 	id.answer(MsgREJ, &message{private: private, status: reason})
 }
 
-// gotReply is the peer's accept.
+// gotReply handles the peer's accept.
 func (in *instance) gotReply(id *ident, p *packet) {
 	switch {
 	case id == nil:
@@ -263,14 +263,14 @@ func (id *ident) establish() error {
 	return nil
 }
 
-// gotReady is the peer's RTU.
+// gotReady handles the peer's RTU.
 func (id *ident) gotReady(p *packet) {
 	if id.far == p.from {
 		id.becomeEstablished()
 	}
 }
 
-// gotReject is the peer's reject. A peer that gives up sends it, too.
+// gotReject handles the peer's reject. A peer that gives up its request sends one too.
 func (id *ident) gotReject(p *packet) {
 	switch id.state {
 	case states.ConnectRequested:
@@ -299,7 +299,7 @@ func (id *ident) answerLookup(status int32, m *message) {
 	id.answer(MsgSIDRREP, m)
 }
 
-// gotLookupReply is the answer to a service lookup.
+// gotLookupReply handles the answer to a service lookup.
 func (id *ident) gotLookupReply(p *packet) {
 	if id.state != states.Connecting {
 		return

@@ -27,8 +27,8 @@ func (h *ah) Close() error {
 	return h.close()
 }
 
-// CreateAH makes an address handle. As on RoCE its address vector has a global route, from one of
-// the port's addresses.
+// CreateAH makes an address handle. As on RoCE, its address vector must have a global route from
+// one of the port's addresses.
 func (v *view) CreateAH(named verbs.PD, attr *verbs.AHAttr) (verbs.AH, error) {
 	if v.in.f.iwarp {
 		return nil, verbs.ErrNotSupported
@@ -58,8 +58,9 @@ func (d *device) wayTo(from, to netip.Addr) verbs.AHAttr {
 	}
 }
 
-// InitAHFromWC is the way back to the sender of a datagram, from the header that routingHeader has
-// made. A datagram to a group has none: its header does not name an address of the receiver's.
+// InitAHFromWC returns the address vector of a datagram's sender. It takes it from the header that
+// routingHeader wrote. For a datagram to a group it fails, because the header does not name an
+// address of the receiver.
 func (v *view) InitAHFromWC(wc *verbs.WC, grh []byte) (verbs.AHAttr, error) {
 	if v.in.f.iwarp {
 		return verbs.AHAttr{}, verbs.ErrNotSupported
@@ -82,8 +83,8 @@ func (v *view) InitAHFromWC(wc *verbs.WC, grh []byte) (verbs.AHAttr, error) {
 	return v.dev.wayTo(dst, src), nil
 }
 
-// routingHeader writes what is in front of a datagram on RoCE v2: an IPv6 header, or an IPv4 header
-// in the last 20 bytes.
+// routingHeader writes the header that is in front of a received datagram on RoCE v2. It is an IPv6
+// header, or an IPv4 header in the last 20 bytes.
 func routingHeader(h []byte, src, dst netip.Addr, payload int) {
 	clear(h)
 	if src.Is6() {
@@ -101,7 +102,7 @@ func routingHeader(h []byte, src, dst netip.Addr, payload int) {
 	binary.BigEndian.PutUint16(h[10:], checksum(h[:20]))
 }
 
-// checksum is the Internet's. Over a header that has one it is 0.
+// checksum is the Internet checksum. Over a header that contains its checksum it is 0.
 func checksum(b []byte) uint16 {
 	var sum uint32
 	for i := 0; i < len(b); i += 2 {
@@ -113,7 +114,7 @@ func checksum(b []byte) uint16 {
 	return ^uint16(sum)
 }
 
-// postDatagram sends one datagram, and completes whether it arrives or not.
+// postDatagram sends one datagram. Its work request succeeds whether the datagram arrives or not.
 func (q *qp) postDatagram(wr *verbs.SendWR) error {
 	n, ok := q.bytesOf(wr)
 	h, _ := wr.AH.(*ah)
@@ -140,7 +141,7 @@ func (q *qp) postDatagram(wr *verbs.SendWR) error {
 	return nil
 }
 
-// reached lists the receivers of a datagram to ip: a queue pair, or the members of a group.
+// reached lists the receivers of a datagram to ip: one queue pair, or the members of a group.
 func (f *Fabric) reached(ip netip.Addr, num uint32) []member {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -213,7 +214,8 @@ func (f *Fabric) detachLocked(group netip.Addr, q *qp) {
 	}
 }
 
-// join plays RoCE: groups of IPv4 only, and the errno that leaks out of the kernel for others.
+// join does what RoCE does: it accepts IPv4 groups only. For others it returns 524 (ENOTSUPP),
+// which is internal to the kernel and leaks out of it.
 func (id *ident) join(c *cmid.JoinMulticast) error {
 	const notSupported = unix.Errno(524)
 	group := c.Addr.Addr()

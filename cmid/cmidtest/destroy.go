@@ -17,7 +17,7 @@ func (id *ident) destroy() {
 	}
 }
 
-// vanish is destroy, but for the instance's map.
+// vanish is destroy, except that the identifier stays in the instance's map.
 func (id *ident) vanish() {
 	id.letGo()
 	if id.qp != nil {
@@ -30,7 +30,7 @@ func (id *ident) vanish() {
 	id.state = states.Destroying
 }
 
-// letGo notifies the peer, and gives back what the identifier has but its queue pair.
+// letGo notifies the peer, and frees what the identifier has except its queue pair.
 func (id *ident) letGo() {
 	id.abandon()
 	id.unbind()
@@ -69,8 +69,8 @@ func (id *ident) abandon() {
 	}
 }
 
-// removeDevice ends the identifier with its device. A request that is not answered yet has no
-// event: its Accept will fail with ENXIO.
+// removeDevice ends the identifier because its device is gone. A request that is not answered yet
+// gets no event. Its Accept will fail with ENXIO.
 func (id *ident) removeDevice() {
 	silent := id.state == states.ConnectRequested
 	id.letGo()
@@ -82,7 +82,7 @@ func (id *ident) removeDevice() {
 	}
 }
 
-// dropRemoved ends the identifiers whose devices were removed.
+// dropRemoved ends the identifiers of removed devices.
 func (in *instance) dropRemoved() {
 	for _, id := range in.sorted() {
 		if id.state != states.Removed && id.dev.isRemoved() {

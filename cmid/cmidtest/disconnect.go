@@ -29,7 +29,7 @@ func (id *ident) disconnect() error {
 	return nil
 }
 
-// disconnected is the end of the disconnecting side.
+// disconnected ends the connection on the side that has called Disconnect.
 func (id *ident) disconnected(status int32) {
 	id.enterTimewait()
 	id.report(states.KindDisconnected, status)
@@ -40,7 +40,7 @@ func (id *ident) enterTimewait() {
 	id.arm(timewait, func() { id.report(states.KindTimewaitExit, 0) })
 }
 
-// gotDisconnect is the peer's disconnect, the end of the stream on iWARP.
+// gotDisconnect handles the peer's disconnect. On iWARP that is the end of the stream.
 func (in *instance) gotDisconnect(id *ident, p *packet) {
 	switch {
 	case in.f.iwarp:
@@ -70,7 +70,7 @@ func (id *ident) gotDisconnectReply(p *packet) {
 	}
 }
 
-// gotEndOfStream is a FIN or RST on iWARP.
+// gotEndOfStream handles a FIN or RST on iWARP.
 func (id *ident) gotEndOfStream(p *packet) {
 	switch id.state {
 	case states.ConnectRequested:
@@ -78,7 +78,7 @@ func (id *ident) gotEndOfStream(p *packet) {
 	case states.Connecting:
 		id.ended(states.KindRejected, connReset)
 	case states.Connected:
-		// a FIN is behind what waits
+		// a FIN comes after the messages that wait for a receive
 		if q := id.qp; q != nil && q.waiting.Len() > 0 && p.cm.status == 0 {
 			q.waiting.Push(*p)
 			return
@@ -88,7 +88,7 @@ func (id *ident) gotEndOfStream(p *packet) {
 	}
 }
 
-// breakConnection is Fabric.Disconnect.
+// breakConnection does what Fabric.Disconnect asks for.
 func (id *ident) breakConnection() {
 	if id.ps.Datagram() || id.state != states.Connected && id.state != states.Accepting {
 		return

@@ -12,7 +12,7 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// driver is a host's devices as cmid sees them.
+// driver is the cmid.Driver of a host's devices.
 type driver struct{ host *Host }
 
 // Name is "memory", with the host's name.
@@ -38,8 +38,8 @@ func (d *driver) Open(l *eventloop.Loop, up cmid.Upcalls) (cmid.Instance, error)
 	return in, nil
 }
 
-// CreateID makes an identifier. EPROTONOSUPPORT for RDMA_PS_IB, whose addresses the twin does not
-// have; the embedded device has reliable connections only.
+// CreateID makes an identifier. It fails with EPROTONOSUPPORT for RDMA_PS_IB, because the twin does
+// not have that port space's addresses. The embedded device has reliable connections only.
 func (in *instance) CreateID(h cmid.Handle, ps cmid.PortSpace, _ cmid.QPType) (cmid.DriverID, error) {
 	if err := in.f.exhausted(); err != nil {
 		return nil, err
@@ -53,7 +53,7 @@ func (in *instance) CreateID(h cmid.Handle, ps cmid.PortSpace, _ cmid.QPType) (c
 	return nil, unix.EINVAL
 }
 
-// Devices lists the host's.
+// Devices lists the host's devices.
 func (in *instance) Devices() []verbs.Device {
 	in.f.mu.Lock()
 	ds := slices.Clone(in.host.devices)
@@ -65,7 +65,7 @@ func (in *instance) Devices() []verbs.Device {
 	return out
 }
 
-// Close destroys what is left.
+// Close destroys the identifiers that are left.
 func (in *instance) Close() error {
 	for _, id := range in.ids {
 		id.destroy()
@@ -86,8 +86,8 @@ func (in *instance) Close() error {
 	return nil
 }
 
-// Driver is the driver of the host named "".
+// Driver returns the driver of the host named "".
 func (f *Fabric) Driver() cmid.Driver { return f.Host("").Driver() }
 
-// Driver is the host's driver; it may be opened on any number of loops.
+// Driver returns the host's driver. It may be opened on any number of loops.
 func (h *Host) Driver() cmid.Driver { return &driver{h} }

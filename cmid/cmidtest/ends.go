@@ -20,10 +20,10 @@ func (id *ident) ended(kind states.Kind, status int32) {
 	id.report(kind, status)
 }
 
-// unanswered ends an identifier whose message has got no answer.
+// unanswered ends an identifier because nobody has answered its message.
 func (id *ident) unanswered() { id.ended(states.KindUnreachable, -int32(unix.ETIMEDOUT)) }
 
-// becomeEstablished is the passive side's end of the handshake.
+// becomeEstablished ends the handshake on the passive side.
 func (id *ident) becomeEstablished() {
 	if id.state == states.Accepting {
 		id.timer.stop()
@@ -46,7 +46,7 @@ func (q *qp) terminate(why string) {
 	q.id.endStream(status, err)
 }
 
-// die brings the queue pair into its error state; on iWARP its connection ends with it.
+// die moves the queue pair to its error state. On iWARP the connection ends as well.
 func (q *qp) die(why string) {
 	if q.in.f.iwarp {
 		q.terminate(why)
@@ -55,14 +55,14 @@ func (q *qp) die(why string) {
 	q.fail()
 }
 
-// How long TCP repeats what is not acknowledged before it gives up the connection. The embedded
-// device sets TCP_USER_TIMEOUT. Linux tries 15 times.
+// How long TCP repeats unacknowledged bytes before it gives up the connection. The embedded device
+// sets TCP_USER_TIMEOUT. Without that Linux tries 15 times.
 const (
 	embeddedGiveUp = 30 * time.Second
 	kernelGiveUp   = 924600 * time.Millisecond
 )
 
-// stalled notes whether a stream has bytes that are not acknowledged.
+// stalled records whether a stream has bytes that are not acknowledged.
 func (in *instance) stalled(who endpoint, yes bool) {
 	id := in.ids[who.h]
 	switch {
@@ -79,7 +79,7 @@ func (in *instance) stalled(who endpoint, yes bool) {
 	}
 }
 
-// giveUp ends a connection on which TCP has got no acknowledgement for too long.
+// giveUp ends a connection because TCP has got no acknowledgement for too long.
 func (id *ident) giveUp() {
 	id.in.f.unsend(id.self())
 	if id.state == states.Connected {

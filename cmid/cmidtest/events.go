@@ -7,8 +7,8 @@ import (
 	"github.com/rdmactor/rdmactor/states"
 )
 
-// event delivers ev, after the completions that came before it. It runs on the loop, and never
-// inside a call of the program's.
+// event delivers ev after the completions that came before it. It runs on the loop, and never
+// inside a call that the program has made.
 func (in *instance) event(id *ident, ev cmid.DriverEvent) {
 	if in.frozen {
 		in.program(func() { in.event(id, ev) })
@@ -23,7 +23,8 @@ func (in *instance) event(id *ident, ev cmid.DriverEvent) {
 	in.deliver(id, &ev)
 }
 
-// deliver hands ev to the layer above. A request whose listener is gone has its child destroyed.
+// deliver passes ev to cmid. If the listener of a request is gone, deliver destroys the request's
+// child.
 func (in *instance) deliver(id *ident, ev *cmid.DriverEvent) {
 	if in.ids[id.h] == id {
 		in.up.Event(id.h, ev)
@@ -32,8 +33,9 @@ func (in *instance) deliver(id *ident, ev *cmid.DriverEvent) {
 	}
 }
 
-// unless calls again when the program did not return, because it panicked or called
-// runtime.Goexit. What its caller had still to do for others is done then.
+// unless is deferred around a call of the program. It calls again if the program did not return,
+// because it panicked or called runtime.Goexit. again does what the caller still had to do for
+// others.
 func unless(returned *bool, again func()) {
 	if !*returned {
 		again()
@@ -56,7 +58,7 @@ func (in *instance) deliverKept() {
 	returned = true
 }
 
-// notifyCompletions notifies the program of every completion queue that has new ones.
+// notifyCompletions notifies the program of every completion queue that has new completions.
 func (in *instance) notifyCompletions() {
 	if len(in.dirty) == 0 || in.frozen {
 		return
@@ -73,7 +75,7 @@ func (in *instance) notifyCompletions() {
 	}
 }
 
-// program runs fn, which calls the program. While the program is frozen fn is suspended.
+// program runs fn, which calls the program. While the program is frozen, fn is suspended.
 func (in *instance) program(fn func()) {
 	if in.frozen {
 		in.suspended = append(in.suspended, fn)
@@ -93,7 +95,7 @@ func (id *ident) report(kind states.Kind, status int32) {
 	id.in.event(id, cmid.DriverEvent{Kind: kind, Status: status})
 }
 
-// done ends a command that was pending.
+// done reports the outcome of a pending command.
 func (id *ident) done(c *cmid.Connect, err error) {
 	id.in.program(func() {
 		if id.alive() {

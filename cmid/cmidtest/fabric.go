@@ -9,18 +9,18 @@ import (
 	"github.com/rdmactor/rdmactor/states"
 )
 
-// Config is how a Fabric is made.
+// Config says what a Fabric imitates.
 type Config struct {
-	// Flavor is states.IWARP, or 0 for InfiniBand (as RoCE plays it).
+	// Flavor is states.IWARP, or 0 for InfiniBand as RoCE implements it.
 	Flavor states.Flavor
-	// Embedded plays iWARP as package iwarp does, where that departs from Linux's soft-iWARP. The
-	// package comment lists how. InfiniBand ignores it.
+	// Embedded makes iWARP devices behave like package iwarp instead of Linux's soft-iWARP. The
+	// package comment lists the differences. It has no effect on InfiniBand.
 	Embedded bool
-	// Reserved has devices be like the kernel's. They do not ask for receives
+	// Reserved makes devices behave like the kernel's in three ways. They do not ask for receives
 	// (verbs.DeviceAttr.AsksForReceives), do not invalidate keys (Invalidates), and limit the
 	// length of a completion queue (MaxCQE).
 	Reserved bool
-	// Seed is that of the random numbers: for ports, and for Reorder.
+	// Seed seeds the random numbers that choose ports and that Reorder uses.
 	Seed uint64
 }
 
@@ -44,7 +44,8 @@ func NewFabric(cfg Config) *Fabric {
 	return f
 }
 
-// Host finds or makes a host. Every Fabric has one named "".
+// Host returns the host of that name, and makes it if there is none. Every Fabric has a host named
+// "".
 func (f *Fabric) Host(name string) *Host {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -64,8 +65,8 @@ func (f *Fabric) Host(name string) *Host {
 func (f *Fabric) AddDevice(name string, addrs ...string) { f.Host("").AddDevice(name, addrs...) }
 
 // AddDevice adds a device with addresses such as "10.0.0.5", "10.0.0.5/24" or "fd00::5". Without a
-// length the subnet is /24 or /64. AddDevice panics on an address that is malformed or taken, and
-// on a name that is taken.
+// prefix length the subnet is /24 or /64. AddDevice panics on an address that is malformed or
+// taken, and on a name that is taken.
 func (h *Host) AddDevice(name string, addrs ...string) {
 	d := &device{host: h, name: name}
 	for _, a := range addrs {
@@ -93,8 +94,8 @@ func (h *Host) AddAddress(addr string) {
 	h.plain = append(h.plain, p)
 }
 
-// Left lists what was made and not given back, such as "2 memory regions on mem0", sorted. Programs
-// that have ended as they should leave nothing. The list changes while loops run. Any goroutine may
+// Left lists what was made and not freed, such as "2 memory regions on mem0", sorted. The list is
+// empty when all programs have freed what they made. It changes while loops run. Any goroutine may
 // call it.
 func (f *Fabric) Left() []string {
 	f.left.mu.Lock()

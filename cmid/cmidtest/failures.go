@@ -6,8 +6,9 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// RemoveDevice takes every device of that name out of its host, as pulling the adapter does: its
-// identifiers get DeviceRemoval, their peers Disconnected. AddDevice may add it again.
+// RemoveDevice removes every device of that name from its host, as if somebody pulled out the
+// adapter. Its identifiers get DeviceRemoval, and their peers get Disconnected. AddDevice may add
+// it again.
 func (f *Fabric) RemoveDevice(name string) {
 	f.mu.Lock()
 	var affected []*instance
@@ -23,22 +24,23 @@ func (f *Fabric) RemoveDevice(name string) {
 	}
 }
 
-// Disconnect breaks the connection of an identifier, seen from both ends: Disconnected, with
-// ECONNRESET on iWARP.
+// Disconnect breaks the connection of an identifier. Both ends get Disconnected, on iWARP with
+// ECONNRESET.
 func (f *Fabric) Disconnect(h cmid.Handle) {
 	f.onIdent(h, (*ident).breakConnection)
 }
 
-// FailNext has the next work request with that opcode fail, on an identifier's queue pair: a Send,
-// a Write, a Read or an atomic operation that is posted, or with verbs.Recv the receive of the
-// next message. It completes with st. The queue pair is then in its error state, and what is
-// behind it is flushed. On iWARP the connection ends as well.
+// FailNext makes the next work request with that opcode on an identifier's queue pair fail. For a
+// Send, a Write, a Read or an atomic operation that is the next one posted. For verbs.Recv it is
+// the receive of the next message. The work request completes with st. The queue pair is then in
+// its error state, and the work requests behind it are flushed. On iWARP the connection ends as
+// well.
 func (f *Fabric) FailNext(h cmid.Handle, op verbs.Opcode, st verbs.Status) {
 	f.onQP(h, func(q *qp) { q.doom, q.doomed, q.doomStatus = op, true, st })
 }
 
-// FailQP breaks the queue pair of an identifier, as IBV_EVENT_QP_FATAL reports it: what is
-// outstanding is flushed, and QPFailed follows. On iWARP the connection ends as well.
+// FailQP breaks the queue pair of an identifier, as IBV_EVENT_QP_FATAL reports it. Outstanding work
+// requests are flushed, and QPFailed follows. On iWARP the connection ends as well.
 func (f *Fabric) FailQP(h cmid.Handle) {
 	f.onQP(h, func(q *qp) {
 		q.fail()

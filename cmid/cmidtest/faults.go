@@ -8,12 +8,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Fault is something that was asked to go wrong, by Silence, Drop, LatencyFor, RunOut or Cut. Any
+// Fault is a fault that a test has requested with Silence, Drop, LatencyFor, RunOut or Cut. Any
 // goroutine may call its method.
 type Fault struct {
 	f        *Fabric
 	what     string
-	left     int // how often it has still to happen
+	left     int // how many times it must still happen
 	asked    int
 	optional bool
 
@@ -21,7 +21,7 @@ type Fault struct {
 	errno unix.Errno    // RunOut's
 }
 
-// Optional says that the fault need not happen: Missed does not list it.
+// Optional allows the fault not to happen. Missed then does not list it.
 func (x *Fault) Optional() {
 	if x.f != nil {
 		x.f.mu.Lock()
@@ -30,7 +30,7 @@ func (x *Fault) Optional() {
 	x.optional = true
 }
 
-// hitLocked notes that the fault has happened, if there is one.
+// hitLocked records that the fault has happened. x may be nil.
 func (x *Fault) hitLocked() (was bool) {
 	if x != nil && x.left > 0 {
 		x.left--
@@ -38,9 +38,10 @@ func (x *Fault) hitLocked() (was bool) {
 	return x != nil
 }
 
-// Missed lists the faults that were asked for and have not happened, or not as often: no message of
-// that kind was sent, nobody has sent to that address, nothing was made after RunOut. A test with
-// such a fault has not tested what it says. Any goroutine may call it.
+// Missed lists the faults that have not happened as often as they were requested. Examples are a
+// Drop of a message that nobody has sent, a Silence of an address that nobody has sent to, and a
+// RunOut after which nothing was made. A test with such a fault has not tested what its name says.
+// Any goroutine may call Missed.
 func (f *Fabric) Missed() (all []string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -56,7 +57,7 @@ func (f *Fabric) Missed() (all []string) {
 	return all
 }
 
-// faults is what goes wrong on a Fabric.
+// faults are the faults of a Fabric.
 type faults struct {
 	asked   []*Fault // all, for Missed
 	silent  map[netip.Addr]*Fault
@@ -68,7 +69,7 @@ type faults struct {
 	runOut  *Fault // nil: there is room
 }
 
-// hostPair is two hosts. A cut is in the map under either order.
+// hostPair is two hosts. A cut has two entries in the map, one for each order.
 type hostPair [2]*Host
 
 // cut is a link that is cut.
@@ -77,14 +78,14 @@ type cut struct {
 	waiting []packet // to be repeated
 }
 
-// askLocked notes a fault that should happen n times.
+// askLocked records a fault that should happen n times.
 func (f *Fabric) askLocked(n int, format string, args ...any) *Fault {
 	x := &Fault{f: f, what: fmt.Sprintf(format, args...), left: n, asked: n}
 	f.faults.asked = append(f.faults.asked, x)
 	return x
 }
 
-// Silence has addr answer nobody from now on: messages to it and from it are lost.
+// Silence makes addr unreachable from now on. Messages to it and from it are lost.
 func (f *Fabric) Silence(addr string) *Fault {
 	ip := netip.MustParseAddr(addr)
 	f.mu.Lock()
@@ -95,7 +96,7 @@ func (f *Fabric) Silence(addr string) *Fault {
 	return f.faults.silent[ip]
 }
 
-// Unsilence ends Silence. It reports whether the address was silent.
+// Unsilence ends the effect of Silence. It reports whether the address was silent.
 func (f *Fabric) Unsilence(addr string) (was bool) {
 	ip := netip.MustParseAddr(addr)
 	f.mu.Lock()
@@ -130,7 +131,7 @@ func (f *Fabric) droppedLocked(kind Message) bool {
 }
 
 // Delay sets how long every message takes from now on, and how long address and route resolution
-// take. At first it is 0: messages arrive in the next turn.
+// take. The initial delay is 0, with which messages arrive in the next turn.
 func (f *Fabric) Delay(d time.Duration) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -151,7 +152,7 @@ func (f *Fabric) LatencyFor(addr string, d time.Duration) *Fault {
 	return x
 }
 
-// latencyLocked is how long a message takes from one address to another.
+// latencyLocked returns how long a message takes from one address to another.
 func (f *Fabric) latencyLocked(a, b netip.Addr) time.Duration {
 	d := f.faults.delay
 	for _, ip := range [...]netip.Addr{a, b} {
@@ -162,16 +163,16 @@ func (f *Fabric) latencyLocked(a, b netip.Addr) time.Duration {
 	return d
 }
 
-// Reorder has events and completions overtake one another from now on, as the seed decides. They do
-// so on a kernel device, which reports them on two file descriptors. Events stay in order among
-// themselves, and so do completions.
+// Reorder lets events and completions overtake one another from now on, as Config.Seed decides. The
+// same happens on a kernel device, which reports them on two file descriptors. Events stay in order
+// among themselves, and so do completions.
 func (f *Fabric) Reorder(on bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.faults.reorder = on
 }
 
-// coin is a fair decision. Without Reorder it is false.
+// coin returns true or false with equal probability. Without Reorder it returns false.
 func (f *Fabric) coin() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -191,7 +192,7 @@ func (f *Fabric) RunOut(errno unix.Errno) *Fault {
 	return x
 }
 
-// exhausted is RunOut's errno, if there is one.
+// exhausted returns the errno of RunOut, if there is one.
 func (f *Fabric) exhausted() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -201,19 +202,19 @@ func (f *Fabric) exhausted() error {
 	return nil
 }
 
-// Cut cuts the link between two hosts: what either sends to the other is lost, and no event reports
-// it.
+// Cut cuts the link between two hosts. What either sends to the other is lost, and no event reports
+// the loss.
 //
-// What the transport repeats arrives after Heal, in order. On iWARP, which is a stream, that is
-// everything. On InfiniBand it is what queue pairs send to each other, and connection managers
-// repeat their messages themselves.
+// Messages that the transport repeats arrive after Heal, in order. On iWARP, which runs over a
+// stream, these are all messages. On InfiniBand these are the messages between queue pairs.
+// Connection managers repeat their messages themselves.
 //
-// A sender that gets no acknowledgement gives up: an InfiniBand queue pair after 17 s
-// (verbs.StatusRetryExc), a stream after 30 s with Config.Embedded and after 15 minutes without it
-// (Disconnected, ETIMEDOUT). One that has sent nothing notices nothing. A message that was on its
-// way already, because of Delay or LatencyFor, arrives.
+// A sender that gets no acknowledgement gives up. An InfiniBand queue pair gives up after 17 s
+// (verbs.StatusRetryExc). A stream gives up after 30 s with Config.Embedded, and after 15 minutes
+// without it (Disconnected, ETIMEDOUT). A sender that has sent nothing does not notice the cut. A
+// message that was already on its way, because of Delay or LatencyFor, arrives.
 //
-// To cut a link again does nothing. A host's link to itself cannot be cut: Cut panics.
+// To cut a link again does nothing. Cut panics if both hosts are the same.
 func (f *Fabric) Cut(a, b *Host) *Fault {
 	if a == b {
 		panic("cmidtest: a host has no link to itself")
@@ -234,8 +235,8 @@ func (f *Fabric) severedLocked(a, b *Host) bool {
 	return c != nil && c.fault.hitLocked()
 }
 
-// reachLocked is the device with the address to, if messages from from get there. nil: nobody
-// answers.
+// reachLocked returns the device with the address to, if messages from the address from get there.
+// It returns nil if nobody answers.
 func (f *Fabric) reachLocked(host *Host, from, to netip.Addr) *device {
 	there := f.addrs[to.WithZone("")]
 	if f.silencedLocked(from, to) || there == nil || f.severedLocked(host, there.host) {
@@ -244,7 +245,7 @@ func (f *Fabric) reachLocked(host *Host, from, to netip.Addr) *device {
 	return there
 }
 
-// cutForLocked is the cut in p's way; nil: there is none.
+// cutForLocked returns the cut on p's way, or nil.
 func (f *Fabric) cutForLocked(p *packet) *cut {
 	var from *Host
 	if p.from.in != nil {

@@ -7,37 +7,37 @@ import (
 	"github.com/rdmactor/rdmactor/states"
 )
 
-// Freeze stops the host's programs, as SIGSTOP does. A loop that has opened the host's Driver ends
-// what it is doing, then runs nothing any more, and its program gets no events.
+// Freeze stops the host's programs, as SIGSTOP does. A loop that has opened the host's Driver
+// finishes its current work, and then runs nothing until Thaw. Its program gets no events.
 //
-// The machine goes on. On InfiniBand, and on iWARP as the kernel plays it, the device puts what
-// comes into the receives that are posted, acknowledges it and answers Reads, and the connection
-// manager answers others. With Config.Embedded there is only TCP: it takes what comes, and nobody
-// reads it. Timers stand still, the device's too.
+// The machine goes on. On InfiniBand, and on iWARP in the kernel, the device still puts messages
+// into posted receives, acknowledges them and answers Reads. The connection manager still answers
+// its peers. With Config.Embedded only TCP goes on. It accepts bytes, and nobody reads them. Timers
+// stand still, and so do the device's.
 //
-// The loops must run by themselves (Loop.Start, Loop.Run), and time must be the time package's. A
-// program that opens the Driver afterwards is not frozen. Freezing what is frozen does nothing.
+// The loops must run by themselves (Loop.Start, Loop.Run), and time must be that of package time. A
+// program that opens the Driver afterwards is not frozen. To freeze a frozen host does nothing.
 func (h *Host) Freeze() {
 	for _, in := range h.programs() {
 		in.freeze()
 	}
 }
 
-// Thaw ends Freeze. Events that were due are delivered, in order. Crashed programs stay as they
-// are.
+// Thaw ends the effect of Freeze. Events that were due are delivered, in order. Thaw does not
+// affect crashed programs.
 func (h *Host) Thaw() {
 	for _, in := range h.programs() {
 		in.thaw(false)
 	}
 }
 
-// Crash kills the host's programs, as SIGKILL does: nothing of them runs any more, and the kernel
-// closes what they had. Peers get what a kernel sends. On iWARP it is the end of the stream, and a
-// reset if something has come that a frozen program had not read. On InfiniBand it is a disconnect
-// request. Requests are rejected, and nobody listens any more. The programs themselves send
-// nothing. A machine that loses its power sends nothing at all: for that, Cut its links first.
+// Crash kills the host's programs, as SIGKILL does. The programs run no further and send nothing,
+// and the kernel closes what they had. Peers get what a kernel sends in that case. On iWARP that is
+// the end of the stream, or a reset if a frozen program had not read everything. On InfiniBand it
+// is a disconnect request. Open requests are rejected, and nobody listens any more. A machine that
+// loses its power sends nothing at all. To imitate that, Cut its links first.
 //
-// The host's devices are gone from the Fabric, so that AddDevice can make others with the same
+// Crash removes the host's devices from the Fabric. So AddDevice can make others with the same
 // names and addresses for the host's next program. The loops stand still until Unwind. As for
 // Freeze, they must run by themselves.
 func (h *Host) Crash() {
@@ -52,8 +52,8 @@ func (h *Host) Crash() {
 	}
 }
 
-// Unwind has the loops of crashed programs go on, so that a test can shut them down and look for
-// what is left. The programs find that their devices were removed.
+// Unwind lets the loops of crashed programs go on, so that a test can shut them down and look for
+// leaks. The programs find that their devices were removed.
 func (h *Host) Unwind() {
 	for _, in := range h.programs() {
 		in.thaw(true)
@@ -79,7 +79,8 @@ func (in *instance) freeze() {
 	}
 }
 
-// thaw ends freeze: with dead for a program that has crashed, without it for one that has not.
+// thaw lets a frozen loop go on. dead selects loops of crashed programs; otherwise thaw affects
+// only the others.
 func (in *instance) thaw(dead bool) {
 	in.box.mu.Lock()
 	defer in.box.mu.Unlock()
@@ -125,7 +126,7 @@ func (in *instance) stand(i *ice) {
 	}
 }
 
-// goOn delivers to a program that was frozen what has happened.
+// goOn delivers to a thawed program what has happened while it was frozen.
 func (in *instance) goOn() {
 	in.frozen = false
 	in.notifyCompletions()
@@ -146,7 +147,7 @@ func (in *instance) goOn() {
 // finds its device removed.
 func (in *instance) closeAll() {
 	unread := make(map[endpoint]bool)
-	if in.f.embedded { // nobody has read what has come
+	if in.f.embedded { // nobody has read what has arrived
 		in.box.mu.Lock()
 		for i := range in.box.in {
 			unread[in.box.in[i].to] = true

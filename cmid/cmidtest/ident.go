@@ -9,11 +9,10 @@ import (
 	"github.com/rdmactor/rdmactor/states"
 )
 
-// ident is an identifier as the device knows it. Its state may be ahead of the one that the layer
-// above has.
+// ident is the device's part of an identifier. Its state may be ahead of the state that cmid has.
 type ident struct {
-	in          *instance // that has it; Detach and Attach change it
-	home        *instance // that made it, where peers send to
+	in          *instance // has it now; Detach and Attach change it
+	home        *instance // has made it; peers send to this one
 	h           cmid.Handle
 	ps          cmid.PortSpace
 	state       states.State
@@ -48,7 +47,7 @@ type ident struct {
 // clock is a timer that is made when it is first needed.
 type clock struct{ t *eventloop.Timer }
 
-// start has fn run after d. Every call passes the same fn.
+// start runs fn after d. Every call must pass the same fn.
 func (c *clock) start(l *eventloop.Loop, d time.Duration, fn func()) {
 	if c.t == nil {
 		c.t = l.NewTimer(fn)
@@ -88,7 +87,8 @@ func (id *ident) after(d time.Duration, fn func()) {
 	id.later(fn)
 }
 
-// arm runs fn after d. An identifier waits for one thing at a time.
+// arm runs fn after d. It replaces the fn of the call before, because an identifier waits for one
+// thing at a time.
 func (id *ident) arm(d time.Duration, fn func()) {
 	id.onTimer = fn
 	id.due = id.in.loop.Now().Add(d)
@@ -107,19 +107,19 @@ func (id *ident) send(kind Message, m *message) {
 // say sends a message that has no more than a kind and a status.
 func (id *ident) say(kind Message, status int32) { id.send(kind, &message{status: status}) }
 
-// answer sends a message that is sent again when the peer repeats its own.
+// answer sends a message. It is sent again whenever the peer repeats its own.
 func (id *ident) answer(kind Message, m *message) {
 	id.sent = id.packet(kind, m)
 	id.in.f.send(id.sent)
 }
 
-// sendUntilAnswered sends a message and repeats it. giveUp runs when there is no answer.
+// sendUntilAnswered sends a message and repeats it. giveUp runs when no answer comes.
 func (id *ident) sendUntilAnswered(kind Message, m *message, giveUp func()) {
 	id.answer(kind, m)
 	id.repeat(func() { id.in.f.send(id.sent) }, giveUp)
 }
 
-// repeat sends again until there is an answer, which stops the timer.
+// repeat calls send again and again, and at last giveUp. An answer stops the timer, and so ends it.
 func (id *ident) repeat(send, giveUp func()) {
 	id.tries = 0
 	var again func()
@@ -134,10 +134,10 @@ func (id *ident) repeat(send, giveUp func()) {
 	id.arm(cmTimeout, again)
 }
 
-// Handle is the identifier's.
+// Handle returns the identifier's handle.
 func (id *ident) Handle() cmid.Handle { return id.h }
 
-// Flavor is the Fabric's.
+// Flavor returns the Fabric's flavor.
 func (id *ident) Flavor() states.Flavor {
 	if id.in.f.iwarp {
 		return states.IWARP
@@ -145,7 +145,7 @@ func (id *ident) Flavor() states.Flavor {
 	return 0
 }
 
-// Limits are the transport's for connected identifiers.
+// Limits returns the transport's limits for connected identifiers.
 func (id *ident) Limits() cmid.Limits {
 	l := cmid.Limits{
 		ConnectData: ibConnect, AcceptData: ibAccept, RejectData: ibReject, Padded: true,
@@ -160,7 +160,7 @@ func (id *ident) Limits() cmid.Limits {
 	return l
 }
 
-// Private data: what a command may carry, and on InfiniBand what its event is padded to.
+// Bytes of private data that a command may carry. On InfiniBand its event is padded to that length.
 const (
 	ibConnect, ibAccept, ibReject = 56, 196, 148
 	udConnect, udAnswer           = 180, 136
@@ -168,7 +168,7 @@ const (
 	embeddedData                  = 248
 )
 
-// padded is private data as it arrives.
+// padded returns private data as it arrives.
 func (in *instance) padded(b []byte, n int) []byte {
 	if in.f.iwarp {
 		return b
@@ -176,8 +176,8 @@ func (in *instance) padded(b []byte, n int) []byte {
 	return append(append(make([]byte, 0, n), b...), make([]byte, max(n-len(b), 0))...)
 }
 
-// seen is p as the peer sees it: the reads of one side are the answers of the other. iWARP carries
-// nothing else.
+// seen returns p as the peer sees it. The Reads that one side issues are those that the other
+// serves. iWARP carries nothing else.
 func (in *instance) seen(p cmid.ConnParam) cmid.ConnParam {
 	p.ResponderResources, p.InitiatorDepth = p.InitiatorDepth, p.ResponderResources
 	if in.f.iwarp {
@@ -186,8 +186,8 @@ func (in *instance) seen(p cmid.ConnParam) cmid.ConnParam {
 	return p
 }
 
-// agreed is the depths of a connection that the embedded device reports to either side: what it
-// serves, and what it may ask.
+// agreed returns the depths that the embedded device reports for a connection: the Reads that this
+// side serves, and those that it may request.
 func (id *ident) agreed(ask uint8) cmid.ConnParam {
 	if !id.in.f.embedded {
 		return cmid.ConnParam{}
@@ -195,7 +195,7 @@ func (id *ident) agreed(ask uint8) cmid.ConnParam {
 	return cmid.ConnParam{ResponderResources: id.own.ResponderResources, InitiatorDepth: ask}
 }
 
-// clone copies b. Nothing is nil.
+// clone copies b. The copy of an empty slice is nil.
 func clone(b []byte) []byte { return append([]byte(nil), b...) }
 
 // unstall stops TCP's timer.
@@ -209,10 +209,10 @@ const (
 	embeddedDepth = 128
 	deviceMax     = 255 // asks for as many as the device has
 	retries       = 6
-	retriesNoEnd  = 7 // of a message that found no receive: without end
+	retriesNoEnd  = 7 // repeat a message that found no receive for ever
 )
 
-// Timers. Their lengths may differ from a kernel's. What follows when they end is the same.
+// Timers. Their lengths may differ from a kernel's. Their effects are the same.
 const (
 	cmTimeout    = 4300 * time.Millisecond // an unanswered message is repeated
 	cmRetries    = 15                      // so many times

@@ -2,7 +2,7 @@ package cmidtest
 
 import "sync"
 
-// resource is a kind of thing that is made and given back.
+// resource is a kind of object that is made and freed.
 type resource string
 
 const (
@@ -13,8 +13,8 @@ const (
 	resAH         resource = "address handle"
 )
 
-// ledger counts what exists, by kind and by where: a device, or a host for identifiers, which need
-// no device.
+// ledger counts the objects that exist, by kind and by device. Identifiers are counted by host,
+// because they need no device.
 type ledger struct {
 	mu sync.Mutex
 	n  map[entry]int

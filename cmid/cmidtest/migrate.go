@@ -9,7 +9,7 @@ import (
 	"github.com/rdmactor/rdmactor/states"
 )
 
-// Detach takes the identifier off its loop: the first half of rdma_migrate_id(3).
+// Detach takes the identifier off its loop. It is the first half of rdma_migrate_id(3).
 func (id *ident) Detach() (cmid.DetachedInstance, error) {
 	if id.state == states.Removed {
 		return nil, unix.ENXIO
@@ -21,7 +21,7 @@ func (in *instance) detach(id *ident) *detached {
 	d := &detached{from: in, id: id}
 	delete(in.ids, id.h)
 	d.ticking = id.timer.stop()
-	id.unstall() // a link that is cut then is not noticed
+	id.unstall() // meanwhile nobody notices that a link is cut
 	id.timer, id.stall = clock{}, clock{}
 	in.delivering = d.take(in.delivering)
 	in.kept = d.take(in.kept)
@@ -35,8 +35,8 @@ func (in *instance) detach(id *ident) *detached {
 	return d
 }
 
-// take takes the identifier's events out of those that Reorder delays. The children of requests
-// among them are detached as well.
+// take moves the identifier's events from those that Reorder delays to d. It detaches the children
+// of requests among them as well.
 func (d *detached) take(from []keptEvent) (left []keptEvent) {
 	return slices.DeleteFunc(from, func(e keptEvent) bool {
 		if e.id != d.id {
@@ -44,14 +44,14 @@ func (d *detached) take(from []keptEvent) (left []keptEvent) {
 		}
 		d.kept = append(d.kept, e)
 		if child, ok := e.ev.Child.(*ident); ok && child.alive() && child.state != states.Removed {
-			// a child without a device is destroyed when the request is delivered
+			// a child whose device was removed is destroyed when the request is delivered
 			d.children = append(d.children, d.from.detach(child))
 		}
 		return true
 	})
 }
 
-// Attach puts it on to's loop: the second half.
+// Attach puts the identifier on the loop of other. It is the second half of rdma_migrate_id(3).
 func (d *detached) Attach(other cmid.Instance) error {
 	to, ok := other.(*instance)
 	if !ok || to.host != d.from.host || to.closed {
@@ -79,13 +79,13 @@ func (d *detached) attach(to *instance) {
 		to.putLate(p)
 	}
 	to.box.mu.Lock()
-	delete(to.box.moved, id.h) // for an identifier that comes back
+	delete(to.box.moved, id.h) // the identifier may have come back to it
 	to.box.mu.Unlock()
 	d.open(to)
-	to.later(to.dropRemoved) // its device may have gone before this loop had it
+	to.later(to.dropRemoved) // its device may have been removed meanwhile
 }
 
-// open passes on to to what has come, and what will come.
+// open passes on what has arrived, and what will arrive, to the instance to.
 func (d *detached) open(to *instance) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// send gives p to the network. It is false when p is lost.
+// send gives p to the network. It returns false when p is lost.
 func (f *Fabric) send(p packet) bool {
 	switch f.fateOf(&p) {
 	case fateLost:
@@ -23,18 +23,18 @@ func (f *Fabric) send(p packet) bool {
 // connReset is the status of a stream that was reset.
 const connReset = -int32(unix.ECONNRESET)
 
-// answer sends an answer to p in the name of from, which may be nobody.
+// answer sends an answer to p with the sender from, which may be the zero endpoint.
 func (f *Fabric) answer(p *packet, from endpoint, kind Message, status int32) {
 	f.send(packet{kind: kind, from: from, to: p.from, src: p.dst, dst: p.src, cm: &message{status: status}})
 }
 
-// drop frees a packet that nobody takes.
+// drop frees a packet that nobody handles.
 func (f *Fabric) drop(p *packet) {
 	f.read(p.listener)
 	p.release()
 }
 
-// dropAll frees packets that nobody takes.
+// dropAll frees packets that nobody handles.
 func (f *Fabric) dropAll(ps []packet) {
 	for i := range ps {
 		f.drop(&ps[i])
@@ -53,7 +53,7 @@ func takeOut[T any](list, to []T, elsewhere func(*T) bool) (left, taken []T) {
 	return left, to
 }
 
-// read notes that a listener has one unread request fewer.
+// read records that a listener has one unread request fewer.
 func (f *Fabric) read(b *binding) {
 	if b == nil {
 		return
@@ -63,7 +63,7 @@ func (f *Fabric) read(b *binding) {
 	f.mu.Unlock()
 }
 
-// Heal ends Cut. It reports whether the link was cut.
+// Heal ends the effect of Cut. It reports whether the link was cut.
 func (f *Fabric) Heal(a, b *Host) (was bool) {
 	for {
 		f.mu.Lock()
@@ -73,7 +73,7 @@ func (f *Fabric) Heal(a, b *Host) (was bool) {
 			return was
 		}
 		waiting := c.waiting
-		// the link stays cut while these go out: nothing that is sent meanwhile overtakes them
+		// The link stays cut while these are sent, so that nothing overtakes them.
 		if c.waiting = nil; len(waiting) == 0 {
 			delete(f.faults.cuts, hostPair{a, b})
 			delete(f.faults.cuts, hostPair{b, a})
@@ -87,7 +87,8 @@ func (f *Fabric) Heal(a, b *Host) (was bool) {
 	}
 }
 
-// unsend drops what waits for a link to be healed, because its sender repeats it no longer.
+// unsend drops the messages of a sender that wait for a link to be healed, because the sender no
+// longer repeats them.
 func (f *Fabric) unsend(from endpoint) {
 	f.mu.Lock()
 	var dropped []packet
@@ -98,14 +99,15 @@ func (f *Fabric) unsend(from endpoint) {
 	f.dropAll(dropped)
 }
 
-// stalled starts TCP's timer for a stream whose bytes wait for a link, or stops it.
+// stalled starts or stops TCP's timer for a stream whose bytes wait for a link.
 func (f *Fabric) stalled(who endpoint, yes bool) {
 	if f.iwarp && who.in != nil {
 		who.in.later(func() { who.in.stalled(who, yes) })
 	}
 }
 
-// put queues p and has the instance run on its loop, never inside the caller. Any goroutine.
+// put queues p and schedules the instance on its loop. It never runs the instance itself. Any
+// goroutine may call it.
 func (in *instance) put(p packet) {
 	in.box.mu.Lock()
 	if now := in.box.moved[p.to.h]; now != nil {
@@ -122,7 +124,7 @@ func (in *instance) put(p packet) {
 	in.scheduleLocked()
 }
 
-// put passes p on, or keeps it while the identifier is on its way. Any goroutine.
+// put passes p on, or keeps it while the identifier is on its way. Any goroutine may call it.
 func (d *detached) put(p packet) {
 	d.mu.Lock()
 	to := d.to
@@ -139,13 +141,14 @@ func (d *detached) put(p packet) {
 	}
 }
 
-// kick has the instance run although nothing has arrived.
+// kick schedules the instance although nothing has arrived.
 func (in *instance) kick() {
 	in.box.mu.Lock()
 	in.scheduleLocked()
 }
 
-// scheduleLocked has the loop run the instance. It releases box.mu, which its caller holds.
+// scheduleLocked schedules the instance on its loop. Its caller holds box.mu, and scheduleLocked
+// releases it.
 func (in *instance) scheduleLocked() {
 	first := !in.box.scheduled && !in.box.closed
 	in.box.scheduled = in.box.scheduled || first

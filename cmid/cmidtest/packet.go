@@ -14,12 +14,12 @@ import (
 // Message is a kind of message between hosts, for Drop.
 type Message uint8
 
-// The messages, in InfiniBand's terms. On iWARP the MPA request and reply are MsgREQ and MsgREP
-// (MsgREJ with the reject bit), the end of the stream is MsgDREQ.
+// The messages have InfiniBand's names. On iWARP the MPA request is MsgREQ, the MPA reply is
+// MsgREP, or MsgREJ if it rejects, and the end of the stream is MsgDREQ.
 const (
 	msgLocal   Message = iota // work that an instance leaves itself
 	MsgREQ                    // connection request
-	MsgMRA                    // the request has come, its answer takes longer
+	MsgMRA                    // the request has arrived, its answer takes longer
 	MsgREP                    // reply
 	MsgRTU                    // ready to use
 	MsgREJ                    // reject
@@ -51,13 +51,13 @@ func (m Message) String() string { return enum.At(messageNames, m, "Message(%d)"
 // MarshalText is String's text.
 func (m Message) MarshalText() ([]byte, error) { return []byte(m.String()), nil }
 
-// packet is one message from identifier to identifier, or work that an instance leaves itself.
+// packet is one message from identifier to identifier, or work that an instance queues for itself.
 type packet struct {
 	kind     Message
 	from, to endpoint
 	src, dst netip.Addr
 	cm       *message      // of connection management; never changed once sent
-	listener *binding      // MsgREQ, MsgSIDRREQ: it has one unread request more
+	listener *binding      // MsgREQ, MsgSIDRREQ: has one more unread request
 	fn       func()        // msgLocal
 	data     *buffer       // MsgSend, MsgWrite, MsgReadResponse, MsgDatagram
 	seq      uint64        // of the work request, or of the one that is answered
@@ -71,7 +71,7 @@ type packet struct {
 	due      time.Time // when a delayed packet is handled
 }
 
-// message is what connection management says.
+// message is the content of a message of connection management.
 type message struct {
 	ps       cmid.PortSpace
 	src, dst cmid.Addr
@@ -81,16 +81,16 @@ type message struct {
 	err      error // MsgDREQ on iWARP: the cause
 }
 
-// sendFlags say what a message asks for besides being received.
+// sendFlags say what the receiver of a message must do besides receiving it.
 type sendFlags uint8
 
 const (
 	flagSolicited  sendFlags = 1 << iota
-	flagInvalidate           // take mem.Key back
+	flagInvalidate           // invalidate mem.Key
 	flagImmediate            // deliver imm with it
 )
 
-// atomicOp is what an atomic operation does: InfiniBand's AtomicETH, without the place.
+// atomicOp is an atomic operation: InfiniBand's AtomicETH without the address and key.
 type atomicOp struct {
 	swaps      bool // compare and swap; else fetch and add
 	compareAdd uint64
@@ -101,7 +101,7 @@ type atomicOp struct {
 type datagram struct {
 	to, from uint32 // queue pair numbers
 	key      uint32
-	group    netip.Addr // zero: for one only
+	group    netip.Addr // zero for a datagram to one queue pair
 }
 
 // ack is how a work request ended at the peer.
@@ -111,9 +111,9 @@ const (
 	ackOK     ack = iota
 	ackWait       // no receive yet: the sender goes on waiting
 	ackNoRecv     // and gives up
-	// longer than the receive, a key that cannot be taken back, or a misaligned address
+	// longer than the receive, a key that cannot be invalidated, or a misaligned address
 	ackInvalid
-	ackAccess // memory that is not there, or not open for this
+	ackAccess // no such memory, or no right to it
 	ackFault  // the peer's own mistake
 )
 
@@ -122,8 +122,8 @@ var ackStatus = [...]verbs.Status{
 	ackAccess: verbs.StatusRemAccess, ackFault: verbs.StatusRemOp,
 }
 
-// buffer has a message's bytes on their way. They are copied when the message leaves, so that a
-// queue pair that is flushed meanwhile gives its memory back at once.
+// buffer has the bytes of a message on its way. They are copied when the message leaves. So a queue
+// pair that is flushed meanwhile no longer uses the program's memory.
 type buffer struct{ b []byte }
 
 var buffers = sync.Pool{New: func() any { return new(buffer) }}

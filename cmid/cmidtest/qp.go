@@ -30,24 +30,25 @@ type qp struct {
 
 	sends    ring.Ring[sendEntry]
 	next     int    // how many of them, from the oldest on, have left
-	seq      uint64 // of the one that left last
-	reads    int    // that have left and are not answered, atomic operations too
+	seq      uint64 // of the work request that left last
+	reads    int    // Reads and atomic operations that have left and are not answered
 	settling bool   // settle is queued
 	settleFn func()
 	retry    clock
 	retryFn  func()
 
-	came     uint64            // seq of the peer's work request that came last
+	came     uint64            // seq of the peer's last work request
 	waiting  ring.Ring[packet] // a Send that found no receive, and what came after it
 	retrying bool              // retryNow is queued
 	inSRQ    bool              // it is in srq.waiting
 	paused   bool              // messages wait although there may be receives
-	served   bool              // it is its turn to look for a receive
+	served   bool              // this queue pair may take the next shared receive
 	rnr      clock
 }
 
 // sendEntry is a work request of the send queue that has not completed. Its bytes are copied when
-// it leaves, because a fenced Send may send what a Read has brought.
+// it leaves, not when it is posted, because a fenced Send may send what an earlier Read has
+// fetched.
 type sendEntry struct {
 	wr     verbs.SendWR
 	n      uint32    // its length
@@ -57,8 +58,8 @@ type sendEntry struct {
 	status verbs.Status
 }
 
-// fail brings the queue pair into its error state, and what is outstanding completes. On a nil
-// queue pair it does nothing.
+// fail moves the queue pair to its error state, and completes the outstanding work requests. On a
+// nil queue pair it does nothing.
 func (q *qp) fail() {
 	if q == nil || q.over {
 		return
@@ -85,8 +86,8 @@ func (q *qp) dropWaiting() {
 	}
 }
 
-// flushSends completes the send queue. Behind a work request that has failed or is not done, none
-// succeeds.
+// flushSends completes all of the send queue. No work request succeeds behind one that has failed
+// or is not done.
 func (q *qp) flushSends() {
 	for bad := false; q.sends.Len() > 0; q.finishSend() {
 		e := q.sends.At(0)
@@ -97,7 +98,8 @@ func (q *qp) flushSends() {
 	}
 }
 
-// finishSend completes the oldest work request. Failures complete whether asked to or not.
+// finishSend completes the oldest work request. A failure completes even if the work request is not
+// signaled.
 func (q *qp) finishSend() {
 	e := q.sends.Pop()
 	if q.next > 0 {
@@ -113,8 +115,7 @@ func (q *qp) finishSend() {
 	q.complete(q.sq, wc, false)
 }
 
-// complete adds a completion to one of the queues. A queue that is too short for it ends the queue
-// pair.
+// complete adds a completion to one of the queues. If that has no room, the queue pair fails.
 func (q *qp) complete(to *cq, wc verbs.WC, solicited bool) {
 	if !to.add(wc, solicited) && !q.over {
 		q.in.later(q.fail)
@@ -129,7 +130,7 @@ func (q *qp) leaveSRQ() {
 	}
 }
 
-// bytesOf is the length of a work request. It is false for one that is not possible.
+// bytesOf returns the length of a work request. ok is false for one that is malformed.
 func (q *qp) bytesOf(wr *verbs.SendWR) (n uint32, ok bool) {
 	access := verbs.Access(0)
 	switch wr.Op {

@@ -9,8 +9,8 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// cq is a completion queue, a ring that grows. On a Reserved device it does not: a completion for
-// which there is no room is lost, and its queue pair fails.
+// cq is a completion queue, a ring that grows. On a Reserved device it does not grow. There a
+// completion without room is lost, and its queue pair fails.
 type cq struct {
 	object
 	entries  int
@@ -39,7 +39,7 @@ func (q *cq) add(wc verbs.WC, solicited bool) bool {
 	return true
 }
 
-// ReqNotify chooses between every completion and solicited ones.
+// ReqNotify chooses whether every completion notifies or only solicited ones.
 func (q *cq) ReqNotify(solicitedOnly bool) { q.quiet = solicitedOnly }
 
 func (q *cq) notify() {
@@ -81,7 +81,7 @@ type srq struct {
 	object
 	attr    verbs.SRQInitAttr
 	posted  ring.Ring[verbs.RecvWR]
-	limit   int   // OnLimit is due when fewer are posted
+	limit   int   // OnLimit is called when fewer are posted
 	waiting []*qp // their messages found it empty
 }
 
@@ -104,10 +104,10 @@ func (s *srq) Arm(limit int) error {
 	return nil
 }
 
-// take takes the oldest receive for q. It asks the owner of an empty queue for one.
+// take takes the oldest receive for q. If the queue is empty, it asks the owner for one.
 func (s *srq) take(q *qp) (wr verbs.RecvWR, ok bool) {
 	if len(s.waiting) > 0 && !q.served {
-		return wr, false // after those that wait
+		return wr, false // those that wait come first
 	}
 	if s.posted.Len() == 0 && s.attr.OnEmpty != nil && !s.v.in.f.reserved && !s.v.in.frozen {
 		s.attr.OnEmpty(q)
@@ -120,7 +120,7 @@ func (s *srq) take(q *qp) (wr verbs.RecvWR, ok bool) {
 	return wr, true
 }
 
-// checkLimit has OnLimit called, in a later turn.
+// checkLimit schedules OnLimit for a later turn, if the queue is below its limit.
 func (s *srq) checkLimit() {
 	if s.posted.Len() >= s.limit {
 		return

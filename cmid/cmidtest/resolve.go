@@ -14,7 +14,7 @@ import (
 // defaultTimeout is what a Timeout of 0 means.
 const defaultTimeout = 2 * time.Second
 
-// path is what resolving a destination has found.
+// path is the result of resolving a destination.
 type path struct {
 	dev     *device
 	src     netip.Addr
@@ -103,15 +103,15 @@ func (id *ident) routeLocked(dst netip.Addr) (path, error) {
 		return path{}, unix.EINVAL
 	}
 	delay := f.latencyLocked(id.local.Addr(), dst)
-	// an interface without a device is never forgotten, and RoCE has no GID for loopback
+	// The kernel never forgets an interface without a device. RoCE has no GID for loopback.
 	if id.strayed || !f.iwarp && id.local.Addr().IsLoopback() {
 		return path{errno: unix.ENODEV, delay: delay}, nil
 	}
 	if d := host.ownLocked(dst); d != nil {
 		if id.dev != nil && id.dev != d {
-			return path{silence: true}, nil // one device's port does not hear the other's
+			return path{silence: true}, nil // the ports of two devices do not reach each other
 		}
-		src, _ := d.source(dst) // the first of the subnet's, as the routing table has it
+		src, _ := d.source(dst) // the first address in the subnet, as in the routing table
 		return path{dev: d, src: src, delay: delay}, nil
 	}
 	if host.isPlainLocked(dst) {

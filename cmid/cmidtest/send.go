@@ -13,14 +13,15 @@ const retryTimeout = 17 * time.Second
 // fetches reports whether the peer answers with bytes.
 func (e *sendEntry) fetches() bool { return e.wr.Op == verbs.Read || e.wr.Op.Atomic() }
 
-// messageOf is the message that asks for a work request.
+// messageOf is the message that each opcode sends.
 var messageOf = [...]Message{
 	verbs.Send: MsgSend, verbs.SendWithInvalidate: MsgSend, verbs.SendWithImm: MsgSend, verbs.Write: MsgWrite, verbs.Read: MsgRead,
 	verbs.AtomicCmpSwap: MsgAtomic, verbs.AtomicFetchAdd: MsgAtomic,
 }
 
-// issue sends the work requests that may leave. A Read that the peer has no room for waits, and so
-// does a fenced work request while answers are outstanding. All behind them wait as well.
+// issue sends the work requests that may leave. A Read waits while the peer has no room for it. A
+// fenced work request waits while answers are outstanding. The work requests behind them wait as
+// well.
 func (q *qp) issue() {
 	for ; q.next < q.sends.Len(); q.next++ {
 		e := q.sends.At(q.next)
@@ -59,7 +60,7 @@ func (q *qp) issue() {
 	}
 }
 
-// wireFlags is what the message asks for.
+// wireFlags returns the flags of the message.
 func (e *sendEntry) wireFlags() (f sendFlags) {
 	switch e.wr.Op {
 	case verbs.SendWithInvalidate:
@@ -74,7 +75,7 @@ func (e *sendEntry) wireFlags() (f sendFlags) {
 	return f
 }
 
-// gather copies what is sent.
+// gather copies the bytes to send.
 func (e *sendEntry) gather() *buffer {
 	b := buffers.Get().(*buffer)
 	b.b = append(b.b[:0], e.wr.Inline...)
@@ -84,7 +85,8 @@ func (e *sendEntry) gather() *buffer {
 	return b
 }
 
-// settle completes what is done, in posting order, and sends what may leave now.
+// settle completes the work requests that are done, in posting order, and sends those that may
+// leave now.
 func (q *qp) settle() {
 	if q.over {
 		return
@@ -127,8 +129,8 @@ func (q *qp) failAt(i int, st verbs.Status) {
 	q.fail()
 }
 
-// answered is the index of the work request that p answers. It is false when none waits for p. The
-// peer takes work requests in order, so those before it are done as well.
+// answered returns the index of the work request that p answers. ok is false when none waits for p.
+// The peer handles work requests in order, so those before it are done as well.
 func (id *ident) answered(p *packet) (q *qp, i int, ok bool) {
 	if id.qp == nil || id.qp.over || id.far != p.from || id.qp.next == 0 {
 		return nil, 0, false
@@ -140,14 +142,15 @@ func (id *ident) answered(p *packet) (q *qp, i int, ok bool) {
 	}
 	i = int(p.seq - first)
 	for before := range i {
-		if e := q.sends.At(before); !e.fetches() { // the answer of one that is not done was lost
+		if e := q.sends.At(before); !e.fetches() { // a Read's answer was lost
 			e.done = true
 		}
 	}
 	return q, i, true
 }
 
-// gotAck is how a Send or a Write ended, or why a Read or an atomic operation failed.
+// gotAck handles the peer's report of how a Send or a Write ended, or why a Read or an atomic
+// operation failed.
 func (id *ident) gotAck(p *packet) {
 	q, i, ok := id.answered(p)
 	switch {
@@ -163,7 +166,7 @@ func (id *ident) gotAck(p *packet) {
 	}
 }
 
-// gotReadResponse has the bytes that a Read or an atomic operation asked for.
+// gotReadResponse handles the bytes that a Read or an atomic operation asked for.
 func (id *ident) gotReadResponse(p *packet) {
 	q, i, ok := id.answered(p)
 	if !ok || q.sends.At(i).done {

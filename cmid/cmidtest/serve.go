@@ -11,14 +11,14 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// rnrTimer is how long InfiniBand waits before it repeats a message that found no receive. It does
-// so RNRRetryCount times.
+// rnrTimer is how long InfiniBand waits before it repeats a message that found no receive. It
+// repeats the message RNRRetryCount times.
 const rnrTimer = 655 * time.Millisecond
 
-// gotWork is a Send, a Write, a Read or an atomic operation of the peer's.
+// gotWork handles a Send, a Write, a Read or an atomic operation of the peer.
 func (in *instance) gotWork(id *ident, p *packet) {
 	if id == nil || id.qp == nil || id.qp.over || id.far != p.from {
-		// TCP's reset: one end has given up the stream, and the other does not know
+		// This end has given up the stream, and the other does not know. TCP answers with a reset.
 		if in.f.iwarp {
 			in.f.answer(p, p.to, MsgDREQ, connReset)
 		}
@@ -36,7 +36,7 @@ func (in *instance) gotWork(id *ident, p *packet) {
 	}
 	q := id.qp
 	if p.seq != q.came+1 {
-		return // one before it was lost
+		return // an earlier one was lost
 	}
 	q.came++
 	if q.waiting.Len() > 0 || !q.attempt(p) {
@@ -48,8 +48,8 @@ func (in *instance) gotWork(id *ident, p *packet) {
 	}
 }
 
-// attempt is serve. The program may be asked for a receive and not return. Then the message waits,
-// because its connection is not the one that failed.
+// attempt calls serve, which may ask the program for a receive. If the program does not return, the
+// message waits, because the failure is not that of its connection.
 func (q *qp) attempt(p *packet) (done bool) {
 	returned := false
 	defer unless(&returned, func() {
@@ -62,8 +62,8 @@ func (q *qp) attempt(p *packet) (done bool) {
 	return done
 }
 
-// serve does what a work request of the peer's asks for. It is false when the message has to wait
-// for a receive.
+// serve does what a work request of the peer asks for. It returns false when the message has to
+// wait for a receive.
 func (q *qp) serve(p *packet) (done bool) {
 	switch p.kind {
 	case MsgWrite:
@@ -92,7 +92,7 @@ func (q *qp) serve(p *packet) (done bool) {
 	}
 }
 
-// reach is the memory that p names. An access that is not allowed ends the connection.
+// reach returns the memory that p describes. An access that is not allowed ends the connection.
 func (q *qp) reach(p *packet, access verbs.Access, what string) (b []byte, ok bool) {
 	b, err := q.pd.Reach(p.mem, access)
 	if err != nil {
@@ -110,8 +110,8 @@ func (q *qp) respond(p *packet, b []byte) {
 	q.in.f.send(r)
 }
 
-// serveAtomic does the peer's atomic operation and answers with what was there before. Only the
-// loop touches the memory, so the operation is atomic.
+// serveAtomic does the peer's atomic operation and answers with the old value. Only the loop
+// changes the memory, so the operation is atomic.
 func (q *qp) serveAtomic(p *packet, at []byte) {
 	if p.mem.Addr%verbs.AtomicLen != 0 {
 		q.acknowledge(p, ackInvalid)
@@ -127,7 +127,7 @@ func (q *qp) serveAtomic(p *packet, at []byte) {
 	}
 }
 
-// receive puts a message into a receive. It is false when the message has to wait for one.
+// receive puts a message into a receive. It returns false when the message has to wait for one.
 func (q *qp) receive(p *packet) (done bool) {
 	wr, ok := q.takeRecv()
 	switch {
@@ -161,7 +161,7 @@ func (q *qp) receive(p *packet) (done bool) {
 	return true
 }
 
-// judge reports how the receive of a message completes. If there is a why, the message ends the
+// judge returns how the receive of a message completes. If why is not empty, the message ends the
 // connection.
 func (q *qp) judge(p *packet, to verbs.SGE) (st verbs.Status, answer ack, why string) {
 	switch {
@@ -204,13 +204,13 @@ func (q *qp) acknowledge(p *packet, st ack) {
 	q.in.f.send(a)
 }
 
-// patient reports whether a message that finds no receive waits for as long as it takes. A program
+// patient reports whether a message that finds no receive waits without a time limit. A program
 // that is asked for receives may have none to post for a while (verbs.SRQInitAttr.OnEmpty).
 func (q *qp) patient() bool {
 	return q.paused || q.srq != nil && q.srq.attr.OnEmpty != nil && !q.in.f.reserved
 }
 
-// await has q look again when there is a receive.
+// await puts q into the line for the next shared receive.
 func (q *qp) await() {
 	if q.srq != nil && !q.inSRQ && !q.paused {
 		q.inSRQ = true
@@ -218,7 +218,8 @@ func (q *qp) await() {
 	}
 }
 
-// waitFor is InfiniBand's RNR: the sender repeats the message as often as this side allows.
+// waitFor imitates InfiniBand's RNR (receiver not ready): the sender repeats the message as often
+// as this side allows.
 func (q *qp) waitFor(p *packet) {
 	q.await()
 	q.acknowledge(p, ackWait)
@@ -237,7 +238,7 @@ func (q *qp) giveUp() {
 	q.dropWaiting()
 }
 
-// wake has the queue pair that has waited longest look for a receive.
+// wake lets the queue pair that has waited longest look for a receive.
 func (s *srq) wake() {
 	for len(s.waiting) > 0 {
 		q := s.waiting[0]
@@ -248,8 +249,8 @@ func (s *srq) wake() {
 	}
 }
 
-// retryLater has waiting messages look for receives, later and not inside the call that posted one.
-// It is false when no message waits.
+// retryLater makes waiting messages look for receives in a later turn, not inside the call that
+// posted one. It returns false when no message waits.
 func (q *qp) retryLater() bool {
 	q.leaveSRQ()
 	if q.waiting.Len() == 0 {
@@ -262,7 +263,8 @@ func (q *qp) retryLater() bool {
 	return true
 }
 
-// retryNow has them look, and after them the next queue pair of a shared receive queue.
+// retryNow makes waiting messages look for receives. After that it is the turn of the next queue
+// pair of a shared receive queue.
 func (q *qp) retryNow() {
 	q.retrying, q.served = false, true
 	defer func() {

@@ -7,9 +7,9 @@ import (
 	"github.com/rdmactor/rdmactor/states"
 )
 
-// openStream plays iWARP's connect: a TCP connection first, then the MPA request. With soft-iWARP
-// the command waits for TCP and fails with it. The embedded device's command does not wait, and an
-// event reports the failure.
+// openStream connects on iWARP: first a TCP connection, then the MPA request. On soft-iWARP the
+// command waits for TCP, and fails if TCP fails. The embedded device's command does not wait, and
+// an event reports the failure.
 func (id *ident) openStream(c *cmid.Connect, m *message) error {
 	f := id.in.f
 	_, what := id.lookup()
@@ -27,7 +27,7 @@ func (id *ident) openStream(c *cmid.Connect, m *message) error {
 	case what == foundNobody, what == foundOther:
 		id.after(rtt, func() { id.streamFailed(c, states.KindRejected, unix.ECONNREFUSED) })
 	default:
-		if f.embedded { // soft-iWARP is rejected when the backlog is full
+		if f.embedded { // soft-iWARP has no timer: a full backlog rejects it
 			id.arm(timeout, func() { id.streamFailed(c, states.KindUnreachable, unix.ETIMEDOUT) })
 		}
 		id.after(rtt, func() { id.streamOpen(c, m) })
@@ -35,7 +35,8 @@ func (id *ident) openStream(c *cmid.Connect, m *message) error {
 	return err
 }
 
-// streamFailed ends a Connect that TCP has failed. kind is the embedded device's event.
+// streamFailed ends a Connect because TCP has failed. kind is the event that the embedded device
+// reports.
 func (id *ident) streamFailed(c *cmid.Connect, kind states.Kind, errno unix.Errno) {
 	switch {
 	case id.opening != c:
@@ -54,7 +55,7 @@ func (id *ident) streamOpen(c *cmid.Connect, m *message) {
 		return
 	}
 	b, what := id.lookup()
-	// TCP repeats what finds the backlog full
+	// TCP tries again when it finds the backlog full.
 	if what == foundFull && id.in.f.embedded {
 		id.after(synRepeat, func() { id.streamOpen(c, m) })
 		return
@@ -74,7 +75,7 @@ func (id *ident) streamOpen(c *cmid.Connect, m *message) {
 	}
 }
 
-// timedOut closes a stream on which no MPA reply came.
+// timedOut closes a stream because no MPA reply came.
 func (id *ident) timedOut() {
 	id.say(MsgDREQ, connReset)
 	id.unanswered()

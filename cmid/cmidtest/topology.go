@@ -12,17 +12,17 @@ import (
 	"github.com/rdmactor/rdmactor/eventloop"
 )
 
-// Largest backlog, and longest message.
+// The largest backlog, and the longest message in bytes.
 const (
 	maxBacklog = 1024
 	maxMessage = 16 << 20
 )
 
-// Fabric is a network in memory: hosts, their devices and addresses, and what goes wrong between
-// them. Any goroutine may call its methods.
+// Fabric is a network in memory: hosts, their devices and addresses, and the faults between them.
+// Any goroutine may call its methods.
 type Fabric struct {
 	iwarp    bool
-	embedded bool  // iwarp, as package iwarp plays it
+	embedded bool  // iWARP as package iwarp implements it
 	depth    uint8 // the most reads of a queue pair, each way
 	reserved bool
 	left     ledger
@@ -33,7 +33,7 @@ type Fabric struct {
 	rng    *rand.Rand
 	hosts  map[string]*Host
 	order  []*Host
-	opened int                    // how many times a driver was opened
+	opened int                    // number of times that a driver was opened
 	addrs  map[netip.Addr]*device // of every host
 	faults faults
 	// members are the queue pairs that are attached to a group.
@@ -51,7 +51,8 @@ type Host struct {
 	instances []*instance
 	nextQPN   uint32
 	datagrams map[uint32]*qp // by number
-	// requests has the child of whoever asked, endpoint to endpoint, until the child is destroyed.
+	// requests maps the endpoint that has sent a request to the endpoint of the child, until the
+	// child is destroyed.
 	requests sync.Map
 }
 
@@ -75,9 +76,9 @@ type port struct {
 	num uint16
 }
 
-// binding is an identifier's use of a port. The Fabric's mutex guards it.
+// binding is the use of a port by an identifier. The Fabric's mutex guards it.
 type binding struct {
-	id        *ident // other loops use only what never changes in it
+	id        *ident // other loops use only its constant fields
 	ip        netip.Addr
 	port      port
 	reuse     bool
@@ -87,7 +88,8 @@ type binding struct {
 	unread    int // requests that are under way, or not delivered yet
 }
 
-// endpoint is one end of a connection: an identifier on an instance. The zero endpoint is nobody.
+// endpoint is one end of a connection: an identifier on an instance. The zero endpoint stands for
+// nobody.
 type endpoint struct {
 	in *instance
 	h  cmid.Handle
@@ -111,22 +113,22 @@ type instance struct {
 	lastDue   map[*instance]time.Time
 	lateTimer *eventloop.Timer
 
-	dirty      []*cq       // have completions that the program was not notified of
+	dirty      []*cq       // the program was not notified of their completions
 	kept       []keptEvent // Reorder delays them
-	delivering []keptEvent // their delay is over
+	delivering []keptEvent // being delivered
 
 	frozen    bool     // the loop stands in box.ice
-	suspended []func() // calls of the program, for when it goes on
+	suspended []func() // calls of the program, made when it goes on
 }
 
-// inbox is what arrives for an instance, from any goroutine.
+// inbox has what arrives for an instance. Any goroutine may use it.
 type inbox struct {
 	mu        sync.Mutex
 	in        []packet
 	scheduled bool
 	closed    bool
-	ice       *ice                      // that the loop stands in; nil: it runs
-	moved     map[cmid.Handle]*detached // pass on what comes for identifiers that have left
+	ice       *ice                      // nil while the loop runs
+	moved     map[cmid.Handle]*detached // identifiers that have left
 }
 
 // ice is where the loop of a frozen program stands.
@@ -144,7 +146,8 @@ type keptEvent struct {
 }
 
 // detached is an identifier on its way from one loop to another. Peers go on sending to the
-// instance that made the identifier, also once that is closed: detached passes on what comes.
+// instance that made the identifier, even after that instance is closed. detached passes on what
+// arrives there.
 type detached struct {
 	from     *instance
 	id       *ident
@@ -155,16 +158,16 @@ type detached struct {
 
 	mu   sync.Mutex
 	to   *instance // nil while it is on its way
-	gone bool      // it was destroyed on its way
-	came []packet  // meanwhile
+	gone bool      // destroyed on its way
+	came []packet  // has arrived meanwhile
 }
 
-// String names the host in what Missed and Left list.
+// String returns the host's name in the lists of Missed and Left.
 func (h *Host) String() string {
 	return strings.TrimSpace("the host " + h.name)
 }
 
-// count notes that an identifier of the host was made or destroyed.
+// count records that n identifiers of the host were made, or destroyed if n is negative.
 func (h *Host) count(n int) {
 	h.f.left.add(resIdentifier, h.String(), n)
 }
@@ -188,10 +191,10 @@ func (d *device) removeLocked() {
 	d.host.devices = slices.DeleteFunc(d.host.devices, func(other *device) bool { return other == d })
 }
 
-// count notes that something of the device was made or given back.
+// count records that n objects of the device were made, or freed if n is negative.
 func (d *device) count(what resource, n int) { d.host.f.left.add(what, d.name, n) }
 
-// now is the loop's time, which stands still while the loop does.
+// now returns the loop's time. It stands still while the loop does.
 func (in *instance) now() time.Time {
 	if in.frozen {
 		return time.Now()

@@ -10,7 +10,7 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// CreateQP ties a queue pair to the identifier.
+// CreateQP makes the identifier's queue pair.
 func (id *ident) CreateQP(attr verbs.QPInitAttr) (verbs.QP, error) {
 	switch {
 	case id.dev == nil || id.qp != nil:
@@ -47,7 +47,7 @@ func (id *ident) CreateQP(attr verbs.QPInitAttr) (verbs.QP, error) {
 	return q, nil
 }
 
-// use counts the queue pair as a user of its queues and its domain; -1 ends that.
+// use adds n to the number of users of the queue pair's queues and domain. n is 1 or -1.
 func (q *qp) use(n int) {
 	q.sq.users += n
 	q.rq.users += n
@@ -57,7 +57,7 @@ func (q *qp) use(n int) {
 	}
 }
 
-// check reports whether the attributes are possible, and takes the queues from them.
+// check reports whether the attributes are valid, and sets the queues from them.
 func (q *qp) check() bool {
 	a := &q.attr
 	var ok bool
@@ -82,7 +82,7 @@ func (q *qp) check() bool {
 // Num is the queue pair's number.
 func (q *qp) Num() uint32 { return q.num }
 
-// Context is what it was made with.
+// Context returns the Context of its attributes.
 func (q *qp) Context() any { return q.attr.Context }
 
 // PostSend queues wr.
@@ -112,7 +112,7 @@ func (q *qp) PostSend(wr *verbs.SendWR) error {
 	}
 	q.sends.Push(e)
 	q.issue()
-	if q.next < q.sends.Len() { // it waits, and the slices are the caller's
+	if q.next < q.sends.Len() { // it waits, and the caller may reuse the slices
 		e := q.sends.At(q.sends.Len() - 1)
 		e.wr.Inline, e.wr.SGL = bytes.Clone(e.wr.Inline), slices.Clone(e.wr.SGL)
 	}
@@ -132,7 +132,7 @@ func (q *qp) PostRecv(wr verbs.RecvWR) error {
 	return nil
 }
 
-// Pause has messages wait (verbs.Pauser).
+// Pause makes messages wait, or ends that (verbs.Pauser).
 func (q *qp) Pause(on bool) {
 	q.paused = on
 	if on {
@@ -145,7 +145,7 @@ func (q *qp) Pause(on bool) {
 // Waiting reports whether a message waits (verbs.Pauser).
 func (q *qp) Waiting() bool { return q.waiting.Len() > 0 }
 
-// Destroy ends the queue pair; the identifier stays.
+// Destroy ends the queue pair. The identifier stays.
 func (q *qp) Destroy() error {
 	if !q.gone {
 		q.release()
@@ -153,7 +153,7 @@ func (q *qp) Destroy() error {
 	return nil
 }
 
-// release is Destroy, also as part of the identifier's.
+// release does the work of Destroy. It is called when the identifier is destroyed, too.
 func (q *qp) release() {
 	q.fail()
 	q.gone = true

@@ -7,24 +7,24 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// Limits of what is posted and made.
+// Limits on the queues and on what is posted to them.
 const (
 	maxInline = 64
 	maxSGE    = 16
 	maxCQE    = 1 << 15
 )
 
-// maxDatagram is a RoCE port's MTU on a plain Ethernet.
+// maxDatagram is a RoCE port's MTU on Ethernet with the usual MTU of 1500 bytes.
 const maxDatagram = 1024
 
-// view is a device as one loop sees it, the verbs.Device. memory.Device has its memory.
+// view is one loop's view of a device. It implements verbs.Device. memory.Device has its memory.
 type view struct {
 	*memory.Device
 	in  *instance
 	dev *device
 }
 
-// view is d as this loop sees it.
+// view returns this loop's view of d.
 func (in *instance) view(d *device) *view {
 	v := in.views[d]
 	if v == nil {
@@ -37,12 +37,12 @@ func (in *instance) view(d *device) *view {
 	return v
 }
 
-// object is what a program makes of a device and gives back.
+// object is the common part of what a program makes on a device and closes.
 type object struct {
 	v      *view
 	pd     *memory.Domain // nil: it is in none
 	what   resource
-	users  int // it cannot be closed while it has some
+	users  int // it cannot be closed while it has users
 	closed bool
 }
 
@@ -54,7 +54,8 @@ func (v *view) object(what resource, pd *memory.Domain) object {
 	return object{v: v, pd: pd, what: what}
 }
 
-// close gives the object back. EBUSY while it has users; a second close does nothing.
+// close closes the object. It returns EBUSY while the object has users. A second close does
+// nothing.
 func (o *object) close() error {
 	switch {
 	case o.users > 0:
@@ -69,13 +70,13 @@ func (o *object) close() error {
 	return nil
 }
 
-// usable reports whether a queue pair on v may have the object.
+// usable reports whether a queue pair on v may use the object.
 func (o *object) usable(v *view) bool { return o.v == v && !o.closed }
 
 // Name is the device's.
 func (v *view) Name() string { return v.dev.name }
 
-// Attr gives limits that a test can reach.
+// Attr returns limits that are low enough for a test to reach.
 func (v *view) Attr() verbs.DeviceAttr {
 	attr := verbs.DeviceAttr{
 		MaxQP: 1 << 16, MaxQPWR: 1 << 14, MaxSGE: maxSGE, MaxInline: maxInline, MaxMessage: maxMessage,

@@ -1,9 +1,9 @@
-// Package memory plays the memory of a device: regions and their keys, protection domains, and who
-// may reach which bytes. It is the twin's; it knows verbs, and nothing of loops, hosts or
-// connections.
+// Package memory imitates the memory of a device: regions and their keys, protection domains, and
+// the checks of who may access which bytes. The in-memory device uses it. It depends on package
+// verbs, and not on loops, hosts or connections.
 //
-// A [Device] is one loop's, and so are its domains and regions: they are used on its goroutine
-// only.
+// A [Device] belongs to one loop, and so do its domains and regions. Use them on the loop's
+// goroutine only.
 package memory
 
 import (
@@ -14,25 +14,26 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// What is made of a device, in the words in which Config.Count reports it.
+// The objects that Config.Count reports.
 const (
 	CountRegions = "memory region"
 	CountDomains = "protection domain"
 )
 
-// Config is how a device treats memory.
+// Config says how a device treats memory.
 type Config struct {
-	// Shares has every domain name memory of the device's own (verbs.DeviceAttr.SharesMemory).
+	// Shares lets every domain use memory of the device's own domain
+	// (verbs.DeviceAttr.SharesMemory).
 	Shares bool
-	// Atomics has memory be open to atomic operations; without it Alloc refuses.
+	// Atomics allows memory that is open to atomic operations. Without it Alloc refuses that.
 	Atomics bool
 	// Salt is the low byte of every key. Devices with different salts have no key in common.
 	Salt byte
-	// Count notes that n regions or domains were made, or given back where n is negative.
+	// Count is called when n regions or domains were made, or freed if n is negative.
 	Count func(what string, n int)
 }
 
-// Device is the memory of a device: those methods of a verbs.Device that are about memory.
+// Device is the memory of a device. It has the methods of a verbs.Device that are about memory.
 type Device struct {
 	cfg     Config
 	own     Domain
@@ -53,7 +54,7 @@ func NewDevice(cfg Config) *Device {
 	return d
 }
 
-// PD is the domain of whatever names none.
+// PD returns the device's own domain, which is that of objects made without one.
 func (d *Device) PD() verbs.PD { return &d.own }
 
 // AllocPD makes a protection domain.
@@ -65,8 +66,8 @@ func (d *Device) AllocPD() (verbs.PD, error) {
 // Alloc makes memory in the device's own domain.
 func (d *Device) Alloc(n int, access verbs.Access) (*verbs.MR, error) { return d.own.Alloc(n, access) }
 
-// Free takes the memory back: whatever still names it fails. EINVAL when it is not, or no longer,
-// memory of this device.
+// Free frees the memory. Whatever uses it afterwards fails. Free returns EINVAL for memory that is
+// not, or no longer, of this device.
 func (d *Device) Free(mr *verbs.MR) error {
 	if mr == nil || d.regions[mr.LKey] == nil || d.regions[mr.LKey].mr != mr {
 		return unix.EINVAL
@@ -79,8 +80,8 @@ func (d *Device) Free(mr *verbs.MR) error {
 	return nil
 }
 
-// Domain is the one that named is; nil is the device's own. EINVAL for a domain of another device,
-// or one that was closed.
+// Domain returns the Domain behind named. nil stands for the device's own. It returns EINVAL for a
+// domain of another device, and for one that was closed.
 func (d *Device) Domain(named verbs.PD) (*Domain, error) {
 	if named == nil {
 		return &d.own, nil
@@ -91,8 +92,8 @@ func (d *Device) Domain(named verbs.PD) (*Domain, error) {
 	return nil, unix.EINVAL
 }
 
-// nextKey is a key that was not in use lately. No key is another's neighbour, so that a mistaken
-// one finds nothing.
+// nextKey returns a key that was not in use lately. Keys are never adjacent, so a key that is off
+// by one finds nothing.
 func (d *Device) nextKey() uint32 {
 	for {
 		d.last = (d.last + 1) & 0xffffff
@@ -109,10 +110,11 @@ type Domain struct {
 	gone  bool
 }
 
-// Use counts n more users of the domain, or fewer.
+// Use adds n to the number of the domain's users. n may be negative.
 func (p *Domain) Use(n int) { p.users += n }
 
-// Close destroys the domain. EBUSY while it has users, EINVAL for the device's own.
+// Close destroys the domain. It returns EBUSY while the domain has users, and EINVAL for the
+// device's own.
 func (p *Domain) Close() error {
 	switch {
 	case p == &p.d.own || p.gone:
@@ -125,8 +127,8 @@ func (p *Domain) Close() error {
 	return nil
 }
 
-// Alloc makes memory of n bytes. EINVAL for rights that no memory has, verbs.ErrNotSupported for
-// those that the device has not.
+// Alloc makes memory of n bytes. It returns EINVAL for rights that do not exist, and
+// verbs.ErrNotSupported for those that the device does not support.
 func (p *Domain) Alloc(n int, access verbs.Access) (*verbs.MR, error) {
 	const rights = verbs.LocalWrite | verbs.RemoteWrite | verbs.RemoteRead | verbs.RemoteAtomic
 	if n <= 0 || uint64(n) > 1<<32-1 || p.gone || access&^rights != 0 ||
@@ -144,13 +146,13 @@ func (p *Domain) Alloc(n int, access verbs.Access) (*verbs.MR, error) {
 	return mr, nil
 }
 
-// Serves reports whether receives in memory of other may be those of a queue pair of p.
+// Serves reports whether a queue pair of p may use receives in memory of other.
 func (p *Domain) Serves(other *Domain) bool {
 	return other == p || p.d.cfg.Shares && other == &p.d.own
 }
 
-// Holds reports whether an element lies in memory of the domain, or in what the device shares,
-// and the memory allows access. Freed memory is in none.
+// Holds reports whether an element lies in memory of the domain, or in memory that the device
+// shares, and whether the memory allows access. Freed memory is in no domain.
 func (p *Domain) Holds(s verbs.SGE, access verbs.Access) bool {
 	if s.MR == nil {
 		return s.Length == 0
@@ -161,22 +163,23 @@ func (p *Domain) Holds(s verbs.SGE, access verbs.Access) bool {
 	return s.MR.Access&access == access && uint64(s.Offset)+uint64(s.Length) <= uint64(len(s.MR.Bytes))
 }
 
-// Bytes is the memory of an element that a domain holds.
+// Bytes returns the memory of an element. Domain.Holds must be true of it.
 func Bytes(s verbs.SGE) []byte {
 	if s.MR == nil {
 		return nil
 	}
-	return s.MR.Bytes[s.Offset:][:s.Length] // the end may be beyond what 32 bits can count
+	return s.MR.Bytes[s.Offset:][:s.Length] // Offset plus Length may overflow 32 bits
 }
 
-// Remote is memory as its owner's peer names it.
+// Remote describes memory as the peer of its owner does.
 type Remote struct {
 	Addr uint64
 	Key  uint32
 	Len  uint32
 }
 
-// Reach is the memory that the peer of a queue pair of p names. Nothing is looked up for no bytes.
+// Reach returns the memory that the peer of a queue pair of p describes. For 0 bytes it does not
+// check anything.
 func (p *Domain) Reach(m Remote, access verbs.Access) ([]byte, error) {
 	if m.Len == 0 {
 		return nil, nil
@@ -209,7 +212,7 @@ func (p *Domain) Invalidate(key uint32) error {
 	return nil
 }
 
-// find is the region whose key the peer of a queue pair of p uses.
+// find returns the region with a key that the peer of a queue pair of p uses.
 func (p *Domain) find(key uint32) (*region, error) {
 	switch r := p.d.regions[key]; {
 	case r == nil:
