@@ -17,7 +17,7 @@ type Message uint8
 // The messages have InfiniBand's names. On iWARP the MPA request is MsgREQ, the MPA reply is
 // MsgREP, or MsgREJ if it rejects, and the end of the stream is MsgDREQ.
 const (
-	msgLocal   Message = iota // work that an instance leaves itself
+	msgLocal   Message = iota // work that an instance queues for itself
 	MsgREQ                    // connection request
 	MsgMRA                    // the request has arrived, its answer takes longer
 	MsgREP                    // reply

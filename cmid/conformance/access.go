@@ -12,19 +12,19 @@ import (
 type access struct {
 	w   *world
 	c   *sides.Link
-	mr  *verbs.MR // the peer's, open to everything
+	mr  *verbs.MR // the peer's, with all rights
 	wr  verbs.SendWR
-	got int // Sends that the peer has received already
+	got int // Sends that the peer has already received
 
 	rights verbs.Access // everything
-	want   verbs.Status // of InfiniBand's requester
+	want   verbs.Status // of the requester, on InfiniBand
 
-	over bool // there is nothing to be refused
+	over bool // nothing was refused, and the scenario is over
 }
 
 const accessed = 4096
 
-// misuses are accesses that a target refuses, by the reason.
+// misuses are accesses that a target refuses, by the reason for it.
 var misuses = map[string]func(x *access){
 	"a key of nobody":             func(x *access) { x.wr.RKey ^= 0x5a5a5a00 },
 	"the neighbour of a key":      func(x *access) { x.wr.RKey++ },
@@ -65,7 +65,7 @@ var misuses = map[string]func(x *access){
 // aim directs the access to the start of mr.
 func (x *access) aim(mr *verbs.MR) { x.mr, x.wr.RemoteAddr, x.wr.RKey = mr, mr.Addr, mr.RKey }
 
-// succeeds requires that a Read brings what it has no right to read.
+// succeeds requires that a Read succeeds although it has no right to read the memory.
 func (x *access) succeeds() {
 	x.w.Helper()
 	x.over = true
@@ -76,7 +76,7 @@ func (x *access) succeeds() {
 	x.w.Same("and what it brings", into.MR.Bytes[:into.Length], x.mr.Bytes[:into.Length])
 }
 
-// accessScenarios are accesses that are refused, and keys taken back.
+// accessScenarios test accesses that are refused, and keys that are invalidated.
 var accessScenarios = func() scenarios {
 	s := scenarios{"a key is taken back by a Send": takenBack}
 	for name, key := range map[string]func(w *world, c *sides.Link) uint32{
@@ -100,7 +100,7 @@ var accessScenarios = func() scenarios {
 	return s
 }()
 
-// refused has the active side do what its peer does not allow.
+// refused makes the active side do what its peer does not allow.
 func refused(w *world, op verbs.Opcode, change func(*access)) {
 	c := w.Connected(3)
 	near := w.Memory(c.AQ, 64, verbs.LocalWrite, 1)
@@ -118,7 +118,7 @@ func refused(w *world, op verbs.Opcode, change func(*access)) {
 	keepNear, keepFar := bytes.Clone(near.Bytes), bytes.Clone(x.mr.Bytes)
 
 	w.Must(c.AQ.Write(2, verbs.Signaled, sides.Part(near, 0, 64), good, 0))
-	w.Must(c.AQ.Post(&x.wr)) // not signalled: failures complete all the same
+	w.Must(c.AQ.Post(&x.wr)) // not signalled; a failure completes nevertheless
 	w.Must(c.AQ.PostSend(4, "behind it"))
 	w.ended(c)
 
@@ -166,14 +166,14 @@ func (x *access) initiator(op verbs.Opcode) {
 	}
 }
 
-// taken reports whether a Send behind a refused Read has arrived nevertheless.
+// taken reports whether a Send has arrived although the Read before it was refused.
 func (x *access) taken(wc verbs.WC) bool {
 	return wc.Status == verbs.StatusSuccess && x.wr.Op == verbs.Read && x.w.differs(SentBehindRefused)
 }
 
 // ended waits for the end of a connection that the passive side has given up because of an access
-// by the active side. On iWARP both sides are notified, with the reason. On InfiniBand only the
-// requester is, by a completion, and the owners disconnect.
+// by the active side. On iWARP both sides are notified of the end and its reason. On InfiniBand
+// only the requester gets a completion, and the owners have to disconnect.
 func (w *world) ended(c *sides.Link) {
 	w.Helper()
 	if !w.IWARP {
@@ -190,8 +190,8 @@ func (w *world) ended(c *sides.Link) {
 
 func failed(wc []verbs.WC) int { return len(wc) - sides.Succeeded(wc) }
 
-// takenBack: the receive says which key a Send with invalidate has taken back. Other keys stay
-// valid, and the memory stays.
+// takenBack checks that the receive of a Send with invalidate names the invalidated key. Other keys
+// stay valid, and the memory stays allocated.
 func takenBack(w *world) {
 	c := w.Connected(3)
 	near := w.Memory(c.AQ, 64, 0, 1)
@@ -215,14 +215,14 @@ func takenBack(w *world) {
 	w.Must(c.Passive.Device().Free(one))
 }
 
-// canInvalidate says whether the device takes keys back.
+// canInvalidate reports whether the device can invalidate keys.
 func (w *world) canInvalidate() bool {
 	w.Helper()
 	return w.can(func(a verbs.DeviceAttr) bool { return a.Invalidates }, &verbs.SendWR{Op: verbs.SendWithInvalidate, RKey: 1})
 }
 
-// badInvalidate: a Send that takes back a key that it may not fails the receive, and ends the
-// connection.
+// badInvalidate checks that a Send with a key that it must not invalidate fails the receive and
+// ends the connection.
 func badInvalidate(w *world, key func(*world, *sides.Link) uint32) {
 	c := w.Connected(3)
 	bad := key(w, c)
@@ -243,8 +243,8 @@ func badInvalidate(w *world, key func(*world, *sides.Link) uint32) {
 	}
 }
 
-// besideAnother: a violation on one connection does not affect another one on the same device, nor
-// the memory that both use.
+// besideAnother checks that a violation on one connection affects neither another connection on the
+// same device nor the memory that both use.
 func besideAnother(w *world) {
 	bad, good := w.Connected(1), w.Connected(1)
 	near, far := w.Memory(good.AQ, 64, verbs.LocalWrite, 1), w.Memory(good.BQ, 64, sides.RemoteAll, 2)

@@ -12,11 +12,11 @@ import (
 	"github.com/rdmactor/rdmactor/states"
 )
 
-// The peer shows which address and port an identifier has. What a driver says of itself may be
-// wrong.
+// These scenarios ask the peer which address and port an identifier has, because what a driver says
+// of itself may be wrong.
 
-// asks connects an identifier whose address is resolved, as far as the request. The request must
-// come from the address that the identifier reports.
+// asks connects an identifier whose address is resolved, and waits for the request at the peer. The
+// request must come from the address that the identifier reports.
 func (w *world) asks(id *cmid.ID) {
 	w.Helper()
 	w.Must(id.ResolveRoute(time.Second))
@@ -29,7 +29,8 @@ func (w *world) asks(id *cmid.ID) {
 	}
 }
 
-// heardAtItsPort: with port 0 a port is chosen, and rdma_get_src_port(3) returns it.
+// heardAtItsPort checks that port 0 lets the device choose a port, and that rdma_get_src_port(3)
+// returns it.
 func heardAtItsPort(w *world) {
 	id := w.B.Bound(tcp, w.device())
 	port := id.SrcPort()
@@ -39,7 +40,7 @@ func heardAtItsPort(w *world) {
 	}
 }
 
-// heardAtThePort: a port that was asked for is used.
+// heardAtThePort checks that the device uses a port that was asked for.
 func heardAtThePort(w *world) {
 	id := w.B.Bound(tcp, w.device()) // one that is free
 	want := id.LocalAddr()
@@ -52,7 +53,7 @@ func heardAtThePort(w *world) {
 	w.Reaches(want)
 }
 
-// boundBySource: a source address binds the identifier, as rdma_bind_addr(3) would.
+// boundBySource checks that a source address binds the identifier, as rdma_bind_addr(3) would.
 func boundBySource(w *world) {
 	id := w.A.Create(tcp)
 	w.WantErrIn("a stranger's source, which binds nothing", id, id.ResolveAddr(sides.At(w.rig.NotLocal, 0), sides.At(w.rig.Address, 1), time.Second), unix.EADDRNOTAVAIL, states.Idle)
@@ -68,7 +69,7 @@ func boundBySource(w *world) {
 	}
 }
 
-// routedSource: the routing table decides which source and which device go with a destination.
+// routedSource checks that the routing table decides the source and the device for a destination.
 func routedSource(w *world) {
 	w.Listener(tcp, sides.Any4(0))
 	var devices []string
@@ -92,8 +93,8 @@ func routedSource(w *world) {
 	}
 }
 
-// routed is the source that goes with a destination, by this host's routing table. The active twin
-// has only one.
+// routed returns the source for a destination from this host's routing table. The active host in
+// memory has only one source.
 func (w *world) routed(dst netip.Addr) netip.Addr {
 	w.Helper()
 	if w.Clock != nil {
@@ -104,7 +105,8 @@ func (w *world) routed(dst netip.Addr) netip.Addr {
 	return c.LocalAddr().(*net.UDPAddr).AddrPort().Addr().Unmap()
 }
 
-// noRouteFromSource: the routing table decides. Nothing leads from loopback to another host.
+// noRouteFromSource checks that there is no route from loopback to another host, because the
+// routing table decides.
 func noRouteFromSource(w *world) {
 	w.skipIf(w.Clock != nil || !w.differs(LoopbackHasDevice), "loopback is like a wildcard here, or there is no routing table")
 	id := w.A.Create(tcp)

@@ -17,7 +17,7 @@ import (
 // atomicAll is memory that peers may do everything to.
 const atomicAll = sides.RemoteAll | verbs.RemoteAtomic
 
-// canAtomics says whether the device has atomic operations.
+// canAtomics reports whether the device has atomic operations.
 func (w *world) canAtomics() bool {
 	w.Helper()
 	c := w.Connected(0)
@@ -31,7 +31,7 @@ func (w *world) canAtomics() bool {
 		&verbs.SendWR{Op: verbs.AtomicCmpSwap, SGL: into}, &verbs.SendWR{Op: verbs.AtomicFetchAdd, SGL: into})
 }
 
-// word is integer i of a region.
+// word returns integer i of a region.
 func word(mr *verbs.MR, i int) uint64 {
 	return binary.NativeEndian.Uint64(mr.Bytes[i*verbs.AtomicLen:])
 }
@@ -40,7 +40,7 @@ func setWord(mr *verbs.MR, i int, v uint64) {
 	binary.NativeEndian.PutUint64(mr.Bytes[i*verbs.AtomicLen:], v)
 }
 
-// atomicScenarios are compare and swap, and fetch and add.
+// atomicScenarios test compare and swap, and fetch and add.
 var atomicScenarios = func() scenarios {
 	s := scenarios{
 		"what was there comes, what is to be there is": atomicValues,
@@ -53,7 +53,7 @@ var atomicScenarios = func() scenarios {
 		},
 	}
 	aligned := maps.Clone(misuses)
-	// They are misaligned as well, and the device chooses which of the two it reports.
+	// They are misaligned as well, and the device may report either error.
 	delete(aligned, "one byte before the start")
 	delete(aligned, "one byte behind the end")
 	for why, change := range aligned {
@@ -101,7 +101,8 @@ func atomicValues(w *world) {
 	}
 }
 
-// atomicRace: operations of two connections on the same integer take place one after the other.
+// atomicRace checks that operations of two connections on the same integer happen one after the
+// other.
 func atomicRace(w *world) {
 	c, d := w.Connected(0), w.Connected(0)
 	far := w.Memory(c.BQ, 8, atomicAll, 0)
@@ -136,8 +137,8 @@ func atomicRace(w *world) {
 	}
 }
 
-// atomicOrder: an atomic operation sees the Writes before it. Operations behind it see its result.
-// A fence waits for it.
+// atomicOrder checks that an atomic operation sees the Writes before it, that operations behind it
+// see its result, and that a fence waits for it.
 func atomicOrder(w *world) {
 	c := w.Connected(2)
 	near, far := w.Memory(c.AQ, 64, verbs.LocalWrite, 1), w.Memory(c.BQ, 8, atomicAll, 2)
@@ -161,8 +162,8 @@ func atomicOrder(w *world) {
 	}
 }
 
-// atomicDepth: operations beyond the depth that the peer serves wait for those before them. A peer
-// that serves none is asked for none.
+// atomicDepth checks that operations beyond the depth that the peer serves wait for those before
+// them. A peer that serves none gets none.
 func atomicDepth(w *world) {
 	two := &cmid.ConnParam{ResponderResources: 2, InitiatorDepth: 2, RetryCount: 7, RNRRetryCount: 7}
 	c := w.ConnectedWith(sides.Setup{Recvs: 1, Connect: two, Accept: two})
@@ -182,7 +183,7 @@ func atomicDepth(w *world) {
 	w.WantErr("of one who has asked to ask nothing", none.AQ.FetchAdd(1, 0, near, far, 1), unix.EINVAL)
 }
 
-// atomicMalformed: a malformed operation is not posted.
+// atomicMalformed checks that a malformed operation is not posted.
 func atomicMalformed(w *world) {
 	c := w.ConnectedWith(sides.Setup{Recvs: 1, Active: func(_ verbs.Device, attr *verbs.QPInitAttr) { attr.MaxSGE = 2 }})
 	near, far := w.Memory(c.AQ, 64, verbs.LocalWrite, 1), w.Memory(c.BQ, 64, atomicAll, 2)

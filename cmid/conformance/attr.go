@@ -13,8 +13,8 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// attrScenarios are rdma_init_qp_attr(3): the attributes' values. The oracle has the masks and the
-// errnos.
+// attrScenarios test rdma_init_qp_attr(3): the values of the attributes. The oracle checks the
+// masks and the errnos.
 var attrScenarios = scenarios{
 	"of a connection": func(w *world) {
 		w.needAttr()
@@ -76,7 +76,7 @@ func (w *world) attr(id *cmid.ID, s verbs.QPState) verbs.QPAttr {
 	return attr
 }
 
-// eceScenarios are rdma_set_local_ece(3) and rdma_get_remote_ece(3).
+// eceScenarios test rdma_set_local_ece(3) and rdma_get_remote_ece(3).
 var eceScenarios = scenarios{
 	"both ways": func(w *world) {
 		ours, theirs := cmid.ECE{VendorID: 0x2c9, AttrMod: 0x11}, cmid.ECE{VendorID: 0x2c9, AttrMod: 0x10}
@@ -84,7 +84,7 @@ var eceScenarios = scenarios{
 		w.Queues(c.Passive, 0)
 		w.Must(c.Passive.Accept(nil, &cmid.ConnParam{ECE: theirs}))
 		est := sides.Next[*cmid.Established](w.A, c.Active)
-		if w.IWARP { // it has no place for them
+		if w.IWARP { // its messages have no room for them
 			ours, theirs = cmid.ECE{}, cmid.ECE{}
 		}
 		if ev.Param.ECE != ours {
@@ -101,7 +101,7 @@ var eceScenarios = scenarios{
 	},
 }
 
-// pathScenarios are rdma_set_option(3) with RDMA_OPTION_IB_PATH, and the queries for paths and
+// pathScenarios test rdma_set_option(3) with RDMA_OPTION_IB_PATH, and the queries for paths and
 // GIDs.
 var pathScenarios = scenarios{
 	"in place of resolve_route": func(w *world) {
@@ -153,7 +153,7 @@ var pathScenarios = scenarios{
 		}
 	},
 }.where((*world).needPaths).and(scenarios{
-	"no service can be resolved": func(w *world) { // only a subnet administrator knows any
+	"no service can be resolved": func(w *world) { // only a subnet administrator knows services
 		id := w.B.Bound(tcp, w.device())
 		w.WantErrIn("resolve_addrinfo", id, id.ResolveIBService(1, ""), unix.EOPNOTSUPP, states.Bound)
 	},
@@ -173,7 +173,7 @@ func (w *world) needPaths() bool {
 	return false
 }
 
-// userEventScenarios are rdma_write_cm_event(3).
+// userEventScenarios test rdma_write_cm_event(3).
 var userEventScenarios = scenarios{
 	"in their order": func(w *world) {
 		id := w.Resolved(tcp, w.Target())

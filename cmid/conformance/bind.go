@@ -13,7 +13,7 @@ import (
 	"github.com/rdmactor/rdmactor/states"
 )
 
-// bindAddrScenarios are rdma_bind_addr(3).
+// bindAddrScenarios test rdma_bind_addr(3).
 var bindAddrScenarios = scenarios{
 	// manpages: bind_addr-1
 	"wildcard": func(w *world) {
@@ -120,7 +120,7 @@ var bindAddrScenarios = scenarios{
 	},
 }
 
-// notBound requires that an address is refused, and that the identifier stays as it is.
+// notBound requires that an address is refused, and that the identifier does not change.
 func (w *world) notBound(why string, id *cmid.ID, a cmid.Addr, want unix.Errno) {
 	w.Helper()
 	before := id.State()
@@ -128,7 +128,7 @@ func (w *world) notBound(why string, id *cmid.ID, a cmid.Addr, want unix.Errno) 
 	w.WantState(why, id, before)
 }
 
-// keepsPort requires that a port was chosen, and stays.
+// keepsPort requires that a port was chosen, and that do does not change it.
 func (w *world) keepsPort(over string, id *cmid.ID, do func()) {
 	w.Helper()
 	port := id.SrcPort()
@@ -147,7 +147,7 @@ func (w *world) resolves(id *cmid.ID, src cmid.Addr) {
 	sides.Next[*cmid.AddrResolved](w.A, id)
 }
 
-// inUse is section "two identifiers on one port" of the kernel's rules, in both orders.
+// inUse tests the kernel's rules for two identifiers on one port, in both orders.
 func inUse(w *world) {
 	for _, c := range []struct {
 		why      string
@@ -162,7 +162,8 @@ func inUse(w *world) {
 		{"loopback and an address", netip.AddrFrom4([4]byte{127, 0, 0, 1}), w.rig.Address, unix.EADDRNOTAVAIL},
 		{"two addresses", w.rig.Address, w.rig.Second, 0},
 	} {
-		if !c.two.IsValid() || c.want == 0 && c.two.IsLoopback() { // which is in everybody's way
+		// Loopback is a wildcard, which conflicts with every other address.
+		if !c.two.IsValid() || c.want == 0 && c.two.IsLoopback() {
 			continue
 		}
 		holder := w.B.Bound(tcp, sides.At(c.one, 0))
@@ -196,7 +197,7 @@ func reuseAddr(w *world) {
 	w.Must(one.Destroy())
 	w.Must(two.Listen(1))
 	plain := w.B.Bound(tcp, w.device())
-	// This is legal on a bound identifier, and counts from then on.
+	// This is legal on a bound identifier, and has an effect from then on.
 	w.Must(plain.SetOption(cmid.OptionReuseAddr, 1))
 	shared(plain.LocalAddr())
 }
@@ -210,7 +211,7 @@ func afOnly(w *world) {
 	w.notBound("an IPv4 wildcard beside a dual one", w.B.Create(tcp), sides.Any4(dual.SrcPort()), unix.EADDRNOTAVAIL)
 }
 
-// resolveAddrScenarios are rdma_resolve_addr(3).
+// resolveAddrScenarios test rdma_resolve_addr(3).
 var resolveAddrScenarios = scenarios{
 	// manpages: resolve_addr-1, resolve_addr-3, resolve_addr-4, resolve_addr-9
 	"source chosen by the route": func(w *world) {

@@ -11,14 +11,14 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// What scenarios of several manual pages share.
+// This file has what scenarios of several manual pages share.
 
 const (
 	tcp = cmid.PortSpaceTCP
 	udp = cmid.PortSpaceUDP
 )
 
-// InfiniBand's constants that the events and attributes show.
+// Constants of InfiniBand that events and attributes contain.
 const (
 	globalQKey              = 0x01234567 // RDMA_UDP_QKEY
 	pathUsable              = 0x2b       // a path record's flags: GMP, primary, bidirectional
@@ -26,8 +26,8 @@ const (
 	udConnect               = 180        // private data of a service lookup
 )
 
-// can reports whether the device has a feature. If not, work requests that would use it must be
-// refused.
+// can reports whether the device has a feature. If it has not, can requires that the device refuses
+// the work requests that would use it.
 func (w *world) can(has func(verbs.DeviceAttr) bool, uses ...*verbs.SendWR) bool {
 	w.Helper()
 	if sides.Probe(w.World, func(id *cmid.ID) bool { return has(id.Device().Attr()) }) {
@@ -44,13 +44,14 @@ func (w *world) can(has func(verbs.DeviceAttr) bool, uses ...*verbs.SendWR) bool
 	return false
 }
 
-// foreign is memory of a protection domain that no queue pair is in.
+// foreign makes memory in a protection domain that has no queue pair.
 func (w *world) foreign(id *cmid.ID, n int, access verbs.Access) *verbs.MR {
 	w.Helper()
 	return sides.Got(sides.Got(id.Device().AllocPD())(w).Alloc(n, access))(w)
 }
 
-// somePath is a path record that only says that it is usable. rdma_cm looks at nothing else.
+// somePath returns a path record with nothing but the flags that say it is usable. rdma_cm looks at
+// nothing else.
 func somePath() []byte {
 	b := make([]byte, cmid.PathLen)
 	binary.NativeEndian.PutUint32(b, pathUsable)
@@ -86,7 +87,7 @@ func (w *world) wantNone(why string, e *sides.Side) {
 	}
 }
 
-// connectAll has n identifiers connect, and gives them by their private data.
+// connectAll connects n identifiers, and returns them by their private data.
 func (w *world) connectAll(n int) map[string]*cmid.ID {
 	w.Helper()
 	ids := make(map[string]*cmid.ID)

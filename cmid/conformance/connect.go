@@ -12,7 +12,7 @@ import (
 	"github.com/rdmactor/rdmactor/states"
 )
 
-// connectScenarios are rdma_connect(3), rdma_accept(3), rdma_reject(3) and rdma_establish(3).
+// connectScenarios test rdma_connect(3), rdma_accept(3), rdma_reject(3) and rdma_establish(3).
 var connectScenarios = scenarios{
 	"private data": func(w *world) {
 		c, ev := w.Requested(0, []byte("question"), nil)
@@ -152,7 +152,7 @@ var connectScenarios = scenarios{
 	},
 }
 
-// wantData compares private data with what was sent. On iWARP it is exact; on InfiniBand zeros
+// wantData compares private data with what was sent. On iWARP both are equal. On InfiniBand zeros
 // follow, up to the limit.
 func (w *world) wantData(what string, got []byte, sent string, limit int) {
 	w.Helper()

@@ -11,7 +11,7 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// qpAttr are the attributes of a queue pair on q's completion queue.
+// qpAttr returns the attributes of a queue pair on q's completion queue.
 func qpAttr(q *sides.Queues) verbs.QPInitAttr {
 	attr := verbs.QPInitAttr{MaxSendWR: 1, MaxRecvWR: 1}
 	if q != nil {
@@ -20,7 +20,7 @@ func qpAttr(q *sides.Queues) verbs.QPInitAttr {
 	return attr
 }
 
-// dataScenarios are what queue pairs do over a connection.
+// dataScenarios test what queue pairs do over a connection.
 var dataScenarios = scenarios{
 	"order": func(w *world) {
 		c := w.Connected(sides.Depth)
@@ -94,7 +94,8 @@ var dataScenarios = scenarios{
 	"from inside notify": fromNotify,
 }
 
-// noReceive: InfiniBand waits, as long as the receiver allows. iWARP ends the connection.
+// noReceive tests a message that finds no receive. InfiniBand waits as long as the receiver allows.
+// iWARP ends the connection.
 func noReceive(w *world) {
 	c := w.Connected(0)
 	w.Must(c.AQ.PostSend(0, "nobody expects it"))
@@ -135,8 +136,9 @@ func tooLong(w *world) {
 	w.WantState("InfiniBand leaves the disconnect to the owner", c.Active, states.Connected)
 }
 
-// sharedReceives: where the device asks for receives, an empty shared queue asks its owner before
-// the connection is given up. Elsewhere the owner posts in time, when the limit is reached.
+// sharedReceives tests a shared receive queue that runs low. If the device asks for receives, an
+// empty queue asks its owner before the connection is given up. On other devices the owner posts in
+// time, when the limit is reached.
 func sharedReceives(w *world) {
 	asks := w.asksForReceives()
 	var s *shared
@@ -193,21 +195,21 @@ func (w *world) shared(attr verbs.SRQInitAttr) *shared {
 	return s
 }
 
-// post posts a receive, each to the next slot.
+// post posts a receive to the next slot.
 func (s *shared) post() {
 	s.w.Helper()
 	s.w.Must(s.srq.PostRecv(verbs.RecvWR{ID: uint64(100 + s.posted), SGE: sides.Part(s.BQ.MR, s.posted*sides.SlotSize, sides.SlotSize)}))
 	s.posted++
 }
 
-// asksForReceives is the device's Attr.AsksForReceives.
+// asksForReceives returns the device's Attr.AsksForReceives.
 func (w *world) asksForReceives() bool {
 	w.Helper()
 	return sides.Probe(w.World, func(id *cmid.ID) bool { return id.Device().Attr().AsksForReceives })
 }
 
-// lateReceives: where the device asks for receives, messages wait until these are posted, however
-// late. On iWARP the end of the connection comes behind them.
+// lateReceives tests a device that asks for receives. There messages wait until receives are
+// posted, without a time limit. On iWARP the end of the connection comes behind these messages.
 func lateReceives(w *world) {
 	if !w.asksForReceives() {
 		return
@@ -242,7 +244,7 @@ func lateReceives(w *world) {
 	}
 }
 
-// pausedReceiver: the messages of a paused queue pair wait although there are receives.
+// pausedReceiver checks that the messages of a paused queue pair wait although there are receives.
 func pausedReceiver(w *world) {
 	if !w.asksForReceives() {
 		return
@@ -274,7 +276,8 @@ func emptyMessage(w *world) {
 	}
 }
 
-// fromNotify posts from the notification of a completion, as an application that echoes does.
+// fromNotify posts work requests inside the notification of a completion, as an application that
+// echoes does.
 func fromNotify(w *world) {
 	c := w.Connected(2)
 	const rounds = 50

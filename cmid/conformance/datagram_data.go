@@ -19,7 +19,7 @@ type datagrams struct {
 	ah              verbs.AH
 }
 
-// looksUp makes a pair, with that many receives on each side.
+// looksUp makes a pair with recvs receives on each side.
 func (w *world) looksUp(recvs int) *datagrams {
 	w.Helper()
 	w.needDatagramData()
@@ -38,7 +38,7 @@ func (w *world) looksUp(recvs int) *datagrams {
 	return c
 }
 
-// needDatagramData skips where datagram identifiers have no queue pairs.
+// needDatagramData skips the scenario if datagram identifiers have no queue pairs.
 func (w *world) needDatagramData() {
 	w.Helper()
 	w.needDatagrams()
@@ -65,7 +65,7 @@ func (c *datagrams) post(wr verbs.SendWR) error {
 	return c.aq.Post(&wr)
 }
 
-// wantDatagrams waits until exactly these datagrams have come, in this order, and gives their
+// wantDatagrams waits until exactly these datagrams have arrived, in this order, and returns their
 // completions.
 func (w *world) wantDatagrams(q *sides.Queues, texts ...string) []verbs.WC {
 	w.Helper()
@@ -89,7 +89,7 @@ func (w *world) wantDatagrams(q *sides.Queues, texts ...string) []verbs.WC {
 	return good
 }
 
-// answer sends text to the sender of a datagram, as its completion and its header say.
+// answer sends text to the sender of a datagram, whose address is in the completion and the header.
 func (w *world) answer(id *cmid.ID, q *sides.Queues, wc verbs.WC, text string) {
 	w.Helper()
 	attr := sides.Got(id.Device().InitAHFromWC(&wc, q.Slot(int(wc.ID - 100))[:verbs.GRHLen]))(w)
@@ -97,7 +97,7 @@ func (w *world) answer(id *cmid.ID, q *sides.Queues, wc verbs.WC, text string) {
 	w.Must(q.PostTo(0, text, ah, wc.SrcQPN, globalQKey))
 }
 
-// datagramDataScenarios are what queue pairs do for datagram identifiers.
+// datagramDataScenarios test what queue pairs do for datagram identifiers.
 var datagramDataScenarios = scenarios{
 	"there and back": func(w *world) {
 		c := w.looksUp(2)
@@ -131,7 +131,7 @@ var datagramDataScenarios = scenarios{
 		w.needDatagramData()
 		id := w.A.Bound(udp, sides.At(w.rig.Local, 0))
 		q := w.Queues(id, 1)
-		c := w.looksUp(1) // who may send does not have to look anything up
+		c := w.looksUp(1) // a sender does not have to look up a service
 		w.Must(q.PostTo(1, "by hand", w.handle(id, c.to.AH), c.to.QPN, c.to.QKey))
 		w.wantDatagrams(c.bq, "by hand")
 	},
@@ -164,7 +164,7 @@ var datagramDataScenarios = scenarios{
 		for id := range uint64(2) {
 			w.Must(c.bq.QP.PostRecv(verbs.RecvWR{ID: 100 + id, SGE: sides.Part(far, 0, verbs.GRHLen+limit+1)}))
 		}
-		// A device may also send it, to nowhere.
+		// A device may also accept it and send it to nobody.
 		if err := c.post(verbs.SendWR{ID: 1, Flags: verbs.Signaled, SGL: []verbs.SGE{sides.Part(near, 0, limit+1)}}); err != nil {
 			w.WantErr("a byte too many", err, unix.EINVAL)
 		}
@@ -221,7 +221,7 @@ var datagramDataScenarios = scenarios{
 	},
 }
 
-// multicastScenarios are datagrams to groups.
+// multicastScenarios test datagrams to groups.
 var multicastScenarios = scenarios{
 	"members hear": func(w *world) {
 		from, one, other := w.joins(w.A, true), w.joins(w.B, false), w.joins(w.B, false)

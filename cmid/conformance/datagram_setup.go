@@ -10,7 +10,7 @@ import (
 	"github.com/rdmactor/rdmactor/states"
 )
 
-// datagramsScenarios are identifiers of RDMA_PS_UDP: service lookups and multicast.
+// datagramsScenarios test identifiers of RDMA_PS_UDP: service lookups and multicast.
 var datagramsScenarios = scenarios{
 	// manpages: listen-3
 	"service lookup": func(w *world) {
@@ -84,7 +84,7 @@ func (w *world) needDatagrams() bool {
 	return true
 }
 
-// lookup looks a service up, as far as the request.
+// lookup looks up a service, and returns when the request has arrived.
 func (w *world) lookup(private []byte, param *cmid.ConnParam) (l, id, child *cmid.ID, ev *cmid.ConnectRequest) {
 	w.Helper()
 	l, id = w.Pair(udp)

@@ -13,7 +13,7 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// disconnectScenarios are rdma_disconnect(3).
+// disconnectScenarios test rdma_disconnect(3).
 var disconnectScenarios = scenarios{
 	"active side":  func(w *world) { c := w.Connected(2); w.disconnects(w.A, c.Active, w.B, c.Passive) },
 	"passive side": func(w *world) { c := w.Connected(2); w.disconnects(w.B, c.Passive, w.A, c.Active) },
@@ -48,7 +48,7 @@ var disconnectScenarios = scenarios{
 	},
 }
 
-// disconnects has one side disconnect, and checks the steps that the flavor takes.
+// disconnects makes one side disconnect, and checks the flavor's steps.
 func (w *world) disconnects(e *sides.Side, id *cmid.ID, other *sides.Side, peer *cmid.ID) {
 	w.Helper()
 	w.Must(id.Disconnect())
@@ -74,8 +74,8 @@ func (w *world) disconnects(e *sides.Side, id *cmid.ID, other *sides.Side, peer 
 	sides.Next[*cmid.TimewaitExit](other, peer)
 }
 
-// destroyScenarios are rdma_destroy_id(3). It is legal in every state and final, and the peer is
-// notified as the kernel does it.
+// destroyScenarios test rdma_destroy_id(3). It is legal in every state, and final. The peer is
+// notified as by the kernel.
 var destroyScenarios = scenarios{
 	"while connected": func(w *world) {
 		c := w.Connected(2)
@@ -140,7 +140,7 @@ var destroyScenarios = scenarios{
 	},
 }
 
-// deviceRemoval is RDMA_CM_EVENT_DEVICE_REMOVAL.
+// deviceRemoval tests RDMA_CM_EVENT_DEVICE_REMOVAL.
 func deviceRemoval(t *testing.T, r *run) {
 	t.Run("removal", func(t *testing.T) {
 		w := r.world(t)
@@ -176,8 +176,8 @@ func deviceRemoval(t *testing.T, r *run) {
 	})
 }
 
-// bothRemoved waits until the identifiers of both sides have DeviceRemoval of the device that they
-// share, once each. Disconnected may come in between.
+// bothRemoved waits until each identifier of both sides has one DeviceRemoval, because they share
+// the device. Disconnected may come in between.
 func (w *world) bothRemoved(ids ...*cmid.ID) {
 	w.Helper()
 	removals := func(id *cmid.ID) (n int) {

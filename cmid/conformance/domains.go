@@ -9,7 +9,7 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// domainScenarios are protection domains, and memory that a work request may not name.
+// domainScenarios test protection domains, and memory that a work request must not use.
 var domainScenarios = scenarios{
 	"connections in a domain of their own": func(w *world) {
 		c := w.ConnectedWith(sides.Setup{Recvs: 1, Active: w.ownDomain, Passive: w.ownDomain})
@@ -141,13 +141,13 @@ var domainScenarios = scenarios{
 	},
 }
 
-// ownDomain gives a queue pair a domain of its own.
+// ownDomain gives a queue pair its own domain.
 func (w *world) ownDomain(dev verbs.Device, attr *verbs.QPInitAttr) {
 	attr.PD = sides.Got(dev.AllocPD())(w)
 }
 
-// noneOf requires that no work request of the active side may name mr, and that the connection
-// goes on after the refusals.
+// noneOf requires that every work request of the active side that uses mr is refused, and that the
+// connection goes on afterwards.
 func (w *world) noneOf(what string, c *sides.Link, mr *verbs.MR) {
 	w.Helper()
 	far := w.Memory(c.BQ, 64, sides.RemoteAll, 2)

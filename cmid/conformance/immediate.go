@@ -2,7 +2,7 @@ package conformance
 
 import "github.com/rdmactor/rdmactor/verbs"
 
-// immediateScenarios are Sends with immediate data over a connection.
+// immediateScenarios test Sends with immediate data over a connection.
 var immediateScenarios = scenarios{
 	"beside the bytes": func(w *world) {
 		c := w.Connected(3)
@@ -30,7 +30,7 @@ var immediateScenarios = scenarios{
 	},
 }.where((*world).canImmediate)
 
-// canImmediate says whether the device has immediate data.
+// canImmediate reports whether the device has immediate data.
 func (w *world) canImmediate() bool {
 	w.Helper()
 	return w.can(func(a verbs.DeviceAttr) bool { return a.Immediate }, &verbs.SendWR{Op: verbs.SendWithImm})

@@ -13,7 +13,7 @@ import (
 	"github.com/rdmactor/rdmactor/states"
 )
 
-// listenScenarios are rdma_listen(3).
+// listenScenarios test rdma_listen(3).
 var listenScenarios = scenarios{
 	// manpages: listen-6
 	"must be bound": func(w *world) {
@@ -37,7 +37,7 @@ var listenScenarios = scenarios{
 		w.Listener(tcp, w.device())
 		w.Reaches(w.Target())
 		other := w.rig.Second
-		if !other.IsValid() { // every device has this one
+		if !other.IsValid() { // every device has this address
 			other = netip.AddrFrom4([4]byte{127, 0, 0, 1})
 		}
 		w.refuses(sides.At(other, w.Port), cmid.RejectConsumerDefined)
@@ -108,9 +108,9 @@ var listenScenarios = scenarios{
 	},
 }
 
-// backlogOfUnread: the backlog counts the requests that the listener's loop has not fetched. While
-// the loop stands still, no more than these wait. On soft-iWARP a request that finds no room is
-// rejected. Elsewhere it is repeated, and delivered when the loop goes on.
+// backlogOfUnread checks that the backlog bounds the requests that the listener's loop has not
+// fetched. While the loop stands still, no more than the backlog wait. On soft-iWARP a request that
+// finds no room is rejected. On other devices it is repeated, and delivered when the loop goes on.
 func backlogOfUnread(w *world) {
 	const backlog = 2
 	clients := 5
@@ -138,8 +138,8 @@ func backlogOfUnread(w *world) {
 	}
 	w.ActiveOnly()
 	while(func() bool { return len(w.A.Heard) < turnedAway }, w.ActiveOnly)
-	// Each request that is read makes room for another one, which may be on its way again. So no
-	// more is read than necessary.
+	// Each request that is read makes room for another one, which may arrive again. So this reads
+	// no more requests than necessary.
 	while(func() bool { return len(w.B.Heard) == 0 }, func() { w.Must(w.B.Loop.Turn()) })
 	if n := len(w.B.Heard); n == 0 || n > room {
 		w.Errorf("%d requests were waiting for the loop, want 1 to %d of %d", n, room, clients)
@@ -155,7 +155,7 @@ func backlogOfUnread(w *world) {
 	w.WantQuiet("each is notified once")
 }
 
-// refuses connects to dst, where nobody listens. reason is InfiniBand's.
+// refuses connects to dst, where nobody listens. reason is that of InfiniBand's reject.
 func (w *world) refuses(dst cmid.Addr, reason cmid.RejectReason) {
 	w.Helper()
 	id := w.Connecting(dst)
@@ -175,7 +175,7 @@ func (w *world) refuses(dst cmid.Addr, reason cmid.RejectReason) {
 	w.WantErr("connect again", id.Connect(nil, nil), unix.EINVAL)
 }
 
-// channel is rdma_create_event_channel(3) and rdma_get_cm_event(3).
+// channel tests rdma_create_event_channel(3) and rdma_get_cm_event(3).
 func channel(t *testing.T, r *run) {
 	t.Run("readable and EAGAIN", func(t *testing.T) { pollsChannel(t, r.open(t)) })
 	channelScenarios.run(t, r)

@@ -10,12 +10,13 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// spans are what one work request moves: longer than a segment of any device, and at odd offsets.
+// spans are ranges that one work request moves. Some are longer than a segment of any device, and
+// most are at odd offsets.
 var spans = []struct{ off, n int }{{0, 1}, {17, 4096}, {3, 200_000}, {200_003, 1}}
 
 const spanned = 200_100
 
-// memoryScenarios are RDMA Write and Read where they are allowed.
+// memoryScenarios test RDMA Write and Read that are allowed.
 var memoryScenarios = scenarios{
 	"a Write is there when a later Send is received": func(w *world) {
 		c := w.Connected(sides.Depth)

@@ -11,8 +11,8 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// migrationScenarios are rdma_migrate_id(3): identifiers that change channels on one loop, and in
-// two halves, as between loops.
+// migrationScenarios test rdma_migrate_id(3). Identifiers change channels on one loop, and in two
+// halves, as between loops.
 var migrationScenarios = scenarios{
 	"a new identifier": func(w *world) {
 		id := w.A.Create(tcp)
@@ -27,7 +27,7 @@ var migrationScenarios = scenarios{
 		sides.NextBy[*cmid.AddrResolved](w.A, id, w.A.Extra)
 		w.Must(id.ResolveRoute(time.Second))
 		if w.Clock == nil {
-			time.Sleep(w.Quiet) // the answer is there, and unread
+			time.Sleep(w.Quiet) // the answer has arrived, and is unread
 		}
 		w.Must(id.Migrate(w.A.Ch))
 		sides.NextBy[*cmid.RouteResolved](w.A, id, w.A.Ch)
@@ -129,7 +129,7 @@ var migrationScenarios = scenarios{
 		w.Must(w.B.Other().Attach(d))
 		w.Settle()
 		w.Queues(c.Passive, 0)
-		if c.Passive.Accept(nil, nil) == nil { // else it is known already
+		if c.Passive.Accept(nil, nil) == nil { // it fails if the removal is already known
 			w.Until("the end", func() bool { return len(w.B.Heard) > 0 && w.B.Heard[len(w.B.Heard)-1].ID == c.Passive })
 			w.B.Heard = nil
 		}
@@ -175,7 +175,8 @@ func (w *world) acceptsOn(c *sides.Link, active, passive *cmid.Channel) {
 	sides.NextBy[*cmid.Established](w.B, c.Passive, passive)
 }
 
-// needMigration skips where identifiers cannot change channels. The call must say so.
+// needMigration skips the scenario if identifiers cannot change channels. Migrate must then fail
+// with EOPNOTSUPP. Otherwise needMigration returns true.
 func (w *world) needMigration() bool {
 	w.Helper()
 	if w.differs(NoMigration) {

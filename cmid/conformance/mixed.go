@@ -8,15 +8,15 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// mixer is one side that posts random work requests, and knows what they must do.
+// mixer is one side that posts random work requests and models their effect.
 type mixer struct {
 	w         *world
 	rng       *rand.Rand
 	q         *sides.Queues
-	far, near *verbs.MR // the peer's region; one's own, a slot per outstanding work request
-	model     []byte    // what far has to be
+	far, near *verbs.MR // the peer's region; this side's, with a slot per outstanding work request
+	model     []byte    // the bytes that far must have
 	posted    []verbs.WC
-	reads     [][]byte // by work request: what a Read has to bring; nil for others
+	reads     [][]byte // by work request: the bytes that a Read must fetch; nil for others
 	risky     bool     // far was read since the last fence: a Write may overtake
 }
 
@@ -25,7 +25,7 @@ const (
 	mixerSlot  = 70_000
 )
 
-// slot is the memory of work request i.
+// slot returns the offset of work request i's slot.
 func (m *mixer) slot(i int) int { return i % mixerSlots * mixerSlot }
 
 // step posts one work request if there is room, and reports whether there was.
@@ -65,7 +65,8 @@ func (m *mixer) step() bool {
 	return true
 }
 
-// check compares work request i with what it must do. It returns false if that has not completed.
+// check compares the outcome of work request i with the model. It returns false if the work request
+// has not completed.
 func (m *mixer) check(i int) bool {
 	m.w.Helper()
 	got := m.q.Of(verbs.Send)
@@ -81,7 +82,7 @@ func (m *mixer) check(i int) bool {
 	return true
 }
 
-// mixed has both sides write, read and send at once, with random bytes and lengths.
+// mixed makes both sides write, read and send at the same time, with random bytes and lengths.
 func mixed(w *world) {
 	const steps = 300
 	deep := func(_ verbs.Device, attr *verbs.QPInitAttr) {

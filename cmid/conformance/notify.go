@@ -7,8 +7,8 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// notifyScenarios are when an owner is notified: by completion queues that notify only of what is
-// solicited, and by shared receive queues that run low.
+// notifyScenarios test when an owner is notified: by completion queues that notify only of
+// solicited completions, and by shared receive queues that run low.
 var notifyScenarios = scenarios{
 	"solicited only": func(w *world) {
 		c := w.Connected(4)
@@ -79,7 +79,7 @@ var notifyScenarios = scenarios{
 	"limit": limitScenario,
 }
 
-// limitScenario: a shared receive queue notifies once per Arm that it runs low.
+// limitScenario checks that a shared receive queue notifies once per Arm when it runs low.
 func limitScenario(w *world) {
 	const depth = 6
 	notified := 0

@@ -19,13 +19,13 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// table is what Linux 6.1 and 6.12 answered to every command in every sub-state, on soft-RoCE and
+// table has the answers of Linux 6.1 and 6.12 to every command in every sub-state, on soft-RoCE and
 // on soft-iWARP.
 //
 //go:embed testdata/state-table.json
 var table []byte
 
-// cell is one command in one sub-state.
+// cell is the answer to one command in one sub-state.
 type cell struct {
 	Next  string          `json:"next"`
 	Errno string          `json:"errno"`
@@ -34,7 +34,7 @@ type cell struct {
 	IWARP json.RawMessage `json:"iwarp"` // what differs there
 }
 
-// on is the cell of w's transport.
+// on returns the cell for w's transport.
 func (c cell) on(w *world) cell {
 	if w.IWARP && c.IWARP != nil {
 		c.Peer = slices.Clone(c.Peer)
@@ -45,7 +45,7 @@ func (c cell) on(w *world) cell {
 	return c
 }
 
-// call is a command of the oracle as a plain call.
+// call is the plain call for a command of the oracle.
 type call struct {
 	op states.Op
 	do func(w *world, id *cmid.ID) error
@@ -103,8 +103,8 @@ var notCalls = map[string]string{
 	"QUERY_ROUTE":          "the old form of QUERY(ADDR) and QUERY(PATH)",
 }
 
-// subState is one of the oracle's: its state in our table, which transport has it, and how calls
-// bring an identifier there.
+// subState is a sub-state of the oracle. It has the state in package states, the transport that has
+// the sub-state, and the calls that bring an identifier there.
 type subState struct {
 	state states.State
 	only  string // "ib", "iwarp"; "": both
@@ -182,8 +182,8 @@ func passive(to states.State) func(w *world, ps cmid.PortSpace) (id, peer *cmid.
 	}
 }
 
-// handshake brings a pair of identifiers to the point where the active one is in state to, and
-// gives both. On InfiniBand it uses no queue pairs, so that the caller makes every step.
+// handshake connects a pair of identifiers until the active one is in state to, and returns both.
+// On InfiniBand it uses no queue pairs, so that the caller makes every step.
 func (w *world) handshake(ps cmid.PortSpace, to states.State) (active, passive *cmid.ID) {
 	w.Helper()
 	_, active = w.Pair(ps)
@@ -226,8 +226,8 @@ func (w *world) handshake(ps cmid.PortSpace, to states.State) (active, passive *
 	return active, passive
 }
 
-// oracle issues every command in every sub-state that the driver can reach, and compares with the
-// kernel's answer.
+// oracle issues every command in every sub-state that the driver can reach, and compares the
+// answers with the kernel's.
 func oracle(t *testing.T, r *run) {
 	var cells map[string]json.RawMessage
 	if err := json.Unmarshal(table, &cells); err != nil {
@@ -266,8 +266,8 @@ func (w *world) has(name string) (subState, bool) {
 	return s, true
 }
 
-// compareRow issues all commands. Those that change nothing are issued to one identifier, one
-// after the other.
+// compareRow issues all commands in one sub-state. Commands that change nothing are issued to the
+// same identifier, one after the other.
 func compareRow(t *testing.T, r *run, name string, s subState, row map[string]cell) {
 	ps := cmid.PortSpaceTCP
 	if strings.HasPrefix(name, "UD:") {
@@ -333,7 +333,7 @@ func compareCell(w *world, id, peer *cmid.ID, ask call, c cell) {
 	if c.Mask != "" && fmt.Sprintf("%#x", w.mask) != c.Mask {
 		w.Errorf("%v in %v: attributes %#x, want %s", ask.op, from, w.mask, c.Mask)
 	}
-	if id.State() != state { // where an event makes the change
+	if id.State() != state { // an event will change the state
 		w.Within(time.Second, time.Second, func() bool { return id.State() == state })
 		w.WantState(ask.op.String(), id, state)
 	}
@@ -374,8 +374,8 @@ func (w *world) lacks(op states.Op) bool {
 	return false
 }
 
-// subState is one of the oracle's by name. A datagram's sub-state that is not listed is like the
-// connection's.
+// subState returns a sub-state of the oracle by its name. A datagram's sub-state that is not listed
+// is like that of a connection.
 func (w *world) subState(name string) subState {
 	w.Helper()
 	s, ok := subStates[name]
@@ -399,7 +399,7 @@ func errnoNamed(w *world, name string) unix.Errno {
 	return errno
 }
 
-// hears reports whether id has an event such as "REJECTED(28)".
+// hears reports whether id gets an event such as "REJECTED(28)".
 func hears(e *sides.Side, id *cmid.ID, want string) bool {
 	name, arg, _ := strings.Cut(strings.TrimSuffix(want, ")"), "(")
 	return slices.ContainsFunc(e.Heard, func(h sides.Heard) bool {

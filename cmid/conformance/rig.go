@@ -13,73 +13,74 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// Rig is a driver set up for Run, and what the suite has to know about where it runs.
+// Rig is a driver set up for Run, with what the suite must know about its environment.
 type Rig struct {
-	// Active connects, Passive listens; one driver may be both.
+	// Active is the driver that connects, and Passive the one that listens. They may be the same.
 	Active, Passive cmid.Driver
-	// Clock is the drivers' time when it is virtual; nil for devices that need the real one.
+	// Clock is the drivers' virtual time. It is nil for devices that need real time.
 	Clock *eventlooptest.Clock
 
-	// Address is an address of a device of Passive, which Active reaches. Second is another one of
-	// that device, and Local one of Active's.
+	// Address is an address of a device of Passive that Active can reach. Second is another address
+	// of that device. Local is an address of Active.
 	Address, Second, Local netip.Addr
-	// Other is Passive's as well, on another device than Address. Zero: there is one device.
+	// Other is an address of another device of Passive. It is zero if there is only one device.
 	Other netip.Addr
-	// NotLocal is no address of this host. It must not be reachable when Silent is not set.
+	// NotLocal is an address that this host does not have. It must not be reachable if Silent is
+	// not set.
 	NotLocal netip.Addr
-	// Silent can be routed to, and never answers when its address is resolved. Zero: no peer is
-	// asked before the connection is made (iWARP over TCP).
+	// Silent is an address with a route that never answers when it is resolved. It is zero if the
+	// driver asks no peer before it connects (iWARP over TCP).
 	Silent netip.Addr
-	// NoRoute is an IPv6 address without a route. Zero: there may be one for every address.
+	// NoRoute is an IPv6 address without a route. It is zero if every address may have a route.
 	NoRoute netip.Addr
-	// Plain is Passive's, on an interface without an RDMA device. Zero: every interface has one.
+	// Plain is an address of Passive on an interface without an RDMA device. It is zero if every
+	// interface has one.
 	Plain netip.Addr
 	// Privileged says that ports below 1024 may be bound.
 	Privileged bool
-	// Datagrams says that UD identifiers exist. Whether they have queue pairs is the device's
-	// Attr.MaxDatagram.
+	// Datagrams says that UD identifiers exist. The device's Attr.MaxDatagram says whether they
+	// have queue pairs.
 	Datagrams bool
-	// Group is an IPv4 group whose datagrams get from Active's device to Passive's. Zero: both are
-	// one port, which does not receive its own.
+	// Group is an IPv4 group whose datagrams get from Active's device to Passive's. It is zero if
+	// both are one port, which does not receive its own datagrams.
 	Group netip.Addr
-	// Patience is how long, in real time, an answer may take (0: 15 s), and Quiet how long nothing
-	// has to happen until nothing will (0: 30 ms).
+	// Patience is how long an answer may take in real time (0: 15 s). When nothing has happened for
+	// the time Quiet, nothing more is expected (0: 30 ms).
 	Patience, Quiet time.Duration
-	// RemoveDevice takes the device with Address away. nil: it cannot go.
+	// RemoveDevice removes the device with Address. It is nil if that is not possible.
 	RemoveDevice func()
 
-	// Differences lists where the driver does something else than the kernel, and why. One that
-	// does not show fails.
+	// Differences lists where the driver differs from the kernel, and why. A difference that the
+	// suite does not see fails the test.
 	Differences []Difference
 }
 
-// Difference is one deliberate deviation.
+// Difference is one deliberate deviation from the kernel.
 type Difference struct {
 	What What
 	Why  string
 }
 
-// What is a deviation that the suite knows. It checks what the driver does instead.
+// What is a deviation that the suite knows. The suite checks what the driver does instead.
 type What string
 
 // The deviations.
 const (
-	// LoopbackOnly: a listener on 127.0.0.1 is reached over loopback only, as rdma_listen(3) says.
-	// The kernel's is reached at every local address.
+	// LoopbackOnly: a listener on 127.0.0.1 can be reached over loopback only, as rdma_listen(3)
+	// says. In the kernel it can be reached at every local address.
 	LoopbackOnly What = "a listener on 127.0.0.1 hears loopback only"
-	// RefusedIsRejected: where nobody listens, Rejected with -111 follows. On soft-iWARP Connect
-	// fails with ECONNREFUSED.
+	// RefusedIsRejected: a Connect to an address where nobody listens ends with Rejected and status
+	// -111. On soft-iWARP Connect itself fails with ECONNREFUSED.
 	RefusedIsRejected What = "nobody listening is Rejected, not a failing Connect"
-	// LoopbackHasDevice: 127.0.0.1 is an address of the device. The kernel treats it like a
-	// wildcard.
+	// LoopbackHasDevice: 127.0.0.1 is an address of the device. The kernel treats it as a wildcard.
 	LoopbackHasDevice What = "127.0.0.1 is an address of the device"
-	// BacklogIsTCPs: a request that finds a listener's backlog full waits. On soft-iWARP it is
-	// rejected. TCP's backlog has room for one more.
+	// BacklogIsTCPs: a request that finds a listener's backlog full waits, and the backlog has room
+	// for one request more, as TCP's has. On soft-iWARP the request is rejected.
 	BacklogIsTCPs What = "the backlog is TCP's"
-	// OverflowHarms: a full backlog has a test of its own, because it damages the kernel.
+	// OverflowHarms: a full backlog damages the kernel, so it has a test of its own elsewhere.
 	OverflowHarms What = "a backlog is not filled"
-	// NoMigration, NoQPAttr, NoPath (SetIBPath and the queries for paths and GIDs) and
-	// NoUserEvent: the driver does not offer these calls, which fail with EOPNOTSUPP.
+	// NoMigration, NoQPAttr, NoPath (SetIBPath and the queries for paths and GIDs) and NoUserEvent:
+	// the driver does not implement these calls. They fail with EOPNOTSUPP.
 	NoMigration What = "identifiers stay on their channel"
 	NoQPAttr    What = "no attributes for queue pairs"
 	NoPath      What = "no path records and no GIDs"
@@ -89,26 +90,27 @@ const (
 	// TooLongIsRemOp: a Send that is longer than its receive completes with StatusRemOp, not with
 	// StatusRemInvReq.
 	TooLongIsRemOp What = "a Send longer than its receive is a remote operation error"
-	// TooLongEnds: a queue pair receives no datagram after one that was longer than its receive.
+	// TooLongEnds: after a datagram that was longer than its receive, a queue pair receives no
+	// more.
 	TooLongEnds What = "a datagram longer than its receive is the last one"
 	// OneMoreNotification: the first completion after CQ.ReqNotify(true) notifies, solicited or
 	// not.
 	OneMoreNotification What = "one more notification of what is not solicited"
-	// SentBehindRefused: a Send behind a Read that the peer refuses succeeds all the same, and may
+	// SentBehindRefused: a Send behind a Read that the peer refuses succeeds nevertheless, and may
 	// be received.
 	SentBehindRefused What = "a Send succeeds behind a Read that is refused"
 	// CaughtWriteFails: a Write that is still being sent when the peer's refusal of it arrives may
 	// complete with StatusLocQPOp.
 	CaughtWriteFails What = "a Write that is refused while it is being sent may fail"
-	// ReadsUnchecked: a Read of memory without RemoteRead succeeds.
+	// ReadsUnchecked: a Read succeeds on memory without the right RemoteRead.
 	ReadsUnchecked What = "a Read needs no right to read"
-	// EndsWithoutReason: the Disconnected of a connection that a target gave up has no Err.
+	// EndsWithoutReason: when a target gives up a connection, Disconnected has no Err.
 	EndsWithoutReason What = "the end of a connection comes without its reason"
 	// AcceptServesAsked: the accepting side serves as many Reads as the request asks for, even if
-	// its ConnParam says fewer.
+	// the ConnParam of its Accept has a lower number.
 	AcceptServesAsked What = "accept serves as many Reads as are asked for"
-	// DestroyAwaitsAnswer: an identifier that is destroyed while it connects goes only when its
-	// peer has answered.
+	// DestroyAwaitsAnswer: an identifier that is destroyed while it connects exists until its peer
+	// has answered.
 	DestroyAwaitsAnswer What = "destroy waits for the answer to a connect"
 )
 
@@ -116,12 +118,12 @@ const (
 type run struct {
 	open func(t *testing.T) Rig
 	used map[What]bool
-	// flavor is that of the device with Address, once it is known.
+	// flavor is the flavor of the device with Address, or nil until it is known.
 	flavor *states.Flavor
-	left   int // groups and scenarios that were not run: go test -run chooses
+	left   int // groups and scenarios that go test -run has not chosen
 }
 
-// scenarios are subtests by name; each has a world of its own.
+// scenarios are subtests by name. Each gets its own world.
 type scenarios map[string]func(w *world)
 
 func (s scenarios) run(t *testing.T, r *run) {
@@ -146,13 +148,13 @@ func (s scenarios) where(can func(w *world) bool) scenarios {
 	return s
 }
 
-// and adds more scenarios.
+// and adds more scenarios to s, and returns s.
 func (s scenarios) and(more scenarios) scenarios {
 	maps.Copy(s, more)
 	return s
 }
 
-// device is the address of Passive's device, and a port that the device chooses.
+// device returns the address of Passive's device, with port 0.
 func (w *world) device() cmid.Addr { return sides.At(w.rig.Address, 0) }
 
 // skipIf skips a scenario that cannot run here.
@@ -163,7 +165,7 @@ func (w *world) skipIf(not bool, why string) {
 	}
 }
 
-// differs reports whether the rig lists a deviation, and notes that it has shown.
+// differs reports whether the rig lists a deviation, and records that the suite has seen it.
 func (w *world) differs(what What) bool {
 	for _, d := range w.rig.Differences {
 		if d.What == what {
@@ -174,12 +176,12 @@ func (w *world) differs(what What) bool {
 	return false
 }
 
-// world is a rig's two sides, for one scenario.
+// world has the two sides of a rig for one scenario.
 type world struct {
 	*sides.World
 	r    *run
 	rig  Rig
-	mask verbs.QPAttrMask // that InitQPAttr gave
+	mask verbs.QPAttrMask // returned by InitQPAttr
 }
 
 func (r *run) world(t *testing.T) *world {

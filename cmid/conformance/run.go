@@ -2,9 +2,8 @@ package conformance
 
 import "testing"
 
-// Run compares a driver with what Linux's rdma_cm does (above the state machine's guards) and with
-// what the manual pages promise. It calls open for each subtest, which has its own drivers and
-// loops.
+// Run compares a driver with Linux's rdma_cm (above the state machine's guards) and with what the
+// manual pages promise. It calls open for each subtest, so that each has its own drivers and loops.
 func Run(t *testing.T, open func(t *testing.T) Rig) {
 	r := &run{open: open, used: make(map[What]bool)}
 	for _, group := range []struct {

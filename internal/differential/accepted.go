@@ -5,21 +5,21 @@ import (
 	"strings"
 )
 
-// Entry is an accepted difference: what Left and Right show, when, and why that is right. A * in
-// Command and in the values of Deltas stands for anything.
+// Entry is an accepted difference: what Left and Right show, in which case, and why that is right.
+// A * in Command and in the values of Deltas stands for any text.
 type Entry struct {
-	Pairs   []string // names of Pairs
-	Command string   // as Step has it without the identifier: "connect(*)"
-	States  []string // in which the command found its identifier
+	Pairs   []string // names of the pairs that it is for
+	Command string   // a Step without the identifier: "connect(*)"
+	States  []string // of the identifier before the command
 	Deltas  []Delta  // all of them, or the entry does not match
-	Ends    bool     // the drivers are in different states from here on: the program is over
-	Rare    bool     // a matter of luck: it is no fault when a long run does not show it
+	Ends    bool     // the program ends here, because the drivers are in different states
+	Rare    bool     // a matter of chance: a long run need not show it
 	Why     string
 }
 
-// Delta is one thing that differs. Of is "answer", or "events", "params" (what events say of depths
-// and the like), "state", "local", "peer" or "device" of "self", the identifier that
-// was commanded, or of "other", another one.
+// Delta is one thing that differs. Of says which: "answer", or one of "events", "params" (the
+// connection parameters in events), "state", "local", "peer" and "device". All but "answer" are
+// followed by "self" for the identifier of the command, or by "other" for another one.
 type Delta struct{ Of, Left, Right string }
 
 // The pairs.
@@ -35,7 +35,7 @@ func (e *Entry) matches(pair string, st Step, before string) bool {
 	return slices.Contains(e.Pairs, pair) && slices.Contains(e.States, before) && like(e.Command, st.Verb+"("+st.Arg+")")
 }
 
-// find gives the indexes of the entry's deltas, nil when one of them is not there.
+// find returns the indexes of the entry's deltas, or nil if one of them is missing.
 func (e *Entry) find(deltas []Delta) []int {
 	var places []int
 	for _, want := range e.Deltas {
@@ -50,7 +50,7 @@ func (e *Entry) find(deltas []Delta) []int {
 	return places
 }
 
-// like reports whether s matches pattern, where a * is anything.
+// like reports whether s matches pattern, in which a * stands for any text.
 func like(pattern, s string) bool {
 	head, rest, more := strings.Cut(pattern, "*")
 	if !strings.HasPrefix(s, head) {

@@ -1,6 +1,6 @@
 package differential
 
-// requestRight is a request that has arrived at Right only.
+// requestRight are the deltas of a request that has arrived at Right only.
 var requestRight = []Delta{
 	{"events other", "", "ConnectRequest*"},
 	{"params other", "", "reads=*"},

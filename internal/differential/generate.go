@@ -10,16 +10,17 @@ import (
 	"github.com/rdmactor/rdmactor/states"
 )
 
-// The shape of programs.
+// Lengths and probabilities of generated programs.
 const (
 	fewestTurns, mostTurns = 6, 30
-	anything               = 15 // per cent of commands that are drawn from everything
-	backToBack             = 12 // per cent of commands that another one follows at once
+	anything               = 15 // per cent of commands drawn from all commands
+	backToBack             = 12 // per cent of commands followed by another at once
 	costly                 = 5  // per cent of costly commands that are kept
 	mostChildren           = 6
 )
 
-// Generate draws the program of a seed. The guide runs it; its states decide what is likely next.
+// Generate draws the program of a seed. The guide runs the program meanwhile, and the guide's
+// states decide which command is likely to be next.
 func (p *Pair) Generate(seed uint64) (Program, error) {
 	rig, err := p.Guide.Open()
 	if err != nil {
@@ -42,7 +43,7 @@ func (p *Pair) Generate(seed uint64) (Program, error) {
 	return prog, w.close()
 }
 
-// hosts reports whether all drivers of the pair have the hosts that an argument names.
+// hosts reports whether all drivers of the pair have the hosts in an argument.
 func (p *Pair) hosts(arg string) bool {
 	for _, s := range []Side{p.Guide, p.Left, p.Right} {
 		rig, err := s.Open()
@@ -72,7 +73,7 @@ type move struct {
 	weight int
 }
 
-// step draws until there is a command that may be sent.
+// step draws commands until one of them may be sent.
 func (g *generator) step() Step {
 	for {
 		st := g.draw()
@@ -81,11 +82,11 @@ func (g *generator) step() Step {
 		case s.id == nil:
 			return st
 		case st.Verb == "notify" && st.Arg == "migrated" && s.id.Flavor()&states.IWARP == 0 && s.id.State() == states.Connected:
-			// The kernel would switch to the alternate path, and there is none. Nothing would
+			// The kernel would switch to the alternate path, which does not exist. Nothing would
 			// reach the peer any more.
 		case strings.HasSuffix(st.Arg, "d200") && s.qp == nil && s.id.Flavor()&states.IWARP == 0:
-			// Without a queue pair nobody corrects the depth, and the peer's device cannot do what
-			// is promised.
+			// Without a queue pair nobody corrects the depth, and it is more than the peer's device
+			// can serve.
 		case g.costly != nil && g.costly(st.Verb, s.id.State()) && g.rng.IntN(100) >= costly:
 		default:
 			return st
@@ -115,10 +116,10 @@ func (g *generator) draw() Step {
 	panic("differential: weights do not add up")
 }
 
-// names are the commands' names in order.
+// names returns the names of the commands in order.
 func names() []string { return slices.Sorted(maps.Keys(verbs)) }
 
-// any draws any command to any identifier.
+// any draws any command for any identifier.
 func (g *generator) any() Step {
 	names := names()
 	for {
@@ -139,10 +140,10 @@ func (g *generator) pick(args []string) string {
 	}
 }
 
-// child reports that s is the child of a listener, which cannot be created.
+// child reports whether verb would create the child of a listener, which is not possible.
 func (s *slot) child(verb string) bool { return verb == "create" && strings.HasPrefix(s.name, "c") }
 
-// arg draws an argument, mostly a plain one.
+// arg draws an argument, mostly the most usual one.
 func (g *generator) arg(st Step) string {
 	args := verbs[st.Verb].args
 	switch st.Verb {
@@ -159,7 +160,7 @@ func (g *generator) arg(st Step) string {
 	return g.pick(args)
 }
 
-// next gives the commands that an application might send to an identifier now.
+// next returns the commands that an application might send to an identifier now.
 func (g *generator) next(s *slot) []move {
 	if s.id == nil {
 		switch s.name {
@@ -173,7 +174,7 @@ func (g *generator) next(s *slot) []move {
 	return g.steps(s, []move{s.move("destroy", 1), s.move("tos", 1)})
 }
 
-// steps adds to moves what an identifier can do in its state.
+// steps appends to moves the commands that make sense in an identifier's state.
 func (g *generator) steps(s *slot, moves []move) []move {
 	m, iwarp, passive := s.move, s.id.Flavor()&states.IWARP != 0, s.end == g.w.passive
 	qp := func(weight int) {
@@ -232,8 +233,8 @@ func (g *generator) steps(s *slot, moves []move) []move {
 
 func (s *slot) move(verb string, weight int) move { return move{Step{Who: s.name, Verb: verb}, weight} }
 
-// Shrink takes away what a difference does not need: turns, then single commands, then unusual
-// arguments. show says whether a program still shows the difference.
+// Shrink removes what a difference does not need: turns, then single commands, then unusual
+// arguments. show reports whether a program still shows the difference.
 func Shrink(prog Program, show func(Program) bool) Program {
 	for size := len(prog) / 2; size > 0; {
 		smaller := false
@@ -276,16 +277,16 @@ func Shrink(prog Program, show func(Program) bool) Program {
 	return prog
 }
 
-// Finding is a difference, how to see it again, and how often it showed.
+// Finding is a difference with the program that shows it and how often it was found.
 type Finding struct {
 	Seed    uint64
 	Program Program // shrunk
 	Difference
-	Again bool // it showed again when the program was repeated
+	Again bool // the repeated program has shown it again
 	Times int
 }
 
-// String is the report.
+// String returns the report for people.
 func (f *Finding) String() string {
 	again := ""
 	if !f.Again {

@@ -2,28 +2,28 @@ package differential
 
 import "time"
 
-// Hunt is a run of many programs.
+// Hunt runs many programs to find differences.
 type Hunt struct {
 	Pair  *Pair
 	First uint64 // seed
 	Count int
-	// Most ends the run after that many different findings.
+	// Most ends the run after this number of different findings.
 	Most int
-	// ShrinkFor bounds the time for shrinking each finding.
+	// ShrinkFor bounds the time to shrink each finding.
 	ShrinkFor time.Duration
-	// Each is called after each program, and Found with each finding. They may be nil.
+	// Each is called after each program, and Found with each finding. Both may be nil.
 	Each  func(seed uint64, prog Program)
 	Found func(*Finding)
 }
 
-// Result is what a run has found.
+// Result is the result of a run.
 type Result struct {
 	Programs, Turns, Commands int
 	Findings                  []*Finding
 	Used                      map[*Entry]int
 }
 
-// Run runs the programs of Count seeds.
+// Run runs the programs of Count seeds from First on.
 func (h *Hunt) Run() (*Result, error) {
 	res := &Result{Used: make(map[*Entry]int)}
 	kinds := make(map[string]*Finding)
@@ -53,7 +53,7 @@ func (h *Hunt) Run() (*Result, error) {
 		}
 		f := h.reduce(seed, prog, d)
 		kinds[d.kind()] = f
-		// Shrunk, it is a finding that is known already.
+		// After shrinking, it is a finding that is known already.
 		if first := kinds[f.kind()]; first != nil && first != f {
 			first.Times++
 			kinds[d.kind()] = first

@@ -13,12 +13,12 @@ import (
 	"github.com/rdmactor/rdmactor/states"
 )
 
-// seen is what a turn has shown, by subject: "answer 1", "events a", "state c1", "local a".
+// seen has what a turn has shown, by subject: "answer 1", "events a", "state c1", "local a".
 type seen map[string]string
 
 func (s seen) equal(o seen) bool { return maps.Equal(s, o) }
 
-// look reports the state of all identifiers, and this turn's events and answers.
+// look returns the state of all identifiers, and this turn's events and answers.
 func (w *world) look() seen {
 	out := make(seen)
 	for _, name := range w.order {
@@ -47,8 +47,7 @@ func (w *world) look() seen {
 	return out
 }
 
-// portNames names an identifier's port after the identifier, when the port is seen for the first
-// time.
+// portNames names a port after the identifier that shows it first.
 func (w *world) portNames(s *slot) {
 	if s.id == nil {
 		return
@@ -58,11 +57,11 @@ func (w *world) portNames(s *slot) {
 	}
 }
 
-// address is an address by the names of its host and its port.
+// address returns an address as the names of its host and port.
 func (w *world) address(a cmid.Addr) string {
 	port := w.ports[a.Port()]
 	switch {
-	case a.Port() == 0: // an address without a port is what is left of a bind that failed
+	case a.Port() == 0: // a failed bind leaves an address without a port
 		return "none"
 	case port == "":
 		port = "?"
@@ -82,12 +81,12 @@ func (r *Rig) hostName(ip netip.Addr) string {
 	return ip.String()
 }
 
-// event is an event in one line, "" for those that are not compared.
+// event returns an event as one line, or "" for events that are not compared.
 func event(id *cmid.ID, ev cmid.Event) string {
 	l, name := id.Limits(), strings.TrimPrefix(fmt.Sprintf("%T", ev), "*cmid.")
 	switch ev := ev.(type) {
 	case *cmid.TimewaitExit:
-		return "" // after 2 s on some kernels, 0.2 s on others; never here on iWARP
+		return "" // after 2 s on some kernels, 0.2 s on others; never on iWARP
 	case *cmid.ConnectRequest:
 		return name + data(ev.PrivateData, l.ConnectData)
 	case *cmid.ConnectResponse:
@@ -107,8 +106,8 @@ func event(id *cmid.ID, ev cmid.Event) string {
 	return name
 }
 
-// data is private data: the bytes, or that it is as long as possible. On InfiniBand zeros follow
-// it.
+// data returns private data as text: its bytes, or that it is as long as possible. It drops the
+// zeros that follow on InfiniBand.
 func data(b []byte, limit int) string {
 	s := strings.TrimRight(string(b), "\x00")
 	switch {
@@ -120,7 +119,7 @@ func data(b []byte, limit int) string {
 	return fmt.Sprintf(" data=%q", s)
 }
 
-// params are a connection's parameters as an event reports them, "" for other events.
+// params returns the connection parameters in an event, or "" if it has none.
 func params(ev cmid.Event) string {
 	var p cmid.ConnParam
 	switch ev := ev.(type) {
@@ -134,7 +133,7 @@ func params(ev cmid.Event) string {
 		return ""
 	}
 	depth := func(n uint8) string {
-		if n >= 16 { // the device's most
+		if n >= 16 { // the device's maximum
 			return "most"
 		}
 		return fmt.Sprint(n)
@@ -155,7 +154,7 @@ func params(ev cmid.Event) string {
 	return s
 }
 
-// errnoOf is the errno of a call's answer, by name.
+// errnoOf returns the name of the errno in the answer to a command.
 func errnoOf(ev cmid.Event) string {
 	if f, ok := ev.(*cmid.CommandFailed); ok {
 		return errorName(f)
@@ -163,7 +162,7 @@ func errnoOf(ev cmid.Event) string {
 	return "ok"
 }
 
-// errorName is an error's errno by name.
+// errorName returns the name of an error's errno.
 func errorName(err error) string {
 	var errno unix.Errno
 	switch {

@@ -10,32 +10,32 @@ import (
 	"github.com/rdmactor/rdmactor/states"
 )
 
-// Side is a driver of a pair. Open sets it up for each program.
+// Side is a driver of a pair. Open sets the driver up anew for each program.
 type Side struct {
 	Name string
 	Open func() (Rig, error)
 }
 
-// Pair is two drivers that should agree. Guide is the in-memory twin of their kind: its states
-// decide how programs are drawn, and its events how long to wait for Left.
+// Pair is two drivers that should agree. Guide is the in-memory twin of their kind. Its states
+// decide how programs are drawn, and its events decide how long to wait for Left.
 type Pair struct {
-	Name               string // as Accepted names it
+	Name               string // as in Accepted
 	Guide, Left, Right Side
-	// Costly reports which commands block a kernel for long. The generator draws few of them. nil:
-	// none.
+	// Costly reports whether a command blocks a kernel for long in a state. The generator draws few
+	// such commands. Costly may be nil.
 	Costly func(verb string, s states.State) bool
 }
 
-// Difference is where the drivers of a pair differ.
+// Difference is a turn in which the drivers of a pair differ.
 type Difference struct {
 	Pair   *Pair
 	Number int // of the turn
 	At     Turn
-	State  string // in which the first command found its identifier
+	State  string // of the first command's identifier, before the turn
 	Deltas []Delta
 }
 
-// String is the turn and what differs, a line each.
+// String returns the turn and each delta on lines of their own.
 func (d *Difference) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "turn %d: %v, in state %s", d.Number+1, d.At, d.State)
@@ -45,7 +45,7 @@ func (d *Difference) String() string {
 	return b.String()
 }
 
-// kind is what two differences of one cause have in common: the command and what differs.
+// kind returns the command and what differs. Differences with the same cause have the same kind.
 func (d *Difference) kind() string {
 	verbs := make([]string, len(d.At))
 	for i, st := range d.At {
@@ -54,12 +54,13 @@ func (d *Difference) kind() string {
 	return fmt.Sprintf("%v in %s: %v", verbs, d.State, d.Deltas)
 }
 
-// same reports that d shows what o shows, whatever else was in the turn.
+// same reports whether d shows what o shows. It ignores the rest of the turn.
 func (d *Difference) same(o *Difference) bool {
 	return d.State == o.State && slices.Equal(d.Deltas, o.Deltas)
 }
 
-// before gives the states in which a turn's commands found their identifiers, "" for no identifier.
+// before returns the state of each command's identifier before a turn, or "" if there is no
+// identifier.
 func (w *world) before(t Turn) []string {
 	states := make([]string, len(t))
 	for _, s := range w.slots {
@@ -72,9 +73,9 @@ func (w *world) before(t Turn) []string {
 	return states
 }
 
-// Run runs a program on both drivers and gives the first difference that is not accepted, nil when
-// there is none. used counts the entries of Accepted that have shown. An error is the harness's,
-// or a command that should not have reached a driver.
+// Run runs a program on both drivers. It returns the first difference that is not accepted, or nil.
+// used counts how often each entry of Accepted was needed. An error means that the harness failed,
+// or that a command came through that the state machine should have refused.
 func (p *Pair) Run(prog Program, used map[*Entry]int) (d *Difference, err error) {
 	var worlds []*world
 	defer func() {
@@ -104,7 +105,7 @@ func (p *Pair) Run(prog Program, used map[*Entry]int) (d *Difference, err error)
 		l := left.run(t, guide.run(t, nil))
 		r, before := right.run(t, l), left.before(t)
 		if left.err != nil || right.err != nil {
-			return nil, nil // close returns them
+			return nil, nil // close returns the errors
 		}
 		deltas := compare(l, r, known)
 		if len(deltas) == 0 {
@@ -121,7 +122,7 @@ func (p *Pair) Run(prog Program, used map[*Entry]int) (d *Difference, err error)
 	return nil, nil
 }
 
-// compare lists what differs, except what is known from an earlier turn.
+// compare lists what differs, except differences that are known from an earlier turn.
 func compare(l, r seen, known map[string]Delta) []Delta {
 	var deltas []Delta
 	add := func(of string) {
@@ -142,7 +143,7 @@ func compare(l, r seen, known map[string]Delta) []Delta {
 	return deltas
 }
 
-// named gives the deltas as seen from a turn's command n.
+// named returns the deltas with subjects relative to command n of a turn.
 func named(t Turn, n int, deltas []Delta) []Delta {
 	out := make([]Delta, len(deltas))
 	for i, d := range deltas {
@@ -161,7 +162,8 @@ func named(t Turn, n int, deltas []Delta) []Delta {
 	return out
 }
 
-// accept removes what Accepted explains. All deltas of an entry must be there.
+// accept removes the deltas that an entry of Accepted explains. All deltas of the entry must be
+// present.
 func (p *Pair) accept(t Turn, before []string, deltas []Delta, known map[string]Delta, used map[*Entry]int) (ends bool, rest []Delta) {
 	rest = deltas
 	for i := range Accepted {

@@ -9,16 +9,17 @@ import (
 // Program is a sequence of turns.
 type Program []Turn
 
-// Turn is commands that are sent back to back. The next turn begins when both sides are silent.
+// Turn is a number of commands that are sent back to back. The next turn begins when both sides are
+// quiet.
 type Turn []Step
 
-// Step is one command: who sends it, which one, and its argument by name.
+// Step is one command: the identifier's name, the command, and the name of its argument.
 type Step struct{ Who, Verb, Arg string }
 
-// String is "a.connect(3)".
+// String returns the step in the form "a.connect(3)".
 func (s Step) String() string { return s.Who + "." + s.Verb + "(" + s.Arg + ")" }
 
-// String is the turn's commands in one line.
+// String returns the turn's commands in one line.
 func (t Turn) String() string {
 	steps := make([]string, len(t))
 	for i, s := range t {
@@ -27,7 +28,7 @@ func (t Turn) String() string {
 	return strings.Join(steps, " & ")
 }
 
-// String is a line for each turn.
+// String returns a line for each turn.
 func (p Program) String() string {
 	lines := make([]string, len(p))
 	for i, t := range p {
@@ -38,7 +39,7 @@ func (p Program) String() string {
 
 var stepForm = regexp.MustCompile(`^(\w+)\.(\w+)\(([^()]*)\)$`)
 
-// ParseProgram reads what Program.String has written. A semicolon ends a turn, as a new line does.
+// ParseProgram parses the output of Program.String. A semicolon ends a turn, as a new line does.
 func ParseProgram(text string) (Program, error) {
 	var p Program
 	for line := range strings.SplitSeq(strings.ReplaceAll(text, ";", "\n"), "\n") {

@@ -38,8 +38,8 @@ func (w *world) open(name string) (*end, error) {
 	return e, err
 }
 
-// finish answers the open requests. On soft-iWARP the end of a connecting identifier would block
-// for 10 s.
+// finish answers the open requests. Without an answer, the end of a connecting identifier on
+// soft-iWARP would block for 10 s.
 func (w *world) finish() {
 	open := false
 	for _, s := range w.slots {
@@ -80,7 +80,7 @@ func (w *world) close() error {
 	return err
 }
 
-// heard is the channels' sink.
+// heard handles the events of the channel.
 func (e *end) heard(id *cmid.ID, ev cmid.Event, answers cmid.Command) {
 	w := e.w
 	w.moved = true
@@ -103,7 +103,7 @@ func (e *end) heard(id *cmid.ID, ev cmid.Event, answers cmid.Command) {
 	}
 }
 
-// note keeps an event for the next look.
+// note records an event for the next look.
 func (s *slot) note(ev cmid.Event) {
 	if line := event(s.id, ev); line != "" {
 		s.events = append(s.events, line)
@@ -113,7 +113,7 @@ func (s *slot) note(ev cmid.Event) {
 	}
 }
 
-// answered takes an event that is the late answer to a call.
+// answered handles an event that may be the late answer to a call, and reports whether it was one.
 func (s *slot) answered(ev cmid.Event, answers cmid.Command) bool {
 	if !isAnswer(ev) {
 		return false
@@ -139,7 +139,7 @@ func isAnswer(ev cmid.Event) bool {
 func (w *world) perform(n int, st Step) {
 	s := w.slots[st.Who]
 	if s == nil {
-		return // a child that this run has not got
+		return // a child that does not exist in this run
 	}
 	a := asked{step: st, n: n, answer: "ok"}
 	switch {
@@ -169,7 +169,7 @@ func (w *world) command(s *slot, a *asked) {
 	s.asked = append(s.asked, *a)
 	ev := s.id.Do(a.cmd)
 	if ev == nil {
-		return // the answer is an event, or comes later
+		return // the answer comes later, or is an event
 	}
 	s.asked[i].answer = errnoOf(ev)
 	if e, ok := ev.(*cmid.Established); ok {
@@ -180,15 +180,15 @@ func (w *world) command(s *slot, a *asked) {
 	}
 }
 
-// turn lets both loops do what there is to do now.
+// turn lets both loops do all work that can be done now.
 func (w *world) turn() { w.err = errors.Join(w.err, w.loops.Turn()) }
 
 // wait waits until a loop has something to do.
 func (w *world) wait() { w.err = errors.Join(w.err, w.loops.Wait(time.Millisecond)) }
 
-// run performs a turn of a program, waits for silence and gives what was seen. want is what the
-// other driver has shown. Waiting ends early when this driver has shown the same: only then is it
-// certain that nothing more will come.
+// run performs a turn of a program, waits until nothing more happens, and returns what was seen.
+// want is what the other driver has shown. Waiting ends early if this driver has shown the same,
+// because then nothing more can be expected.
 func (w *world) run(t Turn, want seen) seen {
 	for _, s := range w.slots {
 		s.asked = nil
@@ -208,8 +208,8 @@ func (w *world) run(t Turn, want seen) seen {
 	return out
 }
 
-// busy reports that an identifier waits for something that comes by itself, within resolveTimeout
-// or at the device's own pace.
+// busy reports whether an identifier waits for something that comes without a further command,
+// within resolveTimeout or at the device's own pace.
 func (w *world) busy() bool {
 	for _, s := range w.slots {
 		if s.id != nil {

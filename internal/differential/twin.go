@@ -11,8 +11,8 @@ import (
 	"github.com/rdmactor/rdmactor/eventloop/eventlooptest"
 )
 
-// Twin is the in-memory device: one host, a device with two addresses, an address without one, and
-// one that is silent.
+// Twin is the in-memory device: one host, which has a device with two addresses and an address
+// without a device. A further address is silent.
 func Twin(name string, cfg cmidtest.Config) Side {
 	cfg.Seed = 7
 	return Side{Name: name, Open: func() (Rig, error) {
@@ -32,7 +32,8 @@ func Twin(name string, cfg cmidtest.Config) Side {
 	}}
 }
 
-// FreePorts finds ports that no socket of this host has, below those that are given out.
+// FreePorts finds two ports that no socket of this host uses. They are below the range of automatic
+// ports.
 func FreePorts() (ports [2]uint16, err error) {
 	const low, n, tries = 10000, 20000, 64
 	for found, try := 0, 0; found < len(ports); try++ {
@@ -40,7 +41,7 @@ func FreePorts() (ports [2]uint16, err error) {
 		l, err := net.Listen("tcp", fmt.Sprintf("0.0.0.0:%d", port))
 		switch {
 		case err == nil:
-			defer func() { _ = l.Close() }() // only now, so that the ports are two
+			defer func() { _ = l.Close() }() // not before, so that the two ports differ
 			ports[found] = port
 			found++
 		case try > tries:

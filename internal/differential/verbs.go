@@ -12,11 +12,11 @@ import (
 
 // verb is a command as programs write it.
 type verb struct {
-	args []string // what the generator may draw
+	args []string // those that the generator may draw
 	make func(w *world, s *slot, arg string) cmid.Command
 }
 
-// verbs are the commands. create and qp are calls outside the state machine; see world.perform.
+// verbs are the commands. create and qp are calls outside the state machine (see world.perform).
 var verbs = map[string]verb{
 	"create": {args: []string{""}},
 	"qp":     {args: []string{""}},
@@ -110,7 +110,8 @@ func number(arg string) int {
 	return n
 }
 
-// addr is the address that an argument names: host and port, or none.
+// addr returns the address that an argument names by host and port. It is zero if the argument
+// names none.
 func (w *world) addr(arg string) cmid.Addr {
 	host, port, ok := strings.Cut(arg, ":")
 	if !ok {
@@ -121,7 +122,7 @@ func (w *world) addr(arg string) cmid.Addr {
 	case "0":
 	case "y":
 		num = w.rig.Ports[1]
-	default: // x, or of an identifier; x while that has none
+	default: // x, or an identifier; the port is x's while that has none
 		num = w.rig.Ports[0]
 		if s := w.slots[port]; s != nil && s.id != nil && s.id.SrcPort() != 0 {
 			num = s.id.SrcPort()
@@ -130,7 +131,7 @@ func (w *world) addr(arg string) cmid.Addr {
 	return cmid.AddrFrom(w.rig.host(host), num)
 }
 
-// privateData is as many bytes as an argument says.
+// privateData returns as many bytes as an argument says.
 func privateData(arg string, limit int) []byte {
 	n := 0
 	switch arg {
@@ -149,8 +150,9 @@ func privateData(arg string, limit int) []byte {
 	return data
 }
 
-// connection is what connect and accept carry. Without a queue pair InfiniBand needs a number that
-// no other connection of this host has, or had a moment ago. The number is not compared.
+// connection returns the private data and parameters for connect and accept. Without a queue pair
+// InfiniBand needs a number that no connection of this host has, or had a moment ago. The number is
+// not compared.
 func (w *world) connection(s *slot, arg string, limit int) ([]byte, *cmid.ConnParam) {
 	data, depth, _ := strings.Cut(arg, ",")
 	if strings.HasPrefix(data, "d") {
@@ -174,7 +176,7 @@ func (w *world) connection(s *slot, arg string, limit int) ([]byte, *cmid.ConnPa
 	return privateData(data, limit), p
 }
 
-// createQP makes a queue pair with a completion queue that is drained.
+// createQP makes a queue pair with a completion queue that is drained at each notification.
 func (s *slot) createQP() error {
 	dev := s.id.Device()
 	if dev == nil {

@@ -11,16 +11,16 @@ import (
 	"github.com/rdmactor/rdmactor/states"
 )
 
-// watched is a driver that refuses commands that would crash or hang a kernel: the state machine
-// should have refused them. It follows the connections by itself, and does not ask the state
-// machine.
+// watched is a driver that refuses commands that would crash or hang a kernel. The state machine
+// should have refused them before. watched follows the connections by itself, and does not ask the
+// state machine.
 type watched struct {
 	cmid.Driver
-	caught *atomic.Int32 // commands that came through
+	caught *atomic.Int32 // commands that watched had to refuse
 	opened func(*watchedInstance)
 }
 
-// Open wraps the instance.
+// Open wraps the driver's instance.
 func (d watched) Open(l *eventloop.Loop, up cmid.Upcalls) (cmid.Instance, error) {
 	w := &watchedInstance{ids: make(map[cmid.Handle]*watchedID), caught: d.caught}
 	inst, err := d.Driver.Open(l, &watchedUpcalls{up, w})
@@ -29,7 +29,7 @@ func (d watched) Open(l *eventloop.Loop, up cmid.Upcalls) (cmid.Instance, error)
 	return w, err
 }
 
-// half is how far a connection is.
+// half says which half of a handshake was done.
 type half uint8
 
 const (
@@ -44,7 +44,7 @@ type watchedInstance struct {
 	caught *atomic.Int32
 }
 
-// CreateID watches what is created.
+// CreateID wraps the identifier that the driver makes.
 func (w *watchedInstance) CreateID(h cmid.Handle, ps cmid.PortSpace, t cmid.QPType) (cmid.DriverID, error) {
 	id, err := w.Instance.CreateID(h, ps, t)
 	if err != nil {
@@ -65,8 +65,8 @@ type watchedID struct {
 	half half
 }
 
-// Do refuses what must not reach the driver: on iWARP the kernel would oops, on InfiniBand the
-// destroy would block for minutes.
+// Do refuses commands that must not reach the driver. On iWARP the kernel would oops. On InfiniBand
+// the destroy would block for minutes.
 func (id *watchedID) Do(cmd cmid.Command) error {
 	switch cmd.(type) {
 	case *cmid.Accept, *cmid.Establish, *cmid.Reject:

@@ -14,25 +14,24 @@ import (
 	rdma "github.com/rdmactor/rdmactor/verbs"
 )
 
-// Rig is a driver that is set up for one program, and its addresses. All identifiers are on one
-// host.
+// Rig is a driver set up for one program, with its addresses. All identifiers are on one host.
 type Rig struct {
 	Driver cmid.Driver
-	// Clock is the driver's time when it is virtual.
+	// Clock is the driver's virtual time, or nil.
 	Clock *eventlooptest.Clock
-	// Address is an address of a device. Second is another one of that device, Plain one of an
-	// interface without a device, and Foreign one of another host. NoARP can be routed to, and
-	// never answers when its address is resolved. NoRoute is an IPv6 address without a route. The
-	// zero Addr: there is none.
+	// Address is an address of a device. Second is another address of that device. Plain is an
+	// address of an interface without a device, and Foreign one of another host. NoARP has a route,
+	// and never answers when it is resolved. NoRoute is an IPv6 address without a route. The zero
+	// Addr means that there is none.
 	Address, Second, Plain, Foreign, NoARP, NoRoute netip.Addr
-	// Ports are two that are free.
+	// Ports are two free ports.
 	Ports [2]uint16
-	// Patience is how long to wait for what the other driver has shown. Quiet is how long nothing
-	// must happen until nothing will.
+	// Patience is how long to wait for what the other driver has shown. When nothing has happened
+	// for the time Quiet, nothing more is expected.
 	Patience, Quiet time.Duration
 }
 
-// host is an address by its name in programs.
+// host is an address with its name in programs.
 type host struct {
 	name string
 	ip   netip.Addr
@@ -52,7 +51,7 @@ func (r *Rig) hosts() []host {
 	}
 }
 
-// host is the address of a name; invalid when the rig has none.
+// host returns the address of a name. It is invalid if the rig has none.
 func (r *Rig) host(name string) netip.Addr {
 	for _, h := range r.hosts() {
 		if h.name == name {
@@ -70,7 +69,7 @@ type world struct {
 	slots           map[string]*slot
 	order           []string // of the slots
 	children        int
-	ports           map[uint16]string // ports by name, in the order in which they were seen
+	ports           map[uint16]string // names of ports, in the order in which they were seen
 	caught          atomic.Int32
 	moved           bool // there was an event since the last look
 	err             error
@@ -83,7 +82,7 @@ type end struct {
 	inst *watchedInstance
 }
 
-// slot is a name in programs, and the identifier that has it now.
+// slot is a name in programs, with the identifier that has it now.
 type slot struct {
 	name   string
 	end    *end
@@ -91,7 +90,7 @@ type slot struct {
 	qp     rdma.QP
 	made   int      // identifiers so far
 	events []string // since the last look
-	params []string // what they say of depths, retries and the like
+	params []string // the connection parameters in the events
 	asked  []asked  // commands of this turn
 }
 
@@ -118,5 +117,5 @@ func (w *world) add(name string, e *end) *slot {
 	return s
 }
 
-// alive reports that there is an identifier whose end has not begun.
+// alive reports whether the slot has an identifier that is not being destroyed.
 func (s *slot) alive() bool { return s.id != nil && s.id.State() != states.Destroying }

@@ -11,15 +11,15 @@ import (
 	"github.com/rdmactor/rdmactor/cmid"
 )
 
-// Channel is an event channel of its own loop.
+// Channel is an event channel on a loop of its own.
 type Channel struct {
 	*cmid.Channel
-	fds     [2]unix.PollFd // the channel's, and that of stopped
-	stopped *os.File       // readable when wake was closed
+	fds     [2]unix.PollFd // of the channel and of stopped
+	stopped *os.File       // readable once wake is closed
 	wake    *os.File
 }
 
-// Open opens d. Close gives it back.
+// Open opens d on a new loop. The caller must Close the channel.
 func Open(d cmid.Driver) (*Channel, error) {
 	ch, err := cmid.OpenChannel(d)
 	if err != nil {
@@ -37,17 +37,18 @@ func Open(d cmid.Driver) (*Channel, error) {
 	return c, nil
 }
 
-// Stop ends a Wait, this one or the next. Any goroutine.
+// Stop ends the current Wait, or the next one. Any goroutine may call it.
 func (c *Channel) Stop() { _ = c.wake.Close() }
 
-// Close destroys every identifier that is left.
+// Close destroys the identifiers that are left, and closes the channel.
 func (c *Channel) Close() error {
 	c.Stop()
 	_ = c.stopped.Close()
 	return c.Channel.Close()
 }
 
-// Drain handles the events there are. Completions are taken meanwhile. handle's error ends it.
+// Drain calls handle with each event that is available. Completions are delivered meanwhile. An
+// error of handle ends Drain.
 func (c *Channel) Drain(handle func(*cmid.ID, cmid.Event) error) error {
 	for {
 		ev, id, err := c.GetEvent()
@@ -63,17 +64,18 @@ func (c *Channel) Drain(handle func(*cmid.ID, cmid.Event) error) error {
 	}
 }
 
-// Woken says why Wait has returned.
+// Woken is the reason why Wait has returned.
 type Woken uint8
 
 // The reasons.
 const (
-	Ready   Woken = iota // for Drain, or for no reason
-	Late                 // nothing happened for so long
-	Stopped              // by Stop; once
+	Ready   Woken = iota // there may be something to drain
+	Late                 // nothing happened within the time
+	Stopped              // by Stop, reported once
 )
 
-// Wait waits until there may be something to drain, for at most d. A negative d is for ever.
+// Wait waits until there may be something to drain, for at most d. A negative d means without a
+// limit.
 func (c *Channel) Wait(d time.Duration) (Woken, error) {
 	limit := -1
 	if d >= 0 {
@@ -88,13 +90,13 @@ func (c *Channel) Wait(d time.Duration) (Woken, error) {
 	case n == 0:
 		return Late, nil
 	case c.fds[1].Revents != 0:
-		c.fds[1] = unix.PollFd{Fd: -1} // poll(2) leaves it out
+		c.fds[1] = unix.PollFd{Fd: -1} // poll(2) ignores it from now on
 		return Stopped, nil
 	}
 	return Ready, nil
 }
 
-// Listen makes a listener on at. With backlog 0 it has as many requests as the device takes.
+// Listen makes a listener on at. A backlog of 0 means the device's maximum.
 func Listen(ch *cmid.Channel, ps cmid.PortSpace, at cmid.Addr, backlog int) (*cmid.ID, error) {
 	id, err := ch.CreateID(ps)
 	if err != nil {

@@ -1,13 +1,13 @@
-// Package endpoint is what this project's programs on package cmid's plain calls have in common: an
-// event channel that is waited for with poll(2), a listener, and an identifier with its queue pair
-// and memory.
+// Package endpoint is the common part of this project's programs that use package cmid's plain
+// calls: an event channel whose owner waits with poll(2), a listener, and an identifier with its
+// queue pair and memory.
 //
 // # Ownership
 //
-// Everything belongs to the goroutine that has opened the channel, or to the channel's loop.
-// Channel.Stop is for any goroutine.
+// Everything belongs to the goroutine that has opened the channel, or to the channel's loop. Any
+// goroutine may call Channel.Stop.
 //
 // # Errors
 //
-// They are those of cmid and verbs: errors.Is finds the errno.
+// Errors are those of packages cmid and verbs. Use errors.Is to find the errno.
 package endpoint

@@ -8,18 +8,18 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// Endpoint is an identifier with its queue pair, its receives, and its memory.
+// Endpoint is an identifier with its queue pair, receives and memory.
 type Endpoint struct {
 	ID *cmid.ID
 	QP verbs.QP
-	CQ verbs.CQ // of both queues
+	CQ verbs.CQ // for sends and receives
 
 	in   *verbs.MR // a slot for each receive
-	slot uint32    // bytes of one
+	slot uint32    // bytes of a slot
 	mrs  []*verbs.MR
 }
 
-// Create makes the queue pair. notify is its completion queue's.
+// Create makes the queue pair. Its completion queue calls notify.
 func (e *Endpoint) Create(sends, receives int, notify func()) (err error) {
 	dev := e.ID.Device()
 	if dev == nil {
@@ -32,7 +32,7 @@ func (e *Endpoint) Create(sends, receives int, notify func()) (err error) {
 	return err
 }
 
-// Alloc has the device make memory of n bytes, which Close frees.
+// Alloc allocates n bytes of the device's memory. Close frees them.
 func (e *Endpoint) Alloc(n int, access verbs.Access) (*verbs.MR, error) {
 	mr, err := e.ID.Device().Alloc(n, access)
 	if err != nil {
@@ -42,7 +42,7 @@ func (e *Endpoint) Alloc(n int, access verbs.Access) (*verbs.MR, error) {
 	return mr, nil
 }
 
-// Receive posts n receives of size bytes each, whose numbers are 0 to n-1.
+// Receive posts n receives of size bytes each, with the IDs 0 to n-1.
 func (e *Endpoint) Receive(n, size int) (err error) {
 	e.slot = uint32(size)
 	if e.in, err = e.Alloc(n*size, verbs.LocalWrite); err != nil {
@@ -56,16 +56,17 @@ func (e *Endpoint) Receive(n, size int) (err error) {
 	return nil
 }
 
-// Repost posts the receive of that number again.
+// Repost posts the receive with that ID again.
 func (e *Endpoint) Repost(id uint64) error {
 	sge := verbs.SGE{MR: e.in, Offset: uint32(id) * e.slot, Length: e.slot}
 	return e.QP.PostRecv(verbs.RecvWR{ID: id, SGE: sge})
 }
 
-// Message is what a receive has got. It is valid until that is posted again.
+// Message returns the bytes that a receive has got. They are valid until the receive is posted
+// again.
 func (e *Endpoint) Message(wc *verbs.WC) []byte { return e.in.Bytes[wc.ID*uint64(e.slot):][:wc.Bytes] }
 
-// Poll gives take the completions there are, as long as it wants more.
+// Poll calls take with each available completion, until take returns false.
 func (e *Endpoint) Poll(take func(wc *verbs.WC) (more bool)) {
 	var wcs [32]verbs.WC
 	for n := e.CQ.Poll(wcs[:]); n > 0; n = e.CQ.Poll(wcs[:]) {
@@ -77,12 +78,12 @@ func (e *Endpoint) Poll(take func(wc *verbs.WC) (more bool)) {
 	}
 }
 
-// Close gives back everything that there is, the identifier too.
+// Close destroys the identifier, its queues and its memory.
 func (e *Endpoint) Close() error {
 	dev := e.ID.Device()
 	errs := []error{e.ID.Destroy()}
 	if e.QP != nil {
-		errs = append(errs, e.QP.Destroy()) // which may be on its way
+		errs = append(errs, e.QP.Destroy()) // the identifier's end may still be under way
 	}
 	if e.CQ != nil {
 		errs = append(errs, e.CQ.Close())

@@ -9,16 +9,17 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// qpns numbers queue pairs that do not exist. A peer's kernel rejects a number that it had from
-// this host a moment ago.
+// qpns is the last number for queue pairs that do not exist. Numbers are not used again, because a
+// peer's kernel rejects a number that it got from this host a moment ago.
 var qpns atomic.Uint32
 
 func init() { qpns.Store(1<<22 | rand.Uint32N(1<<22)) }
 
-// FreshQPN is the number of a queue pair that no device here has.
+// FreshQPN returns a queue pair number that no device here uses.
 func FreshQPN() uint32 { return qpns.Add(1) }
 
-// Listener listens on a port of the passive side; port 0 lets the device choose.
+// Listener makes a listener on an address of the passive side. Port 0 lets the device choose the
+// port.
 func (w *World) Listener(ps cmid.PortSpace, a cmid.Addr) *cmid.ID {
 	w.Helper()
 	id := w.B.Bound(ps, a)
@@ -27,7 +28,8 @@ func (w *World) Listener(ps cmid.PortSpace, a cmid.Addr) *cmid.ID {
 	return id
 }
 
-// Resolving makes an identifier of the active side that resolves an address.
+// Resolving makes an identifier of the active side and starts to resolve dst. It does not wait for
+// the result.
 func (w *World) Resolving(ps cmid.PortSpace, dst cmid.Addr) *cmid.ID {
 	w.Helper()
 	id := w.A.Create(ps)
@@ -35,7 +37,7 @@ func (w *World) Resolving(ps cmid.PortSpace, dst cmid.Addr) *cmid.ID {
 	return id
 }
 
-// AddrResolved makes an identifier that has resolved an address.
+// AddrResolved makes an identifier of the active side that has resolved dst.
 func (w *World) AddrResolved(ps cmid.PortSpace, dst cmid.Addr) *cmid.ID {
 	w.Helper()
 	id := w.Resolving(ps, dst)
@@ -43,7 +45,7 @@ func (w *World) AddrResolved(ps cmid.PortSpace, dst cmid.Addr) *cmid.ID {
 	return id
 }
 
-// Resolved makes an identifier that has resolved an address and the route to it.
+// Resolved makes an identifier of the active side that has resolved dst and the route to it.
 func (w *World) Resolved(ps cmid.PortSpace, dst cmid.Addr) *cmid.ID {
 	w.Helper()
 	id := w.AddrResolved(ps, dst)
@@ -52,13 +54,14 @@ func (w *World) Resolved(ps cmid.PortSpace, dst cmid.Addr) *cmid.ID {
 	return id
 }
 
-// Link is a connection, with both queue pairs. Passive and BQ are nil until there is a request.
+// Link is a connection with both queue pairs. Passive and BQ are nil until there is a request.
 type Link struct {
 	Listener, Active, Passive *cmid.ID
 	AQ, BQ                    *Queues
 }
 
-// Requested connects as far as the request, which the passive side has not answered.
+// Requested starts a connection, and returns when the passive side has the request. The request is
+// not answered.
 func (w *World) Requested(recvs int, private []byte, param *cmid.ConnParam) (*Link, *cmid.ConnectRequest) {
 	w.Helper()
 	return w.request(private, Setup{Recvs: recvs, Connect: param})
@@ -88,20 +91,20 @@ func (w *World) accept(c *Link, s Setup) {
 	w.Established(c)
 }
 
-// Established waits until both sides are.
+// Established waits until both sides are established.
 func (w *World) Established(c *Link) {
 	w.Helper()
 	Next[*cmid.Established](w.A, c.Active)
 	Next[*cmid.Established](w.B, c.Passive)
 }
 
-// Connected connects, with queue pairs on both sides.
+// Connected makes a connection with queue pairs on both sides.
 func (w *World) Connected(recvs int) *Link {
 	w.Helper()
 	return w.ConnectedWith(Setup{Recvs: recvs})
 }
 
-// Setup is how a connection is made.
+// Setup says how to make a connection.
 type Setup struct {
 	Recvs           int
 	Connect, Accept *cmid.ConnParam
@@ -109,7 +112,7 @@ type Setup struct {
 	Active, Passive func(verbs.Device, *verbs.QPInitAttr)
 }
 
-// ConnectedWith connects, with queue pairs on both sides.
+// ConnectedWith makes a connection with queue pairs on both sides, as s says.
 func (w *World) ConnectedWith(s Setup) *Link {
 	w.Helper()
 	c, _ := w.request(nil, s)
@@ -117,7 +120,7 @@ func (w *World) ConnectedWith(s Setup) *Link {
 	return c
 }
 
-// Disconnect has the active side disconnect, and waits until both sides are disconnected. On
+// Disconnect disconnects the active side, and waits until both sides are disconnected. On
 // InfiniBand the passive side answers.
 func (w *World) Disconnect(c *Link) (active, passive *cmid.Disconnected) {
 	w.Helper()
@@ -125,7 +128,7 @@ func (w *World) Disconnect(c *Link) (active, passive *cmid.Disconnected) {
 	return w.Disconnected(c)
 }
 
-// Answer answers a peer's Disconnect. Only InfiniBand waits for that.
+// Answer answers the Disconnect of a peer. Only InfiniBand waits for an answer.
 func (w *World) Answer(id *cmid.ID) {
 	w.Helper()
 	if !w.IWARP {
@@ -133,8 +136,8 @@ func (w *World) Answer(id *cmid.ID) {
 	}
 }
 
-// Disconnected waits until both sides are, the passive one first. On InfiniBand the passive side
-// answers.
+// Disconnected waits until both sides are disconnected, the passive one first. On InfiniBand the
+// passive side answers.
 func (w *World) Disconnected(c *Link) (active, passive *cmid.Disconnected) {
 	w.Helper()
 	passive = Next[*cmid.Disconnected](w.B, c.Passive)
@@ -142,24 +145,24 @@ func (w *World) Disconnected(c *Link) (active, passive *cmid.Disconnected) {
 	return Next[*cmid.Disconnected](w.A, c.Active), passive
 }
 
-// Limits are those of the device with Address.
+// Limits returns the limits of the device with Address.
 func (w *World) Limits() cmid.Limits {
 	w.Helper()
 	return Probe(w, (*cmid.ID).Limits)
 }
 
-// Pair listens, and makes an identifier that has resolved the listener's address and the route to
-// it.
+// Pair makes a listener l, and an identifier id that has resolved the listener's address and the
+// route to it.
 func (w *World) Pair(ps cmid.PortSpace) (l, id *cmid.ID) {
 	w.Helper()
 	l = w.Listener(ps, Any4(0))
 	return l, w.Resolved(ps, w.Target())
 }
 
-// Target is an address that resolves.
+// Target returns an address that can be resolved.
 func (w *World) Target() cmid.Addr { return At(w.Address, max(w.Port, 1)) }
 
-// Reaches connects to dst as far as the request.
+// Reaches connects to dst, and returns the passive side's identifier when the request has arrived.
 func (w *World) Reaches(dst cmid.Addr) *cmid.ID {
 	w.Helper()
 	w.Connecting(dst)
@@ -167,7 +170,7 @@ func (w *World) Reaches(dst cmid.Addr) *cmid.ID {
 	return child
 }
 
-// Connecting makes an identifier with a queue pair that has sent a request to dst.
+// Connecting makes an identifier with a queue pair, and sends a request to dst.
 func (w *World) Connecting(dst cmid.Addr) *cmid.ID {
 	w.Helper()
 	id := w.Resolved(cmid.PortSpaceTCP, dst)

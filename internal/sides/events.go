@@ -10,7 +10,7 @@ import (
 	"github.com/rdmactor/rdmactor/states"
 )
 
-// WantQuiet requires that no event is left when nothing more happens by itself.
+// WantQuiet settles, and requires that no event is left.
 func (w *World) WantQuiet(why string) {
 	w.Helper()
 	w.Settle()
@@ -22,14 +22,14 @@ func (w *World) WantQuiet(why string) {
 	}
 }
 
-// Next waits for the side's next event, which must be an E of id; nil stands for any.
+// Next waits for the side's next event. It must be an E, and of id unless id is nil.
 func Next[E cmid.Event](e *Side, id *cmid.ID) E {
 	e.w.Helper()
 	got, _ := NextFrom[E](e, id)
 	return got
 }
 
-// NextFrom is Next, and the channel that delivered it.
+// NextFrom is Next, and also returns the channel that delivered the event.
 func NextFrom[E cmid.Event](e *Side, id *cmid.ID) (E, *cmid.Channel) {
 	e.w.Helper()
 	var want E
@@ -46,14 +46,14 @@ func NextFrom[E cmid.Event](e *Side, id *cmid.ID) (E, *cmid.Channel) {
 	return got, h.ch
 }
 
-// Request waits for a ConnectRequest and gives its identifier.
+// Request waits for a ConnectRequest and returns its identifier.
 func (e *Side) Request() (*cmid.ID, *cmid.ConnectRequest) {
 	e.w.Helper()
 	ev := Next[*cmid.ConnectRequest](e, nil)
 	return e.Ch.ID(ev.Ident()), ev
 }
 
-// WantErr compares err with an errno, 0 for none.
+// WantErr requires that err is an errno. A want of 0 requires that there is no error.
 func (w *World) WantErr(what string, err error, want unix.Errno) {
 	w.Helper()
 	var got unix.Errno
@@ -66,17 +66,17 @@ func (w *World) WantErr(what string, err error, want unix.Errno) {
 	}
 }
 
-// Err is the error of a call.
+// Err returns the error of a call, and drops its result.
 func Err[V any](_ V, err error) error { return err }
 
-// WantErrIn compares err with an errno, and the state in which it has left an identifier.
+// WantErrIn is WantErr, and also requires that the call left the identifier in a state.
 func (w *World) WantErrIn(what string, id *cmid.ID, err error, want unix.Errno, state states.State) {
 	w.Helper()
 	w.WantErr(what, err, want)
 	w.WantState(what, id, state)
 }
 
-// WantState compares an identifier's state.
+// WantState requires that an identifier is in a state.
 func (w *World) WantState(what string, id *cmid.ID, want states.State) {
 	w.Helper()
 	if id.State() != want {
@@ -84,7 +84,7 @@ func (w *World) WantState(what string, id *cmid.ID, want states.State) {
 	}
 }
 
-// Forget drops the events so far.
+// Forget drops the events of both sides that nobody has asked for yet.
 func (w *World) Forget() { w.A.Heard, w.B.Heard = nil, nil }
 
 // First waits for the next event, whatever it is.
@@ -96,8 +96,8 @@ func (e *Side) First() Heard {
 	return h
 }
 
-// WantRejected waits for a Rejected and gives its private data. On iWARP the reason does not
-// travel.
+// WantRejected waits for a Rejected with that reason and returns its private data. It does not
+// check the reason on iWARP, which does not carry it.
 func (w *World) WantRejected(id *cmid.ID, reason cmid.RejectReason) (data []byte) {
 	w.Helper()
 	if w.IWARP {
@@ -111,7 +111,7 @@ func (w *World) WantRejected(id *cmid.ID, reason cmid.RejectReason) (data []byte
 	return ev.PrivateData
 }
 
-// NextBy is Next, delivered by that channel.
+// NextBy is Next, and also requires that ch delivered the event.
 func NextBy[E cmid.Event](e *Side, id *cmid.ID, ch *cmid.Channel) {
 	e.w.Helper()
 	if ev, by := NextFrom[E](e, id); by != ch {

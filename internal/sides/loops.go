@@ -13,15 +13,16 @@ import (
 
 // Loops are event loops that one goroutine turns.
 type Loops struct {
-	// Time is the loops' virtual time. nil: they have the real one.
+	// Time is the loops' virtual time. If it is nil, they use real time.
 	Time  *eventlooptest.Clock
 	loops []*eventloop.Loop
 }
 
-// TurnsPerStep is how many turns of each loop are enough for all that can be done now.
+// TurnsPerStep is a number of turns of each loop that is enough to do all work that can be done
+// now.
 const TurnsPerStep = 6
 
-// Open adds a loop.
+// Open makes a loop and adds it to l.
 func (l *Loops) Open(name string) (*eventloop.Loop, error) {
 	cfg := eventloop.Config{Name: name}
 	if l.Time != nil {
@@ -34,7 +35,7 @@ func (l *Loops) Open(name string) (*eventloop.Loop, error) {
 	return loop, err
 }
 
-// Turn turns the loops until they have done all that can be done now.
+// Turn turns the loops until they have done all work that can be done now.
 func (l *Loops) Turn() error {
 	for range TurnsPerStep {
 		for _, loop := range l.loops {
@@ -46,7 +47,7 @@ func (l *Loops) Turn() error {
 	return nil
 }
 
-// Wait waits in real time until a loop has something to do.
+// Wait waits in real time until a loop has something to do, for at most d.
 func (l *Loops) Wait(d time.Duration) error {
 	fds := make([]unix.PollFd, len(l.loops))
 	for i, loop := range l.loops {

@@ -12,9 +12,9 @@ type Queues struct {
 	QP   verbs.QP
 	CQ   verbs.CQ
 	PD   verbs.PD
-	MR   *verbs.MR  // slots of SlotSize: Depth to receive to, Depth to send from
+	MR   *verbs.MR  // slots of SlotSize: Depth for receives, then Depth for Sends
 	Done []verbs.WC // completions so far
-	want []verbs.WC // of what was posted as signaled, if it succeeds
+	want []verbs.WC // of the signaled work requests, if all succeed
 	Then func()     // called after completions, when set
 	wc   [3]verbs.WC
 }
@@ -31,7 +31,7 @@ func (w *World) Queues(id *cmid.ID, n int) *Queues {
 	return w.queuesWith(id, n, nil)
 }
 
-// queuesWith is Queues with other attributes.
+// queuesWith is Queues with attributes that change has changed.
 func (w *World) queuesWith(id *cmid.ID, n int, change func(verbs.Device, *verbs.QPInitAttr)) *Queues {
 	w.Helper()
 	q := &Queues{}
@@ -58,7 +58,7 @@ func (w *World) queuesWith(id *cmid.ID, n int, change func(verbs.Device, *verbs.
 	return q
 }
 
-// Poll takes the completions. The completion queue calls it.
+// Poll moves the completions to Done. The completion queue calls it.
 func (q *Queues) Poll() {
 	for n := q.CQ.Poll(q.wc[:]); n > 0; n = q.CQ.Poll(q.wc[:]) {
 		q.Done = append(q.Done, q.wc[:n]...)
@@ -68,12 +68,12 @@ func (q *Queues) Poll() {
 	}
 }
 
-// PostRecv posts slot i for up to n bytes. Its work request is 100+i.
+// PostRecv posts slot i as a receive of up to n bytes. The ID of its work request is 100+i.
 func (q *Queues) PostRecv(i, n int) error {
 	return q.QP.PostRecv(verbs.RecvWR{ID: uint64(100 + i), SGE: verbs.SGE{MR: q.MR, Offset: uint32(i * SlotSize), Length: uint32(n)}})
 }
 
-// Slot is the memory of receive i.
+// Slot returns the memory of receive i.
 func (q *Queues) Slot(i int) []byte { return q.MR.Bytes[i*SlotSize : (i+1)*SlotSize] }
 
 // Post posts a work request of the send queue. See [World.Sent].
@@ -89,22 +89,23 @@ func (q *Queues) Post(wr *verbs.SendWR) error {
 	return err
 }
 
-// Forget drops the completions so far, and what was posted.
+// Forget drops the completions so far, and those that World.Sent expects.
 func (q *Queues) Forget() { q.Done, q.want = nil, nil }
 
-// text puts a message into the memory's second half.
+// text puts a message into send slot i, in the memory's second half.
 func (q *Queues) text(i int, text string) []verbs.SGE {
 	off := (Depth + i%Depth) * SlotSize
 	n := copy(q.MR.Bytes[off:off+SlotSize], text)
 	return []verbs.SGE{Part(q.MR, off, n)}
 }
 
-// PostSend posts a Send of text from the memory's second half.
+// PostSend posts a Send of text from send slot i.
 func (q *Queues) PostSend(i int, text string) error {
 	return q.Post(&verbs.SendWR{ID: uint64(i), Flags: verbs.Signaled, SGL: q.text(i, text)})
 }
 
-// Of gives the completions of receives (verbs.Recv), or those of the send queue.
+// Of returns the completions of receives if op is verbs.Recv, and those of the send queue
+// otherwise.
 func (q *Queues) Of(op verbs.Opcode) (wc []verbs.WC) {
 	for _, c := range q.Done {
 		if (c.ID >= 100) == (op == verbs.Recv) {
@@ -124,11 +125,11 @@ func Succeeded(wc []verbs.WC) (n int) {
 	return n
 }
 
-// RemoteAll is memory that peers may write and read.
+// RemoteAll is the access to memory that peers may write and read.
 const RemoteAll = verbs.LocalWrite | verbs.RemoteWrite | verbs.RemoteRead
 
-// Memory is a region of n bytes in q's domain. Bytes near each other differ, and seed makes
-// regions differ.
+// Memory makes a region of n bytes in q's domain. Neighbouring bytes differ, and so do regions with
+// different seeds.
 func (w *World) Memory(q *Queues, n int, access verbs.Access, seed byte) *verbs.MR {
 	w.Helper()
 	mr := Got(q.PD.Alloc(n, access))(w)
@@ -138,19 +139,19 @@ func (w *World) Memory(q *Queues, n int, access verbs.Access, seed byte) *verbs.
 	return mr
 }
 
-// Part is some bytes of a region.
+// Part returns n bytes of a region, from off on.
 func Part(mr *verbs.MR, off, n int) verbs.SGE {
 	return verbs.SGE{MR: mr, Offset: uint32(off), Length: uint32(n)}
 }
 
-// Write posts a Write of from to a peer's region, at off.
+// Write posts a Write of from to offset off of a peer's region.
 func (q *Queues) Write(id int, flags verbs.SendFlags, from verbs.SGE, to *verbs.MR, off int) error {
 	return q.Post(&verbs.SendWR{
 		ID: uint64(id), Op: verbs.Write, Flags: flags, SGL: []verbs.SGE{from}, RemoteAddr: to.Addr + uint64(off), RKey: to.RKey,
 	})
 }
 
-// Read posts a Read of a peer's region, from off on, into into.
+// Read posts a Read into the memory into, from offset off of a peer's region.
 func (q *Queues) Read(id int, flags verbs.SendFlags, into verbs.SGE, from *verbs.MR, off int) error {
 	return q.Post(&verbs.SendWR{
 		ID: uint64(id), Op: verbs.Read, Flags: flags, SGL: []verbs.SGE{into}, RemoteAddr: from.Addr + uint64(off), RKey: from.RKey,
@@ -158,7 +159,7 @@ func (q *Queues) Read(id int, flags verbs.SendFlags, into verbs.SGE, from *verbs
 }
 
 // Sent waits for these completions of q's send queue, oldest first, and requires that there are no
-// others. Without a list, it expects that everything that was posted as signaled succeeds.
+// others. Without a list it expects that all signaled work requests succeed.
 func (w *World) Sent(why string, q *Queues, want ...verbs.WC) {
 	w.Helper()
 	if want == nil {
@@ -177,8 +178,8 @@ func (w *World) Sent(why string, q *Queues, want ...verbs.WC) {
 	}
 }
 
-// Barrier posts a Send and waits for its receive. By then everything that its sender has posted
-// before is done at the receiver.
+// Barrier posts a Send and waits for its receive. By then the receiver has handled everything that
+// the sender posted before.
 func (w *World) Barrier(from, to *Queues) {
 	w.Helper()
 	n := len(to.Of(verbs.Recv))
@@ -189,7 +190,7 @@ func (w *World) Barrier(from, to *Queues) {
 	}
 }
 
-// Same compares memory with what it should be.
+// Same requires that memory has the bytes that it should have.
 func (w *World) Same(why string, got, want []byte) {
 	w.Helper()
 	if bytes.Equal(got, want) {
@@ -203,7 +204,8 @@ func (w *World) Same(why string, got, want []byte) {
 	}
 }
 
-// FetchAdd posts an addition to integer 0 of to, whose old value goes to integer id of into.
+// FetchAdd posts an addition to integer 0 of the region to. The old value goes to integer id of the
+// region into.
 func (q *Queues) FetchAdd(id int, flags verbs.SendFlags, into, to *verbs.MR, add uint64) error {
 	return q.Post(&verbs.SendWR{
 		ID: uint64(id), Op: verbs.AtomicFetchAdd, Flags: flags, SGL: []verbs.SGE{Part(into, id*verbs.AtomicLen, verbs.AtomicLen)},

@@ -2,20 +2,19 @@ package sides
 
 import "time"
 
-// How virtual time passes: until VirtualDeadline, which is longer than any of a device's clocks, in
-// steps.
+// Virtual time advances in steps until VirtualDeadline, which is longer than any timer of a device.
 const (
 	VirtualDeadline = 5 * time.Minute
 	VirtualStep     = 50 * time.Millisecond
 )
 
-// turn turns both loops until they have done all that can be done now.
+// turn turns both loops until they have done all work that can be done now.
 func (w *World) turn() {
 	w.Helper()
 	w.Must(w.loops.Turn())
 }
 
-// Until waits for cond, in the drivers' time, and ends the test when that takes too long.
+// Until waits for cond in the drivers' time, and ends the test if that takes too long.
 func (w *World) Until(what string, cond func() bool) {
 	w.Helper()
 	if !w.Within(VirtualDeadline, w.Patience, cond) {
@@ -23,8 +22,8 @@ func (w *World) Until(what string, cond func() bool) {
 	}
 }
 
-// Within waits for cond and reports whether it came true, within that much virtual or real time,
-// whichever the drivers have.
+// Within waits for cond and reports whether it came true in time. The limit is virtual if the
+// drivers have virtual time, and real otherwise.
 func (w *World) Within(virtual, real time.Duration, cond func() bool) bool {
 	w.Helper()
 	if w.Clock != nil {
@@ -52,13 +51,13 @@ func (w *World) Within(virtual, real time.Duration, cond func() bool) bool {
 	}
 }
 
-// Settle waits until nothing more happens by itself. It does not wait for timers.
+// Settle waits until nothing more happens, apart from timers.
 func (w *World) Settle() {
 	w.Helper()
 	w.Within(0, w.Quiet, func() bool { return false })
 }
 
-// ActiveOnly turns the active side's loop only. The devices go on; events for the passive side
+// ActiveOnly turns only the active side's loop. The devices go on, and events for the passive side
 // stay unread.
 func (w *World) ActiveOnly() {
 	w.Helper()

@@ -14,26 +14,26 @@ import (
 	"github.com/rdmactor/rdmactor/states"
 )
 
-// Config is what a World needs to know of the drivers.
+// Config describes the drivers of a World.
 type Config struct {
-	// Active connects, Passive listens; one driver may be both.
+	// Active is the driver that connects, and Passive the one that listens. They may be the same.
 	Active, Passive cmid.Driver
-	// Clock is the drivers' time when it is virtual; nil for devices that need the real one.
+	// Clock is the drivers' virtual time. It is nil for devices that need real time.
 	Clock *eventlooptest.Clock
-	// Address is an address of a device of Passive, which Active reaches.
+	// Address is an address of a device of Passive that Active can reach.
 	Address netip.Addr
-	// Flavor is that device's. nil: it is asked.
+	// Flavor is the flavor of that device. If it is nil, New asks the device.
 	Flavor *states.Flavor
-	// Patience is how long, in real time, an answer may take (0: 15 s), and Quiet how long nothing
-	// has to happen until nothing will (0: 30 ms).
+	// Patience is how long an answer may take in real time (0: 15 s). When nothing has happened for
+	// the time Quiet, nothing more is expected (0: 30 ms).
 	Patience, Quiet time.Duration
 }
 
-// World is two drivers with a loop each, turned by the test's goroutine.
+// World is two drivers, each with a loop that the test's goroutine turns.
 type World struct {
 	*testing.T
 	Config
-	IWARP  bool   // that is the device's transport
+	IWARP  bool   // the device's transport is iWARP
 	A, B   *Side  // active, passive
 	Port   uint16 // of the listener that was made last
 	loops  Loops
@@ -56,7 +56,7 @@ func New(t *testing.T, cfg Config) *World {
 	return w
 }
 
-// Side is one side: a channel on a loop.
+// Side is one side of a World: a channel on a loop.
 type Side struct {
 	w     *World
 	name  string
@@ -68,7 +68,7 @@ type Side struct {
 	Then  func(Heard)   // called with each event, when set
 }
 
-// Heard is an event, and what came with it.
+// Heard is an event as the channel's sink got it.
 type Heard struct {
 	ID      *cmid.ID
 	Event   cmid.Event
@@ -76,8 +76,8 @@ type Heard struct {
 	ch      *cmid.Channel // that delivered it
 }
 
-// Close ends both sides, the passive one first: the kernel may keep an identifier that connects
-// until it has its answer. A second Close does nothing.
+// Close ends both sides. The passive one is first, because the kernel may keep an identifier that
+// connects until the request is answered. A second Close does nothing.
 func (w *World) Close() {
 	if w.closed {
 		return
@@ -110,7 +110,7 @@ func (e *Side) channel() (ch *cmid.Channel) {
 		switch ev.(type) {
 		case *cmid.Closed: // the device has given an identifier back late
 			return
-		case *cmid.QPFailed: // a device may say so, or leave it to the completions
+		case *cmid.QPFailed: // a device may report it, or only flush
 			return
 		}
 		e.Heard = append(e.Heard, Heard{id, ev, answers, ch})
@@ -122,7 +122,7 @@ func (e *Side) channel() (ch *cmid.Channel) {
 	return ch
 }
 
-// Other is another channel on the side's loop. It is opened when it is first asked for.
+// Other returns another channel on the side's loop. The first call opens it.
 func (e *Side) Other() *cmid.Channel {
 	e.w.Helper()
 	if e.Extra == nil {
@@ -141,7 +141,7 @@ func (w *World) SideOf(id *cmid.ID) *Side {
 	return w.A
 }
 
-// Pending describes the events that nobody has asked for yet.
+// Pending describes the events that the test has not asked for yet.
 func (e *Side) Pending() []string {
 	var out []string
 	for _, h := range e.Heard {
@@ -150,7 +150,7 @@ func (e *Side) Pending() []string {
 	return out
 }
 
-// Status is the status of an event, 0 if it has none.
+// Status returns the status of an event, or 0 if it has none.
 func Status(ev cmid.Event) int32 {
 	switch ev := ev.(type) {
 	case cmid.Failure:
@@ -167,10 +167,10 @@ func (e *Side) Create(ps cmid.PortSpace) *cmid.ID {
 	return Got(e.Ch.CreateID(ps))(e.w)
 }
 
-// At is an address and a port.
+// At returns an address with a port.
 func At(ip netip.Addr, port uint16) cmid.Addr { return cmid.AddrFrom(ip, port) }
 
-// Any4 is the IPv4 wildcard.
+// Any4 returns the IPv4 wildcard with a port.
 func Any4(port uint16) cmid.Addr { return cmid.AddrFrom(netip.IPv4Unspecified(), port) }
 
 // Bound makes an identifier and binds it.
@@ -181,7 +181,7 @@ func (e *Side) Bound(ps cmid.PortSpace, a cmid.Addr) *cmid.ID {
 	return id
 }
 
-// Probe gives what look finds at an identifier that is bound to Address.
+// Probe returns the result of look for an identifier that is bound to Address.
 func Probe[V any](w *World, look func(*cmid.ID) V) V {
 	w.Helper()
 	id := w.B.Bound(cmid.PortSpaceTCP, At(w.Address, 0))
@@ -191,7 +191,7 @@ func Probe[V any](w *World, look func(*cmid.ID) V) V {
 	return v
 }
 
-// Must ends the test when a call has failed.
+// Must ends the test if a call has failed.
 func (w *World) Must(err error) {
 	w.Helper()
 	if err != nil {
@@ -199,7 +199,7 @@ func (w *World) Must(err error) {
 	}
 }
 
-// Got gives the result of a call, and ends the test when the call has failed.
+// Got returns the result of a call. It ends the test if the call has failed.
 func Got[V any](v V, err error) func(testing.TB) V {
 	return func(t testing.TB) V {
 		t.Helper()
