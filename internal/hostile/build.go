@@ -38,5 +38,5 @@ func termMsg(payload ...byte) []byte {
 // zeros are n zero bytes.
 func zeros(n int) []byte { return make([]byte, n) }
 
-// ctl makes a ULPDU of n bytes that begins with those control bytes.
+// ctl makes a ULPDU of n bytes that begins with the control bytes d and r.
 func ctl(d, r byte, n int) []byte { return append([]byte{d, r}, zeros(n-2)...) }

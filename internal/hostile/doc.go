@@ -1,7 +1,8 @@
 // Package hostile is a peer that breaks the rules of iWARP. It has a table of exchanges, each of
-// which is malformed, out of order, too long, cut short, flooding or silent, and it mutates good
-// ones from a seed. It writes to TCP sockets, and uses package wire's codecs for the parts that
-// are to be correct. It does not depend on tests: a program may run it against any address.
+// which is malformed, out of order, too long, cut short, flooding or silent. It can also mutate
+// good exchanges from a seed. It writes to TCP sockets, and uses package wire's codecs for the
+// correct parts. It does not depend on package testing, so that a program may run it against any
+// address.
 //
 //	x, _ := hostile.Find("Send with the wrong MSN")
 //	got, err := x.Dial(ctx, "127.0.0.1:7174", hostile.Options{})
@@ -13,17 +14,17 @@
 //
 // # Ordering
 //
-// An exchange takes its steps, then reads until the other side ends the connection, then closes
-// its own end.
+// An exchange does its steps, then reads until the other side ends the connection, then closes its
+// own end.
 //
 // # Errors
 //
-// Dial's error says that there was no TCP connection. Whatever happens later is in the Result,
+// An error of Dial means that there was no TCP connection. Everything later is in the Result,
 // because it is the subject of the exchange.
 //
 // # Limitations
 //
-// Want assumes that the other side's owner accepts every request, posts Receives receives of
-// ReceiveLen bytes once, and has Depth as its IRD and ORD. Addresses are IPv4 and IPv6 of package
-// net. There are no markers.
+// Want assumes that the owner of the other side accepts every request, posts Receives receives of
+// ReceiveLen bytes once, and uses Depth as its IRD and ORD. Addresses are IPv4 and IPv6 addresses
+// of package net. MPA markers are not used.
 package hostile

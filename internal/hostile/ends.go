@@ -2,7 +2,7 @@ package hostile
 
 import "golang.org/x/sys/unix"
 
-// terminates is the peer's own Terminate, in every form (iwarp.md section 7).
+// terminates are exchanges in which the peer sends a Terminate, in every form (iwarp.md section 7).
 var terminates = []Exchange{
 	terminate("Terminate", Term{ddp, untagged, 2}, termMsg(0x12, 2, 0, 0)),
 	terminate("Terminate with headers", Term{ddp, untagged, 3}, termMsg(append([]byte{0x12, 3, 0xc0, 0, 0, 18}, seg(send(1, 0))...)...)),
@@ -14,14 +14,14 @@ var terminates = []Exchange{
 	terminate("Terminate, and more behind it", Term{mpa, 0, 5}, termMsg(0x20, 5, 0, 0), seg(send(1, 0))),
 }
 
-// terminate is an exchange in which the peer ends the connection with u.
+// terminate makes an exchange in which the peer ends the connection with u.
 func terminate(name string, t Term, u []byte, before ...[]byte) Exchange {
 	return does(name, "RFC 5040 4.8; it is not answered",
 		Want{Outcome: Failed, Errno: unix.ECONNRESET, Term: t, ByPeer: true},
 		good(before...), func(p *Peer) { p.write(twice(p.fpdu(u))) })
 }
 
-// cuts is a good exchange that is cut off by FIN and by reset, at every place that matters.
+// cuts returns good exchanges that are cut off by FIN and by reset, at every place that matters.
 func cuts() []Exchange {
 	const rule = "RFC 5044 7.3: cut off"
 	middle := cutOff

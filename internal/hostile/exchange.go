@@ -9,14 +9,14 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// What Want assumes of the attacked side.
+// What Want assumes about the attacked side.
 const (
 	Receives   = 4    // receives posted
 	ReceiveLen = 1024 // bytes of each
 	Depth      = 4    // its IRD and ORD
 )
 
-// Side is which side opens the TCP connection of an exchange.
+// Side says which side opens the TCP connection of an exchange.
 type Side uint8
 
 // The sides.
@@ -26,7 +26,7 @@ const (
 	Answers      // the hostile peer is MPA's responder
 )
 
-// Outcome is what is reported to the owner of the attacked end.
+// Outcome is what the attacked end reports to its owner.
 type Outcome uint8
 
 // The outcomes.
@@ -40,13 +40,13 @@ const (
 	Unreachable                 // Unreachable
 )
 
-// Term is the kind of a Terminate message. The zero value, which nobody sends, is none.
+// Term is the kind of a Terminate message. The zero value, which nobody sends, means no Terminate.
 type Term struct {
 	Layer      wire.Layer
 	Type, Code uint8
 }
 
-// Want is how an exchange has to end.
+// Want says how an exchange has to end.
 type Want struct {
 	Outcome Outcome
 	Errno   unix.Errno // in the reported error
@@ -55,7 +55,8 @@ type Want struct {
 	Copy    bool       // the Terminate carries the length and the headers of the offending segment
 	ByPeer  bool       // Term is the hostile peer's own: the error names it, and it is not answered
 	Reject  bool       // the hostile peer reads a Reply that rejects
-	// Hit is the status of the receive or the Read that the error hit; success: nothing special.
+	// Hit is the status with which the receive or the Read completes that the error affects.
+	// StatusSuccess means that nothing is required.
 	Hit verbs.Status
 }
 
@@ -63,32 +64,34 @@ type Want struct {
 type Exchange struct {
 	// Name is unique.
 	Name string
-	// Rule is what it breaks: a section of an RFC, or what a robust endpoint has to expect.
+	// Rule is the rule that it breaks: a section of an RFC, or something that a robust endpoint has
+	// to expect.
 	Rule string
 	Side Side
-	// CRC is true if the exchange makes sense only with CRC.
+	// CRC says that the exchange makes sense only with CRC.
 	CRC bool
-	// Reads is how many bytes the victim has to Read from the peer once established; 0: none.
+	// Reads is how many bytes the victim has to Read from the peer once the connection is
+	// established. 0 means no Read.
 	Reads uint32
-	// Regions is true if it needs Options.Regions.
+	// Regions says that the exchange needs Options.Regions.
 	Regions bool
-	// Slow is true if it ends only by a time limit of the other side.
+	// Slow says that only a time limit of the other side ends the exchange.
 	Slow bool
-	// Want is how it has to end.
+	// Want says how the exchange has to end.
 	Want Want
 
 	raw bool // run does the set-up itself
 	run func(*Peer)
 }
 
-// Region is memory of the other side that the peer knows of.
+// Region is memory of the other side that the peer knows.
 type Region struct {
 	STag uint32
 	TO   uint64
 	Len  uint32
 }
 
-// Regions is the other side's memory that the peer knows of: one region of each kind, each of
+// Regions is the memory of the other side that the peer knows: one region of each kind, each of
 // RegionLen bytes.
 type Regions struct {
 	Both      Region // remote read and write
@@ -99,23 +102,23 @@ type Regions struct {
 	Freed     Region // deregistered
 }
 
-// Options are what an exchange knows and chooses.
+// Options are the parameters of an exchange.
 type Options struct {
-	// CRC asks for CRC in set-up.
+	// CRC makes the peer ask for CRC in set-up.
 	CRC bool
-	// Timeout bounds every wait; 0: 10 s.
+	// Timeout bounds every wait. 0 means 10 s.
 	Timeout time.Duration
-	// Regions is what the other side has registered. The zero value is none, because STag 0 is
-	// never used.
+	// Regions is what the other side has registered. The zero value means nothing, because STag 0
+	// is never used.
 	Regions Regions
 }
 
-// End is how the other side ended the connection.
+// End says how the other side ended the connection.
 type End uint8
 
 // The ends.
 const (
-	StillOpen End = iota // it did not end it within Options.Timeout
+	StillOpen End = iota // it did not, within Options.Timeout
 	FIN
 	Reset
 	Left // the hostile peer did not wait for it
@@ -124,12 +127,12 @@ const (
 // Result is what the hostile peer saw.
 type Result struct {
 	Frame     *wire.Frame     // the other side's Request or Reply; nil: none, or a malformed one
-	FPDUs     int             // that were right
-	Sends     int             // of these, last segments of Sends
+	FPDUs     int             // correct ones that were read
+	Sends     int             // how many of these were last segments of Sends
 	Terminate *wire.Terminate // nil: none
-	// Offending is the ULPDU that was wrong on purpose; nil: no particular one.
+	// Offending is the ULPDU that was wrong on purpose. It is nil if no particular one was.
 	Offending []byte
 	End       End
-	// Wrong says what is wrong with the other side's bytes; "": nothing.
+	// Wrong says what is wrong with the other side's bytes. It is empty if nothing is.
 	Wrong string
 }

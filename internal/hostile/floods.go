@@ -5,8 +5,8 @@ import "github.com/rdmactor/rdmactor/iwarp/wire"
 // many is how many messages a flood has.
 const many = 10000
 
-// flood sends the ULPDUs that add appends, without a pause. It reuses its memory, because a test
-// may measure the other side's memory in the same process.
+// flood sends many ULPDUs without a pause. add appends each to a buffer. flood reuses the buffer,
+// because a test may measure the other side's memory in the same process.
 func (p *Peer) flood(add func(b []byte, i uint32) []byte) {
 	const chunk = 64 << 10
 	b, f := make([]byte, 0, chunk+256), wire.FPDU{ULPDU: make([]byte, 0, 128)}
@@ -23,12 +23,12 @@ func (p *Peer) flood(add func(b []byte, i uint32) []byte) {
 	p.write(b)
 }
 
-// again makes the same ULPDU each time.
+// again returns a function for flood that makes the same ULPDU each time.
 func again(u []byte) func([]byte, uint32) []byte {
 	return func(b []byte, _ uint32) []byte { return append(b, u...) }
 }
 
-// sends makes Sends of the bytes x, one after the other.
+// sends returns a function for flood that makes Sends of the bytes x.
 func sends(x ...byte) func([]byte, uint32) []byte {
 	return func(b []byte, i uint32) []byte {
 		h := send(i+1, 0)
@@ -36,7 +36,7 @@ func sends(x ...byte) func([]byte, uint32) []byte {
 	}
 }
 
-// readReqs makes Read Requests for r, one after the other.
+// readReqs returns a function for flood that makes Read Requests for r.
 func readReqs(r wire.ReadRequest) func([]byte, uint32) []byte {
 	return func(b []byte, i uint32) []byte {
 		h := wire.Header{Last: true, Opcode: wire.OpReadRequest, QN: 1, MSN: i + 1}
@@ -55,7 +55,7 @@ func pour(p *Peer) {
 // flood is Peer.flood as a step.
 func flood(add func(b []byte, i uint32) []byte) step { return func(p *Peer) { p.flood(add) } }
 
-// floods is too many good messages, and too many bad ones.
+// floods are exchanges with too many good messages, and with too many bad ones.
 var floods = []Exchange{
 	does("flood of empty Writes", "RFC 5040: length 0 touches nothing", orderly,
 		flood(func(b []byte, i uint32) []byte {

@@ -4,7 +4,8 @@ import "github.com/rdmactor/rdmactor/iwarp/wire"
 
 var behindAnError = refusal(ddp, untagged, 3, "MSN 2, should be 1")
 
-// messages is every wrong Send among other messages (iwarp.md sections 4 and 10).
+// messages are exchanges with a wrong Send or another wrong untagged message (iwarp.md sections 4
+// and 10).
 var messages = []Exchange{
 	offends("Send on queue 1", "RFC 5041 4.3: QN", refusal(ddp, untagged, 1, "queue 1"),
 		seg(wire.Header{Last: true, Opcode: wire.OpSend, QN: 1, MSN: 1})),

@@ -11,9 +11,9 @@ import (
 	"github.com/rdmactor/rdmactor/iwarp/wire"
 )
 
-// Mutate changes a recorded stream in one to four places, as rng says, and describes what it did.
-// Where the stream has CRCs, most of the changed FPDUs get a right one, because the target is the
-// code behind the check. units does not change.
+// Mutate changes a recorded stream in one to four random places, and describes the changes. If the
+// stream has CRCs, most of the changed FPDUs get a correct one, because the target is the code
+// behind the check. Mutate does not modify units.
 func Mutate(rng *rand.Rand, units [][]byte) (mutated [][]byte, how string) {
 	m := mutation{Rand: rng, crc: hasCRC(units)}
 	for _, u := range units {
@@ -47,7 +47,7 @@ func (m *mutation) note(format string, args ...any) {
 	m.done = append(m.done, fmt.Sprintf(format, args...))
 }
 
-// pick chooses a unit and a place in it, mostly in its headers.
+// pick chooses a unit and an offset in it, mostly in its headers.
 func (m *mutation) pick() (i, at int) {
 	i = m.IntN(len(m.units))
 	n := len(m.units[i])
@@ -60,7 +60,7 @@ func (m *mutation) pick() (i, at int) {
 	return i, m.IntN(n)
 }
 
-// repair gives unit i a right CRC, three times out of four.
+// repair gives unit i a correct CRC, three times out of four.
 func (m *mutation) repair(i int) {
 	u := m.units[i]
 	if !m.crc || i == 0 || m.IntN(4) == 0 {
@@ -87,7 +87,7 @@ func (m *mutation) flip() {
 	}
 }
 
-// extremes are values that code may handle wrongly.
+// extremes are values that code is likely to handle wrongly.
 var extremes = []uint64{0, 1, 2, 3, 4, 7, 0x7f, 0x80, 0xff, 0x7fff, 0x8000, 0xffff, 1<<31 - 1, 1 << 31, 1<<32 - 1, 1 << 63, 1<<64 - 1}
 
 func (m *mutation) set() {

@@ -20,7 +20,7 @@ type Peer struct {
 	conn  *net.TCPConn
 	dials bool
 	crc   bool
-	deaf  bool   // does not read to the end
+	deaf  bool   // does not read until the end of the stream
 	in    []byte // read and not yet looked at
 	seen  Result
 }
@@ -35,7 +35,7 @@ func (p *Peer) write(b ...[]byte) {
 	}
 }
 
-// slowly sends b byte by byte, each in a segment of its own.
+// slowly sends b byte by byte, each in a TCP segment of its own.
 func (p *Peer) slowly(b []byte) {
 	for i := range b {
 		p.write(b[i : i+1])
@@ -43,10 +43,10 @@ func (p *Peer) slowly(b []byte) {
 	}
 }
 
-// fin ends the peer's stream. The peer goes on reading.
+// fin ends the stream to the other side. The peer goes on reading.
 func (p *Peer) fin() { _ = p.conn.CloseWrite() }
 
-// reset leaves with an RST.
+// reset closes the connection with an RST.
 func (p *Peer) reset() {
 	_ = p.conn.SetLinger(0)
 	_ = p.conn.Close()
@@ -75,15 +75,16 @@ func (p *Peer) more() bool {
 	return n > 0
 }
 
-// wrong records something that the other side must never do. The first one counts.
+// wrong records something that the other side must never do. It keeps only the first.
 func (p *Peer) wrong(format string, args ...any) {
 	if p.seen.Wrong == "" {
 		p.seen.Wrong = fmt.Sprintf(format, args...)
 	}
 }
 
-// frame reads the other side's MPA frame. It checks what soft-iWARP's kernel needs to survive: a
-// control word where S is set, and no more than 256 bytes behind the header.
+// frame reads the other side's MPA frame. It checks that the frame does not crash a kernel with
+// soft-iWARP: if S is set there must be a control word, and no more than 256 bytes may follow the
+// header.
 func (p *Peer) frame() *wire.Frame {
 	for {
 		f, n, err := wire.ConsumeFrame(p.in)
@@ -116,7 +117,7 @@ func (p *Peer) frame() *wire.Frame {
 	}
 }
 
-// setUp makes a connection as it should be. It returns false if there is none.
+// setUp sets the connection up correctly. It returns false if that fails.
 func (p *Peer) setUp() bool {
 	if p.dials {
 		return p.begin(wire.FlagEnhanced, 2, control)
@@ -130,7 +131,7 @@ func (p *Peer) setUp() bool {
 	return true
 }
 
-// begin sends a Request and reads the Reply. It returns false unless that accepts.
+// begin sends a Request and reads the Reply. It returns true if the Reply accepts.
 func (p *Peer) begin(flags wire.Flags, rev uint8, c wire.Control) bool {
 	p.write(p.request(flags, rev, c, nil))
 	f := p.frame()
@@ -144,7 +145,7 @@ func (p *Peer) begin(flags wire.Flags, rev uint8, c wire.Control) bool {
 // control is the control word of a well-behaved peer.
 var control = wire.Control{IRD: Depth, ORD: Depth}
 
-// request makes a Request, with CRC as Options say.
+// request makes a Request. It asks for CRC if Options do.
 func (p *Peer) request(flags wire.Flags, rev uint8, c wire.Control, private []byte) []byte {
 	if p.o.CRC {
 		flags |= wire.FlagCRC
@@ -173,14 +174,14 @@ func (p *Peer) fpdu(ulpdu []byte) []byte {
 	return wire.AppendFPDU(nil, &f)
 }
 
-// good sends FPDUs that are right.
+// good sends correct FPDUs.
 func (p *Peer) good(ulpdus ...[]byte) {
 	for _, u := range ulpdus {
 		p.write(p.fpdu(u))
 	}
 }
 
-// bad sends an FPDU whose ULPDU is wrong.
+// bad sends an FPDU with a wrong ULPDU, and records that as Result.Offending.
 func (p *Peer) bad(ulpdu []byte) {
 	p.seen.Offending = ulpdu
 	p.write(p.fpdu(ulpdu))
@@ -235,7 +236,7 @@ func (p *Peer) drain() {
 		return
 	}
 	if p.seen.Frame == nil && p.frame() == nil && p.dials {
-		for p.more() { // what comes now can be neither expected nor understood
+		for p.more() { // what comes now cannot be interpreted
 			p.in = nil
 		}
 		return
@@ -253,7 +254,8 @@ func (p *Peer) drain() {
 	}
 }
 
-// settle waits until the other side is out of set-up. What comes earlier may be reported otherwise.
+// settle waits until the other side has finished set-up. Messages that arrive earlier may be
+// reported differently.
 func (p *Peer) settle() {
 	if !p.dials {
 		p.fpduIn() // its RTR
@@ -278,7 +280,7 @@ func (p *Peer) stuck() {
 	p.seen.End, p.deaf = Left, true
 }
 
-// Dial runs x against addr ("host:port"). It breaks the connection off when ctx is done.
+// Dial runs x against addr ("host:port"). When ctx is done, it closes the connection.
 func (x *Exchange) Dial(ctx context.Context, addr string, o Options) (Result, error) {
 	var d net.Dialer
 	c, err := d.DialContext(ctx, "tcp", addr)

@@ -6,7 +6,7 @@ import (
 	"github.com/rdmactor/rdmactor/iwarp/wire"
 )
 
-// odd makes a right Read Request in a wrong segment.
+// odd makes a correct Read Request in a wrong segment.
 func odd(h wire.Header, more ...byte) func(*Regions) []byte {
 	h.Opcode = wire.OpReadRequest
 	return func(r *Regions) []byte {
@@ -14,7 +14,7 @@ func odd(h wire.Header, more ...byte) func(*Regions) []byte {
 	}
 }
 
-// reads is Read Requests that are wrong, or look wrong (iwarp.md sections 6 and 7).
+// reads are exchanges with Read Requests that are wrong, or look wrong (iwarp.md sections 6 and 7).
 var reads = []Exchange{
 	aims("Read of STag 0", "RFC 5040 8.2: STag", unreadable, from(other(0), 0, 1)),
 	aims("Read of STag 1", "RFC 5040 8.2: STag", unreadable, from(other(1), 0, 1)),
@@ -82,19 +82,19 @@ func (p *Peer) asked() (r wire.ReadRequest, ok bool) {
 	}
 }
 
-// responds is an exchange that answers a Read of 64 bytes: with right, and then with wrong.
+// responds makes an exchange that answers a Read of readLen bytes: with right, and then with wrong.
 func responds(name string, w Want, wrong func(r wire.ReadRequest) []byte, right ...func(r wire.ReadRequest) []byte) Exchange {
 	return readFrom(name, "RFC 5040 5.4: Read Response", w, answersAsked("Read Request", w, wrong, right))
 }
 
-// readFrom is an exchange whose victim Reads 64 bytes.
+// readFrom makes an exchange whose victim Reads readLen bytes.
 func readFrom(name, rule string, w Want, steps ...step) Exchange {
 	x := does(name, rule, w, steps...)
 	x.Reads = readLen
 	return x
 }
 
-// answersAsked answers the victim's Read Request.
+// answersAsked makes a step that answers the victim's Read Request.
 func answersAsked(what string, w Want, last func(r wire.ReadRequest) []byte, before []func(r wire.ReadRequest) []byte) step {
 	return func(p *Peer) {
 		r, ok := p.asked()
@@ -109,7 +109,7 @@ func answersAsked(what string, w Want, last func(r wire.ReadRequest) []byte, bef
 	}
 }
 
-// readLen is how much the victim reads.
+// readLen is how many bytes the victim reads.
 const readLen = 64
 
 // respond makes a Read Response of n bytes to stag+ds, off bytes from where it should begin.
@@ -119,7 +119,7 @@ func respond(ds uint32, off uint64, n int, last bool) func(wire.ReadRequest) []b
 	}
 }
 
-// readResponses is Read Responses that are wrong.
+// readResponses are exchanges with wrong Read Responses.
 var readResponses = []Exchange{
 	does("Read Response nobody asked for", "RFC 5040 5.4", unasked,
 		settle, bad(seg(wire.Header{Tagged: true, Last: true, Opcode: wire.OpReadResponse}, 'x'))),

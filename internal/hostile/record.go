@@ -11,13 +11,14 @@ import (
 	"github.com/rdmactor/rdmactor/iwarp/wire"
 )
 
-// Recording is a good exchange: the bytes of each side, cut into the MPA frame and the FPDUs.
+// Recording is a good exchange: the bytes of each side, split into the MPA frame and the FPDUs.
 type Recording struct {
 	Initiator, Responder [][]byte
 }
 
-// Record relays the next connection to l to addr until both sides have ended it, and records the
-// bytes. Closing l ends it only before there is a connection. A done context ends it at any time.
+// Record accepts the next connection to l, relays it to addr until both sides have ended it, and
+// records the bytes. Closing l ends Record only before there is a connection. A done context ends
+// it at any time.
 func Record(ctx context.Context, l *net.TCPListener, addr string) (Recording, error) {
 	var r Recording
 	in, err := l.AcceptTCP()
@@ -73,7 +74,7 @@ func relay(to, from *net.TCPConn) ([]byte, error) {
 	}
 }
 
-// units cuts a stream into its frame and its FPDUs.
+// units splits a stream into its frame and its FPDUs.
 func units(said []byte) ([][]byte, error) {
 	_, n, err := wire.ConsumeFrame(said)
 	if err != nil {
@@ -89,9 +90,9 @@ func units(said []byte) ([][]byte, error) {
 	return list, nil
 }
 
-// Replay is an exchange that sends units, which are a frame and what follows it, as one or the
-// other side. Where it was the other side's turn it waits, but no longer than patience, because
-// after a mutation the answer may never come. Its Want is Anything.
+// Replay makes an exchange that sends units as one or the other side. units are a frame and the
+// FPDUs that follow it. Where the recorded side waited for the other, Replay waits too, but no
+// longer than patience, because after a mutation the answer may never come. Its Want is Anything.
 func Replay(units [][]byte, side Side, patience time.Duration) *Exchange {
 	x := &Exchange{Name: "replay", Rule: "whatever was done to it", Side: side, raw: true}
 	x.run = func(p *Peer) {
@@ -116,8 +117,8 @@ func Replay(units [][]byte, side Side, patience time.Duration) *Exchange {
 	return x
 }
 
-// say writes units. It writes a Read Response only after as many Read Requests have come, because
-// the other side may not be there yet.
+// say writes units. Before the n-th Read Response it waits for the n-th Read Request, because the
+// other side may be slower.
 func (p *Peer) say(patience time.Duration, units [][]byte) {
 	asked, answered := 0, 0
 	for _, u := range units {
@@ -126,7 +127,7 @@ func (p *Peer) say(patience time.Duration, units [][]byte) {
 				for asked <= answered {
 					h, _, ok := p.fpduIn()
 					if !ok {
-						asked = len(units) // no further Request will come
+						asked = len(units) // do not wait for further Requests
 					} else if h.Opcode == wire.OpReadRequest {
 						asked++
 					}
@@ -140,8 +141,8 @@ func (p *Peer) say(patience time.Duration, units [][]byte) {
 	}
 }
 
-// briefly calls do with patience as the time limit, because do waits for something that may never
-// come.
+// briefly calls do with patience as the time limit. It is for a do that waits for something that
+// may never come.
 func (p *Peer) briefly(patience time.Duration, do func()) {
 	defer func(d time.Duration) { p.o.Timeout = d }(p.o.Timeout)
 	p.o.Timeout = patience

@@ -6,7 +6,7 @@ import (
 	"github.com/rdmactor/rdmactor/iwarp/wire"
 )
 
-// responders is what a responder can do wrong in set-up (iwarp.md sections 2 and 11).
+// responders are exchanges with the mistakes of a responder in set-up (iwarp.md sections 2 and 11).
 var responders = []Exchange{
 	answers("FIN instead of a Reply", "RFC 5044 7.1.2", hungUp, readFrame, fin),
 	answers("reset instead of a Reply", "RFC 5044 7.1.2", hungUp, readFrame, reset),
@@ -64,12 +64,13 @@ var responders = []Exchange{
 	answersRead("Read RTR, answered twice", unasked, respond(0, 0, 0, true), respond(0, 0, 0, true)),
 }
 
-// choosesRTR sends a Reply that chooses these RTRs.
+// choosesRTR makes a step that sends a Reply that chooses these RTRs.
 func choosesRTR(write, read, empty bool) step {
 	return repliesFrame(func(r *wire.Frame) { r.Control.RTRWrite, r.Control.RTRRead, r.Control.RTREmpty = write, read, empty })
 }
 
-// repliesPrivately reads the Request, and sends a Reply with n bytes of private data.
+// repliesPrivately makes a step that reads the Request, and sends a Reply with n bytes of private
+// data.
 func repliesPrivately(n int, send func(*Peer, []byte)) step {
 	return func(p *Peer) {
 		if f := p.frame(); f != nil {
@@ -80,7 +81,8 @@ func repliesPrivately(n int, send func(*Peer, []byte)) step {
 	}
 }
 
-// answersRead is an exchange whose Reply wants the empty Read as RTR, and which answers that.
+// answersRead makes an exchange whose Reply asks for the empty Read as RTR, and which answers that
+// Read.
 func answersRead(name string, w Want, last func(wire.ReadRequest) []byte, before ...func(wire.ReadRequest) []byte) Exchange {
 	return answers(name, "RFC 6581 9.2: RTR", w, choosesRTR(false, true, false), answersAsked("RTR", w, last, before))
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/rdmactor/rdmactor/iwarp/wire"
 )
 
-// requests is what an initiator can do wrong in set-up (iwarp.md sections 2 and 11).
+// requests are exchanges with the mistakes of an initiator in set-up (iwarp.md sections 2 and 11).
 var requests = []Exchange{
 	dials("nothing, then FIN", "RFC 5044 7.1.2", ignored, fin),
 	dials("nothing, then reset", "RFC 5044 7.1.2", ignored, reset),
@@ -33,7 +33,7 @@ var requests = []Exchange{
 	dials("Request, then FIN", "RFC 5044 7.1.2", anything, says(plain), fin),
 	dials("Request, then reset", "RFC 5044 7.1.2", anything, says(plain), reset),
 	dials("Request, then reset after the Reply", "RFC 5044 7.1.2", cutOff, says(plain), readFrame, reset),
-	// accepted all the same: siw ignores R, too (iwarp.md section 2)
+	// It must be accepted nevertheless: siw ignores R too (iwarp.md section 2).
 	dials("Request that says rejected", "RFC 5044 7.1.1: R in a Request", orderly,
 		says(request(wire.FlagEnhanced|wire.FlagReject, 2, control, 0)), readFrame, fin),
 	dials("Request with every reserved bit", "RFC 5044 7.1.1: reserved bits", orderly,
@@ -63,7 +63,7 @@ var requests = []Exchange{
 		of(readReq(2, wire.ReadRequest{Size: 1})), readReq(1, wire.ReadRequest{SourceSTag: 1})),
 }
 
-// unagreed is an exchange whose Request agrees on no Reads, and which reads all the same.
+// unagreed makes an exchange whose Request agrees on no Reads, and which Reads nevertheless.
 func unagreed(name string, c wire.Control, wrong func(*Regions) []byte, right ...[]byte) Exchange {
 	x := dials(name, "RFC 6581 9.1: IRD", refusal(rdmap, operation, 7, "more than 0 Reads"),
 		begins(c, good(right...), func(p *Peer) { p.bad(wrong(&p.o.Regions)) }))

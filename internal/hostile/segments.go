@@ -7,7 +7,8 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// segments is every FPDU with a wrong length or wrong control bytes (iwarp.md sections 3 and 4).
+// segments returns exchanges with every FPDU that has a wrong length or wrong control bytes
+// (iwarp.md sections 3 and 4).
 func segments() []Exchange {
 	var list []Exchange
 	add := func(name, rule string, wrong []byte, w Want) {
@@ -45,7 +46,7 @@ func segments() []Exchange {
 	return list
 }
 
-// unusual is what an endpoint has to accept.
+// unusual are exchanges that are unusual, and that an endpoint has to accept.
 var unusual = []Exchange{
 	does("reserved bits of both control bytes", "RFC 5041 4.1: ignored", orderly, func(p *Peer) {
 		u := seg(send(1, 0), 'x')
@@ -63,7 +64,7 @@ var unusual = []Exchange{
 		func(p *Peer) { p.slowly(p.fpdu(seg(send(1, 0), zeros(100)...))) }, fin),
 }
 
-// checksums is every place where a CRC may be wrong.
+// checksums returns exchanges with a wrong CRC, in every place where there is one.
 func checksums() (list []Exchange) {
 	for _, broken := range []struct {
 		name string

@@ -18,7 +18,7 @@ func (p *Peer) loris(b []byte) {
 	}
 }
 
-// patiently marks exchanges that end only when the other side loses patience.
+// patiently marks exchanges as Slow: they end only by a time limit of the other side.
 func patiently(list ...Exchange) []Exchange {
 	for i := range list {
 		list[i].Slow = true
@@ -26,13 +26,13 @@ func patiently(list ...Exchange) []Exchange {
 	return list
 }
 
-// stalls is an exchange that stops in the middle of a message.
+// stalls makes an exchange that stops in the middle of a message.
 func stalls(name string, steps ...step) Exchange {
 	return does(name, "iwarp's Config.MessageTimeout: a message occupies its receive",
 		Want{Outcome: Failed, Errno: unix.ETIMEDOUT, Text: "in the middle of a message"}, steps...)
 }
 
-// silences is peers that stop talking.
+// silences are exchanges in which the peer stops sending.
 var silences = patiently(
 	dials("silent from the start", "iwarp.md 2.1: 5 s for a Request", ignored),
 	dials("silent in its Request's key", "iwarp.md 2.1: 5 s for a Request", ignored, says(plain, cut(5))),

@@ -7,10 +7,10 @@ type step = func(*Peer)
 
 var fin, reset, settle, stay step = (*Peer).fin, (*Peer).reset, (*Peer).settle, (*Peer).stay
 
-// readFrame reads the other side's frame, whatever it is.
+// readFrame reads the other side's frame, and ignores what it says.
 func readFrame(p *Peer) { p.frame() }
 
-// does is an exchange that takes steps behind a set-up as it should be.
+// does makes an exchange with steps after a correct set-up.
 func does(name, rule string, w Want, steps ...step) Exchange {
 	return Exchange{Name: name, Rule: rule, Want: w, run: func(p *Peer) {
 		for _, s := range steps {
@@ -19,52 +19,52 @@ func does(name, rule string, w Want, steps ...step) Exchange {
 	}}
 }
 
-// dials is an exchange of an initiator, whose steps are the set-up too.
+// dials makes an exchange of an initiator whose steps include the set-up.
 func dials(name, rule string, w Want, steps ...step) Exchange {
 	x := does(name, rule, w, steps...)
 	x.Side, x.raw = Dials, true
 	return x
 }
 
-// answers is an exchange of a responder, whose steps are the set-up too.
+// answers makes an exchange of a responder whose steps include the set-up.
 func answers(name, rule string, w Want, steps ...step) Exchange {
 	x := does(name, rule, w, steps...)
 	x.Side, x.raw = Answers, true
 	return x
 }
 
-// offends is an exchange that sends what is right and then what is wrong.
+// offends makes an exchange that sends the correct FPDUs right and then the wrong one.
 func offends(name, rule string, w Want, wrong []byte, right ...[]byte) Exchange {
 	return does(name, rule, w, good(right...), bad(wrong))
 }
 
-// good sends FPDUs that are right.
+// good is Peer.good as a step.
 func good(ulpdus ...[]byte) step { return func(p *Peer) { p.good(ulpdus...) } }
 
-// bad sends an FPDU that is wrong.
+// bad is Peer.bad as a step.
 func bad(ulpdu []byte) step { return func(p *Peer) { p.bad(ulpdu) } }
 
-// offending names the wrong ULPDU among those that the next step sends.
+// offending records which ULPDU of the next step is the wrong one.
 func offending(ulpdu []byte) step { return func(p *Peer) { p.seen.Offending = ulpdu } }
 
-// writes sends bytes that are no FPDU.
+// writes makes a step that sends bytes that are not an FPDU.
 func writes(b []byte) step { return func(p *Peer) { p.write(b) } }
 
-// fragment sends the first n bytes of an FPDU.
+// fragment makes a step that sends the first n bytes of an FPDU.
 func fragment(ulpdu []byte, n int) step { return func(p *Peer) { p.write(p.fpdu(ulpdu)[:n]) } }
 
 // message makes the bytes of a frame.
 type message = func(p *Peer) []byte
 
-// plain is the Request that is right.
+// plain makes a correct Request.
 func plain(p *Peer) []byte { return p.request(wire.FlagEnhanced, 2, control, nil) }
 
-// request is a Request with that many bytes of private data.
+// request makes a Request with that many bytes of private data.
 func request(flags wire.Flags, rev uint8, c wire.Control, private int) message {
 	return func(p *Peer) []byte { return p.request(flags, rev, c, zeros(private)) }
 }
 
-// p2p is a control word that asks for peer-to-peer with that RTR.
+// p2p returns a control word that asks for the peer-to-peer mode with that RTR.
 func p2p(write, read bool) wire.Control {
 	return wire.Control{PeerToPeer: true, RTRWrite: write, RTRRead: read, IRD: Depth, ORD: Depth}
 }
@@ -80,13 +80,13 @@ func set(i int, v byte) change {
 	}
 }
 
-// cut leaves the first n bytes.
+// cut keeps only the first n bytes.
 func cut(n int) change { return func(b []byte) []byte { return b[:n] } }
 
 // followedBy appends bytes.
 func followedBy(more []byte) change { return func(b []byte) []byte { return append(b, more...) } }
 
-// twice says it again.
+// twice appends the frame once more.
 func twice(b []byte) []byte { return append(b, b...) }
 
 func changed(b []byte, changes []change) []byte {
@@ -96,12 +96,12 @@ func changed(b []byte, changes []change) []byte {
 	return b
 }
 
-// says sends a frame (MPA's first).
+// says makes a step that sends an MPA frame with changes.
 func says(m message, changes ...change) step {
 	return func(p *Peer) { p.write(changed(m(p), changes)) }
 }
 
-// begins sends a Request. It goes on if that is accepted.
+// begins makes a step that sends a Request. It goes on with steps if the Request is accepted.
 func begins(c wire.Control, steps ...step) step {
 	return func(p *Peer) {
 		if !p.begin(wire.FlagEnhanced, 2, c) {
@@ -113,7 +113,7 @@ func begins(c wire.Control, steps ...step) step {
 	}
 }
 
-// answersWith reads the Request, and sends reply's bytes.
+// answersWith makes a step that reads the Request, and sends the bytes of reply.
 func answersWith(reply func(p *Peer, f *wire.Frame) []byte) step {
 	return func(p *Peer) {
 		if f := p.frame(); f != nil {
@@ -123,12 +123,14 @@ func answersWith(reply func(p *Peer, f *wire.Frame) []byte) step {
 	}
 }
 
-// replies reads the Request, and sends the right Reply with some of its bytes changed.
+// replies makes a step that reads the Request, and sends the correct Reply with some of its bytes
+// changed.
 func replies(changes ...change) step {
 	return answersWith(func(p *Peer, f *wire.Frame) []byte { return changed(p.reply(f), changes) })
 }
 
-// repliesFrame is replies with a frame that says something else than the right one.
+// repliesFrame makes a step that reads the Request, and sends the correct Reply with changed
+// fields.
 func repliesFrame(alter func(r *wire.Frame)) step {
 	return answersWith(func(p *Peer, f *wire.Frame) []byte {
 		r, _, _ := wire.ConsumeFrame(p.reply(f))

@@ -2,7 +2,7 @@ package hostile
 
 import "slices"
 
-// All is every exchange of the table. The slice is the caller's.
+// All returns every exchange of the table. The slice belongs to the caller.
 func All() []*Exchange {
 	var all []*Exchange
 	for _, part := range [][]Exchange{
@@ -15,7 +15,7 @@ func All() []*Exchange {
 	return all
 }
 
-// Find is the exchange of that name.
+// Find returns the exchange of that name.
 func Find(name string) (*Exchange, bool) {
 	for _, x := range All() {
 		if x.Name == name {
@@ -25,8 +25,8 @@ func Find(name string) (*Exchange, bool) {
 	return nil, false
 }
 
-// Callers is the exchanges that can be run against any listener. They need neither a victim that
-// Reads nor its memory, and do not end only by a time limit. The slice is the caller's.
+// Callers returns the exchanges that can be run against any listener. They need neither a victim
+// that Reads nor its memory, and they end without a time limit. The slice belongs to the caller.
 func Callers() []*Exchange {
 	return slices.DeleteFunc(All(), func(x *Exchange) bool {
 		return x.Side == Answers || x.Slow || x.Regions || x.Reads > 0

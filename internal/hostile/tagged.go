@@ -2,14 +2,14 @@ package hostile
 
 import "github.com/rdmactor/rdmactor/iwarp/wire"
 
-// knows is an exchange that needs to know the other side's memory.
+// knows makes an exchange that needs to know the other side's memory.
 func knows(name, rule string, w Want, steps ...step) Exchange {
 	x := does(name, rule, w, steps...)
 	x.Regions = true
 	return x
 }
 
-// aims is an exchange that aims at memory: wrong is what it sends behind right.
+// aims makes an exchange against the other side's memory. It sends right, and then wrong.
 func aims(name, rule string, w Want, wrong func(r *Regions) []byte, right ...func(r *Regions) []byte) Exchange {
 	return knows(name, rule, w, func(p *Peer) {
 		for _, make := range right {
@@ -19,8 +19,8 @@ func aims(name, rule string, w Want, wrong func(r *Regions) []byte, right ...fun
 	})
 }
 
-// last sends the ULPDU that an exchange is about. It is wrong if the exchange fails, otherwise FIN
-// follows.
+// last sends the ULPDU that an exchange is about. If w is Failed, the ULPDU is recorded as wrong.
+// Otherwise a FIN follows.
 func (p *Peer) last(w Want, ulpdu []byte) {
 	if w.Outcome == Failed {
 		p.bad(ulpdu)
@@ -30,10 +30,11 @@ func (p *Peer) last(w Want, ulpdu []byte) {
 	p.fin()
 }
 
-// of makes a ULPDU that needs no region.
+// of returns a function for aims that makes a ULPDU without a region.
 func of(ulpdu []byte) func(*Regions) []byte { return func(*Regions) []byte { return ulpdu } }
 
-// to makes a Write of n bytes, off bytes from the start of a region.
+// to returns a function for aims that makes a Write of n bytes, off bytes from the start of a
+// region.
 func to(pick func(r *Regions) Region, off int64, n int) func(*Regions) []byte {
 	return func(r *Regions) []byte {
 		g := pick(r)
@@ -48,33 +49,35 @@ func local(r *Regions) Region     { return r.Local }
 func foreign(r *Regions) Region   { return r.Foreign }
 func freed(r *Regions) Region     { return r.Freed }
 
-// other is a region with another STag.
+// other picks a region with another STag.
 func other(stag uint32) func(*Regions) Region {
 	return func(r *Regions) Region { return Region{stag, r.Both.TO, r.Both.Len} }
 }
 
-// key is a region with another key: the low byte of the STag.
+// key returns a region with another key, which is the low byte of the STag.
 func key(r *Regions) Region { return Region{r.Both.STag ^ 1, r.Both.TO, r.Both.Len} }
 
-// end is the offset behind the last byte of the regions, which are all of one length.
+// end is the offset behind the last byte of a region. All regions have the same length.
 const end = RegionLen
 
-// RegionLen is the length that Want supposes of every region of Regions, in bytes.
+// RegionLen is the length in bytes that Want assumes for every region of Regions.
 const RegionLen = 4096
 
-// takeBack makes a Send that invalidates.
+// takeBack returns a function for aims that makes a Send with invalidate.
 func takeBack(op wire.Opcode, msn uint32, pick func(r *Regions) Region) func(*Regions) []byte {
 	return func(r *Regions) []byte {
 		return seg(wire.Header{Last: true, Opcode: op, STag: pick(r).STag, MSN: msn}, 'x')
 	}
 }
 
-// started makes a Write's first segment, of n bytes, to the start of a region.
+// started returns a function for aims that makes the first segment of a Write, of n bytes, to the
+// start of a region.
 func started(n int) func(*Regions) []byte {
 	return func(r *Regions) []byte { return writePart(r.Both.STag, r.Both.TO, n) }
 }
 
-// from makes a Read Request for n bytes, off bytes from the start of a region.
+// from returns a function for aims that makes a Read Request for n bytes, off bytes from the start
+// of a region.
 func from(pick func(r *Regions) Region, off int64, n uint32) func(*Regions) []byte {
 	return func(r *Regions) []byte {
 		g := pick(r)
@@ -82,7 +85,8 @@ func from(pick func(r *Regions) Region, off int64, n uint32) func(*Regions) []by
 	}
 }
 
-// tagged is Writes and invalidations that are wrong, or look wrong (iwarp.md sections 6 and 7).
+// tagged are exchanges with Writes and invalidations that are wrong, or look wrong (iwarp.md
+// sections 6 and 7).
 var tagged = []Exchange{
 	aims("Write to STag 0", "RFC 5040 8.2: STag", noSTag, to(other(0), 0, 1)),
 	aims("Write to STag 1", "RFC 5040 8.2: STag", noSTag, to(other(1), 0, 1)),

@@ -18,19 +18,19 @@ const (
 	tooLong = verbs.StatusLocLen
 )
 
-// What several exchanges come to.
+// The ends that several exchanges have in common.
 var (
 	anything = Want{Outcome: Anything}
 	orderly  = Want{Outcome: Orderly}
 	cutOff   = Want{Outcome: Failed, Errno: unix.ECONNRESET}
 
-	// a listener's, in set-up
+	// of a listener, in set-up
 	ignored       = Want{Outcome: Nothing}
 	rejected      = Want{Outcome: Nothing, Reject: true}
 	tooEarly      = Want{Outcome: ConnectError, Errno: unix.ECONNRESET}
 	outOfPatience = Want{Outcome: Unreachable, Errno: unix.ETIMEDOUT}
 
-	// an initiator's: a frame that is malformed, and none
+	// of an initiator: for a malformed frame, and for no frame
 	notAReply = Want{Outcome: ConnectError, Errno: unix.EINVAL, Term: Term{mpa, 0, 4}}
 	noRTR     = Want{Outcome: ConnectError, Errno: unix.EINVAL, Term: Term{mpa, 0, 7}}
 	hungUp    = Want{Outcome: Refused, Errno: unix.ECONNRESET}
@@ -46,7 +46,8 @@ var (
 	unasked      = refusal(ddp, 0, 0, "Read Response")
 )
 
-// refusal is the end of a connection over a wrong segment: our Terminate with its headers.
+// refusal is the end of a connection because of a wrong segment: the victim's Terminate has the
+// segment's headers.
 func refusal(l wire.Layer, kind, code uint8, text string) Want {
 	return Want{Outcome: Failed, Errno: unix.EPROTO, Term: Term{l, kind, code}, Copy: true, Text: text}
 }
@@ -58,7 +59,7 @@ func bare(l wire.Layer, kind, code uint8, text string) Want {
 	return w
 }
 
-// hit is w with the status of the work request that it hits.
+// hit returns w with the status of the work request that the error affects.
 func hit(w Want, s verbs.Status) Want {
 	w.Hit = s
 	return w
