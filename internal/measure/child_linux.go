@@ -15,14 +15,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// roleVariable holds a child's role, as JSON. A child's answers are JSON too, one line each. It
-// ends when its standard input does.
+// roleVariable is the environment variable with a child's role, as JSON. A child's answers are JSON
+// too, one line each. A child ends when its standard input ends.
 const roleVariable = "MEASURE_ROLE"
 
-// stopping is how long a child may take to end.
+// stopping is how long a child may take to end after Stop.
 const stopping = 30 * time.Second
 
-// Child is this program again, as a process of its own.
+// Child is another process that runs this program.
 type Child struct {
 	name string
 	cmd  *exec.Cmd
@@ -31,9 +31,9 @@ type Child struct {
 	kill context.CancelFunc
 }
 
-// Start runs this program on the given CPU (-1: any) with that GOMAXPROCS. In the child Role
-// returns role. The child is killed when ctx is done or this process dies. The caller has to Stop
-// it in any case. name is for errors.
+// Start runs this program as a child, on CPU number cpu (-1 means any) and with procs as
+// GOMAXPROCS. In the child, Role returns role. The child is killed when ctx is done or this process
+// dies. The caller must always Stop it. name is the child's name in errors.
 func Start(ctx context.Context, name string, cpu, procs int, role any) (*Child, error) {
 	text, err := json.Marshal(role)
 	if err != nil {
@@ -59,7 +59,7 @@ func Start(ctx context.Context, name string, cpu, procs int, role any) (*Child, 
 	return c, nil
 }
 
-// nth is the n-th CPU of a set, which may have gaps.
+// nth returns the n-th CPU of a set, which may have gaps.
 func nth(set unix.CPUSet, n int) (cpu int) {
 	for ; n > 0 || !set.IsSet(cpu); cpu++ {
 		if set.IsSet(cpu) {
@@ -69,8 +69,8 @@ func nth(set unix.CPUSet, n int) (cpu int) {
 	return cpu
 }
 
-// onCPU calls f on a thread bound to the cpu-th CPU that this process may use. A process started
-// there inherits the binding.
+// onCPU calls f on a thread that is bound to the cpu-th CPU that this process may use. A process
+// that f starts inherits the binding.
 func onCPU(cpu int, f func() error) error {
 	if cpu < 0 {
 		return f()
@@ -85,11 +85,12 @@ func onCPU(cpu int, f func() error) error {
 	if err := unix.SchedSetaffinity(0, &one); err != nil {
 		return err
 	}
-	defer unix.SchedSetaffinity(0, &before) //nolint:errcheck // it was the thread's own
+	defer unix.SchedSetaffinity(0, &before) //nolint:errcheck // it is what the thread had
 	return f()
 }
 
-// Ask writes a line to the child, unless say is empty, and reads a line of JSON from it.
+// Ask writes say to the child as a line, unless it is empty, and reads a line of JSON from the
+// child into v.
 func (c *Child) Ask(say string, v any) error {
 	if say != "" {
 		if _, err := io.WriteString(c.in, say+"\n"); err != nil {
@@ -105,7 +106,7 @@ func (c *Child) Ask(say string, v any) error {
 	return nil
 }
 
-// Stop ends the child and returns its outcome.
+// Stop ends the child and returns its error, if it failed.
 func (c *Child) Stop() error {
 	_ = c.in.Close()
 	late := time.AfterFunc(stopping, c.kill)
@@ -114,8 +115,8 @@ func (c *Child) Stop() error {
 	return c.cmd.Wait()
 }
 
-// Role reads into v the role that Start was given, and reports whether this process is a child at
-// all.
+// Role reports whether this process is a child. If it is, Role reads the role that was passed to
+// Start into v.
 func Role(v any) (child bool, err error) {
 	text, child := os.LookupEnv(roleVariable)
 	if !child {
@@ -124,5 +125,5 @@ func Role(v any) (child bool, err error) {
 	return true, json.Unmarshal([]byte(text), v)
 }
 
-// Report sends an answer of a child.
+// Report sends an answer from a child to its parent.
 func Report(v any) error { return json.NewEncoder(os.Stdout).Encode(v) }

@@ -1,9 +1,10 @@
 // Package measure is the harness of bench and internal/figures. Parts of it serve rdmactor perf
 // and rdmactor time.
 //
-// A Scenario compares entries. Each is a way to send bytes. An entry is measured in two processes,
-// which are this program again as a server and as a client, each on the CPU that the scenario
-// says. A round measures every entry once, in turn. The result is the median of the rounds.
+// A Scenario compares entries. Each entry is a way to send bytes. It is measured in two processes
+// that run this program again, one as the server and one as the client. The scenario says on which
+// CPUs. A round measures every entry once, one after the other. The result is the median of the
+// rounds.
 //
 // # Ownership
 //
@@ -12,7 +13,8 @@
 //
 // # Errors
 //
-// An entry that fails is reported in its scenario's Result. The others are measured all the same.
+// An entry that fails is reported in its scenario's Result. The other entries are measured
+// nevertheless.
 //
 // # Limitations
 //

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// Document is the results of a run, and what was measured where.
+// Document has the results of a run, and describes what was measured on which machine.
 type Document struct {
 	CPU       string            `json:"cpu"`
 	CPUs      int               `json:"cpus"`
@@ -33,8 +33,8 @@ type Document struct {
 	compared []string // the order of Modules
 }
 
-// NewDocument describes this machine, the settings, and the versions of those modules that this
-// program is built with.
+// NewDocument makes a document that describes this machine, the settings, and the versions of the
+// given modules that this program is built with.
 func NewDocument(set Settings, modules ...string) *Document {
 	if set.Quick {
 		set.Rounds, set.Run = 1, 30*time.Millisecond
@@ -56,7 +56,7 @@ func NewDocument(set Settings, modules ...string) *Document {
 	return d
 }
 
-// words are the words of a file in /proc, three at least.
+// words returns the words of a file in /proc. There are at least three.
 func words(file string) []string {
 	b, err := os.ReadFile(file)
 	w := strings.Fields(string(b))
@@ -66,10 +66,10 @@ func words(file string) []string {
 	return append(w, "", "")
 }
 
-// idleLoad is the load average above which other programs are running.
+// idleLoad is the load average above which other programs are assumed to be running.
 const idleLoad = 0.7
 
-// Head describes what was measured where.
+// Head describes what was measured on which machine.
 func (d *Document) Head() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d CPUs of an %s, %s (TCP: %s), %s, GOMAXPROCS=%d everywhere; load average at the start %s.\n",
@@ -94,7 +94,7 @@ func (d *Document) Head() string {
 	return b.String()
 }
 
-// Verdicts is a table of all bars.
+// Verdicts returns a table of all bars.
 func (d *Document) Verdicts() string {
 	var b strings.Builder
 	b.WriteString("\n## Bars\n\n| what | aim | got | rounds | |\n|---|---|---:|---|---|\n")
@@ -106,7 +106,7 @@ func (d *Document) Verdicts() string {
 	return b.String()
 }
 
-// Leave writes the files name.json and name.md. The latter begins with head.
+// Leave writes the files name.json and name.md to dir. The latter begins with head.
 func (d *Document) Leave(dir, name, head string) error {
 	js, err := json.MarshalIndent(d, "", " ")
 	if err != nil {

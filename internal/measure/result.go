@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// Result is a scenario's, with every round's metrics of each entry.
+// Result is the result of a scenario: the metrics of each entry in every round.
 type Result struct {
 	Name     string     `json:"name"`
 	Title    string     `json:"title"`
@@ -20,17 +20,17 @@ type Result struct {
 	paired bool
 }
 
-// Measured is one entry's rounds.
+// Measured has the rounds of one entry.
 type Measured struct {
 	Name   string    `json:"name"`
 	Ours   bool      `json:"ours"`
 	Rounds []Metrics `json:"rounds"`
 }
 
-// Verdict is a bar and whether it was reached.
+// Verdict is a bar, and whether it was reached.
 type Verdict struct {
 	What  string  `json:"what"`
-	Bar   string  `json:"bar"` // "": it is only published
+	Bar   string  `json:"bar"` // "": only published, without an aim
 	Got   float64 `json:"got"`
 	Least float64 `json:"round_min"`
 	Most  float64 `json:"round_max"`
@@ -47,7 +47,7 @@ func newResult(s Scenario) Result {
 	return r
 }
 
-// entry returns nil when nothing was measured of it.
+// entry returns the entry of that name, or nil if it was not measured.
 func (r *Result) entry(name string) *Measured {
 	i := slices.IndexFunc(r.Entries, func(m Measured) bool { return m.Name == name })
 	if i < 0 || len(r.Entries[i].Rounds) == 0 {
@@ -56,7 +56,7 @@ func (r *Result) entry(name string) *Measured {
 	return &r.Entries[i]
 }
 
-// Median of a metric's rounds; 0 without any.
+// Median returns the median of a metric over the rounds, or 0 without rounds.
 func (m *Measured) Median(metric string) float64 {
 	var v []float64
 	for _, x := range m.Rounds {
@@ -73,8 +73,8 @@ func median(v []float64) float64 {
 	return (v[(len(v)-1)/2] + v[len(v)/2]) / 2
 }
 
-// ratio is the ratio of one metric to another, and the least and the most of the rounds. Without a
-// base it is the metric itself.
+// ratio returns the ratio of one metric to another, with its minimum and maximum over the rounds.
+// Without a base it returns the metric itself.
 func (r *Result) ratio(a *Measured, am string, b *Measured, bm string) (of, least, most float64) {
 	rounds := len(a.Rounds)
 	if b != nil {
@@ -94,8 +94,7 @@ func (r *Result) ratio(a *Measured, am string, b *Measured, bm string) (of, leas
 	return of, least, most
 }
 
-// judge reports whether a bar was reached. ok is false when the entries that it needs were not
-// measured.
+// judge reports whether a bar was reached. ok is false if the entries of the bar were not measured.
 func (r *Result) judge(b Bar) (v Verdict, ok bool) {
 	e, to, metric := r.entry(b.Entry), r.entry(b.Base), b.Metric
 	if b.OfItself != "" {

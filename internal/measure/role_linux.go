@@ -12,20 +12,21 @@ import (
 // warmUp is the longest time that a client runs before it is measured.
 const warmUp = 300 * time.Millisecond
 
-// role is what a child of a pair is.
+// role says which server or client a child is.
 type role struct {
 	Server   bool
 	Scenario string
 	Entry    Entry
-	Addr     string // of the server; clients only
+	Addr     string // of the server; only for clients
 	Run      time.Duration
 	Profile  string // file; "": none
 }
 
-// hello is the first line of a child: a server's address, or that a client is warm.
+// hello is the first line of a child. A server sends its address. A client sends an empty hello
+// when it has warmed up.
 type hello struct{ Addr string }
 
-// RunRole does all that a child has to do, and reports whether this process is one.
+// RunRole reports whether this process is a child. If it is, RunRole first does the child's work.
 func RunRole(all []Scenario) (child bool, err error) {
 	var r role
 	if child, err = Role(&r); !child || err != nil {
@@ -48,7 +49,7 @@ func RunRole(all []Scenario) (child bool, err error) {
 	return true, r.dial(all[i])
 }
 
-// serve serves, and sends its usage whenever it is asked.
+// serve runs the server, and sends its usage whenever the parent asks.
 func (r role) serve(s Scenario) error {
 	svc, err := s.Serve(r.Entry)
 	if err != nil {
@@ -69,7 +70,7 @@ func (r role) serve(s Scenario) error {
 	return svc.Close()
 }
 
-// dial warms up, waits to be asked, and measures.
+// dial warms up, waits until the parent asks, and measures.
 func (r role) dial(s Scenario) error {
 	c, err := s.Dial(r.Addr, r.Entry)
 	if err != nil {

@@ -10,12 +10,12 @@ import (
 	"time"
 )
 
-// childLife bounds the time of a pair, whatever it measures.
+// childLife bounds the lifetime of a pair of processes.
 const childLife = 10 * time.Minute
 
-// Measure runs the scenarios one after the other. It prints the tables of each when it is
-// measured, and all bars at the end. An entry that fails does not keep the others from running.
-// ctx ends it early.
+// Measure runs the scenarios one after the other. It prints the table of each scenario when that is
+// measured, and all bars at the end. If an entry fails, the others run nevertheless. When ctx is
+// done, Measure ends early.
 func (d *Document) Measure(ctx context.Context, scenarios []Scenario, out io.Writer) error {
 	fmt.Fprint(out, d.Head())
 	var errs []error

@@ -13,14 +13,14 @@ import (
 // Entry is a contestant in a scenario.
 type Entry struct {
 	Contestant string
-	Ours       bool               // of this project
-	Wait       eventloop.WaitMode // ours only: everybody else blocks
+	Ours       bool               // it is a contestant of this project
+	Wait       eventloop.WaitMode // only if Ours; all others block
 	CRC        bool               // ours only
 	Loops      int                // ours only; 0: one
-	Quick      bool               // for a quick run: few of everything are enough
+	Quick      bool               // for a quick run: small numbers are enough
 }
 
-// Name is the entry's name in tables: "rpc", "rpc busy".
+// Name returns the entry's name in tables, such as "rpc" or "rpc busy".
 func (e Entry) Name() string {
 	name := e.Contestant
 	switch e.Wait {
@@ -38,13 +38,13 @@ func (e Entry) Name() string {
 	return name
 }
 
-// Service is a server that runs.
+// Service is a running server.
 type Service interface {
 	Addr() string
 	Close() error
 }
 
-// NewService makes a Service of its address and its end.
+// NewService makes a Service with the address addr. Its Close calls end.
 func NewService(addr string, end func() error) Service { return service{addr, end} }
 
 type service struct {
@@ -55,20 +55,20 @@ type service struct {
 func (s service) Addr() string { return s.addr }
 func (s service) Close() error { return s.end() }
 
-// Reporter is a Service that has metrics of its own.
+// Reporter is a Service with metrics of its own.
 type Reporter interface {
 	// Report is called before the measurement and after it. Only the second result counts.
 	Report() Metrics
 }
 
-// Client is a client that has connected. Its methods are for one goroutine.
+// Client is a connected client. Only one goroutine may call its methods.
 type Client interface {
-	// Run measures for d.
+	// Run measures for the time d.
 	Run(d time.Duration) (Sample, error)
 	Close() error
 }
 
-// NewClient makes a Client of what it does.
+// NewClient makes a Client whose Run is run and whose Close is end.
 func NewClient(run func(d time.Duration) (Sample, error), end func() error) Client {
 	return client{run, end}
 }
@@ -85,14 +85,14 @@ func (c client) Close() error                        { return c.end() }
 type Scenario struct {
 	Name    string // for the command line
 	Title   string
-	Note    string // what is compared, and how fair that is
+	Note    string // what is compared, and how fair the comparison is
 	On      CPUs
 	Entries []Entry
 	Columns []string // the metrics of its table
 	Base    string   // the entry that ratios are to; "": none
 	Bars    []Bar
-	AtLeast time.Duration // of a measurement; 0: what the settings say
-	// one round is enough, because the result does not depend on other programs
+	AtLeast time.Duration // minimum duration of a measurement, if Settings.Run is less
+	// Once says that one round is enough, because the result does not depend on other programs.
 	Once   bool
 	Cold   bool // clients do not warm up
 	Paired bool // a ratio is the median of the rounds' ratios, not that of the medians
@@ -100,17 +100,17 @@ type Scenario struct {
 	Dial   func(addr string, e Entry) (Client, error)
 }
 
-// CPUs are those of a pair's server and client; -1: any.
+// CPUs are the CPUs of a pair's server and client. -1 means any.
 type CPUs struct{ Server, Client int }
 
-// Where processes run.
+// The CPUs that scenarios use.
 var (
 	SameCPU = CPUs{0, 0}
 	OwnCPU  = CPUs{0, 1}
 	AnyCPU  = CPUs{-1, -1}
 )
 
-// String is for tables.
+// String returns the text for tables.
 func (c CPUs) String() string {
 	switch c {
 	case SameCPU:
@@ -121,37 +121,37 @@ func (c CPUs) String() string {
 	return "one CPU for each process"
 }
 
-// Bar is an aim. One without Most and Least is only published.
+// Bar is an aim for a metric. A bar without Most and Least is only published.
 type Bar struct {
 	What        string
 	Metric      string
-	Entry, Base string // their ratio is judged, or without a base the entry's metric itself
+	Entry, Base string // their ratio is judged; without Base the metric itself
 	Most, Least float64
-	OfItself    string  // another metric of the same entry instead of the base's
+	OfItself    string  // the base is this metric of the same entry
 	Slack       float64 // how far above Most still passes
 }
 
-// Published is a figure without an aim, of an entry or of an entry against a base.
+// Published is a bar without an aim, for a metric of an entry or its ratio to that of a base.
 func Published(what, metric, entry string, base ...string) Bar {
 	return Bar{What: what, Metric: metric, Entry: entry, Base: strings.Join(base, "")}
 }
 
-// AtMost is a bar that is reached by most or less.
+// AtMost is a bar that a value of at most most reaches.
 func AtMost(most float64, what, metric, entry string, base ...string) Bar {
 	b := Published(what, metric, entry, base...)
 	b.Most = most
 	return b
 }
 
-// AtLeast is a bar that is reached by least or more.
+// AtLeast is a bar that a value of at least least reaches.
 func AtLeast(least float64, what, metric, entry string, base ...string) Bar {
 	b := Published(what, metric, entry, base...)
 	b.Least = least
 	return b
 }
 
-// Check reports what is wrong with scenarios: names that occur twice, and bars of entries that do
-// not exist.
+// Check returns an error for mistakes in scenarios: names that occur twice, and bars of entries
+// that do not exist.
 func Check(all []Scenario) error {
 	var errs []error
 	names := make(map[string]bool)
@@ -173,8 +173,8 @@ func Check(all []Scenario) error {
 	return errors.Join(errs...)
 }
 
-// Try runs an entry for a blink in this process, for tests: once to warm up, and once measured. In
-// so short a time there may be no times of calls.
+// Try is for tests. It runs an entry for a very short time in this process, once to warm up and
+// once measured. The time may be too short to record times of calls.
 func (s Scenario) Try(e Entry) error {
 	e.Quick = true
 	svc, err := s.Serve(e)
@@ -204,8 +204,8 @@ func (s Scenario) Try(e Entry) error {
 	return errors.Join(err, svc.Close())
 }
 
-// Choose returns the scenarios of those names, with the contestants of that list. "" is all of
-// them.
+// Choose returns the scenarios of those names, with only the contestants in the list. An empty list
+// means all contestants.
 func Choose(all []Scenario, names []string, contestants string) (chosen []Scenario, err error) {
 	wanted := strings.Split(contestants, ",")
 	for _, name := range names {

@@ -10,19 +10,19 @@ type Settings struct {
 	Rounds int
 	Run    time.Duration // of each measurement
 	Quick  bool
-	// Profile is where children leave their CPU profiles: in
-	// <Profile>.<scenario>.<contestant>.<side>. "": nowhere.
+	// Profile is the prefix of the files <Profile>.<scenario>.<contestant>.<side>, to which
+	// children write their CPU profiles. If it is empty, they write none.
 	Profile string
 	Procs   int // GOMAXPROCS of every child, ours and theirs
 }
 
-// Flags defines a flag for each setting. rounds is the default of Rounds.
+// Flags defines a flag for each setting. rounds is the default for Rounds.
 func (set *Settings) Flags(f *flag.FlagSet, rounds int) {
 	f.IntVar(&set.Rounds, "rounds", rounds, "`NUMBER` of interleaved rounds; the median counts")
 	f.DurationVar(&set.Run, "t", time.Second, "how long each contestant is measured in each round")
 	f.BoolVar(&set.Quick, "quick", false, "one round of a blink: says that everything runs, and nothing about speed")
 	f.StringVar(&set.Profile, "cpuprofile", "",
 		"leave the CPU profile of each measured process, of the last round, in `P`.<scenario>.<contestant>.<side>")
-	const container = 2 // what Go gives a container with one CPU
+	const container = 2 // GOMAXPROCS that Go chooses in a container with one CPU
 	f.IntVar(&set.Procs, "procs", container, "GOMAXPROCS of every measured process")
 }

@@ -7,14 +7,14 @@ import (
 	"strings"
 )
 
-// JSON writes v as a document for programs and people.
+// JSON writes v as indented JSON.
 func JSON(w io.Writer, v any) error {
 	e := json.NewEncoder(w)
 	e.SetIndent("", "  ")
 	return e.Encode(v)
 }
 
-// Markdown is the scenario's table, with its bars below.
+// Markdown returns the scenario's table, followed by its bars.
 func (r *Result) Markdown() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "\n### %s\n\n%s", r.Title, strings.ToUpper(r.CPUs[:1])+r.CPUs[1:]+".")
@@ -88,7 +88,7 @@ func (x Verdict) line(b *strings.Builder) {
 	verdict := "**missed**"
 	switch {
 	case x.Bar == "":
-		verdict = "" // it is only published
+		verdict = "" // a bar that is only published
 	case x.Pass:
 		verdict = "reached"
 	}

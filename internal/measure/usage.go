@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// usage is what a process has used, and what it has now.
+// usage is what a process has used so far, and what it has now.
 type usage struct {
 	CPU        time.Duration // in user and in kernel mode
 	Mallocs    uint64        // objects allocated
@@ -29,14 +29,14 @@ func used() usage {
 	return usage{CPU: CPUTime(), Mallocs: m.Mallocs, Goroutines: runtime.NumGoroutine(), RSS: ProcessMemory("VmRSS")}
 }
 
-// since is what was used after before, and what the process has now.
+// since returns what was used since before, and what the process has now.
 func (u usage) since(before usage) usage {
 	u.CPU -= before.CPU
 	u.Mallocs -= before.Mallocs
 	return u
 }
 
-// report is a sample, and the client's usage for it.
+// report is a sample with the client's usage for it.
 type report struct {
 	Sample Sample
 	Usage  usage
@@ -63,15 +63,15 @@ func (r report) metrics(server usage) Metrics {
 	return m
 }
 
-// ProcessMemory is a field of proc_pid_status(5) of this process, such as VmRSS or VmHWM, in
-// bytes. It is 0 where there is no such field.
+// ProcessMemory returns a field of proc_pid_status(5) of this process, such as VmRSS or VmHWM, in
+// bytes. It returns 0 if there is no such field.
 func ProcessMemory(name string) uint64 {
 	kib, _, _ := strings.Cut(procField("/proc/self/status", name), " ")
-	n, _ := strconv.ParseUint(kib, 10, 64) // 0: it is not there
+	n, _ := strconv.ParseUint(kib, 10, 64) // 0 if it is not there
 	return n << 10
 }
 
-// procField is the first value of a field of a file in /proc.
+// procField returns the first value of a field of a file in /proc.
 func procField(file, field string) string {
 	b, err := os.ReadFile(file)
 	if err != nil {
@@ -85,8 +85,8 @@ func procField(file, field string) string {
 	return "unknown"
 }
 
-// GoMemory is the memory of this process's Go runtime after a collection, in bytes: the heap in
-// use with its fragments, the stacks, and the runtime's own structures.
+// GoMemory runs a garbage collection and returns the memory of this process's Go runtime in bytes:
+// the heap in use with its fragments, the stacks, and the runtime's own structures.
 func GoMemory() uint64 {
 	runtime.GC()
 	runtime.GC()
@@ -95,7 +95,7 @@ func GoMemory() uint64 {
 	return m.HeapInuse + m.StackInuse + m.MSpanInuse + m.MCacheInuse + m.OtherSys + m.GCSys + m.BuckHashSys
 }
 
-// CPUTime is what this process has used, in user and in kernel mode.
+// CPUTime returns the processor time that this process has used, in user and in kernel mode.
 func CPUTime() time.Duration {
 	var u unix.Rusage
 	_ = unix.Getrusage(unix.RUSAGE_SELF, &u) // cannot fail with these arguments
@@ -117,11 +117,11 @@ func Profile(file string) (stop func() error, err error) {
 	}, nil
 }
 
-// Micros is a time in µs.
+// Micros returns d in µs.
 func Micros(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }
 
-// OpenFiles counts the descriptors of this process that are open on something whose name in
-// proc_pid_fd(5) has one of these beginnings. It finds none where there is no /proc.
+// OpenFiles counts the file descriptors of this process whose target in proc_pid_fd(5) begins with
+// one of the strings. It returns 0 if there is no /proc.
 func OpenFiles(beginnings ...string) (n int) {
 	const own = "/proc/self/fd/"
 	list, _ := os.ReadDir(own)

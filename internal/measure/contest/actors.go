@@ -15,19 +15,19 @@ import (
 	"github.com/rdmactor/rdmactor/internal/measure"
 )
 
-// World is a runtime of ours and its actor system.
+// World is a runtime of this project with its actor system.
 type World struct {
 	RT     *rdma.Runtime
 	System *actor.ActorSystem
 }
 
-// NewSystem logs on standard error.
+// NewSystem makes an actor system that logs to standard error.
 func NewSystem(level slog.Level) *actor.ActorSystem {
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level}))
 	return actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return log }))
 }
 
-// OpenWorld opens a runtime that has the device and the loops, and waits, as the entry says.
+// OpenWorld opens a runtime. The entry decides its device, its number of loops and how they wait.
 func OpenWorld(e measure.Entry, cfg rdma.Config) (World, error) {
 	system := NewSystem(slog.LevelError)
 	cfg.Device, cfg.Loops = device(e), slices.Repeat([]eventloop.Config{{Wait: e.Wait}}, max(e.Loops, 1))
@@ -35,7 +35,7 @@ func OpenWorld(e measure.Entry, cfg rdma.Config) (World, error) {
 	return World{rt, system}, err
 }
 
-// Close is for the end.
+// Close shuts the runtime and its actor system down.
 func (w World) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
@@ -44,8 +44,8 @@ func (w World) Close() error {
 	return err
 }
 
-// Spawn starts an actor on a loop. Failures go to failed, as many as it has room for, and not to
-// the actor.
+// Spawn starts an actor on a loop. It sends failures to failed instead of the actor. Those that
+// failed has no room for are dropped.
 func (w World) Spawn(failed chan<- error, receive actor.ReceiveFunc) *actor.PID {
 	return w.System.Root.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {
 		if f, ok := ctx.Message().(rdma.Failure); ok {
@@ -59,8 +59,8 @@ func (w World) Spawn(failed chan<- error, receive actor.ReceiveFunc) *actor.PID 
 	}, w.RT.OnLoop()))
 }
 
-// ServeActors accepts every request. receive is called before that with every message but
-// failures, on the loop.
+// ServeActors starts a server that accepts every request. receive is called on the loop with every
+// message except failures, and with a request before it is accepted.
 func ServeActors(e measure.Entry, receive actor.ReceiveFunc, cfg rdma.IDConfig) (measure.Service, error) {
 	w, err := OpenWorld(e, rdma.Config{})
 	if err != nil {
@@ -94,10 +94,10 @@ func serveActor(e measure.Entry) (measure.Service, error) {
 	}, rdma.IDConfig{})
 }
 
-// job is what the client's actor does on its connection. Its methods are called on the loop.
+// job is the work of the client's actor on its connection. Its methods are called on the loop.
 type job interface {
 	begin(send sendFunc)
-	// received handles a message, and reports whether the job is done.
+	// received handles the message p, and reports whether the job is done.
 	received(p []byte, send sendFunc) (done bool, err error)
 }
 
@@ -107,7 +107,7 @@ type sendFunc = func(*rdma.Send)
 type actorClient struct {
 	World
 	pid   *actor.PID
-	ended chan error // of the job, or of the connection
+	ended chan error // when the job or the connection ends
 }
 
 type startJob struct{ job }
@@ -152,7 +152,7 @@ func dialActor(addr string, e measure.Entry) (Tripper, error) {
 	return dialActors(addr, e, 1, rdma.IDConfig{})
 }
 
-// Trips is Tripper's.
+// Trips implements Tripper.
 func (c *actorClient) Trips(payload []byte, d time.Duration, times measure.Times) (int, error) {
 	t := &trips{payload: payload, d: d, times: times}
 	err := c.do(t)
@@ -192,13 +192,14 @@ func (t *trips) received(p []byte, send sendFunc) (bool, error) {
 // Crowd is one actor with many connections.
 type Crowd struct {
 	World
-	Conns []*actor.PID // in the order in which they were established
+	Conns []*actor.PID // in the order of their Established
 }
 
-// dialsAtOnce is how many connections of a crowd are under way.
+// dialsAtOnce is how many connections of a crowd are established at the same time.
 const dialsAtOnce = 64
 
-// DialCrowd returns when all n connections stand. received is called on the loop.
+// DialCrowd makes n connections, and returns when all are established. received is called on the
+// loop.
 func (w World) DialCrowd(addr string, n int, received func(*rdma.Received)) (*Crowd, error) {
 	c := &Crowd{World: w}
 	all := make(chan error, 1)

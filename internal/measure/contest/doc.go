@@ -1,3 +1,3 @@
-// Package contest has those contestants of package measure that need nothing but this module:
-// actors, the verbs level, rdmanet and net/http over it, and plain TCP sockets.
+// Package contest has the contestants for package measure that need no other module: actors, the
+// verbs level, rdmanet, net/http over rdmanet, and plain TCP sockets.
 package contest

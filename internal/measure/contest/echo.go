@@ -6,7 +6,7 @@ import (
 	"github.com/rdmactor/rdmactor/internal/measure"
 )
 
-// Contestant is a way to send bytes there and back.
+// Contestant is one way to send bytes to a server and back.
 type Contestant struct {
 	Serve func(measure.Entry) (measure.Service, error)
 	Dial  func(addr string, e measure.Entry) (Tripper, error)
@@ -15,7 +15,7 @@ type Contestant struct {
 // Contestants by name.
 type Contestants map[string]Contestant
 
-// Ours and plain sockets.
+// Ours are the contestants of this project, and plain sockets.
 var Ours = Contestants{
 	"verbs":      {serveVerbs, nil},
 	"actor":      {serveActor, dialActor},
@@ -25,10 +25,10 @@ var Ours = Contestants{
 	"spinning":   {serveEcho, dialEcho},
 }
 
-// Serve starts the entry's contestant, which echoes.
+// Serve starts the echo server of the entry's contestant.
 func (c Contestants) Serve(e measure.Entry) (measure.Service, error) { return c[e.Contestant].Serve(e) }
 
-// Dial makes one caller. Its calls follow one another.
+// Dial makes a client with one caller, which makes one call after the other.
 func (c Contestants) Dial(addr string, e measure.Entry) (measure.Client, error) {
 	if e.Contestant == "verbs" {
 		return dialVerbs(addr, e, latency)
@@ -40,7 +40,7 @@ func (c Contestants) Dial(addr string, e measure.Entry) (measure.Client, error) 
 	return oneCaller(t), nil
 }
 
-// DialMany makes many callers on one connection.
+// DialMany makes a client with ManyCallers callers on one connection.
 func (c Contestants) DialMany(addr string, e measure.Entry) (measure.Client, error) {
 	t, err := c[e.Contestant].Dial(addr, e)
 	if err != nil {

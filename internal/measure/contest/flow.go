@@ -12,14 +12,14 @@ import (
 	"github.com/rdmactor/rdmactor/internal/perf"
 )
 
-// Flow is messages of one size, one way. The receiver answers each batch, and the sender has no
-// more than Window messages unanswered. TCP alone has a window of its own instead.
+// Flow sends messages of one size in one direction. The receiver answers each batch, and the sender
+// has no more than Window messages unanswered. Plain TCP has its own window instead.
 type Flow struct {
 	Size, Batch, Window int
-	Largest             int // message that receivers take; 0: Size
+	Largest             int // longest message that receivers accept; 0: Size
 }
 
-// Serve is a Scenario's.
+// Serve is for Scenario.Serve.
 func (f Flow) Serve(e measure.Entry) (measure.Service, error) {
 	switch e.Contestant {
 	case "verbs", ownMemory, "verbs-write":
@@ -32,7 +32,7 @@ func (f Flow) Serve(e measure.Entry) (measure.Service, error) {
 	return nil, fmt.Errorf("%s is not for one way", e.Contestant)
 }
 
-// Dial is a Scenario's.
+// Dial is for Scenario.Dial.
 func (f Flow) Dial(addr string, e measure.Entry) (measure.Client, error) {
 	switch e.Contestant {
 	case "verbs", ownMemory:
@@ -59,7 +59,7 @@ func (f Flow) Dial(addr string, e measure.Entry) (measure.Client, error) {
 	return nil, fmt.Errorf("%s is not for one way", e.Contestant)
 }
 
-// messages has room for the window twice.
+// messages returns a configuration with room for two windows.
 func (f Flow) messages() rdma.IDConfig {
 	return rdma.IDConfig{MaxMessage: max(f.Size, f.Largest), Credits: 2 * f.Window}
 }
@@ -79,7 +79,8 @@ func (f Flow) serveActor(e measure.Entry) (measure.Service, error) {
 	}, f.messages())
 }
 
-// oneWay sends batches, of which some are on their way, and has each answered by an empty message.
+// oneWay is a job that sends batches, several at a time. The receiver answers each batch with an
+// empty message.
 type oneWay struct {
 	Flow
 	d             time.Duration
@@ -97,7 +98,7 @@ func (o *oneWay) begin(send sendFunc) {
 func (o *oneWay) fill(send sendFunc) {
 	for !o.over && o.sent+o.Batch <= o.arrived+o.Window {
 		for range o.Batch {
-			send(rdma.NewSendBuffer(o.Size)) // made where it is sent from, as the verbs level's
+			send(rdma.NewSendBuffer(o.Size)) // filled where it is sent from, as in verbs
 		}
 		o.sent += o.Batch
 	}
@@ -114,7 +115,7 @@ func (o *oneWay) received(p []byte, send sendFunc) (bool, error) {
 	return o.over && o.arrived == o.sent, nil
 }
 
-// drain reads batches, as much at a time as there is up to 1 MiB, and answers each with a byte.
+// drain reads batches, up to 1 MiB at a time, and answers each batch with a byte.
 func (f Flow) drain(c net.Conn) {
 	b := make([]byte, 1<<20)
 	for got := 0; ; {
@@ -130,8 +131,8 @@ func (f Flow) drain(c net.Conn) {
 	}
 }
 
-// pour has one write for each message. It reads the answers when all is written: they are few
-// bytes, and nobody waits for them before.
+// pour writes each message with one write. It reads the answers after the last write. They are few
+// bytes, and nobody waits for them earlier.
 func (f Flow) pour(c net.Conn, d time.Duration) (measure.Sample, error) {
 	payload := NewPayload(f.Size)
 	begun := time.Now()

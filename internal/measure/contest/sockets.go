@@ -12,7 +12,7 @@ import (
 	"github.com/rdmactor/rdmactor/internal/measure"
 )
 
-// listening is a service on a net.Listener.
+// listening is a Service on a net.Listener.
 type listening struct {
 	l     net.Listener
 	mu    sync.Mutex
@@ -20,7 +20,7 @@ type listening struct {
 	done  sync.WaitGroup
 }
 
-// Listen calls serve with each connection, on a goroutine of its own.
+// Listen makes a Service that calls serve with each connection of l, each on its own goroutine.
 func Listen(l net.Listener, serve func(net.Conn)) measure.Service {
 	s := &listening{l: l, conns: make(map[net.Conn]bool)}
 	s.done.Go(func() {
@@ -57,7 +57,7 @@ func (s *listening) Close() error {
 	return err
 }
 
-// ListenTCP is Listen on loopback.
+// ListenTCP is Listen on a new TCP listener on loopback.
 func ListenTCP(serve func(net.Conn)) (measure.Service, error) {
 	l, err := net.Listen("tcp", Loopback)
 	if err != nil {
@@ -66,14 +66,14 @@ func ListenTCP(serve func(net.Conn)) (measure.Service, error) {
 	return Listen(l, serve), nil
 }
 
-// socket is a TCP connection that is used with read(2) and write(2), without Go's poller.
+// socket is a TCP connection that uses read(2) and write(2) directly, without Go's poller.
 type socket struct {
 	net.Conn          // closed
-	f        *os.File // not closed while somebody may use it
+	f        *os.File // not closed while a call may use it
 	fd       int
 }
 
-// plain makes a connection of the entry's kind: c itself, or a socket that blocks or spins.
+// plain returns a connection of the entry's kind: c itself, or a socket that blocks or spins.
 func plain(c net.Conn, e measure.Entry) (net.Conn, error) {
 	if e.Contestant == "net.Conn" {
 		return c, nil
@@ -86,7 +86,7 @@ func plain(c net.Conn, e measure.Entry) (net.Conn, error) {
 	return s, unix.SetNonblock(s.fd, e.Contestant == "spinning")
 }
 
-// Close ends a Read or a Write that waits.
+// Close closes the connection. It also ends a Read or a Write that waits.
 func (s *socket) Close() error {
 	_ = unix.Shutdown(s.fd, unix.SHUT_RDWR) // the peer may have gone
 	return nil
@@ -124,7 +124,7 @@ func listenPlain(e measure.Entry, serve func(net.Conn)) (measure.Service, error)
 	return ListenTCP(func(c net.Conn) {
 		c, err := plain(c, e)
 		if err != nil {
-			return // the client will notice
+			return // the client will report the failure
 		}
 		defer c.Close()
 		serve(c)
@@ -139,7 +139,7 @@ func dialPlain(addr string, e measure.Entry) (net.Conn, error) {
 	return plain(c, e)
 }
 
-// Echo sends back what it reads, in messages of PayloadSize.
+// Echo sends back every message of PayloadSize that it reads.
 func Echo(c net.Conn) {
 	b := make([]byte, PayloadSize)
 	for {
@@ -162,7 +162,7 @@ func dialEcho(addr string, e measure.Entry) (Tripper, error) {
 	return Serial{connCalls(c)}, nil
 }
 
-// connCalls makes a caller that writes a message and reads it back.
+// connCalls makes a Caller that writes a message and reads it back.
 func connCalls(c net.Conn) Calls {
 	return Calls{
 		CallFunc: func(p, room []byte) ([]byte, error) {

@@ -14,8 +14,8 @@ import (
 	"github.com/rdmactor/rdmactor/rdmanet"
 )
 
-// listenOn makes a listener of the entry's kind, and dialOn a function that dials there. closing
-// is called after everything else.
+// listenOn makes a listener of the entry's kind, and dialOn returns a function that dials it. The
+// caller must call closing last.
 func listenOn(e measure.Entry) (l net.Listener, closing func() error, err error) {
 	if e.Contestant == "net.Conn" {
 		l, err = net.Listen("tcp", Loopback)
@@ -62,10 +62,10 @@ func dialRDMANet(addr string, e measure.Entry) (Tripper, error) {
 	return Serial{calls}, nil
 }
 
-// Web is net/http over rdmanet and over net.Conn: GETs of Body bytes.
+// Web measures net/http over rdmanet and over net.Conn, with GETs of Body bytes.
 type Web struct{ Body int }
 
-// Serve is a Scenario's.
+// Serve is for Scenario.Serve.
 func (web Web) Serve(e measure.Entry) (measure.Service, error) {
 	l, closing, err := listenOn(e)
 	if err != nil {
@@ -73,7 +73,7 @@ func (web Web) Serve(e measure.Entry) (measure.Service, error) {
 	}
 	body := NewPayload(web.Body)
 	s := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		_, _ = w.Write(body) // a client may have gone
+		_, _ = w.Write(body) // fails if the client has gone
 	})}
 	ended := make(chan error, 1)
 	go func() { ended <- s.Serve(l) }()
@@ -86,7 +86,7 @@ func (web Web) Serve(e measure.Entry) (measure.Service, error) {
 	}), nil
 }
 
-// Dial is a Scenario's.
+// Dial is for Scenario.Dial.
 func (web Web) Dial(addr string, e measure.Entry) (measure.Client, error) {
 	dial, closing, err := dialOn(e)
 	if err != nil {
@@ -101,7 +101,7 @@ func (web Web) Dial(addr string, e measure.Entry) (measure.Client, error) {
 	}), nil
 }
 
-// get makes one request.
+// get makes one request and returns the body.
 func get(c *http.Client, url string) ([]byte, error) {
 	r, err := c.Get(url)
 	if err != nil {

@@ -18,17 +18,18 @@ const (
 	PayloadSize = 64
 	// Loopback is the address that every contestant listens on.
 	Loopback = "127.0.0.1:0"
-	// ManyCallers is the number of callers, on one connection or with one each.
+	// ManyCallers is the number of callers where there are several. They share a connection, or
+	// have one each.
 	ManyCallers = 64
 )
 
-// ours are the beginnings of the names of this project's contestants.
+// ours are the prefixes of the names of this project's contestants.
 var ours = []string{"verbs", "actor", "rpc", "rdmanet"}
 
-// Blocking are entries that block in the kernel.
+// Blocking returns entries that wait by blocking in the kernel.
 func Blocking(contestants ...string) []measure.Entry { return entries(eventloop.Block, contestants) }
 
-// Busy are entries that poll.
+// Busy returns entries that wait by polling.
 func Busy(contestants ...string) []measure.Entry { return entries(eventloop.Busy, contestants) }
 
 func entries(wait eventloop.WaitMode, contestants []string) (list []measure.Entry) {
@@ -41,21 +42,22 @@ func entries(wait eventloop.WaitMode, contestants []string) (list []measure.Entr
 
 // Tripper makes round trips.
 type Tripper interface {
-	// Trips makes round trips with payload, one after the other, until d has passed. It checks
-	// what comes back, records how long each took, and returns how many there were.
+	// Trips makes round trips with payload, one after the other, until d has passed. It checks each
+	// answer, records each duration in times, and returns the number of round trips.
 	Trips(payload []byte, d time.Duration, times measure.Times) (int, error)
 	Close() error
 }
 
-// Caller is a Tripper whose round trips block their goroutines and may overlap.
+// Caller is a Tripper that can also make a single round trip. The call blocks its goroutine.
+// Several calls may overlap.
 type Caller interface {
 	Tripper
-	// Call makes one round trip and returns what came back, unchecked. The result may be in room,
-	// which is as long as the payload. Any goroutine.
+	// Call makes one round trip and returns the answer without checking it. The answer may use the
+	// memory of room, which is as long as the payload. Any goroutine may call it.
 	Call(payload, room []byte) ([]byte, error)
 }
 
-// Echoed checks an answer.
+// Echoed returns an error if got is not want.
 func Echoed(got, want []byte) error {
 	if !bytes.Equal(got, want) {
 		return fmt.Errorf("%d bytes came back that begin with %.16x, want %d, %.16x", len(got), got, len(want), want)
@@ -63,7 +65,7 @@ func Echoed(got, want []byte) error {
 	return nil
 }
 
-// NewPayload has bytes that differ.
+// NewPayload makes a payload of n bytes that are not all the same.
 func NewPayload(n int) []byte {
 	b := make([]byte, n)
 	for i := range b {
@@ -72,7 +74,7 @@ func NewPayload(n int) []byte {
 	return b
 }
 
-// Calls makes a Caller of one function. Wrap it in Serial where calls cannot overlap.
+// Calls makes a Caller from functions. Wrap it in Serial if calls cannot overlap.
 type Calls struct {
 	CallFunc  func(payload, room []byte) ([]byte, error)
 	CloseFunc func() error
@@ -81,13 +83,13 @@ type Calls struct {
 // Serial hides the Call of a Caller.
 type Serial struct{ Tripper }
 
-// Call is Caller's.
+// Call implements Caller.
 func (c Calls) Call(p, room []byte) ([]byte, error) { return c.CallFunc(p, room) }
 
-// Close is Tripper's.
+// Close implements Tripper.
 func (c Calls) Close() error { return c.CloseFunc() }
 
-// Trips is Tripper's.
+// Trips implements Tripper.
 func (c Calls) Trips(p []byte, d time.Duration, times measure.Times) (n int, err error) {
 	room := make([]byte, len(p))
 	begun := time.Now()
@@ -106,7 +108,7 @@ func (c Calls) Trips(p []byte, d time.Duration, times measure.Times) (n int, err
 	return n, nil
 }
 
-// oneCaller makes a client of t.
+// oneCaller makes a client that measures t.
 func oneCaller(t Tripper) measure.Client {
 	return measure.NewClient(func(d time.Duration) (measure.Sample, error) {
 		times := measure.NewTimes(2)
@@ -118,14 +120,14 @@ func oneCaller(t Tripper) measure.Client {
 	}, t.Close)
 }
 
-// manyCallers makes a client of many callers on one connection.
+// manyCallers makes a client with ManyCallers callers that share c.
 func manyCallers(c Caller) measure.Client {
 	return measure.NewClient(func(d time.Duration) (measure.Sample, error) {
 		return Together(ManyCallers, PayloadSize, d, c.Call)
 	}, c.Close)
 }
 
-// Together calls from n goroutines, with payloads of that size, until d has passed.
+// Together makes calls from n goroutines, with payloads of size bytes, until d has passed.
 func Together(n, size int, d time.Duration, call func(payload, room []byte) ([]byte, error)) (measure.Sample, error) {
 	var all sync.WaitGroup
 	counts, errs := make([]int, n), make([]error, n)

@@ -10,14 +10,14 @@ import (
 	"github.com/rdmactor/rdmactor/iwarp"
 )
 
-// device is the embedded device. It has no CRC unless the entry says so, because TCP has only its
-// checksum.
+// device returns the embedded device. It uses CRC only if the entry says so, because plain TCP has
+// only its checksum.
 func device(e measure.Entry) cmid.Driver {
 	return iwarp.Config{CRC: e.CRC}.New()
 }
 
-// ownMemory is the verbs level with memory of its own for each message on its way. Otherwise all
-// come from the same memory, as in perftest.
+// ownMemory is the contestant at the verbs level whose messages on their way each have their own
+// memory. Otherwise all messages are sent from the same memory, as in perftest.
 const ownMemory = "verbs-own"
 
 var latency = perf.Test{Op: perf.Send, Kind: perf.Latency, Size: PayloadSize, Depth: 1}
