@@ -12,23 +12,23 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// Plan is a Test and how long it lasts.
+// Plan is a Test, its addresses and its duration.
 type Plan struct {
 	Test
-	Local, Peer cmid.Addr     // the zero Local: the routing tables choose
+	Local, Peer cmid.Addr     // if Local is zero, the routing tables choose
 	WarmUp      time.Duration // not measured
-	Duration    time.Duration // measured; unless there is a Count
+	Duration    time.Duration // measured; ignored if Count is set
 	Count       int           // messages to measure; 0: for Duration
-	// OwnMemory gives each message on its way memory of its own on this side. A program that sends
-	// different things does so too. They are in the processor's caches less often than one message
-	// that is sent again and again.
+	// OwnMemory gives each message on its way its own memory on this side, as in a program that
+	// sends different messages. Such messages are in the processor's caches less often than one
+	// message that is sent again and again.
 	OwnMemory bool
 }
 
-// Client runs tests, one after the other.
+// Client runs tests one after the other.
 type Client struct{ h *host }
 
-// Open opens the device.
+// Open opens the device for a Client.
 func Open(cfg Config) (*Client, error) {
 	cl := &Client{}
 	h, err := openHost(cfg, cl.event)
@@ -36,11 +36,12 @@ func Open(cfg Config) (*Client, error) {
 	return cl, err
 }
 
-// Close gives everything back.
+// Close frees everything.
 func (cl *Client) Close() error { return cl.h.close() }
 
-// Run makes one test. When ctx ends first, the test ends too. Its result is what was measured
-// until then, or ctx's error if that is nothing. Not for two goroutines at once.
+// Run runs one test. If ctx ends first, the test ends too. The result is then what was measured
+// until that time, or the error of ctx if nothing was measured. Only one goroutine at a time may
+// call Run.
 func (cl *Client) Run(ctx context.Context, p Plan) (Result, error) { return cl.run(ctx, newRun(p)) }
 
 func newRun(p Plan) *run { return &run{Plan: p, step: "resolving", done: make(chan error, 1)} }
@@ -58,7 +59,7 @@ func (cl *Client) run(ctx context.Context, r *run) (Result, error) {
 	return r.result, nil
 }
 
-// interrupt ends a run with what it has measured.
+// interrupt ends a run early, with what it has measured.
 func (r *run) interrupt(why error) {
 	measured := r.n - r.base
 	switch {
@@ -71,7 +72,7 @@ func (r *run) interrupt(why error) {
 	}
 }
 
-// event passes an event to the run that the identifier belongs to.
+// event passes an event to the run of its identifier.
 func (cl *Client) event(id *cmid.ID, ev cmid.Event, _ cmid.Command) {
 	r := id.Context.(*run)
 	if err := r.event(ev); err != nil {
@@ -87,13 +88,13 @@ type run struct {
 	done   chan error
 	result Result
 
-	begun   time.Time // of the warm-up, then of what is measured
+	begun   time.Time // begin of the warm-up, then of the measurement
 	cpu     time.Duration
 	measure bool
-	base    int // n at the end of the warm-up
+	base    int // value of n at the end of the warm-up
 	n       int // messages known to have arrived, round trips, or Reads
 
-	posted time.Time // latency: when the message was
+	posted time.Time // latency: when the message was posted
 	times  measure.Times
 
 	ahead int // bandwidth: messages on their way
@@ -149,7 +150,7 @@ func (r *run) event(ev cmid.Event) error {
 	return nil
 }
 
-// text is the peer's private data if that is printable text, else "".
+// text returns the peer's private data if that is printable text, and "" otherwise.
 func text(b []byte) string {
 	for i, x := range b {
 		switch {
@@ -162,7 +163,7 @@ func text(b []byte) string {
 	return string(b)
 }
 
-// clientShape is the resources that a client needs.
+// clientShape returns the resources that a client needs.
 func (r *run) clientShape() shape {
 	s := shape{sends: 2*r.Depth + markDepth, slots: markDepth, sendsData: true}
 	if r.Kind == Latency {
@@ -185,10 +186,11 @@ func (r *run) established(to place) error {
 	return r.fill()
 }
 
-// heartbeat is how often a client that reads sends something.
+// heartbeat is how often a client that only Reads sends a message.
 const heartbeat = time.Second
 
-// beat lets the server know that its client is alive where nothing else does.
+// beat shows the server of a test of Reads that its client is alive. Such a server notices nothing
+// else.
 func (r *run) beat() {
 	r.c.h.loop.AfterFunc(heartbeat, func() {
 		if r.c.ending || r.c.over {
@@ -240,7 +242,7 @@ func (r *run) tripped() error {
 	return r.trip()
 }
 
-// fill posts as many messages as may be on their way.
+// fill posts messages until as many as allowed are on their way.
 func (r *run) fill() error {
 	batch := r.batch()
 	for ; r.ahead+batch <= r.Depth; r.ahead += batch {
@@ -262,7 +264,8 @@ func (r *run) fill() error {
 	return nil
 }
 
-// arrived counts messages, and reports whether that is enough. Later ones are not counted.
+// arrived counts n messages, and reports whether the test has enough. Messages after that are not
+// counted.
 func (r *run) arrived(n int) (enough bool) {
 	if r.result.Count > 0 {
 		return true

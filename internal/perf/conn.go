@@ -13,46 +13,48 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// conn is one side of a test: an identifier, its queue pair, and its memory. Loop goroutine only.
+// conn is one side of a test: an identifier, its queue pair and its memory. Only the loop's
+// goroutine may use it.
 type conn struct {
 	endpoint.Endpoint
 	h    *host
 	test Test
-	data *verbs.MR // what is sent, written and read; the peer's Writes and Reads go there
+	data *verbs.MR // source and sink of this side's messages, and of the peer's Writes and Reads
 
 	inline  bool // messages are posted inline, not from data
 	message verbs.SendWR
-	own     int // messages that have memory of their own; 0 or 1: all share the same
-	next    int // of these messages
+	own     int // number of messages with their own memory; 0 or 1: all share one
+	next    int // the next of these messages
 	empty   verbs.SendWR
 
-	// complete handles a completion, and its error ends the connection. ended is called once, when
+	// complete handles a completion. Its error ends the connection. ended is called once, when
 	// everything is freed.
 	complete func(wc *verbs.WC) error
 	ended    func(err error)
 
 	moved    int // completions so far
 	watchdog *eventloop.Timer
-	ending   bool // a disconnect of ours is under way
+	ending   bool // this side has asked for the disconnect
 	over     bool
-	// the error of a queue pair at its end, which may come before the event of the end
+	// refused is the error of posting to a queue pair that has ended. It may come before the event
+	// of the end.
 	refused error
 	err     error
 }
 
-// shape is the resources of one side of a test.
+// shape describes the resources of one side of a test.
 type shape struct {
 	sends     int  // work requests on the send queue
 	slots     int  // receives
-	whole     bool // receives are for messages, not only for marks
+	whole     bool // receives have room for messages, not only for marks
 	sendsData bool // it sends, writes or reads data
-	exposed   bool // the peer reaches data
+	exposed   bool // the peer writes or reads data
 }
 
-// markSize is the size of a receive for an empty Send.
+// markSize is the size in bytes of a receive for a mark. A mark is an empty Send.
 const markSize = 8
 
-// markDepth is more than the marks, and answers to marks, that can be on their way.
+// markDepth is more than the number of marks and answers to marks that can be on their way.
 const markDepth = 16
 
 // prepare makes the queue pair and the memory, and posts the receives.
@@ -92,7 +94,7 @@ func (c *conn) prepareData(s shape) (err error) {
 	return err
 }
 
-// place is the memory that the peer may reach; the zero place: none.
+// place returns the memory that the peer may write or read. It is zero if there is none.
 func (c *conn) place() place {
 	if c.data == nil {
 		return place{}
@@ -100,7 +102,8 @@ func (c *conn) place() place {
 	return place{c.data.Addr, c.data.RKey}
 }
 
-// meet makes the work requests, once. peer is where the peer's data is.
+// meet prepares the work requests, which are then used again and again. peer is the place of the
+// peer's data.
 func (c *conn) meet(peer place) {
 	c.empty = verbs.SendWR{Op: verbs.Send, Flags: verbs.Signaled}
 	c.message = verbs.SendWR{RemoteAddr: peer.addr, RKey: peer.rkey}
@@ -112,7 +115,7 @@ func (c *conn) meet(peer place) {
 	}
 }
 
-// post posts a message, which is the test's operation once.
+// post posts one message, that is, one operation of the test.
 func (c *conn) post(flags verbs.SendFlags) error {
 	c.message.Flags = flags
 	if c.own > 1 && !c.inline {
@@ -125,7 +128,7 @@ func (c *conn) post(flags verbs.SendFlags) error {
 // mark posts an empty Send.
 func (c *conn) mark() error { return c.QP.PostSend(&c.empty) }
 
-// turn posts one half of a round trip of send or write.
+// turn posts this side's half of a round trip, for a latency test of send or write.
 func (c *conn) turn() error {
 	if c.test.Op == Send {
 		return c.post(verbs.Signaled)
@@ -133,7 +136,7 @@ func (c *conn) turn() error {
 	return errors.Join(c.post(verbs.Signaled), c.mark())
 }
 
-// watch gives the connection up when nothing happens for the time limit.
+// watch ends the connection if nothing happens within the time limit.
 func (c *conn) watch() {
 	seen := c.moved
 	c.watchdog = c.h.loop.AfterFunc(c.h.cfg.Timeout, func() {
@@ -170,14 +173,14 @@ func (c *conn) completed(wc *verbs.WC) error {
 		return fmt.Errorf("%v: %v", wc.Op, wc.Status)
 	}
 	if wc.Op == verbs.Recv {
-		if err := c.Repost(wc.ID); err != nil { // before the answer that lets the peer send again
+		if err := c.Repost(wc.ID); err != nil { // before the answer lets the peer send again
 			return err
 		}
 	}
 	return c.complete(wc)
 }
 
-// fail ends the connection. The first reason counts.
+// fail ends the connection. Only the first reason is kept.
 func (c *conn) fail(err error) {
 	if c.err == nil {
 		c.err = err
@@ -185,18 +188,18 @@ func (c *conn) fail(err error) {
 	c.hangUp()
 }
 
-// hangUp asks for the end.
+// hangUp asks for the end of the connection.
 func (c *conn) hangUp() {
 	if c.ending || c.over {
 		return
 	}
 	c.ending = true
-	if c.ID.Disconnect() != nil { // not connected, or no more
+	if c.ID.Disconnect() != nil { // not connected, or no longer
 		c.free()
 	}
 }
 
-// disconnected handles the end, whoever asked for it.
+// disconnected handles the end of the connection, whichever side has asked for it.
 func (c *conn) disconnected(why error) {
 	if c.over {
 		return
@@ -204,11 +207,11 @@ func (c *conn) disconnected(why error) {
 	if !c.ending && why != nil && c.err == nil {
 		c.err = fmt.Errorf("the peer has gone: %w", why)
 	}
-	c.ID.Do(&cmid.Disconnect{}) // InfiniBand demands this answer; elsewhere it is refused
+	c.ID.Do(&cmid.Disconnect{}) // InfiniBand requires this answer; others refuse it
 	c.free()
 }
 
-// lost ends a connection that has no peer to disconnect from.
+// lost ends a connection without a disconnect, because there is no peer.
 func (c *conn) lost(why error) {
 	if !c.over {
 		c.ending, c.err = true, errors.Join(c.err, why)
@@ -216,7 +219,8 @@ func (c *conn) lost(why error) {
 	}
 }
 
-// free frees everything, at the end of this turn, because it may be called inside a completion.
+// free frees everything at the end of this turn. It cannot do so at once, because it may be called
+// inside a completion.
 func (c *conn) free() {
 	if c.over {
 		return
@@ -230,11 +234,11 @@ func (c *conn) free() {
 	})
 }
 
-// depths asks for all Reads that the device allows.
+// depths returns parameters that ask for as many Reads as the device allows.
 func depths() *cmid.ConnParam {
 	const most = 255
 	return &cmid.ConnParam{ResponderResources: most, InitiatorDepth: most, RetryCount: 7, RNRRetryCount: 7}
 }
 
-// since is never 0, so that rates are finite.
+// since is time.Since, but never 0, so that rates are finite.
 func since(t time.Time) time.Duration { return max(time.Since(t), 1) }

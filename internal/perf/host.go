@@ -9,13 +9,14 @@ import (
 	"github.com/rdmactor/rdmactor/eventloop"
 )
 
-// Config is the configuration of either side.
+// Config is the configuration of a Client or a Server.
 type Config struct {
 	Driver cmid.Driver
-	Wait   eventloop.WaitMode // how this side waits; the other one's is its own
-	// a connection is given up after one to two of these without any progress
+	Wait   eventloop.WaitMode // how this side waits; the other side has its own mode
+	// Timeout is the time limit for progress. A connection without any progress ends after one to
+	// two Timeouts.
 	Timeout time.Duration
-	// Complain is called on the loop for each of a server's connections that failed. A client does
+	// Complain is called on the loop for each connection of a server that has failed. A client does
 	// not call it.
 	Complain func(error)
 }
@@ -40,7 +41,7 @@ func openHost(cfg Config, sink cmid.Sink) (*host, error) {
 	return &host{cfg, loop, ch}, nil
 }
 
-// do runs f on the loop, and waits for it.
+// do runs f on the loop, waits for it, and returns its error.
 func (h *host) do(f func() error) error {
 	done := make(chan error, 1)
 	if err := h.loop.Post(func() { done <- f() }); err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/rdmactor/rdmactor/internal/svg"
 )
 
-// CheckPlotName refuses a file name whose ending Plot does not know.
+// CheckPlotName returns an error for a file name with an extension that Plot does not know.
 func CheckPlotName(file string) error {
 	switch strings.ToLower(filepath.Ext(file)) {
 	case ".svg", ".png":
@@ -28,8 +28,8 @@ const (
 	plotHeight = 10 * vg.Centimeter // of each kind
 )
 
-// Plot draws the results over their sizes, latencies above bandwidths, into a file whose ending
-// says which kind of picture.
+// Plot draws the results against their sizes, with latencies above bandwidths. The extension of the
+// file name says which image format it writes.
 func (r *Report) Plot(file string) error {
 	var plots [][]*plot.Plot
 	for _, draw := range []func() (*plot.Plot, error){r.latencies, r.bandwidths} {
@@ -47,7 +47,7 @@ func (r *Report) Plot(file string) error {
 	return svg.Tiles(file, plotWidth, plotHeight, plots)
 }
 
-// latencies has p50 and p99 of each operation; nil without any.
+// latencies draws p50 and p99 of each operation. It returns nil if there are no latencies.
 func (r *Report) latencies() (*plot.Plot, error) {
 	p := r.plot("latency, us (send and write: half of the round trip)")
 	p.Y.Scale, p.Y.Tick.Marker = plot.LogScale{}, decades{}
@@ -57,7 +57,7 @@ func (r *Report) latencies() (*plot.Plot, error) {
 	})
 }
 
-// bandwidths has one line for each operation; nil without any.
+// bandwidths draws one line for each operation. It returns nil if there are no bandwidths.
 func (r *Report) bandwidths() (*plot.Plot, error) {
 	p := r.plot("bandwidth, MiB/s")
 	p.Y.Min = 0
@@ -74,7 +74,7 @@ func (r *Report) plot(y string) *plot.Plot {
 	return p
 }
 
-// line is one line of each operation.
+// line describes one line that each operation has.
 type line struct {
 	name string
 	y    func(Result) float64
@@ -112,7 +112,7 @@ func (r *Report) lines(p *plot.Plot, kind Kind, lines []line) (*plot.Plot, error
 	return p, nil
 }
 
-// room widens the axes of a plot that has only one point, or points at one height.
+// room widens the axes of a plot with only one point, or with all points at the same height.
 func room(p *plot.Plot) {
 	if p.X.Min == p.X.Max {
 		p.X.Min, p.X.Max = p.X.Min/2, p.X.Max*2
@@ -122,7 +122,7 @@ func room(p *plot.Plot) {
 	}
 }
 
-// powers marks powers of two. Where there are many it leaves some out.
+// powers puts ticks at powers of two. If there are many, it leaves some out.
 type powers struct{}
 
 // Ticks is called by plot.
@@ -140,7 +140,7 @@ func (powers) Ticks(least, most float64) (ticks []plot.Tick) {
 	return ticks
 }
 
-// decades marks 1, 2, 5, 10, 20 ...
+// decades puts ticks at 1, 2, 5, 10, 20 and so on.
 type decades struct{}
 
 // Ticks is called by plot.

@@ -8,22 +8,23 @@ import (
 	"github.com/rdmactor/rdmactor/internal/measure"
 )
 
-// Result is one test's.
+// Result is the result of one test.
 type Result struct {
 	Op    Op   `json:"op"`
 	Kind  Kind `json:"kind"`
 	Size  int  `json:"size"`  // bytes of a message
-	Count int  `json:"count"` // messages measured; of latency, round trips or Reads
+	Count int  `json:"count"` // messages measured; for latency, round trips or Reads
 
 	Times *Times `json:"latency,omitempty"`
 	Rate  *Rate  `json:"bandwidth,omitempty"`
-	// CPUUS is the client's processor time for each of Count, in µs, user and system.
+	// CPUUS is the client's processor time per message (see Count) in µs, in user and in kernel
+	// mode.
 	CPUUS float64 `json:"client_cpu_us"`
 }
 
 // Times is a distribution of latencies, in µs, to three significant digits.
 type Times struct {
-	// Of says what a latency is: "half round trip" (send, write) or "round trip" (read).
+	// Of says what a latency covers: "half round trip" (send, write) or "round trip" (read).
 	Of     string  `json:"of"`
 	MinUS  float64 `json:"min_us"`
 	P50US  float64 `json:"p50_us"`
@@ -61,7 +62,7 @@ func (r *run) conclude(n int, took, cpu time.Duration) Result {
 	return res
 }
 
-// Report is the results of a command, and what was measured.
+// Report has the results of a command, and says what was measured.
 type Report struct {
 	Device  string   `json:"device"`
 	Level   string   `json:"level"` // always "verbs": no actors
@@ -71,14 +72,15 @@ type Report struct {
 	Server  string   `json:"server"`
 	Results []Result `json:"results"`
 	Error   string   `json:"error,omitempty"` // why the rest is missing
-	// Interrupted reports that results are missing, and that the last one may be of a shorter time.
+	// Interrupted says that results are missing, and that the last one may have been measured for a
+	// shorter time.
 	Interrupted bool `json:"interrupted,omitempty"`
 }
 
-// JSON writes the report as one document.
+// JSON writes the report as one JSON document.
 func (r *Report) JSON(w io.Writer) error { return measure.JSON(w, r) }
 
-// Head is the line above all tables.
+// Head returns the line above all tables.
 func (r *Report) Head() string {
 	crc := "no CRC asked for"
 	if r.CRC {
@@ -87,7 +89,7 @@ func (r *Report) Head() string {
 	return fmt.Sprintf("%s, verbs level (no actors), client waits: %s, %s, %s to %s", r.Device, r.Wait, crc, r.Local, r.Server)
 }
 
-// Row writes a result as a line of its table. The first one writes the table's head too.
+// Row writes a result as a line of its table. If first is true, it writes the table's head before.
 func (r *Result) Row(w io.Writer, first bool) {
 	if t := r.Times; t != nil {
 		if first {

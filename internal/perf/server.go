@@ -25,11 +25,11 @@ type Server struct {
 	memory   int // of conns
 	served   int
 	closing  bool
-	empty    chan struct{} // closed when closing and there are no connections
-	lost     chan error    // why the listener has failed
+	empty    chan struct{} // closed when the server is closing and has no connections left
+	lost     chan error    // has the error if the listener has failed
 }
 
-// Listen opens the device and serves there.
+// Listen opens the device, and serves tests at the address at.
 func Listen(cfg Config, at cmid.Addr) (*Server, error) {
 	s := &Server{conns: make(map[*conn]struct{}), empty: make(chan struct{}), lost: make(chan error, 1)}
 	h, err := openHost(cfg, s.event)
@@ -48,13 +48,13 @@ func Listen(cfg Config, at cmid.Addr) (*Server, error) {
 	return s, nil
 }
 
-// Addr is where it listens.
+// Addr returns the address on which the server listens.
 func (s *Server) Addr() cmid.Addr { return s.at }
 
-// Failed delivers the reason when the listener has failed.
+// Failed returns a channel that delivers the error if the listener fails.
 func (s *Server) Failed() <-chan error { return s.lost }
 
-// Close ends the tests under way and frees everything. It returns how many tests were served.
+// Close ends the tests under way and frees everything. It returns the number of tests served.
 func (s *Server) Close() (served int, err error) {
 	err = s.h.do(func() error {
 		s.closing = true
@@ -68,7 +68,7 @@ func (s *Server) Close() (served int, err error) {
 	return s.served, errors.Join(err, s.h.close())
 }
 
-// swept lets Close know that the last connection is gone.
+// swept notifies Close if the last connection is gone.
 func (s *Server) swept() {
 	if s.closing && len(s.conns) == 0 {
 		close(s.empty)
@@ -90,13 +90,13 @@ func (s *Server) event(id *cmid.ID, ev cmid.Event, _ cmid.Command) {
 			s.lost <- e
 		case c != nil:
 			c.lost(e)
-		default: // after a Reject, when the client has gone by itself
+		default: // after a Reject, if the client has disconnected by itself
 			_ = id.Destroy()
 		}
 	}
 }
 
-// request accepts a test, or refuses it and says why.
+// request accepts a test, or rejects it with the reason.
 func (s *Server) request(id *cmid.ID, e *cmid.ConnectRequest) {
 	if err := s.accept(id, e); err != nil {
 		s.h.cfg.Complain(fmt.Errorf("client %v: %w", e.Peer, err))
@@ -143,8 +143,8 @@ func (s *Server) accept(id *cmid.ID, e *cmid.ConnectRequest) error {
 	return nil
 }
 
-// serverShape is the resources that a server needs. A client that reads sends signs of life. Every
-// other client gets an empty Send for each batch that has arrived.
+// serverShape returns the resources that a server needs. A client that Reads sends heartbeats.
+// Every other client gets an empty Send for each batch that has arrived.
 func (t Test) serverShape() shape {
 	s := shape{sends: markDepth, slots: markDepth, exposed: t.Op != Send}
 	switch {
@@ -157,7 +157,7 @@ func (t Test) serverShape() shape {
 	return s
 }
 
-// serving handles a completion on the server's side of a test.
+// serving returns the handler of completions on the server's side of a test.
 func (c *conn) serving() func(*verbs.WC) error {
 	batch := 1
 	if c.test.Op == Send {
@@ -179,8 +179,8 @@ func (c *conn) serving() func(*verbs.WC) error {
 	}
 }
 
-// Serve serves until ctx is done or the listener fails. up is called with the address. Its error
-// is the listener's.
+// Serve serves until ctx is done or the listener fails. It calls up with the address when it
+// listens. The error is that of the listener.
 func Serve(ctx context.Context, cfg Config, at cmid.Addr, up func(cmid.Addr)) (served int, err error) {
 	s, err := Listen(cfg, at)
 	if err != nil {

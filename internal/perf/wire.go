@@ -38,7 +38,7 @@ const (
 	MaxMemory = 1 << 28 // bytes of all messages on their way
 )
 
-// Test is what a client asks a server for.
+// Test is what a client asks a server to take part in.
 type Test struct {
 	Op    Op
 	Kind  Kind
@@ -46,7 +46,7 @@ type Test struct {
 	Depth int // messages on their way; 1 for latency
 }
 
-// Check refuses tests that no server accepts.
+// Check returns an error for a test that no server accepts.
 func (t Test) Check() error {
 	switch {
 	case t.Op != Send && t.Op != Write && t.Op != Read:
@@ -65,7 +65,7 @@ func (t Test) Check() error {
 	return nil
 }
 
-// batch is how many messages of a bandwidth test are answered at once; a Read is its own answer.
+// batch returns how many messages of a bandwidth test share one answer. A Read needs no answer.
 func (t Test) batch() int {
 	if t.Op == Read {
 		return 1
@@ -73,7 +73,7 @@ func (t Test) batch() int {
 	return max(1, t.Depth/4)
 }
 
-// place is memory that the peer may reach.
+// place is memory that the peer may write or read.
 type place struct {
 	addr uint64
 	rkey uint32
@@ -84,7 +84,7 @@ const (
 	version   = 1
 	placeLen  = 12
 	answerLen = len(magic) + 4 + placeLen
-	// requestLen is less than the 56 bytes that InfiniBand leaves to a request.
+	// requestLen is less than the 56 bytes of private data that InfiniBand allows in a request.
 	requestLen = len(magic) + 4 + 8 + placeLen
 )
 
@@ -98,14 +98,14 @@ func decodePlace(b []byte) place {
 	return place{binary.BigEndian.Uint64(b), binary.BigEndian.Uint32(b[8:])}
 }
 
-// encodeRequest makes the client's private data. from is where the server may Write to.
+// encodeRequest makes the client's private data. from is the memory to which the server may Write.
 func encodeRequest(t Test, from place) []byte {
 	b := header(byte(slices.Index(ops[:], t.Op)), byte(slices.Index(kinds[:], t.Kind)))
 	b = binary.BigEndian.AppendUint32(b, uint32(t.Depth))
 	return from.append(binary.BigEndian.AppendUint32(b, uint32(t.Size)))
 }
 
-// decodeRequest decodes a stranger's bytes, which InfiniBand pads.
+// decodeRequest decodes untrusted bytes, which InfiniBand may have padded.
 func decodeRequest(b []byte) (t Test, from place, err error) {
 	if err := greeted(b, requestLen); err != nil {
 		return t, from, err
@@ -119,7 +119,8 @@ func decodeRequest(b []byte) (t Test, from place, err error) {
 	return t, decodePlace(b[8:]), t.Check()
 }
 
-// encodeAnswer makes the server's private data. to is what the client Writes to or Reads from.
+// encodeAnswer makes the server's private data. to is the memory that the client Writes to or Reads
+// from.
 func encodeAnswer(to place) []byte { return to.append(header(0, 0)) }
 
 func decodeAnswer(b []byte) (to place, err error) {
@@ -129,7 +130,7 @@ func decodeAnswer(b []byte) (to place, err error) {
 	return decodePlace(b[len(magic)+4:]), nil
 }
 
-// greeted checks that the peer is a rdmactor perf of this version.
+// greeted checks that the peer is rdmactor perf of this version.
 func greeted(b []byte, want int) error {
 	if len(b) < want || string(b[:len(magic)]) != magic {
 		return fmt.Errorf("the peer is no rdmactor perf: its private data is %.40x", b)
