@@ -9,8 +9,9 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// buffer is the content of every message in rping's conversation: where the sender's data is, or
-// where it is to go. It has no meaning in a server's messages.
+// buffer is the content of every message in rping's protocol. A client's message says where the
+// client's data is, or where the server has to put data. A server's message has the same size, but
+// its content has no meaning.
 type buffer struct {
 	addr uint64
 	rkey uint32
@@ -41,8 +42,8 @@ func decodeBuffer(m []byte) (buffer, error) {
 	}, nil
 }
 
-// fill puts a round's text into b as rping does: a prefix, letters from 'A' to 'z' that begin one
-// further each round, and a zero.
+// fill puts a round's text into b as rping does: a prefix, then the letters from 'A' to 'z' again
+// and again, then a zero. Each round begins with the next letter.
 func fill(b []byte, round int) {
 	const first, letters = 'A', 'z' - 'A' + 1
 	n := copy(b, fmt.Sprintf("rdma-ping-%d: ", round))
@@ -52,7 +53,7 @@ func fill(b []byte, round int) {
 	b[len(b)-1] = 0
 }
 
-// text is what rping prints of b: the bytes before the first zero.
+// text returns the part of b that rping prints: the bytes before the first zero.
 func text(b []byte) []byte {
 	s, _, _ := bytes.Cut(b, []byte{0})
 	return bytes.Map(func(r rune) rune {

@@ -9,11 +9,11 @@ import (
 	"github.com/rdmactor/rdmactor/internal/measure"
 )
 
-// resources are what a command has to give back before it ends.
+// resources counts what a command has to free before it ends.
 type resources struct{ goroutines, fds int }
 
-// inUse counts the goroutines that this project's packages have started, and the open sockets and
-// device files.
+// inUse counts the goroutines started by this project's packages, and the open sockets and device
+// files.
 func inUse() (r resources) {
 	stacks := make([]byte, 1<<20)
 	stacks = stacks[:runtime.Stack(stacks, true)]
@@ -27,8 +27,8 @@ func inUse() (r resources) {
 	return r
 }
 
-// leaked reports what is in use beyond r. What was closed a moment ago may still be there, so it
-// waits a little.
+// leaked returns an error if more is in use than r. What was closed a moment ago may still be
+// counted, so leaked waits a little.
 func (r resources) leaked() error {
 	const patience = 2 * time.Second
 	for end := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {

@@ -23,7 +23,7 @@ is 0 if that is a result, else 130. rdmactor --version prints the build.
 
 func main() { cli.Main("rdmactor", execute) }
 
-// execute is one command line. It ends early, and cleanly, when ctx does.
+// execute runs one command line. When ctx is done, it ends early and frees everything.
 func execute(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if len(args) == 0 {
 		return errors.New("which command? see rdmactor --help")

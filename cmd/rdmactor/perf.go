@@ -12,7 +12,7 @@ import (
 	"github.com/rdmactor/rdmactor/internal/perf"
 )
 
-// perfer is a perf command.
+// perfer is one run of the subcommand perf.
 type perfer struct {
 	perfFlags
 	ctx            context.Context
@@ -63,7 +63,7 @@ func (p *perfer) serve() error {
 	return err
 }
 
-// measure is the client.
+// measure runs the client.
 func (p *perfer) measure() (err error) {
 	peer, choice, err := p.dialling(p.ctx)
 	if err != nil {
@@ -94,7 +94,7 @@ func (p *perfer) measure() (err error) {
 	return errors.Join(err, p.leave(&r))
 }
 
-// runs makes the tests and prints each result as it comes. Ctrl-C ends them, which is an error
+// runs makes the tests, and prints each result when it is there. Ctrl-C ends them. That is an error
 // only if nothing was measured.
 func (p *perfer) runs(cl *perf.Client, r *perf.Report, from, peer cmid.Addr) error {
 	for i, t := range p.tests() {
@@ -115,7 +115,7 @@ func (p *perfer) runs(cl *perf.Client, r *perf.Report, from, peer cmid.Addr) err
 	return nil
 }
 
-// leave writes the files of --json and --plot.
+// leave writes the files that --json and --plot ask for.
 func (p *perfer) leave(r *perf.Report) (err error) {
 	switch p.json {
 	case "":

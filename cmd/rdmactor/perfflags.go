@@ -59,13 +59,13 @@ var perfCommand = command{
 // waits are the values of --wait.
 var waits = map[string]eventloop.WaitMode{"block": eventloop.Block, "spin": eventloop.Spin, "busy": eventloop.Busy}
 
-// perfFlags are what the flags say.
+// perfFlags are the values of the flags.
 type perfFlags struct {
 	where
 	ops        []perf.Op
 	kinds      []perf.Kind
 	sizes      []int
-	depth      int // 0: as many as fit into roomOnWay
+	depth      int // 0: as many messages as fit into roomOnWay
 	wait       string
 	warmUp     time.Duration
 	duration   time.Duration
@@ -117,7 +117,7 @@ func parsePerf(args []string, stdout io.Writer) (perfFlags, error) {
 	return o, o.check()
 }
 
-// serverOnly refuses the flags that a server does not have.
+// serverOnly returns an error if a server was given a flag that only a client has.
 func serverOnly(f *flag.FlagSet) (err error) {
 	of := []string{"s", "c", "a", "p", "wait", "crc", "device", "timeout"}
 	f.Visit(func(fl *flag.Flag) {
@@ -159,7 +159,7 @@ func (o *perfFlags) check() error {
 	return perfCommand.check(&o.where, perfPort, o.server)
 }
 
-// tests are the tests that the flags ask for, table by table.
+// tests returns the tests that the flags ask for, table by table.
 func (o *perfFlags) tests() (list []perf.Test) {
 	for _, kind := range o.kinds {
 		for _, op := range o.ops {
@@ -171,7 +171,7 @@ func (o *perfFlags) tests() (list []perf.Test) {
 	return list
 }
 
-// test is what the flags mean for a size.
+// test returns the test that the flags ask for with a size.
 func (o *perfFlags) test(kind perf.Kind, op perf.Op, size int) perf.Test {
 	t := perf.Test{Op: op, Kind: kind, Size: size, Depth: 1}
 	if kind == perf.Bandwidth {
@@ -183,7 +183,7 @@ func (o *perfFlags) test(kind perf.Kind, op perf.Op, size int) perf.Test {
 	return t
 }
 
-// sizes reads "64", "1,4K,1M" and "1:1M".
+// sizes parses lists and ranges of sizes, such as "64", "1,4K,1M" and "1:1M".
 func sizes(s string) (list []int, err error) {
 	for word := range strings.SplitSeq(s, ",") {
 		from, to, many := strings.Cut(word, ":")

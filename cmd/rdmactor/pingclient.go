@@ -10,14 +10,14 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// pingClient is the role of -c. It has one connection, and is that connection's talk.
+// pingClient is the role of -c. It has one connection, and implements that connection's talk.
 type pingClient struct {
 	s            *session
 	c            *conn
 	source, sink *verbs.MR
 	established  bool
 	round        int  // rounds that are done
-	written      bool // the sink is on its way: the next message says that it was written
+	written      bool // the sink was sent; the next message says that it was written
 	stopped      bool
 	begun        time.Time // of the round
 	times        roundTimes
@@ -61,14 +61,14 @@ func (cl *pingClient) connect() (err error) {
 	return cl.c.ID.Connect(nil, depths())
 }
 
-// begin is a round's first step.
+// begin does the first step of a round.
 func (cl *pingClient) begin() error {
 	if cl.stopped || cl.s.count > 0 && cl.round == cl.s.count {
 		cl.c.hangUp()
 		return nil
 	}
 	fill(cl.source.Bytes, cl.round)
-	for i := range cl.sink.Bytes { // so that a Write that does not come is seen
+	for i := range cl.sink.Bytes { // shows whether the Write came
 		cl.sink.Bytes[i] = 0xff
 	}
 	cl.written = false
@@ -109,13 +109,13 @@ func difference(sent, got []byte) error {
 	return fmt.Errorf("data mismatch at byte %d of %d: sent %#02x, got %#02x", i, len(sent), sent[i], got[i])
 }
 
-func (cl *pingClient) other(*cmid.ID, cmid.Event) error { return nil } // it has one identifier
+func (cl *pingClient) other(*cmid.ID, cmid.Event) error { return nil } // it has only one identifier
 
 func (cl *pingClient) done(verbs.Opcode) error { return nil } // a client only sends
 
-func (cl *pingClient) idle() bool { return false } // the rounds are its own to end
+func (cl *pingClient) idle() bool { return false } // the client decides when to end
 
-// stop lets the round under way end, because its answers are on their way.
+// stop lets the current round finish, because its answers are on their way.
 func (cl *pingClient) stop() error {
 	cl.stopped = true
 	if !cl.established {
@@ -136,7 +136,7 @@ func (cl *pingClient) ended(_ *conn, err error) error {
 
 func (cl *pingClient) over() bool { return cl.c.over }
 
-// roundTimes are the durations of a client's rounds. A round is a Read and a Write of the server.
+// roundTimes are the durations of a client's rounds. In a round the server does a Read and a Write.
 type roundTimes struct {
 	n           int
 	least, most time.Duration
@@ -152,7 +152,7 @@ func (r *roundTimes) add(d time.Duration) {
 	r.n++
 }
 
-// String has the form that ping(8) prints.
+// String returns the times in the form of ping(8).
 func (r roundTimes) String() string {
 	ms := func(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 	return fmt.Sprintf("min/avg/max = %.3f/%.3f/%.3f ms", ms(r.least), ms(r.sum)/float64(max(r.n, 1)), ms(r.most))

@@ -10,39 +10,39 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// conn is a connection of either role: an identifier, its queue pair, and the step it is at.
+// conn is a connection of either role: an identifier, its queue pair and its current step.
 type conn struct {
 	endpoint.Endpoint
 	talk    talk
 	timeout time.Duration // for each step
 
-	step     string // what the peer or the device is to do next, for error messages
+	step     string // what the peer or the device must do next, for error messages
 	deadline time.Time
 	ending   bool // Disconnect was asked for
 	over     bool
 	err      error
 }
 
-// talk is one role's side of the conversation on a connection. An error ends the connection.
+// talk is one role's side of the protocol on a connection. An error ends the connection.
 type talk interface {
 	// event handles an event of the identifier that is neither a failure nor the end.
 	event(ev cmid.Event) error
 	// received handles a message of the peer.
 	received(b buffer) error
-	// done handles the end of a Read or a Write of ours.
+	// done handles the end of a Read or a Write that this side has posted.
 	done(op verbs.Opcode) error
 	// idle reports whether the peer may disconnect now.
 	idle() bool
 }
 
-// Queue depths. At most a Write and two Sends are outstanding. The peer may send once for each
-// Send of ours. A second receive shows what it sends out of turn.
+// Queue depths. At most a Write and two Sends are outstanding. The peer may send one message for
+// each of this side's. The second receive is for a message that the peer sends out of turn.
 const (
 	sendDepth = 8
 	recvDepth = 2
 )
 
-// depths is one outstanding Read in each direction, as rping asks for.
+// depths returns parameters that ask for one outstanding Read in each direction, as rping does.
 func depths() *cmid.ConnParam { return &cmid.ConnParam{ResponderResources: 1, InitiatorDepth: 1} }
 
 // prepare makes the queue pair and posts the receives.
@@ -58,7 +58,7 @@ func (c *conn) send(b buffer) error {
 	return c.QP.PostSend(&verbs.SendWR{Op: verbs.Send, Flags: verbs.Signaled, Inline: b.encode()})
 }
 
-// expect begins a step.
+// expect begins a step and its deadline.
 func (c *conn) expect(step string) {
 	c.step, c.deadline = step, time.Now().Add(c.timeout)
 }
@@ -82,7 +82,7 @@ func (c *conn) event(ev cmid.Event) {
 	}
 }
 
-// gone judges an end that this side did not ask for.
+// gone handles an end of the connection that this side did not ask for.
 func (c *conn) gone(why error) {
 	switch {
 	case why != nil:
@@ -92,7 +92,7 @@ func (c *conn) gone(why error) {
 	}
 }
 
-// completed handles completions; the device calls it inside GetEvent.
+// completed handles completions. The device calls it inside GetEvent.
 func (c *conn) completed() {
 	c.Poll(func(wc *verbs.WC) bool {
 		if c.ending || c.over || wc.Status == verbs.StatusFlushed {
@@ -115,7 +115,7 @@ func (c *conn) complete(wc *verbs.WC) error {
 		if err != nil {
 			return err
 		}
-		if err := c.Repost(wc.ID); err != nil { // before the answer that lets the peer send again
+		if err := c.Repost(wc.ID); err != nil { // before the answer lets the peer send again
 			return err
 		}
 		return c.talk.received(b)
@@ -137,24 +137,24 @@ func opName(op verbs.Opcode) string {
 	return "send"
 }
 
-// fail records why the connection ends, and at which step. The first reason counts.
+// fail records why the connection ends, and at which step. It keeps only the first reason.
 func (c *conn) fail(err error) {
 	if err != nil && c.err == nil {
 		c.err = fmt.Errorf("%s: %w", c.step, err)
 	}
 }
 
-// hangUp asks for the end.
+// hangUp asks for the end of the connection.
 func (c *conn) hangUp() {
 	c.ending = true
-	if c.ID.Disconnect() != nil { // not connected, or no more
+	if c.ID.Disconnect() != nil { // not connected, or no longer
 		c.over = true
 		return
 	}
 	c.expect("disconnecting")
 }
 
-// late ends a connection whose deadline has passed.
+// late ends the connection because its deadline has passed.
 func (c *conn) late() {
 	c.fail(fmt.Errorf("no progress for %v", c.timeout))
 	if c.ending {
@@ -164,5 +164,5 @@ func (c *conn) late() {
 	c.hangUp()
 }
 
-// free gives back what the connection has.
+// free frees what the connection has.
 func (c *conn) free() { c.fail(c.Close()) }

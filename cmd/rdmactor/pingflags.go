@@ -21,7 +21,7 @@ var pingCommand = command{
 	timeout: "how long the peer may take for each step", patience: 10 * time.Second,
 }
 
-// pingFlags are what the flags say.
+// pingFlags are the values of the flags.
 type pingFlags struct {
 	where
 	count, size       int
@@ -32,7 +32,7 @@ type pingFlags struct {
 
 const pingPort = "7174" // rping's
 
-// maxSize bounds -S: a buffer is allocated for every client.
+// maxSize bounds -S, because a server allocates a buffer of that size for every client.
 const maxSize = 1 << 30
 
 func parsePing(args []string, stdout io.Writer) (pingFlags, error) {

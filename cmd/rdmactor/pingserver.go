@@ -11,7 +11,7 @@ import (
 
 const backlog = 128
 
-// pingServer is the role of -s: a listener, and the connections that it brought.
+// pingServer is the role of -s: a listener and its connections.
 type pingServer struct {
 	s        *session
 	listener *cmid.ID // nil when no more clients are wanted
@@ -44,7 +44,7 @@ func (srv *pingServer) accept(id *cmid.ID) error {
 	t := &serving{s: srv.s}
 	t.c = srv.s.newConn(id, t)
 	t.c.expect("accepting")
-	if err := t.accept(); err != nil { // an error of this client, not of the others
+	if err := t.accept(); err != nil { // it ends only this client's connection
 		t.c.fail(err)
 		t.c.over = true
 	}
@@ -54,7 +54,7 @@ func (srv *pingServer) accept(id *cmid.ID) error {
 	return srv.close()
 }
 
-// close refuses further clients.
+// close ends the listener, so that further clients are refused.
 func (srv *pingServer) close() error {
 	id := srv.listener
 	srv.listener = nil
@@ -91,12 +91,12 @@ func (srv *pingServer) over() bool { return srv.listener == nil && len(srv.s.con
 type serving struct {
 	s    *session
 	c    *conn
-	data *verbs.MR // of the round: read into, written from
-	n    uint32    // bytes of it that the client has
+	data *verbs.MR // the round's data, read and then written
+	n    uint32    // length of the data in bytes
 	at   stage
 }
 
-// stage is what a server is waiting for.
+// stage says what a server is waiting for.
 type stage uint8
 
 const (
@@ -151,7 +151,7 @@ func (t *serving) write(b buffer) error {
 	if err != nil {
 		return err
 	}
-	return t.goAhead() // a client that receives it knows that the Write is placed
+	return t.goAhead() // it arrives after the Write is in place
 }
 
 func (t *serving) part() []verbs.SGE { return []verbs.SGE{{MR: t.data, Length: t.n}} }

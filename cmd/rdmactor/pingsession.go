@@ -11,7 +11,7 @@ import (
 	"github.com/rdmactor/rdmactor/internal/endpoint"
 )
 
-// session serves one event channel. Everything happens on the goroutine of run.
+// session serves one event channel. Everything runs on the goroutine that has called run.
 type session struct {
 	pingFlags
 	ctx            context.Context
@@ -22,11 +22,11 @@ type session struct {
 	conns map[*cmid.ID]*conn
 }
 
-// role is what a client and a server do differently.
+// role is the part of a session that differs between a client and a server.
 type role interface {
 	// start begins the work.
 	start(addr cmid.Addr) error
-	// other handles an event of an identifier that is not a connection, or not yet.
+	// other handles an event of an identifier that is not a connection, or is not one yet.
 	other(id *cmid.ID, ev cmid.Event) error
 	// stop is called once, after Ctrl-C. An error ends the program.
 	stop() error
@@ -93,8 +93,8 @@ func (s *session) event(id *cmid.ID, ev cmid.Event) error {
 	return s.role.other(id, ev)
 }
 
-// sweep ends the connections whose time is over, and forgets those that have ended. It returns how
-// long it is until the next deadline, negative when there is none.
+// sweep ends the connections whose deadline has passed, and forgets those that have ended. It
+// returns the time until the next deadline. That is negative if there is none.
 func (s *session) sweep() (wait time.Duration, err error) {
 	now := time.Now()
 	var next time.Time
@@ -116,7 +116,7 @@ func (s *session) sweep() (wait time.Duration, err error) {
 	return max(0, time.Until(next)), err
 }
 
-// ping is the subcommand.
+// ping is the subcommand ping.
 func ping(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	o, err := parsePing(args, stdout)
 	if err != nil {

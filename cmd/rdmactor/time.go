@@ -14,7 +14,7 @@ import (
 	"github.com/rdmactor/rdmactor/internal/measure"
 )
 
-// timer is a time command.
+// timer is one run of the subcommand time.
 type timer struct {
 	timeFlags
 	ctx            context.Context
@@ -58,7 +58,7 @@ func (t *timer) config(c device.Choice) timing.Config {
 	return timing.Config{Driver: t.driver(c, false, t.stderr), Level: t.level, Timeout: t.timeout, Log: log}
 }
 
-// serve accepts until Ctrl-C.
+// serve accepts connections until Ctrl-C.
 func (t *timer) serve() error {
 	at, choice, err := t.listening(t.ctx)
 	if err != nil {
@@ -106,7 +106,7 @@ func (t *timer) both() (err error) {
 	if err != nil {
 		return err
 	}
-	cfg.Driver = t.driver(choice, false, io.Discard) // the choice was printed already
+	cfg.Driver = t.driver(choice, false, io.Discard) // the choice has already been printed
 	return errors.Join(t.client(cfg, choice, s.Addr(), s), s.Close())
 }
 
@@ -121,7 +121,8 @@ func (t *timer) chooseBoth() (device.Choice, error) {
 	return choice, err
 }
 
-// client makes the runs and prints their times. s is the server; nil when it is in another process.
+// client makes the runs and prints their times. s is the server. It is nil if the server is in
+// another process.
 func (t *timer) client(cfg timing.Config, choice device.Choice, peer cmid.Addr, s timing.Server) error {
 	cl, err := timing.OpenClient(cfg)
 	if err != nil {
@@ -150,8 +151,8 @@ func (t *timer) client(cfg timing.Config, choice device.Choice, peer cmid.Addr, 
 	return err
 }
 
-// runs makes the runs that the flags ask for. first is the error of the first identifier that
-// failed.
+// runs makes the runs that the flags ask for. It returns the error of the first identifier that
+// failed as first.
 func (t *timer) runs(cl timing.Client, r *timing.Report, local netip.Addr, peer cmid.Addr, s timing.Server) (first, err error) {
 	plans := make([]timing.Plan, 0, len(t.counts)+1)
 	for _, n := range t.counts {

@@ -30,11 +30,11 @@ var timeCommand = command{
 	timeout: "how long a step may be without an answer", patience: 30 * time.Second,
 }
 
-// timeFlags are what the flags say.
+// timeFlags are the values of the flags.
 type timeFlags struct {
 	where
-	counts  []int // of connections, a run each
-	ids     int   // in a run without connections; 0: none
+	counts  []int // numbers of connections, one run for each
+	ids     int   // number in a run without connections; 0: no such run
 	level   timing.Level
 	json    bool
 	profile string // file; "": none
@@ -43,7 +43,7 @@ type timeFlags struct {
 const (
 	timePort  = "7471" // cmtime's
 	manyIDs   = 10_000
-	maxCounts = 50_000 // ports are 16 bits, and half of the runtime's limit are the server's
+	maxCounts = 50_000 // ports have 16 bits, and the server has half of the runtime's limit
 )
 
 func parseTime(args []string, stdout io.Writer) (timeFlags, error) {
@@ -77,7 +77,7 @@ func parseTime(args []string, stdout io.Writer) (timeFlags, error) {
 	return o, o.check()
 }
 
-// counts reads "1,100,1000".
+// counts parses a list such as "1,100,1000".
 func counts(s string) (list []int, err error) {
 	for word := range strings.SplitSeq(s, ",") {
 		n, err := strconv.Atoi(word)

@@ -16,7 +16,7 @@ import (
 	"github.com/rdmactor/rdmactor/iwarp"
 )
 
-// where are the flags that every subcommand has: which side it is, and the addresses of both.
+// where has the flags of every subcommand: which side it is, and the addresses of both sides.
 type where struct {
 	server, client bool
 	addr, port     string
@@ -28,10 +28,10 @@ type where struct {
 // addrUsage is the help of -a in most subcommands.
 const addrUsage = "`HOST[:PORT]` to connect to, or to listen on (default every IPv4 address, :: for every one)"
 
-// command is what a subcommand's help says about the flags of where.
+// command has the text for the flags of where in a subcommand's help.
 type command struct {
 	name, usage         string
-	server, client      string // behind "be"
+	server, client      string // text behind "be"
 	addr, port, timeout string
 	patience            time.Duration
 }
@@ -43,7 +43,7 @@ func (c command) flags(w *where) *flag.FlagSet {
 	f.BoolVar(&w.server, "s", false, "be "+c.server)
 	f.BoolVar(&w.client, "c", false, "be "+c.client)
 	f.StringVar(&w.addr, "a", "", c.addr)
-	// as rping and cmtime
+	// The same name as in rping and cmtime.
 	f.StringVar(&w.port, "p", "", "`PORT`, unless -a has it (default "+c.port+"); a server takes a free one for 0")
 	f.TextVar(&w.source, "I", netip.Addr{}, "client: IP `ADDR` of this host to connect from")
 	f.StringVar((*string)(&w.device), "device", string(device.Auto), device.Usage)
@@ -51,8 +51,8 @@ func (c command) flags(w *where) *flag.FlagSet {
 	return f
 }
 
-// parse reads the command line. Its error is flag.ErrHelp when that asked for help, which is
-// printed then.
+// parse parses the command line. If that asks for help, parse prints the help and returns
+// flag.ErrHelp.
 func (c command) parse(f *flag.FlagSet, args []string, stdout io.Writer) error {
 	err := f.Parse(spread(f, args))
 	switch {
@@ -70,7 +70,7 @@ func (c command) parse(f *flag.FlagSet, args []string, stdout io.Writer) error {
 	return nil
 }
 
-// check completes -a and -p. otherwise is the port when neither has it.
+// check completes -a and -p. If neither has a port, the port is otherwise.
 func (c command) check(w *where, otherwise string, passive bool) error {
 	if w.client && w.addr == "" {
 		return fmt.Errorf("connect to whom? rdmactor %s -c -a HOST:PORT", c.name)
@@ -89,14 +89,15 @@ func (c command) check(w *where, otherwise string, passive bool) error {
 	return w.device.Check()
 }
 
-// lookup resolves a name and the port as rping does, to an address to listen on when passive.
+// lookup resolves a name and the port as rping does. If passive is true, the result is an address
+// to listen on.
 func (w *where) lookup(ctx context.Context, name string, passive bool) (cmid.Addr, error) {
 	ctx, cancel := context.WithTimeout(ctx, w.timeout)
 	defer cancel()
 	return device.Lookup(ctx, cmid.PortSpaceTCP, name, w.port, passive)
 }
 
-// listening is where a server listens, and on which device.
+// listening returns the address on which a server listens, and its device.
 func (w *where) listening(ctx context.Context) (at cmid.Addr, c device.Choice, err error) {
 	if at, err = w.lookup(ctx, w.addr, true); err == nil {
 		c, err = device.Listening(w.device, at.Addr())
@@ -104,7 +105,7 @@ func (w *where) listening(ctx context.Context) (at cmid.Addr, c device.Choice, e
 	return at, c, err
 }
 
-// dialling is where a client connects to, and with which device.
+// dialling returns the address to which a client connects, and its device.
 func (w *where) dialling(ctx context.Context) (peer cmid.Addr, c device.Choice, err error) {
 	if peer, err = w.lookup(ctx, w.addr, false); err == nil {
 		c, err = device.Dialling(w.device, w.source, peer.Addr())
@@ -112,8 +113,8 @@ func (w *where) dialling(ctx context.Context) (peer cmid.Addr, c device.Choice, 
 	return peer, c, err
 }
 
-// driver makes the driver of the chosen device. It prints the choice if the program made it. The
-// device waits for a reply a little less than --timeout, so that its error comes first: it says
+// driver makes the driver of the chosen device. If the program made the choice, driver prints it.
+// The device waits for a reply a little less than --timeout. So its error comes first, which says
 // how far the connection has come.
 func (w *where) driver(c device.Choice, crc bool, stderr io.Writer) cmid.Driver {
 	if c.Why != "" {
@@ -123,8 +124,8 @@ func (w *where) driver(c device.Choice, crc bool, stderr io.Writer) cmid.Driver 
 	return c.Driver()
 }
 
-// spread turns getopt's "-vVC10", which rping takes, into flag's "-v -V -C 10". It leaves alone
-// what f knows by its whole name.
+// spread turns "-vVC10", which rping accepts because of getopt, into "-v -V -C 10" for package
+// flag. It does not change an argument that is the whole name of a flag in f.
 func spread(f *flag.FlagSet, args []string) []string {
 	var out []string
 	for i, a := range args {
@@ -155,7 +156,7 @@ func isBool(f *flag.Flag) bool {
 	return ok && b.IsBoolFlag()
 }
 
-// plural is "1 round", "2 rounds".
+// plural returns a number with a noun, such as "1 round" or "2 rounds".
 func plural(n int, what string) string {
 	if n == 1 {
 		return "1 " + what

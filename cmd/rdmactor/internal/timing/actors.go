@@ -14,7 +14,7 @@ import (
 	"github.com/rdmactor/rdmactor/internal/cli"
 )
 
-// system is a runtime in an ActorSystem of its own.
+// system is a runtime with its own ActorSystem.
 type system struct {
 	sys     *actor.ActorSystem
 	rt      *rdma.Runtime
@@ -33,7 +33,7 @@ func openSystem(c Config, d cmid.Driver) (*system, error) {
 	return &system{sys, rt, c.Timeout}, nil
 }
 
-// close shuts everything down. More than wanted identifiers are an error.
+// close shuts everything down. It returns an error if more than wanted identifiers are left.
 func (s *system) close(wanted int) error {
 	var left error
 	if ids := s.rt.Inspect(); len(ids) > wanted {
@@ -62,7 +62,7 @@ func openActorClient(c Config) (Client, error) {
 
 func (cl *actorClient) Close() error {
 	if cl.stopped {
-		return cl.close(len(cl.rt.Inspect())) // those of the run that was interrupted
+		return cl.close(len(cl.rt.Inspect())) // some may be left of an interrupted run
 	}
 	return cl.close(0)
 }
@@ -71,7 +71,7 @@ func (cl *actorClient) Run(ctx context.Context, p Plan) (Run, error) {
 	ended := make(chan struct{})
 	l := &actorLevel{rt: cl.rt, index: make(map[string]int, p.IDs), pids: make([]*actor.PID, p.IDs)}
 	l.b = newBench(p, l, cl.timeout, false, func() { close(ended) })
-	cl.qps = nil // the loop reads it only once it runs the actor, which is spawned below
+	cl.qps = nil // the loop does not read it before the actor below is spawned
 	pid := cl.sys.Root.Spawn(actor.PropsFromProducer(func() actor.Actor { return l }, cl.rt.OnLoop()))
 	defer func() { _ = cl.sys.Root.StopFuture(pid).Wait() }()
 	select {
@@ -87,11 +87,12 @@ func (cl *actorClient) Run(ctx context.Context, p Plan) (Run, error) {
 	}
 }
 
-// bare is for identifiers that send nothing. Nothing of ours is on the wire. A device that wants
-// receives posted beforehand gets the smallest number of them.
+// bare is the configuration of identifiers that send nothing, so that no bytes of this project's
+// protocol are on the wire. If a device needs receives posted beforehand, it gets the smallest
+// number of them.
 var bare = rdma.IDConfig{Raw: true, MaxMessage: 1, Credits: 1}
 
-// actorLevel owns the identifiers of one run. It runs on their loop.
+// actorLevel is the actor that owns the identifiers of one run. It runs on their loop.
 type actorLevel struct {
 	rt    *rdma.Runtime
 	b     *bench
@@ -100,10 +101,11 @@ type actorLevel struct {
 	index map[string]int // of a PID
 }
 
-// watch checks whether there was an answer since the last watch.
+// watch is a message that actorLevel sends itself, to check whether there was an answer since the
+// last watch.
 type watch struct{ answers int }
 
-// Receive handles what the identifiers report.
+// Receive handles the events of the identifiers.
 func (l *actorLevel) Receive(ctx actor.Context) {
 	l.ctx = ctx
 	switch m := ctx.Message().(type) {
@@ -138,8 +140,8 @@ func (l *actorLevel) sender() (i int, ok bool) {
 	return i, ok
 }
 
-// create sends the new identifier a command that costs its device nothing. The answer says that it
-// is there.
+// create sends the new identifier a command that costs its device nothing. The answer shows that
+// the identifier exists.
 func (l *actorLevel) create(i int) {
 	pid := l.rt.CreateID(l.ctx.Self(), bare)
 	l.pids[i], l.index[pid.Id] = pid, i
@@ -148,7 +150,7 @@ func (l *actorLevel) create(i int) {
 
 func (l *actorLevel) ask(i int, cmd cmid.Command) { l.ctx.Request(l.pids[i], cmd) }
 
-// createQP is not called, because Connect makes the queue pair.
+// createQP does nothing and is not called, because Connect makes the queue pair.
 func (l *actorLevel) createQP(int) {}
 
 func (l *actorLevel) endsItself() bool { return true }

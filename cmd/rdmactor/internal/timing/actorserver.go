@@ -33,7 +33,8 @@ func listenActor(c Config, at cmid.Addr) (Server, error) {
 	return s, nil
 }
 
-// Close accepts that connections are left, because it is the peers who end them.
+// Close shuts the server down. It is no error that connections are left, because their peers end
+// them.
 func (s *actorServer) Close() error { return s.close(len(s.rt.Inspect())) }
 
 // accepting accepts every request. It runs on the loop.
@@ -42,17 +43,17 @@ type accepting struct {
 	rt       *rdma.Runtime
 	at       cmid.Addr // to listen on, then where it listens
 	listener *actor.PID
-	started  chan error // receives the outcome of Listen; nil afterwards
+	started  chan error // gets the outcome of Listen; nil afterwards
 }
 
-// Receive handles what the identifiers report. The Sender is the identifier.
+// Receive handles the events of the identifiers. The Sender is the identifier.
 func (a *accepting) Receive(ctx actor.Context) {
 	switch m := ctx.Message().(type) {
 	case *actor.Started:
 		a.listener = a.rt.CreateID(ctx.Self(), bare)
 		ctx.Request(a.listener, &cmid.BindAddr{Addr: a.at})
 	case *cmid.Bound:
-		ctx.Request(a.listener, &cmid.Listen{}) // as cmtime: as many requests as the device takes
+		ctx.Request(a.listener, &cmid.Listen{}) // with the device's maximum backlog, as cmtime
 	case *cmid.Listening:
 		a.at = m.Local
 		a.begin(nil)
@@ -77,8 +78,8 @@ func (a *accepting) Receive(ctx actor.Context) {
 	}
 }
 
-// listening handles the listener's failure or end, and reports whether the event was the
-// listener's.
+// listening handles the failure or end of the listener. It reports whether the event was of the
+// listener.
 func (a *accepting) listening(ctx actor.Context, err error) bool {
 	if ctx.Sender() == nil || !ctx.Sender().Equal(a.listener) {
 		return false

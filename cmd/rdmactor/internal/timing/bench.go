@@ -27,19 +27,19 @@ var stepNames = [steps]string{
 	"create id", "bind addr", "resolve addr", "resolve route", "create qp", "connect", "disconnect", "destroy",
 }
 
-// level makes the identifiers and sends them commands. It reports the outcome to the bench with
-// made and event, on the same goroutine, possibly before the call returns.
+// level makes the identifiers and sends them commands. It reports the outcome to the bench by
+// calling made and event. It does so on the same goroutine, and possibly before the call returns.
 type level interface {
 	create(i int)
 	createQP(i int)
 	ask(i int, cmd cmid.Command)
-	// endsItself reports whether an identifier is destroyed by itself when its connection has
-	// ended.
+	// endsItself reports whether the level destroys an identifier automatically when its connection
+	// has ended.
 	endsItself() bool
 }
 
-// bench takes the identifiers through the steps of one run. It belongs to the goroutine of its
-// level.
+// bench takes the identifiers through the steps of one run. Only the goroutine of its level may use
+// it.
 type bench struct {
 	Plan
 	level   level
@@ -52,18 +52,18 @@ type bench struct {
 	total   [steps]span
 	now     step
 	due     int  // identifiers whose answer is due
-	begun   bool // the first step
+	begun   bool // the first step has begun
 	asking  bool
-	answers int // so far
+	answers int // number of answers so far
 	errors  int
 	first   error
 	over    bool
 }
 
-// span is when something began and ended, since the run began.
+// span says when something began and ended, measured from the beginning of the run.
 type span struct{ from, to time.Duration }
 
-// timed is an identifier.
+// timed is an identifier with the times of its steps.
 type timed struct {
 	at     [steps]span
 	due    bool
@@ -88,7 +88,8 @@ func newBench(p Plan, l level, timeout time.Duration, qpApart bool, ended func()
 
 func (b *bench) clock() time.Duration { return time.Since(b.born) }
 
-// advance begins the next step when the present one is over, until a step has to wait for answers.
+// advance begins the next step if the current one is over. It repeats that until a step has to wait
+// for answers.
 func (b *bench) advance() {
 	for !b.over && !b.asking && b.due == 0 {
 		if b.begun {
@@ -117,7 +118,7 @@ func (b *bench) take(s step) {
 		n.due = true
 		b.due++
 		if s == destroy && n.gone && b.level.endsItself() {
-			continue // it began when its connection ended
+			continue // its destruction began when its connection ended
 		}
 		n.at[s].from = b.clock()
 		switch s {
@@ -132,8 +133,8 @@ func (b *bench) take(s step) {
 	b.asking = false
 }
 
-// command makes the command of a step. Each identifier needs its own one, because answers are
-// matched by the command.
+// command makes the command for a step. Each identifier needs its own command, because an answer is
+// matched by its command.
 func (b *bench) command(s step) cmid.Command {
 	switch s {
 	case bindAddr:
@@ -151,8 +152,8 @@ func (b *bench) command(s step) cmid.Command {
 	return &cmid.DestroyID{}
 }
 
-// made ends a step without an event. The identifier or its queue pair is there, or err says why
-// not.
+// made ends a step that has no event: the creation of an identifier or its queue pair. err is not
+// nil if that has failed.
 func (b *bench) made(i int, err error) {
 	if err != nil {
 		b.fail(i, err)
@@ -190,7 +191,7 @@ func (b *bench) event(i int, ev cmid.Event) {
 	b.advance()
 }
 
-// because says what happened, and why if that is known.
+// because returns an error that says what happened, and why if that is known.
 func because(what string, why error) error {
 	if why == nil {
 		return errors.New(what)
@@ -217,7 +218,7 @@ func (b *bench) tookIf(s step, i int) {
 	}
 }
 
-// took records that an identifier has taken the step.
+// took records that an identifier has finished the step.
 func (b *bench) took(i int) {
 	n := &b.ids[i]
 	if !n.due {
@@ -228,7 +229,7 @@ func (b *bench) took(i int) {
 	b.settle(n)
 }
 
-// settle records that no answer is due any more.
+// settle records that no answer of an identifier is due any more.
 func (b *bench) settle(n *timed) {
 	if n.due {
 		n.due = false
@@ -236,7 +237,7 @@ func (b *bench) settle(n *timed) {
 	}
 }
 
-// fail records that an identifier takes no more steps but the last, destroy.
+// fail records that an identifier has failed. It takes no more steps except the last, destroy.
 func (b *bench) fail(i int, err error) {
 	n := &b.ids[i]
 	if n.failed {
@@ -252,7 +253,7 @@ func (b *bench) fail(i int, err error) {
 	}
 }
 
-// stall gives up the identifiers whose answer is due, because none came within the time limit.
+// stall gives up the identifiers whose answer is due, because no answer came within the time limit.
 func (b *bench) stall() {
 	for i := range b.ids {
 		n := &b.ids[i]
@@ -260,7 +261,7 @@ func (b *bench) stall() {
 			continue
 		}
 		b.fail(i, fmt.Errorf("no answer for %v", b.timeout))
-		b.settle(n) // of a destroy
+		b.settle(n) // fail does not settle a destroy
 	}
 	b.advance()
 }

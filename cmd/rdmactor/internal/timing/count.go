@@ -7,7 +7,7 @@ import (
 	"github.com/rdmactor/rdmactor/cmid"
 )
 
-// count counts a server's connections. Any goroutine.
+// count counts the connections of a server. Any goroutine may use it.
 type count struct {
 	at      cmid.Addr
 	timeout time.Duration
@@ -44,20 +44,21 @@ func (c *count) failed(err error) {
 // lost records that the listener has failed.
 func (c *count) lost() { c.lose.Do(func() { close(c.gone) }) }
 
-// Addr is Server's.
+// Addr implements Server.
 func (c *count) Addr() cmid.Addr { return c.at }
 
-// Failed is Server's.
+// Failed implements Server.
 func (c *count) Failed() <-chan struct{} { return c.gone }
 
-// Served is Server's.
+// Served implements Server.
 func (c *count) Served() Served {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.served
 }
 
-// Idle is Server's. It takes a moment after the peers have ended their connections.
+// Idle implements Server. It waits, because the ends of connections arrive a moment after the peers
+// have ended them.
 func (c *count) Idle() (left int) {
 	for end := time.Now().Add(c.timeout); ; time.Sleep(time.Millisecond) {
 		c.mu.Lock()

@@ -10,7 +10,7 @@ func OpenClient(c Config) (Client, error) {
 	return openActorClient(c)
 }
 
-// Listen opens the device and listens there.
+// Listen opens the device and listens at the address at.
 func Listen(c Config, at cmid.Addr) (Server, error) {
 	if c.Level == CMID {
 		return listenPlain(c, at)

@@ -12,8 +12,8 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// serve handles events until over says so. It returns cli.ErrInterrupted when the channel was
-// stopped. It calls idle when there was no event within the time limit.
+// serve handles events until over returns true. It returns cli.ErrInterrupted if the channel was
+// stopped. It calls idle if no event came within the time limit.
 func serve(ch *endpoint.Channel, timeout time.Duration, handle func(*cmid.ID, cmid.Event), over func() bool, idle func()) error {
 	for {
 		err := ch.Drain(func(id *cmid.ID, ev cmid.Event) error {
@@ -34,12 +34,12 @@ func serve(ch *endpoint.Channel, timeout time.Duration, handle func(*cmid.ID, cm
 	}
 }
 
-// qpAttr is the smallest queue pair there is, because nothing is sent.
+// qpAttr returns the attributes of the smallest queue pair, because nothing is sent.
 func qpAttr(cq verbs.CQ) verbs.QPInitAttr {
 	return verbs.QPInitAttr{SendCQ: cq, RecvCQ: cq, MaxSendWR: 1, MaxRecvWR: 1, MaxSGE: 1}
 }
 
-// queues are the completion queues of a channel's queue pairs, one for each device.
+// queues are the completion queues for a channel's queue pairs, one for each device.
 type queues map[verbs.Device]verbs.CQ
 
 func (q queues) createQP(id *cmid.ID) error {
@@ -100,7 +100,7 @@ func (cl *plainClient) Run(ctx context.Context, p Plan) (Run, error) {
 	return l.b.result(), nil
 }
 
-// plainLevel has the identifiers of one run.
+// plainLevel is the level of plain calls. It has the identifiers of one run.
 type plainLevel struct {
 	*plainClient
 	b   *bench
@@ -129,7 +129,7 @@ func (l *plainLevel) create(i int) {
 func (l *plainLevel) createQP(i int) { l.b.made(i, l.queues.createQP(l.ids[i])) }
 
 func (l *plainLevel) ask(i int, cmd cmid.Command) {
-	if l.ids[i] == nil { // it could not be made
+	if l.ids[i] == nil { // its creation has failed
 		l.b.event(i, &cmid.Closed{})
 		return
 	}

@@ -24,7 +24,7 @@ func listenPlain(c Config, at cmid.Addr) (Server, error) {
 		return nil, err
 	}
 	s := &plainServer{count: newCount(c), ch: ch, queues: make(queues), ended: make(chan error, 1)}
-	s.listener, err = endpoint.Listen(ch.Channel, cmid.PortSpaceTCP, at, 0) // as cmtime does
+	s.listener, err = endpoint.Listen(ch.Channel, cmid.PortSpaceTCP, at, 0) // backlog as in cmtime
 	if err != nil {
 		return nil, errors.Join(err, ch.Close())
 	}
@@ -47,7 +47,7 @@ func (s *plainServer) Close() error {
 // free frees everything.
 func (s *plainServer) free() error {
 	s.listener.Do(&cmid.DestroyID{})
-	// In this order, because queue pairs use the completion queues until the channel is closed.
+	// The channel comes first, because queue pairs use the completion queues until it is closed.
 	return errors.Join(s.ch.Close(), s.queues.close())
 }
 
@@ -65,7 +65,7 @@ func (s *plainServer) handle(id *cmid.ID, ev cmid.Event) {
 		if e.Err != nil {
 			s.failed(fmt.Errorf("%v: %w", id.PeerAddr(), e.Err))
 		}
-		id.Do(&cmid.Disconnect{}) // rdma_get_cm_event(3) demands this answer
+		id.Do(&cmid.Disconnect{}) // rdma_get_cm_event(3) requires this answer
 		s.destroy(id)
 	case *cmid.Closed:
 		s.over()

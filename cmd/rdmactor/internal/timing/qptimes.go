@@ -8,11 +8,11 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// qpTimes are the durations of making queue pairs, which a runtime does inside Connect. Loop
-// goroutine.
+// qpTimes are the durations of CreateQP, which a runtime calls inside Connect. Only the loop's
+// goroutine may use them.
 type qpTimes []time.Duration
 
-// timedDriver records how long it takes to make a queue pair.
+// timedDriver is a driver that records how long CreateQP takes.
 type timedDriver struct {
 	cmid.Driver
 	times *qpTimes

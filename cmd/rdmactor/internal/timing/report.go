@@ -11,13 +11,14 @@ import (
 	"github.com/rdmactor/rdmactor/internal/measure"
 )
 
-// Report is the document of --json. Its field names are stable.
+// Report is the JSON document of --json. Its field names are stable.
 type Report struct {
 	Device string `json:"device"` // the kind: iwarp, kernel
 	Level  Level  `json:"level"`
-	Local  string `json:"local"`  // where the connections came from
-	Server string `json:"server"` // where they went
-	// connections the server has accepted; null when it is another process's
+	Local  string `json:"local"`  // the address of the clients
+	Server string `json:"server"` // the address of the server
+	// Served is the number of connections that the server has accepted. It is null if the server is
+	// in another process.
 	Served *int   `json:"served"`
 	Runs   []Run  `json:"runs"`
 	Errors int    `json:"errors"` // on either side
@@ -27,28 +28,29 @@ type Report struct {
 // Run is the result of one run.
 type Run struct {
 	IDs     int     `json:"ids"`
-	Connect bool    `json:"connect"` // false: they were only made, bound and destroyed
+	Connect bool    `json:"connect"` // false: identifiers were only made, bound and destroyed
 	Steps   []Step  `json:"steps"`
 	TotalMS float64 `json:"total_ms"` // of all steps
-	Errors  int     `json:"errors"`   // identifiers that failed
+	Errors  int     `json:"errors"`   // number of identifiers that failed
 
-	First error `json:"-"` // why the first did
+	First error `json:"-"` // why the first one failed
 }
 
-// Step is one row: how long a step took for all identifiers, and for one.
+// Step is one row of a table: how long a step took for all identifiers, and for one.
 type Step struct {
 	Name    string  `json:"step"`
-	TotalMS float64 `json:"total_ms"` // from the first identifier's beginning to the last one's end
+	TotalMS float64 `json:"total_ms"` // from the first identifier's start to the last one's end
 	MaxMS   float64 `json:"max_ms"`
 	MinUS   float64 `json:"min_us"`
 	P50US   float64 `json:"p50_us"`
 	P99US   float64 `json:"p99_us"`
-	PerID   float64 `json:"us_per_conn"` // TotalMS for each
-	// the step that this one is part of; it is not counted again
+	PerID   float64 `json:"us_per_conn"` // TotalMS divided by their number
+	// Inside is the step that this one is part of. This one does not count towards TotalMS of the
+	// Run.
 	Inside string `json:"inside,omitempty"`
 }
 
-// result makes the run's result.
+// result returns the result of the run.
 func (b *bench) result() Run {
 	r := Run{IDs: len(b.ids), Connect: b.Connect, Errors: b.errors, First: b.first}
 	for s := range steps {
@@ -66,7 +68,7 @@ func (b *bench) result() Run {
 	return r
 }
 
-// add makes a row. took is sorted.
+// add sorts took, the times of the identifiers, and adds a row for step s.
 func (r *Run) add(s step, total time.Duration, took []time.Duration) {
 	row := Step{Name: stepNames[s], TotalMS: milli(total), PerID: measure.Micros(total) / float64(r.IDs)}
 	if slices.Sort(took); len(took) > 0 {
@@ -74,10 +76,10 @@ func (r *Run) add(s step, total time.Duration, took []time.Duration) {
 		row.P50US, row.P99US = measure.Micros(took[len(took)/2]), measure.Micros(took[len(took)*99/100])
 	}
 	r.Steps = append(r.Steps, row)
-	r.TotalMS = math.Round((r.TotalMS+row.TotalMS)*1e6) / 1e6 // to the nanosecond
+	r.TotalMS = math.Round((r.TotalMS+row.TotalMS)*1e6) / 1e6 // rounded to nanoseconds
 }
 
-// inside inserts the row of a step before that of whole, the step that it was part of.
+// inside inserts a row for the step s before the row of whole. s was part of whole.
 func (r *Run) inside(s, whole step, took []time.Duration) {
 	var sum time.Duration
 	for _, d := range took {
@@ -94,10 +96,10 @@ func (r *Run) inside(s, whole step, took []time.Duration) {
 
 func milli(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
-// JSON writes the document.
+// JSON writes the report as one JSON document.
 func (r *Report) JSON(w io.Writer) error { return measure.JSON(w, r) }
 
-// Table writes a run in cmtime's columns.
+// Table writes a run as a table with cmtime's columns.
 func (r *Run) Table(w io.Writer) {
 	what, unconnected := "identifier", ", not connected"
 	if r.Connect {

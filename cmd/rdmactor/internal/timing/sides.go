@@ -8,7 +8,7 @@ import (
 	"github.com/rdmactor/rdmactor/cmid"
 )
 
-// Level says what the connections are made through.
+// Level says through which interface the connections are made.
 type Level string
 
 // The levels.
@@ -17,12 +17,12 @@ const (
 	CMID  Level = "cmid"  // package cmid: the plain calls, on one event channel
 )
 
-// Config is what both sides need to know.
+// Config is the configuration of a Client or a Server.
 type Config struct {
 	Driver cmid.Driver
 	Level  Level
-	// Timeout is how long nothing may happen while an answer is due. It is also the deadline of
-	// each resolution and connection.
+	// Timeout is the longest time without any event while an answer is due. It is also the time
+	// limit of each resolution and connection.
 	Timeout time.Duration
 	Log     *slog.Logger // of the actors
 }
@@ -30,32 +30,32 @@ type Config struct {
 // Plan is one run of a client.
 type Plan struct {
 	IDs     int
-	Connect bool      // else the identifiers are only made, bound and destroyed
-	Local   cmid.Addr // to bind to; with port 0 the device chooses one for each
+	Connect bool      // if false, identifiers are only made, bound and destroyed
+	Local   cmid.Addr // to bind to; port 0 lets the device choose one for each
 	Peer    cmid.Addr // to connect to
 }
 
 // Client takes identifiers through the steps.
 type Client interface {
-	// Run is one run. What fails with an identifier is counted in the Run; the error says that the
-	// run did not come to its end. The caller's goroutine; it returns early when ctx is done.
+	// Run makes one run and waits for its end. The Run counts identifiers that failed. An error
+	// means that the run did not come to its end. Run returns early when ctx is done.
 	Run(ctx context.Context, p Plan) (Run, error)
-	// Close frees everything. Its error says what is left of the runs.
+	// Close frees everything. Its error says what the runs have left.
 	Close() error
 }
 
 // Server accepts whoever connects, and waits for the end of the connection.
 type Server interface {
-	// Addr is where it listens.
+	// Addr returns the address on which the server listens.
 	Addr() cmid.Addr
-	// Failed is closed when the listener has failed.
+	// Failed returns a channel that is closed when the listener has failed.
 	Failed() <-chan struct{}
-	// Idle waits until every connection has ended, but no longer than the time limit, and says how
-	// many are left.
+	// Idle waits until every connection has ended, but no longer than Config.Timeout. It returns
+	// how many are left.
 	Idle() (left int)
-	// Close ends the listener and every connection. The counts are complete afterwards.
+	// Close ends the listener and every connection. Afterwards Served no longer changes.
 	Close() error
-	// Served are the counts of connections so far.
+	// Served returns the counts of connections so far.
 	Served() Served
 }
 
@@ -63,5 +63,5 @@ type Server interface {
 type Served struct {
 	Accepted int   // established
 	Errors   int   // that failed
-	First    error // why the first did
+	First    error // why the first one failed
 }
