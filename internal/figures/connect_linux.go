@@ -15,17 +15,18 @@ import (
 	"github.com/rdmactor/rdmactor/internal/measure/contest"
 )
 
-// connectMost bounds the connections of a run, because they stay open.
+// connectMost bounds the number of connections of a run, because they stay open.
 const connectMost = 1000
 
-// monotonic reads a clock that all processes of the host share, in nanoseconds.
+// monotonic returns the time of a clock that all processes of the host share, in nanoseconds.
 func monotonic() int64 {
 	var ts unix.Timespec
 	_ = unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts) // cannot fail with these arguments
 	return ts.Nano()
 }
 
-// serveConnect sends each client the time at which its connection was established here.
+// serveConnect starts a server that sends each client the time at which its connection was
+// established at the server.
 func serveConnect(e measure.Entry) (measure.Service, error) {
 	if e.Contestant == "net.Conn" {
 		return serveDials()
@@ -37,7 +38,7 @@ func serveConnect(e measure.Entry) (measure.Service, error) {
 	}, rdma.IDConfig{})
 }
 
-// connects is one run.
+// connects is one run that makes connections.
 type connects struct {
 	d     time.Duration
 	begun time.Time
@@ -49,7 +50,7 @@ func newConnects(d time.Duration) *connects {
 	return &connects{d: d, begun: time.Now(), times: measure.NewTimes(3)}
 }
 
-// add records how long a connection took, and reports whether it was the last.
+// add records how long a connection took, and reports whether it was the last of the run.
 func (c *connects) add(took time.Duration) (last bool) {
 	c.times.Add(took)
 	c.n++
@@ -79,7 +80,7 @@ func dialConnect(addr string, e measure.Entry) (measure.Client, error) {
 		case *rdma.Established:
 			stood = monotonic()
 			return
-		case *rdma.Received: // established means on both sides
+		case *rdma.Received: // a connection must be established on both sides
 			stood = max(stood, int64(binary.BigEndian.Uint64(m.Data)))
 			if run.add(time.Duration(stood - began)) {
 				ended <- nil
@@ -99,8 +100,8 @@ func dialConnect(addr string, e measure.Entry) (measure.Client, error) {
 	}, w.Close), nil
 }
 
-// serveDials answers one message on each connection, one after the other, and keeps the
-// connections.
+// serveDials starts a server that takes one connection after the other, answers one message on
+// each, and leaves the connections open.
 func serveDials() (measure.Service, error) {
 	l, err := net.Listen("tcp", contest.Loopback)
 	if err != nil {

@@ -19,17 +19,17 @@ const (
 	dialledKiB  = "dialled KiB"
 )
 
-// census is the Go memory of a process before its connections, in bytes.
+// census is the Go memory of a process before it has connections, in bytes.
 type census float64
 
 func newCensus() census { return census(measure.GoMemory()) }
 
-// each is the Go memory of each of n connections, in KiB.
+// each returns the Go memory per connection for n connections, in KiB.
 func (c census) each(n int) float64 {
 	return (float64(measure.GoMemory()) - float64(c)) / 1024 / float64(max(n, 1))
 }
 
-// idleService counts its connections.
+// idleService is a service that counts its connections.
 type idleService struct {
 	measure.Service
 	before census
@@ -50,12 +50,12 @@ func serveIdle(e measure.Entry) (measure.Service, error) {
 	return s, err
 }
 
-// Report is measure.Reporter's.
+// Report implements measure.Reporter.
 func (s *idleService) Report() measure.Metrics {
 	return measure.Metrics{acceptedKiB: s.before.each(int(s.n.Load()))}
 }
 
-// dialIdle opens the connections and sends nothing on them.
+// dialIdle makes a client that opens the connections and sends nothing on them.
 func dialIdle(addr string, e measure.Entry) (measure.Client, error) {
 	n := idleConnections
 	if e.Quick {

@@ -16,7 +16,8 @@ const (
 	talkWindow = 16 // messages under way on each connection
 )
 
-// serveLoops gives each connection a handler that echoes on the connection's loop.
+// serveLoops starts a server with a handler for each connection, which echoes on the connection's
+// loop.
 func serveLoops(e measure.Entry) (measure.Service, error) {
 	handler := actor.PropsFromFunc(func(ctx actor.Context) {
 		switch m := ctx.Message().(type) {
@@ -29,7 +30,8 @@ func serveLoops(e measure.Entry) (measure.Service, error) {
 	return contest.ServeActors(e, func(actor.Context) {}, rdma.IDConfig{Handler: handler})
 }
 
-// talk is one run. Every owner has a window of messages going to and fro.
+// talk is one run. Every owner keeps a window of messages under way, and sends each again when it
+// comes back.
 type talk struct {
 	over atomic.Bool
 	n    atomic.Int64
@@ -60,7 +62,7 @@ func (c *talkClient) owner(addr string) actor.ReceiveFunc {
 	var id *actor.PID
 	var run *talk
 	var got int64
-	way := 0 // messages of this run
+	way := 0 // number of messages under way
 	payload := make([]byte, contest.PayloadSize)
 	return func(ctx actor.Context) {
 		switch m := ctx.Message().(type) {

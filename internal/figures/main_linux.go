@@ -1,6 +1,6 @@
-// Figures measures what docs/figures.md's first table says, each figure as the median ratio of
-// interleaved rounds. "missed" in its table means that the aim was not reached in this run, on this
-// machine; docs/latency.md says why where that is usual.
+// Figures measures the figures in the first table of docs/figures.md. Each figure is the median
+// ratio of interleaved rounds. "missed" in the table means that the aim was not reached in this run
+// on this machine. If an aim is usually missed, docs/latency.md says why.
 //
 //	go run ./internal/figures echo     # 64 B echo between actors, one CPU, against net.Conn
 //	go run ./internal/figures spin     # the same, busy polling, against spinning read and write
@@ -15,18 +15,19 @@
 //	go run ./internal/figures idle     # 15,000 idle connections in one process pair
 //	go run ./internal/figures all      # every one, and the table
 //
-// -quick runs one round of a blink, which shows that everything runs. With -cpuprofile P each
-// measured process leaves its CPU profile, of the last round, in P.<figure>.<contestant>.<side>; go
-// tool pprof reads it. -rounds and -t say how often and how long is measured.
+// -quick runs one very short round, which shows that everything works. With -cpuprofile P each
+// measured process writes the CPU profile of the last round to P.<figure>.<contestant>.<side>, for
+// go tool pprof. -rounds sets the number of rounds, and -t the time of each measurement.
 //
-// On a machine that others use too, root can keep them from running while something is measured
-// (sched(7), autogroups; nice alone is not enough):
+// On a shared machine, root can keep other programs from running during a measurement (see
+// autogroups in sched(7); nice alone is not enough):
 //
 //	setsid -w sh -c 'echo -20 >/proc/self/autogroup; exec go run ./internal/figures echo'
 //
-// Every process, ours and theirs, has two Ps (GOMAXPROCS), as Go gives a container that is limited
-// to one CPU. A process that is bound to one CPU would get one P. Go's monitor would take it from
-// a thread in epoll_wait and return it around each message. -procs 1 shows that.
+// Every measured process has two Ps (GOMAXPROCS), as a Go program in a container that is limited to
+// one CPU. A process that is bound to one CPU would get only one P. Go's monitor thread would then
+// take the P from a thread in epoll_wait and return it, for each message. -procs 1 shows the
+// effect.
 //
 // The in-process figures are Go benchmarks: see docs/figures.md.
 package main
@@ -62,7 +63,7 @@ func main() {
 	}
 }
 
-// figure is the command line's name of a scenario.
+// figure returns the name of a scenario on the command line.
 func figure(s measure.Scenario) string {
 	name, _, _ := strings.Cut(s.Name, "-")
 	return name

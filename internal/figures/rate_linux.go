@@ -13,11 +13,11 @@ import (
 )
 
 const (
-	rateMost   = 10_000 // connections of a run, because their ports are in TIME_WAIT afterwards
+	rateMost   = 10_000 // connections of a run; afterwards their ports are in TIME_WAIT
 	rateAtOnce = 64
 )
 
-// serveRate keeps every connection until the client ends it.
+// serveRate starts a server that keeps every connection until the client ends it.
 func serveRate(e measure.Entry) (measure.Service, error) {
 	if e.Contestant == "net.Conn" {
 		return contest.ListenTCP(func(c net.Conn) {
@@ -27,7 +27,7 @@ func serveRate(e measure.Entry) (measure.Service, error) {
 	return contest.ServeActors(e, func(actor.Context) {}, rdma.IDConfig{})
 }
 
-// atClient gives the client two loops at least, in a scenario that compares loops.
+// atClient gives the client at least two loops in a scenario that compares numbers of loops.
 func atClient(e measure.Entry) measure.Entry {
 	if e.Loops > 0 {
 		e.Loops = max(2, e.Loops)
@@ -35,7 +35,8 @@ func atClient(e measure.Entry) measure.Entry {
 	return e
 }
 
-// dialRate connects and closes. There is an owner, or a goroutine, for each connection at a time.
+// dialRate makes a client that connects and closes again and again. Several connections are under
+// way at a time, each with its own owner or goroutine.
 func dialRate(addr string, e measure.Entry) (measure.Client, error) {
 	if e.Contestant == "net.Conn" {
 		return measure.NewClient(func(d time.Duration) (measure.Sample, error) { return rateTCP(addr, d) }, func() error { return nil }), nil
@@ -72,7 +73,8 @@ func rate(w contest.World, addr string, d time.Duration) (measure.Sample, error)
 	return sampleOf(begun, ended, rateAtOnce, &n)
 }
 
-// sampleOf waits until all owners have ended.
+// sampleOf waits until all owners have ended, and returns the sample of what they have counted in
+// n.
 func sampleOf(begun time.Time, ended <-chan error, owners int, n *atomic.Int64) (measure.Sample, error) {
 	for range owners {
 		if err := <-ended; err != nil {

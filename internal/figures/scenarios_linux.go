@@ -15,9 +15,9 @@ var (
 	web       = contest.Web{Body: 512}
 )
 
-// scenarios are in the order of `figures all`: those that need most ports first, and the one that
-// leaves them in TIME_WAIT last. A figure's name is its scenario's up to a hyphen. loops is the
-// -loops flag.
+// scenarios returns the scenarios in the order of `figures all`. Those that need most ports are
+// first, and the one that leaves ports in TIME_WAIT is last. The name of a figure is that of its
+// scenario up to a hyphen. loops is the value of the -loops flag.
 func scenarios(loops int) []measure.Scenario {
 	return slices.Concat(crowds(), echoes(), streams(), connections(), severalLoops(loops), []measure.Scenario{{
 		Name: "http", Title: "net/http, GET of 512 B, 64 connections and goroutines, blocking", On: measure.SameCPU, Paired: true,
@@ -55,7 +55,7 @@ func echoes() []measure.Scenario {
 	}
 }
 
-// streams measure messages one way.
+// streams returns the scenarios that measure messages in one direction.
 func streams() []measure.Scenario {
 	const tcp = "read/write"
 	bulk := contest.Blocking("verbs", "verbs", "verbs-write", "verbs-write", tcp)
@@ -111,7 +111,8 @@ func streams() []measure.Scenario {
 	}
 }
 
-// sized reads the size from a contestant's name. Every receiver accepts messages of 1 MiB.
+// sized returns the flow with the size in a contestant's name, and the entry without it. Every
+// receiver accepts messages of 1 MiB.
 func sized(e measure.Entry) (contest.Flow, measure.Entry) {
 	f, kib := bulkFlow, 0
 	if _, err := fmt.Sscanf(e.Contestant, "actor %d KiB", &kib); err == nil {
@@ -123,7 +124,7 @@ func sized(e measure.Entry) (contest.Flow, measure.Entry) {
 	return f, e
 }
 
-// connections measure how connections come, and go or stay.
+// connections returns the scenarios that measure how connections are made and closed, or stay open.
 func connections() []measure.Scenario {
 	return []measure.Scenario{
 		{
@@ -151,7 +152,8 @@ func connections() []measure.Scenario {
 	}
 }
 
-// severalLoops compare a server of several loops with one of one loop.
+// severalLoops returns the scenarios that compare a server with several loops to one with a single
+// loop.
 func severalLoops(loops int) []measure.Scenario {
 	entries := contest.Blocking("actor", "actor")
 	entries[0].Loops, entries[1].Loops = 1, max(2, loops)
@@ -173,7 +175,7 @@ func severalLoops(loops int) []measure.Scenario {
 	return list
 }
 
-// crowds measure many connections in one process pair.
+// crowds returns the scenarios that measure many connections in one process pair.
 func crowds() []measure.Scenario {
 	actor := []measure.Entry{{Contestant: "actor", Ours: true, Wait: eventloop.Block}}
 	return []measure.Scenario{

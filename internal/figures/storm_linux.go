@@ -21,8 +21,8 @@ import (
 const (
 	stormGood     = 9900
 	stormHostiles = 100
-	quickStorm    = 50 // one in so many
-	// stormPatience is how long a peer waits for its turn, and how long a hostile one may stay.
+	quickStorm    = 50 // a quick run has one peer of so many
+	// stormPatience is how long a peer waits for its turn, and how long a hostile peer may stay.
 	stormPatience = 30 * time.Second
 )
 
@@ -43,7 +43,7 @@ const (
 
 func mib(bytes uint64) float64 { return float64(bytes) / (1 << 20) }
 
-// howMany are the numbers of good and of hostile peers.
+// howMany returns the numbers of good and of hostile peers.
 func howMany(e measure.Entry) (good, hostiles int) {
 	if e.Quick {
 		return stormGood / quickStorm, stormHostiles / quickStorm
@@ -51,11 +51,11 @@ func howMany(e measure.Entry) (good, hostiles int) {
 	return stormGood, stormHostiles
 }
 
-// stormService echoes, and measures its own process.
+// stormService is an echo server that measures its own process.
 type stormService struct {
 	measure.Service
 	before, sockets int
-	with            atomic.Uint64 // bytes of Go memory when all good peers are there
+	with            atomic.Uint64 // bytes of Go memory when all good peers are connected
 }
 
 func serveStorm(e measure.Entry) (measure.Service, error) {
@@ -77,7 +77,7 @@ func serveStorm(e measure.Entry) (measure.Service, error) {
 	return s, err
 }
 
-// Report is measure.Reporter's.
+// Report implements measure.Reporter.
 func (s *stormService) Report() measure.Metrics {
 	// Some connections see their peer's FIN late.
 	for end := time.Now().Add(stormPatience); openSockets() > s.sockets && time.Now().Before(end); {
@@ -91,10 +91,11 @@ func (s *stormService) Report() measure.Metrics {
 	}
 }
 
-// openSockets does not count the loop's timerfd, which is opened when it is first needed.
+// openSockets counts the process's sockets. It leaves out the loop's timerfd, which is opened when
+// it is first needed.
 func openSockets() int { return measure.OpenFiles("socket:") }
 
-// stormClient is all the peers.
+// stormClient runs all the peers.
 type stormClient struct {
 	contest.World
 	addr           string
@@ -115,7 +116,8 @@ func (c *stormClient) Run(time.Duration) (measure.Sample, error) {
 	return s, nil
 }
 
-// beGood dials for all good peers at once. Each connection stays until all have had their answer.
+// beGood dials for all good peers at the same time. Each connection stays open until all peers have
+// their answer.
 func (c *stormClient) beGood() measure.Sample {
 	begun := time.Now()
 	times, done := measure.NewTimes(3), make(chan measure.Sample, 1)
@@ -124,7 +126,7 @@ func (c *stormClient) beGood() measure.Sample {
 	var ids []*actor.PID
 	var s measure.Sample
 	over, closed, failed := 0, 0, 0
-	one := func(ctx actor.Context) { // a peer has its answer, or will never have it
+	one := func(ctx actor.Context) { // a peer has got its answer, or never will
 		if over++; over < c.good {
 			return
 		}
@@ -152,7 +154,7 @@ func (c *stormClient) beGood() measure.Sample {
 				done <- s
 			}
 		case rdma.Failure:
-			if failed++; failed <= 3 { // they are alike
+			if failed++; failed <= 3 { // the others are alike
 				fmt.Fprintln(os.Stderr, "storm: a good peer:", m)
 			}
 			one(ctx)
