@@ -16,13 +16,13 @@ const (
 	keyring = "/usr/share/keyrings/debian-archive-keyring.gpg"
 )
 
-// apt is a private view of the Debian mirror that this machine is configured for. It has its own
-// lists, cache and sources. Nothing is installed in it, so that a package's dependencies are all
+// apt is a private configuration of apt for the Debian mirror of this machine. It has its own
+// lists, cache and sources. In it no package is installed, so all dependencies of a package are
 // downloaded. It needs no root and changes nothing outside its directory.
 type apt struct{ dir string }
 
-// openApt fetches the lists of the release, its updates and its security updates, and its
-// backports if wanted.
+// openApt fetches the package lists of the release, its updates and its security updates, and of
+// its backports if wanted.
 func openApt(ctx context.Context, dir string, backports bool) (*apt, error) {
 	a := &apt{dir: dir}
 	for _, d := range []string{"state/lists/partial", "cache/archives/partial", "sources", "none"} {
@@ -66,8 +66,8 @@ Debug::NoLocking "true";
 
 var debianSuite = regexp.MustCompile(`^(bookworm|trixie|forky|duke|sid|unstable|testing|stable|oldstable)(-security|/updates|-updates|-backports)?$`)
 
-// sourcesFrom finds the mirrors among lines of "URI suite", and returns the sources of our release
-// on them.
+// sourcesFrom finds the mirrors in lines of "URI suite", and returns the apt sources for the
+// guest's release on them.
 func sourcesFrom(targets string, backports bool) (string, error) {
 	var archive, security string
 	for line := range strings.Lines(targets) {
@@ -107,8 +107,8 @@ func targets(ctx context.Context) (string, error) {
 	return tool(ctx, "", nil, "apt-get", "indextargets", "--no-release-info", "--format", "$(REPO_URI) $(RELEASE)", "Created-By: Packages")
 }
 
-// aptTool runs one of apt's programs. Its errors leave out where packages come from, because
-// errors end up in logs and addresses may contain passwords.
+// aptTool runs one of apt's programs. Its errors do not contain the addresses of packages, because
+// these may contain passwords, and errors end up in logs.
 func aptTool(ctx context.Context, dir string, env []string, name string, args ...string) (string, error) {
 	out, err := tool(ctx, dir, append(env, "DEBIAN_FRONTEND=noninteractive"), name, args...)
 	if err == nil {
@@ -135,7 +135,7 @@ func (a *apt) run(ctx context.Context, dir, name string, args ...string) (string
 	return aptTool(ctx, dir, []string{"APT_CONFIG=" + a.dir + "/conf"}, name, args...)
 }
 
-// unpack downloads packages, each a name or name=version, and unpacks them below root.
+// unpack downloads packages and unpacks them below root. A package is a name or name=version.
 func (a *apt) unpack(ctx context.Context, root string, packages ...string) error {
 	debs, err := a.download(ctx, packages...)
 	if err != nil {
@@ -145,7 +145,7 @@ func (a *apt) unpack(ctx context.Context, root string, packages ...string) error
 	return unpackAll(ctx, root, debs)
 }
 
-// unpackClosure downloads and unpacks packages with all that they depend on.
+// unpackClosure downloads and unpacks packages with all their dependencies.
 func (a *apt) unpackClosure(ctx context.Context, root string, packages ...string) error {
 	args := append([]string{"-q", "-y", "--download-only", "install"}, packages...)
 	if _, err := a.run(ctx, "", "apt-get", args...); err != nil {
@@ -158,7 +158,7 @@ func (a *apt) unpackClosure(ctx context.Context, root string, packages ...string
 	return unpackAll(ctx, root, debs)
 }
 
-// download returns the files in the order of their names. The caller removes their directory.
+// download returns the downloaded files, sorted by name. The caller must remove their directory.
 func (a *apt) download(ctx context.Context, packages ...string) ([]string, error) {
 	dir, err := os.MkdirTemp(a.dir, "download-")
 	if err != nil {
@@ -184,7 +184,7 @@ func unpackAll(ctx context.Context, root string, debs []string) error {
 	return nil
 }
 
-// versions returns the versions the mirror has of each package, newest first.
+// versions returns the versions of each package on the mirror, newest first.
 func (a *apt) versions(ctx context.Context, packages ...string) (map[string][]string, error) {
 	out, err := a.run(ctx, "", "apt-cache", append([]string{"madison"}, packages...)...)
 	if err != nil {

@@ -14,35 +14,37 @@ import (
 	"time"
 )
 
-// Config says what machine to boot.
+// Config describes the machine to boot.
 type Config struct {
 	Kernel string // one of Kernels
 	Memory int    // MiB; 768 if 0
-	// Share maps directories of the guest to directories of this machine, which it sees read-only
-	// (9p).
+	// Share maps directories of the guest to directories of this machine. The guest can only read
+	// them (9p).
 	Share map[string]string
-	// Forward maps TCP ports of the guest's eth0 to ports of 127.0.0.1 here; 0 is any free one,
-	// see Machine.Forwarded.
+	// Forward maps TCP ports of the guest's eth0 to ports of 127.0.0.1 on this machine. 0 means any
+	// free port (see Machine.Forwarded).
 	Forward map[int]int
 	// Console connects the guest's serial console, with a shell on it, to this process's terminal.
 	// The machine ends with the shell.
 	Console bool
-	// Logf, if set, is called for what takes long.
+	// Logf, if set, is called before something that takes long.
 	Logf func(format string, args ...any)
 }
 
 // bootLimit is far above what a boot takes on a busy machine: 5 to 30 s under TCG.
 const bootLimit = 3 * time.Minute
 
-// bootAttempts: about one boot in 50 ends in an int3 Oops, mostly out of sched_clock_cpu. The
-// kernel patches its code (static keys) by way of an int3 that each processor may meet, and QEMU's
-// TCG with two processors now and then runs one whose patching is over, which the kernel takes for
-// a bug. No code under test has run by then, so another attempt hides none of its faults.
+// bootAttempts is more than one because about one boot in 50 ends in an int3 Oops, mostly in
+// sched_clock_cpu. When the kernel patches its code (static keys), it puts an int3 there for a
+// moment. QEMU's TCG with two processors now and then executes such an int3 after the patching is
+// over, which the kernel takes for a bug. No code under test has run by then, so another attempt
+// does not hide its faults.
 const bootAttempts = 3
 
-// Boot builds the image if it has to, starts a machine, and returns when its devices are active. A
-// machine that dies before that is replaced, twice at most, and each death is logged. The machine
-// outlives ctx, and the caller closes it. If this process dies, the machine powers itself off.
+// Boot builds the image if necessary, starts a machine, and returns when its devices are active. A
+// machine that dies before that is replaced, at most twice, and each death is logged. ctx bounds
+// the boot only, not the life of the machine. The caller must Close the machine. If this process
+// dies, the machine powers itself off.
 func Boot(ctx context.Context, c Config) (*Machine, error) {
 	if c.Logf == nil {
 		c.Logf = func(string, ...any) {}
@@ -70,7 +72,7 @@ func Boot(ctx context.Context, c Config) (*Machine, error) {
 	}
 }
 
-// bootOnce is one attempt, in a directory of its own.
+// bootOnce makes one attempt to boot, in a directory of its own.
 func bootOnce(ctx context.Context, c Config, image *Image) (*Machine, error) {
 	dir, err := os.MkdirTemp("", "rdmactor-vm-")
 	if err != nil {
@@ -114,7 +116,7 @@ func start(ctx context.Context, c Config, image *Image, dir string) (*Machine, e
 	select {
 	case <-m.ready:
 		m.BootTime = time.Since(began)
-		// some 40 MB, which a killed test would leave behind
+		// It has some 40 MB, which a killed test would leave behind.
 		if err := os.Remove(initrd); err != nil {
 			m.kill()
 			return nil, err
@@ -129,9 +131,9 @@ func start(ctx context.Context, c Config, image *Image, dir string) (*Machine, e
 	}
 }
 
-// arguments is QEMU's command line. It does not use KVM, because machines under CI rarely have it.
-// The rest of -machine and -cpu, and what follows quiet, turns off what costs time in TCG and is
-// of no use to these tests.
+// arguments returns QEMU's command line. It does not use KVM, because CI machines rarely have it.
+// The other settings of -machine and -cpu, and the kernel parameters after quiet, turn off what
+// these tests do not need and what costs time under TCG.
 func arguments(c Config, image *Image, dir string, forwarded map[int]int) []string {
 	memory := c.Memory
 	if memory == 0 {
@@ -167,7 +169,7 @@ func arguments(c Config, image *Image, dir string, forwarded map[int]int) []stri
 	return append(args, "-append", kernel)
 }
 
-// choosePorts replaces zeros by ports that are free now.
+// choosePorts replaces each port 0 by a port that is free now.
 func choosePorts(forward map[int]int) (map[int]int, error) {
 	chosen := map[int]int{}
 	for guest, host := range forward {
@@ -184,8 +186,8 @@ func choosePorts(forward map[int]int) (map[int]int, error) {
 	return chosen, nil
 }
 
-// writeInitrd joins the cached archives and the rig's own files, among them the agent, which is
-// compiled for the occasion.
+// writeInitrd writes the cached archives and the rig's own files to one initrd. It compiles the
+// agent for it.
 func writeInitrd(ctx context.Context, path string, archives []string) error {
 	agent, err := Compile(ctx, "build", "github.com/rdmactor/rdmactor/internal/vm/agent")
 	if err != nil {

@@ -13,10 +13,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Kernels are the lines of Debian kernels that Build and Boot know.
+// Kernels are the release lines of Debian kernels that Build and Boot accept.
 var Kernels = []string{"6.1", "6.12"}
 
-// Image is a kernel and what to boot it with, in the cache.
+// Image is a kernel in the cache, with the files to boot it.
 type Image struct {
 	Kernel  string // the line, one of Kernels
 	Release string // as in uname -r
@@ -24,12 +24,13 @@ type Image struct {
 	initrd  []string
 }
 
-// layout has to change when the cache's content changes and no list of names does.
+// layout is part of the names in the cache. Change it when the content of the cache changes, unless
+// a list of names changes as well.
 const layout = "3"
 
-// Build returns the image of a kernel from the cache, or fetches and builds it, which takes a
-// minute or two and a few hundred MB of packages. Builds exclude each other, also between
-// processes. logf is called for what takes long.
+// Build returns the image of a kernel. If the cache does not have it, Build fetches and builds it,
+// which takes a minute or two and a few hundred MB of packages. Only one Build runs at a time, also
+// in several processes. logf is called before something that takes long.
 func Build(ctx context.Context, kernel string, logf func(format string, args ...any)) (*Image, error) {
 	if err := supported(); err != nil {
 		return nil, err
@@ -126,7 +127,7 @@ func lock(path string) (unlock func(), err error) {
 	return func() { _ = f.Close() }, nil
 }
 
-// recipe is a short hash of the lists of names that something is built from.
+// recipe returns a short hash of the lists of names from which something is built.
 func recipe(lists ...[]string) string {
 	h := sha256.New()
 	fmt.Fprintf(h, "%s %s %q", layout, release, lists)

@@ -10,9 +10,9 @@ import (
 	"github.com/rdmactor/rdmactor/internal/vm/wire"
 )
 
-// Result is what came of a command.
+// Result is the result of a command.
 type Result struct {
-	Output string // standard output and standard error, as they came
+	Output string // standard output and standard error, in order of arrival
 	Code   int    // the exit code; 128 + N after signal N
 }
 
@@ -26,8 +26,8 @@ type Command struct {
 	done   chan struct{} // closed after code is set
 }
 
-// Start runs a script with /bin/sh as root in /root. Processes that it leaves in the background go
-// on when it has ended. Their output is dropped from then on.
+// Start starts a script with /bin/sh as root in /root. Processes that the script leaves in the
+// background go on after its end. Their output is dropped from then on.
 func (m *Machine) Start(script string) (*Command, error) {
 	if len(script) > wire.MaxPayload {
 		return nil, fmt.Errorf("a script of %d bytes is longer than %d", len(script), wire.MaxPayload)
@@ -43,8 +43,8 @@ func (m *Machine) Start(script string) (*Command, error) {
 	return c, nil
 }
 
-// Run runs a script to its end. If ctx ends before, the script's process group is killed, and the
-// result has its output so far beside the error. The machine remains usable.
+// Run runs a script and waits for its end. If ctx ends first, Run kills the script's process group,
+// and returns the output so far with the error. The machine remains usable.
 func (m *Machine) Run(ctx context.Context, script string) (Result, error) {
 	c, err := m.Start(script)
 	if err != nil {
@@ -53,7 +53,7 @@ func (m *Machine) Run(ctx context.Context, script string) (Result, error) {
 	return c.Wait(ctx)
 }
 
-// Wait returns when the command has ended. When ctx ends before, it kills the command as Run does.
+// Wait waits until the command has ended. If ctx ends first, it kills the command as Run does.
 func (c *Command) Wait(ctx context.Context) (Result, error) {
 	select {
 	case <-c.done:
@@ -70,7 +70,7 @@ func (c *Command) Wait(ctx context.Context) (Result, error) {
 	case <-c.done:
 	case <-c.m.dead:
 		return c.result(), c.broken(err)
-	case <-time.After(killLimit): // the process is in a system call that nothing interrupts
+	case <-time.After(killLimit): // the process is in an uninterruptible system call
 		err = fmt.Errorf("%w\nand it outlives SIGKILL", err)
 	}
 	return c.result(), err
@@ -78,7 +78,7 @@ func (c *Command) Wait(ctx context.Context) (Result, error) {
 
 const killLimit = 30 * time.Second
 
-// Kill kills the command's process group, without waiting for its end.
+// Kill kills the command's process group. It does not wait for its end.
 func (c *Command) Kill() error {
 	if err := c.m.send(wire.Frame{Kind: wire.Kill, Command: c.id}); err != nil {
 		return c.broken(err)
@@ -99,8 +99,8 @@ func (c *Command) result() Result {
 	return r
 }
 
-// broken is the error of a command whose machine has ended or is about to. It waits for QEMU's
-// end, which completes the console's output.
+// broken returns the error of a command whose machine has ended or is about to end. It waits for
+// QEMU's end, so that the output of the console is complete.
 func (c *Command) broken(err error) error {
 	select {
 	case <-c.m.dead:

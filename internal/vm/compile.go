@@ -16,9 +16,9 @@ var compiled struct {
 	files map[string]string
 }
 
-// Compile makes a static binary for the guest of a package and returns its file, in the cache.
-// command is "build" or "test -c", with flags if need be. It compiles once per process. A later
-// process may overwrite the file with a newer one.
+// Compile compiles a package to a static binary for the guest and returns its file, which is in the
+// cache. command is "build" or "test -c", with flags if necessary. Compile compiles once per
+// process. A later process may overwrite the file with a newer one.
 func Compile(ctx context.Context, command, pkg string) (string, error) {
 	key := command + " " + pkg
 	compiled.Lock()
@@ -45,7 +45,7 @@ func Compile(ctx context.Context, command, pkg string) (string, error) {
 	if _, err := tool(ctx, "", env, "go", slices.Concat(strings.Fields(command), []string{"-o", fresh, path})...); err != nil {
 		return "", err
 	}
-	// go test -c writes nothing for a package without tests
+	// For a package without tests go test -c writes nothing.
 	if _, err := os.Stat(fresh); err != nil {
 		return "", errors.Join(fmt.Errorf("go %s %s made nothing", command, pkg), err)
 	}

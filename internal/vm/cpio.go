@@ -8,9 +8,8 @@ import (
 	"strings"
 )
 
-// archive writes a cpio archive in the form the kernel unpacks as initramfs ("newc"). Several
-// archives, one behind the other, are one initramfs. The directories of a path are written before
-// it.
+// archive writes a cpio archive in the format of an initramfs ("newc"). Several archives, one after
+// the other, make up one initramfs. The directories of a path are written before the path.
 type archive struct {
 	w    io.Writer
 	dirs map[string]bool
@@ -62,7 +61,7 @@ func (a *archive) record(name string, ino, mode int, content []byte) {
 	}
 }
 
-// close ends the archive. Padding to 4 bytes is enough for another one to follow.
+// close ends the archive. It pads to 4 bytes, which is enough for another archive to follow.
 func (a *archive) close() error {
 	a.record("TRAILER!!!", 0, 0, nil)
 	err := a.err

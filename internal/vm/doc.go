@@ -1,29 +1,30 @@
-// Package vm boots Debian's stock kernels in QEMU, without KVM, with the soft RDMA devices rxe and
-// siw, and runs programs there. Every test that needs the kernel's own rdma_cm runs on it. The
-// machine that runs the tests needs neither RDMA nor loadable modules.
+// Package vm boots Debian's stock kernels in QEMU, without KVM, and runs programs there. The
+// machines have the soft RDMA devices rxe and siw. Every test that needs the kernel's own rdma_cm
+// runs in such a machine. The machine that runs the tests needs neither RDMA nor loadable modules.
 //
 //	m, err := vm.Boot(ctx, vm.Config{Kernel: "6.1"})
 //	defer m.Close()
 //	r, err := m.Run(ctx, ". /etc/rxe.env; rping -s -a $RDMA_ADDR -C 3 & sleep 1; rping -c -a $RDMA_ADDR -C 3")
 //	// r.Output, r.Code
 //
-// By hand: make vm, and rping and friends are in the path. Tests: make test-vm, and package vmtest.
+// To work in a machine by hand, run make vm. rping and the other programs are in the path. To run
+// the tests, run make test-vm. Package vmtest is for writing tests.
 //
 // # What it needs
 //
 // Linux on amd64, apt-get with a Debian mirror in /etc/apt, and qemu-system-x86_64, gcc, make, xz
-// and zstd. What is missing is installed from Debian when root runs it. For anybody else the error
-// says what to install. The machine itself needs no KVM, no loadable modules and no root.
+// and zstd. If a program is missing, the package installs it from Debian if root runs it. For other
+// users the error says what to install. KVM, loadable modules and root are not needed.
 //
 // # What is in the machine
 //
-// The kernel is the newest of its line (6.1, 6.12) in the configured mirror's bookworm suites, its
-// security updates or its backports, unpacked, never installed. Debian builds no siw: it is
-// compiled from linux-source of exactly that version. The programs are bookworm's rdmacm-utils,
-// ibverbs-utils, perftest, iproute2, strace, bash and busybox, with the libraries they name, all
-// unmodified.
+// The kernel is the newest of its line (6.1, 6.12) in the configured mirror's bookworm suites, with
+// security updates and backports. It is unpacked, never installed. Debian does not build siw, so
+// siw is compiled from linux-source of exactly that version. The programs are bookworm's
+// rdmacm-utils, ibverbs-utils, perftest, iproute2, strace, bash and busybox, with the libraries
+// that they need. All are unmodified.
 //
-// Two devices are up, each on one end of a veth pair with two addresses. /etc/rxe.env and
+// Two devices are up. Each is on one end of a veth pair and has two addresses. /etc/rxe.env and
 // /etc/siw.env export what a test needs to know:
 //
 //	RDMA_KIND            rxe          siw
@@ -36,32 +37,34 @@
 //	RDMA_NOARP_ADDR      10.10.1.98   10.10.2.98   has no neighbour: resolving the address fails
 //	RDMA_PLAIN_ADDR      10.10.9.1    10.10.9.1    on the dummy pl0, which has no RDMA device
 //
-// The command rig-hosts makes more hosts, network namespaces h1, h2, ... on one bridge with an
-// RDMA device each, and rig-host-siw puts a siw device on eth0, the way to the machine outside:
-// Config.Forward leads there from 127.0.0.1, and 10.0.2.2 is 127.0.0.1 outside. There is no
-// default route: nothing leaves the machine.
+// The command rig-hosts makes more hosts. They are network namespaces h1, h2 and so on, each with
+// an RDMA device, on one bridge. The command rig-host-siw puts a siw device on eth0, which leads to
+// the machine outside. Config.Forward forwards ports of 127.0.0.1 outside to eth0, and 10.0.2.2 is
+// 127.0.0.1 outside. There is no default route, so nothing else leaves the machine.
 //
 // # How it talks
 //
-// A Go program in the guest, the agent, runs the commands; frames (package wire) travel over a
-// virtio-serial port, so the kernel's log on the serial console garbles nothing. An oops causes a
-// panic, and a panic ends QEMU. A command under way then fails with the end of the console's
-// output.
+// A Go program in the guest, the agent, runs the commands. It exchanges frames (package wire) with
+// the rig over a virtio-serial port, so that the kernel's log on the serial console does not mix
+// with them. An oops causes a panic, and a panic ends QEMU. The error of a command under way then
+// contains the end of the console's output.
 //
 // # What is cached
 //
-// Under os.UserCacheDir()/rdmactor-vm, or $RDMACTOR_VM_CACHE: the programs as one cpio archive,
-// and for each kernel its uncompressed image (QEMU enters it by PVH; unpacking under TCG costs
-// seconds) and a cpio archive of its modules. Packages are deleted once unpacked. The names
-// contain a hash of the recipe, so a changed recipe is built again. Remove the directory to fetch
-// the newest kernels.
+// The cache is in os.UserCacheDir()/rdmactor-vm, or in $RDMACTOR_VM_CACHE. It has the programs as
+// one cpio archive. For each kernel it has the uncompressed image and a cpio archive of the
+// modules. The image is uncompressed because QEMU can enter it by PVH, and unpacking it under TCG
+// would take seconds. Packages are deleted once unpacked. The names of files contain a hash of the
+// recipe, so that a changed recipe is built again. Remove the directory to fetch the newest
+// kernels.
 //
 // # Ownership
 //
-// A Machine may be used by any number of goroutines. Close ends it and everything that runs in it.
+// Any number of goroutines may use a Machine. Close ends it and everything that runs in it.
 //
 // # Errors
 //
-// A program's exit code is a result; an error means that the command could not be run to its end.
-// What cannot be fetched is an error of Build or Boot, so that tests fail and are never skipped.
+// A program's exit code is a result. An error means that the command could not be run to its end.
+// If something cannot be fetched, Build or Boot returns an error, so that tests fail and are never
+// skipped.
 package vm

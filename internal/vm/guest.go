@@ -11,8 +11,8 @@ import (
 //go:embed guest
 var guest embed.FS
 
-// Env returns the variables that describe the machine's device of a kind, rxe or siw, to a test,
-// as NAME=value. They are what /etc/KIND.env exports in the guest.
+// Env returns environment variables for a test, as NAME=value. They describe the machine's device
+// of a kind, rxe or siw, and are those that /etc/KIND.env exports in the guest.
 func Env(kind string) []string {
 	content, err := guest.ReadFile("guest/etc/" + kind + ".env")
 	if err != nil {
@@ -25,7 +25,7 @@ func Env(kind string) []string {
 	return env
 }
 
-// writeRig writes the rig's own files as an archive: what is in the directory guest, and the agent.
+// writeRig writes an archive of the rig's own files: those in the directory guest, and the agent.
 func writeRig(w io.Writer, agent string) error {
 	a := newArchive(w)
 	err := fs.WalkDir(guest, "guest", func(path string, d fs.DirEntry, err error) error {

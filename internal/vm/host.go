@@ -18,7 +18,7 @@ var (
 	needToBuild = []need{{"gcc", "gcc"}, {"make", "make"}, {"xz", "xz-utils"}, {"zstd", "zstd"}, {"dpkg-deb", "dpkg"}}
 )
 
-// provide installs those Debian packages whose programs are not in the path.
+// provide installs the Debian packages of those programs that are not in the path.
 func provide(ctx context.Context, logf func(string, ...any), needs []need) error {
 	var pkgs []string
 	for _, n := range needs {

@@ -16,7 +16,7 @@ import (
 	"strings"
 )
 
-// kernelPackages is one kernel in Debian's archive.
+// kernelPackages names one kernel in Debian's archive.
 type kernelPackages struct {
 	release string // as in uname -r
 	version string // of every package built with it
@@ -25,7 +25,7 @@ type kernelPackages struct {
 
 var numbers = regexp.MustCompile(`\d+`)
 
-// newer orders releases by the numbers in them.
+// newer compares releases by the numbers in them. The newer one comes first.
 func newer(a, b string) int {
 	x, y := numbers.FindAllString(strings.TrimSuffix(a, "-amd64"), -1), numbers.FindAllString(strings.TrimSuffix(b, "-amd64"), -1)
 	return -slices.CompareFunc(x, y, func(a, b string) int {
@@ -35,7 +35,7 @@ func newer(a, b string) int {
 	})
 }
 
-// findKernel returns the newest kernel of a line, such as 6.1, of which the mirror has image,
+// findKernel returns the newest kernel of a line, such as 6.1, for which the mirror has the image,
 // headers and source.
 func (a *apt) findKernel(ctx context.Context, line string) (kernelPackages, error) {
 	names, err := a.run(ctx, "", "apt-cache", "pkgnames", "linux-headers-"+line+".")
@@ -74,7 +74,7 @@ var errNoKernel = errors.New("the configured Debian mirror has no such kernel")
 
 var dependency = regexp.MustCompile(`\b(linux-headers-\S+-common|linux-kbuild-[^\s,]+)`)
 
-// headers returns the packages that external modules are built with.
+// headers returns the packages that are needed to build external modules.
 func (a *apt) headers(ctx context.Context, pkg string) ([]string, error) {
 	out, err := a.run(ctx, "", "apt-cache", "show", pkg)
 	if err != nil {
@@ -88,7 +88,7 @@ func (a *apt) headers(ctx context.Context, pkg string) ([]string, error) {
 	return nil, fmt.Errorf("%s depends on nothing", pkg)
 }
 
-// uncompress writes the kernel in a bzImage to path as the ELF file QEMU enters by PVH.
+// uncompress writes the kernel in a bzImage to path, as an ELF file that QEMU can enter by PVH.
 func uncompress(ctx context.Context, bzImage, path string) error {
 	b, err := os.ReadFile(bzImage)
 	if err != nil {
@@ -104,7 +104,7 @@ func uncompress(ctx context.Context, bzImage, path string) error {
 	if end > len(b) || end-start < 8 {
 		return fmt.Errorf("the payload of %s is at %d to %d of %d bytes", bzImage, start, end, len(b))
 	}
-	payload := b[start : end-4] // the last 4 bytes are the size, unpacked
+	payload := b[start : end-4] // the last 4 bytes are the unpacked size
 	var cmd *exec.Cmd
 	switch {
 	case bytes.HasPrefix(payload, []byte("\xfd7zXZ\x00")):

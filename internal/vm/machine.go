@@ -17,9 +17,9 @@ import (
 
 // Machine is a running guest.
 type Machine struct {
-	// BootTime is from QEMU's start until the devices were active.
+	// BootTime is the time from QEMU's start until the devices were active.
 	BootTime time.Duration
-	// Release is the kernel's, as in uname -r.
+	// Release is the kernel's release, as in uname -r.
 	Release string
 
 	dir       string
@@ -37,7 +37,7 @@ type Machine struct {
 	commands map[uint32]*Command
 }
 
-// ErrDied is part of every error that is caused by the machine's end.
+// ErrDied is wrapped by every error that the machine's end has caused.
 var ErrDied = errors.New("the VM died")
 
 func newMachine(image *Image, dir string, forwarded map[int]int) *Machine {
@@ -47,13 +47,12 @@ func newMachine(image *Image, dir string, forwarded map[int]int) *Machine {
 	}
 }
 
-// Forwarded returns the address on this machine that leads to a port of the guest named in
-// Config.Forward.
+// Forwarded returns the address on this machine that leads to guestPort, a port in Config.Forward.
 func (m *Machine) Forwarded(guestPort int) string {
 	return net.JoinHostPort("127.0.0.1", strconv.Itoa(m.forwarded[guestPort]))
 }
 
-// Wait returns when the machine has ended.
+// Wait waits until the machine has ended.
 func (m *Machine) Wait() { <-m.dead }
 
 // Close ends the machine at once, as a power cut does.
@@ -66,7 +65,7 @@ func (m *Machine) Close() error {
 }
 
 func (m *Machine) kill() {
-	_ = m.qemu.Process.Kill() // fails if it has ended
+	_ = m.qemu.Process.Kill() // fails if QEMU has ended
 	<-m.dead
 }
 
@@ -75,7 +74,7 @@ func (m *Machine) watch() {
 	close(m.dead)
 }
 
-// accept takes QEMU's connection and hands out frames until it ends.
+// accept accepts QEMU's connection, and delivers frames to their commands until it ends.
 func (m *Machine) accept(l net.Listener) {
 	conn, err := l.Accept()
 	if err != nil {
@@ -112,7 +111,7 @@ func (m *Machine) send(f wire.Frame) error {
 	return wire.Write(m.conn, f)
 }
 
-// death is the error of every command under way when QEMU ends.
+// death returns the error of every command that is under way when QEMU ends.
 func (m *Machine) death() error {
 	m.mu.Lock()
 	closed := m.closed
@@ -123,8 +122,8 @@ func (m *Machine) death() error {
 	return fmt.Errorf("%w\n%sconsole:\n%s", ErrDied, m.said.String(), m.consoleTail())
 }
 
-// consoleTail is the end of the console's output, long enough for an oops with its registers and
-// stack.
+// consoleTail returns the end of the console's output. It is long enough for an oops with its
+// registers and stack.
 func (m *Machine) consoleTail() string {
 	b, err := os.ReadFile(filepath.Join(m.dir, "console"))
 	if err != nil {

@@ -13,13 +13,14 @@ import (
 	"strings"
 )
 
-// modules are the modules that the guest can load. Those that they depend on are added.
+// modules are the kernel modules that the guest can load. Their dependencies are added.
 var modules = []string{
 	"crc32_generic", "crc32c_generic", "libcrc32c", "virtio_pci", "virtio_console", "virtio_net", "9p", "9pnet_virtio",
 	"veth", "dummy", "bridge", "sch_netem", "rdma_ucm", "ib_umad", "rdma_rxe", "siw",
 }
 
-// packModules writes the modules, unpacked, and the tables modprobe reads into an archive at path.
+// packModules writes an archive to path. It has the modules, uncompressed, and the tables that
+// modprobe reads.
 func packModules(ctx context.Context, dir, release, path string) error {
 	files, err := moduleFiles(dir)
 	if err != nil {
@@ -40,7 +41,7 @@ func packModules(ctx context.Context, dir, release, path string) error {
 	return errors.Join(m.archive.close(), f.Close())
 }
 
-// moduleFiles maps the names of modules to their files. Names of builtin ones map to nothing.
+// moduleFiles maps the names of modules to their files. The names of builtin modules map to "".
 func moduleFiles(dir string) (map[string]string, error) {
 	files := map[string]string{}
 	builtin, err := os.ReadFile(filepath.Join(dir, "modules.builtin"))
@@ -67,11 +68,11 @@ type modulePacker struct {
 	archive    *archive
 	files      map[string]string
 	dir        string
-	packed     map[string][]string // name to all it depends on, in the order to load them
+	packed     map[string][]string // by name: its dependencies, in loading order
 	dep, alias bytes.Buffer
 }
 
-// pack packs a module after those it depends on, and returns these.
+// pack adds a module to the archive, after its dependencies, and returns these.
 func (m *modulePacker) pack(ctx context.Context, name string) ([]string, error) {
 	if needs, ok := m.packed[name]; ok {
 		return needs, nil
@@ -111,7 +112,7 @@ func (m *modulePacker) pack(ctx context.Context, name string) ([]string, error) 
 	m.packed[name] = needs
 	m.archive.file(m.dir+name+".ko", 0o644, content)
 	fmt.Fprintf(&m.dep, "%s.ko:", name)
-	for _, n := range slices.Backward(needs) { // modprobe loads them from the last to the first
+	for _, n := range slices.Backward(needs) { // modprobe loads the last one first
 		fmt.Fprintf(&m.dep, " %s.ko", n)
 	}
 	fmt.Fprintln(&m.dep)
@@ -121,8 +122,8 @@ func (m *modulePacker) pack(ctx context.Context, name string) ([]string, error) 
 	return needs, nil
 }
 
-// readModule returns a module without what costs time at loading under TCG: the signature, which
-// strip cuts off, and types for BPF.
+// readModule returns a module without two parts that cost loading time under TCG: the signature,
+// which strip cuts off, and the types for BPF.
 func readModule(ctx context.Context, path string) ([]byte, error) {
 	if strings.HasSuffix(path, ".xz") {
 		if _, err := tool(ctx, "", nil, "xz", "-d", path); err != nil {
@@ -136,7 +137,7 @@ func readModule(ctx context.Context, path string) ([]byte, error) {
 	return os.ReadFile(path)
 }
 
-// moduleInfo returns what is in a module's section of key=value strings.
+// moduleInfo returns the key=value strings in a module's section for them.
 func moduleInfo(content []byte) (map[string][]string, error) {
 	e, err := elf.NewFile(bytes.NewReader(content))
 	if err != nil {

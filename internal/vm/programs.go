@@ -17,22 +17,24 @@ var (
 		"rdmacm-utils", "ibverbs-utils", "ibverbs-providers", "perftest", "iproute2", "strace", "bash", "dash", "busybox-static", "coreutils",
 		"findutils", "util-linux", "time", "libgcc-s1",
 	}
-	// What runs other programs is the real one: busybox's shell, timeout or time run its own ip
-	// before iproute2's.
+	// Programs that run other programs are the real ones. Busybox's shell, timeout or time would
+	// run busybox's ip instead of iproute2's.
 	programs = []string{
 		"busybox", "dash", "bash", "timeout", "env", "nohup", "nice", "time", "xargs", "find", "setsid", "unshare", "nsenter", "ip", "rdma", "ss", "tc", "strace",
 		"rping", "ucmatose", "udaddy", "mckey", "cmtime", "rdma_server", "rdma_client", "rdma_xserver", "rdma_xclient", "rstream", "riostream",
 		"ibv_devices", "ibv_devinfo", "ibv_rc_pingpong", "ibv_srq_pingpong", "ibv_ud_pingpong",
 		"ib_send_bw", "ib_send_lat", "ib_write_bw", "ib_write_lat", "ib_read_bw", "ib_read_lat",
 	}
-	// What programs load by name: providers of libibverbs, and libgcc_s, which pthread_exit wants.
+	// Libraries that programs load by name: providers of libibverbs, and libgcc_s, which
+	// pthread_exit needs.
 	loaded  = []string{"libibverbs/librxe-rdmav34.so", "libibverbs/libsiw-rdmav34.so", "libgcc_s.so.1"}
 	configs = []string{"etc/libibverbs.d/rxe.driver", "etc/libibverbs.d/siw.driver"}
 	binDirs = []string{"bin", "sbin", "usr/bin", "usr/sbin"}
 	libDirs = []string{"usr/lib/x86_64-linux-gnu", "lib/x86_64-linux-gnu"}
 )
 
-// packPrograms writes the guest's programs and the libraries they name into an archive at path.
+// packPrograms writes an archive of the guest's programs, and the libraries that they need, to
+// path.
 func packPrograms(ctx context.Context, a *apt, scratch, path string) error {
 	root := filepath.Join(scratch, "programs")
 	if err := a.unpackClosure(ctx, root, programPackages...); err != nil {
@@ -63,9 +65,9 @@ func packPrograms(ctx context.Context, a *apt, scratch, path string) error {
 	return errors.Join(p.err, p.archive.close(), f.Close())
 }
 
-// packer copies files of a directory tree into an archive, each once. The first error stays. Links
-// in packages that lead out of the tree are not followed, because they lead to programs of this
-// machine.
+// packer copies files of a directory tree into an archive, each once. It keeps its first error. It
+// does not follow links in packages that lead out of the tree, because they lead to programs of
+// this machine.
 type packer struct {
 	root    *os.Root
 	archive *archive
@@ -73,7 +75,7 @@ type packer struct {
 	err     error
 }
 
-// find returns the path below root of name in the first of dirs that has it.
+// find returns the path of name in the first of dirs that has it. The path is relative to root.
 func (p *packer) find(dirs []string, name string) string {
 	i := slices.IndexFunc(dirs, func(d string) bool {
 		_, err := p.root.Stat(filepath.Join(d, name))
@@ -106,7 +108,7 @@ func (p *packer) library(name string) {
 	}
 }
 
-// elf packs a program or library and the libraries it names.
+// elf packs a program or library, and the libraries that it needs.
 func (p *packer) elf(from, to string) {
 	if from == "" || p.packed[to] {
 		return

@@ -15,7 +15,7 @@ import (
 	"github.com/rdmactor/rdmactor/internal/vm/wire"
 )
 
-// Put copies a file into the guest, as an executable one, and makes the directories it needs.
+// Put copies a file into the guest, makes it executable, and makes the directories above it.
 func (m *Machine) Put(ctx context.Context, from, to string) error {
 	f, err := os.Open(from)
 	if err != nil {
@@ -26,7 +26,7 @@ func (m *Machine) Put(ctx context.Context, from, to string) error {
 	return m.feed(ctx, f, "mkdir -p "+dir+" && rm -f "+file+" && cat >"+file+" && chmod 755 "+file)
 }
 
-// PutDir copies the plain files below a directory into a directory of the guest.
+// PutDir copies the regular files below a directory into a directory of the guest.
 func (m *Machine) PutDir(ctx context.Context, from, to string) error {
 	var b bytes.Buffer
 	a := newArchive(&b)
@@ -56,7 +56,7 @@ func (m *Machine) feed(ctx context.Context, r io.Reader, script string) error {
 		if err != nil && !errors.Is(err, io.EOF) {
 			return errors.Join(err, c.Kill())
 		}
-		// An empty payload ends the input. The end of the file makes one.
+		// An empty payload ends the input. It is sent at the end of the file.
 		if err := m.send(wire.Frame{Kind: wire.Stdin, Command: c.id, Payload: buf[:n]}); err != nil {
 			return c.broken(err)
 		}

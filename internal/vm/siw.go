@@ -17,8 +17,8 @@ import (
 // siwDir is siw's directory in the kernel's source.
 const siwDir = "drivers/infiniband/sw/siw/"
 
-// buildSiw compiles siw from the package linux-source against the headers unpacked below root and
-// writes the module to path.
+// buildSiw compiles siw from the package linux-source, with the headers that are unpacked below
+// root, and writes the module to path.
 func buildSiw(ctx context.Context, deb, root, release, dir, path string) error {
 	objects, err := unpackSiw(ctx, deb, dir)
 	if err != nil {
@@ -32,8 +32,8 @@ func buildSiw(ctx context.Context, deb, root, release, dir, path string) error {
 	if err := relocate(filepath.Join(headers, "Makefile"), root); err != nil {
 		return err
 	}
-	// Debug information for BPF would be made if there were a vmlinux to compare with, by a tool
-	// that is not installed.
+	// If there were a vmlinux, the build would make debug information for BPF, with a tool that is
+	// not installed.
 	if err := os.RemoveAll(filepath.Join(headers, "vmlinux")); err != nil {
 		return err
 	}
@@ -48,8 +48,8 @@ func buildSiw(ctx context.Context, deb, root, release, dir, path string) error {
 	return os.Rename(filepath.Join(dir, "siw.ko"), path)
 }
 
-// relocate makes the headers' Makefile, which includes another by its absolute path, find it below
-// root.
+// relocate changes the headers' Makefile, which includes another Makefile by its absolute path, so
+// that it finds that one below root.
 func relocate(makefile, root string) error {
 	b, err := os.ReadFile(makefile)
 	if err != nil {
@@ -58,8 +58,8 @@ func relocate(makefile, root string) error {
 	return os.WriteFile(makefile, []byte(strings.ReplaceAll(string(b), "include /usr/src", "include "+root+"/usr/src")), 0o644)
 }
 
-// kbuildLibraries returns a directory with only the libelf that the kernel's build tools need.
-// With the C library of the same tree beside it, this machine's own programs would not run.
+// kbuildLibraries returns a directory that has only libelf, which the kernel's build tools need. If
+// it also had the C library of the same tree, this machine's own programs would not run.
 func kbuildLibraries(root, programs string) (string, error) {
 	found, err := filepath.Glob(filepath.Join(programs, "usr/lib/x86_64-linux-gnu/libelf.so.1"))
 	if err != nil || len(found) != 1 {
@@ -72,8 +72,8 @@ func kbuildLibraries(root, programs string) (string, error) {
 	return dir, os.Symlink(found[0], filepath.Join(dir, "libelf.so.1"))
 }
 
-// unpackSiw writes siw's source files to dir and returns the names of their objects. The archive
-// inside the package is read only up to the end of siw.
+// unpackSiw writes siw's source files to dir and returns the names of their objects. It reads the
+// archive inside the package only up to the end of siw.
 func unpackSiw(ctx context.Context, deb, dir string) ([]string, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
@@ -131,7 +131,7 @@ func copySiw(source *tar.Reader, dir string) ([]string, error) {
 	}
 }
 
-// pipe starts a program that ends with ctx and returns its standard output.
+// pipe starts a program and returns its standard output. The program is killed when ctx is done.
 func pipe(ctx context.Context, in io.Reader, name string, args ...string) (io.Reader, error) {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Stdin = in

@@ -1,4 +1,4 @@
-// Command agent runs in the guest of package vm: it reads frames from a virtio-serial port, runs
+// Command agent runs in the guest of package vm. It reads frames from a virtio-serial port, runs
 // the commands in them, and sends back their output and exit codes.
 package main
 
@@ -41,7 +41,8 @@ type command struct {
 	ended   chan struct{}
 }
 
-// send blocks while the rig does not read. serve sees an error of the port as well.
+// send sends a frame. It blocks while the rig does not read. It ignores errors of the port, because
+// serve gets them too.
 func (a *agent) send(f wire.Frame) {
 	a.write.Lock()
 	defer a.write.Unlock()
@@ -62,7 +63,7 @@ func (a *agent) serve() error {
 		c := a.commands[f.Command]
 		a.mu.Unlock()
 		switch {
-		case c == nil: // it has ended in the meantime
+		case c == nil: // the command has ended in the meantime
 		case f.Kind == wire.Stdin:
 			select {
 			case c.input <- f.Payload:
@@ -108,8 +109,8 @@ func (a *agent) start(id uint32, script string) {
 	}()
 }
 
-// feed writes input to the command until an empty piece ends it. The rest is lost when the command
-// has closed its input.
+// feed writes input to the command until an empty piece ends the input. Once the command has closed
+// its input, feed drops the rest.
 func (c *command) feed(w *os.File) {
 	for {
 		select {
@@ -126,9 +127,9 @@ func (c *command) feed(w *os.File) {
 	}
 }
 
-// forward sends a command's output, then its exit code. All that was written by the command's end
-// is sent before the exit code. Nothing later is waited for, because processes in the background
-// may keep the pipe open for ever. What they write is read and dropped.
+// forward sends a command's output, then its exit code. It sends everything that was written before
+// the command's end. It does not wait for more, because processes in the background may keep the
+// pipe open for ever. It reads what they write and drops it.
 func (a *agent) forward(id uint32, out, ended int, cmd *exec.Cmd) {
 	buf := make([]byte, wire.MaxPayload)
 	exited := false
@@ -153,7 +154,7 @@ func (a *agent) forward(id uint32, out, ended int, cmd *exec.Cmd) {
 			}
 		}
 		if !exited && (fds[1].Revents != 0 || fds[0].Revents != 0) {
-			// this waits for a command that has only closed its output
+			// The command may only have closed its output. This waits for its end.
 			_, _ = unix.Read(ended, buf)
 			exited = true
 			a.finish(id, cmd)

@@ -1,10 +1,10 @@
-// Command shell is a machine of package vm at the terminal: rxe0 and siw0 are up, rping and its
-// kind are in the path, and so are rdmactor and what is named with -put.
+// Command shell runs a machine of package vm on the terminal. rxe0 and siw0 are up. rping and
+// similar programs are in the path, and so are rdmactor and the file that -put names.
 //
 //	go run ./internal/vm/shell [-kernel 6.1] [-share DIR] [-forward GUESTPORT:HOSTPORT] [-put FILE] [-t LIMIT] [SCRIPT]
 //
-// With a SCRIPT it runs that instead of a shell, without rdmactor, prints its output and exits
-// with its code. 125 means that the script could not be run to its end.
+// With a SCRIPT it runs the script instead of a shell, without rdmactor, prints the script's output
+// and exits with its exit code. 125 means that the script could not be run to its end.
 package main
 
 import (

@@ -9,10 +9,10 @@ import (
 	"github.com/rdmactor/rdmactor/internal/vm"
 )
 
-// Bench is a machine for several tests, booted when the first needs it. These kernels crash now
-// and then, in their drivers or in QEMU. A crash says nothing about the test, so the test runs
-// once more in a fresh machine. A test that merely fails does not. Tests that run at the same time
-// may use one Bench.
+// Bench is a machine for several tests. It is booted when the first test needs it. These kernels
+// crash now and then, because of their drivers or QEMU. A crash says nothing about the test, so the
+// test runs once more in a fresh machine. A test that only fails does not run again. Tests that run
+// at the same time may share a Bench.
 type Bench struct {
 	c       vm.Config
 	prepare string
@@ -22,8 +22,8 @@ type Bench struct {
 	before string
 }
 
-// NewBench makes a Bench of a configuration, and of a script to run in the machine when it is up.
-// It ends with t.
+// NewBench makes a Bench with a configuration, and a script to run in each new machine. It ends
+// with t.
 func NewBench(t testing.TB, c vm.Config, prepare string) *Bench {
 	c.Logf = t.Logf
 	b := &Bench{c: c, prepare: prepare}
@@ -31,8 +31,8 @@ func NewBench(t testing.TB, c vm.Config, prepare string) *Bench {
 	return b
 }
 
-// Try runs f with the machine and returns its error. If that is vm.ErrDied, f runs once more in a
-// fresh machine. Both outcomes are logged, and the second one is the result.
+// Try runs f with the machine and returns its error. If that is vm.ErrDied, Try runs f once more in
+// a fresh machine. It then logs both outcomes, and returns the second.
 func (b *Bench) Try(t testing.TB, f func(m *vm.Machine) error) error {
 	t.Helper()
 	m, err := b.machine(t.Context())
@@ -55,7 +55,7 @@ func (b *Bench) Try(t testing.TB, f func(m *vm.Machine) error) error {
 	return err
 }
 
-// GoTest is the function GoTest in the bench's machine.
+// GoTest calls the function GoTest with the bench's machine.
 func (b *Bench) GoTest(t testing.TB, pkg string, env []string, args ...string) {
 	t.Helper()
 	var out string
@@ -66,8 +66,8 @@ func (b *Bench) GoTest(t testing.TB, pkg string, env []string, args ...string) {
 	conclude(t, pkg, out, err)
 }
 
-// Clean checks that the tests have left nothing in the kernel of the machine under way, and that
-// the kernel's log has no complaint.
+// Clean checks that the tests have left nothing in the kernel of the current machine, and that the
+// kernel's log has no complaint.
 func (b *Bench) Clean(t testing.TB) {
 	t.Helper()
 	b.mu.Lock()
@@ -79,7 +79,7 @@ func (b *Bench) Clean(t testing.TB) {
 	}
 }
 
-// machine is the machine under way, or a fresh one.
+// machine returns the current machine, or boots a new one.
 func (b *Bench) machine(ctx context.Context) (*vm.Machine, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -98,7 +98,7 @@ func (b *Bench) machine(ctx context.Context) (*vm.Machine, error) {
 	return m, nil
 }
 
-// drop closes a machine that another test may have replaced already.
+// drop closes a machine. Another test may have replaced it already.
 func (b *Bench) drop(t testing.TB, m *vm.Machine) {
 	t.Helper()
 	b.mu.Lock()

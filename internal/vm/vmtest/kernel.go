@@ -8,8 +8,8 @@ import (
 	"github.com/rdmactor/rdmactor/internal/vm"
 )
 
-// Resources counts the kernel's RDMA objects, without the numbers of the devices, which change
-// when they come back.
+// Resources returns the numbers of the kernel's RDMA objects as text. It leaves out the index of
+// each device, which changes when the device is removed and added.
 func Resources(t testing.TB, m *vm.Machine) string {
 	t.Helper()
 	return Run(t, m, scriptLimit, counts)
@@ -18,17 +18,17 @@ func Resources(t testing.TB, m *vm.Machine) string {
 // counts prints counts instead of lists. Lists have names, but leave rows out when there are many.
 const counts = "rdma resource show | sed 's/^[0-9]*: //' | sort"
 
-// holders lists the processes that have something. The kernel's own objects have no pid.
+// holders lists the RDMA objects of processes. The kernel's own objects have no pid.
 const holders = "for kind in cm_id qp cq mr pd ctx srq; do rdma resource show $kind | grep ' pid '; done; true"
 
 // scriptLimit is the time limit of a script that only looks at something.
 const scriptLimit = 2 * time.Minute
 
-// settleLimit is how long the kernel may take to free what an ended process had. It takes a second
-// on a machine with nothing else to do.
+// settleLimit is how long the kernel may take to free the objects of a process that has ended. An
+// idle machine needs a second.
 const settleLimit = time.Minute
 
-// WantResources fails the test unless the kernel comes to have again what Resources counted before.
+// WantResources waits until Resources is as before, and fails the test if that takes too long.
 func WantResources(t testing.TB, m *vm.Machine, before string) {
 	t.Helper()
 	wantResources(t, m, before, settleLimit)
@@ -45,11 +45,11 @@ func wantResources(t testing.TB, m *vm.Machine, before string, limit time.Durati
 	}
 }
 
-// complaints are what the kernel's log contains when something went wrong in the kernel.
+// complaints are texts in the kernel's log that show an error in the kernel.
 var complaints = []string{"WARNING", "BUG", "Oops", "Call Trace", "general protection", "refcount", "blocked for more than"}
 
-// WantNoComplaint fails the test if the kernel's log has a complaint. The log of a test that has
-// failed is shown.
+// WantNoComplaint fails the test if the kernel's log has a complaint. If the test has failed, it
+// logs the kernel's log.
 func WantNoComplaint(t testing.TB, m *vm.Machine) {
 	t.Helper()
 	log := Run(t, m, scriptLimit, "dmesg")

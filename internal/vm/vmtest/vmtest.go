@@ -1,5 +1,5 @@
-// Package vmtest is package vm for tests. Whatever fails in the machine, or on the way to it,
-// fails the test. Nothing is skipped.
+// Package vmtest is package vm for tests. Every failure in the machine, or on the way to it, fails
+// the test. Nothing is skipped.
 //
 //	m := vmtest.Boot(t, vm.Config{Kernel: "6.1"})
 //	vmtest.GoTest(t, m, "github.com/rdmactor/rdmactor/cmid/ucm", vm.Env("rxe"), "-test.run", "Connect")
@@ -8,13 +8,13 @@
 //
 // # Ownership
 //
-// A machine ends with the test that booted it. Subtests share it. A Bench replaces its machine
-// when the kernel dies. Call the functions on the test's goroutine.
+// A machine ends with the test that booted it. Subtests share it. A Bench replaces its machine when
+// the kernel dies. Call the functions on the test's goroutine only.
 //
 // # Errors
 //
-// The guest's output is in the failure's text. A test binary that ran no test fails, because a
-// missing tag or a misspelt -test.run would look like success.
+// The text of a failure has the guest's output. A test binary that runs no test is a failure,
+// because a missing tag or a misspelt -test.run would otherwise look like success.
 package vmtest
 
 import (
@@ -33,8 +33,8 @@ import (
 	"github.com/rdmactor/rdmactor/internal/vm"
 )
 
-// Boot boots a machine for the test and closes it at the test's end. It logs the time the boot
-// took.
+// Boot boots a machine for the test and closes it at the test's end. It logs the duration of the
+// boot.
 func Boot(t testing.TB, c vm.Config) *vm.Machine {
 	t.Helper()
 	c.Logf = t.Logf
@@ -51,7 +51,7 @@ func Boot(t testing.TB, c vm.Config) *vm.Machine {
 }
 
 // Run runs a script and returns its output. The test fails if the exit code is not 0, or if the
-// limit is exceeded.
+// script takes longer than limit.
 func Run(t testing.TB, m *vm.Machine, limit time.Duration, script string) string {
 	t.Helper()
 	out, err := output(t.Context(), m, limit, script)
@@ -76,7 +76,7 @@ func within(ctx context.Context, m *vm.Machine, limit time.Duration, script stri
 	return m.Run(ctx, script)
 }
 
-// Program compiles a package's command and puts it into the guest's path.
+// Program compiles the command in a package and puts it into the guest's path.
 func Program(t testing.TB, m *vm.Machine, pkg string) {
 	t.Helper()
 	file, err := vm.Compile(t.Context(), "build", pkg)
@@ -93,15 +93,15 @@ func Program(t testing.TB, m *vm.Machine, pkg string) {
 const testLimit = 10 * time.Minute
 
 // GoTest compiles the tests of a package with the tag rdma and runs them in the guest, in a
-// directory with the package's testdata. env is NAME=value, mostly vm.Env. args are flags of the
-// test binary. The output is logged.
+// directory with the package's testdata. env has NAME=value strings, usually those of vm.Env. args
+// are flags of the test binary. GoTest logs the output.
 func GoTest(t testing.TB, m *vm.Machine, pkg string, env []string, args ...string) {
 	t.Helper()
 	out, err := goTest(t, m, pkg, env, args)
 	conclude(t, pkg, out, err)
 }
 
-// conclude is GoTest's end.
+// conclude checks and logs the outcome of GoTest.
 func conclude(t testing.TB, pkg, out string, err error) {
 	t.Helper()
 	if err != nil {
@@ -124,7 +124,7 @@ func goTest(t testing.TB, m *vm.Machine, pkg string, env, args []string) (string
 			limit = d
 		}
 	}
-	// tests that run at the same time may be of one package
+	// Tests that run at the same time may be of the same package.
 	dir := fmt.Sprintf("/tmp/test/%d/%s", runs.Add(1), path.Base(pkg))
 	binary := dir + "/" + path.Base(pkg) + ".test"
 	file, err := vm.Compile(t.Context(), "test -c -tags rdma", pkg)
@@ -144,7 +144,7 @@ func goTest(t testing.TB, m *vm.Machine, pkg string, env, args []string) (string
 	}
 	r, err := within(t.Context(), m, limit+time.Minute, script.String())
 	if err == nil {
-		// the machine's files occupy its memory
+		// The machine's files use its memory.
 		_, err = within(t.Context(), m, time.Minute, "rm -rf "+path.Dir(dir))
 	}
 	switch {
@@ -157,7 +157,8 @@ func goTest(t testing.TB, m *vm.Machine, pkg string, env, args []string) (string
 	return r.Output, err
 }
 
-// putTestdata copies a package's testdata, if it has any, to where its tests look for it.
+// putTestdata copies a package's testdata, if there is any, to the directory where its tests look
+// for it.
 func putTestdata(t testing.TB, m *vm.Machine, pkg, dir string) error {
 	out, err := exec.CommandContext(t.Context(), "go", "list", "-f", "{{.Dir}}", pkg).Output()
 	if err != nil {

@@ -1,7 +1,7 @@
-// Package wire is the protocol of the rig and its agent in the guest: frames over one byte stream,
-// each with the number of the command it belongs to.
+// Package wire is the protocol between the rig and its agent in the guest. Both send frames over
+// one byte stream. Each frame has the number of the command to which it belongs.
 //
-// Both ends may write from several goroutines if they serialize Write. Errors are those of the
+// Several goroutines may write if they serialize their calls of Write. Errors are those of the
 // stream. A frame that is too long is an error too, because it means that the two ends are out of
 // step.
 package wire
@@ -12,24 +12,24 @@ import (
 	"io"
 )
 
-// Kind says what a frame means.
+// Kind is the kind of a frame.
 type Kind byte
 
 // The kinds of frames.
 const (
-	Ready  Kind = iota + 1 // agent: the machine is set up. Command 0.
+	Ready  Kind = iota + 1 // agent: the machine is set up; Command is 0
 	Start                  // rig: run the payload, a script for /bin/sh
-	Stdin                  // rig: the payload is input of the command; an empty one ends it
+	Stdin                  // rig: the payload is input of the command; an empty payload ends it
 	Kill                   // rig: kill the command and its process group
 	Output                 // agent: the payload is output of the command
 	// agent: the command has ended; the payload is its exit code in decimal, 128 + N for signal N
 	Exit
 )
 
-// MaxPayload is the longest payload in bytes.
+// MaxPayload is the length of the longest payload in bytes.
 const MaxPayload = 64 << 10
 
-// Frame is one message. Command is chosen by the rig and never used twice in one boot.
+// Frame is one message. The rig chooses Command, and never uses a number twice in one boot.
 type Frame struct {
 	Kind    Kind
 	Command uint32
@@ -51,7 +51,7 @@ func Write(w io.Writer, f Frame) error {
 	return err
 }
 
-// Read reads one frame. Its payload is the caller's.
+// Read reads one frame. Its payload belongs to the caller.
 func Read(r io.Reader) (Frame, error) {
 	var h [headerLen]byte
 	if _, err := io.ReadFull(r, h[:]); err != nil {
