@@ -1,9 +1,9 @@
 //go:build vm
 
-// Package faulttest runs the tests of faults, TestFault... of cmid/ucm and actor, in a machine of
-// each kernel: peers that are killed, devices, modules, interfaces and files that go, requests and
-// connects that nobody answers. No process hangs, the kernel holds nothing afterwards, and has
-// nothing to complain of.
+// Package faulttest runs the tests TestFault... of cmid/ucm and actor in a machine of each kernel.
+// In them peers are killed, devices, modules, interfaces and files are removed, and nobody answers
+// requests and connects. No process may hang. Afterwards the kernel must have nothing left of the
+// tests, and no complaint in its log.
 //
 //	go test -tags vm ./internal/vm/faulttest
 //	go test -tags vm ./internal/vm/faulttest -run 'TestFaults/6.1/siw/actor'
@@ -19,18 +19,18 @@ import (
 const (
 	ucm   = "github.com/rdmactor/rdmactor/cmid/ucm"
 	actor = "github.com/rdmactor/rdmactor/actor"
-	// whole are the tests that take from the whole machine what others need: they run alone.
+	// whole matches the tests that remove from the machine what other tests need. They run alone.
 	whole = "^TestFault(FilesMissing|ModulesMissing|User)$"
-	// overflow is what siw of both kernels does not stand: a connect that it forgets until its MPA
-	// timeout makes it drop a reference of the listener's too many (siw_cep_put out of
-	// siw_destroy_listen: "refcount_t: underflow"). On siw it is a machine's last test.
+	// overflow matches a test that siw of both kernels does not survive. siw forgets a connect
+	// until its MPA timeout, and then drops one reference too many to the listener (siw_cep_put in
+	// siw_destroy_listen: "refcount_t: underflow"). On siw this is the last test of a machine.
 	overflow = "^TestFaultBacklogOverflows$"
 )
 
 var kinds = []string{"rxe", "siw"}
 
-// TestFaults runs the devices' tests side by side: most of the time one of them waits for the
-// kernel.
+// TestFaults runs the tests of both devices side by side, because each waits for the kernel most of
+// the time.
 func TestFaults(t *testing.T) {
 	for _, kernel := range vm.Kernels {
 		t.Run(kernel, func(t *testing.T) {

@@ -1,16 +1,17 @@
 //go:build vm
 
 // Package figuretest compares rdmactor with librdmacm on the kernel's devices, both in one boot of
-// a machine of package vm: how long connections take from actors and from cmtime of rdma-core, how
-// many system calls they cost, and what many identifiers leave behind.
+// a machine of package vm. It compares how long connections take from actors and from cmtime of
+// rdma-core, and how many system calls they cost. It also checks what many identifiers leave
+// behind.
 //
 //	go test -tags vm -count=1 -v ./internal/vm/figuretest
 //	go test -tags vm -count=1 -v -timeout 60m ./internal/vm/figuretest -args -figures
 //
-// The first holds with few identifiers that everything works, that nothing is left, and that a
-// connection needs no more of the kernel's commands than librdmacm's. The second takes full
-// series, interleaved, holds the times to their bars, and prints the rows of docs/figures.md. It
-// wants a machine that does nothing else.
+// The first command checks with few identifiers that everything works, that nothing is left, and
+// that a connection needs no more commands of the kernel than with librdmacm. The second command
+// measures full series, interleaved, compares the times with their bars, and prints the rows of
+// docs/figures.md. It needs a machine that does nothing else.
 package figuretest
 
 import (
@@ -31,19 +32,19 @@ var (
 	kernel = flag.String("kernel", vm.Kernels[0], "the machine's `VERSION`")
 )
 
-// A kind of device, and how far the comparison goes on it.
+// kind is a kind of device, with the limits of the comparison on it.
 type kind struct {
 	name string
-	most int // connections that cmtime can have
+	most int // number of connections that cmtime can make
 	bar  float64
 }
 
-// libsiw, the C library's driver, takes the offset 0x90000 of a mapping for "none": it is that of
-// the 145th queue of a process. cmtime has two completion queues and two queues for each
-// connection, and so 71 connections. The kernel and rdmactor go on.
+// libsiw, the C library's driver, takes the offset 0x90000 of a mapping to mean "none". That is the
+// offset of the 145th queue of a process. cmtime has two completion queues, and two queues for each
+// connection, so it can make 71 connections. The kernel and rdmactor do not have this limit.
 var kinds = []kind{{"rxe", 1000, 1.2}, {"siw", 64, 2.5}}
 
-// counts are how many identifiers a test takes.
+// counts are the numbers of identifiers and rounds in a test.
 type counts struct{ connect, alone, many, rounds, calls int }
 
 func (k kind) counts() counts {
@@ -53,7 +54,7 @@ func (k kind) counts() counts {
 	return counts{connect: min(k.most, 100), alone: 100, many: 1000, rounds: 1, calls: 41}
 }
 
-// TestFigures has a machine for each kind of device.
+// TestFigures boots a machine for each kind of device.
 func TestFigures(t *testing.T) {
 	for _, k := range kinds {
 		t.Run(k.name, func(t *testing.T) {
@@ -69,8 +70,8 @@ func TestFigures(t *testing.T) {
 	}
 }
 
-// connectRows compares times: each program connects to cmtime's server, and each to ours. Where
-// cmtime ends, ours goes on alone.
+// connectRows compares times. Each program connects to cmtime's server and to rdmactor's. Beyond
+// the limit of cmtime, rdmactor goes on alone.
 func (g *guest) connectRows(k kind, n counts) (rows []string) {
 	load := hostLoad()
 	theirs, ours := make(map[string][]float64), make(map[string][]float64)
@@ -109,7 +110,7 @@ func median(list []float64) float64 {
 	return (s[(len(s)-1)/2] + s[len(s)/2]) / 2
 }
 
-// spread is the median, and from where to where the runs went.
+// spread returns the median of the runs, with the least and the greatest value.
 func spread(list []float64) string {
 	if len(list) == 1 {
 		return fmt.Sprintf("%.0f", list[0])

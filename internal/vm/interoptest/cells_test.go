@@ -7,7 +7,8 @@ import (
 	"strings"
 )
 
-// conversation is a pair of command lines that belong together. Ours take the same flags as theirs.
+// conversation is a pair of command lines, of a server and its client. This project's programs have
+// the same flags as those of rdmacm-utils.
 type conversation struct {
 	server, client string // ADDR and PORT are where the server is
 	// what a success prints: rping's exit status is 0 in most failures too
@@ -62,10 +63,11 @@ var conversations = []conversation{
 	},
 }
 
-// unhurried is the command line of one of their programs. mckey's sender destroys its queue pair
-// right after its last post, without waiting for a completion. rxe of 6.12 sends in a work queue
-// (of 6.1 in the post itself), and drops what that has not come to: more often than not all ten
-// messages. So it is delayed after the tenth post: strace makes that system call take 2 s longer.
+// unhurried returns the command line for a program of rdmacm-utils. The sender of mckey destroys
+// its queue pair right after its last post, without waiting for a completion. rxe of 6.12 sends in
+// a work queue (rxe of 6.1 sends in the post itself). It drops what the work queue has not yet
+// sent, often all ten messages. So the sender is delayed after the tenth post: strace makes that
+// system call take 2 s longer.
 func unhurried(line string) string {
 	if strings.HasPrefix(line, "mckey ") && strings.HasSuffix(line, " -s") {
 		return "strace -qq -o /dev/null -P /dev/infiniband/uverbs0 -e trace=write -e inject=write:delay_exit=2000000:when=10+ " + line
@@ -90,7 +92,7 @@ func rping(flags string) conversation {
 	}
 }
 
-// cell is a conversation in one direction over one way.
+// cell is a conversation over one way, with either program as the server.
 type cell struct {
 	conversation
 	over       string
@@ -110,7 +112,7 @@ func (c cell) String() string {
 	return fmt.Sprintf("%s: our %s, over %s", c.name(), ours, c.over)
 }
 
-// cells are all of them, those first that leave the machine alone when they fail.
+// cells returns all cells. Those that do not affect the machine when they fail are first.
 func cells() (list []cell) {
 	for _, over := range []string{rxe, siw, iwarp} {
 		for _, c := range conversations {
@@ -120,7 +122,7 @@ func cells() (list []cell) {
 				}
 			}
 		}
-		// The gate itself: a size that the peer does not keep to is seen.
+		// This checks the test itself: it must notice a peer that sends another size.
 		wrong := ucmatose("")
 		wrong.server += " -S 99"
 		list = append(list, cell{conversation: wrong, over: over, wantFailed: "message 0 has 99 bytes, want 100"})

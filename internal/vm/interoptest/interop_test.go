@@ -1,8 +1,8 @@
 //go:build vm
 
-// Package interoptest runs our programs against the unmodified ones of rdmacm-utils, on the
-// kernels of package vm: rdmapeer and rdmactor ping inside the machine on its soft devices, and
-// outside on the embedded device.
+// Package interoptest runs this project's programs against the unmodified programs of rdmacm-utils,
+// on the kernels of package vm. rdmapeer and rdmactor ping run inside the machine on its soft
+// devices, and outside on the embedded device.
 //
 //	go test -tags vm ./internal/vm/interoptest
 //	go test -tags vm ./internal/vm/interoptest -run 'TestInterop/6.1/.*ucmatose'
@@ -31,8 +31,8 @@ const (
 	firstPort = 20000           // of the cells' servers, each has its own
 )
 
-// TestInterop runs every cell on every kernel, one after the other in one boot. When a machine
-// dies, the cell under way is run once more in a fresh one, and the rest goes on there.
+// TestInterop runs every cell on every kernel, one after the other in one boot. If a machine dies,
+// the current cell runs once more in a fresh machine, and the rest runs there too.
 func TestInterop(t *testing.T) {
 	bin := t.TempDir()
 	for _, name := range []string{"internal/interop/cmd/rdmapeer", "cmd/rdmactor"} {
@@ -60,7 +60,7 @@ func TestInterop(t *testing.T) {
 	passed.document(t)
 }
 
-// bench is where the cells of a kernel run.
+// bench is the machine and the directory in which the cells of a kernel run.
 type bench struct {
 	*vmtest.Bench
 	bin string
@@ -88,7 +88,7 @@ func (b *bench) run(t *testing.T, c cell) {
 	}
 }
 
-// round is a cell that is played in a machine.
+// round is one run of a cell in a machine.
 type round struct {
 	cell
 	m   *vm.Machine
@@ -135,7 +135,7 @@ func (r *round) play(ctx context.Context) error {
 	return nil
 }
 
-// place is where a cell's server listens, and where its client finds it.
+// place has the address on which a cell's server listens, and the one to which its client connects.
 type place struct{ listen, dial string }
 
 func (r *round) place() place {
@@ -145,14 +145,14 @@ func (r *round) place() place {
 	case r.over == siw:
 		return place{net.JoinHostPort("10.10.2.1", r.port), net.JoinHostPort("10.10.2.1", r.port)}
 	case r.ourServer:
-		return place{listen: "127.0.0.1:0"} // it says which port it got
+		return place{listen: "127.0.0.1:0"} // the server prints its port
 	}
 	n, _ := strconv.Atoi(r.port)
 	return place{net.JoinHostPort("10.0.2.15", r.port), r.m.Forwarded(n)}
 }
 
-// listens waits until the kernel has the server's listener, or, as nobody listens to a group, has
-// joined it for the receiver.
+// listens waits until the kernel has the server's listener. Nobody listens to a group, so for a
+// group it waits until the kernel has joined it for the receiver.
 func (r *round) listens(ctx context.Context, server *process) error {
 	port := r.port
 	if strings.HasPrefix(r.server, "udaddy") {
@@ -170,7 +170,7 @@ func (r *round) listens(ctx context.Context, server *process) error {
 	return errors.Join(fmt.Errorf("the server does not listen: exit code %d", result.Code), err, errors.New(server.wait().String()))
 }
 
-// listening waits until a server outside says where it listens, and returns the port.
+// listening waits until a server outside the machine prints where it listens, and returns the port.
 func listening(ctx context.Context, server *process) (string, error) {
 	for ctx = server.while(ctx); ctx.Err() == nil; time.Sleep(5 * time.Millisecond) {
 		for line := range strings.Lines(server.said()) {
@@ -184,7 +184,7 @@ func listening(ctx context.Context, server *process) (string, error) {
 	return "", fmt.Errorf("the server does not say where it listens: %v", server.wait())
 }
 
-// ours is the command line of our program for one of theirs.
+// ours returns the command line of this project's program for one of rdmacm-utils.
 func ours(bin, line, device string) []string {
 	words := strings.Fields(line)
 	if words[0] == "rping" {

@@ -1,8 +1,9 @@
 //go:build vm
 
-// Package kerneltest runs the packages' tests that need a kernel with RDMA devices (tag rdma) in
-// the machines of package vm: the conformance suite, the data path, the actors and what stands on
-// them, and on demand the differential test, each on soft-RoCE and on soft-iWARP.
+// Package kerneltest runs the tests that need a kernel with RDMA devices (tag rdma) in the machines
+// of package vm. They are the conformance suite and the tests of the data path, of the actors and
+// of the packages above them. On demand it also runs the differential test. Each runs on soft-RoCE
+// and on soft-iWARP.
 //
 //	go test -tags vm ./internal/vm/kerneltest
 //	go test -tags vm ./internal/vm/kerneltest -run 'TestPackages/6.1/siw/ucm'
@@ -20,9 +21,9 @@ import (
 
 const module = "github.com/rdmactor/rdmactor/"
 
-// packages are those with tests for the guest, and their flags. Of those packages whose other
-// tests have nothing to do with the kernel only the guest's are run; the tests of faults are
-// package faulttest's.
+// packages are the packages with tests for the guest, and the flags for them. If a package also has
+// tests that do not need the kernel, the flags select those for the guest. The tests of faults run
+// in package faulttest.
 var packages = []struct {
 	name  string
 	flags []string
@@ -34,12 +35,12 @@ var packages = []struct {
 	{"rdmanet", []string{"-test.run=^TestKernel"}},
 }
 
-// random adds the differential test: random, and minutes long.
+// random adds the differential test, which is random and takes minutes.
 var random = flag.Bool("random", false, "run the random command sequences of internal/differential as well")
 
-// TestPackages boots a machine for each kernel and kind of device. A kernel that falls over takes
-// only its own part along, and the package under way is run once more. Afterwards the kernel holds
-// nothing of the tests'.
+// TestPackages boots a machine for each kernel and kind of device. If a kernel crashes, only the
+// tests in its machine are affected, and the current package runs once more. Afterwards the kernel
+// must have nothing left of the tests.
 func TestPackages(t *testing.T) {
 	for _, kernel := range vm.Kernels {
 		t.Run(kernel, func(t *testing.T) {

@@ -11,7 +11,7 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// udaddyPort is fixed in udaddy(1).
+// udaddyPort is the port of udaddy(1), which has no flag for it.
 const udaddyPort = 7174
 
 // udpQKey is the key of every queue pair of RDMA_PS_UDP.
@@ -31,7 +31,7 @@ func udaddy(f *flag.FlagSet) func(h *host) {
 	}
 }
 
-// ask is udaddy's client.
+// ask runs udaddy's client.
 func (b *batch) ask() {
 	b.say("udaddy: starting client")
 	b.resolve(strconv.Itoa(udaddyPort), cmid.PortSpaceUDP)
@@ -51,7 +51,7 @@ func (b *batch) ask() {
 	b.say("data transfers complete")
 }
 
-// reply is udaddy's server. All that it knows of a client is in the client's first message.
+// reply runs udaddy's server. It learns a client's address from the client's first message.
 func (b *batch) reply() {
 	b.say("udaddy: starting server")
 	b.listen(b.bind, strconv.Itoa(udaddyPort), cmid.PortSpaceUDP, func(e *peer) error {
@@ -78,7 +78,7 @@ func (b *batch) reply() {
 	b.say("data transfers complete")
 }
 
-// sendTo sends messages to a queue pair or a group. Their immediate data is the number of the
+// sendTo sends messages to a queue pair or a group. The immediate data of each is the number of the
 // sender's queue pair.
 func (e *peer) sendTo(messages int, to cmid.UDParam) (err error) {
 	if e.ah, err = e.ID.Device().CreateAH(nil, &to.AH); err != nil {

@@ -14,8 +14,8 @@ import (
 	"github.com/rdmactor/rdmactor/states"
 )
 
-// host waits for one thing after the other on an event channel, as the C programs do. It keeps the
-// first error. After that its methods do nothing.
+// host has an event channel, on which it waits for one thing after the other, as the C programs do.
+// It keeps the first error. After an error its methods do nothing.
 type host struct {
 	ch      *endpoint.Channel
 	timeout time.Duration // of each wait
@@ -24,7 +24,7 @@ type host struct {
 
 	peers    []*peer
 	listener *cmid.ID
-	accept   func(e *peer) error // what the listener does with a request
+	accept   func(e *peer) error // called with the peer of each request
 }
 
 // close frees everything, in the order of the C programs.
@@ -39,14 +39,14 @@ func (h *host) close() error {
 	return errors.Join(append(errs, h.ch.Close())...)
 }
 
-// do calls f unless something has failed before.
+// do calls f unless host already has an error.
 func (h *host) do(f func() error) {
 	if h.err == nil {
 		h.err = f()
 	}
 }
 
-// each does f with every peer.
+// each calls f with every peer.
 func (h *host) each(f func(e *peer) error) {
 	for _, e := range h.peers {
 		h.do(func() error { return f(e) })
@@ -59,7 +59,7 @@ func (h *host) say(format string, args ...any) {
 	}
 }
 
-// outcome is the status that the programs print at their end.
+// outcome returns the status that the programs print at their end.
 func (h *host) outcome() int {
 	if h.err != nil {
 		return -1
@@ -67,7 +67,7 @@ func (h *host) outcome() int {
 	return 0
 }
 
-// lookup resolves a node and a service.
+// lookup resolves a node and a service to an address.
 func (h *host) lookup(node, service string, ps cmid.PortSpace, passive bool) (addr cmid.Addr) {
 	h.do(func() (err error) {
 		ctx, cancel := context.WithTimeout(context.Background(), h.timeout)
@@ -91,7 +91,7 @@ func (h *host) listen(bind, port string, ps cmid.PortSpace, accept func(e *peer)
 	}
 }
 
-// peer makes the peer of an identifier.
+// peer makes the peer for an identifier.
 func (h *host) peer(id *cmid.ID) *peer {
 	e := &peer{Endpoint: endpoint.Endpoint{ID: id}, seen: make(map[states.Kind]cmid.Event)}
 	id.Context = e
@@ -130,26 +130,27 @@ func (h *host) established(n int) {
 	h.until("awaiting the client", func() (bool, error) { return len(h.peers) == n && h.saw(states.KindEstablished), nil })
 }
 
-// goodbye waits until the other side has ended all connections.
+// goodbye waits until the other side has disconnected all connections.
 func (h *host) goodbye() { h.await("awaiting the end", states.KindDisconnected) }
 
-// disconnect ends every connection that the peer has not ended, and waits for the ends of all.
+// disconnect disconnects every connection that the other side has not ended, and waits until all
+// have ended.
 func (h *host) disconnect() {
 	h.each((*peer).disconnect)
 	h.goodbye()
 }
 
-// await waits until every peer has had an event of this kind.
+// await waits until every peer has got an event of this kind.
 func (h *host) await(what string, k states.Kind) {
 	h.until(what, func() (bool, error) { return h.saw(k), nil })
 }
 
-// saw reports whether every peer has had an event of this kind.
+// saw reports whether every peer has got an event of this kind.
 func (h *host) saw(k states.Kind) bool {
 	return !slices.ContainsFunc(h.peers, func(e *peer) bool { return e.seen[k] == nil })
 }
 
-// exchanged waits until every peer has that many messages received and sent.
+// exchanged waits until every peer has received and sent that many messages.
 func (h *host) exchanged(what string, received, sent int) {
 	h.do(func() error {
 		h.until(what, func() (bool, error) { return h.have(received, sent) })
@@ -162,7 +163,7 @@ func (h *host) exchanged(what string, received, sent int) {
 	})
 }
 
-// have reports whether every peer has that many messages received and sent.
+// have reports whether every peer has received and sent that many messages.
 func (h *host) have(received, sent int) (all bool, err error) {
 	all = true
 	for _, e := range h.peers {
@@ -180,7 +181,7 @@ func (h *host) have(received, sent int) (all bool, err error) {
 	return all, nil
 }
 
-// until handles events until done reports true. done posts nothing.
+// until handles events until done returns true. done must not post work requests.
 func (h *host) until(what string, done func() (bool, error)) {
 	for end := time.Now().Add(h.timeout); h.err == nil; {
 		err := h.ch.Drain(h.event)

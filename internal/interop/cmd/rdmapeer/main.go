@@ -5,11 +5,12 @@
 //	rdmapeer udaddy [-s ADDR]          the same with datagrams; the client sends first
 //	rdmapeer mckey -m GROUP [-s]       datagrams to a multicast group
 //
-// The flags are theirs, and so is the exit status: 0, or 255 when it failed. The programs take for
-// granted that a message has the size that was asked for. It is checked here. A server prints
-// where it listens. --device chooses between the embedded device and the kernel's.
+// Flags and exit status are those of the C programs. The exit status is 0, or 255 after a failure.
+// The C programs do not check whether a message has the size that was asked for. Rdmapeer does. A
+// server prints the address on which it listens. --device chooses between the embedded device and
+// the kernel's.
 //
-// It uses cmid's plain calls, one after the other, as the programs do.
+// Rdmapeer uses cmid's plain calls, one after the other, as the C programs do.
 package main
 
 import (
@@ -25,7 +26,8 @@ import (
 	"github.com/rdmactor/rdmactor/internal/endpoint"
 )
 
-// program is one of the programs. flags registers its flags and returns what runs it.
+// program is one of the programs. flags registers the program's flags and returns the function that
+// runs it.
 type program struct {
 	name  string
 	flags func(f *flag.FlagSet) func(h *host)
@@ -47,8 +49,8 @@ const (
 
 func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr, driver)) }
 
-// run runs one command line and returns the exit status. drivers makes the driver that --device
-// names.
+// run runs one command line and returns the exit status. drivers makes the driver for the value of
+// --device.
 func run(args []string, stdout, stderr io.Writer, drivers func(kind string) (cmid.Driver, error)) int {
 	if len(args) > 0 {
 		for _, p := range programs {
@@ -99,7 +101,7 @@ func play(d cmid.Driver, timeout time.Duration, stdout io.Writer, body func(h *h
 	return errors.Join(h.err, h.close())
 }
 
-// driver makes the driver that --device names.
+// driver makes the driver for the value of --device.
 func driver(kind string) (cmid.Driver, error) {
 	switch k := device.Kind(kind); k {
 	case device.IWARP, device.Kernel:

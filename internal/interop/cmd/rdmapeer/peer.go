@@ -13,19 +13,19 @@ import (
 // peer is an endpoint that receives messages of one size.
 type peer struct {
 	endpoint.Endpoint
-	seen map[states.Kind]cmid.Event // the last of each kind
+	seen map[states.Kind]cmid.Event // the last event of each kind
 
-	out   *verbs.MR // what is sent, again and again
-	front uint32    // bytes in front of a received message: of its routing header, if there is one
+	out   *verbs.MR // the content of every sent message
+	front uint32    // length of the routing header before a received message, or 0
 	size  uint32
-	ah    verbs.AH // of datagrams: where they go
+	ah    verbs.AH // the destination of datagrams
 
 	received, sent int
 	first          verbs.WC // the first message's completion
 	disconnecting  bool
 }
 
-// prepare makes the queue pair, and posts receives for messages of size bytes.
+// prepare makes the queue pair and posts a receive for each message. Messages have size bytes.
 func (e *peer) prepare(messages, size int) (err error) {
 	e.size = uint32(size)
 	if e.ID.Datagram() {
@@ -43,7 +43,7 @@ func (e *peer) prepare(messages, size int) (err error) {
 	return e.Receive(messages, int(e.front+e.size))
 }
 
-// send posts messages. wr says where they go: the zero value is the connection's peer.
+// send posts messages. wr has their destination. The zero value is the peer of the connection.
 func (e *peer) send(messages int, wr verbs.SendWR) error {
 	wr.Flags = verbs.Signaled
 	wr.SGL = []verbs.SGE{{MR: e.out, Length: e.size}}
@@ -55,7 +55,7 @@ func (e *peer) send(messages int, wr verbs.SendWR) error {
 	return nil
 }
 
-// poll handles the completions there are.
+// poll handles the available completions.
 func (e *peer) poll() (err error) {
 	e.Poll(func(wc *verbs.WC) bool {
 		err = e.complete(wc)
@@ -83,7 +83,7 @@ func (e *peer) complete(wc *verbs.WC) error {
 	return nil
 }
 
-// event handles an event of the identifier that is not a failure.
+// event handles an event of the identifier that does not report a failure.
 func (e *peer) event(ev cmid.Event) error {
 	e.seen[ev.Kind()] = ev
 	switch ev := ev.(type) {
@@ -93,12 +93,12 @@ func (e *peer) event(ev cmid.Event) error {
 		if ev.Err != nil {
 			return ev.Err
 		}
-		return e.disconnect() // the peer on InfiniBand waits for this
+		return e.disconnect() // on InfiniBand the peer waits for this
 	}
 	return nil
 }
 
-// disconnect asks for the end, or agrees to the peer's, once.
+// disconnect disconnects, or answers the peer's disconnect. Only the first call does something.
 func (e *peer) disconnect() error {
 	if e.disconnecting {
 		return nil

@@ -8,7 +8,7 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// simpleSize is the bytes of rdma_client's and rdma_server's messages.
+// simpleSize is the size in bytes of the messages of rdma_client and rdma_server.
 const simpleSize = 16
 
 // rdmaServer is rdma_server(1): it answers one message with another.

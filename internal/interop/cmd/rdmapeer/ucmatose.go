@@ -23,7 +23,7 @@ func (b *batch) flags(f *flag.FlagSet) {
 	f.IntVar(&b.size, "S", 100, "`BYTES` of a message")
 }
 
-// run runs a part, and prints its end as the C programs do.
+// run runs part, and prints its outcome as the C programs do.
 func (b *batch) run(h *host, part func()) {
 	b.host = h
 	if b.connections < 1 || b.messages < 1 || b.size < 1 {
@@ -38,16 +38,16 @@ func (b *batch) run(h *host, part func()) {
 // prepare makes a peer ready to receive.
 func (b *batch) prepare(e *peer) error { return e.prepare(b.messages, b.size) }
 
-// send has a peer send its messages.
+// send makes a peer send its messages.
 func (b *batch) send(e *peer) error { return e.send(b.messages, verbs.SendWR{}) }
 
-// resolve resolves the server for every connection.
+// resolve makes every connection's peer and resolves the server's address for it.
 func (b *batch) resolve(port string, ps cmid.PortSpace) {
 	dst := b.lookup(b.server, port, ps, false)
 	b.host.resolve(b.connections, b.source(ps), dst, ps)
 }
 
-// source is the address of -b, zero when there is none.
+// source returns the address of -b, or zero if there is none.
 func (b *batch) source(ps cmid.PortSpace) cmid.Addr {
 	if b.bind == "" {
 		return cmid.Addr{}
@@ -72,7 +72,7 @@ func ucmatose(f *flag.FlagSet) func(h *host) {
 	}
 }
 
-// depths is one outstanding read each way, as ucmatose asks for.
+// depths returns parameters that ask for one outstanding Read in each direction, as ucmatose does.
 func depths() *cmid.ConnParam {
 	return &cmid.ConnParam{ResponderResources: 1, InitiatorDepth: 1, RetryCount: 5}
 }
