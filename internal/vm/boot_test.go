@@ -15,8 +15,8 @@ import (
 	"github.com/rdmactor/rdmactor/internal/vm/vmtest"
 )
 
-// withoutInitrd stands in for QEMU: the first %[1]d machines get no initrd, so that their kernels
-// panic while they boot. Each machine leaves a file in %[2]s; %[3]s is QEMU.
+// withoutInitrd replaces QEMU. The first %[1]d machines get no initrd, so that their kernels panic
+// while they boot. Each machine leaves a file in %[2]s. %[3]s is QEMU.
 const withoutInitrd = `#!/bin/bash
 mktemp %[2]s/XXXXXX >/dev/null
 started=(%[2]s/*)
@@ -32,13 +32,14 @@ exec %[3]s "${args[@]}"
 // fatal is what a kernel without an initrd says last.
 const fatal = "Unable to mount root fs"
 
-// dying has the first machines die while they boot. It returns how many have been started.
+// dying makes the first machines die while they boot. started returns how many machines have been
+// started.
 func dying(t *testing.T, first int) (started func() int) {
 	t.Helper()
 	const name = "qemu-system-x86_64"
 	qemu, err := exec.LookPath(name)
 	if err != nil {
-		vmtest.Boot(t, vm.Config{Kernel: vm.Kernels[0]}) // has it installed
+		vmtest.Boot(t, vm.Config{Kernel: vm.Kernels[0]}) // installs QEMU if necessary
 		if qemu, err = exec.LookPath(name); err != nil {
 			t.Fatal(err)
 		}

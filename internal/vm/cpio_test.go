@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// The bytes are what Documentation/driver-api/early-userspace/buffer-format.rst of the kernel's
-// source says.
+// The bytes follow Documentation/driver-api/early-userspace/buffer-format.rst in the kernel's
+// source.
 func TestArchive(t *testing.T) {
 	var b bytes.Buffer
 	a := newArchive(&b)

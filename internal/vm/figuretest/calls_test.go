@@ -11,28 +11,30 @@ import (
 	"strings"
 )
 
-// calls are system calls by name.
+// calls are numbers of system calls by name.
 type calls map[string]float64
 
-// commands are those that ask the kernel's RDMA stack for something: librdmacm and libibverbs use
-// write(2) and ioctl(2), rdmactor write(2) alone. Writes that wake its loop are none.
+// commands returns the number of system calls that are commands to the kernel's RDMA stack.
+// librdmacm and libibverbs use write(2) and ioctl(2), and rdmactor uses only write(2). Writes that
+// wake rdmactor's loop are not commands.
 func (c calls) commands() float64 { return c["write"] + c["ioctl"] }
 
-// shared is for the commands of a connection's that are not its own: now and then a queue is
-// armed, or memory registered.
+// shared allows for commands that several connections share: now and then a queue is armed, or
+// memory is registered.
 const shared = 0.2
 
 const (
-	// wake is a write(2) of as many bytes as an eventfd takes; a command has more.
+	// wake is a write(2) of as many bytes as an eventfd takes. A command has more.
 	wake = "eventfd write"
-	// vain is a GET_EVENT that found nothing, as rdmactor's last one mostly does when it was woken
-	// for few. cmtime has threads that wait in the command instead. How many there are is a matter
-	// of load, so that they can be distinguished.
+	// vain is a GET_EVENT that found no event. rdmactor's last GET_EVENT after a wake-up usually
+	// finds none. cmtime has threads that wait in the command instead. Their number depends on the
+	// load, so they are counted separately.
 	vain = "write in vain"
 )
 
-// waiting is what a program does for as long as it waits: cmtime's client spins on sched_yield(2),
-// Go's runtime looks after its threads once in a while. How often says how long it took.
+// waiting returns the number of system calls that a program makes while it waits. cmtime's client
+// spins on sched_yield(2), and Go's runtime looks after its threads now and then. The number
+// depends on the duration of the wait only.
 func (c calls) waiting() float64 { return c["sched_yield"] + c["nanosleep"] }
 
 func (c calls) all() (n float64) {
@@ -42,7 +44,7 @@ func (c calls) all() (n float64) {
 	return n
 }
 
-// String has the most frequent first.
+// String lists the calls, the most frequent first.
 func (c calls) String() string {
 	names := slices.SortedFunc(maps.Keys(c), func(a, b string) int { return int(1000 * (c[b] - c[a])) })
 	var out []string
@@ -54,8 +56,9 @@ func (c calls) String() string {
 	return strings.Join(out, ", ")
 }
 
-// callsRows counts the system calls of a connection: those of n connections without those of one,
-// on both sides. The kernel's tracing counts, without slowing the programs down.
+// callsRows returns the system calls of a connection, on both sides. It subtracts the calls of one
+// connection from those of n connections. The kernel's tracing counts them without slowing the
+// programs down.
 func (g *guest) callsRows(n int) (rows []string) {
 	per := make(map[string]calls)
 	for _, who := range []string{"cmtime", "rdmactor"} {
@@ -63,7 +66,7 @@ func (g *guest) callsRows(n int) (rows []string) {
 		for _, side := range []string{"client", "server"} {
 			c := make(calls)
 			for name, total := range many[side] {
-				// what a connection costs; less is chance
+				// The cost of a connection. A negative value is chance.
 				c[name] = max((total-one[side][name])/float64(n-1), 0)
 			}
 			per[who+side] = c
@@ -88,8 +91,8 @@ func (g *guest) callsRows(n int) (rows []string) {
 	return rows
 }
 
-// count has a program's client connect n times to its own server, and counts the system calls of
-// each.
+// count makes a program's client connect n times to the program's own server, and counts the system
+// calls of each side.
 func (g *guest) count(who string, n int) map[string]calls {
 	out := g.run(fmt.Sprintf(`
 trace=/sys/kernel/tracing/events

@@ -15,22 +15,22 @@ import (
 	"github.com/rdmactor/rdmactor/internal/vm/vmtest"
 )
 
-// guest is the machine, seen from one kind of device.
+// guest is the machine with one kind of device to use in it.
 type guest struct {
 	t    *testing.T
 	m    *vm.Machine
 	kind string
 }
 
-// with is the guest for a subtest.
+// with returns the guest for a subtest.
 func (g *guest) with(t *testing.T) *guest { return &guest{t, g.m, g.kind} }
 
-// limit is for one run. The slowest is cmtime's against a server that has to share its processors
-// with cmtime's spinning.
+// limit is the time limit of one run. The slowest is cmtime against a server that has to share its
+// processors with the spinning cmtime.
 const limit = 5 * time.Minute
 
-// prelude begins every script. cmtime's server never ends by itself, and refuses what comes after
-// its first client: each run has its own.
+// prelude begins every script. cmtime's server never ends by itself, and refuses clients after the
+// first. So each run has its own server.
 const prelude = `. /etc/%s.env
 listening() { rdma resource show cm_id | grep -q 'state LISTEN .*:7471 '; }
 await() { # whether it is listening or not
@@ -49,7 +49,8 @@ func (g *guest) run(script string) string {
 	return vmtest.Run(g.t, g.m, limit, fmt.Sprintf(prelude, g.kind)+script)
 }
 
-// serverOf and clientOf are the command lines of a program, which may have been given another name.
+// serverOf and clientOf return the command lines of a program, which may be installed under another
+// name.
 func (g *guest) serverOf(who, name string) string {
 	if who == "cmtime" {
 		return name + " -b $RDMA_ADDR"
@@ -64,7 +65,8 @@ func (g *guest) clientOf(who, name string, n int) string {
 	return fmt.Sprintf("%s time -c -a $RDMA_ADDR -I $RDMA_ADDR -n %d --json", name, n)
 }
 
-// connect has a client connect n times to a server, and looks at what is left.
+// connect makes a client connect n times to a server, checks that nothing is left, and returns the
+// output.
 func (g *guest) connect(client, server string, n int) string {
 	g.t.Helper()
 	out := g.run(fmt.Sprintf("serve %s\n%s 2>&1 || exit 1\nunserve\n", g.serverOf(server, server), g.clientOf(client, client, n)))
@@ -74,7 +76,7 @@ func (g *guest) connect(client, server string, n int) string {
 
 var row = regexp.MustCompile(`(?m)^([a-z]+(?: [a-z]+)?) *: +(\d+\.\d+) `)
 
-// cmtime is the sum of all its steps, in ms.
+// cmtime runs cmtime and returns the sum of all its steps, in ms.
 func (g *guest) cmtime(server string, n int) (total float64) {
 	g.t.Helper()
 	out := g.connect("cmtime", server, n)
@@ -93,7 +95,7 @@ func (g *guest) cmtime(server string, n int) (total float64) {
 	return total
 }
 
-// report is what rdmactor time --json says.
+// report is the output of rdmactor time --json.
 type report struct {
 	Runs []struct {
 		IDs    int
@@ -108,7 +110,7 @@ type report struct {
 	First  string `json:"first_error"`
 }
 
-// rdmactor is the sum of all steps of actors that connect n times, in ms.
+// rdmactor makes actors connect n times and returns the sum of all steps, in ms.
 func (g *guest) rdmactor(server string, n int) float64 {
 	g.t.Helper()
 	return g.reported(server, n, g.connect("rdmactor", server, n))
@@ -132,8 +134,8 @@ func (g *guest) reported(server string, n int, out string) float64 {
 	return last.Total
 }
 
-// manyRow makes many identifiers on one channel, binds and destroys them. That goroutines and
-// descriptors are given back is what the program itself looks at.
+// manyRow makes many identifiers on one channel, binds them and destroys them. The program itself
+// checks that no goroutines and descriptors are left.
 func (g *guest) manyRow(n int) string {
 	out := g.run(fmt.Sprintf("rdmactor time -a $RDMA_ADDR -n 1 --ids %d --json 2>&1 || exit 1\n", n))
 	ms := g.reported("itself", n, out)
@@ -141,7 +143,8 @@ func (g *guest) manyRow(n int) string {
 	return fmt.Sprintf("| %d identifiers made, bound, destroyed, ms | | %.0f, nothing left | |", n, ms)
 }
 
-// clean checks that nothing is left in the kernel but its own, which have no process.
+// clean checks that nothing is left in the kernel except the kernel's own objects, which have no
+// process.
 func (g *guest) clean() {
 	g.t.Helper()
 	for _, what := range []string{"cm_id", "qp", "cq", "mr", "pd", "ctx", "srq"} {

@@ -18,7 +18,7 @@ import (
 
 var theirs = flag.Bool("theirs", false, "inside the machine run theirs against theirs: what fails then too is not our doing")
 
-// process is a program that runs, inside the machine or outside.
+// process is a running program, inside the machine or outside.
 type process struct {
 	said  func() string
 	stop  func()
@@ -26,7 +26,7 @@ type process struct {
 	outcome
 }
 
-// outcome is how a program ended; err says that it did not.
+// outcome says how a program ended. err is set if it did not end by itself.
 type outcome struct {
 	line, output string
 	code         int
@@ -34,7 +34,7 @@ type outcome struct {
 }
 
 func (o outcome) String() string {
-	const width = 120 // rping prints its data
+	const width = 120 // rping prints its data in long lines
 	text := fmt.Sprintf("%s\nexit code %d", o.line, o.code)
 	if o.err != nil {
 		text += fmt.Sprintf(", %v", o.err)
@@ -49,23 +49,23 @@ func (o outcome) String() string {
 	return text
 }
 
-// rpingsEnd is what rping's thread for events may say, with an exit status of 255, when all is
-// done: the main one closes the channel under it.
+// rpingsEnd is what rping's event thread may print after a success, with an exit status of 255,
+// because the main thread closes the channel that it uses.
 const rpingsEnd = "rdma_get_cm_event: Bad file descriptor"
 
-// fine says whether the program ended well, and said what it says then.
+// fine reports whether the program ended well, and printed what it prints in that case.
 func (o outcome) fine(says string) bool {
 	good := o.code == 0 || strings.HasPrefix(o.line, "rping ") && strings.Contains(o.output, rpingsEnd)
 	return o.err == nil && good && strings.Contains(o.output, says)
 }
 
-// wait returns when the program has ended.
+// wait waits until the program has ended.
 func (p *process) wait() outcome {
 	<-p.ended
 	return p.outcome
 }
 
-// while is a context that ends with the program.
+// while returns a context that ends with the program.
 func (p *process) while(ctx context.Context) context.Context {
 	ctx, stop := context.WithCancelCause(ctx)
 	go func() {
@@ -75,13 +75,13 @@ func (p *process) while(ctx context.Context) context.Context {
 	return ctx
 }
 
-// end kills the program, if it still runs.
+// end kills the program if it still runs.
 func (p *process) end() {
 	p.stop()
 	<-p.ended
 }
 
-// start starts a side's program, where it belongs. It ends with ctx.
+// start starts the program of a side, inside or outside the machine. The program ends with ctx.
 func (r *round) start(ctx context.Context, line, at string, isOurs bool) (*process, error) {
 	host, port, err := net.SplitHostPort(at)
 	if err != nil {

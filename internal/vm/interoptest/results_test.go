@@ -20,7 +20,7 @@ const (
 	tableEnd   = "<!-- end of results -->\n"
 )
 
-// results are the cells that ran, by kernel and name.
+// results say whether a cell has passed, by kernel and name. They have the cells that ran.
 type results map[string]map[string]bool
 
 func (r results) note(kernel string, c cell, ok bool) {
@@ -30,7 +30,7 @@ func (r results) note(kernel string, c cell, ok bool) {
 	r[kernel][c.String()] = ok
 }
 
-// complete says whether every cell ran on every kernel.
+// complete reports whether every cell ran on every kernel.
 func (r results) complete() bool {
 	for _, kernel := range vm.Kernels {
 		if len(r[kernel]) != len(cells()) {
@@ -40,7 +40,7 @@ func (r results) complete() bool {
 	return true
 }
 
-// table is the results as a table, a line for each conversation and way.
+// table returns the results as a table, with a line for each conversation and way.
 func (r results) table() string {
 	var b strings.Builder
 	b.WriteString("| conversation | over |")
@@ -63,10 +63,11 @@ func (r results) table() string {
 	return b.String()
 }
 
-// document compares docs/interop.md with the results of a complete run, or writes them there.
+// document compares docs/interop.md with the results of a complete run. With -update it writes them
+// there instead.
 func (r results) document(t *testing.T) {
 	if !r.complete() || *theirs {
-		return // -run has chosen
+		return // -run or theirs has left cells out
 	}
 	text, err := os.ReadFile(document)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/rdmactor/rdmactor/internal/vm"
 )
 
-// die is what ends the kernel under a command.
+// die makes the kernel panic under a command.
 func die(t *testing.T, m *vm.Machine) error {
 	t.Helper()
 	_, err := m.Run(t.Context(), "echo c >/proc/sysrq-trigger; sleep 100")

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// listener is a test whose log is looked at.
+// listener is a testing.TB that records its log.
 type listener struct {
 	testing.TB
 	lines *[]string
@@ -17,7 +17,7 @@ func (l listener) Logf(format string, args ...any) {
 	*l.lines = append(*l.lines, fmt.Sprintf(format, args...))
 }
 
-// failures is a test that takes note of its errors instead of failing.
+// failures is a testing.TB that records its errors instead of failing.
 type failures struct {
 	testing.TB
 	lines []string

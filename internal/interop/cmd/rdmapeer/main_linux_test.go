@@ -16,10 +16,10 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// patience is far above what any program here takes.
+// patience is far longer than any program here takes.
 const patience = 30 * time.Second
 
-// playing is a program in this process.
+// playing is a program that runs in this process.
 type playing struct {
 	args   []string
 	output *lockedBuffer
@@ -34,7 +34,7 @@ func startOn(drivers func(string) (cmid.Driver, error), args ...string) *playing
 	return p
 }
 
-// end checks the program's exit status, and what it printed.
+// end waits for the program's end, and checks its exit status and output.
 func (p *playing) end(t *testing.T, status int, says string) {
 	t.Helper()
 	select {
@@ -47,7 +47,7 @@ func (p *playing) end(t *testing.T, status int, says string) {
 	}
 }
 
-// port waits until the program says where it listens.
+// port waits until the program prints where it listens, and returns the port.
 func (p *playing) port(t *testing.T) string {
 	t.Helper()
 	_, port, err := net.SplitHostPort(p.says(t, "listening on "))
@@ -57,7 +57,8 @@ func (p *playing) port(t *testing.T) string {
 	return port
 }
 
-// says waits until the program prints a line that begins so, and returns the rest of it.
+// says waits until the program prints a line that begins with begin, and returns the rest of the
+// line.
 func (p *playing) says(t *testing.T, begin string) string {
 	t.Helper()
 	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(time.Millisecond) {

@@ -26,7 +26,7 @@ func newTwin(flavor states.Flavor) twin {
 	}
 }
 
-// left checks that the programs have given everything back.
+// left checks that the programs have freed everything.
 func (w twin) left(t *testing.T) {
 	t.Helper()
 	if left := w.f.Left(); len(left) > 0 {
