@@ -82,7 +82,7 @@ func embeddedRig() conformance.Rig {
 	return rig
 }
 
-// plain is a driver whose instances and identifiers have nothing but what they must have.
+// plain is a driver whose instances and identifiers implement only the required interfaces.
 type plain struct{ cmid.Driver }
 
 func (p plain) Open(l *eventloop.Loop, up cmid.Upcalls) (cmid.Instance, error) {

@@ -11,13 +11,14 @@ import (
 	"github.com/rdmactor/rdmactor/states"
 )
 
-// embedded is a world whose device departs from soft-iWARP as package iwarp does (docs/iwarp.md).
+// embedded makes a world whose device differs from soft-iWARP as package iwarp does
+// (docs/iwarp.md).
 func embedded(t *testing.T) (*sides.World, *Fabric) {
 	return twinWorld(t, Config{Flavor: states.IWARP, Embedded: true})
 }
 
-// TestEmbeddedConnectDoesNotWait: an event reports what TCP finds, and the identifier is used
-// up.
+// TestEmbeddedConnectDoesNotWait: an event reports the outcome of TCP's connect. After a failure
+// the identifier cannot be used again.
 func TestEmbeddedConnectDoesNotWait(t *testing.T) {
 	t.Run("refused", func(t *testing.T) {
 		w, f := embedded(t)
@@ -79,7 +80,8 @@ func TestEmbeddedLimits(t *testing.T) {
 	}
 }
 
-// TestEmbeddedDepths: an event reports to both sides what they serve and what they may ask.
+// TestEmbeddedDepths: an event reports to each side how many Reads it serves and how many it may
+// request.
 func TestEmbeddedDepths(t *testing.T) {
 	w, _ := embedded(t)
 	c, ev := w.Requested(0, nil, &cmid.ConnParam{ResponderResources: 7, InitiatorDepth: 255})
@@ -104,7 +106,7 @@ func TestEmbeddedDepths(t *testing.T) {
 	w.WantRejected(id, cmid.RejectConsumerDefined)
 }
 
-// TestEmbeddedDestroySaysFIN: to the peer of a destroyed identifier the end looks orderly.
+// TestEmbeddedDestroySaysFIN: the peer of a destroyed identifier sees an orderly end.
 func TestEmbeddedDestroySaysFIN(t *testing.T) {
 	w, _ := embedded(t)
 	c := w.Connected(1)
@@ -114,7 +116,7 @@ func TestEmbeddedDestroySaysFIN(t *testing.T) {
 	}
 }
 
-// TestEmbeddedBacklog: TCP repeats a SYN that finds no room, so nobody is turned away.
+// TestEmbeddedBacklog: TCP repeats a SYN that finds no room, so that no request is refused.
 func TestEmbeddedBacklog(t *testing.T) {
 	w, _ := embedded(t)
 	id := w.B.Bound(tcp, sides.Any4(0))

@@ -21,8 +21,8 @@ func statuses(wc []verbs.WC, recv bool) (all []verbs.Status) {
 	return all
 }
 
-// A work request that is made to fail completes in its place: what was before it has succeeded,
-// what is behind it is flushed. InfiniBand's rdma_cm does not notice; iWARP ends the connection.
+// A work request that FailNext makes fail completes in order. Those before it succeed, and those
+// behind it are flushed. On InfiniBand rdma_cm does not notice. On iWARP the connection ends.
 func TestFailNext(t *testing.T) {
 	flavors(t, func(t *testing.T, flavor states.Flavor) {
 		for _, op := range []verbs.Opcode{verbs.Send, verbs.Recv} {
@@ -53,7 +53,7 @@ func TestFailNext(t *testing.T) {
 	})
 }
 
-// A queue pair that fails by itself flushes what it has, and is reported after that.
+// A queue pair that fails by itself flushes its work requests. QPFailed follows after that.
 func TestFailQP(t *testing.T) {
 	flavors(t, func(t *testing.T, flavor states.Flavor) {
 		p := connected(t, flavor)

@@ -31,8 +31,8 @@ func both(t *testing.T, fn func(w *sides.World, f *Fabric)) {
 	}
 }
 
-// TestDropIsRepaired: InfiniBand repeats what is not answered, so that one lost message costs time
-// only.
+// TestDropIsRepaired: InfiniBand repeats messages that are not answered, so a lost message only
+// costs time.
 func TestDropIsRepaired(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -157,7 +157,7 @@ func TestSilence(t *testing.T) {
 	})
 }
 
-// TestSilenceWhileConnected: InfiniBand's queue pair notices; TCP waits.
+// TestSilenceWhileConnected: InfiniBand's queue pair notices that the peer is silent. TCP waits.
 func TestSilenceWhileConnected(t *testing.T) {
 	w, f := twinWorld(t, Config{})
 	c := w.Connected(1)
@@ -337,8 +337,8 @@ func TestDeviceComesBack(t *testing.T) {
 	})
 }
 
-// TestResolveBehindRemoval: a command that finds its device removed before the loop has seen it is
-// answered by DeviceRemoval, like any command that is under way then.
+// TestResolveBehindRemoval: a command may find its device removed before the loop has handled the
+// removal. Then DeviceRemoval is its answer, as for any command under way.
 func TestResolveBehindRemoval(t *testing.T) {
 	both(t, func(w *sides.World, f *Fabric) {
 		id := w.A.Bound(tcp, cmid.MustAddr("10.0.0.5:0"))
@@ -349,8 +349,8 @@ func TestResolveBehindRemoval(t *testing.T) {
 	})
 }
 
-// TestOverrun: where completion queues do not grow one that is too short loses completions, and
-// takes its queue pair along.
+// TestOverrun: a completion queue that cannot grow and is too short loses completions, and its
+// queue pair fails.
 func TestOverrun(t *testing.T) {
 	for _, flavor := range []states.Flavor{states.IWARP, 0} {
 		w, _ := twinWorld(t, Config{Flavor: flavor, Reserved: true})
@@ -443,8 +443,8 @@ func TestAddDeviceTwice(t *testing.T) {
 	}
 }
 
-// TestListenerGoesWithItsRequests: what was not delivered yet when a listener is destroyed is
-// rejected, also when Reorder delays it.
+// TestListenerGoesWithItsRequests: when a listener is destroyed, its undelivered requests are
+// rejected, even those that Reorder delays.
 func TestListenerGoesWithItsRequests(t *testing.T) {
 	for seed := range uint64(20) {
 		w, f := twinWorld(t, Config{Seed: seed})

@@ -14,8 +14,8 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// A device goes on without its program: it takes messages and acknowledges them, and answers an
-// end. The program hears of all that when it goes on, in order.
+// A kernel's device goes on without its program. It accepts messages and acknowledges them, and
+// answers a disconnect. When the program goes on, it is notified of everything in order.
 func TestFrozenProgram(t *testing.T) {
 	flavors(t, func(t *testing.T, flavor states.Flavor) {
 		p := connected(t, flavor)
@@ -44,7 +44,8 @@ func TestFrozenProgram(t *testing.T) {
 	})
 }
 
-// An embedded device is part of its program: nothing is handled, and nothing lost.
+// An embedded device is part of its program. While that is frozen, nothing is handled and nothing
+// is lost.
 func TestFrozenEmbeddedDevice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := NewFabric(Config{Flavor: states.IWARP, Embedded: true})
@@ -64,8 +65,8 @@ func TestFrozenEmbeddedDevice(t *testing.T) {
 	})
 }
 
-// A crashed program's peers hear what a kernel says, and nothing is left of it when its loops go
-// on.
+// The peers of a crashed program get what a kernel sends. When the program's loops go on, nothing
+// of it is left.
 func TestCrashedProgram(t *testing.T) {
 	flavors(t, func(t *testing.T, flavor states.Flavor) {
 		p := connected(t, flavor)
@@ -97,8 +98,8 @@ func TestCrashedProgram(t *testing.T) {
 	})
 }
 
-// What waits for a link is given up with its queue pair, or its stream, and does not arrive
-// afterwards.
+// Messages that wait for a link are dropped when their queue pair or stream ends. They do not
+// arrive afterwards.
 func TestCutTooLong(t *testing.T) {
 	flavors(t, func(t *testing.T, flavor states.Flavor) {
 		p := connected(t, flavor)
@@ -136,7 +137,7 @@ func TestCutTooLong(t *testing.T) {
 	})
 }
 
-// A link that is healed in time has cost time only.
+// A link that is healed in time only costs time.
 func TestCutHealedInTime(t *testing.T) {
 	flavors(t, func(t *testing.T, flavor states.Flavor) {
 		p := connected(t, flavor)

@@ -14,7 +14,8 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// TestDepth: no more Reads are on their way than both sides have agreed, which time shows.
+// TestDepth: no more Reads are on their way than both sides have agreed. The time that they take
+// shows it.
 func TestDepth(t *testing.T) {
 	both(t, func(w *sides.World, f *Fabric) {
 		depths := func(serve, ask uint8) *cmid.ConnParam {
@@ -71,8 +72,8 @@ func TestReadIsLost(t *testing.T) {
 	}
 }
 
-// TestFreedMeanwhile: memory that was freed although a work request names it ends the connection,
-// and is not touched.
+// TestFreedMeanwhile: if memory was freed that a work request uses, the connection ends, and the
+// memory does not change.
 func TestFreedMeanwhile(t *testing.T) {
 	t.Run("of a Read", func(t *testing.T) {
 		both(t, func(w *sides.World, f *Fabric) {
@@ -112,8 +113,8 @@ func TestFreedMeanwhile(t *testing.T) {
 	})
 }
 
-// TestWritesWaitBehindASend: on InfiniBand nothing overtakes a Send that waits for its receive,
-// and waiting is not failing.
+// TestWritesWaitBehindASend: on InfiniBand nothing overtakes a Send that waits for its receive, and
+// waiting is no failure.
 func TestWritesWaitBehindASend(t *testing.T) {
 	w, _ := twinWorld(t, Config{})
 	c := w.Connected(0)
@@ -183,8 +184,8 @@ func TestMemoryAcrossLoops(t *testing.T) {
 	})
 }
 
-// TestKeysDiffer: what belongs to one side means nothing to the other, so that a test that takes
-// the wrong one fails.
+// TestKeysDiffer: keys of one side are not valid on the other, so that a test that mixes them up
+// fails.
 func TestKeysDiffer(t *testing.T) {
 	w, _ := twinWorld(t, Config{Flavor: states.IWARP})
 	c := w.Connected(0)

@@ -143,8 +143,8 @@ func TestMigrateToAnotherHost(t *testing.T) {
 	})
 }
 
-// TestRequestFindsItsMigratedChild: who asks again, or gives up, means the child, wherever it is
-// by now.
+// TestRequestFindsItsMigratedChild: a repeated or cancelled request gets to the child, on whichever
+// loop it is now.
 func TestRequestFindsItsMigratedChild(t *testing.T) {
 	w, f := twinWorld(t, Config{})
 	f.Drop(MsgMRA, 1)
@@ -160,7 +160,7 @@ func TestRequestFindsItsMigratedChild(t *testing.T) {
 	w.WantErr("accept, after the peer has given up", c.Passive.Accept(nil, nil), unix.EINVAL)
 }
 
-// TestMigrateWithEventsKeptBack: so do those that were not delivered yet.
+// TestMigrateWithEventsKeptBack: events that were not delivered yet migrate with the identifier.
 func TestMigrateWithEventsKeptBack(t *testing.T) {
 	w, f := twinWorld(t, Config{})
 	id := w.A.Create(tcp)
@@ -177,7 +177,7 @@ func TestMigrateWithEventsKeptBack(t *testing.T) {
 	}
 }
 
-// TestMigrateFromInsideAnEvent: events that are kept back at that moment follow in their order.
+// TestMigrateFromInsideAnEvent: events that Reorder delays at that moment follow in order.
 func TestMigrateFromInsideAnEvent(t *testing.T) {
 	keptBack := 0
 	for seed := range uint64(10) {
@@ -207,8 +207,8 @@ func TestMigrateFromInsideAnEvent(t *testing.T) {
 	}
 }
 
-// TestMigrateInTheMiddleOfABatch: what has come and is not looked at yet when an event's owner
-// migrates follows.
+// TestMigrateInTheMiddleOfABatch: messages that have arrived, but are not handled yet when an
+// event's owner migrates, follow.
 func TestMigrateInTheMiddleOfABatch(t *testing.T) {
 	both(t, func(w *sides.World, _ *Fabric) {
 		c := w.Connected(sides.Depth)
@@ -225,8 +225,8 @@ func TestMigrateInTheMiddleOfABatch(t *testing.T) {
 	})
 }
 
-// TestDeviceGoesBetweenTheHalves: a request whose device is removed while it is on no loop is as
-// one whose device was removed before.
+// TestDeviceGoesBetweenTheHalves: if a request's device is removed while the request is on no loop,
+// the result is the same as if it was removed before.
 func TestDeviceGoesBetweenTheHalves(t *testing.T) {
 	both(t, func(w *sides.World, f *Fabric) {
 		c, _ := w.Requested(0, nil, nil)

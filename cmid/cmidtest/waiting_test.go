@@ -9,8 +9,8 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// TestWaitingMessages: on InfiniBand a message that finds no receive waits, for ever if the
-// receiver says so, and in its place.
+// TestWaitingMessages: on InfiniBand a message that finds no receive waits in order, without a
+// limit if the receiver says so.
 func TestWaitingMessages(t *testing.T) {
 	t.Run("in order", func(t *testing.T) {
 		w, _ := twinWorld(t, Config{})
@@ -64,7 +64,7 @@ func TestWaitingMessages(t *testing.T) {
 	})
 }
 
-// TestLatenciesDiffer: what comes from near does not wait for what comes from far.
+// TestLatenciesDiffer: messages from a near host do not wait for those from a far one.
 func TestLatenciesDiffer(t *testing.T) {
 	w, f := twinWorld(t, Config{})
 	c := w.Connected(1)

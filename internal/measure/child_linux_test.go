@@ -152,7 +152,8 @@ func TestStop(t *testing.T) {
 	gone(t, pid)
 }
 
-// TestPinned: a child has one CPU, as many Ps as asked for, and its parent what it had.
+// TestPinned: a child has one CPU and as many Ps as asked for. The CPUs of its parent do not
+// change.
 func TestPinned(t *testing.T) {
 	var before, after unix.CPUSet
 	runtime.LockOSThread() // its affinity is what Start changes for a moment
@@ -183,7 +184,7 @@ func TestNth(t *testing.T) {
 	}
 }
 
-// TestOrphan: a child that looks at nothing outlives nobody who was killed.
+// TestOrphan: when a parent is killed, its child ends too, even one that ignores its input.
 func TestOrphan(t *testing.T) {
 	c := start(t, t.Context(), -1, "parent")
 	var pid int

@@ -20,7 +20,7 @@ func TestRequestAndAnswer(t *testing.T) {
 	}
 }
 
-// TestStrangers: what is no request of ours is refused in words.
+// TestStrangers: bytes that are not a request of rdmactor perf are refused with a readable error.
 func TestStrangers(t *testing.T) {
 	with := func(at int, x byte) []byte {
 		b := encodeRequest(Test{Op: Send, Kind: Latency, Size: 64, Depth: 1}, place{})

@@ -41,8 +41,8 @@ func newDomain(t *testing.T, d *Device) *Domain {
 	return pd.(*Domain)
 }
 
-// TestReachIsExact: a peer reaches the bytes that a region has and no others, with the rights that
-// it has and no others, through a queue pair of the region's domain and no other.
+// TestReachIsExact: a peer can access exactly the bytes of a region, with exactly its rights, and
+// only through a queue pair of the region's domain.
 func TestReachIsExact(t *testing.T) {
 	d, _ := device(Config{Atomics: true, Salt: 3})
 	domains := []*Domain{newDomain(t, d), newDomain(t, d)}
@@ -73,8 +73,8 @@ func TestReachIsExact(t *testing.T) {
 	}
 }
 
-// TestKeys: keys of two devices never meet, a key's neighbour is none, and a key that has just been
-// freed is not the next one.
+// TestKeys: two devices never have the same key, no two keys are adjacent, and a key that was just
+// freed is not used next.
 func TestKeys(t *testing.T) {
 	d, _ := device(Config{Salt: 3})
 	other, _ := device(Config{Salt: 5})
@@ -98,7 +98,8 @@ func TestKeys(t *testing.T) {
 	}
 }
 
-// TestInvalidate: an invalidated key reaches nothing, and only what is open to peers has one.
+// TestInvalidate: an invalidated key gives no access, and only memory that is open to peers has a
+// key to invalidate.
 func TestInvalidate(t *testing.T) {
 	d, _ := device(Config{Salt: 3})
 	p, _ := d.Domain(nil)
@@ -162,7 +163,7 @@ func TestHolds(t *testing.T) {
 	}
 }
 
-// TestLives: what is made is counted until it is given back, and nothing is given back twice.
+// TestLives: an object is counted until it is freed, and cannot be freed twice.
 func TestLives(t *testing.T) {
 	d, counts := device(Config{Salt: 3})
 	other, _ := device(Config{Salt: 5})
