@@ -31,20 +31,21 @@ type Pending struct {
 
 // GoConfig is how Go makes a call.
 type GoConfig struct {
-	// Timeout is the call's deadline, instead of Config.Timeout. 0: that, if Context has none.
-	// Negative: no deadline but Context's.
+	// Timeout is how long the call may take, instead of Config.Timeout. 0: Config.Timeout, if
+	// Context has no deadline. Negative: the call has no deadline but Context's.
 	Timeout time.Duration
 	// Context ends the call when it ends, and its deadline and metadata are the call's. nil: none.
 	Context context.Context
 }
 
-// unlimited is the key of a context that Config.Timeout is not for.
+// unlimited is the key of a context's value which says that Config.Timeout does not apply.
 type unlimited struct{}
 
-// Go calls a method for an actor: the answer comes to it as a *Reply[R], always and once. It does
-// not block. With interceptors, retries or waiting (Config) the call is made on a goroutine, and q
-// must not be changed until the answer has come; otherwise q is the caller's again when Go
-// returns. The answer is decoded on the client's loop, one of more than 64 KiB on a goroutine.
+// Go calls a method for an actor, and does not block. The actor always gets exactly one answer, a
+// *Reply[R]. If the Client has interceptors, retries or WaitForReady, the call is made on a
+// goroutine, and q must not be changed until the answer has come. Otherwise q is the caller's
+// again when Go returns. The answer is decoded on the client's loop, or on a goroutine if it has
+// more than 64 KiB.
 func Go[Q, R any](ctx actor.Context, c *Client, m Method[Q, R], q *Q, cfg GoConfig) *Pending {
 	under := cfg.Context
 	if under == nil {

@@ -13,8 +13,8 @@ const keepBuffer = 64 << 10
 
 var buffers = sync.Pool{New: func() any { return new(buffer) }}
 
-// smallBuffer is what the buffers of small requests have, which many may wait in: they are not
-// mixed with others.
+// smallBuffer is the size of the buffers for small requests. They have a pool of their own, so
+// that a small request that waits does not occupy a large buffer.
 const smallBuffer = 1 << 10
 
 var smallBuffers = sync.Pool{New: func() any { return &buffer{make([]byte, 0, smallBuffer), true} }}
@@ -34,8 +34,8 @@ func getBufferFor(n int) *buffer {
 
 func getBuffer() *buffer { return buffers.Get().(*buffer) }
 
-// put gives the memory back; the next user begins with an empty one. used is how much was needed,
-// in whatever memory.
+// put gives the buffer back. used is how many bytes its user has needed. If they did not fit, and
+// the user has allocated other memory for them, the next user finds room for as many.
 func (b *buffer) put(used int) {
 	switch {
 	case b.small:

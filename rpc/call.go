@@ -7,8 +7,8 @@ import (
 	rdma "github.com/rdmactor/rdmactor/actor"
 )
 
-// newCall takes a call from the client's pool. It is the client's own, because a channel belongs
-// to its synctest bubble.
+// newCall takes a call from the client's pool. Every client has a pool of its own, because a call
+// has a channel, which must not leave its synctest bubble.
 func (c *Client) newCall(m *method) *clientCall {
 	cl, ok := c.calls.Get().(*clientCall)
 	if !ok {
@@ -27,10 +27,10 @@ func (c *Client) release(cl *clientCall) {
 	c.calls.Put(cl)
 }
 
-// Call calls a method and waits for its answer, for ctx's end, or the connection's. The deadline
-// of ctx goes to the server as the time that is left, and its end cancels the handler's context. q
-// is the caller's again when Call returns. Every error is an *Error, but for what interceptors
-// make of it.
+// Call calls a method and waits for its answer, for ctx's end, or the connection's. The server
+// gets the time that is left until ctx's deadline. When ctx ends, the handler's context is
+// cancelled. q is the caller's again when Call returns. Every error is an *Error, unless an
+// interceptor returns another one.
 func Call[Q, R any](ctx context.Context, c *Client, m Method[Q, R], q *Q) (*R, error) {
 	if len(c.cfg.Interceptors) > 0 {
 		info := c.info(m.m, q)
@@ -78,8 +78,8 @@ func (c *Client) info(m *method, q any) *Info {
 	return info
 }
 
-// packRequest encodes a request of m. The caller puts memory back; body is in it, or in memory of
-// its own.
+// packRequest encodes a request of m. body lies in memory, or in another allocation if that was
+// too small. The caller puts memory back when it does not need body any more.
 func packRequest(m *method, q any) (memory *buffer, body []byte, err error) {
 	memory = getBuffer()
 	if body, err = m.req.pack(memory.b, q); err != nil {
@@ -118,7 +118,7 @@ func (c *Client) callRaw(ctx context.Context, m *method, q, reply []byte) ([]byt
 	return reply, nil
 }
 
-// do makes a call, and gives it with its answer.
+// do makes a call, with its retries, and returns it with its answer.
 func (c *Client) do(ctx context.Context, m *method, body []byte) (*clientCall, error) {
 	ctx, cancel := c.limited(ctx)
 	defer cancel()
@@ -128,7 +128,8 @@ func (c *Client) do(ctx context.Context, m *method, body []byte) (*clientCall, e
 		case err == nil:
 			return cl, nil
 		case c.cfg.WaitForReady && unsent(err):
-			// the connection ended before its turn had come: it waits for the next
+			// the connection ended before the request was sent: the call waits for another
+			// connection
 		case !retryable(m, err) || !c.cfg.Retry.again(ctx, attempt):
 			return nil, err
 		default:
@@ -145,8 +146,9 @@ func (c *Client) limited(ctx context.Context) (context.Context, context.CancelFu
 	return context.WithTimeout(ctx, c.cfg.Timeout)
 }
 
-// unsent reports whether a call has not left this side because its connection was about to end, and
-// there may be another.
+// unsent reports whether err says that a request was not sent because its connection ended or
+// drained, or because there was none. Such a call can wait for another connection, unless the
+// runtime was shut down.
 func unsent(err error) bool {
 	e, ok := errors.AsType[*Error](err)
 	if !ok || e.Fate != FateNotSent || errors.Is(e.Err, rdma.ErrShutdown) {
@@ -192,7 +194,8 @@ func (c *Client) wait(ctx context.Context, l *link, cl *clientCall) error {
 	return cl.failure()
 }
 
-// start puts a request on the connection that there is. ready is how long it waits for one.
+// start queues a request on the present connection. If there is none, and Config.WaitForReady is
+// set, it waits for one until ready ends.
 func (c *Client) start(ctx, ready context.Context, cl *clientCall, body []byte) (*link, error) {
 	for {
 		l, err := c.current(ready, cl.m)
@@ -210,11 +213,11 @@ func (c *Client) start(ctx, ready context.Context, cl *clientCall, body []byte) 
 		if !c.cfg.WaitForReady || !unsent(err) {
 			return nil, err
 		}
-		// It has ended in between, and current knows.
+		// The connection has ended meanwhile. The next call of current waits for another one.
 	}
 }
 
-// prepare takes what ctx says of a call.
+// prepare takes the call's deadline and metadata from ctx.
 func prepare(ctx context.Context, cl *clientCall) (metadata []byte, err error) {
 	if ctx.Err() != nil {
 		return nil, contextError(ctx, cl.m, FateNotSent)

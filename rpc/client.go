@@ -20,15 +20,16 @@ import (
 )
 
 // Client calls a server over one connection, and makes another one when that is lost or the server
-// drains. Its methods, and calls, are for any goroutine. Those that wait are not for a loop's.
+// drains. Its methods, and calls over it, may be used on any goroutine. Those that wait must not
+// be used on a loop's.
 type Client struct {
 	rt    *rdma.Runtime
 	sys   *actor.ActorSystem
 	addr  string
 	cfg   Config
-	calls sync.Pool // of *call
+	calls sync.Pool // of *clientCall
 
-	streams atomic.Int64 // that no server has ended
+	streams atomic.Int64 // that the server has not ended
 
 	mu      sync.Mutex
 	link    *link              // what calls go over; nil: none
@@ -49,8 +50,8 @@ type Client struct {
 
 // Dial connects to a server and returns when the connection is there. ctx is for that first
 // connection only: later ones are made when one is lost, until Close. Its error is an *Error:
-// ErrUnavailable, or what is known better (ErrForeignPeer, ErrVersion, ErrDraining, ErrDeadline,
-// context.Canceled), with the cause in it.
+// ErrUnavailable, or what says more (ErrForeignPeer, ErrVersion, ErrDraining, ErrDeadline,
+// context.Canceled). The cause is in it.
 func Dial(ctx context.Context, rt *rdma.Runtime, addr string, cfg Config) (*Client, error) {
 	c := &Client{
 		rt: rt, sys: rt.System(), addr: addr, cfg: cfg.withDefaults(),
@@ -145,8 +146,8 @@ func (c *Client) moveOn(l *link, why error) {
 	})
 }
 
-// redial connects again when it is its turn. It may be called at any time, also when there is
-// nothing to do any more.
+// redial connects again when it is its turn. It may be called at any time. If no dial waits for
+// its turn it does nothing.
 func (c *Client) redial() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -171,7 +172,7 @@ func (c *Client) gone(l *link) {
 	delete(c.links, l)
 }
 
-// current is the connection that calls go over. With Config.WaitForReady it waits for one.
+// current returns the connection that calls go over. With Config.WaitForReady it waits for one.
 func (c *Client) current(ctx context.Context, m *method) (*link, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -208,7 +209,8 @@ func (c *Client) current(ctx context.Context, m *method) (*link, error) {
 	return c.link, nil
 }
 
-// withCause adds to the error of a call that has waited for a connection why there was none.
+// withCause is for the error of a call that has waited for a connection: it adds why there was
+// none.
 func withCause(e *Error, why error) error {
 	switch {
 	case why == nil:

@@ -26,10 +26,10 @@ type clientCall struct {
 // ender is notified of a call's end: on the loop, unless its answer is large.
 type ender interface{ finish(c *clientCall) }
 
-// items is who the items of a stream are for.
+// items receives the items of a stream, and its end.
 type items interface {
 	ender
-	// itemLocked takes an item in, which is in m. The loop's.
+	// itemLocked takes an item b, which lies in m. It is called on the loop.
 	itemLocked(m *rdma.Received, b []byte) error
 }
 
@@ -53,8 +53,8 @@ func (c *clientCall) failure() error {
 	return c.err
 }
 
-// own takes the answer out of the message that it came in, on a goroutine of its own or the
-// caller's.
+// own copies the answer out of the message that was retained for it, if one was. Then it runs on
+// the caller's goroutine or on one of its own, not on the loop.
 func (c *clientCall) own() {
 	if c.body.retained != nil {
 		c.copy()

@@ -8,14 +8,14 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// Bytes is a message that is what it is: neither encoded nor decoded.
+// Bytes is a message of bytes, which are neither encoded nor decoded.
 type Bytes []byte
 
 // codec turns messages into bytes and back. A message is a pointer to the type that the codec is
 // for.
 type codec struct {
 	encode func(dst []byte, msg any) ([]byte, error)
-	decode func(b []byte, msg any) error // b is somebody else's after it
+	decode func(b []byte, msg any) error // must not keep b
 }
 
 var (

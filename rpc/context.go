@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// callContext is the context of a handler. Most handlers never wait for its end, so the real
-// context that cancelling takes is made when somebody first asks for it.
+// callContext is the context of a handler. Most handlers never wait for its end. So the real
+// context, which can be cancelled, is made when somebody first needs it.
 type callContext struct {
 	info     Info
 	metadata []byte
@@ -17,7 +17,7 @@ type callContext struct {
 
 	mu   sync.Mutex
 	real atomic.Pointer[realContext] // set with mu held, as is over
-	// how it has ended before there was a real one; that does not change any more
+	// how it has ended, if that was before there was a real one; it does not change any more
 	over  atomic.Uint32
 	cause error // when over is canceled
 }
@@ -55,8 +55,8 @@ func (c *callContext) Deadline() (time.Time, bool) { return c.deadline, !c.deadl
 // or the handler has returned.
 func (c *callContext) Done() <-chan struct{} { return c.make().Done() }
 
-// Err is context.Canceled or context.DeadlineExceeded after any of these, and from then on the
-// same.
+// Err is nil until one of these has happened. Then it is context.Canceled or
+// context.DeadlineExceeded, and never changes.
 func (c *callContext) Err() error {
 	r := c.real.Load()
 	if r == nil && c.over.Load() == running && c.late() {
@@ -93,7 +93,8 @@ func (c *callContext) noteLocked(cause error) {
 	}
 }
 
-// Value finds what context.Cause and contexts made of this one look for.
+// Value gives this package its callContext. Other keys are for the real context: context.Cause,
+// and contexts derived from this one, look for it so.
 func (c *callContext) Value(key any) any {
 	if _, ok := key.(callKey); ok {
 		return c
@@ -104,7 +105,7 @@ func (c *callContext) Value(key any) any {
 	return nil
 }
 
-// make gives the context that somebody waits for.
+// make returns the real context, and makes it if there is none.
 func (c *callContext) make() *realContext {
 	if r := c.real.Load(); r != nil {
 		return r

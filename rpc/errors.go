@@ -40,8 +40,8 @@ const (
 var (
 	// ErrDeadline: the deadline has passed, here or at the server.
 	ErrDeadline = context.DeadlineExceeded
-	// ErrInternal: the handler has panicked, or has answered with nothing, or an interceptor of
-	// either side has.
+	// ErrInternal: the handler, or an interceptor at the server, has panicked. Or the handler, or
+	// an interceptor on either side, has returned neither an error nor an answer.
 	ErrInternal = builtin(CodeInternal, "internal error", nil)
 	// ErrUnknownMethod: the server has no such method, or it is a stream here and a call there.
 	ErrUnknownMethod = builtin(CodeUnknownMethod, "unknown method", nil)
@@ -65,7 +65,7 @@ var (
 	ErrVersion = builtin(CodeVersion, "the peer speaks another version of the protocol", nil)
 )
 
-// sentinel is what errors.Is is asked for.
+// sentinel is the error that stands for a code: what errors.Is is asked for.
 type sentinel struct {
 	code Code
 	text string
@@ -154,9 +154,9 @@ func (f Fate) MarshalText() ([]byte, error) { return []byte(f.String()), nil }
 // repeated.
 func (f Fate) NotExecuted() bool { return f == FateNotSent || f == FateRefused }
 
-// Error is why a call failed. A handler may return one to say code, message and details; what it
-// says in the other fields stays where it is. One that wraps it (with %w) says its own text around
-// the message.
+// Error is why a call failed. A handler may return one to set code, message and details. Its other
+// fields are not sent. If a handler's error wraps one (with %w), its text is sent, with Message in
+// the place of the *Error's text.
 type Error struct {
 	Code    Code
 	Message string // the handler's error, or more about the code
@@ -166,9 +166,9 @@ type Error struct {
 	Err     error // why a connection ended, and other causes on this side; may be nil
 }
 
-// NewError makes an error for a handler to return: of, which RegisterCode has made or this package
-// has, with a message of its own, and details that any codec of a Method takes. nil details are
-// none.
+// NewError makes an error for a handler to return. of gives the code: it is an error that
+// RegisterCode has made, or one of this package's. details are of any type that a Method can
+// carry. nil: there are none.
 func NewError[D any](of error, message string, details *D) (*Error, error) {
 	e := &Error{Code: codeOf(of), Message: message}
 	if details == nil {
@@ -182,7 +182,8 @@ func NewError[D any](of error, message string, details *D) (*Error, error) {
 	return e, err
 }
 
-// DetailsOf decodes the details of a call's error. Not ok: it has none, or they are no D.
+// DetailsOf decodes the details of a call's error. Not ok: it has none, or they cannot be decoded
+// as a D.
 func DetailsOf[D any](err error) (details *D, ok bool) {
 	e, ok := errors.AsType[*Error](err)
 	if !ok || len(e.Details) == 0 {
@@ -231,7 +232,8 @@ func (e *Error) Unwrap() []error {
 	return all
 }
 
-// badMessage is the error of a call one of whose messages its codec does not take; what is which.
+// badMessage is the error of a call whose codec has refused a message. what says which: "request",
+// "reply" or "item".
 func badMessage(m *method, what string, err error, f Fate) *Error {
 	return &Error{Code: CodeBadMessage, Method: m.name, Message: what, Fate: f, Err: err}
 }
@@ -250,14 +252,14 @@ func codeOf(err error) Code {
 	return CodeUnknown
 }
 
-// wireError is how a handler's error travels.
+// wireError returns what is sent of a handler's error.
 func wireError(err error) (code Code, text string, details []byte) {
 	if e, ok := errors.AsType[*Error](err); ok && e.Code != 0 {
 		text = e.Message
 		if text == "" && e.Err != nil {
 			text = e.Err.Error()
 		}
-		// what is around it is said, too
+		// another error wraps it: that one's text is sent, with this message in it
 		if of, whole := sentinelOf(e.Code), err.Error(); whole != e.Error() {
 			if text == "" && of != nil {
 				text = of.text
@@ -300,8 +302,8 @@ func contextError(ctx context.Context, m *method, f Fate) *Error {
 	return e
 }
 
-// onLoop is the error of a call that waits on the goroutine of a loop, which must not; nil: it does
-// not.
+// onLoop returns the error of a call that waits on a loop's goroutine, which must not wait. nil:
+// this is not a loop's goroutine.
 func onLoop(m *method, f Fate) *Error {
 	if err := eventloop.MayWait(); err != nil {
 		return &Error{Code: CodeCanceled, Method: m.name, Fate: f, Err: err}

@@ -9,20 +9,20 @@ import (
 
 // HandlerConfig is how a handler of Handle or HandleRaw is called.
 type HandlerConfig struct {
-	// OnLoop says that the handler never blocks: it is called on the loop of its connection, which
-	// is the fastest way to an answer, and which holds up that loop's other connections meanwhile.
-	// A slow one is named by the loop's watchdog (eventloop.Config.StallAfter), as "rpc" and the
-	// method's name. Its context, and a raw request, are valid until it returns. Streams have
-	// goroutines.
+	// OnLoop has the handler called on the loop of its connection, so it must not block. That is
+	// the fastest way to an answer, but other connections of that loop wait meanwhile. The loop's
+	// watchdog (eventloop.Config.StallAfter) reports a slow handler as "rpc" and the method's
+	// name. The handler's context, and a raw request, are valid until it returns. Handlers of
+	// streams always run on goroutines.
 	//
 	// Its request is decoded on the loop, and its answer encoded and copied there, however large
 	// they are: a method with large messages is better off on a goroutine.
 	OnLoop bool
 }
 
-// Handle has fn answer the calls of a method. What fn returns is encoded before anything else
-// happens to it. fn runs on a goroutine of the server's unless OnLoop says otherwise. Handle panics
-// if the method has a handler. Handlers are registered before Listen.
+// Handle has fn answer the calls of a method. What fn returns is encoded when fn and the
+// interceptors have returned. fn runs on a goroutine of the server's, unless OnLoop is set. Handle
+// panics if the method has a handler already. Handlers are registered before Listen.
 func Handle[Q, R any](s *Server, m Method[Q, R], fn func(ctx context.Context, q *Q) (*R, error), cfg HandlerConfig) {
 	s.handle(&handler{
 		m:      m.m,
@@ -44,8 +44,8 @@ func HandleRaw(s *Server, m RawMethod, fn func(ctx context.Context, q, reply []b
 	s.handle(&handler{m: m.m, inline: cfg.OnLoop, raw: fn})
 }
 
-// HandleStream has fn serve a stream: what it sends to out are the items; the stream ends when it
-// returns, with its error or without one.
+// HandleStream has fn serve a stream. fn sends the items to out. When it returns the stream ends,
+// with its error if there is one.
 func HandleStream[Q, T any](s *Server, m Stream[Q, T], fn func(ctx context.Context, q *Q, out *Sender[T]) error) {
 	s.handle(&handler{
 		m:      m.m,

@@ -21,7 +21,7 @@ type handler struct {
 // sink is where the items of a stream go.
 type sink interface{ send(item any) error }
 
-// place is what a call that is not OnLoop takes a place of.
+// place is the kind of place that a call takes, unless its handler is OnLoop.
 func (h *handler) place() share.Resource {
 	if h.stream != nil {
 		return share.Streams
@@ -67,7 +67,8 @@ func (h *handler) serve(ctx context.Context, msg any, out sink) (answer any, err
 	return h.call(ctx, msg)
 }
 
-// guard is serve within the interceptors. What it captures would be allocated for all in invoke.
+// guard is serve within the interceptors. It is not a part of invoke, because what its closure
+// captures is allocated: there that would happen in every call.
 func (h *handler) guard(is []Interceptor, ctx *callContext, msg any, out sink) (answer any, err error) {
 	ctx.info.Request = msg
 	answer, _, err = around(is, ctx, &ctx.info, h.m, func(in context.Context) (any, error) {

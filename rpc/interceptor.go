@@ -15,19 +15,20 @@ type Info struct {
 	// Request is the message (a *Q of the Method), or a []byte. A client's interceptor may replace
 	// it by one of the same type before it goes on.
 	Request any
-	// Reply is the answer of a call when what follows has returned without an error: a *R of the
-	// Method, or a []byte. It may be replaced by one of the same type. A stream has none.
+	// Reply is the answer of a call, once next has returned without an error: a *R of the Method,
+	// or a []byte. It may be replaced by one of the same type. A stream has none.
 	Reply any
 }
 
-// Interceptor stands around calls and streams, on either side: it goes on with next, with the
-// context it was given or one made of it, and returns its error or another one. Without next
-// nothing is sent, or handled, and one that returns nil then has to have set Info.Reply; else the
-// call fails with ErrInternal, as a stream does in any case. next may be called again when it has
-// returned, and the last time counts: a stream that was opened before is closed. Around a stream,
-// next returns at the server when the stream has ended, and at the client when it was opened. The
-// retries of a call are inside of next. Interceptors are called on the caller's or the handler's
-// goroutine; those of OnLoop handlers run on the loop, too.
+// An Interceptor is called around calls and streams, on either side. It calls next with the
+// context that it was given, or one derived from it, and returns next's error or another one. If
+// it does not call next, nothing is sent, or handled. If it returns nil all the same, it must have
+// set Info.Reply: otherwise the call fails with ErrInternal. A stream has no Reply, so it fails.
+// next may be called again when it has returned. Then its last call counts, and a stream that an
+// earlier one has opened is closed. Around a stream, next returns at the server when the stream
+// has ended, and at the client when it was opened. All retries of a call happen within one call of
+// next. Interceptors are called on the caller's or the handler's goroutine; those of OnLoop
+// handlers run on the loop, too.
 type Interceptor func(ctx context.Context, call *Info, next func(context.Context) error) error
 
 // chain puts interceptors around an invocation.
@@ -38,8 +39,8 @@ func chain(is []Interceptor, call *Info, ctx context.Context, invoke func(contex
 	return is[0](ctx, call, func(ctx context.Context) error { return chain(is[1:], call, ctx, invoke) })
 }
 
-// around calls do within interceptors, and gives the answer that they leave. went: they have gone
-// on.
+// around calls do within the interceptors, and returns the answer that is in call.Reply in the
+// end. went: do was called.
 func around[A any](
 	is []Interceptor, ctx context.Context, call *Info, m *method, do func(context.Context) (A, error),
 ) (answer A, went bool, err error) {
@@ -59,7 +60,7 @@ func around[A any](
 }
 
 // unanswered is the error of a call whose interceptors have returned neither an error nor an
-// answer. went: one has gone on.
+// answer. went: the last one has called next.
 func unanswered(m *method, went bool) error {
 	e := &Error{Code: CodeInternal, Method: m.name, Message: "an interceptor has neither gone on nor answered", Fate: FateNotSent}
 	if went {

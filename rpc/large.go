@@ -20,8 +20,8 @@ type body struct {
 	retained *rdma.Received
 }
 
-// retain takes what is in m, and reports whether it is so small that it is to be copied at once.
-// The loop's.
+// retain takes b, which lies in m. It retains m, unless b is so small that the caller copies it at
+// once. It is called on the loop.
 func (y *body) retain(m *rdma.Received, b []byte) (small bool) {
 	y.b = b
 	if small = len(b) <= copyOnLoop; !small {
@@ -30,7 +30,7 @@ func (y *body) retain(m *rdma.Received, b []byte) (small bool) {
 	return small
 }
 
-// copy takes it out of its message, into memory that is used from its beginning.
+// copy copies it into memory, whose contents are overwritten, and gives its message back.
 func (y *body) copy(memory []byte) {
 	y.b = append(memory[:0], y.b...)
 	y.drop()
@@ -53,7 +53,7 @@ type landing struct {
 // largeItem stands in receiving.in where the length of a small item would.
 const largeItem = math.MaxUint32
 
-// land copies an item, which is in m. Loop.
+// land has a goroutine copy an item, body, which lies in m. It is called on the loop.
 func land(m *rdma.Received, body []byte) *landing {
 	l := &landing{here: make(chan struct{})}
 	m.Retain()

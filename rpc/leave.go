@@ -8,10 +8,10 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 )
 
-// Code that is not this package's need not return: handlers, interceptors, codecs, errors that are
-// asked for their text. It leaves by a panic, which ends here, or by runtime.Goexit (testing's
-// FailNow), which takes the goroutine along. What a call has (its place, its worker, its answer,
-// the rest of its message) is given back by deferred functions, which serve both ways.
+// The user's code need not return: handlers, interceptors, codecs, the Error methods of errors. It
+// may panic, which is recovered here, or call runtime.Goexit (testing's FailNow), which ends the
+// goroutine. Deferred functions run in both cases. So they give back the call's place and its
+// worker, send its answer, and have the rest of its message read.
 
 // PanicError is in the error of a call in which this side's code, a codec or an interceptor, has
 // panicked, or has called runtime.Goexit. errors.Is and errors.As find Value, if it is an error.
@@ -33,11 +33,11 @@ func (e *PanicError) Unwrap() error {
 	return err
 }
 
-// errGoexit is the value of what was no panic.
+// errGoexit is the Value of a PanicError for a runtime.Goexit.
 var errGoexit = errors.New("runtime.Goexit was called")
 
-// try calls code that may leave. If it does, left is called, still on its stack. After a Goexit
-// nothing follows but deferred functions.
+// try calls code. If that panics or calls runtime.Goexit, left is called while code's stack is
+// still there. After a panic try returns. After a Goexit only deferred functions still run.
 func try(code func(), left func(why *PanicError)) {
 	returned := false
 	defer func() {
@@ -54,23 +54,23 @@ func try(code func(), left func(why *PanicError)) {
 	returned = true
 }
 
-// pack is encode, for a message of the caller's.
+// pack is encode, with a panic as an error, for a message of the caller's.
 func (c *codec) pack(dst []byte, msg any) (b []byte, err error) {
 	try(func() { b, err = c.encode(dst, msg) }, func(why *PanicError) { err = why })
 	return b, err
 }
 
-// unpack is decode, for a message of the peer's.
+// unpack is decode, with a panic as an error, for a message of the peer's.
 func (c *codec) unpack(b []byte, msg any) (err error) {
 	try(func() { err = c.decode(b, msg) }, func(why *PanicError) { err = why })
 	return err
 }
 
-// publish gives ev to the subscribers of the system's events.
+// publish gives ev to the subscribers of the system's events, which may panic.
 func publish(sys *actor.ActorSystem, ev any) {
 	try(func() { sys.EventStream.Publish(ev) }, func(*PanicError) {})
 }
 
-// lives is the supervisor of a connection's actor. What has left it is one call's: the actor goes
-// on with what it has.
+// resuming is the supervision of a connection's actor. What panics in it is code of one call: the
+// actor goes on with the state that it has.
 var resuming = actor.WithGuardian(actor.NewOneForOneStrategy(0, 0, func(any) actor.Directive { return actor.ResumeDirective }))

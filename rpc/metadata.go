@@ -9,13 +9,13 @@ import (
 
 type metadataKey struct{}
 
-// pairs is metadata on its way out: its bytes on the wire, without the length of all.
+// pairs is metadata for calls that will be made: its bytes on the wire, without the length of all.
 type pairs struct{ b []byte }
 
 // WithMetadata adds a key and its value to what the calls made with the context carry to the
-// server: credentials, a trace. A key has 1 to 255 bytes, a value up to 4 KiB, all together 8 KiB;
-// what exceeds that fails the call with ErrTooLarge. Of a key that was added twice the later value
-// counts.
+// server: credentials, a trace. A key has 1 to 255 bytes, a value up to 4 KiB, and all pairs
+// together up to 8 KiB. Calls with anything else fail with ErrTooLarge. If a key was added twice,
+// the later value counts.
 func WithMetadata(ctx context.Context, key, value string) context.Context {
 	was, _ := ctx.Value(metadataKey{}).(*pairs)
 	p := &pairs{}
@@ -23,7 +23,7 @@ func WithMetadata(ctx context.Context, key, value string) context.Context {
 		p.b = append(p.b, was.b...)
 	}
 	if len(key) == 0 || len(key) > wire.MaxMetadataKey || len(value) > wire.MaxMetadataValue {
-		p.b = make([]byte, wire.MaxMetadata+1) // the call says so
+		p.b = make([]byte, wire.MaxMetadata+1) // so the call fails
 		return context.WithValue(ctx, metadataKey{}, p)
 	}
 	p.b = wire.AppendPair(p.b, key, value)
@@ -43,8 +43,8 @@ func outgoing(ctx context.Context) (b []byte, err error) {
 	return p.b, nil
 }
 
-// Metadata is the value that a call brought for a key; ok is false when it brought none. ctx is
-// the handler's, or made of it.
+// Metadata returns the value that the caller has sent for a key. ok is false if it has sent none.
+// ctx is the handler's context, or derived from it.
 func Metadata(ctx context.Context, key string) (value string, ok bool) {
 	c, _ := ctx.Value(callKey{}).(*callContext)
 	if c == nil {

@@ -27,21 +27,22 @@ func newMethod(name string, stream bool, req, rep codec, cfg MethodConfig) *meth
 	}
 }
 
-// MethodConfig is what a method is.
+// MethodConfig configures a method.
 type MethodConfig struct {
 	// Idempotent says that executing a request twice does no harm: a call whose fate is unknown may
 	// be repeated (Config.Retry).
 	Idempotent bool
 }
 
-// Method is a call with one answer: a Q is sent, an R comes back. One value, in a package that
-// both sides share, is what the server handles and the client calls. Q and R are protobuf's
-// generated structs, types that append and unmarshal themselves (encoding.BinaryAppender,
-// BinaryUnmarshaler), or Bytes.
+// Method is a call with one answer: a Q is sent, an R comes back. Both sides use one value, in a
+// package that they share: the server to register the handler, the client to call. Q and R are
+// protobuf's generated structs, types that append and unmarshal themselves
+// (encoding.BinaryAppender, BinaryUnmarshaler), or Bytes.
 type Method[Q, R any] struct{ m *method }
 
-// NewMethod declares a method; name is what the two sides agree upon ("kv.Get"). It panics when Q
-// or R cannot be encoded. It is meant for package variables: methods are never forgotten.
+// NewMethod declares a method. name ("kv.Get") is what the client sends to say which method it
+// calls. NewMethod panics if the name does not have 1 to 255 bytes, or if Q or R cannot be
+// encoded. It is meant for package variables: a method is never removed.
 func NewMethod[Q, R any](name string, cfg MethodConfig) Method[Q, R] {
 	return Method[Q, R]{newMethod(name, false, mustCodec[Q](), mustCodec[R](), cfg)}
 }

@@ -7,11 +7,12 @@ import (
 	"github.com/rdmactor/rdmactor/rpc/internal/wire"
 )
 
-// A request's way into a connection, and out of it again when its caller gives up. It may wait in
-// the client: for the loop, for credits, for memory to be offered from. trimLocked decides about it
-// when its turn has come.
+// This file puts requests into a connection's queue, and takes them out again when their callers
+// give up. A request may wait in the client for the loop, for credits, or for memory that a large
+// message is offered from (docs/wire.md). When its turn has come trimLocked decides whether it is
+// still sent.
 
-// start puts a request, or says why not.
+// start queues a request, or returns why it cannot.
 func (l *table) start(c *clientCall, metadata, body []byte) error {
 	var h wire.Header
 	n := wire.RequestLen(metadata, body)
@@ -45,7 +46,7 @@ func (l *table) start(c *clientCall, metadata, body []byte) error {
 	return nil
 }
 
-// refusalLocked is why there can be no further call now; nil: there can.
+// refusalLocked returns why no further call can begin now. nil: one can.
 func (l *table) refusalLocked(m *method) error {
 	switch {
 	case l.failed != nil:
@@ -60,10 +61,11 @@ func (l *table) refusalLocked(m *method) error {
 	return nil
 }
 
-// tooManyMethods is why a method has no number.
+// tooManyMethods is the text of the error for a method that gets no number.
 var tooManyMethods = fmt.Sprintf("%d others were called on this connection, which has numbers for no more", wire.MaxMethods)
 
-// numberLocked is what a method is called on this connection. Not ok: all numbers are taken.
+// numberLocked returns the method's number on this connection, and declares the method if that was
+// not done yet. Not ok: all numbers are taken.
 func (l *table) numberLocked(m *method) (n uint16, ok bool) {
 	for len(l.methods) <= m.index {
 		l.methods = append(l.methods, 0)
@@ -103,7 +105,8 @@ func (l *table) enterLocked(c *clientCall) wire.CallID {
 	return c.id
 }
 
-// markLocked notes that a request may not go as it was put.
+// markLocked notes that a request may not be sent as it was queued: trimLocked may have to cut it
+// out, or to update its time-out.
 func (l *table) markLocked(s *slot) {
 	if !s.marked {
 		s.marked = true
@@ -111,8 +114,8 @@ func (l *table) markLocked(s *slot) {
 	}
 }
 
-// abandon has the answer of a call go to nobody, and notifies the server if the request has gone.
-// Not ok: the call is being finished, or was.
+// abandon gives a call up: nobody gets its answer. If the request was sent, the server is
+// notified. Not ok: the call was finished before, or is being finished.
 func (l *table) abandon(c *clientCall) (f Fate, ok bool) {
 	l.out.mu.Lock()
 	i := c.id.Slot()
@@ -131,10 +134,11 @@ func (l *table) abandon(c *clientCall) (f Fate, ok bool) {
 	return FateUnknown, true
 }
 
-// trimLocked gives what is still to be sent of a message that is next. Requests that were given up
-// are cut out. So are those whose deadline has passed: their calls are lost, and are the caller's
-// to finish. The others say how much time they have left. Without any of these nothing is looked
-// through, unless the server wants no calls any more.
+// trimLocked returns what is still to be sent of b, the message that is sent next. It cuts out
+// requests that were given up. It also cuts out those whose deadline has passed, and puts their
+// calls on l.expired, which its caller finishes. Into other requests with a deadline it writes the
+// time that is left. If no request is marked, it returns b as it is, unless the server drains or
+// the connection has failed.
 func (l *table) trimLocked(b []byte) (rest []byte) {
 	if l.marked == 0 && !l.draining && l.failed == nil {
 		return b
@@ -162,15 +166,15 @@ func (l *table) trimLocked(b []byte) (rest []byte) {
 		kept += n
 		at += n
 	}
-	if kept == 0 { // messages are counted: this one says what has become of it
+	if kept == 0 { // messages are counted, so this one must be sent: it cancels a call
 		wire.Header{Type: wire.FrameCancel, Call: last}.Put(b)
 		kept = wire.HeaderLen
 	}
 	return b[:kept]
 }
 
-// wantedLocked reports whether somebody waits for a request, and has it say how long. now is read
-// when it is needed.
+// wantedLocked reports whether somebody still waits for a request. If its call has a deadline, it
+// writes the time that is left into h. It sets now when it first needs it.
 func (l *table) wantedLocked(h *wire.Header, now *time.Time) bool {
 	i := h.Call.Slot()
 	s := &l.slots[i]
