@@ -13,8 +13,8 @@ import (
 	"github.com/rdmactor/rdmactor/rpc/internal/wire"
 )
 
-// link is a connection of a client: the actor that owns its identifier. Its fields are the loop's,
-// those excepted that are under out.mu.
+// link is a connection of a client: the actor that owns its identifier. Only the loop uses its
+// fields, except those that out.mu guards.
 type link struct {
 	table
 	rt        *rdma.Runtime
@@ -34,7 +34,7 @@ type link struct {
 	unsure    bool  // messages were lost, and it is not known which
 
 	backlog
-	ends []any // that the connection has failed or ended, while something is parked
+	ends []any // events of the connection's end, while something is parked
 }
 
 // keeper is the client whose connection it is.
@@ -50,8 +50,8 @@ type (
 	hangUp struct{ cause error }
 )
 
-// notify sends the actor a message that it must not miss. An actor whose runtime has been shut down
-// receives nothing, but can be stopped. Any goroutine.
+// notify sends the actor a message. An actor whose runtime was shut down receives nothing any
+// more: then the message goes to deadLetters, which stops the actor. Any goroutine.
 func (l *link) notify(m any) { l.sys.Root.RequestWithCustomSender(l.out.pid, m, l.dead.pid) }
 
 // deadLetters is the process that gets back what the actor does not receive.
@@ -191,7 +191,7 @@ func (l *link) hangUp(ctx actor.Context, cause error) {
 	ctx.Send(l.id, &rdma.DestroyID{})
 }
 
-// closed fails the calls that have no answer. Only the first call counts.
+// closed fails the calls that have no answer. It does so once.
 func (l *link) closed(ctx actor.Context, m *rdma.Closed) {
 	if l.finished {
 		return
@@ -233,8 +233,8 @@ func (l *link) closed(ctx actor.Context, m *rdma.Closed) {
 	ctx.Stop(ctx.Self())
 }
 
-// finish gives callers their answers. If the decoding of one takes the goroutine along, those
-// behind it get theirs all the same.
+// finish gives callers their answers. If the decoding of one answer ends the goroutine, the other
+// callers get theirs all the same.
 func (l *link) finish(list *clientCall) {
 	defer func() {
 		if list != nil {
@@ -263,7 +263,7 @@ func (l *link) received(ctx actor.Context, m *rdma.Received) {
 	l.take(ctx, m, l)
 }
 
-// resume reads on.
+// resume reads on, in a turn that was asked for.
 func (l *link) resume(ctx actor.Context) {
 	l.waits = false
 	if l.parked.Len() == 0 {
@@ -276,7 +276,7 @@ func (l *link) resume(ctx actor.Context) {
 	l.readOn(ctx, l)
 }
 
-// handleEnds takes in how the connection has ended.
+// handleEnds handles the events of the connection's end, which have waited for what was parked.
 func (l *link) handleEnds(ctx actor.Context) {
 	ends := l.ends
 	l.ends = nil
@@ -285,8 +285,9 @@ func (l *link) handleEnds(ctx actor.Context) {
 	}
 }
 
-// read takes as many frames of a message as are read in a turn, and gives the callers their
-// answers: last of all, because what decodes for actors may not return.
+// read takes as many frames of a message as are read in a turn. At its end it gives the callers
+// their answers: not before, because the decoding for actors is the user's code and may not
+// return.
 func (l *link) read(ctx actor.Context) {
 	var done, last *clientCall
 	var err error
@@ -323,9 +324,9 @@ func (l *link) read(ctx actor.Context) {
 	}
 }
 
-// closeIfIdle closes the connection to a server that drains when nobody waits for an answer any
-// more. Otherwise connections would pile up at a server that drains for ever, or never answers.
-// The loop's.
+// closeIfIdle is for a connection whose server drains: it closes it if nobody waits for an answer
+// any more. Otherwise connections would pile up at a server that drains for ever, or never
+// answers. The loop's.
 func (l *link) closeIfIdle(ctx actor.Context) {
 	l.out.mu.Lock()
 	waits := slices.ContainsFunc(l.slots, func(s slot) bool { return s.call != nil })
@@ -336,7 +337,7 @@ func (l *link) closeIfIdle(ctx actor.Context) {
 	}
 }
 
-// frameLocked takes one frame, and gives the call that it ends, or a list of them.
+// frameLocked takes one frame, and returns the call that it ends, or a list of calls.
 func (l *link) frameLocked(h wire.Header, body []byte) (*clientCall, error) {
 	if h.Type == wire.FrameDrain {
 		l.draining = true
@@ -349,19 +350,21 @@ func (l *link) frameLocked(h wire.Header, body []byte) (*clientCall, error) {
 	return l.answerLocked(h, body, l.reading)
 }
 
-// trimLate has what is left of a message sent when its turn has come: see trimLocked. The loop's.
+// trimLate is trimLocked for a message that has waited in the connection and is sent now. It is
+// called on the loop.
 func (l *link) trimLate(b []byte) []byte {
 	l.out.mu.Lock()
 	b = l.trimLocked(b)
 	l.out.mu.Unlock()
 	l.finishExpired()
 	if l.draining {
-		l.out.requestFlush() // it may have been the last that this connection was there for
+		l.out.requestFlush() // if that was the last call, flush closes the connection
 	}
 	return b
 }
 
-// finishExpired finishes the calls that trimLocked has found too late to be sent. The loop's.
+// finishExpired finishes the calls that trimLocked did not send because their deadline had passed.
+// It is called on the loop.
 func (l *link) finishExpired() {
 	lost := l.expired
 	if l.expired = nil; lost != nil {
@@ -370,8 +373,8 @@ func (l *link) finishExpired() {
 	}
 }
 
-// flush sends what has been put, and parts from a server that drains when the last call was given
-// up unsent. The loop's.
+// flush sends what was queued. If that has dropped the last call, and the server drains, it closes
+// the connection. It is called on the loop.
 func (l *link) flush(ctx actor.Context) {
 	l.out.flush(ctx, l.id)
 	l.finishExpired()

@@ -17,25 +17,26 @@ import (
 // while the loop is busy goes together. A larger frame has a message of its own.
 const gatherBytes = 16 << 10
 
-// ahead is what is the connection's at a time. It is less than any send queue takes
-// (Limits.SendQueue: 256).
+// ahead limits what the connection has been handed and the device has not taken yet. It is less
+// than any send queue takes (Limits.SendQueue: 256).
 var ahead = inflight.Limits{
 	Most: inflight.Amount{Messages: 64, Bytes: 4 << 20},
 	Part: inflight.Amount{Messages: 32, Bytes: 1 << 20},
 }
 
-// out is the outgoing half of a connection: frames are put by any goroutine, and sent by the
-// connection's owner on its loop, as many in one message as have come together. What the
-// connection does not take yet waits here, and goes in fewer messages.
+// out is the outgoing half of a connection. Any goroutine puts frames into it, and the
+// connection's owner sends them on its loop: those that have come together as one message. What
+// the connection does not take yet waits here, and is gathered into fewer messages.
 type out struct {
 	sys *actor.ActorSystem
 	pid *actor.PID // the owner
 
-	// A client's; nil: a server's. turn gives what is still to be sent of a message that is next,
-	// with mu held; late is the same for one that has waited in the connection, without.
+	// nil at a server. trim returns what is still to be sent of a message that is next. mu is
+	// locked then. trimLate is the same for a message that has waited in the connection. mu is not
+	// locked then.
 	trim, trimLate func(b []byte) (rest []byte)
 
-	mu      sync.Mutex // the connection's table of calls, too
+	mu      sync.Mutex // guards the connection's table of calls, too
 	cur     []byte     // being gathered
 	full    []segment  // before it, oldest first
 	bytes   int        // in all of them
@@ -46,18 +47,19 @@ type out struct {
 	waiters []*waiter  // streams that wait for room
 	purse   share.Purse
 
-	handed uint64 // messages that are the connection's, or were
+	handed uint64 // messages that the connection was given
 
 	// The loop's.
 	ahead inflight.Window // of them, those that may be with the connection still
 	spare []byte          // for cur, when that is sent
 }
 
-// highWater is how many bytes may wait for a connection before nothing is done any more that makes
-// more of them: requests are left where they are, and streams wait.
+// highWater is how many bytes may wait for a connection. While there are more, nothing is done
+// that adds to them: a server does not read further requests, and streams wait.
 const highWater = 1 << 20
 
-// segment is a message to be: frames that were gathered, or one that was encoded into its Send.
+// segment is a message that waits: frames that were gathered, or a large frame that was encoded
+// into its Send already.
 type segment struct {
 	frames []byte
 	send   *rdma.Send
@@ -76,7 +78,7 @@ type waiter struct {
 	room  chan struct{} // has a token when something has changed that it may wait for
 }
 
-// goOn has the stream look again.
+// goOn has the stream look again whether there is room.
 func (w *waiter) goOn() {
 	select {
 	case w.room <- struct{}{}:
@@ -109,8 +111,8 @@ func (o *out) frameLocked(n int) []byte {
 	return o.cur[at:]
 }
 
-// large encodes a body that is to have a message of its own, before others have to wait for mu.
-// nil: it is small enough to be gathered.
+// large encodes a body into a message of its own. That is done before mu is locked, so that others
+// need not wait for it. nil: the body is small enough to be gathered.
 func large(metadata, body []byte) *rdma.Send {
 	n := wire.RequestLen(metadata, body)
 	if n <= gatherBytes {
@@ -124,8 +126,8 @@ func large(metadata, body []byte) *rdma.Send {
 // putLocked puts a frame.
 func (o *out) putLocked(h wire.Header, body []byte) { o.putLargeLocked(h, nil, nil, body) }
 
-// putLargeLocked puts a frame whose body large was given before, with what that has made of it,
-// and gives the number of its message.
+// putLargeLocked puts a frame. own is what large has returned for metadata and body. It returns
+// the number of the message that the frame is in.
 func (o *out) putLargeLocked(h wire.Header, own *rdma.Send, metadata, body []byte) (number uint64) {
 	h.Length = uint32(wire.RequestLen(metadata, body))
 	if own == nil {
@@ -193,8 +195,7 @@ func (o *out) releaseLocked() {
 	o.waiters = o.waiters[:0]
 }
 
-// wakeLocked reports whether the caller has to request a flush, which it does when it has let go of
-// mu.
+// wakeLocked reports whether the caller has to request a flush, after it has unlocked mu.
 func (o *out) wakeLocked() bool {
 	if o.woken || o.ended {
 		return false
@@ -203,7 +204,7 @@ func (o *out) wakeLocked() bool {
 	return true
 }
 
-// unlock lets go of mu, and has the owner send what was put.
+// unlock unlocks mu, and has the owner send what was put.
 func (o *out) unlock() {
 	wake := o.wakeLocked()
 	o.mu.Unlock()
@@ -215,7 +216,7 @@ func (o *out) unlock() {
 // requestFlush has the owner send what was put. Any goroutine.
 func (o *out) requestFlush() { o.sys.Root.Send(o.pid, flushMsg) }
 
-// flush hands over what there is and the connection has room for. The loop's.
+// flush gives the connection as much of what waits as it has room for. It is called on the loop.
 func (o *out) flush(ctx actor.Context, id *actor.PID) {
 	for !o.ahead.Full() {
 		o.mu.Lock()
@@ -241,17 +242,17 @@ func (o *out) flush(ctx actor.Context, id *actor.PID) {
 		s.Notify = o.ahead.Add(seg.len())
 		ctx.Send(id, s)
 	}
-	// woken stays: what is put from now on goes with the next Sent.
+	// woken stays true: when the next Sent comes, what was put meanwhile is sent.
 }
 
-// trimSegmentLocked cuts a message whose turn has come down to what is left of it.
+// trimSegmentLocked cuts out of a message, whose turn has come, what need not be sent any more.
 func (o *out) trimSegmentLocked(seg *segment) {
 	if seg.send == nil {
 		seg.frames = o.trim(seg.frames)
 		return
 	}
 	p := seg.send.Bytes()
-	if rest := o.trim(p); len(rest) < len(p) { // its memory need not wait with it
+	if rest := o.trim(p); len(rest) < len(p) { // the rest is copied: the whole need not wait
 		whole := seg.send
 		seg.send = rdma.NewSend(rest)
 		whole.Release()
@@ -274,9 +275,11 @@ func (o *out) end() (handed uint64) {
 // them, in memory that its clients share (share.Purse).
 //
 //   - A request that there is no memory for is refused: ErrOverloaded.
-//   - Requests behind answers that the client does not take stay where they are, without credit.
+//   - If a client does not take its answers, its further requests are not read, and it gets no
+//     credit for them.
 //   - Items wait.
-//   - An answer that there is no memory for is ErrOverloaded instead. Its handler has run.
+//   - If there is no memory for an answer, ErrOverloaded is sent instead, although the handler has
+//     run.
 //
 // Whatever others have, share.OwnMemory bytes and one answer or item can wait on every connection:
 // a client that takes what comes gets all its answers.
@@ -287,8 +290,8 @@ func (o *out) mayLocked(n int) bool { return o.purse.May(o.bytes, n) }
 // roomLocked reports whether n more bytes may wait for the connection.
 func (o *out) roomLocked(n int) bool { return o.bytes <= share.OwnMemory || o.mayLocked(n) }
 
-// lostFrames reports whether frames are missing although their connection goes on: it has to end.
-// After every other failure it does so by itself.
+// lostFrames reports whether frames were lost on a connection that would go on without them. Such
+// a connection has to be ended. After every other failure of a Send it ends by itself.
 func lostFrames(m *rdma.SendFailed) bool {
 	return !errors.Is(m, rdma.ErrFlushed) && !errors.Is(m, unix.ENOTCONN)
 }

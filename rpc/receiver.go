@@ -13,13 +13,15 @@ import (
 	"github.com/rdmactor/rdmactor/rpc/internal/wire"
 )
 
-// Receiver is where the items of a stream come in. It is one goroutine's at a time, Close excepted.
+// Receiver receives the items of a stream. One goroutine at a time may use it, but any may call
+// Close.
 type Receiver[T any] struct{ r *receiving }
 
-// Open opens a stream and returns before the server has answered: that it refused is what Recv
-// says. The stream ends with ctx. It is not repeated (Config.Retry). Config.Timeout is how long
-// Open waits for a connection (WaitForReady); how long the stream may last, ctx says. One that is
-// not wanted until its end has to be closed, or its ctx to end.
+// Open opens a stream. It returns before the server has answered: if the server refuses the
+// stream, Recv returns the error. The stream ends when ctx ends. It is not repeated
+// (Config.Retry). Config.Timeout limits how long Open waits for a connection (WaitForReady), and
+// not how long the stream lasts. A stream that is not read to its end must be closed, or its ctx
+// must end.
 func Open[Q, T any](ctx context.Context, c *Client, m Stream[Q, T], q *Q) (*Receiver[T], error) {
 	var r *receiving
 	if len(c.cfg.Interceptors) == 0 {
@@ -29,7 +31,7 @@ func Open[Q, T any](ctx context.Context, c *Client, m Stream[Q, T], q *Q) (*Rece
 		}
 		return &Receiver[T]{r}, nil
 	}
-	// what an interceptor has opened, and has failed, panicked or gone on again since
+	// closes the stream that an interceptor has opened if it then fails, panics or calls next again
 	giveUp := func() {
 		if r != nil {
 			r.close(nil)
@@ -55,8 +57,9 @@ func Open[Q, T any](ctx context.Context, c *Client, m Stream[Q, T], q *Q) (*Rece
 	return opened, nil
 }
 
-// Recv waits for the next item. io.EOF is the end of the stream; every other error is an *Error,
-// and the end, too, but for eventloop.ErrOnLoop: a loop must not wait.
+// Recv waits for the next item. At the end of the stream it returns io.EOF. Every other error is
+// an *Error and ends the stream, too, with one exception: on a loop's goroutine, which must not
+// wait, it may return eventloop.ErrOnLoop, and the stream goes on.
 func (r *Receiver[T]) Recv() (*T, error) {
 	b, err := r.r.next()
 	if err != nil {
@@ -79,8 +82,8 @@ func (r *Receiver[T]) Recv() (*T, error) {
 	return item, nil
 }
 
-// All is the items that are still to come, for range. What ends the stream is its last element,
-// unless it is io.EOF. When the loop is left before that the stream is closed.
+// All returns an iterator over the items that are still to come. If the stream ends with another
+// error than io.EOF, that comes last. The stream is closed when the loop is left.
 func (r *Receiver[T]) All() iter.Seq2[*T, error] {
 	return func(yield func(*T, error) bool) {
 		defer r.Close()
@@ -96,8 +99,9 @@ func (r *Receiver[T]) All() iter.Seq2[*T, error] {
 	}
 }
 
-// Close gives the stream up: the server's handler is cancelled, Recv returns what has come already
-// and then context.Canceled. A stream that has ended need not be closed. Any goroutine.
+// Close gives the stream up. The context of the server's handler is cancelled. Recv returns the
+// items that have come already, and then context.Canceled. A stream that has ended need not be
+// closed. Any goroutine.
 func (r *Receiver[T]) Close() { r.r.close(nil) }
 
 // receiving is the part of a Receiver that does not depend on the type.
@@ -150,7 +154,7 @@ func (r *receiving) watch(ctx context.Context) {
 	}
 }
 
-// itemLocked takes an item in. The loop's.
+// itemLocked takes an item. It is called on the loop.
 func (r *receiving) itemLocked(m *rdma.Received, body []byte) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -176,7 +180,7 @@ func (r *receiving) notify() {
 	}
 }
 
-// finish takes note that the stream has ended. The loop's.
+// finish takes note that the stream has ended. It is called on the loop.
 func (r *receiving) finish(c *clientCall) { r.end(cmp.Or(c.failure(), io.EOF)) }
 
 func (r *receiving) end(err error) {
@@ -204,8 +208,8 @@ func (r *receiving) close(err error) {
 	r.end(err)
 }
 
-// fail ends the stream for its reader, at once: what has come behind is not read any more. The
-// reader's.
+// fail ends the stream at once: items that have come already are not read any more. It is called
+// on the reader's goroutine.
 func (r *receiving) fail(err error) {
 	r.close(err)
 	r.mu.Lock()
@@ -259,7 +263,8 @@ func (r *receiving) wait() error {
 	return nil
 }
 
-// widen lets the server send n bytes more, with the frame that half a window is worth.
+// widen notes that n bytes were read. As soon as half a window was, it lets the server send as
+// much more.
 func (r *receiving) widen(n int64) {
 	r.mu.Lock()
 	r.taken += n
@@ -275,7 +280,7 @@ func (r *receiving) widen(n int64) {
 	}
 }
 
-// landed is the large item that is next.
+// landed returns the large item that is next, when it was copied.
 func (r *receiving) landed() []byte {
 	r.mu.Lock()
 	l := r.large[0]

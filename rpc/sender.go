@@ -8,19 +8,19 @@ import (
 	"github.com/rdmactor/rdmactor/rpc/internal/wire"
 )
 
-// Sender is where a stream's handler sends its items. It is the handler's goroutine's, until that
-// returns.
+// Sender sends the items of a stream. It is for the handler's goroutine, until the handler returns.
 type Sender[T any] struct{ out sink }
 
-// Send sends an item, which is the caller's again when it returns. It waits while the receiver has
-// not taken what is under way: a slow receiver stops its stream, and nothing else. When the caller
-// has gone (cancelled, deadline, connection) it returns why, and the handler should return. Behind
-// the handler's return it is an error.
+// Send sends an item, which is the handler's again when Send returns. It waits while the receiver
+// has not taken what is under way: a slow receiver stops its own stream, and nothing else. If
+// nobody waits for the stream any more (its caller has cancelled it, its deadline has passed, the
+// connection has ended), Send returns why, and the handler should return. When the handler has
+// returned Send fails.
 func (s *Sender[T]) Send(item *T) error { return s.out.send(item) }
 
 // send is Sender's Send.
 func (call *serverCall) send(item any) error {
-	for n := 0; ; { // what waits is not encoded: that would be memory, too
+	for n := 0; ; { // while it waits the item is not kept encoded: that would take memory
 		if err := call.wait(n); err != nil {
 			return err
 		}
@@ -32,7 +32,8 @@ func (call *serverCall) send(item any) error {
 	}
 }
 
-// put puts an item of n bytes. Neither sent nor an error: there is no room for so many.
+// put encodes an item and puts it, if there is room. n is its size. Neither sent nor an error:
+// there is no room for n bytes.
 func (call *serverCall) put(item any) (n int, sent bool, err error) {
 	c := call.c
 	scratch := getBuffer()
@@ -53,7 +54,8 @@ func (call *serverCall) put(item any) (n int, sent bool, err error) {
 	case c.out.ended || !call.roomForLocked(len(b)):
 		c.out.mu.Unlock()
 		return len(b), false, nil
-	case c.calls[call.id.Slot()] != call: // the end was put meanwhile: somebody else is sending
+	case c.calls[call.id.Slot()] != call:
+		// the handler has returned: another goroutine uses its Sender
 		c.out.mu.Unlock()
 		return 0, false, errHandled
 	}
@@ -69,7 +71,7 @@ func (call *serverCall) roomForLocked(n int) bool {
 	return call.window > 0 && o.bytes <= highWater && o.roomLocked(wire.HeaderLen+n)
 }
 
-// wait waits until an item of n bytes may be put, if nobody is quicker.
+// wait waits until there is room for an item of n bytes. Others may take that room before put does.
 func (call *serverCall) wait(n int) error {
 	for {
 		if err := call.ctx.Err(); err != nil {
@@ -84,7 +86,7 @@ func (call *serverCall) wait(n int) error {
 			c.mu.Unlock()
 			return nil
 		}
-		if call.window > 0 { // else a window wakes it
+		if call.window > 0 { // otherwise widen wakes it
 			c.awaitLocked(&call.waiter)
 		}
 		c.mu.Unlock()

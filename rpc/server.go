@@ -39,7 +39,7 @@ type Server struct {
 	goneOnce  sync.Once
 }
 
-// NewServer makes a server on a runtime, which outlives it.
+// NewServer makes a server on a runtime. It has to be closed before the runtime is shut down.
 func NewServer(rt *rdma.Runtime, cfg Config) *Server {
 	s := &Server{
 		rt: rt, sys: rt.System(), log: rt.Logger(), cfg: cfg.withDefaults(), ending: make(chan struct{}), idle: make(chan struct{}),
@@ -54,15 +54,16 @@ func NewServer(rt *rdma.Runtime, cfg Config) *Server {
 	return s
 }
 
-// Listen begins to serve at addr ("host:port", port 0 is any) and returns the address that it has.
-// A server may listen at several. It ends with Drain or Close. If it ends by itself, with its
-// device or its runtime, that is only logged. Serve returns why.
+// Listen begins to serve at addr ("host:port", port 0 is any) and returns the address that it has
+// got. A server may listen at several addresses, until Drain or Close. If a listener ends by
+// itself, because its device is gone or the runtime was shut down, that is only logged. Serve
+// returns why.
 func (s *Server) Listen(ctx context.Context, addr string) (rdma.Addr, error) {
 	at, _, err := s.listen(ctx, addr)
 	return at, err
 }
 
-// listen is Listen; why the listener has ended comes from over.
+// listen is Listen. When the listener has ended, over delivers why.
 func (s *Server) listen(ctx context.Context, addr string) (at rdma.Addr, over <-chan error, err error) {
 	ended := make(chan error, 1)
 	owner := s.sys.Root.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {
@@ -90,10 +91,11 @@ func (s *Server) listen(ctx context.Context, addr string) (at rdma.Addr, over <-
 	return on.Local, ended, nil
 }
 
-// Serve listens at addr and serves until ctx ends, which closes the server (Drain before is the
-// orderly way), until it has been drained or closed, or until nobody can come to addr any more: its
-// device is gone, its socket was taken, its runtime was shut down (rdma.ErrShutdown). The server
-// goes on in that case, for the connections it has.
+// Serve listens at addr and serves until one of three things has happened. If ctx ends, Serve
+// closes the server; for an orderly end call Drain before. Or the server was drained or closed. Or
+// nobody can connect to addr any more, because its device is gone, its socket was taken or the
+// runtime was shut down (rdma.ErrShutdown): then the server goes on with the connections that it
+// has.
 func (s *Server) Serve(ctx context.Context, addr string) error {
 	at, over, err := s.listen(ctx, addr) // on a loop, too
 	if err != nil {
@@ -119,8 +121,8 @@ func (s *Server) Serve(ctx context.Context, addr string) error {
 // InFlight is how many calls are being handled.
 func (s *Server) InFlight() int { return int(s.inFlight.Load()) }
 
-// Draining is closed when Drain or Close begins. A stream that would go on for ever returns then:
-// with ErrDraining, its caller knows that it can go on elsewhere.
+// Draining is closed when Drain or Close begins. The handler of a stream that has no end by itself
+// should return then, with ErrDraining: so its caller knows that it can go on elsewhere.
 func (s *Server) Draining() <-chan struct{} { return s.ending }
 
 // end notes that no further calls are taken, and sends m to the connections that there are. No
@@ -137,17 +139,17 @@ func (s *Server) end(m any) {
 	}
 }
 
-// emptiedLocked looks whether the last connection has gone while no other can come.
+// emptiedLocked closes gone if there is no connection, and none can come.
 func (s *Server) emptiedLocked() {
 	if len(s.conns) == 0 && s.draining.Load() {
 		s.goneOnce.Do(func() { close(s.gone) })
 	}
 }
 
-// Drain ends the server in order: it listens no more, notifies its clients, refuses new calls with
-// ErrDraining, which may be repeated elsewhere, and waits until what is in flight was answered and
-// the answers were taken. When ctx ends before that, the rest is cut off as with Close, which is
-// waited for a second, and the error is ctx's cause.
+// Drain ends the server in order. It stops listening, notifies the clients, and refuses new calls
+// with ErrDraining, so that they can be made elsewhere. It waits until the calls in flight were
+// answered and their answers were taken. If ctx ends before that, the rest is cut off as by Close,
+// for which Drain waits a second at most. Its error is ctx's cause then.
 func (s *Server) Drain(ctx context.Context) error {
 	if err := eventloop.MayWait(); err != nil {
 		return fmt.Errorf("rpc: drain: %w", err)
@@ -170,10 +172,10 @@ func (s *Server) Drain(ctx context.Context) error {
 	return nil
 }
 
-// abortFor is how long Drain waits, after its context has ended, for what it cuts off only then.
+// abortFor is how long a Drain whose context has ended waits for the connections that it cuts off.
 const abortFor = time.Second
 
-// abort is Close for a Drain that has no more time: a loop that is blocked does not keep it.
+// abort is Close for a Drain that has no more time. It does not wait for a blocked loop for long.
 func (s *Server) abort(ctx context.Context) error {
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), abortFor)
 	defer cancel()
@@ -182,9 +184,9 @@ func (s *Server) abort(ctx context.Context) error {
 }
 
 // Close cuts everything off: connections end, the contexts of handlers are cancelled. It waits for
-// the connections, and so for a loop that is blocked; Drain with a context does not. It does not
-// wait for handlers that ignore their context. On a loop it does not wait at all: the rest happens
-// on a goroutine.
+// the end of the connections, and so for a loop that is blocked. A Drain whose context ends does
+// not. It does not wait for handlers that ignore their context. On a loop it does not wait at all:
+// the rest happens on a goroutine.
 func (s *Server) Close() {
 	if eventloop.MayWait() != nil {
 		go s.Close()
@@ -268,8 +270,8 @@ func (s *Server) handler(name string) *handler {
 	return s.handlers[name]
 }
 
-// panicked logs and publishes what has left a handler. Its value is the user's, and is asked for
-// its text here: the line is written later.
+// panicked logs and publishes what has left a handler. The value is the user's, and its String or
+// Error method may not return. So it is called here, and not when the log line is written.
 func (s *Server) panicked(method string, why *PanicError) {
 	try(func() {
 		s.log.Error("rpc: a handler has panicked", "method", method, "panic", fmt.Sprint(why.Value), "stack", string(why.Stack))

@@ -41,7 +41,8 @@ func (call *serverCall) run() {
 	call.handle()
 }
 
-// own takes the request out of the message that it came in, on the goroutine that handles it.
+// own copies the request out of the message that was retained for it, if one was, on the goroutine
+// that handles it.
 func (call *serverCall) own() {
 	if call.body.retained != nil {
 		call.copy()
@@ -73,8 +74,8 @@ type outcome struct {
 	details []byte
 }
 
-// handle calls the handler and puts the answer, whatever becomes of the handler. If this is not the
-// loop, it has the loop send it.
+// handle calls the handler and puts the answer, also if the handler panics or calls
+// runtime.Goexit. On another goroutine than the loop's it has the loop send it.
 func (call *serverCall) handle() {
 	scratch := getBuffer()
 	var o outcome
@@ -155,7 +156,7 @@ func (call *serverCall) answer(o *outcome, scratch []byte) (wake bool) {
 // maxStreamWindow is what a stream's window may not exceed.
 const maxStreamWindow = 1 << 31
 
-// widen lets more of a stream be sent. Loop.
+// widen lets more of a stream be sent. It is called on the loop.
 func (call *serverCall) widen(n uint32) error {
 	out := &call.c.out
 	out.mu.Lock()

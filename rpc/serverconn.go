@@ -11,8 +11,8 @@ import (
 	"github.com/rdmactor/rdmactor/rpc/internal/wire"
 )
 
-// serverConn is a connection of a server: the actor that owns its identifier. Its fields are the
-// loop's, those excepted that are under out.mu.
+// serverConn is a connection of a server: the actor that owns its identifier. Only the loop uses
+// its fields, except those that out.mu guards.
 type serverConn struct {
 	s       *Server
 	out     out
@@ -46,7 +46,7 @@ func newServerConn(s *Server) *serverConn {
 	return &serverConn{s: s, out: out{ahead: inflight.Window{Limits: &ahead}}}
 }
 
-// Receive is the actor's entrance.
+// Receive implements actor.Actor.
 func (c *serverConn) Receive(ctx actor.Context) {
 	switch m := ctx.Message().(type) {
 	case *rdma.Received:
@@ -165,7 +165,8 @@ func (c *serverConn) flush(ctx actor.Context) {
 	c.progress(ctx)
 }
 
-// progress does what waits for answers to have gone, or for its turn.
+// progress does what waits until answers have been sent: it reads on what was parked, or closes
+// the connection.
 func (c *serverConn) progress(ctx actor.Context) {
 	if c.parked.Len() > 0 && !c.waits && c.goesOn() && !c.ending {
 		c.readOn(ctx, c)
@@ -183,30 +184,30 @@ func (c *serverConn) queued() int {
 	return c.out.bytes
 }
 
-// goesOn reports whether what was parked is to be read on.
+// goesOn reports whether there is room for further answers, so that what was parked may be read.
 func (c *serverConn) goesOn() bool {
 	c.out.mu.Lock()
 	defer c.out.mu.Unlock()
 	return c.out.bytes <= highWater/2 && c.out.roomLocked(0)
 }
 
-// received takes a message. One whose answers would be too much for now is kept, with the credit
-// that its sender is short of.
+// received takes a message. If there is no room for its answers now, it is parked, and its sender
+// does not get the credit back.
 func (c *serverConn) received(ctx actor.Context, m *rdma.Received) {
 	// after the last drain frame the client knows what becomes of its calls
 	if c.ending || c.closing {
 		return
 	}
 	c.take(ctx, m, c)
-	c.flush(ctx) // which may take everything, and then nothing else will have the rest go on
+	c.flush(ctx) // if it hands everything over, nothing else would have the rest read on
 }
 
 // read takes the frames of a message, up to the one that has to wait, and no more than are read in
-// a turn. Behind a handler that has taken the goroutine along, that is the next one.
+// a turn. If a handler ends the goroutine (runtime.Goexit), the rest is read in the next turn.
 func (c *serverConn) read(ctx actor.Context) {
 	left := true
 	defer func() {
-		if c.head != nil { // also what came before a violation: it was admitted
+		if c.head != nil { // also those before a violation: they were admitted
 			if c.s.workers.add(c.head, c.tail) {
 				c.local.Woke()
 			}
@@ -230,7 +231,7 @@ func (c *serverConn) read(ctx actor.Context) {
 			}
 		}
 		if c.rest = rest; len(rest) > 0 {
-			c.arrival() // for what is behind a handler on the loop
+			c.arrival() // noted before a handler on the loop delays what follows
 		}
 		if err == nil {
 			err = c.frame(h, body)
@@ -285,7 +286,7 @@ func (c *serverConn) find(id wire.CallID) *serverCall {
 	if i := id.Slot(); i < len(c.calls) && c.calls[i] != nil && c.calls[i].id == id {
 		return c.calls[i]
 	}
-	return nil // it was answered: the two have crossed
+	return nil // it was answered meanwhile
 }
 
 // call admits a request, or refuses it at once.
@@ -349,8 +350,9 @@ func (c *serverConn) call(h wire.Header, body []byte) error {
 	return nil
 }
 
-// check reports whether there may be further answers, and whether a request's place is taken. No
-// handler may answer a request whose place is taken, wherever the handler runs.
+// check reports whether there is room for further answers, and whether the slot of a request is
+// taken by a call that was not answered. No handler may be called for such a request, wherever it
+// runs.
 func (c *serverConn) check(id wire.CallID) (lets, taken bool) {
 	c.out.mu.Lock()
 	defer c.out.mu.Unlock()
@@ -374,8 +376,8 @@ func (c *serverConn) enter(call *serverCall) (ok bool) {
 	return true
 }
 
-// callOnLoop calls a handler that does not block. Its call needs no place, because nothing can
-// reach it before it was answered.
+// callOnLoop calls a handler that does not block. Its call is not put into calls, because no frame
+// is read before it was answered.
 func (c *serverConn) callOnLoop(h wire.Header, hd *handler, metadata, body []byte) error {
 	call := c.inline
 	if call == nil {
@@ -390,9 +392,9 @@ func (c *serverConn) callOnLoop(h wire.Header, hd *handler, metadata, body []byt
 	return nil
 }
 
-// recycle is now's end.
+// recycle ends what callOnLoop has begun. It keeps the call for the next one, if it may.
 func (c *serverConn) recycle(call *serverCall) {
-	if call.ctx.touched() { // somebody may have it still
+	if call.ctx.touched() { // somebody may still wait for it
 		call.ctx.end(errHandled)
 		return
 	}

@@ -9,7 +9,7 @@ import (
 )
 
 // table has the calls of a client's connection that the server has not answered, and the outgoing
-// half that their requests take. out.mu guards it; callers are any goroutine.
+// half by which their requests are sent. out.mu guards it. Any goroutine may make calls.
 type table struct {
 	out     out
 	open    *atomic.Int64 // streams, of all the client's connections
@@ -62,8 +62,8 @@ func (l *table) endedLocked(m *method, f Fate) *Error {
 	return &Error{Code: code, Method: m.name, Fate: f, Err: cause}
 }
 
-// answerLocked takes what the server says to a call, in the message reading, and gives the call if
-// it ends it.
+// answerLocked takes a frame about a call: an answer, an error or an item. The frame lies in the
+// message reading. If it ends the call, answerLocked returns that.
 func (l *table) answerLocked(h wire.Header, body []byte, reading *rdma.Received) (*clientCall, error) {
 	if h.Type != wire.FrameReply && h.Type != wire.FrameError && h.Type != wire.FrameItem {
 		return nil, violation("a frame of type %d from a server", h.Type)
@@ -102,7 +102,8 @@ func (l *table) answerLocked(h wire.Header, body []byte, reading *rdma.Received)
 	return c, nil
 }
 
-// refusedLocked ends the calls that a draining server has not seen before it was done.
+// refusedLocked ends the calls whose requests came too late to a draining server: it has answered
+// all that it has handled.
 func (l *table) refusedLocked() (list *clientCall) {
 	if l.inUse == 0 {
 		return nil
@@ -120,7 +121,7 @@ func (l *table) refusedLocked() (list *clientCall) {
 	return list
 }
 
-// vacateLocked has a slot used again.
+// vacateLocked makes a slot free for another call.
 func (l *table) vacateLocked(i int) {
 	if l.slots[i].stream {
 		l.open.Add(-1)

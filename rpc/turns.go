@@ -9,13 +9,13 @@ import (
 	"github.com/rdmactor/rdmactor/internal/ring"
 )
 
-// turnBytes is how much of what a peer has sent is read in a turn of the loop, and one frame: a
-// message may be much larger, of frames that are cheap to send and not as cheap to read. The rest
-// has its turn behind other connections. It is what a message has at most where nobody says
-// otherwise (Config.MaxMessage).
+// turnBytes is how much of what a peer has sent is read in a turn of the loop: when as much was
+// read, the rest is read in another turn, after other connections. A message may be much larger,
+// and its frames may cost less to send than to read. The value is the default of
+// Config.MaxMessage.
 const turnBytes = 64 << 10
 
-// resume has a connection read on, in another turn. There is one of it for all.
+// resume has a connection read on, in another turn. All connections share one.
 type resume struct{}
 
 var resumeMsg any = &resume{}
@@ -44,7 +44,7 @@ type reader interface {
 	read(ctx actor.Context)
 }
 
-// take has r read a message, unless others are before it.
+// take has r read a message, or parks it if others wait already.
 func (b *backlog) take(ctx actor.Context, m *rdma.Received, r reader) {
 	if b.parked.Len() > 0 {
 		b.parked.Push(parked{m.Retain(), m.Data, orNow(m.Since)})
@@ -59,7 +59,7 @@ func (b *backlog) take(ctx actor.Context, m *rdma.Received, r reader) {
 func (b *backlog) readOn(ctx actor.Context, r reader) {
 	p := b.parked.Pop()
 	b.reading, b.rest, b.came = p.m, p.rest, p.came
-	defer p.m.Release() // what was read of it may be in use until then
+	defer p.m.Release() // what was read of it is in use until then
 	defer b.park(ctx)
 	r.read(ctx)
 }
@@ -83,7 +83,7 @@ func (b *backlog) next(ctx actor.Context) {
 	}
 }
 
-// arrival is when the message that is being read came, from when on its time-outs count.
+// arrival is when the message that is being read came. The time-outs of its calls begin then.
 func (b *backlog) arrival() time.Time {
 	b.came = orNow(b.came)
 	return b.came

@@ -3,9 +3,9 @@ package rpc
 import "sync"
 
 // workers are the goroutines that handlers run on. They are reused; there are never more than max,
-// and few stay when there is nothing to do. Work is taken in order. A worker that takes some while
-// there is more wakes another one, but never more than one is being woken at a time. So few
-// goroutines serve handlers that do not block, and nobody waits for one that does.
+// and few stay when there is nothing to do. Work is taken in order. A worker that takes a call
+// while others wait wakes another worker. Only one is being woken at a time. So few goroutines
+// serve handlers that do not block, and nobody waits for one that does.
 type workers struct {
 	max int
 
@@ -34,7 +34,8 @@ func (w *workers) add(head, tail *serverCall) (woke bool) {
 	return w.wakeLocked()
 }
 
-// wakeLocked has one more worker come, unless one is on its way or all are there.
+// wakeLocked wakes or starts one more worker, unless one is on its way or there are max. It
+// reports whether one is on its way.
 func (w *workers) wakeLocked() bool {
 	switch n := len(w.idle); {
 	case w.waking:
@@ -53,7 +54,8 @@ func (w *workers) wakeLocked() bool {
 	return true
 }
 
-// run is a worker. Another goroutine goes on for one that a handler has taken along.
+// run is a worker. If a handler ends its goroutine (runtime.Goexit), another goroutine takes its
+// place.
 func (w *workers) run() {
 	left := true
 	defer func() {

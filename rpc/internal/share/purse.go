@@ -7,16 +7,17 @@ const (
 	grantStep = 64 << 10
 )
 
-// Purse is the memory of a connection. The first OwnMemory bytes are its own, and the rest has to
-// be granted. So a connection seldom asks if its client takes what it has asked for. The caller
-// locks. The zero Purse is a client's connection, which needs no grant.
+// Purse is the memory of a connection. The first OwnMemory bytes are its own. The rest has to be
+// granted by the Account. So a connection whose client takes its answers seldom has to ask. The
+// caller locks. The zero Purse is a client's connection, which needs no grant.
 type Purse struct {
 	Of       *Conn // who pays
 	Requests int   // bytes of requests that are not answered
 	granted  int
 }
 
-// May reports whether n more bytes may be kept besides waiting ones, which wait for the connection.
+// May reports whether n more bytes may be kept. waiting is how many bytes wait for the connection
+// to take them.
 func (p *Purse) May(waiting, n int) bool {
 	more := waiting + p.Requests + n - OwnMemory - p.granted
 	if p.Of == nil || more <= 0 {

@@ -1,13 +1,14 @@
-// Package share says what one client may have of what all clients of a server share: places for
-// calls, places for streams, and memory. Nothing waits here: what may not be had is refused at
-// once. Of each:
+// Package share decides how much one client may have of what all clients of a server share: places
+// for calls, places for streams, and memory. Nothing waits here: what a client may not have is
+// refused at once. Each of the three is shared by these rules:
 //
-//   - Bound: all together have no more than a total, a connection no more than its own limit.
-//   - Floor: a client's address that has nothing may have what is left. A part of the total, one in
-//     sixteen, is for such only.
-//   - Share: one that has something may have more while that is no more than what is left for all
-//     others, times a patience. So with patience 1 a greedy address has half, two a third each.
-//   - The connections of an address have its share between them by the same rule.
+//   - Bound: all connections together have no more than a total, and each no more than a limit.
+//   - Floor: a client's address that has nothing may have what is left. One sixteenth of the total
+//     is reserved for such addresses.
+//   - Share: an address that has something may have more, as long as what it has is no more than a
+//     factor, the patience, times what is left for all others. So with patience 1 a greedy address
+//     gets half of the total, and two get a third each.
+//   - The connections of an address share what it may have by the same rules.
 //
 // It knows neither connections nor calls, only their numbers.
 package share
@@ -39,7 +40,7 @@ const keepPart = 16
 // and what a client does not take, may stay for ever.
 var patience = Amounts{Calls: 16, Streams: 1, Memory: 1}
 
-// Account is what a server has to share, and who has what of it. Any goroutine.
+// Account is what a server has to share, and how much of it everybody has. Any goroutine.
 type Account struct {
 	total, each Amounts // of all connections, and of one
 
@@ -48,15 +49,15 @@ type Account struct {
 	peers map[netip.Addr]*peer
 }
 
-// peer is the part of an address. It is kept while the address has connections, or anything else:
-// handlers may outlive their connection.
+// peer is what the connections of an address have. It is kept while the address has connections or
+// anything else, because handlers may outlive their connection.
 type peer struct {
 	addr  netip.Addr
 	conns int
 	used  Amounts
 }
 
-// Conn is the part of a connection, from Join on. Any goroutine.
+// Conn is what a connection has, from Join on. Any goroutine.
 type Conn struct {
 	of   *Account
 	peer *peer
@@ -88,7 +89,7 @@ func (c *Conn) Join(a *Account, addr netip.Addr) {
 	c.of, c.peer = a, p
 }
 
-// Leave says that the connection is gone. What it has, it has until it gives it back.
+// Leave says that the connection is gone. It keeps what it has until Give.
 func (c *Conn) Leave() {
 	c.of.mu.Lock()
 	defer c.of.mu.Unlock()
@@ -102,7 +103,7 @@ func (c *Conn) forgetLocked() {
 	}
 }
 
-// Take has the connection have n more of r. Not ok: it may not.
+// Take gives the connection n more of r. Not ok: it may not have them.
 func (c *Conn) Take(r Resource, n int) (ok bool) {
 	c.of.mu.Lock()
 	defer c.of.mu.Unlock()
@@ -113,7 +114,7 @@ func (c *Conn) Take(r Resource, n int) (ok bool) {
 	return true
 }
 
-// Give takes n of r back.
+// Give gives n of r back to the Account.
 func (c *Conn) Give(r Resource, n int) {
 	c.of.mu.Lock()
 	defer c.of.mu.Unlock()
@@ -140,7 +141,7 @@ func (c *Conn) mayLocked(r Resource, n int) bool {
 	return fair(c.used[r], n, part-p.used[r], part, k)
 }
 
-// fair reports whether who has some already may have n more, of which left are free of a total.
+// fair reports whether one that has so much already may have n more, if left are free of a total.
 func fair(has, n, left, total, patience int) bool {
 	if has > 0 {
 		left -= total / keepPart

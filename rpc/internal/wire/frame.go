@@ -1,11 +1,11 @@
-// Package wire is what calls are on the wire, bytes and nothing else: docs/rpc.md. A message is
-// one or more frames, a frame is a header and a body; both sides say hello in their private data.
-// All numbers are in network order.
+// Package wire encodes and decodes what package rpc sends (docs/rpc.md). A message is one or more
+// frames. A frame is a header and a body. Both sides send a Hello in their private data. All
+// numbers are in network order.
 //
-// What a Put or an Append writes, the function that reads it gives back. What reads takes any
-// bytes, looks at no more of them than there are, and gives slices of them, whose memory stays the
-// caller's; an error's text and details are copies. Its errors say what is wrong. Nothing here
-// keeps anything, or depends on time. Any goroutine.
+// What a Put or Append function has written, the function that reads it returns unchanged.
+// Functions that read accept any bytes, and never read beyond them. They return slices of their
+// argument, but copies of an error's text and details. Their errors say what is wrong. The
+// functions keep nothing, do not depend on time, and may be called on any goroutine.
 package wire
 
 import (
@@ -39,7 +39,7 @@ const (
 	FlagMetadata = 1 << 1 // call: metadata stands before the request
 	FlagStream   = 1 << 2 // call: the caller wants a stream
 	FlagRefused  = 1 << 0 // error: the handler was not called
-	// drain: what was not answered will not be, and no handler was called for it
+	// drain: requests without an answer get none, and no handler was called for them
 	FlagLast = 1 << 0
 )
 
@@ -95,8 +95,8 @@ func ParseFrame(b []byte) (h Header, body, rest []byte, err error) {
 	return h, b[:h.Length:h.Length], b[h.Length:], nil
 }
 
-// PutTimeout says a time-out in arg: in microseconds up to an hour, in milliseconds up to 49 days,
-// none beyond. Zero is none, so one that is not over yet is a unit at least.
+// PutTimeout encodes a time-out: in microseconds up to 71 minutes, in milliseconds up to 49 days,
+// and as none beyond. Since 0 is no time-out, the shortest is one microsecond.
 func PutTimeout(d time.Duration) (arg uint32, flags uint8) {
 	switch us, ms := d.Microseconds(), d.Milliseconds(); {
 	case us <= math.MaxUint32:
@@ -107,7 +107,7 @@ func PutTimeout(d time.Duration) (arg uint32, flags uint8) {
 	return 0, 0
 }
 
-// Timeout is what a call's frame says; 0: none.
+// Timeout is the time-out in a call's frame. 0: none.
 func (h Header) Timeout() time.Duration {
 	if h.Flags&FlagMillis != 0 {
 		return time.Duration(h.Arg) * time.Millisecond
@@ -137,8 +137,8 @@ func AppendError(b []byte, text string, details []byte) []byte {
 	return append(b, details...)
 }
 
-// ParseError takes an error's body apart; an empty one says nothing but its code. Details that are
-// too long to be sent are left out.
+// ParseError takes an error's body apart; an empty body is that of an error that has only its
+// code. Details that are too long to be sent are left out.
 func ParseError(b []byte) (text string, details []byte, err error) {
 	if len(b) == 0 {
 		return "", nil, nil

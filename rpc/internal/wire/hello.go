@@ -4,7 +4,7 @@ import "encoding/binary"
 
 const (
 	helloMagic = 0x7EDB
-	// HelloVersion is what we speak.
+	// HelloVersion is the version that this package speaks.
 	HelloVersion = 1
 	helloLen     = 8
 )
@@ -14,7 +14,8 @@ const (
 type Hello struct {
 	Version uint8
 	Calls   int // server: how many calls the client may have unanswered, at least 1. Client: 0
-	// client: KiB of a stream that it takes before it has to give more, at least 1. Server: 0
+	// client: KiB of a stream that the server may send before the client lets it send more, at
+	// least 1. Server: 0
 	Window int
 }
 
