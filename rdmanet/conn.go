@@ -11,9 +11,9 @@ import (
 	rdma "github.com/rdmactor/rdmactor/actor"
 )
 
-// Conn is one end of a byte stream over a connection: a net.Conn. Its methods are for any
-// goroutine but a loop's, which they need. There is no SyscallConn: the stream is not a file
-// descriptor's.
+// Conn is one end of a byte stream over a connection: a net.Conn. Any goroutine but a loop's may
+// call its methods, because they need that loop. There is no SyscallConn: the stream has no file
+// descriptor.
 type Conn struct {
 	local, peer Addr // set before anybody has the Conn
 	rd          reader
@@ -41,9 +41,9 @@ func (c *Conn) established(ev *rdma.Established) {
 	c.wr.piece = min(ev.MaxMessage, pieceMax)
 }
 
-// Read copies what has come into p, and gives the peer its credits back when a message was read
-// whole. It blocks while there is nothing. io.EOF is the peer's FIN, behind everything before it;
-// ECONNRESET is an end without one.
+// Read copies what has come into p. It blocks while there is nothing. When a message was read
+// whole, the peer gets its credit back. After everything that the peer has sent before its FIN,
+// Read returns io.EOF. ECONNRESET is an end without a FIN.
 func (c *Conn) Read(p []byte) (int, error) {
 	n, err := c.rd.read(p)
 	if err != nil && !errors.Is(err, io.EOF) {
@@ -52,8 +52,8 @@ func (c *Conn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// WriteTo reads to the end and writes to w: what io.Copy uses. A message is written from where the
-// device has put it. What w does not take, also when it panics, is read next.
+// WriteTo reads to the end and writes to w. io.Copy uses it. w gets the memory into which the
+// device has put a message. What w does not take, also if it panics, can be read afterwards.
 func (c *Conn) WriteTo(w io.Writer) (int64, error) {
 	n, readErr, err := c.rd.writeTo(w)
 	switch {
@@ -65,10 +65,10 @@ func (c *Conn) WriteTo(w io.Writer) (int64, error) {
 	return n, nil
 }
 
-// Write sends p, in pieces of at most the peer's MaxMessage, and returns when the last one has
-// been taken. It blocks while the peer does not keep up; a deadline or Close then interrupts it
-// between two pieces, and n says how many bytes were taken. p is the caller's again when Write
-// returns. Taken is not arrived: only an answer of the peer's says that.
+// Write sends p, in pieces of at most the peer's MaxMessage. It returns when the last piece was
+// taken. It blocks while the peer does not keep up. A deadline or Close can interrupt it between
+// two pieces; n is how many bytes were taken. p is the caller's again when Write returns. That
+// bytes were taken does not mean that they have arrived: only an answer of the peer's says so.
 func (c *Conn) Write(p []byte) (n int, err error) {
 	if n, err = c.wr.write(p); err != nil {
 		err = c.opError("write", err)
@@ -90,8 +90,8 @@ func (c *Conn) SetDeadline(t time.Time) error {
 	return c.setDeadline(&c.wr.waiter, t)
 }
 
-// SetReadDeadline says until when Read may block, one that blocks already included; from then on
-// it says os.ErrDeadlineExceeded. The zero Time is for ever.
+// SetReadDeadline says until when Read may block, also for a Read that blocks already. From then
+// on Read returns os.ErrDeadlineExceeded. The zero Time is no deadline.
 func (c *Conn) SetReadDeadline(t time.Time) error { return c.setDeadline(&c.rd.waiter, t) }
 
 // SetWriteDeadline is the same for Write, which may have taken some bytes when it is interrupted.

@@ -11,8 +11,8 @@ import (
 	rdma "github.com/rdmactor/rdmactor/actor"
 )
 
-// Dialer makes streams over a runtime's connections. Its methods are for any goroutine but a
-// loop's.
+// Dialer makes streams over a runtime's connections. Any goroutine but a loop's may call its
+// methods.
 type Dialer struct {
 	rt    *rdma.Runtime
 	cfg   Config
@@ -24,19 +24,21 @@ func NewDialer(rt *rdma.Runtime, cfg Config) *Dialer {
 	return &Dialer{rt: rt, cfg: cfg.withDefaults()}
 }
 
-// Dial connects to a Listener at addr, "host:port", and returns a *Conn. When ctx ends first, the
-// connection is given up. The error is a *net.OpError; errors.Is finds the errno in it, such as
-// ECONNREFUSED when nobody listens, or somebody who speaks something else.
+// Dial connects to a Listener at addr, "host:port", and returns a *Conn. If ctx ends before it is
+// connected, the attempt is given up. The error is a *net.OpError; errors.Is finds the errno in
+// it, such as ECONNREFUSED if nobody listens there, or a program that speaks something else.
 func Dial(ctx context.Context, rt *rdma.Runtime, addr string, cfg Config) (net.Conn, error) {
 	return NewDialer(rt, cfg).Dial(ctx, addr)
 }
 
-// DialContext is what http.Transport wants. The network, which it calls "tcp", is not looked at.
+// DialContext is Dial with the signature of http.Transport's field. The network, "tcp" there, is
+// ignored.
 func (d *Dialer) DialContext(ctx context.Context, _, addr string) (net.Conn, error) {
 	return d.Dial(ctx, addr)
 }
 
-// Dial is what grpc.WithContextDialer wants.
+// Dial connects to addr as the function Dial does. It has the signature that
+// grpc.WithContextDialer takes.
 func (d *Dialer) Dial(ctx context.Context, addr string) (net.Conn, error) {
 	c, err := d.dial(ctx, addr)
 	if err != nil {
@@ -59,7 +61,7 @@ func (d *Dialer) dial(ctx context.Context, addr string) (*Conn, error) {
 	c.wr.id = d.rt.CreateID(pid, rdma.IDConfig{MaxMessage: d.cfg.MaxMessage, Credits: d.cfg.Credits})
 	ev, err := rdma.Ask[*rdma.Established](ctx, d.rt, c.wr.id, &rdma.Dial{Addr: addr, Src: d.cfg.Local, PrivateData: greeting()})
 	if err != nil {
-		if _, ok := errors.AsType[rdma.Failure](err); ok { // Closed follows, and stops the owner
+		if _, ok := errors.AsType[rdma.Failure](err); ok { // Closed follows and stops the owner
 			return nil, err
 		}
 		sys.Root.Stop(pid) // and the identifier with it
@@ -73,7 +75,7 @@ func (d *Dialer) dial(ctx context.Context, addr string) (*Conn, error) {
 	return c, nil
 }
 
-// cancelled is err, and that ctx has ended, if that is why.
+// cancelled returns err. If ctx has ended, it also wraps ctx's error.
 func cancelled(ctx context.Context, err error) error {
 	if over := ctx.Err(); over != nil && !errors.Is(err, over) {
 		return fmt.Errorf("%w: %w", over, err)

@@ -10,8 +10,8 @@ import (
 	rdma "github.com/rdmactor/rdmactor/actor"
 )
 
-// failure is an errno with what has led to it. It is what an OpError of ours has inside, unless
-// that is os.ErrDeadlineExceeded or net.ErrClosed.
+// failure is an errno with its cause. It is the Err of this package's net.OpErrors, unless that is
+// os.ErrDeadlineExceeded or net.ErrClosed.
 type failure struct {
 	errno unix.Errno
 	cause error
@@ -35,12 +35,12 @@ func (f *failure) Unwrap() []error {
 	return []error{f.errno, f.cause}
 }
 
-// Timeout is net.Error's.
+// Timeout implements net.Error.
 func (f *failure) Timeout() bool {
 	return f.errno.Timeout() || errors.Is(f.cause, context.DeadlineExceeded)
 }
 
-// Temporary is net.Error's, and never true.
+// Temporary implements net.Error. It is never true.
 func (f *failure) Temporary() bool { return false }
 
 // setupError is the error of a Dial or a Listen at addr.
@@ -65,13 +65,14 @@ func setupError(op, addr string, err error) *net.OpError {
 	return e
 }
 
-// reset is the end of a connection without the peer's FIN.
+// reset is the error when a connection has ended without the peer's FIN.
 func reset(cause error) error { return &failure{unix.ECONNRESET, cause} }
 
-// broken is why nothing can be written any more to a peer that has finished.
+// broken is the error of a Write that comes too late: behind CloseWrite, or when the peer has
+// closed.
 func broken(cause error) error { return &failure{unix.EPIPE, cause} }
 
-// violation is what the peer did that the package's protocol forbids.
+// violation is the error when the peer did what this package's protocol forbids.
 func violation(what string) error { return &failure{unix.EPROTO, errors.New(what)} }
 
 // opError is the error of one of c's operations.

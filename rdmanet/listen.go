@@ -15,7 +15,7 @@ import (
 	"github.com/rdmactor/rdmactor/eventloop"
 )
 
-// Listener is a net.Listener for streams. Its methods are for any goroutine but a loop's.
+// Listener is a net.Listener for streams. Any goroutine but a loop's may call its methods.
 type Listener struct {
 	waiter
 
@@ -23,14 +23,15 @@ type Listener struct {
 	addr    Addr
 	cfg     Config
 	burst   burst
-	pending int // connections that were admitted and that Accept has not returned
+	pending int // connections that were admitted and not yet returned by Accept
 	ready   []*Conn
 }
 
 var _ net.Listener = (*Listener)(nil)
 
-// Listen listens on addr, "host:port"; ":port" is all devices, port 0 one that is free. The
-// net.Listener is a *Listener. The error is a *net.OpError; errors.Is finds the errno in it.
+// Listen listens on addr, "host:port". Without a host it listens on all devices; port 0 is one
+// that is free. The net.Listener is a *Listener. The error is a *net.OpError; errors.Is finds the
+// errno in it.
 func Listen(rt *rdma.Runtime, addr string, cfg Config) (net.Listener, error) {
 	l := &Listener{cfg: cfg.withDefaults()}
 	l.rt, l.wake = rt, newWake()
@@ -40,7 +41,7 @@ func Listen(rt *rdma.Runtime, addr string, cfg Config) (net.Listener, error) {
 	l.id = rt.CreateID(pid, rdma.IDConfig{Handler: handler, MaxMessage: l.cfg.MaxMessage, Credits: l.cfg.Credits})
 	ev, err := rdma.Ask[*rdma.Listening](context.Background(), rt, l.id, &rdma.Serve{Addr: addr})
 	if err != nil {
-		if _, ok := errors.AsType[rdma.Failure](err); !ok { // else Closed follows, and stops it
+		if _, ok := errors.AsType[rdma.Failure](err); !ok { // else Closed follows and stops it
 			sys.Root.Stop(pid)
 		}
 		return nil, setupError("listen", addr, err)
@@ -49,7 +50,7 @@ func Listen(rt *rdma.Runtime, addr string, cfg Config) (net.Listener, error) {
 	return l, nil
 }
 
-// receive is the listener's owner, which takes note of its end.
+// receive is the actor that owns the listening identifier. It takes note of the listener's end.
 func (l *Listener) receive(ctx actor.Context) {
 	if m, ok := ctx.Message().(*rdma.Closed); ok {
 		l.end(&failure{unix.ENODEV, m.Err})
@@ -57,7 +58,7 @@ func (l *Listener) receive(ctx actor.Context) {
 	}
 }
 
-// admit takes a request. refusal says why not.
+// admit counts a request as a connection that waits for Accept. If it may not, refusal says why.
 func (l *Listener) admit() (refusal string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -71,14 +72,14 @@ func (l *Listener) admit() (refusal string) {
 	return ""
 }
 
-// gone takes note of one that was admitted and has failed.
+// gone takes note that a connection that was admitted has failed.
 func (l *Listener) gone() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.pending--
 }
 
-// accepted takes a connection that is established.
+// accepted puts a connection that is established into the line for Accept.
 func (l *Listener) accepted(c *Conn) (woke bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -124,9 +125,9 @@ func (l *Listener) opError(op string, err error) error {
 // closePatience is how long Close waits for the address to be free again.
 const closePatience = time.Second
 
-// Close ends Accept with net.ErrClosed, and connections that nobody has accepted; those that were
-// accepted go on. The address is free when it returns, unless the device takes longer than a
-// second, or the caller is a loop's goroutine, which does not wait.
+// Close has Accept return net.ErrClosed, and ends the connections that nobody has accepted. Those
+// that were accepted go on. When Close returns the address is free, unless the device takes longer
+// than a second for it. On a loop's goroutine Close does not wait for that.
 func (l *Listener) Close() error {
 	l.mu.Lock()
 	if l.closed {
@@ -146,12 +147,12 @@ func (l *Listener) Close() error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), closePatience)
 	defer cancel()
-	// ENOENT: it has gone with its device, or the runtime
+	// ENOENT: the identifier was gone already, with its device or the runtime
 	_, _ = rdma.Ask[*rdma.Closed](ctx, l.rt, l.id, &rdma.DestroyID{})
 	return nil
 }
 
-// Addr is the Addr that is listened on.
+// Addr is the address that it listens on, an Addr.
 func (l *Listener) Addr() net.Addr { return l.addr }
 
 // SetDeadline says until when Accept may block, as Conn.SetReadDeadline does for Read.

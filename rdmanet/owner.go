@@ -12,17 +12,17 @@ import (
 	rdma "github.com/rdmactor/rdmactor/actor"
 )
 
-// owner is the actor that owns a connection's identifier and gets its events, on its loop. Beside
-// it a connection has nothing that runs.
+// owner is the actor that owns a connection's identifier and gets its events, on its loop. A
+// connection has no goroutine of its own.
 type owner struct {
 	conn     *Conn     // nil until the request, on the accepting side
 	from     *Listener // nil on the dialling side
 	burst    *burst
-	accepted bool // from has the Conn
+	accepted bool // from got the Conn
 	local    rdma.Local
 }
 
-// Receive is the actor's entrance.
+// Receive implements actor.Actor.
 func (o *owner) Receive(ctx actor.Context) {
 	switch m := ctx.Message().(type) {
 	case *rdma.Received:
@@ -61,18 +61,18 @@ func (o *owner) Receive(ctx actor.Context) {
 	}
 }
 
-// burst is what the owners of a Listener or a Dialer share: whether one of them has a yield in
-// its mailbox. If they are on several loops, one loop's yield may stand in for another's, which
-// then yields only before it sleeps.
+// burst says whether one of the owners of a Listener or a Dialer has a yield in its mailbox. One
+// is enough for all. If the owners are on several loops, a loop may find that another one has a
+// yield: then it yields only before it sleeps.
 type burst struct{ pending atomic.Bool }
 
-// yield is what an owner sends itself when it has woken a goroutine. Its place is behind the
-// turn's events.
+// yield is what an owner sends itself when it has woken a goroutine. So it arrives after the
+// events of this turn.
 type yield struct{}
 
-// woke sees to it that a goroutine that was woken runs soon: when the turn's events have been
-// delivered, and once more before the loop sleeps. What it writes then goes out with this turn, or
-// the next, and does not have to wake the loop.
+// woke has a goroutine that was woken run soon. The loop yields to it when the turn's events have
+// been delivered, and once more before it sleeps. What the goroutine writes is then sent in this
+// turn or the next, and it does not have to wake the loop.
 func (o *owner) woke(ctx actor.Context, woke bool) {
 	if !woke {
 		return
@@ -83,7 +83,8 @@ func (o *owner) woke(ctx actor.Context, woke bool) {
 	}
 }
 
-// requested answers a peer that wants a stream, and one that wants something else.
+// requested accepts a peer that wants a stream, and rejects one that wants something else, or that
+// there is no room for.
 func (o *owner) requested(ctx actor.Context, m *rdma.ConnectRequest) {
 	wrong := checkGreeting(m.PrivateData)
 	if wrong == "" {
@@ -97,8 +98,8 @@ func (o *owner) requested(ctx actor.Context, m *rdma.ConnectRequest) {
 	ctx.Respond(&rdma.Accept{PrivateData: greeting()})
 }
 
-// sendFailed ends a stream that has a hole. Sends that fail because of the connection's end are
-// reported before that.
+// sendFailed ends a stream from which a message is missing. If Sends fail because the connection
+// ends, nothing is to be done: that event follows.
 func (o *owner) sendFailed(m *rdma.SendFailed) {
 	if errors.Is(m, rdma.ErrFlushed) || errors.Is(m, unix.ENOTCONN) {
 		return
@@ -106,10 +107,10 @@ func (o *owner) sendFailed(m *rdma.SendFailed) {
 	o.conn.abort(reset(m))
 }
 
-// errNoFIN is why a stream is cut off when its connection has ended without a failure.
+// errNoFIN is the cause of a reset if the connection has ended without an error.
 var errNoFIN = errors.New("the peer has ended the connection without a FIN")
 
-// ended notes the end of the connection.
+// ended gives both halves the error that follows from the end of the connection.
 func (o *owner) ended(ctx actor.Context, cause error) {
 	c := o.conn
 	c.rd.mu.Lock()
@@ -129,7 +130,8 @@ func (o *owner) ended(ctx actor.Context, cause error) {
 	o.woke(ctx, woke)
 }
 
-// closed is the last of the identifier's events. The runtime stops the accepting side's owners.
+// closed handles the last of the identifier's events. It stops the dialling side's owner. The
+// runtime stops the accepting side's.
 func (o *owner) closed(ctx actor.Context, m *rdma.Closed) {
 	if o.conn != nil {
 		cause := m.Err

@@ -12,11 +12,13 @@ import (
 )
 
 const (
-	// blockSize is what a connection gathers of small messages that nobody has read. Their
-	// buffers, of the largest message's size each, and their credits go back at once, on the loop.
+	// blockSize is how many bytes of small messages that nobody has read a connection gathers.
+	// Each message has come in a buffer that would hold the largest one. Its buffer and its credit
+	// are given back at once, on the loop.
 	blockSize = 16 << 10
-	// smallMax is how large a message may be to be gathered. Copying twice as much costs more than
-	// giving its buffer back from the reader's goroutine, which has to wake the loop for it.
+	// smallMax is the size of the largest message that is gathered. To copy one of twice the size
+	// costs more than to give its buffer back later, for which the reader's goroutine has to wake
+	// the loop.
 	smallMax = 4 << 10
 )
 
@@ -25,8 +27,8 @@ type block [blockSize]byte
 
 var blocks = sync.Pool{New: func() any { return new(block) }}
 
-// reader is the receiving half of a connection: small messages in a block, and behind them
-// messages that are kept as they came.
+// reader is the receiving half of a connection. What was not read is small messages in a block,
+// and after them messages that are kept as they came.
 type reader struct {
 	waiter
 
@@ -43,8 +45,8 @@ type reader struct {
 // errUnwanted is take's error for bytes that nobody will read.
 var errUnwanted = errors.New("the reading side is closed")
 
-// take takes a message of the peer's. The loop's. The error is errUnwanted, or why the connection
-// must end.
+// take takes a message of the peer's. It is called on the loop. The error is errUnwanted, or says
+// why the connection must end.
 func (r *reader) take(m *rdma.Received) (woke bool, err error) {
 	n := len(m.Data)
 	r.mu.Lock()
@@ -78,7 +80,7 @@ func (r *reader) fitsLocked(n int) bool {
 	return r.to+n <= len(r.small)
 }
 
-// unreadLocked reports whether there are bytes that nobody has read, or is using.
+// unreadLocked reports whether there are bytes that nobody has read and nobody is using.
 func (r *reader) unreadLocked() bool {
 	if r.small != nil {
 		return r.to-r.from > r.using || len(r.retained) > 0
@@ -86,7 +88,8 @@ func (r *reader) unreadLocked() bool {
 	return len(r.retained) > 1 || len(r.retained) == 1 && len(r.retained[0].Data)-r.at > r.using
 }
 
-// discardLocked gives back what was not read. If the oldest is in use, its user gives that back.
+// discardLocked gives back the memory of what was not read. If the oldest is in use, its user
+// gives that back later.
 func (r *reader) discardLocked() {
 	keep := 0
 	switch {
@@ -148,8 +151,9 @@ func (r *reader) read(p []byte) (n int, err error) {
 	return n, nil
 }
 
-// borrowLocked is the oldest bytes that were not read, at most so many. It gives up mu until
-// giveBack, so that the loop need not wait for their user. Nobody moves them meanwhile.
+// borrowLocked returns the oldest bytes that were not read, at most so many. It unlocks mu, and
+// giveBack locks it again, so that the loop need not wait for the user of the bytes. Nobody moves
+// them meanwhile.
 func (r *reader) borrowLocked(most int) []byte {
 	var rest []byte
 	if r.small != nil {
@@ -163,8 +167,8 @@ func (r *reader) borrowLocked(most int) []byte {
 	return rest
 }
 
-// giveBack notes that n bytes were read, and gives the memory that they are in back when these were
-// the last in it, or nobody will read the rest.
+// giveBack ends what borrowLocked has begun, with n bytes read. It gives their memory back if
+// nothing else in it is to be read.
 func (r *reader) giveBack(n int) {
 	r.mu.Lock()
 	r.using = 0
@@ -194,7 +198,8 @@ func (r *reader) tookLocked(n int) {
 	}
 }
 
-// writeTo copies everything to w, without a buffer between. readErr is the stream's, err is w's.
+// writeTo writes everything to w, directly from where it lies. readErr is the stream's error, err
+// is w's.
 func (r *reader) writeTo(w io.Writer) (n int64, readErr, err error) {
 	r.turn.Lock()
 	defer r.turn.Unlock()

@@ -5,18 +5,19 @@ import (
 	"fmt"
 )
 
-// tag begins the private data of a request and of its reply, before the version. It keeps apart
-// from a stream what speaks something else: a chat, a call, a program of the user's.
+// tag begins the private data of a request and of its reply. The version follows. So a program
+// that speaks another protocol over RDMA is not taken for a stream.
 const tag = "rdmanet"
 
-// version is what we speak. The lower of the two counts; there is none below 1.
+// version is the version that this package speaks. The lower one of the two sides counts. There is
+// none below 1.
 const version = 1
 
 // greeting is our private data.
 func greeting() []byte { return append([]byte(tag), version) }
 
-// checkGreeting reports what is wrong with the peer's private data; "" is nothing. What follows
-// the version is a later one's.
+// checkGreeting says what is wrong with the peer's private data. "": nothing. What follows the
+// version is ignored: it belongs to later versions.
 func checkGreeting(b []byte) (wrong string) {
 	switch {
 	case !bytes.HasPrefix(b, []byte(tag)) || len(b) == len(tag):

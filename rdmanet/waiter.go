@@ -8,11 +8,12 @@ import (
 	"github.com/rdmactor/rdmactor/eventloop"
 )
 
-// waiter is one direction of a connection, or a listener: a lock, the goroutine that waits, and its
-// deadline. There is one goroutine that waits at a time: whoever has the turn.
+// waiter is the part that one direction of a connection, or a listener, needs for waiting: a lock,
+// a deadline, and what wakes the goroutine that waits. One goroutine waits at a time: the one that
+// has locked turn.
 type waiter struct {
-	turn sync.Mutex // one call at a time, which has it also while it waits
-	mu   sync.Mutex // all the rest; never for long
+	turn sync.Mutex // one call at a time; it keeps this locked while it waits
+	mu   sync.Mutex // guards all the rest, and is never locked for long
 
 	rt      *rdma.Runtime
 	wake    chan struct{} // one token for each time that waiting ends
@@ -27,8 +28,9 @@ type waiter struct {
 // newWake makes a waiter's channel.
 func newWake() chan struct{} { return make(chan struct{}, 1) }
 
-// waitLocked gives up mu until signalLocked. The caller looks at everything again. On the
-// goroutine of a loop, which must not wait, it is eventloop.ErrOnLoop, when that is noticed.
+// waitLocked unlocks mu, waits for signalLocked, and locks mu again. Then the caller has to check
+// everything again. A loop's goroutine must not wait: when that is noticed, waitLocked returns
+// eventloop.ErrOnLoop.
 func (w *waiter) waitLocked() error {
 	w.waiting = true
 	w.mu.Unlock()
@@ -45,7 +47,8 @@ func (w *waiter) waitLocked() error {
 	}
 }
 
-// giveUp ends a wait that signalLocked has not ended, or takes its token.
+// giveUp ends a wait with err. If signalLocked has ended it meanwhile, giveUp takes its token and
+// returns nil.
 func (w *waiter) giveUp(err error) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -57,7 +60,7 @@ func (w *waiter) giveUp(err error) error {
 	return err
 }
 
-// signalLocked ends wait, and reports whether anybody waited.
+// signalLocked ends the wait, and reports whether anybody waited.
 func (w *waiter) signalLocked() (woke bool) {
 	if !w.waiting {
 		return false
@@ -67,7 +70,7 @@ func (w *waiter) signalLocked() (woke bool) {
 	return true
 }
 
-// end says that nothing comes, or goes, any more, and why.
+// end notes that nothing comes, or goes, any more, and why. It ends the wait.
 func (w *waiter) end(err error) (woke bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -77,14 +80,14 @@ func (w *waiter) end(err error) (woke bool) {
 	return w.signalLocked()
 }
 
-// closeLocked ends waiting for good.
+// closeLocked ends the wait. From now on nobody waits.
 func (w *waiter) closeLocked() {
 	w.closed = true
 	w.stopTimerLocked()
 	w.signalLocked()
 }
 
-// setDeadline is SetReadDeadline and its like. Not ok: it is closed.
+// setDeadline implements SetReadDeadline and similar methods. Not ok: it is closed.
 func (w *waiter) setDeadline(t time.Time) (ok bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -116,8 +119,8 @@ func (w *waiter) setTimerLocked(t time.Time) {
 	w.timer.Reset(left)
 }
 
-// expire is the timer's. It may come too late to be stopped: then the deadline is another one, or
-// none.
+// expire is called by the timer. The timer may have fired before it could be stopped: then the
+// deadline was changed or removed, and expire does nothing.
 func (w *waiter) expire() {
 	w.mu.Lock()
 	defer w.mu.Unlock()

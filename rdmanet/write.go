@@ -12,9 +12,9 @@ import (
 	"github.com/rdmactor/rdmactor/internal/inflight"
 )
 
-// limits are what a connection may have under way that the device has not taken yet. A Write that
-// would exceed them blocks. A notice that the device has taken them is asked for with every part
-// of it.
+// limits says how much a connection may have sent that the device has not taken yet. A Write that
+// would exceed Most blocks. With every Part the device is asked for a notice when it has taken
+// that.
 var limits = inflight.Limits{
 	Most: inflight.Amount{Messages: 64, Bytes: 512 << 10},
 	Part: inflight.Amount{Messages: 16, Bytes: 128 << 10},
@@ -29,19 +29,19 @@ type writer struct {
 	waiter
 
 	id    *actor.PID
-	piece int // bytes of the largest message that the peer takes and we make
+	piece int // bytes of the largest message that the peer takes and this side makes
 
 	inFlight inflight.Window
 
-	linger    time.Duration // of Close; 0: it resets
+	linger    time.Duration // of Close; 0: Close resets
 	byDefault time.Duration
 
 	fin bool // sent, or never to be sent
 	cut bool // the identifier is being destroyed
 }
 
-// usableLocked waits until a message may be sent, or returns why there will be none. To send
-// nothing is always possible.
+// usableLocked waits until a message may be sent, or returns why none can be sent any more.
+// nothing: it does not wait for room, because nothing is to be sent.
 func (w *writer) usableLocked(nothing bool) error {
 	for {
 		switch {
@@ -62,7 +62,7 @@ func (w *writer) usableLocked(nothing bool) error {
 	}
 }
 
-// write sends p in pieces. n is what was taken, also when there is an error.
+// write sends p in pieces. n is how many bytes were taken, also if there is an error.
 func (w *writer) write(p []byte) (n int, err error) {
 	w.turn.Lock()
 	defer w.turn.Unlock()
@@ -70,7 +70,7 @@ func (w *writer) write(p []byte) (n int, err error) {
 		k := min(len(p)-n, w.piece)
 		var s *rdma.Send
 		if k > 0 {
-			// the copying is not under the lock, for which the loop would have to wait
+			// copied before the lock is taken, so that the loop need not wait
 			s = rdma.NewSend(p[n : n+k])
 		}
 		if err := w.send(s); err != nil {
@@ -82,7 +82,7 @@ func (w *writer) write(p []byte) (n int, err error) {
 	}
 }
 
-// send waits for room, and sends one message; nil is none.
+// send waits for room, and sends one message. If s is nil it only looks for an error.
 func (w *writer) send(s *rdma.Send) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -94,15 +94,16 @@ func (w *writer) send(s *rdma.Send) error {
 	return nil
 }
 
-// sent takes the device's notice. The loop's.
+// sent takes note that the device has taken messages. It is called on the loop.
 func (w *writer) sent() (woke bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	// not ok: of the FIN, or of a connection that has ended
+	// false: the notice is of the FIN, or of a connection that has ended
 	return w.inFlight.Noticed() && !w.inFlight.Full() && w.signalLocked()
 }
 
-// finishLocked sends the FIN, an empty message, once. Behind the window there is room for it.
+// finishLocked sends the FIN, an empty message, once. It need not wait for room: the send queue
+// has room for one message beyond the limits.
 func (w *writer) finishLocked() {
 	if !w.fin && !w.endedLocked() {
 		w.rt.System().Root.Send(w.id, rdma.NewSend(nil))
@@ -111,7 +112,7 @@ func (w *writer) finishLocked() {
 	w.signalLocked()
 }
 
-// resetLocked ends the connection, once.
+// resetLocked has the identifier destroyed, once, which resets the connection.
 func (w *writer) resetLocked() {
 	if !w.endedLocked() {
 		w.rt.System().Root.Send(w.id, &rdma.DestroyID{})
@@ -119,5 +120,5 @@ func (w *writer) resetLocked() {
 	w.cut = true
 }
 
-// endedLocked reports whether the identifier takes nothing more.
+// endedLocked reports whether the identifier takes no messages any more.
 func (w *writer) endedLocked() bool { return w.cut || w.err != nil }
