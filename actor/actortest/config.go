@@ -13,14 +13,14 @@ type Config struct {
 	// are answered, timewait. Otherwise it plays iWARP, as the embedded device of package iwarp
 	// does. Limitations in the package comment say where the two differ.
 	InfiniBand bool
-	// Seed decides what chance decides: port numbers, and what Reorder does. Several loops
-	// (Runtime.Loops) run at the same time: then no seed repeats a run.
+	// Seed decides random choices: port numbers, and what Reorder does. Several loops
+	// (Runtime.Loops) run at the same time, so that no seed repeats a run.
 	Seed uint64
 	// Runtime is how every runtime works: its Timeouts, Limits, Keepalive, Observer, Logger, and
 	// how many Loops it has. The device and how the loops are made are the World's.
 	Runtime rdma.Config
 	// OnPanic is called for whatever panics or calls runtime.Goexit: actors, what loops call, rpc
-	// handlers. Then that does not fail the test, and ExpectPanic means nothing. It is called where
+	// handlers. Then that does not fail the test, and ExpectPanic has no effect. It is called where
 	// it happens, on any goroutine; a Goexit is reported by each whom it passes, such as an actor
 	// and its loop. nil: the test fails.
 	OnPanic func(eventloop.Panic)

@@ -17,10 +17,10 @@
 // [Run] gives the test a [World]: a testing/synctest bubble, in which minutes pass at once; an
 // ActorSystem; and a Runtime over a device in memory, mem0 with the address 10.0.0.1/24, which
 // plays the embedded iWARP device, or with the option [InfiniBand] RoCE. [World.Host] adds further
-// machines. A [Probe] is an actor that the test works by hand. What goes wrong is scripted:
-// [World.Silence], [World.Drop], [World.Delay], [World.Reorder], [World.Disconnect],
-// [World.RemoveDevice], [World.RunOut]; and between machines [World.Cut] and [World.Heal],
-// [World.Freeze] and [World.Thaw], [World.Crash]:
+// machines. A [Probe] is an actor whose messages the test sends and reads itself. The test also
+// says what goes wrong: [World.Silence], [World.Drop], [World.Delay], [World.Reorder],
+// [World.Disconnect], [World.RemoveDevice], [World.RunOut]; and between machines [World.Cut] and
+// [World.Heal], [World.Freeze] and [World.Thaw], [World.Crash]:
 //
 //	w.Crash("mem1")                 // kill -9: its kernel ends what it had
 //	w.Cut("mem0", "mem1")           // the network: what TCP, or the device, repeats arrives after Heal
@@ -29,9 +29,10 @@
 //
 // # Ownership
 //
-// The World and its Probes are the goroutine's that runs the test function. A *rdma.Received that
-// [Next] returned is valid until the next Next of that Probe, which gives its credit back: a Probe
-// that is not asked is a slow reader. Retain keeps a message longer; then Release is due.
+// Only the goroutine that runs the test function may use the World and its Probes. A
+// *rdma.Received that [Next] has returned is valid until the next call of Next for that Probe,
+// which also gives its credit back. So a Probe for which Next is not called is a slow reader. To
+// keep a message longer, Retain it, and Release it later.
 //
 // When the test function has returned, Probes give back what they have, the runtimes are shut down,
 // and the test fails if anything is left: a *rdma.Received that was retained and not released
@@ -52,26 +53,26 @@
 // What a test got wrong (the message is of another type, nothing comes, no such device) is t.Fatal
 // with what happened instead. Malformed addresses panic.
 //
-// What goes wrong in the code under test, and is survived, fails the test as well: a server that
-// is restarted after each request is as silent as one that has to be. Such are a panic or a
-// runtime.Goexit in an actor, in what a loop calls, in an rpc handler, in a Send's Renew, each
-// with its stack. [World.ExpectPanic] says that one has to come. Nothing takes long in virtual
-// time, so what blocks a loop for more than a second fails the test, too, with the actor, the type
-// of its message, the stack, and how long the loop stood still; Config.OnStall is for tests of
-// that. FailNow and Skip belong to the test's goroutine: in an actor they are such a Goexit, and
-// elsewhere a Skip is an error of its own.
+// Failures of the code under test fail the test also if the code survives them. Otherwise a server
+// that is restarted after each request would pass a test in which it has to be silent. Such
+// failures are a panic or a runtime.Goexit in an actor, in what a loop calls, in an rpc handler,
+// or in a Send's Renew. They are reported with their stacks. [World.ExpectPanic] says that one has
+// to come. Nothing takes long in virtual time, so what blocks a loop for more than a second fails
+// the test, too, with the actor, the type of its message, the stack, and how long the loop stood
+// still; Config.OnStall is for tests of that. FailNow and Skip are for the test's goroutine. In an
+// actor they are such a Goexit. On other goroutines Skip fails the test.
 //
 // What the test has asked for and not got fails it as well: a panic that was expected, and a
 // [Fault] that has never happened, such as a Drop of MsgRTU, which iWARP does not send.
 // Fault.Optional says that one need not happen. Delay and Reorder are no faults, and need not meet
 // anything. If a Probe has got a failure ([rdma.Failure]) that Next has not returned, the test
-// fails at its end, for it may have gone another way than it was meant to. [Probe.Ignore] says
-// that it does not matter.
+// fails at its end, because it may not have tested what it was meant to. [Probe.Ignore] says that
+// it does not matter.
 //
-// A test waits for ever when for a day of virtual time nothing was asked of the World or a Probe.
-// That ends the program with a panic that says where the test waits, what every other goroutine
-// does, what Probes have not read and what identifiers there are. A World that is used after its
-// end panics, too.
+// If nothing is asked of the World or a Probe for a day of virtual time, the test is taken to wait
+// for ever. Then the program ends with a panic. It says where the test waits, what every other
+// goroutine does, what Probes have not read and what identifiers there are. A World that is used
+// after its end panics, too.
 //
 // # Limitations
 //
@@ -87,15 +88,16 @@
 // reported as SendFailed, although it arrived. Devices can be removed. Errors have the same
 // errnos, and fewer words.
 //
-// Contexts come from w.T, not from the test outside. A goroutine that is left ends the whole test
-// program, as synctest has it, after it was named; an rpc.Server has some until it is closed.
-// Runtimes have one loop each, unless Config.Runtime has more. A panic that code of the test's
-// recovers by itself is not seen, nor is one in a codec or an interceptor of an rpc client: that is
-// the error of its call; nor one in an actor of another ActorSystem than w.System. A runtime.Goexit
-// in an actor with Proto.Actor's own mailbox is not seen either, and stops that actor (after
-// FailNow the test has failed already). Time stands still, and so go test's time-out ends it all,
-// while a goroutine waits for a sync.Mutex, for a system call, or for a channel from outside; and
-// time never ends in a loop around Advance.
+// Contexts come from w.T, not from the test outside. If a goroutine is left at the end it is
+// reported, and then synctest ends the whole test program. An rpc.Server has goroutines until it
+// is closed. Runtimes have one loop each, unless Config.Runtime has more. A panic that code of the
+// test's recovers by itself is not seen, nor is one in a codec or an interceptor of an rpc client:
+// that is the error of its call; nor one in an actor of another ActorSystem than w.System. A
+// runtime.Goexit in an actor with Proto.Actor's own mailbox is not seen either, and stops that
+// actor (after FailNow the test has failed already). While a goroutine waits for a sync.Mutex, for
+// a system call, or for a channel from outside the bubble, virtual time stands still: in the end
+// go test's time-out ends the program. That also ends a test that calls Advance in an endless
+// loop.
 //
 // The Data of a *rdma.Received that is kept without Retain stays readable until the memory is used
 // again, so that such a test may pass. With go test -race, what was given back is overwritten.

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// ask calls what asks the loops, which leaves a blocked one out after a second. Not ok: a loop
-// does not answer.
+// ask calls fn, which asks all loops, and gives up on one that has not answered within a second.
+// If that has happened, ask tries again, for Patience in all. Not ok: a loop does not answer.
 func ask[T any](fn func() T) (v T, ok bool) {
 	for begin := time.Now(); time.Since(begin) < Patience; {
 		asked := time.Now()
@@ -23,7 +23,7 @@ func ask[T any](fn func() T) (v T, ok bool) {
 	return v, false
 }
 
-// blocked says which loops do not come to an end.
+// blocked gives the stacks of the loops that are busy with a call.
 func blocked() string {
 	s := "an actor that blocks a loop (rdma.OffLoop is for those that may):"
 	for _, stack := range bubbleGoroutines() {
@@ -34,7 +34,7 @@ func blocked() string {
 	return s
 }
 
-// header begins a goroutine's stack trace, inside a bubble.
+// header matches the beginning of the stack trace of a goroutine in a bubble.
 var header = regexp.MustCompile(`^goroutine (\d+) .*\[.*synctest bubble (\d+).*\]:`)
 
 // bubbleGoroutines is the stacks of the caller's bubble, by goroutine.

@@ -12,7 +12,7 @@ import (
 // end shuts everything down, and looks for what is left, if the test function has returned.
 func (w *World) end() {
 	w.Wait()
-	missed := append(w.missed(), w.unreadFailures()...) // what is shut down speaks once more
+	missed := append(w.missed(), w.unreadFailures()...) // before Shutdown sends further events
 	w.over.Store(true)
 	w.hang.Stop()
 	for _, p := range w.probes {
@@ -39,7 +39,8 @@ func (w *World) end() {
 	}
 }
 
-// retained is the messages that actors do not give back, whatever time they are given.
+// retained finds messages that actors have retained and not released, although they had Patience
+// to do so.
 func (w *World) retained() (left []string, messages int) {
 	synctest.Wait()
 	for _, m := range w.machines {
@@ -79,7 +80,7 @@ func (w *World) shutdown() (left []string) {
 	return left
 }
 
-// leftovers is the bubble's goroutines.
+// leftovers gives the goroutines of the bubble that are still there.
 func (w *World) leftovers() (left []string) {
 	for id, stack := range bubbleGoroutines() {
 		if _, ok := w.own[id]; !ok {
@@ -90,7 +91,7 @@ func (w *World) leftovers() (left []string) {
 	return left
 }
 
-// hangs ends the program, as synctest does when nothing goes on, and says who waits where.
+// hangs ends the program, as synctest does in a deadlock, and says who waits where.
 func (w *World) hangs() {
 	var test string
 	others := []string{}

@@ -84,14 +84,15 @@ func (ps *panics) published(ev any) {
 	}
 }
 
-// failures is the ActorSystem's log, where Proto.Actor says of each actor that has failed, on its
-// goroutine and before any supervisor is asked. What it publishes comes later, and not always.
+// failures handles the ActorSystem's log. There Proto.Actor reports each actor that has failed, on
+// that actor's goroutine, and before it asks a supervisor. The event that it publishes comes
+// later, and not always.
 type failures struct {
 	slog.Handler
 	panics *panics
 }
 
-// failed is what it says.
+// failed is the message of such a log line.
 const failed = "[ACTOR] Recovering"
 
 func (f failures) Enabled(ctx context.Context, l slog.Level) bool {

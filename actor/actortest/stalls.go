@@ -14,7 +14,7 @@ import (
 // while everybody else there has waited. Time passes during a loop's turn only if something in it
 // waits: the loop's watchdog says who, and the loop, when it goes on, for how long.
 
-// poller is a loop's, which comes here when a turn is over.
+// poller is a loop's Poller: the loop calls Wait when a turn is over.
 type poller struct {
 	*eventlooptest.Poller
 	t       *testing.T

@@ -174,7 +174,8 @@ func (w *World) ExpectPanic(text string) {
 // would let time pass for ever, and go test would end everything after ten minutes.
 const forEver = 24 * time.Hour
 
-// use is called by what the test asks for. It may take d.
+// use notes that the test goes on. Most methods that a test calls do so. d is the virtual time
+// that the caller may take.
 func (w *World) use(d time.Duration) {
 	if w.over.Load() {
 		panic(fmt.Sprintf("actortest: the World of %s is used after its test function has ended (w.T().Cleanup runs before that)", w.t.Name()))

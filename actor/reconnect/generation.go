@@ -31,21 +31,21 @@ type link struct {
 	downSince  time.Time // also before the first connection
 	upSince    time.Time
 	failed     int    // attempts in a row
-	pauses     int    // since a connection was stable
-	failure    error  // of the last of them; nil: there was none
+	pauses     int    // since the last stable connection
+	failure    error  // of the last attempt; nil: there was none since it was up
 	cause      error  // why it ended
 	fates      []Fate // of what waited then
 	panicked   any    // why it is restarted
 	orphan     bool   // the owner has stopped: nobody is notified
-	reported   bool   // Closed was
+	reported   bool   // Closed was delivered
 
 	closing   bool      // no more messages are accepted
-	redial    bool      // until those that were are sent: Drain
+	redial    bool      // it connects again to send what was accepted: Drain
 	closeSent bool      // the identifier has got its Close
 	deadline  time.Time // of closing
 	release   func() bool
 
-	number uint32     // of the last dial
+	number uint32     // of this side's last dial
 	home   netip.Addr // where the peer's node is; zero: not known yet
 	// what the peer of the last connection has said of itself, with the number of its last dial
 	peer   hello
@@ -107,8 +107,8 @@ func (l *link) dialled() {
 	}
 }
 
-// up: the generation has a connection. Messages go in a turn of their own, because the identifier
-// is still delivering that event.
+// up takes note that the generation has a connection. Messages are not sent here but when flush
+// comes, because the identifier is still delivering Established.
 func (l *link) up(ctx actor.Context, ev *rdma.Established) {
 	l.dialled()
 	accepted := l.phase == phaseAccepting
@@ -145,7 +145,8 @@ func (l *link) lost(ctx actor.Context) {
 	}
 }
 
-// gaveUp is why it ends when GiveUp is over, also if it has not tried since it was up.
+// gaveUp is the error when GiveUp is over. There may have been no attempt since the last
+// connection.
 func (l *link) gaveUp() error {
 	if l.failure == nil {
 		return fmt.Errorf("%w after %v, before another attempt", ErrGaveUp, l.cfg.GiveUp)
@@ -153,7 +154,8 @@ func (l *link) gaveUp() error {
 	return fmt.Errorf("%w after %v: %w", ErrGaveUp, l.cfg.GiveUp, l.failure)
 }
 
-// down ends the generation, and decides what follows. f is why it was never up.
+// down ends the generation, and decides what follows. f is the event by which an attempt has
+// failed. nil: the generation has ended otherwise.
 func (l *link) down(ctx actor.Context, err error, f rdma.Failure) {
 	now := l.local.Now()
 	if l.phase == phaseUp {
@@ -163,7 +165,7 @@ func (l *link) down(ctx actor.Context, err error, f rdma.Failure) {
 	}
 	reason := l.reason(f)
 	switch {
-	case reason != nil: // the peer is there
+	case reason != nil: // the peer's node has answered: that is no failed attempt
 		err, f = fmt.Errorf("%w: %w", reason, err), nil
 	case l.phase != phaseUp:
 		l.failed++
@@ -184,7 +186,7 @@ func (l *link) down(ctx actor.Context, err error, f rdma.Failure) {
 	l.timer = rdma.After(ctx, wait, &retry{l.generation})
 }
 
-// pause is how long to wait now.
+// pause returns how long to wait before the next attempt.
 func (l *link) pause() time.Duration {
 	most := int64(l.cfg.Backoff.Longest(l.pauses)) + 1
 	l.pauses++
@@ -199,7 +201,7 @@ func (l *link) pause() time.Duration {
 func (l *link) endGeneration(ctx actor.Context, err error, next time.Time, last bool) {
 	l.dialled()
 	if l.id != nil {
-		ctx.Send(l.id, &rdma.DestroyID{}) // it may be on its way out by itself, which is as good
+		ctx.Send(l.id, &rdma.DestroyID{}) // if it is ending already, this does nothing
 		l.id = nil
 	}
 	d := &Down{Generation: l.generation, WasUp: l.phase == phaseUp, Err: err, NextTry: next}
@@ -211,7 +213,7 @@ func (l *link) endGeneration(ctx actor.Context, err error, next time.Time, last 
 	l.deliver(d)
 }
 
-// leaveQueue is neither pausing nor waiting for a turn.
+// leaveQueue ends the pause, or the wait for a turn at the Limiter.
 func (l *link) leaveQueue() {
 	l.stopTimer()
 	l.ticket.Leave()
@@ -241,7 +243,7 @@ func (l *link) finish(ctx actor.Context, err error) {
 		l.release()
 	}
 	if l.stopGiveUp != nil {
-		l.stopGiveUp() // it would keep what is left of us until then
+		l.stopGiveUp() // its timer would keep the link in memory until then
 	}
 	if p := l.cfg.Peers; p != nil {
 		p.leave(l.cfg.Peer, ctx.Self())
@@ -278,25 +280,26 @@ func tooLarge(s *rdma.Send, most int) error {
 	return fmt.Errorf("%d bytes, and the peer takes %d: %w (%w)", s.Len(), most, rdma.ErrTooLarge, unix.EMSGSIZE)
 }
 
-// hello is what this side says of itself.
+// hello returns what this side says of itself.
 func (l *link) hello(kind helloKind) hello {
 	return hello{kind, l.cfg.Peers.node, l.cfg.Peers.incarnation, l.number}
 }
 
-// judge decides about a request: helloRequest accepts it, every other kind is why it is rejected.
+// judge decides about a request. helloRequest: it is accepted. Every other kind says why it is
+// rejected.
 func (l *link) judge(r *request) helloKind {
 	live := l.phase == phaseUp || l.phase == phaseAccepting
 	switch h := r.hello; {
 	case l.closing:
 		return helloClosing
-	case live && r.from != l.peerAt && r.from == l.home: // the other is not where the node is
+	case live && r.from != l.peerAt && r.from == l.home: // the present peer is elsewhere
 		return helloRequest
 	case live && r.from != l.peerAt:
 		return helloSimultaneous
 	case live && h.incarnation < l.peer.incarnation:
 		return helloStale
 	case live && h.incarnation == l.peer.incarnation && h.number <= l.peer.number:
-		// of a dial that was given up for what there is
+		// it is of a dial that was given up for the present connection
 		return helloSimultaneous
 	case l.phase == phaseDialling && l.cfg.Peers.node < h.node:
 		return helloSimultaneous
@@ -304,7 +307,8 @@ func (l *link) judge(r *request) helloKind {
 	return helloRequest
 }
 
-// checkPeer takes what the peer that has accepted our dial says of itself.
+// checkPeer checks what the peer that has accepted our dial says of itself. If the peer has
+// dialled, judge has done so.
 func (l *link) checkPeer(ev *rdma.Established) error {
 	if l.phase == phaseAccepting {
 		ev.PrivateData = l.user

@@ -12,23 +12,23 @@ import (
 	rdma "github.com/rdmactor/rdmactor/actor"
 )
 
-// Spawn starts a reconnecting actor that connects to cfg.Dial.Addr for owner, on owner's loop if
-// owner is an OnLoop actor of rt, else on the next in turn. It ends with Closed, or with its
-// owner. Any goroutine.
+// Spawn starts a reconnecting actor that connects to cfg.Dial.Addr for owner. It runs on owner's
+// loop if owner is an OnLoop actor of rt, otherwise on the loop whose turn it is. It ends with
+// Closed, or with its owner. Any goroutine.
 func Spawn(rt *rdma.Runtime, owner *actor.PID, cfg Config) *actor.PID {
 	return rt.System().Root.Spawn(Props(rt, owner, cfg))
 }
 
-// Props is what Spawn spawns, for an owner that wants it as its child, or under a name. They are
-// good for one actor.
+// Props returns the Props of Spawn's actor, for an owner that wants it as its child, or under a
+// name. They can be used for one actor only.
 func Props(rt *rdma.Runtime, owner *actor.PID, cfg Config) *actor.Props {
 	cfg = cfg.withDefaults(rt)
 	l := &link{rt: rt, cfg: cfg, owner: owner}
-	// the same one also after a panic, so that it delivers Closed
+	// after a panic it is restarted with the same link, which delivers Closed
 	return actor.PropsFromProducer(func() actor.Actor { return l }, rt.OnLoopOf(owner))
 }
 
-// Receive is the actor's entrance.
+// Receive implements actor.Actor.
 func (l *link) Receive(ctx actor.Context) {
 	defer l.broken()
 	switch m := ctx.Message().(type) {
@@ -67,21 +67,22 @@ func (l *link) Receive(ctx actor.Context) {
 	}
 }
 
-// gone takes note that an identifier is gone. That ends the generation; a Shutdown ends everything.
+// gone takes note that an identifier is gone. If it was the generation's, that ends. If the
+// runtime was shut down, the actor ends.
 func (l *link) gone(ctx actor.Context, m *rdma.Closed) {
 	current := l.current(ctx)
 	if current {
 		l.id = nil
 	}
 	switch {
-	case errors.Is(m.Err, rdma.ErrShutdown): // whichever identifier it is
+	case errors.Is(m.Err, rdma.ErrShutdown): // also if it is an earlier identifier
 		l.finish(ctx, m.Err)
 	case current:
 		l.down(ctx, m.Err, nil)
 	}
 }
 
-// react takes what neither the owner nor an identifier has sent.
+// react handles messages that neither the owner nor an identifier has sent.
 func (l *link) react(ctx actor.Context, m any) {
 	switch m := m.(type) {
 	case *turn:
@@ -116,7 +117,7 @@ func (l *link) react(ctx actor.Context, m any) {
 		}
 		l.finish(ctx, l.stopped())
 	case *actor.DeadLetterResponse:
-		// the request has gone before it was accepted, and its end went to somebody else
+		// the identifier was gone before it got Accept, and its Closed went to another actor
 		if l.phase == phaseAccepting && l.id.Equal(m.Target) {
 			l.id = nil
 			l.down(ctx, errGone, nil)
@@ -138,7 +139,7 @@ func (l *link) broken() {
 	}
 }
 
-// stopped is why it ends when somebody else, or a panic, ends it.
+// stopped is the error when somebody has stopped the actor, or it has panicked.
 func (l *link) stopped() error {
 	if l.panicked == nil {
 		return rdma.ErrStopped
@@ -198,8 +199,8 @@ func (l *link) event(ctx actor.Context, ev rdma.Event) {
 	}
 }
 
-// close begins the end: what was accepted is sent first, over the present connection, or with
-// redial over whichever there will be.
+// close begins the end. First what was accepted is sent: over the present connection, and with
+// redial also over later ones.
 func (l *link) close(ctx actor.Context, timeout time.Duration, redial bool) {
 	if l.phase == phaseEnded {
 		return
@@ -219,7 +220,8 @@ func (l *link) close(ctx actor.Context, timeout time.Duration, redial bool) {
 	}
 }
 
-// request answers a peer's request: its connection is the next generation, or it is rejected.
+// request answers a peer's request. Either it is accepted, and its connection is the next
+// generation, or it is rejected.
 func (l *link) request(ctx actor.Context, r *request) {
 	if kind := l.judge(r); kind != helloRequest {
 		ctx.Request(r.id, &rdma.Reject{PrivateData: l.hello(kind).put(nil)})
@@ -262,7 +264,7 @@ func (l *link) accept(ctx actor.Context, m message) {
 	}
 }
 
-// flush sends what may be sent, and reports what is known.
+// flush sends what the connection has room for, and reports the fates that are known.
 func (l *link) flush(ctx actor.Context) {
 	o := &l.out
 	if l.phase != phaseUp {
@@ -279,7 +281,7 @@ func (l *link) flush(ctx actor.Context) {
 	l.closeLine(ctx)
 }
 
-// settle reports what has become known.
+// settle reports the fates that have become known.
 func (l *link) settle() {
 	o := &l.out
 	if l.phase != phaseUp {

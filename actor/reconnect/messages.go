@@ -11,12 +11,13 @@ import (
 	rdma "github.com/rdmactor/rdmactor/actor"
 )
 
-// Send is a message whose fate is reported to the owner, by Tag. It is made by NewSend and is the
-// reconnecting actor's once it was sent. A plain *rdma.Send is counted only.
+// Send is a message whose fate is reported to the owner, by Tag. NewSend makes one. It is the
+// reconnecting actor's once it was sent. The fate of a plain *rdma.Send is not reported, but
+// counted.
 type Send struct {
 	Message *rdma.Send
 	Tag     uint64 // the owner's name for it; need not be unique
-	// may be delivered twice: it is sent again also when nobody knows whether it has arrived
+	// it may be delivered twice, so it is sent again also if nobody knows whether it has arrived
 	Idempotent bool
 }
 
@@ -29,9 +30,9 @@ func NewSend(tag uint64, p []byte) *Send {
 	return s
 }
 
-// Drain ends a reconnecting actor in order, as rdma.Close does, but connects again if that is what
-// it takes to send what has been accepted, until Timeout (5 s if it is 0). Closed; its Err is not
-// nil when Timeout ended the wait.
+// Drain ends a reconnecting actor in order, as rdma.Close does. But the actor connects again if it
+// has to, in order to send what was accepted. It does so until Timeout is over (5 s if it is 0).
+// Then Closed comes. Its Err is not nil if Timeout was over first.
 type Drain struct{ Timeout time.Duration }
 
 // Outcome is what became of a message in one generation.
@@ -85,11 +86,11 @@ func (c *Counts) add(o Outcome) {
 
 // What the owner gets, besides *rdma.Received and *rdma.Writable.
 type (
-	// Up: there is a connection. Every *rdma.Received until the next Down is its, and has its
-	// Established.ID. What waits is sent now.
+	// Up: there is a connection. Every *rdma.Received until the next Down has come over it, and
+	// has the ID of Established. The messages that wait are sent now.
 	Up struct {
 		Generation  uint64
-		Accepted    bool // the peer has dialled (Peers); else we have
+		Accepted    bool // the peer has dialled (Peers), not this side
 		Established *rdma.Established
 	}
 	// Settled has the fates of tagged messages that have become known while the connection goes
@@ -106,14 +107,15 @@ type (
 		Fates      []Fate
 		Counts     Counts // of the whole generation; what waits for the next is not counted
 		Waiting    int    // messages that wait for the next generation
-		// why; nil: the peer has ended it in order, or we have. rdma.ErrPeerLost: nobody has
+		// why. nil: the peer or this side has ended it in order. rdma.ErrPeerLost: neither has
 		Err error
 		// on the loop's clock (rdma.Local), the limiter's wait not included; zero: Closed follows
 		NextTry time.Time
 	}
-	// Refused: a message was not accepted, or, with rdma.ErrTooLarge, has waited for a connection
-	// whose peer does not take as much. Then this is the last report of it, it is in no Counts, and
-	// what an earlier Fate said stays true. It is the error, too.
+	// Refused: a message was not accepted. With rdma.ErrTooLarge it may have been accepted before,
+	// and have waited for a connection whose peer then does not take as much. In that case this is
+	// the last report of it, it is in no Counts, and what an earlier Fate said stays true. A
+	// *Refused is an error itself.
 	Refused struct {
 		Tag   uint64 // 0 for a plain *rdma.Send
 		Bytes int
@@ -121,7 +123,7 @@ type (
 	}
 	// Closed is the last message. The actor stops.
 	Closed struct {
-		Err    error  // why; nil: it was asked for
+		Err    error  // why; nil: the owner has asked for it
 		Fates  []Fate // of the tagged messages that waited, if it ended between two generations
 		Counts Counts // of all generations
 	}
@@ -147,10 +149,10 @@ var (
 
 // Why a reconnecting actor ends; errors.Is finds them in Closed.Err.
 var (
-	// ErrGaveUp: Config.Attempts or Config.GiveUp is used up; the last attempt's error is in it,
-	// too.
+	// ErrGaveUp: as many attempts as Config.Attempts have failed, or Config.GiveUp is over. The
+	// last attempt's error is in it, too.
 	ErrGaveUp = errors.New("gave up connecting")
-	// ErrPermanent: another attempt would have the same outcome (Config.Permanent); its error is
+	// ErrPermanent: another attempt would fail in the same way (Config.Permanent). The failure is
 	// in it, too.
 	ErrPermanent = errors.New("not worth another attempt")
 )

@@ -42,8 +42,8 @@ func (o *outbox) len() int { return o.queue.Len() }
 // waiting is how many the device was not handed.
 func (o *outbox) waiting() int { return o.queue.Len() - o.posted }
 
-// begin takes the connection of a new generation. What waits and is larger than its peer takes is
-// given back.
+// begin takes the connection of a new generation. It returns the messages that are larger than its
+// peer takes.
 func (o *outbox) begin(line *rdma.Line, maxSend int) (tooLarge []message) {
 	o.line, o.maxSend, o.settled = line, maxSend, 0
 	for range o.queue.Len() {
@@ -57,7 +57,7 @@ func (o *outbox) begin(line *rdma.Line, maxSend int) (tooLarge []message) {
 	return tooLarge
 }
 
-// post hands over what the connection has room for.
+// post hands the connection as many messages as it has room for.
 func (o *outbox) post() {
 	for o.waiting() > 0 {
 		m := o.queue.At(o.posted)
@@ -79,9 +79,9 @@ func (o *outbox) post() {
 	}
 }
 
-// collect takes what is known of the present connection's messages by now.
+// collect ends the messages whose fate on the present connection is known by now.
 func (o *outbox) collect() (fates []Fate) {
-	if !o.line.Acknowledged() { // nothing will be known
+	if !o.line.Acknowledged() { // nothing will be known of them
 		return o.settle(o.posted, Unknown, fates)
 	}
 	n := int(o.line.Delivered() - o.settled)
@@ -89,7 +89,7 @@ func (o *outbox) collect() (fates []Fate) {
 	return o.settle(n, Delivered, fates)
 }
 
-// settle takes the first n of those that were handed over.
+// settle gives the first n of those that were handed over their last fate.
 func (o *outbox) settle(n int, outcome Outcome, fates []Fate) []Fate {
 	for range n {
 		m := o.queue.Pop()
@@ -104,7 +104,7 @@ func (o *outbox) settle(n int, outcome Outcome, fates []Fate) []Fate {
 	return fates
 }
 
-// end ends the generation. drop: nothing waits for another.
+// end ends the generation. drop: no message waits for another generation.
 func (o *outbox) end(drop bool) (fates []Fate, counts Counts) {
 	if o.line != nil {
 		fates = o.collect()

@@ -10,19 +10,21 @@ import (
 	"github.com/rdmactor/rdmactor/cmid"
 )
 
-// Permanent is the default of Config.Permanent. Not worth another attempt are:
+// Permanent is the default of Config.Permanent. It reports whether a failure is not worth another
+// attempt. Those are:
 //
-//   - a rejection by the peer's application that says why in private data, which is a verdict; one
-//     without (it is overloaded, or has not answered in time) is not;
-//   - rejections that name a difference which stays: unsupported, invalid transport, MTU, depth or
-//     RNR count, vendor option;
+//   - a rejection by the peer's application with private data, in which it says why. A rejection
+//     without any is worth another attempt: the peer may be overloaded, or has not answered in
+//     time;
+//   - rejections whose reason will be the same the next time: unsupported, invalid transport, MTU,
+//     depth or RNR count, vendor option;
 //   - a mistake of the caller's, and what is not permitted or not supported here: EINVAL,
 //     EMSGSIZE, EACCES, EPERM, EAFNOSUPPORT, EPROTONOSUPPORT, EOPNOTSUPP; a name service that does
 //     not know the port's name or the flags;
 //   - the runtime's Shutdown.
 //
-// All else is: nobody listens, nobody answers, the device is gone, descriptors or memory have run
-// out, the name is not known yet.
+// Everything else is worth another attempt: nobody listens, nobody answers, the device is gone,
+// descriptors or memory have run out, the name is not known yet.
 func Permanent(f rdma.Failure) bool {
 	if errors.Is(f, rdma.ErrShutdown) {
 		return true
@@ -52,7 +54,7 @@ func Permanent(f rdma.Failure) bool {
 func permanentReject(r *rdma.Rejected) bool {
 	switch r.Reason {
 	case cmid.RejectConsumerDefined, cmid.RejectReset:
-		// on iWARP the reason does not travel: the application's is ECONNRESET
+		// iWARP does not transmit the reason: a rejection by the application is RejectReset there
 		return len(bytes.Trim(r.PrivateData, "\x00")) > 0 // InfiniBand pads
 	case cmid.RejectUnsupported, cmid.RejectInvalidTransport, cmid.RejectInvalidMTU, cmid.RejectInsufficientDepth,
 		cmid.RejectInvalidRNRRetry, cmid.RejectVendorOption:
