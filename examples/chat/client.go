@@ -32,14 +32,15 @@ const helpText = `/help              this text
 /msg NAME TEXT     a private message
 /quit              leave (so do Ctrl-C and Ctrl-D)`
 
-// client is the actor that keeps one connection to the server alive: it connects, talks, and when
-// the server goes away it tries again. It may block (the console does), so it runs off the loop.
+// client is the actor that keeps a connection to the server. It connects and talks, and when the
+// server goes away it tries again. It may block, because the console does, so it does not run on
+// the loop.
 type client struct {
 	rt     *rdma.Runtime
 	server string
 	hello  hello
 	con    console
-	tokens <-chan struct{} // one is taken back for every line that left
+	tokens <-chan struct{} // one is taken out for every line that was sent
 	ended  chan<- error    // gets the outcome, once
 
 	id      *actor.PID // the identifier of the present attempt
@@ -48,7 +49,7 @@ type client struct {
 	going   bool       // the present attempt is being ended
 	quits   bool       // the user is leaving
 	now     bool       // and does not wait long
-	failed  error      // what has gone wrong with that
+	failed  error      // what has gone wrong while leaving
 	backoff time.Duration
 	waiting []line // not yet sent
 	sent    []line // handed to the connection; Sent and SendFailed come back in this order
@@ -59,14 +60,14 @@ type client struct {
 // The messages to the client, of the program and of its own.
 type (
 	typed struct{ text string }
-	// quit leaves: at the end of a pipe when all is sent, or now, as a person does.
+	// quit leaves: at the end of a pipe when all is sent, at a person's request soon.
 	quit struct {
 		now bool
 		why error // nil: the user has wanted it
 	}
 	redial struct{}
-	// giveUp ends an attempt that waits for the server in vain: to be let in, or, when it is up,
-	// with lines of somebody who is leaving.
+	// giveUp ends an attempt that has waited for the server for too long: to be let in, or to send
+	// the lines of somebody who is leaving.
 	giveUp struct {
 		id *actor.PID
 		up bool
@@ -112,7 +113,7 @@ func (c *client) Receive(ctx actor.Context) {
 		if c.reason == nil {
 			c.reason = errors.New(rdma.Brief(m))
 		}
-		c.destroy(ctx) // not every failure costs the identifier; each attempt has its own
+		c.destroy(ctx) // some failures leave the identifier usable, but each attempt has its own
 	}
 }
 
@@ -144,7 +145,7 @@ func (c *client) destroy(ctx actor.Context) {
 	}
 }
 
-// welcome follows the server's answer to the hello.
+// welcome handles the server's answer to the hello.
 func (c *client) welcome(ctx actor.Context) {
 	if c.been {
 		c.con.Status("connected again")
@@ -196,7 +197,7 @@ func (c *client) rename(l line) {
 	c.con.Status(fmt.Sprintf("the %s will be %s", what, name))
 }
 
-// parse makes a request of what was typed, or a text for the user.
+// parse makes a line for the server of what was typed, or a text for the user.
 func parse(text string) (l line, local string) {
 	text = strings.TrimRight(text, " \r\n")
 	slash := strings.TrimLeft(text, " \t")
@@ -244,7 +245,7 @@ func (c *client) flush(ctx actor.Context) {
 	c.waiting = nil
 }
 
-// sendFailed keeps the lines for the next time. A hello is none of them.
+// sendFailed keeps the lines for the next connection, but not a hello.
 func (c *client) sendFailed(ctx actor.Context, m *rdma.SendFailed) {
 	n := min(m.Sends, len(c.sent))
 	l := c.sent[:n]
@@ -286,7 +287,8 @@ func (c *client) received(ctx actor.Context, m *rdma.Received) {
 	}
 }
 
-// print shows a line of the chat. Who cannot see it any more is leaving.
+// print shows a line of the chat. If that fails nobody can see the chat any more, and the client
+// leaves.
 func (c *client) print(ctx actor.Context, s string) {
 	if err := c.con.Print(s); err != nil {
 		c.quit(ctx, &quit{now: true, why: err})
@@ -326,7 +328,7 @@ func (c *client) closed(ctx actor.Context, m *rdma.Closed) {
 	}
 }
 
-// quit leaves when everything typed has left, if that does not take long.
+// quit leaves when everything typed was sent, or when that takes too long.
 func (c *client) quit(ctx actor.Context, m *quit) {
 	c.quits, c.now, c.failed = true, c.now || m.now, errors.Join(c.failed, m.why)
 	switch {
@@ -344,7 +346,7 @@ func (c *client) quit(ctx actor.Context, m *quit) {
 	}
 }
 
-// leaveSoon bounds what is still sent.
+// leaveSoon limits how long the client still sends lines.
 func (c *client) leaveSoon(ctx actor.Context) {
 	d := pipeFor
 	if c.now {
@@ -360,7 +362,7 @@ func (c *client) finish(ctx actor.Context) {
 	}
 }
 
-// unsent says that lines never left, nil when all did.
+// unsent is the error that says how many lines were not sent. nil: all were.
 func (c *client) unsent() error {
 	n := len(c.waiting)
 	if n == 0 {

@@ -23,7 +23,7 @@ type console interface {
 	Print(s string) error
 	// Status shows one line about the program: connected, gone, help.
 	Status(s string)
-	// Attended says that a person types, whom nothing keeps waiting.
+	// Attended says that a person types, who must never have to wait.
 	Attended() bool
 	// Close gives the terminal back: from now on it is one like any other. Only the first call
 	// does anything.
@@ -53,7 +53,7 @@ func (p *pipe) ReadLine() (string, error) {
 		if err != nil {
 			return "", err
 		}
-		// the rest of an endless line is dropped, not gathered
+		// the rest of a line that is too long is dropped
 		if room := maxText + 1 - len(line); room > 0 {
 			line = append(line, part[:min(len(part), room)]...)
 		}
@@ -135,7 +135,7 @@ func (t *terminal) Print(s string) error {
 func (t *terminal) Status(s string) { _ = t.Print("-- " + s) }
 func (t *terminal) Attended() bool  { return true }
 
-// Close waits for nobody who writes: the terminal may be what is stuck.
+// Close does not wait for anybody who writes, because the terminal itself may be stuck.
 func (t *terminal) Close() error {
 	if t.closed.Swap(true) {
 		return nil

@@ -1,15 +1,16 @@
 // Chat is rooms full of people over RDMA connections, each connection an actor. Alone it hosts on
 // loopback and joins as the first user; see chat --help.
 //
-// Nobody waits for anybody else. A member has a backlog of its own. One that does not read misses
-// lines, gets a notice how many, and is let go when what it was sent has waited for too long. An
-// address that writes faster than rooms can read is read later, whatever the number of its
-// connections: these take turns, and a line costs what it makes the server do. An address may have
-// as many connections as are still free, and a backlog as much memory. Names that look alike,
-// or that hide something, are refused, so that a name on the screen is one person.
+// Nobody waits for anybody else. Each member has a backlog of its own. A member that does not read
+// misses lines, and gets a notice that says how many. It is disconnected if a line has waited in
+// its backlog for too long. If an address sends lines faster than its pace, the server reads them
+// later. That pace is for all of its connections, which take turns, and a line that makes the
+// server do more counts as several. An address may have as many connections as are still free, and
+// a backlog as much memory as is still free. A name is refused if it looks like another one, or
+// has characters that cannot be seen: so a name on the screen is one person.
 //
-// The user can leave at any time: with Ctrl-C, Ctrl-D or /quit within a few seconds, and with a
-// word about lines that were not sent; with a second Ctrl-C at once.
+// The user can leave at any time. Ctrl-C, Ctrl-D and /quit take a few seconds at most, and lines
+// that were not sent by then are reported. A second Ctrl-C ends the program at once.
 package main
 
 import (
@@ -62,7 +63,7 @@ up when the host has taken nothing for 10 s while 64 lines wait.
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, unix.SIGTERM)
-	context.AfterFunc(ctx, stop) // the second one ends the program as it would any other
+	context.AfterFunc(ctx, stop) // a second signal ends the program at once
 	if err := run(ctx, stop, os.Args[1:]); err != nil {
 		fmt.Fprintln(os.Stderr, "chat:", err)
 		os.Exit(1)
@@ -97,7 +98,7 @@ func parseFlags(args []string) (settings, error) {
 		f.StringVar(&s.hello.room, "room", lobby, "the `ROOM` to enter")
 	}
 	f.SetOutput(io.Discard) // main prints errors, once
-	var words []string      // flags may stand before and behind them
+	var words []string      // flags may stand before and after them
 	for {
 		if err := f.Parse(args); errors.Is(err, flag.ErrHelp) {
 			return s, help(usage[s.command], f)
@@ -113,7 +114,7 @@ func parseFlags(args []string) (settings, error) {
 	return s, s.check(name, words)
 }
 
-// help prints the text and the flags. It is flag.ErrHelp when that has worked.
+// help prints the text and the flags. It returns flag.ErrHelp when that has worked.
 func help(text string, f *flag.FlagSet) error {
 	var flags strings.Builder
 	f.SetOutput(&flags)
@@ -163,7 +164,7 @@ func defaultNick() string {
 	return fmt.Sprintf("%s%d", name, os.Getpid()%10000)
 }
 
-// run is the program. ctx ends when the user leaves, and leave has it end.
+// run is the program. ctx ends when the user leaves; leave ends it.
 func run(ctx context.Context, leave func(), args []string) (err error) {
 	if len(args) > 0 && (args[0] == "--version" || args[0] == "-version") {
 		_, err := fmt.Println(cli.Version("chat"))
@@ -198,7 +199,7 @@ func run(ctx context.Context, leave func(), args []string) (err error) {
 		end, cancel := context.WithTimeout(context.Background(), leaveFor)
 		defer cancel()
 		e := rt.Shutdown(end)
-		if errors.Is(e, context.DeadlineExceeded) { // theirs is the fault, and what they get
+		if errors.Is(e, context.DeadlineExceeded) { // that is not this user's error
 			fmt.Fprintln(os.Stderr, "-- somebody did not answer the goodbye")
 			e = nil
 		}
@@ -210,7 +211,7 @@ func run(ctx context.Context, leave func(), args []string) (err error) {
 		switch {
 		case err == nil:
 			fmt.Fprintf(os.Stderr, "-- hosting on %v; join with: chat join %s\n", local, reachable(local))
-			name, _, _ := net.SplitHostPort(s.addr) // it was good enough to listen on
+			name, _, _ := net.SplitHostPort(s.addr) // listening on it has worked
 			s.addr = net.JoinHostPort(name, fmt.Sprint(local.Port()))
 		case s.command == "serve" || !errors.Is(err, unix.EADDRINUSE):
 			return err
@@ -223,7 +224,7 @@ func run(ctx context.Context, leave func(), args []string) (err error) {
 	return join(ctx, leave, rt, system, s)
 }
 
-// reachable is where others reach a host.
+// reachable returns the address at which others reach a host.
 func reachable(local rdma.Addr) string {
 	if !local.IsWildcard() {
 		return local.String()
@@ -258,7 +259,7 @@ func join(ctx context.Context, leave func(), rt *rdma.Runtime, system *actor.Act
 	return errors.Join(talk(ctx, leave, con, rt, system, s), con.Close())
 }
 
-// talk talks until the user leaves: by a signal, or, which calls leave, at the terminal.
+// talk talks until the user leaves: by a signal, or at the terminal: then readLines calls leave.
 func talk(ctx context.Context, leave func(), con console, rt *rdma.Runtime, system *actor.ActorSystem, s settings) error {
 	ended := make(chan error, 1)
 	tokens := make(chan struct{}, ahead)
@@ -283,9 +284,9 @@ func talk(ctx context.Context, leave func(), con console, rt *rdma.Runtime, syst
 	}
 }
 
-// readLines sends what is typed to the client. A server that is away or slow makes a pipe wait, for
-// a while, and nobody who types: they could not leave. It ends with standard input, or with the
-// program.
+// readLines sends what is typed to the client. If the server is away or slow, lines from a pipe
+// wait for a while. A person who types does not wait, because they could not leave meanwhile. It
+// ends with standard input, or with the program.
 func readLines(con console, system *actor.ActorSystem, client *actor.PID, tokens chan<- struct{}, leave func()) {
 	for {
 		text, err := con.ReadLine()

@@ -8,11 +8,11 @@ import (
 	"go.mau.fi/util/confusable"
 )
 
-// names finds things by their names. No two of them look the same: a name is found by each of its
-// likenesses, and nothing else has one of these.
+// names finds things by their names. No two names look the same: a thing is stored under both
+// likenesses of its name, and no other thing is stored there.
 type names[T any] map[string]T
 
-// find gives the thing of that name, or else one whose name looks like it.
+// find returns the thing of that name, or of a name that looks like it.
 func (n names[T]) find(name string) (thing T, ok bool) {
 	for _, l := range likenesses(name) {
 		if thing, ok = n[l]; ok {
@@ -41,14 +41,15 @@ func likenesses(name string) [2]string {
 	return [2]string{strings.ToLower(skeleton(name)), skeleton(strings.ToLower(name))}
 }
 
-// skeleton is what all names that look the same share. A mark upon itself is drawn once.
+// skeleton is the same for all names that look the same. A mark that follows itself counts once,
+// because it is drawn over itself.
 func skeleton(name string) string {
 	runes := []rune(confusable.Skeleton(name))
 	return string(slices.CompactFunc(runes, func(a, b rune) bool { return a == b && unicode.Is(unicode.Mn, a) }))
 }
 
-// strayMark reports whether name has a mark that belongs to the letters of a script, on something
-// else. Nobody may see it there.
+// strayMark reports whether name has a mark of one script on a letter of another. It may be
+// invisible there.
 func strayMark(name string) bool {
 	on := ""
 	for _, r := range name {

@@ -13,9 +13,11 @@ import (
 
 // The chat's own protocol. The private data of a connection request is the version and nothing
 // else: RoCE has room for 44 bytes. Each message of the connection is one line, a JSON object. The
-// client's first line is its hello, which the server answers with you, or with refused and the end.
+// client's first line is its hello. The server answers with a line of type you, or with one of
+// type refused and closes the connection.
 
-// version is in every connection request, so that strangers get a readable refusal.
+// version is in every connection request, so that programs of other versions get a readable
+// refusal.
 const version = "chat/2"
 
 const (
@@ -25,8 +27,8 @@ const (
 	lobby   = "lobby"
 )
 
-// line is what travels: to the server hello, say, private, nick, room, who, rooms; to clients you
-// (who they are, and where), refused, say, private, notice.
+// line is what both sides send: to the server hello, say, private, nick, room, who, rooms; to
+// clients you (who they are, and where), refused, say, private, notice.
 type line struct {
 	Type string `json:"t"`
 	From string `json:"from,omitempty"`
@@ -73,7 +75,7 @@ func checkName(what, s string, limit int) (string, error) {
 	if s == "" {
 		return "", fmt.Errorf("a %s is needed", what)
 	}
-	if len(s) > 4*limit { // nothing as long is as short in its other forms
+	if len(s) > 4*limit { // no other form of as long a name is short enough
 		return "", fmt.Errorf("the %s is longer than %d bytes", what, limit)
 	}
 	name, err := precis.UsernameCasePreserved.String(s)
@@ -87,9 +89,9 @@ func checkName(what, s string, limit int) (string, error) {
 	return name, nil
 }
 
-// clean removes what could move somebody's cursor, ring the bell, or turn the writing around:
-// control and format characters and bytes that are not UTF-8. The joiner stays, families of emoji
-// are made with it.
+// clean removes what could move the reader's cursor, ring the bell, or change the direction of
+// writing: control and format characters and bytes that are not UTF-8. The zero-width joiner
+// stays, because it joins emoji.
 func clean(s string) string {
 	return strings.Map(func(r rune) rune {
 		switch {

@@ -75,7 +75,7 @@ func (r *rooms) take(m *member, nick string) error {
 	return nil
 }
 
-// join brings somebody in: the past of the room for them, a notice for the others.
+// join lets somebody in. They get the room's history, and the others a notice.
 func (r *rooms) join(h hello, conn any) (*member, []delivery, error) {
 	name, err := checkName("room", h.room, maxRoom)
 	if err != nil {
@@ -88,7 +88,7 @@ func (r *rooms) join(h hello, conn any) (*member, []delivery, error) {
 	return m, r.enter(m, r.room(name)), nil
 }
 
-// enter brings m into a room. It gets notice of where it is, and of what was said.
+// enter brings m into a room. It gets a line that says where it is, and the room's history.
 func (r *rooms) enter(m *member, to *room) []delivery {
 	out := to.announce(m, "%s joined", m.nick)
 	m.room = to
@@ -102,8 +102,8 @@ func (r *rooms) enter(m *member, to *room) []delivery {
 	return out
 }
 
-// exit takes m out of its room, and notifies the room why. An empty room is forgotten with its
-// past, so that rooms cannot pile up.
+// exit takes m out of its room, and sends the room a notice that says why. An empty room is
+// removed with its history, so that rooms cannot pile up.
 func (r *rooms) exit(m *member, format string, args ...any) []delivery {
 	delete(m.room.members, m)
 	if len(m.room.members) == 0 && m.room.name != lobby {
@@ -192,7 +192,7 @@ func (r *room) announce(m *member, format string, args ...any) []delivery {
 	return r.broadcast(m, notice(r.name, format, args...))
 }
 
-// broadcast makes a line for everybody in a room but one.
+// broadcast delivers a line to everybody in a room but one.
 func (r *room) broadcast(but *member, l line) []delivery {
 	var out []delivery
 	for m := range r.members {
@@ -223,7 +223,7 @@ func (r *rooms) names() []string {
 	return names
 }
 
-// you is who and where m is, for its client to know.
+// you is the line from which m's client learns who and where m is.
 func (m *member) you() delivery {
 	return delivery{m, line{Type: "you", From: m.nick, Room: m.room.name}}
 }
@@ -236,7 +236,7 @@ func notice(room, format string, args ...any) line {
 	return line{Type: "notice", Room: room, Text: fmt.Sprintf(format, args...)}
 }
 
-// list is names in one line, not more than a line has room for.
+// list puts names into one text, as many as a line has room for.
 func list(names []string) string {
 	const most = 100
 	if len(names) <= most {

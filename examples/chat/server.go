@@ -11,24 +11,25 @@ import (
 )
 
 const (
-	// helloFor is how long somebody may be connected without a word of who they are.
+	// helloFor is how long somebody may be connected without a hello.
 	helloFor = 5 * time.Second
-	// window is how many lines for one member are with its connection; others are in its backlog.
+	// window is how many lines for one member its connection has; the others are in the member's
+	// backlog.
 	window = 128
-	// most is how many bytes may wait for one member, and all for all members. Of these a member
-	// may have as many as are left, and least in any case. What exceeds that is left out, and
+	// most is how many bytes may wait for one member, and all for all members. A member may have
+	// as many as are left of all, and least in any case. Lines beyond that are left out, and
 	// counted.
 	most  = 1 << 20
 	all   = 256 << 20
 	least = 16 << 10
-	// patience is how long a line may be in a backlog before its member is let go. It may become
-	// twice as long, because backlogs are looked at only so often.
+	// patience is how long a line may be in a backlog before its member is disconnected. It may
+	// take twice as long, because a backlog is looked at only once in that time.
 	patience = 10 * time.Second
 )
 
 // server is the actor that owns the listener and every connection to it. It runs on the runtime's
-// loop. Nobody waits for anybody else. A member that does not read misses lines, and is let go. If
-// an address writes too fast, what is beyond its pace is read later.
+// loop. Nobody waits for anybody else. A member that does not read misses lines, and is
+// disconnected in the end. If an address writes too fast, what is beyond its pace is read later.
 type server struct {
 	rt      *rdma.Runtime
 	addr    string
@@ -57,10 +58,10 @@ type peer struct {
 	pid    *actor.PID
 	source *source
 	member *member // nil until its hello
-	// beyond its pace: it does not get their credits, so it can send no more
+	// lines beyond its pace: it does not get their credits back, so in the end it cannot send
 	retained []*rdma.Received
 	lines    [][]byte // not taken yet; the bytes of one line are shared by all members
-	// the first of lines, which are with the connection; the rest is the backlog
+	// how many of lines the connection has; the rest is the backlog
 	sending int
 	waiting int  // bytes of lines
 	taken   int  // lines before these
@@ -74,7 +75,7 @@ type (
 	resume struct{ source *source }
 	// forgive forgets an address that has no connections and owes nothing.
 	forgive struct{ source *source }
-	// look lets a peer go that has not said hello, or not taken so many lines.
+	// look disconnects a peer that has not sent a hello, or not taken so many lines.
 	look struct {
 		peer  *peer
 		taken int
@@ -134,7 +135,7 @@ func (s *server) reportStarted(local rdma.Addr, err error) {
 	}
 }
 
-// request answers somebody who wants in. Who they are they say when they are connected.
+// request answers somebody who wants to connect. They say who they are when they are connected.
 func (s *server) request(ctx actor.Context, m *rdma.ConnectRequest) {
 	if string(m.PrivateData) != version {
 		ctx.Respond(&rdma.Reject{PrivateData: []byte("this is a " + version + " server")})
@@ -159,7 +160,7 @@ func (s *server) established(ctx actor.Context) {
 	}
 }
 
-// received takes a line, behind those that are retained.
+// received takes a line, and handles it after those that are retained.
 func (s *server) received(ctx actor.Context, m *rdma.Received) {
 	p := s.peers[ctx.Sender().Id]
 	if p == nil {
@@ -214,7 +215,7 @@ func (s *server) handle(ctx actor.Context, p *peer, data []byte) {
 	}
 }
 
-// hello lets somebody in, or says why not.
+// hello lets somebody in, or answers why it does not.
 func (s *server) hello(ctx actor.Context, p *peer, l line, err error) {
 	var out []delivery
 	if err == nil {
@@ -248,7 +249,7 @@ func (s *server) deliver(ctx actor.Context, out []delivery) {
 	}
 }
 
-// queue sends a line when its turn has come.
+// queue sends a line, or puts it into the backlog.
 func (s *server) queue(ctx actor.Context, p *peer, encoded []byte) {
 	p.lines = append(p.lines, encoded)
 	p.waiting += len(encoded)
@@ -259,7 +260,7 @@ func (s *server) queue(ctx actor.Context, p *peer, encoded []byte) {
 	}
 }
 
-// watch has a look at p later: it is to have taken by then what it has been sent by now.
+// watch has look check p after patience. By then p has to have taken what waits for it now.
 func (s *server) watch(ctx actor.Context, p *peer) {
 	if !p.watched {
 		p.watched = true
@@ -277,7 +278,7 @@ func (s *server) pump(ctx actor.Context, p *peer) {
 	}
 }
 
-// sent takes n lines away that have left, or never will.
+// sent removes n lines that were sent, or cannot be sent any more.
 func (s *server) sent(ctx actor.Context, n int) {
 	p := s.peers[ctx.Sender().Id]
 	if p == nil {
@@ -301,7 +302,7 @@ func (s *server) sent(ctx actor.Context, n int) {
 	s.deliver(ctx, []delivery{notice})
 }
 
-// look drops a member that does not read, or whoever says nothing.
+// look drops a member that does not read, or somebody who has not sent a hello.
 func (s *server) look(ctx actor.Context, m *look) {
 	p := m.peer
 	switch {
@@ -353,7 +354,7 @@ func (s *server) forget(ctx actor.Context, p *peer) {
 	s.settle(ctx, p.source)
 }
 
-// settle forgets an address without connections, when it owes nothing any more.
+// settle removes an address without connections, as soon as it owes nothing.
 func (s *server) settle(ctx actor.Context, src *source) {
 	if src.peers == 0 {
 		rdma.After(ctx, forgiven, &forgive{src})

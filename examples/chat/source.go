@@ -8,12 +8,12 @@ import (
 )
 
 const (
-	// pace and burst are how many lines a second of one address are handled, and how many at once.
-	// A line costs as many as it makes work for. What is beyond waits with its sender.
+	// pace is how many lines of one address are handled per second, and burst how many at once. A
+	// line that makes more work counts as several. Lines beyond that wait at their sender.
 	pace  = 1000
 	burst = 100
-	// work is how many bytes, read or written, cost as much as another line; each delivery has some
-	// more than its text.
+	// work is how many bytes, read or written, count as one more line. Each delivery counts for a
+	// few more bytes than its text has.
 	work     = 8 << 10
 	perLine  = 256
 	forgiven = 2 * burst * time.Second / pace // after which no address owes anything
@@ -21,8 +21,8 @@ const (
 	places = 4096
 )
 
-// source is an address that connections come from. What it costs the others does not grow with
-// their number: they have one pace, and take turns.
+// source is an address that connections come from. They share one pace and take turns, so that an
+// address costs the others no more if it has more connections.
 type source struct {
 	addr  netip.Addr
 	pace  *rate.Limiter
@@ -31,7 +31,7 @@ type source struct {
 	waits bool    // until the address may go on
 }
 
-// source finds what an address has, or makes it.
+// source finds the source of an address, or makes it.
 func (s *server) source(addr netip.Addr) *source {
 	src := s.sources[addr]
 	if src == nil {
@@ -50,12 +50,12 @@ func (src *source) wait(now time.Time) time.Duration {
 	return max(time.Duration(missing*float64(time.Second/pace)), time.Second/pace)
 }
 
-// pay takes what a line has cost, which is known when it has been handled.
+// pay charges the source for a line, when it was handled and its cost is known.
 func (src *source) pay(now time.Time, bytes int) {
 	src.pace.ReserveN(now, min(1+bytes/work, burst))
 }
 
-// next is whose turn it is, nil when nobody has a line.
+// next returns the connection whose turn it is. nil: none has a line.
 func (src *source) next() *peer {
 	for len(src.turns) > 0 {
 		p := src.turns[0]

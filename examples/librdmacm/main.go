@@ -1,6 +1,6 @@
-// Librdmacm is an echo server in rdmactor's terms; c/echo.c below it is the same program in
-// librdmacm's. docs/from-librdmacm.md walks through both. Its peers are C programs too: what they
-// send is on the wire as it is (Raw).
+// Librdmacm is an echo server on rdmactor. c/echo.c is the same program on librdmacm.
+// docs/from-librdmacm.md explains both. Its clients may be C programs. So messages are on the wire
+// without a header of rdmactor's (Raw).
 package main
 
 import (
@@ -20,7 +20,7 @@ import (
 
 const hello = "echo/1"
 
-// echo owns the listener and, as nobody else does, its connections.
+// echo owns the listener, and also its connections, because they have no other owner.
 func echo(ctx actor.Context) {
 	switch m := ctx.Message().(type) {
 	case *rdma.Listening:
@@ -43,7 +43,7 @@ func echo(ctx actor.Context) {
 
 func main() {
 	system := actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger {
-		return slog.Default() // Proto.Actor's own writes colours, also where nobody sees them
+		return slog.Default() // Proto.Actor's own writes colours, even to a file
 	}))
 	// or ucm.New(ucm.Config{}): the kernel's rdma_cm
 	rt, err := rdma.Open(system, rdma.Config{Device: iwarp.New()})
@@ -59,7 +59,7 @@ func main() {
 	<-stop.Done()
 	deadline, done := context.WithTimeout(context.Background(), 5*time.Second)
 	defer done()
-	// nothing new, goodbye to everybody, and nothing left behind
+	// no new connections, the present ones are closed, and nothing is left behind
 	if err := rt.Shutdown(deadline); err != nil {
 		log.Print(err)
 	}

@@ -13,8 +13,8 @@ import (
 	"github.com/rdmactor/rdmactor/rpc"
 )
 
-// dial connects to a store. A call that was refused, or that a lost connection has certainly not
-// carried out, is made again.
+// dial connects to a store. A call is repeated if it was refused, or if its connection was lost
+// and it was certainly not executed.
 func dial(ctx context.Context, rt *rdma.Runtime, addr string) (*rpc.Client, error) {
 	return rpc.Dial(ctx, rt, addr,
 		rpc.Config{Retry: rpc.Retry{Attempts: 5}, Timeout: callFor, MaxMessage: maxMessage, Credits: 32})
@@ -71,7 +71,7 @@ func remove(ctx context.Context, c *rpc.Client, args []string, out io.Writer) er
 	return printRevision(out, r, err)
 }
 
-// printRevision prints what a change has come to.
+// printRevision prints the outcome of a change.
 func printRevision(out io.Writer, r *kv.RevisionReply, err error) error {
 	if err == nil {
 		fmt.Fprintln(out, "revision", r.Revision)
@@ -103,7 +103,7 @@ func printEntry(out io.Writer, e *kv.Entry) {
 	fmt.Fprintf(out, "%d\t%s\t%s\n", e.Revision, shown(e.Key), shown(string(e.Value)))
 }
 
-// shown is text that stays in its column and on its line, whoever has written it.
+// shown makes text printable, whoever has written it: it stays in its column and on its line.
 func shown(text string) string {
 	for _, r := range text {
 		if r == utf8.RuneError || !strconv.IsPrint(r) {

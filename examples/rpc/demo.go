@@ -13,7 +13,7 @@ import (
 	"github.com/rdmactor/rdmactor/rpc"
 )
 
-// demo is a server on a free port and a client of it, which talk over a real connection.
+// demo runs a server on a free port and a client of it, which talk over a real connection.
 func demo(ctx context.Context, rt *rdma.Runtime, out io.Writer) error {
 	srv := newServer(rt)
 	defer srv.Close()
@@ -43,7 +43,7 @@ func demo(ctx context.Context, rt *rdma.Runtime, out io.Writer) error {
 	for _, line := range [][]string{
 		{"get", "fruit/apple"},
 		{"cas", "fruit/apple", "1", "green"},
-		{"cas", "fruit/apple", "1", "yellow"}, // its revision is another one by now
+		{"cas", "fruit/apple", "1", "yellow"}, // it has another revision by now
 		{"put", "fruit/pear", "yellow"},
 		{"list", "fruit/"},
 		{"delete", "fruit/pear"},
@@ -71,8 +71,8 @@ func demo(ctx context.Context, rt *rdma.Runtime, out io.Writer) error {
 	return l.run(ctx, rt, local.String(), out)
 }
 
-// existing receives what there is already. From the revision that ends it on a watch receives every
-// change.
+// existing receives the entries that there are already. They end with a revision, from which on a
+// watch receives every change.
 func existing(watched *rpc.Receiver[kv.Change]) (seen []*kv.Change, err error) {
 	for {
 		change, err := watched.Recv()
@@ -88,11 +88,11 @@ func existing(watched *rpc.Receiver[kv.Change]) (seen []*kv.Change, err error) {
 	}
 }
 
-// show prints a command line and what it does.
+// show prints a command line and its outcome.
 func show(ctx context.Context, c *rpc.Client, out io.Writer, line ...string) error {
 	fmt.Fprintf(out, "\n$ rpc %s\n", strings.Join(line, " "))
 	err := commands[line[0]].run(ctx, c, line[1:], out)
-	if errors.Is(err, kv.ErrChanged) || errors.Is(err, kv.ErrNotFound) { // a store's answers, too
+	if errors.Is(err, kv.ErrChanged) || errors.Is(err, kv.ErrNotFound) { // these are answers, too
 		fmt.Fprintln(out, err)
 		return nil
 	}

@@ -17,8 +17,8 @@ import (
 	"github.com/rdmactor/rdmactor/rpc"
 )
 
-// load is what the load generator does: callers, each with one call at a time, on some connections,
-// read and write random keys.
+// load says what the load generator does. Callers, each with one call at a time, read and write
+// random keys over some connections.
 type load struct {
 	callers, connections int
 	keys, size           int
@@ -50,7 +50,7 @@ type tally struct {
 	refused int64                   // rpc.ErrOverloaded
 }
 
-// run loads the server at addr and prints what came of it, also when ctx ends first.
+// run loads the server at addr and prints the results, also if ctx ends first.
 func (l load) run(ctx context.Context, rt *rdma.Runtime, addr string, out io.Writer) error {
 	clients := make([]*rpc.Client, l.connections)
 	for i := range clients {
@@ -73,7 +73,7 @@ func (l load) run(ctx context.Context, rt *rdma.Runtime, addr string, out io.Wri
 	err := callers.Wait()
 	took := time.Since(begin)
 	if ctx.Err() != nil && t.took.TotalCount() > 0 {
-		err = nil // Ctrl-C: what there is is a result
+		err = nil // Ctrl-C: what was measured so far is printed
 	}
 	if err != nil {
 		return err
@@ -102,7 +102,7 @@ func (l load) fill(ctx context.Context, c *rpc.Client) error {
 
 func (l load) key(i int) string { return fmt.Sprintf("load/%06d", i) }
 
-// call is one caller, whose last call begins before end.
+// call is one caller. Its last call begins before end.
 func (l load) call(ctx context.Context, end time.Time, c *rpc.Client, t *tally) error {
 	mine := newHistogram()
 	var refused int64

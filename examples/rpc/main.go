@@ -1,5 +1,5 @@
-// Rpc is a key-value store with compare-and-swap and watches, called over RDMA connections. Alone
-// it shows itself; see rpc --help.
+// Rpc is a key-value store with compare-and-swap and watches, called over RDMA connections.
+// Without arguments it runs a demonstration; see rpc --help.
 package main
 
 import (
@@ -86,7 +86,7 @@ func parseFlags(args []string, out io.Writer) (s settings, err error) {
 	return s, s.check()
 }
 
-// flags are those that only the command has. Behind it they are known.
+// flags defines the flags that only the command has. They may stand after the command.
 func (s *settings) flags(f *flag.FlagSet) {
 	switch s.command {
 	case "watch":

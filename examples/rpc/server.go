@@ -9,11 +9,11 @@ import (
 	"github.com/rdmactor/rdmactor/rpc"
 )
 
-// maxMessage is the largest value, and some room for its key and what encodes them.
+// maxMessage is the size of the largest value, with some room for its key and the encoding.
 const maxMessage = maxValue + 64<<10
 
-// newServer makes a store that can be called. Nothing in the store waits, so its calls are answered
-// on the loop that they come in on; a watch does, and has a goroutine.
+// newServer makes a store that can be called. Nothing in the store waits, so calls are answered on
+// the loop on which they arrive. A watch waits, and so it has a goroutine.
 func newServer(rt *rdma.Runtime) *rpc.Server {
 	s := newStore()
 	srv := rpc.NewServer(rt, rpc.Config{MaxMessage: maxMessage, Credits: 32})
@@ -40,7 +40,8 @@ func newServer(rt *rdma.Runtime) *rpc.Server {
 	rpc.HandleStream(srv, kv.Watch, func(ctx context.Context, q *kv.WatchRequest, out *rpc.Sender[kv.Change]) error {
 		ctx, stop := context.WithCancelCause(ctx)
 		defer stop(nil)
-		// a watch has no end of its own: it goes on at another server, or at this one's successor
+		// a watch does not end by itself: its client goes on at another server, or at this one's
+		// successor
 		go func() {
 			select {
 			case <-srv.Draining():
@@ -71,10 +72,10 @@ func revision(r uint64, err error) (*kv.RevisionReply, error) {
 	return &kv.RevisionReply{Revision: r}, err
 }
 
-// snapshot sends what there is, and gives the revision behind which the changes go on. It sends
-// that last: a watcher that is cut off before that has not seen everything up to any revision. An
-// entry that changes between two pages may be sent as it was and as it became: a change of it
-// follows.
+// snapshot sends all entries, and returns the revision after which the changes go on. It sends
+// that revision last, because a watcher that is cut off earlier has not seen everything up to any
+// revision. If an entry changes between two pages, it may be sent both as it was and as it is now.
+// Its change follows in any case.
 func snapshot(s *store, prefix string, out *rpc.Sender[kv.Change]) (revision uint64, err error) {
 	page := s.list(prefix, "", 0)
 	revision = page.Revision
@@ -93,7 +94,7 @@ func snapshot(s *store, prefix string, out *rpc.Sender[kv.Change]) (revision uin
 	}
 }
 
-// withDetails is an error that says more than which it is.
+// withDetails makes an error with details.
 func withDetails[D any](of error, message string, details *D) error {
 	e, err := rpc.NewError(of, message, details)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/rdmactor/rdmactor/examples/rpc/kv"
 )
 
-// Limits of the store: what one caller may make it keep or send at a time.
+// Limits of the store: how much callers may make it keep, or send at a time.
 const (
 	maxKey     = 1 << 10
 	maxValue   = 1 << 20
@@ -24,10 +24,11 @@ const (
 	historyBytes = 64 << 20 // of keys and values in them
 )
 
-// store is keys and values, each with the revision of the store that its last change made. What it
-// hands out is never changed again, so that it can be sent without a copy. Any goroutine.
+// store has keys with their values. Each entry has the revision of the store that its last change
+// has made. Entries that were handed out are never changed, so that they can be sent without a
+// copy. Any goroutine.
 type store struct {
-	// distinguishes its revisions from those of the store that a server had before; never 0
+	// distinguishes its revisions from those of the store of an earlier server; never 0
 	epoch uint64
 
 	mu       sync.Mutex
@@ -63,15 +64,15 @@ func (s *store) get(key string) (*kv.Entry, error) {
 	return e, nil
 }
 
-// put sets a key and gives the store's new revision. value is the store's from now on.
+// put sets a key and returns the store's new revision. The caller must not change value afterwards.
 func (s *store) put(key string, value []byte) (revision uint64, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.set(key, value)
 }
 
-// compareAndSwap sets a key that still has the given revision: 0 is that of a key that does not
-// exist. If it has another, that is what it gives, with kv.ErrChanged.
+// compareAndSwap sets a key if it still has the given revision. A key that does not exist has
+// revision 0. If the key has another revision, compareAndSwap returns that and kv.ErrChanged.
 func (s *store) compareAndSwap(key string, revision uint64, value []byte) (uint64, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -110,8 +111,8 @@ func (s *store) remove(key string) (revision uint64, err error) {
 	return s.revision, nil
 }
 
-// record makes a change the newest, drops the oldest beyond what is kept, and wakes up who waits
-// for one.
+// record adds a change to those that are kept, drops the oldest if they are too many, and wakes
+// those who wait for one.
 func (s *store) record(c *kv.Change) {
 	s.revision++
 	s.past += size(c.Entry)
@@ -126,8 +127,8 @@ func (s *store) record(c *kv.Change) {
 	s.changed = make(chan struct{})
 }
 
-// list gives the keys with a prefix that come after a key, in order, at most limit of them or as
-// many as a page has room for.
+// list returns the keys with a prefix that come after a key, in order: at most limit, and as many
+// as a page has room for.
 func (s *store) list(prefix, after string, limit int) *kv.ListReply {
 	if limit <= 0 || limit > maxPage {
 		limit = maxPage
@@ -154,8 +155,8 @@ func (s *store) list(prefix, after string, limit int) *kv.ListReply {
 	return page
 }
 
-// knows reports whether a watcher that has seen this store, or does not know which, up to a
-// revision can go on behind it.
+// knows reports whether a watcher can go on after a revision. epoch is that of the store whose
+// revision it is; 0: the watcher does not know.
 func (s *store) knows(epoch, revision uint64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -188,7 +189,8 @@ func (s *store) watch(ctx context.Context, prefix string, after uint64, send fun
 	}
 }
 
-// next is the change behind a revision, or what is closed when there is one.
+// next returns the change after a revision. If there is none yet, it returns a channel that is
+// closed when there is.
 func (s *store) next(after uint64) (*kv.Change, <-chan struct{}, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -20,22 +20,23 @@ type watcher struct {
 	prefix   string
 	out, log io.Writer
 
-	// Where it goes on. after moves when everything up to it was printed, which is not so in the
-	// middle of a snapshot.
+	// Where it goes on. after grows when everything up to a revision was printed. So it does not
+	// grow in the middle of a snapshot.
 	epoch, after uint64
 }
 
 // redialAfter is the pause between two attempts to reach a server that has gone.
 const redialAfter = 200 * time.Millisecond
 
-// run goes on until ctx ends, or no other attempt can do better. A server that is away, or does not
-// answer, is asked again until it is there; one that has begun anew is asked for everything.
+// run goes on until ctx ends, or an error comes that every other attempt would end with, too. If
+// the server is away, or does not answer, run tries again until it is there. If the server was
+// started anew, run asks it for everything.
 func (w *watcher) run(ctx context.Context) error {
 	printed := ""
 	for ctx.Err() == nil {
 		err := w.follow(ctx, func() { printed = "" })
 		switch {
-		case ctx.Err() != nil: // what it says is that
+		case ctx.Err() != nil: // the error is only that
 			continue
 		case errors.Is(err, kv.ErrCompacted):
 			fmt.Fprintln(w.log, "--", rdma.Brief(err), "- beginning again")
@@ -56,7 +57,7 @@ func (w *watcher) run(ctx context.Context) error {
 	return nil
 }
 
-// hopeless is an error that another attempt would end with, too.
+// hopeless reports whether another attempt would end with the same error.
 func hopeless(err error) bool {
 	for _, e := range []error{rpc.ErrForeignPeer, rpc.ErrVersion, rpc.ErrUnknownMethod, rpc.ErrBadMessage} {
 		if errors.Is(err, e) {
@@ -94,7 +95,7 @@ func (w *watcher) follow(ctx context.Context, connected func()) error {
 	return nil
 }
 
-// began takes the first message of a watch.
+// began handles the first message of a watch.
 func (w *watcher) began(change *kv.Change) {
 	if change.Anew {
 		if w.after > 0 && w.epoch != 0 && change.Epoch != w.epoch {

@@ -1,5 +1,5 @@
-// Package kv is what the store's server and its clients share: the calls, their messages, and the
-// errors that can come back.
+// Package kv has what the store's server and its clients share: the calls, their messages, and
+// their errors.
 package kv
 
 import "github.com/rdmactor/rdmactor/rpc"
@@ -7,26 +7,28 @@ import "github.com/rdmactor/rdmactor/rpc"
 // protoc --go_out=. --go_opt=paths=source_relative examples/rpc/kv/kv.proto, with protoc-gen-go of
 // the version in kv.pb.go, writes that file. The calls need no generator:
 var (
-	// Get gives an entry, or ErrNotFound.
+	// Get returns an entry, or ErrNotFound.
 	Get = rpc.NewMethod[KeyRequest, GetReply]("kv.Get", rpc.MethodConfig{Idempotent: true})
 	// Put sets a key to a value, whatever it was.
 	Put = rpc.NewMethod[Entry, RevisionReply]("kv.Put", rpc.MethodConfig{})
-	// CompareAndSwap sets a key that has not changed since the caller saw it, or fails with
-	// ErrChanged, whose details are a RevisionReply with the revision that it has now.
+	// CompareAndSwap sets a key that has not changed since the caller saw it. Otherwise it fails
+	// with ErrChanged. That error's details are a RevisionReply with the revision that the key has
+	// now.
 	CompareAndSwap = rpc.NewMethod[CompareAndSwapRequest, RevisionReply]("kv.CompareAndSwap", rpc.MethodConfig{})
 	// Delete removes a key, or fails with ErrNotFound.
 	Delete = rpc.NewMethod[KeyRequest, RevisionReply]("kv.Delete", rpc.MethodConfig{})
-	// List gives a page of entries in the order of their keys.
+	// List returns a page of entries in the order of their keys.
 	List = rpc.NewMethod[ListRequest, ListReply]("kv.List", rpc.MethodConfig{Idempotent: true})
-	// Watch streams the changes of a prefix, beginning with what there is, or behind a revision. A
-	// watcher whose revision is another store's, of another epoch, gets what there is. It may go on
-	// behind a revision when it has seen the Change with that revision. The entries that there are
-	// come without one. ErrCompacted: the caller is too far behind, and begins again.
+	// Watch streams the changes of the keys with a prefix: those after a revision, or first all
+	// entries and then all changes. A watcher that names a revision of another store, with another
+	// epoch, also gets all entries first. These come without a revision. A watcher may later go on
+	// after a revision if it has received the Change with it. ErrCompacted: the watcher is too far
+	// behind, and has to begin again.
 	Watch = rpc.NewStream[WatchRequest, Change]("kv.Watch", rpc.MethodConfig{})
 )
 
-// What a call can fail with, besides rpc's own errors. The codes are on the wire: a number is
-// never used for something else.
+// The errors of calls, besides rpc's own. The codes are sent on the wire, so a number must never
+// be used for something else.
 var (
 	ErrNotFound  = rpc.RegisterCode(rpc.FirstCode+0, "no such key")
 	ErrChanged   = rpc.RegisterCode(rpc.FirstCode+1, "the key has another revision")
