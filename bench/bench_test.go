@@ -24,7 +24,7 @@ func TestMain(m *testing.M) {
 	}
 	os.Setenv("GORACE", "atexit_sleep_ms=0") // children with the race detector sleep for a second
 	goleak.VerifyTestMain(leak.Settled{M: m},
-		// What others leave behind for the life of a process.
+		// Goroutines of other modules that live as long as the process.
 		goleak.IgnoreTopFunction("github.com/cloudwego/netpoll.(*manager).Reset.func1"),
 		goleak.IgnoreAnyFunction("github.com/cloudwego/netpoll.(*defaultPoll).Wait"),
 		goleak.IgnoreAnyFunction("github.com/asynkron/protoactor-go/remote.(*endpointManager).start.func1"),
@@ -48,7 +48,7 @@ func TestEveryEntry(t *testing.T) {
 	}
 }
 
-// TestRun: the whole way, in processes of their own, on two scenarios.
+// TestRun runs two scenarios as the program does, in processes of their own.
 func TestRun(t *testing.T) {
 	dir := t.TempDir()
 	if err := run(t.Context(), []string{"-quick", "-only", "echo,overload", "-contestants", "actor,rpc,grpc-go", "-o", dir}); err != nil {
@@ -83,7 +83,7 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// TestScenarios: no name is there twice, and each bar is somebody's.
+// TestScenarios checks that no name is there twice, and that each bar is about entries that exist.
 func TestScenarios(t *testing.T) {
 	if err := measure.Check(scenarios); err != nil {
 		t.Error(err)

@@ -26,7 +26,7 @@ var (
 	theirsColor = color.RGBA{R: 0xb0, G: 0xb0, B: 0xb0, A: 0xff}
 )
 
-// chart draws each scenario's first column: a bar for each entry, ours in colour.
+// chart draws each scenario's first column: a bar for each entry, rdmactor's in colour.
 func chart(d *measure.Document, file string) error {
 	var panels []*plot.Plot
 	for _, r := range d.Scenarios {
@@ -50,7 +50,7 @@ func chart(d *measure.Document, file string) error {
 	return svg.Tiles(file, panelWidth, panelHeight, grid)
 }
 
-// panel is the scenario's picture; nil where there is nothing to compare.
+// panel draws a scenario. nil: there is nothing to compare.
 func panel(r measure.Result) (*plot.Plot, error) {
 	if r.Base == "" || len(r.Entries) == 0 {
 		return nil, nil
@@ -69,7 +69,8 @@ func panel(r measure.Result) (*plot.Plot, error) {
 	at := make(plotter.XYs, n)
 	most := 0.0
 	for i, e := range r.Entries {
-		at[n-1-i] = plotter.XY{X: e.Median(metric), Y: float64(n - 1 - i)} // from the top
+		// the first one is at the top
+		at[n-1-i] = plotter.XY{X: e.Median(metric), Y: float64(n - 1 - i)}
 		names[n-1-i], texts[n-1-i] = e.Name, " "+measure.Number(e.Median(metric))
 		most = max(most, e.Median(metric))
 	}
@@ -91,10 +92,10 @@ func panel(r measure.Result) (*plot.Plot, error) {
 	for i := range labels.TextStyle {
 		labels.TextStyle[i].YAlign = draw.YCenter
 	}
-	labels.Offset.Y = vg.Points(1.5) // their centre counts descenders, which digits have not
+	labels.Offset.Y = vg.Points(1.5) // they are centred as if digits had descenders
 	p.Add(labels)
 	p.NominalY(names...)
-	const fewest = 5 // bars that a panel has room for, so that they are as thick everywhere
+	const fewest = 5 // a panel has room for as many bars, so that all bars are equally thick
 	p.Y.Max = float64(n) - 0.5
 	p.Y.Min = min(-0.5, p.Y.Max-fewest)
 	const room = 1.2 // for the longest bar's number
@@ -105,7 +106,7 @@ func panel(r measure.Result) (*plot.Plot, error) {
 // short marks a few round numbers: 2M, 500k.
 type short struct{}
 
-// Ticks is called by plot.
+// Ticks implements plot.Ticker.
 func (short) Ticks(least, most float64) []plot.Tick {
 	const few = 4
 	step := math.Pow(10, math.Floor(math.Log10((most-least)/few)))

@@ -43,7 +43,7 @@ func serveNetpoll(measure.Entry) (measure.Service, error) {
 	return measure.NewService(l.Addr().String(), func() error {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
-		_ = loop.Shutdown(ctx) // it waits for its clients to go by themselves
+		_ = loop.Shutdown(ctx) // it waits until its clients have closed their connections
 		return <-ended
 	}), nil
 }

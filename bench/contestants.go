@@ -2,7 +2,7 @@ package main
 
 import "github.com/rdmactor/rdmactor/internal/measure/contest"
 
-// contestants by name; README.md says what each is exactly.
+// contestants has all by name. README.md says what each one is.
 var contestants = contest.Contestants{
 	"verbs":       contest.Ours["verbs"],
 	"actor":       contest.Ours["actor"],

@@ -14,7 +14,7 @@ import (
 	"github.com/rdmactor/rdmactor/internal/measure/contest"
 )
 
-// rawCodec passes bytes on: messages are *[]byte. It spares grpc-go protobuf's work.
+// rawCodec passes bytes on: messages are *[]byte. So grpc-go need not encode protobuf messages.
 type rawCodec struct{}
 
 func (rawCodec) Name() string { return "raw" }

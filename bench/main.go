@@ -1,11 +1,11 @@
-// Bench compares rdmactor with what else a Go program could send bytes with, on this machine, over
-// loopback: the raw verbs level, actors, calls (package rpc) and net.Conn (package rdmanet) of
-// ours; net.Conn, net/rpc, grpc-go, Proto.Actor's remote and cloudwego/netpoll. README.md says how,
-// and what is fair about it.
+// Bench compares rdmactor with other ways to send bytes from a Go program, on this machine, over
+// loopback. Of rdmactor it measures the raw verbs level, actors, calls (package rpc) and net.Conn
+// (package rdmanet); of others net.Conn, net/rpc, grpc-go, Proto.Actor's remote and
+// cloudwego/netpoll. README.md says how, and why that is fair.
 //
-//	go run .                     # everything, some six minutes; its files go where -o says
+//	go run .                     # everything, some six minutes; -o says where its files go
 //	go run . -only echo,calls    # some scenarios
-//	go run . -quick              # every contestant and every scenario for a blink: does it run?
+//	go run . -quick              # every contestant and every scenario very briefly: do they run?
 package main
 
 import (

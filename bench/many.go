@@ -16,16 +16,16 @@ import (
 	"github.com/rdmactor/rdmactor/internal/measure/contest"
 )
 
-// Many connections, of which a quarter sends a message each second.
+// There are many connections. On one in four a message is sent each second.
 const (
 	manyConns   = 20_000
 	quickConns  = 200
-	spareFiles  = 200 // file descriptors that a process needs besides
+	spareFiles  = 200 // file descriptors that a process needs for other things
 	dialsAtOnce = 64
 	talking     = 4 // one connection in so many
 )
 
-// howMany is what the limit of open files allows.
+// howMany is manyConns, or fewer if the limit of open files does not allow so many.
 func howMany(e measure.Entry) int {
 	if e.Quick {
 		return quickConns
@@ -61,7 +61,7 @@ func age(p []byte) time.Duration {
 	return time.Since(time.Unix(0, int64(binary.BigEndian.Uint64(p))))
 }
 
-// talk has each of n connections send once a second, evenly, for d.
+// talk has each of n connections send once a second for d, evenly distributed over the second.
 func talk(n int, d time.Duration, send func(i int, p []byte) error) (sent int, err error) {
 	p := contest.NewPayload(contest.PayloadSize)
 	begun := time.Now()
@@ -98,7 +98,7 @@ func (t *tally) add(p []byte) {
 	}
 }
 
-// wait waits for n answers, and forgets them.
+// wait waits for n answers, and removes them from the tally.
 func (t *tally) wait(n int) (measure.Metrics, error) {
 	const patience = 10 * time.Second
 	late := time.After(patience)
@@ -208,7 +208,7 @@ func (c *connsClient) Run(d time.Duration) (measure.Sample, error) {
 func (c *connsClient) Close() error {
 	var errs []error
 	for _, conn := range c.conns {
-		_ = conn.(*net.TCPConn).SetLinger(0) // no TIME_WAIT: the ports are for the next ones
+		_ = conn.(*net.TCPConn).SetLinger(0) // no TIME_WAIT: the ports are needed again
 		errs = append(errs, conn.Close())
 	}
 	c.done.Wait()

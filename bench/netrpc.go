@@ -8,7 +8,7 @@ import (
 	"github.com/rdmactor/rdmactor/internal/measure/contest"
 )
 
-// EchoService is net/rpc's.
+// EchoService is the service that net/rpc serves.
 type EchoService struct{}
 
 // Echo answers with its argument.

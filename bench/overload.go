@@ -13,8 +13,8 @@ import (
 	"github.com/rdmactor/rdmactor/rpc"
 )
 
-// A service whose calls cost processor time is offered more than it can do. Its limit is what a
-// queue may be.
+// A service whose calls cost processor time is offered more calls than it can handle. Its limit of
+// calls in flight is also the limit of its queue.
 const (
 	callCost      = 50 * time.Microsecond
 	callLimit     = 16 // in flight at the server, in all
@@ -74,7 +74,7 @@ func (c *overloadClient) Close() error {
 	return c.World.Close()
 }
 
-// Run finds the load that can be sustained, then offers less and more than that, in turn.
+// Run measures which load the service can sustain. Then it offers less and more than that, in turn.
 func (c *overloadClient) Run(d time.Duration) (measure.Sample, error) {
 	p := contest.NewPayload(contest.PayloadSize)
 	var next atomic.Int64
@@ -105,7 +105,7 @@ func (c *overloadClient) call(i int, p, room []byte) ([]byte, error) {
 	return rpc.CallRaw(context.Background(), c.conns[i%len(c.conns)], echoMethod, p, room[:0])
 }
 
-// offered is what became of the calls of an offered load.
+// offered counts what became of the calls of an offered load.
 type offered struct {
 	mu                sync.Mutex
 	answers, refusals measure.Times
@@ -117,8 +117,8 @@ func newOffer() *offered {
 	return &offered{answers: measure.NewTimes(2), refusals: measure.NewTimes(2)}
 }
 
-// offer makes calls at a rate, whatever becomes of those before: each has a goroutine. Times are
-// from the call on.
+// offer makes calls at a rate, each on a goroutine of its own, so that no call waits for earlier
+// ones. Times are measured from the call on.
 func (c *overloadClient) offer(p []byte, rate float64, d time.Duration, o *offered) error {
 	var all sync.WaitGroup
 	const pause = 100 * time.Microsecond
@@ -159,7 +159,7 @@ func (o *offered) add(took time.Duration, err error) {
 
 func (o *offered) answered() int { return int(o.answers.TotalCount()) }
 
-// refused is a share of all calls.
+// refused is the share of all calls that were refused.
 func (o *offered) refused() float64 {
 	n := o.refusals.TotalCount()
 	return float64(n) / float64(max(n+o.answers.TotalCount(), 1))

@@ -20,8 +20,8 @@ type protoService struct {
 	r      *remote.Remote
 }
 
-// openProto starts a system that other processes reach. Its errors are not logged: each
-// connection's end is one.
+// openProto starts an actor system that other processes can reach. It does not log errors, because
+// each end of a connection is one.
 func openProto() *protoService {
 	s := &protoService{system: contest.NewSystem(slog.LevelError + 1)}
 	s.r = remote.NewRemote(s.system, remote.Configure("127.0.0.1", 0))
@@ -31,8 +31,8 @@ func openProto() *protoService {
 
 func (s *protoService) Addr() string { return s.system.Address() }
 
-// Close stops it. A remote whose peer goes at the same moment panics in its stop (it sends on a
-// channel that it has closed), after which only the server is left to be ended.
+// Close stops it. If the peer stops at the same moment, the remote panics while it stops, because
+// it sends on a channel that it has closed. Then only the gRPC server is left to be stopped.
 func (s *protoService) Close() error {
 	defer s.system.Shutdown()
 	defer func() {

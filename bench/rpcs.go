@@ -12,7 +12,7 @@ import (
 
 var echoMethod = rpc.NewRawMethod("bench.Echo", rpc.MethodConfig{})
 
-// serveRPC answers on goroutines, as all the others do; serveRPCOnLoop without.
+// serveRPC answers on goroutines, as all the others do. serveRPCOnLoop answers on the loop.
 func serveRPC(e measure.Entry) (measure.Service, error) {
 	return listenRPC(e, echoCall, rpc.HandlerConfig{}, rpc.Config{})
 }
@@ -39,7 +39,7 @@ func listenRPC(e measure.Entry, h rawHandler, on rpc.HandlerConfig, cfg rpc.Conf
 	}), err
 }
 
-// connect gives up after a while.
+// connect connects to a server, and gives up after a while.
 func connect(w contest.World, addr string) (*rpc.Client, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()

@@ -8,7 +8,7 @@ import (
 	"github.com/rdmactor/rdmactor/internal/measure/contest"
 )
 
-// onceOnly is what a run allocates once, for each of its calls.
+// onceOnly is what a run allocates once, divided by the number of its calls.
 const onceOnly = 0.05
 
 var (
