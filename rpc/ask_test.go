@@ -110,7 +110,7 @@ func TestGoKeepsTheDeadlineOfItsContext(t *testing.T) {
 	})
 }
 
-// A call of Go's that is to have no deadline has none, wherever it is made.
+// A call that Go makes with a negative Timeout has no deadline, also if it is made on a goroutine.
 func TestGoWithoutADeadline(t *testing.T) {
 	for name, cfg := range map[string]Config{"loop": {}, "goroutine": {WaitForReady: true}} {
 		t.Run(name, func(t *testing.T) {

@@ -8,8 +8,9 @@ import (
 	"time"
 )
 
-// A call that takes 20 ms on the way and 10 ms at the server is cancelled at every millisecond of
-// its life: whatever comes of it, nothing is left, and the connection goes on.
+// A call that takes 20 ms on the way and 10 ms at the server is cancelled after every possible
+// number of milliseconds. Whatever its outcome is, nothing is left of it, and the connection goes
+// on.
 func TestCancelAtEveryStep(t *testing.T) {
 	inWorld(t, rigConfig{}, func(s *Server) {
 		HandleRaw(s, block, func(ctx context.Context, q, reply []byte) ([]byte, error) {

@@ -9,8 +9,9 @@ import (
 	"github.com/rdmactor/rdmactor/rpc/internal/wire"
 )
 
-// A call that crosses the end of a server that had nothing more to do was not executed, and its
-// caller knows: the last drain frame says so of every call that has no answer.
+// A request arrives when the server, which has nothing more to do, has just sent its last drain
+// frame. It is not executed, and its caller knows that: the frame says so about every call without
+// an answer.
 func TestCallCrossesTheEndOfADrain(t *testing.T) {
 	inWorld(t, rigConfig{}, func(s *Server) {
 		handleEcho(s)
@@ -41,7 +42,7 @@ func TestCallCrossesTheEndOfADrain(t *testing.T) {
 	})
 }
 
-// The client's half of it: what waits for an answer is refused.
+// The same at the client: the last drain frame refuses the calls that wait for an answer.
 func TestLastDrainRefusesWhatIsUnanswered(t *testing.T) {
 	inWorld(t, rigConfig{}, func(s *Server) { handleBlock(s) }, func(r *rig) {
 		errs := r.calling(r.c, 3)
@@ -67,7 +68,7 @@ func TestLastDrainRefusesWhatIsUnanswered(t *testing.T) {
 	})
 }
 
-// connections is those that there are.
+// connections returns the connections that the server has.
 func (s *Server) connections() (all []*serverConn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -77,8 +78,8 @@ func (s *Server) connections() (all []*serverConn) {
 	return all
 }
 
-// A connection to a server that drains is the client's to close when it has its answers: a server
-// that never ends would keep one for each time that its client moves on.
+// The client closes its connection to a server that drains, when it has its answers. Otherwise a
+// server that drains for ever would keep one connection each time that its client makes another.
 func TestLeavesAServerThatDrainsForEver(t *testing.T) {
 	var b *blocking
 	inWorld(t, rigConfig{client: quick}, func(s *Server) { b = handleBlock(s) }, func(r *rig) {

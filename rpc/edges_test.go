@@ -14,8 +14,8 @@ import (
 	"github.com/rdmactor/rdmactor/rpc/internal/wire"
 )
 
-// An interceptor that neither goes on nor answers fails the call, on either side and whatever it is
-// around.
+// An interceptor that neither calls next nor answers fails the call, on either side, for calls and
+// streams.
 func TestInterceptorThatDoesNotGoOn(t *testing.T) {
 	stop := func(context.Context, *Info, func(context.Context) error) error { return nil }
 	swallow := func(ctx context.Context, _ *Info, next func(context.Context) error) error {
@@ -78,8 +78,8 @@ func TestInterceptorThatAnswers(t *testing.T) {
 	}
 }
 
-// A stream that an interceptor has opened, and nobody gets, is closed: it went on again, or
-// panicked.
+// A stream that an interceptor has opened is closed if nobody gets it, because the interceptor has
+// called next again, or has panicked.
 func TestInterceptorLeaksNoStream(t *testing.T) {
 	panics := false
 	twice := func(ctx context.Context, _ *Info, next func(context.Context) error) error {
@@ -118,8 +118,9 @@ func TestInterceptorLeaksNoStream(t *testing.T) {
 	})
 }
 
-// What a handler's context has ended with, it has ended with for good: the deadline first or the
-// end of the call first, and whether anybody has asked for Done before, between or never.
+// The error with which a handler's context has ended does not change, whether the deadline or the
+// end of the call came first, and whether anybody has called Done before that, between the two or
+// never.
 func TestContextEndsOnce(t *testing.T) {
 	actortest.Run(t, actortest.Config{}, func(w *actortest.World) {
 		for _, asked := range []string{"never", "before", "between"} {
@@ -160,8 +161,8 @@ func TestContextEndsOnce(t *testing.T) {
 	})
 }
 
-// An item that does not decode is the end of its stream, also when more has come already, and when
-// its end has.
+// An item that cannot be decoded ends its stream, also if further items, or the stream's end, have
+// come already.
 func TestStreamEndsAtItsDecodeError(t *testing.T) {
 	odd := NewStream[wrapperspb.Int64Value, Bytes]("test.Odd", MethodConfig{})
 	asCount := Stream[wrapperspb.Int64Value, wrapperspb.Int64Value]{newMethod("test.Odd", true, protoCodec, protoCodec, MethodConfig{})}
@@ -234,8 +235,8 @@ func TestTimeoutCoversOpen(t *testing.T) {
 	})
 }
 
-// A request in the place of one that was not answered ends the connection, whoever would have
-// answered it.
+// A request in the slot of one that was not answered ends the connection, whichever handlers the
+// two have.
 func TestPlaceTakenTwice(t *testing.T) {
 	now := NewRawMethod("test.Now", MethodConfig{})
 	for name, method := range map[string]string{

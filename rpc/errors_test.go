@@ -52,7 +52,7 @@ func (r *rig) serveStrangers(answer any) (addr string) {
 	return at.Local.String()
 }
 
-// Who dials a server of something else reads what that says.
+// A client that dials a server of another protocol gets the text that this rejects it with.
 func TestDialSaysWhyItWasRejected(t *testing.T) {
 	inWorld(t, rigConfig{}, handleEcho, func(r *rig) {
 		_, err := Dial(r.t.Context(), r.Runtime(), r.serveStrangers(&rdma.Reject{PrivateData: []byte("this is a chat/1 server")}), Config{})
@@ -96,7 +96,8 @@ func TestWaitForReadySaysWhyItWaits(t *testing.T) {
 	})
 }
 
-// What a handler says around an *Error travels, and what the *Error says of another call does not.
+// If a handler returns an error that wraps an *Error, its text is sent, but not what the *Error
+// says about another call.
 func TestTextAroundAnErrorTravels(t *testing.T) {
 	taken := &Error{Code: codeOf(errTaken), Message: "key a", Method: "kv.Put", Details: []byte("d")}
 	for text, err := range map[string]error{

@@ -8,8 +8,8 @@ import (
 	"github.com/rdmactor/rdmactor/rpc/internal/wire"
 )
 
-// Requests that wait until answers have gone go on when these have gone at once: nothing else may
-// come that would look after them.
+// Requests that wait until answers were sent are handled also if these are sent at once. No later
+// event would have them handled.
 func TestAnswersThatGoAtOnce(t *testing.T) {
 	const n = 2*highWater/(60<<10) + 1
 	answer := bytes.Repeat([]byte("x"), 60<<10)

@@ -63,9 +63,9 @@ func (d *deaf) listen() {
 	d.kept, d.stop = nil, true
 }
 
-// Clients that never read their answers leave requests in memory that the server's connections
-// share: those wait, and nobody else notices. Nothing of theirs is lost either: when they read, all
-// is answered.
+// The requests of clients that never read their answers wait in memory that the server's
+// connections share. Nobody else is affected by it. Nothing of theirs is lost, either: when they
+// read, all of it is answered.
 func TestInnocentCallsAmongDeafClients(t *testing.T) {
 	const clients, patience = 5, time.Minute
 	sys := actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return slog.New(slog.DiscardHandler) }),

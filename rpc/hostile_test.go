@@ -107,7 +107,7 @@ func TestHostileClient(t *testing.T) {
 	}
 }
 
-// What is wrong with one call is that call's business.
+// An error in one call's frames concerns that call only.
 func TestCallsThatAreWrong(t *testing.T) {
 	metadata := func(b string) string { return string(binary.BigEndian.AppendUint16(nil, uint16(len(b)))) + b }
 	for name, c := range map[string]struct {
@@ -150,8 +150,8 @@ func TestCallsThatAreWrong(t *testing.T) {
 	}
 }
 
-// The bytes of a call say how long its handler may take, and nothing of what the caller's clock
-// shows: without a cancel the server's own clock ends it.
+// A request says how long its handler may take, and not what time it is on the caller's clock. If
+// no cancel frame comes, the server's own clock ends the call.
 func TestDeadlineOfTheServersOwn(t *testing.T) {
 	var b *blocking
 	inWorld(t, rigConfig{}, func(s *Server) { b = handleBlock(s) }, func(r *rig) {
@@ -172,7 +172,8 @@ func TestDeadlineOfTheServersOwn(t *testing.T) {
 	})
 }
 
-// A client that asks and does not listen has its requests left where they are; nobody else notices.
+// If a client makes calls and does not read the answers, its further requests are not read. Nobody
+// else is affected by it.
 func TestClientThatNeverReads(t *testing.T) {
 	handled := make(chan struct{}, 1<<16)
 	inWorld(t, rigConfig{}, func(s *Server) {
@@ -207,7 +208,7 @@ func TestClientThatNeverReads(t *testing.T) {
 	})
 }
 
-// Whoever cancels everything costs what they may have in flight, and no more.
+// A client that cancels all its calls occupies no more than it may have in flight.
 func TestClientThatCancelsEverything(t *testing.T) {
 	var b *blocking
 	inWorld(t, rigConfig{server: Config{MaxCallsInAll: 8}}, func(s *Server) {

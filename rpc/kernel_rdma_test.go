@@ -26,8 +26,8 @@ import (
 const kernelPatience = 30 * time.Second
 
 // onKernel is a server and a client over the kernel's devices, each with a runtime of its own. The
-// messages are few and small, because each connection has memory for all of them there; what is
-// larger is read by its receiver.
+// credits are few and the messages small, because each connection has memory for all of them
+// there. What is larger is read by its receiver.
 func onKernel(t *testing.T, setup func(s *Server)) (s *Server, dial func() *Client) {
 	t.Helper()
 	addr := os.Getenv("RDMA_ADDR")

@@ -14,8 +14,8 @@ import (
 	"github.com/rdmactor/rdmactor/rpc/internal/wire"
 )
 
-// The loop leaves what is large where it came, for the goroutine that it is for; what is small it
-// copies.
+// The loop copies small messages. It leaves large ones in the memory that they came in, for the
+// goroutines that use them.
 func TestTheLoopCopiesWhatIsSmall(t *testing.T) {
 	for n, onLoop := range map[int]bool{100: true, copyOnLoop: true, copyOnLoop + 1: false} {
 		b := make([]byte, n)
@@ -59,8 +59,8 @@ var largeStream = NewStream[Bytes, Bytes]("test.Large", MethodConfig{})
 // item is the i-th of a stream: some are large.
 func item(i int) Bytes { return bytes.Repeat([]byte{byte(i)}, 1+i%3*(copyOnLoop/2+10)) }
 
-// Large requests, answers and items come whole and in order, and the memory they come in, which is
-// little, comes back: also from requests that have expired and from streams that nobody reads.
+// Large requests, answers and items arrive whole and in order. There is little memory for them,
+// and it is given back, also by requests that have expired and by streams that nobody reads.
 func TestLargeMessagesGiveTheirMemoryBack(t *testing.T) {
 	const memory, most, size, items = 4 << 20, 1 << 20, 900 << 10, 30
 	cfg := rigConfig{
@@ -139,7 +139,7 @@ func TestLargeAnswerForAnActor(t *testing.T) {
 	})
 }
 
-// Beyond the numbers that a connection has, a method's calls fail: nobody else's.
+// When a connection has no numbers left, calls of a further method fail, and no others.
 func TestMethodsWithoutNumber(t *testing.T) {
 	inWorld(t, rigConfig{}, handleEcho, func(r *rig) {
 		if _, err := CallRaw(r.t.Context(), r.c, echo, []byte("first"), nil); err != nil {
@@ -165,7 +165,7 @@ func TestMethodsWithoutNumber(t *testing.T) {
 	})
 }
 
-// The same from a client that does not count.
+// The same with a client that does not count its methods.
 func TestDeclaresTooManyMethods(t *testing.T) {
 	inWorld(t, rigConfig{}, handleEcho, func(r *rig) {
 		c := r.rawClient()

@@ -25,8 +25,8 @@ var leavings = map[string]func(){
 	"Goexit": runtime.Goexit,
 }
 
-// wild is a message whose codec does not return: encoding, if leave says so; decoding, if it reads
-// the name of a way to leave.
+// wild is a message whose encoding does not return if leave says so. Its decoding does not return
+// if it reads the name of a way to leave.
 type wild struct {
 	text  string
 	leave func()
@@ -47,7 +47,7 @@ func (w *wild) UnmarshalBinary(b []byte) error {
 	return nil
 }
 
-// wildError is an error that does not say what it is.
+// wildError is an error whose Error method does not return.
 type wildError struct{ leave func() }
 
 func (e *wildError) Error() string { e.leave(); return "" }
@@ -64,9 +64,9 @@ var (
 // mayLeave is a world in which it is no failure that a loop's goroutine ends.
 var mayLeave = actortest.Config{OnPanic: func(eventloop.Panic) {}, Runtime: rdma.Config{Logger: slog.New(slog.DiscardHandler)}}
 
-// settled has both sides know that they are connected. What comes before that at the server is
-// delivered in the middle of its identifier's own message, which a Goexit breaks off: that
-// connection ends.
+// settled waits until both sides know that they are connected. What reaches the server before that
+// is delivered while its identifier handles a message of its own. A Goexit would interrupt that,
+// and end the connection.
 func (r *rig) settled() {
 	r.t.Helper()
 	if _, err := CallRaw(r.within(time.Minute), r.c, echo, nil, nil); err != nil {
@@ -74,8 +74,8 @@ func (r *rig) settled() {
 	}
 }
 
-// Whatever of the user's a server calls may leave: the call is answered, its place is free, and the
-// other calls of the message and of the server go on.
+// All of the user's code that a server calls may panic or call Goexit. The call is answered, its
+// place is free again, and the other calls of the message and of the server go on.
 func TestServersCodeLeaves(t *testing.T) {
 	stages := map[string]HandlerConfig{
 		"handler": {}, "handler OnLoop": {OnLoop: true}, "raw": {}, "raw OnLoop": {OnLoop: true},
@@ -181,7 +181,8 @@ func TestServersCodeLeaves(t *testing.T) {
 	}
 }
 
-// The calls that came in one message with one whose handler leaves, before it and behind it.
+// If a handler leaves, the other calls of its message are answered, those before it and those
+// behind it.
 func TestCallsBesideOneThatLeaves(t *testing.T) {
 	for how, leave := range leavings {
 		t.Run(how, func(t *testing.T) {
@@ -243,8 +244,8 @@ func apart(fn func()) (whole bool, panicked any) {
 	return whole, panicked
 }
 
-// Codecs at the client: what panics is the error of its call, who calls Goexit has asked for it,
-// and neither costs anybody else anything.
+// Codecs at the client: a panic is the error of its call, and a Goexit ends its caller's
+// goroutine. Neither has an effect on anybody else.
 func TestCodecsLeaveTheClient(t *testing.T) {
 	for how, leave := range leavings {
 		t.Run(how, func(t *testing.T) {
@@ -313,7 +314,8 @@ func TestCodecsLeaveTheClient(t *testing.T) {
 	}
 }
 
-// Every call of Go's is answered, and the client goes on, whatever decodes the answers on its loop.
+// Every call that Go makes is answered, and the client goes on, whatever the decoding of answers
+// on its loop does.
 func TestGoWhoseCodeLeaves(t *testing.T) {
 	for how, leave := range leavings {
 		for name, cfg := range map[string]Config{
@@ -399,7 +401,7 @@ func TestGoWhoseCodeLeaves(t *testing.T) {
 	}
 }
 
-// A stream that an interceptor has opened and left does not stay.
+// A stream is closed if an interceptor has opened it and then does not return.
 func TestInterceptorLeavesAStream(t *testing.T) {
 	for how, leave := range leavings {
 		t.Run(how, func(t *testing.T) {

@@ -58,8 +58,8 @@ func TestTooManyCalls(t *testing.T) {
 	}
 }
 
-// Whoever cancels everything gets no further than its limit: a call is in flight until the handler
-// has returned.
+// A client that cancels all its calls cannot exceed its limit: a call is in flight until its
+// handler has returned.
 func TestCancelledCallsStillCount(t *testing.T) {
 	stuck := make(chan struct{}, 100)
 	inWorld(t, rigConfig{server: Config{MaxCalls: 3}}, func(s *Server) {
@@ -127,7 +127,7 @@ func TestDrain(t *testing.T) {
 	})
 }
 
-// A request that crosses the server's news of its end is refused, not executed.
+// A request that arrives after the server has sent its drain frame is refused, and not executed.
 func TestDrainRefusesWhatWasUnderWay(t *testing.T) {
 	var b *blocking
 	inWorld(t, rigConfig{}, func(s *Server) { b = handleBlock(s) }, func(r *rig) {

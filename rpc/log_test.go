@@ -12,7 +12,7 @@ import (
 	"github.com/rdmactor/rdmactor/actor/actortest"
 )
 
-// slowLog counts the lines that it was given, and is at the first until open is closed.
+// slowLog counts the lines that it was given. Writing the first one takes until open is closed.
 type slowLog struct {
 	open  chan struct{}
 	lines atomic.Int32
@@ -27,8 +27,8 @@ func (l *slowLog) Handle(context.Context, slog.Record) error {
 func (l *slowLog) WithAttrs([]slog.Attr) slog.Handler { return l }
 func (l *slowLog) WithGroup(string) slog.Handler      { return l }
 
-// Handlers that panic, as often as a client calls them, and a logger that takes its time, stop
-// nobody's calls, also where the handler has the loop; and fill no log.
+// A handler panics as often as a client calls it, and the logger is slow. Nobody's calls have to
+// wait for that, also if the handler is OnLoop, and the log does not grow without limit.
 func TestPanicsDoNotFillTheLog(t *testing.T) {
 	for name, cfg := range map[string]HandlerConfig{"on goroutines": {}, "OnLoop": {OnLoop: true}} {
 		t.Run(name, func(t *testing.T) {

@@ -8,8 +8,8 @@ import (
 	rdma "github.com/rdmactor/rdmactor/actor"
 )
 
-// A call whose server was stopped says so, and is as honest about its fate as any other whose
-// connection has ended.
+// The error of a call whose server was stopped says so, and has the right fate, as after every
+// other end of a connection.
 func TestServerIsLost(t *testing.T) {
 	inWorld(t, rigConfig{}, handleEcho, func(r *rig) {
 		failed := make(chan error, 1)
@@ -31,8 +31,8 @@ func TestServerIsLost(t *testing.T) {
 	})
 }
 
-// When a connection's actor is stopped, and hears no more of what became of what it has sent,
-// nothing says that it was not sent.
+// When a connection's actor is stopped it does not learn what became of its requests. Then no
+// error says that a request was not sent.
 func TestStoppedConnectionIsUnsure(t *testing.T) {
 	inWorld(t, rigConfig{client: quick}, func(s *Server) { handleBlock(s) }, func(r *rig) {
 		errs := r.calling(r.c, 1)

@@ -13,8 +13,8 @@ import (
 	"github.com/rdmactor/rdmactor/rpc/internal/wire"
 )
 
-// kept is how many bytes a server's connections keep by their own account, and how many they have
-// handed over and know nothing of yet.
+// kept returns how many bytes a server's connections say that they keep, and how many they have
+// handed over without a notice so far.
 func (s *Server) kept() (here, handed int) {
 	for _, c := range s.connections() {
 		c.out.mu.Lock()
@@ -25,7 +25,7 @@ func (s *Server) kept() (here, handed int) {
 	return here, handed
 }
 
-// nothingKept asserts that everything that is shared has come back.
+// nothingKept asserts that everything that is shared was given back.
 func (r *rig) nothingKept() {
 	r.t.Helper()
 	r.Wait()
@@ -34,8 +34,8 @@ func (r *rig) nothingKept() {
 	}
 }
 
-// Requests that wait for their handlers' end are memory: whoever sends ever more is refused, and
-// others are not.
+// Requests take memory until their handlers have returned. A client that sends ever more is
+// refused, and others are not.
 func TestRequestsAreBoundedInBytes(t *testing.T) {
 	const each, requests, limit = 60 << 10, 200, 8 << 20
 	var release chan struct{}
@@ -99,7 +99,7 @@ func TestRequestWithoutMemoryIsRefused(t *testing.T) {
 	})
 }
 
-// Answers that a client asks for and does not take are bounded, too. Each is answered all the same.
+// Answers that a client does not take are limited, too. Each call is answered all the same.
 func TestAnswersAreBoundedInBytes(t *testing.T) {
 	const each, calls, limit = 60 << 10, 1000, 8 << 20
 	var release chan struct{}
@@ -146,7 +146,7 @@ func TestAnswersAreBoundedInBytes(t *testing.T) {
 	})
 }
 
-// Large messages are the connection's to send a few at a time: they are bounded there by count.
+// The connection is given a few large messages at a time. There their number limits them.
 func TestLargeAnswersAreHandedOverByBytes(t *testing.T) {
 	const each = 1 << 20
 	inWorld(t, rigConfig{}, func(s *Server) {
@@ -228,13 +228,13 @@ func TestItemsAreBoundedInBytes(t *testing.T) {
 	})
 }
 
-// encoded counts how often it is.
+// encoded counts how often it was encoded.
 type encoded struct{ n *atomic.Int64 }
 
 func (e *encoded) AppendBinary(b []byte) ([]byte, error) { e.n.Add(1); return append(b, 'x'), nil }
 func (e *encoded) UnmarshalBinary([]byte) error          { return nil }
 
-// An item that waits is its handler's only: not a second time in bytes.
+// While an item waits only its handler keeps it. It is not kept in encoded form, too.
 func TestItemsThatWaitAreNotEncoded(t *testing.T) {
 	m := NewStream[wrapperspb.Int64Value, encoded]("test.Encoded", MethodConfig{})
 	var times, sent atomic.Int64

@@ -13,7 +13,7 @@ import (
 	"github.com/rdmactor/rdmactor/eventloop"
 )
 
-// onLoop calls fn in the Receive of an actor on one of rt's loops, and gives what it says.
+// onLoop calls fn in the Receive of an actor on one of rt's loops, and returns fn's error.
 func (r *rig) onLoop(rt *rdma.Runtime, fn func() error) error {
 	result := make(chan error, 1)
 	pid := r.System().Root.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {
@@ -26,10 +26,10 @@ func (r *rig) onLoop(rt *rdma.Runtime, fn func() error) error {
 	return <-result
 }
 
-// mayStall is a world in which it is no failure that a loop stands still.
+// mayStall configures a World in which a loop may be blocked.
 var mayStall = actortest.Config{OnStall: func(eventloop.Stall) {}}
 
-// A loop that waits for itself gets an error, whatever it waits in, and goes on.
+// A method that would wait for its own loop returns an error, and the loop goes on.
 func TestWaitingOnALoop(t *testing.T) {
 	ctx := context.Background()
 	for name, wait := range map[string]func(r *rig) error{
@@ -79,7 +79,7 @@ func TestWaitingOnALoop(t *testing.T) {
 	t.Run("the server's loop", func(t *testing.T) {
 		inWorld(t, rigConfig{world: mayStall}, handleEcho, func(r *rig) {
 			err := r.onLoop(r.far, func() error {
-				// whose answer that loop would have to make
+				// that loop would have to make its answer
 				_, err := CallRaw(ctx, r.c, echo, []byte("x"), nil)
 				return err
 			})

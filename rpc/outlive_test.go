@@ -26,8 +26,8 @@ func (s *slowly) UnmarshalBinary([]byte) error { return nil }
 
 var slowItems = NewStream[Bytes, slowly]("test.SlowItems", MethodConfig{})
 
-// A Sender that a handler has given to others, and that is used behind the handler's end, costs
-// nobody the connection.
+// A handler may give its Sender to other goroutines, which use it after the handler has returned.
+// That does not end the connection.
 func TestSenderOutlivesItsHandler(t *testing.T) {
 	encoding, ended, sent := make(chan struct{}), make(chan struct{}), make(chan error, 1)
 	test := func(r *rig) {
@@ -75,8 +75,8 @@ func TestSenderOutlivesItsHandler(t *testing.T) {
 	})
 }
 
-// A server that drains and never answers what was given up does not keep its connection: who waits
-// for an answer does.
+// If a server drains and never answers calls that were given up, the client closes the connection
+// all the same. It keeps it only for callers who wait for an answer.
 func TestGivenUpCallsKeepNoDrainingConnection(t *testing.T) {
 	release := make(chan struct{})
 	inWorld(t, rigConfig{client: quick}, func(s *Server) {
@@ -118,8 +118,8 @@ func TestGivenUpCallsKeepNoDrainingConnection(t *testing.T) {
 	})
 }
 
-// Drain does not wait for connections that were accepted and do not come about. On iWARP who
-// accepts is connected at once.
+// Drain does not wait for connections that were accepted and are never established. That needs
+// InfiniBand: on iWARP the accepting side is connected at once.
 func TestDrainDuringASetUp(t *testing.T) {
 	inWorld(t, rigConfig{world: actortest.Config{InfiniBand: true}}, handleEcho, func(r *rig) {
 		r.Drop(actortest.MsgREP, 1) // which comes again after seconds

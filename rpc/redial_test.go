@@ -117,8 +117,8 @@ func TestMovesOnFromADrainingServer(t *testing.T) {
 	})
 }
 
-// What was executed or may have been is repeated for idempotent methods only, over the next
-// connection.
+// A call that was or may have been executed is repeated over the next connection, but only if its
+// method is idempotent.
 func TestRetryOverTheNextConnection(t *testing.T) {
 	var b *blocking
 	retry := Retry{Attempts: 5, Backoff: 100 * time.Millisecond}

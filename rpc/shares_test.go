@@ -17,7 +17,7 @@ var idle = NewStream[wrapperspb.Int64Value, Bytes]("test.Idle", MethodConfig{})
 
 var stuck = NewRawMethod("test.Stuck", MethodConfig{})
 
-// handleIdle has streams of idle say nothing for as long as somebody wants to hear it.
+// handleIdle has the streams of idle send nothing until their contexts end.
 func handleIdle(s *Server) {
 	HandleStream(s, idle, func(ctx context.Context, _ *wrapperspb.Int64Value, _ *Sender[Bytes]) error {
 		<-ctx.Done()
@@ -67,8 +67,8 @@ func (c *raw) tally(t *testing.T, n int) map[Code]int {
 	return codes
 }
 
-// A machine that has all the streams and calls that a server lets one machine have leaves others
-// what they need: a call that blocks, one on the loop, and a stream, from another connection of
+// One machine has all the streams and calls that a server lets one machine have. Others still get
+// what they need: a call that blocks, one on the loop, and a stream, over another connection of
 // the same machine and from another machine. What is too much is refused at once.
 func TestIdleStreamsStarveNobody(t *testing.T) {
 	for name, method := range map[string]string{"streams": "test.Idle", "calls": "test.Stuck"} {
@@ -122,8 +122,8 @@ func TestIdleStreamsStarveNobody(t *testing.T) {
 	}
 }
 
-// A machine that comes later has its share, and so have those behind it: what is left is shared out
-// by the same rule, and a place is there for who has none.
+// A machine that comes later gets its share, and so do those after it. What is left is shared by
+// the same rule, and a machine without a place always gets one.
 func TestStreamsAreSharedFairly(t *testing.T) {
 	inWorld(t, rigConfig{server: Config{MaxStreamsInAll: 64, MaxStreams: 64, MaxCalls: 100}}, func(s *Server) {
 		handleIdle(s)

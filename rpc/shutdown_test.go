@@ -13,8 +13,8 @@ import (
 	"github.com/rdmactor/rdmactor/actor/reconnect"
 )
 
-// A runtime that has been shut down: nothing of a Client's waits for what will not come, whatever
-// its connection was at.
+// When a runtime has been shut down, no method of a Client waits for ever, whatever its connection
+// was doing.
 func TestAfterShutdown(t *testing.T) {
 	for name, test := range map[string]func(w *actortest.World, at string){
 		"Dial": func(w *actortest.World, at string) {
@@ -108,8 +108,8 @@ func TestServeEndsWithItsListener(t *testing.T) {
 	}
 }
 
-// A Dial or a Close that meets a Shutdown, or is given up, comes to an end, whatever the client was
-// at: the world has no time left to wait in for ever.
+// A Dial or a Close returns if a Shutdown comes, or if it is given up, whatever the client was
+// doing. If it did not, the World would notice that nothing goes on.
 func TestShutdownAtEveryStage(t *testing.T) {
 	for stage, at := range map[string]struct {
 		before func(w *actortest.World)
@@ -197,7 +197,7 @@ func TestDialWithoutTime(t *testing.T) {
 	})
 }
 
-// Numbers that make no sense have the defaults, or the least that works.
+// Numbers that make no sense are replaced by the defaults, or by the least that works.
 func TestConfigWithoutSense(t *testing.T) {
 	for name, cfg := range map[string]Config{
 		"First": {Backoff: reconnect.Backoff{First: -1}}, "Most": {Backoff: reconnect.Backoff{Most: -1}},

@@ -60,8 +60,8 @@ func TestStream(t *testing.T) {
 	})
 }
 
-// A stream that nobody reads stops its handler, keeps no more than its window, and delays
-// nothing else.
+// If nobody reads a stream its handler has to wait. No more than its window is kept, and nothing
+// else is delayed.
 func TestSlowReceiverStopsItsStreamOnly(t *testing.T) {
 	var sent *atomic.Int64
 	var ended chan error

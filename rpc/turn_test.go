@@ -14,8 +14,8 @@ import (
 	"github.com/rdmactor/rdmactor/rpc/internal/wire"
 )
 
-// miser is a server that gives one credit, keeps it until it is asked for it, and notes what it
-// is asked for. It answers everything.
+// miser is a server that gives one credit, and gives it back only when the test says so. It
+// answers every request, and notes it.
 type miser struct {
 	mu      sync.Mutex
 	giving  bool
@@ -57,7 +57,7 @@ func (s *miser) receive(ctx actor.Context, far *rdma.Runtime) {
 	}
 }
 
-// give has it be stingy no more.
+// give has it give credits back from now on.
 func (s *miser) give() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -102,7 +102,8 @@ func startCalls(w *actortest.World, ctx context.Context, c *Client, n int, q []b
 // more than a connection is handed at a time: some wait in the connection, the others before it.
 const waiting = 200
 
-// What a request has waited for its turn in the client is time that the server does not have.
+// The time that a request has waited in the client is not part of the time-out that the server
+// gets.
 func TestTimeInTheClientIsSubtracted(t *testing.T) {
 	inMisersWorld(t, func(w *actortest.World, s *miser, c *Client) {
 		ctx, cancel := context.WithTimeout(w.T().Context(), 5*time.Second)
@@ -192,7 +193,8 @@ func TestRequestsGivenUpAreNotSent(t *testing.T) {
 	}
 }
 
-// A deadline that passes here before the caller's own clock notices ends the call all the same.
+// If a call's deadline has passed when its turn comes, the call ends, although its context has not
+// ended yet.
 func TestLateContext(t *testing.T) {
 	inMisersWorld(t, func(w *actortest.World, s *miser, c *Client) {
 		errs := startCalls(w, dozing{w.T().Context(), time.Now().Add(time.Second)}, c, 3, nil)
@@ -215,7 +217,8 @@ type dozing struct {
 
 func (d dozing) Deadline() (time.Time, bool) { return d.at, true }
 
-// A connection to a server that drains ends also when its last requests were given up unsent.
+// A connection to a server that drains ends also if its last requests were given up before they
+// were sent.
 func TestDrainsWithNothingSent(t *testing.T) {
 	inMisersWorld(t, func(w *actortest.World, s *miser, c *Client) {
 		ctx, cancel := context.WithCancel(w.T().Context())
@@ -236,7 +239,8 @@ func TestDrainsWithNothingSent(t *testing.T) {
 	})
 }
 
-// The server's clock runs from when it has a request, also while that waits for others.
+// At the server a time-out begins when the request arrives, also if the request then waits for
+// others.
 func TestExpiresAtTheServer(t *testing.T) {
 	var mu sync.Mutex
 	var called []string

@@ -22,7 +22,7 @@ type order struct {
 	what []string
 }
 
-// note notes something; what is first takes a second.
+// note notes something. To note "first" takes a second.
 func (o *order) note(what string) {
 	o.mu.Lock()
 	o.what = append(o.what, what)
@@ -41,14 +41,14 @@ func (o *order) want(t *testing.T, want ...string) {
 	}
 }
 
-// manyFrames is a message of 2 MiB of frames that cost their reader something and say nothing, with
-// one before them and one behind.
+// manyFrames is a message of 2 MiB. Between the given two frames it has frames that take time to
+// read and have no effect.
 func manyFrames(first, nothing, last []byte) []byte {
 	return slices.Concat(first, bytes.Repeat(nothing, 2<<20/len(nothing)), last)
 }
 
-// A message of very many frames is not read in one turn of the server's loop: calls of others that
-// have come meanwhile do not wait for all of it.
+// A message of very many frames is not read in one turn of the server's loop. So calls of others
+// that have come meanwhile do not wait for all of it.
 func TestServerReadsInTurns(t *testing.T) {
 	var o order
 	inWorld(t, rigConfig{server: Config{MaxMessage: 4 << 20, Credits: 4}}, func(s *Server) {
@@ -92,7 +92,8 @@ func (n *noting) UnmarshalBinary(b []byte) error {
 	return nil
 }
 
-// A client reads in turns, too. What has come is read before the connection's end is.
+// A client reads in turns, too. It handles the end of the connection after everything that has
+// come before.
 func TestClientReadsInTurns(t *testing.T) {
 	for _, ends := range []bool{false, true} {
 		actortest.Run(t, actortest.Config{}, func(w *actortest.World) {

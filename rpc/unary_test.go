@@ -275,8 +275,8 @@ func TestLargeMessages(t *testing.T) {
 	})
 }
 
-// The context of a handler ends with it, wherever it runs; one that was kept belongs to no other
-// call.
+// A handler's context ends when the handler returns, wherever that runs. If a handler has kept its
+// context, no other call gets it.
 func TestContextEndsWithItsHandler(t *testing.T) {
 	type mark struct{}
 	for name, cfg := range map[string]HandlerConfig{"goroutine": {}, "loop": {OnLoop: true}} {
@@ -334,8 +334,8 @@ func TestServe(t *testing.T) {
 	})
 }
 
-// A handler's nil *Error is an error that nobody can read: a panic of that handler, not of the
-// server.
+// A handler that returns a nil *Error returns an error whose text cannot be read. That counts as a
+// panic of the handler, and does not end the server.
 func TestNilError(t *testing.T) {
 	for name, cfg := range map[string]HandlerConfig{"goroutine": {}, "loop": {OnLoop: true}} {
 		t.Run(name, func(t *testing.T) {

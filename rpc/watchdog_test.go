@@ -13,8 +13,8 @@ import (
 	"github.com/rdmactor/rdmactor/iwarp"
 )
 
-// A handler that keeps its loop busy is reported by the loop's watchdog, not the socket that has
-// brought the request.
+// If a handler keeps its loop busy, the loop's watchdog reports the handler, and not the socket
+// from which the request came.
 func TestWatchdogNamesASlowHandler(t *testing.T) {
 	sys := actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return slog.New(slog.DiscardHandler) }),
 		actor.WithDeadLetterThrottleInterval(time.Millisecond))

@@ -21,8 +21,8 @@ func joined(a *Account, addrs, each int) (conns []*Conn) {
 	return conns
 }
 
-// greed has connections take one after the other, in turn, until none may have more, and is what
-// their addresses have then.
+// greed has connections take one each, in turn, until none may have more. It returns what their
+// addresses have then.
 func greed(r Resource, conns ...*Conn) (has []int) {
 	for more := true; more; {
 		more = false
@@ -40,9 +40,9 @@ func greed(r Resource, conns ...*Conn) (has []int) {
 	return has
 }
 
-// Of what may be kept for ever an address that takes all it can get, over many connections, has
-// nearly half, two a third each. Of places for calls one may have nearly all. Of what its address
-// has one connection has half.
+// An address that takes all it can get, over many connections, gets nearly half of the resources
+// that may be kept for ever, and two get a third each. Of the places for calls one address may get
+// nearly all. A single connection gets half of what its address may have.
 func TestGreed(t *testing.T) {
 	for _, c := range []struct {
 		r            Resource
@@ -89,8 +89,8 @@ func TestConnections(t *testing.T) {
 	}
 }
 
-// Whoever takes, gives and goes in whatever order: no more is taken than there is, and in the end
-// nothing is taken, nor remembered.
+// Connections take, give back and leave in any order. No more is ever taken than there is. In the
+// end nothing is taken, and no address is kept.
 func TestAccount(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	a := New(all, all)
@@ -129,8 +129,8 @@ func TestAccount(t *testing.T) {
 	}
 }
 
-// The first bytes are a connection's own; what is granted beyond is given back, not at every change
-// but in the end.
+// The first bytes are a connection's own. What is granted in addition is given back in the end,
+// but not at every change.
 func TestPurse(t *testing.T) {
 	a := New(Amounts{Memory: 10 << 20}, Amounts{Memory: 1 << 20})
 	c := joined(a, 1, 1)[0]

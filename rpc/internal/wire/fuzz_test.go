@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// FuzzFrames takes any bytes apart as both sides do before they know what a frame is about.
+// FuzzFrames parses any bytes, as both sides do before they look at what a frame says.
 func FuzzFrames(f *testing.F) {
 	f.Add(frame(Header{Type: FrameCall, Flags: FlagMetadata, Arg: 7}, "\x00\x04\x01k\x00\x01vq"))
 	f.Add(frame(Header{Type: FrameError, Number: 3}, "\x00\x02nodetails"))
@@ -35,7 +35,7 @@ func FuzzFrames(f *testing.F) {
 	})
 }
 
-// FuzzHello takes any private data for a hello.
+// FuzzHello parses any private data as a hello.
 func FuzzHello(f *testing.F) {
 	f.Add(Hello{Version: 1, Calls: 9, Window: 64}.Bytes())
 	f.Add(append(Hello{Version: 1}.Bytes(), make([]byte, 40)...))

@@ -53,7 +53,7 @@ func frame(h Header, body string) []byte {
 	return append(b, body...)
 }
 
-// What was put is what is read, and a frame without all of its bytes is none.
+// What was put is read back, and a frame that is not complete is an error.
 func TestFramesComeBack(t *testing.T) {
 	first := frame(Header{Type: FrameCall, Flags: FlagMetadata | FlagStream, Number: 7, Call: NewCallID(65_535, 9), Arg: 1}, "request")
 	b := append(first, frame(Header{Type: FrameCancel, Call: 3}, "")...)
@@ -71,7 +71,7 @@ func TestFramesComeBack(t *testing.T) {
 	}
 }
 
-// Metadata stands before its request, pair by pair; what is cut off anywhere is malformed.
+// Metadata stands before its request, pair by pair. If it is cut off anywhere it is malformed.
 func TestMetadataComesBack(t *testing.T) {
 	pairs := AppendPair(AppendPair(nil, "k", "v"), "trace", "")
 	b := make([]byte, 2+len(pairs)+len("request"))
