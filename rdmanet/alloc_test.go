@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// A round trip costs no allocation, but for the device's notice for each sixteenth message. (The
+// A round trip allocates nothing, except the device's notice for every sixteenth message. (The
 // race detector makes pools forget on purpose.)
 func TestNoAllocationPerMessage(t *testing.T) {
 	client, server := pipe(t, openRuntime(t))

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// networks are what the benchmarks compare: ours, and TCP over loopback.
+// networks are what the benchmarks compare: this package, and TCP over loopback.
 func networks(b *testing.B, run func(b *testing.B, l net.Listener, dial *Dialer)) {
 	b.Run("rdma", func(b *testing.B) {
 		run(b, listen(b, openRuntime(b)), NewDialer(openRuntime(b), Config{}))

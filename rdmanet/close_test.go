@@ -18,7 +18,7 @@ import (
 	"github.com/rdmactor/rdmactor/eventloop"
 )
 
-// writeOn writes until that fails, which must be soon: what the windows of both sides take is some
+// writeOn writes until that fails. It must fail soon, because the windows of both sides take some
 // 3 MiB.
 func writeOn(tb testing.TB, c *Conn) error {
 	tb.Helper()
@@ -43,7 +43,7 @@ func left(w *actortest.World, rt *rdma.Runtime) {
 }
 
 // Data behind a Close reset the connection, as RFC 9293 (3.6.1) says, however long it may linger.
-// What the peer has been sent it can still read.
+// The peer can still read what was sent to it.
 func TestTwinDataBehindCloseResets(t *testing.T) {
 	inWorlds(t, func(w *actortest.World, rt *rdma.Runtime, l *Listener) {
 		client, server := joined(w, rt, l)
@@ -63,8 +63,8 @@ func TestTwinDataBehindCloseResets(t *testing.T) {
 	})
 }
 
-// The same while all that the windows take has been sent, so that nothing of the closed side's
-// finds room. The FIN has not come, so the end is no io.EOF.
+// The same when the windows are full, so that the closed side can send nothing more. The FIN has
+// not arrived, so the end is not io.EOF.
 func TestTwinDataBehindCloseResetsThroughAFullQueue(t *testing.T) {
 	inWorlds(t, func(w *actortest.World, rt *rdma.Runtime, l *Listener) {
 		client, server := joined(w, rt, l)
@@ -88,8 +88,8 @@ func TestTwinDataBehindCloseResetsThroughAFullQueue(t *testing.T) {
 	})
 }
 
-// Bytes that were not read when Close was called are lost, and a reset says so to the peer;
-// when they were all read it is a FIN.
+// Bytes that were not read when Close was called are lost, and the connection is reset. If all
+// were read, the peer gets a FIN.
 func TestTwinCloseWithUnreadResets(t *testing.T) {
 	for name, c := range map[string]struct {
 		writes []int
@@ -137,7 +137,7 @@ func TestTwinCloseWithUnreadResets(t *testing.T) {
 	}
 }
 
-// What WriteTo is writing when Close is called was read.
+// Bytes that WriteTo is writing when Close is called count as read.
 func TestTwinCloseDuringWriteTo(t *testing.T) {
 	for name, c := range map[string]struct {
 		size int
@@ -167,7 +167,8 @@ func TestTwinCloseDuringWriteTo(t *testing.T) {
 	}
 }
 
-// SetLinger is net.TCPConn's: less than 0 is what Config.Linger says, 0 a reset, more a limit.
+// SetLinger works as net.TCPConn's does: with less than 0 Config.Linger counts, 0 is a reset, and
+// more is a limit.
 func TestTwinSetLinger(t *testing.T) {
 	for name, c := range map[string]struct {
 		sec  []int
@@ -207,7 +208,7 @@ func TestTwinSetLinger(t *testing.T) {
 	}
 }
 
-// The longest time that there is is none that has passed.
+// The longest possible time must not overflow to one that has passed.
 func TestTwinLingerForEver(t *testing.T) {
 	inWorlds(t, func(w *actortest.World, rt *rdma.Runtime, l *Listener) {
 		client, server := joined(w, rt, l)
@@ -253,7 +254,7 @@ func TestTwinBothClose(t *testing.T) {
 	})
 }
 
-// A peer that has stopped is no reason to keep a connection for longer than it may linger.
+// A connection does not linger for longer than it may because its peer was stopped.
 func TestTwinLingerForAFrozenPeer(t *testing.T) {
 	inWorlds(t, func(w *actortest.World, rt *rdma.Runtime, l *Listener) {
 		_, server := joined(w, rt, l)
@@ -285,8 +286,7 @@ func TestTwinLingerForAFrozenPeer(t *testing.T) {
 	})
 }
 
-// A connection whose halves have both been shut, one by one, is as closed as with Close, for
-// whoever writes to it.
+// CloseRead and CloseWrite together have the same effect as Close on a peer that writes.
 func TestTwinBothHalvesShut(t *testing.T) {
 	inWorlds(t, func(w *actortest.World, rt *rdma.Runtime, l *Listener) {
 		client, server := joined(w, rt, l)
@@ -334,7 +334,7 @@ func TestTwinCloseWriteDoesNotReset(t *testing.T) {
 	})
 }
 
-// Shutdown waits for who lingers, and so does a reset end that wait.
+// Shutdown waits for connections that linger. A reset ends that wait.
 func TestTwinShutdownWhileItLingers(t *testing.T) {
 	for name, resets := range map[string]bool{"its peer reads": false, "its peer writes": true} {
 		t.Run(name, func(t *testing.T) {
@@ -368,7 +368,7 @@ func TestTwinShutdownWhileItLingers(t *testing.T) {
 	}
 }
 
-// Who ends a connection itself, with its runtime, does not hear that its peer has.
+// If this side's Shutdown ends a connection, the error does not say that the peer has ended it.
 func TestTwinOwnShutdownIsNotThePeers(t *testing.T) {
 	inWorlds(t, func(w *actortest.World, rt *rdma.Runtime, l *Listener) {
 		client, server := joined(w, rt, l)
@@ -394,8 +394,8 @@ func TestTwinOwnShutdownIsNotThePeers(t *testing.T) {
 	})
 }
 
-// Close at the same time as everything else: each call ends, with what a closed stream says, and
-// nothing of the connection is left, which Shutdown would say.
+// Close at the same time as all other methods: each call returns an error of a closed stream, and
+// nothing of the connection is left, which Shutdown would report.
 func TestCloseRacesWithEverything(t *testing.T) {
 	rt := openRuntime(t, rdma.Config{Loops: make([]eventloop.Config, 2)})
 	l := listen(t, rt)
@@ -425,7 +425,8 @@ func TestCloseRacesWithEverything(t *testing.T) {
 	}
 }
 
-// What a loop reads resets a connection whose owner's goroutines are anywhere, on several loops.
+// On several loops: bytes that a loop receives reset a connection, whatever its user's goroutines
+// are doing.
 func TestDataBehindCloseOnSeveralLoops(t *testing.T) {
 	rt := openRuntime(t, rdma.Config{Loops: make([]eventloop.Config, 2)})
 	l := listen(t, rt)

@@ -16,8 +16,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// slowly is a health service whose Check takes as long as its caller has patience, and reports when
-// that is over.
+// slowly is a health service whose Check waits until its caller gives up, and reports that.
 type slowly struct {
 	*health.Server
 	begun atomic.Bool
@@ -34,7 +33,7 @@ func (s *slowly) Check(ctx context.Context, req *healthpb.HealthCheckRequest) (*
 	return s.Server.Check(ctx, req)
 }
 
-// serveGRPC runs a server of gRPC's with its health service, and a client of its.
+// serveGRPC runs a gRPC server with a health service, and returns a client of it.
 func serveGRPC(tb testing.TB) (srv *grpc.Server, s *slowly, client healthpb.HealthClient) {
 	tb.Helper()
 	l := listen(tb, openRuntime(tb))

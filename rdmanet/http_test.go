@@ -17,7 +17,7 @@ import (
 	"time"
 )
 
-// serveHTTP runs a server of the standard library's over a listener of ours.
+// serveHTTP runs the standard library's server over a Listener.
 func serveHTTP(tb testing.TB, l net.Listener, h http.Handler) *httptest.Server {
 	tb.Helper()
 	srv := &httptest.Server{Listener: l, Config: &http.Server{Handler: h}}
@@ -25,7 +25,7 @@ func serveHTTP(tb testing.TB, l net.Listener, h http.Handler) *httptest.Server {
 	return srv
 }
 
-// transport is the standard library's over our Dialer. It counts what it dials.
+// transport is the standard library's over a Dialer. It counts the connections that it dials.
 func transport(tb testing.TB, d *Dialer, dialed *atomic.Int32) *http.Transport {
 	t := &http.Transport{DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
 		dialed.Add(1)
@@ -35,7 +35,7 @@ func transport(tb testing.TB, d *Dialer, dialed *atomic.Int32) *http.Transport {
 	return t
 }
 
-// echoHandler answers with the request's body, which in HTTP/1 has to be read before.
+// echoHandler answers with the request's body. In HTTP/1 that has to be read first.
 func echoHandler(w http.ResponseWriter, r *http.Request) {
 	b, err := io.ReadAll(r.Body)
 	if err != nil {
@@ -45,7 +45,7 @@ func echoHandler(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(b)
 }
 
-// post has the body come back.
+// post sends a body, and checks that it comes back.
 func post(tb testing.TB, c *http.Client, url string, body []byte) *http.Response {
 	tb.Helper()
 	res, err := c.Post(url, "application/octet-stream", bytes.NewReader(body))
@@ -102,8 +102,8 @@ func TestHTTP(t *testing.T) {
 	}
 }
 
-// A client that gives up in the middle of a response is noticed by the server, and hears of its
-// own deadline.
+// If a client gives up in the middle of a response the server notices it, and the client's error
+// is its deadline's.
 func TestHTTPClientGivesUp(t *testing.T) {
 	noticed := make(chan error, 1)
 	srv := serveHTTP(t, listen(t, openRuntime(t)), http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -35,10 +35,10 @@ func onKernel(tb testing.TB, cfg ...Config) (*rdma.Runtime, *Listener) {
 	return rt, l.(*Listener)
 }
 
-// few are few receives: each connection has memory for all of them there.
+// few asks for few receives, because each connection has memory for all of them there.
 func few() Config { return Config{MaxMessage: 16 << 10, Credits: 8} }
 
-// What every net.Conn has to do.
+// The tests that every net.Conn has to pass.
 func TestKernelConn(t *testing.T) {
 	rt, l := onKernel(t, few())
 	nettest.TestConn(t, func() (c1, c2 net.Conn, stop func(), err error) {

@@ -19,8 +19,8 @@ import (
 	"github.com/rdmactor/rdmactor/states"
 )
 
-// Close ends Accept, connections that nobody has accepted, and frees the address; those that were
-// accepted go on.
+// Close ends Accept and the connections that nobody has accepted, and frees the address.
+// Connections that were accepted go on.
 func TestListenerClose(t *testing.T) {
 	rt := openRuntime(t)
 	l := listen(t, rt)
@@ -62,7 +62,7 @@ func TestListenerClose(t *testing.T) {
 	}
 }
 
-// Who is not accepted is cut off by the listener's Close.
+// The listener's Close ends connections that nobody has accepted.
 func TestListenerCloseCutsOff(t *testing.T) {
 	rt := openRuntime(t)
 	l := listen(t, rt)
@@ -178,7 +178,7 @@ func TestSpread(t *testing.T) {
 	}
 }
 
-// An address that is taken, and one that is none.
+// Listen fails for an address that is taken, and for one that is malformed.
 func TestListenFails(t *testing.T) {
 	rt := openRuntime(t)
 	l := listen(t, rt)
@@ -205,8 +205,7 @@ func TestAcceptDeadline(t *testing.T) {
 	connect(t, rt, l)
 }
 
-// After the runtime's end nothing is listened on or dialled any more, and what waits returns an
-// error.
+// When the runtime was shut down Listen and Dial fail, and methods that wait return an error.
 func TestShutdownEndsEverything(t *testing.T) {
 	rt := openRuntime(t)
 	l := listen(t, rt)

@@ -11,7 +11,8 @@ import (
 	"github.com/rdmactor/rdmactor/actor/actortest"
 )
 
-// The end of a stream whose peer was killed is no io.EOF, which is a FIN: the rest may be missing.
+// If the peer was killed a stream does not end with io.EOF, which stands for a FIN: bytes may be
+// missing.
 func TestTwinPeerIsKilled(t *testing.T) {
 	inWorlds(t, func(w *actortest.World, rt *rdma.Runtime, l *Listener) {
 		client, server := joined(w, rt, l)

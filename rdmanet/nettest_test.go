@@ -7,7 +7,7 @@ import (
 	"golang.org/x/net/nettest"
 )
 
-// What every net.Conn has to do, as golang.org/x/net has it.
+// The tests of golang.org/x/net that every net.Conn has to pass.
 func TestConn(t *testing.T) {
 	rt := openRuntime(t)
 	l := listen(t, rt)

@@ -11,7 +11,7 @@ import (
 	"github.com/rdmactor/rdmactor/eventloop"
 )
 
-// A loop that waits for itself gets an error, whatever it waits in, and goes on.
+// A method that would wait for its own loop returns an error, and the loop goes on.
 func TestWaitingOnALoop(t *testing.T) {
 	for name, wait := range map[string]func(rt *rdma.Runtime, l *Listener, c *Conn) error{
 		"Read": func(_ *rdma.Runtime, _ *Listener, c *Conn) error {

@@ -17,14 +17,15 @@ import (
 	rdma "github.com/rdmactor/rdmactor/actor"
 )
 
-// stranger is a peer without this package: an actor that says what it likes. script is called with
-// every message.
+// stranger is a peer without this package: an actor that sends what script says. script is called
+// with every message.
 func stranger(tb testing.TB, rt *rdma.Runtime, script func(ctx actor.Context)) *actor.PID {
 	tb.Helper()
 	return rt.System().Root.Spawn(actor.PropsFromFunc(script, rt.OnLoop()))
 }
 
-// A peer that wants something else, or nothing that it names, is rejected with the reason in words.
+// A peer that wants something else, or does not say what it wants, is rejected with a reason in
+// words.
 func TestStrangersAreRejected(t *testing.T) {
 	rt := openRuntime(t)
 	l := listen(t, rt)
@@ -51,7 +52,7 @@ func TestLaterVersions(t *testing.T) {
 	}
 }
 
-// servesStrangers is a listener that is not ours. It rejects with private data, or accepts with it.
+// servesStrangers is a listener of another protocol. It rejects, or accepts, with private data.
 func servesStrangers(tb testing.TB, rt *rdma.Runtime, answer rdma.Command) (addr string) {
 	tb.Helper()
 	pid := stranger(tb, rt, func(ctx actor.Context) {
@@ -66,7 +67,7 @@ func servesStrangers(tb testing.TB, rt *rdma.Runtime, answer rdma.Command) (addr
 	return ev.Local.String()
 }
 
-// Who dials a server that speaks something else gets an error that says so.
+// If a server speaks another protocol Dial's error says so.
 func TestDialingAStranger(t *testing.T) {
 	rt := openRuntime(t)
 	_, err := Dial(t.Context(), rt, servesStrangers(t, rt, &rdma.Accept{PrivateData: []byte("chat/1")}), Config{})
@@ -78,8 +79,8 @@ func TestDialingAStranger(t *testing.T) {
 	}
 }
 
-// dialsAs dials l with the right greeting, and then sends what it likes; the server's end is what
-// it talks to.
+// dialsAs dials l with the right greeting, and then sends what the test wants. It returns the
+// server's end.
 func dialsAs(tb testing.TB, rt *rdma.Runtime, l *Listener, cfg rdma.IDConfig, sends ...string) (id *actor.PID, server *Conn) {
 	tb.Helper()
 	id = rt.CreateID(stranger(tb, rt, func(actor.Context) {}), cfg)
@@ -98,7 +99,7 @@ func dialsAs(tb testing.TB, rt *rdma.Runtime, l *Listener, cfg rdma.IDConfig, se
 	return id, s.(*Conn)
 }
 
-// Whoever sends something behind a FIN is cut off; the FIN stays what it was.
+// If a peer sends something behind its FIN the connection is ended. The FIN still counts.
 func TestBytesBehindTheFIN(t *testing.T) {
 	rt := openRuntime(t)
 	_, server := dialsAs(t, rt, listen(t, rt), rdma.IDConfig{}, "some", "", "more")
@@ -112,7 +113,7 @@ func TestBytesBehindTheFIN(t *testing.T) {
 	is(t, err, unix.EPROTO)
 }
 
-// A peer without a hello has no credits to wait for: what is beyond the window waits there until
+// A peer without a hello does not wait for credits. What it sends beyond the window waits until
 // what came before was read.
 func TestPeerWithoutCredits(t *testing.T) {
 	rt := openRuntime(t)
@@ -127,8 +128,8 @@ func TestPeerWithoutCredits(t *testing.T) {
 	}
 }
 
-// An end without FIN is no io.EOF, however orderly the connection ends: what had arrived is read,
-// and then ECONNRESET.
+// An end without a FIN is not io.EOF, even if the connection ends in order. What had arrived is
+// read first, then Read returns ECONNRESET.
 func TestEndWithoutFIN(t *testing.T) {
 	rt := openRuntime(t)
 	l := listen(t, rt)
@@ -152,7 +153,7 @@ func TestEndWithoutFIN(t *testing.T) {
 	}
 }
 
-// A peer that is killed in the middle of a Read is ECONNRESET there, and nothing is left.
+// If the peer is killed while Read waits, Read returns ECONNRESET, and nothing is left.
 func TestPeerIsKilled(t *testing.T) {
 	if at := os.Getenv("RDMANET_TEST_DIAL"); at != "" {
 		c, err := Dial(context.Background(), openRuntime(t), at, Config{})

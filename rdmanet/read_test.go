@@ -8,7 +8,7 @@ import (
 	rdma "github.com/rdmactor/rdmactor/actor"
 )
 
-// What comes behind something that was not kept is not read: the stream has no holes.
+// What comes after bytes that were dropped is not read: a stream must not have gaps.
 func TestNoHoles(t *testing.T) {
 	r := reader{waiter: waiter{wake: newWake()}}
 	message := func() *rdma.Received { return &rdma.Received{Data: make([]byte, smallMax+1)} }
@@ -36,7 +36,7 @@ func TestNoHoles(t *testing.T) {
 	}
 }
 
-// sparing is a Writer that takes less than it was given, and does not say why.
+// sparing is a Writer that takes fewer bytes than it was given, and returns no error.
 type sparing struct{}
 
 func (sparing) Write(p []byte) (int, error) { return len(p) / 2, nil }
@@ -55,7 +55,7 @@ func TestShortWrites(t *testing.T) {
 	}
 }
 
-// A stream flows with one credit, so that one message of the peer's is kept at a time.
+// A stream works with one credit, so that only one message of the peer's is kept at a time.
 func TestOneCredit(t *testing.T) {
 	client, server := pipe(t, openRuntime(t), Config{Credits: 1})
 	go func() {

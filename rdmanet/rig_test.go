@@ -16,7 +16,7 @@ import (
 	"github.com/rdmactor/rdmactor/iwarp"
 )
 
-// patience is how long a test waits for what takes no time.
+// patience is how long a test waits for what should happen at once.
 const patience = 20 * time.Second
 
 // openRuntime opens a runtime over the embedded device. When the test has ended, it is shut down,
@@ -48,11 +48,11 @@ func openRuntime(tb testing.TB, cfg ...rdma.Config) *rdma.Runtime {
 	return rt
 }
 
-// watched are the tests whose files are counted.
+// watched has the tests whose open files are counted.
 var watched sync.Map
 
-// closesFiles fails a test after whose end, all runtimes being shut down, more files are open than
-// before its first.
+// closesFiles fails a test if more files are open after it, when its runtimes were shut down, than
+// before it.
 func closesFiles(tb testing.TB) {
 	if _, already := watched.LoadOrStore(tb, true); already {
 		return
@@ -76,7 +76,7 @@ func openFiles(tb testing.TB) int {
 	return len(all)
 }
 
-// is fails the test unless err is an *net.OpError with target in it.
+// is fails the test unless err is a *net.OpError in which errors.Is finds target.
 func is(tb testing.TB, err, target error) {
 	tb.Helper()
 	var op *net.OpError
@@ -85,7 +85,7 @@ func is(tb testing.TB, err, target error) {
 	}
 }
 
-// one is the config of those who give one.
+// one returns the optional config, or the zero one.
 func one[C any](given []C) (c C) {
 	if len(given) > 0 {
 		c = given[0]

@@ -23,8 +23,8 @@ func random(n int) []byte {
 	return b
 }
 
-// A stream has no messages: whatever the sizes of Writes and Reads, the bytes are those that were
-// written.
+// A stream has no message boundaries. Whatever the sizes of Writes and Reads are, the bytes are
+// those that were written.
 func TestSizesDoNotMatter(t *testing.T) {
 	client, server := pipe(t, openRuntime(t))
 	want := random(8 << 20)
@@ -103,8 +103,8 @@ func TestHalfClose(t *testing.T) {
 	}
 }
 
-// WriteTo returns its writer's error and not the stream's, and reading goes on behind what was
-// written, whatever has come meanwhile and whatever Writes the bytes came in.
+// WriteTo returns its writer's error, and not the stream's. Reading then goes on after what was
+// written, whatever has come meanwhile, and however the bytes were divided into Writes.
 func TestWriteToStopsAtTheWritersError(t *testing.T) {
 	for _, size := range []int{3000, 50_000} {
 		t.Run(strconv.Itoa(size), func(t *testing.T) {
@@ -147,7 +147,7 @@ func TestWriteToStopsAtTheWritersError(t *testing.T) {
 }
 
 // A writer that panics, or ends its goroutine, in the middle of WriteTo has not taken the bytes.
-// Nobody else is harmed: neither the process, nor who reads afterwards.
+// The process goes on, and so does reading afterwards.
 func TestWriteToSurvivesItsWriter(t *testing.T) {
 	for name, end := range map[string]func(){"panic": func() { panic("the writer's") }, "Goexit": runtime.Goexit} {
 		for _, size := range []int{3000, 50_000} {
@@ -194,7 +194,7 @@ func TestWriteToDoesNotBelieveItsWriter(t *testing.T) {
 	}
 }
 
-// After CloseRead nothing is read, and the peer is not delayed by what nobody reads.
+// After CloseRead nothing can be read, and the peer does not have to wait because nobody reads.
 func TestCloseRead(t *testing.T) {
 	client, server := pipe(t, openRuntime(t))
 	if _, err := client.Write(make([]byte, 100_000)); err != nil {
@@ -220,7 +220,8 @@ func TestCloseRead(t *testing.T) {
 	}
 }
 
-// What was written before Close arrives, and behind it the FIN; writing to who has closed is EPIPE.
+// What was written before Close arrives, and behind it the FIN; writing to a side that has closed
+// is EPIPE.
 func TestCloseDelivers(t *testing.T) {
 	client, server := pipe(t, openRuntime(t))
 	want := random(2 << 20)
@@ -246,7 +247,7 @@ func TestCloseDelivers(t *testing.T) {
 	}
 }
 
-// Close ends what blocks, and says so.
+// Close ends methods that block, and they return net.ErrClosed.
 func TestCloseUnblocks(t *testing.T) {
 	client, _ := pipe(t, openRuntime(t))
 	errs := make(chan error, 2)
@@ -338,8 +339,8 @@ type writeFunc func(p []byte) (int, error)
 
 func (f writeFunc) Write(p []byte) (int, error) { return f(p) }
 
-// A runtime whose queues are too short for a stream's window says so, and the peer is not given a
-// stream with a hole.
+// If a runtime's queues are too short for a stream's window, an error says so, and the peer does
+// not get a stream with a gap.
 func TestQueueTooShort(t *testing.T) {
 	client, server := pipe(t, openRuntime(t, rdma.Config{Limits: rdma.Limits{SendQueue: 4}}))
 	want := random(16 << 20)

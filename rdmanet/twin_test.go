@@ -54,7 +54,7 @@ func joined(w *actortest.World, rt *rdma.Runtime, l *Listener) (client, server *
 	return c.(*Conn), s.(*Conn)
 }
 
-// at fails the test unless so much time has passed.
+// at fails the test unless exactly so much time has passed.
 func at(w *actortest.World, what string, since, want time.Duration) {
 	w.T().Helper()
 	if passed := w.Elapsed() - since; passed != want {
@@ -171,7 +171,7 @@ func TestTwinInterruptedWriteReturnsHowMuch(t *testing.T) {
 	})
 }
 
-// Close returns at once; a peer that does not read keeps its connection for as long as it may
+// Close returns at once. If the peer does not read, the connection stays for as long as it may
 // linger, and no longer.
 func TestTwinLinger(t *testing.T) {
 	inWorlds(t, func(w *actortest.World, rt *rdma.Runtime, l *Listener) {
@@ -199,7 +199,7 @@ func TestTwinLinger(t *testing.T) {
 	})
 }
 
-// One that reads in the end gets everything, however slow it is.
+// A peer that reads slowly still gets everything.
 func TestTwinLingerUntilItIsRead(t *testing.T) {
 	inWorlds(t, func(w *actortest.World, rt *rdma.Runtime, l *Listener) {
 		client, server := joined(w, rt, l)
@@ -218,7 +218,7 @@ func TestTwinLingerUntilItIsRead(t *testing.T) {
 	})
 }
 
-// Nobody answers: a time-out, when the device gives up or the context does.
+// If nobody answers, Dial fails with a time-out when the device gives up or the context ends.
 func TestTwinDialTimesOut(t *testing.T) {
 	inWorlds(t, func(w *actortest.World, rt *rdma.Runtime, _ *Listener) {
 		w.Silence("10.0.0.9")
@@ -273,7 +273,7 @@ func TestTwinDeviceRemoval(t *testing.T) {
 	})
 }
 
-// A connection that breaks is ECONNRESET on both sides; what had arrived is read first.
+// When a connection breaks both sides get ECONNRESET, after what had arrived.
 func TestTwinBreak(t *testing.T) {
 	inWorlds(t, func(w *actortest.World, rt *rdma.Runtime, l *Listener) {
 		client, server := joined(w, rt, l)
@@ -292,7 +292,7 @@ func TestTwinBreak(t *testing.T) {
 	})
 }
 
-// One that does not linger has gone when Close was called.
+// Without lingering the connection is gone as soon as Close was called.
 func TestTwinNoLinger(t *testing.T) {
 	inWorlds(t, func(w *actortest.World, rt *rdma.Runtime, l *Listener) {
 		c, err := Dial(w.T().Context(), rt, l.Addr().String(), Config{Linger: -1})

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// A timer that fires when it is too late to be stopped does not end a deadline that was set since,
-// or none.
+// A timer that has fired before it could be stopped has no effect on a deadline that was set
+// since, or if there is none any more.
 func TestLateTimer(t *testing.T) {
 	for name, at := range map[string]time.Time{"none": {}, "later": time.Now().Add(time.Hour)} {
 		w := waiter{wake: newWake()}

@@ -13,7 +13,7 @@ import (
 	"github.com/rdmactor/rdmactor/cmid"
 )
 
-// An address that does not answer costs the time it was given.
+// If an address does not answer, resolving it takes the time that it was given.
 func TestResolveTimesOut(t *testing.T) {
 	actortest.Run(t, actortest.Config{}, func(w *actortest.World) {
 		p := w.Probe()

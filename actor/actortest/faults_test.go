@@ -60,7 +60,7 @@ func TestLatency(t *testing.T) {
 			t.Errorf("a message took %v", d)
 		}
 		p := w.Probe()
-		// on one machine, which is as near as it was
+		// on one machine, whose latency has not changed
 		p.Request(w.CreateID(p.PID(), rdma.IDConfig{}), &rdma.Dial{Addr: server})
 		actortest.Next[*rdma.ConnectRequest](c.server)
 		if d := w.Elapsed() - connected; d != time.Second {
@@ -114,8 +114,8 @@ func (tr *trace) Moved(id *actor.PID, _ rdma.Handle, from, to string) {
 	tr.add("%s %s %s", id.Id, from, to)
 }
 
-// traced is what happens on one machine whose client is disconnected while messages are on their
-// way.
+// traced returns what happens on one machine when its client is disconnected while messages are on
+// their way.
 func traced(t *testing.T, seed uint64, reorder bool) []string {
 	t.Helper()
 	const messages = 20 // fewer than there are credits
@@ -131,8 +131,8 @@ func traced(t *testing.T, seed uint64, reorder bool) []string {
 		s.Request(s.Sender(), &rdma.Accept{})
 		actortest.Next[*rdma.Established](s)
 		actortest.Next[*rdma.Established](c)
-		// All in one turn of the loop: what this goroutine sends meets the loop wherever that
-		// happens to be.
+		// All in one turn of the loop: otherwise it would be left to chance when the loop gets
+		// what this goroutine sends.
 		w.System().Root.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {
 			if _, ok := ctx.Message().(*actor.Started); !ok {
 				return
@@ -154,7 +154,7 @@ func traced(t *testing.T, seed uint64, reorder bool) []string {
 	return tr.lines
 }
 
-// One seed is one run. Owners get events in order, whatever the device reports first.
+// Runs with one seed are the same. Owners get events in order, whatever the device reports first.
 func TestSeedRepeatsARun(t *testing.T) {
 	for _, reorder := range []bool{false, true} {
 		a, b, other := traced(t, 1, reorder), traced(t, 1, reorder), traced(t, 2, reorder)

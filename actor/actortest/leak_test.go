@@ -17,7 +17,7 @@ import (
 // inside is the environment variable of the processes that TestWrongsFail starts.
 const inside = "ACTORTEST_INSIDE"
 
-// wrong is a test that has to fail, and what it has to say.
+// wrong is a test that has to fail, and what its output has to say.
 type wrong struct {
 	test func(t *testing.T, w *actortest.World)
 	says []string
@@ -157,8 +157,7 @@ func blockLoop(w *actortest.World) *actor.PID {
 	return w.System().Root.Spawn(actor.PropsFromFunc(func(actor.Context) { blockForEver() }, w.Runtime().OnLoop()))
 }
 
-// fragile is an Observer that does not survive the first message, which it gets outside of
-// any actor.
+// fragile is an Observer that panics at the first message. It gets that outside of any actor.
 type fragile struct{ trace }
 
 func (f *fragile) Event(_ *actor.PID, ev rdma.Event) {

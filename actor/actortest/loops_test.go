@@ -10,8 +10,8 @@ import (
 	"github.com/rdmactor/rdmactor/eventloop"
 )
 
-// A world's machines may have several loops, over which connections are spread; nothing of any is
-// left.
+// A World's machines may have several loops, over which connections are spread. Nothing is left on
+// any of them.
 func TestSeveralLoops(t *testing.T) {
 	actortest.Run(t, actortest.Config{Runtime: rdma.Config{Loops: make([]eventloop.Config, 2)}}, func(w *actortest.World) {
 		far := w.Host("mem1", "10.0.0.2")

@@ -16,8 +16,8 @@ import (
 	"github.com/rdmactor/rdmactor/states"
 )
 
-// A program that is killed says nothing any more; its kernel ends what it had, and another program
-// may take its place.
+// A program that was killed sends nothing any more. Its kernel ends its connections, and another
+// program may take its place.
 func TestCrash(t *testing.T) {
 	flavors(t, func(t *testing.T, w *actortest.World) {
 		c := converse(w)
@@ -70,7 +70,7 @@ func TestCrashOfAListener(t *testing.T) {
 	})
 }
 
-// What a frozen program has not read makes its end a reset on iWARP.
+// On iWARP, if a frozen program is killed, messages that it has not read make its end a reset.
 func TestCrashWithUnread(t *testing.T) {
 	actortest.Run(t, actortest.Config{}, func(w *actortest.World) {
 		c := converse(w)
@@ -85,8 +85,8 @@ func TestCrashWithUnread(t *testing.T) {
 	})
 }
 
-// An actor of the dead is run no more: not by its timers, nor by what others send to it. Until the
-// test is over.
+// An actor of a program that was killed does not run any more, neither for its timers nor for
+// messages from others, until the test is over.
 func TestCrashStopsActors(t *testing.T) {
 	flavors(t, func(t *testing.T, w *actortest.World) {
 		ticks := 0
@@ -121,7 +121,8 @@ func TestCrashStopsActors(t *testing.T) {
 	})
 }
 
-// The transport does not notice that a program is frozen, which has everything when it goes on.
+// The transport does not notice that a program is frozen. When the program goes on it gets
+// everything.
 func TestFreeze(t *testing.T) {
 	flavors(t, func(t *testing.T, w *actortest.World) {
 		const messages = 10
@@ -185,7 +186,7 @@ func TestFreezeSeveralLoops(t *testing.T) {
 	}, actortest.Config{Runtime: rdma.Config{Loops: make([]eventloop.Config, 2)}})
 }
 
-// What is said over a link that is cut arrives, in order, when it is healed in time.
+// If a link that was cut is healed in time, what was sent meanwhile arrives in order.
 func TestCutAndHeal(t *testing.T) {
 	flavors(t, func(t *testing.T, w *actortest.World) {
 		c := converse(w)
@@ -224,11 +225,11 @@ func TestCutDial(t *testing.T) {
 	})
 }
 
-// A stream that does not get through ends after 30 s, and its other end learns of that when it
-// speaks.
+// A stream whose bytes do not get through ends after 30 s. Its other end notices that when it
+// sends.
 func TestCutStream(t *testing.T) {
 	actortest.Run(t, actortest.Config{}, func(w *actortest.World) {
-		// nobody speaks but as said here
+		// nobody sends anything but what this test says
 		c := converse(w, rdma.IDConfig{Keepalive: rdma.Keepalive{Idle: -1}})
 		w.Cut("mem0", "mem1")
 		begin := w.Elapsed()
@@ -272,7 +273,7 @@ func TestFreezeIsNoticed(t *testing.T) {
 	})
 }
 
-// A machine that loses its power says nothing.
+// A machine that loses its power sends nothing.
 func TestPowerLoss(t *testing.T) {
 	flavors(t, func(t *testing.T, w *actortest.World) {
 		c := converse(w)

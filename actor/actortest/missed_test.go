@@ -12,7 +12,7 @@ import (
 	"github.com/rdmactor/rdmactor/states"
 )
 
-// vain are tests whose faults do not meet what they are about.
+// vain has tests whose faults never happen.
 var vain = map[string]wrong{
 	"a message that iWARP does not have": {
 		func(_ *testing.T, w *actortest.World) { w.Drop(actortest.MsgRTU, 1); converse(w) },
@@ -94,7 +94,7 @@ var vain = map[string]wrong{
 // A test that asks for something which does not happen has not tested it.
 func TestMissedFaultsFail(t *testing.T) { fail(t, vain, none) }
 
-// What need not happen may stay away, and what has happened is nobody's concern.
+// A fault that is Optional need not happen, and faults that have happened are not reported.
 func TestOptionalFaults(t *testing.T) {
 	actortest.Run(t, actortest.Config{}, func(w *actortest.World) {
 		w.Drop(actortest.MsgRTU, 1).Optional()

@@ -16,12 +16,12 @@ import (
 	"github.com/rdmactor/rdmactor/rpc"
 )
 
-// crash is what the stack has to name.
+// crash is the function that the stack has to name.
 //
 //go:noinline
 func crash() { panic("the server has crashed") }
 
-// spawn has an actor do what it is asked to.
+// spawn starts an actor that runs the functions it is sent.
 func spawn(w *actortest.World, opts ...actor.PropsOption) *actor.PID {
 	return w.System().Root.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {
 		if do, ok := ctx.Message().(func()); ok {
@@ -35,7 +35,7 @@ func have(w *actortest.World, pid *actor.PID, do func()) {
 	w.Wait()
 }
 
-// handler is a server for one connection, which crashes when it is asked for something.
+// handler is a server for one connection. It panics when it gets a message.
 func handler(ctx actor.Context) {
 	switch ctx.Message().(type) {
 	case *rdma.ConnectRequest:
@@ -75,7 +75,7 @@ func call(t *testing.T, w *actortest.World, do func(), cfg ...rpc.HandlerConfig)
 	s.Close()
 }
 
-// leavings are tests that would pass, for what they wait for is what follows of the crash.
+// leavings has tests that would pass, because what they wait for follows from the crash.
 var leavings = map[string]wrong{
 	"a server that has to be silent": {
 		func(_ *testing.T, w *actortest.World) { request(w).Silent(time.Second) },
@@ -204,10 +204,10 @@ var leavings = map[string]wrong{
 	},
 }
 
-// What does not return fails the test, wherever it is, although whoever has called it survives.
+// Code that does not return fails the test, wherever it runs, although its caller goes on.
 func TestPanicsFail(t *testing.T) { fail(t, leavings, none) }
 
-// A test that is about a panic says so.
+// A test that is about a panic calls ExpectPanic.
 func TestExpectPanic(t *testing.T) {
 	for name, opt := range map[string]func(*rdma.Runtime) actor.PropsOption{"OnLoop": (*rdma.Runtime).OnLoop, "OffLoop": (*rdma.Runtime).OffLoop} {
 		t.Run(name, func(t *testing.T) {
@@ -232,7 +232,7 @@ func TestExpectPanic(t *testing.T) {
 	})
 }
 
-// OnPanic gets all of them, with who it was and where, and the test does not fail.
+// OnPanic gets all panics, with whose they were and the stack, and the test does not fail.
 func TestOnPanic(t *testing.T) {
 	var reported []eventloop.Panic
 	actortest.Run(t, actortest.Config{OnPanic: func(p eventloop.Panic) { reported = append(reported, p) }}, func(w *actortest.World) {

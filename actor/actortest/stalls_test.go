@@ -13,7 +13,7 @@ import (
 	"github.com/rdmactor/rdmactor/rpc"
 )
 
-// work takes an actor long.
+// work keeps an actor busy for long.
 type work struct{}
 
 // slow works for 50 s.
@@ -29,7 +29,7 @@ func slow(ctx actor.Context) {
 //go:noinline
 func nap() { time.Sleep(50 * time.Second) }
 
-// sleepers are tests in which a loop stands still, and nobody is in a hurry.
+// sleepers has tests in which a loop is blocked, and which would pass all the same.
 var sleepers = map[string]wrong{
 	"a message of the test's": {
 		func(_ *testing.T, w *actortest.World) {
@@ -76,7 +76,7 @@ var sleepers = map[string]wrong{
 // What blocks a loop fails the test, although in virtual time it costs nothing.
 func TestStallsFail(t *testing.T) { fail(t, sleepers, none) }
 
-// Off the loops everybody may take his time.
+// Actors that are OffLoop may block.
 func TestOffLoopMayBlock(t *testing.T) {
 	actortest.Run(t, actortest.Config{}, func(w *actortest.World) {
 		for _, opts := range [][]actor.PropsOption{nil, {w.Runtime().OffLoop()}} {
@@ -87,7 +87,7 @@ func TestOffLoopMayBlock(t *testing.T) {
 	})
 }
 
-// A test that is about a loop that stands still says so.
+// A test that is about a blocked loop sets OnStall.
 func TestOnStall(t *testing.T) {
 	var reported []eventloop.Stall
 	actortest.Run(t, actortest.Config{OnStall: func(s eventloop.Stall) { reported = append(reported, s) }}, func(w *actortest.World) {

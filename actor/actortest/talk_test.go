@@ -30,7 +30,7 @@ func flavors(t *testing.T, test func(t *testing.T, w *actortest.World), cfg ...a
 	}
 }
 
-// one is the config of those who give one.
+// one returns the optional config, or the zero one.
 func one[C any](given []C) (c C) {
 	if len(given) > 0 {
 		c = given[0]
@@ -134,7 +134,8 @@ func TestOwnersDeath(t *testing.T) {
 	})
 }
 
-// A server that reads nothing stops the client: its credits, then its queue, then ErrQueueFull.
+// If a server reads nothing the client uses up its credits, then its queue, and then gets
+// ErrQueueFull.
 func TestSlowReader(t *testing.T) {
 	const credits, queue, size = 4, 8, 1 << 10
 	flavors(t, func(t *testing.T, w *actortest.World) {
@@ -180,7 +181,8 @@ func info(w *actortest.World, id *actor.PID) rdma.IDInfo {
 	return rdma.IDInfo{}
 }
 
-// What a context ends is destroyed with its cause, wherever it was, and leaves nothing.
+// If its context ends an identifier is destroyed with the context's cause, whatever its state is,
+// and nothing is left.
 func TestCancelAtEveryStep(t *testing.T) {
 	cause := errors.New("enough")
 	accept := actor.PropsFromFunc(func(ctx actor.Context) {

@@ -44,8 +44,8 @@ func (r *rig) gone(l *reconnect.Limiter) {
 	}
 }
 
-// Whatever ends it, at whatever moment, ends it at once and whole: between two attempts, in
-// mid-dial, connected.
+// Everything that ends the actor ends it at once and completely: between two attempts, during a
+// dial, and while connected.
 func TestEnds(t *testing.T) {
 	cause := errors.New("enough")
 	for when, before := range map[string]func(r *rig){
@@ -106,7 +106,8 @@ func TestOwnerDies(t *testing.T) {
 	})
 }
 
-// Limits of patience: attempts in a row, time without a connection, also in mid-dial.
+// The actor gives up after so many attempts in a row, or so much time without a connection, also
+// during a dial.
 func TestGivesUp(t *testing.T) {
 	t.Run("attempts", func(t *testing.T) {
 		inRig(t, func(r *rig) {
@@ -146,7 +147,7 @@ func TestGivesUp(t *testing.T) {
 	})
 }
 
-// A verdict ends it; a predicate of the application's may say otherwise.
+// A permanent failure ends the actor, unless the application's Config.Permanent says otherwise.
 func TestVerdict(t *testing.T) {
 	onFlavors(t, func(r *rig) {
 		r.serve()
@@ -170,7 +171,7 @@ func TestVerdict(t *testing.T) {
 	})
 }
 
-// An address that makes no sense is the caller's mistake.
+// A malformed address is a permanent failure.
 func TestOwnMistake(t *testing.T) {
 	inRig(t, func(r *rig) {
 		r.spawn(reconnect.Config{Dial: rdma.Dial{Addr: "nowhere"}})
@@ -180,7 +181,8 @@ func TestOwnMistake(t *testing.T) {
 	})
 }
 
-// The runtime's end is its end; an owner elsewhere is notified.
+// When its runtime is shut down the actor ends. An owner that is not on the runtime's loops is
+// notified.
 func TestShutdown(t *testing.T) {
 	onFlavors(t, func(r *rig) {
 		r.serve()
@@ -212,7 +214,7 @@ func TestShutdown(t *testing.T) {
 	})
 }
 
-// An owner on goroutines hears the same, in the same order.
+// An owner that runs on goroutines gets the same messages, in the same order.
 func TestOwnerElsewhere(t *testing.T) {
 	for name, where := range map[string]func(rt *rdma.Runtime) []actor.PropsOption{
 		"off the loop": func(rt *rdma.Runtime) []actor.PropsOption { return []actor.PropsOption{rt.OffLoop()} },
@@ -250,7 +252,8 @@ func TestOwnerElsewhere(t *testing.T) {
 	}
 }
 
-// Who gives up while it waits for its turn says so, though no attempt has failed.
+// If the actor gives up while it waits for its turn, the error says so, although no attempt has
+// failed.
 func TestGivesUpInTheLine(t *testing.T) {
 	inRig(t, func(r *rig) {
 		l := reconnect.NewLimiter(1, 1e-6)

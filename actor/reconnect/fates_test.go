@@ -22,8 +22,8 @@ func stuckServer(r *rig, cfg reconnect.Config) (conn *actor.PID) {
 	return conn
 }
 
-// Messages are distinguished at the end: consumed, left, waiting. What left is not repeated unless
-// it may be, in its old place.
+// At the end of a generation messages were consumed, were sent, or still wait. Those that were
+// sent are not repeated, unless they are Idempotent: then in their old places.
 func TestFates(t *testing.T) {
 	onFlavors(t, func(r *rig) {
 		conn := stuckServer(r, reconnect.Config{})
@@ -53,7 +53,7 @@ func TestFates(t *testing.T) {
 	})
 }
 
-// An owner that wants no queue hears at once what did not go, and repeats it itself or not.
+// An owner that wants no queue learns at once what was not sent, and may send it again itself.
 func TestFailFast(t *testing.T) {
 	onFlavors(t, func(r *rig) {
 		r.serve(rdma.IDConfig{MaxMessage: 1 << 10, Credits: 2})
@@ -76,7 +76,7 @@ func TestFailFast(t *testing.T) {
 	})
 }
 
-// A message that is larger than the peer takes is refused, when that is known.
+// A message that is larger than the peer takes is refused as soon as that is known.
 func TestTooLarge(t *testing.T) {
 	inRig(t, func(r *rig) {
 		r.serve(rdma.IDConfig{MaxMessage: 1 << 10, Credits: 2})
@@ -114,7 +114,8 @@ func TestWritable(t *testing.T) {
 	})
 }
 
-// Without credits nothing is known to have arrived: what left is Unknown, at once, and not kept.
+// Without credits no message is known to have arrived: what was sent is Unknown at once, and is
+// not kept.
 func TestForeignPeer(t *testing.T) {
 	onFlavors(t, func(r *rig) {
 		r.serve(rdma.IDConfig{Raw: true})
@@ -155,7 +156,7 @@ func TestCloseDrains(t *testing.T) {
 	})
 }
 
-// A peer that never consumes ends the wait, with the truth about every message.
+// If the peer never consumes anything the wait ends, and every message gets its true fate.
 func TestDrainDeadline(t *testing.T) {
 	for name, end := range map[string]any{
 		"close": &rdma.Close{Timeout: 3 * time.Second}, "drain": &reconnect.Drain{Timeout: 3 * time.Second},

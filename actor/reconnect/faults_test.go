@@ -15,8 +15,8 @@ import (
 	"github.com/rdmactor/rdmactor/actor/reconnect"
 )
 
-// A device that is pulled out and comes back: so does the connection, on our side and on the
-// peer's.
+// When a device is removed and added again the connection is made again, be it the actor's device
+// or its peer's.
 func TestDeviceReturns(t *testing.T) {
 	for _, device := range []string{"mem0", "mem1"} {
 		t.Run(device, func(t *testing.T) {
@@ -75,8 +75,8 @@ func TestFlapping(t *testing.T) {
 	})
 }
 
-// What an old connection left behind is the owner's for as long as it wants, harmless, and never
-// taken for the new one's.
+// The owner may keep messages of an old connection for as long as it wants. They do no harm, and
+// are never taken for messages of the new one.
 func TestOldGenerationIsSilent(t *testing.T) {
 	onFlavors(t, func(r *rig) {
 		r.serve()
@@ -114,7 +114,7 @@ func TestOldGenerationIsSilent(t *testing.T) {
 	})
 }
 
-// acceptor is a server that takes everybody, and notes when they came.
+// acceptor is a server that accepts everybody, and notes when they came.
 type acceptor struct {
 	mu   sync.Mutex
 	came []time.Time

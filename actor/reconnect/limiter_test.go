@@ -13,8 +13,8 @@ import (
 	"github.com/rdmactor/rdmactor/actor/reconnect"
 )
 
-// Dials that nobody answers keep their places until they fail; the others wait, get theirs in the
-// order in which they came, and one that goes away leaves the line.
+// Dials that nobody answers keep their places until they fail. The others wait, and get places in
+// the order in which they came. An actor that ends leaves the line.
 func TestLine(t *testing.T) {
 	actortest.Run(t, actortest.Config{}, func(w *actortest.World) {
 		w.Silence("10.0.0.2")
@@ -80,8 +80,8 @@ func TestRuntimesLine(t *testing.T) {
 	})
 }
 
-// Peers that do not answer have places for as long as their dials last. Who dials another address
-// does not wait for them.
+// Dials to peers that do not answer have places for as long as they last. A dial to another
+// address does not wait for them.
 func TestSilentPeersHoldUpNobodyElse(t *testing.T) {
 	actortest.Run(t, actortest.Config{}, func(w *actortest.World) {
 		a, b := pair(w, true)
@@ -108,8 +108,8 @@ func TestSilentPeersHoldUpNobodyElse(t *testing.T) {
 	})
 }
 
-// Who has the first place in the line and does not come, because its loop is blocked, say, delays
-// nobody for longer than a second.
+// If the first in the line does not use its turn, for example because its loop is blocked, it
+// delays the others for no longer than a second.
 func TestFirstInTheLineDoesNotCome(t *testing.T) {
 	l := reconnect.NewLimiter(1, 1000)
 	now := time.Now()

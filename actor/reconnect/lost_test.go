@@ -9,8 +9,8 @@ import (
 	"github.com/rdmactor/rdmactor/actor/reconnect"
 )
 
-// A peer that was killed is reported as lost, and dialled again; one that has said goodbye is no
-// failure, and dialled again too.
+// A peer that was killed is reported as lost, and dialled again. A peer that has said goodbye is
+// dialled again, too, but that end is no failure.
 func TestPeerIsLost(t *testing.T) {
 	onFlavors(t, func(r *rig) {
 		r.serve()

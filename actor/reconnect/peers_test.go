@@ -117,8 +117,8 @@ func one(t *testing.T, w *actortest.World, a, b *node) {
 	}
 }
 
-// The dials of two nodes cross in every way that 0 to 8 ms between them and 0 to 2 ms on the way
-// give: one connection is left, without a message lost.
+// The dials of two nodes cross, with 0 to 8 ms between them and 0 to 2 ms on the way. In every
+// case one connection is left, and no message is lost.
 func TestSimultaneousOpen(t *testing.T) {
 	for _, lowFirst := range []bool{true, false} {
 		for _, delay := range []time.Duration{0, time.Millisecond, 2 * time.Millisecond} {
@@ -149,7 +149,8 @@ func TestSimultaneousOpen(t *testing.T) {
 	}
 }
 
-// The rule names the winner: when both dial, the lower id's dial stands, and the other hears why.
+// The rule names the winner: when both dial, the lower id's dial stands, and the other node gets
+// the reason.
 func TestLowerNodeWins(t *testing.T) {
 	for _, lowFirst := range []bool{true, false} {
 		t.Run(fmt.Sprintf("low first %v", lowFirst), func(t *testing.T) {
@@ -179,8 +180,8 @@ func TestLowerNodeWins(t *testing.T) {
 	}
 }
 
-// A node that restarts replaces what its peer has of its earlier incarnation, at once, though the
-// peer has not noticed its end.
+// A node that restarts replaces the connection of its earlier incarnation at once, although the
+// peer has not noticed that this has ended.
 func TestNewIncarnation(t *testing.T) {
 	for _, lowFirst := range []bool{true, false} {
 		t.Run(fmt.Sprintf("low first %v", lowFirst), func(t *testing.T) {
@@ -217,8 +218,8 @@ func TestNewIncarnation(t *testing.T) {
 	}
 }
 
-// A node that has lost a connection which its peer still believes in gets another: of one
-// incarnation, the later dial counts.
+// If a node has lost a connection, and its peer has not noticed that, the node gets another one:
+// of one incarnation, the later dial counts.
 func TestHalfOpen(t *testing.T) {
 	for _, lowFirst := range []bool{true, false} {
 		t.Run(fmt.Sprintf("low first %v", lowFirst), func(t *testing.T) {
@@ -246,8 +247,8 @@ func TestHalfOpen(t *testing.T) {
 	}
 }
 
-// An earlier incarnation that is still there does not take the connection of the later one, and has
-// it when that is gone; a node cannot have two actors for one peer.
+// If an earlier incarnation is still there, it does not replace the connection of the later one,
+// but gets one when that has gone. A node cannot have two actors for one peer.
 func TestStaleIncarnation(t *testing.T) {
 	actortest.Run(t, actortest.Config{}, func(w *actortest.World) {
 		a, b := pair(w, true)
@@ -286,12 +287,12 @@ func TestStaleIncarnation(t *testing.T) {
 	})
 }
 
-// impostor is a node at another address that says it is b, and of a time long to come.
+// impostor is a node at another address that says that it is b, with a much later incarnation.
 func impostor(w *actortest.World, a, b *node) *node {
 	return &node{w: w, rt: w.Host("mem2", "10.0.0.3"), id: b.id, inc: 1 << 63, peer: a.id, at: "10.0.0.1:7471"}
 }
 
-// Who claims to be a node that is connected from elsewhere does not get its place.
+// An impostor does not replace the connection of a node that is connected from another address.
 func TestImpostorOfAConnectedNode(t *testing.T) {
 	for _, lowFirst := range []bool{true, false} {
 		t.Run(fmt.Sprintf("low first %v", lowFirst), func(t *testing.T) {
@@ -322,8 +323,8 @@ func TestImpostorOfAConnectedNode(t *testing.T) {
 	}
 }
 
-// Who passes for a node that is not there gives way to it when it comes, and does not get in any
-// more.
+// While a node is not there an impostor may pass for it. When the node comes it replaces the
+// impostor, which is not accepted any more.
 func TestImpostorOfAnAbsentNode(t *testing.T) {
 	for _, lowFirst := range []bool{true, false} {
 		t.Run(fmt.Sprintf("low first %v", lowFirst), func(t *testing.T) {
@@ -355,8 +356,8 @@ func TestImpostorOfAnAbsentNode(t *testing.T) {
 	}
 }
 
-// A node that has claimed a time to come, because its clock was wrong, is let in again with the
-// right one, whether its peer has noticed its end or not.
+// A node has had an incarnation from the future, because its clock was wrong. It is accepted again
+// with the right one, whether its peer has noticed its end or not.
 func TestFutureIncarnation(t *testing.T) {
 	for _, noticed := range []bool{true, false} {
 		for _, lowFirst := range []bool{true, false} {
@@ -389,7 +390,7 @@ func TestFutureIncarnation(t *testing.T) {
 	}
 }
 
-// passed is a request that its listener's owner passes on when it has gone.
+// passed is a request that the listener's owner passes on when its identifier is gone already.
 type passed struct {
 	actor.Context
 	from *actor.PID
@@ -398,7 +399,7 @@ type passed struct {
 
 func (p passed) Sender() *actor.PID { return p.from }
 
-// A request that has gone when it is to be accepted does not keep its node from dialling.
+// If a request is gone when it is to be accepted, the actor dials its node all the same.
 func TestRequestHasGone(t *testing.T) {
 	actortest.Run(t, actortest.Config{}, func(w *actortest.World) {
 		a, b := pair(w, true)

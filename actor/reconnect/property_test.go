@@ -15,7 +15,7 @@ import (
 	"github.com/rdmactor/rdmactor/actor/reconnect"
 )
 
-// sink is a server that takes everybody and everything, some of it slowly.
+// sink is a server that accepts everybody and receives everything, sometimes slowly.
 type sink struct {
 	rand     *rand.Rand
 	got      []uint64 // tags, as they came
@@ -42,8 +42,8 @@ func (s *sink) Receive(ctx actor.Context) {
 	}
 }
 
-// Whatever goes wrong whenever: every message gets one fate, the fate is true, none is delivered
-// twice that must not be, and the order is kept.
+// Whatever goes wrong, and whenever: every message gets one fate, and that is true; no message is
+// delivered twice unless it may be; and the order is kept.
 func TestEveryMessageHasOneFate(t *testing.T) {
 	for seed := range uint64(60) {
 		for flavor, infiniBand := range map[string]bool{"iWARP": false, "InfiniBand": true} {

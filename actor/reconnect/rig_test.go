@@ -39,7 +39,7 @@ func onFlavors(t *testing.T, test func(r *rig), cfg ...actortest.Config) {
 	}
 }
 
-// first is the config of those who give one.
+// first returns the optional config, or the zero one.
 func first[C any](given []C) (c C) {
 	if len(given) > 0 {
 		c = given[0]
@@ -163,7 +163,7 @@ func fates(o reconnect.Outcome, again bool, tags ...uint64) (all []reconnect.Fat
 	return all
 }
 
-// diary is an owner that writes down what it gets, without what the tests of it do not need.
+// diary is an owner that notes what it gets, except for what its tests do not need.
 type diary struct {
 	mu       sync.Mutex
 	pid      *actor.PID

@@ -16,7 +16,8 @@ import (
 	"github.com/rdmactor/rdmactor/internal/leak"
 )
 
-// The chat end to end, each part a process of its own: this test binary run again as the chat.
+// These tests run the chat end to end. Each part is a process of its own, which runs this test
+// binary as the chat.
 
 const asChat = "RUN_AS_CHAT"
 
@@ -43,7 +44,7 @@ func start(t *testing.T, name string, args ...string) *process {
 	return startTo(t, nil, name, args...)
 }
 
-// startTo has standard output elsewhere, if stdout says where.
+// startTo starts a process with stdout as its standard output, if that is given.
 func startTo(t *testing.T, stdout *os.File, name string, args ...string) *process {
 	t.Helper()
 	p := &process{t: t, name: name, cmd: exec.Command(os.Args[0], args...), lines: make(chan string, 4096)}

@@ -25,8 +25,8 @@ func typeAll(s *script, stop <-chan struct{}, texts ...string) {
 	}
 }
 
-// However many connections an address has, it writes no more than with one, and whoever writes
-// little from there has a turn among them.
+// An address cannot write more lines because it has more connections. A member at that address who
+// writes little still has its turn.
 func TestManyOfOneAddress(t *testing.T) {
 	actortest.Run(t, actortest.Config{}, func(w *actortest.World) {
 		serve(w, w.Runtime(), chatAddr)
@@ -65,8 +65,8 @@ func TestManyOfOneAddress(t *testing.T) {
 	})
 }
 
-// What a line makes the server do is what it costs: the past of a room, sent again and again, a
-// request of any size.
+// A line costs what it makes the server do, such as to send a room's history again and again, or
+// to read a large request.
 func TestCost(t *testing.T) {
 	actortest.Run(t, actortest.Config{}, func(w *actortest.World) {
 		serve(w, w.Runtime(), chatAddr)
@@ -112,7 +112,7 @@ func startServer(w *actortest.World, all int) *seen {
 	return s
 }
 
-// What waits for all members together is bounded, and is gone when they are.
+// What waits for all members together is limited, and is given back when they have gone.
 func TestBacklogsInAll(t *testing.T) {
 	actortest.Run(t, actortest.Config{}, func(w *actortest.World) {
 		const frozen, all = 20, 4 << 20 // as many backlogs are more
@@ -174,7 +174,7 @@ func (d *dialer) Receive(ctx actor.Context) {
 	}
 }
 
-// An address that takes all connections it gets leaves some for others.
+// If an address takes all connections it can get, there are still some for others.
 func TestPlaces(t *testing.T) {
 	actortest.Run(t, actortest.Config{}, func(w *actortest.World) {
 		s := startServer(w, all)

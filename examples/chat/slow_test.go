@@ -107,8 +107,8 @@ func enterProbe(w *actortest.World, rt *rdma.Runtime, nick, room string) *actort
 	return p
 }
 
-// A member that takes nothing for a while, catches up, and begins again, while somebody writes to
-// it without a pause, is noticed by nobody: not in other rooms, and not in its own.
+// A member repeatedly takes nothing for a while and then catches up, while somebody writes to it
+// without a pause. Nobody else is affected by it, in other rooms or in its own.
 func TestHostileReader(t *testing.T) {
 	for _, room := range []string{"cellar", lobby} {
 		t.Run(room, func(t *testing.T) {
@@ -154,7 +154,7 @@ func TestHostileReader(t *testing.T) {
 	}
 }
 
-// One that writes faster than its pace has its own lines wait, and nobody else's.
+// If a member writes faster than its pace, its own lines wait, and nobody else's.
 func TestFlooder(t *testing.T) {
 	actortest.Run(t, actortest.Config{}, func(w *actortest.World) {
 		serve(w, w.Runtime(), chatAddr)
@@ -188,7 +188,7 @@ func TestFlooder(t *testing.T) {
 	})
 }
 
-// A member that has caught up and is slow again has all of its time again.
+// If a member has caught up and is slow again, its time begins anew.
 func TestSlowTwice(t *testing.T) {
 	actortest.Run(t, actortest.Config{}, func(w *actortest.World) {
 		serve(w, w.Runtime(), chatAddr)
@@ -218,7 +218,7 @@ func TestSlowTwice(t *testing.T) {
 	})
 }
 
-// A member that stops reading delays nobody, and is let go; nobody else misses a line.
+// A member that stops reading delays nobody, and is disconnected. Nobody else misses a line.
 func TestStalledReader(t *testing.T) {
 	actortest.Run(t, actortest.Config{}, func(w *actortest.World) {
 		serve(w, w.Runtime(), chatAddr)
@@ -289,7 +289,7 @@ func TestMissedLines(t *testing.T) {
 	})
 }
 
-// Whoever connects says who they are, soon, and as a chat does.
+// A connection is ended if it does not send a valid hello soon.
 func TestStrangers(t *testing.T) {
 	actortest.Run(t, actortest.Config{}, func(w *actortest.World) {
 		serve(w, w.Runtime(), chatAddr)

@@ -146,7 +146,8 @@ func TestWatcherTooFarBehindIsTold(t *testing.T) {
 	}
 }
 
-// The store keeps so many bytes, and no more of its past, however often large values are written.
+// The store keeps a limited number of bytes, also of its earlier changes, however often large
+// values are written.
 func TestBytesOfAStore(t *testing.T) {
 	s := newStore()
 	value := make([]byte, maxValue) // all entries share it
@@ -185,7 +186,7 @@ func TestBytesOfAStore(t *testing.T) {
 	}
 }
 
-// What others have written forges no line, and no column.
+// Keys and values that others have written cannot forge lines or columns of the output.
 func TestShown(t *testing.T) {
 	for text, want := range map[string]string{
 		"plain: é": "plain: é", "a\n9\tkey\tforged": `"a\n9\tkey\tforged"`, "\x1b[2J": `"\x1b[2J"`, "\xff": `"\xff"`,

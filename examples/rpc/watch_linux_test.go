@@ -91,7 +91,7 @@ func fill(t *testing.T, at string, keys ...string) {
 	}
 }
 
-// A watch whose connection is lost in the middle of what there is gets it again, whole.
+// If a watch loses its connection while it gets the present entries, it gets all of them again.
 func TestWatchCutInItsSnapshot(t *testing.T) {
 	_, at := startServer(t, "127.0.0.1:0")
 	const keys = 3000
@@ -161,8 +161,8 @@ func TestWatchWaitsForItsServer(t *testing.T) {
 	}
 }
 
-// What ends a watch is what another attempt would end with, too: not a server that is away, late,
-// frozen or overloaded.
+// A watch ends only with errors that another attempt would end with, too. It goes on if a server
+// is away, late, frozen or overloaded.
 func TestWatchGivesUp(t *testing.T) {
 	refused := &rdma.Rejected{}
 	refused.Err = unix.ECONNREFUSED
@@ -190,8 +190,8 @@ func TestWatchGivesUp(t *testing.T) {
 	}
 }
 
-// The command behind which nothing stands has its flags' defaults, too: calls in flight may finish,
-// and watches are notified.
+// If nothing stands behind the command it has the defaults of its flags, too: calls in flight may
+// finish, and watches are notified.
 func TestServeDrainsWithoutFlags(t *testing.T) {
 	for range 8 {
 		p, at := startServerWith(t, "--addr", "127.0.0.1:0", "serve")
@@ -207,8 +207,8 @@ func TestServeDrainsWithoutFlags(t *testing.T) {
 	}
 }
 
-// Ctrl-C ends a load with what it has measured, and a command that has its work before it with what
-// says so.
+// On Ctrl-C a load prints what it has measured. A command that has not done its work yet ends with
+// an error that says so.
 func TestInterrupted(t *testing.T) {
 	_, at := startServer(t, "127.0.0.1:0")
 	fill(t, at, "a")
@@ -228,7 +228,7 @@ func TestInterrupted(t *testing.T) {
 	}
 }
 
-// A watcher's revision counts for the store that it is of.
+// A watcher's revision is valid for one store only.
 func TestEpochs(t *testing.T) {
 	s := newStore()
 	for range 3 {
