@@ -11,13 +11,13 @@ import (
 	rdma "github.com/rdmactor/rdmactor/actor"
 )
 
-// A stream ends as one of TCP's does. Close sends a FIN behind what was written, and the connection
-// lingers until the peer has taken that. But a side that has closed reads nothing more. So bytes of
-// the peer's that nobody has read, or that come now, are lost. The peer must learn of it, so the
-// connection is reset (RFC 9293, 3.6.1). A reset ends the connection at once. Its peer gets no FIN,
-// unless that has gone already, and nothing of what has found no room yet.
+// A stream ends as one of TCP's does. Close sends a FIN behind what was written, and the
+// connection lingers until the peer has taken that. But a side that has closed reads nothing more.
+// So bytes of the peer's that nobody has read, or that come now, are lost. The peer must learn of
+// it, so the connection is reset (RFC 9293, 3.6.1). A reset ends the connection at once. The peer
+// gets no FIN, unless that was sent already, and nothing of what still waits to be sent.
 
-// errLost is why a stream is reset when its peer has sent what nobody will read.
+// errLost is the cause of a reset because the peer has sent what nobody will read.
 var errLost = errors.New("the peer has sent bytes that nobody reads any more")
 
 // CloseWrite sends a FIN: the peer reads io.EOF behind everything that was written. Reading goes
@@ -35,8 +35,8 @@ func (c *Conn) CloseWrite() error {
 	return nil
 }
 
-// CloseRead has Read return io.EOF, and drops what comes from the peer. The peer is not notified
-// until this side has called CloseWrite too. Then what comes resets the connection, as behind
+// CloseRead has Read return io.EOF, and drops what comes from the peer. The peer does not learn of
+// it. But if this side has called CloseWrite too, what comes resets the connection, as after
 // Close.
 func (c *Conn) CloseRead() error {
 	c.rd.mu.Lock()
@@ -50,10 +50,10 @@ func (c *Conn) CloseRead() error {
 	return nil
 }
 
-// SetLinger says what Close does with what was written and has not arrived, as net.TCPConn's does:
-// with sec < 0 it is what Config.Linger says, as it is without SetLinger; with 0 it is
-// dropped, and the connection reset; with sec > 0 it is delivered for so many seconds. Close does
-// not block in any case.
+// SetLinger says what Close does with what was written and has not arrived, as net.TCPConn's does.
+// If sec < 0, Config.Linger counts, as without SetLinger. If it is 0, the bytes are dropped, and
+// the connection is reset. If sec > 0, Close delivers them for so many seconds. Close does not
+// block in any case.
 func (c *Conn) SetLinger(sec int) error {
 	c.wr.mu.Lock()
 	defer c.wr.mu.Unlock()
@@ -68,11 +68,11 @@ func (c *Conn) SetLinger(sec int) error {
 	return nil
 }
 
-// Close ends the stream, as TCP's does. Calls that block return net.ErrClosed. What was written
-// goes to the peer still, with a FIN behind it, for as long as Config.Linger or SetLinger says. But
-// where there are bytes of the peer's that were not read, and as soon as there are any, the
-// connection is reset: the peer's Write says EPIPE or ECONNRESET, and its Read ECONNRESET where the
-// FIN has not come. It does not block: Runtime.Shutdown is what waits for connections that linger.
+// Close ends the stream, as TCP's does. Calls that block return net.ErrClosed. What was written is
+// still sent, and then a FIN, for as long as Config.Linger or SetLinger says. But if there are
+// bytes of the peer's that were not read, or as soon as some come, the connection is reset. Then
+// the peer's Write returns EPIPE or ECONNRESET, and its Read ECONNRESET if the FIN has not
+// arrived. Close does not block. Runtime.Shutdown waits for connections that linger.
 func (c *Conn) Close() error {
 	unread, ok := c.close()
 	if !ok {
@@ -103,7 +103,7 @@ func (c *Conn) close() (unread, ok bool) {
 	return unread, ok
 }
 
-// unwanted takes note of bytes that nobody will read. The loop's.
+// unwanted handles bytes that nobody will read. It is called on the loop.
 func (c *Conn) unwanted() {
 	c.wr.mu.Lock()
 	over := c.wr.closed || c.wr.fin

@@ -9,19 +9,20 @@ import (
 
 // Config is how a Listener or a Dialer works. Zero fields have defaults.
 type Config struct {
-	// Backlog is how many connections a Listener makes that nobody has taken from Accept: 1,024.
-	// Who comes then is rejected. A Dialer has no use for it.
+	// Backlog is how many connections of a Listener may wait for Accept: 1,024. Further ones are
+	// rejected. A Dialer has no use for it.
 	Backlog int
-	// Linger is how long a Conn that was closed goes on delivering what was written: 30 s. Then its
-	// identifier is destroyed. If it is negative that is at once, without a FIN: the peer's Read
-	// says ECONNRESET behind what has arrived. Conn.SetLinger says it for one.
+	// Linger is how long a Conn that was closed goes on delivering what was written: 30 s. Then
+	// its identifier is destroyed. If Linger is negative that happens at once and without a FIN:
+	// the peer's Read returns ECONNRESET after what has arrived. Conn.SetLinger sets it for one
+	// Conn.
 	Linger time.Duration
-	// Local is where to connect from. The routing tables choose otherwise. A Listener has no use
-	// for it.
+	// Local is the address to connect from. If it is not set the routing tables choose. A Listener
+	// has no use for it.
 	Local rdma.Addr
-	// MaxMessage is how large a piece of the stream the peer may send: 64 KiB. Credits are how many
-	// that were not read yet: 32. So these are how much memory one peer can occupy. See
-	// rdma.IDConfig.MaxMessage for what that costs on the kernel's devices.
+	// MaxMessage is how large a piece of the stream the peer may send: 64 KiB. Credits is how many
+	// pieces it may send that were not read yet: 32. The two limit how much memory one peer can
+	// occupy. See rdma.IDConfig.MaxMessage for what that costs on the kernel's devices.
 	MaxMessage, Credits int
 }
 

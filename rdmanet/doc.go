@@ -8,9 +8,9 @@
 //	client := &http.Client{Transport: &http.Transport{DialContext: d.DialContext}}
 //	conn, err := grpc.NewClient("passthrough:///10.0.0.1:7471", grpc.WithContextDialer(d.Dial), ...)
 //
-// On the wire the stream is messages of package actor (docs/wire.md). A message with bytes is the
-// next piece of the stream; an empty one is the FIN of a half that has ended, behind which there
-// is nothing. The private data of the request and of the reply begins with "rdmanet" and a byte
+// On the wire a stream is messages of package actor (docs/wire.md). A message with bytes is the
+// next piece of the stream. An empty one is the FIN: it ends that half of the stream, and nothing
+// follows it. The private data of the request and of the reply begins with "rdmanet" and a byte
 // with the version, 1; what follows belongs to later versions, and the lower version counts. A
 // request without that is rejected, with a reason in words.
 //
@@ -35,20 +35,19 @@
 //
 // A stream ends as one of TCP's does, so that programs written for TCP find what they rely on.
 //
-//   - Close does not block. What was written goes to the peer still, and a FIN behind it. Until
-//     the peer's application has taken that the connection lingers: 30 s (Config.Linger,
+//   - Close does not block. What was written is still sent, and then a FIN. Until the peer's
+//     application has taken both the connection lingers, for 30 s at most (Config.Linger,
 //     Conn.SetLinger). Runtime.Shutdown waits for it.
 //   - A side that has closed reads nothing more. So bytes of the peer's that were not read when
 //     Close was called, or that come later, reset the connection, whatever else waits. If the FIN
 //     has arrived at the peer, its Write then returns EPIPE; otherwise its Write and Read return
 //     ECONNRESET. What has arrived there can be read first. So no peer goes on writing to a side
-//     that has closed. A side
-//     that must be sure that its last words arrive reads to the peer's FIN before Close, as with
-//     TCP.
+//     that has closed. As with TCP, a side that must be sure that its last bytes arrive has to
+//     read to the peer's FIN before it calls Close.
 //   - SetLinger(0) has Close reset at once, without a FIN.
-//   - CloseWrite ends one half: the other is read on, for as long as it takes. Behind CloseRead and
-//     CloseWrite both, what comes resets the connection as behind Close; behind CloseRead alone it
-//     is dropped.
+//   - CloseWrite ends one half. The other one can be read for as long as it takes. After CloseRead
+//     alone, what comes from the peer is dropped. After CloseRead and CloseWrite it resets the
+//     connection, as after Close.
 //
 // # Errors
 //
@@ -64,7 +63,7 @@
 //
 // There is no SyscallConn, no file descriptor, and no keep-alive but the device's. A piece is at
 // most 64 KiB less 8 bytes. If the peer's application does not read, Write blocks when the peer
-// has some 2.5 MiB (Config.MaxMessage), or fewer bytes in 80 small pieces. Nobody waits for the
-// bytes of a program that exits right after Close: let Runtime.Shutdown do so. Limits.SendQueue
-// has to be 65 at least. Nothing is encrypted or authenticated: use crypto/tls.
+// has some 2.5 MiB (Config.MaxMessage), or fewer bytes in 80 small pieces. If a program exits
+// right after Close, nothing waits until its bytes were sent: call Runtime.Shutdown, which does.
+// Limits.SendQueue has to be 65 at least. Nothing is encrypted or authenticated: use crypto/tls.
 package rdmanet

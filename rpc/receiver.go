@@ -59,7 +59,7 @@ func Open[Q, T any](ctx context.Context, c *Client, m Stream[Q, T], q *Q) (*Rece
 
 // Recv waits for the next item. At the end of the stream it returns io.EOF. Every other error is
 // an *Error and ends the stream, too, with one exception: on a loop's goroutine, which must not
-// wait, it may return eventloop.ErrOnLoop, and the stream goes on.
+// wait, Recv may return an *Error with eventloop.ErrOnLoop in it, and the stream goes on.
 func (r *Receiver[T]) Recv() (*T, error) {
 	b, err := r.r.next()
 	if err != nil {
