@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"strings"
@@ -198,7 +199,8 @@ func runPeer() {
 	})
 	_, at := listen(p, rt, "127.0.0.1:0")
 	fmt.Println(at)
-	select {} // it is killed
+	_, _ = io.Copy(io.Discard, os.Stdin) // it is killed, or its parent has ended
+	os.Exit(0)
 }
 
 // peerTB is enough of a testing.TB for a process that is no test.
@@ -216,7 +218,11 @@ func startPeer(tb testing.TB) (cmd *exec.Cmd, at string) {
 	cmd.Env = append(os.Environ(), peerEnv+"=1")
 	cmd.Stderr = os.Stderr
 	// A session of its own: the kernel continues a stopped process whose group loses its shell.
-	cmd.SysProcAttr = &unix.SysProcAttr{Setsid: true, Pdeathsig: unix.SIGKILL}
+	cmd.SysProcAttr = &unix.SysProcAttr{Setsid: true}
+	in, err := cmd.StdinPipe() // its end is the peer's, too
+	if err != nil {
+		tb.Fatal(err)
+	}
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		tb.Fatal(err)
@@ -225,6 +231,7 @@ func startPeer(tb testing.TB) (cmd *exec.Cmd, at string) {
 		tb.Fatal(err)
 	}
 	tb.Cleanup(func() {
+		_ = in.Close()
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
 	})
