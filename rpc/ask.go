@@ -38,8 +38,9 @@ type GoConfig struct {
 	Context context.Context
 }
 
-// unlimited is the key of a context's value which says that Config.Timeout does not apply.
-type unlimited struct{}
+// unlimited is the key of a context's value which says that the client's Config.Timeout does not
+// apply. A call that an interceptor makes with another client keeps that client's.
+type unlimited struct{ client *Client }
 
 // Go calls a method for an actor, and does not block. The actor always gets exactly one answer, a
 // *Reply[R]. If the Client has interceptors, retries or WaitForReady, the call is made on a
@@ -55,7 +56,7 @@ func Go[Q, R any](ctx actor.Context, c *Client, m Method[Q, R], q *Q, cfg GoConf
 		cfg.Timeout = c.cfg.Timeout
 	}
 	if cfg.Timeout < 0 {
-		under = context.WithValue(under, unlimited{}, true)
+		under = context.WithValue(under, unlimited{c}, true)
 	}
 	p := &Pending{sys: c.sys, to: ctx.Self(), cancel: func() {}}
 	p.call.m, p.call.actor = m.m, p

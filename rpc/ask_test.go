@@ -128,3 +128,18 @@ func TestGoWithoutADeadline(t *testing.T) {
 		})
 	}
 }
+
+// An interceptor may call another service with the context of a call without a deadline: that call
+// keeps its own client's Timeout.
+func TestNoDeadlineIsOfOneClient(t *testing.T) {
+	var one, other Client
+	one.cfg.Timeout, other.cfg.Timeout = time.Second, time.Second
+	ctx := context.WithValue(t.Context(), unlimited{&one}, true)
+	for c, want := range map[*Client]bool{&one: false, &other: true} {
+		limited, cancel := c.limited(ctx)
+		if _, has := limited.Deadline(); has != want {
+			t.Errorf("a deadline: %v, want %v", has, want)
+		}
+		cancel()
+	}
+}

@@ -140,7 +140,7 @@ func (c *Client) do(ctx context.Context, m *method, body []byte) (*clientCall, e
 
 // limited is ctx with Config.Timeout's deadline, if it has none.
 func (c *Client) limited(ctx context.Context) (context.Context, context.CancelFunc) {
-	if _, has := ctx.Deadline(); has || c.cfg.Timeout <= 0 || ctx.Value(unlimited{}) != nil {
+	if _, has := ctx.Deadline(); has || c.cfg.Timeout <= 0 || ctx.Value(unlimited{c}) != nil {
 		return ctx, func() {}
 	}
 	return context.WithTimeout(ctx, c.cfg.Timeout)
