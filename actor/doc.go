@@ -22,7 +22,7 @@
 //
 // The man pages oblige an application to answer a disconnect, and to destroy the identifier after
 // DeviceRemoval, Disconnected, Rejected, Unreachable and ConnectError. The identifier does both by
-// itself, unless it is [Manual].
+// itself, unless it is [IDConfig.Manual].
 //
 // A [Memory] belongs to its connection. docs/design.md ("Remote memory") says when an application
 // may touch memory that a [Read], a [Write] or the peer uses.

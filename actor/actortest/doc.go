@@ -6,7 +6,8 @@
 //			p := w.Probe()
 //			id := w.CreateID(p.PID(), rdma.IDConfig{})
 //			w.Silence("10.0.0.9")
-//			p.Request(id, &cmid.ResolveAddr{Dst: rdma.MustAddr("10.0.0.9:7471"), Timeout: 2 * time.Second})
+//			nowhere := rdma.MustAddr("10.0.0.9:7471")
+//			p.Request(id, &cmid.ResolveAddr{Dst: nowhere, Timeout: 2 * time.Second})
 //			e := actortest.Next[*rdma.AddrError](p)
 //			if !errors.Is(e, unix.ETIMEDOUT) || w.Elapsed() != 2*time.Second {
 //				t.Fatal(e)
@@ -16,7 +17,7 @@
 //
 // [Run] gives the test a [World]: a testing/synctest bubble, in which minutes pass at once; an
 // ActorSystem; and a Runtime over a device in memory, mem0 with the address 10.0.0.1/24, which
-// plays the embedded iWARP device, or with the option [InfiniBand] RoCE. [World.Host] adds further
+// plays the embedded iWARP device, or with [Config.InfiniBand] RoCE. [World.Host] adds further
 // machines. A [Probe] is an actor whose messages the test sends and reads itself. The test also
 // says what goes wrong: [World.Silence], [World.Drop], [World.Delay], [World.Reorder],
 // [World.Disconnect], [World.RemoveDevice], [World.RunOut]; and between machines [World.Cut] and
