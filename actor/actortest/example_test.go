@@ -19,7 +19,8 @@ func TestResolveTimesOut(t *testing.T) {
 		p := w.Probe()
 		id := w.CreateID(p.PID(), rdma.IDConfig{})
 		w.Silence("10.0.0.9")
-		p.Request(id, &cmid.ResolveAddr{Dst: rdma.MustAddr("10.0.0.9:7471"), Timeout: 2 * time.Second})
+		nowhere := rdma.MustAddr("10.0.0.9:7471")
+		p.Request(id, &cmid.ResolveAddr{Dst: nowhere, Timeout: 2 * time.Second})
 		e := actortest.Next[*rdma.AddrError](p)
 		if !errors.Is(e, unix.ETIMEDOUT) || w.Elapsed() != 2*time.Second {
 			t.Fatal(e)
