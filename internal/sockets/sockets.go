@@ -1,0 +1,48 @@
+// Package sockets is what the embedded device asks of an operating system: stream sockets, the
+// routing table, and random numbers. Package iwarp makes one Stack for each of its instances. It is
+// Linux's, or that of a simulated machine.
+package sockets
+
+import (
+	"golang.org/x/sys/unix"
+)
+
+// Stack is the sockets of one machine as one event loop uses them. Everything belongs to that
+// loop's goroutine. Nothing blocks. Errors are bare errnos. Meanings are those of the system calls
+// in the manual pages that the names refer to.
+type Stack interface {
+	// Socket is socket(2), with SOCK_NONBLOCK and SOCK_CLOEXEC. typ is SOCK_STREAM or SOCK_DGRAM. A
+	// datagram socket only asks the routing table.
+	Socket(domain, typ int) (fd int, err error)
+	Bind(fd int, sa unix.Sockaddr) error
+	Listen(fd, backlog int) error
+	// Accept is accept4(2). The address is valid until the next call.
+	Accept(fd int) (int, unix.Sockaddr, error)
+	Connect(fd int, sa unix.Sockaddr) error
+	// Disconnect removes a datagram socket's peer, address and port.
+	Disconnect(fd int) error
+	// Send is sendmsg(2) with MSG_NOSIGNAL: it sends bufs in order, as far as there is room.
+	Send(fd int, bufs [][]byte, flags int) (int, error)
+	// Recv is recv(2).
+	Recv(fd int, b []byte) (int, error)
+	// Readv is readv(2).
+	Readv(fd int, bufs [][]byte) (int, error)
+	Shutdown(fd, how int) error
+	Close(fd int) error
+	// Local is getsockname(2), and Peer getpeername(2). The address is valid until the next call.
+	Local(fd int) (unix.Sockaddr, error)
+	Peer(fd int) (unix.Sockaddr, error)
+	SetOption(fd, level, opt, value int) error
+	Option(fd, level, opt int) (int, error)
+	// SetLinger is SO_LINGER.
+	SetLinger(fd int, l *unix.Linger) error
+	// Unacknowledged is SIOCOUTQ: how many bytes are in the send queue, sent ones included.
+	Unacknowledged(fd int) (int, error)
+	// InterfaceIndex is SIOCGIFINDEX, and InterfaceName SIOCGIFNAME.
+	InterfaceIndex(name string) (int, error)
+	InterfaceName(index int) (string, error)
+	// EphemeralPorts is net.ipv4.ip_local_port_range: the lowest port, and how many there are.
+	EphemeralPorts() (low, n int)
+	// Random fills b with random bytes.
+	Random(b []byte)
+}
