@@ -2,12 +2,14 @@
 // wait for an answer, readers of a stream, actors that may block.
 //
 // A program has no Scheduler: its pointer is nil, and Go decides. A simulation has one for each
-// process it plays. Its goroutines then run one at a time, in the order that a seed decides. Two
-// rules make that work. Such a goroutine is started by Go or AfterFunc. And it calls Resume when a
-// wait has ended, before it touches anything that others can see.
+// process it plays. Its goroutines then run one at a time, in the order that a seed decides. Three
+// rules make that work. Such a goroutine is started by Go, AfterFunc or OnDone. It calls Resume
+// when a wait has ended, before it touches anything that others can see. And it keeps no other lock
+// than a Lock while it waits.
 package sched
 
 import (
+	"context"
 	"math/rand/v2"
 	"time"
 )
@@ -15,28 +17,30 @@ import (
 // Scheduler is how a simulation decides when the goroutines of one process run. A nil *Scheduler
 // leaves that to Go. Any goroutine may call its methods.
 type Scheduler struct {
-	// Start runs fn on a goroutine of its own, not inside the call.
-	Start func(fn func())
+	// Turn returns a function for goroutines of their own: there it waits for its turn, and then
+	// calls fn. If the process has ended it ends the goroutine (runtime.Goexit). Turn is called
+	// when a start is decided, not when it happens. So the order of the calls is the seed's, and
+	// the simulation knows goroutines by it that come at the same time. What Turn returns may be
+	// started any number of times, and need not be.
+	Turn func(fn func()) func()
 	// Wait is called on a goroutine whose wait has ended. It returns when the goroutine may go on,
-	// and ends the goroutine (runtime.Goexit) if its process has ended.
+	// and ends the goroutine (runtime.Goexit) if its process has ended. It may be a goroutine that
+	// Turn has not seen: the simulation's own, or a loop's.
 	Wait func()
-	// After is time.AfterFunc. The goroutine that runs fn waits for its turn first.
-	After func(d time.Duration, fn func()) *time.Timer
 	// Source is where random numbers come from. It is used by one goroutine at a time.
 	Source rand.Source
 }
 
 // Go runs fn on a goroutine of its own.
 func (s *Scheduler) Go(fn func()) {
-	if s == nil {
-		go fn()
-		return
+	if s != nil {
+		fn = s.Turn(fn)
 	}
-	s.Start(fn)
+	go fn()
 }
 
 // Resume is called after each wait: a receive from a channel, a select, a WaitGroup. The caller
-// must not have locked anything.
+// must not have locked anything but a Lock.
 func (s *Scheduler) Resume() {
 	if s != nil {
 		s.Wait()
@@ -45,10 +49,18 @@ func (s *Scheduler) Resume() {
 
 // AfterFunc is time.AfterFunc.
 func (s *Scheduler) AfterFunc(d time.Duration, fn func()) *time.Timer {
-	if s == nil {
-		return time.AfterFunc(d, fn)
+	if s != nil {
+		fn = s.Turn(fn)
 	}
-	return s.After(d, fn)
+	return time.AfterFunc(d, fn)
+}
+
+// OnDone is context.AfterFunc.
+func (s *Scheduler) OnDone(ctx context.Context, fn func()) (stop func() bool) {
+	if s != nil {
+		fn = s.Turn(fn)
+	}
+	return context.AfterFunc(ctx, fn)
 }
 
 // Uint64 makes a Scheduler a rand.Source.
