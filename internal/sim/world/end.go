@@ -1,0 +1,110 @@
+package world
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"regexp"
+	"runtime"
+	"slices"
+	"testing/synctest"
+	"time"
+)
+
+// endPatience is how long a runtime may take to shut down.
+const endPatience = 2 * time.Minute
+
+// end shuts all processes down, and looks for what is left.
+func (w *World) end() {
+	if w.Failed() {
+		return
+	}
+	w.planned = nil
+	open := 0
+	for _, p := range w.procs {
+		p.Thaw()
+		p.dead = false
+		open++
+		p.Go(func() {
+			p.shutdown()
+			open--
+		})
+	}
+	if !w.RunUntil(10*endPatience, func() bool { return open == 0 }) {
+		w.Fail("%d processes do not end", open)
+		return
+	}
+	time.Sleep(10 * time.Millisecond) // Proto.Actor counts dead letters for a while
+	synctest.Wait()
+	for _, stack := range leftovers() {
+		w.Fail("a goroutine is left:\n%s", stack)
+	}
+	if w.fabric != nil {
+		for _, left := range w.fabric.Left() {
+			w.Fail("left at the end: %s", left)
+		}
+	}
+	w.trace.line(w.Now(), "the end, after %d steps", w.steps)
+}
+
+// shutdown ends a process. It runs on one of its goroutines.
+func (p *Process) shutdown() {
+	ctx, cancel := context.WithTimeout(context.Background(), endPatience)
+	defer cancel()
+	for _, rt := range p.rts {
+		if err := rt.Shutdown(ctx); err != nil {
+			p.w.Fail("%s: Shutdown: %v", p.name, err)
+		}
+	}
+	p.sys.Shutdown()
+}
+
+// close ends the goroutines of a World that has failed.
+func (w *World) close() {
+	w.mu.Lock()
+	w.over = true
+	parked := w.parked
+	w.parked = nil
+	w.mu.Unlock()
+	for _, t := range parked {
+		close(t.turn)
+	}
+	for _, p := range w.procs {
+		for _, q := range p.pollers {
+			close(q.turn)
+		}
+	}
+}
+
+// header matches the beginning of the stack of a goroutine in a bubble.
+var header = regexp.MustCompile(`^goroutine \d+ .*\[.*synctest bubble (\d+).*\]:`)
+
+// leftovers gives the stacks of the bubble's goroutines, without the caller and the testing
+// package's.
+func leftovers() (all []string) {
+	buf := make([]byte, 64<<10)
+	for {
+		n := runtime.Stack(buf, true)
+		if n < len(buf) {
+			buf = buf[:n]
+			break
+		}
+		buf = make([]byte, 2*len(buf))
+	}
+	var bubble string
+	for i, stack := range bytes.Split(buf, []byte("\n\n")) {
+		m := header.FindSubmatch(stack)
+		if i == 0 {
+			if m == nil {
+				panic(fmt.Sprintf("world: no bubble in %q", stack))
+			}
+			bubble = string(m[1])
+			continue
+		}
+		if m != nil && string(m[1]) == bubble && !bytes.Contains(stack, []byte("testing/synctest.Test")) {
+			all = append(all, string(stack))
+		}
+	}
+	slices.Sort(all)
+	return all
+}

@@ -1,0 +1,53 @@
+package world
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"strings"
+)
+
+// logger writes into the trace. Its lines do not count, because they may name what differs from
+// run to run, such as a goroutine's number.
+func (p *Process) logger() *slog.Logger {
+	if p.w.cfg.Print == nil {
+		return slog.New(slog.DiscardHandler)
+	}
+	return slog.New(lines{p: p})
+}
+
+// lines is a slog.Handler.
+type lines struct {
+	p      *Process
+	prefix string
+	attrs  string
+}
+
+// Enabled implements slog.Handler.
+func (l lines) Enabled(context.Context, slog.Level) bool { return true }
+
+// Handle implements slog.Handler.
+func (l lines) Handle(_ context.Context, r slog.Record) error {
+	var s strings.Builder
+	fmt.Fprintf(&s, "%s logs %v %s%s", l.p.name, r.Level, r.Message, l.attrs)
+	r.Attrs(func(a slog.Attr) bool {
+		fmt.Fprintf(&s, " %s%s=%v", l.prefix, a.Key, a.Value)
+		return true
+	})
+	l.p.w.note(s.String())
+	return nil
+}
+
+// WithAttrs implements slog.Handler.
+func (l lines) WithAttrs(attrs []slog.Attr) slog.Handler {
+	for _, a := range attrs {
+		l.attrs += fmt.Sprintf(" %s%s=%v", l.prefix, a.Key, a.Value)
+	}
+	return l
+}
+
+// WithGroup implements slog.Handler.
+func (l lines) WithGroup(name string) slog.Handler {
+	l.prefix += name + "."
+	return l
+}

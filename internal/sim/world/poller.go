@@ -1,0 +1,163 @@
+package world
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmactor/rdmactor/eventloop"
+)
+
+// poller is a loop's eventloop.Poller. Wait returns when the World has given the loop a turn.
+type poller struct {
+	p    *Process
+	name string
+
+	mu      sync.Mutex
+	watched []watch // by descriptor
+	woken   bool
+	waiting bool      // the loop is in Wait
+	due     time.Time // when Wait is over; zero: never
+	closed  bool
+	turn    chan []eventloop.Ready
+}
+
+type watch struct {
+	fd       int
+	interest eventloop.Events
+	tag      uint64
+}
+
+func newPoller(p *Process, name string) *poller {
+	return &poller{p: p, name: name, turn: make(chan []eventloop.Ready)}
+}
+
+func (q *poller) find(fd int) (int, bool) {
+	return slices.BinarySearchFunc(q.watched, fd, func(w watch, fd int) int { return w.fd - fd })
+}
+
+// Add implements eventloop.Poller.
+func (q *poller) Add(fd int, ev eventloop.Events, tag uint64) error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	i, ok := q.find(fd)
+	switch {
+	case !q.p.open(fd):
+		return unix.EBADF
+	case ok:
+		return unix.EEXIST
+	}
+	if errno := q.p.fault("epoll_ctl"); errno != 0 {
+		return errno
+	}
+	q.watched = slices.Insert(q.watched, i, watch{fd, ev, tag})
+	return nil
+}
+
+// Modify implements eventloop.Poller.
+func (q *poller) Modify(fd int, ev eventloop.Events, tag uint64) error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	i, ok := q.find(fd)
+	if !ok {
+		return unix.ENOENT
+	}
+	q.watched[i] = watch{fd, ev, tag}
+	return nil
+}
+
+// Remove implements eventloop.Poller.
+func (q *poller) Remove(fd int) error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	i, ok := q.find(fd)
+	if !ok {
+		return unix.ENOENT
+	}
+	q.watched = slices.Delete(q.watched, i, i+1)
+	return nil
+}
+
+// Wait implements eventloop.Poller.
+func (q *poller) Wait(dst []eventloop.Ready, timeout time.Duration) (int, error) {
+	q.mu.Lock()
+	q.waiting = true
+	q.due = time.Time{}
+	if timeout >= 0 {
+		q.due = time.Now().Add(timeout)
+	}
+	q.mu.Unlock()
+	q.p.w.kick()
+	got, ok := <-q.turn
+	if !ok {
+		return 0, fmt.Errorf("the simulation is over: %w", unix.EIO)
+	}
+	return copy(dst, got), nil
+}
+
+// Wake implements eventloop.Poller.
+func (q *poller) Wake() error {
+	q.mu.Lock()
+	q.woken = true
+	q.mu.Unlock()
+	q.p.w.kick()
+	return nil
+}
+
+// Close implements eventloop.Poller.
+func (q *poller) Close() error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.closed = true
+	return nil
+}
+
+// ready lists what Wait could report now, by descriptor, and whether the loop would have a turn.
+func (q *poller) ready(now time.Time) (all []eventloop.Ready, turn bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if !q.waiting {
+		return nil, false
+	}
+	for _, w := range q.watched {
+		if ev := q.p.events(w.fd) & (w.interest | eventloop.Hangup | eventloop.Error); ev != 0 {
+			all = append(all, eventloop.Ready{Tag: w.tag, Events: ev})
+		}
+	}
+	return all, len(all) > 0 || q.woken || q.expired(now)
+}
+
+// expired reports whether Wait's time is over.
+func (q *poller) expired(now time.Time) bool { return !q.due.IsZero() && !now.Before(q.due) }
+
+// deadline is when Wait is over: zero for never.
+func (q *poller) deadline() time.Time {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if !q.waiting {
+		return time.Time{}
+	}
+	return q.due
+}
+
+// grant gives the loop a turn with what it reports.
+func (q *poller) grant(got []eventloop.Ready) {
+	q.mu.Lock()
+	q.waiting, q.woken = false, false
+	q.mu.Unlock()
+	q.turn <- got
+}
+
+// describe names reports for the trace, by descriptor, because tags are the loop's own matter.
+func (q *poller) describe(got []eventloop.Ready) string {
+	var s strings.Builder
+	for _, r := range got {
+		i := slices.IndexFunc(q.watched, func(w watch) bool { return w.tag == r.Tag })
+		fmt.Fprintf(&s, " %d:%v", q.watched[i].fd, r.Events)
+	}
+	return s.String()
+}

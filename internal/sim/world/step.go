@@ -1,0 +1,171 @@
+package world
+
+import (
+	"slices"
+	"testing/synctest"
+	"time"
+
+	"github.com/rdmactor/rdmactor/eventloop"
+)
+
+// choice is one thing that can happen next.
+type choice struct {
+	task *task             // goes on
+	loop *poller           // has a turn
+	got  []eventloop.Ready // what it could report
+	flow int               // of the network, from 1
+	plan int               // from 1: an index of planned
+}
+
+// RunUntil lets things happen until done is true, at most for d of virtual time. It reports whether
+// done was true. done is called between two steps.
+func (w *World) RunUntil(d time.Duration, done func() bool) bool {
+	end := time.Now().Add(d)
+	for {
+		synctest.Wait()
+		switch {
+		case w.Failed():
+			return false
+		case done():
+			return true
+		case w.steps >= w.cfg.Steps:
+			w.Fail("%d steps, and no rest", w.steps)
+			return false
+		}
+		choices := w.choices()
+		if len(choices) > 0 && !w.lets(end) {
+			w.do(choices[w.order.IntN(len(choices))])
+			continue
+		}
+		if !time.Now().Before(end) {
+			return false
+		}
+		w.pass(end, len(choices) > 0)
+	}
+}
+
+// RunFor lets things happen for d of virtual time.
+func (w *World) RunFor(d time.Duration) { w.RunUntil(d, func() bool { return false }) }
+
+// slow is how often time passes although something could happen: then processors are busy with
+// other things.
+const slow = 64
+
+// lets decides that time passes before the next thing happens.
+func (w *World) lets(end time.Time) bool {
+	return w.order.IntN(slow) == 0 && time.Now().Before(end)
+}
+
+// choices lists what can happen now, in an order that depends on nothing but what has happened.
+func (w *World) choices() (all []choice) {
+	now := time.Now()
+	w.mu.Lock()
+	for _, t := range w.parked {
+		if t.p.runs() {
+			all = append(all, choice{task: t})
+		}
+	}
+	w.mu.Unlock()
+	for _, p := range w.procs {
+		if !p.runs() {
+			continue
+		}
+		for _, q := range p.pollers {
+			if got, turn := q.ready(now); turn {
+				all = append(all, choice{loop: q, got: got})
+			}
+		}
+	}
+	for i, p := range w.planned {
+		if !now.Before(p.at) {
+			all = append(all, choice{plan: i + 1})
+		}
+	}
+	return all
+}
+
+// do lets one thing happen.
+func (w *World) do(c choice) {
+	w.steps++
+	switch {
+	case c.task != nil:
+		w.Trace("%s goroutine %d goes on", c.task.p.name, c.task.n)
+		w.mu.Lock()
+		i := slices.Index(w.parked, c.task)
+		w.parked = slices.Delete(w.parked, i, i+1)
+		w.mu.Unlock()
+		c.task.turn <- true
+	case c.loop != nil:
+		got := w.some(c.got)
+		w.Trace("%s has a turn:%s", c.loop.name, c.loop.describe(got))
+		c.loop.grant(got)
+	case c.plan != 0:
+		p := w.planned[c.plan-1]
+		w.planned = slices.Delete(w.planned, c.plan-1, c.plan)
+		w.Trace("%s", p.name)
+		p.fn()
+	}
+}
+
+// some takes a part of what a loop could report, in any order. The rest is reported in a later
+// turn, as epoll does when more is ready than fits.
+func (w *World) some(all []eventloop.Ready) []eventloop.Ready {
+	if len(all) == 0 {
+		return nil
+	}
+	w.order.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+	if w.order.IntN(4) == 0 {
+		return all[:1+w.order.IntN(len(all))]
+	}
+	return all
+}
+
+// pass lets time pass: until the next thing is due, or for a moment when something could happen
+// already.
+func (w *World) pass(end time.Time, busy bool) {
+	until := end
+	for _, at := range w.dues() {
+		if at.Before(until) {
+			until = at
+		}
+	}
+	now := time.Now()
+	if busy {
+		moment := now.Add(time.Duration(1 + w.order.Int64N(int64(2*time.Millisecond))))
+		if moment.Before(until) || !now.Before(until) {
+			until = moment
+		}
+	}
+	select { // a kick that is left from before means nothing
+	case <-w.moved:
+	default:
+	}
+	timer := time.NewTimer(until.Sub(now))
+	defer timer.Stop()
+	if busy {
+		<-timer.C
+		return
+	}
+	select {
+	case <-w.moved:
+	case <-timer.C:
+	}
+}
+
+// dues lists when the things happen that wait for a time.
+func (w *World) dues() (all []time.Time) {
+	for _, p := range w.procs {
+		if !p.runs() {
+			continue
+		}
+		for _, q := range p.pollers {
+			if at := q.deadline(); !at.IsZero() {
+				all = append(all, at)
+			}
+		}
+	}
+	for _, p := range w.planned {
+		all = append(all, p.at)
+	}
+	return all
+}

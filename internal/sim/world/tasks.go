@@ -1,0 +1,109 @@
+package world
+
+import (
+	"bytes"
+	"cmp"
+	"runtime"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/rdmactor/rdmactor/internal/sched"
+)
+
+// task is a goroutine off the loops.
+type task struct {
+	p    *Process
+	n    int // in the order in which they were started, or their timers made
+	turn chan bool
+}
+
+// scheduler is what a process's program gets as its sched.Scheduler.
+func (p *Process) scheduler() *sched.Scheduler {
+	return &sched.Scheduler{Start: p.Go, Wait: p.resume, After: p.afterFunc, Source: p.source}
+}
+
+// Go runs fn on a goroutine of the process. Any of the process's goroutines and actors may call
+// it.
+func (p *Process) Go(fn func()) {
+	t := p.newTask()
+	go p.run(t, fn)
+}
+
+func (p *Process) run(t *task, fn func()) {
+	id := goid()
+	p.w.enter(id, t)
+	defer p.w.leave(id)
+	p.w.park(t)
+	fn()
+}
+
+func (p *Process) afterFunc(d time.Duration, fn func()) *time.Timer {
+	t := p.newTask()
+	return time.AfterFunc(d, func() { p.run(t, fn) })
+}
+
+// resume parks the calling goroutine until it is its turn, unless it is a loop's, whose turn it
+// is.
+func (p *Process) resume() {
+	p.w.mu.Lock()
+	t, ok := p.w.tasks[goid()]
+	p.w.mu.Unlock()
+	if ok {
+		p.w.park(t)
+	}
+}
+
+func (p *Process) newTask() *task {
+	p.w.mu.Lock()
+	defer p.w.mu.Unlock()
+	p.started++
+	return &task{p: p, n: p.started, turn: make(chan bool)}
+}
+
+// Sleep is time.Sleep for the process's goroutines.
+func (p *Process) Sleep(d time.Duration) {
+	time.Sleep(d)
+	p.resume()
+}
+
+// enter and leave keep which task a goroutine is.
+func (w *World) enter(id uint64, t *task) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.tasks[id] = t
+}
+
+func (w *World) leave(id uint64) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.tasks, id)
+}
+
+// park blocks the task's goroutine until the World lets it go on, or ends it.
+func (w *World) park(t *task) {
+	w.mu.Lock()
+	if w.over {
+		w.mu.Unlock()
+		runtime.Goexit()
+	}
+	i, _ := slices.BinarySearchFunc(w.parked, t, func(a, b *task) int {
+		return cmp.Or(a.p.number-b.p.number, a.n-b.n)
+	})
+	w.parked = slices.Insert(w.parked, i, t)
+	w.mu.Unlock()
+	w.kick()
+	if !<-t.turn {
+		runtime.Goexit()
+	}
+}
+
+// goid is the calling goroutine's number, which Go hides well.
+func goid() uint64 {
+	var buf [64]byte
+	s := buf[:runtime.Stack(buf[:], false)]
+	s = bytes.TrimPrefix(s, []byte("goroutine "))
+	s, _, _ = bytes.Cut(s, []byte(" "))
+	id, _ := strconv.ParseUint(string(s), 10, 64)
+	return id
+}

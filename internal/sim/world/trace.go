@@ -1,0 +1,37 @@
+package world
+
+import (
+	"fmt"
+	"hash"
+	"hash/fnv"
+	"time"
+)
+
+// Aside begins a line of the trace that does not count: it may differ from run to run.
+const Aside = "# "
+
+// trace is what has happened, as a hash and, if somebody wants to read it, as lines.
+type trace struct {
+	hash  hash.Hash64
+	print func(line string) // nil: nobody reads
+	buf   []byte
+}
+
+func newTrace(print func(string)) *trace { return &trace{hash: fnv.New64a(), print: print} }
+
+// line adds one line.
+func (t *trace) line(at time.Duration, format string, args ...any) {
+	t.buf = fmt.Appendf(t.buf[:0], "%12s  ", at)
+	t.buf = fmt.Appendf(t.buf, format, args...)
+	_, _ = t.hash.Write(t.buf) // never fails
+	if t.print != nil {
+		t.print(string(t.buf))
+	}
+}
+
+// note adds a line that is not part of the hash. It begins with Aside.
+func (t *trace) note(at time.Duration, text string) {
+	if t.print != nil {
+		t.print(fmt.Sprintf("%s%12s  %s", Aside, at, text))
+	}
+}
