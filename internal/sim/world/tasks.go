@@ -20,27 +20,26 @@ type task struct {
 
 // scheduler is what a process's program gets as its sched.Scheduler.
 func (p *Process) scheduler() *sched.Scheduler {
-	return &sched.Scheduler{Start: p.Go, Wait: p.resume, After: p.afterFunc, Source: p.source}
+	return &sched.Scheduler{Turn: p.turn, Wait: p.resume, Source: p.source}
 }
 
 // Go runs fn on a goroutine of the process. Any of the process's goroutines and actors may call
 // it.
-func (p *Process) Go(fn func()) {
-	t := p.newTask()
-	go p.run(t, fn)
-}
+func (p *Process) Go(fn func()) { go p.turn(fn)() }
 
-func (p *Process) run(t *task, fn func()) {
-	id := goid()
-	p.w.enter(id, t)
-	defer p.w.leave(id)
-	p.w.park(t)
-	fn()
-}
-
-func (p *Process) afterFunc(d time.Duration, fn func()) *time.Timer {
-	t := p.newTask()
-	return time.AfterFunc(d, func() { p.run(t, fn) })
+// turn gives fn the next number of a goroutine.
+func (p *Process) turn(fn func()) func() {
+	p.w.mu.Lock()
+	defer p.w.mu.Unlock()
+	p.started++
+	t := &task{p: p, n: p.started, turn: make(chan bool)}
+	return func() {
+		id := goid()
+		p.w.enter(id, t)
+		defer p.w.leave(id)
+		p.w.park(t)
+		fn()
+	}
 }
 
 // resume parks the calling goroutine until it is its turn, unless it is a loop's, whose turn it
@@ -52,13 +51,6 @@ func (p *Process) resume() {
 	if ok {
 		p.w.park(t)
 	}
-}
-
-func (p *Process) newTask() *task {
-	p.w.mu.Lock()
-	defer p.w.mu.Unlock()
-	p.started++
-	return &task{p: p, n: p.started, turn: make(chan bool)}
 }
 
 // Sleep is time.Sleep for the process's goroutines.
