@@ -1,0 +1,42 @@
+package oracle
+
+// Fill writes the bytes of a message. Each byte follows from the direction, the message's number
+// and its place, so that whoever sees a byte can say where it belongs.
+func Fill(p []byte, direction, number uint64) {
+	for i := range p {
+		p[i] = at(direction, number, i)
+	}
+}
+
+// at is one byte of a message.
+func at(direction, number uint64, i int) byte {
+	return byte(mix(direction<<40^number<<8^uint64(i>>3)) >> (i & 7 * 8))
+}
+
+// mix is splitmix64's: each bit of the result depends on all of x.
+func mix(x uint64) uint64 {
+	x += 0x9e3779b97f4a7c15
+	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
+	x = (x ^ x>>27) * 0x94d049bb133111eb
+	return x ^ x>>31
+}
+
+// is reports whether p is the message.
+func is(p []byte, direction, number uint64) bool {
+	for i := range p {
+		if p[i] != at(direction, number, i) {
+			return false
+		}
+	}
+	return true
+}
+
+// wrong is the first byte of p that is not the message's; -1 if there is none.
+func wrong(p []byte, direction, number uint64) int {
+	for i := range p {
+		if p[i] != at(direction, number, i) {
+			return i
+		}
+	}
+	return -1
+}

@@ -1,0 +1,226 @@
+package oracle
+
+import (
+	"bytes"
+	"time"
+)
+
+// Grants judges granted memory: its bytes change only by what its owner and its peer do to it, and
+// what a peer reads was there. The zero value, with Fail set, is empty. A memory has one peer, so
+// Writes to it keep their order.
+type Grants struct {
+	Fail Fail
+
+	order []*Memory
+}
+
+// Memory is memory that its owner may grant to its peer.
+type Memory struct {
+	l       *Grants
+	name    string
+	base    []byte   // as it certainly was
+	over    []*Write // the peer's, which may or may not have arrived, in order
+	reads   []*Read  // that are not answered
+	granted bool
+	gone    bool
+}
+
+// Write is a Write of a peer.
+type Write struct {
+	m    *Memory
+	off  int
+	data []byte
+	dead bool // it was refused, or names memory that was not granted: it must not arrive
+}
+
+// Read is a Read of a peer.
+type Read struct {
+	m       *Memory
+	off     int
+	allowed [][]byte // what the bytes may be: each has length n, with which covers what
+	where   []span
+	n       int
+}
+
+// span is a part of a Read's bytes.
+type span struct{ from, to int }
+
+// Memory enters n bytes of memory, all of them 0.
+func (l *Grants) Memory(name string, n int) *Memory {
+	m := &Memory{l: l, name: name, base: make([]byte, n)}
+	l.order = append(l.order, m)
+	return m
+}
+
+// Len is its length.
+func (m *Memory) Len() int { return len(m.base) }
+
+// Grant enters that the peer may use it from now on.
+func (m *Memory) Grant() { m.granted = true }
+
+// Revoke enters that the peer may not use it any more. What it has written before may have arrived.
+func (m *Memory) Revoke() { m.granted = false }
+
+// Free enters that the memory is gone.
+func (m *Memory) Free() { m.granted, m.gone = false, true }
+
+// Live reports whether the peer may use it.
+func (m *Memory) Live() bool { return m.granted }
+
+// Set enters that the owner has written bytes itself, while nothing of its peer's was under way.
+func (m *Memory) Set(off int, p []byte) {
+	for _, w := range m.over {
+		w.apply(m.base)
+	}
+	m.over = nil
+	copy(m.base[off:], p)
+	m.alternatives(off, p)
+}
+
+// Write enters that the peer is about to write. A Write that Grant does not allow must not arrive.
+func (m *Memory) Write(off int, p []byte) *Write {
+	w := &Write{m: m, off: off, data: bytes.Clone(p), dead: !m.granted || off < 0 || off+len(p) > len(m.base)}
+	if !w.dead {
+		m.over = append(m.over, w)
+		m.alternatives(off, p)
+	}
+	return w
+}
+
+// Refused enters that a Write was refused on its own side: it must not arrive.
+func (w *Write) Refused() {
+	w.dead = true
+	for i, o := range w.m.over {
+		if o == w {
+			w.m.over = append(w.m.over[:i:i], w.m.over[i+1:]...)
+			return
+		}
+	}
+}
+
+// Arrived enters that a message was received which the peer has sent behind the Write. The Write,
+// and all before it, are there.
+func (w *Write) Arrived() {
+	for i, o := range w.m.over {
+		if o != w {
+			continue
+		}
+		for _, o := range w.m.over[:i+1] {
+			o.apply(w.m.base)
+		}
+		w.m.over = w.m.over[i+1:]
+		return
+	}
+}
+
+func (w *Write) apply(to []byte) { copy(to[w.off:], w.data) }
+
+// covers reports whether the Write has a byte for a place, and which.
+func (w *Write) covers(at int) (b byte, ok bool) {
+	if at < w.off || at >= w.off+len(w.data) {
+		return 0, false
+	}
+	return w.data[at-w.off], true
+}
+
+// alternatives lets what is being read be what was written just now.
+func (m *Memory) alternatives(off int, p []byte) {
+	for _, r := range m.reads {
+		r.allow(off, p)
+	}
+}
+
+// Look enters the memory's bytes as its owner sees them. Each must be what it was, or what a Write
+// brings that may be there. If the memory is not granted they do not change any more.
+func (m *Memory) Look(now time.Duration, p []byte) {
+	if len(p) != len(m.base) {
+		m.l.Fail("%v: %s has %d bytes, want %d", now, m.name, len(p), len(m.base))
+		return
+	}
+	for i, b := range p {
+		if !m.may(i, b) {
+			m.l.Fail("%v: %s: byte %d is %#02x, was %#02x, and nobody has written that", now, m.name, i, b, m.base[i])
+			break
+		}
+	}
+	if !m.granted {
+		m.base, m.over = bytes.Clone(p), nil
+	}
+}
+
+func (m *Memory) may(at int, b byte) bool {
+	if m.base[at] == b {
+		return true
+	}
+	for _, w := range m.over {
+		if c, ok := w.covers(at); ok && c == b {
+			return true
+		}
+	}
+	return false
+}
+
+// Read enters that the peer is about to read n bytes.
+func (m *Memory) Read(off, n int) *Read {
+	r := &Read{m: m, off: off, n: n}
+	if off < 0 || off+n > len(m.base) || !m.granted {
+		r.n = -1 // it must not be answered
+		return r
+	}
+	r.allow(off, m.base[off:off+n])
+	for _, w := range m.over {
+		r.allow(w.off, w.data)
+	}
+	m.reads = append(m.reads, r)
+	return r
+}
+
+// allow notes what the bytes at an offset of the memory may be.
+func (r *Read) allow(off int, p []byte) {
+	from, to := max(off, r.off), min(off+len(p), r.off+r.n)
+	if from < to {
+		r.where = append(r.where, span{from - r.off, to - r.off})
+		r.allowed = append(r.allowed, bytes.Clone(p[from-off:to-off]))
+	}
+}
+
+// Done enters what the Read has brought. Each byte must have been there at some time since the Read
+// was asked.
+func (r *Read) Done(now time.Duration, p []byte) {
+	r.leave()
+	switch {
+	case r.n < 0:
+		r.m.l.Fail("%v: %s: %d bytes at %d were read, which is not granted", now, r.m.name, len(p), r.off)
+		return
+	case len(p) != r.n:
+		r.m.l.Fail("%v: %s: %d bytes were read, want %d", now, r.m.name, len(p), r.n)
+		return
+	}
+	for i, b := range p {
+		if !r.may(i, b) {
+			r.m.l.Fail("%v: %s: byte %d is read as %#02x, which it never was since the Read was asked", now, r.m.name, r.off+i, b)
+			return
+		}
+	}
+}
+
+func (r *Read) may(at int, b byte) bool {
+	for i, s := range r.where {
+		if at >= s.from && at < s.to && r.allowed[i][at-s.from] == b {
+			return true
+		}
+	}
+	return false
+}
+
+// Failed enters that the Read was not answered with bytes.
+func (r *Read) Failed() { r.leave() }
+
+func (r *Read) leave() {
+	for i, o := range r.m.reads {
+		if o == r {
+			r.m.reads = append(r.m.reads[:i:i], r.m.reads[i+1:]...)
+			return
+		}
+	}
+}

@@ -1,0 +1,268 @@
+package oracle
+
+import (
+	"sync"
+	"time"
+
+	"github.com/rdmactor/rdmactor/states"
+)
+
+// Identifiers judges each identifier by the state machine, and by what an owner is promised. The
+// zero value, with Fail set, is empty.
+type Identifiers struct {
+	Fail Fail
+
+	ids       map[string]*identifier
+	order     []string
+	questions []*Question
+}
+
+// identifier is what is known of one.
+type identifier struct {
+	flavor    states.Flavor
+	handle    uint64
+	from, now states.State
+	manual    bool
+	closed    bool // Closed was sent
+	moot      bool
+
+	all    tally             // what its owners have received
+	owners map[string]*heard // what each of them has received
+}
+
+// tally counts what must not come twice.
+type tally struct{ established, disconnected, removed, closed int }
+
+// ended counts the ends.
+func (t *tally) ended() int { return t.disconnected + t.removed }
+
+// heard is what an owner has received of an identifier.
+type heard struct{ tally }
+
+// Question is a command that waits for its answer.
+type Question struct {
+	id, command string
+	asked       time.Duration
+	answers     []string
+	moot        bool
+}
+
+// Made enters an identifier. flavor is that of its device; whether a device is attached need not be
+// known. child says that it came with a request.
+func (l *Identifiers) Made(id string, flavor states.Flavor, child bool) {
+	i := l.id(id)
+	i.flavor = flavor &^ states.Device
+	if child {
+		i.now = states.ConnectRequested
+	}
+}
+
+// Manual says that the identifier's owner drives it itself.
+func (l *Identifiers) Manual(id string) { l.id(id).manual = true }
+
+func (l *Identifiers) id(name string) *identifier {
+	i := l.ids[name]
+	if i == nil {
+		if l.ids == nil {
+			l.ids = make(map[string]*identifier)
+		}
+		i = &identifier{owners: make(map[string]*heard)}
+		l.ids[name] = i
+		l.order = append(l.order, name)
+	}
+	return i
+}
+
+// Transition enters that an identifier has left a state for another. One actor may have had
+// several, with handles of their own: Dial takes a new one for each address.
+func (l *Identifiers) Transition(now time.Duration, id string, handle uint64, from, to states.State) {
+	i := l.id(id)
+	if i.moot {
+		return
+	}
+	switch {
+	case i.closed:
+		l.Fail("%v: %s goes from %v to %v after Closed", now, id, from, to)
+	case i.handle == 0 || i.handle == handle:
+		if from != i.now {
+			l.Fail("%v: %s goes from %v to %v, and was in %v", now, id, from, to, i.now)
+		}
+		if !i.reaches(from, to) {
+			l.Fail("%v: %s goes from %v to %v, which no command and no event does", now, id, from, to)
+		}
+	default: // a new identifier in the place of one that has failed
+	}
+	i.handle, i.from, i.now = handle, from, to
+}
+
+// reaches reports whether at most two inputs lead from one state to another: a state that is only
+// passed within one command is not reported.
+func (i *identifier) reaches(from, to states.State) bool {
+	r := reach()
+	return r[i.flavor][from][to] || r[i.flavor|states.Device][from][to]
+}
+
+// reach has what reaches asks for. A device may be attached by the first of the two inputs.
+var reach = sync.OnceValue(func() (r [states.NumFlavors][states.NumStates][states.NumStates]bool) {
+	step := func(f states.Flavor, from states.State, do func(to states.State)) {
+		for in := range states.Input(states.NumInputs) {
+			if to, v := states.Step(f, from, in); v == states.Allow {
+				do(to)
+			}
+		}
+	}
+	for f := range states.Flavor(states.NumFlavors) {
+		for s := range states.State(states.NumStates) {
+			step(f, s, func(by states.State) {
+				r[f][s][by] = true
+				step(f|states.Device, by, func(to states.State) { r[f][s][to] = true })
+			})
+		}
+	}
+	return r
+})
+
+// Event enters that an identifier has sent an event, to whomever. An event of the device must be
+// one that the state machine reports in the state that the identifier is in, or has just left.
+func (l *Identifiers) Event(now time.Duration, id string, kind states.Kind) {
+	i := l.id(id)
+	if i.moot {
+		return
+	}
+	if i.closed && kind != states.KindClosed {
+		l.Fail("%v: %s sends %v after Closed", now, id, kind)
+	}
+	i.closed = i.closed || kind == states.KindClosed
+	if int(kind) < states.NumKernelKinds && !i.reports(kind) {
+		l.Fail("%v: %s sends %v in %v (from %v), where the state machine has none", now, id, kind, i.now, i.from)
+	}
+}
+
+func (i *identifier) reports(kind states.Kind) bool {
+	for _, f := range [...]states.Flavor{i.flavor, i.flavor | states.Device} {
+		for _, s := range [...]states.State{i.now, i.from} {
+			if _, v := states.Step(f, s, states.Occurred(kind)); v == states.Allow {
+				return true
+			}
+		}
+	}
+	// what an identifier that has ended still reports: the cause that was found first
+	return i.now == states.Destroying || i.now == states.Failed
+}
+
+// Heard enters what an owner of the identifier has received, in the order in which it has received
+// it. What it gets as the answer to a command of its own counts, too.
+func (l *Identifiers) Heard(now time.Duration, owner, id string, kind states.Kind) {
+	i := l.id(id)
+	h := i.owners[owner]
+	if h == nil {
+		h = &heard{}
+		i.owners[owner] = h
+	}
+	if h.closed > 0 {
+		l.Fail("%v: %s gets %v from %s after Closed", now, owner, kind, id)
+	}
+	i.all.count(kind)
+	h.count(kind)
+	switch kind {
+	case states.KindEstablished:
+		if i.all.established > 1 {
+			l.Fail("%v: %s gets Established from %s, which it has sent before", now, owner, id)
+		}
+		if h.ended() > 0 {
+			l.Fail("%v: %s gets Established from %s after its end", now, owner, id)
+		}
+	case states.KindDisconnected, states.KindDeviceRemoval:
+		twice := i.all.ended() > 1
+		if i.manual { // it also has to know of a removal that follows
+			twice = i.all.disconnected > 1 || i.all.removed > 1
+		}
+		if twice {
+			l.Fail("%v: %s gets %v from %s, which has reported its end before", now, owner, kind, id)
+		}
+	case states.KindReceived:
+		if h.ended() > 0 {
+			l.Fail("%v: %s gets a message from %s after its end", now, owner, id)
+		}
+	case states.KindClosed:
+		if i.all.closed > 1 {
+			l.Fail("%v: %s gets Closed from %s, which it has sent before", now, owner, id)
+		}
+	}
+}
+
+func (t *tally) count(kind states.Kind) {
+	switch kind {
+	case states.KindEstablished:
+		t.established++
+	case states.KindDisconnected:
+		t.disconnected++
+	case states.KindDeviceRemoval:
+		t.removed++
+	case states.KindClosed:
+		t.closed++
+	}
+}
+
+// Asked enters a command. command is its name, for the verdicts.
+func (l *Identifiers) Asked(now time.Duration, id, command string) *Question {
+	q := &Question{id: id, command: command, asked: now}
+	l.questions = append(l.questions, q)
+	return q
+}
+
+// Answered enters an answer. what is its name, for the verdicts.
+func (l *Identifiers) Answered(now time.Duration, q *Question, what string) {
+	if q.moot {
+		return
+	}
+	q.answers = append(q.answers, what)
+	if len(q.answers) > 1 {
+		l.Fail("%v: the %s that %s got at %v is answered more than once: %s", now, q.command, q.id, q.asked, some(q.answers))
+	}
+}
+
+// Open reports whether a command has no answer yet.
+func (q *Question) Open() bool { return len(q.answers) == 0 && !q.moot }
+
+// Command is what the command was called.
+func (q *Question) Command() string { return q.command }
+
+// Moot says that nothing more is expected of an identifier, because its process was killed.
+func (l *Identifiers) Moot(id string) {
+	l.id(id).moot = true
+	for _, q := range l.questions {
+		if q.id == id {
+			q.moot = true
+		}
+	}
+}
+
+// Unanswered lists the commands without an answer that were asked before a time.
+func (l *Identifiers) Unanswered(before time.Duration) (all []string) {
+	for _, q := range l.questions {
+		if q.Open() && q.asked < before {
+			all = append(all, q.command+" to "+q.id)
+		}
+	}
+	return all
+}
+
+// Closed reports whether the identifier has sent Closed.
+func (l *Identifiers) Closed(id string) bool { return l.id(id).closed }
+
+// End is called when all is over. Each identifier that had an owner must have been Closed, and each
+// command answered.
+func (l *Identifiers) End(now time.Duration) {
+	for _, name := range l.order {
+		i := l.ids[name]
+		if !i.moot && i.all.closed == 0 {
+			l.Fail("%v: %s was never Closed; it was last in %v", now, name, i.now)
+		}
+	}
+	for _, q := range l.questions {
+		if q.Open() {
+			l.Fail("%v: the %s that %s got at %v was never answered", now, q.command, q.id, q.asked)
+		}
+	}
+}

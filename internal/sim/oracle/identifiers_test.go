@@ -1,0 +1,141 @@
+package oracle
+
+import (
+	"testing"
+
+	"github.com/rdmactor/rdmactor/states"
+)
+
+// dialled is an identifier that has connected, as its owner sees it.
+func dialled(l *Identifiers) {
+	l.Made("a", states.IWARP, false)
+	for _, step := range [][2]states.State{
+		{states.Idle, states.AddrQuery},
+		{states.AddrQuery, states.AddrResolved},
+		{states.AddrResolved, states.RouteQuery},
+		{states.RouteQuery, states.RouteResolved},
+		{states.RouteResolved, states.Connecting},
+		{states.Connecting, states.Connected},
+	} {
+		l.Transition(s, "a", 1, step[0], step[1])
+	}
+	l.Event(s, "a", states.KindEstablished)
+	l.Heard(s, "owner", "a", states.KindEstablished)
+}
+
+// ended is the orderly end of that.
+func ended(l *Identifiers) {
+	l.Transition(s, "a", 1, states.Connected, states.Timewait)
+	l.Event(s, "a", states.KindDisconnected)
+	l.Heard(s, "owner", "a", states.KindDisconnected)
+	closed(l)
+}
+
+func closed(l *Identifiers) {
+	l.Transition(s, "a", 1, l.ids["a"].now, states.Destroying)
+	l.Event(s, "a", states.KindClosed)
+	l.Heard(s, "owner", "a", states.KindClosed)
+}
+
+func TestIdentifiers(t *testing.T) {
+	for _, c := range []struct {
+		name, want string
+		do         func(l *Identifiers)
+	}{
+		{"a connection that ends in order", "", func(l *Identifiers) { dialled(l); ended(l) }},
+		{"a child", "", func(l *Identifiers) {
+			l.Made("a", states.IWARP, true)
+			l.Transition(s, "a", 1, states.ConnectRequested, states.Accepting)
+			closed(l)
+		}},
+		{"a dial's second address", "", func(l *Identifiers) {
+			l.Made("a", states.IWARP, false)
+			l.Transition(s, "a", 1, states.Idle, states.AddrQuery)
+			l.Transition(s, "a", 2, states.Destroying, states.Idle)
+			l.Transition(s, "a", 2, states.Idle, states.AddrQuery)
+			closed(l)
+		}},
+		{"a step that the table does not have", "which no command and no event does", func(l *Identifiers) {
+			l.Made("a", states.IWARP, false)
+			l.Transition(s, "a", 1, states.Idle, states.Connected)
+		}},
+		{"back from timewait", "which no command and no event does", func(l *Identifiers) {
+			dialled(l)
+			l.Transition(s, "a", 1, states.Connected, states.Timewait)
+			l.Transition(s, "a", 1, states.Timewait, states.Connected)
+		}},
+		{"a state that it was not in", "and was in connected", func(l *Identifiers) {
+			dialled(l)
+			l.Transition(s, "a", 1, states.Idle, states.Bound)
+		}},
+		{"an event that the state does not have", "where the state machine has none", func(l *Identifiers) {
+			l.Made("a", states.IWARP, false)
+			l.Event(s, "a", states.KindEstablished)
+		}},
+		{"established twice", "which it has sent before", func(l *Identifiers) {
+			dialled(l)
+			l.Heard(s, "owner", "a", states.KindEstablished)
+		}},
+		{"disconnected twice", "reported its end before", func(l *Identifiers) {
+			dialled(l)
+			l.Heard(s, "owner", "a", states.KindDisconnected)
+			l.Heard(s, "owner", "a", states.KindDisconnected)
+		}},
+		{"disconnected and removed", "reported its end before", func(l *Identifiers) {
+			dialled(l)
+			l.Heard(s, "owner", "a", states.KindDisconnected)
+			l.Heard(s, "owner", "a", states.KindDeviceRemoval)
+		}},
+		{"disconnected and removed, with an owner that drives it", "", func(l *Identifiers) {
+			dialled(l)
+			l.Manual("a")
+			l.Heard(s, "owner", "a", states.KindDisconnected)
+			l.Heard(s, "owner", "a", states.KindDeviceRemoval)
+			closed(l)
+		}},
+		{"a message after the end", "a message from a after its end", func(l *Identifiers) {
+			dialled(l)
+			l.Heard(s, "owner", "a", states.KindDisconnected)
+			l.Heard(s, "owner", "a", states.KindReceived)
+		}},
+		{"closed twice", "after Closed", func(l *Identifiers) { dialled(l); ended(l); l.Heard(s, "owner", "a", states.KindClosed) }},
+		{"closed to two owners", "which it has sent before", func(l *Identifiers) { dialled(l); ended(l); l.Heard(s, "other", "a", states.KindClosed) }},
+		{"something after closed", "after Closed", func(l *Identifiers) { dialled(l); ended(l); l.Heard(s, "owner", "a", states.KindSent) }},
+		{"sends something after closed", "after Closed", func(l *Identifiers) { dialled(l); ended(l); l.Event(s, "a", states.KindSent) }},
+		{"moves after closed", "after Closed", func(l *Identifiers) {
+			dialled(l)
+			ended(l)
+			l.Transition(s, "a", 1, states.Destroying, states.Idle)
+		}},
+		{"never closed", "was never Closed", func(l *Identifiers) { dialled(l) }},
+		{"killed", "", func(l *Identifiers) { dialled(l); l.Asked(s, "a", "close"); l.Moot("a") }},
+		{"an answer", "", func(l *Identifiers) { l.Answered(s, l.Asked(s, "a", "dial"), "Established"); l.Moot("a") }},
+		{"no answer", "was never answered", func(l *Identifiers) { l.Asked(s, "a", "dial") }},
+		{"two answers", "is answered more than once", func(l *Identifiers) {
+			q := l.Asked(s, "a", "dial")
+			l.Answered(s, q, "Rejected")
+			l.Answered(s, q, "Established")
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var v verdicts
+			l := &Identifiers{Fail: v.fail}
+			c.do(l)
+			l.End(2 * s)
+			v.want(t, c.want)
+		})
+	}
+}
+
+func TestUnanswered(t *testing.T) {
+	var v verdicts
+	l := &Identifiers{Fail: v.fail}
+	l.Answered(s, l.Asked(s, "a", "dial"), "Established")
+	l.Asked(2*s, "a", "close")
+	if got := l.Unanswered(3 * s); len(got) != 1 || got[0] != "close to a" {
+		t.Errorf("unanswered %q, want the close", got)
+	}
+	if got := l.Unanswered(2 * s); len(got) != 0 {
+		t.Errorf("unanswered before the close: %q", got)
+	}
+}

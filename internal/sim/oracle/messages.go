@@ -1,0 +1,270 @@
+package oracle
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+)
+
+// Fate is what a sender gets reported about a message.
+type Fate uint8
+
+// The fates.
+const (
+	// Sent: the device has taken the message, or, if it is large, the peer's device has read it.
+	Sent Fate = iota + 1
+	// Unsent: it certainly never left this side.
+	Unsent
+	// Unknown: it failed, and may have arrived nevertheless.
+	Unknown
+	// Dead: the identifier was gone. It does not count the message.
+	Dead
+)
+
+func (f Fate) String() string {
+	return [...]string{"nothing", "Sent", "Unsent", "Unknown", "Dead"}[f]
+}
+
+// Messages judges the messages of connections. Each direction of each connection has a number of
+// its own, and its messages are numbered in the order in which they were sent. The zero value, with
+// Fail set, is empty.
+type Messages struct {
+	Fail Fail
+
+	of    map[uint64]*Direction
+	order []*Direction
+}
+
+// Direction is the messages of one side of a connection.
+type Direction struct {
+	l    *Messages
+	id   uint64
+	name string // for verdicts
+
+	sent     []*message
+	groups   map[string]*group
+	next     int // the first number that may still be received
+	received int
+	lost     []int  // were passed over: a later one was received
+	wild     bool   // several senders, whose order among each other is not known
+	closed   bool   // the sending side has ended
+	counted  uint64 // in its last event
+}
+
+// message is one of them.
+type message struct {
+	length   int
+	notify   bool
+	group    *group
+	received bool
+}
+
+// group is the messages of one sender. Answers to a sender may stand for several messages and do
+// not name them.
+type group struct {
+	name    string
+	numbers []int
+	notify  int
+	reports [Dead + 1]int
+}
+
+// unsent is how many were certainly not sent.
+func (g *group) unsent() int { return g.reports[Unsent] + g.reports[Dead] }
+
+// failed is how many are reported to have failed.
+func (g *group) failed() int { return g.unsent() + g.reports[Unknown] }
+
+// received is how many of them were received.
+func (g *group) received(d *Direction) (n int) {
+	for _, i := range g.numbers {
+		if d.sent[i].received {
+			n++
+		}
+	}
+	return n
+}
+
+// Direction finds a direction, or enters it with a name for verdicts.
+func (l *Messages) Direction(id uint64, name string) *Direction {
+	if l.of == nil {
+		l.of = make(map[uint64]*Direction)
+	}
+	d := l.of[id]
+	if d == nil {
+		d = &Direction{l: l, id: id, name: name, groups: make(map[string]*group)}
+		l.of[id] = d
+		l.order = append(l.order, d)
+	}
+	return d
+}
+
+// Wild says that several actors send at the same time: their messages may come in any order.
+func (d *Direction) Wild() { d.wild = true }
+
+// Submit enters a message that is about to be sent, and returns its number, with which Fill makes
+// its bytes. sender is who gets its answers.
+func (d *Direction) Submit(sender string, length int, notify bool) (number uint64) {
+	g := d.groups[sender]
+	if g == nil {
+		g = &group{name: sender}
+		d.groups[sender] = g
+	}
+	n := len(d.sent)
+	d.sent = append(d.sent, &message{length: length, notify: notify, group: g})
+	g.numbers = append(g.numbers, n)
+	if notify {
+		g.notify++
+	}
+	return uint64(n)
+}
+
+// Fill writes the bytes of a message of this direction.
+func (d *Direction) Fill(p []byte, number uint64) { Fill(p, d.id, number) }
+
+// Fate enters what is reported to a sender about n of its messages.
+func (d *Direction) Fate(now time.Duration, sender string, f Fate, n int) {
+	g := d.groups[sender]
+	if g == nil {
+		d.l.Fail("%v: %s: %v is reported to %s, which has sent nothing", now, d.name, f, sender)
+		return
+	}
+	g.reports[f] += n
+	switch sent, failed, all := g.reports[Sent], g.failed(), len(g.numbers); {
+	case sent > g.notify:
+		d.l.Fail("%v: %s: Sent is reported to %s %d times, and was asked for %d times", now, d.name, sender, sent, g.notify)
+	case sent+failed > all:
+		d.l.Fail("%v: %s: %d times Sent and %d failures are reported to %s, which has sent %d messages", now, d.name, sent, failed, sender, all)
+	}
+	d.honest(now, g)
+}
+
+// honest checks the fates that are reported to a sender against what was received.
+func (d *Direction) honest(now time.Duration, g *group) {
+	if received, all := g.received(d), len(g.numbers); received > all-g.unsent() {
+		d.l.Fail("%v: %s: %d of %d messages of %s were received, and %d are reported not to have been sent", now, d.name, received, all, g.name, g.unsent())
+	}
+}
+
+// Received enters a message that the receiver has got, and says which it is. Not ok: it cannot be.
+func (d *Direction) Received(now time.Duration, p []byte) (number uint64, ok bool) {
+	for n := d.next; n < len(d.sent); n++ {
+		if m := d.sent[n]; !m.received && m.length == len(p) && is(p, d.id, uint64(n)) {
+			d.take(now, n)
+			return uint64(n), true
+		}
+	}
+	d.l.Fail("%v: %s: %s", now, d.name, d.stray(p))
+	return 0, false
+}
+
+// take notes the receipt of a message.
+func (d *Direction) take(now time.Duration, n int) {
+	m := d.sent[n]
+	m.received = true
+	d.received++
+	d.honest(now, m.group)
+	if d.wild {
+		for d.next < len(d.sent) && d.sent[d.next].received {
+			d.next++
+		}
+		return
+	}
+	for ; d.next < n; d.next++ {
+		d.lost = append(d.lost, d.next)
+	}
+	d.next = n + 1
+}
+
+// stray says what is wrong with a message that is none of those that may come.
+func (d *Direction) stray(p []byte) string {
+	for n, m := range d.sent {
+		if m.length == len(p) && is(p, d.id, uint64(n)) {
+			if m.received {
+				return fmt.Sprintf("message %d (%d bytes) is received twice", n, m.length)
+			}
+			return fmt.Sprintf("message %d (%d bytes) is received after message %d", n, m.length, d.next-1)
+		}
+	}
+	for _, o := range d.l.order {
+		for n, m := range o.sent {
+			if len(p) >= 4 && m.length == len(p) && is(p, o.id, uint64(n)) {
+				return fmt.Sprintf("message %d of %s is received here", n, o.name)
+			}
+		}
+	}
+	if d.next < len(d.sent) {
+		if m := d.sent[d.next]; m.length == len(p) {
+			return fmt.Sprintf("byte %d of message %d (%d bytes) is wrong", wrong(p, d.id, uint64(d.next)), d.next, m.length)
+		}
+	}
+	return fmt.Sprintf("%d bytes are received that nobody has sent; message %d would be next, of %d", len(p), d.next, len(d.sent))
+}
+
+// Check enters that a received message was looked at again, before it was given back.
+func (d *Direction) Check(now time.Duration, number uint64, p []byte) {
+	if i := wrong(p, d.id, number); i >= 0 {
+		d.l.Fail("%v: %s: byte %d of message %d has changed while its owner had it", now, d.name, i, number)
+	}
+}
+
+// Closed enters what the sending side's last event says about all messages.
+func (d *Direction) Closed(now time.Duration, delivered, unsent, unknown uint64) {
+	all := uint64(len(d.sent))
+	d.closed, d.counted = true, delivered+unsent+unknown
+	switch {
+	case d.counted > all:
+		d.l.Fail("%v: %s: Closed says %d delivered, %d unsent, %d unknown, and %d were sent", now, d.name, delivered, unsent, unknown, all)
+	case delivered > uint64(d.received):
+		d.l.Fail("%v: %s: Closed says %d delivered, and %d were received", now, d.name, delivered, d.received)
+	case uint64(d.received) > all-unsent:
+		d.l.Fail("%v: %s: Closed says %d of %d unsent, and %d were received", now, d.name, unsent, all, d.received)
+	}
+}
+
+// Outstanding is how many messages may still be received.
+func (d *Direction) Outstanding() int {
+	n := len(d.sent) - d.received
+	for _, g := range d.groups {
+		n -= g.failed()
+	}
+	return max(n, 0)
+}
+
+// Count is how many messages were received.
+func (d *Direction) Count() int { return d.received }
+
+// End is called when all is over and everybody who has sent something was answered. delivered says
+// that the connection has ended in order, so that whatever was accepted must have arrived. It is
+// not called for a sender whose process was killed.
+func (d *Direction) End(now time.Duration, delivered bool) {
+	lost := make(map[*group][]int)
+	for _, n := range d.lost {
+		lost[d.sent[n].group] = append(lost[d.sent[n].group], n)
+	}
+	dead := 0
+	for _, g := range d.senders() {
+		failed := g.failed()
+		dead += g.reports[Dead]
+		if n := g.reports[Sent] + failed; n < g.notify {
+			d.l.Fail("%v: %s: the fates of %d messages are reported to %s, which has asked for %d", now, d.name, n, g.name, g.notify)
+		}
+		if len(lost[g]) > failed {
+			d.l.Fail("%v: %s: later messages than %s were received, and %d of %s are reported to have failed", now, d.name, some(lost[g]), failed, g.name)
+		}
+		if n := len(g.numbers) - g.received(d); delivered && n > failed {
+			d.l.Fail("%v: %s: %d of %d messages of %s were not received, and %d are reported to have failed", now, d.name, n, len(g.numbers), g.name, failed)
+		}
+	}
+	if n := uint64(len(d.sent) - dead); d.closed && d.counted != n {
+		d.l.Fail("%v: %s: Closed counts %d messages, and the identifier got %d", now, d.name, d.counted, n)
+	}
+}
+
+// senders is the groups, in the order of their names.
+func (d *Direction) senders() (all []*group) {
+	for _, name := range slices.Sorted(maps.Keys(d.groups)) {
+		all = append(all, d.groups[name])
+	}
+	return all
+}

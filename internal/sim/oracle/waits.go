@@ -1,0 +1,168 @@
+package oracle
+
+import "time"
+
+// Liveness judges that what is outstanding comes, once nothing disturbs any more. The zero value,
+// with Fail and Within set, is empty.
+type Liveness struct {
+	Fail Fail
+	// Within is how long something may take when nothing disturbs.
+	Within time.Duration
+
+	waits []*Wait
+	calm  time.Duration // since when nothing disturbs
+	quiet bool
+}
+
+// Wait is something outstanding.
+type Wait struct {
+	what  string
+	since time.Duration
+	over  bool
+	late  bool // is reported
+}
+
+// Begin enters something that is outstanding from now on.
+func (l *Liveness) Begin(now time.Duration, what string) *Wait {
+	w := &Wait{what: what, since: now}
+	l.waits = append(l.waits, w)
+	return w
+}
+
+// Over enters that it has come, or is not waited for any more. w may be nil.
+func (w *Wait) Over() {
+	if w != nil {
+		w.over = true
+	}
+}
+
+// Calm enters that nothing disturbs any more. The first call counts, until Disturbed.
+func (l *Liveness) Calm(now time.Duration) {
+	if !l.quiet {
+		l.quiet, l.calm = true, now
+	}
+}
+
+// Disturbed enters a fault.
+func (l *Liveness) Disturbed() { l.quiet = false }
+
+// Check judges what is outstanding now.
+func (l *Liveness) Check(now time.Duration) {
+	left := l.waits[:0]
+	for _, w := range l.waits {
+		if w.over {
+			continue
+		}
+		left = append(left, w)
+		if begin := max(w.since, l.calm); l.quiet && !w.late && now-begin > l.Within {
+			w.late = true
+			l.Fail("%v: %s is outstanding since %v, and nothing has disturbed it since %v; it may take %v", now, w.what, w.since, l.calm, l.Within)
+		}
+	}
+	clear(l.waits[len(left):])
+	l.waits = left
+}
+
+// Outstanding lists what is outstanding.
+func (l *Liveness) Outstanding() (all []string) {
+	for _, w := range l.waits {
+		if !w.over {
+			all = append(all, w.what)
+		}
+	}
+	return all
+}
+
+// Isolation judges connections that behave: their own ends do nothing wrong, and no fault is aimed
+// at them, their machines or their link. What others do must neither end nor starve them. The zero
+// value, with Fail and Within set, is empty.
+type Isolation struct {
+	Fail Fail
+	// Within is how long a connection that behaves may wait for anything at all to come.
+	Within time.Duration
+
+	all []*Behaved
+}
+
+// Behaved is a connection that behaves.
+type Behaved struct {
+	l        *Isolation
+	name     string
+	waits    int // how much is outstanding
+	since    time.Duration
+	excused  bool
+	reported bool
+}
+
+// Behaved enters a connection that behaves from now on.
+func (l *Isolation) Behaved(name string) *Behaved {
+	b := &Behaved{l: l, name: name}
+	l.all = append(l.all, b)
+	return b
+}
+
+// Wants enters that the connection waits for n things more, such as messages to arrive.
+func (b *Behaved) Wants(now time.Duration, n int) {
+	if b.waits == 0 {
+		b.since = now
+	}
+	b.waits += n
+}
+
+// Gets enters that n of them have come.
+func (b *Behaved) Gets(now time.Duration, n int) {
+	b.check(now)
+	b.waits = max(b.waits-n, 0)
+	b.since = now
+}
+
+// Excuse enters that the connection is not judged any more: it ends because one of its own ends
+// wants it, or a fault is aimed at it.
+func (b *Behaved) Excuse() { b.excused = true }
+
+// Ended enters that the connection has ended, and why.
+func (b *Behaved) Ended(now time.Duration, why string) {
+	if !b.excused {
+		b.l.Fail("%v: %s behaves, and has ended: %s", now, b.name, why)
+	}
+	b.excused = true
+}
+
+// Check judges all connections now.
+func (l *Isolation) Check(now time.Duration) {
+	for _, b := range l.all {
+		b.check(now)
+	}
+}
+
+func (b *Behaved) check(now time.Duration) {
+	if b.waits > 0 && !b.excused && !b.reported && now-b.since > b.l.Within {
+		b.reported = true
+		b.l.Fail("%v: %s behaves, and gets nothing since %v; it waits for %d messages", now, b.name, b.since, b.waits)
+	}
+}
+
+// End judges what is left when a world was shut down. Fail gets a line for each.
+type End struct{ Fail Fail }
+
+// Left enters what is left of a kind at a place: objects of a device, goroutines, identifiers,
+// messages that owners have.
+func (l *End) Left(where, kind string, what ...string) {
+	for _, w := range what {
+		l.Fail("left of %s: %s: %s", where, kind, w)
+	}
+}
+
+// Count enters how many are left of a kind.
+func (l *End) Count(where, kind string, n int) {
+	if n != 0 {
+		l.Fail("left of %s: %d %s", where, n, kind)
+	}
+}
+
+// Shutdown enters what a runtime's Shutdown has returned.
+func (l *End) Shutdown(where string, err error) {
+	if err != nil {
+		l.Fail("left of %s: %v", where, err)
+	}
+}
