@@ -27,7 +27,9 @@ func Ask[A cmid.Event](ctx context.Context, rt *Runtime, id *actor.PID, c cmid.C
 	var ev any
 	select {
 	case ev = <-p.answer:
+		rt.Scheduler().Resume()
 	case <-ctx.Done():
+		rt.Scheduler().Resume()
 		select {
 		case ev = <-p.answer: // both: there is nothing to cancel
 		default:

@@ -12,6 +12,7 @@ import (
 	"github.com/rdmactor/rdmactor/actor/internal/datapath"
 	"github.com/rdmactor/rdmactor/cmid"
 	"github.com/rdmactor/rdmactor/eventloop"
+	"github.com/rdmactor/rdmactor/internal/sched"
 )
 
 // Config configures a Runtime. Zero fields have defaults, except Device, which must be set.
@@ -42,6 +43,8 @@ type Config struct {
 	Limits Limits
 	// Keepalive applies to all connections whose IDConfig does not say otherwise.
 	Keepalive Keepalive
+	// Scheduler is for this module's simulations and for actortest. Leave it nil.
+	Scheduler *sched.Scheduler
 }
 
 // Timeouts are how long each phase may take. Fields that are not positive have their defaults.

@@ -87,7 +87,7 @@ func (it *ident) start(ctx actor.Context) {
 	it.watch()
 	if it.cfg.Context != nil {
 		box, c := it.box, it.cfg.Context
-		it.release = context.AfterFunc(c, func() { box.PostUserMessage(&abort{context.Cause(c)}) })
+		it.release = it.rt.Scheduler().OnDone(c, func() { box.PostUserMessage(&abort{context.Cause(c)}) })
 	}
 	if it.id != nil {
 		if it.rt.closing.Load() { // Shutdown has looked at who is there, and this one was not

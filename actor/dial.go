@@ -197,10 +197,13 @@ func (it *ident) lookUp(cmd Command, node, service string, hints *cmid.AddrInfo,
 	}
 	ctx, box := it.rt.lookups, it.box
 	timeout := it.rt.cfg.Timeouts.Connect
-	it.rt.running.Go(func() {
+	it.rt.running.Add(1)
+	it.rt.Scheduler().Go(func() {
+		defer it.rt.running.Done()
 		ctx, cancel := context.WithTimeout(ctx, timeout)
 		defer cancel()
 		info, err := it.rt.resolve(ctx, node, service, hints)
+		it.rt.Scheduler().Resume()
 		box.PostUserMessage(&lookedUp{cmd, info, err, then})
 	})
 }

@@ -38,7 +38,9 @@ func (rt *Runtime) ListenAndServe(ctx context.Context, addr string, owner *actor
 	if err == nil {
 		select {
 		case <-ctx.Done():
+			rt.Scheduler().Resume()
 		case err = <-closed:
+			rt.Scheduler().Resume()
 			if err == nil {
 				err = ErrListenerClosed
 			}

@@ -6,6 +6,8 @@ import (
 	"log/slog"
 	"sync"
 	"time"
+
+	"github.com/rdmactor/rdmactor/internal/sched"
 )
 
 // A peer, or a user's own code, can cause a line of the log as often as it likes, and a logger may
@@ -34,6 +36,8 @@ type journal struct {
 	writing bool
 	lines   uint64        // that were given to loggers
 	written chan struct{} // made by who waits; closed when the queue is empty
+
+	sched *sched.Scheduler // the runtime's
 }
 
 // line is one that waits.
@@ -72,7 +76,7 @@ func (w *journal) put(l line) {
 	w.queue = append(w.queue, l)
 	if !w.writing {
 		w.writing = true
-		go w.write()
+		w.sched.Go(w.write)
 	}
 }
 
@@ -109,7 +113,7 @@ func (w *journal) write() {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		if len(w.queue) > 0 {
-			go w.write()
+			w.sched.Go(w.write)
 			return
 		}
 		w.writing, w.queue = false, nil
@@ -148,12 +152,10 @@ func (w *journal) flush(ctx context.Context) error {
 			return nil
 		}
 		line, cancel := context.WithTimeout(ctx, lineWait)
-		select {
-		case <-written:
-			cancel()
+		done := w.sched.Await(written, line.Done())
+		cancel()
+		if done {
 			return nil
-		case <-line.Done():
-			cancel()
 		}
 		w.mu.Lock()
 		left, stands := len(w.queue), w.lines == lines

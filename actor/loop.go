@@ -1,6 +1,10 @@
 package actor
 
 import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -53,15 +57,19 @@ func askLoops[T any](rt *Runtime, ask func(*loop) T) (answers []T, blocked bool)
 	}
 	patience := time.NewTimer(abortFor)
 	defer patience.Stop()
-	for ; left > 0; left-- {
+	for len(answers) < left && !blocked {
 		select {
 		case a := <-answered:
 			answers = append(answers, a)
 		case <-patience.C:
-			return answers, true
+			blocked = true
+		}
+		rt.Scheduler().Resume()
+		for len(answered) > 0 {
+			answers = append(answers, <-answered)
 		}
 	}
-	return answers, false
+	return answers, len(answers) < left
 }
 
 // load is what the choice of a loop goes by. Any goroutine.
@@ -109,6 +117,19 @@ func (l *loop) orphanReturned(id *cmid.ID) {
 
 // empty reports whether no identifier is left, and none may come.
 func (l *loop) empty() bool { return len(l.ids) == 0 && len(l.orphans) == 0 && l.coming.Load() == 0 }
+
+// inOrder is the identifiers, oldest first.
+func (l *loop) inOrder() []*ident {
+	handle := func(it *ident) cmid.Handle {
+		if it.id == nil {
+			return 0
+		}
+		return it.id.Handle()
+	}
+	return slices.SortedFunc(maps.Keys(l.ids), func(a, b *ident) int {
+		return cmp.Or(cmp.Compare(handle(a), handle(b)), strings.Compare(a.pid.Id, b.pid.Id))
+	})
+}
 
 // checkEmptied notifies Shutdown when the loop is empty.
 func (l *loop) checkEmptied() {

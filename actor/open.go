@@ -33,7 +33,8 @@ func Open(sys *actor.ActorSystem, cfg Config) (*Runtime, error) {
 	if cfg.Logger == nil {
 		cfg.Logger = sys.Logger()
 	}
-	rt := &Runtime{sys: sys, registry: mailbox.RegistryOf(sys), off: &mailbox.Goroutines{}, cfg: cfg, stopped: make(chan struct{})}
+	rt := &Runtime{sys: sys, registry: mailbox.RegistryOf(sys), off: &mailbox.Goroutines{Scheduler: cfg.Scheduler}, cfg: cfg, stopped: make(chan struct{})}
+	rt.journal.sched = cfg.Scheduler
 	rt.log = rt.journal.logger(cfg.Logger)
 	rt.resolve = cmid.LookupAddrInfo
 	rt.shutdown.done = make(chan struct{})
@@ -74,7 +75,7 @@ func (rt *Runtime) addLoop(i int, cfg eventloop.Config) error {
 	l := &loop{
 		el: el, exec: mailbox.NewLoop(el, cfg.OnStall != nil), rt: rt, ids: make(map[*ident]struct{}),
 	}
-	l.exec.Context = l
+	l.exec.Context, l.exec.Scheduler = l, rt.cfg.Scheduler
 	limits := &rt.cfg.Limits
 	l.Init(el, rt.log, datapath.Limits{
 		Receive: limits.ReceiveMemory, Send: limits.SendMemory, Memory: limits.Memory, Queue: limits.SendQueue,

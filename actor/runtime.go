@@ -12,6 +12,7 @@ import (
 
 	"github.com/rdmactor/rdmactor/actor/internal/mailbox"
 	"github.com/rdmactor/rdmactor/cmid"
+	"github.com/rdmactor/rdmactor/internal/sched"
 )
 
 // Runtime is what Open starts in an ActorSystem: the event loops and the identifiers on them. Its
@@ -50,6 +51,10 @@ func (rt *Runtime) System() *actor.ActorSystem { return rt.sys }
 // ErrShutdown: Runtime.Shutdown has closed the identifier, or has kept it from being created. It is
 // in Closed.Err, and in Disconnected.Err where that comes.
 var ErrShutdown = errors.New("the runtime has been shut down")
+
+// Scheduler is Config.Scheduler: nil, except in a simulation. It is for packages of this module.
+// Any goroutine.
+func (rt *Runtime) Scheduler() *sched.Scheduler { return rt.cfg.Scheduler }
 
 // name makes a name that was never used before.
 func (rt *Runtime) name(kind string) string {

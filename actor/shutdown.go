@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
-	"time"
 
 	"github.com/rdmactor/rdmactor/cmid"
 	"github.com/rdmactor/rdmactor/eventloop"
@@ -41,6 +40,7 @@ func (rt *Runtime) Shutdown(ctx context.Context) error {
 		close(rt.shutdown.done)
 	}
 	<-rt.shutdown.done
+	rt.Scheduler().Resume()
 	return rt.shutdown.err
 }
 
@@ -56,12 +56,11 @@ func (rt *Runtime) end(ctx context.Context) error {
 	err := errors.Join(rt.wait(ctx, empty), rt.waitReturned(ctx))
 	rt.cancel()
 	rt.running.Wait()
-	last, cancel := grace(ctx)
+	rt.Scheduler().Resume()
+	last, cancel := rt.grace(ctx)
 	defer cancel()
 	rt.sys.Root.Stop(rt.guardian)
-	select {
-	case <-rt.stopped:
-	case <-last.Done():
+	if !rt.Scheduler().Await(rt.stopped, last.Done()) {
 		err = errors.Join(err, fmt.Errorf("rdma: shutdown: the guardian does not stop: is a loop blocked?"))
 	}
 	err = errors.Join(err, rt.stopLoops(last))
@@ -69,10 +68,10 @@ func (rt *Runtime) end(ctx context.Context) error {
 }
 
 // grace ends when ctx has been over for abortFor.
-func grace(ctx context.Context) (context.Context, context.CancelFunc) {
+func (rt *Runtime) grace(ctx context.Context) (context.Context, context.CancelFunc) {
 	g, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
-	stop := context.AfterFunc(ctx, func() {
-		time.AfterFunc(abortFor, func() { cancel(context.Cause(ctx)) })
+	stop := rt.Scheduler().OnDone(ctx, func() {
+		rt.Scheduler().AfterFunc(abortFor, func() { cancel(context.Cause(ctx)) })
 	})
 	return g, func() {
 		stop()
@@ -91,7 +90,7 @@ func (l *loop) shutDown(empty chan struct{}) {
 		close(empty)
 		l.el.Handoff()
 	}
-	for it := range l.ids {
+	for _, it := range l.inOrder() {
 		it.box.PostUserMessage(&shutdownAsked{})
 	}
 }
@@ -99,9 +98,7 @@ func (l *loop) shutDown(empty chan struct{}) {
 // wait waits until the loops are empty. When ctx ends, what is left is destroyed.
 func (rt *Runtime) wait(ctx context.Context, empty []chan struct{}) error {
 	for _, e := range empty {
-		select {
-		case <-e:
-		case <-ctx.Done():
+		if !rt.Scheduler().Await(e, ctx.Done()) {
 			return rt.abort(ctx, empty)
 		}
 	}
@@ -119,19 +116,19 @@ func (rt *Runtime) abort(ctx context.Context, empty []chan struct{}) error {
 			}
 		})
 	}
-	patience := time.NewTimer(abortFor)
-	defer patience.Stop()
+	patience, cancel := context.WithTimeout(context.WithoutCancel(ctx), abortFor)
+	defer cancel()
 	for _, e := range empty {
 		select {
 		case <-e:
-			continue
 		case <-stuck:
-			select {
-			case <-e: // it was empty
-				continue
-			default:
-			}
-		case <-patience.C:
+		case <-patience.Done():
+		}
+		rt.Scheduler().Resume()
+		select {
+		case <-e: // whatever else has come
+			continue
+		default:
 		}
 		err := fmt.Errorf("rdma: shutdown: %w; the device still holds %s", context.Cause(ctx), rt.leftIDs())
 		rt.abandon()
@@ -144,7 +141,7 @@ func (rt *Runtime) abort(ctx context.Context, empty []chan struct{}) error {
 // device is already destroying all of it.
 func (l *loop) abort(cause error) (stuck bool) {
 	stuck = l.coming.Load() == 0
-	for it := range l.ids {
+	for _, it := range l.inOrder() {
 		stuck = stuck && it.ending() && it.afterGoodbye == nil && !it.gone()
 		it.box.PostUserMessage(&abort{cause})
 	}
@@ -156,7 +153,7 @@ func (l *loop) abort(cause error) (stuck bool) {
 func (rt *Runtime) abandon() {
 	askLoops(rt, func(l *loop) struct{} {
 		l.emptied = nil
-		for it := range l.ids {
+		for _, it := range l.inOrder() {
 			it.abandoned()
 		}
 		return struct{}{}
@@ -199,10 +196,8 @@ func (rt *Runtime) waitReturned(ctx context.Context) error {
 		if l.el.Post(func() { l.awaitReturned(back) }) != nil {
 			continue // it has ended
 		}
-		select {
-		case <-back:
+		if rt.Scheduler().Await(back, ctx.Done()) {
 			continue
-		case <-ctx.Done():
 		}
 		if n := rt.Held(); n > 0 {
 			return fmt.Errorf("rdma: shutdown: %d messages are still retained, and their memory is left: %w", n, context.Cause(ctx))
@@ -245,12 +240,15 @@ func (rt *Runtime) stopLoops(ctx context.Context) (err error) {
 		if post := l.el.Post(func() { closed <- l.close() }); post == nil {
 			select {
 			case e := <-closed:
+				rt.Scheduler().Resume()
 				err = errors.Join(err, e)
 			case <-ctx.Done():
+				rt.Scheduler().Resume()
 				err = errors.Join(err, fmt.Errorf("rdma: loop %s is blocked: %w", l.el.Name(), context.Cause(ctx)))
 			}
 		}
 		err = errors.Join(err, l.el.Shutdown(ctx))
+		rt.Scheduler().Resume()
 		rt.registry.BuryAll(l.exec)
 	}
 	return err

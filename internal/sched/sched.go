@@ -47,6 +47,26 @@ func (s *Scheduler) Resume() {
 	}
 }
 
+// Await waits until c or d is closed, and then reports whether c is. It is Resume, too.
+func (s *Scheduler) Await(c, d <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+	}
+	select {
+	case <-c:
+	case <-d:
+	}
+	s.Resume()
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
 // AfterFunc is time.AfterFunc.
 func (s *Scheduler) AfterFunc(d time.Duration, fn func()) *time.Timer {
 	if s != nil {

@@ -1,7 +1,9 @@
 package datapath
 
 import (
+	"cmp"
 	"errors"
+	"maps"
 	"slices"
 
 	"golang.org/x/sys/unix"
@@ -25,7 +27,7 @@ func (l *Loop) deviceOf(dev verbs.Device) *Device {
 			d.remove()
 		}
 	}
-	d := &Device{l: l, Verbs: dev, attr: dev.Attr(), Domains: make(map[*domain]struct{})}
+	d := &Device{l: l, Verbs: dev, attr: dev.Attr(), Domains: make(map[*domain]uint64)}
 	d.Shared = newDomain(d, dev.PD(), false)
 	l.Devices = append(l.Devices, d)
 	return d
@@ -157,7 +159,8 @@ func (d *Device) close() {
 	if d.Conns > 0 {
 		return
 	}
-	for dm := range d.Domains {
+	oldest := func(a, b *domain) int { return cmp.Compare(d.Domains[a], d.Domains[b]) }
+	for _, dm := range slices.SortedFunc(maps.Keys(d.Domains), oldest) {
 		dm.close()
 	}
 	for _, q := range d.Queues {

@@ -2,6 +2,7 @@ package datapath
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	"golang.org/x/sys/unix"
@@ -13,7 +14,8 @@ import (
 func newDomain(d *Device, pd verbs.PD, own bool) *domain {
 	dm := &domain{d: d, pd: pd, recv: make(map[int]*recvPool), own: own}
 	dm.sinks = memory.NewRegionCache(d.Verbs, pd, verbs.LocalWrite, d.l.RecvBudget, own)
-	d.Domains[dm] = struct{}{}
+	d.domains++
+	d.Domains[dm] = d.domains
 	return dm
 }
 
@@ -54,8 +56,8 @@ func (dm *domain) vanish() {
 
 // close frees everything but the memory of messages that owners have.
 func (dm *domain) close() {
-	for _, p := range dm.recv {
-		p.close()
+	for _, n := range slices.Sorted(maps.Keys(dm.recv)) {
+		dm.recv[n].close()
 	}
 	for _, a := range dm.Send {
 		if a != nil {

@@ -65,11 +65,12 @@ type Device struct {
 	wc      [64]verbs.WC // polled; those from next on are still to be handled
 	next    int
 	got     int
-	ready   bool    // there are more than a turn's budget: Run is queued
-	due     []*Conn // to be pumped
-	Shared  *domain // of the connections that have none of their own
-	Domains map[*domain]struct{}
-	Recvs   []*recvPool // by number; nil: gone
+	ready   bool               // there are more than a turn's budget: Run is queued
+	due     []*Conn            // to be pumped
+	Shared  *domain            // of the connections that have none of their own
+	Domains map[*domain]uint64 // with their numbers
+	domains uint64             // that there have been
+	Recvs   []*recvPool        // by number; nil: gone
 	wr      verbs.SendWR
 	sgl     [1]verbs.SGE
 	Conns   int // whose queue pairs the device has not given back

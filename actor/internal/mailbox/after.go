@@ -2,6 +2,8 @@ package mailbox
 
 import (
 	"time"
+
+	"github.com/rdmactor/rdmactor/internal/sched"
 )
 
 // After sends msg to the calling actor itself, not before d has passed; 0 or less means soon,
@@ -9,7 +11,8 @@ import (
 // time.AfterFunc. It is called in Receive, and so is stop. Who has stopped by then gets nothing,
 // nor does who has its name now.
 func After(at Place, d time.Duration, msg any) (stop func()) {
-	if m := Of(at); m != nil && m.Loop() != nil {
+	m := Of(at)
+	if m != nil && m.Loop() != nil {
 		t := m.Loop().el.AfterFunc(d, func() {
 			if !m.closed {
 				m.PostUserMessage(msg)
@@ -19,7 +22,13 @@ func After(at Place, d time.Duration, msg any) (stop func()) {
 	}
 	sys, self := at.ActorSystem(), at.Self()
 	process, _ := sys.ProcessRegistry.GetLocal(self.Id)
-	t := time.AfterFunc(d, func() {
+	var s *sched.Scheduler
+	if m != nil {
+		if g, ok := m.exec.(*Goroutines); ok {
+			s = g.Scheduler
+		}
+	}
+	t := s.AfterFunc(d, func() {
 		switch p, ok := sys.ProcessRegistry.GetLocal(self.Id); {
 		case !ok || p != process: // stopped; the name may have a new owner
 		case msg == nil: // Proto.Actor's mailbox would spin for ever

@@ -1,6 +1,10 @@
 package mailbox
 
-import "context"
+import (
+	"context"
+	"slices"
+	"strings"
+)
 
 // LastCalls ends the receiving of l's actors: what has been sent to them by now is the last that
 // they get. Else actors that talk to each other would keep their loop from ending. Loop goroutine.
@@ -21,10 +25,11 @@ func (nothing) Run(int) (more bool) { return false }
 // comes when the loop lets go; until then its actors are its own. Any goroutine but the loop's.
 func (r *Registry) BuryAll(l *Loop) {
 	if l.el.Schedule(nothing{}) == nil {
-		go func() {
+		l.Scheduler.Go(func() {
 			_ = l.el.Shutdown(context.Background()) // whoever called it first has its error
+			l.Scheduler.Resume()
 			r.BuryAll(l)
-		}()
+		})
 		return
 	}
 	l.ended.Store(true)
@@ -33,7 +38,7 @@ func (r *Registry) BuryAll(l *Loop) {
 	}
 }
 
-// on lists the mailboxes of the actors that x runs.
+// on lists the mailboxes of the actors that x runs, by name.
 func (r *Registry) on(x Executor) (ms []*Mailbox) {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
@@ -42,5 +47,6 @@ func (r *Registry) on(x Executor) (ms []*Mailbox) {
 			ms = append(ms, m)
 		}
 	}
+	slices.SortFunc(ms, func(a, b *Mailbox) int { return strings.Compare(a.PID().Id, b.PID().Id) })
 	return ms
 }

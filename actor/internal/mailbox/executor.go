@@ -2,10 +2,10 @@ package mailbox
 
 import (
 	"runtime"
-	"sync"
 	"sync/atomic"
 
 	"github.com/rdmactor/rdmactor/eventloop"
+	"github.com/rdmactor/rdmactor/internal/sched"
 )
 
 // Executor is where actors run: a *Loop, or *Goroutines.
@@ -25,6 +25,8 @@ type Executor interface {
 type Loop struct {
 	// Context is whatever the maker wants to find again from an actor's mailbox. Set before use.
 	Context any
+	// Scheduler is of what happens off the loop. nil, except in a simulation. Set before use.
+	Scheduler *sched.Scheduler
 
 	el     *eventloop.Loop
 	traces bool // stalls are reported to somebody, who wants to know the message
@@ -33,7 +35,7 @@ type Loop struct {
 	handoff atomic.Bool         // an actor off the loop was woken: yield before blocking
 	inner   *eventloop.Runnable // the mailbox whose message is being received; the loop's
 	ended   atomic.Bool
-	burial  sync.Mutex // after the end: one mailbox at a time, as on the loop
+	burial  sched.Lock // after the end: one mailbox at a time, as on the loop
 }
 
 // NewLoop makes el an executor. With traces the watchdog's reports name the type of the message
@@ -43,7 +45,7 @@ func NewLoop(el *eventloop.Loop, traces bool) *Loop { return &Loop{el: el, trace
 func (l *Loop) schedule(r *eventloop.Runnable) {
 	if err := l.el.Schedule(*r); err != nil {
 		l.ended.Store(true)
-		go l.bury(r)
+		l.Scheduler.Go(func() { l.bury(r) })
 	}
 }
 
@@ -63,8 +65,8 @@ func (l *Loop) Over() bool { return l.ended.Load() }
 // stop, everything else is answered. It has a goroutine of its own, because the poster may hold
 // locks.
 func (l *Loop) bury(r *eventloop.Runnable) {
-	l.burial.Lock()
-	defer l.burial.Unlock()
+	l.burial.Lock(l.Scheduler)
+	defer l.burial.Unlock(l.Scheduler)
 	exhaust(r)
 }
 
@@ -76,6 +78,8 @@ const offLoopBudget = 300
 type Goroutines struct {
 	// Loops are those that yield before they sleep when such an actor was woken. Set before use.
 	Loops []*Loop
+	// Scheduler is nil, except in a simulation. Set before use.
+	Scheduler *sched.Scheduler
 }
 
 func (g *Goroutines) schedule(r *eventloop.Runnable) {
@@ -84,7 +88,18 @@ func (g *Goroutines) schedule(r *eventloop.Runnable) {
 			l.handoff.Store(true)
 		}
 	}
-	go exhaust(r)
+	if g.Scheduler == nil {
+		go exhaust(r)
+		return
+	}
+	g.Scheduler.Go(func() { g.share(r) })
+}
+
+// share is exhaust in a simulation.
+func (g *Goroutines) share(r *eventloop.Runnable) {
+	for (*r).Run(offLoopBudget) {
+		g.Scheduler.Resume()
+	}
 }
 
 // exhaust runs r until it has no more.

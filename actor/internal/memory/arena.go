@@ -1,6 +1,7 @@
 package memory
 
 import (
+	"container/list"
 	"errors"
 	"fmt"
 	"math"
@@ -29,6 +30,7 @@ type Arena struct {
 	free   int     // chunks
 	out    int     // chunks handed out
 	closed bool
+	kept   *list.Element // of budget.keepers
 }
 
 // slab is one memory region.
@@ -65,7 +67,7 @@ func NewArena(dev verbs.Device, pd verbs.PD, access verbs.Access, size int, own 
 
 func newArena(dev verbs.Device, pd verbs.PD, access verbs.Access, size, bytes, chunks int, b *Budget) *Arena {
 	a := &Arena{dev: dev, PD: pd, access: access, size: size, bytes: bytes, chunks: chunks, budget: b}
-	b.keepers[a] = struct{}{}
+	a.kept = b.keepers.PushBack(a)
 	return a
 }
 
@@ -241,7 +243,7 @@ func (a *Arena) Close() {
 func (a *Arena) CloseUnused() {
 	a.closed = true
 	a.reclaim()
-	delete(a.budget.keepers, a)
+	a.budget.keepers.Remove(a.kept)
 }
 
 // Size is the length of a chunk in bytes.

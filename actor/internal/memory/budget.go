@@ -1,6 +1,7 @@
 package memory
 
 import (
+	"container/list"
 	"math/bits"
 	"slices"
 
@@ -27,9 +28,9 @@ type Budget struct {
 	small   int          // in use by arenas
 	large   [classes]int // handed out for large messages
 	waiting []Claimant
-	feeding bool // Run is queued
-	serving bool // Run is at work
-	keepers map[keeper]struct{}
+	feeding bool      // Run is queued
+	serving bool      // Run is at work
+	keepers list.List // of keeper
 }
 
 // classes is how many there are. The last is of all that is smaller than the one before.
@@ -44,7 +45,7 @@ type keeper interface {
 // NewBudget is a budget of so many bytes, of which arenas may have keep in any case, and most at
 // most. Its turns are those of el.
 func NewBudget(el *eventloop.Loop, bytes, keep, most int) *Budget {
-	return &Budget{el: el, total: bytes, Free: bytes, keep: keep, most: most, keepers: make(map[keeper]struct{})}
+	return &Budget{el: el, total: bytes, Free: bytes, keep: keep, most: most}
 }
 
 // class is how large a message of n bytes is.
@@ -67,8 +68,8 @@ func (b *Budget) Reclaim() {
 	if b.total-b.Free == b.small+b.lent(0) {
 		return
 	}
-	for k := range b.keepers {
-		k.reclaim()
+	for e := b.keepers.Front(); e != nil; e = e.Next() {
+		e.Value.(keeper).reclaim()
 	}
 }
 

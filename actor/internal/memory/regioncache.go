@@ -1,6 +1,7 @@
 package memory
 
 import (
+	"container/list"
 	"fmt"
 	"math/bits"
 	"slices"
@@ -23,6 +24,7 @@ type RegionCache struct {
 	out     int      // chunks
 	filling int      // of them those that are still being read into
 	closed  bool
+	kept    *list.Element // of budget.keepers
 }
 
 // NewRegionCache is a cache of regions in pd, for one connection or for all that share it.
@@ -32,7 +34,7 @@ func NewRegionCache(dev verbs.Device, pd verbs.PD, access verbs.Access, b *Budge
 		spare = ownSpare
 	}
 	s := &RegionCache{dev: dev, pd: pd, access: access, budget: b, spare: spare}
-	b.keepers[s] = struct{}{}
+	s.kept = b.keepers.PushBack(s)
 	return s
 }
 
@@ -117,7 +119,7 @@ func (s *RegionCache) reclaim() {
 func (s *RegionCache) Close() {
 	s.closed = true
 	s.reclaim()
-	delete(s.budget.keepers, s)
+	s.budget.keepers.Remove(s.kept)
 }
 
 // Fill notes that a region which was handed out is being read into.
