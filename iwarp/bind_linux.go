@@ -1,12 +1,10 @@
 package iwarp
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"net/netip"
-	"os"
-	"sync"
 
 	"golang.org/x/sys/unix"
 
@@ -47,11 +45,11 @@ func (id *ident) bind(a cmid.Addr) error {
 			return sockErr
 		}
 		b := &binding{addr: local, reuse: id.reuse, afonly: id.afonly}
-		if err = ports.take(b); err == nil {
+		if err = id.in.drv.ports.take(b); err == nil {
 			id.binding, id.fd, id.local = b, fd, local
 			return nil
 		}
-		closeFD(fd)
+		id.in.closeFD(fd)
 	}
 	return err
 }
@@ -60,7 +58,7 @@ func (id *ident) bind(a cmid.Addr) error {
 // is -1. It leaves an fd that is not bound to the caller.
 func (id *ident) bindPort(a cmid.Addr, fd int) error {
 	b := &binding{addr: a, reuse: id.reuse, afonly: id.afonly}
-	if err := ports.take(b); err != nil {
+	if err := id.in.drv.ports.take(b); err != nil {
 		return err
 	}
 	local := a
@@ -68,10 +66,10 @@ func (id *ident) bindPort(a cmid.Addr, fd int) error {
 	if fd < 0 {
 		fd, local, err = id.newSocket(a)
 	} else {
-		err = bindSocket(fd, a)
+		err = id.in.bindSocket(fd, a)
 	}
 	if err != nil {
-		ports.release(b)
+		id.in.drv.ports.release(b)
 		return err
 	}
 	id.binding, id.fd, id.local = b, fd, local
@@ -84,33 +82,33 @@ func (id *ident) newSocket(a cmid.Addr) (fd int, local cmid.Addr, err error) {
 	if err != nil {
 		return -1, cmid.Addr{}, err
 	}
-	if err = bindSocket(fd, a); err != nil {
-		closeFD(fd)
+	if err = id.in.bindSocket(fd, a); err != nil {
+		id.in.closeFD(fd)
 		return -1, cmid.Addr{}, err
 	}
 	if a.Port() != 0 {
 		return fd, cmid.AddrFrom(a.Addr(), a.Port()), nil
 	}
-	got, err := unix.Getsockname(fd)
+	got, err := id.in.sys.Local(fd)
 	if err != nil {
-		closeFD(fd)
+		id.in.closeFD(fd)
 		return -1, cmid.Addr{}, fmt.Errorf("iwarp: getsockname: %w", err)
 	}
-	return fd, cmid.AddrFrom(a.Addr(), addrOf(got).Port()), nil
+	return fd, cmid.AddrFrom(a.Addr(), id.in.addrOf(got).Port()), nil
 }
 
 // unboundSocket makes a TCP socket of a's family with the identifier's options.
 func (id *ident) unboundSocket(a cmid.Addr) (fd int, err error) {
-	_, domain, err := sockaddr(a)
+	_, domain, err := id.in.sockaddr(a)
 	if err != nil {
 		return -1, err
 	}
-	fd, err = unix.Socket(domain, unix.SOCK_STREAM|sockFlags, unix.IPPROTO_TCP)
+	fd, err = id.in.sys.Socket(domain, unix.SOCK_STREAM)
 	if err != nil {
 		return -1, fmt.Errorf("iwarp: socket: %w", err)
 	}
 	if err = id.options(fd, domain); err != nil {
-		closeFD(fd)
+		id.in.closeFD(fd)
 		return -1, err
 	}
 	return fd, nil
@@ -119,7 +117,7 @@ func (id *ident) unboundSocket(a cmid.Addr) (fd int, err error) {
 // options sets what a socket of the identifier has before it is bound.
 func (id *ident) options(fd, domain int) error {
 	if id.reuse || id.auto {
-		if err := shareAddr(fd); err != nil {
+		if err := id.in.shareAddr(fd); err != nil {
 			return err
 		}
 	}
@@ -128,28 +126,28 @@ func (id *ident) options(fd, domain int) error {
 		if id.afonly {
 			only = 1
 		}
-		if err := unix.SetsockoptInt(fd, unix.IPPROTO_IPV6, unix.IPV6_V6ONLY, only); err != nil {
+		if err := id.in.sys.SetOption(fd, unix.IPPROTO_IPV6, unix.IPV6_V6ONLY, only); err != nil {
 			return fmt.Errorf("iwarp: IPV6_V6ONLY: %w", err)
 		}
 	}
 	if id.hasTOS {
-		if err := setTOS(fd, id.tos); err != nil {
+		if err := id.in.setTOS(fd, id.tos); err != nil {
 			return fmt.Errorf("iwarp: IP_TOS: %w", err)
 		}
 	}
-	return tune(fd, id.in.cfg.UserTimeout)
+	return id.in.tune(fd, id.in.cfg.UserTimeout)
 }
 
 // bindSocket is bind(2). A socket that it fails for may be bound to something else.
-func bindSocket(fd int, a cmid.Addr) error {
-	sa, _, err := sockaddr(a)
+func (in *instance) bindSocket(fd int, a cmid.Addr) error {
+	sa, _, err := in.sockaddr(a)
 	if err != nil {
 		return err
 	}
-	err = unix.Bind(fd, sa)
+	err = in.sys.Bind(fd, sa)
 	if err == unix.EADDRINUSE && a.Port() != 0 { // perhaps only connections in TIME_WAIT
-		if err = shareAddr(fd); err == nil {
-			err = unix.Bind(fd, sa)
+		if err = in.shareAddr(fd); err == nil {
+			err = in.sys.Bind(fd, sa)
 		}
 	}
 	if err != nil {
@@ -161,8 +159,8 @@ func bindSocket(fd int, a cmid.Addr) error {
 // shareAddr sets SO_REUSEADDR. If both sockets have it, a port can be bound although connections
 // in TIME_WAIT use it. A socket that only reserves its port does without as long as it can,
 // because any other program that sets the option could bind the port, too.
-func shareAddr(fd int) error {
-	if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEADDR, 1); err != nil {
+func (in *instance) shareAddr(fd int) error {
+	if err := in.sys.SetOption(fd, unix.SOL_SOCKET, unix.SO_REUSEADDR, 1); err != nil {
 		return fmt.Errorf("iwarp: SO_REUSEADDR: %w", err)
 	}
 	return nil
@@ -216,35 +214,29 @@ func (id *ident) bindFor(dst cmid.Addr, source netip.Addr) error {
 	if err != nil {
 		return err
 	}
-	low, n := ephemeralPorts()
+	low, n := id.in.sys.EphemeralPorts()
 	for range portTries {
-		switch err := id.bindPort(cmid.AddrFrom(source, low+uint16(rand.IntN(n))), fd); errnoOf(err) {
+		switch err := id.bindPort(cmid.AddrFrom(source, uint16(low+id.in.below(n))), fd); errnoOf(err) {
 		case unix.EADDRINUSE, unix.EADDRNOTAVAIL, unix.EACCES:
 			// taken, perhaps by another program's listener
 		default:
 			if err != nil {
-				closeFD(fd)
+				id.in.closeFD(fd)
 			}
 			return err
 		}
 	}
-	closeFD(fd)
+	id.in.closeFD(fd)
 	return id.bind(cmid.AddrFrom(source, 0))
 }
 
-// ephemeralPorts is net.ipv4.ip_local_port_range, which is IPv6's as well: the lowest port and how
-// many there are.
-var ephemeralPorts = sync.OnceValues(func() (uint16, int) {
-	var low, high int
-	b, err := os.ReadFile("/proc/sys/net/ipv4/ip_local_port_range")
-	if err == nil {
-		_, err = fmt.Sscan(string(b), &low, &high)
-	}
-	if err != nil || low < 1 || high < low || high > 65535 {
-		low, high = 32768, 60999 // the kernel's default
-	}
-	return uint16(low), high - low + 1
-})
+// below returns a random number from 0 to n-1. With n up to 2¹⁶ the small numbers are hardly more
+// likely than the others.
+func (in *instance) below(n int) int {
+	b := in.random[:4]
+	in.sys.Random(b)
+	return int(binary.NativeEndian.Uint32(b) % uint32(n))
+}
 
 // route asks the routing table for the source address towards dst, by connecting a datagram
 // socket, which sends nothing. from restricts it when it is specific. A wildcard dst means this
@@ -268,7 +260,7 @@ func (in *instance) route(from, dst cmid.Addr) (peer cmid.Addr, source netip.Add
 	if target.Port() == 0 {
 		target = cmid.AddrFrom(ip, 9) // discard: some kernels refuse 0
 	}
-	to, domain, err := sockaddr(target)
+	to, domain, err := in.sockaddr(target)
 	if err != nil {
 		return peer, source, err
 	}
@@ -282,16 +274,16 @@ func (in *instance) route(from, dst cmid.Addr) (peer cmid.Addr, source netip.Add
 
 // routeFrom asks with a socket that is bound to from.
 func (in *instance) routeFrom(from cmid.Addr, to unix.Sockaddr, domain int) (source netip.Addr, err error) {
-	sa, _, err := sockaddr(cmid.AddrFrom(from.Addr(), 0))
+	sa, _, err := in.sockaddr(cmid.AddrFrom(from.Addr(), 0))
 	if err != nil {
 		return source, err
 	}
-	fd, err := probe(domain)
+	fd, err := in.probe(domain)
 	if err != nil {
 		return source, err
 	}
-	defer closeFD(fd)
-	if err := unix.Bind(fd, sa); err != nil {
+	defer in.closeFD(fd)
+	if err := in.sys.Bind(fd, sa); err != nil {
 		return source, fmt.Errorf("iwarp: source %v: %w", from.Addr(), err)
 	}
 	return in.sourceOf(fd, to)
@@ -301,22 +293,22 @@ func (in *instance) routeFrom(from cmid.Addr, to unix.Sockaddr, domain int) (sou
 func (in *instance) routeTo(to unix.Sockaddr, domain int) (source netip.Addr, err error) {
 	fd, ok := in.probes[domain]
 	if !ok {
-		if fd, err = probe(domain); err != nil {
+		if fd, err = in.probe(domain); err != nil {
 			return source, err
 		}
 		in.probes[domain] = fd
 	}
 	source, err = in.sourceOf(fd, to)
-	if in.sys.disconnect(fd) != nil { // the next lookup would use this source only
-		closeFD(fd)
+	if in.sys.Disconnect(fd) != nil { // the next lookup would use this source only
+		in.closeFD(fd)
 		delete(in.probes, domain)
 	}
 	return source, err
 }
 
 // probe makes a datagram socket.
-func probe(domain int) (int, error) {
-	fd, err := unix.Socket(domain, unix.SOCK_DGRAM|sockFlags, 0)
+func (in *instance) probe(domain int) (int, error) {
+	fd, err := in.sys.Socket(domain, unix.SOCK_DGRAM)
 	if err != nil {
 		return -1, fmt.Errorf("iwarp: socket: %w", err)
 	}
@@ -325,15 +317,15 @@ func probe(domain int) (int, error) {
 
 // sourceOf connects a datagram socket and gives its address.
 func (in *instance) sourceOf(fd int, to unix.Sockaddr) (netip.Addr, error) {
-	if err := unix.Connect(fd, to); err != nil {
+	if err := in.sys.Connect(fd, to); err != nil {
 		if err == unix.EACCES { // a broadcast address
 			err = unix.ENETUNREACH
 		}
-		return netip.Addr{}, fmt.Errorf("iwarp: no route to %v: %w", addrOf(to).Addr(), err)
+		return netip.Addr{}, fmt.Errorf("iwarp: no route to %v: %w", in.addrOf(to).Addr(), err)
 	}
-	got, err := in.sys.local(fd)
+	got, err := in.sys.Local(fd)
 	if err != nil {
 		return netip.Addr{}, fmt.Errorf("iwarp: getsockname: %w", err)
 	}
-	return addrOf(got).Addr(), nil
+	return in.addrOf(got).Addr(), nil
 }

@@ -141,17 +141,17 @@ func (id *ident) setOption(o cmid.Option, v int) error {
 	case cmid.OptionTOS:
 		id.tos, id.hasTOS = uint8(v), true
 		for _, fd := range id.sockets() {
-			if err := setTOS(fd, id.tos); err != nil {
+			if err := id.in.setTOS(fd, id.tos); err != nil {
 				return fmt.Errorf("IP_TOS: %w", err)
 			}
 		}
 	case cmid.OptionReuseAddr:
 		id.reuse = v == 1
 		if id.binding != nil {
-			ports.setReuse(id.binding, id.reuse)
+			id.in.drv.ports.setReuse(id.binding, id.reuse)
 		}
 		if id.reuse && id.fd >= 0 {
-			return shareAddr(id.fd)
+			return id.in.shareAddr(id.fd)
 		}
 	case cmid.OptionAFOnly:
 		return id.setAFOnly(v == 1)
@@ -182,7 +182,7 @@ func (id *ident) setAFOnly(only bool) error {
 		id.afonly = only
 		return nil
 	}
-	if err := shareAddr(id.fd); err != nil {
+	if err := id.in.shareAddr(id.fd); err != nil {
 		return err
 	}
 	before := id.afonly
@@ -192,9 +192,9 @@ func (id *ident) setAFOnly(only bool) error {
 		id.afonly = before
 		return err
 	}
-	closeFD(id.fd)
+	id.in.closeFD(id.fd)
 	id.fd = fd
-	ports.setAFOnly(id.binding, only)
+	id.in.drv.ports.setAFOnly(id.binding, only)
 	return nil
 }
 
@@ -211,13 +211,13 @@ func (id *ident) destroy() {
 		id.lis = nil
 	}
 	if id.fd >= 0 {
-		closeFD(id.fd)
+		id.in.closeFD(id.fd)
 		id.fd = -1
 	}
 	if c := id.conn; c != nil {
 		id.conn = nil
 		c.abandon(time.Now())
 	}
-	ports.release(id.binding)
+	id.in.drv.ports.release(id.binding)
 	id.binding = nil
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"time"
 
+	"github.com/rdmactor/rdmactor/internal/sockets"
 	"github.com/rdmactor/rdmactor/iwarp/core"
 )
 
@@ -76,6 +77,8 @@ const (
 // logged, but nothing else.
 type Driver struct {
 	cfg       Config
+	stack     func() sockets.Stack // nil: Linux's
+	ports     *portTable
 	strangers strangers
 }
 
@@ -83,7 +86,14 @@ type Driver struct {
 func New() *Driver { return Config{}.New() }
 
 // New makes the device as c says. It opens nothing yet.
-func (c Config) New() *Driver { return &Driver{cfg: c.withDefaults()} }
+func (c Config) New() *Driver { return &Driver{cfg: c.withDefaults(), ports: ports} }
+
+// NewOn makes the device as c says, for one process on a simulated machine. stack makes the Stack
+// of each loop, and is called on any goroutine. NewOn is for this project's simulator, and for
+// nobody else: package sockets is internal.
+func (c Config) NewOn(stack func() sockets.Stack) *Driver {
+	return &Driver{cfg: c.withDefaults(), stack: stack, ports: newPortTable()}
+}
 
 // Name is "iwarp" and the device's name.
 func (d *Driver) Name() string { return "iwarp " + d.cfg.Device }

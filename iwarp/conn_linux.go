@@ -102,7 +102,7 @@ func (c *conn) attach(fd int, interest eventloop.Events) error {
 func (c *conn) detach() {
 	if c.fd >= 0 {
 		_ = c.reg.Remove() // the fd is open, so this cannot fail
-		closeFD(c.fd)
+		c.in.closeFD(c.fd)
 		c.fd, c.reg = -1, nil
 		c.in.conns--
 	}
@@ -206,9 +206,10 @@ func (c *conn) read() (any bool) {
 		}
 		want := len(stage)
 		if len(in.land) > 0 {
-			n, want, err = in.sys.read(c.fd, in.land)
+			n, err = in.sys.Readv(c.fd, in.land)
+			want = size(in.land)
 		} else {
-			n, err = recv(c.fd, stage)
+			n, err = in.sys.Recv(c.fd, stage)
 		}
 		switch err {
 		case unix.EAGAIN:
@@ -256,15 +257,13 @@ func (c *conn) output(now time.Time) {
 		if !c.core.Pending() {
 			return
 		}
-		flags, want := 0, 0
+		flags := 0
 		if c.core.CRC() && c.established {
 			flags = unix.MSG_EOR
 		}
 		in.iov = c.core.Gather(in.iov[:0])
-		for _, b := range in.iov {
-			want += len(b)
-		}
-		n, err := in.sys.send(c.fd, in.iov, flags)
+		want := size(in.iov)
+		n, err := in.sys.Send(c.fd, in.iov, flags)
 		clear(in.iov)
 		switch {
 		case err == unix.EINTR:
@@ -289,6 +288,14 @@ func (c *conn) output(now time.Time) {
 		}
 	}
 	c.block() // the others first
+}
+
+// size returns how many bytes bufs are.
+func size(bufs [][]byte) (n int) {
+	for _, b := range bufs {
+		n += len(b)
+	}
+	return n
 }
 
 // broken ends a connection that cannot be written to. It first reads what the peer has sent,
@@ -340,7 +347,7 @@ func (c *conn) settle(now time.Time) {
 	c.checkWaiting()
 	if shut && !c.shut {
 		c.shut = true
-		_ = unix.Shutdown(c.fd, unix.SHUT_WR) // ENOTCONN: a reset came first, and will be read
+		_ = c.in.sys.Shutdown(c.fd, unix.SHUT_WR) // ENOTCONN: a reset came first, and will be read
 	}
 	if c.core.Pending() {
 		c.in.touch(c)
@@ -386,7 +393,7 @@ func (c *conn) timeout() {
 		if c.core.Overdue(now) {
 			c.input()
 		}
-		if c.core.HoldOver(now) && unacked(c.fd) > 0 {
+		if c.core.HoldOver(now) && c.in.unacked(c.fd) > 0 {
 			c.core.HoldOn(now)
 		}
 		c.core.Timeout(now)
@@ -431,7 +438,7 @@ func (c *conn) abort(now time.Time) {
 func (c *conn) lingerOn(now time.Time) {
 	c.phase, c.blocked, c.watched = phDiscarding, false, false
 	c.waitOver()
-	_ = unix.Shutdown(c.fd, unix.SHUT_WR)
+	_ = c.in.sys.Shutdown(c.fd, unix.SHUT_WR)
 	_ = c.reg.Modify(c.interest())
 	if c.timer != nil {
 		c.timer.Stop()
@@ -443,7 +450,7 @@ func (c *conn) lingerOn(now time.Time) {
 // discard reads on until the peer's FIN.
 func (c *conn) discard() {
 	for range readRounds {
-		n, err := unix.Read(c.fd, c.in.staging)
+		n, err := c.in.sys.Recv(c.fd, c.in.staging)
 		switch {
 		case err == unix.EAGAIN:
 			return
@@ -488,7 +495,7 @@ func (c *conn) Established(private []byte, ird, ord uint16) {
 // window that the peer has offered. So segments grow while a connection is young, on loopback from
 // 32 to 64 KiB. The network path may make them smaller.
 func (c *conn) alignSegments() {
-	if mss, err := unix.GetsockoptInt(c.fd, unix.IPPROTO_TCP, unix.TCP_MAXSEG); err == nil && mss > core.Overhead+8 {
+	if mss, err := c.in.sys.Option(c.fd, unix.IPPROTO_TCP, unix.TCP_MAXSEG); err == nil && mss > core.Overhead+8 {
 		c.core.SetMaxSegment((mss - core.Overhead) &^ 7)
 	}
 }

@@ -87,16 +87,16 @@ func (c *conn) dial() error {
 	if id.local == id.peer { // TCP would connect the socket to itself
 		return c.refuseDial(unix.ECONNREFUSED)
 	}
-	sa, _, err := sockaddr(id.peer)
+	sa, _, err := id.in.sockaddr(id.peer)
 	if err != nil {
 		return err
 	}
 	if !id.auto && !id.reuse { // else it shares already
-		if err = shareAddr(id.fd); err != nil {
+		if err = id.in.shareAddr(id.fd); err != nil {
 			return err
 		}
 	}
-	err = unix.Connect(id.fd, sa)
+	err = c.in.sys.Connect(id.fd, sa)
 	for range portTries {
 		if err != unix.EADDRNOTAVAIL || !id.auto {
 			break
@@ -105,7 +105,7 @@ func (c *conn) dial() error {
 		if err := id.redraw(); err != nil {
 			return err
 		}
-		err = unix.Connect(id.fd, sa)
+		err = c.in.sys.Connect(id.fd, sa)
 	}
 	switch err {
 	case nil, unix.EINPROGRESS:
@@ -123,7 +123,7 @@ func (c *conn) dial() error {
 		interest = eventloop.Readable
 	}
 	if err := c.attach(fd, interest); err != nil {
-		closeFD(fd) // the handshake is under way
+		c.in.closeFD(fd) // the handshake is under way
 		return err
 	}
 	if done {
@@ -138,7 +138,7 @@ func (c *conn) dial() error {
 
 // refuseDial reports a refusal that is known at once.
 func (c *conn) refuseDial(err error) error {
-	closeFD(c.id.fd)
+	c.in.closeFD(c.id.fd)
 	c.id.fd = -1
 	c.connectFailed(time.Now(), fmt.Errorf("iwarp: connect %v: %w", c.id.peer, err))
 	return nil
@@ -146,22 +146,22 @@ func (c *conn) refuseDial(err error) error {
 
 // redraw takes another port in place of one that nobody asked for.
 func (id *ident) redraw() error {
-	closeFD(id.fd)
+	id.in.closeFD(id.fd)
 	id.fd = -1
-	ports.release(id.binding)
+	id.in.drv.ports.release(id.binding)
 	id.binding = nil
 	return id.bindFor(id.peer, id.local.Addr())
 }
 
 // tcpConnected says whether fd's handshake is done.
 func (in *instance) tcpConnected(fd int) bool {
-	_, err := in.sys.peer(fd)
+	_, err := in.sys.Peer(fd)
 	return err == nil
 }
 
 // connected is called when the socket knows how its handshake ended.
 func (c *conn) connected(now time.Time) {
-	err := sockError(c.fd)
+	err := c.in.sockError(c.fd)
 	switch {
 	case err != nil:
 		c.connectFailed(now, fmt.Errorf("iwarp: connect %v: %w", c.id.peer, err))
@@ -180,8 +180,8 @@ func (c *conn) begin(now time.Time) {
 	}
 	c.phase = phRunning
 	if c.id != nil && c.id.binding.addr.IsWildcard() { // the kernel has chosen the source just now
-		if sa, err := c.in.sys.local(c.fd); err == nil {
-			c.id.local = addrOf(sa)
+		if sa, err := c.in.sys.Local(c.fd); err == nil {
+			c.id.local = c.in.addrOf(sa)
 		}
 	}
 	c.core.Start(now)
@@ -204,7 +204,7 @@ func (c *conn) retry(now time.Time) {
 	posted, cfg := c.again, *c.dialed
 	c.again = nil
 	// of an open socket: cannot fail
-	_ = unix.SetsockoptLinger(c.fd, unix.SOL_SOCKET, unix.SO_LINGER, &unix.Linger{Onoff: 1})
+	_ = c.in.sys.SetLinger(c.fd, &unix.Linger{Onoff: 1})
 	c.detach()
 	c.phase = phIdle
 	cfg.Revision = 1

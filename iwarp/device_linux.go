@@ -1,7 +1,6 @@
 package iwarp
 
 import (
-	"crypto/rand"
 	"encoding/binary"
 	"fmt"
 	"math"
@@ -104,9 +103,9 @@ func (p *domain) region(n int, access verbs.Access) (*verbs.MR, error) {
 	case p.gone:
 		return nil, fmt.Errorf("iwarp: memory region in a closed protection domain: %w", unix.EINVAL)
 	}
-	var b [12]byte
+	b := &p.dev.in.random
 	for {
-		_, _ = rand.Read(b[:]) // never fails
+		p.dev.in.sys.Random(b[:])
 		stag := binary.NativeEndian.Uint32(b[:])
 		mr := &verbs.MR{
 			// so that Addr+n does not wrap

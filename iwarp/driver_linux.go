@@ -2,27 +2,37 @@ package iwarp
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/rdmactor/rdmactor/cmid"
 	"github.com/rdmactor/rdmactor/eventloop"
+	"github.com/rdmactor/rdmactor/internal/sockets"
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
 // Open makes an instance on l. It opens no fd.
 func (d *Driver) Open(l *eventloop.Loop, up cmid.Upcalls) (cmid.Instance, error) {
 	in := &instance{
-		drv: d, cfg: d.cfg, loop: l, up: up,
+		drv: d, cfg: d.cfg, loop: l, up: up, sys: d.newStack(),
 		ids:     make(map[cmid.Handle]*ident),
 		probes:  make(map[int]int),
 		staging: make([]byte, stagingLen),
-		iov:     make([][]byte, 0, iovLen),
+		iov:     make([][]byte, 0, sockets.MaxBuffers),
 		land:    make([][]byte, 0, landLen),
 	}
 	in.dev = newDevice(in)
 	return in, nil
+}
+
+func (d *Driver) newStack() sockets.Stack {
+	if d.stack != nil {
+		return d.stack()
+	}
+	return new(sockets.Linux)
 }
 
 // CreateID makes an identifier. It fails with EPROTONOSUPPORT for datagrams and AF_IB port spaces.
@@ -47,15 +57,17 @@ func (in *instance) Close() error {
 		return nil
 	}
 	in.closed = true
-	for _, id := range in.ids {
-		id.destroy()
+	// in order, so that peers see the same each time that a simulation is repeated
+	for _, h := range slices.Sorted(maps.Keys(in.ids)) {
+		in.ids[h].destroy()
 	}
-	for _, fd := range in.probes {
-		closeFD(fd)
+	for _, domain := range slices.Sorted(maps.Keys(in.probes)) {
+		in.closeFD(in.probes[domain])
 	}
-	for _, q := range in.dev.qps { // of identifiers that were migrated
-		q.conn.abort(time.Now())
-		q.conn.close()
+	for _, n := range slices.Sorted(maps.Keys(in.dev.qps)) { // of identifiers that were migrated
+		c := in.dev.qps[n].conn
+		c.abort(time.Now())
+		c.close()
 	}
 	for in.setups.oldest != nil {
 		in.setups.oldest.close()

@@ -5,6 +5,7 @@ import (
 
 	"github.com/rdmactor/rdmactor/cmid"
 	"github.com/rdmactor/rdmactor/eventloop"
+	"github.com/rdmactor/rdmactor/internal/sockets"
 	"github.com/rdmactor/rdmactor/iwarp/core"
 )
 
@@ -38,7 +39,8 @@ type instance struct {
 	land    [][]byte      // which are read to their destination
 	pool    core.Pool
 	iov     [][]byte
-	sys     sysVec
+	sys     sockets.Stack
+	random  [12]byte // what sys fills
 
 	reading  *conn // its input is being processed: it uses the staging buffer
 	deferred bool  // Run will come at the end of the turn

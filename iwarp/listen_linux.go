@@ -40,16 +40,16 @@ func (id *ident) listen(backlog int) error {
 	if backlog <= 0 || backlog > maxBacklog {
 		backlog = maxBacklog
 	}
-	if err := ports.listens(id.binding); err != nil {
+	if err := in.drv.ports.listens(id.binding); err != nil {
 		return err
 	}
 	// so that another socket can listen here after this one; while this one listens it shares the
 	// port with nobody
-	if err := shareAddr(id.fd); err != nil {
+	if err := in.shareAddr(id.fd); err != nil {
 		return err
 	}
 	l := &listener{id: id, fd: id.fd}
-	if err := unix.Listen(l.fd, backlog); err != nil {
+	if err := in.sys.Listen(l.fd, backlog); err != nil {
 		return fmt.Errorf("iwarp: listen %v: %w", id.local, err)
 	}
 	reg, err := in.loop.Add(l.fd, eventloop.Readable, l)
@@ -81,7 +81,7 @@ func (l *listener) accept(hungUp bool) {
 			}
 			return
 		}
-		fd, sa, err := in.sys.accept(l.fd)
+		fd, sa, err := in.sys.Accept(l.fd)
 		switch err {
 		case nil:
 			in.incoming(l, fd, sa)
@@ -160,7 +160,7 @@ func (l *listener) close() {
 	// the fd is open, so this cannot fail; if the fd is not ours the call reports that
 	_ = l.reg.Remove()
 	if !l.lost {
-		closeFD(l.fd)
+		l.id.in.closeFD(l.fd)
 	}
 	l.fd = -1
 	for c := l.id.in.setups.oldest; c != nil; {
@@ -226,18 +226,18 @@ func (c *conn) heard(now time.Time) bool {
 // has arrived already.
 func (in *instance) incoming(l *listener, fd int, peer unix.Sockaddr) {
 	if in.conns >= in.cfg.MaxConns {
-		closeFD(fd)
+		in.closeFD(fd)
 		return
 	}
 	c := newConn(in)
-	c.lis, c.local, c.peer = l, l.id.local, unmapped(addrOf(peer))
+	c.lis, c.local, c.peer = l, l.id.local, unmapped(in.addrOf(peer))
 	if l.id.local.IsWildcard() {
-		local, err := in.sys.local(fd)
+		local, err := in.sys.Local(fd)
 		if err != nil { // the peer has already reset it
-			closeFD(fd)
+			in.closeFD(fd)
 			return
 		}
-		c.local = unmapped(addrOf(local))
+		c.local = unmapped(in.addrOf(local))
 	}
 	err := c.core.Init(core.Config{
 		CRC: in.cfg.CRC, Pool: &in.pool, SetupTimeout: in.cfg.RequestTimeout, MessageTimeout: in.cfg.MessageTimeout,
@@ -246,7 +246,7 @@ func (in *instance) incoming(l *listener, fd int, peer unix.Sockaddr) {
 		err = c.attach(fd, eventloop.Readable)
 	}
 	if err != nil {
-		closeFD(fd)
+		in.closeFD(fd)
 		return
 	}
 	in.setups.push(c, in.cfg.MaxSetups)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/rdmactor/rdmactor/cmid"
 	"github.com/rdmactor/rdmactor/eventloop"
+	"github.com/rdmactor/rdmactor/internal/sockets"
 )
 
 var _ cmid.Migrator = (*ident)(nil)
@@ -112,37 +113,38 @@ func (d *detached) join(to *instance) error {
 // Destroy closes the sockets, which are on no loop. A peer that waits for a Reply is rejected:
 // without an answer it would ask again.
 func (d *detached) Destroy() {
+	sys := d.from.drv.newStack() // those of the loops belong to other goroutines
 	for _, c := range d.conns {
-		c.giveUp()
+		c.giveUp(sys)
 	}
 	for _, id := range d.ids {
 		id.dead = true
 		if id.lis != nil {
-			closeFD(id.lis.fd)
+			_ = sys.Close(id.lis.fd)
 		}
 		if id.fd >= 0 {
-			closeFD(id.fd)
+			_ = sys.Close(id.fd)
 			id.fd = -1
 		}
 		if c := id.conn; c != nil && c.qp != nil {
 			c.abandon(time.Now())
 		}
-		ports.release(id.binding)
+		d.from.drv.ports.release(id.binding)
 		id.lis, id.conn, id.binding = nil, nil, nil
 	}
 }
 
 // giveUp ends a connection that is on no loop. It uses nothing that belongs to an instance.
-func (c *conn) giveUp() {
+func (c *conn) giveUp(sys sockets.Stack) {
 	c.id, c.lis = nil, nil
 	if c.fd >= 0 {
 		c.core.SetPool(nil)
 		c.core.Abort(time.Now())
 		if c.core.Pending() {
 			// an empty socket has room for it, and a broken socket needs none
-			_, _ = unix.Writev(c.fd, c.core.Gather(nil))
+			_, _ = sys.Send(c.fd, c.core.Gather(nil), 0)
 		}
-		closeFD(c.fd)
+		_ = sys.Close(c.fd)
 		c.fd = -1
 	}
 	c.phase = phClosed

@@ -148,7 +148,7 @@ func (q *queuePair) Came() uint64 {
 func (q *queuePair) Watched() {
 	if c := q.conn; c != nil && c.fd >= 0 {
 		// the socket is open, so this cannot fail
-		_ = unix.SetsockoptInt(c.fd, unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, 0)
+		_ = c.in.sys.SetOption(c.fd, unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, 0)
 	}
 }
 
@@ -159,7 +159,7 @@ func (q *queuePair) Went() uint64 {
 	if c == nil || c.fd < 0 {
 		return 0
 	}
-	return c.went - uint64(unacked(c.fd))
+	return c.went - uint64(c.in.unacked(c.fd))
 }
 
 // Destroy flushes and frees the queue pair. Its connection ends, but a request that was not

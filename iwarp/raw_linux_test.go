@@ -7,6 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/rdmactor/rdmactor/cmid"
+	"github.com/rdmactor/rdmactor/internal/sockets"
 	"github.com/rdmactor/rdmactor/iwarp/wire"
 )
 
@@ -137,7 +138,7 @@ func fullListener(t testing.TB) (l *rawListener, at cmid.Addr) {
 
 func rawListenFor(t testing.TB, backlog int) *rawListener {
 	t.Helper()
-	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|sockFlags, 0)
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -161,7 +162,7 @@ func (l *rawListener) accept(nodes ...*node) *raw {
 	fd := -1
 	turns(l.t, "a TCP connection", func() bool {
 		var err error
-		fd, _, err = unix.Accept4(l.fd, sockFlags)
+		fd, _, err = unix.Accept4(l.fd, unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC)
 		return err == nil
 	}, nodes...)
 	return newRaw(l.t, fd)
@@ -173,3 +174,5 @@ func request(private string) []byte {
 		Flags: wire.FlagEnhanced, Revision: 2, Control: wire.Control{IRD: 4, ORD: 4}, Private: []byte(private),
 	})
 }
+
+func addrOf(sa unix.Sockaddr) cmid.Addr { return (&instance{sys: new(sockets.Linux)}).addrOf(sa) }

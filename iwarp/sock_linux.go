@@ -12,14 +12,12 @@ import (
 	"github.com/rdmactor/rdmactor/cmid"
 )
 
-const sockFlags = unix.SOCK_NONBLOCK | unix.SOCK_CLOEXEC
-
 // closeFD closes fd. Its errors (EINTR, EIO of a file) say nothing about a socket.
-func closeFD(fd int) { _ = unix.Close(fd) }
+func (in *instance) closeFD(fd int) { _ = in.sys.Close(fd) }
 
 // sockaddr converts a for the kernel and returns its address family too. It fails with EINVAL if a
 // is not IP or lacks its zone, and with ENODEV for an unknown zone.
-func sockaddr(a cmid.Addr) (unix.Sockaddr, int, error) {
+func (in *instance) sockaddr(a cmid.Addr) (unix.Sockaddr, int, error) {
 	ip := a.Addr()
 	switch {
 	case a.IB != nil || !ip.IsValid():
@@ -29,7 +27,7 @@ func sockaddr(a cmid.Addr) (unix.Sockaddr, int, error) {
 	}
 	sa := &unix.SockaddrInet6{Addr: ip.As16(), Port: int(a.Port())}
 	if z := ip.Zone(); z != "" {
-		index, err := zoneIndex(z)
+		index, err := in.zoneIndex(z)
 		if err != nil {
 			return nil, 0, err
 		}
@@ -41,52 +39,35 @@ func sockaddr(a cmid.Addr) (unix.Sockaddr, int, error) {
 }
 
 // zoneIndex returns the index of an interface.
-func zoneIndex(zone string) (uint32, error) {
+func (in *instance) zoneIndex(zone string) (uint32, error) {
 	if n, err := strconv.ParseUint(zone, 10, 32); err == nil {
 		return uint32(n), nil
 	}
-	ifr, err := unix.NewIfreq(zone)
+	index, err := in.sys.InterfaceIndex(zone)
 	if err != nil {
 		return 0, fmt.Errorf("iwarp: zone %q: %w", zone, unix.ENODEV)
 	}
-	if err := ioctl(unix.SIOCGIFINDEX, ifr); err != nil {
-		return 0, fmt.Errorf("iwarp: zone %q: %w", zone, unix.ENODEV)
-	}
-	return ifr.Uint32(), nil
+	return uint32(index), nil
 }
 
 // zoneName returns the name of an interface, or its index if the interface no longer exists.
-func zoneName(index uint32) string {
-	ifr, err := unix.NewIfreq("")
-	if err == nil {
-		ifr.SetUint32(index)
-		err = ioctl(unix.SIOCGIFNAME, ifr)
-	}
+func (in *instance) zoneName(index uint32) string {
+	name, err := in.sys.InterfaceName(int(index))
 	if err != nil {
 		return strconv.FormatUint(uint64(index), 10)
 	}
-	return ifr.Name()
-}
-
-// ioctl asks about an interface; any socket will do.
-func ioctl(req uint, ifr *unix.Ifreq) error {
-	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|sockFlags, 0)
-	if err != nil {
-		return err
-	}
-	defer closeFD(fd)
-	return unix.IoctlIfreq(fd, req, ifr)
+	return name
 }
 
 // addrOf converts sa to a cmid.Addr.
-func addrOf(sa unix.Sockaddr) cmid.Addr {
+func (in *instance) addrOf(sa unix.Sockaddr) cmid.Addr {
 	switch s := sa.(type) {
 	case *unix.SockaddrInet4:
 		return cmid.AddrFrom(netip.AddrFrom4(s.Addr), uint16(s.Port))
 	case *unix.SockaddrInet6:
 		ip := netip.AddrFrom16(s.Addr)
 		if s.ZoneId != 0 {
-			ip = ip.WithZone(zoneName(s.ZoneId))
+			ip = ip.WithZone(in.zoneName(s.ZoneId))
 		}
 		return cmid.AddrFrom(ip, uint16(s.Port))
 	}
@@ -100,7 +81,7 @@ func unmapped(a cmid.Addr) cmid.Addr { return cmid.AddrFrom(a.Addr().Unmap(), a.
 // tune sets the options that every connection has. Sockets from accept(2) inherit them from the
 // listener. Turning TCP_QUICKACK off makes the acknowledgements of the set-up travel with the next
 // data: the handshake's with the Request, and so on.
-func tune(fd int, user time.Duration) error {
+func (in *instance) tune(fd int, user time.Duration) error {
 	secs := func(d time.Duration) int { return max(1, int(d/time.Second)) }
 	for _, o := range [...]struct {
 		name              string
@@ -113,7 +94,7 @@ func tune(fd int, user time.Duration) error {
 		{"TCP_KEEPIDLE", unix.IPPROTO_TCP, unix.TCP_KEEPIDLE, secs(user / 2)},
 		{"TCP_KEEPINTVL", unix.IPPROTO_TCP, unix.TCP_KEEPINTVL, secs(user / 6)},
 	} {
-		if err := unix.SetsockoptInt(fd, o.level, o.opt, o.value); err != nil {
+		if err := in.sys.SetOption(fd, o.level, o.opt, o.value); err != nil {
 			return fmt.Errorf("iwarp: %s: %w", o.name, err)
 		}
 	}
@@ -121,23 +102,23 @@ func tune(fd int, user time.Duration) error {
 }
 
 // setTOS sets the traffic class of what fd sends, IPv4 and IPv6.
-func setTOS(fd int, tos uint8) error {
-	domain, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_DOMAIN)
+func (in *instance) setTOS(fd int, tos uint8) error {
+	domain, err := in.sys.Option(fd, unix.SOL_SOCKET, unix.SO_DOMAIN)
 	if err != nil {
 		return err
 	}
 	if domain == unix.AF_INET6 {
-		if err := unix.SetsockoptInt(fd, unix.IPPROTO_IPV6, unix.IPV6_TCLASS, int(tos)); err != nil {
+		if err := in.sys.SetOption(fd, unix.IPPROTO_IPV6, unix.IPV6_TCLASS, int(tos)); err != nil {
 			return err
 		}
 	}
 	// on an IPv6 socket this is for its IPv4 packets
-	return unix.SetsockoptInt(fd, unix.IPPROTO_IP, unix.IP_TOS, int(tos))
+	return in.sys.SetOption(fd, unix.IPPROTO_IP, unix.IP_TOS, int(tos))
 }
 
 // unacked returns how many bytes fd's peer has not acknowledged; 0 if the connection has ended.
-func unacked(fd int) int {
-	n, err := unix.IoctlGetInt(fd, unix.SIOCOUTQ)
+func (in *instance) unacked(fd int) int {
+	n, err := in.sys.Unacknowledged(fd)
 	if err != nil {
 		return 0
 	}
@@ -145,8 +126,8 @@ func unacked(fd int) int {
 }
 
 // sockError returns the pending error of fd and clears it.
-func sockError(fd int) error {
-	n, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_ERROR)
+func (in *instance) sockError(fd int) error {
+	n, err := in.sys.Option(fd, unix.SOL_SOCKET, unix.SO_ERROR)
 	if err != nil {
 		return err
 	}

@@ -23,7 +23,7 @@ func TestStrangers(t *testing.T) {
 	come := func(n *node, at cmid.Addr, text string, end bool) string {
 		t.Helper()
 		r := rawDial(t, at)
-		sa, err := n.in.sys.local(r.fd)
+		sa, err := n.in.sys.Local(r.fd)
 		if err != nil {
 			t.Fatal(err)
 		}

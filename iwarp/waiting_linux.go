@@ -122,7 +122,7 @@ func (c *conn) resumed(now time.Time) {
 // is the error.
 func (c *conn) lost(now time.Time) {
 	var err error = unix.ECONNRESET
-	if e, _ := unix.GetsockoptInt(c.fd, unix.SOL_SOCKET, unix.SO_ERROR); e != 0 {
+	if e, _ := c.in.sys.Option(c.fd, unix.SOL_SOCKET, unix.SO_ERROR); e != 0 {
 		err = unix.Errno(e)
 	}
 	c.core.InputEnd(now, err)

@@ -51,7 +51,7 @@ var bindFaults = []fault{
 		"iwarp: bind %v: %w", "iwarp: bind %v: %v",
 	},
 	{
-		"iwarp gives a port away twice", "bind_addr-4", "iwarp/ports_linux.go",
+		"iwarp gives a port away twice", "bind_addr-4", "iwarp/ports.go",
 		"	for _, other := range t.taken[b.addr.Port()] {\n		if other == b {", "	for _, other := range t.taken[b.addr.Port()] {\n		if true || other == b {",
 	},
 	{
@@ -64,11 +64,11 @@ var bindFaults = []fault{
 	},
 	{
 		"iwarp leaves port 0", "bind_addr-7 bind_addr-8", "iwarp/bind_linux.go",
-		"cmid.AddrFrom(a.Addr(), addrOf(got).Port()), nil", "cmid.AddrFrom(a.Addr(), min(addrOf(got).Port(), 0)), nil",
+		"cmid.AddrFrom(a.Addr(), id.in.addrOf(got).Port()), nil", "cmid.AddrFrom(a.Addr(), min(id.in.addrOf(got).Port(), 0)), nil",
 	},
 	{
 		"iwarp chooses one port for all", "bind_addr-7", "iwarp/bind_linux.go",
-		"cmid.AddrFrom(a.Addr(), addrOf(got).Port()), nil", "cmid.AddrFrom(a.Addr(), max(addrOf(got).Port(), 65535)), nil",
+		"cmid.AddrFrom(a.Addr(), id.in.addrOf(got).Port()), nil", "cmid.AddrFrom(a.Addr(), max(id.in.addrOf(got).Port(), 65535)), nil",
 	},
 	{
 		"iwarp reports a wrong port", "bind_addr-8", "iwarp/ident_linux.go",

@@ -26,7 +26,7 @@ var halfFaults = []fault{
 	{
 		"iwarp lets go of a source when resolving fails", "resolve_addr-7", "iwarp/bind_linux.go",
 		"	if err != nil {\n		return err\n	}\n	id.peer, id.device = peer, true\n",
-		"	if err != nil {\n		if !src.IsZero() {\n			closeFD(id.fd)\n			ports.release(id.binding)\n			id.binding, id.fd, id.local = nil, -1, cmid.Addr{}\n		}\n		return err\n	}\n	id.peer, id.device = peer, true\n",
+		"	if err != nil {\n		if !src.IsZero() {\n			id.in.closeFD(id.fd)\n			id.in.drv.ports.release(id.binding)\n			id.binding, id.fd, id.local = nil, -1, cmid.Addr{}\n		}\n		return err\n	}\n	id.peer, id.device = peer, true\n",
 	},
 	{
 		"iwarp does not learn its source", "resolve_addr-8", "iwarp/bind_linux.go",
@@ -57,8 +57,8 @@ var halfFaults = []fault{
 	{
 		"iwarp's IPv6 wildcard hears IPv6 only", "listen-8", "iwarp/bind_linux.go", "		only := 0\n", "		only := 1\n",
 	},
-	{"iwarp doubles the backlog", "listen-9", "iwarp/listen_linux.go", "unix.Listen(l.fd, backlog)", "unix.Listen(l.fd, 2*backlog)"},
-	{"iwarp's backlog is 1", "listen-1", "iwarp/listen_linux.go", "unix.Listen(l.fd, backlog)", "unix.Listen(l.fd, 1)"},
+	{"iwarp doubles the backlog", "listen-9", "iwarp/listen_linux.go", "in.sys.Listen(l.fd, backlog)", "in.sys.Listen(l.fd, 2*backlog)"},
+	{"iwarp's backlog is 1", "listen-1", "iwarp/listen_linux.go", "in.sys.Listen(l.fd, backlog)", "in.sys.Listen(l.fd, 1)"},
 	{
 		"a service's port is counted from 1", "getaddrinfo-2", lookup,
 		"	return uint16(port), nil\n}\n\n// wantsGID", "	return uint16(port) + 1, nil\n}\n\n// wantsGID",

@@ -14,7 +14,7 @@ var listenFaults = []fault{
 	},
 
 	// The embedded device.
-	{"iwarp ignores the backlog", "listen-1 listen-9", "iwarp/listen_linux.go", "unix.Listen(l.fd, backlog)", "unix.Listen(l.fd, max(backlog, maxBacklog))"},
+	{"iwarp ignores the backlog", "listen-1 listen-9", "iwarp/listen_linux.go", "in.sys.Listen(l.fd, backlog)", "in.sys.Listen(l.fd, max(backlog, maxBacklog))"},
 	{
 		"iwarp does not report requests", "listen-2", "iwarp/listen_linux.go",
 		"	c.lis.id.report(cmid.DriverEvent{\n		Kind: states.KindConnectRequest,", "	_ = (cmid.DriverEvent{\n		Kind: states.KindConnectRequest,",
@@ -25,19 +25,19 @@ var listenFaults = []fault{
 	},
 	{
 		"iwarp hears every address", "listen-4 listen-7", "iwarp/bind_linux.go",
-		"	if err = bindSocket(fd, a); err != nil {\n		closeFD(fd)\n		return -1, cmid.Addr{}, err\n",
+		"	if err = id.in.bindSocket(fd, a); err != nil {\n		id.in.closeFD(fd)\n		return -1, cmid.Addr{}, err\n",
 		"	any := a\n	if a.Addr().Is4() {\n		any = cmid.AddrFrom(netip.IPv4Unspecified(), a.Port())\n	}\n" +
-			"	if err = bindSocket(fd, any); err != nil {\n		closeFD(fd)\n		return -1, cmid.Addr{}, err\n",
+			"	if err = id.in.bindSocket(fd, any); err != nil {\n		id.in.closeFD(fd)\n		return -1, cmid.Addr{}, err\n",
 	},
 	{
 		"iwarp listens on a port that is shared", "listen-5", "iwarp/listen_linux.go",
-		"	if err := ports.listens(id.binding); err != nil {\n		return err\n	}\n", "	_ = ports.listens(id.binding)\n",
+		"	if err := in.drv.ports.listens(id.binding); err != nil {\n		return err\n	}\n", "	_ = in.drv.ports.listens(id.binding)\n",
 	},
 	{
 		"iwarp's wildcard hears one address", "listen-8", "iwarp/bind_linux.go",
-		"	if err = bindSocket(fd, a); err != nil {\n		closeFD(fd)\n		return -1, cmid.Addr{}, err\n",
+		"	if err = id.in.bindSocket(fd, a); err != nil {\n		id.in.closeFD(fd)\n		return -1, cmid.Addr{}, err\n",
 		"	one := a\n	if a == cmid.AddrFrom(netip.IPv4Unspecified(), a.Port()) {\n		one = cmid.AddrFrom(netip.AddrFrom4([4]byte{127, 0, 0, 2}), a.Port())\n	}\n" +
-			"	if err = bindSocket(fd, one); err != nil {\n		closeFD(fd)\n		return -1, cmid.Addr{}, err\n",
+			"	if err = id.in.bindSocket(fd, one); err != nil {\n		id.in.closeFD(fd)\n		return -1, cmid.Addr{}, err\n",
 	},
 
 	// The kernel's devices.

@@ -44,15 +44,15 @@ var resolveFaults = []fault{
 	},
 	{
 		"iwarp ignores that there is no route", "resolve_addr-6", "iwarp/bind_linux.go",
-		"		return netip.Addr{}, fmt.Errorf(\"iwarp: no route to %v: %w\", addrOf(to).Addr(), err)\n", "		_ = addrOf(to)\n",
+		"		return netip.Addr{}, fmt.Errorf(\"iwarp: no route to %v: %w\", in.addrOf(to).Addr(), err)\n", "		_ = in.addrOf(to)\n",
 	},
 	{
 		"iwarp has a constant source", "resolve_addr-6 resolve_addr-8", "iwarp/bind_linux.go",
-		"	return addrOf(got).Addr(), nil\n}", "	_ = addrOf(got)\n	return netip.AddrFrom4([4]byte{127, 0, 0, 1}), nil\n}",
+		"	return in.addrOf(got).Addr(), nil\n}", "	_ = in.addrOf(got)\n	return netip.AddrFrom4([4]byte{127, 0, 0, 1}), nil\n}",
 	},
 	{
 		"iwarp takes the destination for the source", "resolve_addr-6 resolve_addr-8", "iwarp/bind_linux.go",
-		"	return addrOf(got).Addr(), nil\n}", "	_ = addrOf(got)\n	return addrOf(to).Addr(), nil\n}",
+		"	return in.addrOf(got).Addr(), nil\n}", "	_ = in.addrOf(got)\n	return in.addrOf(to).Addr(), nil\n}",
 	},
 	{
 		"iwarp ignores the source", "resolve_addr-7", "iwarp/bind_linux.go",

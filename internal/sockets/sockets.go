@@ -7,16 +7,23 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// MaxBuffers is how many slices Send and Readv take. They leave further ones out.
+const MaxBuffers = 256
+
 // Stack is the sockets of one machine as one event loop uses them. Everything belongs to that
 // loop's goroutine. Nothing blocks. Errors are bare errnos. Meanings are those of the system calls
 // in the manual pages that the names refer to.
+//
+// The sockets themselves belong to the process: they may move to another loop, and then that loop's
+// Stack is used for them.
 type Stack interface {
 	// Socket is socket(2), with SOCK_NONBLOCK and SOCK_CLOEXEC. typ is SOCK_STREAM or SOCK_DGRAM. A
 	// datagram socket only asks the routing table.
 	Socket(domain, typ int) (fd int, err error)
 	Bind(fd int, sa unix.Sockaddr) error
 	Listen(fd, backlog int) error
-	// Accept is accept4(2). The address is valid until the next call.
+	// Accept is accept4(2), with the flags of Socket. The address is valid until the next call of
+	// Accept, Local or Peer. It is nil if it is not an IP address.
 	Accept(fd int) (int, unix.Sockaddr, error)
 	Connect(fd int, sa unix.Sockaddr) error
 	// Disconnect removes a datagram socket's peer, address and port.
@@ -29,7 +36,7 @@ type Stack interface {
 	Readv(fd int, bufs [][]byte) (int, error)
 	Shutdown(fd, how int) error
 	Close(fd int) error
-	// Local is getsockname(2), and Peer getpeername(2). The address is valid until the next call.
+	// Local is getsockname(2), and Peer getpeername(2). The address is as Accept's.
 	Local(fd int) (unix.Sockaddr, error)
 	Peer(fd int) (unix.Sockaddr, error)
 	SetOption(fd, level, opt, value int) error
@@ -41,7 +48,8 @@ type Stack interface {
 	// InterfaceIndex is SIOCGIFINDEX, and InterfaceName SIOCGIFNAME.
 	InterfaceIndex(name string) (int, error)
 	InterfaceName(index int) (string, error)
-	// EphemeralPorts is net.ipv4.ip_local_port_range: the lowest port, and how many there are.
+	// EphemeralPorts is net.ipv4.ip_local_port_range, which is IPv6's as well: the lowest port, and
+	// how many there are.
 	EphemeralPorts() (low, n int)
 	// Random fills b with random bytes.
 	Random(b []byte)

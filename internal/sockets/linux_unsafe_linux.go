@@ -1,4 +1,4 @@
-package iwarp
+package sockets
 
 import (
 	"runtime"
@@ -7,12 +7,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// iovLen is the largest number of slices that is passed to one system call.
-const iovLen = 256
-
-// sysVec holds the arguments of system calls, so that a call need not allocate them.
-type sysVec struct {
-	iov  [iovLen]unix.Iovec
+// Linux is the Stack of this process. The zero value is ready. It holds the arguments of system
+// calls, so that a call need not allocate them.
+type Linux struct {
+	iov  [MaxBuffers]unix.Iovec
 	msg  unix.Msghdr
 	name unix.RawSockaddrAny
 	size uint32 // of name
@@ -22,9 +20,9 @@ type sysVec struct {
 
 // fill sets the vector to bufs. The pointers are typed, so the memory stays alive until result
 // clears them.
-func (v *sysVec) fill(bufs [][]byte) int {
+func (v *Linux) fill(bufs [][]byte) int {
 	n := 0
-	for _, b := range bufs[:min(len(bufs), iovLen)] {
+	for _, b := range bufs[:min(len(bufs), MaxBuffers)] {
 		if len(b) > 0 {
 			v.iov[n].Base = unsafe.SliceData(b)
 			v.iov[n].SetLen(len(b))
@@ -34,12 +32,12 @@ func (v *sysVec) fill(bufs [][]byte) int {
 	return n
 }
 
-// send is sendmsg(2) on a connected non-blocking socket. It sends bufs in order, as far as the
+// Send is sendmsg(2) on a connected non-blocking socket. It sends bufs in order, as far as the
 // socket has room. The call does not block, so it bypasses the Go scheduler. On loopback the call
 // also runs the receiver's half of TCP. With GOMAXPROCS=1 the scheduler would take the processor
 // away in the middle of that and give it back right after. This would cost a sixth of the CPU time
 // of an echo.
-func (v *sysVec) send(fd int, bufs [][]byte, flags int) (int, error) {
+func (v *Linux) Send(fd int, bufs [][]byte, flags int) (int, error) {
 	if len(bufs) == 1 { // sendto(2): the kernel need not fetch a header and a vector
 		b := bufs[0]
 		sent, _, errno := unix.RawSyscall6(unix.SYS_SENDTO, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(b))), uintptr(len(b)),
@@ -53,8 +51,8 @@ func (v *sysVec) send(fd int, bufs [][]byte, flags int) (int, error) {
 	return v.result(n, sent, errno)
 }
 
-// recv is recv(2) on a non-blocking socket, which does not block either.
-func recv(fd int, b []byte) (int, error) {
+// Recv is recv(2) on a non-blocking socket, which does not block either.
+func (*Linux) Recv(fd int, b []byte) (int, error) {
 	n, _, errno := unix.RawSyscall6(unix.SYS_RECVFROM, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(b))), uintptr(len(b)), 0, 0, 0)
 	if errno != 0 {
 		return 0, errno
@@ -62,18 +60,14 @@ func recv(fd int, b []byte) (int, error) {
 	return int(n), nil
 }
 
-// read is readv(2) into bufs, in order. want is the total length of bufs.
-func (v *sysVec) read(fd int, bufs [][]byte) (n, want int, err error) {
+// Readv is readv(2) into bufs, in order.
+func (v *Linux) Readv(fd int, bufs [][]byte) (int, error) {
 	k := v.fill(bufs)
-	for _, b := range bufs {
-		want += len(b)
-	}
-	got, _, errno := unix.Syscall(unix.SYS_READV, uintptr(fd), uintptr(unsafe.Pointer(&v.iov[0])), uintptr(k))
-	n, err = v.result(k, got, errno)
-	return n, want, err
+	n, _, errno := unix.Syscall(unix.SYS_READV, uintptr(fd), uintptr(unsafe.Pointer(&v.iov[0])), uintptr(k))
+	return v.result(k, n, errno)
 }
 
-func (v *sysVec) result(used int, n uintptr, errno unix.Errno) (int, error) {
+func (v *Linux) result(used int, n uintptr, errno unix.Errno) (int, error) {
 	runtime.KeepAlive(v)
 	clear(v.iov[:used])
 	if errno != 0 {
@@ -82,9 +76,9 @@ func (v *sysVec) result(used int, n uintptr, errno unix.Errno) (int, error) {
 	return int(n), nil
 }
 
-// accept is accept4(2). The peer's address is valid until the next call. The function of x/sys is
-// not used because it queries the socket's protocol with an additional system call.
-func (v *sysVec) accept(fd int) (int, unix.Sockaddr, error) {
+// Accept is accept4(2). The function of x/sys is not used because it queries the socket's protocol
+// with an additional system call.
+func (v *Linux) Accept(fd int) (int, unix.Sockaddr, error) {
 	v.size = unix.SizeofSockaddrAny
 	n, _, errno := unix.Syscall6(unix.SYS_ACCEPT4, uintptr(fd), uintptr(unsafe.Pointer(&v.name)), uintptr(unsafe.Pointer(&v.size)),
 		sockFlags, 0, 0)
@@ -94,12 +88,13 @@ func (v *sysVec) accept(fd int) (int, unix.Sockaddr, error) {
 	return int(n), v.sockaddr(), nil
 }
 
-// local is getsockname(2), and peer getpeername(2). The address is valid until the next call.
-func (v *sysVec) local(fd int) (unix.Sockaddr, error) { return v.ask(unix.SYS_GETSOCKNAME, fd) }
+// Local is getsockname(2).
+func (v *Linux) Local(fd int) (unix.Sockaddr, error) { return v.ask(unix.SYS_GETSOCKNAME, fd) }
 
-func (v *sysVec) peer(fd int) (unix.Sockaddr, error) { return v.ask(unix.SYS_GETPEERNAME, fd) }
+// Peer is getpeername(2).
+func (v *Linux) Peer(fd int) (unix.Sockaddr, error) { return v.ask(unix.SYS_GETPEERNAME, fd) }
 
-func (v *sysVec) ask(trap uintptr, fd int) (unix.Sockaddr, error) {
+func (v *Linux) ask(trap uintptr, fd int) (unix.Sockaddr, error) {
 	v.size = unix.SizeofSockaddrAny
 	_, _, errno := unix.RawSyscall(trap, uintptr(fd), uintptr(unsafe.Pointer(&v.name)), uintptr(unsafe.Pointer(&v.size)))
 	if errno != 0 {
@@ -109,7 +104,7 @@ func (v *sysVec) ask(trap uintptr, fd int) (unix.Sockaddr, error) {
 }
 
 // sockaddr converts name; it returns nil if that is not an IP address.
-func (v *sysVec) sockaddr() unix.Sockaddr {
+func (v *Linux) sockaddr() unix.Sockaddr {
 	port := func(p *uint16) int { b := (*[2]byte)(unsafe.Pointer(p)); return int(b[0])<<8 | int(b[1]) }
 	switch v.name.Addr.Family {
 	case unix.AF_INET:
@@ -124,8 +119,8 @@ func (v *sysVec) sockaddr() unix.Sockaddr {
 	return nil
 }
 
-// disconnect removes a datagram socket's peer, address and port.
-func (v *sysVec) disconnect(fd int) error {
+// Disconnect removes a datagram socket's peer, address and port.
+func (v *Linux) Disconnect(fd int) error {
 	v.name.Addr.Family = unix.AF_UNSPEC
 	_, _, errno := unix.RawSyscall(unix.SYS_CONNECT, uintptr(fd), uintptr(unsafe.Pointer(&v.name)), unsafe.Sizeof(v.name.Addr))
 	if errno != 0 {

@@ -10,14 +10,17 @@ import (
 	"github.com/rdmactor/rdmactor/cmid"
 )
 
-// ports says which identifier has which TCP port in this process, on all loops, by the rules of
-// rdma_cm. The host's rules apply in addition, because a bound socket also has the port.
-var ports = portTable{taken: make(map[uint16][]*binding)}
+// ports is the table of this process.
+var ports = newPortTable()
 
+// portTable says which identifier has which TCP port in a process, on all loops, by the rules of
+// rdma_cm. The host's rules apply in addition, because a bound socket also has the port.
 type portTable struct {
 	mu    sync.Mutex
 	taken map[uint16][]*binding
 }
+
+func newPortTable() *portTable { return &portTable{taken: make(map[uint16][]*binding)} }
 
 // binding is one identifier's claim to an address and port.
 type binding struct {

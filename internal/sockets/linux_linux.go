@@ -1,0 +1,101 @@
+package sockets
+
+import (
+	"crypto/rand"
+	"fmt"
+	"os"
+	"sync"
+
+	"golang.org/x/sys/unix"
+)
+
+const sockFlags = unix.SOCK_NONBLOCK | unix.SOCK_CLOEXEC
+
+var _ Stack = (*Linux)(nil)
+
+// Socket is socket(2).
+func (*Linux) Socket(domain, typ int) (int, error) { return unix.Socket(domain, typ|sockFlags, 0) }
+
+// Bind is bind(2).
+func (*Linux) Bind(fd int, sa unix.Sockaddr) error { return unix.Bind(fd, sa) }
+
+// Listen is listen(2).
+func (*Linux) Listen(fd, backlog int) error { return unix.Listen(fd, backlog) }
+
+// Connect is connect(2).
+func (*Linux) Connect(fd int, sa unix.Sockaddr) error { return unix.Connect(fd, sa) }
+
+// Shutdown is shutdown(2).
+func (*Linux) Shutdown(fd, how int) error { return unix.Shutdown(fd, how) }
+
+// Close is close(2).
+func (*Linux) Close(fd int) error { return unix.Close(fd) }
+
+// SetOption is setsockopt(2) of an int.
+func (*Linux) SetOption(fd, level, opt, value int) error {
+	return unix.SetsockoptInt(fd, level, opt, value)
+}
+
+// Option is getsockopt(2) of an int.
+func (*Linux) Option(fd, level, opt int) (int, error) { return unix.GetsockoptInt(fd, level, opt) }
+
+// SetLinger is setsockopt(2) of SO_LINGER.
+func (*Linux) SetLinger(fd int, l *unix.Linger) error {
+	return unix.SetsockoptLinger(fd, unix.SOL_SOCKET, unix.SO_LINGER, l)
+}
+
+// Unacknowledged is SIOCOUTQ.
+func (*Linux) Unacknowledged(fd int) (int, error) { return unix.IoctlGetInt(fd, unix.SIOCOUTQ) }
+
+// InterfaceIndex is SIOCGIFINDEX.
+func (*Linux) InterfaceIndex(name string) (int, error) {
+	ifr, err := unix.NewIfreq(name)
+	if err != nil {
+		return 0, err
+	}
+	if err := ioctl(unix.SIOCGIFINDEX, ifr); err != nil {
+		return 0, err
+	}
+	return int(ifr.Uint32()), nil
+}
+
+// InterfaceName is SIOCGIFNAME.
+func (*Linux) InterfaceName(index int) (string, error) {
+	ifr, err := unix.NewIfreq("")
+	if err != nil {
+		return "", err
+	}
+	ifr.SetUint32(uint32(index))
+	if err := ioctl(unix.SIOCGIFNAME, ifr); err != nil {
+		return "", err
+	}
+	return ifr.Name(), nil
+}
+
+// ioctl asks about an interface; any socket will do.
+func ioctl(req uint, ifr *unix.Ifreq) error {
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|sockFlags, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	return unix.IoctlIfreq(fd, req, ifr)
+}
+
+// EphemeralPorts is net.ipv4.ip_local_port_range as it was at the first call.
+func (*Linux) EphemeralPorts() (low, n int) { return ephemeralPorts() }
+
+var ephemeralPorts = sync.OnceValues(func() (low, n int) {
+	var high int
+	b, err := os.ReadFile("/proc/sys/net/ipv4/ip_local_port_range")
+	if err == nil {
+		_, err = fmt.Sscan(string(b), &low, &high)
+	}
+	if err != nil || low < 1 || high < low || high > 65535 {
+		low, high = 32768, 60999 // the kernel's default
+	}
+	return low, high - low + 1
+})
+
+// Random is getrandom(2).
+func (*Linux) Random(b []byte) { _, _ = rand.Read(b) } // never fails
