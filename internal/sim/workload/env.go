@@ -1,0 +1,88 @@
+package workload
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	rdma "github.com/rdmactor/rdmactor/actor"
+	"github.com/rdmactor/rdmactor/internal/sim/world"
+)
+
+// Env is what a Workload has of its world.
+type Env struct {
+	World *world.World
+	// Name names the workload in the trace and in failures, such as "echo 2".
+	Name string
+	// Machines are shared with the other workloads.
+	Machines []*world.Machine
+	// Config is what its processes open their runtimes with, by world.Process.Open: limits and
+	// timeouts that were drawn, and the number of loops.
+	Config rdma.Config
+	// Port is the first of 100 that are the workload's own, on each machine.
+	Port int
+	// Rand is the workload's own, for what need not be drawn before.
+	Rand *rand.Rand
+	// Patience is how long everything may take when nothing disturbs any more.
+	Patience time.Duration
+	// Programs are what the workload has started, in that order.
+	Programs []*Program
+
+	disturbed map[int]bool // by machine
+	calm      bool
+	calmed    time.Duration
+}
+
+// Program is what a workload runs on a machine: a process, and after a crash another one.
+type Program struct {
+	*world.Process // the newest
+	Machine        int
+	main           func(p *world.Process)
+}
+
+// Start starts a program: main runs in a process of the machine with a number of Machines. After a
+// crash it runs again, in a new process.
+func (e *Env) Start(machine int, main func(p *world.Process)) *Program {
+	g := &Program{Machine: machine, main: main}
+	e.Programs = append(e.Programs, g)
+	g.Restart(e)
+	return g
+}
+
+// Restart starts the program anew. Its process was killed.
+func (g *Program) Restart(e *Env) { g.Process = e.Machines[g.Machine].Start(g.main) }
+
+// IP is an address of a machine.
+func (e *Env) IP(machine int) string { return fmt.Sprintf("10.0.0.%d", machine+1) }
+
+// Addr is the address of a workload's service: the nth of its ports on a machine.
+func (e *Env) Addr(machine, n int) string { return fmt.Sprintf("%s:%d", e.IP(machine), e.Port+n) }
+
+// Disturb notes a fault that hits a machine, its processes or its links.
+func (e *Env) Disturb(machine int) {
+	if e.disturbed == nil {
+		e.disturbed = make(map[int]bool)
+	}
+	e.disturbed[machine] = true
+}
+
+// Disturbed reports whether a fault has hit any of the machines up to now: a connection between
+// machines that were never disturbed must live.
+func (e *Env) Disturbed(machines ...int) bool {
+	for _, m := range machines {
+		if e.disturbed[m] {
+			return true
+		}
+	}
+	return false
+}
+
+// Rest notes that no more faults happen.
+func (e *Env) Rest() {
+	if !e.calm {
+		e.calm, e.calmed = true, e.World.Now()
+	}
+}
+
+// Calm reports whether no more faults happen, and since when.
+func (e *Env) Calm() (since time.Duration, ok bool) { return e.calmed, e.calm }
