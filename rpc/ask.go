@@ -66,7 +66,7 @@ func Go[Q, R any](ctx actor.Context, c *Client, m Method[Q, R], q *Q, cfg GoConf
 	if len(c.cfg.Interceptors) > 0 || c.cfg.Retry.Attempts > 1 || c.cfg.WaitForReady {
 		within := p.cancel
 		under, p.cancel = context.WithCancel(under)
-		go func() {
+		c.rt.Scheduler().Go(func() {
 			a := &Reply[R]{Call: p}
 			defer func() {
 				p.cancel()
@@ -76,7 +76,7 @@ func Go[Q, R any](ctx actor.Context, c *Client, m Method[Q, R], q *Q, cfg GoConf
 			try(func() { a.Value, a.Err = Call(under, c, m, q) }, func(why *PanicError) {
 				a.Err = &Error{Code: CodeUnknown, Method: m.m.name, Err: why}
 			})
-		}()
+		})
 		return p
 	}
 	p.reply = func(b []byte, err error) any {
@@ -115,7 +115,7 @@ func (p *Pending) start(ctx context.Context, c *Client, q any) error {
 	defer p.mu.Unlock()
 	p.link = l
 	if !p.over && ctx.Done() != nil {
-		p.stop = context.AfterFunc(ctx, func() { p.abandon(contextError(ctx, m, FateUnknown)) })
+		p.stop = c.rt.Scheduler().OnDone(ctx, func() { p.abandon(contextError(ctx, m, FateUnknown)) })
 	}
 	return nil
 }

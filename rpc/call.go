@@ -130,7 +130,7 @@ func (c *Client) do(ctx context.Context, m *method, body []byte) (*clientCall, e
 		case c.cfg.WaitForReady && unsent(err):
 			// the connection ended before the request was sent: the call waits for another
 			// connection
-		case !retryable(m, err) || !c.cfg.Retry.again(ctx, attempt):
+		case !retryable(m, err) || !c.cfg.Retry.again(ctx, c.rt.Scheduler(), attempt):
 			return nil, err
 		default:
 			attempt++
@@ -179,10 +179,13 @@ func (c *Client) wait(ctx context.Context, l *link, cl *clientCall) error {
 	for why == nil {
 		select {
 		case <-cl.done:
+			c.rt.Scheduler().Resume()
 			return cl.failure()
 		case <-ctx.Done():
+			c.rt.Scheduler().Resume()
 			why = contextError(ctx, cl.m, FateUnknown)
 		case <-c.rt.Stalled():
+			c.rt.Scheduler().Resume()
 			why = onLoop(cl.m, FateUnknown)
 		}
 	}
@@ -191,6 +194,7 @@ func (c *Client) wait(ctx context.Context, l *link, cl *clientCall) error {
 		return why
 	}
 	<-cl.done
+	c.rt.Scheduler().Resume()
 	return cl.failure()
 }
 

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"sync"
@@ -60,7 +59,7 @@ func Dial(ctx context.Context, rt *rdma.Runtime, addr string, cfg Config) (*Clie
 	if err := eventloop.MayWait(); err != nil {
 		return nil, dialError(addr, &Error{Code: CodeCanceled, Err: err})
 	}
-	c.turn = reconnect.LimiterOf(rt).Ticket(nil, addr, func() { go c.redial() })
+	c.turn = reconnect.LimiterOf(rt).Ticket(nil, addr, func() { c.rt.Scheduler().Go(c.redial) })
 	connected := make(chan error, 1)
 	c.mu.Lock()
 	c.connectLocked(func(err error) { connected <- err })
@@ -68,7 +67,9 @@ func Dial(ctx context.Context, rt *rdma.Runtime, addr string, cfg Config) (*Clie
 	var err error
 	select {
 	case err = <-connected:
+		c.rt.Scheduler().Resume()
 	case <-ctx.Done():
+		c.rt.Scheduler().Resume()
 		err = contextError(ctx, &method{}, FateNotSent)
 	}
 	if err != nil {
@@ -138,7 +139,8 @@ func (c *Client) moveOn(l *link, why error) {
 	}
 	d := c.cfg.Backoff.Longest(c.failed)
 	c.failed++
-	c.timer = time.AfterFunc(rand.N(d), func() {
+	d = time.Duration(c.rt.Scheduler().Rand().Int64N(int64(d)))
+	c.timer = c.rt.Scheduler().AfterFunc(d, func() {
 		c.mu.Lock()
 		c.queued = true
 		c.mu.Unlock()
@@ -161,7 +163,7 @@ func (c *Client) redial() {
 		c.timer, c.queued = nil, false
 		c.connectLocked(func(error) { c.turn.Done() })
 	case after > 0:
-		c.timer = time.AfterFunc(after, c.redial)
+		c.timer = c.rt.Scheduler().AfterFunc(after, c.redial)
 	}
 }
 
@@ -197,6 +199,7 @@ func (c *Client) current(ctx context.Context, m *method) (*link, error) {
 		case <-c.rt.Stalled():
 			blocked = onLoop(m, FateNotSent)
 		}
+		c.rt.Scheduler().Resume()
 		c.mu.Lock()
 		c.waiting--
 		if ctx.Err() != nil {
@@ -249,7 +252,9 @@ func (c *Client) Close() {
 		}
 		c.turn.Leave()
 	}
-	links := slices.Collect(maps.Keys(c.links))
+	links := slices.SortedFunc(maps.Keys(c.links), func(a, b *link) int {
+		return strings.Compare(a.out.pid.Id, b.out.pid.Id)
+	})
 	c.link = nil
 	c.mu.Unlock()
 	for _, l := range links {
@@ -260,5 +265,6 @@ func (c *Client) Close() {
 	}
 	for _, l := range links {
 		<-l.gone
+		c.rt.Scheduler().Resume()
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"math"
 
 	rdma "github.com/rdmactor/rdmactor/actor"
+	"github.com/rdmactor/rdmactor/internal/sched"
 )
 
 // A loop copies what is small out of the memory that it was received in. What is larger stays there
@@ -54,13 +55,13 @@ type landing struct {
 const largeItem = math.MaxUint32
 
 // land has a goroutine copy an item, body, which lies in m. It is called on the loop.
-func land(m *rdma.Received, body []byte) *landing {
+func land(s *sched.Scheduler, m *rdma.Received, body []byte) *landing {
 	l := &landing{here: make(chan struct{})}
 	m.Retain()
-	go func() {
+	s.Go(func() {
 		l.item = append([]byte(nil), body...)
 		m.Release()
 		close(l.here)
-	}()
+	})
 	return l
 }

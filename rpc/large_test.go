@@ -42,7 +42,7 @@ func TestTheLoopCopiesWhatIsSmall(t *testing.T) {
 		if len(reply.reply) != n || reply.body.retained != nil {
 			t.Errorf("an answer of %d bytes came as one of %d", n, len(reply.reply))
 		}
-		items := &receiving{credit: 1, ready: make(chan struct{}, 1)}
+		items := &receiving{l: &link{rt: new(rdma.Runtime)}, credit: 1, ready: make(chan struct{}, 1)}
 		if err := items.itemLocked(m, b); err != nil {
 			t.Fatal(err)
 		}

@@ -248,7 +248,7 @@ func (l *link) finish(list *clientCall) {
 		if c.body.retain(l.reading, c.body.b) {
 			c.copy()
 		} else if c.actor != nil {
-			go c.finish()
+			l.rt.Scheduler().Go(c.finish)
 			continue
 		}
 		c.finish()

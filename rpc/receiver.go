@@ -146,7 +146,7 @@ func (r *receiving) watch(ctx context.Context) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.err == nil && ctx.Done() != nil {
-		r.stop = context.AfterFunc(ctx, func() {
+		r.stop = r.l.rt.Scheduler().OnDone(ctx, func() {
 			if f, ok := r.l.abandon(&r.call); ok {
 				r.end(contextError(ctx, r.call.m, f))
 			}
@@ -164,7 +164,7 @@ func (r *receiving) itemLocked(m *rdma.Received, body []byte) error {
 	r.credit -= wire.HeaderLen + int64(len(body))
 	if len(body) > copyOnLoop {
 		r.in = binary.BigEndian.AppendUint32(r.in, largeItem)
-		r.large = append(r.large, land(m, body))
+		r.large = append(r.large, land(r.l.rt.Scheduler(), m, body))
 	} else {
 		r.in = binary.BigEndian.AppendUint32(r.in, uint32(len(body)))
 		r.in = append(r.in, body...)
@@ -255,7 +255,9 @@ func (r *receiving) next() ([]byte, error) {
 func (r *receiving) wait() error {
 	select {
 	case <-r.ready:
+		r.l.rt.Scheduler().Resume()
 	case <-r.l.rt.Stalled():
+		r.l.rt.Scheduler().Resume()
 		if err := onLoop(r.call.m, FateUnknown); err != nil {
 			return err
 		}
@@ -288,5 +290,6 @@ func (r *receiving) landed() []byte {
 	r.large = r.large[1:]
 	r.mu.Unlock()
 	<-l.here
+	r.l.rt.Scheduler().Resume()
 	return l.item
 }

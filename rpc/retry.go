@@ -3,10 +3,10 @@ package rpc
 import (
 	"context"
 	"errors"
-	"math/rand/v2"
 	"time"
 
 	"github.com/rdmactor/rdmactor/actor/reconnect"
+	"github.com/rdmactor/rdmactor/internal/sched"
 )
 
 // retryable reports whether a call of m that failed so may be made again.
@@ -25,12 +25,12 @@ func retryable(m *method, err error) bool {
 }
 
 // again waits before the next attempt. Not ok: there is none, or no time for it.
-func (r *Retry) again(ctx context.Context, attempt int) (ok bool) {
+func (r *Retry) again(ctx context.Context, s *sched.Scheduler, attempt int) (ok bool) {
 	if attempt >= r.Attempts {
 		return false
 	}
 	d := reconnect.Backoff{First: r.Backoff, Most: r.Max}.Longest(attempt - 1)
-	d += time.Duration((rand.Float64() - 0.5) / 2 * float64(d))
+	d += time.Duration((s.Rand().Float64() - 0.5) / 2 * float64(d))
 	if deadline, has := ctx.Deadline(); has && time.Until(deadline) <= d {
 		return false
 	}
@@ -38,8 +38,8 @@ func (r *Retry) again(ctx context.Context, attempt int) (ok bool) {
 	defer t.Stop()
 	select {
 	case <-t.C:
-		return true
 	case <-ctx.Done():
-		return false
 	}
+	s.Resume()
+	return ctx.Err() == nil
 }

@@ -92,8 +92,11 @@ func (call *serverCall) wait(n int) error {
 		c.mu.Unlock()
 		select {
 		case <-call.room:
+			call.c.s.rt.Scheduler().Resume()
 		case <-call.ctx.Done():
+			call.c.s.rt.Scheduler().Resume()
 		case <-call.c.s.rt.Stalled():
+			call.c.s.rt.Scheduler().Resume()
 			if err := eventloop.MayWait(); err != nil {
 				return fmt.Errorf("rpc: %s: Send: %w", call.h.m.name, err)
 			}

@@ -4,6 +4,9 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"maps"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -46,6 +49,7 @@ func NewServer(rt *rdma.Runtime, cfg Config) *Server {
 		gone:     make(chan struct{}),
 		handlers: make(map[string]*handler), conns: make(map[*serverConn]struct{}),
 	}
+	s.workers.sched = rt.Scheduler()
 	s.workers.max = s.cfg.MaxCallsInAll + s.cfg.MaxStreamsInAll
 	s.shares = share.New(
 		share.Amounts{share.Calls: s.cfg.MaxCallsInAll, share.Streams: s.cfg.MaxStreamsInAll, share.Memory: s.cfg.keeps()},
@@ -71,7 +75,7 @@ func (s *Server) listen(ctx context.Context, addr string) (at rdma.Addr, over <-
 			ended <- m.Err
 			ctx.Stop(ctx.Self())
 		}
-	}))
+	}, s.rt.OffLoop()))
 	props := actor.PropsFromProducer(func() actor.Actor { return newServerConn(s) }, resuming)
 	cfg := s.cfg.id()
 	cfg.Handler = props
@@ -104,18 +108,20 @@ func (s *Server) Serve(ctx context.Context, addr string) error {
 	select {
 	case <-ctx.Done():
 	case <-s.ending:
-	case err := <-over:
-		if err != nil {
-			return fmt.Errorf("rpc: serve at %v: %w", at, err)
-		}
+	case err = <-over:
 	}
-	select {
-	case <-ctx.Done():
+	s.rt.Scheduler().Resume()
+	if err == nil && len(over) > 0 {
+		err = <-over
+	}
+	if err != nil && ctx.Err() == nil {
+		return fmt.Errorf("rpc: serve at %v: %w", at, err)
+	}
+	if s.rt.Scheduler().Await(ctx.Done(), s.idle) {
 		s.Close()
 		return context.Cause(ctx)
-	case <-s.idle:
-		return &Error{Code: CodeClosed, Fate: FateNotSent}
 	}
+	return &Error{Code: CodeClosed, Fate: FateNotSent}
 }
 
 // InFlight is how many calls are being handled.
@@ -134,7 +140,8 @@ func (s *Server) end(m any) {
 		close(s.ending)
 	}
 	s.emptiedLocked()
-	for c := range s.conns {
+	byName := func(a, b *serverConn) int { return strings.Compare(a.out.pid.Id, b.out.pid.Id) }
+	for _, c := range slices.SortedFunc(maps.Keys(s.conns), byName) {
 		s.sys.Root.Send(c.out.pid, m)
 	}
 }
@@ -157,15 +164,11 @@ func (s *Server) Drain(ctx context.Context) error {
 	s.end(&drain{})
 	s.unlisten(ctx)
 	s.checkIdle()
-	select {
-	case <-s.idle:
-	case <-ctx.Done():
+	if !s.rt.Scheduler().Await(s.idle, ctx.Done()) {
 		return s.abort(ctx)
 	}
 	s.end(&finish{})
-	select {
-	case <-s.gone:
-	case <-ctx.Done():
+	if !s.rt.Scheduler().Await(s.gone, ctx.Done()) {
 		return s.abort(ctx)
 	}
 	s.Close()
@@ -189,7 +192,7 @@ func (s *Server) abort(ctx context.Context) error {
 // the rest happens on a goroutine.
 func (s *Server) Close() {
 	if eventloop.MayWait() != nil {
-		go s.Close()
+		s.rt.Scheduler().Go(s.Close)
 		return
 	}
 	s.close(context.Background())
@@ -199,10 +202,7 @@ func (s *Server) Close() {
 func (s *Server) close(ctx context.Context) {
 	s.end(&abort{})
 	s.unlisten(ctx)
-	select {
-	case <-s.gone:
-	case <-ctx.Done():
-	}
+	s.rt.Scheduler().Await(s.gone, ctx.Done())
 	s.workers.close()
 	s.idleOnce.Do(func() { close(s.idle) })
 }

@@ -1,13 +1,18 @@
 package rpc
 
-import "sync"
+import (
+	"sync"
+
+	"github.com/rdmactor/rdmactor/internal/sched"
+)
 
 // workers are the goroutines that handlers run on. They are reused; there are never more than max,
 // and few stay when there is nothing to do. Work is taken in order. A worker that takes a call
 // while others wait wakes another worker. Only one is being woken at a time. So few goroutines
 // serve handlers that do not block, and nobody waits for one that does.
 type workers struct {
-	max int
+	max   int
+	sched *sched.Scheduler
 
 	mu         sync.Mutex
 	head, tail *serverCall
@@ -47,7 +52,7 @@ func (w *workers) wakeLocked() bool {
 	case w.n < w.max:
 		w.waking = true
 		w.n++
-		go w.run()
+		w.sched.Go(w.run)
 	default:
 		return false
 	}
@@ -60,7 +65,7 @@ func (w *workers) run() {
 	left := true
 	defer func() {
 		if left {
-			go w.run()
+			w.sched.Go(w.run)
 		}
 	}()
 	signal := make(chan struct{}, 1)
@@ -88,6 +93,7 @@ func (w *workers) run() {
 		w.idle = append(w.idle, signal)
 		w.mu.Unlock()
 		<-signal
+		w.sched.Resume()
 		w.mu.Lock()
 	}
 }
