@@ -93,8 +93,8 @@ func (l *Listener) accepted(c *Conn) (woke bool) {
 
 // Accept waits for a connection, and returns a *Conn.
 func (l *Listener) Accept() (net.Conn, error) {
-	l.turn.Lock()
-	defer l.turn.Unlock()
+	l.turn.Lock(l.rt.Scheduler())
+	defer l.turn.Unlock(l.rt.Scheduler())
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for {

@@ -131,8 +131,8 @@ func (r *reader) readyLocked() error {
 
 // read copies what is there to p.
 func (r *reader) read(p []byte) (n int, err error) {
-	r.turn.Lock()
-	defer r.turn.Unlock()
+	r.turn.Lock(r.rt.Scheduler())
+	defer r.turn.Unlock(r.rt.Scheduler())
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if len(p) == 0 && !r.closed && !r.expired {
@@ -201,8 +201,8 @@ func (r *reader) tookLocked(n int) {
 // writeTo writes everything to w, directly from where it lies. readErr is the stream's error, err
 // is w's.
 func (r *reader) writeTo(w io.Writer) (n int64, readErr, err error) {
-	r.turn.Lock()
-	defer r.turn.Unlock()
+	r.turn.Lock(r.rt.Scheduler())
+	defer r.turn.Unlock(r.rt.Scheduler())
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for err == nil {

@@ -10,7 +10,7 @@ import (
 
 // What comes after bytes that were dropped is not read: a stream must not have gaps.
 func TestNoHoles(t *testing.T) {
-	r := reader{waiter: waiter{wake: newWake()}}
+	r := reader{waiter: waiter{rt: new(rdma.Runtime), wake: newWake()}}
 	message := func() *rdma.Received { return &rdma.Received{Data: make([]byte, smallMax+1)} }
 	for range 2 {
 		if _, err := r.take(message()); err != nil {
@@ -44,7 +44,7 @@ func (sparing) Write(p []byte) (int, error) { return len(p) / 2, nil }
 // A Writer that does not take everything ends WriteTo, as it ends io.Copy: bytes would be missing.
 func TestShortWrites(t *testing.T) {
 	for _, n := range []int{smallMax, smallMax + 1} {
-		r := reader{waiter: waiter{wake: newWake()}}
+		r := reader{waiter: waiter{rt: new(rdma.Runtime), wake: newWake()}}
 		if _, err := r.take(&rdma.Received{Data: make([]byte, n)}); err != nil {
 			t.Fatal(err)
 		}

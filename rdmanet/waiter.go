@@ -6,13 +6,14 @@ import (
 
 	rdma "github.com/rdmactor/rdmactor/actor"
 	"github.com/rdmactor/rdmactor/eventloop"
+	"github.com/rdmactor/rdmactor/internal/sched"
 )
 
 // waiter is the part that one direction of a connection, or a listener, needs for waiting: a lock,
 // a deadline, and what wakes the goroutine that waits. One goroutine waits at a time: the one that
 // has locked turn.
 type waiter struct {
-	turn sync.Mutex // one call at a time; it keeps this locked while it waits
+	turn sched.Lock // one call at a time; it keeps this locked while it waits
 	mu   sync.Mutex // guards all the rest, and is never locked for long
 
 	rt      *rdma.Runtime
@@ -38,8 +39,10 @@ func (w *waiter) waitLocked() error {
 	for {
 		select {
 		case <-w.wake:
+			w.rt.Scheduler().Resume()
 			return nil
 		case <-w.rt.Stalled():
+			w.rt.Scheduler().Resume()
 			if err := eventloop.MayWait(); err != nil {
 				return w.giveUp(err)
 			}
@@ -113,7 +116,7 @@ func (w *waiter) setTimerLocked(t time.Time) {
 	}
 	w.at = time.Now().Add(left)
 	if w.timer == nil {
-		w.timer = time.AfterFunc(left, w.expire)
+		w.timer = w.rt.Scheduler().AfterFunc(left, w.expire)
 		return
 	}
 	w.timer.Reset(left)

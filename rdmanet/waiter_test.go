@@ -3,13 +3,15 @@ package rdmanet
 import (
 	"testing"
 	"time"
+
+	rdma "github.com/rdmactor/rdmactor/actor"
 )
 
 // A timer that has fired before it could be stopped has no effect on a deadline that was set
 // since, or if there is none any more.
 func TestLateTimer(t *testing.T) {
 	for name, at := range map[string]time.Time{"none": {}, "later": time.Now().Add(time.Hour)} {
-		w := waiter{wake: newWake()}
+		w := waiter{rt: new(rdma.Runtime), wake: newWake()}
 		w.setDeadline(time.Now().Add(2 * time.Hour))
 		w.setDeadline(at)
 		w.expire()

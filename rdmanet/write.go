@@ -64,8 +64,8 @@ func (w *writer) usableLocked(nothing bool) error {
 
 // write sends p in pieces. n is how many bytes were taken, also if there is an error.
 func (w *writer) write(p []byte) (n int, err error) {
-	w.turn.Lock()
-	defer w.turn.Unlock()
+	w.turn.Lock(w.rt.Scheduler())
+	defer w.turn.Unlock(w.rt.Scheduler())
 	for {
 		k := min(len(p)-n, w.piece)
 		var s *rdma.Send

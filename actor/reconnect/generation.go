@@ -2,7 +2,6 @@ package reconnect
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"net/netip"
 	"time"
 
@@ -193,7 +192,7 @@ func (l *link) pause() time.Duration {
 	if l.cfg.Rand != nil {
 		return time.Duration(l.cfg.Rand.Int64N(most))
 	}
-	return time.Duration(rand.Int64N(most))
+	return time.Duration(l.rt.Scheduler().Rand().Int64N(most))
 }
 
 // endGeneration ends the generation: events of its identifier are ignored from now on. last: no

@@ -164,7 +164,7 @@ func (l *link) start(ctx actor.Context) {
 	self, root := ctx.Self(), ctx.ActorSystem().Root
 	l.ticket = l.cfg.Limiter.Ticket(self, l.cfg.Dial.Addr, func() { root.Send(self, &turn{}) })
 	if c := l.cfg.Context; c != nil {
-		l.release = context.AfterFunc(c, func() { root.Send(self, &canceled{context.Cause(c)}) })
+		l.release = l.rt.Scheduler().OnDone(c, func() { root.Send(self, &canceled{context.Cause(c)}) })
 	}
 	l.lost(ctx)
 	if err := l.rt.CheckOwner(l.owner); err != nil {

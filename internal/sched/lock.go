@@ -24,7 +24,14 @@ func (l *Lock) Lock(s *Scheduler) {
 	default:
 	}
 	l.own <- struct{}{}
+	resumed := false
+	defer func() {
+		if !resumed { // the process has ended
+			l.Unlock(s)
+		}
+	}()
 	s.Resume()
+	resumed = true
 }
 
 // Unlock unlocks it.
