@@ -1,0 +1,190 @@
+// Package network simulates machines, their links, and TCP as Linux's sockets show it. The embedded
+// device runs on it through sockets.Stack.
+//
+// Everything happens in calls: there are no goroutines and no timers, and time and random numbers
+// come from the Config. A Network and all that belongs to it are used by one goroutine at a time.
+//
+// What takes time is an event. Segments of one socket travel in order. A segment that is lost comes
+// later, as if it were sent again, and so do those behind it. Acknowledgements have no segments of
+// their own unless somebody waits for one: a segment that arrives brings what its sender has
+// received by then.
+package network
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net/netip"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Config is what a Network is made of. Zero values stand for the defaults in brackets.
+type Config struct {
+	Now  func() time.Time // the present; required
+	Rand *rand.Rand       // decides everything that is left open; required
+	Link Link             // how segments travel between machines, unless SetLink says otherwise
+
+	// MinBuffer and MaxBuffer are the range from which the sizes of each socket's send buffer and
+	// receive buffer are drawn, in bytes [128 KiB both].
+	MinBuffer, MaxBuffer int
+	// Short is how often, from 0 to 1, a segment is cut shorter than it could be, and a read or a
+	// write does less than it could [0].
+	Short float64
+	// LowPort and Ports are the range of ephemeral ports: the lowest, and how many [32768, 28232].
+	LowPort, Ports int
+	// Files is how many descriptors all processes of a machine may have open [65536].
+	Files int
+	// Fail is asked by each call that may fail although its caller did nothing wrong. 0 lets the
+	// call go on. Errnos has what Linux may answer. [never]
+	Fail func(m *Machine, call string) unix.Errno
+}
+
+// Errnos returns the errnos with which a call may fail on Linux although its caller did nothing
+// wrong. The calls are socket, bind, listen, accept, connect, send, recv and setsockopt.
+func Errnos(call string) []unix.Errno {
+	switch call {
+	case "socket":
+		return []unix.Errno{unix.EMFILE, unix.ENFILE, unix.ENOBUFS, unix.ENOMEM}
+	case "bind", "setsockopt":
+		return []unix.Errno{unix.ENOMEM, unix.ENOBUFS}
+	case "accept":
+		return []unix.Errno{unix.EMFILE, unix.ENFILE, unix.ENOBUFS, unix.ENOMEM, unix.ECONNABORTED, unix.EINTR}
+	case "connect":
+		return []unix.Errno{unix.ENOBUFS, unix.ENOMEM, unix.EADDRNOTAVAIL}
+	case "send":
+		return []unix.Errno{unix.EAGAIN, unix.EINTR, unix.ENOBUFS, unix.ENOMEM}
+	case "recv":
+		return []unix.Errno{unix.EAGAIN, unix.EINTR, unix.ENOMEM}
+	}
+	return nil
+}
+
+// Link is how segments travel one way. A Link without Delay and MSS is a fast and perfect one.
+type Link struct {
+	Delay, Jitter time.Duration // each segment takes Delay and up to Jitter more
+	Loss          float64       // how many segments are lost, from 0 to below 1
+	MSS           int           // the most bytes in a segment [65483, as on loopback]
+	Down          bool          // nothing arrives
+}
+
+const (
+	defaultBuffer = 128 << 10
+	defaultMSS    = 65483
+	lowestPort    = 32768
+	portCount     = 28232
+	defaultFiles  = 65536
+)
+
+// Network is machines and the links between them.
+type Network struct {
+	cfg      Config
+	machines []*Machine
+	owners   map[netip.Addr]*Machine // without zones
+	links    map[[2]*Machine]Link
+	agenda   agenda
+	serial   uint64 // of the newest event
+	conns    uint64 // of the newest attempt to connect
+	inFlight int    // bytes that were sent and have not arrived
+}
+
+// New makes a network without machines.
+func New(cfg Config) *Network {
+	if cfg.MinBuffer <= 0 {
+		cfg.MinBuffer = defaultBuffer
+	}
+	cfg.MaxBuffer = max(cfg.MaxBuffer, cfg.MinBuffer)
+	if cfg.LowPort <= 0 || cfg.Ports <= 0 {
+		cfg.LowPort, cfg.Ports = lowestPort, portCount
+	}
+	if cfg.Files <= 0 {
+		cfg.Files = defaultFiles
+	}
+	return &Network{cfg: cfg, owners: make(map[netip.Addr]*Machine), links: make(map[[2]*Machine]Link)}
+}
+
+// Next is when the earliest event is due, which may be in the past. ok is false if there is none.
+func (n *Network) Next() (due time.Time, ok bool) {
+	if len(n.agenda) == 0 {
+		return time.Time{}, false
+	}
+	return n.agenda[0].due, true
+}
+
+// Due is how many events are due at now.
+func (n *Network) Due(now time.Time) int { return n.agenda.due(now) }
+
+// Step lets the event i of those that are due happen, and describes it in a line. i counts from 0,
+// the event that was due first.
+func (n *Network) Step(i int) string {
+	e := n.agenda[i]
+	n.agenda.remove(e)
+	return e.what.happen(n)
+}
+
+// InFlight is how many bytes were sent and have not arrived.
+func (n *Network) InFlight() int { return n.inFlight }
+
+// Link is how segments travel from one machine to another, or inside one machine.
+func (n *Network) Link(from, to *Machine) Link {
+	l, ok := n.links[[2]*Machine{from, to}]
+	if !ok && from != to {
+		l = n.cfg.Link
+	}
+	if l.MSS <= 0 {
+		l.MSS = defaultMSS
+	}
+	return l
+}
+
+// SetLink changes how segments travel from one machine to another. Delay and MSS apply to segments
+// that are sent from now on.
+func (n *Network) SetLink(from, to *Machine, l Link) { n.links[[2]*Machine{from, to}] = l }
+
+// SetDown cuts the way from one machine to another, or mends it. Segments that would have arrived
+// meanwhile are sent again after a while.
+func (n *Network) SetDown(from, to *Machine, down bool) {
+	l := n.Link(from, to)
+	l.Down = down
+	n.SetLink(from, to, l)
+}
+
+// path returns the machine that a segment from one address of m to another address reaches, or nil.
+func (n *Network) path(m *Machine, from, to netip.Addr) *Machine {
+	dst := m
+	if !isLoopback(to) && !m.has(to) {
+		dst = n.owners[to.WithZone("")]
+	}
+	if m.off || dst == nil || dst.off || !m.has(from) || n.Link(m, dst).Down {
+		return nil
+	}
+	return dst
+}
+
+// chance is true with the probability p.
+func (n *Network) chance(p float64) bool { return p > 0 && n.cfg.Rand.Float64() < p }
+
+// short returns a number from 1 to at most most, and usually most.
+func (n *Network) short(most int) int {
+	if most > 1 && n.chance(n.cfg.Short) {
+		return 1 + n.cfg.Rand.IntN(most)
+	}
+	return most
+}
+
+// buffer draws the size of a socket's buffer.
+func (n *Network) buffer() int {
+	return n.cfg.MinBuffer + n.cfg.Rand.IntN(n.cfg.MaxBuffer-n.cfg.MinBuffer+1)
+}
+
+// travel draws how long a segment from one machine to another takes, and whether it is lost.
+func (n *Network) travel(from, to *Machine) (d time.Duration, lost bool) {
+	l := n.Link(from, to)
+	d = l.Delay
+	if l.Jitter > 0 {
+		d += time.Duration(n.cfg.Rand.Int64N(int64(l.Jitter) + 1))
+	}
+	return d, n.chance(l.Loss)
+}
+
+func arrow(from, to netip.AddrPort) string { return fmt.Sprintf("%v > %v", from, to) }

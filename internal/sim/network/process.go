@@ -1,0 +1,134 @@
+package network
+
+import (
+	"math"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmactor/rdmactor/eventloop"
+)
+
+// firstFile is the lowest descriptor that a process may get: it has the standard ones.
+const firstFile = 3
+
+// Limits bound what a process may have. Zero means no bound.
+type Limits struct {
+	Files int // RLIMIT_NOFILE: each descriptor is below it
+}
+
+// Process is a program that runs on a machine. It has descriptors.
+type Process struct {
+	m     *Machine
+	limit int
+	files []*sock // by descriptor
+	dead  bool
+}
+
+// Process starts a process on the machine.
+func (m *Machine) Process(l Limits) *Process {
+	p := &Process{m: m, limit: l.Files}
+	if p.limit <= 0 {
+		p.limit = math.MaxInt
+	}
+	p.dead = m.off
+	m.procs = append(m.procs, p)
+	return p
+}
+
+// Machine is where the process runs.
+func (p *Process) Machine() *Machine { return p.m }
+
+// Stack makes the sockets of the process for one of its loops. All loops use the same descriptors.
+func (p *Process) Stack() *Stack { return &Stack{p: p} }
+
+// Ready is what a descriptor is ready for, as epoll would report it: Hangup and Error included. It
+// is none if the descriptor is not open.
+func (p *Process) Ready(fd int) eventloop.Events {
+	s, err := p.file(fd)
+	if err != nil {
+		return 0
+	}
+	return s.ready()
+}
+
+// File identifies the open file behind a descriptor, in the whole network. It is 0 if the descriptor
+// is not open. A descriptor that was closed and is used again has another file.
+func (p *Process) File(fd int) uint64 {
+	s, err := p.file(fd)
+	if err != nil {
+		return 0
+	}
+	return s.flow.serial
+}
+
+// Kill ends the process without notice. The machine closes its descriptors.
+func (p *Process) Kill() {
+	for _, s := range p.files {
+		if s != nil {
+			p.release(s)
+			s.close()
+		}
+	}
+	p.end()
+	for i, q := range p.m.procs {
+		if q == p {
+			p.m.procs = append(p.m.procs[:i:i], p.m.procs[i+1:]...)
+			break
+		}
+	}
+}
+
+// Dead says whether the process has ended.
+func (p *Process) Dead() bool { return p.dead }
+
+func (p *Process) end() {
+	for _, s := range p.files {
+		if s != nil {
+			p.release(s)
+		}
+	}
+	p.files, p.dead = nil, true
+}
+
+// file is the socket behind a descriptor.
+func (p *Process) file(fd int) (*sock, error) {
+	if fd < 0 || fd >= len(p.files) || p.files[fd] == nil {
+		return nil, unix.EBADF
+	}
+	return p.files[fd], nil
+}
+
+// slot is the lowest free descriptor.
+func (p *Process) slot() (int, error) {
+	if p.dead {
+		return -1, unix.EMFILE
+	}
+	fd := firstFile
+	for fd < len(p.files) && p.files[fd] != nil {
+		fd++
+	}
+	switch {
+	case fd >= p.limit:
+		return -1, unix.EMFILE
+	case p.m.files >= p.m.net.cfg.Files:
+		return -1, unix.ENFILE
+	}
+	return fd, nil
+}
+
+// open gives s a descriptor that slot has found.
+func (p *Process) open(fd int, s *sock) {
+	for len(p.files) <= fd {
+		p.files = append(p.files, nil)
+	}
+	p.files[fd] = s
+	p.m.files++
+	s.proc, s.fd = p, fd
+}
+
+// release takes the descriptor from s.
+func (p *Process) release(s *sock) {
+	p.files[s.fd] = nil
+	p.m.files--
+	s.proc, s.fd = nil, -1
+}

@@ -1,0 +1,251 @@
+package network
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// mostStray is how many answers of a machine that belong to no socket may be on their way.
+const mostStray = 256
+
+// receive takes the oldest segment of a flow. It returns false if the machine does as if nothing
+// had come.
+func (m *Machine) receive(f *flow, seg segment, line *strings.Builder) bool {
+	from := f.s
+	t := from.tuple()
+	t.local, t.remote = t.remote, t.local
+	if to := m.conns[t]; to != nil {
+		switch {
+		case to.conn == from.conn:
+			return to.input(f, seg, line)
+		case seg.kind == kindSyn:
+			to.challenge(line)
+			return false
+		}
+	} else if seg.kind == kindSyn {
+		return m.request(f, t, line)
+	} else if w := m.waiting(t); w != nil && w.s.conn == from.conn {
+		m.late(w, f, seg)
+		return true
+	}
+	f.arrived()
+	if seg.kind != kindReset {
+		m.refuse(from, line)
+	}
+	return true
+}
+
+// input takes a segment of the connection.
+func (s *sock) input(f *flow, seg segment, line *strings.Builder) bool {
+	from := f.s
+	s.heard, s.probes = s.m.now(), 0
+	switch s.state {
+	case stateSynReceived:
+		if seg.kind == kindReset {
+			f.arrived()
+			s.reset()
+			return true
+		}
+		if !s.established() {
+			line.WriteString(" dropped, accept queue full")
+			return false
+		}
+		s.acked(from)
+	case stateSynSent:
+		if seg.kind == kindSynAck {
+			f.arrived()
+			s.state, s.began, s.tries = stateEstablished, s.m.now(), 0
+			s.mss = min(s.mss, from.mss)
+			s.acked(from)
+			s.acknowledge()
+			return true
+		}
+	}
+	f.arrived()
+	switch seg.kind {
+	case kindReset:
+		s.reset()
+		return true
+	case kindData:
+		if s.closed || s.rdShut && (s.state == stateFinWait1 || s.state == stateFinWait2) {
+			s.acked(from)
+			s.m.refuse(from, line)
+			s.flow.drop()
+			s.done()
+			return true
+		}
+		s.in.bytes.push(seg.data)
+		s.in.next += uint64(len(seg.data))
+	case kindFin:
+		s.in.next++
+		s.finCame()
+	}
+	s.acked(from)
+	if seg.kind == kindData || seg.kind == kindFin {
+		s.acknowledge()
+	}
+	s.arm()
+	return true
+}
+
+// challenge is called when a SYN has come for a connection that exists: the peer has forgotten it.
+// The acknowledgement that answers the SYN makes the peer reset the old connection.
+func (s *sock) challenge(line *strings.Builder) {
+	if n := s.m.net; n.path(s.m, s.local.Addr(), s.remote.Addr()) != nil {
+		line.WriteString(" resets an old connection,")
+		s.reset()
+	}
+}
+
+// late takes a segment of a connection whose socket is gone here.
+func (m *Machine) late(w *timeWait, f *flow, seg segment) {
+	f.arrived()
+	switch {
+	case seg.kind == kindReset:
+		m.end(w)
+	case seg.kind == kindFin && w.half:
+		w.s.in.next++
+		m.renew(w)
+		w.s.acknowledge()
+	case seg.kind == kindData && w.half:
+		m.end(w)
+		m.refuse(f.s, nil)
+	}
+}
+
+// refuse answers a segment with a reset.
+func (m *Machine) refuse(from *sock, line *strings.Builder) {
+	if m.stray >= mostStray {
+		return
+	}
+	d, lost := m.net.travel(m, from.m)
+	if lost {
+		return
+	}
+	r := &stray{m: m, to: from, conn: from.conn}
+	r.event = m.net.event(r)
+	m.stray++
+	m.net.set(&r.event, m.now().Add(d))
+	if line != nil {
+		line.WriteString(" refused")
+	}
+}
+
+// stray is a reset that no socket sends.
+type stray struct {
+	event
+	m    *Machine
+	to   *sock
+	conn uint64
+}
+
+func (r *stray) happen(n *Network) string {
+	r.m.stray--
+	line := fmt.Sprintf("%v RST", arrow(r.to.remote, r.to.local))
+	if n.path(r.m, r.to.remote.Addr(), r.to.local.Addr()) == nil {
+		return line + " lost"
+	}
+	if r.to.conn == r.conn {
+		if w := r.to.m.waiting(r.to.tuple()); w != nil && w.s == r.to {
+			r.to.m.end(w)
+		}
+		r.to.reset()
+	}
+	return line
+}
+
+// request takes a SYN.
+func (m *Machine) request(f *flow, t tuple, line *strings.Builder) bool {
+	from := f.s
+	if w := m.waiting(t); w != nil {
+		m.end(w)
+	}
+	l := m.listener(t)
+	if l == nil {
+		f.arrived()
+		m.refuse(from, line)
+		return true
+	}
+	if len(l.accepts) > l.backlog || len(l.requests) > l.backlog {
+		line.WriteString(" dropped, backlog full")
+		return false
+	}
+	f.arrived()
+	s := m.sock(l.domain, false)
+	s.options = l.options
+	s.out.size, s.in.size = l.child()
+	s.local, s.remote = t.local, t.remote
+	s.conn, s.mss, s.state = from.conn, from.mss, stateSynReceived
+	s.began, s.heard, s.parent = m.now(), m.now(), l
+	l.requests = append(l.requests, s)
+	m.conns[s.tuple()] = s
+	s.claim()
+	s.flow.push(segment{kind: kindSynAck})
+	s.arm()
+	return true
+}
+
+// established ends the handshake of a request. It returns false if there is no room in the accept
+// queue.
+func (s *sock) established() bool {
+	l := s.parent
+	if len(l.accepts) > l.backlog {
+		return false
+	}
+	l.requests = slices.DeleteFunc(l.requests, func(o *sock) bool { return o == s })
+	l.accepts = append(l.accepts, s)
+	s.state, s.began, s.tries = stateEstablished, s.m.now(), 0
+	return true
+}
+
+// forget removes a request that has ended. A connection in the accept queue stays there, because
+// accept(2) returns it nevertheless.
+func (s *sock) forget(child *sock) {
+	s.requests = slices.DeleteFunc(s.requests, func(o *sock) bool { return o == child })
+}
+
+// listener finds the listener for a connection: the one with that very address first.
+func (m *Machine) listener(t tuple) (best *sock) {
+	score := 0
+	for _, s := range m.ports[t.local.Port()] {
+		if s.state != stateListen {
+			continue
+		}
+		a, to := s.local.Addr().WithZone(""), t.local.Addr()
+		sc := 0
+		switch {
+		case a == to:
+			sc = 3
+		case a.IsUnspecified() && a.Is4() == to.Is4():
+			sc = 2
+		case a.IsUnspecified() && to.Is4() && !s.options.v6only:
+			sc = 1
+		}
+		if sc > score {
+			best, score = s, sc
+		}
+	}
+	return best
+}
+
+// unlisten ends a listener and the connections that it has not accepted.
+func (s *sock) unlisten() {
+	accepts, requests := s.accepts, s.requests
+	s.accepts, s.requests = nil, nil
+	for _, c := range requests {
+		c.parent = nil
+		c.flow.drop()
+		c.closed = true
+		c.done()
+	}
+	for _, c := range accepts {
+		c.parent = nil
+		c.closed = true
+		c.abort()
+	}
+	s.state = stateClosed
+	if s.closed || !s.ownPort {
+		s.unclaim()
+	}
+}

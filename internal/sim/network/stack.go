@@ -1,0 +1,332 @@
+package network
+
+import (
+	"encoding/binary"
+	"net/netip"
+	"strconv"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmactor/rdmactor/internal/sockets"
+)
+
+var _ sockets.Stack = (*Stack)(nil)
+
+// Stack is the sockets of a process for one of its loops.
+type Stack struct {
+	p   *Process
+	in4 unix.SockaddrInet4
+	in6 unix.SockaddrInet6
+}
+
+// Socket is socket(2).
+func (k *Stack) Socket(domain, typ int) (int, error) {
+	if domain != unix.AF_INET && domain != unix.AF_INET6 {
+		return -1, unix.EAFNOSUPPORT
+	}
+	if typ != unix.SOCK_STREAM && typ != unix.SOCK_DGRAM {
+		return -1, unix.EINVAL
+	}
+	if err := k.p.m.fail("socket"); err != nil {
+		return -1, err
+	}
+	fd, err := k.p.slot()
+	if err != nil {
+		return -1, err
+	}
+	k.p.open(fd, k.p.m.sock(domain, typ == unix.SOCK_DGRAM))
+	return fd, nil
+}
+
+// Bind is bind(2).
+func (k *Stack) Bind(fd int, sa unix.Sockaddr) error {
+	s, to, err := k.address(fd, sa)
+	if err != nil {
+		return err
+	}
+	if err := k.p.m.fail("bind"); err != nil {
+		return err
+	}
+	return s.bind(to)
+}
+
+// Listen is listen(2).
+func (k *Stack) Listen(fd, backlog int) error {
+	s, err := k.p.file(fd)
+	if err != nil {
+		return err
+	}
+	if err := k.p.m.fail("listen"); err != nil {
+		return err
+	}
+	return s.listen(backlog)
+}
+
+// Accept is accept4(2).
+func (k *Stack) Accept(fd int) (int, unix.Sockaddr, error) {
+	s, err := k.p.file(fd)
+	if err != nil {
+		return -1, nil, err
+	}
+	if s.dgram {
+		return -1, nil, unix.EOPNOTSUPP
+	}
+	if err := k.p.m.fail("accept"); err != nil {
+		return -1, nil, err
+	}
+	slot, err := k.p.slot()
+	if err != nil {
+		return -1, nil, err
+	}
+	c, err := s.accept()
+	if err != nil {
+		return -1, nil, err
+	}
+	k.p.open(slot, c)
+	return slot, k.sockaddr(c, c.remote), nil
+}
+
+// Connect is connect(2).
+func (k *Stack) Connect(fd int, sa unix.Sockaddr) error {
+	s, to, err := k.address(fd, sa)
+	if err != nil {
+		return err
+	}
+	if err := k.p.m.fail("connect"); err != nil {
+		return err
+	}
+	if s.dgram {
+		return s.associate(to)
+	}
+	return s.connect(to)
+}
+
+// associate is connect(2) of a datagram socket: it asks the routing table.
+func (s *sock) associate(to netip.AddrPort) error {
+	to, from, err := s.route(to)
+	if err != nil {
+		return err
+	}
+	s.remote = to
+	s.local = netip.AddrPortFrom(from, s.local.Port())
+	if s.local.Port() == 0 {
+		return s.takePort(0)
+	}
+	return nil
+}
+
+// Disconnect removes a datagram socket's peer, address and port.
+func (k *Stack) Disconnect(fd int) error {
+	s, err := k.p.file(fd)
+	if err != nil {
+		return err
+	}
+	ip, port := s.local.Addr(), s.local.Port()
+	if !s.ownAddr {
+		ip = netip.IPv4Unspecified()
+		if s.domain == unix.AF_INET6 {
+			ip = netip.IPv6Unspecified()
+		}
+	}
+	if !s.ownPort {
+		port = 0
+	}
+	s.local, s.remote = netip.AddrPortFrom(ip, port), netip.AddrPort{}
+	return nil
+}
+
+// Send is sendmsg(2). The flags make no difference.
+func (k *Stack) Send(fd int, bufs [][]byte, _ int) (int, error) {
+	s, err := k.p.file(fd)
+	if err != nil {
+		return 0, err
+	}
+	if err := k.p.m.fail("send"); err != nil {
+		return 0, err
+	}
+	return s.send(bufs)
+}
+
+// Recv is recv(2).
+func (k *Stack) Recv(fd int, b []byte) (int, error) { return k.Readv(fd, [][]byte{b}) }
+
+// Readv is readv(2).
+func (k *Stack) Readv(fd int, bufs [][]byte) (int, error) {
+	s, err := k.p.file(fd)
+	if err != nil {
+		return 0, err
+	}
+	if err := k.p.m.fail("recv"); err != nil {
+		return 0, err
+	}
+	return s.recv(bufs)
+}
+
+// Shutdown is shutdown(2).
+func (k *Stack) Shutdown(fd, how int) error {
+	s, err := k.p.file(fd)
+	if err != nil {
+		return err
+	}
+	return s.shutdown(how)
+}
+
+// Close is close(2).
+func (k *Stack) Close(fd int) error {
+	s, err := k.p.file(fd)
+	if err != nil {
+		return err
+	}
+	k.p.release(s)
+	s.close()
+	return nil
+}
+
+// Local is getsockname(2).
+func (k *Stack) Local(fd int) (unix.Sockaddr, error) {
+	s, err := k.p.file(fd)
+	if err != nil {
+		return nil, err
+	}
+	return k.sockaddr(s, s.local), nil
+}
+
+// Peer is getpeername(2).
+func (k *Stack) Peer(fd int) (unix.Sockaddr, error) {
+	s, err := k.p.file(fd)
+	if err != nil {
+		return nil, err
+	}
+	if s.dgram && !s.remote.IsValid() || !s.dgram && !s.live() {
+		return nil, unix.ENOTCONN
+	}
+	return k.sockaddr(s, s.remote), nil
+}
+
+// SetOption is setsockopt(2).
+func (k *Stack) SetOption(fd, level, opt, value int) error {
+	s, err := k.p.file(fd)
+	if err != nil {
+		return err
+	}
+	if err := k.p.m.fail("setsockopt"); err != nil {
+		return err
+	}
+	return s.setOption(level, opt, value)
+}
+
+// Option is getsockopt(2).
+func (k *Stack) Option(fd, level, opt int) (int, error) {
+	s, err := k.p.file(fd)
+	if err != nil {
+		return 0, err
+	}
+	return s.option(level, opt)
+}
+
+// SetLinger is SO_LINGER.
+func (k *Stack) SetLinger(fd int, l *unix.Linger) error {
+	s, err := k.p.file(fd)
+	if err != nil {
+		return err
+	}
+	s.options.linger, s.options.lingerFor = l.Onoff != 0, time.Duration(l.Linger)*time.Second
+	return nil
+}
+
+// Unacknowledged is SIOCOUTQ.
+func (k *Stack) Unacknowledged(fd int) (int, error) {
+	s, err := k.p.file(fd)
+	switch {
+	case err != nil:
+		return 0, err
+	case s.state == stateListen:
+		return 0, unix.EINVAL
+	case !s.live():
+		return 0, nil
+	}
+	return s.out.waiting() + number(s.out.fin && !s.out.finSent), nil
+}
+
+// InterfaceIndex is SIOCGIFINDEX.
+func (k *Stack) InterfaceIndex(name string) (int, error) {
+	switch name {
+	case "lo":
+		return loopbackIndex, nil
+	case "eth0":
+		return networkIndex, nil
+	}
+	return 0, unix.ENODEV
+}
+
+// InterfaceName is SIOCGIFNAME.
+func (k *Stack) InterfaceName(index int) (string, error) {
+	switch index {
+	case loopbackIndex:
+		return "lo", nil
+	case networkIndex:
+		return "eth0", nil
+	}
+	return "", unix.ENODEV
+}
+
+// EphemeralPorts is the range of ports that bind(2) chooses from: the lowest, and how many.
+func (k *Stack) EphemeralPorts() (low, n int) {
+	cfg := &k.p.m.net.cfg
+	return cfg.LowPort, cfg.Ports
+}
+
+// Random fills b with the network's random numbers.
+func (k *Stack) Random(b []byte) {
+	var word [8]byte
+	for len(b) > 0 {
+		binary.LittleEndian.PutUint64(word[:], k.p.m.net.cfg.Rand.Uint64())
+		b = b[copy(b, word[:]):]
+	}
+}
+
+// address is the socket behind fd, and sa as its family has it.
+func (k *Stack) address(fd int, sa unix.Sockaddr) (*sock, netip.AddrPort, error) {
+	var to netip.AddrPort
+	s, err := k.p.file(fd)
+	if err != nil {
+		return nil, to, err
+	}
+	switch a := sa.(type) {
+	case *unix.SockaddrInet4:
+		if s.domain != unix.AF_INET {
+			return nil, to, unix.EINVAL // it is too short for an IPv6 address
+		}
+		to = netip.AddrPortFrom(netip.AddrFrom4(a.Addr), uint16(a.Port))
+	case *unix.SockaddrInet6:
+		if s.domain != unix.AF_INET6 {
+			return nil, to, unix.EAFNOSUPPORT
+		}
+		ip := netip.AddrFrom16(a.Addr).Unmap()
+		if ip.IsLinkLocalUnicast() && ip.Is6() {
+			if a.ZoneId == 0 {
+				return nil, to, unix.EINVAL
+			}
+			ip = ip.WithZone(strconv.Itoa(int(a.ZoneId)))
+		}
+		to = netip.AddrPortFrom(ip, uint16(a.Port))
+	default:
+		return nil, to, unix.EAFNOSUPPORT
+	}
+	return s, to, nil
+}
+
+// sockaddr is an address as the socket's family has it.
+func (k *Stack) sockaddr(s *sock, a netip.AddrPort) unix.Sockaddr {
+	ip := a.Addr()
+	if s.domain == unix.AF_INET {
+		k.in4.Addr, k.in4.Port = ip.As4(), int(a.Port())
+		return &k.in4
+	}
+	k.in6.Addr, k.in6.Port, k.in6.ZoneId = ip.As16(), int(a.Port()), 0
+	if ip.Is6() && ip.IsLinkLocalUnicast() {
+		k.in6.ZoneId = networkIndex
+	}
+	return &k.in6
+}
