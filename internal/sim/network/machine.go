@@ -121,8 +121,8 @@ func (m *Machine) PowerOff() {
 	m.clear()
 }
 
-// PowerOn starts the machine again, with its addresses and without processes. It answers segments of
-// the connections that it had with resets.
+// PowerOn starts the machine again, with its addresses and without processes. It answers segments
+// of the connections that it had with resets.
 func (m *Machine) PowerOn() { m.off = false }
 
 // Off says whether the machine is switched off.

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/goleak"
 	"golang.org/x/sys/unix"
 
 	"github.com/rdmactor/rdmactor/eventloop"
@@ -166,3 +167,5 @@ func TestAConnectionCarriesBytesBothWaysAndEnds(t *testing.T) {
 		t.Fatal("something is still to happen")
 	}
 }
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -51,8 +51,8 @@ func (p *Process) Ready(fd int) eventloop.Events {
 	return s.ready()
 }
 
-// File identifies the open file behind a descriptor, in the whole network. It is 0 if the descriptor
-// is not open. A descriptor that was closed and is used again has another file.
+// File identifies the open file behind a descriptor, in the whole network. It is 0 if the
+// descriptor is not open. A descriptor that was closed and is used again has another file.
 func (p *Process) File(fd int) uint64 {
 	s, err := p.file(fd)
 	if err != nil {
