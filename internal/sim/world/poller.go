@@ -28,6 +28,7 @@ type poller struct {
 
 type watch struct {
 	fd       int
+	file     uint64 // the number may have been used again
 	interest eventloop.Events
 	tag      uint64
 }
@@ -40,21 +41,29 @@ func (q *poller) find(fd int) (int, bool) {
 	return slices.BinarySearchFunc(q.watched, fd, func(w watch, fd int) int { return w.fd - fd })
 }
 
+// forget drops what was closed without being removed, as epoll does.
+func (q *poller) forget() {
+	if !q.p.dead {
+		q.watched = slices.DeleteFunc(q.watched, func(w watch) bool { return q.p.file(w.fd) != w.file })
+	}
+}
+
 // Add implements eventloop.Poller.
 func (q *poller) Add(fd int, ev eventloop.Events, tag uint64) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	q.forget()
 	i, ok := q.find(fd)
 	switch {
-	case !q.p.open(fd):
+	case q.p.file(fd) == 0:
 		return unix.EBADF
 	case ok:
 		return unix.EEXIST
 	}
-	if errno := q.p.fault("epoll_ctl"); errno != 0 {
+	if errno := q.p.w.fault("epoll_ctl"); errno != 0 {
 		return errno
 	}
-	q.watched = slices.Insert(q.watched, i, watch{fd, ev, tag})
+	q.watched = slices.Insert(q.watched, i, watch{fd, q.p.file(fd), ev, tag})
 	return nil
 }
 
@@ -66,7 +75,7 @@ func (q *poller) Modify(fd int, ev eventloop.Events, tag uint64) error {
 	if !ok {
 		return unix.ENOENT
 	}
-	q.watched[i] = watch{fd, ev, tag}
+	q.watched[i].interest, q.watched[i].tag = ev, tag
 	return nil
 }
 
@@ -123,6 +132,7 @@ func (q *poller) ready(now time.Time) (all []eventloop.Ready, turn bool) {
 	if !q.waiting {
 		return nil, false
 	}
+	q.forget()
 	for _, w := range q.watched {
 		if ev := q.p.events(w.fd) & (w.interest | eventloop.Hangup | eventloop.Error); ev != 0 {
 			all = append(all, eventloop.Ready{Tag: w.tag, Events: ev})

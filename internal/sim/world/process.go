@@ -4,41 +4,25 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
-	"golang.org/x/sys/unix"
 
 	rdma "github.com/rdmactor/rdmactor/actor"
 	"github.com/rdmactor/rdmactor/cmid"
-	"github.com/rdmactor/rdmactor/cmid/cmidtest"
 	"github.com/rdmactor/rdmactor/eventloop"
+	"github.com/rdmactor/rdmactor/internal/sim/network"
+	"github.com/rdmactor/rdmactor/internal/sockets"
+	"github.com/rdmactor/rdmactor/iwarp"
 )
-
-// Machine is a computer with addresses, and at most one RDMA device.
-type Machine struct {
-	w     *World
-	name  string
-	addrs []string
-	host  *cmidtest.Host // of twins
-}
-
-// Machine adds a machine. Addresses are like "10.0.0.1/24".
-func (w *World) Machine(name string, addrs ...string) *Machine {
-	m := &Machine{w: w, name: name, addrs: addrs}
-	w.machines = append(w.machines, m)
-	if w.fabric != nil {
-		m.host = w.fabric.Host(name)
-		m.host.AddDevice(name, addrs...)
-	}
-	return m
-}
 
 // Process is a program on a machine.
 type Process struct {
 	w       *World
 	m       *Machine
+	net     *network.Process // on the embedded device
 	name    string
 	number  int
 	sys     *actor.ActorSystem
@@ -50,13 +34,19 @@ type Process struct {
 	dead    bool
 }
 
-// Start starts a program: main runs on a goroutine of the process.
+// Start starts a program: main runs on a goroutine of the process. The machine must be on.
 func (m *Machine) Start(main func(p *Process)) *Process {
 	w := m.w
 	p := &Process{w: w, m: m, number: len(w.procs) + 1}
 	p.name = fmt.Sprintf("%s.%d", m.name, p.number)
 	p.source = rand.NewPCG(w.cfg.Seed, uint64(p.number))
 	w.procs = append(w.procs, p)
+	m.procs = append(m.procs, p)
+	if m.net != nil {
+		p.net = m.net.Process(network.Limits{})
+	} else {
+		m.AddDevice()
+	}
 	p.sys = actor.NewActorSystem(
 		actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return p.logger() }),
 		actor.WithDeadLetterThrottleInterval(time.Millisecond),
@@ -94,16 +84,28 @@ func (p *Process) Open(cfg rdma.Config) (*rdma.Runtime, error) {
 	return rt, err
 }
 
-func (p *Process) device() cmid.Driver { return p.m.host.Driver() }
+func (p *Process) device() cmid.Driver {
+	if p.net == nil {
+		return p.m.host.Driver()
+	}
+	return iwarp.Config{}.NewOn(func() sockets.Stack { return p.net.Stack() })
+}
 
-// open reports whether the process has the descriptor open.
-func (p *Process) open(int) bool { return false }
+// file says which file the process has open under a descriptor. 0: none. Twins have none.
+func (p *Process) file(fd int) uint64 {
+	if p.net == nil {
+		return 0
+	}
+	return p.net.File(fd)
+}
 
 // events is what a descriptor is ready for.
-func (p *Process) events(int) eventloop.Events { return 0 }
-
-// fault decides whether a system call fails.
-func (p *Process) fault(string) unix.Errno { return 0 }
+func (p *Process) events(fd int) eventloop.Events {
+	if p.net == nil {
+		return 0
+	}
+	return p.net.Ready(fd)
+}
 
 // Freeze stops the process, as SIGSTOP does. Its kernel goes on.
 func (p *Process) Freeze() { p.frozen = true }
@@ -111,8 +113,33 @@ func (p *Process) Freeze() { p.frozen = true }
 // Thaw ends Freeze.
 func (p *Process) Thaw() { p.frozen = false }
 
+// Dead reports whether the process was killed.
+func (p *Process) Dead() bool { return p.dead }
+
+// Kill ends the process, as SIGKILL does: it does nothing any more, and its kernel closes what it
+// had. On twins that ends all processes of the machine.
+func (p *Process) Kill() {
+	if p.dead {
+		return
+	}
+	if p.net == nil {
+		for _, other := range p.m.procs {
+			other.dead = true
+		}
+		p.m.crash()
+		return
+	}
+	p.dead = true
+	p.net.Kill()
+	p.m.procs = slices.DeleteFunc(p.m.procs, func(other *Process) bool { return other == p })
+}
+
 // runs reports whether the process does anything.
 func (p *Process) runs() bool { return !p.frozen && !p.dead }
+
+// turns reports whether the process's loops may have turns. Those of a twin that was killed have one
+// more, in which the twin stops them.
+func (p *Process) turns() bool { return p.runs() || p.dead && p.net == nil }
 
 func (p *Process) panicked(x eventloop.Panic) {
 	p.w.Fail("%s: %v has panicked: %v\n%s", p.name, x.Holder, x.Value, x.Stack)

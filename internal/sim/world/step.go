@@ -10,11 +10,11 @@ import (
 
 // choice is one thing that can happen next.
 type choice struct {
-	task *task             // goes on
-	loop *poller           // has a turn
-	got  []eventloop.Ready // what it could report
-	flow int               // of the network, from 1
-	plan int               // from 1: an index of planned
+	task  *task             // goes on
+	loop  *poller           // has a turn
+	got   []eventloop.Ready // what it could report
+	event int               // of the network, from 1
+	plan  int               // from 1: an index of planned
 }
 
 // RunUntil lets things happen until done is true, at most for d of virtual time. It reports whether
@@ -67,13 +67,18 @@ func (w *World) choices() (all []choice) {
 	}
 	w.mu.Unlock()
 	for _, p := range w.procs {
-		if !p.runs() {
+		if !p.turns() {
 			continue
 		}
 		for _, q := range p.pollers {
 			if got, turn := q.ready(now); turn {
 				all = append(all, choice{loop: q, got: got})
 			}
+		}
+	}
+	if w.net != nil {
+		for i := range w.net.Due(now) {
+			all = append(all, choice{event: i + 1})
 		}
 	}
 	for i, p := range w.planned {
@@ -99,6 +104,8 @@ func (w *World) do(c choice) {
 		got := w.some(c.got)
 		w.Trace("%s has a turn:%s", c.loop.name, c.loop.describe(got))
 		c.loop.grant(got)
+	case c.event != 0:
+		w.Trace("%s", w.net.Step(c.event-1))
 	case c.plan != 0:
 		p := w.planned[c.plan-1]
 		w.planned = slices.Delete(w.planned, c.plan-1, c.plan)
@@ -162,6 +169,11 @@ func (w *World) dues() (all []time.Time) {
 			if at := q.deadline(); !at.IsZero() {
 				all = append(all, at)
 			}
+		}
+	}
+	if w.net != nil {
+		if at, ok := w.net.Next(); ok {
+			all = append(all, at)
 		}
 	}
 	for _, p := range w.planned {

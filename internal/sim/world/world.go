@@ -9,7 +9,10 @@ import (
 	"testing/synctest"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/rdmactor/rdmactor/cmid/cmidtest"
+	"github.com/rdmactor/rdmactor/internal/sim/network"
 	"github.com/rdmactor/rdmactor/states"
 )
 
@@ -62,6 +65,9 @@ type World struct {
 	planned  []planned
 	plans    int
 	fabric   *cmidtest.Fabric // of twins
+	net      *network.Network // of embedded devices
+	errnos   *rand.Rand       // which system calls fail
+	scarce   float64          // how many of them do
 
 	moved chan struct{} // something may have become possible
 
@@ -115,7 +121,14 @@ func newWorld(cfg Config) *World {
 			f.Flavor, f.Embedded = states.IWARP, cfg.Kind == Twin
 		}
 		w.fabric = cmidtest.NewFabric(f)
+		return w
 	}
+	w.errnos = w.Rand("errnos")
+	w.net = network.New(network.Config{
+		Now: time.Now, Rand: w.Rand("network"),
+		Short: 0.1, MinBuffer: 4 << 10, MaxBuffer: 256 << 10,
+		Fail: func(_ *network.Machine, call string) unix.Errno { return w.fault(call) },
+	})
 	return w
 }
 

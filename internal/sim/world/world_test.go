@@ -70,7 +70,7 @@ func echo(w *World) {
 }
 
 func TestEcho(t *testing.T) {
-	for _, kind := range []Kind{Twin, TwinSoftRoCE, TwinSIW} {
+	for _, kind := range []Kind{Embedded, Twin, TwinSoftRoCE, TwinSIW} {
 		for seed := range uint64(20) {
 			var lines [2][]string
 			var hash [2]uint64

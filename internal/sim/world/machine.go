@@ -1,0 +1,212 @@
+package world
+
+import (
+	"math/rand/v2"
+	"net/netip"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmactor/rdmactor/cmid/cmidtest"
+	"github.com/rdmactor/rdmactor/internal/sim/network"
+)
+
+// Machine is a computer with addresses and one RDMA device of its own name.
+type Machine struct {
+	w     *World
+	name  string
+	addrs []string
+	host  *cmidtest.Host   // a twin's
+	net   *network.Machine // the embedded device's
+	off   bool
+	out   bool // a twin's device was removed
+	procs []*Process
+}
+
+// Machine adds a machine. Addresses are like "10.0.0.1/24".
+func (w *World) Machine(name string, addrs ...string) *Machine {
+	m := &Machine{w: w, name: name, addrs: addrs}
+	w.machines = append(w.machines, m)
+	if w.fabric != nil {
+		m.host = w.fabric.Host(name)
+		m.host.AddDevice(name, addrs...)
+		return m
+	}
+	var all []netip.Prefix
+	for _, a := range addrs {
+		all = append(all, netip.MustParsePrefix(a))
+	}
+	m.net = w.net.Machine(name, all...)
+	return m
+}
+
+// Name is the machine's name.
+func (m *Machine) Name() string { return m.name }
+
+// Processes are the programs that run on the machine.
+func (m *Machine) Processes() []*Process { return m.procs }
+
+// PowerOff stops the machine at once. Its processes end, and nobody is notified.
+func (m *Machine) PowerOff() {
+	if m.off {
+		return
+	}
+	m.off = true
+	for _, p := range m.procs {
+		p.dead = true
+	}
+	if m.net != nil {
+		m.net.PowerOff()
+		m.procs = nil
+		return
+	}
+	for _, other := range m.w.machines {
+		if other != m {
+			m.w.fabric.Cut(m.host, other.host).Optional()
+		}
+	}
+	m.crash()
+}
+
+// PowerOn starts the machine again, without processes.
+func (m *Machine) PowerOn() {
+	if !m.off {
+		return
+	}
+	m.off = false
+	if m.net != nil {
+		m.net.PowerOn()
+		return
+	}
+	for _, other := range m.w.machines {
+		if other != m && !other.off {
+			m.w.fabric.Heal(m.host, other.host)
+		}
+	}
+}
+
+// crash ends all programs of a twin's host. Its devices leave with them.
+func (m *Machine) crash() {
+	m.host.Crash()
+	m.procs, m.out = nil, true
+}
+
+// RemoveDevice takes a twin's device out of its machine, as if somebody pulled the adapter. The
+// embedded device has none that could be taken out: its machine loses its addresses.
+func (m *Machine) RemoveDevice() {
+	if m.out {
+		return
+	}
+	m.out = true
+	if m.net == nil {
+		m.w.fabric.RemoveDevice(m.name)
+		return
+	}
+	for _, a := range m.addrs {
+		m.net.RemoveAddr(netip.MustParsePrefix(a).Addr())
+	}
+}
+
+// AddDevice ends RemoveDevice.
+func (m *Machine) AddDevice() {
+	if !m.out {
+		return
+	}
+	m.out = false
+	if m.net == nil {
+		m.host.AddDevice(m.name, m.addrs...)
+		return
+	}
+	for _, a := range m.addrs {
+		m.net.AddAddr(netip.MustParsePrefix(a))
+	}
+}
+
+// Cut cuts the link between two machines: what they send to each other is lost, and sent again by
+// the transport. With oneWay only what m sends is lost; twins have no such links, and are cut
+// both ways.
+func (m *Machine) Cut(other *Machine, oneWay bool) {
+	if m.net == nil {
+		m.w.fabric.Cut(m.host, other.host).Optional()
+		return
+	}
+	m.w.net.SetDown(m.net, other.net, true)
+	if !oneWay {
+		m.w.net.SetDown(other.net, m.net, true)
+	}
+}
+
+// Heal ends Cut.
+func (m *Machine) Heal(other *Machine) {
+	if m.net == nil {
+		if !m.off && !other.off {
+			m.w.fabric.Heal(m.host, other.host)
+		}
+		return
+	}
+	m.w.net.SetDown(m.net, other.net, false)
+	m.w.net.SetDown(other.net, m.net, false)
+}
+
+// Reset breaks one of the machine's connections, as a middle box does. It does nothing if there is
+// none, or on twins.
+func (m *Machine) Reset(r *rand.Rand) {
+	if m.net == nil {
+		return
+	}
+	if all := m.net.Connections(); len(all) > 0 {
+		all[r.IntN(len(all))].Reset()
+	}
+}
+
+// Latency sets how long messages take between all machines from now on: at least d, and up to
+// jitter more. loss is how many segments are lost, and so come later; twins lose none.
+func (w *World) Latency(d, jitter time.Duration, loss float64) {
+	if w.fabric != nil {
+		w.fabric.Delay(d)
+		return
+	}
+	for _, a := range w.machines {
+		for _, b := range w.machines {
+			if a != b {
+				l := w.net.Link(a.net, b.net)
+				l.Delay, l.Jitter, l.Loss = d, jitter, loss
+				w.net.SetLink(a.net, b.net, l)
+			}
+		}
+	}
+}
+
+// Reorder lets a twin's completions and events overtake one another.
+func (w *World) Reorder(on bool) {
+	if w.fabric != nil {
+		w.fabric.Reorder(on)
+	}
+}
+
+// Scarce makes system calls fail from now on, with that probability, as they do when memory or
+// descriptors are short. On twins making identifiers and queue pairs fails as long as it is not 0.
+func (w *World) Scarce(rate float64) {
+	w.scarce = rate
+	if w.fabric != nil {
+		errno := unix.Errno(0)
+		if rate > 0 {
+			errno = unix.ENOMEM
+		}
+		w.fabric.RunOut(errno).Optional()
+	}
+}
+
+// fault decides whether a system call fails.
+func (w *World) fault(call string) unix.Errno {
+	if w.scarce == 0 || w.errnos.Float64() >= w.scarce {
+		return 0
+	}
+	all := network.Errnos(call)
+	if len(all) == 0 {
+		return 0
+	}
+	errno := all[w.errnos.IntN(len(all))]
+	w.Trace("%s fails with %v", call, errno)
+	return errno
+}
