@@ -21,6 +21,11 @@ func (w *World) end() {
 	}
 	w.planned = nil
 	open := 0
+	for _, m := range w.machines {
+		if m.host != nil {
+			m.host.Unwind()
+		}
+	}
 	for _, p := range w.procs {
 		p.Thaw()
 		p.dead = false
@@ -34,7 +39,10 @@ func (w *World) end() {
 		w.Fail("%d processes do not end", open)
 		return
 	}
-	time.Sleep(10 * time.Millisecond) // Proto.Actor counts dead letters for a while
+	w.RunFor(10 * time.Millisecond) // Proto.Actor counts dead letters for a while
+	for _, p := range w.procs {
+		p.exit()
+	}
 	synctest.Wait()
 	for _, stack := range leftovers() {
 		w.Fail("a goroutine is left:\n%s", stack)
@@ -44,11 +52,19 @@ func (w *World) end() {
 			w.Fail("left at the end: %s", left)
 		}
 	}
+	for _, m := range w.machines {
+		if m.net != nil {
+			for _, left := range m.net.Left() {
+				w.Fail("left at the end on %s: %s", m.name, left)
+			}
+		}
+	}
 	w.trace.line(w.Now(), "the end, after %d steps", w.steps)
 }
 
 // shutdown ends a process. It runs on one of its goroutines.
 func (p *Process) shutdown() {
+	p.cancel()
 	ctx, cancel := context.WithTimeout(context.Background(), endPatience)
 	defer cancel()
 	for _, rt := range p.rts {

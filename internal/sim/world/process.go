@@ -1,6 +1,7 @@
 package world
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
@@ -30,6 +31,8 @@ type Process struct {
 	pollers []*poller
 	source  rand.Source
 	started int // tasks
+	ctx     context.Context
+	cancel  context.CancelFunc
 	frozen  bool
 	dead    bool
 }
@@ -51,9 +54,13 @@ func (m *Machine) Start(main func(p *Process)) *Process {
 		actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return p.logger() }),
 		actor.WithDeadLetterThrottleInterval(time.Millisecond),
 	)
+	p.ctx, p.cancel = context.WithCancel(context.Background())
 	p.Go(func() { main(p) })
 	return p
 }
+
+// Context ends when the World does: then programs shut down, as at SIGTERM.
+func (p *Process) Context() context.Context { return p.ctx }
 
 // Name is the process's name: its machine's, and a number.
 func (p *Process) Name() string { return p.name }
@@ -70,7 +77,7 @@ func (p *Process) Rand() *rand.Rand { return rand.New(p.source) }
 // Open is rdma.Open with the process's device, loops and logger in cfg: cfg.Loops says how many
 // loops there are. The World shuts the runtime down at the end.
 func (p *Process) Open(cfg rdma.Config) (*rdma.Runtime, error) {
-	cfg.Device = p.device()
+	cfg.Device, cfg.Scheduler = p.device(), p.scheduler()
 	cfg.Loops = make([]eventloop.Config, max(len(cfg.Loops), 1))
 	for i := range cfg.Loops {
 		q := newPoller(p, p.name+"/"+strconv.Itoa(i))

@@ -61,7 +61,7 @@ func (w *World) choices() (all []choice) {
 	now := time.Now()
 	w.mu.Lock()
 	for _, t := range w.parked {
-		if t.p.runs() {
+		if t.p.runs() && !now.Before(t.due) {
 			all = append(all, choice{task: t})
 		}
 	}
@@ -99,6 +99,7 @@ func (w *World) do(c choice) {
 		i := slices.Index(w.parked, c.task)
 		w.parked = slices.Delete(w.parked, i, i+1)
 		w.mu.Unlock()
+		c.task.due = time.Time{}
 		c.task.turn <- true
 	case c.loop != nil:
 		got := w.some(c.got)
@@ -161,6 +162,13 @@ func (w *World) pass(end time.Time, busy bool) {
 
 // dues lists when the things happen that wait for a time.
 func (w *World) dues() (all []time.Time) {
+	w.mu.Lock()
+	for _, t := range w.parked {
+		if t.p.runs() && !t.due.IsZero() {
+			all = append(all, t.due)
+		}
+	}
+	w.mu.Unlock()
 	for _, p := range w.procs {
 		if !p.runs() {
 			continue

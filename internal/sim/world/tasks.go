@@ -16,6 +16,7 @@ type task struct {
 	p    *Process
 	n    int // in the order in which they were started, or their timers made
 	turn chan bool
+	due  time.Time // not before
 }
 
 // scheduler is what a process's program gets as its sched.Scheduler.
@@ -45,18 +46,38 @@ func (p *Process) turn(fn func()) func() {
 // resume parks the calling goroutine until it is its turn, unless it is a loop's, whose turn it
 // is.
 func (p *Process) resume() {
-	p.w.mu.Lock()
-	t, ok := p.w.tasks[goid()]
-	p.w.mu.Unlock()
-	if ok {
+	if t := p.current(); t != nil {
 		p.w.park(t)
 	}
 }
 
-// Sleep is time.Sleep for the process's goroutines.
+// current is the calling goroutine's task, or nil.
+func (p *Process) current() *task {
+	p.w.mu.Lock()
+	defer p.w.mu.Unlock()
+	return p.w.tasks[goid()]
+}
+
+// exit ends the process's goroutines that sleep, or wait for their turn.
+func (p *Process) exit() {
+	p.w.mu.Lock()
+	defer p.w.mu.Unlock()
+	p.w.parked = slices.DeleteFunc(p.w.parked, func(t *task) bool {
+		if t.p == p {
+			close(t.turn)
+		}
+		return t.p == p
+	})
+}
+
+// Sleep is time.Sleep for the process's goroutines. It ends the goroutine when the process ends.
 func (p *Process) Sleep(d time.Duration) {
-	time.Sleep(d)
-	p.resume()
+	t := p.current()
+	if t == nil {
+		panic("world: Sleep on a goroutine that Process.Go has not started")
+	}
+	t.due = time.Now().Add(d)
+	p.w.park(t)
 }
 
 // enter and leave keep which task a goroutine is.

@@ -1,7 +1,6 @@
 package world
 
 import (
-	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -30,8 +29,8 @@ func echo(w *World) {
 			case *rdma.Received:
 				ctx.Respond(rdma.NewSend(m.Data))
 			}
-		}, rt.OnLoop()))
-		_ = rt.ListenAndServe(context.Background(), "10.0.0.1:7471", owner, rdma.IDConfig{})
+		}, rt.OffLoop()))
+		_ = rt.ListenAndServe(p.Context(), "10.0.0.1:7471", owner, rdma.IDConfig{})
 	})
 	done := 0
 	for i := range clients {
@@ -72,26 +71,31 @@ func echo(w *World) {
 func TestEcho(t *testing.T) {
 	for _, kind := range []Kind{Embedded, Twin, TwinSoftRoCE, TwinSIW} {
 		for seed := range uint64(20) {
-			var lines [2][]string
-			var hash [2]uint64
-			for i := range 2 {
-				r := Run(t, Config{Seed: seed, Kind: kind, Print: func(s string) {
-					if !strings.HasPrefix(s, Aside) {
-						lines[i] = append(lines[i], s)
-					}
-				}}, echo)
-				if r.Failure != "" {
-					t.Fatalf("%v, seed %d: %s", kind, seed, r.Failure)
-				}
-				hash[i] = r.Hash
+			twice(t, Config{Seed: seed, Kind: kind}, echo)
+		}
+	}
+}
+
+// twice runs a script twice, and fails if the runs differ or fail.
+func twice(t *testing.T, cfg Config, script func(w *World)) {
+	t.Helper()
+	var lines [2][]string
+	for i := range lines {
+		cfg.Print = func(s string) {
+			if !strings.HasPrefix(s, Aside) {
+				lines[i] = append(lines[i], s)
 			}
-			if hash[0] != hash[1] {
-				for i, l := range lines[0] {
-					if i >= len(lines[1]) || l != lines[1][i] {
-						t.Fatalf("%v, seed %d: two runs differ at line %d:\n%v\n%v", kind, seed, i, lines[0][i:min(i+5, len(lines[0]))], lines[1][i:min(i+5, len(lines[1]))])
-					}
-				}
-			}
+		}
+		if r := Run(t, cfg, script); r.Failure != "" {
+			t.Errorf("%v, seed %d: %s\n%s", cfg.Kind, cfg.Seed, r.Failure, strings.Join(lines[i][max(0, len(lines[i])-40):], "\n"))
+			return
+		}
+	}
+	for i, l := range lines[0] {
+		if i >= len(lines[1]) || l != lines[1][i] {
+			t.Errorf("%v, seed %d: two runs differ at line %d:\n%s\n\n%s", cfg.Kind, cfg.Seed, i,
+				strings.Join(lines[0][max(0, i-5):min(i+5, len(lines[0]))], "\n"), strings.Join(lines[1][max(0, i-5):min(i+5, len(lines[1]))], "\n"))
+			return
 		}
 	}
 }
