@@ -1,0 +1,118 @@
+package conformance
+
+import (
+	"net/netip"
+
+	"golang.org/x/sys/unix"
+)
+
+// names is addresses of sockets, and what the machine says about itself.
+var names = []fact{
+	{"addresses of a socket", func(w *world) {
+		e := w.tcp(w.Server)
+		none := netip.AddrPortFrom(netip.IPv4Unspecified(), 0)
+		if got := e.local(); got != none {
+			w.Errorf("an unbound socket is at %v", got)
+		}
+		_, err := e.p.Peer(e.fd)
+		w.want("getpeername", err, unix.ENOTCONN)
+		low, n := e.p.EphemeralPorts()
+		at := e.bind(netip.AddrPortFrom(w.Address, 0))
+		if at.Addr() != w.Address || int(at.Port()) < low || int(at.Port()) >= low+n {
+			w.Errorf("bound to port 0 of %v it is at %v, and ephemeral ports are %d from %d", w.Address, at, n, low)
+		}
+		w.want("a second bind", e.p.Bind(e.fd, sockaddr(none)), unix.EINVAL)
+	}},
+	{"an address of another machine", func(w *world) {
+		e := w.tcp(w.Server)
+		w.want("bind", e.p.Bind(e.fd, sockaddr(netip.AddrPortFrom(w.Foreign, 0))), unix.EADDRNOTAVAIL)
+		e.bind(netip.AddrPortFrom(w.Address, 0)) // it can be bound to something else
+	}},
+	{"a listener on the wildcard", func(w *world) {
+		l := w.tcp(w.Server)
+		at := l.bind(netip.AddrPortFrom(netip.IPv4Unspecified(), 0))
+		w.must(l.p.Listen(l.fd, 16))
+		for _, a := range []netip.Addr{w.Address, w.Second} {
+			to := netip.AddrPortFrom(a, at.Port())
+			c := w.tcp(w.Client)
+			c.connect(to)
+			if got := l.accept().local(); got != to {
+				w.Errorf("connected to %v, accepted at %v", to, got)
+			}
+		}
+	}},
+	{"a specific listener comes before one on the wildcard", func(w *world) {
+		all, one := w.tcp(w.Server), w.tcp(w.Server)
+		all.share()
+		one.share()
+		at := all.bind(netip.AddrPortFrom(netip.IPv4Unspecified(), 0))
+		to := one.bind(netip.AddrPortFrom(w.Address, at.Port()))
+		w.must(one.p.Listen(one.fd, 16))
+		err := all.p.Listen(all.fd, 16)
+		w.want("listen on the wildcard of the same port", err, unix.EADDRINUSE)
+		w.dial(to)
+		one.accept()
+	}},
+	{"IPv6", func(w *world) {
+		w.needs6()
+		l := w.socket(w.Server, unix.AF_INET6, unix.SOCK_STREAM)
+		at := l.bind(netip.AddrPortFrom(w.Address6, 0))
+		w.must(l.p.Listen(l.fd, 16))
+		c := w.socket(w.Client, unix.AF_INET6, unix.SOCK_STREAM)
+		c.connect(at)
+		s := l.accept()
+		c.ready("connected", writable)
+		if s.local() != at || c.peer() != at || s.peer() != c.local() {
+			w.Errorf("the ends are %v and %v, connected to %v", c.local(), s.local(), at)
+		}
+		if got := s.get(unix.SOL_SOCKET, unix.SO_DOMAIN); got != unix.AF_INET6 {
+			w.Errorf("its domain is %d", got)
+		}
+	}},
+	{"IPv4 on an IPv6 socket", func(w *world) {
+		w.needs6()
+		l := w.socket(w.Server, unix.AF_INET6, unix.SOCK_STREAM)
+		l.set(unix.IPPROTO_IPV6, unix.IPV6_V6ONLY, 0)
+		at := l.bind(netip.AddrPortFrom(netip.IPv6Unspecified(), 0))
+		w.must(l.p.Listen(l.fd, 16))
+		c := w.tcp(w.Client)
+		c.connect(netip.AddrPortFrom(w.Address, at.Port()))
+		s := l.accept()
+		mapped := func(a netip.AddrPort) netip.AddrPort {
+			return netip.AddrPortFrom(netip.AddrFrom16(a.Addr().As16()), a.Port())
+		}
+		if s.local() != mapped(c.peer()) || s.peer() != mapped(c.local()) {
+			w.Errorf("accepted %v from %v, want %v from %v", s.local(), s.peer(), mapped(c.peer()), mapped(c.local()))
+		}
+		s.write([]byte("to IPv4"))
+		c.read([]byte("to IPv4"))
+	}},
+	{"interfaces", func(w *world) {
+		index, err := w.Client.InterfaceIndex("lo")
+		w.must(err)
+		name, err := w.Client.InterfaceName(index)
+		if err != nil || index <= 0 || name != "lo" {
+			w.Errorf("interface %d is %q, %v, want lo", index, name, err)
+		}
+		if _, err := w.Client.InterfaceIndex("none0"); err == nil {
+			w.Error("there is an interface none0")
+		}
+		if _, err := w.Client.InterfaceName(1 << 20); err == nil {
+			w.Error("there is an interface 1<<20")
+		}
+	}},
+	{"random bytes", func(w *world) {
+		var a, b [32]byte
+		w.Client.Random(a[:])
+		w.Client.Random(b[:])
+		if a == b || a == [32]byte{} {
+			w.Errorf("%x, then %x", a, b)
+		}
+	}},
+}
+
+func (w *world) needs6() {
+	if !w.Address6.IsValid() {
+		w.Skip("there is no IPv6 here")
+	}
+}

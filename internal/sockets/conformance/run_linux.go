@@ -1,0 +1,51 @@
+package conformance
+
+import (
+	"net/netip"
+	"testing"
+
+	"github.com/rdmactor/rdmactor/eventloop"
+	"github.com/rdmactor/rdmactor/internal/sockets"
+)
+
+// Process is the sockets of one process, and how its loops learn what they are ready for.
+type Process interface {
+	sockets.Stack
+	// Ready is what epoll would report for fd, with Readable and Writable asked for.
+	Ready(fd int) eventloop.Events
+}
+
+// Pair is two processes, of which one connects to the other. They may be on the same machine, and
+// may be the same process.
+type Pair struct {
+	Client, Server Process
+	// Address is the server machine's, and Source is the client's address towards it.
+	Address, Source netip.Addr
+	// Second is another address of the server machine, of the same family.
+	Second netip.Addr
+	// Address6 is an IPv6 address of the server machine. It is zero if there is no IPv6.
+	Address6 netip.Addr
+	// Foreign is an IPv4 address of no machine.
+	Foreign netip.Addr
+	// NoRoute is an address to which the client has no route. It is zero if none is known.
+	NoRoute netip.Addr
+	// Broadcast is the broadcast address of a network of the client's.
+	Broadcast netip.Addr
+	// Wait gives what is under way some time. False: nothing is under way.
+	Wait func() bool
+}
+
+// fact is what the name says.
+type fact struct {
+	name  string
+	check func(w *world)
+}
+
+// Run checks all facts. It makes a Pair for each.
+func Run(t *testing.T, pair func(t *testing.T) *Pair) {
+	for _, group := range [][]fact{setup, backlog, stream, ends, resets, names, ports, routes} {
+		for _, f := range group {
+			t.Run(f.name, func(t *testing.T) { f.check(newWorld(t, pair(t))) })
+		}
+	}
+}

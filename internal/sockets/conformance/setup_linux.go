@@ -1,0 +1,195 @@
+package conformance
+
+import (
+	"net/netip"
+	"slices"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmactor/rdmactor/eventloop"
+)
+
+// setup is how connections come about.
+var setup = []fact{
+	{"a socket that is not connected", func(w *world) {
+		e := w.tcp(w.Client)
+		e.ready("nothing was done with it", unused)
+		e.recv("nothing was done with it", unix.ENOTCONN)
+		e.send("nothing was done with it", unix.EPIPE)
+		e.bind(netip.AddrPortFrom(w.Source, 0))
+		e.stays("it is bound", unused)
+		_, _, err := e.p.Accept(e.fd)
+		w.want("accept", err, unix.EINVAL)
+	}},
+	{"connect, accept", func(w *world) {
+		l, at := w.listen(16)
+		l.stays("nobody has come", nothing)
+		_, _, err := l.p.Accept(l.fd)
+		w.want("accept", err, unix.EAGAIN)
+		c := w.tcp(w.Client)
+		from := c.bind(netip.AddrPortFrom(w.Source, 0))
+		c.connect(at)
+		c.ready("connected", writable)
+		w.want("SO_ERROR", c.pending(), nil)
+		l.ready("somebody has come", eventloop.Readable)
+		fd, sa, err := l.p.Accept(l.fd)
+		w.must(err)
+		s := w.add(l.p, fd, nil)
+		if got := addrPort(sa); got != from {
+			w.Errorf("accept names %v, want %v", got, from)
+		}
+		if got := [...]netip.AddrPort{c.local(), c.peer(), s.local(), s.peer()}; got != [...]netip.AddrPort{from, at, at, from} {
+			w.Errorf("the ends' addresses are %v", got)
+		}
+		s.stays("accepted", writable)
+		l.stays("nobody else has come", nothing)
+		c.recv("nothing was sent", unix.EAGAIN)
+		s.recv("nothing was sent", unix.EAGAIN)
+	}},
+	{"connections are accepted in the order in which they came", func(w *world) {
+		l, at := w.listen(16)
+		var came, accepted []netip.AddrPort
+		for range 5 {
+			c := w.dial(at)
+			c.ready("connected", writable)
+			came = append(came, c.local())
+		}
+		for range came {
+			accepted = append(accepted, l.accept().peer())
+		}
+		l.ready("all are accepted", nothing)
+		if !slices.Equal(accepted, came) {
+			w.Errorf("accepted %v, but they came as %v", accepted, came)
+		}
+	}},
+	{"a connection can be used before it is accepted", func(w *world) {
+		l, at := w.listen(16)
+		c := w.dial(at)
+		c.ready("connected", writable)
+		c.write([]byte("early"))
+		s := l.accept()
+		s.read([]byte("early"))
+	}},
+	{"what is accepted has the listener's options", func(w *world) {
+		l := w.tcp(w.Server)
+		options := []struct{ level, opt, value int }{
+			{unix.IPPROTO_TCP, unix.TCP_NODELAY, 1},
+			{unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, 12345},
+			{unix.SOL_SOCKET, unix.SO_KEEPALIVE, 1},
+			{unix.IPPROTO_TCP, unix.TCP_KEEPIDLE, 15},
+			{unix.IPPROTO_TCP, unix.TCP_KEEPINTVL, 5},
+			{unix.SOL_SOCKET, unix.SO_REUSEADDR, 1},
+		}
+		for _, o := range options {
+			l.set(o.level, o.opt, o.value)
+		}
+		at := l.bind(netip.AddrPortFrom(w.Address, 0))
+		w.must(l.p.Listen(l.fd, 1))
+		w.dial(at)
+		s := l.accept()
+		for _, o := range options {
+			if got := s.get(o.level, o.opt); got != o.value {
+				w.Errorf("option %d/%d is %d, want %d", o.level, o.opt, got, o.value)
+			}
+		}
+		if got := s.get(unix.SOL_SOCKET, unix.SO_DOMAIN); got != family(w.Address) {
+			w.Errorf("its domain is %d", got)
+		}
+		if mss := s.get(unix.IPPROTO_TCP, unix.TCP_MAXSEG); mss < 500 || mss > 65535 {
+			w.Errorf("its segments are %d bytes", mss)
+		}
+	}},
+	{"nobody listens", func(w *world) {
+		none := w.tcp(w.Server)
+		at := none.bind(netip.AddrPortFrom(w.Address, 0)) // nobody else takes the port
+		c := w.tcp(w.Client)
+		c.bind(netip.AddrPortFrom(w.Source, 0))
+		if err := c.p.Connect(c.fd, sockaddr(at)); err == unix.ECONNREFUSED {
+			return // known at once
+		} else if err != unix.EINPROGRESS {
+			w.Fatal(err)
+		}
+		c.ready("refused", broken)
+		c.stays("refused", broken)
+		_, err := c.p.Peer(c.fd)
+		w.want("getpeername", err, unix.ENOTCONN)
+		w.want("SO_ERROR", c.pending(), unix.ECONNREFUSED)
+		w.want("SO_ERROR for the second time", c.pending(), nil)
+		c.ready("the error was taken", over)
+	}},
+	{"a listener that is shut down", func(w *world) {
+		l, at := w.listen(16)
+		l.shutdown(unix.SHUT_RD)
+		l.ready("it does not listen", unused)
+		_, _, err := l.p.Accept(l.fd)
+		w.want("accept", err, unix.EINVAL)
+		w.dial(at).ready("refused", broken)
+	}},
+	{"closed descriptors", func(w *world) {
+		e := w.tcp(w.Client)
+		e.close()
+		w.want("close", e.p.Close(e.fd), unix.EBADF)
+		_, err := e.p.Recv(e.fd, make([]byte, 1))
+		w.want("recv", err, unix.EBADF)
+		_, err = e.p.Local(e.fd)
+		w.want("getsockname", err, unix.EBADF)
+		_, _, err = e.p.Accept(e.fd)
+		w.want("accept", err, unix.EBADF)
+	}},
+}
+
+// backlog is what a listener does when it has too many connections, or goes.
+var backlog = []fact{
+	{"a full backlog", func(w *world) {
+		l, at := w.listen(1)
+		for range 2 { // one more than the backlog
+			w.dial(at).ready("connected", writable)
+		}
+		w.settle() // the last acknowledgement of the handshake
+		late := w.dial(at)
+		late.stays("the accept queue is full", nothing)
+		_, err := late.p.Peer(late.fd)
+		w.want("getpeername", err, unix.ENOTCONN)
+		late.recv("the handshake is under way", unix.EAGAIN)
+		l.accept()
+		late.ready("there is room, and the SYN was sent again", writable)
+		l.accept()
+		if got := l.accept().peer(); got != late.local() {
+			w.Errorf("the last one is %v, want %v", got, late.local())
+		}
+	}},
+	{"a listener is closed with connections that nobody accepted", func(w *world) {
+		l, at := w.listen(16)
+		c := w.dial(at)
+		c.ready("connected", writable)
+		l.ready("it waits", eventloop.Readable)
+		l.close()
+		c.ready("reset", broken)
+		c.recv("reset", unix.ECONNRESET)
+	}},
+	{"a listener is closed, and what it accepted stays", func(w *world) {
+		c, s := w.pair()
+		c.write([]byte("here"))
+		s.read([]byte("here"))
+		c.stays("open", writable)
+	}},
+	{"a connection ends before it is accepted", func(w *world) {
+		l, at := w.listen(16)
+		c := w.dial(at)
+		c.ready("connected", writable)
+		from := c.local()
+		l.ready("it waits", eventloop.Readable)
+		c.abort()
+		fd, sa, err := l.p.Accept(l.fd)
+		s := w.add(l.p, fd, err)
+		if got := addrPort(sa); got != from {
+			w.Errorf("accept names %v, want %v", got, from)
+		}
+		if got := s.local(); got != at {
+			w.Errorf("its own address is %v, want %v", got, at)
+		}
+		s.ready("reset", broken)
+		s.recv("reset", unix.ECONNRESET)
+		l.ready("no other waits", nothing)
+	}},
+}
