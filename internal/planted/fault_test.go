@@ -1,12 +1,11 @@
 package planted
 
 import (
-	"encoding/json"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/rdmactor/rdmactor/internal/overlay"
 )
 
 // fault is one sentence broken.
@@ -27,36 +26,15 @@ func (f *fault) kernel() bool { return strings.HasPrefix(f.file, "cmid/ucm/") }
 // breaks gives the rows by id.
 func (f *fault) breaks() []string { return strings.Fields(f.rows) }
 
-// plant gives the file with the fault.
-func (f *fault) plant(t testing.TB) string {
-	t.Helper()
-	src, err := os.ReadFile(filepath.Join(root, f.file))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if n := strings.Count(string(src), f.old); n != 1 {
-		t.Fatalf("%s has the text %d times, want once: give the fault the text as it is now\n%s", f.file, n, f.old)
-	}
-	return strings.Replace(string(src), f.old, f.new, 1)
-}
+// edit is the fault as an overlay has it.
+func (f *fault) edit() overlay.Edit { return overlay.Edit{File: f.file, Old: f.old, New: f.new} }
 
 // overlay writes what go build -overlay takes, and gives the file's name.
 func (f *fault) overlay(t testing.TB) string {
 	t.Helper()
-	dir := t.TempDir()
-	planted, overlay := filepath.Join(dir, filepath.Base(f.file)), filepath.Join(dir, "overlay.json")
-	top, err := filepath.Abs(root)
+	list, err := overlay.Write(root, t.TempDir(), f.edit())
 	if err != nil {
 		t.Fatal(err)
 	}
-	list, err := json.Marshal(map[string]map[string]string{"Replace": {filepath.Join(top, f.file): planted}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, content := range map[string][]byte{planted: []byte(f.plant(t)), overlay: list} {
-		if err := os.WriteFile(name, content, 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return overlay
+	return list
 }

@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/rdmactor/rdmactor/internal/overlay"
 )
 
 var (
@@ -27,7 +29,9 @@ func TestFaultsApply(t *testing.T) {
 				t.Error("a fault has a name of its own, a row, and changes something")
 			}
 			names[f.name] = true
-			f.plant(t)
+			if _, err := overlay.Apply(root, f.edit()); err != nil {
+				t.Error(err)
+			}
 			for _, id := range f.breaks() {
 				broken[id] = true
 				if !slices.ContainsFunc(rows[id], func(c citation) bool { return f.kernel() == c.kernel() }) {
