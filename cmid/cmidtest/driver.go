@@ -67,7 +67,7 @@ func (in *instance) Devices() []verbs.Device {
 
 // Close destroys the identifiers that are left.
 func (in *instance) Close() error {
-	for _, id := range in.ids {
+	for _, id := range in.sorted() {
 		id.destroy()
 	}
 	in.closed = true

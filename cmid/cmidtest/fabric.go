@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"slices"
 
+	"github.com/rdmactor/rdmactor/internal/sched"
 	"github.com/rdmactor/rdmactor/states"
 )
 
@@ -22,15 +23,19 @@ type Config struct {
 	Reserved bool
 	// Seed seeds the random numbers that choose ports and that Reorder uses.
 	Seed uint64
+	// Scheduler is for this module's simulations. Leave it nil. It decides when a machine goes on
+	// whose program is frozen or was killed. So it is no program's, and ends no goroutine.
+	Scheduler *sched.Scheduler
 }
 
 // NewFabric makes a network without devices.
 func NewFabric(cfg Config) *Fabric {
 	f := &Fabric{
 		iwarp: cfg.Flavor&states.IWARP != 0, reserved: cfg.Reserved, depth: deviceDepth,
-		rng:   rand.New(rand.NewPCG(cfg.Seed, 0x7471)),
-		hosts: make(map[string]*Host),
-		addrs: make(map[netip.Addr]*device),
+		scheduler: cfg.Scheduler,
+		rng:       rand.New(rand.NewPCG(cfg.Seed, 0x7471)),
+		hosts:     make(map[string]*Host),
+		addrs:     make(map[netip.Addr]*device),
 
 		members: make(map[netip.Addr][]member),
 	}

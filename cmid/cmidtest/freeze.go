@@ -113,16 +113,36 @@ func (in *instance) stand(i *ice) {
 				late.Reset(time.Until(in.late[0].due))
 			}
 		}
+		killed := false
 		select {
 		case <-i.came:
 		case <-late.C:
 		case <-i.killed:
+			killed = true
+		case <-i.thawed:
+		}
+		in.f.scheduler.Resume()
+		// whatever select has picked, all that has come counts, and in this order
+		taken(i.came)
+		taken(late.C)
+		if killed || taken(i.killed) {
 			in.closeAll()
 			works = true // now the kernel answers
-		case <-i.thawed:
+		}
+		if taken(i.thawed) {
 			in.goOn()
 			return
 		}
+	}
+}
+
+// taken reports whether there was something in c, and takes it.
+func taken[T any](c <-chan T) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/rdmactor/rdmactor/cmid"
 	"github.com/rdmactor/rdmactor/eventloop"
+	"github.com/rdmactor/rdmactor/internal/sched"
 )
 
 // The largest backlog, and the longest message in bytes.
@@ -21,11 +22,12 @@ const (
 // Fabric is a network in memory: hosts, their devices and addresses, and the faults between them.
 // Any goroutine may call its methods.
 type Fabric struct {
-	iwarp    bool
-	embedded bool  // iWARP as package iwarp implements it
-	depth    uint8 // the most reads of a queue pair, each way
-	reserved bool
-	left     ledger
+	iwarp     bool
+	embedded  bool  // iWARP as package iwarp implements it
+	depth     uint8 // the most reads of a queue pair, each way
+	reserved  bool
+	left      ledger
+	scheduler *sched.Scheduler
 
 	// mu guards the fields below, and those of hosts, devices and bindings. Methods that end in
 	// Locked are called with it held. The program is never called with it held.
