@@ -144,8 +144,8 @@ func (p *Process) Kill() {
 // runs reports whether the process does anything.
 func (p *Process) runs() bool { return !p.frozen && !p.dead }
 
-// turns reports whether the process's loops may have turns. Those of a twin that was killed have one
-// more, in which the twin stops them.
+// turns reports whether the process's loops may have turns. Those of a twin that was killed have
+// one more, in which the twin stops them.
 func (p *Process) turns() bool { return p.runs() || p.dead && p.net == nil }
 
 func (p *Process) panicked(x eventloop.Panic) {
