@@ -148,8 +148,8 @@ func (m *Machine) Heal(other *Machine) {
 	m.w.net.SetDown(other.net, m.net, false)
 }
 
-// Reset breaks one of the machine's connections, as a middle box does. It does nothing if there is
-// none, or on twins.
+// Reset breaks one of the machine's connections, which r chooses, as a middle box does. It does
+// nothing if there is none, or on twins.
 func (m *Machine) Reset(r *rand.Rand) {
 	if m.net == nil {
 		return
@@ -158,6 +158,23 @@ func (m *Machine) Reset(r *rand.Rand) {
 		all[r.IntN(len(all))].Reset()
 	}
 }
+
+// Freeze stops all processes of the machine, as SIGSTOP does.
+func (m *Machine) Freeze() {
+	for _, p := range m.procs {
+		p.Freeze()
+	}
+}
+
+// Thaw ends Freeze.
+func (m *Machine) Thaw() {
+	for _, p := range m.procs {
+		p.Thaw()
+	}
+}
+
+// Off reports whether the machine has no power.
+func (m *Machine) Off() bool { return m.off }
 
 // Latency sets how long messages take between all machines from now on: at least d, and up to
 // jitter more. loss is how many segments are lost, and so come later; twins lose none.

@@ -191,6 +191,10 @@ func (w *World) After(d time.Duration, name string, fn func()) {
 	w.planned = append(w.planned, planned{time.Now().Add(d), w.plans, name, fn})
 }
 
+// Suspend lets d pass in which no loop and no goroutine gets a turn and nothing arrives, as on
+// computers that sleep.
+func (w *World) Suspend(d time.Duration) { time.Sleep(d) }
+
 // kick has the script's goroutine look again.
 func (w *World) kick() {
 	select {

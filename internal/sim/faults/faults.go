@@ -1,0 +1,113 @@
+// Package faults lists what may happen to the machines of a simulated world: to their processes,
+// their links, their devices and their kernels.
+package faults
+
+import (
+	"math/rand/v2"
+	"time"
+
+	"github.com/rdmactor/rdmactor/internal/sim/world"
+)
+
+// Kind is a kind of fault.
+type Kind struct {
+	// Name says in words what happens.
+	Name string
+	// Lasts is the longest time between Begin and End that is useful.
+	Lasts time.Duration
+	// Begin lets it happen, and End undoes it. A fault that ends at once has no End.
+	Begin func(s *Scene)
+	End   func(s *Scene)
+}
+
+// Scene is where a fault happens. Which of its machines matter depends on the Kind: the first, or
+// the link between both.
+type Scene struct {
+	World *world.World
+	Rand  *rand.Rand
+	// A and B are two different machines.
+	A, B *world.Machine
+	// Kill kills what runs on a machine, and Restart starts it again. Restart is called for a
+	// machine that is on, and that may have been restarted already.
+	Kill, Restart func(m *world.Machine)
+}
+
+// Kinds are all kinds. Their order matters to whoever draws from them.
+var Kinds = []*Kind{
+	{"is killed, and started again at once", 0, killAndRestart, nil},
+	{"is killed, and started again later", time.Minute, kill, restart},
+	{"stands still", 2 * time.Minute, freeze, thaw},
+	{"loses its power", 2 * time.Minute, powerOff, powerOn},
+	{"loses its power for a moment", 0, powerCycle, nil},
+	{"is cut off", 2 * time.Minute, cut, heal},
+	{"is not heard", 2 * time.Minute, cutOneWay, heal},
+	{"has its link flap", 10 * time.Second, cut, heal},
+	{"loses its device", time.Minute, removeDevice, addDevice},
+	{"has a connection reset", 0, reset, nil},
+	{"is far away", time.Minute, far, near},
+	{"has a bad link", time.Minute, bad, near},
+	{"runs out of memory and descriptors", 20 * time.Second, scarce, plenty},
+	{"has its events overtake completions", time.Minute, reorder, ordered},
+	{"has its clock jump", 0, jump, nil},
+}
+
+// Calm ends every fault.
+func Calm(w *world.World, machines []*world.Machine, restart func(m *world.Machine)) {
+	w.Latency(0, 0, 0)
+	w.Scarce(0)
+	w.Reorder(false)
+	for i, m := range machines {
+		m.PowerOn()
+		m.AddDevice()
+		for _, other := range machines[:i] {
+			m.Heal(other)
+		}
+		m.Thaw()
+	}
+	for _, m := range machines {
+		restart(m)
+	}
+}
+
+func kill(s *Scene)    { s.Kill(s.A) }
+func restart(s *Scene) { s.Restart(s.A) }
+
+func killAndRestart(s *Scene) {
+	kill(s)
+	restart(s)
+}
+
+func freeze(s *Scene) { s.A.Freeze() }
+func thaw(s *Scene)   { s.A.Thaw() }
+
+func powerOff(s *Scene) {
+	s.Kill(s.A)
+	s.A.PowerOff()
+}
+
+func powerOn(s *Scene) {
+	s.A.PowerOn()
+	s.Restart(s.A)
+}
+
+func powerCycle(s *Scene) {
+	powerOff(s)
+	powerOn(s)
+}
+
+func cut(s *Scene)          { s.A.Cut(s.B, false) }
+func cutOneWay(s *Scene)    { s.A.Cut(s.B, true) }
+func heal(s *Scene)         { s.A.Heal(s.B) }
+func removeDevice(s *Scene) { s.A.RemoveDevice() }
+func addDevice(s *Scene)    { s.A.AddDevice() }
+func reset(s *Scene)        { s.A.Reset(s.Rand) }
+func far(s *Scene)          { s.World.Latency(50*time.Millisecond, 20*time.Millisecond, 0) }
+func bad(s *Scene)          { s.World.Latency(time.Millisecond, 5*time.Millisecond, 0.2) }
+func near(s *Scene)         { s.World.Latency(0, 0, 0) }
+func scarce(s *Scene)       { s.World.Scarce(0.05) }
+func plenty(s *Scene)       { s.World.Scarce(0) }
+func reorder(s *Scene)      { s.World.Reorder(true) }
+func ordered(s *Scene)      { s.World.Reorder(false) }
+
+// jump is what programs see after their computer was suspended.
+func jump(s *Scene) { s.World.Suspend(time.Duration(1+s.Rand.IntN(100)) * time.Second) }
