@@ -106,6 +106,9 @@ func (c *Child) Ask(say string, v any) error {
 	return nil
 }
 
+// Signal sends the child a signal. One that was killed must be stopped, too.
+func (c *Child) Signal(s os.Signal) error { return c.cmd.Process.Signal(s) }
+
 // Stop ends the child and returns its error, if it failed.
 func (c *Child) Stop() error {
 	_ = c.in.Close()

@@ -1,0 +1,45 @@
+package main
+
+import (
+	"encoding/binary"
+	"math/bits"
+)
+
+// mix makes one number of several, so that what belongs to different numbers differs.
+func mix(numbers ...uint64) (h uint64) {
+	for _, n := range numbers {
+		h = (bits.RotateLeft64(h, 23) ^ n) * 0x9E3779B97F4A7C15
+		h ^= h >> 29
+	}
+	return h
+}
+
+// fill writes bytes into p that depend on seed only.
+func fill(p []byte, seed uint64) []byte {
+	x := seed | 1
+	for i := 0; i < len(p); i += 8 {
+		x ^= x << 13
+		x ^= x >> 7
+		x ^= x << 17
+		var word [8]byte
+		binary.LittleEndian.PutUint64(word[:], x)
+		copy(p[i:], word[:])
+	}
+	return p
+}
+
+// intact reports whether p is what fill has written.
+func intact(p []byte, seed uint64) bool {
+	x := seed | 1
+	for i := 0; i < len(p); i += 8 {
+		x ^= x << 13
+		x ^= x >> 7
+		x ^= x << 17
+		var word [8]byte
+		binary.LittleEndian.PutUint64(word[:], x)
+		if rest := p[i:]; string(rest[:min(8, len(rest))]) != string(word[:min(8, len(rest))]) {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,143 @@
+package main
+
+import (
+	"errors"
+	"math/rand/v2"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// queued is how many packets may be delayed in one direction. Further ones are lost, as at a
+// router.
+const queued = 4096
+
+// direction forwards packets from one interface to the other.
+type direction struct {
+	from, to *os.File
+	weather  atomic.Pointer[weather]
+	cut      atomic.Bool
+	random   *rand.Rand // the reader's
+	delayed  chan packet
+	spare    sync.Pool // of *[mtu]byte
+}
+
+type packet struct {
+	due  time.Time
+	data *[mtu]byte
+	n    int
+}
+
+// link joins two namespaces, the way netem does where the kernel has it: packets travel through
+// this process, which delays and drops them.
+type link struct {
+	ends    [2]*namespace
+	names   [2]string
+	to      [2]*direction // to each end
+	files   [2]*os.File
+	forward sync.WaitGroup
+}
+
+// newLink makes two namespaces and what joins them: [server] and [client].
+func newLink(seed uint64) (l *link, err error) {
+	l = &link{names: [2]string{"soak0", "soak1"}}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, l.close())
+		}
+	}()
+	for i, ip := range []string{serverIP, clientIP} {
+		if l.ends[i], err = newNamespace(); err != nil {
+			return l, err
+		}
+		fd, err := l.ends[i].tun(l.names[i], ip)
+		if err != nil {
+			return l, err
+		}
+		l.files[i] = os.NewFile(uintptr(fd), l.names[i])
+	}
+	for i := range l.to {
+		d := &direction{from: l.files[1-i], to: l.files[i], random: rand.New(rand.NewPCG(seed, uint64(i))), delayed: make(chan packet, queued)}
+		d.spare.New = func() any { return new([mtu]byte) }
+		d.weather.Store(&weather{})
+		l.to[i] = d
+		l.forward.Go(d.read)
+		l.forward.Go(d.write)
+	}
+	return l, nil
+}
+
+// read reads packets, and loses them or has them written later.
+func (d *direction) read() {
+	defer close(d.delayed)
+	var last time.Time
+	for {
+		buf := d.spare.Get().(*[mtu]byte)
+		n, err := d.from.Read(buf[:])
+		if errors.Is(err, os.ErrClosed) {
+			return
+		}
+		w := d.weather.Load()
+		if err != nil || d.cut.Load() || d.random.Float64() < w.Loss {
+			d.spare.Put(buf)
+			continue
+		}
+		due := time.Now().Add(w.Delay)
+		if w.Jitter > 0 {
+			due = due.Add(upTo(d.random, w.Jitter))
+		}
+		if due.Before(last) { // packets keep their order
+			due = last
+		}
+		last = due
+		select {
+		case d.delayed <- packet{due, buf, n}:
+		default:
+			d.spare.Put(buf)
+		}
+	}
+}
+
+// write writes packets when they are due. What was on its way when the link was cut is lost.
+func (d *direction) write() {
+	for p := range d.delayed {
+		if wait := time.Until(p.due); wait > 0 {
+			time.Sleep(wait)
+		}
+		if !d.cut.Load() {
+			_, _ = d.to.Write(p.data[:p.n]) // an interface that is down takes nothing
+		}
+		d.spare.Put(p.data)
+	}
+}
+
+func (l *link) setWeather(w weather) {
+	for _, d := range l.to {
+		d.weather.Store(&w)
+	}
+}
+
+// cut loses all packets to an end, or none.
+func (l *link) cut(end side, yes bool) { l.to[end].cut.Store(yes) }
+
+// down sets an end's interface down, or up.
+// In its namespace there is then no route, and its address is nobody's.
+func (l *link) down(end side, yes bool) error {
+	return l.ends[end].run(func() error { return setFlags(l.names[end], !yes) })
+}
+
+func (l *link) close() (err error) {
+	for _, f := range l.files {
+		if f != nil {
+			err = errors.Join(err, f.Close())
+		}
+	}
+	l.forward.Wait()
+	for _, n := range l.ends {
+		if n != nil {
+			n.close()
+		}
+	}
+	return err
+}

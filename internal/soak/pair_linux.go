@@ -1,0 +1,247 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"time"
+)
+
+// pair is a server and a client under faults.
+type pair struct {
+	plan
+	link   *link
+	faults faults
+	began  time.Time
+	lived  time.Duration
+	log    func(format string, args ...any)
+	both   [2]*process // the pair's goroutine's
+
+	mu         sync.Mutex
+	calm       bool
+	rows       []row
+	recoveries []recovery
+	problems   []string
+	errors     [2]map[string]uint64 // of processes that have ended
+	done       map[string]uint64
+}
+
+func newPair(p plan, seed uint64, log func(string, ...any)) *pair {
+	n := &pair{plan: p, began: time.Now(), done: make(map[string]uint64)}
+	n.log = func(format string, args ...any) {
+		log("%7.1f s  %s: %s", time.Since(n.began).Seconds(), p.Name, fmt.Sprintf(format, args...))
+	}
+	n.faults = faults{rand.New(rand.NewPCG(seed, mixName(p.Name))), p.Kinds, p.Mortal, p.Scale}
+	return n
+}
+
+func mixName(s string) (h uint64) {
+	for _, c := range s {
+		h = mix(h, uint64(c))
+	}
+	return h
+}
+
+// run runs the pair for so long. Its error is about the rig; what went wrong is in problems.
+func (p *pair) run(ctx context.Context, seed uint64, long time.Duration) (err error) {
+	if p.link, err = newLink(seed); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, p.link.close()) }()
+	ctx, cancel := context.WithCancel(ctx)
+	defer func() {
+		cancel()
+		for _, left := range p.both {
+			if left != nil {
+				left.kill()
+			}
+		}
+	}()
+	for s := range p.both {
+		if err := p.start(ctx, side(s), 1); err != nil {
+			return err
+		}
+	}
+	p.recover(ctx, "start", time.Now())
+	for ctx.Err() == nil && time.Since(p.began) < long {
+		if err := p.storm(ctx, long); err != nil {
+			return err
+		}
+		p.quiet(ctx)
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	p.lived = time.Since(p.began)
+	for _, s := range []side{client, server} {
+		if err := p.both[s].end(); err != nil {
+			p.problem("%v", err)
+		}
+	}
+	return nil
+}
+
+func (p *pair) start(ctx context.Context, s side, number uint64) (err error) {
+	at := addresses{serverIP + ":7471", serverIP + ":7472", serverIP + ":7473"}
+	r := role{Side: s, Number: number, Server: at, Scale: p.Scale}
+	p.both[s], err = start(ctx, p.link.ends[s], r, p.took)
+	return err
+}
+
+// took takes a sample.
+func (p *pair) took(of *process, s sample) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, w := range s.Wrong {
+		p.problemLocked("%v: %s", of.role, w)
+	}
+	if s.Has != nil {
+		p.rows = append(p.rows, row{
+			At: s.At.Sub(p.began), Pair: p.Name, Side: of.role.Side, Number: of.role.Number, Calm: p.calm, footprint: *s.Has,
+			Done: sum(s.Done), Errors: sum(s.Errors),
+		})
+	}
+}
+
+func (p *pair) problem(format string, args ...any) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.problemLocked(format, args...)
+}
+
+func (p *pair) problemLocked(format string, args ...any) {
+	text := fmt.Sprintf(format, args...)
+	p.problems = append(p.problems, fmt.Sprintf("%s: %s", p.Name, text))
+	p.log("WRONG: %s", text)
+}
+
+// storm has one fault follow the other.
+func (p *pair) storm(ctx context.Context, long time.Duration) error {
+	for end := time.Now().Add(p.Scale.Storm); ctx.Err() == nil && time.Now().Before(end) && time.Since(p.began) < long; {
+		f, pause := p.faults.next()
+		p.link.setWeather(f.Weather)
+		if err := p.inject(ctx, f); err != nil {
+			return fmt.Errorf("%s: %v: %w", p.Name, f, err)
+		}
+		over := time.Now()
+		if after, ok := p.recover(ctx, f.String(), over); ok {
+			p.mu.Lock()
+			p.recoveries = append(p.recoveries, recovery{over.Sub(p.began), p.Name, f, after})
+			p.mu.Unlock()
+			p.log("%v; everything went on after %v", f, after.Round(time.Millisecond))
+		}
+		sleep(ctx, pause)
+	}
+	return nil
+}
+
+// inject has a fault happen, and waits until it is over.
+func (p *pair) inject(ctx context.Context, f fault) error {
+	switch f.Kind {
+	case kill:
+		return p.restart(ctx, f.Side)
+	case stop:
+		return p.both[f.Side].suspend(ctx, f.For)
+	case down:
+		if err := p.link.down(f.Side, true); err != nil {
+			return err
+		}
+		sleep(ctx, f.For)
+		return p.link.down(f.Side, false)
+	}
+	p.link.cut(f.Side, true)
+	if f.Kind != deaf {
+		p.link.cut(1-f.Side, true)
+	}
+	if f.Kind == vanish {
+		if err := p.restart(ctx, f.Side); err != nil {
+			return err
+		}
+	}
+	sleep(ctx, f.For)
+	p.link.cut(server, false)
+	p.link.cut(client, false)
+	return nil
+}
+
+// restart kills a process and starts the next.
+func (p *pair) restart(ctx context.Context, s side) error {
+	old := p.both[s]
+	old.kill()
+	p.retire(old)
+	return p.start(ctx, s, old.role.Number+1)
+}
+
+// retire counts what a process has done.
+func (p *pair) retire(old *process) {
+	s := old.sample()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.errors[old.role.Side] == nil {
+		p.errors[old.role.Side] = make(map[string]uint64)
+	}
+	for name, n := range s.Errors {
+		p.errors[old.role.Side][name] += n
+	}
+	if old.role.Side == client {
+		for name, n := range s.Done {
+			p.done[name] += n
+		}
+	}
+}
+
+// recover waits until the client has done some of every kind of work since then.
+func (p *pair) recover(ctx context.Context, what string, since time.Time) (after time.Duration, ok bool) {
+	var before *sample
+	var missing []string
+	for time.Since(since) < p.Scale.bound() && ctx.Err() == nil {
+		s := p.both[client].sample()
+		switch {
+		case s.At.Before(since):
+		case before == nil:
+			before = &s
+		default:
+			missing = missing[:0]
+			for _, k := range kindsOfWork {
+				if s.Done[k] <= before.Done[k] {
+					missing = append(missing, k)
+				}
+			}
+			if len(missing) == 0 {
+				return s.At.Sub(since), true
+			}
+		}
+		sleep(ctx, beat/5)
+	}
+	if ctx.Err() == nil {
+		p.problem("%v after this there is still no progress in %q: %s", p.Scale.bound(), missing, what)
+	}
+	return 0, false
+}
+
+// quiet ends the faults. Soon nothing may fail any more.
+func (p *pair) quiet(ctx context.Context) {
+	p.link.setWeather(weather{})
+	sleep(ctx, p.Scale.Settle)
+	before := [2]sample{p.both[server].sample(), p.both[client].sample()}
+	p.setCalm(true)
+	sleep(ctx, p.Scale.Calm)
+	p.setCalm(false)
+	for s, b := range before {
+		now := p.both[s].sample()
+		for name, n := range now.Errors {
+			if n > b.Errors[name] {
+				p.problem("%v: %d errors while there are no faults: %s", side(s), n-b.Errors[name], name)
+			}
+		}
+	}
+	p.recover(ctx, "a calm", time.Now())
+}
+
+func (p *pair) setCalm(yes bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.calm = yes
+}

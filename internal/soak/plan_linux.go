@@ -1,0 +1,30 @@
+package main
+
+// plan says what happens to a pair.
+type plan struct {
+	Name   string
+	Mortal side // who is killed
+	Kinds  []kind
+	Scale  scale
+}
+
+// plans are those of the long soak. Who is killed does not live long, so there is a pair for each
+// side, and one in which both live.
+func plans(s scale, calm scale) []plan {
+	mortal := []kind{kill, kill, stop, cut, deaf, down, vanish}
+	return []plan{
+		{"client killed", client, mortal, s},
+		{"server killed", server, mortal, s},
+		{"nobody killed", server, []kind{stop, stop, cut, cut, deaf, down}, calm},
+	}
+}
+
+// immortal reports whether a side lives as long as the soak.
+func (p *plan) immortal(s side) bool {
+	for _, k := range p.Kinds {
+		if (k == kill || k == vanish) && s == p.Mortal {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,83 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"slices"
+)
+
+func write(file string, body func(io.Writer)) error {
+	f, err := os.Create(file)
+	if err != nil {
+		return err
+	}
+	body(f)
+	return f.Close()
+}
+
+// csv has a line for each time that a process has looked at itself.
+func csv(w io.Writer, pairs []*pair) {
+	fmt.Fprintln(w, "seconds,pair,side,process,calm,rss_kib,heap_kib,goroutines,descriptors,identifiers,retained,done,failed")
+	for _, p := range pairs {
+		for _, r := range p.rows {
+			fmt.Fprintf(w, "%.1f,%s,%v,%d,%v,%d,%d,%d,%d,%d,%d,%d,%d\n", r.At.Seconds(), r.Pair, r.Side, r.Number, r.Calm,
+				r.RSS>>10, r.Heap>>10, r.Goroutines, r.FDs, r.IDs, r.Held, r.Done, r.Errors)
+		}
+	}
+}
+
+// tables prints the figures in Markdown.
+func tables(w io.Writer, pairs []*pair, growths []growth) {
+	fmt.Fprintf(w, "\n| pair | fault | times | longest | everything goes on after: median | worst |\n|---|---|---|---|---|---|\n")
+	for _, p := range pairs {
+		for k, name := range kindNames {
+			var after, took []float64
+			for _, r := range p.recoveries {
+				if r.Kind == kind(k) {
+					after, took = append(after, r.After.Seconds()), append(took, r.For.Seconds())
+				}
+			}
+			if len(after) > 0 {
+				fmt.Fprintf(w, "| %s | %s | %d | %.1f s | %.1f s | %.1f s |\n",
+					p.Name, name, len(after), slices.Max(took), median(after), slices.Max(after))
+			}
+		}
+	}
+	fmt.Fprintf(w, "\n| work done |")
+	for _, p := range pairs {
+		fmt.Fprintf(w, " %s |", p.Name)
+	}
+	fmt.Fprintf(w, "\n|---|%s\n", manyColumns(len(pairs)))
+	for _, k := range kindsOfWork {
+		fmt.Fprintf(w, "| %s |", k)
+		for _, p := range pairs {
+			fmt.Fprintf(w, " %d |", p.done[k])
+		}
+		fmt.Fprintln(w)
+	}
+	if len(growths) > 0 {
+		fmt.Fprintf(w, "\n| pair | process | when | what | first third | last third | highest | samples | verdict |\n|---|---|---|---|---|---|---|---|---|\n")
+	}
+	for _, g := range growths {
+		fmt.Fprintf(w, "| %s | %v | %s | %s | %.1f | %.1f | %.1f | %d | %s |\n", g.Pair, g.Side, choose(g.Calm, "calm", "always"),
+			g.Metric.name+choose(g.Metric.unit == "", "", ", "+g.Metric.unit), g.First, g.Last, g.Worst, g.Samples,
+			choose(g.grown(), "GROWS", "no growth"))
+	}
+	for _, p := range pairs {
+		for s, errs := range p.errors {
+			fmt.Fprintf(w, "\nErrors of the %v of %q:\n\n", side(s), p.Name)
+			for _, name := range slices.Sorted(maps.Keys(errs)) {
+				fmt.Fprintf(w, "- %d %s\n", errs[name], name)
+			}
+		}
+	}
+}
+
+func manyColumns(n int) (s string) {
+	for range n {
+		s += "---|"
+	}
+	return s
+}

@@ -1,0 +1,87 @@
+package main
+
+import (
+	"fmt"
+	"maps"
+	"sync"
+	"time"
+)
+
+// tally counts what a process does. Any goroutine.
+type tally struct {
+	mu           sync.Mutex
+	done, errors map[string]uint64
+	wrong        []string
+	open         map[uint64]*attempt
+	attempts     uint64
+}
+
+// attempt is a piece of work under way.
+type attempt struct {
+	work string
+	left int // beats
+}
+
+// beat is how often a process reports. A process that is stopped has no beats, so what it
+// does is given its time in beats.
+const beat = 500 * time.Millisecond
+
+func newTally() *tally {
+	return &tally{done: make(map[string]uint64), errors: make(map[string]uint64), open: make(map[uint64]*attempt)}
+}
+
+// begin notes that work was begun that has to end within that time of this process's own.
+func (t *tally) begin(work string, within time.Duration) (end func(error)) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.attempts++
+	n := t.attempts
+	t.open[n] = &attempt{work, int(within / beat)}
+	return func(err error) {
+		t.mu.Lock()
+		delete(t.open, n)
+		t.mu.Unlock()
+		t.count(work, err)
+	}
+}
+
+// count notes that work has ended, and how.
+func (t *tally) count(work string, err error) {
+	if err == nil {
+		t.mu.Lock()
+		t.done[work]++
+		t.mu.Unlock()
+		return
+	}
+	name, expected := nameOf(err)
+	if !expected {
+		t.fault("%s: %v", work, err)
+	}
+	t.mu.Lock()
+	t.errors[work+": "+name]++
+	t.mu.Unlock()
+}
+
+// fault notes what must never happen.
+func (t *tally) fault(format string, args ...any) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	const enough = 20
+	if len(t.wrong) < enough {
+		t.wrong = append(t.wrong, fmt.Sprintf(format, args...))
+	}
+}
+
+// tick is called at each beat.
+func (t *tally) tick() sample {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, a := range t.open {
+		if a.left--; a.left == 0 {
+			t.wrong = append(t.wrong, "it does not end: "+a.work)
+		}
+	}
+	s := sample{At: time.Now(), Done: maps.Clone(t.done), Errors: maps.Clone(t.errors), Wrong: t.wrong}
+	t.wrong = nil
+	return s
+}

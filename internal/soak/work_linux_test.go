@@ -1,0 +1,153 @@
+package main
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rdmactor/rdmactor/actor/reconnect"
+)
+
+// here is a server and a client in this process, without faults.
+func here(t *testing.T, r role) *host {
+	t.Helper()
+	r.Number, r.Scale = 1, slow.byDefault()
+	h, err := openHost(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
+// TestWork checks that every kind of work is done where there are no faults, that none of it fails,
+// and that nothing is left. The rest of the soak stands on that.
+func TestWork(t *testing.T) {
+	of := here(t, role{Side: server, Server: addresses{"127.0.0.1:0", "127.0.0.1:0", "127.0.0.1:0"}})
+	s, err := serve(of)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := here(t, role{Side: client, Server: of.server})
+	end, err := dial(h)
+	if err != nil {
+		t.Fatal(err)
+	}
+	missing := slices.Clone(kindsOfWork)
+	const several = 5
+	for deadline := time.Now().Add(time.Minute); len(missing) > 0 && time.Now().Before(deadline); time.Sleep(beat) {
+		done := h.tick().Done
+		missing = slices.DeleteFunc(missing, func(work string) bool { return done[work] >= several })
+	}
+	if len(missing) > 0 {
+		t.Errorf("a client never did this %d times: %q", several, missing)
+	}
+	if has := look(of.rt); has.IDs < 3 || has.RSS == 0 || has.FDs == 0 || has.Heap == 0 || has.Goroutines == 0 {
+		t.Errorf("a server with listeners and connections has %+v", has)
+	}
+	for _, h := range []*host{of, h} {
+		got := h.tick()
+		// a busy machine may cause deadlines to pass
+		maps.DeleteFunc(got.Errors, func(name string, _ uint64) bool { return strings.Contains(name, "deadline") })
+		if len(got.Wrong) > 0 || len(got.Errors) > 0 {
+			t.Errorf("without faults this went wrong: %q, and this failed: %v", got.Wrong, got.Errors)
+		}
+	}
+	end()
+	h.close()
+	s.close()
+	of.close()
+	for _, h := range []*host{of, h} {
+		if got := h.tick(); len(got.Wrong) > 0 {
+			t.Errorf("at the end this went wrong: %q", got.Wrong)
+		}
+	}
+}
+
+// TestServerFinds shows what a server takes for wrong.
+func TestServerFinds(t *testing.T) {
+	q := func(seq uint64, never ...uint64) []byte {
+		q := question{Client: 1, Worker: 2, Seq: seq}
+		copy(q.Never[:], never)
+		return q.pack(100)
+	}
+	for name, row := range map[string]struct {
+		do   func(s *servant)
+		want string // "": nothing is wrong
+	}{
+		"two requests": {func(s *servant) { s.take(q(1), true); s.take(q(2), true) }, ""},
+		"a request that comes twice": {
+			func(s *servant) { s.take(q(1), true); s.take(q(1), true) }, "request 1 of worker 2 of client 1 was executed twice",
+		},
+		"an idempotent request that comes twice": {func(s *servant) { s.take(q(1), false); s.take(q(1), false) }, ""},
+		"a request that was reported as not executed": {
+			func(s *servant) { s.take(q(1), true); s.take(q(2, 1), true) }, "request 1 of worker 2 of client 1 was executed",
+		},
+		"a request that was not executed": {func(s *servant) { s.take(q(1), true); s.take(q(3, 2), true) }, ""},
+		"a damaged request": {func(s *servant) {
+			b := q(1)
+			b[len(b)-1]++
+			s.take(b, true)
+		}, "is not what was sent"},
+		"messages as reported": {func(s *servant) {
+			s.messages.add(source{1, 1}, 7)
+			s.check(t, fates{Client: 1, Part: 1, Server: 1, Came: true, N: 1, Tags: [256]uint64{7}})
+			s.check(t, fates{Client: 1, Part: 1, Server: 1, Came: false, N: 1, Tags: [256]uint64{8}})
+		}, ""},
+		"a message reported as delivered": {func(s *servant) {
+			s.check(t, fates{Client: 1, Part: 1, Server: 1, Came: true, N: 1, Tags: [256]uint64{7}})
+		}, "message 7 of {1 1}: delivered is reported as true, and it is false"},
+		"a message reported as unsent": {func(s *servant) {
+			s.messages.add(source{1, 1}, 7)
+			s.check(t, fates{Client: 1, Part: 1, Server: 1, N: 1, Tags: [256]uint64{7}})
+		}, "message 7 of {1 1}: delivered is reported as false, and it is true"},
+		"a message that an earlier process got": {func(s *servant) {
+			s.check(t, fates{Client: 1, Part: 1, Server: 5, Came: true, N: 1, Tags: [256]uint64{7}})
+		}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := &servant{host: &host{tally: newTally(), number: 1}}
+			row.do(s)
+			got := strings.Join(s.tick().Wrong, "; ")
+			if row.want == "" && got != "" || !strings.Contains(got, row.want) {
+				t.Errorf("it says %q, want %q", got, row.want)
+			}
+		})
+	}
+}
+
+func (s *servant) check(t *testing.T, f fates) {
+	t.Helper()
+	if _, err := s.audit(t.Context(), f.pack(), nil); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestClientFinds shows what a client takes for wrong about the fates of its messages.
+func TestClientFinds(t *testing.T) {
+	type fate = reconnect.Fate
+	for name, row := range map[string]struct {
+		all  []fate
+		want string
+	}{
+		"one fate each":             {[]fate{{Tag: 1, Outcome: reconnect.Delivered}, {Tag: 2, Outcome: reconnect.Unknown}}, ""},
+		"two fates":                 {[]fate{{Tag: 1, Outcome: reconnect.Delivered}, {Tag: 1, Outcome: reconnect.Unknown}}, "message 1 has two fates"},
+		"sent again, and delivered": {[]fate{{Tag: 1, Outcome: reconnect.Unsent, Again: true}, {Tag: 1, Outcome: reconnect.Delivered}}, ""},
+		"idempotent, sent again":    {[]fate{{Tag: 3, Outcome: reconnect.Unknown, Again: true}}, ""},
+		"not idempotent, sent again": {
+			[]fate{{Tag: 1, Outcome: reconnect.Unknown, Again: true}}, "message 1 may have arrived, and is sent again",
+		},
+		"never sent": {[]fate{{Tag: 9, Outcome: reconnect.Delivered}}, "message 9 has two fates"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := &customer{host: &host{tally: newTally()}, audits: make(chan fates, 9)}
+			talks := &talker{c: c, open: map[uint64]bool{1: false, 2: false, 3: true}}
+			talks.settle(row.all)
+			got := strings.Join(c.tick().Wrong, "; ")
+			if row.want == "" && got != "" || !strings.Contains(got, row.want) {
+				t.Errorf("it says %q, want %q", got, row.want)
+			}
+		})
+	}
+}
