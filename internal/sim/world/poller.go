@@ -14,8 +14,9 @@ import (
 
 // poller is a loop's eventloop.Poller. Wait returns when the World has given the loop a turn.
 type poller struct {
-	p    *Process
-	name string
+	p      *Process
+	name   string
+	number int // in its process
 
 	mu      sync.Mutex
 	watched []watch // by descriptor
@@ -33,8 +34,9 @@ type watch struct {
 	tag      uint64
 }
 
-func newPoller(p *Process, name string) *poller {
-	return &poller{p: p, name: name, turn: make(chan []eventloop.Ready)}
+func newPoller(p *Process) *poller {
+	n := len(p.pollers)
+	return &poller{p: p, name: fmt.Sprintf("%s/%d", p.name, n), number: n, turn: make(chan []eventloop.Ready)}
 }
 
 func (q *poller) find(fd int) (int, bool) {
@@ -100,12 +102,22 @@ func (q *poller) Wait(dst []eventloop.Ready, timeout time.Duration) (int, error)
 		q.due = time.Now().Add(timeout)
 	}
 	q.mu.Unlock()
+	q.p.w.ran(q)
 	q.p.w.kick()
 	got, ok := <-q.turn
 	if !ok {
 		return 0, fmt.Errorf("the simulation is over: %w", unix.EIO)
 	}
 	return copy(dst, got), nil
+}
+
+// ran notes which goroutine runs a twin's loop. A Goexit may have changed it.
+func (w *World) ran(q *poller) {
+	if w.loops != nil {
+		w.mu.Lock()
+		w.loops[goid()] = q
+		w.mu.Unlock()
+	}
 }
 
 // Wake implements eventloop.Poller.

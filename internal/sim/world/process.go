@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -80,7 +79,7 @@ func (p *Process) Open(cfg rdma.Config) (*rdma.Runtime, error) {
 	cfg.Device, cfg.Scheduler = p.device(), p.scheduler()
 	cfg.Loops = make([]eventloop.Config, max(len(cfg.Loops), 1))
 	for i := range cfg.Loops {
-		q := newPoller(p, p.name+"/"+strconv.Itoa(i))
+		q := newPoller(p)
 		p.pollers = append(p.pollers, q)
 		cfg.Loops[i] = eventloop.Config{Name: q.name, Poller: q, StallAfter: -1, OnPanic: p.panicked}
 	}

@@ -61,7 +61,7 @@ func (w *World) choices() (all []choice) {
 	now := time.Now()
 	w.mu.Lock()
 	for _, t := range w.parked {
-		if t.p.runs() && !now.Before(t.due) {
+		if t.may() && !now.Before(t.due) {
 			all = append(all, choice{task: t})
 		}
 	}
@@ -94,7 +94,11 @@ func (w *World) do(c choice) {
 	w.steps++
 	switch {
 	case c.task != nil:
-		w.Trace("%s goroutine %d goes on", c.task.p.name, c.task.n)
+		if c.task.machine {
+			w.Trace("the machine of %s goes on without it", c.task.p.name)
+		} else {
+			w.Trace("%s goroutine %d goes on", c.task.p.name, c.task.n)
+		}
 		w.mu.Lock()
 		i := slices.Index(w.parked, c.task)
 		w.parked = slices.Delete(w.parked, i, i+1)
@@ -164,7 +168,7 @@ func (w *World) pass(end time.Time, busy bool) {
 func (w *World) dues() (all []time.Time) {
 	w.mu.Lock()
 	for _, t := range w.parked {
-		if t.p.runs() && !t.due.IsZero() {
+		if t.may() && !t.due.IsZero() {
 			all = append(all, t.due)
 		}
 	}

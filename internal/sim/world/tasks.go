@@ -17,7 +17,12 @@ type task struct {
 	n    int // in the order in which they were started, or their timers made
 	turn chan bool
 	due  time.Time // not before
+	// machine: it is what a twin's machine does without its program
+	machine bool
 }
+
+// may reports whether the task's goroutine may go on.
+func (t *task) may() bool { return t.machine || t.p.runs() }
 
 // scheduler is what a process's program gets as its sched.Scheduler.
 func (p *Process) scheduler() *sched.Scheduler {
@@ -78,6 +83,16 @@ func (p *Process) Sleep(d time.Duration) {
 	}
 	t.due = time.Now().Add(d)
 	p.w.park(t)
+}
+
+// stand parks the goroutine of a loop whose twin plays the machine without its program.
+func (w *World) stand() {
+	w.mu.Lock()
+	q := w.loops[goid()]
+	w.mu.Unlock()
+	if q != nil {
+		w.park(&task{p: q.p, n: -1 - q.number, turn: make(chan bool), machine: true})
+	}
 }
 
 // enter and leave keep which task a goroutine is.

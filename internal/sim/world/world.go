@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/rdmactor/rdmactor/cmid/cmidtest"
+	"github.com/rdmactor/rdmactor/internal/sched"
 	"github.com/rdmactor/rdmactor/internal/sim/network"
 	"github.com/rdmactor/rdmactor/states"
 )
@@ -73,8 +74,9 @@ type World struct {
 
 	mu     sync.Mutex
 	over   bool
-	tasks  map[uint64]*task // by goroutine
-	parked []*task          // by process and number
+	tasks  map[uint64]*task   // by goroutine
+	parked []*task            // by process and number
+	loops  map[uint64]*poller // by goroutine; of twins
 }
 
 // planned is something that the script wants to happen at a time.
@@ -116,7 +118,8 @@ func newWorld(cfg Config) *World {
 	}
 	w.order = w.Rand("order")
 	if cfg.Kind != Embedded {
-		f := cmidtest.Config{Seed: cfg.Seed}
+		w.loops = make(map[uint64]*poller)
+		f := cmidtest.Config{Seed: cfg.Seed, Scheduler: &sched.Scheduler{Wait: w.stand}}
 		if cfg.Kind != TwinSoftRoCE {
 			f.Flavor, f.Embedded = states.IWARP, cfg.Kind == Twin
 		}
