@@ -122,6 +122,7 @@ func (c *Client) callRaw(ctx context.Context, m *method, q, reply []byte) ([]byt
 func (c *Client) do(ctx context.Context, m *method, body []byte) (*clientCall, error) {
 	ctx, cancel := c.limited(ctx)
 	defer cancel()
+	unsure := false // an earlier attempt may have been executed
 	for attempt := 1; ; {
 		cl, err := c.once(ctx, m, body)
 		switch {
@@ -131,11 +132,22 @@ func (c *Client) do(ctx context.Context, m *method, body []byte) (*clientCall, e
 			// the connection ended before the request was sent: the call waits for another
 			// connection
 		case !retryable(m, err) || !c.cfg.Retry.again(ctx, c.rt.Scheduler(), attempt):
-			return nil, err
+			return nil, inAll(err, unsure)
 		default:
 			attempt++
+			e, _ := errors.AsType[*Error](err) // retryable has looked
+			unsure = unsure || !e.Fate.NotExecuted()
 		}
 	}
+}
+
+// inAll is the last attempt's error with the fate of all of them. unsure: an earlier one may have
+// been executed.
+func inAll(err error, unsure bool) error {
+	if e, ok := errors.AsType[*Error](err); ok && unsure && e.Fate.NotExecuted() {
+		e.Fate = FateUnknown
+	}
+	return err
 }
 
 // limited is ctx with Config.Timeout's deadline, if it has none.

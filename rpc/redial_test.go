@@ -148,6 +148,25 @@ func TestRetryOverTheNextConnection(t *testing.T) {
 	})
 }
 
+// A call that was repeated may have been executed if one of its attempts may, although the last one
+// was not even sent.
+func TestRetryKeepsFate(t *testing.T) {
+	retry := Retry{Attempts: 2, Backoff: time.Millisecond}
+	never := Config{Backoff: reconnect.Backoff{First: time.Hour, Most: time.Hour}, Retry: retry}
+	twice := RawMethod{newMethod("test.Block", false, bytesCodec, bytesCodec, MethodConfig{Idempotent: true})}
+	var b *blocking
+	inWorld(t, rigConfig{client: never}, func(s *Server) { b = handleBlock(s) }, func(r *rig) {
+		errs := make(chan error, 1)
+		go func() {
+			_, err := CallRaw(r.t.Context(), r.c, twice, nil, nil)
+			errs <- err
+		}()
+		<-b.began
+		r.Disconnect(r.c.link.id)
+		want(r.t, <-errs, ErrUnavailable, FateUnknown)
+	})
+}
+
 func TestNoRedialAfterShutdown(t *testing.T) {
 	actortest.Run(t, actortest.Config{}, func(w *actortest.World) {
 		far := w.Host("mem1", there)
