@@ -1,0 +1,263 @@
+package oracle
+
+import (
+	"testing"
+	"time"
+)
+
+// due is when the calls of these tests are to have ended.
+const due = 10 * s
+
+func TestCalls(t *testing.T) {
+	for _, c := range []struct {
+		name, want string
+		do         func(l *Calls, c *Call) // c is to end within 10 s, and has 20 bytes for 30
+	}{
+		{"answered", "", func(l *Calls, c *Call) {
+			l.Begins(s, c.Request(), due).Returns("")
+			c.Answered(2*s, c.Reply())
+		}},
+		{"answered by nobody", "executed 0 times", func(_ *Calls, c *Call) { c.Answered(s, c.Reply()) }},
+		{"another answer", "byte 9 of its answer", func(l *Calls, c *Call) {
+			l.Begins(s, c.Request(), due).Returns("")
+			p := c.Reply()
+			p[9]++
+			c.Answered(s, p)
+		}},
+		{"another call's answer", "gets the answer of b", func(l *Calls, c *Call) {
+			l.Begins(s, c.Request(), due).Returns("")
+			c.Answered(s, l.Call("b", 20, 30, 0, false).Reply())
+		}},
+		{"an error", "", func(l *Calls, c *Call) {
+			l.Begins(s, c.Request(), due).Returns("code 300")
+			c.Refused(2*s, "code 300")
+		}},
+		{"another error", `as if its handler had returned "code 301"`, func(l *Calls, c *Call) {
+			l.Begins(s, c.Request(), due).Returns("code 300")
+			c.Refused(2*s, "code 301")
+		}},
+		{"nonsense is executed", "nobody has sent", func(l *Calls, _ *Call) { l.Begins(s, []byte("nonsense"), 0) }},
+		{"a wrong byte is executed", "byte 19 of its request", func(l *Calls, c *Call) {
+			p := c.Request()
+			p[19]++
+			l.Begins(s, p, due)
+		}},
+		{"executed twice", "executed 2 times", func(l *Calls, c *Call) {
+			l.Begins(s, c.Request(), due)
+			l.Begins(s, c.Request(), due)
+		}},
+		{"executed, and reported as not", "was executed 1 times", func(l *Calls, c *Call) {
+			l.Begins(s, c.Request(), due)
+			c.NotExecuted(2 * s)
+		}},
+		{"reported as not executed, and executed", "is executed, and was reported", func(l *Calls, c *Call) {
+			c.NotExecuted(s)
+			l.Begins(2*s, c.Request(), due)
+		}},
+		{"unknown", "", func(l *Calls, c *Call) {
+			l.Begins(s, c.Request(), due)
+			c.Unknown(2 * s)
+		}},
+		{"two outcomes", "another outcome", func(_ *Calls, c *Call) {
+			c.Unknown(s)
+			c.Unknown(2 * s)
+		}},
+		{"a late outcome", "no outcome, and its deadline was 10s", func(_ *Calls, c *Call) { c.Unknown(12 * s) }},
+		{"no outcome", "no outcome, and its deadline was 10s", func(l *Calls, _ *Call) { l.Check(12 * s) }},
+		{"its caller's machine is late", "", func(l *Calls, c *Call) {
+			c.Slow()
+			l.Check(100 * s)
+			c.Unknown(100 * s)
+		}},
+		{"its caller's process was killed", "", func(l *Calls, c *Call) {
+			l.Begins(s, c.Request(), due).Lost()
+			c.Gone()
+			l.Check(100 * s)
+		}},
+		{"executed after its deadline", "its caller was waiting until 10s", func(l *Calls, c *Call) { l.Begins(13*s, c.Request(), 12*s) }},
+		{"executed after its handler's deadline", "begins 2s after its own deadline", func(l *Calls, c *Call) { l.Begins(12*s, c.Request(), due) }},
+		{"its handler has too much time", "has time until 13s", func(l *Calls, c *Call) { l.Begins(s, c.Request(), 13*s) }},
+		{"its handler has no deadline", "its handler has no deadline", func(l *Calls, c *Call) { l.Begins(s, c.Request(), 0) }},
+		{"executed when its caller has gone", "its caller has gone at 1s", func(l *Calls, c *Call) {
+			c.Unknown(s)
+			l.Begins(4*s, c.Request(), due)
+		}},
+		{"executed late because of a fault", "", func(l *Calls, c *Call) {
+			c.Far()
+			l.Begins(13*s, c.Request(), 12*s)
+			c.Unknown(due)
+		}},
+		{"its handler learns late that its caller has gone", "learns now", func(l *Calls, c *Call) {
+			x := l.Begins(s, c.Request(), due)
+			c.Unknown(2 * s)
+			x.Noticed(5 * s)
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var v verdicts
+			l := &Calls{Fail: v.fail, Late: s, Transit: 2 * s}
+			c.do(l, l.Call("a", 20, 30, due, false))
+			v.want(t, c.want)
+		})
+	}
+}
+
+func TestCallsEnd(t *testing.T) {
+	var v verdicts
+	l := &Calls{Fail: v.fail, Late: s, Transit: s}
+	a, b := l.Call("a", 8, 8, 0, false), l.Call("b", 8, 8, 0, true)
+	l.Begins(s, a.Request(), 0)
+	l.Begins(s, b.Request(), 0).Returns("")
+	l.Begins(s, b.Request(), 0).Returns("")
+	b.Answered(time.Hour, b.Reply())
+	if r := l.Running(); len(r) != 1 || r[0] != "a" {
+		t.Errorf("%q run, want a: b's handlers have returned", r)
+	}
+	l.End(time.Hour)
+	v.want(t, "1 calls have no outcome: [a]")
+}
+
+func TestItems(t *testing.T) {
+	for _, c := range []struct {
+		name, want string
+		do         func(i *Items) // its window is 100 bytes, and an item has 10 besides its own
+	}{
+		{"in order", "", func(i *Items) {
+			a, b := i.Sending(s, 20), i.Sending(s, 0)
+			i.Sent(s)
+			i.Sent(s)
+			i.Item(s, a)
+			i.Finished("")
+			i.Item(s, b)
+			i.Ended(s, "")
+		}},
+		{"received before it is accepted", "", func(i *Items) {
+			i.Item(s, i.Sending(s, 20))
+			i.Sent(s)
+		}},
+		{"out of order", "of item 0 is wrong", func(i *Items) {
+			i.Sending(s, 20)
+			i.Item(s, i.Sending(s, 20))
+		}},
+		{"twice", "and 1 were sent", func(i *Items) {
+			a := i.Sending(s, 20)
+			i.Item(s, a)
+			i.Item(s, a)
+		}},
+		{"cut off", "item 0 has 19 bytes", func(i *Items) { i.Item(s, i.Sending(s, 20)[:19]) }},
+		{"lost", "after 0 items, and 1 were sent", func(i *Items) {
+			i.Sending(s, 20)
+			i.Sent(s)
+			i.Finished("")
+			i.Ended(s, "")
+		}},
+		{"ends by itself", "its handler goes on", func(i *Items) { i.Ended(s, "") }},
+		{"another end", `received as "", and was "code 300"`, func(i *Items) {
+			i.Finished("code 300")
+			i.Ended(s, "")
+		}},
+		{"too much", "whose window is 100", func(i *Items) {
+			for range 5 {
+				i.Sending(s, 60)
+				i.Sent(s)
+			}
+		}},
+		{"an item beyond the window", "", func(i *Items) {
+			i.Sending(s, 80)
+			i.Sent(s)
+			i.Sending(s, 500)
+			i.Sent(s)
+		}},
+		{"behind the end", "after its end", func(i *Items) {
+			i.Finished("")
+			i.Sending(s, 1)
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var v verdicts
+			l := &Calls{Fail: v.fail}
+			c.do(l.Call("a", 8, 8, 0, false).Items(100, 10))
+			v.want(t, c.want)
+		})
+	}
+}
+
+func TestPipes(t *testing.T) {
+	for _, c := range []struct {
+		name, want string
+		do         func(p *Pipe)
+	}{
+		{"in pieces of any length", "", func(p *Pipe) {
+			w := p.Writer()
+			x, a := w.Writing(20)
+			y, b := w.Writing(5)
+			p.Read(s, a[:3])
+			x.Written(s, 20)
+			p.Read(s, append(a[3:], b[:1]...))
+			y.Written(s, 5)
+			p.Close()
+			p.Read(s, b[1:])
+			p.EOF(s)
+		}},
+		{"a piece was cut off", "", func(p *Pipe) {
+			w := p.Writer()
+			x, a := w.Writing(20)
+			p.Read(s, a[:10])
+			x.Written(s, 10)
+			y, b := w.Writing(5)
+			p.Read(s, b)
+			y.Written(s, 5)
+			p.Close()
+			p.EOF(s)
+		}},
+		{"more is read than was taken", "and 10 of them were read", func(p *Pipe) {
+			x, a := p.Writer().Writing(20)
+			p.Read(s, a[:10])
+			x.Written(s, 5)
+		}},
+		{"a wrong byte", "byte 12 of the stream is wrong", func(p *Pipe) {
+			_, a := p.Writer().Writing(20)
+			a[12]++
+			p.Read(s, a)
+		}},
+		{"a hole", "nobody has written there", func(p *Pipe) {
+			_, a := p.Writer().Writing(20)
+			p.Read(s, a[1:])
+		}},
+		{"out of nothing", "nobody has written there", func(p *Pipe) { p.Read(s, []byte{1}) }},
+		{"lost at the end", "after 10 bytes, and 20 were written", func(p *Pipe) {
+			x, a := p.Writer().Writing(20)
+			x.Written(s, 20)
+			p.Read(s, a[:10])
+			p.Close()
+			p.EOF(s)
+		}},
+		{"an end that nobody has made", "has not ended it", func(p *Pipe) { p.EOF(s) }},
+		{"two writers", "", func(p *Pipe) {
+			v, w := p.Writer(), p.Writer()
+			x, a := v.Writing(20)
+			y, b := w.Writing(20)
+			for _, c := range b { // each byte may be of several, until enough have come
+				p.Read(s, []byte{c})
+			}
+			p.Read(s, a)
+			x.Written(s, 20)
+			y.Written(s, 20)
+			p.Close()
+			p.EOF(s)
+		}},
+		{"two writers mixed", "byte 10 of the stream is wrong", func(p *Pipe) {
+			_, a := p.Writer().Writing(20)
+			_, b := p.Writer().Writing(20)
+			p.Read(s, a[:10])
+			p.Read(s, b)
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var v verdicts
+			l := &Pipes{Fail: v.fail}
+			c.do(l.Pipe("a to b"))
+			v.want(t, c.want)
+		})
+	}
+}

@@ -1,0 +1,79 @@
+package oracle
+
+import "time"
+
+// Items judges the items of a stream that a call has opened: they come in order, once, and before
+// its end, and not more of them than its receiver has room for.
+type Items struct {
+	c              *Call
+	window, header int // bytes
+	lengths        []int
+	sent, got      int
+	ahead          int // bytes that were sent and not received
+	done           bool
+	how            string
+}
+
+// Items makes the ledger of the stream. Its receiver lets window bytes come ahead, and each item
+// takes header bytes more than it has.
+func (c *Call) Items(window, header int) *Items { return &Items{c: c, window: window, header: header} }
+
+// Sending enters an item of n bytes that is about to be sent, and gives its bytes.
+func (s *Items) Sending(now time.Duration, n int) []byte {
+	if s.done {
+		s.c.l.Fail("%v: %s sends an item after its end", now, s.c.name)
+	}
+	p := make([]byte, n)
+	Fill(p, replies+2+s.c.number, uint64(len(s.lengths)))
+	s.lengths = append(s.lengths, n)
+	return p
+}
+
+// Sent enters that the item was accepted. The receiver may be taking one, which it has not entered
+// yet.
+func (s *Items) Sent(now time.Duration) {
+	n := s.header + s.lengths[s.sent]
+	s.sent++
+	most := 0
+	for _, l := range s.lengths[:s.sent] {
+		most = max(most, s.header+l)
+	}
+	if s.ahead >= s.window+most {
+		s.c.l.Fail("%v: %s: an item goes when %d bytes are ahead of its receiver, whose window is %d", now, s.c.name, s.ahead, s.window)
+	}
+	s.ahead += n
+}
+
+// Finished enters that the handler returns: with how, or in order if that is empty.
+func (s *Items) Finished(how string) { s.done, s.how = true, how }
+
+// Item enters an item that was received.
+func (s *Items) Item(now time.Duration, p []byte) {
+	l := s.c.l
+	if s.got == len(s.lengths) {
+		l.Fail("%v: %s: an item of %d bytes is received, and %d were sent", now, s.c.name, len(p), s.got)
+		return
+	}
+	i := s.got
+	s.got++
+	switch w := wrong(p, replies+2+s.c.number, uint64(i)); {
+	case len(p) != s.lengths[i]:
+		l.Fail("%v: %s: item %d has %d bytes, %d were sent", now, s.c.name, i, len(p), s.lengths[i])
+	case w >= 0:
+		l.Fail("%v: %s: byte %d of item %d is wrong", now, s.c.name, w, i)
+	}
+	s.ahead -= s.header + len(p)
+}
+
+// Ended enters that the receiver has seen the handler's end: how it has returned, or in order if
+// that is empty.
+func (s *Items) Ended(now time.Duration, how string) {
+	switch l := s.c.l; {
+	case !s.done:
+		l.Fail("%v: %s: its end is received, and its handler goes on", now, s.c.name)
+	case s.how != how:
+		l.Fail("%v: %s: its end is received as %q, and was %q", now, s.c.name, how, s.how)
+	case s.got < s.sent:
+		l.Fail("%v: %s: its end is received after %d items, and %d were sent", now, s.c.name, s.got, s.sent)
+	}
+}

@@ -1,0 +1,191 @@
+package oracle
+
+import (
+	"slices"
+	"time"
+)
+
+// Pipes judges streams of bytes: each direction's bytes are read as they were written, all of them
+// before the end. The zero value, with Fail set, is empty.
+type Pipes struct {
+	Fail Fail
+
+	pipes int
+}
+
+// Pipe is one direction of a stream.
+type Pipe struct {
+	l    *Pipes
+	id   uint64
+	name string
+
+	writers []*Writer
+	at      *Piece // what is being read; nil: the next byte is of another one
+	read    int    // of at
+	unclear []byte // was read, and may be of several pieces
+	closed  bool   // the writing side has ended it in order
+	total   int    // was read
+}
+
+// Writer is a goroutine that writes. Its pieces keep their order.
+type Writer struct {
+	p      *Pipe
+	n      int
+	pieces []*Piece
+	next   int // of pieces: the first that was not read to its end
+}
+
+// Piece is what one Write is about.
+type Piece struct {
+	w       *Writer
+	number  uint64
+	length  int
+	written bool // it is over
+}
+
+// MinPiece is how long a piece must be when several goroutines write: it says which it is.
+const MinPiece = 8
+
+// pipes is the directions of Fill.
+const pipes = 1 << 51
+
+// Pipe enters a direction.
+func (l *Pipes) Pipe(name string) *Pipe {
+	l.pipes++
+	return &Pipe{l: l, id: uint64(pipes + l.pipes), name: name}
+}
+
+// Writer enters a goroutine that writes.
+func (p *Pipe) Writer() *Writer {
+	w := &Writer{p: p, n: len(p.writers)}
+	p.writers = append(p.writers, w)
+	return w
+}
+
+// Writing enters that n bytes are about to be written, and gives them.
+func (w *Writer) Writing(n int) (*Piece, []byte) {
+	x := &Piece{w: w, number: uint64(w.n)<<20 | uint64(len(w.pieces)), length: n}
+	w.pieces = append(w.pieces, x)
+	b := make([]byte, n)
+	Fill(b, w.p.id, x.number)
+	return x, b
+}
+
+// Written enters that n bytes of the piece were taken, and no more will be.
+func (x *Piece) Written(now time.Duration, n int) {
+	p := x.w.p
+	if n > x.length || p.at == x && p.read > n {
+		p.l.Fail("%v: %s: a Write has taken %d of %d bytes, and %d of them were read", now, p.name, n, x.length, p.read)
+	}
+	x.length, x.written = n, true
+	p.settle()
+}
+
+// settle leaves what was read to its end.
+func (p *Pipe) settle() {
+	if x := p.at; x != nil && p.read == x.length && x.written {
+		x.w.next++
+		p.at, p.read = nil, 0
+	}
+}
+
+// Close enters that the writing side ends the direction in order, behind what was written.
+func (p *Pipe) Close() { p.closed = true }
+
+// Closed reports whether it was ended.
+func (p *Pipe) Closed() bool { return p.closed }
+
+// Total is how many bytes were read.
+func (p *Pipe) Total() int { return p.total }
+
+// Taken is how many bytes were written.
+func (p *Pipe) Taken() (n int) {
+	for _, w := range p.writers {
+		for _, x := range w.pieces {
+			if x.written {
+				n += x.length
+			}
+		}
+	}
+	return n
+}
+
+// Read enters bytes that were read.
+func (p *Pipe) Read(now time.Duration, b []byte) {
+	p.total += len(b)
+	b = append(p.unclear, b...)
+	p.unclear = nil
+	for len(b) > 0 {
+		if p.at == nil && !p.choose(now, b) {
+			return
+		}
+		x := p.at
+		n := min(len(b), x.length-p.read)
+		for i, c := range b[:n] {
+			if c != at(p.id, x.number, p.read+i) {
+				p.l.Fail("%v: %s: byte %d of the stream is wrong: byte %d of a piece of %d", now, p.name, p.total-len(b)+i, p.read+i, x.length)
+				return
+			}
+		}
+		p.read += n
+		b = b[n:]
+		if p.read < x.length {
+			continue
+		}
+		if !x.written && len(b) > 0 { // the Write is about to return
+			x.written = true
+		}
+		p.settle()
+		if p.at != nil && len(b) > 0 {
+			p.l.Fail("%v: %s: %d bytes are read beyond what was written", now, p.name, len(b))
+			return
+		}
+	}
+}
+
+// choose finds the piece that begins with b. Not ok: there is none, or it is not known yet.
+func (p *Pipe) choose(now time.Duration, b []byte) (ok bool) {
+	var may []*Piece
+	for _, w := range p.writers {
+		for w.next < len(w.pieces) && w.pieces[w.next].written && w.pieces[w.next].length == 0 {
+			w.next++
+		}
+		if w.next == len(w.pieces) {
+			continue
+		}
+		if x := w.pieces[w.next]; begins(b, p.id, x) {
+			may = append(may, x)
+		}
+	}
+	switch {
+	case len(may) == 1:
+		p.at = may[0]
+		return true
+	case len(may) > 1 && len(b) < MinPiece:
+		p.unclear = slices.Clone(b)
+		return false
+	}
+	p.l.Fail("%v: %s: byte %d of the stream is one that nobody has written there", now, p.name, p.total-len(b))
+	return false
+}
+
+// begins reports whether b can be the piece's first bytes.
+func begins(b []byte, id uint64, x *Piece) bool {
+	for i := range min(len(b), MinPiece, x.length) {
+		if b[i] != at(id, x.number, i) {
+			return false
+		}
+	}
+	return true
+}
+
+// EOF enters that the end was read.
+func (p *Pipe) EOF(now time.Duration) {
+	if !p.closed {
+		p.l.Fail("%v: %s: its end is read, and the writing side has not ended it", now, p.name)
+		return
+	}
+	if taken := p.Taken(); taken != p.total {
+		p.l.Fail("%v: %s: its end is read after %d bytes, and %d were written", now, p.name, p.total, taken)
+	}
+}
