@@ -1,0 +1,400 @@
+package workload
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/rdmactor/rdmactor/internal/sim/oracle"
+	"github.com/rdmactor/rdmactor/internal/sim/world"
+	"github.com/rdmactor/rdmactor/rpc"
+)
+
+// Calls is package rpc's: servers whose handlers do whatever handlers do, and clients that call
+// them, open streams, give up, and close.
+var Calls = &Kind{
+	Name: "calls", Machines: 2,
+	Verbs: []string{
+		"large", "stream", "deadline", "cancel", "slow", "error", "panic", "forward", "actor", "many",
+		"innocent", "close", "stop", "drain",
+	},
+	Draw: drawCalls,
+	New:  func(e *Env, ops []Op) Workload { return newCalls(e, ops) },
+}
+
+// perMachine is how many clients a machine has.
+const perMachine = 2
+
+// What handlers are asked to do.
+const (
+	doAnswer  = "answers"
+	doSleep   = "sleeps"
+	doWait    = "waits for its context"
+	doError   = "returns an error"
+	doCode    = "returns a service's error"
+	doPanic   = "panics"
+	doGoexit  = "calls Goexit"
+	doForward = "calls another server"
+	doBehind  = "sends behind its end"
+)
+
+// How calls are made.
+const (
+	viaCall       = "Call"
+	viaIdempotent = "Call, which may be repeated"
+	viaRaw        = "CallRaw"
+	viaOnLoop     = "Call of a handler on the loop"
+	viaGo         = "Go"
+	viaNobody     = "Call of what nobody handles"
+	viaStream     = "Open"
+	viaInnocent   = "Call, and behaves"
+)
+
+// callOp is a number of calls, one after the other.
+type callOp struct {
+	at              time.Duration
+	machine, client int
+	via             string
+	times           int
+	request, reply  int           // bytes; of a stream reply is an item's
+	timeout, cancel time.Duration // 0: none
+	does            string
+	sleep           time.Duration // of the handler; of a stream's, before each item
+	// of a stream: how many items are sent; how many are received before the stream is closed,
+	// negative: all; how long the receiver sleeps before each
+	items, take int
+	pause       time.Duration
+}
+
+func (o *callOp) String() string {
+	s := fmt.Sprintf("at %v machine %d's client %d makes %d times a %s, of %d bytes for %d", o.at, o.machine, o.client, o.times, o.via, o.request, o.reply)
+	if o.timeout > 0 {
+		s += fmt.Sprintf(", within %v", o.timeout)
+	}
+	if o.cancel > 0 {
+		s += fmt.Sprintf(", cancelled after %v", o.cancel)
+	}
+	s += fmt.Sprintf("; its handler %s", o.does)
+	if o.sleep > 0 {
+		s += fmt.Sprintf(" for %v", o.sleep)
+	}
+	if o.via == viaStream {
+		s += fmt.Sprintf("; %d items, %d are taken, each after %v", o.items, o.take, o.pause)
+	}
+	return s
+}
+
+// endOp ends something in the middle.
+type endOp struct {
+	at      time.Duration
+	machine int
+	client  int // negative: it is about the machine's server
+	how     string
+	timeout time.Duration // of a Drain
+}
+
+// How things end.
+const (
+	endClose = "closed"
+	endStop  = "stopped: its connection's actor is"
+	endDrain = "drained"
+)
+
+func (o *endOp) String() string {
+	who := fmt.Sprintf("client %d", o.client)
+	if o.client < 0 {
+		who = "server"
+	}
+	s := fmt.Sprintf("at %v machine %d's %s is %s", o.at, o.machine, who, o.how)
+	if o.how == endDrain {
+		s += fmt.Sprintf(", within %v", o.timeout)
+	}
+	return s
+}
+
+// servers is how many of so many machines have servers: the first ones.
+func servers(machines int) int {
+	if machines < 4 {
+		return 1
+	}
+	return 2
+}
+
+func drawCalls(d Draw, n int) (ops []Op) {
+	clients := d.Machines - servers(d.Machines) // machines
+	if d.Has["innocent"] && clients > 1 {
+		clients-- // its address is its own
+		ops = append(ops, &callOp{
+			at: d.within(d.Time / 2), machine: d.Machines - 1, via: viaInnocent, times: 3 + d.IntN(10),
+			request: 10 + d.IntN(100), reply: 10 + d.IntN(100), does: doAnswer,
+		})
+	}
+	for len(ops) < n {
+		at, machine, client := d.within(d.Time), servers(d.Machines)+d.IntN(clients), d.IntN(perMachine)
+		switch x := d.IntN(24); {
+		case x == 0 && d.Has["close"]:
+			ops = append(ops, &endOp{at: at, machine: machine, client: client, how: endClose})
+		case x == 1 && d.Has["stop"]:
+			ops = append(ops, &endOp{at: at, machine: machine, client: client, how: endStop})
+		case x == 2 && d.Has["close"]:
+			ops = append(ops, &endOp{at: at, machine: d.IntN(servers(d.Machines)), client: -1, how: endClose})
+		case x <= 4 && d.Has["drain"]:
+			ops = append(ops, &endOp{
+				at: at, machine: d.IntN(servers(d.Machines)), client: -1, how: endDrain, timeout: d.duration(time.Millisecond, 12),
+			})
+		default:
+			ops = append(ops, drawCall(d, &callOp{at: at, machine: machine, client: client}))
+		}
+	}
+	return ops
+}
+
+// drawCall draws the rest of o.
+func drawCall(d Draw, o *callOp) *callOp {
+	o.times, o.does, o.via = 1, doAnswer, viaCall
+	o.request, o.reply = oracle.MinCall+d.IntN(200), oracle.MinCall+d.IntN(200)
+	if d.Has["many"] && d.IntN(4) == 0 {
+		o.times = 2 + d.IntN(8)
+	}
+	if d.Has["large"] && d.IntN(3) == 0 {
+		o.request = d.size()
+	}
+	if d.Has["large"] && d.IntN(3) == 0 {
+		o.reply = d.size()
+	}
+	if d.Has["deadline"] && d.IntN(2) == 0 {
+		o.timeout = d.duration(50*time.Microsecond, 15)
+	}
+	if d.Has["cancel"] && d.IntN(4) == 0 {
+		o.cancel = d.duration(20*time.Microsecond, 15)
+	}
+	switch x := d.IntN(8); {
+	case x == 0:
+		o.via = viaIdempotent
+	case x == 1:
+		o.via = viaRaw
+	case x == 2:
+		o.via = viaOnLoop
+	case x == 3 && d.Has["actor"]:
+		o.via = viaGo
+	case x == 4 && d.Has["error"]:
+		o.via = viaNobody
+	case x >= 5 && d.Has["stream"]:
+		o.via = viaStream
+		drawStream(d, o)
+	}
+	drawHandler(d, o)
+	return o
+}
+
+func drawStream(d Draw, o *callOp) {
+	o.items, o.take = d.IntN(30), -1
+	switch d.IntN(4) {
+	case 0:
+		o.take = d.IntN(o.items + 1)
+	case 1:
+		o.pause = d.duration(50*time.Microsecond, 9)
+	}
+	if d.IntN(4) == 0 {
+		o.sleep = d.duration(50*time.Microsecond, 9)
+	}
+	o.reply = min(o.reply, 10_000)
+}
+
+func drawHandler(d Draw, o *callOp) {
+	if o.via == viaNobody {
+		return
+	}
+	switch x := d.IntN(12); {
+	case x <= 2 && d.Has["slow"] && o.via != viaOnLoop && o.via != viaStream:
+		o.does, o.sleep = doSleep, d.duration(100*time.Microsecond, 12)
+	case x <= 4 && d.Has["slow"] && o.via != viaOnLoop:
+		o.does = doWait
+		if o.timeout == 0 && o.cancel == 0 {
+			o.timeout = d.duration(time.Millisecond, 9)
+		}
+	case x == 5 && d.Has["error"]:
+		o.does = doError
+	case x == 6 && d.Has["error"]:
+		o.does = doCode
+	case x == 7 && d.Has["panic"]:
+		o.does = doPanic
+	case x == 8 && d.Has["panic"] && o.via != viaOnLoop:
+		o.does = doGoexit
+	case x <= 10 && d.Has["forward"] && o.via != viaOnLoop && o.via != viaStream:
+		o.does = doForward
+	case x == 11 && o.via == viaStream:
+		o.does = doBehind
+	}
+}
+
+// within draws a time.
+func (d Draw) within(most time.Duration) time.Duration {
+	return time.Duration(d.Int64N(int64(max(most, 1))))
+}
+
+// duration draws a time from first to 2^(doublings+1) times as much: each of its orders is as
+// likely as the others.
+func (d Draw) duration(first time.Duration, doublings int) time.Duration {
+	t := first << d.IntN(doublings+1)
+	return t + d.within(t)
+}
+
+// size draws how long a message is, from 8 bytes to 100,000: each of its orders is as likely as the
+// others.
+func (d Draw) size() int { return int(d.duration(oracle.MinCall, 12)) }
+
+// calls is the workload.
+type calls struct {
+	*Env
+	ops     []Op
+	begun   []bool  // by operation
+	made    []*call // by number
+	ledger  oracle.Calls
+	bounds  oracle.Bounds
+	iso     oracle.Isolation
+	clients [][perMachine]rpc.Config // by machine
+	callers []*caller                // by machine; nil: its process has not come so far
+	left    []bool                   // by machine: its caller has ended
+	servers []*service               // by machine
+}
+
+// callLate and callTransit are how long what is done at once may take: goroutines wait for their
+// turn.
+const (
+	callLate    = 200 * time.Millisecond
+	callTransit = 400 * time.Millisecond
+)
+
+func newCalls(e *Env, ops []Op) *calls {
+	n := len(e.Machines)
+	w := &calls{
+		Env: e, ops: ops, begun: make([]bool, len(ops)), callers: make([]*caller, n), left: make([]bool, n),
+		clients: make([][perMachine]rpc.Config, n),
+		ledger:  oracle.Calls{Fail: e.fail, Late: callLate, Transit: callTransit},
+		bounds:  oracle.Bounds{Fail: e.fail},
+		iso:     oracle.Isolation{Fail: e.fail, Within: 3 * time.Second},
+	}
+	innocent := false
+	for _, op := range ops {
+		if o, ok := op.(*callOp); ok && o.via == viaInnocent {
+			innocent = true
+		}
+	}
+	for i := range servers(n) {
+		w.servers = append(w.servers, &service{w: w, n: i, cfg: w.drawServer(innocent), drains: e.Rand.IntN(2) == 0})
+	}
+	for m := range w.clients {
+		for k := range perMachine {
+			w.clients[m][k] = w.drawClient()
+		}
+	}
+	return w
+}
+
+// fail is World.Fail with the workload's name.
+func (e *Env) fail(format string, args ...any) {
+	e.World.Fail("%s: %s", e.Name, fmt.Sprintf(format, args...))
+}
+
+// one draws one of several.
+func one[T any](e *Env, of ...T) T { return of[e.Rand.IntN(len(of))] }
+
+// drawServer draws limits. They leave room for somebody who behaves, if there is one.
+func (w *calls) drawServer(innocent bool) rpc.Config {
+	cfg := rpc.Config{
+		MaxCalls: one(w.Env, 0, 0, 1, 2, 4, 16), MaxStreams: one(w.Env, 0, 0, 1, 2), Memory: one(w.Env, 0, 1<<16, 1<<18),
+		MaxMessage: one(w.Env, 0, 1<<10, 4<<10, 16<<10, 200<<10), Credits: one(w.Env, 0, 1, 2, 4),
+		MaxCallsInAll: one(w.Env, 0, 2, 4, 16), MaxStreamsInAll: one(w.Env, 0, 1, 4, 16),
+	}
+	if innocent {
+		cfg.MaxCallsInAll, cfg.MaxStreamsInAll = max(cfg.MaxCallsInAll, 32), max(cfg.MaxStreamsInAll, 32)
+	}
+	return cfg
+}
+
+func (w *calls) drawClient() rpc.Config {
+	cfg := rpc.Config{
+		MaxCalls: one(w.Env, 0, 0, 1, 2, 8), MaxStreams: one(w.Env, 0, 0, 1, 2), Memory: one(w.Env, 0, 0, 1<<16),
+		MaxMessage: one(w.Env, 0, 1<<10, 4<<10, 200<<10), Credits: one(w.Env, 0, 1, 2, 4),
+		StreamWindow: one(w.Env, 0, 1<<10, 4<<10), Timeout: one(w.Env, 0, 0, 500*time.Millisecond), WaitForReady: one(w.Env, true, false),
+		Retry: rpc.Retry{Attempts: one(w.Env, 0, 2, 4), Backoff: 5 * time.Millisecond},
+	}
+	cfg.Backoff.First, cfg.Backoff.Most, cfg.Backoff.Stable = 10*time.Millisecond, 300*time.Millisecond, time.Second
+	return cfg
+}
+
+// Start implements Workload.
+func (w *calls) Start() {
+	for i, s := range w.servers {
+		w.Env.Start(i, s.run)
+	}
+	for m := len(w.servers); m < len(w.Machines); m++ {
+		w.Env.Start(m, func(p *world.Process) { w.call(p, m) })
+	}
+}
+
+// gone reports whether all callers have ended.
+func (w *calls) gone() bool {
+	for _, left := range w.left[len(w.servers):] {
+		if !left {
+			return false
+		}
+	}
+	return true
+}
+
+// Done implements Workload.
+func (w *calls) Done() bool {
+	w.excuse()
+	w.ledger.Check(w.World.Now())
+	for _, s := range w.servers {
+		if !s.over {
+			return false
+		}
+	}
+	return w.gone()
+}
+
+// excuse enters whom faults have hit.
+func (w *calls) excuse() {
+	for _, c := range w.made {
+		if c.Alone() {
+			continue
+		}
+		if w.Disturbed(c.machine) {
+			c.Slow()
+		}
+		if w.Disturbed(c.server.n) {
+			c.Far()
+		}
+	}
+}
+
+// Check implements Workload.
+func (w *calls) Check() {
+	w.ledger.End(w.World.Now())
+	w.iso.Check(w.World.Now())
+	if r := w.ledger.Running(); len(r) > 0 {
+		w.fail("handlers run although the servers have ended: %v", r)
+	}
+}
+
+// Killed implements Killer.
+func (w *calls) Killed(p *world.Process) {
+	for _, c := range w.made {
+		if c.p == p {
+			c.Gone()
+		}
+		c.killed(p)
+	}
+	for m, c := range w.callers {
+		if c != nil && c.p == p {
+			w.callers[m] = nil
+		}
+	}
+	for _, s := range w.servers {
+		if s.p == p {
+			s.p, s.now = nil, nil
+		}
+	}
+}
