@@ -13,6 +13,8 @@ import (
 type Kind struct {
 	// Name says in words what happens.
 	Name string
+	// Hits says whose connections may notice.
+	Hits Extent
 	// Lasts is the longest time between Begin and End that is useful.
 	Lasts time.Duration
 	// Begin lets it happen, and End undoes it. A fault that ends at once has no End.
@@ -20,11 +22,23 @@ type Kind struct {
 	End   func(s *Scene)
 }
 
+// Extent is how much of a world a fault hits.
+type Extent uint8
+
+// The extents.
+const (
+	First Extent = iota // the Scene's machine A
+	Link                // A, B, and what is between them
+	All                 // everything
+)
+
 // Scene is where a fault happens. Which of its machines matter depends on the Kind: the first, or
 // the link between both.
 type Scene struct {
 	World *world.World
 	Rand  *rand.Rand
+	// Latency is the network's, when nothing slows it down.
+	Latency time.Duration
 	// A and B are two different machines.
 	A, B *world.Machine
 	// Kill kills what runs on a machine, and Restart starts it again. Restart is called for a
@@ -34,21 +48,21 @@ type Scene struct {
 
 // Kinds are all kinds. Their order matters to whoever draws from them.
 var Kinds = []*Kind{
-	{"is killed, and started again at once", 0, killAndRestart, nil},
-	{"is killed, and started again later", time.Minute, kill, restart},
-	{"stands still", 2 * time.Minute, freeze, thaw},
-	{"loses its power", 2 * time.Minute, powerOff, powerOn},
-	{"loses its power for a moment", 0, powerCycle, nil},
-	{"is cut off", 2 * time.Minute, cut, heal},
-	{"is not heard", 2 * time.Minute, cutOneWay, heal},
-	{"has its link flap", 10 * time.Second, cut, heal},
-	{"loses its device", time.Minute, removeDevice, addDevice},
-	{"has a connection reset", 0, reset, nil},
-	{"is far away", time.Minute, far, near},
-	{"has a bad link", time.Minute, bad, near},
-	{"runs out of memory and descriptors", 20 * time.Second, scarce, plenty},
-	{"has its events overtake completions", time.Minute, reorder, ordered},
-	{"has its clock jump", 0, jump, nil},
+	{"is killed, and started again at once", First, 0, killAndRestart, nil},
+	{"is killed, and started again later", First, time.Minute, kill, restart},
+	{"stands still", First, 2 * time.Minute, freeze, thaw},
+	{"loses its power", First, 2 * time.Minute, powerOff, powerOn},
+	{"loses its power for a moment", First, 0, powerCycle, nil},
+	{"is cut off", Link, 2 * time.Minute, cut, heal},
+	{"is not heard", Link, 2 * time.Minute, cutOneWay, heal},
+	{"has its link flap", Link, 10 * time.Second, cut, heal},
+	{"loses its device", First, time.Minute, removeDevice, addDevice},
+	{"has a connection reset", First, 0, reset, nil},
+	{"is far away", All, time.Minute, far, near},
+	{"has a bad link", All, time.Minute, bad, near},
+	{"runs out of memory and descriptors", All, 20 * time.Second, scarce, plenty},
+	{"has its events overtake completions", All, time.Minute, reorder, ordered},
+	{"has its clock jump", All, 0, jump, nil},
 }
 
 // Calm ends every fault.
@@ -103,7 +117,7 @@ func addDevice(s *Scene)    { s.A.AddDevice() }
 func reset(s *Scene)        { s.A.Reset(s.Rand) }
 func far(s *Scene)          { s.World.Latency(50*time.Millisecond, 20*time.Millisecond, 0) }
 func bad(s *Scene)          { s.World.Latency(time.Millisecond, 5*time.Millisecond, 0.2) }
-func near(s *Scene)         { s.World.Latency(0, 0, 0) }
+func near(s *Scene)         { s.World.Latency(s.Latency, s.Latency/2, 0) }
 func scarce(s *Scene)       { s.World.Scarce(0.05) }
 func plenty(s *Scene)       { s.World.Scarce(0) }
 func reorder(s *Scene)      { s.World.Reorder(true) }

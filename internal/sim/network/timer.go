@@ -199,10 +199,7 @@ func (s *sock) probe() string {
 	if peer == nil || peer.conn != s.conn {
 		peer = nil
 		if w := dst.waiting(t); w != nil && w.s.conn == s.conn {
-			if peer = w.s; w.half && s.out.dataTo() > peer.in.next { // nobody will read it
-				dst.end(w)
-				peer = nil
-			}
+			peer = w.s
 		}
 	}
 	switch {

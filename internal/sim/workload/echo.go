@@ -1,7 +1,6 @@
 package workload
 
 import (
-	"context"
 	"fmt"
 	"time"
 
@@ -19,6 +18,9 @@ var Echo = &Kind{
 	Draw: drawEcho,
 	New:  func(e *Env, ops []Op) Workload { return &echo{Env: e, ops: ops, calls: make([]*echoCall, len(ops))} },
 }
+
+// echoID has room for the large ones.
+var echoID = rdma.IDConfig{MaxMessage: 512 << 10}
 
 // echoOp is a connection with one message.
 type echoOp struct {
@@ -60,9 +62,8 @@ func (e *echo) Start() {
 }
 
 func (e *echo) serve(p *world.Process) {
-	rt, err := p.Open(e.Config)
-	if err != nil {
-		e.World.Fail("%s: open: %v", e.Name, err)
+	rt, ok := e.Open(p)
+	if !ok {
 		return
 	}
 	owner := p.System().Root.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {
@@ -73,14 +74,17 @@ func (e *echo) serve(p *world.Process) {
 			ctx.Respond(rdma.NewSend(m.Data))
 		}
 	}, rt.OnLoop()))
-	_ = rt.ListenAndServe(context.Background(), e.Addr(0, 0), owner, rdma.IDConfig{})
+	for p.Context().Err() == nil {
+		err := rt.ListenAndServe(p.Context(), e.Addr(0, 0), owner, echoID)
+		e.World.Trace("%s does not listen any more: %v", e.Name, err != nil)
+		p.Sleep(time.Second) // its device may come back
+	}
 }
 
 // dial runs the connections of a machine.
 func (e *echo) dial(p *world.Process, machine int) {
-	rt, err := p.Open(e.Config)
-	if err != nil {
-		e.World.Fail("%s: open: %v", e.Name, err)
+	rt, ok := e.Open(p)
+	if !ok {
 		return
 	}
 	for n, op := range e.ops {
@@ -88,7 +92,7 @@ func (e *echo) dial(p *world.Process, machine int) {
 		if o.machine != machine || e.calls[n] != nil {
 			continue
 		}
-		c := &echoCall{e: e, rt: rt, n: n, size: o.size}
+		c := &echoCall{e: e, p: p, rt: rt, n: n, size: o.size}
 		p.Go(func() {
 			p.Sleep(time.Second + o.at - e.World.Now())
 			e.calls[n] = c
@@ -107,18 +111,31 @@ func (e *echo) Done() bool {
 	return true
 }
 
+// Killed implements Killer.
+func (e *echo) Killed(p *world.Process) {
+	for _, c := range e.calls {
+		if c != nil && c.p == p {
+			c.closed = true
+		}
+	}
+}
+
 // Check implements Workload.
 func (e *echo) Check() {
 	for n, c := range e.calls {
-		if !c.came && !e.Disturbed(0, e.ops[n].(echoOp).machine) {
+		if !c.came && !e.scarce() && !e.Disturbed(0, e.ops[n].(echoOp).machine) {
 			e.World.Fail("%s: connection %d has ended without its message: %v", e.Name, n, c.why)
 		}
 	}
 }
 
+// scarce reports whether limits may end a connection.
+func (e *echo) scarce() bool { return e.Config.Limits != rdma.Limits{} }
+
 // echoCall is a connection.
 type echoCall struct {
 	e            *echo
+	p            *world.Process
 	rt           *rdma.Runtime
 	n, size      int
 	came, closed bool
@@ -128,7 +145,7 @@ type echoCall struct {
 func (c *echoCall) receive(ctx actor.Context) {
 	switch m := ctx.Message().(type) {
 	case *actor.Started:
-		ctx.Send(c.rt.CreateID(ctx.Self(), rdma.IDConfig{}), &rdma.Dial{Addr: c.e.Addr(0, 0)})
+		ctx.Send(c.rt.CreateID(ctx.Self(), echoID), &rdma.Dial{Addr: c.e.Addr(0, 0)})
 	case *rdma.Established:
 		p := make([]byte, c.size)
 		oracle.Fill(p, uint64(c.n), 0)
@@ -145,7 +162,9 @@ func (c *echoCall) receive(ctx actor.Context) {
 		c.closed = true
 		ctx.Stop(ctx.Self())
 	case rdma.Failure:
+		if c.why == nil { // a Close may fail, too
+			ctx.Respond(&rdma.Close{})
+		}
 		c.why = m
-		ctx.Respond(&rdma.Close{})
 	}
 }

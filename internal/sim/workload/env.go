@@ -3,6 +3,7 @@ package workload
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	rdma "github.com/rdmactor/rdmactor/actor"
@@ -28,7 +29,7 @@ type Env struct {
 	// Programs are what the workload has started, in that order.
 	Programs []*Program
 
-	disturbed map[int]bool // by machine
+	disturbed []bool // by machine
 	calm      bool
 	calmed    time.Duration
 }
@@ -37,6 +38,7 @@ type Env struct {
 type Program struct {
 	*world.Process // the newest
 	Machine        int
+	Killed         bool // the newest was killed
 	main           func(p *world.Process)
 }
 
@@ -50,7 +52,28 @@ func (e *Env) Start(machine int, main func(p *world.Process)) *Program {
 }
 
 // Restart starts the program anew. Its process was killed.
-func (g *Program) Restart(e *Env) { g.Process = e.Machines[g.Machine].Start(g.main) }
+func (g *Program) Restart(e *Env) {
+	g.Process, g.Killed = e.Machines[g.Machine].Start(g.main), false
+}
+
+// Open opens a runtime with Config. While memory or descriptors are scarce it tries again: that it
+// fails in another way ends the world. ok is false if it has failed.
+func (e *Env) Open(p *world.Process) (rt *rdma.Runtime, ok bool) {
+	for {
+		rt, err := p.Open(e.Config)
+		_, calm := e.Calm()
+		switch {
+		case err == nil:
+			return rt, true
+		case p.Context().Err() != nil:
+			return nil, false
+		case calm || !e.Disturbed():
+			e.World.Fail("%s: %s: open: %v", e.Name, p.Name(), err)
+			return nil, false
+		}
+		p.Sleep(time.Second)
+	}
+}
 
 // IP is an address of a machine.
 func (e *Env) IP(machine int) string { return fmt.Sprintf("10.0.0.%d", machine+1) }
@@ -61,20 +84,18 @@ func (e *Env) Addr(machine, n int) string { return fmt.Sprintf("%s:%d", e.IP(mac
 // Disturb notes a fault that hits a machine, its processes or its links.
 func (e *Env) Disturb(machine int) {
 	if e.disturbed == nil {
-		e.disturbed = make(map[int]bool)
+		e.disturbed = make([]bool, len(e.Machines))
 	}
 	e.disturbed[machine] = true
 }
 
-// Disturbed reports whether a fault has hit any of the machines up to now: a connection between
-// machines that were never disturbed must live.
+// Disturbed reports whether a fault has hit any of the machines up to now, or of all machines if
+// none is named. A connection between machines that were never disturbed must live.
 func (e *Env) Disturbed(machines ...int) bool {
-	for _, m := range machines {
-		if e.disturbed[m] {
-			return true
-		}
+	if e.disturbed == nil || len(machines) == 0 {
+		return slices.Contains(e.disturbed, true)
 	}
-	return false
+	return slices.ContainsFunc(machines, func(m int) bool { return e.disturbed[m] })
 }
 
 // Rest notes that no more faults happen.

@@ -62,7 +62,7 @@ type Workload interface {
 	Check()
 }
 
-// Killer is what a Workload may have too, to be told of crashes.
+// Killer is what a Workload may have too, to know of crashes.
 type Killer interface {
 	// Killed is called when a process that it has started was killed, before it is started anew.
 	Killed(p *world.Process)

@@ -65,6 +65,9 @@ func (w *World) end() {
 // shutdown ends a process. It runs on one of its goroutines.
 func (p *Process) shutdown() {
 	p.cancel()
+	for p.opening > 0 { // it was killed in the middle of Open
+		p.Sleep(time.Millisecond)
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), endPatience)
 	defer cancel()
 	for _, rt := range p.rts {
@@ -78,6 +81,7 @@ func (p *Process) shutdown() {
 // close ends the goroutines of a World that has failed.
 func (w *World) close() {
 	w.mu.Lock()
+	w.elapsed = w.Now() // outside of the bubble it is another time
 	w.over = true
 	parked := w.parked
 	w.parked = nil

@@ -29,6 +29,7 @@ type Process struct {
 	rts     []*rdma.Runtime
 	pollers []*poller
 	source  rand.Source
+	opening int // calls of Open that have not returned
 	started int // tasks
 	ctx     context.Context
 	cancel  context.CancelFunc
@@ -74,8 +75,14 @@ func (p *Process) System() *actor.ActorSystem { return p.sys }
 func (p *Process) Rand() *rand.Rand { return rand.New(p.source) }
 
 // Open is rdma.Open with the process's device, loops and logger in cfg: cfg.Loops says how many
-// loops there are. The World shuts the runtime down at the end.
+// loops there are. The World shuts the runtime down at the end. When Context has ended there is no
+// runtime any more.
 func (p *Process) Open(cfg rdma.Config) (*rdma.Runtime, error) {
+	if err := p.ctx.Err(); err != nil {
+		return nil, err
+	}
+	p.opening++
+	defer func() { p.opening-- }()
 	cfg.Device, cfg.Scheduler = p.device(), p.scheduler()
 	cfg.Loops = make([]eventloop.Config, max(len(cfg.Loops), 1))
 	for i := range cfg.Loops {

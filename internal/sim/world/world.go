@@ -57,6 +57,7 @@ type Result struct {
 type World struct {
 	cfg      Config
 	start    time.Time
+	elapsed  time.Duration // in the end
 	steps    int
 	failure  string
 	order    *rand.Rand // who is next
@@ -138,7 +139,7 @@ func newWorld(cfg Config) *World {
 func (w *World) result() Result {
 	return Result{
 		Seed: w.cfg.Seed, Hash: w.trace.hash.Sum64(), Steps: w.steps,
-		Elapsed: w.Now(), Failure: w.failure,
+		Elapsed: w.elapsed, Failure: w.failure,
 	}
 }
 

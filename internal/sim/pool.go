@@ -1,0 +1,39 @@
+package main
+
+import "time"
+
+// pool has the processes that play. Each of its users plays one world at a time.
+type pool struct {
+	idle     chan *worker
+	patience time.Duration
+}
+
+func newPool(n int, patience time.Duration) *pool {
+	return &pool{idle: make(chan *worker, n), patience: patience}
+}
+
+// play plays a world in some process, or in a new one.
+func (l *pool) play(j job) (outcome, error) {
+	var w *worker
+	select {
+	case w = <-l.idle:
+	default:
+		var err error
+		if w, err = startWorker(); err != nil {
+			return outcome{}, err
+		}
+	}
+	o, alive := w.play(j, l.patience)
+	if alive {
+		l.idle <- w
+	}
+	return o, nil
+}
+
+// close ends the processes.
+func (l *pool) close() {
+	close(l.idle)
+	for w := range l.idle {
+		w.end()
+	}
+}

@@ -1,0 +1,80 @@
+package swarm
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Shrink leaves out as many items as it can, so that the failure stays. fails says whether it is
+// still there without some of them; they are given in ascending order. Shrink returns what can be
+// left out.
+//
+// It tries to leave out halves, then quarters, and at last single items. When one item is needed
+// only because of another that has gone, it finds that in the next round.
+func Shrink(items []int, fails func(without []int) bool) (without []int) {
+	left := slices.Clone(items)
+	for size := (len(left) + 1) / 2; size > 0; {
+		gone := false
+		for i := 0; i < len(left); {
+			chunk := left[i:min(i+size, len(left))]
+			try := append(slices.Clone(without), chunk...)
+			slices.Sort(try)
+			if fails(try) {
+				without = try
+				left = slices.Delete(slices.Clone(left), i, i+len(chunk))
+				gone = true
+				continue
+			}
+			i += size
+		}
+		switch {
+		case size > 1:
+			size = (size + 1) / 2
+		case !gone:
+			size = 0
+		}
+	}
+	return without
+}
+
+// FormatItems writes numbers of items as ranges: 3,7-12. They are in ascending order.
+func FormatItems(items []int) string {
+	var all []string
+	for i := 0; i < len(items); {
+		j := i
+		for j+1 < len(items) && items[j+1] == items[j]+1 {
+			j++
+		}
+		if j == i {
+			all = append(all, strconv.Itoa(items[i]))
+		} else {
+			all = append(all, fmt.Sprintf("%d-%d", items[i], items[j]))
+		}
+		i = j + 1
+	}
+	return strings.Join(all, ",")
+}
+
+// ParseItems reads what FormatItems writes.
+func ParseItems(s string) (items []int, err error) {
+	if s == "" {
+		return nil, nil
+	}
+	for f := range strings.SplitSeq(s, ",") {
+		first, last, ranged := strings.Cut(f, "-")
+		if !ranged {
+			last = first
+		}
+		from, err1 := strconv.Atoi(first)
+		to, err2 := strconv.Atoi(last)
+		if err1 != nil || err2 != nil || from < 1 || to < from || to > 1<<20 {
+			return nil, fmt.Errorf("%q is no list of items like 3,7-12", s)
+		}
+		for n := from; n <= to; n++ {
+			items = append(items, n)
+		}
+	}
+	return items, nil
+}

@@ -1,0 +1,77 @@
+package swarm
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/rdmactor/rdmactor/internal/sim/world"
+)
+
+// Twice plays a plan twice. If the two traces differ, that is the failure, with the first lines
+// that differ. print gets the lines of the first run; nil: nobody.
+func (p *Plan) Twice(t *testing.T, print func(line string)) world.Result {
+	t.Helper()
+	first := p.Play(t, print)
+	if first.Failure != "" {
+		return first
+	}
+	second := p.Play(t, nil)
+	if second.Failure != "" {
+		return second
+	}
+	if first.Hash != second.Hash {
+		first.Failure = "two runs differ: " + p.differ(t)
+	}
+	return first
+}
+
+// differ plays the plan again and again until a run differs from the first, and says where. What
+// depends on chance need not show at once.
+func (p *Plan) differ(t *testing.T) string {
+	t.Helper()
+	const runs = 30
+	first := p.lines(t)
+	for range runs {
+		if lines := p.lines(t); !slices.Equal(lines, first) {
+			return Differ(first, lines)
+		}
+	}
+	return fmt.Sprintf("but %d further ones do not", runs)
+}
+
+// lines plays the plan, and returns its trace.
+func (p *Plan) lines(t *testing.T) (lines []string) {
+	t.Helper()
+	p.Play(t, func(s string) {
+		if !strings.HasPrefix(s, world.Aside) {
+			lines = append(lines, s)
+		}
+	})
+	return lines
+}
+
+// Differ says where two traces part, with the lines around.
+func Differ(a, b []string) string {
+	n := 0
+	for n < len(a) && n < len(b) && a[n] == b[n] {
+		n++
+	}
+	const before, after = 5, 3
+	from := max(0, n-before)
+	around := func(all []string) string {
+		return strings.Join(all[min(n, len(all)):min(n+after, len(all))], "\n")
+	}
+	return fmt.Sprintf("at line %d, after\n%s\none has\n%s\nand the other\n%s", n+1, strings.Join(a[from:n], "\n"), around(a), around(b))
+}
+
+// number matches what differs between two failures of one kind.
+var number = regexp.MustCompile(`0x[0-9a-f]+|[0-9][0-9.]*((ns|µs|ms|s|m|h)[0-9.]*)*`)
+
+// Class is the kind of a failure: its first line, with its numbers left blank.
+func Class(failure string) string {
+	line, _, _ := strings.Cut(failure, "\n")
+	return number.ReplaceAllString(line, "N")
+}
