@@ -66,8 +66,12 @@ func (o *offers) post(s *Outgoing) error {
 	}
 	o.unread.Push(m)
 	o.granted = false // for this one
+	c.l.Shares.again(c)
 	return nil
 }
+
+// offering reports whether the peer has something to read. o may be nil.
+func (o *offers) offering() bool { return o != nil && o.unread.Len() > 0 }
 
 // source makes s something that the peer can read.
 func (o *offers) source(s *Outgoing) (m offered, err error) {

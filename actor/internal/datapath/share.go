@@ -322,9 +322,10 @@ func (s *shares) unlist(c *Conn) {
 // waits reports whether news of the peer's credits can lead to anything.
 func (c *Conn) waits() bool { return c.queue.Len() > 0 || c.full || c.Closing() }
 
-// mustReceive reports whether what c waits for may be behind its peer's messages.
+// mustReceive reports whether what c waits for may be behind its peer's messages: also the Reads of
+// what it has offered.
 func (c *Conn) mustReceive() bool {
-	return c.recv.fetching > 0 || c.Closing() || c.mode == ModeMessages && c.waits()
+	return c.recv.fetching > 0 || c.Closing() || c.mode == ModeMessages && (c.waits() || c.out.offering())
 }
 
 // window is how many messages of a peer without credits the owner may hold.
