@@ -1,6 +1,7 @@
 package oracle
 
 import (
+	"strings"
 	"sync"
 	"time"
 
@@ -23,6 +24,7 @@ type identifier struct {
 	handle    uint64
 	from, now states.State
 	manual    bool
+	orphan    bool // its owner has stopped
 	closed    bool // Closed was sent
 	moot      bool
 
@@ -59,6 +61,10 @@ func (l *Identifiers) Made(id string, flavor states.Flavor, child bool) {
 
 // Manual says that the identifier's owner drives it itself.
 func (l *Identifiers) Manual(id string) { l.id(id).manual = true }
+
+// Orphan says that the identifier's owner has stopped, and may not have received what was sent to
+// it.
+func (l *Identifiers) Orphan(id string) { l.id(id).orphan = true }
 
 func (l *Identifiers) id(name string) *identifier {
 	i := l.ids[name]
@@ -139,6 +145,9 @@ func (l *Identifiers) Event(now time.Duration, id string, kind states.Kind) {
 }
 
 func (i *identifier) reports(kind states.Kind) bool {
+	if kind == states.KindConnectRequest { // the table has it where it comes from, at the listener
+		return i.now == states.ConnectRequested
+	}
 	for _, f := range [...]states.Flavor{i.flavor, i.flavor | states.Device} {
 		for _, s := range [...]states.State{i.now, i.from} {
 			if _, v := states.Step(f, s, states.Occurred(kind)); v == states.Allow {
@@ -154,6 +163,9 @@ func (i *identifier) reports(kind states.Kind) bool {
 // it. What it gets as the answer to a command of its own counts, too.
 func (l *Identifiers) Heard(now time.Duration, owner, id string, kind states.Kind) {
 	i := l.id(id)
+	if i.moot {
+		return
+	}
 	h := i.owners[owner]
 	if h == nil {
 		h = &heard{}
@@ -228,13 +240,16 @@ func (q *Question) Open() bool { return len(q.answers) == 0 && !q.moot }
 // Command is what the command was called.
 func (q *Question) Command() string { return q.command }
 
-// Moot says that nothing more is expected of an identifier, because its process was killed.
-func (l *Identifiers) Moot(id string) {
-	l.id(id).moot = true
-	for _, q := range l.questions {
-		if q.id == id {
-			q.moot = true
+// MootAll says that nothing more is expected of all identifiers whose names begin so, because their
+// process was killed.
+func (l *Identifiers) MootAll(prefix string) {
+	for _, name := range l.order {
+		if strings.HasPrefix(name, prefix) {
+			l.ids[name].moot = true
 		}
+	}
+	for _, q := range l.questions {
+		q.moot = q.moot || strings.HasPrefix(q.id, prefix)
 	}
 }
 
@@ -256,8 +271,12 @@ func (l *Identifiers) Closed(id string) bool { return l.id(id).closed }
 func (l *Identifiers) End(now time.Duration) {
 	for _, name := range l.order {
 		i := l.ids[name]
-		if !i.moot && i.all.closed == 0 {
+		switch {
+		case i.moot:
+		case !i.closed:
 			l.Fail("%v: %s was never Closed; it was last in %v", now, name, i.now)
+		case i.all.closed == 0 && !i.orphan:
+			l.Fail("%v: the owner of %s has not got its Closed", now, name)
 		}
 	}
 	for _, q := range l.questions {

@@ -45,6 +45,7 @@ func TestIdentifiers(t *testing.T) {
 		{"a connection that ends in order", "", func(l *Identifiers) { dialled(l); ended(l) }},
 		{"a child", "", func(l *Identifiers) {
 			l.Made("a", states.IWARP, true)
+			l.Event(s, "a", states.KindConnectRequest)
 			l.Transition(s, "a", 1, states.ConnectRequested, states.Accepting)
 			closed(l)
 		}},
@@ -71,6 +72,10 @@ func TestIdentifiers(t *testing.T) {
 		{"an event that the state does not have", "where the state machine has none", func(l *Identifiers) {
 			l.Made("a", states.IWARP, false)
 			l.Event(s, "a", states.KindEstablished)
+		}},
+		{"a request that comes late", "where the state machine has none", func(l *Identifiers) {
+			dialled(l)
+			l.Event(s, "a", states.KindConnectRequest)
 		}},
 		{"established twice", "which it has sent before", func(l *Identifiers) {
 			dialled(l)
@@ -108,8 +113,17 @@ func TestIdentifiers(t *testing.T) {
 			l.Transition(s, "a", 1, states.Destroying, states.Idle)
 		}},
 		{"never closed", "was never Closed", func(l *Identifiers) { dialled(l) }},
-		{"killed", "", func(l *Identifiers) { dialled(l); l.Asked(s, "a", "close"); l.Moot("a") }},
-		{"an answer", "", func(l *Identifiers) { l.Answered(s, l.Asked(s, "a", "dial"), "Established"); l.Moot("a") }},
+		{"closed, and its owner does not know", "has not got its Closed", func(l *Identifiers) {
+			dialled(l)
+			l.Event(s, "a", states.KindClosed)
+		}},
+		{"closed, and its owner has stopped", "", func(l *Identifiers) {
+			dialled(l)
+			l.Event(s, "a", states.KindClosed)
+			l.Orphan("a")
+		}},
+		{"killed", "", func(l *Identifiers) { dialled(l); l.Asked(s, "a", "close"); l.MootAll("a") }},
+		{"an answer", "", func(l *Identifiers) { l.Answered(s, l.Asked(s, "a", "dial"), "Established"); l.MootAll("a") }},
 		{"no answer", "was never answered", func(l *Identifiers) { l.Asked(s, "a", "dial") }},
 		{"two answers", "is answered more than once", func(l *Identifiers) {
 			q := l.Asked(s, "a", "dial")

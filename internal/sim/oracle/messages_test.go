@@ -86,6 +86,7 @@ func TestMessages(t *testing.T) {
 			receive(d, 0)
 		}, false},
 		{"no fate", "the fates of 0 messages", []int{8}, func(d *Direction) { receive(d, 0) }, false},
+		{"no fate, and its sender has stopped", "", []int{8}, func(d *Direction) { d.Mute("sender"); d.Mute("nobody") }, true},
 		{"two fates", "1 times Sent and 1 failures", []int{8}, func(d *Direction) {
 			receive(d, 0)
 			d.Fate(s, "sender", Sent, 1)
