@@ -187,13 +187,17 @@ func (s *sock) connect(to netip.AddrPort) error {
 	}
 	before := s.remote
 	s.remote = to
-	if t := s.tuple(); s.m.conns[t] != nil || s.m.waiting(t) != nil {
+	t := s.tuple()
+	if s.m.conns[t] != nil {
 		s.remote = before
 		if s.local = netip.AddrPortFrom(old.Addr(), s.local.Port()); old.Port() == 0 {
 			s.unclaim()
 			s.local = old
 		}
 		return unix.EADDRNOTAVAIL
+	}
+	if w := s.m.waiting(t); w != nil { // timestamps distinguish the new connection from the old one
+		s.m.end(w)
 	}
 	s.dial()
 	return unix.EINPROGRESS

@@ -1,7 +1,9 @@
 package network
 
 import (
+	"encoding/binary"
 	"fmt"
+	"math"
 	"net/netip"
 	"slices"
 	"time"
@@ -209,14 +211,14 @@ func (m *Machine) broadcast(ip netip.Addr) bool {
 	if !ip.Is4() {
 		return false
 	}
-	if ip == netip.AddrFrom4([4]byte{255, 255, 255, 255}) {
+	b := ip.As4()
+	v := binary.BigEndian.Uint32(b[:])
+	if v == math.MaxUint32 || v == 0x7fffffff {
 		return true
 	}
 	for _, p := range m.addrs {
 		if p.Addr().Is4() && p.Bits() < 31 && p.Contains(ip) {
-			b, host := ip.As4(), uint32(1)<<(32-p.Bits())-1
-			v := uint32(b[0])<<24 | uint32(b[1])<<16 | uint32(b[2])<<8 | uint32(b[3])
-			if v&host == host {
+			if host := uint32(1)<<(32-p.Bits()) - 1; v&host == host {
 				return true
 			}
 		}

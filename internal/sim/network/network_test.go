@@ -39,8 +39,8 @@ func newRig(t *testing.T, seed uint64, cfg Config) *rig {
 		return 0
 	}
 	r.net = New(cfg)
-	r.a = r.net.Machine("a", netip.MustParsePrefix("10.0.0.1/24"), netip.MustParsePrefix("fd00::1/64"))
-	r.b = r.net.Machine("b", netip.MustParsePrefix("10.0.0.2/24"), netip.MustParsePrefix("fd00::2/64"))
+	r.a = r.net.Machine("a", prefix("10.0.0.1/24"), prefix("fd00::1/64"))
+	r.b = r.net.Machine("b", prefix("10.0.0.2/24"), prefix("fd00::2/64"))
 	r.pa, r.pb = r.a.Process(Limits{}), r.b.Process(Limits{})
 	r.ka, r.kb = r.pa.Stack(), r.pb.Stack()
 	return r
@@ -169,3 +169,5 @@ func TestAConnectionCarriesBytesBothWaysAndEnds(t *testing.T) {
 }
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func prefix(s string) netip.Prefix { return netip.MustParsePrefix(s) }

@@ -69,7 +69,6 @@ func (s *sock) input(f *flow, seg segment, line *strings.Builder) bool {
 		return true
 	case kindData:
 		if s.closed || s.rdShut && (s.state == stateFinWait1 || s.state == stateFinWait2) {
-			s.acked(from)
 			s.m.refuse(from, line)
 			s.flow.drop()
 			s.done()

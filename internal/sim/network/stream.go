@@ -43,11 +43,19 @@ type sender struct {
 	finSent bool
 }
 
+// dataTo is the end of the bytes that are sent.
+func (o *sender) dataTo() uint64 {
+	if o.finSent {
+		return o.next - 1
+	}
+	return o.next
+}
+
 // waiting is how many bytes are not acknowledged.
 func (o *sender) waiting() int { return int(o.next-o.una) + o.bytes.len() }
 
 // roomy is Linux's rule for writability: a third of the buffer is free.
-func (o *sender) roomy() bool { return o.size-o.waiting() >= o.waiting()/2 }
+func (o *sender) roomy() bool { return o.size-o.waiting() >= (o.waiting()+1)/2 }
 
 // receiver is what a connection has received.
 type receiver struct {

@@ -199,7 +199,10 @@ func (s *sock) probe() string {
 	if peer == nil || peer.conn != s.conn {
 		peer = nil
 		if w := dst.waiting(t); w != nil && w.s.conn == s.conn {
-			peer = w.s
+			if peer = w.s; w.half && s.out.dataTo() > peer.in.next { // nobody will read it
+				dst.end(w)
+				peer = nil
+			}
 		}
 	}
 	switch {

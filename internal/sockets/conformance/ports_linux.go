@@ -111,6 +111,7 @@ var ports = []fact{
 			c.close()
 			s.ready("the end", both)
 			s.close()
+			w.settle() // until the peer's FIN has come
 			again := w.tcp(w.Client)
 			w.want("bind without SO_REUSEADDR", again.p.Bind(again.fd, sockaddr(from)), unix.EADDRINUSE)
 			again.share()

@@ -31,6 +31,9 @@ type Pair struct {
 	NoRoute netip.Addr
 	// Broadcast is the broadcast address of a network of the client's.
 	Broadcast netip.Addr
+	// Exhaust takes away the descriptors that the server could still get, until restore is called.
+	// It is nil if there are always enough.
+	Exhaust func() (restore func())
 	// Wait gives what is under way some time. False: nothing is under way.
 	Wait func() bool
 }
@@ -43,7 +46,7 @@ type fact struct {
 
 // Run checks all facts. It makes a Pair for each.
 func Run(t *testing.T, pair func(t *testing.T) *Pair) {
-	for _, group := range [][]fact{setup, backlog, stream, ends, resets, names, ports, routes} {
+	for _, group := range [][]fact{setup, backlog, stream, ends, resets, names, ports, routes, limits} {
 		for _, f := range group {
 			t.Run(f.name, func(t *testing.T) { f.check(newWorld(t, pair(t))) })
 		}

@@ -52,6 +52,7 @@ var setup = []fact{
 		for range 5 {
 			c := w.dial(at)
 			c.ready("connected", writable)
+			w.settle() // the handshake's last acknowledgement
 			came = append(came, c.local())
 		}
 		for range came {
