@@ -92,10 +92,10 @@ func draw(t *testing.T, seed uint64) *world {
 // keepAlive has a socket notice that its peer is gone.
 func (w *world) keepAlive(k *Stack, fd int) {
 	w.must(k.SetOption(fd, unix.SOL_SOCKET, unix.SO_KEEPALIVE, 1))
-	w.must(k.SetOption(fd, unix.IPPROTO_TCP, unix.TCP_KEEPIDLE, 30))
-	w.must(k.SetOption(fd, unix.IPPROTO_TCP, unix.TCP_KEEPINTVL, 10))
+	w.must(k.SetOption(fd, unix.IPPROTO_TCP, tcpKeepIdle, 30))
+	w.must(k.SetOption(fd, unix.IPPROTO_TCP, tcpKeepIntvl, 10))
 	if w.rand.IntN(2) == 0 {
-		w.must(k.SetOption(fd, unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, 60000))
+		w.must(k.SetOption(fd, unix.IPPROTO_TCP, tcpUserTimeout, 60000))
 	}
 }
 
@@ -317,7 +317,7 @@ func (w *world) rest() {
 }
 
 // seeds is how many random programs each test plays.
-const seeds = 500
+const seeds = 300
 
 func TestRandomProgramsLoseNothing(t *testing.T) {
 	for seed := range uint64(seeds) {
