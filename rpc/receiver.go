@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	rdma "github.com/rdmactor/rdmactor/actor"
+	"github.com/rdmactor/rdmactor/internal/sched"
 	"github.com/rdmactor/rdmactor/rpc/internal/wire"
 )
 
@@ -106,7 +107,8 @@ func (r *Receiver[T]) Close() { r.r.close(nil) }
 
 // receiving is the part of a Receiver that does not depend on the type.
 type receiving struct {
-	l      *link
+	l      *link // set when the request was put: items may come before
+	sched  *sched.Scheduler
 	call   clientCall // not used again: Close may come late
 	window int64
 	ready  chan struct{} // has a token when something has changed
@@ -130,8 +132,7 @@ func (c *Client) open(ctx context.Context, m *method, q any) (*receiving, error)
 		return nil, err
 	}
 	defer scratch.put(len(body))
-	r := &receiving{window: int64(c.cfg.StreamWindow), credit: int64(c.cfg.StreamWindow), ready: make(chan struct{}, 1)}
-	r.call.m, r.call.stream = m, r
+	r := c.newReceiving(m)
 	ready, cancel := c.limited(ctx)
 	defer cancel()
 	if r.l, err = c.start(ctx, ready, &r.call, body); err != nil {
@@ -141,12 +142,19 @@ func (c *Client) open(ctx context.Context, m *method, q any) (*receiving, error)
 	return r, nil
 }
 
+// newReceiving makes what a stream's items go to.
+func (c *Client) newReceiving(m *method) *receiving {
+	r := &receiving{sched: c.rt.Scheduler(), window: int64(c.cfg.StreamWindow), credit: int64(c.cfg.StreamWindow), ready: make(chan struct{}, 1)}
+	r.call.m, r.call.stream = m, r
+	return r
+}
+
 // watch has the stream end with ctx.
 func (r *receiving) watch(ctx context.Context) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.err == nil && ctx.Done() != nil {
-		r.stop = r.l.rt.Scheduler().OnDone(ctx, func() {
+		r.stop = r.sched.OnDone(ctx, func() {
 			if f, ok := r.l.abandon(&r.call); ok {
 				r.end(contextError(ctx, r.call.m, f))
 			}
@@ -164,7 +172,7 @@ func (r *receiving) itemLocked(m *rdma.Received, body []byte) error {
 	r.credit -= wire.HeaderLen + int64(len(body))
 	if len(body) > copyOnLoop {
 		r.in = binary.BigEndian.AppendUint32(r.in, largeItem)
-		r.large = append(r.large, land(r.l.rt.Scheduler(), m, body))
+		r.large = append(r.large, land(r.sched, m, body))
 	} else {
 		r.in = binary.BigEndian.AppendUint32(r.in, uint32(len(body)))
 		r.in = append(r.in, body...)
@@ -255,9 +263,9 @@ func (r *receiving) next() ([]byte, error) {
 func (r *receiving) wait() error {
 	select {
 	case <-r.ready:
-		r.l.rt.Scheduler().Resume()
+		r.sched.Resume()
 	case <-r.l.rt.Stalled():
-		r.l.rt.Scheduler().Resume()
+		r.sched.Resume()
 		if err := onLoop(r.call.m, FateUnknown); err != nil {
 			return err
 		}
@@ -290,6 +298,6 @@ func (r *receiving) landed() []byte {
 	r.large = r.large[1:]
 	r.mu.Unlock()
 	<-l.here
-	r.l.rt.Scheduler().Resume()
+	r.sched.Resume()
 	return l.item
 }
