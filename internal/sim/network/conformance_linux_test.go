@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/rdmactor/rdmactor/eventloop"
 	"github.com/rdmactor/rdmactor/internal/sim/network"
 	"github.com/rdmactor/rdmactor/internal/sockets/conformance"
@@ -18,6 +20,24 @@ type process struct {
 }
 
 func (p *process) Ready(fd int) eventloop.Events { return p.p.Ready(fd) }
+
+// exhaust opens sockets until there are no more descriptors.
+func (p *process) exhaust() (restore func()) {
+	var open []int
+	for {
+		fd, err := p.Socket(unix.AF_INET, unix.SOCK_STREAM)
+		if err != nil {
+			break
+		}
+		open = append(open, fd)
+	}
+	return func() {
+		for _, fd := range open {
+			_ = p.Close(fd) // it is open
+		}
+		open = nil
+	}
+}
 
 // clock is the network's time. It is moved when nothing is due.
 type clock struct {
@@ -60,10 +80,10 @@ func TestItIsLikeLinux(t *testing.T) {
 		t.Run(name+", one process", func(t *testing.T) {
 			conformance.Run(t, func(*testing.T) *conformance.Pair {
 				c := newClock(1, cfg)
-				p := machine(c, "a", "1").Process(network.Limits{})
+				p := machine(c, "a", "1").Process(network.Limits{Files: 64})
 				one := &process{p.Stack(), p}
 				return &conformance.Pair{
-					Client: one, Server: one,
+					Client: one, Server: one, Exhaust: one.exhaust,
 					Address: netip.MustParseAddr("127.0.0.1"), Source: netip.MustParseAddr("127.0.0.1"),
 					Second: netip.MustParseAddr("127.0.0.2"), Address6: netip.IPv6Loopback(),
 					Foreign: netip.MustParseAddr("203.0.113.77"), NoRoute: netip.MustParseAddr("203.0.113.77"),
@@ -76,9 +96,10 @@ func TestItIsLikeLinux(t *testing.T) {
 				c := newClock(2, cfg)
 				a, b := machine(c, "a", "1"), machine(c, "b", "2")
 				b.AddAddr(netip.MustParsePrefix("10.0.0.3/24"))
-				pa, pb := a.Process(network.Limits{}), b.Process(network.Limits{})
+				pa, pb := a.Process(network.Limits{}), b.Process(network.Limits{Files: 64})
+				server := &process{pb.Stack(), pb}
 				return &conformance.Pair{
-					Client: &process{pa.Stack(), pa}, Server: &process{pb.Stack(), pb},
+					Client: &process{pa.Stack(), pa}, Server: server, Exhaust: server.exhaust,
 					Address: netip.MustParseAddr("10.0.0.2"), Source: netip.MustParseAddr("10.0.0.1"),
 					Second: netip.MustParseAddr("10.0.0.3"), Address6: netip.MustParseAddr("fd00::2"),
 					Foreign: netip.MustParseAddr("203.0.113.77"), NoRoute: netip.MustParseAddr("2001:db8::1"),
