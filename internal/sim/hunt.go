@@ -241,6 +241,9 @@ func (r *run) shrink(f outcome) {
 		return err == nil && swarm.Class(o.Failure) == class
 	})
 	plan.Without(without)
+	if time.Now().After(end) {
+		fmt.Printf("within %v, it shrinks:\n", r.o.shrink)
+	}
 	fmt.Printf("%d of its %d items are enough:\n%s", len(items)-len(without), len(items), plan.Words())
 	fmt.Printf("it is repeated by\n%s\n", r.o.command(f.Seed, without))
 }

@@ -50,6 +50,11 @@ func main() {
 		flag.Usage()
 		os.Exit(2)
 	}
+	for _, name := range o.names() {
+		if !swarm.Known(name) {
+			exit(fmt.Errorf("there is no workload %q", name))
+		}
+	}
 	var err error
 	switch {
 	case os.Getenv(workerEnv) != "":

@@ -35,7 +35,8 @@ type part struct {
 	port  int
 }
 
-// Draw draws a plan. Workloads other than those named, if any are, take no part.
+// Draw draws a plan. Workloads other than those named, if any are, take no part. All names must be
+// Known.
 func Draw(seed uint64, only ...string) *Plan {
 	r := source(seed, "plan")
 	p := &Plan{Seed: seed, Kind: drawKind(r), Machines: 2 + r.IntN(3)}
@@ -43,9 +44,7 @@ func Draw(seed uint64, only ...string) *Plan {
 	p.Latency = between(r, 0, 20*time.Millisecond)
 	p.Config = drawConfig(source(seed, "limits"))
 	p.faults = drawFaults(source(seed, "faults"), p)
-	usable := slices.DeleteFunc(slices.Clone(kinds), func(k *workload.Kind) bool {
-		return len(only) > 0 && !slices.Contains(only, k.Name)
-	})
+	usable := choose(only)
 	for n := range parts(r) {
 		p.parts = append(p.parts, p.draw(n, usable[r.IntN(len(usable))]))
 	}

@@ -50,6 +50,7 @@ func TestItems(t *testing.T) {
 func TestClass(t *testing.T) {
 	for _, c := range []struct{ failure, want string }{
 		{"1m2.5s: m2.3 is not done, 3m0s after\nmore 7", "N: mN is not done, N after"},
+		{"a goroutine is left:\ngoroutine 7\nf(0x17)\n\tf.go:7", "a goroutine is left: goroutine N f(N)"},
 		{"0xc000123 and 10.0.0.1:7000", "N and N:N"},
 	} {
 		if got := Class(c.failure); got != c.want {

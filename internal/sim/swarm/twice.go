@@ -70,8 +70,13 @@ func Differ(a, b []string) string {
 // number matches what differs between two failures of one kind.
 var number = regexp.MustCompile(`0x[0-9a-f]+|[0-9][0-9.]*((ns|µs|ms|s|m|h)[0-9.]*)*`)
 
-// Class is the kind of a failure: its first line, with its numbers left blank.
+// Class is the kind of a failure: its first line, with its numbers left blank. If that line only
+// begins something, the next two belong to it.
 func Class(failure string) string {
-	line, _, _ := strings.Cut(failure, "\n")
-	return number.ReplaceAllString(line, "N")
+	lines := strings.SplitN(failure, "\n", 4)
+	n := 1
+	if strings.HasSuffix(lines[0], ":") {
+		n = min(3, len(lines))
+	}
+	return number.ReplaceAllString(strings.Join(lines[:n], " "), "N")
 }

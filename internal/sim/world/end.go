@@ -39,12 +39,19 @@ func (w *World) end() {
 		w.Fail("%d processes do not end", open)
 		return
 	}
-	w.RunFor(10 * time.Millisecond) // Proto.Actor counts dead letters for a while
-	for _, p := range w.procs {
-		p.exit()
+	var left []string
+	// Proto.Actor counts dead letters for a while, and calls wait before they are tried again.
+	for _, d := range []time.Duration{10 * time.Millisecond, endPatience} {
+		w.RunFor(d)
+		for _, p := range w.procs {
+			p.exit()
+		}
+		synctest.Wait()
+		if left = leftovers(); len(left) == 0 {
+			break
+		}
 	}
-	synctest.Wait()
-	for _, stack := range leftovers() {
+	for _, stack := range left {
 		w.Fail("a goroutine is left:\n%s", stack)
 	}
 	if w.fabric != nil {
