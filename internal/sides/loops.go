@@ -14,8 +14,10 @@ import (
 // Loops are event loops that one goroutine turns.
 type Loops struct {
 	// Time is the loops' virtual time. If it is nil, they use real time.
-	Time  *eventlooptest.Clock
-	loops []*eventloop.Loop
+	Time *eventlooptest.Clock
+	// Poller makes the loops' pollers, if it is not nil.
+	Poller func() eventloop.Poller
+	loops  []*eventloop.Loop
 }
 
 // TurnsPerStep is a number of turns of each loop that is enough to do all work that can be done
@@ -25,8 +27,11 @@ const TurnsPerStep = 6
 // Open makes a loop and adds it to l.
 func (l *Loops) Open(name string) (*eventloop.Loop, error) {
 	cfg := eventloop.Config{Name: name}
-	if l.Time != nil {
+	switch {
+	case l.Time != nil:
 		cfg.Clock, cfg.Poller = l.Time, eventlooptest.NewPollerOn(l.Time)
+	case l.Poller != nil:
+		cfg.Poller = l.Poller()
 	}
 	loop, err := eventloop.New(cfg)
 	if err == nil {

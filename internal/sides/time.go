@@ -26,7 +26,7 @@ func (w *World) Until(what string, cond func() bool) {
 // drivers have virtual time, and real otherwise.
 func (w *World) Within(virtual, real time.Duration, cond func() bool) bool {
 	w.Helper()
-	if w.Clock != nil {
+	if w.virtual() {
 		for passed := time.Duration(0); ; passed += VirtualStep {
 			w.turn()
 			if cond() {
@@ -35,7 +35,7 @@ func (w *World) Within(virtual, real time.Duration, cond func() bool) bool {
 			if passed >= virtual {
 				return false
 			}
-			w.Clock.Advance(VirtualStep)
+			w.pass()
 		}
 	}
 	for deadline := time.Now().Add(real); ; {
@@ -49,6 +49,18 @@ func (w *World) Within(virtual, real time.Duration, cond func() bool) bool {
 		}
 		w.Must(w.loops.Wait(left + time.Millisecond))
 	}
+}
+
+// virtual reports whether the drivers have virtual time.
+func (w *World) virtual() bool { return w.Clock != nil || w.Poller != nil }
+
+// pass advances virtual time.
+func (w *World) pass() {
+	if w.Clock != nil {
+		w.Clock.Advance(VirtualStep)
+		return
+	}
+	time.Sleep(VirtualStep)
 }
 
 // Settle waits until nothing more happens, apart from timers.
@@ -65,7 +77,7 @@ func (w *World) ActiveOnly() {
 		for range TurnsPerStep {
 			w.Must(w.A.Loop.Turn())
 		}
-		if w.Clock != nil || time.Now().After(deadline) {
+		if w.virtual() || time.Now().After(deadline) {
 			return
 		}
 	}

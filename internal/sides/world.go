@@ -20,6 +20,9 @@ type Config struct {
 	Active, Passive cmid.Driver
 	// Clock is the drivers' virtual time. It is nil for devices that need real time.
 	Clock *eventlooptest.Clock
+	// Poller makes the loops' pollers, for drivers on simulated machines. The test then runs in a
+	// bubble of testing/synctest, whose time is the drivers'.
+	Poller func() eventloop.Poller
 	// Address is an address of a device of Passive that Active can reach.
 	Address netip.Addr
 	// Flavor is the flavor of that device. If it is nil, New asks the device.
@@ -43,7 +46,7 @@ type World struct {
 // New opens the drivers. They are closed when the test ends.
 func New(t *testing.T, cfg Config) *World {
 	t.Helper()
-	w := &World{T: t, Config: cfg, loops: Loops{Time: cfg.Clock}}
+	w := &World{T: t, Config: cfg, loops: Loops{Time: cfg.Clock, Poller: cfg.Poller}}
 	w.Patience, w.Quiet = cmp.Or(cfg.Patience, 15*time.Second), cmp.Or(cfg.Quiet, 30*time.Millisecond)
 	w.A = w.side("active", cfg.Active)
 	w.B = w.side("passive", cfg.Passive)
