@@ -28,6 +28,17 @@
 //	w.Freeze("mem1")                // SIGSTOP: its machine goes on
 //	w.Host("mem1", "10.0.0.2")      // another program in the place of one that has crashed
 //
+// [Simulate] plays a program of several machines, and whatever may happen to them, once for each of
+// many seeds. One number decides everything, so that a failure is played again from its seed:
+//
+//	actortest.Simulate(t, actortest.Simulation{Faults: actortest.AllFaults}, func(s *actortest.Sim) {
+//		s.Machine("server", "10.0.0.1", serve)  // func serve(p *actortest.Process)
+//		s.Machine("client", "10.0.0.2", func(p *actortest.Process) { call(p, &answers) })
+//		s.Done(func() bool { return answers == 100 })
+//	})
+//
+// examples/workqueue has a whole one.
+//
 // # Ownership
 //
 // Only the goroutine that runs the test function may use the World and its Probes. A

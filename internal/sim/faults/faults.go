@@ -9,8 +9,26 @@ import (
 	"github.com/rdmactor/rdmactor/internal/sim/world"
 )
 
+// Class is what a Kind does, in the words of a user who chooses some. Classes are bits.
+type Class uint
+
+// The classes.
+const (
+	Kill     Class = 1 << iota // a process is killed
+	Freeze                     // processes stand still
+	PowerOff                   // a machine stops, and says nothing
+	Cut                        // a link is cut, both ways or one way
+	Delay                      // messages take longer, or are lost and sent again
+	Reset                      // a connection is reset on the way
+	Device                     // a device is removed, or an address
+	Scarce                     // memory and descriptors are short
+	Reorder                    // completions and events overtake each other
+	Suspend                    // time passes, and nobody has had a turn
+)
+
 // Kind is a kind of fault.
 type Kind struct {
+	Class Class
 	// Name says in words what happens.
 	Name string
 	// Hits says whose connections may notice.
@@ -48,21 +66,21 @@ type Scene struct {
 
 // Kinds are all kinds. Their order matters to whoever draws from them.
 var Kinds = []*Kind{
-	{"is killed, and started again at once", First, 0, killAndRestart, nil},
-	{"is killed, and started again later", First, time.Minute, kill, restart},
-	{"stands still", First, 2 * time.Minute, freeze, thaw},
-	{"loses its power", First, 2 * time.Minute, powerOff, powerOn},
-	{"loses its power for a moment", First, 0, powerCycle, nil},
-	{"is cut off", Link, 2 * time.Minute, cut, heal},
-	{"is not heard", Link, 2 * time.Minute, cutOneWay, heal},
-	{"has its link flap", Link, 10 * time.Second, cut, heal},
-	{"loses its device", First, time.Minute, removeDevice, addDevice},
-	{"has a connection reset", First, 0, reset, nil},
-	{"is far away", All, time.Minute, far, near},
-	{"has a bad link", All, time.Minute, bad, near},
-	{"runs out of memory and descriptors", All, 20 * time.Second, scarce, plenty},
-	{"has its events overtake completions", All, time.Minute, reorder, ordered},
-	{"has its clock jump", All, 0, jump, nil},
+	{Kill, "is killed, and started again at once", First, 0, killAndRestart, nil},
+	{Kill, "is killed, and started again later", First, time.Minute, kill, restart},
+	{Freeze, "stands still", First, 2 * time.Minute, freeze, thaw},
+	{PowerOff, "loses its power", First, 2 * time.Minute, powerOff, powerOn},
+	{PowerOff, "loses its power for a moment", First, 0, powerCycle, nil},
+	{Cut, "is cut off", Link, 2 * time.Minute, cut, heal},
+	{Cut, "is not heard", Link, 2 * time.Minute, cutOneWay, heal},
+	{Cut, "has its link flap", Link, 10 * time.Second, cut, heal},
+	{Device, "loses its device", First, time.Minute, removeDevice, addDevice},
+	{Reset, "has a connection reset", First, 0, reset, nil},
+	{Delay, "is far away", All, time.Minute, far, near},
+	{Delay, "has a bad link", All, time.Minute, bad, near},
+	{Scarce, "runs out of memory and descriptors", All, 20 * time.Second, scarce, plenty},
+	{Reorder, "has its events overtake completions", All, time.Minute, reorder, ordered},
+	{Suspend, "has its clock jump", All, 0, jump, nil},
 }
 
 // Calm ends every fault.

@@ -10,10 +10,14 @@ import (
 // logger writes into the trace. Its lines do not count, because they may name what differs from
 // run to run, such as a goroutine's number.
 func (p *Process) logger() *slog.Logger {
-	if p.w.cfg.Print == nil {
-		return slog.New(slog.DiscardHandler)
+	h := slog.DiscardHandler
+	if p.w.cfg.Print != nil {
+		h = lines{p: p}
 	}
-	return slog.New(lines{p: p})
+	if p.w.cfg.Log != nil {
+		h = p.w.cfg.Log(h)
+	}
+	return slog.New(h)
 }
 
 // lines is a slog.Handler.

@@ -3,6 +3,7 @@ package world
 import (
 	"fmt"
 	"hash/fnv"
+	"log/slog"
 	"math/rand/v2"
 	"sync"
 	"testing"
@@ -40,6 +41,8 @@ type Config struct {
 	Kind Kind
 	// Print gets each line of the trace. nil: nobody.
 	Print func(line string)
+	// Log may put a handler of its own before what a process logs to. nil: it does not.
+	Log func(slog.Handler) slog.Handler
 	// Steps is how much may happen before the World is given up as one that never rests: 200,000.
 	Steps int
 }

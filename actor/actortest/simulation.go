@@ -1,0 +1,211 @@
+package actortest
+
+import (
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rdmactor/rdmactor/internal/sim/faults"
+	"github.com/rdmactor/rdmactor/internal/sim/world"
+)
+
+var (
+	seedsFlag = flag.Int("actortest.seeds", 0, "how many seeds Simulate plays, in place of Simulation.Seeds")
+	seedFlag  = flag.Uint64("actortest.seed", 0, "the only seed that Simulate plays; its trace is logged")
+)
+
+// Faults is a set of the faults that happen in a [Simulation].
+type Faults uint
+
+// The faults. Each hits machines, links and moments that the seed decides, and ends after a while.
+const (
+	// Kill: a process is killed, and main is called again, at once or later.
+	Kill = Faults(faults.Kill)
+	// Freeze: a process stands still, as at SIGSTOP.
+	Freeze = Faults(faults.Freeze)
+	// PowerOff: a machine stops, and nobody is notified.
+	PowerOff = Faults(faults.PowerOff)
+	// Cut: a link is cut, both ways or one way.
+	Cut = Faults(faults.Cut)
+	// Delay: messages take longer, or are lost and sent again.
+	Delay = Faults(faults.Delay)
+	// Reset: somebody on the way resets a TCP connection.
+	Reset = Faults(faults.Reset)
+	// Device: a machine loses its device, or its addresses, for a while.
+	Device = Faults(faults.Device)
+	// Scarce: system calls fail with ENOMEM, EMFILE and the like.
+	Scarce = Faults(faults.Scarce)
+	// Reorder: completions and events of a connection overtake each other.
+	Reorder = Faults(faults.Reorder)
+	// Suspend: time passes, and nobody has had a turn.
+	Suspend = Faults(faults.Suspend)
+	// AllFaults are all of them.
+	AllFaults = Kill | Freeze | PowerOff | Cut | Delay | Reset | Device | Scarce | Reorder | Suspend
+)
+
+// Simulation is how [Simulate] plays a program. The zero value plays 200 seeds without faults.
+type Simulation struct {
+	// Seeds is how many seeds are played: 200. The flag -actortest.seeds has precedence.
+	Seeds int
+	// Faults may happen. A seed draws some of them, or none.
+	Faults Faults
+	// Time is how long faults may begin: 30 s, in virtual time.
+	Time time.Duration
+	// Patience is how long the program may take, when no faults happen any more, until Done: 10
+	// minutes, in virtual time.
+	Patience time.Duration
+}
+
+func (c Simulation) withDefaults() Simulation {
+	if *seedsFlag > 0 {
+		c.Seeds = *seedsFlag
+	}
+	if c.Seeds <= 0 {
+		c.Seeds = 200
+	}
+	if c.Time <= 0 {
+		c.Time = 30 * time.Second
+	}
+	if c.Patience <= 0 {
+		c.Patience = 10 * time.Minute
+	}
+	return c
+}
+
+// Simulate plays a program of several machines once for each seed, and fails t with the first seed
+// that fails. script is called for each seed. It says which machines there are and what runs on
+// them, what must always hold (Sim.Invariant), and when the program has done what it was to do
+// (Sim.Done). Then everything happens in virtual time, one thing at a time, in an order that the
+// seed decides: the turns of loops, goroutines, the arrival of messages, faults. The devices are
+// the embedded one on a simulated TCP, or a twin of a kernel's device, as the seed decides.
+//
+// A failing seed is played again without those of its faults that it does not need. The report
+// has the rest, and the command that shows the seed's trace. Each seed is played twice, and the
+// two traces must be the same. If they are not, the program depends on more than the seed: on a
+// map's order, on a goroutine that Process.Go has not started, on a random number that is not
+// Process.Rand's.
+//
+// Simulate fails if the program is not Done within Patience after the last fault, if an actor or a
+// callback of a loop panics, and if anything is left when all runtimes were shut down: goroutines,
+// identifiers, descriptors, device memory.
+func Simulate(t *testing.T, cfg Simulation, script func(s *Sim)) {
+	t.Helper()
+	cfg = cfg.withDefaults()
+	first, n := uint64(1), cfg.Seeds
+	if *seedFlag != 0 {
+		first, n = *seedFlag, 1
+	}
+	for seed := first; seed < first+uint64(n); seed++ {
+		if !simulate(t, cfg, seed, script) {
+			return
+		}
+	}
+}
+
+// simulate plays one seed, twice.
+func simulate(t *testing.T, cfg Simulation, seed uint64, script func(s *Sim)) bool {
+	t.Helper()
+	p := &player{t: t, cfg: cfg, seed: seed, script: script, without: map[int]bool{}}
+	var print func(string)
+	if *seedFlag != 0 {
+		print = func(line string) { t.Log(line) }
+	}
+	one, all := p.play(print)
+	if one.Failure != "" {
+		happened := p.shrink(one.Failure, len(all))
+		t.Errorf("actortest: seed %d fails: %s\n%sthe trace: go test -run '^%s$' -actortest.seed=%d", seed, one.Failure, happened, t.Name(), seed)
+		return false
+	}
+	if two, _ := p.play(nil); two.Hash != one.Hash || two.Failure != "" {
+		t.Errorf("actortest: two runs of seed %d differ: %s", seed, p.difference(two.Failure))
+		return false
+	}
+	return true
+}
+
+// player plays one seed.
+type player struct {
+	t       *testing.T
+	cfg     Simulation
+	seed    uint64
+	script  func(s *Sim)
+	without map[int]bool // faults that are left out
+}
+
+// play plays the seed once, and returns the faults that were drawn.
+func (p *player) play(print func(line string)) (r world.Result, all []*fault) {
+	kinds := []world.Kind{world.Twin, world.TwinSoftRoCE, world.TwinSIW}
+	if runtime.GOOS == "linux" {
+		kinds = append(kinds, world.Embedded, world.Embedded, world.Embedded)
+	}
+	draw := rand.New(rand.NewPCG(p.seed, 0))
+	s := &Sim{}
+	s.panics = &panics{t: p.t, onPanic: s.panicked}
+	c := world.Config{Seed: p.seed, Kind: kinds[draw.IntN(len(kinds))], Print: print, Log: s.failures}
+	r = world.Run(p.t, c, func(w *world.World) {
+		s.w = w
+		p.script(s)
+		all = drawFaults(draw, p.cfg, s)
+		s.run(p, all)
+	})
+	return r, all
+}
+
+// shrink leaves out the faults that the failure does not need, and lists the others.
+func (p *player) shrink(failure string, n int) string {
+	for i := range n {
+		p.without[i] = true
+		if again, _ := p.play(nil); kindOf(again.Failure) != kindOf(failure) {
+			delete(p.without, i)
+		}
+	}
+	_, all := p.play(nil)
+	var s strings.Builder
+	for i, f := range all {
+		if !p.without[i] {
+			fmt.Fprintf(&s, "\tat %v %v\n", f.at, f)
+		}
+	}
+	if s.Len() == 0 {
+		return "it needs no fault\n"
+	}
+	return "the faults that it needs:\n" + s.String()
+}
+
+// kindOf is the first line of a failure, without its numbers.
+func kindOf(failure string) string {
+	line, _, _ := strings.Cut(failure, "\n")
+	return strings.Map(func(r rune) rune {
+		if '0' <= r && r <= '9' || r == '.' {
+			return -1
+		}
+		return r
+	}, line)
+}
+
+// difference plays the seed twice more, and shows where the traces part.
+func (p *player) difference(failure string) string {
+	if failure != "" {
+		return "the second one fails: " + failure
+	}
+	var lines [2][]string
+	for i := range lines {
+		p.play(func(line string) {
+			if !strings.HasPrefix(line, world.Aside) {
+				lines[i] = append(lines[i], line)
+			}
+		})
+	}
+	for i, line := range lines[0] {
+		if i >= len(lines[1]) || lines[1][i] != line {
+			last := min(i+2, len(lines[0]), len(lines[1]))
+			from := min(max(0, i-3), last)
+			return fmt.Sprintf("line %d\n%s\nand\n%s", i+1, strings.Join(lines[0][from:last], "\n"), strings.Join(lines[1][from:last], "\n"))
+		}
+	}
+	return "not when they were played again"
+}

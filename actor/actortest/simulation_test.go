@@ -1,0 +1,117 @@
+package actortest_test
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	rdma "github.com/rdmactor/rdmactor/actor"
+	"github.com/rdmactor/rdmactor/actor/actortest"
+)
+
+// runs differs from run to run.
+var runs int
+
+// faulty are simulations that have to fail, and what the report has to say.
+var faulty = map[string]struct {
+	cfg    actortest.Simulation
+	script func(t *testing.T, s *actortest.Sim)
+	want   []string
+}{
+	"never done": {
+		actortest.Simulation{Patience: time.Second},
+		func(_ *testing.T, s *actortest.Sim) { s.Done(func() bool { return false }) },
+		[]string{"seed 1 fails: not done 1s after the last fault", "it needs no fault", "-actortest.seed=1"},
+	},
+	"an invariant": {
+		actortest.Simulation{},
+		func(_ *testing.T, s *actortest.Sim) {
+			s.Invariant("the moon is full", func() error { return errors.New("it is not") })
+		},
+		[]string{"the moon is full: it is not"},
+	},
+	"a kill that is not survived": {
+		actortest.Simulation{Faults: actortest.AllFaults},
+		func(_ *testing.T, s *actortest.Sim) {
+			starts := 0
+			s.Machine("other", "10.0.0.2", func(*actortest.Process) {}).Spare(actortest.AllFaults)
+			s.Machine("fragile", "10.0.0.1", func(*actortest.Process) {
+				if starts++; starts == 2 {
+					s.Fail("started twice")
+				}
+			})
+		},
+		[]string{"started twice", "the faults that it needs:", "fragile "},
+	},
+	"more than the seed": {
+		actortest.Simulation{},
+		func(_ *testing.T, s *actortest.Sim) {
+			runs++
+			s.Trace("run %d", runs)
+		},
+		[]string{"two runs of seed 1 differ: line 1"},
+	},
+	"an actor that panics": {
+		actortest.Simulation{},
+		func(_ *testing.T, s *actortest.Sim) {
+			done := false
+			s.Done(func() bool { return done })
+			s.Machine("server", "10.0.0.1", func(p *actortest.Process) {
+				rt, _ := p.Open(rdma.Config{})
+				owner := p.System().Root.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {
+					switch m := ctx.Message().(type) {
+					case *rdma.ConnectRequest:
+						ctx.Respond(&rdma.Accept{})
+					case *rdma.Received:
+						panic("what " + string(m.Data))
+					}
+				}, rt.OnLoop()))
+				_ = rt.ListenAndServe(p.Context(), "10.0.0.1:7471", owner, rdma.IDConfig{})
+			})
+			s.Machine("client", "10.0.0.2", func(p *actortest.Process) {
+				p.Sleep(time.Second)
+				rt, _ := p.Open(rdma.Config{})
+				p.System().Root.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {
+					switch ctx.Message().(type) {
+					case *actor.Started:
+						ctx.Send(rt.CreateID(ctx.Self(), rdma.IDConfig{}), &rdma.Dial{Addr: "10.0.0.1:7471"})
+					case *rdma.Established:
+						ctx.Respond(rdma.NewSend([]byte("for")))
+					case *rdma.Closed:
+						done = true
+					}
+				}, rt.OnLoop()))
+			})
+		},
+		[]string{"has panicked: what for"},
+	},
+}
+
+// TestSimulateReports runs each of them in a process of its own.
+func TestSimulateReports(t *testing.T) {
+	if name := os.Getenv("ACTORTEST_FAULTY"); name != "" {
+		f := faulty[name]
+		actortest.Simulate(t, f.cfg, func(s *actortest.Sim) { f.script(t, s) })
+		return
+	}
+	for name, f := range faulty {
+		t.Run(name, func(t *testing.T) {
+			self := exec.Command(os.Args[0], "-test.run=^TestSimulateReports$")
+			self.Env = append(os.Environ(), "ACTORTEST_FAULTY="+name)
+			out, err := self.CombinedOutput()
+			if err == nil {
+				t.Fatalf("it passes:\n%s", out)
+			}
+			for _, want := range f.want {
+				if !strings.Contains(string(out), want) {
+					t.Errorf("the report does not say %q:\n%s", want, out)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,100 @@
+// Package workqueue hands jobs to workers on other machines. Workers may be killed at any moment,
+// and links may be cut: no job is lost, but one may be done more than once. Its test plays that on
+// simulated machines, for any number of seeds.
+package workqueue
+
+import (
+	"encoding/binary"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	rdma "github.com/rdmactor/rdmactor/actor"
+)
+
+// Coordinator has the jobs, which are numbers. It is the Handler's actor of a listener: each
+// connection is a worker, which has one job at a time.
+type Coordinator struct {
+	// Waiting are the jobs that no worker has.
+	Waiting []uint64
+	// Finished is called for each job that a worker has done, perhaps not for the first time.
+	Finished func(job uint64)
+
+	idle []*actor.PID      // workers without a job
+	has  map[string]uint64 // which job a worker has, by its connection's id
+}
+
+// Receive implements actor.Actor.
+func (c *Coordinator) Receive(ctx actor.Context) {
+	switch m := ctx.Message().(type) {
+	case *actor.Started:
+		c.has = make(map[string]uint64)
+	case *rdma.ConnectRequest:
+		ctx.Respond(&rdma.Accept{})
+	case *rdma.Established:
+		c.idle = append(c.idle, ctx.Sender())
+	case *rdma.Received:
+		c.Finished(binary.BigEndian.Uint64(m.Data))
+		delete(c.has, ctx.Sender().Id)
+		c.idle = append(c.idle, ctx.Sender())
+	case *rdma.Closed:
+		c.lost(ctx.Sender())
+	}
+	c.assign(ctx)
+}
+
+// lost takes back the job of a worker that is gone.
+func (c *Coordinator) lost(worker *actor.PID) {
+	for i, w := range c.idle {
+		if w.Equal(worker) {
+			c.idle = append(c.idle[:i], c.idle[i+1:]...)
+			return
+		}
+	}
+	if job, ok := c.has[worker.Id]; ok {
+		delete(c.has, worker.Id)
+		c.Waiting = append(c.Waiting, job)
+	}
+}
+
+// assign gives jobs to idle workers.
+func (c *Coordinator) assign(ctx actor.Context) {
+	for len(c.idle) > 0 && len(c.Waiting) > 0 {
+		worker, job := c.idle[0], c.Waiting[0]
+		c.idle, c.Waiting = c.idle[1:], c.Waiting[1:]
+		c.has[worker.Id] = job
+		ctx.Request(worker, rdma.NewSend(binary.BigEndian.AppendUint64(nil, job)))
+	}
+}
+
+// Worker connects to a Coordinator, does the jobs that it gets, and connects again whenever it has
+// lost it.
+type Worker struct {
+	Runtime *rdma.Runtime
+	Addr    string // the Coordinator's
+	// Work is how long a job takes.
+	Work func(job uint64) time.Duration
+}
+
+// done and redial are what a Worker sends to itself.
+type done struct {
+	coordinator *actor.PID
+	job         uint64
+}
+
+type redial struct{}
+
+// Receive implements actor.Actor.
+func (w *Worker) Receive(ctx actor.Context) {
+	switch m := ctx.Message().(type) {
+	case *actor.Started, redial:
+		ctx.Request(w.Runtime.CreateID(ctx.Self(), rdma.IDConfig{}), &rdma.Dial{Addr: w.Addr})
+	case *rdma.Received:
+		job := binary.BigEndian.Uint64(m.Data)
+		rdma.After(ctx, w.Work(job), done{ctx.Sender(), job})
+	case done:
+		ctx.Request(m.coordinator, rdma.NewSend(binary.BigEndian.AppendUint64(nil, m.job)))
+	case *rdma.Closed:
+		rdma.After(ctx, time.Second, redial{})
+	}
+}
