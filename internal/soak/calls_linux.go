@@ -24,6 +24,18 @@ func (c *customer) call(worker uint64, work string, client *rpc.Client, m rpc.Ra
 	})
 }
 
+// crowd makes more calls at a time than a server keeps goroutines for while there are none (16).
+// Without that, their number would rise now and then, for as long as the soak lasts.
+func (c *customer) crowd(client *rpc.Client) {
+	const many = 24
+	for range many {
+		c.workers.Go(func() {
+			// a fault may break it off
+			_, _ = rpc.CallRaw(c.ctx, client, crowd, nil, nil)
+		})
+	}
+}
+
 // receive has a worker open one stream of items after the other.
 func (c *customer) receive(worker uint64, work string, client *rpc.Client, pause time.Duration, count, most int) {
 	const giveUp = 7 // one of so many streams is not read to its end

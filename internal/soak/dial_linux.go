@@ -27,6 +27,7 @@ func dial(h *host) (end func(), err error) {
 			return nil, err
 		}
 	}
+	c.crowd(clients[0])
 	c.call(1, smallCalls, clients[0], echo, 10*time.Millisecond, 2<<10)
 	c.call(2, smallCalls, clients[1], echo, 10*time.Millisecond, 2<<10)
 	c.call(3, loopCalls, clients[0], quick, 10*time.Millisecond, 2<<10)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
+	cmap "github.com/orcaman/concurrent-map"
 
 	rdma "github.com/rdmactor/rdmactor/actor"
 	"github.com/rdmactor/rdmactor/eventloop"
@@ -26,6 +27,11 @@ type host struct {
 	server addresses
 	scale  scale
 }
+
+// Proto.Actor's registry is 1,024 maps of this many shards, by default 32, each of which takes 288
+// bytes when it is first used. That would take hours of connections, and look like a leak of 9 MiB.
+// The number is the process's, and must not change once there is an ActorSystem.
+func init() { cmap.SHARD_COUNT = 1 }
 
 func openHost(r role) (*host, error) {
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError}))

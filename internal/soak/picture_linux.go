@@ -38,7 +38,7 @@ func picture(file string, pairs []*pair) error {
 
 func axes(y string) *plot.Plot {
 	p := plot.New()
-	p.X.Label.Text, p.Y.Label.Text, p.Y.Min = "minutes", y, 0
+	p.X.Label.Text, p.Y.Label.Text, p.X.Min, p.Y.Min = "minutes", y, 0, 0
 	p.Add(plotter.NewGrid())
 	return p
 }

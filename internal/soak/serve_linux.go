@@ -31,6 +31,10 @@ func serve(h *host) (s *servant, err error) {
 	rpc.HandleRaw(s.server, echo, s.echo(true), rpc.HandlerConfig{})
 	rpc.HandleRaw(s.server, again, s.echo(false), rpc.HandlerConfig{})
 	rpc.HandleRaw(s.server, quick, s.echo(true), rpc.HandlerConfig{OnLoop: true})
+	rpc.HandleRaw(s.server, crowd, func(_ context.Context, _, reply []byte) ([]byte, error) {
+		time.Sleep(beat / 2)
+		return reply, nil
+	}, rpc.HandlerConfig{})
 	rpc.HandleRaw(s.server, audit, s.audit, rpc.HandlerConfig{})
 	rpc.Handle(s.server, ask, s.ask, rpc.HandlerConfig{})
 	rpc.HandleStream(s.server, items, s.items)

@@ -21,6 +21,8 @@ var (
 	again = rpc.NewRawMethod("soak.Again", rpc.MethodConfig{Idempotent: true})
 	ask   = rpc.NewMethod[rpc.Bytes, rpc.Bytes]("soak.Ask", rpc.MethodConfig{})
 	items = rpc.NewStream[rpc.Bytes, rpc.Bytes]("soak.Items", rpc.MethodConfig{})
+	// blocks its goroutine for a moment
+	crowd = rpc.NewRawMethod("soak.Crowd", rpc.MethodConfig{})
 	audit = rpc.NewRawMethod("soak.Audit", rpc.MethodConfig{Idempotent: true})
 )
 
