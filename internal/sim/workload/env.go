@@ -58,9 +58,14 @@ func (g *Program) Restart(e *Env) {
 
 // Open opens a runtime with Config. While memory or descriptors are scarce it tries again: that it
 // fails in another way ends the world. ok is false if it has failed.
-func (e *Env) Open(p *world.Process) (rt *rdma.Runtime, ok bool) {
+func (e *Env) Open(p *world.Process) (rt *rdma.Runtime, ok bool) { return e.OpenObserved(p, nil) }
+
+// OpenObserved is Open with an observer.
+func (e *Env) OpenObserved(p *world.Process, o rdma.Observer) (rt *rdma.Runtime, ok bool) {
+	cfg := e.Config
+	cfg.Observer = o
 	for {
-		rt, err := p.Open(e.Config)
+		rt, err := p.Open(cfg)
 		_, calm := e.Calm()
 		switch {
 		case err == nil:

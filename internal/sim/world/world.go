@@ -124,6 +124,7 @@ func newWorld(cfg Config) *World {
 	if cfg.Kind != Embedded {
 		w.loops = make(map[uint64]*poller)
 		f := cmidtest.Config{Seed: cfg.Seed, Scheduler: &sched.Scheduler{Wait: w.stand}}
+		f.Reserved = cfg.Kind != Twin // the kernel's devices have their receives from the beginning
 		if cfg.Kind != TwinSoftRoCE {
 			f.Flavor, f.Embedded = states.IWARP, cfg.Kind == Twin
 		}

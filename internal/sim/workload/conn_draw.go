@@ -1,0 +1,179 @@
+package workload
+
+import (
+	"slices"
+	"time"
+)
+
+// Connections is the workload of connections: actors that dial, accept, send, retain, forward, read
+// and write each other's memory, and close in every way.
+var Connections = &Kind{Name: "connections", Machines: 2, Verbs: connVerbs, Draw: drawConnections, New: newConnections}
+
+var connVerbs = []string{
+	connSend, connPump, connMemory, connWrite, connRead, connAtomic, connRevoke, connLook, connClose, connDrop, connMeddle,
+}
+
+// drawer draws the operations of a plan.
+type drawer struct {
+	Draw
+	ops   []Op
+	conns []*connOp // the dials
+	serve []*connOp
+}
+
+func drawConnections(d Draw, n int) []Op {
+	w := &drawer{Draw: d}
+	w.listeners()
+	verbs := w.verbs()
+	for range max(1, n/8) {
+		w.dial()
+	}
+	for len(w.ops) < n {
+		if w.IntN(8) == 0 {
+			w.dial()
+			continue
+		}
+		w.op(verbs[w.IntN(len(verbs))])
+	}
+	slices.SortStableFunc(w.ops, func(a, b Op) int { return int(a.(connOp).at - b.(connOp).at) })
+	return w.ops
+}
+
+// verbs lists what the plan has, some of it more often.
+func (w *drawer) verbs() (all []string) {
+	often := map[string]int{connSend: 6, connPump: 3, connMemory: 3, connWrite: 4, connRead: 4, connAtomic: 2, connLook: 2}
+	for _, v := range connVerbs {
+		if w.Has[v] {
+			for range max(1, often[v]) {
+				all = append(all, v)
+			}
+		}
+	}
+	if len(all) == 0 {
+		all = []string{connSend}
+	}
+	return all
+}
+
+func (w *drawer) one(of ...int) int { return of[w.IntN(len(of))] }
+
+func (w *drawer) upTo(d time.Duration) time.Duration { return time.Duration(w.Int64N(int64(d) + 1)) }
+
+func (w *drawer) listeners() {
+	for m := range w.Machines {
+		if m > 0 && w.IntN(2) == 0 {
+			continue
+		}
+		for n := range 1 + w.IntN(2) {
+			op := connOp{
+				verb: connServe, machine: m, conn: -1,
+				serve: &serveSpec{number: n, owner: ownerKind(w.IntN(int(ownerKinds))), id: w.id()},
+			}
+			w.serve = append(w.serve, &op)
+			w.ops = append(w.ops, op)
+		}
+	}
+}
+
+func (w *drawer) id() idSpec {
+	s := idSpec{}
+	if w.IntN(2) == 0 {
+		s.maxMessage = w.one(1<<10, 4<<10, 16<<10, 100<<10, 400<<10)
+	}
+	if w.IntN(2) == 0 {
+		s.credits = w.one(1, 2, 3, 8)
+	}
+	if w.Has[connMemory] {
+		s.memory = w.one(0, 4<<10, 64<<10)
+	}
+	return s
+}
+
+// at is when an operation of the plan may begin.
+func (w *drawer) at() time.Duration { return w.upTo(w.Time).Truncate(time.Millisecond) }
+
+func (w *drawer) dial() {
+	to := w.serve[w.IntN(len(w.serve))]
+	s := &dialSpec{
+		to: to.machine, listener: to.serve.number, owner: ownerKind(w.IntN(int(ownHandler))), id: w.id(),
+		way: dialWay(w.IntN(3)), behaved: w.IntN(3) == 0,
+	}
+	op := connOp{verb: connDial, machine: w.IntN(w.Machines), conn: len(w.conns), at: w.at(), dial: s}
+	if w.IntN(3) > 0 {
+		op.at /= 4 // so that others find it
+	}
+	if !s.behaved {
+		if w.IntN(4) == 0 {
+			s.answer = answerKind(w.IntN(4))
+			s.late = w.upTo(12 * time.Second)
+		}
+		if w.IntN(8) == 0 {
+			s.way, s.timeout = dialCancel, w.upTo(time.Duration(w.one(int(time.Millisecond), int(50*time.Millisecond), int(5*time.Second))))
+		}
+	}
+	for i := range s.sides {
+		s.sides[i] = w.side(s.behaved)
+	}
+	if s.sides[0].echo == 1 && s.sides[1].echo == 1 {
+		s.sides[w.IntN(2)].echo = 2 // or they would answer one another for ever
+	}
+	if s.sides[0].hold && s.sides[1].hold {
+		s.sides[w.IntN(2)].hold = false // or each might wait for the other's credits
+	}
+	w.conns = append(w.conns, &op)
+	w.ops = append(w.ops, op)
+}
+
+func (w *drawer) side(behaved bool) (s sideSpec) {
+	switch w.IntN(6) {
+	case 0:
+		s.keepOf, s.keep = w.one(1, 2, 5), w.upTo(time.Second)
+		if !behaved && w.IntN(3) == 0 {
+			s.keep = w.upTo(65 * time.Second)
+		}
+	case 1:
+		s.forward = w.one(1, 3)
+	case 2:
+		s.block = w.upTo(20 * time.Millisecond)
+	case 3, 4:
+		s.echo, s.hold = w.one(1, 2, 3), w.IntN(2) == 0
+	}
+	return s
+}
+
+// op draws an operation on a connection.
+func (w *drawer) op(verb string) {
+	c := w.conns[w.IntN(len(w.conns))]
+	if c.dial.behaved && slices.Contains([]string{connRevoke, connClose, connDrop, connMeddle}, verb) {
+		return
+	}
+	op := connOp{verb: verb, conn: c.conn, side: w.IntN(2), at: c.at + w.upTo(w.Time/2).Truncate(time.Millisecond), way: w.IntN(64)}
+	op.machine = c.machine
+	if op.side == 1 {
+		op.machine = c.dial.to
+	}
+	switch verb {
+	case connSend:
+		op.n, op.bytes = w.one(1, 1, 3, 10, 60), w.size()
+	case connPump:
+		op.n, op.bytes = w.one(20, 100, 400), w.one(0, 1, 200, 2000, 5000)
+	case connMemory:
+		op.bytes = w.one(8, 100, 2000)
+	case connWrite, connRead:
+		op.n, op.bytes = w.IntN(2000), 1+w.IntN(w.one(8, 300, 2000))
+	}
+	w.ops = append(w.ops, op)
+}
+
+// size is a message's.
+func (w *drawer) size() int {
+	switch w.IntN(8) {
+	case 0:
+		return w.IntN(4)
+	case 1:
+		return w.one(4<<10, 16<<10, 64<<10) - 2 + w.IntN(4)
+	case 2:
+		return w.IntN(400 << 10)
+	}
+	return w.IntN(3000)
+}

@@ -1,0 +1,144 @@
+package workload
+
+import (
+	"fmt"
+	"time"
+)
+
+// The verbs of the workload of connections. Serve and dial are always there: nothing works without.
+const (
+	connServe  = "serve"
+	connDial   = "dial"
+	connSend   = "send"   // messages, all at once
+	connPump   = "pump"   // messages, as many as go, and more on each Writable
+	connMemory = "memory" // allocate and grant
+	connWrite  = "write"
+	connRead   = "read"
+	connAtomic = "atomic"
+	connRevoke = "revoke"
+	connLook   = "look" // at granted memory
+	connClose  = "close"
+	connDrop   = "drop"   // stop an owner, or have it panic
+	connMeddle = "meddle" // commands that do not fit
+)
+
+// connOp is an operation of the workload of connections.
+type connOp struct {
+	at      time.Duration
+	verb    string
+	machine int // who does it
+	conn    int // on which connection
+	side    int // 0: who has dialled, 1: who has accepted
+	n       int
+	bytes   int
+	way     int // one of several ways to do it
+
+	serve *serveSpec // of serve
+	dial  *dialSpec  // of dial
+}
+
+// String says what happens.
+func (o connOp) String() string {
+	s := fmt.Sprintf("at %v machine %d: %s", o.at, o.machine, o.verb)
+	switch {
+	case o.serve != nil:
+		return s + " " + o.serve.String()
+	case o.dial != nil:
+		return fmt.Sprintf("%s connection %d, %v", s, o.conn, o.dial)
+	}
+	return fmt.Sprintf("%s connection %d.%d n=%d bytes=%d way=%d", s, o.conn, o.side, o.n, o.bytes, o.way)
+}
+
+// ownerKind is who owns connections.
+type ownerKind int
+
+const (
+	ownLoop    ownerKind = iota // an actor on a loop, of this connection alone
+	sharedLoop                  // an actor on a loop, of several
+	ownOff                      // an actor off the loops, of this connection alone
+	sharedOff                   // an actor off the loops, of several
+	ownHandler                  // of listeners: a Handler for each connection
+	ownerKinds
+)
+
+func (k ownerKind) String() string {
+	return [...]string{"loop", "shared loop", "off", "shared off", "handler"}[k]
+}
+
+// serveSpec is a listener. Its settings are also those of its connections.
+type serveSpec struct {
+	number int
+	owner  ownerKind
+	id     idSpec
+}
+
+func (s *serveSpec) String() string {
+	return fmt.Sprintf("listener %d, owner %v, %v", s.number, s.owner, s.id)
+}
+
+// idSpec is the settings of an identifier. Zeros are the defaults.
+type idSpec struct{ maxMessage, credits, memory int }
+
+func (s idSpec) String() string {
+	return fmt.Sprintf("(max %d, credits %d, memory %d)", s.maxMessage, s.credits, s.memory)
+}
+
+// answerKind is what becomes of a request.
+type answerKind int
+
+const (
+	answerAccept answerKind = iota
+	answerReject
+	answerLate   // accept, after a while
+	answerIgnore // until it is rejected by itself
+)
+
+func (k answerKind) String() string { return [...]string{"accept", "reject", "late", "ignore"}[k] }
+
+// dialWay is how a connection is asked for.
+type dialWay int
+
+const (
+	dialOwner  dialWay = iota // by its owner
+	dialOther                 // by another actor, which gets the answer
+	dialAsk                   // by a goroutine that waits
+	dialCancel                // by a goroutine that gives up early
+)
+
+func (k dialWay) String() string { return [...]string{"owner", "other", "ask", "cancel"}[k] }
+
+// dialSpec is a connection.
+type dialSpec struct {
+	to       int // machine
+	listener int // of its listeners
+	owner    ownerKind
+	id       idSpec
+	answer   answerKind
+	late     time.Duration
+	way      dialWay
+	timeout  time.Duration // of dialCancel
+	behaved  bool          // nothing is done to it that could end or stop it
+	sides    [2]sideSpec
+}
+
+func (s *dialSpec) String() string {
+	b := ""
+	if s.behaved {
+		b = ", behaves"
+	}
+	return fmt.Sprintf("to machine %d listener %d, owner %v by %v, %v, %v%s, %v", s.to, s.listener, s.owner, s.way, s.id, s.answer, b, s.sides)
+}
+
+// sideSpec is what an owner does with the messages that it gets.
+type sideSpec struct {
+	keepOf  int           // one of so many is retained; 0: none
+	keep    time.Duration // for so long
+	forward int           // one of so many is forwarded; 0: none
+	block   time.Duration // off the loops: the owner is busy with each for so long
+	echo    int           // one of so many is answered; 0: none
+	hold    bool          // an answered one is retained until the answer is sent
+}
+
+func (s sideSpec) String() string {
+	return fmt.Sprintf("{keep 1/%d for %v, forward 1/%d, block %v, echo 1/%d hold %v}", s.keepOf, s.keep, s.forward, s.block, s.echo, s.hold)
+}

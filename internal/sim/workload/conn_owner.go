@@ -1,0 +1,319 @@
+package workload
+
+import (
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	rdma "github.com/rdmactor/rdmactor/actor"
+	"github.com/rdmactor/rdmactor/internal/sim/world"
+	"github.com/rdmactor/rdmactor/states"
+)
+
+// connOwner is an actor that owns connections.
+type connOwner struct {
+	h       *connHost
+	p       *world.Process // where it runs
+	name    string
+	kind    ownerKind
+	handler bool
+	pid     *actor.PID
+	ids     []string // of all its identifiers
+	ends    []*connEnd
+	kept    []*kept
+	stopped *time.Duration
+	seen    int // messages, to choose what is done with each
+}
+
+// kept is a message that is retained.
+type kept struct {
+	e      *connEnd
+	m      *rdma.Received
+	number uint64
+	over   bool
+}
+
+// What an owner is sent by the workload.
+type (
+	// connDo calls a function in Receive.
+	connDo struct{ do func(ctx actor.Context) }
+	// connFree says that a retained message is to be given back.
+	connFree struct{ k *kept }
+	// connGo has a pump go on.
+	connGo struct{ e *connEnd }
+)
+
+// owner gives an owner of a kind.
+func (h *connHost) owner(kind ownerKind) *connOwner {
+	shared := kind == sharedLoop || kind == sharedOff
+	if o := h.shared[kind]; shared && o != nil && o.stopped == nil {
+		return o
+	}
+	o := h.newOwner("owner").(*connOwner)
+	o.kind, o.handler = kind, false
+	place := h.rt.OnLoop()
+	if kind == ownOff || kind == sharedOff {
+		place = h.rt.OffLoop()
+	}
+	o.pid, _ = h.root.SpawnNamed(actor.PropsFromProducer(func() actor.Actor { return o }, place), o.name)
+	if shared {
+		h.shared[kind] = o
+	}
+	return o
+}
+
+func (h *connHost) newOwner(kind string) actor.Actor {
+	o := &connOwner{h: h, p: h.p, name: h.name(kind), handler: true, kind: ownHandler}
+	h.owners = append(h.owners, o)
+	return o
+}
+
+// off reports whether the owner may block.
+func (o *connOwner) off() bool { return o.kind == ownOff || o.kind == sharedOff }
+
+// Receive implements actor.Actor.
+func (o *connOwner) Receive(ctx actor.Context) {
+	switch m := ctx.Message().(type) {
+	case *actor.Started:
+		o.pid = ctx.Self()
+		return
+	case *actor.Stopping:
+		o.stopping()
+		return
+	case *connFree:
+		m.k.free()
+		return
+	}
+	if o.p != o.h.p {
+		return // killed: it goes on when the world ends, for its shutdown
+	}
+	switch m := ctx.Message().(type) {
+	case *connDo:
+		m.do(ctx)
+	case *connGo:
+		m.e.pumpOn(ctx)
+	case *rdma.ConnectRequest:
+		o.requested(ctx, m)
+	case *actor.DeadLetterResponse:
+		if e := o.h.ends[m.Target.GetId()]; e != nil {
+			e.fate("owner", m)
+		}
+	case rdma.Event:
+		o.event(ctx, m)
+	}
+}
+
+// stopping gives everything back.
+func (o *connOwner) stopping() {
+	now := o.h.w.now()
+	o.stopped = &now
+	for _, k := range o.kept {
+		k.free()
+	}
+	o.kept = nil
+	if o.p != o.h.p {
+		return
+	}
+	for _, id := range o.ids {
+		o.h.w.ids.Orphan(id)
+	}
+	for _, e := range o.ends {
+		e.out.Mute("owner")
+		if e.dial != nil {
+			o.h.w.ids.Answered(now, e.dial, "its asker has stopped")
+			e.dial = nil
+		}
+	}
+}
+
+// event is what an identifier reports to its owner.
+func (o *connOwner) event(ctx actor.Context, ev rdma.Event) {
+	from := ctx.Sender()
+	o.h.w.ids.Heard(o.h.w.now(), o.name, o.key(from), ev.Kind())
+	e := o.h.ends[from.GetId()]
+	if e == nil {
+		return // a listener's
+	}
+	switch m := ev.(type) {
+	case *rdma.Received:
+		o.received(ctx, e, m)
+	case *rdma.Sent, *rdma.SendFailed:
+		e.fate("owner", m)
+	case *rdma.Writable:
+		if e.pumping != nil {
+			e.pumping.full = false
+			e.pumpOn(ctx)
+		}
+	case *rdma.Established:
+		e.dialAnswered(ev.Kind())
+	case rdma.Failure:
+		if e.dialled != nil && m.Failed() == rdma.Command(e.dialled) {
+			e.dialAnswered(ev.Kind())
+		}
+	}
+}
+
+func (o *connOwner) key(id *actor.PID) string { return key(o.h.p, id) }
+
+// dialAnswered is the answer to a dial of the owner's.
+func (e *connEnd) dialAnswered(kind states.Kind) {
+	if e.dial != nil {
+		e.h.w.ids.Answered(e.h.w.now(), e.dial, kind.String())
+		e.dial = nil
+	}
+}
+
+// requested answers a request, as its dial's plan has it.
+func (o *connOwner) requested(ctx actor.Context, r *rdma.ConnectRequest) {
+	id := ctx.Sender()
+	o.h.w.ids.Heard(o.h.w.now(), o.name, o.key(id), r.Kind())
+	var c *conn
+	if len(r.PrivateData) >= 2 {
+		c = o.h.w.conns[int(r.PrivateData[0])<<8|int(r.PrivateData[1])]
+	}
+	if c == nil {
+		o.h.w.e.World.Fail("%s: a request with the private data %x, which nobody has sent", o.h.w.e.Name, r.PrivateData)
+		return
+	}
+	c.end(1, o.h, o, id)
+	accept := func(actor.Context) { o.h.ask(id, &rdma.Accept{}, nil) }
+	switch c.spec.answer {
+	case answerAccept:
+		accept(ctx)
+	case answerReject:
+		o.h.ask(id, &rdma.Reject{}, nil)
+	case answerLate:
+		rdma.After(ctx, c.spec.late, &connDo{accept})
+	case answerIgnore:
+	}
+}
+
+// received is a message of the peer's.
+func (o *connOwner) received(ctx actor.Context, e *connEnd, m *rdma.Received) {
+	w := o.h.w
+	if len(e.arrived) == 0 {
+		w.e.World.Fail("%s: %s gets a message of %s that was not delivered", w.e.Name, o.name, e.key)
+		return
+	}
+	n := e.arrived[0]
+	e.arrived = e.arrived[1:]
+	p := e.peer()
+	p.out.Check(w.now(), n, m.Data)
+	s := e.c.spec.sides[e.side]
+	o.seen++
+	nth := func(of int) bool { return of > 0 && o.seen%of == 0 }
+	if nth(s.keepOf) && o.mayKeep(e, s.keep) {
+		k := o.keep(e, m, n)
+		rdma.After(ctx, s.keep, &connFree{k})
+	}
+	if nth(s.forward) {
+		o.h.forward(ctx, e, m, n)
+	}
+	if nth(s.echo) {
+		o.answer(ctx, e, m, n, s.hold)
+	}
+	if s.block > 0 && o.off() {
+		o.h.p.Sleep(s.block)
+		p.out.Check(w.now(), n, m.Data)
+	}
+}
+
+// mayKeep reports whether an owner that wants to get on retains another message. The peer learns
+// what was consumed when that is half of the credits. So half of them are retained at most, and for
+// long only a few messages.
+func (o *connOwner) mayKeep(e *connEnd, d time.Duration) bool {
+	n := 0
+	for _, k := range o.kept {
+		if !k.over && k.e == e {
+			n++
+		}
+	}
+	if d > time.Second {
+		e.long++
+		return e.long <= 2 && n < max(e.credits/2, 1)
+	}
+	return n < max(e.credits/2, 1)
+}
+
+// keep retains a message.
+func (o *connOwner) keep(e *connEnd, m *rdma.Received, n uint64) *kept {
+	k := &kept{e: e, m: m.Retain(), number: n}
+	live := o.kept[:0]
+	for _, k := range o.kept {
+		if !k.over {
+			live = append(live, k)
+		}
+	}
+	o.kept = append(live, k)
+	return k
+}
+
+// free gives it back.
+func (k *kept) free() {
+	if k.over {
+		return
+	}
+	k.over = true
+	if !k.e.dead {
+		k.e.peer().out.Check(k.e.c.w.now(), k.number, k.m.Data)
+	}
+	k.m.Release()
+}
+
+// answer sends a message of the same length back.
+func (o *connOwner) answer(ctx actor.Context, e *connEnd, m *rdma.Received, n uint64, hold bool) {
+	size := min(len(m.Data), e.max)
+	if !hold {
+		s := e.message("owner", size, false, false)
+		ctx.Request(e.id, s)
+		return
+	}
+	k := o.keep(e, m, n)
+	group := o.h.name("answer")
+	s := e.message(group, size, true, true)
+	sender := o.h.clerk(e, group, k.free)
+	ctx.RequestWithCustomSender(e.id, s, sender)
+}
+
+// forward passes a message to another actor, on a loop or off them.
+func (h *connHost) forward(ctx actor.Context, e *connEnd, m *rdma.Received, n uint64) {
+	i := int(n % 2)
+	if h.sinks[i] == nil {
+		place := h.rt.OnLoop()
+		if i == 1 {
+			place = h.rt.OffLoop()
+		}
+		s := &sink{h: h, p: h.p}
+		h.sinks[i], _ = h.root.SpawnNamed(actor.PropsFromProducer(func() actor.Actor { return s }, place), h.name("sink"))
+		h.sinkOf[i] = s
+	}
+	h.sinkOf[i].coming = append(h.sinkOf[i].coming, forwarded{e, n})
+	ctx.Forward(h.sinks[i])
+}
+
+// sink is an actor to which messages are forwarded.
+type sink struct {
+	h      *connHost
+	p      *world.Process // where it runs
+	coming []forwarded
+}
+
+type forwarded struct {
+	e *connEnd
+	n uint64
+}
+
+// Receive implements actor.Actor.
+func (s *sink) Receive(ctx actor.Context) {
+	m, ok := ctx.Message().(*rdma.Received)
+	if !ok || s.p != s.h.p {
+		return
+	}
+	if len(s.coming) == 0 {
+		s.h.w.e.World.Fail("%s: a message is forwarded that nobody has forwarded", s.h.w.e.Name)
+		return
+	}
+	f := s.coming[0]
+	s.coming = s.coming[1:]
+	f.e.peer().out.Check(s.h.w.now(), f.n, m.Data)
+}
