@@ -6,10 +6,11 @@ import "time"
 type pool struct {
 	idle     chan *worker
 	patience time.Duration
+	env      string // makes this program a worker
 }
 
 func newPool(n int, patience time.Duration) *pool {
-	return &pool{idle: make(chan *worker, n), patience: patience}
+	return &pool{idle: make(chan *worker, n), patience: patience, env: workerEnv + "=1"}
 }
 
 // play plays a world in some process, or in a new one.
@@ -19,7 +20,7 @@ func (l *pool) play(j job) (outcome, error) {
 	case w = <-l.idle:
 	default:
 		var err error
-		if w, err = startWorker(); err != nil {
+		if w, err = startWorker(l.env); err != nil {
 			return outcome{}, err
 		}
 	}

@@ -68,14 +68,14 @@ type worker struct {
 	output *output
 }
 
-// startWorker starts one.
-func startWorker() (*worker, error) {
+// startWorker starts one. env makes it a worker.
+func startWorker(env string) (*worker, error) {
 	program, err := os.Executable()
 	if err != nil {
 		return nil, fmt.Errorf("which program is this: %w", err)
 	}
 	cmd := exec.Command(program)
-	cmd.Env = append(os.Environ(), workerEnv+"=1", "GOMAXPROCS=1", "GOTRACEBACK=all")
+	cmd.Env = append(os.Environ(), env, "GOMAXPROCS=1", "GOTRACEBACK=all")
 	w := &worker{cmd: cmd, got: make(chan outcome), output: &output{}}
 	cmd.Stderr = w.output
 	in, err := cmd.StdinPipe()
