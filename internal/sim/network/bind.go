@@ -245,7 +245,7 @@ func (s *sock) route(to netip.AddrPort) (netip.AddrPort, netip.Addr, error) {
 	case s.domain == unix.AF_INET6 && ip.Is4() && (s.options.v6only || own.Is6() && !own.IsUnspecified()):
 		return to, own, unix.ENETUNREACH
 	case ip.Is6() && own.Is4(): // an IPv6 socket that is bound to a mapped address
-		return to, own, unix.ENETUNREACH
+		return to, own, unix.EAFNOSUPPORT
 	}
 	from, err := s.m.source(own, ip)
 	return netip.AddrPortFrom(ip, to.Port()), from, err

@@ -171,39 +171,37 @@ func (m *Machine) Connections() []Connection {
 func (c Connection) Reset() { c.sock.reset() }
 
 // source returns the address that is used towards to. from is the socket's own, or unspecified.
+// IPv6 lets a socket keep an address from which nothing arrives.
 func (m *Machine) source(from, to netip.Addr) (netip.Addr, error) {
+	chosen := !from.IsUnspecified()
+	own := isLoopback(to) || m.has(to)
+	best, routed := m.nearest(to)
 	switch {
-	case isLoopback(to):
-		if from.IsValid() && !from.IsUnspecified() {
-			return from, nil
-		}
-		if to.Is4() {
-			return netip.AddrFrom4([4]byte{127, 0, 0, 1}), nil
-		}
-		return to, nil
-	case m.has(to):
-		if from.IsValid() && !from.IsUnspecified() {
-			return from, nil
-		}
-		return to, nil
-	case from.IsValid() && isLoopback(from):
+	case !own && !routed:
+		return netip.Addr{}, unix.ENETUNREACH
+	case chosen && to.Is4() && !m.has(from):
+		return netip.Addr{}, unix.ENETUNREACH
+	case chosen && to.Is4() && !own && isLoopback(from):
 		return netip.Addr{}, unix.EINVAL
+	case chosen:
+		return from, nil
+	case own && to.Is6():
+		return to, nil
+	case isLoopback(to):
+		return netip.AddrFrom4([4]byte{127, 0, 0, 1}), nil
 	}
+	return best.WithZone(to.Zone()), nil
+}
+
+// nearest returns the machine's first address in the smallest of its networks that has ip.
+func (m *Machine) nearest(ip netip.Addr) (netip.Addr, bool) {
 	var best netip.Prefix
 	for _, p := range m.addrs {
-		if p.Contains(to.WithZone("")) && (!best.IsValid() || p.Bits() > best.Bits()) {
+		if p.Contains(ip.WithZone("")) && (!best.IsValid() || p.Bits() > best.Bits()) {
 			best = p
 		}
 	}
-	switch {
-	case !best.IsValid():
-		return netip.Addr{}, unix.ENETUNREACH
-	case !from.IsValid() || from.IsUnspecified():
-		return best.Addr().WithZone(to.Zone()), nil
-	case !m.has(from):
-		return netip.Addr{}, unix.EINVAL
-	}
-	return from, nil
+	return best.Addr(), best.IsValid()
 }
 
 // broadcast says whether ip is the broadcast address of one of the machine's networks.

@@ -155,7 +155,7 @@ func (n *Network) path(m *Machine, from, to netip.Addr) *Machine {
 	if !isLoopback(to) && !m.has(to) {
 		dst = n.owners[to.WithZone("")]
 	}
-	if m.off || dst == nil || dst.off || !m.has(from) || n.Link(m, dst).Down {
+	if m.off || dst == nil || dst.off || !m.has(from) || n.Link(m, dst).Down || dst != m && isLoopback(from) {
 		return nil
 	}
 	return dst
