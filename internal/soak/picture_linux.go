@@ -45,7 +45,7 @@ func axes(y string) *plot.Plot {
 
 // curve draws one metric.
 func curve(m *metric, pairs []*pair) (*plot.Plot, error) {
-	p := axes(m.name + choose(m.unit == "", "", ", "+m.unit))
+	p := axes(m.label())
 	colour := 0
 	for _, of := range pairs {
 		for _, s := range []side{server, client} {

@@ -41,8 +41,7 @@ var (
 	}
 )
 
-// byDefault has the default times of actor.Keepalive, so that long cuts reach TCP's own limit of
-// 30 s first.
+// byDefault has the default times of actor.Keepalive, so that connections outlive the longest cut.
 func (s scale) byDefault() scale {
 	s.Idle, s.Gone = 15*time.Second, 45*time.Second
 	s.Storm, s.Settle = 180*time.Second, 75*time.Second

@@ -57,14 +57,7 @@ func tables(w io.Writer, pairs []*pair, growths []growth) {
 		}
 		fmt.Fprintln(w)
 	}
-	if len(growths) > 0 {
-		fmt.Fprintf(w, "\n| pair | process | when | what | first third | last third | highest | samples | verdict |\n|---|---|---|---|---|---|---|---|---|\n")
-	}
-	for _, g := range growths {
-		fmt.Fprintf(w, "| %s | %v | %s | %s | %.1f | %.1f | %.1f | %d | %s |\n", g.Pair, g.Side, choose(g.Calm, "calm", "always"),
-			g.Metric.name+choose(g.Metric.unit == "", "", ", "+g.Metric.unit), g.First, g.Last, g.Worst, g.Samples,
-			choose(g.grown(), "GROWS", "no growth"))
-	}
+	grown(w, growths)
 	for _, p := range pairs {
 		for s, errs := range p.errors {
 			fmt.Fprintf(w, "\nErrors of the %v of %q:\n\n", side(s), p.Name)
@@ -72,6 +65,26 @@ func tables(w io.Writer, pairs []*pair, growths []growth) {
 				fmt.Fprintf(w, "- %d %s\n", errs[name], name)
 			}
 		}
+	}
+}
+
+// grown prints, of each process and metric, the medians while there were no faults and those of the
+// whole time.
+func grown(w io.Writer, all []growth) {
+	if len(all) > 0 {
+		fmt.Fprintf(w, "\n| process, pair | what | calm: first third | last third | always: first third | last third | highest | verdict |\n%s\n",
+			"|---|---|---|---|---|---|---|---|")
+	}
+	for i := range all {
+		calm := &all[i]
+		if !calm.Calm {
+			continue
+		}
+		always := &all[slices.IndexFunc(all, func(g growth) bool {
+			return !g.Calm && g.Pair == calm.Pair && g.Side == calm.Side && g.Metric == calm.Metric
+		})]
+		fmt.Fprintf(w, "| %v, %s | %s | %.1f | %.1f | %.1f | %.1f | %.1f | %s |\n", calm.Side, calm.Pair, calm.Metric.label(),
+			calm.First, calm.Last, always.First, always.Last, always.Worst, choose(calm.grown() || always.grown(), "GROWS", "no growth"))
 	}
 }
 

@@ -25,6 +25,9 @@ var metrics = []metric{
 	{"messages retained", "", func(r *row) float64 { return float64(r.Held) }, 1, 2},
 }
 
+// label is its name and unit.
+func (m *metric) label() string { return m.name + choose(m.unit == "", "", ", "+m.unit) }
+
 // growth compares a metric of one process at two times.
 type growth struct {
 	Pair        string

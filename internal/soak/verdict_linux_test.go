@@ -94,7 +94,7 @@ func TestFaults(t *testing.T) {
 		}
 		const second = time.Second
 		if longest[0] < p.Scale.Gone || longest[1] < 30*second || max(shortest[0], shortest[1]) > second {
-			t.Errorf("%s: stops take %v to %v, cuts %v to %v; want up to more than the keepalive's %v, and than TCP's 30 s",
+			t.Errorf("%s: stops take %v to %v, cuts %v to %v; want up to more than the keepalive's %v, and than 30 s",
 				p.Name, shortest[0], longest[0], shortest[1], longest[1], p.Scale.Gone)
 		}
 	}
