@@ -9,11 +9,10 @@ import (
 
 // logger writes into the trace. Its lines do not count, because they may name what differs from
 // run to run, such as a goroutine's number.
+// Lines other than debugging ones are written by goroutines, so they are written whether somebody
+// reads them or not: what is printed must be what happened before.
 func (p *Process) logger() *slog.Logger {
-	h := slog.DiscardHandler
-	if p.w.cfg.Print != nil {
-		h = lines{p: p}
-	}
+	var h slog.Handler = lines{p: p}
 	if p.w.cfg.Log != nil {
 		h = p.w.cfg.Log(h)
 	}
@@ -28,10 +27,15 @@ type lines struct {
 }
 
 // Enabled implements slog.Handler.
-func (l lines) Enabled(context.Context, slog.Level) bool { return true }
+func (l lines) Enabled(_ context.Context, level slog.Level) bool {
+	return level > slog.LevelDebug || l.p.w.cfg.Print != nil
+}
 
 // Handle implements slog.Handler.
 func (l lines) Handle(_ context.Context, r slog.Record) error {
+	if l.p.w.cfg.Print == nil {
+		return nil
+	}
 	var s strings.Builder
 	fmt.Fprintf(&s, "%s logs %v %s%s", l.p.name, r.Level, r.Message, l.attrs)
 	r.Attrs(func(a slog.Attr) bool {
