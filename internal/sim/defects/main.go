@@ -35,6 +35,7 @@ func run(ctx context.Context) error {
 	seeds := flag.Int("n", 500, "try so many seeds for each defect")
 	from := flag.Uint64("from", 1, "the first `seed`")
 	only := flag.String("only", "", "try only the defects with this in their names or layers")
+	with := flag.String("with", "", "only these `workloads`, such as calls,lives")
 	list := flag.Bool("list", false, "only list the defects")
 	flag.Parse()
 	root, err := moduleRoot(ctx)
@@ -46,7 +47,7 @@ func run(ctx context.Context) error {
 		return err
 	}
 	defer func() { _ = os.RemoveAll(tmp) }() // a folder of the system's for such
-	h := hunt{ctx, root, tmp, *from, *seeds}
+	h := hunt{ctx, root, tmp, *from, *seeds, *with}
 	if !*list {
 		if seed, what, err := h.try(nil); err != nil || seed != 0 {
 			return errors.Join(err, fmt.Errorf("without a defect seed %d fails: %s", seed, what))
@@ -94,6 +95,7 @@ type hunt struct {
 	root, tmp string
 	from      uint64
 	seeds     int
+	with      string
 }
 
 // failed is the line that names the seed.
@@ -115,7 +117,7 @@ func (h *hunt) try(d *defect) (seed uint64, what string, err error) {
 	if out, err := build.CombinedOutput(); err != nil {
 		return 0, "", fmt.Errorf("go build: %w\n%s", err, out)
 	}
-	cmd := exec.CommandContext(h.ctx, program, "-from", strconv.FormatUint(h.from, 10), "-seeds", strconv.Itoa(h.seeds))
+	cmd := exec.CommandContext(h.ctx, program, "-from", strconv.FormatUint(h.from, 10), "-seeds", strconv.Itoa(h.seeds), "-only", h.with, "-shrink", "0")
 	cmd.Dir = h.tmp
 	out, err := cmd.CombinedOutput()
 	var exit *exec.ExitError

@@ -35,7 +35,7 @@ var memoryDefects = []defect{
 		was:    "Two sides that kept requests until their answers had gone stood still for good.",
 		mended: "actor: read on for the credits that an owner's answers wait for",
 		edits: []overlay.Edit{edit(shares,
-			"	return c.recv.fetching > 0 || c.Closing() || c.mode == ModeMessages && c.waits()\n", "	return c.recv.fetching > 0 || c.Closing()\n")},
+			"c.mode == ModeMessages && (c.waits() || c.out.offering())\n", "c.mode == ModeMessages && c.out.offering()\n")},
 		pkg: "actor", test: "TestCreditsBehindMessages",
 	},
 	{

@@ -13,7 +13,7 @@ var kinds = []*workload.Kind{
 
 // trial are workloads that take part only if they are named, until they pass with all faults.
 var trial = []*workload.Kind{
-	workload.Calls,
+	workload.Calls, workload.Lives,
 }
 
 // choose gives the kinds with some names; all that need not be named, if there are none.

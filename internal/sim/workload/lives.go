@@ -1,0 +1,86 @@
+package workload
+
+import (
+	"fmt"
+	"slices"
+	"time"
+)
+
+// Lives is runtimes that come and go in processes that stay: each listens, dials others, and shuts
+// down while connections are being made and used.
+var Lives = &Kind{
+	Name: "lives", Machines: 2,
+	Verbs: lifeVerbs,
+	Draw:  drawLives,
+	New:   newLives,
+}
+
+// What a life has besides its listener. Each is the name of a verb.
+const (
+	lifeRedial = "redial" // owners that dial again on Closed, as many as there is room for
+	lifeAsk    = "ask"    // a goroutine that dials, and gives up at about the time of the answer
+	lifeTwice  = "twice"  // two senders of one Connect
+	lifeFlood  = "flood"  // owners that end while others send without a pause
+	lifeTalk   = "talk"   // two actors on the loop that answer one another while it shuts down
+	lifeCall   = "call"   // a client of package rpc that is closed behind the runtime
+)
+
+var lifeVerbs = []string{lifeRedial, lifeAsk, lifeTwice, lifeFlood, lifeTalk, lifeCall}
+
+// lifeOp is a life.
+type lifeOp struct {
+	number  int
+	machine int
+	at      time.Duration // when it begins
+	span    time.Duration // how long until it shuts down
+	has     []string
+	off     bool          // the listener's owner is off the loops
+	late    time.Duration // how long it takes to accept
+	dials   int           // owners that dial, or attempts
+	to      int           // the number of the life that it dials
+	rest    time.Duration // how long a connection is used
+	pause   time.Duration // between a flood's end and the next
+	cut     time.Duration // how long Shutdown may take; 0: as long as it likes
+}
+
+func (o *lifeOp) String() string {
+	s := fmt.Sprintf("at %v machine %d: runtime %d for %v, with %v", o.at, o.machine+1, o.number, o.span, o.has)
+	s += fmt.Sprintf(", off the loops: %v, accepts after %v; %d dial runtime %d, each for %v, pause %v", o.off, o.late, o.dials, o.to, o.rest, o.pause)
+	if o.cut > 0 {
+		s += fmt.Sprintf("; has %v to shut down", o.cut)
+	}
+	return s
+}
+
+func drawLives(d Draw, n int) (ops []Op) {
+	upTo := func(most time.Duration) time.Duration { return time.Duration(d.Int64N(int64(most) + 1)) }
+	lives := min(max(n/2, 2), lifeServers-1)
+	for i := range lives {
+		o := &lifeOp{
+			number: i, machine: i % d.Machines, at: upTo(d.Time / 4), span: upTo(d.Time), off: d.IntN(2) == 0,
+			dials: d.IntN(4), to: d.IntN(lives), rest: upTo(200 * time.Millisecond), pause: upTo(20 * time.Millisecond),
+		}
+		if d.IntN(4) == 0 {
+			o.late = upTo([]time.Duration{20 * time.Millisecond, 12 * time.Second}[d.IntN(2)])
+		}
+		if d.IntN(3) == 0 {
+			o.rest = upTo(time.Minute)
+		}
+		if d.IntN(4) == 0 {
+			o.span = upTo(time.Minute)
+		}
+		if d.IntN(4) == 0 {
+			o.cut = upTo(2 * time.Second)
+		}
+		for _, v := range lifeVerbs {
+			if d.Has[v] && d.IntN(2) == 0 {
+				o.has = append(o.has, v)
+			}
+		}
+		if slices.Contains(o.has, lifeTalk) { // what keeps its loop busy stays alone
+			o.has, o.dials = []string{lifeTalk}, 0
+		}
+		ops = append(ops, o)
+	}
+	return ops
+}

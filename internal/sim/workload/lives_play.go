@@ -1,0 +1,460 @@
+package workload
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"golang.org/x/sys/unix"
+
+	rdma "github.com/rdmactor/rdmactor/actor"
+	"github.com/rdmactor/rdmactor/cmid"
+	"github.com/rdmactor/rdmactor/internal/sim/world"
+	"github.com/rdmactor/rdmactor/rpc"
+)
+
+// lives is the workload.
+type lives struct {
+	*Env
+	all   []*life
+	dials int
+}
+
+// life is a runtime.
+type life struct {
+	*lifeOp
+	w       *lives
+	p       *world.Process
+	rt      *rdma.Runtime
+	begun   bool
+	closing bool
+	ended   bool
+	waits   int // goroutines that it has started and that have not returned
+	owners  []*lifeOwner
+	asked   []*lifeAsked
+	took    time.Duration // of the first dial that was waited for
+}
+
+func newLives(e *Env, ops []Op) Workload {
+	w := &lives{Env: e}
+	for _, op := range ops {
+		w.all = append(w.all, &life{lifeOp: op.(*lifeOp), w: w})
+	}
+	return w
+}
+
+// Start implements Workload.
+func (w *lives) Start() {
+	for m := range w.Machines {
+		if slices.ContainsFunc(w.all, func(l *life) bool { return l.machine == m }) {
+			w.Env.Start(m, func(p *world.Process) { w.main(m, p) })
+		}
+	}
+}
+
+// main runs the lives of a machine that have not begun.
+func (w *lives) main(machine int, p *world.Process) {
+	for _, l := range w.all {
+		if l.machine == machine && !l.begun {
+			p.Go(func() {
+				p.Sleep(l.at - w.World.Now())
+				l.p, l.begun = p, true
+				l.live()
+			})
+		}
+	}
+}
+
+// lifeServers is the port of the first life's server, of package rpc.
+const lifeServers = 50
+
+// addr is where a life listens, or, with lifeServers, where its server does.
+func (w *lives) addr(n int) string {
+	for _, l := range w.all {
+		if l.number == n%lifeServers {
+			return w.Addr(l.machine, n)
+		}
+	}
+	return w.Addr(0, n) // it was left out: nobody listens there
+}
+
+// live is a life.
+func (l *life) live() {
+	cfg := l.w.Config
+	if l.has(lifeRedial) {
+		cfg.Limits.Connections = l.dials + 1 // and the listener
+	}
+	rt, err := l.p.Open(cfg)
+	if err != nil {
+		l.w.World.Trace("%s: runtime %d cannot open", l.w.Name, l.number)
+		l.ended = true
+		return
+	}
+	l.rt = rt
+	if !l.has(lifeTalk) { // nobody is to wait for a loop that is so busy
+		l.listen()
+	}
+	if !l.has(lifeTalk) && !l.has(lifeRedial) {
+		l.goes(l.serve)
+	}
+	for range l.dials {
+		switch {
+		case l.has(lifeRedial):
+			l.spawn(&lifeOwner{redial: true}, false)
+		case l.has(lifeAsk):
+			l.goes(l.ask)
+		case l.has(lifeTwice):
+			l.twice()
+		case l.has(lifeFlood):
+			l.goes(l.flood)
+		case l.has(lifeCall):
+			l.goes(l.call)
+		default:
+			l.spawn(&lifeOwner{redial: true}, false)
+		}
+	}
+	l.p.Sleep(l.span)
+	l.shutdown()
+}
+
+func (l *life) has(verb string) bool { return slices.Contains(l.lifeOp.has, verb) }
+
+// goes runs fn on a goroutine that must return.
+func (l *life) goes(fn func()) {
+	l.waits++
+	l.p.Go(func() {
+		defer func() { l.waits-- }()
+		fn()
+	})
+}
+
+// shutdown ends it.
+func (l *life) shutdown() {
+	ctx := context.Background()
+	if l.cut > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, l.cut)
+		defer cancel()
+	}
+	l.closing = true
+	if l.has(lifeTalk) {
+		l.talk()
+	}
+	l.w.World.Trace("%s: runtime %d shuts down", l.w.Name, l.number)
+	begun := l.w.World.Now()
+	err := l.rt.Shutdown(ctx)
+	took := l.w.World.Now() - begun
+	l.w.World.Trace("%s: runtime %d has shut down, all of it: %v", l.w.Name, l.number, err == nil)
+	if took > lifeEnds && !l.w.disturbedAtAll() {
+		l.w.World.Fail("%s: runtime %d took %v to shut down, and nothing was in its way", l.w.Name, l.number, took)
+	}
+	l.ended = true
+	for _, o := range l.owners {
+		for id := range o.ids {
+			l.w.World.Fail("%s: runtime %d has shut down, and %s has got no Closed of %s", l.w.Name, l.number, o.name, id)
+		}
+	}
+}
+
+// lifeEnds is how long a Shutdown may take when peers and network work. It waits for no peer to
+// close by itself.
+const lifeEnds = 5 * time.Second
+
+// disturbedAtAll reports whether a fault has hit any machine.
+func (w *lives) disturbedAtAll() bool {
+	for m := range w.Machines {
+		if w.Disturbed(m) {
+			return true
+		}
+	}
+	return false
+}
+
+// Done implements Workload.
+func (w *lives) Done() bool {
+	for _, l := range w.all {
+		if !l.over() {
+			return false
+		}
+	}
+	return true
+}
+
+// over reports whether nothing of a life is outstanding.
+func (l *life) over() bool {
+	if !l.begun || l.p.Dead() {
+		return l.begun
+	}
+	return l.ended && l.waits == 0
+}
+
+// Check implements Workload.
+func (w *lives) Check() {
+	for _, l := range w.all {
+		if l.p.Dead() {
+			continue
+		}
+		for _, a := range l.asked {
+			if a.answers != 1 {
+				w.World.Fail("%s: runtime %d: %s got %d answers", w.Name, l.number, a.what, a.answers)
+			}
+		}
+	}
+}
+
+// lifeOwner owns identifiers: a listener with its connections, or one after the other that dials.
+type lifeOwner struct {
+	l      *life
+	name   string
+	dials  bool
+	redial bool
+	ids    map[string]bool // made, and not closed
+}
+
+// listen makes the listener.
+func (l *life) listen() {
+	o := &lifeOwner{}
+	pid := l.spawn(o, l.off)
+	id := l.rt.CreateID(pid, rdma.IDConfig{})
+	o.ids[id.Id] = true
+	l.rt.System().Root.RequestWithCustomSender(id, &rdma.Serve{Addr: l.w.Addr(l.machine, l.number)}, pid)
+}
+
+// spawn starts an owner. One that is not on a loop only accepts.
+func (l *life) spawn(o *lifeOwner, off bool) *actor.PID {
+	o.l, o.name, o.ids = l, fmt.Sprintf("owner %d", len(l.owners)+1), make(map[string]bool)
+	o.dials = len(l.owners) > 0
+	l.owners = append(l.owners, o)
+	place := l.rt.OnLoop()
+	if off {
+		place = l.rt.OffLoop()
+	}
+	return l.rt.System().Root.Spawn(actor.PropsFromProducer(func() actor.Actor { return o }, place))
+}
+
+// lifeLater has an owner do something later.
+type lifeLater struct{ do func(ctx actor.Context) }
+
+// Receive implements actor.Actor.
+func (o *lifeOwner) Receive(ctx actor.Context) {
+	l := o.l
+	switch m := ctx.Message().(type) {
+	case *actor.Started:
+		if o.dials {
+			o.dial(ctx)
+		}
+	case *lifeLater:
+		m.do(ctx)
+	case *rdma.ConnectRequest:
+		id := ctx.Sender()
+		o.ids[id.Id] = true
+		if l.late == 0 {
+			ctx.Request(id, &rdma.Accept{})
+			return
+		}
+		l.later(ctx, l.late, func(ctx actor.Context) { ctx.Request(id, &rdma.Accept{}) })
+	case *rdma.Established:
+		if o.dials {
+			id := ctx.Sender()
+			ctx.Request(id, rdma.NewSend([]byte("hello")))
+			l.later(ctx, l.rest, func(ctx actor.Context) { ctx.Request(id, &rdma.Close{}) })
+		}
+	case *rdma.Received:
+		if !o.dials {
+			ctx.Request(ctx.Sender(), rdma.NewSend(m.Data))
+		}
+	case *rdma.Closed:
+		o.closed(ctx, m)
+	}
+}
+
+// later has an owner do something after a while, wherever it runs.
+func (l *life) later(ctx actor.Context, d time.Duration, do func(ctx actor.Context)) {
+	self, root := ctx.Self(), ctx.ActorSystem().Root
+	l.p.Go(func() {
+		l.p.Sleep(d)
+		root.Send(self, &lifeLater{do})
+	})
+}
+
+func (o *lifeOwner) dial(ctx actor.Context) {
+	id := o.l.rt.CreateID(ctx.Self(), rdma.IDConfig{})
+	o.ids[id.Id] = true
+	ctx.Request(id, &rdma.Dial{Addr: o.l.w.addr(o.l.to)})
+}
+
+// closed is the end of an identifier. There is room for another one then.
+func (o *lifeOwner) closed(ctx actor.Context, m *rdma.Closed) {
+	l := o.l
+	id := ctx.Sender().Id
+	if !o.ids[id] {
+		l.w.World.Fail("%s: runtime %d: %s has got Closed of %s twice", l.w.Name, l.number, o.name, id)
+	}
+	delete(o.ids, id)
+	if !o.redial || l.closing {
+		return
+	}
+	if errors.Is(m.Err, unix.EMFILE) && l.has(lifeRedial) && !l.shared() {
+		l.w.World.Fail("%s: runtime %d: %s has no room for its only identifier: %v", l.w.Name, l.number, o.name, m.Err)
+	}
+	if l.w.dials++; l.w.dials < 1000 && m.Err == nil {
+		o.dial(ctx) // at once
+		return
+	}
+	l.later(ctx, 50*time.Millisecond, func(ctx actor.Context) {
+		if !l.closing {
+			o.dial(ctx)
+		}
+	})
+}
+
+// shared reports whether others may take what a life's owners have left: peers that dial it.
+func (l *life) shared() bool {
+	return l.w.Disturbed(l.machine) || slices.ContainsFunc(l.w.all, func(o *life) bool { return o.to == l.number })
+}
+
+// ask dials on a goroutine, and gives up when the answer is about to come. What is given up must
+// be gone.
+func (l *life) ask() {
+	for range 20 {
+		if l.closing {
+			return
+		}
+		ctx, cancel := context.WithCancel(context.Background())
+		if l.took > 0 {
+			ctx, cancel = context.WithTimeout(ctx, l.took+time.Duration(l.w.Rand.Int64N(int64(l.took)/4+1)-int64(l.took)/8))
+		}
+		o := &lifeOwner{ids: map[string]bool{}, l: l, name: "nobody"}
+		id := l.rt.CreateID(nil, rdma.IDConfig{})
+		begun := l.w.World.Now()
+		_, err := rdma.Ask[*rdma.Established](ctx, l.rt, id, &rdma.Dial{Addr: l.w.addr(l.to)})
+		cancel()
+		if err == nil && l.took == 0 {
+			l.took = l.w.World.Now() - begun
+		}
+		if err == nil {
+			l.rt.System().Root.Send(id, &rdma.DestroyID{})
+		}
+		o.gone(id, err)
+		l.p.Sleep(l.pause + time.Millisecond)
+	}
+}
+
+// gone fails the world if an identifier is still there after a while.
+func (o *lifeOwner) gone(id *actor.PID, why error) {
+	l := o.l
+	for range 20 {
+		l.p.Sleep(time.Second)
+		if l.closing || !slices.ContainsFunc(l.rt.Inspect(), func(i rdma.IDInfo) bool { return i.PID.Equal(id) }) {
+			return
+		}
+	}
+	l.w.World.Fail("%s: runtime %d: a dial was given up (%v), and its identifier is still there", l.w.Name, l.number, why)
+}
+
+// lifeAsked is who has sent a command.
+type lifeAsked struct {
+	what    string
+	answers int
+}
+
+// SendUserMessage implements actor.Process.
+func (a *lifeAsked) SendUserMessage(*actor.PID, any) { a.answers++ }
+
+// SendSystemMessage implements actor.Process.
+func (a *lifeAsked) SendSystemMessage(*actor.PID, any) {}
+
+// Stop implements actor.Process.
+func (a *lifeAsked) Stop(*actor.PID) {}
+
+// asker makes an address whose answers are counted.
+func (l *life) asker(what string) *actor.PID {
+	a := &lifeAsked{what: what}
+	l.asked = append(l.asked, a)
+	pid, _ := l.rt.System().ProcessRegistry.Add(a, fmt.Sprintf("asker%d.%d", l.number, len(l.asked)))
+	return pid
+}
+
+// twice sends one Connect for two.
+func (l *life) twice() {
+	root := l.rt.System().Root
+	id := l.rt.CreateID(nil, rdma.IDConfig{})
+	to, err := rdma.ParseAddr(l.w.addr(l.to))
+	if err != nil {
+		panic(err)
+	}
+	root.RequestWithCustomSender(id, &cmid.ResolveAddr{Dst: to}, l.asker("ResolveAddr"))
+	l.goes(func() {
+		l.p.Sleep(100 * time.Millisecond)
+		root.RequestWithCustomSender(id, &cmid.ResolveRoute{}, l.asker("ResolveRoute"))
+		l.p.Sleep(100 * time.Millisecond)
+		c := &rdma.Connect{}
+		root.RequestWithCustomSender(id, c, l.asker("the first who has sent a Connect"))
+		root.RequestWithCustomSender(id, c, l.asker("the second who has sent a Connect"))
+		second := l.asked[len(l.asked)-1]
+		l.p.Sleep(2 * time.Second)
+		if second.answers == 0 && !l.closing && !l.w.disturbedAtAll() {
+			l.w.World.Fail("%s: runtime %d: %s is answered by nobody", l.w.Name, l.number, second.what)
+		}
+	})
+}
+
+// flood sends to identifiers whose owners stop.
+func (l *life) flood() {
+	root := l.rt.System().Root
+	for range 10 {
+		if l.closing {
+			return
+		}
+		owner := root.Spawn(actor.PropsFromFunc(func(actor.Context) {}, l.rt.OffLoop()))
+		id := l.rt.CreateID(owner, rdma.IDConfig{})
+		root.RequestWithCustomSender(id, &rdma.Dial{Addr: l.w.addr(l.to)}, owner)
+		l.p.Sleep(l.pause)
+		root.Stop(owner)
+		l.p.Sleep(0) // others may go on, or not
+		for range 300 {
+			root.RequestWithCustomSender(id, rdma.NewSend([]byte("x")), owner)
+		}
+		for range 2100 {
+			root.RequestWithCustomSender(id, &rdma.Grant{}, owner)
+		}
+	}
+}
+
+// talk has two actors answer one another for ever.
+func (l *life) talk() {
+	root := l.rt.System().Root
+	answer := func(ctx actor.Context) {
+		if _, ok := ctx.Message().(string); ok {
+			ctx.Request(ctx.Sender(), "and you?")
+		}
+	}
+	a := root.Spawn(actor.PropsFromFunc(answer, l.rt.OnLoop()))
+	b := root.Spawn(actor.PropsFromFunc(answer, l.rt.OnLoop()))
+	root.RequestWithCustomSender(a, "how are you?", b)
+}
+
+// serve has a server of package rpc.
+func (l *life) serve() {
+	if _, err := rpc.NewServer(l.rt, rpc.Config{}).Listen(context.Background(), l.w.addr(l.number+lifeServers)); err != nil {
+		l.w.World.Trace("%s: runtime %d: no server", l.w.Name, l.number)
+	}
+}
+
+// call has a client that outlives its runtime.
+func (l *life) call() {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	c, err := rpc.Dial(ctx, l.rt, l.w.addr(l.to+lifeServers), rpc.Config{})
+	if err != nil {
+		l.w.World.Trace("%s: runtime %d: no client", l.w.Name, l.number)
+		return
+	}
+	for !l.ended {
+		l.p.Sleep(l.rest + time.Millisecond)
+	}
+	c.Close()
+}
