@@ -24,6 +24,7 @@ type Pipe struct {
 	read    int    // of at
 	unclear []byte // was read, and may be of several pieces
 	closed  bool   // the writing side has ended it in order
+	ended   bool   // its end was read
 	total   int    // was read
 }
 
@@ -98,20 +99,25 @@ func (p *Pipe) Closed() bool { return p.closed }
 // Total is how many bytes were read.
 func (p *Pipe) Total() int { return p.total }
 
-// Taken is how many bytes were written.
-func (p *Pipe) Taken() (n int) {
+// Taken is how many bytes were written. Not all: a Write is not over.
+func (p *Pipe) Taken() (n int, all bool) {
+	all = true
 	for _, w := range p.writers {
 		for _, x := range w.pieces {
 			if x.written {
 				n += x.length
 			}
+			all = all && x.written
 		}
 	}
-	return n
+	return n, all
 }
 
 // Read enters bytes that were read.
 func (p *Pipe) Read(now time.Duration, b []byte) {
+	if p.ended && len(b) > 0 {
+		p.l.Fail("%v: %s: %d bytes are read behind its end", now, p.name, len(b))
+	}
 	p.total += len(b)
 	b = append(p.unclear, b...)
 	p.unclear = nil
@@ -181,11 +187,19 @@ func begins(b []byte, id uint64, x *Piece) bool {
 
 // EOF enters that the end was read.
 func (p *Pipe) EOF(now time.Duration) {
+	p.ended = true
 	if !p.closed {
 		p.l.Fail("%v: %s: its end is read, and the writing side has not ended it", now, p.name)
-		return
 	}
-	if taken := p.Taken(); taken != p.total {
+}
+
+// Ended reports whether its end was read.
+func (p *Pipe) Ended() bool { return p.ended }
+
+// End is called when all is over. Everything was read if the end was, unless a writer's process was
+// killed while it wrote.
+func (p *Pipe) End(now time.Duration) {
+	if taken, all := p.Taken(); p.ended && all && taken != p.total {
 		p.l.Fail("%v: %s: its end is read after %d bytes, and %d were written", now, p.name, p.total, taken)
 	}
 }
