@@ -156,10 +156,10 @@ func drawCall(d Draw, o *callOp) *callOp {
 		o.times = 2 + d.IntN(8)
 	}
 	if d.Has["large"] && d.IntN(3) == 0 {
-		o.request = d.size()
+		o.request = d.size(12)
 	}
 	if d.Has["large"] && d.IntN(3) == 0 {
-		o.reply = d.size()
+		o.reply = d.size(12)
 	}
 	if d.Has["deadline"] && d.IntN(2) == 0 {
 		o.timeout = d.duration(50*time.Microsecond, 15)
@@ -227,22 +227,6 @@ func drawHandler(d Draw, o *callOp) {
 	}
 }
 
-// within draws a time.
-func (d Draw) within(most time.Duration) time.Duration {
-	return time.Duration(d.Int64N(int64(max(most, 1))))
-}
-
-// duration draws a time from first to 2^(doublings+1) times as much: each of its orders is as
-// likely as the others.
-func (d Draw) duration(first time.Duration, doublings int) time.Duration {
-	t := first << d.IntN(doublings+1)
-	return t + d.within(t)
-}
-
-// size draws how long a message is, from 8 bytes to 100,000: each of its orders is as likely as the
-// others.
-func (d Draw) size() int { return int(d.duration(oracle.MinCall, 12)) }
-
 // calls is the workload.
 type calls struct {
 	*Env
@@ -290,14 +274,6 @@ func newCalls(e *Env, ops []Op) *calls {
 	}
 	return w
 }
-
-// fail is World.Fail with the workload's name.
-func (e *Env) fail(format string, args ...any) {
-	e.World.Fail("%s: %s", e.Name, fmt.Sprintf(format, args...))
-}
-
-// one draws one of several.
-func one[T any](e *Env, of ...T) T { return of[e.Rand.IntN(len(of))] }
 
 // drawServer draws limits. They leave room for somebody who behaves, if there is one.
 func (w *calls) drawServer(innocent bool) rpc.Config {
@@ -373,6 +349,11 @@ func (w *calls) excuse() {
 // Check implements Workload.
 func (w *calls) Check() {
 	w.ledger.End(w.World.Now())
+	for _, x := range w.made {
+		if x.behaved != nil && w.explained(x) {
+			x.behaved.Excuse()
+		}
+	}
 	w.iso.Check(w.World.Now())
 	if r := w.ledger.Running(); len(r) > 0 {
 		w.fail("handlers run although the servers have ended: %v", r)

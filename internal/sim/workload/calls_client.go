@@ -41,6 +41,7 @@ type call struct {
 	runs    []*world.Process // where its handlers run
 	client  *endpoint
 	ends    int // its client's, when it began
+	behaved *oracle.Behaved
 }
 
 // killed takes note that a process was killed.
@@ -55,11 +56,10 @@ func (c *call) killed(p *world.Process) {
 
 // caller is a process with clients.
 type caller struct {
+	crew
 	w       *calls
-	p       *world.Process
 	rt      *rdma.Runtime
 	machine int
-	busy    int // goroutines
 	clients [perMachine]*endpoint
 }
 
@@ -77,12 +77,11 @@ func (w *calls) call(p *world.Process, machine int) {
 	if w.left[machine] {
 		return
 	}
-	rt, err := p.Open(w.Config)
-	if err != nil {
-		w.fail("open: %v", err)
+	rt := w.open(p)
+	if rt == nil {
 		return
 	}
-	me := &caller{w: w, p: p, rt: rt, machine: machine}
+	me := &caller{crew: crew{p: p}, w: w, rt: rt, machine: machine}
 	w.callers[machine] = me
 	for k := range me.clients {
 		me.clients[k] = &endpoint{cfg: w.clients[machine][k], server: w.servers[(machine+k)%len(w.servers)]}
@@ -91,15 +90,13 @@ func (w *calls) call(p *world.Process, machine int) {
 	for n, op := range w.ops {
 		if at, mine := me.due(op); mine && !w.begun[n] {
 			me.run(func() {
-				p.Sleep(time.Second + at - w.World.Now())
+				p.Sleep(beginning + at - w.World.Now())
 				w.begun[n] = true
 				me.perform(op)
 			})
 		}
 	}
-	for me.busy > 0 {
-		p.Sleep(20 * time.Millisecond)
-	}
+	me.until(20*time.Millisecond, me.idle)
 	for _, e := range me.clients {
 		e.c.Close()
 	}
@@ -115,15 +112,6 @@ func (me *caller) due(op Op) (at time.Duration, mine bool) {
 		return o.at, o.machine == me.machine && o.client >= 0
 	}
 	return 0, false
-}
-
-// run runs fn on a goroutine that the caller waits for.
-func (me *caller) run(fn func()) {
-	me.busy++
-	me.p.Go(func() {
-		fn()
-		me.busy--
-	})
 }
 
 // dial connects a client for the first time.
@@ -207,9 +195,7 @@ func (me *caller) reopen(e *endpoint) {
 
 // client waits for a client.
 func (me *caller) client(e *endpoint) *rpc.Client {
-	for e.c == nil {
-		me.p.Sleep(5 * time.Millisecond)
-	}
+	me.until(5*time.Millisecond, func() bool { return e.c != nil })
 	return e.c
 }
 
@@ -308,6 +294,7 @@ func makeCall(ctx context.Context, c *rpc.Client, x *call) ([]byte, error) {
 func (me *caller) behave(ctx context.Context, c *rpc.Client, x *call) {
 	w := me.w
 	b := w.iso.Behaved(fmt.Sprintf("machine %d", me.machine))
+	x.behaved = b
 	b.Wants(w.World.Now(), 1)
 	r, err := makeCall(ctx, c, x)
 	if w.explained(x) {
@@ -345,9 +332,7 @@ func (me *caller) goes(ctx context.Context, c *rpc.Client, x *call) {
 			a.Stop(a.Self())
 		}
 	}, me.rt.OnLoop()))
-	for !over {
-		me.p.Sleep(2 * time.Millisecond)
-	}
+	me.until(2*time.Millisecond, func() bool { return over })
 }
 
 // stream opens a stream and reads it.
@@ -450,7 +435,9 @@ func (w *calls) unexplained(x *call, e *rpc.Error) string {
 	now, o := w.World.Now(), x.op
 	switch e.Code {
 	case rpc.CodeDeadline:
-		if d := x.Deadline(); d == 0 || now < d-time.Millisecond {
+		// of a stream the client's time-out limits the wait for a connection
+		waited := o.via == viaStream && x.client.cfg.Timeout > 0 && e.Fate == rpc.FateNotSent
+		if d := x.Deadline(); !waited && (d == 0 || now < d-time.Millisecond) {
 			return fmt.Sprintf("its deadline is %v", d)
 		}
 	case rpc.CodeCanceled:
@@ -462,7 +449,7 @@ func (w *calls) unexplained(x *call, e *rpc.Error) string {
 			return "it has a handler"
 		}
 	case rpc.CodeTooLarge, rpc.CodeOverloaded:
-		if o.via == viaInnocent {
+		if o.via == viaInnocent && !w.explained(x) {
 			return "it is small, and the only one"
 		}
 	case rpc.CodeUnavailable, rpc.CodeClosed, rpc.CodeDraining:

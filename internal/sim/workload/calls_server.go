@@ -42,13 +42,12 @@ func (s *service) run(p *world.Process) {
 		return
 	}
 	w := s.w
-	rt, err := p.Open(w.Config)
-	if err != nil {
-		w.fail("open: %v", err)
+	rt := w.open(p)
+	if rt == nil {
 		return
 	}
 	s.p, s.all = p, nil
-	me := &caller{w: w, p: p, rt: rt, machine: s.n}
+	me := &caller{crew: crew{p: p}, w: w, rt: rt, machine: s.n}
 	next := &endpoint{cfg: w.clients[s.n][0], server: w.servers[(s.n+1)%len(w.servers)]}
 	if len(w.servers) > 1 {
 		me.run(func() { s.dialNext(me, next) })
@@ -56,7 +55,7 @@ func (s *service) run(p *world.Process) {
 	for n, op := range w.ops {
 		if o, ok := op.(*endOp); ok && o.client < 0 && o.machine == s.n && !w.begun[n] {
 			me.run(func() {
-				p.Sleep(time.Second + o.at - w.World.Now())
+				p.Sleep(beginning + o.at - w.World.Now())
 				w.begun[n] = true
 				s.end(p, o)
 			})
@@ -65,21 +64,14 @@ func (s *service) run(p *world.Process) {
 	for !w.gone() {
 		i := &instance{s: s, srv: rpc.NewServer(rt, s.cfg)}
 		i.handle(p, me, next)
-		if !i.listen(p) {
-			i.srv.Close()
-			break
-		}
 		s.now, s.all = i, append(s.all, i)
-		for !i.ended && !w.gone() {
-			p.Sleep(20 * time.Millisecond)
-		}
+		me.run(func() { i.serve(p) })
+		me.until(20*time.Millisecond, func() bool { return i.ended || w.gone() })
 		if !i.ended {
 			s.last(i)
 		}
 	}
-	for me.busy > 0 || s.handling() > 0 {
-		p.Sleep(20 * time.Millisecond)
-	}
+	me.until(20*time.Millisecond, func() bool { return me.idle() && s.handling() == 0 })
 	if next.c != nil {
 		next.c.Close()
 	}
@@ -94,17 +86,21 @@ func (s *service) handling() (n int) {
 	return n
 }
 
-// listen listens. Not ok: nobody calls any more.
-func (i *instance) listen(p *world.Process) (ok bool) {
-	for w := i.s.w; !w.gone(); p.Sleep(50 * time.Millisecond) {
-		ctx, cancel := context.WithTimeout(context.Background(), 3*time.Second)
-		_, err := i.srv.Listen(ctx, w.Addr(i.s.n, 0))
-		cancel()
-		if err == nil {
-			return true
+// serve serves until the server has ended. A device that is lost takes the listener with it.
+func (i *instance) serve(p *world.Process) {
+	for {
+		err := i.srv.Serve(context.Background(), i.s.w.Addr(i.s.n, 0))
+		if errors.Is(err, rpc.ErrClosed) {
+			return
+		}
+		i.s.w.World.Trace("%s: machine %d's server does not listen", i.s.w.Name, i.s.n)
+		p.Sleep(50 * time.Millisecond)
+		select {
+		case <-i.srv.Draining():
+			return
+		default:
 		}
 	}
-	return false
 }
 
 // dialNext connects to the next server, unless everybody has gone before.

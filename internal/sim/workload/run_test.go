@@ -87,3 +87,5 @@ func playAll(t *testing.T, k *Kind) {
 var _ rdma.Config
 
 func TestCalls(t *testing.T) { playAll(t, Calls) }
+
+func TestStreams(t *testing.T) { playAll(t, Streams) }

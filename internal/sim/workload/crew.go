@@ -1,0 +1,81 @@
+package workload
+
+import (
+	"fmt"
+	"time"
+
+	rdma "github.com/rdmactor/rdmactor/actor"
+	"github.com/rdmactor/rdmactor/internal/sim/world"
+)
+
+// crew is the goroutines of a process that its program waits for.
+type crew struct {
+	p    *world.Process
+	busy int
+}
+
+// run runs fn on a goroutine of the process.
+func (c *crew) run(fn func()) {
+	c.busy++
+	c.p.Go(func() {
+		fn()
+		c.busy--
+	})
+}
+
+// until waits until done is true. It looks after step, and then more and more seldom.
+func (c *crew) until(step time.Duration, done func() bool) {
+	for most := 32 * step; !done(); step = min(step+step/8, most) {
+		c.p.Sleep(step)
+	}
+}
+
+// idle reports whether all of them have ended.
+func (c *crew) idle() bool { return c.busy == 0 }
+
+// open opens a process's runtime, with room for what the packages above connections need.
+func (e *Env) open(p *world.Process) *rdma.Runtime {
+	cfg := e.Config
+	for _, l := range []struct {
+		limit *int
+		least int
+	}{
+		{&cfg.Limits.Connections, 200}, {&cfg.Limits.SendQueue, 65}, {&cfg.Limits.Mailbox, 256},
+	} {
+		if *l.limit > 0 {
+			*l.limit = max(*l.limit, l.least)
+		}
+	}
+	rt, err := p.Open(cfg)
+	if err != nil {
+		e.fail("open: %v", err)
+	}
+	return rt
+}
+
+// fail is World.Fail with the workload's name.
+func (e *Env) fail(format string, args ...any) {
+	e.World.Fail("%s: %s", e.Name, fmt.Sprintf(format, args...))
+}
+
+// one draws one of several.
+func one[T any](e *Env, of ...T) T { return of[e.Rand.IntN(len(of))] }
+
+// beginning is when the first operations may begin: then the listeners listen.
+const beginning = time.Second
+
+// within draws a time.
+func (d Draw) within(most time.Duration) time.Duration {
+	return time.Duration(d.Int64N(int64(max(most, 1))))
+}
+
+// duration draws a time from first to 2^(doublings+1) times as much: each of its orders is as
+// likely as the others.
+func (d Draw) duration(first time.Duration, doublings int) time.Duration {
+	t := first << d.IntN(doublings+1)
+	return t + d.within(t)
+}
+
+// size draws how long a message is, from 8 bytes to 8 << (doublings + 1): each of its orders is as
+// likely as the others.
+func (d Draw) size(doublings int) int { return int(d.duration(8, doublings)) }
