@@ -8,13 +8,11 @@ import (
 
 // kinds are the workloads that a plan may have. The order matters: a seed names them by number.
 var kinds = []*workload.Kind{
-	workload.Echo, workload.Connections,
+	workload.Echo, workload.Connections, workload.Calls, workload.Streams,
 }
 
 // trial are workloads that take part only if they are named, until they pass with all faults.
-var trial = []*workload.Kind{
-	workload.Calls, workload.Lives,
-}
+var trial = []*workload.Kind{workload.Lives}
 
 // choose gives the kinds with some names; all that need not be named, if there are none.
 func choose(names []string) []*workload.Kind {
