@@ -18,8 +18,13 @@ func drawConfig(r *rand.Rand) (c rdma.Config) {
 		to        *int
 		low, high int
 	}{
-		{&l.Connections, 4, 64}, {&l.PendingRequests, 1, 16}, {&l.SendQueue, 1, 32}, {&l.Mailbox, 4, 128},
-		{&l.ReceiveMemory, 1 << 20, 64 << 20}, {&l.SendMemory, 1 << 20, 64 << 20}, {&l.Memory, 1 << 16, 16 << 20},
+		{&l.Connections, 4, 64},
+		{&l.PendingRequests, 1, 16},
+		{&l.SendQueue, 1, 32},
+		{&l.Mailbox, 4, 128},
+		{&l.ReceiveMemory, 1 << 20, 64 << 20},
+		{&l.SendMemory, 1 << 20, 64 << 20},
+		{&l.Memory, 1 << 16, 16 << 20},
 	} {
 		if n := between(r, x.low, x.high); r.IntN(3) == 0 {
 			*x.to = n

@@ -48,6 +48,7 @@ type connEnd struct {
 	max         int  // bytes of a message that the peer takes
 	credits     int  // messages that the peer may have under way
 	long        int  // messages that were retained for long
+	seen        int  // messages, to choose what is done with each
 
 	arrived []uint64 // messages that were delivered to the owner and not received yet
 	pumping *pumping
@@ -237,7 +238,10 @@ func (e *connEnd) meddle(op connOp) {
 		case 3:
 			cmd = (*cmid.Disconnect)(nil)
 		case 4:
-			cmd = &rdma.Dial{Addr: e.h.w.e.Addr(e.h.machine, 0)}
+			cmd = &rdma.Listen{}
+			if e.established { // else it might overtake the one of the plan
+				cmd = &rdma.Dial{Addr: e.h.w.e.Addr(e.h.machine, 0)}
+			}
 		case 5:
 			cmd = &rdma.Grant{}
 		case 6:
@@ -267,6 +271,6 @@ func (h *connHost) askAndWait(e *connEnd, d *rdma.Dial) {
 		}
 		_, err := rdma.Ask[*rdma.Established](ctx, h.rt, e.id, d)
 		h.w.ids.Answered(h.w.now(), q, rdma.Brief(err))
-		h.w.e.World.Trace("%s: the dial of %s has returned: %s", p.Name(), e.key, rdma.Brief(err))
+		h.w.e.World.Trace("%s: the dial of %s has returned, with an error: %v", p.Name(), e.key, err != nil)
 	})
 }

@@ -22,7 +22,6 @@ type connOwner struct {
 	ends    []*connEnd
 	kept    []*kept
 	stopped *time.Duration
-	seen    int // messages, to choose what is done with each
 }
 
 // kept is a message that is retained.
@@ -200,8 +199,8 @@ func (o *connOwner) received(ctx actor.Context, e *connEnd, m *rdma.Received) {
 	p := e.peer()
 	p.out.Check(w.now(), n, m.Data)
 	s := e.c.spec.sides[e.side]
-	o.seen++
-	nth := func(of int) bool { return of > 0 && o.seen%of == 0 }
+	e.seen++
+	nth := func(of int) bool { return of > 0 && e.seen%of == 0 }
 	if nth(s.keepOf) && o.mayKeep(e, s.keep) {
 		k := o.keep(e, m, n)
 		rdma.After(ctx, s.keep, &connFree{k})
