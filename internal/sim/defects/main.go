@@ -34,10 +34,14 @@ func main() {
 func run(ctx context.Context) error {
 	seeds := flag.Int("n", 500, "try so many seeds for each defect")
 	from := flag.Uint64("from", 1, "the first `seed`")
-	only := flag.String("only", "", "try only the defects with this in their names or layers")
+	only := flag.String("only", "", "try only the defects whose names or layers match this `expression`")
 	with := flag.String("with", "", "only these `workloads`, such as calls,lives")
 	list := flag.Bool("list", false, "only list the defects")
 	flag.Parse()
+	wanted, err := regexp.Compile(*only)
+	if err != nil {
+		return err
+	}
 	root, err := moduleRoot(ctx)
 	if err != nil {
 		return err
@@ -56,7 +60,7 @@ func run(ctx context.Context) error {
 	missed := 0
 	for i := range defects {
 		d := &defects[i]
-		if !strings.Contains(d.name+" "+d.layer, *only) {
+		if !wanted.MatchString(d.name + " " + d.layer) {
 			continue
 		}
 		if *list {
