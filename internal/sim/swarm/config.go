@@ -8,12 +8,17 @@ import (
 
 	rdma "github.com/rdmactor/rdmactor/actor"
 	"github.com/rdmactor/rdmactor/eventloop"
+	"github.com/rdmactor/rdmactor/internal/sim/world"
 )
 
 // drawConfig draws limits and times: small ones, and the defaults.
-func drawConfig(r *rand.Rand) (c rdma.Config) {
+func drawConfig(r *rand.Rand, kind world.Kind) (c rdma.Config) {
 	c.Loops = make([]eventloop.Config, 1+r.IntN(3))
 	l := &c.Limits
+	least := 1 << 20
+	if kind == world.TwinSoftRoCE || kind == world.TwinSIW {
+		least = 8 << 20 // there each connection needs 0.7 MiB from its beginning
+	}
 	for _, x := range []struct {
 		to        *int
 		low, high int
@@ -22,7 +27,7 @@ func drawConfig(r *rand.Rand) (c rdma.Config) {
 		{&l.PendingRequests, 1, 16},
 		{&l.SendQueue, 1, 32},
 		{&l.Mailbox, 4, 128},
-		{&l.ReceiveMemory, 1 << 20, 64 << 20},
+		{&l.ReceiveMemory, least, 64 << 20},
 		{&l.SendMemory, 1 << 20, 64 << 20},
 		{&l.Memory, 1 << 16, 16 << 20},
 	} {

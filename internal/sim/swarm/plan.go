@@ -42,7 +42,7 @@ func Draw(seed uint64, only ...string) *Plan {
 	p := &Plan{Seed: seed, Kind: drawKind(r), Machines: 2 + r.IntN(3)}
 	p.Time = between(r, 200*time.Millisecond, 10*time.Second)
 	p.Latency = between(r, 0, 20*time.Millisecond)
-	p.Config = drawConfig(source(seed, "limits"))
+	p.Config = drawConfig(source(seed, "limits"), p.Kind)
 	p.faults = drawFaults(source(seed, "faults"), p)
 	usable := choose(only)
 	for n := range parts(r) {
