@@ -2,6 +2,7 @@ package oracle
 
 import (
 	"encoding/binary"
+	"math"
 	"time"
 )
 
@@ -83,14 +84,23 @@ func (c *Call) wrongIn(p []byte, direction uint64) int {
 	return -1
 }
 
+// NumberOf is the number of the call that has a request or an answer; the largest one: none.
+func NumberOf(p []byte) uint64 {
+	if len(p) < MinCall {
+		return math.MaxUint64
+	}
+	return binary.LittleEndian.Uint64(p)
+}
+
 // Begins enters that a handler was called with a request, whose time is over at deadline; 0: never.
 // nil: it is no call's.
 func (l *Calls) Begins(now time.Duration, q []byte, deadline time.Duration) *Call {
-	if len(q) < MinCall || binary.LittleEndian.Uint64(q) >= uint64(len(l.calls)) {
+	number := NumberOf(q)
+	if number >= uint64(len(l.calls)) {
 		l.Fail("%v: a handler gets %d bytes that nobody has sent", now, len(q))
 		return nil
 	}
-	c := l.calls[binary.LittleEndian.Uint64(q)]
+	c := l.calls[number]
 	c.begun++
 	c.running++
 	switch i := c.wrongIn(q, requests); {
@@ -160,8 +170,8 @@ func (c *Call) Answered(now time.Duration, r []byte) {
 	switch i := c.wrongIn(r, replies); {
 	case len(r) != c.reply:
 		c.l.Fail("%v: %s is answered with %d bytes, want %d", now, c.name, len(r), c.reply)
-	case binary.LittleEndian.Uint64(r) != c.number:
-		c.l.Fail("%v: %s gets the answer of %s", now, c.name, c.l.nameOf(binary.LittleEndian.Uint64(r)))
+	case NumberOf(r) != c.number:
+		c.l.Fail("%v: %s gets the answer of %s", now, c.name, c.l.nameOf(NumberOf(r)))
 	case i >= 0:
 		c.l.Fail("%v: %s: byte %d of its answer is wrong", now, c.name, i)
 	}

@@ -5,6 +5,7 @@
 //   - [Messages]: each message in order, once, with its bytes, and its reported fate is true.
 //   - [Calls]: each call has one true outcome, in time; and [Items], the items of the streams of some.
 //   - [Pipes]: streams of bytes.
+//   - [Fates]: messages over connections that follow one another.
 //   - [Grants]: the bytes of granted memory, Reads, Writes and atomic operations.
 //   - [Bounds]: what grows stays within its limit.
 //   - [Isolation]: a connection that behaves lives, and gets on.

@@ -240,6 +240,7 @@ type calls struct {
 	callers []*caller                // by machine; nil: its process has not come so far
 	left    []bool                   // by machine: its caller has ended
 	servers []*service               // by machine
+	looked  time.Duration            // when all calls were looked at
 }
 
 // callLate and callTransit are how long what is done at once may take: goroutines wait for their
@@ -321,8 +322,13 @@ func (w *calls) gone() bool {
 
 // Done implements Workload.
 func (w *calls) Done() bool {
-	w.excuse()
-	w.ledger.Check(w.World.Now())
+	if now := w.World.Now(); now >= w.looked+callLate/4 {
+		w.looked = now
+		for _, x := range w.made {
+			w.excuse(x)
+		}
+		w.ledger.Check(now)
+	}
 	for _, s := range w.servers {
 		if !s.over {
 			return false
@@ -331,18 +337,13 @@ func (w *calls) Done() bool {
 	return w.gone()
 }
 
-// excuse enters whom faults have hit.
-func (w *calls) excuse() {
-	for _, c := range w.made {
-		if c.Alone() {
-			continue
-		}
-		if w.Disturbed(c.machine) {
-			c.Slow()
-		}
-		if w.Disturbed(c.server.n) {
-			c.Far()
-		}
+// excuse enters whether faults have hit a call's machines.
+func (w *calls) excuse(x *call) {
+	if w.Disturbed(x.machine) {
+		x.Slow()
+	}
+	if w.Disturbed(x.server.n) {
+		x.Far()
 	}
 }
 

@@ -367,7 +367,7 @@ func (me *caller) stream(ctx context.Context, c *rpc.Client, x *call) {
 // outcome enters a call's outcome.
 func (w *calls) outcome(x *call, r []byte, err error) {
 	now := w.World.Now()
-	w.excuse()
+	w.excuse(x)
 	w.World.Trace("%s: call %d ends: %s", w.Name, x.Number(), outcomeName(err))
 	if err == nil {
 		x.Answered(now, r)

@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"time"
 
+	"github.com/rdmactor/rdmactor/internal/sim/oracle"
 	"github.com/rdmactor/rdmactor/internal/sim/world"
 	"github.com/rdmactor/rdmactor/rpc"
 )
@@ -206,7 +207,7 @@ type handling struct {
 // begin enters that a handler was called. nil: with nonsense.
 func (h *handling) begin(ctx context.Context, q []byte) *call {
 	w := h.i.s.w
-	w.excuse()
+	w.judged(q)
 	c := w.ledger.Begins(w.World.Now(), q, w.virtual(ctx))
 	if c == nil {
 		return nil
@@ -214,6 +215,13 @@ func (h *handling) begin(ctx context.Context, q []byte) *call {
 	x := w.made[c.Number()]
 	x.runs = append(x.runs, h.p)
 	return x
+}
+
+// judged enters whether faults have hit the machines of the call whose request is q.
+func (w *calls) judged(q []byte) {
+	if n := oracle.NumberOf(q); n < uint64(len(w.made)) {
+		w.excuse(w.made[n])
+	}
 }
 
 // returns enters that a handler ends, with how.
@@ -276,7 +284,7 @@ func (h *handling) misbehave(ctx context.Context, x *call, done func()) error {
 	case doWait:
 		<-ctx.Done()
 		h.p.Sleep(0)
-		w.excuse()
+		w.excuse(x)
 		x.Noticed(w.World.Now())
 		return ctx.Err()
 	case doError:
@@ -329,7 +337,7 @@ func (h *handling) stream(ctx context.Context, q []byte, out *rpc.Sender[rpc.Byt
 			}
 			item := rpc.Bytes(x.items.Sending(w.World.Now(), o.reply))
 			if err := out.Send(&item); err != nil {
-				w.excuse()
+				w.excuse(x)
 				x.Noticed(w.World.Now())
 				return err
 			}

@@ -36,11 +36,16 @@ func (c *crew) idle() bool { return c.busy == 0 }
 // open opens a process's runtime, with room for what the packages above connections need.
 func (e *Env) open(p *world.Process) *rdma.Runtime {
 	cfg := e.Config
+	memory := 0
+	if k := e.World.Kind(); k == world.TwinSoftRoCE || k == world.TwinSIW {
+		memory = 64 << 20 // each connection has all its receives from its beginning
+	}
 	for _, l := range []struct {
 		limit *int
 		least int
 	}{
 		{&cfg.Limits.Connections, 200}, {&cfg.Limits.SendQueue, 65}, {&cfg.Limits.Mailbox, 256},
+		{&cfg.Limits.ReceiveMemory, memory}, {&cfg.Limits.SendMemory, memory},
 	} {
 		if *l.limit > 0 {
 			*l.limit = max(*l.limit, l.least)

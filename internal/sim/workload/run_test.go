@@ -89,3 +89,5 @@ var _ rdma.Config
 func TestCalls(t *testing.T) { playAll(t, Calls) }
 
 func TestStreams(t *testing.T) { playAll(t, Streams) }
+
+func TestNodes(t *testing.T) { playAll(t, Nodes) }
