@@ -70,7 +70,7 @@ func (w *nodes) run(p *world.Process, machine int) {
 		if do == nil || w.begun[n] {
 			continue
 		}
-		me.crew.run(func() {
+		me.run(func() {
 			p.Sleep(beginning + at - w.World.Now())
 			w.begun[n] = true
 			p.System().Root.Send(me.self, do)
@@ -192,7 +192,7 @@ func (me *node) closed(ctx actor.Context) {
 	}
 	if me.listens != nil && me.listens.Equal(ctx.Sender()) {
 		me.listens = nil
-		me.crew.run(func() {
+		me.run(func() {
 			me.p.Sleep(50 * time.Millisecond)
 			if !me.ended {
 				me.p.System().Root.Send(me.self, &doListen{})
