@@ -64,7 +64,7 @@ func (s *Sim) Invariant(name string, holds func() error) {
 }
 
 // Done says when the program has done what it was to do. It is asked between two things that
-// happen. A Sim without it ends when the last fault has.
+// happen. A Sim without it ends after Simulation.Time, or when the last fault has.
 func (s *Sim) Done(done func() bool) { s.done = done }
 
 // Now is the virtual time since the beginning.
@@ -165,6 +165,9 @@ func (s *Sim) run(p *player, all []*fault) {
 		s.start(m)
 	}
 	end := time.Duration(0)
+	if s.done == nil {
+		end = p.cfg.Time
+	}
 	for i, f := range all {
 		if !p.without[i] {
 			end = max(end, f.at+f.span)

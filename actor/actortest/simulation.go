@@ -1,6 +1,7 @@
 package actortest
 
 import (
+	"bytes"
 	"flag"
 	"fmt"
 	"math/rand/v2"
@@ -53,7 +54,8 @@ type Simulation struct {
 	Seeds int
 	// Faults may happen. A seed draws some of them, or none.
 	Faults Faults
-	// Time is how long faults may begin: 30 s, in virtual time.
+	// Time is how long faults may begin: 30 s, in virtual time. A program without Done ends then,
+	// or when the last fault has.
 	Time time.Duration
 	// Patience is how long the program may take, when no faults happen any more, until Done: 10
 	// minutes, in virtual time.
@@ -89,11 +91,16 @@ func (c Simulation) withDefaults() Simulation {
 // map's order, on a goroutine that Process.Go has not started, on a random number that is not
 // Process.Rand's.
 //
-// Simulate fails if the program is not Done within Patience after the last fault, if an actor or a
-// callback of a loop panics, and if anything is left when all runtimes were shut down: goroutines,
-// identifiers, descriptors, device memory.
+// Simulate fails if the program is not Done within Patience after the last fault, if an actor, a
+// callback of a loop, main, a goroutine of Process.Go or the script panics, and if anything is left
+// when all runtimes were shut down: goroutines, identifiers, descriptors, device memory. A panic on
+// any other goroutine ends the test program, as does a world in which nothing happens any more for
+// a minute of real time.
 func Simulate(t *testing.T, cfg Simulation, script func(s *Sim)) {
 	t.Helper()
+	if inBubble() {
+		t.Fatal("actortest: Simulate makes a world of its own: call it in a test, not in Run, in another Simulate, or in a testing/synctest bubble")
+	}
 	cfg = cfg.withDefaults()
 	first, n := uint64(1), cfg.Seeds
 	if *seedFlag != 0 {
@@ -114,7 +121,13 @@ func simulate(t *testing.T, cfg Simulation, seed uint64, script func(s *Sim)) bo
 	if *seedFlag != 0 {
 		print = func(line string) { t.Log(line) }
 	}
+	failed, skipped := t.Failed(), t.Skipped()
 	one, all := p.play(print)
+	if t.Failed() && !failed || t.Skipped() && !skipped {
+		t.Errorf("actortest: seed %d fails: the program has failed or skipped the test itself%s\nthe trace: go test -run '^%s$' -actortest.seed=%d",
+			seed, after(one.Failure), t.Name(), seed)
+		return false
+	}
 	if one.Failure != "" {
 		happened := p.shrink(one.Failure, len(all))
 		t.Errorf("actortest: seed %d fails: %s\n%sthe trace: go test -run '^%s$' -actortest.seed=%d", seed, one.Failure, happened, t.Name(), seed)
@@ -125,6 +138,21 @@ func simulate(t *testing.T, cfg Simulation, seed uint64, script func(s *Sim)) bo
 		return false
 	}
 	return true
+}
+
+// after is what a simulation says besides.
+func after(failure string) string {
+	if failure == "" {
+		return ""
+	}
+	return ", and then: " + failure
+}
+
+// inBubble reports whether the calling goroutine is in a testing/synctest bubble.
+func inBubble() bool {
+	var buf [128]byte
+	head, _, _ := bytes.Cut(buf[:runtime.Stack(buf[:], false)], []byte("\n"))
+	return bytes.Contains(head, []byte("synctest bubble"))
 }
 
 // player plays one seed.

@@ -1,6 +1,7 @@
 package actortest_test
 
 import (
+	"cmp"
 	"errors"
 	"os"
 	"os/exec"
@@ -17,27 +18,31 @@ import (
 // runs differs from run to run.
 var runs int
 
-// faulty are simulations that have to fail, and what the report has to say.
-var faulty = map[string]struct {
+// mistake is a simulation that has to fail, and what the report has to say.
+type mistake struct {
 	cfg    actortest.Simulation
 	script func(t *testing.T, s *actortest.Sim)
 	want   []string
-}{
+	within time.Duration // the test's -timeout; 0: 5 m
+}
+
+// faulty are programs that do not do what they should.
+var faulty = map[string]mistake{
 	"never done": {
-		actortest.Simulation{Patience: time.Second},
-		func(_ *testing.T, s *actortest.Sim) { s.Done(func() bool { return false }) },
-		[]string{"seed 1 fails: not done 1s after the last fault", "it needs no fault", "-actortest.seed=1"},
+		cfg:    actortest.Simulation{Patience: time.Second},
+		script: func(_ *testing.T, s *actortest.Sim) { s.Done(func() bool { return false }) },
+		want:   []string{"seed 1 fails: not done 1s after the last fault", "it needs no fault", "-actortest.seed=1"},
 	},
 	"an invariant": {
-		actortest.Simulation{},
-		func(_ *testing.T, s *actortest.Sim) {
+		cfg: actortest.Simulation{},
+		script: func(_ *testing.T, s *actortest.Sim) {
 			s.Invariant("the moon is full", func() error { return errors.New("it is not") })
 		},
-		[]string{"the moon is full: it is not"},
+		want: []string{"the moon is full: it is not"},
 	},
 	"a kill that is not survived": {
-		actortest.Simulation{Faults: actortest.AllFaults},
-		func(_ *testing.T, s *actortest.Sim) {
+		cfg: actortest.Simulation{Faults: actortest.AllFaults},
+		script: func(_ *testing.T, s *actortest.Sim) {
 			starts := 0
 			s.Machine("other", "10.0.0.2", func(*actortest.Process) {}).Spare(actortest.AllFaults)
 			s.Machine("fragile", "10.0.0.1", func(*actortest.Process) {
@@ -46,19 +51,19 @@ var faulty = map[string]struct {
 				}
 			})
 		},
-		[]string{"started twice", "the faults that it needs:", "fragile "},
+		want: []string{"started twice", "the faults that it needs:", "fragile "},
 	},
 	"more than the seed": {
-		actortest.Simulation{},
-		func(_ *testing.T, s *actortest.Sim) {
+		cfg: actortest.Simulation{},
+		script: func(_ *testing.T, s *actortest.Sim) {
 			runs++
 			s.Trace("run %d", runs)
 		},
-		[]string{"two runs of seed 1 differ: line 1"},
+		want: []string{"two runs of seed 1 differ: line 1"},
 	},
 	"an actor that panics": {
-		actortest.Simulation{},
-		func(_ *testing.T, s *actortest.Sim) {
+		cfg: actortest.Simulation{},
+		script: func(_ *testing.T, s *actortest.Sim) {
 			done := false
 			s.Done(func() bool { return done })
 			s.Machine("server", "10.0.0.1", func(p *actortest.Process) {
@@ -88,20 +93,23 @@ var faulty = map[string]struct {
 				}, rt.OnLoop()))
 			})
 		},
-		[]string{"has panicked: what for"},
+		want: []string{"has panicked: what for"},
 	},
 }
 
-// TestSimulateReports runs each of them in a process of its own.
-func TestSimulateReports(t *testing.T) {
-	if name := os.Getenv("ACTORTEST_FAULTY"); name != "" {
-		f := faulty[name]
+func TestSimulateReports(t *testing.T) { reports(t, faulty) }
+
+// reports runs each of them in a process of its own.
+func reports(t *testing.T, all map[string]mistake) {
+	t.Helper()
+	if f, ok := all[os.Getenv("ACTORTEST_FAULTY")]; ok {
 		actortest.Simulate(t, f.cfg, func(s *actortest.Sim) { f.script(t, s) })
 		return
 	}
-	for name, f := range faulty {
+	for name, f := range all {
 		t.Run(name, func(t *testing.T) {
-			self := exec.Command(os.Args[0], "-test.run=^TestSimulateReports$")
+			test, _, _ := strings.Cut(t.Name(), "/")
+			self := exec.Command(os.Args[0], "-test.run=^"+test+"$", "-test.timeout="+cmp.Or(f.within, 5*time.Minute).String())
 			self.Env = append(os.Environ(), "ACTORTEST_FAULTY="+name)
 			out, err := self.CombinedOutput()
 			if err == nil {

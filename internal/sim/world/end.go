@@ -87,7 +87,9 @@ func (p *Process) shutdown() {
 			p.w.Fail("%s: Shutdown: %v", p.name, err)
 		}
 	}
-	p.sys.Shutdown()
+	if !p.sys.IsStopped() { // its program may have done that
+		p.sys.Shutdown()
+	}
 }
 
 // close ends the goroutines of a World that has failed.
@@ -111,8 +113,8 @@ func (w *World) close() {
 // header matches the beginning of the stack of a goroutine in a bubble.
 var header = regexp.MustCompile(`^goroutine \d+ .*\[.*synctest bubble (\d+).*\]:`)
 
-// leftovers gives the stacks of the bubble's goroutines, without the caller and the testing
-// package's.
+// leftovers gives the stacks of the bubble's goroutines, without the caller, the testing package's,
+// and the one that waits for the script.
 func leftovers() (all []string) {
 	buf := make([]byte, 64<<10)
 	for {
@@ -133,7 +135,8 @@ func leftovers() (all []string) {
 			bubble = string(m[1])
 			continue
 		}
-		if m != nil && string(m[1]) == bubble && !bytes.Contains(stack, []byte("testing/synctest.Test")) {
+		ours := bytes.Contains(stack, []byte("testing/synctest.Test")) || bytes.Contains(stack, []byte(".(*World).apart("))
+		if m != nil && string(m[1]) == bubble && !ours {
 			all = append(all, string(stack))
 		}
 	}

@@ -23,6 +23,7 @@ func (w *World) RunUntil(d time.Duration, done func() bool) bool {
 	end := time.Now().Add(d)
 	for {
 		synctest.Wait()
+		w.guard.beats.Add(1)
 		switch {
 		case w.Failed():
 			return false

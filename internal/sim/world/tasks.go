@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"runtime"
+	"runtime/debug"
 	"slices"
 	"strconv"
 	"time"
@@ -43,8 +44,17 @@ func (p *Process) turn(fn func()) func() {
 		id := goid()
 		p.w.enter(id, t)
 		defer p.w.leave(id)
+		defer t.recover()
 		p.w.park(t)
 		fn()
+	}
+}
+
+// recover fails the World if the task's goroutine panics. Outside of a simulation that would end
+// its program.
+func (t *task) recover() {
+	if r := recover(); r != nil {
+		t.p.w.Fail("%s: goroutine %d has panicked: %v\n%s", t.p.name, t.n, r, debug.Stack())
 	}
 }
 
@@ -79,7 +89,8 @@ func (p *Process) exit() {
 func (p *Process) Sleep(d time.Duration) {
 	t := p.current()
 	if t == nil {
-		panic("world: Sleep on a goroutine that Process.Go has not started")
+		p.w.Fail("%s: Sleep on a goroutine that Process.Go has not started", p.name)
+		runtime.Goexit()
 	}
 	t.due = time.Now().Add(d)
 	p.w.park(t)

@@ -59,6 +59,7 @@ type Result struct {
 // World is what a script of Run has.
 type World struct {
 	cfg      Config
+	guard    *guard
 	start    time.Time
 	elapsed  time.Duration // in the end
 	steps    int
@@ -92,10 +93,14 @@ type planned struct {
 }
 
 // Run plays a World: it calls script, and looks for what is left when script has returned. The
-// World is used up then. Run may be called in a test, not in a testing/synctest bubble.
+// World is used up then. If nothing happens any more for a minute of real time, Run ends the
+// program with a panic that names the seed. Run may be called in a test, not in a testing/synctest
+// bubble.
 func Run(t *testing.T, cfg Config, script func(w *World)) (result Result) {
 	t.Helper()
 	var w *World
+	g := newGuard(t, cfg.Seed)
+	defer g.end()
 	defer func() {
 		// After a failure goroutines are left, which synctest reports by a panic.
 		if r := recover(); r != nil && (w == nil || w.failure == "") {
@@ -105,9 +110,12 @@ func Run(t *testing.T, cfg Config, script func(w *World)) (result Result) {
 	}()
 	synctest.Test(t, func(*testing.T) {
 		w = newWorld(cfg)
+		w.guard = g
 		defer w.close()
-		script(w)
-		w.end()
+		w.apart(func() {
+			script(w)
+			w.end()
+		})
 	})
 	return
 }
@@ -182,6 +190,7 @@ func (w *World) Fail(format string, args ...any) {
 	defer w.mu.Unlock()
 	if w.failure == "" {
 		w.failure = fmt.Sprintf(format, args...)
+		w.guard.failure.Store(&w.failure)
 		w.trace.line(w.Now(), "FAILED: %s", w.failure)
 	}
 }

@@ -1,0 +1,86 @@
+package world
+
+import (
+	"fmt"
+	"runtime/debug"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// silence is how long nothing may happen, of real time.
+const silence = time.Minute
+
+// guard looks at a World from outside. When a goroutine of the World never rests, virtual time
+// stands still, and nobody inside can report that.
+type guard struct {
+	seed    uint64
+	beats   atomic.Int64 // how often the World has looked what can happen
+	failure atomic.Pointer[string]
+	over    chan struct{}
+}
+
+// newGuard starts a guard. Its owner calls end.
+func newGuard(t *testing.T, seed uint64) *guard {
+	t.Helper()
+	g := &guard{seed: seed, over: make(chan struct{})}
+	deadline, _ := t.Deadline()
+	go g.run(deadline)
+	return g
+}
+
+func (g *guard) end() { close(g.over) }
+
+// run ends the program when nothing happens any more, or shortly before the test's deadline.
+func (g *guard) run(deadline time.Time) {
+	tick := time.NewTicker(silence / 120)
+	defer tick.Stop()
+	seen, since := int64(-1), time.Now()
+	for {
+		select {
+		case <-g.over:
+			return
+		case <-tick.C:
+		}
+		now := time.Now()
+		if n := g.beats.Load(); n != seen {
+			seen, since = n, now
+		}
+		switch {
+		case now.Sub(since) >= silence:
+			g.stop(fmt.Sprintf("nothing has happened for %v of real time: a goroutine runs without end, or waits for"+
+				" something from outside of the simulation (a channel, a mutex, a socket)", silence))
+		case !deadline.IsZero() && deadline.Sub(now) < time.Second:
+			g.stop(fmt.Sprintf("the time of -timeout is over; the last step was %v ago", now.Sub(since).Round(time.Millisecond)))
+		}
+	}
+}
+
+// stop ends the program, and prints all goroutines.
+func (g *guard) stop(why string) {
+	debug.SetTraceback("all")
+	if f := g.failure.Load(); f != nil {
+		why += "\nbefore that it has failed: " + *f
+	}
+	panic(fmt.Sprintf("simulation: seed %d: %s", g.seed, why))
+}
+
+// apart calls fn on a goroutine of its own. A panic there, or t.FailNow, fails the World, and does
+// not end the test program.
+func (w *World) apart(fn func()) {
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		finished := false
+		defer func() {
+			if r := recover(); r != nil {
+				w.Fail("the script has panicked: %v\n%s", r, debug.Stack())
+			} else if !finished {
+				w.Fail("the script has ended its goroutine, as t.FailNow does")
+			}
+		}()
+		fn()
+		finished = true
+	}()
+	<-ended
+}
