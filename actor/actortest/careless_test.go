@@ -82,7 +82,7 @@ var careless = map[string]mistake{
 	"a wait for what is outside": {
 		script: oneMachine(func(*testing.T, *actortest.Process) { <-outside }),
 		want:   []string{"panic: simulation: seed 1: the time of -timeout is over", "careless_test.go"},
-		within: 8 * time.Second,
+		within: 20 * time.Second,
 	},
 }
 
