@@ -97,3 +97,28 @@ func TestWritesAfterReleaseAreFound(t *testing.T) {
 		t.Error("the bytes of a Send that was released")
 	}
 }
+
+// A receive that is posted again belongs to the device. That the device has written into it, a
+// message of the connection's own with it, is nobody's mistake.
+func TestReceivesArePostedAgain(t *testing.T) {
+	onKernelLike(t, kernelLike{}, func(w *world, _, _ *kernelLike) {
+		server, client := w.farProbe(), w.probe()
+		w.listen(server, IDConfig{MaxMessage: kib, Credits: 1})
+		for range 2 {
+			c := w.rt.CreateID(client.pid, IDConfig{MaxMessage: kib, Credits: 1})
+			client.send(c, &Dial{Addr: there + ":7471"})
+			_, s := next[*ConnectRequest](server)
+			server.send(s, &Accept{})
+			next[*Established](server)
+			next[*Established](client)
+			for range 40 { // each receive has messages, and then credits or the goodbye
+				client.send(c, NewSend([]byte("x")))
+				next[*Received](server)
+				settle()
+			}
+			client.send(c, &Close{})
+			until[*Closed](client)
+			until[*Closed](server)
+		}
+	})
+}

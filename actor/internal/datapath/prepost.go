@@ -113,6 +113,7 @@ func (p *recvPool) refill(qp verbs.QP) {
 
 // post posts a receive to a queue.
 func (p *recvPool) post(q interface{ PostRecv(verbs.RecvWR) error }, c *memory.Chunk) error {
+	c.Check() // it is the device's now
 	i := p.index(c)
 	err := q.PostRecv(verbs.RecvWR{ID: recvBit | uint64(p.number)<<32 | uint64(i), SGE: c.SGE})
 	if err != nil {

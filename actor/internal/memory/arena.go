@@ -86,7 +86,7 @@ func (a *Arena) Get() (*Chunk, error) {
 	}
 	a.free--
 	a.out++
-	c.check()
+	c.Check()
 	return c, nil
 }
 

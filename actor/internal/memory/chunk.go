@@ -45,8 +45,8 @@ func (c *Chunk) Overwrite(n int) {
 	}
 }
 
-// check looks whether what is handed out was left alone since it was overwritten.
-func (c *Chunk) check() {
+// Check panics if the chunk was written since it was overwritten. From then on it may be written.
+func (c *Chunk) Check() {
 	if overwrite.On && c.overwritten > 0 {
 		overwrite.Check(c.Bytes()[:c.overwritten], "the memory of a Received")
 		c.overwritten = 0

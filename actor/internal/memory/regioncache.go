@@ -71,7 +71,7 @@ func (s *RegionCache) Get(n int) (*Chunk, error) {
 		s.free -= size
 		s.used += size
 		s.out++
-		c.check()
+		c.Check()
 		return c, nil
 	}
 	mr, err := s.pd.Alloc(size, s.access)
