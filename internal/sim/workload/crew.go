@@ -44,8 +44,11 @@ func (e *Env) open(p *world.Process) *rdma.Runtime {
 		limit *int
 		least int
 	}{
-		{&cfg.Limits.Connections, 200}, {&cfg.Limits.SendQueue, 65}, {&cfg.Limits.Mailbox, 256},
-		{&cfg.Limits.ReceiveMemory, memory}, {&cfg.Limits.SendMemory, memory},
+		{&cfg.Limits.Connections, 200},
+		{&cfg.Limits.SendQueue, 65},
+		{&cfg.Limits.Mailbox, 256},
+		{&cfg.Limits.ReceiveMemory, memory},
+		{&cfg.Limits.SendMemory, memory},
 	} {
 		if *l.limit > 0 {
 			*l.limit = max(*l.limit, l.least)
