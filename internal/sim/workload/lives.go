@@ -22,10 +22,11 @@ const (
 	lifeTwice  = "twice"  // two senders of one Connect
 	lifeFlood  = "flood"  // owners that end while others send without a pause
 	lifeTalk   = "talk"   // two actors on the loop that answer one another while it shuts down
+	lifeLink   = "link"   // reconnecting actors, whose owners may be off the loops
 	lifeCall   = "call"   // a client of package rpc that is closed behind the runtime
 )
 
-var lifeVerbs = []string{lifeRedial, lifeAsk, lifeTwice, lifeFlood, lifeTalk, lifeCall}
+var lifeVerbs = []string{lifeRedial, lifeAsk, lifeTwice, lifeFlood, lifeTalk, lifeCall, lifeLink}
 
 // lifeOp is a life.
 type lifeOp struct {

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	rdma "github.com/rdmactor/rdmactor/actor"
+	"github.com/rdmactor/rdmactor/actor/reconnect"
 	"github.com/rdmactor/rdmactor/cmid"
 	"github.com/rdmactor/rdmactor/internal/sim/world"
 	"github.com/rdmactor/rdmactor/rpc"
@@ -35,6 +36,7 @@ type life struct {
 	waits   int // goroutines that it has started and that have not returned
 	owners  []*lifeOwner
 	asked   []*lifeAsked
+	links   []*lifeLinked
 	took    time.Duration // of the first dial that was waited for
 }
 
@@ -112,6 +114,8 @@ func (l *life) live() {
 			l.goes(l.flood)
 		case l.has(lifeCall):
 			l.goes(l.call)
+		case l.has(lifeLink):
+			l.link()
 		default:
 			l.spawn(&lifeOwner{redial: true}, false)
 		}
@@ -143,7 +147,11 @@ func (l *life) shutdown() {
 	if l.has(lifeTalk) {
 		l.talk()
 	}
+	if l.has(lifeCall) {
+		l.goes(l.call) // it dials while the runtime shuts down
+	}
 	l.w.World.Trace("%s: runtime %d shuts down", l.w.Name, l.number)
+	connected := slices.DeleteFunc(slices.Clone(l.links), func(k *lifeLinked) bool { return !k.up })
 	begun := l.w.World.Now()
 	err := l.rt.Shutdown(ctx)
 	took := l.w.World.Now() - begun
@@ -152,6 +160,15 @@ func (l *life) shutdown() {
 		l.w.World.Fail("%s: runtime %d took %v to shut down, and nothing was in its way", l.w.Name, l.number, took)
 	}
 	l.ended = true
+	if l.has(lifeCall) {
+		l.goes(l.call) // in vain
+	}
+	l.p.Sleep(time.Second) // owners off the loops have goroutines of their own
+	for _, k := range connected {
+		if !k.closed && !l.w.disturbedAtAll() {
+			l.w.World.Fail("%s: runtime %d has shut down, and an owner has got no Closed of its reconnecting actor", l.w.Name, l.number)
+		}
+	}
 	for _, o := range l.owners {
 		for id := range o.ids {
 			l.w.World.Fail("%s: runtime %d has shut down, and %s has got no Closed of %s", l.w.Name, l.number, o.name, id)
@@ -435,6 +452,33 @@ func (l *life) talk() {
 	a := root.Spawn(actor.PropsFromFunc(answer, l.rt.OnLoop()))
 	b := root.Spawn(actor.PropsFromFunc(answer, l.rt.OnLoop()))
 	root.RequestWithCustomSender(a, "how are you?", b)
+}
+
+// lifeLinked is a reconnecting actor. One that has no connection when its runtime is shut down may
+// end without a word.
+type lifeLinked struct{ up, closed bool }
+
+// link has a reconnecting actor.
+func (l *life) link() {
+	place := l.rt.OnLoop()
+	if l.off {
+		place = l.rt.OffLoop()
+	}
+	k := &lifeLinked{}
+	l.links = append(l.links, k)
+	owner := l.rt.System().Root.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {
+		switch ctx.Message().(type) {
+		case *reconnect.Up:
+			k.up = true
+		case *reconnect.Down:
+			k.up = false
+		case *reconnect.Closed:
+			k.closed = true
+		}
+	}, place))
+	cfg := reconnect.Config{Rand: l.p.Rand()}
+	cfg.Dial.Addr = l.w.addr(l.to)
+	reconnect.Spawn(l.rt, owner, cfg)
 }
 
 // serve has a server of package rpc.
