@@ -376,7 +376,10 @@ func (w *calls) Killed(p *world.Process) {
 	}
 	for _, s := range w.servers {
 		if s.p == p {
-			s.p, s.now = nil, nil
+			for _, i := range s.all { // when the process's runtime shuts down, at the end
+				p.Go(i.srv.Close)
+			}
+			s.p, s.now, s.all = nil, nil, nil
 		}
 	}
 }
