@@ -41,19 +41,26 @@ func TestCreditsBehindMessages(t *testing.T) {
 		for range answers {
 			next[*Received](asker)
 		}
-		for come := 0; come < requests; { // those that are still to come wait for their share again
-			settle()
-			batch := kept
-			if kept = nil; len(batch) == 0 {
-				w.Fatalf("%d of %d requests have come", come, requests)
-			}
-			come += len(batch)
-			for _, m := range batch {
-				m.Release()
-			}
-		}
+		releaseAll(w, &kept, requests)
 		g.h.release()
 		g.await("everything", func() bool { return g.h.all == hoards })
 		g.finish()
 	}, Config{Limits: Limits{ReceiveMemory: 8 << 20}})
+}
+
+// releaseAll releases what an owner has retained, until n messages have come: those that are still
+// to come wait for their share again.
+func releaseAll(w *world, kept *[]*Received, n int) {
+	w.Helper()
+	for come := 0; come < n; {
+		settle()
+		batch := *kept
+		if *kept = nil; len(batch) == 0 {
+			w.Fatalf("%d of %d requests have come", come, n)
+		}
+		come += len(batch)
+		for _, m := range batch {
+			m.Release()
+		}
+	}
 }

@@ -35,17 +35,7 @@ func TestReadOfAnswerBehindMessages(t *testing.T) {
 			asker.send(id, NewSend(make([]byte, size)))
 		}
 		next[*Received](asker)
-		for come := 0; come < requests; { // those that are still to come wait for their share again
-			settle()
-			batch := kept
-			if kept = nil; len(batch) == 0 {
-				w.Fatalf("%d of %d requests have come", come, requests)
-			}
-			come += len(batch)
-			for _, m := range batch {
-				m.Release()
-			}
-		}
+		releaseAll(w, &kept, requests)
 		g.h.release()
 		g.await("everything", func() bool { return g.h.all == hoards })
 		g.finish()

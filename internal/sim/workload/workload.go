@@ -67,9 +67,3 @@ type Killer interface {
 	// Killed is called when a process that it has started was killed, before it is started anew.
 	Killed(p *world.Process)
 }
-
-// Ender is what a Workload may have too, to look once more when all processes have shut down.
-type Ender interface {
-	// Ended is called when everything was shut down.
-	Ended()
-}

@@ -29,7 +29,7 @@ func (w *World) RunUntil(d time.Duration, done func() bool) bool {
 			return false
 		case done():
 			return true
-		case w.steps >= w.cfg.Steps:
+		case w.steps >= maxSteps:
 			w.Fail("%d steps, and no rest", w.steps)
 			return false
 		}

@@ -43,8 +43,6 @@ type Config struct {
 	Print func(line string)
 	// Log may put a handler of its own before what a process logs to. nil: it does not.
 	Log func(slog.Handler) slog.Handler
-	// Steps is how much may happen before the World is given up as one that never rests: 200,000.
-	Steps int
 }
 
 // Result is what became of a World.
@@ -55,6 +53,9 @@ type Result struct {
 	Elapsed time.Duration // of virtual time
 	Failure string        // empty: none
 }
+
+// maxSteps is how much may happen before a World is given up as one that never rests.
+const maxSteps = 200_000
 
 // World is what a script of Run has.
 type World struct {
@@ -121,9 +122,6 @@ func Run(t *testing.T, cfg Config, script func(w *World)) (result Result) {
 }
 
 func newWorld(cfg Config) *World {
-	if cfg.Steps <= 0 {
-		cfg.Steps = 200_000
-	}
 	w := &World{
 		cfg: cfg, start: time.Now(), trace: newTrace(cfg.Print),
 		moved: make(chan struct{}, 1), tasks: make(map[uint64]*task),
