@@ -257,7 +257,7 @@ func (e *connEnd) meddle(op connOp) {
 
 // askAndWait dials on a goroutine that waits.
 func (h *connHost) askAndWait(e *connEnd, d *rdma.Dial) {
-	p, busy := h.p, h.busy
+	p, rt, busy := h.p, h.rt, h.busy // the host's are those of another process after a crash
 	q := h.w.ids.Asked(h.w.now(), e.key, "dial that is waited for")
 	*busy++
 	p.Go(func() {
@@ -269,7 +269,7 @@ func (h *connHost) askAndWait(e *connEnd, d *rdma.Dial) {
 			defer cancel()
 			e.c.ending = true
 		}
-		_, err := rdma.Ask[*rdma.Established](ctx, h.rt, e.id, d)
+		_, err := rdma.Ask[*rdma.Established](ctx, rt, e.id, d)
 		h.w.ids.Answered(h.w.now(), q, rdma.Brief(err))
 		h.w.e.World.Trace("%s: the dial of %s has returned, with an error: %v", p.Name(), e.key, err != nil)
 	})
