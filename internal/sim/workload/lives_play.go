@@ -63,8 +63,10 @@ func (w *lives) main(machine int, p *world.Process) {
 		if l.machine == machine && !l.begun {
 			p.Go(func() {
 				p.Sleep(l.at - w.World.Now())
-				l.p, l.begun = p, true
-				l.live()
+				if p.Context().Err() == nil { // otherwise it was killed, and the world ends
+					l.p, l.begun = p, true
+					l.live()
+				}
 			})
 		}
 	}
@@ -164,6 +166,9 @@ func (l *life) shutdown() {
 		l.goes(l.call) // in vain
 	}
 	l.p.Sleep(time.Second) // owners off the loops have goroutines of their own
+	if l.killed() {
+		return
+	}
 	for _, k := range connected {
 		if !k.closed && !l.w.disturbedAtAll() {
 			l.w.World.Fail("%s: runtime %d has shut down, and an owner has got no Closed of its reconnecting actor", l.w.Name, l.number)
@@ -175,6 +180,10 @@ func (l *life) shutdown() {
 		}
 	}
 }
+
+// killed reports whether the process was killed. At the end of the world its goroutines go on, with
+// what was left of it.
+func (l *life) killed() bool { return l.p.Context().Err() != nil }
 
 // lifeEnds is how long a Shutdown may take when peers and network work. It waits for no peer to
 // close by itself.
@@ -365,7 +374,7 @@ func (o *lifeOwner) gone(id *actor.PID, why error) {
 	l := o.l
 	for range 20 {
 		l.p.Sleep(time.Second)
-		if l.closing || !slices.ContainsFunc(l.rt.Inspect(), func(i rdma.IDInfo) bool { return i.PID.Equal(id) }) {
+		if l.closing || l.killed() || !slices.ContainsFunc(l.rt.Inspect(), func(i rdma.IDInfo) bool { return i.PID.Equal(id) }) {
 			return
 		}
 	}

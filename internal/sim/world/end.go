@@ -29,7 +29,10 @@ func (w *World) end() {
 	}
 	for _, p := range w.procs {
 		p.Thaw()
-		p.dead = false
+		if p.dead { // its goroutines go on, too, and see by Context that they are too late
+			p.dead = false
+			p.cancel()
+		}
 		open++
 		p.Go(func() {
 			p.shutdown()

@@ -59,7 +59,8 @@ func (m *Machine) Start(main func(p *Process)) *Process {
 	return p
 }
 
-// Context ends when the World does: then programs shut down, as at SIGTERM.
+// Context ends when the World does: then programs shut down, as at SIGTERM. So do those that were
+// killed, whose goroutines go on until then, with what is left of their process.
 func (p *Process) Context() context.Context { return p.ctx }
 
 // Name is the process's name: its machine's, and a number.
