@@ -22,6 +22,7 @@ var aboveDefects = []defect{
 		edits: []overlay.Edit{edit("rdmanet/read.go", "	defer func() { r.giveBack(n) }()\n",
 			"	defer func() {\n		if r.small != nil {\n			r.giveBack(len(rest))\n			return\n		}\n		r.giveBack(n)\n	}()\n")},
 		pkg: "rdmanet", test: "TestWriteToStopsAtTheWritersError|TestWriteToSurvivesItsWriter",
+		workload: "streams", within: 50,
 	},
 	{
 		name: "gone-request", layer: "reconnect",
@@ -49,5 +50,6 @@ var aboveDefects = []defect{
 		edits: []overlay.Edit{edit("actor/reconnect/link.go",
 			"	case errors.Is(m.Err, rdma.ErrShutdown): // also if it is an earlier identifier\n", "	case current && l.phase == phaseEnded && errors.Is(m.Err, rdma.ErrShutdown):\n")},
 		pkg: "actor/reconnect", test: "TestShutdown",
+		workload: "lives", within: 50,
 	},
 }

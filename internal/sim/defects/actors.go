@@ -18,6 +18,7 @@ var actorDefects = []defect{
 		mended: "actor: answer each who has sent one Connect, when it was sent twice",
 		edits:  []overlay.Edit{edit("actor/id.go", "slices.Backward(it.asked)", "slices.All(it.asked)")},
 		pkg:    "actor", test: "TestOneConnectSentTwice",
+		workload: "lives", within: 150,
 	},
 	{
 		name: "dead-owner", layer: "actor",

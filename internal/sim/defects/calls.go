@@ -25,6 +25,7 @@ var rpcDefects = []defect{
 		mended: "rpc: call nothing unsent whose connection's actor was stopped",
 		edits:  []overlay.Edit{edit("rpc/link.go", "		l.unsure = true // nobody has said what has arrived\n", "")},
 		pkg:    "rpc", test: "TestStoppedConnectionIsUnsure",
+		workload: "calls", within: 1000,
 	},
 	{
 		name: "drain-drops", layer: "rpc",
@@ -49,6 +50,7 @@ var rpcDefects = []defect{
 		edits: []overlay.Edit{edit("rpc/link.go",
 			"{ l.sys.Root.RequestWithCustomSender(l.out.pid, m, l.dead.pid) }", "{ l.sys.Root.Send(l.out.pid, m) }")},
 		pkg: "rpc", test: "TestAfterShutdown",
+		workload: "lives", within: 20,
 	},
 	{
 		name: "places", layer: "rpc",

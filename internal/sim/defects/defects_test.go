@@ -15,6 +15,7 @@ const root = "../../.."
 
 var (
 	regressions = flag.Bool("regressions", false, "run the tests that were added with the mends, which must fail with the defects: minutes long")
+	proof       = flag.Bool("proof", false, "have the simulator find each defect within its bound: minutes long")
 	only        = flag.String("defect", "", "only the defects with this in their names")
 )
 
@@ -26,7 +27,7 @@ func TestDefectsApply(t *testing.T) {
 	names := map[string]bool{}
 	var all []overlay.Edit
 	for _, d := range defects {
-		if names[d.name] || d.was == "" || d.mended == "" || d.layer == "" || d.pkg == "" || d.test == "" {
+		if names[d.name] || d.was == "" || d.mended == "" || d.layer == "" || d.pkg == "" || d.test == "" || (d.workload == "") != (d.within == 0) {
 			t.Errorf("%q: a defect has a name of its own, and everything else", d.name)
 		}
 		names[d.name] = true

@@ -21,6 +21,7 @@ var endDefects = []defect{
 		edits: []overlay.Edit{edit("actor/internal/datapath/ending.go",
 			"		if err == nil {\n			err = unix.ECONNRESET\n		}\n		return &LostError{err}\n", "		return err\n")},
 		pkg: "actor", test: "TestEndWithoutGoodbye",
+		workload: "connections", within: 20,
 	},
 	{
 		name: "silent-peer", layer: "actor",
@@ -29,6 +30,7 @@ var endDefects = []defect{
 		edits: []overlay.Edit{edit("actor/internal/datapath/keepalive.go",
 			"	if k.idle == 0 || !c.Session.Courteous() {\n", "	if k.idle >= 0 {\n")},
 		pkg: "actor", test: "TestSilentPeers",
+		workload: "connections", within: 1000,
 	},
 	{
 		name: "talkers", layer: "actor",
@@ -37,6 +39,7 @@ var endDefects = []defect{
 		edits: []overlay.Edit{edit("actor/internal/mailbox/ending.go",
 			"	l.closing.Store(true)\n	for _, m := range r.on(l) {\n		m.Pass(lastCall{})\n	}\n", "")},
 		pkg: "actor", test: "TestShutdownWhileActorsTalk",
+		workload: "lives", within: 20,
 	},
 	{
 		name: "crossed-request", layer: "actor",
@@ -67,6 +70,7 @@ var endDefects = []defect{
 			edit("actor/destroy.go", "	it.l.forget(it)\n", "	it.uncount()\n	it.l.forget(it)\n"),
 		},
 		pkg: "actor", test: "TestClosedMakesRoom",
+		workload: "lives", within: 150,
 	},
 	{
 		name: "late-accept", layer: "actor",
@@ -75,5 +79,6 @@ var endDefects = []defect{
 		edits: []overlay.Edit{edit("actor/id.go",
 			"it.id.State() == states.Failed && !it.cfg.Manual {", "it.id.State() == states.Failed && it.ending() {")},
 		pkg: "actor", test: "TestAcceptAfterThePeerHasGone",
+		workload: "connections", within: 100,
 	},
 }

@@ -37,6 +37,7 @@ var memoryDefects = []defect{
 		edits: []overlay.Edit{edit(shares,
 			"c.mode == ModeMessages && (c.waits() || c.out.offering())\n", "c.mode == ModeMessages && c.out.offering()\n")},
 		pkg: "actor", test: "TestCreditsBehindMessages",
+		workload: "connections", within: 100,
 	},
 	{
 		name: "memory-of-the-gone", layer: "datapath",
