@@ -138,7 +138,7 @@ func (f *fault) String() string { return fmt.Sprintf("%s %s", f.a.m.Name(), f.ki
 // drawFaults draws some kinds of faults, and then faults of these kinds.
 func drawFaults(r *rand.Rand, cfg Simulation, s *Sim) (all []*fault) {
 	var kinds []*faults.Kind
-	for _, k := range faults.Kinds {
+	for _, k := range faults.Of(s.w.Kind()) {
 		if cfg.Faults&Faults(k.Class) != 0 && r.IntN(2) == 0 {
 			kinds = append(kinds, k)
 		}

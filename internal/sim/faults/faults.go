@@ -4,6 +4,7 @@ package faults
 
 import (
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/rdmactor/rdmactor/internal/sim/world"
@@ -19,7 +20,7 @@ const (
 	PowerOff                   // a machine stops, and says nothing
 	Cut                        // a link is cut, both ways or one way
 	Delay                      // messages take longer, or are lost and sent again
-	Reset                      // a connection is reset on the way
+	Reset                      // a connection is reset on the way, or hung up on when it begins
 	Device                     // a device is removed, or an address
 	Scarce                     // memory and descriptors are short
 	Reorder                    // completions and events overtake each other
@@ -45,9 +46,10 @@ type Extent uint8
 
 // The extents.
 const (
-	First Extent = iota // the Scene's machine A
-	Link                // A, B, and what is between them
-	All                 // everything
+	Nobody Extent = iota // nobody is disturbed who connects to machine A twice
+	First                // the Scene's machine A
+	Link                 // A, B, and what is between them
+	All                  // everything
 )
 
 // Scene is where a fault happens. Which of its machines matter depends on the Kind: the first, or
@@ -64,23 +66,43 @@ type Scene struct {
 	Kill, Restart func(m *world.Machine)
 }
 
-// Kinds are all kinds. Their order matters to whoever draws from them.
-var Kinds = []*Kind{
+// Of lists the kinds that do something where the machines have such devices. Their order matters to
+// whoever draws from them.
+func Of(device world.Kind) []*Kind {
+	if device == world.Embedded {
+		return slices.Concat(anywhere, onNetworks)
+	}
+	return slices.Concat(anywhere, onTwins)
+}
+
+var anywhere = []*Kind{
 	{Kill, "is killed, and started again at once", First, 0, killAndRestart, nil},
 	{Kill, "is killed, and started again later", First, time.Minute, kill, restart},
 	{Freeze, "stands still", First, 2 * time.Minute, freeze, thaw},
 	{PowerOff, "loses its power", First, 2 * time.Minute, powerOff, powerOn},
 	{PowerOff, "loses its power for a moment", First, 0, powerCycle, nil},
 	{Cut, "is cut off", Link, 2 * time.Minute, cut, heal},
-	{Cut, "is not heard", Link, 2 * time.Minute, cutOneWay, heal},
 	{Cut, "has its link flap", Link, 10 * time.Second, cut, heal},
 	{Device, "loses its device", First, time.Minute, removeDevice, addDevice},
-	{Reset, "has a connection reset", First, 0, reset, nil},
 	{Delay, "is far away", All, time.Minute, far, near},
-	{Delay, "has a bad link", All, time.Minute, bad, near},
 	{Scarce, "runs out of memory and descriptors", All, 20 * time.Second, scarce, plenty},
-	{Reorder, "has its events overtake completions", All, time.Minute, reorder, ordered},
 	{Suspend, "has its clock jump", All, 0, jump, nil},
+}
+
+// HangUp is the only kind that disturbs nobody, so it may happen in a world without others.
+var HangUp = &Kind{Reset, "has its first connections hung up on", Nobody, time.Minute, hangUp, pickUp}
+
+// Twins have no segments that could be lost, and no connections that somebody between them sees.
+var onNetworks = []*Kind{
+	{Cut, "is not heard", Link, 2 * time.Minute, cutOneWay, heal},
+	{Reset, "has a connection reset", First, 0, reset, nil},
+	HangUp,
+	{Delay, "has a bad link", All, time.Minute, bad, near},
+}
+
+// Only twins report completions and events apart from each other.
+var onTwins = []*Kind{
+	{Reorder, "has its events overtake completions", All, time.Minute, reorder, ordered},
 }
 
 // Calm ends every fault.
@@ -89,6 +111,7 @@ func Calm(w *world.World, machines []*world.Machine, restart func(m *world.Machi
 	w.Scarce(0)
 	w.Reorder(false)
 	for i, m := range machines {
+		m.HangUp(false)
 		m.PowerOn()
 		m.AddDevice()
 		for _, other := range machines[:i] {
@@ -133,6 +156,8 @@ func heal(s *Scene)         { s.A.Heal(s.B) }
 func removeDevice(s *Scene) { s.A.RemoveDevice() }
 func addDevice(s *Scene)    { s.A.AddDevice() }
 func reset(s *Scene)        { s.A.Reset(s.Rand) }
+func hangUp(s *Scene)       { s.A.HangUp(true) }
+func pickUp(s *Scene)       { s.A.HangUp(false) }
 func far(s *Scene)          { s.World.Latency(50*time.Millisecond, 20*time.Millisecond, 0) }
 func bad(s *Scene)          { s.World.Latency(time.Millisecond, 5*time.Millisecond, 0.2) }
 func near(s *Scene)         { s.World.Latency(s.Latency, s.Latency/2, 0) }

@@ -28,8 +28,9 @@ type Machine struct {
 	ports map[uint16][]*sock
 	conns map[tuple]*sock
 	waits map[tuple]*timeWait
-	order []*timeWait // of waits, the oldest first; some may have ended early
-	stray int         // answers on their way that belong to no socket
+	order []*timeWait    // of waits, the oldest first; some may have ended early
+	stray int            // answers on their way that belong to no socket
+	known map[tuple]bool // what the middlebox before the machine has seen; nil: there is none
 }
 
 // tuple is what distinguishes a machine's connections. The addresses have no zones, and IPv4

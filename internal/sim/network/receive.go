@@ -74,8 +74,12 @@ func (s *sock) input(f *flow, seg segment, line *strings.Builder) bool {
 			s.done()
 			return true
 		}
-		s.in.bytes.push(seg.data)
 		s.in.next += uint64(len(seg.data))
+		if s.middlebox {
+			s.swallow(len(seg.data))
+		} else {
+			s.in.bytes.push(seg.data)
+		}
 	case kindFin:
 		s.in.next++
 		s.finCame()
@@ -176,10 +180,13 @@ func (m *Machine) request(f *flow, t tuple, line *strings.Builder) bool {
 	s.out.size, s.in.size = l.child()
 	s.local, s.remote = t.local, t.remote
 	s.conn, s.mss, s.state = from.conn, from.mss, stateSynReceived
-	s.began, s.heard, s.parent = m.now(), m.now(), l
-	l.requests = append(l.requests, s)
+	s.began, s.heard = m.now(), m.now()
 	m.conns[s.tuple()] = s
-	s.claim()
+	if s.middlebox = m.hangsUp(t); !s.middlebox {
+		s.parent = l
+		l.requests = append(l.requests, s)
+		s.claim()
+	}
 	s.flow.push(segment{kind: kindSynAck})
 	s.arm()
 	return true
@@ -188,12 +195,13 @@ func (m *Machine) request(f *flow, t tuple, line *strings.Builder) bool {
 // established ends the handshake of a request. It returns false if there is no room in the accept
 // queue.
 func (s *sock) established() bool {
-	l := s.parent
-	if len(l.accepts) > l.backlog {
-		return false
+	if l := s.parent; l != nil {
+		if len(l.accepts) > l.backlog {
+			return false
+		}
+		l.requests = slices.DeleteFunc(l.requests, func(o *sock) bool { return o == s })
+		l.accepts = append(l.accepts, s)
 	}
-	l.requests = slices.DeleteFunc(l.requests, func(o *sock) bool { return o == s })
-	l.accepts = append(l.accepts, s)
 	s.state, s.began, s.tries = stateEstablished, s.m.now(), 0
 	return true
 }

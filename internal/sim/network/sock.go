@@ -55,6 +55,7 @@ type sock struct {
 	finished   bool       // the peer's FIN has come
 	connecting bool       // connect(2) has not returned the outcome
 	closed     bool       // by close(2)
+	middlebox  bool       // it belongs to no process, but to the middlebox
 
 	out sender
 	in  receiver

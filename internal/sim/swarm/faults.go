@@ -19,21 +19,26 @@ type fault struct {
 	a, b int           // machines, two different ones
 }
 
-// drawFaults draws faults, of a few kinds: none at all in a third of the worlds.
-func drawFaults(r *rand.Rand, p *Plan) (all []fault) {
-	kinds := r.Perm(len(faults.Kinds))[:1+r.IntN(3)]
+// drawFaults draws faults, of a few kinds: none at all in a third of the worlds,
+// but perhaps a middlebox.
+func drawFaults(r *rand.Rand, p *Plan) (drawn []fault) {
+	all := faults.Of(p.Kind)
+	kinds := r.Perm(len(all))[:1+r.IntN(3)]
 	n := 1 + between(r, 0, 8)
+	if p.Kind == world.Embedded && r.IntN(3) == 0 { // before the first connections
+		drawn = append(drawn, fault{kind: faults.HangUp, a: r.IntN(p.Machines), span: p.Time})
+	}
 	if r.IntN(3) == 0 {
-		return nil
+		return drawn
 	}
 	for i := range n {
-		f := fault{kind: faults.Kinds[kinds[r.IntN(len(kinds))]], n: i, a: r.IntN(p.Machines)}
+		f := fault{kind: all[kinds[r.IntN(len(kinds))]], n: i + 1, a: r.IntN(p.Machines)}
 		f.b = (f.a + 1 + r.IntN(p.Machines-1)) % p.Machines
 		f.at = between(r, time.Second/2, time.Second/2+p.Time)
 		f.span = between(r, 0, max(f.kind.Lasts, time.Millisecond))
-		all = append(all, f)
+		drawn = append(drawn, f)
 	}
-	return all
+	return drawn
 }
 
 // String names it; a fault that was left out has no name.
@@ -51,7 +56,7 @@ func (f *fault) String() string {
 // where names what the fault hits.
 func (f *fault) where() string {
 	switch f.kind.Hits {
-	case faults.First:
+	case faults.First, faults.Nobody:
 		return fmt.Sprintf("m%d", f.a+1)
 	case faults.Link:
 		return fmt.Sprintf("m%d, seen from m%d,", f.a+1, f.b+1)
@@ -82,6 +87,10 @@ func (y *play) schedule(f *fault) (end time.Duration) {
 // disturb notes which machines a fault hits.
 func (y *play) disturb(f *fault) {
 	for _, e := range y.envs {
+		if f.kind.Hits == faults.Nobody {
+			e.Obstruct(f.a)
+			continue
+		}
 		for m := range y.machines {
 			if f.kind.Hits == faults.All || m == f.a || m == f.b && f.kind.Hits == faults.Link {
 				e.Disturb(m)

@@ -145,6 +145,7 @@ func (o *connObserver) Moved(id *actor.PID, _ rdma.Handle, from, to string) {
 // observed is what an end sends.
 func (e *connEnd) observed(ev rdma.Event) {
 	now := e.c.w.now()
+	e.made(ev)
 	switch ev := ev.(type) {
 	case *rdma.Established:
 		e.opened(ev)

@@ -96,7 +96,7 @@ func (w *drawer) dial() {
 	to := w.serve[w.IntN(len(w.serve))]
 	s := &dialSpec{
 		to: to.machine, listener: to.serve.number, owner: ownerKind(w.IntN(int(ownHandler))), id: w.id(),
-		way: dialWay(w.IntN(3)), behaved: w.IntN(3) == 0,
+		way: dialWay(w.IntN(3)), behaved: w.IntN(3) == 0, source: sourceKind(w.IntN(int(sourceKinds))),
 	}
 	op := connOp{verb: connDial, machine: w.IntN(w.Machines), conn: len(w.conns), at: w.at(), dial: s}
 	if w.IntN(3) > 0 {

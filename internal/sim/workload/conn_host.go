@@ -177,7 +177,7 @@ func (h *connHost) main(p *world.Process) {
 	h.p, h.root, h.names, h.busy = p, p.System().Root, 0, new(int)
 	h.ends, h.owners, h.shared, h.sinks = make(map[string]*connEnd), nil, [ownerKinds]*connOwner{}, [2]*actor.PID{}
 	var ok bool
-	if h.rt, ok = h.w.e.OpenObserved(p, &connObserver{h: h, p: p}); !ok {
+	if h.rt, ok = h.w.e.OpenObserved(p, &connObserver{h: h, p: p}); !ok || h.p != p {
 		return
 	}
 	again := h.next // the listeners of a process that was killed
@@ -190,6 +190,9 @@ func (h *connHost) main(p *world.Process) {
 		op := h.ops[h.next]
 		if wait := op.at - h.w.now(); wait > 0 {
 			p.Sleep(wait)
+		}
+		if h.p != p {
+			return // killed: it goes on when the world ends, for its shutdown
 		}
 		h.w.e.World.Trace("%s %v", p.Name(), op)
 		h.next++
@@ -276,7 +279,7 @@ func (h *connHost) dial(c *conn) {
 	id := h.rt.CreateID(o.pid, s.id.config())
 	e := c.end(0, h, o, id)
 	private := []byte{byte(c.number >> 8), byte(c.number)}
-	d := &rdma.Dial{Addr: h.w.e.Addr(s.to, s.listener), PrivateData: private}
+	d := &rdma.Dial{Addr: h.w.e.Addr(s.to, s.listener), Src: c.source(), PrivateData: private}
 	switch s.way {
 	case dialOwner:
 		e.dial, e.dialled = h.w.ids.Asked(h.w.now(), key(h.p, id), "dial"), d

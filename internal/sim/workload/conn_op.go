@@ -117,7 +117,8 @@ type dialSpec struct {
 	late     time.Duration
 	way      dialWay
 	timeout  time.Duration // of dialCancel
-	behaved  bool          // nothing is done to it that could end or stop it
+	source   sourceKind
+	behaved  bool // nothing is done to it that could end or stop it
 	sides    [2]sideSpec
 }
 
@@ -126,7 +127,7 @@ func (s *dialSpec) String() string {
 	if s.behaved {
 		b = ", behaves"
 	}
-	return fmt.Sprintf("to machine %d listener %d, owner %v by %v, %v, %v%s, %v", s.to, s.listener, s.owner, s.way, s.id, s.answer, b, s.sides)
+	return fmt.Sprintf("to machine %d listener %d%v, owner %v by %v, %v, %v%s, %v", s.to, s.listener, s.source, s.owner, s.way, s.id, s.answer, b, s.sides)
 }
 
 // sideSpec is what an owner does with the messages that it gets.

@@ -30,6 +30,7 @@ type Env struct {
 	Programs []*Program
 
 	disturbed []bool // by machine
+	obstructs []bool // by machine
 	calm      bool
 	calmed    time.Duration
 }
@@ -102,6 +103,17 @@ func (e *Env) Disturbed(machines ...int) bool {
 	}
 	return slices.ContainsFunc(machines, func(m int) bool { return e.disturbed[m] })
 }
+
+// Obstruct notes that somebody is in the way of those who connect to a machine: they do so twice.
+func (e *Env) Obstruct(machine int) {
+	if e.obstructs == nil {
+		e.obstructs = make([]bool, len(e.Machines))
+	}
+	e.obstructs[machine] = true
+}
+
+// Obstructed reports whether somebody was in the way up to now.
+func (e *Env) Obstructed(machine int) bool { return e.obstructs != nil && e.obstructs[machine] }
 
 // Rest notes that no more faults happen.
 func (e *Env) Rest() {

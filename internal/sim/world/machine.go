@@ -159,6 +159,15 @@ func (m *Machine) Reset(r *rand.Rand) {
 	}
 }
 
+// HangUp has somebody between the machines accept each first connection to this one, and close it
+// when bytes have come, or ends that. The embedded device connects again then. It does nothing on
+// twins.
+func (m *Machine) HangUp(on bool) {
+	if m.net != nil {
+		m.net.HangUp(on)
+	}
+}
+
 // Freeze stops all processes of the machine, as SIGSTOP does.
 func (m *Machine) Freeze() {
 	for _, p := range m.procs {

@@ -1,0 +1,52 @@
+package network
+
+import (
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmactor/rdmactor/eventloop"
+)
+
+// TestAMiddleboxHangsUpOnce: it closes the first connection from a port when bytes have come. The
+// second one from there reaches the listener.
+func TestAMiddleboxHangsUpOnce(t *testing.T) {
+	r := newRig(t, 1, Config{Link: Link{Delay: time.Millisecond, MSS: 3}})
+	l := r.listener(7, 4)
+	r.b.HangUp(true)
+	dial := func() int {
+		fd := r.socket(r.ka)
+		r.must(r.ka.SetOption(fd, unix.SOL_SOCKET, unix.SO_REUSEADDR, 1))
+		r.must(r.ka.Bind(fd, sa(r.a.Addrs()[0].Addr(), 4444)))
+		r.want(r.ka.Connect(fd, sa(addrB, 7)), unix.EINPROGRESS)
+		r.pass(10 * time.Millisecond)
+		return fd
+	}
+	first := dial()
+	r.wantReady(r.pa, first, eventloop.Writable)
+	r.wantReady(r.pb, l, 0)
+	r.send(r.ka, first, "hello there")
+	r.pass(10 * time.Millisecond)
+	if n, err := r.ka.Recv(first, make([]byte, 1)); n != 0 || err != nil {
+		t.Errorf("received %d, %v, want the end", n, err)
+	}
+	r.must(r.ka.SetLinger(first, &unix.Linger{Onoff: 1}))
+	r.must(r.ka.Close(first))
+	second := dial()
+	r.pass(time.Second)
+	r.wantReady(r.pb, l, eventloop.Readable)
+	c, _, err := r.kb.Accept(l)
+	r.must(err)
+	r.send(r.ka, second, "hello")
+	r.pass(10 * time.Millisecond)
+	r.recv(r.kb, c, "hello")
+	r.b.HangUp(false)
+	r.must(r.ka.Close(second))
+	r.must(r.kb.Close(c))
+	r.must(r.kb.Close(l))
+	r.pass(5 * time.Minute)
+	if _, due := r.net.Next(); due {
+		t.Error("something is still to happen")
+	}
+}
