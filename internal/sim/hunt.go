@@ -23,6 +23,7 @@ type run struct {
 	first uint64
 	began time.Time
 	state *state // nil: nobody goes on from here
+	old   record // what earlier runs have played
 
 	mu       sync.Mutex
 	next     uint64
@@ -30,6 +31,7 @@ type run struct {
 	worlds   int
 	failures []outcome
 	err      error
+	unsaved  string // why the state was not saved
 }
 
 // hunt plays seeds until there are enough, or one fails.
@@ -39,8 +41,12 @@ func hunt(o *options) error {
 	if err := r.from(); err != nil {
 		return err
 	}
+	if r.state != nil {
+		defer func() { _ = r.state.close() }() // save has reported what went wrong
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
+	context.AfterFunc(ctx, stop) // a second interrupt does not wait
 	if o.span > 0 {
 		ctx, stop = context.WithTimeout(ctx, o.span)
 		defer stop()
@@ -71,7 +77,7 @@ func (r *run) from() (err error) {
 	case r.o.span > 0:
 		r.state, err = openState(r.o.state)
 		if err == nil {
-			r.first = r.state.next
+			r.old, r.first = r.state.record, r.state.Next
 		}
 	}
 	if err != nil {
@@ -155,20 +161,36 @@ func (r *run) progress(ended chan struct{}) {
 	}
 }
 
-// save remembers the lowest seed that was not played.
+// save remembers the lowest seed that was not played, and what those below have come to.
 func (r *run) save() {
 	if r.state == nil {
 		return
 	}
+	now := r.record()
+	if now.Next == r.state.Next {
+		return
+	}
+	why := ""
+	if err := r.state.save(now); err != nil {
+		why = err.Error()
+	}
+	if why != "" && why != r.unsaved {
+		fmt.Fprintln(os.Stderr, "where to go on is not remembered:", why)
+	}
+	r.unsaved = why
+}
+
+// record is what the next run goes on from. It plays again what was not ready here, so that does
+// not count.
+func (r *run) record() record {
 	r.mu.Lock()
+	defer r.mu.Unlock()
 	next := r.next
 	for seed := range r.busy {
 		next = min(next, seed)
 	}
-	r.mu.Unlock()
-	if err := r.state.save(next); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-	}
+	below := slices.DeleteFunc(slices.Clone(r.failures), func(o outcome) bool { return o.Seed >= next })
+	return record{next, r.old.Worlds + int(next-r.first), count(r.old.Failures, below)}
 }
 
 // pace says how many worlds there were, and how fast.
@@ -186,40 +208,23 @@ func (r *run) report() error {
 	if r.next > r.first {
 		fmt.Printf("seeds %d to %d: %s\n", r.first, r.next-1, r.pace())
 	}
+	if len(r.old.Failures) > 0 {
+		all := r.record()
+		fmt.Printf("with the runs before it: %d worlds, and these failures:\n", all.Worlds)
+		printKinds(all.Failures)
+	}
 	if len(r.failures) == 0 {
 		return nil
 	}
 	slices.SortFunc(r.failures, func(a, b outcome) int { return cmp.Compare(a.Seed, b.Seed) })
 	if r.o.keepGoing {
-		r.count()
+		printKinds(count(nil, r.failures))
 		return errReported
 	}
 	f := r.failures[0]
 	fmt.Printf("seed %d failed: %s\n", f.Seed, f.Failure)
 	r.shrink(f)
 	return errReported
-}
-
-// count prints how often each kind of failure came, and the first seed of each.
-func (r *run) count() {
-	type class struct {
-		name string
-		all  []outcome
-	}
-	var classes []*class
-	for _, f := range r.failures {
-		name := swarm.Class(f.Failure)
-		i := slices.IndexFunc(classes, func(c *class) bool { return c.name == name })
-		if i < 0 {
-			i = len(classes)
-			classes = append(classes, &class{name: name})
-		}
-		classes[i].all = append(classes[i].all, f)
-	}
-	slices.SortStableFunc(classes, func(a, b *class) int { return len(b.all) - len(a.all) })
-	for _, c := range classes {
-		fmt.Printf("%6d times, first with seed %d: %s\n", len(c.all), c.all[0].Seed, c.name)
-	}
 }
 
 // shrink prints the smallest plan that fails like this.

@@ -1,13 +1,16 @@
 package main
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
 
 	"go.uber.org/goleak"
+	"golang.org/x/sys/unix"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -32,7 +35,7 @@ func TestPool(t *testing.T) {
 	}
 	for _, c := range []struct{ env, want string }{
 		{"1", ""},
-		{"panic", "the process has ended: panic: as a world may"},
+		{"panic", "the process has ended (exit status 2): panic: as a world may"},
 		{"hang", "no end within"},
 	} {
 		patience := time.Minute
@@ -40,7 +43,7 @@ func TestPool(t *testing.T) {
 			patience = 100 * time.Millisecond
 		}
 		l := newPool(1, patience)
-		l.env = workerEnv + "=" + c.env
+		l.env = []string{workerEnv + "=" + c.env}
 		o, err := l.play(job{Seed: 1, Only: []string{"echo"}})
 		if err != nil || !strings.HasPrefix(o.Failure, c.want) || (o.Failure == "") != (c.want == "") || o.Seed != 1 {
 			t.Errorf("%s: %+v (%v), want a failure that begins with %q", c.env, o, err, c.want)
@@ -49,22 +52,72 @@ func TestPool(t *testing.T) {
 	}
 }
 
-// TestState goes on where the last run has ended.
-func TestState(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "seed")
-	for _, want := range []uint64{0, 17, 18} {
-		s, err := openState(file)
-		if err != nil || s.next != want {
-			t.Fatalf("it begins with %v (%v), want %d", s, err, want)
-		}
-		if err := s.save(max(want+1, 17)); err != nil {
+// TestTwoProcesses plays worlds in processes that have nothing in common but the seeds.
+func TestTwoProcesses(t *testing.T) {
+	if os.Getenv(workerEnv) != "" {
+		return
+	}
+	one, other := newPool(1, time.Minute), newPool(1, time.Minute)
+	defer one.close()
+	defer other.close()
+	one.env = append(one.env, "GOGC=off", "GOMEMLIMIT=1GiB")
+	other.env = append(other.env, "GOMAXPROCS=4", "GOGC=5", "GODEBUG=asyncpreemptoff=1")
+	for seed := range uint64(12) {
+		a, err := one.play(job{Seed: seed})
+		if err != nil {
 			t.Fatal(err)
 		}
+		b, err := other.play(job{Seed: seed})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if a.Failure != "" || b.Failure != "" || a.Hash == 0 || a.Hash != b.Hash || a.Steps != b.Steps {
+			t.Errorf("seed %d: %+v in one process, %+v in another one", seed, a, b)
+		}
+	}
+}
+
+// TestState goes on where the last run has ended, with the failures that it has counted.
+func TestState(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "new", "seed")
+	want := record{}
+	for _, next := range []record{
+		{Next: 1e9, Worlds: 17, Failures: []kind{{"one that is long", 3, 7}}},
+		{Next: 18, Worlds: 18}, // shorter than what was there
+		{Next: 19},
+	} {
+		s, err := openState(file)
+		if err != nil || !reflect.DeepEqual(s.record, want) {
+			t.Fatalf("it begins with %+v (%v), want %+v", s, err, want)
+		}
+		if _, err := openState(file); !errors.Is(err, unix.EWOULDBLOCK) {
+			t.Errorf("two runs have it at once: %v", err)
+		}
+		if err := errors.Join(s.save(next), s.close()); err != nil {
+			t.Fatal(err)
+		}
+		want = next
 	}
 	if err := os.WriteFile(file, []byte("x"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := openState(file); err == nil {
-		t.Error("a state that is no seed is taken")
+		t.Error("a state that is none is taken")
+	}
+	if _, err := openState(filepath.Join(file, "below")); err == nil {
+		t.Error("a state is taken that cannot be saved")
+	}
+}
+
+// TestRecord counts failures once, although what was not ready is played again by the next run.
+func TestRecord(t *testing.T) {
+	r := &run{
+		first: 10, next: 20, busy: map[uint64]bool{15: true, 18: true},
+		failures: []outcome{{Seed: 17, Failure: "at 1s"}, {Seed: 14, Failure: "at 2s"}, {Seed: 12, Failure: "else"}, {Seed: 11, Failure: "at 3s"}},
+		old:      record{Next: 10, Worlds: 100, Failures: []kind{{"at N", 1, 13}}},
+	}
+	want := record{Next: 15, Worlds: 105, Failures: []kind{{"at N", 3, 11}, {"else", 1, 12}}}
+	if got := r.record(); !reflect.DeepEqual(got, want) {
+		t.Errorf("%+v, want %+v", got, want)
 	}
 }

@@ -6,11 +6,11 @@ import "time"
 type pool struct {
 	idle     chan *worker
 	patience time.Duration
-	env      string // makes this program a worker
+	env      []string // makes this program a worker
 }
 
 func newPool(n int, patience time.Duration) *pool {
-	return &pool{idle: make(chan *worker, n), patience: patience, env: workerEnv + "=1"}
+	return &pool{idle: make(chan *worker, n), patience: patience, env: []string{workerEnv + "=1"}}
 }
 
 // play plays a world in some process, or in a new one.

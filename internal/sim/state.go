@@ -1,53 +1,85 @@
 package main
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
+	"io"
 	"os"
 	"path/filepath"
-	"strconv"
-	"strings"
+
+	"golang.org/x/sys/unix"
 )
 
-// state remembers, in a file, which seed is next.
+// state remembers, in a file, what runs with -for have played so far. One run at a time has it.
 type state struct {
-	file string
-	next uint64 // 0: nothing is remembered
+	file *os.File
+	record
 }
 
-// openState reads it. No file: one in the user's cache.
-func openState(file string) (*state, error) {
-	if file == "" {
+// record is what is in the file.
+type record struct {
+	Next     uint64 // the lowest seed that was not played; 0: nothing is remembered
+	Worlds   int
+	Failures []kind // of seeds below Next
+}
+
+// openState reads it. No name: a file in the user's cache. It can be written, or that is an error
+// now, and not after a night.
+func openState(name string) (*state, error) {
+	if name == "" {
 		cache, err := os.UserCacheDir()
 		if err != nil {
 			return nil, fmt.Errorf("where to remember the seeds (or say it with -state): %w", err)
 		}
-		file = filepath.Join(cache, "rdmactor", "simulation-seed")
+		name = filepath.Join(cache, "rdmactor", "simulation.json")
 	}
-	b, err := os.ReadFile(file)
-	if errors.Is(err, fs.ErrNotExist) {
-		return &state{file: file}, os.MkdirAll(filepath.Dir(file), 0o755)
+	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+		return nil, err
 	}
+	file, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o644)
 	if err != nil {
 		return nil, err
 	}
-	next, err := parseSeed(strings.TrimSpace(string(b)))
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w; remove it to begin anew", file, err)
+	s := &state{file: file}
+	if err := s.read(); err != nil {
+		_ = file.Close() // nothing was written
+		return nil, fmt.Errorf("%s: %w", name, err)
 	}
-	return &state{file, next}, nil
+	return s, nil
 }
 
-// save writes it, so that a reader finds the old seed or the new one.
-func (s *state) save(next uint64) error {
-	if next == s.next {
-		return nil
-	}
-	tmp := s.file + ".new"
-	if err := os.WriteFile(tmp, []byte(strconv.FormatUint(next, 10)+"\n"), 0o644); err != nil {
+// read locks the file until the process ends, however it does, and reads it.
+func (s *state) read() error {
+	switch err := unix.Flock(int(s.file.Fd()), unix.LOCK_EX|unix.LOCK_NB); {
+	case errors.Is(err, unix.EWOULDBLOCK):
+		return fmt.Errorf("another run goes on from there: give this one another file with -state (%w)", err)
+	case err != nil:
 		return err
 	}
-	s.next = next
-	return os.Rename(tmp, s.file)
+	err := json.NewDecoder(s.file).Decode(&s.record)
+	if err == io.EOF { // it is new
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("%w; remove it to begin anew", err)
+	}
+	return nil
 }
+
+// save writes it over what was there. What is left behind it means nothing. So a process that is
+// killed leaves one or the other.
+func (s *state) save(r record) error {
+	b, err := json.Marshal(r)
+	if err != nil {
+		return err
+	}
+	if _, err := s.file.WriteAt(append(b, '\n'), 0); err != nil {
+		return err
+	}
+	s.record = r
+	return s.file.Truncate(int64(len(b) + 1))
+}
+
+// close ends the lock.
+func (s *state) close() error { return s.file.Close() }

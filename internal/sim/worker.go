@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -31,6 +32,7 @@ type job struct {
 type outcome struct {
 	Seed    uint64
 	Failure string `json:",omitempty"`
+	Hash    uint64 // of the trace
 	Steps   int
 	Elapsed time.Duration // virtual
 }
@@ -50,7 +52,7 @@ func serve(t *testing.T) error {
 		plan := swarm.Draw(j.Seed, j.Only...)
 		plan.Without(j.Without)
 		r := plan.Twice(t, nil)
-		if err := out.Encode(outcome{j.Seed, r.Failure, r.Steps, r.Elapsed}); err != nil {
+		if err := out.Encode(outcome{j.Seed, r.Failure, r.Hash, r.Steps, r.Elapsed}); err != nil {
 			return err
 		}
 		if r.Failure != "" {
@@ -65,17 +67,18 @@ type worker struct {
 	in     *json.Encoder
 	close  func() error
 	got    chan outcome // closed when the process has ended
+	ended  error        // how, then
 	output *output
 }
 
-// startWorker starts one. env makes it a worker.
-func startWorker(env string) (*worker, error) {
+// startWorker starts one. env makes it a worker, and may have more.
+func startWorker(env []string) (*worker, error) {
 	program, err := os.Executable()
 	if err != nil {
 		return nil, fmt.Errorf("which program is this: %w", err)
 	}
 	cmd := exec.Command(program)
-	cmd.Env = append(os.Environ(), env, "GOMAXPROCS=1", "GOTRACEBACK=all")
+	cmd.Env = slices.Concat(os.Environ(), []string{"GOMAXPROCS=1", "GOTRACEBACK=all"}, env)
 	w := &worker{cmd: cmd, got: make(chan outcome), output: &output{}}
 	cmd.Stderr = w.output
 	in, err := cmd.StdinPipe()
@@ -103,7 +106,7 @@ func (w *worker) read(out *json.Decoder) {
 		}
 		w.got <- o
 	}
-	_ = w.cmd.Wait() // its output says more
+	w.ended = w.cmd.Wait()
 	close(w.got)
 }
 
@@ -121,7 +124,7 @@ func (w *worker) play(j job, patience time.Duration) (o outcome, alive bool) {
 			}
 			return got, got.Failure == ""
 		}
-		o.Failure = "the process has ended: " + w.output.String()
+		o.Failure = fmt.Sprintf("the process has ended (%v): %s", w.ended, w.output)
 	case <-timer.C:
 		_ = w.cmd.Process.Signal(unix.SIGQUIT) // it prints its goroutines
 		w.end()
