@@ -28,6 +28,10 @@ func (it *ident) Deliver(in *datapath.Inbound) {
 	_ = m.done(it.l.exec) // its only reference
 }
 
+func (it *ident) Idle() bool { return nothingWaits(it.owner.box) && nothingWaits(it.onward) }
+
+func nothingWaits(b *mailbox.Mailbox) bool { return b == nil || b.UserMessageCount() == 0 }
+
 func (it *ident) Sent(s *datapath.Outgoing) {
 	it.reply(s.Of.(*Send).sender, &Sent{it.base(), s.Len()})
 }

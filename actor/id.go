@@ -33,6 +33,8 @@ type ident struct {
 	state states.State
 	owner owner
 	conn  *datapath.Conn
+	// to whom the owner has handed on messages last; nil: nobody
+	onward *mailbox.Mailbox
 
 	// Of an identifier that came with a request.
 	request   bool // nobody has answered it

@@ -167,6 +167,9 @@ func (r *Relay) HandOn(m *Received) {
 		return
 	}
 	m.keep()
+	if it := m.from; it != nil && it.l == r.l {
+		it.onward = r.to.box
+	}
 	env := &m.env
 	if m.refs.Load() > 2 { // it is on its way to others, in its own envelope
 		env = new(actor.MessageEnvelope)

@@ -177,7 +177,7 @@ var errNoPlace = fmt.Errorf("the mailbox has no room: %w (%w)", ErrQueueFull, un
 func (it *ident) setOwner(o owner) {
 	it.refusals.mu.Lock()
 	defer it.refusals.mu.Unlock()
-	it.owner = o
+	it.owner, it.onward = o, nil
 }
 
 // reportRefused answers the Sends that the mailbox had no room for.

@@ -6,6 +6,9 @@ package datapath
 type Identifier interface {
 	// Deliver gives the owner a message, which is the layer above's until Consumed.
 	Deliver(m *Inbound)
+	// Idle reports whether no message waits for the owner: what it was given and is not Consumed it
+	// has in its hands, or retains.
+	Idle() bool
 	// Sent says that s, whose sender wants to know, was taken by the device, or read by the peer.
 	Sent(s *Outgoing)
 	// SendFailed says that it is not certain that s arrives. The identifier takes s back.

@@ -31,6 +31,7 @@ func (c *Conn) Receive(chunk *memory.Chunk, n int) {
 		if c.out != nil {
 			c.out.pulled()
 		}
+		c.relieve()
 		switch h.Type {
 		case wire.TypeCredit, wire.TypeGoodbye, wire.TypeProbe, wire.TypeAnswer:
 			c.give(chunk)
@@ -87,6 +88,7 @@ func (c *Conn) Consumed(m *Inbound) {
 		return
 	}
 	c.update()
+	c.relieve()
 	c.observe()
 }
 

@@ -184,6 +184,12 @@ func (s *Session) due() bool {
 	}
 }
 
+// Stands reports whether the peer has sent a message for every credit that it knows of, while
+// others are free. If the owner retains more than half of the window, no update becomes due then,
+// and one has to be sent without. The peer has taken in every earlier update that had news of
+// credits, so at most two of them are under way, as ever.
+func (s *Session) Stands() bool { return s.consumed != s.stated && s.received-s.stated == s.receive }
+
 // Sent notes that the device has taken a message with the header of that type and flags.
 func (s *Session) Sent(typ Type, flags uint8) {
 	switch typ {
