@@ -27,13 +27,19 @@ func dial(h *host) (end func(), err error) {
 			return nil, err
 		}
 	}
+	if h.number == 1 { // later ones have a peer that has been through it, or do not live long
+		if err := h.stock(ctx, plain); err != nil {
+			cancel()
+			return nil, err
+		}
+	}
 	c.crowd(clients[0])
 	c.call(1, smallCalls, clients[0], echo, 10*time.Millisecond, 2<<10)
 	c.call(2, smallCalls, clients[1], echo, 10*time.Millisecond, 2<<10)
 	c.call(3, loopCalls, clients[0], quick, 10*time.Millisecond, 2<<10)
 	c.call(4, repeatedCalls, clients[1], again, 20*time.Millisecond, 2<<10)
-	c.call(5, largeCalls, clients[0], echo, 200*time.Millisecond, 400<<10)
-	c.call(6, largeCalls, clients[1], echo, 200*time.Millisecond, 400<<10)
+	c.call(5, largeCalls, clients[0], echo, 200*time.Millisecond, largest)
+	c.call(6, largeCalls, clients[1], echo, 200*time.Millisecond, largest)
 	c.receive(7, smallItems, clients[0], 200*time.Millisecond, 200, 300)
 	c.receive(8, largeItems, clients[1], 500*time.Millisecond, 6, 300<<10)
 	askers := []*asker{c.ask(9, clients[0]), c.ask(10, clients[1])}

@@ -79,6 +79,7 @@ func eventually(ctx context.Context, f func() error) error {
 }
 
 func look(rt *rdma.Runtime) *footprint {
+	runtime.GC()         // the first leaves what is in pools
 	debug.FreeOSMemory() // collects garbage, and gives back what Go would keep for later
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)

@@ -35,6 +35,9 @@ func serve(h *host) (s *servant, err error) {
 		time.Sleep(beat / 2)
 		return reply, nil
 	}, rpc.HandlerConfig{})
+	rpc.HandleRaw(s.server, bulk, func(_ context.Context, b, reply []byte) ([]byte, error) {
+		return append(reply, b...), nil
+	}, rpc.HandlerConfig{})
 	rpc.HandleRaw(s.server, audit, s.audit, rpc.HandlerConfig{})
 	rpc.Handle(s.server, ask, s.ask, rpc.HandlerConfig{})
 	rpc.HandleStream(s.server, items, s.items)

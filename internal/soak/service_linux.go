@@ -23,6 +23,7 @@ var (
 	items = rpc.NewStream[rpc.Bytes, rpc.Bytes]("soak.Items", rpc.MethodConfig{})
 	// blocks its goroutine for a moment
 	crowd = rpc.NewRawMethod("soak.Crowd", rpc.MethodConfig{})
+	bulk  = rpc.NewRawMethod("soak.Bulk", rpc.MethodConfig{}) // answered with the request itself
 	audit = rpc.NewRawMethod("soak.Audit", rpc.MethodConfig{Idempotent: true})
 )
 
