@@ -5,13 +5,14 @@
 //	go run ./internal/sim/defects -n 2000 -only places -with calls
 //	go run ./internal/sim/defects -table                  # as rows of docs/simulation.md
 //	go run ./internal/sim/defects -list
+//	go run ./internal/sim/defects -only invented
 //
 // A defect is an overlay for the go command (package overlay), so nothing on the disk changes, and
 // the program has no switches for defects. A line of its output has the defect's name, how many
 // seeds it took, the seed that has found it, and what the oracle said. Without the defect that seed
 // has to pass.
 //
-// Each defect is real: the test that was added when it was mended fails when it is back. The tests
+// Each defect is real, but for those of the layer "invented": the test that was added when it was mended fails when it is back. The tests
 // of this package hold that with a flag, and with another one that the simulator finds what it is
 // said to find:
 //

@@ -22,6 +22,7 @@ type Memory struct {
 	over    []*Write // the peer's, which may or may not have arrived, in order
 	reads   []*Read  // that are not answered
 	granted bool
+	closed  bool // to Writes
 	gone    bool
 }
 
@@ -55,6 +56,9 @@ func (l *Grants) Memory(name string, n int) *Memory {
 // Len is its length.
 func (m *Memory) Len() int { return len(m.base) }
 
+// ReadOnly enters that the peer may never write.
+func (m *Memory) ReadOnly() { m.closed = true }
+
 // Grant enters that the peer may use it from now on.
 func (m *Memory) Grant() { m.granted = true }
 
@@ -79,7 +83,7 @@ func (m *Memory) Set(off int, p []byte) {
 
 // Write enters that the peer is about to write. A Write that Grant does not allow must not arrive.
 func (m *Memory) Write(off int, p []byte) *Write {
-	w := &Write{m: m, off: off, data: bytes.Clone(p), dead: !m.granted || off < 0 || off+len(p) > len(m.base)}
+	w := &Write{m: m, off: off, data: bytes.Clone(p), dead: !m.granted || m.closed || off < 0 || off+len(p) > len(m.base)}
 	if !w.dead {
 		m.over = append(m.over, w)
 		m.alternatives(off, p)

@@ -285,3 +285,23 @@ func (l *Identifiers) End(now time.Duration) {
 		}
 	}
 }
+
+// Living counts the identifiers whose names begin so that were not Closed.
+func (l *Identifiers) Living(prefix string) (n int) {
+	for _, name := range l.order {
+		if i := l.ids[name]; !i.closed && !i.moot && strings.HasPrefix(name, prefix) {
+			n++
+		}
+	}
+	return n
+}
+
+// Open counts the commands that an identifier has not answered.
+func (l *Identifiers) Open(id string) (n int) {
+	for _, q := range l.questions {
+		if q.id == id && q.Open() {
+			n++
+		}
+	}
+	return n
+}

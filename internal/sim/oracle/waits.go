@@ -16,15 +16,21 @@ type Liveness struct {
 
 // Wait is something outstanding.
 type Wait struct {
-	what  string
-	since time.Duration
-	over  bool
-	late  bool // is reported
+	what   string
+	since  time.Duration
+	within time.Duration
+	over   bool
+	late   bool // is reported
 }
 
 // Begin enters something that is outstanding from now on.
 func (l *Liveness) Begin(now time.Duration, what string) *Wait {
-	w := &Wait{what: what, since: now}
+	return l.BeginFor(now, what, l.Within)
+}
+
+// BeginFor is Begin for something that may take another time than Within.
+func (l *Liveness) BeginFor(now time.Duration, what string, within time.Duration) *Wait {
+	w := &Wait{what: what, since: now, within: within}
 	l.waits = append(l.waits, w)
 	return w
 }
@@ -54,9 +60,9 @@ func (l *Liveness) Check(now time.Duration) {
 			continue
 		}
 		left = append(left, w)
-		if begin := max(w.since, l.calm); l.quiet && !w.late && now-begin > l.Within {
+		if begin := max(w.since, l.calm); l.quiet && !w.late && now-begin > w.within {
 			w.late = true
-			l.Fail("%v: %s is outstanding since %v, and nothing has disturbed it since %v; it may take %v", now, w.what, w.since, l.calm, l.Within)
+			l.Fail("%v: %s is outstanding since %v, and nothing has disturbed it since %v; it may take %v", now, w.what, w.since, l.calm, w.within)
 		}
 	}
 	clear(l.waits[len(left):])

@@ -46,6 +46,13 @@ func TestLiveness(t *testing.T) {
 			l.Calm(100 * s)
 			l.Check(105 * s)
 		}},
+		{"it may take longer than others", "", func(l *Liveness) {
+			w := l.BeginFor(s, "a dial", 20*s)
+			l.Calm(0)
+			l.Check(20 * s)
+			w.Over()
+		}},
+		{"it may take less", "a close is outstanding", func(l *Liveness) { l.Calm(0); l.BeginFor(s, "a close", 2*s); l.Check(4 * s) }},
 		{"it does not come", "a dial is outstanding", func(l *Liveness) { l.Begin(s, "a dial"); l.Calm(2 * s); l.Check(13 * s) }},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -35,11 +35,12 @@ func (h *connHost) listen(kind string, got func(msg any)) *actor.PID {
 // the answer, on the loop of the identifier or on the sender's goroutine.
 func (h *connHost) ask(id *actor.PID, cmd rdma.Command, then func(answer any)) {
 	q := h.w.ids.Asked(h.w.now(), key(h.p, id), fmt.Sprintf("%T", cmd))
-	p := h.p
+	p, due := h.p, h.dues.begin(id.Id, cmd)
 	sender := h.listen("asker", func(answer any) {
 		if h.p != p {
 			return // of a process that was killed
 		}
+		h.dues.over(due)
 		h.w.ids.Answered(h.w.now(), q, fmt.Sprintf("%T", answer))
 		h.w.e.World.Trace("%s: %T of %s is answered: %T", p.Name(), cmd, id.Id, answer)
 		if then != nil {
@@ -87,9 +88,10 @@ func (e *connEnd) fate(group string, msg any) {
 
 // connObserver feeds the ledgers with what identifiers do.
 type connObserver struct {
-	h     *connHost
-	known map[string]bool
-	p     *world.Process
+	h       *connHost
+	known   map[string]bool
+	p       *world.Process
+	samples int
 }
 
 func (o *connObserver) key(id *actor.PID) string { return o.p.Name() + " " + id.GetId() }
@@ -132,10 +134,8 @@ func (o *connObserver) Event(id *actor.PID, ev rdma.Event) {
 	if e := o.h.ends[id.GetId()]; e != nil && !e.dead {
 		e.observed(ev)
 	}
+	o.sample()
 }
-
-// Credit implements rdma.Observer.
-func (o *connObserver) Credit(*actor.PID, rdma.Handle, rdma.Credits) {}
 
 // Moved implements rdma.Observer.
 func (o *connObserver) Moved(id *actor.PID, _ rdma.Handle, from, to string) {
@@ -161,6 +161,12 @@ func (e *connEnd) observed(ev rdma.Event) {
 		}
 	case *rdma.Received:
 		e.delivered(ev)
+	case *rdma.SendFailed:
+		e.full = e.full || e.established && !e.ended && errors.Is(ev, rdma.ErrQueueFull)
+	case *rdma.Writable:
+		e.full = false
+	case *rdma.Done:
+		e.handedOver(ev.Command)
 	}
 }
 
@@ -175,7 +181,7 @@ func (e *connEnd) delivered(m *rdma.Received) {
 	if !ok {
 		return
 	}
-	e.arrived = append(e.arrived, n)
+	e.arrived = append(e.arrived, arrival{n, e.o})
 	p.gets(1)
 	if w := p.memory.after[n]; w != nil {
 		w.Arrived()

@@ -11,6 +11,7 @@ var Connections = &Kind{Name: "connections", Machines: 2, Verbs: connVerbs, Draw
 
 var connVerbs = []string{
 	connSend, connPump, connMemory, connWrite, connRead, connAtomic, connRevoke, connLook, connClose, connDrop, connMeddle,
+	connHand, connForge, connForeign, connLeave,
 }
 
 // drawer draws the operations of a plan.
@@ -84,7 +85,7 @@ func (w *drawer) id() idSpec {
 		s.credits = w.one(1, 2, 3, 8)
 	}
 	if w.Has[connMemory] {
-		s.memory = w.one(0, 4<<10, 64<<10)
+		s.memory = w.one(0, 4<<10, 64<<10, 64<<10)
 	}
 	return s
 }
@@ -111,6 +112,10 @@ func (w *drawer) dial() {
 			s.way, s.timeout = dialCancel, w.upTo(time.Duration(w.one(int(time.Millisecond), int(50*time.Millisecond), int(5*time.Second))))
 		}
 	}
+	s.manual = w.IntN(8) == 0
+	if w.IntN(8) == 0 {
+		s.way = dialTwice
+	}
 	for i := range s.sides {
 		s.sides[i] = w.side(s.behaved)
 	}
@@ -124,15 +129,25 @@ func (w *drawer) dial() {
 	w.ops = append(w.ops, op)
 }
 
+// slowest is how long an owner retains each message, at most: with one credit a full queue has to
+// come within the patience that a world has.
+const slowest = 200 * time.Millisecond
+
 func (w *drawer) side(behaved bool) (s sideSpec) {
 	switch w.IntN(6) {
 	case 0:
 		s.keepOf, s.keep = w.one(1, 2, 5), w.upTo(time.Second)
+		if s.keepOf == 1 {
+			s.keep = w.upTo(slowest)
+		}
 		if !behaved && w.IntN(3) == 0 {
 			s.keep = w.upTo(65 * time.Second)
 		}
 	case 1:
 		s.forward = w.one(1, 3)
+		if w.IntN(2) == 0 {
+			s.pass, s.keep = w.one(1, 3), w.upTo(slowest)
+		}
 	case 2:
 		s.block = w.upTo(20 * time.Millisecond)
 	case 3, 4:
@@ -144,7 +159,7 @@ func (w *drawer) side(behaved bool) (s sideSpec) {
 // op draws an operation on a connection.
 func (w *drawer) op(verb string) {
 	c := w.conns[w.IntN(len(w.conns))]
-	if c.dial.behaved && slices.Contains([]string{connRevoke, connClose, connDrop, connMeddle}, verb) {
+	if c.dial.behaved && slices.Contains([]string{connRevoke, connClose, connDrop, connMeddle, connForge, connLeave}, verb) {
 		return
 	}
 	op := connOp{verb: verb, conn: c.conn, side: w.IntN(2), at: c.at + w.upTo(w.Time/2).Truncate(time.Millisecond), way: w.IntN(64)}
@@ -163,6 +178,30 @@ func (w *drawer) op(verb string) {
 		op.n, op.bytes = w.IntN(2000), 1+w.IntN(w.one(8, 300, 2000))
 	}
 	w.ops = append(w.ops, op)
+	if verb == connMemory {
+		w.used(op)
+	}
+}
+
+// used draws operations of both sides on memory that one of them has just granted.
+func (w *drawer) used(granted connOp) {
+	for _, verb := range []string{connWrite, connRead, connAtomic, connForge, connLook, connRevoke} {
+		if !w.Has[verb] || w.conns[granted.conn].dial.behaved && (verb == connForge || verb == connRevoke) {
+			continue
+		}
+		for range w.IntN(3) {
+			op := granted
+			op.verb, op.way, op.at = verb, w.IntN(64), granted.at+w.upTo(2*time.Second)
+			op.n, op.bytes = w.IntN(2000), 1+w.IntN(w.one(8, 300, 2000))
+			if verb != connLook && verb != connRevoke {
+				op.side, op.machine = 1-op.side, w.conns[op.conn].machine
+				if op.side == 1 {
+					op.machine = w.conns[op.conn].dial.to
+				}
+			}
+			w.ops = append(w.ops, op)
+		}
+	}
 }
 
 // size is a message's.

@@ -22,6 +22,7 @@ type conn struct {
 	behaved []*oracle.Behaved // its directions, if it behaves and is established
 	ending  bool              // somebody has done something that ends it
 	rude    bool              // and without a goodbye
+	forged  bool              // a key was used that its peer has not given
 }
 
 func newConn(w *connections, op connOp) *conn {
@@ -45,12 +46,15 @@ type connEnd struct {
 	ended       bool // Disconnected or DeviceRemoval was sent
 	closed      bool
 	dead        bool // its process was killed
+	full        bool // a Send found a full queue, and there was no Writable since
 	max         int  // bytes of a message that the peer takes
 	credits     int  // messages that the peer may have under way
 	long        int  // messages that were retained for long
 	seen        int  // messages, to choose what is done with each
 
-	arrived []uint64 // messages that were delivered to the owner and not received yet
+	manual  bool
+	heirs   map[rdma.Command]*connOwner // by the Handover
+	arrived []arrival                   // messages that an owner has not received yet
 	pumping *pumping
 	clerk   *actor.PID
 	memory  connMemories
@@ -103,9 +107,13 @@ func (c *conn) outstanding() (all []string) {
 	for _, e := range c.ends {
 		switch {
 		case e == nil || e.closed || e.dead:
+		case c.up() && c.forged && e.side == 0:
+			all = append(all, fmt.Sprintf("the end of connection %d, on which a forged key was used", c.number))
 		case c.up():
 			if n := e.out.Outstanding(); n > 0 {
 				all = append(all, fmt.Sprintf("%d messages of connection %d from side %d", n, c.number, e.side))
+			} else if e.full {
+				all = append(all, fmt.Sprintf("the Writable of connection %d at side %d", c.number, e.side))
 			}
 		case !e.established && e.side == 0 && e.o.stopped == nil && e.dial == nil && c.spec.way == dialOwner:
 		default:
@@ -247,7 +255,8 @@ func (e *connEnd) meddle(op connOp) {
 		case 6:
 			cmd = &rdma.Reject{}
 		case 7:
-			cmd = &rdma.Handover{To: e.o.pid}
+			e.handTo(e.o)
+			continue
 		case 8:
 			cmd = &rdma.Disconnect{}
 		}

@@ -24,6 +24,7 @@ type connections struct {
 	messages oracle.Messages
 	grants   oracle.Grants
 	isolated oracle.Isolation
+	bounds   oracle.Bounds
 	checked  time.Duration // when the isolation was judged last
 
 	directions int // of messages
@@ -36,7 +37,7 @@ type connections struct {
 func newConnections(e *Env, ops []Op) Workload {
 	w := &connections{e: e, conns: make(map[int]*conn)}
 	fail := func(format string, args ...any) { e.World.Fail(e.Name+": "+format, args...) }
-	w.ids.Fail, w.messages.Fail, w.grants.Fail = fail, fail, fail
+	w.ids.Fail, w.messages.Fail, w.grants.Fail, w.bounds.Fail = fail, fail, fail, fail
 	w.isolated = oracle.Isolation{Fail: fail, Within: e.Patience}
 	for i := range e.Machines {
 		w.hosts = append(w.hosts, &connHost{w: w, machine: i})
@@ -80,6 +81,11 @@ func (w *connections) Done() bool {
 			c.excuse()
 		}
 		w.isolated.Check(now)
+		for _, h := range w.hosts {
+			if h.p != nil {
+				h.dues.look()
+			}
+		}
 	}
 	for _, h := range w.hosts {
 		if h.p == nil || h.next < len(h.ops) || *h.busy > 0 {
@@ -120,6 +126,8 @@ func (w *connections) close() {
 
 // shutdown shuts the host's runtime down.
 func (h *connHost) shutdown() {
+	h.p.Sleep(rest)
+	h.idle()
 	if err := h.rt.Shutdown(context.Background()); err != nil {
 		h.w.e.World.Fail("%s: %s: Shutdown: %v", h.w.e.Name, h.p.Name(), err)
 	}
@@ -167,19 +175,21 @@ type connHost struct {
 	ends   map[string]*connEnd // by the identifier's PID
 	owners []*connOwner
 	shared [ownerKinds]*connOwner
-	sinks  [2]*actor.PID
-	sinkOf [2]*sink
+	sinks  [2]*sink
+	dues   *dues
 	names  int
 }
 
 // main is the program.
 func (h *connHost) main(p *world.Process) {
 	h.p, h.root, h.names, h.busy = p, p.System().Root, 0, new(int)
-	h.ends, h.owners, h.shared, h.sinks = make(map[string]*connEnd), nil, [ownerKinds]*connOwner{}, [2]*actor.PID{}
-	var ok bool
-	if h.rt, ok = h.w.e.OpenObserved(p, &connObserver{h: h, p: p}); !ok || h.p != p {
-		return
+	h.ends, h.owners, h.shared, h.sinks = make(map[string]*connEnd), nil, [ownerKinds]*connOwner{}, [2]*sink{}
+	h.dues = h.newDues()
+	rt, ok := h.w.e.OpenObserved(p, &connObserver{h: h, p: p})
+	if !ok || h.p != p {
+		return // it was killed, and goes on when the world ends, for its shutdown
 	}
+	h.rt = rt
 	again := h.next // the listeners of a process that was killed
 	for _, op := range h.ops[:again] {
 		if op.verb == connServe {
@@ -192,7 +202,7 @@ func (h *connHost) main(p *world.Process) {
 			p.Sleep(wait)
 		}
 		if h.p != p {
-			return // killed: it goes on when the world ends, for its shutdown
+			return
 		}
 		h.w.e.World.Trace("%s %v", p.Name(), op)
 		h.next++
@@ -241,6 +251,14 @@ func (h *connHost) do(op connOp) {
 		e.drop(op)
 	case connMeddle:
 		e.meddle(op)
+	case connHand:
+		e.handOver(op)
+	case connForge:
+		e.forge(op)
+	case connForeign:
+		e.foreign(op)
+	case connLeave:
+		e.leave(op)
 	}
 }
 
@@ -276,8 +294,13 @@ func (h *connHost) serve(s *serveSpec) {
 func (h *connHost) dial(c *conn) {
 	s := c.spec
 	o := h.owner(s.owner)
-	id := h.rt.CreateID(o.pid, s.id.config())
+	cfg := s.id.config()
+	cfg.Manual = s.manual && h.w.flavor()&states.IWARP != 0 // elsewhere it would make queue pairs
+	id := h.rt.CreateID(o.pid, cfg)
 	e := c.end(0, h, o, id)
+	if e.manual = cfg.Manual; e.manual {
+		h.w.ids.Manual(e.key)
+	}
 	private := []byte{byte(c.number >> 8), byte(c.number)}
 	d := &rdma.Dial{Addr: h.w.e.Addr(s.to, s.listener), Src: c.source(), PrivateData: private}
 	switch s.way {
@@ -286,6 +309,8 @@ func (h *connHost) dial(c *conn) {
 		h.root.RequestWithCustomSender(id, d, o.pid)
 	case dialOther:
 		h.ask(id, d, nil)
+	case dialTwice:
+		h.connectTwice(e, private)
 	default:
 		h.askAndWait(e, d)
 	}

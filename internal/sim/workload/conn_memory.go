@@ -12,21 +12,21 @@ import (
 // connMemories is the memory of an end.
 type connMemories struct {
 	granted []*grant
-	scratch *rdma.Memory // for what it reads and writes
-	asked   bool
+	scratch *rdma.Memory             // for what it reads and writes
 	busy    bool                     // the scratch is in use
 	after   map[uint64]*oracle.Write // by the message that was sent behind it
 }
 
 // grant is memory of an end that its peer may use.
 type grant struct {
-	e       *connEnd
-	m       *rdma.Memory
-	key     rdma.RemoteKey
-	ledger  *oracle.Memory
-	integer *oracle.Integer // of memory for atomic operations
-	under   int             // atomic operations that are not answered
-	live    bool
+	e        *connEnd
+	m        *rdma.Memory
+	key      rdma.RemoteKey
+	ledger   *oracle.Memory
+	integer  *oracle.Integer // of memory for atomic operations
+	under    int             // atomic operations that are not answered
+	live     bool
+	readOnly bool
 }
 
 // scratchBytes is how much an end reads or writes at once, at most.
@@ -35,15 +35,21 @@ const scratchBytes = 2000
 // allocate allocates memory and grants it.
 func (e *connEnd) allocate(op connOp) {
 	access := rdma.RemoteRead | rdma.RemoteWrite
-	if op.way%4 == 0 {
+	switch op.way % 4 {
+	case 0:
 		access = rdma.RemoteAtomic
+	case 1:
+		access = rdma.RemoteRead
 	}
 	e.h.ask(e.id, &rdma.AllocMemory{Bytes: op.bytes, Access: access}, func(answer any) {
 		a, ok := answer.(*rdma.MemoryAllocated)
 		if !ok {
 			return
 		}
-		g := &grant{e: e, m: a.Memory, ledger: e.c.w.grants.Memory("memory of "+e.key, op.bytes)}
+		g := &grant{e: e, m: a.Memory, ledger: e.c.w.grants.Memory("memory of "+e.key, op.bytes), readOnly: access == rdma.RemoteRead}
+		if g.readOnly {
+			g.ledger.ReadOnly()
+		}
 		if access == rdma.RemoteAtomic {
 			g.integer = e.c.w.grants.Integer("integer of " + e.key)
 		}
@@ -125,34 +131,33 @@ func (e *connEnd) look(op connOp) {
 	}}, nil)
 }
 
-// remote is what an operation of e's may use: the peer's memory, and e's own, which is reserved
-// until done is called. Not ok: there is none.
-func (e *connEnd) remote(op connOp, atomic bool) (g *grant, ok bool) {
-	p := e.peer()
-	if p == nil || len(p.memory.granted) == 0 {
-		return nil, false
+// remote finds what an operation of e's may use: memory of the peer's, and e's own, which is then
+// reserved until busy is false. Nothing happens if there is none.
+func (e *connEnd) remote(op connOp, atomic bool, then func(g *grant)) {
+	p, m := e.peer(), &e.memory
+	if p == nil || len(p.memory.granted) == 0 || m.busy {
+		return
 	}
-	g = p.memory.granted[op.way%len(p.memory.granted)]
+	g := p.memory.granted[op.way%len(p.memory.granted)]
 	if atomic != (g.integer != nil) {
-		return nil, false
+		return
 	}
 	if !g.live {
 		e.c.ending, e.c.rude = true, true // who uses a key that was taken back is thrown out
 		e.c.excuse()
 	}
-	m := &e.memory
-	switch {
-	case m.scratch != nil:
-		return g, !m.busy
-	case !m.asked:
-		m.asked = true
-		e.h.ask(e.id, &rdma.AllocMemory{Bytes: scratchBytes}, func(answer any) {
-			if a, ok := answer.(*rdma.MemoryAllocated); ok {
-				m.scratch = a.Memory
-			}
-		})
+	m.busy = true
+	if m.scratch != nil {
+		then(g)
+		return
 	}
-	return nil, false
+	e.h.ask(e.id, &rdma.AllocMemory{Bytes: scratchBytes}, func(answer any) {
+		a, ok := answer.(*rdma.MemoryAllocated)
+		if m.busy = ok; ok {
+			m.scratch = a.Memory
+			then(g)
+		}
+	})
 }
 
 // span is the part of the grant that an operation uses.
@@ -163,12 +168,11 @@ func (g *grant) span(op connOp) (off, n int) {
 
 // write writes to the peer's memory, and may send a message behind it.
 func (e *connEnd) write(op connOp) {
-	g, ok := e.remote(op, false)
-	if !ok {
-		return
-	}
+	e.remote(op, false, func(g *grant) { e.writeTo(g, op) })
+}
+
+func (e *connEnd) writeTo(g *grant, op connOp) {
 	m := &e.memory
-	m.busy = true
 	off, n := g.span(op)
 	p := make([]byte, n)
 	e.c.w.writes++
@@ -198,12 +202,11 @@ func (e *connEnd) write(op connOp) {
 
 // read reads the peer's memory.
 func (e *connEnd) read(op connOp) {
-	g, ok := e.remote(op, false)
-	if !ok {
-		return
-	}
+	e.remote(op, false, func(g *grant) { e.readFrom(g, op) })
+}
+
+func (e *connEnd) readFrom(g *grant, op connOp) {
 	m := &e.memory
-	m.busy = true
 	off, n := g.span(op)
 	r := g.ledger.Read(off, n)
 	e.h.ask(e.id, &rdma.Read{Memory: m.scratch, Length: n, Key: g.key, Offset: off}, func(answer any) {
@@ -223,12 +226,11 @@ func (e *connEnd) read(op connOp) {
 
 // atomic adds to an integer of the peer's, or swaps it.
 func (e *connEnd) atomic(op connOp) {
-	g, ok := e.remote(op, true)
-	if !ok {
-		return
-	}
+	e.remote(op, true, func(g *grant) { e.atomicOn(g, op) })
+}
+
+func (e *connEnd) atomicOn(g *grant, op connOp) {
 	m := &e.memory
-	m.busy = true
 	var cmd rdma.Command
 	var a *oracle.Atomic
 	if op.way%3 == 0 {

@@ -20,6 +20,11 @@ const (
 	connClose  = "close"
 	connDrop   = "drop"   // stop an owner, or have it panic
 	connMeddle = "meddle" // commands that do not fit
+
+	connHand    = "hand over" // to another owner
+	connForge   = "forge"     // a key, and use it
+	connForeign = "foreign"   // commands about memory of another connection
+	connLeave   = "leave"     // code of the program's that panics or exits
 )
 
 // connOp is an operation of the workload of connections.
@@ -103,9 +108,10 @@ const (
 	dialOther                 // by another actor, which gets the answer
 	dialAsk                   // by a goroutine that waits
 	dialCancel                // by a goroutine that gives up early
+	dialTwice                 // step by step, with two Connects from two senders
 )
 
-func (k dialWay) String() string { return [...]string{"owner", "other", "ask", "cancel"}[k] }
+func (k dialWay) String() string { return [...]string{"owner", "other", "ask", "cancel", "twice"}[k] }
 
 // dialSpec is a connection.
 type dialSpec struct {
@@ -119,6 +125,7 @@ type dialSpec struct {
 	timeout  time.Duration // of dialCancel
 	source   sourceKind
 	behaved  bool // nothing is done to it that could end or stop it
+	manual   bool // its owner does what the man pages demand
 	sides    [2]sideSpec
 }
 
@@ -126,6 +133,9 @@ func (s *dialSpec) String() string {
 	b := ""
 	if s.behaved {
 		b = ", behaves"
+	}
+	if s.manual {
+		b += ", manual"
 	}
 	return fmt.Sprintf("to machine %d listener %d%v, owner %v by %v, %v, %v%s, %v", s.to, s.listener, s.source, s.owner, s.way, s.id, s.answer, b, s.sides)
 }
@@ -135,11 +145,12 @@ type sideSpec struct {
 	keepOf  int           // one of so many is retained; 0: none
 	keep    time.Duration // for so long
 	forward int           // one of so many is forwarded; 0: none
+	pass    int           // one of so many is handed to another actor, which gives it back; 0: none
 	block   time.Duration // off the loops: the owner is busy with each for so long
 	echo    int           // one of so many is answered; 0: none
 	hold    bool          // an answered one is retained until the answer is sent
 }
 
 func (s sideSpec) String() string {
-	return fmt.Sprintf("{keep 1/%d for %v, forward 1/%d, block %v, echo 1/%d hold %v}", s.keepOf, s.keep, s.forward, s.block, s.echo, s.hold)
+	return fmt.Sprintf("{keep 1/%d for %v, forward 1/%d, pass 1/%d, block %v, echo 1/%d hold %v}", s.keepOf, s.keep, s.forward, s.pass, s.block, s.echo, s.hold)
 }

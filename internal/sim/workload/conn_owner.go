@@ -20,7 +20,9 @@ type connOwner struct {
 	pid     *actor.PID
 	ids     []string // of all its identifiers
 	ends    []*connEnd
+	former  []*connEnd // that were handed over to another
 	kept    []*kept
+	away    func() // does not return: for the next message
 	stopped *time.Duration
 }
 
@@ -28,8 +30,10 @@ type connOwner struct {
 type kept struct {
 	e      *connEnd
 	m      *rdma.Received
+	data   []byte // of m
 	number uint64
 	over   bool
+	passed bool // another actor gives it back
 }
 
 // What an owner is sent by the workload.
@@ -107,7 +111,9 @@ func (o *connOwner) stopping() {
 	now := o.h.w.now()
 	o.stopped = &now
 	for _, k := range o.kept {
-		k.free()
+		if !k.passed {
+			k.free()
+		}
 	}
 	o.kept = nil
 	if o.p != o.h.p {
@@ -115,6 +121,9 @@ func (o *connOwner) stopping() {
 	}
 	for _, id := range o.ids {
 		o.h.w.ids.Orphan(id)
+	}
+	for _, e := range o.former {
+		e.out.Mute("owner")
 	}
 	for _, e := range o.ends {
 		e.out.Mute("owner")
@@ -142,6 +151,11 @@ func (o *connOwner) event(ctx actor.Context, ev rdma.Event) {
 		if e.pumping != nil {
 			e.pumping.full = false
 			e.pumpOn(ctx)
+		}
+	case *rdma.Disconnected, *rdma.DeviceRemoval:
+		if e.manual { // nobody else destroys it
+			destroy := func(actor.Context) { o.h.ask(e.id, &rdma.DestroyID{}, nil) }
+			rdma.After(ctx, e.c.spec.sides[0].keep, &connDo{destroy})
 		}
 	case *rdma.Established:
 		e.dialAnswered(ev.Kind())
@@ -190,14 +204,17 @@ func (o *connOwner) requested(ctx actor.Context, r *rdma.ConnectRequest) {
 // received is a message of the peer's.
 func (o *connOwner) received(ctx actor.Context, e *connEnd, m *rdma.Received) {
 	w := o.h.w
-	if len(e.arrived) == 0 {
-		w.e.World.Fail("%s: %s gets a message of %s that was not delivered", w.e.Name, o.name, e.key)
+	n, ok := e.arrivedFor(o)
+	if !ok {
+		w.e.World.Fail("%s: %s gets a message of %s that was not delivered to it", w.e.Name, o.name, e.key)
 		return
 	}
-	n := e.arrived[0]
-	e.arrived = e.arrived[1:]
 	p := e.peer()
 	p.out.Check(w.now(), n, m.Data)
+	if away := o.away; away != nil {
+		o.away = nil
+		away()
+	}
 	s := e.c.spec.sides[e.side]
 	e.seen++
 	nth := func(of int) bool { return of > 0 && e.seen%of == 0 }
@@ -206,7 +223,10 @@ func (o *connOwner) received(ctx actor.Context, e *connEnd, m *rdma.Received) {
 		rdma.After(ctx, s.keep, &connFree{k})
 	}
 	if nth(s.forward) {
-		o.h.forward(ctx, e, m, n)
+		o.h.forward(ctx, e, n)
+	}
+	if nth(s.pass) && o.mayKeep(e, s.keep) {
+		o.pass(ctx, e, m, n, s.keep)
 	}
 	if nth(s.echo) {
 		o.answer(ctx, e, m, n, s.hold)
@@ -236,7 +256,7 @@ func (o *connOwner) mayKeep(e *connEnd, d time.Duration) bool {
 
 // keep retains a message.
 func (o *connOwner) keep(e *connEnd, m *rdma.Received, n uint64) *kept {
-	k := &kept{e: e, m: m.Retain(), number: n}
+	k := &kept{e: e, m: m.Retain(), data: m.Data, number: n}
 	live := o.kept[:0]
 	for _, k := range o.kept {
 		if !k.over {
@@ -253,10 +273,15 @@ func (k *kept) free() {
 		return
 	}
 	k.over = true
-	if !k.e.dead {
-		k.e.peer().out.Check(k.e.c.w.now(), k.number, k.m.Data)
-	}
+	k.check()
 	k.m.Release()
+}
+
+// check looks at its bytes, which must not have changed.
+func (k *kept) check() {
+	if !k.e.dead {
+		k.e.peer().out.Check(k.e.c.w.now(), k.number, k.data)
+	}
 }
 
 // answer sends a message of the same length back.
@@ -272,47 +297,4 @@ func (o *connOwner) answer(ctx actor.Context, e *connEnd, m *rdma.Received, n ui
 	s := e.message(group, size, true, true)
 	sender := o.h.clerk(e, group, k.free)
 	ctx.RequestWithCustomSender(e.id, s, sender)
-}
-
-// forward passes a message to another actor, on a loop or off them.
-func (h *connHost) forward(ctx actor.Context, e *connEnd, m *rdma.Received, n uint64) {
-	i := int(n % 2)
-	if h.sinks[i] == nil {
-		place := h.rt.OnLoop()
-		if i == 1 {
-			place = h.rt.OffLoop()
-		}
-		s := &sink{h: h, p: h.p}
-		h.sinks[i], _ = h.root.SpawnNamed(actor.PropsFromProducer(func() actor.Actor { return s }, place), h.name("sink"))
-		h.sinkOf[i] = s
-	}
-	h.sinkOf[i].coming = append(h.sinkOf[i].coming, forwarded{e, n})
-	ctx.Forward(h.sinks[i])
-}
-
-// sink is an actor to which messages are forwarded.
-type sink struct {
-	h      *connHost
-	p      *world.Process // where it runs
-	coming []forwarded
-}
-
-type forwarded struct {
-	e *connEnd
-	n uint64
-}
-
-// Receive implements actor.Actor.
-func (s *sink) Receive(ctx actor.Context) {
-	m, ok := ctx.Message().(*rdma.Received)
-	if !ok || s.p != s.h.p {
-		return
-	}
-	if len(s.coming) == 0 {
-		s.h.w.e.World.Fail("%s: a message is forwarded that nobody has forwarded", s.h.w.e.Name)
-		return
-	}
-	f := s.coming[0]
-	s.coming = s.coming[1:]
-	f.e.peer().out.Check(s.h.w.now(), f.n, m.Data)
 }

@@ -34,6 +34,8 @@ type Process struct {
 	ctx     context.Context
 	cancel  context.CancelFunc
 	frozen  bool
+	since   time.Duration // when it was frozen
+	stood   time.Duration // how long it was
 	dead    bool
 }
 
@@ -122,10 +124,26 @@ func (p *Process) events(fd int) eventloop.Events {
 }
 
 // Freeze stops the process, as SIGSTOP does. Its kernel goes on.
-func (p *Process) Freeze() { p.frozen = true }
+func (p *Process) Freeze() {
+	if !p.frozen {
+		p.frozen, p.since = true, p.w.awake()
+	}
+}
 
 // Thaw ends Freeze.
-func (p *Process) Thaw() { p.frozen = false }
+func (p *Process) Thaw() { p.stood, p.frozen = p.still(), false }
+
+// still is how long the process was frozen up to now.
+func (p *Process) still() time.Duration {
+	if p.frozen {
+		return p.stood + p.w.awake() - p.since
+	}
+	return p.stood
+}
+
+// Awake is how much time has passed in which the process could do something: the World's, without
+// that in which it was frozen, or its computer suspended.
+func (p *Process) Awake() time.Duration { return p.w.awake() - p.still() }
 
 // Dead reports whether the process was killed.
 func (p *Process) Dead() bool { return p.dead }

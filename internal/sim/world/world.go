@@ -76,6 +76,8 @@ type World struct {
 	errnos   *rand.Rand       // which system calls fail
 	scarce   float64          // how many of them do
 
+	suspended time.Duration // all in all
+
 	moved chan struct{} // something may have become possible
 
 	mu     sync.Mutex
@@ -208,7 +210,13 @@ func (w *World) After(d time.Duration, name string, fn func()) {
 
 // Suspend lets d pass in which no loop and no goroutine gets a turn and nothing arrives, as on
 // computers that sleep.
-func (w *World) Suspend(d time.Duration) { time.Sleep(d) }
+func (w *World) Suspend(d time.Duration) {
+	w.suspended += d
+	time.Sleep(d)
+}
+
+// awake is how much time has passed in which computers were not suspended.
+func (w *World) awake() time.Duration { return w.Now() - w.suspended }
 
 // kick has the script's goroutine look again.
 func (w *World) kick() {

@@ -1,0 +1,83 @@
+package main
+
+import "github.com/rdmactor/rdmactor/internal/overlay"
+
+// invention is the layer of what was invented.
+const invention = "invented"
+
+// invented are defects that this project never had. Each breaks one thing that is promised, and
+// shows that an oracle looks at it. No test was added for them, because nothing was mended.
+var invented = []defect{
+	{
+		name: "no-command-deadline", layer: invention,
+		was: "A command that a device does not answer waits for ever.",
+		edits: []overlay.Edit{edit("actor/deadline.go",
+			"		a.due = it.l.el.Now().Add(it.phase(a.cmd))\n", "		a.due = it.l.el.Now().Add(it.phase(a.cmd) + 24*time.Hour)\n")},
+	},
+	{
+		name: "no-close-deadline", layer: invention,
+		was: "A Close waits for its peer for ever.",
+		edits: []overlay.Edit{edit("actor/disconnect.go",
+			"positive(c.Timeout, it.rt.cfg.Timeouts.Close)),\n", "positive(c.Timeout, it.rt.cfg.Timeouts.Close) + 24*time.Hour),\n")},
+	},
+	{
+		name: "message-after-the-end", layer: invention,
+		was: "A message is delivered after the end of its connection.",
+		edits: []overlay.Edit{edit("actor/internal/datapath/rendezvous.go",
+			"	for b.Waiting.Len() > 0 && b.c.Flows() {\n		if a := b.Waiting.At(0); a.came < a.from.Length {",
+			"	for b.Waiting.Len() > 0 {\n		if a := b.Waiting.At(0); a.came < a.from.Length {")},
+	},
+	{
+		name: "no-floor", layer: invention,
+		was: "A connection whose owner has none of its messages waits for memory that others have.",
+		edits: []overlay.Edit{
+			edit(shares, "	switch {\n	case r.bytes == 0:\n		return true\n	case c.mode", "	switch {\n	case c.mode"),
+			edit(shares, "	case r.bytes == 0:\n		return math.MinInt, true\n", ""),
+			edit(shares, "	\"errors\"\n	\"math\"\n", "	\"errors\"\n"),
+		},
+	},
+	{
+		name: "no-writable", layer: invention,
+		was:   "Who waits for room in a full queue is never told of it.",
+		edits: []overlay.Edit{edit("actor/internal/datapath/sending.go", "		c.full = false\n		c.up.Writable()\n", "		c.full = false\n")},
+	},
+	{
+		name: "retained-reused", layer: invention,
+		was: "A retained message's memory is used for another one.",
+		edits: []overlay.Edit{
+			edit("actor/messages.go", "	m.keep()\n	return m\n", "	return m\n"),
+			edit("actor/messages.go", "	if m.in.Conn == nil {\n		return\n	}\n	switch n := m.refs.Add(-1); {", "	if m.in.Conn == nil || m != nil {\n		return\n	}\n	switch n := m.refs.Add(-1); {"),
+		},
+	},
+	{
+		name: "large-stays-granted", layer: invention,
+		was: "A peer may read a large message's memory when it has been used for something else.",
+		edits: []overlay.Edit{edit("actor/internal/datapath/rendezvous.go",
+			"	_ = o.c.Device.Verbs.Free(m.mr) // nothing posted names it\n", "")},
+	},
+	{
+		name: "write-without-right", layer: invention,
+		was: "A peer writes to memory that it may only read.",
+		edits: []overlay.Edit{
+			edit("iwarp/core/memory.go", "	case mr.Access&right == 0:\n", "	case mr.Access&right == 0 && right != verbs.RemoteWrite:\n"),
+			edit("cmid/cmidtest/internal/memory/memory.go", "	if r.mr.Access&access == 0 {\n", "	if r.mr.Access&access == 0 && access != verbs.RemoteWrite {\n"),
+		},
+	},
+	{
+		name: "write-off-by-one", layer: invention,
+		was: "A Write begins a byte too early.",
+		edits: []overlay.Edit{edit("iwarp/core/memory.go",
+			"	r.mr, r.dst = mr, mr.Bytes[off:off+r.seg:off+r.seg]\n",
+			"	if off > 0 {\n		off--\n	}\n	r.mr, r.dst = mr, mr.Bytes[off:off+r.seg:off+r.seg]\n")},
+	},
+	{
+		name: "listener-leaks", layer: invention,
+		was:   "A listener that is closed leaves its descriptor.",
+		edits: []overlay.Edit{edit("iwarp/listen_linux.go", "	if !l.lost {\n		l.id.in.closeFD(l.fd)\n	}\n", "")},
+	},
+	{
+		name: "no-keepalive", layer: invention,
+		was:   "A peer that is gone without a word is never given up.",
+		edits: []overlay.Edit{edit("actor/internal/datapath/keepalive.go", "	if k.idle == 0 || !c.Session.Courteous() {\n", "	if k.idle >= 0 || !c.Session.Courteous() {\n")},
+	},
+}

@@ -1,0 +1,99 @@
+package workload
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	rdma "github.com/rdmactor/rdmactor/actor"
+)
+
+// limits are the runtimes', with the defaults for those that were not drawn.
+func (e *Env) limits() rdma.Limits {
+	l := e.Config.Limits
+	l.Connections, l.PendingRequests = cmp.Or(l.Connections, 100_000), cmp.Or(l.PendingRequests, 4096)
+	l.SendQueue, l.Mailbox = cmp.Or(l.SendQueue, 256), cmp.Or(l.Mailbox, 65_536)
+	l.Memory = cmp.Or(l.Memory, 1<<30)
+	return l
+}
+
+// Credit implements rdma.Observer.
+func (o *connObserver) Credit(id *actor.PID, _ rdma.Handle, c rdma.Credits) {
+	if o.gone() {
+		return
+	}
+	b, now, k := &o.h.w.bounds, o.h.w.now(), o.key(id)
+	b.Sample(now, "messages that wait in "+k, c.Queued, o.h.w.e.limits().SendQueue)
+	b.Sample(now, "messages that the peer may send to "+k, c.Receive, 0)
+	if e := o.h.ends[id.GetId()]; e != nil {
+		b.Sample(now, "messages that the owner has of "+k, c.Unfreed, e.credits)
+	}
+}
+
+// inspectEvery is how many events there are between two looks at the identifiers.
+const inspectEvery = 16
+
+// sample looks at the loop that calls, or at its runtime.
+func (o *connObserver) sample() {
+	if o.samples++; o.samples%inspectEvery != 0 || o.gone() || o.h.rt == nil {
+		return
+	}
+	w, l, name := o.h.w, o.h.w.e.limits(), o.p.Name()
+	memory := 0
+	for _, i := range o.h.rt.Inspect() { // of this loop
+		k := o.key(i.PID)
+		w.bounds.Sample(w.now(), "messages in the mailbox of "+k, i.Mailbox, l.Mailbox+w.ids.Open(k)+ownPosts)
+		memory += i.Memory
+	}
+	w.bounds.Sample(w.now(), "memory for one-sided operations of a loop of "+name, memory, l.Memory)
+	// one more: who gets Closed may have made another
+	w.bounds.Sample(w.now(), "identifiers of "+name, w.ids.Living(name+" "), l.Connections+1)
+	for _, i := range o.h.rt.Loops() {
+		w.bounds.Sample(w.now(), "descriptors of "+i.Name, i.FDs, perLoop+perIdentifier*i.Identifiers)
+		w.bounds.Sample(w.now(), "timers of "+i.Name, i.Timers, perLoop+perIdentifier*i.Identifiers)
+	}
+}
+
+const (
+	// ownPosts is what an identifier posts to itself at most.
+	ownPosts = 8
+	// A loop has descriptors and timers of its own, for set-ups that are no identifiers yet, and
+	// for each identifier: a socket; a deadline, a goodbye, memory, TCP's.
+	perLoop       = 16
+	perIdentifier = 5
+)
+
+// idle looks at a runtime from which nothing is asked any more, on a goroutine of the process: its
+// identifiers are those that the ledger has.
+func (h *connHost) idle() {
+	before := h.living()
+	there := h.rt.Inspect()
+	after := h.living() // some may have ended meanwhile
+	for _, i := range there {
+		if e := h.ends[i.PID.GetId()]; e != nil && !slices.Contains(before, e) {
+			h.w.e.World.Fail("%s: %s is there, and was Closed", h.w.e.Name, e.key)
+		}
+	}
+	for _, e := range after {
+		if !slices.ContainsFunc(there, func(i rdma.IDInfo) bool { return i.PID.Equal(e.id) }) {
+			h.w.e.World.Fail("%s: %s was not Closed, and the runtime does not have it", h.w.e.Name, e.key)
+		}
+	}
+}
+
+// living lists the ends that were not Closed, in the order in which they were made.
+func (h *connHost) living() (all []*connEnd) {
+	for _, c := range h.w.order {
+		for _, e := range c.ends {
+			if e != nil && e.h == h && !e.dead && !e.closed {
+				all = append(all, e)
+			}
+		}
+	}
+	return all
+}
+
+// rest is how long a runtime has to give back what the last ends had.
+const rest = time.Second

@@ -1,0 +1,85 @@
+package workload
+
+import (
+	rdma "github.com/rdmactor/rdmactor/actor"
+	"github.com/rdmactor/rdmactor/cmid"
+)
+
+// forge uses a key that the peer has not given: for another right, for bytes behind the end, or of
+// another connection's memory. The connection must end, and the memory be as it was.
+func (e *connEnd) forge(op connOp) {
+	e.remote(op, false, func(g *grant) {
+		if key, off, ok := e.forged(g, op); ok {
+			e.use(key, off, op)
+			return
+		}
+		e.memory.busy = false
+	})
+}
+
+// forged makes a key of one that was given, and says where it is to be used.
+func (e *connEnd) forged(g *grant, op connOp) (key rdma.RemoteKey, off int, ok bool) {
+	key = g.key
+	switch op.way % 4 {
+	case 0:
+		key.Rights, off = rdma.RemoteRead|rdma.RemoteWrite, op.n%g.m.Len()
+		return key, off, g.readOnly
+	case 1:
+		key.Length += 64
+		off = g.m.Len()
+	case 2:
+		key.Addr -= 8
+	case 3:
+		if g = e.another(); g == nil {
+			return key, 0, false
+		}
+		key = g.key
+	}
+	return key, off, true
+}
+
+// use uses a forged key.
+func (e *connEnd) use(key rdma.RemoteKey, off int, op connOp) {
+	e.c.ending, e.c.rude = true, true
+	e.c.excuse()
+	m := &e.memory
+	answered := func(answer any) {
+		m.busy = false
+		if f, ok := answer.(*rdma.AccessError); !ok || !refused(f) {
+			e.c.forged = true
+		}
+	}
+	n := min(8, int(key.Length)-off)
+	if op.way/4%2 == 0 && op.way%4 != 0 {
+		e.h.ask(e.id, &rdma.Read{Memory: m.scratch, Length: n, Key: key, Offset: off}, func(answer any) {
+			answered(answer)
+			if _, ok := answer.(*rdma.ReadDone); ok {
+				e.h.w.e.World.Fail("%s: %s has read with a key that nobody has given it", e.h.w.e.Name, e.key)
+			}
+		})
+		return
+	}
+	e.h.ask(e.id, &rdma.Call{Fn: func(*cmid.ID) error {
+		_, err := m.scratch.WriteAt([]byte("mischief")[:n], 0)
+		return err
+	}}, func(any) {
+		e.h.ask(e.id, &rdma.Write{Memory: m.scratch, Length: n, Key: key, Offset: off}, answered)
+	})
+}
+
+// another is memory that an end of the peer's program has granted to somebody else.
+func (e *connEnd) another() *grant {
+	for _, c := range e.c.w.order {
+		for _, x := range c.ends {
+			if x == nil || x == e || x == e.peer() || x.h != e.peer().h || x.dead {
+				continue
+			}
+			for _, g := range x.memory.granted {
+				if g.live && g.integer == nil && !x.ended {
+					return g
+				}
+			}
+		}
+	}
+	return nil
+}

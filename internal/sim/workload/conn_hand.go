@@ -1,0 +1,195 @@
+package workload
+
+import (
+	"runtime"
+	"slices"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	rdma "github.com/rdmactor/rdmactor/actor"
+	"github.com/rdmactor/rdmactor/cmid"
+)
+
+// arrival is a message on its way to an owner.
+type arrival struct {
+	n  uint64
+	to *connOwner
+}
+
+// arrivedFor takes the oldest message that is on its way to an owner. An identifier that was handed
+// over may have sent some to the owner that it had.
+func (e *connEnd) arrivedFor(o *connOwner) (n uint64, ok bool) {
+	for i, a := range e.arrived {
+		if a.to == o {
+			e.arrived = slices.Delete(e.arrived, i, i+1)
+			return a.n, true
+		}
+	}
+	return 0, false
+}
+
+// handOver gives the identifier another owner, of its own.
+func (e *connEnd) handOver(op connOp) {
+	if !e.established || e.ended || e.closed || e.dial != nil {
+		return
+	}
+	kind := ownLoop
+	if op.way%2 == 1 {
+		kind = ownOff
+	}
+	e.handTo(e.h.owner(kind))
+}
+
+// handTo is Handover to an owner.
+func (e *connEnd) handTo(o *connOwner) {
+	cmd := &rdma.Handover{To: o.pid}
+	if e.heirs == nil {
+		e.heirs = make(map[rdma.Command]*connOwner)
+	}
+	e.heirs[cmd] = o
+	e.h.ask(e.id, cmd, nil)
+}
+
+// handedOver is called when a Handover is answered: everything goes to the heir from now on.
+func (e *connEnd) handedOver(cmd rdma.Command) {
+	heir, was := e.heirs[cmd], e.o
+	if heir == nil || heir == was {
+		return
+	}
+	without := func(all []*connEnd) []*connEnd {
+		return slices.DeleteFunc(all, func(x *connEnd) bool { return x == e })
+	}
+	was.ends = without(was.ends)
+	was.ids = slices.DeleteFunc(was.ids, func(id string) bool { return id == e.key })
+	was.former = append(without(was.former), e)
+	e.o = heir
+	heir.ends, heir.ids = append(heir.ends, e), append(heir.ids, e.key)
+	if heir.stopped != nil {
+		e.c.ending = true
+		e.h.w.ids.Orphan(e.key)
+	}
+	if was.handler { // nobody else stops it, when its connection has gone to another
+		e.h.root.Poison(was.pid)
+	}
+}
+
+// connPass is a retained message that is handed to another actor, which gives it back.
+type connPass struct {
+	k *kept
+	d time.Duration
+}
+
+// pass retains a message, and has another actor give it back.
+func (o *connOwner) pass(ctx actor.Context, e *connEnd, m *rdma.Received, n uint64, d time.Duration) {
+	k := o.keep(e, m, n)
+	k.passed = true
+	ctx.Send(o.h.sink(int(n%2)).pid, &connPass{k, d})
+}
+
+// leave has code of the program's not return: the Fn of a Call, or an owner's Receive, by a panic
+// or by runtime.Goexit. No code exits on a loop: that is a bug, which OnPanic reports.
+func (e *connEnd) leave(op connOp) {
+	if op.way%3 == 0 {
+		e.c.ending = true
+		e.c.excuse()
+		e.h.ask(e.id, &rdma.Call{Fn: func(*cmid.ID) error { panic("as the plan has it") }}, func(answer any) {
+			if _, done := answer.(*rdma.Done); done {
+				e.h.w.e.World.Fail("%s: a Call of %s whose function has not returned is answered with Done", e.h.w.e.Name, e.key)
+			}
+		})
+		return
+	}
+	away := func() { panic("as the plan has it") }
+	if e.o.off() && op.way%3 == 1 {
+		away = runtime.Goexit
+	}
+	switch {
+	case e.o.handler: // its Props make another one, which would know nothing
+	case op.way/3%2 == 0:
+		e.h.root.Send(e.o.pid, &connDo{func(actor.Context) { away() }})
+	default:
+		e.o.away = away
+	}
+}
+
+// foreign sends the identifier commands about memory of another connection's. They must be refused,
+// and the other connection must not notice.
+func (e *connEnd) foreign(op connOp) {
+	var other *connEnd
+	for _, c := range e.h.w.order {
+		for _, x := range c.ends {
+			if x != nil && x != e && x.h == e.h && !x.dead && x.memory.scratch != nil {
+				other = x
+			}
+		}
+	}
+	if other == nil {
+		return
+	}
+	m := other.memory.scratch
+	var cmd rdma.Command
+	switch op.way % 5 {
+	case 0:
+		cmd = &rdma.Grant{Memory: m}
+	case 1:
+		cmd = &rdma.Revoke{Memory: m}
+	case 2:
+		cmd = &rdma.FreeMemory{Memory: m}
+	default:
+		p := e.peer()
+		if p == nil || len(p.memory.granted) == 0 {
+			return
+		}
+		key := p.memory.granted[0].key
+		cmd = &rdma.Read{Memory: m, Length: 8, Key: key}
+		if op.way%5 == 4 {
+			cmd = &rdma.Write{Memory: m, Length: 8, Key: key}
+		}
+	}
+	e.h.ask(e.id, cmd, func(answer any) {
+		if _, failed := answer.(rdma.Failure); !failed && !isDeadLetter(answer) {
+			e.h.w.e.World.Fail("%s: a %T of %s about memory of %s is answered with %T", e.h.w.e.Name, cmd, e.key, other.key, answer)
+		}
+	})
+}
+
+func isDeadLetter(answer any) bool {
+	_, ok := answer.(*actor.DeadLetterResponse)
+	return ok
+}
+
+// connectTwice connects step by step, with two Connects from two senders: one of them is refused.
+func (h *connHost) connectTwice(e *connEnd, private []byte) {
+	open := 2
+	failed := func(any) {
+		if !e.established {
+			h.ask(e.id, &rdma.DestroyID{}, nil)
+		}
+	}
+	then := func(cmd rdma.Command, next func()) {
+		h.ask(e.id, cmd, func(answer any) {
+			if _, ok := answer.(rdma.Failure); ok || isDeadLetter(answer) || e.ended || e.closed {
+				failed(answer)
+				return
+			}
+			next()
+		})
+	}
+	answered := func(answer any) {
+		if open--; open == 0 {
+			failed(answer)
+		}
+	}
+	then(&cmid.ResolveAddr{Src: e.c.source(), Dst: cmid.MustAddr(h.w.e.Addr(e.c.spec.to, e.c.spec.listener))}, func() {
+		then(&cmid.ResolveRoute{}, func() {
+			one := &rdma.Connect{PrivateData: private}
+			two := one
+			if e.c.number%2 == 0 {
+				two = &rdma.Connect{PrivateData: private}
+			}
+			h.ask(e.id, one, answered)
+			h.ask(e.id, two, answered)
+		})
+	})
+}
