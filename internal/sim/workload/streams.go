@@ -13,7 +13,7 @@ import (
 // many ways, and end in all the ways there are.
 var Streams = &Kind{
 	Name: "streams", Machines: 2,
-	Verbs: []string{"large", "deadline", "concurrent", "close", "linger", "half", "writeto", "never", "slow", "innocent", "listener"},
+	Verbs: []string{"large", "deadline", "concurrent", "close", "linger", "half", "writeto", "never", "slow", "innocent", "listener", "swallow"},
 	Draw:  drawStreams,
 	New:   func(e *Env, ops []Op) Workload { return newStreams(e, ops) },
 }
@@ -106,6 +106,9 @@ func drawStreams(d Draw, n int) (ops []Op) {
 			}
 		} else {
 			o.sides = [2]sideOp{drawSide(d), drawSide(d)}
+			if d.Has["swallow"] && d.IntN(6) == 0 {
+				drawDeaf(d, o)
+			}
 			for i := range o.sides { // not too many Reads
 				p := &o.sides[1-i]
 				o.sides[i].buffer = max(o.sides[i].buffer, p.writers*p.writes*p.size/64)
@@ -114,6 +117,19 @@ func drawStreams(d Draw, n int) (ops []Op) {
 		ops = append(ops, o)
 	}
 	return ops
+}
+
+// drawDeaf draws a side that writes on and on, and reads nothing of what the other writes, such as
+// one that delivers a log. The other has closed long before.
+func drawDeaf(d Draw, o *streamOp) {
+	talks := d.IntN(2)
+	o.sides[talks] = sideOp{
+		writers: 1, writes: 30, size: 1 + d.IntN(2000), pause: 100*time.Millisecond + d.within(600*time.Millisecond),
+		never: true, end: endsAfter,
+	}
+	other := &o.sides[1-talks]
+	other.end, other.after, other.pause = endsEarly, d.duration(50*time.Millisecond, 5), 0
+	other.writes, other.size = 8, max(other.size, d.size(13))
 }
 
 func drawSide(d Draw) sideOp {
