@@ -25,7 +25,7 @@ var rpcDefects = []defect{
 		mended: "rpc: call nothing unsent whose connection's actor was stopped",
 		edits:  []overlay.Edit{edit("rpc/link.go", "		l.unsure = true // nobody has said what has arrived\n", "")},
 		pkg:    "rpc", test: "TestStoppedConnectionIsUnsure",
-		workload: "calls", within: 1000,
+		workload: "calls", within: 150,
 	},
 	{
 		name: "drain-drops", layer: "rpc",
@@ -34,6 +34,7 @@ var rpcDefects = []defect{
 		edits: []overlay.Edit{edit("rpc/link.go",
 			"		if h.Flags&wire.FlagLast != 0 {\n			return l.refusedLocked(), nil\n		}\n", "")},
 		pkg: "rpc", test: "TestCallCrossesTheEndOfADrain|TestLastDrainRefusesWhatIsUnanswered",
+		workload: "calls", within: 200,
 	},
 	{
 		name: "item-behind-the-end", layer: "rpc",
@@ -42,6 +43,7 @@ var rpcDefects = []defect{
 		edits: []overlay.Edit{edit("rpc/sender.go",
 			"	case c.calls[call.id.Slot()] != call:\n", "	case c.calls[call.id.Slot()] == nil && c.ending:\n")},
 		pkg: "rpc", test: "TestSenderOutlivesItsHandler",
+		workload: "calls", within: 150,
 	},
 	{
 		name: "runtime-first", layer: "rpc",

@@ -158,6 +158,10 @@ func (c *Call) Returns(how string) {
 	c.returned = append(c.returned, how)
 }
 
+// Instead enters that an interceptor has ended an execution, or has answered before there was one:
+// how is that of Returns.
+func (c *Call) Instead(how string) { c.returned = append(c.returned, how) }
+
 // Alone reports whether nobody waits for the call any more.
 func (c *Call) Alone() bool { return c.over || c.moot }
 

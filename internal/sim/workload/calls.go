@@ -15,7 +15,7 @@ var Calls = &Kind{
 	Name: "calls", Machines: 2,
 	Verbs: []string{
 		"large", "stream", "deadline", "cancel", "slow", "error", "panic", "forward", "actor", "many",
-		"innocent", "close", "stop", "drain",
+		"innocent", "close", "stop", "drain", "crowd", "between", "runtime",
 	},
 	Draw: drawCalls,
 	New:  func(e *Env, ops []Op) Workload { return newCalls(e, ops) },
@@ -46,7 +46,6 @@ const (
 	viaGo         = "Go"
 	viaNobody     = "Call of what nobody handles"
 	viaStream     = "Open"
-	viaInnocent   = "Call, and behaves"
 )
 
 // callOp is a number of calls, one after the other.
@@ -55,6 +54,9 @@ type callOp struct {
 	machine, client int
 	via             string
 	times           int
+	together        int // goroutines that make so many calls each
+	innocent        bool
+	between         string        // what an interceptor does; empty: nothing
 	request, reply  int           // bytes; of a stream reply is an item's
 	timeout, cancel time.Duration // 0: none
 	does            string
@@ -73,9 +75,18 @@ func (o *callOp) String() string {
 	if o.cancel > 0 {
 		s += fmt.Sprintf(", cancelled after %v", o.cancel)
 	}
+	if o.together > 1 {
+		s += fmt.Sprintf(", by %d at once", o.together)
+	}
+	if o.between != "" {
+		s += "; " + o.between
+	}
 	s += fmt.Sprintf("; its handler %s", o.does)
 	if o.sleep > 0 {
 		s += fmt.Sprintf(" for %v", o.sleep)
+	}
+	if o.innocent {
+		s += ", which must get on"
 	}
 	if o.via == viaStream {
 		s += fmt.Sprintf("; %d items, %d are taken, each after %v", o.items, o.take, o.pause)
@@ -97,6 +108,7 @@ const (
 	endClose = "closed"
 	endStop  = "stopped: its connection's actor is"
 	endDrain = "drained"
+	endBelow = "closed behind its runtime"
 )
 
 func (o *endOp) String() string {
@@ -117,114 +129,6 @@ func servers(machines int) int {
 		return 1
 	}
 	return 2
-}
-
-func drawCalls(d Draw, n int) (ops []Op) {
-	clients := d.Machines - servers(d.Machines) // machines
-	if d.Has["innocent"] && clients > 1 {
-		clients-- // its address is its own
-		ops = append(ops, &callOp{
-			at: d.within(d.Time / 2), machine: d.Machines - 1, via: viaInnocent, times: 3 + d.IntN(10),
-			request: 10 + d.IntN(100), reply: 10 + d.IntN(100), does: doAnswer,
-		})
-	}
-	for len(ops) < n {
-		at, machine, client := d.within(d.Time), servers(d.Machines)+d.IntN(clients), d.IntN(perMachine)
-		switch x := d.IntN(24); {
-		case x == 0 && d.Has["close"]:
-			ops = append(ops, &endOp{at: at, machine: machine, client: client, how: endClose})
-		case x == 1 && d.Has["stop"]:
-			ops = append(ops, &endOp{at: at, machine: machine, client: client, how: endStop})
-		case x == 2 && d.Has["close"]:
-			ops = append(ops, &endOp{at: at, machine: d.IntN(servers(d.Machines)), client: -1, how: endClose})
-		case x <= 4 && d.Has["drain"]:
-			ops = append(ops, &endOp{
-				at: at, machine: d.IntN(servers(d.Machines)), client: -1, how: endDrain, timeout: d.duration(time.Millisecond, 12),
-			})
-		default:
-			ops = append(ops, drawCall(d, &callOp{at: at, machine: machine, client: client}))
-		}
-	}
-	return ops
-}
-
-// drawCall draws the rest of o.
-func drawCall(d Draw, o *callOp) *callOp {
-	o.times, o.does, o.via = 1, doAnswer, viaCall
-	o.request, o.reply = oracle.MinCall+d.IntN(200), oracle.MinCall+d.IntN(200)
-	if d.Has["many"] && d.IntN(4) == 0 {
-		o.times = 2 + d.IntN(8)
-	}
-	if d.Has["large"] && d.IntN(3) == 0 {
-		o.request = d.size(12)
-	}
-	if d.Has["large"] && d.IntN(3) == 0 {
-		o.reply = d.size(12)
-	}
-	if d.Has["deadline"] && d.IntN(2) == 0 {
-		o.timeout = d.duration(50*time.Microsecond, 15)
-	}
-	if d.Has["cancel"] && d.IntN(4) == 0 {
-		o.cancel = d.duration(20*time.Microsecond, 15)
-	}
-	switch x := d.IntN(8); {
-	case x == 0:
-		o.via = viaIdempotent
-	case x == 1:
-		o.via = viaRaw
-	case x == 2:
-		o.via = viaOnLoop
-	case x == 3 && d.Has["actor"]:
-		o.via = viaGo
-	case x == 4 && d.Has["error"]:
-		o.via = viaNobody
-	case x >= 5 && d.Has["stream"]:
-		o.via = viaStream
-		drawStream(d, o)
-	}
-	drawHandler(d, o)
-	return o
-}
-
-func drawStream(d Draw, o *callOp) {
-	o.items, o.take = d.IntN(30), -1
-	switch d.IntN(4) {
-	case 0:
-		o.take = d.IntN(o.items + 1)
-	case 1:
-		o.pause = d.duration(50*time.Microsecond, 9)
-	}
-	if d.IntN(4) == 0 {
-		o.sleep = d.duration(50*time.Microsecond, 9)
-	}
-	o.reply = min(o.reply, 10_000)
-}
-
-func drawHandler(d Draw, o *callOp) {
-	if o.via == viaNobody {
-		return
-	}
-	switch x := d.IntN(12); {
-	case x <= 2 && d.Has["slow"] && o.via != viaOnLoop && o.via != viaStream:
-		o.does, o.sleep = doSleep, d.duration(100*time.Microsecond, 12)
-	case x <= 4 && d.Has["slow"] && o.via != viaOnLoop:
-		o.does = doWait
-		if o.timeout == 0 && o.cancel == 0 {
-			o.timeout = d.duration(time.Millisecond, 9)
-		}
-	case x == 5 && d.Has["error"]:
-		o.does = doError
-	case x == 6 && d.Has["error"]:
-		o.does = doCode
-	case x == 7 && d.Has["panic"]:
-		o.does = doPanic
-	case x == 8 && d.Has["panic"] && o.via != viaOnLoop:
-		o.does = doGoexit
-	case x <= 10 && d.Has["forward"] && o.via != viaOnLoop && o.via != viaStream:
-		o.does = doForward
-	case x == 11 && o.via == viaStream:
-		o.does = doBehind
-	}
 }
 
 // calls is the workload.
@@ -261,7 +165,7 @@ func newCalls(e *Env, ops []Op) *calls {
 	}
 	innocent := false
 	for _, op := range ops {
-		if o, ok := op.(*callOp); ok && o.via == viaInnocent {
+		if o, ok := op.(*callOp); ok && o.innocent {
 			innocent = true
 		}
 	}
@@ -285,7 +189,9 @@ func (w *calls) drawServer(innocent bool) rpc.Config {
 	}
 	if innocent {
 		cfg.MaxCallsInAll, cfg.MaxStreamsInAll = max(cfg.MaxCallsInAll, 32), max(cfg.MaxStreamsInAll, 32)
+		w.generous(&cfg)
 	}
+	cfg.Interceptors = w.between(true)
 	return cfg
 }
 
@@ -297,7 +203,17 @@ func (w *calls) drawClient() rpc.Config {
 		Retry: rpc.Retry{Attempts: one(w.Env, 0, 2, 4), Backoff: 5 * time.Millisecond},
 	}
 	cfg.Backoff.First, cfg.Backoff.Most, cfg.Backoff.Stable = 10*time.Millisecond, 300*time.Millisecond, time.Second
+	w.generous(&cfg)
+	cfg.Interceptors = w.between(false)
 	return cfg
+}
+
+// generous lets a connection have as much as it may, in half of the worlds: then what all share is
+// what is short.
+func (w *calls) generous(cfg *rpc.Config) {
+	if w.Rand.IntN(2) == 0 {
+		cfg.MaxCalls, cfg.MaxStreams = 0, 0
+	}
 }
 
 // Start implements Workload.

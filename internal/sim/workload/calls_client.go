@@ -24,7 +24,7 @@ var (
 	rawMethod        = rpc.NewRawMethod("sim.Raw", rpc.MethodConfig{})
 	onLoopMethod     = rpc.NewMethod[rpc.Bytes, rpc.Bytes]("sim.OnLoop", rpc.MethodConfig{})
 	nobodysMethod    = rpc.NewMethod[rpc.Bytes, rpc.Bytes]("sim.Nobodys", rpc.MethodConfig{})
-	streamMethod     = rpc.NewStream[rpc.Bytes, rpc.Bytes]("sim.Stream", rpc.MethodConfig{})
+	streamMethod     = rpc.NewStream[rpc.Bytes, item]("sim.Stream", rpc.MethodConfig{})
 )
 
 // frame is how many bytes of a stream's window each item takes besides its own.
@@ -40,7 +40,8 @@ type call struct {
 	items   *oracle.Items    // of a stream
 	runs    []*world.Process // where its handlers run
 	client  *endpoint
-	ends    int // its client's, when it began
+	ends    int           // its client's, when it began
+	at      time.Duration // when it began
 	behaved *oracle.Behaved
 }
 
@@ -61,6 +62,7 @@ type caller struct {
 	rt      *rdma.Runtime
 	machine int
 	clients [perMachine]*endpoint
+	ending  bool // something is ended in the middle
 }
 
 // endpoint is a client, which may be closed and made anew.
@@ -140,18 +142,29 @@ func (me *caller) perform(op Op) {
 	switch o := op.(type) {
 	case *callOp:
 		e := me.clients[o.client]
-		for range o.times {
-			me.once(e, o)
+		for range o.together {
+			me.run(func() {
+				for range o.times {
+					me.once(e, o)
+				}
+			})
 		}
 	case *endOp:
+		me.until(5*time.Millisecond, func() bool { return !me.ending })
+		me.ending = true
 		me.end(me.clients[o.client], o)
+		me.ending = false
 	}
 }
 
 // end ends a client in the middle, and makes another one.
 func (me *caller) end(e *endpoint, o *endOp) {
-	if o.how != endStop {
+	switch o.how {
+	case endClose:
 		me.reopen(e)
+		return
+	case endBelow:
+		me.below()
 		return
 	}
 	for _, e := range me.clients {
@@ -173,6 +186,35 @@ func (me *caller) end(e *endpoint, o *endOp) {
 	me.p.Sleep(50 * time.Millisecond)
 	for _, e := range me.clients { // nobody knows whose it was
 		me.reopen(e)
+	}
+}
+
+// below shuts the runtime down below the clients, closes them, and goes on with another runtime.
+func (me *caller) below() {
+	w := me.w
+	var all [perMachine]*rpc.Client
+	for k, e := range me.clients {
+		all[k] = me.client(e)
+	}
+	for _, e := range me.clients {
+		e.ends++
+		e.c, e.broken = nil, false
+	}
+	begin := w.World.Now()
+	err := me.rt.Shutdown(context.Background())
+	for _, c := range all {
+		c.Close()
+	}
+	if took := w.World.Now() - begin; took > 5*time.Second && !w.Disturbed() {
+		w.fail("machine %d: a runtime, and the clients on it, end after %v (%v)", me.machine, took, err)
+	}
+	rt := w.open(me.p)
+	if rt == nil {
+		return
+	}
+	me.rt = rt
+	for _, e := range me.clients {
+		me.dial(e)
 	}
 }
 
@@ -215,16 +257,21 @@ func (me *caller) once(e *endpoint, o *callOp) {
 		})
 	}
 	x := me.w.enter(me.p, me.machine, e, o, ctx)
-	switch o.via {
-	case viaStream:
+	if o.between != "" {
+		ctx = context.WithValue(ctx, betweenKey{}, x)
+	}
+	switch {
+	case o.via == viaStream:
 		me.stream(ctx, c, x)
-	case viaGo:
+	case o.via == viaGo:
 		me.goes(ctx, c, x)
-	case viaInnocent:
+	case o.innocent:
 		me.behave(ctx, c, x)
 	default:
-		r, err := makeCall(ctx, c, x)
-		me.w.outcome(x, r, err)
+		me.w.tried(x, func() {
+			r, err := makeCall(ctx, c, x)
+			me.w.outcome(x, r, err)
+		})
 	}
 	cancel()
 }
@@ -243,7 +290,7 @@ func (w *calls) enter(p *world.Process, machine int, e *endpoint, o *callOp, ctx
 	repeat := o.via == viaIdempotent && e.cfg.Retry.Attempts > 1
 	x := &call{
 		Call: w.ledger.Call(name, o.request, o.reply, deadline, repeat),
-		p:    p, machine: machine, server: e.server, op: o, client: e, ends: e.ends,
+		p:    p, machine: machine, server: e.server, op: o, client: e, ends: e.ends, at: now,
 	}
 	if o.via == viaStream {
 		window := e.cfg.StreamWindow
@@ -311,7 +358,7 @@ func (me *caller) behave(ctx context.Context, c *rpc.Client, x *call) {
 
 // goes makes a call as actors do.
 func (me *caller) goes(ctx context.Context, c *rpc.Client, x *call) {
-	w, over := me.w, false
+	w, rt, over := me.w, me.rt, false
 	pending := make(map[*rpc.Pending]bool)
 	q := rpc.Bytes(x.Request())
 	me.p.System().Root.Spawn(actor.PropsFromFunc(func(a actor.Context) {
@@ -331,8 +378,11 @@ func (me *caller) goes(ctx context.Context, c *rpc.Client, x *call) {
 			over = true
 			a.Stop(a.Self())
 		}
-	}, me.rt.OnLoop()))
-	me.until(2*time.Millisecond, func() bool { return over })
+	}, rt.OnLoop()))
+	me.until(2*time.Millisecond, func() bool { return over || me.rt != rt })
+	if !over { // its loop has ended
+		x.Gone()
+	}
 }
 
 // stream opens a stream and reads it.
@@ -359,14 +409,14 @@ func (me *caller) stream(ctx context.Context, c *rpc.Client, x *call) {
 			return
 		}
 		if o.does != doBehind {
-			x.items.Item(w.World.Now(), *item)
+			x.items.Item(w.World.Now(), item.b)
 		}
 	}
 }
 
 // outcome enters a call's outcome.
 func (w *calls) outcome(x *call, r []byte, err error) {
-	now := w.World.Now()
+	now, o := w.World.Now(), x.op
 	w.excuse(x)
 	w.World.Trace("%s: call %d ends: %s", w.Name, x.Number(), outcomeName(err))
 	if err == nil {
@@ -377,6 +427,9 @@ func (w *calls) outcome(x *call, r []byte, err error) {
 	how := ""
 	switch {
 	case errors.Is(err, io.EOF) && !ok:
+	case errors.Is(err, errOfService) && !ok && o.between == clientRefuses:
+		x.NotExecuted(now)
+		return
 	case !ok:
 		w.fail("%v is no Error", err)
 		return
@@ -392,9 +445,10 @@ func (w *calls) outcome(x *call, r []byte, err error) {
 		x.NotExecuted(now)
 	default:
 		x.Unknown(now)
+		w.doubt(x, e)
 	}
 	if why := w.unexplained(x, e); why != "" {
-		w.fail("call %d (%s): %v: %s", x.Number(), x.op, err, why)
+		w.fail("call %d (%s): %v: %s", x.Number(), o, err, why)
 	}
 }
 
@@ -406,58 +460,4 @@ func outcomeName(err error) string {
 		return fmt.Sprintf("%s, %v", codeName(e.Code), e.Fate)
 	}
 	return err.Error()
-}
-
-// answered enters that the server has answered: how, or in order if that is empty.
-func (w *calls) answered(x *call, how string) {
-	now := w.World.Now()
-	switch how {
-	case codeName(rpc.CodeTooLarge), codeName(rpc.CodeOverloaded):
-		x.Executed(now)
-	default:
-		x.Refused(now, how)
-		if x.items != nil && x.op.does != doBehind {
-			x.items.Ended(now, how)
-		}
-	}
-}
-
-// codeName names a code.
-func codeName(c rpc.Code) string { return fmt.Sprintf("code %d", c) }
-
-// explained reports whether a fault, or an end in the middle, may have hit a call.
-func (w *calls) explained(x *call) bool {
-	return w.Disturbed(x.machine, x.server.n) || x.client.ends > x.ends || x.client.broken || x.server.ends > 0
-}
-
-// unexplained says what is wrong with a failure that no handler has caused. Empty: nothing.
-func (w *calls) unexplained(x *call, e *rpc.Error) string {
-	now, o := w.World.Now(), x.op
-	switch e.Code {
-	case rpc.CodeDeadline:
-		// of a stream the client's time-out limits the wait for a connection
-		waited := o.via == viaStream && x.client.cfg.Timeout > 0 && e.Fate == rpc.FateNotSent
-		if d := x.Deadline(); !waited && (d == 0 || now < d-time.Millisecond) {
-			return fmt.Sprintf("its deadline is %v", d)
-		}
-	case rpc.CodeCanceled:
-		if o.cancel == 0 && o.take < 0 {
-			return "nobody has cancelled it"
-		}
-	case rpc.CodeUnknownMethod:
-		if o.via != viaNobody {
-			return "it has a handler"
-		}
-	case rpc.CodeTooLarge, rpc.CodeOverloaded:
-		if o.via == viaInnocent && !w.explained(x) {
-			return "it is small, and the only one"
-		}
-	case rpc.CodeUnavailable, rpc.CodeClosed, rpc.CodeDraining:
-		if !w.explained(x) {
-			return "nothing has happened to its connection"
-		}
-	default:
-		return "nothing explains that"
-	}
-	return ""
 }

@@ -1,6 +1,7 @@
 package workload
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -27,6 +28,10 @@ type service struct {
 	all  []*instance // of the process
 	ends int         // how often it was ended in the middle
 	over bool        // it has ended for good
+
+	cutAt    time.Duration // when it has cut connections off, the last time; 0: never
+	draining bool          // in the middle
+	doubts   []func()      // which are judged when it does not drain
 }
 
 // instance is a server.
@@ -35,7 +40,12 @@ type instance struct {
 	srv            *rpc.Server
 	ended          bool
 	calls, streams int // handlers that run, on goroutines
+	bytes          int // of their requests
+	peers          map[string]*occupied
 }
+
+// occupied is what handlers have of a connection.
+type occupied struct{ calls, streams int }
 
 // run is the program.
 func (s *service) run(p *world.Process) {
@@ -63,7 +73,7 @@ func (s *service) run(p *world.Process) {
 		}
 	}
 	for !w.gone() {
-		i := &instance{s: s, srv: rpc.NewServer(rt, s.cfg)}
+		i := &instance{s: s, srv: rpc.NewServer(rt, s.cfg), peers: make(map[string]*occupied)}
 		i.handle(p, me, next)
 		s.now, s.all = i, append(s.all, i)
 		me.run(func() { i.serve(p) })
@@ -122,6 +132,7 @@ func (s *service) dialNext(me *caller, next *endpoint) {
 // last ends the server when nobody calls any more.
 func (s *service) last(i *instance) {
 	if !s.drains {
+		s.cutAt = s.w.World.Now()
 		i.srv.Close()
 		return
 	}
@@ -142,14 +153,21 @@ func (s *service) end(p *world.Process, o *endOp) {
 	}
 	i, w := s.now, s.w
 	s.ends++
-	begin, most := w.World.Now(), 5*time.Second
+	// a Drain may be closing a connection whose peer stands still
+	begin, most := w.World.Now(), cmp.Or(w.Config.Timeouts.Close, 5*time.Second)+time.Second
 	if o.how == endDrain {
 		ctx, cancel := context.WithTimeout(context.Background(), o.timeout)
+		s.draining = true
 		err := i.srv.Drain(ctx)
 		cancel()
+		if s.draining = false; err != nil {
+			s.cutAt = s.w.World.Now()
+		}
+		s.judge()
 		most = o.timeout + time.Second + callLate
 		w.World.Trace("%s: drained: %v", w.Name, err)
 	} else {
+		s.cutAt = s.w.World.Now()
 		i.srv.Close()
 	}
 	if took := w.World.Now() - begin; took > most && !w.Disturbed(s.n) {
@@ -162,9 +180,7 @@ func (s *service) end(p *world.Process, o *endOp) {
 func (i *instance) handle(p *world.Process, me *caller, next *endpoint) {
 	h := &handling{i: i, p: p, me: me, next: next}
 	unary := func(ctx context.Context, q *rpc.Bytes) (*rpc.Bytes, error) {
-		i.calls++
-		i.bound("calls", i.calls, i.s.cfg.MaxCallsInAll)
-		b, err := h.answer(ctx, *q, func() { i.calls-- })
+		b, err := h.answer(ctx, *q, i.occupy(ctx, *q, false))
 		r := rpc.Bytes(b)
 		return &r, err
 	}
@@ -176,24 +192,52 @@ func (i *instance) handle(p *world.Process, me *caller, next *endpoint) {
 		return &r, err
 	}, rpc.HandlerConfig{OnLoop: true})
 	rpc.HandleRaw(i.srv, rawMethod, func(ctx context.Context, q, reply []byte) ([]byte, error) {
-		i.calls++
-		i.bound("calls", i.calls, i.s.cfg.MaxCallsInAll)
-		b, err := h.answer(ctx, q, func() { i.calls-- })
+		b, err := h.answer(ctx, q, i.occupy(ctx, q, false))
 		return append(reply, b...), err
 	}, rpc.HandlerConfig{})
-	rpc.HandleStream(i.srv, streamMethod, func(ctx context.Context, q *rpc.Bytes, out *rpc.Sender[rpc.Bytes]) error {
-		i.streams++
-		i.bound("streams", i.streams, i.s.cfg.MaxStreamsInAll)
-		return h.stream(ctx, *q, out)
+	rpc.HandleStream(i.srv, streamMethod, func(ctx context.Context, q *rpc.Bytes, out *rpc.Sender[item]) error {
+		return h.stream(ctx, *q, out, i.occupy(ctx, *q, true))
 	})
 }
 
-// bound enters how many handlers run.
-func (i *instance) bound(what string, n, limit int) {
-	if limit == 0 {
-		limit = 4096
+// occupy enters that a handler runs on a goroutine, and what that makes of all limits. free enters
+// its end.
+func (i *instance) occupy(ctx context.Context, q []byte, stream bool) (free func()) {
+	peer := "nobody"
+	if info := rpc.InfoOf(ctx); info != nil {
+		peer = info.Peer.String()
 	}
-	i.s.w.bounds.Sample(i.s.w.World.Now(), fmt.Sprintf("handlers of %s of machine %d's server", what, i.s.n), n, limit)
+	c := i.peers[peer]
+	if c == nil {
+		c = &occupied{}
+		i.peers[peer] = c
+	}
+	add := func(n int) {
+		if stream {
+			i.streams, c.streams = i.streams+n, c.streams+n
+		} else {
+			i.calls, c.calls = i.calls+n, c.calls+n
+		}
+		i.bytes += n * len(q)
+	}
+	add(1)
+	cfg := i.s.cfg
+	each := cmp.Or(cfg.MaxCalls, 1024)
+	i.bound("handlers of calls", i.calls, cmp.Or(cfg.MaxCallsInAll, 4096))
+	i.bound("handlers of streams", i.streams, cmp.Or(cfg.MaxStreamsInAll, 4096))
+	i.bound("handlers of a connection", c.calls+c.streams, each)
+	i.bound("streams of a connection", c.streams, cmp.Or(cfg.MaxStreams, (each+1)/2))
+	i.bound("bytes of requests", i.bytes, max(cmp.Or(cfg.Memory, 256<<20), 4*cmp.Or(cfg.MaxMessage, 64<<10))+len(i.peers)*(64<<10))
+	return func() {
+		if add(-1); *c == (occupied{}) {
+			delete(i.peers, peer)
+		}
+	}
+}
+
+// bound enters how much there is of something.
+func (i *instance) bound(what string, n, limit int) {
+	i.s.w.bounds.Sample(i.s.w.World.Now(), fmt.Sprintf("%s of machine %d's server", what, i.s.n), n, limit)
 }
 
 // handling is what handlers have.
@@ -317,9 +361,8 @@ func (h *handling) forward(ctx context.Context, o *callOp) error {
 	return err
 }
 
-// stream is a handler of streams.
-func (h *handling) stream(ctx context.Context, q []byte, out *rpc.Sender[rpc.Bytes]) error {
-	done := func() { h.i.streams-- }
+// stream is a handler of streams. It calls done when it ends, in whatever way.
+func (h *handling) stream(ctx context.Context, q []byte, out *rpc.Sender[item], done func()) error {
 	x := h.begin(ctx, q)
 	if x == nil {
 		done()
@@ -335,8 +378,7 @@ func (h *handling) stream(ctx context.Context, q []byte, out *rpc.Sender[rpc.Byt
 				h.behind(x, out)
 				return nil
 			}
-			item := rpc.Bytes(x.items.Sending(w.World.Now(), o.reply))
-			if err := out.Send(&item); err != nil {
+			if err := out.Send(&item{b: x.items.Sending(w.World.Now(), o.reply)}); err != nil {
 				w.excuse(x)
 				x.Noticed(w.World.Now())
 				return err
@@ -357,14 +399,14 @@ func (h *handling) stream(ctx context.Context, q []byte, out *rpc.Sender[rpc.Byt
 	return err
 }
 
-// behind has another goroutine send while the handler returns.
-func (h *handling) behind(x *call, out *rpc.Sender[rpc.Bytes]) {
+// behind has another goroutine send while the handler returns: perhaps in the middle of an item.
+func (h *handling) behind(x *call, out *rpc.Sender[item]) {
 	h.me.run(func() {
 		for range x.op.items {
-			item := rpc.Bytes("behind")
-			if out.Send(&item) != nil {
+			if out.Send(&item{b: []byte("behind"), p: h.p}) != nil {
 				return
 			}
 		}
 	})
+	h.p.Sleep(x.op.sleep)
 }

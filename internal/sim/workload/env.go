@@ -65,6 +65,11 @@ func (e *Env) Open(p *world.Process) (rt *rdma.Runtime, ok bool) { return e.Open
 func (e *Env) OpenObserved(p *world.Process, o rdma.Observer) (rt *rdma.Runtime, ok bool) {
 	cfg := e.Config
 	cfg.Observer = o
+	return e.opened(p, cfg)
+}
+
+// opened is Open with another Config.
+func (e *Env) opened(p *world.Process, cfg rdma.Config) (rt *rdma.Runtime, ok bool) {
 	for {
 		rt, err := p.Open(cfg)
 		_, calm := e.Calm()

@@ -1,0 +1,91 @@
+package workload
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/rdmactor/rdmactor/rpc"
+)
+
+// answered enters that the server has answered: how, or in order if that is empty.
+func (w *calls) answered(x *call, how string) {
+	now := w.World.Now()
+	switch how {
+	case codeName(rpc.CodeTooLarge), codeName(rpc.CodeOverloaded):
+		x.Executed(now)
+	default:
+		x.Refused(now, how)
+		if x.items != nil && x.op.does != doBehind {
+			x.items.Ended(now, how)
+		}
+	}
+}
+
+// codeName names a code.
+func codeName(c rpc.Code) string { return fmt.Sprintf("code %d", c) }
+
+// explained reports whether a fault, or an end in the middle, may have hit a call.
+func (w *calls) explained(x *call) bool {
+	return w.Disturbed(x.machine, x.server.n) || x.client.ends > x.ends || x.client.broken || x.server.ends > 0
+}
+
+// unexplained says what is wrong with a failure that no handler has caused. Empty: nothing.
+func (w *calls) unexplained(x *call, e *rpc.Error) string {
+	now, o := w.World.Now(), x.op
+	switch e.Code {
+	case rpc.CodeDeadline:
+		// of a stream the client's time-out limits the wait for a connection
+		waited := o.via == viaStream && x.client.cfg.Timeout > 0 && e.Fate == rpc.FateNotSent
+		if d := x.Deadline(); !waited && (d == 0 || now < d-time.Millisecond) {
+			return fmt.Sprintf("its deadline is %v", d)
+		}
+	case rpc.CodeCanceled:
+		if o.cancel == 0 && o.take < 0 {
+			return "nobody has cancelled it"
+		}
+	case rpc.CodeUnknownMethod:
+		if o.via != viaNobody {
+			return "it has a handler"
+		}
+	case rpc.CodeTooLarge, rpc.CodeOverloaded:
+		if o.innocent && !w.explained(x) {
+			return "it is small, and the only one"
+		}
+	case rpc.CodeUnavailable, rpc.CodeClosed, rpc.CodeDraining:
+		if !w.explained(x) {
+			return "nothing has happened to its connection"
+		}
+	default:
+		return "nothing explains that"
+	}
+	return ""
+}
+
+// doubt judges that nobody knows whether a call was executed. A server that drains answers what it
+// has begun, and says of the rest that it was refused.
+func (w *calls) doubt(x *call, e *rpc.Error) {
+	s := x.server
+	switch e.Code {
+	case rpc.CodeUnavailable, rpc.CodeClosed, rpc.CodeDraining:
+	default:
+		return
+	}
+	why := fmt.Sprintf("call %d (%s): %v: its server has cut nothing off", x.Number(), x.op, e)
+	s.doubts = append(s.doubts, func() {
+		if (s.cutAt == 0 || x.at > s.cutAt+callTransit) && !w.Disturbed(x.machine, s.n) && x.client.ends == x.ends && !x.client.broken {
+			w.fail("%s", why)
+		}
+	})
+	s.judge()
+}
+
+// judge judges the doubts, unless a Drain goes on: when its time is over it cuts off what is left.
+func (s *service) judge() {
+	if s.draining {
+		return
+	}
+	for _, judge := range s.doubts {
+		judge()
+	}
+	s.doubts = nil
+}
