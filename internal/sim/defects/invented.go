@@ -21,13 +21,6 @@ var invented = []defect{
 			"positive(c.Timeout, it.rt.cfg.Timeouts.Close)),\n", "positive(c.Timeout, it.rt.cfg.Timeouts.Close) + 24*time.Hour),\n")},
 	},
 	{
-		name: "message-after-the-end", layer: invention,
-		was: "A message is delivered after the end of its connection.",
-		edits: []overlay.Edit{edit("actor/internal/datapath/rendezvous.go",
-			"	for b.Waiting.Len() > 0 && b.c.Flows() {\n		if a := b.Waiting.At(0); a.came < a.from.Length {",
-			"	for b.Waiting.Len() > 0 {\n		if a := b.Waiting.At(0); a.came < a.from.Length {")},
-	},
-	{
 		name: "no-floor", layer: invention,
 		was: "A connection whose owner has none of its messages waits for memory that others have.",
 		edits: []overlay.Edit{
@@ -48,12 +41,6 @@ var invented = []defect{
 			edit("actor/messages.go", "	m.keep()\n	return m\n", "	return m\n"),
 			edit("actor/messages.go", "	if m.in.Conn == nil {\n		return\n	}\n	switch n := m.refs.Add(-1); {", "	if m.in.Conn == nil || m != nil {\n		return\n	}\n	switch n := m.refs.Add(-1); {"),
 		},
-	},
-	{
-		name: "large-stays-granted", layer: invention,
-		was: "A peer may read a large message's memory when it has been used for something else.",
-		edits: []overlay.Edit{edit("actor/internal/datapath/rendezvous.go",
-			"	_ = o.c.Device.Verbs.Free(m.mr) // nothing posted names it\n", "")},
 	},
 	{
 		name: "write-without-right", layer: invention,
@@ -78,6 +65,6 @@ var invented = []defect{
 	{
 		name: "no-keepalive", layer: invention,
 		was:   "A peer that is gone without a word is never given up.",
-		edits: []overlay.Edit{edit("actor/internal/datapath/keepalive.go", "	if k.idle == 0 || !c.Session.Courteous() {\n", "	if k.idle >= 0 || !c.Session.Courteous() {\n")},
+		edits: []overlay.Edit{edit("actor/internal/datapath/keepalive.go", "				c.lookAfter()\n", "				_ = c.lookAfter\n")},
 	},
 }

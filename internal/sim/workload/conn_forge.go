@@ -10,7 +10,7 @@ import (
 func (e *connEnd) forge(op connOp) {
 	e.remote(op, false, func(g *grant) {
 		if key, off, ok := e.forged(g, op); ok {
-			e.use(key, off, op)
+			e.use(key, off, g.readOnly || op.way/4%2 == 0)
 			return
 		}
 		e.memory.busy = false
@@ -20,16 +20,15 @@ func (e *connEnd) forge(op connOp) {
 // forged makes a key of one that was given, and says where it is to be used.
 func (e *connEnd) forged(g *grant, op connOp) (key rdma.RemoteKey, off int, ok bool) {
 	key = g.key
-	switch op.way % 4 {
-	case 0:
+	switch way := op.way % 4; {
+	case g.readOnly && way != 3:
 		key.Rights, off = rdma.RemoteRead|rdma.RemoteWrite, op.n%g.m.Len()
-		return key, off, g.readOnly
-	case 1:
+	case way < 2:
 		key.Length += 64
 		off = g.m.Len()
-	case 2:
+	case way == 2:
 		key.Addr -= 8
-	case 3:
+	default:
 		if g = e.another(); g == nil {
 			return key, 0, false
 		}
@@ -38,8 +37,8 @@ func (e *connEnd) forged(g *grant, op connOp) (key rdma.RemoteKey, off int, ok b
 	return key, off, true
 }
 
-// use uses a forged key.
-func (e *connEnd) use(key rdma.RemoteKey, off int, op connOp) {
+// use uses a forged key, to write or to read.
+func (e *connEnd) use(key rdma.RemoteKey, off int, write bool) {
 	e.c.ending, e.c.rude = true, true
 	e.c.excuse()
 	m := &e.memory
@@ -50,7 +49,7 @@ func (e *connEnd) use(key rdma.RemoteKey, off int, op connOp) {
 		}
 	}
 	n := min(8, int(key.Length)-off)
-	if op.way/4%2 == 0 && op.way%4 != 0 {
+	if !write {
 		e.h.ask(e.id, &rdma.Read{Memory: m.scratch, Length: n, Key: key, Offset: off}, func(answer any) {
 			answered(answer)
 			if _, ok := answer.(*rdma.ReadDone); ok {
