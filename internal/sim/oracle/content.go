@@ -1,16 +1,27 @@
 package oracle
 
+import "encoding/binary"
+
 // Fill writes the bytes of a message. Each byte follows from the direction, the message's number
 // and its place, so that whoever sees a byte can say where it belongs.
 func Fill(p []byte, direction, number uint64) {
-	for i := range p {
+	whole := len(p) &^ 7
+	for i := 0; i < whole; i += 8 {
+		binary.LittleEndian.PutUint64(p[i:], word(direction, number, i))
+	}
+	for i := whole; i < len(p); i++ {
 		p[i] = at(direction, number, i)
 	}
 }
 
+// word is the eight bytes of a message that the byte at a place belongs to.
+func word(direction, number uint64, i int) uint64 {
+	return mix(direction<<40 ^ number<<8 ^ uint64(i>>3))
+}
+
 // at is one byte of a message.
 func at(direction, number uint64, i int) byte {
-	return byte(mix(direction<<40^number<<8^uint64(i>>3)) >> (i & 7 * 8))
+	return byte(word(direction, number, i) >> (i & 7 * 8))
 }
 
 // mix is splitmix64's: each bit of the result depends on all of x.
@@ -22,18 +33,15 @@ func mix(x uint64) uint64 {
 }
 
 // is reports whether p is the message.
-func is(p []byte, direction, number uint64) bool {
-	for i := range p {
-		if p[i] != at(direction, number, i) {
-			return false
-		}
-	}
-	return true
-}
+func is(p []byte, direction, number uint64) bool { return wrong(p, direction, number) < 0 }
 
 // wrong is the first byte of p that is not the message's; -1 if there is none.
 func wrong(p []byte, direction, number uint64) int {
-	for i := range p {
+	i := 0
+	for i+8 <= len(p) && binary.LittleEndian.Uint64(p[i:]) == word(direction, number, i) {
+		i += 8
+	}
+	for ; i < len(p); i++ {
 		if p[i] != at(direction, number, i) {
 			return i
 		}

@@ -12,6 +12,7 @@ var Connections = &Kind{Name: "connections", Machines: 2, Verbs: connVerbs, Draw
 var connVerbs = []string{
 	connSend, connPump, connMemory, connWrite, connRead, connAtomic, connRevoke, connLook, connClose, connDrop, connMeddle,
 	connHand, connForge, connForeign, connLeave,
+	connCrowd,
 }
 
 // drawer draws the operations of a plan.
@@ -36,6 +37,9 @@ func drawConnections(d Draw, n int) []Op {
 		}
 		w.op(verbs[w.IntN(len(verbs))])
 	}
+	if w.Has[connCrowd] && w.IntN(3) == 0 {
+		w.crowd()
+	}
 	slices.SortStableFunc(w.ops, func(a, b Op) int { return int(a.(connOp).at - b.(connOp).at) })
 	return w.ops
 }
@@ -44,7 +48,7 @@ func drawConnections(d Draw, n int) []Op {
 func (w *drawer) verbs() (all []string) {
 	often := map[string]int{connSend: 6, connPump: 3, connMemory: 3, connWrite: 4, connRead: 4, connAtomic: 2, connLook: 2}
 	for _, v := range connVerbs {
-		if w.Has[v] {
+		if w.Has[v] && v != connCrowd {
 			for range max(1, often[v]) {
 				all = append(all, v)
 			}

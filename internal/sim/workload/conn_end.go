@@ -130,8 +130,12 @@ func (e *connEnd) opened(ev *rdma.Established) {
 	}
 	e.established, e.max = true, ev.MaxMessage
 	if c := e.c; c.spec.behaved && c.up() && len(c.behaved) == 0 {
+		ledger := &c.w.isolated
+		if c.spec.innocent {
+			ledger = &c.w.floor
+		}
 		for side := range c.ends {
-			c.behaved = append(c.behaved, c.w.isolated.Behaved(fmt.Sprintf("connection %d from side %d", c.number, side)))
+			c.behaved = append(c.behaved, ledger.Behaved(fmt.Sprintf("connection %d from side %d", c.number, side)))
 		}
 		c.excuse()
 	}
@@ -193,6 +197,9 @@ func (c *conn) over() {
 // close ends a connection.
 func (e *connEnd) close(op connOp) {
 	e.c.ending = true
+	if e.c.spec.hoarded() {
+		e.c.rude = true // its goodbye waits behind messages, and is given up in the end
+	}
 	e.c.excuse()
 	switch op.way % 6 {
 	case 0, 1:

@@ -25,7 +25,8 @@ type connections struct {
 	grants   oracle.Grants
 	isolated oracle.Isolation
 	bounds   oracle.Bounds
-	checked  time.Duration // when the isolation was judged last
+	floor    oracle.Isolation // of innocent connections, which need nothing but the floor
+	checked  time.Duration    // when the isolation was judged last
 
 	directions int // of messages
 	writes     int
@@ -39,11 +40,15 @@ func newConnections(e *Env, ops []Op) Workload {
 	fail := func(format string, args ...any) { e.World.Fail(e.Name+": "+format, args...) }
 	w.ids.Fail, w.messages.Fail, w.grants.Fail, w.bounds.Fail = fail, fail, fail, fail
 	w.isolated = oracle.Isolation{Fail: fail, Within: e.Patience}
+	w.floor = oracle.Isolation{Fail: fail, Within: innocentWithin}
 	for i := range e.Machines {
 		w.hosts = append(w.hosts, &connHost{w: w, machine: i})
 	}
 	for _, op := range ops {
 		op := op.(connOp)
+		if op.limits != nil {
+			op.limits.apply(e)
+		}
 		h := w.hosts[op.machine]
 		h.ops = append(h.ops, op)
 		if op.verb == connDial {
@@ -86,6 +91,7 @@ func (w *connections) Done() bool {
 				h.dues.look()
 			}
 		}
+		w.floor.Check(now)
 	}
 	for _, h := range w.hosts {
 		if h.p == nil || h.next < len(h.ops) || *h.busy > 0 {

@@ -25,6 +25,7 @@ const (
 	connForge   = "forge"     // a key, and use it
 	connForeign = "foreign"   // commands about memory of another connection
 	connLeave   = "leave"     // code of the program's that panics or exits
+	connCrowd   = "crowd"     // peers whose messages are retained: see drawer.crowd
 )
 
 // connOp is an operation of the workload of connections.
@@ -38,8 +39,9 @@ type connOp struct {
 	bytes   int
 	way     int // one of several ways to do it
 
-	serve *serveSpec // of serve
-	dial  *dialSpec  // of dial
+	serve  *serveSpec // of serve
+	dial   *dialSpec  // of dial
+	limits *limitSpec // of limits
 }
 
 // String says what happens.
@@ -48,6 +50,8 @@ func (o connOp) String() string {
 	switch {
 	case o.serve != nil:
 		return s + " " + o.serve.String()
+	case o.limits != nil:
+		return fmt.Sprintf("%s of receive memory %d, mailbox %d", s, o.limits.receive, o.limits.mailbox)
 	case o.dial != nil:
 		return fmt.Sprintf("%s connection %d, %v", s, o.conn, o.dial)
 	}
@@ -126,6 +130,7 @@ type dialSpec struct {
 	source   sourceKind
 	behaved  bool // nothing is done to it that could end or stop it
 	manual   bool // its owner does what the man pages demand
+	innocent bool // and small messages come soon, because none is retained
 	sides    [2]sideSpec
 }
 
@@ -149,8 +154,10 @@ type sideSpec struct {
 	block   time.Duration // off the loops: the owner is busy with each for so long
 	echo    int           // one of so many is answered; 0: none
 	hold    bool          // an answered one is retained until the answer is sent
+	hoard   time.Duration // until then all are retained
 }
 
 func (s sideSpec) String() string {
-	return fmt.Sprintf("{keep 1/%d for %v, forward 1/%d, pass 1/%d, block %v, echo 1/%d hold %v}", s.keepOf, s.keep, s.forward, s.pass, s.block, s.echo, s.hold)
+	return fmt.Sprintf("{keep 1/%d for %v, forward 1/%d, pass 1/%d, block %v, echo 1/%d hold %v, hoard until %v}",
+		s.keepOf, s.keep, s.forward, s.pass, s.block, s.echo, s.hold, s.hoard)
 }

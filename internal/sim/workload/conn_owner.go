@@ -218,6 +218,9 @@ func (o *connOwner) received(ctx actor.Context, e *connEnd, m *rdma.Received) {
 	s := e.c.spec.sides[e.side]
 	e.seen++
 	nth := func(of int) bool { return of > 0 && e.seen%of == 0 }
+	if d := s.hoard - w.now(); d > 0 {
+		rdma.After(ctx, d, &connFree{o.keep(e, m, n)})
+	}
 	if nth(s.keepOf) && o.mayKeep(e, s.keep) {
 		k := o.keep(e, m, n)
 		rdma.After(ctx, s.keep, &connFree{k})

@@ -1,0 +1,104 @@
+package workload
+
+import (
+	"time"
+
+	"github.com/rdmactor/rdmactor/internal/sim/world"
+)
+
+// connLimits is small limits of all runtimes of the workload, which go with what needs them.
+const connLimits = "limits"
+
+// limitSpec is limits. Zeros are what the world has.
+type limitSpec struct{ receive, mailbox int }
+
+// apply sets the limits.
+func (s *limitSpec) apply(e *Env) {
+	l := &e.Config.Limits
+	if s.receive > 0 {
+		l.ReceiveMemory = s.receive
+		if k := e.World.Kind(); k == world.TwinSoftRoCE || k == world.TwinSIW {
+			l.ReceiveMemory *= 8 // there each connection has all its receives from its beginning
+		}
+	}
+	if s.mailbox > 0 {
+		l.Mailbox = s.mailbox
+	}
+}
+
+// connected is how long a connection takes, most of the time.
+const connected = 200 * time.Millisecond
+
+// crowdListener is the number of a crowd's listener.
+const crowdListener = 5
+
+// crowd draws peers of one listener whose owner retains all that it gets, for a while, so that
+// there is no memory. Some of them may have gone by then. Beside them are innocent ones, whose
+// messages nobody retains.
+func (w *drawer) crowd() {
+	at, from, to := w.at()/2, w.IntN(w.Machines), w.IntN(w.Machines)
+	id := idSpec{maxMessage: w.one(0, 2<<10, 64<<10, 1<<30), credits: w.one(0, 0, 4, 60)}
+	w.ops = append(w.ops,
+		connOp{verb: connLimits, machine: to, conn: -1, limits: &limitSpec{receive: w.one(1<<19, 1<<20+4321, 2<<20)}},
+		connOp{verb: connServe, machine: to, conn: -1, serve: &serveSpec{
+			number: crowdListener, owner: ownerKind(w.one(int(ownLoop), int(ownOff), int(ownHandler))), id: id,
+		}})
+	hoard := at + w.upTo(100*time.Second)
+	// what is shorter than half a receive is copied
+	size, most := w.one(1, 34<<10, 60<<10, 64<<10, 1<<20), 20
+	switch {
+	case id.maxMessage == 2<<10:
+		size, most = w.one(1, 1100), 60
+	case size == 1<<20:
+		most = 1
+	}
+	if n := 10 + w.IntN(10); w.IntN(3) == 0 {
+		for i := range n { // come and go
+			c := w.peer(from, to, at+w.Time*time.Duration(i)/20, id)
+			c.dial.sides[1].hoard = hoard
+			w.sends(c, 1+w.IntN(min(most, 6)), size, w.Time/20)
+			w.ops = append(w.ops, connOp{
+				verb: connClose, machine: from, conn: c.conn, at: c.at + 2*connected + w.upTo(w.Time/10), way: w.IntN(64),
+			})
+		}
+	} else {
+		for range 3 + w.IntN(4) {
+			c := w.peer(from, to, at+w.upTo(w.Time/8), id)
+			c.dial.behaved = true
+			c.dial.sides[1].hoard = hoard
+			w.sends(c, 1+w.IntN(most), size, w.Time/2)
+		}
+	}
+	for range 2 {
+		c := w.peer(from, to, at+w.upTo(w.Time), id)
+		c.dial.behaved, c.dial.innocent = true, true
+		for range 3 {
+			w.sends(c, 1+w.IntN(3), w.IntN(2000), w.Time)
+		}
+	}
+}
+
+// hoarded reports whether the connection's messages wait for memory that is retained.
+func (s *dialSpec) hoarded() bool { return s.sides[0].hoard+s.sides[1].hoard > 0 }
+
+// innocentWithin is how long a small message takes at most that finds the floor that is kept for
+// it, when no fault is in its way.
+const innocentWithin = 20 * time.Second
+
+// peer draws a connection to a crowd's listener.
+func (w *drawer) peer(from, to int, at time.Duration, id idSpec) *connOp {
+	op := connOp{verb: connDial, machine: from, conn: len(w.conns), at: at, dial: &dialSpec{
+		to: to, listener: crowdListener, owner: ownerKind(w.IntN(int(ownHandler))), id: id,
+	}}
+	w.conns = append(w.conns, &op)
+	w.ops = append(w.ops, op)
+	return &op
+}
+
+// sends draws messages of who has dialled, within a time after it has connected.
+func (w *drawer) sends(c *connOp, n, bytes int, within time.Duration) {
+	w.ops = append(w.ops, connOp{
+		verb: connSend, machine: c.machine, conn: c.conn, at: c.at + connected + w.upTo(within),
+		n: n, bytes: bytes, way: 8 | w.IntN(64),
+	})
+}
