@@ -157,7 +157,8 @@ func (e *connEnd) observed(ev rdma.Event) {
 		if !e.closed {
 			e.closed = true
 			e.finished(ev.Err)
-			e.out.Closed(now, ev.Delivered, ev.Unsent, ev.Unknown)
+			delivered, unsent, unknown := e.counts(ev)
+			e.out.Closed(now, delivered, unsent, unknown)
 		}
 	case *rdma.Received:
 		e.delivered(ev)
@@ -168,6 +169,16 @@ func (e *connEnd) observed(ev rdma.Event) {
 	case *rdma.Done:
 		e.handedOver(ev.Command)
 	}
+}
+
+// counts are what the end's last event says of its messages. What a process receives while it is
+// killed, nobody has counted.
+func (e *connEnd) counts(ev *rdma.Closed) (delivered, unsent, unknown uint64) {
+	delivered = ev.Delivered
+	if p := e.peer(); p != nil && p.dead {
+		delivered = min(delivered, uint64(e.out.Count()))
+	}
+	return delivered, ev.Unsent, ev.Unknown + ev.Delivered - delivered
 }
 
 // delivered enters a message on its way to the owner.

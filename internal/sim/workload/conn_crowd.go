@@ -1,6 +1,7 @@
 package workload
 
 import (
+	"slices"
 	"time"
 
 	"github.com/rdmactor/rdmactor/internal/sim/world"
@@ -37,7 +38,7 @@ const crowdListener = 5
 // messages nobody retains.
 func (w *drawer) crowd() {
 	at, from, to := w.at()/2, w.IntN(w.Machines), w.IntN(w.Machines)
-	id := idSpec{maxMessage: w.one(0, 2<<10, 64<<10, 1<<30), credits: w.one(0, 0, 4, 60)}
+	id := idSpec{maxMessage: w.one(0, 2<<10, 64<<10, 1<<20), credits: w.one(0, 0, 4, 60)}
 	w.ops = append(w.ops,
 		connOp{verb: connLimits, machine: to, conn: -1, limits: &limitSpec{receive: w.one(1<<19, 1<<20+4321, 2<<20)}},
 		connOp{verb: connServe, machine: to, conn: -1, serve: &serveSpec{
@@ -78,8 +79,12 @@ func (w *drawer) crowd() {
 	}
 }
 
-// hoarded reports whether the connection's messages wait for memory that is retained.
-func (s *dialSpec) hoarded() bool { return s.sides[0].hoard+s.sides[1].hoard > 0 }
+// retains reports whether owners on the host retain messages.
+func (h *connHost) retains() bool {
+	return slices.ContainsFunc(h.owners, func(o *connOwner) bool {
+		return slices.ContainsFunc(o.kept, func(k *kept) bool { return !k.over })
+	})
+}
 
 // innocentWithin is how long a small message takes at most that finds the floor that is kept for
 // it, when no fault is in its way.

@@ -197,8 +197,8 @@ func (c *conn) over() {
 // close ends a connection.
 func (e *connEnd) close(op connOp) {
 	e.c.ending = true
-	if e.c.spec.hoarded() {
-		e.c.rude = true // its goodbye waits behind messages, and is given up in the end
+	if p := e.peer(); e.c.spec.sides[1].hoard > 0 || p != nil && p.h.retains() {
+		e.c.rude = true // its goodbye may wait behind messages, and is given up in the end
 	}
 	e.c.excuse()
 	switch op.way % 6 {

@@ -64,6 +64,9 @@ func (e *connEnd) agreed(ev *rdma.Established) {
 	if want == 0 {
 		want = defaultMaxMessage
 	}
+	if half := c.w.e.Config.Limits.ReceiveMemory / 2; half > 0 && want > half {
+		want = min(ev.MaxMessage, half) // memory is had in steps
+	}
 	if k := c.w.e.World.Kind(); (k == world.Embedded || k == world.Twin) && ev.MaxMessage != want {
 		c.w.e.World.Fail("%s: %s may send %d bytes, and its peer takes %d", c.w.e.Name, e.key, ev.MaxMessage, want)
 	}
