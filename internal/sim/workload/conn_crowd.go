@@ -4,6 +4,9 @@ import (
 	"slices"
 	"time"
 
+	"github.com/asynkron/protoactor-go/actor"
+
+	rdma "github.com/rdmactor/rdmactor/actor"
 	"github.com/rdmactor/rdmactor/internal/sim/world"
 )
 
@@ -77,6 +80,21 @@ func (w *drawer) crowd() {
 			w.sends(c, 1+w.IntN(3), w.IntN(2000), w.Time)
 		}
 	}
+}
+
+// connHoard says that all that an end's owner hoards is to be given back.
+type connHoard struct{ e *connEnd }
+
+// hoard retains a message until all that its connection hoards is given back.
+func (o *connOwner) hoard(ctx actor.Context, e *connEnd, m *rdma.Received, n uint64) {
+	d := e.c.spec.sides[e.side].hoard - o.h.w.now()
+	if d <= 0 {
+		return
+	}
+	if e.hoarded == nil {
+		rdma.After(ctx, d, &connHoard{e})
+	}
+	e.hoarded = append(e.hoarded, o.keep(e, m, n))
 }
 
 // retains reports whether owners on the host retain messages.

@@ -56,6 +56,7 @@ type connEnd struct {
 	heirs   map[rdma.Command]*connOwner // by the Handover
 	arrived []arrival                   // messages that an owner has not received yet
 	pumping *pumping
+	hoarded []*kept // until its time has come
 	clerk   *actor.PID
 	memory  connMemories
 }

@@ -86,6 +86,11 @@ func (o *connOwner) Receive(ctx actor.Context) {
 	case *connFree:
 		m.k.free()
 		return
+	case *connHoard:
+		for _, k := range m.e.hoarded {
+			k.free()
+		}
+		return
 	}
 	if o.p != o.h.p {
 		return // killed: it goes on when the world ends, for its shutdown
@@ -218,9 +223,7 @@ func (o *connOwner) received(ctx actor.Context, e *connEnd, m *rdma.Received) {
 	s := e.c.spec.sides[e.side]
 	e.seen++
 	nth := func(of int) bool { return of > 0 && e.seen%of == 0 }
-	if d := s.hoard - w.now(); d > 0 {
-		rdma.After(ctx, d, &connFree{o.keep(e, m, n)})
-	}
+	o.hoard(ctx, e, m, n)
 	if nth(s.keepOf) && o.mayKeep(e, s.keep) {
 		k := o.keep(e, m, n)
 		rdma.After(ctx, s.keep, &connFree{k})
