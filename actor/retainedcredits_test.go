@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/rdmactor/rdmactor/states"
 )
 
 // onOwners runs test for owners on the loop and off it, who say how what they receive is used.
@@ -195,4 +197,35 @@ func TestCreditsOfASlowOwnersOwner(t *testing.T) {
 		close(goOn)
 		settle()
 	})
+}
+
+// A raw peer has a window instead of credits. It does not wait either until half of it is free.
+func TestRawWindowOfAnOwnerThatRetains(t *testing.T) {
+	for _, name := range []string{"on the loop", "off the loop"} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, states.IWARP, func(w *world) {
+				const credits, messages = 8, 24
+				p := w.connect(IDConfig{Credits: credits, Raw: true})
+				come := make(chan *Received, messages)
+				owner := w.sys.Root.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {
+					if m, ok := ctx.Message().(*Received); ok {
+						come <- m.Retain()
+					}
+				}, wheres(w.far)[name]))
+				p.server.send(p.s, &Handover{To: owner})
+				next[*Done](p.server)
+				for range messages {
+					p.client.send(p.c, NewSend([]byte("x")))
+				}
+				settle()
+				for released := range messages { // the device may have been delivering a few more
+					if want := min(credits, messages-released); len(come) < want {
+						w.Errorf("after %d releases it has %d messages, want %d or more", released, len(come), want)
+					}
+					(<-come).Release()
+					settle()
+				}
+			})
+		})
+	}
 }

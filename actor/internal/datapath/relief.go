@@ -15,6 +15,9 @@ import (
 //   - at once, if no message waits for the owner, because what it has it may retain for long,
 //   - after reliefAfter, if some wait: an owner that is only slow soon has consumed half of them,
 //     and one update is cheaper than one for each.
+//
+// It is the same with a peer that needs no credits (raw, or foreign): once it was paused it goes on
+// when half of its window is free, or else in this way.
 
 // reliefAfter is how long a peer waits at most for credits that are free.
 const reliefAfter = time.Millisecond
@@ -29,7 +32,7 @@ type relief struct {
 // relieve has the peer be sent what is free, if it stands still. Not within the call: more may be
 // about to be consumed.
 func (c *Conn) relieve() {
-	if !c.Session.Stands() || c.mode != ModeMessages || !c.sends() {
+	if !c.stands() {
 		return
 	}
 	r := c.relief
@@ -53,13 +56,25 @@ func (c *Conn) relieve() {
 func (c *Conn) relieved() {
 	r := c.relief
 	r.armed, r.soon = false, false
-	if !c.Session.Stands() || !c.sends() {
+	if !c.stands() {
+		return
+	}
+	if c.mode != ModeMessages {
+		c.l.Shares.resume(c)
 		return
 	}
 	if room := c.Flight.Len() < c.Depth; (!room || !c.say(wire.TypeCredit, 0)) && !c.Over() {
 		r.armed = true
 		r.Reset(reliefAfter)
 	}
+}
+
+// stands reports whether the peer waits, while the owner has less than the window.
+func (c *Conn) stands() bool {
+	if c.mode == ModeMessages {
+		return c.Session.Stands() && c.sends()
+	}
+	return c.recv.paused && c.l.Shares.may(c)
 }
 
 // idle reports whether nothing that has come still has to get to the owner.

@@ -273,6 +273,9 @@ func (s *shares) again(c *Conn) {
 	switch {
 	case !ever:
 		s.unlist(c)
+		if c.mode != ModeMessages {
+			c.relieve()
+		}
 	case wants <= s.room():
 		s.resume(c)
 	case r.listed:
