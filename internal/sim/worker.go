@@ -78,7 +78,8 @@ func startWorker(env []string) (*worker, error) {
 		return nil, fmt.Errorf("which program is this: %w", err)
 	}
 	cmd := exec.Command(program)
-	cmd.Env = slices.Concat(os.Environ(), []string{"GOMAXPROCS=1", "GOTRACEBACK=all"}, env)
+	// GOGC: a sixth less time for twice the memory, some 100 MiB.
+	cmd.Env = slices.Concat([]string{"GOGC=400"}, os.Environ(), []string{"GOMAXPROCS=1", "GOTRACEBACK=all"}, env)
 	w := &worker{cmd: cmd, got: make(chan outcome), output: &output{}}
 	cmd.Stderr = w.output
 	in, err := cmd.StdinPipe()
