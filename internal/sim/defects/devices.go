@@ -12,7 +12,7 @@ var iwarpDefects = []defect{
 			edit("iwarp/core/timeout.go", "		return !c.phaseAt.IsZero() && !now.Before(c.phaseAt)\n	case stIdle", "		return false\n	case stIdle"),
 			edit("iwarp/conn_linux.go", "		if c.connected(now); c.phase == phConnecting {\n", "		if c.phase == phConnecting {\n"),
 		},
-		pkg: "iwarp", test: "TestSetupOnABusyLoop",
+		pkg: "iwarp", test: "TestSetupOnABusyLoop", workload: "connections", within: 1400,
 	},
 	{
 		name: "first-connection-stays", layer: "iwarp",
@@ -20,7 +20,7 @@ var iwarpDefects = []defect{
 		mended: "iwarp: reset the first connection before the second attempt from its port",
 		edits: []overlay.Edit{edit("iwarp/connect_linux.go",
 			"	_ = c.in.sys.SetLinger(c.fd, &unix.Linger{Onoff: 1})\n", "")},
-		pkg: "iwarp", test: "TestFallbackFromAPort",
+		pkg: "iwarp", test: "TestFallbackFromAPort", workload: "connections", within: 160,
 	},
 	{
 		name: "revision-1-reads", layer: "iwarp",
@@ -30,7 +30,7 @@ var iwarpDefects = []defect{
 			edit("iwarp/core/setup.go", "	} else {\n		ird = max(ird, UnagreedIRD)\n	}\n", "	}\n"),
 			edit("iwarp/listen_linux.go", "	if r.Enhanced {\n		c.asked =", "	if r.Enhanced || !r.Enhanced {\n		c.asked ="),
 		},
-		pkg: "actor", test: "TestFallbackLargeMessages",
+		pkg: "actor", test: "TestFallbackLargeMessages", workload: "connections", within: 160,
 	},
 	{
 		name: "reads-hold-the-end", layer: "iwarp/core",

@@ -47,6 +47,7 @@ type Extent uint8
 // The extents.
 const (
 	Nobody Extent = iota // nobody is disturbed who connects to machine A twice
+	Late                 // machine A is late by less than 10 s
 	First                // the Scene's machine A
 	Link                 // A, B, and what is between them
 	All                  // everything
@@ -70,7 +71,7 @@ type Scene struct {
 // whoever draws from them.
 func Of(device world.Kind) []*Kind {
 	if device == world.Embedded {
-		return slices.Concat(anywhere, onNetworks)
+		return slices.Concat(anywhere, onNetworks, InSetUp)
 	}
 	return slices.Concat(anywhere, onTwins)
 }
@@ -89,14 +90,17 @@ var anywhere = []*Kind{
 	{Suspend, "has its clock jump", All, 0, jump, nil},
 }
 
-// HangUp is the only kind that disturbs nobody, so it may happen in a world without others.
-var HangUp = &Kind{Reset, "has its first connections hung up on", Nobody, time.Minute, hangUp, pickUp}
+// InSetUp are kinds that are aimed at the set-up of connections. They are of use before the first
+// connections are made, and when little else disturbs those.
+var InSetUp = []*Kind{
+	{Reset, "has its first connections hung up on", Nobody, time.Minute, hangUp, pickUp},
+	{Freeze, "stands still when it has accepted a connection", Late, time.Minute, stall, unstall},
+}
 
 // Twins have no segments that could be lost, and no connections that somebody between them sees.
 var onNetworks = []*Kind{
 	{Cut, "is not heard", Link, 2 * time.Minute, cutOneWay, heal},
 	{Reset, "has a connection reset", First, 0, reset, nil},
-	HangUp,
 	{Delay, "has a bad link", All, time.Minute, bad, near},
 }
 
@@ -112,6 +116,7 @@ func Calm(w *world.World, machines []*world.Machine, restart func(m *world.Machi
 	w.Reorder(false)
 	for i, m := range machines {
 		m.HangUp(false)
+		m.FreezeOnAccept(0)
 		m.PowerOn()
 		m.AddDevice()
 		for _, other := range machines[:i] {
@@ -158,6 +163,7 @@ func addDevice(s *Scene)    { s.A.AddDevice() }
 func reset(s *Scene)        { s.A.Reset(s.Rand) }
 func hangUp(s *Scene)       { s.A.HangUp(true) }
 func pickUp(s *Scene)       { s.A.HangUp(false) }
+func unstall(s *Scene)      { s.A.FreezeOnAccept(0) }
 func far(s *Scene)          { s.World.Latency(50*time.Millisecond, 20*time.Millisecond, 0) }
 func bad(s *Scene)          { s.World.Latency(time.Millisecond, 5*time.Millisecond, 0.2) }
 func near(s *Scene)         { s.World.Latency(s.Latency, s.Latency/2, 0) }
@@ -168,3 +174,8 @@ func ordered(s *Scene)      { s.World.Reorder(false) }
 
 // jump is what programs see after their computer was suspended.
 func jump(s *Scene) { s.World.Suspend(time.Duration(1+s.Rand.IntN(100)) * time.Second) }
+
+// stall lasts longer than a device waits for a peer's Request, and shorter than for a Reply.
+func stall(s *Scene) {
+	s.A.FreezeOnAccept(5*time.Second + time.Duration(1+s.Rand.Int64N(int64(4*time.Second))))
+}

@@ -13,13 +13,14 @@ type kind uint8
 const (
 	kindSyn kind = iota
 	kindSynAck
+	kindOpen // the acknowledgement of a SYN-ACK, which is sent at once
 	kindAck
 	kindData
 	kindFin
 	kindReset
 )
 
-var kindNames = [...]string{"SYN", "SYN-ACK", "ACK", "data", "FIN", "RST"}
+var kindNames = [...]string{"SYN", "SYN-ACK", "ACK", "ACK", "data", "FIN", "RST"}
 
 func (k kind) String() string { return kindNames[k] }
 
@@ -31,7 +32,9 @@ type segment struct {
 }
 
 // repeated says whether the sender repeats the segment until it has arrived.
-func (s *segment) repeated() bool { return s.kind != kindAck && s.kind != kindReset }
+func (s *segment) repeated() bool {
+	return s.kind != kindOpen && s.kind != kindAck && s.kind != kindReset
+}
 
 // Times of retransmissions, as Linux has them.
 const (

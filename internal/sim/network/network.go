@@ -38,6 +38,9 @@ type Config struct {
 	// Fail is asked by each call that may fail although its caller did nothing wrong. 0 lets the
 	// call go on. Errnos has what Linux may answer. [never]
 	Fail func(m *Machine, call string) unix.Errno
+	// Accepted is called by accept(2) when it returns another machine's connection from which no
+	// byte has come yet. [never]
+	Accepted func(m *Machine)
 }
 
 // Errnos returns the errnos with which a call may fail on Linux although its caller did nothing

@@ -57,8 +57,8 @@ func (s *sock) input(f *flow, seg segment, line *strings.Builder) bool {
 			f.arrived()
 			s.state, s.began, s.tries = stateEstablished, s.m.now(), 0
 			s.mss = min(s.mss, from.mss)
+			s.flow.push(segment{kind: kindOpen})
 			s.acked(from)
-			s.acknowledge()
 			return true
 		}
 	}
@@ -144,8 +144,12 @@ type stray struct {
 }
 
 func (r *stray) happen(n *Network) string {
-	r.m.stray--
 	line := fmt.Sprintf("%v RST", arrow(r.to.remote, r.to.local))
+	if p := r.to.peer; p != nil && p.conn == r.conn && p.flow.on { // it overtakes nothing
+		n.set(&r.event, p.flow.due)
+		return line + " comes later"
+	}
+	r.m.stray--
 	if n.path(r.m, r.to.remote.Addr(), r.to.local.Addr()) == nil {
 		return line + " lost"
 	}
@@ -179,6 +183,7 @@ func (m *Machine) request(f *flow, t tuple, line *strings.Builder) bool {
 	s.options = l.options
 	s.out.size, s.in.size = l.child()
 	s.local, s.remote = t.local, t.remote
+	s.peer, from.peer = from, s
 	s.conn, s.mss, s.state = from.conn, from.mss, stateSynReceived
 	s.began, s.heard = m.now(), m.now()
 	m.conns[s.tuple()] = s

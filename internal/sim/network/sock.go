@@ -48,6 +48,7 @@ type sock struct {
 
 	state      state
 	conn       uint64 // of the attempt to connect; the same at both ends
+	peer       *sock  // of the newest attempt; nil: it has not been answered
 	mss        int
 	err        unix.Errno // SO_ERROR
 	rdShut     bool       // nothing more is read, except what is there

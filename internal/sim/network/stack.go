@@ -84,6 +84,9 @@ func (k *Stack) Accept(fd int) (int, unix.Sockaddr, error) {
 		return -1, nil, err
 	}
 	k.p.open(slot, c)
+	if f := k.p.m.net.cfg.Accepted; f != nil && c.in.bytes.len() == 0 && !k.p.m.has(c.remote.Addr()) {
+		f(k.p.m)
+	}
 	return slot, k.sockaddr(c, c.remote), nil
 }
 

@@ -19,16 +19,19 @@ type fault struct {
 	a, b int           // machines, two different ones
 }
 
-// drawFaults draws faults, of a few kinds: none at all in a third of the worlds,
-// but perhaps a middlebox.
+// drawFaults draws faults, of a few kinds: none at all in a third of the worlds.
+// A third of those with the embedded device have one more, which is aimed at the set-up of
+// connections.
 func drawFaults(r *rand.Rand, p *Plan) (drawn []fault) {
 	all := faults.Of(p.Kind)
 	kinds := r.Perm(len(all))[:1+r.IntN(3)]
 	n := 1 + between(r, 0, 8)
-	if p.Kind == world.Embedded && r.IntN(3) == 0 { // before the first connections
-		drawn = append(drawn, fault{kind: faults.HangUp, a: r.IntN(p.Machines), span: p.Time})
+	if p.Kind == world.Embedded && r.IntN(3) == 0 {
+		k := faults.InSetUp[r.IntN(len(faults.InSetUp))]
+		// for so long that a machine that stands still goes on by itself
+		drawn = append(drawn, fault{kind: k, a: r.IntN(p.Machines), span: p.Time + 10*time.Second})
 	}
-	if r.IntN(3) == 0 {
+	if r.IntN(3+len(drawn)) < 1+len(drawn) {
 		return drawn
 	}
 	for i := range n {
@@ -56,7 +59,7 @@ func (f *fault) String() string {
 // where names what the fault hits.
 func (f *fault) where() string {
 	switch f.kind.Hits {
-	case faults.First, faults.Nobody:
+	case faults.First, faults.Late, faults.Nobody:
 		return fmt.Sprintf("m%d", f.a+1)
 	case faults.Link:
 		return fmt.Sprintf("m%d, seen from m%d,", f.a+1, f.b+1)
@@ -87,8 +90,12 @@ func (y *play) schedule(f *fault) (end time.Duration) {
 // disturb notes which machines a fault hits.
 func (y *play) disturb(f *fault) {
 	for _, e := range y.envs {
-		if f.kind.Hits == faults.Nobody {
+		switch f.kind.Hits {
+		case faults.Nobody:
 			e.Obstruct(f.a)
+			continue
+		case faults.Late:
+			e.Delay(f.a)
 			continue
 		}
 		for m := range y.machines {

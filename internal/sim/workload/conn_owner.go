@@ -162,6 +162,8 @@ func (o *connOwner) event(ctx actor.Context, ev rdma.Event) {
 			destroy := func(actor.Context) { o.h.ask(e.id, &rdma.DestroyID{}, nil) }
 			rdma.After(ctx, e.c.spec.sides[0].keep, &connDo{destroy})
 		}
+	case *rdma.Closed: // an owner that is late hears of a request that has gone already
+		e.closed, e.ended = true, true
 	case *rdma.Established:
 		e.dialAnswered(ev.Kind())
 	case rdma.Failure:

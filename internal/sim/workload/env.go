@@ -30,6 +30,7 @@ type Env struct {
 	Programs []*Program
 
 	disturbed []bool // by machine
+	broken    []bool // by machine: a fault that was not only a delay
 	obstructs []bool // by machine
 	calm      bool
 	calmed    time.Duration
@@ -94,10 +95,21 @@ func (e *Env) Addr(machine, n int) string { return fmt.Sprintf("%s:%d", e.IP(mac
 
 // Disturb notes a fault that hits a machine, its processes or its links.
 func (e *Env) Disturb(machine int) {
-	if e.disturbed == nil {
-		e.disturbed = make([]bool, len(e.Machines))
+	e.note(&e.disturbed, machine)
+	e.note(&e.broken, machine)
+}
+
+// Delay notes that a machine's processes stand still, for less than 10 s. Its kernel goes on.
+func (e *Env) Delay(machine int) { e.note(&e.disturbed, machine) }
+
+// Obstruct notes that somebody is in the way of those who connect to a machine: they do so twice.
+func (e *Env) Obstruct(machine int) { e.note(&e.obstructs, machine) }
+
+func (e *Env) note(all *[]bool, machine int) {
+	if *all == nil {
+		*all = make([]bool, len(e.Machines))
 	}
-	e.disturbed[machine] = true
+	(*all)[machine] = true
 }
 
 // Disturbed reports whether a fault has hit any of the machines up to now, or of all machines if
@@ -109,13 +121,8 @@ func (e *Env) Disturbed(machines ...int) bool {
 	return slices.ContainsFunc(machines, func(m int) bool { return e.disturbed[m] })
 }
 
-// Obstruct notes that somebody is in the way of those who connect to a machine: they do so twice.
-func (e *Env) Obstruct(machine int) {
-	if e.obstructs == nil {
-		e.obstructs = make([]bool, len(e.Machines))
-	}
-	e.obstructs[machine] = true
-}
+// Broken is Disturbed for one machine, but for Delay.
+func (e *Env) Broken(machine int) bool { return e.broken != nil && e.broken[machine] }
 
 // Obstructed reports whether somebody was in the way up to now.
 func (e *Env) Obstructed(machine int) bool { return e.obstructs != nil && e.obstructs[machine] }

@@ -21,6 +21,7 @@ type Machine struct {
 	off   bool
 	out   bool // a twin's device was removed
 	procs []*Process
+	stall time.Duration // how long it stands still when it has accepted a connection; 0: not at all
 }
 
 // Machine adds a machine. Addresses are like "10.0.0.1/24".
@@ -179,6 +180,22 @@ func (m *Machine) Freeze() {
 func (m *Machine) Thaw() {
 	for _, p := range m.procs {
 		p.Thaw()
+	}
+}
+
+// FreezeOnAccept stops all processes of the machine for d when one of them has next accepted a TCP
+// connection, in the middle of its set-up. 0 ends that. It does nothing on twins.
+func (m *Machine) FreezeOnAccept(d time.Duration) { m.stall = d }
+
+// accepted is called by a loop that has accepted a connection. It has its turn to the end.
+func (w *World) accepted(on *network.Machine) {
+	for _, m := range w.machines {
+		if m.net == on && m.stall > 0 {
+			w.Trace("%s stands still for %v", m.name, m.stall)
+			m.Freeze()
+			w.After(m.stall, m.name+" goes on", m.Thaw)
+			m.stall = 0
+		}
 	}
 }
 

@@ -156,6 +156,13 @@ func (q *poller) ready(now time.Time) (all []eventloop.Ready, turn bool) {
 // expired reports whether Wait's time is over.
 func (q *poller) expired(now time.Time) bool { return !q.due.IsZero() && !now.Before(q.due) }
 
+// late reports whether the time of the loop's Wait is over.
+func (q *poller) late() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.expired(time.Now())
+}
+
 // deadline is when Wait is over: zero for never.
 func (q *poller) deadline() time.Time {
 	q.mu.Lock()

@@ -143,7 +143,8 @@ func newWorld(cfg Config) *World {
 	w.net = network.New(network.Config{
 		Now: time.Now, Rand: w.Rand("network"),
 		Short: 0.1, MinBuffer: 4 << 10, MaxBuffer: 256 << 10,
-		Fail: func(_ *network.Machine, call string) unix.Errno { return w.fault(call) },
+		Fail:     func(_ *network.Machine, call string) unix.Errno { return w.fault(call) },
+		Accepted: w.accepted,
 	})
 	return w
 }
