@@ -115,6 +115,9 @@ func (c *Client) up(l *link) {
 func (c *Client) moveOn(l *link, why error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.last {
+		why = c.why // calls do not wait for another connection, whatever has ended this one
+	}
 	if c.dialing == l {
 		c.dialing, c.why = nil, why
 	}
@@ -128,7 +131,7 @@ func (c *Client) moveOn(l *link, why error) {
 		}
 	}
 	if errors.Is(why, rdma.ErrShutdown) && !c.closed && !c.last {
-		c.last = true
+		c.last, c.why = true, why // also if l was a connection that drains
 		c.turn.Leave()
 		if c.link == nil {
 			close(c.ready)

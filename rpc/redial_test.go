@@ -194,6 +194,32 @@ func TestNoRedialAfterShutdown(t *testing.T) {
 	})
 }
 
+// A client whose server drains has no connection until it is time to dial again. When its runtime
+// is shut down then, calls that wait for a connection fail: none will come.
+func TestNoWaitAfterShutdownBesideADrain(t *testing.T) {
+	later := Config{Backoff: reconnect.Backoff{First: time.Hour, Most: time.Hour}, WaitForReady: true}
+	inWorld(t, rigConfig{client: later}, func(s *Server) { handleBlock(s) }, func(r *rig) {
+		errs := r.calling(r.c, 1) // keeps the connection that drains
+		drained := make(chan error, 1)
+		go func() { drained <- r.s.Drain(r.within(time.Minute)) }()
+		r.Wait()
+		waits := make(chan error, 1)
+		go func() {
+			_, err := CallRaw(r.t.Context(), r.c, echo, nil, nil)
+			waits <- err
+		}()
+		r.Wait()
+		if err := r.Runtime().Shutdown(r.t.Context()); err != nil {
+			r.t.Fatal(err)
+		}
+		<-errs
+		want(r.t, <-waits, rdma.ErrShutdown, FateNotSent)
+		_, err := CallRaw(r.t.Context(), r.c, echo, nil, nil)
+		want(r.t, err, rdma.ErrShutdown, FateNotSent)
+		<-drained
+	})
+}
+
 // Clients that have lost their server dial it again in turns, not all at once; one that is closed
 // while it waits leaves the line.
 func TestRedialsInTurns(t *testing.T) {
