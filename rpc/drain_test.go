@@ -1,6 +1,7 @@
 package rpc
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -111,4 +112,37 @@ func TestLeavesAServerThatDrainsForEver(t *testing.T) {
 			r.t.Errorf("the server has %d connections, want the new one", n)
 		}
 	})
+}
+
+// A drain has answered everything, and its connections end in order, which waits for a client that
+// was cut off. To close the server, or to have no more time, ends that.
+func TestCutsOffWhatIsEndingInOrder(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		end  func(r *rig, stop context.CancelFunc)
+	}{
+		{"Close", func(r *rig, _ context.CancelFunc) { r.s.Close() }},
+		{"context", func(_ *rig, stop context.CancelFunc) { stop() }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			inWorld(t, rigConfig{}, handleEcho, func(r *rig) {
+				r.Cut("mem0", "mem1")
+				ctx, stop := context.WithCancel(r.t.Context())
+				defer stop()
+				drained := make(chan error, 1)
+				go func() { drained <- r.s.Drain(ctx) }()
+				r.Advance(time.Second)
+				if n := len(r.s.connections()); n != 1 {
+					r.t.Fatalf("%d connections are ending in order, want one", n)
+				}
+				at := r.Now()
+				c.end(r, stop)
+				<-drained
+				if took := r.Now().Sub(at); took > 600*time.Millisecond || len(r.s.connections()) > 0 {
+					r.t.Errorf("it took %v, and %d connections are left", took, len(r.s.connections()))
+				}
+				r.Heal("mem0", "mem1")
+			})
+		})
+	}
 }

@@ -26,6 +26,7 @@ type serverConn struct {
 	joined  bool
 	ending  bool // the peer broke the protocol, or close was asked for
 	closing bool // the last drain frame was put; Close is sent when everything was
+	leaving bool // Close was sent, which waits for the peer
 	inline  *serverCall
 
 	// Handed to the workers at the end of a message.
@@ -72,7 +73,7 @@ func (c *serverConn) Receive(ctx actor.Context) {
 		c.forget()
 		c.sendDrain(ctx, wire.FlagLast)
 	case *abort:
-		c.end(ctx)
+		c.abort(ctx)
 	case *rdma.SendFailed:
 		if lostFrames(m) {
 			c.end(ctx)
@@ -125,7 +126,7 @@ func (c *serverConn) sendDrain(ctx actor.Context, flags uint8) {
 
 // closed ends what the connection had: the contexts of handlers end, and their answers go nowhere.
 func (c *serverConn) closed(err error) {
-	c.ending = true // there is nobody left to notify
+	c.ending, c.leaving = true, false // there is nobody left to notify
 	c.out.end()
 	cause := &Error{Code: CodeUnavailable, Err: err}
 	c.out.mu.Lock()
@@ -144,7 +145,14 @@ func (c *serverConn) closed(err error) {
 	}
 }
 
-// end cuts the connection off.
+// abort cuts the connection off, also one that is ending in order.
+func (c *serverConn) abort(ctx actor.Context) {
+	c.ending = c.ending && !c.leaving
+	c.leaving = false
+	c.end(ctx)
+}
+
+// end cuts the connection off, unless it is ending.
 func (c *serverConn) end(ctx actor.Context) {
 	if !c.ending {
 		c.ending = true
@@ -173,7 +181,7 @@ func (c *serverConn) progress(ctx actor.Context) {
 		c.out.flush(ctx, c.id)
 	}
 	if c.closing && !c.ending && c.queued() == 0 {
-		c.ending = true
+		c.ending, c.leaving = true, true
 		ctx.Send(c.id, &rdma.Close{})
 	}
 }
