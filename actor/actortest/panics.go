@@ -2,16 +2,11 @@ package actortest
 
 import (
 	"bytes"
-	"context"
 	"fmt"
-	"log/slog"
-	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
-
-	"github.com/asynkron/protoactor-go/actor"
 
 	rdma "github.com/rdmactor/rdmactor/actor"
 	"github.com/rdmactor/rdmactor/eventloop"
@@ -82,53 +77,4 @@ func (ps *panics) published(ev any) {
 	if p, ok := ev.(*rdma.Panicked); ok {
 		ps.panicked(eventloop.Panic{Holder: eventloop.Holder{Kind: p.Kind, Name: p.Name}, Value: p.Value, Stack: p.Stack})
 	}
-}
-
-// failures handles the ActorSystem's log. There Proto.Actor reports each actor that has failed, on
-// that actor's goroutine, and before it asks a supervisor. The event that it publishes comes
-// later, and not always.
-type failures struct {
-	slog.Handler
-	panics *panics
-}
-
-// failed is the message of such a log line.
-const failed = "[ACTOR] Recovering"
-
-func (f failures) Enabled(ctx context.Context, l slog.Level) bool {
-	return l >= slog.LevelInfo || f.Handler.Enabled(ctx, l)
-}
-
-func (f failures) Handle(ctx context.Context, r slog.Record) error {
-	if r.Message == failed {
-		f.failed(r)
-	}
-	if !f.Handler.Enabled(ctx, r.Level) {
-		return nil
-	}
-	return f.Handler.Handle(ctx, r)
-}
-
-func (f failures) failed(r slog.Record) {
-	p := eventloop.Panic{Holder: eventloop.Holder{Kind: "actor"}, Stack: debug.Stack()}
-	r.Attrs(func(a slog.Attr) bool {
-		switch v := a.Value.Any(); a.Key {
-		case "self":
-			if pid, ok := v.(*actor.PID); ok {
-				p.Holder.Name = pid.Id
-			}
-		case "reason":
-			p.Value = v
-		}
-		return true
-	})
-	f.panics.panicked(p)
-}
-
-func (f failures) WithAttrs(as []slog.Attr) slog.Handler {
-	return failures{f.Handler.WithAttrs(as), f.panics}
-}
-
-func (f failures) WithGroup(name string) slog.Handler {
-	return failures{f.Handler.WithGroup(name), f.panics}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/rdmactor/rdmactor/cmid/cmidtest"
+	"github.com/rdmactor/rdmactor/internal/sim/world"
 )
 
 // Run runs test in a world of its own, and fails t if anything is left of it. Log lines of the
@@ -58,7 +59,7 @@ func newWorld(t *testing.T, cfg Config) *World {
 	}
 	w.sys = actor.NewActorSystem(
 		actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger {
-			return slog.New(failures{w.logger(slog.LevelWarn).Handler(), w.panics})
+			return slog.New(world.Failures(w.logger(slog.LevelWarn).Handler(), w.panics.panicked))
 		}),
 		actor.WithDeadLetterThrottleInterval(deadLetterTick),
 	)

@@ -122,7 +122,7 @@ func (s *Sim) panicked(p eventloop.Panic) {
 }
 
 // failures looks for actors that have failed in what a process logs.
-func (s *Sim) failures(h slog.Handler) slog.Handler { return failures{h, s.panics} }
+func (s *Sim) failures(h slog.Handler) slog.Handler { return world.Failures(h, s.panics.panicked) }
 
 // fault is a fault that was drawn.
 type fault struct {

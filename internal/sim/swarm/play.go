@@ -2,9 +2,11 @@ package swarm
 
 import (
 	"fmt"
+	"log/slog"
 	"testing"
 	"time"
 
+	"github.com/rdmactor/rdmactor/eventloop"
 	"github.com/rdmactor/rdmactor/internal/sim/faults"
 	"github.com/rdmactor/rdmactor/internal/sim/workload"
 	"github.com/rdmactor/rdmactor/internal/sim/world"
@@ -26,7 +28,17 @@ type play struct {
 func (p *Plan) Play(t *testing.T, print func(line string)) world.Result {
 	t.Helper()
 	y := &play{Plan: p}
-	return world.Run(t, world.Config{Seed: p.Seed, Kind: p.Kind, Print: print}, y.script)
+	return world.Run(t, world.Config{Seed: p.Seed, Kind: p.Kind, Print: print, Log: y.log}, y.script)
+}
+
+// log fails the world with each actor that fails, other than those that a plan has fail. The
+// supervisor of an identifier would stop it, and the rest of the world might go on.
+func (y *play) log(h slog.Handler) slog.Handler {
+	return world.Failures(h, func(p eventloop.Panic) {
+		if p.Value != workload.Planned {
+			y.w.Fail("%v has failed: %v\n%s", p.Holder, p.Value, p.Stack)
+		}
+	})
 }
 
 // script is a world's life.

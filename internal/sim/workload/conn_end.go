@@ -225,7 +225,7 @@ func (e *connEnd) drop(op connOp) {
 		}
 	}
 	if op.way%3 == 0 && !e.o.handler {
-		e.h.root.Send(e.o.pid, &connDo{func(actor.Context) { panic("as the plan has it") }})
+		e.h.root.Send(e.o.pid, &connDo{func(actor.Context) { panic(Planned) }})
 		return
 	}
 	for _, o := range e.o.ends {

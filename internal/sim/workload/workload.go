@@ -13,11 +13,15 @@
 package workload
 
 import (
+	"errors"
 	"math/rand/v2"
 	"time"
 
 	"github.com/rdmactor/rdmactor/internal/sim/world"
 )
+
+// Planned is what actors panic with that a plan has panic.
+var Planned = errors.New("panics, as the plan has it")
 
 // Op is one operation of a workload. String names it for people, in one line, such as "at 1.2s
 // client 1 sends 300 bytes on connection 3". It is the same in each run of a seed.
