@@ -60,7 +60,7 @@ func TestPanics(t *testing.T) {
 	}{
 		{"identifier", false, errors.New("a defect"), true},
 		{"owner", true, errors.New("a defect"), true},
-		{"planned", true, workload.Planned, false},
+		{"planned", true, errors.New("runtime.Goexit was called"), false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			k := &workload.Kind{Name: "panics", New: func(e *workload.Env, _ []workload.Op) workload.Workload {

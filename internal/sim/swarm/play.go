@@ -35,7 +35,7 @@ func (p *Plan) Play(t *testing.T, print func(line string)) world.Result {
 // supervisor of an identifier would stop it, and the rest of the world might go on.
 func (y *play) log(h slog.Handler) slog.Handler {
 	return world.Failures(h, func(p eventloop.Panic) {
-		if p.Value != workload.Planned {
+		if !workload.Planned(p.Value) {
 			y.w.Fail("%v has failed: %v\n%s", p.Holder, p.Value, p.Stack)
 		}
 	})

@@ -153,8 +153,7 @@ func (s *service) end(p *world.Process, o *endOp) {
 	}
 	i, w := s.now, s.w
 	s.ends++
-	// a Drain may be closing a connection whose peer stands still
-	begin, most := w.World.Now(), cmp.Or(w.Config.Timeouts.Close, 5*time.Second)+time.Second
+	begin, most := w.World.Now(), time.Second
 	if o.how == endDrain {
 		ctx, cancel := context.WithTimeout(context.Background(), o.timeout)
 		s.draining = true

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 
@@ -29,6 +30,17 @@ func newConn(w *connections, op connOp) *conn {
 	return &conn{w: w, number: op.conn, machine: op.machine, spec: op.dial}
 }
 
+// private is what a dial has as its private data. Zeros are what InfiniBand pads with.
+func (c *conn) private() []byte { return []byte{byte((c.number + 1) >> 8), byte(c.number + 1)} }
+
+// dialled is the connection with that private data. nil: no dial has it.
+func (w *connections) dialled(private []byte) *conn {
+	if len(private) < 2 {
+		return nil
+	}
+	return w.conns[int(private[0])<<8|int(private[1])-1]
+}
+
 // connEnd is one of its ends: an identifier.
 type connEnd struct {
 	c    *conn
@@ -45,12 +57,13 @@ type connEnd struct {
 	established bool
 	ended       bool // Disconnected or DeviceRemoval was sent
 	closed      bool
-	dead        bool // its process was killed
-	full        bool // a Send found a full queue, and there was no Writable since
-	max         int  // bytes of a message that the peer takes
-	credits     int  // messages that the peer may have under way
-	long        int  // messages that were retained for long
-	seen        int  // messages, to choose what is done with each
+	dead        bool          // its process was killed
+	full        bool          // a Send found a full queue, and there was no Writable since
+	max         int           // bytes of a message that the peer takes
+	credits     int           // messages that the peer may have under way
+	long        int           // messages that were retained for long
+	stood       time.Duration // at most, because of others that were retained
+	seen        int           // messages, to choose what is done with each
 
 	manual  bool
 	heirs   map[rdma.Command]*connOwner // by the Handover
@@ -225,7 +238,7 @@ func (e *connEnd) drop(op connOp) {
 		}
 	}
 	if op.way%3 == 0 && !e.o.handler {
-		e.h.root.Send(e.o.pid, &connDo{func(actor.Context) { panic(Planned) }})
+		e.h.root.Send(e.o.pid, &connDo{func(actor.Context) { panic(errPlanned) }})
 		return
 	}
 	for _, o := range e.o.ends {
@@ -240,7 +253,7 @@ func (e *connEnd) drop(op connOp) {
 
 // meddle sends commands that do not fit.
 func (e *connEnd) meddle(op connOp) {
-	e.c.ending = true
+	e.c.ending, e.c.w.stray = true, true
 	e.c.excuse()
 	for i := range 1 + op.way%3 {
 		var cmd rdma.Command

@@ -93,14 +93,14 @@ func (e *connEnd) leave(op connOp) {
 	if op.way%3 == 0 {
 		e.c.ending = true
 		e.c.excuse()
-		e.h.ask(e.id, &rdma.Call{Fn: func(*cmid.ID) error { panic("as the plan has it") }}, func(answer any) {
+		e.h.ask(e.id, &rdma.Call{Fn: func(*cmid.ID) error { panic(errPlanned) }}, func(answer any) {
 			if _, done := answer.(*rdma.Done); done {
 				e.h.w.e.World.Fail("%s: a Call of %s whose function has not returned is answered with Done", e.h.w.e.Name, e.key)
 			}
 		})
 		return
 	}
-	away := func() { panic("as the plan has it") }
+	away := func() { panic(errPlanned) }
 	if e.o.off() && op.way%3 == 1 {
 		away = runtime.Goexit
 	}

@@ -30,6 +30,7 @@ type connections struct {
 
 	directions int // of messages
 	writes     int
+	stray      bool // identifiers of a plan may dial what the plan does not have
 	late       bool // it is in the trace what is outstanding
 	closing    bool // everything was answered, and the runtimes are shut down
 	open       int  // of them: how many are not yet
@@ -307,8 +308,7 @@ func (h *connHost) dial(c *conn) {
 	if e.manual = cfg.Manual; e.manual {
 		h.w.ids.Manual(e.key)
 	}
-	private := []byte{byte(c.number >> 8), byte(c.number)}
-	d := &rdma.Dial{Addr: h.w.e.Addr(s.to, s.listener), Src: c.source(), PrivateData: private}
+	d := &rdma.Dial{Addr: h.w.e.Addr(s.to, s.listener), Src: c.source(), PrivateData: c.private()}
 	switch s.way {
 	case dialOwner:
 		e.dial, e.dialled = h.w.ids.Asked(h.w.now(), key(h.p, id), "dial"), d
@@ -316,7 +316,7 @@ func (h *connHost) dial(c *conn) {
 	case dialOther:
 		h.ask(id, d, nil)
 	case dialTwice:
-		h.connectTwice(e, private)
+		h.connectTwice(e, c.private())
 	default:
 		h.askAndWait(e, d)
 	}

@@ -24,7 +24,7 @@ type grant struct {
 	key      rdma.RemoteKey
 	ledger   *oracle.Memory
 	integer  *oracle.Integer // of memory for atomic operations
-	under    int             // atomic operations that are not answered
+	under    int             // operations of the peer's that may be under way
 	live     bool
 	readOnly bool
 }
@@ -81,7 +81,8 @@ func (e *connEnd) revoke(op connOp) {
 		}
 		return
 	}
-	e.c.ending = true
+	e.c.ending, g.live = true, false
+	e.c.rude = e.c.rude || g.under > 0 // whose operation comes too late is thrown out
 	e.c.excuse()
 	var cmd rdma.Command = &rdma.Revoke{Memory: g.m}
 	if op.way%3 == 0 {
@@ -90,11 +91,11 @@ func (e *connEnd) revoke(op connOp) {
 	e.h.ask(e.id, cmd, func(answer any) {
 		switch answer.(type) {
 		case *rdma.Revoked:
-			g.live = false
 			g.ledger.Revoke()
 		case *rdma.Done:
-			g.live = false
 			g.ledger.Free()
+		default:
+			g.live = true
 		}
 	})
 }
@@ -142,10 +143,6 @@ func (e *connEnd) remote(op connOp, atomic bool, then func(g *grant)) {
 	if atomic != (g.integer != nil) {
 		return
 	}
-	if !g.live {
-		e.c.ending, e.c.rude = true, true // who uses a key that was taken back is thrown out
-		e.c.excuse()
-	}
 	m.busy = true
 	if m.scratch != nil {
 		then(g)
@@ -158,6 +155,16 @@ func (e *connEnd) remote(op connOp, atomic bool, then func(g *grant)) {
 			then(g)
 		}
 	})
+}
+
+// use notes that an operation of e's is under way. Who uses a key that was taken back is thrown
+// out.
+func (g *grant) use(e *connEnd) {
+	g.under++
+	if !g.live {
+		e.c.ending, e.c.rude = true, true
+		e.c.excuse()
+	}
 }
 
 // span is the part of the grant that an operation uses.
@@ -186,6 +193,7 @@ func (e *connEnd) writeTo(g *grant, op connOp) {
 			return
 		}
 		w := g.ledger.Write(off, p)
+		g.use(e) // for good: the answer says nothing about the peer
 		e.h.ask(e.id, &rdma.Write{Memory: m.scratch, Length: n, Key: g.key, Offset: off}, func(answer any) {
 			m.busy = false
 			if f, ok := answer.(*rdma.AccessError); ok && refused(f) {
@@ -209,8 +217,10 @@ func (e *connEnd) readFrom(g *grant, op connOp) {
 	m := &e.memory
 	off, n := g.span(op)
 	r := g.ledger.Read(off, n)
+	g.use(e)
 	e.h.ask(e.id, &rdma.Read{Memory: m.scratch, Length: n, Key: g.key, Offset: off}, func(answer any) {
 		m.busy = false
+		g.under--
 		if _, ok := answer.(*rdma.ReadDone); !ok {
 			r.Failed()
 			return
@@ -240,7 +250,7 @@ func (e *connEnd) atomicOn(g *grant, op connOp) {
 		cmd = &rdma.FetchAdd{Memory: m.scratch, Key: g.key, Add: 1 + uint64(op.n%3)}
 		a = g.integer.Add(1 + uint64(op.n%3))
 	}
-	g.under++
+	g.use(e)
 	e.h.ask(e.id, cmd, func(answer any) {
 		m.busy = false
 		g.under--

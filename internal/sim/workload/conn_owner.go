@@ -1,6 +1,7 @@
 package workload
 
 import (
+	"bytes"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -187,9 +188,10 @@ func (e *connEnd) dialAnswered(kind states.Kind) {
 func (o *connOwner) requested(ctx actor.Context, r *rdma.ConnectRequest) {
 	id := ctx.Sender()
 	o.h.w.ids.Heard(o.h.w.now(), o.name, o.key(id), r.Kind())
-	var c *conn
-	if len(r.PrivateData) >= 2 {
-		c = o.h.w.conns[int(r.PrivateData[0])<<8|int(r.PrivateData[1])]
+	c := o.h.w.dialled(r.PrivateData)
+	if c == nil && o.h.w.stray && len(bytes.Trim(r.PrivateData, "\x00")) == 0 {
+		o.h.ask(id, &rdma.Reject{}, nil) // of somebody who meddles
+		return
 	}
 	if c == nil {
 		o.h.w.e.World.Fail("%s: a request with the private data %x, which nobody has sent", o.h.w.e.Name, r.PrivateData)
@@ -247,7 +249,8 @@ func (o *connOwner) received(ctx actor.Context, e *connEnd, m *rdma.Received) {
 
 // mayKeep reports whether an owner that wants to get on retains another message. The peer learns
 // what was consumed when that is half of the credits. So half of them are retained at most, and for
-// long only a few messages.
+// long only a few messages. The others stop a peer for a minute in all, or many messages for one
+// credit would take longer than anybody waits for them.
 func (o *connOwner) mayKeep(e *connEnd, d time.Duration) bool {
 	n := 0
 	for _, k := range o.kept {
@@ -259,7 +262,12 @@ func (o *connOwner) mayKeep(e *connEnd, d time.Duration) bool {
 		e.long++
 		return e.long <= 2 && n < max(e.credits/2, 1)
 	}
-	return n < max(e.credits/2, 1)
+	room := max(e.credits/2, 1)
+	if n >= room || e.stood > time.Minute {
+		return false
+	}
+	e.stood += d / time.Duration(room)
+	return true
 }
 
 // keep retains a message.

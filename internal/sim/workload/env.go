@@ -53,9 +53,14 @@ func (e *Env) Start(machine int, main func(p *world.Process)) *Program {
 	return g
 }
 
-// Restart starts the program anew. Its process was killed.
+// Restart starts the program anew. Its process was killed. A process that is killed before it has
+// begun must not begin when the world ends, as what is left of it does for its shutdown.
 func (g *Program) Restart(e *Env) {
-	g.Process, g.Killed = e.Machines[g.Machine].Start(g.main), false
+	g.Process, g.Killed = e.Machines[g.Machine].Start(func(p *world.Process) {
+		if g.Process == p && !g.Killed {
+			g.main(p)
+		}
+	}), false
 }
 
 // Open opens a runtime with Config. While memory or descriptors are scarce it tries again: that it

@@ -15,13 +15,21 @@ package workload
 import (
 	"errors"
 	"math/rand/v2"
+	"strings"
 	"time"
 
 	"github.com/rdmactor/rdmactor/internal/sim/world"
 )
 
-// Planned is what actors panic with that a plan has panic.
-var Planned = errors.New("panics, as the plan has it")
+// errPlanned is what actors panic with that a plan has panic.
+var errPlanned = errors.New("panics, as the plan has it")
+
+// Planned reports whether a plan has an actor fail with that value: by errPlanned, or by
+// runtime.Goexit, which does not happen on a loop.
+func Planned(value any) bool {
+	err, ok := value.(error)
+	return ok && (errors.Is(err, errPlanned) || strings.Contains(err.Error(), "runtime.Goexit"))
+}
 
 // Op is one operation of a workload. String names it for people, in one line, such as "at 1.2s
 // client 1 sends 300 bytes on connection 3". It is the same in each run of a seed.

@@ -1,0 +1,111 @@
+package workload
+
+import (
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	rdma "github.com/rdmactor/rdmactor/actor"
+	"github.com/rdmactor/rdmactor/internal/sim/world"
+)
+
+// What these tests play is right, and worlds have failed because of it.
+
+// inWorld plays two machines with embedded devices, 10 ms apart.
+func inWorld(t *testing.T, script func(w *world.World, e *Env)) {
+	t.Helper()
+	r := world.Run(t, world.Config{Seed: 1}, func(w *world.World) {
+		e := &Env{World: w, Name: "test", Port: 7000, Rand: rand.New(rand.NewPCG(1, 1)), Patience: time.Minute}
+		for _, m := range []string{"m1", "m2"} {
+			e.Machines = append(e.Machines, w.Machine(m, "10.0.0."+m[1:]+"/24"))
+		}
+		w.Latency(10*time.Millisecond, 0, 0)
+		script(w, e)
+	})
+	if r.Failure != "" {
+		t.Error(r.Failure)
+	}
+}
+
+// served is a listener of machine 0, and a connection to it that machine 1 dials.
+func served(at time.Duration, more ...Op) []Op {
+	id := idSpec{memory: 4 << 10}
+	return append([]Op{
+		connOp{verb: connServe, machine: 0, conn: -1, serve: &serveSpec{owner: sharedLoop, id: id}},
+		connOp{verb: connDial, machine: 1, at: at, dial: &dialSpec{id: id}},
+	}, more...)
+}
+
+// A program that was killed does not go on when the world ends, although what is left of it does,
+// for its shutdown.
+func TestKilledProgramsStay(t *testing.T) {
+	inWorld(t, func(w *world.World, e *Env) {
+		e.Start(0, func(*world.Process) { w.Fail("a program begins that was killed before") })
+		e.Programs[0].Killed = true
+		e.Programs[0].Kill()
+		c := newConnections(e, served(2*time.Second)).(*connections)
+		c.Start()
+		w.RunFor(time.Second)
+		for _, g := range e.Programs[1:] {
+			g.Killed = true
+			g.Kill()
+			c.Killed(g.Process)
+		}
+		w.RunFor(2 * time.Second)
+	})
+}
+
+// An owner with one credit, and many messages that it retains, gets on.
+func TestKeepsNotForTooLong(t *testing.T) {
+	o, e := &connOwner{}, &connEnd{credits: 1}
+	var stood time.Duration
+	for range 1000 {
+		if o.mayKeep(e, 900*time.Millisecond) {
+			stood += 900 * time.Millisecond
+		}
+	}
+	if stood < 30*time.Second || stood > 62*time.Second {
+		t.Errorf("messages are retained for %v, want about a minute", stood)
+	}
+}
+
+// Memory is freed while the peer reads it. The peer loses its connection, and has the right to.
+func TestFreedWhileItIsRead(t *testing.T) {
+	inWorld(t, func(w *world.World, e *Env) {
+		const second = time.Second
+		c := newConnections(e, served(0,
+			connOp{verb: connMemory, machine: 0, side: 1, at: second, bytes: 100, way: 1},
+			connOp{verb: connRead, machine: 1, at: 2 * second, bytes: 8},
+			connOp{verb: connRead, machine: 1, at: 3 * second, bytes: 8},
+			connOp{verb: connRevoke, machine: 0, side: 1, at: 3*second + 5*time.Millisecond},
+		)).(*connections)
+		c.Start()
+		e.Rest()
+		if !w.RunUntil(time.Minute, c.Done) {
+			w.Fail("not done: %q", c.outstanding())
+			return
+		}
+		c.Check()
+		if !c.order[0].rude {
+			t.Error("the memory was not freed while it was read")
+		}
+	})
+}
+
+// A dial that the plan does not have gets through. It is nobody's connection.
+func TestMeddlersDialGetsThrough(t *testing.T) {
+	inWorld(t, func(w *world.World, e *Env) {
+		c := newConnections(e, served(0)).(*connections)
+		c.Start()
+		w.RunFor(time.Second)
+		h := c.hosts[0]
+		h.p.Go(func() {
+			o := h.owner(ownLoop)
+			x := newConn(c, connOp{dial: &dialSpec{}})
+			m := x.end(0, h, o, h.rt.CreateID(o.pid, rdma.IDConfig{}))
+			m.established = true // so it may dial
+			m.meddle(connOp{way: 41})
+		})
+		w.RunFor(20 * time.Second)
+	})
+}
