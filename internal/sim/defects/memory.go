@@ -19,6 +19,7 @@ var memoryDefects = []defect{
 			edit(waiting, "	return !ready && c.cfg.SRQ != nil && c.cfg.SRQ.Waits(), ready\n", "	return false, ready\n"),
 		},
 		pkg: "actor", test: "TestGreedyPeers",
+		workload: "connections", within: 120,
 	},
 	{
 		name: "large-never-comes", layer: "memory",
@@ -29,6 +30,7 @@ var memoryDefects = []defect{
 			edit("actor/internal/memory/budget.go", "	left := b.total - max(b.small, b.keep) - b.lent(0) - want\n", "	left := b.Free - b.keep - want\n"),
 		},
 		pkg: "actor", test: "TestTheLargestMessageComes",
+		workload: "connections", within: 100,
 	},
 	{
 		name: "credits-behind-messages", layer: "datapath",
