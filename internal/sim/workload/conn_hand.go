@@ -91,7 +91,7 @@ func (o *connOwner) pass(ctx actor.Context, e *connEnd, m *rdma.Received, n uint
 // or by runtime.Goexit. No code exits on a loop: that is a bug, which OnPanic reports.
 func (e *connEnd) leave(op connOp) {
 	if op.way%3 == 0 {
-		e.c.ending = true
+		e.c.ending, e.c.rude = true, true // the identifier's actor ends at once
 		e.c.excuse()
 		e.h.ask(e.id, &rdma.Call{Fn: func(*cmid.ID) error { panic(errPlanned) }}, func(answer any) {
 			if _, done := answer.(*rdma.Done); done {
