@@ -7,6 +7,7 @@ import (
 	"runtime/debug"
 	"slices"
 	"strconv"
+	"testing/synctest"
 	"time"
 
 	"github.com/rdmactor/rdmactor/internal/sched"
@@ -73,16 +74,22 @@ func (p *Process) current() *task {
 	return p.w.tasks[goid()]
 }
 
-// exit ends the process's goroutines that sleep, or wait for their turn.
+// exit ends the process's goroutines that sleep, or wait for their turn, one after the other: what
+// they have deferred is the workload's, which has no locks.
 func (p *Process) exit() {
+	var all []*task
 	p.w.mu.Lock()
-	defer p.w.mu.Unlock()
 	p.w.parked = slices.DeleteFunc(p.w.parked, func(t *task) bool {
 		if t.p == p {
-			close(t.turn)
+			all = append(all, t)
 		}
 		return t.p == p
 	})
+	p.w.mu.Unlock()
+	for _, t := range all {
+		close(t.turn)
+		synctest.Wait()
+	}
 }
 
 // Sleep is time.Sleep for the process's goroutines. It ends the goroutine when the process ends.

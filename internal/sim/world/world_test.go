@@ -99,3 +99,23 @@ func twice(t *testing.T, cfg Config, script func(w *World)) {
 		}
 	}
 }
+
+// TestGoroutinesEndOneByOne: what a process's goroutines have deferred runs when the World ends,
+// and needs no locks. The race detector sees whether they end at once.
+func TestGoroutinesEndOneByOne(t *testing.T) {
+	ended := 0
+	r := Run(t, Config{Seed: 1}, func(w *World) {
+		w.Machine("m1", "10.0.0.1/24").Start(func(p *Process) {
+			for range 8 {
+				p.Go(func() {
+					defer func() { ended++ }()
+					p.Sleep(time.Hour)
+				})
+			}
+		})
+		w.RunFor(time.Second)
+	})
+	if r.Failure != "" || ended != 8 {
+		t.Errorf("%d of 8 goroutines have ended: %s", ended, r.Failure)
+	}
+}
