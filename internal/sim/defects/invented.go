@@ -9,19 +9,19 @@ const invention = "invented"
 // shows that an oracle looks at it. No test was added for them, because nothing was mended.
 var invented = []defect{
 	{
-		name: "no-command-deadline", layer: invention,
+		name: "no-command-deadline", layer: invention, workload: "connections", within: 600,
 		was: "A command that a device does not answer waits for ever.",
 		edits: []overlay.Edit{edit("actor/deadline.go",
 			"		a.due = it.l.el.Now().Add(it.phase(a.cmd))\n", "		a.due = it.l.el.Now().Add(it.phase(a.cmd) + 24*time.Hour)\n")},
 	},
 	{
-		name: "no-close-deadline", layer: invention,
+		name: "no-close-deadline", layer: invention, workload: "connections", within: 150,
 		was: "A Close waits for its peer for ever.",
 		edits: []overlay.Edit{edit("actor/disconnect.go",
 			"positive(c.Timeout, it.rt.cfg.Timeouts.Close)),\n", "positive(c.Timeout, it.rt.cfg.Timeouts.Close) + 24*time.Hour),\n")},
 	},
 	{
-		name: "no-floor", layer: invention,
+		name: "no-floor", layer: invention, workload: "connections", within: 1200,
 		was: "A connection whose owner has none of its messages waits for memory that others have.",
 		edits: []overlay.Edit{
 			edit(shares, "	switch {\n	case r.bytes == 0:\n		return true\n	case c.mode", "	switch {\n	case c.mode"),
@@ -30,12 +30,12 @@ var invented = []defect{
 		},
 	},
 	{
-		name: "no-writable", layer: invention,
-		was:   "Who waits for room in a full queue is never told of it.",
+		name: "no-writable", layer: invention, workload: "connections", within: 20,
+		was:   "Who waits for room in a full queue never learns of it.",
 		edits: []overlay.Edit{edit("actor/internal/datapath/sending.go", "		c.full = false\n		c.up.Writable()\n", "		c.full = false\n")},
 	},
 	{
-		name: "retained-reused", layer: invention,
+		name: "retained-reused", layer: invention, workload: "connections", within: 20,
 		was: "A retained message's memory is used for another one.",
 		edits: []overlay.Edit{
 			edit("actor/messages.go", "	m.keep()\n	return m\n", "	return m\n"),
@@ -43,7 +43,7 @@ var invented = []defect{
 		},
 	},
 	{
-		name: "write-without-right", layer: invention,
+		name: "write-without-right", layer: invention, workload: "connections", within: 1500,
 		was: "A peer writes to memory that it may only read.",
 		edits: []overlay.Edit{
 			edit("iwarp/core/memory.go", "	case mr.Access&right == 0:\n", "	case mr.Access&right == 0 && right != verbs.RemoteWrite:\n"),
@@ -51,19 +51,19 @@ var invented = []defect{
 		},
 	},
 	{
-		name: "write-off-by-one", layer: invention,
+		name: "write-off-by-one", layer: invention, workload: "connections", within: 700,
 		was: "A Write begins a byte too early.",
 		edits: []overlay.Edit{edit("iwarp/core/memory.go",
 			"	r.mr, r.dst = mr, mr.Bytes[off:off+r.seg:off+r.seg]\n",
 			"	if off > 0 {\n		off--\n	}\n	r.mr, r.dst = mr, mr.Bytes[off:off+r.seg:off+r.seg]\n")},
 	},
 	{
-		name: "listener-leaks", layer: invention,
+		name: "listener-leaks", layer: invention, workload: "connections", within: 20,
 		was:   "A listener that is closed leaves its descriptor.",
 		edits: []overlay.Edit{edit("iwarp/listen_linux.go", "	if !l.lost {\n		l.id.in.closeFD(l.fd)\n	}\n", "")},
 	},
 	{
-		name: "no-keepalive", layer: invention,
+		name: "no-keepalive", layer: invention, workload: "connections", within: 300,
 		was:   "A peer that is gone without a word is never given up.",
 		edits: []overlay.Edit{edit("actor/internal/datapath/keepalive.go", "				c.lookAfter()\n", "				_ = c.lookAfter\n")},
 	},
