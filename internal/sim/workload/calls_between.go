@@ -119,7 +119,9 @@ func answer(info *rpc.Info, x *call) {
 // tried makes a call whose interceptors may panic: that is the caller's matter.
 func (w *calls) tried(x *call, do func()) {
 	defer func() {
-		switch r := recover(); {
+		r := recover()
+		w.excuse(x)
+		switch {
 		case r == nil:
 		case r != any(errBetween):
 			panic(r)

@@ -109,3 +109,27 @@ func TestMeddlersDialGetsThrough(t *testing.T) {
 		w.RunFor(20 * time.Second)
 	})
 }
+
+// A call ends late because of a fault, by a panic of its client's interceptor.
+func TestPanicsLateBecauseOfAFault(t *testing.T) {
+	inWorld(t, func(w *world.World, e *Env) {
+		c := newCalls(e, []Op{&callOp{
+			machine: 1, via: viaCall, times: 1, together: 1, request: 10, reply: 10,
+			timeout: 50 * time.Millisecond, between: clientPanicsLate, does: doSleep, sleep: time.Second,
+		}})
+		c.Start()
+		if !w.RunUntil(10*time.Second, func() bool { return len(c.made) > 0 }) {
+			w.Fail("no call is made")
+			return
+		}
+		e.Disturb(1)
+		w.Suspend(time.Minute)
+		w.RunFor(time.Second)
+		e.Rest()
+		if !w.RunUntil(time.Minute, c.Done) {
+			w.Fail("not done")
+			return
+		}
+		c.Check()
+	})
+}
