@@ -92,7 +92,7 @@ func (f *flow) push(seg segment) {
 	f.segs.Push(seg)
 	if f.segs.Len() == 1 {
 		f.tries = 0
-		n.set(&f.event, seg.due)
+		n.agenda.set(&f.event, seg.due)
 	}
 }
 
@@ -101,7 +101,7 @@ func (f *flow) drop() {
 	for f.segs.Len() > 0 {
 		f.pop()
 	}
-	f.s.m.net.stop(&f.event)
+	f.s.m.net.agenda.stop(&f.event)
 }
 
 func (f *flow) pop() {
@@ -109,7 +109,8 @@ func (f *flow) pop() {
 }
 
 // happen brings the oldest segments that are due to the other machine.
-func (f *flow) happen(n *Network) string {
+func (f *flow) happen() string {
+	n := f.s.m.net
 	now := n.cfg.Now()
 	var line strings.Builder
 	line.WriteString(arrow(f.s.local, f.s.remote))
@@ -133,7 +134,7 @@ func (f *flow) happen(n *Network) string {
 		}
 	}
 	if f.segs.Len() > 0 {
-		n.set(&f.event, f.segs.At(0).due)
+		n.agenda.set(&f.event, f.segs.At(0).due)
 	}
 	return line.String()
 }
@@ -149,7 +150,7 @@ func (f *flow) retry(seg segment, now time.Time, line *strings.Builder) {
 		line.WriteString(" lost")
 		f.pop()
 		if f.segs.Len() > 0 {
-			f.s.m.net.set(&f.event, f.segs.At(0).due)
+			f.s.m.net.agenda.set(&f.event, f.segs.At(0).due)
 		}
 		return
 	}
@@ -160,7 +161,7 @@ func (f *flow) retry(seg segment, now time.Time, line *strings.Builder) {
 	d := backoff(first, f.tries)
 	f.tries++
 	fmt.Fprintf(line, " lost, again in %v", d)
-	f.s.m.net.set(&f.event, now.Add(d))
+	f.s.m.net.agenda.set(&f.event, now.Add(d))
 }
 
 // arrived removes the oldest segment, which the other machine has.

@@ -86,7 +86,6 @@ type Network struct {
 	owners   map[netip.Addr]*Machine // without zones
 	links    map[[2]*Machine]Link
 	agenda   agenda
-	serial   uint64 // of the newest event
 	conns    uint64 // of the newest attempt to connect
 	inFlight int    // bytes that were sent and have not arrived
 }
@@ -107,23 +106,14 @@ func New(cfg Config) *Network {
 }
 
 // Next is when the earliest event is due, which may be in the past. ok is false if there is none.
-func (n *Network) Next() (due time.Time, ok bool) {
-	if len(n.agenda) == 0 {
-		return time.Time{}, false
-	}
-	return n.agenda[0].due, true
-}
+func (n *Network) Next() (due time.Time, ok bool) { return n.agenda.next() }
 
 // Due is how many events are due at now.
 func (n *Network) Due(now time.Time) int { return n.agenda.due(now) }
 
 // Step lets the event i of those that are due happen, and describes it in a line. i counts from 0,
 // the event that was due first.
-func (n *Network) Step(i int) string {
-	e := n.agenda[i]
-	n.agenda.remove(e)
-	return e.what.happen(n)
-}
+func (n *Network) Step(i int) string { return n.agenda.happen(i) }
 
 // InFlight is how many bytes were sent and have not arrived.
 func (n *Network) InFlight() int { return n.inFlight }

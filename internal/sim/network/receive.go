@@ -127,9 +127,9 @@ func (m *Machine) refuse(from *sock, line *strings.Builder) {
 		return
 	}
 	r := &stray{m: m, to: from, conn: from.conn}
-	r.event = m.net.event(r)
+	r.event = m.net.agenda.event(r)
 	m.stray++
-	m.net.set(&r.event, m.now().Add(d))
+	m.net.agenda.set(&r.event, m.now().Add(d))
 	if line != nil {
 		line.WriteString(" refused")
 	}
@@ -143,10 +143,11 @@ type stray struct {
 	conn uint64
 }
 
-func (r *stray) happen(n *Network) string {
+func (r *stray) happen() string {
+	n := r.m.net
 	line := fmt.Sprintf("%v RST", arrow(r.to.remote, r.to.local))
 	if p := r.to.peer; p != nil && p.conn == r.conn && p.flow.on { // it overtakes nothing
-		n.set(&r.event, p.flow.due)
+		n.agenda.set(&r.event, p.flow.due)
 		return line + " comes later"
 	}
 	r.m.stray--

@@ -78,8 +78,8 @@ type sock struct {
 func (m *Machine) sock(domain int, dgram bool) *sock {
 	s := &sock{m: m, domain: domain, dgram: dgram, fd: -1, mss: 536}
 	s.options = options{keepIdle: 2 * time.Hour, keepInterval: 75 * time.Second, keepCount: 9}
-	s.flow = flow{event: m.net.event(&s.flow), s: s}
-	s.timer = timer{event: m.net.event(&s.timer), s: s}
+	s.flow = flow{event: m.net.agenda.event(&s.flow), s: s}
+	s.timer = timer{event: m.net.agenda.event(&s.timer), s: s}
 	any := netip.IPv4Unspecified()
 	if domain == unix.AF_INET6 {
 		any = netip.IPv6Unspecified()
@@ -153,7 +153,7 @@ func (s *sock) takeError() error {
 // vanish ends a socket of a machine that was switched off.
 func (s *sock) vanish() {
 	s.flow.drop()
-	s.m.net.stop(&s.timer.event)
+	s.m.net.agenda.stop(&s.timer.event)
 	s.state, s.claims, s.closed = stateClosed, false, true
 }
 
@@ -167,7 +167,7 @@ func (s *sock) done() {
 	}
 	s.state, s.rdShut, s.wrShut = stateClosed, true, true
 	s.out.bytes.clear()
-	s.m.net.stop(&s.timer.event)
+	s.m.net.agenda.stop(&s.timer.event)
 	if s.parent != nil {
 		s.parent.forget(s)
 	}

@@ -60,14 +60,14 @@ func (s *sock) arm() {
 		}
 	}
 	if why == whyNothing {
-		n.stop(&s.timer.event)
+		n.agenda.stop(&s.timer.event)
 		return
 	}
 	due := s.nextTry()
 	if end := s.giveUp(); end.Before(due) {
 		due = end
 	}
-	n.set(&s.timer.event, due)
+	n.agenda.set(&s.timer.event, due)
 }
 
 // nextTry is when the peer is asked again.
@@ -141,7 +141,7 @@ func (s *sock) giveUp() time.Time {
 }
 
 // happen asks the peer for a sign of life, or gives the connection up.
-func (t *timer) happen(*Network) string {
+func (t *timer) happen() string {
 	s := t.s
 	line := arrow(s.local, s.remote)
 	if now := s.m.now(); !now.Before(s.giveUp()) {
