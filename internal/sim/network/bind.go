@@ -71,8 +71,8 @@ func (s *sock) conflict(share bool) bool {
 			return true
 		}
 	}
-	s.m.expire()
-	for _, w := range s.m.order {
+	s.m.waits.expire(s.m.now())
+	for _, w := range s.m.waits.order {
 		shared := share && s.options.reuse && w.s.options.reuse
 		if !w.gone && w.s.local.Port() == s.local.Port() && overlap(s, w.s) && !shared {
 			return true
@@ -196,8 +196,8 @@ func (s *sock) connect(to netip.AddrPort) error {
 		}
 		return unix.EADDRNOTAVAIL
 	}
-	if w := s.m.waiting(t); w != nil { // timestamps distinguish the new connection from the old one
-		s.m.end(w)
+	if w := s.m.waits.find(t, s.m.now()); w != nil { // timestamps distinguish the new connection from the old one
+		s.m.waits.end(w)
 	}
 	s.dial()
 	return unix.EINPROGRESS

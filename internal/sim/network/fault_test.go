@@ -396,8 +396,8 @@ func TestNothingIsLeftOfAPeerThatNeverCloses(t *testing.T) {
 	r.send(r.kb, b, "anybody?")
 	r.pass(time.Second)
 	r.wantReady(r.pb, b, broken)
-	if len(r.a.conns)+len(r.a.waits)+len(r.a.ports) != 0 {
-		t.Errorf("left: %v %v %v", r.a.conns, r.a.waits, r.a.ports)
+	if len(r.a.conns)+len(r.a.waits.table)+len(r.a.ports) != 0 {
+		t.Errorf("left: %v %v %v", r.a.conns, r.a.waits.table, r.a.ports)
 	}
 	_, b = r.pair()
 	r.net.SetDown(r.a, r.b, true)

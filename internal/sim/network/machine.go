@@ -27,8 +27,7 @@ type Machine struct {
 	files int // open descriptors of all processes
 	ports map[uint16][]*sock
 	conns map[tuple]*sock
-	waits map[tuple]*timeWait
-	order []*timeWait    // of waits, the oldest first; some may have ended early
+	waits waits
 	stray int            // answers on their way that belong to no socket
 	known map[tuple]bool // what the middlebox before the machine has seen; nil: there is none
 }
@@ -54,8 +53,7 @@ func (n *Network) Machine(name string, addrs ...netip.Prefix) *Machine {
 func (m *Machine) clear() {
 	m.ports = make(map[uint16][]*sock)
 	m.conns = make(map[tuple]*sock)
-	m.waits = make(map[tuple]*timeWait)
-	m.order = nil
+	m.waits = waits{table: make(map[tuple]*timeWait)}
 }
 
 // Name is the name that the machine was made with.

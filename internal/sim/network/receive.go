@@ -25,7 +25,7 @@ func (m *Machine) receive(f *flow, seg segment, line *strings.Builder) bool {
 		}
 	} else if seg.kind == kindSyn {
 		return m.request(f, t, line)
-	} else if w := m.waiting(t); w != nil && w.s.conn == from.conn {
+	} else if w := m.waits.find(t, m.now()); w != nil && w.s.conn == from.conn {
 		m.late(w, f, seg)
 		return true
 	}
@@ -106,13 +106,13 @@ func (m *Machine) late(w *timeWait, f *flow, seg segment) {
 	f.arrived()
 	switch {
 	case seg.kind == kindReset:
-		m.end(w)
+		m.waits.end(w)
 	case seg.kind == kindFin && w.half:
 		w.s.in.next++
-		m.renew(w)
+		m.waits.renew(w, m.now())
 		w.s.acknowledge()
 	case seg.kind == kindData && w.half:
-		m.end(w)
+		m.waits.end(w)
 		m.refuse(f.s, nil)
 	}
 }
@@ -155,8 +155,8 @@ func (r *stray) happen() string {
 		return line + " lost"
 	}
 	if r.to.conn == r.conn {
-		if w := r.to.m.waiting(r.to.tuple()); w != nil && w.s == r.to {
-			r.to.m.end(w)
+		if w := r.to.m.waits.find(r.to.tuple(), r.to.m.now()); w != nil && w.s == r.to {
+			r.to.m.waits.end(w)
 		}
 		r.to.reset()
 	}
@@ -166,8 +166,8 @@ func (r *stray) happen() string {
 // request takes a SYN.
 func (m *Machine) request(f *flow, t tuple, line *strings.Builder) bool {
 	from := f.s
-	if w := m.waiting(t); w != nil {
-		m.end(w)
+	if w := m.waits.find(t, m.now()); w != nil {
+		m.waits.end(w)
 	}
 	l := m.listener(t)
 	if l == nil {

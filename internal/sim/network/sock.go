@@ -299,3 +299,9 @@ func (s *sock) orphan() {
 		s.wait(true)
 	}
 }
+
+// wait leaves the connection to a timeWait.
+func (s *sock) wait(half bool) {
+	s.done()
+	s.m.waits.add(s, half, s.m.now())
+}

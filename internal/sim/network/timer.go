@@ -198,9 +198,9 @@ func (s *sock) probe() string {
 	peer := dst.conns[t]
 	if peer == nil || peer.conn != s.conn {
 		peer = nil
-		if w := dst.waiting(t); w != nil && w.s.conn == s.conn {
+		if w := dst.waits.find(t, dst.now()); w != nil && w.s.conn == s.conn {
 			if peer = w.s; w.half && s.out.dataTo() > peer.in.next { // nobody will read it
-				dst.end(w)
+				dst.waits.end(w)
 				peer = nil
 			}
 		}

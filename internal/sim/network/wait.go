@@ -15,48 +15,48 @@ type timeWait struct {
 	gone bool
 }
 
-// wait leaves the connection to a timeWait.
-func (s *sock) wait(half bool) {
-	m, t := s.m, s.tuple()
-	w := &timeWait{s: s, half: half, over: m.now().Add(waitFor)}
-	s.done()
-	if len(m.waits) >= mostWait {
+// waits is the timeWaits of a machine.
+type waits struct {
+	table map[tuple]*timeWait
+	order []*timeWait // the oldest first; some may have ended early
+}
+
+// add begins the timeWait of a connection at now, if there is room.
+func (l *waits) add(s *sock, half bool, now time.Time) {
+	if len(l.table) >= mostWait {
 		return
 	}
-	m.expire()
-	m.waits[t] = w
-	m.order = append(m.order, w)
+	l.expire(now)
+	w := &timeWait{s: s, half: half, over: now.Add(waitFor)}
+	l.table[s.tuple()] = w
+	l.order = append(l.order, w)
 }
 
 // expire forgets the timeWaits whose time is over.
-func (m *Machine) expire() {
-	now := m.now()
+func (l *waits) expire(now time.Time) {
 	i := 0
-	for i < len(m.order) && (m.order[i].gone || !m.order[i].over.After(now)) {
-		m.end(m.order[i])
+	for i < len(l.order) && (l.order[i].gone || !l.order[i].over.After(now)) {
+		l.end(l.order[i])
 		i++
 	}
-	m.order = m.order[i:]
+	l.order = l.order[i:]
 }
 
-func (m *Machine) end(w *timeWait) {
+func (l *waits) end(w *timeWait) {
 	if !w.gone {
 		w.gone = true
-		delete(m.waits, w.s.tuple())
+		delete(l.table, w.s.tuple())
 	}
 }
 
-// waiting is the timeWait of a connection, or nil.
-func (m *Machine) waiting(t tuple) *timeWait {
-	m.expire()
-	return m.waits[t]
+// find is the timeWait of a connection, or nil.
+func (l *waits) find(t tuple, now time.Time) *timeWait {
+	l.expire(now)
+	return l.table[t]
 }
 
 // renew starts a timeWait's time again, as a full one.
-func (m *Machine) renew(w *timeWait) {
-	t := w.s.tuple()
-	m.end(w)
-	n := &timeWait{s: w.s, over: m.now().Add(waitFor)}
-	m.waits[t] = n
-	m.order = append(m.order, n)
+func (l *waits) renew(w *timeWait, now time.Time) {
+	l.end(w)
+	l.add(w.s, false, now)
 }
