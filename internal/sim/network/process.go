@@ -63,9 +63,9 @@ func (p *Process) File(fd int) uint64 {
 
 // Kill ends the process without notice. The machine closes its descriptors.
 func (p *Process) Kill() {
-	for _, s := range p.files {
+	for fd, s := range p.files {
 		if s != nil {
-			p.release(s)
+			p.release(fd)
 			s.close()
 		}
 	}
@@ -82,9 +82,9 @@ func (p *Process) Kill() {
 func (p *Process) Dead() bool { return p.dead }
 
 func (p *Process) end() {
-	for _, s := range p.files {
+	for fd, s := range p.files {
 		if s != nil {
-			p.release(s)
+			p.release(fd)
 		}
 	}
 	p.files, p.dead = nil, true
@@ -123,12 +123,10 @@ func (p *Process) open(fd int, s *sock) {
 	}
 	p.files[fd] = s
 	p.m.files++
-	s.proc, s.fd = p, fd
 }
 
-// release takes the descriptor from s.
-func (p *Process) release(s *sock) {
-	p.files[s.fd] = nil
+// release frees a descriptor.
+func (p *Process) release(fd int) {
+	p.files[fd] = nil
 	p.m.files--
-	s.proc, s.fd = nil, -1
 }

@@ -35,8 +35,6 @@ func (st state) String() string { return stateNames[st] }
 // sock is a socket. It lives on after close(2) while TCP has something to do.
 type sock struct {
 	m       *Machine
-	proc    *Process // nil: no descriptor is open
-	fd      int
 	domain  int
 	dgram   bool
 	options options
@@ -76,7 +74,7 @@ type sock struct {
 }
 
 func (m *Machine) sock(domain int, dgram bool) *sock {
-	s := &sock{m: m, domain: domain, dgram: dgram, fd: -1, mss: 536}
+	s := &sock{m: m, domain: domain, dgram: dgram, mss: 536}
 	s.options = options{keepIdle: 2 * time.Hour, keepInterval: 75 * time.Second, keepCount: 9}
 	s.flow = flow{event: m.net.agenda.event(&s.flow), s: s}
 	s.timer = timer{event: m.net.agenda.event(&s.timer), s: s}

@@ -181,7 +181,7 @@ func (k *Stack) Close(fd int) error {
 	if err != nil {
 		return err
 	}
-	k.p.release(s)
+	k.p.release(fd)
 	s.close()
 	return nil
 }
