@@ -8,47 +8,6 @@ import (
 	"github.com/rdmactor/rdmactor/internal/ring"
 )
 
-type kind uint8
-
-const (
-	kindSyn kind = iota
-	kindSynAck
-	kindOpen // the acknowledgement of a SYN-ACK, which is sent at once
-	kindAck
-	kindData
-	kindFin
-	kindReset
-)
-
-var kindNames = [...]string{"SYN", "SYN-ACK", "ACK", "ACK", "data", "FIN", "RST"}
-
-func (k kind) String() string { return kindNames[k] }
-
-// segment is what travels. It belongs to the flow of the socket that has sent it.
-type segment struct {
-	kind kind
-	data []byte
-	due  time.Time
-}
-
-// repeated says whether the sender repeats the segment until it has arrived.
-func (s *segment) repeated() bool {
-	return s.kind != kindOpen && s.kind != kindAck && s.kind != kindReset
-}
-
-// Times of retransmissions, as Linux has them.
-const (
-	firstSyn   = time.Second // until a SYN is repeated
-	firstRetry = 200 * time.Millisecond
-	mostRetry  = 2 * time.Minute
-	mostDelay  = 40 * time.Millisecond // of an acknowledgement
-)
-
-// backoff is how long to wait after n attempts before.
-func backoff(first time.Duration, n int) time.Duration {
-	return min(first<<min(n, 20), mostRetry)
-}
-
 // flow is the segments of one socket that are on their way, in order. It may outlive its socket.
 type flow struct {
 	event
@@ -61,10 +20,7 @@ type flow struct {
 // push sends a segment.
 func (f *flow) push(seg segment) {
 	s, n := f.s, f.s.m.net
-	dst := s.m
-	if to := s.remote.Addr(); !s.m.has(to) {
-		dst = n.owners[to.WithZone("")]
-	}
+	dst := s.m.owner(s.remote.Addr())
 	now := s.m.now()
 	var d time.Duration
 	if dst != nil {
@@ -106,37 +62,6 @@ func (f *flow) drop() {
 
 func (f *flow) pop() {
 	f.s.m.net.inFlight -= len(f.segs.Pop().data)
-}
-
-// happen brings the oldest segments that are due to the other machine.
-func (f *flow) happen() string {
-	n := f.s.m.net
-	now := n.cfg.Now()
-	var line strings.Builder
-	line.WriteString(arrow(f.s.local, f.s.remote))
-	most := 0
-	for most < f.segs.Len() && (most == 0 || !f.segs.At(most).due.After(now)) {
-		most++
-	}
-	for range n.short(most) {
-		if f.segs.Len() == 0 { // the answer has ended the socket
-			break
-		}
-		seg := *f.segs.At(0)
-		fmt.Fprintf(&line, " %v", seg.kind)
-		if len(seg.data) > 0 {
-			fmt.Fprintf(&line, " %d", len(seg.data))
-		}
-		dst := n.path(f.s.m, f.s.local.Addr(), f.s.remote.Addr())
-		if dst == nil || !dst.receive(f, seg, &line) {
-			f.retry(seg, now, &line)
-			return line.String()
-		}
-	}
-	if f.segs.Len() > 0 {
-		n.agenda.set(&f.event, f.segs.At(0).due)
-	}
-	return line.String()
 }
 
 // retry is called when the oldest segment has not arrived.

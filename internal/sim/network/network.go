@@ -8,10 +8,15 @@
 // later, as if it were sent again, and so do those behind it. Acknowledgements have no segments of
 // their own unless somebody waits for one: a segment that arrives brings what its sender has
 // received by then.
+//
+// The files build on one another, from the ground up: agenda, buffer and segment know no machine.
+// network and machine have the addresses and tables, process the descriptors. sock is a socket's
+// state; flow, timer and wait belong to it. route and bind find addresses and ports. listen,
+// connect, stream, end and close are what a socket does, receive and probe what comes to it. option
+// and stack are the calls; power, fault and middlebox are what befalls a machine.
 package network
 
 import (
-	"fmt"
 	"math/rand/v2"
 	"net/netip"
 	"time"
@@ -41,26 +46,6 @@ type Config struct {
 	// Accepted is called by accept(2) when it returns another machine's connection from which no
 	// byte has come yet. [never]
 	Accepted func(m *Machine)
-}
-
-// Errnos returns the errnos with which a call may fail on Linux although its caller did nothing
-// wrong. The calls are socket, bind, listen, accept, connect, send, recv and setsockopt.
-func Errnos(call string) []unix.Errno {
-	switch call {
-	case "socket":
-		return []unix.Errno{unix.EMFILE, unix.ENFILE, unix.ENOBUFS, unix.ENOMEM}
-	case "bind", "setsockopt":
-		return []unix.Errno{unix.ENOMEM, unix.ENOBUFS}
-	case "accept":
-		return []unix.Errno{unix.EMFILE, unix.ENFILE, unix.ENOBUFS, unix.ENOMEM, unix.ECONNABORTED, unix.EINTR}
-	case "connect":
-		return []unix.Errno{unix.ENOBUFS, unix.ENOMEM, unix.EADDRNOTAVAIL}
-	case "send":
-		return []unix.Errno{unix.EAGAIN, unix.EINTR, unix.ENOBUFS, unix.ENOMEM}
-	case "recv":
-		return []unix.Errno{unix.EAGAIN, unix.EINTR, unix.ENOMEM}
-	}
-	return nil
 }
 
 // Link is how segments travel one way. A Link without Delay and MSS is a fast and perfect one.
@@ -142,18 +127,6 @@ func (n *Network) SetDown(from, to *Machine, down bool) {
 	n.SetLink(from, to, l)
 }
 
-// path returns the machine that a segment from one address of m to another address reaches, or nil.
-func (n *Network) path(m *Machine, from, to netip.Addr) *Machine {
-	dst := m
-	if !isLoopback(to) && !m.has(to) {
-		dst = n.owners[to.WithZone("")]
-	}
-	if m.off || dst == nil || dst.off || !m.has(from) || n.Link(m, dst).Down || dst != m && isLoopback(from) {
-		return nil
-	}
-	return dst
-}
-
 // chance is true with the probability p.
 func (n *Network) chance(p float64) bool { return p > 0 && n.cfg.Rand.Float64() < p }
 
@@ -179,5 +152,3 @@ func (n *Network) travel(from, to *Machine) (d time.Duration, lost bool) {
 	}
 	return d, n.chance(l.Loss)
 }
-
-func arrow(from, to netip.AddrPort) string { return fmt.Sprintf("%v > %v", from, to) }

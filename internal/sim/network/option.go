@@ -16,24 +16,6 @@ const (
 	tcpQuickAck    = 12
 )
 
-// options is what setsockopt(2) sets and accepted sockets inherit.
-type options struct {
-	reuse        bool
-	keepAlive    bool
-	v6only       bool
-	noDelay      bool
-	quickAck     bool
-	linger       bool
-	lingerFor    time.Duration
-	userTimeout  time.Duration
-	keepIdle     time.Duration
-	keepInterval time.Duration
-	keepCount    int
-	tos, class   int
-	sndbuf       int // 0: drawn for each socket
-	rcvbuf       int
-}
-
 // The least sizes of buffers that Linux gives.
 const (
 	leastSend    = 4608

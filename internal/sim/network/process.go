@@ -1,6 +1,7 @@
 package network
 
 import (
+	"fmt"
 	"math"
 
 	"golang.org/x/sys/unix"
@@ -37,9 +38,6 @@ func (m *Machine) Process(l Limits) *Process {
 
 // Machine is where the process runs.
 func (p *Process) Machine() *Machine { return p.m }
-
-// Stack makes the sockets of the process for one of its loops. All loops use the same descriptors.
-func (p *Process) Stack() *Stack { return &Stack{p: p} }
 
 // Ready is what a descriptor is ready for, as epoll would report it: Hangup and Error included. It
 // is none if the descriptor is not open.
@@ -80,6 +78,18 @@ func (p *Process) Kill() {
 
 // Dead says whether the process has ended.
 func (p *Process) Dead() bool { return p.dead }
+
+// Left describes the open descriptors of all processes.
+func (m *Machine) Left() (left []string) {
+	for _, p := range m.procs {
+		for fd, s := range p.files {
+			if s != nil {
+				left = append(left, fmt.Sprintf("%s: fd %d: %v", m.name, fd, s))
+			}
+		}
+	}
+	return left
+}
 
 func (p *Process) end() {
 	for fd, s := range p.files {

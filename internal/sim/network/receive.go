@@ -2,12 +2,42 @@ package network
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 )
 
 // mostStray is how many answers of a machine that belong to no socket may be on their way.
 const mostStray = 256
+
+// happen brings the oldest segments that are due to the other machine.
+func (f *flow) happen() string {
+	n := f.s.m.net
+	now := n.cfg.Now()
+	var line strings.Builder
+	line.WriteString(arrow(f.s.local, f.s.remote))
+	most := 0
+	for most < f.segs.Len() && (most == 0 || !f.segs.At(most).due.After(now)) {
+		most++
+	}
+	for range n.short(most) {
+		if f.segs.Len() == 0 { // the answer has ended the socket
+			break
+		}
+		seg := *f.segs.At(0)
+		fmt.Fprintf(&line, " %v", seg.kind)
+		if len(seg.data) > 0 {
+			fmt.Fprintf(&line, " %d", len(seg.data))
+		}
+		dst := n.path(f.s.m, f.s.local.Addr(), f.s.remote.Addr())
+		if dst == nil || !dst.receive(f, seg, &line) {
+			f.retry(seg, now, &line)
+			return line.String()
+		}
+	}
+	if f.segs.Len() > 0 {
+		n.agenda.set(&f.event, f.segs.At(0).due)
+	}
+	return line.String()
+}
 
 // receive takes the oldest segment of a flow. It returns false if the machine does as if nothing
 // had come.
@@ -92,6 +122,23 @@ func (s *sock) input(f *flow, seg segment, line *strings.Builder) bool {
 	return true
 }
 
+// acked is called when the peer has shown what it has received.
+func (s *sock) acked(peer *sock) {
+	peer.in.shown = peer.in.edge()
+	if !s.live() {
+		return
+	}
+	s.out.edge = max(s.out.edge, peer.in.shown)
+	if next := peer.in.next; next > s.out.una {
+		s.out.una = next
+		s.began, s.tries = s.m.now(), 0
+	}
+	s.transmit()
+	if s.out.finSent && s.out.una == s.out.next {
+		s.finAcked()
+	}
+}
+
 // challenge is called when a SYN has come for a connection that exists: the peer has forgotten it.
 // The acknowledgement that answers the SYN makes the peer reset the old connection.
 func (s *sock) challenge(line *strings.Builder) {
@@ -115,6 +162,41 @@ func (m *Machine) late(w *timeWait, f *flow, seg segment) {
 		m.waits.end(w)
 		m.refuse(f.s, nil)
 	}
+}
+
+// request takes a SYN.
+func (m *Machine) request(f *flow, t tuple, line *strings.Builder) bool {
+	from := f.s
+	if w := m.waits.find(t, m.now()); w != nil {
+		m.waits.end(w)
+	}
+	l := m.listener(t)
+	if l == nil {
+		f.arrived()
+		m.refuse(from, line)
+		return true
+	}
+	if len(l.accepts) > l.backlog || len(l.requests) > l.backlog {
+		line.WriteString(" dropped, backlog full")
+		return false
+	}
+	f.arrived()
+	s := m.sock(l.domain, false)
+	s.options = l.options
+	s.out.size, s.in.size = l.child()
+	s.local, s.remote = t.local, t.remote
+	s.peer, from.peer = from, s
+	s.conn, s.mss, s.state = from.conn, from.mss, stateSynReceived
+	s.began, s.heard = m.now(), m.now()
+	m.conns[s.tuple()] = s
+	if s.middlebox = m.hangsUp(t); !s.middlebox {
+		s.parent = l
+		l.requests = append(l.requests, s)
+		s.claim()
+	}
+	s.flow.push(segment{kind: kindSynAck})
+	s.arm()
+	return true
 }
 
 // refuse answers a segment with a reset.
@@ -161,104 +243,4 @@ func (r *stray) happen() string {
 		r.to.reset()
 	}
 	return line
-}
-
-// request takes a SYN.
-func (m *Machine) request(f *flow, t tuple, line *strings.Builder) bool {
-	from := f.s
-	if w := m.waits.find(t, m.now()); w != nil {
-		m.waits.end(w)
-	}
-	l := m.listener(t)
-	if l == nil {
-		f.arrived()
-		m.refuse(from, line)
-		return true
-	}
-	if len(l.accepts) > l.backlog || len(l.requests) > l.backlog {
-		line.WriteString(" dropped, backlog full")
-		return false
-	}
-	f.arrived()
-	s := m.sock(l.domain, false)
-	s.options = l.options
-	s.out.size, s.in.size = l.child()
-	s.local, s.remote = t.local, t.remote
-	s.peer, from.peer = from, s
-	s.conn, s.mss, s.state = from.conn, from.mss, stateSynReceived
-	s.began, s.heard = m.now(), m.now()
-	m.conns[s.tuple()] = s
-	if s.middlebox = m.hangsUp(t); !s.middlebox {
-		s.parent = l
-		l.requests = append(l.requests, s)
-		s.claim()
-	}
-	s.flow.push(segment{kind: kindSynAck})
-	s.arm()
-	return true
-}
-
-// established ends the handshake of a request. It returns false if there is no room in the accept
-// queue.
-func (s *sock) established() bool {
-	if l := s.parent; l != nil {
-		if len(l.accepts) > l.backlog {
-			return false
-		}
-		l.requests = slices.DeleteFunc(l.requests, func(o *sock) bool { return o == s })
-		l.accepts = append(l.accepts, s)
-	}
-	s.state, s.began, s.tries = stateEstablished, s.m.now(), 0
-	return true
-}
-
-// forget removes a request that has ended. A connection in the accept queue stays there, because
-// accept(2) returns it nevertheless.
-func (s *sock) forget(child *sock) {
-	s.requests = slices.DeleteFunc(s.requests, func(o *sock) bool { return o == child })
-}
-
-// listener finds the listener for a connection: the one with that very address first.
-func (m *Machine) listener(t tuple) (best *sock) {
-	score := 0
-	for _, s := range m.ports[t.local.Port()] {
-		if s.state != stateListen {
-			continue
-		}
-		a, to := s.local.Addr().WithZone(""), t.local.Addr()
-		sc := 0
-		switch {
-		case a == to:
-			sc = 3
-		case a.IsUnspecified() && a.Is4() == to.Is4():
-			sc = 2
-		case a.IsUnspecified() && to.Is4() && !s.options.v6only:
-			sc = 1
-		}
-		if sc > score {
-			best, score = s, sc
-		}
-	}
-	return best
-}
-
-// unlisten ends a listener and the connections that it has not accepted.
-func (s *sock) unlisten() {
-	accepts, requests := s.accepts, s.requests
-	s.accepts, s.requests = nil, nil
-	for _, c := range requests {
-		c.parent = nil
-		c.flow.drop()
-		c.closed = true
-		c.done()
-	}
-	for _, c := range accepts {
-		c.parent = nil
-		c.closed = true
-		c.abort()
-	}
-	s.state = stateClosed
-	if s.closed || !s.ownPort {
-		s.unclaim()
-	}
 }

@@ -73,20 +73,47 @@ type sock struct {
 	timer timer
 }
 
+// options is what setsockopt(2) sets and accepted sockets inherit.
+type options struct {
+	reuse        bool
+	keepAlive    bool
+	v6only       bool
+	noDelay      bool
+	quickAck     bool
+	linger       bool
+	lingerFor    time.Duration
+	userTimeout  time.Duration
+	keepIdle     time.Duration
+	keepInterval time.Duration
+	keepCount    int
+	tos, class   int
+	sndbuf       int // 0: drawn for each socket
+	rcvbuf       int
+}
+
+// tuple is what distinguishes a machine's connections. The addresses have no zones, and IPv4
+// addresses are not mapped.
+type tuple struct{ local, remote netip.AddrPort }
+
+// sock makes a socket without a descriptor.
 func (m *Machine) sock(domain int, dgram bool) *sock {
 	s := &sock{m: m, domain: domain, dgram: dgram, mss: 536}
 	s.options = options{keepIdle: 2 * time.Hour, keepInterval: 75 * time.Second, keepCount: 9}
 	s.flow = flow{event: m.net.agenda.event(&s.flow), s: s}
 	s.timer = timer{event: m.net.agenda.event(&s.timer), s: s}
-	any := netip.IPv4Unspecified()
-	if domain == unix.AF_INET6 {
-		any = netip.IPv6Unspecified()
-	}
-	s.local = netip.AddrPortFrom(any, 0)
+	s.local = netip.AddrPortFrom(wildcard(domain), 0)
 	if !dgram {
 		s.out.size, s.in.size = m.net.buffer(), m.net.buffer()
 	}
 	return s
+}
+
+// wildcard is the address of a socket that is not bound.
+func wildcard(domain int) netip.Addr {
+	if domain == unix.AF_INET6 {
+		return netip.IPv6Unspecified()
+	}
+	return netip.IPv4Unspecified()
 }
 
 func (s *sock) String() string {
@@ -148,158 +175,4 @@ func (s *sock) takeError() error {
 	return err
 }
 
-// vanish ends a socket of a machine that was switched off.
-func (s *sock) vanish() {
-	s.flow.drop()
-	s.m.net.agenda.stop(&s.timer.event)
-	s.state, s.claims, s.closed = stateClosed, false, true
-}
-
-// done ends the connection. An open descriptor stays.
-func (s *sock) done() {
-	if s.state == stateClosed {
-		return
-	}
-	if t := s.tuple(); s.m.conns[t] == s {
-		delete(s.m.conns, t)
-	}
-	s.state, s.rdShut, s.wrShut = stateClosed, true, true
-	s.out.bytes.clear()
-	s.m.net.agenda.stop(&s.timer.event)
-	if s.parent != nil {
-		s.parent.forget(s)
-	}
-	if !s.ownPort || s.closed {
-		s.unclaim()
-	}
-}
-
-// reset is what a reset from the peer does.
-func (s *sock) reset() {
-	switch s.state {
-	case stateClosed, stateListen:
-		return
-	case stateSynSent:
-		s.err = unix.ECONNREFUSED
-	case stateCloseWait:
-		s.err = unix.EPIPE
-	default:
-		s.err = unix.ECONNRESET
-	}
-	s.flow.drop()
-	s.done()
-}
-
-// abort ends the connection with a reset to the peer.
-func (s *sock) abort() {
-	if s.live() || s.state == stateSynReceived {
-		s.flow.push(segment{kind: kindReset})
-	} else {
-		s.flow.drop()
-	}
-	s.done()
-}
-
-// close is close(2), after the descriptor was released.
-func (s *sock) close() {
-	s.closed = true
-	switch {
-	case s.dgram, s.state == stateClosed:
-		s.unclaim()
-	case s.state == stateListen:
-		s.unlisten()
-	case s.state == stateSynSent, s.options.linger && s.options.lingerFor == 0, s.in.bytes.len() > 0:
-		s.in.bytes.clear()
-		s.abort()
-	default:
-		s.in.bytes.clear()
-		s.rdShut = true
-		s.finish()
-		s.orphan()
-	}
-}
-
-// shutdown is shutdown(2).
-func (s *sock) shutdown(how int) error {
-	if how < unix.SHUT_RD || how > unix.SHUT_RDWR {
-		return unix.EINVAL
-	}
-	rd, wr := how != unix.SHUT_WR, how != unix.SHUT_RD
-	switch s.state {
-	case stateListen:
-		if rd {
-			s.unlisten()
-		}
-		return nil
-	case stateSynSent:
-		s.abort()
-		s.rdShut, s.wrShut = false, false
-		return nil
-	}
-	s.rdShut = s.rdShut || rd
-	if wr {
-		s.finish()
-	}
-	if s.state == stateClosed {
-		s.wrShut = s.wrShut || wr
-		return unix.ENOTCONN
-	}
-	return nil
-}
-
-// finish queues a FIN behind what was written.
-func (s *sock) finish() {
-	if s.wrShut {
-		return
-	}
-	s.wrShut = true
-	switch s.state {
-	case stateEstablished, stateSynReceived:
-		s.state = stateFinWait1
-	case stateCloseWait:
-		s.state = stateLastAck
-	default:
-		return
-	}
-	s.out.fin = true
-	s.transmit()
-}
-
-// finAcked is called when the peer has our FIN.
-func (s *sock) finAcked() {
-	switch s.state {
-	case stateFinWait1:
-		s.state = stateFinWait2
-		s.orphan()
-	case stateClosing:
-		s.wait(false)
-	case stateLastAck:
-		s.done()
-	}
-}
-
-// finCame is called when the peer's FIN has come.
-func (s *sock) finCame() {
-	s.rdShut, s.finished = true, true
-	switch s.state {
-	case stateEstablished:
-		s.state = stateCloseWait
-	case stateFinWait1:
-		s.state = stateClosing
-	case stateFinWait2:
-		s.wait(false)
-	}
-}
-
-// orphan lets a closed socket go that has only the peer's FIN to wait for.
-func (s *sock) orphan() {
-	if s.closed && s.state == stateFinWait2 {
-		s.wait(true)
-	}
-}
-
-// wait leaves the connection to a timeWait.
-func (s *sock) wait(half bool) {
-	s.done()
-	s.m.waits.add(s, half, s.m.now())
-}
+func arrow(from, to netip.AddrPort) string { return fmt.Sprintf("%v > %v", from, to) }

@@ -13,12 +13,21 @@ import (
 
 var _ sockets.Stack = (*Stack)(nil)
 
+// Indexes of a machine's interfaces.
+const (
+	loopbackIndex = 1 // lo
+	networkIndex  = 2 // eth0
+)
+
 // Stack is the sockets of a process for one of its loops.
 type Stack struct {
 	p   *Process
 	in4 unix.SockaddrInet4
 	in6 unix.SockaddrInet6
 }
+
+// Stack makes the sockets of the process for one of its loops. All loops use the same descriptors.
+func (p *Process) Stack() *Stack { return &Stack{p: p} }
 
 // Socket is socket(2).
 func (k *Stack) Socket(domain, typ int) (int, error) {
@@ -105,37 +114,13 @@ func (k *Stack) Connect(fd int, sa unix.Sockaddr) error {
 	return s.connect(to)
 }
 
-// associate is connect(2) of a datagram socket: it asks the routing table.
-func (s *sock) associate(to netip.AddrPort) error {
-	to, from, err := s.route(to)
-	if err != nil {
-		return err
-	}
-	s.remote = to
-	s.local = netip.AddrPortFrom(from, s.local.Port())
-	if s.local.Port() == 0 {
-		return s.takePort(0)
-	}
-	return nil
-}
-
 // Disconnect removes a datagram socket's peer, address and port.
 func (k *Stack) Disconnect(fd int) error {
 	s, err := k.p.file(fd)
 	if err != nil {
 		return err
 	}
-	ip, port := s.local.Addr(), s.local.Port()
-	if !s.ownAddr {
-		ip = netip.IPv4Unspecified()
-		if s.domain == unix.AF_INET6 {
-			ip = netip.IPv6Unspecified()
-		}
-	}
-	if !s.ownPort {
-		port = 0
-	}
-	s.local, s.remote = netip.AddrPortFrom(ip, port), netip.AddrPort{}
+	s.dissociate()
 	return nil
 }
 

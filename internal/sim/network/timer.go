@@ -1,10 +1,6 @@
 package network
 
-import (
-	"time"
-
-	"golang.org/x/sys/unix"
-)
+import "time"
 
 // How long Linux tries.
 const (
@@ -101,16 +97,6 @@ func (s *sock) retryAfter() time.Duration {
 	return d
 }
 
-// unreachable says whether the machine's network knows that nobody has the peer's address.
-func (s *sock) unreachable() bool {
-	to := s.remote.Addr()
-	if s.m.has(to) {
-		return false
-	}
-	dst := s.m.net.owners[to.WithZone("")]
-	return dst == nil || dst.off
-}
-
 // giveUp is when the connection ends unless the peer is heard of.
 func (s *sock) giveUp() time.Time {
 	user := s.options.userTimeout
@@ -138,92 +124,4 @@ func (s *sock) giveUp() time.Time {
 		return s.heard.Add(writeFor)
 	}
 	return s.began.Add(writeFor)
-}
-
-// happen asks the peer for a sign of life, or gives the connection up.
-func (t *timer) happen() string {
-	s := t.s
-	line := arrow(s.local, s.remote)
-	if now := s.m.now(); !now.Before(s.giveUp()) {
-		return line + s.timeOut()
-	}
-	switch {
-	case s.state == stateSynSent:
-		if s.unreachable() {
-			s.err = unix.EHOSTUNREACH
-			s.abort()
-			return line + " host unreachable"
-		}
-		s.tries++
-		s.arm()
-		return line + " has found the host"
-	case t.why == whyAlive:
-		s.probes++
-		line += " keepalive"
-	default:
-		s.tries++
-		line += " probe"
-	}
-	if s.flow.segs.Len() == 0 { // otherwise the flow tries again
-		line += s.probe()
-	}
-	s.arm()
-	return line
-}
-
-// timeOut gives the connection up.
-func (s *sock) timeOut() string {
-	if s.state != stateSynReceived {
-		s.err = unix.ETIMEDOUT
-	}
-	if s.timer.why == whyAlive || s.closed {
-		s.abort()
-	} else {
-		s.flow.drop()
-		s.done()
-	}
-	return " times out"
-}
-
-// probe asks the peer what it has received, and hears the answer at once.
-func (s *sock) probe() string {
-	n := s.m.net
-	dst := n.path(s.m, s.local.Addr(), s.remote.Addr())
-	if dst == nil {
-		return " lost"
-	}
-	back := n.path(dst, s.remote.Addr(), s.local.Addr()) == s.m
-	t := s.tuple()
-	t.local, t.remote = t.remote, t.local
-	peer := dst.conns[t]
-	if peer == nil || peer.conn != s.conn {
-		peer = nil
-		if w := dst.waits.find(t, dst.now()); w != nil && w.s.conn == s.conn {
-			if peer = w.s; w.half && s.out.dataTo() > peer.in.next { // nobody will read it
-				dst.waits.end(w)
-				peer = nil
-			}
-		}
-	}
-	switch {
-	case peer == nil:
-		if back {
-			s.reset()
-			return " refused"
-		}
-		return " lost"
-	case peer.state == stateSynReceived && !peer.established(), peer.state == stateSynSent:
-		return " dropped"
-	}
-	peer.heard, peer.probes = s.m.now(), 0
-	peer.acked(s)
-	if !back {
-		return " not answered"
-	}
-	s.heard, s.probes = s.m.now(), 0
-	if s.state == stateSynReceived && !s.established() {
-		return " dropped, accept queue full"
-	}
-	s.acked(peer)
-	return " answered"
 }

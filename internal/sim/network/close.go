@@ -1,0 +1,101 @@
+package network
+
+import "golang.org/x/sys/unix"
+
+// close is close(2), after the descriptor was released.
+func (s *sock) close() {
+	s.closed = true
+	switch {
+	case s.dgram, s.state == stateClosed:
+		s.unclaim()
+	case s.state == stateListen:
+		s.unlisten()
+	case s.state == stateSynSent, s.options.linger && s.options.lingerFor == 0, s.in.bytes.len() > 0:
+		s.in.bytes.clear()
+		s.abort()
+	default:
+		s.in.bytes.clear()
+		s.rdShut = true
+		s.finish()
+		s.orphan()
+	}
+}
+
+// shutdown is shutdown(2).
+func (s *sock) shutdown(how int) error {
+	if how < unix.SHUT_RD || how > unix.SHUT_RDWR {
+		return unix.EINVAL
+	}
+	rd, wr := how != unix.SHUT_WR, how != unix.SHUT_RD
+	switch s.state {
+	case stateListen:
+		if rd {
+			s.unlisten()
+		}
+		return nil
+	case stateSynSent:
+		s.abort()
+		s.rdShut, s.wrShut = false, false
+		return nil
+	}
+	s.rdShut = s.rdShut || rd
+	if wr {
+		s.finish()
+	}
+	if s.state == stateClosed {
+		s.wrShut = s.wrShut || wr
+		return unix.ENOTCONN
+	}
+	return nil
+}
+
+// finish queues a FIN behind what was written.
+func (s *sock) finish() {
+	if s.wrShut {
+		return
+	}
+	s.wrShut = true
+	switch s.state {
+	case stateEstablished, stateSynReceived:
+		s.state = stateFinWait1
+	case stateCloseWait:
+		s.state = stateLastAck
+	default:
+		return
+	}
+	s.out.fin = true
+	s.transmit()
+}
+
+// finAcked is called when the peer has our FIN.
+func (s *sock) finAcked() {
+	switch s.state {
+	case stateFinWait1:
+		s.state = stateFinWait2
+		s.orphan()
+	case stateClosing:
+		s.wait(false)
+	case stateLastAck:
+		s.done()
+	}
+}
+
+// finCame is called when the peer's FIN has come.
+func (s *sock) finCame() {
+	s.rdShut, s.finished = true, true
+	switch s.state {
+	case stateEstablished:
+		s.state = stateCloseWait
+	case stateFinWait1:
+		s.state = stateClosing
+	case stateFinWait2:
+		s.wait(false)
+	}
+}
+
+// orphan lets a closed socket go that has only the peer's FIN to wait for.
+func (s *sock) orphan() {
+	if s.closed && s.state == stateFinWait2 {
+		s.wait(true)
+	}
+}

@@ -1,0 +1,98 @@
+package network
+
+import (
+	"net/netip"
+
+	"golang.org/x/sys/unix"
+)
+
+// connect is connect(2).
+func (s *sock) connect(to netip.AddrPort) error {
+	switch {
+	case s.state == stateSynSent:
+		return unix.EALREADY
+	case s.state != stateClosed:
+		return unix.EISCONN
+	case s.connecting:
+		s.connecting = false
+		if err := s.takeError(); err != nil {
+			return err
+		}
+		return unix.ECONNABORTED
+	}
+	to, from, err := s.route(to)
+	if err != nil {
+		return err
+	}
+	old := s.local
+	s.local = netip.AddrPortFrom(from, old.Port())
+	if old.Port() == 0 || !s.claims {
+		if err := s.takePort(old.Port()); err != nil {
+			s.local = old
+			return err
+		}
+	}
+	before := s.remote
+	s.remote = to
+	t := s.tuple()
+	if s.m.conns[t] != nil {
+		s.remote = before
+		if s.local = netip.AddrPortFrom(old.Addr(), s.local.Port()); old.Port() == 0 {
+			s.unclaim()
+			s.local = old
+		}
+		return unix.EADDRNOTAVAIL
+	}
+	if w := s.m.waits.find(t, s.m.now()); w != nil {
+		// Timestamps distinguish the new connection from the old one.
+		s.m.waits.end(w)
+	}
+	s.dial()
+	return unix.EINPROGRESS
+}
+
+// dial sends the SYN.
+func (s *sock) dial() {
+	n := s.m.net
+	s.mss = defaultMSS
+	if dst := s.m.owner(s.remote.Addr()); dst != nil {
+		s.mss = min(n.Link(s.m, dst).MSS, n.Link(dst, s.m).MSS)
+	}
+	n.conns++
+	s.conn = n.conns
+	s.flow.drop()
+	s.state, s.err, s.connecting = stateSynSent, 0, true
+	s.rdShut, s.wrShut, s.finished = false, false, false
+	s.out = sender{size: s.out.size}
+	s.in = receiver{size: s.in.size}
+	s.began, s.heard, s.tries, s.probes = s.m.now(), s.m.now(), 0, 0
+	s.m.conns[s.tuple()] = s
+	s.flow.push(segment{kind: kindSyn})
+	s.arm()
+}
+
+// associate is connect(2) of a datagram socket: it asks the routing table.
+func (s *sock) associate(to netip.AddrPort) error {
+	to, from, err := s.route(to)
+	if err != nil {
+		return err
+	}
+	s.remote = to
+	s.local = netip.AddrPortFrom(from, s.local.Port())
+	if s.local.Port() == 0 {
+		return s.takePort(0)
+	}
+	return nil
+}
+
+// dissociate removes a datagram socket's peer, and what bind(2) has not given it.
+func (s *sock) dissociate() {
+	ip, port := s.local.Addr(), s.local.Port()
+	if !s.ownAddr {
+		ip = wildcard(s.domain)
+	}
+	if !s.ownPort {
+		port = 0
+	}
+	s.local, s.remote = netip.AddrPortFrom(ip, port), netip.AddrPort{}
+}

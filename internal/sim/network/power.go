@@ -1,0 +1,39 @@
+package network
+
+// PowerOff stops the machine at once. Its peers are not notified: what they send gets no answer.
+// All its processes have ended.
+func (m *Machine) PowerOff() {
+	m.off = true
+	for _, p := range m.procs {
+		for _, s := range p.files {
+			if s != nil {
+				s.vanish()
+			}
+		}
+		p.end()
+	}
+	for _, list := range m.ports {
+		for _, s := range list {
+			s.vanish()
+		}
+	}
+	for _, s := range m.conns {
+		s.vanish()
+	}
+	m.procs = nil
+	m.clear()
+}
+
+// PowerOn starts the machine again, with its addresses and without processes. It answers segments
+// of the connections that it had with resets.
+func (m *Machine) PowerOn() { m.off = false }
+
+// Off says whether the machine is switched off.
+func (m *Machine) Off() bool { return m.off }
+
+// vanish ends a socket of a machine that was switched off.
+func (s *sock) vanish() {
+	s.flow.drop()
+	s.m.net.agenda.stop(&s.timer.event)
+	s.state, s.claims, s.closed = stateClosed, false, true
+}
