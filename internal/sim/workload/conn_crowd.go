@@ -13,20 +13,15 @@ import (
 // connLimits is small limits of all runtimes of the workload, which go with what needs them.
 const connLimits = "limits"
 
-// limitSpec is limits. Zeros are what the world has.
-type limitSpec struct{ receive, mailbox int }
+// limitSpec is limits.
+type limitSpec struct{ receive int }
 
 // apply sets the limits.
 func (s *limitSpec) apply(e *Env) {
 	l := &e.Config.Limits
-	if s.receive > 0 {
-		l.ReceiveMemory = s.receive
-		if k := e.World.Kind(); k == world.TwinSoftRoCE || k == world.TwinSIW {
-			l.ReceiveMemory *= 8 // there each connection has all its receives from its beginning
-		}
-	}
-	if s.mailbox > 0 {
-		l.Mailbox = s.mailbox
+	l.ReceiveMemory = s.receive
+	if k := e.World.Kind(); k == world.TwinSoftRoCE || k == world.TwinSIW {
+		l.ReceiveMemory *= 8 // there each connection has all its receives from its beginning
 	}
 }
 

@@ -210,6 +210,7 @@ func (c *conn) over() {
 
 // close ends a connection.
 func (e *connEnd) close(op connOp) {
+	e.lastWords(op)
 	e.c.ending = true
 	if p := e.peer(); e.c.spec.sides[1].hoard > 0 || p != nil && p.h.retains() {
 		e.c.rude = true // its goodbye may wait behind messages, and is given up in the end

@@ -51,7 +51,7 @@ func (o connOp) String() string {
 	case o.serve != nil:
 		return s + " " + o.serve.String()
 	case o.limits != nil:
-		return fmt.Sprintf("%s of receive memory %d, mailbox %d", s, o.limits.receive, o.limits.mailbox)
+		return fmt.Sprintf("%s of receive memory %d", s, o.limits.receive)
 	case o.dial != nil:
 		return fmt.Sprintf("%s connection %d, %v", s, o.conn, o.dial)
 	}

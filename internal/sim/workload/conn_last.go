@@ -1,0 +1,34 @@
+package workload
+
+import (
+	"errors"
+
+	"golang.org/x/sys/unix"
+
+	rdma "github.com/rdmactor/rdmactor/actor"
+)
+
+// lastWords sends messages right before the end is asked for, more than fit into a small mailbox in
+// some ways. Some may find no room. None may be refused because of the end that comes behind it.
+func (e *connEnd) lastWords(op connOp) {
+	n := [...]int{0, 140, 20}[op.way/6%3]
+	if n == 0 || e.closed || e.c.spec.sides[1].hoard > 0 {
+		return
+	}
+	const group = "last words"
+	c := e.c
+	orderly := e.established && !e.ended && !c.ending
+	sender := e.h.listen(group, func(msg any) {
+		m, failed := msg.(*rdma.SendFailed)
+		if orderly && failed && errors.Is(m, unix.ESHUTDOWN) && !e.dead && !c.w.e.Disturbed(c.machine, c.spec.to) {
+			c.w.e.World.Fail("%s: %v: %s was sent before the end was asked for: %v", c.w.e.Name, c.w.now(), e.key, m)
+		}
+		e.fate(group, msg)
+	})
+	for range n {
+		e.h.root.RequestWithCustomSender(e.id, e.message(group, min(lastWord, e.max), false, true), sender)
+	}
+}
+
+// lastWord is how many bytes each has.
+const lastWord = 16
