@@ -10,10 +10,10 @@ import (
 // largest is about the most bytes that a request, an answer or a message has.
 const largest = 400 << 10
 
-// stock has both sides get what memory for large messages they may keep for the next ones: 8 MiB
-// for each of two loops and each direction. Messages of random sizes would take hours for that, and
-// it would look like a leak. So clients of its own, several for each loop, make many large calls
-// at a time, of every size that memory is kept in.
+// stock has both sides get what memory they may keep to receive large messages into: 8 MiB for each
+// of two loops. Messages of random sizes would take hours for that, and it would look like a leak.
+// So clients of its own, several for each loop, make many large calls at a time, of every size that
+// memory is kept in.
 func (h *host) stock(ctx context.Context, cfg rpc.Config) error {
 	const clients, atATime, smallest = 4, 8, 64 << 10
 	ctx, cancel := context.WithTimeout(ctx, 6*patience)
