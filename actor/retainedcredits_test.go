@@ -7,6 +7,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"github.com/rdmactor/rdmactor/actor/internal/datapath"
 	"github.com/rdmactor/rdmactor/states"
 )
 
@@ -228,4 +229,53 @@ func TestRawWindowOfAnOwnerThatRetains(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Credits for a peer that takes nothing wait until the device has room for them, and cost the loop
+// nothing meanwhile.
+func TestCreditsWaitForRoom(t *testing.T) {
+	inWorld(t, 0, func(w *world) {
+		const credits = 3 * datapath.SendDepth // the client has no update to send
+		p := w.connect(IDConfig{Credits: credits})
+		come := make(chan *Received, credits+1)
+		p.server.reactWith(func(ctx actor.Context) {
+			if m, ok := ctx.Message().(*Received); ok {
+				come <- m.Retain()
+			}
+		})
+		for range credits {
+			p.client.send(p.c, NewSend([]byte("x")))
+		}
+		settle()
+		p.client.send(p.c, NewSend([]byte("the next")))
+		settle()
+		w.f.Delay(2 * time.Second)
+		for range datapath.SendDepth {
+			p.server.send(p.s, NewSend([]byte("y")))
+		}
+		settle()
+		(<-come).Release()
+		time.Sleep(5 * time.Millisecond)
+		w.onLoop(w.far, func(l *loop) {
+			if c := w.conn(l, p.s); c.Flight.Len() < c.Depth {
+				w.Errorf("%d are under way of %d", c.Flight.Len(), c.Depth)
+			}
+		})
+		before := w.far.loops[0].el.Stats().Turns
+		time.Sleep(time.Second)
+		if n := w.far.loops[0].el.Stats().Turns - before; n > 10 {
+			w.Errorf("the loop has taken %d turns in a second", n)
+		}
+		if n := len(come); n != credits-1 {
+			w.Errorf("%d messages have come", n)
+		}
+		time.Sleep(10 * time.Second)
+		settle()
+		if n := len(come); n != credits {
+			w.Errorf("%d messages have come in the end, want %d", n, credits)
+		}
+		for len(come) > 0 {
+			(<-come).Release()
+		}
+	})
 }

@@ -105,14 +105,19 @@ func (c *Conn) Establish() {
 	}
 }
 
-// update answers the peer's probe, and sends a credit update if one is due.
+// update answers the peer's probe, and sends a credit update if one is due. If none is, the peer
+// may still need one.
 func (c *Conn) update() {
 	if c.mode != ModeMessages || !c.sends() {
 		return
 	}
 	for c.Flight.Len() < c.Depth {
 		typ, flags, ok := c.Session.Next()
-		if !ok || !c.say(typ, flags) {
+		if !ok {
+			c.relieve()
+			return
+		}
+		if !c.say(typ, flags) {
 			return
 		}
 	}

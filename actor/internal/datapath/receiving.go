@@ -88,7 +88,6 @@ func (c *Conn) Consumed(m *Inbound) {
 		return
 	}
 	c.update()
-	c.relieve()
 	c.observe()
 }
 

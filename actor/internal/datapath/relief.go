@@ -56,16 +56,13 @@ func (c *Conn) relieve() {
 func (c *Conn) relieved() {
 	r := c.relief
 	r.armed, r.soon = false, false
-	if !c.stands() {
-		return
-	}
-	if c.mode != ModeMessages {
+	switch stands := c.stands(); {
+	case c.mode != ModeMessages && stands:
 		c.l.Shares.resume(c)
-		return
-	}
-	if room := c.Flight.Len() < c.Depth; (!room || !c.say(wire.TypeCredit, 0)) && !c.Over() {
-		r.armed = true
-		r.Reset(reliefAfter)
+	case c.mode != ModeMessages:
+		c.l.Shares.again(c) // memory may be short by now
+	case stands && c.Flight.Len() < c.Depth:
+		c.say(wire.TypeCredit, 0) // without room update relieves it again
 	}
 }
 
