@@ -2,6 +2,7 @@ package datapath
 
 import (
 	"log/slog"
+	"slices"
 	"testing"
 
 	"github.com/rdmactor/rdmactor/actor/internal/memory"
@@ -126,5 +127,65 @@ func TestPausedCostNothing(t *testing.T) {
 	}
 	if n := resumed(); n != conns {
 		t.Errorf("%d connections go on, in %d turns, of %d for which there is room", n, turns, conns)
+	}
+}
+
+// keeper retains what it has got.
+type keeper struct{ Identifier }
+
+func (keeper) Idle() bool { return true }
+
+// A peer without credits, of whose window the owner retains more than half, goes on as soon as
+// there is memory. It must not wait for the owner, who may never give anything back.
+func TestWindowGoesOnWhenThereIsMemory(t *testing.T) {
+	const all, size = 1 << 20, 1 << 15
+	for _, tt := range []struct {
+		name    string
+		retains int // of 4
+		gives   bool
+		then    bool // when memory is short
+	}{
+		{"paused for memory", 3, false, false},
+		{"a message comes back when memory is short", 4, false, true},
+		{"memory is short when it is about to go on", 4, true, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			s := paperShares(t, all)
+			var others int
+			if tt.retains < 4 {
+				others = s.room() - tt.retains*size
+				s.Held += others
+			}
+			c, tap, held := s.holder(ModeRaw, slices.Repeat([]int{size}, tt.retains)...)
+			c.up = keeper{}
+			if tt.gives {
+				s.gave(c, held[0])
+			}
+			others += s.room()
+			s.Held += s.room()
+			if tt.then {
+				s.gave(c, held[0])
+			}
+			turns(t, s)
+			if !tap.shut {
+				t.Fatal("it goes on without memory")
+			}
+			s.Held -= others
+			s.freed()
+			turns(t, s)
+			if tap.shut {
+				t.Error("it does not go on")
+			}
+		})
+	}
+}
+
+// turns has everything happen that is due.
+func turns(t *testing.T, s *shares) {
+	t.Helper()
+	for range 3 {
+		if err := s.l.el.Turn(); err != nil {
+			t.Fatal(err)
+		}
 	}
 }

@@ -252,7 +252,7 @@ func (s *shares) wants(c *Conn) (bytes int, ever bool) {
 		return 0, false
 	case r.bytes == 0:
 		return math.MinInt, true
-	case c.mode != ModeMessages && (must && r.messages >= c.window(true) || !must && r.messages > c.window(false)/2):
+	case c.mode != ModeMessages && r.messages >= c.window(must):
 		return 0, false
 	case must:
 		return 1, true
@@ -273,9 +273,9 @@ func (s *shares) again(c *Conn) {
 	switch {
 	case !ever:
 		s.unlist(c)
-		if c.mode != ModeMessages {
-			c.relieve()
-		}
+	case wants <= s.room() && c.halfFull():
+		s.unlist(c)
+		c.relieve()
 	case wants <= s.room():
 		s.resume(c)
 	case r.listed:
@@ -329,6 +329,12 @@ func (c *Conn) waits() bool { return c.queue.Len() > 0 || c.full || c.Closing() 
 // what it has offered.
 func (c *Conn) mustReceive() bool {
 	return c.recv.fetching > 0 || c.Closing() || c.mode == ModeMessages && (c.waits() || c.out.offering())
+}
+
+// halfFull reports whether more than half of the window of a peer without credits is in use. Such a
+// peer does not go on at once (relief.go), unless it must.
+func (c *Conn) halfFull() bool {
+	return c.mode != ModeMessages && !c.mustReceive() && c.recv.messages > c.window(false)/2
 }
 
 // window is how many messages of a peer without credits the owner may hold.
