@@ -77,6 +77,8 @@ func (s *shares) leave(c *Conn) {
 // room is what is free besides the reserve.
 func (s *shares) room() int { return s.free() - s.reserve() }
 
+func (s *shares) retained() int { return s.Held }
+
 func (s *shares) free() int { return min(s.limit, s.l.RecvBudget.Total()-s.large) - s.Held }
 
 // short reports whether messages are to be copied out of receives that are too large for them.
@@ -118,6 +120,7 @@ func (s *shares) gave(c *Conn, b *memory.Chunk) {
 		b.Counted = false
 		n := b.Size()
 		s.Held -= n
+		s.l.RecvBudget.Fewer()
 		c.recv.bytes -= n
 		c.recv.messages--
 		if c.recv.counted && c.recv.bytes == 0 {

@@ -52,6 +52,7 @@ func (l *Loop) Init(el *eventloop.Loop, log *slog.Logger, limits Limits) {
 	l.HeldBudget = memory.NewBudget(l.el, limits.Send, 0, 0)
 	l.Sources = memory.NewSources(l.el, l.RecvBudget)
 	l.Shares = shares{l: l, limit: l.RecvBudget.Most()}
+	l.RecvBudget.Retained = l.Shares.retained
 }
 
 // Device is what a loop's connections over one device share: completion queues, and protection

@@ -11,14 +11,16 @@ import (
 // Budget is how much device memory a loop may have for one purpose, and who waits for some. Loop
 // goroutine.
 //
-// Arenas may always have one part of it (keep), and at most another (most). The rest is for large
-// messages, which wait in line. A message's class says how large a part of the whole it needs: a
-// half (there is room for one such besides what arenas may have), an eighth, a sixteenth, and so
-// on. Only messages of smaller classes may overtake one that waits. All of these together may hold
-// no more than what is left when the waiting one gets its memory: a quarter of the whole beside a
-// half, an eighth beside an eighth, and so on. So the waiting message gets its memory as soon as
-// what was handed out before it has come back, whatever comes behind it. While that does not come
-// back, because an owner keeps it, smaller messages go on.
+// Arenas may always have one part of it (keep), besides what owners retain of theirs (Retained),
+// and at most another (most). The rest is for large messages, which wait in line. A message's class
+// says how large a part of the whole it needs: a half (there is room for one such besides what
+// arenas may have), an eighth, a sixteenth, and so on. Only messages of smaller classes may
+// overtake one that waits. All of these together may hold no more than what is left when the
+// waiting one gets its memory: a quarter of the whole beside a half, an eighth beside an eighth,
+// and so on. So the waiting message gets its memory as soon as what was handed out before it has
+// come back, whatever comes behind it. While that does not come back, because an owner keeps it,
+// smaller messages go on. For that they have a sixteenth in any case: a message of nearly a half
+// may also have to wait for what owners retain of arenas.
 type Budget struct {
 	el      *eventloop.Loop
 	total   int          // bytes
@@ -31,6 +33,10 @@ type Budget struct {
 	feeding bool      // Run is queued
 	serving bool      // Run is at work
 	keepers list.List // of keeper
+
+	// Retained is how many bytes of arenas owners retain that others are not to do without: what is
+	// kept is kept besides these. nil: none. When there are fewer, Fewer is to be called.
+	Retained func() int
 }
 
 // classes is how many there are. The last is of all that is smaller than the one before.
@@ -58,10 +64,22 @@ func (b *Budget) class(n int) int {
 func (b *Budget) beside(c, n int) int {
 	left := b.total >> (c + 2)
 	if c == 0 {
-		left = min(left, b.total-max(b.small, b.keep)-n)
+		left = min(left, max(b.forLarge()-n, b.total/16))
 	}
 	return left
 }
+
+// forLarge is how many bytes large messages may have, with those they have.
+func (b *Budget) forLarge() int {
+	keep := b.keep
+	if b.Retained != nil {
+		keep = min(keep+b.Retained(), b.most)
+	}
+	return b.total - max(b.small, keep)
+}
+
+// Fewer notes that owners retain less (Retained).
+func (b *Budget) Fewer() { b.feed() }
 
 // Reclaim gives the devices back what is kept in case it is needed again.
 func (b *Budget) Reclaim() {
@@ -181,7 +199,7 @@ func (b *Budget) Admits(c Claimant) bool {
 // fits reports whether there is memory. A claimant that has some already may have no more than it
 // leaves to all others, so a few cannot take it all. Many with one message each can.
 func (b *Budget) fits(want, held int) bool {
-	left := b.total - max(b.small, b.keep) - b.lent(0) - want
+	left := b.forLarge() - b.lent(0) - want
 	if left < 0 || held > 0 && left < held {
 		return false
 	}

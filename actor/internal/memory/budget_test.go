@@ -86,6 +86,54 @@ func TestWhoWaitsIsInNobodysWay(t *testing.T) {
 	}
 }
 
+// What is kept for arenas is kept besides what owners retain of theirs: those who retain that, and
+// those who retain large messages, leave it together, too.
+func TestLargeLeaveWhatIsKept(t *testing.T) {
+	const all, one = 1 << 20, 1 << 14
+	for _, used := range []int{0, all / 8, all / 4, 3 * all / 8, all / 2} {
+		b := paperBudget(t, all)
+		b.Retained = func() int { return used }
+		for range used / one {
+			if !b.takeSmall(one) {
+				t.Fatalf("with %d bytes in use there are no more", b.small)
+			}
+		}
+		n := 0
+		for b.ask(one).granted {
+			n += one
+		}
+		left := 0
+		for b.takeSmall(one) {
+			left += one
+		}
+		if want := min(all/4, all/2-used); left < want {
+			t.Errorf("with %d bytes retained, and %d of large messages, there are %d for others, want %d", used, n, left, want)
+		}
+		if n < all/2 {
+			t.Errorf("with %d bytes retained there are %d for large messages, want half", used, n)
+		}
+	}
+}
+
+// Also while owners retain much of arenas, smaller ones pass one that does not get what it wants.
+func TestSmallerPassBesideWhatIsRetained(t *testing.T) {
+	const all = 1 << 20
+	b := paperBudget(t, all)
+	b.takeSmall(all / 4)
+	b.Retained = func() int { return all / 4 }
+	b.ask(all / 4)
+	if b.ask(all / 2).granted {
+		t.Fatal("there is more memory than there is")
+	}
+	for i := range 100 {
+		c := b.ask(all / 64)
+		if b.Run(0); !c.granted {
+			t.Fatalf("small one %d waits behind a large one", i)
+		}
+		c.back()
+	}
+}
+
 // However messages of all sizes come and go: nobody gets what is not there, and each has its memory
 // when those before it have come back that it had to wait for.
 func TestMemoryIsHandedOutInTime(t *testing.T) {
