@@ -28,6 +28,7 @@ import (
 const (
 	cellLimit = 5 * time.Minute // for one cell, on a busy machine; most take a second or two
 	stepLimit = time.Minute     // of rdmapeer
+	attempts  = 5               // of a cell that siw's races fail
 	firstPort = 20000           // of the cells' servers, each has its own
 )
 
@@ -78,13 +79,22 @@ func newBench(t *testing.T, kernel, bin string) *bench {
 	return &bench{vmtest.NewBench(t, c, "set -e; rig-active rxe0 siw0; rig-host-siw; ip route add 239.1.1.0/24 dev rx0"), bin}
 }
 
-// run is one cell.
+// run is one cell. Between two siw it runs again if it fails: siw's set-up has two races, which a
+// slow machine loses often (docs/kernel.md).
 func (b *bench) run(t *testing.T, c cell) {
 	if *theirs && c.wantFailed != "" {
 		t.Skip("theirs do not look at sizes")
 	}
-	if err := b.Try(t, func(m *vm.Machine) error { return (&round{c, m, b.bin}).play(t.Context()) }); err != nil {
-		t.Error(err)
+	for attempt := 1; ; attempt++ {
+		err := b.Try(t, func(m *vm.Machine) error { return (&round{c, m, b.bin}).play(t.Context()) })
+		if err == nil {
+			return
+		}
+		if c.over != siw || attempt == attempts {
+			t.Error(err)
+			return
+		}
+		t.Logf("attempt %d, perhaps of siw's races: %v", attempt, err)
 	}
 }
 
