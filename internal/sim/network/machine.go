@@ -19,7 +19,8 @@ type Machine struct {
 	conns map[tuple]*sock
 	waits waits
 	stray int            // answers on their way that belong to no socket
-	known map[tuple]bool // what the middlebox before the machine has seen; nil: there is none
+	hangs bool           // a middlebox is before the machine
+	known map[tuple]bool // whose first connections were a middlebox's
 }
 
 // Machine adds a machine. Each address comes with the length of its network's prefix: it reaches

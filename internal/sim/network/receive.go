@@ -49,6 +49,9 @@ func (m *Machine) receive(f *flow, seg segment, line *strings.Builder) bool {
 		switch {
 		case to.conn == from.conn:
 			return to.input(f, seg, line)
+		case seg.kind == kindSyn && to.middlebox:
+			to.reset() // the SYN has overtaken the reset of the first connection
+			return m.request(f, t, line)
 		case seg.kind == kindSyn:
 			to.challenge(line)
 			return false
