@@ -159,6 +159,7 @@ func (e *connEnd) observed(ev rdma.Event) {
 			e.finished(ev.Err)
 			delivered, unsent, unknown := e.counts(ev)
 			e.out.Closed(now, delivered, unsent, unknown)
+			e.left()
 		}
 	case *rdma.Received:
 		e.delivered(ev)

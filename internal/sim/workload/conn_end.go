@@ -50,6 +50,7 @@ type connEnd struct {
 	id   *actor.PID
 	key  string
 	out  *oracle.Direction // what it sends
+	of   *connEnd          // whose place it has taken; nil: of none
 
 	dial    *oracle.Question // that its owner has asked
 	dialled *rdma.Dial
@@ -74,7 +75,8 @@ type connEnd struct {
 	memory  connMemories
 }
 
-// end makes an end. A request that comes again takes the place of the first.
+// end makes an end. A request that comes again takes the place of the first. Which one is the older
+// attempt's shows later: see opened and left.
 func (c *conn) end(side int, h *connHost, o *connOwner, id *actor.PID) *connEnd {
 	e := &connEnd{c: c, side: side, h: h, o: o, id: id, key: key(h.p, id)}
 	c.w.directions++
@@ -84,7 +86,7 @@ func (c *conn) end(side int, h *connHost, o *connOwner, id *actor.PID) *connEnd 
 	if e.credits = c.idOf(side).credits; e.credits == 0 {
 		e.credits = 32
 	}
-	c.ends[side] = e
+	e.of, c.ends[side] = c.ends[side], e
 	h.ends[id.GetId()] = e
 	o.ends, o.ids = append(o.ends, e), append(o.ids, e.key)
 	return e
@@ -143,6 +145,9 @@ func (e *connEnd) opened(ev *rdma.Established) {
 		return
 	}
 	e.established, e.max = true, ev.MaxMessage
+	if !e.c.ends[e.side].established {
+		e.c.ends[e.side] = e
+	}
 	if c := e.c; c.spec.behaved && c.up() && len(c.behaved) == 0 {
 		ledger := &c.w.isolated
 		if c.spec.innocent {
@@ -152,6 +157,13 @@ func (e *connEnd) opened(ev *rdma.Established) {
 			c.behaved = append(c.behaved, ledger.Behaved(fmt.Sprintf("connection %d from side %d", c.number, side)))
 		}
 		c.excuse()
+	}
+}
+
+// left has an end that was never established give its place back to one that is.
+func (e *connEnd) left() {
+	if of := e.of; of != nil && !e.established && of.established && !of.closed && e.c.ends[e.side] == e {
+		e.c.ends[e.side] = of
 	}
 }
 
