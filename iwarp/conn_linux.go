@@ -390,8 +390,8 @@ func (c *conn) timeout() {
 	case phDiscarding:
 		c.close()
 	case phRunning:
-		if c.core.Overdue(now) {
-			c.input()
+		for c.core.Overdue(now) && !c.core.Waiting() && c.input() {
+			// a read may return less than what has come
 		}
 		if c.core.HoldOver(now) && c.in.unacked(c.fd) > 0 {
 			c.core.HoldOn(now)

@@ -35,7 +35,7 @@ func (c *Conn) stallAt() time.Time {
 }
 
 // Overdue is true if Timeout would now give up a silent peer, in the set-up or in the middle of a
-// message. The owner should first read from the socket: if there is input, the owner was slow and
+// message. The owner should first read from the socket what is there: then the owner was slow and
 // not the peer.
 func (c *Conn) Overdue(now time.Time) bool {
 	switch c.state {
