@@ -25,7 +25,7 @@ type serverConn struct {
 	backlog
 	joined  bool
 	ending  bool // the peer broke the protocol, or close was asked for
-	closing bool // the last drain frame was put; Close is sent when everything was
+	closing bool // the next drain frame is the last one; Close is sent when everything was
 	leaving bool // Close was sent, which waits for the peer
 	inline  *serverCall
 
@@ -65,13 +65,11 @@ func (c *serverConn) Receive(ctx actor.Context) {
 	case *rdma.Established:
 		c.established(ctx, m)
 	case *drain:
-		if c.limit > 0 { // else it is notified when it is established
-			c.sendDrain(ctx, 0)
-		}
+		c.sendDrain(ctx)
 	case *finish:
 		c.closing = true
 		c.forget()
-		c.sendDrain(ctx, wire.FlagLast)
+		c.sendDrain(ctx)
 	case *abort:
 		c.abort(ctx)
 	case *rdma.SendFailed:
@@ -112,12 +110,20 @@ func (c *serverConn) established(ctx actor.Context, m *rdma.Established) {
 	c.out.establishedLocked(m.MaxMessage)
 	c.out.mu.Unlock()
 	if c.s.draining.Load() {
-		c.sendDrain(ctx, 0)
+		c.sendDrain(ctx)
 	}
 }
 
-// sendDrain notifies the client that no further calls are taken.
-func (c *serverConn) sendDrain(ctx actor.Context, flags uint8) {
+// sendDrain notifies the client that no further calls are taken. If it is not established yet, it
+// is notified then: it may know already that it is connected, and call.
+func (c *serverConn) sendDrain(ctx actor.Context) {
+	if c.limit == 0 {
+		return
+	}
+	var flags uint8
+	if c.closing {
+		flags = wire.FlagLast
+	}
 	c.out.mu.Lock()
 	c.out.putLocked(wire.Header{Type: wire.FrameDrain, Flags: flags}, nil)
 	c.out.mu.Unlock()
