@@ -282,6 +282,11 @@ func (id *ident) gotReject(p *packet) {
 		id.in.event(id, cmid.DriverEvent{
 			Kind: states.KindRejected, Status: p.cm.status, PrivateData: id.in.padded(p.cm.private, ibReject),
 		})
+	case states.Connected, states.Disconnecting: // the peer has not got the RTU
+		if id.far == p.from {
+			id.timer.stop()
+			id.become(states.Timewait, states.KindDisconnected, connReset) // as cmid/ucm reports it
+		}
 	default:
 	}
 }

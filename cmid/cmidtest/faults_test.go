@@ -63,6 +63,32 @@ func TestDropOfReject(t *testing.T) {
 	w.WantRejected(l.Active, cmid.RejectConsumerDefined)
 }
 
+// TestPeerGoesBeforeTheRTU: the peer gives up a connection whose RTU it has not got. To this side,
+// which has sent it, the connection is over.
+func TestPeerGoesBeforeTheRTU(t *testing.T) {
+	w, f := twinWorld(t, Config{})
+	half := func() *sides.Link {
+		f.Drop(MsgRTU, 1)
+		l, _ := w.Requested(0, nil, nil)
+		w.Must(l.Passive.Accept(nil, nil))
+		sides.Next[*cmid.Established](w.A, l.Active)
+		return l
+	}
+	l := half()
+	w.Must(l.Passive.Destroy())
+	w.WantErr("the end", sides.Next[*cmid.Disconnected](w.A, l.Active).Err, unix.ECONNRESET)
+	w.Must(l.Active.Disconnect())
+	w.WantState("over", l.Active, states.Timewait)
+
+	l = half()
+	w.Must(l.Active.Disconnect())
+	w.Must(l.Passive.Destroy()) // the DREQ and the REJ cross
+	sides.Next[*cmid.Disconnected](w.A, l.Active)
+	w.WantState("over", l.Active, states.Timewait)
+	w.Settle()
+	w.WantQuiet("it has ended once")
+}
+
 // TestBacklog fills a listener's backlog while its loop does not turn.
 func TestBacklog(t *testing.T) {
 	fill := func(w *sides.World, ps cmid.PortSpace) (id *cmid.ID, clients []*cmid.ID) {

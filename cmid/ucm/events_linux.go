@@ -140,6 +140,10 @@ func (id *ident) hear(ev *uabi.EventResp) {
 // follow does what librdmacm does before it delivers an event, and may change the event's kind.
 func (id *ident) follow(ev *cmid.DriverEvent) {
 	var err error
+	if ev.Kind == states.KindRejected && id.phase == connected {
+		// InfiniBand: the peer has gone before it got the RTU. Nothing else reports the end.
+		ev.Kind, ev.Status, ev.PrivateData = states.KindDisconnected, -int32(unix.ECONNRESET), nil
+	}
 	switch ev.Kind {
 	case states.KindAddrResolved:
 		if err = id.learn(); err != nil {

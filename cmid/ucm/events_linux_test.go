@@ -88,6 +88,22 @@ func TestAfterDestroy(t *testing.T) {
 	}
 }
 
+// TestRejectOfAConnection: REJECTED is the end of a connection that this side has established. Its
+// peer has gone before it got the RTU.
+func TestRejectOfAConnection(t *testing.T) {
+	b := newBench(t)
+	id := b.create().on(false)
+	id.phase = half
+	b.happens(id.h, id.kid, uabi.EventEstablished)
+	b.happens(id.h, id.kid, uabi.EventRejected)
+	if len(b.up.events) != 2 || b.up.events[1].ev.Kind != states.KindDisconnected || b.up.events[1].ev.Status != -int32(unix.ECONNRESET) {
+		t.Fatalf("got %+v, want Established and Disconnected, ECONNRESET", b.up.events)
+	}
+	if err := id.Do(&cmid.Disconnect{}); err != nil || id.phase != unconnected {
+		t.Errorf("disconnect: %v, phase %v: the kernel has nothing to wait for", err, id.phase)
+	}
+}
+
 // TestEventsWaitForTheAnswer: the kernel may report that a connect has succeeded before the call
 // has returned.
 func TestEventsWaitForTheAnswer(t *testing.T) {
