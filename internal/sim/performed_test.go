@@ -23,7 +23,7 @@ var performed = flag.Bool("performed", false, "play 1,000 seeds, and see whether
 var judged = []string{"workload", "faults"}
 
 // accuses matches the beginning of what is executed only if something is wrong.
-var accuses = regexp.MustCompile(`(?i)\bfail\(|return "|return fmt.Sprintf`)
+var accuses = regexp.MustCompile(`(?i)\bfail\(|return "|return fmt.Sprintf|\bpanic\(r\)`)
 
 // never matches what need not happen in 1,000 worlds.
 var never = regexp.MustCompile(strings.Join([]string{

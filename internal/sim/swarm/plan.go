@@ -78,7 +78,7 @@ func (p *Plan) draw(n int, k *workload.Kind) part {
 	r := source(p.Seed, name)
 	x := part{kind: k, name: name, verbs: some(r, k.Verbs), port: 7000 + 100*n}
 	d := workload.Draw{
-		Rand: r, Has: map[string]bool{}, Machines: max(p.Machines, k.Machines),
+		Rand: r, Has: map[string]bool{}, Machines: max(p.Machines, k.Machines), Device: p.Kind,
 		Faults: len(p.faults) > 0, Time: p.Time,
 	}
 	for _, v := range x.verbs {

@@ -3,6 +3,8 @@ package workload
 import (
 	"slices"
 	"time"
+
+	"github.com/rdmactor/rdmactor/internal/sim/world"
 )
 
 // Connections is the workload of connections: actors that dial, accept, send, retain, forward, read
@@ -37,6 +39,7 @@ func drawConnections(d Draw, n int) []Op {
 		}
 		w.op(verbs[w.IntN(len(verbs))])
 	}
+	w.missing()
 	if w.Has[connCrowd] && w.IntN(3) == 0 {
 		w.crowd()
 	}
@@ -58,6 +61,24 @@ func (w *drawer) verbs() (all []string) {
 		all = []string{connSend}
 	}
 	return all
+}
+
+// missing draws what the plan has and was not drawn, once each. Memory comes three times, because
+// some operations need that of two connections.
+func (w *drawer) missing() {
+	times := make(map[string]int)
+	for _, op := range w.ops {
+		times[op.(connOp).verb]++
+	}
+	for _, v := range connVerbs {
+		least := 1
+		if v == connMemory {
+			least = 3
+		}
+		for n := times[v]; w.Has[v] && v != connCrowd && n < least; n++ {
+			w.op(v)
+		}
+	}
 }
 
 func (w *drawer) one(of ...int) int { return of[w.IntN(len(of))] }
@@ -89,7 +110,7 @@ func (w *drawer) id() idSpec {
 		s.credits = w.one(1, 2, 3, 8)
 	}
 	if w.Has[connMemory] {
-		s.memory = w.one(0, 4<<10, 64<<10, 64<<10)
+		s.memory = w.one(0, 4<<10, 64<<10, 64<<10, 64<<10, 64<<10)
 	}
 	return s
 }
@@ -162,15 +183,16 @@ func (w *drawer) side(behaved bool) (s sideSpec) {
 
 // op draws an operation on a connection.
 func (w *drawer) op(verb string) {
-	c := w.conns[w.IntN(len(w.conns))]
-	if c.dial.behaved && slices.Contains([]string{connRevoke, connClose, connDrop, connMeddle, connForge, connLeave}, verb) {
+	fit := w.conns
+	if slices.Contains([]string{connRevoke, connClose, connDrop, connMeddle, connForge, connLeave}, verb) {
+		fit = slices.DeleteFunc(slices.Clone(fit), func(c *connOp) bool { return c.dial.behaved })
+	}
+	if len(fit) == 0 {
 		return
 	}
+	c := fit[w.IntN(len(fit))]
 	op := connOp{verb: verb, conn: c.conn, side: w.IntN(2), at: c.at + w.upTo(w.Time/2).Truncate(time.Millisecond), way: w.IntN(64)}
-	op.machine = c.machine
-	if op.side == 1 {
-		op.machine = c.dial.to
-	}
+	op.machine = c.machineOf(op.side)
 	switch verb {
 	case connSend:
 		op.n, op.bytes = w.one(1, 1, 3, 10, 60), w.size()
@@ -178,6 +200,9 @@ func (w *drawer) op(verb string) {
 		op.n, op.bytes = w.one(20, 100, 400), w.one(0, 1, 200, 2000, 5000)
 	case connMemory:
 		op.bytes = w.one(8, 100, 2000)
+		if w.Has[connAtomic] && w.Device == world.TwinSoftRoCE && w.IntN(2) == 0 {
+			op.way -= op.way % 4 // an integer, which other devices do not have
+		}
 	case connWrite, connRead:
 		op.n, op.bytes = w.IntN(2000), 1+w.IntN(w.one(8, 300, 2000))
 	}
@@ -189,23 +214,50 @@ func (w *drawer) op(verb string) {
 
 // used draws operations of both sides on memory that one of them has just granted.
 func (w *drawer) used(granted connOp) {
-	for _, verb := range []string{connWrite, connRead, connAtomic, connForge, connLook, connRevoke} {
+	for _, verb := range []string{connWrite, connRead, connAtomic, connForge, connForeign, connLook, connRevoke} {
 		if !w.Has[verb] || w.conns[granted.conn].dial.behaved && (verb == connForge || verb == connRevoke) {
 			continue
 		}
-		for range w.IntN(3) {
+		times := w.IntN(4)
+		if verb == connAtomic && granted.way%4 == 0 {
+			times += 3
+		}
+		for range times {
 			op := granted
 			op.verb, op.way, op.at = verb, w.IntN(64), granted.at+w.upTo(2*time.Second)
 			op.n, op.bytes = w.IntN(2000), 1+w.IntN(w.one(8, 300, 2000))
-			if verb != connLook && verb != connRevoke {
-				op.side, op.machine = 1-op.side, w.conns[op.conn].machine
-				if op.side == 1 {
-					op.machine = w.conns[op.conn].dial.to
-				}
+			switch verb {
+			case connLook, connRevoke:
+			case connForeign:
+				op.conn, op.side = w.beside(op)
+			default:
+				op.side = 1 - op.side
+				op.machine = w.conns[op.conn].machineOf(op.side)
 			}
 			w.ops = append(w.ops, op)
 		}
 	}
+}
+
+// beside draws an end of another connection that is on the machine of an operation: the
+// operation's own, if there is none.
+func (w *drawer) beside(op connOp) (conn, side int) {
+	for _, conn := range w.Perm(len(w.conns)) {
+		for side := range 2 {
+			if conn != op.conn && w.conns[conn].machineOf(side) == op.machine {
+				return conn, side
+			}
+		}
+	}
+	return op.conn, op.side
+}
+
+// machineOf is the machine of one side of a connection that is dialled.
+func (o *connOp) machineOf(side int) int {
+	if side == 1 {
+		return o.dial.to
+	}
+	return o.machine
 }
 
 // size is a message's.

@@ -224,7 +224,8 @@ func (c *conn) over() {
 func (e *connEnd) close(op connOp) {
 	e.lastWords(op)
 	e.c.ending = true
-	if p := e.peer(); e.c.spec.sides[1].hoard > 0 || p != nil && p.h.retains() {
+	waits := e.out.Outstanding() > 0 && e.c.spec.sides[1-e.side].slow()
+	if p := e.peer(); waits || e.c.spec.sides[1].hoard > 0 || p != nil && p.h.retains() {
 		e.c.rude = true // its goodbye may wait behind messages, and is given up in the end
 	}
 	e.c.excuse()

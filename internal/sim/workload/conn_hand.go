@@ -117,17 +117,21 @@ func (e *connEnd) leave(op connOp) {
 // and the other connection must not notice.
 func (e *connEnd) foreign(op connOp) {
 	var other *connEnd
+	var m *rdma.Memory
 	for _, c := range e.h.w.order {
 		for _, x := range c.ends {
-			if x != nil && x != e && x.h == e.h && !x.dead && x.memory.scratch != nil {
-				other = x
+			switch {
+			case x == nil || x == e || x.h != e.h || x.dead:
+			case x.memory.scratch != nil:
+				other, m = x, x.memory.scratch
+			case len(x.memory.granted) > 0:
+				other, m = x, x.memory.granted[0].m
 			}
 		}
 	}
 	if other == nil {
 		return
 	}
-	m := other.memory.scratch
 	var cmd rdma.Command
 	switch op.way % 5 {
 	case 0:

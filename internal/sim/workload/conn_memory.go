@@ -136,13 +136,19 @@ func (e *connEnd) look(op connOp) {
 // reserved until busy is false. Nothing happens if there is none.
 func (e *connEnd) remote(op connOp, atomic bool, then func(g *grant)) {
 	p, m := e.peer(), &e.memory
-	if p == nil || len(p.memory.granted) == 0 || m.busy {
+	if p == nil || m.busy {
 		return
 	}
-	g := p.memory.granted[op.way%len(p.memory.granted)]
-	if atomic != (g.integer != nil) {
+	var fit []*grant
+	for _, g := range p.memory.granted {
+		if atomic == (g.integer != nil) {
+			fit = append(fit, g)
+		}
+	}
+	if len(fit) == 0 {
 		return
 	}
+	g := fit[op.way%len(fit)]
 	m.busy = true
 	if m.scratch != nil {
 		then(g)

@@ -157,6 +157,11 @@ type sideSpec struct {
 	hoard   time.Duration // until then all are retained
 }
 
+// slow reports whether messages may wait for the owner.
+func (s sideSpec) slow() bool {
+	return s.keepOf > 0 || s.pass > 0 || s.hold || s.block > 0
+}
+
 func (s sideSpec) String() string {
 	return fmt.Sprintf("{keep 1/%d for %v, forward 1/%d, pass 1/%d, block %v, echo 1/%d hold %v, hoard until %v}",
 		s.keepOf, s.keep, s.forward, s.pass, s.block, s.echo, s.hold, s.hoard)

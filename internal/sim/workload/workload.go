@@ -54,8 +54,9 @@ type Draw struct {
 	*rand.Rand
 	// Has says which of Kind.Verbs the plan has. It has at least one.
 	Has map[string]bool
-	// Machines is how many machines the world has.
+	// Machines is how many machines the world has, and Device what device each of them has.
 	Machines int
+	Device   world.Kind
 	// Faults reports whether the world has any.
 	Faults bool
 	// Time is how long operations may begin: they are drawn over this time.
