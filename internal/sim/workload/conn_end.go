@@ -205,7 +205,8 @@ func (e *connEnd) finished(why error) {
 	if lost && p != nil && p.established && !c.rude && !c.w.e.Disturbed(c.machine, c.spec.to) {
 		c.w.e.World.Fail("%s: %s has lost its peer, which was never cut off and says goodbye: %v", c.w.e.Name, e.key, why)
 	}
-	if why == nil && !c.ending && p != nil && p.dead {
+	// a request that is rejected was no connection, although its sender was killed
+	if why == nil && e.established && !c.ending && p != nil && p.dead {
 		c.w.e.World.Fail("%s: the peer of %s was killed, and the end looks orderly", c.w.e.Name, e.key)
 	}
 	c.ending = true

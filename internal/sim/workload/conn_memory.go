@@ -247,13 +247,17 @@ func (e *connEnd) atomic(op connOp) {
 
 func (e *connEnd) atomicOn(g *grant, op connOp) {
 	m := &e.memory
+	off := 0
+	if op.way%8 == 7 {
+		off = 4 // no integer is there
+	}
 	var cmd rdma.Command
 	var a *oracle.Atomic
 	if op.way%3 == 0 {
-		cmd = &rdma.CompareSwap{Memory: m.scratch, Key: g.key, Compare: uint64(op.n % 4), Swap: uint64(op.bytes)}
+		cmd = &rdma.CompareSwap{Memory: m.scratch, Key: g.key, Offset: off, Compare: uint64(op.n % 4), Swap: uint64(op.bytes)}
 		a = g.integer.Swap(uint64(op.n%4), uint64(op.bytes))
 	} else {
-		cmd = &rdma.FetchAdd{Memory: m.scratch, Key: g.key, Add: 1 + uint64(op.n%3)}
+		cmd = &rdma.FetchAdd{Memory: m.scratch, Key: g.key, Offset: off, Add: 1 + uint64(op.n%3)}
 		a = g.integer.Add(1 + uint64(op.n%3))
 	}
 	g.use(e)
@@ -262,6 +266,9 @@ func (e *connEnd) atomicOn(g *grant, op connOp) {
 		g.under--
 		switch v := answer.(type) {
 		case *rdma.AtomicDone:
+			if off != 0 {
+				e.h.w.e.World.Fail("%s: an atomic operation of %s at %d is done", e.h.w.e.Name, e.key, off)
+			}
 			a.Done(v.Old)
 		case *rdma.AccessError:
 			if refused(v) {
