@@ -49,6 +49,7 @@ const (
 	Nobody Extent = iota // nobody is disturbed who connects to machine A twice
 	Late                 // machine A is late by less than 10 s
 	First                // the Scene's machine A
+	Peers                // the same, if it has a connection
 	Link                 // A, B, and what is between them
 	All                  // everything
 )
@@ -100,7 +101,7 @@ var InSetUp = []*Kind{
 // Twins have no segments that could be lost, and no connections that somebody between them sees.
 var onNetworks = []*Kind{
 	{Cut, "is not heard", Link, 2 * time.Minute, cutOneWay, heal},
-	{Reset, "has a connection reset", First, 0, reset, nil},
+	{Reset, "has a connection reset", Peers, 0, reset, nil},
 	{Delay, "has a bad link", All, time.Minute, bad, near},
 }
 

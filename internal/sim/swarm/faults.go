@@ -59,7 +59,7 @@ func (f *fault) String() string {
 // where names what the fault hits.
 func (f *fault) where() string {
 	switch f.kind.Hits {
-	case faults.First, faults.Late, faults.Nobody:
+	case faults.First, faults.Peers, faults.Late, faults.Nobody:
 		return fmt.Sprintf("m%d", f.a+1)
 	case faults.Link:
 		return fmt.Sprintf("m%d, seen from m%d,", f.a+1, f.b+1)
@@ -89,6 +89,9 @@ func (y *play) schedule(f *fault) (end time.Duration) {
 
 // disturb notes which machines a fault hits.
 func (y *play) disturb(f *fault) {
+	if f.kind.Hits == faults.Peers && !y.machines[f.a].Connected() {
+		return
+	}
 	for _, e := range y.envs {
 		switch f.kind.Hits {
 		case faults.Nobody:

@@ -160,6 +160,9 @@ func (m *Machine) Reset(r *rand.Rand) {
 	}
 }
 
+// Connected reports whether there is a connection that Reset may end.
+func (m *Machine) Connected() bool { return m.net != nil && len(m.net.Connections()) > 0 }
+
 // HangUp has somebody between the machines accept each first connection to this one, and close it
 // when bytes have come, or ends that. The embedded device connects again then. It does nothing on
 // twins.
