@@ -75,7 +75,7 @@ func (p *Process) current() *task {
 }
 
 // exit ends the process's goroutines that sleep, or wait for their turn, one after the other: what
-// they have deferred is the workload's, which has no locks.
+// they have deferred is the workload's, which has no locks. It may wait once more.
 func (p *Process) exit() {
 	var all []*task
 	p.w.mu.Lock()
@@ -87,7 +87,9 @@ func (p *Process) exit() {
 	})
 	p.w.mu.Unlock()
 	for _, t := range all {
-		close(t.turn)
+		ended := t.turn
+		t.turn = make(chan bool)
+		close(ended)
 		synctest.Wait()
 	}
 }

@@ -119,3 +119,23 @@ func TestGoroutinesEndOneByOne(t *testing.T) {
 		t.Errorf("%d of 8 goroutines have ended: %s", ended, r.Failure)
 	}
 }
+
+// TestDeferredWaits: what a goroutine has deferred may wait when the World ends it, as for a server
+// that it closes.
+func TestDeferredWaits(t *testing.T) {
+	var ended []string
+	r := Run(t, Config{Seed: 1}, func(w *World) {
+		w.Machine("m1", "10.0.0.1/24").Start(func(p *Process) {
+			defer func() { ended = append(ended, "main") }()
+			defer func() {
+				p.Sleep(time.Second)
+				ended = append(ended, "what it waits for")
+			}()
+			p.Sleep(time.Hour)
+		})
+		w.RunFor(time.Second)
+	})
+	if r.Failure != "" || fmt.Sprint(ended) != "[what it waits for main]" {
+		t.Errorf("%q have ended: %s", ended, r.Failure)
+	}
+}
