@@ -2,9 +2,10 @@
 // What both sides know of a method is one value in a package that they share; messages are
 // protobuf's generated structs as they are, types that encode themselves, or bytes:
 //
-//	var Get = rpc.NewMethod[kvpb.GetRequest, kvpb.GetReply]("kv.Get")
+//	var Get = rpc.NewMethod[kvpb.GetRequest, kvpb.GetReply]("kv.Get", rpc.MethodConfig{})
 //
-//	rpc.Handle(server, Get, func(ctx context.Context, q *kvpb.GetRequest) (*kvpb.GetReply, error) { ... })
+//	get := func(ctx context.Context, q *kvpb.GetRequest) (*kvpb.GetReply, error) { ... }
+//	rpc.Handle(server, Get, get, rpc.HandlerConfig{})
 //
 //	reply, err := rpc.Call(ctx, client, Get, &kvpb.GetRequest{Key: "a"})
 //

@@ -37,7 +37,7 @@
 //		s.Done(func() bool { return answers == 100 })
 //	})
 //
-// examples/workqueue has a whole one.
+// The test of examples/workqueue is a whole one.
 //
 // # Ownership
 //

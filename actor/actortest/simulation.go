@@ -91,6 +91,14 @@ func (c Simulation) withDefaults() Simulation {
 // map's order, on a goroutine that Process.Go has not started, on a random number that is not
 // Process.Rand's.
 //
+//	go test -run TestX -timeout 0 -actortest.seeds=10000    # in the test's folder; in place of 200
+//	go test -run TestX -v -actortest.seed=17                # the trace of one
+//
+// Variables of script are for all that happens in its Sim, without locks. They are what outlives a
+// process that is killed: its disk, or what the test counts. What is left of such a process goes on
+// when the simulation ends, and only then: its Context has ended, and it should return. Nothing
+// that it does to these variables is looked at any more, but a Fail still counts.
+//
 // Simulate fails if the program is not Done within Patience after the last fault, if an actor, a
 // callback of a loop, main, a goroutine of Process.Go or the script panics, and if anything is left
 // when all runtimes were shut down: goroutines, identifiers, descriptors, device memory. A panic on
