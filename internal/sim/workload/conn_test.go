@@ -97,4 +97,5 @@ func differ(t *testing.T, seed uint64, lines [2][]string) {
 				strings.Join(lines[0][from:min(i+5, len(lines[0]))], "\n"), strings.Join(lines[1][from:min(i+5, len(lines[1]))], "\n"))
 		}
 	}
+	t.Fatalf("seed %d: the second run goes on after line %d:\n%s", seed, len(lines[0]), lines[1][len(lines[0])])
 }
