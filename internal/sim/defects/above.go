@@ -14,7 +14,7 @@ var aboveDefects = []defect{
 			edit("rdmanet/close.go", "	unread, ok := c.close()\n", "	_, ok := c.close()\n"),
 		},
 		pkg: "rdmanet", test: "TestTwinDataBehindCloseResets",
-		workload: "streams", within: 50,
+		workload: "streams", within: 100,
 	},
 	{
 		name: "writeto-loses", layer: "rdmanet",

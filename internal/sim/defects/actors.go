@@ -11,7 +11,7 @@ var actorDefects = []defect{
 		edits: []overlay.Edit{edit("actor/refusals.go",
 			"		admit = over <= commandRoom || ends(m) && over <= 2*commandRoom\n", "		it.box.Post(mailbox.Control, msg)\n		return false\n")},
 		pkg: "actor", test: "TestCloseInAFullMailbox|TestCancelStaysBehindItsCommand|TestFloodOfAnything",
-		workload: "connections", within: 50,
+		workload: "connections", within: 150,
 	},
 	{
 		name: "connect-twice", layer: "actor",

@@ -24,8 +24,8 @@ type defect struct {
 	// The test that was added with the mend, or one of them: it fails with the defect.
 	pkg, test string
 	// The simulator finds it with this workload alone, within so many seeds that begin with 1. The
-	// bound leaves room for what seeds mean tomorrow: it is some four times what was measured.
-	// Empty and 0: it was not found so far.
+	// bound leaves room for what seeds mean tomorrow: it is some four times the most that was
+	// measured so far. Empty and 0: it was not found so far.
 	workload string
 	within   int
 }

@@ -30,7 +30,7 @@ var iwarpDefects = []defect{
 			edit("iwarp/core/setup.go", "	} else {\n		ird = max(ird, UnagreedIRD)\n	}\n", "	}\n"),
 			edit("iwarp/listen_linux.go", "	if r.Enhanced {\n		c.asked =", "	if r.Enhanced || !r.Enhanced {\n		c.asked ="),
 		},
-		pkg: "actor", test: "TestFallbackLargeMessages", workload: "connections", within: 160,
+		pkg: "actor", test: "TestFallbackLargeMessages", workload: "connections", within: 500,
 	},
 	{
 		name: "reads-hold-the-end", layer: "iwarp/core",

@@ -21,7 +21,7 @@ var endDefects = []defect{
 		edits: []overlay.Edit{edit("actor/internal/datapath/ending.go",
 			"		if err == nil {\n			err = unix.ECONNRESET\n		}\n		return &LostError{err}\n", "		return err\n")},
 		pkg: "actor", test: "TestEndWithoutGoodbye",
-		workload: "connections", within: 20,
+		workload: "connections", within: 40,
 	},
 	{
 		name: "silent-peer", layer: "actor",

@@ -21,7 +21,7 @@ var invented = []defect{
 			"positive(c.Timeout, it.rt.cfg.Timeouts.Close)),\n", "positive(c.Timeout, it.rt.cfg.Timeouts.Close) + 24*time.Hour),\n")},
 	},
 	{
-		name: "no-floor", layer: invention, workload: "connections", within: 1200,
+		name: "no-floor", layer: invention, workload: "connections", within: 2300,
 		was: "A connection whose owner has none of its messages waits for memory that others have.",
 		edits: []overlay.Edit{
 			edit(shares, "	switch {\n	case r.bytes == 0:\n		return true\n	case c.mode", "	switch {\n	case c.mode"),
@@ -35,7 +35,7 @@ var invented = []defect{
 		edits: []overlay.Edit{edit("actor/internal/datapath/sending.go", "		c.full = false\n		c.up.Writable()\n", "		c.full = false\n")},
 	},
 	{
-		name: "retained-reused", layer: invention, workload: "connections", within: 20,
+		name: "retained-reused", layer: invention, workload: "connections", within: 40,
 		was: "A retained message's memory is used for another one.",
 		edits: []overlay.Edit{
 			edit("actor/messages.go", "	m.keep()\n	return m\n", "	return m\n"),
@@ -63,7 +63,7 @@ var invented = []defect{
 		edits: []overlay.Edit{edit("iwarp/listen_linux.go", "	if !l.lost {\n		l.id.in.closeFD(l.fd)\n	}\n", "")},
 	},
 	{
-		name: "no-keepalive", layer: invention, workload: "connections", within: 300,
+		name: "no-keepalive", layer: invention, workload: "connections", within: 700,
 		was:   "A peer that is gone without a word is never given up.",
 		edits: []overlay.Edit{edit("actor/internal/datapath/keepalive.go", "				c.lookAfter()\n", "				_ = c.lookAfter\n")},
 	},

@@ -30,7 +30,7 @@ var memoryDefects = []defect{
 			edit("actor/internal/memory/budget.go", "	left := b.forLarge() - b.lent(0) - want\n", "	left := b.Free - b.keep - want\n"),
 		},
 		pkg: "actor", test: "TestTheLargestMessageComes",
-		workload: "connections", within: 100,
+		workload: "connections", within: 160,
 	},
 	{
 		name: "credits-behind-messages", layer: "datapath",
@@ -39,7 +39,7 @@ var memoryDefects = []defect{
 		edits: []overlay.Edit{edit(shares,
 			"c.mode == ModeMessages && (c.waits() || c.out.offering())\n", "c.mode == ModeMessages && c.out.offering()\n")},
 		pkg: "actor", test: "TestCreditsBehindMessages",
-		workload: "connections", within: 100,
+		workload: "connections", within: 400,
 	},
 	{
 		name: "memory-of-the-gone", layer: "datapath",
