@@ -143,13 +143,19 @@ func (c *Conn) lookAfter() {
 	}
 }
 
-// sign shows a peer whose messages, and probes, wait here that this side is alive.
+// sign shows a peer whose messages, and probes, wait here that this side is alive. If something is
+// still waiting to leave, the peer takes nothing in. But a Read is not complete because its answer
+// waits here, too, and signs complete behind it: these leave half of the send queue free.
 func (c *Conn) sign() {
 	b := &c.Beat
-	if b.signs++; b.signs%looksIdle != 0 || c.Flight.Len() > 0 {
-		return
+	b.signs++
+	most := 0
+	if c.recv.fetching > 0 {
+		most = c.Depth/2 - 1
 	}
-	c.say(wire.TypeCredit, 0)
+	if b.signs%looksIdle == 0 && c.Flight.Len() <= most {
+		c.say(wire.TypeCredit, 0)
+	}
 }
 
 // heard counts the signs of the peer.
