@@ -91,6 +91,21 @@ func TestReadGoesOnWhenThereIsRoom(t *testing.T) {
 	}
 }
 
+// An owner retains nearly all that it may have, and gives back what is more. It gets the next
+// message: it must not have to give back more than that, which it may never do.
+func TestShareGoesOn(t *testing.T) {
+	const all = 1 << 20
+	s := paperShares(t, all)
+	c, tap, held := s.holder(ModeMessages, 15*all/64, all/32)
+	if !tap.shut {
+		t.Fatal("it is not paused at its share")
+	}
+	s.gave(c, held[1])
+	if turns(t, s); tap.shut {
+		t.Errorf("it does not go on with %d bytes, where %d are left for all others", c.recv.bytes, s.room())
+	}
+}
+
 // What thousands of connections are paused for costs a message of another's nothing.
 func TestPausedCostNothing(t *testing.T) {
 	const all, conns = 64 << 20, 5000

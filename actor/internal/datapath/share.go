@@ -86,17 +86,24 @@ func (s *shares) short() bool { return s.Held > s.limit/4 }
 
 // may reports whether c may receive another message.
 func (s *shares) may(c *Conn) bool {
+	wants, ever := s.wants(c)
+	return ever && wants <= s.room()
+}
+
+// wants is how much room there has to be for c to receive another message. Not ever: more memory
+// does not help it; again is called when something else has happened.
+func (s *shares) wants(c *Conn) (bytes int, ever bool) {
 	r := &c.recv
 	must := c.mustReceive()
 	switch {
 	case r.bytes == 0:
-		return true
+		return math.MinInt, true
 	case c.mode != ModeMessages && r.messages >= c.window(must):
-		return false
+		return 0, false
 	case must:
-		return s.room() > 0
+		return 1, true
 	}
-	return r.bytes <= s.room()
+	return r.bytes, true
 }
 
 // took counts a message that was received.
@@ -244,25 +251,6 @@ func (p *pausedConns) Pop() any {
 	return c
 }
 
-// wants is how much room there has to be until c, which is paused, goes on: room for more than one
-// message. Not ever: more memory does not help it; again is called when something else has
-// happened.
-func (s *shares) wants(c *Conn) (bytes int, ever bool) {
-	r := &c.recv
-	must := c.mustReceive()
-	switch {
-	case !c.Flows():
-		return 0, false
-	case r.bytes == 0:
-		return math.MinInt, true
-	case c.mode != ModeMessages && r.messages >= c.window(must):
-		return 0, false
-	case must:
-		return 1, true
-	}
-	return r.bytes + r.bytes/3, true
-}
-
 // next reports whether there is room for a connection that is paused.
 func (s *shares) next() bool { return len(s.paused) > 0 && s.paused[0].recv.wants <= s.room() }
 
@@ -274,7 +262,7 @@ func (s *shares) again(c *Conn) {
 	}
 	wants, ever := s.wants(c)
 	switch {
-	case !ever:
+	case !ever || !c.Flows():
 		s.unlist(c)
 	case wants <= s.room() && c.halfFull():
 		s.unlist(c)
@@ -298,10 +286,7 @@ func (s *shares) pause(c *Conn) {
 	}
 	r.paused = true
 	r.qp.Pause(true)
-	if wants, ever := s.wants(c); ever {
-		r.wants, r.listed = wants, true
-		heap.Push(&s.paused, c)
-	}
+	s.again(c)
 }
 
 // resume has c's messages come again.

@@ -24,7 +24,6 @@ var invented = []defect{
 		name: "no-floor", layer: invention, workload: "connections", within: 2300,
 		was: "A connection whose owner has none of its messages waits for memory that others have.",
 		edits: []overlay.Edit{
-			edit(shares, "	switch {\n	case r.bytes == 0:\n		return true\n	case c.mode", "	switch {\n	case c.mode"),
 			edit(shares, "	case r.bytes == 0:\n		return math.MinInt, true\n", ""),
 			edit(shares, "	\"errors\"\n	\"math\"\n", "	\"errors\"\n"),
 		},
