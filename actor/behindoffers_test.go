@@ -41,3 +41,41 @@ func TestReadOfAnswerBehindMessages(t *testing.T) {
 		g.finish()
 	}, Config{Limits: Limits{ReceiveMemory: 8 << 20}})
 }
+
+// An owner retains nothing, and others all that is shared. A large message comes to it all the
+// same. Its Read is answered behind messages that were sent after it, and these are received
+// although they have to wait for it.
+func TestReadOfOfferBehindMessages(t *testing.T) {
+	const size, requests, large = 60 << 10, 18, 200 << 10
+	const peers, hoards, kept = 2, 40, 21 // two thirds of what is shared
+	sys, cfg := testSystem(t), Config{Limits: Limits{ReceiveMemory: 8 << 20}}
+	g := greed{tb: t, server: openIWARP(t, sys, cfg), client: openIWARP(t, sys), listen: "127.0.0.1:0", peers: peers, each: hoards, size: size}
+	g.where = g.server.OffLoop()
+	g.begin()
+	g.await("what is shared", func() bool { return g.h.all >= kept })
+	taker := newProbe(t, sys, g.server.OnLoop(), func(ctx actor.Context) {
+		if _, ok := ctx.Message().(*ConnectRequest); ok {
+			ctx.Respond(&Accept{})
+		}
+	})
+	_, at := listen(taker, g.server, "127.0.0.1:0", IDConfig{MaxMessage: large})
+	sender := newProbe(t, sys, g.client.OnLoop(), func(ctx actor.Context) {
+		if _, ok := ctx.Message().(*Established); !ok {
+			return
+		}
+		ctx.Respond(NewSend(make([]byte, large)))
+		for range requests { // in the same turn: before the Read can have come
+			ctx.Respond(NewSend(make([]byte, size)))
+		}
+	})
+	sender.send(g.client.CreateID(sender.pid, IDConfig{}), &Dial{Addr: at})
+	until[*Established](taker)
+	for i := range 1 + requests {
+		if m := taker.any(); kinds([]got{m}) != "Received" {
+			t.Fatalf("message %d: %v", i, m)
+		}
+	}
+	g.h.release()
+	g.await("everything", func() bool { return g.h.all == peers*hoards })
+	g.finish()
+}

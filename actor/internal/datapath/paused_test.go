@@ -91,6 +91,52 @@ func TestReadGoesOnWhenThereIsRoom(t *testing.T) {
 	}
 }
 
+// An owner has nothing, because what its connection has received waits behind a large message. The
+// Read of that is answered behind further messages, so these are received also when others have all
+// that is shared: each such connection may have as much as it leaves of a quarter besides the
+// floors, or all but a sixteenth.
+func TestReadGoesOnWhenTheOwnerHasNothing(t *testing.T) {
+	const all, one = 1 << 20, 1 << 13
+	for _, owed := range []int{0, all / 4, 3 * all / 8} {
+		s := paperShares(t, all)
+		s.l.NewInbound = func() *Inbound { return new(Inbound) }
+		_, greedy, _ := s.holder(ModeMessages, all/2)
+		s.Owed = owed
+		var first *Conn
+		for i := range 3 {
+			reader, tap, _ := s.holder(ModeMessages)
+			reader.Session, reader.Arrivals = wire.NewSession(all), &arrivals{c: reader}
+			reader.fetched(&OneSided{Op: verbs.Read}, 1)
+			for !tap.shut {
+				if err := reader.Session.Take(wire.Header{Type: wire.TypeData}); err != nil {
+					t.Fatal(err)
+				}
+				reader.put(&memory.Chunk{SGE: verbs.SGE{Length: one}}, nil, wire.Offer{})
+				s.check(reader)
+			}
+			has, left := reader.recv.bytes, s.free()-max(all/4, owed)
+			if most := min(has, all/16); left < most-2*one || left >= most {
+				t.Errorf("with %d bytes owed to others, reader %d has %d bytes when %d are left", owed, i, has, left)
+			}
+			if first == nil {
+				first = reader
+			}
+		}
+		if s.Run(eventloop.RunBudget); !first.recv.paused || !greedy.shut {
+			t.Errorf("with %d bytes owed to others it goes on without memory", owed)
+		}
+		s.Held -= all / 4
+		s.freed()
+		if s.Run(eventloop.RunBudget); first.recv.paused || !greedy.shut {
+			t.Errorf("with memory again one is paused: %t, the greedy one: %t", first.recv.paused, greedy.shut)
+		}
+		s.Held += all / 4
+		if first.Arrivals.pop(); s.may(first) {
+			t.Error("one whose owner has a message is read although others have all that is shared")
+		}
+	}
+}
+
 // An owner retains nearly all that it may have, and gives back what is more. It gets the next
 // message: it must not have to give back more than that, which it may never do.
 func TestShareGoesOn(t *testing.T) {

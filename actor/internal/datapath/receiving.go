@@ -81,9 +81,9 @@ func (c *Conn) put(chunk *memory.Chunk, b []byte, from wire.Offer) {
 // Consumed takes a message back from the owner.
 func (c *Conn) Consumed(m *Inbound) {
 	m.Chunk.Overwrite(wire.HeaderLen + len(m.Data))
+	c.Session.Consume()
 	c.give(m.Chunk)
 	c.l.freeInbound(m)
-	c.Session.Consume()
 	if c.Over() || c.mode != ModeMessages {
 		return
 	}

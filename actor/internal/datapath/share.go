@@ -36,10 +36,15 @@ import (
 // devices: IDConfig.Credits messages. A connection that must be read so that it can go on is
 // stopped at the reserve, not at its share. That is one with a Read in flight, whose answer may
 // come behind a message, and one that waits for credits because it has something to send or is
-// being closed.
+// being closed. While its owner has nothing, because all that has come waits behind a large message
+// that is being read, it may have of the reserve, too (behind).
 
-// reserve is kept for connections that hold nothing.
-func (s *shares) reserve() int { return max(s.limit/2, s.Owed) }
+// reserve is kept for connections whose owners hold nothing: for the floor of each, and behind.
+func (s *shares) reserve() int { return max(s.limit/4, s.Owed) + s.behind() }
+
+// behind is what those connections may have of the reserve whose messages all wait behind a large
+// one: each as much as it leaves of this, or all but a sixteenth of the memory.
+func (s *shares) behind() int { return s.limit / 4 }
 
 // crowded reports whether there are so many connections that further ones are to get small
 // receives.
@@ -100,6 +105,8 @@ func (s *shares) wants(c *Conn) (bytes int, ever bool) {
 		return math.MinInt, true
 	case c.mode != ModeMessages && r.messages >= c.window(must):
 		return 0, false
+	case must && c.bare():
+		return min(r.bytes, s.limit/16) - s.behind(), true
 	case must:
 		return 1, true
 	}
@@ -133,10 +140,10 @@ func (s *shares) gave(c *Conn, b *memory.Chunk) {
 		if c.recv.counted && c.recv.bytes == 0 {
 			s.Owed += c.pool.Arena.Size()
 		}
-		s.again(c)
 	} else if b.Large() {
 		s.large -= b.Size()
 	}
+	s.again(c)
 	s.freed()
 }
 
@@ -317,6 +324,11 @@ func (c *Conn) waits() bool { return c.queue.Len() > 0 || c.full || c.Closing() 
 // what it has offered.
 func (c *Conn) mustReceive() bool {
 	return c.recv.fetching > 0 || c.Closing() || c.mode == ModeMessages && (c.waits() || c.out.offering())
+}
+
+// bare reports whether the owner has no message of c's: all that have come wait here.
+func (c *Conn) bare() bool {
+	return c.mode == ModeMessages && c.Arrivals != nil && c.Session.Unfreed() == c.Arrivals.Waiting.Len()
 }
 
 // halfFull reports whether more than half of the window of a peer without credits is in use. Such a

@@ -47,7 +47,7 @@ var memoryDefects = []defect{
 		mended: "actor: leave nobody without memory for the sake of who has gone",
 		edits: []overlay.Edit{
 			edit(shares, "{ return s.free()-s.Owed < s.limit/16 }", "{ return false }"),
-			edit(shares, "{ return max(s.limit/2, s.Owed) }", "{ return s.limit / 2 }"),
+			edit(shares, "{ return max(s.limit/4, s.Owed) + s.behind() }", "{ return s.limit / 2 }"),
 		},
 		pkg: "actor", test: "TestCrowdOfThoseWhoHaveGone",
 	},
