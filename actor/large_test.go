@@ -418,6 +418,44 @@ func TestHostileOffers(t *testing.T) {
 	}
 }
 
+// Who has not looked for the answer to its Read for longer than a peer has time for it, because
+// its own loop was blocked or its machine suspended, does not give up the peer.
+func TestReadOnABlockedLoop(t *testing.T) {
+	asleep := map[string]func(w *world, server *probe, d time.Duration){
+		"blocked": func(w *world, server *probe, d time.Duration) {
+			server.reactWith(func(ctx actor.Context) {
+				if d, ok := ctx.Message().(time.Duration); ok {
+					time.Sleep(d)
+				}
+			})
+			w.sys.Root.Send(server.pid, d)
+			next[time.Duration](server)
+		},
+		"suspended": func(w *world, _ *probe, d time.Duration) {
+			w.f.Host("far").Freeze()
+			time.Sleep(d)
+			w.f.Host("far").Thaw()
+		},
+	}
+	for name, how := range asleep {
+		t.Run(name, func(t *testing.T) {
+			onFlavors(t, func(w *world) {
+				if w.flavor == 0 && name == "blocked" {
+					return // the twin's queue pair is blocked, too, and gives up itself
+				}
+				p := w.connect(IDConfig{MaxMessage: 64 << 10, Credits: 4, eager: kib})
+				w.f.Delay(time.Second)
+				p.client.send(p.c, NewSend(pattern(60<<10, 1)))
+				time.Sleep(1500 * time.Millisecond) // the Read is on its way
+				how(w, p.server, datapath.ReadPatience+10*time.Second)
+				if g := p.server.any(); g.data != string(pattern(60<<10, 1)) {
+					w.Errorf("got %v", g)
+				}
+			})
+		})
+	}
+}
+
 // A peer that never answers the Read of what it has offered is given up, and the memory for the
 // message is given back.
 func TestOfferThatIsNotServed(t *testing.T) {

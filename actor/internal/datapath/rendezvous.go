@@ -387,14 +387,21 @@ func (b *arrivals) watch() {
 	if b.timer == nil {
 		b.timer = b.c.l.el.NewTimer(b.look)
 	}
-	b.armed, b.seen = true, b.Done
-	b.timer.Reset(ReadPatience)
+	b.armed, b.seen, b.silent = true, b.Done, 0
+	b.timer.Reset(ReadPatience / readLooks)
 }
 
-// look ends a connection whose peer has not answered a Read.
+// look ends a connection whose peer has not answered a Read. It counts how often it has looked in
+// vain, and not the time: while this side's loop was blocked, or its machine suspended, nobody has
+// read what the peer has sent.
 func (b *arrivals) look() {
 	b.armed = false
 	if b.Begun != b.Done && b.seen == b.Done {
+		if b.silent++; b.silent < readLooks {
+			b.armed = true
+			b.timer.Reset(ReadPatience / readLooks)
+			return
+		}
 		b.c.up.BreakOff(&wire.ProtocolError{What: fmt.Sprintf("a Read of what was offered was not answered within %v", ReadPatience)})
 		return
 	}

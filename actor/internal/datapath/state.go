@@ -322,6 +322,7 @@ type arrivals struct {
 	seen    uint32    // done when the timer was set
 	timer   *eventloop.Timer
 	armed   bool
+	silent  uint8 // looks at the timer since then that found nothing new
 }
 
 // pending is a message that has come.
@@ -376,6 +377,8 @@ const (
 	ReadPart = 1 << 20
 	// ReadPatience is how long a peer may take for a Read that it has offered.
 	ReadPatience = 30 * time.Second
+	// readLooks is how often one looks for an answer in that time.
+	readLooks = 3
 )
 
 const (
