@@ -278,10 +278,10 @@ func (b *arrivals) filled(chunk *memory.Chunk) {
 }
 
 // stop notes that the connection has ended: what was still being read has kept memory from
-// others.
+// others. What is more than a peer is given was no fault of it: this side stood still.
 func (b *arrivals) stop() {
 	if b.filling > 0 {
-		b.c.l.Sources.Wasted(b.from, b.c.l.el.Now().Sub(b.since))
+		b.c.l.Sources.Wasted(b.from, min(b.c.l.el.Now().Sub(b.since), ReadPatience+ReadPatience/readLooks))
 	}
 	b.drop()
 }
