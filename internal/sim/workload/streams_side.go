@@ -195,26 +195,31 @@ func (s *side) swallowed(begin time.Duration, err error) {
 func (s *side) read() {
 	w, in := s.x.w, s.peer().out
 	b := make([]byte, s.o.buffer)
+	deadline := s.o.deadline
 	for turn := 0; ; turn++ {
 		if s.o.wait > 0 {
 			s.p.Sleep(s.o.wait)
 		}
-		if s.o.deadline > 0 {
-			_ = s.c.SetReadDeadline(time.Now().Add(s.o.deadline))
+		if deadline > 0 {
+			_ = s.c.SetReadDeadline(time.Now().Add(deadline))
 		}
 		var err error
 		if s.o.writeTo && turn%2 == 0 {
 			_, err = s.c.WriteTo(&taker{s: s, left: s.o.buffer})
-			if errors.Is(err, errTaken) {
-				continue
-			}
 			if err == nil {
 				err = io.EOF
+			} else if errors.Is(err, errTaken) {
+				err = nil
 			}
 		} else {
 			var n int
 			n, err = s.c.Read(b)
 			in.Read(w.World.Now(), b[:n])
+		}
+		if errors.Is(err, os.ErrDeadlineExceeded) { // a slow stream takes minutes
+			deadline = min(2*deadline, max(s.o.deadline, longestTry))
+		} else {
+			deadline = s.o.deadline
 		}
 		switch {
 		case errors.Is(err, io.EOF):
@@ -227,6 +232,9 @@ func (s *side) read() {
 		}
 	}
 }
+
+// longestTry is up to how long Reads wait that are repeated because nothing comes.
+const longestTry = time.Second
 
 // errTaken is what a taker returns when it has enough.
 var errTaken = errors.New("enough")
@@ -253,7 +261,7 @@ func (s *side) judge(what string, err error) (again bool) {
 	// in whatever way: bytes may cross a Close
 	ended := s.x.excused() || s.closed || o.closed || s.deaf && s.shut || o.deaf && o.shut
 	fine := false
-	errno, _ := errors.AsType[unix.Errno](err)
+	errno, numbered := errors.AsType[unix.Errno](err)
 	_, op := errors.AsType[*net.OpError](err)
 	switch {
 	case errors.Is(err, net.ErrClosed):
@@ -265,7 +273,11 @@ func (s *side) judge(what string, err error) (again bool) {
 	case errno == unix.ECONNRESET:
 		fine, s.resetAt = ended, w.World.Now()
 	}
-	w.World.Trace("%s: stream %d: %s: %s: %v", w.Name, s.x.n, sideNames[s.n], what, errno)
+	text := "no errno"
+	if numbered {
+		text = errno.Error()
+	}
+	w.World.Trace("%s: stream %d: %s: %s: %s", w.Name, s.x.n, sideNames[s.n], what, text)
 	if !fine || !op {
 		w.fail("%s: %s: %s: %v, and nothing has happened to it", s.x.name, sideNames[s.n], what, err)
 	}
