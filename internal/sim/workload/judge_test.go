@@ -133,3 +133,27 @@ func TestPanicsLateBecauseOfAFault(t *testing.T) {
 		c.Check()
 	})
 }
+
+// A request is rejected whose sender's machine has lost its power meanwhile. Its end is in order:
+// its owner has asked for it.
+func TestRejectsWhoIsGone(t *testing.T) {
+	inWorld(t, func(w *world.World, e *Env) {
+		ops := served(time.Second)
+		ops[1].(connOp).dial.answer = answerReject
+		c := newConnections(e, ops).(*connections)
+		c.Start()
+		w.RunFor(990 * time.Millisecond)
+		e.Machines[0].Freeze()
+		w.RunFor(100 * time.Millisecond)
+		e.Machines[1].PowerOff()
+		for _, g := range e.Programs[1:] {
+			g.Killed = true
+			c.Killed(g.Process)
+		}
+		e.Machines[0].Thaw()
+		w.RunFor(time.Second)
+		if x := c.order[0].ends[1]; x == nil || !x.closed {
+			t.Error("the request was not rejected")
+		}
+	})
+}
