@@ -27,6 +27,7 @@ type identifier struct {
 	orphan    bool // its owner has stopped
 	closed    bool // Closed was sent
 	moot      bool
+	listener  *identifier // of a child
 
 	all    tally             // what its owners have received
 	owners map[string]*heard // what each of them has received
@@ -65,6 +66,15 @@ func (l *Identifiers) Manual(id string) { l.id(id).manual = true }
 // Orphan says that the identifier's owner has stopped, and may not have received what was sent to
 // it.
 func (l *Identifiers) Orphan(id string) { l.id(id).orphan = true }
+
+// Child says which listener's request a child came with. Their owner is the same one, unless that
+// has received the request.
+func (l *Identifiers) Child(id, listener string) { l.id(id).listener = l.id(listener) }
+
+// orphaned reports whether the identifier's owner has stopped.
+func (i *identifier) orphaned() bool {
+	return i.orphan || i.listener != nil && i.listener.orphan && len(i.owners) == 0
+}
 
 func (l *Identifiers) id(name string) *identifier {
 	i := l.ids[name]
@@ -275,7 +285,7 @@ func (l *Identifiers) End(now time.Duration) {
 		case i.moot:
 		case !i.closed:
 			l.Fail("%v: %s was never Closed; it was last in %v", now, name, i.now)
-		case i.all.closed == 0 && !i.orphan:
+		case i.all.closed == 0 && !i.orphaned():
 			l.Fail("%v: the owner of %s has not got its Closed", now, name)
 		}
 	}

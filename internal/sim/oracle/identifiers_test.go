@@ -122,6 +122,19 @@ func TestIdentifiers(t *testing.T) {
 			l.Event(s, "a", states.KindClosed)
 			l.Orphan("a")
 		}},
+		{"a request that its owner has not received before it stopped", "", func(l *Identifiers) {
+			l.Made("a", 0, true)
+			l.Child("a", "listener")
+			l.Event(s, "a", states.KindClosed)
+			l.Event(s, "listener", states.KindClosed)
+			l.Orphan("listener")
+		}},
+		{"a request of a listener whose owner lives", "the owner of a has not got", func(l *Identifiers) {
+			l.Made("a", 0, true)
+			l.Child("a", "listener")
+			l.Event(s, "a", states.KindClosed)
+			l.MootAll("listener")
+		}},
 		{"killed", "", func(l *Identifiers) { dialled(l); l.Asked(s, "a", "close"); l.MootAll("a") }},
 		{"an answer", "", func(l *Identifiers) { l.Answered(s, l.Asked(s, "a", "dial"), "Established"); l.MootAll("a") }},
 		{"no answer", "was never answered", func(l *Identifiers) { l.Asked(s, "a", "dial") }},

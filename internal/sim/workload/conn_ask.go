@@ -90,6 +90,7 @@ func (e *connEnd) fate(group string, msg any) {
 type connObserver struct {
 	h       *connHost
 	known   map[string]bool
+	keys    map[rdma.Handle]string // of identifiers that have changed their state
 	p       *world.Process
 	samples int
 }
@@ -117,6 +118,10 @@ func (o *connObserver) Transition(id *actor.PID, h rdma.Handle, from, to rdma.St
 	}
 	k := o.key(id)
 	o.made(k, false)
+	if o.keys == nil {
+		o.keys = make(map[rdma.Handle]string)
+	}
+	o.keys[h] = k
 	o.h.w.e.World.Trace("%s: %v to %v", k, from, to)
 	o.h.w.ids.Transition(o.h.w.now(), k, uint64(h), from, to)
 }
@@ -127,8 +132,11 @@ func (o *connObserver) Event(id *actor.PID, ev rdma.Event) {
 		return
 	}
 	k := o.key(id)
-	_, child := ev.(*rdma.ConnectRequest)
+	r, child := ev.(*rdma.ConnectRequest)
 	o.made(k, child)
+	if child && o.keys[r.Listener] != "" {
+		o.h.w.ids.Child(k, o.keys[r.Listener])
+	}
 	o.h.w.e.World.Trace("%s sends %v", k, ev.Kind())
 	o.h.w.ids.Event(o.h.w.now(), k, ev.Kind())
 	if e := o.h.ends[id.GetId()]; e != nil && !e.dead {
