@@ -229,6 +229,8 @@ func (s *side) read() {
 			return
 		case err != nil && !s.judge("Read", err):
 			return
+		case err != nil: // too soon: over a slow network most of a world's steps would be this one
+			deadline = min(2*deadline, max(deadline, time.Second))
 		}
 	}
 }
