@@ -39,7 +39,7 @@ var memoryDefects = []defect{
 		edits: []overlay.Edit{edit(shares,
 			"c.mode == ModeMessages && (c.waits() || c.out.offering())\n", "c.mode == ModeMessages && c.out.offering()\n")},
 		pkg: "actor", test: "TestCreditsBehindMessages",
-		workload: "connections", within: 400,
+		workload: "connections", within: 1900,
 	},
 	{
 		name: "memory-of-the-gone", layer: "datapath",
