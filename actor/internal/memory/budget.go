@@ -32,6 +32,7 @@ type Budget struct {
 	waiting []Claimant
 	feeding bool      // Run is queued
 	serving bool      // Run is at work
+	seen    int       // forLarge's when those who wait were last looked at, or came
 	keepers list.List // of keeper
 
 	// Retained is how many bytes of arenas owners retain that others are not to do without: what is
@@ -78,8 +79,13 @@ func (b *Budget) forLarge() int {
 	return b.total - max(b.small, keep)
 }
 
-// Fewer notes that owners retain less (Retained).
-func (b *Budget) Fewer() { b.feed() }
+// Fewer notes that owners retain less (Retained). Messages that come and go all the time do not
+// have those who wait looked at for nothing.
+func (b *Budget) Fewer() {
+	if b.forLarge() > b.seen {
+		b.feed()
+	}
+}
 
 // Reclaim gives the devices back what is kept in case it is needed again.
 func (b *Budget) Reclaim() {
@@ -175,9 +181,10 @@ func (b *Budget) give(n int) {
 	b.feed()
 }
 
-// feed schedules Run. It does not call it, because the device may be in the middle of something.
+// feed schedules Run. It does not call it, because the device may be in the middle of something. If
+// Run is at work, those whom it has looked at are to be looked at again.
 func (b *Budget) feed() {
-	if len(b.waiting) > 0 && !b.feeding {
+	if (len(b.waiting) > 0 || b.serving) && !b.feeding {
 		b.feeding = true
 		_ = b.el.Schedule(b) // refused after the loop's end only: nobody waits then
 	}
@@ -190,6 +197,7 @@ func (b *Budget) Admits(c Claimant) bool {
 		return true
 	}
 	b.waiting = append(b.waiting, c)
+	b.seen = b.forLarge()
 	if b.serving || len(b.waiting) > 1 {
 		b.feed() // those before it may not be in its way
 	}
@@ -221,12 +229,22 @@ func (b *Budget) lent(c int) (n int) {
 // that wait only for their own memory to come back, and those that it would not be fair to serve
 // now.
 func (b *Budget) Run(int) (more bool) {
-	b.feeding, b.serving = false, true
-	waiting := b.waiting
+	b.feeding, b.serving, b.seen = false, true, b.forLarge()
+	waiting, i := b.waiting, 0
 	b.waiting = nil
 	var kept []Claimant
+	// in case what a Grant leads to panics or exits: those behind are looked at in the next turn
+	defer func() {
+		b.serving = false
+		b.waiting = slices.Concat(kept, waiting[i:], b.waiting)
+		if i < len(waiting) {
+			b.feed()
+		}
+	}()
 	var before ahead
-	for _, c := range waiting {
+	for i < len(waiting) {
+		c := waiting[i]
+		i++
 		want, held := c.Claim()
 		switch {
 		case want == 0:
@@ -241,8 +259,6 @@ func (b *Budget) Run(int) (more bool) {
 			}
 		}
 	}
-	b.serving = false
-	b.waiting = append(kept, b.waiting...)
 	return false
 }
 

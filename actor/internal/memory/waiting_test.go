@@ -1,0 +1,114 @@
+package memory
+
+import (
+	"runtime"
+	"sync"
+	"testing"
+)
+
+// leaver is a claimant whose owner's code ends the goroutine when it is granted memory.
+type leaver struct{ claim }
+
+func (l *leaver) Grant() {
+	l.n = 0
+	runtime.Goexit()
+}
+
+// What one claimant's owner does when there is memory costs the others that wait nothing.
+func TestGrantThatDoesNotReturn(t *testing.T) {
+	const all = 1 << 20
+	b := paperBudget(t, all)
+	first := b.ask(all / 2)
+	if b.Admits(&leaver{claim{b: b, n: all / 2}}) {
+		t.Fatal("there was nothing to wait for")
+	}
+	next := b.ask(all / 2)
+	first.back()
+	var done sync.WaitGroup
+	done.Go(func() { b.Run(1) })
+	done.Wait()
+	if !b.feeding {
+		t.Error("nobody is about to look after those that were behind")
+	}
+	if b.Run(1); !next.granted {
+		t.Error("who was behind it does not get the memory")
+	}
+	if next.back(); !b.Admits(&claim{b: b, n: all / 2}) {
+		t.Error("nobody gets memory any more")
+	}
+}
+
+// giver is a claimant whose owner's code gives back what another has when it is granted memory.
+type giver struct {
+	claim
+	of *claim
+}
+
+func (g *giver) Grant() {
+	g.take()
+	g.of.back()
+}
+
+// What comes back while those who wait are looked at is for those, too, who were looked at before.
+func TestMemoryThatComesBackMeanwhile(t *testing.T) {
+	const all = 1 << 20
+	b := paperBudget(t, all)
+	other, first := b.ask(all/16), b.ask(all/2)
+	next := b.ask(all / 2)
+	last := &giver{claim{b: b, n: all / 16}, first}
+	if b.Admits(last) {
+		t.Fatal("there is nobody before it")
+	}
+	other.back()
+	for range 3 {
+		if err := b.el.Turn(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !last.granted || !next.granted {
+		t.Errorf("the small one has got memory: %t; the large one, which it has made room for: %t", last.granted, next.granted)
+	}
+}
+
+// counted is a claimant that notes how often it was looked at.
+type counted struct {
+	claim
+	looks int
+}
+
+func (c *counted) Claim() (want, held int) { c.looks++; return c.n, 0 }
+
+// Messages that come and go, beside large ones that wait for more than there is, do not have these
+// looked at for each. When there is more than ever since they were looked at, they are.
+func TestWaitingCostsNothing(t *testing.T) {
+	const all, one = 1 << 20, 1 << 12
+	b := paperBudget(t, all)
+	held := 0
+	b.Retained = func() int { return held }
+	turn := func() {
+		if err := b.el.Turn(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	held = all / 8
+	first := b.ask(all / 4)
+	c := &counted{claim: claim{b: b, n: all / 2}}
+	if b.Admits(c) {
+		t.Fatal("there is too much memory")
+	}
+	for range 1000 {
+		held += one
+		held -= one
+		b.Fewer()
+		turn()
+	}
+	if c.looks > 10 {
+		t.Errorf("it was looked at %d times for nothing", c.looks)
+	}
+	c.n, held = all/2-all/8, 0
+	b.Fewer()
+	if turn(); !c.granted {
+		t.Error("it waits although there is memory")
+	}
+	first.back()
+}
