@@ -239,6 +239,17 @@ func (d *Direction) Outstanding() int {
 	return max(len(d.sent)-d.received-d.failed, 0)
 }
 
+// Bytes is how many bytes there are in messages that were neither received nor passed over. It
+// counts those that have failed.
+func (d *Direction) Bytes() (n int) {
+	for _, m := range d.sent[min(d.next, len(d.sent)):] {
+		if !m.received {
+			n += m.length
+		}
+	}
+	return n
+}
+
 // Submitted is how many messages were entered.
 func (d *Direction) Submitted() int { return len(d.sent) }
 

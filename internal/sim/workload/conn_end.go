@@ -221,6 +221,10 @@ func (c *conn) over() {
 	}
 }
 
+// leavesInTime is how many bytes leave in half a second, through the smallest sockets and over the
+// slowest network without a fault.
+const leavesInTime = 16 << 10
+
 // close ends a connection.
 func (e *connEnd) close(op connOp) {
 	e.lastWords(op)
@@ -233,10 +237,11 @@ func (e *connEnd) close(op connOp) {
 	switch op.way % 6 {
 	case 0, 1:
 		e.h.ask(e.id, &rdma.Close{}, nil)
-	case 2:
-		e.h.ask(e.id, &rdma.Disconnect{}, nil)
-	case 3:
-		e.h.ask(e.id, &rdma.DestroyID{}, nil)
+	case 2, 3:
+		if e.out.Bytes() > leavesInTime {
+			e.c.rude = true // its goodbye waits for half a second, and no longer
+		}
+		e.h.ask(e.id, [...]rdma.Command{&rdma.Disconnect{}, &rdma.DestroyID{}}[op.way%6-2], nil)
 	case 4:
 		e.c.rude = true // its goodbye may not leave
 		e.h.root.Stop(e.id)
