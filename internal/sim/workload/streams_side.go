@@ -216,7 +216,7 @@ func (s *side) read() {
 			n, err = s.c.Read(b)
 			in.Read(w.World.Now(), b[:n])
 		}
-		if errors.Is(err, os.ErrDeadlineExceeded) { // a slow stream takes minutes
+		if errors.Is(err, os.ErrDeadlineExceeded) { // else most of a slow world's steps would be this
 			deadline = min(2*deadline, max(s.o.deadline, longestTry))
 		} else {
 			deadline = s.o.deadline
@@ -229,8 +229,6 @@ func (s *side) read() {
 			return
 		case err != nil && !s.judge("Read", err):
 			return
-		case err != nil: // too soon: over a slow network most of a world's steps would be this one
-			deadline = min(2*deadline, max(deadline, time.Second))
 		}
 	}
 }
