@@ -216,7 +216,7 @@ func (s *side) read() {
 			n, err = s.c.Read(b)
 			in.Read(w.World.Now(), b[:n])
 		}
-		if errors.Is(err, os.ErrDeadlineExceeded) { // else most of a slow world's steps would be this
+		if errors.Is(err, os.ErrDeadlineExceeded) { // a slow stream takes minutes
 			deadline = min(2*deadline, max(s.o.deadline, longestTry))
 		} else {
 			deadline = s.o.deadline
