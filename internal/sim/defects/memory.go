@@ -58,5 +58,6 @@ var memoryDefects = []defect{
 		edits: []overlay.Edit{edit("actor/internal/datapath/keepalive.go",
 			"qp != nil && qp.Waiting() && c.goodbye == goodbyeUnsaid {", "qp != nil && qp.Waiting() && c.Over() {")},
 		pkg: "actor", test: "TestWaitingIsNoSilence",
+		workload: "connections", within: 100,
 	},
 }
