@@ -70,7 +70,13 @@ func (id *ident) request(m *message) {
 	if id.ps.Datagram() {
 		p.kind = MsgSIDRREQ
 	}
-	switch b, what := id.lookup(); what {
+	b, what := id.lookup()
+	if child, ok := id.askedBefore(); ok && what != foundSilence {
+		p.to = child // whether its listener is still there, or has room, or not
+		id.in.f.send(p)
+		return
+	}
+	switch what {
 	case foundListener:
 		id.ask(p, b)
 	case foundNobody:
@@ -83,6 +89,18 @@ func (id *ident) request(m *message) {
 		} // else it is dropped, and its repetition may find room
 	case foundSilence:
 	}
+}
+
+// askedBefore returns the peer's identifier that an earlier REQ has made.
+func (id *ident) askedBefore() (child endpoint, ok bool) {
+	if id.far.in == nil {
+		return child, false
+	}
+	asked, ok := id.far.in.host.requests.Load(id.self())
+	if ok {
+		child = asked.(endpoint)
+	}
+	return child, ok
 }
 
 // refuse answers p as a kernel does for a request that no program accepts.

@@ -63,6 +63,17 @@ func TestDropOfReject(t *testing.T) {
 	w.WantRejected(l.Active, cmid.RejectConsumerDefined)
 }
 
+// TestListenerGoesBeforeTheReply: a request that is repeated is one that the peer knows, although
+// its listener has gone: the answer is repeated, and nobody is rejected.
+func TestListenerGoesBeforeTheReply(t *testing.T) {
+	w, f := twinWorld(t, Config{})
+	l, _ := w.Requested(0, nil, nil)
+	f.Drop(MsgREP, 3) // so that it is the request that is repeated next, whatever repeats first
+	w.Must(l.Passive.Accept(nil, nil))
+	w.Must(l.Listener.Destroy())
+	w.Established(l)
+}
+
 // TestPeerGoesBeforeTheRTU: the peer gives up a connection whose RTU it has not got. To this side,
 // which has sent it, the connection is over.
 func TestPeerGoesBeforeTheRTU(t *testing.T) {
