@@ -46,6 +46,11 @@ func (o *owner) Receive(ctx actor.Context) {
 		o.sendFailed(m)
 	case *rdma.ConnectRequest:
 		o.requested(ctx, m)
+	case *rdma.CommandFailed:
+		// Accept, for lack of memory: nothing else answers the peer
+		if o.from != nil && o.conn != nil && !o.accepted {
+			o.conn.abort(reset(m))
+		}
 	case *rdma.Established:
 		if o.from != nil {
 			o.conn.established(m)

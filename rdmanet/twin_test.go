@@ -316,3 +316,34 @@ func TestTwinNoLinger(t *testing.T) {
 		at(w, "Close", begin, 0)
 	})
 }
+
+// A listener that has no memory for a connection rejects it at once: neither its peer nor a place
+// in the backlog waits until the request is too old.
+func TestRejectsWhatItCannotAccept(t *testing.T) {
+	inWorlds(t, func(w *actortest.World, rt *rdma.Runtime, l *Listener) {
+		w.Latency("10.0.0.1", 100*time.Millisecond)
+		result := make(chan error, 1)
+		go func() {
+			_, err := Dial(w.T().Context(), rt, l.Addr().String(), Config{})
+			result <- err
+		}()
+		w.Advance(250 * time.Millisecond) // the peer's request is on its way
+		w.RunOut(unix.ENOMEM)
+		w.Advance(2 * time.Second)
+		w.RunOut(0)
+		select {
+		case err := <-result:
+			if err == nil {
+				w.T().Error("a connection without memory")
+			}
+		default:
+			w.T().Error("the peer still waits")
+		}
+		l.mu.Lock()
+		if l.pending > 0 {
+			w.T().Errorf("%d connections wait to be accepted", l.pending)
+		}
+		l.mu.Unlock()
+		joined(w, rt, l)
+	})
+}

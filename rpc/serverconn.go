@@ -76,6 +76,9 @@ func (c *serverConn) Receive(ctx actor.Context) {
 		if lostFrames(m) {
 			c.end(ctx)
 		}
+	case *rdma.CommandFailed:
+		// Accept, for lack of memory: nothing else answers the client
+		c.abort(ctx)
 	case *rdma.Closed:
 		c.closed(m.Err)
 	case rdma.Failure: // Closed follows
