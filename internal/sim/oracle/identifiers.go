@@ -25,6 +25,7 @@ type identifier struct {
 	from, now states.State
 	manual    bool
 	orphan    bool // its owner has stopped
+	made      bool // its loop has begun with it
 	closed    bool // Closed was sent
 	moot      bool
 	listener  *identifier // of a child
@@ -54,7 +55,7 @@ type Question struct {
 // known. child says that it came with a request.
 func (l *Identifiers) Made(id string, flavor states.Flavor, child bool) {
 	i := l.id(id)
-	i.flavor = flavor &^ states.Device
+	i.made, i.flavor = true, flavor&^states.Device
 	if child {
 		i.now = states.ConnectRequested
 	}
@@ -296,10 +297,11 @@ func (l *Identifiers) End(now time.Duration) {
 	}
 }
 
-// Living counts the identifiers whose names begin so that were not Closed.
+// Living counts the identifiers whose names begin so that were made and not Closed. Until its loop
+// has begun with it nobody knows whether the runtime has room for it.
 func (l *Identifiers) Living(prefix string) (n int) {
 	for _, name := range l.order {
-		if i := l.ids[name]; !i.closed && !i.moot && strings.HasPrefix(name, prefix) {
+		if i := l.ids[name]; i.made && !i.closed && !i.moot && strings.HasPrefix(name, prefix) {
 			n++
 		}
 	}

@@ -166,3 +166,21 @@ func TestUnanswered(t *testing.T) {
 		t.Errorf("unanswered before the close: %q", got)
 	}
 }
+
+// An identifier that its owner has asked for, and of which it has said something, may still be
+// refused by the loop.
+func TestLivingAreMade(t *testing.T) {
+	l := &Identifiers{Fail: t.Errorf}
+	l.Manual("a")
+	if n := l.Living(""); n != 0 {
+		t.Errorf("%d identifiers before their loop has begun with one", n)
+	}
+	dialled(l)
+	if n := l.Living(""); n != 1 {
+		t.Errorf("%d identifiers when one has connected", n)
+	}
+	ended(l)
+	if n := l.Living(""); n != 0 {
+		t.Errorf("%d identifiers when all were Closed", n)
+	}
+}
