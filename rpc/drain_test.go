@@ -47,31 +47,27 @@ func TestCallCrossesTheEndOfADrain(t *testing.T) {
 // A connection that the server has accepted, and that its client alone knows to be up yet, ends in
 // order, too: the client is notified that its calls were refused.
 func TestDrainCrossesTheEndOfASetUp(t *testing.T) {
-	for name, world := range map[string]actortest.Config{"iWARP": {}, "InfiniBand": {InfiniBand: true}} {
-		t.Run(name, func(t *testing.T) {
-			inWorld(t, rigConfig{world: world}, handleEcho, func(r *rig) {
-				r.Latency(there, 100*time.Millisecond)
-				result := make(chan error, 1)
-				go func() {
-					c, err := Dial(r.within(time.Minute), r.Runtime(), r.addr, Config{})
-					if err == nil {
-						_, err = CallRaw(r.within(time.Minute), c, echo, []byte("crosses"), nil)
-						c.Close()
-					}
-					result <- err
-				}()
-				for len(r.s.connections()) < 2 {
-					r.Advance(time.Millisecond)
-				}
-				if err := r.s.Drain(r.within(time.Minute)); err != nil {
-					r.t.Error(err)
-				}
-				if err := <-result; !errors.Is(err, ErrDraining) || !retryable(echo.m, err) {
-					r.t.Errorf("got %v, want a call that was refused", err)
-				}
-			})
-		})
-	}
+	inWorlds(t, handleEcho, func(r *rig) {
+		r.Latency(there, 100*time.Millisecond)
+		result := make(chan error, 1)
+		go func() {
+			c, err := Dial(r.within(time.Minute), r.Runtime(), r.addr, Config{})
+			if err == nil {
+				_, err = CallRaw(r.within(time.Minute), c, echo, []byte("crosses"), nil)
+				c.Close()
+			}
+			result <- err
+		}()
+		for len(r.s.connections()) < 2 {
+			r.Advance(time.Millisecond)
+		}
+		if err := r.s.Drain(r.within(time.Minute)); err != nil {
+			r.t.Error(err)
+		}
+		if err := <-result; !errors.Is(err, ErrDraining) || !retryable(echo.m, err) {
+			r.t.Errorf("got %v, want a call that was refused", err)
+		}
+	})
 }
 
 // The same at the client: the last drain frame refuses the calls that wait for an answer.

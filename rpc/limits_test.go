@@ -7,8 +7,6 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/rdmactor/rdmactor/actor/actortest"
 )
 
 // calling makes n calls of block, each on a goroutine, and gives their errors.
@@ -293,30 +291,26 @@ func TestRetriesUntilThereIsRoom(t *testing.T) {
 // A server that has no memory for a connection rejects it at once. Its client does not wait until
 // the request is too old, nor does a Drain.
 func TestRejectsWhatItCannotAccept(t *testing.T) {
-	for name, world := range map[string]actortest.Config{"iWARP": {}, "InfiniBand": {InfiniBand: true}} {
-		t.Run(name, func(t *testing.T) {
-			inWorld(t, rigConfig{world: world}, handleEcho, func(r *rig) {
-				r.Latency(there, 100*time.Millisecond)
-				result := make(chan error, 1)
-				go func() {
-					_, err := Dial(r.within(time.Minute), r.Runtime(), r.addr, Config{})
-					result <- err
-				}()
-				r.Advance(250 * time.Millisecond) // the client's request is on its way
-				r.RunOut(unix.ENOMEM)
-				r.Advance(2 * time.Second)
-				r.RunOut(0)
-				select {
-				case err := <-result:
-					want(r.t, err, ErrUnavailable, FateNotSent)
-				default:
-					r.t.Error("the client still waits")
-				}
-				if n := len(r.s.connections()); n != 1 {
-					r.t.Errorf("the server has %d connections, want one", n)
-				}
-				r.good()
-			})
-		})
-	}
+	inWorlds(t, handleEcho, func(r *rig) {
+		r.Latency(there, 100*time.Millisecond)
+		result := make(chan error, 1)
+		go func() {
+			_, err := Dial(r.within(time.Minute), r.Runtime(), r.addr, Config{})
+			result <- err
+		}()
+		r.Advance(250 * time.Millisecond) // the client's request is on its way
+		r.RunOut(unix.ENOMEM)
+		r.Advance(2 * time.Second)
+		r.RunOut(0)
+		select {
+		case err := <-result:
+			want(r.t, err, ErrUnavailable, FateNotSent)
+		default:
+			r.t.Error("the client still waits")
+		}
+		if n := len(r.s.connections()); n != 1 {
+			r.t.Errorf("the server has %d connections, want one", n)
+		}
+		r.good()
+	})
 }

@@ -29,6 +29,16 @@ type rigConfig struct {
 	world  actortest.Config
 }
 
+// inWorlds is inWorld on both kinds of device.
+func inWorlds(t *testing.T, setup func(s *Server), test func(r *rig)) {
+	t.Helper()
+	for name, infiniBand := range map[string]bool{"iWARP": false, "InfiniBand": true} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, rigConfig{world: actortest.Config{InfiniBand: infiniBand}}, setup, test)
+		})
+	}
+}
+
 // inWorld runs test with a server that setup has given its handlers, and a client that is
 // connected to it.
 func inWorld(t *testing.T, cfg rigConfig, setup func(s *Server), test func(r *rig)) {

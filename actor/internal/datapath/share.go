@@ -43,7 +43,8 @@ import (
 func (s *shares) reserve() int { return max(s.limit/4, s.Owed) + s.behind() }
 
 // behind is what those connections may have of the reserve whose messages all wait behind a large
-// one: each as much as it leaves of this, or all but a sixteenth of the memory.
+// one. Each may receive while at least as much of it is free as the connection has itself. A
+// sixteenth of the memory is always enough.
 func (s *shares) behind() int { return s.limit / 4 }
 
 // crowded reports whether there are so many connections that further ones are to get small
