@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -15,7 +16,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	if child, err := measure.RunRole(scenarios); child { // of TestRun
+	if child, err := runChild(); child { // of TestRun, or a victim
 		if err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
@@ -34,10 +35,10 @@ func TestMain(m *testing.M) {
 // TestEveryEntry has each contestant of each scenario answer in this process: every echo is
 // compared with what was sent.
 func TestEveryEntry(t *testing.T) {
-	for _, s := range scenarios {
+	for _, s := range slices.Concat(scenarios, remoteScenarios) {
 		for _, e := range s.Entries {
 			t.Run(s.Name+"/"+e.Name(), func(t *testing.T) {
-				if underRace && e.Contestant == "proto.actor" {
+				if underRace && e.Contestant == stock {
 					t.Skip("its remote races with itself at start and stop")
 				}
 				if err := s.Try(e); err != nil {
@@ -83,9 +84,34 @@ func TestRun(t *testing.T) {
 	}
 }
 
+// TestRunRemote compares typed remote actors as the program does, with a process that is killed.
+func TestRunRemote(t *testing.T) {
+	dir := t.TempDir()
+	if err := run(t.Context(), []string{"-remote", "-quick", "-only", "remote-open,remote-kill,remote-sink", "-o", dir}); err != nil {
+		t.Fatal(err)
+	}
+	var doc measure.Document
+	b, err := os.ReadFile(filepath.Join(dir, "bench-remote.json"))
+	if err == nil {
+		err = json.Unmarshal(b, &doc)
+	}
+	if err != nil || len(doc.Scenarios) != 3 {
+		t.Fatalf("%+v, %v: want three scenarios", doc, err)
+	}
+	for i, metrics := range [][]string{{measure.PerSecond, accepted}, {measure.P50, lastHeard}, {sinkServerMiB, sinkClientMiB, sinkSent}} {
+		for _, e := range doc.Scenarios[i].Entries {
+			for _, m := range metrics {
+				if len(e.Rounds) != 1 || e.Rounds[0][m] <= 0 {
+					t.Errorf("%s: %+v: want one round with %s", doc.Scenarios[i].Name, e, m)
+				}
+			}
+		}
+	}
+}
+
 // TestScenarios checks that no name is there twice, and that each bar is about entries that exist.
 func TestScenarios(t *testing.T) {
-	if err := measure.Check(scenarios); err != nil {
+	if err := measure.Check(slices.Concat(scenarios, remoteScenarios)); err != nil {
 		t.Error(err)
 	}
 }

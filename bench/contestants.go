@@ -4,14 +4,14 @@ import "github.com/rdmactor/rdmactor/internal/measure/contest"
 
 // contestants has all by name. README.md says what each one is.
 var contestants = contest.Contestants{
-	"verbs":       contest.Ours["verbs"],
-	"actor":       contest.Ours["actor"],
-	"rdmanet":     contest.Ours["rdmanet"],
-	"net.Conn":    contest.Ours["net.Conn"],
-	"rpc":         {Serve: serveRPC, Dial: dialRPC},
-	"rpc-onloop":  {Serve: serveRPCOnLoop, Dial: dialRPC},
-	"net/rpc":     {Serve: serveNetRPC, Dial: dialNetRPC},
-	"grpc-go":     {Serve: serveGRPC, Dial: dialGRPC},
-	"proto.actor": {Serve: serveProto, Dial: dialProto},
-	"netpoll":     {Serve: serveNetpoll, Dial: dialNetpoll},
+	"verbs":      contest.Ours["verbs"],
+	"actor":      contest.Ours["actor"],
+	"rdmanet":    contest.Ours["rdmanet"],
+	"net.Conn":   contest.Ours["net.Conn"],
+	"rpc":        {Serve: serveRPC, Dial: dialRPC},
+	"rpc-onloop": {Serve: serveRPCOnLoop, Dial: dialRPC},
+	"net/rpc":    {Serve: serveNetRPC, Dial: dialNetRPC},
+	"grpc-go":    {Serve: serveGRPC, Dial: dialGRPC},
+	stock:        {Serve: serveTyped, Dial: dialTyped},
+	"netpoll":    {Serve: serveNetpoll, Dial: dialNetpoll},
 }

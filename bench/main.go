@@ -5,6 +5,7 @@
 //
 //	go run .                     # everything, some six minutes; -o says where its files go
 //	go run . -only echo,calls    # some scenarios
+//	go run . -remote             # typed remote actors, those of package remoting and Proto.Actor's
 //	go run . -quick              # every contestant and every scenario very briefly: do they run?
 package main
 
@@ -16,6 +17,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -24,7 +26,7 @@ import (
 )
 
 func main() {
-	child, err := measure.RunRole(scenarios)
+	child, err := runChild()
 	if !child {
 		ctx, stop := signal.NotifyContext(context.Background(), unix.SIGINT, unix.SIGTERM)
 		err = run(ctx, os.Args[1:])
@@ -36,6 +38,14 @@ func main() {
 	}
 }
 
+// runChild reports whether this process is a child. If it is, runChild first does its work.
+func runChild() (child bool, err error) {
+	if child, err = runVictim(); child || err != nil {
+		return child, err
+	}
+	return measure.RunRole(slices.Concat(scenarios, remoteScenarios))
+}
+
 // compared are the modules whose versions are reported.
 var compared = []string{
 	"google.golang.org/grpc", "github.com/asynkron/protoactor-go", "github.com/cloudwego/netpoll", "google.golang.org/protobuf",
@@ -44,13 +54,10 @@ var compared = []string{
 
 func run(ctx context.Context, args []string) error {
 	var set measure.Settings
-	var names []string
-	for _, s := range scenarios {
-		names = append(names, s.Name)
-	}
 	f := flag.NewFlagSet("bench", flag.ContinueOnError)
 	set.Flags(f, 5)
-	only := f.String("only", strings.Join(names, ","), "`SCENARIOS` to run")
+	remote := f.Bool("remote", false, "compare typed remote actors instead, in bench-remote.json, .md and .svg")
+	only := f.String("only", "", "`SCENARIOS` to run, such as echo,calls (default: all)")
 	contestant := f.String("contestants", "", "run `THESE` only, such as rpc,grpc-go (default: all)")
 	dir := f.String("o", ".", "`DIR`ectory for bench.json, bench.md and bench.svg")
 	if err := f.Parse(args); err != nil {
@@ -59,7 +66,18 @@ func run(ctx context.Context, args []string) error {
 	if f.NArg() > 0 {
 		return fmt.Errorf("unexpected %q", f.Arg(0))
 	}
-	chosen, err := measure.Choose(scenarios, strings.Split(*only, ","), *contestant)
+	name, all, head := "bench", scenarios, "<!-- written by `cd bench && go run . -o ../docs` -->\n\n"
+	if *remote {
+		name, all, head = "bench-remote", remoteScenarios, "<!-- written by `cd bench && go run . -remote -o ../docs` -->\n\n"
+	}
+	var names []string
+	for _, s := range all {
+		names = append(names, s.Name)
+	}
+	if *only != "" {
+		names = strings.Split(*only, ",")
+	}
+	chosen, err := measure.Choose(all, names, *contestant)
 	if err != nil {
 		return fmt.Errorf("-only: %w", err)
 	}
@@ -68,6 +86,5 @@ func run(ctx context.Context, args []string) error {
 	if ctx.Err() != nil {
 		return err
 	}
-	const head = "<!-- written by `cd bench && go run . -o ../docs` -->\n\n"
-	return errors.Join(err, doc.Leave(*dir, "bench", head), chart(doc, filepath.Join(*dir, "bench.svg")))
+	return errors.Join(err, doc.Leave(*dir, name, head), chart(doc, filepath.Join(*dir, name+".svg")))
 }
