@@ -13,6 +13,7 @@ import (
 	"go.uber.org/goleak"
 	"golang.org/x/sys/unix"
 
+	"github.com/rdmactor/rdmactor/examples/chat/room"
 	"github.com/rdmactor/rdmactor/internal/leak"
 )
 
@@ -153,7 +154,7 @@ func TestEndToEnd(t *testing.T) {
 
 	ann := start(t, "ann", "join", addr, "--nick", "ann")
 	ann.want("you are ann in lobby", "the server welcomes")
-	bob := start(t, "bob", "join", addr, "--nick", "bob", "--room", lobby)
+	bob := start(t, "bob", "join", addr, "--nick", "bob", "--room", room.Lobby)
 	bob.want("you are bob in lobby with 1 other;", "the server welcomes")
 	ann.want("bob joined", "a join is announced")
 

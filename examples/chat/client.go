@@ -3,12 +3,13 @@ package main
 import (
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 
 	rdma "github.com/rdmactor/rdmactor/actor"
+	"github.com/rdmactor/rdmactor/examples/chat/console"
+	"github.com/rdmactor/rdmactor/examples/chat/room"
 )
 
 const (
@@ -24,14 +25,6 @@ const (
 	ahead = 64
 )
 
-const helpText = `/help              this text
-/nick NAME         change your nickname
-/room NAME         go to another room
-/who               who is in this room
-/rooms             the rooms
-/msg NAME TEXT     a private message
-/quit              leave (so do Ctrl-C and Ctrl-D)`
-
 // client is the actor that keeps a connection to the server. It connects and talks, and when the
 // server goes away it tries again. It may block, because the console does, so it does not run on
 // the loop.
@@ -39,7 +32,7 @@ type client struct {
 	rt     *rdma.Runtime
 	server string
 	hello  hello
-	con    console
+	con    console.Console
 	tokens <-chan struct{} // one is taken out for every line that was sent
 	ended  chan<- error    // gets the outcome, once
 
@@ -51,10 +44,10 @@ type client struct {
 	now     bool       // and does not wait long
 	failed  error      // what has gone wrong while leaving
 	backoff time.Duration
-	waiting []line // not yet sent
-	sent    []line // handed to the connection; Sent and SendFailed come back in this order
-	reason  error  // why the attempt failed
-	shown   string // the reason that was shown last
+	waiting []room.Line // not yet sent
+	sent    []room.Line // handed to the connection; Sent and SendFailed come back in this order
+	reason  error       // why the attempt failed
+	shown   string      // the reason that was shown last
 }
 
 // The messages to the client, of the program and of its own.
@@ -101,7 +94,7 @@ func (c *client) Receive(ctx actor.Context) {
 	case *rdma.Rejected:
 		c.reason = errors.New(rdma.Brief(m)) // the whole story is for --debug
 		if len(m.PrivateData) > 0 {
-			c.reason = fmt.Errorf("%s says: %s", c.server, clean(string(m.PrivateData)))
+			c.reason = fmt.Errorf("%s says: %s", c.server, room.Clean(string(m.PrivateData)))
 		}
 	case *rdma.Disconnected:
 		if m.Err != nil {
@@ -162,7 +155,7 @@ func (c *client) welcome(ctx actor.Context) {
 
 // typed takes a line of the user's.
 func (c *client) typed(ctx actor.Context, text string) {
-	l, local := parse(text)
+	l, local := room.Parse(text)
 	if local != "" {
 		c.con.Status(local)
 	}
@@ -183,12 +176,12 @@ func (c *client) typed(ctx actor.Context, text string) {
 }
 
 // rename changes what the next dial asks for.
-func (c *client) rename(l line) {
-	what, field, limit := "nickname", &c.hello.nick, maxNick
+func (c *client) rename(l room.Line) {
+	what, field, limit := "nickname", &c.hello.nick, room.MaxNick
 	if l.Type == "room" {
-		what, field, limit = "room", &c.hello.room, maxRoom
+		what, field, limit = "room", &c.hello.room, room.MaxRoom
 	}
-	name, err := checkName(what, l.Text, limit)
+	name, err := room.CheckName(what, l.Text, limit)
 	if err != nil {
 		c.con.Status(err.Error())
 		return
@@ -197,47 +190,13 @@ func (c *client) rename(l line) {
 	c.con.Status(fmt.Sprintf("the %s will be %s", what, name))
 }
 
-// parse makes a line for the server of what was typed, or a text for the user.
-func parse(text string) (l line, local string) {
-	text = strings.TrimRight(text, " \r\n")
-	slash := strings.TrimLeft(text, " \t")
-	switch {
-	case slash == "":
-		return line{}, ""
-	case len(text) > maxText:
-		return line{Type: "say", Text: truncate(clean(text), maxText)}, fmt.Sprintf("that line was cut after %d bytes", maxText)
-	case slash[0] != '/':
-		return line{Type: "say", Text: clean(text)}, ""
-	}
-	command, rest, _ := strings.Cut(slash[1:], " ")
-	rest = strings.TrimSpace(clean(rest))
-	switch command {
-	case "help":
-		return line{}, helpText
-	case "nick", "room":
-		if rest == "" {
-			return line{}, "/" + command + " needs a name"
-		}
-		return line{Type: command, Text: rest}, ""
-	case "who", "rooms":
-		return line{Type: command}, ""
-	case "msg":
-		to, what, ok := strings.Cut(rest, " ")
-		if !ok {
-			return line{}, "/msg NAME TEXT"
-		}
-		return line{Type: "private", To: to, Text: what}, ""
-	}
-	return line{}, "unknown command /" + clean(command) + "; /help lists them"
-}
-
 // flush hands the waiting lines to the connection.
 func (c *client) flush(ctx actor.Context) {
 	if !c.up {
 		return
 	}
 	for _, l := range c.waiting {
-		send := rdma.NewSend(l.encode())
+		send := rdma.NewSend(l.Encode())
 		send.Notify = true
 		ctx.Request(c.id, send)
 		c.sent = append(c.sent, l)
@@ -261,22 +220,14 @@ func (c *client) sendFailed(ctx actor.Context, m *rdma.SendFailed) {
 
 // received shows a line.
 func (c *client) received(ctx actor.Context, m *rdma.Received) {
-	l, err := decode(m.Data)
+	l, err := room.Decode(m.Data)
 	if err != nil {
 		c.con.Status(err.Error())
 		return
 	}
-	past := ""
-	if l.Past {
-		past = "(earlier) "
-	}
 	switch l.Type {
-	case "say":
-		c.print(ctx, fmt.Sprintf("%s[%s] %s: %s", past, l.Room, l.From, l.Text))
-	case "private":
-		c.print(ctx, fmt.Sprintf("(private) %s: %s", l.From, l.Text))
-	case "notice":
-		c.print(ctx, "* "+l.Text)
+	case "say", "private", "notice":
+		c.print(ctx, l.Show())
 	case "you": // a new name or room is kept for the next dial
 		c.hello = hello{nick: l.From, room: l.Room}
 		if !c.up {
@@ -306,7 +257,7 @@ func (c *client) closed(ctx actor.Context, m *rdma.Closed) {
 		c.reason = fmt.Errorf("%s has closed the connection", c.server)
 	}
 	if m.Unknown > 0 {
-		lost := fmt.Errorf("%s may not have arrived", plural(int(m.Unknown), "line"))
+		lost := fmt.Errorf("%s may not have arrived", room.Plural(int(m.Unknown), "line"))
 		if c.quits {
 			c.failed = errors.Join(c.failed, lost)
 		} else {
@@ -336,7 +287,7 @@ func (c *client) quit(ctx actor.Context, m *quit) {
 		c.end(c.unsent())
 	case c.up:
 		if n := len(c.waiting) + len(c.sent); n > 0 && c.now {
-			c.con.Status("leaving when " + plural(n, "line") + " typed before are sent; Ctrl-C leaves at once")
+			c.con.Status("leaving when " + room.Plural(n, "line") + " typed before are sent; Ctrl-C leaves at once")
 		}
 		c.leaveSoon(ctx)
 		c.finish(ctx)
@@ -368,7 +319,7 @@ func (c *client) unsent() error {
 	if n == 0 {
 		return c.failed
 	}
-	return errors.Join(c.failed, fmt.Errorf("%s not sent: %w", plural(n, "line"), c.reason))
+	return errors.Join(c.failed, fmt.Errorf("%s not sent: %w", room.Plural(n, "line"), c.reason))
 }
 
 // end reports the outcome, once.

@@ -11,6 +11,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	rdma "github.com/rdmactor/rdmactor/actor"
+	"github.com/rdmactor/rdmactor/examples/chat/room"
 	"github.com/rdmactor/rdmactor/iwarp"
 )
 
@@ -32,10 +33,10 @@ func (c *crowd) Receive(ctx actor.Context) {
 		c.heard = make(map[string]int)
 		c.enter(ctx)
 	case *rdma.Established:
-		h := hello{nick: fmt.Sprint("member", c.in), room: lobby}
+		h := hello{nick: fmt.Sprint("member", c.in), room: room.Lobby}
 		ctx.Respond(rdma.NewSend(h.encode()))
 	case *rdma.Received:
-		l, err := decode(m.Data)
+		l, err := room.Decode(m.Data)
 		if err != nil {
 			c.done <- err
 			return

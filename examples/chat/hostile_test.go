@@ -12,6 +12,7 @@ import (
 
 	rdma "github.com/rdmactor/rdmactor/actor"
 	"github.com/rdmactor/rdmactor/actor/actortest"
+	"github.com/rdmactor/rdmactor/examples/chat/room"
 )
 
 // typeAll types the same for ever, until stop is closed.
@@ -30,15 +31,15 @@ func typeAll(s *script, stop <-chan struct{}, texts ...string) {
 func TestManyOfOneAddress(t *testing.T) {
 	actortest.Run(t, actortest.Config{}, func(w *actortest.World) {
 		serve(w, w.Runtime(), chatAddr)
-		bob := enterWorld(w, w.Host("mem1", "10.0.0.2"), chatAddr, "bob", lobby, false)
+		bob := enterWorld(w, w.Host("mem1", "10.0.0.2"), chatAddr, "bob", room.Lobby, false)
 		theirs := w.Host("mem2", "10.0.0.3")
-		ann := enterWorld(w, theirs, chatAddr, "ann", lobby, false)
+		ann := enterWorld(w, theirs, chatAddr, "ann", room.Lobby, false)
 		stop := make(chan struct{})
 		end := sync.OnceFunc(func() { close(stop) })
 		defer end()
 		all := []*script{ann, bob}
 		for i := range 20 {
-			all = append(all, enterWorld(w, theirs, chatAddr, fmt.Sprint("mallory", i), lobby, false))
+			all = append(all, enterWorld(w, theirs, chatAddr, fmt.Sprint("mallory", i), room.Lobby, false))
 			w.Advance(100 * time.Millisecond) // the address owes nothing
 		}
 		for _, s := range all[2:] {
@@ -70,9 +71,9 @@ func TestManyOfOneAddress(t *testing.T) {
 func TestCost(t *testing.T) {
 	actortest.Run(t, actortest.Config{}, func(w *actortest.World) {
 		serve(w, w.Runtime(), chatAddr)
-		mallory := enterWorld(w, w.Host("mem1", "10.0.0.2"), chatAddr, "mallory", lobby, false)
-		for range historyLen {
-			mallory.typed <- strings.Repeat("<", maxText)
+		mallory := enterWorld(w, w.Host("mem1", "10.0.0.2"), chatAddr, "mallory", room.Lobby, false)
+		for range room.HistoryLen {
+			mallory.typed <- strings.Repeat("<", room.MaxText)
 		}
 		w.Advance(time.Second)
 		stop := make(chan struct{})
@@ -80,8 +81,8 @@ func TestCost(t *testing.T) {
 		defer end()
 		go typeAll(mallory, stop, "/room away", "/room lobby")
 		w.Advance(time.Second)
-		if n := mallory.count("(earlier)"); n < 2*historyLen || n > 20*historyLen {
-			t.Errorf("%d lines of %d bytes were sent again in a second", n, maxText)
+		if n := mallory.count("(earlier)"); n < 2*room.HistoryLen || n > 20*room.HistoryLen {
+			t.Errorf("%d lines of %d bytes were sent again in a second", n, room.MaxText)
 		}
 		end()
 		leave(w, mallory)
@@ -132,12 +133,12 @@ func TestBacklogsInAll(t *testing.T) {
 			mouths = append(mouths, mouth)
 		}
 		for _, mouth := range mouths {
-			go typeAll(mouth, stop, strings.Repeat("<", maxText))
+			go typeAll(mouth, stop, strings.Repeat("<", room.MaxText))
 		}
 		w.Advance(patience)
 		end()
 		s.mu.Lock()
-		if most := s.most; most < all/2 || most > all+frozen*(least+6*maxText) {
+		if most := s.most; most < all/2 || most > all+frozen*(least+6*room.MaxText) {
 			t.Errorf("%d KiB wait in all", most>>10)
 		}
 		s.mu.Unlock()
@@ -186,7 +187,7 @@ func TestPlaces(t *testing.T) {
 			t.Errorf("one address has %d of %d places, and gets %q", d.in, places, d.refused)
 		}
 		d.mu.Unlock()
-		ann := enterWorld(w, w.Host("mem2", "10.0.0.3"), chatAddr, "ann", lobby, false)
+		ann := enterWorld(w, w.Host("mem2", "10.0.0.3"), chatAddr, "ann", room.Lobby, false)
 		w.Advance(2 * helloFor)
 		s.mu.Lock()
 		n := s.peers

@@ -11,6 +11,7 @@ import (
 
 	rdma "github.com/rdmactor/rdmactor/actor"
 	"github.com/rdmactor/rdmactor/actor/actortest"
+	"github.com/rdmactor/rdmactor/examples/chat/room"
 )
 
 // Somebody can leave whatever the server does.
@@ -54,7 +55,7 @@ func TestLeaving(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			actortest.Run(t, actortest.Config{}, func(w *actortest.World) {
 				serve(w, w.Host("mem9", "10.0.0.9"), addr)
-				ann := enterWorld(w, w.Runtime(), addr, "ann", lobby, tt.person)
+				ann := enterWorld(w, w.Runtime(), addr, "ann", room.Lobby, tt.person)
 				tt.away(w)
 				begin := w.Now()
 				go func() {
@@ -91,7 +92,7 @@ func TestLeavingBeforeThere(t *testing.T) {
 		s := &script{typed: make(chan string), person: true}
 		ctx, leave := context.WithCancel(w.T().Context())
 		close(s.typed)
-		if err := talk(ctx, leave, s, w.Runtime(), w.System(), settings{addr: "10.0.0.9:7471", hello: hello{"ann", lobby}}); err != nil {
+		if err := talk(ctx, leave, s, w.Runtime(), w.System(), settings{addr: "10.0.0.9:7471", hello: hello{"ann", room.Lobby}}); err != nil {
 			t.Error(err)
 		}
 		if w.Elapsed() != 0 {
@@ -115,7 +116,7 @@ func TestMuteServer(t *testing.T) {
 		s := &script{typed: make(chan string), person: true}
 		ctx, leave := context.WithCancel(w.T().Context())
 		defer leave()
-		err := talk(ctx, leave, s, w.Host("mem1", "10.0.0.2"), w.System(), settings{addr: chatAddr, hello: hello{"ann", lobby}})
+		err := talk(ctx, leave, s, w.Host("mem1", "10.0.0.2"), w.System(), settings{addr: chatAddr, hello: hello{"ann", room.Lobby}})
 		if err == nil || !strings.Contains(err.Error(), "does not answer") {
 			t.Error(err)
 		}
@@ -136,7 +137,7 @@ func TestFullOutput(t *testing.T) {
 		s := full{&script{typed: make(chan string)}}
 		ctx, leave := context.WithCancel(w.T().Context())
 		defer leave()
-		err := talk(ctx, leave, s, w.Host("mem1", "10.0.0.2"), w.System(), settings{addr: chatAddr, hello: hello{"ann", lobby}})
+		err := talk(ctx, leave, s, w.Host("mem1", "10.0.0.2"), w.System(), settings{addr: chatAddr, hello: hello{"ann", room.Lobby}})
 		if !errors.Is(err, errFull) {
 			t.Error(err)
 		}

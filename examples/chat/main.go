@@ -30,6 +30,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	rdma "github.com/rdmactor/rdmactor/actor"
+	"github.com/rdmactor/rdmactor/examples/chat/console"
+	"github.com/rdmactor/rdmactor/examples/chat/room"
 	"github.com/rdmactor/rdmactor/internal/cli"
 	"github.com/rdmactor/rdmactor/internal/device"
 )
@@ -95,7 +97,7 @@ func parseFlags(args []string) (settings, error) {
 	}
 	if s.command != "serve" {
 		f.StringVar(&s.hello.nick, "nick", defaultNick(), "your `NAME`")
-		f.StringVar(&s.hello.room, "room", lobby, "the `ROOM` to enter")
+		f.StringVar(&s.hello.room, "room", room.Lobby, "the `ROOM` to enter")
 	}
 	f.SetOutput(io.Discard) // main prints errors, once
 	var words []string      // flags may stand before and after them
@@ -147,10 +149,10 @@ func (s *settings) check(name string, words []string) error {
 	if s.command == "serve" {
 		return nil
 	}
-	if _, err := checkName("nickname", s.hello.nick, maxNick); err != nil {
+	if _, err := room.CheckName("nickname", s.hello.nick, room.MaxNick); err != nil {
 		return fmt.Errorf("--nick: %w", err)
 	}
-	if _, err := checkName("room", s.hello.room, maxRoom); err != nil {
+	if _, err := room.CheckName("room", s.hello.room, room.MaxRoom); err != nil {
 		return fmt.Errorf("--room: %w", err)
 	}
 	return nil
@@ -158,7 +160,7 @@ func (s *settings) check(name string, words []string) error {
 
 func defaultNick() string {
 	name := os.Getenv("USER")
-	if _, err := checkName("nickname", name, maxNick-8); err != nil {
+	if _, err := room.CheckName("nickname", name, room.MaxNick-8); err != nil {
 		name = "guest"
 	}
 	return fmt.Sprintf("%s%d", name, os.Getpid()%10000)
@@ -252,7 +254,7 @@ func host(ctx context.Context, rt *rdma.Runtime, system *actor.ActorSystem, addr
 
 // join talks at the console.
 func join(ctx context.Context, leave func(), rt *rdma.Runtime, system *actor.ActorSystem, s settings) error {
-	con, err := openConsole("> ")
+	con, err := console.Open("> ", room.MaxText)
 	if err != nil {
 		return err
 	}
@@ -260,7 +262,7 @@ func join(ctx context.Context, leave func(), rt *rdma.Runtime, system *actor.Act
 }
 
 // talk talks until the user leaves: by a signal, or at the terminal: then readLines calls leave.
-func talk(ctx context.Context, leave func(), con console, rt *rdma.Runtime, system *actor.ActorSystem, s settings) error {
+func talk(ctx context.Context, leave func(), con console.Console, rt *rdma.Runtime, system *actor.ActorSystem, s settings) error {
 	ended := make(chan error, 1)
 	tokens := make(chan struct{}, ahead)
 	c := &client{rt: rt, server: s.addr, hello: s.hello, con: con, tokens: tokens, ended: ended}
@@ -287,7 +289,7 @@ func talk(ctx context.Context, leave func(), con console, rt *rdma.Runtime, syst
 // readLines sends what is typed to the client. If the server is away or slow, lines from a pipe
 // wait for a while. A person who types does not wait, because they could not leave meanwhile. It
 // ends with standard input, or with the program.
-func readLines(con console, system *actor.ActorSystem, client *actor.PID, tokens chan<- struct{}, leave func()) {
+func readLines(con console.Console, system *actor.ActorSystem, client *actor.PID, tokens chan<- struct{}, leave func()) {
 	for {
 		text, err := con.ReadLine()
 		switch {
@@ -309,7 +311,7 @@ func readLines(con console, system *actor.ActorSystem, client *actor.PID, tokens
 		default:
 		}
 		if con.Attended() {
-			con.Status(fmt.Sprintf("not sent, %d lines before it wait for the server: %s", ahead, clean(text)))
+			con.Status(fmt.Sprintf("not sent, %d lines before it wait for the server: %s", ahead, room.Clean(text)))
 			continue
 		}
 		select {

@@ -8,6 +8,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	rdma "github.com/rdmactor/rdmactor/actor"
+	"github.com/rdmactor/rdmactor/examples/chat/room"
 )
 
 const (
@@ -33,7 +34,7 @@ const (
 type server struct {
 	rt      *rdma.Runtime
 	addr    string
-	rooms   *rooms
+	rooms   *room.Rooms
 	peers   map[string]*peer // by the connection's PID
 	sources map[netip.Addr]*source
 	started chan<- outcome // gets the outcome of Serve, once
@@ -43,7 +44,7 @@ type server struct {
 	waiting int // bytes that do
 	spent   int // bytes that the line being handled has cost
 
-	last    line // the line encoded last, since one line goes to many
+	last    room.Line // the line encoded last, since one line goes to many
 	encoded []byte
 }
 
@@ -57,7 +58,7 @@ type outcome struct {
 type peer struct {
 	pid    *actor.PID
 	source *source
-	member *member // nil until its hello
+	member *room.Member // nil until its hello
 	// lines beyond its pace: it does not get their credits back, so in the end it cannot send
 	retained []*rdma.Received
 	lines    [][]byte // not taken yet; the bytes of one line are shared by all members
@@ -84,7 +85,7 @@ type (
 
 func newServer(rt *rdma.Runtime, addr string, log *slog.Logger, started chan<- outcome) *server {
 	return &server{
-		rt: rt, addr: addr, rooms: newRooms(), started: started, log: log, all: all,
+		rt: rt, addr: addr, rooms: room.NewRooms(), started: started, log: log, all: all,
 		peers: make(map[string]*peer), sources: make(map[netip.Addr]*source),
 	}
 }
@@ -198,51 +199,51 @@ func (s *server) resume(ctx actor.Context, src *source) {
 }
 
 func (s *server) handle(ctx actor.Context, p *peer, data []byte) {
-	l, err := decode(data)
+	l, err := room.Decode(data)
 	switch {
 	case p.member == nil:
 		s.hello(ctx, p, l, err)
 	case err != nil:
-		s.deliver(ctx, []delivery{p.member.notice("%v", err)})
+		s.deliver(ctx, []room.Delivery{p.member.Notice("%v", err)})
 	default:
 		switch l.Type { // all names are looked at, though not all are sent
 		case "who":
-			s.spent += perLine * len(p.member.room.members)
+			s.spent += perLine * p.member.Room.Len()
 		case "rooms":
-			s.spent += perLine * len(s.rooms.rooms)
+			s.spent += perLine * s.rooms.Len()
 		}
-		s.deliver(ctx, s.rooms.receive(p.member, l))
+		s.deliver(ctx, s.rooms.Receive(p.member, l))
 	}
 }
 
 // hello lets somebody in, or answers why it does not.
-func (s *server) hello(ctx actor.Context, p *peer, l line, err error) {
-	var out []delivery
+func (s *server) hello(ctx actor.Context, p *peer, l room.Line, err error) {
+	var out []room.Delivery
 	if err == nil {
-		p.member, out, err = s.rooms.join(hello{nick: l.From, room: l.Room}, p)
+		p.member, out, err = s.rooms.Join(l.From, l.Room, p)
 	}
 	if err != nil {
-		ctx.Request(p.pid, rdma.NewSend(line{Type: "refused", Text: err.Error()}.encode()))
+		ctx.Request(p.pid, rdma.NewSend(room.Line{Type: "refused", Text: err.Error()}.Encode()))
 		ctx.Request(p.pid, &rdma.Close{})
 		s.forget(ctx, p)
 		return
 	}
-	s.log.Info("joined", "nick", p.member.nick, "room", p.member.room.name)
+	s.log.Info("joined", "nick", p.member.Nick, "room", p.member.Room.Name)
 	s.deliver(ctx, out)
 }
 
 // deliver sends lines, or puts them behind those that wait.
-func (s *server) deliver(ctx actor.Context, out []delivery) {
+func (s *server) deliver(ctx actor.Context, out []room.Delivery) {
 	for _, d := range out {
-		p := d.to.conn.(*peer)
+		p := d.To.Conn.(*peer)
 		s.spent += perLine
 		if p.missed > 0 || p.waiting > max(least, min(most, s.all-s.waiting)) {
 			p.missed++
 			s.watch(ctx, p)
 			continue
 		}
-		if s.encoded == nil || d.line != s.last {
-			s.last, s.encoded = d.line, d.line.encode()
+		if s.encoded == nil || d.Line != s.last {
+			s.last, s.encoded = d.Line, d.Line.Encode()
 		}
 		s.spent += len(s.encoded)
 		s.queue(ctx, p, s.encoded)
@@ -297,9 +298,9 @@ func (s *server) sent(ctx actor.Context, n int) {
 	if len(p.lines) > p.sending || p.missed == 0 {
 		return
 	}
-	notice := p.member.notice("%s left out: you do not read as fast", plural(p.missed, "line"))
+	notice := p.member.Notice("%s left out: you do not read as fast", room.Plural(p.missed, "line"))
 	p.missed = 0
-	s.deliver(ctx, []delivery{notice})
+	s.deliver(ctx, []room.Delivery{notice})
 }
 
 // look drops a member that does not read, or somebody who has not sent a hello.
@@ -338,7 +339,7 @@ func (s *server) closed(ctx actor.Context, m *rdma.Closed) {
 func (s *server) leave(ctx actor.Context, p *peer, why string) {
 	s.forget(ctx, p)
 	if p.member != nil {
-		s.deliver(ctx, s.rooms.leave(p.member, why))
+		s.deliver(ctx, s.rooms.Leave(p.member, why))
 	}
 }
 

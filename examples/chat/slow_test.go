@@ -12,6 +12,7 @@ import (
 
 	rdma "github.com/rdmactor/rdmactor/actor"
 	"github.com/rdmactor/rdmactor/actor/actortest"
+	"github.com/rdmactor/rdmactor/examples/chat/room"
 )
 
 // script is a console whose user types what a test says, and remembers what was shown.
@@ -64,12 +65,12 @@ func serve(w *actortest.World, rt *rdma.Runtime, addr string) {
 }
 
 // enterWorld starts the chat's own client on a machine of the world.
-func enterWorld(w *actortest.World, rt *rdma.Runtime, addr, nick, room string, person bool) *script {
+func enterWorld(w *actortest.World, rt *rdma.Runtime, addr, nick, where string, person bool) *script {
 	w.T().Helper()
 	s := &script{typed: make(chan string), person: person, ended: make(chan error, 1)}
 	ctx, leave := context.WithCancel(w.T().Context())
 	go func() {
-		s.ended <- talk(ctx, leave, s, rt, w.System(), settings{addr: addr, hello: hello{nick, room}})
+		s.ended <- talk(ctx, leave, s, rt, w.System(), settings{addr: addr, hello: hello{nick, where}})
 		leave()
 	}()
 	w.Wait()
@@ -92,15 +93,15 @@ func leave(w *actortest.World, all ...*script) {
 }
 
 // enterProbe has a Probe say hello: it reads when the test does.
-func enterProbe(w *actortest.World, rt *rdma.Runtime, nick, room string) *actortest.Probe {
+func enterProbe(w *actortest.World, rt *rdma.Runtime, nick, where string) *actortest.Probe {
 	w.T().Helper()
 	p := w.Probe()
 	id := rt.CreateID(p.PID(), rdma.IDConfig{})
 	p.Request(id, &rdma.Dial{Addr: chatAddr, PrivateData: []byte(version)})
 	actortest.Next[*rdma.Established](p)
-	p.Request(id, rdma.NewSend(hello{nick, room}.encode()))
+	p.Request(id, rdma.NewSend(hello{nick, where}.encode()))
 	for _, want := range []string{"you", "notice"} {
-		if l, err := decode(actortest.Next[*rdma.Received](p).Data); l.Type != want {
+		if l, err := room.Decode(actortest.Next[*rdma.Received](p).Data); l.Type != want {
 			w.T().Fatalf("%s got %+v, %v, want %s", nick, l, err, want)
 		}
 	}
@@ -110,14 +111,14 @@ func enterProbe(w *actortest.World, rt *rdma.Runtime, nick, room string) *actort
 // A member repeatedly takes nothing for a while and then catches up, while somebody writes to it
 // without a pause. Nobody else is affected by it, in other rooms or in its own.
 func TestHostileReader(t *testing.T) {
-	for _, room := range []string{"cellar", lobby} {
-		t.Run(room, func(t *testing.T) {
+	for _, where := range []string{"cellar", room.Lobby} {
+		t.Run(where, func(t *testing.T) {
 			actortest.Run(t, actortest.Config{}, func(w *actortest.World) {
 				serve(w, w.Runtime(), chatAddr)
-				ann := enterWorld(w, w.Host("mem1", "10.0.0.2"), chatAddr, "ann", lobby, false)
-				bob := enterWorld(w, w.Host("mem2", "10.0.0.3"), chatAddr, "bob", lobby, false)
-				mallory := enterWorld(w, w.Host("mem3", "10.0.0.4"), chatAddr, "mallory", room, false)
-				eve := enterProbe(w, w.Host("mem4", "10.0.0.5"), "eve", room)
+				ann := enterWorld(w, w.Host("mem1", "10.0.0.2"), chatAddr, "ann", room.Lobby, false)
+				bob := enterWorld(w, w.Host("mem2", "10.0.0.3"), chatAddr, "bob", room.Lobby, false)
+				mallory := enterWorld(w, w.Host("mem3", "10.0.0.4"), chatAddr, "mallory", where, false)
+				eve := enterProbe(w, w.Host("mem4", "10.0.0.5"), "eve", where)
 				const rounds, lines = 3, 600
 				flood := make(chan struct{})
 				go func() {
@@ -138,7 +139,7 @@ func TestHostileReader(t *testing.T) {
 						said++
 					}
 					for floods := 0; floods < lines; {
-						l, err := decode(actortest.Next[*rdma.Received](eve).Data)
+						l, err := room.Decode(actortest.Next[*rdma.Received](eve).Data)
 						if err != nil {
 							t.Fatal(err)
 						}
@@ -158,9 +159,9 @@ func TestHostileReader(t *testing.T) {
 func TestFlooder(t *testing.T) {
 	actortest.Run(t, actortest.Config{}, func(w *actortest.World) {
 		serve(w, w.Runtime(), chatAddr)
-		ann := enterWorld(w, w.Host("mem1", "10.0.0.2"), chatAddr, "ann", lobby, false)
-		bob := enterWorld(w, w.Host("mem2", "10.0.0.3"), chatAddr, "bob", lobby, false)
-		mallory := enterWorld(w, w.Host("mem3", "10.0.0.4"), chatAddr, "mallory", lobby, false)
+		ann := enterWorld(w, w.Host("mem1", "10.0.0.2"), chatAddr, "ann", room.Lobby, false)
+		bob := enterWorld(w, w.Host("mem2", "10.0.0.3"), chatAddr, "bob", room.Lobby, false)
+		mallory := enterWorld(w, w.Host("mem3", "10.0.0.4"), chatAddr, "mallory", room.Lobby, false)
 		const lines = 2 * pace
 		flood := make(chan struct{})
 		go func() {
@@ -192,8 +193,8 @@ func TestFlooder(t *testing.T) {
 func TestSlowTwice(t *testing.T) {
 	actortest.Run(t, actortest.Config{}, func(w *actortest.World) {
 		serve(w, w.Runtime(), chatAddr)
-		ann := enterWorld(w, w.Host("mem1", "10.0.0.2"), chatAddr, "ann", lobby, false)
-		eve := enterProbe(w, w.Host("mem2", "10.0.0.3"), "eve", lobby)
+		ann := enterWorld(w, w.Host("mem1", "10.0.0.2"), chatAddr, "ann", room.Lobby, false)
+		eve := enterProbe(w, w.Host("mem2", "10.0.0.3"), "eve", room.Lobby)
 		const lines = 1000
 		w.Advance(helloFor)
 		for range lines {
@@ -222,9 +223,9 @@ func TestSlowTwice(t *testing.T) {
 func TestStalledReader(t *testing.T) {
 	actortest.Run(t, actortest.Config{}, func(w *actortest.World) {
 		serve(w, w.Runtime(), chatAddr)
-		ann := enterWorld(w, w.Host("mem1", "10.0.0.2"), chatAddr, "ann", lobby, false)
-		bob := enterWorld(w, w.Host("mem2", "10.0.0.3"), chatAddr, "bob", lobby, false)
-		enterProbe(w, w.Host("mem3", "10.0.0.4"), "eve", lobby)
+		ann := enterWorld(w, w.Host("mem1", "10.0.0.2"), chatAddr, "ann", room.Lobby, false)
+		bob := enterWorld(w, w.Host("mem2", "10.0.0.3"), chatAddr, "bob", room.Lobby, false)
+		enterProbe(w, w.Host("mem3", "10.0.0.4"), "eve", room.Lobby)
 
 		const lines = 3 * pace
 		begin := w.Now()
@@ -258,17 +259,17 @@ func TestStalledReader(t *testing.T) {
 func TestMissedLines(t *testing.T) {
 	actortest.Run(t, actortest.Config{}, func(w *actortest.World) {
 		serve(w, w.Runtime(), chatAddr)
-		ann := enterWorld(w, w.Host("mem1", "10.0.0.2"), chatAddr, "ann", lobby, false)
-		eve := enterProbe(w, w.Host("mem2", "10.0.0.3"), "eve", lobby)
+		ann := enterWorld(w, w.Host("mem1", "10.0.0.2"), chatAddr, "ann", room.Lobby, false)
+		eve := enterProbe(w, w.Host("mem2", "10.0.0.3"), "eve", room.Lobby)
 		const lines = 600
-		text := strings.Repeat("x", maxText-10)
+		text := strings.Repeat("x", room.MaxText-10)
 		for range lines {
 			ann.typed <- text
 		}
 		w.Advance(time.Second)
 		heard, missed := 0, 0
 		for missed == 0 {
-			l, err := decode(actortest.Next[*rdma.Received](eve).Data)
+			l, err := room.Decode(actortest.Next[*rdma.Received](eve).Data)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -282,7 +283,7 @@ func TestMissedLines(t *testing.T) {
 			t.Errorf("eve has heard %d lines of %d, and missed %d", heard, lines, missed)
 		}
 		ann.typed <- "go on"
-		if l, _ := decode(actortest.Next[*rdma.Received](eve).Data); l.Text != "go on" {
+		if l, _ := room.Decode(actortest.Next[*rdma.Received](eve).Data); l.Text != "go on" {
 			t.Errorf("eve got %+v", l)
 		}
 		leave(w, ann)
@@ -312,8 +313,8 @@ func TestStrangers(t *testing.T) {
 
 		p.Request(rt.CreateID(p.PID(), rdma.IDConfig{}), &rdma.Dial{Addr: chatAddr, PrivateData: []byte(version)})
 		actortest.Next[*rdma.Established](p)
-		p.Request(p.Sender(), rdma.NewSend(hello{"a b", lobby}.encode()))
-		if l, err := decode(actortest.Next[*rdma.Received](p).Data); l.Type != "refused" {
+		p.Request(p.Sender(), rdma.NewSend(hello{"a b", room.Lobby}.encode()))
+		if l, err := room.Decode(actortest.Next[*rdma.Received](p).Data); l.Type != "refused" {
 			t.Errorf("a wrong name gets %+v, %v", l, err)
 		}
 		actortest.Next[*rdma.Disconnected](p)
@@ -325,8 +326,8 @@ func TestStrangers(t *testing.T) {
 func TestLongNamesOnRoCE(t *testing.T) {
 	actortest.Run(t, actortest.Config{InfiniBand: true}, func(w *actortest.World) {
 		serve(w, w.Runtime(), chatAddr)
-		nick, room := strings.Repeat("n", maxNick), strings.Repeat("r", maxRoom)
-		ann := enterWorld(w, w.Host("mem1", "10.0.0.2"), chatAddr, nick, room, false)
+		nick, where := strings.Repeat("n", room.MaxNick), strings.Repeat("r", room.MaxRoom)
+		ann := enterWorld(w, w.Host("mem1", "10.0.0.2"), chatAddr, nick, where, false)
 		leave(w, ann)
 	})
 }

@@ -1,4 +1,4 @@
-package main
+package room
 
 import (
 	"slices"
@@ -8,12 +8,12 @@ import (
 	"go.mau.fi/util/confusable"
 )
 
-// names finds things by their names. No two names look the same: a thing is stored under both
+// Names finds things by their names. No two names look the same: a thing is stored under both
 // likenesses of its name, and no other thing is stored there.
-type names[T any] map[string]T
+type Names[T any] map[string]T
 
-// find returns the thing of that name, or of a name that looks like it.
-func (n names[T]) find(name string) (thing T, ok bool) {
+// Find returns the thing of that name, or of a name that looks like it.
+func (n Names[T]) Find(name string) (thing T, ok bool) {
 	for _, l := range likenesses(name) {
 		if thing, ok = n[l]; ok {
 			break
@@ -22,13 +22,15 @@ func (n names[T]) find(name string) (thing T, ok bool) {
 	return thing, ok
 }
 
-func (n names[T]) put(name string, thing T) {
+// Put stores a thing under its name, in place of what a name that looks like it may have.
+func (n Names[T]) Put(name string, thing T) {
 	for _, l := range likenesses(name) {
 		n[l] = thing
 	}
 }
 
-func (n names[T]) remove(name string) {
+// Remove forgets what is stored under the name.
+func (n Names[T]) Remove(name string) {
 	for _, l := range likenesses(name) {
 		delete(n, l)
 	}

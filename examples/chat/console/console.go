@@ -1,4 +1,6 @@
-package main
+// Package console is where a person's lines come from and where a chat goes: a terminal in raw mode,
+// or a pipe.
+package console
 
 import (
 	"bufio"
@@ -14,8 +16,9 @@ import (
 	"golang.org/x/term"
 )
 
-// console is where the user's lines come from and where the chat goes.
-type console interface {
+// Console is where the user's lines come from and where the chat goes. Each method may be called by
+// any goroutine, but only one reads lines.
+type Console interface {
 	// ReadLine gives the next line without its end. io.EOF when there are no more, or the user
 	// pressed Ctrl-C or Ctrl-D.
 	ReadLine() (string, error)
@@ -30,17 +33,19 @@ type console interface {
 	Close() error
 }
 
-// openConsole gives the comfortable console when both ends are a terminal, else the plain one.
-func openConsole(prompt string) (console, error) {
+// Open gives the comfortable console when both ends are a terminal, else the plain one. Of a line
+// that is longer than most bytes the plain one drops the rest, but for one byte.
+func Open(prompt string, most int) (Console, error) {
 	if term.IsTerminal(int(os.Stdin.Fd())) && term.IsTerminal(int(os.Stdout.Fd())) {
 		return openTerminal(prompt)
 	}
-	return &pipe{in: bufio.NewReader(os.Stdin), out: os.Stdout, status: os.Stderr}, nil
+	return &pipe{in: bufio.NewReader(os.Stdin), most: most, out: os.Stdout, status: os.Stderr}, nil
 }
 
 // pipe is one line in, one line out; what is not chat goes to standard error.
 type pipe struct {
 	in     *bufio.Reader
+	most   int        // bytes of a line
 	mu     sync.Mutex // lines come from the client's actor and from the reader of standard input
 	out    io.Writer
 	status io.Writer
@@ -54,7 +59,7 @@ func (p *pipe) ReadLine() (string, error) {
 			return "", err
 		}
 		// the rest of a line that is too long is dropped
-		if room := maxText + 1 - len(line); room > 0 {
+		if room := p.most + 1 - len(line); room > 0 {
 			line = append(line, part[:min(len(part), room)]...)
 		}
 		if !isPrefix {

@@ -1,4 +1,4 @@
-package main
+package room
 
 import (
 	"fmt"
@@ -9,19 +9,19 @@ import (
 )
 
 // heard gives what one member is sent, as text.
-func heard(out []delivery, nick string) []string {
+func heard(out []Delivery, nick string) []string {
 	var texts []string
 	for _, d := range out {
-		if d.to.nick == nick {
-			texts = append(texts, strings.TrimPrefix(d.line.From+": "+d.line.Text, ": "))
+		if d.To.Nick == nick {
+			texts = append(texts, strings.TrimPrefix(d.Line.From+": "+d.Line.Text, ": "))
 		}
 	}
 	return texts
 }
 
-func enter(t *testing.T, r *rooms, nick, room string) *member {
+func enter(t *testing.T, r *Rooms, nick, room string) *Member {
 	t.Helper()
-	m, _, err := r.join(hello{nick, room}, nil)
+	m, _, err := r.Join(nick, room, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -29,12 +29,12 @@ func enter(t *testing.T, r *rooms, nick, room string) *member {
 }
 
 func TestRooms(t *testing.T) {
-	r := newRooms()
-	ann, bob := enter(t, r, "ann", lobby), enter(t, r, "bob", lobby)
+	r := NewRooms()
+	ann, bob := enter(t, r, "ann", Lobby), enter(t, r, "bob", Lobby)
 	eve := enter(t, r, "eve", "cellar")
 
 	t.Run("a line reaches the room and not the sender", func(t *testing.T) {
-		out := r.receive(ann, line{Type: "say", Text: "hi"})
+		out := r.Receive(ann, Line{Type: "say", Text: "hi"})
 		if got := heard(out, "bob"); !slices.Equal(got, []string{"ann: hi"}) {
 			t.Errorf("bob heard %q", got)
 		}
@@ -43,16 +43,16 @@ func TestRooms(t *testing.T) {
 		}
 	})
 	t.Run("a forged sender is not believed", func(t *testing.T) {
-		out := r.receive(eve, line{Type: "private", From: "ann", To: "bob", Text: "psst"})
+		out := r.Receive(eve, Line{Type: "private", From: "ann", To: "bob", Text: "psst"})
 		if got := heard(out, "bob"); !slices.Equal(got, []string{"eve: psst"}) {
 			t.Errorf("bob heard %q", got)
 		}
 	})
 	t.Run("a nickname is one's own", func(t *testing.T) {
-		if _, _, err := r.join(hello{"ann", lobby}, nil); err == nil {
+		if _, _, err := r.Join("ann", Lobby, nil); err == nil {
 			t.Error("a second ann came in")
 		}
-		out := r.receive(bob, line{Type: "nick", Text: "ann"})
+		out := r.Receive(bob, Line{Type: "nick", Text: "ann"})
 		if got := heard(out, "bob"); len(got) != 1 || !strings.Contains(got[0], "taken") {
 			t.Errorf("bob heard %q", got)
 		}
@@ -60,18 +60,18 @@ func TestRooms(t *testing.T) {
 	t.Run("a nickname that looks like somebody's is theirs", func(t *testing.T) {
 		// Cyrillic, Armenian, wide
 		for _, nick := range []string{"Ann", "\u0430nn", "a\u0578n", "ａnn"} {
-			if _, _, err := r.join(hello{nick, lobby}, nil); err == nil {
+			if _, _, err := r.Join(nick, Lobby, nil); err == nil {
 				t.Errorf("%+q came in beside ann", nick)
 			}
-			r.receive(bob, line{Type: "nick", Text: nick})
+			r.Receive(bob, Line{Type: "nick", Text: nick})
 		}
-		if bob.nick != "bob" {
-			t.Errorf("bob is %+q now", bob.nick)
+		if bob.Nick != "bob" {
+			t.Errorf("bob is %+q now", bob.Nick)
 		}
-		if r.receive(bob, line{Type: "nick", Text: "Bob"}); bob.nick != "Bob" {
+		if r.Receive(bob, Line{Type: "nick", Text: "Bob"}); bob.Nick != "Bob" {
 			t.Error("bob cannot change how his own name is written")
 		}
-		r.receive(bob, line{Type: "nick", Text: "bob"})
+		r.Receive(bob, Line{Type: "nick", Text: "bob"})
 	})
 	t.Run("however it is written", func(t *testing.T) {
 		for _, names := range [][]string{
@@ -80,52 +80,60 @@ func TestRooms(t *testing.T) {
 			{"катя", "Катя", "КАТЯ"},
 			{"zo\u00e9", "zoe\u0301", "zo\u00e9\u0301"},
 		} {
-			m := enter(t, r, names[0], lobby)
+			m := enter(t, r, names[0], Lobby)
 			for _, nick := range names[1:] {
-				if _, _, err := r.join(hello{nick, lobby}, nil); err == nil {
+				if _, _, err := r.Join(nick, Lobby, nil); err == nil {
 					t.Errorf("%+q came in beside %+q", nick, names[0])
 				}
-				r.receive(m, line{Type: "nick", Text: nick})
-				r.receive(m, line{Type: "nick", Text: names[0]})
-				if m.nick != names[0] {
+				r.Receive(m, Line{Type: "nick", Text: nick})
+				r.Receive(m, Line{Type: "nick", Text: names[0]})
+				if m.Nick != names[0] {
 					t.Errorf("%+q cannot be %+q again", nick, names[0])
 				}
 			}
-			r.leave(m, "")
-			r.leave(enter(t, r, names[1], lobby), "")
+			r.Leave(m, "")
+			r.Leave(enter(t, r, names[1], Lobby), "")
 		}
-		enter(t, r, "lou", lobby)
-		m := enter(t, r, "iou", lobby)
-		if r.receive(m, line{Type: "nick", Text: "Iou"}); m.nick != "iou" {
+		enter(t, r, "lou", Lobby)
+		m := enter(t, r, "iou", Lobby)
+		if r.Receive(m, Line{Type: "nick", Text: "Iou"}); m.Nick != "iou" {
 			t.Error("iou looks like lou now")
 		}
-		r.receive(m, line{Type: "private", To: "lou", Text: "x"})
-		if out := r.receive(m, line{Type: "private", To: "Lou", Text: "x"}); out[0].to.nick != "lou" {
-			t.Errorf("what is for Lou goes to %s", out[0].to.nick)
+		r.Receive(m, Line{Type: "private", To: "lou", Text: "x"})
+		if out := r.Receive(m, Line{Type: "private", To: "Lou", Text: "x"}); out[0].To.Nick != "lou" {
+			t.Errorf("what is for Lou goes to %s", out[0].To.Nick)
 		}
 		for _, m := range []string{"lou", "iou"} {
-			found, _ := r.members.find(m)
-			r.leave(found, "")
+			found, _ := r.directory.Find(m)
+			r.Leave(found, "")
 		}
 	})
 	t.Run("a nickname that was given up is free", func(t *testing.T) {
-		r.receive(bob, line{Type: "nick", Text: "zoe"})
-		r.leave(enter(t, r, "bob", "attic"), "")
-		r.receive(bob, line{Type: "nick", Text: "bob"})
-		r.leave(enter(t, r, "zoe", "attic"), "")
-		if bob.nick != "bob" {
-			t.Errorf("bob is %q", bob.nick)
+		r.Receive(bob, Line{Type: "nick", Text: "zoe"})
+		r.Leave(enter(t, r, "bob", "attic"), "")
+		r.Receive(bob, Line{Type: "nick", Text: "bob"})
+		r.Leave(enter(t, r, "zoe", "attic"), "")
+		if bob.Nick != "bob" {
+			t.Errorf("bob is %q", bob.Nick)
 		}
 	})
 	t.Run("a room that looks like another is that one", func(t *testing.T) {
 		m := enter(t, r, "tom", "c\u0435llar")
-		if m.room != eve.room {
+		if m.Room != eve.Room {
 			t.Errorf("there are two rooms %q", r.names())
 		}
-		r.leave(m, "")
+		r.Leave(m, "")
+	})
+	t.Run("a room is listed once, however its name is written", func(t *testing.T) {
+		m := enter(t, r, "tom", "Max") // a small m looks like rn
+		out := r.Receive(m, Line{Type: "rooms"})
+		if got := heard(out, "tom"); !slices.Equal(got, []string{"rooms: Max, cellar, lobby"}) {
+			t.Errorf("tom heard %q", got)
+		}
+		r.Leave(m, "")
 	})
 	t.Run("who comes late hears the past", func(t *testing.T) {
-		_, out, err := r.join(hello{"joe", lobby}, nil)
+		_, out, err := r.Join("joe", Lobby, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -137,7 +145,7 @@ func TestRooms(t *testing.T) {
 		}
 	})
 	t.Run("moving notifies both rooms", func(t *testing.T) {
-		out := r.receive(bob, line{Type: "room", Text: "cellar"})
+		out := r.Receive(bob, Line{Type: "room", Text: "cellar"})
 		if got := heard(out, "ann"); !slices.Equal(got, []string{"bob went to cellar"}) {
 			t.Errorf("ann heard %q", got)
 		}
@@ -146,16 +154,16 @@ func TestRooms(t *testing.T) {
 		}
 	})
 	t.Run("leaving is announced once", func(t *testing.T) {
-		if got := heard(r.leave(bob, ""), "eve"); !slices.Equal(got, []string{"bob left"}) {
+		if got := heard(r.Leave(bob, ""), "eve"); !slices.Equal(got, []string{"bob left"}) {
 			t.Errorf("eve heard %q", got)
 		}
-		if r.leave(bob, "") != nil {
+		if r.Leave(bob, "") != nil {
 			t.Error("bob left twice")
 		}
 	})
 	t.Run("an unknown name or request is reported to its sender", func(t *testing.T) {
-		for _, l := range []line{{Type: "private", To: "nobody", Text: "x"}, {Type: "dance"}, {Type: "room", Text: "a b"}} {
-			if got := heard(r.receive(ann, l), "ann"); len(got) != 1 {
+		for _, l := range []Line{{Type: "private", To: "nobody", Text: "x"}, {Type: "dance"}, {Type: "room", Text: "a b"}} {
+			if got := heard(r.Receive(ann, l), "ann"); len(got) != 1 {
 				t.Errorf("%+v: ann heard %q", l, got)
 			}
 		}
@@ -163,24 +171,24 @@ func TestRooms(t *testing.T) {
 }
 
 func TestRoomsAreBounded(t *testing.T) {
-	r := newRooms()
-	m := enter(t, r, "ann", lobby)
-	for i := range 3 * historyLen {
-		r.receive(m, line{Type: "say", Text: fmt.Sprint(i)})
+	r := NewRooms()
+	m := enter(t, r, "ann", Lobby)
+	for i := range 3 * HistoryLen {
+		r.Receive(m, Line{Type: "say", Text: fmt.Sprint(i)})
 	}
-	if n := len(m.room.history); n != historyLen {
-		t.Errorf("the lobby remembers %d lines, want %d", n, historyLen)
+	if n := len(m.Room.history); n != HistoryLen {
+		t.Errorf("the Lobby remembers %d lines, want %d", n, HistoryLen)
 	}
 	for i := range 3 * maxRooms {
-		r.receive(m, line{Type: "room", Text: fmt.Sprint("r", i)})
-		r.receive(m, line{Type: "say", Text: "x"})
+		r.Receive(m, Line{Type: "room", Text: fmt.Sprint("r", i)})
+		r.Receive(m, Line{Type: "say", Text: "x"})
 	}
 	if n := len(r.rooms); n > 2 {
 		t.Errorf("%d rooms are remembered though all but one are empty", n)
 	}
 	for i := range 3 * maxRooms {
 		m := enter(t, r, fmt.Sprint("n", i), fmt.Sprint("q", i))
-		r.receive(m, line{Type: "say", Text: "x"})
+		r.Receive(m, Line{Type: "say", Text: "x"})
 	}
 	n := 0
 	for _, room := range r.rooms {
@@ -192,12 +200,12 @@ func TestRoomsAreBounded(t *testing.T) {
 }
 
 func TestNames(t *testing.T) {
-	for _, name := range []string{"ann", "joe_1.x-[]", "Zoë", "Владимир", "小明", strings.Repeat("x", maxNick)} {
-		if got, err := checkName("nickname", name, maxNick); err != nil || got != name {
+	for _, name := range []string{"ann", "joe_1.x-[]", "Zoë", "Владимир", "小明", strings.Repeat("x", MaxNick)} {
+		if got, err := CheckName("nickname", name, MaxNick); err != nil || got != name {
 			t.Errorf("%q: %q, %v", name, got, err)
 		}
 	}
-	if got, err := checkName("nickname", "Zoe\u0308", maxNick); got != "Zoë" {
+	if got, err := CheckName("nickname", "Zoe\u0308", MaxNick); got != "Zoë" {
 		t.Errorf("what looks the same is not the same: %+q, %v", got, err)
 	}
 	for what, name := range map[string]string{
@@ -207,7 +215,7 @@ func TestNames(t *testing.T) {
 		"a slash":               "/a",
 		"a wide slash":          "／a",
 		"very long":             strings.Repeat("\u0301", 1<<16),
-		"too long":              strings.Repeat("x", maxNick+1),
+		"too long":              strings.Repeat("x", MaxNick+1),
 		"a zero-width joiner":   "ali\u200dce",
 		"a Hangul filler":       "alice\u3164",
 		"a Hangul choseong":     "\u115falice",
@@ -224,7 +232,7 @@ func TestNames(t *testing.T) {
 		"an escape":             "\x1b[2J",
 		"no UTF-8":              "a\xff",
 	} {
-		if got, err := checkName("nickname", name, maxNick); err == nil {
+		if got, err := CheckName("nickname", name, MaxNick); err == nil {
 			t.Errorf("%s: %+q is let through as %+q", what, name, got)
 		}
 	}
@@ -237,9 +245,9 @@ func TestLikeness(t *testing.T) {
 		if lower == upper || !unicode.IsUpper(upper) {
 			continue
 		}
-		r := make(names[int])
-		r.put("x"+string(lower), 1)
-		if _, ok := r.find("x" + string(upper)); !ok {
+		r := make(Names[int])
+		r.Put("x"+string(lower), 1)
+		if _, ok := r.Find("x" + string(upper)); !ok {
 			t.Errorf("x%c and x%c are two names", upper, lower)
 		}
 	}
@@ -257,8 +265,8 @@ func TestClean(t *testing.T) {
 		"umlaut ü and emoji 🙂 ok": "umlaut ü and emoji 🙂 ok",
 		"family 👨\u200d👩\u200d👧":  "family 👨\u200d👩\u200d👧",
 	} {
-		if got := clean(in); got != want {
-			t.Errorf("clean(%q) = %q, want %q", in, got, want)
+		if got := Clean(in); got != want {
+			t.Errorf("Clean(%q) = %q, want %q", in, got, want)
 		}
 	}
 }
@@ -266,40 +274,40 @@ func TestClean(t *testing.T) {
 func TestParse(t *testing.T) {
 	for _, tt := range []struct {
 		typed string
-		want  line
+		want  Line
 		local bool
 	}{
-		{"hello", line{Type: "say", Text: "hello"}, false},
-		{"  ", line{}, false},
-		{"/msg bob hi there", line{Type: "private", To: "bob", Text: "hi there"}, false},
-		{"/msg bob", line{}, true},
-		{"/nick  ann ", line{Type: "nick", Text: "ann"}, false},
-		{"/nick", line{}, true},
-		{"/who", line{Type: "who"}, false},
-		{"/help", line{}, true},
-		{"/dance", line{}, true},
-		{"  /msg bob hi", line{Type: "private", To: "bob", Text: "hi"}, false},
-		{strings.Repeat("x", maxText+1), line{Type: "say", Text: strings.Repeat("x", maxText)}, true},
+		{"hello", Line{Type: "say", Text: "hello"}, false},
+		{"  ", Line{}, false},
+		{"/msg bob hi there", Line{Type: "private", To: "bob", Text: "hi there"}, false},
+		{"/msg bob", Line{}, true},
+		{"/nick  ann ", Line{Type: "nick", Text: "ann"}, false},
+		{"/nick", Line{}, true},
+		{"/who", Line{Type: "who"}, false},
+		{"/help", Line{}, true},
+		{"/dance", Line{}, true},
+		{"  /msg bob hi", Line{Type: "private", To: "bob", Text: "hi"}, false},
+		{strings.Repeat("x", MaxText+1), Line{Type: "say", Text: strings.Repeat("x", MaxText)}, true},
 	} {
-		got, local := parse(tt.typed)
+		got, local := Parse(tt.typed)
 		if got != tt.want || (local != "") != tt.local {
-			t.Errorf("parse(%q) = %+v, %q", tt.typed, got, local)
+			t.Errorf("Parse(%q) = %+v, %q", tt.typed, got, local)
 		}
 	}
 }
 
 func FuzzDecode(f *testing.F) {
-	f.Add(line{Type: "say", From: "ann", Room: lobby, Text: "hi"}.encode())
+	f.Add(Line{Type: "say", From: "ann", Room: Lobby, Text: "hi"}.Encode())
 	f.Add([]byte(`{"t":"say","text":"\u001b[2J"}`))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		l, err := decode(b)
+		l, err := Decode(b)
 		if err != nil {
 			return
 		}
-		if clean(l.Text) != l.Text || len(l.Text) > maxText || len(l.From) > maxNick {
+		if Clean(l.Text) != l.Text || len(l.Text) > MaxText || len(l.From) > MaxNick {
 			t.Errorf("let through %+v", l)
 		}
-		again, err := decode(l.encode())
+		again, err := Decode(l.Encode())
 		if err != nil || again != l {
 			t.Errorf("%+v comes back as %+v, %v", l, again, err)
 		}
@@ -307,18 +315,18 @@ func FuzzDecode(f *testing.F) {
 }
 
 func FuzzHello(f *testing.F) {
-	f.Add("ann", lobby)
+	f.Add("ann", Lobby)
 	f.Fuzz(func(t *testing.T, nick, room string) {
-		l, err := decode(hello{nick, room}.encode())
+		l, err := Decode(Line{Type: "hello", From: nick, Room: room}.Encode())
 		if err != nil {
 			return
 		}
-		m, _, err := newRooms().join(hello{l.From, l.Room}, nil)
+		m, _, err := NewRooms().Join(l.From, l.Room, nil)
 		if err != nil {
 			return
 		}
-		for _, name := range []string{m.nick, m.room.name} {
-			if again, err := checkName("name", name, maxRoom); err != nil || again != name || clean(name) != name {
+		for _, name := range []string{m.Nick, m.Room.Name} {
+			if again, err := CheckName("name", name, MaxRoom); err != nil || again != name || Clean(name) != name {
 				t.Errorf("%+q is let through, and is %+q next time: %v", name, again, err)
 			}
 		}
