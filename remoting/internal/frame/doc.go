@@ -1,0 +1,53 @@
+// Package frame is what the nodes of package remoting say to each other, as bytes. A frame is one
+// message of a link: records, one behind the other. The bytes are in docs/remoting-wire.md; this is
+// where they are decided.
+//
+// It is pure. Records and bytes come in, bytes, records and errors go out. It does no I/O, reads no
+// clock, starts nothing, and knows neither connections nor actors.
+//
+//	record.go   Record, Kind, PID, Pair, Hello, Code: what is said
+//	limits.go   how long each part may be, and Error
+//	writer.go   Writer: records to bytes
+//	reader.go   Reader: bytes to records
+//	names.go    Names: the names that come again and again, without a copy each
+//
+// # Writing
+//
+// Reset begins a frame behind what the caller's slice has. Append adds a record. Begin and End add
+// one whose body is encoded straight into the frame:
+//
+//	dst, err := w.Begin(&rec)
+//	if err != nil { ... } // nothing was added
+//	dst, err = proto.MarshalOptions{}.MarshalAppend(dst, msg)
+//	if err != nil {
+//		w.Cancel() // nothing was added
+//	} else if err := w.End(dst, name); err != nil { ... } // nothing was added
+//
+// A record that has the target, the sender or the type of the record before says so in one bit. A
+// frame therefore makes sense only as a whole, and needs nothing but itself: it can be sent again.
+//
+// What a Reader would refuse, a Writer refuses to write. So a user's long name costs that message,
+// and never the link.
+//
+// # Reading
+//
+// Next reads one record after the other. A Record's Body is a part of the frame; its strings are
+// their own. Every length is compared with its limit and with what the frame still has before
+// anything is allocated. One record allocates at most as many bytes as it has, and its pairs.
+//
+// # Ownership
+//
+// A Writer, a Reader and Names belong to one goroutine at a time. A Writer's bytes are the caller's
+// slice, grown by append. Names may be used for one frame after the other.
+//
+// # Errors
+//
+// Every error is an *Error, with the kind of record, the part of it, and where it is in the frame.
+// errors.Is finds ErrTruncated, ErrTooLong or ErrMalformed; and EPROTO if it was read, EINVAL if it
+// was to be written. After an error a Reader reads nothing more: its link has to end.
+//
+// # Limitations
+//
+// Whether a record may come at this time, and who may say what to whom, is the link's to judge. So
+// is a Hello of another version: what all versions have is read of it.
+package frame

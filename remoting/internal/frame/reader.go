@@ -1,0 +1,266 @@
+package frame
+
+import (
+	"encoding/binary"
+	"math"
+
+	"golang.org/x/sys/unix"
+)
+
+// Reader reads a frame's records.
+type Reader struct {
+	b     []byte
+	at    int
+	names *Names
+	last  before
+	err   error
+	kind  Kind // of the record that is read, for errors
+}
+
+// NewReader reads the frame b. names may be nil: then each name is a new string.
+func NewReader(b []byte, names *Names) Reader { return Reader{b: b, names: names} }
+
+// Next reads a record into r, whose Header's memory it uses again. Not ok: there are no more, or
+// there is an error, which is an *Error and stays.
+func (d *Reader) Next(r *Record) (ok bool, err error) {
+	*r = Record{Header: r.Header[:0]}
+	if d.err != nil || d.at >= len(d.b) {
+		return false, d.err
+	}
+	if d.err = d.record(r); d.err != nil {
+		*r = Record{}
+		return false, d.err
+	}
+	return true, nil
+}
+
+func (d *Reader) record(r *Record) (err error) {
+	first := d.b[d.at]
+	d.kind = Kind(first & kindBits)
+	r.Kind, r.Same = d.kind, Same(first)&(SameTarget|SameSender|SameType)
+	if r.Kind == KindHello && d.at == 0 && first == byte(KindHello) {
+		return d.hello(r)
+	}
+	if r.Kind <= KindHello || r.Kind >= kinds {
+		return d.wrong("kind", ErrMalformed)
+	}
+	has := parts[r.Kind]
+	if r.Same&^repeats(has) != 0 || first&headerFlag != 0 && has&hasBody == 0 {
+		return d.wrong("flags", ErrMalformed)
+	}
+	d.at++
+	if err := d.answer(r, has); err != nil {
+		return err
+	}
+	if has&hasTarget != 0 {
+		if err := d.target(r, has); err != nil {
+			return err
+		}
+	}
+	if has&hasSender != 0 {
+		if err := d.sender(r, has); err != nil {
+			return err
+		}
+	}
+	if has&hasBody != 0 {
+		if first&headerFlag != 0 {
+			if err := d.header(r); err != nil {
+				return err
+			}
+		}
+		if r.Body, err = d.body(); err != nil {
+			return err
+		}
+	}
+	if has&hasType != 0 {
+		return d.typ(r)
+	}
+	return nil
+}
+
+// answer reads what stands first: Seq, Code and Reason.
+func (d *Reader) answer(r *Record, has uint16) (err error) {
+	if has&hasSeq != 0 {
+		if r.Seq, err = d.number("seq", math.MaxUint64); err != nil {
+			return err
+		}
+	}
+	if has&hasCode != 0 {
+		if d.at >= len(d.b) {
+			return d.wrong("code", ErrTruncated)
+		}
+		r.Code = Code(d.b[d.at])
+		d.at++
+	}
+	if has&hasReason != 0 {
+		r.Reason, err = d.text("reason", MaxReason, nil)
+	}
+	return err
+}
+
+func (d *Reader) target(r *Record, has uint16) (err error) {
+	if r.Same&SameTarget == 0 {
+		if d.last.target, err = d.text("target", MaxName, d.names); err != nil {
+			return err
+		}
+		if d.last.request, err = d.request("target"); err != nil {
+			return err
+		}
+	}
+	if r.Target, r.TargetRequest = d.last.target, d.last.request; r.Target == "" && has&wantTarget != 0 {
+		return d.wrong("target", ErrMalformed)
+	}
+	return nil
+}
+
+func (d *Reader) sender(r *Record, has uint16) (err error) {
+	if s := &d.last.sender; r.Same&SameSender == 0 {
+		*s = PID{}
+		if s.ID, err = d.text("sender", MaxName, d.names); err != nil {
+			return err
+		}
+		if s.ID != "" {
+			if s.Address, err = d.text("address", MaxName, d.names); err != nil {
+				return err
+			}
+			if s.Request, err = d.request("sender"); err != nil {
+				return err
+			}
+		}
+	}
+	if r.Sender = d.last.sender; r.Sender.ID == "" && has&wantSender != 0 {
+		return d.wrong("sender", ErrMalformed)
+	}
+	return nil
+}
+
+func (d *Reader) header(r *Record) error {
+	if d.at >= len(d.b) {
+		return d.wrong("header", ErrTruncated)
+	}
+	n, left := int(d.b[d.at]), MaxHeader
+	d.at++
+	switch {
+	case n > MaxPairs:
+		return d.wrong("header", ErrTooLong)
+	case n == 0:
+		return d.wrong("header", ErrMalformed)
+	}
+	for range n {
+		key, err := d.text("header", left, d.names)
+		if err != nil {
+			return err
+		}
+		left -= len(key)
+		value, err := d.text("header", left, nil)
+		if err != nil {
+			return err
+		}
+		left -= len(value)
+		r.Header = append(r.Header, Pair{key, value})
+	}
+	return nil
+}
+
+func (d *Reader) body() ([]byte, error) {
+	if len(d.b)-d.at < bodyLenSize {
+		return nil, d.wrong("body", ErrTruncated)
+	}
+	n := binary.BigEndian.Uint32(d.b[d.at:])
+	if uint64(n) > uint64(len(d.b)-d.at-bodyLenSize) {
+		return nil, d.wrong("body", ErrTruncated)
+	}
+	from := d.at + bodyLenSize
+	d.at = from + int(n)
+	return d.b[from:d.at:d.at], nil
+}
+
+func (d *Reader) typ(r *Record) (err error) {
+	if r.Same&SameType == 0 {
+		if d.last.typ, err = d.text("type", MaxType, d.names); err != nil {
+			return err
+		}
+	}
+	if r.Type = d.last.typ; r.Type == "" {
+		return d.wrong("type", ErrMalformed)
+	}
+	return nil
+}
+
+// hello reads what all versions have. Behind it a later version may have more.
+func (d *Reader) hello(r *Record) (err error) {
+	const fixed = 1 + 2 + 1 + 8 + 4
+	if len(d.b) < fixed {
+		return d.wrong("hello", ErrTruncated)
+	}
+	if binary.BigEndian.Uint16(d.b[1:]) != helloMagic || d.b[3] == 0 {
+		return d.wrong("hello", ErrMalformed)
+	}
+	h := &Hello{Version: d.b[3], Incarnation: binary.BigEndian.Uint64(d.b[4:]), MaxMessage: binary.BigEndian.Uint32(d.b[12:])}
+	d.at = fixed
+	if h.MaxMessage == 0 || h.MaxMessage > MaxMessage {
+		return d.wrong("hello", ErrMalformed)
+	}
+	if h.Name, err = d.text("name", MaxName, nil); err != nil {
+		return err
+	}
+	if h.Name == "" {
+		return d.wrong("name", ErrMalformed)
+	}
+	if h.Member, err = d.text("member", MaxName, nil); err != nil {
+		return err
+	}
+	if h.Version > Version {
+		d.at = len(d.b)
+	}
+	if d.at != len(d.b) {
+		return d.wrong("hello", ErrMalformed)
+	}
+	r.Hello = h
+	return nil
+}
+
+// text reads a string behind its length.
+func (d *Reader) text(part string, limit int, names *Names) (string, error) {
+	n, err := d.number(part, uint64(limit))
+	if err != nil {
+		return "", err
+	}
+	if n > uint64(len(d.b)-d.at) {
+		return "", d.wrong(part, ErrTruncated)
+	}
+	s, ok := names.text(d.b[d.at : d.at+int(n)])
+	if !ok {
+		return "", d.wrong(part, ErrMalformed)
+	}
+	d.at += int(n)
+	return s, nil
+}
+
+func (d *Reader) request(part string) (uint32, error) {
+	n, err := d.number(part, math.MaxUint32)
+	return uint32(n), err
+}
+
+// number reads a number that may be as large as limit.
+func (d *Reader) number(part string, limit uint64) (uint64, error) {
+	if d.at < len(d.b) && d.b[d.at] < 0x80 && uint64(d.b[d.at]) <= limit { // most are
+		d.at++
+		return uint64(d.b[d.at-1]), nil
+	}
+	n, used := binary.Uvarint(d.b[d.at:])
+	switch {
+	case used == 0:
+		return 0, d.wrong(part, ErrTruncated)
+	case used < 0:
+		return 0, d.wrong(part, ErrMalformed)
+	case n > limit:
+		return 0, d.wrong(part, ErrTooLong)
+	}
+	d.at += used
+	return n, nil
+}
+
+func (d *Reader) wrong(part string, cause error) error {
+	return &Error{Kind: d.kind, Part: part, Offset: d.at, Cause: cause, Errno: unix.EPROTO}
+}
