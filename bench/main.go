@@ -43,7 +43,7 @@ func runChild() (child bool, err error) {
 	if child, err = runVictim(); child || err != nil {
 		return child, err
 	}
-	return measure.RunRole(slices.Concat(scenarios, remoteScenarios))
+	return measure.RunRole(slices.Concat(scenarios, remoteScenarios, grainScenarios))
 }
 
 // compared are the modules whose versions are reported.
@@ -68,7 +68,7 @@ func run(ctx context.Context, args []string) error {
 	}
 	name, all, head := "bench", scenarios, "<!-- written by `cd bench && go run . -o ../docs` -->\n\n"
 	if *remote {
-		name, all, head = "bench-remote", remoteScenarios, "<!-- written by `cd bench && go run . -remote -o ../docs` -->\n\n"
+		name, all, head = "bench-remote", slices.Concat(remoteScenarios, grainScenarios), "<!-- written by `cd bench && go run . -remote -o ../docs` -->\n\n"
 	}
 	var names []string
 	for _, s := range all {

@@ -15,10 +15,12 @@ import (
 	"github.com/rdmactor/rdmactor/internal/measure"
 )
 
-// victim is the role of a process that is killed. It has a node with actors that are watched.
+// victim is the role of a process that is killed. It has a node with actors that are watched, or it
+// is a member of a cluster.
 type victim struct {
 	Victim bool
 	Entry  measure.Entry
+	Ports  ports // of the members; nil: no cluster
 }
 
 // watchers is how many actors watch one of a victim's actors each.
@@ -34,21 +36,57 @@ func runVictim() (child bool, err error) {
 	if child, err = measure.Role(&r); !child || err != nil || !r.Victim {
 		return false, err
 	}
+	begin := r.watched
+	if r.Ports != nil {
+		begin = r.joined
+	}
+	addr, err := begin()
+	if err == nil {
+		err = measure.Report(addr)
+	}
+	bufio.NewScanner(os.Stdin).Scan() // until the parent has gone
+	return true, err
+}
+
+// watched starts a node with actors that are watched, and returns its address.
+func (r victim) watched() (addr string, err error) {
 	n, err := open(r.Entry, echoName, echoes)
 	if err != nil {
-		return true, err
+		return "", err
 	}
 	for i := range watchers {
 		props := n.Props(func(actor.Context) {})
 		if _, err := n.System().Root.SpawnNamed(props, watched(i)); err != nil {
-			return true, err
+			return "", err
 		}
 	}
-	if err := measure.Report(n.Addr()); err != nil {
-		return true, err
+	return n.Addr(), nil
+}
+
+// joined joins a cluster, and returns the member's address.
+func (r victim) joined() (addr string, err error) {
+	m, err := join(r.Entry, r.Ports, newRoom())
+	if err != nil {
+		return "", err
 	}
-	bufio.NewScanner(os.Stdin).Scan() // until the parent has gone
-	return true, nil
+	return m.Cluster().ActorSystem.Address(), nil
+}
+
+// startVictim starts a victim, and returns its address.
+func startVictim(r victim) (c *measure.Child, addr string, err error) {
+	if c, err = measure.Start(context.Background(), "the victim", -1, 2, r); err != nil {
+		return nil, "", err
+	}
+	if err := c.Ask("", &addr); err != nil {
+		return nil, "", errors.Join(err, c.Stop())
+	}
+	return c, addr, nil
+}
+
+func kill(c *measure.Child) error {
+	err := c.Signal(unix.SIGKILL)
+	_ = c.Stop() // its error is the signal
+	return err
 }
 
 func watched(i int) string { return fmt.Sprintf("watched-%d", i) }
@@ -94,13 +132,9 @@ func (k *killer) Run(d time.Duration) (measure.Sample, error) {
 
 // kill starts a victim, has its actors watched, kills it, and returns when each watcher heard.
 func (k *killer) kill() ([]time.Duration, error) {
-	c, err := measure.Start(context.Background(), "the victim", -1, 2, victim{Victim: true, Entry: k.e})
+	c, addr, err := startVictim(victim{Victim: true, Entry: k.e})
 	if err != nil {
 		return nil, err
-	}
-	var addr string
-	if err := c.Ask("", &addr); err != nil {
-		return nil, errors.Join(err, c.Stop())
 	}
 	pids, err := k.watch(addr)
 	defer func() {
@@ -112,10 +146,9 @@ func (k *killer) kill() ([]time.Duration, error) {
 		return nil, errors.Join(err, c.Stop())
 	}
 	killed := time.Now()
-	if err := c.Signal(unix.SIGKILL); err != nil {
+	if err := kill(c); err != nil {
 		return nil, err
 	}
-	_ = c.Stop() // its error is the signal
 	var heard []time.Duration
 	for range watchers {
 		select {

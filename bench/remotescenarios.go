@@ -14,6 +14,15 @@ var typed = func() contest.Contestants {
 	return all
 }()
 
+// grains are the contestants that make requests to grains.
+var grains = func() contest.Contestants {
+	all := make(contest.Contestants)
+	for name := range joiners {
+		all[name] = contest.Contestant{Serve: serveGrains(2), Dial: dialGrain}
+	}
+	return all
+}()
+
 var (
 	windowFlow = typedFlow{Size: contest.PayloadSize, Batch: 1024, Window: 16 << 10}
 	openFlow   = typedFlow{Size: contest.PayloadSize, Batch: 1024}
@@ -66,5 +75,25 @@ var remoteScenarios = []measure.Scenario{
 		On:   measure.AnyCPU, Entries: contest.Blocking(stock), Once: true, Cold: true,
 		Columns: []string{sinkServerMiB, sinkClientMiB, sinkSent, sinkRefused, sinkDelivered},
 		Serve:   serveSink, Dial: dialSink,
+	},
+}
+
+// grainScenarios compare clusters, with the automanaged provider and the lookup disthash.
+var grainScenarios = []measure.Scenario{
+	{
+		Name: "grain-request", Title: "Request to a grain of another member, 64 B, 1 caller",
+		On:      measure.SameCPU,
+		Entries: contest.Blocking(stock),
+		Columns: []string{measure.P50, measure.P90, measure.P99, measure.PerSecond, measure.CPUPer, measure.AllocsPer, grpcStreams},
+		Base:    stock, Paired: true,
+		Serve: grains.Serve, Dial: grains.Dial,
+	},
+	{
+		Name: "grain-kill", Title: "kill -9 of one of three members: until 30 of its grains answer again",
+		Note: "The provider refreshes each 200 ms. The callers ask again until there is an answer.",
+		On:   measure.AnyCPU, Entries: contest.Blocking(stock), Cold: true,
+		Columns: []string{allAnswered, memberLeft, afterLeft, grpcStreams},
+		Base:    stock, Paired: true,
+		Serve: serveGrains(3), Dial: dialGrainKill,
 	},
 }

@@ -128,5 +128,8 @@ func Role(v any) (child bool, err error) {
 	return true, json.Unmarshal([]byte(text), v)
 }
 
+// answers goes to the parent. A child may have os.Stdout go elsewhere, for modules that print.
+var answers = os.Stdout
+
 // Report sends an answer from a child to its parent.
-func Report(v any) error { return json.NewEncoder(os.Stdout).Encode(v) }
+func Report(v any) error { return json.NewEncoder(answers).Encode(v) }
