@@ -20,6 +20,8 @@ const (
 	ServerCPUs       = "server CPUs" // number of processors in use
 	ClientCPUs       = "client CPUs"
 	AllocsPer        = "allocs" // of both processes, for each call or message
+	ServerAllocsPer  = "server allocs"
+	ClientAllocsPer  = "client allocs"
 	ServerGoroutines = "server goroutines"
 	ClientGoroutines = "client goroutines"
 )

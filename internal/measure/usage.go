@@ -50,7 +50,8 @@ func (r report) metrics(server usage) Metrics {
 		MiBPerS:   float64(r.Sample.Bytes) / r.Sample.Seconds / (1 << 20),
 		CPUPer:    (sc + cc) / n, ServerCPUPer: sc / n, ClientCPUPer: cc / n,
 		ServerCPUs: sc / 1e6 / r.Sample.Seconds, ClientCPUs: cc / 1e6 / r.Sample.Seconds,
-		AllocsPer:        float64(client.Mallocs+server.Mallocs) / n,
+		AllocsPer:       float64(client.Mallocs+server.Mallocs) / n,
+		ServerAllocsPer: float64(server.Mallocs) / n, ClientAllocsPer: float64(client.Mallocs) / n,
 		ServerGoroutines: float64(server.Goroutines), ClientGoroutines: float64(client.Goroutines),
 	}
 	if conns := r.Sample.More[Connections]; conns > 0 {
