@@ -15,6 +15,7 @@ func TestNoAllocationPerMessage(t *testing.T) {
 	pid := r.sys.Root.Spawn(actor.PropsFromFunc(func(actor.Context) {}, r.OnLoop()))
 	m := r.boxOf(pid)
 	env, held := enveloped(&event{}), enveloped(&holding{})
+	c := &Carrier{Message: env, Consumed: func() {}}
 	for name, send := range map[string]func(){
 		"deliver":         func() { m.Deliver(env) },
 		"deliver holding": func() { m.Deliver(held) },
@@ -27,6 +28,7 @@ func TestNoAllocationPerMessage(t *testing.T) {
 		"post event": func() { m.PostUserMessage(env); m.Run(10) },
 		"post data":  func() { m.PostUserMessage(held); m.Run(10) },
 		"send":       func() { r.sys.Root.Send(pid, env); m.Run(10) },
+		"carry":      func() { m.Carry(c); m.Run(10) },
 		"burst": func() {
 			for range 1000 {
 				m.PostUserMessage(env)

@@ -25,7 +25,7 @@
 // goroutine, or the one goroutine that runs it at that time. Deliver and Hand are for the actor's
 // own loop. A message that is Retained has one reference for each place where it is queued or
 // received; the mailbox gives it back when Receive has returned, panicked or exited, or when the
-// message was answered.
+// message was answered. A Carrier is the same for a message that knows nothing of it.
 //
 // # Ordering
 //

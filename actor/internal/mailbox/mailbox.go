@@ -42,6 +42,7 @@ type Mailbox struct {
 	invoker actor.MessageInvoker
 	// what the system had when Stop came; not nil: the actor may be gone after any system message
 	process actor.Process
+	born    actor.Process // what the system had when the actor was spawned; it does not change
 }
 
 var (
@@ -90,6 +91,9 @@ type lastCall struct{}
 func (m *Mailbox) RegisterHandlers(invoker actor.MessageInvoker, _ actor.Dispatcher) {
 	m.invoker = invoker
 	if at, ok := invoker.(Place); ok {
+		if p, ok := at.ActorSystem().ProcessRegistry.GetLocal(at.Self().Id); ok {
+			m.born = p
+		}
 		RegistryOf(at.ActorSystem()).add(at.Self().Id, m)
 	}
 	if l := m.Loop(); l != nil && l.closing.Load() {
@@ -126,22 +130,15 @@ func (m *Mailbox) PostUserMessage(msg any) {
 	if r == nil {
 		switch c := bare.(type) {
 		case actor.MessageBatch:
-			// As Proto.Actor has it: the elements, then the batch itself.
-			for _, element := range c.GetMessages() {
-				m.PostUserMessage(element)
-			}
+			m.elements(c)
 		case Laned:
 			m.Post(c.Lane(), msg)
 			return
 		case *actor.PoisonPill:
-			if m.cfg.PoisonPill != nil {
-				msg = m.cfg.PoisonPill
-			}
+			msg = m.poisonPill(msg)
 		}
 	}
-	limit := m.cfg.Limit
-	if n := m.data.Add(1); n > limit && limit > 0 && !m.cfg.Policy.Overflow(msg, n-limit) {
-		m.data.Add(-1)
+	if !m.admit(msg) {
 		return
 	}
 	if r != nil {
@@ -149,6 +146,31 @@ func (m *Mailbox) PostUserMessage(msg any) {
 	}
 	m.queues[Data].push(msg)
 	m.wake()
+}
+
+// elements posts what is in a batch, before the batch itself, as Proto.Actor has it.
+func (m *Mailbox) elements(b actor.MessageBatch) {
+	for _, element := range b.GetMessages() {
+		m.PostUserMessage(element)
+	}
+}
+
+// poisonPill is what takes the place of a PoisonPill.
+func (m *Mailbox) poisonPill(pill any) any {
+	if m.cfg.PoisonPill != nil {
+		return m.cfg.PoisonPill
+	}
+	return pill
+}
+
+// admit counts a message for the data lane, unless the Policy has answered it.
+func (m *Mailbox) admit(msg any) bool {
+	limit := m.cfg.Limit
+	if n := m.data.Add(1); n > limit && limit > 0 && !m.cfg.Policy.Overflow(msg, n-limit) {
+		m.data.Add(-1)
+		return false
+	}
+	return true
 }
 
 // Pass queues a message in the data lane, whatever Config.Limit is. If it is Retained, its sender

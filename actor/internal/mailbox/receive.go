@@ -115,12 +115,13 @@ func (m *Mailbox) turn(budget int, over bool) {
 			return
 		case msg == lastCall{}:
 			m.last, over = true, true
-		case actor.UnwrapEnvelopeMessage(msg) == nil:
-			m.Refuse(msg)
-		case m.closed || over && !stops(msg):
-			m.answer(msg)
+			continue
+		}
+		switch msg, r := m.unpack(msg); {
+		case m.closed || actor.UnwrapEnvelopeMessage(msg) == nil || over && !stops(msg):
+			m.answer(msg, r)
 		default:
-			m.user(msg, m.retainedIn(msg))
+			m.user(msg, r)
 		}
 	}
 }
@@ -253,15 +254,14 @@ func stops(msg any) bool {
 	return ok
 }
 
-// answer ends a message that nobody will receive.
-func (m *Mailbox) answer(msg any) {
-	r := m.retainedIn(msg)
+// answer ends a message that nobody will receive, with the reference r, if it has one.
+func (m *Mailbox) answer(msg any, r Retained) {
 	if r != nil {
 		r.Delivered()
 	}
 	switch {
 	case stops(msg): // it has what it asked for
-	case m.cfg.Policy != nil:
+	case m.cfg.Policy != nil && actor.UnwrapEnvelopeMessage(msg) != nil:
 		m.cfg.Policy.Leftover(msg)
 	default:
 		m.Refuse(msg)

@@ -69,6 +69,15 @@ func (r *Registry) Find(pid *actor.PID) *Mailbox {
 	return r.get(pid.Id)
 }
 
+// FindOf is the mailbox of a process that the system has under the name id; nil if it is not of
+// this package.
+func (r *Registry) FindOf(id string, process actor.Process) *Mailbox {
+	if m := r.get(id); m != nil && m.born == process {
+		return m
+	}
+	return nil
+}
+
 // Undone reports whether pid's actor was spawned with Option, but has another mailbox.
 func (r *Registry) Undone(pid *actor.PID) bool {
 	if r.Find(pid) != nil {

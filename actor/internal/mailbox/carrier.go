@@ -1,0 +1,51 @@
+package mailbox
+
+import "github.com/asynkron/protoactor-go/actor"
+
+// Carrier carries a message to an actor, and reports when the actor has consumed it. The actor
+// receives the message that is carried, and nothing shows that it was.
+type Carrier struct {
+	// Message is the message that is carried, or its envelope. It is not Retained itself.
+	Message any
+	// Consumed is called once: when Receive has returned, panicked or exited, or when the message
+	// was answered. What the actor has forwarded by then is not waited for. The goroutine is the
+	// one that ran the actor, or Carry's if the mailbox had no room. It must not panic or block.
+	Consumed func()
+}
+
+// Carry queues a message in the data lane, as PostUserMessage does. c must not be used before
+// Consumed is called. Any goroutine; it never blocks.
+func (m *Mailbox) Carry(c *Carrier) {
+	switch bare := actor.UnwrapEnvelopeMessage(c.Message).(type) {
+	case actor.MessageBatch:
+		m.elements(bare)
+	case *actor.PoisonPill:
+		c.Message = m.poisonPill(c.Message)
+	}
+	if !m.admit(c.Message) {
+		c.Consumed()
+		return
+	}
+	m.queues[Data].push(c)
+	m.wake()
+}
+
+// Retain has nothing to do: who sends a carrier gives it away.
+func (*Carrier) Retain() {}
+
+// Delivered has nothing to do: a message does not change where it waits.
+func (*Carrier) Delivered() {}
+
+// Release reports that the message was consumed.
+func (c *Carrier) Release(*Loop) error {
+	c.Consumed()
+	return nil
+}
+
+// unpack is a queued message as the actor receives it, with the reference that it has; nil: none.
+func (m *Mailbox) unpack(msg any) (any, Retained) {
+	if c, ok := msg.(*Carrier); ok {
+		return c.Message, c
+	}
+	return msg, m.retainedIn(msg)
+}
