@@ -134,6 +134,13 @@ type IDConfig struct {
 	// has got Closed; one that hands its connection over has to stop itself. The Props need no
 	// OnLoop. nil: the listener's owner owns its connections.
 	Handler *actor.Props
+	// Route says for each of a listener's requests who is to own the connection, before anybody
+	// has heard of it. The connection then lives on that owner's loop, as one that it has created
+	// itself, and the owner gets the ConnectRequest and all that follows. If reject is not nil, the
+	// request is rejected with it. If both are nil, the listener's owner or Handler gets the
+	// request. Route is called on the listener's loop, must not block, and may read r until it
+	// returns. If it panics or calls runtime.Goexit, the request is rejected. nil: none.
+	Route func(r *ConnectRequest) (owner *actor.PID, reject *Reject)
 	// MaxMessage is how large a message the peer may send: 64 KiB. It is rounded up to whole KiB,
 	// and is at most 1 GiB and half of Limits.ReceiveMemory. How large a message may be sent to the
 	// peer is the peer's choice (Established.MaxMessage).

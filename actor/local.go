@@ -73,6 +73,9 @@ func (l Local) Do(t *Task, do func()) {
 	do()
 }
 
+// Has reports whether the identifier h lives on the actor's loop.
+func (l Local) Has(h Handle) bool { return l.l != nil && l.l.ch.ID(h) != nil }
+
 // Line gives the actor the Line of the connection h, whose Established it has received. ok is
 // false when h has no data path or lives on another loop, and when the Local has no loop.
 func (l Local) Line(h Handle) (line *Line, ok bool) {
@@ -152,6 +155,9 @@ type Relay struct {
 	self *actor.PID
 	to   owner
 }
+
+// Near reports whether the other actor is on the same loop as this one.
+func (r *Relay) Near() bool { return r.to.near }
 
 // Send sends msg, behind everything that was sent before.
 func (r *Relay) Send(msg any) {

@@ -1,8 +1,11 @@
 package actor
 
 import (
+	"runtime/debug"
+
 	"github.com/asynkron/protoactor-go/actor"
 
+	"github.com/rdmactor/rdmactor/actor/internal/mailbox"
 	"github.com/rdmactor/rdmactor/actor/internal/wire"
 	"github.com/rdmactor/rdmactor/cmid"
 )
@@ -13,8 +16,9 @@ type incoming struct {
 	id      *cmid.ID
 	r       *cmid.ConnectRequest
 	cfg     IDConfig     // the listener's
-	handler *actor.Props // the listener's
-	owner   *actor.PID   // the listener's; nil: nobody
+	handler *actor.Props // the listener's; nil: owner has it
+	owner   *actor.PID   // the listener's, or whom its Route has named; nil: nobody
+	box     *mailbox.Mailbox
 }
 
 // request handles a connection request for a listener of this loop: it rejects it, takes it, or
@@ -29,8 +33,8 @@ func (l *loop) request(id *cmid.ID, r *cmid.ConnectRequest) {
 		l.reject(id)
 		return
 	}
-	in := &incoming{id: id, r: r, cfg: from.cfg, handler: from.cfg.Handler, owner: from.owner.pid}
-	in.cfg.Context, in.cfg.Handler = nil, nil
+	in := &incoming{id: id, r: r, cfg: from.cfg, handler: from.cfg.Handler, owner: from.owner.pid, box: from.owner.box}
+	in.cfg.Context, in.cfg.Handler, in.cfg.Route = nil, nil, nil
 	if in.cfg.RefuseForeign && !in.cfg.Raw {
 		if _, _, ok := wire.ParseHello(r.PrivateData, id.Limits().Padded); !ok {
 			l.rt.log.Warn("rdma: a foreign peer was rejected (RefuseForeign)", "id", id.Handle(), "peer", r.Peer, "local", r.Local)
@@ -42,7 +46,10 @@ func (l *loop) request(id *cmid.ID, r *cmid.ConnectRequest) {
 		l.tooMany(in)
 		return
 	}
-	to := l.placeFor(from)
+	if from.cfg.Route != nil && !l.route(from, in) {
+		return
+	}
+	to := l.placeFor(in)
 	if to != l {
 		if l.pass(in, to) {
 			return
@@ -51,6 +58,57 @@ func (l *loop) request(id *cmid.ID, r *cmid.ConnectRequest) {
 		l.assigned.Add(1)
 	}
 	l.take(in)
+}
+
+// route asks the listener's Route who owns the connection. False: the request was rejected.
+func (l *loop) route(from *ident, in *incoming) bool {
+	owner, reject, ok := l.askRoute(from, in)
+	if ok && reject == nil && owner != nil {
+		if err := l.rt.CheckOwner(owner); err != nil {
+			l.rt.log.Error("rdma: Route has named an owner that nothing can be sent to", "err", err)
+			ok = false
+		}
+	}
+	switch {
+	case !ok:
+		l.rt.count.Add(-1)
+		l.reject(in.id)
+		return false
+	case reject != nil:
+		in.owner, in.box, in.handler, in.cfg.Manual = nil, nil, nil, false
+		l.assigned.Add(1)
+		if it := l.take(in); it != nil {
+			it.box.PostUserMessage(reject)
+		}
+		return false
+	case owner != nil:
+		in.owner, in.box, in.handler = owner, l.rt.registry.Find(owner), nil
+	}
+	return true
+}
+
+// askRoute calls Route, which is the user's. Not ok: it has not returned.
+func (l *loop) askRoute(from *ident, in *incoming) (owner *actor.PID, reject *cmid.Reject, ok bool) {
+	defer func() {
+		if ok {
+			return
+		}
+		value := recover()
+		if value == nil { // the goroutine ends: nobody else rejects it
+			value = mailbox.ErrGoexit
+			l.rt.count.Add(-1)
+			l.reject(in.id)
+		}
+		l.rt.sys.EventStream.Publish(&Panicked{"Route of a listener", from.pid.Id, value, debug.Stack()})
+	}()
+	r := *in.r
+	if !in.cfg.Raw {
+		_, r.PrivateData, ok = wire.ParseHello(r.PrivateData, in.id.Limits().Padded)
+		r.Foreign = !ok
+	}
+	ok = false
+	owner, reject = from.cfg.Route(&r)
+	return owner, reject, true
 }
 
 // take makes the actor of a new connection and notifies the owner of its listener, or the handler

@@ -13,7 +13,11 @@ import (
 type Config struct {
 	// every attempt's; a Timeout also bounds how long one attempt has its place at the Limiter
 	Dial rdma.Dial
-	ID   rdma.IDConfig // every identifier's
+	// Resolve says where Dial.Addr is, before each attempt: nil: the device looks it up. It is
+	// called off the loops, one call at a time, and may block until ctx ends; if it does not return
+	// by then, the attempt has failed. So it has if Resolve panics.
+	Resolve func(ctx context.Context, addr string) (at string, err error)
+	ID      rdma.IDConfig // every identifier's
 
 	Queue int // messages that wait for a connection, or for the peer: 256. More are refused
 	// nothing waits for the next generation: what a generation leaves unsent is reported, sends
@@ -21,10 +25,11 @@ type Config struct {
 	FailFast bool
 
 	Backoff  Backoff
-	Rand     *rand.Rand    // of the jitter; nil: the process's
-	Limiter  *Limiter      // nil: the runtime's, which all share that name none
-	Attempts int           // so many that failed in a row end it; 0: never
-	GiveUp   time.Duration // so long without a connection ends it; 0: never
+	Rand     *rand.Rand // of the jitter; nil: the process's
+	Limiter  *Limiter   // nil: the runtime's, which all share that name none
+	Attempts int        // so many that failed in a row end it; 0: never
+	// so long without a connection ends it; 0: never, but after 10 s if it has no address then
+	GiveUp time.Duration
 	// Permanent says whether a failed attempt is not worth another. nil: the function Permanent.
 	// It is called on the loop. If it panics, or calls runtime.Goexit, the actor ends, and Closed
 	// says so.
@@ -33,7 +38,8 @@ type Config struct {
 	// nothing does.
 	Context context.Context
 	// Peers, if the peer has a reconnecting actor to this node, too; then Peer is its node id. If
-	// it is this node's own, or another actor's, the actor ends with EINVAL.
+	// it is this node's own, or another actor's, the actor ends with EINVAL. With Peers, Dial.Addr
+	// may be empty: then the actor waits for the peer's dials, until Address says where it is.
 	Peers *Peers
 	Peer  uint64
 }
@@ -52,6 +58,9 @@ const (
 	defaultMost   = 30 * time.Second
 	defaultStable = 10 * time.Second
 	defaultDrain  = 5 * time.Second
+	// without an address, and without a connection
+	defaultGiveUp  = 10 * time.Second
+	defaultResolve = 10 * time.Second
 )
 
 // withDefaults fills zero fields.

@@ -4,10 +4,13 @@
 //	link := reconnect.Spawn(rt, ctx.Self(), reconnect.Config{Dial: rdma.Dial{Addr: "10.0.0.2:7471"}})
 //	ctx.Send(link, rdma.NewSend([]byte("hello"))) // goes out when there is a connection
 //
-// The owner sends it *rdma.Send or, to learn what becomes of the message, *Send. *rdma.Close,
-// *Drain or *rdma.DestroyID end it. The owner gets *Up, *rdma.Received, *Settled, *Down, *Refused,
+// The owner sends it *rdma.Send or, to learn what becomes of the message, *Send. An owner on its
+// loop may also post a message that shall go out at once or not at all (Up.Post). *rdma.Close,
+// *Drain or *rdma.DestroyID end it, *Break ends a connection only. The owner gets *Up, *rdma.Received, *Settled, *Down, *Refused,
 // *rdma.Writable, and last *Closed. Each attempt to connect is a generation, with an identifier of
 // its own. Every generation ends with Down, whether it has been Up or not.
+//
+// Nodes that connect to each other share one connection: see Peers.
 //
 // # Ownership
 //
@@ -35,9 +38,8 @@
 // The peer reports what it has consumed when it returns credits, half a window at a time or along
 // with messages of its own (docs/wire.md). So the last few messages are settled only by an orderly
 // end. On raw connections nothing is ever known to be Delivered: what left is Unknown at once, and
-// not repeated. When the runtime is shut down between two generations, Closed does not come. With
-// Peers, listener and reconnecting actors have to be on one loop. Nodes do not prove who they are:
-// whoever can reach the listener can pass for a node that is not connected, until that node comes
-// from its own address (Peers). The messages in the mailbox of an actor that is stopped from
-// outside get no fate.
+// not repeated. When the runtime is shut down between two generations, Closed does not come. Nodes
+// do not prove who they are: whoever can reach the listener can pass for a node that is not
+// connected, until that node comes from its own address (Peers). The messages in the mailbox of an
+// actor that is stopped from outside get no fate.
 package reconnect

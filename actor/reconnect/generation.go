@@ -23,8 +23,12 @@ type link struct {
 	phase      phase
 	generation uint64
 	id         *actor.PID // the generation's identifier; nil: none
-	ticket     *Ticket
+	self       *actor.PID
+	ticket     *Ticket   // to at; nil: none so far
+	at         string    // where it dials: Dial.Addr, or what that is resolved to
 	dialling   bool      // has its place at the Limiter
+	asking     func()    // Resolve is being called, and this cancels it; nil: it is not
+	delivering bool      // the connection is in the middle of reporting something
 	timer      func()    // stops it; nil: none
 	stopGiveUp func()    // stops the timer of GiveUp; nil: none
 	downSince  time.Time // also before the first connection
@@ -58,8 +62,10 @@ type link struct {
 type phase uint8
 
 const (
-	phasePausing  phase = iota // after a failure; before Started, too
-	phaseQueueing              // at the Limiter
+	phasePausing phase = iota // after a failure; before Started, too
+	phaseWaiting              // for a request: it has no address
+	phaseResolving
+	phaseQueueing // at the Limiter
 	phaseDialling
 	phaseAccepting // the peer has dialled
 	phaseUp
@@ -91,6 +97,7 @@ func (l *link) dial(ctx actor.Context) {
 	l.phase, l.dialling = phaseDialling, true
 	l.id = l.rt.CreateID(ctx.Self(), l.cfg.ID)
 	d := l.cfg.Dial
+	d.Addr = l.at
 	if l.cfg.Peers != nil {
 		l.number++
 		d.PrivateData = l.hello(helloRequest).put(d.PrivateData)
@@ -123,7 +130,11 @@ func (l *link) up(ctx actor.Context, ev *rdma.Established) {
 		return
 	}
 	l.phase, l.upSince, l.failed, l.failure, l.closeSent = phaseUp, l.local.Now(), 0, nil, false
-	l.deliver(&Up{Generation: l.generation, Accepted: accepted, Established: ev})
+	up := &Up{Generation: l.generation, Accepted: accepted, Established: ev, Node: l.peer.node, Incarnation: l.peer.incarnation}
+	if l.relay.Near() {
+		up.link = l
+	}
+	l.deliver(up)
 	for _, m := range l.out.begin(line, ev.MaxMessage) {
 		l.refuse(m, tooLarge(m.send, ev.MaxMessage))
 	}
@@ -136,11 +147,11 @@ func (l *link) lost(ctx actor.Context) {
 	if l.phase == phaseUp && l.downSince.Sub(l.upSince) >= l.cfg.Backoff.Stable {
 		l.pauses = 0
 	}
-	if l.cfg.GiveUp > 0 {
-		if l.stopGiveUp != nil {
-			l.stopGiveUp()
-		}
-		l.stopGiveUp = rdma.After(ctx, l.cfg.GiveUp, &tooLong{l.downSince})
+	if l.stopGiveUp != nil {
+		l.stopGiveUp()
+	}
+	if d := l.giveUp(); d > 0 {
+		l.stopGiveUp = rdma.After(ctx, d, &tooLong{l.downSince})
 	}
 }
 
@@ -148,9 +159,9 @@ func (l *link) lost(ctx actor.Context) {
 // connection.
 func (l *link) gaveUp() error {
 	if l.failure == nil {
-		return fmt.Errorf("%w after %v, before another attempt", ErrGaveUp, l.cfg.GiveUp)
+		return fmt.Errorf("%w after %v, before another attempt", ErrGaveUp, l.giveUp())
 	}
-	return fmt.Errorf("%w after %v: %w", ErrGaveUp, l.cfg.GiveUp, l.failure)
+	return fmt.Errorf("%w after %v: %w", ErrGaveUp, l.giveUp(), l.failure)
 }
 
 // down ends the generation, and decides what follows. f is the event by which an attempt has
@@ -215,7 +226,9 @@ func (l *link) endGeneration(ctx actor.Context, err error, next time.Time, last 
 // leaveQueue ends the pause, or the wait for a turn at the Limiter.
 func (l *link) leaveQueue() {
 	l.stopTimer()
-	l.ticket.Leave()
+	if l.ticket != nil {
+		l.ticket.Leave()
+	}
 }
 
 func (l *link) stopTimer() {
@@ -243,6 +256,9 @@ func (l *link) finish(ctx actor.Context, err error) {
 	}
 	if l.stopGiveUp != nil {
 		l.stopGiveUp() // its timer would keep the link in memory until then
+	}
+	if l.asking != nil {
+		l.asking()
 	}
 	if p := l.cfg.Peers; p != nil {
 		p.leave(l.cfg.Peer, ctx.Self())
@@ -277,68 +293,4 @@ func (l *link) refuse(m message, err error) {
 
 func tooLarge(s *rdma.Send, most int) error {
 	return fmt.Errorf("%d bytes, and the peer takes %d: %w (%w)", s.Len(), most, rdma.ErrTooLarge, unix.EMSGSIZE)
-}
-
-// hello returns what this side says of itself.
-func (l *link) hello(kind helloKind) hello {
-	return hello{kind, l.cfg.Peers.node, l.cfg.Peers.incarnation, l.number}
-}
-
-// judge decides about a request. helloRequest: it is accepted. Every other kind says why it is
-// rejected.
-func (l *link) judge(r *request) helloKind {
-	live := l.phase == phaseUp || l.phase == phaseAccepting
-	switch h := r.hello; {
-	case l.closing:
-		return helloClosing
-	case live && r.from != l.peerAt && r.from == l.home: // the present peer is elsewhere
-		return helloRequest
-	case live && r.from != l.peerAt:
-		return helloSimultaneous
-	case live && h.incarnation < l.peer.incarnation:
-		return helloStale
-	case live && h.incarnation == l.peer.incarnation && h.number <= l.peer.number:
-		// it is of a dial that was given up for the present connection
-		return helloSimultaneous
-	case l.phase == phaseDialling && l.cfg.Peers.node < h.node:
-		return helloSimultaneous
-	}
-	return helloRequest
-}
-
-// checkPeer checks what the peer that has accepted our dial says of itself. If the peer has
-// dialled, judge has done so.
-func (l *link) checkPeer(ev *rdma.Established) error {
-	if l.phase == phaseAccepting {
-		ev.PrivateData = l.user
-		return nil
-	}
-	l.peer, l.peerAt = hello{}, host(ev.Peer)
-	h, user, ok := parseHello(ev.PrivateData)
-	switch {
-	case !ok:
-		return nil // it has no Peers
-	case h.node != l.cfg.Peer:
-		return fmt.Errorf("%w: %d, not %d", ErrWrongNode, h.node, l.cfg.Peer)
-	}
-	l.peer, l.home, ev.PrivateData = h, l.peerAt, user
-	return nil
-}
-
-// reason is why the peer's node has rejected our dial; nil: f is no such rejection.
-func (l *link) reason(f rdma.Failure) error {
-	r, ok := f.(*rdma.Rejected)
-	if !ok || l.cfg.Peers == nil {
-		return nil
-	}
-	h, _, ok := parseHello(r.PrivateData)
-	switch {
-	case !ok:
-		return nil
-	case h.kind == helloSimultaneous:
-		return ErrSimultaneous
-	case h.kind == helloStale:
-		return ErrStale
-	}
-	return errClosing
 }

@@ -34,13 +34,16 @@ func (l *link) Receive(ctx actor.Context) {
 	switch m := ctx.Message().(type) {
 	case *rdma.Received:
 		if l.current(ctx) {
+			l.delivering = true
 			l.relay.HandOn(m)
 			l.settle()
+			l.delivered(ctx)
 		}
 	case *rdma.Send:
-		l.accept(ctx, message{send: m})
+		l.accept(ctx, message{send: m}, m.Take())
 	case *Send:
-		l.accept(ctx, m.take())
+		msg, ok := m.take()
+		l.accept(ctx, msg, ok)
 	case *rdma.Writable:
 		if l.current(ctx) {
 			l.flush(ctx)
@@ -50,9 +53,13 @@ func (l *link) Receive(ctx actor.Context) {
 	case *rdma.SendFailed, *rdma.Sent: // outbox knows
 	case *rdma.Closed:
 		l.gone(ctx, m)
+	case *rdma.ConnectRequest:
+		l.request(ctx, m)
 	case rdma.Event:
 		if l.current(ctx) {
+			l.delivering = true
 			l.event(ctx, m)
+			l.delivered(ctx)
 		}
 	case *rdma.Close:
 		l.close(ctx, m.Timeout, false)
@@ -60,8 +67,10 @@ func (l *link) Receive(ctx actor.Context) {
 		l.close(ctx, m.Timeout, true)
 	case *rdma.DestroyID:
 		l.finish(ctx, nil)
-	case *request:
-		l.request(ctx, m)
+	case *Break:
+		l.breakOff(ctx, m)
+	case *Address:
+		l.address(ctx, m)
 	default:
 		l.react(ctx, m)
 	}
@@ -91,10 +100,16 @@ func (l *link) react(ctx actor.Context, m any) {
 		}
 	case *retry:
 		if l.phase == phasePausing && m.generation == l.generation {
-			l.dial(ctx)
+			l.attempt(ctx)
+		}
+	case *resolved:
+		l.resolved(ctx, m)
+	case *unresolved:
+		if l.phase == phaseResolving && m.generation == l.generation && m.name == l.cfg.Dial.Addr {
+			l.unresolved(ctx, unix.ETIMEDOUT)
 		}
 	case *tooLong:
-		if l.phase != phaseUp && l.downSince.Equal(m.since) {
+		if l.phase != phaseUp && l.downSince.Equal(m.since) && l.giveUp() > 0 {
 			l.finish(ctx, l.gaveUp())
 		}
 	case *overdue:
@@ -116,13 +131,7 @@ func (l *link) react(ctx actor.Context, m any) {
 			l.panicked = errGoexit
 		}
 		l.finish(ctx, l.stopped())
-	case *actor.DeadLetterResponse:
-		// the identifier was gone before it got Accept, and its Closed went to another actor
-		if l.phase == phaseAccepting && l.id.Equal(m.Target) {
-			l.id = nil
-			l.down(ctx, errGone, nil)
-		}
-	case actor.SystemMessage, actor.AutoReceiveMessage:
+	case actor.SystemMessage, actor.AutoReceiveMessage, *actor.DeadLetterResponse:
 	default:
 		l.refuse(message{}, fmt.Errorf("%T is no message for a reconnecting actor: %w", m, unix.EINVAL))
 	}
@@ -158,29 +167,36 @@ func (l *link) start(ctx actor.Context) {
 	if l.phase == phaseEnded {
 		return // after a panic; the end is in the mailbox
 	}
-	l.local = rdma.LocalOf(ctx)
+	l.local, l.self = rdma.LocalOf(ctx), ctx.Self()
 	l.relay, _ = l.local.Relay(l.owner) // our Props are OnLoop
 	ctx.Watch(l.owner)
 	self, root := ctx.Self(), ctx.ActorSystem().Root
-	l.ticket = l.cfg.Limiter.Ticket(self, l.cfg.Dial.Addr, func() { root.Send(self, &turn{}) })
 	if c := l.cfg.Context; c != nil {
 		l.release = l.rt.Scheduler().OnDone(c, func() { root.Send(self, &canceled{context.Cause(c)}) })
 	}
 	l.lost(ctx)
-	if err := l.rt.CheckOwner(l.owner); err != nil {
-		l.rt.Logger().Error("reconnect: an owner that nothing can be sent to", "err", err)
-		l.orphan = errors.Is(err, rdma.ErrRemoteOwner)
+	if err := l.join(); err != nil {
 		l.finish(ctx, err)
 		return
 	}
-	if p := l.cfg.Peers; p != nil {
+	if l.cfg.Resolve == nil {
 		l.home = literal(l.cfg.Dial.Addr)
-		if err := p.join(l.cfg.Peer, self); err != nil {
-			l.finish(ctx, err)
-			return
-		}
 	}
-	l.dial(ctx)
+	l.attempt(ctx)
+}
+
+// join enters the link in Peers' table, which may know its PID already, and checks the owner.
+func (l *link) join() (err error) {
+	if p := l.cfg.Peers; p != nil && !p.join(l.cfg.Peer, l.self, l.cfg.Dial.Addr != "") {
+		l.cfg.Peers = nil // there is nothing to leave
+		err = fmt.Errorf("node %d is this one, or has a reconnecting actor already: %w", l.cfg.Peer, unix.EINVAL)
+	}
+	if unfit := l.rt.CheckOwner(l.owner); unfit != nil {
+		l.rt.Logger().Error("reconnect: an owner that nothing can be sent to", "err", unfit)
+		l.orphan = errors.Is(unfit, rdma.ErrRemoteOwner)
+		return unfit
+	}
+	return err
 }
 
 // event handles an event of the generation's identifier.
@@ -220,32 +236,26 @@ func (l *link) close(ctx actor.Context, timeout time.Duration, redial bool) {
 	}
 }
 
-// request answers a peer's request. Either it is accepted, and its connection is the next
-// generation, or it is rejected.
-func (l *link) request(ctx actor.Context, r *request) {
-	if kind := l.judge(r); kind != helloRequest {
-		ctx.Request(r.id, &rdma.Reject{PrivateData: l.hello(kind).put(nil)})
+// breakOff ends the generation because the owner wants it to end. The identifier is closed in
+// order, so that the peer gets what was sent to it, the owner's reason maybe.
+func (l *link) breakOff(ctx actor.Context, m *Break) {
+	if l.id == nil || l.generation != m.Generation || l.phase == phaseEnded {
 		return
 	}
-	switch l.phase {
-	case phaseDialling:
-		l.endGeneration(ctx, ErrSimultaneous, l.local.Now(), false)
-	case phaseUp, phaseAccepting:
-		if l.phase == phaseUp {
-			l.lost(ctx)
-		}
-		l.endGeneration(ctx, ErrReplaced, l.local.Now(), false)
+	if l.phase == phaseUp {
+		ctx.Request(l.id, &rdma.Close{Timeout: farewell})
+		l.id = nil
 	}
-	l.leaveQueue()
-	l.generation++
-	l.id, l.phase, l.peer, l.peerAt, l.user = r.id, phaseAccepting, r.hello, r.from, r.user
-	ctx.Request(r.id, &rdma.Accept{PrivateData: l.hello(helloRequest).put(nil)})
+	l.down(ctx, m.Err, nil)
 }
 
+// farewell is how long the peer of a generation that the owner breaks off may take what was sent.
+const farewell = time.Second
+
 // accept takes a message of the owner's, or refuses it.
-func (l *link) accept(ctx actor.Context, m message) {
+func (l *link) accept(ctx actor.Context, m message, usable bool) {
 	switch o := &l.out; {
-	case m.send == nil || !m.send.Take():
+	case !usable:
 		l.refuse(message{tag: m.tag}, fmt.Errorf("not made by NewSend, or sent before: %w", unix.EINVAL))
 	case l.closing:
 		l.refuse(m, ErrClosing)

@@ -19,6 +19,8 @@ type Send struct {
 	Tag     uint64 // the owner's name for it; need not be unique
 	// it may be delivered twice, so it is sent again also if nobody knows whether it has arrived
 	Idempotent bool
+
+	taken bool // Message is ours, after a Post that has found no room
 }
 
 var sends = sync.Pool{New: func() any { return new(Send) }}
@@ -34,6 +36,18 @@ func NewSend(tag uint64, p []byte) *Send {
 // has to, in order to send what was accepted. It does so until Timeout is over (5 s if it is 0).
 // Then Closed comes. Its Err is not nil if Timeout was over first.
 type Drain struct{ Timeout time.Duration }
+
+// Address changes where the next attempts go. An actor that had no address dials at once. An empty
+// Addr is Refused.
+type Address struct{ Addr string }
+
+// Break ends the generation, if it is the present one, for a reason of the owner's, such as bytes
+// that it does not understand: Down has Err. After a pause the next attempt follows. What was
+// handed to the device before is still sent, if the peer takes it within a second.
+type Break struct {
+	Generation uint64
+	Err        error
+}
 
 // Outcome is what became of a message in one generation.
 type Outcome uint8
@@ -92,6 +106,10 @@ type (
 		Generation  uint64
 		Accepted    bool // the peer has dialled (Peers), not this side
 		Established *rdma.Established
+		// what the peer says of itself; 0: it has no Peers
+		Node, Incarnation uint64
+
+		link *link // nil: the owner is not on its loop
 	}
 	// Settled has the fates of tagged messages that have become known while the connection goes
 	// on, in the order of sending.

@@ -13,12 +13,20 @@ type message struct {
 	repeated   bool // its fate was Unknown before: it may have been delivered
 }
 
-// take takes the message out of s, which goes back to the pool.
-func (s *Send) take() message {
-	m := message{send: s.Message, tag: s.Tag, tagged: true, idempotent: s.Idempotent}
+// take takes the message out of s, which goes back to the pool. Not ok: it was not made by NewSend,
+// or sent before.
+func (s *Send) take() (m message, ok bool) {
+	ok = s.reserve()
+	m = message{send: s.Message, tag: s.Tag, tagged: true, idempotent: s.Idempotent}
 	*s = Send{}
 	sends.Put(s)
-	return m
+	return m, ok
+}
+
+// reserve makes the Message ours, once.
+func (s *Send) reserve() (ok bool) {
+	s.taken = s.taken || s.Message != nil && s.Message.Take()
+	return s.taken
 }
 
 // outbox is what was accepted and has no final fate, in order: first what the device of the
@@ -60,23 +68,30 @@ func (o *outbox) begin(line *rdma.Line, maxSend int) (tooLarge []message) {
 // post hands the connection as many messages as it has room for.
 func (o *outbox) post() {
 	for o.waiting() > 0 {
-		m := o.queue.At(o.posted)
-		var again *rdma.Send
-		if m.idempotent {
-			again = m.send.Copy()
-		}
-		if !o.line.Post(m.send) {
-			if again != nil {
-				again.Release()
-			}
+		if !o.hand(o.queue.At(o.posted)) {
 			return
 		}
-		m.send = again
 		o.posted++
-		if m.tagged {
-			o.tagged++
-		}
 	}
+}
+
+// hand hands the device a message, if it has room for it.
+func (o *outbox) hand(m *message) (posted bool) {
+	var again *rdma.Send
+	if m.idempotent {
+		again = m.send.Copy()
+	}
+	if !o.line.Post(m.send) {
+		if again != nil {
+			again.Release()
+		}
+		return false
+	}
+	m.send = again
+	if m.tagged {
+		o.tagged++
+	}
+	return true
 }
 
 // collect ends the messages whose fate on the present connection is known by now.

@@ -3,20 +3,19 @@ package reconnect
 import (
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"net/netip"
 	"sync"
 
 	"github.com/asynkron/protoactor-go/actor"
-	"golang.org/x/sys/unix"
 
 	rdma "github.com/rdmactor/rdmactor/actor"
 )
 
 // Peers is for nodes that dial each other. Of the connections that two nodes make to each other
 // exactly one stays. Whoever has dialled it, it is a generation of the reconnecting actor on both
-// sides. Config.Peers and Config.Peer say to which node a reconnecting actor connects; the
-// listener's owner passes requests on with Request. Any goroutine.
+// sides. Config.Peers and Config.Peer say to which node a reconnecting actor connects; Route, in
+// the listener's rdma.IDConfig, brings it the node's requests, on whatever loop it runs. Any
+// goroutine.
 //
 // The rule: while both dial, the dial of the lower node id stands, and the other is rejected, or
 // given up, before a message could have flowed. A node that waits accepts. Dials are numbered
@@ -27,9 +26,9 @@ import (
 // Nobody has proved what a request says of its node. So nothing follows from it for longer than
 // its connection lasts, nor for a connection with somebody else. A request from another address
 // than that of the present connection is rejected until that has ended (keepalive sees to it),
-// whatever incarnation it claims. A request from the node's own address (that of Config.Dial, or
-// where a dial was answered) replaces a connection from elsewhere, and who answers a dial at that
-// address is the node. A rejection ends no actor: it tries again.
+// whatever incarnation it claims. A request from the node's own address (that of Config.Dial or of
+// Address, or where a dial was answered) replaces a connection from elsewhere, and who answers a
+// dial at that address is the node. A rejection ends no actor: it tries again.
 //
 // So an attacker that can neither receive at the node's address nor intercept what goes there
 // cannot take a connection away, nor keep the node out. While the node has no connection, anybody
@@ -38,53 +37,189 @@ import (
 // is connected. And a node that dials from another address than it is dialled at may have crashed
 // without anybody noticing. Then it waits until its last connection is given up.
 type Peers struct {
-	node, incarnation uint64
+	cfg PeersConfig
 
-	mu    sync.Mutex
-	links map[uint64]*actor.PID
+	mu        sync.Mutex
+	links     map[uint64]*entry
+	strangers strangers
 }
 
-// NewPeers makes the table of node, whose id no other node has. incarnation is larger than that of
-// any earlier process that was the node: the time of its start, or a count that is kept.
-func NewPeers(node, incarnation uint64) *Peers {
-	return &Peers{node: node, incarnation: incarnation, links: make(map[uint64]*actor.PID)}
+// PeersConfig configures Peers.
+type PeersConfig struct {
+	// Node is this node's id, which no other node has. Incarnation is larger than that of any
+	// earlier process that was the node: the time of its start, or a count that is kept.
+	Node, Incarnation uint64
+	// Unknown is asked when a node without a reconnecting actor here requests a connection. It
+	// returns the PID of an actor that it has spawned for that node (with Config.Peers, and the
+	// stranger's Node as Config.Peer), or nil: then the request is rejected. It is called on the
+	// listener's loop and must not block. If it panics, or calls runtime.Goexit, the request is
+	// rejected. nil: such requests are the listener's owner's.
+	Unknown func(Stranger) *actor.PID
+	// Strangers are how many actors that Unknown has returned there may be at a time: 1,024. More
+	// requests of unknown nodes are rejected (ErrTooManyNodes at the peer). One address may have
+	// as many of them as are left for all others. A sixteenth is for addresses that have none. An
+	// address is an IPv4 address, or an IPv6 network of 64 bits. An actor that was spawned with its
+	// peer's address does not count.
+	Strangers int
 }
 
-// Request takes a request from a node that has a reconnecting actor here: that actor answers it.
-// False: it is from somebody else, and its owner's to answer. It is called by the listener's owner
-// in Receive. The listener has to be on the loop of the reconnecting actors (that of their owner),
-// and its connections have to stay there.
-func (p *Peers) Request(ctx actor.Context, r *rdma.ConnectRequest) (taken bool) {
+// Stranger is a node that is not known here, as its request says.
+type Stranger struct {
+	Node, Incarnation uint64
+	From              rdma.Addr // where the request comes from
+	PrivateData       []byte    // the user's of the request, until Unknown returns
+}
+
+// entry is a node with a reconnecting actor.
+type entry struct {
+	link     *actor.PID // nil: Unknown is being asked
+	stranger bool       // counts as one, of from
+	from     netip.Addr
+}
+
+// NewPeers makes the table of a node.
+func NewPeers(cfg PeersConfig) *Peers {
+	set(&cfg.Strangers, defaultStrangers)
+	return &Peers{cfg: cfg, links: make(map[uint64]*entry)}
+}
+
+const defaultStrangers = 1024
+
+// Route brings a request from a node that has a reconnecting actor here to that actor, which
+// answers it; if there is none, Unknown is asked. It is for the Route of the listener's
+// rdma.IDConfig. The owner of the listener gets the other requests: those that are no node's, and
+// if Unknown is nil those of unknown nodes.
+func (p *Peers) Route(r *rdma.ConnectRequest) (owner *actor.PID, reject *rdma.Reject) {
 	h, user, ok := parseHello(r.PrivateData)
-	if !ok || h.kind != helloRequest {
-		return false
+	if !ok || h.kind != helloRequest || h.node == p.cfg.Node {
+		return nil, nil
 	}
-	p.mu.Lock()
-	link := p.links[h.node]
-	p.mu.Unlock()
-	if link == nil {
-		return false
+	link, asked, kind := p.find(h, host(r.Peer))
+	if asked != nil {
+		link, kind = p.ask(asked, Stranger{h.node, h.incarnation, r.Peer, user})
 	}
-	ctx.ActorSystem().Root.RequestWithCustomSender(ctx.Sender(), &rdma.Handover{To: link}, link)
-	ctx.Send(link, &request{id: ctx.Sender(), from: host(r.Peer), hello: h, user: append([]byte(nil), user...)})
-	return true
+	if link != nil || p.cfg.Unknown == nil {
+		return link, nil
+	}
+	return nil, &rdma.Reject{PrivateData: hello{kind: kind, node: p.cfg.Node, incarnation: p.cfg.Incarnation}.put(nil)}
 }
 
-func (p *Peers) join(node uint64, link *actor.PID) error {
+// find returns the actor of a node. If there is none, Unknown is to be asked, and asked is the
+// entry for the answer; or kind says why the node gets none.
+func (p *Peers) find(h hello, from netip.Addr) (link *actor.PID, asked *entry, kind helloKind) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if node == p.node || p.links[node] != nil {
-		return fmt.Errorf("node %d is this one, or has a reconnecting actor already: %w", node, unix.EINVAL)
+	switch e := p.links[h.node]; {
+	case e != nil && e.link == nil: // another listener's request has come at the same moment
+		return nil, nil, helloAgain
+	case e != nil:
+		return e.link, nil, helloRequest
+	case p.cfg.Unknown == nil:
+		return nil, nil, helloUnknown
+	case !p.strangers.may(from, p.cfg.Strangers):
+		return nil, nil, helloTooMany
 	}
-	p.links[node] = link
-	return nil
+	asked = &entry{stranger: true, from: from}
+	p.links[h.node] = asked
+	p.strangers.add(from, 1)
+	return nil, asked, helloRequest
+}
+
+// ask asks Unknown, which is the user's and may not return. The actor that it has spawned runs at
+// the same time, and may have entered itself, or have ended. So may another one of this node.
+func (p *Peers) ask(asked *entry, s Stranger) (link *actor.PID, kind helloKind) {
+	defer func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		switch {
+		case p.links[s.Node] != asked:
+		case asked.link != nil:
+			link = asked.link
+		case link == nil:
+			p.dropLocked(s.Node)
+		default:
+			asked.link = link
+		}
+	}()
+	return p.cfg.Unknown(s), helloUnknown
+}
+
+// join enters a node's actor. known: it was spawned with the node's address. Not ok: the node has
+// another actor, or is this one.
+func (p *Peers) join(node uint64, link *actor.PID, known bool) (ok bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	e := p.links[node]
+	switch {
+	case node == p.cfg.Node || e != nil && e.link != nil && !e.link.Equal(link):
+		return false
+	case e == nil:
+		e = &entry{}
+		p.links[node] = e
+	}
+	e.link = link
+	if known {
+		p.uncountLocked(e)
+	}
+	return true
 }
 
 func (p *Peers) leave(node uint64, link *actor.PID) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if was := p.links[node]; was != nil && was.Equal(link) { // it may have been refused
-		delete(p.links, node)
+	if e := p.links[node]; e != nil && e.link != nil && e.link.Equal(link) {
+		p.dropLocked(node)
+	}
+}
+
+// uncountLocked makes a place for another stranger, if e has one.
+func (p *Peers) uncountLocked(e *entry) {
+	if e.stranger {
+		e.stranger = false
+		p.strangers.add(e.from, -1)
+	}
+}
+
+func (p *Peers) dropLocked(node uint64) {
+	p.uncountLocked(p.links[node])
+	delete(p.links, node)
+}
+
+// strangers counts actors of nodes that nobody has known, by where they come from.
+type strangers struct {
+	all int
+	of  map[netip.Addr]int
+}
+
+const strangersKept = 16 // one part of so many is for addresses that have none
+
+// network is the address that a stranger counts for.
+func network(a netip.Addr) netip.Addr {
+	if a.Is6() {
+		n, _ := a.Prefix(64)
+		return n.Addr()
+	}
+	return a
+}
+
+// may reports whether from may have one more, with most for all.
+func (s *strangers) may(from netip.Addr, most int) bool {
+	has, left := s.of[network(from)], most-s.all
+	if has > 0 {
+		left -= most / strangersKept
+	}
+	return left > 0 && has <= left
+}
+
+// add counts one that has come (1) or gone (-1).
+func (s *strangers) add(from netip.Addr, n int) {
+	from = network(from)
+	if s.of == nil {
+		s.of = make(map[netip.Addr]int)
+	}
+	s.all += n
+	if s.of[from] += n; s.of[from] == 0 {
+		delete(s.of, from)
 	}
 }
 
@@ -100,9 +235,13 @@ var (
 	ErrStale = errors.New("a later incarnation of the node is there")
 	// ErrWrongNode: another node answers at the address.
 	ErrWrongNode = errors.New("another node answers")
+	// ErrUnknownNode: the peer does not want a connection with this node (PeersConfig.Unknown).
+	ErrUnknownNode = errors.New("the peer does not know this node")
+	// ErrTooManyNodes: the peer has no place for another node that it does not know
+	// (PeersConfig.Strangers).
+	ErrTooManyNodes = errors.New("the peer has too many unknown nodes")
 
-	errClosing = errors.New("the peer is closing")
-	errGone    = errors.New("the peer's request has gone")
+	errAgain = errors.New("the peer cannot take the request now")
 )
 
 // hello is the beginning of the private data between nodes with Peers: magic u16, version u8, kind
@@ -119,8 +258,25 @@ const (
 	helloRequest helloKind = iota // also of an Accept
 	helloSimultaneous
 	helloStale
-	helloClosing
+	helloAgain // it may be taken later: the peer's actor is closing, say
+	helloUnknown
+	helloTooMany
 )
+
+// err is what a rejection of this kind means to who has dialled. A later version may have others.
+func (k helloKind) err() error {
+	switch k {
+	case helloSimultaneous:
+		return ErrSimultaneous
+	case helloStale:
+		return ErrStale
+	case helloUnknown:
+		return ErrUnknownNode
+	case helloTooMany:
+		return ErrTooManyNodes
+	}
+	return errAgain
+}
 
 const (
 	helloMagic   = 0x7EDC
@@ -139,21 +295,13 @@ func (h hello) put(user []byte) []byte {
 }
 
 func parseHello(b []byte) (h hello, user []byte, ok bool) {
-	if len(b) < helloLen || binary.BigEndian.Uint16(b) != helloMagic || b[2] != helloVersion || b[3] > byte(helloClosing) {
+	if len(b) < helloLen || binary.BigEndian.Uint16(b) != helloMagic || b[2] != helloVersion {
 		return h, b, false
 	}
 	h = hello{
 		helloKind(b[3]), binary.BigEndian.Uint64(b[4:]), binary.BigEndian.Uint64(b[12:]), binary.BigEndian.Uint32(b[20:]),
 	}
 	return h, b[helloLen:], true
-}
-
-// request is a peer's, for the link to answer.
-type request struct {
-	id    *actor.PID
-	from  netip.Addr
-	hello hello
-	user  []byte
 }
 
 // host is where an address is.

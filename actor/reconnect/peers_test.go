@@ -30,17 +30,15 @@ type node struct {
 
 // listen has the node take requests.
 func (n *node) listen() {
-	n.peers = reconnect.NewPeers(n.id, n.inc)
+	n.peers = reconnect.NewPeers(reconnect.PeersConfig{Node: n.id, Incarnation: n.inc})
 	peers, rt := n.peers, n.rt
 	n.diary = newDiary(n.w, n.rt)
 	n.listener = n.w.System().Root.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {
-		switch m := ctx.Message().(type) {
+		switch ctx.Message().(type) {
 		case *actor.Started:
-			ctx.Send(rt.CreateID(ctx.Self(), rdma.IDConfig{}), &rdma.Serve{Addr: ":7471"})
+			ctx.Send(rt.CreateID(ctx.Self(), rdma.IDConfig{Route: peers.Route}), &rdma.Serve{Addr: ":7471"})
 		case *rdma.ConnectRequest:
-			if !peers.Request(ctx, m) {
-				ctx.Respond(&rdma.Reject{})
-			}
+			ctx.Respond(&rdma.Reject{})
 		}
 	}, n.rt.OnLoop()))
 	n.w.Wait()
@@ -123,7 +121,7 @@ func TestSimultaneousOpen(t *testing.T) {
 	for _, lowFirst := range []bool{true, false} {
 		for _, delay := range []time.Duration{0, time.Millisecond, 2 * time.Millisecond} {
 			for apart := range 9 {
-				for flavor, opt := range map[string]actortest.Config{"iWARP": {}, "InfiniBand": {InfiniBand: true}} {
+				for flavor, opt := range map[string]actortest.Config{"iWARP": {}, "InfiniBand": {InfiniBand: true}, "loops": onLoops(3)} {
 					t.Run(fmt.Sprintf("%s/low first %v/%v/%d ms", flavor, lowFirst, delay, apart), func(t *testing.T) {
 						actortest.Run(t, opt, func(w *actortest.World) {
 							a, b := pair(w, lowFirst)
@@ -388,46 +386,4 @@ func TestFutureIncarnation(t *testing.T) {
 			})
 		}
 	}
-}
-
-// passed is a request that the listener's owner passes on when its identifier is gone already.
-type passed struct {
-	actor.Context
-	from *actor.PID
-	r    *rdma.ConnectRequest
-}
-
-func (p passed) Sender() *actor.PID { return p.from }
-
-// If a request is gone when it is to be accepted, the actor dials its node all the same.
-func TestRequestHasGone(t *testing.T) {
-	actortest.Run(t, actortest.Config{}, func(w *actortest.World) {
-		a, b := pair(w, true)
-		a.listen()
-		b.listen()
-		_ = w.System().Root.StopFuture(a.listener).Wait() // another owner takes its place
-		w.System().Root.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {
-			switch m := ctx.Message().(type) {
-			case *actor.Started:
-				ctx.Send(a.rt.CreateID(ctx.Self(), rdma.IDConfig{}), &rdma.Serve{Addr: ":7471"})
-			case *rdma.ConnectRequest:
-				ctx.Respond(&rdma.DestroyID{})
-				rdma.After(ctx, time.Millisecond, &passed{from: ctx.Sender(), r: m})
-			case *passed:
-				m.Context = ctx
-				a.peers.Request(m, m.r)
-			}
-		}, a.rt.OnLoop()))
-		w.Wait()
-		b.dial()
-		w.Wait()
-		b.dies()
-		a.dial()
-		w.Advance(time.Minute)
-		a.diary.read(w, func() {
-			if n := len(a.diary.downs); n < 3 {
-				t.Errorf("after a minute without its peer a node has dialled %d times", n)
-			}
-		})
-	})
 }

@@ -20,7 +20,7 @@ func TestWrongPeer(t *testing.T) {
 	for name, peer := range map[string]uint64{"itself": 1, "one that has a link": 2} {
 		t.Run(name, func(t *testing.T) {
 			inRig(t, func(r *rig) {
-				p := reconnect.NewPeers(1, 1)
+				p := reconnect.NewPeers(reconnect.PeersConfig{Node: 1, Incarnation: 1})
 				r.serve()
 				first := r.spawn(reconnect.Config{Peers: p, Peer: 2})
 				r.spawn(reconnect.Config{Peers: p, Peer: peer})

@@ -9,7 +9,6 @@ import (
 
 	rdma "github.com/rdmactor/rdmactor/actor"
 	"github.com/rdmactor/rdmactor/actor/reconnect"
-	"github.com/rdmactor/rdmactor/eventloop"
 	"github.com/rdmactor/rdmactor/internal/sim/oracle"
 	"github.com/rdmactor/rdmactor/internal/sim/world"
 )
@@ -53,14 +52,13 @@ func (w *nodes) run(p *world.Process, machine int) {
 	if w.left[machine] {
 		return
 	}
-	w.Config.Loops = make([]eventloop.Config, 1) // reconnect.Peers wants them all on one
 	rt := w.open(p)
 	if rt == nil {
 		return
 	}
 	w.starts++
 	me := &node{
-		crew: crew{p: p}, w: w, rt: rt, machine: machine, peers: reconnect.NewPeers(uint64(machine), w.starts),
+		crew: crew{p: p}, w: w, rt: rt, machine: machine, peers: reconnect.NewPeers(reconnect.PeersConfig{Node: uint64(machine), Incarnation: w.starts}),
 		arrivals: make(map[string]*oracle.Arrivals),
 	}
 	w.all[machine] = me
@@ -157,10 +155,8 @@ func (me *node) receive(ctx actor.Context) {
 			}
 		}
 	case *rdma.ConnectRequest:
-		if !me.peers.Request(ctx, m) {
-			me.accepted = append(me.accepted, ctx.Sender())
-			ctx.Respond(&rdma.Accept{})
-		}
+		me.accepted = append(me.accepted, ctx.Sender())
+		ctx.Respond(&rdma.Accept{})
 	case *rdma.Received:
 		me.received(ctx, k, m)
 	case *actor.DeadLetterResponse:
@@ -178,7 +174,9 @@ func (me *node) receive(ctx actor.Context) {
 
 // listen listens. It does so again when the listener is gone.
 func (me *node) listen(ctx actor.Context) {
-	me.listens = me.rt.CreateID(ctx.Self(), me.w.cfg.ID)
+	cfg := me.w.cfg.ID
+	cfg.Route = me.peers.Route
+	me.listens = me.rt.CreateID(ctx.Self(), cfg)
 	ctx.Request(me.listens, &rdma.Serve{Addr: me.w.Addr(me.machine, 0)})
 }
 

@@ -1,0 +1,109 @@
+package reconnect
+
+import (
+	"fmt"
+	"net/netip"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	rdma "github.com/rdmactor/rdmactor/actor"
+)
+
+// request is a peer's, for the link to answer.
+type request struct {
+	from  netip.Addr
+	hello hello
+}
+
+// request answers a peer's request. Either it is accepted, and its connection is the next
+// generation, or it is rejected.
+func (l *link) request(ctx actor.Context, ev *rdma.ConnectRequest) {
+	h, user, ok := parseHello(ev.PrivateData)
+	if !ok || l.cfg.Peers == nil || h.node != l.cfg.Peer {
+		ctx.Respond(&rdma.Reject{})
+		return
+	}
+	r := request{host(ev.Peer), h}
+	kind := l.judge(r)
+	if kind == helloRequest && !l.local.Has(ev.ID) {
+		kind = helloAgain // it could not be moved to this loop
+	}
+	if kind != helloRequest {
+		ctx.Respond(&rdma.Reject{PrivateData: l.hello(kind).put(nil)})
+		return
+	}
+	switch l.phase {
+	case phaseDialling:
+		l.endGeneration(ctx, ErrSimultaneous, l.local.Now(), false)
+	case phaseUp, phaseAccepting:
+		if l.phase == phaseUp {
+			l.lost(ctx)
+		}
+		l.endGeneration(ctx, ErrReplaced, l.local.Now(), false)
+	}
+	l.leaveQueue()
+	l.generation++
+	l.id, l.phase, l.peer, l.peerAt = ctx.Sender(), phaseAccepting, h, r.from
+	l.user = append([]byte(nil), user...)
+	ctx.Respond(&rdma.Accept{PrivateData: l.hello(helloRequest).put(nil)})
+}
+
+// hello returns what this side says of itself.
+func (l *link) hello(kind helloKind) hello {
+	p := l.cfg.Peers
+	return hello{kind, p.cfg.Node, p.cfg.Incarnation, l.number}
+}
+
+// judge decides about a request. helloRequest: it is accepted. Every other kind says why it is
+// rejected.
+func (l *link) judge(r request) helloKind {
+	live := l.phase == phaseUp || l.phase == phaseAccepting
+	switch h := r.hello; {
+	case l.closing:
+		return helloAgain
+	case live && r.from != l.peerAt && r.from == l.home: // the present peer is elsewhere
+		return helloRequest
+	case live && r.from != l.peerAt:
+		return helloSimultaneous
+	case live && h.incarnation < l.peer.incarnation:
+		return helloStale
+	case live && h.incarnation == l.peer.incarnation && h.number <= l.peer.number:
+		// it is of a dial that was given up for the present connection
+		return helloSimultaneous
+	case l.phase == phaseDialling && l.cfg.Peers.cfg.Node < h.node:
+		return helloSimultaneous
+	}
+	return helloRequest
+}
+
+// checkPeer checks what the peer that has accepted our dial says of itself. If the peer has
+// dialled, judge has done so.
+func (l *link) checkPeer(ev *rdma.Established) error {
+	if l.phase == phaseAccepting {
+		ev.PrivateData = l.user
+		return nil
+	}
+	l.peer, l.peerAt = hello{}, host(ev.Peer)
+	h, user, ok := parseHello(ev.PrivateData)
+	switch {
+	case !ok:
+		return nil // it has no Peers
+	case h.node != l.cfg.Peer:
+		return fmt.Errorf("%w: %d, not %d", ErrWrongNode, h.node, l.cfg.Peer)
+	}
+	l.peer, l.home, ev.PrivateData = h, l.peerAt, user
+	return nil
+}
+
+// reason is why the peer's node has rejected our dial; nil: f is no such rejection.
+func (l *link) reason(f rdma.Failure) error {
+	r, ok := f.(*rdma.Rejected)
+	if !ok || l.cfg.Peers == nil {
+		return nil
+	}
+	h, _, ok := parseHello(r.PrivateData)
+	if !ok {
+		return nil
+	}
+	return h.kind.err()
+}

@@ -1,0 +1,147 @@
+package reconnect
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"golang.org/x/sys/unix"
+
+	rdma "github.com/rdmactor/rdmactor/actor"
+)
+
+// ErrResolve: Config.Resolve has failed, or has not returned in time. errors.Is finds it in
+// Down.Err, along with Resolve's own error.
+var ErrResolve = errors.New("the address is not known")
+
+// attempt begins the next attempt: it finds out where to dial, and gets in line for a turn.
+func (l *link) attempt(ctx actor.Context) {
+	l.leaveQueue()
+	switch {
+	case l.passive():
+		l.phase = phaseWaiting
+	case l.cfg.Resolve != nil:
+		l.phase = phaseResolving
+		l.ask()
+		l.timer = rdma.After(ctx, l.resolveTimeout(), &unresolved{l.cfg.Dial.Addr, l.generation})
+	default:
+		l.queue(ctx, l.cfg.Dial.Addr)
+	}
+}
+
+// passive reports whether it does not know where to dial.
+func (l *link) passive() bool { return l.cfg.Peers != nil && l.cfg.Dial.Addr == "" }
+
+// queue gets in line for a dial to an address.
+func (l *link) queue(ctx actor.Context, addr string) {
+	if l.ticket == nil || l.at != addr {
+		l.leaveQueue()
+		self, root := ctx.Self(), ctx.ActorSystem().Root
+		l.at = addr
+		l.ticket = l.cfg.Limiter.Ticket(self, addr, func() { root.Send(self, &turn{}) })
+	}
+	l.dial(ctx)
+}
+
+// The messages of a link to itself about Resolve.
+type (
+	// resolved is Resolve's answer.
+	resolved struct {
+		name, at string
+		err      error
+	}
+	// unresolved says that an attempt waits for it no longer.
+	unresolved struct {
+		name       string
+		generation uint64 // the last one before the attempt
+	}
+)
+
+func (l *link) resolveTimeout() time.Duration {
+	if l.cfg.Dial.Timeout > 0 {
+		return l.cfg.Dial.Timeout
+	}
+	return defaultResolve
+}
+
+// ask has Resolve called off the loop, unless an earlier call has not returned.
+func (l *link) ask() {
+	if l.asking != nil {
+		return
+	}
+	c, cancel := context.WithTimeout(context.Background(), l.resolveTimeout())
+	l.asking = cancel
+	resolve, name, self, root, scheduler := l.cfg.Resolve, l.cfg.Dial.Addr, l.self, l.rt.System().Root, l.rt.Scheduler()
+	scheduler.Go(func() {
+		m := &resolved{name: name, err: errGoexit}
+		defer func() {
+			if r := recover(); r != nil {
+				m.err = fmt.Errorf("it has panicked: %v", r)
+			}
+			cancel()
+			root.Send(self, m)
+		}()
+		m.at, m.err = resolve(c, name)
+		scheduler.Resume()
+	})
+}
+
+// resolved takes Resolve's answer. What it says of another name than the present one is of no use.
+func (l *link) resolved(ctx actor.Context, m *resolved) {
+	l.asking = nil
+	waits := l.phase == phaseResolving
+	switch {
+	case m.name != l.cfg.Dial.Addr:
+		if waits {
+			l.ask()
+		}
+	case m.err == nil:
+		l.home = literal(m.at)
+		if waits {
+			l.queue(ctx, m.at)
+		}
+	case waits:
+		l.unresolved(ctx, m.err)
+	}
+}
+
+// unresolved ends an attempt that does not know where to dial.
+func (l *link) unresolved(ctx actor.Context, err error) {
+	l.stopTimer()
+	l.generation++
+	l.down(ctx, fmt.Errorf("%s: %w: %w", l.cfg.Dial.Addr, ErrResolve, err), nil)
+}
+
+// address takes the peer's address from the owner.
+func (l *link) address(ctx actor.Context, m *Address) {
+	switch m.Addr {
+	case "":
+		l.refuse(message{}, fmt.Errorf("an empty address: %w", unix.EINVAL))
+		return
+	case l.cfg.Dial.Addr:
+		return
+	}
+	l.cfg.Dial.Addr, l.home = m.Addr, netip.Addr{}
+	if l.cfg.Resolve == nil {
+		l.home = literal(m.Addr)
+	}
+	switch l.phase {
+	case phaseWaiting, phaseResolving, phaseQueueing:
+		l.attempt(ctx)
+	case phaseUp, phaseAccepting:
+		if l.cfg.Resolve != nil {
+			l.ask() // so that a request from there is recognized
+		}
+	}
+}
+
+// giveUp is how long it goes on without a connection; 0: for ever.
+func (l *link) giveUp() time.Duration {
+	if l.cfg.GiveUp <= 0 && l.passive() {
+		return defaultGiveUp
+	}
+	return max(l.cfg.GiveUp, 0)
+}
