@@ -1,0 +1,234 @@
+package codec
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"maps"
+	"reflect"
+	"sync"
+	"sync/atomic"
+	"unicode/utf8"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/reflect/protoregistry"
+)
+
+// Registry has the types of messages by their names. The zero value has those of protobuf.
+type Registry struct {
+	mu sync.Mutex // who changes the tables
+	// what is there is never changed: changes make new tables
+	tables atomic.Pointer[tables]
+}
+
+type tables struct {
+	byType map[reflect.Type]*Type // what was registered
+	byName map[string]*Type       // these, and protobuf messages that have been decoded before
+}
+
+// New makes a Registry with these types, and those of protobuf. It panics as Register does.
+func New(types ...Type) *Registry {
+	r := new(Registry)
+	r.Register(types...)
+	return r
+}
+
+// Register adds types, at any time. It panics if a name or a Go type is registered already, if a
+// name is that of another protobuf message, is empty, too long or not UTF-8, if a type is an
+// interface (each message has a type of its own), or if a Type was made by neither JSON nor Own.
+func (r *Registry) Register(types ...Type) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	next := r.copied()
+	for _, t := range types {
+		if err := next.add(t); err != nil {
+			panic(err)
+		}
+	}
+	r.tables.Store(next)
+}
+
+func (r *Registry) copied() *tables {
+	if now := r.tables.Load(); now != nil {
+		return &tables{maps.Clone(now.byType), maps.Clone(now.byName)}
+	}
+	return &tables{make(map[reflect.Type]*Type), make(map[string]*Type)}
+}
+
+func (s *tables) add(t Type) error {
+	switch {
+	case t.of == nil || t.append == nil:
+		return errors.New("codec: a Type is made by JSON, or by Own of two functions")
+	case t.of.Kind() == reflect.Interface:
+		return fmt.Errorf("codec: %v is an interface: register the types that have it", t.of)
+	case t.name == "" || len(t.name) > MaxName || !utf8.ValidString(t.name):
+		return fmt.Errorf("codec: %v is to be called %.40q: a name has 1 to %d bytes of UTF-8", t.of, t.name, MaxName)
+	}
+	if other := s.byType[t.of]; other != nil {
+		return fmt.Errorf("codec: %v is registered already, as %q", t.of, other.name)
+	}
+	if other := s.byName[t.name]; other != nil && other.of != nil {
+		return fmt.Errorf("codec: %q is registered already, for %v", t.name, other.of)
+	}
+	if theirs, err := protoregistry.GlobalTypes.FindMessageByName(protoreflect.FullName(t.name)); err == nil {
+		if theirs := reflect.TypeOf(theirs.Zero().Interface()); theirs != t.of {
+			return fmt.Errorf("codec: %v is to be called %q, as the protobuf message %v is", t.of, t.name, theirs)
+		}
+	}
+	s.byType[t.of], s.byName[t.name] = &t, &t
+	return nil
+}
+
+// Append implements Codec.
+func (r *Registry) Append(dst []byte, msg any) (name string, out []byte, err error) {
+	t, name, err := r.find(msg)
+	if err != nil {
+		return "", dst, err
+	}
+	if out, err = t.encode(dst, msg); err != nil {
+		return "", dst, &Error{Name: name, Type: fmt.Sprintf("%T", msg), Err: err}
+	}
+	return name, out, nil
+}
+
+// Decode implements Codec.
+func (r *Registry) Decode(name string, body []byte) (msg any, err error) {
+	t := r.known(name)
+	if t == nil {
+		if t = r.generated(name); t == nil {
+			return nil, unknown(name)
+		}
+	}
+	return t.message(body)
+}
+
+// Marshal gives the bytes of msg behind the name of its type, for Unmarshal.
+func (r *Registry) Marshal(msg any) ([]byte, error) { return r.MarshalAppend(nil, msg) }
+
+// MarshalAppend appends what Marshal gives to dst, of which it changes nothing. If it returns an
+// error nothing was appended.
+func (r *Registry) MarshalAppend(dst []byte, msg any) ([]byte, error) {
+	t, name, err := r.find(msg)
+	if err != nil {
+		return dst, err
+	}
+	out, err := t.encode(append(binary.AppendUvarint(dst, uint64(len(name))), name...), msg)
+	if err != nil {
+		return dst, &Error{Name: name, Type: fmt.Sprintf("%T", msg), Err: err}
+	}
+	return out, nil
+}
+
+// Unmarshal gives the message that b is what Marshal gave of. It keeps nothing of b.
+func (r *Registry) Unmarshal(b []byte) (msg any, err error) {
+	n, used := binary.Uvarint(b)
+	if used <= 0 || n == 0 || n > MaxName || n > uint64(len(b)-used) {
+		return nil, &Error{Decoding: true, Err: ErrMalformed}
+	}
+	name, body := b[used:used+int(n)], b[used+int(n):]
+	if now := r.tables.Load(); now != nil {
+		if t := now.byName[string(name)]; t != nil { // without a copy of the name
+			return t.message(body)
+		}
+	}
+	return r.Decode(string(name), body)
+}
+
+// find gives the type of a message, and its name.
+func (r *Registry) find(msg any) (t *Type, name string, err error) {
+	if isNil(msg) {
+		return nil, "", &Error{Type: fmt.Sprintf("%T", msg), Err: ErrNil, Hint: "a message is a value, or a pointer to one"}
+	}
+	now := r.tables.Load()
+	if now != nil {
+		if t := now.byType[reflect.TypeOf(msg)]; t != nil {
+			return t, t.name, nil
+		}
+	}
+	m, ok := msg.(proto.Message)
+	if !ok {
+		return nil, "", unregistered(now, reflect.TypeOf(msg))
+	}
+	if name, err = fullName(m); err != nil {
+		return nil, "", &Error{Type: fmt.Sprintf("%T", msg), Err: err, Hint: "register it, or send what it embeds"}
+	}
+	return &anyProtobuf, name, nil
+}
+
+// fullName is a protobuf message's. What embeds one has its methods, and would arrive as that one.
+func fullName(m proto.Message) (name string, err error) {
+	defer recovered(&err)
+	r := m.ProtoReflect()
+	if r.Interface() != m {
+		return "", fmt.Errorf("%w: it embeds %T", ErrUnregistered, r.Interface())
+	}
+	return string(r.Descriptor().FullName()), nil
+}
+
+// known gives a type that was registered, or decoded before.
+func (r *Registry) known(name string) *Type {
+	if now := r.tables.Load(); now != nil {
+		return now.byName[name]
+	}
+	return nil
+}
+
+// generated finds a protobuf message, and remembers it. There are only as many as the program has.
+func (r *Registry) generated(name string) *Type {
+	of, err := protoregistry.GlobalTypes.FindMessageByName(protoreflect.FullName(name))
+	if err != nil {
+		return nil
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if t := r.known(name); t != nil { // somebody else was here
+		return t
+	}
+	next, t := r.copied(), protobuf(of)
+	next.byName[t.name] = t
+	r.tables.Store(next)
+	return t
+}
+
+func (t *Type) message(body []byte) (any, error) {
+	msg, err := t.value(body)
+	if err != nil {
+		return nil, &Error{Decoding: true, Name: t.name, Err: err}
+	}
+	return msg, nil
+}
+
+// unregistered says what to do about a type.
+func unregistered(now *tables, of reflect.Type) error {
+	e := &Error{Type: of.String(), Err: ErrUnregistered}
+	other, what := reflect.PointerTo(of), "a pointer to it"
+	if of.Kind() == reflect.Pointer {
+		other, what = of.Elem(), "what it points to"
+	}
+	name := of
+	for name.Kind() == reflect.Pointer {
+		name = name.Elem()
+	}
+	register := fmt.Sprintf("register it: codec.JSON[%v](%q)", of, name)
+	switch {
+	case now != nil && now.byType[other] != nil:
+		e.Hint = fmt.Sprintf("%v is registered: send %s, or %s", other, what, register)
+	case other.Implements(reflect.TypeFor[proto.Message]()):
+		e.Hint = fmt.Sprintf("%v is a protobuf message: send %s", other, what)
+	default:
+		e.Hint = "make it a protobuf message, or " + register
+	}
+	return e
+}
+
+// unknown says what to do about a name, of which a stranger's may be as long as they like.
+func unknown(name string) error {
+	if len(name) > MaxName {
+		name = name[:MaxName]
+	}
+	return &Error{
+		Decoding: true, Name: name, Err: ErrUnknownType,
+		Hint: "register it here by the same name, or import the package of its protobuf message",
+	}
+}

@@ -1,0 +1,133 @@
+package codec
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"runtime/debug"
+	"sync"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+)
+
+// Type is a type of messages with its name and its codec, for New and Register.
+type Type struct {
+	name   string
+	of     reflect.Type // nil: a protobuf message, found by its name
+	append func(dst []byte, msg any) ([]byte, error)
+	decode func(body []byte) (any, error)
+}
+
+// JSON has messages of type T travel as JSON objects (encoding/json). T may be a pointer.
+func JSON[T any](name string) Type {
+	return Type{name, reflect.TypeFor[T](), appendJSON, func(body []byte) (any, error) {
+		var msg T
+		err := json.Unmarshal(body, &msg)
+		return msg, err
+	}}
+}
+
+// Own has messages of type T travel as bytes of your own. T may be a pointer.
+//
+// encode appends to dst, as append does, and returns the result. It sees nothing of what stands
+// before. decode must not keep body, which is overwritten later: copy what is needed of it. The
+// bytes may come from a stranger, so decode has to return an error for what it does not understand.
+func Own[T any](name string, encode func(dst []byte, msg T) ([]byte, error), decode func(body []byte) (T, error)) Type {
+	if encode == nil || decode == nil {
+		return Type{name: name, of: reflect.TypeFor[T]()}
+	}
+	return Type{
+		name, reflect.TypeFor[T](),
+		func(dst []byte, msg any) ([]byte, error) { return encode(dst, msg.(T)) },
+		func(body []byte) (any, error) { return decode(body) },
+	}
+}
+
+// protobuf has the messages of a type that is generated.
+func protobuf(of protoreflect.MessageType) *Type {
+	return &Type{name: string(of.Descriptor().FullName()), append: appendProto, decode: func(body []byte) (any, error) {
+		msg := of.New().Interface()
+		err := proto.Unmarshal(body, msg)
+		return msg, err
+	}}
+}
+
+// anyProtobuf encodes all of them. Their names are their own.
+var anyProtobuf = Type{append: appendProto}
+
+func appendProto(dst []byte, msg any) ([]byte, error) {
+	return proto.MarshalOptions{}.MarshalAppend(dst, msg.(proto.Message))
+}
+
+// encoder is a json.Encoder that appends. json.Marshal would make a slice for each message.
+type encoder struct {
+	out  []byte
+	json *json.Encoder
+}
+
+func (e *encoder) Write(p []byte) (int, error) {
+	e.out = append(e.out, p...)
+	return len(p), nil
+}
+
+var encoders = sync.Pool{New: func() any {
+	e := new(encoder)
+	e.json = json.NewEncoder(e)
+	return e
+}}
+
+func appendJSON(dst []byte, msg any) ([]byte, error) {
+	e := encoders.Get().(*encoder)
+	e.out = dst
+	err := e.json.Encode(msg)
+	out := e.out
+	e.out = nil
+	encoders.Put(e) // not after a panic
+	return bytes.TrimSuffix(out, []byte("\n")), err
+}
+
+// encode appends msg's bytes to dst. It does not let the codec see or change dst.
+func (t *Type) encode(dst []byte, msg any) (out []byte, err error) {
+	own, err := t.try(dst[len(dst):], msg)
+	switch {
+	case err != nil:
+		return dst, err
+	case len(own) == 0:
+		return dst, nil
+	case cap(dst)-len(dst) >= len(own) && &dst[:len(dst)+1][len(dst)] == &own[0]:
+		return dst[:len(dst)+len(own)], nil
+	}
+	return append(dst, own...), nil
+}
+
+// try calls the codec, and has its panic as an error.
+func (t *Type) try(room []byte, msg any) (own []byte, err error) {
+	defer recovered(&err)
+	return t.append(room, msg)
+}
+
+// value decodes body.
+func (t *Type) value(body []byte) (msg any, err error) {
+	defer recovered(&err)
+	if msg, err = t.decode(body); err == nil && isNil(msg) {
+		err = fmt.Errorf("the codec has returned no message: %w", ErrNil)
+	}
+	return msg, err
+}
+
+func recovered(err *error) {
+	if v := recover(); v != nil {
+		*err = &PanicError{v, debug.Stack()}
+	}
+}
+
+// isNil reports whether there is no message.
+func isNil(msg any) bool {
+	if msg == nil {
+		return true
+	}
+	v := reflect.ValueOf(msg)
+	return v.Kind() == reflect.Pointer && v.IsNil()
+}
