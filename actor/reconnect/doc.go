@@ -10,7 +10,8 @@
 // *rdma.Writable, and last *Closed. Each attempt to connect is a generation, with an identifier of
 // its own. Every generation ends with Down, whether it has been Up or not.
 //
-// Nodes that connect to each other share one connection: see Peers.
+// Nodes that connect to each other share one connection: see Peers. Messages of several types have
+// their bytes and names from package codec: see the example of messages.
 //
 // # Ownership
 //

@@ -4,13 +4,30 @@
 package workqueue
 
 import (
-	"encoding/binary"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 
 	rdma "github.com/rdmactor/rdmactor/actor"
+	"github.com/rdmactor/rdmactor/codec"
 )
+
+// Do and Done are what a Coordinator and its workers say to each other.
+type (
+	Do   struct{ Job uint64 }
+	Done struct{ Job uint64 }
+)
+
+var messages = codec.New(codec.JSON[*Do]("do"), codec.JSON[*Done]("done"))
+
+// send sends one of these messages.
+func send(ctx actor.Context, to *actor.PID, msg any) {
+	b, err := messages.Marshal(msg)
+	if err != nil {
+		panic("BUG: " + err.Error())
+	}
+	ctx.Request(to, rdma.NewSend(b))
+}
 
 // Coordinator has the jobs, which are numbers. It is the Handler's actor of a listener: each
 // connection is a worker, which has one job at a time.
@@ -34,13 +51,24 @@ func (c *Coordinator) Receive(ctx actor.Context) {
 	case *rdma.Established:
 		c.idle = append(c.idle, ctx.Sender())
 	case *rdma.Received:
-		c.Finished(binary.BigEndian.Uint64(m.Data))
-		delete(c.has, ctx.Sender().Id)
-		c.idle = append(c.idle, ctx.Sender())
+		c.received(ctx, m)
 	case *rdma.Closed:
 		c.lost(ctx.Sender())
 	}
 	c.assign(ctx)
+}
+
+// received has a worker's job done. What is no worker has to go: Closed follows.
+func (c *Coordinator) received(ctx actor.Context, m *rdma.Received) {
+	msg, err := messages.Unmarshal(m.Data)
+	done, ok := msg.(*Done)
+	if err != nil || !ok {
+		ctx.Respond(&rdma.DestroyID{})
+		return
+	}
+	c.Finished(done.Job)
+	delete(c.has, ctx.Sender().Id)
+	c.idle = append(c.idle, ctx.Sender())
 }
 
 // lost takes back the job of a worker that is gone.
@@ -63,7 +91,7 @@ func (c *Coordinator) assign(ctx actor.Context) {
 		worker, job := c.idle[0], c.Waiting[0]
 		c.idle, c.Waiting = c.idle[1:], c.Waiting[1:]
 		c.has[worker.Id] = job
-		ctx.Request(worker, rdma.NewSend(binary.BigEndian.AppendUint64(nil, job)))
+		send(ctx, worker, &Do{job})
 	}
 }
 
@@ -90,11 +118,21 @@ func (w *Worker) Receive(ctx actor.Context) {
 	case *actor.Started, redial:
 		ctx.Request(w.Runtime.CreateID(ctx.Self(), rdma.IDConfig{}), &rdma.Dial{Addr: w.Addr})
 	case *rdma.Received:
-		job := binary.BigEndian.Uint64(m.Data)
-		rdma.After(ctx, w.Work(job), done{ctx.Sender(), job})
+		w.received(ctx, m)
 	case done:
-		ctx.Request(m.coordinator, rdma.NewSend(binary.BigEndian.AppendUint64(nil, m.job)))
+		send(ctx, m.coordinator, &Done{m.job})
 	case *rdma.Closed:
 		rdma.After(ctx, time.Second, redial{})
 	}
+}
+
+// received begins a job. What is no Coordinator is left: Closed follows.
+func (w *Worker) received(ctx actor.Context, m *rdma.Received) {
+	msg, err := messages.Unmarshal(m.Data)
+	do, ok := msg.(*Do)
+	if err != nil || !ok {
+		ctx.Respond(&rdma.DestroyID{})
+		return
+	}
+	rdma.After(ctx, w.Work(do.Job), done{ctx.Sender(), do.Job})
 }
