@@ -143,6 +143,10 @@ func TestRegisteredProtobuf(t *testing.T) {
 	r.Register(own)
 	got, err = r.Decode(own.name, []byte("hi"))
 	same(t, wrapperspb.String("hi"), got, err)
+	// Decode on another goroutine has not found it, just before Register.
+	if late := r.generated(own.name); late.of == nil {
+		t.Error("what was registered has been replaced")
+	}
 }
 
 // A message without generated code has a name as well; one Go type has many of them.
@@ -255,7 +259,7 @@ func TestNotDecoded(t *testing.T) {
 	}{
 		"unknown":          {"x.Y", "", ErrUnknownType, `cannot decode "x.Y": no type has that name: register it here by the same name`},
 		"no name":          {"", "", ErrUnknownType, `cannot decode ""`},
-		"1 MiB of name":    {strings.Repeat("x", 1<<20), "", ErrUnknownType, strings.Repeat("x", 512) + `": no type`},
+		"1 MiB of name":    {strings.Repeat("x", 1<<20), "", ErrUnknownType, `cannot decode "` + strings.Repeat("x", 512) + `": no type`},
 		"an enumeration":   {"google.protobuf.NullValue", "", ErrUnknownType, ""},
 		"cut off":          {"google.protobuf.StringValue", "\x0a\x05hi", nil, "cannot parse"},
 		"bad UTF-8":        {"google.protobuf.StringValue", "\x0a\x01\xff", nil, "UTF-8"},

@@ -97,7 +97,7 @@ func (t *Type) encode(dst []byte, msg any) (out []byte, err error) {
 	case len(own) == 0:
 		return dst, nil
 	case cap(dst)-len(dst) >= len(own) && &dst[:len(dst)+1][len(dst)] == &own[0]:
-		return dst[:len(dst)+len(own)], nil
+		return dst[:len(dst)+len(own)], nil // it is there already
 	}
 	return append(dst, own...), nil
 }

@@ -282,6 +282,37 @@ func TestBeginAndEnd(t *testing.T) {
 	}
 }
 
+// A record that was cancelled, or refused, is not what the next one refers to.
+func TestCancelledIsForgotten(t *testing.T) {
+	records := []Record{
+		{Kind: KindUser, Target: "a", Sender: PID{ID: "s"}, Type: "x.T"},
+		{Kind: KindUser, Target: "b", Sender: PID{ID: "r"}, Type: "y.T"},
+	}
+	var w Writer
+	for i := range 6 {
+		other := &records[(i+1)%2]
+		if _, err := w.Begin(other); err != nil {
+			t.Fatal(err)
+		}
+		w.Cancel()
+		if dst, err := w.Begin(other); err != nil || w.End(dst, "") == nil {
+			t.Fatal("ended without a type")
+		}
+		if err := w.Append(&records[i/3]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := read(w.Bytes())
+	if err != nil || len(got) != 6 {
+		t.Fatalf("%+v, %v", got, err)
+	}
+	for i, r := range got {
+		if want := records[i/3]; r.Target != want.Target || r.Sender != want.Sender || r.Type != want.Type {
+			t.Errorf("%d: %+v", i, r)
+		}
+	}
+}
+
 // A Hello of a later version is read as far as all versions agree.
 func TestHelloOfALaterVersion(t *testing.T) {
 	b := write(t, goldens[0].records)
