@@ -17,7 +17,8 @@ import (
 // loops' own.
 var ruled = []string{
 	"actor", "actor/internal/datapath", "actor/internal/mailbox", "actor/internal/memory", "actor/reconnect",
-	"cmid", "cmid/cmidtest", "internal/inflight", "rdmanet", "rpc", "rpc/internal/share",
+	"cmid", "cmid/cmidtest", "internal/inflight", "rdmanet", "remoting/internal/inbox",
+	"rpc", "rpc/internal/share",
 }
 
 // excepted are the functions that may break the rule, and why.

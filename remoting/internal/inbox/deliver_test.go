@@ -1,0 +1,110 @@
+package inbox
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+)
+
+// Every kind of actor gets what it is sent, in order, and as it was sent.
+func TestDeliver(t *testing.T) {
+	inHomes(t, Config{}, func(r *rig, opts []actor.PropsOption) {
+		a := r.spawnTarget("a", opts...)
+		r.deliver(a.pid, 10, notes(1)...)
+		a.wantNotes(r, "the first", 1)
+		r.deliver(a.pid, 10, notes(10)[1:]...)
+		a.wantNotes(r, "and more", 10)
+		if len(r.refused) != 0 || a.touches != 0 {
+			r.t.Errorf("%d refused, %d Touches for a few messages", len(r.refused), a.touches)
+		}
+	})
+}
+
+// A long stream arrives whole and in order, whatever the window.
+func TestDeliverMany(t *testing.T) {
+	inHomes(t, Config{Window: 4 << 10}, func(r *rig, opts []actor.PropsOption) {
+		a := r.spawnTarget("a", opts...)
+		all := notes(5000)
+		for len(all) > 0 {
+			n := min(len(all), 100)
+			r.deliver(a.pid, 100, all[:n]...)
+			all = all[n:]
+		}
+		r.Advance(soon)
+		a.wantNotes(r, "everything", 5000)
+		if len(r.refused) != 0 {
+			r.t.Errorf("%d refused", len(r.refused))
+		}
+	})
+}
+
+// A future has its answer at once.
+func TestDeliverToAFuture(t *testing.T) {
+	inRig(t, Config{}, func(r *rig) {
+		f := actor.NewFuture(r.System(), time.Second)
+		r.deliver(f.PID(), 10, &note{7})
+		v, err := f.Result()
+		if n, ok := v.(*note); err != nil || !ok || n.n != 7 {
+			r.t.Errorf("the future has %v, %v", v, err)
+		}
+	})
+}
+
+// What nobody has the name of is a dead letter, which its sender hears of.
+func TestDeliverToNobody(t *testing.T) {
+	inRig(t, Config{}, func(r *rig) {
+		f := actor.NewFuture(r.System(), time.Minute)
+		r.deliver(actor.NewPID("", "nobody"), 10, &actor.MessageEnvelope{Message: &note{}, Sender: f.PID()})
+		if _, err := f.Result(); !errors.Is(err, actor.ErrDeadLetter) || r.Elapsed() >= time.Minute {
+			r.t.Errorf("after %v the future has %v", r.Elapsed(), err)
+		}
+		if len(r.refused) != 0 {
+			r.t.Errorf("refused: %v", r.refused)
+		}
+	})
+}
+
+// A nil message would have Proto.Actor's mailbox spin for ever.
+func TestDeliverNothing(t *testing.T) {
+	inRig(t, Config{}, func(r *rig) {
+		a := r.spawnTarget("a")
+		r.deliver(a.pid, 10, nil, &actor.MessageEnvelope{})
+		if len(r.refused) != 2 || !errors.Is(r.refused[0].why, ErrNothing) || !errors.Is(r.refused[1].why, ErrNothing) {
+			r.t.Errorf("refused: %v", r.refused)
+		}
+	})
+}
+
+// A blocked target has a window of messages; the others go on, and it gets the rest afterwards.
+func TestABlockedTargetWaitsAlone(t *testing.T) {
+	const window, size = 8 << 10, 128
+	inHomes(t, Config{Window: window}, func(r *rig, opts []actor.PropsOption) {
+		a, b := r.spawnTarget("a", opts...), r.spawnTarget("b", opts...)
+		a.suspend()
+		const n = 200
+		for _, m := range notes(n) {
+			r.do(func(in *Inbox) {
+				in.Deliver(a.pid, m, size, nil)
+				in.Deliver(b.pid, m, size, nil)
+			})
+		}
+		r.Advance(soon)
+		b.wantNotes(r, "beside a blocked one", n)
+		a.wantNotes(r, "blocked", 0)
+		r.do(func(in *Inbox) {
+			l := in.lines["a"]
+			if max := l.route.inFlight(); l.route.off || max <= window {
+				return
+			}
+			r.t.Errorf("%d bytes are in flight", l.route.inFlight())
+		})
+		a.resume()
+		r.Advance(soon)
+		a.wantNotes(r, "unblocked", n)
+		if len(r.refused) != 0 {
+			r.t.Errorf("%d refused", len(r.refused))
+		}
+	})
+}

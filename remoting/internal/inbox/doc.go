@@ -1,0 +1,49 @@
+// Package inbox hands the messages of one peer to local actors, within bounds: a slow, blocked or
+// dead target costs bounded memory, and does not stop the others for longer than Config.Patience.
+//
+//	link ──Deliver──▶ line of the target ──▶ mailbox of an OnLoop or OffLoop actor
+//	                  (waits while the target ──▶ Proto.Actor's default mailbox
+//	                   has a Window to consume) ──▶ lane: a goroutine, for what may block
+//
+// # How consumption is noticed
+//
+// An OnLoop or OffLoop actor's mailbox reports it (rdma.Carrier). An actor with Proto.Actor's
+// default mailbox gets a *actor.Touch behind each half of a Window, which Proto.Actor answers when
+// Receive has returned; the answer is for a process of this package. What may block or run foreign
+// code when it is sent to (a bounded mailbox, a mailbox with middleware or with a dispatcher of its
+// own, a router, an event stream, dead letters) is sent to by a goroutine of its own, and has
+// consumed a message when that returns. Futures get theirs at once.
+//
+// # Bounds
+//
+// A target has at most a Window of bytes that it has not consumed, or one message that is larger.
+// What is beyond waits in its line. When Bytes of the peer's messages are not consumed, the inbox
+// is full: it retains the RDMA messages that still come, so that the peer has no credits left,
+// until a quarter is consumed. If it is full for Patience, the line with the most bytes is refused,
+// and then the next, until a quarter is free. A line that was refused takes nothing more until its
+// target has consumed half a Window. Each message counts as its size and a constant.
+//
+// # Ownership
+//
+// An Inbox belongs to an OnLoop actor, and is used in its Receive. Messages do not refer to the
+// bytes of the RDMA message that they came in: their receivers may keep them.
+//
+// # Ordering
+//
+// Messages for one target keep their order, whatever happens to it: also when another process takes
+// its name. System messages keep theirs, and do not wait for user messages.
+//
+// # Errors
+//
+// What no process has the name of becomes a dead letter, as Proto.Actor has it. What is refused is
+// reported to Config.Refuse, once: ErrSlow, ErrClosed, ErrNothing, or a *rdma.PanicError of the
+// foreign code that it met. What a target has been given is not reported any more.
+//
+// # Limitations
+//
+// An actor with a default mailbox sees the Touch in Receive, as it sees any other. If it panics at
+// it, or a middleware swallows it, another follows. A message that an actor stashes or forwards
+// counts as consumed. A future's continuation runs where its result is delivered, so PipeTo to an
+// actor with a full bounded mailbox blocks the loop. A mailbox with priorities or of a foreign type
+// is unbounded if it is itself.
+package inbox

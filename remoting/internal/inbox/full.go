@@ -1,0 +1,185 @@
+package inbox
+
+import (
+	"slices"
+
+	rdma "github.com/rdmactor/rdmactor/actor"
+)
+
+// measure notices that the inbox is full, or is so no more. While it is, the RDMA messages that
+// come are retained.
+func (in *Inbox) measure(from *rdma.Received) {
+	if !in.full && in.pending >= in.bytes {
+		if in.lookAtAll(); in.pending > in.enough() {
+			in.full, in.since = true, in.local.Now()
+			in.arm()
+		}
+	}
+	if n := len(in.retained); in.full && from != nil && (n == 0 || in.retained[n-1] != from) {
+		in.retained = append(in.retained, from.Retain())
+	}
+}
+
+// enough is how much may be pending in an inbox that is full no more.
+func (in *Inbox) enough() int64 { return in.bytes - in.bytes/4 }
+
+// ease notices that the inbox is full no more.
+func (in *Inbox) ease() {
+	if !in.full {
+		return
+	}
+	if in.lookAtAll(); in.pending <= in.enough() {
+		in.release()
+	}
+}
+
+// release gives back what is retained.
+func (in *Inbox) release() {
+	in.full = false
+	for i, m := range in.retained {
+		in.retained[i] = nil
+		m.Release()
+	}
+	in.retained = in.retained[:0]
+}
+
+// lookAtAll looks at what all targets have consumed, and has the inbox woken by the next that
+// consumes something.
+func (in *Inbox) lookAtAll() {
+	for _, l := range in.order {
+		in.look(l)
+		for l.route != nil && l.route.inFlight() > l.route.forgotten && in.await(l.route) {
+			in.look(l)
+		}
+	}
+}
+
+// advance goes on with all lines in which something waits.
+func (in *Inbox) advance() {
+	for i := 0; i < len(in.slow); i++ { // it may grow
+		in.look(in.slow[i])
+		in.pump(in.slow[i])
+	}
+	in.slow = slices.DeleteFunc(in.slow, func(l *line) bool {
+		l.slow = l.waiting.Len() > 0
+		return !l.slow
+	})
+}
+
+// arm has the inbox look around after a while.
+func (in *Inbox) arm() {
+	if !in.ticking && !in.closed {
+		in.ticking = true
+		in.stopTick = rdma.After(in.ctx, in.pause, in.tick)
+	}
+}
+
+// lookAround does what time has to do with: targets that are gone, Touches that were lost, and
+// patience that is over.
+func (in *Inbox) lookAround() {
+	if in.closed {
+		return
+	}
+	in.advance()
+	in.touchAgain()
+	in.ease()
+	if in.full && in.local.Now().Sub(in.since) >= in.cfg.Patience {
+		in.giveUp()
+	}
+	if in.full || len(in.slow) > 0 {
+		in.arm()
+	}
+}
+
+// touchAgain touches the actors whose last Touch may have been lost.
+func (in *Inbox) touchAgain() {
+	lines := in.slow
+	if in.full {
+		lines = in.order
+	}
+	for _, l := range lines {
+		if l.route != nil {
+			in.touchLate(l.route)
+		}
+	}
+}
+
+// touchLate touches an actor again whose last Touch is overdue.
+func (in *Inbox) touchLate(r *route) {
+	if r.touches && r.inFlight() > 0 && !in.local.Now().Before(r.again) {
+		in.touch(r)
+	}
+}
+
+// giveUp refuses the lines with the most bytes, until a quarter of the room is free.
+func (in *Inbox) giveUp() {
+	for in.pending > in.enough() {
+		var most *line
+		for _, l := range in.order {
+			if most == nil || l.debt() > most.debt() {
+				most = l
+			}
+		}
+		if most.debt() <= 0 {
+			return
+		}
+		in.drop(most, ErrSlow)
+		if most.route != nil {
+			in.forget(most.route)
+			most.refused = true
+		}
+	}
+	in.release()
+}
+
+// debt is how much a line contributes to a full inbox.
+func (l *line) debt() int64 {
+	if l.route == nil {
+		return l.bytes
+	}
+	return l.bytes + l.route.inFlight() - l.route.forgotten
+}
+
+// drop refuses what waits in a line, and what a goroutine has not yet sent.
+func (in *Inbox) drop(l *line, why error) {
+	if r := l.route; r != nil {
+		for i := range r.lanes {
+			for _, it := range r.lanes[i].take() {
+				in.undo(r, it)
+				if it.mark == nil {
+					in.refuse(it.message, why)
+				}
+			}
+		}
+	}
+	for l.waiting.Len() > 0 {
+		m := l.waiting.Pop()
+		l.bytes -= m.cost
+		in.pending -= m.cost
+		in.refuse(m, why)
+	}
+}
+
+// undo counts a message as not sent. The system messages to an actor that is touched stay counted:
+// the next Touch is behind them.
+func (in *Inbox) undo(r *route, it item) {
+	switch {
+	case it.mark != nil:
+		in.answers.remove(it.mark)
+		r.marks = slices.DeleteFunc(r.marks, func(m *mark) bool { return m == it.mark })
+		r.marked = min(r.marked, r.sent)
+	case !it.system || !r.touches:
+		r.sent -= it.cost
+		in.pending -= it.cost
+	}
+}
+
+// readmit reports whether a line that was refused may take messages again.
+func (in *Inbox) readmit(l *line) bool {
+	if in.look(l); l.route == nil || l.route.inFlight() <= in.window/2 {
+		l.refused = false
+	} else {
+		in.touchLate(l.route)
+	}
+	return !l.refused
+}

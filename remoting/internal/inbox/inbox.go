@@ -1,0 +1,265 @@
+package inbox
+
+import (
+	"reflect"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	rdma "github.com/rdmactor/rdmactor/actor"
+)
+
+// Config says what an Inbox may use. Zero means the default.
+type Config struct {
+	System  *actor.ActorSystem
+	Runtime *rdma.Runtime
+	// Window is how many bytes a target may have that it has not consumed; 256 KiB.
+	Window int
+	// Bytes is how many of a peer's bytes may wait for all targets; 8 MiB.
+	Bytes int
+	// Patience is how long one slow target may stop all others; 10 s.
+	Patience time.Duration
+	// Refuse is called once for each message that was refused, in Receive of the inbox's actor. It
+	// may use neither the Inbox nor the message's envelope.
+	Refuse func(target *actor.PID, msg any, sender *actor.PID, why error)
+}
+
+const (
+	defaultWindow   = 256 << 10
+	defaultBytes    = 8 << 20
+	defaultPatience = 10 * time.Second
+	// overhead is what a message costs beside its size: an envelope, PIDs, its place in a queue.
+	overhead = 128
+)
+
+// Inbox hands the messages of one peer to local actors.
+type Inbox struct {
+	cfg           Config
+	window, bytes int64
+	ctx           actor.Context
+	local         rdma.Local
+	self          *actor.PID
+	home          actor.Process // of the actor that the inbox belongs to
+	answers       *touched
+	lines         map[string]*line
+	order         []*line      // all of lines, oldest first
+	future        reflect.Type // of a future's process, once there was one
+	limit         int          // of lines, before idle ones are looked for
+	born          uint64       // lines ever made
+	slow          []*line      // those in which something waits, or that are refused
+	nobody        *line        // of all names that no process has
+	pending       int64        // bytes that are not consumed, as far as is known
+	retained      []*rdma.Received
+	full          bool
+	since         time.Time // full
+	ticking       bool
+	stopTick      func()
+	wakeup        *woken
+	tick          *ticked
+	woken         atomic.Bool // a wakeup is on its way
+	closed        bool
+	failures      sync.Mutex // of failed
+	failed        []failure
+	pause         time.Duration // between two ticks
+}
+
+// woken and ticked are what an Inbox sends to its actor.
+type (
+	woken  struct{ in *Inbox }
+	ticked struct{ in *Inbox }
+)
+
+// IgnoreDeadLetterLogging: one may come when its actor has stopped.
+func (*woken) IgnoreDeadLetterLogging() {}
+
+// failure is a message at which foreign code has panicked off the loop.
+type failure struct {
+	m   message
+	why error
+}
+
+// message is one message on its way.
+type message struct {
+	target *actor.PID
+	msg    any // in its envelope, if it has one
+	cost   int64
+	system bool
+}
+
+// New makes the inbox of an OnLoop actor. It is called in Receive.
+func New(ctx actor.Context, cfg Config) *Inbox {
+	if cfg.Window == 0 {
+		cfg.Window = defaultWindow
+	}
+	if cfg.Bytes == 0 {
+		cfg.Bytes = defaultBytes
+	}
+	if cfg.Patience == 0 {
+		cfg.Patience = defaultPatience
+	}
+	in := &Inbox{
+		cfg: cfg, window: int64(cfg.Window), bytes: int64(cfg.Bytes),
+		ctx: ctx, local: rdma.LocalOf(ctx), self: ctx.Self(), answers: touchedOf(cfg.System),
+		lines: make(map[string]*line), limit: fewLines,
+		pause: min(max(cfg.Patience/8, time.Millisecond), time.Second),
+	}
+	in.home, _ = cfg.System.ProcessRegistry.GetLocal(in.self.Id)
+	in.wakeup, in.tick = &woken{in}, &ticked{in}
+	in.nobody = &line{}
+	in.order = append(in.order, in.nobody)
+	return in
+}
+
+// Deliver hands a message of the peer to a local actor, now or when that has room. size is what it
+// had on the wire. from is the RDMA message that it came in; it is retained while the inbox is
+// full.
+func (in *Inbox) Deliver(target *actor.PID, msg any, size int, from *rdma.Received) {
+	in.accept(message{target: target, msg: msg, cost: int64(size) + overhead}, from)
+}
+
+// DeliverSystem is Deliver for a system message (Watch, Stop, Terminated). It does not wait for
+// user messages, and is refused if the target has consumed none of two Windows.
+func (in *Inbox) DeliverSystem(target *actor.PID, msg any, size int, from *rdma.Received) {
+	in.accept(message{target: target, msg: msg, cost: int64(size) + overhead, system: true}, from)
+}
+
+func (in *Inbox) accept(m message, from *rdma.Received) {
+	switch {
+	case in.closed:
+		in.refuse(m, ErrClosed)
+		return
+	case actor.UnwrapEnvelopeMessage(m.msg) == nil:
+		in.refuse(m, ErrNothing)
+		return
+	}
+	process := in.process(m.target)
+	if process != nil && in.isFuture(process) {
+		in.guarded(m, func() { send(process, m) })
+		in.local.Woke()
+		return
+	}
+	l := in.lineOf(m.target, process)
+	if m.system {
+		in.urgent(l, process, m)
+	} else {
+		in.enter(l, process, m)
+	}
+	in.measure(from)
+}
+
+// process is what the system has under a local name; nil: nothing that a peer can reach.
+func (in *Inbox) process(pid *actor.PID) actor.Process {
+	p, ok := in.cfg.System.ProcessRegistry.GetLocal(pid.Id)
+	if !ok || p == actor.Process(in.answers) {
+		return nil
+	}
+	return p
+}
+
+// send gives a message to a process.
+func send(p actor.Process, m message) {
+	if m.system {
+		p.SendSystemMessage(m.target, m.msg)
+	} else {
+		p.SendUserMessage(m.target, m.msg)
+	}
+}
+
+// guarded does what may run foreign code. A panic in it costs this message only.
+func (in *Inbox) guarded(m message, do func()) (ok bool) {
+	defer func() {
+		if v := recover(); v != nil {
+			in.refuse(m, &rdma.PanicError{Value: v})
+		}
+	}()
+	do()
+	return true
+}
+
+// refuse reports that a message is not delivered.
+func (in *Inbox) refuse(m message, why error) {
+	if in.cfg.Refuse != nil {
+		_, msg, sender := actor.UnwrapEnvelope(m.msg)
+		in.cfg.Refuse(m.target, msg, sender, why)
+	}
+}
+
+// Receive takes what the inbox has sent to its actor. Not taken: the message is none of its own.
+func (in *Inbox) Receive(ctx actor.Context) (taken bool) {
+	switch m := ctx.Message().(type) {
+	case *woken:
+		if m.in != in {
+			return false
+		}
+		in.woken.Store(false)
+		in.settle()
+	case *ticked:
+		if m.in != in {
+			return false
+		}
+		in.ticking = false
+		in.lookAround()
+	default:
+		return false
+	}
+	return true
+}
+
+// poke wakes the inbox's actor. Any goroutine.
+func (in *Inbox) poke() {
+	if in.woken.CompareAndSwap(false, true) {
+		in.home.SendUserMessage(in.self, in.wakeup)
+	}
+}
+
+// fail notes a failure off the loop. Any goroutine.
+func (in *Inbox) fail(m message, why error) {
+	in.failures.Lock()
+	in.failed = append(in.failed, failure{m, why})
+	in.failures.Unlock()
+	in.poke()
+}
+
+// reportFailed reports the failures off the loop.
+func (in *Inbox) reportFailed() {
+	in.failures.Lock()
+	failed := in.failed
+	in.failed = nil
+	in.failures.Unlock()
+	for _, f := range failed {
+		in.refuse(f.m, f.why)
+	}
+}
+
+// settle goes on with what waits, where there is room now.
+func (in *Inbox) settle() {
+	in.reportFailed()
+	if in.closed {
+		return
+	}
+	in.advance()
+	in.ease()
+}
+
+// Close refuses what waits for room, and gives back what is retained. What targets have been given
+// already they receive. The inbox refuses everything from now on.
+func (in *Inbox) Close() {
+	if in.closed {
+		return
+	}
+	in.closed = true
+	if in.ticking {
+		in.stopTick()
+	}
+	in.reportFailed()
+	for _, l := range in.order {
+		in.drop(l, ErrClosed)
+		if l.route != nil {
+			in.part(l.route)
+		}
+	}
+	in.release()
+	in.lines, in.order, in.slow = nil, nil, nil
+}

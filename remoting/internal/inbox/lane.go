@@ -1,0 +1,129 @@
+package inbox
+
+import (
+	"sync"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	rdma "github.com/rdmactor/rdmactor/actor"
+	"github.com/rdmactor/rdmactor/internal/ring"
+)
+
+// lane is the messages that a goroutine sends for a route, in order. There is a goroutine while
+// there are messages.
+type lane struct {
+	mu    sync.Mutex
+	queue ring.Ring[item]
+	busy  bool // there is a goroutine
+}
+
+// item is a message for a process.
+type item struct {
+	message
+	process actor.Process
+	mark    *mark // of the Touch that the message is
+}
+
+// push adds one. True: a goroutine has to be started.
+func (l *lane) push(it item) (start bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.queue.Push(it)
+	start = !l.busy
+	l.busy = true
+	return start
+}
+
+// pop is the next one for the goroutine. Not ok: its work is done.
+func (l *lane) pop() (it item, ok bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.queue.Len() == 0 {
+		l.busy, l.queue = false, ring.Ring[item]{}
+		return it, false
+	}
+	return l.queue.Pop(), true
+}
+
+// take removes all that the goroutine has not begun with.
+func (l *lane) take() (all []item) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for l.queue.Len() > 0 {
+		all = append(all, l.queue.Pop())
+	}
+	return all
+}
+
+// idle reports whether everything was sent.
+func (l *lane) idle() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return !l.busy
+}
+
+// lanesIdle reports whether everything that was to be sent off the loop was sent.
+func (r *route) lanesIdle() bool { return r.lanes[0].idle() && r.lanes[1].idle() }
+
+// start has a goroutine send a message.
+func (in *Inbox) start(r *route, it item) {
+	l := &r.lanes[0]
+	if it.system {
+		l = &r.lanes[1]
+	}
+	if l.push(it) {
+		in.cfg.Runtime.Scheduler().Go(func() { r.work(l) })
+		in.local.Woke()
+	}
+}
+
+// turn is how many messages a goroutine sends before it lets others go on.
+const turn = 300
+
+// work sends what is in a lane. Its goroutine is its own, so that whatever it meets in foreign
+// code stops no other target.
+func (r *route) work(l *lane) {
+	var it item
+	inside, s := false, r.in.cfg.Runtime.Scheduler()
+	defer func() {
+		if !inside {
+			return
+		}
+		why := errExit
+		if v := recover(); v != nil {
+			why = &rdma.PanicError{Value: v}
+		}
+		if it.mark == nil {
+			r.in.fail(it.message, why)
+		}
+		if !r.touches {
+			r.consumed(it.cost)
+		}
+		s.Go(func() { r.work(l) })
+	}()
+	for n := 1; ; n++ {
+		var ok bool
+		if it, ok = l.pop(); !ok {
+			return
+		}
+		inside = true
+		send(it.process, it.message)
+		inside = false
+		r.sentOff(it)
+		if n%turn == 0 {
+			s.Resume()
+		}
+	}
+}
+
+// sentOff counts a message that a goroutine has sent, and finds out whether it is needed at all.
+func (r *route) sentOff(it item) {
+	if r.touches {
+		// The sending has synchronized with the spawn, so that the dispatcher may be read.
+		if !r.direct.Load() && plain(r.process) {
+			r.direct.Store(true)
+		}
+		return
+	}
+	r.consumed(it.cost)
+}

@@ -1,0 +1,126 @@
+package inbox
+
+import (
+	"slices"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/rdmactor/rdmactor/internal/ring"
+)
+
+// line is what one name has been sent and has not consumed.
+type line struct {
+	name    string
+	age     uint64 // lines that were made before it
+	waiting ring.Ring[message]
+	bytes   int64 // that wait
+	route   *route
+	slow    bool // it is in Inbox.slow
+	refused bool // it takes nothing more until its target has consumed half a window
+}
+
+// fewLines is how many lines are kept without looking for idle ones.
+const fewLines = 64
+
+// lineOf is the line of a name; without a process all names have one.
+func (in *Inbox) lineOf(target *actor.PID, process actor.Process) *line {
+	if process == nil {
+		return in.nobody
+	}
+	l, ok := in.lines[target.Id]
+	if !ok {
+		if len(in.lines) >= in.limit {
+			in.sweep()
+		}
+		in.born++
+		l = &line{name: target.Id, age: in.born}
+		in.lines[l.name] = l
+		in.order = append(in.order, l)
+	}
+	return l
+}
+
+// sweep forgets the lines in which nothing is on its way.
+func (in *Inbox) sweep() {
+	in.order = slices.DeleteFunc(in.order, func(l *line) bool {
+		if l == in.nobody || l.slow {
+			return false
+		}
+		if in.look(l); !l.idle() {
+			return false
+		}
+		delete(in.lines, l.name)
+		return true
+	})
+	in.limit = 2*len(in.lines) + fewLines
+}
+
+// idle reports whether the line's target has consumed everything.
+func (l *line) idle() bool {
+	return l.waiting.Len() == 0 && (l.route == nil || l.route.inFlight() == 0 && l.route.lanesIdle())
+}
+
+// enter takes a user message: its target gets it, or it waits.
+func (in *Inbox) enter(l *line, process actor.Process, m message) {
+	if l.refused && !in.readmit(l) {
+		in.refuse(m, ErrSlow)
+		return
+	}
+	in.pending += m.cost
+	if l.waiting.Len() == 0 {
+		r := in.routeTo(l, process)
+		if l.waiting.Len() == 0 && in.room(r, m.cost) {
+			in.pass(r, process, m)
+			return
+		}
+	}
+	l.waiting.Push(m)
+	l.bytes += m.cost
+	in.noteSlow(l)
+}
+
+// noteSlow has a line looked at until nothing waits in it.
+func (in *Inbox) noteSlow(l *line) {
+	if !l.slow {
+		l.slow = true
+		in.slow = append(in.slow, l)
+	}
+	in.arm()
+}
+
+// pump gives the target what waits, as long as it has room.
+func (in *Inbox) pump(l *line) {
+	for l.waiting.Len() > 0 {
+		to, process := l, actor.Process(nil)
+		if l != in.nobody {
+			process = in.process(l.waiting.At(0).target)
+		}
+		if process == nil {
+			to = in.nobody
+		}
+		r := in.routeTo(to, process)
+		m := *l.waiting.At(0)
+		if !in.room(r, m.cost) {
+			if to != l { // it has no room for so many dead letters
+				in.noteSlow(to)
+			}
+			return
+		}
+		l.waiting.Pop()
+		l.bytes -= m.cost
+		in.pass(r, process, m)
+	}
+}
+
+// urgent passes a system message on, before what waits in the line.
+func (in *Inbox) urgent(l *line, process actor.Process, m message) {
+	r := in.routeTo(l, process)
+	if r.inFlight()+m.cost > 2*in.window {
+		if in.refresh(r); r.inFlight() > 0 && r.inFlight()+m.cost > 2*in.window {
+			in.refuse(m, ErrSlow)
+			return
+		}
+	}
+	in.pending += m.cost
+	in.pass(r, process, m)
+}

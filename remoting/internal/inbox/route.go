@@ -1,0 +1,267 @@
+package inbox
+
+import (
+	"math"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	rdma "github.com/rdmactor/rdmactor/actor"
+)
+
+// route is the way to one process. All processes that are no actors, of one name, have one.
+type route struct {
+	in      *Inbox
+	process *actor.ActorProcess // nil: no actor
+	box     rdma.Mailbox        // of an OnLoop or OffLoop actor
+	carried bool                // by box, which reports what was consumed
+	touches bool                // answers to Touch report it
+	off     bool                // it is sent to off the loop
+	lanes   [2]lane             // then: for user and for system messages
+	direct  atomic.Bool         // it may be sent to on the loop, as was found out off it
+
+	sent      int64 // bytes
+	seen      int64 // of done, when it was looked at
+	forgotten int64 // bytes that are consumed some time, and that nobody waits for
+	parted    bool  // nor for any others
+	marks     []*mark
+	marked    int64         // bytes before the last mark
+	again     time.Time     // when there is another Touch, if that mark is not answered
+	gap       time.Duration // then, the next time
+
+	done atomic.Int64 // bytes that were consumed
+	wake atomic.Int64 // the inbox is woken when done is so much
+}
+
+// never is more than anybody sends.
+const never = math.MaxInt64
+
+// inFlight is how much is not known to be consumed.
+func (r *route) inFlight() int64 { return r.sent - r.seen }
+
+// routeTo is the line's way to the process; nil: to dead letters. Another process of the name than
+// before also gets what the other one has not been sent.
+func (in *Inbox) routeTo(l *line, process actor.Process) *route {
+	a, _ := process.(*actor.ActorProcess)
+	if r := l.route; r != nil && r.process == a {
+		in.improve(l, r)
+		return r
+	}
+	if l.route != nil {
+		in.putBack(l)
+		in.part(l.route)
+		l.refused = false
+	}
+	l.route = in.newRoute(l, a)
+	return l.route
+}
+
+func (in *Inbox) newRoute(l *line, a *actor.ActorProcess) *route {
+	r := &route{in: in, process: a}
+	r.wake.Store(never)
+	if a != nil {
+		r.box, r.carried = in.cfg.Runtime.MailboxOf(l.name, a)
+	}
+	if r.off = !r.carried; r.off && a != nil {
+		r.touches = unbounded(a)
+	}
+	return r
+}
+
+// improve has an actor sent to on the loop, once it is known that this does not block, and nothing
+// is under way to it off the loop.
+func (in *Inbox) improve(l *line, r *route) {
+	if !r.off || r.process == nil || !r.lanesIdle() {
+		return
+	}
+	if r.direct.Load() {
+		r.off = false
+		return
+	}
+	if !r.touches { // it may have been in the middle of its spawn
+		if r.box, r.carried = in.cfg.Runtime.MailboxOf(l.name, r.process); r.carried {
+			r.off = false
+		}
+	}
+}
+
+// putBack has the line wait again for what a goroutine has not yet sent to the line's process.
+func (in *Inbox) putBack(l *line) {
+	back := l.route.lanes[0].take()
+	if len(back) == 0 {
+		return
+	}
+	for _, it := range slices.Backward(back) {
+		if it.mark != nil {
+			continue
+		}
+		l.waiting.PushFront(it.message)
+		l.bytes += it.cost
+		l.route.sent -= it.cost
+	}
+	in.noteSlow(l)
+	in.poke()
+}
+
+// part ends the waiting for what a process has been sent.
+func (in *Inbox) part(r *route) {
+	in.refresh(r)
+	in.forget(r)
+	r.parted = true
+	r.wake.Store(never)
+	for _, m := range r.marks {
+		in.answers.remove(m)
+	}
+	r.marks = nil
+}
+
+// forget has what a process has not consumed not count any more.
+func (in *Inbox) forget(r *route) {
+	in.pending -= r.inFlight() - r.forgotten
+	r.forgotten = r.inFlight()
+}
+
+// refresh looks at what was consumed since the last time.
+func (in *Inbox) refresh(r *route) {
+	if r.parted {
+		return
+	}
+	d := r.done.Load() - r.seen
+	r.seen += d
+	f := min(d, r.forgotten)
+	r.forgotten -= f
+	in.pending -= d - f
+	if d > 0 {
+		r.marks = slices.DeleteFunc(r.marks, func(m *mark) bool { return m.upTo <= r.seen })
+		r.gap = 0
+	}
+}
+
+// look is refresh, which also notices that the line's process is gone, with all that it had.
+func (in *Inbox) look(l *line) {
+	r := l.route
+	if r == nil {
+		return
+	}
+	in.refresh(r)
+	if r.process == nil || r.inFlight() == 0 || r.carried {
+		return
+	}
+	if p, _ := in.cfg.System.ProcessRegistry.GetLocal(l.name); p != actor.Process(r.process) {
+		in.putBack(l)
+		in.part(r)
+		l.route, l.refused = nil, false
+	}
+}
+
+// room reports whether the target may have a message of that cost. If not, the inbox is woken when
+// that may have changed.
+func (in *Inbox) room(r *route, cost int64) bool {
+	for {
+		if n := r.inFlight(); n == 0 || n+cost <= in.window {
+			return true
+		}
+		in.refresh(r)
+		if n := r.inFlight(); n == 0 || n+cost <= in.window {
+			return true
+		}
+		if !in.await(r) {
+			return false
+		}
+	}
+}
+
+// await has the inbox woken when the target has consumed half of what it has. True: it has done so
+// already.
+func (in *Inbox) await(r *route) (consumed bool) {
+	at := r.sent - r.inFlight()/2
+	if r.touches {
+		if len(r.marks) == 0 {
+			in.touch(r)
+			r.gap = 0
+		}
+		at = r.marks[0].upTo
+	}
+	r.wake.Store(at)
+	return r.done.Load() >= at && r.wake.CompareAndSwap(at, never)
+}
+
+// pass gives the target a message.
+func (in *Inbox) pass(r *route, process actor.Process, m message) {
+	r.sent += m.cost
+	switch {
+	case r.off:
+		if process == nil {
+			process = in.cfg.System.DeadLetter
+		}
+		in.start(r, item{message: m, process: process})
+	case !r.carried:
+		in.guarded(m, func() { send(r.process, m) }) // it counts until the next Touch
+		in.local.Woke()
+	case m.system:
+		r.process.SendSystemMessage(m.target, m.msg)
+		in.carry(r, message{cost: m.cost})
+	default:
+		in.carry(r, m)
+	}
+	if r.touches && r.sent-r.marked >= in.window/2 {
+		in.touch(r)
+	}
+}
+
+// consumed counts what the target has consumed. Any goroutine.
+func (r *route) consumed(cost int64) { r.reached(r.done.Add(cost)) }
+
+// consumedUpTo is the same for all that was sent before a mark. Any goroutine.
+func (r *route) consumedUpTo(mark int64) {
+	for {
+		done := r.done.Load()
+		if done >= mark {
+			return
+		}
+		if r.done.CompareAndSwap(done, mark) {
+			r.reached(mark)
+			return
+		}
+	}
+}
+
+func (r *route) reached(done int64) {
+	if at := r.wake.Load(); done >= at && r.wake.CompareAndSwap(at, never) {
+		r.in.poke()
+	}
+}
+
+// parcel is a message in the mailbox of an OnLoop or OffLoop actor.
+type parcel struct {
+	rdma.Carrier
+	to   *route
+	cost int64
+}
+
+var parcels sync.Pool
+
+// carry has an OnLoop or OffLoop actor receive a message. Without one, it is only reported when
+// what it has been sent before is consumed.
+func (in *Inbox) carry(r *route, m message) {
+	p, ok := parcels.Get().(*parcel)
+	if !ok {
+		p = new(parcel)
+		p.Consumed = p.back
+	}
+	p.Message, p.to, p.cost = m.msg, r, m.cost
+	if !in.guarded(m, func() { r.box.Carry(&p.Carrier) }) {
+		p.back()
+	}
+}
+
+// back is called when the message was consumed. Any goroutine.
+func (p *parcel) back() {
+	r, cost := p.to, p.cost
+	p.Message, p.to = nil, nil
+	parcels.Put(p)
+	r.consumed(cost)
+}

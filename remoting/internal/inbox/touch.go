@@ -1,0 +1,103 @@
+package inbox
+
+import (
+	"sync"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+)
+
+// Name is the name of the process that gets the answers to Touch, in each system that has an Inbox.
+// No peer can reach it.
+const Name = "rdma-remoting/touched"
+
+// touched is that process. The RequestId of the PID that an answer is sent to says which Touch it
+// answers, whoever answers.
+type touched struct {
+	mu   sync.Mutex
+	last uint32
+	out  map[uint32]*mark
+}
+
+// mark is a Touch that was not answered.
+type mark struct {
+	id   uint32
+	to   *route
+	upTo int64 // what was sent before it
+}
+
+// touchedOf is a system's, made by the first who asks.
+func touchedOf(sys *actor.ActorSystem) *touched {
+	t := &touched{out: make(map[uint32]*mark)}
+	if _, added := sys.ProcessRegistry.Add(t, Name); added {
+		return t
+	}
+	p, _ := sys.ProcessRegistry.GetLocal(Name)
+	if is, ok := p.(*touched); ok {
+		return is
+	}
+	return t // the name is somebody else's: no Touch is ever answered
+}
+
+// add makes a mark.
+func (t *touched) add(r *route, upTo int64) *mark {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for {
+		if t.last++; t.last != 0 && t.out[t.last] == nil {
+			break
+		}
+	}
+	m := &mark{id: t.last, to: r, upTo: upTo}
+	t.out[m.id] = m
+	return m
+}
+
+// remove forgets a mark that nobody waits for.
+func (t *touched) remove(m *mark) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.out, m.id)
+}
+
+// SendUserMessage is an answer: *actor.Touched, *actor.DeadLetterResponse, or what the actor itself
+// has answered. Whoever has the Touch has consumed what was sent before it.
+func (t *touched) SendUserMessage(pid *actor.PID, _ any) {
+	t.mu.Lock()
+	m := t.out[pid.RequestId]
+	delete(t.out, pid.RequestId)
+	t.mu.Unlock()
+	if m != nil {
+		m.to.consumedUpTo(m.upTo)
+	}
+}
+
+// SendSystemMessage has nothing to do.
+func (*touched) SendSystemMessage(*actor.PID, any) {}
+
+// Stop has nothing to do.
+func (*touched) Stop(*actor.PID) {}
+
+// mostMarks is how many Touches an actor may have that it has not answered.
+const mostMarks = 8
+
+// touch sends one to the actor, behind everything that it has been sent. It may be lost: another
+// one follows later and later.
+func (in *Inbox) touch(r *route) {
+	if n := len(r.marks); n == mostMarks {
+		in.answers.remove(r.marks[n-1])
+		r.marks = r.marks[:n-1]
+	}
+	m := in.answers.add(r, r.sent)
+	r.marks = append(r.marks, m)
+	r.marked = r.sent
+	answer := &actor.PID{Address: in.cfg.System.Address(), Id: Name, RequestId: m.id}
+	env := &actor.MessageEnvelope{Message: &actor.Touch{}, Sender: answer}
+	r.gap = min(max(2*r.gap, in.pause), time.Minute)
+	r.again = in.local.Now().Add(r.gap)
+	if r.off {
+		in.start(r, item{message{target: answer, msg: env}, r.process, m})
+		return
+	}
+	r.process.SendUserMessage(answer, env)
+}
