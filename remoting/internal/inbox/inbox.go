@@ -120,9 +120,10 @@ func (in *Inbox) Deliver(target *actor.PID, msg any, size int, from *rdma.Receiv
 }
 
 // DeliverSystem is Deliver for a system message (Watch, Stop, Terminated). It does not wait for
-// user messages, and is refused if the target has consumed none of two Windows.
-func (in *Inbox) DeliverSystem(target *actor.PID, msg any, size int, from *rdma.Received) {
-	in.accept(message{target: target, msg: msg, cost: int64(size) + overhead, system: true}, from)
+// user messages, and the RDMA message that it came in is not retained. It is refused if there are
+// two Windows that its target has not consumed, or twice the Bytes.
+func (in *Inbox) DeliverSystem(target *actor.PID, msg any, size int) {
+	in.accept(message{target: target, msg: msg, cost: int64(size) + overhead, system: true}, nil)
 }
 
 func (in *Inbox) accept(m message, from *rdma.Received) {
@@ -132,6 +133,9 @@ func (in *Inbox) accept(m message, from *rdma.Received) {
 		return
 	case actor.UnwrapEnvelopeMessage(m.msg) == nil:
 		in.refuse(m, ErrNothing)
+		return
+	case m.system && in.pending >= 2*in.bytes:
+		in.refuse(m, ErrSlow)
 		return
 	}
 	process := in.process(m.target)
