@@ -22,6 +22,7 @@ import (
 	"github.com/rdmactor/rdmactor/cmid/cmidtest"
 	"github.com/rdmactor/rdmactor/eventloop"
 	"github.com/rdmactor/rdmactor/iwarp/wire"
+	"github.com/rdmactor/rdmactor/remoting"
 	"github.com/rdmactor/rdmactor/rpc"
 	"github.com/rdmactor/rdmactor/states"
 	"github.com/rdmactor/rdmactor/verbs"
@@ -59,6 +60,8 @@ var enumerations = []struct {
 	{cmidtest.MsgREQ, "MsgREQ"},
 	{wire.OpSend, "Send"},
 	{wire.LayerDDP, "DDP"},
+	{remoting.Watch, "watch"},
+	{remoting.Block, "block"},
 }
 
 // TestEnumerations: what is one of a few prints its name everywhere: with fmt, in JSON, in slog's

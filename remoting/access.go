@@ -1,0 +1,138 @@
+package remoting
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/rdmactor/rdmactor/internal/enum"
+)
+
+// Access is what a peer wants of an actor, or of a kind.
+type Access uint8
+
+// The kinds of access.
+const (
+	Reach Access = iota + 1 // send it messages
+	Watch                   // get Terminated when it ends
+	Stop                    // stop it: Stop, and PoisonPill
+	Spawn                   // have one of a kind spawned
+)
+
+var accessNames = [...]string{"", "reach", "watch", "stop", "spawn"}
+
+// String is the access's name.
+func (a Access) String() string { return enum.At(accessNames[:], a, "access %d") }
+
+// MarshalText is String's text.
+func (a Access) MarshalText() ([]byte, error) { return []byte(a.String()), nil }
+
+// accesses is a set of them.
+type accesses uint8
+
+func (a Access) bit() accesses { return 1 << a }
+
+// Expose says what peers may do here besides answering what was sent to them. A rule is an actor's
+// name ("greeter"), or the beginning of names followed by a star ("room/*"); "*" alone is every
+// name. What Proto.Actor or this module has spawned for itself, such as identifiers, is no name
+// that a star stands for: it has to be named in full. Futures are never exposed.
+type Expose struct {
+	Reach []string // names of actors
+	Watch []string
+	Stop  []string
+	Spawn []string // names of Config.Kinds
+}
+
+// rules are an Expose as it is looked up. They do not change.
+type rules struct {
+	expose  Expose
+	version uint64
+}
+
+// allow reports whether peers may do that.
+func (r *rules) allow(a Access, name string) bool {
+	switch a {
+	case Reach:
+		return matches(r.expose.Reach, name)
+	case Watch:
+		return matches(r.expose.Watch, name)
+	case Stop:
+		return matches(r.expose.Stop, name)
+	case Spawn:
+		return matches(r.expose.Spawn, name)
+	}
+	return false
+}
+
+// matches reports whether one of the rules is for a name.
+func matches(list []string, name string) bool {
+	own := internal(name)
+	for _, rule := range list {
+		prefix, star := strings.CutSuffix(rule, "*")
+		if rule == name || star && !own && strings.HasPrefix(name, prefix) {
+			return true
+		}
+	}
+	return false
+}
+
+// internals are what the names begin with that Proto.Actor and this module give what they spawn
+// for themselves.
+var internals = []string{
+	"rdma$", "remoting$", "rpc$", "rpc-dead-letters$", "rdmanet$", "ask$", // ours
+	futurePrefix, "guardian$", "deadletter", "eventstream", // Proto.Actor's
+}
+
+// internal reports whether a name is none of the application's.
+func internal(name string) bool {
+	return slices.ContainsFunc(internals, func(p string) bool { return strings.HasPrefix(name, p) })
+}
+
+// never reports whether a name is nobody's to reach: a future that nobody has asked to answer, or
+// what panics when it gets a message.
+func never(name string) bool { return isFuture(name) || strings.HasPrefix(name, "guardian$") }
+
+// with is the rules of both.
+func (e Expose) with(more Expose) Expose {
+	return Expose{
+		Reach: join(e.Reach, more.Reach), Watch: join(e.Watch, more.Watch),
+		Stop: join(e.Stop, more.Stop), Spawn: join(e.Spawn, more.Spawn),
+	}
+}
+
+func join(a, b []string) []string {
+	all := slices.Clone(a)
+	for _, rule := range b {
+		if !slices.Contains(all, rule) {
+			all = append(all, rule)
+		}
+	}
+	return all
+}
+
+// without is the rules of e that are not in less.
+func (e Expose) without(less Expose) Expose {
+	return Expose{
+		Reach: remove(e.Reach, less.Reach), Watch: remove(e.Watch, less.Watch),
+		Stop: remove(e.Stop, less.Stop), Spawn: remove(e.Spawn, less.Spawn),
+	}
+}
+
+func remove(a, b []string) []string {
+	return slices.DeleteFunc(slices.Clone(a), func(rule string) bool { return slices.Contains(b, rule) })
+}
+
+// Expose adds rules to Config.Expose. Any goroutine.
+func (n *Node) Expose(more Expose) { n.setRules(func(e Expose) Expose { return e.with(more) }) }
+
+// Conceal takes rules away that Config.Expose or Expose has added, as they stand there. Actors that
+// have sent a peer something can still be answered by it. Any goroutine.
+func (n *Node) Conceal(less Expose) { n.setRules(func(e Expose) Expose { return e.without(less) }) }
+
+func (n *Node) setRules(change func(Expose) Expose) {
+	for {
+		was := n.rules.Load()
+		if n.rules.CompareAndSwap(was, &rules{change(was.expose), was.version + 1}) {
+			return
+		}
+	}
+}

@@ -1,0 +1,147 @@
+package remoting
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"golang.org/x/sys/unix"
+
+	rdma "github.com/rdmactor/rdmactor/actor"
+	"github.com/rdmactor/rdmactor/actor/reconnect"
+	"github.com/rdmactor/rdmactor/codec"
+	"github.com/rdmactor/rdmactor/internal/enum"
+	"github.com/rdmactor/rdmactor/remoting/internal/frame"
+)
+
+// Config configures a node. Numbers that are not positive have the defaults, like other zero
+// fields.
+type Config struct {
+	// Name is the address in the node's PIDs, by which its peers know it: "10.0.0.1:7471". It is
+	// the node's alone. "": where it listens.
+	Name string
+	// Listen is where the device listens, "host:port": Name. With port 0 Name is "" or given.
+	Listen string
+	// Member is the id that peers are shown: the actor system's ID.
+	Member string
+	// Incarnation is larger than that of any earlier process with this Name: the time of the
+	// start, in nanoseconds.
+	Incarnation uint64
+	// Resolve says where a peer is to be dialled. It is called off the loops, before each dial,
+	// and may block until ctx ends. nil: a peer's name is its address.
+	Resolve func(ctx context.Context, name string) (addr string, err error)
+
+	// Queue is how many bytes may wait for one peer: 8 MiB. System messages have an eighth of that
+	// besides.
+	Queue int
+	// Overflow says what becomes of a message that finds no room in the Queue: DeadLetter.
+	Overflow Overflow
+	// Patience is how long messages wait for a peer that is not connected, and how long an actor
+	// that does not consume what it gets may stop its peer: 10 s.
+	Patience time.Duration
+	// Peers is how many other nodes this one deals with at a time: 1,024. At most half of them are
+	// nodes that are not connected.
+	Peers int
+	// MaxMessage is how large a message this node takes, in bytes, with its names: 4 MiB; at least
+	// 64 KiB. What a peer takes may be less or more.
+	MaxMessage int
+
+	// Expose says what peers may do here. Zero: they may answer what was sent to them, nothing
+	// else.
+	Expose Expose
+	// Admit says whether a peer may connect. An error refuses it, and is its reason. It is called
+	// off the loops, once for each connection, and has 3 s. nil: every node that knows the
+	// protocol may.
+	Admit func(Peer) error
+	// Allow is asked besides Expose: once for each name that a peer uses, and again when Expose or
+	// Conceal was called. An error refuses it. It is called on the peer's loop and must not block.
+	// nil: Expose decides.
+	Allow func(peer Peer, access Access, name string) error
+	// Kinds are what peers may have spawned here (Node.Spawn), as far as Expose.Spawn says.
+	Kinds map[string]*actor.Props
+
+	// Codec encodes and decodes messages. nil: protobuf.
+	Codec codec.Codec
+	// ID configures every connection. Its MaxMessage is this Config's.
+	ID rdma.IDConfig
+	// Dial is every attempt to connect; its Addr is not used.
+	Dial rdma.Dial
+	// Backoff is how long to wait between attempts; Most is 1 s.
+	Backoff reconnect.Backoff
+}
+
+// Overflow says what becomes of a message that finds no room in the queue for its peer.
+type Overflow uint8
+
+// The policies. System messages have a reserve, and are not affected.
+const (
+	// DeadLetter makes it a dead letter: a future fails at once with ErrDeadLetter, another sender
+	// gets *actor.DeadLetterResponse.
+	DeadLetter Overflow = iota
+	// Fail gives the sender, or the future, *Refused with ErrQueueFull. Without a sender it is a
+	// dead letter.
+	Fail
+	// Block has the sender wait until there is room. On a loop nobody may wait: there it is as
+	// Fail.
+	Block
+)
+
+var overflowNames = [...]string{"dead letter", "fail", "block"}
+
+// String is the policy's name.
+func (o Overflow) String() string { return enum.At(overflowNames[:], o, "overflow %d") }
+
+// MarshalText is String's text.
+func (o Overflow) MarshalText() ([]byte, error) { return []byte(o.String()), nil }
+
+const (
+	defaultQueue      = 8 << 20
+	defaultPatience   = 10 * time.Second
+	defaultPeers      = 1024
+	defaultMaxMessage = 4 << 20
+	defaultMost       = time.Second
+
+	// frameBytes is how large a frame gets in which messages are gathered. A larger message has a
+	// frame of its own.
+	frameBytes = 64 << 10
+	// systemShare is the part of the queue that system messages have besides.
+	systemShare = 8
+	// greetingTime is how long a connection may take until both sides have admitted each other.
+	// It bounds Config.Admit, and a first message that was lost.
+	greetingTime = 3 * time.Second
+)
+
+// withDefaults fills zero fields, or says what is wrong.
+func (c Config) withDefaults(sys *actor.ActorSystem, now time.Time) (Config, error) {
+	if c.Listen == "" {
+		c.Listen = c.Name
+	}
+	if c.Listen == "" {
+		return c, fmt.Errorf("neither Name nor Listen: %w", unix.EINVAL)
+	}
+	c.Member = cmp.Or(c.Member, sys.ID)
+	c.Incarnation = cmp.Or(c.Incarnation, uint64(now.UnixNano()))
+	c.Queue = cmp.Or(max(c.Queue, 0), defaultQueue)
+	c.Patience = cmp.Or(max(c.Patience, 0), defaultPatience)
+	c.Peers = cmp.Or(max(c.Peers, 0), defaultPeers)
+	c.MaxMessage = cmp.Or(max(c.MaxMessage, 0), defaultMaxMessage)
+	if c.Backoff.Most <= 0 {
+		c.Backoff.Most = defaultMost
+	}
+	if c.Codec == nil {
+		c.Codec = codec.New()
+	}
+	c.ID.MaxMessage = c.MaxMessage
+	c.ID.RefuseForeign, c.ID.Handler, c.ID.Context = true, nil, nil
+	switch {
+	case len(c.Name) > frame.MaxName || len(c.Member) > frame.MaxName:
+		return c, fmt.Errorf("a Name and a Member have at most %d bytes: %w", frame.MaxName, unix.EINVAL)
+	case c.MaxMessage < frameBytes || c.MaxMessage > frame.MaxMessage:
+		return c, fmt.Errorf("MaxMessage is %d, and has to be between %d and %d: %w", c.MaxMessage, frameBytes, frame.MaxMessage, unix.EINVAL)
+	case c.Queue < c.MaxMessage:
+		c.Queue = c.MaxMessage
+	}
+	return c, nil
+}

@@ -1,0 +1,65 @@
+// Package remoting lets Proto.Actor's actors send to actors of other machines over RDMA. A PID of
+// another node stands for the actor there: Send, Request, RequestFuture, Watch, Stop and
+// PoisonPill work as with an actor of this one.
+//
+//	sys := actor.NewActorSystem()
+//	rt, err := rdma.Open(sys, rdma.Config{Device: iwarp.New()})
+//	node, err := remoting.Start(sys, rt, remoting.Config{
+//		Name:   "10.0.0.1:7471",
+//		Expose: remoting.Expose{Reach: []string{"greeter"}},
+//	})
+//	...
+//	greeter := actor.NewPID("10.0.0.2:7471", "greeter")
+//	res, err := remoting.Result(sys.Root.RequestFuture(greeter, &Hello{Who: "you"}, time.Second))
+//
+// Nodes that send each other something share one connection. The first message makes it, and it
+// lasts as long as both nodes do. Messages are encoded by package codec: protobuf needs no line.
+//
+// # Ownership
+//
+// A message is encoded on its sender's goroutine, within Send: the sender may change it then. What
+// is received is a new value. Start gives the actor system its address, Shutdown ends the node; the
+// actor system and the runtime stay their owner's.
+//
+// Each peer has an actor on one of the runtime's loops. Codecs decode there, and Config.Allow is
+// called there, so they must not block. Config.Admit, Config.Resolve, the Props of Config.Kinds,
+// and subscribers of events and dead letters run off the loops.
+//
+// # Ordering
+//
+// Messages of one sender to one target keep their order, as long as the connection lasts. When it
+// ends, those that were sent and not consumed are lost: the next connection goes on with those that
+// were not sent. No message is delivered twice. System messages (Watch, Stop, Terminated) overtake
+// other messages.
+//
+// # Errors
+//
+// A message that cannot be sent is a dead letter, as one for a local actor that is not there: a
+// future gets actor.ErrDeadLetter, another sender *actor.DeadLetterResponse, and without a sender a
+// DeadLetterEvent is published. That is certain: the peer has not got it. Messages wait for a peer
+// that is not connected, for Config.Patience; but requests of futures, and watches, fail with the
+// first dial that fails.
+//
+// A future whose request was sent, and whose connection ended before the answer, gets *Unknown at
+// once: the peer may have carried the request out. One whose request the peer has refused gets
+// *Refused. Both are values, because Proto.Actor's futures have no other errors; Result returns
+// them as errors.
+//
+// A watcher gets Terminated when the actor there stops, at once with NotFound if it is not there,
+// and with AddressTerminated when the connection ends or cannot be made.
+//
+// # Isolation
+//
+// A peer may do here what Config.Expose says. Besides, it may answer: it may reach the actors that
+// have sent it something, and the futures that wait for it, once. What it sends beyond that is
+// refused, and costs the message. Bytes that no node sends cost the connection.
+//
+// What waits for one peer is bounded by Config.Queue, whatever it does, and delays no other peer.
+//
+// # Limitations
+//
+// Nodes do not prove who they are: see reconnect.Peers. Who can connect is Config.Admit's to say.
+// An answer has to come from the node that was asked. If that node forwards the request, the answer
+// of a third one is refused, unless Config.Expose lets it reach the sender. The messages of a
+// connection that has ended may have been received or not; only futures are notified of each.
+package remoting

@@ -1,0 +1,137 @@
+package remoting
+
+import (
+	"github.com/asynkron/protoactor-go/actor"
+
+	rdma "github.com/rdmactor/rdmactor/actor"
+	"github.com/rdmactor/rdmactor/actor/reconnect"
+	"github.com/rdmactor/rdmactor/remoting/internal/frame"
+)
+
+// down takes note that a generation has ended.
+func (l *link) down(ctx actor.Context, m *reconnect.Down) {
+	err := m.Err
+	if l.cause != nil {
+		err = l.cause
+	}
+	opened := l.greeting == open
+	if opened {
+		l.posted.settledThose(m.Fates)
+		l.lost(ctx, err)
+	}
+	refused := m.WasUp && !opened
+	l.up, l.greeting, l.cause, l.first, l.send = nil, absent, nil, nil, nil
+	if l.timer != nil {
+		l.timer()
+		l.timer = nil
+	}
+	if !opened && (refused || !transient(m.Err)) {
+		l.failed(err)
+	}
+	if wait := m.NextTry.Sub(l.local.Now()); !opened && wait > 0 && !l.pausing {
+		l.pausing = true // also if the reconnecting actor is not needed any more
+		rdma.After(ctx, wait, &paused{})
+	}
+	l.consider(ctx)
+}
+
+// lost ends what an open link has had under way: requests whose answers have not come, and
+// watches. What was not posted waits for the next connection.
+func (l *link) lost(ctx actor.Context, err error) {
+	p := l.p
+	p.mu.Lock()
+	p.state = linkDown
+	l.backLocked()
+	futures := p.futures.takeThose(func(r *request) bool { return r.packet < l.sent })
+	ours, theirs := p.watches.end()
+	spawns := p.spawns.end()
+	p.purgeLocked()
+	p.counts.Unknown += uint64(l.posted.records)
+	d := &Disconnected{Peer: l.who, Err: err, Unsent: p.user.records(), Unknown: l.posted.records}
+	p.mu.Unlock()
+	l.n.unconnected.Add(1)
+	for i := range futures {
+		futures[i].answer(&Unknown{Target: futures[i].target, Err: err})
+	}
+	l.endWatches(ours, theirs)
+	failSpawns(spawns, &Unknown{Target: actor.NewPID(l.who.Name, ""), Err: err})
+	l.notify(ctx, d)
+}
+
+// failed ends what fails at once when a dial fails: requests of futures, whose callers can decide
+// what to do next, and watches. Other messages wait for the next attempt.
+func (l *link) failed(err error) {
+	p := l.p
+	p.mu.Lock()
+	p.state = linkBroken
+	futures := p.futures.takeThose(func(*request) bool { return true })
+	if len(futures) > 0 {
+		p.user.filter(func(r *frame.Record) bool { return r.Sender.Address != "" || !isFuture(r.Sender.ID) })
+	}
+	ours, theirs := p.watches.end()
+	spawns := p.spawns.end()
+	p.purgeLocked()
+	p.mu.Unlock()
+	for i := range futures {
+		futures[i].answer(&actor.DeadLetterResponse{Target: futures[i].target})
+	}
+	l.endWatches(ours, theirs)
+	failSpawns(spawns, err)
+}
+
+// unreachable makes what waits dead letters.
+func (l *link) unreachable(err error) {
+	l.failed(err)
+	p := l.p
+	p.mu.Lock()
+	l.backLocked()
+	var list []packet
+	for _, lane := range []*lane{&p.system, &p.user} {
+		for {
+			out, ok := lane.take()
+			if !ok {
+				break
+			}
+			lane.bytes -= len(out.bytes())
+			list = append(list, out)
+			p.counts.DeadLetters += uint64(out.records)
+		}
+	}
+	p.awake = false
+	name := p.name
+	p.releaseLocked()
+	p.mu.Unlock()
+	l.deadLetters(name, list)
+}
+
+// backLocked puts back what was taken and not posted.
+func (l *link) backLocked() {
+	switch {
+	case l.out.buf == nil:
+		return
+	case l.out.system:
+		l.p.system.back(l.out)
+	default:
+		l.p.user.back(l.out)
+	}
+	l.out, l.send = packet{}, nil
+}
+
+// purgeLocked drops the system messages that were for the connection that has ended: the watches on
+// both sides are gone with it. A Stop stays.
+func (p *peer) purgeLocked() {
+	p.system.filter(func(r *frame.Record) bool { return r.Kind == frame.KindStop })
+	p.stuck = false
+}
+
+// endWatches notifies the watchers of this node, and has its actors forget those of the peer's.
+func (l *link) endWatches(ours []watch, theirs []pair) {
+	for _, w := range ours {
+		l.n.terminated(w, actor.TerminatedReason_AddressTerminated)
+	}
+	for _, pair := range theirs {
+		if proc, ok := l.n.sys.ProcessRegistry.GetLocal(pair.watched); ok {
+			proc.SendSystemMessage(actor.NewPID(l.n.name, pair.watched), &actor.Unwatch{Watcher: actor.NewPID(l.who.Name, pair.watcher)})
+		}
+	}
+}

@@ -1,0 +1,94 @@
+package remoting
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"golang.org/x/sys/unix"
+)
+
+// Why messages are not delivered; errors.Is finds them in *Refused, *Unknown and *Disconnected.
+var (
+	// ErrQueueFull: as many bytes as Config.Queue says wait for the peer. errors.Is: ENOBUFS.
+	ErrQueueFull = fmt.Errorf("too much waits for the peer (%w)", unix.ENOBUFS)
+	// ErrTooLarge: the message is larger than the peer takes. errors.Is: EMSGSIZE.
+	ErrTooLarge = fmt.Errorf("the message is larger than the peer takes (%w)", unix.EMSGSIZE)
+	// ErrEncode: the codec could not encode the message. errors.Is: EINVAL.
+	ErrEncode = fmt.Errorf("the message cannot be encoded (%w)", unix.EINVAL)
+	// ErrDecode: the codec could not decode the message, or does not know its type. errors.Is:
+	// EBADMSG.
+	ErrDecode = fmt.Errorf("the message cannot be decoded (%w)", unix.EBADMSG)
+	// ErrDenied: the receiving node does not expose that (Expose). errors.Is: EACCES.
+	ErrDenied = fmt.Errorf("not exposed (%w)", unix.EACCES)
+	// ErrOverflow: the target does not consume what it gets. errors.Is: ENOBUFS.
+	ErrOverflow = fmt.Errorf("the target does not consume what it gets (%w)", unix.ENOBUFS)
+	// ErrUnreachable: the peer was not connected for Config.Patience, or could not be connected.
+	// errors.Is: EHOSTUNREACH.
+	ErrUnreachable = fmt.Errorf("the peer cannot be reached (%w)", unix.EHOSTUNREACH)
+	// ErrTooManyPeers: there are as many as Config.Peers says. errors.Is: EMFILE.
+	ErrTooManyPeers = fmt.Errorf("too many peers (%w)", unix.EMFILE)
+	// ErrShutdown: this node was shut down. errors.Is: ESHUTDOWN.
+	ErrShutdown = fmt.Errorf("the node was shut down (%w)", unix.ESHUTDOWN)
+	// ErrBlocked: Config.Admit has refused the peer, or the peer's has refused this node.
+	// errors.Is: EACCES.
+	ErrBlocked = fmt.Errorf("the node may not connect (%w)", unix.EACCES)
+	// ErrProtocol: the peer has sent what no node sends, or has another version. errors.Is:
+	// EPROTO.
+	ErrProtocol = fmt.Errorf("the peer has broken the protocol (%w)", unix.EPROTO)
+	// ErrPeerShutdown: the peer was shut down. errors.Is: ESHUTDOWN.
+	ErrPeerShutdown = fmt.Errorf("the peer was shut down (%w)", unix.ESHUTDOWN)
+	// ErrSpawn: the peer could not spawn the actor.
+	ErrSpawn = errors.New("the peer has not spawned the actor")
+	// ErrNotRemote: the PID, or the address, is this node's own. errors.Is: EINVAL.
+	ErrNotRemote = fmt.Errorf("the address is this node's own, or empty (%w)", unix.EINVAL)
+)
+
+// Unknown is what a future gets in place of an answer, if nobody knows whether its request was
+// received: it was sent, and the link ended before the answer came. It is an error. The request is
+// never repeated, because the peer may have carried it out. See Result.
+type Unknown struct {
+	Target *actor.PID // of the request
+	Err    error      // why the link has ended; nil: the peer has ended it in order
+}
+
+// Error says what is not known, and why.
+func (u *Unknown) Error() string {
+	return fmt.Sprintf("not known whether %s at %s got the request: the link has ended: %v", u.Target.Id, u.Target.Address, u.Err)
+}
+
+// Unwrap gives the cause.
+func (u *Unknown) Unwrap() error { return u.Err }
+
+// Refused says that a message was not delivered, and why: to a future in place of an answer, to an
+// actor that has sent the message (Config.Overflow), and as an event. It is an error.
+type Refused struct {
+	Target *actor.PID // whom the message was for
+	Sender *actor.PID // who has sent it; nil: nobody, or not known
+	By     string     // the name of the node that has refused it
+	Err    error
+}
+
+// Error says what was refused, and why.
+func (r *Refused) Error() string {
+	return fmt.Sprintf("a message for %s at %s was refused by %s: %v", r.Target.GetId(), r.Target.GetAddress(), r.By, r.Err)
+}
+
+// Unwrap gives the cause.
+func (r *Refused) Unwrap() error { return r.Err }
+
+// Result is the result of a future whose request may have gone to another node. What a future gets
+// in place of an answer (*Unknown, *Refused) is returned as the error.
+func Result(f actor.Future) (any, error) {
+	res, err := f.Result()
+	if err != nil {
+		return nil, err
+	}
+	switch res := res.(type) {
+	case *Unknown:
+		return nil, res
+	case *Refused:
+		return nil, res
+	}
+	return res, nil
+}

@@ -1,0 +1,29 @@
+package remoting
+
+import "fmt"
+
+// What is published on the actor system's EventStream, besides *Refused. Subscribers are called off
+// the loops, for each peer one event after the other.
+type (
+	// Connected: this node and the peer have admitted each other.
+	Connected struct{ Peer Peer }
+	// Disconnected: the connection with the peer has ended. The watches between the two have ended
+	// (AddressTerminated), and the futures whose requests had been sent have got *Unknown.
+	Disconnected struct {
+		Peer Peer
+		Err  error // why; nil: it was ended in order
+		// messages that wait for the next connection, for Config.Patience at most
+		Unsent int
+		// messages that were sent, and of which nobody knows whether the peer has received them.
+		// They are not repeated.
+		Unknown int
+	}
+)
+
+// String is one line for logs.
+func (c *Connected) String() string { return "connected with " + c.Peer.Name }
+
+// String is one line for logs.
+func (d *Disconnected) String() string {
+	return fmt.Sprintf("disconnected from %s: %d messages unsent, %d unknown: %v", d.Peer.Name, d.Unsent, d.Unknown, d.Err)
+}

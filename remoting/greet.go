@@ -1,0 +1,224 @@
+package remoting
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"golang.org/x/sys/unix"
+
+	rdma "github.com/rdmactor/rdmactor/actor"
+	"github.com/rdmactor/rdmactor/actor/reconnect"
+	"github.com/rdmactor/rdmactor/remoting/internal/frame"
+)
+
+// Who has dialled says hello first. The other side admits it, and says hello in turn. The dialler
+// admits that one, and its next frame, which may be empty, says so. Nothing else is sent or taken
+// before. So each side knows that the other one has admitted it when it begins to send.
+
+// greeting is how far a connection is.
+type greeting uint8
+
+const (
+	absent    greeting = iota // there is no connection
+	expecting                 // the peer's hello
+	admitting                 // Config.Admit is being asked
+	agreed                    // our hello was sent in answer; the peer's next frame opens the link
+	open
+	refusing // this side ends the connection
+)
+
+// farewellTime is how long a goodbye may wait for room.
+const farewellTime = time.Second
+
+// begin takes a new connection.
+func (l *link) begin(ctx actor.Context, up *reconnect.Up) {
+	l.up, l.greeting, l.cause, l.posted = up, expecting, nil, tally{}
+	l.timer = rdma.After(ctx, greetingTime, &late{up.Generation})
+	if most := up.Established.MaxMessage; most < frameBytes {
+		l.breakOff(ctx, frame.GoodbyeVersion, fmt.Errorf("the connection takes %d bytes in a message, and a node %d: %w", most, frameBytes, ErrProtocol))
+		return
+	}
+	if !up.Accepted {
+		l.sayHello(ctx)
+	}
+}
+
+// greets reports whether it is that connection, and still not open.
+func (l *link) greets(generation uint64) bool {
+	return l.up != nil && l.up.Generation == generation && l.greeting != open
+}
+
+func (l *link) sayHello(ctx actor.Context) {
+	n := l.n
+	l.say(ctx, &frame.Record{Kind: frame.KindHello, Hello: &frame.Hello{
+		Version: frame.Version, Name: n.name, Member: n.cfg.Member, Incarnation: n.cfg.Incarnation, MaxMessage: uint32(n.cfg.MaxMessage),
+	}})
+}
+
+// say sends a record in a frame of its own, before everything else that waits. nil: an empty frame.
+func (l *link) say(ctx actor.Context, r *frame.Record) {
+	var w frame.Writer
+	if r != nil {
+		if err := w.Append(r); err != nil { // Config was checked
+			panic(fmt.Sprintf("remoting: BUG: %v", err))
+		}
+	}
+	l.first = append(l.first, w.Bytes())
+	l.flush(ctx)
+}
+
+// breakOff says goodbye, and ends the connection.
+func (l *link) breakOff(ctx actor.Context, code frame.Code, err error) {
+	if l.up == nil || l.greeting == refusing {
+		return
+	}
+	l.n.rt.Logger().Warn("remoting: a connection ends", "peer", l.who.Name, "at", l.up.Established.Peer, "err", err)
+	l.refuse(ctx, err)
+	rdma.After(ctx, farewellTime, &overdue{l.up.Generation})
+	l.say(ctx, &frame.Record{Kind: frame.KindGoodbye, Code: code, Reason: err.Error()})
+}
+
+// end ends the connection, for a reason of this side's.
+func (l *link) end(ctx actor.Context, err error) {
+	if l.up == nil || l.greeting == refusing {
+		return
+	}
+	l.refuse(ctx, err)
+	l.flush(ctx)
+}
+
+func (l *link) refuse(ctx actor.Context, err error) {
+	if l.greeting == open {
+		l.lost(ctx, err)
+	}
+	l.greeting, l.cause, l.first, l.send = refusing, err, nil, nil
+}
+
+// greet takes a frame of a connection that is not open.
+func (l *link) greet(ctx actor.Context, m *rdma.Received) {
+	switch l.greeting {
+	case agreed:
+		l.opened(ctx)
+		l.flush(ctx)
+		l.read(ctx, m)
+	case expecting:
+		d := frame.NewReader(m.Data, nil)
+		var r frame.Record
+		switch ok, err := d.Next(&r); {
+		case err != nil:
+			l.breakOff(ctx, frame.GoodbyeBadFrame, fmt.Errorf("%w: %w", ErrProtocol, err))
+		case ok && r.Kind == frame.KindGoodbye:
+			l.goodbyeFrom(ctx, &r)
+		case !ok || r.Kind != frame.KindHello:
+			l.breakOff(ctx, frame.GoodbyeNoHello, fmt.Errorf("%w: the first record is %v", ErrProtocol, r.Kind))
+		default:
+			l.hello(ctx, r.Hello)
+		}
+	case admitting:
+		l.breakOff(ctx, frame.GoodbyeBadFrame, fmt.Errorf("%w: a frame before it was admitted", ErrProtocol))
+	}
+}
+
+// hello judges the peer's hello.
+func (l *link) hello(ctx actor.Context, h *frame.Hello) {
+	l.p.mu.Lock()
+	known := l.p.name
+	l.p.mu.Unlock()
+	l.who = Peer{Name: h.Name, Member: h.Member, Incarnation: h.Incarnation, At: l.up.Established.Peer}
+	l.most = min(int(h.MaxMessage), l.up.Established.MaxMessage)
+	switch {
+	case h.Version != frame.Version:
+		l.breakOff(ctx, frame.GoodbyeVersion, fmt.Errorf("%w: version %d, this is %d", ErrProtocol, h.Version, frame.Version))
+	case nodeID(h.Name) != l.p.id || known != "" && known != h.Name:
+		l.breakOff(ctx, frame.GoodbyeName, fmt.Errorf("%w: it calls itself %q, and is known as %q", ErrProtocol, h.Name, known))
+	case h.Incarnation != l.up.Incarnation:
+		l.breakOff(ctx, frame.GoodbyeIncarnation, fmt.Errorf("%w: incarnation %d, and it has connected as %d", ErrProtocol, h.Incarnation, l.up.Incarnation))
+	case l.most < frameBytes:
+		l.breakOff(ctx, frame.GoodbyeVersion, fmt.Errorf("%w: it takes %d bytes in a message, and a node %d", ErrProtocol, l.most, frameBytes))
+	default:
+		l.admit(ctx)
+	}
+}
+
+// admit asks Config.Admit, on a goroutine, because it is the user's and may block. One that has not
+// answered an earlier connection in time keeps the peer out.
+func (l *link) admit(ctx actor.Context) {
+	l.greeting = admitting
+	m := &admitted{generation: l.up.Generation}
+	if l.n.cfg.Admit == nil {
+		l.admitted(ctx, m)
+		return
+	}
+	if l.asking {
+		return
+	}
+	l.asking = true
+	who, self, root, ask := l.who, l.self, l.n.sys.Root, l.n.cfg.Admit
+	l.n.rt.Scheduler().Go(func() {
+		m.err = errors.New("not answered: Admit has not returned")
+		defer func() {
+			if v := recover(); v != nil {
+				m.err = fmt.Errorf("not answered: Admit has panicked: %v", v)
+			}
+			root.Send(self, m)
+		}()
+		m.err = ask(who)
+	})
+}
+
+func (l *link) admitted(ctx actor.Context, m *admitted) {
+	l.asking = false
+	switch {
+	case !l.greets(m.generation) || l.greeting != admitting:
+	case m.err != nil:
+		l.breakOff(ctx, frame.GoodbyeBlocked, fmt.Errorf("%w: %w", ErrBlocked, m.err))
+	case l.up.Accepted:
+		l.greeting = agreed
+		l.sayHello(ctx)
+	default:
+		l.opened(ctx)
+		l.say(ctx, nil)
+	}
+}
+
+// opened begins to send.
+func (l *link) opened(ctx actor.Context) {
+	n, p := l.n, l.p
+	l.greeting, l.wasOpen = open, true
+	l.stopTimers()
+	p.mu.Lock()
+	unnamed := p.name == ""
+	p.name, p.who, p.most, p.state = l.who.Name, l.who, l.most, linkOpen
+	p.mu.Unlock()
+	n.unconnected.Add(-1)
+	if unnamed {
+		ctx.Send(l.conn, &reconnect.Address{Addr: l.who.Name})
+	}
+	l.notify(ctx, &Connected{Peer: l.who})
+}
+
+// goodbye codes as errors.
+func (l *link) goodbyeFrom(ctx actor.Context, r *frame.Record) {
+	var err error
+	switch r.Code {
+	case frame.GoodbyeShutdown:
+		err = ErrPeerShutdown
+	case frame.GoodbyeBlocked:
+		err = ErrBlocked
+	default:
+		err = ErrProtocol
+	}
+	l.end(ctx, fmt.Errorf("%w: %s", err, r.Reason))
+}
+
+// transient reports whether an attempt to connect has not really failed: the other node is there.
+func transient(err error) bool {
+	for _, e := range []error{reconnect.ErrSimultaneous, reconnect.ErrReplaced, reconnect.ErrStale, reconnect.ErrUnknownNode, reconnect.ErrTooManyNodes} {
+		if errors.Is(err, e) {
+			return true
+		}
+	}
+	return errors.Is(err, unix.EAGAIN)
+}

@@ -1,0 +1,65 @@
+package remoting
+
+import (
+	"maps"
+	"slices"
+)
+
+// PeerInfo is what Node.Peers says of a peer.
+type PeerInfo struct {
+	Peer      Peer // of the latest connection; before the first one only the Name
+	Connected bool
+	Waiting   int // bytes that wait to be sent
+	Futures   int // that wait for answers of the peer
+	Watching  int // watches of this node's actors
+	Watched   int // watches of the peer's
+	Counts    Counts
+}
+
+// Counts are messages, since the node has begun to deal with the peer.
+type Counts struct {
+	Sent        uint64 // accepted from this node's actors
+	Received    uint64 // from the peer
+	Overflowed  uint64 // found no room (Config.Overflow)
+	DeadLetters uint64 // of Sent, those that were not sent in time
+	Unknown     uint64 // of Sent, those of which nobody knows whether they have arrived
+	Refused     uint64 // of Received, those that are not exposed, or that cannot be decoded
+	Nobody      uint64 // of Received, those whose target is not there
+	Late        uint64 // of Received, answers to futures that nobody asks for any more
+}
+
+// Peers reports on the nodes that this one deals with, in the order in which it has begun to. It
+// waits for no loop. Any goroutine.
+func (n *Node) Peers() []PeerInfo {
+	n.mu.Lock()
+	peers := slices.SortedFunc(maps.Values(n.peers), func(a, b *peer) int { return int(a.number) - int(b.number) })
+	n.mu.Unlock()
+	list := make([]PeerInfo, 0, len(peers))
+	for _, p := range peers {
+		list = append(list, p.info())
+	}
+	return list
+}
+
+func (p *peer) info() PeerInfo {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	i := PeerInfo{
+		Peer: p.who, Connected: p.state == linkOpen, Waiting: p.user.bytes + p.system.bytes, Futures: len(p.futures.m),
+		Watching: p.watches.ours.len(), Watched: p.watches.theirs.len(), Counts: p.counts,
+	}
+	i.Peer.Name, i.Counts.Received = p.name, p.received.Load()
+	return i
+}
+
+// Writable reports whether a message of a few hundred bytes would find room in the queue for the
+// node at addr. It is a hint: others send, too. Any goroutine.
+func (n *Node) Writable(addr string) bool {
+	p := n.find(nodeID(addr))
+	if p == nil {
+		return true
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.user.room(1 << 10)
+}

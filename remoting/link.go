@@ -1,0 +1,352 @@
+package remoting
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	rdma "github.com/rdmactor/rdmactor/actor"
+	"github.com/rdmactor/rdmactor/actor/reconnect"
+	"github.com/rdmactor/rdmactor/remoting/internal/frame"
+)
+
+// link is the actor of one peer. It owns the reconnecting actor that keeps the connection, on one
+// loop with it.
+type link struct {
+	n     *Node
+	p     *peer
+	self  *actor.PID
+	local rdma.Local
+
+	conn      *actor.PID // the reconnecting actor that was heard of last
+	closing   bool       // it was asked to end
+	bye       bool       // the node is shutting down, and what waits goes out first
+	ended     bool
+	wasOpen   bool // since it was remembered
+	remembers bool // what the peer may answer, for Patience
+
+	up       *reconnect.Up // nil: there is no connection
+	greeting greeting
+	asking   bool   // Config.Admit
+	who      Peer   // what its hello says
+	most     int    // bytes that it takes in one message
+	timer    func() // stops greetingTime; nil: it does not run
+	patience func() // stops Patience; nil: it does not run
+	pausing  bool   // no dial before paused comes
+	cause    error  // why this side ends the generation
+
+	first    [][]byte        // frames that go before all that waits
+	out      packet          // taken, and to be posted next; its buf is nil: none
+	send     *reconnect.Send // of what is posted next; nil: not made yet
+	sent     uint64          // user packets with a lower number were posted
+	posted   tally
+	in       receiving
+	report   *reporter
+	spawning int // of the peer's Spawns
+}
+
+// The messages to a link.
+type (
+	admitted struct {
+		generation uint64
+		err        error
+	}
+	late      struct{ generation uint64 } // greetingTime is over
+	overdue   struct{ generation uint64 } // farewellTime is over
+	impatient struct{}                    // Patience is over
+	forgotten struct{}                    // Patience is over since the last connection
+	paused    struct{}                    // the pause after a failed dial is over
+	stuck     struct{}                    // system messages find no room
+	leave     struct{ timeout time.Duration }
+	fall      struct{ err error } // the runtime is gone
+)
+
+var stuckMsg any = &stuck{}
+
+// newLinkLocked makes a peer and its link. n.mu is locked.
+func (n *Node) newLinkLocked(id uint64, name string) *peer {
+	p := newPeer(n, id, name)
+	l := &link{n: n, p: p}
+	n.links++
+	props := actor.PropsFromProducer(func() actor.Actor { return l }, n.rt.OnLoop(), resuming)
+	pid, err := n.sys.Root.SpawnNamed(props, n.own+"/link-"+strconv.FormatUint(n.links, 10))
+	if err != nil { // the name is the node's own
+		panic(fmt.Sprintf("remoting: BUG: %v", err))
+	}
+	p.link, p.number = pid, n.links
+	l.report = n.newReporterLocked(pid)
+	n.peers[id] = p
+	n.unconnected.Add(1)
+	return p
+}
+
+// resuming is the supervision of a link. What panics in it is the user's code, on behalf of one
+// message.
+var resuming = actor.WithGuardian(actor.NewOneForOneStrategy(0, 0, func(any) actor.Directive { return actor.ResumeDirective }))
+
+// stranger is reconnect.PeersConfig.Unknown: a node that nobody here has sent anything has dialled.
+func (n *Node) stranger(s reconnect.Stranger) *actor.PID {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	p := n.peers[s.Node]
+	switch {
+	case p != nil:
+	case n.closing || len(n.peers) >= n.cfg.Peers:
+		return nil
+	default:
+		p = n.newLinkLocked(s.Node, "")
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.conn != nil || p.ended {
+		return nil
+	}
+	n.connectLocked(p, "")
+	return p.conn
+}
+
+// connectLocked makes the reconnecting actor of a peer, which dials addr. p.mu is locked.
+func (n *Node) connectLocked(p *peer, addr string) {
+	cfg := reconnect.Config{
+		Dial: n.cfg.Dial, ID: n.cfg.ID, Resolve: n.cfg.Resolve, FailFast: true, Backoff: n.cfg.Backoff,
+		Permanent: func(rdma.Failure) bool { return false }, Peers: n.table, Peer: p.id,
+	}
+	cfg.Dial.Addr = addr
+	p.connections++
+	pid, err := n.sys.Root.SpawnNamed(reconnect.Props(n.rt, p.link, cfg), p.link.Id+"/connection-"+strconv.Itoa(p.connections))
+	if err != nil { // the name is the node's own
+		panic(fmt.Sprintf("remoting: BUG: %v", err))
+	}
+	p.conn = pid
+}
+
+// Receive implements actor.Actor.
+func (l *link) Receive(ctx actor.Context) {
+	defer l.broken(ctx)
+	l.in.busy = true
+	l.react(ctx)
+	l.in.busy = false
+}
+
+func (l *link) react(ctx actor.Context) {
+	switch m := ctx.Message().(type) {
+	case *rdma.Received:
+		l.received(ctx, m)
+	case *flush:
+		l.flush(ctx)
+	case *rdma.Writable:
+		if l.up != nil {
+			l.flush(ctx)
+		}
+	case *reconnect.Settled:
+		l.posted.settled(len(m.Fates))
+	case *reconnect.Up:
+		l.conn = ctx.Sender()
+		l.begin(ctx, m)
+	case *reconnect.Down:
+		l.conn = ctx.Sender()
+		l.down(ctx, m)
+	case *reconnect.Closed:
+		l.closed(ctx, m)
+	case *reconnect.Refused: // nothing is sent to it
+	case *admitted:
+		l.admitted(ctx, m)
+	case *late:
+		if l.greets(m.generation) {
+			l.breakOff(ctx, frame.GoodbyeNoHello, fmt.Errorf("%w: no hello, or no answer to ours, within %v", ErrProtocol, greetingTime))
+		}
+	case *impatient:
+		l.impatient(ctx)
+	case *overdue:
+		if l.greets(m.generation) {
+			ctx.Send(l.conn, &reconnect.Break{Generation: m.generation, Err: l.cause})
+		}
+	case *paused:
+		l.pausing = false
+		l.consider(ctx)
+	case *forgotten:
+		l.remembers = false
+		l.consider(ctx)
+	case *stuck:
+		if l.up != nil {
+			l.end(ctx, fmt.Errorf("the peer does not take system messages: %w", ErrQueueFull))
+		}
+	case *spawned:
+		l.spawned(m)
+	case *leave:
+		l.leave(ctx, m.timeout)
+	case *fall:
+		l.fall(ctx, m.err)
+	case *actor.Started:
+		l.start(ctx)
+	case *actor.Stopping:
+		l.stopping()
+	}
+}
+
+func (l *link) start(ctx actor.Context) {
+	l.self, l.local = ctx.Self(), rdma.LocalOf(ctx)
+}
+
+// broken notices that the user's code, which has run on behalf of the peer, has not returned. What
+// had not been read of its frame is lost, and so the connection has to end.
+func (l *link) broken(ctx actor.Context) {
+	if !l.in.busy {
+		return
+	}
+	l.in.busy = false
+	err := errors.New("code that was called for a message has not returned")
+	if v := recover(); v != nil {
+		err = fmt.Errorf("code that was called for a message has panicked: %v", v)
+		defer panic(v)
+	}
+	if l.up != nil {
+		l.end(ctx, err)
+	}
+}
+
+// consider decides what to do without a connection: to dial, to wait, or to end the link.
+func (l *link) consider(ctx actor.Context) {
+	if l.up != nil || l.ended {
+		return
+	}
+	p := l.p
+	p.mu.Lock()
+	waits := p.waitsLocked()
+	p.awake = waits
+	if waits && p.conn == nil && !l.pausing && !l.bye {
+		n := l.n
+		l.closing = false
+		n.connectLocked(p, p.name)
+	}
+	conn := p.conn
+	p.mu.Unlock()
+	switch {
+	case conn != nil && !l.closing && (!waits || l.bye):
+		l.closing = true
+		ctx.Send(conn, &rdma.DestroyID{})
+	case conn == nil && l.bye:
+		l.fall(ctx, ErrShutdown)
+	case waits:
+		l.await(ctx)
+	case conn == nil && !l.pausing && !l.remember(ctx):
+		l.finish(ctx)
+	}
+}
+
+// remember keeps the peer for a while after its last connection, with what it may answer.
+func (l *link) remember(ctx actor.Context) bool {
+	if l.wasOpen {
+		l.wasOpen, l.remembers = false, true
+		rdma.After(ctx, l.n.cfg.Patience, &forgotten{})
+	}
+	return l.remembers
+}
+
+// waitsLocked reports whether something waits for the peer.
+func (p *peer) waitsLocked() bool { return !p.user.empty() || !p.system.empty() }
+
+// await has what waits become dead letters when Patience is over.
+func (l *link) await(ctx actor.Context) {
+	if l.patience == nil {
+		l.patience = rdma.After(ctx, l.n.cfg.Patience, &impatient{})
+	}
+}
+
+func (l *link) impatient(ctx actor.Context) {
+	l.patience = nil
+	if l.greeting == open || l.ended {
+		return
+	}
+	l.unreachable(ErrUnreachable)
+	l.consider(ctx)
+}
+
+// closed takes note that the reconnecting actor has ended.
+func (l *link) closed(ctx actor.Context, m *reconnect.Closed) {
+	if l.up != nil { // Down has not come
+		l.lost(ctx, m.Err)
+	}
+	l.p.mu.Lock()
+	if l.p.conn.Equal(ctx.Sender()) {
+		l.p.conn = nil
+	}
+	l.p.mu.Unlock()
+	l.closing = false
+	if errors.Is(m.Err, rdma.ErrShutdown) {
+		l.fall(ctx, m.Err)
+		return
+	}
+	l.consider(ctx)
+}
+
+// finish ends the link if still nothing waits.
+func (l *link) finish(ctx actor.Context) {
+	if !l.endIf(func() bool { return !l.p.waitsLocked() }) {
+		l.consider(ctx)
+		return
+	}
+	l.report.end()
+	ctx.Stop(l.self)
+}
+
+// fall ends the link at once: there is no connection, and none will come.
+func (l *link) fall(ctx actor.Context, err error) {
+	if l.ended {
+		return
+	}
+	if l.up != nil {
+		l.lost(ctx, err)
+	}
+	l.p.mu.Lock()
+	conn := l.p.conn
+	l.p.mu.Unlock()
+	if conn != nil {
+		ctx.Send(conn, &rdma.DestroyID{})
+	}
+	l.endIf(func() bool { return true })
+	l.unreachable(err)
+	l.report.end()
+	ctx.Stop(l.self)
+}
+
+// endIf ends the link if that is allowed: nothing can be put any more.
+func (l *link) endIf(allowed func() bool) bool {
+	n, p := l.n, l.p
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !allowed() {
+		return false
+	}
+	l.ended, p.ended = true, true
+	p.over.Store(true)
+	p.releaseLocked()
+	delete(n.peers, p.id)
+	n.unconnected.Add(-1)
+	n.emptiedLocked()
+	l.stopTimers()
+	return true
+}
+
+func (l *link) stopTimers() {
+	for _, stop := range []*func(){&l.timer, &l.patience} {
+		if *stop != nil {
+			(*stop)()
+			*stop = nil
+		}
+	}
+}
+
+// stopping is called when somebody has stopped the link from outside.
+func (l *link) stopping() {
+	if !l.ended {
+		l.endIf(func() bool { return true })
+		l.unreachable(rdma.ErrStopped)
+		l.report.end()
+	}
+}

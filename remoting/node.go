@@ -1,0 +1,149 @@
+package remoting
+
+import (
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+	"weak"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	rdma "github.com/rdmactor/rdmactor/actor"
+	"github.com/rdmactor/rdmactor/actor/reconnect"
+	"github.com/rdmactor/rdmactor/eventloop"
+)
+
+// Node is an actor system whose actors can be reached from other machines. Its methods are for any
+// goroutine.
+type Node struct {
+	sys      *actor.ActorSystem
+	rt       *rdma.Runtime
+	cfg      Config
+	name     string
+	own      string // what the names of its own actors begin with
+	rules    atomic.Pointer[rules]
+	table    *reconnect.Peers
+	listener *actor.PID  // the identifier
+	owner    *actor.PID  // the listener's
+	began    func(error) // reports how listening has begun; the first call counts
+
+	mu        sync.Mutex
+	processes map[string]weak.Pointer[process] // by address
+	peers     map[uint64]*peer                 // by the id of the node
+	links     uint64                           // made so far
+	reporters int                              // there are
+	closing   bool
+	alone     chan struct{} // closed when closing and there are no peers
+	idle      chan struct{} // closed when there are no reporters either
+	gone      chan struct{} // closed when the listener's owner has stopped
+
+	unconnected atomic.Int64 // peers without a connection
+	down        atomic.Bool  // nothing is accepted any more
+
+	shutdown struct {
+		once sync.Once
+		done chan struct{}
+		err  error
+	}
+}
+
+// Start makes sys a node of that name: its PIDs have the name as their address from now on, and a
+// PID of any other address stands for an actor of the node with that name. So it is called before
+// anything is spawned in sys, and only once. rt is a runtime in sys. Any goroutine but a loop's.
+func Start(sys *actor.ActorSystem, rt *rdma.Runtime, cfg Config) (*Node, error) {
+	if err := eventloop.MayWait(); err != nil {
+		return nil, fmt.Errorf("remoting: Start: %w", err)
+	}
+	cfg, err := cfg.withDefaults(sys, time.Now())
+	if err != nil {
+		return nil, fmt.Errorf("remoting: %w", err)
+	}
+	n := &Node{
+		sys: sys, rt: rt, cfg: cfg, own: "remoting" + sys.ProcessRegistry.NextID(),
+		processes: make(map[string]weak.Pointer[process]), peers: make(map[uint64]*peer),
+		alone: make(chan struct{}), idle: make(chan struct{}), gone: make(chan struct{}),
+	}
+	n.shutdown.done = make(chan struct{})
+	n.rules.Store(&rules{expose: cfg.Expose})
+	if err := n.listen(); err != nil {
+		return nil, fmt.Errorf("remoting: listen at %s: %w", cfg.Listen, err)
+	}
+	return n, nil
+}
+
+// Name is the address in the node's PIDs.
+func (n *Node) Name() string { return n.name }
+
+// begin is called on the listener's loop when it listens, before the first request: now the node
+// has a name.
+func (n *Node) begin(at rdma.Addr) {
+	if n.name = n.cfg.Name; n.name == "" {
+		n.name = at.String()
+	}
+	n.table = reconnect.NewPeers(reconnect.PeersConfig{
+		Node: nodeID(n.name), Incarnation: n.cfg.Incarnation, Unknown: n.stranger, Strangers: (n.cfg.Peers + 1) / 2,
+	})
+	n.sys.ProcessRegistry.Address = n.name
+	n.sys.ProcessRegistry.RegisterAddressResolver(n.resolve)
+}
+
+// listen makes the listener, and waits until it listens.
+func (n *Node) listen() error {
+	began := make(chan error, 1)
+	n.began = func(err error) {
+		select {
+		case began <- err:
+		default:
+		}
+	}
+	owner, err := n.sys.Root.SpawnNamed(actor.PropsFromFunc(n.listening, n.rt.OnLoop()), n.own+"/listener")
+	if err != nil {
+		return err
+	}
+	n.owner = owner
+	err = <-began
+	n.rt.Scheduler().Resume()
+	if err != nil {
+		n.stopListener()
+	}
+	return err
+}
+
+// stopListener stops the listener's owner, and with it the listener.
+func (n *Node) stopListener() {
+	n.sys.Root.Stop(n.owner)
+	<-n.gone
+	n.rt.Scheduler().Resume()
+}
+
+// listening is the listener's owner.
+func (n *Node) listening(ctx actor.Context) {
+	switch m := ctx.Message().(type) {
+	case *actor.Started:
+		cfg := n.cfg.ID
+		cfg.Route = n.route
+		n.listener = n.rt.CreateID(ctx.Self(), cfg)
+		ctx.Request(n.listener, &rdma.Serve{Addr: n.cfg.Listen})
+	case *actor.Stopped:
+		close(n.gone)
+	case *rdma.Listening:
+		n.begin(m.Local)
+		n.began(nil)
+	case *rdma.ConnectRequest:
+		ctx.Respond(&rdma.Reject{}) // not a node's
+	case *rdma.Closed:
+		n.began(m.Err)
+		n.closedListener(m.Err)
+	case rdma.Failure:
+		n.began(m)
+	}
+}
+
+// route is rdma.IDConfig.Route.
+func (n *Node) route(r *rdma.ConnectRequest) (owner *actor.PID, reject *rdma.Reject) {
+	if n.table == nil {
+		return nil, &rdma.Reject{}
+	}
+	return n.table.Route(r)
+}

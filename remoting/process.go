@@ -1,0 +1,184 @@
+package remoting
+
+import (
+	"fmt"
+	"slices"
+	"sync/atomic"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/rdmactor/rdmactor/eventloop"
+	"github.com/rdmactor/rdmactor/remoting/internal/frame"
+)
+
+// process is what every PID of one foreign address stands for. A PID keeps its process for ever, so
+// there is one for each address, and it outlives connections and peers.
+type process struct {
+	node *Node
+	addr string
+	peer atomic.Pointer[peer]
+}
+
+var _ actor.Process = (*process)(nil)
+
+// flushMsg wakes a link: something waits.
+var flushMsg any = &flush{}
+
+type flush struct{}
+
+// SendUserMessage encodes a message and queues it for the peer, on the sender's goroutine.
+func (p *process) SendUserMessage(target *actor.PID, message any) {
+	header, msg, sender := actor.UnwrapEnvelope(message)
+	m := outgoing{target: target, header: header, msg: msg, sender: sender}
+	n := p.node
+	m.future = n.futureOf(sender)
+	buf := getBuffer()
+	defer buf.put()
+	r := frame.Record{
+		Kind: frame.KindUser, Target: target.Id, TargetRequest: target.RequestId, Sender: n.wirePID(sender), Header: pairs(header),
+	}
+	var err error
+	if r.Type, buf.b, err = n.encode(buf.b, msg); err != nil {
+		n.refuse(&m, err)
+		return
+	}
+	r.Body = buf.b
+	p.send(&r, &m)
+}
+
+// send queues an encoded message, or does with it what the policy says.
+func (p *process) send(r *frame.Record, m *outgoing) {
+	for {
+		to, err := p.open()
+		if err != nil {
+			p.node.deadLetter(m)
+			return
+		}
+		switch v, err := to.put(r, m); v {
+		case accepted:
+			return
+		case refused:
+			p.node.refuse(m, err)
+			return
+		case full:
+			if !to.overflow(r, m) {
+				return
+			}
+		case elsewhere:
+		}
+	}
+}
+
+// encode encodes a message behind dst. The codec may be the user's, and panic.
+func (n *Node) encode(dst []byte, msg any) (name string, out []byte, err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			out, err = dst, fmt.Errorf("%w: %T: the codec has panicked: %v", ErrEncode, msg, v)
+		}
+	}()
+	if msg == nil {
+		return "", dst, fmt.Errorf("%w: it is nil", ErrEncode)
+	}
+	if name, out, err = n.cfg.Codec.Append(dst, msg); err != nil {
+		return "", dst, fmt.Errorf("%w: %w", ErrEncode, err)
+	}
+	return name, out, nil
+}
+
+// pairs is a header as a frame has it, in an order that does not depend on the map's.
+func pairs(h actor.ReadonlyMessageHeader) []frame.Pair {
+	if h == nil || h.Length() == 0 {
+		return nil
+	}
+	list := make([]frame.Pair, 0, h.Length())
+	for _, key := range h.Keys() {
+		list = append(list, frame.Pair{Key: key, Value: h.Get(key)})
+	}
+	slices.SortFunc(list, func(a, b frame.Pair) int {
+		switch {
+		case a.Key < b.Key:
+			return -1
+		case a.Key > b.Key:
+			return 1
+		}
+		return 0
+	})
+	return list
+}
+
+// wirePID is a PID as a frame has it: this node's own have no address there.
+func (n *Node) wirePID(pid *actor.PID) frame.PID {
+	switch {
+	case pid == nil:
+		return frame.PID{}
+	case n.local(pid.Address):
+		return frame.PID{ID: pid.Id, Request: pid.RequestId}
+	}
+	return frame.PID{Address: pid.Address, ID: pid.Id, Request: pid.RequestId}
+}
+
+// nonhost is the address of an actor system, and of its PIDs, before the node has started.
+const nonhost = "nonhost"
+
+// local reports whether an address is this node's own.
+func (n *Node) local(addr string) bool { return addr == n.name || addr == nonhost }
+
+// refuse makes a message that can never be sent a dead letter, and says why.
+func (n *Node) refuse(m *outgoing, err error) {
+	n.rt.Logger().Warn("remoting: a message was not sent", "target", m.target.Id, "peer", m.target.Address, "type", fmt.Sprintf("%T", m.msg), "err", err)
+	n.sys.EventStream.Publish(&Refused{Target: m.target, Sender: m.sender, By: n.name, Err: err})
+	n.deadLetter(m)
+}
+
+// deadLetter makes a message a dead letter of this actor system: its sender, also a future, is
+// notified.
+func (n *Node) deadLetter(m *outgoing) {
+	n.sys.DeadLetter.SendUserMessage(m.target, &actor.MessageEnvelope{Message: m.msg, Sender: m.sender})
+}
+
+// overflow does what the policy says with a message that finds no room. True: it is to be tried
+// again.
+func (p *peer) overflow(r *frame.Record, m *outgoing) (again bool) {
+	n := p.node
+	policy := n.cfg.Overflow
+	if policy == Block && eventloop.MayWait() == nil {
+		p.awaitRoom(r.Size())
+		return true
+	}
+	p.mu.Lock()
+	p.counts.Overflowed++
+	p.mu.Unlock()
+	if policy == DeadLetter || m.sender == nil || !n.local(m.sender.Address) {
+		n.deadLetter(m)
+		return false
+	}
+	no := &Refused{Target: m.target, Sender: m.sender, By: n.name, Err: ErrQueueFull}
+	if m.future != nil {
+		m.future.SendUserMessage(m.sender, no)
+	} else {
+		n.sys.Root.Send(m.sender, no)
+	}
+	return false
+}
+
+// awaitRoom waits until the peer may have room for size bytes, or has ended.
+func (p *peer) awaitRoom(size int) {
+	p.mu.Lock()
+	if p.ended || p.user.room(size) {
+		p.mu.Unlock()
+		return
+	}
+	room := make(chan struct{})
+	p.waiters = append(p.waiters, room)
+	p.mu.Unlock()
+	<-room
+	p.node.rt.Scheduler().Resume()
+}
+
+// releaseLocked lets those look again who wait for room.
+func (p *peer) releaseLocked() {
+	for _, w := range p.waiters {
+		close(w)
+	}
+	p.waiters = nil
+}

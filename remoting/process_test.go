@@ -1,0 +1,5 @@
+package remoting_test
+
+const roleVariable = "REMOTING_ROLE"
+
+func play(string) int { return 2 }

@@ -1,0 +1,321 @@
+package remoting
+
+import (
+	"fmt"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	rdma "github.com/rdmactor/rdmactor/actor"
+	"github.com/rdmactor/rdmactor/remoting/internal/frame"
+)
+
+// receiving is the half of a link that takes what the peer sends. It belongs to the loop.
+type receiving struct {
+	busy    bool // the link is in Receive
+	names   frame.Names
+	rec     frame.Record
+	targets map[string]*target
+	senders map[frame.PID]*actor.PID
+}
+
+// remembered is how many targets, and how many senders, a link remembers.
+const remembered = 4096
+
+// target is an actor of this node that the peer has named.
+type target struct {
+	pid     *actor.PID
+	exposed accesses // by Expose and Allow ...
+	asked   accesses // ... which were asked about these
+	version uint64   // of the rules that were asked
+}
+
+// received takes a frame.
+func (l *link) received(ctx actor.Context, m *rdma.Received) {
+	switch l.greeting {
+	case open:
+		l.read(ctx, m)
+	case absent, refusing:
+	default:
+		l.greet(ctx, m)
+	}
+}
+
+// read takes the records of a frame.
+func (l *link) read(ctx actor.Context, m *rdma.Received) {
+	d := frame.NewReader(m.Data, &l.in.names)
+	for l.greeting == open {
+		ok, err := d.Next(&l.in.rec)
+		if err != nil {
+			l.breakOff(ctx, frame.GoodbyeBadFrame, fmt.Errorf("%w: %w", ErrProtocol, err))
+			return
+		}
+		if !ok {
+			return
+		}
+		l.record(ctx, &l.in.rec, m)
+	}
+}
+
+func (l *link) record(ctx actor.Context, r *frame.Record, m *rdma.Received) {
+	switch r.Kind {
+	case frame.KindUser:
+		l.user(ctx, r, m)
+	case frame.KindWatch:
+		l.watchedBy(r)
+	case frame.KindUnwatch:
+		l.unwatchedBy(r)
+	case frame.KindTerminated:
+		l.terminatedThere(r)
+	case frame.KindStop:
+		l.stop(ctx, r)
+	case frame.KindSpawn:
+		l.spawn(ctx, r)
+	case frame.KindSpawned:
+		l.answerSpawn(r)
+	case frame.KindRefused:
+		l.refusedThere(ctx, r)
+	case frame.KindGoodbye:
+		l.goodbyeFrom(ctx, r)
+	default:
+		l.breakOff(ctx, frame.GoodbyeBadFrame, fmt.Errorf("%w: %v on an open link", ErrProtocol, r.Kind))
+	}
+}
+
+// user delivers a message.
+func (l *link) user(ctx actor.Context, r *frame.Record, m *rdma.Received) {
+	l.p.received.Add(1)
+	if isFuture(r.Target) {
+		l.answer(ctx, r)
+		return
+	}
+	t := l.target(r.Target)
+	if err := l.may(t, Reach); err != nil {
+		l.refuseRecord(ctx, r, frame.RefusedDenied, err)
+		return
+	}
+	msg, code, err := l.decode(r)
+	if err == nil {
+		code, err = l.acceptable(t, msg)
+	}
+	if err != nil {
+		l.refuseRecord(ctx, r, code, err)
+		return
+	}
+	if sender := l.sender(&r.Sender); sender != nil || len(r.Header) > 0 {
+		msg = &actor.MessageEnvelope{Header: header(r.Header), Message: msg, Sender: sender}
+	}
+	l.deliver(ctx, t, msg, len(r.Body), m)
+}
+
+// answer gives a future of this node what it waits for. Only the peer that was asked may answer,
+// and once.
+func (l *link) answer(ctx actor.Context, r *frame.Record) {
+	p := l.p
+	p.mu.Lock()
+	f, ok := p.futures.take(r.Target)
+	if !ok {
+		p.counts.Late++
+	}
+	p.mu.Unlock()
+	if !ok {
+		return
+	}
+	msg, _, err := l.decode(r)
+	if err == nil && !ordinary(msg) {
+		err = fmt.Errorf("%w: a %T is no answer", ErrDecode, msg)
+	}
+	if err != nil {
+		no := &Refused{Target: f.future, By: l.n.name, Err: err}
+		l.notify(ctx, no)
+		f.answer(no)
+		return
+	}
+	f.answer(msg)
+}
+
+// ordinary reports whether a message is one that actors send each other.
+func ordinary(msg any) bool {
+	switch msg.(type) {
+	case actor.SystemMessage, actor.AutoReceiveMessage:
+		return false
+	}
+	return true
+}
+
+// acceptable judges a message that was decoded: a PoisonPill is a stop, and what Proto.Actor sends
+// by itself has kinds of records of its own.
+func (l *link) acceptable(t *target, msg any) (frame.Code, error) {
+	if _, ok := msg.(*actor.PoisonPill); ok {
+		return frame.RefusedDenied, l.may(t, Stop)
+	}
+	if !ordinary(msg) {
+		return frame.RefusedUndecodable, fmt.Errorf("%w: a %T is no message for an actor", ErrDecode, msg)
+	}
+	return 0, nil
+}
+
+// decode decodes a message. The codec may be the user's, and panic.
+func (l *link) decode(r *frame.Record) (msg any, code frame.Code, err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			msg, code, err = nil, frame.RefusedUndecodable, fmt.Errorf("%w: %s: the codec has panicked: %v", ErrDecode, r.Type, v)
+		}
+	}()
+	msg, err = l.n.cfg.Codec.Decode(r.Type, r.Body)
+	switch {
+	case err != nil:
+		return nil, frame.RefusedUndecodable, fmt.Errorf("%w: %w", ErrDecode, err)
+	case msg == nil:
+		return nil, frame.RefusedUndecodable, fmt.Errorf("%w: %s: the codec gives nothing", ErrDecode, r.Type)
+	}
+	return msg, 0, nil
+}
+
+// target is the actor of that name.
+func (l *link) target(id string) *target {
+	version := l.n.rules.Load().version
+	if t := l.in.targets[id]; t != nil {
+		if t.version != version {
+			t.version, t.asked, t.exposed = version, 0, 0
+		}
+		return t
+	}
+	if l.in.targets == nil || len(l.in.targets) >= remembered {
+		l.in.targets = make(map[string]*target)
+	}
+	t := &target{pid: actor.NewPID(l.n.name, id), version: version}
+	l.in.targets[id] = t
+	return t
+}
+
+// may returns nil if the peer may do that.
+func (l *link) may(t *target, a Access) error {
+	if t.asked&a.bit() == 0 {
+		t.asked |= a.bit()
+		if l.exposed(a, t.pid.Id) {
+			t.exposed |= a.bit()
+		}
+	}
+	if t.exposed&a.bit() != 0 || l.granted(t.pid.Id, a) {
+		return nil
+	}
+	return ErrDenied
+}
+
+// exposed asks Expose, and then Config.Allow.
+func (l *link) exposed(a Access, name string) bool {
+	return !never(name) && l.n.rules.Load().allow(a, name) && l.allowed(a, name)
+}
+
+// allowed asks Config.Allow, which is the user's.
+func (l *link) allowed(a Access, name string) (ok bool) {
+	if l.n.cfg.Allow == nil {
+		return true
+	}
+	defer func() {
+		if v := recover(); v != nil {
+			l.n.rt.Logger().Error("remoting: Allow has panicked", "panic", v)
+			ok = false
+		}
+	}()
+	l.local.Do(allowTask, func() { ok = l.n.cfg.Allow(l.who, a, name) == nil })
+	return ok
+}
+
+var allowTask = rdma.NewTask("remoting.Config.Allow")
+
+// granted reports whether an actor that has sent the peer something is still that actor.
+func (l *link) granted(id string, a Access) bool {
+	l.p.mu.Lock()
+	g, ok := l.p.grants.find(id)
+	l.p.mu.Unlock()
+	if !ok || g.access&a.bit() == 0 {
+		return false
+	}
+	proc, _ := l.n.sys.ProcessRegistry.GetLocal(id)
+	return proc == g.proc
+}
+
+// sender is a sender as a PID. Those of actors are kept, those of futures come once.
+func (l *link) sender(s *frame.PID) *actor.PID {
+	if s.ID == "" {
+		return nil
+	}
+	future := isFuture(s.ID)
+	if !future {
+		if pid := l.in.senders[*s]; pid != nil {
+			return pid
+		}
+	}
+	pid := &actor.PID{Address: s.Address, Id: s.ID, RequestId: s.Request}
+	if pid.Address == "" {
+		pid.Address = l.who.Name
+	}
+	if !future {
+		if l.in.senders == nil || len(l.in.senders) >= remembered {
+			l.in.senders = make(map[frame.PID]*actor.PID)
+		}
+		l.in.senders[*s] = pid
+	}
+	return pid
+}
+
+func header(list []frame.Pair) map[string]string {
+	if len(list) == 0 {
+		return nil
+	}
+	m := make(map[string]string, len(list))
+	for _, p := range list {
+		m[p.Key] = p.Value
+	}
+	return m
+}
+
+// deliver delivers a message to an actor.
+func (l *link) deliver(ctx actor.Context, t *target, msg any, size int, _ *rdma.Received) {
+	proc, ok := l.n.sys.ProcessRegistry.GetLocal(t.pid.Id)
+	if !ok {
+		l.nobody(ctx, t.pid, msg, size)
+		return
+	}
+	proc.SendUserMessage(t.pid, msg)
+}
+
+// refuseRecord refuses a message of the peer's.
+func (l *link) refuseRecord(ctx actor.Context, r *frame.Record, code frame.Code, err error) {
+	p := l.p
+	p.mu.Lock()
+	p.counts.Refused++
+	if r.Sender.ID != "" && r.Sender.Address == "" {
+		p.putSystemLocked(&frame.Record{
+			Kind: frame.KindRefused, Target: r.Target, Sender: frame.PID{ID: r.Sender.ID}, Code: code, Reason: err.Error(),
+		})
+	}
+	p.unlock()
+	l.notify(ctx, &Refused{Target: actor.NewPID(l.n.name, r.Target), Sender: l.sender(&r.Sender), By: l.n.name, Err: err})
+}
+
+// refusedThere takes note that the peer has refused a message. If a future has asked, it fails.
+func (l *link) refusedThere(ctx actor.Context, r *frame.Record) {
+	var err error
+	switch r.Code {
+	case frame.RefusedDenied:
+		err = ErrDenied
+	case frame.RefusedOverflow:
+		err = ErrOverflow
+	default:
+		err = ErrDecode
+	}
+	no := &Refused{Target: actor.NewPID(l.who.Name, r.Target), By: l.who.Name, Err: fmt.Errorf("%w: %s", err, r.Reason)}
+	if r.Sender.ID != "" {
+		no.Sender = actor.NewPID(l.n.name, r.Sender.ID)
+	}
+	l.p.mu.Lock()
+	f, ok := l.p.futures.take(r.Sender.ID)
+	l.p.mu.Unlock()
+	if ok {
+		f.answer(no)
+		return
+	}
+	l.notify(ctx, no)
+}

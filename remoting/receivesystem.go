@@ -1,0 +1,77 @@
+package remoting
+
+import (
+	"fmt"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/rdmactor/rdmactor/remoting/internal/frame"
+)
+
+// watchedBy has an actor of the peer's notified when one of this node's terminates. What the peer
+// may not watch is not there, as far as it can see.
+func (l *link) watchedBy(r *frame.Record) {
+	n, p := l.n, l.p
+	t := l.target(r.Target)
+	proc, ok := n.sys.ProcessRegistry.GetLocal(r.Target)
+	key := pair{watcher: r.Sender.ID, watched: r.Target}
+	why := frame.TerminatedNotFound
+	if ok = ok && l.may(t, Watch) == nil; ok {
+		p.mu.Lock()
+		if _, was := p.watches.theirs.get(key); was {
+			p.mu.Unlock()
+			return
+		}
+		if ok = p.watches.theirs.len() < watchesMost; ok {
+			p.watches.theirs.add(key, struct{}{})
+		} else {
+			why = frame.TerminatedAddress
+		}
+		p.mu.Unlock()
+	}
+	if !ok {
+		p.putSystem(&frame.Record{Kind: frame.KindTerminated, Target: r.Sender.ID, Sender: frame.PID{ID: r.Target}, Code: why}, nil)
+		return
+	}
+	proc.SendSystemMessage(t.pid, &actor.Watch{Watcher: actor.NewPID(l.who.Name, r.Sender.ID)})
+}
+
+func (l *link) unwatchedBy(r *frame.Record) {
+	p := l.p
+	p.mu.Lock()
+	_, was := p.watches.theirs.remove(pair{watcher: r.Sender.ID, watched: r.Target})
+	p.mu.Unlock()
+	if !was {
+		return
+	}
+	if proc, ok := l.n.sys.ProcessRegistry.GetLocal(r.Target); ok {
+		proc.SendSystemMessage(actor.NewPID(l.n.name, r.Target), &actor.Unwatch{Watcher: actor.NewPID(l.who.Name, r.Sender.ID)})
+	}
+}
+
+// terminatedThere notifies a watcher of this node, if it is one.
+func (l *link) terminatedThere(r *frame.Record) {
+	p := l.p
+	p.mu.Lock()
+	w, was := p.watches.ours.remove(pair{watcher: r.Target, watched: r.Sender.ID})
+	p.mu.Unlock()
+	if was {
+		why := actor.TerminatedReason(r.Code)
+		if r.Code > frame.TerminatedNotFound {
+			why = actor.TerminatedReason_Stopped
+		}
+		l.n.terminated(w, why)
+	}
+}
+
+// stop stops an actor of this node.
+func (l *link) stop(ctx actor.Context, r *frame.Record) {
+	t := l.target(r.Target)
+	if err := l.may(t, Stop); err != nil {
+		l.refuseRecord(ctx, r, frame.RefusedDenied, fmt.Errorf("stop: %w", err))
+		return
+	}
+	if proc, ok := l.n.sys.ProcessRegistry.GetLocal(r.Target); ok {
+		proc.Stop(t.pid)
+	}
+}

@@ -1,0 +1,140 @@
+package remoting
+
+import (
+	"sync/atomic"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/rdmactor/rdmactor/remoting/internal/frame"
+)
+
+// reporter calls the user's code that a link has no answer from: subscribers of events and of dead
+// letters. It is an actor off the loops, one for each link, so that who blocks there delays no
+// other peer.
+type reporter struct {
+	n       *Node
+	pid     *actor.PID
+	waiting atomic.Int64 // bytes
+	lost    atomic.Uint64
+}
+
+// eventBytes is what an event counts as.
+const eventBytes = 256
+
+// The messages to a reporter.
+type (
+	event struct {
+		event any
+		bytes int
+	}
+	letter struct { // for nobody
+		target *actor.PID
+		msg    any
+		bytes  int
+	}
+	letters struct { // that were not sent
+		peer    string
+		packets []packet
+		bytes   int
+	}
+)
+
+// newReporterLocked makes the reporter of a link. n.mu is locked.
+func (n *Node) newReporterLocked(link *actor.PID) *reporter {
+	r := &reporter{n: n}
+	pid, err := n.sys.Root.SpawnNamed(actor.PropsFromFunc(r.receive, n.rt.OffLoop(), resuming), link.Id+"/report")
+	if err != nil { // the name is the link's own
+		panic("remoting: BUG: " + err.Error())
+	}
+	r.pid = pid
+	n.reporters++
+	return r
+}
+
+// end ends the reporter behind what waits.
+func (r *reporter) end() { r.n.sys.Root.Poison(r.pid) }
+
+// take reports whether there is room for something that a subscriber is to be called for.
+func (r *reporter) take(bytes int) bool {
+	if r.waiting.Add(int64(bytes)) > int64(2*r.n.cfg.Queue) {
+		r.waiting.Add(-int64(bytes))
+		r.lost.Add(1)
+		return false
+	}
+	return true
+}
+
+// notify publishes an event.
+func (l *link) notify(ctx actor.Context, ev any) {
+	if r := l.report; r.take(eventBytes) {
+		ctx.Send(r.pid, &event{ev, eventBytes})
+	}
+}
+
+// nobody makes a message of the peer's a dead letter, because its target is not there.
+func (l *link) nobody(ctx actor.Context, target *actor.PID, msg any, size int) {
+	l.p.mu.Lock()
+	l.p.counts.Nobody++
+	l.p.mu.Unlock()
+	if r := l.report; r.take(eventBytes + size) {
+		ctx.Send(r.pid, &letter{target, msg, eventBytes + size})
+	}
+}
+
+// deadLetters makes what was not sent dead letters. Those of futures were answered.
+func (l *link) deadLetters(peer string, packets []packet) {
+	n := 0
+	for i := range packets {
+		n += len(packets[i].bytes())
+	}
+	if r := l.report; n > 0 && r.take(n) {
+		l.n.sys.Root.Send(r.pid, &letters{peer, packets, n})
+	}
+}
+
+func (r *reporter) receive(ctx actor.Context) {
+	switch m := ctx.Message().(type) {
+	case *event:
+		defer r.waiting.Add(-int64(m.bytes))
+		r.n.sys.EventStream.Publish(m.event)
+	case *letter:
+		defer r.waiting.Add(-int64(m.bytes))
+		r.n.sys.DeadLetter.SendUserMessage(m.target, m.msg)
+	case *actor.Stopped:
+		r.n.mu.Lock()
+		defer r.n.mu.Unlock()
+		r.n.reporters--
+		r.n.emptiedLocked()
+	case *letters:
+		defer r.waiting.Add(-int64(m.bytes))
+		for i := range m.packets {
+			eachRecord(m.packets[i].bytes(), func(rec *frame.Record) { r.deadLetter(m.peer, rec) })
+			m.packets[i].buf.put()
+		}
+	}
+}
+
+// deadLetter makes a record of ours a dead letter: its message is decoded again.
+func (r *reporter) deadLetter(peer string, rec *frame.Record) {
+	n := r.n
+	target := &actor.PID{Address: peer, Id: rec.Target, RequestId: rec.TargetRequest}
+	if rec.Kind == frame.KindStop {
+		n.sys.DeadLetter.SendSystemMessage(target, &actor.Stop{})
+		return
+	}
+	if rec.Kind != frame.KindUser || rec.Sender.Address == "" && isFuture(rec.Sender.ID) {
+		return
+	}
+	msg, err := n.cfg.Codec.Decode(rec.Type, rec.Body)
+	if err != nil {
+		n.rt.Logger().Warn("remoting: a message was not sent, and cannot be decoded", "peer", peer, "target", rec.Target, "type", rec.Type, "err", err)
+		return
+	}
+	var sender *actor.PID
+	if rec.Sender.ID != "" {
+		if sender = actor.NewPID(rec.Sender.Address, rec.Sender.ID); sender.Address == "" {
+			sender.Address = n.name
+		}
+	}
+	n.sys.DeadLetter.SendUserMessage(target, &actor.MessageEnvelope{Message: msg, Sender: sender})
+}

@@ -1,0 +1,225 @@
+package remoting_test
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"os"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	rdma "github.com/rdmactor/rdmactor/actor"
+	"github.com/rdmactor/rdmactor/eventloop"
+	"github.com/rdmactor/rdmactor/iwarp"
+	"github.com/rdmactor/rdmactor/remoting"
+)
+
+// soon is how long a test waits for what has to come. It is much longer than that takes.
+const soon = 20 * time.Second
+
+// node is an actor system with a runtime of its own on the embedded device, as in a process of its
+// own.
+type node struct {
+	t testing.TB
+	*remoting.Node
+	sys    *actor.ActorSystem
+	rt     *rdma.Runtime
+	events *events
+}
+
+// everything is exposed.
+var everything = remoting.Expose{Reach: []string{"*"}, Watch: []string{"*"}, Stop: []string{"*"}, Spawn: []string{"*"}}
+
+func newSystem() *actor.ActorSystem {
+	return actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return logger() }))
+}
+
+func logger() *slog.Logger {
+	if os.Getenv("REMOTING_LOG") != "" {
+		return slog.New(slog.NewTextHandler(os.Stderr, nil))
+	}
+	return slog.New(slog.NewTextHandler(io.Discard, nil))
+}
+
+// start starts a node on a free port of the loopback interface. It ends with the test.
+func start(t testing.TB, cfg remoting.Config) *node {
+	t.Helper()
+	n := open(t, cfg, 1)
+	t.Cleanup(n.end)
+	return n
+}
+
+func open(t testing.TB, cfg remoting.Config, loops int) *node {
+	t.Helper()
+	n := &node{t: t, sys: newSystem()}
+	n.events = collect(n.sys)
+	var err error
+	if n.rt, err = rdma.Open(n.sys, rdma.Config{Device: iwarp.New(), Loops: make([]eventloop.Config, loops), Logger: logger()}); err != nil {
+		t.Fatal(err)
+	}
+	if cfg.Listen == "" {
+		cfg.Listen = "127.0.0.1:0"
+	}
+	if n.Node, err = remoting.Start(n.sys, n.rt, cfg); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+func (n *node) end() {
+	ctx, cancel := context.WithTimeout(context.Background(), soon)
+	defer cancel()
+	if err := n.Shutdown(ctx); err != nil {
+		n.t.Error(err)
+	}
+	n.close()
+}
+
+func (n *node) close() {
+	ctx, cancel := context.WithTimeout(context.Background(), soon)
+	defer cancel()
+	if err := n.rt.Shutdown(ctx); err != nil {
+		n.t.Error(err)
+	}
+	n.sys.Shutdown()
+}
+
+// pid is an actor of this node's as other nodes see it.
+func (n *node) pid(id string) *actor.PID { return actor.NewPID(n.Name(), id) }
+
+func (n *node) spawn(name string, receive actor.ReceiveFunc, options ...actor.PropsOption) *actor.PID {
+	n.t.Helper()
+	pid, err := n.sys.Root.SpawnNamed(actor.PropsFromFunc(receive, options...), name)
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	return pid
+}
+
+// kinds are the kinds of mailboxes that an actor may have.
+func (n *node) kinds() map[string][]actor.PropsOption {
+	return map[string][]actor.PropsOption{"loop": {n.rt.OnLoop()}, "goroutines": {n.rt.OffLoop()}, "default": nil}
+}
+
+// ask sends a request and returns its answer.
+func (n *node) ask(to *actor.PID, msg any) (any, error) {
+	return remoting.Result(n.sys.Root.RequestFuture(to, msg, soon))
+}
+
+func text(s string) *wrapperspb.StringValue { return wrapperspb.String(s) }
+
+// echo answers what it gets.
+func echo(ctx actor.Context) {
+	if m, ok := ctx.Message().(*wrapperspb.StringValue); ok {
+		ctx.Respond(m)
+	}
+}
+
+// inbox is what an actor has received.
+type inbox chan any
+
+func (n *node) probe(name string, options ...actor.PropsOption) (*actor.PID, inbox) {
+	in := make(inbox, 1<<18)
+	pid := n.spawn(name, func(ctx actor.Context) {
+		switch m := ctx.Message().(type) {
+		case *actor.Started, *actor.Stopping, *actor.Stopped, *actor.Restarting:
+		default:
+			in <- m
+		}
+	}, options...)
+	return pid, in
+}
+
+// next is the next message, which has to be an M.
+func next[M any](t testing.TB, in inbox) M {
+	t.Helper()
+	select {
+	case m := <-in:
+		got, ok := m.(M)
+		if !ok {
+			t.Fatalf("%T came: %v", m, m)
+		}
+		return got
+	case <-time.After(soon):
+		var none M
+		t.Fatalf("no %T came", none)
+		return none
+	}
+}
+
+func silent(t testing.TB, in inbox, d time.Duration) {
+	t.Helper()
+	select {
+	case m := <-in:
+		t.Fatalf("%T came: %v", m, m)
+	case <-time.After(d):
+	}
+}
+
+// events are what a system has published.
+type events struct {
+	mu   sync.Mutex
+	list []any
+	news chan struct{}
+}
+
+func collect(sys *actor.ActorSystem) *events {
+	e := &events{news: make(chan struct{})}
+	sys.EventStream.Subscribe(func(ev any) {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		e.list = append(e.list, ev)
+		close(e.news)
+		e.news = make(chan struct{})
+	})
+	return e
+}
+
+// await waits for an event of that type for which is is true, and returns it.
+func await[E any](t testing.TB, n *node, is func(E) bool) E {
+	t.Helper()
+	over := time.After(soon)
+	at := 0
+	for {
+		n.events.mu.Lock()
+		list, news := n.events.list, n.events.news
+		n.events.mu.Unlock()
+		for ; at < len(list); at++ {
+			if e, ok := list[at].(E); ok && is(e) {
+				return e
+			}
+		}
+		select {
+		case <-news:
+		case <-over:
+			var none E
+			t.Fatalf("%T was not published", none)
+		}
+	}
+}
+
+func anyEvent[E any](E) bool { return true }
+
+// info is what n says of another node.
+func (n *node) info(of *node) remoting.PeerInfo {
+	for _, i := range n.Peers() {
+		if i.Peer.Name == of.Name() {
+			return i
+		}
+	}
+	return remoting.PeerInfo{}
+}
+
+// eventually waits until a condition is true.
+func eventually(t testing.TB, what string, is func() bool) {
+	t.Helper()
+	for over := time.Now().Add(soon); !is(); time.Sleep(time.Millisecond) {
+		if time.Now().After(over) {
+			t.Fatal(what)
+		}
+	}
+}

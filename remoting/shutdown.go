@@ -1,0 +1,125 @@
+package remoting
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"golang.org/x/sys/unix"
+
+	rdma "github.com/rdmactor/rdmactor/actor"
+	"github.com/rdmactor/rdmactor/eventloop"
+	"github.com/rdmactor/rdmactor/remoting/internal/frame"
+)
+
+// Shutdown ends the node. It accepts nothing more, neither from this actor system, where it becomes
+// dead letters, nor from other nodes. What was accepted is still sent to the peers that are
+// connected, until ctx ends. Then everything that waits is answered: futures get *Unknown, or
+// ErrDeadLetter if their requests were not sent, and watchers AddressTerminated. The actor system
+// and the runtime are the caller's; shut the runtime down afterwards. Any goroutine but a loop's.
+// Further calls wait for the first and return its error.
+func (n *Node) Shutdown(ctx context.Context) error {
+	if err := eventloop.MayWait(); err != nil {
+		return fmt.Errorf("remoting: Shutdown: %w", err)
+	}
+	n.shutdown.once.Do(func() {
+		n.shutdown.err = n.shutDown(ctx)
+		close(n.shutdown.done)
+	})
+	<-n.shutdown.done
+	n.rt.Scheduler().Resume()
+	return n.shutdown.err
+}
+
+// farewell is how much before the context's end what has not been sent is given up.
+const farewell = 100 * time.Millisecond
+
+func (n *Node) shutDown(ctx context.Context) error {
+	n.down.Store(true)
+	timeout := time.Hour
+	if due, ok := ctx.Deadline(); ok {
+		timeout = max(time.Until(due)-farewell, time.Millisecond)
+	}
+	n.close(&leave{timeout})
+	sent := n.rt.Scheduler().Await(n.alone, ctx.Done())
+	if !sent {
+		n.close(&fall{ErrShutdown})
+		<-n.alone // that waits for nobody
+		n.rt.Scheduler().Resume()
+	}
+	n.stopListener()
+	reported := n.rt.Scheduler().Await(n.idle, ctx.Done())
+	switch {
+	case !sent:
+		return fmt.Errorf("remoting: not all was sent: %w", context.Cause(ctx))
+	case !reported:
+		return fmt.Errorf("remoting: a subscriber of events does not return: %w", context.Cause(ctx))
+	}
+	return nil
+}
+
+// close has every link end with m, in the order in which they were made, and lets none be made.
+func (n *Node) close(m any) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.closing = true
+	n.emptiedLocked()
+	byNumber := func(a, b *peer) int { return int(a.number) - int(b.number) }
+	for _, p := range slices.SortedFunc(maps.Values(n.peers), byNumber) {
+		n.sys.Root.Send(p.link, m)
+	}
+}
+
+// emptiedLocked closes idle when there are no links and none can come.
+func (n *Node) emptiedLocked() {
+	if n.closing && len(n.peers) == 0 {
+		shut(n.alone)
+		if n.reporters == 0 {
+			shut(n.idle)
+		}
+	}
+}
+
+// shut closes c, once.
+func shut(c chan struct{}) {
+	select {
+	case <-c:
+	default:
+		close(c)
+	}
+}
+
+// leave sends what waits, and then ends the connection in order.
+func (l *link) leave(ctx actor.Context, timeout time.Duration) {
+	if l.ended {
+		return
+	}
+	l.bye = true
+	if l.greeting != open {
+		l.fall(ctx, ErrShutdown)
+		return
+	}
+	rdma.After(ctx, timeout, &fall{fmt.Errorf("%w: %w", ErrShutdown, unix.ETIMEDOUT)})
+	l.flush(ctx)
+}
+
+// leaveIfSent ends the connection in order when everything was sent.
+func (l *link) leaveIfSent(ctx actor.Context) {
+	if !l.bye || l.greeting != open {
+		return
+	}
+	l.refuse(ctx, ErrShutdown)
+	l.say(ctx, &frame.Record{Kind: frame.KindGoodbye, Code: frame.GoodbyeShutdown, Reason: "the node shuts down"})
+}
+
+// closedListener takes note that nobody can connect any more.
+func (n *Node) closedListener(err error) {
+	if errors.Is(err, rdma.ErrShutdown) {
+		n.down.Store(true)
+		n.close(&fall{err}) // the runtime is gone: nothing can be sent
+	}
+}

@@ -1,0 +1,119 @@
+package remoting
+
+import (
+	"unicode/utf8"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/rdmactor/rdmactor/remoting/internal/frame"
+)
+
+// SendSystemMessage takes what Proto.Actor sends by itself: watches, and that a watched actor of
+// this node has terminated.
+func (p *process) SendSystemMessage(target *actor.PID, message any) {
+	switch m := message.(type) {
+	case *actor.Watch:
+		p.watch(target, m.Watcher)
+	case *actor.Unwatch:
+		p.unwatch(target, m.Watcher)
+	case *actor.Terminated:
+		p.terminated(target, m)
+	case *actor.Stop:
+		p.Stop(target)
+	default: // what a parent sends its children, and no child is on another node
+		p.node.sys.DeadLetter.SendSystemMessage(target, message)
+	}
+}
+
+// Stop has the peer stop its actor, if it exposes that.
+func (p *process) Stop(target *actor.PID) {
+	r := frame.Record{Kind: frame.KindStop, Target: target.Id, TargetRequest: target.RequestId}
+	if !sayable(target.Id) || !p.system(&r, nil) {
+		p.node.sys.DeadLetter.SendSystemMessage(target, &actor.Stop{})
+	}
+}
+
+// watch has a local actor notified when the peer's terminates, or when the peer is lost.
+func (p *process) watch(target, watcher *actor.PID) {
+	n := p.node
+	if watcher == nil || !n.local(watcher.Address) {
+		n.sys.DeadLetter.SendSystemMessage(target, &actor.Watch{Watcher: watcher})
+		return
+	}
+	w := watch{watcher: watcher, watched: target}
+	if !sayable(target.Id) || !sayable(watcher.Id) {
+		n.terminated(w, actor.TerminatedReason_NotFound)
+		return
+	}
+	r := frame.Record{Kind: frame.KindWatch, Target: target.Id, Sender: frame.PID{ID: watcher.Id}}
+	if !p.system(&r, func(to *peer) bool {
+		if to.state == linkBroken {
+			return false
+		}
+		to.sweepWatchesLocked()
+		to.watches.add(pair{watcher.Id, target.Id}, w)
+		return true
+	}) {
+		n.terminated(w, actor.TerminatedReason_AddressTerminated)
+	}
+}
+
+// sweepWatchesLocked ends the watches of actors that are gone, now and then: Proto.Actor's do not
+// end them when they stop.
+func (p *peer) sweepWatchesLocked() {
+	for _, w := range p.watches.sweep(p.node.alive) {
+		p.putSystemLocked(&frame.Record{Kind: frame.KindUnwatch, Target: w.watched.Id, Sender: frame.PID{ID: w.watcher.Id}})
+	}
+}
+
+func (p *process) unwatch(target, watcher *actor.PID) {
+	if watcher == nil || !p.node.local(watcher.Address) {
+		return
+	}
+	r := frame.Record{Kind: frame.KindUnwatch, Target: target.Id, Sender: frame.PID{ID: watcher.Id}}
+	_ = p.existing(&r, func(to *peer) bool {
+		_, was := to.watches.ours.remove(pair{watcher.Id, target.Id})
+		return was
+	})
+}
+
+// terminated notifies a watcher of the peer's that an actor of this node has terminated.
+func (p *process) terminated(watcher *actor.PID, m *actor.Terminated) {
+	if m.Who == nil || !p.node.local(m.Who.Address) {
+		return
+	}
+	r := frame.Record{
+		Kind: frame.KindTerminated, Target: watcher.Id, Sender: frame.PID{ID: m.Who.Id}, Code: frame.Code(m.Why),
+	}
+	_ = p.existing(&r, func(to *peer) bool {
+		_, was := to.watches.theirs.remove(pair{watcher.Id, m.Who.Id})
+		return was
+	})
+}
+
+// system queues a record for the peer, if before allows it, which is called with its mutex locked.
+// False: it was not queued.
+func (p *process) system(r *frame.Record, before func(*peer) bool) bool {
+	for {
+		to, err := p.open()
+		if err != nil {
+			return false
+		}
+		if queued, ended := to.putSystem(r, before); !ended {
+			return queued
+		}
+	}
+}
+
+// existing is system for a record that is of no use to a peer that has come since.
+func (p *process) existing(r *frame.Record, before func(*peer) bool) bool {
+	to := p.current()
+	if to == nil {
+		return false
+	}
+	queued, _ := to.putSystem(r, before)
+	return queued
+}
+
+// sayable reports whether a frame can have a name.
+func sayable(id string) bool { return id != "" && len(id) <= frame.MaxName && utf8.ValidString(id) }
