@@ -3,6 +3,7 @@ package reconnect
 import (
 	"fmt"
 	"net/netip"
+	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 
@@ -20,6 +21,7 @@ type request struct {
 func (l *link) request(ctx actor.Context, ev *rdma.ConnectRequest) {
 	h, user, ok := parseHello(ev.PrivateData)
 	if !ok || l.cfg.Peers == nil || h.node != l.cfg.Peer {
+		l.rt.Logger().Error("reconnect: Unknown has returned the actor of another node", "actor", l.self, "node", h.node)
 		ctx.Respond(&rdma.Reject{})
 		return
 	}
@@ -29,7 +31,7 @@ func (l *link) request(ctx actor.Context, ev *rdma.ConnectRequest) {
 		kind = helloAgain // it could not be moved to this loop
 	}
 	if kind != helloRequest {
-		ctx.Respond(&rdma.Reject{PrivateData: l.hello(kind).put(nil)})
+		ctx.Respond(&rdma.Reject{PrivateData: l.cfg.Peers.hello(kind).put(nil)})
 		return
 	}
 	switch l.phase {
@@ -45,14 +47,12 @@ func (l *link) request(ctx actor.Context, ev *rdma.ConnectRequest) {
 	l.generation++
 	l.id, l.phase, l.peer, l.peerAt = ctx.Sender(), phaseAccepting, h, r.from
 	l.user = append([]byte(nil), user...)
-	ctx.Respond(&rdma.Accept{PrivateData: l.hello(helloRequest).put(nil)})
+	ctx.Respond(&rdma.Accept{PrivateData: l.cfg.Peers.hello(helloRequest).put(nil)})
 }
 
-// hello returns what this side says of itself.
-func (l *link) hello(kind helloKind) hello {
-	p := l.cfg.Peers
-	return hello{kind, p.cfg.Node, p.cfg.Incarnation, l.number}
-}
+// dialStands is how long the dial of the lower node id keeps the other node's out. It should have
+// arrived by then, unless the other node cannot be dialled from here.
+const dialStands = time.Second
 
 // judge decides about a request. helloRequest: it is accepted. Every other kind says why it is
 // rejected.
@@ -67,10 +67,10 @@ func (l *link) judge(r request) helloKind {
 		return helloSimultaneous
 	case live && h.incarnation < l.peer.incarnation:
 		return helloStale
-	case live && h.incarnation == l.peer.incarnation && h.number <= l.peer.number:
+	case live && h.incarnation == l.peer.incarnation && !h.after(l.peer):
 		// it is of a dial that was given up for the present connection
 		return helloSimultaneous
-	case l.phase == phaseDialling && l.cfg.Peers.cfg.Node < h.node:
+	case l.phase == phaseDialling && l.cfg.Peers.cfg.Node < h.node && l.local.Now().Sub(l.dialSince) < dialStands:
 		return helloSimultaneous
 	}
 	return helloRequest

@@ -27,6 +27,7 @@ type link struct {
 	ticket     *Ticket   // to at; nil: none so far
 	at         string    // where it dials: Dial.Addr, or what that is resolved to
 	dialling   bool      // has its place at the Limiter
+	dialSince  time.Time // of the last dial
 	asking     func()    // Resolve is being called, and this cancels it; nil: it is not
 	delivering bool      // the connection is in the middle of reporting something
 	timer      func()    // stops it; nil: none
@@ -48,9 +49,8 @@ type link struct {
 	deadline  time.Time // of closing
 	release   func() bool
 
-	number uint32     // of this side's last dial
-	home   netip.Addr // where the peer's node is; zero: not known yet
-	// what the peer of the last connection has said of itself, with the number of its last dial
+	home netip.Addr // where the peer's node is; zero: not known yet
+	// what the peer of the last connection has said of itself
 	peer   hello
 	peerAt netip.Addr // where that peer is
 	user   []byte     // its private data, with its request
@@ -94,13 +94,13 @@ func (l *link) dial(ctx actor.Context) {
 		return
 	}
 	l.generation++
-	l.phase, l.dialling = phaseDialling, true
+	l.phase, l.dialling, l.dialSince = phaseDialling, true, l.local.Now()
 	l.id = l.rt.CreateID(ctx.Self(), l.cfg.ID)
 	d := l.cfg.Dial
 	d.Addr = l.at
 	if l.cfg.Peers != nil {
-		l.number++
-		d.PrivateData = l.hello(helloRequest).put(d.PrivateData)
+		l.cfg.Peers.dials.Add(1)
+		d.PrivateData = l.cfg.Peers.hello(helloRequest).put(d.PrivateData)
 	}
 	ctx.Request(l.id, &d)
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/netip"
 	"sync"
+	"sync/atomic"
 
 	"github.com/asynkron/protoactor-go/actor"
 
@@ -17,11 +18,11 @@ import (
 // the listener's rdma.IDConfig, brings it the node's requests, on whatever loop it runs. Any
 // goroutine.
 //
-// The rule: while both dial, the dial of the lower node id stands, and the other is rejected, or
-// given up, before a message could have flowed. A node that waits accepts. Dials are numbered
-// within an incarnation. A request that is older than the present connection (a dial that was
-// given up) is rejected. One that is newer replaces it, because the peer would not dial if it had
-// that connection.
+// The rule: while both dial, the dial of the lower node id stands for a second, and the other is
+// rejected, or given up, before a message could have flowed. A node that waits accepts. Dials are
+// numbered within an incarnation. A request that is older than the present connection (a dial that
+// was given up) is rejected. One that is newer replaces it, because the peer would not dial if it
+// had that connection.
 //
 // Nobody has proved what a request says of its node. So nothing follows from it for longer than
 // its connection lasts, nor for a connection with somebody else. A request from another address
@@ -37,7 +38,8 @@ import (
 // is connected. And a node that dials from another address than it is dialled at may have crashed
 // without anybody noticing. Then it waits until its last connection is given up.
 type Peers struct {
-	cfg PeersConfig
+	cfg   PeersConfig
+	dials atomic.Uint32 // so many dials have begun
 
 	mu        sync.Mutex
 	links     map[uint64]*entry
@@ -101,7 +103,13 @@ func (p *Peers) Route(r *rdma.ConnectRequest) (owner *actor.PID, reject *rdma.Re
 	if link != nil || p.cfg.Unknown == nil {
 		return link, nil
 	}
-	return nil, &rdma.Reject{PrivateData: hello{kind: kind, node: p.cfg.Node, incarnation: p.cfg.Incarnation}.put(nil)}
+	return nil, &rdma.Reject{PrivateData: p.hello(kind).put(nil)}
+}
+
+// hello returns what this node says of itself. All dials with its number or a lower one, to
+// whichever node, have begun by now.
+func (p *Peers) hello(kind helloKind) hello {
+	return hello{kind, p.cfg.Node, p.cfg.Incarnation, p.dials.Load()}
 }
 
 // find returns the actor of a node. If there is none, Unknown is to be asked, and asked is the
@@ -132,8 +140,7 @@ func (p *Peers) ask(asked *entry, s Stranger) (link *actor.PID, kind helloKind) 
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		switch {
-		case p.links[s.Node] != asked:
-		case asked.link != nil:
+		case asked.link != nil: // perhaps it has left, too
 			link = asked.link
 		case link == nil:
 			p.dropLocked(s.Node)
@@ -249,7 +256,7 @@ var (
 type hello struct {
 	kind              helloKind
 	node, incarnation uint64
-	number            uint32 // of the sender's last dial
+	number            uint32 // of the sender's dials so far
 }
 
 type helloKind uint8
@@ -283,6 +290,10 @@ const (
 	helloVersion = 1
 	helloLen     = 24
 )
+
+// after reports whether h's dial is a later one than o's, of the same incarnation. Numbers begin
+// anew when there are no more.
+func (h hello) after(o hello) bool { return int32(h.number-o.number) > 0 }
 
 func (h hello) put(user []byte) []byte {
 	b := make([]byte, helloLen, helloLen+len(user))

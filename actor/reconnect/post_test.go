@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
+	"golang.org/x/sys/unix"
 
 	rdma "github.com/rdmactor/rdmactor/actor"
 	"github.com/rdmactor/rdmactor/actor/actortest"
@@ -121,5 +122,127 @@ func TestPost(t *testing.T) {
 		if len(p.errs) != 1 || !errors.Is(p.errs[0], reconnect.ErrDown) {
 			r.t.Errorf("Post after the generation's end: %v", p.errs)
 		}
+	})
+}
+
+// Post in the middle of a delivery finds no room, but at once afterwards. It keeps its place
+// behind messages that wait, and its fate is reported without any other event.
+func TestPostInOrder(t *testing.T) {
+	onFlavors(t, func(r *rig) {
+		r.serve(rdma.IDConfig{Credits: 2})
+		var up *reconnect.Up
+		var answer *reconnect.Send
+		var fates []reconnect.Fate
+		inside, outside := error(nil), errors.New("never")
+		owner := r.System().Root.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {
+			switch m := ctx.Message().(type) {
+			case *reconnect.Up:
+				up = m
+			case *rdma.Received:
+				answer = reconnect.NewSend(1, []byte("answer"))
+				inside = up.Post(answer)
+			case *rdma.Writable:
+				if answer != nil {
+					outside = up.Post(answer)
+				}
+			case *reconnect.Settled:
+				fates = append(fates, m.Fates...)
+			case string:
+				for _, text := range []string{"a", "b", "c"} { // the peer takes two
+					ctx.Send(r.link, reconnect.NewSend(2, []byte(text)))
+				}
+				rdma.After(ctx, time.Millisecond, 1)
+			case int:
+				answer = reconnect.NewSend(3, []byte("d"))
+				inside = up.Post(answer)
+			}
+		}, r.Runtime().OnLoop()))
+		defer r.System().Root.Stop(owner)
+		r.link = reconnect.Spawn(r.Runtime(), owner, reconnect.Config{Dial: rdma.Dial{Addr: there}})
+		actortest.Next[*rdma.ConnectRequest](r.server)
+		conn := r.server.Sender()
+		r.server.Request(conn, &rdma.Accept{})
+		actortest.Next[*rdma.Established](r.server)
+		r.server.Request(conn, rdma.NewSend([]byte("question")))
+		r.hears("answer")
+		r.released()
+		r.Wait()
+		if !errors.Is(inside, reconnect.ErrQueueFull) || outside != nil {
+			r.t.Errorf("in the middle of a delivery: %v; afterwards: %v", inside, outside)
+		}
+		r.Advance(time.Second)
+		if len(fates) != 1 || fates[0] != (reconnect.Fate{Tag: 1, Outcome: reconnect.Delivered}) {
+			r.t.Errorf("fates: %+v", fates)
+		}
+		answer, inside, outside = nil, nil, errors.New("never")
+		r.System().Root.Send(owner, "more")
+		r.Advance(time.Second)
+		if !errors.Is(inside, reconnect.ErrQueueFull) {
+			r.t.Errorf("behind a message that waits: %v", inside)
+		}
+		r.hears("a", "b", "c", "d")
+		r.released()
+		if outside != nil {
+			r.t.Errorf("when nothing waits: %v", outside)
+		}
+	})
+}
+
+// Post is refused for a message that cannot go, and for an owner that is not on the loop.
+func TestPostRefused(t *testing.T) {
+	onFlavors(t, func(r *rig) {
+		r.serve(rdma.IDConfig{MaxMessage: 1024})
+		var up *reconnect.Up
+		errs := make(map[string]error)
+		owner := func(where actor.PropsOption) *actor.PID {
+			return r.System().Root.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {
+				switch m := ctx.Message().(type) {
+				case *reconnect.Up:
+					up = m
+					rdma.After(ctx, time.Millisecond, "now")
+				case string:
+					errs["too large"] = up.Post(reconnect.NewSend(1, make([]byte, 1025)))
+					errs["by hand"] = up.Post(&reconnect.Send{})
+					s := reconnect.NewSend(1, []byte("twice"))
+					again := *s
+					errs["once"] = up.Post(s)
+					errs["twice"] = up.Post(&again)
+					ctx.Send(r.link, &rdma.Close{})
+					rdma.After(ctx, 0, 1)
+				case int:
+					errs["closing"] = up.Post(reconnect.NewSend(1, nil))
+				}
+			}, where))
+		}
+		connect := func(owner *actor.PID) (conn *actor.PID) {
+			clear(errs)
+			r.link = reconnect.Spawn(r.Runtime(), owner, reconnect.Config{Dial: rdma.Dial{Addr: there}})
+			actortest.Next[*rdma.ConnectRequest](r.server)
+			conn = r.server.Sender()
+			r.server.Request(conn, &rdma.Accept{})
+			actortest.Next[*rdma.Established](r.server)
+			r.Advance(time.Second)
+			return conn
+		}
+		on := owner(r.Runtime().OnLoop())
+		connect(on)
+		r.hears("twice")
+		want := map[string]error{"too large": rdma.ErrTooLarge, "by hand": unix.EINVAL, "once": nil, "twice": unix.EINVAL, "closing": reconnect.ErrClosing}
+		for what, err := range want {
+			if !errors.Is(errs[what], err) {
+				r.t.Errorf("%s: %v", what, errs[what])
+			}
+		}
+		r.ended()
+		off := owner(r.Runtime().OffLoop())
+		connect(off)
+		for what, err := range errs {
+			if !errors.Is(err, reconnect.ErrDown) {
+				r.t.Errorf("an owner off the loop: %s: %v", what, err)
+			}
+		}
+		r.ended()
+		r.System().Root.Stop(on)
+		r.System().Root.Stop(off)
 	})
 }

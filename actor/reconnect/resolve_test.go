@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"runtime"
+	"slices"
 	"testing"
 	"time"
 
@@ -144,5 +145,43 @@ func TestBreak(t *testing.T) {
 			r.t.Errorf("up again in generation %d", again.Generation)
 		}
 		r.finish()
+	})
+}
+
+// If the name changes while Resolve is asked about the old one, the answer is of no use: it is
+// asked about the new one. When the actor ends, Resolve's context does.
+func TestResolveOfAnOldName(t *testing.T) {
+	inRig(t, func(r *rig) {
+		var asked []string
+		ended := make(chan error, 1)
+		r.serve()
+		r.spawn(reconnect.Config{Dial: rdma.Dial{Addr: "old"}, Resolve: func(ctx context.Context, name string) (string, error) {
+			asked = append(asked, name)
+			switch name {
+			case "old":
+				time.Sleep(time.Second)
+				return "10.0.0.2:1", nil
+			case "new":
+				return there, nil
+			}
+			<-ctx.Done()
+			ended <- ctx.Err()
+			return "", ctx.Err()
+		}})
+		r.Wait()
+		r.owner.Send(r.link, &reconnect.Address{Addr: "new"})
+		conn, _ := r.accept()
+		if !slices.Equal(asked, []string{"old", "new"}) || r.Elapsed() != time.Second {
+			r.t.Errorf("after %v it was asked about %q", r.Elapsed(), asked)
+		}
+		r.owner.Send(r.link, &reconnect.Address{Addr: "third"})
+		r.Disconnect(conn)
+		actortest.Next[*reconnect.Down](r.owner)
+		r.Advance(time.Second)
+		r.owner.Send(r.link, &rdma.DestroyID{})
+		actortest.Next[*reconnect.Closed](r.owner)
+		if err := <-ended; !errors.Is(err, context.Canceled) {
+			r.t.Errorf("Resolve has ended because of %v", err)
+		}
 	})
 }

@@ -174,7 +174,8 @@ type diary struct {
 	up       *reconnect.Up // nil: down
 	ups      int
 	closed   *reconnect.Closed
-	broken   []string // what it must not get
+	end      chan struct{} // is closed with it; nil: nobody waits
+	broken   []string      // what it must not get
 }
 
 func newDiary(w *actortest.World, rt *rdma.Runtime) *diary {
@@ -222,6 +223,9 @@ func (d *diary) receive(ctx actor.Context) {
 		d.settled = append(d.settled, m.Fates...)
 	case *reconnect.Closed:
 		d.closed = m
+		if d.end != nil {
+			close(d.end)
+		}
 		d.settled = append(d.settled, m.Fates...)
 	}
 }
