@@ -82,8 +82,8 @@ type Code uint8
 // The codes of a Goodbye.
 const (
 	GoodbyeShutdown    Code = iota // the node shuts down
-	GoodbyeVersion                 // the Hello has another version
-	GoodbyeName                    // the Hello has another name than was dialed
+	GoodbyeVersion                 // the Hello has another version, or too small a MaxMessage
+	GoodbyeName                    // the Hello has another name than is known
 	GoodbyeIncarnation             // the Hello has another incarnation than the connection
 	GoodbyeBlocked                 // the node may not connect
 	GoodbyeBadFrame                // a frame had an error
