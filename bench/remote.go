@@ -11,6 +11,7 @@ import (
 
 	"github.com/rdmactor/rdmactor/internal/measure"
 	"github.com/rdmactor/rdmactor/internal/measure/contest"
+	"github.com/rdmactor/rdmactor/remoting"
 )
 
 // node is an actor system whose actors can be reached from other processes.
@@ -24,7 +25,12 @@ type node interface {
 
 // openers open a node of each contestant that has typed remote actors.
 var openers = map[string]func(measure.Entry) (node, error){
-	stock: openStock,
+	stock:       openStock,
+	ours:        openOurs(remoting.DeadLetter, nil),
+	oursOnLoop:  openOurs(remoting.DeadLetter, onLoop),
+	oursOffLoop: openOurs(remoting.DeadLetter, offLoop),
+	oursWaits:   openOurs(remoting.Block, nil),
+	onLoopWaits: openOurs(remoting.Block, onLoop),
 }
 
 // stock is Proto.Actor's own remote, over gRPC and TCP.

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"slices"
+
 	"github.com/rdmactor/rdmactor/internal/measure"
 	"github.com/rdmactor/rdmactor/internal/measure/contest"
 )
@@ -23,6 +25,25 @@ var grains = func() contest.Contestants {
 	return all
 }()
 
+// requestBars are the aims for an entry's requests of one caller.
+func requestBars(entry, what string) []measure.Bar {
+	return []measure.Bar{
+		measure.AtMost(0.5, "request, 1 caller, "+what+", against Proto.Actor's remote: p50", measure.P50, entry, stock),
+		measure.AtMost(0.5, "the same: CPU per request", measure.CPUPer, entry, stock),
+		measure.AtMost(15, "the same: allocations per request, client", measure.ClientAllocsPer, entry),
+		measure.AtMost(15, "the same: allocations per request, server", measure.ServerAllocsPer, entry),
+	}
+}
+
+// sinkBars are the aims for an entry's memory: what is configured, and room for Go.
+func sinkBars(entry string) []measure.Bar {
+	const room = 64 // MiB
+	return []measure.Bar{
+		measure.AtMost(queueMiB+room, "slow actor, "+entry+": sender's memory at its peak, MiB", sinkClientMiB, entry),
+		measure.AtMost(queueMiB+room, "slow actor, "+entry+": receiver's memory at its peak, MiB", sinkServerMiB, entry),
+	}
+}
+
 var (
 	windowFlow = typedFlow{Size: contest.PayloadSize, Batch: 1024, Window: 16 << 10}
 	openFlow   = typedFlow{Size: contest.PayloadSize, Batch: 1024}
@@ -33,47 +54,66 @@ var remoteScenarios = []measure.Scenario{
 	{
 		Name: "remote-request", Title: "RequestFuture of a typed message of 64 B, 1 caller",
 		On:      measure.SameCPU,
-		Entries: contest.Blocking(stock),
+		Entries: contest.Blocking(oursOnLoop, ours, stock),
 		Columns: []string{measure.P50, measure.P90, measure.P99, measure.PerSecond, measure.CPUPer, measure.AllocsPer, measure.ClientAllocsPer},
 		Base:    stock, Paired: true,
+		Bars:  slices.Concat(requestBars(oursOnLoop, "actor on the loop"), requestBars(ours, "actor with the default mailbox")),
 		Serve: typed.Serve, Dial: typed.Dial,
 	},
 	{
 		Name: "remote-requests", Title: "RequestFuture of a typed message of 64 B, 64 callers",
 		On:      measure.SameCPU,
-		Entries: contest.Blocking(stock),
+		Entries: contest.Blocking(oursOnLoop, ours, stock),
 		Columns: []string{measure.PerSecond, measure.CPUPer, measure.AllocsPer, measure.ClientAllocsPer, measure.P50, measure.P99},
 		Base:    stock, Paired: true,
+		Bars: []measure.Bar{
+			measure.AtLeast(1.7, "requests/s, 64 callers, actor on the loop, against Proto.Actor's remote", measure.PerSecond, oursOnLoop, stock),
+			measure.AtLeast(1.7, "the same, actor with the default mailbox", measure.PerSecond, ours, stock),
+			measure.AtMost(0.5, "CPU per request, 64 callers, actor on the loop, against Proto.Actor's remote", measure.CPUPer, oursOnLoop, stock),
+			measure.AtMost(0.5, "the same, actor with the default mailbox", measure.CPUPer, ours, stock),
+		},
 		Serve: typed.Serve, Dial: typed.DialMany,
 	},
 	{
 		Name: "remote-oneway", Title: "Typed messages of 64 B, one way, 16,384 on their way",
 		Note: "The receiving actor answers each 1,024, and the sender waits for that.",
-		On:   measure.SameCPU, Entries: contest.Blocking(stock),
+		On:   measure.SameCPU, Entries: contest.Blocking(oursOnLoop, ours, stock),
 		Columns: []string{measure.PerSecond, measure.CPUPer, measure.AllocsPer},
 		Base:    stock, Paired: true,
+		Bars: []measure.Bar{
+			measure.AtLeast(2, "messages/s one way, actor on the loop, against Proto.Actor's remote", measure.PerSecond, oursOnLoop, stock),
+			measure.AtLeast(2, "the same, actor with the default mailbox", measure.PerSecond, ours, stock),
+		},
 		Serve: windowFlow.serve, Dial: windowFlow.dial,
 	},
 	{
 		Name: "remote-open", Title: "Typed messages of 64 B, one way, as many as the sender may send",
 		Note: "Nothing slows the sender down but what it sends through. per s is what has arrived, until all has.",
-		On:   measure.SameCPU, Entries: contest.Blocking(stock),
+		On:   measure.SameCPU, Entries: contest.Blocking(onLoopWaits, oursWaits, stock),
 		Columns: []string{measure.PerSecond, accepted, measure.CPUPer, measure.AllocsPer},
 		Base:    stock, Paired: true,
+		Bars: []measure.Bar{
+			measure.AtLeast(2, "messages/s one way, sender waits for room, actor on the loop, against Proto.Actor's remote", measure.PerSecond, onLoopWaits, stock),
+			measure.AtLeast(2, "the same, actor with the default mailbox", measure.PerSecond, oursWaits, stock),
+		},
 		Serve: openFlow.serve, Dial: openFlow.dial,
 	},
 	{
 		Name: "remote-kill", Title: "kill -9: until 100 watchers of a process's actors have heard",
-		On: measure.AnyCPU, Entries: contest.Blocking(stock), Cold: true,
+		On: measure.AnyCPU, Entries: contest.Blocking(ours, stock), Cold: true,
 		Columns: []string{measure.P50, measure.P99, lastHeard},
 		Base:    stock, Paired: true,
+		Bars: []measure.Bar{
+			measure.AtMost(10, "kill -9: until the last watcher has heard, ms", lastHeard, ours),
+		},
 		Serve: serveNothing, Dial: dialKill,
 	},
 	{
 		Name: "remote-sink", Title: "300,000 messages of 1 KiB to an actor that needs 1 ms for each",
 		Note: "Peak is the process's largest resident memory. The sender sends for 5 s at most.",
-		On:   measure.AnyCPU, Entries: contest.Blocking(stock), Once: true, Cold: true,
+		On:   measure.AnyCPU, Entries: contest.Blocking(ours, oursOffLoop, oursWaits, stock), Once: true, Cold: true,
 		Columns: []string{sinkServerMiB, sinkClientMiB, sinkSent, sinkRefused, sinkDelivered},
+		Bars:    slices.Concat(sinkBars(ours), sinkBars(oursOffLoop), sinkBars(oursWaits)),
 		Serve:   serveSink, Dial: dialSink,
 	},
 }

@@ -24,7 +24,7 @@ const (
 )
 
 // ours are the prefixes of the names of this project's contestants.
-var ours = []string{"verbs", "actor", "rpc", "rdmanet"}
+var ours = []string{"verbs", "actor", "rpc", "rdmanet", "remoting"}
 
 // Blocking returns entries that wait by blocking in the kernel.
 func Blocking(contestants ...string) []measure.Entry { return entries(eventloop.Block, contestants) }
