@@ -131,6 +131,7 @@ func (l *link) answer(ctx actor.Context, r *frame.Record) {
 		return
 	}
 	f.answer(msg)
+	l.local.Woke()
 }
 
 // ordinary reports whether a message is one that actors send each other.
