@@ -135,6 +135,16 @@ func TestRegisteredProtobuf(t *testing.T) {
 	got, err := r.Unmarshal(b)
 	same(t, wrapperspb.String("hi"), got, err)
 
+	r = New() // what was encoded before may be registered, too
+	if _, err := r.Marshal(wrapperspb.String("hi")); err != nil {
+		t.Error(err)
+	}
+	r.Register(own)
+	b, err = r.Marshal(wrapperspb.String("hi"))
+	if string(b) != "\x04texthi" || err != nil {
+		t.Errorf("%q, %v", b, err)
+	}
+
 	own.name = "google.protobuf.StringValue" // its own name, and bytes of one's own
 	r = New()
 	if _, err := r.Decode(own.name, nil); err != nil {

@@ -23,8 +23,8 @@ type Registry struct {
 }
 
 type tables struct {
-	byType map[reflect.Type]*Type // what was registered
-	byName map[string]*Type       // these, and protobuf messages that have been decoded before
+	byType map[reflect.Type]*Type // what was registered, and protobuf messages encoded before
+	byName map[string]*Type       // what was registered, and protobuf messages decoded before
 }
 
 // New makes a Registry with these types, and those of protobuf. It panics as Register does.
@@ -65,7 +65,7 @@ func (s *tables) add(t Type) error {
 	case t.name == "" || len(t.name) > MaxName || !utf8.ValidString(t.name):
 		return fmt.Errorf("codec: %v is to be called %.40q: a name has 1 to %d bytes of UTF-8", t.of, t.name, MaxName)
 	}
-	if other := s.byType[t.of]; other != nil {
+	if other := s.byType[t.of]; other != nil && other.of != nil {
 		return fmt.Errorf("codec: %v is registered already, as %q", t.of, other.name)
 	}
 	if other := s.byName[t.name]; other != nil && other.of != nil {
@@ -150,20 +150,26 @@ func (r *Registry) find(msg any) (t *Type, name string, err error) {
 	if !ok {
 		return nil, "", unregistered(now, reflect.TypeOf(msg))
 	}
-	if name, err = fullName(m); err != nil {
+	of, err := messageType(m)
+	if err != nil {
 		return nil, "", &Error{Type: fmt.Sprintf("%T", msg), Err: err, Hint: "register it, or send what it embeds"}
 	}
-	return &anyProtobuf, name, nil
+	if own := reflect.TypeOf(msg); generatedType(of) == own {
+		t = r.remember(of, own)
+		return t, t.name, nil
+	}
+	return &anyProtobuf, string(of.Descriptor().FullName()), nil
 }
 
-// fullName is a protobuf message's. What embeds one has its methods, and would arrive as that one.
-func fullName(m proto.Message) (name string, err error) {
+// messageType is a protobuf message's. What embeds one has its methods, and would arrive as that
+// one.
+func messageType(m proto.Message) (of protoreflect.MessageType, err error) {
 	defer recovered(&err)
 	r := m.ProtoReflect()
 	if r.Interface() != m {
-		return "", fmt.Errorf("%w: it embeds %T", ErrUnregistered, r.Interface())
+		return nil, fmt.Errorf("%w: it embeds %T", ErrUnregistered, r.Interface())
 	}
-	return string(r.Descriptor().FullName()), nil
+	return r.Type(), nil
 }
 
 // known gives a type that was registered, or decoded before.
@@ -174,7 +180,7 @@ func (r *Registry) known(name string) *Type {
 	return nil
 }
 
-// generated finds a protobuf message, and remembers it. There are only as many as the program has.
+// generated finds a protobuf message by its name, and remembers it.
 func (r *Registry) generated(name string) *Type {
 	of, err := protoregistry.GlobalTypes.FindMessageByName(protoreflect.FullName(name))
 	if err != nil {
@@ -189,6 +195,19 @@ func (r *Registry) generated(name string) *Type {
 	next.byName[t.name] = t
 	r.tables.Store(next)
 	return t
+}
+
+// remember remembers a protobuf message by its Go type. As generated, it does so only as often as
+// the program has types.
+func (r *Registry) remember(of protoreflect.MessageType, t reflect.Type) *Type {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	next := r.copied()
+	if next.byType[t] == nil {
+		next.byType[t] = protobuf(of)
+	}
+	r.tables.Store(next)
+	return next.byType[t]
 }
 
 func (t *Type) message(body []byte) (any, error) {
@@ -212,7 +231,7 @@ func unregistered(now *tables, of reflect.Type) error {
 	}
 	register := fmt.Sprintf("register it: codec.JSON[%v](%q)", of, name)
 	switch {
-	case now != nil && now.byType[other] != nil:
+	case now != nil && now.byType[other] != nil && now.byType[other].of != nil:
 		e.Hint = fmt.Sprintf("%v is registered: send %s, or %s", other, what, register)
 	case other.Implements(reflect.TypeFor[proto.Message]()):
 		e.Hint = fmt.Sprintf("%v is a protobuf message: send %s", other, what)
