@@ -1,5 +1,183 @@
 package remoting_test
 
-const roleVariable = "REMOTING_ROLE"
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
 
-func play(string) int { return 2 }
+	"github.com/asynkron/protoactor-go/actor"
+	"golang.org/x/sys/unix"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	rdma "github.com/rdmactor/rdmactor/actor"
+	"github.com/rdmactor/rdmactor/iwarp"
+	"github.com/rdmactor/rdmactor/remoting"
+)
+
+// roleVariable says that this program is one of a test's processes. Its value is the name of the
+// node.
+const roleVariable = "REMOTING_NODE"
+
+// play is the main function of such a process: a node with some actors, until its standard input
+// ends. Then it shuts down.
+func play(name string) int {
+	sys := newSystem()
+	rt, err := rdma.Open(sys, rdma.Config{Device: iwarp.New(), Logger: logger()})
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	n, err := remoting.Start(sys, rt, remoting.Config{Name: name, Expose: everything})
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	for name, receive := range map[string]actor.ReceiveFunc{"echo": echo, "mute": func(actor.Context) {}, "order": order(), "caller": caller} {
+		if _, err := sys.Root.SpawnNamed(actor.PropsFromFunc(receive), name); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+	}
+	fmt.Println("ready")
+	_, _ = io.Copy(io.Discard, os.Stdin)
+	ctx, cancel := context.WithTimeout(context.Background(), soon)
+	defer cancel()
+	if err := n.Shutdown(ctx); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	if err := rt.Shutdown(ctx); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return 0
+}
+
+// order takes "SENDER NUMBER" and checks that each sender's numbers only grow. It answers a request
+// with what it has seen.
+func order() actor.ReceiveFunc {
+	last := map[string]int{}
+	received, wrong := 0, 0
+	return func(ctx actor.Context) {
+		switch m := ctx.Message().(type) {
+		case *wrapperspb.StringValue:
+			sender, text, _ := strings.Cut(m.Value, " ")
+			n, err := strconv.Atoi(text)
+			if err != nil || n <= last[sender] {
+				wrong++
+			}
+			last[sender] = n
+			received++
+		case *wrapperspb.BoolValue:
+			ctx.Respond(text(fmt.Sprintf("%d received, %d wrong", received, wrong)))
+		}
+	}
+}
+
+// caller asks the PID that it gets (address and id, in a list) and passes the answer on.
+func caller(ctx actor.Context) {
+	if m, ok := ctx.Message().(*actor.PID); ok {
+		res, err := remoting.Result(ctx.RequestFuture(m, text("from the caller"), soon))
+		if err != nil {
+			res = text(err.Error())
+		}
+		ctx.Respond(res)
+	}
+}
+
+// process is a node in a process of its own.
+type process struct {
+	t    testing.TB
+	name string
+	cmd  *exec.Cmd
+	in   io.WriteCloser
+}
+
+// freeName is the name of a node that nobody has.
+func freeName(t testing.TB) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+// run starts a process, and waits until it listens.
+func run(t testing.TB, name string) *process {
+	t.Helper()
+	p := &process{t: t, name: name, cmd: exec.Command(os.Args[0])}
+	p.cmd.Env = append(os.Environ(), roleVariable+"="+name)
+	p.cmd.Stderr = os.Stderr
+	var err error
+	if p.in, err = p.cmd.StdinPipe(); err != nil {
+		t.Fatal(err)
+	}
+	out, err := p.cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.kill)
+	if line, err := bufio.NewReader(out).ReadString('\n'); line != "ready\n" {
+		t.Fatalf("the process says %q: %v", line, err)
+	}
+	return p
+}
+
+func (p *process) pid(id string) *actor.PID { return actor.NewPID(p.name, id) }
+
+// kill ends it as kill -9 does.
+func (p *process) kill() {
+	_ = p.cmd.Process.Kill()
+	_ = p.cmd.Wait()
+}
+
+// leave has it shut down.
+func (p *process) leave() {
+	p.t.Helper()
+	_ = p.in.Close()
+	if err := p.cmd.Wait(); err != nil {
+		p.t.Errorf("the process ended: %v", err)
+	}
+}
+
+func (p *process) freeze() { _ = p.cmd.Process.Signal(unix.SIGSTOP) }
+func (p *process) thaw()   { _ = p.cmd.Process.Signal(unix.SIGCONT) }
+
+// rss is how much memory it has, in bytes.
+func (p *process) rss() int { return rss(p.t, p.cmd.Process.Pid) }
+
+func rss(t testing.TB, pid int) int {
+	t.Helper()
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var size, resident int
+	if _, err := fmt.Sscan(string(b), &size, &resident); err != nil {
+		t.Fatal(err)
+	}
+	return resident * os.Getpagesize()
+}
+
+// within fails the test if something has taken longer.
+func within(t testing.TB, what string, began time.Time, most time.Duration) {
+	t.Helper()
+	if d := time.Since(began); d > most {
+		t.Errorf("%s took %v", what, d)
+	} else {
+		t.Logf("%s took %v", what, d)
+	}
+}
