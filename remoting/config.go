@@ -108,6 +108,8 @@ const (
 	frameBytes = 64 << 10
 	// systemShare is the part of the queue that system messages have besides.
 	systemShare = 8
+	// inboxBytes is how much of a peer's messages may wait for actors here.
+	inboxBytes = 8 << 20
 	// greetingTime is how long a connection may take until both sides have admitted each other.
 	// It bounds Config.Admit, and a first message that was lost.
 	greetingTime = 3 * time.Second

@@ -16,7 +16,7 @@ func (l *link) down(ctx actor.Context, m *reconnect.Down) {
 	}
 	opened := l.greeting == open
 	if opened {
-		l.posted.settledThose(m.Fates)
+		l.posted.trim(int(m.Counts.Unknown))
 		l.lost(ctx, err)
 	}
 	refused := m.WasUp && !opened
@@ -129,9 +129,7 @@ func (l *link) endWatches(ours []watch, theirs []pair) {
 	for _, w := range ours {
 		l.n.terminated(w, actor.TerminatedReason_AddressTerminated)
 	}
-	for _, pair := range theirs {
-		if proc, ok := l.n.sys.ProcessRegistry.GetLocal(pair.watched); ok {
-			proc.SendSystemMessage(actor.NewPID(l.n.name, pair.watched), &actor.Unwatch{Watcher: actor.NewPID(l.who.Name, pair.watcher)})
-		}
+	for _, key := range theirs {
+		l.forgetWatcher(key.watched, key.watcher)
 	}
 }

@@ -18,7 +18,7 @@ func (l *link) flush(ctx actor.Context) {
 	}
 	for len(l.first) > 0 {
 		if l.send == nil {
-			l.send = reconnect.NewSend(0, l.first[0])
+			l.send = newSend(l.first[0])
 		}
 		if !l.post(0) {
 			return
@@ -63,7 +63,7 @@ func (l *link) flushPackets(ctx actor.Context) {
 
 func (l *link) postPacket() (posted bool) {
 	if l.send == nil {
-		l.send = reconnect.NewSend(0, l.out.bytes())
+		l.send = newSend(l.out.bytes())
 	}
 	records := l.out.records
 	if l.out.system {
@@ -106,7 +106,7 @@ func (l *link) post(records int) (posted bool) {
 	err := l.up.Post(l.send)
 	if err == nil {
 		l.send = nil
-		l.posted.add(records)
+		l.posted.add(records, l.up.Unsettled())
 		return true
 	}
 	if !errors.Is(err, reconnect.ErrQueueFull) {
@@ -115,30 +115,30 @@ func (l *link) post(records int) (posted bool) {
 	return false
 }
 
+// newSend makes a message whose fate is only counted.
+func newSend(b []byte) *reconnect.Send {
+	s := reconnect.NewSend(0, b)
+	s.Quiet = true
+	return s
+}
+
 // tally counts the user records of the frames that were posted and are not known to be consumed.
 type tally struct {
 	frames  ring.Ring[int]
 	records int
 }
 
-func (t *tally) add(records int) {
+// add counts a frame. So many are not known to be consumed, this one included.
+func (t *tally) add(records, unsettled int) {
 	t.frames.Push(records)
 	t.records += records
+	t.trim(unsettled)
 }
 
-// settled says that the next n frames were consumed.
-func (t *tally) settled(n int) {
-	for range n {
+// trim forgets all but the last n frames.
+func (t *tally) trim(n int) {
+	for t.frames.Len() > n {
 		t.records -= t.frames.Pop()
-	}
-}
-
-// settledThose takes the fates of the frames at the end of their connection.
-func (t *tally) settledThose(fates []reconnect.Fate) {
-	for _, f := range fates {
-		if f.Outcome == reconnect.Delivered {
-			t.settled(1)
-		}
 	}
 }
 

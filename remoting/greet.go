@@ -91,6 +91,7 @@ func (l *link) end(ctx actor.Context, err error) {
 
 func (l *link) refuse(ctx actor.Context, err error) {
 	if l.greeting == open {
+		l.posted.trim(l.up.Unsettled())
 		l.lost(ctx, err)
 	}
 	l.greeting, l.cause, l.first, l.send = refusing, err, nil, nil

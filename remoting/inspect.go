@@ -23,8 +23,7 @@ type Counts struct {
 	Overflowed  uint64 // found no room (Config.Overflow)
 	DeadLetters uint64 // of Sent, those that were not sent in time
 	Unknown     uint64 // of Sent, those of which nobody knows whether they have arrived
-	Refused     uint64 // of Received, those that are not exposed, or that cannot be decoded
-	Nobody      uint64 // of Received, those whose target is not there
+	Refused     uint64 // of Received, those that were not delivered (*Refused)
 	Late        uint64 // of Received, answers to futures that nobody asks for any more
 }
 
@@ -52,8 +51,8 @@ func (p *peer) info() PeerInfo {
 	return i
 }
 
-// Writable reports whether a message of a few hundred bytes would find room in the queue for the
-// node at addr. It is a hint: others send, too. Any goroutine.
+// Writable reports whether at most half of the queue for the node at addr is in use. It is a hint:
+// others send, too. Any goroutine.
 func (n *Node) Writable(addr string) bool {
 	p := n.find(nodeID(addr))
 	if p == nil {
@@ -61,5 +60,5 @@ func (n *Node) Writable(addr string) bool {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.user.room(1 << 10)
+	return p.user.bytes <= p.user.limit/2
 }

@@ -114,6 +114,7 @@ func TestRestart(t *testing.T) {
 func TestRestartsUnderLoad(t *testing.T) {
 	name := freeName(t)
 	a, b := start(t, remoting.Config{}), run(t, name)
+	target := b.pid("order")
 	stop := make(chan struct{})
 	var senders sync.WaitGroup
 	for s := range 4 {
@@ -124,7 +125,7 @@ func TestRestartsUnderLoad(t *testing.T) {
 					return
 				default:
 				}
-				a.sys.Root.Send(b.pid("order"), text(fmt.Sprint(s, " ", i)))
+				a.sys.Root.Send(target, text(fmt.Sprint(s, " ", i)))
 				time.Sleep(20 * time.Microsecond)
 			}
 		})

@@ -11,6 +11,7 @@ import (
 	rdma "github.com/rdmactor/rdmactor/actor"
 	"github.com/rdmactor/rdmactor/actor/reconnect"
 	"github.com/rdmactor/rdmactor/remoting/internal/frame"
+	"github.com/rdmactor/rdmactor/remoting/internal/inbox"
 )
 
 // link is the actor of one peer. It owns the reconnecting actor that keeps the connection, on one
@@ -44,6 +45,7 @@ type link struct {
 	sent     uint64          // user packets with a lower number were posted
 	posted   tally
 	in       receiving
+	inbox    *inbox.Inbox
 	report   *reporter
 	spawning int // of the peer's Spawns
 }
@@ -61,6 +63,7 @@ type (
 	paused    struct{}                    // the pause after a failed dial is over
 	stuck     struct{}                    // system messages find no room
 	leave     struct{ timeout time.Duration }
+	overtime  struct{}            // the time for leave is over
 	fall      struct{ err error } // the runtime is gone
 )
 
@@ -141,8 +144,6 @@ func (l *link) react(ctx actor.Context) {
 		if l.up != nil {
 			l.flush(ctx)
 		}
-	case *reconnect.Settled:
-		l.posted.settled(len(m.Fates))
 	case *reconnect.Up:
 		l.conn = ctx.Sender()
 		l.begin(ctx, m)
@@ -178,17 +179,28 @@ func (l *link) react(ctx actor.Context) {
 		l.spawned(m)
 	case *leave:
 		l.leave(ctx, m.timeout)
+	case *overtime:
+		l.overtime(ctx)
 	case *fall:
 		l.fall(ctx, m.err)
 	case *actor.Started:
 		l.start(ctx)
 	case *actor.Stopping:
 		l.stopping()
+	default:
+		l.inbox.Receive(ctx)
 	}
 }
 
 func (l *link) start(ctx actor.Context) {
+	cfg := &l.n.cfg
 	l.self, l.local = ctx.Self(), rdma.LocalOf(ctx)
+	l.inbox = inbox.New(ctx, inbox.Config{
+		System: l.n.sys, Runtime: l.n.rt, Bytes: max(cfg.MaxMessage, inboxBytes), Patience: cfg.Patience,
+		Refuse: func(target *actor.PID, msg any, sender *actor.PID, why error) {
+			l.notDelivered(ctx, target, msg, sender, why)
+		},
+	})
 }
 
 // broken notices that the user's code, which has run on behalf of the peer, has not returned. What
@@ -344,6 +356,7 @@ func (l *link) stopTimers() {
 
 // stopping is called when somebody has stopped the link from outside.
 func (l *link) stopping() {
+	l.inbox.Close()
 	if !l.ended {
 		l.endIf(func() bool { return true })
 		l.unreachable(rdma.ErrStopped)

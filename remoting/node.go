@@ -40,6 +40,7 @@ type Node struct {
 
 	unconnected atomic.Int64 // peers without a connection
 	down        atomic.Bool  // nothing is accepted any more
+	unsent      atomic.Bool  // something was not sent before Shutdown gave up
 
 	shutdown struct {
 		once sync.Once

@@ -154,11 +154,10 @@ func (p *process) leave() {
 }
 
 func (p *process) freeze() { _ = p.cmd.Process.Signal(unix.SIGSTOP) }
-func (p *process) thaw()   { _ = p.cmd.Process.Signal(unix.SIGCONT) }
 
-// rss is how much memory it has, in bytes.
-func (p *process) rss() int { return rss(p.t, p.cmd.Process.Pid) }
+func (p *process) thaw() { _ = p.cmd.Process.Signal(unix.SIGCONT) }
 
+// rss is how much memory a process has, in bytes.
 func rss(t testing.TB, pid int) int {
 	t.Helper()
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", pid))

@@ -104,7 +104,7 @@ func (l *link) user(ctx actor.Context, r *frame.Record, m *rdma.Received) {
 	if sender := l.sender(&r.Sender); sender != nil || len(r.Header) > 0 {
 		msg = &actor.MessageEnvelope{Header: header(r.Header), Message: msg, Sender: sender}
 	}
-	l.deliver(ctx, t, msg, len(r.Body), m)
+	l.inbox.Deliver(t.pid, msg, len(r.Body), m)
 }
 
 // answer gives a future of this node what it waits for. Only the peer that was asked may answer,
@@ -270,53 +270,4 @@ func header(list []frame.Pair) map[string]string {
 		m[p.Key] = p.Value
 	}
 	return m
-}
-
-// deliver delivers a message to an actor.
-func (l *link) deliver(ctx actor.Context, t *target, msg any, size int, _ *rdma.Received) {
-	proc, ok := l.n.sys.ProcessRegistry.GetLocal(t.pid.Id)
-	if !ok {
-		l.nobody(ctx, t.pid, msg, size)
-		return
-	}
-	proc.SendUserMessage(t.pid, msg)
-}
-
-// refuseRecord refuses a message of the peer's.
-func (l *link) refuseRecord(ctx actor.Context, r *frame.Record, code frame.Code, err error) {
-	p := l.p
-	p.mu.Lock()
-	p.counts.Refused++
-	if r.Sender.ID != "" && r.Sender.Address == "" {
-		p.putSystemLocked(&frame.Record{
-			Kind: frame.KindRefused, Target: r.Target, Sender: frame.PID{ID: r.Sender.ID}, Code: code, Reason: err.Error(),
-		})
-	}
-	p.unlock()
-	l.notify(ctx, &Refused{Target: actor.NewPID(l.n.name, r.Target), Sender: l.sender(&r.Sender), By: l.n.name, Err: err})
-}
-
-// refusedThere takes note that the peer has refused a message. If a future has asked, it fails.
-func (l *link) refusedThere(ctx actor.Context, r *frame.Record) {
-	var err error
-	switch r.Code {
-	case frame.RefusedDenied:
-		err = ErrDenied
-	case frame.RefusedOverflow:
-		err = ErrOverflow
-	default:
-		err = ErrDecode
-	}
-	no := &Refused{Target: actor.NewPID(l.who.Name, r.Target), By: l.who.Name, Err: fmt.Errorf("%w: %s", err, r.Reason)}
-	if r.Sender.ID != "" {
-		no.Sender = actor.NewPID(l.n.name, r.Sender.ID)
-	}
-	l.p.mu.Lock()
-	f, ok := l.p.futures.take(r.Sender.ID)
-	l.p.mu.Unlock()
-	if ok {
-		f.answer(no)
-		return
-	}
-	l.notify(ctx, no)
 }

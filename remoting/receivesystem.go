@@ -12,10 +12,13 @@ import (
 // may not watch is not there, as far as it can see.
 func (l *link) watchedBy(r *frame.Record) {
 	n, p := l.n, l.p
+	if r.Sender.Address != "" {
+		return // who watches is an actor of the peer's own
+	}
 	t := l.target(r.Target)
-	proc, ok := n.sys.ProcessRegistry.GetLocal(r.Target)
 	key := pair{watcher: r.Sender.ID, watched: r.Target}
 	why := frame.TerminatedNotFound
+	ok := n.alive(r.Target)
 	if ok = ok && l.may(t, Watch) == nil; ok {
 		p.mu.Lock()
 		if _, was := p.watches.theirs.get(key); was {
@@ -33,8 +36,11 @@ func (l *link) watchedBy(r *frame.Record) {
 		p.putSystem(&frame.Record{Kind: frame.KindTerminated, Target: r.Sender.ID, Sender: frame.PID{ID: r.Target}, Code: why}, nil)
 		return
 	}
-	proc.SendSystemMessage(t.pid, &actor.Watch{Watcher: actor.NewPID(l.who.Name, r.Sender.ID)})
+	l.inbox.DeliverSystem(t.pid, &actor.Watch{Watcher: actor.NewPID(l.who.Name, r.Sender.ID)}, systemBytes)
 }
+
+// systemBytes is what a system message counts as while its target has not consumed it.
+const systemBytes = 64
 
 func (l *link) unwatchedBy(r *frame.Record) {
 	p := l.p
@@ -44,9 +50,7 @@ func (l *link) unwatchedBy(r *frame.Record) {
 	if !was {
 		return
 	}
-	if proc, ok := l.n.sys.ProcessRegistry.GetLocal(r.Target); ok {
-		proc.SendSystemMessage(actor.NewPID(l.n.name, r.Target), &actor.Unwatch{Watcher: actor.NewPID(l.who.Name, r.Sender.ID)})
-	}
+	l.forgetWatcher(r.Target, r.Sender.ID)
 }
 
 // terminatedThere notifies a watcher of this node, if it is one.
@@ -71,7 +75,14 @@ func (l *link) stop(ctx actor.Context, r *frame.Record) {
 		l.refuseRecord(ctx, r, frame.RefusedDenied, fmt.Errorf("stop: %w", err))
 		return
 	}
-	if proc, ok := l.n.sys.ProcessRegistry.GetLocal(r.Target); ok {
-		proc.Stop(t.pid)
+	if l.n.alive(r.Target) {
+		l.inbox.DeliverSystem(t.pid, &actor.Stop{}, systemBytes)
+	}
+}
+
+// forgetWatcher has an actor of this node forget a watcher of the peer's.
+func (l *link) forgetWatcher(watched, watcher string) {
+	if l.n.alive(watched) {
+		l.inbox.DeliverSystem(actor.NewPID(l.n.name, watched), &actor.Unwatch{Watcher: actor.NewPID(l.who.Name, watcher)}, systemBytes)
 	}
 }

@@ -27,9 +27,9 @@ type (
 		event any
 		bytes int
 	}
-	letter struct { // for nobody
+	letter struct { // that has come, and was refused
 		target *actor.PID
-		msg    any
+		msg    *actor.MessageEnvelope
 		bytes  int
 	}
 	letters struct { // that were not sent
@@ -71,13 +71,10 @@ func (l *link) notify(ctx actor.Context, ev any) {
 	}
 }
 
-// nobody makes a message of the peer's a dead letter, because its target is not there.
-func (l *link) nobody(ctx actor.Context, target *actor.PID, msg any, size int) {
-	l.p.mu.Lock()
-	l.p.counts.Nobody++
-	l.p.mu.Unlock()
-	if r := l.report; r.take(eventBytes + size) {
-		ctx.Send(r.pid, &letter{target, msg, eventBytes + size})
+// deadLetter makes a message of the peer's a dead letter.
+func (l *link) deadLetter(ctx actor.Context, target *actor.PID, msg any, sender *actor.PID) {
+	if r := l.report; r.take(eventBytes) {
+		ctx.Send(r.pid, &letter{target, &actor.MessageEnvelope{Message: msg, Sender: sender}, eventBytes})
 	}
 }
 

@@ -223,3 +223,7 @@ func eventually(t testing.TB, what string, is func() bool) {
 		}
 	}
 }
+
+func timeout(d time.Duration) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.Background(), d)
+}

@@ -1,6 +1,7 @@
 package remoting
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -54,8 +55,8 @@ func (n *Node) shutDown(ctx context.Context) error {
 	n.stopListener()
 	reported := n.rt.Scheduler().Await(n.idle, ctx.Done())
 	switch {
-	case !sent:
-		return fmt.Errorf("remoting: not all was sent: %w", context.Cause(ctx))
+	case !sent || n.unsent.Load():
+		return fmt.Errorf("remoting: not all was sent: %w", cmp.Or(context.Cause(ctx), error(unix.ETIMEDOUT)))
 	case !reported:
 		return fmt.Errorf("remoting: a subscriber of events does not return: %w", context.Cause(ctx))
 	}
@@ -103,8 +104,16 @@ func (l *link) leave(ctx actor.Context, timeout time.Duration) {
 		l.fall(ctx, ErrShutdown)
 		return
 	}
-	rdma.After(ctx, timeout, &fall{fmt.Errorf("%w: %w", ErrShutdown, unix.ETIMEDOUT)})
+	rdma.After(ctx, timeout, &overtime{})
 	l.flush(ctx)
+}
+
+// overtime gives up what has not been sent.
+func (l *link) overtime(ctx actor.Context) {
+	if !l.ended {
+		l.n.unsent.Store(true)
+		l.fall(ctx, fmt.Errorf("%w: %w", ErrShutdown, unix.ETIMEDOUT))
+	}
 }
 
 // leaveIfSent ends the connection in order when everything was sent.

@@ -19,6 +19,8 @@ type Send struct {
 	Tag     uint64 // the owner's name for it; need not be unique
 	// it may be delivered twice, so it is sent again also if nobody knows whether it has arrived
 	Idempotent bool
+	// the fate is not reported, but counted, as that of a plain *rdma.Send; Tag is not used
+	Quiet bool
 
 	taken bool // Message is ours, after a Post that has found no room
 }

@@ -17,7 +17,7 @@ type message struct {
 // or sent before.
 func (s *Send) take() (m message, ok bool) {
 	ok = s.reserve()
-	m = message{send: s.Message, tag: s.Tag, tagged: true, idempotent: s.Idempotent}
+	m = message{send: s.Message, tag: s.Tag, tagged: !s.Quiet, idempotent: s.Idempotent}
 	*s = Send{}
 	sends.Put(s)
 	return m, ok

@@ -30,7 +30,10 @@ func (u *Up) Post(s *Send) error {
 		o.full = true
 		return ErrQueueFull
 	}
-	m := message{send: s.Message, tag: s.Tag, tagged: true, idempotent: s.Idempotent}
+	if o.tagged == 0 {
+		o.collect() // nobody else does for messages that are only counted, if nothing comes
+	}
+	m := message{send: s.Message, tag: s.Tag, tagged: !s.Quiet, idempotent: s.Idempotent}
 	if !o.hand(&m) {
 		o.full = true
 		return ErrQueueFull
@@ -38,10 +41,21 @@ func (u *Up) Post(s *Send) error {
 	_, _ = s.take()
 	o.queue.Push(m)
 	o.posted++
-	if o.tagged == 1 {
+	if o.tagged == 1 && m.tagged {
 		o.line.Awake()
 	}
 	return nil
+}
+
+// Unsettled is how many of the messages that were sent in this generation, in whatever way, the
+// peer is not known to have consumed: the last ones. It is called as Post is. When the generation
+// is over it is 0: see Down.Counts.
+func (u *Up) Unsettled() int {
+	l := u.link
+	if l == nil || l.phase != phaseUp || l.generation != u.Generation || !l.out.line.Acknowledged() {
+		return 0
+	}
+	return l.out.posted - int(l.out.line.Delivered()-l.out.settled)
 }
 
 // delivered ends what the connection has delivered. A Post in the middle of it finds room now.

@@ -246,3 +246,53 @@ func TestPostRefused(t *testing.T) {
 		r.System().Root.Stop(off)
 	})
 }
+
+// Quiet messages are only counted. Their owner sees how many of them the peer is not known to have
+// consumed.
+func TestPostQuiet(t *testing.T) {
+	onFlavors(t, func(r *rig) {
+		r.serve(rdma.IDConfig{Credits: 4})
+		var up *reconnect.Up
+		var down *reconnect.Down
+		next, last, most := 0, 40, 0
+		owner := r.System().Root.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {
+			switch m := ctx.Message().(type) {
+			case *reconnect.Up:
+				up = m
+				_ = up.Post(reconnect.NewSend(0, nil)) // no room: Writable comes
+			case *rdma.Writable:
+				for ; next < last; next++ {
+					s := reconnect.NewSend(7, fmt.Append(nil, next))
+					s.Quiet = true
+					if up.Post(s) != nil {
+						return
+					}
+					most = max(most, up.Unsettled())
+				}
+			case *reconnect.Settled:
+				t.Errorf("%+v", m)
+			case *reconnect.Down:
+				down = m
+			}
+		}, r.Runtime().OnLoop()))
+		defer func() { _ = r.System().Root.StopFuture(owner).Wait() }()
+		r.link = reconnect.Spawn(r.Runtime(), owner, reconnect.Config{Dial: rdma.Dial{Addr: there}, FailFast: true})
+		actortest.Next[*rdma.ConnectRequest](r.server)
+		conn := r.server.Sender()
+		r.server.Request(conn, &rdma.Accept{})
+		actortest.Next[*rdma.Established](r.server)
+		for n := range 40 {
+			r.hears(fmt.Sprint(n))
+		}
+		r.released()
+		r.Wait()
+		if most == 0 || most > 4 || up.Unsettled() > 4 {
+			t.Errorf("at most %d unsettled, %d in the end", most, up.Unsettled())
+		}
+		r.server.Send(conn, &rdma.Close{})
+		r.Advance(time.Second)
+		if len(down.Fates) != 0 || down.Counts != (reconnect.Counts{Delivered: 40}) || up.Unsettled() != 0 {
+			t.Errorf("%+v, %d unsettled", down, up.Unsettled())
+		}
+	})
+}

@@ -1,0 +1,228 @@
+package remoting_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/rdmactor/rdmactor/remoting"
+)
+
+// A peer that is frozen costs the bytes of the queue, and nobody else waits. What waited goes out
+// in order when the peer goes on.
+func TestFrozenPeer(t *testing.T) {
+	const queue = 1 << 20
+	a, b, c := start(t, remoting.Config{Queue: queue, MaxMessage: 64 << 10}), run(t, freeName(t)), run(t, freeName(t))
+	for _, p := range []*process{b, c} {
+		if _, err := a.ask(p.pid("echo"), text("x")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b.freeze()
+	before := rss(t, os.Getpid())
+	padding := make([]byte, 1<<10)
+	const n = 100_000
+	for range n {
+		a.sys.Root.Send(b.pid("echo"), wrapperspb.Bytes(padding))
+	}
+	if grown := rss(t, os.Getpid()) - before; grown > queue+64<<20 {
+		t.Errorf("the memory has grown by %d bytes", grown)
+	}
+	info := infoOf(a, b.name)
+	if info.Waiting > queue+queue/8 || info.Waiting < queue/2 {
+		t.Errorf("%d bytes wait", info.Waiting)
+	}
+	if info.Counts.Overflowed == 0 || info.Counts.Sent+info.Counts.Overflowed != n+1 {
+		t.Errorf("%+v", info.Counts)
+	}
+	if a.Writable(b.name) || !a.Writable(c.name) {
+		t.Error("it is not seen who takes messages")
+	}
+	began := time.Now()
+	if _, err := a.ask(c.pid("echo"), text("x")); err != nil {
+		t.Error(err)
+	}
+	within(t, "a request to another peer", began, 5*time.Second)
+	b.thaw()
+	if _, err := a.ask(c.pid("echo"), text("x")); err != nil {
+		t.Error(err)
+	}
+	eventually(t, "it is not written to again", func() bool { return a.Writable(b.name) })
+	if _, err := a.ask(b.pid("echo"), text("x")); err != nil {
+		t.Error(err)
+	}
+}
+
+func infoOf(n *node, name string) remoting.PeerInfo {
+	for _, i := range n.Peers() {
+		if i.Peer.Name == name {
+			return i
+		}
+	}
+	return remoting.PeerInfo{}
+}
+
+// fill fills the queue of 64 KiB for a peer that is frozen.
+func fill(t *testing.T, n *node, to *process) {
+	t.Helper()
+	to.freeze()
+	padding := wrapperspb.Bytes(make([]byte, 512))
+	since := time.Now()
+	eventually(t, "the queue does not get full", func() bool {
+		for infoOf(n, to.name).Waiting < 62<<10 { // the link has taken some
+			n.sys.Root.Send(to.pid("echo"), padding)
+			since = time.Now()
+		}
+		return time.Since(since) > 200*time.Millisecond
+	})
+	if n.Writable(to.name) {
+		t.Error("a full queue is writable")
+	}
+}
+
+// full starts a node, and a peer for which nothing has room.
+func full(t *testing.T, policy remoting.Overflow) (*node, *process) {
+	t.Helper()
+	a, b := start(t, remoting.Config{Queue: 64 << 10, MaxMessage: 64 << 10, Overflow: policy}), run(t, freeName(t))
+	if _, err := a.ask(b.pid("echo"), text("x")); err != nil {
+		t.Fatal(err)
+	}
+	fill(t, a, b)
+	return a, b
+}
+
+var large = wrapperspb.Bytes(make([]byte, 8<<10))
+
+// DeadLetter: futures fail at once, an actor gets *actor.DeadLetterResponse, without a sender there
+// is an event.
+func TestOverflowDeadLetter(t *testing.T) {
+	a, b := full(t, remoting.DeadLetter)
+	if res, err := a.ask(b.pid("echo"), large); !errors.Is(err, actor.ErrDeadLetter) {
+		t.Errorf("%v, %v", res, err)
+	}
+	sender, in := a.probe("sender")
+	a.sys.Root.RequestWithCustomSender(b.pid("echo"), large, sender)
+	if m := next[*actor.DeadLetterResponse](t, in); !m.Target.Equal(b.pid("echo")) {
+		t.Errorf("%v", m)
+	}
+	a.sys.Root.Send(b.pid("echo"), large)
+	await(t, a, func(e *actor.DeadLetterEvent) bool { return e.Sender == nil && e.Message == any(large) })
+}
+
+// Fail: futures, and actors, get *Refused.
+func TestOverflowFail(t *testing.T) {
+	a, b := full(t, remoting.Fail)
+	res, err := a.ask(b.pid("echo"), large)
+	var refused *remoting.Refused
+	if !errors.As(err, &refused) || !errors.Is(err, remoting.ErrQueueFull) || refused.By != a.Name() {
+		t.Errorf("%v, %v", res, err)
+	}
+	sender, in := a.probe("sender")
+	a.sys.Root.RequestWithCustomSender(b.pid("echo"), large, sender)
+	if m := next[*remoting.Refused](t, in); !errors.Is(m, remoting.ErrQueueFull) || !m.Target.Equal(b.pid("echo")) {
+		t.Errorf("%v", m)
+	}
+	a.sys.Root.Send(b.pid("echo"), large)
+	await(t, a, func(e *actor.DeadLetterEvent) bool { return e.Sender == nil && e.Message == any(large) })
+}
+
+// Block: senders wait until there is room, but not on a loop.
+func TestOverflowBlock(t *testing.T) {
+	a, b := full(t, remoting.Block)
+	done := make(chan error, 8)
+	for range cap(done) {
+		go func() {
+			_, err := a.ask(b.pid("echo"), large) // echo does not answer this, but the next one
+			done <- err
+		}()
+	}
+	f := make(chan actor.Future, 1)
+	a.spawn("on the loop", func(ctx actor.Context) {
+		if _, ok := ctx.Message().(*actor.Started); ok {
+			f <- ctx.RequestFuture(b.pid("echo"), large, soon)
+		}
+	}, a.rt.OnLoop())
+	if res, err := remoting.Result(<-f); !errors.Is(err, remoting.ErrQueueFull) {
+		t.Errorf("on a loop: %v, %v", res, err)
+	}
+	if sent := infoOf(a, b.name).Futures; sent != 0 {
+		t.Errorf("%d requests have found room", sent)
+	}
+	b.thaw()
+	eventually(t, "those who wait do not go on", func() bool { return infoOf(a, b.name).Futures == cap(done) })
+	b.kill()
+	for range cap(done) {
+		var unknown *remoting.Unknown
+		if err := <-done; !errors.As(err, &unknown) {
+			t.Error(err)
+		}
+	}
+}
+
+// Who waits for room goes on when the peer is gone, and when the node shuts down.
+func TestBlockEnds(t *testing.T) {
+	for _, how := range []string{"kill", "shutdown"} {
+		a := open(t, remoting.Config{Queue: 64 << 10, MaxMessage: 64 << 10, Overflow: remoting.Block, Patience: 300 * time.Millisecond}, 1)
+		b := run(t, freeName(t))
+		if _, err := a.ask(b.pid("echo"), text("x")); err != nil {
+			t.Fatal(err)
+		}
+		fill(t, a, b)
+		var senders sync.WaitGroup
+		for range 4 {
+			senders.Go(func() { a.sys.Root.Send(b.pid("echo"), large) })
+		}
+		time.Sleep(20 * time.Millisecond)
+		began := time.Now()
+		if how == "kill" {
+			b.kill()
+			senders.Wait()
+			within(t, "the end of waiting for a peer that is gone", began, 5*time.Second)
+			a.end()
+			continue
+		}
+		ctx, cancel := timeout(200 * time.Millisecond)
+		if err := a.Shutdown(ctx); err == nil {
+			t.Error("a frozen peer has taken everything")
+		}
+		cancel()
+		senders.Wait()
+		within(t, "a shutdown with a frozen peer", began, 5*time.Second)
+		a.close()
+	}
+}
+
+// System messages have room of their own. If a peer does not take even these its connection ends,
+// so that nobody waits for ever for what does not come.
+func TestSystemReserve(t *testing.T) {
+	a, b := full(t, remoting.DeadLetter)
+	terminated := make(inbox, 1<<16)
+	a.spawn("watcher", func(ctx actor.Context) {
+		switch m := ctx.Message().(type) {
+		case *actor.Started:
+			ctx.Watch(b.pid("echo"))
+		case *wrapperspb.Int32Value:
+			for i := range m.Value {
+				ctx.Watch(b.pid(fmt.Sprint("nobody-", i)))
+			}
+		case *actor.Terminated:
+			terminated <- m
+		}
+	})
+	time.Sleep(20 * time.Millisecond)
+	silent(t, terminated, 50*time.Millisecond)
+	a.sys.Root.Send(actor.NewPID(a.Name(), "watcher"), wrapperspb.Int32(20_000))
+	d := await(t, a, anyEvent[*remoting.Disconnected])
+	if !errors.Is(d.Err, remoting.ErrQueueFull) || d.Unsent == 0 {
+		t.Errorf("%v", d)
+	}
+	if m := next[*actor.Terminated](t, terminated); m.Who.Id != "echo" || m.Why != actor.TerminatedReason_AddressTerminated {
+		t.Errorf("%v", m)
+	}
+}
