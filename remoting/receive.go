@@ -15,6 +15,7 @@ type receiving struct {
 	names   frame.Names
 	rec     frame.Record
 	targets map[string]*target
+	last    *target // of the message before
 	senders map[frame.PID]*actor.PID
 }
 
@@ -43,6 +44,7 @@ func (l *link) received(ctx actor.Context, m *rdma.Received) {
 // read takes the records of a frame.
 func (l *link) read(ctx actor.Context, m *rdma.Received) {
 	d := frame.NewReader(m.Data, &l.in.names)
+	l.inbox.Begin()
 	for l.greeting == open {
 		ok, err := d.Next(&l.in.rec)
 		if err != nil {
@@ -175,17 +177,22 @@ func (l *link) decode(r *frame.Record) (msg any, code frame.Code, err error) {
 // target is the actor of that name.
 func (l *link) target(id string) *target {
 	version := l.n.rules.Load().version
-	if t := l.in.targets[id]; t != nil {
+	t := l.in.last // most often a message is for the same actor as the one before
+	if t == nil || t.pid.Id != id {
+		t = l.in.targets[id]
+	}
+	if t != nil {
 		if t.version != version {
 			t.version, t.asked, t.exposed = version, 0, 0
 		}
+		l.in.last = t
 		return t
 	}
 	if l.in.targets == nil || len(l.in.targets) >= remembered {
 		l.in.targets = make(map[string]*target)
 	}
-	t := &target{pid: actor.NewPID(l.n.name, id), version: version}
-	l.in.targets[id] = t
+	t = &target{pid: actor.NewPID(l.n.name, id), version: version}
+	l.in.targets[id], l.in.last = t, t
 	return t
 }
 

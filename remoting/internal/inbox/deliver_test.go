@@ -66,6 +66,32 @@ func TestDeliverToNobody(t *testing.T) {
 	})
 }
 
+// Each RDMA message finds the actor that has the name now, and a sender hears if none has it.
+func TestEachRDMAMessageLooksForItsTarget(t *testing.T) {
+	inHomes(t, Config{}, func(r *rig, opts []actor.PropsOption) {
+		a := r.spawnTarget("a", opts...)
+		come := func(msg any) {
+			r.do(func(in *Inbox) {
+				in.Begin()
+				in.Deliver(a.pid, msg, 10, nil)
+			})
+		}
+		come(&note{0})
+		a.wantNotes(r, "the first", 1)
+		r.System().Root.Stop(a.pid)
+		r.Advance(soon)
+		f := actor.NewFuture(r.System(), time.Minute)
+		come(&actor.MessageEnvelope{Message: &note{1}, Sender: f.PID()})
+		if _, err := f.Result(); !errors.Is(err, actor.ErrDeadLetter) {
+			r.t.Errorf("the future has %v", err)
+		}
+		b := r.spawnTarget("a", opts...)
+		come(&note{0})
+		b.wantNotes(r, "another one of the name", 1)
+		a.wantNotes(r, "the one that has ended", 1)
+	})
+}
+
 // A nil message would have Proto.Actor's mailbox spin for ever.
 func TestDeliverNothing(t *testing.T) {
 	inRig(t, Config{}, func(r *rig) {

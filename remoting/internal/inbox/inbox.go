@@ -50,7 +50,8 @@ type Inbox struct {
 	born          uint64       // lines ever made
 	slow          []*line      // those in which something waits, or that are refused
 	nobody        *line        // of all names that no process has
-	pending       int64        // bytes that are not consumed, as far as is known
+	recent        recent
+	pending       int64 // bytes that are not consumed, as far as is known
 	retained      []*rdma.Received
 	full          bool
 	since         time.Time // full
@@ -63,6 +64,14 @@ type Inbox struct {
 	failures      sync.Mutex // of failed
 	failed        []failure
 	pause         time.Duration // between two ticks
+}
+
+// recent is the actor that the last user message was for. It need not be looked up for the next one
+// of the same RDMA message.
+type recent struct {
+	target  *actor.PID
+	process actor.Process
+	line    *line
 }
 
 // woken and ticked are what an Inbox sends to its actor.
@@ -112,6 +121,10 @@ func New(ctx actor.Context, cfg Config) *Inbox {
 	return in
 }
 
+// Begin says that an RDMA message begins. Of those messages that are in it, and follow one another
+// for the same target, only the first one looks for its process.
+func (in *Inbox) Begin() { in.recent = recent{} }
+
 // Deliver hands a message of the peer to a local actor, now or when that has room. size is what it
 // had on the wire. from is the RDMA message that it came in; it is retained while the inbox is
 // full.
@@ -138,6 +151,11 @@ func (in *Inbox) accept(m message, from *rdma.Received) {
 		in.refuse(m, ErrSlow)
 		return
 	}
+	if r := &in.recent; r.target == m.target && !m.system {
+		in.enter(r.line, r.process, m)
+		in.measure(from)
+		return
+	}
 	process := in.process(m.target)
 	if process != nil && in.isFuture(process) {
 		in.guarded(m, func() { send(process, m) })
@@ -146,8 +164,10 @@ func (in *Inbox) accept(m message, from *rdma.Received) {
 	}
 	l := in.lineOf(m.target, process)
 	if m.system {
+		in.recent = recent{} // it may be the end of the actor
 		in.urgent(l, process, m)
 	} else {
+		in.recent = recent{m.target, process, l}
 		in.enter(l, process, m)
 	}
 	in.measure(from)
@@ -265,5 +285,5 @@ func (in *Inbox) Close() {
 		}
 	}
 	in.release()
-	in.lines, in.order, in.slow = nil, nil, nil
+	in.lines, in.order, in.slow, in.recent = nil, nil, nil, recent{}
 }

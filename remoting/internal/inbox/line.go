@@ -42,6 +42,7 @@ func (in *Inbox) lineOf(target *actor.PID, process actor.Process) *line {
 
 // sweep forgets the lines in which nothing is on its way.
 func (in *Inbox) sweep() {
+	in.recent = recent{}
 	in.order = slices.DeleteFunc(in.order, func(l *line) bool {
 		if l == in.nobody || l.slow {
 			return false
@@ -88,16 +89,16 @@ func (in *Inbox) noteSlow(l *line) {
 	in.arm()
 }
 
-// pump gives the target what waits, as long as it has room.
+// pump gives the target what waits, as long as it has room. It looks for the process once: a window
+// of messages is given to it at most.
 func (in *Inbox) pump(l *line) {
+	to, process := in.nobody, actor.Process(nil)
+	if l != in.nobody && l.waiting.Len() > 0 {
+		if process = in.process(l.waiting.At(0).target); process != nil {
+			to = l
+		}
+	}
 	for l.waiting.Len() > 0 {
-		to, process := l, actor.Process(nil)
-		if l != in.nobody {
-			process = in.process(l.waiting.At(0).target)
-		}
-		if process == nil {
-			to = in.nobody
-		}
 		r := in.routeTo(to, process)
 		m := *l.waiting.At(0)
 		if !in.room(r, m.cost) {
