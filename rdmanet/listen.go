@@ -36,7 +36,7 @@ func Listen(rt *rdma.Runtime, addr string, cfg Config) (net.Listener, error) {
 	l := &Listener{cfg: cfg.withDefaults()}
 	l.rt, l.wake = rt, newWake()
 	sys := rt.System()
-	pid := sys.Root.Spawn(actor.PropsFromFunc(l.receive, rt.OnLoop()))
+	pid := sys.Root.SpawnPrefix(actor.PropsFromFunc(l.receive, rt.OnLoop()), "rdmanet")
 	handler := actor.PropsFromProducer(func() actor.Actor { return &owner{from: l, burst: &l.burst} })
 	l.id = rt.CreateID(pid, rdma.IDConfig{Handler: handler, MaxMessage: l.cfg.MaxMessage, Credits: l.cfg.Credits})
 	ev, err := rdma.Ask[*rdma.Listening](context.Background(), rt, l.id, &rdma.Serve{Addr: addr})

@@ -78,7 +78,7 @@ func matches(list []string, name string) bool {
 // internals are what the names begin with that Proto.Actor and this module give what they spawn
 // for themselves.
 var internals = []string{
-	"rdma$", "remoting$", "rdma-remoting/", "rpc$", "rpc-dead-letters$", "rdmanet$", "ask$", // ours
+	"rdma$", "remoting$", "rdma-remoting/", "rpc$", "rpc-dead-letters$", "rdmanet$", "reconnect$", "ask$", // ours
 	futurePrefix, "guardian$", "deadletter", "eventstream", // Proto.Actor's
 }
 

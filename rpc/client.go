@@ -94,7 +94,7 @@ func dialError(addr string, err error) error {
 func (c *Client) connectLocked(report func(error)) {
 	l := newLink(c.rt, c.addr, &c.cfg, c, &c.streams)
 	l.report = report
-	l.out.pid = c.sys.Root.Spawn(actor.PropsFromFunc(l.receive, c.rt.OnLoop(), resuming))
+	l.out.pid = c.sys.Root.SpawnPrefix(actor.PropsFromFunc(l.receive, c.rt.OnLoop(), resuming), "rpc")
 	c.dialing = l
 	c.links[l] = struct{}{}
 	l.notify(&dial{})

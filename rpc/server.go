@@ -70,12 +70,12 @@ func (s *Server) Listen(ctx context.Context, addr string) (rdma.Addr, error) {
 // listen is Listen. When the listener has ended, over delivers why.
 func (s *Server) listen(ctx context.Context, addr string) (at rdma.Addr, over <-chan error, err error) {
 	ended := make(chan error, 1)
-	owner := s.sys.Root.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {
+	owner := s.sys.Root.SpawnPrefix(actor.PropsFromFunc(func(ctx actor.Context) {
 		if m, ok := ctx.Message().(*rdma.Closed); ok {
 			ended <- m.Err
 			ctx.Stop(ctx.Self())
 		}
-	}, s.rt.OffLoop()))
+	}, s.rt.OffLoop()), "rpc")
 	props := actor.PropsFromProducer(func() actor.Actor { return newServerConn(s) }, resuming)
 	cfg := s.cfg.id()
 	cfg.Handler = props

@@ -16,7 +16,7 @@ import (
 // loop if owner is an OnLoop actor of rt, otherwise on the loop whose turn it is. It ends with
 // Closed, or with its owner. Any goroutine.
 func Spawn(rt *rdma.Runtime, owner *actor.PID, cfg Config) *actor.PID {
-	return rt.System().Root.Spawn(Props(rt, owner, cfg))
+	return rt.System().Root.SpawnPrefix(Props(rt, owner, cfg), "reconnect")
 }
 
 // Props returns the Props of Spawn's actor, for an owner that wants it as its child, or under a
