@@ -48,6 +48,11 @@ func Decode(b []byte) (Line, error) {
 	if err := json.Unmarshal(b, &l); err != nil {
 		return Line{}, fmt.Errorf("not a chat line: %w", err)
 	}
+	return l.Checked()
+}
+
+// Checked returns the line as Decode does. It is for lines that another codec has decoded.
+func (l Line) Checked() (Line, error) {
 	l.Type, l.From, l.To, l.Room, l.Text = Clean(l.Type), Clean(l.From), Clean(l.To), Clean(l.Room), Clean(l.Text)
 	if len(l.From) > MaxNick || len(l.To) > MaxNick || len(l.Room) > MaxRoom || len(l.Type) > MaxNick {
 		return Line{}, errors.New("a name is too long")
