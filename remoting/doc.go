@@ -58,7 +58,8 @@
 //
 // # Limitations
 //
-// Nodes do not prove who they are: see reconnect.Peers. Who can connect is Config.Admit's to say.
+// Nodes do not prove who they are: see reconnect.Peers. Who can connect is Config.Admit's to say,
+// again whenever Node.Readmit is called.
 // An answer has to come from the node that was asked. If that node forwards the request, the answer
 // of a third one is refused, unless Config.Expose lets it reach the sender. The messages of a
 // connection that has ended may have been received or not; only futures are notified of each.

@@ -7,6 +7,11 @@ import "fmt"
 type (
 	// Connected: this node and the peer have admitted each other.
 	Connected struct{ Peer Peer }
+	// NotAdmitted: the peer was refused, or has refused this node, by Config.Admit.
+	NotAdmitted struct {
+		Peer Peer // of a peer that has not said its hello, only the Name is known
+		Err  error
+	}
 	// Disconnected: the connection with the peer has ended. The watches between the two have ended
 	// (AddressTerminated), and the futures whose requests had been sent have got *Unknown.
 	Disconnected struct {
@@ -26,4 +31,9 @@ func (c *Connected) String() string { return "connected with " + c.Peer.Name }
 // String is one line for logs.
 func (d *Disconnected) String() string {
 	return fmt.Sprintf("disconnected from %s: %d messages unsent, %d unknown: %v", d.Peer.Name, d.Unsent, d.Unknown, d.Err)
+}
+
+// String is one line for logs.
+func (a *NotAdmitted) String() string {
+	return fmt.Sprintf("not connected with %s: %v", a.Peer.Name, a.Err)
 }

@@ -90,9 +90,12 @@ func (l *link) end(ctx actor.Context, err error) {
 }
 
 func (l *link) refuse(ctx actor.Context, err error) {
-	if l.greeting == open {
+	switch {
+	case l.greeting == open:
 		l.posted.trim(l.up.Unsettled())
 		l.lost(ctx, err)
+	case errors.Is(err, ErrBlocked):
+		l.notify(ctx, &NotAdmitted{Peer: l.whom(), Err: err})
 	}
 	l.greeting, l.cause, l.first, l.send = refusing, err, nil, nil
 }
@@ -156,17 +159,7 @@ func (l *link) admit(ctx actor.Context) {
 		return
 	}
 	l.asking = true
-	who, self, root, ask := l.who, l.self, l.n.sys.Root, l.n.cfg.Admit
-	l.n.rt.Scheduler().Go(func() {
-		m.err = errors.New("not answered: Admit has not returned")
-		defer func() {
-			if v := recover(); v != nil {
-				m.err = fmt.Errorf("not answered: Admit has panicked: %v", v)
-			}
-			root.Send(self, m)
-		}()
-		m.err = ask(who)
-	})
+	l.askAdmit(&m.err, m)
 }
 
 func (l *link) admitted(ctx actor.Context, m *admitted) {
@@ -198,6 +191,9 @@ func (l *link) opened(ctx actor.Context) {
 		ctx.Send(l.conn, &reconnect.Address{Addr: l.who.Name})
 	}
 	l.notify(ctx, &Connected{Peer: l.who})
+	if l.askAgain {
+		l.readmit(ctx)
+	}
 }
 
 // goodbye codes as errors.

@@ -32,6 +32,7 @@ type link struct {
 	up       *reconnect.Up // nil: there is no connection
 	greeting greeting
 	asking   bool   // Config.Admit
+	askAgain bool   // Readmit was called meanwhile
 	who      Peer   // what its hello says
 	most     int    // bytes that it takes in one message
 	timer    func() // stops greetingTime; nil: it does not run
@@ -155,6 +156,10 @@ func (l *link) react(ctx actor.Context) {
 	case *reconnect.Refused: // nothing is sent to it
 	case *admitted:
 		l.admitted(ctx, m)
+	case *readmit:
+		l.readmit(ctx)
+	case *readmitted:
+		l.readmitted(ctx, m)
 	case *late:
 		if l.greets(m.generation) {
 			l.breakOff(ctx, frame.GoodbyeNoHello, fmt.Errorf("%w: no hello, or no answer to ours, within %v", ErrProtocol, greetingTime))
@@ -233,6 +238,9 @@ func (l *link) consider(ctx actor.Context) {
 		n := l.n
 		l.closing = false
 		n.connectLocked(p, p.name)
+	}
+	if !waits && p.conn == nil && !l.pausing && p.state == linkBroken {
+		p.state = linkDown // the next request dials again
 	}
 	conn := p.conn
 	p.mu.Unlock()
