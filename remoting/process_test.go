@@ -18,7 +18,6 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	rdma "github.com/rdmactor/rdmactor/actor"
-	"github.com/rdmactor/rdmactor/iwarp"
 	"github.com/rdmactor/rdmactor/remoting"
 )
 
@@ -30,7 +29,7 @@ const roleVariable = "REMOTING_NODE"
 // ends. Then it shuts down.
 func play(name string) int {
 	sys := newSystem()
-	rt, err := rdma.Open(sys, rdma.Config{Device: iwarp.New(), Logger: logger()})
+	rt, err := rdma.Open(sys, rdma.Config{Device: here.device(), Logger: logger()})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
@@ -104,7 +103,7 @@ type process struct {
 // freeName is the name of a node that nobody has.
 func freeName(t testing.TB) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	l, err := net.Listen("tcp", here.host+":0")
 	if err != nil {
 		t.Fatal(err)
 	}

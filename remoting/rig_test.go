@@ -13,6 +13,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	rdma "github.com/rdmactor/rdmactor/actor"
+	"github.com/rdmactor/rdmactor/cmid"
 	"github.com/rdmactor/rdmactor/eventloop"
 	"github.com/rdmactor/rdmactor/iwarp"
 	"github.com/rdmactor/rdmactor/remoting"
@@ -21,8 +22,17 @@ import (
 // soon is how long a test waits for what has to come. It is much longer than that takes.
 const soon = 20 * time.Second
 
-// node is an actor system with a runtime of its own on the embedded device, as in a process of its
-// own.
+// bed is what nodes are on.
+type bed struct {
+	host   string
+	device func() cmid.Driver
+}
+
+// here is the embedded device on the loopback interface, or in a test of the kernel's devices one
+// of those.
+var here = bed{"127.0.0.1", func() cmid.Driver { return iwarp.New() }}
+
+// node is an actor system with a runtime of its own, as in a process of its own.
 type node struct {
 	t testing.TB
 	*remoting.Node
@@ -45,7 +55,7 @@ func logger() *slog.Logger {
 	return slog.New(slog.NewTextHandler(io.Discard, nil))
 }
 
-// start starts a node on a free port of the loopback interface. It ends with the test.
+// start starts a node on a free port. It ends with the test.
 func start(t testing.TB, cfg remoting.Config) *node {
 	t.Helper()
 	n := open(t, cfg, 1)
@@ -58,11 +68,11 @@ func open(t testing.TB, cfg remoting.Config, loops int) *node {
 	n := &node{t: t, sys: newSystem()}
 	n.events = collect(n.sys)
 	var err error
-	if n.rt, err = rdma.Open(n.sys, rdma.Config{Device: iwarp.New(), Loops: make([]eventloop.Config, loops), Logger: logger()}); err != nil {
+	if n.rt, err = rdma.Open(n.sys, rdma.Config{Device: here.device(), Loops: make([]eventloop.Config, loops), Logger: logger()}); err != nil {
 		t.Fatal(err)
 	}
 	if cfg.Listen == "" {
-		cfg.Listen = "127.0.0.1:0"
+		cfg.Listen = here.host + ":0"
 	}
 	if n.Node, err = remoting.Start(n.sys, n.rt, cfg); err != nil {
 		t.Fatal(err)

@@ -33,6 +33,7 @@ var packages = []struct {
 	{"actor", []string{"-test.run=^TestKernel"}},
 	{"rpc", []string{"-test.run=^TestKernel"}},
 	{"rdmanet", []string{"-test.run=^TestKernel"}},
+	{"remoting", []string{"-test.run=^TestKernel"}},
 }
 
 // random adds the differential test, which is random and takes minutes.
