@@ -34,8 +34,22 @@ func (n *Node) process(addr string) *process {
 	}
 	p := &process{node: n, addr: addr}
 	n.processes[addr] = weak.Make(p)
-	runtime.AddCleanup(p, n.forget, addr)
+	// Until p is gone, Go keeps what the cleanup has. If that were the node, and with it the actor
+	// system, whose actors have PIDs of that address, nothing of all that would ever go.
+	runtime.AddCleanup(p, forget, entry{weak.Make(n), addr})
 	return p
+}
+
+// entry is a node's entry of an address.
+type entry struct {
+	node weak.Pointer[Node]
+	addr string
+}
+
+func forget(e entry) {
+	if n := e.node.Value(); n != nil {
+		n.forget(e.addr)
+	}
 }
 
 // forget drops the entry of an address whose process is gone, unless it has another one by now.
