@@ -38,7 +38,8 @@ type Config struct {
 	// nothing does.
 	Context context.Context
 	// Peers, if the peer has a reconnecting actor to this node, too; then Peer is its node id. If
-	// it is this node's own, or another actor's, the actor ends with EINVAL. With Peers, Dial.Addr
+	// it is this node's own, or that of another actor, which has not delivered Closed, the actor
+	// ends with EINVAL. With Peers, Dial.Addr
 	// may be empty: then the actor waits for the peer's dials, until Address says where it is.
 	Peers *Peers
 	Peer  uint64
