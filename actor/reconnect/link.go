@@ -68,7 +68,9 @@ func (l *link) Receive(ctx actor.Context) {
 	case *rdma.DestroyID:
 		l.finish(ctx, nil)
 	case *Break:
-		l.breakOff(ctx, m)
+		if l.id != nil && m.Generation == l.generation {
+			l.down(ctx, m.Err, nil)
+		}
 	case *Address:
 		l.address(ctx, m)
 	default:
@@ -235,22 +237,6 @@ func (l *link) close(ctx actor.Context, timeout time.Duration, redial bool) {
 		l.finish(ctx, nil)
 	}
 }
-
-// breakOff ends the generation because the owner wants it to end. The identifier is closed in
-// order, so that the peer gets what was sent to it, the owner's reason maybe.
-func (l *link) breakOff(ctx actor.Context, m *Break) {
-	if l.id == nil || l.generation != m.Generation || l.phase == phaseEnded {
-		return
-	}
-	if l.phase == phaseUp {
-		ctx.Request(l.id, &rdma.Close{Timeout: farewell})
-		l.id = nil
-	}
-	l.down(ctx, m.Err, nil)
-}
-
-// farewell is how long the peer of a generation that the owner breaks off may take what was sent.
-const farewell = time.Second
 
 // accept takes a message of the owner's, or refuses it.
 func (l *link) accept(ctx actor.Context, m message, usable bool) {

@@ -124,7 +124,8 @@ func TestCrossingOnLoops(t *testing.T) {
 			var met atomic.Int64
 			var pairs sync.WaitGroup
 			for n := range uint64(4) {
-				a, b := newSite(t, x, 10+n), newSite(t, y, 20-10*(n%2)*2+n) // either has the lower id
+				// either has the lower id
+				a, b := newSite(t, x, 10+n), newSite(t, y, 20-10*(n%2)*2+n)
 				pairs.Go(func() {
 					r := rand.New(rand.NewPCG(uint64(loops), n))
 					for round := range 150 {

@@ -44,8 +44,8 @@ type Drain struct{ Timeout time.Duration }
 type Address struct{ Addr string }
 
 // Break ends the generation, if it is the present one, for a reason of the owner's, such as bytes
-// that it does not understand: Down has Err. After a pause the next attempt follows. What was
-// handed to the device before is still sent, if the peer takes it within a second.
+// that it does not understand: Down has Err. After a pause the next attempt follows. What the
+// device was handed before leaves first, as with *rdma.DestroyID.
 type Break struct {
 	Generation uint64
 	Err        error

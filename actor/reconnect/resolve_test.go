@@ -134,7 +134,6 @@ func TestBreak(t *testing.T) {
 		r.owner.Send(r.link, &reconnect.Break{Generation: up.Generation, Err: bad})
 		r.owner.Send(r.link, &reconnect.Break{Generation: up.Generation, Err: bad})
 		r.hears("reason")
-		r.released()
 		_, d := r.untilDown()
 		if d.Generation != up.Generation || !d.WasUp || !is(d.Err, bad) || d.NextTry.IsZero() {
 			r.t.Errorf("got %+v", d)

@@ -13,7 +13,7 @@ import (
 // them, of which they want to know what becomes.
 var Nodes = &Kind{
 	Name: "nodes", Machines: 2,
-	Verbs: []string{"idempotent", "plain", "large", "burst", "peers", "end", "cut"},
+	Verbs: []string{"idempotent", "plain", "large", "burst", "peers", "unknown", "resolve", "post", "end", "cut", "break"},
 	Draw:  drawNodes,
 	New:   func(e *Env, ops []Op) Workload { return newNodes(e, ops) },
 }
@@ -22,12 +22,24 @@ var Nodes = &Kind{
 type linkOp struct {
 	from, to int
 	peers    bool // the other one has one, too, and they agree about one connection
+	unknown  bool // the other one has none before the first request comes
+	resolve  bool // a name service says where the other one is
+	posts    bool // its owner keeps messages itself, and posts those that go out at once
 }
 
 func (o *linkOp) String() string {
 	s := fmt.Sprintf("machine %d keeps a connection to machine %d", o.from, o.to)
 	if o.peers {
 		s += ", and they to one another"
+	}
+	if o.unknown {
+		s += ", when it has heard of it"
+	}
+	if o.resolve {
+		s += ", which it knows by name"
+	}
+	if o.posts {
+		s += ", and posts what goes out at once"
 	}
 	return s
 }
@@ -64,6 +76,7 @@ const (
 	cutClose   = "is closed"
 	cutDrain   = "is drained"
 	cutDestroy = "is destroyed"
+	cutBreak   = "is broken off"
 )
 
 func (o *cutOp) String() string {
@@ -75,6 +88,9 @@ func drawNodes(d Draw, n int) (ops []Op) {
 	for range 1 + d.IntN(d.Machines) {
 		from := d.IntN(d.Machines)
 		o := &linkOp{from: from, to: (from + 1 + d.IntN(d.Machines-1)) % d.Machines, peers: d.Has["peers"] && d.IntN(2) == 0}
+		o.unknown = o.peers && d.Has["unknown"] && d.IntN(2) == 0
+		o.resolve = d.Has["resolve"] && d.IntN(2) == 0
+		o.posts = d.Has["post"] && d.IntN(2) == 0
 		links = append(links, o)
 		ops = append(ops, o)
 	}
@@ -87,6 +103,8 @@ func drawNodes(d Draw, n int) (ops []Op) {
 		switch x := d.IntN(16); {
 		case x <= 1 && d.Has["cut"]:
 			ops = append(ops, &cutOp{at, from, to, cutPeer})
+		case x == 3 && d.Has["break"]:
+			ops = append(ops, &cutOp{at, from, to, cutBreak})
 		case x == 2 && d.Has["end"]:
 			how := []string{cutClose, cutDrain, cutDestroy}[d.IntN(3)]
 			ops = append(ops, &cutOp{at, from, to, how})
@@ -114,19 +132,23 @@ type nodes struct {
 	*Env
 	ops    []Op
 	begun  []bool
-	peers  map[pair]bool // which are kept; whether the other side keeps it, too
+	kept   map[pair]*linkOp // which are kept
 	order  []pair
 	cfg    reconnect.Config
 	ledger oracle.Fates
 	all    []*node // by machine; nil: its process has not come so far
 	left   []bool  // by machine
 	starts uint64
+	// of nodes that a machine has not heard of
+	strangers int
+	refuses   bool // the first one is turned away
+	naming    bool // they are called by their address when they are connected
 }
 
 func newNodes(e *Env, ops []Op) *nodes {
 	n := len(e.Machines)
 	w := &nodes{
-		Env: e, ops: ops, begun: make([]bool, len(ops)), peers: make(map[pair]bool),
+		Env: e, ops: ops, begun: make([]bool, len(ops)), kept: make(map[pair]*linkOp),
 		ledger: oracle.Fates{Fail: e.fail}, all: make([]*node, n), left: make([]bool, n),
 	}
 	for _, op := range ops {
@@ -134,26 +156,27 @@ func newNodes(e *Env, ops []Op) *nodes {
 		if !ok {
 			continue
 		}
-		if there := w.keep(pair{o.from, o.to}, o.peers); o.peers && !there {
-			w.keep(pair{o.to, o.from}, true)
+		if there := w.keep(pair{o.from, o.to}, o); o.peers && !o.unknown && !there {
+			w.keep(pair{o.to, o.from}, o)
 		}
 	}
 	w.cfg.Queue, w.cfg.FailFast = one(e, 0, 1, 4, 16), e.Rand.IntN(4) == 0
 	w.cfg.Backoff = reconnect.Backoff{First: 10 * time.Millisecond, Most: one(e, 100*time.Millisecond, 2*time.Second), Stable: time.Second}
 	w.cfg.ID.MaxMessage, w.cfg.ID.Credits = one(e, 0, 512, 4<<10), one(e, 0, 1, 2, 4)
 	w.cfg.Dial.Timeout = one(e, 0, time.Second)
+	w.strangers, w.refuses, w.naming = one(e, 0, 1, 2), e.Rand.IntN(4) == 0, e.Rand.IntN(2) == 0
 	return w
 }
 
 // keep enters that a connection is kept, unless there is one between the two.
-func (w *nodes) keep(p pair, peers bool) (there bool) {
-	if _, there = w.peers[p]; there {
+func (w *nodes) keep(p pair, o *linkOp) (there bool) {
+	if w.kept[p] != nil {
 		return true
 	}
-	if back, there := w.peers[pair{p.to, p.from}]; there && back != peers {
-		return true // of two nodes either both are peers or none
+	if back := w.kept[pair{p.to, p.from}]; back != nil && (back.peers != o.peers || back.unknown || o.unknown) {
+		return true // of two nodes either both are peers or none, and one is unknown
 	}
-	w.peers[p] = peers
+	w.kept[p] = o
 	w.order = append(w.order, p)
 	return false
 }

@@ -1,8 +1,6 @@
 package workload
 
 import (
-	"fmt"
-	"math/rand/v2"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -22,21 +20,13 @@ type node struct {
 	self     *actor.PID
 	peers    *reconnect.Peers
 	links    []*bond
-	arrivals map[string]*oracle.Arrivals // by the identifier, or by the generation of a link
+	arrivals map[string]*oracle.Arrivals // by the identifier
 	accepted []*actor.PID                // identifiers that live
 	listens  *actor.PID                  // nil: it does not
+	asked    int                         // about unknown nodes
+	met      bool                        // all its connections were there
+	draining bool                        // it ends everything, and begins nothing
 	ended    bool                        // it keeps nothing any more
-}
-
-// bond is a reconnecting actor.
-type bond struct {
-	of     pair
-	pid    *actor.PID
-	ledger *oracle.Link
-	from   *oracle.Arrivals // over the present connection
-	up     bool
-	calls  int // what was asked to end it
-	over   bool
 }
 
 // What the process's goroutines send its actor.
@@ -57,10 +47,10 @@ func (w *nodes) run(p *world.Process, machine int) {
 		return
 	}
 	w.starts++
-	me := &node{
-		crew: crew{p: p}, w: w, rt: rt, machine: machine, peers: reconnect.NewPeers(reconnect.PeersConfig{Node: uint64(machine), Incarnation: w.starts}),
-		arrivals: make(map[string]*oracle.Arrivals),
-	}
+	me := &node{crew: crew{p: p}, w: w, rt: rt, machine: machine, arrivals: make(map[string]*oracle.Arrivals)}
+	me.peers = reconnect.NewPeers(reconnect.PeersConfig{
+		Node: uint64(machine), Incarnation: w.starts, Unknown: me.unknown, Strangers: w.strangers,
+	})
 	w.all[machine] = me
 	me.self = p.System().Root.Spawn(actor.PropsFromFunc(me.receive, rt.OnLoop()))
 	for n, op := range w.ops {
@@ -75,6 +65,10 @@ func (w *nodes) run(p *world.Process, machine int) {
 		})
 	}
 	me.until(20*time.Millisecond, func() bool { return me.idle() && w.quiet() })
+	if w.strangers == 0 { // else some find no place, for as long as others have it
+		me.until(20*time.Millisecond, func() bool { me.met = me.met || me.up(); return w.allMet() })
+	}
+	me.draining = true
 	p.System().Root.Send(me.self, &doEnd{})
 	me.until(20*time.Millisecond, func() bool { return me.over() })
 	me.ended = true
@@ -109,6 +103,16 @@ func (w *nodes) quiet() bool {
 	return calm
 }
 
+// allMet reports whether all nodes have had their connections, after all that has happened to them.
+func (w *nodes) allMet() bool {
+	for m, n := range w.all {
+		if !w.left[m] && (n == nil || !n.met) {
+			return false
+		}
+	}
+	return true
+}
+
 // allEnded reports whether no node keeps anything any more.
 func (w *nodes) allEnded() bool {
 	for m, n := range w.all {
@@ -129,45 +133,57 @@ func (me *node) over() bool {
 	return true
 }
 
+// up reports whether all connections that the node keeps are there.
+func (me *node) up() bool {
+	for _, k := range me.links {
+		if me.w.kept[k.of] != nil && !k.over && k.up == nil {
+			return false
+		}
+	}
+	return true
+}
+
 // receive is the node's actor.
 func (me *node) receive(ctx actor.Context) {
-	now := me.w.World.Now()
-	k := me.link(ctx.Sender())
 	switch m := ctx.Message().(type) {
 	case *actor.Started:
 		me.listen(ctx)
 		for _, p := range me.w.order {
 			if p.from == me.machine {
-				me.keep(ctx, p)
+				me.bond(p, me.w.kept[p], true)
 			}
 		}
 	case *doListen:
 		me.listen(ctx)
 	case *doParcels:
-		me.send(ctx, m.o)
+		me.pass(ctx, pair{m.o.from, m.o.to})
 	case *doCut:
-		me.cut(ctx, m.o)
+		if m.o.how != cutPeer {
+			me.pass(ctx, pair{m.o.from, m.o.to})
+			return
+		}
+		for _, id := range me.accepted {
+			ctx.Send(id, &rdma.Disconnect{})
+		}
 	case *doEnd:
 		for _, k := range me.links {
-			if !k.over {
-				k.calls++
-				ctx.Send(k.pid, &reconnect.Drain{Timeout: 20 * time.Second})
-			}
+			ctx.Send(k.self, m)
 		}
 	case *rdma.ConnectRequest:
 		me.accepted = append(me.accepted, ctx.Sender())
 		ctx.Respond(&rdma.Accept{})
 	case *rdma.Received:
-		me.received(ctx, k, m)
-	case *actor.DeadLetterResponse:
-		if k := me.link(m.Target); k != nil {
-			k.ledger.Late()
-		}
+		me.received(ctx, m)
 	case *rdma.Closed:
 		me.closed(ctx)
-	default:
-		if k != nil {
-			me.report(k, now, m)
+	}
+}
+
+// pass passes an operation to the owners of connections.
+func (me *node) pass(ctx actor.Context, of pair) {
+	for _, k := range me.links {
+		if k.of == of {
+			ctx.Send(k.self, ctx.Message())
 		}
 	}
 }
@@ -178,6 +194,22 @@ func (me *node) listen(ctx actor.Context) {
 	cfg.Route = me.peers.Route
 	me.listens = me.rt.CreateID(ctx.Self(), cfg)
 	ctx.Request(me.listens, &rdma.Serve{Addr: me.w.Addr(me.machine, 0)})
+}
+
+// unknown makes a reconnecting actor for a node that has none here, or finds the one that has just
+// been made.
+func (me *node) unknown(s reconnect.Stranger) *actor.PID {
+	p := pair{me.machine, int(s.Node)}
+	for _, k := range me.links {
+		if k.of == p && !k.over {
+			return k.pid
+		}
+	}
+	o := me.w.kept[pair{p.to, p.from}]
+	if me.asked++; o == nil || me.asked == 1 && me.w.refuses || me.draining {
+		return nil
+	}
+	return me.bond(p, o, false).pid
 }
 
 // closed takes note that an identifier is gone: an accepted one, or the listener.
@@ -199,124 +231,12 @@ func (me *node) closed(ctx actor.Context) {
 	}
 }
 
-// link finds a reconnecting actor; nil: it is none.
-func (me *node) link(pid *actor.PID) *bond {
-	for _, k := range me.links {
-		if pid != nil && k.pid.Equal(pid) {
-			return k
-		}
-	}
-	return nil
-}
-
-// keep starts a reconnecting actor.
-func (me *node) keep(ctx actor.Context, p pair) {
-	w := me.w
-	cfg := w.cfg
-	cfg.Dial.Addr = w.Addr(p.to, 0)
-	cfg.Rand = rand.New(rand.NewPCG(uint64(p.from), uint64(p.to)))
-	if w.peers[p] {
-		cfg.Peers, cfg.Peer = me.peers, uint64(p.to)
-	}
-	k := &bond{of: p, ledger: w.ledger.Link(fmt.Sprintf("machine %d's %dth connection to machine %d", p.from, w.starts, p.to))}
-	k.pid = reconnect.Spawn(me.rt, ctx.Self(), cfg)
-	me.links = append(me.links, k)
-}
-
-// send sends messages.
-func (me *node) send(ctx actor.Context, o *parcelOp) {
-	for _, k := range me.links {
-		if k.of != (pair{o.from, o.to}) || k.over {
-			continue
-		}
-		for range o.n {
-			tag, p := k.ledger.Submit(o.size, !o.plain, o.idempotent && !o.plain)
-			if o.plain {
-				ctx.Request(k.pid, rdma.NewSend(p))
-				continue
-			}
-			s := reconnect.NewSend(tag, p)
-			s.Idempotent = o.idempotent
-			ctx.Request(k.pid, s)
-		}
-	}
-}
-
-// cut ends something.
-func (me *node) cut(ctx actor.Context, o *cutOp) {
-	if o.how == cutPeer {
-		for _, id := range me.accepted {
-			ctx.Send(id, &rdma.Disconnect{})
-		}
-		return
-	}
-	for _, k := range me.links {
-		if k.of != (pair{o.from, o.to}) || k.over {
-			continue
-		}
-		k.calls++
-		switch o.how {
-		case cutClose:
-			ctx.Send(k.pid, &rdma.Close{})
-		case cutDrain:
-			ctx.Send(k.pid, &reconnect.Drain{})
-		default:
-			ctx.Send(k.pid, &rdma.DestroyID{})
-		}
-	}
-}
-
-// received takes a message of another node's.
-func (me *node) received(ctx actor.Context, k *bond, m *rdma.Received) {
-	now := me.w.World.Now()
-	if k != nil {
-		k.ledger.Got(now)
-		if k.up {
-			k.from.Received(now, m.Data)
-		}
-		return
-	}
+// received takes a message of another node's, over a connection that was accepted.
+func (me *node) received(ctx actor.Context, m *rdma.Received) {
 	a := me.arrivals[ctx.Sender().Id]
 	if a == nil {
 		a = me.w.ledger.Arrivals()
 		me.arrivals[ctx.Sender().Id] = a
 	}
-	a.Received(now, m.Data)
-}
-
-// report takes what a reconnecting actor reports.
-func (me *node) report(k *bond, now time.Duration, m any) {
-	w := me.w
-	switch m := m.(type) {
-	case *reconnect.Up:
-		k.up, k.from = true, w.ledger.Arrivals()
-		k.ledger.Up(now, m.Generation)
-	case *reconnect.Settled:
-		me.fates(k, now, m.Fates)
-	case *reconnect.Down:
-		me.fates(k, now, m.Fates)
-		k.up = false
-		k.ledger.Down(now, m.Generation, m.WasUp)
-		if m.NextTry.IsZero() && k.calls == 0 && !w.Disturbed(k.of.from, k.of.to) {
-			w.fail("%v: a connection is given up: %v", k.of, m.Err)
-		}
-	case *reconnect.Refused:
-		k.ledger.Refused(now, m.Tag)
-	case *reconnect.Closed:
-		me.fates(k, now, m.Fates)
-		k.over = true
-		k.ledger.Closed(now, m.Counts.Delivered+m.Counts.Unsent+m.Counts.Unknown)
-		if k.calls == 0 && !w.Disturbed(k.of.from, k.of.to) {
-			w.fail("%v: a connection ends by itself: %v", k.of, m.Err)
-		}
-	}
-}
-
-func (me *node) fates(k *bond, now time.Duration, all []reconnect.Fate) {
-	for _, f := range all {
-		o := map[reconnect.Outcome]oracle.Outcome{
-			reconnect.Delivered: oracle.WasDelivered, reconnect.Unsent: oracle.WasUnsent, reconnect.Unknown: oracle.WasUnknown,
-		}[f.Outcome]
-		k.ledger.Fate(now, f.Tag, o, f.Again)
-	}
+	a.Received(me.w.World.Now(), m.Data)
 }
