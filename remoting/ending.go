@@ -19,13 +19,12 @@ func (l *link) down(ctx actor.Context, m *reconnect.Down) {
 		l.posted.trim(int(m.Counts.Unknown))
 		l.lost(ctx, err)
 	}
-	refused := m.WasUp && !opened
 	l.up, l.greeting, l.cause, l.first, l.send = nil, absent, nil, nil, nil
 	if l.timer != nil {
 		l.timer()
 		l.timer = nil
 	}
-	if !opened && (refused || !transient(m.Err)) {
+	if !opened && !transient(err) {
 		l.failed(err)
 	}
 	if wait := m.NextTry.Sub(l.local.Now()); !opened && wait > 0 && !l.pausing {

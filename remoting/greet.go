@@ -200,6 +200,8 @@ func (l *link) opened(ctx actor.Context) {
 func (l *link) goodbyeFrom(ctx actor.Context, r *frame.Record) {
 	var err error
 	switch r.Code {
+	case frame.GoodbyeNoHello:
+		err = errLate
 	case frame.GoodbyeShutdown:
 		err = ErrPeerShutdown
 	case frame.GoodbyeBlocked:
@@ -210,9 +212,13 @@ func (l *link) goodbyeFrom(ctx actor.Context, r *frame.Record) {
 	l.end(ctx, fmt.Errorf("%w: %s", err, r.Reason))
 }
 
+// errLate is the cause when greetingTime is over. A device may have lost a first message, which the
+// next connection repeats.
+var errLate = fmt.Errorf("%w: no hello, or no answer to ours, within %v", ErrProtocol, greetingTime)
+
 // transient reports whether an attempt to connect has not really failed: the other node is there.
 func transient(err error) bool {
-	for _, e := range []error{reconnect.ErrSimultaneous, reconnect.ErrReplaced, reconnect.ErrStale, reconnect.ErrUnknownNode, reconnect.ErrTooManyNodes} {
+	for _, e := range []error{errLate, reconnect.ErrSimultaneous, reconnect.ErrReplaced, reconnect.ErrStale, reconnect.ErrUnknownNode, reconnect.ErrTooManyNodes} {
 		if errors.Is(err, e) {
 			return true
 		}

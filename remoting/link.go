@@ -162,7 +162,7 @@ func (l *link) react(ctx actor.Context) {
 		l.readmitted(ctx, m)
 	case *late:
 		if l.greets(m.generation) {
-			l.breakOff(ctx, frame.GoodbyeNoHello, fmt.Errorf("%w: no hello, or no answer to ours, within %v", ErrProtocol, greetingTime))
+			l.breakOff(ctx, frame.GoodbyeNoHello, errLate)
 		}
 	case *impatient:
 		l.impatient(ctx)
