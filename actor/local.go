@@ -40,8 +40,9 @@ func (l Local) Now() time.Time {
 }
 
 // Woke says that the actor has just woken a goroutine that works for it, by a channel or a
-// WaitGroup. The loop then yields once before it sleeps, so that the goroutine does not wait until
-// Go's scheduler notices it. Messages to actors need none of this. Without a loop it does nothing.
+// WaitGroup. The loop then yields when the turn's events are delivered, and once more before it
+// sleeps, so that the goroutine does not wait until Go's scheduler notices it. Messages to actors
+// need none of this. Without a loop it does nothing.
 func (l Local) Woke() {
 	if l.l != nil {
 		l.l.el.Handoff()

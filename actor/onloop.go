@@ -30,7 +30,7 @@ func (rt *Runtime) OnLoop() actor.PropsOption {
 // OffLoop makes an actor run on ordinary goroutines, where Receive may block. The rest is as with
 // OnLoop: when Receive returns, a *Received, also a forwarded one, is released unless it was
 // retained, and a stopped actor's messages are answered. After an actor on a loop has sent to such
-// an actor, the loop yields once before it sleeps, so that the message does not wait until Go's
+// an actor, the loop yields before it sleeps, so that the message does not wait until Go's
 // scheduler notices it.
 func (rt *Runtime) OffLoop() actor.PropsOption {
 	return mailbox.Option(func() mailbox.Executor { return rt.off }, plain)

@@ -136,8 +136,8 @@ func (l *Loop) parkHosted() error {
 	}
 	if !l.queue.pending() && len(l.deferred) == 0 {
 		l.armHosted()
-		if l.handoff {
-			l.handoff = false
+		if l.handoff > 0 {
+			l.handoff = 0
 			l.yield()
 		}
 		l.asleep.Store(true)

@@ -28,6 +28,10 @@ func (l *Loop) turn(timeout time.Duration, mayGlance bool) (worked bool, err err
 	}
 	l.Now()
 	n += l.fireTimers()
+	if l.handoff > 1 {
+		l.handoff = 1
+		l.yield()
+	}
 	n += l.runQueue()
 	n += l.runDeferred()
 	l.holder.Store(nil)
@@ -79,8 +83,8 @@ func (l *Loop) park() time.Duration {
 	if timeout == 0 {
 		return 0
 	}
-	if l.handoff {
-		l.handoff = false
+	if l.handoff > 0 {
+		l.handoff = 0
 		l.yield()
 	}
 	l.asleep.Store(true)
@@ -103,8 +107,8 @@ func (l *Loop) polled(worked bool) {
 		l.lastWork, l.idle = l.now, 0
 		return
 	}
-	if l.idle++; l.handoff || l.idle%yieldEvery == 0 {
-		l.handoff = false
+	if l.idle++; l.handoff > 0 || l.idle%yieldEvery == 0 {
+		l.handoff = 0
 		l.yield()
 	}
 }

@@ -118,6 +118,39 @@ func TestHandoffYieldsOnceBeforeBlocking(t *testing.T) {
 	})
 }
 
+// TestHandoffYieldsBehindTheEvents: what a goroutine posts that an event has woken runs in the turn
+// of that event, and the loop yields once more before it blocks.
+func TestHandoffYieldsBehindTheEvents(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLoop(t, eventloop.Config{Poller: eventlooptest.NewPoller()})
+		var event, posted uint64
+		yields := 0
+		l.SetYield(func() {
+			if yields++; yields > 1 {
+				return
+			}
+			if err := l.Post(func() { posted = l.Stats().Turns }); err != nil {
+				t.Error(err)
+			}
+		})
+		l.Start()
+		if err := l.Post(func() {
+			l.AfterFunc(time.Millisecond, func() {
+				event = l.Stats().Turns
+				l.Handoff()
+			})
+		}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second)
+		synctest.Wait()
+		if event == 0 || posted != event || yields != 2 {
+			t.Errorf("the event came in turn %d, what was posted ran in turn %d, after %d yields", event, posted, yields)
+		}
+		shutdown(t, l)
+	})
+}
+
 // TestWorkWhileFallingAsleep: what comes between the loop's first look at its queue and its
 // announcement that it sleeps wakes nobody; the loop has to look again.
 func TestWorkWhileFallingAsleep(t *testing.T) {

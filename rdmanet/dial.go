@@ -14,9 +14,8 @@ import (
 // Dialer makes streams over a runtime's connections. Any goroutine but a loop's may call its
 // methods.
 type Dialer struct {
-	rt    *rdma.Runtime
-	cfg   Config
-	burst burst
+	rt  *rdma.Runtime
+	cfg Config
 }
 
 // NewDialer makes a Dialer.
@@ -57,7 +56,7 @@ func (d *Dialer) dial(ctx context.Context, addr string) (*Conn, error) {
 	}
 	sys := d.rt.System()
 	c := newConn(d.rt, nil, &d.cfg)
-	pid := sys.Root.SpawnPrefix(actor.PropsFromProducer(func() actor.Actor { return &owner{conn: c, burst: &d.burst} }, d.rt.OnLoop()), "rdmanet")
+	pid := sys.Root.SpawnPrefix(actor.PropsFromProducer(func() actor.Actor { return &owner{conn: c} }, d.rt.OnLoop()), "rdmanet")
 	c.wr.id = d.rt.CreateID(pid, rdma.IDConfig{MaxMessage: d.cfg.MaxMessage, Credits: d.cfg.Credits})
 	ev, err := rdma.Ask[*rdma.Established](ctx, d.rt, c.wr.id, &rdma.Dial{Addr: addr, Src: d.cfg.Local, PrivateData: greeting()})
 	if err != nil {

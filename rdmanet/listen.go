@@ -22,7 +22,6 @@ type Listener struct {
 	id      *actor.PID
 	addr    Addr
 	cfg     Config
-	burst   burst
 	pending int // connections that were admitted and not yet returned by Accept
 	ready   []*Conn
 }
@@ -37,7 +36,7 @@ func Listen(rt *rdma.Runtime, addr string, cfg Config) (net.Listener, error) {
 	l.rt, l.wake = rt, newWake()
 	sys := rt.System()
 	pid := sys.Root.SpawnPrefix(actor.PropsFromFunc(l.receive, rt.OnLoop()), "rdmanet")
-	handler := actor.PropsFromProducer(func() actor.Actor { return &owner{from: l, burst: &l.burst} })
+	handler := actor.PropsFromProducer(func() actor.Actor { return &owner{from: l} })
 	l.id = rt.CreateID(pid, rdma.IDConfig{Handler: handler, MaxMessage: l.cfg.MaxMessage, Credits: l.cfg.Credits})
 	ev, err := rdma.Ask[*rdma.Listening](context.Background(), rt, l.id, &rdma.Serve{Addr: addr})
 	if err != nil {

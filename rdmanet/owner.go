@@ -3,8 +3,6 @@ package rdmanet
 import (
 	"errors"
 	"fmt"
-	"runtime"
-	"sync/atomic"
 
 	"github.com/asynkron/protoactor-go/actor"
 	"golang.org/x/sys/unix"
@@ -17,8 +15,7 @@ import (
 type owner struct {
 	conn     *Conn     // nil until the request, on the accepting side
 	from     *Listener // nil on the dialling side
-	burst    *burst
-	accepted bool // from got the Conn
+	accepted bool      // from got the Conn
 	local    rdma.Local
 }
 
@@ -29,7 +26,7 @@ func (o *owner) Receive(ctx actor.Context) {
 		woke, err := o.conn.rd.take(m)
 		switch {
 		case err == nil:
-			o.woke(ctx, woke)
+			o.woke(woke)
 		case errors.Is(err, errUnwanted):
 			o.conn.unwanted()
 		default:
@@ -37,11 +34,8 @@ func (o *owner) Receive(ctx actor.Context) {
 		}
 	case *actor.Started:
 		o.local = rdma.LocalOf(ctx)
-	case yield:
-		o.burst.pending.Store(false)
-		runtime.Gosched()
 	case *rdma.Sent:
-		o.woke(ctx, o.conn.wr.sent())
+		o.woke(o.conn.wr.sent())
 	case *rdma.SendFailed:
 		o.sendFailed(m)
 	case *rdma.ConnectRequest:
@@ -55,7 +49,7 @@ func (o *owner) Receive(ctx actor.Context) {
 		if o.from != nil {
 			o.conn.established(m)
 			o.accepted = true
-			o.woke(ctx, o.from.accepted(o.conn))
+			o.woke(o.from.accepted(o.conn))
 		}
 	case *rdma.Disconnected:
 		o.ended(ctx, m.Err)
@@ -66,25 +60,11 @@ func (o *owner) Receive(ctx actor.Context) {
 	}
 }
 
-// burst says whether one of the owners of a Listener or a Dialer has a yield in its mailbox. One
-// is enough for all. If the owners are on several loops, a loop may find that another one has a
-// yield: then it yields only before it sleeps.
-type burst struct{ pending atomic.Bool }
-
-// yield is what an owner sends itself when it has woken a goroutine. So it arrives after the
-// events of this turn.
-type yield struct{}
-
-// woke has a goroutine that was woken run soon. The loop yields to it when the turn's events have
-// been delivered, and once more before it sleeps. What the goroutine writes is then sent in this
-// turn or the next, and it does not have to wake the loop.
-func (o *owner) woke(ctx actor.Context, woke bool) {
-	if !woke {
-		return
-	}
-	o.local.Woke()
-	if o.burst.pending.CompareAndSwap(false, true) {
-		ctx.Send(ctx.Self(), yield{})
+// woke has a goroutine that was woken run soon: what it writes is then sent in this turn or the
+// next, and it does not have to wake the loop.
+func (o *owner) woke(woke bool) {
+	if woke {
+		o.local.Woke()
 	}
 }
 
@@ -132,7 +112,7 @@ func (o *owner) ended(ctx actor.Context, cause error) {
 	}
 	woke := c.rd.end(reset(cause))
 	woke = c.wr.end(writing) || woke
-	o.woke(ctx, woke)
+	o.woke(woke)
 }
 
 // closed handles the last of the identifier's events. It stops the dialling side's owner. The
@@ -146,7 +126,7 @@ func (o *owner) closed(ctx actor.Context, m *rdma.Closed) {
 		o.ended(ctx, cause)
 	}
 	if o.from == nil {
-		ctx.Poison(ctx.Self()) // behind a yield
+		ctx.Poison(ctx.Self())
 	} else if o.conn != nil && !o.accepted {
 		o.from.gone()
 	}
