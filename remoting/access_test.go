@@ -157,6 +157,7 @@ func TestInternalsAreNotExposed(t *testing.T) {
 		if m, ok := res.(*actor.Terminated); err != nil || !ok || m.Why != actor.TerminatedReason_NotFound {
 			t.Errorf("%s was watched: %v, %v", name, res, err)
 		}
+		allowed(t, a, b.pid("echo")) // its Stop was refused before
 	}
 	b.Expose(remoting.Expose{Reach: internals, Stop: internals, Watch: internals})
 	published := make(chan any, 100)
