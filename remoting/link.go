@@ -309,8 +309,7 @@ func (l *link) finish(ctx actor.Context) {
 		l.consider(ctx)
 		return
 	}
-	l.report.end()
-	ctx.Stop(l.self)
+	l.quit(ctx)
 }
 
 // fall ends the link at once: there is no connection, and none will come.
@@ -329,6 +328,13 @@ func (l *link) fall(ctx actor.Context, err error) {
 	}
 	l.endIf(func() bool { return true })
 	l.unreachable(err)
+	l.quit(ctx)
+}
+
+// quit stops the link's actor, when the rest has ended. What still waits for slow targets of this
+// node is refused, while the reporter can make it dead letters.
+func (l *link) quit(ctx actor.Context) {
+	l.inbox.Close()
 	l.report.end()
 	ctx.Stop(l.self)
 }
