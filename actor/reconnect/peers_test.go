@@ -12,6 +12,7 @@ import (
 	rdma "github.com/rdmactor/rdmactor/actor"
 	"github.com/rdmactor/rdmactor/actor/actortest"
 	"github.com/rdmactor/rdmactor/actor/reconnect"
+	"github.com/rdmactor/rdmactor/states"
 )
 
 // node is one of two that dial each other.
@@ -386,4 +387,32 @@ func TestFutureIncarnation(t *testing.T) {
 			})
 		}
 	}
+}
+
+// If a connection that was accepted goes before it has come about, the actor dials its node.
+func TestRequestHasGone(t *testing.T) {
+	actortest.Run(t, actortest.Config{InfiniBand: true}, func(w *actortest.World) {
+		a, b := pair(w, true)
+		a.listen()
+		b.listen()
+		w.Delay(10 * time.Millisecond)
+		b.dial()
+		a.at = "10.0.0.2:1" // where nobody listens, so that a is waiting
+		a.dial()
+		for accepted := false; !accepted; w.Advance(time.Millisecond) {
+			for _, i := range a.rt.Inspect() {
+				if i.Peer.Port() != 0 && i.State != states.Connected && i.Local.Port() == 7471 {
+					w.System().Root.Send(i.PID, &rdma.DestroyID{})
+					accepted = true
+				}
+			}
+		}
+		b.dies()
+		w.Advance(time.Minute)
+		a.diary.read(w, func() {
+			if n := len(a.diary.downs); n < 5 {
+				t.Errorf("after a minute without its peer a node has dialled %d times", n)
+			}
+		})
+	})
 }

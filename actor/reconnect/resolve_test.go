@@ -120,33 +120,6 @@ func TestPassiveGivesUp(t *testing.T) {
 	})
 }
 
-// Break ends the generation that it names, for the owner's reason, and no other. What was sent
-// before arrives. After a pause the next attempt follows.
-func TestBreak(t *testing.T) {
-	onFlavors(t, func(r *rig) {
-		bad := errors.New("bad frame")
-		r.serve()
-		r.spawn(reconnect.Config{})
-		_, up := r.accept()
-		r.owner.Send(r.link, &reconnect.Break{Generation: up.Generation + 1, Err: bad})
-		r.owner.Send(r.link, &reconnect.Break{Generation: up.Generation - 1, Err: bad})
-		r.send(1, "reason")
-		r.owner.Send(r.link, &reconnect.Break{Generation: up.Generation, Err: bad})
-		r.owner.Send(r.link, &reconnect.Break{Generation: up.Generation, Err: bad})
-		r.hears("reason")
-		_, d := r.untilDown()
-		if d.Generation != up.Generation || !d.WasUp || !is(d.Err, bad) || d.NextTry.IsZero() {
-			r.t.Errorf("got %+v", d)
-		}
-		r.ended()
-		_, again := r.accept()
-		if again.Generation != up.Generation+1 {
-			r.t.Errorf("up again in generation %d", again.Generation)
-		}
-		r.finish()
-	})
-}
-
 // If the name changes while Resolve is asked about the old one, the answer is of no use: it is
 // asked about the new one. When the actor ends, Resolve's context does.
 func TestResolveOfAnOldName(t *testing.T) {
