@@ -57,8 +57,13 @@ func (in *Inbox) lookAtAll() {
 // advance goes on with all lines in which something waits.
 func (in *Inbox) advance() {
 	for i := 0; i < len(in.slow); i++ { // it may grow
-		in.look(in.slow[i])
-		in.pump(in.slow[i])
+		l := in.slow[i]
+		before := l.bytes
+		in.look(l)
+		in.pump(l)
+		if l.bytes < before {
+			l.since, l.logged = in.local.Now(), false
+		}
 	}
 	in.slow = slices.DeleteFunc(in.slow, func(l *line) bool {
 		l.slow = l.waiting.Len() > 0
@@ -82,6 +87,7 @@ func (in *Inbox) lookAround() {
 	}
 	in.advance()
 	in.touchAgain()
+	in.logStuck()
 	in.ease()
 	if in.full && in.local.Now().Sub(in.since) >= in.cfg.Patience {
 		in.giveUp()
@@ -100,6 +106,17 @@ func (in *Inbox) touchAgain() {
 	for _, l := range lines {
 		if l.route != nil {
 			in.touchLate(l.route)
+		}
+	}
+}
+
+// logStuck logs, once, whose messages have waited for long.
+func (in *Inbox) logStuck() {
+	for _, l := range in.slow {
+		if d := in.local.Now().Sub(l.since); d >= in.cfg.Patience && !l.logged {
+			l.logged = true
+			in.cfg.Runtime.Logger().Warn("remoting: a target consumes nothing; who fails at *actor.Touch consumes nothing either: use rdma.OffLoop",
+				"target", l.name, "waiting", l.waiting.Len(), "bytes", l.bytes, "for", d)
 		}
 	}
 }
@@ -126,7 +143,7 @@ func (in *Inbox) giveUp() {
 		in.drop(most, ErrSlow)
 		if most.route != nil {
 			in.forget(most.route)
-			most.refused = true
+			most.refused, most.had = true, most.route.seen
 		}
 	}
 	in.release()
@@ -176,10 +193,12 @@ func (in *Inbox) undo(r *route, it item) {
 
 // readmit reports whether a line that was refused may take messages again.
 func (in *Inbox) readmit(l *line) bool {
-	if in.look(l); l.route == nil || l.route.inFlight() <= in.window/2 {
+	in.look(l)
+	r := l.route
+	if r == nil || r.inFlight() == 0 || r.seen > l.had && r.inFlight() <= in.window/2 {
 		l.refused = false
-	} else {
-		in.touchLate(l.route)
+		return true
 	}
-	return !l.refused
+	in.touchLate(r)
+	return false
 }

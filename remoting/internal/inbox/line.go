@@ -2,6 +2,7 @@ package inbox
 
 import (
 	"slices"
+	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 
@@ -15,8 +16,11 @@ type line struct {
 	waiting ring.Ring[message]
 	bytes   int64 // that wait
 	route   *route
-	slow    bool // it is in Inbox.slow
-	refused bool // it takes nothing more until its target has consumed half a window
+	slow    bool      // it is in Inbox.slow
+	since   time.Time // something waits, and nothing was consumed
+	logged  bool      // that
+	refused bool      // it takes nothing more until its target consumes again
+	had     int64     // what its target had consumed then
 }
 
 // fewLines is how many lines are kept without looking for idle ones.
@@ -83,7 +87,7 @@ func (in *Inbox) enter(l *line, process actor.Process, m message) {
 // noteSlow has a line looked at until nothing waits in it.
 func (in *Inbox) noteSlow(l *line) {
 	if !l.slow {
-		l.slow = true
+		l.slow, l.since, l.logged = true, in.local.Now(), false
 		in.slow = append(in.slow, l)
 	}
 	in.arm()

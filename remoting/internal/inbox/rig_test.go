@@ -21,6 +21,16 @@ type rig struct {
 	refused []refusal
 	// received is what the link's actor does with an RDMA message
 	received func(m *rdma.Received)
+	mu       sync.Mutex
+	dead     []*actor.DeadLetterEvent
+}
+
+// deadLetters is what became dead letters.
+func (r *rig) deadLetters() []*actor.DeadLetterEvent {
+	r.Wait()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.dead)
 }
 
 // refusal is what was reported to Refuse.
@@ -49,6 +59,13 @@ func (r *rig) spawn(cfg Config) {
 	cfg.Refuse = func(target *actor.PID, msg any, sender *actor.PID, why error) {
 		r.refused = append(r.refused, refusal{target.Id, msg, sender, why})
 	}
+	r.System().EventStream.Subscribe(func(e any) {
+		if d, ok := e.(*actor.DeadLetterEvent); ok {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			r.dead = append(r.dead, d)
+		}
+	})
 	r.link = r.System().Root.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {
 		switch m := ctx.Message().(type) {
 		case *actor.Started:
@@ -116,6 +133,7 @@ func notes(n int) (all []any) {
 type target struct {
 	pid     *actor.PID
 	process actor.Process
+	drops   bool // what waits when it stops
 	mu      sync.Mutex
 	got     []int
 	touches int
@@ -131,8 +149,15 @@ func (a *target) notes() []int {
 // spawnTarget starts one.
 func (r *rig) spawnTarget(name string, opts ...actor.PropsOption) *target {
 	r.t.Helper()
+	return r.spawnReceiver(name, func(actor.Context) {}, opts...)
+}
+
+// spawnReceiver is spawnTarget for an actor that does something more with what it gets.
+func (r *rig) spawnReceiver(name string, receive actor.ReceiveFunc, opts ...actor.PropsOption) *target {
+	r.t.Helper()
 	a := &target{}
 	pid, err := r.System().Root.SpawnNamed(actor.PropsFromFunc(func(ctx actor.Context) {
+		defer receive(ctx)
 		a.mu.Lock()
 		defer a.mu.Unlock()
 		switch m := ctx.Message().(type) {

@@ -1,0 +1,178 @@
+package inbox
+
+import (
+	"errors"
+	"runtime"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	rdma "github.com/rdmactor/rdmactor/actor"
+)
+
+// process is a process that no actor is behind: what it does with a message is the test's.
+type process struct {
+	name string
+	do   func(msg any)
+
+	mu      sync.Mutex
+	got     []int
+	systems []any
+}
+
+func (p *process) SendUserMessage(_ *actor.PID, msg any) {
+	if p.do != nil {
+		p.do(msg)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.got = append(p.got, msg.(*note).n)
+}
+
+func (p *process) SendSystemMessage(_ *actor.PID, msg any) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.systems = append(p.systems, msg)
+}
+
+func (p *process) Stop(*actor.PID) {}
+
+func (p *process) pid() *actor.PID { return actor.NewPID("", p.name) }
+
+func (p *process) notes() []int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(p.got)
+}
+
+// add registers a process until the test has ended.
+func (r *rig) add(p *process) *process {
+	r.System().ProcessRegistry.Add(p, p.name)
+	r.t.Cleanup(func() { r.System().ProcessRegistry.Remove(p.pid()) })
+	return p
+}
+
+// A process that blocks whoever sends to it blocks nobody but its own messages, and system messages
+// pass these.
+func TestAProcessThatBlocks(t *testing.T) {
+	inRig(t, narrow, func(r *rig) {
+		gate := make(chan struct{})
+		p := r.add(&process{name: "p", do: func(any) { <-gate }})
+		q := r.add(&process{name: "q"})
+		a := r.spawnTarget("a")
+		for _, m := range notes(20) {
+			r.do(func(in *Inbox) {
+				in.Deliver(p.pid(), m, 1000, nil)
+				in.Deliver(q.pid(), m, 1000, nil)
+				in.Deliver(a.pid, m, 1000, nil)
+			})
+		}
+		watch := &actor.Watch{Watcher: a.pid}
+		r.do(func(in *Inbox) { in.DeliverSystem(p.pid(), watch, 10) })
+		a.wantNotes(r, "an actor", 20)
+		if n := len(q.notes()); n != 20 {
+			r.t.Errorf("another process got %d messages, want 20", n)
+		}
+		if n := len(p.notes()); n != 0 || len(p.systems) != 1 || p.systems[0] != any(watch) {
+			r.t.Errorf("the process got %d messages, and the system messages %v", n, p.systems)
+		}
+		r.do(func(in *Inbox) {
+			if l := in.lines["p"]; l.waiting.Len() < 16 || l.route.inFlight() > in.window+200 {
+				r.t.Errorf("%d wait, %d bytes in flight", l.waiting.Len(), l.route.inFlight())
+			}
+		})
+		close(gate)
+		r.Wait()
+		if got := p.notes(); len(got) != 20 || !slices.IsSorted(got) {
+			r.t.Errorf("then it got %v", got)
+		}
+	})
+}
+
+// A process that blocks for longer than there is patience is refused what waits for it, also what
+// its goroutine has not begun with. The one message that it is at is not refused.
+func TestPatienceWithAProcess(t *testing.T) {
+	inRig(t, small, func(r *rig) {
+		gate := make(chan struct{})
+		p := r.add(&process{name: "p", do: func(any) { <-gate }})
+		b := r.spawnTarget("b")
+		link := r.connect("pb")
+		link.send(0, 0, 100)
+		link.send(1, 0, 20)
+		r.Advance(defaultPatience + time.Second)
+		b.wantNotes(r, "when patience is over", 20)
+		if n := len(r.refused); n != 99 || r.in.full {
+			r.t.Errorf("%d refused, want 99; full: %v", n, r.in.full)
+		}
+		close(gate)
+		r.Wait()
+		link.send(0, 100, 3)
+		if got := p.notes(); !slices.Equal(got, []int{0, 100, 101, 102}) {
+			r.t.Errorf("it got %v", got)
+		}
+	})
+}
+
+// A process that panics or exits has lost that message, which is reported once; it gets the others,
+// and nobody else notices.
+func TestAProcessThatFails(t *testing.T) {
+	for name, c := range map[string]struct {
+		fail func()
+		is   func(error) bool
+	}{
+		"panics": {func() { panic("as the test wants") }, func(err error) bool {
+			var p *rdma.PanicError
+			return errors.As(err, &p) && p.Value == "as the test wants"
+		}},
+		"exits": {runtime.Goexit, func(err error) bool { return errors.Is(err, errExit) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inRig(t, narrow, func(r *rig) {
+				p := r.add(&process{name: "p", do: func(msg any) {
+					if n := msg.(*note).n; n%5 == 2 {
+						c.fail()
+					}
+				}})
+				r.deliver(p.pid(), 1000, notes(20)...)
+				if got, want := p.notes(), []int{0, 1, 3, 4, 5, 6, 8, 9, 10, 11, 13, 14, 15, 16, 18, 19}; !slices.Equal(got, want) {
+					r.t.Errorf("it got %v", got)
+				}
+				for i, f := range r.refused {
+					if n := f.msg.(*note).n; n != 5*i+2 || f.target != "p" || !c.is(f.why) {
+						r.t.Errorf("refused: %+v", f)
+					}
+				}
+				if len(r.refused) != 4 {
+					r.t.Errorf("%d refused", len(r.refused))
+				}
+			})
+		})
+	}
+}
+
+// batch is a batch that fails when somebody looks into it.
+type batch struct{ note }
+
+func (*batch) GetMessages() []any { panic("as the test wants") }
+
+// A message whose own code fails when it is posted costs that message only.
+func TestAMessageThatFails(t *testing.T) {
+	inHomes(t, narrow, func(r *rig, opts []actor.PropsOption) {
+		a := r.spawnTarget("a", opts...)
+		r.deliver(a.pid, 1000, &note{0})
+		r.deliver(a.pid, 1000, &batch{}, &note{1}, &actor.MessageEnvelope{Message: &batch{}, Sender: a.pid}, &note{2})
+		a.wantNotes(r, "beside it", 3)
+		if len(r.refused) != 2 || r.refused[1].sender != a.pid {
+			r.t.Fatalf("refused: %+v", r.refused)
+		}
+		for _, f := range r.refused {
+			var p *rdma.PanicError
+			if _, ok := f.msg.(*batch); !ok || !errors.As(f.why, &p) {
+				r.t.Errorf("refused: %+v", f)
+			}
+		}
+	})
+}
