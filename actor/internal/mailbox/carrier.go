@@ -5,7 +5,8 @@ import "github.com/asynkron/protoactor-go/actor"
 // Carrier carries a message to an actor, and reports when the actor has consumed it. The actor
 // receives the message that is carried, and nothing shows that it was.
 type Carrier struct {
-	// Message is the message that is carried, or its envelope. It is not Retained itself.
+	// Message is the message that is carried, or its envelope. It is not Retained itself. nil:
+	// nothing is received, and Consumed says that what was sent before has been consumed.
 	Message any
 	// Consumed is called once: when Receive has returned, panicked or exited, or when the message
 	// was answered. What the actor has forwarded by then is not waited for. The goroutine is the
@@ -16,6 +17,10 @@ type Carrier struct {
 // Carry queues a message in the data lane, as PostUserMessage does. c must not be used before
 // Consumed is called. Any goroutine; it never blocks.
 func (m *Mailbox) Carry(c *Carrier) {
+	if c.Message == nil {
+		m.Pass(c)
+		return
+	}
 	switch bare := actor.UnwrapEnvelopeMessage(c.Message).(type) {
 	case actor.MessageBatch:
 		m.elements(bare)

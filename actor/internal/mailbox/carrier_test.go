@@ -157,9 +157,17 @@ func TestCarriedIsAnsweredWhenTheActorStops(t *testing.T) {
 	})
 }
 
-// A PoisonPill stops the actor in its turn; without a message there is nothing to receive.
+// A PoisonPill stops the actor in its turn. Without a message there is nothing to receive, and
+// nothing to answer; an envelope of nothing is a dead letter.
 func TestCarriedPoisonPillAndNil(t *testing.T) {
 	r := newRig(t, 1)
+	var dead []any
+	s := r.sys.EventStream.Subscribe(func(e any) {
+		if d, ok := e.(*actor.DeadLetterEvent); ok {
+			dead = append(dead, d.Message)
+		}
+	})
+	defer r.sys.EventStream.Unsubscribe(s)
 	received := 0
 	pid := r.sys.Root.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {
 		if _, ok := ctx.Message().(*data); ok {
@@ -168,15 +176,19 @@ func TestCarriedPoisonPillAndNil(t *testing.T) {
 	}, r.OnLoop()))
 	m := r.registry.Find(pid)
 	var all []*atomic.Int32
-	for _, msg := range []any{&data{}, nil, &actor.MessageEnvelope{}, &data{}, &actor.PoisonPill{}, &data{}} {
+	last := &data{}
+	for _, msg := range []any{&data{}, nil, &actor.MessageEnvelope{}, &data{}, &actor.PoisonPill{}, last, nil} {
 		c, consumed := carrying(msg)
 		all = append(all, consumed)
 		m.Carry(c)
 	}
 	for i, n := range all {
-		settled(t, []string{"data", "nil", "an envelope of nil", "data", "PoisonPill", "behind it"}[i], n)
+		settled(t, []string{"data", "nil", "an envelope of nil", "data", "PoisonPill", "behind it", "nil"}[i], n)
 	}
 	unboxed(r, pid)
+	if diff := cmp.Diff([]any{nil, last}, dead, cmp.AllowUnexported(data{})); diff != "" {
+		t.Errorf("dead letters (-want +got):\n%s", diff)
+	}
 	if received != 2 {
 		t.Errorf("received %d messages, want the 2 before the PoisonPill", received)
 	}

@@ -261,6 +261,7 @@ func (m *Mailbox) answer(msg any, r Retained) {
 	}
 	switch {
 	case stops(msg): // it has what it asked for
+	case msg == nil && r != nil: // a carrier that has nothing
 	case m.cfg.Policy != nil && actor.UnwrapEnvelopeMessage(msg) != nil:
 		m.cfg.Policy.Leftover(msg)
 	default:

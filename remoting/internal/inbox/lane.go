@@ -24,6 +24,9 @@ type item struct {
 	mark    *mark // of the Touch that the message is
 }
 
+// fewItems is how many an idle lane keeps memory for.
+const fewItems = 64
+
 // push adds one. True: a goroutine has to be started.
 func (l *lane) push(it item) (start bool) {
 	l.mu.Lock()
@@ -39,7 +42,10 @@ func (l *lane) pop() (it item, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.queue.Len() == 0 {
-		l.busy, l.queue = false, ring.Ring[item]{}
+		l.busy = false
+		if l.queue.Cap() > fewItems {
+			l.queue = ring.Ring[item]{}
+		}
 		return it, false
 	}
 	return l.queue.Pop(), true
