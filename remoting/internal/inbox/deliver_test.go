@@ -134,3 +134,49 @@ func TestABlockedTargetWaitsAlone(t *testing.T) {
 		}
 	})
 }
+
+// A message that is larger than the window goes alone.
+func TestAMessageLargerThanTheWindow(t *testing.T) {
+	inHomes(t, narrow, func(r *rig, opts []actor.PropsOption) {
+		a := r.spawnTarget("a", opts...)
+		r.do(func(in *Inbox) {
+			for i, size := range []int{10, 9000, 10, 9000, 9000, 10} {
+				in.Deliver(a.pid, &note{i}, size, nil)
+			}
+		})
+		a.wantNotes(r, "without time passing", 6)
+	})
+}
+
+// Two messages of which the second does not fit beside the first: it follows at once.
+func TestAMessageThatDoesNotFit(t *testing.T) {
+	inHomes(t, narrow, func(r *rig, opts []actor.PropsOption) {
+		a := r.spawnTarget("a", opts...)
+		r.do(func(in *Inbox) {
+			in.Deliver(a.pid, &note{0}, 1000, nil)
+			in.Deliver(a.pid, &note{1}, 4000, nil)
+		})
+		a.wantNotes(r, "without time passing", 2)
+	})
+}
+
+// No message of a peer's reaches the process that gets the answers to Touch.
+func TestTheAnswersAreNoTarget(t *testing.T) {
+	inRig(t, narrow, func(r *rig) {
+		a := r.spawnTarget("a")
+		a.suspend()
+		r.deliver(a.pid, 1000, notes(8)...)
+		r.do(func(in *Inbox) {
+			out := len(in.answers.out)
+			for id := range uint32(100) {
+				in.Deliver(&actor.PID{Id: Name, RequestId: id}, &note{}, 10, nil)
+			}
+			if n := len(in.answers.out); n != out || out == 0 {
+				r.t.Errorf("%d Touches wait, and waited before: %d", n, out)
+			}
+		})
+		if n := len(r.deadLetters()); n != 100 {
+			r.t.Errorf("%d dead letters, want 100", n)
+		}
+	})
+}

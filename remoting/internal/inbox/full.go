@@ -75,7 +75,7 @@ func (in *Inbox) advance() {
 func (in *Inbox) arm() {
 	if !in.ticking && !in.closed {
 		in.ticking = true
-		in.stopTick = rdma.After(in.ctx, in.pause, in.tick)
+		rdma.After(in.ctx, in.pause, in.tick)
 	}
 }
 
@@ -115,8 +115,9 @@ func (in *Inbox) logStuck() {
 	for _, l := range in.slow {
 		if d := in.local.Now().Sub(l.since); d >= in.cfg.Patience && !l.logged {
 			l.logged = true
-			in.cfg.Runtime.Logger().Warn("remoting: a target consumes nothing; who fails at *actor.Touch consumes nothing either: use rdma.OffLoop",
-				"target", l.name, "waiting", l.waiting.Len(), "bytes", l.bytes, "for", d)
+			in.cfg.Runtime.Logger().Warn("remoting: a target consumes nothing", "target", l.name,
+				"waiting", l.waiting.Len(), "bytes", l.bytes, "for", d,
+				"remedy", "who fails at *actor.Touch, or whose middleware swallows it, needs OffLoop or OnLoop")
 		}
 	}
 }

@@ -2,6 +2,10 @@ package inbox
 
 import (
 	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -136,4 +140,201 @@ func TestCloseInTheMiddle(t *testing.T) {
 		}
 		a.wantNotes(r, "what it had", len(got))
 	}, "bounded")
+}
+
+// crowd is targets that have one message each, and that together fill the inbox.
+func (r *rig) crowd(n int, opts []actor.PropsOption) (all []*target) {
+	for i := range n {
+		all = append(all, r.spawnTarget(fmt.Sprint("crowd", i), opts...))
+	}
+	for _, a := range all { // off the loop no more, where that happens
+		r.deliver(a.pid, 1, &note{0})
+		r.Wait()
+	}
+	return all
+}
+
+// What was consumed, but not looked at, does not fill an inbox.
+func TestConsumedBytesDoNotCount(t *testing.T) {
+	inHomes(t, small, func(r *rig, opts []actor.PropsOption) {
+		for _, a := range r.crowd(40, opts) {
+			r.deliver(a.pid, 1000, &note{1})
+			a.wantNotes(r, "one of many", 2)
+		}
+		r.Wait()
+		if r.in.full {
+			r.t.Error("the inbox is full")
+		}
+	})
+}
+
+// Many targets that are blocked fill an inbox without any that has more than its window. When they
+// go on, so does the link, at once.
+func TestManyThatBlock(t *testing.T) {
+	inHomes(t, small, func(r *rig, opts []actor.PropsOption) {
+		all := r.crowd(20, opts)
+		b := r.spawnTarget("b", opts...)
+		for _, a := range all {
+			a.suspend()
+		}
+		p := r.connect("b")
+		for _, a := range all {
+			r.deliver(a.pid, 1000, &note{1})
+		}
+		p.send(0, 0, 20)
+		if !r.in.full || len(r.in.slow) != 0 {
+			r.t.Fatalf("full: %v, %d lines wait", r.in.full, len(r.in.slow))
+		}
+		for _, a := range all {
+			a.resume()
+		}
+		b.wantNotes(r, "without time passing", 20)
+		for _, a := range all {
+			a.wantNotes(r, "one of many", 2)
+		}
+		r.check()
+	}, "bounded")
+}
+
+// If they do not go on, they count no more when patience is over.
+func TestPatienceWithMany(t *testing.T) {
+	inHomes(t, small, func(r *rig, opts []actor.PropsOption) {
+		all := r.crowd(20, opts)
+		b := r.spawnTarget("b", opts...)
+		for _, a := range all {
+			a.suspend()
+		}
+		p := r.connect("b")
+		for _, a := range all {
+			r.deliver(a.pid, 1000, &note{1})
+		}
+		p.send(0, 0, 20)
+		r.Advance(defaultPatience + time.Second)
+		b.wantNotes(r, "when patience is over", 20)
+		r.check()
+		for _, a := range all {
+			a.resume()
+		}
+		r.Advance(time.Minute)
+		r.check()
+		for _, a := range all {
+			a.wantNotes(r, "which was given to them", 2)
+		}
+		if len(r.refused) != 0 {
+			r.t.Errorf("refused: %v", r.refused)
+		}
+	}, "bounded")
+}
+
+// An inbox that is full stays so until a quarter was consumed.
+func TestAQuarterIsFreeAgain(t *testing.T) {
+	inRig(t, small, func(r *rig) {
+		gate := make(chan struct{})
+		r.add(&process{name: "p", do: func(any) { <-gate }})
+		link := r.connect("p")
+		link.send(0, 0, 30)
+		consume := func(n int) {
+			for range n {
+				gate <- struct{}{}
+			}
+			r.Wait()
+		}
+		consume(3)
+		if !r.in.full || len(r.in.retained) != credits {
+			r.t.Errorf("after 3 of 16: full: %v, retained: %d", r.in.full, len(r.in.retained))
+		}
+		r.received = func(*rdma.Received) {} // what comes then is not delivered
+		consume(14)
+		if r.in.full || len(r.in.retained) != 0 {
+			r.t.Errorf("after 17: full: %v, retained: %d", r.in.full, len(r.in.retained))
+		}
+		close(gate)
+	})
+}
+
+// An RDMA message of many parts is retained once.
+func TestPartsOfOneMessage(t *testing.T) {
+	inRig(t, small, func(r *rig) {
+		a := r.spawnTarget("a", r.Runtime().OffLoop())
+		a.suspend()
+		p := r.connect("a")
+		r.received = func(m *rdma.Received) {
+			p.came++
+			for range 10 {
+				r.in.Deliver(a.pid, &note{}, 1000, m)
+			}
+		}
+		p.send(0, 0, 20)
+		if n := len(r.in.retained); n != credits || p.came != 1+credits {
+			r.t.Errorf("%d retained, %d came", n, p.came)
+		}
+		a.resume()
+		r.Advance(soon)
+		if n := len(a.notes()); n != 200 || len(r.in.retained) != 0 {
+			r.t.Errorf("%d received, %d retained in the end", n, len(r.in.retained))
+		}
+	})
+}
+
+// Actors that have lost their Touch in a full inbox get another one.
+func TestLostTouchesInAFullInbox(t *testing.T) {
+	inTouched(t, small, func(r *rig, opts []actor.PropsOption) {
+		var all []*target
+		for i := range 20 {
+			failed := false
+			all = append(all, r.spawnReceiver(fmt.Sprint("a", i), func(ctx actor.Context) {
+				if _, ok := ctx.Message().(*actor.Touch); ok && !failed {
+					failed = true
+					panic("as the test wants")
+				}
+			}, opts...))
+			r.ExpectPanic("as the test wants")
+		}
+		for _, a := range all {
+			r.deliver(a.pid, 1000, &note{0})
+		}
+		for _, a := range all { // whoever was not touched fails now
+			r.deliver(a.pid, 5000, &note{1})
+		}
+		r.Advance(soon)
+		if r.in.full || len(r.refused) != 0 {
+			r.t.Errorf("full: %v, %d refused", r.in.full, len(r.refused))
+		}
+	})
+}
+
+// Whose messages wait for long is logged, once.
+func TestWhoseMessagesWaitIsLogged(t *testing.T) {
+	var lines lockedBuffer
+	inLoggedRig(t, slog.New(slog.NewTextHandler(&lines, nil)), narrow, func(r *rig) {
+		a := r.spawnTarget("a")
+		for range 2 {
+			a.suspend()
+			r.deliver(a.pid, 1000, notes(20)...)
+			r.Advance(time.Hour)
+			a.resume()
+			r.Advance(time.Minute)
+		}
+	})
+	if got := lines.String(); strings.Count(got, "consumes nothing") != 2 || !strings.Contains(got, "target=a") {
+		t.Errorf("logged:\n%s", got)
+	}
+}
+
+// lockedBuffer is a buffer for a logger.
+type lockedBuffer struct {
+	mu  sync.Mutex
+	all strings.Builder
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.all.Write(p)
+}
+
+func (b *lockedBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.all.String()
 }

@@ -56,7 +56,6 @@ type Inbox struct {
 	full          bool
 	since         time.Time // full
 	ticking       bool
-	stopTick      func()
 	wakeup        *woken
 	tick          *ticked
 	woken         atomic.Bool // a wakeup is on its way
@@ -274,9 +273,6 @@ func (in *Inbox) Close() {
 		return
 	}
 	in.closed = true
-	if in.ticking {
-		in.stopTick()
-	}
 	in.reportFailed()
 	for _, l := range in.order {
 		in.drop(l, ErrClosed)

@@ -165,6 +165,12 @@ func TestAMessageThatFails(t *testing.T) {
 		r.deliver(a.pid, 1000, &note{0})
 		r.deliver(a.pid, 1000, &batch{}, &note{1}, &actor.MessageEnvelope{Message: &batch{}, Sender: a.pid}, &note{2})
 		a.wantNotes(r, "beside it", 3)
+		r.do(func(in *Inbox) {
+			l := in.lines["a"]
+			if in.look(l); !l.route.touches && l.debt() != 0 {
+				r.t.Errorf("%d bytes are not consumed", l.debt())
+			}
+		})
 		if len(r.refused) != 2 || r.refused[1].sender != a.pid {
 			r.t.Fatalf("refused: %+v", r.refused)
 		}
@@ -175,4 +181,95 @@ func TestAMessageThatFails(t *testing.T) {
 			}
 		}
 	})
+}
+
+// posted is a mailbox middleware that does what the test wants when something is posted.
+type posted struct {
+	stats
+	do func(msg any)
+}
+
+func (p *posted) MessagePosted(msg any) { p.do(actor.UnwrapEnvelopeMessage(msg)) }
+
+// A Touch that fails when it is posted is not refused to anybody: it was nobody's.
+func TestATouchThatFails(t *testing.T) {
+	inRig(t, narrow, func(r *rig) {
+		failed := false
+		mw := &posted{do: func(msg any) {
+			if _, ok := msg.(*actor.Touch); ok && !failed {
+				failed = true
+				panic("as the test wants")
+			}
+		}}
+		a := r.spawnTarget("a", actor.WithMailbox(actor.Unbounded(mw)))
+		r.deliver(a.pid, 1000, notes(20)...)
+		r.Advance(soon)
+		a.wantNotes(r, "with a lost Touch", 20)
+		if len(r.refused) != 0 || !failed {
+			r.t.Errorf("failed: %v, refused: %+v", failed, r.refused)
+		}
+	})
+}
+
+// A middleware that blocks who posts: what its goroutine has not begun with is refused, also its
+// Touches and system messages, and everything goes on when it does.
+func TestAMiddlewareThatBlocks(t *testing.T) {
+	inRig(t, small, func(r *rig) {
+		gate := make(chan struct{})
+		mw := &posted{do: func(msg any) {
+			switch msg.(type) {
+			case *note, *actor.Unwatch:
+				<-gate
+			}
+		}}
+		a := r.spawnTarget("a", actor.WithMailbox(actor.Unbounded(mw)))
+		b := r.spawnTarget("b")
+		r.do(func(in *Inbox) {
+			for i := range 20 {
+				in.Deliver(a.pid, &note{i}, 1000, nil)
+				if i < 5 {
+					in.DeliverSystem(a.pid, &actor.Unwatch{Watcher: a.pid}, 10)
+				}
+			}
+		})
+		r.Advance(defaultPatience + time.Second)
+		r.do(func(in *Inbox) {
+			if n := len(in.answers.out); n != 0 || in.full {
+				r.t.Errorf("%d Touches are kept; full: %v", n, in.full)
+			}
+		})
+		if n := len(r.refused); n != 23 {
+			r.t.Errorf("%d refused, want 19 messages and 4 system messages", n)
+		}
+		close(gate)
+		r.Advance(soon)
+		r.check()
+		for i := range 20 {
+			r.deliver(a.pid, 1000, &note{i + 1}) // the first are refused, until a Touch was answered
+			r.deliver(b.pid, 1000, &note{i})
+			r.Advance(time.Minute)
+			r.check()
+		}
+		b.wantNotes(r, "another one", 20)
+		if got := a.notes(); len(got) < 18 || !slices.IsSorted(got) {
+			r.t.Errorf("it got %v", got)
+		}
+		r.do(func(in *Inbox) {
+			if n := len(in.answers.out); n > 2 {
+				r.t.Errorf("%d Touches are kept", n)
+			}
+		})
+	})
+}
+
+// A line is kept as long as a goroutine sends something for it.
+func TestALineIsIdle(t *testing.T) {
+	l := &line{route: &route{}}
+	if !l.idle() {
+		t.Error("a line with nothing on its way is not idle")
+	}
+	l.route.lanes[1].push(item{})
+	if l.idle() {
+		t.Error("a line whose goroutine has work is idle")
+	}
 }

@@ -48,7 +48,7 @@ func (in *Inbox) lineOf(target *actor.PID, process actor.Process) *line {
 func (in *Inbox) sweep() {
 	in.recent = recent{}
 	in.order = slices.DeleteFunc(in.order, func(l *line) bool {
-		if l == in.nobody || l.slow {
+		if l == in.nobody {
 			return false
 		}
 		if in.look(l); !l.idle() {
@@ -96,19 +96,14 @@ func (in *Inbox) noteSlow(l *line) {
 // pump gives the target what waits, as long as it has room. It looks for the process once: a window
 // of messages is given to it at most.
 func (in *Inbox) pump(l *line) {
-	to, process := in.nobody, actor.Process(nil)
-	if l != in.nobody && l.waiting.Len() > 0 {
-		if process = in.process(l.waiting.At(0).target); process != nil {
-			to = l
-		}
+	var process actor.Process
+	if l != in.nobody && l.waiting.Len() > 0 { // what is a dead letter stays one
+		process = in.process(l.waiting.At(0).target)
 	}
 	for l.waiting.Len() > 0 {
-		r := in.routeTo(to, process)
+		r := in.routeTo(l, process)
 		m := *l.waiting.At(0)
 		if !in.room(r, m.cost) {
-			if to != l { // it has no room for so many dead letters
-				in.noteSlow(to)
-			}
 			return
 		}
 		l.waiting.Pop()

@@ -1,6 +1,7 @@
 package inbox
 
 import (
+	"log/slog"
 	"slices"
 	"sync"
 	"testing"
@@ -44,7 +45,14 @@ type refusal struct {
 // inRig runs a test with an inbox.
 func inRig(t *testing.T, cfg Config, test func(r *rig)) {
 	t.Helper()
-	actortest.Run(t, actortest.Config{}, func(w *actortest.World) {
+	inLoggedRig(t, nil, cfg, test)
+}
+
+// inLoggedRig runs it with a logger.
+func inLoggedRig(t *testing.T, logger *slog.Logger, cfg Config, test func(r *rig)) {
+	t.Helper()
+	runtime := rdma.Config{Logger: logger}
+	actortest.Run(t, actortest.Config{Runtime: runtime}, func(w *actortest.World) {
 		r := &rig{World: w, t: w.T()}
 		r.spawn(cfg)
 		test(r)
@@ -111,6 +119,9 @@ func (r *rig) check() {
 		for _, l := range in.order {
 			in.look(l)
 			debt += l.debt()
+			if l.debt() < 0 || l.bytes < 0 || l.route != nil && l.route.inFlight() < 0 {
+				r.t.Errorf("%q owes %d bytes, %d wait", l.name, l.debt(), l.bytes)
+			}
 		}
 		if debt != in.pending {
 			r.t.Errorf("%d bytes are pending, and the lines have %d", in.pending, debt)

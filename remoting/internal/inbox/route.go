@@ -26,7 +26,6 @@ type route struct {
 	sent      int64 // bytes
 	seen      int64 // of done, when it was looked at
 	forgotten int64 // bytes that are consumed some time, and that nobody waits for
-	parted    bool  // nor for any others
 	marks     []*mark
 	marked    int64         // bytes before the last mark
 	again     time.Time     // when there is another Touch, if that mark is not answered
@@ -106,11 +105,10 @@ func (in *Inbox) putBack(l *line) {
 	in.poke()
 }
 
-// part ends the waiting for what a process has been sent.
+// part ends the waiting for what a process has been sent. The route is not used any more.
 func (in *Inbox) part(r *route) {
 	in.refresh(r)
 	in.forget(r)
-	r.parted = true
 	r.wake.Store(never)
 	for _, m := range r.marks {
 		in.answers.remove(m)
@@ -126,9 +124,6 @@ func (in *Inbox) forget(r *route) {
 
 // refresh looks at what was consumed since the last time.
 func (in *Inbox) refresh(r *route) {
-	if r.parted {
-		return
-	}
 	d := r.done.Load() - r.seen
 	r.seen += d
 	f := min(d, r.forgotten)

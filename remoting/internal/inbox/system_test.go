@@ -114,6 +114,31 @@ func TestAFloodOfSystemMessages(t *testing.T) {
 	}, "with mailbox middleware", "with a dispatcher", "with priorities", "bounded")
 }
 
+// One target's system messages are refused beyond two windows, until it has consumed some.
+func TestAFloodOfSystemMessagesForOne(t *testing.T) {
+	inHomes(t, Config{Window: 4 << 10}, func(r *rig, opts []actor.PropsOption) {
+		a := r.spawnTarget("a", opts...)
+		r.deliver(a.pid, 1, &note{0})
+		flood := func(in *Inbox) {
+			for range 1000 {
+				in.DeliverSystem(a.pid, &actor.Unwatch{Watcher: a.pid}, 10)
+			}
+		}
+		a.suspend()
+		r.do(flood)
+		n := len(r.refused)
+		if n < 900 {
+			r.t.Errorf("%d refused", n)
+		}
+		a.resume()
+		r.Wait()
+		r.do(flood)
+		if k := len(r.refused) - n; k == 0 || k == 1000 {
+			r.t.Errorf("then %d of 1000 refused", k)
+		}
+	}, "with mailbox middleware", "with a dispatcher", "with priorities", "bounded")
+}
+
 // Names that nobody has, and actors that come and go, do not add up.
 func TestAFloodOfNames(t *testing.T) {
 	inRig(t, Config{}, func(r *rig) {

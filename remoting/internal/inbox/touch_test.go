@@ -164,13 +164,95 @@ func TestTouchIsLost(t *testing.T) {
 	})
 }
 
+// Answers may come in any order, and more than once.
+func TestAnswersInAnyOrder(t *testing.T) {
+	inRig(t, narrow, func(r *rig) {
+		a := r.spawnTarget("a")
+		a.suspend()
+		r.deliver(a.pid, 1000, notes(4)...)
+		r.do(func(in *Inbox) {
+			to := in.lines["a"].route
+			if len(to.marks) != 2 {
+				r.t.Errorf("%d Touches", len(to.marks))
+				return
+			}
+			first, second := *to.marks[0], *to.marks[1]
+			for _, m := range []mark{second, second, first} {
+				in.answers.SendUserMessage(&actor.PID{Id: Name, RequestId: m.id}, &actor.Touched{})
+				if got := to.done.Load(); got != second.upTo {
+					r.t.Errorf("%d bytes consumed, want %d", got, second.upTo)
+				}
+			}
+		})
+	})
+}
+
+// Whoever is asked to wake the inbox says so when there is nothing to wait for.
+func TestAwaitWhatIsThere(t *testing.T) {
+	inRig(t, narrow, func(r *rig) {
+		a := r.spawnTarget("a", r.Runtime().OffLoop())
+		a.suspend()
+		r.deliver(a.pid, 1000, notes(2)...)
+		r.do(func(in *Inbox) {
+			to := in.lines["a"].route
+			if in.await(to) || to.wake.Load() == never {
+				r.t.Error("nothing was consumed")
+			}
+			to.consumed(to.sent / 2)
+			if to.wake.Load() != never || !in.woken.Load() {
+				r.t.Error("the inbox is not woken")
+			}
+			if !in.await(to) || to.wake.Load() != never {
+				r.t.Error("half was consumed")
+			}
+			to.done.Add(-to.sent / 2)
+		})
+		a.resume()
+		r.Wait()
+	})
+}
+
+// A target that was refused, and whose Touches were lost, gets messages again after another one.
+func TestTouchOfARefusedActor(t *testing.T) {
+	cfg := Config{Window: narrow.Window, Bytes: 10 * (1000 + overhead)}
+	inTouched(t, cfg, func(r *rig, opts []actor.PropsOption) {
+		failing := true
+		a := r.spawnReceiver("a", func(ctx actor.Context) {
+			if _, ok := ctx.Message().(*actor.Touch); ok && failing {
+				panic("as the test wants")
+			}
+		}, opts...)
+		for range 4 { // two Touches of messages, one after a while, one when it is sent something
+			r.ExpectPanic("as the test wants")
+		}
+		a.suspend()
+		r.deliver(a.pid, 1000, notes(10)...)
+		r.Advance(defaultPatience + time.Second)
+		r.deliver(a.pid, 1000, &note{})
+		if n := len(r.refused); n != 7 {
+			r.t.Fatalf("%d refused, want 7", n)
+		}
+		a.resume()
+		r.Wait()
+		r.deliver(a.pid, 1000, &note{}) // it has failed at all Touches
+		if n := len(r.refused); n != 8 {
+			r.t.Fatalf("%d refused, want 8", n)
+		}
+		failing = false
+		r.Advance(2 * time.Minute)
+		r.deliver(a.pid, 1000, &note{}) // is refused, and another Touch is sent
+		r.deliver(a.pid, 1000, &note{4})
+		a.wantNotes(r, "after another Touch", 5)
+	})
+}
+
 // A suspended actor has what fits into its window, and the rest when it goes on.
 func TestTouchOfASuspendedActor(t *testing.T) {
 	inTouched(t, narrow, func(r *rig, opts []actor.PropsOption) {
 		a := r.spawnTarget("a", opts...)
 		a.suspend()
 		r.deliver(a.pid, 1000, notes(50)...)
-		r.Advance(time.Hour) // many Touches are tried
+		r.Advance(time.Hour) // many Touches are tried, later and later
 		a.wantNotes(r, "suspended", 0)
 		r.do(func(in *Inbox) {
 			l := in.lines["a"]
@@ -187,6 +269,9 @@ func TestTouchOfASuspendedActor(t *testing.T) {
 		a.resume()
 		r.Advance(time.Minute)
 		a.wantNotes(r, "resumed", 50)
+		if a.touches > 100 {
+			r.t.Errorf("%d Touches in an hour", a.touches)
+		}
 		r.quiet()
 	})
 }

@@ -1,6 +1,7 @@
 package inbox
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -70,4 +71,80 @@ func TestWhatWaitsForAnActorThatIsGone(t *testing.T) {
 			}
 		})
 	}, "bounded")
+}
+
+// The same, when nothing waits in the line itself.
+func TestASuccessorOfAProcessWithAShortLane(t *testing.T) {
+	inHomes(t, narrow, func(r *rig, opts []actor.PropsOption) {
+		gate := make(chan struct{})
+		defer close(gate)
+		p := r.add(&process{name: "a", do: func(any) { <-gate }})
+		r.deliver(p.pid(), 1000, notes(3)...)
+		r.System().ProcessRegistry.Remove(p.pid())
+		b := r.spawnTarget("a", opts...)
+		r.deliver(b.pid, 1000, &note{3})
+		if got := b.notes(); !slices.Equal(got, []int{1, 2, 3}) {
+			r.t.Errorf("the successor got %v", got)
+		}
+	})
+}
+
+// What came for a name that nobody had is a dead letter, also if its turn comes when somebody has
+// the name.
+func TestADeadLetterStaysOne(t *testing.T) {
+	inRig(t, narrow, func(r *rig) {
+		gate := make(chan struct{})
+		s := r.System().EventStream.Subscribe(func(e any) {
+			if _, ok := e.(*actor.DeadLetterEvent); ok {
+				<-gate
+			}
+		})
+		defer r.System().EventStream.Unsubscribe(s)
+		r.deliver(actor.NewPID("", "a"), 1000, notes(20)...)
+		a := r.spawnTarget("a")
+		r.deliver(a.pid, 1000, &note{0})
+		a.wantNotes(r, "beside dead letters", 1)
+		close(gate)
+		r.Advance(soon)
+		a.wantNotes(r, "in the end", 1)
+		if n := len(r.deadLetters()); n != 20 {
+			r.t.Errorf("%d dead letters, want 20", n)
+		}
+	})
+}
+
+// An actor of ours that is met in the middle of its spawn is known as such later.
+func TestAnActorThatIsBeingSpawned(t *testing.T) {
+	inRig(t, narrow, func(r *rig) {
+		for name, home := range map[string]actor.PropsOption{"on": r.Runtime().OnLoop(), "off": r.Runtime().OffLoop()} {
+			early := actor.WithOnInit(func(actor.Context) { r.deliver(actor.NewPID("", name), 10, &note{0}) })
+			a := r.spawnTarget(name, early, home)
+			a.wantNotes(r, "early", 1)
+			r.deliver(a.pid, 10, &note{1})
+			a.wantNotes(r, "later", 2)
+			if is := r.wayTo(name); !is.Carried || is.Off {
+				r.t.Errorf("%s is sent to by %+v", name, is)
+			}
+		}
+	})
+}
+
+// While a goroutine still sends the first messages to an actor with a default mailbox, the inbox
+// finds out that it need not: the messages do not overtake each other.
+func TestTheFirstMessagesKeepTheirOrder(t *testing.T) {
+	r := newReal(t, Config{Window: 1 << 30, Bytes: 1 << 31}, 1)
+	const n = 3000
+	for range 30 {
+		c := newCounter(r, n)
+		r.do(func(in *Inbox) {
+			for i := range n {
+				in.Deliver(c.pid, &note{i}, 10, nil)
+			}
+		})
+		<-c.done
+		if c.mess.Load() {
+			t.Fatal("out of order")
+		}
+		_ = r.sys.Root.StopFuture(c.pid).Wait()
+	}
 }
