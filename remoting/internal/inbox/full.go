@@ -185,7 +185,6 @@ func (in *Inbox) undo(r *route, it item) {
 	case it.mark != nil:
 		in.answers.remove(it.mark)
 		r.marks = slices.DeleteFunc(r.marks, func(m *mark) bool { return m == it.mark })
-		r.marked = min(r.marked, r.sent)
 	case !it.system || !r.touches:
 		r.sent -= it.cost
 		in.pending -= it.cost

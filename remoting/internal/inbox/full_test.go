@@ -196,6 +196,25 @@ func TestManyThatBlock(t *testing.T) {
 	}, "bounded")
 }
 
+// Patience ends also when nothing else happens.
+func TestPatienceWithNothingElse(t *testing.T) {
+	inHomes(t, small, func(r *rig, opts []actor.PropsOption) {
+		all := r.crowd(20, opts)
+		for _, a := range all {
+			a.suspend()
+		}
+		for _, a := range all {
+			r.deliver(a.pid, 1000, &note{1})
+		}
+		if r.Advance(defaultPatience - time.Second); !r.in.full {
+			r.t.Error("the inbox is not full")
+		}
+		if r.Advance(2 * time.Second); r.in.full {
+			r.t.Error("the inbox is still full")
+		}
+	}, "bounded")
+}
+
 // If they do not go on, they count no more when patience is over.
 func TestPatienceWithMany(t *testing.T) {
 	inHomes(t, small, func(r *rig, opts []actor.PropsOption) {
@@ -292,9 +311,6 @@ func TestLostTouchesInAFullInbox(t *testing.T) {
 		}
 		for _, a := range all {
 			r.deliver(a.pid, 1000, &note{0})
-		}
-		for _, a := range all { // whoever was not touched fails now
-			r.deliver(a.pid, 5000, &note{1})
 		}
 		r.Advance(soon)
 		if r.in.full || len(r.refused) != 0 {

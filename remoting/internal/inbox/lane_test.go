@@ -262,6 +262,36 @@ func TestAMiddlewareThatBlocks(t *testing.T) {
 	})
 }
 
+// Blocked system messages beside user messages that get through: a Touch may be answered before
+// what was sent before it.
+func TestAMiddlewareThatBlocksSystemMessages(t *testing.T) {
+	inRig(t, small, func(r *rig) {
+		gate := make(chan struct{})
+		mw := &posted{do: func(msg any) {
+			if _, ok := msg.(*actor.Unwatch); ok {
+				<-gate
+			}
+		}}
+		a := r.spawnTarget("a", actor.WithMailbox(actor.Unbounded(mw)))
+		a.suspend()
+		r.do(func(in *Inbox) {
+			for range 5 {
+				in.DeliverSystem(a.pid, &actor.Unwatch{Watcher: a.pid}, 10)
+			}
+			for i := range 20 {
+				in.Deliver(a.pid, &note{i}, 1000, nil)
+			}
+		})
+		r.Advance(defaultPatience + time.Second)
+		a.resume()
+		r.Advance(time.Minute)
+		r.check()
+		close(gate)
+		r.Advance(time.Minute)
+		r.check()
+	})
+}
+
 // A line is kept as long as a goroutine sends something for it.
 func TestALineIsIdle(t *testing.T) {
 	l := &line{route: &route{}}

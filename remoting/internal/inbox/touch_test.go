@@ -98,6 +98,18 @@ func TestTouchAsActorsSeeIt(t *testing.T) {
 	})
 }
 
+// Two links of one system have one process for the answers to Touch.
+func TestTouchForTwoInboxes(t *testing.T) {
+	inRig(t, narrow, func(r *rig) {
+		first := r.link
+		r.spawn(narrow)
+		a := r.spawnTarget("a")
+		r.deliver(a.pid, 1000, notes(50)...)
+		a.wantNotes(r, "by the second inbox", 50)
+		r.System().Root.Stop(first)
+	})
+}
+
 // Whatever an actor does with a Touch: as long as it returns from it, it goes on.
 func TestTouchAndWhatActorsDo(t *testing.T) {
 	for name, do := range map[string]func(ctx actor.Context, other *actor.PID){

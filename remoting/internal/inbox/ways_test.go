@@ -134,7 +134,7 @@ func TestAnActorThatIsBeingSpawned(t *testing.T) {
 func TestTheFirstMessagesKeepTheirOrder(t *testing.T) {
 	r := newReal(t, Config{Window: 1 << 30, Bytes: 1 << 31}, 1)
 	const n = 3000
-	for range 30 {
+	for range 10 {
 		c := newCounter(r, n)
 		r.do(func(in *Inbox) {
 			for i := range n {
