@@ -11,7 +11,7 @@ import (
 // shows that it was. It is for packages of this module that send to actors on behalf of others.
 type Carrier struct {
 	// Message is the message that is carried, or its envelope. It is no *Received. nil: nothing is
-	// received, and Consumed says that what was sent before has been consumed, also system messages.
+	// received, and Consumed says that what was sent before has been consumed, system messages too.
 	Message any
 	// Consumed is called once for each Carry: when Receive has returned, panicked or exited, or
 	// when the message was answered, because the actor has stopped or its mailbox is full. What the

@@ -16,8 +16,8 @@ func TestDeliver(t *testing.T) {
 		a.wantNotes(r, "the first", 1)
 		r.deliver(a.pid, 10, notes(10)[1:]...)
 		a.wantNotes(r, "and more", 10)
-		if len(r.refused) != 0 || a.touches != 0 {
-			r.t.Errorf("%d refused, %d Touches for a few messages", len(r.refused), a.touches)
+		if len(r.refusals()) != 0 || a.touches != 0 {
+			r.t.Errorf("%d refused, %d Touches for a few messages", len(r.refusals()), a.touches)
 		}
 	})
 }
@@ -34,8 +34,8 @@ func TestDeliverMany(t *testing.T) {
 		}
 		r.Advance(soon)
 		a.wantNotes(r, "everything", 5000)
-		if len(r.refused) != 0 {
-			r.t.Errorf("%d refused", len(r.refused))
+		if len(r.refusals()) != 0 {
+			r.t.Errorf("%d refused", len(r.refusals()))
 		}
 	})
 }
@@ -60,8 +60,8 @@ func TestDeliverToNobody(t *testing.T) {
 		if _, err := f.Result(); !errors.Is(err, actor.ErrDeadLetter) || r.Elapsed() >= time.Minute {
 			r.t.Errorf("after %v the future has %v", r.Elapsed(), err)
 		}
-		if len(r.refused) != 0 {
-			r.t.Errorf("refused: %v", r.refused)
+		if len(r.refusals()) != 0 {
+			r.t.Errorf("refused: %v", r.refusals())
 		}
 	})
 }
@@ -97,8 +97,8 @@ func TestDeliverNothing(t *testing.T) {
 	inRig(t, Config{}, func(r *rig) {
 		a := r.spawnTarget("a")
 		r.deliver(a.pid, 10, nil, &actor.MessageEnvelope{})
-		if len(r.refused) != 2 || !errors.Is(r.refused[0].why, ErrNothing) || !errors.Is(r.refused[1].why, ErrNothing) {
-			r.t.Errorf("refused: %v", r.refused)
+		if len(r.refusals()) != 2 || !errors.Is(r.refusals()[0].why, ErrNothing) || !errors.Is(r.refusals()[1].why, ErrNothing) {
+			r.t.Errorf("refused: %v", r.refusals())
 		}
 	})
 }
@@ -129,8 +129,8 @@ func TestABlockedTargetWaitsAlone(t *testing.T) {
 		a.resume()
 		r.Advance(soon)
 		a.wantNotes(r, "unblocked", n)
-		if len(r.refused) != 0 {
-			r.t.Errorf("%d refused", len(r.refused))
+		if len(r.refusals()) != 0 {
+			r.t.Errorf("%d refused", len(r.refusals()))
 		}
 	})
 }

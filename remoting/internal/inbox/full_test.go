@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -21,7 +22,7 @@ type peer struct {
 	*rig
 	probe *actortest.Probe
 	id    *actor.PID
-	came  int // RDMA messages
+	came  atomic.Int32 // RDMA messages
 }
 
 const credits = 8
@@ -30,7 +31,7 @@ const credits = 8
 func (r *rig) connect(names string) *peer {
 	p := &peer{rig: r, probe: r.Probe()}
 	r.received = func(m *rdma.Received) {
-		p.came++
+		p.came.Add(1)
 		i := m.Data[0]
 		r.in.Deliver(actor.NewPID("", names[i:i+1]), &note{int(m.Data[1])}, 1000, m)
 	}
@@ -62,18 +63,18 @@ func TestFullStopsThePeer(t *testing.T) {
 		p := r.connect("ab")
 		p.send(0, 0, 40)
 		p.send(1, 0, 20)
-		if want := 15 + credits; p.came != want {
-			r.t.Errorf("%d RDMA messages came, want %d", p.came, want)
+		if n := p.came.Load(); n != 15+credits {
+			r.t.Errorf("%d RDMA messages came, want %d", n, 15+credits)
 		}
-		if !r.in.full || len(r.in.retained) != credits {
-			r.t.Errorf("full: %v, retained: %d", r.in.full, len(r.in.retained))
+		if full, retained := r.isFull(); !full || retained != credits {
+			r.t.Errorf("full: %v, retained: %d", full, retained)
 		}
 		a.resume()
 		r.Advance(soon)
 		a.wantNotes(r, "the one that was slow", 40)
 		b.wantNotes(r, "the one behind it", 20)
-		if len(r.refused) != 0 || r.in.full || len(r.in.retained) != 0 {
-			r.t.Errorf("%d refused; full: %v, retained: %d", len(r.refused), r.in.full, len(r.in.retained))
+		if full, retained := r.isFull(); len(r.refusals()) != 0 || full || retained != 0 {
+			r.t.Errorf("%d refused; full: %v, retained: %d", len(r.refusals()), full, retained)
 		}
 	}, "bounded")
 }
@@ -92,7 +93,7 @@ func TestPatienceIsOver(t *testing.T) {
 		r.Advance(2 * time.Second)
 		b.wantNotes(r, "when it is over", 20)
 		lost := make(map[int]bool)
-		for _, f := range r.refused {
+		for _, f := range r.refusals() {
 			n := f.msg.(*note).n
 			if f.target != "a" || !errors.Is(f.why, ErrSlow) || !errors.Is(f.why, unix.ENOBUFS) || lost[n] {
 				r.t.Errorf("refused: %+v", f)
@@ -130,10 +131,10 @@ func TestCloseInTheMiddle(t *testing.T) {
 		a.resume()
 		r.Advance(time.Minute)
 		got := a.notes()
-		if n := len(got) + len(r.refused); n != 40 {
-			r.t.Errorf("%d received, %d refused, of 40", len(got), len(r.refused))
+		if n := len(got) + len(r.refusals()); n != 40 {
+			r.t.Errorf("%d received, %d refused, of 40", len(got), len(r.refusals()))
 		}
-		for _, f := range r.refused {
+		for _, f := range r.refusals() {
 			if !errors.Is(f.why, ErrClosed) || !errors.Is(f.why, unix.ECANCELED) {
 				r.t.Errorf("refused: %+v", f)
 			}
@@ -162,7 +163,7 @@ func TestConsumedBytesDoNotCount(t *testing.T) {
 			a.wantNotes(r, "one of many", 2)
 		}
 		r.Wait()
-		if r.in.full {
+		if full, _ := r.isFull(); full {
 			r.t.Error("the inbox is full")
 		}
 	})
@@ -182,9 +183,11 @@ func TestManyThatBlock(t *testing.T) {
 			r.deliver(a.pid, 1000, &note{1})
 		}
 		p.send(0, 0, 20)
-		if !r.in.full || len(r.in.slow) != 0 {
-			r.t.Fatalf("full: %v, %d lines wait", r.in.full, len(r.in.slow))
-		}
+		r.do(func(in *Inbox) {
+			if !in.full || len(in.slow) != 0 {
+				r.t.Errorf("full: %v, %d lines wait", in.full, len(in.slow))
+			}
+		})
 		for _, a := range all {
 			a.resume()
 		}
@@ -206,10 +209,12 @@ func TestPatienceWithNothingElse(t *testing.T) {
 		for _, a := range all {
 			r.deliver(a.pid, 1000, &note{1})
 		}
-		if r.Advance(defaultPatience - time.Second); !r.in.full {
+		r.Advance(defaultPatience - time.Second)
+		if full, _ := r.isFull(); !full {
 			r.t.Error("the inbox is not full")
 		}
-		if r.Advance(2 * time.Second); r.in.full {
+		r.Advance(2 * time.Second)
+		if full, _ := r.isFull(); full {
 			r.t.Error("the inbox is still full")
 		}
 	}, "bounded")
@@ -239,8 +244,8 @@ func TestPatienceWithMany(t *testing.T) {
 		for _, a := range all {
 			a.wantNotes(r, "which was given to them", 2)
 		}
-		if len(r.refused) != 0 {
-			r.t.Errorf("refused: %v", r.refused)
+		if len(r.refusals()) != 0 {
+			r.t.Errorf("refused: %v", r.refusals())
 		}
 	}, "bounded")
 }
@@ -259,13 +264,14 @@ func TestAQuarterIsFreeAgain(t *testing.T) {
 			r.Wait()
 		}
 		consume(3)
-		if !r.in.full || len(r.in.retained) != credits {
-			r.t.Errorf("after 3 of 16: full: %v, retained: %d", r.in.full, len(r.in.retained))
+		if full, retained := r.isFull(); !full || retained != credits {
+			r.t.Errorf("after 3 of 16: full: %v, retained: %d", full, retained)
 		}
-		r.received = func(*rdma.Received) {} // what comes then is not delivered
+		// What comes from now on is not delivered.
+		r.do(func(*Inbox) { r.received = func(*rdma.Received) {} })
 		consume(14)
-		if r.in.full || len(r.in.retained) != 0 {
-			r.t.Errorf("after 17: full: %v, retained: %d", r.in.full, len(r.in.retained))
+		if full, retained := r.isFull(); full || retained != 0 {
+			r.t.Errorf("after 17: full: %v, retained: %d", full, retained)
 		}
 		close(gate)
 	})
@@ -278,19 +284,19 @@ func TestPartsOfOneMessage(t *testing.T) {
 		a.suspend()
 		p := r.connect("a")
 		r.received = func(m *rdma.Received) {
-			p.came++
+			p.came.Add(1)
 			for range 10 {
 				r.in.Deliver(a.pid, &note{}, 1000, m)
 			}
 		}
 		p.send(0, 0, 20)
-		if n := len(r.in.retained); n != credits || p.came != 1+credits {
-			r.t.Errorf("%d retained, %d came", n, p.came)
+		if _, retained := r.isFull(); retained != credits || p.came.Load() != 1+credits {
+			r.t.Errorf("%d retained, %d came", retained, p.came.Load())
 		}
 		a.resume()
 		r.Advance(soon)
-		if n := len(a.notes()); n != 200 || len(r.in.retained) != 0 {
-			r.t.Errorf("%d received, %d retained in the end", n, len(r.in.retained))
+		if _, retained := r.isFull(); len(a.notes()) != 200 || retained != 0 {
+			r.t.Errorf("%d received, %d retained in the end", len(a.notes()), retained)
 		}
 	})
 }
@@ -313,8 +319,8 @@ func TestLostTouchesInAFullInbox(t *testing.T) {
 			r.deliver(a.pid, 1000, &note{0})
 		}
 		r.Advance(soon)
-		if r.in.full || len(r.refused) != 0 {
-			r.t.Errorf("full: %v, %d refused", r.in.full, len(r.refused))
+		if full, _ := r.isFull(); full || len(r.refusals()) != 0 {
+			r.t.Errorf("full: %v, %d refused", full, len(r.refusals()))
 		}
 	})
 }

@@ -104,8 +104,8 @@ func TestPatienceWithAProcess(t *testing.T) {
 		link.send(1, 0, 20)
 		r.Advance(defaultPatience + time.Second)
 		b.wantNotes(r, "when patience is over", 20)
-		if n := len(r.refused); n != 99 || r.in.full {
-			r.t.Errorf("%d refused, want 99; full: %v", n, r.in.full)
+		if full, _ := r.isFull(); len(r.refusals()) != 99 || full {
+			r.t.Errorf("%d refused, want 99; full: %v", len(r.refusals()), full)
 		}
 		close(gate)
 		r.Wait()
@@ -140,13 +140,13 @@ func TestAProcessThatFails(t *testing.T) {
 				if got, want := p.notes(), []int{0, 1, 3, 4, 5, 6, 8, 9, 10, 11, 13, 14, 15, 16, 18, 19}; !slices.Equal(got, want) {
 					r.t.Errorf("it got %v", got)
 				}
-				for i, f := range r.refused {
+				for i, f := range r.refusals() {
 					if n := f.msg.(*note).n; n != 5*i+2 || f.target != "p" || !c.is(f.why) {
 						r.t.Errorf("refused: %+v", f)
 					}
 				}
-				if len(r.refused) != 4 {
-					r.t.Errorf("%d refused", len(r.refused))
+				if len(r.refusals()) != 4 {
+					r.t.Errorf("%d refused", len(r.refusals()))
 				}
 			})
 		})
@@ -154,7 +154,7 @@ func TestAProcessThatFails(t *testing.T) {
 }
 
 // batch is a batch that fails when somebody looks into it.
-type batch struct{ note }
+type batch struct{}
 
 func (*batch) GetMessages() []any { panic("as the test wants") }
 
@@ -171,10 +171,10 @@ func TestAMessageThatFails(t *testing.T) {
 				r.t.Errorf("%d bytes are not consumed", l.debt())
 			}
 		})
-		if len(r.refused) != 2 || r.refused[1].sender != a.pid {
-			r.t.Fatalf("refused: %+v", r.refused)
+		if len(r.refusals()) != 2 || r.refusals()[1].sender != a.pid {
+			r.t.Fatalf("refused: %+v", r.refusals())
 		}
-		for _, f := range r.refused {
+		for _, f := range r.refusals() {
 			var p *rdma.PanicError
 			if _, ok := f.msg.(*batch); !ok || !errors.As(f.why, &p) {
 				r.t.Errorf("refused: %+v", f)
@@ -205,8 +205,8 @@ func TestATouchThatFails(t *testing.T) {
 		r.deliver(a.pid, 1000, notes(20)...)
 		r.Advance(soon)
 		a.wantNotes(r, "with a lost Touch", 20)
-		if len(r.refused) != 0 || !failed {
-			r.t.Errorf("failed: %v, refused: %+v", failed, r.refused)
+		if len(r.refusals()) != 0 || !failed {
+			r.t.Errorf("failed: %v, refused: %+v", failed, r.refusals())
 		}
 	})
 }
@@ -238,14 +238,15 @@ func TestAMiddlewareThatBlocks(t *testing.T) {
 				r.t.Errorf("%d Touches are kept; full: %v", n, in.full)
 			}
 		})
-		if n := len(r.refused); n != 23 {
+		if n := len(r.refusals()); n != 23 {
 			r.t.Errorf("%d refused, want 19 messages and 4 system messages", n)
 		}
 		close(gate)
 		r.Advance(soon)
 		r.check()
 		for i := range 20 {
-			r.deliver(a.pid, 1000, &note{i + 1}) // the first are refused, until a Touch was answered
+			// The first are refused, until a Touch was answered.
+			r.deliver(a.pid, 1000, &note{i + 1})
 			r.deliver(b.pid, 1000, &note{i})
 			r.Advance(time.Minute)
 			r.check()

@@ -97,7 +97,7 @@ func (c *chaos) judge() {
 			fates[m.n] = append(fates[m.n], "dead letter")
 		}
 	}
-	for _, f := range c.refused {
+	for _, f := range c.refusals() {
 		if m, ok := f.msg.(*note); ok {
 			fates[m.n] = append(fates[m.n], fmt.Sprint(f.why))
 		}

@@ -42,6 +42,19 @@ type refusal struct {
 	why    error
 }
 
+// refusals is what was refused.
+func (r *rig) refusals() []refusal {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.refused)
+}
+
+// isFull reports whether the inbox is full, and how many RDMA messages it retains.
+func (r *rig) isFull() (full bool, retained int) {
+	r.do(func(in *Inbox) { full, retained = in.full, len(in.retained) })
+	return full, retained
+}
+
 // inRig runs a test with an inbox.
 func inRig(t *testing.T, cfg Config, test func(r *rig)) {
 	t.Helper()
@@ -65,6 +78,8 @@ func inLoggedRig(t *testing.T, logger *slog.Logger, cfg Config, test func(r *rig
 func (r *rig) spawn(cfg Config) {
 	cfg.System, cfg.Runtime = r.System(), r.Runtime()
 	cfg.Refuse = func(target *actor.PID, msg any, sender *actor.PID, why error) {
+		r.mu.Lock()
+		defer r.mu.Unlock()
 		r.refused = append(r.refused, refusal{target.Id, msg, sender, why})
 	}
 	r.System().EventStream.Subscribe(func(e any) {

@@ -241,13 +241,13 @@ func TestTouchOfARefusedActor(t *testing.T) {
 		r.deliver(a.pid, 1000, notes(10)...)
 		r.Advance(defaultPatience + time.Second)
 		r.deliver(a.pid, 1000, &note{})
-		if n := len(r.refused); n != 7 {
+		if n := len(r.refusals()); n != 7 {
 			r.t.Fatalf("%d refused, want 7", n)
 		}
 		a.resume()
 		r.Wait()
 		r.deliver(a.pid, 1000, &note{}) // it has failed at all Touches
-		if n := len(r.refused); n != 8 {
+		if n := len(r.refusals()); n != 8 {
 			r.t.Fatalf("%d refused, want 8", n)
 		}
 		failing = false
@@ -349,8 +349,8 @@ func TestTouchIsAnsweredAfterClose(t *testing.T) {
 		r.System().Root.Stop(r.link)
 		a.resume()
 		r.Wait()
-		if n := len(a.notes()) + len(r.refused); n != 50 {
-			r.t.Errorf("%d received, %d refused, of 50", len(a.notes()), len(r.refused))
+		if n := len(a.notes()) + len(r.refusals()); n != 50 {
+			r.t.Errorf("%d received, %d refused, of 50", len(a.notes()), len(r.refusals()))
 		}
 		r.quiet()
 		r.spawn(narrow)

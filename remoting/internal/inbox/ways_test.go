@@ -1,6 +1,7 @@
 package inbox
 
 import (
+	"errors"
 	"slices"
 	"testing"
 	"time"
@@ -44,8 +45,8 @@ func TestASuccessorOfAProcessThatBlocks(t *testing.T) {
 		if len(got) != 20 || got[0] != 1 || got[19] != 20 {
 			r.t.Errorf("the successor got %v", got)
 		}
-		if len(r.refused) != 0 {
-			r.t.Errorf("refused: %v", r.refused)
+		if len(r.refusals()) != 0 {
+			r.t.Errorf("refused: %v", r.refusals())
 		}
 	})
 }
@@ -61,7 +62,7 @@ func TestWhatWaitsForAnActorThatIsGone(t *testing.T) {
 		r.deliver(a.pid, 1000, &actor.MessageEnvelope{Message: &note{20}, Sender: f.PID()})
 		r.System().Root.Stop(a.pid)
 		a.resume()
-		if _, err := f.Result(); err != actor.ErrDeadLetter || r.Elapsed() > soon {
+		if _, err := f.Result(); !errors.Is(err, actor.ErrDeadLetter) || r.Elapsed() > soon {
 			r.t.Errorf("after %v: %v", r.Elapsed(), err)
 		}
 		r.Wait()
