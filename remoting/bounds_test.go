@@ -25,6 +25,7 @@ func TestFrozenPeer(t *testing.T) {
 		}
 	}
 	b.freeze()
+	a.events.stop()
 	before := rss(t, os.Getpid())
 	padding := make([]byte, 1<<10)
 	const n = 100_000
@@ -225,5 +226,38 @@ func TestSystemReserve(t *testing.T) {
 	}
 	if m := next[*actor.Terminated](t, terminated); m.Who.Id != "echo" || m.Why != actor.TerminatedReason_AddressTerminated {
 		t.Errorf("%v", m)
+	}
+}
+
+// An actor that is slow costs both nodes bounded memory, whatever mailbox it has, and the others of
+// its node answer all the time. Those who send to it too much are notified.
+func TestSlowSink(t *testing.T) {
+	const queue, n = 1 << 20, 100_000
+	a, b := start(t, remoting.Config{Queue: queue, MaxMessage: 64 << 10, Patience: time.Second}), run(t, freeName(t))
+	if _, err := a.ask(b.pid("echo"), text("x")); err != nil {
+		t.Fatal(err)
+	}
+	a.events.stop()
+	ours, theirs := rss(t, os.Getpid()), rss(t, b.cmd.Process.Pid)
+	padding := wrapperspb.Bytes(make([]byte, 1<<10))
+	for _, kind := range []string{"default", "goroutines", "bounded"} {
+		for range n {
+			a.sys.Root.Send(b.pid("slow-"+kind), padding)
+		}
+		began := time.Now()
+		eventually(t, "echo does not answer", func() bool {
+			_, err := a.ask(b.pid("echo"), text("x"))
+			return err == nil
+		})
+		within(t, "an answer beside the slow one", began, 5*time.Second)
+		if d := rss(t, os.Getpid()) - ours; d > queue+64<<20 && !raceEnabled {
+			t.Errorf("%s: the sender's memory has grown by %d bytes", kind, d)
+		}
+		if d := rss(t, b.cmd.Process.Pid) - theirs; d > 8<<20+64<<20 && !raceEnabled {
+			t.Errorf("%s: the receiver's memory has grown by %d bytes", kind, d)
+		}
+	}
+	if c := infoOf(a, b.name).Counts; c.Overflowed == 0 {
+		t.Errorf("%+v", c)
 	}
 }

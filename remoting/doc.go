@@ -62,5 +62,7 @@
 // again whenever Node.Readmit is called.
 // An answer has to come from the node that was asked. If that node forwards the request, the answer
 // of a third one is refused, unless Config.Expose lets it reach the sender. The messages of a
-// connection that has ended may have been received or not; only futures are notified of each.
+// connection that has ended may have been received or not; only futures are notified of each. A
+// peer may name senders at other nodes, a quarter of Config.Peers of them: who answers one of these
+// makes a connection there. Config.Resolve can refuse names.
 package remoting

@@ -48,7 +48,7 @@ func (l *link) lost(ctx actor.Context, err error) {
 	p.counts.Unknown += uint64(l.posted.records)
 	d := &Disconnected{Peer: l.who, Err: err, Unsent: p.user.records(), Unknown: l.posted.records}
 	p.mu.Unlock()
-	l.n.unconnected.Add(1)
+	l.count(true)
 	for i := range futures {
 		futures[i].answer(&Unknown{Target: futures[i].target, Err: err})
 	}

@@ -179,14 +179,14 @@ func (l *link) admitted(ctx actor.Context, m *admitted) {
 
 // opened begins to send.
 func (l *link) opened(ctx actor.Context) {
-	n, p := l.n, l.p
+	p := l.p
 	l.greeting, l.wasOpen = open, true
 	l.stopTimers()
 	p.mu.Lock()
 	unnamed := p.name == ""
 	p.name, p.who, p.most, p.state = l.who.Name, l.who, l.most, linkOpen
 	p.mu.Unlock()
-	n.unconnected.Add(-1)
+	l.count(false)
 	if unnamed {
 		ctx.Send(l.conn, &reconnect.Address{Addr: l.who.Name})
 	}

@@ -26,6 +26,7 @@ type link struct {
 	closing   bool       // it was asked to end
 	bye       bool       // the node is shutting down, and what waits goes out first
 	ended     bool
+	counted   bool // in Node.unconnected
 	wasOpen   bool // since it was remembered
 	remembers bool // what the peer may answer, for Patience
 
@@ -83,8 +84,21 @@ func (n *Node) newLinkLocked(id uint64, name string) *peer {
 	p.link, p.number = pid, n.links
 	l.report = n.newReporterLocked(pid)
 	n.peers[id] = p
-	n.unconnected.Add(1)
+	l.count(name != "")
 	return p
+}
+
+// count says whether the peer counts as one that is not connected. Strangers that have not said
+// who they are do not: reconnect.Peers bounds them.
+func (l *link) count(counts bool) {
+	if counts != l.counted {
+		l.counted = counts
+		if counts {
+			l.n.unconnected.Add(1)
+		} else {
+			l.n.unconnected.Add(-1)
+		}
+	}
 }
 
 // resuming is the supervision of a link. What panics in it is the user's code, on behalf of one
@@ -353,7 +367,7 @@ func (l *link) endIf(allowed func() bool) bool {
 	p.over.Store(true)
 	p.releaseLocked()
 	delete(n.peers, p.id)
-	n.unconnected.Add(-1)
+	l.count(false)
 	n.emptiedLocked()
 	l.stopTimers()
 	return true

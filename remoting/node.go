@@ -38,7 +38,7 @@ type Node struct {
 	idle      chan struct{} // closed when there are no reporters either
 	gone      chan struct{} // closed when the listener's owner has stopped
 
-	unconnected atomic.Int64 // peers without a connection
+	unconnected atomic.Int64 // peers that are not connected
 	down        atomic.Bool  // nothing is accepted any more
 	unsent      atomic.Bool  // something was not sent before Shutdown gave up
 

@@ -34,13 +34,17 @@ func play(name string) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	n, err := remoting.Start(sys, rt, remoting.Config{Name: name, Expose: everything})
+	n, err := remoting.Start(sys, rt, remoting.Config{Name: name, Expose: everything, Patience: 2 * time.Second})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	for name, receive := range map[string]actor.ReceiveFunc{"echo": echo, "mute": func(actor.Context) {}, "order": order(), "caller": caller} {
-		if _, err := sys.Root.SpawnNamed(actor.PropsFromFunc(receive), name); err != nil {
+	for name, props := range map[string]*actor.Props{
+		"echo": actor.PropsFromFunc(echo), "mute": actor.PropsFromFunc(func(actor.Context) {}), "order": actor.PropsFromFunc(order()),
+		"caller": actor.PropsFromFunc(caller), "slow-default": actor.PropsFromFunc(slow), "slow-goroutines": actor.PropsFromFunc(slow, rt.OffLoop()),
+		"slow-bounded": actor.PropsFromFunc(slow, actor.WithMailbox(actor.Bounded(10))),
+	} {
+		if _, err := sys.Root.SpawnNamed(props, name); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			return 1
 		}
@@ -78,6 +82,13 @@ func order() actor.ReceiveFunc {
 		case *wrapperspb.BoolValue:
 			ctx.Respond(text(fmt.Sprintf("%d received, %d wrong", received, wrong)))
 		}
+	}
+}
+
+// slow takes its time for each message.
+func slow(ctx actor.Context) {
+	if _, ok := ctx.Message().(*wrapperspb.BytesValue); ok {
+		time.Sleep(10 * time.Millisecond)
 	}
 }
 

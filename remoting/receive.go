@@ -103,6 +103,10 @@ func (l *link) user(ctx actor.Context, r *frame.Record, m *rdma.Received) {
 		l.refuseRecord(ctx, r, code, err)
 		return
 	}
+	if !l.mayName(r.Sender.Address) {
+		l.refuseRecord(ctx, r, frame.RefusedDenied, fmt.Errorf("its sender is at another node, and too many have been named: %w", ErrDenied))
+		return
+	}
 	if sender := l.sender(&r.Sender); sender != nil || len(r.Header) > 0 {
 		msg = &actor.MessageEnvelope{Header: header(r.Header), Message: msg, Sender: sender}
 	}
@@ -242,6 +246,26 @@ func (l *link) granted(id string, a Access) bool {
 	}
 	proc, _ := l.n.sys.ProcessRegistry.GetLocal(id)
 	return proc == g.proc
+}
+
+// mayName reports whether the peer may name a sender at another node. Who answers that one makes a
+// connection there, and so a peer may name a quarter of the peers that this node may have.
+func (l *link) mayName(addr string) bool {
+	p := l.p
+	if addr == "" || l.n.local(addr) {
+		return true
+	}
+	if _, ok := p.others[addr]; ok {
+		return true
+	}
+	if len(p.others) >= (l.n.cfg.Peers+3)/4 {
+		return false
+	}
+	if p.others == nil {
+		p.others = make(map[string]struct{})
+	}
+	p.others[addr] = struct{}{}
+	return true
 }
 
 // sender is a sender as a PID. Those of actors are kept, those of futures come once.

@@ -175,6 +175,13 @@ type events struct {
 	mu   sync.Mutex
 	list []any
 	news chan struct{}
+	off  bool // nothing more is collected
+}
+
+func (e *events) stop() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.off = true
 }
 
 func collect(sys *actor.ActorSystem) *events {
@@ -182,6 +189,9 @@ func collect(sys *actor.ActorSystem) *events {
 	sys.EventStream.Subscribe(func(ev any) {
 		e.mu.Lock()
 		defer e.mu.Unlock()
+		if e.off {
+			return
+		}
 		e.list = append(e.list, ev)
 		close(e.news)
 		e.news = make(chan struct{})
