@@ -1,0 +1,42 @@
+package pacluster
+
+import (
+	"time"
+
+	"github.com/asynkron/protoactor-go/cluster"
+)
+
+// calls makes requests to grains as the cluster's own context does, with two differences. While a
+// grain cannot be reached, because the member it was on is gone and the provider has not found that
+// yet, a request is tried again until its time is over. And what has failed on the way is an error,
+// also where Proto.Actor knows only values.
+type calls struct{ cluster.Context }
+
+// again are the options of a request that come before the caller's own.
+var again = []cluster.GrainCallOption{
+	cluster.WithRetryCount(1 << 30), // the time bounds them
+	cluster.WithRetryAction(func(n int) int {
+		time.Sleep(min(time.Duration(n+1)*retryFirst, retryMost))
+		return n + 1
+	}),
+}
+
+const (
+	retryFirst = 2 * time.Millisecond
+	retryMost  = 20 * time.Millisecond
+)
+
+// Request implements cluster.Context. What the cluster tries again was not received by an actor: a
+// dead letter. A request with an unknown fate is not sent again.
+func (c calls) Request(identity, kind string, message any, opts ...cluster.GrainCallOption) (any, error) {
+	res, err := c.Context.Request(identity, kind, message, append(again[:len(again):len(again)], opts...)...)
+	if err != nil {
+		return nil, err
+	}
+	if failed, ok := res.(error); ok {
+		if _, own := res.(*cluster.GrainErrorResponse); !own { // generated code knows that one
+			return nil, failed
+		}
+	}
+	return res, nil
+}

@@ -1,0 +1,151 @@
+package pacluster
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// grainsAt returns identities of grains that are on a member, which others have asked for.
+func grainsAt(c *child, name string, n int) []string {
+	c.t.Helper()
+	var ids []string
+	for i := 0; len(ids) < n; i++ {
+		id := fmt.Sprintf("g%d", i)
+		if c.do("where %s", id) == name {
+			ids = append(ids, id)
+		}
+		if i > 100*n {
+			c.t.Fatalf("%d of %d grains are at %s", len(ids), i, name)
+		}
+	}
+	return ids
+}
+
+// recovered is how long a member's "recover" took. Nobody may be left without an answer.
+func recovered(t *testing.T, answer string) time.Duration {
+	t.Helper()
+	took, failed, _ := strings.Cut(answer, " ")
+	ms, err := strconv.Atoi(took)
+	if err != nil || failed != "0" {
+		t.Fatalf("recovering: %q", answer)
+	}
+	return time.Duration(ms) * time.Millisecond
+}
+
+// When a member is killed, its grains answer again as soon as the provider has found that, on the
+// others. Who watches them hears at once.
+func TestKill(t *testing.T) {
+	m := startAll(t, roles(t, 3)...)
+	ids := grainsAt(m[0], m[2].role.Name, 30)
+	if got := m[1].do("spawn %s watched %s", m[2].role.Name, spawnKind); got != "activator/Remote$watched 0" {
+		t.Fatal(got)
+	}
+	m[0].do("watch %s activator/Remote$watched", m[2].role.Name)
+	m[2].kill()
+	asked := []string{m[0].begin("recover %s", strings.Join(ids, " ")), m[1].begin("recover %s", strings.Join(ids, " "))}
+	m[0].want("terminated activator/Remote$watched AddressTerminated", "its member is gone")
+	for i, c := range m[:2] {
+		took := recovered(t, c.ends(asked[i]))
+		t.Logf("%s: 30 grains answer again after %v; the provider asks each %v", c.role.Name, took, testRefresh)
+		if took > testRefresh+300*time.Millisecond {
+			t.Errorf("30 grains answer again after %v", took)
+		}
+		c.knows(m[0].role.Name, m[1].role.Name)
+	}
+	silent(m[:2]...)
+}
+
+// A request that has perhaps been handled by a member that is killed fails at once, and is not sent
+// again.
+func TestUnknown(t *testing.T) {
+	m := startAll(t, roles(t, 3)...)
+	id := grainsAt(m[0], m[2].role.Name, 1)[0]
+	asked := m[0].begin("count %s 10000", id)
+	m[2].want("counted "+id+" 1", "the grain has the request")
+	m[2].kill()
+	begun := time.Now()
+	if got := m[0].ends(asked); !strings.HasPrefix(got, "error not known whether") {
+		t.Errorf("a request under way gives %q", got)
+	}
+	if d := time.Since(begun); d > time.Second {
+		t.Errorf("that takes %v", d)
+	}
+	if got := m[0].do("count %s 0", id); got != "1" {
+		t.Errorf("the new grain counts %s: the request has been sent again", got)
+	}
+}
+
+// A member that stands still is none any more: its grains are made anew elsewhere. When it goes on,
+// the others refuse it, and it learns that.
+func TestFrozen(t *testing.T) {
+	m := startAll(t, roles(t, 3)...)
+	ids := grainsAt(m[0], m[2].role.Name, 30)
+	m[2].freeze()
+	asked := m[0].begin("recover %s", strings.Join(ids, " "))
+	took := recovered(t, m[0].ends(asked))
+	const noAnswer = 2 * time.Second // the automanaged provider's
+	t.Logf("30 grains answer again after %v", took)
+	if took > noAnswer+2*testRefresh+300*time.Millisecond {
+		t.Errorf("30 grains answer again after %v", took)
+	}
+	begun := time.Now()
+	m[2].signal(unix.SIGCONT)
+	m[2].want("expelled", "the others refuse it")
+	t.Logf("it learns that after %v", time.Since(begun))
+	m[2].leaves()
+	for _, c := range m[:2] { // one of them may have had an answer just in time
+		c.knows(m[0].role.Name, m[1].role.Name)
+		c.never("expelled", "it has done nothing")
+	}
+	again := start(t, m[2].role)
+	for _, c := range append(m[:2:2], again) {
+		c.knows(m[0].role.Name, m[1].role.Name, m[2].role.Name)
+	}
+	silent(m[0], m[1], again)
+}
+
+// A process that takes the place of one that was killed, with its name, is another member.
+func TestSameName(t *testing.T) {
+	m := startAll(t, roles(t, 2)...)
+	for range 3 {
+		id := grainsAt(m[0], m[1].role.Name, 1)[0]
+		m[0].do("count %s 0", id)
+		m[1].kill()
+		m[1] = start(t, m[1].role)
+		m[1].want("= member ", "it starts")
+		m[1].knows(m[0].role.Name, m[1].role.Name)
+		m[0].knows(m[0].role.Name, m[1].role.Name)
+		m[0].until(m[1].role.Name, "where %s", id)
+		if got := m[0].do("count %s 0", id); got != "1" {
+			t.Errorf("a new grain counts %s", got)
+		}
+		m[0].do("where other") // an identity is found again
+	}
+	silent(m...)
+	m[1].leaves()
+	m[0].leaves()
+}
+
+// A member that leaves has its grains end in order, one message after the other, and who asks for
+// them is served by the others.
+func TestLeaves(t *testing.T) {
+	m := startAll(t, roles(t, 3)...)
+	ids := grainsAt(m[0], m[2].role.Name, 10)
+	m[2].signal(unix.SIGTERM)
+	asked := m[0].begin("recover %s", strings.Join(ids, " "))
+	for _, id := range ids {
+		m[2].want("stopped "+id+".", "its grains end in order")
+	}
+	took := recovered(t, m[0].ends(asked))
+	t.Logf("10 grains answer again after %v", took)
+	m[2].left()
+	for _, c := range m[:2] {
+		c.never("expelled", "it has done nothing")
+		c.knows(m[0].role.Name, m[1].role.Name)
+	}
+}

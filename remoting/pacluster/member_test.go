@@ -1,0 +1,144 @@
+package pacluster
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func sorted(names ...string) string {
+	return strings.Join(slices.Sorted(slices.Values(names)), ",")
+}
+
+// Grains answer whoever asks, each from one place, and not all from the same.
+func TestGrains(t *testing.T) {
+	members := startAll(t, roles(t, 2)...)
+	at := make(map[string]int)
+	for i := range 20 {
+		where := members[0].do("where g%d", i)
+		at[where]++
+		if there := members[1].do("where g%d", i); there != where {
+			t.Errorf("g%d is at %s and at %s", i, where, there)
+		}
+	}
+	for _, c := range members {
+		if at[c.role.Name] == 0 {
+			t.Errorf("no grain is at %s: %v", c.role.Name, at)
+		}
+	}
+	for i := range 5 {
+		if got, want := members[i%2].do("count g1 0"), fmt.Sprint(i+1); got != want {
+			t.Errorf("g1 counts %s, want %s", got, want)
+		}
+	}
+	silent(members...)
+	for _, c := range members {
+		c.leaves()
+	}
+}
+
+// remote.SpawnNamed spawns on another member, and whoever has spawned it may watch and stop it.
+func TestSpawnNamed(t *testing.T) {
+	m := startAll(t, roles(t, 2)...)
+	other := m[1].role.Name
+	if got, want := m[0].do("spawn %s greeter %s", other, spawnKind), "activator/Remote$greeter 0"; got != want {
+		t.Fatalf("spawning gives %q, want %q", got, want)
+	}
+	const id = "activator/Remote$greeter"
+	if got := m[0].do("ask %s %s", other, id); got != "hello" {
+		t.Errorf("it answers %q", got)
+	}
+	m[0].do("watch %s %s", other, id)
+	m[0].do("watch %s activator/nobody", other)
+	m[0].want("terminated activator/nobody NotFound", "nobody has that name")
+	m[0].do("stop %s %s", other, id)
+	m[0].want("terminated "+id+" Stopped", "it was stopped")
+	if got := m[0].do("ask %s %s", other, id); got != "error future: dead letter" {
+		t.Errorf("when it is stopped, it answers %q", got)
+	}
+	m[0].do("spawn %s second %s", other, spawnKind)
+	if got := m[0].do("spawn %s x unknown", other); !strings.HasPrefix(got, "error") {
+		t.Errorf("spawning an unknown kind gives %q", got)
+	}
+	if got := m[0].do("ask %s activator/Remote$second", other); got != "hello" {
+		t.Errorf("after that, another one answers %q", got)
+	}
+	if got := m[0].do("ask %s guardian", other); !strings.Contains(got, "refused") {
+		t.Errorf("what is not exposed answers %q", got)
+	}
+	silent(m...)
+}
+
+// Who subscribes hears what anybody publishes, on whichever member the topic is.
+func TestPubSub(t *testing.T) {
+	m := startAll(t, roles(t, 3)...)
+	for i := range 5 {
+		topic := fmt.Sprint("topic", i)
+		for _, c := range m[:2] {
+			if got := c.do("subscribe %s", topic); got != "" {
+				t.Fatal(got)
+			}
+		}
+		for _, c := range m {
+			text := fmt.Sprintf("from-%s-in-%s", c.role.Name, topic)
+			if got := c.do("publish %s %s", topic, text); got != "" {
+				t.Fatal(got)
+			}
+			m[0].want("heard "+text+" ", "it has subscribed")
+			m[1].want("heard "+text+" ", "it has subscribed")
+		}
+	}
+	m[2].never("heard", "it has not subscribed")
+	silent(m...)
+}
+
+// What a member says by gossip comes to all.
+func TestGossip(t *testing.T) {
+	m := startAll(t, roles(t, 3)...)
+	m[0].do("set colour red")
+	m[1].do("set colour blue")
+	for _, c := range m {
+		c.until("blue,red", "get colour")
+	}
+	silent(m...)
+}
+
+// A client uses grains, and has none.
+func TestClient(t *testing.T) {
+	all := roles(t, 2)
+	all[1].Client = true
+	all[1].Health = []string{all[1].Health[0], all[0].Health[0]}
+	all[0].Health = all[0].Health[:1]
+	m := startAll(t, all...)
+	for i := range 5 {
+		if got := m[1].do("where g%d", i); got != m[0].role.Name {
+			t.Errorf("g%d is at %q", i, got)
+		}
+	}
+	silent(m...)
+	m[1].leaves()
+	m[0].leaves()
+}
+
+// Names need not be addresses.
+func TestResolve(t *testing.T) {
+	all := roles(t, 2)
+	dial := make(map[string]string)
+	for i := range all {
+		name := fmt.Sprintf("chat-%d.chat:7471", i)
+		dial[name], all[i].Listen, all[i].Name = all[i].Name, all[i].Name, name
+	}
+	for i := range all {
+		all[i].Dial = dial
+	}
+	m := startAll(t, all...)
+	at := make(map[string]bool)
+	for i := range 20 {
+		at[m[0].do("where g%d", i)] = true
+	}
+	if !at[all[0].Name] || !at[all[1].Name] || len(at) != 2 {
+		t.Errorf("the grains are at %v", at)
+	}
+	silent(m...)
+}

@@ -1,0 +1,382 @@
+package pacluster
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/signal"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"github.com/asynkron/protoactor-go/cluster"
+	"github.com/asynkron/protoactor-go/remote"
+	"golang.org/x/sys/unix"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	rdma "github.com/rdmactor/rdmactor/actor"
+	"github.com/rdmactor/rdmactor/iwarp"
+	"github.com/rdmactor/rdmactor/remoting"
+)
+
+// role is what a member's process is to do.
+type role struct {
+	Name, Listen string
+	Health       []string // of all members, its own first
+	Etcd         string   // the provider is etcd, there
+	Client       bool
+	Dial         map[string]string // names that are no addresses
+	Nosy         bool              // prints what peers want of its actors
+}
+
+const (
+	testRefresh = 200 * time.Millisecond
+	grainKind   = "grain"
+	spawnKind   = "spawned"
+)
+
+// process is a member's process.
+type process struct {
+	role       role
+	sys        *actor.ActorSystem
+	m          *Member
+	heard      atomic.Int64 // messages of pub/sub
+	broadcasts atomic.Int64
+	members    atomic.Pointer[string]
+	print      sync.Mutex
+}
+
+// line prints a line for the test.
+func (p *process) line(format string, args ...any) {
+	p.print.Lock()
+	defer p.print.Unlock()
+	fmt.Printf(format+"\n", args...)
+}
+
+// runMember is a member's process: it does what it reads, a line each, and answers with a line that
+// begins with "= ".
+func runMember(text string) int {
+	p := &process{}
+	p.members.Store(new(""))
+	if err := json.Unmarshal([]byte(text), &p.role); err != nil {
+		p.line("! %v", err)
+		return 1
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), unix.SIGTERM)
+	defer stop()
+	if err := p.run(ctx); err != nil {
+		p.line("! %v", err)
+		return 1
+	}
+	return 0
+}
+
+func (p *process) run(ctx context.Context) error {
+	level := slog.LevelError + 1
+	if os.Getenv("MEMBER_LOG") != "" {
+		level = slog.LevelDebug
+	}
+	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level}))
+	p.sys = actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return log }))
+	rt, err := rdma.Open(p.sys, rdma.Config{Device: iwarp.New(), Logger: log})
+	if err != nil {
+		return err
+	}
+	p.sys.EventStream.Subscribe(func(ev any) {
+		switch ev := ev.(type) {
+		case *cluster.ActivationTerminated:
+			p.broadcasts.Add(1)
+		case *cluster.ClusterTopology:
+			var all []string
+			for _, m := range ev.Members {
+				all = append(all, m.Address())
+			}
+			p.members.Store(new(sorted(all...)))
+		}
+	})
+	cfg, err := p.config(rt)
+	if err == nil {
+		p.m, err = Start(p.sys, rt, cfg)
+	}
+	if err != nil {
+		return errors.Join(err, rt.Shutdown(context.Background()))
+	}
+	p.line("= member %s", p.sys.ID)
+	commands := make(chan string)
+	go func() {
+		for in := bufio.NewScanner(os.Stdin); in.Scan(); {
+			commands <- in.Text()
+		}
+		stop := time.AfterFunc(time.Minute, func() { os.Exit(3) }) // the test has gone
+		defer stop.Stop()
+		close(commands)
+	}()
+	p.serve(ctx, commands)
+	end, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	err = errors.Join(p.m.Shutdown(end), rt.Shutdown(end))
+	p.sys.Shutdown()
+	p.line("= left")
+	return err
+}
+
+// serve does what it reads, each on a goroutine of its own, until it is terminated.
+func (p *process) serve(ctx context.Context, commands <-chan string) {
+	expelled := p.m.Expelled()
+	for {
+		select {
+		case c, ok := <-commands:
+			if !ok {
+				return
+			}
+			go func() {
+				if answer, err := p.do(strings.Fields(c)); err != nil {
+					p.line("= %s: error %v", c, err)
+				} else {
+					p.line("= %s: %s", c, answer)
+				}
+			}()
+		case <-expelled:
+			expelled = nil
+			p.line("expelled")
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func (p *process) config(rt *rdma.Runtime) (Config, error) {
+	provider, err := p.provider()
+	cfg := Config{
+		Cluster: "test", Provider: provider, Client: p.role.Client,
+		Spawn: map[string]*actor.Props{spawnKind: actor.PropsFromFunc(func(ctx actor.Context) {
+			if m, ok := ctx.Message().(*wrapperspb.StringValue); ok {
+				ctx.Respond(m)
+			}
+		})},
+		Remoting: remoting.Config{Name: p.role.Name, Listen: p.role.Listen, Patience: 5 * time.Second},
+	}
+	if !p.role.Client {
+		cfg.Kinds = []*cluster.Kind{cluster.NewKind(grainKind, actor.PropsFromProducer(func() actor.Actor { return &grain{p: p} }))}
+	}
+	if p.role.Dial != nil {
+		cfg.Remoting.Resolve = func(_ context.Context, name string) (string, error) { return p.role.Dial[name], nil }
+	}
+	if p.role.Nosy {
+		cfg.Remoting.Allow = func(peer remoting.Peer, a remoting.Access, name string) error {
+			p.line("access %v %s", a, name)
+			return nil
+		}
+	}
+	return cfg, err
+}
+
+// grain says where it is, counts, and is slow if it is asked to be.
+type grain struct {
+	p     *process
+	id    string
+	count int
+}
+
+func (g *grain) Receive(ctx actor.Context) {
+	switch m := ctx.Message().(type) {
+	case *cluster.ClusterInit:
+		g.id = m.Identity.Identity
+	case *actor.Stopped:
+		g.p.line("stopped %s.", g.id)
+	case *wrapperspb.StringValue:
+		ctx.Respond(wrapperspb.String(ctx.Self().Address))
+	case *wrapperspb.Int64Value:
+		g.count++
+		g.p.line("counted %s %d", g.id, g.count)
+		time.Sleep(time.Duration(m.Value) * time.Millisecond)
+		ctx.Respond(wrapperspb.Int64(int64(g.count)))
+	}
+}
+
+// do does what one line says.
+func (p *process) do(c []string) (string, error) {
+	cl := p.m.Cluster
+	switch c[0] {
+	case "members":
+		return *p.members.Load(), nil
+	case "where": // identity
+		res, err := cl.Request(c[1], grainKind, wrapperspb.String(""))
+		return value[*wrapperspb.StringValue](res, err)
+	case "count": // identity, milliseconds
+		ms, _ := strconv.Atoi(c[2])
+		res, err := cl.Request(c[1], grainKind, wrapperspb.Int64(int64(ms)))
+		return value[*wrapperspb.Int64Value](res, err)
+	case "recover": // identities: until all answer
+		return p.recover(c[1:])
+	case "streams":
+		return fmt.Sprint(p.m.Streams(), " ", p.m.shell.dialed.Load(), " ", p.m.shell.refused.Load()), nil
+	case "broadcast": // as the lookup does when a grain has ended
+		cl.MemberList.BroadcastEvent(&cluster.ActivationTerminated{Pid: actor.NewPID("x", "x")}, true)
+		return "", nil
+	case "broadcasts":
+		return fmt.Sprint(p.broadcasts.Load()), nil
+	case "watch-grains": // identities
+		for _, id := range c[1:] {
+			pid := cl.Get(id, grainKind)
+			p.sys.Root.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {
+				switch m := ctx.Message().(type) {
+				case *actor.Started:
+					ctx.Watch(pid)
+				case *actor.Terminated:
+					p.line("gone %s %v", m.Who.Id, m.Why)
+				}
+			}))
+		}
+		return "", nil
+	case "refused":
+		n := uint64(0)
+		for _, i := range p.m.Node.Peers() {
+			n += i.Counts.Refused
+		}
+		return fmt.Sprint(n), nil
+	case "shell":
+		return p.listening()
+	case "peers":
+		return fmt.Sprintf("%+v", p.m.Node.Peers()), nil
+	}
+	return p.more(c)
+}
+
+func (p *process) more(c []string) (string, error) {
+	cl := p.m.Cluster
+	switch c[0] {
+	case "spawn": // address, name, kind
+		res, err := cl.Remote.SpawnNamed(c[1], c[2], c[3], 2*time.Second)
+		if err != nil {
+			return "", err
+		}
+		return fmt.Sprint(res.GetPid().GetId(), " ", res.StatusCode), nil
+	case "ask": // address, id
+		res, err := remoting.Result(p.sys.Root.RequestFuture(actor.NewPID(c[1], c[2]), wrapperspb.String("hello"), 2*time.Second))
+		return value[*wrapperspb.StringValue](res, err)
+	case "watch": // address, id
+		p.sys.Root.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {
+			switch m := ctx.Message().(type) {
+			case *actor.Started:
+				ctx.Watch(actor.NewPID(c[1], c[2]))
+			case *actor.Terminated:
+				p.line("terminated %s %v", m.Who.Id, m.Why)
+			}
+		}))
+		return "", nil
+	case "stop":
+		p.sys.Root.Stop(actor.NewPID(c[1], c[2]))
+		return "", nil
+	case "subscribe": // topic
+		_, err := cl.SubscribeWithReceive(c[1], func(ctx actor.Context) {
+			if m, ok := ctx.Message().(*wrapperspb.StringValue); ok {
+				p.line("heard %s %d", m.Value, p.heard.Add(1))
+			}
+		})
+		return "", err
+	case "publish": // topic, text
+		_, err := cl.Publisher().Publish(context.Background(), c[1], wrapperspb.String(c[2]))
+		return "", err
+	case "set": // key, value
+		cl.Gossip.SetState(c[1], wrapperspb.String(c[2]))
+		return "", nil
+	case "get": // key
+		return p.gossip(c[1])
+	case "dial-grpc": // address: as a remote.EndpointConnectedEvent would
+		p.sys.EventStream.Publish(&remote.EndpointConnectedEvent{Address: c[1]})
+		return "", nil
+	}
+	return "", fmt.Errorf("unknown command %q", c)
+}
+
+func (p *process) gossip(key string) (string, error) {
+	state, err := p.m.Cluster.Gossip.GetState(key)
+	if err != nil {
+		return "", err
+	}
+	var all []string
+	for _, v := range state {
+		var text wrapperspb.StringValue
+		if err := v.Value.UnmarshalTo(&text); err != nil {
+			return "", err
+		}
+		all = append(all, text.Value)
+	}
+	slices.Sort(all)
+	return strings.Join(all, ","), nil
+}
+
+// recover asks all grains at once until they answer, and says how long the last one took, in
+// milliseconds.
+func (p *process) recover(ids []string) (string, error) {
+	begun := time.Now()
+	var all sync.WaitGroup
+	var failed atomic.Int64
+	for _, id := range ids {
+		all.Go(func() {
+			for time.Since(begun) < 30*time.Second {
+				if _, err := value[*wrapperspb.StringValue](p.m.Cluster.Request(id, grainKind, wrapperspb.String(""))); err == nil {
+					return
+				}
+				time.Sleep(time.Millisecond)
+			}
+			failed.Add(1)
+		})
+	}
+	all.Wait()
+	return fmt.Sprint(time.Since(begun).Milliseconds(), " ", failed.Load()), nil
+}
+
+// value is the text of an answer.
+func value[T interface{ GetValue() V }, V any](res any, err error) (string, error) {
+	if err != nil {
+		return "", err
+	}
+	v, ok := res.(T)
+	if !ok {
+		return "", fmt.Errorf("the answer is a %T", res)
+	}
+	return fmt.Sprint(v.GetValue()), nil
+}
+
+// listening is where the shell listens: it has the only socket on a loopback port that is not the
+// provider's or the node's.
+func (p *process) listening() (string, error) {
+	known := append([]string{p.role.Name, p.role.Listen}, p.role.Health...)
+	b, err := os.ReadFile("/proc/self/net/tcp")
+	if err != nil {
+		return "", err
+	}
+	mine := make(map[string]bool)
+	fds, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		return "", err
+	}
+	for _, fd := range fds {
+		link, _ := os.Readlink("/proc/self/fd/" + fd.Name())
+		mine[strings.TrimSuffix(strings.TrimPrefix(link, "socket:["), "]")] = true
+	}
+	for _, l := range strings.Split(string(b), "\n") {
+		f := strings.Fields(l)
+		if len(f) < 10 || f[3] != "0A" || !mine[f[9]] {
+			continue
+		}
+		var port int
+		if _, err := fmt.Sscanf(f[1], "0100007F:%X", &port); err != nil {
+			continue
+		}
+		if addr := fmt.Sprint("127.0.0.1:", port); !slices.Contains(known, addr) {
+			return addr, nil
+		}
+	}
+	return "", errors.New("nothing else is listened at")
+}

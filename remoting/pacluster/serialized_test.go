@@ -1,0 +1,110 @@
+package pacluster
+
+import (
+	"testing"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"github.com/asynkron/protoactor-go/cluster"
+	"github.com/asynkron/protoactor-go/remote"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/rdmactor/rdmactor/codec"
+)
+
+var batches = serialized{Codec: codec.New()}
+
+// The batches of pub/sub are messages that Proto.Actor has in another form on the wire.
+func TestBatches(t *testing.T) {
+	texts := []proto.Message{wrapperspb.String("one"), wrapperspb.Int64(2)}
+	for _, msg := range []any{
+		&cluster.PubSubBatch{Envelopes: texts},
+		&cluster.PubSubAutoRespondBatch{Envelopes: texts},
+		&cluster.DeliverBatchRequest{
+			Subscribers: &cluster.Subscribers{Subscribers: []*cluster.SubscriberIdentity{
+				{Identity: &cluster.SubscriberIdentity_Pid{Pid: actor.NewPID("a", "b")}},
+			}},
+			PubSubBatch: &cluster.PubSubBatch{Envelopes: texts}, Topic: "topic",
+		},
+	} {
+		name, b, err := batches.Append([]byte("x"), msg)
+		if err != nil {
+			t.Fatalf("%T: %v", msg, err)
+		}
+		got, err := batches.Decode(name, b[1:])
+		if err != nil {
+			t.Fatalf("%T: %v", msg, err)
+		}
+		switch got := got.(type) {
+		case *cluster.PubSubBatch:
+			sameTexts(t, got.Envelopes, texts)
+		case *cluster.PubSubAutoRespondBatch:
+			sameTexts(t, got.Envelopes, texts)
+		case *cluster.DeliverBatchRequest:
+			sameTexts(t, got.PubSubBatch.Envelopes, texts)
+			if got.Topic != "topic" || got.Subscribers.Subscribers[0].GetPid().Id != "b" {
+				t.Errorf("%+v", got)
+			}
+		default:
+			t.Errorf("a %T comes as a %T", msg, got)
+		}
+	}
+}
+
+func sameTexts(t *testing.T, got, want []proto.Message) {
+	t.Helper()
+	if len(got) != len(want) {
+		t.Fatalf("%v, want %v", got, want)
+	}
+	for i := range got {
+		if !proto.Equal(got[i], want[i]) {
+			t.Errorf("%v, want %v", got[i], want[i])
+		}
+	}
+}
+
+// What Proto.Actor's actors would panic at is refused: indexes that a peer has made up, and what is
+// not there.
+func TestHostileMessages(t *testing.T) {
+	for what, msg := range map[string]proto.Message{
+		"a type that is not in the list": &cluster.PubSubBatchTransport{Envelopes: []*cluster.PubSubEnvelope{{TypeId: 7}}},
+		"a negative one":                 &cluster.PubSubBatchTransport{Envelopes: []*cluster.PubSubEnvelope{{TypeId: -1}}},
+		"a type that nobody knows":       &cluster.PubSubBatchTransport{TypeNames: []string{"x"}, Envelopes: []*cluster.PubSubEnvelope{{}}},
+		"a serializer that is not there": &cluster.PubSubBatchTransport{TypeNames: []string{"x"}, Envelopes: []*cluster.PubSubEnvelope{{SerializerId: 99}}},
+		"no batch":                       &cluster.DeliverBatchRequestTransport{Topic: "x"},
+		"no subscribers":                 &cluster.DeliverBatchRequestTransport{Batch: &cluster.PubSubBatchTransport{}},
+		"nobody who subscribes":          &cluster.SubscribeRequest{Subscriber: &cluster.SubscriberIdentity{}},
+		"nobody who unsubscribes":        &cluster.UnsubscribeRequest{},
+		"no grain":                       &cluster.ActivationRequest{},
+		"no state":                       &cluster.GossipRequest{},
+		"another member's topology":      &cluster.ClusterTopology{},
+		"an unknown kind":                &remote.ActorPidRequest{Kind: "x"},
+		"no protobuf message": &cluster.PubSubBatchTransport{
+			TypeNames: []string{"x"}, Envelopes: []*cluster.PubSubEnvelope{{SerializerId: 1, MessageData: []byte(`{}`)}},
+		},
+	} {
+		b, err := proto.Marshal(msg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := batches.Decode(string(proto.MessageName(msg)), b); err == nil {
+			t.Errorf("%s: %v", what, got)
+		}
+	}
+}
+
+func FuzzDecode(f *testing.F) {
+	for _, name := range []string{"cluster.PubSubBatchTransport", "cluster.DeliverBatchRequestTransport", "cluster.PubSubAutoRespondBatchTransport"} {
+		f.Add(name, []byte{})
+		f.Add(name, []byte{0x12, 0x02, 0x08, 0x07})
+	}
+	f.Fuzz(func(t *testing.T, name string, body []byte) {
+		msg, err := batches.Decode(name, body)
+		if err != nil {
+			return
+		}
+		if _, _, err := batches.Append(nil, msg); err != nil {
+			t.Skip() // what can be decoded in part
+		}
+	})
+}
