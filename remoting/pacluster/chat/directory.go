@@ -1,0 +1,142 @@
+package main
+
+import (
+	"slices"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/rdmactor/rdmactor/examples/chat/room"
+)
+
+// The one directory of the cluster is a grain.
+const (
+	directoryKind = "directory"
+	everybody     = "everybody"
+)
+
+// directory is who has which nickname, and which rooms somebody is in. So a name is one person's in
+// all rooms, /msg finds them, and /rooms lists the rooms of all members. It has nothing but what
+// people report: when it is made anew on another member, they report again.
+type directory struct {
+	names  *room.Directory
+	people map[string]*person
+	rooms  room.Names[*place]
+}
+
+// person is somebody in the chat.
+type person struct {
+	pid    *actor.PID
+	member *room.Member
+	in     *place // nil: not let in yet
+}
+
+// place is a room that somebody is in.
+type place struct {
+	name   string
+	people int
+}
+
+func newDirectory() actor.Actor {
+	return &directory{names: room.NewDirectory(), people: make(map[string]*person), rooms: make(room.Names[*place])}
+}
+
+// Receive handles what people ask. The Sender is the person.
+func (d *directory) Receive(ctx actor.Context) {
+	pid := ctx.Sender()
+	switch m := ctx.Message().(type) {
+	case *actor.Terminated:
+		d.forget(ctx, m.Who)
+	case *leave:
+		d.forget(ctx, pid)
+		answer(ctx, &bye{})
+	case *take:
+		d.take(ctx, m)
+	case *private:
+		if p := d.people[key(pid)]; p != nil {
+			d.private(ctx, p, m)
+			answer(ctx, &took{})
+		}
+	case *whichRooms:
+		answer(ctx, &heard{Line: room.Notice("", "rooms: %s", room.List(d.list()))})
+		answer(ctx, &took{})
+	}
+}
+
+// take gives somebody a name, and notes where they are.
+func (d *directory) take(ctx actor.Context, m *take) {
+	pid := ctx.Sender()
+	if pid == nil {
+		return
+	}
+	where, err := room.CheckName("room", m.Room, room.MaxRoom)
+	if err != nil {
+		answer(ctx, &refused{err.Error()})
+		return
+	}
+	p := d.people[key(pid)]
+	isNew := p == nil
+	if isNew {
+		p = &person{pid: pid, member: &room.Member{}}
+		p.member.Conn = p
+	}
+	if err := d.names.Take(p.member, m.Nick); err != nil {
+		answer(ctx, &refused{err.Error()})
+		return
+	}
+	if isNew {
+		d.people[key(pid)] = p
+		ctx.Watch(pid)
+	}
+	in, ok := d.rooms.Find(where)
+	if !ok {
+		in = &place{name: where}
+		d.rooms.Put(where, in)
+	}
+	in.people++ // first, because it may be where they are
+	d.exit(p)
+	p.in = in
+	answer(ctx, &granted{Nick: p.member.Nick, Room: in.name})
+}
+
+func (d *directory) private(ctx actor.Context, from *person, m *private) {
+	to, ok := d.names.Find(m.To)
+	if !ok {
+		answer(ctx, &heard{Line: room.Notice("", "nobody here is called %s", room.Clean(m.To))})
+		return
+	}
+	l := room.Line{Type: "private", From: from.member.Nick, To: to.Nick, Text: m.Text}
+	ctx.Request(to.Conn.(*person).pid, &heard{Line: l})
+}
+
+// forget takes somebody out who has gone.
+func (d *directory) forget(ctx actor.Context, pid *actor.PID) {
+	p := d.people[key(pid)]
+	if p == nil {
+		return
+	}
+	delete(d.people, key(pid))
+	ctx.Unwatch(pid)
+	d.names.Give(p.member)
+	d.exit(p)
+}
+
+// exit notes that a person is not in their room any more.
+func (d *directory) exit(p *person) {
+	if p.in == nil {
+		return
+	}
+	if p.in.people--; p.in.people == 0 {
+		d.rooms.Remove(p.in.name)
+	}
+	p.in = nil
+}
+
+// list names the rooms that somebody is in, and the lobby.
+func (d *directory) list() []string {
+	names := []string{room.Lobby}
+	for _, in := range d.rooms {
+		names = append(names, in.name)
+	}
+	slices.Sort(names)
+	return slices.Compact(names) // a room is stored under two likenesses
+}

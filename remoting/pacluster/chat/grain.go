@@ -1,0 +1,204 @@
+package main
+
+import (
+	"context"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	rdma "github.com/rdmactor/rdmactor/actor"
+)
+
+const (
+	seekFirst = 5 * time.Millisecond
+	seekMost  = 100 * time.Millisecond
+	// lateAfter is how long a grain may take to let somebody in before it is looked for again.
+	lateAfter = 2 * time.Second
+	// settle is how long the answers of a grain that has ended in order may take.
+	settle = time.Second
+)
+
+// grain is one of the two that a person has to do with: the directory, and the room. The person
+// watches it. When it has gone, it is looked for again, perhaps on another member, and asked to let
+// the person in again.
+type grain struct {
+	kind, id string
+	pid      *actor.PID // nil: it is being looked for
+	try      int        // counts the searches, so that what comes late is recognized
+	fails    int        // in a row
+	in       bool       // let in
+	lost     string     // the room that was lost, "": none
+	n, seen  uint64     // lines that a room has sent, and that were said there
+
+	// What the grain was asked. It answers in order. If it has gone, limbo is what it may still
+	// answer, perhaps with a dead letter: then it is asked again. What has no answer is lost.
+	asked, limbo []ask
+	gone         *actor.PID // whose answers limbo waits for
+	back         []ask      // to be asked again
+	stop         context.CancelFunc
+}
+
+// ask is what a person has asked, or wants to ask, a grain.
+type ask struct {
+	of     *grain
+	msg    any
+	token  bool // of a typed line
+	repeat bool // does no harm if it is asked twice
+	said   bool // the person has to know if it is lost
+}
+
+// The messages of a person's actor to itself, about a search.
+type (
+	seek  search // look for the grain now
+	late  search // it should have let the person in by now
+	over  search // what is in limbo has no answer
+	found struct {
+		search
+		pid *actor.PID
+	}
+)
+
+type search struct {
+	g   *grain
+	try int
+}
+
+// look has a grain looked for, after a while if that has failed before.
+func (u *user) look(ctx actor.Context, g *grain) {
+	g.abandon()
+	g.pid, g.in = nil, false
+	d := time.Duration(g.fails) * seekFirst
+	g.fails++
+	rdma.After(ctx, min(d, seekMost), (*seek)(&search{g, g.try}))
+}
+
+// abandon has nothing that is under way count any more.
+func (g *grain) abandon() {
+	g.try++
+	if g.stop != nil {
+		g.stop()
+		g.stop = nil
+	}
+}
+
+// seek looks for a grain on a goroutine of its own, because that blocks.
+func (u *user) seek(ctx actor.Context, s search) {
+	if s.g.try != s.try {
+		return
+	}
+	bound, stop := context.WithCancel(context.Background())
+	s.g.stop = stop
+	root, self, kind, id := ctx.ActorSystem().Root, ctx.Self(), s.g.kind, s.g.id
+	go func() {
+		for d := seekFirst; bound.Err() == nil; d = min(2*d, seekMost) {
+			if pid := u.find(kind, id); pid != nil {
+				root.Send(self, &found{s, pid})
+				return
+			}
+			select {
+			case <-time.After(d):
+			case <-bound.Done():
+			}
+		}
+	}()
+}
+
+// found asks a grain to let the person in.
+func (u *user) found(ctx actor.Context, m *found) {
+	g := m.g
+	if g.try != m.try {
+		return
+	}
+	g.abandon()
+	g.pid = m.pid
+	ctx.Watch(g.pid)
+	if g == u.dir {
+		g.asked = append(g.asked, ask{of: g, msg: &take{u.nick, u.room}})
+		ctx.Request(g.pid, g.asked[0].msg)
+	} else {
+		ctx.Request(g.pid, &enter{u.nick, g.lost, g.seen})
+	}
+	rdma.After(ctx, lateAfter, (*late)(&search{g, g.try}))
+}
+
+// late looks again for a grain that has not answered: a message is lost if a queue is full.
+func (u *user) late(ctx actor.Context, s search) {
+	if s.g.try == s.try && !s.g.in {
+		ctx.Unwatch(s.g.pid)
+		s.g.asked = nil
+		u.look(ctx, s.g)
+	}
+}
+
+// of returns the grain with that PID.
+func (u *user) of(pid *actor.PID) *grain {
+	for _, g := range []*grain{u.dir, u.hall} {
+		if g != nil && g.pid != nil && pid != nil && g.pid.Equal(pid) {
+			return g
+		}
+	}
+	return nil
+}
+
+// lost looks again for a grain that has gone.
+func (u *user) lost(ctx actor.Context, m *actor.Terminated) {
+	g := u.of(m.Who)
+	if g == nil {
+		return
+	}
+	if g.in {
+		g.lost = key(g.pid)
+	}
+	for _, a := range g.asked {
+		switch {
+		case a.repeat:
+			g.back = append(g.back, a)
+		case a.token || a.said:
+			g.limbo = append(g.limbo, a)
+		}
+	}
+	g.asked, g.gone = nil, g.pid
+	u.look(ctx, g)
+	if m.Why == actor.TerminatedReason_Stopped && len(g.limbo) > 0 {
+		rdma.After(ctx, settle, (*over)(&search{g, g.try}))
+		return
+	}
+	u.over(ctx, g)
+}
+
+// deadLetter takes back what a grain has not got, because it had gone: the oldest that it was
+// asked.
+func (u *user) deadLetter(ctx actor.Context, target *actor.PID) {
+	for _, g := range []*grain{u.dir, u.hall} {
+		switch {
+		case g == nil:
+		case len(g.limbo) > 0 && g.gone.Equal(target):
+			g.back = append(g.back, g.limbo[0])
+			if g.limbo = g.limbo[1:]; len(g.limbo) == 0 {
+				u.over(ctx, g)
+			}
+			return
+		case g.pid == nil || !g.pid.Equal(target):
+		case !g.in: // it was asked to let the person in
+			g.asked = nil
+			ctx.Unwatch(g.pid)
+			u.look(ctx, g)
+			return
+		case len(g.asked) > 0:
+			g.back = append(g.back, g.asked[0])
+			g.asked = g.asked[1:]
+			return
+		}
+	}
+}
+
+// over reports what a grain that has gone may have got, and has the rest asked again.
+func (u *user) over(ctx actor.Context, g *grain) {
+	if n := len(g.limbo); n > 0 {
+		u.unknown(n)
+		u.release(g.limbo...)
+	}
+	u.waiting = append(g.back, u.waiting...)
+	g.limbo, g.back = nil, nil
+	u.flush(ctx)
+}

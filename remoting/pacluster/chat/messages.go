@@ -1,0 +1,81 @@
+package main
+
+import (
+	"github.com/rdmactor/rdmactor/codec"
+	"github.com/rdmactor/rdmactor/examples/chat/room"
+)
+
+// The messages between a person's actor, the rooms and the directory. Whoever sends one is its
+// Sender, so no PID is in them.
+
+// To a room. The answer to the last three is a took.
+type (
+	// enter asks to be let in. A person who has lost the room says which one that was, and how many
+	// lines had been said there when the last one came.
+	enter struct {
+		Nick string
+		Lost string // "": none
+		Seen uint64
+	}
+	// say is a line for the others in the room.
+	say struct{ Text string }
+	// whoIsHere asks for the names in the room.
+	whoIsHere struct{}
+	// renamed reports the person's new nickname, which the directory has granted.
+	renamed struct{ Nick string }
+)
+
+// From a room, or from the directory.
+type (
+	// heard is a line for a person. N counts what the room has for that person since it was let in,
+	// so that the person sees what is missing. 0: the line is not of a room. Said is how many lines
+	// have been said there.
+	heard struct {
+		N, Said uint64
+		Line    room.Line
+	}
+	// took reports that the room has handled what was asked.
+	took struct{}
+	// bye answers a leave: nothing of the person is there any more.
+	bye struct{}
+	// refused says why a person is not let in, or has not got a name.
+	refused struct{ Why string }
+)
+
+// To a room and to the directory.
+type leave struct {
+	How string // "left", "went to cellar"
+}
+
+// To the directory.
+type (
+	// take asks for a nickname, and reports in which room the person is or wants to be. The answer
+	// is a granted or a refused.
+	take struct{ Nick, Room string }
+	// private is a line for somebody in any room. The answer is a took.
+	private struct{ To, Text string }
+	// whichRooms asks for the rooms. The answers are a heard and a took.
+	whichRooms struct{}
+)
+
+// granted is the directory's answer to a take: the names as everybody sees them.
+type granted struct{ Nick, Room string }
+
+// messages are what members of the chat send to one another.
+func messages() *codec.Registry {
+	return codec.New(
+		codec.JSON[*enter]("chat.enter"),
+		codec.JSON[*say]("chat.say"),
+		codec.JSON[*whoIsHere]("chat.whoIsHere"),
+		codec.JSON[*renamed]("chat.renamed"),
+		codec.JSON[*heard]("chat.heard"),
+		codec.JSON[*took]("chat.took"),
+		codec.JSON[*bye]("chat.bye"),
+		codec.JSON[*refused]("chat.refused"),
+		codec.JSON[*leave]("chat.leave"),
+		codec.JSON[*take]("chat.take"),
+		codec.JSON[*private]("chat.private"),
+		codec.JSON[*whichRooms]("chat.whichRooms"),
+		codec.JSON[*granted]("chat.granted"),
+	)
+}

@@ -1,0 +1,369 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	rdma "github.com/rdmactor/rdmactor/actor"
+	"github.com/rdmactor/rdmactor/examples/chat/console"
+	"github.com/rdmactor/rdmactor/examples/chat/room"
+)
+
+// userName is the name of a person's actor. Rooms of other members watch it and send to it.
+const userName = "user"
+
+const (
+	// refusedFor is how long a room may refuse a name that the directory has granted, because it
+	// does not know yet that somebody of that name has gone.
+	refusedFor = 5 * time.Second
+	// leaveFor is how long what a person has typed may still be sent when they leave.
+	leaveFor = 2 * time.Second
+	// pipeFor is how long a pipe's lines may wait for a room.
+	pipeFor = 10 * time.Second
+	// byeFor is how long the room and the directory may take to say goodbye.
+	byeFor = time.Second
+)
+
+// user is the actor of the person at this console. It may block, because the console does.
+type user struct {
+	find   func(kind, id string) *actor.PID // blocks; nil: not now
+	con    console.Console
+	tokens <-chan struct{} // one is taken out for every typed line that is done
+	ended  chan<- error    // gets the outcome, once
+
+	nick, room string
+	dir, hall  *grain // hall is nil until the directory has granted a name
+	been       bool   // was in a room
+	out        bool   // has no name any more, and has to take another one
+	waiting    []ask  // typed, not sent
+	refusals   time.Time
+
+	quits  bool // the person is leaving
+	byes   int  // goodbyes that are missing
+	failed error
+}
+
+// The messages of the program to the person's actor.
+type (
+	typed struct{ text string }
+	// quit leaves: at the end of a pipe when all is sent, at a person's request soon.
+	quit struct {
+		now bool
+		why error // nil: the user has wanted it
+	}
+	// giveUp ends what takes too long while the person is leaving.
+	giveUp struct{}
+	// carry asks for a *carried, for a session that follows.
+	carry struct{}
+)
+
+// carried is what a person has in the next session.
+type carried struct {
+	nick, room string
+	been       bool
+	waiting    []ask
+}
+
+// Receive handles the person's lines, and what the room and the directory send.
+func (u *user) Receive(ctx actor.Context) {
+	switch m := ctx.Message().(type) {
+	case *actor.Started:
+		u.dir = &grain{kind: directoryKind, id: everybody}
+		u.look(ctx, u.dir)
+	case *actor.Stopping:
+		u.abandon()
+	case *actor.Terminated:
+		u.lost(ctx, m)
+	case *actor.DeadLetterResponse:
+		u.deadLetter(ctx, m.Target)
+	case *seek:
+		u.seek(ctx, search(*m))
+	case *found:
+		u.found(ctx, m)
+	case *late:
+		u.late(ctx, search(*m))
+	case *over:
+		u.over(ctx, m.g)
+	case *typed:
+		u.typed(ctx, m.text)
+	case *quit:
+		u.quit(ctx, m)
+	case *giveUp:
+		u.end(u.unsent())
+	case *carry:
+		u.abandon()
+		ctx.Respond(&carried{u.nick, u.room, u.been, u.unsettled()})
+	default:
+		if g := u.of(ctx.Sender()); g != nil {
+			u.answered(ctx, g, m)
+		}
+	}
+}
+
+func (u *user) abandon() {
+	for _, g := range []*grain{u.dir, u.hall} {
+		if g != nil {
+			g.abandon()
+		}
+	}
+}
+
+// answered handles what the room or the directory sends.
+func (u *user) answered(ctx actor.Context, g *grain, m any) {
+	switch m := m.(type) {
+	case *heard:
+		u.heard(ctx, g, m)
+		return // no answer to what was asked
+	case *granted:
+		g.pop(u)
+		u.granted(ctx, m)
+	case *refused:
+		u.refused(ctx, g, m.Why)
+	case *took:
+		g.pop(u)
+	case *bye:
+		if u.byes--; u.byes <= 0 {
+			u.end(u.unsent())
+		}
+	}
+	u.flush(ctx)
+}
+
+// pop takes out what a grain has answered.
+func (g *grain) pop(u *user) {
+	if len(g.asked) > 0 {
+		u.release(g.asked[0])
+		g.asked = g.asked[1:]
+	}
+}
+
+// release lets as many lines be typed as were asked.
+func (u *user) release(done ...ask) {
+	for _, a := range done {
+		if a.token {
+			<-u.tokens
+		}
+	}
+}
+
+// heard shows a line.
+func (u *user) heard(ctx actor.Context, g *grain, m *heard) {
+	l, err := m.Line.Checked()
+	if err != nil {
+		u.con.Status(err.Error())
+		return
+	}
+	if m.N > 0 {
+		if missed := m.N - g.n - 1; g.in && missed > 0 && missed < 1<<32 {
+			u.con.Status(room.Plural(int(missed), "line") + " left out")
+		}
+		g.n, g.seen = m.N, m.Said
+	}
+	if l.Type == "you" && g == u.hall {
+		u.entered(ctx, l.From)
+		return
+	}
+	if text := l.Show(); text != "" {
+		u.print(ctx, text)
+	}
+}
+
+// entered is called when a room has let the person in, by the name that it was asked to.
+func (u *user) entered(ctx actor.Context, as string) {
+	u.hall.in, u.hall.fails, u.been, u.refusals = true, 0, true, time.Time{}
+	if as != u.nick && len(u.hall.asked) == 0 { // the directory has granted another one meanwhile
+		u.ask(ctx, ask{of: u.hall, msg: &renamed{u.nick}, repeat: true})
+	}
+	u.flush(ctx)
+}
+
+// granted goes where the directory says, by the name that it says.
+func (u *user) granted(ctx actor.Context, m *granted) {
+	u.dir.in, u.dir.fails, u.out = true, 0, false
+	before := u.nick
+	u.nick = m.Nick
+	switch {
+	case u.hall == nil || u.hall.id != m.Room:
+		u.move(ctx, m.Room)
+	case u.nick != before && u.hall.in:
+		u.ask(ctx, ask{of: u.hall, msg: &renamed{u.nick}, repeat: true})
+	case u.hall.pid == nil && u.hall.stop == nil:
+		u.look(ctx, u.hall)
+	}
+}
+
+// move leaves a room for another.
+func (u *user) move(ctx actor.Context, to string) {
+	if u.hall != nil {
+		u.goodbye(ctx, u.hall, "went to "+to)
+	}
+	u.room, u.hall = to, &grain{kind: hallKind, id: to}
+	u.look(ctx, u.hall)
+}
+
+// goodbye leaves a grain.
+func (u *user) goodbye(ctx actor.Context, g *grain, how string) {
+	g.abandon()
+	if g.pid != nil {
+		ctx.Unwatch(g.pid)
+		ctx.Request(g.pid, &leave{how})
+	}
+	g.pid, g.in, g.lost = nil, false, ""
+}
+
+// refused handles that a name is somebody else's.
+func (u *user) refused(ctx actor.Context, g *grain, why string) {
+	switch {
+	case g == u.hall && g.in: // the new name is somebody else's here; the room takes it back later
+		u.con.Status(why)
+	case g == u.hall: // somebody of that name is lost, and the room does not know yet
+		if u.refusals.IsZero() {
+			u.refusals = time.Now()
+		}
+		if time.Since(u.refusals) < refusedFor {
+			ctx.Unwatch(g.pid)
+			u.look(ctx, g)
+			return
+		}
+		u.stay(ctx, why)
+	case g.in: // what was typed
+		g.pop(u)
+		u.con.Status(why)
+	default:
+		g.pop(u)
+		g.in, g.fails = true, 0
+		u.stay(ctx, why)
+	}
+}
+
+// stay keeps the person out until they have taken another name.
+func (u *user) stay(ctx actor.Context, why string) {
+	if !u.been {
+		u.end(errors.New(why))
+		return
+	}
+	u.out = true
+	if u.hall != nil {
+		u.goodbye(ctx, u.hall, "left")
+	}
+	u.con.Status(why + "; /nick takes another one")
+}
+
+// print shows a line of the chat. If that fails nobody can see the chat any more, and the person
+// leaves.
+func (u *user) print(ctx actor.Context, s string) {
+	if err := u.con.Print(s); err != nil {
+		u.quit(ctx, &quit{now: true, why: err})
+	}
+}
+
+// unknown reports lines whose fate nobody knows. They are not sent again.
+func (u *user) unknown(n int) {
+	lost := fmt.Errorf("%s may not have arrived", room.Plural(n, "line"))
+	if u.quits {
+		u.failed = errors.Join(u.failed, lost)
+	} else {
+		u.con.Status(lost.Error())
+	}
+}
+
+// unsettled is what was typed and is not done.
+func (u *user) unsettled() []ask {
+	var all []ask
+	for _, g := range []*grain{u.dir, u.hall} {
+		if g != nil {
+			all = append(all, g.back...)
+		}
+	}
+	return append(all, u.waiting...)
+}
+
+// quit leaves when everything typed was sent, or when that takes too long.
+func (u *user) quit(ctx actor.Context, m *quit) {
+	u.quits, u.failed = true, errors.Join(u.failed, m.why)
+	d := pipeFor
+	if m.now {
+		d = leaveFor
+		if n := u.pending(); n > 0 {
+			u.con.Status("leaving when " + room.Plural(n, "line") + " typed before are sent; Ctrl-C leaves at once")
+		}
+	}
+	rdma.After(ctx, d, &giveUp{})
+	u.flush(ctx)
+}
+
+// pending is how many typed lines are not done.
+func (u *user) pending() int {
+	n := len(u.waiting)
+	for _, g := range []*grain{u.dir, u.hall} {
+		if g == nil {
+			continue
+		}
+		for _, a := range append(append(g.asked[:len(g.asked):len(g.asked)], g.limbo...), g.back...) {
+			if a.token {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// leave says goodbye when nothing of the person's is waiting.
+func (u *user) leave(ctx actor.Context) {
+	if !u.quits || u.byes > 0 || u.pending() > 0 {
+		return
+	}
+	for _, g := range []*grain{u.hall, u.dir} {
+		if g == nil || g.pid == nil {
+			continue
+		}
+		u.byes++
+		pid := g.pid
+		u.goodbye(ctx, g, "left")
+		g.pid = pid // its answer is awaited
+	}
+	if u.byes == 0 {
+		u.end(u.unsent())
+		return
+	}
+	rdma.After(ctx, byeFor, &giveUp{})
+}
+
+// unsent is the error that says how many lines were not sent. nil: all were.
+func (u *user) unsent() error {
+	if n := u.pending(); n > 0 {
+		return errors.Join(u.failed, fmt.Errorf("%s not sent", room.Plural(n, "line")))
+	}
+	return u.failed
+}
+
+// end reports the outcome, once.
+func (u *user) end(err error) {
+	if u.ended != nil {
+		u.ended <- err
+		u.ended = nil
+	}
+}
+
+// where says on which member the room and the directory are.
+func (u *user) where() string {
+	at := func(g *grain) string {
+		if g == nil || g.pid == nil {
+			return "being looked for"
+		}
+		return "at " + g.pid.Address
+	}
+	return strings.Join([]string{u.room, at(u.hall) + ", the directory", at(u.dir)}, " is ")
+}
+
+// newUser returns the actor of somebody.
+func newUser(who *carried, con console.Console, tokens <-chan struct{}, ended chan<- error) *user {
+	return &user{
+		con: con, tokens: tokens, ended: ended,
+		nick: who.nick, room: who.room, been: who.been, waiting: who.waiting,
+	}
+}

@@ -1,0 +1,430 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"github.com/asynkron/protoactor-go/cluster"
+
+	"github.com/rdmactor/rdmactor/actor/actortest"
+	"github.com/rdmactor/rdmactor/examples/chat/room"
+)
+
+// These tests play people, rooms and the directory in one actor system, in virtual time. There a
+// grain is an actor that a test may have lost in every way.
+
+// script is a console whose person types what a test says, and remembers what was shown.
+type script struct {
+	in    chan string
+	mu    sync.Mutex
+	shown []string
+}
+
+func (s *script) ReadLine() (string, error) {
+	if l, ok := <-s.in; ok {
+		return l, nil
+	}
+	return "", io.EOF
+}
+
+func (s *script) Print(l string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.shown = append(s.shown, l)
+	return nil
+}
+
+func (s *script) Status(l string) { _ = s.Print("-- " + l) }
+func (s *script) Attended() bool  { return false }
+func (s *script) Close() error    { return nil }
+
+// all is what was shown, a line each.
+func (s *script) all() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return strings.Join(s.shown, "\n")
+}
+
+// grains stands for the cluster.
+type grains struct {
+	w    *actortest.World
+	mu   sync.Mutex
+	pids map[string]*actor.PID
+	away bool // nobody is found
+}
+
+func newGrains(w *actortest.World) *grains { return &grains{w: w, pids: make(map[string]*actor.PID)} }
+
+// find returns a grain, and makes it if it is not there.
+func (g *grains) find(kind, id string) *actor.PID {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.away {
+		return nil
+	}
+	pid := g.pids[kind+id]
+	if pid != nil {
+		if _, there := g.w.System().ProcessRegistry.GetLocal(pid.Id); !there {
+			pid = nil // it has ended by itself
+		}
+	}
+	if pid == nil {
+		producer := newHall
+		if kind == directoryKind {
+			producer = newDirectory
+		}
+		pid = g.w.System().Root.Spawn(actor.PropsFromProducer(producer, g.w.Runtime().OnLoop()))
+		g.w.System().Root.Send(pid, &cluster.ClusterInit{Identity: cluster.NewClusterIdentity(id, kind)})
+		g.pids[kind+id] = pid
+	}
+	return pid
+}
+
+// forget has a grain be made anew when it is looked for next.
+func (g *grains) forget(kind, id string) *actor.PID {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	pid := g.pids[kind+id]
+	delete(g.pids, kind+id)
+	return pid
+}
+
+// stop has a grain end in order, as when its member leaves.
+func (g *grains) stop(kind, id string) {
+	g.w.System().Root.Poison(g.forget(kind, id))
+	g.w.Wait()
+}
+
+func (g *grains) setAway(away bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.away = away
+}
+
+// somebody is a person of a test.
+type somebody struct {
+	*script
+	away  atomic.Bool // finds nobody
+	w     *actortest.World
+	pid   *actor.PID
+	ended chan error
+}
+
+func (g *grains) person(nick, in string) *somebody {
+	return g.carried(&carried{nick: nick, room: in})
+}
+
+func (g *grains) carried(who *carried) *somebody {
+	s := &somebody{script: &script{in: make(chan string)}, w: g.w, ended: make(chan error, 1)}
+	input := newInput()
+	for range who.waiting {
+		input.tokens <- struct{}{}
+	}
+	u := newUser(who, s, input.tokens, s.ended)
+	u.find = func(kind, id string) *actor.PID {
+		if s.away.Load() {
+			return nil
+		}
+		return g.find(kind, id)
+	}
+	root := g.w.System().Root
+	s.pid = root.Spawn(actor.PropsFromProducer(func() actor.Actor { return u }, g.w.Runtime().OffLoop()))
+	go input.read(s, func() {})
+	go func() {
+		for m := range input.lines {
+			root.Send(s.pid, m)
+			if _, last := m.(*quit); last {
+				return
+			}
+		}
+	}()
+	g.w.Advance(time.Millisecond)
+	return s
+}
+
+// type types lines, and waits until all have been handled.
+func (s *somebody) typeLines(lines ...string) {
+	for _, l := range lines {
+		s.in <- l
+	}
+	s.w.Wait()
+}
+
+// leave ends what the person types, and waits for the end of the actor.
+func (s *somebody) leave() {
+	s.w.T().Helper()
+	close(s.in)
+	if err := <-s.ended; err != nil {
+		s.w.T().Errorf("leaving: %v", err)
+	}
+	_ = s.w.System().Root.StopFuture(s.pid).Wait()
+	s.w.Wait()
+}
+
+// saw checks that lines were shown, in that order, each once.
+func (s *somebody) saw(lines ...string) {
+	s.w.T().Helper()
+	all, at := s.all(), 0
+	for _, l := range lines {
+		i := strings.Index(all, l)
+		if i < at || strings.Count(all, l) != 1 {
+			s.w.T().Errorf("%q is there %d times, at %d after %d, in\n%s", l, strings.Count(all, l), i, at, all)
+		}
+		at = i
+	}
+}
+
+func (s *somebody) sawNot(text string) {
+	s.w.T().Helper()
+	if all := s.all(); strings.Contains(all, text) {
+		s.w.T().Errorf("%q is in\n%s", text, all)
+	}
+}
+
+func TestTalk(t *testing.T) {
+	actortest.Run(t, actortest.Config{}, func(w *actortest.World) {
+		g := newGrains(w)
+		ann, bob := g.person("ann", room.Lobby), g.person("bob", room.Lobby)
+		ann.saw("you are ann in lobby with 0 others", "bob joined")
+		ann.typeLines("hello", "/msg BOB psst", "/who", "/rooms", "/msg nobody x")
+		bob.saw("[lobby] ann: hello", "(private) ann: psst")
+		ann.saw("in lobby: ann, bob", "rooms: lobby", "nobody here is called nobody")
+		bob.typeLines("/room cellar", "alone", "/nick bobby", "/rooms", "/who")
+		w.Advance(time.Second)
+		ann.saw("bob went to cellar")
+		bob.saw("you are bob in cellar with 0 others", "bob is now bobby", "in cellar: bobby")
+		bob.saw("rooms: cellar, lobby")
+		bob.typeLines("/room lobby", "/nick ann")
+		w.Advance(time.Second)
+		bob.saw(`-- the nickname "ann" is taken`, "(earlier) [lobby] ann: hello")
+		ann.saw("bobby joined")
+		bob.leave()
+		ann.saw("bobby left")
+		ann.leave()
+	})
+}
+
+// A room that ends in order is made anew. Nobody there notices, and no line is lost or there twice.
+func TestRoomMoves(t *testing.T) {
+	actortest.Run(t, actortest.Config{}, func(w *actortest.World) {
+		g := newGrains(w)
+		ann, bob := g.person("ann", room.Lobby), g.person("bob", room.Lobby)
+		for i := range 10 {
+			ann.in <- fmt.Sprintf("line %d.", 2*i)
+			g.stop(hallKind, room.Lobby)
+			ann.in <- fmt.Sprintf("line %d.", 2*i+1)
+			w.Advance(time.Second)
+		}
+		ann.typeLines("/who")
+		for i := range 20 {
+			bob.saw(fmt.Sprintf("ann: line %d.", i))
+		}
+		bob.saw("ann: line 0.", "ann: line 1.", "ann: line 7.", "ann: line 18.", "ann: line 19.")
+		for _, s := range []*somebody{ann, bob} {
+			s.sawNot("left")
+			s.sawNot("may not")
+			s.sawNot("lost")
+		}
+		ann.saw("bob joined", "in lobby: ann, bob")
+		ann.leave()
+		bob.leave()
+	})
+}
+
+// lose has a grain vanish, as when its member is killed: whoever watches it hears that its address
+// is gone.
+func (g *grains) lose(kind, id string, watchers ...*somebody) {
+	pid := g.forget(kind, id)
+	for _, s := range watchers {
+		proc, _ := g.w.System().ProcessRegistry.Get(s.pid)
+		proc.SendSystemMessage(s.pid, &actor.Terminated{Who: pid, Why: actor.TerminatedReason_AddressTerminated})
+	}
+	g.w.System().Root.Stop(pid)
+	g.w.Wait()
+}
+
+// deaf is a room that does not answer what is said.
+type deaf struct{ hall }
+
+func (d *deaf) Receive(ctx actor.Context) {
+	if _, ok := ctx.Message().(*say); !ok {
+		d.hall.Receive(ctx)
+	}
+}
+
+// A room that is killed has perhaps got the last lines. They are reported, and not sent again.
+func TestRoomIsLost(t *testing.T) {
+	actortest.Run(t, actortest.Config{}, func(w *actortest.World) {
+		g := newGrains(w)
+		d := &deaf{*newHall().(*hall)}
+		pid := w.System().Root.Spawn(actor.PropsFromProducer(func() actor.Actor { return d }, w.Runtime().OnLoop()))
+		w.System().Root.Send(pid, &cluster.ClusterInit{Identity: cluster.NewClusterIdentity(room.Lobby, hallKind)})
+		g.pids[hallKind+room.Lobby] = pid
+		ann, bob := g.person("ann", room.Lobby), g.person("bob", room.Lobby)
+		ann.typeLines("one", "two")
+		g.lose(hallKind, room.Lobby, ann, bob)
+		ann.typeLines("three", "/who")
+		w.Advance(time.Second)
+		ann.saw("2 lines may not have arrived", "in lobby: ann, bob")
+		bob.saw("ann: three")
+		bob.sawNot("one")
+		ann.sawNot("is lost")
+		ann.leave()
+		bob.leave()
+	})
+}
+
+// When only the link to a room is lost, the person gets what was said meanwhile, once.
+func TestLinkIsLost(t *testing.T) {
+	actortest.Run(t, actortest.Config{}, func(w *actortest.World) {
+		g := newGrains(w)
+		ann, bob := g.person("ann", room.Lobby), g.person("bob", room.Lobby)
+		ann.typeLines("before")
+		hallPID := g.find(hallKind, room.Lobby)
+		g.setAway(true)
+		for _, cut := range []struct{ of, who *actor.PID }{{bob.pid, hallPID}, {hallPID, bob.pid}} {
+			proc, _ := w.System().ProcessRegistry.Get(cut.of)
+			proc.SendSystemMessage(cut.of, &actor.Terminated{Who: cut.who, Why: actor.TerminatedReason_AddressTerminated})
+		}
+		w.Wait()
+		ann.typeLines("meanwhile")
+		g.setAway(false)
+		w.Advance(time.Second)
+		ann.typeLines("after")
+		bob.saw("ann: before", "ann: meanwhile", "ann: after")
+		ann.saw("bob joined", "bob is lost", "bob is back")
+		bob.leave()
+		ann.leave()
+	})
+}
+
+// A directory that is made anew gets its names from the people. If two have the same one by then,
+// the second has to take another.
+func TestDirectoryIsLost(t *testing.T) {
+	actortest.Run(t, actortest.Config{}, func(w *actortest.World) {
+		g := newGrains(w)
+		ann, bob := g.person("ann", "cellar"), g.person("bob", room.Lobby)
+		g.lose(directoryKind, everybody, ann, bob)
+		w.Advance(time.Second)
+		bob.typeLines("/msg ann still there?", "/rooms")
+		ann.saw("(private) bob: still there?")
+		bob.saw("rooms: cellar, lobby")
+
+		ann.away.Store(true)
+		g.lose(directoryKind, everybody, ann, bob)
+		other := g.person("ann", "attic")
+		ann.away.Store(false)
+		w.Advance(time.Second)
+		other.sawNot("taken")
+		ann.saw(`the nickname "ann" is taken; /nick takes another one`)
+		ann.typeLines("waits", "/nick anna")
+		w.Advance(time.Second)
+		ann.saw("you are ann in cellar", "is taken", "you are anna in cellar")
+		bob.sawNot("waits")
+		bob.typeLines("/room cellar")
+		w.Advance(time.Second)
+		bob.saw("(earlier) [cellar] anna: waits")
+		for _, s := range []*somebody{ann, bob, other} {
+			s.leave()
+		}
+	})
+}
+
+// A room may not know yet that somebody has gone whose name another one has by now.
+func TestGhost(t *testing.T) {
+	actortest.Run(t, actortest.Config{}, func(w *actortest.World) {
+		g := newGrains(w)
+		ann, bob := g.person("ann", room.Lobby), g.person("bob", room.Lobby)
+		dir := g.find(directoryKind, everybody)
+		proc, _ := w.System().ProcessRegistry.Get(dir)
+		proc.SendSystemMessage(dir, &actor.Terminated{Who: ann.pid, Why: actor.TerminatedReason_AddressTerminated})
+		w.Wait()
+		again := g.person("ann", room.Lobby)
+		w.Advance(time.Second)
+		again.sawNot("you are ann")
+		hallPID := g.find(hallKind, room.Lobby)
+		proc, _ = w.System().ProcessRegistry.Get(hallPID)
+		proc.SendSystemMessage(hallPID, &actor.Terminated{Who: ann.pid, Why: actor.TerminatedReason_AddressTerminated})
+		w.Advance(time.Second)
+		again.saw("you are ann in lobby with 1 other")
+		bob.saw("ann is lost", "ann joined")
+		_ = w.System().Root.StopFuture(ann.pid).Wait()
+		close(ann.in)
+		again.leave()
+		bob.leave()
+	})
+}
+
+// Somebody whose name is taken, or who leaves when no room can be reached, ends soon.
+func TestEnds(t *testing.T) {
+	actortest.Run(t, actortest.Config{}, func(w *actortest.World) {
+		g := newGrains(w)
+		ann := g.person("ann", room.Lobby)
+		second := g.person("Ann", room.Lobby)
+		if err := <-second.ended; err == nil || !strings.Contains(err.Error(), `looks like "ann"`) {
+			t.Errorf("a second ann ends with %v", err)
+		}
+		close(second.in)
+		_ = w.System().Root.StopFuture(second.pid).Wait()
+
+		g.setAway(true)
+		g.lose(hallKind, room.Lobby, ann)
+		begun := w.Now()
+		ann.typeLines("one", "two")
+		close(ann.in)
+		if err := <-ann.ended; err == nil || !strings.Contains(err.Error(), "2 lines not sent") {
+			t.Errorf("ann ends with %v", err)
+		}
+		if d := w.Now().Sub(begun); d > pipeFor {
+			t.Errorf("that takes %v", d)
+		}
+		_ = w.System().Root.StopFuture(ann.pid).Wait()
+	})
+}
+
+// What waits when a session ends is sent in the next one.
+func TestCarried(t *testing.T) {
+	actortest.Run(t, actortest.Config{}, func(w *actortest.World) {
+		g := newGrains(w)
+		bob, ann := g.person("bob", room.Lobby), g.person("ann", room.Lobby)
+		g.setAway(true)
+		g.lose(hallKind, room.Lobby, ann, bob)
+		ann.typeLines("waits")
+		res, err := w.System().Root.RequestFuture(ann.pid, &carry{}, time.Second).Result()
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = w.System().Root.StopFuture(ann.pid).Wait()
+		close(ann.in)
+		g.setAway(false)
+		w.Advance(time.Second)
+		next := g.carried(res.(*carried))
+		w.Advance(time.Second)
+		bob.saw("ann: waits")
+		next.leave()
+		bob.leave()
+	})
+}
+
+// A person sees that lines are missing.
+func TestLinesLeftOut(t *testing.T) {
+	actortest.Run(t, actortest.Config{}, func(w *actortest.World) {
+		g := newGrains(w)
+		ann, bob := g.person("ann", room.Lobby), g.person("bob", room.Lobby)
+		proc, _ := w.System().ProcessRegistry.Get(bob.pid)
+		proc.SendUserMessage(bob.pid, &actor.MessageEnvelope{
+			Message: &heard{N: 4, Said: 3, Line: room.Line{Type: "say", From: "ann", Room: room.Lobby, Text: "third"}},
+			Sender:  g.find(hallKind, room.Lobby),
+		})
+		w.Wait()
+		bob.saw("1 line left out", "ann: third")
+		ann.leave()
+		bob.leave()
+	})
+}
