@@ -84,6 +84,9 @@ func TestWatch(t *testing.T) {
 		a.sys.Root.Send(watcher, text("watch"))
 		next[*wrapperspb.StringValue](t, in)
 		eventually(t, "b does not know the watch", func() bool { return b.info(a).Watched == 1 })
+		if _, err := a.ask(there, text("x")); err != nil { // the actor knows it, too
+			t.Fatal(err)
+		}
 		b.sys.Root.Stop(target)
 		m := next[*actor.Terminated](t, in)
 		if !m.Who.Equal(there) || m.Why != actor.TerminatedReason_Stopped {
