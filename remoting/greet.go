@@ -34,8 +34,9 @@ const farewellTime = time.Second
 
 // begin takes a new connection.
 func (l *link) begin(ctx actor.Context, up *reconnect.Up) {
+	l.number++
 	l.up, l.greeting, l.cause, l.posted = up, expecting, nil, tally{}
-	l.timer = rdma.After(ctx, greetingTime, &late{up.Generation})
+	l.timer = rdma.After(ctx, greetingTime, &late{l.number})
 	if most := up.Established.MaxMessage; most < frameBytes {
 		l.breakOff(ctx, frame.GoodbyeVersion, fmt.Errorf("the connection takes %d bytes in a message, and a node %d: %w", most, frameBytes, ErrProtocol))
 		return
@@ -46,8 +47,8 @@ func (l *link) begin(ctx actor.Context, up *reconnect.Up) {
 }
 
 // greets reports whether it is that connection, and still not open.
-func (l *link) greets(generation uint64) bool {
-	return l.up != nil && l.up.Generation == generation && l.greeting != open
+func (l *link) greets(number uint64) bool {
+	return l.up != nil && l.number == number && l.greeting != open
 }
 
 func (l *link) sayHello(ctx actor.Context) {
@@ -76,7 +77,7 @@ func (l *link) breakOff(ctx actor.Context, code frame.Code, err error) {
 	}
 	l.n.rt.Logger().Warn("remoting: a connection ends", "peer", l.who.Name, "at", l.up.Established.Peer, "err", err)
 	l.refuse(ctx, err)
-	rdma.After(ctx, farewellTime, &overdue{l.up.Generation})
+	rdma.After(ctx, farewellTime, &overdue{l.number})
 	l.say(ctx, &frame.Record{Kind: frame.KindGoodbye, Code: code, Reason: err.Error()})
 }
 
@@ -150,7 +151,7 @@ func (l *link) hello(ctx actor.Context, h *frame.Hello) {
 // answered an earlier connection in time keeps the peer out.
 func (l *link) admit(ctx actor.Context) {
 	l.greeting = admitting
-	m := &admitted{generation: l.up.Generation}
+	m := &admitted{number: l.number}
 	if l.n.cfg.Admit == nil {
 		l.admitted(ctx, m)
 		return
@@ -165,7 +166,9 @@ func (l *link) admit(ctx actor.Context) {
 func (l *link) admitted(ctx actor.Context, m *admitted) {
 	l.asking = false
 	switch {
-	case !l.greets(m.generation) || l.greeting != admitting:
+	case l.greeting != admitting:
+	case l.number != m.number: // another connection, which has waited for this
+		l.admit(ctx)
 	case m.err != nil:
 		l.breakOff(ctx, frame.GoodbyeBlocked, fmt.Errorf("%w: %w", ErrBlocked, m.err))
 	case l.up.Accepted:

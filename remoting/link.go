@@ -31,6 +31,7 @@ type link struct {
 	remembers bool // what the peer may answer, for Patience
 
 	up       *reconnect.Up // nil: there is no connection
+	number   uint64        // of the connection; each reconnecting actor begins its Generations anew
 	greeting greeting
 	asking   bool   // Config.Admit
 	askAgain bool   // Readmit was called meanwhile
@@ -55,15 +56,15 @@ type link struct {
 // The messages to a link.
 type (
 	admitted struct {
-		generation uint64
-		err        error
+		number uint64
+		err    error
 	}
-	late      struct{ generation uint64 } // greetingTime is over
-	overdue   struct{ generation uint64 } // farewellTime is over
-	impatient struct{}                    // Patience is over
-	forgotten struct{}                    // Patience is over since the last connection
-	paused    struct{}                    // the pause after a failed dial is over
-	stuck     struct{}                    // system messages find no room
+	late      struct{ number uint64 } // greetingTime is over
+	overdue   struct{ number uint64 } // farewellTime is over
+	impatient struct{}                // Patience is over
+	forgotten struct{}                // Patience is over since the last connection
+	paused    struct{}                // the pause after a failed dial is over
+	stuck     struct{}                // system messages find no room
 	leave     struct{ timeout time.Duration }
 	overtime  struct{}            // the time for leave is over
 	fall      struct{ err error } // the runtime is gone
@@ -175,14 +176,14 @@ func (l *link) react(ctx actor.Context) {
 	case *readmitted:
 		l.readmitted(ctx, m)
 	case *late:
-		if l.greets(m.generation) {
+		if l.greets(m.number) {
 			l.breakOff(ctx, frame.GoodbyeNoHello, errLate)
 		}
 	case *impatient:
 		l.impatient(ctx)
 	case *overdue:
-		if l.greets(m.generation) {
-			ctx.Send(l.conn, &reconnect.Break{Generation: m.generation, Err: l.cause})
+		if l.greets(m.number) {
+			ctx.Send(l.conn, &reconnect.Break{Generation: l.up.Generation, Err: l.cause})
 		}
 	case *paused:
 		l.pausing = false

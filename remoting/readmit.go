@@ -28,8 +28,8 @@ func (n *Node) Readmit() {
 type (
 	readmit    struct{}
 	readmitted struct {
-		generation uint64
-		err        error
+		number uint64
+		err    error
 	}
 )
 
@@ -42,7 +42,7 @@ func (l *link) readmit(ctx actor.Context) {
 		return
 	}
 	l.asking, l.askAgain = true, false
-	m := &readmitted{generation: l.up.Generation}
+	m := &readmitted{number: l.number}
 	l.askAdmit(&m.err, m)
 }
 
@@ -51,7 +51,7 @@ func (l *link) readmitted(ctx actor.Context, m *readmitted) {
 	switch {
 	case l.greeting == admitting: // another connection, which has waited for this
 		l.admit(ctx)
-	case l.greeting != open || l.up.Generation != m.generation:
+	case l.greeting != open || l.number != m.number:
 	case m.err != nil:
 		l.breakOff(ctx, frame.GoodbyeBlocked, fmt.Errorf("%w: %w", ErrBlocked, m.err))
 	case l.askAgain:

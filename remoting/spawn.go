@@ -120,13 +120,13 @@ func (l *link) answerSpawn(r *frame.Record) {
 
 // spawned is what has become of a Spawn of the peer's.
 type spawned struct {
-	generation uint64
-	answer     frame.Record
+	number uint64 // of the connection
+	answer frame.Record
 }
 
 // spawn spawns an actor for the peer, on a goroutine: its Props are the user's.
 func (l *link) spawn(ctx actor.Context, r *frame.Record) {
-	m := &spawned{l.up.Generation, frame.Record{Kind: frame.KindSpawned, Seq: r.Seq}}
+	m := &spawned{l.number, frame.Record{Kind: frame.KindSpawned, Seq: r.Seq}}
 	props := l.n.cfg.Kinds[r.Type]
 	switch {
 	case !l.n.rules.Load().allow(Spawn, r.Type) || !l.allowed(Spawn, r.Type):
@@ -171,7 +171,7 @@ func (n *Node) spawnFor(answer *frame.Record, props *actor.Props, name string) {
 // spawned answers the peer.
 func (l *link) spawned(m *spawned) {
 	l.spawning--
-	if l.up == nil || l.up.Generation != m.generation || l.greeting != open {
+	if l.up == nil || l.number != m.number || l.greeting != open {
 		return
 	}
 	if m.answer.Code == frame.SpawnedOK {
