@@ -130,12 +130,13 @@ func (l *link) up(ctx actor.Context, ev *rdma.Established) {
 		return
 	}
 	l.phase, l.upSince, l.failed, l.failure, l.closeSent = phaseUp, l.local.Now(), 0, nil, false
+	large := l.out.begin(line, ev.MaxMessage)
 	up := &Up{Generation: l.generation, Accepted: accepted, Established: ev, Node: l.peer.node, Incarnation: l.peer.incarnation}
 	if l.relay.Near() {
 		up.link = l
 	}
 	l.deliver(up)
-	for _, m := range l.out.begin(line, ev.MaxMessage) {
+	for _, m := range large {
 		l.refuse(m, tooLarge(m.send, ev.MaxMessage))
 	}
 	ctx.Send(ctx.Self(), &flush{})

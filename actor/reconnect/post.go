@@ -24,7 +24,7 @@ func (u *Up) Post(s *Send) error {
 		return ErrClosing
 	case !s.reserve():
 		return fmt.Errorf("not made by NewSend, or sent before: %w", unix.EINVAL)
-	case o.line != nil && s.Message.Len() > o.maxSend:
+	case s.Message.Len() > o.maxSend:
 		return tooLarge(s.Message, o.maxSend)
 	case l.delivering || o.waiting() > 0:
 		o.full = true

@@ -260,6 +260,9 @@ func TestPostQuiet(t *testing.T) {
 			case *reconnect.Up:
 				up = m
 				_ = up.Post(reconnect.NewSend(0, nil)) // no room: Writable comes
+				if n := up.Unsettled(); n != 0 {
+					t.Errorf("%d unsettled at the beginning", n)
+				}
 			case *rdma.Writable:
 				for ; next < last; next++ {
 					s := reconnect.NewSend(7, fmt.Append(nil, next))

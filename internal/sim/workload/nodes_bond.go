@@ -27,6 +27,7 @@ type bond struct {
 	line   []*parcelOp      // of these, those that wait
 	first  *reconnect.Send  // the one that did not go out; nil: none
 	tag    uint64           // its
+	posted int              // in this generation
 	named  bool             // the other machine's address is known
 	calls  int              // what was asked to end it
 	over   bool
@@ -97,6 +98,9 @@ func (k *bond) receive(ctx actor.Context) {
 		k.ledger.Got(now)
 		if k.up != nil {
 			k.from.Received(now, m.Data)
+			if n := k.up.Unsettled(); k.posts && n > k.posted {
+				k.me.w.fail("%v: %d messages are not settled, and %d were posted", k.of, n, k.posted)
+			}
 		}
 	case *rdma.Writable:
 		k.post()
@@ -135,8 +139,10 @@ func (k *bond) post() {
 	for k.up != nil && len(k.line) > 0 {
 		if k.first == nil {
 			var p []byte
-			k.tag, p = k.ledger.Submit(k.line[0].size, true, false)
+			plain := k.line[0].plain
+			k.tag, p = k.ledger.Submit(k.line[0].size, !plain, false)
 			k.first = reconnect.NewSend(k.tag, p)
+			k.first.Quiet = plain
 		}
 		err := k.up.Post(k.first)
 		switch {
@@ -144,6 +150,8 @@ func (k *bond) post() {
 			return
 		case err != nil:
 			k.ledger.Refused(now, k.tag)
+		default:
+			k.posted++
 		}
 		k.first, k.line = nil, k.line[1:]
 	}
@@ -178,7 +186,7 @@ func (k *bond) report(ctx actor.Context, now time.Duration, m any) {
 	w := k.me.w
 	switch m := m.(type) {
 	case *reconnect.Up:
-		k.up, k.from = m, w.ledger.Arrivals()
+		k.up, k.from, k.posted = m, w.ledger.Arrivals(), 0
 		k.ledger.Up(now, m.Generation)
 		if o := w.kept[pair{k.of.to, k.of.from}]; !k.named && w.naming && o != nil {
 			k.named = true
