@@ -17,16 +17,15 @@ import (
 // Node is an actor system whose actors can be reached from other machines. Its methods are for any
 // goroutine.
 type Node struct {
-	sys      *actor.ActorSystem
-	rt       *rdma.Runtime
-	cfg      Config
-	name     string
-	own      string // what the names of its own actors begin with
-	rules    atomic.Pointer[rules]
-	table    *reconnect.Peers
-	listener *actor.PID  // the identifier
-	owner    *actor.PID  // the listener's
-	began    func(error) // reports how listening has begun; the first call counts
+	sys   *actor.ActorSystem
+	rt    *rdma.Runtime
+	cfg   Config
+	name  string
+	own   string // what the names of its own actors begin with
+	rules atomic.Pointer[rules]
+	table *reconnect.Peers
+	owner *actor.PID  // the listener's
+	began func(error) // reports how listening has begun; the first call counts
 
 	mu        sync.Mutex
 	processes map[string]weak.Pointer[process] // by address
@@ -87,58 +86,6 @@ func (n *Node) begin(at rdma.Addr) {
 	})
 	n.sys.ProcessRegistry.Address = n.name
 	n.sys.ProcessRegistry.RegisterAddressResolver(n.resolve)
-}
-
-// listen makes the listener, and waits until it listens.
-func (n *Node) listen() error {
-	began := make(chan error, 1)
-	n.began = func(err error) {
-		select {
-		case began <- err:
-		default:
-		}
-	}
-	owner, err := n.sys.Root.SpawnNamed(actor.PropsFromFunc(n.listening, n.rt.OnLoop()), n.own+"/listener")
-	if err != nil {
-		return err
-	}
-	n.owner = owner
-	err = <-began
-	n.rt.Scheduler().Resume()
-	if err != nil {
-		n.stopListener()
-	}
-	return err
-}
-
-// stopListener stops the listener's owner, and with it the listener.
-func (n *Node) stopListener() {
-	n.sys.Root.Stop(n.owner)
-	<-n.gone
-	n.rt.Scheduler().Resume()
-}
-
-// listening is the listener's owner.
-func (n *Node) listening(ctx actor.Context) {
-	switch m := ctx.Message().(type) {
-	case *actor.Started:
-		cfg := n.cfg.ID
-		cfg.Route = n.route
-		n.listener = n.rt.CreateID(ctx.Self(), cfg)
-		ctx.Request(n.listener, &rdma.Serve{Addr: n.cfg.Listen})
-	case *actor.Stopped:
-		close(n.gone)
-	case *rdma.Listening:
-		n.begin(m.Local)
-		n.began(nil)
-	case *rdma.ConnectRequest:
-		ctx.Respond(&rdma.Reject{}) // not a node's
-	case *rdma.Closed:
-		n.began(m.Err)
-		n.closedListener(m.Err)
-	case rdma.Failure:
-		n.began(m)
-	}
 }
 
 // route is rdma.IDConfig.Route.

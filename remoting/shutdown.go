@@ -3,7 +3,6 @@ package remoting
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -123,12 +122,4 @@ func (l *link) leaveIfSent(ctx actor.Context) {
 	}
 	l.refuse(ctx, ErrShutdown)
 	l.say(ctx, &frame.Record{Kind: frame.KindGoodbye, Code: frame.GoodbyeShutdown, Reason: "the node shuts down"})
-}
-
-// closedListener takes note that nobody can connect any more.
-func (n *Node) closedListener(err error) {
-	if errors.Is(err, rdma.ErrShutdown) {
-		n.down.Store(true)
-		n.close(&fall{err}) // the runtime is gone: nothing can be sent
-	}
 }

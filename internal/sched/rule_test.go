@@ -17,7 +17,7 @@ import (
 // loops' own.
 var ruled = []string{
 	"actor", "actor/internal/datapath", "actor/internal/mailbox", "actor/internal/memory", "actor/reconnect",
-	"cmid", "cmid/cmidtest", "internal/inflight", "rdmanet", "remoting/internal/inbox",
+	"cmid", "cmid/cmidtest", "internal/inflight", "rdmanet", "remoting", "remoting/internal/inbox",
 	"rpc", "rpc/internal/share",
 }
 
