@@ -6,6 +6,7 @@
 //   - [Calls]: each call has one true outcome, in time; and [Items], the items of the streams of some.
 //   - [Pipes]: streams of bytes.
 //   - [Fates]: messages over connections that follow one another.
+//   - [Posts]: messages and watches between actors of nodes that come and go.
 //   - [Grants]: the bytes of granted memory, Reads, Writes and atomic operations.
 //   - [Bounds]: what grows stays within its limit.
 //   - [Isolation]: a connection that behaves lives, and gets on.

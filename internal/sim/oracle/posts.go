@@ -1,0 +1,316 @@
+package oracle
+
+import (
+	"encoding/binary"
+	"fmt"
+	"time"
+)
+
+// Posts judges messages between actors of nodes that come and go, and what becomes of each. A node
+// has one [Life] after the other. The zero value, with Fail set, is empty.
+type Posts struct {
+	Fail Fail
+
+	posts  []*Post
+	lives  map[string][]*Life // by the node's name, oldest first
+	routes map[route][]*Post
+	pairs  map[stream]uint64 // the last post that was received
+	// how many messages nodes have refused, of which it is only known whom they were for
+	refused map[route]int
+}
+
+// Place is an actor's address: its node's name, and its own.
+type Place struct{ Node, Name string }
+
+// Life is a run of a node.
+type Life struct {
+	l       *Posts
+	node    string
+	number  int
+	over    bool
+	abrupt  bool // it has not ended in order
+	ended   time.Duration
+	actors  map[string]*presence
+	reach   map[string]*presence // whom others may reach
+	grants  map[Place]bool       // the Node may reach the Name
+	cuts    []cut
+	watches map[watchKey]*watching
+}
+
+// presence is something that may begin and end several times.
+type presence struct {
+	now          bool
+	began, ended time.Duration // the latest; ended: -1 never
+	silent       bool          // what it had not received when it ended is reported by nobody
+}
+
+// since reports whether it was there at any time from then on.
+func (p *presence) since(t time.Duration) bool { return p != nil && (p.now || p.ended >= t) }
+
+// always reports whether it was there all the time from then on.
+func (p *presence) always(t time.Duration) bool {
+	return p != nil && p.now && p.began <= t && p.ended < t
+}
+
+// cut is the end of a connection.
+type cut struct {
+	at      time.Duration
+	peer    string
+	unknown int
+}
+
+// Spec is what a message is to be.
+type Spec struct {
+	To     Place
+	Sender string // the name of the actor that wants the answer, on this node; "": nobody
+	Stream string // who sends it: messages of one stream keep their order
+	Length int
+	// Bad: it cannot be encoded, or the receiver does not know its type.
+	Bad bool
+}
+
+// Post is a message.
+type Post struct {
+	l      *Posts
+	number uint64
+	wire   uint64 // the number in its bytes: that of another one, if that was forwarded
+	life   *Life
+	spec   Spec
+	asker  Place // who gets the answer, if it is known
+	at     time.Duration
+	got    bool
+	dead   bool
+	passed bool // it was forwarded, so that what becomes of the other one is its fate, too
+	future bool
+	fate   FutureFate
+}
+
+// FutureFate is what a future has got.
+type FutureFate uint8
+
+// The fates of futures.
+const (
+	WasAnswered FutureFate = iota + 1
+	WasDead                // the request was certainly not delivered
+	WasRefused             // the same: it was refused
+	WasUnsure              // nobody knows
+	WasLate                // the future's time was over
+)
+
+func (f FutureFate) String() string {
+	return [...]string{"nothing", "an answer", "a dead letter", "a refusal", "unknown", "a time-out"}[f]
+}
+
+// route is what is known of a message that is refused.
+type route struct{ to, asker Place }
+
+// stream is messages that keep their order.
+type stream struct {
+	from *Life
+	who  string
+	to   Place
+}
+
+// MinPost is how long a message must be: it says which it is.
+const MinPost = 8
+
+// posts is the direction of Fill.
+const posts = 1 << 50
+
+// Life enters that a node begins.
+func (l *Posts) Life(node string) *Life {
+	if l.lives == nil {
+		l.lives, l.routes, l.pairs = make(map[string][]*Life), make(map[route][]*Post), make(map[stream]uint64)
+	}
+	f := &Life{
+		l: l, node: node, number: len(l.lives[node]) + 1, actors: make(map[string]*presence), reach: make(map[string]*presence),
+		grants: make(map[Place]bool), watches: make(map[watchKey]*watching),
+	}
+	l.lives[node] = append(l.lives[node], f)
+	return f
+}
+
+// String names a life for verdicts.
+func (f *Life) String() string { return fmt.Sprintf("%s (life %d)", f.node, f.number) }
+
+// Over enters that a life has ended: it was killed, or was shut down and had to give something up.
+// What it says afterwards does not count.
+func (f *Life) Over(now time.Duration) { f.end(now, true) }
+
+// Ended enters that a life has ended in order: all that it was given has been accounted for.
+func (f *Life) Ended(now time.Duration) { f.end(now, false) }
+
+func (f *Life) end(now time.Duration, abrupt bool) {
+	if !f.over {
+		f.over, f.abrupt, f.ended = true, abrupt, now
+	}
+}
+
+// Lives reports whether the life goes on.
+func (f *Life) Lives() bool { return !f.over }
+
+// set enters that something begins or ends.
+func set(m map[string]*presence, now time.Duration, name string, on bool) *presence {
+	p := m[name]
+	if p == nil {
+		p = &presence{ended: -1}
+		m[name] = p
+	}
+	switch {
+	case on && !p.now:
+		p.began = now
+	case !on && p.now:
+		p.ended = now
+	}
+	p.now = on
+	return p
+}
+
+// Begins enters that an actor of that name is there.
+func (f *Life) Begins(now time.Duration, name string) { set(f.actors, now, name, true) }
+
+// Stops enters that an actor of that name is gone, or is about to go. silent: what it has not
+// received is reported by nobody.
+func (f *Life) Stops(now time.Duration, name string, silent bool) {
+	p := set(f.actors, now, name, false)
+	p.silent = p.silent || silent
+}
+
+// Expose enters whether other nodes may reach an actor of that name from now on.
+func (f *Life) Expose(now time.Duration, name string, on bool) { set(f.reach, now, name, on) }
+
+// Grant enters that another node may reach an actor, whatever is exposed.
+func (f *Life) Grant(node, name string) { f.grants[Place{node, name}] = true }
+
+// Submit enters a message that is about to be sent.
+func (f *Life) Submit(now time.Duration, s Spec) *Post {
+	p := f.submit(now, s)
+	if s.Sender != "" {
+		p.asker = Place{f.node, s.Sender}
+		f.Grant(s.To.Node, s.Sender)
+	}
+	f.l.enter(p)
+	return p
+}
+
+func (f *Life) submit(now time.Duration, s Spec) *Post {
+	n := uint64(len(f.l.posts))
+	p := &Post{l: f.l, number: n, wire: n, life: f, spec: s, at: now}
+	f.l.posts = append(f.l.posts, p)
+	return p
+}
+
+func (p *Post) route() route { return route{p.spec.To, p.asker} }
+
+// enter notes a post by what is known of it when it is refused.
+func (l *Posts) enter(p *Post) {
+	l.routes[p.route()] = append(l.routes[p.route()], p)
+}
+
+// Ask is Submit for a request of a future. The future's name is entered by Asked.
+func (f *Life) Ask(now time.Duration, s Spec) *Post {
+	p := f.submit(now, s)
+	p.future = true
+	return p
+}
+
+// Asked enters the name of the future that waits for the answer.
+func (p *Post) Asked(future string) {
+	p.asker = Place{p.life.node, future}
+	p.life.Begins(p.at, future)
+	p.life.Grant(p.spec.To.Node, future)
+	p.l.enter(p)
+}
+
+// Forward enters that an actor of f is about to forward a message that it has got. Its receiver
+// sees who has asked for the answer.
+func (f *Life) Forward(now time.Duration, p *Post, who string, to Place) *Post {
+	q := f.submit(now, Spec{To: to, Stream: who, Length: p.spec.Length})
+	q.wire, q.asker, p.passed = p.wire, p.asker, true
+	f.l.enter(q)
+	return q
+}
+
+// Bytes makes the message.
+func (p *Post) Bytes() []byte {
+	b := make([]byte, p.spec.Length)
+	Fill(b, posts, p.wire)
+	binary.LittleEndian.PutUint64(b, p.wire)
+	return b
+}
+
+// Number is the post's own.
+func (p *Post) Number() uint64 { return p.number }
+
+// Wire is the number in its bytes: its own, or that of the one that it forwards.
+func (p *Post) Wire() uint64 { return p.wire }
+
+// Future is the name of the future that waits for its answer.
+func (p *Post) Future() string { return p.asker.Name }
+
+// String names a post for verdicts.
+func (p *Post) String() string {
+	return fmt.Sprintf("post %d from %v to %s at %s", p.number, p.life, p.spec.To.Name, p.spec.To.Node)
+}
+
+// find is the post with those bytes to a place; nil: there is none.
+func (l *Posts) find(b []byte, to Place) *Post {
+	if len(b) < MinPost {
+		return nil
+	}
+	wire := binary.LittleEndian.Uint64(b)
+	if wire >= uint64(len(l.posts)) {
+		return nil
+	}
+	for _, p := range l.posts[wire:] {
+		if p.wire == wire && p.spec.To == to {
+			return p
+		}
+	}
+	return nil
+}
+
+// Intact reports whether the bytes are still those of the message.
+func (p *Post) Intact(b []byte) bool {
+	if len(b) != p.spec.Length || len(b) < MinPost || binary.LittleEndian.Uint64(b) != p.wire {
+		return false
+	}
+	for i := MinPost; i < len(b); i++ {
+		if b[i] != at(posts, p.wire, i) {
+			return false
+		}
+	}
+	return true
+}
+
+// Received enters that an actor of f has got a message, and returns it; nil: it is none of ours.
+func (f *Life) Received(now time.Duration, name string, b []byte) *Post {
+	l, here := f.l, Place{f.node, name}
+	if f.over {
+		return nil
+	}
+	p := l.find(b, here)
+	switch {
+	case p == nil:
+		l.Fail("%v: %s of %v has got %d bytes that nobody has sent it", now, name, f, len(b))
+		return nil
+	case !p.Intact(b):
+		l.Fail("%v: %v has other bytes than it had", now, p)
+	case p.got:
+		l.Fail("%v: %v is received twice", now, p)
+	case p.spec.Bad:
+		l.Fail("%v: %v is received, and cannot be encoded or decoded", now, p)
+	case p.dead || p.fate == WasDead || p.fate == WasRefused:
+		l.Fail("%v: %v is received, and was reported not to be", now, p)
+	case p.life != f && !f.reach[name].since(p.at) && !f.grants[Place{p.life.node, name}]:
+		l.Fail("%v: %v is received, and its target is neither exposed nor granted", now, p)
+	}
+	p.got = true
+	l.weigh(now, p.route())
+	s := stream{p.life, p.spec.Stream, here}
+	if last, ok := l.pairs[s]; ok && last > p.number {
+		l.Fail("%v: %v is received after post %d of the same sender", now, p, last)
+	}
+	l.pairs[s] = max(l.pairs[s], p.number)
+	return p
+}

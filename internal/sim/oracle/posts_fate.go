@@ -1,0 +1,188 @@
+package oracle
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+)
+
+// DeadLetter enters that a node has made a message a dead letter: that of its sender, or that of
+// its target. It returns the message; nil: it is none of ours.
+func (f *Life) DeadLetter(now time.Duration, to Place, b []byte) *Post {
+	l := f.l
+	if f.over {
+		return nil
+	}
+	p := l.find(b, to)
+	switch {
+	case p == nil:
+		l.Fail("%v: %v makes %d bytes for %s at %s a dead letter that nobody has sent", now, f, len(b), to.Name, to.Node)
+		return nil
+	case p.life != f && to.Node != f.node:
+		l.Fail("%v: %v makes %v a dead letter, and has nothing to do with it", now, f, p)
+	case p.got:
+		l.Fail("%v: %v is a dead letter, and was received", now, p)
+	case p.dead:
+		l.Fail("%v: %v is a dead letter twice", now, p)
+	}
+	p.dead = true
+	l.weigh(now, p.route())
+	return p
+}
+
+// Full enters that a sender was refused a message, because there was no room for it.
+func (f *Life) Full(now time.Duration, sender string, to Place) {
+	if !f.over {
+		f.l.refuse(now, route{to, Place{f.node, sender}})
+	}
+}
+
+// Refused enters that a node has refused a message for one of its actors. asker is who was to get
+// the answer, as far as it is known. denied: because the actor is not exposed.
+func (f *Life) Refused(now time.Duration, name string, asker Place, denied bool) {
+	l := f.l
+	if f.over {
+		return
+	}
+	l.refuse(now, route{Place{f.node, name}, asker})
+	if p := f.reach[name]; denied && p != nil && p.now && p.ended < 0 {
+		l.Fail("%v: %v refuses a message to %s, which is exposed", now, f, name)
+	}
+}
+
+// refuse enters that one of the messages with a route is refused: nobody knows which.
+func (l *Posts) refuse(now time.Duration, r route) {
+	if l.refused == nil {
+		l.refused = make(map[route]int)
+	}
+	l.refused[r]++
+	l.weigh(now, r)
+}
+
+// weigh judges that no message was refused and had another fate as well. What answers nobody may be
+// none of ours, such as that there is a dead letter.
+func (l *Posts) weigh(now time.Duration, r route) {
+	n := l.refused[r]
+	if n == 0 || r.asker == (Place{}) {
+		return
+	}
+	open := 0
+	for _, p := range l.routes[r] {
+		if !p.got && !p.dead {
+			open++
+		}
+	}
+	if n > open {
+		l.Fail("%v: %d messages from %q to %q are refused, and %d of them were neither received nor dead letters", now, n, r.asker, r.to, open)
+	}
+}
+
+// Cut enters that a connection has ended, and of how many messages nobody knows whether they were
+// received.
+func (f *Life) Cut(now time.Duration, peer string, unknown int) {
+	if !f.over {
+		f.cuts = append(f.cuts, cut{now, peer, unknown})
+		f.cutWatches(now, peer)
+	}
+}
+
+// Fate enters what a future has got.
+func (p *Post) Fate(now time.Duration, fate FutureFate) {
+	l := p.l
+	if p.life.over {
+		return
+	}
+	switch {
+	case p.fate != 0:
+		l.Fail("%v: the future of %v has got %v, and then %v", now, p, p.fate, fate)
+	case fate == WasAnswered && !p.got:
+		l.Fail("%v: %v is answered, and was not received", now, p)
+	case (fate == WasDead || fate == WasRefused) && p.got && !p.passed:
+		l.Fail("%v: the future of %v has got %v, and it was received", now, p, fate)
+	}
+	p.fate = fate
+	p.life.Stops(now, p.asker.Name, true)
+}
+
+// Settled reports whether a message was received, or reported by itself.
+func (p *Post) Settled() bool { return p.got || p.dead || p.fate != 0 }
+
+// Fated reports whether a future has got something.
+func (p *Post) Fated() bool { return p.fate != 0 }
+
+// Received reports whether a message was received.
+func (p *Post) Received() bool { return p.got }
+
+// Dead reports whether a message has become a dead letter.
+func (p *Post) Dead() bool { return p.dead }
+
+// excused reports whether a message may have gone without a word: with a process, or with an actor
+// whose mailbox says nothing.
+func (p *Post) excused() bool {
+	if p.life.over && p.life.abrupt {
+		return true
+	}
+	for _, t := range p.l.lives[p.spec.To.Node] {
+		if t.over && t.ended >= p.at {
+			return true
+		}
+		if a := t.actors[p.spec.To.Name]; a != nil && a.silent && !a.always(p.at) {
+			return true
+		}
+	}
+	return false
+}
+
+// End judges what has become of all messages and watches, when nothing is under way any more.
+func (l *Posts) End(now time.Duration) {
+	if what := l.Open(); what != "" {
+		l.Fail("%v: %s", now, what)
+	}
+}
+
+// Open names what has neither come nor been accounted for; empty: there is nothing.
+func (l *Posts) Open() string {
+	lost := make(map[stream][]*Post) // without a sender's name
+	refused := maps.Clone(l.refused)
+	for _, p := range l.posts {
+		if p.Settled() || p.excused() {
+			continue
+		}
+		if r := p.route(); refused[r] > 0 {
+			refused[r]--
+			continue
+		}
+		s := stream{from: p.life, to: Place{Node: p.spec.To.Node}}
+		lost[s] = append(lost[s], p)
+	}
+	for _, s := range slices.SortedFunc(maps.Keys(lost), func(a, b stream) int {
+		return strings.Compare(a.from.String()+" "+a.to.Node, b.from.String()+" "+b.to.Node)
+	}) {
+		if what := s.from.open(s.to.Node, lost[s]); what != "" {
+			return what
+		}
+	}
+	if owed := l.owed(); len(owed) > 0 {
+		return "watchers were not notified: " + some(owed)
+	}
+	return ""
+}
+
+// open judges messages to a node that were neither received nor reported by themselves: as many as
+// were sent before the ends of connections were reported as unknown then.
+func (f *Life) open(peer string, lost []*Post) string {
+	for i, p := range lost {
+		unknown := 0
+		for _, c := range f.cuts {
+			if c.peer == peer && c.at >= p.at {
+				unknown += c.unknown
+			}
+		}
+		if n := len(lost) - i; n > unknown {
+			return fmt.Sprintf("%v and %d later ones are neither received nor reported, and of %d nobody knows", p, n-1, unknown)
+		}
+	}
+	return ""
+}

@@ -1,0 +1,158 @@
+package oracle
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Reason is why a watch has ended.
+type Reason uint8
+
+// The reasons.
+const (
+	HasStopped Reason = iota
+	IsUnreachable
+	IsNotFound
+)
+
+func (r Reason) String() string {
+	return [...]string{"stopped", "unreachable", "not found"}[r]
+}
+
+// watchKey is who watches whom.
+type watchKey struct {
+	watcher string
+	to      Place
+}
+
+// String names the two for verdicts.
+func (k watchKey) String() string {
+	return k.watcher + " watches " + k.to.Name + " at " + k.to.Node
+}
+
+// watching is the watches of one actor of another.
+type watching struct {
+	since   []time.Duration // of those for which no Terminated has come, oldest first
+	on      bool            // the latest was not taken back
+	due     bool            // the connection has ended
+	allowed bool            // the other node lets it be watched
+}
+
+// Watch enters that an actor of f watches another one. allowed: the other node lets it be watched.
+// Not ok: it watches it already, and has to be sent nothing.
+func (f *Life) Watch(now time.Duration, watcher string, to Place, allowed bool) (ok bool) {
+	k := watchKey{watcher, to}
+	w := f.watches[k]
+	if w == nil {
+		w = &watching{}
+		f.watches[k] = w
+	}
+	if w.on {
+		return false
+	}
+	w.on, w.due, w.allowed = true, false, allowed
+	w.since = append(w.since, now)
+	return true
+}
+
+// Unwatch enters that a watch is taken back. A Terminated that is on its way may still come.
+func (f *Life) Unwatch(watcher string, to Place) {
+	if w := f.watches[watchKey{watcher, to}]; w != nil {
+		w.on = false
+	}
+}
+
+// Forget enters that a watcher is gone, which is not notified any more.
+func (f *Life) Forget(watcher string) {
+	for k, w := range f.watches {
+		if k.watcher == watcher {
+			w.on = false
+		}
+	}
+}
+
+// Terminated enters that a watcher is notified. quiet: nothing has disturbed the two nodes.
+func (f *Life) Terminated(now time.Duration, watcher string, to Place, why Reason, quiet bool) {
+	l := f.l
+	if f.over {
+		return
+	}
+	w := f.watches[watchKey{watcher, to}]
+	if w == nil || len(w.since) == 0 {
+		l.Fail("%v: %s of %v is notified that %s at %s is %v, and does not watch it, or was notified before", now, watcher, f, to.Name, to.Node, why)
+		return
+	}
+	since := w.since[0]
+	switch {
+	case why == IsNotFound && w.allowed && l.there(to, since):
+		l.Fail("%v: %s of %v is notified that %s at %s is not found, and it was there since %v", now, watcher, f, to.Name, to.Node, since)
+	case why == HasStopped && !l.stopped(to, since):
+		l.Fail("%v: %s of %v is notified that %s at %s has stopped, and it has not since %v", now, watcher, f, to.Name, to.Node, since)
+	case why == IsUnreachable && quiet:
+		l.Fail("%v: %s of %v is notified that %s at %s is unreachable, and nothing has disturbed the two", now, watcher, f, to.Name, to.Node)
+	}
+	w.since = w.since[1:]
+	w.on = false // if it was watched again meanwhile, nobody knows which of the two this is about
+}
+
+// there reports whether an actor was there all the time from then on.
+func (l *Posts) there(to Place, since time.Duration) bool {
+	for _, f := range l.lives[to.Node] {
+		if !f.over && f.actors[to.Name].always(since) {
+			return true
+		}
+	}
+	return false
+}
+
+// stopped reports whether an actor has stopped at any time from then on.
+func (l *Posts) stopped(to Place, since time.Duration) bool {
+	for _, f := range l.lives[to.Node] {
+		if a := f.actors[to.Name]; a != nil && a.ended >= since {
+			return true
+		}
+	}
+	return false
+}
+
+// owed lists the watchers that have to be notified, and were not.
+func (l *Posts) owed() (all []string) {
+	for _, node := range slices.Sorted(maps.Keys(l.lives)) {
+		for _, f := range l.lives[node] {
+			if !f.over {
+				all = append(all, f.owed()...)
+			}
+		}
+	}
+	return all
+}
+
+// endOfTime is after everything.
+const endOfTime = time.Duration(math.MaxInt64)
+
+// cutWatches enters that the connection with a peer has ended, which ends all watches. It is
+// reported a little later, so the latest may be of the next connection.
+func (f *Life) cutWatches(now time.Duration, peer string) {
+	for k, w := range f.watches {
+		if n := len(w.since); k.to.Node == peer && w.on && n > 0 && w.since[n-1] < now-time.Second {
+			w.due = true
+		}
+	}
+}
+
+// owed lists those of one life.
+func (f *Life) owed() (all []string) {
+	for _, k := range slices.SortedFunc(maps.Keys(f.watches), func(a, b watchKey) int {
+		return strings.Compare(a.String(), b.String())
+	}) {
+		w := f.watches[k]
+		if w.on && (w.due || !w.allowed || !f.l.there(k.to, endOfTime)) {
+			all = append(all, fmt.Sprintf("%v (by %v)", k, f))
+		}
+	}
+	return all
+}
