@@ -122,8 +122,19 @@ func (l *link) greet(ctx actor.Context, m *rdma.Received) {
 			l.hello(ctx, r.Hello)
 		}
 	case admitting:
-		l.breakOff(ctx, frame.GoodbyeBadFrame, fmt.Errorf("%w: a frame before it was admitted", ErrProtocol))
+		l.early(ctx, m)
 	}
+}
+
+// early takes a frame that has come while Config.Admit is being asked: that can only be a goodbye.
+func (l *link) early(ctx actor.Context, m *rdma.Received) {
+	d := frame.NewReader(m.Data, nil)
+	var r frame.Record
+	if ok, err := d.Next(&r); ok && err == nil && r.Kind == frame.KindGoodbye {
+		l.goodbyeFrom(ctx, &r)
+		return
+	}
+	l.breakOff(ctx, frame.GoodbyeBadFrame, fmt.Errorf("%w: a frame before it was admitted", ErrProtocol))
 }
 
 // hello judges the peer's hello.
@@ -147,28 +158,34 @@ func (l *link) hello(ctx actor.Context, h *frame.Hello) {
 	}
 }
 
-// admit asks Config.Admit, on a goroutine, because it is the user's and may block. One that has not
-// answered an earlier connection in time keeps the peer out.
+// admitsAtOnce is how many calls of Config.Admit there may be for one peer: those for earlier
+// connections may block for ever.
+const admitsAtOnce = 4
+
+// admit asks Config.Admit, on a goroutine, because it is the user's and may block.
 func (l *link) admit(ctx actor.Context) {
-	l.greeting = admitting
+	l.greeting, l.queued = admitting, false
 	m := &admitted{number: l.number}
 	if l.n.cfg.Admit == nil {
 		l.admitted(ctx, m)
 		return
 	}
-	if l.asking {
+	if l.asking == admitsAtOnce {
+		l.queued = true
 		return
 	}
-	l.asking = true
+	l.asking++
 	l.askAdmit(&m.err, m)
 }
 
 func (l *link) admitted(ctx actor.Context, m *admitted) {
-	l.asking = false
+	l.asking--
 	switch {
 	case l.greeting != admitting:
-	case l.number != m.number: // another connection, which has waited for this
-		l.admit(ctx)
+	case l.number != m.number:
+		if l.queued { // another connection, which has waited for this
+			l.admit(ctx)
+		}
 	case m.err != nil:
 		l.breakOff(ctx, frame.GoodbyeBlocked, fmt.Errorf("%w: %w", ErrBlocked, m.err))
 	case l.up.Accepted:

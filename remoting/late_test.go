@@ -3,7 +3,6 @@ package remoting_test
 import (
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
@@ -14,9 +13,15 @@ import (
 // again. A request waits for that: it has certainly not been carried out.
 func TestLateHello(t *testing.T) {
 	var asked atomic.Int32
+	answer, answered := make(chan struct{}), make(chan struct{})
+	defer func() {
+		close(answer)
+		<-answered
+	}()
 	b := start(t, remoting.Config{Expose: everything, Admit: func(remoting.Peer) error {
 		if asked.Add(1) == 1 {
-			time.Sleep(3100 * time.Millisecond) // longer than a connection may take
+			defer close(answered)
+			<-answer // longer than a connection may take
 		}
 		return nil
 	}})

@@ -33,7 +33,8 @@ type link struct {
 	up       *reconnect.Up // nil: there is no connection
 	number   uint64        // of the connection; each reconnecting actor begins its Generations anew
 	greeting greeting
-	asking   bool   // Config.Admit
+	asking   int    // calls of Config.Admit that have not returned
+	queued   bool   // it is to be asked when one of these has returned
 	askAgain bool   // Readmit was called meanwhile
 	who      Peer   // what its hello says
 	most     int    // bytes that it takes in one message
@@ -71,6 +72,12 @@ type (
 )
 
 var stuckMsg any = &stuck{}
+
+// IgnoreDeadLetterLogging: the link may have ended before the user's code has returned.
+func (*admitted) IgnoreDeadLetterLogging() {}
+
+// IgnoreDeadLetterLogging: as admitted.
+func (*spawned) IgnoreDeadLetterLogging() {}
 
 // newLinkLocked makes a peer and its link. n.mu is locked.
 func (n *Node) newLinkLocked(id uint64, name string) *peer {

@@ -35,21 +35,22 @@ type (
 
 // readmit asks Admit about the peer of an open connection, one time after the other.
 func (l *link) readmit(ctx actor.Context) {
-	if l.asking || l.greeting == agreed {
+	if l.asking > 0 || l.greeting == agreed {
 		l.askAgain = true
 	}
-	if l.asking || l.greeting != open {
+	if l.asking > 0 || l.greeting != open {
 		return
 	}
-	l.asking, l.askAgain = true, false
+	l.asking++
+	l.askAgain = false
 	m := &readmitted{number: l.number}
 	l.askAdmit(&m.err, m)
 }
 
 func (l *link) readmitted(ctx actor.Context, m *readmitted) {
-	l.asking = false
+	l.asking--
 	switch {
-	case l.greeting == admitting: // another connection, which has waited for this
+	case l.greeting == admitting && l.queued: // another connection, which has waited for this
 		l.admit(ctx)
 	case l.greeting != open || l.number != m.number:
 	case m.err != nil:
