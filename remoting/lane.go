@@ -40,6 +40,7 @@ func (l *lane) append(r *frame.Record, size int) error {
 		l.open = packet{buf: getBuffer(), number: l.number}
 		l.w.Reset(l.open.buf.b[:0])
 	}
+	l.grow(size)
 	before := l.w.Len()
 	if err := l.w.Append(r); err != nil {
 		if l.open.records == 0 {
@@ -52,6 +53,21 @@ func (l *lane) append(r *frame.Record, size int) error {
 	l.open.records++
 	return nil
 }
+
+// grow makes room for a record: first a little, and then at once for a whole frame. append would
+// leave twice as much behind on the way.
+func (l *lane) grow(size int) {
+	switch b := l.w.Bytes(); {
+	case cap(b)-len(b) >= size:
+	case len(b) == 0:
+		l.w.Grow(max(size, littleFrame))
+	default:
+		l.w.Grow(max(size, frameBytes-len(b)))
+	}
+}
+
+// littleFrame is room for what most peers are sent at once.
+const littleFrame = 4 << 10
 
 // close ends the frame that is being filled.
 func (l *lane) close() {

@@ -27,6 +27,9 @@ type Writer struct {
 // Reset begins a new frame behind what dst has. It forgets the frame before.
 func (w *Writer) Reset(dst []byte) { *w = Writer{buf: dst, start: len(dst)} }
 
+// Grow makes room for so many bytes more.
+func (w *Writer) Grow(n int) { w.buf = append(w.buf, make([]byte, n)...)[:len(w.buf)] }
+
 // Bytes is the caller's slice with the frame behind what was in it.
 func (w *Writer) Bytes() []byte { return w.buf }
 
