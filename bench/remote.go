@@ -56,9 +56,12 @@ type stockNode struct {
 	r      *remote.Remote
 }
 
-// openStock does not log errors, because each end of a connection is one.
+// newSystem makes an actor system that does not log errors, because each end of a connection is
+// one.
+func newSystem() *actor.ActorSystem { return contest.NewSystem(slog.LevelError + 1) }
+
 func openStock(measure.Entry) (node, error) {
-	s := &stockNode{system: contest.NewSystem(slog.LevelError + 1)}
+	s := &stockNode{system: newSystem()}
 	s.r = remote.NewRemote(s.system, remote.Configure("127.0.0.1", 0))
 	s.r.Start()
 	return s, nil

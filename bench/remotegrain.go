@@ -1,11 +1,10 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net"
-	"os"
 	"strconv"
 	"strings"
 	"sync"
@@ -14,17 +13,20 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/asynkron/protoactor-go/cluster"
-	"github.com/asynkron/protoactor-go/cluster/clusterproviders/automanaged"
 	"github.com/asynkron/protoactor-go/cluster/identitylookup/disthash"
 	"github.com/asynkron/protoactor-go/remote"
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
+	rdma "github.com/rdmactor/rdmactor/actor"
 	"github.com/rdmactor/rdmactor/internal/measure"
 	"github.com/rdmactor/rdmactor/internal/measure/contest"
+	"github.com/rdmactor/rdmactor/remoting"
+	"github.com/rdmactor/rdmactor/remoting/pacluster"
 )
 
 const (
+	clusterName = "bench"
 	roomKind    = "room"
 	roomsKilled = 30                     // grains that are asked for when their member was killed
 	refresh     = 200 * time.Millisecond // of the cluster's provider
@@ -82,44 +84,87 @@ func parsePorts(s string) (list ports, err error) {
 	return list, err
 }
 
-// provider makes a member's provider. It prints a line when it starts, so that goes nowhere from
-// now on.
+// provider makes a member's provider, the same for all contestants.
 func (p ports) provider() (cluster.ClusterProvider, error) {
-	nowhere, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
-	if err != nil {
-		return nil, err
-	}
-	os.Stdout = nowhere
-	var hosts []string
+	var at []string
 	for _, port := range p {
-		hosts = append(hosts, net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+		at = append(at, net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
 	}
-	return automanaged.NewWithConfig(refresh, p[0], hosts...), nil
+	return pacluster.Automanaged{Listen: at[0], Members: at, Refresh: refresh}.Provider()
 }
 
-// joiners start a member with these kinds, for each contestant that has clusters.
-var joiners = map[string]func(p ports, kinds ...*cluster.Kind) (member, error){
-	stock: joinStock,
+// joiners start a member, which may have rooms, for each contestant that has clusters.
+var joiners = map[string]func(e measure.Entry, p ports, rooms bool) (member, error){
+	stock:      joinStock,
+	ours:       joinOurs(nil),
+	oursOnLoop: joinOurs(onLoop),
 }
 
-func join(e measure.Entry, p ports, kinds ...*cluster.Kind) (member, error) {
+func join(e measure.Entry, p ports, rooms bool) (member, error) {
 	joiner, ok := joiners[e.Contestant]
 	if !ok {
 		return nil, fmt.Errorf("%s has no clusters", e.Contestant)
 	}
-	return joiner(p, kinds...)
+	return joiner(e, p, rooms)
 }
 
-// newRoom makes the kind of all grains. A grain echoes, and says where it is.
-func newRoom() *cluster.Kind {
-	return cluster.NewKind(roomKind, actor.PropsFromFunc(func(ctx actor.Context) {
+// kinds are the kinds of a member. A room echoes, and says where it is.
+func kinds(rooms bool, options ...actor.PropsOption) []*cluster.Kind {
+	if !rooms {
+		return nil
+	}
+	return []*cluster.Kind{cluster.NewKind(roomKind, actor.PropsFromFunc(func(ctx actor.Context) {
 		switch m := ctx.Message().(type) {
 		case *wrapperspb.BytesValue:
 			ctx.Respond(m)
 		case *wrapperspb.StringValue:
 			ctx.Respond(wrapperspb.String(ctx.Self().Address))
 		}
-	}))
+	}, options...))}
+}
+
+// ourMember is a member of a cluster over package remoting.
+type ourMember struct {
+	contest.World
+	m *pacluster.Member
+}
+
+// joinOurs makes the joiner of a contestant whose rooms run there.
+func joinOurs(place func(*rdma.Runtime) actor.PropsOption) func(measure.Entry, ports, bool) (member, error) {
+	return func(e measure.Entry, p ports, rooms bool) (member, error) {
+		provider, err := p.provider()
+		if err != nil {
+			return nil, err
+		}
+		w, err := contest.OpenWorldIn(newSystem(), e, rdma.Config{})
+		if err != nil {
+			return nil, err
+		}
+		var options []actor.PropsOption
+		if place != nil {
+			options = append(options, place(w.RT))
+		}
+		m, err := pacluster.Start(w.System, w.RT, pacluster.Config{
+			Cluster: clusterName, Provider: provider, Kinds: kinds(rooms, options...),
+			Remoting: remoting.Config{Listen: contest.Loopback},
+		})
+		return &ourMember{w, m}, err
+	}
+}
+
+func (m *ourMember) Cluster() *cluster.Cluster { return m.m.Cluster }
+
+func (m *ourMember) Streams() int { return m.m.Streams() }
+
+// Close fails if anything went over gRPC.
+func (m *ourMember) Close() error {
+	var err error
+	if n := m.Streams(); n > 0 {
+		err = fmt.Errorf("%d gRPC streams", n)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	return errors.Join(err, m.m.Shutdown(ctx), m.World.Close())
 }
 
 // stockMember is a member of a cluster over Proto.Actor's remote.
@@ -138,15 +183,15 @@ func (s *streams) option() grpc.ServerOption {
 	})
 }
 
-func joinStock(p ports, kinds ...*cluster.Kind) (member, error) {
+func joinStock(_ measure.Entry, p ports, rooms bool) (member, error) {
 	m := &stockMember{}
 	provider, err := p.provider()
 	if err != nil {
 		return nil, err
 	}
 	cfg := remote.Configure("127.0.0.1", 0, remote.WithServerOptions(m.streams.option()))
-	m.cluster = cluster.New(contest.NewSystem(slog.LevelError+1),
-		cluster.Configure("bench", provider, disthash.New(), cfg, cluster.WithKinds(kinds...)))
+	m.cluster = cluster.New(newSystem(),
+		cluster.Configure(clusterName, provider, disthash.New(), cfg, cluster.WithKinds(kinds(rooms)...)))
 	m.cluster.StartMember()
 	return m, nil
 }
@@ -181,7 +226,7 @@ func serveGrains(n int) func(measure.Entry) (measure.Service, error) {
 		if err != nil {
 			return nil, err
 		}
-		m, err := join(e, p, newRoom())
+		m, err := join(e, p, true)
 		return grainService{m, p}, err
 	}
 }
@@ -217,7 +262,7 @@ func dialGrain(addr string, e measure.Entry) (contest.Tripper, error) {
 	if err != nil {
 		return nil, err
 	}
-	m, err := join(e, p.of(1))
+	m, err := join(e, p.of(1), false)
 	if err != nil {
 		return nil, err
 	}
@@ -246,7 +291,7 @@ func dialGrainKill(addr string, e measure.Entry) (measure.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	m, err := join(e, p.of(1), newRoom())
+	m, err := join(e, p.of(1), true)
 	if err != nil {
 		return nil, err
 	}

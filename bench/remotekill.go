@@ -65,7 +65,7 @@ func (r victim) watched() (addr string, err error) {
 
 // joined joins a cluster, and returns the member's address.
 func (r victim) joined() (addr string, err error) {
-	m, err := join(r.Entry, r.Ports, newRoom())
+	m, err := join(r.Entry, r.Ports, true)
 	if err != nil {
 		return "", err
 	}

@@ -123,17 +123,24 @@ var grainScenarios = []measure.Scenario{
 	{
 		Name: "grain-request", Title: "Request to a grain of another member, 64 B, 1 caller",
 		On:      measure.SameCPU,
-		Entries: contest.Blocking(stock),
+		Entries: contest.Blocking(oursOnLoop, ours, stock),
 		Columns: []string{measure.P50, measure.P90, measure.P99, measure.PerSecond, measure.CPUPer, measure.AllocsPer, grpcStreams},
 		Base:    stock, Paired: true,
+		Bars: []measure.Bar{
+			measure.AtMost(0.5, "request to a grain, 1 caller, grain on the loop, against Proto.Actor's remote: p50", measure.P50, oursOnLoop, stock),
+			measure.AtMost(0.5, "the same, grain with the default mailbox", measure.P50, ours, stock),
+		},
 		Serve: grains.Serve, Dial: grains.Dial,
 	},
 	{
 		Name: "grain-kill", Title: "kill -9 of one of three members: until 30 of its grains answer again",
 		Note: "The provider refreshes each 200 ms. The callers ask again until there is an answer.",
-		On:   measure.AnyCPU, Entries: contest.Blocking(stock), Cold: true,
+		On:   measure.AnyCPU, Entries: contest.Blocking(ours, stock), Cold: true,
 		Columns: []string{allAnswered, memberLeft, afterLeft, grpcStreams},
 		Base:    stock, Paired: true,
+		Bars: []measure.Bar{
+			measure.AtMost(300, "kill -9: until 30 grains answer again, after the provider has found it, ms", afterLeft, ours),
+		},
 		Serve: serveGrains(3), Dial: dialGrainKill,
 	},
 }

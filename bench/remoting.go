@@ -36,7 +36,7 @@ type ourNode struct {
 // openOurs makes the opener of such a contestant.
 func openOurs(overflow remoting.Overflow, place func(*rdma.Runtime) actor.PropsOption) func(measure.Entry) (node, error) {
 	return func(e measure.Entry) (node, error) {
-		w, err := contest.OpenWorld(e, rdma.Config{})
+		w, err := contest.OpenWorldIn(newSystem(), e, rdma.Config{})
 		if err != nil {
 			return nil, err
 		}

@@ -29,7 +29,11 @@ func NewSystem(level slog.Level) *actor.ActorSystem {
 
 // OpenWorld opens a runtime. The entry decides its device, its number of loops and how they wait.
 func OpenWorld(e measure.Entry, cfg rdma.Config) (World, error) {
-	system := NewSystem(slog.LevelError)
+	return OpenWorldIn(NewSystem(slog.LevelError), e, cfg)
+}
+
+// OpenWorldIn is OpenWorld in an actor system that there is.
+func OpenWorldIn(system *actor.ActorSystem, e measure.Entry, cfg rdma.Config) (World, error) {
 	cfg.Device, cfg.Loops = device(e), slices.Repeat([]eventloop.Config{{Wait: e.Wait}}, max(e.Loops, 1))
 	rt, err := rdma.Open(system, cfg)
 	return World{rt, system}, err
