@@ -8,7 +8,8 @@ import (
 	"github.com/rdmactor/rdmactor/eventloop"
 )
 
-// A mailbox is scheduled from the message that finds it idle until its consumer finds it empty.
+// A mailbox is scheduled from the message that finds it idle until its consumer finds it empty. It
+// begins as scheduled: what comes in the middle of the spawn has no invoker yet.
 const (
 	idle int32 = iota
 	scheduled
@@ -57,6 +58,7 @@ func New(x Executor, c *Config) *Mailbox {
 		m.at = new(atomic.Value)
 	}
 	m.self = m
+	m.state.Store(scheduled)
 	return m
 }
 
@@ -98,6 +100,9 @@ func (m *Mailbox) RegisterHandlers(invoker actor.MessageInvoker, _ actor.Dispatc
 	}
 	if l := m.Loop(); l != nil && l.closing.Load() {
 		m.Pass(lastCall{}) // whether LastCalls has seen it, or not
+	}
+	if m.rest(false) {
+		m.exec.schedule(&m.self)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"strings"
 	"sync"
 	"testing"
 
@@ -121,6 +122,60 @@ func TestStopAnswersTheQueue(t *testing.T) {
 		}
 		stop(t, r.sys, sender.pid)
 	})
+}
+
+// What comes in the middle of the spawn, when the mailbox does not know its actor, waits until the
+// end of it.
+func TestMessagesBeforeTheEndOfTheSpawn(t *testing.T) {
+	for name, want := range map[string]string{
+		"Watch": "Started data Stopping Stopped Terminated",
+		"Stop":  "Stopping Stopped DeadLetterResponse",
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBothHomes(t, func(t *testing.T, r *rig, home actor.PropsOption) {
+				got := newInbox(r.sys)
+				say := func(what string) { r.sys.Root.Send(got.pid, what) }
+				watcher := r.sys.Root.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {
+					if _, ok := ctx.Message().(*actor.Terminated); ok {
+						say("Terminated")
+					}
+				}))
+				early := actor.WithOnInit(func(ctx actor.Context) {
+					p, _ := r.sys.ProcessRegistry.GetLocal(ctx.Self().Id)
+					p.SendUserMessage(ctx.Self(), &actor.MessageEnvelope{Message: &data{}, Sender: got.pid})
+					if name == "Stop" {
+						p.SendSystemMessage(ctx.Self(), &actor.Stop{})
+					} else {
+						p.SendSystemMessage(ctx.Self(), &actor.Watch{Watcher: watcher})
+					}
+					if len(r.loops) > 0 {
+						on(t, r.loops[0], func() {}) // it would have been received by now
+					}
+				})
+				pid := r.sys.Root.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {
+					what := fmt.Sprintf("%T", ctx.Message())
+					say(what[strings.LastIndexByte(what, '.')+1:])
+				}, home, early))
+				n := len(strings.Fields(want))
+				if name == "Watch" {
+					got.wait(2)
+					n -= 2
+					stop(t, r.sys, pid)
+				}
+				var all []string
+				for _, msg := range got.wait(n) {
+					if _, ok := msg.(*actor.DeadLetterResponse); ok {
+						msg = "DeadLetterResponse"
+					}
+					all = append(all, msg.(string))
+				}
+				if s := strings.Join(all, " "); s != want {
+					t.Errorf("received %s, want %s", s, want)
+				}
+				stop(t, r.sys, watcher, got.pid)
+			})
+		})
+	}
 }
 
 // An actor whose supervisor stops it after a failure is suspended to the end; its queue is
