@@ -12,7 +12,9 @@
 // Receive has returned; the answer is for a process of this package. What may block or run foreign
 // code when it is sent to (a bounded mailbox, a mailbox with middleware or with a dispatcher of its
 // own, a router, an event stream, dead letters) is sent to by a goroutine of its own, and has
-// consumed a message when that returns. Futures get theirs at once.
+// consumed a message when that returns. Futures get theirs at once. The first messages to an actor
+// with a default mailbox take this way, too, a millisecond later: Proto.Actor may still spawn it,
+// and who sends to its mailbox before the end of that keeps it from ever running.
 //
 // # Bounds
 //

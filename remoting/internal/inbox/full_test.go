@@ -179,10 +179,12 @@ func TestManyThatBlock(t *testing.T) {
 			a.suspend()
 		}
 		p := r.connect("b")
+		p.send(0, 0, 1)
+		r.Advance(spawnTime)
 		for _, a := range all {
 			r.deliver(a.pid, 1000, &note{1})
 		}
-		p.send(0, 0, 20)
+		p.send(0, 1, 19)
 		r.do(func(in *Inbox) {
 			if !in.full || len(in.slow) != 0 {
 				r.t.Errorf("full: %v, %d lines wait", in.full, len(in.slow))

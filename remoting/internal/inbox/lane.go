@@ -2,6 +2,7 @@ package inbox
 
 import (
 	"sync"
+	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 
@@ -77,10 +78,19 @@ func (in *Inbox) start(r *route, it item) {
 	if it.system {
 		l = &r.lanes[1]
 	}
-	if l.push(it) {
-		in.cfg.Runtime.Scheduler().Go(func() { r.work(l) })
-		in.local.Woke()
+	if !l.push(it) {
+		return
 	}
+	s := in.cfg.Runtime.Scheduler()
+	if !r.spawned.IsZero() {
+		if d := r.spawned.Sub(in.local.Now()); d > 0 {
+			s.AfterFunc(d, func() { r.work(l) })
+			return
+		}
+		r.spawned = time.Time{}
+	}
+	s.Go(func() { r.work(l) })
+	in.local.Woke()
 }
 
 // turn is how many messages a goroutine sends before it lets others go on.

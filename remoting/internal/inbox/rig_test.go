@@ -108,10 +108,11 @@ func (r *rig) spawn(cfg Config) {
 	r.Wait()
 }
 
-// do calls fn on the link's loop, and waits until everything that follows has happened.
+// do calls fn on the link's loop, and waits until everything that follows has happened, also to
+// actors that may be in the middle of their spawn.
 func (r *rig) do(fn func(in *Inbox)) {
 	r.System().Root.Send(r.link, fn)
-	r.Wait()
+	r.Advance(spawnTime)
 }
 
 // deliver has the inbox deliver messages of n bytes each.

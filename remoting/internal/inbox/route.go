@@ -3,6 +3,7 @@ package inbox
 import (
 	"math"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -21,6 +22,7 @@ type route struct {
 	touches bool                // answers to Touch report it
 	off     bool                // it is sent to off the loop
 	lanes   [2]lane             // then: for user and for system messages
+	spawned time.Time           // not before it has been spawned for sure
 	direct  atomic.Bool         // it may be sent to on the loop, as was found out off it
 
 	sent      int64 // bytes
@@ -66,8 +68,24 @@ func (in *Inbox) newRoute(l *line, a *actor.ActorProcess) *route {
 	}
 	if r.off = !r.carried; r.off && a != nil {
 		r.touches = unbounded(a)
+		if mayBeSpawning(l.name, a) {
+			r.spawned = in.local.Now().Add(spawnTime)
+		}
 	}
 	return r
+}
+
+// spawnTime is longer than Proto.Actor takes from giving an actor a name to having started it.
+// Whoever sends something to a default mailbox in between fails with a nil dispatcher, and has the
+// actor never run.
+const spawnTime = time.Millisecond
+
+// mayBeSpawning reports whether it can be that an actor is not started when a peer knows its name:
+// if somebody has chosen that, and it has a default mailbox.
+func mayBeSpawning(name string, a *actor.ActorProcess) bool {
+	generated := strings.Contains(name[strings.LastIndexByte(name, '/')+1:], "$")
+	_, ok := mailboxOf(a)
+	return ok && !generated
 }
 
 // improve has an actor sent to on the loop, once it is known that this does not block, and nothing

@@ -130,6 +130,30 @@ func TestAnActorThatIsBeingSpawned(t *testing.T) {
 	})
 }
 
+// Proto.Actor's own mailboxes have no dispatcher until the end of the spawn. What comes for a name
+// that somebody has chosen waits until then, or the actor would never run. A name that Proto.Actor
+// has made is known to no peer before the actor runs.
+func TestASpawnIsNotDisturbed(t *testing.T) {
+	inHomes(t, narrow, func(r *rig, opts []actor.PropsOption) {
+		early := actor.WithOnInit(func(actor.Context) {
+			r.System().Root.Send(r.link, func(in *Inbox) {
+				in.DeliverSystem(actor.NewPID("", "name"), &actor.Unwatch{Watcher: r.link}, 10)
+				in.Deliver(actor.NewPID("", "name"), &note{0}, 10, nil)
+			})
+			r.Wait()
+		})
+		a := r.spawnTarget("name", append(opts, early)...)
+		r.deliver(a.pid, 10, &note{1})
+		a.wantNotes(r, "early and later", 2)
+		b := r.spawnTarget("name/$1", opts...)
+		r.System().Root.Send(r.link, func(in *Inbox) { in.Deliver(b.pid, &note{0}, 10, nil) })
+		b.wantNotes(r, "at once", 1)
+		if len(r.refusals()) != 0 {
+			r.t.Errorf("refused: %v", r.refusals())
+		}
+	})
+}
+
 // While a goroutine still sends the first messages to an actor with a default mailbox, the inbox
 // finds out that it need not: the messages do not overtake each other.
 func TestTheFirstMessagesKeepTheirOrder(t *testing.T) {
