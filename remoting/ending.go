@@ -15,6 +15,8 @@ func (l *link) down(ctx actor.Context, m *reconnect.Down) {
 		err = l.cause
 	}
 	opened := l.greeting == open
+	// who has accepted is there, and has said no reason
+	again := transient(err) || m.WasUp && l.cause == nil
 	if opened {
 		l.posted.trim(int(m.Counts.Unknown))
 		l.lost(ctx, err)
@@ -24,7 +26,7 @@ func (l *link) down(ctx actor.Context, m *reconnect.Down) {
 		l.timer()
 		l.timer = nil
 	}
-	if !opened && !transient(err) {
+	if !opened && !again {
 		l.failed(err)
 	}
 	if wait := m.NextTry.Sub(l.local.Now()); !opened && wait > 0 && !l.pausing {

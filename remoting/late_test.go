@@ -26,11 +26,15 @@ func TestLateHello(t *testing.T) {
 		return nil
 	}})
 	b.spawn("echo", echo)
-	a := start(t, remoting.Config{})
+	a := start(t, remoting.Config{Expose: everything})
+	_, in := a.probe("a")
+	// so that b does not give the link up between the two
+	b.sys.Root.Send(a.pid("a"), text("waits, too"))
 	got, err := a.ask(b.pid("echo"), text("x"))
 	if err != nil || got.(*wrapperspb.StringValue).Value != "x" {
 		t.Errorf("%v, %v", got, err)
 	}
+	next[*wrapperspb.StringValue](t, in)
 	if n := asked.Load(); n < 2 {
 		t.Errorf("Admit was called %d times", n)
 	}

@@ -3,11 +3,13 @@ package reconnect
 import (
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"net/netip"
 	"sync"
 	"sync/atomic"
 
 	"github.com/asynkron/protoactor-go/actor"
+	"golang.org/x/sys/unix"
 
 	rdma "github.com/rdmactor/rdmactor/actor"
 )
@@ -248,7 +250,7 @@ var (
 	// (PeersConfig.Strangers).
 	ErrTooManyNodes = errors.New("the peer has too many unknown nodes")
 
-	errAgain = errors.New("the peer cannot take the request now")
+	errAgain = fmt.Errorf("the peer cannot take the request now (%w)", unix.EAGAIN)
 )
 
 // hello is the beginning of the private data between nodes with Peers: magic u16, version u8, kind
