@@ -165,8 +165,8 @@ func (l *link) gaveUp() error {
 	return fmt.Errorf("%w after %v: %w", ErrGaveUp, l.giveUp(), l.failure)
 }
 
-// down ends the generation, and decides what follows. f is the event by which an attempt has
-// failed. nil: the generation has ended otherwise.
+// down ends the generation, and decides what follows. f is the event by which a dial has failed.
+// nil: the generation has ended otherwise.
 func (l *link) down(ctx actor.Context, err error, f rdma.Failure) {
 	now := l.local.Now()
 	if l.phase == phaseUp {
@@ -178,7 +178,7 @@ func (l *link) down(ctx actor.Context, err error, f rdma.Failure) {
 	switch {
 	case reason != nil: // the peer's node has answered: that is no failed attempt
 		err, f = fmt.Errorf("%w: %w", reason, err), nil
-	case l.phase != phaseUp:
+	case l.phase != phaseUp && l.phase != phaseAccepting: // what a peer begins is no attempt
 		l.failed++
 	}
 	switch {
@@ -193,6 +193,9 @@ func (l *link) down(ctx actor.Context, err error, f rdma.Failure) {
 		return
 	}
 	wait := l.pause()
+	if l.phase == phaseAccepting {
+		l.pauses-- // nor has it any part in how long the next ones are
+	}
 	l.endGeneration(ctx, err, now.Add(wait), false)
 	l.timer = rdma.After(ctx, wait, &retry{l.generation})
 }

@@ -211,8 +211,11 @@ func (l *link) event(ctx actor.Context, ev rdma.Event) {
 	case *rdma.DeviceRemoval:
 		l.down(ctx, &rdma.RemovedError{Device: ev.Device, Err: ev.Err}, nil)
 	case rdma.Failure:
-		if l.phase == phaseDialling || l.phase == phaseAccepting {
+		switch l.phase {
+		case phaseDialling:
 			l.down(ctx, ev, ev)
+		case phaseAccepting: // the peer has gone
+			l.down(ctx, ev, nil)
 		}
 	}
 }

@@ -2,6 +2,7 @@ package reconnect_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
@@ -128,7 +129,7 @@ func TestCrossingOnLoops(t *testing.T) {
 				a, b := newSite(t, x, 10+n), newSite(t, y, 20-10*(n%2)*2+n)
 				pairs.Go(func() {
 					r := rand.New(rand.NewPCG(uint64(loops), n))
-					for round := range 150 {
+					for round := range 80 {
 						if !meet(a, b, r) {
 							t.Errorf("round %d: nodes %d and %d have not met", round, a.id, b.id)
 							return
@@ -196,6 +197,66 @@ func meet(a, b *site, r *rand.Rand) bool {
 	a.leave(b.id)
 	b.leave(a.id)
 	return true
+}
+
+// Hundreds of invented nodes dial from one address, and come again at once. What they get is
+// bounded, and a node from another address finds its place.
+func TestFloodOfInventedNodes(t *testing.T) {
+	const most, flood = 32, 400
+	sys := actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return quiet }))
+	defer sys.Shutdown()
+	x, y := realRuntime(t, sys, 3), realRuntime(t, sys, 2)
+	var asked, refused atomic.Int64
+	a := &site{t: t, rt: x, id: 1, ends: make(map[uint64]*end), ending: true}
+	a.peers = reconnect.NewPeers(reconnect.PeersConfig{Node: 1, Incarnation: 1, Strangers: most, Unknown: func(s reconnect.Stranger) *actor.PID {
+		asked.Add(1)
+		return a.end(s.Node, "").link
+	}})
+	l, err := rdma.Ask[*rdma.Listening](t.Context(), x, x.CreateID(nil, rdma.IDConfig{Route: a.peers.Route}), &rdma.Serve{Addr: ":0"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	dial := rdma.Dial{Addr: fmt.Sprint("127.0.0.1:", l.Local.Port())}
+	owner := sys.Root.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {
+		if d, ok := ctx.Message().(*reconnect.Down); ok && errors.Is(d.Err, reconnect.ErrTooManyNodes) {
+			refused.Add(1)
+		}
+	}, y.OnLoop()))
+	for n := range uint64(flood) {
+		reconnect.Spawn(y, owner, reconnect.Config{
+			Dial: dial, Peers: reconnect.NewPeers(reconnect.PeersConfig{Node: 1000 + n}), Peer: 1,
+			Backoff: reconnect.Backoff{First: time.Millisecond, Most: 10 * time.Millisecond}, Limiter: reconnect.NewLimiter(1000, 1e6),
+		})
+	}
+	for deadline := time.Now().Add(30 * time.Second); refused.Load() < flood; time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("%d refusals", refused.Load())
+		}
+	}
+	dial.Src = rdma.MustAddr("127.0.0.2:0")
+	up := make(chan struct{})
+	good := sys.Root.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {
+		if _, ok := ctx.Message().(*reconnect.Up); ok {
+			close(up)
+		}
+	}, y.OnLoop()))
+	reconnect.Spawn(y, good, reconnect.Config{Dial: dial, Peers: reconnect.NewPeers(reconnect.PeersConfig{Node: 2}), Peer: 1})
+	select {
+	case <-up:
+	case <-time.After(30 * time.Second):
+		t.Error("a node from elsewhere finds no place")
+	}
+	if n := asked.Load(); n > most/2+1 { // half is for those from elsewhere
+		t.Errorf("%d invented nodes got an actor", n)
+	}
+	sys.Root.Stop(owner)
+	for _, rt := range []*rdma.Runtime{y, x} {
+		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+		if err := rt.Shutdown(ctx); err != nil {
+			t.Error(err)
+		}
+		cancel()
+	}
 }
 
 // One side shuts down while nodes that it has never heard of dial it, and it dials them. Shutdown

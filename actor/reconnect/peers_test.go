@@ -153,7 +153,7 @@ func TestSimultaneousOpen(t *testing.T) {
 func TestLowerNodeWins(t *testing.T) {
 	for _, lowFirst := range []bool{true, false} {
 		t.Run(fmt.Sprintf("low first %v", lowFirst), func(t *testing.T) {
-			actortest.Run(t, actortest.Config{}, func(w *actortest.World) {
+			actortest.Run(t, onLoops(2), func(w *actortest.World) {
 				a, b := pair(w, lowFirst)
 				a.listen()
 				b.listen()
@@ -184,7 +184,7 @@ func TestLowerNodeWins(t *testing.T) {
 func TestNewIncarnation(t *testing.T) {
 	for _, lowFirst := range []bool{true, false} {
 		t.Run(fmt.Sprintf("low first %v", lowFirst), func(t *testing.T) {
-			actortest.Run(t, actortest.Config{}, func(w *actortest.World) {
+			actortest.Run(t, onLoops(2), func(w *actortest.World) {
 				a, b := pair(w, lowFirst)
 				a.listen()
 				b.listen()
@@ -222,7 +222,7 @@ func TestNewIncarnation(t *testing.T) {
 func TestHalfOpen(t *testing.T) {
 	for _, lowFirst := range []bool{true, false} {
 		t.Run(fmt.Sprintf("low first %v", lowFirst), func(t *testing.T) {
-			actortest.Run(t, actortest.Config{}, func(w *actortest.World) {
+			actortest.Run(t, onLoops(2), func(w *actortest.World) {
 				a, b := pair(w, lowFirst)
 				a.listen()
 				b.listen()
@@ -249,7 +249,7 @@ func TestHalfOpen(t *testing.T) {
 // If an earlier incarnation is still there, it does not replace the connection of the later one,
 // but gets one when that has gone. A node cannot have two actors for one peer.
 func TestStaleIncarnation(t *testing.T) {
-	actortest.Run(t, actortest.Config{}, func(w *actortest.World) {
+	actortest.Run(t, onLoops(2), func(w *actortest.World) {
 		a, b := pair(w, true)
 		a.listen()
 		a.dial()
@@ -295,7 +295,7 @@ func impostor(w *actortest.World, a, b *node) *node {
 func TestImpostorOfAConnectedNode(t *testing.T) {
 	for _, lowFirst := range []bool{true, false} {
 		t.Run(fmt.Sprintf("low first %v", lowFirst), func(t *testing.T) {
-			actortest.Run(t, actortest.Config{}, func(w *actortest.World) {
+			actortest.Run(t, onLoops(2), func(w *actortest.World) {
 				a, b := pair(w, lowFirst)
 				a.listen()
 				b.listen()
@@ -327,7 +327,7 @@ func TestImpostorOfAConnectedNode(t *testing.T) {
 func TestImpostorOfAnAbsentNode(t *testing.T) {
 	for _, lowFirst := range []bool{true, false} {
 		t.Run(fmt.Sprintf("low first %v", lowFirst), func(t *testing.T) {
-			actortest.Run(t, actortest.Config{}, func(w *actortest.World) {
+			actortest.Run(t, onLoops(2), func(w *actortest.World) {
 				a, b := pair(w, lowFirst)
 				a.listen()
 				a.dial()
@@ -361,7 +361,7 @@ func TestFutureIncarnation(t *testing.T) {
 	for _, noticed := range []bool{true, false} {
 		for _, lowFirst := range []bool{true, false} {
 			t.Run(fmt.Sprintf("noticed %v, low first %v", noticed, lowFirst), func(t *testing.T) {
-				actortest.Run(t, actortest.Config{}, func(w *actortest.World) {
+				actortest.Run(t, onLoops(2), func(w *actortest.World) {
 					a, b := pair(w, lowFirst)
 					b.inc = 1 << 62
 					a.listen()
@@ -415,4 +415,50 @@ func TestRequestHasGone(t *testing.T) {
 			}
 		})
 	})
+}
+
+// A peer that requests a connection and goes before it is accepted does not end the actor, and
+// does not count as an attempt of its own.
+func TestRequestThatFails(t *testing.T) {
+	for _, infiniBand := range []bool{false, true} {
+		t.Run(fmt.Sprintf("InfiniBand %v", infiniBand), func(t *testing.T) {
+			actortest.Run(t, actortest.Config{InfiniBand: infiniBand}, func(w *actortest.World) {
+				a, b := pair(w, true)
+				a.listen()
+				b.listen()
+				a.diary = newDiary(w, a.rt)
+				a.link = reconnect.Spawn(a.rt, a.diary.pid, reconnect.Config{
+					Dial: rdma.Dial{Addr: "10.0.0.2:1"}, Peers: a.peers, Peer: 2, Attempts: 3,
+					Backoff: reconnect.Backoff{First: time.Hour, Most: time.Hour},
+				})
+				busy := w.System().Root.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {
+					if _, ok := ctx.Message().(string); ok {
+						time.Sleep(100 * time.Millisecond)
+					}
+				}, a.rt.OnLoop()))
+				defer w.System().Root.Stop(busy)
+				for range 10 {
+					w.System().Root.Send(busy, "be busy")
+					b.dial()
+					time.Sleep(50 * time.Millisecond)
+					_ = w.System().Root.StopFuture(b.link).Wait()
+					w.Advance(time.Second)
+				}
+				a.diary.read(w, func() {
+					if a.diary.closed != nil {
+						t.Fatalf("it has ended: %v", a.diary.closed.Err)
+					}
+					failed := 0
+					for _, d := range a.diary.downs {
+						if !d.WasUp {
+							failed++
+						}
+					}
+					if failed < 5 {
+						t.Errorf("%d of 10 requests have failed", failed)
+					}
+				})
+			})
+		})
+	}
 }
