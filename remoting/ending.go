@@ -52,7 +52,7 @@ func (l *link) lost(ctx actor.Context, err error) {
 	p.mu.Unlock()
 	l.count(true)
 	for i := range futures {
-		futures[i].answer(&Unknown{Target: futures[i].target, Err: err})
+		l.n.answer(&futures[i], &Unknown{Target: futures[i].target, Err: err})
 	}
 	l.endWatches(ours, theirs)
 	failSpawns(spawns, &Unknown{Target: actor.NewPID(l.who.Name, ""), Err: err})
@@ -68,13 +68,14 @@ func (l *link) failed(err error) {
 	futures := p.futures.takeThose(func(*request) bool { return true })
 	if len(futures) > 0 {
 		p.user.filter(func(r *frame.Record) bool { return r.Sender.Address != "" || !isFuture(r.Sender.ID) })
+		p.releaseLocked()
 	}
 	ours, theirs := p.watches.end()
 	spawns := p.spawns.end()
 	p.purgeLocked()
 	p.mu.Unlock()
 	for i := range futures {
-		futures[i].answer(&actor.DeadLetterResponse{Target: futures[i].target})
+		l.n.answer(&futures[i], &actor.DeadLetterResponse{Target: futures[i].target})
 	}
 	l.endWatches(ours, theirs)
 	failSpawns(spawns, err)

@@ -12,8 +12,9 @@ import (
 var (
 	// ErrQueueFull: as many bytes as Config.Queue says wait for the peer. errors.Is: ENOBUFS.
 	ErrQueueFull = fmt.Errorf("too much waits for the peer (%w)", unix.ENOBUFS)
-	// ErrTooLarge: the message is larger than the peer takes. errors.Is: EMSGSIZE.
-	ErrTooLarge = fmt.Errorf("the message is larger than the peer takes (%w)", unix.EMSGSIZE)
+	// ErrTooLarge: the message is larger than the peer takes, or than Config.Queue. errors.Is:
+	// EMSGSIZE.
+	ErrTooLarge = fmt.Errorf("the message is too large for the peer, or the queue (%w)", unix.EMSGSIZE)
 	// ErrEncode: the codec could not encode the message. errors.Is: EINVAL.
 	ErrEncode = fmt.Errorf("the message cannot be encoded (%w)", unix.EINVAL)
 	// ErrDecode: the codec could not decode the message, or does not know its type. errors.Is:

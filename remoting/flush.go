@@ -153,9 +153,10 @@ func (l *link) dropTooLarge(ctx actor.Context) {
 	futures := p.futures.takeThose(func(r *request) bool { return r.packet == number })
 	p.user.bytes -= len(l.out.bytes())
 	p.counts.DeadLetters += uint64(l.out.records)
+	p.releaseLocked()
 	p.mu.Unlock()
 	for i := range futures {
-		futures[i].answer(&actor.DeadLetterResponse{Target: futures[i].target})
+		l.n.answer(&futures[i], &actor.DeadLetterResponse{Target: futures[i].target})
 	}
 	l.notify(ctx, &Refused{Target: target, By: l.n.name, Err: ErrTooLarge})
 	l.deadLetters(l.who.Name, []packet{l.out})

@@ -63,6 +63,12 @@ func (f *futures) add(r request) {
 	f.m[r.future.Id] = r
 }
 
+// has reports whether a future waits for the peer.
+func (f *futures) has(id string) bool {
+	_, ok := f.m[id]
+	return ok
+}
+
 // take removes a future.
 func (f *futures) take(id string) (r request, ok bool) {
 	if r, ok = f.m[id]; ok {
@@ -84,5 +90,12 @@ func (f *futures) takeThose(which func(*request) bool) (those []request) {
 	return those
 }
 
-// answer gives a future what it gets in place of an answer.
-func (r *request) answer(msg any) { r.proc.SendUserMessage(r.future, msg) }
+// answer gives a future its answer, or what it gets in place of one. False: it waits no more, and
+// has a result that must not change.
+func (n *Node) answer(r *request, msg any) (waited bool) {
+	if p, ok := n.sys.ProcessRegistry.GetLocal(r.future.Id); !ok || p != r.proc {
+		return false
+	}
+	r.proc.SendUserMessage(r.future, msg)
+	return true
+}

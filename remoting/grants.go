@@ -1,61 +1,89 @@
 package remoting
 
-import "github.com/asynkron/protoactor-go/actor"
+import (
+	"reflect"
+	"weak"
+
+	"github.com/asynkron/protoactor-go/actor"
+)
 
 // grants are the actors of this node that a peer may reach because they have sent it something as
 // its sender, or because they were spawned for it. It is bounded: those that have sent nothing for
 // long make room. It belongs to the peer's mutex.
 type grants struct {
-	last         *actor.PID // the latest sender: most messages are of one that has sent before
+	last         string   // the latest sender: most messages are of one that has sent before ...
+	lastIs       identity // ... and what it was
 	young, older map[string]grant
 }
 
 // grant is for one actor, and not for another one that gets its name later.
 type grant struct {
-	proc   actor.Process
+	to     identity
 	access accesses
+}
+
+// identity says which process had a name. It keeps no actor in memory that has stopped.
+type identity struct {
+	actor weak.Pointer[actor.ActorProcess]
+	other actor.Process
+}
+
+func identify(p actor.Process) identity {
+	if a, ok := p.(*actor.ActorProcess); ok {
+		return identity{actor: weak.Make(a)}
+	}
+	return identity{other: p}
+}
+
+// is reports whether p is that process. Of those that are no pointers one is as good as another.
+func (i *identity) is(p actor.Process) bool {
+	if a, ok := p.(*actor.ActorProcess); ok {
+		return i.actor.Value() == a
+	}
+	t := reflect.TypeOf(p)
+	return reflect.TypeOf(i.other) == t && (t.Kind() != reflect.Pointer || i.other == p)
 }
 
 // grantsMost is half of how many actors a peer may reach in this way.
 const grantsMost = 1 << 14
 
-// sent notes that a local actor has sent the peer a message. proc finds its process.
-func (g *grants) sent(sender *actor.PID, proc func(id string) (actor.Process, bool)) {
-	if sender == g.last {
+// sent notes that a local actor, which is this process, has sent the peer a message.
+func (g *grants) sent(id string, p actor.Process) {
+	if id == g.last && g.lastIs.is(p) {
 		return
 	}
-	g.last = sender
-	if _, ok := g.young[sender.Id]; ok {
-		return
+	to, ok := g.young[id]
+	if !ok || !to.to.is(p) {
+		to = g.add(id, p, Reach.bit())
 	}
-	if p, ok := proc(sender.Id); ok {
-		g.add(sender.Id, grant{p, Reach.bit()})
-	}
+	g.last, g.lastIs = id, to.to
 }
 
 // add grants something, besides what is granted already.
-func (g *grants) add(id string, what grant) {
+func (g *grants) add(id string, p actor.Process, access accesses) grant {
 	was, ok := g.young[id]
 	if !ok {
 		was = g.older[id]
 	}
-	if was.proc == what.proc {
-		what.access |= was.access
+	if was.to.is(p) {
+		access |= was.access
 	}
 	if len(g.young) >= grantsMost {
-		g.older, g.young, g.last = g.young, nil, nil
+		g.older, g.young, g.last = g.young, nil, ""
 	}
 	if g.young == nil {
 		g.young = make(map[string]grant)
 	}
-	g.young[id] = what
+	now := grant{identify(p), access}
+	g.young[id] = now
+	return now
 }
 
-// find returns what is granted for a name.
-func (g *grants) find(id string) (grant, bool) {
-	if what, ok := g.young[id]; ok {
-		return what, true
+// has reports whether something is granted to the process of a name.
+func (g *grants) has(id string, p actor.Process, access accesses) bool {
+	now, ok := g.young[id]
+	if !ok {
+		now = g.older[id]
 	}
-	what, ok := g.older[id]
-	return what, ok
+	return now.access&access != 0 && now.to.is(p)
 }

@@ -149,6 +149,8 @@ func (l *link) hello(ctx actor.Context, h *frame.Hello) {
 		l.breakOff(ctx, frame.GoodbyeVersion, fmt.Errorf("%w: version %d, this is %d", ErrProtocol, h.Version, frame.Version))
 	case nodeID(h.Name) != l.p.id || known != "" && known != h.Name:
 		l.breakOff(ctx, frame.GoodbyeName, fmt.Errorf("%w: it calls itself %q, and is known as %q", ErrProtocol, h.Name, known))
+	case l.n.local(h.Name): // its actors would be taken for this node's
+		l.breakOff(ctx, frame.GoodbyeName, fmt.Errorf("%w: it calls itself %q, as this node", ErrProtocol, h.Name))
 	case h.Incarnation != l.up.Incarnation:
 		l.breakOff(ctx, frame.GoodbyeIncarnation, fmt.Errorf("%w: incarnation %d, and it has connected as %d", ErrProtocol, h.Incarnation, l.up.Incarnation))
 	case l.most < frameBytes:
@@ -201,6 +203,7 @@ func (l *link) admitted(ctx actor.Context, m *admitted) {
 func (l *link) opened(ctx actor.Context) {
 	p := l.p
 	l.greeting, l.wasOpen = open, true
+	l.in.forget() // Allow may think otherwise of another node of that name
 	l.stopTimers()
 	p.mu.Lock()
 	unnamed := p.name == ""

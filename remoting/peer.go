@@ -105,6 +105,9 @@ func (p *peer) put(r *frame.Record, m *outgoing) (v verdict, err error) {
 	case size > frameBytes && p.most > 0 && size > p.most, size > frame.MaxMessage:
 		p.mu.Unlock()
 		return refused, fmt.Errorf("about %d bytes, and the peer takes %d: %w", size, p.most, ErrTooLarge)
+	case size > p.user.limit:
+		p.mu.Unlock()
+		return refused, fmt.Errorf("about %d bytes, and the queue has %d: %w", size, p.user.limit, ErrTooLarge)
 	case m.future != nil && p.state == linkBroken:
 		p.mu.Unlock()
 		return refused, ErrUnreachable
@@ -124,7 +127,9 @@ func (p *peer) put(r *frame.Record, m *outgoing) (v verdict, err error) {
 	case m.future != nil:
 		p.futures.add(request{target: m.target, future: m.sender, proc: m.future, packet: p.user.number})
 	case r.Sender.ID != "" && r.Sender.Address == "":
-		p.grants.sent(m.sender, p.node.sys.ProcessRegistry.GetLocal)
+		if proc, ok := p.node.sys.ProcessRegistry.GetLocal(m.sender.Id); ok {
+			p.grants.sent(m.sender.Id, proc)
+		}
 	}
 	p.unlock()
 	return accepted, nil

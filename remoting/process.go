@@ -154,7 +154,7 @@ func (p *peer) overflow(r *frame.Record, m *outgoing) (again bool) {
 	}
 	no := &Refused{Target: m.target, Sender: m.sender, By: n.name, Err: ErrQueueFull}
 	if m.future != nil {
-		m.future.SendUserMessage(m.sender, no)
+		n.answer(&request{future: m.sender, proc: m.future}, no)
 	} else {
 		n.sys.Root.Send(m.sender, no)
 	}

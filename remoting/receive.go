@@ -30,6 +30,9 @@ type target struct {
 	version uint64   // of the rules that were asked
 }
 
+// forget forgets what a connection has named, and what was found out about that.
+func (in *receiving) forget() { in.targets, in.last, in.senders = nil, nil, nil }
+
 // received takes a frame.
 func (l *link) received(ctx actor.Context, m *rdma.Received) {
 	switch l.greeting {
@@ -95,6 +98,10 @@ func (l *link) user(ctx actor.Context, r *frame.Record, m *rdma.Received) {
 		l.refuseRecord(ctx, r, frame.RefusedDenied, err)
 		return
 	}
+	if err := l.mayAnswer(&r.Sender); err != nil {
+		l.refuseRecord(ctx, r, frame.RefusedDenied, err)
+		return
+	}
 	msg, code, err := l.decode(r)
 	if err == nil {
 		code, err = l.acceptable(t, msg)
@@ -133,17 +140,22 @@ func (l *link) answer(ctx actor.Context, r *frame.Record) {
 	if err != nil {
 		no := &Refused{Target: f.future, By: l.n.name, Err: err}
 		l.notify(ctx, no)
-		f.answer(no)
+		l.n.answer(&f, no)
 		return
 	}
-	f.answer(msg)
+	if !l.n.answer(&f, msg) {
+		p.mu.Lock()
+		p.counts.Late++
+		p.mu.Unlock()
+		return
+	}
 	l.local.Woke()
 }
 
 // ordinary reports whether a message is one that actors send each other.
 func ordinary(msg any) bool {
 	switch msg.(type) {
-	case actor.SystemMessage, actor.AutoReceiveMessage:
+	case actor.SystemMessage, actor.AutoReceiveMessage, *actor.MessageEnvelope:
 		return false
 	}
 	return true
@@ -157,6 +169,13 @@ func (l *link) acceptable(t *target, msg any) (frame.Code, error) {
 	}
 	if !ordinary(msg) {
 		return frame.RefusedUndecodable, fmt.Errorf("%w: a %T is no message for an actor", ErrDecode, msg)
+	}
+	if batch, ok := msg.(actor.MessageBatch); ok { // an actor gets each of them
+		for _, m := range batch.GetMessages() {
+			if code, err := l.acceptable(t, m); err != nil {
+				return code, err
+			}
+		}
 	}
 	return 0, nil
 }
@@ -214,6 +233,25 @@ func (l *link) may(t *target, a Access) error {
 	return ErrDenied
 }
 
+// mayAnswer returns nil if the peer may send a message of that sender. Who answers it sends to its
+// sender. If that is of this node, the peer has to be one that may do so itself.
+func (l *link) mayAnswer(s *frame.PID) error {
+	if s.Address == "" || !l.n.local(s.Address) {
+		return nil
+	}
+	if isFuture(s.ID) {
+		l.p.mu.Lock()
+		asked := l.p.futures.has(s.ID)
+		l.p.mu.Unlock()
+		if asked {
+			return nil
+		}
+	} else if l.may(l.target(s.ID), Reach) == nil {
+		return nil
+	}
+	return fmt.Errorf("the sender is %s of this node: %w", s.ID, ErrDenied)
+}
+
 // exposed asks Expose, and then Config.Allow.
 func (l *link) exposed(a Access, name string) bool {
 	return !never(name) && l.n.rules.Load().allow(a, name) && l.allowed(a, name)
@@ -238,14 +276,13 @@ var allowTask = rdma.NewTask("remoting.Config.Allow")
 
 // granted reports whether an actor that has sent the peer something is still that actor.
 func (l *link) granted(id string, a Access) bool {
-	l.p.mu.Lock()
-	g, ok := l.p.grants.find(id)
-	l.p.mu.Unlock()
-	if !ok || g.access&a.bit() == 0 {
+	proc, ok := l.n.sys.ProcessRegistry.GetLocal(id)
+	if !ok {
 		return false
 	}
-	proc, _ := l.n.sys.ProcessRegistry.GetLocal(id)
-	return proc == g.proc
+	l.p.mu.Lock()
+	defer l.p.mu.Unlock()
+	return l.p.grants.has(id, proc, a.bit())
 }
 
 // mayName reports whether the peer may name a sender at another node. Who answers that one makes a

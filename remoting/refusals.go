@@ -43,7 +43,7 @@ func (l *link) refusedThere(ctx actor.Context, r *frame.Record) {
 	f, ok := l.p.futures.take(r.Sender.ID)
 	l.p.mu.Unlock()
 	if ok {
-		f.answer(no)
+		l.n.answer(&f, no)
 		return
 	}
 	l.notify(ctx, no)

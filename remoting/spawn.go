@@ -177,7 +177,7 @@ func (l *link) spawned(m *spawned) {
 	if m.answer.Code == frame.SpawnedOK {
 		if proc, ok := l.n.sys.ProcessRegistry.GetLocal(m.answer.Target); ok {
 			l.p.mu.Lock()
-			l.p.grants.add(m.answer.Target, grant{proc, Reach.bit() | Watch.bit() | Stop.bit()})
+			l.p.grants.add(m.answer.Target, proc, Reach.bit()|Watch.bit()|Stop.bit())
 			l.p.mu.Unlock()
 		}
 	}
