@@ -76,7 +76,7 @@ func fill(t *testing.T, n *node, to *process) {
 	padding := wrapperspb.Bytes(make([]byte, 512))
 	since := time.Now()
 	eventually(t, "the queue does not get full", func() bool {
-		for infoOf(n, to.name).Waiting < 62<<10 { // the link has taken some
+		for infoOf(n, to.name).Waiting < 61<<10 { // the link has taken some
 			n.sys.Root.Send(to.pid("echo"), padding)
 			since = time.Now()
 		}

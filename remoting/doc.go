@@ -51,7 +51,8 @@
 // # Isolation
 //
 // A peer may do here what Config.Expose says. Besides, it may answer: it may reach the actors that
-// have sent it something, and the futures that wait for it, once. What it sends beyond that is
+// have sent it something. Who gets a future's request may answer it, once, also if another node
+// has forwarded the request (Forward), and nobody else. What a peer sends beyond that is
 // refused, and costs the message. Bytes that no node sends cost the connection.
 //
 // What waits for one peer is bounded by Config.Queue, whatever it does, and delays no other peer.
@@ -60,8 +61,9 @@
 //
 // Nodes do not prove who they are: see reconnect.Peers. Who can connect is Config.Admit's to say,
 // again whenever Node.Readmit is called.
-// An answer has to come from the node that was asked. If that node forwards the request, the answer
-// of a third one is refused, unless Config.Expose lets it reach the sender. The messages of a
+// An actor that has sent a request itself, without a future, is answered by the node that it was
+// sent to: if that one forwards the request, the answer of a third node is refused, unless
+// Config.Expose lets it reach the actor. The PID of a future has a RequestId there. The messages of a
 // connection that has ended may have been received or not; only futures are notified of each. A
 // peer may name senders at other nodes, a quarter of Config.Peers of them: who answers one of these
 // makes a connection there. Config.Resolve can refuse names.

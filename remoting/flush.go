@@ -93,9 +93,7 @@ func (l *link) goneLocked() {
 	default:
 		l.sent = l.out.number + 1
 		p.user.gone(l.out)
-		if p.user.bytes <= p.user.limit/2 {
-			p.releaseLocked()
-		}
+		p.releaseLocked()
 	}
 	l.out = packet{}
 }

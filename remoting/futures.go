@@ -8,8 +8,12 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 )
 
-// futures are this node's futures that wait for answers of one peer. Nobody else can answer them.
-// They belong to the peer's mutex.
+// futures are this node's futures that wait for answers of one peer. They belong to the peer's
+// mutex.
+//
+// Each request has a token, which travels as the RequestId of its sender's PID. Who has it may
+// answer, once: the peer that was asked, or a node that this one has forwarded the request to.
+// Nobody can guess it.
 type futures struct {
 	m       map[string]request // by the future's id
 	seq     uint64
@@ -23,6 +27,7 @@ type request struct {
 	proc   actor.Process
 	packet uint64 // the number of the packet that it is in
 	seq    uint64
+	token  uint32
 }
 
 // futuresMost is how many futures may wait for one peer.
@@ -63,18 +68,44 @@ func (f *futures) add(r request) {
 	f.m[r.future.Id] = r
 }
 
-// has reports whether a future waits for the peer.
-func (f *futures) has(id string) bool {
-	_, ok := f.m[id]
-	return ok
+// token is that of a future, or a new one: random.
+func (f *futures) token(id string, random func() uint64) uint32 {
+	if r, ok := f.m[id]; ok {
+		return r.token
+	}
+	return uint32(random()) | 1 // 0 is none
 }
 
-// take removes a future.
-func (f *futures) take(id string) (r request, ok bool) {
-	if r, ok = f.m[id]; ok {
+// find returns a future, for who has its token.
+func (f *futures) find(id string, token uint32) (r request, ok bool) {
+	r, ok = f.m[id]
+	return r, ok && r.token == token
+}
+
+// take removes a future, for who has its token.
+func (f *futures) take(id string, token uint32) (r request, ok bool) {
+	if r, ok = f.find(id, token); ok {
 		delete(f.m, id)
 	}
 	return r, ok
+}
+
+// elsewhere does what with each peer's futures until it returns true: the request of a future may
+// have been forwarded to another node than the one that was asked.
+func (n *Node) elsewhere(id string, token uint32, what func(*futures) (found bool)) {
+	if token == 0 || !n.alive(id) {
+		return
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, p := range n.peers { // at most one has that token
+		p.mu.Lock()
+		found := what(&p.futures)
+		p.mu.Unlock()
+		if found {
+			return
+		}
+	}
 }
 
 // takeThose removes the futures for which which is true, and returns them in the order of their

@@ -373,6 +373,7 @@ func (l *link) endIf(allowed func() bool) bool {
 	}
 	l.ended, p.ended = true, true
 	p.over.Store(true)
+	p.grants = grants{} // a PID may keep the peer in memory
 	p.releaseLocked()
 	delete(n.peers, p.id)
 	l.count(false)

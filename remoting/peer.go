@@ -50,7 +50,7 @@ type peer struct {
 	watches     watches
 	grants      grants
 	spawns      spawns
-	waiters     []chan struct{} // senders that wait for room
+	waiters     waiters
 	counts      Counts
 }
 
@@ -82,6 +82,7 @@ type outgoing struct {
 	msg    any
 	sender *actor.PID
 	future actor.Process // the sender's, if it is a future of this node's
+	waited bool          // room is reserved for it
 }
 
 // verdict is what has become of a message.
@@ -98,11 +99,16 @@ const (
 func (p *peer) put(r *frame.Record, m *outgoing) (v verdict, err error) {
 	size := r.Size()
 	p.mu.Lock()
+	first := p.waiters.Len() == 0 || m.waited
+	if m.waited {
+		m.waited = false
+		p.waiters.reserved -= size
+	}
 	switch {
 	case p.ended:
 		p.mu.Unlock()
 		return elsewhere, nil
-	case size > frameBytes && p.most > 0 && size > p.most, size > frame.MaxMessage:
+	case size > frameBytes && p.most > 0 && size > p.most:
 		p.mu.Unlock()
 		return refused, fmt.Errorf("about %d bytes, and the peer takes %d: %w", size, p.most, ErrTooLarge)
 	case size > p.user.limit:
@@ -111,12 +117,15 @@ func (p *peer) put(r *frame.Record, m *outgoing) (v verdict, err error) {
 	case m.future != nil && p.state == linkBroken:
 		p.mu.Unlock()
 		return refused, ErrUnreachable
-	case !p.user.room(size):
+	case !first || !p.user.room(size+p.waiters.reserved):
 		p.mu.Unlock()
 		return full, nil
 	case m.future != nil && !p.futures.room(p.node.alive):
 		p.mu.Unlock()
 		return refused, fmt.Errorf("%d futures wait: %w", futuresMost, ErrQueueFull)
+	}
+	if m.future != nil {
+		r.Sender.Request = p.futures.token(m.sender.Id, p.node.rt.Scheduler().Uint64)
 	}
 	if err := p.user.append(r, size); err != nil {
 		p.mu.Unlock()
@@ -125,7 +134,7 @@ func (p *peer) put(r *frame.Record, m *outgoing) (v verdict, err error) {
 	p.counts.Sent++
 	switch {
 	case m.future != nil:
-		p.futures.add(request{target: m.target, future: m.sender, proc: m.future, packet: p.user.number})
+		p.futures.add(request{target: m.target, future: m.sender, proc: m.future, packet: p.user.number, token: r.Sender.Request})
 	case r.Sender.ID != "" && r.Sender.Address == "":
 		if proc, ok := p.node.sys.ProcessRegistry.GetLocal(m.sender.Id); ok {
 			p.grants.sent(m.sender.Id, proc)

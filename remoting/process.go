@@ -142,7 +142,7 @@ func (p *peer) overflow(r *frame.Record, m *outgoing) (again bool) {
 	n := p.node
 	policy := n.cfg.Overflow
 	if policy == Block && eventloop.MayWait() == nil {
-		p.awaitRoom(r.Size())
+		m.waited = p.awaitRoom(r.Size())
 		return true
 	}
 	p.mu.Lock()
@@ -159,26 +159,4 @@ func (p *peer) overflow(r *frame.Record, m *outgoing) (again bool) {
 		n.sys.Root.Send(m.sender, no)
 	}
 	return false
-}
-
-// awaitRoom waits until the peer may have room for size bytes, or has ended.
-func (p *peer) awaitRoom(size int) {
-	p.mu.Lock()
-	if p.ended || p.user.room(size) {
-		p.mu.Unlock()
-		return
-	}
-	room := make(chan struct{})
-	p.waiters = append(p.waiters, room)
-	p.mu.Unlock()
-	<-room
-	p.node.rt.Scheduler().Resume()
-}
-
-// releaseLocked lets those look again who wait for room.
-func (p *peer) releaseLocked() {
-	for _, w := range p.waiters {
-		close(w)
-	}
-	p.waiters = nil
 }

@@ -11,12 +11,13 @@ import (
 
 // receiving is the half of a link that takes what the peer sends. It belongs to the loop.
 type receiving struct {
-	busy    bool // the link is in Receive
-	names   frame.Names
-	rec     frame.Record
-	targets map[string]*target
-	last    *target // of the message before
-	senders map[frame.PID]*actor.PID
+	busy     bool // the link is in Receive
+	names    frame.Names
+	rec      frame.Record
+	searches int // of this frame
+	targets  map[string]*target
+	last     *target // of the message before
+	senders  map[frame.PID]*actor.PID
 }
 
 // remembered is how many targets, and how many senders, a link remembers.
@@ -46,6 +47,7 @@ func (l *link) received(ctx actor.Context, m *rdma.Received) {
 
 // read takes the records of a frame.
 func (l *link) read(ctx actor.Context, m *rdma.Received) {
+	l.in.searches = 0
 	d := frame.NewReader(m.Data, &l.in.names)
 	l.inbox.Begin()
 	for l.greeting == open {
@@ -120,17 +122,34 @@ func (l *link) user(ctx actor.Context, r *frame.Record, m *rdma.Received) {
 	l.inbox.Deliver(t.pid, msg, len(r.Body), m)
 }
 
-// answer gives a future of this node what it waits for. Only the peer that was asked may answer,
-// and once.
+// searchesMost is how many futures of one frame are looked for among those that wait for other
+// peers: a forged answer must not cost much.
+const searchesMost = 64
+
+// future takes a future of this node, or finds it, if the peer has its token: the peer was asked,
+// or a node that was asked has forwarded the request to it.
+func (l *link) future(id string, token uint32, take func(f *futures, id string, token uint32) (request, bool)) (r request, ok bool) {
+	l.p.mu.Lock()
+	r, ok = take(&l.p.futures, id, token)
+	l.p.mu.Unlock()
+	if !ok && l.in.searches < searchesMost {
+		l.in.searches++
+		l.n.elsewhere(id, token, func(f *futures) bool {
+			r, ok = take(f, id, token)
+			return ok
+		})
+	}
+	return r, ok
+}
+
+// answer gives a future of this node what it waits for, once.
 func (l *link) answer(ctx actor.Context, r *frame.Record) {
 	p := l.p
-	p.mu.Lock()
-	f, ok := p.futures.take(r.Target)
+	f, ok := l.future(r.Target, r.TargetRequest, (*futures).take)
 	if !ok {
+		p.mu.Lock()
 		p.counts.Late++
-	}
-	p.mu.Unlock()
-	if !ok {
+		p.mu.Unlock()
 		return
 	}
 	msg, _, err := l.decode(r)
@@ -240,10 +259,7 @@ func (l *link) mayAnswer(s *frame.PID) error {
 		return nil
 	}
 	if isFuture(s.ID) {
-		l.p.mu.Lock()
-		asked := l.p.futures.has(s.ID)
-		l.p.mu.Unlock()
-		if asked {
+		if _, ok := l.future(s.ID, s.Request, (*futures).find); ok {
 			return nil
 		}
 	} else if l.may(l.target(s.ID), Reach) == nil {

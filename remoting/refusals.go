@@ -17,7 +17,7 @@ func (l *link) refuseRecord(ctx actor.Context, r *frame.Record, code frame.Code,
 	p.counts.Refused++
 	if r.Sender.ID != "" && r.Sender.Address == "" {
 		p.putSystemLocked(&frame.Record{
-			Kind: frame.KindRefused, Target: r.Target, Sender: frame.PID{ID: r.Sender.ID}, Code: code, Reason: err.Error(),
+			Kind: frame.KindRefused, Target: r.Target, Sender: frame.PID{ID: r.Sender.ID, Request: r.Sender.Request}, Code: code, Reason: err.Error(),
 		})
 	}
 	p.unlock()
@@ -40,7 +40,7 @@ func (l *link) refusedThere(ctx actor.Context, r *frame.Record) {
 		no.Sender = actor.NewPID(l.n.name, r.Sender.ID)
 	}
 	l.p.mu.Lock()
-	f, ok := l.p.futures.take(r.Sender.ID)
+	f, ok := l.p.futures.take(r.Sender.ID, r.Sender.Request)
 	l.p.mu.Unlock()
 	if ok {
 		l.n.answer(&f, no)
@@ -69,7 +69,7 @@ func (l *link) notDelivered(ctx actor.Context, target *actor.PID, msg any, sende
 	l.notify(ctx, &Refused{Target: target, Sender: sender, By: l.n.name, Err: why})
 	if l.greeting == open && sender != nil && sender.Address == l.who.Name && isFuture(sender.Id) {
 		p.putSystem(&frame.Record{
-			Kind: frame.KindRefused, Target: target.Id, Sender: frame.PID{ID: sender.Id}, Code: frame.RefusedOverflow, Reason: why.Error(),
+			Kind: frame.KindRefused, Target: target.Id, Sender: frame.PID{ID: sender.Id, Request: sender.RequestId}, Code: frame.RefusedOverflow, Reason: why.Error(),
 		}, nil)
 		sender = nil
 	}
