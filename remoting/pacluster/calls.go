@@ -12,8 +12,8 @@ import (
 // also where Proto.Actor knows only values.
 type calls struct{ cluster.Context }
 
-// again are the options of a request that come before the caller's own.
-var again = []cluster.GrainCallOption{
+// patient are the options of a request that come before the caller's own.
+var patient = []cluster.GrainCallOption{
 	cluster.WithRetryCount(1 << 30), // the time bounds them
 	cluster.WithRetryAction(func(n int) int {
 		time.Sleep(min(time.Duration(n+1)*retryFirst, retryMost))
@@ -29,7 +29,7 @@ const (
 // Request implements cluster.Context. What the cluster tries again was not received by an actor: a
 // dead letter. A request with an unknown fate is not sent again.
 func (c calls) Request(identity, kind string, message any, opts ...cluster.GrainCallOption) (any, error) {
-	res, err := c.Context.Request(identity, kind, message, append(again[:len(again):len(again)], opts...)...)
+	res, err := c.Context.Request(identity, kind, message, append(patient[:len(patient):len(patient)], opts...)...)
 	if err != nil {
 		return nil, err
 	}

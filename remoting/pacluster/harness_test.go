@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -26,17 +27,22 @@ type child struct {
 	ended bool
 }
 
-// freeAddrs returns addresses of loopback that nobody listens at.
+// freeAddrs returns addresses of loopback that nobody listens at. They are not of the ports that
+// connections get, which might take them until a member listens there.
 func freeAddrs(t *testing.T, n int) []string {
 	t.Helper()
 	var addrs []string
-	for range n {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
+	for i := 0; len(addrs) < n; i++ {
+		addr := fmt.Sprintf("127.0.0.1:%d", 10000+rand.IntN(20000))
+		l, err := net.Listen("tcp", addr)
 		if err != nil {
-			t.Fatal(err)
+			if i > 1000 {
+				t.Fatal(err)
+			}
+			continue
 		}
 		defer l.Close()
-		addrs = append(addrs, l.Addr().String())
+		addrs = append(addrs, addr)
 	}
 	return addrs
 }

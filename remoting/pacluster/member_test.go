@@ -142,3 +142,18 @@ func TestResolve(t *testing.T) {
 	}
 	silent(m...)
 }
+
+// A grain that was made on the wrong member, because members learn of a change at different times,
+// does not stay there.
+func TestPlace(t *testing.T) {
+	m := startAll(t, roles(t, 2)...)
+	id := grainsAt(m[1], m[0].role.Name, 1)[0]
+	if got := m[0].do("activate %s %s", m[1].role.Name, id); got != m[1].role.Name {
+		t.Fatalf("there is no second one, but %q", got)
+	}
+	m[1].want("stopped "+id+".", "it belongs to the other member")
+	m[0].never("stopped", "the other one stays")
+	if got := m[1].do("where %s", id); got != m[0].role.Name {
+		t.Errorf("it is at %q", got)
+	}
+}

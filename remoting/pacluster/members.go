@@ -107,6 +107,12 @@ func (m *Member) observe(ev any) {
 	case *cluster.ClusterTopology:
 		m.size.Store(int64(len(ev.Members)))
 		m.departed.change(ev.Joined, ev.Left)
+		if m.topologies != nil {
+			select {
+			case m.topologies <- ev:
+			case <-m.leaving:
+			}
+		}
 	case *remoting.Disconnected:
 		m.refused(ev.Peer.Name, ev.Err)
 	case *remoting.NotAdmitted:

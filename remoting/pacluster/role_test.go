@@ -18,6 +18,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/asynkron/protoactor-go/cluster"
+	"github.com/asynkron/protoactor-go/cluster/identitylookup/disthash"
 	"github.com/asynkron/protoactor-go/remote"
 	"golang.org/x/sys/unix"
 	"google.golang.org/protobuf/types/known/wrapperspb"
@@ -237,6 +238,13 @@ func (p *process) do(c []string) (string, error) {
 			}))
 		}
 		return "", nil
+	case "activate": // address, identity: as who does not know yet whose the grain is
+		res, err := remoting.Result(p.sys.Root.RequestFuture(actor.NewPID(c[1], disthash.PartitionActivatorActorName),
+			&cluster.ActivationRequest{ClusterIdentity: cluster.NewClusterIdentity(c[2], grainKind)}, 2*time.Second))
+		if err != nil {
+			return "", err
+		}
+		return res.(*cluster.ActivationResponse).Pid.GetAddress(), nil
 	case "refused":
 		n := uint64(0)
 		for _, i := range p.m.Node.Peers() {

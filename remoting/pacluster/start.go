@@ -60,8 +60,10 @@ type Member struct {
 	blocked  atomic.Pointer[remote.BlockList] // nil: nobody is
 	size     atomic.Int64                     // members
 	departed departed
-	expel    sync.Once
-	expelled chan struct{}
+	// for place; nil: the lookup is not disthash
+	topologies chan *cluster.ClusterTopology
+	expel      sync.Once
+	expelled   chan struct{}
 
 	shutdown  sync.Once
 	leaving   chan struct{} // closed when Shutdown was called
@@ -130,6 +132,8 @@ func (m *Member) isBlocked(name, id string) bool {
 func (m *Member) join(cfg Config) (err error) {
 	if cfg.Lookup == nil {
 		cfg.Lookup = disthash.New()
+		m.topologies = make(chan *cluster.ClusterTopology)
+		go m.place()
 	}
 	options := append([]cluster.ConfigOption{cluster.WithKinds(cfg.Kinds...)}, cfg.Options...)
 	config := cluster.Configure(cfg.Cluster, cfg.Provider, cfg.Lookup, m.shell.config(m.Node.Name(), cfg.Spawn), options...)

@@ -1,7 +1,7 @@
-// Package room is what the chats of this repository share: lines and their bytes, what people may be
-// called, who is in a room and what was said there, and what can be typed. One machine's chat
-// (examples/chat) has all rooms in one actor. The chat across machines (remoting/pacluster/chat) has
-// each room in a virtual actor of its own.
+// Package room is what the chats of this repository share: lines and their bytes, what people may
+// be called, who is in a room and what was said there, and what can be typed. One machine's chat
+// (examples/chat) has all rooms in one actor. The chat across machines (remoting/pacluster/chat)
+// has each room in a virtual actor of its own.
 //
 // It does no input or output. What changes a room returns the lines that are to be sent.
 //

@@ -56,17 +56,12 @@ func (r *Room) Enter(m *Member) []Delivery {
 }
 
 // Return brings m into the room again, which m has lost, or which was made anew. It gets the line
-// that says where it is, and of the last missed lines those of others that the room remembers. The
-// others get the notice, unless that is empty: they have not seen m go if the room was made anew.
-func (r *Room) Return(m *Member, missed int, notice string) []Delivery {
+// that says where it is. The others get the notice, unless that is empty: they have not seen m go
+// if the room was made anew.
+func (r *Room) Return(m *Member, notice string) []Delivery {
 	m.Room = r
 	r.members[m] = struct{}{}
 	out := []Delivery{m.you()}
-	for _, l := range r.history[len(r.history)-min(missed, len(r.history)):] {
-		if l.From != m.Nick {
-			out = append(out, Delivery{m, l})
-		}
-	}
 	if notice == "" {
 		return out
 	}

@@ -30,11 +30,12 @@ type grain struct {
 	lost     string     // the room that was lost, "": none
 	n, seen  uint64     // lines that a room has sent, and that were said there
 
-	// What the grain was asked. It answers in order. If it has gone, limbo is what it may still
-	// answer, perhaps with a dead letter: then it is asked again. What has no answer is lost.
+	// What the grain was asked. It answers in order. If it has gone, limbo is what it may have
+	// answered before, because that it has gone overtakes other messages. What comes as a dead
+	// letter goes back, and is asked again. What has no answer is lost.
 	asked, limbo []ask
 	gone         *actor.PID // whose answers limbo waits for
-	back         []ask      // to be asked again
+	back         []ask
 	stop         context.CancelFunc
 }
 
@@ -44,7 +45,6 @@ type ask struct {
 	msg    any
 	token  bool // of a typed line
 	repeat bool // does no harm if it is asked twice
-	said   bool // the person has to know if it is lost
 }
 
 // The messages of a person's actor to itself, about a search.
@@ -130,34 +130,30 @@ func (u *user) late(ctx actor.Context, s search) {
 	}
 }
 
-// of returns the grain with that PID.
-func (u *user) of(pid *actor.PID) *grain {
+// of returns the grain with that PID, also one that has gone.
+func (u *user) of(pid *actor.PID) (g *grain, gone bool) {
 	for _, g := range []*grain{u.dir, u.hall} {
-		if g != nil && g.pid != nil && pid != nil && g.pid.Equal(pid) {
-			return g
+		switch {
+		case g == nil || pid == nil:
+		case g.pid != nil && g.pid.Equal(pid):
+			return g, false
+		case g.gone != nil && g.gone.Equal(pid):
+			return g, true
 		}
 	}
-	return nil
+	return nil, false
 }
 
 // lost looks again for a grain that has gone.
 func (u *user) lost(ctx actor.Context, m *actor.Terminated) {
-	g := u.of(m.Who)
-	if g == nil {
+	g, gone := u.of(m.Who)
+	if g == nil || gone {
 		return
 	}
 	if g.in {
 		g.lost = key(g.pid)
 	}
-	for _, a := range g.asked {
-		switch {
-		case a.repeat:
-			g.back = append(g.back, a)
-		case a.token || a.said:
-			g.limbo = append(g.limbo, a)
-		}
-	}
-	g.asked, g.gone = nil, g.pid
+	g.limbo, g.asked, g.gone = append(g.limbo, g.asked...), nil, g.pid
 	u.look(ctx, g)
 	if m.Why == actor.TerminatedReason_Stopped && len(g.limbo) > 0 {
 		rdma.After(ctx, settle, (*over)(&search{g, g.try}))
@@ -169,34 +165,54 @@ func (u *user) lost(ctx actor.Context, m *actor.Terminated) {
 // deadLetter takes back what a grain has not got, because it had gone: the oldest that it was
 // asked.
 func (u *user) deadLetter(ctx actor.Context, target *actor.PID) {
-	for _, g := range []*grain{u.dir, u.hall} {
-		switch {
-		case g == nil:
-		case len(g.limbo) > 0 && g.gone.Equal(target):
-			g.back = append(g.back, g.limbo[0])
-			if g.limbo = g.limbo[1:]; len(g.limbo) == 0 {
-				u.over(ctx, g)
-			}
-			return
-		case g.pid == nil || !g.pid.Equal(target):
-		case !g.in: // it was asked to let the person in
-			g.asked = nil
-			ctx.Unwatch(g.pid)
-			u.look(ctx, g)
-			return
-		case len(g.asked) > 0:
-			g.back = append(g.back, g.asked[0])
-			g.asked = g.asked[1:]
-			return
-		}
+	g, gone := u.of(target)
+	switch {
+	case g == nil:
+	case gone:
+		g.limbo = g.takeBack(g.limbo)
+		u.settled(ctx, g)
+	case !g.in: // it was asked to let the person in
+		g.asked = nil
+		ctx.Unwatch(g.pid)
+		u.look(ctx, g)
+	default:
+		g.asked = g.takeBack(g.asked)
+	}
+}
+
+// takeBack takes back the first of what was asked, unless it only was to let the person in.
+func (g *grain) takeBack(asked []ask) []ask {
+	if len(asked) == 0 {
+		return nil
+	}
+	if a := asked[0]; a.token || a.repeat {
+		g.back = append(g.back, a)
+	}
+	return asked[1:]
+}
+
+// settled goes on when nothing is in limbo any more.
+func (u *user) settled(ctx actor.Context, g *grain) {
+	if len(g.limbo) == 0 {
+		u.over(ctx, g)
 	}
 }
 
 // over reports what a grain that has gone may have got, and has the rest asked again.
 func (u *user) over(ctx actor.Context, g *grain) {
-	if n := len(g.limbo); n > 0 {
-		u.unknown(n)
-		u.release(g.limbo...)
+	lost := 0
+	for _, a := range g.limbo {
+		if a.repeat {
+			g.back = append(g.back, a)
+			continue
+		}
+		u.release(a)
+		if a.token {
+			lost++
+		}
+	}
+	if lost > 0 {
+		u.unknown(lost)
 	}
 	u.waiting = append(g.back, u.waiting...)
 	g.limbo, g.back = nil, nil

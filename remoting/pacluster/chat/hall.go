@@ -1,9 +1,12 @@
 package main
 
 import (
+	"time"
+
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/asynkron/protoactor-go/cluster"
 
+	rdma "github.com/rdmactor/rdmactor/actor"
 	"github.com/rdmactor/rdmactor/examples/chat/room"
 )
 
@@ -18,7 +21,22 @@ type hall struct {
 	names  *room.Directory // of who is in this room
 	guests map[string]*guest
 	said   uint64
+	recent []recent // lines that were said, the latest last, for who returns
+	bytes  int      // of recent
 }
+
+// recent is a line that was said a short while ago.
+type recent struct {
+	line room.Line
+	at   time.Time
+}
+
+// How much is kept for who returns: those whose link, or whose room, was lost come back at
+// different times, and miss nothing.
+const (
+	recentFor  = 10 * time.Second
+	recentMost = 1 << 20 // bytes
+)
 
 // guest is somebody in a room.
 type guest struct {
@@ -54,8 +72,7 @@ func (h *hall) Receive(ctx actor.Context) {
 func (h *hall) ask(ctx actor.Context, g *guest, m any) {
 	switch m := m.(type) {
 	case *say:
-		h.said++
-		h.deliver(ctx, h.room.Say(g.member, m.Text, true))
+		h.say(ctx, g, m.Text)
 	case *whoIsHere:
 		h.deliver(ctx, h.room.Who(g.member))
 	case *renamed:
@@ -89,9 +106,43 @@ func (h *hall) enter(ctx actor.Context, m *enter) {
 	case "":
 		h.deliver(ctx, h.room.Enter(g.member))
 	case key(ctx.Self()): // it is the link that was lost
-		h.deliver(ctx, h.room.Return(g.member, int(min(h.said-min(h.said, m.Seen), room.HistoryLen)), "is back"))
-	default: // what was said since this room was made
-		h.deliver(ctx, h.room.Return(g.member, room.HistoryLen, ""))
+		h.deliver(ctx, h.room.Return(g.member, "is back"))
+		h.again(ctx, g, m.Seen)
+	default:
+		h.deliver(ctx, h.room.Return(g.member, ""))
+		h.again(ctx, g, 0)
+	}
+}
+
+// say delivers a line, and keeps it for who returns.
+func (h *hall) say(ctx actor.Context, g *guest, text string) {
+	if text == "" {
+		return
+	}
+	now := rdma.LocalOf(ctx).Now()
+	h.said++
+	h.recent = append(h.recent, recent{room.Line{Type: "say", From: g.member.Nick, Room: h.room.Name, Text: text}, now})
+	h.bytes += len(text)
+	for h.bytes > recentMost || now.Sub(h.recent[0].at) > recentFor {
+		h.bytes -= len(h.recent[0].line.Text)
+		h.recent[0] = recent{}
+		h.recent = h.recent[1:]
+	}
+	h.deliver(ctx, h.room.Say(g.member, text, true))
+}
+
+// again delivers to somebody who returns what others have said since the line of that number, and
+// says how much of that is not there any more.
+func (h *hall) again(ctx actor.Context, g *guest, seen uint64) {
+	first := h.said - uint64(len(h.recent)) // lines that were said before
+	if first > seen {
+		h.deliver(ctx, []room.Delivery{g.member.Notice("%s left out", room.Plural(int(first-seen), "line"))})
+		seen = first
+	}
+	for _, r := range h.recent[min(seen-first, uint64(len(h.recent))):] {
+		if r.line.From != g.member.Nick {
+			h.deliver(ctx, []room.Delivery{{To: g.member, Line: r.line}})
+		}
 	}
 }
 

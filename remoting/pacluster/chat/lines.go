@@ -28,7 +28,7 @@ func (u *user) typed(ctx actor.Context, text string) {
 		u.release(token)
 		return
 	}
-	token.msg, token.said, token.repeat = u.message(l)
+	token.msg, token.repeat = message(l)
 	if _, name := token.msg.(*take); name && (u.out || !u.refusals.IsZero()) {
 		u.waiting = append([]ask{token}, u.waiting...) // why nobody lets the person in
 	} else {
@@ -37,21 +37,21 @@ func (u *user) typed(ctx actor.Context, text string) {
 	u.flush(ctx)
 }
 
-// message makes of a typed line what a grain is asked.
-func (u *user) message(l room.Line) (msg any, said, repeat bool) {
+// message makes of a typed line what a grain is asked, and says whether it may be asked twice.
+func message(l room.Line) (msg any, repeat bool) {
 	switch l.Type {
 	case "say":
-		return &say{l.Text}, true, false
+		return &say{l.Text}, false
 	case "private":
-		return &private{l.To, l.Text}, true, false
+		return &private{l.To, l.Text}, false
 	case "nick":
-		return &take{Nick: l.Text}, false, true
+		return &take{Nick: l.Text}, true
 	case "room":
-		return &take{Room: l.Text}, false, true
+		return &take{Room: l.Text}, true
 	case "rooms":
-		return &whichRooms{}, false, true
+		return &whichRooms{}, true
 	}
-	return &whoIsHere{}, false, true
+	return &whoIsHere{}, true
 }
 
 // flush asks what waits, in the order in which it was typed, as far as who is asked has let the

@@ -43,6 +43,7 @@ type user struct {
 	refusals   time.Time
 
 	quits  bool // the person is leaving
+	left   bool // has said goodbye
 	byes   int  // goodbyes that are missing
 	failed error
 }
@@ -98,7 +99,11 @@ func (u *user) Receive(ctx actor.Context) {
 		u.abandon()
 		ctx.Respond(&carried{u.nick, u.room, u.been, u.unsettled()})
 	default:
-		if g := u.of(ctx.Sender()); g != nil {
+		switch g, gone := u.of(ctx.Sender()); {
+		case g == nil:
+		case gone:
+			u.answeredLate(ctx, g, m)
+		default:
 			u.answered(ctx, g, m)
 		}
 	}
@@ -131,6 +136,22 @@ func (u *user) answered(ctx actor.Context, g *grain, m any) {
 		}
 	}
 	u.flush(ctx)
+}
+
+// answeredLate handles what a grain has sent before it has gone.
+func (u *user) answeredLate(ctx actor.Context, g *grain, m any) {
+	switch m := m.(type) {
+	case *heard:
+		if l, err := m.Line.Checked(); err == nil {
+			u.show(ctx, l)
+		}
+	case *took, *granted:
+		if len(g.limbo) > 0 {
+			u.release(g.limbo[0])
+			g.limbo = g.limbo[1:]
+			u.settled(ctx, g)
+		}
+	}
 }
 
 // pop takes out what a grain has answered.
@@ -167,9 +188,7 @@ func (u *user) heard(ctx actor.Context, g *grain, m *heard) {
 		u.entered(ctx, l.From)
 		return
 	}
-	if text := l.Show(); text != "" {
-		u.print(ctx, text)
-	}
+	u.show(ctx, l)
 }
 
 // entered is called when a room has let the person in, by the name that it was asked to.
@@ -253,6 +272,12 @@ func (u *user) stay(ctx actor.Context, why string) {
 	u.con.Status(why + "; /nick takes another one")
 }
 
+func (u *user) show(ctx actor.Context, l room.Line) {
+	if text := l.Show(); text != "" {
+		u.print(ctx, text)
+	}
+}
+
 // print shows a line of the chat. If that fails nobody can see the chat any more, and the person
 // leaves.
 func (u *user) print(ctx actor.Context, s string) {
@@ -312,11 +337,13 @@ func (u *user) pending() int {
 	return n
 }
 
-// leave says goodbye when nothing of the person's is waiting.
+// leave says goodbye when nothing of the person's is waiting. If the room is lost, it waits for it
+// to be back, because the others do not know otherwise that this person is missing.
 func (u *user) leave(ctx actor.Context) {
-	if !u.quits || u.byes > 0 || u.pending() > 0 {
+	if !u.quits || u.left || u.pending() > 0 || u.hall != nil && !u.hall.in && u.hall.lost != "" {
 		return
 	}
+	u.left = true
 	for _, g := range []*grain{u.hall, u.dir} {
 		if g == nil || g.pid == nil {
 			continue

@@ -361,6 +361,26 @@ func TestGhost(t *testing.T) {
 	})
 }
 
+// Who leaves while the room is being made anew is missed by the others.
+func TestLeavesWithoutRoom(t *testing.T) {
+	actortest.Run(t, actortest.Config{}, func(w *actortest.World) {
+		g := newGrains(w)
+		ann, bob := g.person("ann", room.Lobby), g.person("bob", room.Lobby)
+		ann.away.Store(true)
+		g.stop(hallKind, room.Lobby)
+		close(ann.in)
+		w.Advance(time.Second)
+		ann.away.Store(false)
+		if err := <-ann.ended; err != nil {
+			t.Error(err)
+		}
+		w.Wait()
+		bob.saw("ann left")
+		_ = w.System().Root.StopFuture(ann.pid).Wait()
+		bob.leave()
+	})
+}
+
 // Somebody whose name is taken, or who leaves when no room can be reached, ends soon.
 func TestEnds(t *testing.T) {
 	actortest.Run(t, actortest.Config{}, func(w *actortest.World) {

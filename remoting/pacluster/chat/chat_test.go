@@ -1,0 +1,244 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+func TestThreeProcesses(t *testing.T) {
+	p := three(t)
+	ann, bob, cat := p[0], p[1], p[2]
+	ann.say("hello \x1b[2Jall")
+	for _, other := range p[1:] {
+		if l := other.want("hello", "a line travels"); l != "[lobby] ann: hello [2Jall" {
+			t.Errorf("%s saw %q: control characters must go", other.nick, l)
+		}
+	}
+	bob.say("/room cellar")
+	bob.want("you are bob in cellar with 0 others", "moving")
+	cat.want("bob went to cellar", "moving is announced")
+	cat.say("/msg bob psst")
+	bob.want("(private) cat: psst", "a private message to another room")
+	for _, somebody := range p {
+		somebody.say("/rooms")
+		if l := somebody.want("rooms: ", "the rooms of all members"); l != "* rooms: cellar, lobby" {
+			t.Errorf("%s sees %q", somebody.nick, l)
+		}
+	}
+	bob.say("/nick CAT")
+	bob.want(`the nickname "CAT" looks like "cat"`, "a name is one person's in all rooms")
+	bob.say("/nick bobby")
+	bob.want("bob is now bobby", "renaming")
+	bob.say("/room lobby")
+	cat.want("bobby joined", "coming back")
+	bob.want("(earlier) [lobby] ann: hello", "history")
+	ann.say("/help")
+	ann.want("/where", "help")
+
+	twin := start(t, p[0].all, "", "ann")
+	twin.want("each of ", "all three are taken")
+	twin.exit(1, "there is no place for a fourth")
+	for i, somebody := range p {
+		if i%2 == 0 {
+			somebody.signal(unix.SIGTERM)
+		} else {
+			somebody.stdin.Close()
+		}
+		for _, other := range p[i+1:] {
+			if i == 1 {
+				other.want("bobby left", "leaving is announced")
+			} else {
+				other.want(somebody.nick+" left", "leaving is announced")
+			}
+		}
+		somebody.exit(0, "leaving")
+	}
+}
+
+// When the process that has the room is killed, the room is back within a second. Nobody notices,
+// but that the one is missing whose process it was.
+func TestKill(t *testing.T) {
+	p := three(t)
+	host, others := split(p)
+	others[0].say("before")
+	others[1].want(others[0].nick+": before", "the room is there")
+	for _, o := range others {
+		o.seen = nil
+	}
+	killed := time.Now()
+	host.signal(unix.SIGKILL)
+	took := through(others[0], others[1], killed)
+	t.Logf("a line goes through after %v", took)
+	if took > time.Second {
+		t.Errorf("the room is back after %v", took)
+	}
+	together(others...)
+	for _, o := range others {
+		o.sawNot("left", "lost", "joined")
+	}
+
+	again := start(t, host.all, host.name, host.nick)
+	again.want("you are "+host.nick+" in lobby", "the name of the process, and that of the person, are free")
+	others[0].want(host.nick+" joined", "it has joined")
+	together(append(others[:2:2], again)...)
+}
+
+// The same for the directory: names stay whose they are.
+func TestKillDirectory(t *testing.T) {
+	p := three(t)
+	p[0].say("/where")
+	line := p[0].want("the directory is at ", "where it is")
+	var others []*process
+	for _, somebody := range p {
+		if strings.HasSuffix(line, somebody.name) {
+			somebody.signal(unix.SIGKILL)
+		} else {
+			others = append(others, somebody)
+		}
+	}
+	for i := 0; ; i++ { // what is under way at the moment is reported, and not sent again
+		others[0].say("/msg %s psst", others[1].nick)
+		if others[1].next("(private) "+others[0].nick+": psst", 100*time.Millisecond) {
+			break
+		}
+		if i > 100 {
+			t.Fatalf("the directory is not back; %s wrote %q", others[0].nick, others[0].seen)
+		}
+	}
+	others[0].say("/nick %s", others[1].nick)
+	others[0].want("is taken", "names stay whose they are")
+	others[0].say("/rooms")
+	others[0].want("rooms: lobby", "rooms are found again")
+}
+
+// A process that stands still is given up, and its room made anew elsewhere. When it goes on, it
+// joins again, as another member, with what was typed meanwhile.
+func TestFreeze(t *testing.T) {
+	p := three(t)
+	host, others := split(p)
+	host.freeze()
+	host.say("typed while it stood still")
+	took := through(others[0], others[1], time.Now())
+	t.Logf("a line goes through after %v", took)
+	if took > 2*time.Second+2*refresh+time.Second { // the provider waits 2 s for an answer
+		t.Errorf("that took %v", took)
+	}
+	host.signal(unix.SIGCONT)
+	host.want("it joins again", "it learns that it was given up")
+	host.want("you are "+host.nick+" in lobby", "it has joined again")
+	together(p...)
+	others[0].say("all here?")
+	host.want(others[0].nick+": all here?", "they are together")
+	for _, o := range others {
+		o.sawNot("given this process up")
+	}
+}
+
+// through has from say lines until to sees one, and returns how long that took. Lines that do not
+// come have to be reported to from, because the room had perhaps got them.
+func through(from, to *process, begun time.Time) time.Duration {
+	from.t.Helper()
+	came := make(map[string]bool)
+	said := 0
+	var took time.Duration
+	for deadline := begun.Add(20 * time.Second); took == 0; {
+		from.say("line %d.", said)
+		said++
+		if time.Now().After(deadline) {
+			from.t.Fatalf("no line goes through; %s wrote %q, and %s %q", from.nick, from.seen, to.nick, to.seen)
+		}
+		select {
+		case l := <-to.lines:
+			to.seen = append(to.seen, l)
+			if _, line, ok := strings.Cut(l, from.nick+": line "); ok {
+				took, came[line] = time.Since(begun), true
+			}
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+	from.say("end")
+	to.want(from.nick+": end", "lines go through")
+	for _, l := range to.seen {
+		if _, line, ok := strings.Cut(l, from.nick+": line "); ok {
+			came[line] = true
+		}
+	}
+	from.say("/who")
+	from.want("* in ", "its answer")
+	reported := 0
+	for _, l := range from.seen {
+		var n int
+		if _, err := fmt.Sscanf(l, "-- %d line", &n); err == nil && strings.Contains(l, "may not have arrived") {
+			reported += n
+		}
+	}
+	if missing := said - len(came); missing > reported {
+		from.t.Errorf("%d of %d lines are missing, and %d are reported", missing, said, reported)
+	}
+	return took
+}
+
+// When the process that has the room leaves in order, no line is lost, or there twice.
+func TestLeaveInOrder(t *testing.T) {
+	p := three(t)
+	host, others := split(p)
+	const lines = 300
+	go func() {
+		for i := range lines {
+			others[0].say("line %d.", i)
+			time.Sleep(2 * time.Millisecond) // it goes on while the other leaves
+		}
+	}()
+	others[1].want("line 20.", "somebody talks")
+	host.signal(unix.SIGINT)
+	host.exit(0, "Ctrl-C")
+	others[1].want(fmt.Sprintf("line %d.", lines-1), "somebody talks on")
+	var got []string
+	for _, l := range others[1].seen {
+		if _, line, ok := strings.Cut(l, ": line "); ok {
+			got = append(got, line)
+		}
+	}
+	others[0].sawNot("may not", "not sent")
+	want := 0
+	for _, line := range got {
+		if line == "20." || want == 20 {
+			want++
+		}
+		if line != fmt.Sprintf("%d.", want) {
+			t.Fatalf("line %s comes in place of line %d: %q", line, want, got)
+		}
+		want++
+	}
+	if want != lines-1 {
+		t.Errorf("the last line is not %d but %d", lines-2, want-1)
+	}
+}
+
+func TestReadableErrors(t *testing.T) {
+	all := freeMembers(t, 2)
+	for name, tt := range map[string]struct {
+		args []string
+		want string
+	}{
+		"not a member":               {[]string{"127.0.0.1:1", "--members", strings.Join(all, ",")}, "is none of the members"},
+		"bad address":                {[]string{"--members", "nowhere"}, "nowhere"},
+		"no room for the other port": {[]string{"--members", "127.0.0.1:65000"}, "the port is a number of at most 64535"},
+		"bad nickname":               {[]string{"--nick", "a b"}, "may not have spaces"},
+		"bad room":                   {[]string{"--room", "a b"}, "may not have spaces"},
+		"bad device":                 {[]string{"--device", "mlx5_0"}, "want auto, iwarp or kernel"},
+		"bad flag":                   {[]string{"--nope"}, "see chat --help"},
+		"extra word":                 {[]string{all[0], "extra", "--members", strings.Join(all, ",")}, `unexpected "extra"`},
+		"not here":                   {[]string{"--members", "192.0.2.1:7471"}, "192.0.2.1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := start(t, all, "", "x", tt.args...)
+			p.want(tt.want, "an error a user understands")
+			p.exit(1, "an error")
+		})
+	}
+}

@@ -1,0 +1,42 @@
+package pacluster
+
+import (
+	"time"
+
+	"github.com/asynkron/protoactor-go/cluster"
+	"github.com/asynkron/protoactor-go/cluster/identitylookup/disthash"
+)
+
+// Members learn of a change at different times. Meanwhile one of them may ask another for a grain
+// that belongs elsewhere by what that other one knows already. Proto.Actor's lookup makes it
+// without looking, and looks only when the next change comes: until then there are two of that
+// grain.
+
+// again is when the members' grains are looked at again after a change. By then all have learned of
+// it, unless the provider takes longer.
+var again = []time.Duration{500 * time.Millisecond, time.Second, 2 * time.Second, 4 * time.Second, 8 * time.Second}
+
+// place has grains stop that belong to another member, after each change. Who asks for them then
+// finds those that stay.
+func (m *Member) place() {
+	pid := m.sys.NewLocalPID(disthash.PartitionActivatorActorName)
+	var latest *cluster.ClusterTopology
+	var due <-chan time.Time
+	next := 0
+	for {
+		select {
+		case latest = <-m.topologies:
+			next = 0
+			due = time.After(again[0])
+		case <-due:
+			m.sys.Root.Send(pid, latest)
+			if next++; next < len(again) {
+				due = time.After(again[next])
+			} else {
+				due = nil
+			}
+		case <-m.leaving:
+			return
+		}
+	}
+}
