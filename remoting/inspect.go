@@ -1,10 +1,5 @@
 package remoting
 
-import (
-	"maps"
-	"slices"
-)
-
 // PeerInfo is what Node.Peers says of a peer.
 type PeerInfo struct {
 	Peer      Peer // of the latest connection; before the first one only the Name
@@ -31,7 +26,7 @@ type Counts struct {
 // waits for no loop. Any goroutine.
 func (n *Node) Peers() []PeerInfo {
 	n.mu.Lock()
-	peers := slices.SortedFunc(maps.Values(n.peers), func(a, b *peer) int { return int(a.number) - int(b.number) })
+	peers := n.peersLocked()
 	n.mu.Unlock()
 	list := make([]PeerInfo, 0, len(peers))
 	for _, p := range peers {

@@ -213,7 +213,7 @@ func (l *link) react(ctx actor.Context) {
 	case *actor.Started:
 		l.start(ctx)
 	case *actor.Stopping:
-		l.stopping()
+		l.stopping(ctx)
 	default:
 		l.inbox.Receive(ctx)
 	}
@@ -309,7 +309,7 @@ func (l *link) impatient(ctx actor.Context) {
 
 // closed takes note that the reconnecting actor has ended.
 func (l *link) closed(ctx actor.Context, m *reconnect.Closed) {
-	if l.up != nil { // Down has not come
+	if l.greeting == open { // Down has not come
 		l.lost(ctx, m.Err)
 	}
 	l.p.mu.Lock()
@@ -336,10 +336,16 @@ func (l *link) finish(ctx actor.Context) {
 
 // fall ends the link at once: there is no connection, and none will come.
 func (l *link) fall(ctx actor.Context, err error) {
-	if l.ended {
-		return
+	if !l.ended {
+		l.collapse(ctx, err)
+		l.quit(ctx)
 	}
-	if l.up != nil {
+}
+
+// collapse ends the connection, and answers everything that waits.
+func (l *link) collapse(ctx actor.Context, err error) {
+	if l.greeting == open {
+		l.posted.trim(l.up.Unsettled())
 		l.lost(ctx, err)
 	}
 	l.p.mu.Lock()
@@ -350,7 +356,6 @@ func (l *link) fall(ctx actor.Context, err error) {
 	}
 	l.endIf(func() bool { return true })
 	l.unreachable(err)
-	l.quit(ctx)
 }
 
 // quit stops the link's actor, when the rest has ended. What still waits for slow targets of this
@@ -392,11 +397,15 @@ func (l *link) stopTimers() {
 }
 
 // stopping is called when somebody has stopped the link from outside.
-func (l *link) stopping() {
-	l.inbox.Close()
-	if !l.ended {
-		l.endIf(func() bool { return true })
-		l.unreachable(rdma.ErrStopped)
-		l.report.end()
+func (l *link) stopping(ctx actor.Context) {
+	if l.ended {
+		return
 	}
+	err := rdma.ErrStopped
+	if l.n.down.Load() {
+		err = ErrShutdown
+	}
+	l.collapse(ctx, err)
+	l.inbox.Close()
+	l.report.end()
 }

@@ -38,6 +38,10 @@ func (n *Node) Shutdown(ctx context.Context) error {
 // farewell is how much before the context's end what has not been sent is given up.
 const farewell = 100 * time.Millisecond
 
+// lastWord is how long loops may take to stop links and the listener, which waits for no peer. A
+// loop does not get on while code of the user's blocks it.
+const lastWord = 2 * time.Second
+
 func (n *Node) shutDown(ctx context.Context) error {
 	n.down.Store(true)
 	timeout := time.Hour
@@ -47,13 +51,16 @@ func (n *Node) shutDown(ctx context.Context) error {
 	n.close(&leave{timeout})
 	sent := n.rt.Scheduler().Await(n.alone, ctx.Done())
 	if !sent {
-		n.close(&fall{ErrShutdown})
-		<-n.alone // that waits for nobody
-		n.rt.Scheduler().Resume()
+		n.stopLinks()
 	}
-	n.stopListener()
+	n.sys.Root.Stop(n.owner)
+	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastWord)
+	defer cancel()
+	ended := n.rt.Scheduler().Await(n.alone, last.Done()) && n.rt.Scheduler().Await(n.gone, last.Done())
 	reported := n.rt.Scheduler().Await(n.idle, ctx.Done())
 	switch {
+	case !ended:
+		return fmt.Errorf("remoting: a loop does not get on: %w", context.Cause(last))
 	case !sent || n.unsent.Load():
 		return fmt.Errorf("remoting: not all was sent: %w", cmp.Or(context.Cause(ctx), error(unix.ETIMEDOUT)))
 	case !reported:
@@ -62,16 +69,31 @@ func (n *Node) shutDown(ctx context.Context) error {
 	return nil
 }
 
-// close has every link end with m, in the order in which they were made, and lets none be made.
+// close has every link end with m, and lets none be made.
 func (n *Node) close(m any) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.closing = true
 	n.emptiedLocked()
-	byNumber := func(a, b *peer) int { return int(a.number) - int(b.number) }
-	for _, p := range slices.SortedFunc(maps.Values(n.peers), byNumber) {
+	for _, p := range n.peersLocked() {
 		n.sys.Root.Send(p.link, m)
 	}
+}
+
+// stopLinks ends every link at once. They can be stopped also if the runtime was shut down, when
+// they get nothing any more.
+func (n *Node) stopLinks() {
+	n.mu.Lock()
+	peers := n.peersLocked()
+	n.mu.Unlock()
+	for _, p := range peers {
+		n.sys.Root.Stop(p.link)
+	}
+}
+
+// peersLocked is the peers in the order in which they were made.
+func (n *Node) peersLocked() []*peer {
+	return slices.SortedFunc(maps.Values(n.peers), func(a, b *peer) int { return int(a.number) - int(b.number) })
 }
 
 // emptiedLocked closes idle when there are no links and none can come.
