@@ -470,7 +470,7 @@ func (me *remoteNode) leave() {
 	me.until(20*time.Millisecond, me.idle) // its futures were answered
 	all, done := context.WithTimeout(context.Background(), 20*time.Second)
 	defer done()
-	if err := me.rt.Shutdown(all); err != nil {
+	if err := me.rt.Shutdown(all); err != nil && me.p.Context().Err() == nil {
 		w.fail("%s: Shutdown of the runtime: %v", me.p.Name(), err)
 	}
 	if now := w.World.Now(); err != nil {
@@ -489,7 +489,7 @@ func (me *remoteNode) last() {
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
 	err := me.node.Shutdown(ctx)
-	if err != nil {
+	if err != nil && me.p.Context().Err() == nil {
 		me.w.fail("%s: Shutdown: %v", me.p.Name(), err)
 	}
 	me.nothingLeft(err)
