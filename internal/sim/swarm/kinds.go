@@ -9,11 +9,11 @@ import (
 // kinds are the workloads that a plan may have. The order matters: a seed names them by number.
 var kinds = []*workload.Kind{
 	workload.Echo, workload.Connections, workload.Calls, workload.Streams, workload.Nodes,
-	workload.Lives,
+	workload.Lives, workload.Remote,
 }
 
 // trial are workloads that take part only if they are named, until they pass with all faults.
-var trial = []*workload.Kind{workload.Remote}
+var trial []*workload.Kind
 
 // choose gives the kinds with some names; all that need not be named, if there are none.
 func choose(names []string) []*workload.Kind {

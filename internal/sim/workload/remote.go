@@ -219,7 +219,7 @@ func drawRemote(d Draw, n int) (ops []Op) {
 			ops = append(ops, &exposeOp{at, to, d.IntN(2) == 0})
 		case x == 9 && d.Has["shutdown"]:
 			ops = append(ops, &leaveOp{at, to, pick(d, []time.Duration{time.Millisecond, 200 * time.Millisecond, 20 * time.Second})})
-		case x == 10 && d.Has["flood"]:
+		case (x == 10 || x >= 22) && d.Has["flood"]:
 			ops = append(ops, d.flood(at, from, to))
 		case x == 11 && d.Has["block"]:
 			ops = append(ops, &blockOp{at, to, from, d.duration(100*time.Millisecond, 5)})
@@ -265,7 +265,7 @@ func (d Draw) post(at time.Duration, from, to int) *postOp {
 // flood draws many messages to one that does not take them for a while.
 func (d Draw) flood(at time.Duration, from, to int) *postOp {
 	o := d.post(at, from, to)
-	o.how, o.target, o.then = pick(d, []sendHow{sendPlain, sendNobody, sendRequest}), pick(d, []string{offA, offB, mailA}), thenStand
+	o.how, o.target, o.then = pick(d, []sendHow{sendPlain, sendNobody, sendRequest, sendRequest}), pick(d, []string{offA, offB, mailA}), thenStand
 	o.n, o.size, o.d = 20+d.IntN(160), 1<<10+d.IntN(60<<10), d.duration(500*time.Millisecond, 4)
 	return o
 }

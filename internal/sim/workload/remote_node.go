@@ -48,7 +48,7 @@ func newRemote(e *Env, ops []Op) *remote {
 	w.ledger.Fail, w.bounds.Fail = e.fail, e.fail
 	w.named, w.barred = e.Rand.IntN(3) == 0, one(e, "", "", "", loopB, offB, solid)
 	c := &w.cfg
-	c.Queue, c.MaxMessage = one(e, 0, 0, 64<<10, 256<<10), 64<<10
+	c.Queue, c.MaxMessage = one(e, 0, 64<<10, 256<<10), 64<<10
 	c.Overflow = one(e, remoting.DeadLetter, remoting.Fail, remoting.Block)
 	c.Patience = one(e, 0, time.Second, 3*time.Second)
 	c.ID.Credits = one(e, 0, 2, 4)

@@ -36,12 +36,14 @@ type (
 	undecodeMessage struct{ oddMessage }
 )
 
+// MarshalJSON implements json.Marshaler.
+func (*panicsMessage) MarshalJSON() ([]byte, error) { panic(errPlanned) }
+
 // codec makes the node's codec.
 func (me *remoteNode) codec() codec.Codec {
 	own := byte(me.machine)
 	all := []codec.Type{
-		codec.Own("sim.Panics", func([]byte, *panicsMessage) ([]byte, error) { panic(errPlanned) },
-			func([]byte) (*panicsMessage, error) { return nil, errPlanned }),
+		codec.JSON[*panicsMessage]("sim.Panics"),
 		codec.Own("sim.Undecode",
 			func(dst []byte, m *undecodeMessage) ([]byte, error) {
 				return append(append(dst, m.origin), m.bytes...), nil
