@@ -227,6 +227,9 @@ func (p *Post) Asked(future string) {
 func (f *Life) Forward(now time.Duration, p *Post, who string, to Place) *Post {
 	q := f.submit(now, Spec{To: to, Stream: who, Length: p.spec.Length})
 	q.wire, q.asker, p.passed = p.wire, p.asker, true
+	if p.future { // whoever has the request may answer it
+		p.life.Grant(to.Node, p.asker.Name)
+	}
 	f.l.enter(q)
 	return q
 }

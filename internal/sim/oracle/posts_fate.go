@@ -47,7 +47,8 @@ func (f *Life) Refused(now time.Duration, name string, asker Place, denied bool)
 		return
 	}
 	l.refuse(now, route{Place{f.node, name}, asker})
-	if p := f.reach[name]; denied && p != nil && p.now && p.ended < 0 {
+	// A message that claims to come from this node itself may be refused for that.
+	if p := f.reach[name]; denied && p != nil && p.now && p.ended < 0 && asker.Node != f.node {
 		l.Fail("%v: %v refuses a message to %s, which is exposed", now, f, name)
 	}
 }

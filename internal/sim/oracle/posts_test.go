@@ -106,6 +106,25 @@ func TestPosts(t *testing.T) {
 			t.b.Submit(3*s, Spec{To: Place{"a", "future"}, Length: 20})
 		}},
 		{"something that answers nobody is refused", "", func(t *town) { t.b.Refused(s, there.Name, Place{}, false) }},
+		{"asked, forwarded, and answered by a third node", "", func(t *town) {
+			c := t.l.Life("c")
+			c.Begins(0, there.Name)
+			c.Expose(0, there.Name, true)
+			p := t.ask()
+			t.get(p)
+			q := t.b.Forward(s, p, there.Name, Place{"c", there.Name})
+			c.Received(s, there.Name, q.Bytes())
+			a := c.Submit(s, Spec{To: Place{"a", "future"}, Length: 20})
+			t.a.Received(s, "future", a.Bytes())
+			p.Fate(s, WasAnswered)
+		}},
+		{"refused because it claims to be of that node", "", func(t *town) {
+			p := t.send()
+			t.get(p)
+			t.a.Expose(0, home.Name, true)
+			t.b.Forward(s, p, there.Name, home)
+			t.a.Refused(s, home.Name, home, true)
+		}},
 		{"asked in vain", "", func(t *town) { t.ask().Fate(s, WasUnsure) }},
 		{"asked, and a dead letter there", "", func(t *town) {
 			p := t.ask()
