@@ -1,8 +1,8 @@
 package remoting
 
 import (
-	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -11,21 +11,24 @@ import (
 // futures are this node's futures that wait for answers of one peer. They belong to the peer's
 // mutex.
 //
-// Each request has a token, which travels as the RequestId of its sender's PID. Who has it may
+// Each request has a slot, and a token. Its sender is called after the slot on the other node, so
+// that few names come again and again, and the token is the sender's RequestId. Who has it may
 // answer, once: the peer that was asked, or a node that this one has forwarded the request to.
 // Nobody can guess it.
 type futures struct {
-	m       map[string]request // by the future's id
+	slots   []request
+	free    []int // the one that was used last comes last
 	seq     uint64
-	sweepAt int // how many there may be before those that are gone are looked for
+	sweepAt int // how many slots there may be before futures that are gone are looked for
 }
 
 // request is a future's message to the peer.
 type request struct {
+	name   string // of the slot
 	target *actor.PID
 	future *actor.PID
-	proc   actor.Process
-	packet uint64 // the number of the packet that it is in
+	proc   actor.Process // nil: the slot is free
+	packet uint64        // the number of the packet that it is in
 	seq    uint64
 	token  uint32
 }
@@ -33,8 +36,12 @@ type request struct {
 // futuresMost is how many futures may wait for one peer.
 const futuresMost = 1 << 18
 
-// futurePrefix is what the ids of Proto.Actor's futures begin with.
-const futurePrefix = "future$"
+// futurePrefix is what the ids of Proto.Actor's futures begin with, and slotPrefix what those of
+// slots do.
+const (
+	futurePrefix = "future$"
+	slotPrefix   = futurePrefix + "#" // no future's has that
+)
 
 func isFuture(id string) bool { return strings.HasPrefix(id, futurePrefix) }
 
@@ -50,52 +57,80 @@ func (n *Node) futureOf(sender *actor.PID) actor.Process {
 	return p
 }
 
+// waiting is how many there are.
+func (f *futures) waiting() int { return len(f.slots) - len(f.free) }
+
 // room reports whether another future may wait. alive says whether a future still does.
 func (f *futures) room(alive func(id string) bool) bool {
-	if len(f.m) >= f.sweepAt {
-		maps.DeleteFunc(f.m, func(id string, _ request) bool { return !alive(id) })
-		f.sweepAt = 2*len(f.m) + 1024
+	if len(f.free) == 0 && len(f.slots) >= f.sweepAt {
+		for i := range f.slots {
+			if !alive(f.slots[i].future.Id) {
+				f.vacate(i)
+			}
+		}
+		f.sweepAt = 2*f.waiting() + 1024
 	}
-	return len(f.m) < futuresMost
+	return f.waiting() < futuresMost
 }
 
+// next is the name of the slot that the next request gets.
+func (f *futures) next() string {
+	if len(f.free) == 0 {
+		f.free = append(f.free, len(f.slots))
+		f.slots = append(f.slots, request{name: slotPrefix + strconv.Itoa(len(f.slots))})
+	}
+	return f.slots[f.free[len(f.free)-1]].name
+}
+
+// add enters a request in the slot that next has named.
 func (f *futures) add(r request) {
-	if f.m == nil {
-		f.m = make(map[string]request)
-	}
+	i := f.free[len(f.free)-1]
+	f.free = f.free[:len(f.free)-1]
 	f.seq++
-	r.seq = f.seq
-	f.m[r.future.Id] = r
+	r.name, r.seq = f.slots[i].name, f.seq
+	f.slots[i] = r
 }
 
-// token is that of a future, or a new one: random.
-func (f *futures) token(id string, random func() uint64) uint32 {
-	if r, ok := f.m[id]; ok {
-		return r.token
+func (f *futures) vacate(i int) {
+	f.slots[i] = request{name: f.slots[i].name}
+	f.free = append(f.free, i)
+}
+
+// slot is the slot of that name; -1: there is none with such a token.
+func (f *futures) slot(name string, token uint32) int {
+	digits, ok := strings.CutPrefix(name, slotPrefix)
+	if !ok {
+		return -1
 	}
-	return uint32(random()) | 1 // 0 is none
-}
-
-// find returns a future, for who has its token.
-func (f *futures) find(id string, token uint32) (r request, ok bool) {
-	r, ok = f.m[id]
-	return r, ok && r.token == token
-}
-
-// take removes a future, for who has its token.
-func (f *futures) take(id string, token uint32) (r request, ok bool) {
-	if r, ok = f.find(id, token); ok {
-		delete(f.m, id)
+	i, err := strconv.Atoi(digits)
+	if err != nil || i < 0 || i >= len(f.slots) || f.slots[i].proc == nil || f.slots[i].token != token {
+		return -1
 	}
-	return r, ok
+	return i
 }
 
-// elsewhere does what with each peer's futures until it returns true: the request of a future may
-// have been forwarded to another node than the one that was asked.
-func (n *Node) elsewhere(id string, token uint32, what func(*futures) (found bool)) {
-	if token == 0 || !n.alive(id) {
-		return
+// find returns a request, for who has its token.
+func (f *futures) find(name string, token uint32) (r request, ok bool) {
+	if i := f.slot(name, token); i >= 0 {
+		return f.slots[i], true
 	}
+	return r, false
+}
+
+// take removes a request, for who has its token.
+func (f *futures) take(name string, token uint32) (r request, ok bool) {
+	i := f.slot(name, token)
+	if i < 0 {
+		return r, false
+	}
+	r = f.slots[i]
+	f.vacate(i)
+	return r, true
+}
+
+// elsewhere does what with each peer's futures until it returns true: a request may have been
+// forwarded to another node than the one that was asked.
+func (n *Node) elsewhere(what func(*futures) (found bool)) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	for _, p := range n.peers { // at most one has that token
@@ -108,13 +143,13 @@ func (n *Node) elsewhere(id string, token uint32, what func(*futures) (found boo
 	}
 }
 
-// takeThose removes the futures for which which is true, and returns them in the order of their
-// requests.
+// takeThose removes the requests for which which is true, and returns them in the order in which
+// they were put.
 func (f *futures) takeThose(which func(*request) bool) (those []request) {
-	for id, r := range f.m {
-		if which(&r) {
-			those = append(those, r)
-			delete(f.m, id)
+	for i := range f.slots {
+		if r := &f.slots[i]; r.proc != nil && which(r) {
+			those = append(those, *r)
+			f.vacate(i)
 		}
 	}
 	slices.SortFunc(those, func(a, b request) int { return int(a.seq) - int(b.seq) })

@@ -39,7 +39,7 @@ func (p *peer) info() PeerInfo {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	i := PeerInfo{
-		Peer: p.who, Connected: p.state == linkOpen, Waiting: p.user.bytes + p.system.bytes, Futures: len(p.futures.m),
+		Peer: p.who, Connected: p.state == linkOpen, Waiting: p.user.bytes + p.system.bytes, Futures: p.futures.waiting(),
 		Watching: p.watches.ours.len(), Watched: p.watches.theirs.len(), Counts: p.counts,
 	}
 	i.Peer.Name, i.Counts.Received = p.name, p.received.Load()

@@ -125,7 +125,7 @@ func (p *peer) put(r *frame.Record, m *outgoing) (v verdict, err error) {
 		return refused, fmt.Errorf("%d futures wait: %w", futuresMost, ErrQueueFull)
 	}
 	if m.future != nil {
-		r.Sender.Request = p.futures.token(m.sender.Id, p.node.rt.Scheduler().Uint64)
+		r.Sender.ID, r.Sender.Request = p.futures.next(), uint32(p.node.rt.Scheduler().Uint64())
 	}
 	if err := p.user.append(r, size); err != nil {
 		p.mu.Unlock()

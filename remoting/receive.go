@@ -116,10 +116,27 @@ func (l *link) user(ctx actor.Context, r *frame.Record, m *rdma.Received) {
 		l.refuseRecord(ctx, r, frame.RefusedDenied, fmt.Errorf("its sender is at another node, and too many have been named: %w", ErrDenied))
 		return
 	}
-	if sender := l.sender(&r.Sender); sender != nil || len(r.Header) > 0 {
-		msg = &actor.MessageEnvelope{Header: header(r.Header), Message: msg, Sender: sender}
+	l.inbox.Deliver(t.pid, l.envelope(r, msg), len(r.Body), m)
+}
+
+// fromFuture is a message whose sender is a future of the peer's.
+type fromFuture struct {
+	actor.MessageEnvelope
+	sender actor.PID
+}
+
+// envelope is a message with its sender and header, if it has any.
+func (l *link) envelope(r *frame.Record, msg any) any {
+	switch {
+	case r.Sender.ID == "" && len(r.Header) == 0:
+		return msg
+	case r.Sender.Address == "" && isFuture(r.Sender.ID):
+		m := &fromFuture{MessageEnvelope: actor.MessageEnvelope{Header: header(r.Header), Message: msg}}
+		m.sender.Address, m.sender.Id, m.sender.RequestId = l.who.Name, r.Sender.ID, r.Sender.Request
+		m.Sender = &m.sender
+		return &m.MessageEnvelope
 	}
-	l.inbox.Deliver(t.pid, msg, len(r.Body), m)
+	return &actor.MessageEnvelope{Header: header(r.Header), Message: msg, Sender: l.sender(&r.Sender)}
 }
 
 // searchesMost is how many futures of one frame are looked for among those that wait for other
@@ -134,7 +151,7 @@ func (l *link) future(id string, token uint32, take func(f *futures, id string, 
 	l.p.mu.Unlock()
 	if !ok && l.in.searches < searchesMost {
 		l.in.searches++
-		l.n.elsewhere(id, token, func(f *futures) bool {
+		l.n.elsewhere(func(f *futures) bool {
 			r, ok = take(f, id, token)
 			return ok
 		})
@@ -327,9 +344,14 @@ func (l *link) sender(s *frame.PID) *actor.PID {
 		return nil
 	}
 	future := isFuture(s.ID)
-	if !future {
+	switch {
+	case !future:
 		if pid := l.in.senders[*s]; pid != nil {
 			return pid
+		}
+	case s.Address != "" && l.n.local(s.Address): // of this node, and comes back
+		if r, ok := l.future(s.ID, s.Request, (*futures).find); ok {
+			return r.future
 		}
 	}
 	pid := &actor.PID{Address: s.Address, Id: s.ID, RequestId: s.Request}
