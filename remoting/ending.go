@@ -10,6 +10,7 @@ import (
 
 // down takes note that a generation has ended.
 func (l *link) down(ctx actor.Context, m *reconnect.Down) {
+	l.conn = ctx.Sender()
 	err := m.Err
 	if l.cause != nil {
 		err = l.cause

@@ -34,6 +34,7 @@ const farewellTime = time.Second
 
 // begin takes a new connection.
 func (l *link) begin(ctx actor.Context, up *reconnect.Up) {
+	l.conn = ctx.Sender()
 	l.number++
 	l.up, l.greeting, l.cause, l.posted = up, expecting, nil, tally{}
 	l.timer = rdma.After(ctx, greetingTime, &late{l.number})

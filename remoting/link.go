@@ -168,10 +168,8 @@ func (l *link) react(ctx actor.Context) {
 			l.flush(ctx)
 		}
 	case *reconnect.Up:
-		l.conn = ctx.Sender()
 		l.begin(ctx, m)
 	case *reconnect.Down:
-		l.conn = ctx.Sender()
 		l.down(ctx, m)
 	case *reconnect.Closed:
 		l.closed(ctx, m)
