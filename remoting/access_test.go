@@ -399,3 +399,18 @@ func TestSpawn(t *testing.T) {
 		t.Error(pid)
 	}
 }
+
+// A peer cannot spawn what another actor's children would be called, nor what it would be called
+// that another peer has no name for.
+func TestSpawnedNames(t *testing.T) {
+	a := start(t, remoting.Config{})
+	b := start(t, remoting.Config{
+		Expose: remoting.Expose{Spawn: []string{"*"}},
+		Kinds:  map[string]*actor.Props{"parent": actor.PropsFromFunc(echo)},
+	})
+	for _, name := range []string{"a/$1", "a/b", "$1", "/"} {
+		if pid, err := a.Spawn(context.Background(), b.Name(), "parent", name); !errors.Is(err, remoting.ErrSpawn) || !strings.Contains(err.Error(), "slash") {
+			t.Errorf("%s: %v, %v", name, pid, err)
+		}
+	}
+}

@@ -224,8 +224,11 @@ func TestSystemReserve(t *testing.T) {
 	if !errors.Is(d.Err, remoting.ErrQueueFull) || d.Unsent == 0 {
 		t.Errorf("%v", d)
 	}
-	if m := next[*actor.Terminated](t, terminated); m.Who.Id != "echo" || m.Why != actor.TerminatedReason_AddressTerminated {
-		t.Errorf("%v", m)
+	for who := ""; who != "echo"; { // those come first for which there was no room
+		m := next[*actor.Terminated](t, terminated)
+		if who = m.Who.Id; m.Why != actor.TerminatedReason_AddressTerminated {
+			t.Fatalf("%v", m)
+		}
 	}
 }
 

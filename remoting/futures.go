@@ -20,6 +20,7 @@ type futures struct {
 	free    []int // the one that was used last comes last
 	seq     uint64
 	sweepAt int // how many slots there may be before futures that are gone are looked for
+	look    int // the slot that was looked at last when there were too many
 }
 
 // request is a future's message to the peer.
@@ -70,8 +71,20 @@ func (f *futures) room(alive func(id string) bool) bool {
 		}
 		f.sweepAt = 2*f.waiting() + 1024
 	}
+	if f.waiting() < futuresMost {
+		return true
+	}
+	for range looksMost { // no slot is free, and there are too many for each request to look at all
+		f.look = (f.look + 1) % len(f.slots)
+		if !alive(f.slots[f.look].future.Id) {
+			f.vacate(f.look)
+		}
+	}
 	return f.waiting() < futuresMost
 }
+
+// looksMost is how many of too many futures are looked at.
+const looksMost = 64
 
 // next is the name of the slot that the next request gets.
 func (f *futures) next() string {

@@ -197,9 +197,7 @@ func (l *link) react(ctx actor.Context) {
 		l.remembers = false
 		l.consider(ctx)
 	case *stuck:
-		if l.up != nil {
-			l.end(ctx, fmt.Errorf("the peer does not take system messages: %w", ErrQueueFull))
-		}
+		l.stuck(ctx)
 	case *spawned:
 		l.spawned(m)
 	case *leave:
@@ -217,13 +215,23 @@ func (l *link) react(ctx actor.Context) {
 	}
 }
 
+// stuck ends a connection whose peer does not take system messages.
+func (l *link) stuck(ctx actor.Context) {
+	l.p.mu.Lock()
+	still := l.p.stuck // it may have been an earlier connection
+	l.p.mu.Unlock()
+	if still {
+		l.end(ctx, fmt.Errorf("the peer does not take system messages: %w", ErrQueueFull))
+	}
+}
+
 func (l *link) start(ctx actor.Context) {
 	cfg := &l.n.cfg
 	l.self, l.local = ctx.Self(), rdma.LocalOf(ctx)
 	l.inbox = inbox.New(ctx, inbox.Config{
 		System: l.n.sys, Runtime: l.n.rt, Bytes: max(cfg.MaxMessage, inboxBytes), Patience: cfg.Patience,
-		Refuse: func(target *actor.PID, msg any, sender *actor.PID, why error) {
-			l.notDelivered(ctx, target, msg, sender, why)
+		Refuse: func(target *actor.PID, msg any, bytes int, sender *actor.PID, why error) {
+			l.notDelivered(ctx, target, msg, bytes, sender, why)
 		},
 	})
 }

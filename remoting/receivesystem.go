@@ -25,9 +25,7 @@ func (l *link) watchedBy(r *frame.Record) {
 			p.mu.Unlock()
 			return
 		}
-		if ok = p.watches.theirs.len() < watchesMost; ok {
-			p.watches.theirs.add(key, struct{}{})
-		} else {
+		if ok = p.watches.addTheirs(key); !ok {
 			why = frame.TerminatedAddress
 		}
 		p.mu.Unlock()
@@ -45,7 +43,7 @@ const systemBytes = 64
 func (l *link) unwatchedBy(r *frame.Record) {
 	p := l.p
 	p.mu.Lock()
-	_, was := p.watches.theirs.remove(pair{watcher: r.Sender.ID, watched: r.Target})
+	was := p.watches.removeTheirs(pair{watcher: r.Sender.ID, watched: r.Target})
 	p.mu.Unlock()
 	if !was {
 		return

@@ -51,7 +51,7 @@ func (l *link) refusedThere(ctx actor.Context, r *frame.Record) {
 
 // notDelivered takes note that the inbox has refused a message of the peer's: its target does not
 // consume what it gets, or cannot take it.
-func (l *link) notDelivered(ctx actor.Context, target *actor.PID, msg any, sender *actor.PID, why error) {
+func (l *link) notDelivered(ctx actor.Context, target *actor.PID, msg any, bytes int, sender *actor.PID, why error) {
 	if errors.Is(why, inbox.ErrSlow) {
 		why = fmt.Errorf("%w: %w", ErrOverflow, why)
 	}
@@ -73,7 +73,7 @@ func (l *link) notDelivered(ctx actor.Context, target *actor.PID, msg any, sende
 		}, nil)
 		sender = nil
 	}
-	l.deadLetter(ctx, target, msg, sender)
+	l.deadLetter(ctx, target, msg, bytes, sender)
 }
 
 // watchNotDelivered ends a watch of the peer's that has not begun.
@@ -81,7 +81,6 @@ func (l *link) watchNotDelivered(key pair) {
 	l.p.putSystem(&frame.Record{
 		Kind: frame.KindTerminated, Target: key.watcher, Sender: frame.PID{ID: key.watched}, Code: frame.TerminatedAddress,
 	}, func(p *peer) bool {
-		_, was := p.watches.theirs.remove(key)
-		return was
+		return p.watches.removeTheirs(key)
 	})
 }

@@ -1,10 +1,12 @@
 package remoting
 
 import (
+	"errors"
 	"sync/atomic"
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"github.com/rdmactor/rdmactor/codec"
 	"github.com/rdmactor/rdmactor/remoting/internal/frame"
 )
 
@@ -66,15 +68,29 @@ func (r *reporter) take(bytes int) bool {
 
 // notify publishes an event.
 func (l *link) notify(ctx actor.Context, ev any) {
-	if r := l.report; r.take(eventBytes) {
-		ctx.Send(r.pid, &event{ev, eventBytes})
+	if r, n := l.report, sizeOf(ev); r.take(n) {
+		ctx.Send(r.pid, &event{ev, n})
 	}
 }
 
+// sizeOf is what an event counts as. Names and reasons may be the peer's, and long.
+func sizeOf(ev any) int {
+	no, ok := ev.(*Refused)
+	if !ok {
+		return eventBytes
+	}
+	n := eventBytes + len(no.Target.GetId()) + len(no.Sender.GetId()) + len(no.Sender.GetAddress()) + len(no.Err.Error())
+	var panicked *codec.PanicError
+	if errors.As(no.Err, &panicked) {
+		n += len(panicked.Stack)
+	}
+	return n
+}
+
 // deadLetter makes a message of the peer's a dead letter.
-func (l *link) deadLetter(ctx actor.Context, target *actor.PID, msg any, sender *actor.PID) {
-	if r := l.report; r.take(eventBytes) {
-		ctx.Send(r.pid, &letter{target, &actor.MessageEnvelope{Message: msg, Sender: sender}, eventBytes})
+func (l *link) deadLetter(ctx actor.Context, target *actor.PID, msg any, bytes int, sender *actor.PID) {
+	if r, n := l.report, eventBytes+bytes; r.take(n) {
+		ctx.Send(r.pid, &letter{target, &actor.MessageEnvelope{Message: msg, Sender: sender}, n})
 	}
 }
 

@@ -1,7 +1,11 @@
 package remoting_test
 
 import (
+	"context"
 	"errors"
+	"fmt"
+	"runtime"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -51,4 +55,78 @@ func TestBlockedGoOnWhenTooLarge(t *testing.T) {
 	case <-time.After(soon):
 		t.Fatal("it waits")
 	}
+}
+
+// Watches for which there is no room end, also while there is no connection.
+func TestWatchesWithoutRoom(t *testing.T) {
+	hold := make(chan struct{})
+	a := start(t, remoting.Config{Queue: 64 << 10, MaxMessage: 64 << 10, Resolve: func(_ context.Context, name string) (string, error) {
+		<-hold
+		return name, nil
+	}})
+	b := start(t, remoting.Config{Expose: everything})
+	pid := b.spawn("watched", echo)
+	const n = 4000
+	ended := make(chan int, 2*n)
+	for i := range n {
+		a.spawn(fmt.Sprint("watcher-with-a-name-", i), func(ctx actor.Context) {
+			switch ctx.Message().(type) {
+			case *actor.Started:
+				ctx.Watch(b.pid("watched"))
+			case *actor.Terminated:
+				ended <- i
+			}
+		})
+	}
+	eventually(t, "all watches found room", func() bool { return len(ended) > 0 })
+	close(hold)
+	eventually(t, "they are not connected", func() bool { return a.info(b).Connected })
+	eventually(t, "not all came", func() bool { return len(ended)+a.info(b).Watching == n })
+	eventually(t, "not all watches came", func() bool { return b.info(a).Watched == a.info(b).Watching })
+	b.sys.Root.Stop(pid)
+	eventually(t, "not all ended", func() bool { return len(ended) == n })
+	seen := make(map[int]bool)
+	for range n {
+		i := <-ended
+		if seen[i] {
+			t.Errorf("%d was notified twice", i)
+		}
+		seen[i] = true
+	}
+}
+
+// What a blocked subscriber has not seen is bounded in bytes.
+func TestRefusedBytesAreBounded(t *testing.T) {
+	a := start(t, remoting.Config{Overflow: remoting.Block})
+	b := start(t, remoting.Config{Queue: 1 << 20, MaxMessage: 1 << 20, Patience: 100 * time.Millisecond, Expose: everything})
+	block := make(chan struct{})
+	var blocked atomic.Bool
+	b.sys.EventStream.Subscribe(func(ev any) {
+		if e, ok := ev.(*actor.DeadLetterEvent); ok && e.PID.Id == "slow" {
+			blocked.Store(true)
+			<-block
+		}
+	})
+	b.spawn("slow", func(ctx actor.Context) {
+		if _, ok := ctx.Message().(*wrapperspb.BytesValue); ok {
+			<-block
+		}
+	}, b.rt.OffLoop())
+	heap := func() uint64 {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc
+	}
+	before := heap()
+	body := wrapperspb.Bytes(make([]byte, 1<<20-1000))
+	const n = 120
+	for range n {
+		a.sys.Root.Send(b.pid("slow"), body)
+	}
+	eventually(t, "not all came", func() bool { return b.info(a).Counts.Received >= n })
+	if grown := heap() - before; grown > 60<<20 || !blocked.Load() {
+		t.Errorf("%d MiB are kept", grown>>20)
+	}
+	close(block)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/asynkron/protoactor-go/actor"
 
@@ -43,9 +44,9 @@ const spawnedPrefix = "Remote$"
 const spawnsAtOnce = 64
 
 // Spawn has the node at addr spawn an actor of one of its Config.Kinds, and waits until that has
-// happened. The actor's name is "Remote$" and name, or a number if name is empty. This node may
-// reach, watch and stop it. An error that is *Unknown says that it may have been spawned. Any
-// goroutine but a loop's.
+// happened. The actor's name is "Remote$" and name, or a number if name is empty. A name has no
+// slash, as children's have, and does not begin with $. This node may reach, watch and stop it. An
+// error that is *Unknown says that it may have been spawned. Any goroutine but a loop's.
 func (n *Node) Spawn(ctx context.Context, addr, kind, name string) (*actor.PID, error) {
 	if err := eventloop.MayWait(); err != nil {
 		return nil, fmt.Errorf("remoting: Spawn: %w", err)
@@ -66,6 +67,7 @@ func (n *Node) spawn(ctx context.Context, addr, kind, name string) (*actor.PID, 
 	r := frame.Record{Kind: frame.KindSpawn, Type: kind, Target: name}
 	var p *peer
 	var seq uint64
+	var broken bool
 	for queued := false; !queued; {
 		var err error
 		if p, err = to.open(); err != nil {
@@ -73,7 +75,8 @@ func (n *Node) spawn(ctx context.Context, addr, kind, name string) (*actor.PID, 
 		}
 		var ended bool
 		queued, ended = p.putSystem(&r, func(p *peer) bool {
-			if p.state == linkBroken {
+			broken = p.state == linkBroken
+			if broken || !p.systemRoomLocked(&r) {
 				return false
 			}
 			p.spawns.seq++
@@ -82,8 +85,12 @@ func (n *Node) spawn(ctx context.Context, addr, kind, name string) (*actor.PID, 
 			p.spawns.waiting.add(seq, answer)
 			return true
 		})
-		if !queued && !ended {
+		switch {
+		case queued || ended:
+		case broken:
 			return nil, ErrUnreachable
+		default:
+			return nil, ErrQueueFull
 		}
 	}
 	var res spawnResult
@@ -155,6 +162,11 @@ func (n *Node) spawnFor(answer *frame.Record, props *actor.Props, name string) {
 			answer.Reason = fmt.Sprintf("it has panicked: %v", v)
 		}
 	}()
+	// a child's, for which its parent must find no other actor, or one of those below
+	if strings.Contains(name, "/") || strings.HasPrefix(name, "$") {
+		answer.Reason = fmt.Sprintf("%q: a name has no slash, and does not begin with $", name)
+		return
+	}
 	if name == "" {
 		name = n.sys.ProcessRegistry.NextID()
 	}

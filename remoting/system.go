@@ -28,7 +28,7 @@ func (p *process) SendSystemMessage(target *actor.PID, message any) {
 // Stop has the peer stop its actor, if it exposes that.
 func (p *process) Stop(target *actor.PID) {
 	r := frame.Record{Kind: frame.KindStop, Target: target.Id, TargetRequest: target.RequestId}
-	if !sayable(target.Id) || !p.system(&r, nil) {
+	if !sayable(target.Id) || !p.system(&r, func(to *peer) bool { return to.systemRoomLocked(&r) }) {
 		p.node.sys.DeadLetter.SendSystemMessage(target, &actor.Stop{})
 	}
 }
@@ -50,7 +50,9 @@ func (p *process) watch(target, watcher *actor.PID) {
 		if to.state == linkBroken {
 			return false
 		}
-		to.sweepWatchesLocked()
+		if to.sweepWatchesLocked(); !to.systemRoomLocked(&r) {
+			return false
+		}
 		to.watches.add(pair{watcher.Id, target.Id}, w)
 		return true
 	}) {
@@ -86,8 +88,7 @@ func (p *process) terminated(watcher *actor.PID, m *actor.Terminated) {
 		Kind: frame.KindTerminated, Target: watcher.Id, Sender: frame.PID{ID: m.Who.Id}, Code: frame.Code(m.Why),
 	}
 	_ = p.existing(&r, func(to *peer) bool {
-		_, was := to.watches.theirs.remove(pair{watcher.Id, m.Who.Id})
-		return was
+		return to.watches.removeTheirs(pair{watcher.Id, m.Who.Id})
 	})
 }
 

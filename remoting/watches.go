@@ -5,7 +5,8 @@ import "github.com/asynkron/protoactor-go/actor"
 // watches are who watches whom between this node and one peer. They belong to the peer's mutex.
 type watches struct {
 	ours   ordered[pair, watch]    // this node's actors watch the peer's
-	theirs ordered[pair, struct{}] // the peer's watch this node's
+	theirs ordered[pair, struct{}] // the peer's watch this node's ...
+	bytes  int                     // ... by names of so many bytes
 	// how many of ours there may be before dead watchers are looked for
 	sweepAt int
 }
@@ -16,8 +17,33 @@ type pair struct{ watcher, watched string }
 // watch is one of ours.
 type watch struct{ watcher, watched *actor.PID }
 
-// watchesMost is how many watches of a peer there may be.
-const watchesMost = 1 << 16
+// watchesMost is how many watches of a peer there may be, and watchesBytes how many bytes their
+// names may have.
+const (
+	watchesMost  = 1 << 16
+	watchesBytes = 8 << 20
+)
+
+// addTheirs enters a watch of the peer's that is not there, if there is room for it.
+func (w *watches) addTheirs(key pair) (ok bool) {
+	n := w.bytes + key.len()
+	if w.theirs.len() >= watchesMost || n > watchesBytes {
+		return false
+	}
+	w.theirs.add(key, struct{}{})
+	w.bytes = n
+	return true
+}
+
+// removeTheirs reports whether the peer had that watch.
+func (w *watches) removeTheirs(key pair) (was bool) {
+	if _, was = w.theirs.remove(key); was {
+		w.bytes -= key.len()
+	}
+	return was
+}
+
+func (p pair) len() int { return len(p.watcher) + len(p.watched) }
 
 // add enters a watch of this node's.
 func (w *watches) add(key pair, v watch) {

@@ -36,7 +36,7 @@ func newReal(tb testing.TB, cfg Config, loops int) *real {
 	}
 	r.rt = rt
 	cfg.System, cfg.Runtime = r.sys, rt
-	cfg.Refuse = func(*actor.PID, any, *actor.PID, error) { r.refused.Add(1) }
+	cfg.Refuse = func(*actor.PID, any, int, *actor.PID, error) { r.refused.Add(1) }
 	var in *Inbox
 	r.link = r.sys.Root.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {
 		switch m := ctx.Message().(type) {

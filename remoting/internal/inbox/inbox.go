@@ -21,9 +21,9 @@ type Config struct {
 	Bytes int
 	// Patience is how long one slow target may stop all others; 10 s.
 	Patience time.Duration
-	// Refuse is called once for each message that was refused, in Receive of the inbox's actor. It
-	// may use neither the Inbox nor the message's envelope.
-	Refuse func(target *actor.PID, msg any, sender *actor.PID, why error)
+	// Refuse is called once for each message that was refused, of so many bytes, in Receive of the
+	// inbox's actor. It may use neither the Inbox nor the message's envelope.
+	Refuse func(target *actor.PID, msg any, bytes int, sender *actor.PID, why error)
 }
 
 const (
@@ -205,7 +205,7 @@ func (in *Inbox) guarded(m message, do func()) (ok bool) {
 func (in *Inbox) refuse(m message, why error) {
 	if in.cfg.Refuse != nil {
 		_, msg, sender := actor.UnwrapEnvelope(m.msg)
-		in.cfg.Refuse(m.target, msg, sender, why)
+		in.cfg.Refuse(m.target, msg, int(m.cost), sender, why)
 	}
 }
 

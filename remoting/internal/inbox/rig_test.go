@@ -77,7 +77,7 @@ func inLoggedRig(t *testing.T, logger *slog.Logger, cfg Config, test func(r *rig
 // spawn starts the link's actor. What it is sent is called on its loop.
 func (r *rig) spawn(cfg Config) {
 	cfg.System, cfg.Runtime = r.System(), r.Runtime()
-	cfg.Refuse = func(target *actor.PID, msg any, sender *actor.PID, why error) {
+	cfg.Refuse = func(target *actor.PID, msg any, _ int, sender *actor.PID, why error) {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		r.refused = append(r.refused, refusal{target.Id, msg, sender, why})
