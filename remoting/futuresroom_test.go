@@ -17,6 +17,7 @@ func TestFuturesGoneMakeRoom(t *testing.T) {
 		if !f.room(alive) {
 			t.Fatalf("no room for future %d", i)
 		}
+		f.next()
 		f.add(request{future: actor.NewPID("", strconv.Itoa(i))})
 	}
 	looks = 0

@@ -3,6 +3,7 @@ package oracle
 import (
 	"encoding/binary"
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -104,6 +105,24 @@ func (f FutureFate) String() string {
 // route is what is known of a message that is refused.
 type route struct{ to, asker Place }
 
+// routeOf is the route of a message. All futures of a node are one asker: on other nodes they have
+// names that come again and again.
+func routeOf(to, asker Place) route {
+	if strings.HasPrefix(asker.Name, futurePrefix) {
+		asker.Name = futurePrefix
+	}
+	return route{to, asker}
+}
+
+// isCalled reports whether place may be what other nodes call p: a future has a name there that is
+// not its own.
+func (p Place) isCalled(place Place) bool {
+	return p.Node == place.Node && strings.HasPrefix(p.Name, futurePrefix) && strings.HasPrefix(place.Name, futurePrefix+"#")
+}
+
+// futurePrefix is what the names of Proto.Actor's futures begin with, on every node.
+const futurePrefix = "future$"
+
 // stream is messages that keep their order.
 type stream struct {
 	from *Life
@@ -200,7 +219,7 @@ func (f *Life) submit(now time.Duration, s Spec) *Post {
 	return p
 }
 
-func (p *Post) route() route { return route{p.spec.To, p.asker} }
+func (p *Post) route() route { return routeOf(p.spec.To, p.asker) }
 
 // enter notes a post by what is known of it when it is refused.
 func (l *Posts) enter(p *Post) {
@@ -251,6 +270,9 @@ func (p *Post) Wire() uint64 { return p.wire }
 // Future is the name of the future that waits for its answer.
 func (p *Post) Future() string { return p.asker.Name }
 
+// Asker is where its answer goes: other nodes have a name of their own for a future.
+func (p *Post) Asker() Place { return p.asker }
+
 // String names a post for verdicts.
 func (p *Post) String() string {
 	return fmt.Sprintf("post %d from %v to %s at %s", p.number, p.life, p.spec.To.Name, p.spec.To.Node)
@@ -266,7 +288,7 @@ func (l *Posts) find(b []byte, to Place) *Post {
 		return nil
 	}
 	for _, p := range l.posts[wire:] {
-		if p.wire == wire && p.spec.To == to {
+		if p.wire == wire && (p.spec.To == to || p.spec.To.isCalled(to)) {
 			return p
 		}
 	}

@@ -35,7 +35,7 @@ func (f *Life) DeadLetter(now time.Duration, to Place, b []byte) *Post {
 // Full enters that a sender was refused a message, because there was no room for it.
 func (f *Life) Full(now time.Duration, sender string, to Place) {
 	if !f.over {
-		f.l.refuse(now, route{to, Place{f.node, sender}})
+		f.l.refuse(now, routeOf(to, Place{f.node, sender}))
 	}
 }
 
@@ -46,7 +46,7 @@ func (f *Life) Refused(now time.Duration, name string, asker Place, denied bool)
 	if f.over {
 		return
 	}
-	l.refuse(now, route{Place{f.node, name}, asker})
+	l.refuse(now, routeOf(Place{f.node, name}, asker))
 	// A message that claims to come from this node itself may be refused for that.
 	if p := f.reach[name]; denied && p != nil && p.now && p.ended < 0 && asker.Node != f.node {
 		l.Fail("%v: %v refuses a message to %s, which is exposed", now, f, name)

@@ -181,7 +181,11 @@ func (a *remoteActor) received(ctx actor.Context, b []byte) {
 	if !p.forwarded {
 		a.do(ctx, p, b)
 	}
-	if to := placeOf(ctx.Sender()); me.happens() && to != (oracle.Place{}) && (p.forwarded || p.op.then != thenForward) {
+	to := placeOf(ctx.Sender())
+	if strings.HasPrefix(to.Name, "future$") {
+		to = p.Asker()
+	}
+	if me.happens() && to != (oracle.Place{}) && (p.forwarded || p.op.then != thenForward) {
 		me.answer(ctx, a.name, p, to)
 	}
 }
