@@ -3,6 +3,7 @@ package pacluster
 import (
 	"time"
 
+	"github.com/asynkron/protoactor-go/actor"
 	"github.com/asynkron/protoactor-go/cluster"
 	"github.com/asynkron/protoactor-go/cluster/identitylookup/disthash"
 )
@@ -19,7 +20,7 @@ var again = []time.Duration{500 * time.Millisecond, time.Second, 2 * time.Second
 // place has grains stop that belong to another member, after each change. Who asks for them then
 // finds those that stay.
 func (m *Member) place() {
-	pid := m.sys.NewLocalPID(disthash.PartitionActivatorActorName)
+	pid := actor.NewPID(m.Node.Name(), disthash.PartitionActivatorActorName) // the cluster is starting
 	var latest *cluster.ClusterTopology
 	var due <-chan time.Time
 	next := 0
