@@ -14,8 +14,9 @@ import (
 // grain.
 
 // again is when the members' grains are looked at again after a change. By then all have learned of
-// it, unless the provider takes longer.
-var again = []time.Duration{500 * time.Millisecond, time.Second, 2 * time.Second, 4 * time.Second, 8 * time.Second}
+// it, unless the provider takes longer. It is seldom: if a member looks while it alone has not
+// learned of the next change, a grain stops that belongs here by then.
+var again = []time.Duration{3 * time.Second, 7 * time.Second}
 
 // place has grains stop that belong to another member, after each change. Who asks for them then
 // finds those that stay.

@@ -27,8 +27,9 @@ type grain struct {
 	try      int        // counts the searches, so that what comes late is recognized
 	fails    int        // in a row
 	in       bool       // let in
-	lost     string     // the room that was lost, "": none
-	n, seen  uint64     // lines that a room has sent, and that were said there
+	bye      goodbye
+	lost     string // the room that was lost, "": none
+	n, seen  uint64 // lines that a room has sent to this person, and to all
 
 	// What the grain was asked. It answers in order. If it has gone, limbo is what it may have
 	// answered before, because that it has gone overtakes other messages. What comes as a dead
@@ -38,6 +39,15 @@ type grain struct {
 	back         []ask
 	stop         context.CancelFunc
 }
+
+// goodbye is how far somebody is who leaves.
+type goodbye uint8
+
+const (
+	unsaid goodbye = iota
+	said
+	answered
+)
 
 // ask is what a person has asked, or wants to ask, a grain.
 type ask struct {
@@ -49,10 +59,12 @@ type ask struct {
 
 // The messages of a person's actor to itself, about a search.
 type (
-	seek  search // look for the grain now
-	late  search // it should have let the person in by now
-	over  search // what is in limbo has no answer
-	found struct {
+	seek search // look for the grain now
+	late search // it should have let the person in by now
+	over search // what is in limbo has no answer
+	// unanswered: the grain has gone, and has perhaps not got the goodbye
+	unanswered search
+	found      struct {
 		search
 		pid *actor.PID
 	}
@@ -150,6 +162,10 @@ func (u *user) lost(ctx actor.Context, m *actor.Terminated) {
 	if g == nil || gone {
 		return
 	}
+	if g.bye == said { // its answer may be behind this
+		rdma.After(ctx, byeLate, (*unanswered)(&search{g, g.try}))
+		return
+	}
 	if g.in {
 		g.lost = key(g.pid)
 	}
@@ -168,9 +184,11 @@ func (u *user) deadLetter(ctx actor.Context, target *actor.PID) {
 	g, gone := u.of(target)
 	switch {
 	case g == nil:
-	case gone:
+	case gone, g.inLimbo():
 		g.limbo = g.takeBack(g.limbo)
 		u.settled(ctx, g)
+	case g.bye == said:
+		u.notLeft(ctx, g)
 	case !g.in: // it was asked to let the person in
 		g.asked = nil
 		ctx.Unwatch(g.pid)
@@ -178,6 +196,12 @@ func (u *user) deadLetter(ctx actor.Context, target *actor.PID) {
 	default:
 		g.asked = g.takeBack(g.asked)
 	}
+}
+
+// inLimbo reports whether what a grain answers now, it was asked before it had gone. It may be
+// found once more where it was.
+func (g *grain) inLimbo() bool {
+	return len(g.limbo) > 0 && g.pid != nil && g.gone != nil && g.pid.Equal(g.gone)
 }
 
 // takeBack takes back the first of what was asked, unless it only was to let the person in.

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"time"
-
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/asynkron/protoactor-go/cluster"
 
@@ -20,23 +18,12 @@ type hall struct {
 	room   *room.Room
 	names  *room.Directory // of who is in this room
 	guests map[string]*guest
-	said   uint64
-	recent []recent // lines that were said, the latest last, for who returns
-	bytes  int      // of recent
+	recent recent
+	empty  int // counts how often the room got empty
 }
 
-// recent is a line that was said a short while ago.
-type recent struct {
-	line room.Line
-	at   time.Time
-}
-
-// How much is kept for who returns: those whose link, or whose room, was lost come back at
-// different times, and miss nothing.
-const (
-	recentFor  = 10 * time.Second
-	recentMost = 1 << 20 // bytes
-)
+// unused ends a room that has been empty since.
+type unused struct{ empty int }
 
 // guest is somebody in a room.
 type guest struct {
@@ -56,6 +43,10 @@ func (h *hall) Receive(ctx actor.Context) {
 		h.room = room.New(m.Identity.Identity)
 	case *actor.Terminated:
 		h.lost(ctx, m)
+	case *unused:
+		if m.empty == h.empty && len(h.guests) == 0 {
+			ctx.Poison(ctx.Self())
+		}
 	case *enter:
 		h.enter(ctx, m)
 	case *leave:
@@ -81,6 +72,7 @@ func (h *hall) ask(ctx actor.Context, g *guest, m any) {
 			answer(ctx, &refused{err.Error()})
 			break
 		}
+		h.note(ctx, g, "%s is now %s", old, g.member.Nick)
 		h.deliver(ctx, h.room.Renamed(g.member, old))
 	}
 	answer(ctx, &took{})
@@ -104,8 +96,10 @@ func (h *hall) enter(ctx actor.Context, m *enter) {
 	ctx.Watch(pid)
 	switch m.Lost {
 	case "":
+		h.note(ctx, g, "%s joined", g.member.Nick)
 		h.deliver(ctx, h.room.Enter(g.member))
 	case key(ctx.Self()): // it is the link that was lost
+		h.note(ctx, g, "%s is back", g.member.Nick)
 		h.deliver(ctx, h.room.Return(g.member, "is back"))
 		h.again(ctx, g, m.Seen)
 	default:
@@ -114,34 +108,30 @@ func (h *hall) enter(ctx actor.Context, m *enter) {
 	}
 }
 
-// say delivers a line, and keeps it for who returns.
+// say delivers a line to the others.
 func (h *hall) say(ctx actor.Context, g *guest, text string) {
-	if text == "" {
-		return
+	if text != "" {
+		l := room.Line{Type: "say", From: g.member.Nick, Room: h.room.Name, Text: text}
+		h.recent.add(rdma.LocalOf(ctx).Now(), key(g.pid), l)
+		h.deliver(ctx, h.room.Say(g.member, text, true))
 	}
-	now := rdma.LocalOf(ctx).Now()
-	h.said++
-	h.recent = append(h.recent, recent{room.Line{Type: "say", From: g.member.Nick, Room: h.room.Name, Text: text}, now})
-	h.bytes += len(text)
-	for h.bytes > recentMost || now.Sub(h.recent[0].at) > recentFor {
-		h.bytes -= len(h.recent[0].line.Text)
-		h.recent[0] = recent{}
-		h.recent = h.recent[1:]
-	}
-	h.deliver(ctx, h.room.Say(g.member, text, true))
 }
 
-// again delivers to somebody who returns what others have said since the line of that number, and
+// note keeps a notice about somebody that the others get.
+func (h *hall) note(ctx actor.Context, g *guest, format string, args ...any) {
+	h.recent.add(rdma.LocalOf(ctx).Now(), key(g.pid), room.Notice(h.room.Name, format, args...))
+}
+
+// again delivers to somebody who returns what the room has sent since the line of that number, and
 // says how much of that is not there any more.
 func (h *hall) again(ctx actor.Context, g *guest, seen uint64) {
-	first := h.said - uint64(len(h.recent)) // lines that were said before
-	if first > seen {
-		h.deliver(ctx, []room.Delivery{g.member.Notice("%s left out", room.Plural(int(first-seen), "line"))})
-		seen = first
+	lines, missed := h.recent.since(seen)
+	if missed > 0 {
+		h.deliver(ctx, []room.Delivery{g.member.Notice("%s left out", room.Plural(int(missed), "line"))})
 	}
-	for _, r := range h.recent[min(seen-first, uint64(len(h.recent))):] {
-		if r.line.From != g.member.Nick {
-			h.deliver(ctx, []room.Delivery{{To: g.member, Line: r.line}})
+	for _, l := range lines {
+		if l.but != key(g.pid) {
+			h.deliver(ctx, []room.Delivery{{To: g.member, Line: l.line}})
 		}
 	}
 }
@@ -155,8 +145,8 @@ func (h *hall) lost(ctx actor.Context, m *actor.Terminated) {
 	h.leave(ctx, m.Who, how)
 }
 
-// leave takes somebody out. A room that nobody is in ends: it is made anew for who enters next. The
-// lobby stays.
+// leave takes somebody out. A room that nobody is in ends after a while, when nobody can return to
+// it any more. The lobby stays.
 func (h *hall) leave(ctx actor.Context, pid *actor.PID, how string) {
 	g := h.guests[key(pid)]
 	if g == nil {
@@ -165,9 +155,11 @@ func (h *hall) leave(ctx actor.Context, pid *actor.PID, how string) {
 	delete(h.guests, key(pid))
 	ctx.Unwatch(pid)
 	h.names.Give(g.member)
+	h.note(ctx, g, "%s %s", g.member.Nick, how)
 	h.deliver(ctx, h.room.Exit(g.member, "%s %s", g.member.Nick, how))
 	if len(h.guests) == 0 && h.room.Name != room.Lobby {
-		ctx.Poison(ctx.Self())
+		h.empty++
+		rdma.After(ctx, recentFor, &unused{h.empty})
 	}
 }
 
@@ -175,7 +167,7 @@ func (h *hall) deliver(ctx actor.Context, out []room.Delivery) {
 	for _, d := range out {
 		g := d.To.Conn.(*guest)
 		g.n++
-		ctx.Request(g.pid, &heard{g.n, h.said, d.Line})
+		ctx.Request(g.pid, &heard{g.n, h.recent.sent, d.Line})
 	}
 }
 

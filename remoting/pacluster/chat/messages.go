@@ -11,7 +11,7 @@ import (
 // To a room. The answer to the last three is a took.
 type (
 	// enter asks to be let in. A person who has lost the room says which one that was, and how many
-	// lines had been said there when the last one came.
+	// lines it had sent to all when the last one came.
 	enter struct {
 		Nick string
 		Lost string // "": none
@@ -28,10 +28,10 @@ type (
 // From a room, or from the directory.
 type (
 	// heard is a line for a person. N counts what the room has for that person since it was let in,
-	// so that the person sees what is missing. 0: the line is not of a room. Said is how many lines
-	// have been said there.
+	// so that the person sees what is missing. 0: the line is not of a room. Sent is how many lines
+	// the room has sent to all.
 	heard struct {
-		N, Said uint64
+		N, Sent uint64
 		Line    room.Line
 	}
 	// took reports that the room has handled what was asked.

@@ -25,7 +25,9 @@ const (
 	// pipeFor is how long a pipe's lines may wait for a room.
 	pipeFor = 10 * time.Second
 	// byeFor is how long the room and the directory may take to say goodbye.
-	byeFor = time.Second
+	byeFor = 2 * time.Second
+	// byeLate is how much later than the news of its end the answer of a grain may come.
+	byeLate = 100 * time.Millisecond
 )
 
 // user is the actor of the person at this console. It may block, because the console does.
@@ -43,8 +45,6 @@ type user struct {
 	refusals   time.Time
 
 	quits  bool // the person is leaving
-	left   bool // has said goodbye
-	byes   int  // goodbyes that are missing
 	failed error
 }
 
@@ -87,6 +87,10 @@ func (u *user) Receive(ctx actor.Context) {
 		u.found(ctx, m)
 	case *late:
 		u.late(ctx, search(*m))
+	case *unanswered:
+		if m.g.try == m.try && m.g.bye == said {
+			u.notLeft(ctx, m.g)
+		}
 	case *over:
 		u.over(ctx, m.g)
 	case *typed:
@@ -124,16 +128,14 @@ func (u *user) answered(ctx actor.Context, g *grain, m any) {
 		u.heard(ctx, g, m)
 		return // no answer to what was asked
 	case *granted:
-		g.pop(u)
+		u.pop(ctx, g)
 		u.granted(ctx, m)
 	case *refused:
 		u.refused(ctx, g, m.Why)
 	case *took:
-		g.pop(u)
+		u.pop(ctx, g)
 	case *bye:
-		if u.byes--; u.byes <= 0 {
-			u.end(u.unsent())
-		}
+		g.bye = answered
 	}
 	u.flush(ctx)
 }
@@ -146,19 +148,29 @@ func (u *user) answeredLate(ctx actor.Context, g *grain, m any) {
 			u.show(ctx, l)
 		}
 	case *took, *granted:
-		if len(g.limbo) > 0 {
-			u.release(g.limbo[0])
-			g.limbo = g.limbo[1:]
-			u.settled(ctx, g)
-		}
+		u.popLimbo(ctx, g)
+	case *bye:
+		g.bye = answered
+		u.gone()
 	}
 }
 
 // pop takes out what a grain has answered.
-func (g *grain) pop(u *user) {
-	if len(g.asked) > 0 {
+func (u *user) pop(ctx actor.Context, g *grain) {
+	switch {
+	case g.inLimbo():
+		u.popLimbo(ctx, g)
+	case len(g.asked) > 0:
 		u.release(g.asked[0])
 		g.asked = g.asked[1:]
+	}
+}
+
+func (u *user) popLimbo(ctx actor.Context, g *grain) {
+	if len(g.limbo) > 0 {
+		u.release(g.limbo[0])
+		g.limbo = g.limbo[1:]
+		u.settled(ctx, g)
 	}
 }
 
@@ -182,7 +194,7 @@ func (u *user) heard(ctx actor.Context, g *grain, m *heard) {
 		if missed := m.N - g.n - 1; g.in && missed > 0 && missed < 1<<32 {
 			u.con.Status(room.Plural(int(missed), "line") + " left out")
 		}
-		g.n, g.seen = m.N, m.Said
+		g.n, g.seen = m.N, m.Sent
 	}
 	if l.Type == "you" && g == u.hall {
 		u.entered(ctx, l.From)
@@ -250,10 +262,10 @@ func (u *user) refused(ctx actor.Context, g *grain, why string) {
 		}
 		u.stay(ctx, why)
 	case g.in: // what was typed
-		g.pop(u)
+		u.pop(ctx, g)
 		u.con.Status(why)
 	default:
-		g.pop(u)
+		u.pop(ctx, g)
 		g.in, g.fails = true, 0
 		u.stay(ctx, why)
 	}
@@ -340,24 +352,41 @@ func (u *user) pending() int {
 // leave says goodbye when nothing of the person's is waiting. If the room is lost, it waits for it
 // to be back, because the others do not know otherwise that this person is missing.
 func (u *user) leave(ctx actor.Context) {
-	if !u.quits || u.left || u.pending() > 0 || u.hall != nil && !u.hall.in && u.hall.lost != "" {
+	if !u.quits || u.pending() > 0 || u.hall != nil && !u.hall.in && u.hall.lost != "" {
 		return
 	}
-	u.left = true
 	for _, g := range []*grain{u.hall, u.dir} {
-		if g == nil || g.pid == nil {
-			continue
+		if g != nil && g.pid != nil && g.bye == unsaid {
+			pid := g.pid
+			u.goodbye(ctx, g, "left")
+			ctx.Watch(pid) // still
+			g.pid, g.bye = pid, said
+			rdma.After(ctx, byeFor, &giveUp{})
 		}
-		u.byes++
-		pid := g.pid
-		u.goodbye(ctx, g, "left")
-		g.pid = pid // its answer is awaited
 	}
-	if u.byes == 0 {
-		u.end(u.unsent())
+	u.gone()
+}
+
+// gone ends when both have answered the goodbye, or do not know the person.
+func (u *user) gone() {
+	for _, g := range []*grain{u.hall, u.dir} {
+		if g != nil && g.pid != nil && g.bye != answered {
+			return
+		}
+	}
+	u.end(u.unsent())
+}
+
+// notLeft handles that a grain had gone before the goodbye. The directory is made anew without the
+// person. The room is entered again, without a word, and left.
+func (u *user) notLeft(ctx actor.Context, g *grain) {
+	g.bye = answered
+	if g == u.hall {
+		g.bye, g.lost = unsaid, key(g.pid)
+		u.look(ctx, g)
 		return
 	}
-	rdma.After(ctx, byeFor, &giveUp{})
+	u.gone()
 }
 
 // unsent is the error that says how many lines were not sent. nil: all were.

@@ -194,7 +194,8 @@ func TestTalk(t *testing.T) {
 		ann.saw("you are ann in lobby with 0 others", "bob joined")
 		ann.typeLines("hello", "/msg BOB psst", "/who", "/rooms", "/msg nobody x")
 		bob.saw("[lobby] ann: hello", "(private) ann: psst")
-		ann.saw("in lobby: ann, bob", "rooms: lobby", "nobody here is called nobody")
+		ann.saw("in lobby: ann, bob")
+		ann.saw("rooms: lobby", "nobody here is called nobody")
 		bob.typeLines("/room cellar", "alone", "/nick bobby", "/rooms", "/who")
 		w.Advance(time.Second)
 		ann.saw("bob went to cellar")
@@ -202,7 +203,8 @@ func TestTalk(t *testing.T) {
 		bob.saw("rooms: cellar, lobby")
 		bob.typeLines("/room lobby", "/nick ann")
 		w.Advance(time.Second)
-		bob.saw(`-- the nickname "ann" is taken`, "(earlier) [lobby] ann: hello")
+		bob.saw("(earlier) [lobby] ann: hello")
+		bob.saw(`-- the nickname "ann" is taken`)
 		ann.saw("bobby joined")
 		bob.leave()
 		ann.saw("bobby left")
@@ -381,6 +383,26 @@ func TestLeavesWithoutRoom(t *testing.T) {
 	})
 }
 
+// The same if the room has ended just before the goodbye.
+func TestLeavesWithRoom(t *testing.T) {
+	actortest.Run(t, actortest.Config{}, func(w *actortest.World) {
+		g := newGrains(w)
+		ann, bob := g.person("ann", room.Lobby), g.person("bob", room.Lobby)
+		w.System().Root.Poison(g.forget(hallKind, room.Lobby))
+		close(ann.in)
+		if err := <-ann.ended; err != nil {
+			t.Error(err)
+		}
+		w.Wait()
+		bob.saw("ann left")
+		if d := w.Elapsed(); d > time.Second {
+			t.Errorf("that takes %v", d)
+		}
+		_ = w.System().Root.StopFuture(ann.pid).Wait()
+		bob.leave()
+	})
+}
+
 // Somebody whose name is taken, or who leaves when no room can be reached, ends soon.
 func TestEnds(t *testing.T) {
 	actortest.Run(t, actortest.Config{}, func(w *actortest.World) {
@@ -439,7 +461,7 @@ func TestLinesLeftOut(t *testing.T) {
 		ann, bob := g.person("ann", room.Lobby), g.person("bob", room.Lobby)
 		proc, _ := w.System().ProcessRegistry.Get(bob.pid)
 		proc.SendUserMessage(bob.pid, &actor.MessageEnvelope{
-			Message: &heard{N: 4, Said: 3, Line: room.Line{Type: "say", From: "ann", Room: room.Lobby, Text: "third"}},
+			Message: &heard{N: 4, Sent: 3, Line: room.Line{Type: "say", From: "ann", Room: room.Lobby, Text: "third"}},
 			Sender:  g.find(hallKind, room.Lobby),
 		})
 		w.Wait()
