@@ -21,7 +21,8 @@ var again = []time.Duration{3 * time.Second, 7 * time.Second}
 // place has grains stop that belong to another member, after each change. Who asks for them then
 // finds those that stay.
 func (m *Member) place() {
-	pid := actor.NewPID(m.Node.Name(), disthash.PartitionActivatorActorName) // the cluster is starting
+	// the cluster is starting, and writes what NewLocalPID reads
+	pid := actor.NewPID(m.Node.Name(), disthash.PartitionActivatorActorName)
 	var latest *cluster.ClusterTopology
 	var due <-chan time.Time
 	next := 0
