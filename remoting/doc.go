@@ -60,11 +60,10 @@
 // # Limitations
 //
 // Nodes do not prove who they are: see reconnect.Peers. Who can connect is Config.Admit's to say,
-// again whenever Node.Readmit is called.
-// An actor that has sent a request itself, without a future, is answered by the node that it was
-// sent to: if that one forwards the request, the answer of a third node is refused, unless
-// Config.Expose lets it reach the actor. The PID of a future has a RequestId there. The messages of a
-// connection that has ended may have been received or not; only futures are notified of each. A
-// peer may name senders at other nodes, a quarter of Config.Peers of them: who answers one of these
-// makes a connection there. Config.Resolve can refuse names.
+// again whenever Node.Readmit is called. An actor that has sent a request itself, without a future,
+// is answered by the node that it was sent to: if that one forwards the request, the answer of a
+// third node is refused, unless Config.Expose lets it reach the actor. The PID of a future has a
+// RequestId there. The messages of a connection that has ended may have been received or not; only
+// futures are notified of each. A peer may name senders at other nodes, a quarter of Config.Peers
+// of them: who answers one of these makes a connection there. Config.Resolve can refuse names.
 package remoting

@@ -6,9 +6,10 @@
 //
 // The owner sends it *rdma.Send or, to learn what becomes of the message, *Send. An owner on its
 // loop may also post a message that shall go out at once or not at all (Up.Post). *rdma.Close,
-// *Drain or *rdma.DestroyID end it, *Break ends a connection only. The owner gets *Up, *rdma.Received, *Settled, *Down, *Refused,
-// *rdma.Writable, and last *Closed. Each attempt to connect is a generation, with an identifier of
-// its own. Every generation ends with Down, whether it has been Up or not.
+// *Drain or *rdma.DestroyID end it, *Break ends a connection only. The owner gets *Up,
+// *rdma.Received, *Settled, *Down, *Refused, *rdma.Writable, and last *Closed. Each attempt to
+// connect is a generation, with an identifier of its own. Every generation ends with Down, whether
+// it has been Up or not.
 //
 // Nodes that connect to each other share one connection: see Peers. Messages of several types have
 // their bytes and names from package codec: see the example of messages.

@@ -23,7 +23,8 @@
 // is full: it retains the RDMA messages that still come, so that the peer has no credits left,
 // until a quarter is consumed. If it is full for Patience, the line with the most bytes is refused,
 // and then the next, until a quarter is free. A line that was refused takes nothing more until its
-// target consumes again, and has half a Window at most. Each message counts as its size and a constant.
+// target consumes again, and has half a Window at most. Each message counts as its size and a
+// constant.
 //
 // # Ownership
 //
