@@ -96,7 +96,7 @@ func parseFlags(args []string) (settings, error) {
 		f.StringVar(&s.addr, "addr", defaultHost, "`ADDR` to host on (port "+defaultPort+")")
 	}
 	if s.command != "serve" {
-		f.StringVar(&s.hello.nick, "nick", defaultNick(), "your `NAME`")
+		f.StringVar(&s.hello.nick, "nick", room.DefaultNick(), "your `NAME`")
 		f.StringVar(&s.hello.room, "room", room.Lobby, "the `ROOM` to enter")
 	}
 	f.SetOutput(io.Discard) // main prints errors, once
@@ -149,21 +149,7 @@ func (s *settings) check(name string, words []string) error {
 	if s.command == "serve" {
 		return nil
 	}
-	if _, err := room.CheckName("nickname", s.hello.nick, room.MaxNick); err != nil {
-		return fmt.Errorf("--nick: %w", err)
-	}
-	if _, err := room.CheckName("room", s.hello.room, room.MaxRoom); err != nil {
-		return fmt.Errorf("--room: %w", err)
-	}
-	return nil
-}
-
-func defaultNick() string {
-	name := os.Getenv("USER")
-	if _, err := room.CheckName("nickname", name, room.MaxNick-8); err != nil {
-		name = "guest"
-	}
-	return fmt.Sprintf("%s%d", name, os.Getpid()%10000)
+	return room.CheckFlags(s.hello.nick, s.hello.room)
 }
 
 // run is the program. ctx ends when the user leaves; leave ends it.

@@ -70,7 +70,7 @@ func parseFlags(args []string) (*settings, error) {
 	members := f.String("members", defaultMembers, "the `NAMES` of all members, HOST:PORT,HOST:PORT,...")
 	kind := f.String("device", string(device.IWARP), device.Usage)
 	f.BoolVar(&s.debug, "debug", false, "log what the cluster and the identifiers do")
-	f.StringVar(&s.who.nick, "nick", defaultNick(), "your `NAME`")
+	f.StringVar(&s.who.nick, "nick", room.DefaultNick(), "your `NAME`")
 	f.StringVar(&s.who.room, "room", room.Lobby, "the `ROOM` to enter")
 	f.SetOutput(io.Discard) // main prints errors, once
 	var words []string      // flags may stand before and after them
@@ -123,21 +123,7 @@ func (s *settings) check(words []string) error {
 	if err := s.device.Check(); err != nil {
 		return err
 	}
-	if _, err := room.CheckName("nickname", s.who.nick, room.MaxNick); err != nil {
-		return fmt.Errorf("--nick: %w", err)
-	}
-	if _, err := room.CheckName("room", s.who.room, room.MaxRoom); err != nil {
-		return fmt.Errorf("--room: %w", err)
-	}
-	return nil
-}
-
-func defaultNick() string {
-	name := os.Getenv("USER")
-	if _, err := room.CheckName("nickname", name, room.MaxNick-8); err != nil {
-		name = "guest"
-	}
-	return fmt.Sprintf("%s%d", name, os.Getpid()%10000)
+	return room.CheckFlags(s.who.nick, s.who.room)
 }
 
 // health is where a member answers that it is there.
