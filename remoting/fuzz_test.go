@@ -112,7 +112,7 @@ func spawnFuzzed(f *testing.F, n *Node) *actor.PID {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	p.link = pid
-	l.report = n.newReporterLocked(pid)
+	l.report = n.newReporterLocked(p, pid)
 	n.peers[p.id] = p
 	l.count(true)
 	return pid

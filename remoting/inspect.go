@@ -20,6 +20,7 @@ type Counts struct {
 	Unknown     uint64 // of Sent, those of which nobody knows whether they have arrived
 	Refused     uint64 // of Received, those that were not delivered (*Refused)
 	Late        uint64 // of Received, answers to futures that nobody asks for any more
+	Unreported  uint64 // events and dead letters dropped beside slow subscribers
 }
 
 // Peers reports on the nodes that this one deals with, in the order in which it has begun to. It
@@ -43,6 +44,7 @@ func (p *peer) info() PeerInfo {
 		Watching: p.watches.ours.len(), Watched: p.watches.theirs.len(), Counts: p.counts,
 	}
 	i.Peer.Name, i.Counts.Received = p.name, p.received.Load()
+	i.Counts.Unreported = p.unreported.Load()
 	return i
 }
 

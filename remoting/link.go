@@ -90,7 +90,7 @@ func (n *Node) newLinkLocked(id uint64, name string) *peer {
 		panic(fmt.Sprintf("remoting: BUG: %v", err))
 	}
 	p.link, p.number = pid, n.links
-	l.report = n.newReporterLocked(pid)
+	l.report = n.newReporterLocked(p, pid)
 	n.peers[id] = p
 	l.count(name != "")
 	return p

@@ -23,11 +23,12 @@ type Peer struct {
 // waits and there is no connection. Any goroutine puts messages into it; its link, an actor on a
 // loop, sends them.
 type peer struct {
-	node     *Node
-	id       uint64        // made of the name
-	link     *actor.PID    // the actor
-	number   uint64        // among the node's links
-	received atomic.Uint64 // messages
+	node       *Node
+	id         uint64        // made of the name
+	link       *actor.PID    // the actor
+	number     uint64        // among the node's links
+	received   atomic.Uint64 // messages
+	unreported atomic.Uint64 // events and dead letters
 
 	over atomic.Bool // as ended, for those who do not lock mu
 

@@ -17,7 +17,7 @@ type reporter struct {
 	n       *Node
 	pid     *actor.PID
 	waiting atomic.Int64 // bytes
-	lost    atomic.Uint64
+	p       *peer
 }
 
 // eventBytes is what an event counts as.
@@ -42,8 +42,8 @@ type (
 )
 
 // newReporterLocked makes the reporter of a link. n.mu is locked.
-func (n *Node) newReporterLocked(link *actor.PID) *reporter {
-	r := &reporter{n: n}
+func (n *Node) newReporterLocked(p *peer, link *actor.PID) *reporter {
+	r := &reporter{n: n, p: p}
 	pid, err := n.sys.Root.SpawnNamed(actor.PropsFromFunc(r.receive, n.rt.OffLoop(), resuming), link.Id+"/report")
 	if err != nil { // the name is the link's own
 		panic("remoting: BUG: " + err.Error())
@@ -60,7 +60,7 @@ func (r *reporter) end() { r.n.sys.Root.Poison(r.pid) }
 func (r *reporter) take(bytes int) bool {
 	if r.waiting.Add(int64(bytes)) > int64(2*r.n.cfg.Queue) {
 		r.waiting.Add(-int64(bytes))
-		r.lost.Add(1)
+		r.p.unreported.Add(1)
 		return false
 	}
 	return true
