@@ -83,7 +83,7 @@ type outgoing struct {
 	msg    any
 	sender *actor.PID
 	future actor.Process // the sender's, if it is a future of this node's
-	waited bool          // room is reserved for it
+	room   *peer         // where room is reserved for it; nil: nowhere
 }
 
 // verdict is what has become of a message.
@@ -100,36 +100,37 @@ const (
 func (p *peer) put(r *frame.Record, m *outgoing) (v verdict, err error) {
 	size := r.Size()
 	p.mu.Lock()
-	first := p.waiters.Len() == 0 || m.waited
-	if m.waited {
-		m.waited = false
-		p.waiters.reserved -= size
+	first := m.room == p || p.waiters.Len() == 0
+	p.unreserveLocked(m, size)
+	if v, err = p.putLocked(r, m, size, first); v == accepted {
+		p.unlock()
+		return v, nil
 	}
+	p.releaseLocked() // what was reserved for it is the next one's
+	p.mu.Unlock()
+	return v, err
+}
+
+// putLocked queues a message of this size. first: nobody waits for room before it.
+func (p *peer) putLocked(r *frame.Record, m *outgoing, size int, first bool) (verdict, error) {
 	switch {
 	case p.ended:
-		p.mu.Unlock()
 		return elsewhere, nil
 	case size > frameBytes && p.most > 0 && size > p.most:
-		p.mu.Unlock()
 		return refused, fmt.Errorf("about %d bytes, and the peer takes %d: %w", size, p.most, ErrTooLarge)
 	case size > p.user.limit:
-		p.mu.Unlock()
 		return refused, fmt.Errorf("about %d bytes, and the queue has %d: %w", size, p.user.limit, ErrTooLarge)
 	case m.future != nil && p.state == linkBroken:
-		p.mu.Unlock()
 		return refused, ErrUnreachable
 	case !first || !p.user.room(size+p.waiters.reserved):
-		p.mu.Unlock()
 		return full, nil
 	case m.future != nil && !p.futures.room(p.node.alive):
-		p.mu.Unlock()
 		return refused, fmt.Errorf("%d futures wait: %w", futuresMost, ErrQueueFull)
 	}
 	if m.future != nil {
 		r.Sender.ID, r.Sender.Request = p.futures.next(), uint32(p.node.rt.Scheduler().Uint64())
 	}
 	if err := p.user.append(r, size); err != nil {
-		p.mu.Unlock()
 		return refused, err
 	}
 	p.counts.Sent++
@@ -141,7 +142,6 @@ func (p *peer) put(r *frame.Record, m *outgoing) (v verdict, err error) {
 			p.grants.sent(m.sender.Id, proc)
 		}
 	}
-	p.unlock()
 	return accepted, nil
 }
 

@@ -50,6 +50,9 @@ func (p *process) SendUserMessage(target *actor.PID, message any) {
 func (p *process) send(r *frame.Record, m *outgoing) {
 	for {
 		to, err := p.open()
+		if to != m.room {
+			m.giveBack(r.Size())
+		}
 		if err != nil {
 			p.node.deadLetter(m)
 			return
@@ -142,7 +145,7 @@ func (p *peer) overflow(r *frame.Record, m *outgoing) (again bool) {
 	n := p.node
 	policy := n.cfg.Overflow
 	if policy == Block && eventloop.MayWait() == nil {
-		m.waited = p.awaitRoom(r.Size())
+		p.awaitRoom(r.Size(), m)
 		return true
 	}
 	p.mu.Lock()

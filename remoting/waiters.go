@@ -15,13 +15,13 @@ type waiter struct {
 	room chan struct{} // closed when there is
 }
 
-// awaitRoom waits until there is room for size bytes, which is reserved then. False: the peer has
-// ended.
-func (p *peer) awaitRoom(size int) (reserved bool) {
+// awaitRoom waits until there is room for m, of size bytes, which is reserved then, or until the
+// peer has ended.
+func (p *peer) awaitRoom(size int, m *outgoing) {
 	p.mu.Lock()
 	if p.ended {
 		p.mu.Unlock()
-		return false
+		return
 	}
 	w := waiter{size, make(chan struct{})}
 	p.waiters.Push(w)
@@ -29,9 +29,25 @@ func (p *peer) awaitRoom(size int) (reserved bool) {
 	p.mu.Unlock()
 	<-w.room
 	p.node.rt.Scheduler().Resume()
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return !p.ended
+	m.room = p
+}
+
+// unreserveLocked gives back what is reserved for m here.
+func (p *peer) unreserveLocked(m *outgoing, size int) {
+	if m.room == p {
+		m.room = nil
+		p.waiters.reserved -= size
+	}
+}
+
+// giveBack gives back what is reserved for m, wherever that is: it is not sent there.
+func (m *outgoing) giveBack(size int) {
+	if p := m.room; p != nil {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.unreserveLocked(m, size)
+		p.releaseLocked()
+	}
 }
 
 // releaseLocked lets those go on who have room now. When the peer has ended all of them go on.

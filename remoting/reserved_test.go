@@ -1,0 +1,89 @@
+package remoting
+
+import (
+	"testing"
+	"time"
+
+	rdma "github.com/rdmactor/rdmactor/actor"
+	"github.com/rdmactor/rdmactor/remoting/internal/frame"
+)
+
+// aPeer is a peer with a queue of so many bytes, and no link.
+func aPeer(queue int) *peer {
+	p := newPeer(&Node{cfg: Config{Queue: queue}, rt: new(rdma.Runtime)}, 1, "x")
+	p.awake = true
+	return p
+}
+
+func record(size int) *frame.Record {
+	return &frame.Record{Kind: frame.KindUser, Target: "t", Type: "t", Body: make([]byte, size)}
+}
+
+// waitsFor has a sender wait for room, until it is let go on.
+func waitsFor(t *testing.T, p *peer, r *frame.Record, m *outgoing) (released chan struct{}) {
+	t.Helper()
+	released = make(chan struct{})
+	p.mu.Lock()
+	n := p.waiters.Len()
+	p.mu.Unlock()
+	go func() {
+		p.awaitRoom(r.Size(), m)
+		close(released)
+	}()
+	for waits := false; !waits; time.Sleep(time.Millisecond) {
+		p.mu.Lock()
+		waits = p.waiters.Len() > n
+		p.mu.Unlock()
+	}
+	return released
+}
+
+// What is reserved at a peer that has ended since is not used at the next one.
+func TestRoomIsReservedAtOnePeer(t *testing.T) {
+	p, next := aPeer(64<<10), aPeer(64<<10)
+	var m outgoing
+	if v, err := p.put(record(60<<10), &m); v != accepted {
+		t.Fatal(v, err)
+	}
+	r := record(50 << 10)
+	released := waitsFor(t, p, r, &m)
+	p.mu.Lock()
+	out, _ := p.user.take()
+	p.user.gone(out)
+	p.releaseLocked()
+	p.mu.Unlock()
+	<-released
+	for range 2 {
+		_, _ = next.put(r, &m)
+	}
+	if next.waiters.reserved != 0 || next.user.bytes > next.user.limit {
+		t.Errorf("%d bytes are reserved, and %d wait", next.waiters.reserved, next.user.bytes)
+	}
+}
+
+// If a message that has waited for room is refused, its room is the next one's.
+func TestRoomOfWhatIsRefused(t *testing.T) {
+	p := aPeer(64 << 10)
+	var first, second outgoing
+	if v, err := p.put(record(60<<10), &first); v != accepted {
+		t.Fatal(v, err)
+	}
+	bad := record(50 << 10)
+	bad.Target = "" // what no frame takes
+	one := waitsFor(t, p, bad, &first)
+	two := waitsFor(t, p, record(50<<10), &second)
+	p.mu.Lock()
+	out, _ := p.user.take()
+	p.user.gone(out)
+	p.releaseLocked()
+	p.mu.Unlock()
+	<-one
+	if v, _ := p.put(bad, &first); v != refused {
+		t.Fatal(v)
+	}
+	select {
+	case <-two:
+	case <-time.After(5 * time.Second):
+		t.Fatal("there is room, and it waits")
+	}
+}
