@@ -41,8 +41,9 @@ type Config struct {
 	// Patience is how long messages wait for a peer that is not connected, and how long an actor
 	// that does not consume what it gets may stop its peer: 10 s.
 	Patience time.Duration
-	// Peers is how many other nodes this one deals with at a time: 1,024. At most half of them are
-	// nodes that are not connected.
+	// Peers is how many other nodes this one deals with at a time: 1,024. At most half of them have
+	// come by themselves and are connected or remembered, of one address as many as are left for
+	// all others. Of the nodes that this one has named itself as many are not connected.
 	Peers int
 	// MaxMessage is how large a message this node takes, in bytes, with its names: 4 MiB; at least
 	// 64 KiB. What a peer takes may be less or more.

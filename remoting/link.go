@@ -3,6 +3,7 @@ package remoting
 import (
 	"errors"
 	"fmt"
+	"net/netip"
 	"strconv"
 	"time"
 
@@ -40,6 +41,7 @@ type link struct {
 	most     int    // bytes that it takes in one message
 	timer    func() // stops greetingTime; nil: it does not run
 	patience func() // stops Patience; nil: it does not run
+	forget   func() // stops Patience since the last connection; nil: it does not run
 	pausing  bool   // no dial before paused comes
 	cause    error  // why this side ends the generation
 
@@ -79,9 +81,10 @@ func (*admitted) IgnoreDeadLetterLogging() {}
 // IgnoreDeadLetterLogging: as admitted.
 func (*spawned) IgnoreDeadLetterLogging() {}
 
-// newLinkLocked makes a peer and its link. n.mu is locked.
-func (n *Node) newLinkLocked(id uint64, name string) *peer {
+// newLinkLocked makes a peer and its link. from: it is a stranger, from there. n.mu is locked.
+func (n *Node) newLinkLocked(id uint64, name string, from netip.Addr) *peer {
 	p := newPeer(n, id, name)
+	p.from = from
 	l := &link{n: n, p: p}
 	n.links++
 	props := actor.PropsFromProducer(func() actor.Actor { return l }, n.rt.OnLoop(), resuming)
@@ -92,14 +95,17 @@ func (n *Node) newLinkLocked(id uint64, name string) *peer {
 	p.link, p.number = pid, n.links
 	l.report = n.newReporterLocked(p, pid)
 	n.peers[id] = p
-	l.count(name != "")
+	if p.stranger() {
+		n.strangers.Take(from)
+	}
+	l.count(true)
 	return p
 }
 
-// count says whether the peer counts as one that is not connected. Strangers that have not said
-// who they are do not: reconnect.Peers bounds them.
+// count says whether the peer counts as one that is not connected. Strangers never do: they have
+// places of their own.
 func (l *link) count(counts bool) {
-	if counts != l.counted {
+	if counts != l.counted && !l.p.stranger() {
 		l.counted = counts
 		if counts {
 			l.n.unconnected.Add(1)
@@ -112,27 +118,6 @@ func (l *link) count(counts bool) {
 // resuming is the supervision of a link. What panics in it is the user's code, on behalf of one
 // message.
 var resuming = actor.WithGuardian(actor.NewOneForOneStrategy(0, 0, func(any) actor.Directive { return actor.ResumeDirective }))
-
-// stranger is reconnect.PeersConfig.Unknown: a node that nobody here has sent anything has dialled.
-func (n *Node) stranger(s reconnect.Stranger) *actor.PID {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	p := n.peers[s.Node]
-	switch {
-	case p != nil:
-	case n.closing || len(n.peers) >= n.cfg.Peers:
-		return nil
-	default:
-		p = n.newLinkLocked(s.Node, "")
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.conn != nil || p.ended {
-		return nil
-	}
-	n.connectLocked(p, "")
-	return p.conn
-}
 
 // connectLocked makes the reconnecting actor of a peer, which dials addr. p.mu is locked.
 func (n *Node) connectLocked(p *peer, addr string) {
@@ -289,7 +274,7 @@ func (l *link) consider(ctx actor.Context) {
 func (l *link) remember(ctx actor.Context) bool {
 	if l.wasOpen {
 		l.wasOpen, l.remembers = false, true
-		rdma.After(ctx, l.n.cfg.Patience, &forgotten{})
+		l.forget = rdma.After(ctx, l.n.cfg.Patience, &forgotten{})
 	}
 	return l.remembers
 }
@@ -387,6 +372,9 @@ func (l *link) endIf(allowed func() bool) bool {
 	p.grants = grants{} // a PID may keep the peer in memory
 	p.releaseLocked()
 	delete(n.peers, p.id)
+	if p.stranger() {
+		n.strangers.Free(p.from)
+	}
 	l.count(false)
 	n.emptiedLocked()
 	l.stopTimers()
@@ -394,7 +382,7 @@ func (l *link) endIf(allowed func() bool) bool {
 }
 
 func (l *link) stopTimers() {
-	for _, stop := range []*func(){&l.timer, &l.patience} {
+	for _, stop := range []*func(){&l.timer, &l.patience, &l.forget} {
 		if *stop != nil {
 			(*stop)()
 			*stop = nil

@@ -12,6 +12,7 @@ import (
 	rdma "github.com/rdmactor/rdmactor/actor"
 	"github.com/rdmactor/rdmactor/actor/reconnect"
 	"github.com/rdmactor/rdmactor/eventloop"
+	"github.com/rdmactor/rdmactor/internal/fairshare"
 )
 
 // Node is an actor system whose actors can be reached from other machines. Its methods are for any
@@ -30,6 +31,7 @@ type Node struct {
 	mu        sync.Mutex
 	processes map[string]weak.Pointer[process] // by address
 	peers     map[uint64]*peer                 // by the id of the node
+	strangers fairshare.Places                 // of these, those that are
 	links     uint64                           // made so far
 	reporters int                              // there are
 	closing   bool
@@ -37,7 +39,7 @@ type Node struct {
 	idle      chan struct{} // closed when there are no reporters either
 	gone      chan struct{} // closed when the listener's owner has stopped
 
-	unconnected atomic.Int64 // peers that are not connected
+	unconnected atomic.Int64 // peers that are not connected, and no strangers
 	down        atomic.Bool  // nothing is accepted any more
 	unsent      atomic.Bool  // something was not sent before Shutdown gave up
 
@@ -82,7 +84,7 @@ func (n *Node) begin(at rdma.Addr) {
 		n.name = at.String()
 	}
 	n.table = reconnect.NewPeers(reconnect.PeersConfig{
-		Node: nodeID(n.name), Incarnation: n.cfg.Incarnation, Unknown: n.stranger, Strangers: (n.cfg.Peers + 1) / 2,
+		Node: nodeID(n.name), Incarnation: n.cfg.Incarnation, Unknown: n.stranger, Strangers: n.half(),
 	})
 	n.sys.ProcessRegistry.Address = n.name
 	n.sys.ProcessRegistry.RegisterAddressResolver(n.resolve)

@@ -2,6 +2,7 @@ package remoting
 
 import (
 	"fmt"
+	"net/netip"
 	"sync"
 	"sync/atomic"
 
@@ -27,6 +28,7 @@ type peer struct {
 	id         uint64        // made of the name
 	link       *actor.PID    // the actor
 	number     uint64        // among the node's links
+	from       netip.Addr    // a stranger's: whence it came first; zero: it is none
 	received   atomic.Uint64 // messages
 	unreported atomic.Uint64 // events and dead letters
 

@@ -3,6 +3,7 @@ package remoting
 import (
 	"crypto/sha256"
 	"encoding/binary"
+	"net/netip"
 	"runtime"
 	"weak"
 
@@ -113,8 +114,8 @@ func (n *Node) open(name string) (*peer, error) {
 			p.name = name // it has connected, and not said its name yet
 		}
 		return p, nil
-	case len(n.peers) >= n.cfg.Peers || n.unconnected.Load() >= int64(n.cfg.Peers+1)/2:
+	case len(n.peers) >= n.cfg.Peers || n.unconnected.Load() >= int64(n.half()):
 		return nil, ErrTooManyPeers
 	}
-	return n.newLinkLocked(id, name), nil
+	return n.newLinkLocked(id, name, netip.Addr{}), nil
 }

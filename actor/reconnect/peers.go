@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	rdma "github.com/rdmactor/rdmactor/actor"
+	"github.com/rdmactor/rdmactor/internal/fairshare"
 )
 
 // Peers is for nodes that dial each other. Of the connections that two nodes make to each other
@@ -45,7 +46,7 @@ type Peers struct {
 
 	mu        sync.Mutex
 	links     map[uint64]*entry
-	strangers strangers
+	strangers fairshare.Places
 }
 
 // PeersConfig configures Peers.
@@ -126,12 +127,12 @@ func (p *Peers) find(h hello, from netip.Addr) (link *actor.PID, asked *entry, k
 		return e.link, nil, helloRequest
 	case p.cfg.Unknown == nil:
 		return nil, nil, helloUnknown
-	case !p.strangers.may(from, p.cfg.Strangers):
+	case !p.strangers.May(from, p.cfg.Strangers):
 		return nil, nil, helloTooMany
 	}
 	asked = &entry{stranger: true, from: from}
 	p.links[h.node] = asked
-	p.strangers.add(from, 1)
+	p.strangers.Take(from)
 	return nil, asked, helloRequest
 }
 
@@ -185,51 +186,13 @@ func (p *Peers) leave(node uint64, link *actor.PID) {
 func (p *Peers) uncountLocked(e *entry) {
 	if e.stranger {
 		e.stranger = false
-		p.strangers.add(e.from, -1)
+		p.strangers.Free(e.from)
 	}
 }
 
 func (p *Peers) dropLocked(node uint64) {
 	p.uncountLocked(p.links[node])
 	delete(p.links, node)
-}
-
-// strangers counts actors of nodes that nobody has known, by where they come from.
-type strangers struct {
-	all int
-	of  map[netip.Addr]int
-}
-
-const strangersKept = 16 // one part of so many is for addresses that have none
-
-// network is the address that a stranger counts for.
-func network(a netip.Addr) netip.Addr {
-	if a.Is6() {
-		n, _ := a.Prefix(64)
-		return n.Addr()
-	}
-	return a
-}
-
-// may reports whether from may have one more, with most for all.
-func (s *strangers) may(from netip.Addr, most int) bool {
-	has, left := s.of[network(from)], most-s.all
-	if has > 0 {
-		left -= most / strangersKept
-	}
-	return left > 0 && has <= left
-}
-
-// add counts one that has come (1) or gone (-1).
-func (s *strangers) add(from netip.Addr, n int) {
-	from = network(from)
-	if s.of == nil {
-		s.of = make(map[netip.Addr]int)
-	}
-	s.all += n
-	if s.of[from] += n; s.of[from] == 0 {
-		delete(s.of, from)
-	}
 }
 
 // Why a connection of a node with Peers ends or is not made; errors.Is finds them in Down.Err.

@@ -1,0 +1,92 @@
+package remoting_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	rdma "github.com/rdmactor/rdmactor/actor"
+	"github.com/rdmactor/rdmactor/remoting"
+)
+
+// away ends a stranger's connection.
+func (s *stranger) away() { s.sys.Root.Send(s.link, &rdma.DestroyID{}) }
+
+// connected is how many peers of a node are.
+func (n *node) connected() (count int) {
+	for _, i := range n.Peers() {
+		if i.Connected {
+			count++
+		}
+	}
+	return count
+}
+
+// from is a node that dials from another address than the others.
+func from(t *testing.T, addr string) *node {
+	t.Helper()
+	src, err := rdma.ParseAddr(addr + ":0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return start(t, remoting.Config{Dial: rdma.Dial{Src: src}})
+}
+
+// Whoever comes by many names, one after the other, takes no places of the nodes that this one
+// sends to, nor of who comes from elsewhere, and finds places of its own again.
+func TestManyComeAndGo(t *testing.T) {
+	n, other := start(t, remoting.Config{Expose: everything, Peers: 64, Patience: time.Hour}), start(t, remoting.Config{Expose: everything})
+	n.spawn("echo", echo)
+	other.spawn("echo", echo)
+	host := start(t, remoting.Config{})
+	came := 0
+	for round := range 8 {
+		for i := range 12 {
+			s := meetFrom(t, host, n, fmt.Sprint("comes and goes:", round, ".", i))
+			select {
+			case up := <-s.up:
+				s.up <- up
+				s.introduce().away()
+				came++
+			case <-s.down: // no place so far
+				s.away()
+				time.Sleep(time.Millisecond)
+			}
+		}
+		eventually(t, "they do not leave", func() bool { return n.connected() == 0 })
+	}
+	if most := len(n.Peers()); most > 32 {
+		t.Errorf("%d peers are remembered", most)
+	}
+	if came < 32 {
+		t.Errorf("%d found a place", came)
+	}
+	if got, err := n.ask(other.pid("echo"), text("out")); err != nil {
+		t.Error(got, err)
+	}
+	if got, err := from(t, "127.0.0.2").ask(n.pid("echo"), text("in")); err != nil {
+		t.Error(got, err)
+	}
+}
+
+// A peer is remembered for as long as Config says since its last connection, not since an earlier
+// one.
+func TestRememberedSinceTheLast(t *testing.T) {
+	const patience = time.Second
+	n, host := start(t, remoting.Config{Patience: patience}), start(t, remoting.Config{})
+	ended := func(s *stranger) time.Time {
+		s.away()
+		eventually(t, "it does not leave", func() bool { return n.connected() == 0 })
+		return time.Now()
+	}
+	s := meetFrom(t, host, n, "x:1").introduce()
+	first := ended(s)
+	time.Sleep(patience / 2)
+	s = meetFrom(t, start(t, remoting.Config{}), n, "x:1").introduce()
+	last := ended(s)
+	time.Sleep(time.Until(first.Add(patience * 5 / 4)))
+	if len(n.Peers()) == 0 && time.Since(last) < patience {
+		t.Errorf("forgotten %v after its last connection", time.Since(last))
+	}
+	eventually(t, "it is not forgotten", func() bool { return len(n.Peers()) == 0 })
+}
