@@ -97,6 +97,9 @@ type Limits struct {
 // take. On the kernel's devices an answer also waits behind a Read or Write of either side, so Gone
 // bounds those too: split large ones on a slow network, or choose a longer Gone. Peers of protocol
 // version 2, and raw connections, have no probes: see IDConfig.Raw.
+//
+// On soft-iWARP a side that has sent something and has heard nothing a quarter of a second after
+// Established sends a probe then, also without keepalive (verbs.DeviceAttr.OverlooksFirst).
 type Keepalive struct{ Idle, Gone time.Duration }
 
 func (k Keepalive) or(d Keepalive) Keepalive {

@@ -74,6 +74,9 @@ type DeviceAttr struct {
 	SharesMemory bool
 	// NotifiesAll says that notify is called for every completion, regardless of CQ.ReqNotify.
 	NotifiesAll bool
+	// OverlooksFirst says that the device may overlook a message that comes while it makes a
+	// connection, until more comes. The sender's device completes that message as sent.
+	OverlooksFirst bool
 }
 
 // Access is a set of access rights to a memory region (ibv_access_flags).

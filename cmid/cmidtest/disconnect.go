@@ -81,6 +81,7 @@ func (id *ident) gotEndOfStream(p *packet) {
 		// a FIN comes after the messages that wait for a receive
 		if q := id.qp; q != nil && q.waiting.Len() > 0 && p.cm.status == 0 {
 			q.waiting.Push(*p)
+			q.notice()
 			return
 		}
 		id.endStream(p.cm.status, p.cm.err)

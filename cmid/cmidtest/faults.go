@@ -59,14 +59,15 @@ func (f *Fabric) Missed() (all []string) {
 
 // faults are the faults of a Fabric.
 type faults struct {
-	asked   []*Fault // all, for Missed
-	silent  map[netip.Addr]*Fault
-	cuts    map[hostPair]*cut
-	drop    [numMessages][]*Fault // the oldest first
-	delay   time.Duration
-	slow    map[netip.Addr]*Fault
-	reorder bool
-	runOut  *Fault // nil: there is room
+	asked    []*Fault // all, for Missed
+	silent   map[netip.Addr]*Fault
+	cuts     map[hostPair]*cut
+	drop     [numMessages][]*Fault // the oldest first
+	delay    time.Duration
+	slow     map[netip.Addr]*Fault
+	reorder  bool
+	overlook *Fault // nil: nobody overlooks anything
+	runOut   *Fault // nil: there is room
 }
 
 // hostPair is two hosts. A cut has two entries in the map, one for each order.
@@ -128,6 +129,30 @@ func (f *Fabric) droppedLocked(kind Message) bool {
 		*queue = (*queue)[1:]
 	}
 	return len(*queue) > 0 && (*queue)[0].hitLocked()
+}
+
+// Overlook makes the accepting sides of the next n connections overlook the first message, as
+// soft-iWARP may (verbs.DeviceAttr.OverlooksFirst). They notice it when more comes from the peer.
+// Overlook panics on a Fabric of other devices.
+func (f *Fabric) Overlook(n int) *Fault {
+	if !f.overlooks() {
+		panic("cmidtest: only soft-iWARP overlooks messages")
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.faults.overlook = f.askLocked(n, "Overlook(%d)", n)
+	return f.faults.overlook
+}
+
+// overlooks reports whether devices may overlook a first message.
+func (f *Fabric) overlooks() bool { return f.iwarp && !f.embedded }
+
+// overlooked reports whether Overlook has a first message overlooked.
+func (f *Fabric) overlooked() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	x := f.faults.overlook
+	return x != nil && x.left > 0 && x.hitLocked()
 }
 
 // Delay sets how long every message takes from now on, and how long address and route resolution

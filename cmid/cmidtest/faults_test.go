@@ -499,3 +499,57 @@ func TestListenerGoesWithItsRequests(t *testing.T) {
 		w.WantState("rejected in time", one, states.Connecting)
 	}
 }
+
+// TestOverlook: the accepting side notices an overlooked message when more comes, be it the end.
+func TestOverlook(t *testing.T) {
+	for what, more := range map[string]func(c *sides.Link) error{
+		"a message": func(c *sides.Link) error { return c.AQ.PostSend(2, "two") },
+		"the end":   func(c *sides.Link) error { return c.Active.Disconnect() },
+	} {
+		t.Run(what, func(t *testing.T) {
+			w, f := twinWorld(t, Config{Flavor: states.IWARP})
+			f.Overlook(1)
+			c := w.Connected(2)
+			w.Must(c.AQ.PostSend(1, "one"))
+			w.Until("the sender's completion", func() bool { return len(c.AQ.Done) == 1 })
+			w.Must(c.BQ.PostRecv(2, sides.SlotSize))
+			if w.Within(sides.VirtualDeadline, 0, func() bool { return len(c.BQ.Done) > 0 }) {
+				t.Fatalf("it has noticed %+v", c.BQ.Done)
+			}
+			w.Must(more(c))
+			w.Until("the message", func() bool { return sides.Succeeded(c.BQ.Of(verbs.Recv)) > 0 })
+			w.Same("the message", c.BQ.Slot(0)[:3], []byte("one"))
+			if m := f.Missed(); len(m) != 0 {
+				t.Error(m)
+			}
+		})
+	}
+	// what the responder sends is not overlooked, nor is the next connection's
+	w, f := twinWorld(t, Config{Flavor: states.IWARP})
+	f.Overlook(1)
+	c := w.Connected(2)
+	w.Must(c.BQ.PostSend(1, "x"))
+	w.Until("the responder's message", func() bool { return len(c.AQ.Of(verbs.Recv)) == 1 })
+	w.Must(c.AQ.PostSend(1, "overlooked"))
+	w.Settle()
+	next := w.Connected(2)
+	w.Must(next.AQ.PostSend(1, "y"))
+	w.Until("the next one's message", func() bool { return len(next.BQ.Of(verbs.Recv)) == 1 })
+	if len(c.BQ.Of(verbs.Recv)) != 0 {
+		t.Error("the first one's message was noticed")
+	}
+}
+
+// TestNobodyElseOverlooks: only soft-iWARP does.
+func TestNobodyElseOverlooks(t *testing.T) {
+	for _, cfg := range []Config{{}, {Flavor: states.IWARP, Embedded: true}} {
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Errorf("%+v: Overlook does not panic", cfg)
+				}
+			}()
+			NewFabric(cfg).Overlook(1)
+		}()
+	}
+}

@@ -39,6 +39,7 @@ type qp struct {
 
 	came     uint64            // seq of the peer's last work request
 	waiting  ring.Ring[packet] // a Send that found no receive, and what came after it
+	missed   bool              // what waits was overlooked, until more comes (Fabric.Overlook)
 	retrying bool              // retryNow is queued
 	inSRQ    bool              // it is in srq.waiting
 	paused   bool              // messages wait although there may be receives

@@ -39,12 +39,28 @@ func (in *instance) gotWork(id *ident, p *packet) {
 		return // an earlier one was lost
 	}
 	q.came++
-	if q.waiting.Len() > 0 || !q.attempt(p) {
+	if q.came == 1 && id.key.in != nil && in.f.overlooked() {
+		q.missed = true
+	} else if q.waiting.Len() == 0 {
+		if q.attempt(p) {
+			return
+		}
 		if q.patient() && q.waiting.Len() == 0 {
 			q.acknowledge(p, ackWait)
 		}
-		q.waiting.Push(*p)
-		p.data = nil
+	}
+	q.waiting.Push(*p)
+	p.data = nil
+	if q.came > 1 {
+		q.notice()
+	}
+}
+
+// notice has the queue pair look at what it has overlooked (Fabric.Overlook).
+func (q *qp) notice() {
+	if q.missed {
+		q.missed = false
+		q.retryLater()
 	}
 }
 
@@ -253,7 +269,7 @@ func (s *srq) wake() {
 // posted one. It returns false when no message waits.
 func (q *qp) retryLater() bool {
 	q.leaveSRQ()
-	if q.waiting.Len() == 0 {
+	if q.waiting.Len() == 0 || q.missed {
 		return false
 	}
 	if !q.retrying {

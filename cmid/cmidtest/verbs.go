@@ -142,8 +142,9 @@ func (q *qp) Pause(on bool) {
 	}
 }
 
-// Waiting reports whether a message waits (verbs.Pauser).
-func (q *qp) Waiting() bool { return q.waiting.Len() > 0 }
+// Waiting reports whether a message waits (verbs.Pauser). The device does not know of one that it
+// has overlooked.
+func (q *qp) Waiting() bool { return q.waiting.Len() > 0 && !q.missed }
 
 // Destroy ends the queue pair. The identifier stays.
 func (q *qp) Destroy() error {

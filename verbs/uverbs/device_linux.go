@@ -24,7 +24,7 @@ func (d *device) query(guid uint64) error {
 		d.attr = verbs.DeviceAttr{MaxSGE: rxeMaxSGE, MaxInline: rxeInline, Immediate: true, Atomics: resp.AtomicCap != 0}
 	case siwVendor:
 		d.siw = true
-		d.attr = verbs.DeviceAttr{MaxSGE: siwMaxSGE, MaxInline: siwMaxInline, NotifiesAll: true}
+		d.attr = verbs.DeviceAttr{MaxSGE: siwMaxSGE, MaxInline: siwMaxInline, NotifiesAll: true, OverlooksFirst: true}
 	default:
 		return fmt.Errorf("a device of vendor %#x, neither rxe nor siw: %w", resp.VendorID, verbs.ErrNotSupported)
 	}

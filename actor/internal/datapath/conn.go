@@ -97,6 +97,7 @@ func (c *Conn) Establish() {
 	}
 	c.setState(connOpen)
 	c.l.watch(c)
+	c.watchFirst()
 	c.update()
 	c.l.Shares.again(c)
 	if c.Arrivals != nil {

@@ -24,8 +24,8 @@
 // At the bottom is what there is: state.go (all of a Loop, a Device and a Conn), connstate.go,
 // messages.go, inflight.go, errors.go. Above it is what decides: next.go (what is sent next),
 // share.go (who may receive), negotiate.go (what goes at once). Above that is what acts: the
-// picture's files, onesided.go, conn.go (the connection from New to Release), ending.go and
-// keepalive.go (how it ends).
+// picture's files, onesided.go, conn.go (the connection from New to Release), overlooked.go (how it
+// begins), ending.go and keepalive.go (how it ends).
 //
 // # Messages
 //

@@ -1,0 +1,30 @@
+package datapath
+
+import "time"
+
+// A device may overlook what comes while it makes a connection, until more comes
+// (verbs.DeviceAttr.OverlooksFirst). The sender gets no error: its device has sent the message. So
+// a side that has sent something, and has heard nothing by overlookTime after Established, sends a
+// probe, as the keepalive would much later. With the probe the peer finds the message, and it
+// answers.
+//
+// Who has sent nothing sends no probe: what comes to an initiator right behind the reply may end
+// the connection on such a device.
+
+// overlookTime is far above what a message and its answer take, and what such a device needs to
+// make a connection.
+const overlookTime = 250 * time.Millisecond
+
+// watchFirst sees to it that what c sends first is not overlooked for long.
+func (c *Conn) watchFirst() {
+	if c.Device.attr.OverlooksFirst && c.Session.Courteous() {
+		c.l.el.AfterFunc(overlookTime, c.firstProbe)
+	}
+}
+
+// firstProbe sends a probe if the peer may have overlooked something.
+func (c *Conn) firstProbe() {
+	if c.sends() && c.Flight.next() != 0 && c.heard() == 0 {
+		c.probe()
+	}
+}
