@@ -1,13 +1,15 @@
-// Package capture reads the packet captures in iwarp/testdata for tests: a classic pcap file with
-// one TCP connection over IPv4 and Ethernet, put back together into its two byte streams.
+// Package capture reads packet captures for tests. Load reads those in iwarp/testdata, classic pcap
+// files with one TCP connection over IPv4 and Ethernet, and puts the connection's two byte streams
+// together. ReadPcapng reads what a device of this project has captured.
 //
 // # Ownership
 //
-// A Conn is a value of its own.
+// A Conn and a File are values of their own. A File's packets refer to the bytes that were read.
 //
 // # Ordering
 //
-// Streams are in sequence number order; retransmissions and duplicates are laid over each other.
+// Streams are in sequence number order; retransmissions and duplicates are laid over each other. A
+// File's packets are in the order of the file.
 //
 // # Errors
 //
@@ -15,7 +17,7 @@
 //
 // # Limitations
 //
-// Little-endian microsecond pcap only. Sequence numbers must not wrap.
+// Little-endian only. Load: microseconds, and sequence numbers must not wrap.
 package capture
 
 import (
