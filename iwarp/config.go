@@ -2,6 +2,7 @@ package iwarp
 
 import (
 	"cmp"
+	"sync/atomic"
 	"time"
 
 	"github.com/rdmactor/rdmactor/internal/sockets"
@@ -80,6 +81,7 @@ type Driver struct {
 	stack     func() sockets.Stack // nil: Linux's
 	ports     *portTable
 	strangers strangers
+	capture   atomic.Pointer[Capture] // nil: none
 }
 
 // New makes the device with a Config's defaults. It opens nothing yet.

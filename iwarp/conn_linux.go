@@ -75,6 +75,7 @@ type conn struct {
 	dialed *core.Config
 	again  *core.Conn // the receives to take to the second attempt
 	first  error      // why there was one; nil: there was none
+	tap    *tap       // its part in a capture; nil: none, or not known yet
 
 	older, newer *conn // connList
 }
@@ -101,6 +102,7 @@ func (c *conn) attach(fd int, interest eventloop.Events) error {
 // detach closes the socket. The core stays, because methods may still be called on it.
 func (c *conn) detach() {
 	if c.fd >= 0 {
+		c.captureClose(false)
 		_ = c.reg.Remove() // the fd is open, so this cannot fail
 		c.in.closeFD(c.fd)
 		c.fd, c.reg = -1, nil
@@ -220,13 +222,18 @@ func (c *conn) read() (any bool) {
 		now := c.in.loop.Now()
 		switch {
 		case err != nil:
+			c.captureEnd(err)
 			c.core.InputEnd(now, err)
 			return true
 		case n == 0:
+			c.captureEnd(nil)
 			c.core.InputEnd(now, nil)
 			return true
 		}
 		any = true
+		if t := c.tapped(); t != nil {
+			t.read(c, n, append(in.land, stage)) // one of the two
+		}
 		c.came += uint64(n)
 		if len(in.land) > 0 {
 			c.core.Landed(now, in.land, n, in.staging)
@@ -264,6 +271,9 @@ func (c *conn) output(now time.Time) {
 		in.iov = c.core.Gather(in.iov[:0])
 		want := size(in.iov)
 		n, err := in.sys.Send(c.fd, in.iov, flags)
+		if t := c.tapped(); t != nil && n > 0 {
+			t.wrote(c, n, in.iov)
+		}
 		clear(in.iov)
 		switch {
 		case err == unix.EINTR:
@@ -347,7 +357,7 @@ func (c *conn) settle(now time.Time) {
 	c.checkWaiting()
 	if shut && !c.shut {
 		c.shut = true
-		_ = c.in.sys.Shutdown(c.fd, unix.SHUT_WR) // ENOTCONN: a reset came first, and will be read
+		c.shutdown()
 	}
 	if c.core.Pending() {
 		c.in.touch(c)
@@ -361,6 +371,14 @@ func (c *conn) settle(now time.Time) {
 			c.timer, c.fresh = nil, false
 		}
 	}
+}
+
+// shutdown sends a FIN.
+func (c *conn) shutdown() {
+	if t := c.tapped(); t != nil {
+		t.end(c, false, false)
+	}
+	_ = c.in.sys.Shutdown(c.fd, unix.SHUT_WR) // ENOTCONN: a reset came first, and will be read
 }
 
 // arm sets the timer that calls timeout to at. If it is set to an earlier time already, it stays:
@@ -438,7 +456,7 @@ func (c *conn) abort(now time.Time) {
 func (c *conn) lingerOn(now time.Time) {
 	c.phase, c.blocked, c.watched = phDiscarding, false, false
 	c.waitOver()
-	_ = c.in.sys.Shutdown(c.fd, unix.SHUT_WR)
+	c.shutdown()
 	_ = c.reg.Modify(c.interest())
 	if c.timer != nil {
 		c.timer.Stop()
@@ -451,11 +469,15 @@ func (c *conn) lingerOn(now time.Time) {
 func (c *conn) discard() {
 	for range readRounds {
 		n, err := c.in.sys.Recv(c.fd, c.in.staging)
+		if t := c.tapped(); t != nil && n > 0 {
+			t.read(c, n, [][]byte{c.in.staging})
+		}
 		switch {
 		case err == unix.EAGAIN:
 			return
 		case err == unix.EINTR:
 		case err != nil || n == 0:
+			c.captureEnd(err)
 			c.close()
 			return
 		case n < len(c.in.staging):

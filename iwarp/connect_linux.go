@@ -205,8 +205,9 @@ func (c *conn) retry(now time.Time) {
 	c.again = nil
 	// of an open socket: cannot fail
 	_ = c.in.sys.SetLinger(c.fd, &unix.Linger{Onoff: 1})
+	c.captureClose(true)
 	c.detach()
-	c.phase = phIdle
+	c.phase, c.came, c.went = phIdle, 0, 0
 	cfg.Revision = 1
 	err := c.prepare(cfg, posted) // cannot fail: the same arguments were valid the first time
 	if err == nil {

@@ -9,9 +9,10 @@
 // # Ownership
 //
 // An instance belongs to the loop it was opened on; its methods and upcalls happen there. It has
-// no goroutine. Sockets, timers and queue pairs belong to their identifier. When an identifier is
-// destroyed whose socket must still send or receive a FIN, the socket then belongs to the
-// instance. The time for that, and the number of such sockets, are bounded.
+// no goroutine; only a Capture has one, which calls its Writer. Sockets, timers and queue pairs
+// belong to their identifier. When an identifier is destroyed whose socket must still send or
+// receive a FIN, the socket then belongs to the instance. The time for that, and the number of such
+// sockets, are bounded.
 //
 // Memory regions belong to the device. They are in Go's heap, and nothing is pinned. Their keys
 // and their addresses are random, so a peer learns nothing from them about the process. A message
@@ -36,7 +37,7 @@
 // # Limitations
 //
 // No immediate data and no atomics (RFC 7306). No markers, no datagrams, no port mapper (iwpm), no
-// start in the middle of a TCP stream. Linux only; elsewhere Open fails with
-// errors.ErrUnsupported. docs/iwarp.md lists what differs from the RFCs and from soft-iWARP, and
-// why.
+// start in the middle of a TCP stream. A device has one Capture at a time. Linux only; elsewhere
+// Open fails with errors.ErrUnsupported. docs/iwarp.md lists what differs from the RFCs and from
+// soft-iWARP, and why.
 package iwarp

@@ -142,8 +142,12 @@ func (c *conn) giveUp(sys sockets.Stack) {
 		c.core.Abort(time.Now())
 		if c.core.Pending() {
 			// an empty socket has room for it, and a broken socket needs none
-			_, _ = sys.Send(c.fd, c.core.Gather(nil), 0)
+			reply := c.core.Gather(nil)
+			if n, _ := sys.Send(c.fd, reply, 0); n > 0 && c.tapped() != nil {
+				c.tapped().wrote(c, n, reply)
+			}
 		}
+		c.captureClose(false)
 		_ = sys.Close(c.fd)
 		c.fd = -1
 	}

@@ -1,0 +1,295 @@
+package iwarp
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/netip"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmactor/rdmactor/cmid"
+	"github.com/rdmactor/rdmactor/iwarp/internal/pcapng"
+)
+
+// CaptureConfig says which connections a Capture is of, and where it goes. Fields that are not set,
+// or not positive, are the defaults named here.
+type CaptureConfig struct {
+	// Writer gets the file, in pieces of up to Memory bytes, on a goroutine of the Capture's. It
+	// may block: packets that find no room in Memory meanwhile are dropped and counted. If it
+	// fails, panics or ends its goroutine, the capture is over.
+	Writer io.Writer
+	// Local and Peer choose connections by the addresses of their two ends: every address. An
+	// IPv4 connection has IPv4 addresses, also at a listener on ::.
+	Local, Peer netip.Prefix
+	// LocalPort and PeerPort choose connections by their ports: every port.
+	LocalPort, PeerPort uint16
+	// MaxBytes bounds the file: 1 GiB. With the packet that would make it larger the capture is
+	// over.
+	MaxBytes int64
+	// Memory is the capture's, for packets that wait for the Writer: 8 MiB. It takes twice as
+	// much: while the Writer has one half, packets go to the other. At least 256 KiB.
+	Memory int
+}
+
+// Capture limits that no CaptureConfig changes.
+const (
+	captureProgram = "rdmactor, package iwarp"
+	captureRemark  = "The bytes are those that the embedded iWARP device has read from its sockets and written to them. " +
+		"The IP and TCP headers are made up: numbers count these bytes, and acknowledgements say that they came."
+	captureAbout = "TCP streams of the embedded iWARP device, with IP and TCP headers that are made up"
+	// captureLeast is the least memory of a capture: a few of the largest packets.
+	captureLeast = 256 << 10
+)
+
+// CaptureStats counts what a Capture has done so far.
+type CaptureStats struct {
+	Connections int    // that were chosen
+	Packets     uint64 // that are in the file, or on their way there
+	Dropped     uint64 // packets that found no room
+	Bytes       int64  // of the file
+}
+
+// Capture writes what a device's chosen connections send and receive to a file that Wireshark
+// reads (pcapng), until it is stopped, its file is as large as it may become, or its Writer fails.
+// Any goroutine may call its methods.
+//
+// It copies what a connection's system calls have read and written, and never waits. The IP and TCP
+// headers are made up, because a process does not see the real ones. So is a handshake at the
+// beginning of each connection, and, if that was set up before the capture has begun, an MPA
+// Request and Reply without private data: without these Wireshark would not know the protocol. Of
+// such a connection, and behind packets that were dropped, the capture begins with a whole FPDU.
+// Comments in the file say what was made up, and name the rdma_cm_id.
+//
+// If both ends of a connection are connections of the same device, the file has it once, as the
+// end sees it that has read or written first.
+type Capture struct {
+	drv  *Driver
+	cfg  CaptureConfig
+	wake chan struct{} // there are blocks, or the capture is over
+	done chan struct{} // closed when the Writer is not used any more
+
+	mu      sync.Mutex
+	over    bool
+	err     error // of the Writer
+	blocks  []byte
+	spare   []byte // nil while the Writer has it
+	begun   time.Time
+	ended   time.Time
+	stats   CaptureStats
+	present map[endpoints]struct{} // connections that are being captured
+}
+
+// endpoints are a connection's addresses.
+type endpoints struct{ local, peer netip.AddrPort }
+
+// errCaptureRuns is why a second capture of a device is refused.
+var errCaptureRuns = fmt.Errorf("iwarp: a capture of this device runs already: %w", unix.EBUSY)
+
+// StartCapture begins a capture of connections of this device, those that exist and those to come,
+// on all loops that it is opened on. It fails with EINVAL if c is not valid, and with EBUSY if a
+// capture of this device runs already. A capture that is started before the device is opened misses
+// nothing. Any goroutine.
+func (d *Driver) StartCapture(c CaptureConfig) (*Capture, error) {
+	if c.Writer == nil {
+		return nil, fmt.Errorf("iwarp: a capture without a Writer: %w", unix.EINVAL)
+	}
+	c.MaxBytes = positive(c.MaxBytes, 1<<30)
+	c.Memory = max(positive(c.Memory, 8<<20), captureLeast)
+	c.Local, c.Peer = c.Local.Masked(), c.Peer.Masked()
+	p := &Capture{
+		drv: d, cfg: c, wake: make(chan struct{}, 1), done: make(chan struct{}),
+		blocks: make([]byte, 0, c.Memory), spare: make([]byte, 0, c.Memory),
+		begun: time.Now(), present: make(map[endpoints]struct{}),
+	}
+	p.blocks = pcapng.AppendSection(p.blocks, captureProgram, captureRemark)
+	p.blocks = pcapng.AppendInterface(p.blocks, d.cfg.Device, captureAbout)
+	p.stats.Bytes = int64(len(p.blocks))
+	if !d.capture.CompareAndSwap(nil, p) {
+		return nil, errCaptureRuns
+	}
+	go p.write()
+	p.notify()
+	return p, nil
+}
+
+// Stop ends the capture and waits until its Writer has everything, or until ctx is done. It returns
+// what was wrong with the Writer, if anything was. Afterwards the Writer is not used any more,
+// unless ctx was done first. Stop may be called any number of times, also to wait for the end of a
+// capture that is over.
+func (p *Capture) Stop(ctx context.Context) error {
+	p.mu.Lock()
+	p.end()
+	p.mu.Unlock()
+	select {
+	case <-p.done:
+	case <-ctx.Done():
+		return fmt.Errorf("iwarp: the capture's Writer has not returned: %w", context.Cause(ctx))
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.err
+}
+
+// Done is closed when the capture has ended, whatever the reason, and its Writer is not used any
+// more. Stop then returns at once.
+func (p *Capture) Done() <-chan struct{} { return p.done }
+
+// Stats counts what the capture has done so far.
+func (p *Capture) Stats() CaptureStats {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.stats
+}
+
+// end ends the capture for the loops. The lock is ours.
+func (p *Capture) end() {
+	if p.over {
+		return
+	}
+	p.over, p.ended = true, time.Now()
+	p.drv.capture.CompareAndSwap(p, nil)
+	p.notify()
+}
+
+func (p *Capture) notify() {
+	select {
+	case p.wake <- struct{}{}:
+	default:
+	}
+}
+
+// write gives the Writer what there is until the capture is over.
+func (p *Capture) write() {
+	defer close(p.done)
+	defer p.written(errors.New("iwarp: the capture's Writer has ended its goroutine"))
+	for range p.wake {
+		for {
+			b, last := p.take()
+			if len(b) > 0 {
+				if err := p.give(b); err != nil {
+					p.written(err)
+					return
+				}
+			}
+			if last {
+				p.written(nil)
+				return
+			}
+			if len(b) == 0 {
+				break
+			}
+		}
+	}
+}
+
+// take returns the blocks that the Writer has not been given. last says that no more will come.
+func (p *Capture) take() (b []byte, last bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	b = p.blocks
+	if p.over {
+		p.blocks = nil
+		p.stats.Bytes += pcapng.StatisticsLen
+		return pcapng.AppendStatistics(b, pcapng.Statistics{
+			Start: p.begun, End: p.ended, Written: p.stats.Packets, Dropped: p.stats.Dropped,
+		}), true
+	}
+	if len(b) > 0 {
+		p.blocks, p.spare = p.spare[:0], b
+	}
+	return b, false
+}
+
+// give calls the Writer.
+func (p *Capture) give(b []byte) (err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = fmt.Errorf("iwarp: the capture's Writer panicked: %v", v)
+		}
+	}()
+	n, err := p.cfg.Writer.Write(b)
+	switch {
+	case err != nil:
+		return fmt.Errorf("iwarp: the capture's Writer: %w", err)
+	case n != len(b):
+		return fmt.Errorf("iwarp: the capture's Writer: %w", io.ErrShortWrite)
+	}
+	return nil
+}
+
+// written records how the writing has ended. Only the first call counts.
+func (p *Capture) written(err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.present == nil {
+		return
+	}
+	p.end()
+	p.err = err
+	p.blocks, p.spare, p.present = nil, nil, nil
+}
+
+// chooses reports whether the capture is of connections with these addresses.
+func (p *Capture) chooses(e endpoints) bool {
+	in := func(want netip.Prefix, port uint16, has netip.AddrPort) bool {
+		return (!want.IsValid() || want.Contains(has.Addr())) && cmp.Or(port, has.Port()) == has.Port()
+	}
+	return in(p.cfg.Local, p.cfg.LocalPort, e.local) && in(p.cfg.Peer, p.cfg.PeerPort, e.peer)
+}
+
+// join counts a connection. The result is false if the capture is over, or if it has the other end
+// already. n distinguishes the connection from all others of the capture.
+func (p *Capture) join(e endpoints) (n int, ok bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if _, other := p.present[endpoints{e.peer, e.local}]; p.over || other {
+		return 0, false
+	}
+	p.present[e] = struct{}{}
+	p.stats.Connections++
+	return p.stats.Connections, true
+}
+
+// leave is called at the end of a connection.
+func (p *Capture) leave(e endpoints) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.present, e)
+}
+
+// add adds a packet with n bytes of payload. The result is false if it was dropped.
+func (p *Capture) add(packet *pcapng.Packet, n int, payload [][]byte) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.over {
+		return false
+	}
+	most := pcapng.PacketLen(n, packet.Comment)
+	switch {
+	case p.stats.Bytes+int64(most)+pcapng.StatisticsLen > p.cfg.MaxBytes:
+		p.stats.Dropped++
+		p.end()
+		return false
+	case len(p.blocks)+most > p.cfg.Memory:
+		p.stats.Dropped++
+		return false
+	}
+	before := len(p.blocks)
+	p.blocks = pcapng.AppendPacket(p.blocks, packet, payload...)
+	p.stats.Packets++
+	p.stats.Bytes += int64(len(p.blocks) - before)
+	if before == 0 {
+		p.notify()
+	}
+	return true
+}
+
+// addrPort returns an address as it is in IP and TCP headers.
+func addrPort(a cmid.Addr) netip.AddrPort {
+	return netip.AddrPortFrom(a.Addr().Unmap().WithZone(""), a.Port())
+}

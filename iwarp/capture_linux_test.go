@@ -1,0 +1,183 @@
+package iwarp
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/rdmactor/rdmactor/cmid"
+	"github.com/rdmactor/rdmactor/iwarp/wire"
+	"github.com/rdmactor/rdmactor/states"
+	"github.com/rdmactor/rdmactor/verbs"
+)
+
+// exchanges are what a client and a server do, each with a device that is captured.
+var exchanges = map[string]func(t testing.TB, client, server *node){
+	"messages": func(t testing.TB, client, server *node) {
+		p := connect(t, client, server, 100)
+		for i := range 100 {
+			p.cq.send(uint64(i), strings.Repeat("m", i*i%4000))
+			p.sq.send(uint64(i), strings.Repeat("n", i%100))
+		}
+		turns(t, "messages", func() bool { return len(client.wcs) == 200 && len(server.wcs) == 200 }, client, server)
+		p.disconnect()
+	},
+	"IPv6": func(t testing.TB, client, server *node) {
+		lh, addr := server.listen("[::1]:0")
+		p := connectTo(t, client, server, lh, addr, 4)
+		p.cq.send(1, "over IPv6")
+		turns(t, "a message", func() bool { return len(client.wcs) == 1 && len(server.wcs) == 1 }, client, server)
+		p.disconnect()
+	},
+	"one-sided": func(t testing.TB, client, server *node) {
+		p := connect(t, client, server, 1)
+		p.oneSided(1<<20, 2)
+		p.disconnect()
+	},
+	"several connections": func(t testing.TB, client, server *node) {
+		lh, addr := server.listen("127.0.0.1:0")
+		for i := range 5 {
+			p := connectTo(t, client, server, lh, addr, 10)
+			client.wcs, server.wcs = nil, nil
+			p.cq.send(1, strings.Repeat("x", i))
+			turns(t, "a message", func() bool { return len(client.wcs) == 1 && len(server.wcs) == 1 }, client, server)
+			if i%2 == 0 { // the others go on until the device closes
+				p.disconnect()
+			}
+		}
+	},
+	"a Terminate": func(t testing.TB, client, server *node) {
+		p := connect(t, client, server, 1)
+		mr := client.alloc(100, 0)
+		p.cq.post(verbs.SendWR{Op: verbs.Write, SGL: []verbs.SGE{{MR: mr, Length: 100}}, RKey: 4711})
+		client.wait(p.ch, states.KindDisconnected, server)
+	},
+	"a rejection": func(t testing.TB, client, server *node) {
+		_, addr := server.listen("127.0.0.1:0")
+		h := client.resolve(addr)
+		client.qp(h, 1)
+		client.do(h, &cmid.Connect{})
+		turns(t, "request", func() bool { return len(server.events) > 0 }, client, server)
+		server.do(server.events[0].child, &cmid.Reject{PrivateData: []byte("no")})
+		client.wait(h, states.KindRejected, server)
+	},
+	"a demand for markers": func(t testing.TB, client, server *node) {
+		_, addr := server.listen("127.0.0.1:0")
+		r := rawDial(t, addr)
+		r.write(frameOf(wire.Frame{Flags: wire.FlagMarkers, Revision: 1}))
+		if f := r.frame(server); f.Flags&wire.FlagReject == 0 {
+			t.Errorf("a demand for markers was answered by %+v", f)
+		}
+	},
+	"a stranger": func(t testing.TB, client, server *node) {
+		_, addr := server.listen("127.0.0.1:0")
+		r := rawDial(t, addr)
+		r.write([]byte("GET / HTTP/1.1\r\n\r\n"))
+		turns(t, "the end", r.ended, server)
+	},
+	"a reset": func(t testing.TB, client, server *node) {
+		lh, addr := server.listen("127.0.0.1:0")
+		r := rawDial(t, addr)
+		r.write(request("hello"))
+		turns(t, "request", func() bool { return len(server.events) > 0 }, server)
+		h := server.events[0].child
+		server.qp(h, 1)
+		server.do(h, &cmid.Accept{})
+		r.frame(server)
+		r.write(fpduOf(1, "a message"))
+		turns(t, "a message", func() bool { return len(server.wcs) == 1 }, server)
+		r.reset()
+		server.wait(h, states.KindDisconnected)
+		server.do(lh, &cmid.DestroyID{})
+	},
+	"a second attempt with revision 1": func(t testing.TB, client, server *node) {
+		l := rawListen(t)
+		h := client.resolve(l.at)
+		client.qp(h, 1)
+		client.do(h, &cmid.Connect{})
+		first := l.accept(client)
+		first.frame(client)
+		first.close()
+		second := l.accept(client)
+		second.frame(client)
+		second.write(frameOf(wire.Frame{Reply: true, Revision: 1}))
+		client.wait(h, states.KindEstablished)
+		second.write(fpduOf(1, "a message"))
+		turns(t, "a message", func() bool { return len(client.wcs) == 1 }, client)
+		second.close()
+		client.wait(h, states.KindDisconnected)
+	},
+}
+
+func frameOf(f wire.Frame) []byte { return wire.AppendFrame(nil, &f) }
+
+// fpduOf is a Send.
+func fpduOf(msn uint32, body string) []byte {
+	h := wire.Header{Last: true, Opcode: wire.OpSend, MSN: msn}
+	return wire.AppendFPDU(nil, &wire.FPDU{ULPDU: append(wire.AppendHeader(nil, &h), body...)})
+}
+
+// disconnect ends the connection from the client's side.
+func (p *pair) disconnect() {
+	p.client.t.Helper()
+	p.client.do(p.ch, &cmid.Disconnect{})
+	p.server.wait(p.sh, states.KindDisconnected, p.client)
+	p.server.do(p.sh, &cmid.DestroyID{})
+	p.client.wait(p.ch, states.KindDisconnected, p.server)
+	p.client.do(p.ch, &cmid.DestroyID{})
+}
+
+// oneSided has each side write and read that many bytes of the other's, some times.
+func (p *pair) oneSided(size, times int) {
+	p.client.t.Helper()
+	all := verbs.LocalWrite | verbs.RemoteWrite | verbs.RemoteRead
+	cm, sm := p.client.alloc(size, all), p.server.alloc(size, all)
+	done := len(p.client.wcs) + len(p.server.wcs)
+	for range times {
+		for _, d := range []struct {
+			q           *testQP
+			here, there *verbs.MR
+		}{{p.cq, cm, sm}, {p.sq, sm, cm}} {
+			for _, op := range []verbs.Opcode{verbs.Write, verbs.Read} {
+				d.q.post(verbs.SendWR{
+					Op: op, Flags: verbs.Signaled, SGL: []verbs.SGE{{MR: d.here, Length: uint32(size)}},
+					RemoteAddr: d.there.Addr, RKey: d.there.RKey,
+				})
+				done++
+			}
+		}
+	}
+	turns(p.client.t, "Writes and Reads", func() bool { return len(p.client.wcs)+len(p.server.wcs) == done }, p.client, p.server)
+}
+
+// eachExchange runs the exchanges with and without CRC, and calls judge for each file.
+func eachExchange(t *testing.T, judge func(t *testing.T, x *captured)) {
+	for name, run := range exchanges {
+		for _, crc := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s/CRC %t", name, crc), func(t *testing.T) {
+				c, s := capturing(t, Config{CRC: crc}, roomy), capturing(t, Config{}, roomy)
+				client, server := newNodeOf(t, c.drv), newNodeOf(t, s.drv)
+				run(t, client, server)
+				for _, n := range []*node{client, server} {
+					if err := n.inst.Close(); err != nil {
+						t.Error(err)
+					}
+				}
+				for _, x := range []*captured{c, s} {
+					x.t = t
+					x.stop()
+					judge(t, x)
+				}
+			})
+		}
+	}
+}
+
+// TestCapture: a file has exactly the bytes that the sockets have read and written, from the
+// beginning to the end of each connection.
+func TestCapture(t *testing.T) {
+	eachExchange(t, func(t *testing.T, x *captured) { x.judge() })
+}
+
+// roomy has room for everything that an exchange says, however slow the machine is.
+var roomy = CaptureConfig{Memory: 32 << 20}

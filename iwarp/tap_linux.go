@@ -1,0 +1,285 @@
+package iwarp
+
+import (
+	"fmt"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmactor/rdmactor/iwarp/core"
+	"github.com/rdmactor/rdmactor/iwarp/internal/pcapng"
+	"github.com/rdmactor/rdmactor/iwarp/wire"
+)
+
+// ackEvery is after how many bytes in one direction an acknowledgement of their own is made up.
+// Others travel with data. It is far below the window that packets announce.
+const ackEvery = 1 << 20
+
+// tap is a connection's part in a capture. It belongs to the connection.
+type tap struct {
+	capture *Capture
+	endpoints
+	chosen  bool // else the capture is not of this connection
+	named   bool // a comment has named the identifier
+	in, out stream
+	pieces  [][]byte // scratch
+}
+
+// stream is one direction of a captured connection.
+type stream struct {
+	next  uint32 // sequence number of its next byte
+	acked uint32 // up to where the other side has acknowledged it
+	skip  int    // how many bytes are left out before it goes on; negative: all
+	begun bool   // a byte of it is in the capture
+	lost  bool   // bytes were dropped: where it goes on must be found out
+	over  bool   // it has ended
+}
+
+// tapped returns c's part in the device's capture; nil if there is none. It is called for each read
+// and write, so it is inlined.
+func (c *conn) tapped() *tap {
+	if c.in.drv.capture.Load() == nil {
+		return nil
+	}
+	return c.tapOf()
+}
+
+// tapOf is tapped for a device with a capture. It decides once whether a capture is of c.
+func (c *conn) tapOf() *tap {
+	p := c.in.drv.capture.Load()
+	if p == nil { // it has just ended
+		return nil
+	}
+	if c.tap == nil || c.tap.capture != p {
+		c.tap = &tap{capture: p, endpoints: c.endpoints()}
+		c.tap.begin(c)
+	}
+	if !c.tap.chosen {
+		return nil
+	}
+	return c.tap
+}
+
+// endpoints returns c's addresses. They are not valid if its identifier, which knows them, is gone.
+func (c *conn) endpoints() endpoints {
+	switch {
+	case !c.initiator:
+		return endpoints{addrPort(c.local), addrPort(c.peer)}
+	case c.id != nil:
+		return endpoints{addrPort(c.id.local), addrPort(c.id.peer)}
+	}
+	return endpoints{}
+}
+
+// begin decides whether the capture is of c, and makes up how c has begun.
+func (t *tap) begin(c *conn) {
+	if !t.local.Addr().IsValid() || !t.peer.Addr().IsValid() || !t.capture.chooses(t.endpoints) {
+		return
+	}
+	n, ok := t.capture.join(t.endpoints)
+	if !ok {
+		return
+	}
+	t.chosen = true
+	// so that connections between the same addresses, one after the other, differ
+	t.out.next, t.in.next = uint32(n)*1_000_003, uint32(n)*1_000_003+1<<30
+	initiator, responder := &t.in, &t.out
+	if c.initiator {
+		initiator, responder = &t.out, &t.in
+	}
+	t.put(c, initiator, pcapng.SYN)
+	initiator.next++
+	t.put(c, responder, pcapng.SYN|pcapng.ACK)
+	responder.next++
+	t.put(c, initiator, pcapng.ACK)
+
+	in, out := c.core.InputPosition(), c.core.OutputPosition()
+	heard := c.came > uint64(len(in.Head)) // more than what is here of an MPA frame
+	for _, s := range [...]*stream{initiator, responder} {
+		if s == &t.in && heard || s == &t.out && c.went > 0 {
+			t.makeUp(c, s, s == responder)
+		}
+	}
+	if c.went > 0 {
+		t.out.skip = out.Rest
+	}
+	t.goOn(c, &t.in, in)
+}
+
+// makeUp adds an MPA Request or Reply in place of one that was not captured.
+func (t *tap) makeUp(c *conn, s *stream, reply bool) {
+	f := wire.Frame{Reply: reply, Revision: 1}
+	if c.core.CRC() {
+		f.Flags |= wire.FlagCRC
+	}
+	t.send(c, s, wire.FrameLen, "made up, because the capture has begun later than the connection", wire.AppendFrame(nil, &f))
+}
+
+// goOn has s go on at a position in the connection's bytes.
+func (t *tap) goOn(c *conn, s *stream, at core.Position) {
+	s.skip = at.Rest
+	if len(at.Head) == 0 {
+		return
+	}
+	if s.begun { // these bytes were counted when they were dropped
+		s.next -= uint32(len(at.Head))
+	}
+	t.send(c, s, len(at.Head), "", at.Head)
+}
+
+// read adds n bytes that were read from the socket into bufs, before the core has seen them.
+func (t *tap) read(c *conn, n int, bufs [][]byte) {
+	if t.in.lost {
+		t.in.lost = false
+		t.goOn(c, &t.in, c.core.InputPosition())
+	}
+	t.add(c, &t.in, n, bufs)
+}
+
+// wrote adds the first n bytes of bufs, which were written to the socket, before the core knows.
+func (t *tap) wrote(c *conn, n int, bufs [][]byte) {
+	if t.out.lost {
+		t.out.lost = false
+		t.goOn(c, &t.out, c.core.OutputPosition())
+	}
+	t.add(c, &t.out, n, bufs)
+}
+
+// add adds the first n bytes of bufs without those that are left out.
+func (t *tap) add(c *conn, s *stream, n int, bufs [][]byte) {
+	from := cursor{bufs: bufs}
+	if left := s.leftOut(n); left > 0 {
+		t.pieces = from.next(left, t.pieces[:0])
+		n -= left
+	}
+	for n > 0 {
+		k := min(n, pcapng.MaxPayload)
+		t.pieces = from.next(k, t.pieces[:0])
+		n -= k
+		if !t.send(c, s, k, "", t.pieces...) {
+			s.lost = true
+			s.next += uint32(n)
+			break
+		}
+	}
+	clear(t.pieces)
+}
+
+// leftOut returns how many of the next n bytes are left out.
+func (s *stream) leftOut(n int) int {
+	if s.skip >= 0 {
+		n = min(n, s.skip)
+		s.skip -= n
+	}
+	if s.begun {
+		s.next += uint32(n)
+	}
+	return n
+}
+
+// cursor reads bytes that are in pieces.
+type cursor struct {
+	bufs [][]byte
+	at   int // in bufs[0]
+}
+
+// next appends the next n bytes to dst, as pieces.
+func (r *cursor) next(n int, dst [][]byte) [][]byte {
+	for n > 0 {
+		p := r.bufs[0][r.at:]
+		if len(p) > n {
+			p = p[:n]
+			r.at += n
+		} else {
+			r.bufs, r.at = r.bufs[1:], 0
+		}
+		n -= len(p)
+		dst = append(dst, p)
+	}
+	return dst
+}
+
+// send adds a segment with n bytes. The result is false if it was dropped.
+func (t *tap) send(c *conn, s *stream, n int, comment string, payload ...[]byte) bool {
+	ok := t.packet(c, s, pcapng.PSH|pcapng.ACK, n, comment, payload)
+	s.next += uint32(n)
+	s.begun = true
+	if s.next-s.acked >= ackEvery {
+		t.put(c, t.other(s), pcapng.ACK)
+	}
+	return ok
+}
+
+// put adds a segment without payload.
+func (t *tap) put(c *conn, s *stream, flags pcapng.Flags) { t.packet(c, s, flags, 0, "", nil) }
+
+// packet adds a packet to the capture.
+func (t *tap) packet(c *conn, s *stream, flags pcapng.Flags, n int, comment string, payload [][]byte) bool {
+	o := t.other(s)
+	p := pcapng.Packet{Time: time.Now(), Inbound: s == &t.in, Comment: comment, Segment: pcapng.Segment{
+		From: t.local, To: t.peer, Seq: s.next, Flags: flags,
+	}}
+	if p.Inbound {
+		p.From, p.To = p.To, p.From
+	}
+	if flags&pcapng.ACK != 0 {
+		p.Ack, o.acked = o.next, o.next
+	}
+	if !t.named && c.id != nil {
+		t.named = true
+		p.Comment = fmt.Sprintf("rdma_cm_id %d", c.id.h)
+		if comment != "" {
+			p.Comment += "; " + comment
+		}
+	}
+	return t.capture.add(&p, n, payload)
+}
+
+// other returns the other direction.
+func (t *tap) other(s *stream) *stream {
+	if s == &t.in {
+		return &t.out
+	}
+	return &t.in
+}
+
+// end adds the end of a direction: the peer's if in is true. It is a FIN, or with a reset both
+// directions end.
+func (t *tap) end(c *conn, in, reset bool) {
+	s := &t.out
+	if in {
+		s = &t.in
+	}
+	o := t.other(s)
+	switch {
+	case s.over:
+	case reset:
+		s.over, o.over = true, true
+		t.put(c, s, pcapng.RST|pcapng.ACK)
+	default:
+		s.over = true
+		t.put(c, s, pcapng.FIN|pcapng.ACK)
+		if s.next++; o.over {
+			t.put(c, o, pcapng.ACK)
+		}
+	}
+}
+
+// captureEnd adds what ended the peer's stream: a FIN (nil), or an error of the socket.
+func (c *conn) captureEnd(err error) {
+	if t := c.tapped(); t != nil && (err == nil || err == unix.ECONNRESET) {
+		t.end(c, true, err != nil)
+	}
+}
+
+// captureClose adds what closing the socket does, and ends c's part in a capture.
+func (c *conn) captureClose(reset bool) {
+	if c.tap == nil {
+		return
+	}
+	if t := c.tap; t.chosen {
+		t.end(c, false, reset)
+		t.capture.leave(t.endpoints)
+	}
+	c.tap = nil
+}
