@@ -40,6 +40,7 @@ func (l *link) down(ctx actor.Context, m *reconnect.Down) {
 // lost ends what an open link has had under way: requests whose answers have not come, and
 // watches. What was not posted waits for the next connection.
 func (l *link) lost(ctx actor.Context, err error) {
+	l.in.drop()
 	p := l.p
 	p.mu.Lock()
 	p.state = linkDown

@@ -108,7 +108,7 @@ func (l *link) greet(ctx actor.Context, m *rdma.Received) {
 	case agreed:
 		l.opened(ctx)
 		l.flush(ctx)
-		l.read(ctx, m)
+		l.read(ctx, l.frame(m))
 	case expecting:
 		d := frame.NewReader(m.Data, nil)
 		var r frame.Record

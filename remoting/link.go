@@ -197,6 +197,7 @@ func (l *link) react(ctx actor.Context) {
 		l.stopping(ctx)
 	default:
 		l.inbox.Receive(ctx)
+		l.readOn(ctx)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	rdma "github.com/rdmactor/rdmactor/actor"
+	"github.com/rdmactor/rdmactor/internal/ring"
 	"github.com/rdmactor/rdmactor/remoting/internal/frame"
 )
 
@@ -18,6 +19,15 @@ type receiving struct {
 	targets  map[string]*target
 	last     *target // of the message before
 	senders  map[frame.PID]*actor.PID
+	unread   ring.Ring[unread] // oldest first
+}
+
+// unread is a frame that waits, retained, until the inbox is full no more. Its messages are not
+// decoded before: that would need more memory than the frame has.
+type unread struct {
+	m    *rdma.Received
+	d    frame.Reader // of what is left
+	next bool         // the record that was read last is to be judged first
 }
 
 // remembered is how many targets, and how many senders, a link remembers.
@@ -34,33 +44,70 @@ type target struct {
 // forget forgets what a connection has named, and what was found out about that.
 func (in *receiving) forget() { in.targets, in.last, in.senders = nil, nil, nil }
 
+// drop gives back the frames that were not read: their connection has ended.
+func (in *receiving) drop() {
+	for in.unread.Len() > 0 {
+		in.unread.Pop().m.Release()
+	}
+}
+
 // received takes a frame.
 func (l *link) received(ctx actor.Context, m *rdma.Received) {
 	switch l.greeting {
 	case open:
-		l.read(ctx, m)
+		f := l.frame(m)
+		if l.in.unread.Len() > 0 {
+			m.Retain()
+			l.in.unread.Push(f)
+			return
+		}
+		l.read(ctx, f)
 	case absent, refusing:
 	default:
 		l.greet(ctx, m)
 	}
 }
 
-// read takes the records of a frame.
-func (l *link) read(ctx actor.Context, m *rdma.Received) {
+// frame is a frame of which nothing was read.
+func (l *link) frame(m *rdma.Received) unread {
+	return unread{m: m, d: frame.NewReader(m.Data, &l.in.names)}
+}
+
+// read takes the records of a frame, until there is a message for an inbox that is full.
+func (l *link) read(ctx actor.Context, f unread) {
 	l.in.searches = 0
-	d := frame.NewReader(m.Data, &l.in.names)
 	l.inbox.Begin()
 	for l.greeting == open {
-		ok, err := d.Next(&l.in.rec)
-		if err != nil {
-			l.breakOff(ctx, frame.GoodbyeBadFrame, fmt.Errorf("%w: %w", ErrProtocol, err))
+		if !f.next {
+			ok, err := f.d.Next(&l.in.rec)
+			if err != nil {
+				l.breakOff(ctx, frame.GoodbyeBadFrame, fmt.Errorf("%w: %w", ErrProtocol, err))
+				return
+			}
+			if !ok {
+				return
+			}
+		}
+		if f.next = l.inbox.Full() && l.in.rec.Kind == frame.KindUser && !isFuture(l.in.rec.Target); f.next {
+			f.m.Retain()
+			l.in.unread.PushFront(f)
 			return
 		}
-		if !ok {
-			return
-		}
-		l.record(ctx, &l.in.rec, m)
+		l.record(ctx, &l.in.rec, f.m)
 	}
+}
+
+// readOn reads the frames that wait, as far as there is room for what they have.
+func (l *link) readOn(ctx actor.Context) {
+	for l.in.unread.Len() > 0 && !l.inbox.Full() {
+		l.readNext(ctx)
+	}
+}
+
+func (l *link) readNext(ctx actor.Context) {
+	f := l.in.unread.Pop()
+	defer f.m.Release()
+	l.read(ctx, f)
 }
 
 func (l *link) record(ctx actor.Context, r *frame.Record, m *rdma.Received) {
@@ -116,7 +163,20 @@ func (l *link) user(ctx actor.Context, r *frame.Record, m *rdma.Received) {
 		l.refuseRecord(ctx, r, frame.RefusedDenied, fmt.Errorf("its sender is at another node, and too many have been named: %w", ErrDenied))
 		return
 	}
-	l.inbox.Deliver(t.pid, l.envelope(r, msg), len(r.Body), m)
+	l.inbox.Deliver(t.pid, l.envelope(r, msg), weight(r), m)
+}
+
+// pairBytes is what a pair of a header costs besides its bytes.
+const pairBytes = 64
+
+// weight is how many bytes a message counts as while its target has not consumed it. Its body is
+// not all that is kept.
+func weight(r *frame.Record) int {
+	n := len(r.Target) + len(r.Sender.ID) + len(r.Sender.Address) + len(r.Body)
+	for _, p := range r.Header {
+		n += pairBytes + len(p.Key) + len(p.Value)
+	}
+	return n
 }
 
 // fromFuture is a message whose sender is a future of the peer's.

@@ -20,6 +20,10 @@ func (in *Inbox) measure(from *rdma.Received) {
 	}
 }
 
+// Full reports whether the inbox is full. Who reads the peer's messages reads on when Receive has
+// taken a message, and it is full no more.
+func (in *Inbox) Full() bool { return in.full }
+
 // enough is how much may be pending in an inbox that is full no more.
 func (in *Inbox) enough() int64 { return in.bytes - in.bytes/4 }
 
