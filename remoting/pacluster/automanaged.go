@@ -1,83 +1,57 @@
 package pacluster
 
 import (
+	"cmp"
 	"fmt"
-	"io"
 	"net"
-	"net/http"
 	"slices"
 	"strconv"
 	"time"
 
 	"github.com/asynkron/protoactor-go/cluster"
-	"github.com/asynkron/protoactor-go/cluster/clusterproviders/automanaged"
-	"github.com/labstack/echo/v4"
 )
 
-// defaultRefresh is how often the automanaged provider asks all members.
-const defaultRefresh = 500 * time.Millisecond
+const (
+	// defaultRefresh is how often the automanaged provider asks all members.
+	defaultRefresh = 500 * time.Millisecond
+	// defaultSilence is how long a member may not answer.
+	defaultSilence = 5 * time.Second
+)
 
-// Automanaged is Proto.Actor's provider that needs no server: each member answers a small HTTP
-// request, and asks all others each Refresh whether they do. Who does not answer is no member any
-// more.
+// Automanaged is a provider that needs no server, as Proto.Actor's of that name: each member
+// answers a small HTTP request, and asks all others each Refresh whether they do.
 //
-// Proto.Actor's own constructors listen on all addresses, print, and only log that the port is
-// taken. This one listens where Listen says, and has Start fail.
+// Proto.Actor blocks a member for ever once its provider has not found it. So this one blames
+// nobody early. Where nobody listens any more, there is no member any more. Else it waits for an
+// answer for the time of Silence, which is counted in ticks that this process has seen: one that
+// stood still, or got no processor time, takes no other one for lost. It asks each member by
+// itself, so that one which does not answer delays nothing, and it never asks itself.
 type Automanaged struct {
 	// Listen is where this member answers.
 	Listen string
-	// Members are where all members answer, the same list for each. This one's Listen is added if
-	// it is not there.
+	// Members are where all members answer, the same list for each. This one's Listen may be among
+	// them.
 	Members []string
 	// Refresh is how often all are asked. 0: each 500 ms. Who has been killed is found within it.
-	// Who stands still is found within 2 s more, which is how long Proto.Actor waits for an answer.
 	Refresh time.Duration
+	// Silence is how long a member may give no answer until it is none any more. 0: 5 s.
+	Silence time.Duration
 }
 
 // Provider returns the provider, for [Config.Provider]. It serves one Start.
 func (a Automanaged) Provider() (cluster.ClusterProvider, error) {
-	_, text, err := net.SplitHostPort(a.Listen)
-	if err != nil {
-		return nil, fmt.Errorf("pacluster: automanaged: %w", err)
+	for _, addr := range append([]string{a.Listen}, a.Members...) {
+		_, port, err := net.SplitHostPort(addr)
+		if err != nil {
+			return nil, fmt.Errorf("pacluster: automanaged: %w", err)
+		}
+		if _, err := strconv.ParseUint(port, 10, 16); err != nil {
+			return nil, fmt.Errorf("pacluster: automanaged: %q: %w", addr, err)
+		}
 	}
-	port, err := strconv.Atoi(text)
-	if err != nil {
-		return nil, fmt.Errorf("pacluster: automanaged: port %q: %w", text, err)
-	}
-	if a.Refresh <= 0 {
-		a.Refresh = defaultRefresh
-	}
-	members := a.Members
-	if !slices.Contains(members, a.Listen) {
-		members = append(slices.Clip(members), a.Listen)
-	}
-	e := echo.New()
-	e.HideBanner, e.HidePort = true, true // it prints them
-	e.Logger.SetOutput(io.Discard)
-	e.Server.ReadHeaderTimeout, e.Server.IdleTimeout = a.Refresh+2*time.Second, time.Minute
-	return &automanagedProvider{automanaged.NewWithTesting(a.Refresh, port, e, members...), e, a.Listen, port}, nil
-}
-
-type automanagedProvider struct {
-	*automanaged.AutoManagedProvider
-	echo   *echo.Echo
-	listen string
-	port   int
-}
-
-// StartMember implements cluster.ClusterProvider.
-func (p *automanagedProvider) StartMember(c *cluster.Cluster) error {
-	l, err := net.Listen("tcp", p.listen)
-	if err != nil {
-		return err
-	}
-	p.echo.Listener = l
-	host, port, err := c.ActorSystem.GetHostPort()
-	if err != nil {
-		return err
-	}
-	p.echo.GET("/_health", func(ctx echo.Context) error {
-		return ctx.JSON(http.StatusOK, automanaged.NewNode(c.Config.Name, c.ActorSystem.ID, host, port, p.port, c.GetClusterKinds()))
-	})
-	return p.AutoManagedProvider.StartMember(c)
+	a.Refresh = cmp.Or(max(a.Refresh, 0), defaultRefresh)
+	a.Silence = cmp.Or(max(a.Silence, 0), defaultSilence)
+	others := slices.DeleteFunc(slices.Clone(a.Members), func(addr string) bool { return addr == a.Listen })
+	slices.Sort(others)
+	return newAutomanaged(a, slices.Compact(others)), nil
 }

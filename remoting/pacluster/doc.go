@@ -62,9 +62,8 @@
 // Kubernetes, whose provider takes a pod's address as its name, remoting.Config.Resolve says where
 // the RDMA device of that pod is.
 //
-// The automanaged provider waits 2 s for a member that does not answer, in each round: while one
-// stands still or cannot be reached, others that are lost are found that much later. zk's provider
-// makes ids from names, so a process that takes a lost one's place there stays blocked.
+// zk's provider makes ids from names, so a process that takes a lost one's place there stays
+// blocked.
 //
 // Proto.Actor's cluster discards gRPC's log in the whole process, and has data races in itself; the
 // tests run every member in a process of its own.

@@ -125,7 +125,7 @@ func TestFreeze(t *testing.T) {
 	host.say("typed while it stood still")
 	took := through(others[0], others[1], time.Now())
 	t.Logf("a line goes through after %v", took)
-	if took > 2*time.Second+2*refresh+time.Second { // the provider waits 2 s for an answer
+	if took > 2*silence+time.Second { // counted in ticks, and longer on a busy machine
 		t.Errorf("that took %v", took)
 	}
 	host.signal(unix.SIGCONT)

@@ -36,6 +36,8 @@ const (
 	healthPort = 1000
 	// refresh is how often they ask.
 	refresh = 400 * time.Millisecond
+	// silence is how long one may give no answer until it is given up.
+	silence = 3 * time.Second
 )
 
 const overview = `chat [NAME] [flags]

@@ -38,7 +38,7 @@ func begin(s *settings, log *slog.Logger) (*session, error) {
 		return nil, err
 	}
 	se := &session{system: system, rt: rt, ended: make(chan error, 1)}
-	provider, err := pacluster.Automanaged{Listen: health(s.name), Members: s.health(), Refresh: refresh}.Provider()
+	provider, err := pacluster.Automanaged{Listen: health(s.name), Members: s.health(), Refresh: refresh, Silence: silence}.Provider()
 	if err == nil {
 		se.member, err = pacluster.Start(system, rt, pacluster.Config{
 			Cluster:  "chat",

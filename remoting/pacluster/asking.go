@@ -1,0 +1,146 @@
+package pacluster
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/asynkron/protoactor-go/cluster"
+	"golang.org/x/sys/unix"
+)
+
+// healthPath is what members ask each other for.
+const healthPath = "/_health"
+
+// mostHealth is how long an answer may be, in bytes.
+const mostHealth = 1 << 20
+
+// health is what a member answers. The names are those of Proto.Actor's provider.
+type health struct {
+	ID      string   `json:"id"`
+	Host    string   `json:"address"`
+	Port    int      `json:"port"`
+	Kinds   []string `json:"kinds"`
+	Cluster string   `json:"cluster_name"`
+}
+
+// host is where another member may be.
+type host struct {
+	addr   string
+	asked  bool            // has an outcome
+	member *cluster.Member // nil: none
+}
+
+// silenceTicks is in how many parts the time of Silence is counted.
+const silenceTicks = 50
+
+// asking asks one host, again and again. It belongs to one goroutine.
+type asking struct {
+	p      *automanaged
+	h      *host
+	cancel context.CancelFunc // of the request that is under way; nil: there is none
+	failed bool               // the one before
+	silent int                // ticks since the last answer, if one was asked for
+}
+
+// answered is how a request has ended.
+type answered struct {
+	member *cluster.Member // nil: none of this cluster
+	err    error
+}
+
+// run asks until the provider is shut down.
+func (a *asking) run() {
+	// What is not taken of a ticker's ticks is lost, so a process that stood still has seen one.
+	every := max(a.p.cfg.Silence/silenceTicks, time.Millisecond)
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	next := time.NewTimer(0)
+	defer next.Stop()
+	answers := make(chan answered, 1)
+	for {
+		select {
+		case <-a.p.ctx.Done(): // a request ends with it
+			return
+		case <-next.C:
+			a.begin(answers)
+		case is := <-answers:
+			if a.ended(is) {
+				next.Reset(a.p.cfg.Refresh)
+			} else { // its process may just have been killed
+				next.Reset(every)
+			}
+		case <-tick.C:
+			a.tick()
+		}
+	}
+}
+
+// begin makes a request.
+func (a *asking) begin(answers chan<- answered) {
+	ctx, cancel := context.WithCancel(a.p.ctx)
+	a.cancel = cancel
+	a.p.running.Go(func() {
+		m, err := a.p.ask(ctx, a.h.addr)
+		answers <- answered{m, err}
+	})
+}
+
+// ended notes what a request has shown, and reports whether it has shown anything.
+func (a *asking) ended(is answered) bool {
+	a.cancel()
+	a.cancel, a.failed = nil, is.err != nil
+	switch {
+	case is.err == nil:
+		a.silent = 0
+	case !errors.Is(is.err, unix.ECONNREFUSED): // else nobody listens
+		return false
+	}
+	a.p.set(a.h, is.member)
+	return true
+}
+
+// tick counts how long a host is silent.
+func (a *asking) tick() {
+	if a.cancel == nil && !a.failed {
+		return
+	}
+	if a.silent++; a.silent%silenceTicks != 0 {
+		return
+	}
+	a.p.set(a.h, nil)
+	if a.cancel != nil { // the connection may be one to a machine that has gone
+		a.cancel()
+	}
+}
+
+// ask asks a host once.
+func (p *automanaged) ask(ctx context.Context, addr string) (*cluster.Member, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+addr+healthPath, nil)
+	if err != nil {
+		return nil, err
+	}
+	resp, err := p.client.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("pacluster: automanaged: %s answers %s", addr, resp.Status)
+	}
+	var is health
+	if err := json.NewDecoder(io.LimitReader(resp.Body, mostHealth)).Decode(&is); err != nil {
+		return nil, err
+	}
+	if is.Cluster != p.cluster {
+		return nil, nil
+	}
+	if is.ID == "" || is.Port <= 0 || is.Port > 1<<16-1 {
+		return nil, fmt.Errorf("pacluster: automanaged: %s answers what is no member: %+v", addr, is)
+	}
+	return &cluster.Member{Id: is.ID, Host: is.Host, Port: int32(is.Port), Kinds: is.Kinds}, nil
+}

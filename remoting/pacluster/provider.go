@@ -1,0 +1,167 @@
+package pacluster
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"net"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/asynkron/protoactor-go/cluster"
+)
+
+// firstView is how long the first answers may take. Who joins knows by then who is there, so that
+// it does not begin with all grains.
+const firstView = 500 * time.Millisecond
+
+// automanaged is the provider that Automanaged makes.
+type automanaged struct {
+	cfg     Automanaged
+	client  *http.Client
+	server  *http.Server    // nil: nobody is answered
+	ctx     context.Context // of what it has started
+	stop    context.CancelFunc
+	running sync.WaitGroup
+	changed chan struct{}
+
+	// set when it starts
+	cluster string          // the name
+	self    *cluster.Member // nil: it is a client
+	log     *slog.Logger
+	update  func(cluster.Members)
+
+	mu    sync.Mutex
+	hosts []*host
+}
+
+func newAutomanaged(cfg Automanaged, others []string) *automanaged {
+	p := &automanaged{cfg: cfg, changed: make(chan struct{}, 1)}
+	p.ctx, p.stop = context.WithCancel(context.Background())
+	p.client = &http.Client{
+		Transport:     &http.Transport{DisableCompression: true, MaxIdleConnsPerHost: 1, MaxResponseHeaderBytes: 4 << 10},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	for _, addr := range others {
+		p.hosts = append(p.hosts, &host{addr: addr})
+	}
+	return p
+}
+
+// StartMember implements cluster.ClusterProvider.
+func (p *automanaged) StartMember(c *cluster.Cluster) error {
+	name, port, err := c.ActorSystem.GetHostPort()
+	if err != nil {
+		return err
+	}
+	p.self = &cluster.Member{Id: c.ActorSystem.ID, Host: name, Port: int32(port), Kinds: c.GetClusterKinds()}
+	body, err := json.Marshal(&health{p.self.Id, name, port, p.self.Kinds, c.Config.Name})
+	if err != nil {
+		return err
+	}
+	l, err := net.Listen("tcp", p.cfg.Listen)
+	if err != nil {
+		return err
+	}
+	p.log = c.Logger()
+	p.serve(l, body)
+	return p.StartClient(c)
+}
+
+// serve answers the others.
+func (p *automanaged) serve(l net.Listener, body []byte) {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET "+healthPath, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = w.Write(body) // who has asked sees that it failed
+	})
+	p.server = &http.Server{
+		Handler: mux, MaxHeaderBytes: 4 << 10, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelDebug),
+		ReadHeaderTimeout: p.cfg.Silence, WriteTimeout: p.cfg.Silence, IdleTimeout: p.cfg.Refresh + time.Minute,
+	}
+	p.running.Go(func() {
+		if err := p.server.Serve(l); p.ctx.Err() == nil {
+			p.log.Error("pacluster: automanaged: members are not answered any more", "err", err)
+		}
+	})
+}
+
+// StartClient implements cluster.ClusterProvider.
+func (p *automanaged) StartClient(c *cluster.Cluster) error {
+	p.cluster, p.log, p.update = c.Config.Name, c.Logger(), c.MemberList.UpdateClusterTopology
+	p.begin()
+	return nil
+}
+
+// begin asks the others.
+func (p *automanaged) begin() {
+	for _, h := range p.hosts {
+		p.running.Go((&asking{p: p, h: h}).run)
+	}
+	go p.publish() // not one that Shutdown waits for, because it calls what may call that
+}
+
+// Shutdown implements cluster.ClusterProvider. The others find at once that nobody listens.
+func (p *automanaged) Shutdown(bool) error {
+	p.stop()
+	var err error
+	if p.server != nil {
+		err = p.server.Close()
+	}
+	p.running.Wait()
+	p.client.CloseIdleConnections()
+	return err
+}
+
+// set notes what is at a host.
+func (p *automanaged) set(h *host, m *cluster.Member) {
+	p.mu.Lock()
+	h.asked, h.member = true, m
+	p.mu.Unlock()
+	select {
+	case p.changed <- struct{}{}:
+	default:
+	}
+}
+
+// members are all that there are, each once, and whether each host has been asked.
+func (p *automanaged) members() (all cluster.Members, asked bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	asked = true
+	if p.self != nil {
+		all = append(all, p.self)
+	}
+	for _, h := range p.hosts {
+		asked = asked && h.asked
+		m := h.member
+		if m != nil && !slices.ContainsFunc(all, func(o *cluster.Member) bool { return o.Id == m.Id }) {
+			all = append(all, m)
+		}
+	}
+	return all, asked
+}
+
+// publish has the cluster know the members: when something has changed, and each Refresh, because
+// the cluster may have blocked one meanwhile. It is one goroutine, because an older view that comes
+// last would block a member for ever.
+func (p *automanaged) publish() {
+	begun := time.Now()
+	tick := time.NewTicker(p.cfg.Refresh)
+	defer tick.Stop()
+	first := time.After(firstView)
+	for {
+		select {
+		case <-p.ctx.Done():
+			return
+		case <-p.changed:
+		case <-tick.C:
+		case <-first:
+		}
+		if all, asked := p.members(); p.ctx.Err() == nil && (asked || time.Since(begun) >= firstView) {
+			p.update(all)
+		}
+	}
+}
