@@ -54,7 +54,7 @@ func (l *link) lost(ctx actor.Context, err error) {
 	p.mu.Unlock()
 	l.count(true)
 	for i := range futures {
-		l.n.answer(&futures[i], &Unknown{Target: futures[i].target, Err: err})
+		l.n.answer(&futures[i], &Unknown{Target: futures[i].target, Err: err}, 0)
 	}
 	l.endWatches(ours, theirs)
 	failSpawns(spawns, &Unknown{Target: actor.NewPID(l.who.Name, ""), Err: err})
@@ -77,7 +77,7 @@ func (l *link) failed(err error) {
 	p.purgeLocked()
 	p.mu.Unlock()
 	for i := range futures {
-		l.n.answer(&futures[i], &actor.DeadLetterResponse{Target: futures[i].target})
+		l.n.answer(&futures[i], &actor.DeadLetterResponse{Target: futures[i].target}, 0)
 	}
 	l.endWatches(ours, theirs)
 	failSpawns(spawns, err)

@@ -154,7 +154,7 @@ func (l *link) dropTooLarge(ctx actor.Context) {
 	p.releaseLocked()
 	p.mu.Unlock()
 	for i := range futures {
-		l.n.answer(&futures[i], &actor.DeadLetterResponse{Target: futures[i].target})
+		l.n.answer(&futures[i], &actor.DeadLetterResponse{Target: futures[i].target}, 0)
 	}
 	l.notify(ctx, &Refused{Target: target, By: l.n.name, Err: ErrTooLarge})
 	l.deadLetters(l.who.Name, []packet{l.out})

@@ -168,13 +168,3 @@ func (f *futures) takeThose(which func(*request) bool) (those []request) {
 	slices.SortFunc(those, func(a, b request) int { return int(a.seq) - int(b.seq) })
 	return those
 }
-
-// answer gives a future its answer, or what it gets in place of one. False: it waits no more, and
-// has a result that must not change.
-func (n *Node) answer(r *request, msg any) (waited bool) {
-	if p, ok := n.sys.ProcessRegistry.GetLocal(r.future.Id); !ok || p != r.proc {
-		return false
-	}
-	r.proc.SendUserMessage(r.future, msg)
-	return true
-}

@@ -41,6 +41,7 @@ type Node struct {
 
 	unconnected atomic.Int64 // peers that are not connected, and no strangers
 	down        atomic.Bool  // nothing is accepted any more
+	piping      atomic.Int64 // bytes of answers that are being piped
 	unsent      atomic.Bool  // something was not sent before Shutdown gave up
 
 	shutdown struct {

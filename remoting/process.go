@@ -157,7 +157,7 @@ func (p *peer) overflow(r *frame.Record, m *outgoing) (again bool) {
 	}
 	no := &Refused{Target: m.target, Sender: m.sender, By: n.name, Err: ErrQueueFull}
 	if m.future != nil {
-		n.answer(&request{future: m.sender, proc: m.future}, no)
+		n.answer(&request{future: m.sender, proc: m.future}, no, 0)
 	} else {
 		n.sys.Root.Send(m.sender, no)
 	}

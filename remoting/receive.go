@@ -236,10 +236,10 @@ func (l *link) answer(ctx actor.Context, r *frame.Record) {
 	if err != nil {
 		no := &Refused{Target: f.future, By: l.n.name, Err: err}
 		l.notify(ctx, no)
-		l.n.answer(&f, no)
+		l.n.answer(&f, no, 0)
 		return
 	}
-	if !l.n.answer(&f, msg) {
+	if !l.n.answer(&f, msg, r.Size()) {
 		p.mu.Lock()
 		p.counts.Late++
 		p.mu.Unlock()

@@ -43,7 +43,7 @@ func (l *link) refusedThere(ctx actor.Context, r *frame.Record) {
 	f, ok := l.p.futures.take(r.Sender.ID, r.Sender.Request)
 	l.p.mu.Unlock()
 	if ok {
-		l.n.answer(&f, no)
+		l.n.answer(&f, no, 0)
 		return
 	}
 	l.notify(ctx, no)
