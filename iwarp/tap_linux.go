@@ -30,8 +30,8 @@ type stream struct {
 	next  uint32 // sequence number of its next byte
 	acked uint32 // up to where the other side has acknowledged it
 	skip  int    // how many bytes are left out before it goes on; negative: all
-	begun bool   // a byte of it is in the capture
-	lost  bool   // bytes were dropped: where it goes on must be found out
+	gap   bool   // bytes were dropped: those that are left out afterwards are counted, too
+	lost  bool   // bytes were dropped just now: where it goes on must be found out
 	over  bool   // it has ended
 }
 
@@ -121,7 +121,7 @@ func (t *tap) goOn(c *conn, s *stream, at core.Position) {
 	if len(at.Head) == 0 {
 		return
 	}
-	if s.begun { // these bytes were counted when they were dropped
+	if s.gap { // these bytes were counted when they were dropped
 		s.next -= uint32(len(at.Head))
 	}
 	t.send(c, s, len(at.Head), "", at.Head)
@@ -157,7 +157,7 @@ func (t *tap) add(c *conn, s *stream, n int, bufs [][]byte) {
 		t.pieces = from.next(k, t.pieces[:0])
 		n -= k
 		if !t.send(c, s, k, "", t.pieces...) {
-			s.lost = true
+			s.lost, s.gap = true, true
 			s.next += uint32(n)
 			break
 		}
@@ -171,7 +171,7 @@ func (s *stream) leftOut(n int) int {
 		n = min(n, s.skip)
 		s.skip -= n
 	}
-	if s.begun {
+	if s.gap {
 		s.next += uint32(n)
 	}
 	return n
@@ -203,7 +203,6 @@ func (r *cursor) next(n int, dst [][]byte) [][]byte {
 func (t *tap) send(c *conn, s *stream, n int, comment string, payload ...[]byte) bool {
 	ok := t.packet(c, s, pcapng.PSH|pcapng.ACK, n, comment, payload)
 	s.next += uint32(n)
-	s.begun = true
 	if s.next-s.acked >= ackEvery {
 		t.put(c, t.other(s), pcapng.ACK)
 	}
