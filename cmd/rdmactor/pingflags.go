@@ -28,6 +28,7 @@ type pingFlags struct {
 	persistent        bool
 	verbose, validate bool
 	crc               bool
+	pcap              string
 }
 
 const pingPort = "7174" // rping's
@@ -44,6 +45,7 @@ func parsePing(args []string, stdout io.Writer) (pingFlags, error) {
 	f.BoolVar(&o.verbose, "v", false, "print the data")
 	f.BoolVar(&o.validate, "V", false, "client: check what comes back")
 	f.BoolVar(&o.crc, "crc", false, "ask the peer for CRC32c; not for soft-iWARP where something on the way cuts TCP segments anew")
+	f.StringVar(&o.pcap, "pcap", "", "write what goes over the wire to `FILE`, which Wireshark reads; the embedded device only")
 	if err := pingCommand.parse(f, args, stdout); err != nil {
 		return o, err
 	}

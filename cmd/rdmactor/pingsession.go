@@ -45,7 +45,15 @@ func (s *session) run() (err error) {
 	if err != nil {
 		return err
 	}
-	s.ch, err = endpoint.Open(s.driver(choice, s.crc, s.stderr))
+	driver := s.driver(choice, s.crc, s.stderr)
+	if s.pcap != "" {
+		stop, failed := s.capture(driver)
+		if failed != nil {
+			return failed
+		}
+		defer func() { err = errors.Join(err, stop()) }()
+	}
+	s.ch, err = endpoint.Open(driver)
 	if err != nil {
 		return err
 	}
