@@ -68,10 +68,15 @@ func (c *crowd) enter(ctx actor.Context) {
 
 func openTest(t *testing.T) (*rdma.Runtime, *actor.ActorSystem) {
 	t.Helper()
+	return openOn(t, iwarp.New())
+}
+
+func openOn(t *testing.T, device *iwarp.Driver) (*rdma.Runtime, *actor.ActorSystem) {
+	t.Helper()
 	log := slog.New(slog.DiscardHandler)
 	system := actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return log }),
 		actor.WithDeadLetterThrottleInterval(time.Millisecond)) // a goroutine lasts as long
-	rt, err := rdma.Open(system, rdma.Config{Device: iwarp.New(), Logger: log})
+	rt, err := rdma.Open(system, rdma.Config{Device: device, Logger: log})
 	if err != nil {
 		t.Fatal(err)
 	}

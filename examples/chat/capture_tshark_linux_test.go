@@ -1,0 +1,62 @@
+//go:build tshark
+
+package main
+
+import (
+	"log/slog"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/rdmactor/rdmactor/internal/tshark"
+	"github.com/rdmactor/rdmactor/iwarp"
+)
+
+// TestTshark: Wireshark reads what a host and two members say to each other, of whom one is there
+// before the capture begins.
+func TestTshark(t *testing.T) {
+	addr := freeAddr(t)
+	device := iwarp.New()
+	rt, system := openOn(t, device)
+	if _, err := host(t.Context(), rt, system, addr, slog.New(slog.DiscardHandler)); err != nil {
+		t.Fatal(err)
+	}
+	ann := start(t, "ann", "join", addr, "--nick", "ann")
+	ann.want("you are ann", "she is in")
+
+	name := filepath.Join(t.TempDir(), "chat.pcapng")
+	file, err := os.Create(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	capture, err := device.StartCapture(iwarp.CaptureConfig{Writer: file})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ben := start(t, "ben", "join", addr, "--nick", "ben")
+	ben.want("you are ben", "he is in")
+	for range 20 {
+		ann.say("hello from ann")
+		ben.want("hello from ann", "ben hears ann")
+		ben.say("hello from ben")
+		ann.want("hello from ben", "ann hears ben")
+	}
+	ben.say("/quit")
+	ben.exit(0, "he has left")
+	ann.say("/quit")
+	ann.exit(0, "she has left")
+	if err := capture.Stop(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := file.Close(); err != nil {
+		t.Fatal(err)
+	}
+	r, err := tshark.Read(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// each line goes to the host, and from there to the other member
+	if r.Connections != 2 || r.Frames != 4 || r.Opcodes["Send"] < 40*2 || len(r.Complaints) > 0 {
+		t.Errorf("%+v", r)
+	}
+}
