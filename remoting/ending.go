@@ -34,6 +34,10 @@ func (l *link) down(ctx actor.Context, m *reconnect.Down) {
 		l.pausing = true // also if the reconnecting actor is not needed any more
 		rdma.After(ctx, wait, &paused{})
 	}
+	if l.bye && (opened || !again) {
+		l.fall(ctx, ErrShutdown)
+		return
+	}
 	l.consider(ctx)
 }
 

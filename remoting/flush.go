@@ -104,7 +104,8 @@ func (l *link) post(records int) (posted bool) {
 	err := l.up.Post(l.send)
 	if err == nil {
 		l.send = nil
-		l.posted.add(records, l.up.Unsettled())
+		l.posted.add(records)
+		l.settle()
 		return true
 	}
 	if !errors.Is(err, reconnect.ErrQueueFull) {
@@ -120,17 +121,24 @@ func newSend(b []byte) *reconnect.Send {
 	return s
 }
 
+// settle forgets the frames that the peer is known to have consumed. If the connection is gone, and
+// Down has not come, any of the others may not have been.
+func (l *link) settle() {
+	if n, ok := l.up.Unsettled(); ok {
+		l.posted.trim(n)
+	}
+}
+
 // tally counts the user records of the frames that were posted and are not known to be consumed.
 type tally struct {
 	frames  ring.Ring[int]
 	records int
 }
 
-// add counts a frame. So many are not known to be consumed, this one included.
-func (t *tally) add(records, unsettled int) {
+// add counts a frame.
+func (t *tally) add(records int) {
 	t.frames.Push(records)
 	t.records += records
-	t.trim(unsettled)
 }
 
 // trim forgets all but the last n frames.

@@ -94,7 +94,7 @@ func (l *link) end(ctx actor.Context, err error) {
 func (l *link) refuse(ctx actor.Context, err error) {
 	switch {
 	case l.greeting == open:
-		l.posted.trim(l.up.Unsettled())
+		l.settle()
 		l.lost(ctx, err)
 	case errors.Is(err, ErrBlocked):
 		l.notify(ctx, &NotAdmitted{Peer: l.whom(), Err: err})

@@ -248,7 +248,7 @@ func (l *link) consider(ctx actor.Context) {
 	p.mu.Lock()
 	waits := p.waitsLocked()
 	p.awake = waits
-	if waits && p.conn == nil && !l.pausing && !l.bye {
+	if waits && p.conn == nil && !l.pausing {
 		n := l.n
 		l.closing = false
 		n.connectLocked(p, p.name)
@@ -259,11 +259,11 @@ func (l *link) consider(ctx actor.Context) {
 	conn := p.conn
 	p.mu.Unlock()
 	switch {
-	case conn != nil && !l.closing && (!waits || l.bye):
+	case l.bye && (conn == nil || !waits):
+		l.fall(ctx, ErrShutdown)
+	case conn != nil && !l.closing && !waits:
 		l.closing = true
 		ctx.Send(conn, &rdma.DestroyID{})
-	case conn == nil && l.bye:
-		l.fall(ctx, ErrShutdown)
 	case waits:
 		l.await(ctx)
 	case conn == nil && !l.pausing && !l.remember(ctx):
@@ -337,7 +337,7 @@ func (l *link) fall(ctx actor.Context, err error) {
 // collapse ends the connection, and answers everything that waits.
 func (l *link) collapse(ctx actor.Context, err error) {
 	if l.greeting == open {
-		l.posted.trim(l.up.Unsettled())
+		l.settle()
 		l.lost(ctx, err)
 	}
 	l.p.mu.Lock()

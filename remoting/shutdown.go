@@ -17,8 +17,8 @@ import (
 )
 
 // Shutdown ends the node. It accepts nothing more, neither from this actor system, where it becomes
-// dead letters, nor from other nodes. What was accepted is still sent to the peers that are
-// connected, until ctx ends. Then everything that waits is answered: futures get *Unknown, or
+// dead letters, nor from other nodes. What was accepted is still sent, until ctx ends, also to peers
+// that the node is about to connect to, but not to those that cannot be reached. Then everything that waits is answered: futures get *Unknown, or
 // ErrDeadLetter if their requests were not sent, and watchers AddressTerminated. The actor system
 // and the runtime are the caller's; shut the runtime down afterwards. Any goroutine but a loop's.
 // Further calls wait for the first and return its error.
@@ -115,13 +115,17 @@ func shut(c chan struct{}) {
 	}
 }
 
-// leave sends what waits, and then ends the connection in order.
+// leave sends what waits, and then ends the connection in order. Before there is a connection it
+// waits for one: the peer may have been sent its first message just now.
 func (l *link) leave(ctx actor.Context, timeout time.Duration) {
 	if l.ended {
 		return
 	}
 	l.bye = true
-	if l.greeting != open {
+	l.p.mu.Lock()
+	waits := l.p.waitsLocked()
+	l.p.mu.Unlock()
+	if l.greeting != open && (!waits || l.pausing) {
 		l.fall(ctx, ErrShutdown)
 		return
 	}

@@ -48,14 +48,17 @@ func (u *Up) Post(s *Send) error {
 }
 
 // Unsettled is how many of the messages that were sent in this generation, in whatever way, the
-// peer is not known to have consumed: the last ones. It is called as Post is. When the generation
-// is over it is 0: see Down.Counts.
-func (u *Up) Unsettled() int {
+// peer is not known to have consumed: the last ones. It is called as Post is. Not ok: the
+// generation is over, though Down may not have come yet. Its Counts say what Unsettled cannot.
+func (u *Up) Unsettled() (n int, ok bool) {
 	l := u.link
-	if l == nil || l.phase != phaseUp || l.generation != u.Generation || !l.out.line.Acknowledged() {
-		return 0
+	switch {
+	case l == nil || l.phase != phaseUp || l.generation != u.Generation:
+		return 0, false
+	case !l.out.line.Acknowledged():
+		return 0, true
 	}
-	return l.out.posted - int(l.out.line.Delivered()-l.out.settled)
+	return l.out.posted - int(l.out.line.Delivered()-l.out.settled), true
 }
 
 // delivered ends what the connection has delivered. A Post in the middle of it finds room now.

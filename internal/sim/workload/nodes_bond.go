@@ -98,7 +98,7 @@ func (k *bond) receive(ctx actor.Context) {
 		k.ledger.Got(now)
 		if k.up != nil {
 			k.from.Received(now, m.Data)
-			if n := k.up.Unsettled(); k.posts && n > k.posted {
+			if n, ok := k.up.Unsettled(); ok && k.posts && n > k.posted {
 				k.me.w.fail("%v: %d messages are not settled, and %d were posted", k.of, n, k.posted)
 			}
 		}
