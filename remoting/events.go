@@ -23,6 +23,13 @@ type (
 		// They are not repeated.
 		Unknown int
 	}
+	// Unreported: so many events and dead letters of the peer's were dropped, because subscribers
+	// have been too slow for twice Config.Queue. It comes when they have caught up, and at the end
+	// of what this node keeps of the peer.
+	Unreported struct {
+		Peer  Peer
+		Count uint64
+	}
 )
 
 // String is one line for logs.
@@ -31,6 +38,11 @@ func (c *Connected) String() string { return "connected with " + c.Peer.Name }
 // String is one line for logs.
 func (d *Disconnected) String() string {
 	return fmt.Sprintf("disconnected from %s: %d messages unsent, %d unknown: %v", d.Peer.Name, d.Unsent, d.Unknown, d.Err)
+}
+
+// String is one line for logs.
+func (u *Unreported) String() string {
+	return fmt.Sprintf("%d events and dead letters of %s were dropped: subscribers are too slow", u.Count, u.Peer.Name)
 }
 
 // String is one line for logs.

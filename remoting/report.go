@@ -18,6 +18,7 @@ type reporter struct {
 	pid     *actor.PID
 	waiting atomic.Int64 // bytes
 	p       *peer
+	gap     uint64 // so many of those that were not reported have been published
 }
 
 // eventBytes is what an event counts as.
@@ -56,11 +57,13 @@ func (n *Node) newReporterLocked(p *peer, link *actor.PID) *reporter {
 // end ends the reporter behind what waits.
 func (r *reporter) end() { r.n.sys.Root.Poison(r.pid) }
 
-// take reports whether there is room for something that a subscriber is to be called for.
-func (r *reporter) take(bytes int) bool {
-	if r.waiting.Add(int64(bytes)) > int64(2*r.n.cfg.Queue) {
+// take reports whether there is room for so many things that a subscriber is to be called for. One
+// that is larger than all the room goes alone.
+func (r *reporter) take(things, bytes int) bool {
+	waiting := r.waiting.Add(int64(bytes))
+	if waiting > int64(2*r.n.cfg.Queue) && waiting > int64(bytes) {
 		r.waiting.Add(-int64(bytes))
-		r.p.unreported.Add(1)
+		r.p.unreported.Add(uint64(things))
 		return false
 	}
 	return true
@@ -68,7 +71,7 @@ func (r *reporter) take(bytes int) bool {
 
 // notify publishes an event.
 func (l *link) notify(ctx actor.Context, ev any) {
-	if r, n := l.report, sizeOf(ev); r.take(n) {
+	if r, n := l.report, sizeOf(ev); r.take(1, n) {
 		ctx.Send(r.pid, &event{ev, n})
 	}
 }
@@ -89,30 +92,49 @@ func sizeOf(ev any) int {
 
 // deadLetter makes a message of the peer's a dead letter.
 func (l *link) deadLetter(ctx actor.Context, target *actor.PID, msg any, bytes int, sender *actor.PID) {
-	if r, n := l.report, eventBytes+bytes; r.take(n) {
+	if r, n := l.report, eventBytes+bytes; r.take(1, n) {
 		ctx.Send(r.pid, &letter{target, &actor.MessageEnvelope{Message: msg, Sender: sender}, n})
 	}
 }
 
 // deadLetters makes what was not sent dead letters. Those of futures were answered.
 func (l *link) deadLetters(peer string, packets []packet) {
-	n := 0
+	n, records := 0, 0
 	for i := range packets {
 		n += len(packets[i].bytes())
+		records += packets[i].records
 	}
-	if r := l.report; n > 0 && r.take(n) {
+	if r := l.report; n > 0 && r.take(records, n) {
 		l.n.sys.Root.Send(r.pid, &letters{peer, packets, n})
 	}
 }
 
 func (r *reporter) receive(ctx actor.Context) {
-	switch m := ctx.Message().(type) {
+	r.call(ctx.Message())
+	if r.waiting.Load() == 0 {
+		r.catchUp()
+	}
+}
+
+// catchUp publishes how much has found no room since the last time.
+func (r *reporter) catchUp() {
+	if n := r.p.unreported.Load(); n != r.gap {
+		d := &Unreported{Peer: r.p.info().Peer, Count: n - r.gap}
+		r.gap = n
+		r.n.sys.EventStream.Publish(d)
+	}
+}
+
+func (r *reporter) call(m any) {
+	switch m := m.(type) {
 	case *event:
 		defer r.waiting.Add(-int64(m.bytes))
 		r.n.sys.EventStream.Publish(m.event)
 	case *letter:
 		defer r.waiting.Add(-int64(m.bytes))
 		r.n.sys.DeadLetter.SendUserMessage(m.target, m.msg)
+	case *actor.Stopping:
+		r.catchUp() // also if a subscriber has panicked
 	case *actor.Stopped:
 		r.n.mu.Lock()
 		defer r.n.mu.Unlock()

@@ -1,17 +1,49 @@
-package remoting
+package remoting_test
 
-import "testing"
+import (
+	"sync"
+	"testing"
 
-// What finds no room beside subscribers that are too slow is dropped, and counted.
+	"github.com/rdmactor/rdmactor/remoting"
+)
+
+// What finds no room beside a subscriber that is too slow is dropped. The subscriber gets to know how
+// much that was, when it has caught up.
 func TestUnreported(t *testing.T) {
-	n := &Node{cfg: Config{Queue: eventBytes}}
-	r := &reporter{n: n, p: newPeer(n, 1, "b")}
-	for i, want := range []bool{true, true, false, false} {
-		if got := r.take(eventBytes); got != want {
-			t.Errorf("event %d: taken: %t", i, got)
+	const small, n = 64 << 10, 2000
+	b := start(t, remoting.Config{Queue: small, MaxMessage: small})
+	a := start(t, remoting.Config{Overflow: remoting.Block})
+	block := make(chan struct{})
+	var mu sync.Mutex
+	var refused, dropped int
+	sub := b.sys.EventStream.Subscribe(func(ev any) {
+		<-block
+		mu.Lock()
+		defer mu.Unlock()
+		switch m := ev.(type) {
+		case *remoting.Refused:
+			refused++
+		case *remoting.Unreported:
+			dropped += int(m.Count)
+			if m.Peer.Name != a.Name() {
+				t.Errorf("%v", m)
+			}
 		}
+	})
+	defer b.sys.EventStream.Unsubscribe(sub)
+	pid := b.pid("nobody may reach this")
+	for range n {
+		a.sys.Root.Send(pid, text("x"))
 	}
-	if got := r.p.info().Counts.Unreported; got != 2 {
-		t.Errorf("2 were dropped, and the peer says %d", got)
+	eventually(t, "not all came", func() bool { return b.info(a).Counts.Received == n })
+	unreported := b.info(a).Counts.Unreported
+	if unreported == 0 {
+		t.Error("all had room")
 	}
+	close(block)
+	eventually(t, "some are neither reported nor said to be dropped", func() bool {
+		mu.Lock()
+		defer mu.Unlock()
+		return refused+dropped == n && dropped == int(unreported)
+	})
 }

@@ -35,6 +35,7 @@ type Life struct {
 	reach   map[string]*presence // whom others may reach
 	grants  map[Place]bool       // the Node may reach the Name
 	cuts    []cut
+	gaps    []cut
 	watches map[watchKey]*watching
 }
 
@@ -53,7 +54,7 @@ func (p *presence) always(t time.Duration) bool {
 	return p != nil && p.now && p.began <= t && p.ended < t
 }
 
-// cut is the end of a connection.
+// cut is the end of a connection, or of a time when a node has reported nothing.
 type cut struct {
 	at      time.Duration
 	peer    string

@@ -89,6 +89,13 @@ func (f *Life) Cut(now time.Duration, peer string, unknown int) {
 	}
 }
 
+// Gap enters that a node has not reported what has become of so many messages to or from a peer.
+func (f *Life) Gap(now time.Duration, peer string, unreported int) {
+	if !f.over {
+		f.gaps = append(f.gaps, cut{now, peer, unreported})
+	}
+}
+
 // Fate enters what a future has got.
 func (p *Post) Fate(now time.Duration, fate FutureFate) {
 	l := p.l
@@ -147,7 +154,9 @@ func (l *Posts) End(now time.Duration) {
 func (l *Posts) Open() string {
 	lost := make(map[stream][]*Post) // without a sender's name
 	refused := maps.Clone(l.refused)
-	for _, p := range l.posts {
+	// Of the messages of one route any may be those that were refused. It is the last ones that are
+	// taken for them: the end of a connection may account for the earlier ones.
+	for _, p := range slices.Backward(l.posts) {
 		if p.Settled() || p.excused() {
 			continue
 		}
@@ -172,18 +181,27 @@ func (l *Posts) Open() string {
 }
 
 // open judges messages to a node that were neither received nor reported by themselves: as many as
-// were sent before the ends of connections were reported as unknown then.
+// were sent before the ends of connections were reported as unknown then. lost begins with the last
+// one.
 func (f *Life) open(peer string, lost []*Post) string {
 	for i, p := range lost {
-		unknown := 0
-		for _, c := range f.cuts {
-			if c.peer == peer && c.at >= p.at {
-				unknown += c.unknown
-			}
+		unknown := since(f.cuts, peer, p.at) + since(f.gaps, peer, p.at)
+		for _, t := range f.l.lives[peer] {
+			unknown += since(t.gaps, f.node, p.at)
 		}
-		if n := len(lost) - i; n > unknown {
+		if n := i + 1; n > unknown {
 			return fmt.Sprintf("%v and %d later ones are neither received nor reported, and of %d nobody knows", p, n-1, unknown)
 		}
 	}
 	return ""
+}
+
+// since is of how many messages nobody knows that were sent at that time.
+func since(all []cut, peer string, at time.Duration) (unknown int) {
+	for _, c := range all {
+		if c.peer == peer && c.at >= at {
+			unknown += c.unknown
+		}
+	}
+	return unknown
 }

@@ -61,6 +61,14 @@ func TestPosts(t *testing.T) {
 			t.send()
 			t.a.Cut(2*s, "b", 1)
 		}},
+		{"one refused, and one unknown that was sent before the end", "", func(t *town) {
+			t.send()
+			t.a.Cut(2*s, "b", 1)
+			t.a.Submit(3*s, Spec{To: there, Sender: home.Name, Length: 20})
+			t.b.Refused(4*s, there.Name, home, false)
+		}},
+		{"not reported by its node", "", func(t *town) { t.send(); t.a.Gap(2*s, "b", 1) }},
+		{"not reported by its target's node", "", func(t *town) { t.send(); t.b.Gap(2*s, "a", 1) }},
 		{"unknown, and received", "", func(t *town) {
 			p := t.send()
 			t.a.Cut(s, "b", 1)

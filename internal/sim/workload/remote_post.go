@@ -316,6 +316,11 @@ func (me *remoteNode) event(ev any) {
 			w.World.Trace("%s: %v", me.p.Name(), m)
 			me.life.Refused(now, m.Target.Id, placeOf(m.Sender), denied)
 		}
+	case *remoting.Unreported:
+		if me.happens() {
+			w.World.Trace("%s: %v", me.p.Name(), m)
+			me.life.Gap(now, m.Peer.Name, int(m.Count))
+		}
 	case *remoting.Disconnected:
 		if !me.happens() {
 			return
