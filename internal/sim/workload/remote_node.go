@@ -442,6 +442,9 @@ func (w *remote) sure() {
 		if p.Fated() && w.Config.Limits.PendingRequests > 0 {
 			continue // the dial may have been refused
 		}
+		if p.Dead() && p.op.size > w.cfg.MaxMessage-1<<10 {
+			continue // with its names it may be too large
+		}
 		direct := !p.forwarded && p.answers == nil && p.op.target == loopA
 		answer := p.answers != nil && p.op.how == sendRequest && p.op.sender == loopA && !p.answers.forwarded
 		if (direct || answer) && !p.Received() {
@@ -464,9 +467,13 @@ func (me *remoteNode) leave() {
 	w := me.w
 	ctx, cancel := context.WithTimeout(context.Background(), me.leaving.timeout)
 	defer cancel()
+	suspended := w.World.Suspended()
 	err := me.node.Shutdown(ctx)
 	w.World.Trace("%s: %s: shut down: %v", w.Name, me.p.Name(), err != nil)
-	me.nothingLeft(err)
+	me.gone = true
+	if err == nil || w.World.Suspended() == suspended { // or its time may have been over at once
+		me.nothingLeft(err)
+	}
 	me.until(20*time.Millisecond, me.idle) // its futures were answered
 	// without a deadline, because the clock may jump
 	if err := me.rt.Shutdown(context.Background()); err != nil && me.p.Context().Err() == nil {
@@ -491,12 +498,12 @@ func (me *remoteNode) last() {
 	if err != nil && me.p.Context().Err() == nil {
 		me.w.fail("%s: Shutdown: %v", me.p.Name(), err)
 	}
+	me.gone = true
 	me.nothingLeft(err)
 }
 
 // nothingLeft looks for what a node has left that was shut down.
 func (me *remoteNode) nothingLeft(err error) {
-	me.gone = true
 	if n := len(me.node.Peers()); n > 0 {
 		me.w.fail("%s has shut down (%v), and has %d peers", me.p.Name(), err, n)
 	}

@@ -216,6 +216,9 @@ func (w *World) Suspend(d time.Duration) {
 	time.Sleep(d)
 }
 
+// Suspended is how much time has passed in which computers were suspended.
+func (w *World) Suspended() time.Duration { return w.suspended }
+
 // awake is how much time has passed in which computers were not suspended.
 func (w *World) awake() time.Duration { return w.Now() - w.suspended }
 
