@@ -17,11 +17,12 @@ import (
 )
 
 // Shutdown ends the node. It accepts nothing more, neither from this actor system, where it becomes
-// dead letters, nor from other nodes. What was accepted is still sent, until ctx ends, also to peers
-// that the node is about to connect to, but not to those that cannot be reached. Then everything that waits is answered: futures get *Unknown, or
-// ErrDeadLetter if their requests were not sent, and watchers AddressTerminated. The actor system
-// and the runtime are the caller's; shut the runtime down afterwards. Any goroutine but a loop's.
-// Further calls wait for the first and return its error.
+// dead letters, nor from other nodes. What was accepted is still sent, until ctx ends, also to
+// peers that the node is about to connect to, but not to those that cannot be reached. Then
+// everything that waits is answered: futures get *Unknown, or ErrDeadLetter if their requests were
+// not sent, and watchers AddressTerminated. The actor system and the runtime are the caller's; shut
+// the runtime down afterwards. Any goroutine but a loop's. Further calls wait for the first and
+// return its error.
 func (n *Node) Shutdown(ctx context.Context) error {
 	if err := eventloop.MayWait(); err != nil {
 		return fmt.Errorf("remoting: Shutdown: %w", err)

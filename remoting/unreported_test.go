@@ -7,8 +7,8 @@ import (
 	"github.com/rdmactor/rdmactor/remoting"
 )
 
-// What finds no room beside a subscriber that is too slow is dropped. The subscriber gets to know how
-// much that was, when it has caught up.
+// What finds no room beside a subscriber that is too slow is dropped. The subscriber gets to know
+// how much that was, when it has caught up.
 func TestUnreported(t *testing.T) {
 	const small, n = 64 << 10, 2000
 	b := start(t, remoting.Config{Queue: small, MaxMessage: small})

@@ -36,6 +36,15 @@ var aboveDefects = []defect{
 		workload: "nodes", within: 2000,
 	},
 	{
+		name: "drops-what-is-not-reported", layer: "remoting",
+		was:    "What slow subscribers were not notified of was gone with its peer.",
+		mended: "remoting: say what subscribers were not notified of, and count what is unknown",
+		edits: []overlay.Edit{edit("remoting/report.go",
+			"	if n := r.p.unreported.Load(); n != r.gap {\n", "	if n := r.p.unreported.Load(); n == ^r.gap {\n")},
+		pkg: "remoting", test: "TestUnreported",
+		workload: "remote", within: 4000,
+	},
+	{
 		name: "turn-not-used", layer: "reconnect",
 		was:    "One whose loop stood still had all other dials of the runtime wait.",
 		mended: "reconnect: let those behind it pass who does not come for its turn",
