@@ -64,6 +64,8 @@
 // is answered by the node that it was sent to: if that one forwards the request, the answer of a
 // third node is refused, unless Config.Expose lets it reach the actor. The PID of a future has a
 // RequestId there. The messages of a connection that has ended may have been received or not; only
-// futures are notified of each. A peer may name senders at other nodes, a quarter of Config.Peers
-// of them: who answers one of these makes a connection there. Config.Resolve can refuse names.
+// futures are notified of each. Peers may name senders at other nodes: who answers one of these
+// makes a connection there. Within Config.Patience they name a quarter of Config.Peers that this
+// node does not know, from one address as many as are left for all others. Config.Resolve can
+// refuse names.
 package remoting

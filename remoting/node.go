@@ -32,8 +32,9 @@ type Node struct {
 	processes map[string]weak.Pointer[process] // by address
 	peers     map[uint64]*peer                 // by the id of the node
 	strangers fairshare.Places                 // of these, those that are
-	links     uint64                           // made so far
-	reporters int                              // there are
+	named     named
+	links     uint64 // made so far
+	reporters int    // there are
 	closing   bool
 	alone     chan struct{} // closed when closing and there are no peers
 	idle      chan struct{} // closed when there are no reporters either

@@ -34,9 +34,6 @@ type peer struct {
 
 	over atomic.Bool // as ended, for those who do not lock mu
 
-	// nodes that it has named as those of senders; the link's
-	others map[string]struct{}
-
 	mu          sync.Mutex
 	name        string     // "": it has connected, and not said yet
 	conn        *actor.PID // its reconnecting actor; nil: none

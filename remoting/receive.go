@@ -159,7 +159,7 @@ func (l *link) user(ctx actor.Context, r *frame.Record, m *rdma.Received) {
 		l.refuseRecord(ctx, r, code, err)
 		return
 	}
-	if !l.mayName(r.Sender.Address) {
+	if addr := r.Sender.Address; addr != "" && !l.n.mayName(addr, l.who.At.Addr(), l.local.Now()) {
 		l.refuseRecord(ctx, r, frame.RefusedDenied, fmt.Errorf("its sender is at another node, and too many have been named: %w", ErrDenied))
 		return
 	}
@@ -376,26 +376,6 @@ func (l *link) granted(id string, a Access) bool {
 	l.p.mu.Lock()
 	defer l.p.mu.Unlock()
 	return l.p.grants.has(id, proc, a.bit())
-}
-
-// mayName reports whether the peer may name a sender at another node. Who answers that one makes a
-// connection there, and so a peer may name a quarter of the peers that this node may have.
-func (l *link) mayName(addr string) bool {
-	p := l.p
-	if addr == "" || l.n.local(addr) {
-		return true
-	}
-	if _, ok := p.others[addr]; ok {
-		return true
-	}
-	if len(p.others) >= (l.n.cfg.Peers+3)/4 {
-		return false
-	}
-	if p.others == nil {
-		p.others = make(map[string]struct{})
-	}
-	p.others[addr] = struct{}{}
-	return true
 }
 
 // sender is a sender as a PID. Those of actors are kept, those of futures come once.

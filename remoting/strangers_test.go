@@ -5,8 +5,11 @@ import (
 	"testing"
 	"time"
 
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
 	rdma "github.com/rdmactor/rdmactor/actor"
 	"github.com/rdmactor/rdmactor/remoting"
+	"github.com/rdmactor/rdmactor/remoting/internal/frame"
 )
 
 // away ends a stranger's connection.
@@ -89,4 +92,46 @@ func TestRememberedSinceTheLast(t *testing.T) {
 		t.Errorf("forgotten %v after its last connection", time.Since(last))
 	}
 	eventually(t, "it is not forgotten", func() bool { return len(n.Peers()) == 0 })
+}
+
+// Who names senders at nodes that are not there, which others answer, keeps this node from
+// connecting to no other node, by however many names it comes.
+func TestNamedSendersAreBounded(t *testing.T) {
+	n, other := start(t, remoting.Config{Expose: everything, Peers: 64, Patience: time.Hour}), start(t, remoting.Config{Expose: everything})
+	n.spawn("echo", echo)
+	other.spawn("echo", echo)
+	host := start(t, remoting.Config{})
+	sent := 0
+	var all []*stranger
+	for i := range 8 {
+		s := meetFrom(t, host, n, fmt.Sprint("names others:", i)).introduce()
+		all = append(all, s)
+		for j := range 16 {
+			s.say(frame.Record{
+				Kind: frame.KindUser, Target: "echo", Type: "google.protobuf.StringValue",
+				Sender: frame.PID{Address: fmt.Sprint("127.0.0.1:", 1+16*i+j), ID: "x"},
+			})
+			sent++
+		}
+	}
+	eventually(t, "not all came", func() (all bool) {
+		received := 0
+		for _, i := range n.Peers() {
+			received += int(i.Counts.Received)
+		}
+		return received == sent
+	})
+	if got, err := n.ask(other.pid("echo"), text("out")); err != nil {
+		t.Error(got, err)
+	}
+	// one whose senders are at a node that is known here
+	friend := from(t, "127.0.0.2")
+	third, in := other.probe("third")
+	friend.sys.Root.RequestWithCustomSender(n.pid("echo"), text("for a third one"), third)
+	if m := next[*wrapperspb.StringValue](t, in); m.Value != "for a third one" {
+		t.Errorf("%v", m)
+	}
+	for _, s := range all {
+		s.away()
+	}
 }
