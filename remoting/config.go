@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"net"
+	"net/netip"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -139,6 +141,10 @@ func (c Config) withDefaults(sys *actor.ActorSystem, now time.Time) (Config, err
 	c.ID.MaxMessage = c.MaxMessage
 	c.ID.RefuseForeign, c.ID.Handler, c.ID.Context = true, nil, nil
 	switch {
+	case c.Name != "" && undialable(c.Name, false):
+		return c, fmt.Errorf("peers cannot dial Name %q: say there what they dial, and in Listen where to listen: %w", c.Name, unix.EINVAL)
+	case c.Name == "" && undialable(c.Listen, true):
+		return c, fmt.Errorf("Listen %q is all addresses: say in Name which one peers dial: %w", c.Listen, unix.EINVAL)
 	case len(c.Name) > frame.MaxName || len(c.Member) > frame.MaxName:
 		return c, fmt.Errorf("a Name and a Member have at most %d bytes: %w", frame.MaxName, unix.EINVAL)
 	case c.MaxMessage < frameBytes || c.MaxMessage > frame.MaxMessage:
@@ -147,4 +153,15 @@ func (c Config) withDefaults(sys *actor.ActorSystem, now time.Time) (Config, err
 		c.Queue = c.MaxMessage
 	}
 	return c, nil
+}
+
+// undialable reports whether who dials this address, as the name of a node, reaches nobody, or
+// itself. What is no address is for Config.Resolve.
+func undialable(name string, anyPort bool) bool {
+	host, port, err := net.SplitHostPort(name)
+	if err != nil {
+		return false
+	}
+	ip, _ := netip.ParseAddr(host)
+	return host == "" || ip.Unmap().IsUnspecified() || port == "0" && !anyPort
 }

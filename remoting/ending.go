@@ -1,6 +1,8 @@
 package remoting
 
 import (
+	"fmt"
+
 	"github.com/asynkron/protoactor-go/actor"
 
 	rdma "github.com/rdmactor/rdmactor/actor"
@@ -28,7 +30,7 @@ func (l *link) down(ctx actor.Context, m *reconnect.Down) {
 		l.timer = nil
 	}
 	if !opened && !again {
-		l.failed(err)
+		l.failed(unreachable(err))
 	}
 	if wait := m.NextTry.Sub(l.local.Now()); !opened && wait > 0 && !l.pausing {
 		l.pausing = true // also if the reconnecting actor is not needed any more
@@ -84,7 +86,15 @@ func (l *link) failed(err error) {
 		l.n.answer(&futures[i], &actor.DeadLetterResponse{Target: futures[i].target}, 0)
 	}
 	l.endWatches(ours, theirs)
-	failSpawns(spawns, err)
+	failSpawns(spawns, notSpawned(err))
+}
+
+// unreachable is a failed attempt to connect as an error.
+func unreachable(err error) error {
+	if err == nil {
+		return ErrUnreachable
+	}
+	return fmt.Errorf("%w: %w", ErrUnreachable, err)
 }
 
 // unreachable makes what waits dead letters.

@@ -39,7 +39,8 @@ var (
 	ErrProtocol = fmt.Errorf("the peer has broken the protocol (%w)", unix.EPROTO)
 	// ErrPeerShutdown: the peer was shut down. errors.Is: ESHUTDOWN.
 	ErrPeerShutdown = fmt.Errorf("the peer was shut down (%w)", unix.ESHUTDOWN)
-	// ErrSpawn: the peer could not spawn the actor.
+	// ErrSpawn: the actor was not spawned; in it is why: ErrDenied, actor.ErrNameExists,
+	// ErrUnreachable, or what the peer says.
 	ErrSpawn = errors.New("the peer has not spawned the actor")
 	// ErrNotRemote: the PID, or the address, is this node's own. errors.Is: EINVAL.
 	ErrNotRemote = fmt.Errorf("the address is this node's own, or empty (%w)", unix.EINVAL)
@@ -49,13 +50,25 @@ var (
 // received: it was sent, and the link ended before the answer came. It is an error. The request is
 // never repeated, because the peer may have carried it out. See Result.
 type Unknown struct {
-	Target *actor.PID // of the request
+	Target *actor.PID // of the request; for a Spawn without an Id
 	Err    error      // why the link has ended; nil: the peer has ended it in order
 }
 
 // Error says what is not known, and why.
 func (u *Unknown) Error() string {
-	return fmt.Sprintf("not known whether %s at %s got the request: the link has ended: %v", u.Target.Id, u.Target.Address, u.Err)
+	who := u.Target.Id + " at " + u.Target.Address
+	if u.Target.Id == "" { // of a Spawn
+		who = u.Target.Address
+	}
+	return fmt.Sprintf("not known whether %s got the request: the link has ended%s", who, cause(u.Err))
+}
+
+// cause is why something has ended, behind a text that says that it has.
+func cause(err error) string {
+	if err == nil {
+		return " in order"
+	}
+	return ": " + err.Error()
 }
 
 // Unwrap gives the cause.

@@ -37,7 +37,7 @@ func (c *Connected) String() string { return "connected with " + c.Peer.Name }
 
 // String is one line for logs.
 func (d *Disconnected) String() string {
-	return fmt.Sprintf("disconnected from %s: %d messages unsent, %d unknown: %v", d.Peer.Name, d.Unsent, d.Unknown, d.Err)
+	return fmt.Sprintf("disconnected from %s%s: %d messages unsent, %d unknown", d.Peer.Name, cause(d.Err), d.Unsent, d.Unknown)
 }
 
 // String is one line for logs.

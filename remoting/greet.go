@@ -233,7 +233,7 @@ func (l *link) goodbyeFrom(ctx actor.Context, r *frame.Record) {
 	default:
 		err = ErrProtocol
 	}
-	l.end(ctx, fmt.Errorf("%w: %s", err, r.Reason))
+	l.end(ctx, because(err, r.Reason))
 }
 
 // errLate is the cause when greetingTime is over. A device may have lost a first message, which the

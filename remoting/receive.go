@@ -1,11 +1,13 @@
 package remoting
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/asynkron/protoactor-go/actor"
 
 	rdma "github.com/rdmactor/rdmactor/actor"
+"github.com/rdmactor/rdmactor/codec"
 	"github.com/rdmactor/rdmactor/internal/ring"
 	"github.com/rdmactor/rdmactor/remoting/internal/frame"
 )
@@ -115,7 +117,7 @@ func (l *link) record(ctx actor.Context, r *frame.Record, m *rdma.Received) {
 	case frame.KindUser:
 		l.user(ctx, r, m)
 	case frame.KindWatch:
-		l.watchedBy(r)
+		l.watchedBy(ctx, r)
 	case frame.KindUnwatch:
 		l.unwatchedBy(r)
 	case frame.KindTerminated:
@@ -285,6 +287,8 @@ func (l *link) decode(r *frame.Record) (msg any, code frame.Code, err error) {
 	}()
 	msg, err = l.n.cfg.Codec.Decode(r.Type, r.Body)
 	switch {
+	case errors.Is(err, codec.ErrUnknownType):
+		return nil, frame.RefusedUnknownType, fmt.Errorf("%w: %w", ErrDecode, err)
 	case err != nil:
 		return nil, frame.RefusedUndecodable, fmt.Errorf("%w: %w", ErrDecode, err)
 	case msg == nil:

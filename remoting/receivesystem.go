@@ -10,7 +10,7 @@ import (
 
 // watchedBy has an actor of the peer's notified when one of this node's terminates. What the peer
 // may not watch is not there, as far as it can see.
-func (l *link) watchedBy(r *frame.Record) {
+func (l *link) watchedBy(ctx actor.Context, r *frame.Record) {
 	n, p := l.n, l.p
 	if r.Sender.Address != "" {
 		return // who watches is an actor of the peer's own
@@ -19,7 +19,13 @@ func (l *link) watchedBy(r *frame.Record) {
 	key := pair{watcher: r.Sender.ID, watched: r.Target}
 	why := frame.TerminatedNotFound
 	ok := n.alive(r.Target)
-	if ok = ok && l.may(t, Watch) == nil; ok {
+	if ok {
+		if err := l.may(t, Watch); err != nil {
+			ok = false
+			l.refused(ctx, r.Target, actor.NewPID(l.who.Name, r.Sender.ID), fmt.Errorf("watch: %w", err))
+		}
+	}
+	if ok {
 		p.mu.Lock()
 		if _, was := p.watches.theirs.get(key); was {
 			p.mu.Unlock()

@@ -3,6 +3,7 @@ package remoting
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/asynkron/protoactor-go/actor"
 
@@ -21,21 +22,19 @@ func (l *link) refuseRecord(ctx actor.Context, r *frame.Record, code frame.Code,
 		})
 	}
 	p.unlock()
-	l.notify(ctx, &Refused{Target: actor.NewPID(l.n.name, r.Target), Sender: l.sender(&r.Sender), By: l.n.name, Err: err})
+	l.refused(ctx, r.Target, l.sender(&r.Sender), err)
+}
+
+// refused publishes that something of the peer's was refused, and logs it: perhaps nobody hears of
+// it there.
+func (l *link) refused(ctx actor.Context, target string, sender *actor.PID, err error) {
+	l.n.rt.Logger().Warn("remoting: a message of a peer was refused", "target", target, "peer", l.who.Name, "err", err)
+	l.notify(ctx, &Refused{Target: actor.NewPID(l.n.name, target), Sender: sender, By: l.n.name, Err: err})
 }
 
 // refusedThere takes note that the peer has refused a message. If a future has asked, it fails.
 func (l *link) refusedThere(ctx actor.Context, r *frame.Record) {
-	var err error
-	switch r.Code {
-	case frame.RefusedDenied:
-		err = ErrDenied
-	case frame.RefusedOverflow:
-		err = ErrOverflow
-	default:
-		err = ErrDecode
-	}
-	no := &Refused{Target: actor.NewPID(l.who.Name, r.Target), By: l.who.Name, Err: fmt.Errorf("%w: %s", err, r.Reason)}
+	no := &Refused{Target: actor.NewPID(l.who.Name, r.Target), By: l.who.Name, Err: reasonOf(r)}
 	if r.Sender.ID != "" {
 		no.Sender = actor.NewPID(l.n.name, r.Sender.ID)
 	}
@@ -49,11 +48,34 @@ func (l *link) refusedThere(ctx actor.Context, r *frame.Record) {
 	l.notify(ctx, no)
 }
 
+// reasonOf is why the peer has refused a message.
+func reasonOf(r *frame.Record) error {
+	switch r.Code {
+	case frame.RefusedDenied:
+		return because(ErrDenied, r.Reason)
+	case frame.RefusedUnknownType, frame.RefusedUndecodable:
+		return because(ErrDecode, r.Reason)
+	case frame.RefusedOverflow:
+		return because(ErrOverflow, r.Reason)
+	}
+	return errors.New(r.Reason)
+}
+
+// because adds a peer's reason to an error. The reason may begin with the same text: the peer has
+// made it of such an error.
+func because(err error, reason string) error {
+	if reason = strings.TrimPrefix(strings.TrimPrefix(reason, err.Error()), ": "); reason == "" {
+		return err
+	}
+	return fmt.Errorf("%w: %s", err, reason)
+}
+
 // notDelivered takes note that the inbox has refused a message of the peer's: its target does not
 // consume what it gets, or cannot take it.
 func (l *link) notDelivered(ctx actor.Context, target *actor.PID, msg any, bytes int, sender *actor.PID, why error) {
+	code := frame.RefusedOther
 	if errors.Is(why, inbox.ErrSlow) {
-		why = fmt.Errorf("%w: %w", ErrOverflow, why)
+		code, why = frame.RefusedOverflow, fmt.Errorf("%w: %w", ErrOverflow, why)
 	}
 	p := l.p
 	p.mu.Lock()
@@ -69,7 +91,7 @@ func (l *link) notDelivered(ctx actor.Context, target *actor.PID, msg any, bytes
 	l.notify(ctx, &Refused{Target: target, Sender: sender, By: l.n.name, Err: why})
 	if l.greeting == open && sender != nil && sender.Address == l.who.Name && isFuture(sender.Id) {
 		p.putSystem(&frame.Record{
-			Kind: frame.KindRefused, Target: target.Id, Sender: frame.PID{ID: sender.Id, Request: sender.RequestId}, Code: frame.RefusedOverflow, Reason: why.Error(),
+			Kind: frame.KindRefused, Target: target.Id, Sender: frame.PID{ID: sender.Id, Request: sender.RequestId}, Code: code, Reason: why.Error(),
 		}, nil)
 		sender = nil
 	}

@@ -33,9 +33,12 @@ func (s *spawns) end() (list []chan<- spawnResult) {
 // failSpawns ends calls that get no answer any more.
 func failSpawns(list []chan<- spawnResult, err error) {
 	for _, c := range list {
-		c <- spawnResult{err: fmt.Errorf("%w: %w", ErrSpawn, err)}
+		c <- spawnResult{err: err}
 	}
 }
+
+// notSpawned is why nothing was spawned.
+func notSpawned(err error) error { return fmt.Errorf("%w: %w", ErrSpawn, err) }
 
 // spawnedPrefix begins the names of what is spawned for peers, as with Proto.Actor's remote.
 const spawnedPrefix = "Remote$"
@@ -46,21 +49,22 @@ const spawnsAtOnce = 64
 // Spawn has the node at addr spawn an actor of one of its Config.Kinds, and waits until that has
 // happened. The actor's name is "Remote$" and name, or a number if name is empty. A name has no
 // slash, as children's have, and does not begin with $. This node may reach, watch and stop it. An
-// error that is *Unknown says that it may have been spawned. Any goroutine but a loop's.
+// error that is ErrSpawn says that it was not spawned. After any other, *Unknown or ctx's, it may
+// have been. Any goroutine but a loop's.
 func (n *Node) Spawn(ctx context.Context, addr, kind, name string) (*actor.PID, error) {
 	if err := eventloop.MayWait(); err != nil {
 		return nil, fmt.Errorf("remoting: Spawn: %w", err)
 	}
 	pid, err := n.spawn(ctx, addr, kind, name)
 	if err != nil {
-		return nil, fmt.Errorf("remoting: spawn a %s at %s: %w", kind, addr, err)
+		return nil, fmt.Errorf("remoting: spawn %s at %s: %w", kind, addr, err)
 	}
 	return pid, nil
 }
 
 func (n *Node) spawn(ctx context.Context, addr, kind, name string) (*actor.PID, error) {
 	if !sayable(addr) || !sayable(kind) || len(kind) > frame.MaxType || name != "" && !sayable(spawnedPrefix+name) {
-		return nil, fmt.Errorf("%w: an empty or long name", ErrSpawn)
+		return nil, notSpawned(errors.New("an empty or long name"))
 	}
 	to := n.process(addr)
 	answer := make(chan spawnResult, 1)
@@ -71,7 +75,7 @@ func (n *Node) spawn(ctx context.Context, addr, kind, name string) (*actor.PID, 
 	for queued := false; !queued; {
 		var err error
 		if p, err = to.open(); err != nil {
-			return nil, err
+			return nil, notSpawned(err)
 		}
 		var ended bool
 		queued, ended = p.putSystem(&r, func(p *peer) bool {
@@ -88,9 +92,9 @@ func (n *Node) spawn(ctx context.Context, addr, kind, name string) (*actor.PID, 
 		switch {
 		case queued || ended:
 		case broken:
-			return nil, ErrUnreachable
+			return nil, notSpawned(ErrUnreachable)
 		default:
-			return nil, ErrQueueFull
+			return nil, notSpawned(ErrQueueFull)
 		}
 	}
 	var res spawnResult
@@ -117,9 +121,9 @@ func (l *link) answerSpawn(r *frame.Record) {
 	case r.Code == frame.SpawnedOK && r.Target != "":
 		c <- spawnResult{pid: actor.NewPID(l.who.Name, r.Target)}
 	case r.Code == frame.SpawnedExists:
-		c <- spawnResult{err: fmt.Errorf("%w: %w", ErrSpawn, actor.ErrNameExists)}
+		c <- spawnResult{err: notSpawned(actor.ErrNameExists)}
 	case r.Code == frame.SpawnedDenied:
-		c <- spawnResult{err: fmt.Errorf("%w: %w", ErrSpawn, ErrDenied)}
+		c <- spawnResult{err: notSpawned(ErrDenied)}
 	default:
 		c <- spawnResult{err: fmt.Errorf("%w: %s", ErrSpawn, r.Reason)}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -309,8 +310,8 @@ func (me *remoteNode) event(ev any) {
 		}
 	case *remoting.Refused: // without these causes there is also a dead letter
 		denied := errors.Is(m, remoting.ErrDenied)
-		if !denied && !errors.Is(m, remoting.ErrDecode) {
-			return
+		if !denied && !errors.Is(m, remoting.ErrDecode) || strings.HasPrefix(m.Err.Error(), "watch: ") {
+			return // a watch is no message: who watches is answered
 		}
 		if m.Target.GetId() != solid && m.By == me.name && m.Target.GetAddress() == me.name && me.happens() {
 			w.World.Trace("%s: %v", me.p.Name(), m)

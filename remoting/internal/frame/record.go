@@ -108,7 +108,7 @@ const (
 
 // The codes of a Refused.
 const (
-	RefusedDeadLetter  Code = iota // there is no such actor
+	RefusedOther       Code = iota // Reason says why
 	RefusedDenied                  // the node may not do that
 	RefusedUnknownType             // no codec has a type of that name
 	RefusedUndecodable             // the codec could not decode it
