@@ -14,7 +14,7 @@ type Access uint8
 const (
 	Reach Access = iota + 1 // send it messages
 	Watch                   // get Terminated when it ends
-	Stop                    // stop it: Stop, and PoisonPill
+	Stop                    // stop it: Stop, and PoisonPill, which is a message, too (Reach)
 	Spawn                   // have one of a kind spawned
 )
 

@@ -22,7 +22,8 @@ import (
 // fields.
 type Config struct {
 	// Name is the address in the node's PIDs, by which its peers know it: "10.0.0.1:7471". It is
-	// the node's alone. "": where it listens.
+	// the node's alone. "": where it listens. Port 0, and the address of all interfaces, are
+	// EINVAL.
 	Name string
 	// Listen is where the device listens, "host:port": Name. With port 0 Name is "" or given.
 	Listen string
@@ -35,8 +36,8 @@ type Config struct {
 	// and may block until ctx ends. nil: a peer's name is its address.
 	Resolve func(ctx context.Context, name string) (addr string, err error)
 
-	// Queue is how many bytes may wait for one peer: 8 MiB. System messages have an eighth of that
-	// besides.
+	// Queue is how many bytes may wait for one peer: 8 MiB, and at least MaxMessage. System
+	// messages have an eighth of that besides.
 	Queue int
 	// Overflow says what becomes of a message that finds no room in the Queue: DeadLetter.
 	Overflow Overflow

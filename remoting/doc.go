@@ -23,7 +23,8 @@
 //
 // Each peer has an actor on one of the runtime's loops. Codecs decode there, and Config.Allow is
 // called there, so they must not block. Config.Admit, Config.Resolve, the Props of Config.Kinds,
-// and subscribers of events and dead letters run off the loops.
+// and subscribers of events and dead letters run off the loops; but what a sender finds out within
+// Send, because its message cannot be encoded or has no room, is published there, on its goroutine.
 //
 // # Ordering
 //
@@ -62,10 +63,10 @@
 // Nodes do not prove who they are: see reconnect.Peers. Who can connect is Config.Admit's to say,
 // again whenever Node.Readmit is called. An actor that has sent a request itself, without a future,
 // is answered by the node that it was sent to: if that one forwards the request, the answer of a
-// third node is refused, unless Config.Expose lets it reach the actor. The PID of a future has a
-// RequestId there. The messages of a connection that has ended may have been received or not; only
-// futures are notified of each. Peers may name senders at other nodes: who answers one of these
-// makes a connection there. Within Config.Patience they name a quarter of Config.Peers that this
-// node does not know, from one address as many as are left for all others. Config.Resolve can
-// refuse names.
+// third node is refused, unless Config.Expose lets it reach the actor. If it was a future's, and
+// the third node refuses it, or is lost, the future times out. The PID of a future has a RequestId
+// there. The messages of a connection that has ended may have been received or not; only futures
+// are notified of each. Peers may name senders at other nodes: who answers one of these makes a
+// connection there. Within Config.Patience they name a quarter of Config.Peers that this node does
+// not know, from one address as many as are left for all others. Config.Resolve can refuse names.
 package remoting

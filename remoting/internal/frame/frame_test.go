@@ -26,6 +26,12 @@ var goldens = []struct {
 	}}}},
 	{"goodbye", []Record{{Kind: KindGoodbye, Code: GoodbyeBlocked, Reason: "m1 is blocked"}}},
 	{"a message of nobody", []Record{{Kind: KindUser, Same: SameSender, Target: "sink", Type: "x.T", Body: []byte("hi")}}},
+	{"a request", []Record{{
+		Kind: KindUser, Target: "echo", Sender: PID{ID: "future$#0", Request: 7}, Type: "x.T", Body: []byte("hi"),
+	}}},
+	{"an answer", []Record{{
+		Kind: KindUser, Same: SameSender, Target: "future$#0", TargetRequest: 7, Type: "x.T", Body: []byte("hi"),
+	}}},
 	{"a request and a header", []Record{{
 		Kind: KindUser, Target: "echo", TargetRequest: 300, Sender: PID{ID: "future$1", Request: 7}, Type: "x.T",
 		Header: []Pair{{"trace", "42"}, {"", ""}}, Body: []byte("hi"),
@@ -74,6 +80,32 @@ func TestGolden(t *testing.T) {
 		if diff := cmp.Diff(g.records, got, cmpopts.EquateEmpty()); diff != "" || err != nil {
 			t.Errorf("%s: %v\n%s", g.name, err, diff)
 		}
+	}
+}
+
+// The document's examples are among these.
+func TestExamplesOfTheDocument(t *testing.T) {
+	file, err := os.ReadFile("testdata/frames.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	page, err := os.ReadFile("../../../docs/remoting-wire.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, examples, ok := strings.Cut(string(page), "## Examples")
+	examples, _, _ = strings.Cut(examples, "\n## ")
+	found := 0
+	for line := range strings.Lines(examples) {
+		if frame, is := strings.CutPrefix(line, "    "); is {
+			found++
+			if !strings.Contains("\n"+string(file), "\n"+frame) {
+				t.Errorf("testdata/frames.txt has no %q", frame)
+			}
+		}
+	}
+	if !ok || found == 0 {
+		t.Error("the document has no examples")
 	}
 }
 
