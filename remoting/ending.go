@@ -1,6 +1,7 @@
 package remoting
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -30,7 +31,7 @@ func (l *link) down(ctx actor.Context, m *reconnect.Down) {
 		l.timer = nil
 	}
 	if !opened && !again {
-		l.failed(unreachable(err))
+		l.dialFailed(err)
 	}
 	if wait := m.NextTry.Sub(l.local.Now()); !opened && wait > 0 && !l.pausing {
 		l.pausing = true // also if the reconnecting actor is not needed any more
@@ -41,6 +42,19 @@ func (l *link) down(ctx actor.Context, m *reconnect.Down) {
 		return
 	}
 	l.consider(ctx)
+}
+
+// dialFailed takes note that the peer was not reached. A future gets no reason with ErrDeadLetter:
+// the log has it, once until the peer is reached or nothing waits.
+func (l *link) dialFailed(err error) {
+	if err == nil {
+		err = ErrUnreachable
+	} else {
+		err = fmt.Errorf("%w: %w", ErrUnreachable, err)
+	}
+	if first := l.failed(err); first && !errors.Is(err, rdma.ErrShutdown) {
+		l.n.rt.Logger().Warn("remoting: no connection", "peer", l.whom().Name, "err", err)
+	}
 }
 
 // lost ends what an open link has had under way: requests whose answers have not come, and
@@ -68,10 +82,12 @@ func (l *link) lost(ctx actor.Context, err error) {
 }
 
 // failed ends what fails at once when a dial fails: requests of futures, whose callers can decide
-// what to do next, and watches. Other messages wait for the next attempt.
-func (l *link) failed(err error) {
+// what to do next, and watches. Other messages wait for the next attempt. first: it has not failed
+// since the peer was reached, or nothing waited.
+func (l *link) failed(err error) (first bool) {
 	p := l.p
 	p.mu.Lock()
+	first = p.state != linkBroken
 	p.state = linkBroken
 	futures := p.futures.takeThose(func(*request) bool { return true })
 	if len(futures) > 0 {
@@ -87,14 +103,7 @@ func (l *link) failed(err error) {
 	}
 	l.endWatches(ours, theirs)
 	failSpawns(spawns, notSpawned(err))
-}
-
-// unreachable is a failed attempt to connect as an error.
-func unreachable(err error) error {
-	if err == nil {
-		return ErrUnreachable
-	}
-	return fmt.Errorf("%w: %w", ErrUnreachable, err)
+	return first
 }
 
 // unreachable makes what waits dead letters.

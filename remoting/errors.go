@@ -39,6 +39,9 @@ var (
 	ErrProtocol = fmt.Errorf("the peer has broken the protocol (%w)", unix.EPROTO)
 	// ErrPeerShutdown: the peer was shut down. errors.Is: ESHUTDOWN.
 	ErrPeerShutdown = fmt.Errorf("the peer was shut down (%w)", unix.ESHUTDOWN)
+	// ErrStarted: the actor system is a node already, or has Proto.Actor's remote, which would get
+	// the messages. errors.Is: EALREADY.
+	ErrStarted = fmt.Errorf("the actor system is a node already, or has another remote (%w)", unix.EALREADY)
 	// ErrSpawn: the actor was not spawned; in it is why: ErrDenied, actor.ErrNameExists,
 	// ErrUnreachable, or what the peer says.
 	ErrSpawn = errors.New("the peer has not spawned the actor")

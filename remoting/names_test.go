@@ -2,8 +2,12 @@ package remoting_test
 
 import (
 	"errors"
+	"log/slog"
+	"strings"
+	"sync"
 	"testing"
 
+	"github.com/asynkron/protoactor-go/actor"
 	"golang.org/x/sys/unix"
 
 	rdma "github.com/rdmactor/rdmactor/actor"
@@ -38,3 +42,59 @@ func TestNamesThatNobodyCanDial(t *testing.T) {
 		t.Error(n.Name())
 	}
 }
+
+// An actor system is one node, once. What would get a node's messages must not be there before it.
+func TestStartsOnce(t *testing.T) {
+	n := start(t, remoting.Config{})
+	name := n.Name()
+	if again, err := remoting.Start(n.sys, n.rt, remoting.Config{Listen: here.host + ":0"}); again != nil || !errors.Is(err, remoting.ErrStarted) {
+		t.Error(again, err)
+	}
+	if n.sys.Address() != name {
+		t.Errorf("%s has become %s", name, n.sys.Address())
+	}
+	sys := newSystem() // as remote has it
+	sys.ProcessRegistry.RegisterAddressResolver(func(*actor.PID) (actor.Process, bool) { return nil, false })
+	rt, err := rdma.Open(sys, rdma.Config{Device: here.device(), Logger: logger()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := remoting.Start(sys, rt, remoting.Config{Listen: here.host + ":0"}); !errors.Is(err, remoting.ErrStarted) || !errors.Is(err, unix.EALREADY) {
+		t.Error(err)
+	}
+	(&node{t: t, sys: sys, rt: rt}).close()
+}
+
+// A peer that cannot be reached is logged, with the reason: a future has only ErrDeadLetter.
+func TestUnreachableIsLogged(t *testing.T) {
+	var mu sync.Mutex
+	var lines strings.Builder
+	sys := newSystem()
+	log := slog.New(slog.NewTextHandler(writer(func(b []byte) {
+		mu.Lock()
+		defer mu.Unlock()
+		lines.Write(b)
+	}), nil))
+	rt, err := rdma.Open(sys, rdma.Config{Device: here.device(), Logger: log})
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := &node{t: t, sys: sys, rt: rt}
+	if n.Node, err = remoting.Start(sys, rt, remoting.Config{Listen: here.host + ":0"}); err != nil {
+		t.Fatal(err)
+	}
+	nobody := freeName(t)
+	if _, err := n.ask(actor.NewPID(nobody, "x"), text("?")); !errors.Is(err, actor.ErrDeadLetter) {
+		t.Error(err)
+	}
+	n.end() // the lines are written
+	mu.Lock()
+	defer mu.Unlock()
+	if got := lines.String(); strings.Count(got, "no connection") != 1 || !strings.Contains(got, nobody) || !strings.Contains(got, "nobody listens") {
+		t.Errorf("the log has %q", got)
+	}
+}
+
+type writer func([]byte)
+
+func (w writer) Write(b []byte) (int, error) { w(b); return len(b), nil }

@@ -7,7 +7,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	rdma "github.com/rdmactor/rdmactor/actor"
-"github.com/rdmactor/rdmactor/codec"
+	"github.com/rdmactor/rdmactor/codec"
 	"github.com/rdmactor/rdmactor/internal/ring"
 	"github.com/rdmactor/rdmactor/remoting/internal/frame"
 )
