@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -231,12 +232,21 @@ func (me *remoteNode) start() (ok bool) {
 	return true
 }
 
-// resolve is the nodes' Resolve. It is not there at times.
+// resolve is the nodes' Resolve. At times it fails, panics, or does not return in time.
 func (me *remoteNode) resolve(ctx context.Context, name string) (string, error) {
 	me.p.Sleep(me.w.pause())
 	m := me.w.machine(name)
-	if _, calm := me.w.Calm(); m < 0 || !calm && me.w.Disturbed(me.machine) && me.w.Rand.IntN(4) == 0 {
-		return "", errors.New("nobody knows")
+	if _, calm := me.w.Calm(); m < 0 || !calm && me.w.Disturbed(me.machine) {
+		switch x := me.w.Rand.IntN(16); {
+		case m < 0 || x < 2:
+			return "", errors.New("nobody knows")
+		case x == 2:
+			panic("a Resolve that panics")
+		case x == 3:
+			runtime.Goexit()
+		case x == 4: // later than the attempt waits for
+			me.p.Sleep(12 * time.Second)
+		}
 	}
 	return me.w.Addr(m, 0), ctx.Err()
 }
