@@ -41,6 +41,7 @@ type link struct {
 	most     int    // bytes that it takes in one message
 	timer    func() // stops greetingTime; nil: it does not run
 	patience func() // stops Patience; nil: it does not run
+	deadline func() // stops overtime; nil: it does not run
 	forget   func() // stops Patience since the last connection; nil: it does not run
 	pausing  bool   // no dial before paused comes
 	cause    error  // why this side ends the generation
@@ -353,8 +354,7 @@ func (l *link) collapse(ctx actor.Context, err error) {
 // quit stops the link's actor, when the rest has ended. What still waits for slow targets of this
 // node is refused, while the reporter can make it dead letters.
 func (l *link) quit(ctx actor.Context) {
-	l.inbox.Close()
-	l.report.end()
+	l.close()
 	ctx.Stop(l.self)
 }
 
@@ -383,7 +383,7 @@ func (l *link) endIf(allowed func() bool) bool {
 }
 
 func (l *link) stopTimers() {
-	for _, stop := range []*func(){&l.timer, &l.patience, &l.forget} {
+	for _, stop := range []*func(){&l.timer, &l.patience, &l.forget, &l.deadline} {
 		if *stop != nil {
 			(*stop)()
 			*stop = nil
@@ -401,6 +401,14 @@ func (l *link) stopping(ctx actor.Context) {
 		err = ErrShutdown
 	}
 	l.collapse(ctx, err)
+	l.close()
+}
+
+// close gives up what an ended link has. Its peer may stay in memory for long: PIDs keep it.
+func (l *link) close() {
 	l.inbox.Close()
 	l.report.end()
+	l.p.mu.Lock()
+	l.p.futures = futures{}
+	l.p.mu.Unlock()
 }

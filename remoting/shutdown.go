@@ -130,7 +130,7 @@ func (l *link) leave(ctx actor.Context, timeout time.Duration) {
 		l.fall(ctx, ErrShutdown)
 		return
 	}
-	rdma.After(ctx, timeout, &overtime{})
+	l.deadline = rdma.After(ctx, timeout, &overtime{})
 	l.flush(ctx)
 }
 
