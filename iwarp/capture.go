@@ -275,7 +275,7 @@ func (p *Capture) add(packet *pcapng.Packet, n int, payload [][]byte) bool {
 		p.stats.Dropped++
 		p.end()
 		return false
-	case len(p.blocks)+most > p.cfg.Memory:
+	case len(p.blocks)+most+pcapng.StatisticsLen > p.cfg.Memory: // so that take need not copy
 		p.stats.Dropped++
 		return false
 	}

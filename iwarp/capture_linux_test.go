@@ -2,10 +2,12 @@ package iwarp
 
 import (
 	"fmt"
+	"io"
 	"strings"
 	"testing"
 
 	"github.com/rdmactor/rdmactor/cmid"
+	"github.com/rdmactor/rdmactor/internal/hostile"
 	"github.com/rdmactor/rdmactor/iwarp/wire"
 	"github.com/rdmactor/rdmactor/states"
 	"github.com/rdmactor/rdmactor/verbs"
@@ -89,6 +91,22 @@ var exchanges = map[string]func(t testing.TB, client, server *node){
 		r.reset()
 		server.wait(h, states.KindDisconnected)
 		server.do(lh, &cmid.DestroyID{})
+	},
+	"bytes behind the end": func(t testing.TB, client, server *node) {
+		_, addr := server.listen("127.0.0.1:0")
+		r := rawDial(t, addr)
+		r.write(request("hello"))
+		turns(t, "request", func() bool { return len(server.events) > 0 }, server)
+		h := server.events[0].child
+		server.qp(h, 1)
+		server.do(h, &cmid.Accept{})
+		r.frame(server)
+		server.wait(h, states.KindEstablished)
+		server.do(h, &cmid.DestroyID{})
+		r.write(fpduOf(1, "nobody takes it"))
+		turns(t, "the FIN", r.ended, server)
+		r.close()
+		turns(t, "the end", func() bool { return server.in.conns == 0 }, server)
 	},
 	"a second attempt with revision 1": func(t testing.TB, client, server *node) {
 		l := rawListen(t)
@@ -176,8 +194,94 @@ func eachExchange(t *testing.T, judge func(t *testing.T, x *captured)) {
 // TestCapture: a file has exactly the bytes that the sockets have read and written, from the
 // beginning to the end of each connection.
 func TestCapture(t *testing.T) {
-	eachExchange(t, func(t *testing.T, x *captured) { x.judge() })
+	eachExchange(t, func(t *testing.T, x *captured) {
+		x.judge()
+		const rst = 4
+		resets := 0
+		for _, p := range x.read.Packets {
+			if p.Flags&rst != 0 {
+				resets++
+			}
+		}
+		if reset := strings.Contains(t.Name(), "a_reset") || strings.Contains(t.Name(), "second_attempt"); resets > 0 && !reset ||
+			reset && len(x.read.Packets) > 0 && resets != 1 {
+			t.Errorf("%d resets", resets)
+		}
+	})
+}
+
+// TestCaptureHostile: whatever a peer sends, the file has exactly what was on the sockets, and the
+// connections end as they do without a capture.
+func TestCaptureHostile(t *testing.T) {
+	c, s := capturing(t, Config{}, roomy), capturing(t, Config{}, roomy)
+	a := newArenaOf(t, newNodeOf(t, c.drv), newNodeOf(t, s.drv), hostile.Receives, hostile.ReceiveLen)
+	for _, x := range hostile.All() {
+		for _, side := range sides(x) {
+			if !x.Slow {
+				a.judge(x, a.attack(x, side, hostile.Options{}))
+			}
+		}
+	}
+	for _, n := range []*node{a.client, a.server} {
+		if err := n.inst.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	for _, x := range []*captured{c, s} {
+		x.stop()
+		x.judge()
+		if n := x.Stats().Connections; n < 50 {
+			t.Errorf("only %d connections", n)
+		}
+	}
 }
 
 // roomy has room for everything that an exchange says, however slow the machine is.
 var roomy = CaptureConfig{Memory: 32 << 20}
+
+// BenchmarkCapturedPingPong is BenchmarkPingPong with a capture at one end.
+func BenchmarkCapturedPingPong(b *testing.B) {
+	x := recording(b, Config{})
+	x.drv = New()
+	x.start(CaptureConfig{Writer: io.Discard, MaxBytes: 1 << 60})
+	pp := newPingPongOf(b, newNodeOf(b, x.drv))
+	b.ReportAllocs()
+	for b.Loop() {
+		pp.round()
+	}
+	if err := x.Stop(b.Context()); err != nil {
+		b.Fatal(err)
+	}
+	if s := x.Stats(); s.Packets < uint64(b.N) {
+		b.Errorf("%+v", s)
+	}
+}
+
+// BenchmarkCapturedWrite is a Write of 1 MiB, with a capture at one end and without.
+func BenchmarkCapturedWrite(b *testing.B) {
+	for _, captured := range []bool{false, true} {
+		b.Run(fmt.Sprintf("captured=%t", captured), func(b *testing.B) {
+			x := recording(b, Config{})
+			x.drv = New()
+			if captured {
+				x.start(CaptureConfig{Writer: io.Discard, MaxBytes: 1 << 60})
+			}
+			client, server := newNodeOf(b, x.drv), newNode(b)
+			p := connect(b, client, server, 1)
+			cm, sm := client.alloc(1<<20, anyAccess), server.alloc(1<<20, anyAccess)
+			b.SetBytes(1 << 20)
+			for b.Loop() {
+				client.wcs = client.wcs[:0]
+				p.cq.post(verbs.SendWR{Op: verbs.Write, SGL: whole(cm), RemoteAddr: sm.Addr, RKey: sm.RKey})
+				client.completed(1, server)
+			}
+			if !captured {
+				return
+			}
+			if err := x.Stop(b.Context()); err != nil {
+				b.Fatal(err)
+			}
+			b.ReportMetric(float64(x.Stats().Dropped)/float64(b.N), "dropped/op")
+		})
+	}
+}

@@ -3,6 +3,7 @@ package iwarp
 import (
 	"bytes"
 	"net/netip"
+	"slices"
 	"sync"
 	"testing"
 
@@ -185,6 +186,21 @@ func (x *captured) streams() (all []*twoStreams) {
 	return all
 }
 
+// unended returns how many connections of the file this side has not ended with a FIN, and nobody
+// with a reset.
+func (x *captured) unended() (n int) {
+	for _, p := range x.read.Packets {
+		const fin, syn, rst = 1, 2, 4
+		switch {
+		case p.Flags == syn:
+			n++
+		case p.Flags&rst != 0, p.Flags&fin != 0 && !p.Inbound:
+			n--
+		}
+	}
+	return n
+}
+
 // fpdus counts the FPDUs of a stream that begins with an MPA frame; what is behind the last whole
 // one is not counted.
 func fpdus(b []byte) (n int) {
@@ -200,11 +216,14 @@ func fpdus(b []byte) (n int) {
 // that were.
 func (x *captured) judge() (count int) {
 	x.t.Helper()
-	got := x.streams()
+	got := slices.DeleteFunc(x.streams(), func(s *twoStreams) bool { return len(s.in)+len(s.out) == 0 })
 	x.rec.mu.Lock()
 	defer x.rec.mu.Unlock()
 	if len(got) != len(x.rec.ended) {
 		x.t.Fatalf("%d connections in the file, %d on the sockets", len(got), len(x.rec.ended))
+	}
+	if n := x.unended(); n > 0 {
+		x.t.Errorf("%d connections have no end in the file", n)
 	}
 	for _, want := range x.rec.ended {
 		count += fpdus(want.out) + fpdus(want.in)

@@ -86,7 +86,7 @@ func TestTsharkGap(t *testing.T) {
 			t.Error(c)
 		}
 	}
-	if missing == 0 || r.Opcodes["Send"] < 40 {
+	if missing == 0 || r.Opcodes["Send"] == 0 {
 		t.Errorf("%d times packets are missing, %+v", missing, r)
 	}
 }

@@ -88,10 +88,15 @@ func newArena(t *testing.T, opts ...option) *arena {
 // newArenaWith makes an arena whose victims post that many receives of that size.
 func newArenaWith(t *testing.T, receives, receiveLen int, opts ...option) *arena {
 	t.Helper()
+	return newArenaOf(t, newNode(t, opts...), newNode(t, opts...), receives, receiveLen)
+}
+
+func newArenaOf(t *testing.T, client, server *node, receives, receiveLen int) *arena {
+	t.Helper()
 	a := &arena{
 		t: t, receives: receives, receiveLen: receiveLen, regionLen: hostile.RegionLen,
 		victims: make(map[cmid.Handle]*victim), memory: make(map[*node][2]*verbs.MR),
-		client: newNode(t, opts...), server: newNode(t, opts...),
+		client: client, server: server,
 	}
 	a.lh, a.at = a.server.listen("127.0.0.1:0")
 	var err error

@@ -62,7 +62,12 @@ func (p *pinger) notify() {
 
 func newPingPong(t testing.TB, opts ...option) *pingPong {
 	t.Helper()
-	pp := &pingPong{client: newNode(t, opts...), server: newNode(t)}
+	return newPingPongOf(t, newNode(t, opts...))
+}
+
+func newPingPongOf(t testing.TB, client *node) *pingPong {
+	t.Helper()
+	pp := &pingPong{client: client, server: newNode(t)}
 	lh, at := pp.server.listen("127.0.0.1:0")
 	h := pp.client.resolve(at)
 	pp.cq = newPinger(t, pp.client, h, false)
