@@ -92,7 +92,7 @@ var exchanges = map[string]func(t testing.TB, client, server *node){
 		server.wait(h, states.KindDisconnected)
 		server.do(lh, &cmid.DestroyID{})
 	},
-	"bytes behind the end": func(t testing.TB, client, server *node) {
+	"a message behind the end": func(t testing.TB, client, server *node) {
 		_, addr := server.listen("127.0.0.1:0")
 		r := rawDial(t, addr)
 		r.write(request("hello"))
