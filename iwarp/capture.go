@@ -36,7 +36,7 @@ type CaptureConfig struct {
 	Memory int
 }
 
-// Capture limits that no CaptureConfig changes.
+// What a file says about itself, and the limit of a Capture that no CaptureConfig changes.
 const (
 	captureProgram = "rdmactor, package iwarp"
 	captureRemark  = "The bytes are those that the embedded iWARP device has read from its sockets and written to them. " +
@@ -50,8 +50,10 @@ const (
 type CaptureStats struct {
 	Connections int    // that were chosen
 	Packets     uint64 // that are in the file, or on their way there
-	Dropped     uint64 // packets that found no room
-	Bytes       int64  // of the file
+	// Dropped counts the packets that found no room. What follows one of them in the same system
+	// call, and up to the next whole FPDU, is left out with it.
+	Dropped uint64
+	Bytes   int64 // of the file
 }
 
 // Capture writes what a device's chosen connections send and receive to a file that Wireshark
