@@ -1,6 +1,7 @@
 package inbox
 
 import (
+	"cmp"
 	"slices"
 
 	rdma "github.com/rdmactor/rdmactor/actor"
@@ -135,12 +136,11 @@ func (in *Inbox) touchLate(r *route) {
 
 // giveUp refuses the lines with the most bytes, until a quarter of the room is free.
 func (in *Inbox) giveUp() {
-	for in.pending > in.enough() {
-		var most *line
-		for _, l := range in.order {
-			if most == nil || l.debt() > most.debt() {
-				most = l
-			}
+	lines := slices.Clone(in.order)
+	slices.SortStableFunc(lines, func(a, b *line) int { return cmp.Compare(b.debt(), a.debt()) })
+	for _, most := range lines {
+		if in.pending <= in.enough() {
+			break
 		}
 		if most.debt() <= 0 {
 			return
@@ -162,15 +162,13 @@ func (l *line) debt() int64 {
 	return l.bytes + l.route.inFlight() - l.route.forgotten
 }
 
-// drop refuses what waits in a line, and what a goroutine has not yet sent.
+// drop refuses what waits in a line, and the user messages that a goroutine has not yet sent.
 func (in *Inbox) drop(l *line, why error) {
 	if r := l.route; r != nil {
-		for i := range r.lanes {
-			for _, it := range r.lanes[i].take() {
-				in.undo(r, it)
-				if it.mark == nil {
-					in.refuse(it.message, why)
-				}
+		for _, it := range r.lanes[0].take() {
+			in.undo(r, it)
+			if it.mark == nil {
+				in.refuse(it.message, why)
 			}
 		}
 	}
@@ -182,17 +180,15 @@ func (in *Inbox) drop(l *line, why error) {
 	}
 }
 
-// undo counts a message as not sent. The system messages to an actor that is touched stay counted:
-// the next Touch is behind them.
+// undo counts a message as not sent.
 func (in *Inbox) undo(r *route, it item) {
-	switch {
-	case it.mark != nil:
+	if it.mark != nil {
 		in.answers.remove(it.mark)
 		r.marks = slices.DeleteFunc(r.marks, func(m *mark) bool { return m == it.mark })
-	case !it.system || !r.touches:
-		r.sent -= it.cost
-		in.pending -= it.cost
+		return
 	}
+	r.sent -= it.cost
+	in.pending -= it.cost
 }
 
 // readmit reports whether a line that was refused may take messages again.

@@ -96,6 +96,12 @@ type message struct {
 	system bool
 }
 
+// must reports whether a message is never refused.
+func (m *message) must() bool {
+	_, ok := m.msg.(*actor.Unwatch)
+	return ok
+}
+
 // New makes the inbox of an OnLoop actor. It is called in Receive.
 func New(ctx actor.Context, cfg Config) *Inbox {
 	if cfg.Window == 0 {
@@ -133,7 +139,9 @@ func (in *Inbox) Deliver(target *actor.PID, msg any, size int, from *rdma.Receiv
 
 // DeliverSystem is Deliver for a system message (Watch, Stop, Terminated). It does not wait for
 // user messages, and the RDMA message that it came in is not retained. It is refused if there are
-// two Windows that its target has not consumed, or twice the Bytes.
+// two Windows that its target has not consumed, besides a message that is larger, or twice the
+// Bytes. An Unwatch is not refused before Close: there are no more of them than watches, and
+// without it an actor would keep its watcher for ever.
 func (in *Inbox) DeliverSystem(target *actor.PID, msg any, size int) {
 	in.accept(message{target: target, msg: msg, cost: int64(size) + overhead, system: true}, nil)
 }
@@ -146,7 +154,7 @@ func (in *Inbox) accept(m message, from *rdma.Received) {
 	case actor.UnwrapEnvelopeMessage(m.msg) == nil:
 		in.refuse(m, ErrNothing)
 		return
-	case m.system && in.pending >= 2*in.bytes:
+	case m.system && in.pending >= 2*in.bytes && !m.must():
 		in.refuse(m, ErrSlow)
 		return
 	}
@@ -190,12 +198,18 @@ func send(p actor.Process, m message) {
 	}
 }
 
-// guarded does what may run foreign code. A panic in it costs this message only.
+// guarded does what may run foreign code. A panic in it costs this message only. If it exits, the
+// caller of Deliver does, too.
 func (in *Inbox) guarded(m message, do func()) (ok bool) {
 	defer func() {
-		if v := recover(); v != nil {
-			in.refuse(m, &rdma.PanicError{Value: v})
+		if ok {
+			return
 		}
+		why := errExit
+		if v := recover(); v != nil {
+			why = &rdma.PanicError{Value: v}
+		}
+		in.refuse(m, why)
 	}()
 	do()
 	return true
@@ -267,7 +281,7 @@ func (in *Inbox) settle() {
 }
 
 // Close refuses what waits for room, and gives back what is retained. What targets have been given
-// already they receive. The inbox refuses everything from now on.
+// already they receive, and all system messages. The inbox refuses everything from now on.
 func (in *Inbox) Close() {
 	if in.closed {
 		return

@@ -115,8 +115,8 @@ func (in *Inbox) pump(l *line) {
 // urgent passes a system message on, before what waits in the line.
 func (in *Inbox) urgent(l *line, process actor.Process, m message) {
 	r := in.routeTo(l, process)
-	if r.inFlight()+m.cost > 2*in.window {
-		if in.refresh(r); r.inFlight() > 0 && r.inFlight()+m.cost > 2*in.window {
+	if most := 2*in.window + r.large; !m.must() && r.inFlight()+m.cost > most {
+		if in.refresh(r); r.inFlight() > 0 && r.inFlight()+m.cost > most {
 			in.refuse(m, ErrSlow)
 			return
 		}

@@ -26,6 +26,7 @@ type route struct {
 	direct  atomic.Bool         // it may be sent to on the loop, as was found out off it
 
 	sent      int64 // bytes
+	large     int64 // the last user message's, if it was larger than a window
 	seen      int64 // of done, when it was looked at
 	forgotten int64 // bytes that are consumed some time, and that nobody waits for
 	marks     []*mark
@@ -205,6 +206,11 @@ func (in *Inbox) await(r *route) (consumed bool) {
 // pass gives the target a message.
 func (in *Inbox) pass(r *route, process actor.Process, m message) {
 	r.sent += m.cost
+	if !m.system {
+		if r.large = 0; m.cost > in.window { // what was sent before is consumed
+			r.large = m.cost
+		}
+	}
 	switch {
 	case r.off:
 		if process == nil {
@@ -266,9 +272,13 @@ func (in *Inbox) carry(r *route, m message) {
 		p.Consumed = p.back
 	}
 	p.Message, p.to, p.cost = m.msg, r, m.cost
-	if !in.guarded(m, func() { r.box.Carry(&p.Carrier) }) {
-		p.back()
-	}
+	carried := false
+	defer func() {
+		if !carried {
+			p.back()
+		}
+	}()
+	carried = in.guarded(m, func() { r.box.Carry(&p.Carrier) })
 }
 
 // back is called when the message was consumed. Any goroutine.

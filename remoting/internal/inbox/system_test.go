@@ -84,7 +84,7 @@ func TestAFloodOfSystemMessages(t *testing.T) {
 		flood := func() {
 			for _, a := range all {
 				for range 1000 {
-					r.in.DeliverSystem(a.pid, &actor.Unwatch{Watcher: a.pid}, 10)
+					r.in.DeliverSystem(a.pid, &actor.Watch{Watcher: a.pid}, 10)
 				}
 			}
 		}
@@ -107,7 +107,7 @@ func TestAFloodOfSystemMessages(t *testing.T) {
 		}
 		r.Advance(time.Minute)
 		before := len(r.refusals())
-		r.do(func(in *Inbox) { in.DeliverSystem(all[0].pid, &actor.Unwatch{Watcher: all[0].pid}, 10) })
+		r.do(func(in *Inbox) { in.DeliverSystem(all[0].pid, &actor.Watch{Watcher: all[0].pid}, 10) })
 		if n := len(r.refusals()) - before; n != 0 {
 			r.t.Errorf("then %d refused", n)
 		}
@@ -121,7 +121,7 @@ func TestAFloodOfSystemMessagesForOne(t *testing.T) {
 		r.deliver(a.pid, 1, &note{0})
 		flood := func(in *Inbox) {
 			for range 1000 {
-				in.DeliverSystem(a.pid, &actor.Unwatch{Watcher: a.pid}, 10)
+				in.DeliverSystem(a.pid, &actor.Watch{Watcher: a.pid}, 10)
 			}
 		}
 		a.suspend()
