@@ -12,10 +12,12 @@ import (
 // mutex.
 //
 // Each request has a slot, and a token. Its sender is called after the slot on the other node, so
-// that few names come again and again, and the token is the sender's RequestId. Who has it may
+// that few names come again and again, and so that the answer says where to look for it, whoever
+// sends that. The token is the sender's RequestId. Who has it may
 // answer, once: the peer that was asked, or a node that this one has forwarded the request to.
 // Nobody can guess it.
 type futures struct {
+	prefix  string // of the names of its slots: slotPrefix, and the number of the link
 	slots   []request
 	free    []int // the one that was used last comes last
 	seq     uint64
@@ -90,7 +92,7 @@ const looksMost = 64
 func (f *futures) next() string {
 	if len(f.free) == 0 {
 		f.free = append(f.free, len(f.slots))
-		f.slots = append(f.slots, request{name: slotPrefix + strconv.Itoa(len(f.slots))})
+		f.slots = append(f.slots, request{name: f.prefix + strconv.Itoa(len(f.slots))})
 	}
 	return f.slots[f.free[len(f.free)-1]].name
 }
@@ -111,7 +113,7 @@ func (f *futures) vacate(i int) {
 
 // slot is the slot of that name; -1: there is none with such a token.
 func (f *futures) slot(name string, token uint32) int {
-	digits, ok := strings.CutPrefix(name, slotPrefix)
+	digits, ok := strings.CutPrefix(name, f.prefix)
 	if !ok {
 		return -1
 	}
@@ -141,19 +143,23 @@ func (f *futures) take(name string, token uint32) (r request, ok bool) {
 	return r, true
 }
 
-// elsewhere does what with each peer's futures until it returns true: a request may have been
-// forwarded to another node than the one that was asked.
-func (n *Node) elsewhere(what func(*futures) (found bool)) {
+// slotsOf is what the names of a link's slots begin with.
+func slotsOf(link uint64) string { return slotPrefix + strconv.FormatUint(link, 10) + "." }
+
+// asker is the peer whose futures have a slot of that name; nil: there is none.
+func (n *Node) asker(name string) *peer {
+	slot, ok := strings.CutPrefix(name, slotPrefix)
+	if !ok {
+		return nil
+	}
+	link, _, _ := strings.Cut(slot, ".")
+	number, err := strconv.ParseUint(link, 10, 64)
+	if err != nil {
+		return nil
+	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	for _, p := range n.peers { // at most one has that token
-		p.mu.Lock()
-		found := what(&p.futures)
-		p.mu.Unlock()
-		if found {
-			return
-		}
-	}
+	return n.linked[number]
 }
 
 // takeThose removes the requests for which which is true, and returns them in the order in which

@@ -95,7 +95,8 @@ func (n *Node) newLinkLocked(id uint64, name string, from netip.Addr) *peer {
 	}
 	p.link, p.number = pid, n.links
 	l.report = n.newReporterLocked(p, pid)
-	n.peers[id] = p
+	p.futures.prefix = slotsOf(n.links)
+	n.peers[id], n.linked[n.links] = p, p
 	if p.stranger() {
 		n.strangers.Take(from)
 	}
@@ -373,6 +374,7 @@ func (l *link) endIf(allowed func() bool) bool {
 	p.grants = grants{} // a PID may keep the peer in memory
 	p.releaseLocked()
 	delete(n.peers, p.id)
+	delete(n.linked, p.number)
 	if p.stranger() {
 		n.strangers.Free(p.from)
 	}

@@ -31,6 +31,7 @@ type Node struct {
 	mu        sync.Mutex
 	processes map[string]weak.Pointer[process] // by address
 	peers     map[uint64]*peer                 // by the id of the node
+	linked    map[uint64]*peer                 // by the number of the link
 	strangers fairshare.Places                 // of these, those that are
 	named     named
 	links     uint64 // made so far
@@ -70,7 +71,8 @@ func Start(sys *actor.ActorSystem, rt *rdma.Runtime, cfg Config) (*Node, error) 
 	n := &Node{
 		sys: sys, rt: rt, cfg: cfg, own: "remoting" + sys.ProcessRegistry.NextID(),
 		processes: make(map[string]weak.Pointer[process]), peers: make(map[uint64]*peer),
-		alone: make(chan struct{}), idle: make(chan struct{}), gone: make(chan struct{}),
+		linked: make(map[uint64]*peer),
+		alone:  make(chan struct{}), idle: make(chan struct{}), gone: make(chan struct{}),
 	}
 	n.shutdown.done = make(chan struct{})
 	n.rules.Store(&rules{expose: cfg.Expose})

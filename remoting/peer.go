@@ -65,6 +65,7 @@ const (
 
 func newPeer(n *Node, id uint64, name string) *peer {
 	p := &peer{node: n, id: id, name: name}
+	p.futures.prefix = slotPrefix
 	p.user.limit, p.system.limit = n.cfg.Queue, max(n.cfg.Queue/systemShare, frameBytes)
 	return p
 }

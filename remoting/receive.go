@@ -3,6 +3,7 @@ package remoting
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/asynkron/protoactor-go/actor"
 
@@ -14,14 +15,13 @@ import (
 
 // receiving is the half of a link that takes what the peer sends. It belongs to the loop.
 type receiving struct {
-	busy     bool // the link is in Receive
-	names    frame.Names
-	rec      frame.Record
-	searches int // of this frame
-	targets  map[string]*target
-	last     *target // of the message before
-	senders  map[frame.PID]*actor.PID
-	unread   ring.Ring[unread] // oldest first
+	busy    bool // the link is in Receive
+	names   frame.Names
+	rec     frame.Record
+	targets map[string]*target
+	last    *target // of the message before
+	senders map[frame.PID]*actor.PID
+	unread  ring.Ring[unread] // oldest first
 }
 
 // unread is a frame that waits, retained, until the inbox is full no more. Its messages are not
@@ -77,7 +77,6 @@ func (l *link) frame(m *rdma.Received) unread {
 
 // read takes the records of a frame, until there is a message for an inbox that is full.
 func (l *link) read(ctx actor.Context, f unread) {
-	l.in.searches = 0
 	l.inbox.Begin()
 	for l.greeting == open {
 		if !f.next {
@@ -201,24 +200,18 @@ func (l *link) envelope(r *frame.Record, msg any) any {
 	return &actor.MessageEnvelope{Header: header(r.Header), Message: msg, Sender: l.sender(&r.Sender)}
 }
 
-// searchesMost is how many futures of one frame are looked for among those that wait for other
-// peers: a forged answer must not cost much.
-const searchesMost = 64
-
 // future takes a future of this node, or finds it, if the peer has its token: the peer was asked,
 // or a node that was asked has forwarded the request to it.
 func (l *link) future(id string, token uint32, take func(f *futures, id string, token uint32) (request, bool)) (r request, ok bool) {
-	l.p.mu.Lock()
-	r, ok = take(&l.p.futures, id, token)
-	l.p.mu.Unlock()
-	if !ok && l.in.searches < searchesMost {
-		l.in.searches++
-		l.n.elsewhere(func(f *futures) bool {
-			r, ok = take(f, id, token)
-			return ok
-		})
+	p := l.p
+	if !strings.HasPrefix(id, p.futures.prefix) {
+		if p = l.n.asker(id); p == nil {
+			return r, false
+		}
 	}
-	return r, ok
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return take(&p.futures, id, token)
 }
 
 // answer gives a future of this node what it waits for, once.
