@@ -1,6 +1,10 @@
 package remoting
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/asynkron/protoactor-go/actor"
+)
 
 // answer gives a future its answer, of so many bytes, or what it gets in place of one, of none.
 // False: it waits no more, and has a result that must not change.
@@ -12,7 +16,7 @@ func (n *Node) answer(r *request, msg any, bytes int) (waited bool) {
 		n.pipe(*r, msg, bytes)
 		return true
 	}
-	r.proc.SendUserMessage(r.future, msg)
+	n.guarded(r.future, func() { r.proc.SendUserMessage(r.future, msg) })
 	return true
 }
 
@@ -44,7 +48,19 @@ func (n *Node) pipe(r request, msg any, bytes int) {
 	n.rt.Scheduler().Go(func() {
 		defer n.piping.Add(-int64(bytes))
 		if r.waits(n) {
-			r.proc.SendUserMessage(r.future, msg)
+			n.guarded(r.future, func() { r.proc.SendUserMessage(r.future, msg) })
 		}
 	})
+}
+
+// guarded gives something to a process of this node's for which code of the user's may be called: a
+// future's result may go on to another one, and a mailbox may have a middleware. If that panics it
+// costs nobody else what is to be given to them.
+func (n *Node) guarded(to *actor.PID, give func()) {
+	defer func() {
+		if v := recover(); v != nil {
+			n.rt.Logger().Error("remoting: code behind a PID has panicked", "pid", to.Id, "panic", v)
+		}
+	}()
+	give()
 }

@@ -42,6 +42,8 @@ type Node struct {
 	gone      chan struct{} // closed when the listener's owner has stopped
 
 	unconnected atomic.Int64 // peers that are not connected, and no strangers
+	asking      atomic.Int64 // calls of Config.Admit that have not returned
+	spawning    atomic.Int64 // Spawns of peers that have not returned
 	down        atomic.Bool  // nothing is accepted any more
 	piping      atomic.Int64 // bytes of answers that are being piped
 	unsent      atomic.Bool  // something was not sent before Shutdown gave up

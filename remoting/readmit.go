@@ -60,12 +60,21 @@ func (l *link) readmitted(ctx actor.Context, m *readmitted) {
 	}
 }
 
-// askAdmit calls Config.Admit on a goroutine, and sends m with its answer in err to the link.
+// askAdmit calls Config.Admit on a goroutine, and sends m with its answer in err to the link. Calls
+// that never return are not as many as connections that were ever made: those of links that have
+// ended count among those of all.
 func (l *link) askAdmit(err *error, m any) {
-	who, self, root, ask := l.who, l.self, l.n.sys.Root, l.n.cfg.Admit
-	l.n.rt.Scheduler().Go(func() {
+	n, who, self, root, ask := l.n, l.who, l.self, l.n.sys.Root, l.n.cfg.Admit
+	if n.asking.Add(1) > int64(admitsAtOnce*n.cfg.Peers) {
+		n.asking.Add(-1)
+		*err = errors.New("not answered: too many calls of Admit have not returned")
+		root.Send(self, m)
+		return
+	}
+	n.rt.Scheduler().Go(func() {
 		*err = errors.New("not answered: Admit has not returned")
 		defer func() {
+			n.asking.Add(-1)
 			if v := recover(); v != nil {
 				*err = fmt.Errorf("not answered: Admit has panicked: %v", v)
 			}

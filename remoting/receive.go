@@ -21,7 +21,9 @@ type receiving struct {
 	targets map[string]*target
 	last    *target // of the message before
 	senders map[frame.PID]*actor.PID
-	unread  ring.Ring[unread] // oldest first
+	// of the names of targets, and of senders
+	targetBytes, senderBytes int
+	unread                   ring.Ring[unread] // oldest first
 }
 
 // unread is a frame that waits, retained, until the inbox is full no more. Its messages are not
@@ -32,8 +34,12 @@ type unread struct {
 	next bool         // the record that was read last is to be judged first
 }
 
-// remembered is how many targets, and how many senders, a link remembers.
-const remembered = 4096
+// remembered is how many targets, and how many senders, a link remembers, and rememberedBytes how
+// many bytes their names may have.
+const (
+	remembered      = 4096
+	rememberedBytes = 256 << 10
+)
 
 // target is an actor of this node that the peer has named.
 type target struct {
@@ -45,6 +51,16 @@ type target struct {
 
 // forget forgets what a connection has named, and what was found out about that.
 func (in *receiving) forget() { in.targets, in.last, in.senders = nil, nil, nil }
+
+// remember counts the bytes of a name. True: what was remembered is to be forgotten before.
+func remember(sum *int, name, count int) (forget bool) {
+	forget = count == 0 || count >= remembered || *sum+name > rememberedBytes
+	if forget {
+		*sum = 0
+	}
+	*sum += name
+	return forget
+}
 
 // drop gives back the frames that were not read: their connection has ended.
 func (in *receiving) drop() {
@@ -253,8 +269,13 @@ func ordinary(msg any) bool {
 }
 
 // acceptable judges a message that was decoded: a PoisonPill is a stop, and what Proto.Actor sends
-// by itself has kinds of records of its own.
-func (l *link) acceptable(t *target, msg any) (frame.Code, error) {
+// by itself has kinds of records of its own. A batch is the user's, and may panic.
+func (l *link) acceptable(t *target, msg any) (code frame.Code, err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			code, err = frame.RefusedUndecodable, fmt.Errorf("%w: a %T has panicked: %v", ErrDecode, msg, v)
+		}
+	}()
 	if _, ok := msg.(*actor.PoisonPill); ok {
 		return frame.RefusedDenied, l.may(t, Stop)
 	}
@@ -304,7 +325,7 @@ func (l *link) target(id string) *target {
 		l.in.last = t
 		return t
 	}
-	if l.in.targets == nil || len(l.in.targets) >= remembered {
+	if remember(&l.in.targetBytes, len(id), len(l.in.targets)) {
 		l.in.targets = make(map[string]*target)
 	}
 	t = &target{pid: actor.NewPID(l.n.name, id), version: version}
@@ -396,7 +417,7 @@ func (l *link) sender(s *frame.PID) *actor.PID {
 		pid.Address = l.who.Name
 	}
 	if !future {
-		if l.in.senders == nil || len(l.in.senders) >= remembered {
+		if remember(&l.in.senderBytes, len(s.ID)+len(s.Address), len(l.in.senders)) {
 			l.in.senders = make(map[frame.PID]*actor.PID)
 		}
 		l.in.senders[*s] = pid

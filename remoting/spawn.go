@@ -10,6 +10,7 @@ import (
 
 	"github.com/rdmactor/rdmactor/eventloop"
 	"github.com/rdmactor/rdmactor/remoting/internal/frame"
+	"github.com/rdmactor/rdmactor/remoting/internal/inbox"
 )
 
 // spawns are this node's calls of Spawn that a peer has not answered. They belong to the peer's
@@ -41,10 +42,14 @@ func failSpawns(list []chan<- spawnResult, err error) {
 func notSpawned(err error) error { return fmt.Errorf("%w: %w", ErrSpawn, err) }
 
 // spawnedPrefix begins the names of what is spawned for peers, as with Proto.Actor's remote.
-const spawnedPrefix = "Remote$"
+const spawnedPrefix = inbox.Spawned
 
-// spawnsAtOnce is how many of a peer's are being spawned at a time.
-const spawnsAtOnce = 64
+// spawnsAtOnce is how many of a peer's are being spawned at a time, and spawnsMost how many of all
+// peers', also of those that are gone.
+const (
+	spawnsAtOnce = 64
+	spawnsMost   = 1 << 12
+)
 
 // Spawn has the node at addr spawn an actor of one of its Config.Kinds, and waits until that has
 // happened. The actor's name is "Remote$" and name, or a number if name is empty. A name has no
@@ -144,13 +149,15 @@ func (l *link) spawn(ctx actor.Context, r *frame.Record) {
 		m.answer.Code, m.answer.Reason = frame.SpawnedDenied, ErrDenied.Error()
 	case props == nil:
 		m.answer.Code, m.answer.Reason = frame.SpawnedUnknown, "no such kind"
-	case l.spawning >= spawnsAtOnce:
+	case l.spawning >= spawnsAtOnce || l.n.spawning.Load() >= spawnsMost:
 		m.answer.Code, m.answer.Reason = frame.SpawnedFailed, "too many at a time"
 	default:
 		l.spawning++
 		self, n, name := l.self, l.n, r.Target
+		n.spawning.Add(1)
 		n.rt.Scheduler().Go(func() {
 			defer n.sys.Root.Send(self, m)
+			defer n.spawning.Add(-1)
 			n.spawnFor(&m.answer, props, name)
 		})
 		return

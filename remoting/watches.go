@@ -78,6 +78,6 @@ func (w *watches) end() (ours []watch, theirs []pair) {
 // terminated delivers Terminated to a watcher of this node's.
 func (n *Node) terminated(w watch, why actor.TerminatedReason) {
 	if p, ok := n.sys.ProcessRegistry.GetLocal(w.watcher.Id); ok {
-		p.SendSystemMessage(w.watcher, &actor.Terminated{Who: w.watched, Why: why})
+		n.guarded(w.watcher, func() { p.SendSystemMessage(w.watcher, &actor.Terminated{Who: w.watched, Why: why}) })
 	}
 }

@@ -47,7 +47,8 @@
 //
 // An actor with a default mailbox sees the Touch in Receive, as it sees any other. If it panics at
 // it, or a middleware swallows it, another follows. A message that an actor stashes or forwards
-// counts as consumed. A future's continuation runs where its result is delivered, so PipeTo to an
+// counts as consumed. A peer that guesses a name which Proto.Actor is about to make, and sends to it
+// within the microseconds of the spawn, keeps the actor from running. A future's continuation runs where its result is delivered, so PipeTo to an
 // actor with a full bounded mailbox blocks the loop. A mailbox with priorities or of a foreign type
 // is unbounded if it is itself.
 package inbox

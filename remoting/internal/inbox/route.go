@@ -81,10 +81,14 @@ func (in *Inbox) newRoute(l *line, a *actor.ActorProcess) *route {
 // actor never run.
 const spawnTime = time.Millisecond
 
+// Spawned begins the names of actors that peers have had spawned, as with Proto.Actor's remote.
+const Spawned = "Remote$"
+
 // mayBeSpawning reports whether it can be that an actor is not started when a peer knows its name:
 // if somebody has chosen that, and it has a default mailbox.
 func mayBeSpawning(name string, a *actor.ActorProcess) bool {
-	generated := strings.Contains(name[strings.LastIndexByte(name, '/')+1:], "$")
+	last := name[strings.LastIndexByte(name, '/')+1:]
+	generated := strings.Contains(last, "$") && !strings.HasPrefix(last, Spawned)
 	_, ok := mailboxOf(a)
 	return ok && !generated
 }

@@ -135,16 +135,18 @@ func TestAnActorThatIsBeingSpawned(t *testing.T) {
 // has made is known to no peer before the actor runs.
 func TestASpawnIsNotDisturbed(t *testing.T) {
 	inHomes(t, narrow, func(r *rig, opts []actor.PropsOption) {
-		early := actor.WithOnInit(func(actor.Context) {
-			r.System().Root.Send(r.link, func(in *Inbox) {
-				in.DeliverSystem(actor.NewPID("", "name"), &actor.Unwatch{Watcher: r.link}, 10)
-				in.Deliver(actor.NewPID("", "name"), &note{0}, 10, nil)
+		for _, name := range []string{"name", "Remote$name", "Remote$name$1"} {
+			early := actor.WithOnInit(func(actor.Context) {
+				r.System().Root.Send(r.link, func(in *Inbox) {
+					in.DeliverSystem(actor.NewPID("", name), &actor.Unwatch{Watcher: r.link}, 10)
+					in.Deliver(actor.NewPID("", name), &note{0}, 10, nil)
+				})
+				r.Wait()
 			})
-			r.Wait()
-		})
-		a := r.spawnTarget("name", append(opts, early)...)
-		r.deliver(a.pid, 10, &note{1})
-		a.wantNotes(r, "early and later", 2)
+			a := r.spawnTarget(name, append(slices.Clone(opts), early)...)
+			r.deliver(a.pid, 10, &note{1})
+			a.wantNotes(r, "early and later", 2)
+		}
 		b := r.spawnTarget("name/$1", opts...)
 		r.System().Root.Send(r.link, func(in *Inbox) { in.Deliver(b.pid, &note{0}, 10, nil) })
 		b.wantNotes(r, "at once", 1)

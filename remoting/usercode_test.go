@@ -1,0 +1,160 @@
+package remoting_test
+
+import (
+	"errors"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/rdmactor/rdmactor/codec"
+	"github.com/rdmactor/rdmactor/remoting"
+)
+
+// trap is a message whose code does not return, where it says.
+type trap struct{ Where, How string }
+
+func (m *trap) spring(where string) {
+	switch {
+	case m.Where != where:
+	case m.How == "exits":
+		runtime.Goexit()
+	default:
+		panic("as the test wants")
+	}
+}
+
+// GetMessages makes it a batch.
+func (m *trap) GetMessages() []any {
+	m.spring("the batch")
+	return nil
+}
+
+func traps() codec.Codec {
+	return codec.New(codec.Own("test.Trap", func(dst []byte, m *trap) ([]byte, error) {
+		return append(append(append(dst, m.Where...), 0), m.How...), nil
+	}, func(b []byte) (*trap, error) {
+		m := &trap{}
+		for i := range b {
+			if b[i] == 0 {
+				m.Where, m.How = string(b[:i]), string(b[i+1:])
+			}
+		}
+		m.spring("the codec")
+		return m, nil
+	}))
+}
+
+// Code of the application that runs on a link's loop and panics costs the message. If it exits, it
+// costs the connection, because what is left of the frame is lost. The next one works, and others
+// do not notice.
+func TestUserCodeOnTheLoop(t *testing.T) {
+	b := start(t, remoting.Config{Expose: everything, Codec: traps(), Allow: func(_ remoting.Peer, _ remoting.Access, name string) error {
+		switch name {
+		case "panics":
+			panic("as the test wants")
+		case "exits":
+			runtime.Goexit()
+		}
+		return nil
+	}})
+	b.spawn("echo", echo)
+	other := start(t, remoting.Config{})
+	allowed(t, other, b.pid("echo"))
+	for _, how := range []string{"panics", "exits"} {
+		for what, ask := range map[string]func(a *node) (any, error){
+			"the codec": func(a *node) (any, error) { return a.ask(b.pid("echo"), &trap{"the codec", how}) },
+			"the batch": func(a *node) (any, error) { return a.ask(b.pid("echo"), &trap{"the batch", how}) },
+			"Allow":     func(a *node) (any, error) { return a.ask(b.pid(how), text("x")) },
+		} {
+			t.Run(what+" "+how, func(t *testing.T) {
+				a := start(t, remoting.Config{Codec: traps()})
+				allowed(t, a, b.pid("echo"))
+				_, err := ask(a)
+				var unknown *remoting.Unknown
+				var refused *remoting.Refused
+				if how == "exits" && !errors.As(err, &unknown) || how == "panics" && !errors.As(err, &refused) {
+					t.Errorf("%v", err)
+				}
+				allowed(t, a, b.pid("echo"))
+				ended := false
+				a.events.mu.Lock()
+				for _, ev := range a.events.list {
+					if _, ok := ev.(*remoting.Disconnected); ok {
+						ended = true
+					}
+				}
+				a.events.mu.Unlock()
+				if ended != (how == "exits") {
+					t.Errorf("the connection has ended: %v", ended)
+				}
+			})
+		}
+	}
+	allowed(t, other, b.pid("echo"))
+	if d := b.info(other); !d.Connected || d.Counts.Received != 2 {
+		t.Errorf("%+v", d)
+	}
+}
+
+// bad is a process that fails whoever sends to it.
+type bad struct{}
+
+func (bad) SendUserMessage(*actor.PID, any)   { panic("as the test wants") }
+func (bad) SendSystemMessage(*actor.PID, any) { panic("as the test wants") }
+func (bad) Stop(*actor.PID)                   {}
+
+// A future whose result goes to a process that panics, and a watcher that is one, cost the others
+// nothing: neither the connection, nor when that ends their answers.
+func TestUserCodeBehindFutures(t *testing.T) {
+	a, b := start(t, remoting.Config{}), open(t, remoting.Config{Expose: everything}, 1)
+	b.spawn("echo", echo)
+	b.spawn("silent", func(actor.Context) {})
+	if _, ok := a.sys.ProcessRegistry.Add(bad{}, "bad"); !ok {
+		t.Fatal("bad is there")
+	}
+	pipe := func(to string) {
+		a.sys.Root.RequestFuture(b.pid(to), text("x"), time.Minute).PipeTo(a.pid("bad"))
+	}
+	watch := func() {
+		p, _ := a.sys.ProcessRegistry.Get(b.pid("silent"))
+		p.SendSystemMessage(b.pid("silent"), &actor.Watch{Watcher: a.pid("bad")})
+	}
+	allowed(t, a, b.pid("echo"))
+	pipe("echo")
+	watch()
+	allowed(t, a, b.pid("echo"))
+	pipe("silent")
+	var asked []actor.Future
+	for range 5 {
+		asked = append(asked, a.sys.Root.RequestFuture(b.pid("silent"), wrapperspb.String("x"), time.Minute))
+	}
+	_, in := a.probe("watcher")
+	p, _ := a.sys.ProcessRegistry.Get(b.pid("silent"))
+	p.SendSystemMessage(b.pid("silent"), &actor.Watch{Watcher: a.pid("watcher")})
+	allowed(t, a, b.pid("echo"))
+	if c := b.info(a); c.Watched != 2 || len(b.Peers()) != 1 {
+		t.Errorf("%+v", b.Peers())
+	}
+	b.end()
+	for i, f := range asked {
+		var unknown *remoting.Unknown
+		if _, err := remoting.Result(f); !errors.As(err, &unknown) {
+			t.Errorf("future %d: %v", i, err)
+		}
+	}
+	next[*actor.Terminated](t, in)
+	a.events.mu.Lock()
+	defer a.events.mu.Unlock()
+	ended := 0
+	for _, ev := range a.events.list {
+		if _, ok := ev.(*remoting.Disconnected); ok {
+			ended++
+		}
+	}
+	if ended > 1 {
+		t.Errorf("the connection has ended %d times", ended)
+	}
+}
