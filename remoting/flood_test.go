@@ -64,7 +64,7 @@ func TestTinyMessages(t *testing.T) {
 	}
 	received := func() (sum uint64) { return n.Peers()[0].Counts.Received }
 	for i := range 3 {
-		s := meet(t, n, "tiny:1").introduce()
+		s := meetAgain(t, n, "tiny:1")
 		s.flood(20, w.Bytes())
 		if got := settled(received); got > inboxMost/128 {
 			t.Fatalf("connection %d: %d messages wait", i, got)
@@ -73,6 +73,25 @@ func TestTinyMessages(t *testing.T) {
 		eventually(t, "it does not end", func() bool { return !n.Peers()[0].Connected })
 	}
 	good(t, n)
+}
+
+// meetAgain connects a stranger as soon as its node is known to have no connection.
+func meetAgain(t *testing.T, n *node, name string) *stranger {
+	t.Helper()
+	for over := time.Now().Add(soon); ; {
+		s := meet(t, n, name)
+		select {
+		case <-s.up:
+			s.hello()
+			s.hears(frame.KindHello)
+			s.send(nil)
+			return s
+		case err := <-s.down:
+			if time.Now().After(over) {
+				t.Fatalf("not connected: %v", err)
+			}
+		}
+	}
 }
 
 // What a message has besides its body counts, too: its header, and long names.

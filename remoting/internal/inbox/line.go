@@ -23,9 +23,8 @@ type line struct {
 	had     int64     // what its target had consumed then
 }
 
-// fewLines is how many lines are kept without looking for idle ones. With a line that it forgets the
-// inbox forgets that an actor is not in the middle of its spawn, and the next message waits again.
-const fewLines = 1024
+// fewLines is how many lines are kept without looking for idle ones.
+const fewLines = 64
 
 // lineOf is the line of a name; without a process all names have one.
 func (in *Inbox) lineOf(target *actor.PID, process actor.Process) *line {
