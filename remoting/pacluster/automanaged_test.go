@@ -93,7 +93,7 @@ func (s *seen) want(view string) (took time.Duration) {
 		}
 		time.Sleep(time.Millisecond)
 	}
-	s.t.Fatalf("the views are %q, and never %q", s.views(), view)
+	s.t.Fatalf("the views are %.200q, and never %q", s.views(), view)
 	return 0
 }
 

@@ -16,12 +16,21 @@ import (
 
 // provider is the automanaged one, or etcd.
 func (p *process) provider() (cluster.ClusterProvider, error) {
-	if p.role.Etcd == "" {
+	switch {
+	case p.role.Stuck:
+		a, err := Automanaged{Listen: p.role.Health[0], Members: p.role.Health, Refresh: testRefresh}.Provider()
+		return stuck{a}, err
+	case p.role.Etcd == "":
 		return Automanaged{Listen: p.role.Health[0], Members: p.role.Health, Refresh: testRefresh}.Provider()
 	}
 	return etcd.NewWithConfig("/rdmactor", clientv3.Config{Endpoints: []string{p.role.Etcd}, DialTimeout: 5 * time.Second},
 		etcd.WithKeepAliveTTL(etcdTTL), etcd.WithRetryInterval(100*time.Millisecond))
 }
+
+// stuck is a provider that waits for its server for ever when it is shut down.
+type stuck struct{ cluster.ClusterProvider }
+
+func (stuck) Shutdown(bool) error { select {} }
 
 const (
 	etcdTTL = time.Second

@@ -148,3 +148,18 @@ func TestLeaves(t *testing.T) {
 		c.knows(m[0].role.Name, m[1].role.Name)
 	}
 }
+
+// A provider that does not end, because its server has gone, keeps no grain from ending in order.
+func TestLeavesWithoutProvider(t *testing.T) {
+	all := roles(t, 2)
+	all[1].Stuck = true
+	m := startAll(t, all...)
+	ids := grainsAt(m[0], m[1].role.Name, 5)
+	m[1].signal(unix.SIGTERM)
+	for _, id := range ids {
+		m[1].want("stopped "+id+".", "its grains end in order")
+	}
+	m[1].want("= left", "it ends all the same")
+	m[1].want("provider: it has not ended in 5s", "and says what has not")
+	m[0].knows(m[0].role.Name) // by gossip
+}

@@ -90,6 +90,13 @@ func TestPubSub(t *testing.T) {
 		}
 	}
 	m[2].never("heard", "it has not subscribed")
+	for i := range 5 { // to stop somebody has a rule of its own
+		m[2].do("publish-stop topic%d", i)
+		text := fmt.Sprintf("after-%d", i)
+		m[0].do("publish topic%d %s", i, text)
+		m[0].want("heard "+text+" ", "it has not been stopped")
+		m[1].want("heard "+text+" ", "it has not been stopped")
+	}
 	silent(m...)
 }
 

@@ -36,6 +36,7 @@ type role struct {
 	Client       bool
 	Dial         map[string]string // names that are no addresses
 	Nosy         bool              // prints what peers want of its actors
+	Stuck        bool              // its provider never ends
 }
 
 const (
@@ -105,7 +106,7 @@ func (p *process) run(ctx context.Context) error {
 	})
 	cfg, err := p.config(rt)
 	if err == nil {
-		p.m, err = Start(p.sys, rt, cfg)
+		p.m, err = Start(ctx, p.sys, rt, cfg)
 	}
 	if err != nil {
 		return errors.Join(err, rt.Shutdown(context.Background()))
@@ -293,6 +294,9 @@ func (p *process) more(c []string) (string, error) {
 		return "", err
 	case "publish": // topic, text
 		_, err := cl.Publisher().Publish(context.Background(), c[1], wrapperspb.String(c[2]))
+		return "", err
+	case "publish-stop": // topic
+		_, err := cl.Publisher().Publish(context.Background(), c[1], &actor.PoisonPill{}, cluster.WithTimeout(2*time.Second))
 		return "", err
 	case "set": // key, value
 		cl.Gossip.SetState(c[1], wrapperspb.String(c[2]))

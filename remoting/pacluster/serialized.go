@@ -3,10 +3,12 @@ package pacluster
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/asynkron/protoactor-go/cluster"
 	"github.com/asynkron/protoactor-go/remote"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/rdmactor/rdmactor/codec"
 )
@@ -18,6 +20,7 @@ import (
 type serialized struct {
 	codec.Codec
 	spawn map[string]*actor.Props // the kinds that may be spawned
+	kinds []*cluster.Kind         // of grains that are here
 }
 
 // Append implements codec.Codec.
@@ -69,12 +72,19 @@ func (s serialized) check(msg any) error {
 		if _, known := s.spawn[m.Kind]; !known {
 			return fmt.Errorf("the kind %q cannot be spawned here", m.Kind)
 		}
+	case *cluster.PubSubBatch:
+		return messages(m.Envelopes)
+	case *cluster.DeliverBatchRequest:
+		if err := messages(m.PubSubBatch.Envelopes); err != nil {
+			return err
+		}
+		ok = m.Subscribers != nil && !slices.ContainsFunc(m.Subscribers.Subscribers, s.elsewhere)
 	case *cluster.ActivationRequest:
 		ok = m.ClusterIdentity != nil
 	case *cluster.GossipRequest:
-		ok = m.State != nil
-	case *cluster.DeliverBatchRequest:
-		ok = m.Subscribers != nil
+		ok = m.State != nil && whole(m.State)
+	case *cluster.GossipResponse:
+		ok = whole(m.State)
 	case *cluster.SubscribeRequest:
 		ok = somebody(m.Subscriber)
 	case *cluster.UnsubscribeRequest:
@@ -84,6 +94,36 @@ func (s serialized) check(msg any) error {
 		return errMissing
 	}
 	return nil
+}
+
+// messages refuses a batch in which one would stop who subscribes, or would be taken for Proto.Actor's
+// own. Package remoting looks at those batches that go to an actor directly.
+func messages(batch []proto.Message) error {
+	for _, m := range batch {
+		switch m := any(m).(type) {
+		case actor.SystemMessage, actor.AutoReceiveMessage:
+			return fmt.Errorf("a %T cannot be published", m)
+		}
+	}
+	return nil
+}
+
+// elsewhere reports whether a subscriber is a grain of a kind that this member does not have. Topics
+// deliver to the members that have the grains.
+func (s serialized) elsewhere(sub *cluster.SubscriberIdentity) bool {
+	id := sub.GetClusterIdentity()
+	return id != nil && id.Kind != cluster.TopicActorKind &&
+		!slices.ContainsFunc(s.kinds, func(k *cluster.Kind) bool { return k.Kind == id.Kind })
+}
+
+// whole reports whether each member in a state has one: later values are put into it.
+func whole(s *cluster.GossipState) bool {
+	for _, m := range s.GetMembers() {
+		if m.Values == nil {
+			return false
+		}
+	}
+	return true
 }
 
 // somebody reports whether a subscriber is named at all.

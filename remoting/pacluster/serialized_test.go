@@ -66,6 +66,7 @@ func sameTexts(t *testing.T, got, want []proto.Message) {
 // What Proto.Actor's actors would panic at is refused: indexes that a peer has made up, and what is
 // not there.
 func TestHostileMessages(t *testing.T) {
+	gossip := &cluster.GossipState{Members: map[string]*cluster.GossipMemberState{"x": {}}}
 	for what, msg := range map[string]proto.Message{
 		"a type that is not in the list": &cluster.PubSubBatchTransport{Envelopes: []*cluster.PubSubEnvelope{{TypeId: 7}}},
 		"a negative one":                 &cluster.PubSubBatchTransport{Envelopes: []*cluster.PubSubEnvelope{{TypeId: -1}}},
@@ -77,8 +78,23 @@ func TestHostileMessages(t *testing.T) {
 		"nobody who unsubscribes":        &cluster.UnsubscribeRequest{},
 		"no grain":                       &cluster.ActivationRequest{},
 		"no state":                       &cluster.GossipRequest{},
+		"a member without state":         &cluster.GossipRequest{State: gossip},
+		"the same in an answer":          &cluster.GossipResponse{State: gossip},
 		"another member's topology":      &cluster.ClusterTopology{},
-		"an unknown kind":                &remote.ActorPidRequest{Kind: "x"},
+		"a stop in a batch": &cluster.PubSubBatchTransport{
+			TypeNames: []string{"actor.PoisonPill"}, Envelopes: []*cluster.PubSubEnvelope{{}},
+		},
+		"a stop in a delivery": &cluster.DeliverBatchRequestTransport{
+			Subscribers: &cluster.Subscribers{},
+			Batch:       &cluster.PubSubBatchTransport{TypeNames: []string{"actor.Terminated"}, Envelopes: []*cluster.PubSubEnvelope{{}}},
+		},
+		"a delivery to a grain of a kind that is not here": &cluster.DeliverBatchRequestTransport{
+			Subscribers: &cluster.Subscribers{Subscribers: []*cluster.SubscriberIdentity{
+				{Identity: &cluster.SubscriberIdentity_ClusterIdentity{ClusterIdentity: cluster.NewClusterIdentity("x", "x")}},
+			}},
+			Batch: &cluster.PubSubBatchTransport{},
+		},
+		"an unknown kind": &remote.ActorPidRequest{Kind: "x"},
 		"no protobuf message": &cluster.PubSubBatchTransport{
 			TypeNames: []string{"x"}, Envelopes: []*cluster.PubSubEnvelope{{SerializerId: 1, MessageData: []byte(`{}`)}},
 		},

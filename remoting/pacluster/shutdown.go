@@ -4,16 +4,19 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/asynkron/protoactor-go/cluster"
+	"golang.org/x/sys/unix"
 	"google.golang.org/protobuf/types/known/emptypb"
 )
 
 // Shutdown leaves the cluster, and returns when that is done or ctx ends. First the provider learns
 // it, so that the others find it out; then the grains of this member stop, one message after the
 // other, and their watchers on other members hear that; then the links end in order. What blocks
-// goes on in the background when ctx has ended. The actor system and the runtime stay, for their
-// owner to shut down. It may be called more than once.
+// goes on in the background when ctx has ended, and a provider that waits for its server after 5 s.
+// The actor system and the runtime stay, for their owner to shut down. It may be called more than
+// once.
 func (m *Member) Shutdown(ctx context.Context) error {
 	m.shutdown.Do(func() {
 		close(m.leaving)
@@ -30,39 +33,79 @@ func (m *Member) Shutdown(ctx context.Context) error {
 	}
 }
 
-// leave does what Proto.Actor's Cluster.Shutdown does, without its two seconds, and without
-// shutting down the actor system before the grains have stopped.
+// How long parts of the cluster may take to end. A provider may wait for a server that has gone.
+const (
+	providerFor = 5 * time.Second
+	partFor     = 15 * time.Second // Proto.Actor waits 10 s for grains
+)
+
 func (m *Member) leave(ctx context.Context) error {
 	var errs []error
-	try := func(what string, do func() error) {
-		defer func() {
-			if v := recover(); v != nil { // a cluster that has not started completely
-				errs = append(errs, fmt.Errorf("pacluster: %s: %v", what, v))
+	left := make(chan error, 1)
+	go func() {
+		<-m.started
+		left <- m.leaveCluster()
+	}()
+	select {
+	case err := <-left:
+		errs = append(errs, err)
+	case <-ctx.Done():
+		errs = append(errs, fmt.Errorf("pacluster: the cluster: %w", context.Cause(ctx)))
+	}
+	return errors.Join(append(errs, m.Node.Shutdown(ctx))...)
+}
+
+// leaveCluster does what Proto.Actor's Cluster.Shutdown does, without its two seconds, and without
+// shutting down the actor system before the grains have stopped. What has not started completely
+// panics.
+func (m *Member) leaveCluster() error {
+	c := m.Cluster
+	if c == nil {
+		return nil
+	}
+	parts := []struct {
+		name  string
+		bound time.Duration
+		end   func() error
+	}{
+		{"provider", providerFor, func() error { return c.Config.ClusterProvider.Shutdown(true) }},
+		{"gossip", partFor, func() error {
+			if !m.client {
+				c.Gossip.SetState(cluster.GracefullyLeftKey, &emptypb.Empty{})
 			}
-		}()
-		if err := do(); err != nil {
-			errs = append(errs, fmt.Errorf("pacluster: %s: %w", what, err))
+			return nil
+		}},
+		{"grains", partFor, func() error { c.IdentityLookup.Shutdown(); return nil }},
+		{"gossip", partFor, func() error { c.Gossip.Shutdown(); return nil }},
+		{"pub/sub", partFor, func() error { return m.sys.Root.StopFuture(m.sys.NewLocalPID(cluster.PubSubDeliveryName)).Wait() }},
+		{"shell", partFor, func() error { c.Remote.Shutdown(true); return nil }},
+	}
+	var errs []error
+	for _, p := range parts {
+		if err := within(p.bound, p.end); err != nil {
+			errs = append(errs, fmt.Errorf("pacluster: %s: %w", p.name, err))
 		}
 	}
-	if c := m.Cluster; c != nil {
-		try("provider", func() error { return c.Config.ClusterProvider.Shutdown(true) })
-		try("gossip", func() error {
-			if m.client {
-				return nil
-			}
-			c.Gossip.SetState(cluster.GracefullyLeftKey, &emptypb.Empty{})
-			return nil
-		})
-		try("grains", func() error { c.IdentityLookup.Shutdown(); return nil })
-		try("gossip", func() error { c.Gossip.Shutdown(); return nil })
-		try("pub/sub", func() error {
-			return m.sys.Root.StopFuture(m.sys.NewLocalPID(cluster.PubSubDeliveryName)).Wait()
-		})
-		try("shell", func() error { c.Remote.Shutdown(true); return nil })
-		m.sys.EventStream.Unsubscribe(m.observer)
-	}
-	try("node", func() error { return m.Node.Shutdown(ctx) })
+	m.sys.EventStream.Unsubscribe(m.observer)
 	return errors.Join(errs...)
+}
+
+// within does something on a goroutine, which goes on in the background if it takes too long.
+func within(bound time.Duration, do func() error) error {
+	done := make(chan error, 1)
+	go func() {
+		err := errors.New("it has ended its goroutine")
+		defer func() { done <- err }()
+		err = guarded(do)
+	}()
+	late := time.NewTimer(bound)
+	defer late.Stop()
+	select {
+	case err := <-done:
+		return err
+	case <-late.C:
+		return fmt.Errorf("it has not ended in %v: %w", bound, unix.ETIMEDOUT)
+	}
 }
 
 // Streams is how many gRPC calls the shell that Proto.Actor starts has made or taken: 0, because

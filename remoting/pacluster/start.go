@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/asynkron/protoactor-go/cluster"
@@ -65,6 +66,7 @@ type Member struct {
 	expel      sync.Once
 	expelled   chan struct{}
 
+	started   chan struct{} // closed when Proto.Actor's cluster has started, or has not
 	shutdown  sync.Once
 	leaving   chan struct{} // closed when Shutdown was called
 	completed chan struct{} // closed when err is the outcome
@@ -72,9 +74,11 @@ type Member struct {
 }
 
 // Start has sys join a cluster over rt, and returns when it is a member. That takes a second, which
-// Proto.Actor waits, or longer if the provider needs that. It must be called before anything is
-// spawned in sys, and instead of StartMember.
-func Start(sys *actor.ActorSystem, rt *rdma.Runtime, cfg Config) (*Member, error) {
+// Proto.Actor waits, or longer if the provider needs that: etcd's waits for its server. ctx bounds
+// it, and means nothing to the member later. If it ends, what blocks goes on in the background, and
+// leaves the cluster once it is there. Start must be called before anything is spawned in sys, and
+// instead of StartMember.
+func Start(ctx context.Context, sys *actor.ActorSystem, rt *rdma.Runtime, cfg Config) (*Member, error) {
 	switch {
 	case cfg.Provider == nil:
 		return nil, errors.New("pacluster: a Provider is needed")
@@ -83,18 +87,24 @@ func Start(sys *actor.ActorSystem, rt *rdma.Runtime, cfg Config) (*Member, error
 	}
 	m := &Member{
 		sys: sys, client: cfg.Client, shell: &shell{},
-		expelled: make(chan struct{}), leaving: make(chan struct{}), completed: make(chan struct{}),
+		expelled: make(chan struct{}), started: make(chan struct{}), leaving: make(chan struct{}), completed: make(chan struct{}),
 	}
 	node, err := remoting.Start(sys, rt, m.remoting(cfg))
 	if err != nil {
 		return nil, err
 	}
 	m.Node = node
-	if err := m.join(cfg); err != nil {
-		return nil, errors.Join(fmt.Errorf("pacluster: %w", err), m.Shutdown(context.Background()))
+	if err := m.join(ctx, cfg); err != nil {
+		end, cancel := context.WithTimeout(context.WithoutCancel(ctx), failedFor)
+		defer cancel()
+		return nil, errors.Join(fmt.Errorf("pacluster: the cluster does not start: %w", err), m.Shutdown(end))
 	}
+	go m.probe()
 	return m, nil
 }
+
+// failedFor is how long what has started may take to end when the rest has not started.
+const failedFor = 5 * time.Second
 
 // remoting is the node's configuration.
 func (m *Member) remoting(cfg Config) remoting.Config {
@@ -103,7 +113,7 @@ func (m *Member) remoting(cfg Config) remoting.Config {
 	if c.Codec == nil {
 		c.Codec = codec.New()
 	}
-	c.Codec = serialized{c.Codec, cfg.Spawn}
+	c.Codec = serialized{c.Codec, cfg.Spawn, cfg.Kinds}
 	c.Member = m.sys.ID
 	admit := c.Admit
 	c.Admit = func(p remoting.Peer) error {
@@ -128,8 +138,8 @@ func (m *Member) isBlocked(name, id string) bool {
 	return list != nil && (list.IsBlocked(id) || list.IsBlocked(name+"@"+id))
 }
 
-// join starts Proto.Actor's cluster, whose functions panic.
-func (m *Member) join(cfg Config) (err error) {
+// join starts Proto.Actor's cluster.
+func (m *Member) join(ctx context.Context, cfg Config) error {
 	if cfg.Lookup == nil {
 		cfg.Lookup = disthash.New()
 		m.topologies = make(chan *cluster.ClusterTopology)
@@ -139,22 +149,40 @@ func (m *Member) join(cfg Config) (err error) {
 	config := cluster.Configure(cfg.Cluster, cfg.Provider, cfg.Lookup, m.shell.config(m.Node.Name(), cfg.Spawn), options...)
 	stock := config.ClusterContextProducer
 	config.ClusterContextProducer = func(c *cluster.Cluster) cluster.Context { return calls{stock(c)} }
-	defer func() {
-		if v := recover(); v != nil {
-			if e, ok := v.(error); ok {
-				err = fmt.Errorf("the cluster does not start: %w", e)
-			} else {
-				err = fmt.Errorf("the cluster does not start: %v", v)
-			}
-		}
+	err := errors.New("it has ended its goroutine")
+	go func() {
+		defer close(m.started)
+		err = guarded(func() error { m.startCluster(config); return nil })
 	}()
+	select {
+	case <-m.started:
+		return err
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// startCluster calls functions of Proto.Actor's that panic.
+func (m *Member) startCluster(config *cluster.Config) {
 	m.Cluster = cluster.New(m.sys, config)
 	m.observer = m.sys.EventStream.Subscribe(m.observe)
-	if cfg.Client {
+	if m.client {
 		m.Cluster.StartClient()
 	} else {
 		m.Cluster.StartMember()
 	}
-	go m.probe()
-	return nil
+}
+
+// guarded makes an error of a panic.
+func guarded(do func() error) (err error) {
+	defer func() {
+		switch v := recover().(type) {
+		case nil:
+		case error:
+			err = v
+		default:
+			err = fmt.Errorf("%v", v)
+		}
+	}()
+	return do()
 }

@@ -6,6 +6,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"runtime"
 	"testing"
 	"time"
 
@@ -47,6 +48,9 @@ type failing struct {
 }
 
 func (f failing) StartMember(*cluster.Cluster) error {
+	if f.err == nil {
+		runtime.Goexit()
+	}
 	if err, ok := f.err.(error); ok {
 		return err
 	}
@@ -79,15 +83,54 @@ func TestStartFails(t *testing.T) {
 		"the name is taken":  {Config{Provider: failing{}, Remoting: remoting.Config{Name: taken.Addr().String()}}, unix.EADDRINUSE},
 		"no name":            {Config{Provider: failing{}}, unix.EINVAL},
 		"it panics":          {Config{Provider: failing{err: "x"}, Remoting: remoting.Config{Name: free}}, nil},
+		"it exits":           {Config{Provider: failing{}, Remoting: remoting.Config{Name: free}}, nil},
 		"no provider":        {Config{Remoting: remoting.Config{Name: free}}, nil},
 	} {
 		t.Run(what, func(t *testing.T) {
 			sys, rt := open(t)
-			m, err := Start(sys, rt, tt.cfg)
+			m, err := Start(t.Context(), sys, rt, tt.cfg)
 			if m != nil || err == nil || tt.want != nil && !errors.Is(err, tt.want) {
 				t.Errorf("Start gives %v, %v", m, err)
 			}
 		})
+	}
+}
+
+// waiting is a provider whose server is not there.
+type waiting struct {
+	cluster.ClusterProvider
+	server, left chan struct{}
+}
+
+func (w waiting) StartMember(*cluster.Cluster) error {
+	<-w.server
+	return nil
+}
+
+func (w waiting) Shutdown(bool) error {
+	close(w.left)
+	return nil
+}
+
+// Start does not wait for a provider's server for ever. A member that is there later leaves again.
+func TestStartIsBounded(t *testing.T) {
+	sys, rt := open(t)
+	w := waiting{server: make(chan struct{}), left: make(chan struct{})}
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	begun := time.Now()
+	m, err := Start(ctx, sys, rt, Config{Provider: w, Remoting: remoting.Config{Name: freeAddrs(t, 1)[0]}})
+	if m != nil || !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("Start gives %v, %v", m, err)
+	}
+	if d := time.Since(begun); d > 2*failedFor {
+		t.Errorf("that takes %v", d)
+	}
+	close(w.server)
+	select {
+	case <-w.left:
+	case <-time.After(20 * time.Second):
+		t.Error("it stays a member")
 	}
 }
 
@@ -97,7 +140,7 @@ func TestStartedTooLate(t *testing.T) {
 	r := remote.NewRemote(sys, remote.Configure("127.0.0.1", 0))
 	r.Start()
 	defer r.Shutdown(true)
-	if m, err := Start(sys, rt, Config{Provider: failing{}, Remoting: remoting.Config{Name: freeAddrs(t, 1)[0]}}); m != nil || !errors.Is(err, ErrStarted) {
+	if m, err := Start(t.Context(), sys, rt, Config{Provider: failing{}, Remoting: remoting.Config{Name: freeAddrs(t, 1)[0]}}); m != nil || !errors.Is(err, ErrStarted) {
 		t.Errorf("Start gives %v, %v", m, err)
 	}
 }

@@ -186,7 +186,7 @@ func (s *settings) first(ctx context.Context, log *slog.Logger) (*session, error
 			return nil, err
 		}
 		s.name, s.choice = name, choice
-		se, err := begin(s, log)
+		se, err := begin(ctx, s, log)
 		taken := errors.Is(err, unix.EADDRINUSE) || errors.Is(err, unix.EADDRNOTAVAIL)
 		if !taken || len(names) == 1 {
 			return se, err
@@ -210,7 +210,7 @@ func chat(ctx context.Context, leave func(), s *settings, log *slog.Logger, se *
 			con.Status(err.Error())
 		}
 		who = next
-		if se, err = begin(s, log); err != nil {
+		if se, err = begin(ctx, s, log); err != nil {
 			return err
 		}
 	}

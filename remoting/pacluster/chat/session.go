@@ -30,7 +30,7 @@ type session struct {
 }
 
 // begin joins the cluster.
-func begin(s *settings, log *slog.Logger) (*session, error) {
+func begin(ctx context.Context, s *settings, log *slog.Logger) (*session, error) {
 	system := actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return log }))
 	rt, err := rdma.Open(system, rdma.Config{Device: s.choice.Driver(), Logger: log})
 	if err != nil {
@@ -40,7 +40,7 @@ func begin(s *settings, log *slog.Logger) (*session, error) {
 	se := &session{system: system, rt: rt, ended: make(chan error, 1)}
 	provider, err := pacluster.Automanaged{Listen: health(s.name), Members: s.health(), Refresh: refresh, Silence: silence}.Provider()
 	if err == nil {
-		se.member, err = pacluster.Start(system, rt, pacluster.Config{
+		se.member, err = pacluster.Start(ctx, system, rt, pacluster.Config{
 			Cluster:  "chat",
 			Provider: provider,
 			Kinds: []*cluster.Kind{
