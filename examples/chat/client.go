@@ -19,10 +19,6 @@ const (
 	closeFor    = 5 * time.Second
 	// leaveFor is how long what a person has typed may still be sent when they leave.
 	leaveFor = 2 * time.Second
-	// pipeFor is how long a pipe's lines may wait for a server that takes none.
-	pipeFor = 10 * time.Second
-	// ahead is how many of the user's lines may be waiting, typed while the server is away or slow.
-	ahead = 64
 )
 
 // client is the actor that keeps a connection to the server. It connects and talks, and when the
@@ -33,8 +29,8 @@ type client struct {
 	server string
 	hello  hello
 	con    console.Console
-	tokens <-chan struct{} // one is taken out for every line that was sent
-	ended  chan<- error    // gets the outcome, once
+	in     *console.Input
+	ended  chan<- error // gets the outcome, once
 
 	id      *actor.PID // the identifier of the present attempt
 	up      bool       // connected, and let in
@@ -85,7 +81,7 @@ func (c *client) Receive(ctx actor.Context) {
 		c.received(ctx, m)
 	case *rdma.Sent:
 		c.sent = c.sent[1:]
-		<-c.tokens
+		c.in.Done()
 		c.finish(ctx)
 	case *rdma.SendFailed:
 		c.sendFailed(ctx, m)
@@ -161,12 +157,12 @@ func (c *client) typed(ctx actor.Context, text string) {
 	}
 	switch {
 	case l.Type == "" || c.quits:
-		<-c.tokens
+		c.in.Done()
 		return
 	case !c.up && c.been && (l.Type == "nick" || l.Type == "room"):
 		// perhaps why the server does not let us in again
 		c.rename(l)
-		<-c.tokens
+		c.in.Done()
 		return
 	case !c.up && c.been && len(c.waiting) == 0:
 		c.con.Status("not connected: that waits until the server is back")
@@ -211,7 +207,7 @@ func (c *client) sendFailed(ctx actor.Context, m *rdma.SendFailed) {
 	c.sent = c.sent[n:]
 	if errors.Is(m, rdma.ErrTooLarge) {
 		c.con.Status("that line is too long")
-		<-c.tokens
+		c.in.Done()
 		c.finish(ctx)
 		return
 	}
@@ -299,7 +295,7 @@ func (c *client) quit(ctx actor.Context, m *quit) {
 
 // leaveSoon limits how long the client still sends lines.
 func (c *client) leaveSoon(ctx actor.Context) {
-	d := pipeFor
+	d := console.PipeFor
 	if c.now {
 		d = leaveFor
 	}
@@ -309,7 +305,7 @@ func (c *client) leaveSoon(ctx actor.Context) {
 // finish closes the connection of a user who is leaving, once nothing of theirs is waiting.
 func (c *client) finish(ctx actor.Context) {
 	if c.quits && c.up && len(c.waiting) == 0 && len(c.sent) == 0 {
-		ctx.Request(c.id, &rdma.Close{Timeout: pipeFor})
+		ctx.Request(c.id, &rdma.Close{Timeout: console.PipeFor})
 	}
 }
 

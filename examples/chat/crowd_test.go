@@ -115,9 +115,9 @@ func TestOneToAThousand(t *testing.T) {
 
 	before := heap()
 	mouth := start(t, "mouth", "join", addr, "--nick", "mouth")
-	mouth.want("you are mouth in lobby with 1000 others", "everybody is in")
+	mouth.Want("you are mouth in lobby with 1000 others", "everybody is in")
 	for i := range lines {
-		mouth.say(fmt.Sprint("line ", i))
+		mouth.Say("line %d", i)
 	}
 	select {
 	case err := <-done:

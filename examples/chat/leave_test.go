@@ -11,6 +11,7 @@ import (
 
 	rdma "github.com/rdmactor/rdmactor/actor"
 	"github.com/rdmactor/rdmactor/actor/actortest"
+	"github.com/rdmactor/rdmactor/examples/chat/console"
 	"github.com/rdmactor/rdmactor/examples/chat/room"
 )
 
@@ -37,17 +38,17 @@ func TestLeaving(t *testing.T) {
 			"leaving when",
 		},
 		{
-			"a pipe, the server gone", false, 200, func(w *actortest.World) { w.Crash("mem9") }, pipeFor,
+			"a pipe, the server gone", false, 200, func(w *actortest.World) { w.Crash("mem9") }, console.PipeFor,
 			[]string{"no line for 10s", "64 lines not sent"},
 			"is lost",
 		},
 		{
-			"a pipe, the server stalled", false, 40, func(w *actortest.World) { w.Freeze("mem9") }, pipeFor,
+			"a pipe, the server stalled", false, 40, func(w *actortest.World) { w.Freeze("mem9") }, console.PipeFor,
 			[]string{"8 lines not sent: " + addr + " does not take what is sent"},
 			"",
 		},
 		{
-			"a long pipe, the server stalled", false, 200, func(w *actortest.World) { w.Freeze("mem9") }, pipeFor + leaveFor,
+			"a long pipe, the server stalled", false, 200, func(w *actortest.World) { w.Freeze("mem9") }, console.PipeFor + leaveFor,
 			[]string{"no line for 10s", "64 lines not sent: " + addr + " does not take what is sent"},
 			"leaving when 64 lines",
 		},

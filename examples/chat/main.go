@@ -67,8 +67,7 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, unix.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second signal ends the program at once
 	if err := run(ctx, stop, os.Args[1:]); err != nil {
-		fmt.Fprintln(os.Stderr, "chat:", err)
-		os.Exit(1)
+		console.Fail("chat", err)
 	}
 }
 
@@ -188,7 +187,7 @@ func run(ctx context.Context, leave func(), args []string) (err error) {
 		defer cancel()
 		e := rt.Shutdown(end)
 		if errors.Is(e, context.DeadlineExceeded) { // that is not this user's error
-			fmt.Fprintln(os.Stderr, "-- somebody did not answer the goodbye")
+			console.Note("somebody did not answer the goodbye")
 			e = nil
 		}
 		err = errors.Join(err, e)
@@ -247,13 +246,20 @@ func join(ctx context.Context, leave func(), rt *rdma.Runtime, system *actor.Act
 	return errors.Join(talk(ctx, leave, con, rt, system, s), con.Close())
 }
 
-// talk talks until the user leaves: by a signal, or at the terminal: then readLines calls leave.
+// talk talks until the user leaves: by a signal, or at the terminal, which calls leave.
 func talk(ctx context.Context, leave func(), con console.Console, rt *rdma.Runtime, system *actor.ActorSystem, s settings) error {
 	ended := make(chan error, 1)
-	tokens := make(chan struct{}, ahead)
-	c := &client{rt: rt, server: s.addr, hello: s.hello, con: con, tokens: tokens, ended: ended}
+	in := console.NewInput(con, "the server")
+	c := &client{rt: rt, server: s.addr, hello: s.hello, con: con, in: in, ended: ended}
 	pid := system.Root.Spawn(actor.PropsFromProducer(func() actor.Actor { return c }, rt.OffLoop()))
-	go readLines(con, system, pid, tokens, leave)
+	go func() {
+		asked, err := in.Read(func(text string) { system.Root.Send(pid, &typed{text}) })
+		if asked {
+			leave()
+			return
+		}
+		system.Root.Send(pid, &quit{now: errors.Is(err, console.ErrNotTaken), why: err})
+	}()
 
 	select {
 	case err := <-ended:
@@ -269,43 +275,5 @@ func talk(ctx context.Context, leave func(), con console.Console, rt *rdma.Runti
 		return err
 	case <-time.After(closeFor):
 		return errors.New("gave up saying goodbye: is standard output stuck?")
-	}
-}
-
-// readLines sends what is typed to the client. If the server is away or slow, lines from a pipe
-// wait for a while. A person who types does not wait, because they could not leave meanwhile. It
-// ends with standard input, or with the program.
-func readLines(con console.Console, system *actor.ActorSystem, client *actor.PID, tokens chan<- struct{}, leave func()) {
-	for {
-		text, err := con.ReadLine()
-		switch {
-		case err == nil && strings.TrimSpace(text) != "/quit":
-		case con.Attended():
-			leave()
-			return
-		default:
-			if errors.Is(err, io.EOF) {
-				err = nil
-			}
-			system.Root.Send(client, &quit{why: err})
-			return
-		}
-		select {
-		case tokens <- struct{}{}:
-			system.Root.Send(client, &typed{text})
-			continue
-		default:
-		}
-		if con.Attended() {
-			con.Status(fmt.Sprintf("not sent, %d lines before it wait for the server: %s", ahead, room.Clean(text)))
-			continue
-		}
-		select {
-		case tokens <- struct{}{}:
-			system.Root.Send(client, &typed{text})
-		case <-time.After(pipeFor):
-			system.Root.Send(client, &quit{now: true, why: fmt.Errorf("the server has taken no line for %v", pipeFor)})
-			return
-		}
 	}
 }

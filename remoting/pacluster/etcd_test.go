@@ -89,7 +89,7 @@ func TestEtcd(t *testing.T) {
 	}
 	m := startAll(t, all...)
 	ids := grainsAt(m[0], m[2].role.Name, 30)
-	m[2].kill()
+	m[2].Kill()
 	took := recovered(t, m[0].do("recover %s", strings.Join(ids, " ")))
 	t.Logf("30 grains answer again after %v", took)
 	if took > etcdLate+300*time.Millisecond {
@@ -102,9 +102,9 @@ func TestEtcd(t *testing.T) {
 		c.knows(m[0].role.Name, m[1].role.Name, m[2].role.Name)
 	}
 	m[0].until(m[2].role.Name, "where %s", ids[0])
-	m[1].freeze()
+	m[1].Freeze()
 	m[0].knows(m[0].role.Name, m[2].role.Name)
-	m[1].signal(unix.SIGCONT)
+	m[1].Signal(unix.SIGCONT)
 	m[1].want("expelled", "its lease has ended")
 	m[1].leaves()
 	m[2].leaves()

@@ -50,7 +50,7 @@ func TestExposed(t *testing.T) {
 			t.Errorf("%s has refused %s messages", c.role.Name, got)
 		}
 		c.never("gone ", "the grains are there")
-		for _, l := range c.seen {
+		for _, l := range c.Seen {
 			if rest, ok := strings.CutPrefix(l, "access "); ok {
 				used[rest] = true
 			}

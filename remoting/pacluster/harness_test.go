@@ -1,50 +1,29 @@
 package pacluster
 
 import (
-	"bufio"
 	"encoding/json"
 	"fmt"
-	"io"
-	"math/rand/v2"
-	"net"
-	"os"
-	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/rdmactor/rdmactor/internal/proctest"
 )
 
 // child is a member's process, as a test has it.
 type child struct {
-	t     *testing.T
-	role  role
-	cmd   *exec.Cmd
-	stdin io.WriteCloser
-	lines chan string
-	seen  []string // lines that no want has wanted yet
-	ended bool
+	*proctest.Process
+	t    *testing.T
+	role role
 }
 
-// freeAddrs returns addresses of loopback that nobody listens at. They are not of the ports that
-// connections get, which might take them until a member listens there.
+// freeAddrs returns addresses of loopback that nobody listens at.
 func freeAddrs(t *testing.T, n int) []string {
 	t.Helper()
-	var addrs []string
-	for i := 0; len(addrs) < n; i++ {
-		addr := fmt.Sprintf("127.0.0.1:%d", 10000+rand.IntN(20000))
-		l, err := net.Listen("tcp", addr)
-		if err != nil {
-			if i > 1000 {
-				t.Fatal(err)
-			}
-			continue
-		}
-		defer l.Close()
-		addrs = append(addrs, addr)
-	}
-	return addrs
+	return proctest.FreeAddrs(t, n)
 }
 
 // roles are those of n members of one cluster.
@@ -82,77 +61,41 @@ func start(t *testing.T, r role) *child {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &child{t: t, role: r, cmd: exec.Command(os.Args[0]), lines: make(chan string, 4096)}
-	c.cmd.Env = append(os.Environ(), asMember+"="+string(text), raceLogs(t))
-	c.cmd.SysProcAttr = &unix.SysProcAttr{Pdeathsig: unix.SIGKILL}
-	if c.stdin, err = c.cmd.StdinPipe(); err != nil {
-		t.Fatal(err)
-	}
-	out, err := c.cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	c.cmd.Stderr = os.Stderr
-	if err := c.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	read := make(chan struct{})
-	go func() {
-		defer close(read)
-		defer close(c.lines)
-		for s := bufio.NewScanner(out); s.Scan(); {
-			c.lines <- s.Text()
-		}
-	}()
-	t.Cleanup(func() {
-		if !c.ended {
-			_ = c.cmd.Process.Kill()
-		}
-		<-read
-		_ = c.cmd.Wait()
-	})
-	return c
+	return &child{proctest.Start(t, r.Name, proctest.Config{Env: []string{asMember + "=" + string(text), raceLogs(t)}}), t, r}
 }
 
-// want waits for a line that contains text, and gives what is behind it. Other lines are kept.
+// want waits for a line that contains text, also one that came before and that no want has wanted.
+// It gives what is behind the text.
 func (c *child) want(text, why string) string {
 	c.t.Helper()
-	l, err := c.next(text, 20*time.Second)
-	if err != nil {
-		c.t.Fatalf("%s: %q never came (%s): %v; it wrote %q", c.role.Name, text, why, err, c.seen)
+	if rest, ok := c.seen(text); ok {
+		return rest
 	}
-	return l
+	_, rest, _ := strings.Cut(c.Want(text, why), text)
+	return rest
 }
 
-func (c *child) next(text string, within time.Duration) (string, error) {
-	for i, l := range c.seen {
+func (c *child) seen(text string) (rest string, ok bool) {
+	for i, l := range c.Seen {
 		if _, rest, ok := strings.Cut(l, text); ok {
-			c.seen = append(c.seen[:i], c.seen[i+1:]...)
-			return rest, nil
+			c.Seen = slices.Delete(c.Seen, i, i+1)
+			return rest, true
 		}
 	}
-	deadline := time.After(within)
-	for {
-		select {
-		case l, ok := <-c.lines:
-			if !ok {
-				return "", io.EOF
-			}
-			if _, rest, ok := strings.Cut(l, text); ok {
-				return rest, nil
-			}
-			c.seen = append(c.seen, l)
-		case <-deadline:
-			return "", os.ErrDeadlineExceeded
-		}
-	}
+	return "", false
 }
 
 // never checks that no line so far contains text.
 func (c *child) never(text, why string) {
 	c.t.Helper()
-	if l, err := c.next(text, 0); err == nil {
-		c.t.Errorf("%s wrote %q%q (%s)", c.role.Name, text, l, why)
+	l, ok := c.seen(text)
+	if !ok {
+		var err error
+		l, err = c.Next(text, 0)
+		ok = err == nil
+	}
+	if ok {
+		c.t.Errorf("%s wrote %q, %q (%s)", c.role.Name, text, l, why)
 	}
 }
 
@@ -160,9 +103,7 @@ func (c *child) never(text, why string) {
 func (c *child) begin(format string, args ...any) (command string) {
 	c.t.Helper()
 	command = fmt.Sprintf(format, args...)
-	if _, err := io.WriteString(c.stdin, command+"\n"); err != nil {
-		c.t.Fatalf("%s: %v", c.role.Name, err)
-	}
+	c.Say("%s", command)
 	return command
 }
 
@@ -195,35 +136,10 @@ func (c *child) knows(names ...string) {
 	c.until(sorted(names...), "members")
 }
 
-func (c *child) signal(s os.Signal) {
-	c.t.Helper()
-	if err := c.cmd.Process.Signal(s); err != nil {
-		c.t.Fatal(err)
-	}
-}
-
-// kill kills the process, and returns when it is gone.
-func (c *child) kill() {
-	c.t.Helper()
-	c.signal(unix.SIGKILL)
-	c.ended = true
-	for range c.lines {
-	}
-}
-
-// freeze has all its threads stand still.
-func (c *child) freeze() {
-	c.t.Helper()
-	c.signal(unix.SIGSTOP)
-	if err := unix.Waitid(unix.P_PID, c.cmd.Process.Pid, nil, unix.WSTOPPED, nil); err != nil {
-		c.t.Fatal(err)
-	}
-}
-
 // leaves terminates the process, and waits for its end.
 func (c *child) leaves() {
 	c.t.Helper()
-	c.signal(unix.SIGTERM)
+	c.Signal(unix.SIGTERM)
 	c.left()
 }
 
@@ -231,13 +147,7 @@ func (c *child) leaves() {
 func (c *child) left() {
 	c.t.Helper()
 	c.want("= left", "it ends in order")
-	c.ended = true
-	for l := range c.lines {
-		c.seen = append(c.seen, l)
-	}
-	if err := c.cmd.Wait(); err != nil {
-		c.t.Errorf("%s: %v; it wrote %q", c.role.Name, err, c.seen)
-	}
+	c.Exit(0, "in order")
 }
 
 // silent checks that gRPC was not used.

@@ -46,7 +46,7 @@ func TestKill(t *testing.T) {
 		t.Fatal(got)
 	}
 	m[0].do("watch %s activator/Remote$watched", m[2].role.Name)
-	m[2].kill()
+	m[2].Kill()
 	asked := []string{m[0].begin("recover %s", strings.Join(ids, " ")), m[1].begin("recover %s", strings.Join(ids, " "))}
 	m[0].want("terminated activator/Remote$watched AddressTerminated", "its member is gone")
 	for i, c := range m[:2] {
@@ -67,7 +67,7 @@ func TestUnknown(t *testing.T) {
 	id := grainsAt(m[0], m[2].role.Name, 1)[0]
 	asked := m[0].begin("count %s 10000", id)
 	m[2].want("counted "+id+" 1", "the grain has the request")
-	m[2].kill()
+	m[2].Kill()
 	begun := time.Now()
 	if got := m[0].ends(asked); !strings.HasPrefix(got, "error not known whether") {
 		t.Errorf("a request under way gives %q", got)
@@ -85,7 +85,7 @@ func TestUnknown(t *testing.T) {
 func TestFrozen(t *testing.T) {
 	m := startAll(t, roles(t, 3)...)
 	ids := grainsAt(m[0], m[2].role.Name, 30)
-	m[2].freeze()
+	m[2].Freeze()
 	asked := m[0].begin("recover %s", strings.Join(ids, " "))
 	took := recovered(t, m[0].ends(asked))
 	t.Logf("30 grains answer again after %v", took)
@@ -93,7 +93,7 @@ func TestFrozen(t *testing.T) {
 		t.Errorf("30 grains answer again after %v", took)
 	}
 	begun := time.Now()
-	m[2].signal(unix.SIGCONT)
+	m[2].Signal(unix.SIGCONT)
 	m[2].want("expelled", "the others refuse it")
 	t.Logf("it learns that after %v", time.Since(begun))
 	m[2].leaves()
@@ -114,7 +114,7 @@ func TestSameName(t *testing.T) {
 	for range 3 {
 		id := grainsAt(m[0], m[1].role.Name, 1)[0]
 		m[0].do("count %s 0", id)
-		m[1].kill()
+		m[1].Kill()
 		m[1] = start(t, m[1].role)
 		m[1].want("= member ", "it starts")
 		m[1].knows(m[0].role.Name, m[1].role.Name)
@@ -135,7 +135,7 @@ func TestSameName(t *testing.T) {
 func TestLeaves(t *testing.T) {
 	m := startAll(t, roles(t, 3)...)
 	ids := grainsAt(m[0], m[2].role.Name, 10)
-	m[2].signal(unix.SIGTERM)
+	m[2].Signal(unix.SIGTERM)
 	asked := m[0].begin("recover %s", strings.Join(ids, " "))
 	for _, id := range ids {
 		m[2].want("stopped "+id+".", "its grains end in order")
@@ -155,7 +155,7 @@ func TestLeavesWithoutProvider(t *testing.T) {
 	all[1].Stuck = true
 	m := startAll(t, all...)
 	ids := grainsAt(m[0], m[1].role.Name, 5)
-	m[1].signal(unix.SIGTERM)
+	m[1].Signal(unix.SIGTERM)
 	for _, id := range ids {
 		m[1].want("stopped "+id+".", "its grains end in order")
 	}

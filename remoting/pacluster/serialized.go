@@ -96,8 +96,8 @@ func (s serialized) check(msg any) error {
 	return nil
 }
 
-// messages refuses a batch in which one would stop who subscribes, or would be taken for Proto.Actor's
-// own. Package remoting looks at those batches that go to an actor directly.
+// messages refuses a batch in which one would stop who subscribes, or would be taken for
+// Proto.Actor's own. Package remoting looks at those batches that go to an actor directly.
 func messages(batch []proto.Message) error {
 	for _, m := range batch {
 		switch m := any(m).(type) {
@@ -108,8 +108,8 @@ func messages(batch []proto.Message) error {
 	return nil
 }
 
-// elsewhere reports whether a subscriber is a grain of a kind that this member does not have. Topics
-// deliver to the members that have the grains.
+// elsewhere reports whether a subscriber is a grain of a kind that this member does not have.
+// Topics deliver to the members that have the grains.
 func (s serialized) elsewhere(sub *cluster.SubscriberIdentity) bool {
 	id := sub.GetClusterIdentity()
 	return id != nil && id.Kind != cluster.TopicActorKind &&

@@ -11,6 +11,7 @@ import (
 	"os/signal"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"golang.org/x/sys/unix"
 	"golang.org/x/term"
@@ -148,6 +149,30 @@ func (t *terminal) Close() error {
 	signal.Stop(t.resize)
 	close(t.resize)
 	err := term.Restore(int(os.Stdin.Fd()), t.before)
-	fmt.Fprintln(os.Stdout) // what follows must not stick to the prompt
+	atMost(func() { fmt.Fprintln(os.Stdout) }) // what follows must not stick to the prompt
 	return err
+}
+
+// Fail ends a program, with an error that it prints if the terminal is not stuck.
+func Fail(program string, err error) {
+	atMost(func() { fmt.Fprintln(os.Stderr, program+":", err) })
+	os.Exit(1)
+}
+
+// Note prints a line about the program at its end, if the terminal is not stuck.
+func Note(s string) { atMost(func() { fmt.Fprintln(os.Stderr, "--", s) }) }
+
+// lastWord is how long that may take.
+const lastWord = time.Second
+
+func atMost(write func()) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		write()
+	}()
+	select {
+	case <-done:
+	case <-time.After(lastWord):
+	}
 }

@@ -105,9 +105,12 @@ func (r *Room) Who(m *Member) []Delivery {
 	return []Delivery{m.Notice("in %s: %s", r.Name, List(nicks))}
 }
 
-// announce sends the room a notice about m, unless there are so many that nobody could read it.
+// Crowded reports whether there are so many that nobody could read who comes and goes.
+func (r *Room) Crowded() bool { return len(r.members) >= crowded }
+
+// announce sends the room a notice about m, unless it is crowded.
 func (r *Room) announce(m *Member, format string, args ...any) []Delivery {
-	if len(r.members) >= crowded {
+	if r.Crowded() {
 		return nil
 	}
 	return r.broadcast(m, Notice(r.Name, format, args...))
