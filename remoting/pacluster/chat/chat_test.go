@@ -2,60 +2,63 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/rdmactor/rdmactor/internal/proctest"
 )
 
 func TestThreeProcesses(t *testing.T) {
 	p := three(t)
 	ann, bob, cat := p[0], p[1], p[2]
-	ann.say("hello \x1b[2Jall")
+	ann.Say("hello \x1b[2Jall")
 	for _, other := range p[1:] {
-		if l := other.want("hello", "a line travels"); l != "[lobby] ann: hello [2Jall" {
+		if l := other.Want("hello", "a line travels"); l != "[lobby] ann: hello [2Jall" {
 			t.Errorf("%s saw %q: control characters must go", other.nick, l)
 		}
 	}
-	bob.say("/room cellar")
-	bob.want("you are bob in cellar with 0 others", "moving")
-	cat.want("bob went to cellar", "moving is announced")
-	cat.say("/msg bob psst")
-	bob.want("(private) cat: psst", "a private message to another room")
+	bob.Say("/room cellar")
+	bob.Want("you are bob in cellar with 0 others", "moving")
+	cat.Want("bob went to cellar", "moving is announced")
+	cat.Say("/msg bob psst")
+	bob.Want("(private) cat: psst", "a private message to another room")
 	for _, somebody := range p {
-		somebody.say("/rooms")
-		if l := somebody.want("rooms: ", "the rooms of all members"); l != "* rooms: cellar, lobby" {
+		somebody.Say("/rooms")
+		if l := somebody.Want("rooms: ", "the rooms of all members"); l != "* rooms: cellar, lobby" {
 			t.Errorf("%s sees %q", somebody.nick, l)
 		}
 	}
-	bob.say("/nick CAT")
-	bob.want(`the nickname "CAT" looks like "cat"`, "a name is one person's in all rooms")
-	bob.say("/nick bobby")
-	bob.want("bob is now bobby", "renaming")
-	bob.say("/room lobby")
-	cat.want("bobby joined", "coming back")
-	bob.want("(earlier) [lobby] ann: hello", "history")
-	ann.say("/help")
-	ann.want("/where", "help")
+	bob.Say("/nick CAT")
+	bob.Want(`the nickname "CAT" looks like "cat"`, "a name is one person's in all rooms")
+	bob.Say("/nick bobby")
+	bob.Want("bob is now bobby", "renaming")
+	bob.Say("/room lobby")
+	cat.Want("bobby joined", "coming back")
+	bob.Want("(earlier) [lobby] ann: hello", "history")
+	ann.Say("/help")
+	ann.Want("/where", "help")
 
 	twin := start(t, p[0].all, "", "ann")
-	twin.want("each of ", "all three are taken")
-	twin.exit(1, "there is no place for a fourth")
+	twin.Want("each of ", "all three are taken")
+	twin.Exit(1, "there is no place for a fourth")
 	for i, somebody := range p {
 		if i%2 == 0 {
-			somebody.signal(unix.SIGTERM)
+			somebody.Signal(unix.SIGTERM)
 		} else {
-			somebody.stdin.Close()
+			somebody.CloseInput()
 		}
 		for _, other := range p[i+1:] {
 			if i == 1 {
-				other.want("bobby left", "leaving is announced")
+				other.Want("bobby left", "leaving is announced")
 			} else {
-				other.want(somebody.nick+" left", "leaving is announced")
+				other.Want(somebody.nick+" left", "leaving is announced")
 			}
 		}
-		somebody.exit(0, "leaving")
+		somebody.Exit(0, "leaving")
 		together(p[i+1:]...) // the room may have moved
 	}
 }
@@ -65,13 +68,13 @@ func TestThreeProcesses(t *testing.T) {
 func TestKill(t *testing.T) {
 	p := three(t)
 	host, others := split(p)
-	others[0].say("before")
-	others[1].want(others[0].nick+": before", "the room is there")
+	others[0].Say("before")
+	others[1].Want(others[0].nick+": before", "the room is there")
 	for _, o := range others {
-		o.seen = nil
+		o.Seen = nil
 	}
 	killed := time.Now()
-	host.signal(unix.SIGKILL)
+	host.Signal(unix.SIGKILL)
 	took := through(others[0], others[1], killed)
 	t.Logf("a line goes through after %v", took)
 	if took > time.Second {
@@ -79,41 +82,42 @@ func TestKill(t *testing.T) {
 	}
 	together(others...)
 	for _, o := range others {
+		o.Want(host.nick+" is gone", "whoever does not come back is missed")
 		o.sawNot("left", "lost", "joined")
 	}
 
 	again := start(t, host.all, host.name, host.nick)
-	again.want("you are "+host.nick+" in lobby", "the name of the process, and that of the person, are free")
-	others[0].want(host.nick+" joined", "it has joined")
+	again.Want("you are "+host.nick+" in lobby", "the name of the process, and that of the person, are free")
+	others[0].Want(host.nick+" joined", "it has joined")
 	together(append(others[:2:2], again)...)
 }
 
 // The same for the directory: names stay whose they are.
 func TestKillDirectory(t *testing.T) {
 	p := three(t)
-	p[0].say("/where")
-	line := p[0].want("the directory is at ", "where it is")
+	p[0].Say("/where")
+	line := p[0].Want("the directory is at ", "where it is")
 	var others []*process
 	for _, somebody := range p {
 		if strings.HasSuffix(line, somebody.name) {
-			somebody.signal(unix.SIGKILL)
+			somebody.Signal(unix.SIGKILL)
 		} else {
 			others = append(others, somebody)
 		}
 	}
 	for i := 0; ; i++ { // what is under way at the moment is reported, and not sent again
-		others[0].say("/msg %s psst", others[1].nick)
-		if others[1].next("(private) "+others[0].nick+": psst", 100*time.Millisecond) {
+		others[0].Say("/msg %s psst", others[1].nick)
+		if _, err := others[1].Next("(private) "+others[0].nick+": psst", 100*time.Millisecond); err == nil {
 			break
 		}
 		if i > 100 {
-			t.Fatalf("the directory is not back; %s wrote %q", others[0].nick, others[0].seen)
+			t.Fatalf("the directory is not back; %s wrote %q", others[0].nick, others[0].Seen)
 		}
 	}
-	others[0].say("/nick %s", others[1].nick)
-	others[0].want("is taken", "names stay whose they are")
-	others[0].say("/rooms")
-	others[0].want("rooms: lobby", "rooms are found again")
+	others[0].Say("/nick %s", others[1].nick)
+	others[0].Want("is taken", "names stay whose they are")
+	others[0].Say("/rooms")
+	others[0].Want("rooms: lobby", "rooms are found again")
 }
 
 // A process that stands still is given up, and its room made anew elsewhere. When it goes on, it
@@ -121,19 +125,19 @@ func TestKillDirectory(t *testing.T) {
 func TestFreeze(t *testing.T) {
 	p := three(t)
 	host, others := split(p)
-	host.freeze()
-	host.say("typed while it stood still")
+	host.Freeze()
+	host.Say("typed while it stood still")
 	took := through(others[0], others[1], time.Now())
 	t.Logf("a line goes through after %v", took)
 	if took > 2*silence+time.Second { // counted in ticks, and longer on a busy machine
 		t.Errorf("that took %v", took)
 	}
-	host.signal(unix.SIGCONT)
-	host.want("it joins again", "it learns that it was given up")
-	host.want("you are "+host.nick+" in lobby", "it has joined again")
+	host.Signal(unix.SIGCONT)
+	host.Want("it joins again", "it learns that it was given up")
+	host.Want("you are "+host.nick+" in lobby", "it has joined again")
 	together(p...)
-	others[0].say("all here?")
-	host.want(others[0].nick+": all here?", "they are together")
+	others[0].Say("all here?")
+	host.Want(others[0].nick+": all here?", "they are together")
 	for _, o := range others {
 		o.sawNot("given this process up")
 	}
@@ -147,29 +151,25 @@ func through(from, to *process, begun time.Time) time.Duration {
 	said := 0
 	var took time.Duration
 	for deadline := begun.Add(20 * time.Second); took == 0; {
-		from.say("line %d.", said)
+		from.Say("line %d.", said)
 		said++
 		if time.Now().After(deadline) {
-			from.t.Fatalf("no line goes through; %s wrote %q, and %s %q", from.nick, from.seen, to.nick, to.seen)
+			from.t.Fatalf("no line goes through; %s wrote %q, and %s %q", from.nick, from.Seen, to.nick, to.Seen)
 		}
-		select {
-		case l := <-to.lines:
-			to.seen = append(to.seen, l)
-			if _, line, ok := strings.Cut(l, from.nick+": line "); ok {
-				took, came[line] = time.Since(begun), true
-			}
-		case <-time.After(20 * time.Millisecond):
+		if l, err := to.Next(from.nick+": line ", 20*time.Millisecond); err == nil {
+			took = time.Since(begun)
+			to.Seen = append(to.Seen, l)
 		}
 	}
-	from.say("end")
-	to.want(from.nick+": end", "lines go through")
-	for _, l := range to.seen {
+	from.Say("end")
+	to.Want(from.nick+": end", "lines go through")
+	for _, l := range to.Seen {
 		if _, line, ok := strings.Cut(l, from.nick+": line "); ok {
 			came[line] = true
 		}
 	}
-	from.say("/who")
-	from.want("* in ", "its answer")
+	from.Say("/who")
+	from.Want("* in ", "its answer")
 	if missing := said - len(came); missing > from.reported() {
 		from.t.Errorf("%d of %d lines are missing, and %d are reported", missing, said, from.reported())
 	}
@@ -178,13 +178,60 @@ func through(from, to *process, begun time.Time) time.Duration {
 
 // reported is how many lines the person was notified of that may not have arrived.
 func (p *process) reported() (lines int) {
-	for _, l := range p.seen {
+	for _, l := range p.Seen {
 		var n int
 		if _, err := fmt.Sscanf(l, "-- %d line", &n); err == nil && strings.Contains(l, "may not have arrived") {
 			lines += n
 		}
 	}
 	return lines
+}
+
+// When two that are in the room leave at once, and the room with them, the others miss both.
+func TestTwoLeave(t *testing.T) {
+	all := freeMembers(t, 4)
+	var p []*process
+	for i, nick := range []string{"ann", "bob", "cat", "dan"} {
+		p = append(p, start(t, all, all[i], nick))
+	}
+	together(p...)
+	host, others := split(p)
+	for _, gone := range []*process{host, others[0]} {
+		gone.Signal(unix.SIGKILL)
+	}
+	for _, o := range others[1:] {
+		for _, gone := range []*process{host, others[0]} {
+			if !slices.ContainsFunc(o.Seen, func(l string) bool { return strings.HasPrefix(l, "* "+gone.nick+" is") }) {
+				o.Want("* "+gone.nick+" is", "it is lost, or gone")
+			}
+		}
+	}
+}
+
+// A terminal that stands still keeps nobody else from anything, and no program from ending.
+func TestStuckTerminal(t *testing.T) {
+	all := freeMembers(t, 2)
+	ann := proctest.StartAtTerminal(t, "ann", config(all, all[0], "ann"))
+	ann.Want("you are ann", "it has joined")
+	bob := start(t, all, all[1], "bob")
+	for line := ""; !strings.Contains(line, "ann, bob"); time.Sleep(20 * time.Millisecond) {
+		bob.Say("/who")
+		line = bob.Want("* in ", "who is there")
+	}
+	ann.Stick()
+	const lines = 500 // more than a terminal takes, or a backlog
+	for range lines {
+		bob.Say("%s", strings.Repeat("x", 4000))
+	}
+	bob.Say("/rooms")
+	bob.Want("rooms: lobby", "the room and the directory go on")
+	begun := time.Now()
+	ann.Signal(unix.SIGTERM)
+	if state, _ := ann.Exit("SIGTERM"); state.ExitCode() != 1 {
+		t.Errorf("it ends with %v", state)
+	}
+	t.Logf("it ends after %v", time.Since(begun))
+	bob.Want("* ann is ", "it is lost, or gone")
 }
 
 // When the process that has the room leaves in order, no line is there twice, or is lost without a
@@ -195,36 +242,36 @@ func TestLeaveInOrder(t *testing.T) {
 	const lines = 300
 	go func() {
 		for i := range lines {
-			others[0].say("line %d.", i)
+			others[0].Say("line %d.", i)
 			time.Sleep(2 * time.Millisecond) // it goes on while the other leaves
 		}
 	}()
-	others[1].want("line 20.", "somebody talks")
-	others[1].seen = append(others[1].seen, "[lobby] "+others[0].nick+": line 20.")
-	host.signal(unix.SIGINT)
-	host.exit(0, "Ctrl-C")
-	others[1].want(fmt.Sprintf("line %d.", lines-1), "somebody talks on")
+	others[1].Want("line 20.", "somebody talks")
+	others[1].Seen = append(others[1].Seen, "[lobby] "+others[0].nick+": line 20.")
+	host.Signal(unix.SIGINT)
+	host.Exit(0, "Ctrl-C")
+	others[1].Want(fmt.Sprintf("line %d.", lines-1), "somebody talks on")
 	var got []string
-	for _, l := range others[1].seen {
+	for _, l := range others[1].Seen {
 		if _, line, ok := strings.Cut(l, ": line "); ok {
 			got = append(got, line)
 		}
 	}
-	others[0].say("/who")
-	others[0].want("* in ", "its answer")
+	others[0].Say("/who")
+	others[0].Want("* in ", "its answer")
 	others[0].sawNot("not sent")
 	last, came := -1, 0
 	for _, line := range got {
 		var n int
 		if _, err := fmt.Sscanf(line, "%d.", &n); err != nil || n <= last {
-			t.Fatalf("line %s comes behind line %d: %q", line, last, others[1].seen)
+			t.Fatalf("line %s comes behind line %d: %q", line, last, others[1].Seen)
 		}
 		last = n
 		came++
 	}
 	// What the room had not handled when it ended, Proto.Actor drops without a word.
 	if missing := lines - 1 - came; missing > others[0].reported() {
-		t.Errorf("%d lines are missing, and %d reported: %q", missing, others[0].reported(), others[1].seen)
+		t.Errorf("%d lines are missing, and %d reported: %q", missing, others[0].reported(), others[1].Seen)
 	}
 }
 
@@ -246,8 +293,8 @@ func TestReadableErrors(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := start(t, all, "", "x", tt.args...)
-			p.want(tt.want, "an error a user understands")
-			p.exit(1, "an error")
+			p.Want(tt.want, "an error a user understands")
+			p.Exit(1, "an error")
 		})
 	}
 }

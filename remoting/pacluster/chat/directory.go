@@ -25,6 +25,7 @@ type directory struct {
 
 // person is somebody in the chat.
 type person struct {
+	backlog
 	pid    *actor.PID
 	member *room.Member
 	in     *place // nil: not let in yet
@@ -57,8 +58,17 @@ func (d *directory) Receive(ctx actor.Context) {
 			answer(ctx, &took{})
 		}
 	case *whichRooms:
-		answer(ctx, &heard{Line: room.Notice("", "rooms: %s", room.List(d.list()))})
-		answer(ctx, &took{})
+		if p := d.people[key(pid)]; p != nil {
+			p.deliver(ctx, room.Notice("", "rooms: %s", room.List(d.list())))
+			answer(ctx, &took{})
+		}
+	case *taken:
+		if p := d.people[key(pid)]; p != nil {
+			if p.taken(m.N) { // by its number they see what they have missed
+				p.add(&heard{})
+			}
+			p.pump(ctx, p.pid)
+		}
 	}
 }
 
@@ -101,11 +111,17 @@ func (d *directory) take(ctx actor.Context, m *take) {
 func (d *directory) private(ctx actor.Context, from *person, m *private) {
 	to, ok := d.names.Find(m.To)
 	if !ok {
-		answer(ctx, &heard{Line: room.Notice("", "nobody here is called %s", room.Clean(m.To))})
+		from.deliver(ctx, room.Notice("", "nobody here is called %s", room.Clean(m.To)))
 		return
 	}
 	l := room.Line{Type: "private", From: from.member.Nick, To: to.Nick, Text: m.Text}
-	ctx.Request(to.Conn.(*person).pid, &heard{Line: l})
+	to.Conn.(*person).deliver(ctx, l)
+}
+
+// deliver sends a line, as soon as the person takes it.
+func (p *person) deliver(ctx actor.Context, l room.Line) {
+	p.add(&heard{Line: l})
+	p.pump(ctx, p.pid)
 }
 
 // forget takes somebody out who has gone.

@@ -29,7 +29,10 @@ type grain struct {
 	in       bool       // let in
 	bye      goodbye
 	lost     string // the room that was lost, "": none
-	n, seen  uint64 // lines that a room has sent to this person, and to all
+	n, seen  uint64 // lines that it has sent to this person, and to all
+	shown    int    // of these
+	as       string // what the person is called there
+	with     roster
 
 	// What the grain was asked. It answers in order. If it has gone, limbo is what it may have
 	// answered before, because that it has gone overtakes other messages. What comes as a dead
@@ -122,13 +125,13 @@ func (u *user) found(ctx actor.Context, m *found) {
 		return
 	}
 	g.abandon()
-	g.pid = m.pid
+	g.pid, g.n, g.shown = m.pid, 0, 0
 	ctx.Watch(g.pid)
 	if g == u.dir {
 		g.asked = append(g.asked, ask{of: g, msg: &take{u.nick, u.room}})
 		ctx.Request(g.pid, g.asked[0].msg)
 	} else {
-		ctx.Request(g.pid, &enter{u.nick, g.lost, g.seen})
+		ctx.Request(g.pid, &enter{u.nick, g.lost, g.seen, g.as})
 	}
 	rdma.After(ctx, lateAfter, (*late)(&search{g, g.try}))
 }

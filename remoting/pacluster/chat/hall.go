@@ -1,6 +1,10 @@
 package main
 
 import (
+	"maps"
+	"slices"
+	"time"
+
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/asynkron/protoactor-go/cluster"
 
@@ -15,21 +19,29 @@ const hallKind = "room"
 // another member, they enter again, and nobody is notified. It has no history then. It never
 // blocks, and runs on the runtime's loops.
 type hall struct {
-	room   *room.Room
-	names  *room.Directory // of who is in this room
-	guests map[string]*guest
-	recent recent
-	empty  int // counts how often the room got empty
+	room     *room.Room
+	names    *room.Directory // of who is in this room
+	guests   map[string]*guest
+	recent   recent
+	empty    int  // counts how often the room got empty
+	gathered bool // whoever was in the room before it was made anew is here again
 }
 
-// unused ends a room that has been empty since.
-type unused struct{ empty int }
+// gatherFor is how long those may take. Then the others learn who has not come back.
+const gatherFor = 5 * time.Second
+
+// The messages of a room to itself.
+type (
+	// unused ends a room that has been empty since.
+	unused   struct{ empty int }
+	gathered struct{}
+)
 
 // guest is somebody in a room.
 type guest struct {
+	backlog
 	pid    *actor.PID
 	member *room.Member
-	n      uint64 // lines sent to them
 }
 
 func newHall() actor.Actor {
@@ -41,6 +53,10 @@ func (h *hall) Receive(ctx actor.Context) {
 	switch m := ctx.Message().(type) {
 	case *cluster.ClusterInit:
 		h.room = room.New(m.Identity.Identity)
+		rdma.After(ctx, gatherFor, &gathered{})
+	case *gathered:
+		h.gathered = true
+		h.complete(ctx)
 	case *actor.Terminated:
 		h.lost(ctx, m)
 	case *unused:
@@ -52,6 +68,8 @@ func (h *hall) Receive(ctx actor.Context) {
 	case *leave:
 		h.leave(ctx, ctx.Sender(), m.How)
 		answer(ctx, &bye{})
+	case *taken:
+		h.taken(ctx, h.guests[key(ctx.Sender())], m.N)
 	default:
 		if g := h.guests[key(ctx.Sender())]; g != nil {
 			h.ask(ctx, g, m)
@@ -65,15 +83,14 @@ func (h *hall) ask(ctx actor.Context, g *guest, m any) {
 	case *say:
 		h.say(ctx, g, m.Text)
 	case *whoIsHere:
-		h.deliver(ctx, h.room.Who(g.member))
+		h.deliver(ctx, h.room.Who(g.member), change{})
 	case *renamed:
 		old := g.member.Nick
 		if err := h.names.Take(g.member, m.Nick); err != nil {
 			answer(ctx, &refused{err.Error()})
 			break
 		}
-		h.note(ctx, g, "%s is now %s", old, g.member.Nick)
-		h.deliver(ctx, h.room.Renamed(g.member, old))
+		h.renamed(ctx, g, old)
 	}
 	answer(ctx, &took{})
 }
@@ -94,32 +111,46 @@ func (h *hall) enter(ctx actor.Context, m *enter) {
 	}
 	h.guests[key(pid)] = g
 	ctx.Watch(pid)
-	switch m.Lost {
-	case "":
-		h.note(ctx, g, "%s joined", g.member.Nick)
-		h.deliver(ctx, h.room.Enter(g.member))
-	case key(ctx.Self()): // it is the link that was lost
-		h.note(ctx, g, "%s is back", g.member.Nick)
-		h.deliver(ctx, h.room.Return(g.member, "is back"))
-		h.again(ctx, g, m.Seen)
+	came := change{Came: g.member.Nick}
+	switch {
+	case m.Lost == "":
+		h.note(ctx, g, came, "%s joined", g.member.Nick)
+		h.deliver(ctx, h.room.Enter(g.member), came)
+		return
+	case m.Lost == key(ctx.Self()), h.gathered: // it is the link that was lost, or they come late
+		h.note(ctx, g, came, "%s is back", g.member.Nick)
+		h.deliver(ctx, h.room.Return(g.member, "is back"), came)
 	default:
-		h.deliver(ctx, h.room.Return(g.member, ""))
-		h.again(ctx, g, 0)
+		h.deliver(ctx, h.room.Return(g.member, ""), change{})
+		if m.Was != "" && m.Was != g.member.Nick {
+			h.renamed(ctx, g, m.Was)
+		}
 	}
+	if m.Lost != key(ctx.Self()) {
+		m.Seen = 0
+	}
+	h.again(ctx, g, m.Seen)
+}
+
+// renamed reports that somebody has another name now.
+func (h *hall) renamed(ctx actor.Context, g *guest, old string) {
+	c := change{Came: g.member.Nick, Went: old}
+	h.note(ctx, g, c, "%s is now %s", old, g.member.Nick)
+	h.deliver(ctx, h.room.Renamed(g.member, old), c)
 }
 
 // say delivers a line to the others.
 func (h *hall) say(ctx actor.Context, g *guest, text string) {
 	if text != "" {
 		l := room.Line{Type: "say", From: g.member.Nick, Room: h.room.Name, Text: text}
-		h.recent.add(rdma.LocalOf(ctx).Now(), key(g.pid), l)
-		h.deliver(ctx, h.room.Say(g.member, text, true))
+		h.recent.add(rdma.LocalOf(ctx).Now(), key(g.pid), l, change{})
+		h.deliver(ctx, h.room.Say(g.member, text, true), change{})
 	}
 }
 
 // note keeps a notice about somebody that the others get.
-func (h *hall) note(ctx actor.Context, g *guest, format string, args ...any) {
-	h.recent.add(rdma.LocalOf(ctx).Now(), key(g.pid), room.Notice(h.room.Name, format, args...))
+func (h *hall) note(ctx actor.Context, g *guest, c change, format string, args ...any) {
+	h.recent.add(rdma.LocalOf(ctx).Now(), key(g.pid), room.Notice(h.room.Name, format, args...), c)
 }
 
 // again delivers to somebody who returns what the room has sent since the line of that number, and
@@ -127,11 +158,11 @@ func (h *hall) note(ctx actor.Context, g *guest, format string, args ...any) {
 func (h *hall) again(ctx actor.Context, g *guest, seen uint64) {
 	lines, missed := h.recent.since(seen)
 	if missed > 0 {
-		h.deliver(ctx, []room.Delivery{g.member.Notice("%s left out", room.Plural(int(missed), "line"))})
+		h.deliver(ctx, []room.Delivery{g.member.Notice("%s left out", room.Plural(int(missed), "line"))}, change{})
 	}
 	for _, l := range lines {
 		if l.but != key(g.pid) {
-			h.deliver(ctx, []room.Delivery{{To: g.member, Line: l.line}})
+			h.deliver(ctx, []room.Delivery{{To: g.member, Line: l.line}}, l.change)
 		}
 	}
 }
@@ -155,19 +186,61 @@ func (h *hall) leave(ctx actor.Context, pid *actor.PID, how string) {
 	delete(h.guests, key(pid))
 	ctx.Unwatch(pid)
 	h.names.Give(g.member)
-	h.note(ctx, g, "%s %s", g.member.Nick, how)
-	h.deliver(ctx, h.room.Exit(g.member, "%s %s", g.member.Nick, how))
+	went := change{Went: g.member.Nick}
+	h.note(ctx, g, went, "%s %s", g.member.Nick, how)
+	h.deliver(ctx, h.room.Exit(g.member, "%s %s", g.member.Nick, how), went)
 	if len(h.guests) == 0 && h.room.Name != room.Lobby {
 		h.empty++
 		rdma.After(ctx, recentFor, &unused{h.empty})
 	}
 }
 
-func (h *hall) deliver(ctx actor.Context, out []room.Delivery) {
+// deliver sends lines, as far as each person takes them, with a change that they report.
+func (h *hall) deliver(ctx actor.Context, out []room.Delivery, c change) {
 	for _, d := range out {
+		m := &heard{Sent: h.recent.sent, Line: d.Line, change: c}
+		if d.Line.Type == "you" {
+			m.With, m.Whole = h.present()
+		}
 		g := d.To.Conn.(*guest)
-		g.n++
-		ctx.Request(g.pid, &heard{g.n, h.recent.sent, d.Line})
+		g.add(m)
+		g.pump(ctx, g.pid)
+	}
+}
+
+// present is who is in the room, and whether others may still come back. A room whose comings and
+// goings are not announced has no such list.
+func (h *hall) present() (with []string, whole bool) {
+	if h.room.Crowded() {
+		return nil, h.gathered
+	}
+	for _, g := range h.guests {
+		with = append(with, g.member.Nick)
+	}
+	slices.Sort(with)
+	return with, h.gathered
+}
+
+// complete has everybody know who is in the room.
+func (h *hall) complete(ctx actor.Context, to ...*guest) {
+	if to == nil {
+		to = slices.Collect(maps.Values(h.guests))
+	}
+	with, whole := h.present()
+	for _, g := range to {
+		g.add(&heard{Sent: h.recent.sent, With: with, Whole: whole})
+		g.pump(ctx, g.pid)
+	}
+}
+
+// taken sends somebody more.
+func (h *hall) taken(ctx actor.Context, g *guest, n uint64) {
+	switch {
+	case g == nil:
+	case g.taken(n):
+		h.complete(ctx, g) // by its number they see what they have missed
+	default:
+		g.pump(ctx, g.pid)
 	}
 }
 

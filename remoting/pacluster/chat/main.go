@@ -51,8 +51,7 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, unix.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second signal ends the program at once
 	if err := run(ctx, stop, os.Args[1:]); err != nil {
-		fmt.Fprintln(os.Stderr, "chat:", err)
-		os.Exit(1)
+		console.Fail("chat", err)
 	}
 }
 
@@ -163,7 +162,10 @@ func run(ctx context.Context, leave func(), args []string) error {
 		log = slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	}
 	first, err := s.first(ctx, log)
-	if err != nil {
+	switch {
+	case ctx.Err() != nil && errors.Is(err, ctx.Err()): // the person has left already
+		return nil
+	case err != nil:
 		return err
 	}
 	con, err := console.Open("> ", room.MaxText)
@@ -197,11 +199,12 @@ func (s *settings) first(ctx context.Context, log *slog.Logger) (*session, error
 
 // chat talks, in one session after the other.
 func chat(ctx context.Context, leave func(), s *settings, log *slog.Logger, se *session, con console.Console) error {
-	in := newInput()
-	go in.read(con, leave)
+	in := console.NewInput(con, "the room")
+	lines := make(chan any)
+	go read(in, lines, leave)
 	who := &s.who
 	for {
-		next, err := se.talk(ctx, con, in, who)
+		next, err := se.talk(ctx, con, in, lines, who)
 		if err != nil || next == nil {
 			return errors.Join(err, se.end())
 		}
@@ -214,4 +217,14 @@ func chat(ctx context.Context, leave func(), s *settings, log *slog.Logger, se *
 			return err
 		}
 	}
+}
+
+// read reads what is typed, for whichever session there is: *typed, and *quit at the end.
+func read(in *console.Input, lines chan<- any, leave func()) {
+	asked, err := in.Read(func(text string) { lines <- &typed{text} })
+	if asked {
+		leave()
+		return
+	}
+	lines <- &quit{now: errors.Is(err, console.ErrNotTaken), why: err}
 }

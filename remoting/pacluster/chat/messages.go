@@ -11,11 +11,12 @@ import (
 // To a room. The answer to the last three is a took.
 type (
 	// enter asks to be let in. A person who has lost the room says which one that was, and how many
-	// lines it had sent to all when the last one came.
+	// lines it had sent to all when the last one came, and what the person was called there.
 	enter struct {
 		Nick string
 		Lost string // "": none
 		Seen uint64
+		Was  string
 	}
 	// say is a line for the others in the room.
 	say struct{ Text string }
@@ -27,12 +28,19 @@ type (
 
 // From a room, or from the directory.
 type (
-	// heard is a line for a person. N counts what the room has for that person since it was let in,
-	// so that the person sees what is missing. 0: the line is not of a room. Sent is how many lines
-	// the room has sent to all.
+	// heard is a line for a person. N counts what there is for that person since it was let in, so
+	// that the person sees what is missing. Sent is how many lines the room has sent to all.
 	heard struct {
 		N, Sent uint64
 		Line    room.Line
+		change
+		With  []string `json:",omitempty"` // who is in the room
+		Whole bool     `json:",omitempty"` // and that is all of them
+	}
+	// change is who has come into a room, and who has gone, with a line.
+	change struct {
+		Came string `json:",omitempty"`
+		Went string `json:",omitempty"`
 	}
 	// took reports that the room has handled what was asked.
 	took struct{}
@@ -43,9 +51,13 @@ type (
 )
 
 // To a room and to the directory.
-type leave struct {
-	How string // "left", "went to cellar"
-}
+type (
+	leave struct {
+		How string // "left", "went to cellar"
+	}
+	// taken reports that the lines up to that number were shown.
+	taken struct{ N uint64 }
+)
 
 // To the directory.
 type (
@@ -73,6 +85,7 @@ func messages() *codec.Registry {
 		codec.JSON[*bye]("chat.bye"),
 		codec.JSON[*refused]("chat.refused"),
 		codec.JSON[*leave]("chat.leave"),
+		codec.JSON[*taken]("chat.taken"),
 		codec.JSON[*take]("chat.take"),
 		codec.JSON[*private]("chat.private"),
 		codec.JSON[*whichRooms]("chat.whichRooms"),

@@ -23,14 +23,15 @@ type recent struct {
 // past is a line that was sent to all but one.
 type past struct {
 	line room.Line
-	but  string
-	at   time.Time
+	change
+	but string
+	at  time.Time
 }
 
 // add keeps a line.
-func (r *recent) add(now time.Time, but string, l room.Line) {
+func (r *recent) add(now time.Time, but string, l room.Line, c change) {
 	r.sent++
-	r.lines = append(r.lines, past{l, but, now})
+	r.lines = append(r.lines, past{l, c, but, now})
 	r.bytes += len(l.Text)
 	for r.bytes > recentMost || now.Sub(r.lines[0].at) > recentFor {
 		r.bytes -= len(r.lines[0].line.Text)

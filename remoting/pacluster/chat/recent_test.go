@@ -13,7 +13,7 @@ func TestRecent(t *testing.T) {
 	now := time.Now()
 	say := func(n int) {
 		for range n {
-			r.add(now, "ann", room.Line{Text: "x"})
+			r.add(now, "ann", room.Line{Text: "x"}, change{})
 		}
 	}
 	check := func(seen uint64, wantLines int, wantMissed uint64) {
@@ -32,11 +32,11 @@ func TestRecent(t *testing.T) {
 	say(1)
 	check(0, 1, 5)
 	check(5, 1, 0)
-	r.add(now, "ann", room.Line{Text: strings.Repeat("x", recentMost)})
+	r.add(now, "ann", room.Line{Text: strings.Repeat("x", recentMost)}, change{})
 	check(0, 1, 6)
 	if r.bytes != recentMost {
 		t.Errorf("%d bytes are kept", r.bytes)
 	}
-	r.add(now, "ann", room.Line{Text: strings.Repeat("x", recentMost)})
+	r.add(now, "ann", room.Line{Text: strings.Repeat("x", recentMost)}, change{})
 	check(6, 1, 1)
 }

@@ -61,8 +61,8 @@ func begin(ctx context.Context, s *settings, log *slog.Logger) (*session, error)
 
 // talk has the person talk until they leave, with a nil *carried, or until this process is no
 // member any more.
-func (s *session) talk(ctx context.Context, con console.Console, in *input, who *carried) (*carried, error) {
-	u := newUser(who, con, in.tokens, s.ended)
+func (s *session) talk(ctx context.Context, con console.Console, in *console.Input, lines <-chan any, who *carried) (*carried, error) {
+	u := newUser(who, con, in, s.ended)
 	u.find = func(kind, id string) *actor.PID { return s.member.Cluster.Get(id, kind) }
 	pid, err := s.system.Root.SpawnNamed(actor.PropsFromProducer(func() actor.Actor { return u }, s.rt.OffLoop()), userName)
 	if err != nil {
@@ -73,7 +73,7 @@ func (s *session) talk(ctx context.Context, con console.Console, in *input, who 
 	var stuck <-chan time.Time
 	for {
 		select {
-		case m := <-in.lines:
+		case m := <-lines:
 			s.system.Root.Send(pid, m)
 		case err := <-s.ended:
 			return nil, err
@@ -110,7 +110,15 @@ func (s *session) end() error {
 	defer cancel()
 	var errs []error
 	if s.user != nil {
-		errs = append(errs, s.system.Root.StopFuture(s.user).Wait())
+		stopped := make(chan struct{})
+		go func() {
+			defer close(stopped)
+			_ = s.system.Root.StopFuture(s.user).Wait()
+		}()
+		select {
+		case <-stopped:
+		case <-time.After(byeFor): // it is printing, and the terminal is stuck
+		}
 	}
 	if s.member != nil {
 		errs = append(errs, s.member.Shutdown(ctx))

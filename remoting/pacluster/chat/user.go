@@ -22,8 +22,6 @@ const (
 	refusedFor = 5 * time.Second
 	// leaveFor is how long what a person has typed may still be sent when they leave.
 	leaveFor = 2 * time.Second
-	// pipeFor is how long a pipe's lines may wait for a room.
-	pipeFor = 10 * time.Second
 	// byeFor is how long the room and the directory may take to say goodbye.
 	byeFor = 2 * time.Second
 	// byeLate is how much later than the news of its end the answer of a grain may come.
@@ -32,10 +30,10 @@ const (
 
 // user is the actor of the person at this console. It may block, because the console does.
 type user struct {
-	find   func(kind, id string) *actor.PID // blocks; nil: not now
-	con    console.Console
-	tokens <-chan struct{} // one is taken out for every typed line that is done
-	ended  chan<- error    // gets the outcome, once
+	find  func(kind, id string) *actor.PID // blocks; nil: not now
+	con   console.Console
+	in    *console.Input
+	ended chan<- error // gets the outcome, once
 
 	nick, room string
 	dir, hall  *grain // hall is nil until the directory has granted a name
@@ -146,6 +144,7 @@ func (u *user) answeredLate(ctx actor.Context, g *grain, m any) {
 	case *heard:
 		if l, err := m.Line.Checked(); err == nil {
 			u.show(ctx, l)
+			g.with.change(m.change)
 		}
 	case *took, *granted:
 		u.popLimbo(ctx, g)
@@ -178,34 +177,34 @@ func (u *user) popLimbo(ctx actor.Context, g *grain) {
 func (u *user) release(done ...ask) {
 	for _, a := range done {
 		if a.token {
-			<-u.tokens
+			u.in.Done()
 		}
 	}
 }
 
-// heard shows a line.
+// heard shows a line, and reports that now and then.
 func (u *user) heard(ctx actor.Context, g *grain, m *heard) {
-	l, err := m.Line.Checked()
-	if err != nil {
+	if missed := m.N - g.n - 1; g.in && missed > 0 && missed < 1<<32 {
+		u.con.Status(room.Plural(int(missed), "line") + " left out")
+	}
+	g.n, g.seen = m.N, m.Sent
+	switch l, err := m.Line.Checked(); {
+	case err != nil:
 		u.con.Status(err.Error())
-		return
-	}
-	if m.N > 0 {
-		if missed := m.N - g.n - 1; g.in && missed > 0 && missed < 1<<32 {
-			u.con.Status(room.Plural(int(missed), "line") + " left out")
-		}
-		g.n, g.seen = m.N, m.Sent
-	}
-	if l.Type == "you" && g == u.hall {
+	case l.Type == "you" && g == u.hall:
 		u.entered(ctx, l.From)
-		return
+	default:
+		u.show(ctx, l)
 	}
-	u.show(ctx, l)
+	u.changed(ctx, g, m)
+	if g.shown++; g.shown%takenEvery == 0 && g.pid != nil {
+		ctx.Request(g.pid, &taken{m.N})
+	}
 }
 
 // entered is called when a room has let the person in, by the name that it was asked to.
 func (u *user) entered(ctx actor.Context, as string) {
-	u.hall.in, u.hall.fails, u.been, u.refusals = true, 0, true, time.Time{}
+	u.hall.in, u.hall.fails, u.hall.as, u.been, u.refusals = true, 0, as, true, time.Time{}
 	if as != u.nick && len(u.hall.asked) == 0 { // the directory has granted another one meanwhile
 		u.ask(ctx, ask{of: u.hall, msg: &renamed{u.nick}, repeat: true})
 	}
@@ -322,7 +321,7 @@ func (u *user) unsettled() []ask {
 // quit leaves when everything typed was sent, or when that takes too long.
 func (u *user) quit(ctx actor.Context, m *quit) {
 	u.quits, u.failed = true, errors.Join(u.failed, m.why)
-	d := pipeFor
+	d := console.PipeFor
 	if m.now {
 		d = leaveFor
 		if n := u.pending(); n > 0 {
@@ -417,9 +416,9 @@ func (u *user) where() string {
 }
 
 // newUser returns the actor of somebody.
-func newUser(who *carried, con console.Console, tokens <-chan struct{}, ended chan<- error) *user {
+func newUser(who *carried, con console.Console, in *console.Input, ended chan<- error) *user {
 	return &user{
-		con: con, tokens: tokens, ended: ended,
+		con: con, in: in, ended: ended,
 		nick: who.nick, room: who.room, been: who.been, waiting: who.waiting,
 	}
 }

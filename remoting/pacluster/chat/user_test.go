@@ -13,6 +13,7 @@ import (
 	"github.com/asynkron/protoactor-go/cluster"
 
 	"github.com/rdmactor/rdmactor/actor/actortest"
+	"github.com/rdmactor/rdmactor/examples/chat/console"
 	"github.com/rdmactor/rdmactor/examples/chat/room"
 )
 
@@ -122,11 +123,8 @@ func (g *grains) person(nick, in string) *somebody {
 
 func (g *grains) carried(who *carried) *somebody {
 	s := &somebody{script: &script{in: make(chan string)}, w: g.w, ended: make(chan error, 1)}
-	input := newInput()
-	for range who.waiting {
-		input.tokens <- struct{}{}
-	}
-	u := newUser(who, s, input.tokens, s.ended)
+	in := console.NewInput(s, "the room")
+	u := newUser(who, s, in, s.ended)
 	u.find = func(kind, id string) *actor.PID {
 		if s.away.Load() {
 			return nil
@@ -135,9 +133,14 @@ func (g *grains) carried(who *carried) *somebody {
 	}
 	root := g.w.System().Root
 	s.pid = root.Spawn(actor.PropsFromProducer(func() actor.Actor { return u }, g.w.Runtime().OffLoop()))
-	go input.read(s, func() {})
+	lines := make(chan any)
+	go read(in, lines, func() {})
+	for range who.waiting { // typed before, and not done
+		s.in <- ""
+		<-lines
+	}
 	go func() {
-		for m := range input.lines {
+		for m := range lines {
 			root.Send(s.pid, m)
 			if _, last := m.(*quit); last {
 				return
@@ -223,6 +226,7 @@ func TestRoomMoves(t *testing.T) {
 			ann.in <- fmt.Sprintf("line %d.", 2*i+1)
 			w.Advance(time.Second)
 		}
+		w.Advance(2 * gatherFor)
 		ann.typeLines("/who")
 		for i := range 20 {
 			bob.saw(fmt.Sprintf("ann: line %d.", i))
@@ -232,6 +236,7 @@ func TestRoomMoves(t *testing.T) {
 			s.sawNot("left")
 			s.sawNot("may not")
 			s.sawNot("lost")
+			s.sawNot("gone")
 		}
 		ann.saw("bob joined", "in lobby: ann, bob")
 		ann.leave()
@@ -423,7 +428,7 @@ func TestEnds(t *testing.T) {
 		if err := <-ann.ended; err == nil || !strings.Contains(err.Error(), "2 lines not sent") {
 			t.Errorf("ann ends with %v", err)
 		}
-		if d := w.Now().Sub(begun); d > pipeFor {
+		if d := w.Now().Sub(begun); d > console.PipeFor {
 			t.Errorf("that takes %v", d)
 		}
 		_ = w.System().Root.StopFuture(ann.pid).Wait()
@@ -468,5 +473,122 @@ func TestLinesLeftOut(t *testing.T) {
 		bob.saw("1 line left out", "ann: third")
 		ann.leave()
 		bob.leave()
+	})
+}
+
+// What a person does not take is bounded. It waits, and what is beyond that is left out, and
+// counted.
+func TestDeafPerson(t *testing.T) {
+	actortest.Run(t, actortest.Config{}, func(w *actortest.World) {
+		g := newGrains(w)
+		ann := g.person("ann", room.Lobby)
+		var got []*heard // by somebody who reports nothing
+		deaf := w.System().Root.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {
+			if m, ok := ctx.Message().(*heard); ok {
+				got = append(got, m)
+			}
+		}, w.Runtime().OnLoop()))
+		from := func(kind, id string, msg any) {
+			w.System().Root.RequestWithCustomSender(g.find(kind, id), msg, deaf)
+			w.Wait()
+		}
+		for _, grain := range []struct {
+			kind, id, say string
+			enter         any
+		}{
+			{hallKind, room.Lobby, "", &enter{Nick: "deaf"}},
+			{directoryKind, everybody, "/msg deaf ", &take{Nick: "deaf", Room: room.Lobby}},
+		} {
+			got = nil
+			from(grain.kind, grain.id, grain.enter)
+			const lines, length = 1000, 4000
+			for range lines {
+				ann.in <- grain.say + strings.Repeat("x", length)
+			}
+			w.Wait()
+			if len(got) != window {
+				t.Errorf("%s: %d lines are under way", grain.kind, len(got))
+			}
+			for seen := 0; seen < len(got); w.Wait() {
+				seen = len(got)
+				from(grain.kind, grain.id, &taken{got[seen-1].N})
+			}
+			from(grain.kind, grain.id, &taken{1 << 62})
+			last := got[len(got)-1]
+			kept := len(got) * (length + lineBytes)
+			if last.Line.Text != "" || int(last.N) < lines || kept < backlogMost || kept > backlogMost+2*window*length {
+				t.Errorf("%s: %d lines come, up to %d: %.20q", grain.kind, len(got), last.N, last.Line.Text)
+			}
+			for i, m := range got[:len(got)-1] {
+				if m.N != uint64(i+1) {
+					t.Errorf("%s: line %d has number %d", grain.kind, i+1, m.N)
+				}
+			}
+			from(grain.kind, grain.id, &leave{"left"})
+		}
+		_ = w.System().Root.StopFuture(deaf).Wait()
+		ann.leave()
+	})
+}
+
+// However much is written, who reads gets all of it.
+func TestManyLines(t *testing.T) {
+	actortest.Run(t, actortest.Config{}, func(w *actortest.World) {
+		g := newGrains(w)
+		ann, bob := g.person("ann", room.Lobby), g.person("bob", room.Lobby)
+		for i := range 10 * window {
+			ann.in <- fmt.Sprintf("line %d.", i)
+			ann.in <- fmt.Sprintf("/msg bob secret %d.", i)
+		}
+		w.Advance(time.Second)
+		for i := range 10 * window {
+			bob.saw(fmt.Sprintf("[lobby] ann: line %d.", i))
+			bob.saw(fmt.Sprintf("(private) ann: secret %d.", i))
+		}
+		bob.sawNot("left out")
+		ann.leave()
+		bob.leave()
+	})
+}
+
+// A room that is lost with somebody in it cannot say that they are gone: those who return see it.
+// Who returns by another name is no other.
+func TestGone(t *testing.T) {
+	actortest.Run(t, actortest.Config{}, func(w *actortest.World) {
+		g := newGrains(w)
+		ann, bob, cat := g.person("ann", room.Lobby), g.person("bob", room.Lobby), g.person("cat", room.Lobby)
+		bob.away.Store(true)
+		cat.away.Store(true)
+		g.lose(hallKind, room.Lobby, ann, bob, cat)
+		_ = w.System().Root.StopFuture(bob.pid).Wait()
+		cat.typeLines("/nick kate")
+		w.Advance(time.Second)
+		cat.away.Store(false)
+		dan := g.person("dan", room.Lobby)
+		w.Advance(gatherFor)
+		ann.saw("cat joined", "dan joined", "cat is now kate", "bob is gone")
+		cat.saw("cat is now kate", "dan joined", "bob is gone")
+		dan.sawNot("bob")
+		for _, s := range []*somebody{ann, cat, dan} {
+			s.sawNot("cat is gone")
+			s.sawNot("ann is gone")
+			s.sawNot("ann is back")
+		}
+		g.lose(hallKind, room.Lobby, ann, cat, dan)
+		w.Advance(2 * gatherFor)
+		ann.saw("bob is gone") // once
+
+		late := cat // the room has said by then who is gone
+		late.away.Store(true)
+		g.lose(hallKind, room.Lobby, ann, cat, dan)
+		w.Advance(2 * gatherFor)
+		ann.saw("kate is gone")
+		late.away.Store(false)
+		w.Advance(time.Second)
+		ann.saw("kate is gone", "kate is back")
+		close(bob.in)
+		for _, s := range []*somebody{ann, cat, dan} {
+			s.leave()
+		}
 	})
 }

@@ -1,0 +1,56 @@
+package main
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/rdmactor/rdmactor/examples/chat/room"
+)
+
+// roster is who is in a room, as far as a person has seen. If the room is lost with some of them,
+// or just after they have left, no room knows any more that they were there. Then this finds them.
+type roster map[string]struct{}
+
+// change notes who has come and who has gone.
+func (r *roster) change(c change) {
+	if *r == nil {
+		*r = make(roster)
+	}
+	delete(*r, c.Went)
+	if c.Came != "" {
+		(*r)[c.Came] = struct{}{}
+	}
+}
+
+// replace notes who is there, and returns who has gone without a word.
+func (r *roster) replace(with []string) (gone []string) {
+	for name := range maps.Keys(*r) {
+		if !slices.Contains(with, name) {
+			gone = append(gone, name)
+		}
+	}
+	*r = make(roster)
+	for _, name := range with {
+		r.change(change{Came: name})
+	}
+	slices.Sort(gone)
+	return gone
+}
+
+// changed notes who is in a room, and shows who is not there any more.
+func (u *user) changed(ctx actor.Context, g *grain, m *heard) {
+	g.with.change(m.change)
+	if !m.Whole {
+		for _, name := range m.With {
+			g.with.change(change{Came: name})
+		}
+		return
+	}
+	for _, name := range g.with.replace(m.With) {
+		if len(m.With) > 0 && name != g.as {
+			u.show(ctx, room.Notice(g.id, "%s is gone", name))
+		}
+	}
+}
