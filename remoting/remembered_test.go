@@ -17,11 +17,11 @@ func TestRememberedNames(t *testing.T) {
 		pad := strings.Repeat("n", long)
 		for i := range 3 * remembered {
 			name := fmt.Sprint(i, pad)
-			if l.target(name) != l.target(name) {
+			if to := l.target(name); to != l.target(name) {
 				t.Fatal("the latest target is forgotten")
 			}
 			s := frame.PID{Address: pad, ID: name}
-			if l.sender(&s) != l.sender(&s) {
+			if from := l.sender(&s); from != l.sender(&s) {
 				t.Fatal("the latest sender is forgotten")
 			}
 			bytes := 0

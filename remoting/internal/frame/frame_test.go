@@ -5,8 +5,10 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"hash/maphash"
 	"math"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -291,6 +293,9 @@ func TestBeginAndEnd(t *testing.T) {
 			}
 		}
 	}
+	if err := w.End(append(w.Bytes(), "once more"...), "x.T"); err == nil {
+		t.Error("a record ends that has not begun")
+	}
 	got, err := read(w.Bytes())
 	if err != nil || len(got) != len(bodies) {
 		t.Fatalf("%d records: %v", len(got), err)
@@ -416,5 +421,37 @@ func read(b []byte) (all []Record, err error) {
 			return all, err
 		}
 		all = append(all, r)
+	}
+}
+
+// Of the names that share a place the one that was read last is kept.
+func TestTheLatestNamesAreKept(t *testing.T) {
+	var n Names
+	n.text([]byte("first"))
+	place := func(name string) uint64 { return maphash.Bytes(n.seed, []byte(name)) % uint64(len(n.sets)) }
+	var same []string
+	for i := 0; len(same) < len(n.sets[0])+1; i++ {
+		if name := fmt.Sprint("name-", i); place(name) == 0 {
+			same = append(same, name)
+		}
+	}
+	last := len(same) - 1
+	for _, name := range append(same[:last:last], same[0], same[last]) {
+		n.text([]byte(name))
+	}
+	if set := n.sets[0][:]; !slices.Contains(set, same[0]) || slices.Contains(set, same[1]) {
+		t.Errorf("kept are %q of %q", set, same)
+	}
+}
+
+// Nobody is nobody, whatever address it has.
+func TestNobodyIsNobody(t *testing.T) {
+	b := write(t, []Record{
+		{Kind: KindUser, Target: "t", Type: "x.T", Sender: PID{Address: "a"}},
+		{Kind: KindUser, Target: "t", Type: "x.T", Sender: PID{Address: "b", Request: 1}},
+	})
+	got, err := read(b)
+	if err != nil || len(got) != 2 || got[0].Sender != (PID{}) || got[1].Same != SameTarget|SameSender|SameType {
+		t.Errorf("%+v, %v", got, err)
 	}
 }

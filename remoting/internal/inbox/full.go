@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/asynkron/protoactor-go/actor"
+
 	rdma "github.com/rdmactor/rdmactor/actor"
 )
 
@@ -142,9 +144,6 @@ func (in *Inbox) giveUp() {
 		if in.pending <= in.enough() {
 			break
 		}
-		if most.debt() <= 0 {
-			return
-		}
 		in.drop(most, ErrSlow)
 		if most.route != nil {
 			in.forget(most.route)
@@ -191,11 +190,12 @@ func (in *Inbox) undo(r *route, it item) {
 	in.pending -= it.cost
 }
 
-// readmit reports whether a line that was refused may take messages again.
-func (in *Inbox) readmit(l *line) bool {
+// readmit reports whether a line that was refused may take messages again, for that process.
+func (in *Inbox) readmit(l *line, process actor.Process) bool {
 	in.look(l)
 	r := l.route
-	if r == nil || r.inFlight() == 0 || r.seen > l.had && r.inFlight() <= in.window/2 {
+	a, _ := process.(*actor.ActorProcess)
+	if r == nil || r.process != a || r.inFlight() == 0 || r.seen > l.had && r.inFlight() <= in.window/2 {
 		l.refused = false
 		return true
 	}

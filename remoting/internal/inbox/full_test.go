@@ -271,7 +271,12 @@ func TestAQuarterIsFreeAgain(t *testing.T) {
 		}
 		// What comes from now on is not delivered.
 		r.do(func(*Inbox) { r.received = func(*rdma.Received) {} })
-		consume(14)
+		consume(6)
+		r.Advance(2 * time.Second)
+		if full, _ := r.isFull(); !full {
+			r.t.Error("after 9, 14 of 16 are not consumed: it is full no more")
+		}
+		consume(8)
 		if full, retained := r.isFull(); full || retained != 0 {
 			r.t.Errorf("after 17: full: %v, retained: %d", full, retained)
 		}

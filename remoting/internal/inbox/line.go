@@ -67,7 +67,7 @@ func (l *line) idle() bool {
 
 // enter takes a user message: its target gets it, or it waits.
 func (in *Inbox) enter(l *line, process actor.Process, m message) {
-	if l.refused && !in.readmit(l) {
+	if l.refused && !in.readmit(l, process) {
 		in.refuse(m, ErrSlow)
 		return
 	}
