@@ -2,6 +2,7 @@ package eventloop
 
 import (
 	"fmt"
+	"log/slog"
 	"runtime/debug"
 )
 
@@ -37,9 +38,14 @@ func (l *Loop) report(r *Runnable, value any, stack []byte) {
 		l.at.reporting = false
 		return
 	}
-	l.log.Error("eventloop: callback panicked", "loop", p.Loop, "holder", p.Holder.String(),
-		// a logger may keep the line, and value may change
-		"panic", fmt.Sprint(value), "stack", string(p.Stack))
+	p.Log(l.log)
+}
+
+// Log logs the panic as a loop does that has no Config.OnPanic.
+func (p Panic) Log(to *slog.Logger) {
+	to.Error("eventloop: callback panicked", "loop", p.Loop, "holder", p.Holder.String(),
+		// a logger may keep the line, and the value may change
+		"panic", fmt.Sprint(p.Value), "stack", string(p.Stack))
 }
 
 // Blame says that the callback that runs now works for r. Until another callback runs, the
@@ -53,9 +59,10 @@ func (l *Loop) Blame(r *Runnable) (was *Runnable) {
 	return was
 }
 
-// currentHolder names the callback that runs. Any goroutine: what holder points to is written
-// before it is published, or under the queue's lock.
-func (l *Loop) currentHolder() Holder {
+// Holder names the callback that runs now. A LoopName that does not return delays it by a second.
+// Any goroutine: what holder points to is written before it is published, or under the queue's
+// lock.
+func (l *Loop) Holder() Holder {
 	l.queue.mu.Lock()
 	var r Runnable
 	if p := l.holder.Load(); p != nil {

@@ -81,6 +81,7 @@ func (l *Loop) enterTurn() error {
 
 // leaveTurn ends a Turn. whole is false when a Goexit, or a panic in OnPanic, broke the Turn off.
 func (l *Loop) leaveTurn(whole *bool) {
+	l.meter.end(l.elapsed())
 	if *whole {
 		l.life.mu.Lock()
 		l.life.inTurn = false

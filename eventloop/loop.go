@@ -42,6 +42,7 @@ type Loop struct {
 
 	life     life
 	watchdog watchdog
+	meter    meter
 
 	// For any goroutine to read.
 	holder     atomic.Pointer[Runnable] // what runs now; nil while waiting
@@ -139,22 +140,44 @@ type Stats struct {
 	Panics  uint64 // callbacks that panicked
 	FDs     int    // fds registered now
 	Timers  int    // timers armed now
+	// Queued is the run queue: pieces of queued work that wait. Those that the present turn has run
+	// are counted until it ends.
+	Queued int
+	// Busy is the time in turns that had something to do, without the present one.
+	Busy time.Duration
+	// LongestTurn is the longest turn that has ended.
+	LongestTurn time.Duration
+	// RecentTurn is the longest turn of the 10 to 20 s before the last turn that had something to
+	// do.
+	RecentTurn time.Duration
+	// LongestWait is the longest time between two turns: with nothing to do, or without a
+	// processor.
+	LongestWait time.Duration
+	// Turn is how long the present turn has lasted; 0: there is nothing to do.
+	Turn time.Duration
 }
 
 // Stats reads the counters. Any goroutine. Each counter is exact, but they are not read at the
 // same instant.
 func (l *Loop) Stats() Stats {
 	l.queue.mu.Lock()
-	posts := l.queue.posts
+	posts, pushes := l.queue.posts, l.queue.pushes
 	l.queue.mu.Unlock()
+	runs := l.runs.Load()
 	return Stats{
-		Turns:   l.turns.Load(),
-		Wakeups: l.wakeups.Load(),
-		Posts:   posts,
-		Runs:    l.runs.Load(),
-		Panics:  l.panics.Load(),
-		FDs:     int(l.fdCount.Load()),
-		Timers:  int(l.timerCount.Load()),
+		Turns:       l.turns.Load(),
+		Wakeups:     l.wakeups.Load(),
+		Posts:       posts,
+		Runs:        runs,
+		Panics:      l.panics.Load(),
+		FDs:         int(l.fdCount.Load()),
+		Timers:      int(l.timerCount.Load()),
+		Queued:      max(int(pushes-runs), 0), // some may have been pushed and run in between
+		Busy:        time.Duration(l.meter.busy.Load()),
+		LongestTurn: time.Duration(l.meter.longest.Load()),
+		RecentTurn:  time.Duration(l.meter.lately.Load()),
+		LongestWait: time.Duration(l.meter.longestWait.Load()),
+		Turn:        l.inTurn(),
 	}
 }
 

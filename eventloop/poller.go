@@ -69,7 +69,7 @@ type Poller interface {
 }
 
 // Clock gives a loop the time. It must never run backwards; the wall clock's times carry Go's
-// monotonic reading.
+// monotonic reading. Now is called by any goroutine.
 type Clock interface {
 	Now() time.Time
 }

@@ -25,6 +25,7 @@ type queue struct {
 	in      []Runnable
 	filled  atomic.Bool // in is not empty: what a loop that polls looks at all the time
 	posts   uint64      // functions accepted by Post
+	pushes  uint64      // all that was queued
 	closing bool        // Post refuses
 	ended   bool        // Schedule refuses too
 
@@ -73,6 +74,7 @@ func (q *queue) again(r Runnable) {
 // pushLocked queues r. The caller holds mu.
 func (q *queue) pushLocked(r Runnable) {
 	q.in = append(q.in, r)
+	q.pushes++
 	q.filled.Store(true)
 }
 

@@ -106,6 +106,7 @@ func (l *Loop) breakOff() {
 func (l *Loop) drain() {
 	for l.life.abandon.Load() == nil {
 		l.now = l.clock.Now()
+		l.meter.begin(l.sinceBase(l.now))
 		l.turns.Add(1)
 		ran := l.runQueue() + l.runDeferred()
 		l.holder.Store(nil)

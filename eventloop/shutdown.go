@@ -45,7 +45,7 @@ func (l *Loop) Shutdown(ctx context.Context) error {
 		return l.outcome(knows)
 	default:
 	}
-	stuck := &ShutdownError{Loop: l.cfg.Name, Holder: l.currentHolder(), Err: context.Cause(ctx)}
+	stuck := &ShutdownError{Loop: l.cfg.Name, Holder: l.Holder(), Err: context.Cause(ctx)}
 	if l.takeOver() {
 		return errors.Join(stuck, l.finish(nil))
 	}

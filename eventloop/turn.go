@@ -19,6 +19,7 @@ func (l *Loop) turn(timeout time.Duration, mayGlance bool) (worked bool, err err
 	n := 0
 	if mayGlance && timeout == 0 && l.glance() {
 		n++
+		l.meter.begin(l.sinceBase(l.Now()))
 	} else {
 		k, err := l.ask(timeout)
 		if err != nil {
@@ -26,7 +27,6 @@ func (l *Loop) turn(timeout time.Duration, mayGlance bool) (worked bool, err err
 		}
 		n = k
 	}
-	l.Now()
 	n += l.fireTimers()
 	if l.handoff > 1 {
 		l.handoff = 1
@@ -35,6 +35,7 @@ func (l *Loop) turn(timeout time.Duration, mayGlance bool) (worked bool, err err
 	n += l.runQueue()
 	n += l.runDeferred()
 	l.holder.Store(nil)
+	l.meter.worked = n > 0
 	return n > 0, nil
 }
 
@@ -51,6 +52,7 @@ func (l *Loop) ask(timeout time.Duration) (n int, err error) {
 		n = 0
 	}
 	l.now, l.stale = l.clock.Now(), false
+	l.meter.begin(l.sinceBase(l.now))
 	l.glancing.found(&l.fds, l.events[:n])
 	if n > 0 {
 		if l.looked++; l.looked%lookEvery == 0 {
@@ -76,13 +78,15 @@ func (l *Loop) park() time.Duration {
 	if len(l.deferred) > 0 || l.cfg.Wait == Busy || l.queue.pending() {
 		return 0
 	}
-	if l.cfg.Wait == Spin && l.clock.Now().Sub(l.lastWork) < l.cfg.SpinFor {
+	now := l.elapsed()
+	if l.cfg.Wait == Spin && now-l.sinceBase(l.lastWork) < int64(l.cfg.SpinFor) {
 		return 0
 	}
-	timeout := l.untilTimer()
+	timeout := l.untilTimer(now)
 	if timeout == 0 {
 		return 0
 	}
+	l.meter.end(now)
 	if l.handoff > 0 {
 		l.handoff = 0
 		l.yield()

@@ -3,6 +3,7 @@ package eventloop
 import (
 	"bytes"
 	"fmt"
+	"log/slog"
 	"runtime"
 	"runtime/debug"
 	"time"
@@ -98,7 +99,7 @@ func (l *Loop) alarm(first bool, lasted time.Duration) {
 }
 
 func (l *Loop) stalled(lasted time.Duration) {
-	s := Stall{Loop: l.cfg.Name, Holder: l.currentHolder(), For: lasted, Stack: l.stack()}
+	s := Stall{Loop: l.cfg.Name, Holder: l.Holder(), For: lasted, Stack: l.stack()}
 	if s.Holder.Kind == "" {
 		return // it has just returned
 	}
@@ -113,7 +114,12 @@ func (l *Loop) stalled(lasted time.Duration) {
 		l.cfg.OnStall(s)
 		return
 	}
-	l.log.Warn("eventloop: stalled", "loop", s.Loop, "holder", s.Holder.String(), "for", s.For, "stack", string(s.Stack))
+	s.Log(l.log)
+}
+
+// Log logs the stall as a loop does that has no Config.OnStall.
+func (s Stall) Log(to *slog.Logger) {
+	to.Warn("eventloop: stalled", "loop", s.Loop, "holder", s.Holder.String(), "for", s.For, "stack", string(s.Stack))
 }
 
 // stackOf is the largest number of goroutines with which the loop's stack is read. Go returns

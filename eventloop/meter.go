@@ -1,0 +1,76 @@
+package eventloop
+
+import (
+	"sync/atomic"
+	"time"
+)
+
+// meter measures turns. A turn begins when the loop has asked for ready fds, and ends before the
+// loop waits. A turn that is followed by another one without a wait ends where that begins, because
+// reading the clock twice would cost more than most turns do. Times count from Loop.base.
+type meter struct {
+	// The loop's.
+	open   bool  // a turn has begun and not ended
+	worked bool  // it has something to do, as far as is known
+	ended  int64 // when the last one has
+	window int64 // the number of the recentFor that recent counts
+	recent int64 // the longest turn in it
+	before int64 // and in the one before it
+
+	// Written by the loop, for any goroutine to read.
+	began       atomic.Int64 // the last turn
+	busy        atomic.Int64
+	longest     atomic.Int64
+	lately      atomic.Int64 // the longest of recent and before
+	longestWait atomic.Int64
+}
+
+// recentFor is for how long a turn is at least remembered as a recent one; at most twice as long.
+const recentFor = int64(10 * time.Second)
+
+// begin begins a turn.
+func (m *meter) begin(now int64) {
+	if m.open {
+		m.end(now)
+	}
+	if d := now - m.ended; d > m.longestWait.Load() {
+		m.longestWait.Store(d)
+	}
+	m.open, m.worked = true, true
+	m.began.Store(now)
+}
+
+// end ends it.
+func (m *meter) end(now int64) {
+	if !m.open {
+		return
+	}
+	m.open, m.ended = false, now
+	if !m.worked {
+		return
+	}
+	d := now - m.began.Load()
+	m.busy.Store(m.busy.Load() + d)
+	if d > m.longest.Load() {
+		m.longest.Store(d)
+	}
+	if w := now / recentFor; w != m.window {
+		m.before = 0
+		if w == m.window+1 {
+			m.before = m.recent
+		}
+		m.recent, m.window = 0, w
+	}
+	m.recent = max(m.recent, d)
+	if r := max(m.recent, m.before); r != m.lately.Load() {
+		m.lately.Store(r)
+	}
+}
+
+// inTurn is how long the present turn has lasted; 0: no callback runs. Any goroutine.
+func (l *Loop) inTurn() time.Duration {
+	if l.holder.Load() == nil {
+		return 0
+	}
+	return max(time.Duration(l.elapsed()-l.meter.began.Load()), 0)
+}
