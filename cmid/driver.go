@@ -60,9 +60,9 @@ type DriverID interface {
 	Device() verbs.Device
 }
 
-// Optional interfaces: StrangerCounter of an Instance, the others of a DriverID. If a DriverID
-// lacks one, the ID's method of the same name fails with ErrNotSupported. Without a
-// StrangerCounter Channel.Strangers is 0.
+// Optional interfaces: StrangerCounter of an Instance and of a DriverID, the others of a DriverID.
+// If a DriverID lacks one, the ID's method of the same name fails with ErrNotSupported. Without a
+// StrangerCounter Channel.Strangers, or ID.Strangers, is 0.
 type (
 	// Migrator moves between its driver's loops: rdma_migrate_id(3), in two halves, of which each
 	// runs on its own loop.
@@ -91,7 +91,8 @@ type (
 	// StrangerCounter counts connections to listeners from peers that do not speak the device's
 	// protocol.
 	StrangerCounter interface {
-		// Strangers counts them since the instance was opened. Any goroutine.
+		// Strangers counts them since the instance was opened: any goroutine. A DriverID counts
+		// those that have come to itself, on its loop.
 		Strangers() uint64
 	}
 	// QPAttrs knows how queue pairs are to be set up: rdma_init_qp_attr(3).

@@ -106,6 +106,14 @@ func (id *ID) Info() Info {
 	return in
 }
 
+// Strangers is Channel.Strangers for this listener alone; 0 when it was destroyed.
+func (id *ID) Strangers() uint64 {
+	if s, ok := id.driver.(StrangerCounter); ok {
+		return s.Strangers()
+	}
+	return 0
+}
+
 // Device is the device the identifier is attached to, nil when none is.
 func (id *ID) Device() verbs.Device {
 	if id.driver == nil {

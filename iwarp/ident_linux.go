@@ -73,4 +73,6 @@ type listener struct {
 	pause  *eventloop.Timer // nil until the first pause
 	paused bool
 	lost   bool // fd no longer belongs to us
+
+	strangers uint64
 }

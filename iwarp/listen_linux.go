@@ -287,16 +287,28 @@ func (c *conn) Request(r core.Request) {
 	c.lis = nil
 }
 
-var _ cmid.StrangerCounter = (*instance)(nil)
+var (
+	_ cmid.StrangerCounter = (*instance)(nil)
+	_ cmid.StrangerCounter = (*ident)(nil)
+)
 
 // Strangers counts the connections that ended without an MPA Request. Any goroutine.
 func (in *instance) Strangers() uint64 { return in.strangers.Load() }
+
+// Strangers counts those of a listener.
+func (id *ident) Strangers() uint64 {
+	if id.lis == nil {
+		return 0
+	}
+	return id.lis.strangers
+}
 
 // stranger records that c has ended without a Request. The text that err quotes from the peer is
 // short and escaped.
 func (c *conn) stranger(err error) {
 	in := c.in
 	in.strangers.Add(1)
+	c.lis.strangers++
 	n, ok := in.drv.strangers.log(in.loop.Now())
 	if !ok {
 		return
