@@ -46,7 +46,7 @@ func (it *ident) accept(c *cmid.Accept, sender *actor.PID) {
 		if it.conn != nil {
 			it.conn.Agree(it.peerHello, it.peerMode == datapath.ModeMessages, it.id.Limits().MaxMessage)
 		}
-		it.answered()
+		it.answered(fateAccepted)
 	}
 	it.do(a)
 }
@@ -65,7 +65,7 @@ func (it *ident) reject(c *cmid.Reject, sender *actor.PID) {
 		it.refuse(a, err)
 		return
 	}
-	it.answered()
+	it.answered(fateRejected)
 	if it.cfg.Manual {
 		a.wire = &own
 		it.do(a)

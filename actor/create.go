@@ -84,6 +84,7 @@ func (u under) Self() *actor.PID { return u.guardian }
 func (it *ident) start(ctx actor.Context) {
 	it.ctx, it.pid = ctx, ctx.Self()
 	it.l.ids[it] = struct{}{}
+	it.publish()
 	it.watch()
 	if it.cfg.Context != nil {
 		box, c := it.box, it.cfg.Context
@@ -119,6 +120,7 @@ func (it *ident) create() error {
 	it.id = id
 	id.Context = it
 	it.state = id.State()
+	it.publish()
 	return nil
 }
 

@@ -83,7 +83,7 @@ func (it *ident) expire() {
 	now := it.l.el.Now()
 	if it.request && !it.requestBy.After(now) {
 		err := fmt.Errorf("nobody has answered the request: %w", unix.ETIMEDOUT)
-		it.answered()
+		it.answered(fateTimedOut)
 		it.do(&asked{cmd: &cmid.Reject{}, then: func(Event) {}})
 		it.destroy(err)
 		return

@@ -24,7 +24,7 @@ func (it *ident) destroy(cause error) {
 	if it.cause == nil {
 		it.cause = cause
 	}
-	it.answered()
+	it.answered(fateDropped)
 	if it.conn != nil {
 		it.conn.Stop()
 	}
@@ -210,6 +210,7 @@ func (it *ident) uncount() {
 // forget drops an identifier whose actor has ended.
 func (l *loop) forget(it *ident) {
 	delete(l.ids, it)
+	l.known.remove(it)
 	l.assigned.Add(-1)
 	l.checkEmptied()
 }

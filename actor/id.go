@@ -39,10 +39,13 @@ type ident struct {
 	// Of an identifier that came with a request.
 	request   bool // nobody has answered it
 	listener  cmid.Handle
+	via       *listening // the listener's; nil: it came without one
 	requestBy time.Time
 	peerMode  datapath.Mode
 	peerHello wire.Hello
 	peerReads cmid.ConnParam // what its request says about Reads: ours and its own
+
+	listened *listening // of a listener
 
 	reading bool // this side makes Reads, as far as the user's ConnParam and the peer's request go
 	served  bool // and serves them
@@ -158,6 +161,7 @@ func (it *ident) moved(cause fmt.Stringer) {
 	}
 	from := it.state
 	it.state = now
+	it.publish()
 	if o := it.rt.cfg.Observer; o != nil {
 		o.Transition(it.pid, it.id.Handle(), from, now)
 	}
@@ -183,10 +187,11 @@ func (it *ident) legal(cmd Command) bool {
 	return v == states.Allow
 }
 
-// answered notes that the request was answered.
-func (it *ident) answered() {
+// answered notes that the request was answered, and how.
+func (it *ident) answered(how fate) {
 	if it.request {
 		it.request = false
+		it.via.count(how)
 		it.l.requests.add(it.listener, -1)
 		it.rearm()
 	}
@@ -265,6 +270,7 @@ func (it *ident) setLife(to identLife) {
 		panic("rdma: an identifier that is " + it.life.String() + " cannot become " + to.String())
 	}
 	it.life = to
+	it.publish()
 }
 
 // ending reports whether it is being destroyed, or was.

@@ -212,4 +212,7 @@ func TestStrangersAreCounted(t *testing.T) {
 	if n := rt.Loops()[0].Strangers; n != 1 {
 		t.Errorf("%d strangers, want 1", n)
 	}
+	if i := rt.Inspect()[0]; i.Listener == nil || i.Listener.Strangers != 1 || i.Listener.Requests != 0 {
+		t.Errorf("of the listener: %+v, want 1 stranger", i.Listener)
+	}
 }

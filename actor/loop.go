@@ -29,6 +29,11 @@ type loop struct {
 	requests unanswered // ConnectRequests
 	emptied  func()     // Shutdown waits for the last identifier; nil: nobody does
 
+	clock   func() time.Time // the loop's, for any goroutine
+	known   known            // any goroutine
+	askIDs  inquiry[[]IDInfo]
+	askRest inquiry[loopFigures]
+
 	datapath.Loop         // what its connections share
 	returns       returns // any goroutine
 	returned      func()  // Shutdown waits for the messages that owners have; nil: nobody does

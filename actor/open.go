@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"slices"
 	"strconv"
+	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 	"golang.org/x/sys/unix"
@@ -73,7 +74,10 @@ func (rt *Runtime) addLoop(i int, cfg eventloop.Config) error {
 		return err
 	}
 	l := &loop{
-		el: el, exec: mailbox.NewLoop(el, cfg.OnStall != nil), rt: rt, ids: make(map[*ident]struct{}),
+		el: el, exec: mailbox.NewLoop(el, cfg.OnStall != nil), rt: rt, ids: make(map[*ident]struct{}), clock: time.Now,
+	}
+	if cfg.Clock != nil {
+		l.clock = cfg.Clock.Now
 	}
 	l.exec.Context, l.exec.Scheduler = l, rt.cfg.Scheduler
 	limits := &rt.cfg.Limits

@@ -4,7 +4,6 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/rdmactor/rdmactor/actor/internal/mailbox"
-	"github.com/rdmactor/rdmactor/eventloop"
 )
 
 // Identifiers are spread over the loops by how many each loop has. An identifier counts for its
@@ -64,23 +63,4 @@ func (l *loop) placeFor(in *incoming) *loop {
 		return l
 	}
 	return to
-}
-
-// LoopInfo is Loops' report on one loop.
-type LoopInfo struct {
-	Name        string
-	Identifiers int    // that live there, and requests on their way there: what a loop is chosen by
-	Arrived     uint64 // connections that have come from other loops' listeners
-	// that came to listeners and did not speak the device's protocol: cmid.Channel.Strangers
-	Strangers uint64
-	eventloop.Stats
-}
-
-// Loops reports on the loops, in their order. It waits for none of them. Any goroutine.
-func (rt *Runtime) Loops() []LoopInfo {
-	infos := make([]LoopInfo, len(rt.loops))
-	for i, l := range rt.loops {
-		infos[i] = LoopInfo{l.el.Name(), int(l.assigned.Load()), l.arrived.Load(), l.ch.Strangers(), l.el.Stats()}
-	}
-	return infos
 }

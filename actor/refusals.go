@@ -176,8 +176,9 @@ var errNoPlace = fmt.Errorf("the mailbox has no room: %w (%w)", ErrQueueFull, un
 // setOwner changes the owner, also for messages that are being refused on other goroutines.
 func (it *ident) setOwner(o owner) {
 	it.refusals.mu.Lock()
-	defer it.refusals.mu.Unlock()
 	it.owner, it.onward = o, nil
+	it.refusals.mu.Unlock()
+	it.publish()
 }
 
 // reportRefused answers the Sends that the mailbox had no room for.

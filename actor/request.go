@@ -17,6 +17,7 @@ type incoming struct {
 	r       *cmid.ConnectRequest
 	cfg     IDConfig     // the listener's
 	handler *actor.Props // the listener's; nil: owner has it
+	via     *listening   // the listener's
 	owner   *actor.PID   // the listener's, or whom its Route has named; nil: nobody
 	box     *mailbox.Mailbox
 }
@@ -30,14 +31,21 @@ func (l *loop) request(id *cmid.ID, r *cmid.ConnectRequest) {
 		from, _ = listener.Context.(*ident)
 	}
 	if from == nil || from.ending() || l.rt.closing.Load() {
+		if from != nil {
+			from.counts().refuse(fateClosing)
+		}
 		l.reject(id)
 		return
 	}
-	in := &incoming{id: id, r: r, cfg: from.cfg, handler: from.cfg.Handler, owner: from.owner.pid, box: from.owner.box}
+	in := &incoming{
+		id: id, r: r, cfg: from.cfg, handler: from.cfg.Handler, via: from.counts(), owner: from.owner.pid, box: from.owner.box,
+	}
+	in.via.count(fateRequested)
 	in.cfg.Context, in.cfg.Handler, in.cfg.Route = nil, nil, nil
 	if in.cfg.RefuseForeign && !in.cfg.Raw {
 		if _, _, ok := wire.ParseHello(r.PrivateData, id.Limits().Padded); !ok {
 			l.rt.log.Warn("rdma: a foreign peer was rejected (RefuseForeign)", "id", id.Handle(), "peer", r.Peer, "local", r.Local)
+			in.via.count(fateForeign)
 			l.reject(id)
 			return
 		}
@@ -72,6 +80,7 @@ func (l *loop) route(from *ident, in *incoming) bool {
 	switch {
 	case !ok:
 		l.rt.count.Add(-1)
+		in.via.count(fateFailed)
 		l.reject(in.id)
 		return false
 	case reject != nil:
@@ -97,6 +106,7 @@ func (l *loop) askRoute(from *ident, in *incoming) (owner *actor.PID, reject *cm
 		if value == nil { // the goroutine ends: nobody else rejects it
 			value = mailbox.ErrGoexit
 			l.rt.count.Add(-1)
+			in.via.count(fateFailed)
 			l.reject(in.id)
 		}
 		l.rt.sys.EventStream.Publish(&Panicked{"Route of a listener", from.pid.Id, value, debug.Stack()})
@@ -123,12 +133,14 @@ func (l *loop) take(in *incoming) *ident {
 	l.rt.count.Add(-1)
 	switch {
 	case closing:
+		in.via.count(fateClosing)
 		l.reject(in.id)
 	case tooMany:
 		l.tooMany(in)
 	default:
 		l.rt.log.Warn("rdma: no memory to receive another connection's messages into (ReceiveMemory, MaxMessage): rejected",
 			"id", in.id.Handle(), "peer", in.r.Peer, "local", in.r.Local)
+		in.via.count(fateMemory)
 		l.reject(in.id)
 	}
 	return nil
@@ -151,7 +163,7 @@ func (l *loop) noRoom(in *incoming) bool {
 
 func (l *loop) welcome(in *incoming) *ident {
 	it := l.rt.newIdent(l, l.rt.newOwner(l, in.owner), in.cfg)
-	it.id, it.request, it.listener, it.counted = in.id, true, in.r.Listener, true
+	it.id, it.request, it.listener, it.via, it.counted = in.id, true, in.r.Listener, in.via, true
 	in.id.Context = it
 	it.state = in.id.State()
 	l.requests.add(it.listener, 1)
@@ -160,11 +172,13 @@ func (l *loop) welcome(in *incoming) *ident {
 	if in.handler != nil {
 		it.owner = l.rt.newHandler(l, in.handler)
 	}
+	it.publish()
 	it.greet(in.r)
 	return it
 }
 
 func (l *loop) tooMany(in *incoming) {
+	in.via.count(fateLimits)
 	l.rt.log.Warn("rdma: too many requests or identifiers (Limits): rejected",
 		"id", in.id.Handle(), "peer", in.r.Peer, "local", in.r.Local)
 	l.reject(in.id)
@@ -248,6 +262,7 @@ func (m *move) back() {
 func (m *move) giveUp(err error) {
 	m.to.assigned.Add(-1) // before the peer hears of it, who may ask again at once
 	m.rt.count.Add(-1)
+	m.via.count(fateFailed)
 	m.detached.Destroy()
 	m.rt.log.Warn("rdma: a request was given up between two loops", "id", m.id.Handle(), "peer", m.r.Peer, "err", Brief(err))
 }

@@ -32,6 +32,7 @@ type Runtime struct {
 	names    atomic.Uint64
 	count    atomic.Int64 // identifiers
 	closing  atomic.Bool
+	over     atomic.Bool // Shutdown has ended
 
 	resolve func(ctx context.Context, node, service string, hints *cmid.AddrInfo) ([]cmid.AddrInfo, error)
 	lookups context.Context // ends with Shutdown

@@ -37,6 +37,7 @@ func (rt *Runtime) Shutdown(ctx context.Context) error {
 	}
 	if rt.shutdown.begun.CompareAndSwap(false, true) {
 		rt.shutdown.err = rt.end(ctx)
+		rt.over.Store(true)
 		close(rt.shutdown.done)
 	}
 	<-rt.shutdown.done

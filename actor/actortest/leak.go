@@ -45,11 +45,11 @@ func (w *World) retained() (left []string, messages int) {
 	synctest.Wait()
 	for _, m := range w.machines {
 		rt := m.rt
-		n, ok := ask(rt.Held)
+		n, ok := ask(rt.Held, time.Second)
 		if n > 0 {
 			time.Sleep(Patience)
 			synctest.Wait()
-			n, ok = ask(rt.Held)
+			n, ok = ask(rt.Held, time.Second)
 		}
 		switch {
 		case !ok:

@@ -135,7 +135,7 @@ func (w *World) infos() (all []rdma.IDInfo, ok bool) {
 		if m.stopped.Load() {
 			continue
 		}
-		infos, ok := ask(m.rt.Inspect)
+		infos, ok := ask(m.rt.Inspect, 100*time.Millisecond)
 		if !ok {
 			return nil, false
 		}
@@ -202,12 +202,12 @@ func (w *World) logger(level slog.Level) *slog.Logger {
 	}))
 }
 
-// ask calls fn, which asks all loops, and gives up on one that has not answered within a second.
+// ask calls fn, which asks all loops, and waits no longer than within for one that does not answer.
 // If that has happened, ask tries again, for Patience in all. Not ok: a loop does not answer.
-func ask[T any](fn func() T) (v T, ok bool) {
+func ask[T any](fn func() T, within time.Duration) (v T, ok bool) {
 	for begin := time.Now(); time.Since(begin) < Patience; {
 		asked := time.Now()
-		if v = fn(); time.Since(asked) < time.Second {
+		if v = fn(); time.Since(asked) < within {
 			return v, true
 		}
 	}

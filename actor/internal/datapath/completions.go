@@ -151,6 +151,9 @@ func (c *Conn) Completed(number uint32, status verbs.Status) {
 		switch s := p.Send; {
 		case p.op != nil:
 			c.fetched(p.op, -1)
+			if status == verbs.StatusSuccess {
+				c.accomplished(p.op)
+			}
 			p.op.Owner.Ended(c, p.op, opError(status))
 		case s == nil:
 		case status == verbs.StatusSuccess || c.Flight.head != number+1:

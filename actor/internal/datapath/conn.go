@@ -168,6 +168,7 @@ func (c *Conn) Stop() {
 	default:
 		c.setState(connOver)
 	}
+	c.credited()
 	if c.patience != nil {
 		c.patience.Stop()
 	}

@@ -31,6 +31,7 @@ func (c *Conn) Receive(chunk *memory.Chunk, n int) {
 		if c.out != nil {
 			c.out.pulled()
 		}
+		c.credited()
 		c.relieve()
 		switch h.Type {
 		case wire.TypeCredit, wire.TypeGoodbye, wire.TypeProbe, wire.TypeAnswer:
@@ -55,7 +56,7 @@ func (c *Conn) Receive(chunk *memory.Chunk, n int) {
 		c.l.Shares.check(c)
 		return
 	}
-	c.up.Deliver(c.received(chunk, b))
+	c.deliver(c.received(chunk, b))
 	c.l.Shares.check(c)
 	if c.mode == ModeMessages && c.waits() {
 		c.Device.pump(c)

@@ -342,10 +342,14 @@ func (b *arrivals) Abandoned(*Conn, *OneSided) {}
 // deliver gives the owner what is here, up to the first offer that is still to be read.
 func (b *arrivals) deliver() {
 	for b.Waiting.Len() > 0 && b.c.Flows() {
-		if a := b.Waiting.At(0); a.came < a.from.Length {
+		if next := b.Waiting.At(0); next.came < next.from.Length {
 			return
 		}
-		b.c.up.Deliver(b.pop().m)
+		a := b.pop()
+		if a.from.Length > 0 {
+			b.c.traffic.LargeReceived++
+		}
+		b.c.deliver(a.m)
 	}
 }
 

@@ -34,6 +34,7 @@ func (c *Conn) Submit(s *Outgoing) {
 		c.seq++
 		s.seq = c.seq
 		c.queue.Push(s)
+		c.wanting()
 		c.l.Shares.again(c)
 		c.observe()
 	default:
@@ -68,6 +69,7 @@ func (c *Conn) TryPost(s *Outgoing) (posted bool) {
 // Awake has Writable reported at the next news of the device or of the peer.
 func (c *Conn) Awake() {
 	c.full = true
+	c.wanting()
 	c.l.Shares.again(c)
 }
 
@@ -107,14 +109,14 @@ func (c *Conn) offerable(s *Outgoing) bool {
 
 // post hands a message to the device. Not ok: it has no room, and the message is back in the queue.
 func (c *Conn) post(s *Outgoing, quiet bool) (ok bool) {
-	b := s.buf[headerRoom:]
+	b, n := s.buf[headerRoom:], s.Len()
 	if c.mode == ModeMessages {
 		b = s.buf
 		c.Session.Header(wire.TypeData, 0).Put(b)
 	}
 	var err error
 	typ := wire.TypeData
-	if s.Len() <= c.eager {
+	if n <= c.eager {
 		err = c.Device.post(c, s, b, quiet)
 	} else {
 		typ = wire.TypeOffer
@@ -123,6 +125,10 @@ func (c *Conn) post(s *Outgoing, quiet bool) (ok bool) {
 	switch {
 	case err == nil:
 		c.left++
+		c.traffic.SentBytes += uint64(n)
+		if typ == wire.TypeOffer {
+			c.traffic.LargeSent++
+		}
 		c.Flight.quiet++
 		if !quiet {
 			c.Flight.quiet = 0
@@ -158,6 +164,9 @@ func (c *Conn) Pump() {
 	}
 	room := c.Depth - c.Flight.Len()
 	for room >= part(c.Depth) && !c.Over() && c.postNext() {
+	}
+	if c.queue.Len() > 0 {
+		c.wanting()
 	}
 	if c.full && !c.Over() && c.queue.Len() <= c.l.limits.Queue/2 {
 		c.full = false

@@ -162,8 +162,9 @@ type Conn struct {
 	retrying bool         // pump will be called
 	relief   *relief      // nil: the peer has not had to wait for credits that are free
 
-	unsent uint64
-	left   uint64 // handed to the device
+	unsent  uint64
+	left    uint64 // handed to the device
+	traffic traffic
 }
 
 // Mode is how messages travel.

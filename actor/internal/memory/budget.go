@@ -153,6 +153,9 @@ func (b *Budget) GiveLarge(n int) {
 // Total is all of it, in bytes.
 func (b *Budget) Total() int { return b.total }
 
+// InUse is how many bytes are in use, and how many claimants wait for some.
+func (b *Budget) InUse() (bytes, waiting int) { return b.small + b.lent(0), len(b.waiting) }
+
 // Most is how many bytes arenas can have.
 func (b *Budget) Most() int { return b.most }
 

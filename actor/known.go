@@ -1,0 +1,182 @@
+package actor
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/rdmactor/rdmactor/states"
+)
+
+// What a loop has is read on the loop. One that an actor blocks cannot answer, and just then an
+// operator wants to know what it has. So each identifier publishes what it is whenever that
+// changes, which is rare; and what a loop has answered last is kept, for the rest.
+
+// answerIn is how long Inspect and Loops wait for the loops' answers.
+const answerIn = 100 * time.Millisecond
+
+// known is what any goroutine may know of a loop's identifiers, without asking the loop.
+type known struct {
+	mu  sync.Mutex
+	ids map[*ident]*knownID
+}
+
+// knownID is an identifier as it was when it changed last.
+type knownID struct {
+	is            IDInfo // without what is as of AsOf
+	born, entered time.Time
+	listened      *listening // nil: it does not listen
+	said          *IDInfo    // by the loop; nil: nothing yet
+}
+
+// publish makes known what the identifier is now. Loop goroutine.
+func (it *ident) publish() {
+	l := it.l
+	if _, here := l.ids[it]; !here {
+		return
+	}
+	now := l.el.Now()
+	k := &knownID{is: it.identity(), listened: it.listened}
+	k.born, k.entered = now.Add(-k.is.Age), now.Add(-k.is.InState)
+	l.known.mu.Lock()
+	defer l.known.mu.Unlock()
+	if was := l.known.ids[it]; was != nil {
+		k.said = was.said
+	}
+	if l.known.ids == nil {
+		l.known.ids = make(map[*ident]*knownID)
+	}
+	l.known.ids[it] = k
+}
+
+// identity is what an identifier publishes.
+func (it *ident) identity() IDInfo {
+	i := IDInfo{PID: it.pid, Owner: it.owner.pid, Loop: it.l.el.Name()}
+	if it.id == nil {
+		return i
+	}
+	in := it.id.Info()
+	i.ID, i.State, i.InState, i.Age = it.id.Handle(), it.id.State(), it.id.InState(), it.id.Age()
+	if it.ending() {
+		i.State = states.Destroying // which waits for the goodbye
+	}
+	i.Local, i.Peer, i.Device = in.Local, in.Peer, in.Device
+	if i.State == states.Listening {
+		it.counts()
+	}
+	return i
+}
+
+// remove forgets an identifier that has ended.
+func (k *known) remove(it *ident) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	delete(k.ids, it)
+}
+
+// keep keeps what the loop has answered.
+func (k *known) keep(ids []*ident, infos []IDInfo) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for i, it := range ids {
+		if id := k.ids[it]; id != nil {
+			id.said = &infos[i]
+		}
+	}
+}
+
+// asSaid takes over what only the loop knows.
+func (i *IDInfo) asSaid(s *IDInfo) {
+	i.AsOf, i.Wire, i.Waiting, i.Credits, i.Traffic = s.AsOf, s.Wire, s.Waiting, s.Credits, s.Traffic
+	i.Memory, i.Delivered, i.History = s.Memory, s.Delivered, s.History
+}
+
+// all is what is known of the identifiers of a loop that does not answer.
+func (k *known) all(now time.Time) []IDInfo {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	infos := make([]IDInfo, 0, len(k.ids))
+	for it, id := range k.ids {
+		i := id.is
+		i.Mailbox = it.box.UserMessageCount()
+		if i.ID != 0 {
+			i.Age, i.InState = now.Sub(id.born), now.Sub(id.entered)
+		}
+		if id.listened != nil {
+			i.Listener = id.listened.info()
+		}
+		if s := id.said; s != nil {
+			i.asSaid(s)
+			if i.Listener != nil && s.Listener != nil {
+				i.Listener.Strangers = s.Listener.Strangers
+			}
+		}
+		infos = append(infos, i)
+	}
+	return infos
+}
+
+// inquiry asks a loop for one kind of information, for any number of goroutines: while the loop
+// owes an answer it is not asked again. Any goroutine.
+type inquiry[T any] struct {
+	mu       sync.Mutex
+	answered chan struct{} // closed at the answer; nil: the loop owes none
+	last     T             // answer
+}
+
+// begin asks l, and returns a channel that is closed when it has answered; nil: the loop has ended.
+func (q *inquiry[T]) begin(l *loop, ask func() T) <-chan struct{} {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.answered != nil {
+		return q.answered
+	}
+	answered := make(chan struct{})
+	if l.el.Post(func() { q.answer(l, ask) }) != nil {
+		return nil
+	}
+	q.answered = answered
+	return answered
+}
+
+// answer runs on the loop. Whoever asks from now on asks anew.
+func (q *inquiry[T]) answer(l *loop, ask func() T) {
+	q.mu.Lock()
+	answered := q.answered
+	q.answered = nil
+	q.mu.Unlock()
+	a := ask()
+	q.mu.Lock()
+	q.last = a
+	q.mu.Unlock()
+	close(answered)
+	l.el.Handoff()
+}
+
+func (q *inquiry[T]) lastAnswer() T {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.last
+}
+
+// await waits for loops' answers, for answerIn in all, and reports for each loop whether it has
+// answered.
+func (rt *Runtime) await(asked []<-chan struct{}) (answered []bool) {
+	patience, cancel := context.WithTimeout(context.Background(), answerIn)
+	defer cancel()
+	answered = make([]bool, len(asked))
+	for i, a := range asked {
+		answered[i] = a != nil && rt.Scheduler().Await(a, patience.Done())
+	}
+	return answered
+}
+
+// here is the loop on whose goroutine the caller is; nil: on none.
+func (rt *Runtime) here() *loop {
+	for _, l := range rt.loops {
+		if l.el.OnLoop() {
+			return l
+		}
+	}
+	return nil
+}

@@ -1,0 +1,86 @@
+package actor
+
+import "sync/atomic"
+
+// ListenerInfo is what Inspect reports about a listener's connection requests. Requests is the sum
+// of all that follow, Strangers excepted.
+type ListenerInfo struct {
+	Requests uint64 // that have come
+	Accepted uint64
+	Rejected uint64 // by the owner, by a handler, or by IDConfig.Route
+	TimedOut uint64 // nobody has answered them (IDConfig.AcceptTimeout)
+	Dropped  uint64 // ended before they were answered: the peer or the owner has gone, DestroyID
+	Refused  Refused
+	Pending  int // not answered yet
+	// Strangers are connections without a request in the device's protocol, as of IDInfo.AsOf. Only
+	// the embedded device sees them.
+	Strangers uint64
+}
+
+// Refused counts connection requests that the runtime has refused, by the reason.
+type Refused struct {
+	Limits  uint64 // too many identifiers or requests (Limits.Connections, Limits.PendingRequests)
+	Memory  uint64 // no memory to receive another connection's messages into
+	Foreign uint64 // no hello (IDConfig.RefuseForeign)
+	Closing uint64 // the listener or the runtime is being shut down
+	Failed  uint64 // IDConfig.Route has failed, or the request was lost between two loops
+}
+
+// fate is what may become of a request.
+type fate uint8
+
+const (
+	fateRequested fate = iota // it has come
+	fateAccepted
+	fateRejected
+	fateTimedOut
+	fateDropped
+	fateLimits
+	fateMemory
+	fateForeign
+	fateClosing
+	fateFailed
+	fates
+)
+
+// listening counts a listener's requests by what became of them. Connections of the listener that
+// live on other loops count, too. Any goroutine.
+type listening struct{ of [fates]atomic.Uint64 }
+
+// count counts one. nil: it came through no listener.
+func (l *listening) count(f fate) {
+	if l != nil {
+		l.of[f].Add(1)
+	}
+}
+
+// refuse counts one that has come and is refused at once.
+func (l *listening) refuse(f fate) {
+	l.count(fateRequested)
+	l.count(f)
+}
+
+func (l *listening) info() *ListenerInfo {
+	var n [fates]uint64
+	answered := uint64(0)
+	for f := fates - 1; f > fateRequested; f-- {
+		n[f] = l.of[f].Load()
+		answered += n[f]
+	}
+	n[fateRequested] = l.of[fateRequested].Load() // last: what was answered had come
+	return &ListenerInfo{
+		Requests: n[fateRequested], Accepted: n[fateAccepted], Rejected: n[fateRejected], TimedOut: n[fateTimedOut],
+		Dropped: n[fateDropped], Pending: int(n[fateRequested] - answered),
+		Refused: Refused{
+			Limits: n[fateLimits], Memory: n[fateMemory], Foreign: n[fateForeign], Closing: n[fateClosing], Failed: n[fateFailed],
+		},
+	}
+}
+
+// counts is a listener's.
+func (it *ident) counts() *listening {
+	if it.listened == nil {
+		it.listened = new(listening)
+	}
+	return it.listened
+}
