@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/rdmactor/rdmactor/internal/measure"
@@ -49,55 +50,55 @@ var (
 	openFlow   = typedFlow{Size: contest.PayloadSize, Batch: 1024}
 )
 
+// aim is one for both of our entries.
+type aim struct {
+	bar    func(bound float64, what, metric, entry string, base ...string) measure.Bar
+	bound  float64
+	what   string // %s is who the entry is
+	metric string
+}
+
+// versus completes a scenario of two entries of ours, a what on the loop and one with the default
+// mailbox, and Proto.Actor's remote.
+func versus(s measure.Scenario, what, onLoop, inMailbox string, aims ...aim) measure.Scenario {
+	s.On, s.Entries, s.Base, s.Paired = measure.SameCPU, contest.Blocking(onLoop, inMailbox, stock), stock, true
+	for _, a := range aims {
+		s.Bars = append(s.Bars,
+			a.bar(a.bound, fmt.Sprintf(a.what, what+" on the loop"), a.metric, onLoop, stock),
+			a.bar(a.bound, "the same, "+what+" with the default mailbox", a.metric, inMailbox, stock))
+	}
+	return s
+}
+
 // remoteScenarios compare typed remote actors.
 var remoteScenarios = []measure.Scenario{
-	{
+	versus(measure.Scenario{
 		Name: "remote-request", Title: "RequestFuture of a typed message of 64 B, 1 caller",
-		On:      measure.SameCPU,
-		Entries: contest.Blocking(oursOnLoop, ours, stock),
 		Columns: []string{measure.P50, measure.P90, measure.P99, measure.PerSecond, measure.CPUPer, measure.AllocsPer, measure.ClientAllocsPer},
-		Base:    stock, Paired: true,
-		Bars:  slices.Concat(requestBars(oursOnLoop, "actor on the loop"), requestBars(ours, "actor with the default mailbox")),
-		Serve: typed.Serve, Dial: typed.Dial,
-	},
-	{
+		Bars:    slices.Concat(requestBars(oursOnLoop, "actor on the loop"), requestBars(ours, "actor with the default mailbox")),
+		Serve:   typed.Serve, Dial: typed.Dial,
+	}, "actor", oursOnLoop, ours),
+	versus(measure.Scenario{
 		Name: "remote-requests", Title: "RequestFuture of a typed message of 64 B, 64 callers",
-		On:      measure.SameCPU,
-		Entries: contest.Blocking(oursOnLoop, ours, stock),
 		Columns: []string{measure.PerSecond, measure.CPUPer, measure.AllocsPer, measure.ClientAllocsPer, measure.P50, measure.P99},
-		Base:    stock, Paired: true,
-		Bars: []measure.Bar{
-			measure.AtLeast(1.7, "requests/s, 64 callers, actor on the loop, against Proto.Actor's remote", measure.PerSecond, oursOnLoop, stock),
-			measure.AtLeast(1.7, "the same, actor with the default mailbox", measure.PerSecond, ours, stock),
-			measure.AtMost(0.5, "CPU per request, 64 callers, actor on the loop, against Proto.Actor's remote", measure.CPUPer, oursOnLoop, stock),
-			measure.AtMost(0.5, "the same, actor with the default mailbox", measure.CPUPer, ours, stock),
-		},
-		Serve: typed.Serve, Dial: typed.DialMany,
-	},
-	{
+		Serve:   typed.Serve, Dial: typed.DialMany,
+	}, "actor", oursOnLoop, ours,
+		aim{measure.AtLeast, 1.7, "requests/s, 64 callers, %s, against Proto.Actor's remote", measure.PerSecond},
+		aim{measure.AtMost, 0.5, "CPU per request, 64 callers, %s, against Proto.Actor's remote", measure.CPUPer}),
+	versus(measure.Scenario{
 		Name: "remote-oneway", Title: "Typed messages of 64 B, one way, 16,384 on their way",
-		Note: "The receiving actor answers each 1,024, and the sender waits for that.",
-		On:   measure.SameCPU, Entries: contest.Blocking(oursOnLoop, ours, stock),
+		Note:    "The receiving actor answers each 1,024, and the sender waits for that.",
 		Columns: []string{measure.PerSecond, measure.CPUPer, measure.AllocsPer},
-		Base:    stock, Paired: true,
-		Bars: []measure.Bar{
-			measure.AtLeast(2, "messages/s one way, actor on the loop, against Proto.Actor's remote", measure.PerSecond, oursOnLoop, stock),
-			measure.AtLeast(2, "the same, actor with the default mailbox", measure.PerSecond, ours, stock),
-		},
-		Serve: windowFlow.serve, Dial: windowFlow.dial,
-	},
-	{
+		Serve:   windowFlow.serve, Dial: windowFlow.dial,
+	}, "actor", oursOnLoop, ours,
+		aim{measure.AtLeast, 2, "messages/s one way, %s, against Proto.Actor's remote", measure.PerSecond}),
+	versus(measure.Scenario{
 		Name: "remote-open", Title: "Typed messages of 64 B, one way, as many as the sender may send",
-		Note: "Nothing slows the sender down but what it sends through. per s is what has arrived, until all has.",
-		On:   measure.SameCPU, Entries: contest.Blocking(onLoopWaits, oursWaits, stock),
+		Note:    "Nothing slows the sender down but what it sends through. per s is what has arrived, until all has.",
 		Columns: []string{measure.PerSecond, accepted, measure.CPUPer, measure.AllocsPer},
-		Base:    stock, Paired: true,
-		Bars: []measure.Bar{
-			measure.AtLeast(2, "messages/s one way, sender waits for room, actor on the loop, against Proto.Actor's remote", measure.PerSecond, onLoopWaits, stock),
-			measure.AtLeast(2, "the same, actor with the default mailbox", measure.PerSecond, oursWaits, stock),
-		},
-		Serve: openFlow.serve, Dial: openFlow.dial,
-	},
+		Serve:   openFlow.serve, Dial: openFlow.dial,
+	}, "actor", onLoopWaits, oursWaits,
+		aim{measure.AtLeast, 2, "messages/s one way, sender waits for room, %s, against Proto.Actor's remote", measure.PerSecond}),
 	{
 		Name: "remote-kill", Title: "kill -9: until 100 watchers of a process's actors have heard",
 		On: measure.AnyCPU, Entries: contest.Blocking(ours, stock), Cold: true,
@@ -120,18 +121,12 @@ var remoteScenarios = []measure.Scenario{
 
 // grainScenarios compare clusters, with the automanaged provider and the lookup disthash.
 var grainScenarios = []measure.Scenario{
-	{
+	versus(measure.Scenario{
 		Name: "grain-request", Title: "Request to a grain of another member, 64 B, 1 caller",
-		On:      measure.SameCPU,
-		Entries: contest.Blocking(oursOnLoop, ours, stock),
 		Columns: []string{measure.P50, measure.P90, measure.P99, measure.PerSecond, measure.CPUPer, measure.AllocsPer, grpcStreams},
-		Base:    stock, Paired: true,
-		Bars: []measure.Bar{
-			measure.AtMost(0.5, "request to a grain, 1 caller, grain on the loop, against Proto.Actor's remote: p50", measure.P50, oursOnLoop, stock),
-			measure.AtMost(0.5, "the same, grain with the default mailbox", measure.P50, ours, stock),
-		},
-		Serve: grains.Serve, Dial: grains.Dial,
-	},
+		Serve:   grains.Serve, Dial: grains.Dial,
+	}, "grain", oursOnLoop, ours,
+		aim{measure.AtMost, 0.5, "request to a grain, 1 caller, %s, against Proto.Actor's remote: p50", measure.P50}),
 	{
 		Name: "grain-kill", Title: "kill -9 of one of three members: until 30 of its grains answer again",
 		Note: "The provider refreshes each 200 ms. The callers ask again until there is an answer.",

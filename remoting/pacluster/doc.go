@@ -63,7 +63,9 @@
 // the RDMA device of that pod is.
 //
 // zk's provider makes ids from names, so a process that takes a lost one's place there stays
-// blocked.
+// blocked. While etcd is away, members stay members, and who is lost is not found; if it has lost
+// its data when it is back, its provider learns nothing any more: start the members again. Who does
+// not answer the automanaged provider for Silence is blocked, even if it would have answered later.
 //
 // Proto.Actor's cluster discards gRPC's log in the whole process, and has data races in itself; the
 // tests run every member in a process of its own.
