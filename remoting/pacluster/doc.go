@@ -48,7 +48,7 @@
 //
 // # Errors
 //
-// Start returns what Proto.Actor's functions panic with. A request to a grain returns an error also
+// Start returns what Proto.Actor's functions panic with, or why its context has ended. A request to a grain returns an error also
 // for what Proto.Actor's own context returns as a value; errors.As finds *remoting.Unknown and
 // *remoting.Refused. Cluster.RequestFuture gives a future: use remoting.Result.
 //
