@@ -145,7 +145,7 @@ func (c Config) withDefaults(sys *actor.ActorSystem, now time.Time) (Config, err
 	case c.Name != "" && undialable(c.Name, false):
 		return c, fmt.Errorf("peers cannot dial Name %q: say there what they dial, and in Listen where to listen: %w", c.Name, unix.EINVAL)
 	case c.Name == "" && undialable(c.Listen, true):
-		return c, fmt.Errorf("Listen %q is all addresses: say in Name which one peers dial: %w", c.Listen, unix.EINVAL)
+		return c, fmt.Errorf("the address of Listen, %q, is all addresses: say in Name which one peers dial: %w", c.Listen, unix.EINVAL)
 	case len(c.Name) > frame.MaxName || len(c.Member) > frame.MaxName:
 		return c, fmt.Errorf("a Name and a Member have at most %d bytes: %w", frame.MaxName, unix.EINVAL)
 	case c.MaxMessage < frameBytes || c.MaxMessage > frame.MaxMessage:

@@ -32,7 +32,7 @@ func TestRefusedForTheirReason(t *testing.T) {
 			t.Errorf("code %d: %v", code, err)
 		}
 		for _, e := range reasons {
-			if errors.Is(err, e) != (e == want) {
+			if errors.Is(err, e) != errors.Is(want, e) {
 				t.Errorf("code %d: %v, and errors.Is finds %q: %v", code, err, e, errors.Is(err, e))
 			}
 		}
