@@ -41,6 +41,8 @@ type Config struct {
 	Timeouts Timeouts
 	// Limits bound what peers and programs can have the runtime keep.
 	Limits Limits
+	// Flight configures the flight recorder.
+	Flight FlightConfig
 	// Keepalive applies to all connections whose IDConfig does not say otherwise.
 	Keepalive Keepalive
 	// Scheduler is for this module's simulations and for actortest. Leave it nil.
@@ -121,6 +123,7 @@ func (c Config) withDefaults() Config {
 		SendQueue: positive(l.SendQueue, 256), Mailbox: positive(l.Mailbox, 65_536),
 		ReceiveMemory: positive(l.ReceiveMemory, 1<<30), SendMemory: positive(l.SendMemory, 1<<30), Memory: positive(l.Memory, 1<<30),
 	}
+	c.Flight.Records = cmp.Or(c.Flight.Records, flightRecords)
 	c.Keepalive = c.Keepalive.or(Keepalive{15 * time.Second, 45 * time.Second})
 	return c
 }

@@ -61,6 +61,7 @@ func (it *ident) RenewFailed(value any) {
 	if value == nil {
 		value = mailbox.ErrGoexit
 	}
+	it.l.failed("Renew of a Send to " + it.pid.Id)
 	it.BreakOff(&PanicError{value})
 	it.rt.sys.EventStream.Publish(&Panicked{"Renew of a Send to", it.pid.Id, value, debug.Stack()})
 }

@@ -1,6 +1,7 @@
 package actor
 
 import (
+	"errors"
 	"slices"
 	"time"
 
@@ -32,6 +33,11 @@ func (it *ident) BreakOff(err error) {
 	}
 	it.log.Warn("rdma: connection broken off", it.logKeys(states.OpDisconnect, "err", Brief(err))...)
 	c.BreakDown(err)
+	it.note(FlightEnd, "broken off", errnoOf(err))
+	var wrong *ProtocolError
+	if errors.As(err, &wrong) {
+		it.l.dump(FlightEnd, "protocol violation of "+it.pid.Id+"'s peer: "+Brief(err))
+	}
 	it.box.PostUserMessage(&brokenOff{})
 }
 

@@ -161,6 +161,7 @@ func (it *ident) moved(cause fmt.Stringer) {
 	}
 	from := it.state
 	it.state = now
+	it.l.flight.Transition(it.l.el.Now(), uint64(it.base().ID), from, now)
 	it.publish()
 	if o := it.rt.cfg.Observer; o != nil {
 		o.Transition(it.pid, it.id.Handle(), from, now)
@@ -207,6 +208,7 @@ func (it *ident) base() EventBase {
 
 // notify sends the owner an event.
 func (it *ident) notify(ev Event) {
+	it.noteEvent(ev)
 	if o := it.rt.cfg.Observer; o != nil {
 		o.Event(it.pid, ev)
 	}
@@ -219,6 +221,7 @@ func (it *ident) reply(sender *actor.PID, ev Event) {
 	if it.owns(sender) {
 		it.notify(ev)
 	} else {
+		it.noteEvent(ev)
 		if o := it.rt.cfg.Observer; o != nil {
 			o.Event(it.pid, ev)
 		}

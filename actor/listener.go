@@ -43,6 +43,13 @@ const (
 	fates
 )
 
+func (f fate) String() string {
+	return [...]string{
+		"requested", "accepted", "rejected", "timed out", "dropped",
+		"too many identifiers or requests", "no memory", "a foreign peer", "shutting down", "failed",
+	}[f]
+}
+
 // listening counts a listener's requests by what became of them. Connections of the listener that
 // live on other loops count, too. Any goroutine.
 type listening struct{ of [fates]atomic.Uint64 }
@@ -52,12 +59,6 @@ func (l *listening) count(f fate) {
 	if l != nil {
 		l.of[f].Add(1)
 	}
-}
-
-// refuse counts one that has come and is refused at once.
-func (l *listening) refuse(f fate) {
-	l.count(fateRequested)
-	l.count(f)
 }
 
 func (l *listening) info() *ListenerInfo {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/rdmactor/rdmactor/actor/internal/datapath"
+	"github.com/rdmactor/rdmactor/actor/internal/flight"
 	"github.com/rdmactor/rdmactor/actor/internal/mailbox"
 	"github.com/rdmactor/rdmactor/cmid"
 	"github.com/rdmactor/rdmactor/eventloop"
@@ -31,6 +32,7 @@ type loop struct {
 
 	clock   func() time.Time // the loop's, for any goroutine
 	known   known            // any goroutine
+	flight  *flight.Recorder // any goroutine; nil: nothing is recorded
 	askIDs  inquiry[[]IDInfo]
 	askRest inquiry[loopFigures]
 

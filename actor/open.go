@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/rdmactor/rdmactor/actor/internal/datapath"
+	"github.com/rdmactor/rdmactor/actor/internal/flight"
 	"github.com/rdmactor/rdmactor/actor/internal/mailbox"
 	"github.com/rdmactor/rdmactor/cmid"
 	"github.com/rdmactor/rdmactor/eventloop"
@@ -69,17 +70,17 @@ func (rt *Runtime) addLoop(i int, cfg eventloop.Config) error {
 	}
 	cfg.Logger = rt.journal.logger(cfg.Logger)
 	cfg.Alarm = rt.registry.Alarm()
-	el, err := eventloop.New(cfg)
-	if err != nil {
-		return err
-	}
-	l := &loop{
-		el: el, exec: mailbox.NewLoop(el, cfg.OnStall != nil), rt: rt, ids: make(map[*ident]struct{}), clock: time.Now,
-	}
+	traces := cfg.OnStall != nil
+	l := &loop{rt: rt, ids: make(map[*ident]struct{}), clock: time.Now, flight: flight.New(rt.cfg.Flight.Records)}
 	if cfg.Clock != nil {
 		l.clock = cfg.Clock.Now
 	}
-	l.exec.Context, l.exec.Scheduler = l, rt.cfg.Scheduler
+	el, err := eventloop.New(l.watched(cfg))
+	if err != nil {
+		return err
+	}
+	l.el, l.exec = el, mailbox.NewLoop(el, traces)
+	l.exec.Context, l.exec.Scheduler, l.exec.Failed = l, rt.cfg.Scheduler, l.failed
 	limits := &rt.cfg.Limits
 	l.Init(el, rt.log, datapath.Limits{
 		Receive: limits.ReceiveMemory, Send: limits.SendMemory, Memory: limits.Memory, Queue: limits.SendQueue,

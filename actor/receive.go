@@ -102,6 +102,7 @@ func (it *ident) command(cmd Command, sender *actor.PID) {
 		it.reply(sender, it.nothing(cmd))
 		return
 	}
+	it.noteCommand(cmd)
 	if n := len(it.asked); n >= 2*commandRoom || n >= commandRoom && !ends(cmd) {
 		it.fail(cmd, sender, fmt.Errorf("%d commands wait for their answers: %w (%w)", n, ErrQueueFull, unix.ENOBUFS))
 		return

@@ -32,7 +32,8 @@ func (l *loop) request(id *cmid.ID, r *cmid.ConnectRequest) {
 	}
 	if from == nil || from.ending() || l.rt.closing.Load() {
 		if from != nil {
-			from.counts().refuse(fateClosing)
+			from.counts().count(fateRequested)
+			l.refused(id, from.counts(), fateClosing)
 		}
 		l.reject(id)
 		return
@@ -45,7 +46,7 @@ func (l *loop) request(id *cmid.ID, r *cmid.ConnectRequest) {
 	if in.cfg.RefuseForeign && !in.cfg.Raw {
 		if _, _, ok := wire.ParseHello(r.PrivateData, id.Limits().Padded); !ok {
 			l.rt.log.Warn("rdma: a foreign peer was rejected (RefuseForeign)", "id", id.Handle(), "peer", r.Peer, "local", r.Local)
-			in.via.count(fateForeign)
+			l.refused(in.id, in.via, fateForeign)
 			l.reject(id)
 			return
 		}
@@ -80,7 +81,7 @@ func (l *loop) route(from *ident, in *incoming) bool {
 	switch {
 	case !ok:
 		l.rt.count.Add(-1)
-		in.via.count(fateFailed)
+		l.refused(in.id, in.via, fateFailed)
 		l.reject(in.id)
 		return false
 	case reject != nil:
@@ -106,9 +107,10 @@ func (l *loop) askRoute(from *ident, in *incoming) (owner *actor.PID, reject *cm
 		if value == nil { // the goroutine ends: nobody else rejects it
 			value = mailbox.ErrGoexit
 			l.rt.count.Add(-1)
-			in.via.count(fateFailed)
+			l.refused(in.id, in.via, fateFailed)
 			l.reject(in.id)
 		}
+		l.failed("Route of " + from.pid.Id)
 		l.rt.sys.EventStream.Publish(&Panicked{"Route of a listener", from.pid.Id, value, debug.Stack()})
 	}()
 	r := *in.r
@@ -133,14 +135,14 @@ func (l *loop) take(in *incoming) *ident {
 	l.rt.count.Add(-1)
 	switch {
 	case closing:
-		in.via.count(fateClosing)
+		l.refused(in.id, in.via, fateClosing)
 		l.reject(in.id)
 	case tooMany:
 		l.tooMany(in)
 	default:
 		l.rt.log.Warn("rdma: no memory to receive another connection's messages into (ReceiveMemory, MaxMessage): rejected",
 			"id", in.id.Handle(), "peer", in.r.Peer, "local", in.r.Local)
-		in.via.count(fateMemory)
+		l.refused(in.id, in.via, fateMemory)
 		l.reject(in.id)
 	}
 	return nil
@@ -178,7 +180,7 @@ func (l *loop) welcome(in *incoming) *ident {
 }
 
 func (l *loop) tooMany(in *incoming) {
-	in.via.count(fateLimits)
+	l.refused(in.id, in.via, fateLimits)
 	l.rt.log.Warn("rdma: too many requests or identifiers (Limits): rejected",
 		"id", in.id.Handle(), "peer", in.r.Peer, "local", in.r.Local)
 	l.reject(in.id)

@@ -26,6 +26,7 @@ type Runtime struct {
 
 	cfg      Config
 	journal  journal
+	dumps    dumps
 	log      *slog.Logger // the journal's
 	guardian *actor.PID   // every identifier's parent
 	stopped  chan struct{}

@@ -91,6 +91,7 @@ func (l *loop) shutDown(empty chan struct{}) {
 		close(empty)
 		l.el.Handoff()
 	}
+	l.flight.Note(l.el.Now(), 0, FlightCommand, "shutdown", 0)
 	for _, it := range l.inOrder() {
 		it.box.PostUserMessage(&shutdownAsked{})
 	}

@@ -27,6 +27,9 @@ type Loop struct {
 	Context any
 	// Scheduler is of what happens off the loop. nil, except in a simulation. Set before use.
 	Scheduler *sched.Scheduler
+	// Failed is called on the loop when an actor has panicked, with the actor's name, before its
+	// supervisor hears of it. nil: nobody wants to know. Set before use.
+	Failed func(actor string)
 
 	el     *eventloop.Loop
 	traces bool // stalls are reported to somebody, who wants to know the message

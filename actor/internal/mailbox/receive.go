@@ -238,6 +238,9 @@ func (m *Mailbox) received(msg any, r Retained) {
 			m.busy = false
 			defer m.wake() // in the middle of somebody else's turn, which ends here
 		}
+		if l := m.Loop(); l != nil && l.Failed != nil {
+			l.Failed(m.LoopName())
+		}
 		m.invoker.EscalateFailure(reason, msg)
 	}
 	if r == nil {
