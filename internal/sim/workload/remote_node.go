@@ -444,9 +444,16 @@ func (me *remoteNode) reach(other int) {
 
 // sure checks that what nothing could prevent has happened.
 func (w *remote) sure() {
+	bytes := 0
+	for _, p := range w.posts {
+		bytes += p.op.size
+	}
+	if w.cfg.Queue != 0 || bytes > 8<<20 {
+		return // there may have been no room
+	}
 	for n := range uint64(len(w.posts)) {
 		p := w.posts[n]
-		if p == nil || p.op.how.odd() || w.cfg.Queue != 0 || !w.quiet(p.op.from, p.op.to) {
+		if p == nil || p.op.how.odd() || !w.quiet(p.op.from, p.op.to) {
 			continue
 		}
 		if p.Fated() && w.Config.Limits.PendingRequests > 0 {
