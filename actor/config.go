@@ -29,7 +29,8 @@ type Config struct {
 	// Proto.Actor's own lines (an actor that has panicked, dead letters) go directly from the loop
 	// to the actor system's logger (actor.WithLoggerFactory). That one must not block.
 	Logger *slog.Logger
-	// Observer is notified of transitions, events and credits. nil costs nothing.
+	// Observer is notified of transitions, events and credits, and a CommandObserver of commands,
+	// too. nil costs nothing.
 	Observer Observer
 	// Loops configures the event loops, one for each element. Each has a goroutine of its own, and
 	// connections are spread over them (docs/design.md). nil: one loop, which blocks when it has

@@ -98,6 +98,9 @@ func (it *ident) begin(a *asked) {
 	if a.wire != nil {
 		cmd = a.wire
 	}
+	if o := it.rt.commands; o != nil {
+		o.Begun(it.pid, it.id.Handle(), a.cmd)
+	}
 	ev := it.id.Do(cmd)
 	it.moved(cmd.Op())
 	if ev != nil {
@@ -124,6 +127,9 @@ func (it *ident) take(cmd Command) *asked {
 // part of, or to the owner.
 func (it *ident) answer(cmd Command, ev Event) {
 	a := it.take(cmd)
+	if o := it.rt.commands; o != nil && a != nil {
+		o.Answered(it.pid, it.id.Handle(), a.cmd, ev)
+	}
 	switch {
 	case a == nil:
 		it.notify(ev)

@@ -97,3 +97,55 @@ func TestObserver(t *testing.T) {
 		}
 	}
 }
+
+// commander is an observer of commands, too.
+type commander struct {
+	observer
+	underWay map[Command]bool
+}
+
+func (o *commander) Begun(_ *actor.PID, _ Handle, cmd Command) {
+	o.saw("begun " + cmd.Op().String())
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.underWay[cmd] = true
+}
+
+func (o *commander) Answered(_ *actor.PID, _ Handle, cmd Command, ev cmid.Event) {
+	o.mu.Lock()
+	begun := o.underWay[cmd]
+	delete(o.underWay, cmd)
+	o.mu.Unlock()
+	if begun {
+		o.saw(fmt.Sprintf("%v: %T", cmd.Op(), ev))
+	}
+}
+
+// A CommandObserver is notified of the commands that a Dial and an Accept are made of, and of each
+// answer, with the value that it has been notified of before.
+func TestCommandObserver(t *testing.T) {
+	o := &commander{observer{seen: make(map[string]int)}, make(map[Command]bool)}
+	inWorld(t, 0, func(w *world) {
+		p := w.connect()
+		refused := w.rt.CreateID(p.client.pid, IDConfig{})
+		p.client.send(refused, &cmid.Listen{Backlog: -1})
+		p.client.send(refused, &cmid.Accept{})
+		until[*CommandFailed](p.client)
+		p.client.send(refused, &DestroyID{})
+		p.client.send(p.c, &Close{})
+		until[*Closed](p.client)
+	}, Config{Observer: o, Loops: make([]eventloop.Config, 1)})
+	for _, what := range []string{
+		"ResolveAddr: *cmid.AddrResolved", "ResolveRoute: *cmid.RouteResolved", "Connect: *cmid.Established",
+		"Accept: *cmid.Established", "Accept: *cmid.CommandFailed", "begun Disconnect",
+	} {
+		if o.seen[what] == 0 {
+			t.Errorf("%s was not seen: %v", what, o.seen)
+		}
+	}
+	for cmd := range o.underWay {
+		if op := cmd.Op(); op != states.OpDisconnect && op != states.OpDestroyID {
+			t.Errorf("%v has no answer", op)
+		}
+	}
+}

@@ -23,6 +23,20 @@ type Observer interface {
 	Moved(id *actor.PID, h Handle, from, to string)
 }
 
+// CommandObserver is an Observer that is also notified of the commands that go to the device, of
+// each when it begins and when it is answered. A Dial, a Serve and a Close are reported as the
+// commands that they are made of. A command that is still under way when its identifier is
+// destroyed has no end of its own: Closed is its end. Commands that only concern messages and
+// memory (Send, Read, Write ...) are not reported.
+type CommandObserver interface {
+	Observer
+	// Begun: cmd is about to be executed. It must not be kept or changed.
+	Begun(id *actor.PID, h Handle, cmd Command)
+	// Answered: ev is the answer to cmd, the same value as Begun has got. Neither may be kept or
+	// changed.
+	Answered(id *actor.PID, h Handle, cmd Command, ev cmid.Event)
+}
+
 // Credits are a connection's counts of messages. Send and Receive are how many more may be sent and
 // received before the receiver has to consume some. Unacked and Unfreed are how many were sent and
 // received, but not consumed yet. Queued wait to be sent, InFlight are at the device. On a raw

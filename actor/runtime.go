@@ -25,6 +25,7 @@ type Runtime struct {
 	spawned  atomic.Uint32 // OnLoop actors spawned
 
 	cfg      Config
+	commands CommandObserver // the Observer, if it is one; nil: nobody is notified
 	journal  journal
 	dumps    dumps
 	log      *slog.Logger // the journal's

@@ -171,6 +171,17 @@ func WithMetadata(ctx context.Context, key, value string) context.Context {
 	return context.WithValue(ctx, metadataKey{}, p)
 }
 
+// MetadataRoom is how many bytes of metadata may still be added with WithMetadata. A pair takes its
+// key, its value and 3 bytes. What is optional should be left out when there is no room for it,
+// because calls whose metadata is too large fail.
+func MetadataRoom(ctx context.Context) int {
+	p, _ := ctx.Value(metadataKey{}).(*pairs)
+	if p == nil {
+		return wire.MaxMetadata
+	}
+	return max(wire.MaxMetadata-len(p.b), 0)
+}
+
 // outgoing is the metadata that a call made with ctx carries.
 func outgoing(ctx context.Context) (b []byte, err error) {
 	p, _ := ctx.Value(metadataKey{}).(*pairs)

@@ -252,6 +252,18 @@ func codeOf(err error) Code {
 	return CodeUnknown
 }
 
+// CodeOf is the code of a call's error, or the one that a handler's error is sent with. Of nil it
+// is 0.
+func CodeOf(err error) Code {
+	if err == nil {
+		return 0
+	}
+	if e, ok := errors.AsType[*Error](err); ok && e.Code != 0 {
+		return e.Code
+	}
+	return codeOf(err)
+}
+
 // wireError returns what is sent of a handler's error.
 func wireError(err error) (code Code, text string, details []byte) {
 	if e, ok := errors.AsType[*Error](err); ok && e.Code != 0 {

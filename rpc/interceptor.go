@@ -2,6 +2,7 @@ package rpc
 
 import (
 	"context"
+	"time"
 
 	rdma "github.com/rdmactor/rdmactor/actor"
 )
@@ -12,12 +13,20 @@ type Info struct {
 	Stream bool
 	Server bool      // the call is being handled, not made
 	Peer   rdma.Addr // the other side
+	// Arrived is when the server has received the request. What has passed since is the time that
+	// it has waited there: for memory, for its turn, for a goroutine. Zero at a client.
+	Arrived time.Time
 	// Request is the message (a *Q of the Method), or a []byte. A client's interceptor may replace
 	// it by one of the same type before it goes on.
 	Request any
 	// Reply is the answer of a call, once next has returned without an error: a *R of the Method,
 	// or a []byte. It may be replaced by one of the same type. A stream has none.
 	Reply any
+	// Ended is called once, when a stream that the client has opened has ended for its receiver:
+	// with io.EOF at its end in order, otherwise with the error of Recv. Items may still wait to be
+	// received. An interceptor of a client may set it; it calls what was there before. It may be
+	// called on a loop, so it must not block. A call and a server have no use for it.
+	Ended func(error)
 }
 
 // An Interceptor is called around calls and streams, on either side. It calls next with the

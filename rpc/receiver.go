@@ -53,6 +53,7 @@ func Open[Q, T any](ctx context.Context, c *Client, m Stream[Q, T], q *Q) (*Rece
 	case r == nil:
 		return nil, unanswered(m.m, went)
 	}
+	r.onEnd(info.Ended)
 	opened := &Receiver[T]{r}
 	r = nil
 	return opened, nil
@@ -123,6 +124,7 @@ type receiving struct {
 	credit int64       // bytes that the server may still send
 	taken  int64       // bytes that were read and not granted again
 	err    error       // the end
+	ended  func(error) // is called with it; nil: nobody asked, or it was called
 }
 
 // open sends the request of a stream.
@@ -192,16 +194,45 @@ func (r *receiving) notify() {
 func (r *receiving) finish(c *clientCall) { r.end(cmp.Or(c.failure(), io.EOF)) }
 
 func (r *receiving) end(err error) {
+	ended := r.endLocking(err)
+	if ended == nil {
+		return
+	}
+	try(func() { ended(err) }, func(why *PanicError) {
+		publish(r.l.sys, &rdma.Panicked{Kind: "rpc Info.Ended", Name: r.call.m.name, Value: why.Value, Stack: why.Stack})
+	})
+}
+
+// endLocking takes note of the end, and returns whom to notify of it, if it is the first.
+func (r *receiving) endLocking(err error) (ended func(error)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.err == nil {
 		r.err = err
+		ended, r.ended = r.ended, nil
 	}
 	if r.stop != nil {
 		r.stop()
 		r.stop = nil
 	}
 	r.notify()
+	return ended
+}
+
+// onEnd has ended be called with the end: now, if it has come already. nil: nobody asks.
+func (r *receiving) onEnd(ended func(error)) {
+	if ended == nil {
+		return
+	}
+	r.mu.Lock()
+	err := r.err
+	if err == nil {
+		r.ended = ended
+	}
+	r.mu.Unlock()
+	if err != nil {
+		ended(err)
+	}
 }
 
 // close gives the stream up, if it has not ended. err is why; nil: it was asked for.

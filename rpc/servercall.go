@@ -27,6 +27,9 @@ func (call *serverCall) begin(h wire.Header, metadata []byte) {
 	call.ctx.info.Method, call.ctx.info.Stream, call.ctx.info.Server = call.h.m.name, call.h.m.stream, true
 	call.ctx.info.Peer = call.c.peer
 	call.ctx.metadata = metadata
+	if len(call.c.s.cfg.Interceptors) > 0 {
+		call.ctx.info.Arrived = call.c.arrival()
+	}
 	if t := h.Timeout(); t > 0 {
 		call.ctx.deadline = call.c.arrival().Add(t)
 	}

@@ -1,0 +1,143 @@
+package rpc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/rdmactor/rdmactor/rpc/internal/wire"
+)
+
+// A server's interceptor sees when the request has come: what has passed since is the time in the
+// queue.
+func TestArrived(t *testing.T) {
+	const busy = 3 * time.Second
+	waited := make(chan time.Duration, 2)
+	measure := func(ctx context.Context, call *Info, next func(context.Context) error) error {
+		waited <- time.Since(call.Arrived)
+		return next(ctx)
+	}
+	cfg := rigConfig{server: Config{Interceptors: []Interceptor{measure}}}
+	inWorld(t, cfg, func(s *Server) {
+		HandleRaw(s, echo, func(_ context.Context, q, reply []byte) ([]byte, error) {
+			time.Sleep(busy)
+			return append(reply, q...), nil
+		}, HandlerConfig{})
+	}, func(r *rig) {
+		if _, err := CallRaw(r.t.Context(), r.c, echo, []byte("x"), nil); err != nil {
+			r.t.Error(err)
+		}
+		if w := <-waited; w < 0 || w >= busy {
+			r.t.Errorf("the request has waited for %v", w)
+		}
+	})
+}
+
+// A client's interceptor hears of the end of a stream, once.
+func TestEnded(t *testing.T) {
+	ends := make(chan error, 4)
+	listen := func(ctx context.Context, call *Info, next func(context.Context) error) error {
+		was := call.Ended
+		call.Ended = func(err error) {
+			ends <- err
+			if was != nil {
+				was(err)
+			}
+		}
+		return next(ctx)
+	}
+	cfg := rigConfig{client: Config{Interceptors: []Interceptor{listen, listen}}}
+	inWorld(t, cfg, func(s *Server) { handleCount(s) }, func(r *rig) {
+		in, err := Open(r.t.Context(), r.c, count, wrapperspb.Int64(10))
+		if err != nil {
+			r.t.Fatal(err)
+		}
+		for _, err := range in.All() {
+			if err != nil {
+				r.t.Error(err)
+			}
+		}
+		for range 2 {
+			if err := <-ends; !errors.Is(err, io.EOF) {
+				r.t.Error(err)
+			}
+		}
+		if in, err = Open(r.t.Context(), r.c, count, wrapperspb.Int64(-1)); err != nil {
+			r.t.Fatal(err)
+		}
+		in.Close()
+		in.Close()
+		for range 2 {
+			if err := <-ends; !errors.Is(err, context.Canceled) {
+				r.t.Error(err)
+			}
+		}
+		r.Wait()
+		if len(ends) != 0 {
+			r.t.Error("the end was reported again")
+		}
+	})
+}
+
+// What Ended is given panics: the stream has ended all the same, and its loop goes on.
+func TestEndedPanics(t *testing.T) {
+	explode := func(ctx context.Context, call *Info, next func(context.Context) error) error {
+		call.Ended = func(error) { panic("Ended says no") }
+		return next(ctx)
+	}
+	inWorld(t, rigConfig{client: Config{Interceptors: []Interceptor{explode}}}, func(s *Server) {
+		handleCount(s)
+		HandleRaw(s, echo, func(_ context.Context, q, reply []byte) ([]byte, error) { return append(reply, q...), nil }, HandlerConfig{})
+	}, func(r *rig) {
+		in, err := Open(r.t.Context(), r.c, count, wrapperspb.Int64(1_000_000))
+		if err != nil {
+			r.t.Fatal(err)
+		}
+		r.ExpectPanic("Ended says no")
+		in.Close()
+		r.good()
+	})
+}
+
+// MetadataRoom is exact: what it says still fits, and a byte more does not.
+func TestMetadataRoom(t *testing.T) {
+	ctx := t.Context()
+	if room := MetadataRoom(ctx); room != wire.MaxMetadata {
+		t.Errorf("room for %d bytes", room)
+	}
+	ctx = WithMetadata(ctx, "k", strings.Repeat("v", wire.MaxMetadataValue))
+	room := MetadataRoom(ctx)
+	if _, err := outgoing(WithMetadata(ctx, "k", strings.Repeat("v", room-4))); err != nil {
+		t.Errorf("with %d bytes: %v", room, err)
+	}
+	if _, err := outgoing(WithMetadata(ctx, "kk", strings.Repeat("v", room-4))); !errors.Is(err, ErrTooLarge) {
+		t.Errorf("with %d bytes: %v", room+1, err)
+	}
+	if room := MetadataRoom(WithMetadata(ctx, "", "")); room != 0 {
+		t.Errorf("room for %d bytes in metadata that is too large", room)
+	}
+}
+
+func TestCodeOf(t *testing.T) {
+	for _, c := range []struct {
+		err  error
+		want Code
+	}{
+		{nil, 0},
+		{errors.New("x"), CodeUnknown},
+		{context.Canceled, CodeCanceled},
+		{ErrDraining, CodeDraining},
+		{fmt.Errorf("x: %w", errTaken), codeOf(errTaken)},
+		{fmt.Errorf("x: %w", &Error{Code: CodeTooLarge}), CodeTooLarge},
+	} {
+		if got := CodeOf(c.err); got != c.want {
+			t.Errorf("%v: %d, want %d", c.err, got, c.want)
+		}
+	}
+}
