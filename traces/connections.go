@@ -1,0 +1,252 @@
+package traces
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	semconv "go.opentelemetry.io/otel/semconv/v1.41.0"
+	"go.opentelemetry.io/otel/trace"
+
+	rdma "github.com/rdmactor/rdmactor/actor"
+	"github.com/rdmactor/rdmactor/cmid"
+	"github.com/rdmactor/rdmactor/states"
+)
+
+// What is kept of one connection at a time: a peer can make it go through errors, and its owner
+// through commands, as often as they like.
+const (
+	maxStates   = 64 // events of its span
+	maxCommands = 32 // that are under way
+)
+
+// Observer returns an observer for rdma.Config, which makes the spans of connections and listeners.
+// next is notified, too; it may be nil. On the loops it only notes times and texts: the spans are
+// made elsewhere, also those that a sampler leaves out.
+func (t *Tracing) Observer(next rdma.Observer) rdma.Observer {
+	o := &observer{t: t, next: next, all: make(map[*actor.PID]*connection)}
+	o.commands, _ = next.(rdma.CommandObserver)
+	return o
+}
+
+type observer struct {
+	t        *Tracing
+	next     rdma.Observer        // nil: nobody
+	commands rdma.CommandObserver // next, if it is one
+
+	mu  sync.Mutex
+	all map[*actor.PID]*connection // without a value: there was no room for its span
+}
+
+// connection is an identifier. Its loop uses the first part, and the queue the second.
+type connection struct {
+	underWay []command
+	noted    int // events of the span
+
+	span trace.Span
+	ctx  context.Context
+}
+
+// command is one that has no answer yet.
+type command struct {
+	cmd rdma.Command // only compared
+	at  time.Time
+}
+
+// of returns what is kept of an identifier, and begins its span when it is new. nil: nothing.
+func (o *observer) of(id *actor.PID, h rdma.Handle, kind trace.SpanKind) *connection {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if c, known := o.all[id]; known {
+		return c
+	}
+	c, at := &connection{}, time.Now()
+	if !o.t.ends.put(func() { c.begin(o.t, h, kind, at) }) {
+		c = nil
+	}
+	o.all[id] = c
+	return c
+}
+
+// forget returns what is kept of an identifier for the last time.
+func (o *observer) forget(id *actor.PID) *connection {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	c := o.all[id]
+	delete(o.all, id)
+	return c
+}
+
+// Transition implements rdma.Observer.
+func (o *observer) Transition(id *actor.PID, h rdma.Handle, from, to states.State) {
+	if o.next != nil {
+		o.next.Transition(id, h, from, to)
+	}
+	o.note(o.of(id, h, trace.SpanKindInternal), to.String())
+}
+
+// Begun implements rdma.CommandObserver.
+func (o *observer) Begun(id *actor.PID, h rdma.Handle, cmd rdma.Command) {
+	if o.commands != nil {
+		o.commands.Begun(id, h, cmd)
+	}
+	kind := trace.SpanKindInternal
+	switch cmd.Op() {
+	case states.OpResolveAddr, states.OpConnect:
+		kind = trace.SpanKindClient
+	}
+	c := o.of(id, h, kind)
+	if c == nil || len(c.underWay) >= maxCommands {
+		return
+	}
+	c.underWay = append(c.underWay, command{cmd, time.Now()})
+	if cmd.Op() == states.OpListen {
+		o.t.ends.put(func() { c.span.SetName("rdma listener") })
+	}
+}
+
+// Answered implements rdma.CommandObserver.
+func (o *observer) Answered(id *actor.PID, h rdma.Handle, cmd rdma.Command, ev cmid.Event) {
+	if o.commands != nil {
+		o.commands.Answered(id, h, cmd, ev)
+	}
+	c := o.of(id, h, trace.SpanKindInternal)
+	if c == nil {
+		return
+	}
+	for i, u := range c.underWay {
+		if u.cmd == cmd {
+			c.underWay = append(c.underWay[:i], c.underWay[i+1:]...)
+			text := ""
+			if err, ok := ev.(rdma.Failure); ok {
+				text = clip(textOf(err))
+			}
+			o.command(c, u, text)
+			return
+		}
+	}
+}
+
+// command makes the span of a command that is over. text: why it has failed.
+func (o *observer) command(c *connection, u command, text string) {
+	name, now := u.cmd.Op().String(), time.Now()
+	o.t.ends.put(func() {
+		if !c.span.IsRecording() {
+			return
+		}
+		_, span := o.t.start(c.ctx, name, trace.WithTimestamp(u.at))
+		if text != "" {
+			span.SetStatus(codes.Error, text)
+		}
+		span.End(trace.WithTimestamp(now))
+	})
+}
+
+// Event implements rdma.Observer.
+func (o *observer) Event(id *actor.PID, ev cmid.Event) {
+	if o.next != nil {
+		o.next.Event(id, ev)
+	}
+	switch ev := ev.(type) {
+	case *cmid.ConnectRequest:
+		o.addresses(o.of(id, ev.ID, trace.SpanKindServer), ev.Local, ev.Peer, "")
+	case *cmid.AddrResolved:
+		o.addresses(o.of(id, ev.ID, trace.SpanKindClient), ev.Local, ev.Peer, ev.Device)
+	case *cmid.Established:
+		o.addresses(o.of(id, ev.ID, trace.SpanKindInternal), ev.Local, ev.Peer, "")
+	case *cmid.Listening:
+		o.addresses(o.of(id, ev.ID, trace.SpanKindInternal), ev.Local, cmid.Addr{}, "")
+	case *cmid.Disconnected:
+		o.failed(id, ev, ev.Err)
+	case *cmid.DeviceRemoval:
+		o.failed(id, ev, ev.Err)
+	case *cmid.AddrError, *cmid.RouteError, *cmid.ConnectError, *cmid.Unreachable, *cmid.Rejected, *cmid.CommandFailed, *cmid.ListenFailed:
+		o.failed(id, ev, ev.(rdma.Failure))
+	case *cmid.Closed:
+		o.closed(id, ev)
+	}
+}
+
+// Credit implements rdma.Observer.
+func (o *observer) Credit(id *actor.PID, h rdma.Handle, c rdma.Credits) {
+	if o.next != nil {
+		o.next.Credit(id, h, c)
+	}
+}
+
+// Moved implements rdma.Observer.
+func (o *observer) Moved(id *actor.PID, h rdma.Handle, from, to string) {
+	if o.next != nil {
+		o.next.Moved(id, h, from, to)
+	}
+	o.note(o.of(id, h, trace.SpanKindServer), "moved", attribute.String("rdmactor.loop", clip(to)))
+}
+
+// note puts an event on a connection's span.
+func (o *observer) note(c *connection, what string, attrs ...attribute.KeyValue) {
+	if c == nil || c.noted >= maxStates {
+		return
+	}
+	c.noted++
+	at := time.Now()
+	o.t.ends.put(func() { c.span.AddEvent(what, trace.WithTimestamp(at), trace.WithAttributes(attrs...)) })
+}
+
+// failed notes an event that has an error. nil: it has none.
+func (o *observer) failed(id *actor.PID, ev cmid.Event, err error) {
+	var attrs []attribute.KeyValue
+	if err != nil {
+		attrs = append(attrs, semconv.ExceptionMessage(clip(textOf(err))))
+	}
+	o.note(o.of(id, ev.Ident(), trace.SpanKindInternal), ev.Kind().String(), attrs...)
+}
+
+// addresses notes between whom a connection is.
+func (o *observer) addresses(c *connection, local, with cmid.Addr, device string) {
+	if c == nil {
+		return
+	}
+	attrs := append(peer(local, semconv.NetworkLocalAddressKey, semconv.NetworkLocalPortKey),
+		peer(with, semconv.NetworkPeerAddressKey, semconv.NetworkPeerPortKey)...)
+	if device != "" {
+		attrs = append(attrs, attribute.String("rdmactor.device", clip(device)))
+	}
+	o.t.ends.put(func() { c.span.SetAttributes(attrs...) })
+}
+
+// closed ends an identifier's span, and those of its commands that were not answered.
+func (o *observer) closed(id *actor.PID, ev *cmid.Closed) {
+	c := o.forget(id)
+	if c == nil {
+		return
+	}
+	for _, u := range c.underWay {
+		if u.cmd.Op() == states.OpDestroyID {
+			o.command(c, u, "")
+		} else {
+			o.command(c, u, "the identifier was closed before it was answered")
+		}
+	}
+	text, at := "", time.Now()
+	if ev.Err != nil {
+		text = clip(textOf(ev.Err))
+	}
+	delivered, unsent, unknown := int64(ev.Delivered), int64(ev.Unsent), int64(ev.Unknown)
+	o.t.ends.putAlways(func() {
+		if text != "" {
+			c.span.SetStatus(codes.Error, text)
+		}
+		c.span.SetAttributes(attribute.Int64("rdmactor.sends.delivered", delivered),
+			attribute.Int64("rdmactor.sends.unsent", unsent), attribute.Int64("rdmactor.sends.unknown", unknown))
+		c.span.End(trace.WithTimestamp(at))
+	})
+}
+
+// begin makes the span, a trace of its own.
+func (c *connection) begin(t *Tracing, h rdma.Handle, kind trace.SpanKind, at time.Time) {
+	c.ctx, c.span = t.start(context.Background(), "rdma connection", trace.WithSpanKind(kind), trace.WithTimestamp(at),
+		trace.WithAttributes(attribute.Int64("rdmactor.id", int64(h))))
+}

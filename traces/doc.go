@@ -1,0 +1,52 @@
+// Package traces makes OpenTelemetry spans of what rdmactor does: of calls and streams of package
+// rpc, of messages between actors, also those of other nodes, and of the life of each connection.
+// The context goes along as W3C's traceparent, tracestate and baggage, so one trace leads from a
+// client through all nodes. It is a module of its own: nothing in the core imports OpenTelemetry.
+//
+//	t := traces.New(traces.Config{Provider: provider})
+//	rt, err := rdma.Open(system, rdma.Config{Device: iwarp.New(), Observer: t.Observer(nil)})
+//	server := rpc.NewServer(rt, rpc.Config{Interceptors: []rpc.Interceptor{t.Server()}})
+//	client, err := rpc.Dial(ctx, rt, addr, rpc.Config{Interceptors: []rpc.Interceptor{t.Client()}})
+//	props := actor.PropsFromFunc(receive, t.Props()...)
+//	t.Root(ctx, system.Root).Send(pid, message) // from outside of actors, as from an rpc handler
+//
+// # Spans
+//
+// A call has a client span, and at the server a server span with two parts: "queue", from when the
+// request has come to when its turn has, and "handler". A stream's client span lasts as long as
+// the stream. What a server refuses before its interceptors (too many calls, draining) has the
+// client's span only.
+//
+// A message that is sent within a trace has a producer span, and a consumer span at its receiver,
+// whichever node that is on. Messages outside of a trace have none, and begin none.
+//
+// A connection has a span from its first command or event to Closed, with a span for each command
+// that went to the device, and its states as events. It is a trace of its own, because it serves
+// many others.
+//
+// # Ownership
+//
+// A Tracing may be used by any goroutine, and by several runtimes. It ends with its last span and
+// needs no closing. The TracerProvider is the program's: Flush, then shut it down.
+//
+// # Ordering
+//
+// Spans end in the order in which what they are about has ended, on a goroutine of the Tracing's.
+//
+// # Errors
+//
+// Tracing never makes a call, a message or a connection fail. A context that is malformed or too
+// large is left out. If a sampler, a processor or an exporter panics, or blocks, it costs spans:
+// Stats counts them. Spans end on a goroutine of their own, so no loop and no caller ever waits
+// for an exporter, whatever the SDK's processor is. A span begins where its work is, because its
+// context is needed there: so a Sampler, and a SpanProcessor's OnStart, must not block. The SDK's
+// own do not. Use its batch processor (sdktrace.WithBatcher), without WithBlocking. It calls the
+// exporter on a goroutine of its own, and a panic there ends the process: Guard prevents that.
+//
+// # Limitations
+//
+// The attempts of a call that was repeated (rpc.Retry) are one span. Reads, Writes and atomics
+// have no spans. A future's answer has its producer span, but nothing that consumes it. What an
+// actor sends in ReenterAfter belongs to the message that it had then. A connection's span does not
+// say which call has made it be dialled.
+package traces

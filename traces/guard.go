@@ -1,0 +1,31 @@
+package traces
+
+import (
+	"context"
+	"fmt"
+
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+)
+
+// Guard returns an exporter whose panics are errors, which the SDK reports to OpenTelemetry's error
+// handler. The SDK's batch processor calls its exporter on a goroutine of its own, so without
+// Guard a panic there ends the process.
+func Guard(e sdktrace.SpanExporter) sdktrace.SpanExporter { return guarded{e} }
+
+type guarded struct{ to sdktrace.SpanExporter }
+
+func (g guarded) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySpan) (err error) {
+	defer survive(&err)
+	return g.to.ExportSpans(ctx, spans)
+}
+
+func (g guarded) Shutdown(ctx context.Context) (err error) {
+	defer survive(&err)
+	return g.to.Shutdown(ctx)
+}
+
+func survive(err *error) {
+	if v := recover(); v != nil {
+		*err = fmt.Errorf("the exporter has panicked: %v", v)
+	}
+}

@@ -1,0 +1,150 @@
+package traces
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"github.com/asynkron/protoactor-go/ctxext"
+	"go.opentelemetry.io/otel/attribute"
+	semconv "go.opentelemetry.io/otel/semconv/v1.41.0"
+	"go.opentelemetry.io/otel/trace"
+
+	rdma "github.com/rdmactor/rdmactor/actor"
+)
+
+// maxName is how long the name of an actor may be in a span: a peer can choose it.
+const maxName = 128
+
+// Props are for actors that receive and send messages within traces, whichever node these come
+// from and go to: actor.PropsFromFunc(receive, t.Props()...). A message that belongs to a trace has
+// a consumer span. What the actor sends meanwhile (Send, Request, RequestFuture, Respond, Forward)
+// goes on with it, and so does what it sends later in ReenterAfter.
+func (t *Tracing) Props() []actor.PropsOption {
+	return []actor.PropsOption{actor.WithReceiverMiddleware(t.receiver), actor.WithSenderMiddleware(t.sender)}
+}
+
+// Context returns the context of the message that an actor with Props is receiving. It has the
+// message's span, and what has come along as baggage. Outside of a trace it is
+// context.Background().
+func (t *Tracing) Context(ctx actor.Context) context.Context { return t.within(ctx) }
+
+// Root returns a copy of root whose messages belong to ctx's trace. It is for code that is no
+// actor, such as an rpc handler. The copy has no other sender middleware, and need not be kept.
+func (t *Tracing) Root(ctx context.Context, root *actor.RootContext) *actor.RootContext {
+	return root.Copy().WithSenderMiddleware(func(next actor.SenderFunc) actor.SenderFunc {
+		return func(c actor.SenderContext, target *actor.PID, env *actor.MessageEnvelope) {
+			t.send(ctx, next, c, target, env)
+		}
+	})
+}
+
+// extensionID is where an actor's context has its current.
+var extensionID = ctxext.NextContextExtensionID()
+
+// current is the trace context of the message that an actor is receiving.
+type current struct{ ctx context.Context }
+
+// ExtensionID is Proto.Actor's.
+func (*current) ExtensionID() ctxext.ContextExtensionID { return extensionID }
+
+// currentOf is an actor's current; nil: it has none yet. Proto.Actor's Get panics if there were
+// never as many extensions.
+func currentOf(c actor.ExtensionContext) (cur *current) {
+	defer func() { _ = recover() }()
+	cur, _ = c.Get(extensionID).(*current)
+	return cur
+}
+
+// within is the trace context in which an actor runs.
+func (t *Tracing) within(c actor.SenderContext) context.Context {
+	ext, ok := c.(actor.ExtensionContext)
+	if !ok {
+		return context.Background()
+	}
+	if cur := currentOf(ext); cur != nil && cur.ctx != nil {
+		return cur.ctx
+	}
+	// in ReenterAfter: no middleware was called, but the message is there
+	return t.of(c.MessageHeader())
+}
+
+// of is the trace context that a message has come with.
+func (t *Tracing) of(header actor.ReadonlyMessageHeader) context.Context {
+	if header == nil || header.Length() == 0 {
+		return context.Background()
+	}
+	return t.extract(context.Background(), header.Get)
+}
+
+// receiver gives a message that belongs to a trace its span.
+func (t *Tracing) receiver(next actor.ReceiverFunc) actor.ReceiverFunc {
+	return func(c actor.ReceiverContext, env *actor.MessageEnvelope) {
+		cur := currentOf(c)
+		if cur == nil {
+			cur = &current{}
+			c.Set(cur)
+		}
+		if len(env.Header) == 0 {
+			next(c, env)
+			return
+		}
+		ctx := t.of(env.Header)
+		if !trace.SpanContextFromContext(ctx).IsValid() {
+			next(c, env)
+			return
+		}
+		in, span := t.start(ctx, "process "+kindOf(env.Message), trace.WithSpanKind(trace.SpanKindConsumer),
+			trace.WithAttributes(messageAttributes("process", c.Self(), env.Message)...))
+		was := cur.ctx
+		cur.ctx = in
+		finish := left
+		defer func() {
+			cur.ctx = was
+			t.end(span, finish)
+		}()
+		next(c, env)
+		finish = nil
+	}
+}
+
+// sender gives a message that is sent within a trace its span and its header.
+func (t *Tracing) sender(next actor.SenderFunc) actor.SenderFunc {
+	return func(c actor.SenderContext, target *actor.PID, env *actor.MessageEnvelope) {
+		t.send(t.within(c), next, c, target, env)
+	}
+}
+
+func (t *Tracing) send(ctx context.Context, next actor.SenderFunc, c actor.SenderContext, target *actor.PID, env *actor.MessageEnvelope) {
+	if target == nil || !trace.SpanContextFromContext(ctx).IsValid() || ofConnection(env.Message) {
+		next(c, target, env)
+		return
+	}
+	in, span := t.start(ctx, "send "+kindOf(env.Message), trace.WithSpanKind(trace.SpanKindProducer),
+		trace.WithAttributes(messageAttributes("send", target, env.Message)...))
+	finish := left
+	defer func() { t.end(span, finish) }()
+	next(c, target, t.withHeader(in, env))
+	finish = nil
+}
+
+// ofConnection reports whether a message is for a connection, where no trace goes on.
+func ofConnection(msg any) bool {
+	_, ok := msg.(rdma.Command)
+	return ok
+}
+
+// kindOf is the type of a message. There are only so many.
+func kindOf(msg any) string { return fmt.Sprintf("%T", msg) }
+
+func messageAttributes(what string, to *actor.PID, msg any) []attribute.KeyValue {
+	attrs := []attribute.KeyValue{
+		semconv.MessagingSystemKey.String(system), semconv.MessagingOperationName(what),
+		semconv.MessagingOperationTypeKey.String(what), semconv.MessagingDestinationName(clipTo(to.Id, maxName)),
+		attribute.String("rdmactor.message.type", kindOf(msg)),
+	}
+	if what == "send" {
+		attrs = append(attrs, semconv.ServerAddress(clipTo(to.Address, maxName)))
+	}
+	return attrs
+}

@@ -1,0 +1,114 @@
+package traces
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+)
+
+// queue is what is to be done with the SDK, in order, by a goroutine that lasts as long as there is
+// something to do. Whoever puts something never waits for that.
+type queue struct {
+	room     int
+	panicked func() // what was done has panicked
+	dropped  atomic.Uint64
+
+	mu      sync.Mutex
+	waiting []func()
+	working bool
+	idle    chan struct{} // made by who waits; closed when there is nothing left to do
+}
+
+// put queues f, or drops it if there is no room.
+func (q *queue) put(f func()) (ok bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if len(q.waiting) >= q.room {
+		q.dropped.Add(1)
+		return false
+	}
+	q.putLocked(f)
+	return true
+}
+
+// putAlways queues f also if there is no room. It is for the last of several, of which the first
+// had room, so the queue stays bounded.
+func (q *queue) putAlways(f func()) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.putLocked(f)
+}
+
+func (q *queue) putLocked(f func()) {
+	q.waiting = append(q.waiting, f)
+	if !q.working {
+		q.working = true
+		go q.work()
+	}
+}
+
+// work does what waits. If that ends the goroutine (runtime.Goexit), another one goes on.
+func (q *queue) work() {
+	left := true
+	defer func() {
+		if left {
+			q.panicked()
+			go q.work()
+		}
+	}()
+	for {
+		f := q.take()
+		if f == nil {
+			left = false
+			return
+		}
+		q.do(f)
+	}
+}
+
+// take takes the next piece of work; nil: there is none, and the goroutine ends.
+func (q *queue) take() func() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if len(q.waiting) == 0 {
+		q.waiting, q.working = nil, false
+		if q.idle != nil {
+			close(q.idle)
+			q.idle = nil
+		}
+		return nil
+	}
+	f := q.waiting[0]
+	q.waiting[0] = nil
+	q.waiting = q.waiting[1:]
+	return f
+}
+
+func (q *queue) do(f func()) {
+	defer func() {
+		if recover() != nil {
+			q.panicked()
+		}
+	}()
+	f()
+}
+
+// flush waits until there is nothing left to do.
+func (q *queue) flush(ctx context.Context) error {
+	q.mu.Lock()
+	if !q.working {
+		q.mu.Unlock()
+		return nil
+	}
+	if q.idle == nil {
+		q.idle = make(chan struct{})
+	}
+	idle := q.idle
+	q.mu.Unlock()
+	select {
+	case <-idle:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

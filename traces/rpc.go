@@ -1,0 +1,169 @@
+package traces
+
+import (
+	"context"
+	"errors"
+	"io"
+	"strconv"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	semconv "go.opentelemetry.io/otel/semconv/v1.41.0"
+	"go.opentelemetry.io/otel/trace"
+
+	rdma "github.com/rdmactor/rdmactor/actor"
+	"github.com/rdmactor/rdmactor/rpc"
+)
+
+// system is what the spans of calls and messages say they are made with.
+const system = "rdmactor"
+
+// maxText is how long a text may be that a peer can choose, in bytes.
+const maxText = 256
+
+// Client returns an interceptor for clients: it gives each call and each stream a span, and sends
+// its context along. Put it first, so that the other interceptors are within the span.
+func (t *Tracing) Client() rpc.Interceptor {
+	return func(ctx context.Context, call *rpc.Info, next func(context.Context) error) error {
+		in, span := t.start(ctx, call.Method, trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(clientAttributes(call)...))
+		finish := func(err error) { t.end(span, ended(err, trace.SpanKindClient)) }
+		returned := false
+		defer func() {
+			if !returned {
+				t.end(span, left)
+			}
+		}()
+		err := next(t.outgoing(in))
+		returned = true
+		if !call.Stream || err != nil {
+			finish(err)
+			return err
+		}
+		if !span.IsRecording() {
+			return nil
+		}
+		was := call.Ended
+		call.Ended = func(err error) {
+			if errors.Is(err, io.EOF) {
+				finish(nil)
+			} else {
+				finish(err)
+			}
+			if was != nil {
+				was(err)
+			}
+		}
+		return nil
+	}
+}
+
+// Server returns an interceptor for servers: it goes on with the trace that a call belongs to, or
+// begins one. Put it first, so that the other interceptors are within the span. The handler's
+// context has the span of the handler: trace.SpanFromContext.
+func (t *Tracing) Server() rpc.Interceptor {
+	return func(ctx context.Context, call *rpc.Info, next func(context.Context) error) error {
+		now := time.Now()
+		from := t.extract(ctx, func(key string) string {
+			v, _ := rpc.Metadata(ctx, key)
+			return v
+		})
+		in, span := t.start(from, call.Method, trace.WithSpanKind(trace.SpanKindServer),
+			trace.WithTimestamp(call.Arrived), trace.WithAttributes(serverAttributes(call)...))
+		if !span.IsRecording() { // what the handler calls belongs to the trace all the same
+			return next(in)
+		}
+		t.child(in, "queue", call.Arrived, now)
+		in, handler := t.start(in, "handler", trace.WithTimestamp(now))
+		finish := left
+		defer func() {
+			t.end(handler, nil)
+			t.end(span, finish)
+		}()
+		err := next(in)
+		finish = ended(err, trace.SpanKindServer)
+		return err
+	}
+}
+
+func clientAttributes(call *rpc.Info) []attribute.KeyValue {
+	return append(peer(call.Peer, semconv.ServerAddressKey, semconv.ServerPortKey),
+		semconv.RPCSystemNameKey.String(system), semconv.RPCMethod(call.Method))
+}
+
+func serverAttributes(call *rpc.Info) []attribute.KeyValue {
+	return append(peer(call.Peer, semconv.ClientAddressKey, semconv.ClientPortKey),
+		semconv.RPCSystemNameKey.String(system), semconv.RPCMethod(call.Method))
+}
+
+// peer is an address as two attributes; none if it is not known.
+func peer(a rdma.Addr, address, port attribute.Key) []attribute.KeyValue {
+	if a.IsZero() {
+		return nil
+	}
+	return []attribute.KeyValue{address.String(a.Source().String()), port.Int(int(a.Port()))}
+}
+
+// left is how a span ends whose code has not returned: it has panicked, or called runtime.Goexit.
+func left(span trace.Span) {
+	span.SetAttributes(semconv.ErrorTypeKey.String("panic"))
+	span.SetStatus(codes.Error, "the code has not returned")
+}
+
+// ended is how the span of a call ends.
+func ended(err error, side trace.SpanKind) func(trace.Span) {
+	if err == nil {
+		return func(span trace.Span) { span.SetAttributes(semconv.RPCResponseStatusCode("OK")) }
+	}
+	code, text := rpc.CodeOf(err), clip(textOf(err))
+	name := CodeName(code)
+	attrs := []attribute.KeyValue{semconv.RPCResponseStatusCode(name), semconv.ErrorTypeKey.String(name)}
+	if e, ok := errors.AsType[*rpc.Error](err); ok && side == trace.SpanKindClient {
+		attrs = append(attrs, attribute.String("rdmactor.fate", e.Fate.String()))
+	}
+	return func(span trace.Span) {
+		span.SetAttributes(attrs...)
+		if side == trace.SpanKindClient || serverFault(code) {
+			span.SetStatus(codes.Error, text)
+		}
+	}
+}
+
+// serverFault reports whether a code says that something is wrong at the server. The others say
+// what is wrong with a call, or are a service's own answers: at the server they are no errors.
+func serverFault(code rpc.Code) bool {
+	switch code {
+	case rpc.CodeUnknown, rpc.CodeDeadline, rpc.CodeInternal, rpc.CodeTooLarge, rpc.CodeUnavailable:
+		return true
+	}
+	return false
+}
+
+var codeNames = [...]string{
+	0: "OK", rpc.CodeUnknown: "UNKNOWN", rpc.CodeCanceled: "CANCELED", rpc.CodeDeadline: "DEADLINE_EXCEEDED",
+	rpc.CodeInternal: "INTERNAL", rpc.CodeUnknownMethod: "UNKNOWN_METHOD", rpc.CodeBadMessage: "BAD_MESSAGE",
+	rpc.CodeTooLarge: "TOO_LARGE", rpc.CodeOverloaded: "OVERLOADED", rpc.CodeDraining: "DRAINING",
+	rpc.CodeUnavailable: "UNAVAILABLE", rpc.CodeClosed: "CLOSED", rpc.CodeForeign: "FOREIGN_PEER", rpc.CodeVersion: "VERSION",
+}
+
+// CodeName is a code as spans have it (rpc.response.status_code, error.type): a name, or the number
+// of a service's own.
+func CodeName(code rpc.Code) string {
+	if int(code) < len(codeNames) {
+		return codeNames[code]
+	}
+	return strconv.Itoa(int(code))
+}
+
+// textOf is an error's text, also if its Error method panics.
+func textOf(err error) (text string) {
+	defer func() {
+		if recover() != nil {
+			text = "an error that does not say what it is"
+		}
+	}()
+	return err.Error()
+}
+
+// clip is a text of at most maxText bytes. It is valid UTF-8: exporters refuse others.
+func clip(s string) string { return clipTo(s, maxText) }

@@ -1,0 +1,17 @@
+package traces
+
+import (
+	"strings"
+	"unicode/utf8"
+)
+
+// clipTo is a text of at most n bytes, as valid UTF-8.
+func clipTo(s string, n int) string {
+	if len(s) > n {
+		for n > 0 && !utf8.RuneStart(s[n]) {
+			n--
+		}
+		s = s[:n]
+	}
+	return strings.ToValidUTF8(s, "\uFFFD")
+}

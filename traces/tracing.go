@@ -1,0 +1,100 @@
+package traces
+
+import (
+	"cmp"
+	"context"
+	"sync/atomic"
+	"time"
+
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/propagation"
+	"go.opentelemetry.io/otel/trace"
+	"go.opentelemetry.io/otel/trace/noop"
+)
+
+// Name is the name of the tracer that all spans are of.
+const Name = "github.com/rdmactor/rdmactor/traces"
+
+// Config configures a Tracing. Zero fields have defaults.
+type Config struct {
+	// Provider makes the tracer. nil: OpenTelemetry's global one, as it is when New is called.
+	Provider trace.TracerProvider
+	// Propagator says what goes along with a call or a message. nil: traceparent, tracestate and
+	// baggage. Without propagation.Baggage no peer's baggage gets into this process.
+	Propagator propagation.TextMapPropagator
+	// Queue is how many spans may wait for their end, because the SDK is slow: 4,096. Further ones
+	// are dropped. Not positive: the default.
+	Queue int
+}
+
+// Tracing makes spans.
+type Tracing struct {
+	tracer trace.Tracer
+	prop   propagation.TextMapPropagator
+	ends   queue
+	panics atomic.Uint64
+}
+
+// New makes a Tracing.
+func New(cfg Config) *Tracing {
+	if cfg.Provider == nil {
+		cfg.Provider = otel.GetTracerProvider()
+	}
+	if cfg.Propagator == nil {
+		cfg.Propagator = propagation.NewCompositeTextMapPropagator(propagation.TraceContext{}, propagation.Baggage{})
+	}
+	t := &Tracing{tracer: cfg.Provider.Tracer(Name), prop: cfg.Propagator}
+	t.ends.room = cmp.Or(max(cfg.Queue, 0), 4096)
+	t.ends.panicked = func() { t.panics.Add(1) }
+	return t
+}
+
+// Stats counts what was lost.
+type Stats struct {
+	Dropped  uint64 // spans, commands and states that found the queue full
+	Panicked uint64 // calls of the SDK, or of what it calls, that have panicked
+}
+
+// Stats returns what was lost so far. Any goroutine.
+func (t *Tracing) Stats() Stats {
+	return Stats{Dropped: t.ends.dropped.Load(), Panicked: t.panics.Load()}
+}
+
+// Flush waits until every span that has ended by now is the SDK's, or ctx ends. The SDK's own queue
+// is flushed by its provider.
+func (t *Tracing) Flush(ctx context.Context) error { return t.ends.flush(ctx) }
+
+// start begins a span. If the SDK panics there is none, and ctx stays what it was: the span that
+// is returned records nothing.
+func (t *Tracing) start(ctx context.Context, name string, opts ...trace.SpanStartOption) (in context.Context, span trace.Span) {
+	in, span = ctx, noop.Span{}
+	defer func() {
+		if recover() != nil {
+			t.panics.Add(1)
+			in, span = ctx, noop.Span{}
+		}
+	}()
+	return t.tracer.Start(ctx, name, opts...)
+}
+
+// end ends a span as of now, elsewhere. finish is called before that, if the span records.
+func (t *Tracing) end(span trace.Span, finish func(trace.Span)) {
+	if !span.IsRecording() {
+		return
+	}
+	at := time.Now()
+	t.ends.put(func() {
+		if finish != nil {
+			finish(span)
+		}
+		span.End(trace.WithTimestamp(at))
+	})
+}
+
+// child is a finished span within another one.
+func (t *Tracing) child(ctx context.Context, name string, from, to time.Time, opts ...trace.SpanStartOption) {
+	_, span := t.start(ctx, name, append(opts, trace.WithTimestamp(from))...)
+	if span.IsRecording() {
+		t.ends.put(func() { span.End(trace.WithTimestamp(to)) })
+	}
+}
