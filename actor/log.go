@@ -70,7 +70,7 @@ func (w *journal) put(l line) {
 	}
 	if r.unlogged > 0 {
 		l.rec = l.rec.Clone()
-		l.rec.AddAttrs(slog.Uint64("unlogged before", r.unlogged))
+		l.rec.AddAttrs(slog.Uint64("unlogged", r.unlogged))
 		r.unlogged = 0
 	}
 	w.queue = append(w.queue, l)

@@ -65,7 +65,7 @@ func (rt *Runtime) name(kind string) string {
 }
 
 // Logger is Config.Logger with a limit, for lines that peers or programs can cause. Of each text 10
-// lines are written in 10 s, and the next one says how many were not ("unlogged before"). The
+// lines are written in 10 s, and the next one says how many were not ("unlogged"). The
 // caller does not wait until a line is written, so the values in it must not change any more. Lines
 // below Info are written at once and without a limit. Shutdown waits for the lines that were logged
 // before it, as long as the logger takes no more than 5 s for one. A process that ends without

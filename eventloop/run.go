@@ -146,7 +146,7 @@ func (l *Loop) finish(err error) error {
 	defer l.stopWatchdog()
 	err = errors.Join(err, l.opError("close", -1, l.poller.Close()))
 	if err != nil || left != nil {
-		l.log.Error("eventloop: ended", "loop", l.cfg.Name, "err", errors.Join(err, left), "never run", undone)
+		l.log.Error("eventloop: ended", "loop", l.cfg.Name, "err", errors.Join(err, left), "undone", undone)
 	}
 	return err
 }

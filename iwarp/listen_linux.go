@@ -316,7 +316,7 @@ func (c *conn) stranger(err error) {
 	// Posted, because a logger that panics here would leave the connection's end half done.
 	_ = in.loop.Post(func() {
 		in.loop.Logger().Info("iwarp: a connection without an MPA Request",
-			"device", in.cfg.Device, "local", c.local, "peer", c.peer, "err", err, "unlogged before", n)
+			"device", in.cfg.Device, "local", c.local, "peer", c.peer, "err", err, "unlogged", n)
 	})
 }
 

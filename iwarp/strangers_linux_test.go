@@ -52,7 +52,7 @@ func TestStrangers(t *testing.T) {
 		log.Reset()
 	}
 	from := come(one, at, "GET / HTTP/1.1\r\nHost: example.org\r\n"+strings.Repeat("x", 1000), false)
-	says(one, from, `GET / HTTP/1.1`, `Host\" (HTTP)`, `"unlogged before"=0`)
+	says(one, from, `GET / HTTP/1.1`, `Host\" (HTTP)`, `unlogged=0`)
 
 	come(one, at, "\x16\x03\x01\x02\x00", false) // TLS
 	come(two, other, "SSH-2.0-OpenSSH_9.2p1\r\n", false)
@@ -72,7 +72,7 @@ func TestStrangers(t *testing.T) {
 	}
 	d.strangers.next = time.Time{}
 	from = come(two, other, "\x00\x1b[2J\n", false)
-	says(two, from, `x1b[2J`, `"unlogged before"=5`)
+	says(two, from, `x1b[2J`, `unlogged=5`)
 	if strings.ContainsRune(log.String(), 0x1b) {
 		t.Error("a stranger's bytes are in the log as they came")
 	}

@@ -76,7 +76,7 @@ func (l *link) breakOff(ctx actor.Context, code frame.Code, err error) {
 	if l.up == nil || l.greeting == refusing {
 		return
 	}
-	l.n.rt.Logger().Warn("remoting: a connection ends", "peer", l.who.Name, "at", l.up.Established.Peer, "err", err)
+	l.n.rt.Logger().Warn("remoting: a connection ends", "peer", l.who.Name, "addr", l.up.Established.Peer, "err", err)
 	l.refuse(ctx, err)
 	rdma.After(ctx, farewellTime, &overdue{l.number})
 	l.say(ctx, &frame.Record{Kind: frame.KindGoodbye, Code: code, Reason: err.Error()})

@@ -92,7 +92,7 @@ func (l *listener) closed(ctx actor.Context, err error) {
 		n.down.Store(true)
 		n.close(&fall{err}) // the runtime is gone: nothing can be sent
 	default:
-		n.rt.Logger().Warn("remoting: the listener has ended, and another one is made", "addr", l.addr, "err", err)
+		n.rt.Logger().Warn("remoting: the listener has ended, and another one is made", "local", l.addr, "err", err)
 		pause := reconnect.Backoff{First: n.cfg.Backoff.First, Most: n.cfg.Backoff.Most}.WithDefaults().Longest(l.tries)
 		l.tries++
 		rdma.After(ctx, pause, &listenAgain{})

@@ -131,7 +131,7 @@ func (m *Member) refused(by string, err error) {
 		return
 	}
 	m.expel.Do(func() {
-		m.sys.Logger().Warn("pacluster: this process is no member any more", "says", by, "its members", members, "here", mine)
+		m.sys.Logger().Warn("pacluster: this process is no member any more", "says", by, "members", members, "here", mine)
 		close(m.expelled)
 	})
 }
