@@ -175,7 +175,7 @@ func (s *shares) starve(p *recvPool, err error) {
 	}
 	if now := s.l.el.Now(); now.Sub(s.warned) > time.Minute {
 		s.warned = now
-		s.l.log.Warn("rdma: no memory to receive into: messages wait at their senders", "device", p.d.Verbs.Name(), "held", s.Held,
+		s.l.log.Warn("rdma: no memory to receive into: messages wait at their senders", "device", p.d.Verbs.Name(), "bytes", s.Held,
 			"limit", s.limit, "err", err)
 	}
 	if !errors.Is(err, memory.ErrBudget) { // nobody will say when the device has memory again
