@@ -209,6 +209,7 @@ func (it *ident) uncount() {
 
 // forget drops an identifier whose actor has ended.
 func (l *loop) forget(it *ident) {
+	l.retire(it)
 	delete(l.ids, it)
 	l.known.remove(it)
 	l.assigned.Add(-1)

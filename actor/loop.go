@@ -31,6 +31,7 @@ type loop struct {
 	emptied  func()     // Shutdown waits for the last identifier; nil: nobody does
 
 	clock   func() time.Time // the loop's, for any goroutine
+	past    Traffic          // of connections that have ended
 	known   known            // any goroutine
 	flight  *flight.Recorder // any goroutine; nil: nothing is recorded
 	askIDs  inquiry[[]IDInfo]

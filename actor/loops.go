@@ -22,6 +22,7 @@ type LoopInfo struct {
 	AsOf    time.Time
 	Memory  []PoolInfo
 	Devices []DeviceInfo
+	LoopTotals
 }
 
 // Blocked says that a loop has been at one thing, or at one turn's things, for more than 100 ms.
@@ -44,9 +45,12 @@ type loopFigures struct {
 	asOf    time.Time
 	memory  []PoolInfo
 	devices []DeviceInfo
+	totals  LoopTotals
 }
 
-func (l *loop) figures() loopFigures { return loopFigures{l.el.Now(), l.Pools(), l.DeviceInfos()} }
+func (l *loop) figures() loopFigures {
+	return loopFigures{l.el.Now(), l.Pools(), l.DeviceInfos(), l.totals()}
+}
 
 // Loops reports on the loops, in their order. It asks them for what only they know, and waits for
 // at most 100 ms; a loop that is blocked longer is reported as it was (LoopInfo.AsOf). Any
@@ -59,6 +63,10 @@ func (rt *Runtime) Loops() []LoopInfo {
 		infos[i] = LoopInfo{
 			Name: l.el.Name(), Identifiers: int(l.assigned.Load()), Arrived: l.arrived.Load(), Strangers: l.ch.Strangers(),
 			Stats: l.el.Stats(), AsOf: f.asOf, Memory: f.memory, Devices: f.devices,
+			LoopTotals: f.totals,
+		}
+		if rt.over.Load() {
+			infos[i].States, infos[i].Waiting, infos[i].Listeners = LoopTotals{}.States, 0, nil
 		}
 		if d := infos[i].Turn; d > answerIn {
 			infos[i].Blocked = &Blocked{d, l.el.Holder()}

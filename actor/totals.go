@@ -1,0 +1,73 @@
+package actor
+
+import "github.com/rdmactor/rdmactor/states"
+
+// LoopTotals are sums over a loop's identifiers, for those who want no list of them.
+type LoopTotals struct {
+	States [states.NumStates]int // identifiers by State
+	// Traffic is what all connections have moved that there have been on the loop, also those that
+	// have ended. WaitsFor is the longest present wait.
+	Traffic   Traffic
+	Waiting   int // connections that wait for credits
+	Listeners []ListenerTotals
+}
+
+// ListenerTotals is what has become of the requests at one address.
+type ListenerTotals struct {
+	Local Addr
+	ListenerInfo
+}
+
+// totals adds up. Loop goroutine.
+func (l *loop) totals() LoopTotals {
+	t := LoopTotals{Traffic: l.past}
+	for it := range l.ids {
+		if it.id == nil {
+			continue
+		}
+		state := it.id.State()
+		if it.ending() {
+			state = states.Destroying
+		}
+		t.States[state]++
+		if c := it.conn; c != nil {
+			moved := c.Traffic()
+			addTraffic(&t.Traffic, moved)
+			if moved.WaitsFor > 0 {
+				t.Waiting++
+			}
+		}
+		if it.listened != nil {
+			at := ListenerTotals{it.id.Info().Local, *it.listened.info()}
+			at.Strangers = it.id.Strangers()
+			t.Listeners = append(t.Listeners, at)
+		}
+	}
+	return t
+}
+
+// retire keeps what a connection has moved, after its end.
+func (l *loop) retire(it *ident) {
+	if c := it.conn; c != nil {
+		moved := c.Traffic()
+		moved.WaitsFor = 0
+		addTraffic(&l.past, moved)
+	}
+}
+
+func addTraffic(sum *Traffic, t Traffic) {
+	sum.Sent += t.Sent
+	sum.SentBytes += t.SentBytes
+	sum.Received += t.Received
+	sum.ReceivedBytes += t.ReceivedBytes
+	sum.LargeSent += t.LargeSent
+	sum.LargeReceived += t.LargeReceived
+	sum.Reads += t.Reads
+	sum.ReadBytes += t.ReadBytes
+	sum.Writes += t.Writes
+	sum.WriteBytes += t.WriteBytes
+	sum.Atomics += t.Atomics
+	sum.CreditWaits += t.CreditWaits
+	sum.CreditWait += t.CreditWait
+	sum.WaitsFor = max(sum.WaitsFor, t.WaitsFor)
+}

@@ -1,0 +1,61 @@
+package actor
+
+import (
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/rdmactor/rdmactor/states"
+)
+
+// What connections have moved is part of the sum also when they have ended.
+func TestTotals(t *testing.T) {
+	onFlavors(t, func(w *world) {
+		p := w.connect(IDConfig{Credits: 8})
+		p.client.send(p.c, NewSend([]byte("hello")))
+		next[*Received](p.server)
+		settle()
+		l, far := w.rt.Loops()[0], w.far.Loops()[0]
+		if l.States[states.Connected] != 1 || far.States[states.Connected] != 1 || far.States[states.Listening] != 1 {
+			w.Errorf("states: %v, %v", l.States, far.States)
+		}
+		if len(far.Listeners) != 1 || far.Listeners[0].Accepted != 1 || !far.Listeners[0].Local.IsValid() || len(l.Listeners) != 0 {
+			w.Errorf("listeners: %+v, %+v", far.Listeners, l.Listeners)
+		}
+		check := func(when string) {
+			w.Helper()
+			if got, want := w.rt.Loops()[0].Traffic, (Traffic{Sent: 1, SentBytes: 5}); got != want {
+				w.Errorf("%s: sent %+v, want %+v", when, got, want)
+			}
+			if got, want := w.far.Loops()[0].Traffic, (Traffic{Received: 1, ReceivedBytes: 5}); got != want {
+				w.Errorf("%s: received %+v, want %+v", when, got, want)
+			}
+		}
+		check("connected")
+		p.client.send(p.c, &Close{})
+		until[*Closed](p.client)
+		until[*Closed](p.server)
+		settle()
+		check("ended")
+		if s := w.rt.Loops()[0].States; s != (LoopTotals{}).States {
+			w.Errorf("after the end: %v", s)
+		}
+	})
+}
+
+// addTraffic forgets no field.
+func TestAddTraffic(t *testing.T) {
+	var one, sum Traffic
+	v := reflect.ValueOf(&one).Elem()
+	for i := range v.NumField() {
+		if v.Field(i).CanInt() {
+			v.Field(i).SetInt(int64(time.Second))
+		} else {
+			v.Field(i).SetUint(1)
+		}
+	}
+	addTraffic(&sum, one)
+	if sum != one {
+		t.Errorf("%+v, want %+v", sum, one)
+	}
+}
