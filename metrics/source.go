@@ -1,0 +1,139 @@
+package metrics
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	rdma "github.com/rdmactor/rdmactor/actor"
+	"github.com/rdmactor/rdmactor/remoting"
+)
+
+// Config says what is read. What is nil is left out.
+type Config struct {
+	Runtime *rdma.Runtime
+	Node    *remoting.Node
+	// Servers and Clients are package rpc's. They are asked at each reading, on a goroutine of
+	// their own.
+	Servers, Clients func() []Calls
+	// Peers is how many of the node's peers have labels of their own: none. The others are summed
+	// as "other". Peers' names are chosen by peers.
+	Peers int
+	// Listeners is how many addresses of listeners have labels of their own: 64. The others are
+	// summed as "other".
+	Listeners int
+	// Within is how long a reading waits: 2 s. Loops that are blocked take 100 ms of it.
+	Within time.Duration
+}
+
+// Source reads the metrics. Any goroutine but a loop's, which would wait for itself.
+type Source struct {
+	cfg   Config
+	peers *tally
+	parts []*part
+}
+
+// New makes a Source.
+func New(cfg Config) *Source {
+	if cfg.Listeners <= 0 {
+		cfg.Listeners = 64
+	}
+	if cfg.Within <= 0 {
+		cfg.Within = 2 * time.Second
+	}
+	s := &Source{cfg: cfg, peers: newTally(cfg.Peers)}
+	s.parts = []*part{{name: "loops", read: s.readLoops}, {name: "peers", read: s.readPeers}, {name: "calls", read: s.readCalls}}
+	return s
+}
+
+// perPart say how reading goes.
+var perPart = func() (g group[*partInfo]) {
+	g.add(Definition{"read", "failures", Counter, None, []string{"part"}, "Readings that were not done in time, or have panicked."}, func(p *partInfo) float64 { return float64(p.failures) })
+	g.add(Definition{"read", "duration", Gauge, Seconds, []string{"part"}, "How long the last reading that has ended took."}, func(p *partInfo) float64 { return p.took.Seconds() })
+	return g
+}()
+
+// Read reads all metrics, and waits at most until ctx is done or Config.Within has passed. The
+// result is shared with others who read at the same time, and not to be changed.
+func (s *Source) Read(ctx context.Context) []Sample {
+	ctx, cancel := context.WithTimeout(ctx, s.cfg.Within)
+	defer cancel()
+	under := make([]*reading, len(s.parts))
+	for i, p := range s.parts {
+		under[i] = p.begin()
+	}
+	var all []Sample
+	for i, p := range s.parts {
+		samples, info := p.wait(ctx, under[i])
+		all = append(all, samples...)
+		all = perPart.samples(all, &info, p.name)
+	}
+	return all
+}
+
+// part is what can fail by itself. At most one goroutine reads it at a time, so one that never
+// returns costs one goroutine.
+type part struct {
+	name string
+	read func() []Sample
+
+	mu    sync.Mutex
+	under *reading // under way; nil: nobody reads
+	last  []Sample // what was read last
+	info  partInfo
+}
+
+type partInfo struct {
+	failures uint64
+	took     time.Duration
+}
+
+// reading is one call of read, for everybody who asks meanwhile.
+type reading struct {
+	done chan struct{}
+	late bool // counted as a failure
+}
+
+func (p *part) begin() *reading {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.under == nil {
+		p.under = &reading{done: make(chan struct{})}
+		go p.run(p.under)
+	}
+	return p.under
+}
+
+// run reads. The program's code may panic, or end the goroutine.
+func (p *part) run(r *reading) {
+	began, finished := time.Now(), false
+	var samples []Sample
+	defer func() {
+		_ = recover() // counted
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.under, p.info.took = nil, time.Since(began)
+		if finished {
+			p.last = samples
+		} else if !r.late {
+			p.info.failures++
+		}
+		close(r.done)
+	}()
+	samples = merged(p.read())
+	finished = true
+}
+
+func (p *part) wait(ctx context.Context, r *reading) ([]Sample, partInfo) {
+	select {
+	case <-r.done:
+	case <-ctx.Done():
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.under == r && !r.late {
+		r.late = true
+		p.info.failures++
+	}
+	return p.last, p.info
+}
