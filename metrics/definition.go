@@ -2,22 +2,14 @@ package metrics
 
 import "strings"
 
-// Kind says how values of a metric follow one another.
-type Kind uint8
+// Kind says how values of a metric follow one another. Its text is Prometheus'.
+type Kind string
 
 // The kinds.
 const (
-	Counter Kind = iota // only grows, until what it counts has gone
-	Gauge               // goes up and down
+	Counter Kind = "counter" // only grows, until what it counts has gone
+	Gauge   Kind = "gauge"   // goes up and down
 )
-
-// String is Prometheus' name of the kind.
-func (k Kind) String() string {
-	if k == Counter {
-		return "counter"
-	}
-	return "gauge"
-}
 
 // Unit is what a metric is measured in.
 type Unit string
@@ -75,8 +67,8 @@ type Sample struct {
 	Value  float64
 }
 
-// merged has one sample for each combination of labels: two devices of a loop, for instance, may have
-// one name.
+// merged has one sample for each combination of labels. Two devices of a loop, for instance, may
+// have one name.
 func merged(samples []Sample) []Sample {
 	type key struct {
 		def    *Definition

@@ -44,8 +44,8 @@ func (s *Source) readPeers() []Sample {
 	return s.peers.samples(s.cfg.Node.Peers())
 }
 
-// tally adds peers up. A node forgets peers that have gone, and sums must not shrink then: what such
-// a peer had counted when it was read last is kept. Only one reading at a time.
+// tally adds peers up. A node forgets peers that have gone, and sums must not shrink then: what
+// such a peer had counted when it was read last is kept. Only one reading at a time.
 type tally struct {
 	most  int                        // labels for single peers
 	rest  string                     // the label of all others
