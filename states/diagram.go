@@ -2,17 +2,17 @@ package states
 
 import "strings"
 
-// edge is one arrow of the diagram with all inputs that take it.
-type edge struct {
-	from, to State
-	labels   []string
+// Edge is one arrow of the diagram with the names of all inputs that take it.
+type Edge struct {
+	From, To State
+	Inputs   []string
 }
 
-// edges gives the arrows of a flavor: what is allowed and changes the state. DestroyID and
+// Edges gives the arrows of a flavor: what is allowed and changes the state. DestroyID and
 // DeviceRemoval lead out of nearly every state and are drawn once, by the callers.
-func edges(f Flavor) []edge {
+func Edges(f Flavor) []Edge {
 	f |= Device
-	var es []edge
+	var es []Edge
 	for s := range State(NumStates) {
 		if !Exists(f, s) || dead.has(s) {
 			continue
@@ -24,13 +24,13 @@ func edges(f Flavor) []edge {
 				continue
 			}
 			at := first
-			for at < len(es) && es[at].to != next {
+			for at < len(es) && es[at].To != next {
 				at++
 			}
 			if at == len(es) {
-				es = append(es, edge{from: s, to: next})
+				es = append(es, Edge{From: s, To: next})
 			}
-			es[at].labels = append(es[at].labels, i.String())
+			es[at].Inputs = append(es[at].Inputs, i.String())
 		}
 	}
 	return es
@@ -55,8 +55,8 @@ func Mermaid(f Flavor) string {
 	if Exists(f, ConnectRequested) {
 		arrow("[*]", name(ConnectRequested), "ConnectRequest on a listener")
 	}
-	for _, e := range edges(f) {
-		arrow(name(e.from), name(e.to), strings.Join(e.labels, ", "))
+	for _, e := range Edges(f) {
+		arrow(name(e.From), name(e.To), strings.Join(e.Inputs, ", "))
 	}
 	arrow("attached", name(Removed), Occurred(KindDeviceRemoval).String())
 	arrow("any", name(Destroying), OpDestroyID.String())
@@ -77,8 +77,8 @@ func DOT(f Flavor) string {
 	if Exists(f, ConnectRequested) {
 		arrow("new", quote(ConnectRequested), "ConnectRequest\\non a listener")
 	}
-	for _, e := range edges(f) {
-		arrow(quote(e.from), quote(e.to), strings.Join(e.labels, "\\n"))
+	for _, e := range Edges(f) {
+		arrow(quote(e.From), quote(e.To), strings.Join(e.Inputs, "\\n"))
 	}
 	arrow("attached", quote(Removed), Occurred(KindDeviceRemoval).String())
 	arrow("any", quote(Destroying), OpDestroyID.String())

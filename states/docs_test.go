@@ -193,8 +193,8 @@ func TestMermaid(t *testing.T) {
 func TestEdges(t *testing.T) {
 	for f := range Flavor(NumFlavors) {
 		drawn := map[[2]State]string{}
-		for _, e := range edges(f) {
-			drawn[[2]State{e.from, e.to}] = "," + strings.Join(e.labels, ",") + ","
+		for _, e := range Edges(f) {
+			drawn[[2]State{e.From, e.To}] = "," + strings.Join(e.Inputs, ",") + ","
 		}
 		n := 0
 		cells(func(g Flavor, s State, in Input) {

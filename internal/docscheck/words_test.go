@@ -14,6 +14,7 @@ var packages = map[string]string{
 	"cmid": "cmid", "cmidtest": "cmid/cmidtest", "conformance": "cmid/conformance", "ucm": "cmid/ucm", "verbs": "verbs", "uverbs": "verbs/uverbs",
 	"states": "states", "eventloop": "eventloop", "eventlooptest": "eventloop/eventlooptest",
 	"iwarp": "iwarp", "core": "iwarp/core", "rpc": "rpc", "rdmanet": "rdmanet", "codec": "codec", "remoting": "remoting", "metrics": "metrics",
+	"inspect": "inspect",
 }
 
 // qualified is an exported name, such as cmid.ID.Listen or Limits.Mailbox.

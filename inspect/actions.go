@@ -1,0 +1,97 @@
+package inspect
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"net/http"
+	"strings"
+	"time"
+
+	rdma "github.com/rdmactor/rdmactor/actor"
+	"github.com/rdmactor/rdmactor/cmid"
+)
+
+// actionFor bounds how long the answer to an action is waited for.
+const actionFor = 30 * time.Second
+
+// asked is what an action is about.
+type asked struct {
+	ID    uint64     `json:"id"`
+	Level slog.Level `json:"level"`
+}
+
+// action lets those act who have the token.
+func (p *Page) action(do func(context.Context, asked) (string, error)) http.HandlerFunc {
+	foreign := http.NewCrossOriginProtection()
+	return func(w http.ResponseWriter, r *http.Request) {
+		if foreign.Check(r) != nil || !p.authorized(r) {
+			p.fail(w, &failure{http.StatusForbidden, "not allowed"})
+			return
+		}
+		body := json.NewDecoder(http.MaxBytesReader(w, r.Body, 4096))
+		body.DisallowUnknownFields()
+		var what asked
+		if err := body.Decode(&what); err != nil {
+			p.fail(w, &failure{http.StatusBadRequest, "the body is JSON with id or level"})
+			return
+		}
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), actionFor)
+		defer cancel()
+		outcome, err := do(ctx, what)
+		p.rt.Logger().Warn("an operator has acted", "action", r.URL.Path, "id", what.ID, "level", what.Level, "outcome", outcome, "error", err)
+		if err != nil {
+			p.fail(w, err)
+			return
+		}
+		p.answer(w, r, map[string]string{"outcome": outcome})
+	}
+}
+
+// authorized compares in a time that says nothing about the token.
+func (p *Page) authorized(r *http.Request) bool {
+	token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+	given, want := sha256.Sum256([]byte(token)), sha256.Sum256([]byte(p.cfg.Actions.Token))
+	return subtle.ConstantTimeCompare(given[:], want[:]) == 1 && ok
+}
+
+// disconnect ends a connection at once.
+func (p *Page) disconnect(ctx context.Context, what asked) (string, error) {
+	return p.command(ctx, what.ID, &cmid.Disconnect{})
+}
+
+// drain ends an identifier when the peer has consumed what was sent.
+func (p *Page) drain(ctx context.Context, what asked) (string, error) {
+	return p.command(ctx, what.ID, &rdma.Close{})
+}
+
+func (p *Page) command(ctx context.Context, id uint64, c cmid.Command) (string, error) {
+	r, err := p.snapshot.get(ctx)
+	if err != nil || r.value == nil {
+		return "", errors.Join(err, r.err)
+	}
+	found := r.value.find(id, "")
+	if found == nil {
+		return "", &failure{http.StatusNotFound, "there is no such identifier, or no more"}
+	}
+	ev, err := rdma.Ask[cmid.Event](ctx, p.rt, found.PID, c)
+	if err != nil {
+		return "", &failure{http.StatusConflict, cut(err.Error())}
+	}
+	if failed, ok := ev.(rdma.Failure); ok {
+		return "", &failure{http.StatusConflict, cut(failed.Error())}
+	}
+	return ev.Kind().String(), nil
+}
+
+// level sets how much is logged.
+func (p *Page) level(_ context.Context, what asked) (string, error) {
+	if p.cfg.Actions.Level == nil {
+		return "", &failure{http.StatusNotFound, "this program's log has no level that could be set"}
+	}
+	p.cfg.Actions.Level.Set(what.Level)
+	return p.cfg.Actions.Level.Level().String(), nil
+}

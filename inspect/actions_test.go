@@ -1,0 +1,102 @@
+package inspect
+
+import (
+	"fmt"
+	"log/slog"
+	"net/http"
+	"strings"
+	"testing"
+
+	rdma "github.com/rdmactor/rdmactor/actor"
+)
+
+const token = "0123456789abcdef"
+
+// post asks for an action.
+func (r *rig) post(path, body string, header ...string) (status int, answer string) {
+	r.Helper()
+	req, err := http.NewRequestWithContext(r.Context(), http.MethodPost, r.url+path, strings.NewReader(body))
+	if err != nil {
+		r.Fatal(err)
+	}
+	for i := 0; i+1 < len(header); i += 2 {
+		req.Header.Set(header[i], header[i+1])
+	}
+	status, _, answer = r.do(req)
+	return status, answer
+}
+
+// TestActionsAreOff: without Config.Actions there are none.
+func TestActionsAreOff(t *testing.T) {
+	r := newRig(t, quick, rdma.Config{})
+	for _, path := range []string{"actions/disconnect", "actions/drain", "actions/level", "ids", ""} {
+		if status, _ := r.post(path, `{"id":1}`, "Authorization", "Bearer "); status != http.StatusNotFound && status != http.StatusMethodNotAllowed {
+			t.Errorf("%q: %d", path, status)
+		}
+	}
+}
+
+// TestActionsNeedTheToken: in a header, from the page itself, by POST.
+func TestActionsNeedTheToken(t *testing.T) {
+	level := new(slog.LevelVar)
+	r := newRig(t, Config{Interval: minInterval, Actions: &Actions{Token: token, Level: level}}, rdma.Config{})
+	const debug = `{"level":"debug"}`
+	for name, header := range map[string][]string{
+		"none": nil, "empty": {"Authorization", "Bearer "}, "another": {"Authorization", "Bearer 0123456789abcdeF"},
+		"a prefix": {"Authorization", "Bearer 0123456789abcde"}, "another scheme": {"Authorization", "Basic " + token},
+		"bare": {"Authorization", token}, "a cookie": {"Cookie", "token=" + token},
+		"of another site": {"Authorization", "Bearer " + token, "Sec-Fetch-Site", "cross-site"},
+		"another origin":  {"Authorization", "Bearer " + token, "Origin", "http://example.org"},
+	} {
+		if status, body := r.post("actions/level", debug, header...); status != http.StatusForbidden || strings.Contains(body, token) {
+			t.Errorf("%s: %d %s", name, status, body)
+		}
+	}
+	if status, _, _ := r.get("actions/level", "Authorization", "Bearer "+token); status != http.StatusMethodNotAllowed {
+		t.Errorf("GET: %d", status)
+	}
+	if level.Level() != slog.LevelInfo {
+		t.Errorf("the level is %v", level)
+	}
+	with := []string{"Authorization", "Bearer " + token}
+	for name, body := range map[string]string{
+		"no JSON": "x", "nothing": "", "a field too many": `{"id":1,"x":2}`, "large": `{"level":"` + strings.Repeat("x", 5000) + `"}`, "a wild level": `{"level":"loud"}`,
+	} {
+		if status, answer := r.post("actions/level", body, with...); status != http.StatusBadRequest || strings.Contains(answer, "loud") {
+			t.Errorf("%s: %d %s", name, status, answer)
+		}
+	}
+	if status, body := r.post("actions/level", debug, with...); status != 200 || level.Level() != slog.LevelDebug {
+		t.Errorf("%d %s, the level is %v", status, body, level)
+	}
+}
+
+// TestDisconnectAndDrain end connections.
+func TestDisconnectAndDrain(t *testing.T) {
+	r := newRig(t, Config{Interval: minInterval, Actions: &Actions{Token: token}}, rdma.Config{})
+	addr := r.echo()
+	with := []string{"Authorization", "Bearer " + token}
+	for action, answer := range map[string]string{"disconnect": "Disconnected", "drain": "Closed"} {
+		pid := r.connect(addr, 0)
+		fresh()
+		v := read[idView](r, "ids/"+pid.Id)
+		if status, body := r.post("actions/"+action, fmt.Sprintf(`{"id":%d}`, v.ID), with...); status != 200 || !strings.Contains(body, answer) {
+			t.Errorf("%s: %d %s", action, status, body)
+		}
+		r.until("its identifier is gone", func() bool {
+			status, _, _ := r.get("ids/" + pid.Id)
+			return status == http.StatusNotFound
+		})
+		if status, body := r.post("actions/"+action, fmt.Sprintf(`{"id":%d}`, v.ID), with...); status != http.StatusNotFound {
+			t.Errorf("%s again: %d %s", action, status, body)
+		}
+	}
+	fresh()
+	listener := read[idsView](r, "ids?state=listening").Rows[0].ID
+	if status, body := r.post("actions/disconnect", fmt.Sprintf(`{"id":%d}`, listener), with...); status != http.StatusConflict {
+		t.Errorf("a listener is not connected: %d %s", status, body)
+	}
+	if status, _ := r.post("actions/level", `{"level":"info"}`, with...); status != http.StatusNotFound {
+		t.Errorf("a level that cannot be set: %d", status)
+	}
+}

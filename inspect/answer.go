@@ -1,0 +1,167 @@
+package inspect
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+)
+
+// answer writes a value as JSON or as text.
+func (p *Page) answer(w http.ResponseWriter, r *http.Request, value any) {
+	switch format := r.URL.Query().Get("format"); {
+	case format == "text" || format == "" && prefersText(r.Header.Get("Accept")):
+		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+		writeText(w, value)
+	case format == "json" || format == "":
+		data, err := json.MarshalIndent(value, "", "  ")
+		if err != nil {
+			p.fail(w, err)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = w.Write(append(data, '\n'))
+	default:
+		p.fail(w, &failure{http.StatusBadRequest, "the format is json or text"})
+	}
+}
+
+// prefersText reports whether an Accept header names text before JSON.
+func prefersText(accept string) bool {
+	text, js := strings.Index(accept, "text/plain"), strings.Index(accept, "application/json")
+	return text >= 0 && (js < 0 || text < js)
+}
+
+// fail answers with an error. Its text has nothing of the request in it.
+func (p *Page) fail(w http.ResponseWriter, err error) {
+	status := http.StatusServiceUnavailable
+	if f := (*failure)(nil); errors.As(err, &f) {
+		status = f.status
+	}
+	http.Error(w, err.Error(), status)
+}
+
+// writeText writes a struct as a line for each of its fields and a table for each of its lists, and
+// a list as a table. The names are those of JSON.
+func writeText(w io.Writer, value any) {
+	v := reflect.ValueOf(value)
+	if s, ok := value.(sectionView); ok {
+		writeSection(w, s)
+		return
+	}
+	if v.Kind() == reflect.Slice {
+		writeTable(w, v)
+		return
+	}
+	lines := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
+	var tables []int
+	names, cells := columns(v.Type()), flat(v)
+	for n, cell := range cells {
+		switch cell.Kind() {
+		case reflect.Slice:
+			tables = append(tables, n)
+		case reflect.Map:
+			keys := cell.MapKeys()
+			slices.SortFunc(keys, func(a, b reflect.Value) int { return strings.Compare(a.String(), b.String()) })
+			for _, k := range keys {
+				fmt.Fprintf(lines, "%s.%s\t%s\n", names[n], k, text(cell.MapIndex(k)))
+			}
+		default:
+			fmt.Fprintf(lines, "%s\t%s\n", names[n], text(cell))
+		}
+	}
+	_ = lines.Flush()
+	for _, n := range tables {
+		fmt.Fprintf(w, "\n%s\n", names[n])
+		writeTable(w, cells[n])
+	}
+}
+
+// writeTable writes a line for each struct of a list.
+func writeTable(w io.Writer, list reflect.Value) {
+	out := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
+	fmt.Fprintln(out, strings.Join(columns(list.Type().Elem()), "\t"))
+	for i := range list.Len() {
+		for n, cell := range flat(list.Index(i)) {
+			if n > 0 {
+				fmt.Fprint(out, "\t")
+			}
+			fmt.Fprint(out, text(cell))
+		}
+		fmt.Fprintln(out)
+	}
+	_ = out.Flush()
+}
+
+// writeSection writes a section, whose columns are not a struct's.
+func writeSection(w io.Writer, s sectionView) {
+	if s.Error != "" {
+		fmt.Fprintf(w, "error: %s\n", escaped(s.Error))
+	}
+	fmt.Fprintf(w, "taken %s, %s s late, %d rows of %d\n", s.Taken, text(reflect.ValueOf(s.Late)), len(s.Rows), s.Total)
+	out := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
+	fmt.Fprintln(out, strings.Join(s.Columns, "\t"))
+	for _, row := range s.Rows {
+		for n, c := range s.Columns {
+			if n > 0 {
+				fmt.Fprint(out, "\t")
+			}
+			fmt.Fprint(out, text(reflect.ValueOf(row[c])))
+		}
+		fmt.Fprintln(out)
+	}
+	_ = out.Flush()
+}
+
+// columns are the JSON names of a struct's fields, those of embedded structs among them.
+func columns(t reflect.Type) (names []string) {
+	for i := range t.NumField() {
+		f := t.Field(i)
+		if f.Anonymous {
+			names = append(names, columns(f.Type)...)
+			continue
+		}
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		names = append(names, name)
+	}
+	return names
+}
+
+// flat are the values of a struct's fields, in the order of columns.
+func flat(v reflect.Value) (cells []reflect.Value) {
+	for i := range v.NumField() {
+		if v.Type().Field(i).Anonymous {
+			cells = append(cells, flat(v.Field(i))...)
+			continue
+		}
+		cells = append(cells, v.Field(i))
+	}
+	return cells
+}
+
+// text is a cell. An empty one is a hyphen, so that columns can be counted.
+func text(v reflect.Value) string {
+	switch {
+	case !v.IsValid():
+		return "-"
+	case v.CanFloat():
+		return strconv.FormatFloat(v.Float(), 'f', -1, 64)
+	case v.Kind() == reflect.String && v.String() == "":
+		return "-"
+	case v.Kind() == reflect.String:
+		return escaped(v.String())
+	}
+	return fmt.Sprint(v.Interface())
+}
+
+// escaped is a text without characters that a terminal or a table would interpret.
+func escaped(text string) string {
+	quoted := strconv.QuoteToGraphic(text)
+	return strings.ReplaceAll(quoted[1:len(quoted)-1], `\"`, `"`)
+}

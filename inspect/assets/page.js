@@ -1,0 +1,562 @@
+"use strict";
+// All texts come into the document as text (textContent), never as HTML: peers have chosen some.
+
+const views = [["ids", "Identifiers"], ["loops", "Loops"], ["memory", "Memory"], ["listeners", "Listeners"], ["devices", "Devices"]];
+const idColumns = ["id", "state", "in_state_seconds", "peer", "local", "loop", "device", "wire", "waiting", "mailbox_messages",
+  "queued_messages", "unacked_messages", "delivered_messages", "sent_messages", "received_messages", "credit_wait_seconds"];
+const units = { seconds: duration, bytes: bytes };
+const kept = 120; // samples of each counter
+const main = document.getElementById("main");
+
+let about = { sections: [], actions: false, interval_seconds: 1 };
+let shown = null;      // what the present view draws: {update(data)}
+let stream = null;     // its events
+let route = null;      // {view, id, query}
+let selected = null;   // the key of the row that j and k have chosen
+let retry = 0;
+const samples = new Map(); // by identifier: counters of the last minutes
+
+// --- small things
+
+function el(name, attributes, ...children) {
+  const e = document.createElement(name);
+  for (const [k, v] of Object.entries(attributes || {})) {
+    if (k === "class") e.className = v;
+    else if (k.startsWith("on")) e.addEventListener(k.slice(2), v);
+    else e.setAttribute(k, v);
+  }
+  e.append(...children);
+  return e;
+}
+
+function svg(name, attributes) {
+  const e = document.createElementNS("http://www.w3.org/2000/svg", name);
+  for (const [k, v] of Object.entries(attributes || {})) e.setAttribute(k, v);
+  return e;
+}
+
+function put(e, text) {
+  if (e.textContent !== text) e.textContent = text;
+}
+
+function duration(s) {
+  if (s === 0) return "0";
+  if (s < 1e-3) return (s * 1e6).toFixed(0) + " µs";
+  if (s < 1) return (s * 1e3).toFixed(s < 0.01 ? 1 : 0) + " ms";
+  if (s < 60) return s.toFixed(1) + " s";
+  if (s < 3600) return Math.floor(s / 60) + " min " + Math.floor(s % 60) + " s";
+  if (s < 86400) return Math.floor(s / 3600) + " h " + Math.floor(s % 3600 / 60) + " min";
+  return Math.floor(s / 86400) + " d " + Math.floor(s % 86400 / 3600) + " h";
+}
+
+function bytes(n) {
+  for (const unit of ["B", "KiB", "MiB", "GiB"]) {
+    if (n < 1024 || unit === "GiB") return (unit === "B" || n % 1 === 0 && n < 10 ? n : n.toFixed(1)) + " " + unit;
+    n /= 1024;
+  }
+}
+
+// show is a value as text, by the unit at the end of its name.
+function show(name, value) {
+  if (value === undefined || value === null || value === "") return "";
+  if (typeof value === "boolean") return value ? "yes" : "no";
+  if (typeof value !== "number") return String(value);
+  if (name === "id") return String(value);
+  const unit = units[name.slice(name.lastIndexOf("_") + 1)];
+  return unit ? unit(value) : value.toLocaleString("en", { maximumFractionDigits: 1 });
+}
+
+function label(name) {
+  return name.replace(/_(seconds|bytes|messages)$/, "").replaceAll("_", " ");
+}
+
+// --- where we are: #/view?query, #/ids/ID, #/sections/NAME
+
+function parse() {
+  const [path, query] = location.hash.replace(/^#\/?/, "").split("?");
+  const parts = path.split("/");
+  const r = { view: parts[0] || "ids", id: decodeURIComponent(parts.slice(1).join("/")), query: new URLSearchParams(query || "") };
+  if (r.view === "ids" && r.id) r.view = "id";
+  if (!["id", "sections"].includes(r.view) && !views.some(([v]) => v === r.view)) r.view = "ids";
+  return r;
+}
+
+function go(view, id, query) {
+  const q = query && query.toString();
+  location.hash = "#/" + view + (id ? "/" + encodeURIComponent(id) : "") + (q ? "?" + q : "");
+}
+
+// ask changes the query of the identifiers' table; the page is the first one again.
+function ask(changes) {
+  const q = new URLSearchParams(route.query);
+  q.delete("page");
+  for (const [k, v] of Object.entries(changes)) {
+    if (v === "" || v === null) q.delete(k);
+    else q.set(k, v);
+  }
+  go("ids", "", q);
+}
+
+function resource(r) {
+  if (r.view === "id") return "ids/" + r.id.split("/").map(encodeURIComponent).join("/");
+  if (r.view === "sections") return "sections/" + encodeURIComponent(r.id);
+  return r.view;
+}
+
+function navigate() {
+  const before = route;
+  route = parse();
+  const same = before && before.view === route.view && before.id === route.id;
+  tabs();
+  const links = { json: "json", text: "text" };
+  for (const [id, format] of Object.entries(links)) {
+    const q = new URLSearchParams(route.query);
+    q.set("format", format);
+    document.getElementById(id).setAttribute("href", resource(route) + "?" + q);
+  }
+  if (!same) {
+    selected = null;
+    main.replaceChildren();
+    shown = ({ ids: identifiers, id: identifier, loops: loops })[route.view];
+    shown = (shown || rows)();
+  }
+  if (shown.asked) shown.asked();
+  listen();
+}
+
+function tabs() {
+  const all = [...views, ...about.sections.map(s => ["sections/" + s.name, s.title])];
+  const at = route.view === "id" ? "ids" : route.view === "sections" ? "sections/" + route.id : route.view;
+  document.getElementById("tabs").replaceChildren(...all.map(([view, title]) => {
+    const a = el("a", { href: "#/" + view }, title);
+    if (view === at) a.setAttribute("aria-current", "page");
+    return el("li", {}, a);
+  }));
+}
+
+// --- news
+
+function listen() {
+  if (stream) stream.close();
+  stream = null;
+  clearTimeout(retry);
+  if (document.hidden) return; // nobody looks
+  const q = new URLSearchParams(route.query);
+  q.set("view", route.view === "sections" ? "section" : route.view);
+  if (route.view === "id") q.set("id", route.id);
+  if (route.view === "sections") q.set("name", route.id);
+  const mine = new EventSource("events?" + q);
+  stream = mine;
+  mine.addEventListener("news", e => {
+    const data = JSON.parse(e.data), came = performance.now();
+    alarm("");
+    try {
+      shown.update(data);
+    } catch (error) {
+      alarm("this page has a defect: " + error);
+      return;
+    }
+    requestAnimationFrame(() => setTimeout(() => painted(data, came)));
+  });
+  mine.addEventListener("failure", e => alarm(JSON.parse(e.data)));
+  mine.addEventListener("gone", e => { mine.close(); alarm(JSON.parse(e.data)); });
+  mine.onerror = () => {
+    if (mine.readyState !== EventSource.CLOSED) {
+      alarm("not connected, trying again");
+      return;
+    }
+    // refused: the answer says why, if the program is there at all
+    retry = setTimeout(listen, 3000);
+    fetch(resource(route) + "?" + new URLSearchParams([...route.query, ["format", "json"]]))
+      .then(async r => alarm(r.ok ? "no live news: there are too many viewers" : (await r.text()).trim()))
+      .catch(() => alarm("the program does not answer"));
+  };
+}
+
+// painted notes how old what stands on the screen is. It is called when the frame was painted.
+function painted(data, came) {
+  const age = Date.now() - Date.parse(data.taken);
+  document.body.dataset.painted = data.taken;
+  document.body.dataset.paintMilliseconds = Math.round(performance.now() - came);
+  document.body.dataset.ageMilliseconds = age;
+  put(document.getElementById("status"), (data.taken || "").slice(11, 19) + " UTC");
+  if (data.blocked) alarm("blocked: " + data.blocked + ". What its identifiers have moved is old.");
+}
+
+function alarm(text) {
+  const a = document.getElementById("alert");
+  put(a, text);
+  a.hidden = !text;
+}
+
+// --- tables
+
+// table draws rows. open(row) is what Enter and a click do; key(row) is what stays the same.
+function table(title, { key, open, sort, cell }) {
+  const head = el("tr"), body = el("tbody");
+  const t = el("table", {}, el("caption", {}, title), el("thead", {}, head), body);
+  let columns = [];
+  const tr = () => {
+    const r = el("tr", open ? { "data-open": "" } : {});
+    r.addEventListener("click", e => {
+      if (!e.target.closest("a") && open && !String(getSelection())) open(r.row);
+    });
+    return r;
+  };
+  return {
+    element: el("div", { class: "scroll" }, t),
+    open: () => { const r = body.querySelector(".selected"); if (r && open) open(r.row); },
+    move(by) {
+      const all = [...body.rows], at = all.findIndex(r => r.classList.contains("selected"));
+      const to = all[Math.min(Math.max(at < 0 ? (by > 0 ? 0 : all.length - 1) : at + by, 0), all.length - 1)];
+      if (!to) return;
+      selected = key(to.row);
+      for (const r of all) mark(r);
+      to.scrollIntoView({ block: "nearest" });
+    },
+    update(names, rows, sorted) {
+      if (names.join() !== columns.join()) {
+        columns = names;
+        body.replaceChildren();
+        head.replaceChildren(...names.map(n => el("th", { scope: "col", "data-name": n },
+          sort ? el("button", { type: "button", onclick: () => sort(n) }, label(n)) : label(n))));
+      }
+      for (const th of head.children) {
+        const n = th.dataset.name;
+        th.className = rows.length && typeof rows[0][n] === "number" && n !== "id" ? "number" : "";
+        if (sorted && sorted.name === n) th.setAttribute("aria-sort", sorted.descending ? "descending" : "ascending");
+        else th.removeAttribute("aria-sort");
+      }
+      while (body.rows.length > rows.length) body.lastChild.remove();
+      while (body.rows.length < rows.length) body.append(tr());
+      rows.forEach((row, i) => {
+        const r = body.rows[i];
+        r.row = row;
+        if (r.cells.length !== columns.length) r.replaceChildren(...columns.map(() => el("td")));
+        columns.forEach((n, c) => fill(r.cells[c], n, row));
+        mark(r);
+      });
+    },
+  };
+  function mark(r) {
+    const is = key(r.row) === selected;
+    r.classList.toggle("selected", is);
+    if (is) r.setAttribute("aria-selected", "true");
+    else r.removeAttribute("aria-selected");
+  }
+  function fill(td, name, row) {
+    td.className = typeof row[name] === "number" && name !== "id" ? "number" : "";
+    if (cell && cell(td, name, row)) return;
+    if (td.firstElementChild) td.replaceChildren();
+    const text = show(name, row[name]);
+    put(td, text);
+    if (typeof row[name] === "number") td.title = row[name] + " " + name;
+    else td.title = text.length > 40 ? text : "";
+  }
+}
+
+const keyOf = row => row.id ? String(row.id) : row.pid || row.name || (row.loop || "") + "/" + (row.pool || Object.values(row)[0]);
+const openID = row => go("ids", keyOf(row));
+
+// idCell makes a number a link, and gives a state its colour.
+function idCell(td, name, row) {
+  if (name === "id" || name === "pid" && !row.id) {
+    let a = td.firstElementChild;
+    if (!a) td.replaceChildren(a = el("a"));
+    a.setAttribute("href", "#/ids/" + encodeURIComponent(keyOf(row)));
+    put(a, row.id ? String(row.id) : row.pid || "");
+    return true;
+  }
+  if (name === "state") td.classList.add(row.state);
+  return false;
+}
+
+// --- the identifiers
+
+function identifiers() {
+  const filter = el("input", { type: "search", id: "filter", placeholder: "filter: any text", "aria-label": "filter by any text", autocomplete: "off" });
+  const peer = el("input", { type: "search", id: "peer", placeholder: "peer", "aria-label": "filter by the peer's address", autocomplete: "off", size: "20" });
+  const state = el("select", { id: "state", "aria-label": "state" });
+  const size = el("select", { id: "size", "aria-label": "rows to a page" }, ...["50", "100", "500"].map(n => el("option", { value: n }, n + " rows")));
+  const count = el("span", { id: "count" });
+  const back = el("button", { type: "button", id: "previous" }, "‹ previous"), next = el("button", { type: "button", id: "next" }, "next ›");
+  const picture = diagram(name => ask({ state: route.query.get("state") === name ? "" : name }));
+  let last = null, timer = 0;
+  const later = (input, name) => input.addEventListener("input", () => {
+    clearTimeout(timer);
+    timer = setTimeout(() => ask({ [name]: input.value.trim() }), 200);
+  });
+  later(filter, "q");
+  later(peer, "peer");
+  state.addEventListener("change", () => ask({ state: state.value }));
+  size.addEventListener("change", () => ask({ size: size.value === "50" ? "" : size.value }));
+  const turn = by => { const q = new URLSearchParams(route.query); q.set("page", String(last.page + by)); go("ids", "", q); };
+  back.addEventListener("click", () => turn(-1));
+  next.addEventListener("click", () => turn(1));
+  const list = table("Identifiers", {
+    key: keyOf, open: openID, cell: idCell,
+    sort: n => ask({ sort: n, order: route.query.get("sort") === n && route.query.get("order") !== "desc" ? "desc" : "" }),
+  });
+  main.append(picture.element, el("div", { class: "tools" }, filter, peer, state, size, back, count, next), list.element);
+  return {
+    list, filter,
+    asked() { // the query has changed
+      for (const [input, name] of [[filter, "q"], [peer, "peer"]]) {
+        if (document.activeElement !== input) input.value = route.query.get(name) || "";
+      }
+      size.value = route.query.get("size") || "50";
+      if (last) choices(last);
+    },
+    escape() {
+      if (document.activeElement === filter || document.activeElement === peer) document.activeElement.blur();
+      else if (selected) { selected = null; list.move(0); selected = null; this.update(last); }
+      else { filter.value = peer.value = ""; go("ids", ""); }
+    },
+    update(data) {
+      last = data;
+      choices(data);
+      picture.update(data.states, route.query.get("state"));
+      put(count, `${data.matched.toLocaleString("en")} of ${data.total.toLocaleString("en")}, page ${data.page} of ${data.pages}`);
+      back.disabled = data.page <= 1;
+      next.disabled = data.page >= data.pages;
+      const has = data.rows.length ? idColumns.filter(n => n in data.rows[0]) : idColumns.slice(0, 13);
+      list.update(has, data.rows, { name: route.query.get("sort") || "id", descending: route.query.get("order") === "desc" });
+    },
+  };
+  function choices(data) {
+    const chosen = route.query.get("state") || "";
+    const names = [...new Set([...Object.keys(data.states).sort(), ...(chosen ? [chosen] : [])])];
+    const want = ["", ...names].map(n => n ? `${n} (${data.states[n] || 0})` : "every state");
+    if ([...state.options].map(o => o.text).join() !== want.join()) {
+      state.replaceChildren(...["", ...names].map((n, i) => el("option", { value: n }, want[i])));
+    }
+    state.value = chosen;
+  }
+}
+
+// diagram shows the state machine with counts. A click on a state filters.
+function diagram(choose) {
+  const place = el("div", { id: "diagram" });
+  const flavor = el("select", { "aria-label": "whose state machine" }, ...[["iwarp", "iWARP"], ["ib", "InfiniBand, RoCE"], ["ud", "datagrams"]]
+    .map(([v, t]) => el("option", { value: v }, t)));
+  flavor.value = localStorage.getItem("flavor") || "iwarp";
+  const element = el("details", { open: "" }, el("summary", {}, "States "), flavor, place);
+  let counts = {}, chosen = null;
+  const load = () => fetch("states.svg?flavor=" + encodeURIComponent(flavor.value)).then(r => r.text()).then(text => {
+    const picture = document.importNode(new DOMParser().parseFromString(text, "image/svg+xml").documentElement, true);
+    for (const g of picture.querySelectorAll("[data-state]")) {
+      g.setAttribute("tabindex", "0");
+      g.setAttribute("role", "button");
+      g.setAttribute("aria-label", g.dataset.state);
+      g.addEventListener("click", () => choose(g.dataset.state));
+      g.addEventListener("keydown", e => {
+        if (e.key === "Enter" || e.key === " ") { e.preventDefault(); e.stopPropagation(); choose(g.dataset.state); }
+      });
+    }
+    place.replaceChildren(picture);
+    update(counts, chosen);
+  }).catch(() => {});
+  flavor.addEventListener("change", () => { localStorage.setItem("flavor", flavor.value); load(); });
+  load();
+  function update(states, state) {
+    counts = states;
+    chosen = state;
+    for (const g of place.querySelectorAll("[data-state]")) {
+      const n = counts[g.dataset.state] || 0;
+      put(g.querySelector(".count"), n.toLocaleString("en"));
+      g.classList.toggle("some", n > 0);
+      g.classList.toggle("chosen", g.dataset.state === chosen);
+      g.setAttribute("aria-pressed", String(g.dataset.state === chosen));
+    }
+  }
+  return { element, update };
+}
+
+// --- one identifier
+
+const gauges = ["credits_send_messages", "credits_receive_messages", "unacked_messages", "unfreed_messages", "queued_messages",
+  "in_flight_messages", "mailbox_messages", "memory_bytes"];
+const counters = ["delivered_messages", "sent_messages", "sent_bytes", "received_messages", "received_bytes", "reads", "read_bytes", "writes",
+  "write_bytes", "atomics", "credit_waits", "large_sent_messages", "large_received_messages"];
+
+function identifier() {
+  const title = el("h2", { id: "title" }), meaning = el("p"), facts = el("dl", { class: "facts" });
+  const history = el("ol", { class: "history", id: "history" }), sparks = el("div", { class: "sparks", id: "sparks" });
+  const buttons = el("div", { class: "tools" }, el("a", { href: "#/ids", id: "back" }, "‹ all identifiers"));
+  if (about.actions) {
+    for (const action of ["disconnect", "drain"]) buttons.append(el("button", { type: "button", onclick: () => act(action) }, action));
+  }
+  main.append(buttons, title, meaning, el("h2", {}, "History"), history, el("h2", {}, "Counters"), sparks, el("h2", {}, "All"), facts);
+  const drawn = new Map();
+  return {
+    escape() { goBack(); },
+    update(data) {
+      put(title, (data.id ? "identifier " + data.id : data.pid) + ": " + data.state);
+      title.className = data.state;
+      put(meaning, data.meaning + ". The kernel calls that " + data.kernel + "." + (data.waiting ? " It waits for the answer to " + data.waiting + "." : ""));
+      timeline(history, data);
+      remember(data);
+      for (const name of [...counters, ...gauges]) if (name in data) spark(sparks, drawn, name, data.pid);
+      list(facts, Object.entries(data).filter(([, v]) => typeof v !== "object"));
+    },
+  };
+}
+
+function goBack() {
+  if (window.history.length > 1) window.history.back();
+  else go("ids", "");
+}
+
+// timeline draws how long each state has lasted. The bars are logarithmic: a connect takes
+// microseconds, a connection days.
+function timeline(place, data) {
+  const log = s => Math.log10(1 + s * 1e6);
+  const longest = Math.max(...data.history.map(h => log(h.for_seconds)), 1);
+  while (place.children.length > data.history.length) place.lastChild.remove();
+  data.history.forEach((h, i) => {
+    let li = place.children[i];
+    if (!li) place.append(li = el("li", {}, el("span", { class: "name" }), el("span", { class: "for" }), el("span", { class: "bar" })));
+    put(li.children[0], h.state);
+    li.children[0].className = "name " + h.state;
+    put(li.children[1], duration(h.for_seconds));
+    li.children[2].style.width = (100 * log(h.for_seconds) / longest).toFixed(1) + "%";
+    li.title = "entered " + duration(h.at_seconds) + " after it was made";
+  });
+}
+
+function list(place, entries) {
+  while (place.children.length > entries.length) place.lastChild.remove();
+  entries.forEach(([name, value], i) => {
+    let div = place.children[i];
+    if (!div) place.append(div = el("div", {}, el("dt"), el("dd")));
+    put(div.children[0], label(name));
+    put(div.children[1], show(name, value) || "–");
+    div.title = name + ": " + value;
+  });
+}
+
+function remember(data) {
+  let s = samples.get(data.pid);
+  if (!s) {
+    if (samples.size >= 8) samples.delete(samples.keys().next().value);
+    samples.set(data.pid, s = []);
+  }
+  const at = Date.parse(data.taken) / 1000;
+  if (s.length && s[s.length - 1].at >= at) return;
+  s.push({ at, data });
+  if (s.length > kept) s.shift();
+}
+
+// series is a gauge as it was, or a counter's rate.
+function series(name, pid) {
+  const s = samples.get(pid) || [];
+  if (!counters.includes(name)) return s.map(x => x.data[name]);
+  return s.slice(1).map((x, i) => Math.max(x.data[name] - s[i].data[name], 0) / (x.at - s[i].at));
+}
+
+function spark(place, drawn, name, pid) {
+  let d = drawn.get(name);
+  if (!d) {
+    const path = svg("path"), out = el("output");
+    const picture = svg("svg", { viewBox: "0 0 100 30", preserveAspectRatio: "none", "aria-hidden": "true" });
+    picture.append(path);
+    place.append(el("div", { class: "spark" }, el("p", {}, label(name) + (name.endsWith("_bytes") ? " (bytes)" : "") + (counters.includes(name) ? " a second" : ""), out), picture));
+    drawn.set(name, d = { path, out });
+  }
+  const values = series(name, pid), most = Math.max(...values, 1e-9);
+  put(d.out, values.length ? show(name, values[values.length - 1]) : "…");
+  d.path.setAttribute("d", values.map((v, i) => (i ? "L" : "M") + (100 * i / Math.max(values.length - 1, 1)).toFixed(1) + " " + (29 - 28 * v / most).toFixed(1)).join(""));
+}
+
+// --- loops, and the plain tables
+
+function loops() {
+  let last = null;
+  const list = table("Loops", { key: keyOf, cell(td, name, row) {
+    if (name.startsWith("blocked") && row.blocked_seconds) td.classList.add("silent");
+    if (name !== "busy_share") return false;
+    let bar = td.firstElementChild;
+    if (!bar) td.replaceChildren(bar = el("span", { class: "load" }, el("i")), el("span"));
+    bar.firstChild.style.width = Math.min(100 * row.busy_share, 100) + "%";
+    put(td.lastChild, (100 * row.busy_share).toFixed(1) + " %");
+    return true;
+  } });
+  main.append(list.element);
+  return {
+    list,
+    update(data) {
+      const at = Date.parse(data.taken) / 1000;
+      for (const row of data.rows) {
+        const before = last && last.rows.find(r => r.name === row.name), took = last && at - last.at;
+        if ("busy_seconds" in row) row.busy_share = before && took > 0 ? (row.busy_seconds - before.busy_seconds) / took : 0;
+        if (before && took > 0) row.turns_a_second = (row.turns - before.turns) / took;
+      }
+      if (!last || at > last.at) last = { at, rows: data.rows };
+      const names = Object.keys(data.rows[0] || {}).filter(n => typeof data.rows[0][n] !== "object");
+      const first = ["name", "busy_share", "blocked_seconds", "blocked_by"].filter(n => names.includes(n));
+      list.update([...first, ...names.filter(n => !first.includes(n) && n !== "busy_seconds")], data.rows);
+    },
+  };
+}
+
+function rows() {
+  const title = el("h2"), isIDs = route.view === "listeners";
+  const list = table(route.view, { key: keyOf, open: isIDs ? openID : null, cell: isIDs ? idCell : null });
+  main.append(title, list.element);
+  return {
+    list,
+    update(data) {
+      put(title, data.title ? data.title + (data.total > data.rows.length ? `, the first ${data.rows.length} of ${data.total}` : "") : "");
+      if (data.error) alarm("this table is old: " + data.error);
+      else if (data.late_seconds > 2) alarm("this table is " + duration(data.late_seconds) + " old");
+      list.update(data.columns || Object.keys(data.rows[0] || {}), data.rows);
+    },
+  };
+}
+
+// --- actions
+
+async function act(action) {
+  if (!confirm(action + " identifier " + route.id + "?")) return;
+  const token = sessionStorage.getItem("token") || prompt("token") || "";
+  const r = await fetch("actions/" + action, {
+    method: "POST", headers: { Authorization: "Bearer " + token, "Content-Type": "application/json" }, body: JSON.stringify({ id: Number(route.id) }),
+  });
+  if (r.status === 403) sessionStorage.removeItem("token");
+  else sessionStorage.setItem("token", token);
+  const text = (await r.text()).trim();
+  if (!r.ok) alarm(action + ": " + text);
+}
+
+// --- keyboard
+
+document.addEventListener("keydown", e => {
+  if (e.ctrlKey || e.metaKey || e.altKey) return;
+  const typing = e.target.matches("input, select, textarea");
+  if (e.key === "Escape") {
+    if (shown && shown.escape) shown.escape();
+    else go("ids", "");
+    return;
+  }
+  if (typing) {
+    if (e.key === "Enter") e.target.blur();
+    return;
+  }
+  const list = shown && shown.list;
+  if (e.key === "/") {
+    e.preventDefault();
+    if (shown && shown.filter) shown.filter.focus();
+    else go("ids", "");
+  } else if (e.key === "j" || e.key === "k") {
+    if (list) list.move(e.key === "j" ? 1 : -1);
+  } else if (e.key === "Enter" && !e.target.closest("a, button, summary")) {
+    if (list) list.open();
+  } else if (/^[1-9]$/.test(e.key)) {
+    const a = document.querySelectorAll("#tabs a")[Number(e.key) - 1];
+    if (a) a.click();
+  }
+});
+
+document.addEventListener("visibilitychange", listen);
+window.addEventListener("hashchange", navigate);
+fetch("overview?format=json").then(r => r.json()).then(a => { about = a; }).catch(() => {}).finally(navigate);

@@ -1,0 +1,104 @@
+package inspect
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"time"
+)
+
+// writeFor is how long a viewer's connection may take nothing.
+const writeFor = 5 * time.Second
+
+// events sends a viewer what a view shows, again and again, until it goes, or does not read.
+func (p *Page) events(w http.ResponseWriter, r *http.Request) {
+	query := r.URL.Query()
+	shown, err := p.view(query.Get("view"), query)
+	if err != nil {
+		p.fail(w, err)
+		return
+	}
+	if p.closed.Err() != nil {
+		p.fail(w, &failure{http.StatusServiceUnavailable, "the page is closed"})
+		return
+	}
+	defer p.viewers.Add(-1)
+	if p.viewers.Add(1) > int64(p.cfg.Viewers) {
+		w.Header().Set("Retry-After", "5")
+		p.fail(w, &failure{http.StatusServiceUnavailable, "too many viewers"})
+		return
+	}
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	defer context.AfterFunc(p.closed, cancel)()
+	to := &viewer{w: w, control: http.NewResponseController(w)}
+	if err := to.control.SetWriteDeadline(time.Now().Add(writeFor)); err != nil {
+		// a viewer that does not read could not be dropped
+		p.fail(w, &failure{http.StatusNotImplemented, "this server knows no deadlines for writing"})
+		return
+	}
+	w.Header().Set("Content-Type", "text/event-stream")
+	w.Header().Set("X-Accel-Buffering", "no") // proxies wait for more otherwise
+	for {
+		began := time.Now()
+		value, err := shown(ctx)
+		if ctx.Err() != nil || to.send(value, err) != nil {
+			return
+		}
+		if gone := (*failure)(nil); errors.As(err, &gone) {
+			return
+		}
+		p.pause(ctx, began)
+	}
+}
+
+// pause waits until there is something new: at the same time for all, so that they share it.
+func (p *Page) pause(ctx context.Context, began time.Time) {
+	next := time.NewTimer(p.untilNext(began))
+	defer next.Stop()
+	select {
+	case <-next.C:
+	case <-ctx.Done():
+	}
+}
+
+func (p *Page) untilNext(began time.Time) time.Duration {
+	p.snapshot.mu.Lock()
+	taken := p.snapshot.latest.taken
+	p.snapshot.mu.Unlock()
+	if due := time.Until(taken.Add(p.cfg.Interval)); due > 0 {
+		return due
+	}
+	return time.Until(began.Add(p.cfg.Interval)) // a section, or what is read does not return
+}
+
+// viewer is one that gets events.
+type viewer struct {
+	w       http.ResponseWriter
+	control *http.ResponseController
+}
+
+// send writes an event: what is shown, or why that is not possible.
+func (v *viewer) send(value any, failed error) error {
+	name := "news"
+	if failed != nil {
+		name, value = "failure", failed.Error()
+		if gone := (*failure)(nil); errors.As(failed, &gone) {
+			name = "gone"
+		}
+	}
+	data, err := json.Marshal(value) // without a line break
+	if err != nil {
+		return err
+	}
+	if err := v.control.SetWriteDeadline(time.Now().Add(writeFor)); err != nil {
+		return err
+	}
+	event := make([]byte, 0, len(data)+32)
+	event = append(append(append(event, "event: "...), name...), "\ndata: "...)
+	if _, err := v.w.Write(append(append(event, data...), "\n\n"...)); err != nil {
+		return err
+	}
+	return v.control.Flush()
+}

@@ -1,0 +1,331 @@
+package inspect
+
+import (
+	"cmp"
+	"fmt"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	rdma "github.com/rdmactor/rdmactor/actor"
+	"github.com/rdmactor/rdmactor/states"
+)
+
+// idRow is what is shown of an identifier in a table.
+type idRow struct {
+	ID        uint64  `json:"id"` // 0: it has none yet
+	PID       string  `json:"pid"`
+	State     string  `json:"state"`
+	InState   float64 `json:"in_state_seconds"`
+	Age       float64 `json:"age_seconds"`
+	Peer      string  `json:"peer"`
+	Local     string  `json:"local"`
+	Device    string  `json:"device"`
+	Loop      string  `json:"loop"`
+	Owner     string  `json:"owner"`
+	Wire      string  `json:"wire"`
+	Waiting   string  `json:"waiting"` // the command whose answer is still to come
+	Mailbox   int     `json:"mailbox_messages"`
+	Queued    int     `json:"queued_messages"`
+	InFlight  int     `json:"in_flight_messages"`
+	Send      int     `json:"credits_send_messages"`
+	Unacked   int     `json:"unacked_messages"`
+	Receive   int     `json:"credits_receive_messages"`
+	Unfreed   int     `json:"unfreed_messages"`
+	Delivered uint64  `json:"delivered_messages"`
+	Memory    int     `json:"memory_bytes"`
+
+	Sent          uint64  `json:"sent_messages"`
+	SentBytes     uint64  `json:"sent_bytes"`
+	Received      uint64  `json:"received_messages"`
+	ReceivedBytes uint64  `json:"received_bytes"`
+	LargeSent     uint64  `json:"large_sent_messages"`
+	LargeReceived uint64  `json:"large_received_messages"`
+	Reads         uint64  `json:"reads"` // one-sided operations of this side
+	ReadBytes     uint64  `json:"read_bytes"`
+	Writes        uint64  `json:"writes"`
+	WriteBytes    uint64  `json:"write_bytes"`
+	Atomics       uint64  `json:"atomics"`
+	CreditWaits   uint64  `json:"credit_waits"`
+	CreditWait    float64 `json:"credit_wait_seconds"` // in all, with the present wait
+	WaitsFor      float64 `json:"waits_for_seconds"`   // for credits, now; 0: nothing waits
+
+	// Old is how long ago the loop has said how many messages and bytes there are: more than 0 if
+	// it is blocked, -1 if it has not said so yet.
+	Old float64 `json:"old_seconds"`
+}
+
+func rowOf(i *rdma.IDInfo, taken time.Time) idRow {
+	r := idRow{
+		ID: uint64(i.ID), PID: i.PID.Id, State: i.State.String(), InState: i.InState.Seconds(), Age: i.Age.Seconds(),
+		Peer: address(i.Peer), Local: address(i.Local), Device: cut(i.Device), Loop: i.Loop, Wire: i.Wire, Waiting: i.Waiting,
+		Mailbox: i.Mailbox, Queued: i.Credits.Queued, InFlight: i.Credits.InFlight, Send: i.Credits.Send, Unacked: i.Credits.Unacked,
+		Receive: i.Credits.Receive, Unfreed: i.Credits.Unfreed, Delivered: i.Delivered, Memory: i.Memory,
+	}
+	t := &i.Traffic
+	r.Sent, r.SentBytes, r.Received, r.ReceivedBytes = t.Sent, t.SentBytes, t.Received, t.ReceivedBytes
+	r.LargeSent, r.LargeReceived = t.LargeSent, t.LargeReceived
+	r.Reads, r.ReadBytes, r.Writes, r.WriteBytes, r.Atomics = t.Reads, t.ReadBytes, t.Writes, t.WriteBytes, t.Atomics
+	r.CreditWaits, r.CreditWait, r.WaitsFor = t.CreditWaits, t.CreditWait.Seconds(), t.WaitsFor.Seconds()
+	r.Old = old(taken, i.AsOf)
+	if i.Owner != nil {
+		r.Owner = cut(i.Owner.Id)
+	}
+	return r
+}
+
+// old is how long before taken a loop has said something; -1: never.
+func old(taken, asOf time.Time) float64 {
+	if asOf.IsZero() {
+		return -1
+	}
+	return max(taken.Sub(asOf), 0).Seconds()
+}
+
+// address is "" for the zero address.
+func address(a rdma.Addr) string {
+	if a.IsZero() {
+		return ""
+	}
+	return a.String()
+}
+
+// key is what identifiers are sorted by.
+type key struct {
+	number float64
+	text   string
+}
+
+// keys are the fields by which identifiers can be sorted.
+var keys = map[string]func(*rdma.IDInfo) key{
+	"id":                       func(i *rdma.IDInfo) key { return key{number: float64(i.ID)} },
+	"pid":                      func(i *rdma.IDInfo) key { return key{text: i.PID.Id} },
+	"state":                    func(i *rdma.IDInfo) key { return key{number: float64(i.State)} },
+	"in_state_seconds":         func(i *rdma.IDInfo) key { return key{number: i.InState.Seconds()} },
+	"age_seconds":              func(i *rdma.IDInfo) key { return key{number: i.Age.Seconds()} },
+	"peer":                     func(i *rdma.IDInfo) key { return key{text: address(i.Peer)} },
+	"local":                    func(i *rdma.IDInfo) key { return key{text: address(i.Local)} },
+	"device":                   func(i *rdma.IDInfo) key { return key{text: i.Device} },
+	"loop":                     func(i *rdma.IDInfo) key { return key{text: i.Loop} },
+	"owner":                    func(i *rdma.IDInfo) key { return key{text: i.Owner.GetId()} },
+	"wire":                     func(i *rdma.IDInfo) key { return key{text: i.Wire} },
+	"waiting":                  func(i *rdma.IDInfo) key { return key{text: i.Waiting} },
+	"mailbox_messages":         func(i *rdma.IDInfo) key { return key{number: float64(i.Mailbox)} },
+	"queued_messages":          func(i *rdma.IDInfo) key { return key{number: float64(i.Credits.Queued)} },
+	"in_flight_messages":       func(i *rdma.IDInfo) key { return key{number: float64(i.Credits.InFlight)} },
+	"credits_send_messages":    func(i *rdma.IDInfo) key { return key{number: float64(i.Credits.Send)} },
+	"unacked_messages":         func(i *rdma.IDInfo) key { return key{number: float64(i.Credits.Unacked)} },
+	"credits_receive_messages": func(i *rdma.IDInfo) key { return key{number: float64(i.Credits.Receive)} },
+	"unfreed_messages":         func(i *rdma.IDInfo) key { return key{number: float64(i.Credits.Unfreed)} },
+	"delivered_messages":       func(i *rdma.IDInfo) key { return key{number: float64(i.Delivered)} },
+	"memory_bytes":             func(i *rdma.IDInfo) key { return key{number: float64(i.Memory)} },
+	"sent_messages":            func(i *rdma.IDInfo) key { return key{number: float64(i.Traffic.Sent)} },
+	"sent_bytes":               func(i *rdma.IDInfo) key { return key{number: float64(i.Traffic.SentBytes)} },
+	"received_messages":        func(i *rdma.IDInfo) key { return key{number: float64(i.Traffic.Received)} },
+	"received_bytes":           func(i *rdma.IDInfo) key { return key{number: float64(i.Traffic.ReceivedBytes)} },
+	"large_sent_messages":      func(i *rdma.IDInfo) key { return key{number: float64(i.Traffic.LargeSent)} },
+	"large_received_messages":  func(i *rdma.IDInfo) key { return key{number: float64(i.Traffic.LargeReceived)} },
+	"reads":                    func(i *rdma.IDInfo) key { return key{number: float64(i.Traffic.Reads)} },
+	"read_bytes":               func(i *rdma.IDInfo) key { return key{number: float64(i.Traffic.ReadBytes)} },
+	"writes":                   func(i *rdma.IDInfo) key { return key{number: float64(i.Traffic.Writes)} },
+	"write_bytes":              func(i *rdma.IDInfo) key { return key{number: float64(i.Traffic.WriteBytes)} },
+	"atomics":                  func(i *rdma.IDInfo) key { return key{number: float64(i.Traffic.Atomics)} },
+	"credit_waits":             func(i *rdma.IDInfo) key { return key{number: float64(i.Traffic.CreditWaits)} },
+	"credit_wait_seconds":      func(i *rdma.IDInfo) key { return key{number: float64(i.Traffic.CreditWait)} },
+	"waits_for_seconds":        func(i *rdma.IDInfo) key { return key{number: float64(i.Traffic.WaitsFor)} },
+	"old_seconds":              func(i *rdma.IDInfo) key { return key{number: -float64(i.AsOf.UnixNano())} },
+}
+
+// What a query may ask for.
+const (
+	defaultSize = 50
+	maxSize     = 500
+	maxText     = 256 // bytes of a filter
+)
+
+// query is which identifiers are asked for, and in which order.
+type query struct {
+	states     map[states.State]bool // none: all
+	peer, text string                // in lower case
+	sort       string
+	descending bool
+	page, size int
+}
+
+// parseQuery reads a query. Its error says what is wrong, without the words of the query.
+func parseQuery(v url.Values) (q query, err error) {
+	q = query{peer: strings.ToLower(v.Get("peer")), text: strings.ToLower(v.Get("q")), sort: cmp.Or(v.Get("sort"), "id")}
+	if len(q.peer) > maxText || len(q.text) > maxText {
+		return q, fmt.Errorf("a filter has at most %d bytes", maxText)
+	}
+	if keys[q.sort] == nil {
+		return q, fmt.Errorf("there is no such field to sort by")
+	}
+	switch v.Get("order") {
+	case "", "asc":
+	case "desc":
+		q.descending = true
+	default:
+		return q, fmt.Errorf("the order is asc or desc")
+	}
+	if q.states, err = parseStates(v.Get("state")); err != nil {
+		return q, err
+	}
+	if q.page, err = parseNumber(v.Get("page"), 1); err != nil {
+		return q, fmt.Errorf("a page is a number from 1 on")
+	}
+	q.size, err = parseNumber(v.Get("size"), defaultSize)
+	if q.size = min(q.size, maxSize); err != nil {
+		return q, fmt.Errorf("a size is a number from 1 on")
+	}
+	return q, nil
+}
+
+// parseStates reads names of states, with commas.
+func parseStates(list string) (map[states.State]bool, error) {
+	if list == "" {
+		return nil, nil
+	}
+	if len(list) > 1024 {
+		return nil, fmt.Errorf("that are too many states")
+	}
+	wanted := make(map[states.State]bool)
+	for name := range strings.SplitSeq(list, ",") {
+		found := false
+		for s := range states.State(states.NumStates) {
+			if s.String() == name {
+				wanted[s], found = true, true
+			}
+		}
+		if !found {
+			return nil, fmt.Errorf("there is no such state")
+		}
+	}
+	return wanted, nil
+}
+
+// parseNumber reads a number from 1 on. What is larger than any page is a page beyond the last.
+func parseNumber(text string, byDefault int) (int, error) {
+	if text == "" {
+		return byDefault, nil
+	}
+	n, err := strconv.ParseUint(text, 10, 31)
+	if err == nil && n == 0 {
+		err = strconv.ErrRange
+	}
+	return int(n), err
+}
+
+// idsView is a page of identifiers.
+type idsView struct {
+	Taken   string         `json:"taken"`
+	Blocked string         `json:"blocked,omitempty"` // loops: what their identifiers have moved is old
+	Total   int            `json:"total"`
+	Matched int            `json:"matched"`
+	Page    int            `json:"page"`
+	Pages   int            `json:"pages"`
+	Size    int            `json:"size"`
+	States  map[string]int `json:"states"` // of all
+	Rows    []idRow        `json:"rows"`
+}
+
+// ids is the page of s that q asks for.
+func (q *query) of(s *snapshot) idsView {
+	matching := make([]*rdma.IDInfo, 0, len(s.ids))
+	for i := range s.ids {
+		if q.matches(&s.ids[i]) {
+			matching = append(matching, &s.ids[i])
+		}
+	}
+	q.order(matching)
+	v := idsView{
+		Taken: stamp(s.taken), Blocked: s.blocked, Total: len(s.ids), Matched: len(matching),
+		Pages: max((len(matching)+q.size-1)/q.size, 1), Size: q.size, States: s.states,
+	}
+	v.Page = min(q.page, v.Pages)
+	first := (v.Page - 1) * q.size
+	v.Rows = make([]idRow, 0, q.size)
+	for _, i := range matching[first:min(first+q.size, len(matching))] {
+		v.Rows = append(v.Rows, rowOf(i, s.taken))
+	}
+	return v
+}
+
+// order sorts. Identifiers come by number, and those with the same key stay so.
+func (q *query) order(ids []*rdma.IDInfo) {
+	if q.sort == "id" {
+		if q.descending {
+			slices.Reverse(ids)
+		}
+		return
+	}
+	type keyed struct {
+		key
+		id *rdma.IDInfo
+	}
+	list, of := make([]keyed, len(ids)), keys[q.sort]
+	for n, i := range ids {
+		list[n] = keyed{of(i), i}
+	}
+	slices.SortStableFunc(list, func(a, b keyed) int {
+		by := cmp.Or(cmp.Compare(a.number, b.number), cmp.Compare(a.text, b.text))
+		if q.descending {
+			return -by
+		}
+		return by
+	})
+	for n := range list {
+		ids[n] = list[n].id
+	}
+}
+
+func (q *query) matches(i *rdma.IDInfo) bool {
+	if q.states != nil && !q.states[i.State] {
+		return false
+	}
+	if q.peer != "" && !contains(address(i.Peer), q.peer) {
+		return false
+	}
+	if q.text == "" {
+		return true
+	}
+	return contains(i.PID.Id, q.text) || contains(i.Owner.GetId(), q.text) || contains(i.State.String(), q.text) ||
+		contains(address(i.Peer), q.text) || contains(address(i.Local), q.text) || contains(i.Device, q.text) ||
+		contains(i.Loop, q.text) || contains(i.Wire, q.text) || contains(i.Waiting, q.text) ||
+		strconv.FormatUint(uint64(i.ID), 10) == q.text
+}
+
+// contains reports whether text has what, which is in lower case.
+func contains(text, what string) bool { return strings.Contains(strings.ToLower(text), what) }
+
+// idView is one identifier.
+type idView struct {
+	Taken string `json:"taken"`
+	idRow
+	Meaning string    `json:"meaning"` // of its state
+	Kernel  string    `json:"kernel"`  // its state as `rdma resource show cm_id` prints it
+	History []sojourn `json:"history"` // oldest first; the last is its present state
+}
+
+// sojourn is a stay in a state.
+type sojourn struct {
+	State string  `json:"state"`
+	At    float64 `json:"at_seconds"`  // since the identifier was made
+	For   float64 `json:"for_seconds"` // how long it stayed
+}
+
+func detail(i *rdma.IDInfo, taken time.Time) idView {
+	v := idView{Taken: stamp(taken), idRow: rowOf(i, taken), Meaning: i.State.Meaning(), Kernel: i.State.Kernel(), History: []sojourn{}}
+	for n, t := range i.History {
+		end := i.Age
+		if n+1 < len(i.History) {
+			end = i.History[n+1].At
+		}
+		v.History = append(v.History, sojourn{t.State.String(), t.At.Seconds(), max(end-t.At, 0).Seconds()})
+	}
+	return v
+}
+
+func stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }

@@ -1,0 +1,249 @@
+package inspect
+
+import (
+	"context"
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
+	"errors"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync/atomic"
+
+	rdma "github.com/rdmactor/rdmactor/actor"
+)
+
+//go:embed assets
+var assets embed.FS
+
+// Page is the handler: see the package's documentation.
+type Page struct {
+	rt       *rdma.Runtime
+	cfg      Config
+	mux      *http.ServeMux
+	snapshot *feed[*snapshot]
+	sections map[string]*feed[table]
+	columns  map[string][]string
+	titles   []sectionTitle
+	viewers  atomic.Int64
+	closed   context.Context // ends the viewers
+	close    context.CancelFunc
+}
+
+// New makes a page that shows rt. It starts nothing.
+func New(rt *rdma.Runtime, cfg Config) (*Page, error) {
+	cfg, err := cfg.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	p := &Page{
+		rt: rt, cfg: cfg, mux: http.NewServeMux(), titles: []sectionTitle{},
+		snapshot: &feed[*snapshot]{every: cfg.Interval, read: func() *snapshot { return take(rt) }},
+		sections: make(map[string]*feed[table]), columns: make(map[string][]string),
+	}
+	p.closed, p.close = context.WithCancel(context.Background())
+	for _, s := range cfg.Sections {
+		p.sections[s.name] = &feed[table]{every: cfg.Interval, read: s.read}
+		p.columns[s.name] = s.columns
+		p.titles = append(p.titles, sectionTitle{s.name, s.title})
+	}
+	p.routes()
+	return p, nil
+}
+
+// Close ends all that get events, and lets nobody begin. Any goroutine.
+func (p *Page) Close() { p.close() }
+
+// ServeHTTP implements http.Handler.
+func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	h := w.Header()
+	h.Set("Content-Security-Policy", "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "+
+		"base-uri 'none'; form-action 'none'; frame-ancestors 'none'")
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("X-Frame-Options", "DENY")
+	h.Set("Referrer-Policy", "no-referrer")
+	h.Set("Cross-Origin-Resource-Policy", "same-origin")
+	h.Set("Cross-Origin-Opener-Policy", "same-origin")
+	h.Set("Cache-Control", "no-store")
+	h.Set("Vary", "Accept")
+	p.mux.ServeHTTP(w, r)
+}
+
+func (p *Page) routes() {
+	at := func(pattern string, handle http.HandlerFunc) {
+		method, rest, _ := strings.Cut(pattern, " ")
+		p.mux.HandleFunc(method+" "+p.cfg.Path+rest, handle)
+	}
+	at("GET {$}", p.root)
+	at("GET page.css", asset("page.css", "text/css; charset=utf-8"))
+	at("GET page.js", asset("page.js", "text/javascript; charset=utf-8"))
+	at("GET icon.svg", asset("icon.svg", "image/svg+xml"))
+	at("GET states.svg", p.diagram)
+	at("GET events", p.events)
+	for _, name := range []string{"ids", "loops", "memory", "listeners", "devices", "overview"} {
+		at("GET "+name, p.resource(name))
+	}
+	at("GET ids/{key...}", p.resource("id"))
+	at("GET sections", func(w http.ResponseWriter, r *http.Request) { p.answer(w, r, p.titles) })
+	at("GET sections/{name}", p.resource("section"))
+	if p.cfg.Actions != nil {
+		at("POST actions/disconnect", p.action(p.disconnect))
+		at("POST actions/drain", p.action(p.drain))
+		at("POST actions/level", p.action(p.level))
+	}
+}
+
+// root is the page itself for a browser, and the overview for others.
+func (p *Page) root(w http.ResponseWriter, r *http.Request) {
+	if r.URL.Query().Get("format") == "" && strings.Contains(r.Header.Get("Accept"), "text/html") {
+		asset("page.html", "text/html; charset=utf-8")(w, r)
+		return
+	}
+	p.resource("overview")(w, r)
+}
+
+// asset serves a file of the program. A browser keeps it, and asks whether it is still the same.
+func asset(name, kind string) http.HandlerFunc {
+	data, err := assets.ReadFile("assets/" + name)
+	if err != nil {
+		panic(err) // a file that was not embedded: every test sees it
+	}
+	sum := sha256.Sum256(data)
+	tag := `"` + hex.EncodeToString(sum[:8]) + `"`
+	return func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Cache-Control", "no-cache")
+		w.Header().Set("ETag", tag)
+		if r.Header.Get("If-None-Match") == tag {
+			w.WriteHeader(http.StatusNotModified)
+			return
+		}
+		w.Header().Set("Content-Type", kind)
+		_, _ = w.Write(data)
+	}
+}
+
+// failure is an error with the status that it is answered with.
+type failure struct {
+	status int
+	text   string
+}
+
+func (f *failure) Error() string { return f.text }
+
+// A view is what a resource shows, again and again: it is read from the feeds.
+type view func(ctx context.Context) (any, error)
+
+// resource answers with a view once.
+func (p *Page) resource(name string) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		v := r.URL.Query()
+		v.Set("id", r.PathValue("key"))
+		v.Set("name", r.PathValue("name"))
+		shown, err := p.view(name, v)
+		if err != nil {
+			p.fail(w, err)
+			return
+		}
+		value, err := shown(r.Context())
+		if err != nil {
+			p.fail(w, err)
+			return
+		}
+		p.answer(w, r, value)
+	}
+}
+
+// view finds the view of that name. What it shows further depends on the query.
+func (p *Page) view(name string, v url.Values) (view, error) {
+	switch name {
+	case "ids":
+		q, err := parseQuery(v)
+		if err != nil {
+			return nil, &failure{http.StatusBadRequest, err.Error()}
+		}
+		return p.of(func(s *snapshot) (any, error) { return q.of(s), nil }), nil
+	case "id":
+		return p.identifier(v.Get("id"))
+	case "section":
+		return p.section(v.Get("name"))
+	case "loops":
+		return p.of(func(s *snapshot) (any, error) { return loopsOf(s), nil }), nil
+	case "memory":
+		return p.of(func(s *snapshot) (any, error) { return memoryOf(s), nil }), nil
+	case "listeners":
+		return p.of(func(s *snapshot) (any, error) { return listenersOf(s), nil }), nil
+	case "devices":
+		return p.of(func(s *snapshot) (any, error) { return devicesOf(s), nil }), nil
+	case "overview":
+		return p.of(func(s *snapshot) (any, error) { return p.overview(s), nil }), nil
+	}
+	return nil, &failure{http.StatusBadRequest, "there is no such view"}
+}
+
+// of is a view of the runtime.
+func (p *Page) of(show func(*snapshot) (any, error)) view {
+	return func(ctx context.Context) (any, error) {
+		r, err := p.snapshot.get(ctx)
+		if err == nil && r.value == nil {
+			err = r.err
+		}
+		if err != nil {
+			return nil, err
+		}
+		return show(r.value)
+	}
+}
+
+// identifier is the view of one identifier, by its number or its PID's id.
+func (p *Page) identifier(which string) (view, error) {
+	handle, err := strconv.ParseUint(which, 10, 64)
+	if err != nil {
+		handle = 0
+	}
+	if which == "" || which == "0" || len(which) > maxText {
+		return nil, &failure{http.StatusBadRequest, "which identifier? A number, or a PID's id"}
+	}
+	return p.of(func(s *snapshot) (any, error) {
+		i := s.find(handle, which)
+		if i == nil {
+			return nil, &failure{http.StatusNotFound, "there is no such identifier, or no more"}
+		}
+		return detail(i, s.taken), nil
+	}), nil
+}
+
+// section is the view of a table of the program's own.
+func (p *Page) section(name string) (view, error) {
+	f := p.sections[name]
+	if f == nil {
+		return nil, &failure{http.StatusNotFound, "there is no such section"}
+	}
+	title := ""
+	for _, t := range p.titles {
+		if t.Name == name {
+			title = t.Title
+		}
+	}
+	return func(ctx context.Context) (any, error) {
+		r, err := f.get(ctx)
+		if err != nil && !errors.Is(err, errSlow) {
+			return nil, err
+		}
+		v := sectionView{Name: name, Title: title, Columns: p.columns[name], Total: r.value.total, Rows: r.value.rows}
+		if v.Rows == nil {
+			v.Rows = []map[string]any{}
+		}
+		v.Taken, v.Late = stamp(r.taken), r.late(p.cfg.Interval)
+		if err != nil {
+			v.Taken = ""
+		} else {
+			err = r.err
+		}
+		if err != nil {
+			v.Error = cut(err.Error())
+		}
+		return v, nil
+	}, nil
+}

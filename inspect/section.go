@@ -1,0 +1,163 @@
+package inspect
+
+import (
+	"encoding"
+	"fmt"
+	"reflect"
+	"strings"
+	"time"
+	"unicode"
+)
+
+// Section is a table of the program's own that the page shows: made by Rows.
+type Section struct {
+	name, title string
+	columns     []string
+	read        func() table
+}
+
+// table is what a section has read.
+type table struct {
+	rows  []map[string]any
+	total int // of which rows are the first
+}
+
+// sectionRows bounds what a section shows.
+const sectionRows = 1000
+
+// Rows makes a section of what read returns: a row for each value, a column for each exported field
+// of T, a struct. A struct inside gives its fields, with its name before theirs. The columns have
+// the fields' names in lower case (DeadLetters is dead_letters); durations end in _seconds. name is
+// for addresses and paths: small letters, digits and hyphens. The page calls read on a goroutine of
+// its own, only while somebody looks, and shows the first 1,000 rows.
+//
+//	inspect.Rows("peers", "Remoting peers", node.Peers)
+func Rows[T any](name, title string, read func() []T) Section {
+	fields := fieldsOf(reflect.TypeFor[T](), "", nil)
+	s := Section{name: name, title: title}
+	for _, f := range fields {
+		s.columns = append(s.columns, f.name)
+	}
+	s.read = func() table {
+		values := read()
+		t := table{rows: make([]map[string]any, 0, min(len(values), sectionRows)), total: len(values)}
+		for _, v := range values[:min(len(values), sectionRows)] {
+			row := make(map[string]any, len(fields))
+			for _, f := range fields {
+				row[f.name] = f.value(reflect.ValueOf(&v).Elem())
+			}
+			t.rows = append(t.rows, row)
+		}
+		return t
+	}
+	return s
+}
+
+// field is a column of a struct.
+type field struct {
+	name  string
+	index []int
+}
+
+// fieldsOf lists a struct's exported fields, those of structs inside it with a prefix.
+func fieldsOf(t reflect.Type, prefix string, index []int) (fields []field) {
+	if t.Kind() != reflect.Struct {
+		return []field{{name: "value", index: index}}
+	}
+	for i := range t.NumField() {
+		f := t.Field(i)
+		at := append(append([]int(nil), index...), i)
+		name := prefix + snake(f.Name)
+		switch {
+		case !f.IsExported():
+		case f.Type.Kind() == reflect.Struct && !prints(f.Type):
+			inner := name + "_"
+			if f.Anonymous {
+				inner = prefix
+			}
+			fields = append(fields, fieldsOf(f.Type, inner, at)...)
+		case f.Type == reflect.TypeFor[time.Duration]():
+			fields = append(fields, field{name + "_seconds", at})
+		default:
+			fields = append(fields, field{name, at})
+		}
+	}
+	return fields
+}
+
+// prints reports whether a type has a text of its own.
+func prints(t reflect.Type) bool {
+	return t.Implements(reflect.TypeFor[fmt.Stringer]()) || t.Implements(reflect.TypeFor[error]()) ||
+		t.Implements(reflect.TypeFor[encoding.TextMarshaler]()) || t.Kind() == reflect.Pointer
+}
+
+// value is what a cell shows: a number, a bool or a text.
+func (f field) value(row reflect.Value) any {
+	v := row
+	if len(f.index) > 0 {
+		v = row.FieldByIndex(f.index)
+	}
+	if d, ok := v.Interface().(time.Duration); ok {
+		return d.Seconds()
+	}
+	switch v.Kind() {
+	case reflect.Pointer, reflect.Interface, reflect.Slice, reflect.Map, reflect.Func, reflect.Chan:
+		if v.IsNil() {
+			return ""
+		}
+	}
+	switch {
+	case prints(v.Type()):
+	case v.CanInt():
+		return v.Int()
+	case v.CanUint():
+		return v.Uint()
+	case v.CanFloat() || v.Kind() == reflect.Bool:
+		return v.Interface()
+	}
+	return cut(fmt.Sprint(v.Interface()))
+}
+
+// longest is how many bytes of a text of somebody else's are shown.
+const longest = 512
+
+// cut is the beginning of a text, as valid UTF-8.
+func cut(text string) string {
+	if len(text) > longest {
+		text = text[:longest] + "..."
+	}
+	return strings.ToValidUTF8(text, "\uFFFD")
+}
+
+// snake is the name of a field in lower case, words apart.
+func snake(name string) string {
+	runes := []rune(name)
+	var b strings.Builder
+	for i, r := range runes {
+		plural := i+2 == len(runes) && runes[i+1] == 's' // of an abbreviation: FDs
+		if i > 0 && unicode.IsUpper(r) && !plural &&
+			(unicode.IsLower(runes[i-1]) || i+1 < len(runes) && unicode.IsLower(runes[i+1])) {
+			b.WriteByte('_')
+		}
+		b.WriteRune(unicode.ToLower(r))
+	}
+	return b.String()
+}
+
+// sectionView is a section as it is shown.
+type sectionView struct {
+	Taken   string           `json:"taken"`
+	Name    string           `json:"name"`
+	Title   string           `json:"title"`
+	Error   string           `json:"error,omitempty"` // the rows are those from before it
+	Late    float64          `json:"late_seconds"`    // since Taken, beyond the interval
+	Total   int              `json:"total"`
+	Columns []string         `json:"columns"`
+	Rows    []map[string]any `json:"rows"`
+}
+
+// sectionTitle is one of the list of sections.
+type sectionTitle struct {
+	Name  string `json:"name"`
+	Title string `json:"title"`
+}

@@ -1,0 +1,285 @@
+package inspect
+
+import (
+	"runtime"
+	"runtime/metrics"
+	"slices"
+	"strings"
+	"time"
+
+	rdma "github.com/rdmactor/rdmactor/actor"
+	"github.com/rdmactor/rdmactor/states"
+)
+
+// snapshot is what all viewers share.
+type snapshot struct {
+	taken   time.Time
+	ids     []rdma.IDInfo // by number
+	loops   []rdma.LoopInfo
+	states  map[string]int
+	blocked string // the names of loops
+}
+
+func take(rt *rdma.Runtime) *snapshot {
+	s := &snapshot{ids: rt.Inspect(), loops: rt.Loops(), states: make(map[string]int)}
+	s.taken = time.Now()
+	var count [states.NumStates]int
+	for i := range s.ids {
+		count[s.ids[i].State]++
+	}
+	for state, n := range count {
+		if n > 0 {
+			s.states[states.State(state).String()] = n
+		}
+	}
+	var blocked []string
+	for i := range s.loops {
+		if s.loops[i].Blocked != nil {
+			blocked = append(blocked, s.loops[i].Name)
+		}
+	}
+	s.blocked = strings.Join(blocked, ", ")
+	return s
+}
+
+// find gives the identifier with that number, or the PID's id.
+func (s *snapshot) find(handle uint64, pid string) *rdma.IDInfo {
+	at := slices.IndexFunc(s.ids, func(i rdma.IDInfo) bool {
+		return handle != 0 && uint64(i.ID) == handle || handle == 0 && i.PID.Id == pid
+	})
+	if at < 0 {
+		return nil
+	}
+	return &s.ids[at]
+}
+
+// loopRow is what is shown of a loop.
+type loopRow struct {
+	Name        string  `json:"name"`
+	Identifiers int     `json:"identifiers"`
+	Busy        float64 `json:"busy_seconds"` // since the loop was made
+	LongestTurn float64 `json:"longest_turn_seconds"`
+	RecentTurn  float64 `json:"recent_turn_seconds"` // the longest of the last 10 to 20 s
+	Turn        float64 `json:"turn_seconds"`        // the present one, 0: there is nothing to do
+	LongestWait float64 `json:"longest_wait_seconds"`
+	Blocked     float64 `json:"blocked_seconds"` // 0: the loop goes on
+	BlockedBy   string  `json:"blocked_by"`
+	Queued      int     `json:"queued"` // pieces of work
+	Arrived     uint64  `json:"arrived_connections"`
+	Strangers   uint64  `json:"strangers"`
+	Turns       uint64  `json:"turns"`
+	Wakeups     uint64  `json:"wakeups"`
+	Posts       uint64  `json:"posts"`
+	Runs        uint64  `json:"runs"`
+	Panics      uint64  `json:"panics"`
+	FDs         int     `json:"fds"`
+	Timers      int     `json:"timers"`
+}
+
+type loopsView struct {
+	Taken string    `json:"taken"`
+	Rows  []loopRow `json:"rows"`
+}
+
+func loopsOf(s *snapshot) loopsView {
+	v := loopsView{Taken: stamp(s.taken), Rows: []loopRow{}}
+	for i := range s.loops {
+		l := &s.loops[i]
+		r := loopRow{
+			Name: l.Name, Identifiers: l.Identifiers, Busy: l.Busy.Seconds(), LongestTurn: l.LongestTurn.Seconds(),
+			RecentTurn: l.RecentTurn.Seconds(), Turn: l.Turn.Seconds(), LongestWait: l.LongestWait.Seconds(), Queued: l.Queued,
+			Arrived: l.Arrived, Strangers: l.Strangers, Turns: l.Turns, Wakeups: l.Wakeups, Posts: l.Posts, Runs: l.Runs,
+			Panics: l.Panics, FDs: l.FDs, Timers: l.Timers,
+		}
+		if l.Blocked != nil {
+			r.Blocked, r.BlockedBy = l.Blocked.For.Seconds(), cut(l.Blocked.By.String())
+		}
+		v.Rows = append(v.Rows, r)
+	}
+	return v
+}
+
+// memoryRow is a pool of a loop's, or the process's.
+type memoryRow struct {
+	Loop       string  `json:"loop"` // "": the process
+	Pool       string  `json:"pool"`
+	Used       uint64  `json:"used_bytes"`
+	Registered uint64  `json:"registered_bytes"`
+	Limit      uint64  `json:"limit_bytes"` // 0: none
+	Waiting    int     `json:"waiting_connections"`
+	Old        float64 `json:"old_seconds"` // as of an identifier
+}
+
+type memoryView struct {
+	Taken string      `json:"taken"`
+	Rows  []memoryRow `json:"rows"`
+}
+
+func memoryOf(s *snapshot) memoryView {
+	v := memoryView{Taken: stamp(s.taken), Rows: []memoryRow{}}
+	for i := range s.loops {
+		l := &s.loops[i]
+		for _, m := range l.Memory {
+			v.Rows = append(v.Rows, memoryRow{
+				l.Name, m.Name, uint64(m.Used), uint64(m.Registered), uint64(m.Limit), m.Waiting, old(s.taken, l.AsOf),
+			})
+		}
+	}
+	heap := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}, {Name: "/memory/classes/total:bytes"}}
+	metrics.Read(heap)
+	return memoryView{v.Taken, append(v.Rows,
+		memoryRow{Pool: "Go's heap, objects", Used: heap[0].Value.Uint64()},
+		memoryRow{Pool: "Go's runtime, all", Used: heap[1].Value.Uint64()},
+	)}
+}
+
+// listenerRow is what is shown of a listener.
+type listenerRow struct {
+	ID          uint64  `json:"id"`
+	PID         string  `json:"pid"`
+	Local       string  `json:"local"`
+	Device      string  `json:"device"`
+	Loop        string  `json:"loop"`
+	Owner       string  `json:"owner"`
+	Age         float64 `json:"age_seconds"`
+	Connections int     `json:"connections"` // that have its port, and its address if it has one
+	Requests    uint64  `json:"requests"`    // that have come
+	Pending     int     `json:"pending"`     // of these, not answered yet
+	Accepted    uint64  `json:"accepted"`
+	Rejected    uint64  `json:"rejected"`
+	TimedOut    uint64  `json:"timed_out"`
+	Dropped     uint64  `json:"dropped"` // ended before they were answered
+	Limits      uint64  `json:"refused_limits"`
+	NoMemory    uint64  `json:"refused_memory"`
+	Foreign     uint64  `json:"refused_foreign"`
+	Closing     uint64  `json:"refused_closing"`
+	Failed      uint64  `json:"refused_failed"`
+	Strangers   uint64  `json:"strangers"`
+}
+
+type listenersView struct {
+	Taken string        `json:"taken"`
+	Rows  []listenerRow `json:"rows"`
+}
+
+func listenersOf(s *snapshot) listenersView {
+	v := listenersView{Taken: stamp(s.taken), Rows: []listenerRow{}}
+	type at struct {
+		addr string
+		port uint16
+	}
+	connections := make(map[at]int)
+	for i := range s.ids {
+		if id := &s.ids[i]; id.State != states.Listening && !id.Local.IsZero() {
+			for _, where := range []at{{"", id.Local.Port()}, {address(id.Local), id.Local.Port()}} {
+				connections[where]++
+			}
+		}
+	}
+	for i := range s.ids {
+		id := &s.ids[i]
+		if id.State != states.Listening {
+			continue
+		}
+		where := at{address(id.Local), id.Local.Port()}
+		if id.Local.IsWildcard() {
+			where.addr = ""
+		}
+		v.Rows = append(v.Rows, listenerOf(id, s.taken, connections[where]))
+	}
+	return v
+}
+
+func listenerOf(id *rdma.IDInfo, taken time.Time, connections int) listenerRow {
+	r := rowOf(id, taken)
+	l := listenerRow{
+		ID: r.ID, PID: r.PID, Local: r.Local, Device: r.Device, Loop: r.Loop, Owner: r.Owner, Age: r.Age, Connections: connections,
+	}
+	if i := id.Listener; i != nil {
+		l.Requests, l.Pending, l.Accepted, l.Rejected, l.TimedOut, l.Dropped = i.Requests, i.Pending, i.Accepted, i.Rejected, i.TimedOut, i.Dropped
+		f := i.Refused
+		l.Limits, l.NoMemory, l.Foreign, l.Closing, l.Failed, l.Strangers = f.Limits, f.Memory, f.Foreign, f.Closing, f.Failed, i.Strangers
+	}
+	return l
+}
+
+// deviceRow is what is shown of a device.
+type deviceRow struct {
+	Name        string `json:"name"` // "": identifiers without one
+	Identifiers int    `json:"identifiers"`
+	Listening   int    `json:"listening"`
+	Connected   int    `json:"connected"`
+	Memory      int    `json:"memory_bytes"` // of AllocMemory
+	QueuePairs  int    `json:"queue_pairs"`
+	Queues      int    `json:"completion_queues"`
+	Retained    int    `json:"retained_messages"` // that owners have
+}
+
+type devicesView struct {
+	Taken string      `json:"taken"`
+	Rows  []deviceRow `json:"rows"`
+}
+
+func devicesOf(s *snapshot) devicesView {
+	v := devicesView{Taken: stamp(s.taken), Rows: []deviceRow{}}
+	for i := range s.ids {
+		id := &s.ids[i]
+		r := v.row(id.Device)
+		r.Identifiers++
+		r.Memory += id.Memory
+		switch id.State {
+		case states.Listening:
+			r.Listening++
+		case states.Connected:
+			r.Connected++
+		}
+	}
+	for i := range s.loops {
+		for _, d := range s.loops[i].Devices {
+			r := v.row(d.Name)
+			r.QueuePairs += d.Connections
+			r.Queues += d.Queues
+			r.Retained += d.Held
+		}
+	}
+	slices.SortFunc(v.Rows, func(a, b deviceRow) int { return strings.Compare(a.Name, b.Name) })
+	return v
+}
+
+// row is a device's row.
+func (v *devicesView) row(name string) *deviceRow {
+	name = cut(name)
+	at := slices.IndexFunc(v.Rows, func(r deviceRow) bool { return r.Name == name })
+	if at < 0 {
+		at = len(v.Rows)
+		v.Rows = append(v.Rows, deviceRow{Name: name})
+	}
+	return &v.Rows[at]
+}
+
+// overview is what a program other than a browser gets of the page.
+type overview struct {
+	Taken      string         `json:"taken"`
+	Go         string         `json:"go"`
+	Goroutines int            `json:"goroutines"`
+	Interval   float64        `json:"interval_seconds"`
+	Actions    bool           `json:"actions"`
+	Viewers    int            `json:"viewers"`
+	Total      int            `json:"total"`
+	Blocked    string         `json:"blocked,omitempty"` // loops
+	States     map[string]int `json:"states"`
+	Loops      []loopRow      `json:"loops"`
+	Memory     []memoryRow    `json:"memory"`
+	Listeners  []listenerRow  `json:"listeners"`
+	Devices    []deviceRow    `json:"devices"`
+	Sections   []sectionTitle `json:"sections"`
+}
+
+func (p *Page) overview(s *snapshot) overview {
+	return overview{
+		Taken: stamp(s.taken), Go: runtime.Version(), Goroutines: runtime.NumGoroutine(), Interval: p.cfg.Interval.Seconds(),
+		Actions: p.cfg.Actions != nil, Viewers: int(p.viewers.Load()), Total: len(s.ids), Blocked: s.blocked, States: s.states,
+		Loops: loopsOf(s).Rows, Memory: memoryOf(s).Rows, Listeners: listenersOf(s).Rows, Devices: devicesOf(s).Rows,
+		Sections: p.titles,
+	}
+}
