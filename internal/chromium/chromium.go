@@ -1,0 +1,289 @@
+// Package chromium drives Debian's Chromium for tests: it opens a page, clicks and types as a user
+// does, and takes pictures. It speaks the browser's debugging protocol through a pipe, so that no
+// port is opened.
+package chromium
+
+import (
+	"bufio"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"sync"
+	"time"
+)
+
+// patience is how long the browser may take for one thing.
+const patience = 30 * time.Second
+
+// Browser is a running Chromium with one tab. Its methods are for one goroutine.
+type Browser struct {
+	cmd      *exec.Cmd
+	dir      string
+	to, from *os.File
+	session  string
+	last     int
+	ended    chan struct{} // what reads its answers has ended
+
+	mu      sync.Mutex
+	waiting map[int]chan answer
+	errors  []string // exceptions and what the console has reported as errors
+}
+
+// answer is what the browser says.
+type answer struct {
+	ID     int             `json:"id"`
+	Method string          `json:"method"`
+	Params json.RawMessage `json:"params"`
+	Result json.RawMessage `json:"result"`
+	Error  *struct {
+		Message string `json:"message"`
+	} `json:"error"`
+}
+
+// Start starts Chromium with an empty tab of that size. The error says so if it is not installed.
+func Start(width, height int) (*Browser, error) {
+	dir, err := os.MkdirTemp("", "chromium")
+	if err != nil {
+		return nil, err
+	}
+	in, to, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	from, out, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	b := &Browser{dir: dir, to: to, from: from, ended: make(chan struct{}), waiting: make(map[int]chan answer)}
+	// no sandbox: tests may run as root, and open pages of their own only
+	b.cmd = exec.Command("chromium", "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run",
+		"--disable-background-networking", "--disable-component-update", "--remote-debugging-pipe", "--user-data-dir="+dir,
+		fmt.Sprintf("--window-size=%d,%d", width, height), "about:blank")
+	b.cmd.ExtraFiles = []*os.File{in, out}
+	err = b.cmd.Start()
+	_, _ = in.Close(), out.Close()
+	go b.receive()
+	if err == nil {
+		err = b.attach(width, height)
+	}
+	if err != nil {
+		return nil, errors.Join(err, b.Close())
+	}
+	return b, nil
+}
+
+// attach opens the tab.
+func (b *Browser) attach(width, height int) error {
+	var target struct{ TargetID string }
+	if err := b.call("Target.createTarget", map[string]any{"url": "about:blank"}, &target); err != nil {
+		return err
+	}
+	var attached struct{ SessionID string }
+	if err := b.call("Target.attachToTarget", map[string]any{"targetId": target.TargetID, "flatten": true}, &attached); err != nil {
+		return err
+	}
+	b.session = attached.SessionID
+	for _, domain := range []string{"Page", "Runtime", "Log"} {
+		if err := b.call(domain+".enable", nil, nil); err != nil {
+			return err
+		}
+	}
+	return b.call("Emulation.setDeviceMetricsOverride",
+		map[string]any{"width": width, "height": height, "deviceScaleFactor": 1, "mobile": false}, nil)
+}
+
+// Close ends Chromium.
+func (b *Browser) Close() error {
+	_ = b.to.Close() // which it takes as the end
+	if b.cmd.Process != nil {
+		ended := time.AfterFunc(5*time.Second, func() { _ = b.cmd.Process.Kill() })
+		_ = b.cmd.Wait()
+		ended.Stop()
+	}
+	<-b.ended
+	_ = b.from.Close()
+	return os.RemoveAll(b.dir)
+}
+
+// receive distributes what the browser says.
+func (b *Browser) receive() {
+	defer close(b.ended)
+	r := bufio.NewReaderSize(b.from, 1<<20)
+	for {
+		data, err := r.ReadBytes(0)
+		if err != nil {
+			return
+		}
+		var a answer
+		if json.Unmarshal(data[:len(data)-1], &a) != nil {
+			continue
+		}
+		b.mu.Lock()
+		if a.Method == "Runtime.exceptionThrown" || a.Method == "Log.entryAdded" {
+			b.errors = append(b.errors, string(a.Params))
+		}
+		if c := b.waiting[a.ID]; c != nil {
+			delete(b.waiting, a.ID)
+			c <- a
+		}
+		b.mu.Unlock()
+	}
+}
+
+// call calls a method of the debugging protocol.
+func (b *Browser) call(method string, params any, result any) error {
+	b.last++
+	message := map[string]any{"id": b.last, "method": method}
+	if params != nil {
+		message["params"] = params
+	}
+	if b.session != "" {
+		message["sessionId"] = b.session
+	}
+	data, err := json.Marshal(message)
+	if err != nil {
+		return err
+	}
+	c := make(chan answer, 1)
+	b.mu.Lock()
+	b.waiting[b.last] = c
+	b.mu.Unlock()
+	if _, err := b.to.Write(append(data, 0)); err != nil {
+		return fmt.Errorf("chromium: %s: %w", method, err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	select {
+	case a := <-c:
+		if a.Error != nil {
+			return fmt.Errorf("chromium: %s: %s", method, a.Error.Message)
+		}
+		if result != nil {
+			return json.Unmarshal(a.Result, result)
+		}
+		return nil
+	case <-b.ended:
+		return fmt.Errorf("chromium: %s: it has ended", method)
+	case <-ctx.Done():
+		return fmt.Errorf("chromium: %s: no answer", method)
+	}
+}
+
+// Open goes to an address.
+func (b *Browser) Open(url string) error {
+	var r struct{ ErrorText string }
+	err := b.call("Page.navigate", map[string]any{"url": url}, &r)
+	if err == nil && r.ErrorText != "" {
+		err = errors.New("chromium: " + url + ": " + r.ErrorText)
+	}
+	return err
+}
+
+// Eval evaluates an expression, and gives its value.
+func (b *Browser) Eval(expression string, value any) error {
+	var r struct {
+		Result           struct{ Value json.RawMessage }
+		ExceptionDetails *struct {
+			Text      string
+			Exception struct{ Description string }
+		}
+	}
+	err := b.call("Runtime.evaluate", map[string]any{"expression": expression, "returnByValue": true, "awaitPromise": true}, &r)
+	if err != nil {
+		return err
+	}
+	if d := r.ExceptionDetails; d != nil {
+		return fmt.Errorf("chromium: %s: %s %s", expression, d.Text, d.Exception.Description)
+	}
+	if value == nil || len(r.Result.Value) == 0 {
+		return nil
+	}
+	return json.Unmarshal(r.Result.Value, value)
+}
+
+// Wait waits until an expression is true.
+func (b *Browser) Wait(expression string) error {
+	var is bool
+	var err error
+	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+		if err = b.Eval("!!("+expression+")", &is); err == nil && is {
+			return nil
+		}
+	}
+	return errors.Join(fmt.Errorf("chromium: never: %s", expression), err)
+}
+
+// Click presses the mouse's left button in the middle of what a selector finds.
+func (b *Browser) Click(selector string) error {
+	quoted, err := json.Marshal(selector)
+	if err != nil {
+		return err
+	}
+	var at struct{ X, Y float64 }
+	err = b.Eval(`(() => { const e = document.querySelector(`+string(quoted)+`); e.scrollIntoView({ block: "center" });
+		const r = e.getBoundingClientRect(); return { X: r.x + r.width / 2, Y: r.y + r.height / 2 }; })()`, &at)
+	for _, kind := range []string{"mouseMoved", "mousePressed", "mouseReleased"} {
+		event := map[string]any{"type": kind, "x": at.X, "y": at.Y, "button": "left", "clickCount": 1}
+		if kind == "mouseMoved" {
+			event["button"], event["clickCount"] = "none", 0
+		}
+		if err == nil {
+			err = b.call("Input.dispatchMouseEvent", event, nil)
+		}
+	}
+	return err
+}
+
+// Key presses a key: "j", "Enter", "Escape".
+func (b *Browser) Key(name string) error {
+	down := map[string]any{"type": "rawKeyDown", "key": name}
+	codes := map[string]int{"Enter": 13, "Escape": 27}
+	switch code, named := codes[name]; {
+	case named:
+		down["windowsVirtualKeyCode"] = code
+	default:
+		down["type"], down["text"] = "keyDown", name
+	}
+	up := map[string]any{"type": "keyUp", "key": name}
+	return errors.Join(b.call("Input.dispatchKeyEvent", down, nil), b.call("Input.dispatchKeyEvent", up, nil))
+}
+
+// Type types a text into what has the focus.
+func (b *Browser) Type(text string) error {
+	for _, r := range text {
+		if err := b.Key(string(r)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Dark says whether the user likes it dark.
+func (b *Browser) Dark(dark bool) error {
+	scheme := "light"
+	if dark {
+		scheme = "dark"
+	}
+	return b.call("Emulation.setEmulatedMedia",
+		map[string]any{"features": []map[string]string{{"name": "prefers-color-scheme", "value": scheme}}}, nil)
+}
+
+// Picture is what the tab shows, as a PNG.
+func (b *Browser) Picture() ([]byte, error) {
+	var r struct{ Data string }
+	if err := b.call("Page.captureScreenshot", map[string]any{"format": "png"}, &r); err != nil {
+		return nil, err
+	}
+	return base64.StdEncoding.DecodeString(r.Data)
+}
+
+// Errors is what has gone wrong in the page: exceptions, and what the browser has refused.
+func (b *Browser) Errors() []string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.errors
+}
