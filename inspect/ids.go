@@ -221,7 +221,7 @@ func parseNumber(text string, byDefault int) (int, error) {
 // idsView is a page of identifiers.
 type idsView struct {
 	Taken   string         `json:"taken"`
-	Blocked string         `json:"blocked,omitempty"` // loops: what their identifiers have moved is old
+	Blocked string         `json:"blocked,omitempty"` // the names of loops
 	Total   int            `json:"total"`
 	Matched int            `json:"matched"`
 	Page    int            `json:"page"`
