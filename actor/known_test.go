@@ -124,11 +124,14 @@ func TestBlockedAfterAChange(t *testing.T) {
 		}
 		p.client.send(p.c, &Close{})
 		until[*Closed](p.client)
-		fresh := w.rt.CreateID(p.client.pid, IDConfig{})
+		fresh, heir := w.rt.CreateID(p.client.pid, IDConfig{}), w.probe()
+		p.client.send(fresh, &Handover{To: heir.pid})
+		next[*Done](p.client)
 		settle()
 		w.block(w.rt.loops[0])
 		infos := w.rt.Inspect()
-		if len(infos) != 1 || !infos[0].PID.Equal(fresh) || infos[0].State != states.Idle || !infos[0].AsOf.IsZero() {
+		if len(infos) != 1 || !infos[0].PID.Equal(fresh) || infos[0].State != states.Idle || infos[0].ID == 0 ||
+			!infos[0].Owner.Equal(heir.pid) || !infos[0].AsOf.IsZero() {
 			w.Errorf("%+v", infos)
 		}
 	})
