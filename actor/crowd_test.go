@@ -56,6 +56,9 @@ func TestCrowdOfForeignPeers(t *testing.T) {
 					}
 				}
 				settle()
+				if n := w.info(w.far, crowd).Listener; n.Requests != peers || n.Refused.Memory != uint64(rejected) {
+					w.Errorf("counted %+v", n)
+				}
 				if came == 0 || rejected == 0 {
 					w.Errorf("%d peers came in and %d were rejected, want some of each", came, rejected)
 				}

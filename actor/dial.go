@@ -122,7 +122,6 @@ func (it *ident) renew() error {
 	}
 	old.Context = nil
 	it.conn, it.memory, it.id, id.Context = nil, 0, id, it
-	it.publish()
 	it.l.discard(old, conn)
 	it.moved(states.OpDestroyID)
 	for _, o := range it.options {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"github.com/rdmactor/rdmactor/cmid"
 	"github.com/rdmactor/rdmactor/eventloop"
 	"github.com/rdmactor/rdmactor/states"
 )
@@ -137,6 +138,23 @@ func TestBlockedAfterAChange(t *testing.T) {
 	})
 }
 
+// What the loop has said stays known when the identifier changes.
+func TestBlockedAfterAnAnswer(t *testing.T) {
+	inWorld(t, states.IWARP, func(w *world) {
+		p := w.probe()
+		id := w.rt.CreateID(p.pid, IDConfig{})
+		before := w.info(w.rt, id)
+		time.Sleep(time.Minute)
+		p.send(id, &cmid.ResolveAddr{Dst: MustAddr("10.0.0.66:1")})
+		settle()
+		w.block(w.rt.loops[0])
+		got := w.info(w.rt, id)
+		if got.State != states.AddrQuery || got.InState != answerIn || !got.AsOf.Equal(before.AsOf) || len(got.History) != 1 {
+			w.Errorf("%+v\n%+v", got, before)
+		}
+	})
+}
+
 // Loops that answer are reported as they are, whatever the blocked one does; and many who ask at a
 // time have the loop do it once.
 func TestOneLoopOfThreeIsBlocked(t *testing.T) {
@@ -173,10 +191,14 @@ func TestOneLoopOfThreeIsBlocked(t *testing.T) {
 		if n := w.far.loops[1].el.Stats().Posts - before; n != 1 {
 			w.Errorf("the blocked loop was asked %d times", n)
 		}
+		posts := w.far.loops[2].el.Stats().Posts
 		onLoop := make(chan int, 2)
 		_ = w.far.loops[0].el.Post(func() { onLoop <- len(w.far.Inspect()); onLoop <- len(w.far.Loops()) })
 		if ids, loops := <-onLoop, <-onLoop; ids != 4 || loops != 3 {
 			w.Errorf("on a loop: %d identifiers, %d loops", ids, loops)
+		}
+		if n := w.far.loops[2].el.Stats().Posts - posts; n != 0 {
+			w.Errorf("on a loop, another one was asked %d times", n)
 		}
 		release()
 		for _, l := range w.far.loops {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"github.com/rdmactor/rdmactor/actor/internal/datapath"
 	"github.com/rdmactor/rdmactor/eventloop"
 	"github.com/rdmactor/rdmactor/states"
 )
@@ -69,6 +70,16 @@ func TestOneSidedTrafficIsCounted(t *testing.T) {
 		if got := w.info(w.far, p.s).Traffic; got != (Traffic{}) {
 			w.Errorf("the peer has counted %+v", got)
 		}
+		var c *datapath.Conn
+		w.onLoop(w.rt, func(l *loop) { c = w.conn(l, p.c) })
+		key.RKey++ // which the peer has not granted: its device refuses it
+		p.client.send(p.c, &Read{Key: key, Memory: near, Length: 8})
+		next[*AccessError](p.client)
+		w.onLoop(w.rt, func(*loop) {
+			if got := c.Traffic(); got != want {
+				w.Errorf("with an operation that has failed: %+v\nwant %+v", got, want)
+			}
+		})
 	})
 }
 
@@ -91,7 +102,7 @@ func TestWaitsForCreditsAreCounted(t *testing.T) {
 		if got := w.info(w.rt, p.c).Traffic; got.CreditWaits != 0 || got.CreditWait != 0 || got.WaitsFor != 0 {
 			w.Errorf("nothing waits, and it has counted %+v", got)
 		}
-		for range 2 {
+		for range 3 {
 			p.client.send(p.c, NewSend([]byte("x")))
 		}
 		time.Sleep(10 * time.Second)
@@ -108,12 +119,56 @@ func TestWaitsForCreditsAreCounted(t *testing.T) {
 		next[*Received](p.server)
 		time.Sleep(10 * time.Second)
 		got := w.info(w.rt, p.c).Traffic
-		if got.CreditWaits != 1 || got.CreditWait != 10*time.Second || got.WaitsFor != 0 {
+		if got.CreditWaits != 2 || got.CreditWait != 20*time.Second || got.WaitsFor != 10*time.Second {
+			w.Errorf("when two of three are sent: %+v", got)
+		}
+		w.onLoop(w.far, func(*loop) {
+			for _, m := range kept {
+				m.Release()
+			}
+			kept = nil
+		})
+		next[*Received](p.server)
+		time.Sleep(10 * time.Second)
+		if got := w.info(w.rt, p.c).Traffic; got.CreditWaits != 2 || got.CreditWait != 20*time.Second || got.WaitsFor != 0 {
 			w.Errorf("when the wait is over: %+v", got)
 		}
 		w.onLoop(w.far, func(*loop) {
 			for _, m := range kept {
 				m.Release()
+			}
+		})
+	})
+}
+
+// Who keeps its messages until there are credits waits, too, and no wait outlasts the connection.
+func TestWaitsForCreditsEnd(t *testing.T) {
+	onFlavors(t, func(w *world) {
+		p := w.connect(IDConfig{Credits: 1})
+		p.server.reactWith(func(ctx actor.Context) {
+			if m, ok := ctx.Message().(*Received); ok {
+				keep(w, m)
+			}
+		})
+		p.client.send(p.c, NewSend([]byte("x")))
+		next[*Received](p.server)
+		var c *datapath.Conn
+		w.onLoop(w.rt, func(l *loop) {
+			c = w.conn(l, p.c)
+			if c.TryPost(&NewSend([]byte("y")).out) {
+				w.Error("a message was posted without credits")
+			}
+		})
+		time.Sleep(10 * time.Second)
+		if got := w.info(w.rt, p.c).Traffic; got.CreditWaits != 1 || got.WaitsFor != 10*time.Second {
+			w.Errorf("counted %+v", got)
+		}
+		p.client.send(p.c, &DestroyID{})
+		until[*Closed](p.client)
+		time.Sleep(10 * time.Second)
+		w.onLoop(w.rt, func(*loop) {
+			if got := c.Traffic(); got.CreditWaits != 1 || got.CreditWait != 10*time.Second || got.WaitsFor != 0 {
+				w.Errorf("after the end: %+v", got)
 			}
 		})
 	})
@@ -191,6 +246,12 @@ func TestRequestsAreCounted(t *testing.T) {
 		want.Requests, want.Refused.Limits = 8, 1
 		check("too many identifiers", want)
 		w.far.count.Add(-100_000)
+		w.far.closing.Store(true)
+		dial("c")
+		until[*Rejected](client)
+		want.Requests, want.Refused.Closing = 9, 1
+		check("the runtime shuts down", want)
+		w.far.closing.Store(false)
 	}, Config{Timeouts: Timeouts{Request: time.Second}, Loops: make([]eventloop.Config, 3)})
 }
 

@@ -65,3 +65,21 @@ func TestTurnsAreMeasured(t *testing.T) {
 		}
 	})
 }
+
+// A loop that polls and finds nothing is not busy.
+func TestPollingIsNotBusy(t *testing.T) {
+	l, err := eventloop.New(eventloop.Config{Poller: eventlooptest.NewPoller(), Wait: eventloop.Busy, StallAfter: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.Start()
+	for l.Stats().Turns < 10_000 {
+		time.Sleep(time.Millisecond)
+	}
+	if s := l.Stats(); s.Busy != 0 || s.LongestTurn != 0 {
+		t.Errorf("%d turns without work: %+v", s.Turns, s)
+	}
+	if err := l.Shutdown(context.Background()); err != nil {
+		t.Error(err)
+	}
+}
