@@ -1,5 +1,9 @@
 # The rest needs no make: go test ./..., and .ci/run is everything a change must pass.
-.PHONY: test-vm vm
+.PHONY: test-modules test-vm vm
+
+# The modules of their own. remoting/pacluster needs etcd, Debian's package etcd-server.
+test-modules:
+	set -e; for module in remoting/pacluster traces metrics/prom metrics/otel; do go -C $$module test ./...; done
 
 # The tests that need the kernel's RDMA stack, in virtual machines: CONTRIBUTING.md.
 test-vm:

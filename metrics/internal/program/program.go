@@ -1,0 +1,110 @@
+// Package program is a program for tests to watch: two nodes that have talked, and a server of
+// calls. Nothing in it moves after Shutdown.
+package program
+
+import (
+	"context"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	rdma "github.com/rdmactor/rdmactor/actor"
+	"github.com/rdmactor/rdmactor/eventloop"
+	"github.com/rdmactor/rdmactor/iwarp"
+	"github.com/rdmactor/rdmactor/metrics"
+	"github.com/rdmactor/rdmactor/remoting"
+	"github.com/rdmactor/rdmactor/rpc"
+)
+
+// LoopName is the name of a loop: what no label should be.
+const LoopName = "a \"loop\"\nof \\ \xff bytes"
+
+// Messages is how many the first node has received from the second.
+const Messages = 10
+
+// Program is the first node.
+type Program struct {
+	Source   *metrics.Source
+	Runtime  *rdma.Runtime
+	Shutdown func() // of both nodes; a test that ends does it
+}
+
+type machine struct {
+	sys  *actor.ActorSystem
+	rt   *rdma.Runtime
+	node *remoting.Node
+}
+
+// Start starts the program, and waits until the nodes have talked.
+func Start(t testing.TB) *Program {
+	t.Helper()
+	loops := []eventloop.Config{{Name: LoopName, StallAfter: -1}, {Name: "second", StallAfter: -1}}
+	a, b := boot(t, loops), boot(t, nil)
+	heard := make(chan struct{}, Messages)
+	props := actor.PropsFromFunc(func(ctx actor.Context) {
+		if _, ok := ctx.Message().(*wrapperspb.StringValue); ok {
+			heard <- struct{}{}
+		}
+	})
+	if _, err := a.sys.Root.SpawnNamed(props, "listener"); err != nil {
+		t.Fatal(err)
+	}
+	for range Messages {
+		b.sys.Root.Send(actor.NewPID(a.node.Name(), "listener"), wrapperspb.String("hello"))
+	}
+	for range Messages {
+		select {
+		case <-heard:
+		case <-time.After(time.Minute):
+			t.Fatal("the nodes do not talk")
+		}
+	}
+	server := rpc.NewServer(a.rt, rpc.Config{})
+	p := &Program{Runtime: a.rt, Source: metrics.New(metrics.Config{
+		Runtime: a.rt, Node: a.node, Peers: 1,
+		Servers: func() []metrics.Calls { return []metrics.Calls{server} },
+	})}
+	over := false
+	p.Shutdown = func() {
+		if !over {
+			over = true
+			server.Close()
+			a.shutdown(t)
+			b.shutdown(t)
+		}
+	}
+	t.Cleanup(p.Shutdown)
+	return p
+}
+
+func boot(t testing.TB, loops []eventloop.Config) *machine {
+	t.Helper()
+	sys := actor.NewActorSystem(
+		actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return slog.New(slog.DiscardHandler) }),
+		actor.WithDeadLetterThrottleInterval(time.Millisecond),
+	)
+	rt, err := rdma.Open(sys, rdma.Config{Device: iwarp.New(), Loops: loops})
+	if err != nil {
+		t.Fatal(err)
+	}
+	node, err := remoting.Start(sys, rt, remoting.Config{Listen: "127.0.0.1:0", Expose: remoting.Expose{Reach: []string{"listener"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &machine{sys, rt, node}
+}
+
+func (m *machine) shutdown(t testing.TB) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	if err := m.node.Shutdown(ctx); err != nil {
+		t.Error(err)
+	}
+	if err := m.rt.Shutdown(ctx); err != nil {
+		t.Error(err)
+	}
+	m.sys.Shutdown()
+}

@@ -1,0 +1,68 @@
+// Package otel gives the metrics of package metrics to OpenTelemetry. It is a module of its own,
+// and needs OpenTelemetry's API only; the program chooses the SDK.
+//
+// # Ownership
+//
+// The meter's provider calls the source at each collection, until Register's result is
+// unregistered or the provider is shut down.
+//
+// # Ordering
+//
+// Collections that begin while another one is under way share its answer.
+//
+// # Errors
+//
+// Register fails if the meter refuses an instrument. A collection does not fail because of what is
+// read: see package metrics.
+//
+// # Limitations
+//
+// Instruments are named as OpenTelemetry wants it, "rdmactor.loop.busy" with the unit "s", and have
+// floats: docs/metrics.md lists both names.
+package otel
+
+import (
+	"context"
+	"fmt"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+
+	"github.com/rdmactor/rdmactor/metrics"
+)
+
+// Register makes the instruments. They are read when the meter's provider collects.
+func Register(meter metric.Meter, source *metrics.Source) (metric.Registration, error) {
+	instruments := make(map[*metrics.Definition]metric.Float64Observable)
+	var all []metric.Observable
+	for _, d := range metrics.Definitions() {
+		i, err := instrument(meter, d)
+		if err != nil {
+			return nil, fmt.Errorf("otel: %s: %w", d.Instrument(), err)
+		}
+		instruments[d] = i
+		all = append(all, i)
+	}
+	observe := func(ctx context.Context, o metric.Observer) error {
+		for _, s := range source.Read(ctx) {
+			labels := make([]attribute.KeyValue, len(s.Labels))
+			for i, name := range s.Labels {
+				labels[i] = attribute.String(name, s.Values[i])
+			}
+			o.ObserveFloat64(instruments[s.Definition], s.Value, metric.WithAttributes(labels...))
+		}
+		return nil
+	}
+	r, err := meter.RegisterCallback(observe, all...)
+	if err != nil {
+		return nil, fmt.Errorf("otel: %w", err)
+	}
+	return r, nil
+}
+
+func instrument(meter metric.Meter, d *metrics.Definition) (metric.Float64Observable, error) {
+	if d.Kind == metrics.Counter {
+		return meter.Float64ObservableCounter(d.Instrument(), metric.WithDescription(d.Help), metric.WithUnit(d.Unit.UCUM()))
+	}
+	return meter.Float64ObservableGauge(d.Instrument(), metric.WithDescription(d.Help), metric.WithUnit(d.Unit.UCUM()))
+}

@@ -1,0 +1,64 @@
+// Package prom gives the metrics of package metrics to Prometheus. It is a module of its own.
+//
+// # Ownership
+//
+// A collector owns nothing. It may be registered with as many registries as there are.
+//
+// # Ordering
+//
+// Scrapes that begin while another one is under way share its answer.
+//
+// # Errors
+//
+// A scrape never fails because of what is read: see package metrics. A scrape waits at most for
+// metrics.Config.Within.
+//
+// # Limitations
+//
+// All values are floats, as everywhere in Prometheus: counters are exact up to 2^53.
+package prom
+
+import (
+	"context"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/rdmactor/rdmactor/metrics"
+)
+
+// collector is a prometheus.Collector.
+type collector struct {
+	source *metrics.Source
+	descs  map[*metrics.Definition]*prometheus.Desc
+}
+
+// New makes a collector of what source reads.
+func New(source *metrics.Source) prometheus.Collector {
+	c := &collector{source, make(map[*metrics.Definition]*prometheus.Desc)}
+	for _, d := range metrics.Definitions() {
+		c.descs[d] = prometheus.NewDesc(d.Name(), d.Help, d.Labels, nil)
+	}
+	return c
+}
+
+// Describe sends all metrics that there may be.
+func (c *collector) Describe(to chan<- *prometheus.Desc) {
+	for _, d := range metrics.Definitions() {
+		to <- c.descs[d]
+	}
+}
+
+// Collect reads, once.
+func (c *collector) Collect(to chan<- prometheus.Metric) {
+	for _, s := range c.source.Read(context.Background()) {
+		kind := prometheus.GaugeValue
+		if s.Kind == metrics.Counter {
+			kind = prometheus.CounterValue
+		}
+		m, err := prometheus.NewConstMetric(c.descs[s.Definition], kind, s.Value, s.Values...)
+		if err != nil {
+			m = prometheus.NewInvalidMetric(c.descs[s.Definition], err)
+		}
+		to <- m
+	}
+}

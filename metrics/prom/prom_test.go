@@ -1,0 +1,117 @@
+package prom
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/rdmactor/rdmactor/metrics"
+	"github.com/rdmactor/rdmactor/metrics/internal/program"
+)
+
+// register gives the program's metrics to a registry that finds fault with what is inconsistent.
+func register(t *testing.T, p *program.Program) *prometheus.Registry {
+	t.Helper()
+	registry := prometheus.NewPedanticRegistry()
+	if err := registry.Register(New(p.Source)); err != nil {
+		t.Fatal(err)
+	}
+	return registry
+}
+
+// gathered are the values of a scrape, by name and labels.
+func gathered(t *testing.T, registry *prometheus.Registry) map[string]float64 {
+	t.Helper()
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	values := make(map[string]float64)
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			labels := make(map[string]string)
+			for _, l := range m.GetLabel() {
+				labels[l.GetName()] = l.GetValue()
+			}
+			values[fmt.Sprint(f.GetName(), labels)] = m.GetCounter().GetValue() + m.GetGauge().GetValue()
+		}
+	}
+	return values
+}
+
+// A scrape has every metric that is defined, with what the source has read.
+func TestScrape(t *testing.T) {
+	p := program.Start(t)
+	registry := register(t, p)
+	gathered(t, registry)
+	p.Shutdown()
+	got, want := gathered(t, registry), make(map[string]float64)
+
+	for _, s := range p.Source.Read(context.Background()) {
+		labels := make(map[string]string)
+		for i, name := range s.Labels {
+			labels[name] = s.Values[i]
+		}
+		want[fmt.Sprint(s.Name(), labels)] = s.Value
+	}
+	if len(got) != len(want) || len(got) < 100 {
+		t.Errorf("%d series, want %d", len(got), len(want))
+	}
+	for name, v := range want {
+		if g, ok := got[name]; !ok || g != v && !strings.HasPrefix(name, "rdmactor_read_duration_seconds") {
+			t.Errorf("%s = %v, %v; want %v", name, g, ok, v)
+		}
+	}
+	seen := make(map[*metrics.Definition]bool)
+	live := program.Start(t)
+	for _, s := range live.Source.Read(context.Background()) {
+		seen[s.Definition] = true
+	}
+	for _, d := range metrics.Definitions() {
+		if !seen[d] {
+			t.Errorf("%s is not in a scrape", d.Name())
+		}
+	}
+}
+
+// A program may end while it is scraped, by several at a time.
+func TestScrapedAtTheEnd(t *testing.T) {
+	p := program.Start(t)
+	server := httptest.NewServer(promhttp.HandlerFor(register(t, p), promhttp.HandlerOpts{}))
+	defer server.Close()
+	defer server.Client().CloseIdleConnections()
+	var all sync.WaitGroup
+	for range 4 {
+		all.Go(func() {
+			for range 20 {
+				if text := scrape(t, server); !strings.Contains(text, "rdmactor_loop_turns_total") {
+					t.Errorf("a scrape has %q", text)
+				}
+			}
+		})
+	}
+	p.Shutdown()
+	all.Wait()
+}
+
+func scrape(t *testing.T, server *httptest.Server) string {
+	answer, err := server.Client().Get(server.URL)
+	if err != nil {
+		t.Error(err)
+		return ""
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	if err != nil || answer.StatusCode != http.StatusOK {
+		t.Errorf("%s, %v: %s", answer.Status, err, text)
+	}
+	return string(text)
+}
