@@ -109,6 +109,27 @@ func TestUnsampledConnection(t *testing.T) {
 	}
 }
 
+// commandsOnly samples everything but connections, whatever their parents.
+type commandsOnly struct{}
+
+func (commandsOnly) ShouldSample(p sdktrace.SamplingParameters) sdktrace.SamplingResult {
+	if p.Name == "rdma connection" {
+		return sdktrace.SamplingResult{Decision: sdktrace.Drop}
+	}
+	return sdktrace.SamplingResult{Decision: sdktrace.RecordAndSample}
+}
+func (commandsOnly) Description() string { return "commands only" }
+
+// Commands are not sampled without their connection.
+func TestUnsampledCommands(t *testing.T) {
+	here, there := boot(t, sdktrace.WithSampler(commandsOnly{})), boot(t)
+	call(t, here, there)
+	there.find("rdma connection", trace.SpanKindServer)
+	if all := here.ended(); len(all) != 0 {
+		t.Errorf("spans %v", names(all))
+	}
+}
+
 // plain is an Observer that wants no commands, and counts.
 type plain struct{ transitions, events, credits atomic.Int64 }
 

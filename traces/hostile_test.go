@@ -61,12 +61,14 @@ func TestHostileMetadata(t *testing.T) {
 			t.Errorf("%s: %v", name, sc)
 		}
 	}
-	ctx := rpc.WithMetadata(rpc.WithMetadata(t.Context(), "traceparent", parent), "tracestate", strings.Repeat("=,", 1900))
-	if _, err := rpc.CallRaw(ctx, c, greet, []byte("x"), nil); err != nil {
-		t.Fatal(err)
-	}
-	if sc := <-traces; sc.TraceID().String() != parent[3:35] || sc.TraceState().Len() != 0 {
-		t.Errorf("with a bad tracestate a good traceparent is %v", sc)
+	for name, state := range map[string]string{"bad": strings.Repeat("=,", 1900), "large": "a=" + strings.Repeat("x", 250) + ",b=" + strings.Repeat("x", 250) + ",c=" + strings.Repeat("x", 250)} {
+		ctx := rpc.WithMetadata(rpc.WithMetadata(t.Context(), "traceparent", parent), "tracestate", state)
+		if _, err := rpc.CallRaw(ctx, c, greet, []byte("x"), nil); err != nil {
+			t.Fatal(err)
+		}
+		if sc := <-traces; sc.TraceID().String() != parent[3:35] || sc.TraceState().Len() != 0 {
+			t.Errorf("with a %s tracestate a good traceparent is %v", name, sc)
+		}
 	}
 }
 
