@@ -21,12 +21,12 @@ const maxLabel = 96
 // characters, and not longer than maxLabel. What had to be changed ends with a hash, so that two
 // texts remain two, and no text is taken for one of this package's own labels.
 func label(text string) string {
-	clean := strings.Map(func(r rune) rune {
+	clean := strings.Map(func(r rune) rune { // which makes each invalid byte a ReplacementChar
 		if unicode.IsControl(r) {
 			return unicode.ReplacementChar
 		}
 		return r
-	}, strings.ToValidUTF8(text, string(unicode.ReplacementChar)))
+	}, text)
 	if clean == text && len(text) <= maxLabel && text != labelAll && text != labelOther {
 		return text
 	}
