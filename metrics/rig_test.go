@@ -14,7 +14,7 @@ import (
 )
 
 // open opens a runtime with loops of these names.
-func open(t *testing.T, loops ...string) (*actor.ActorSystem, *rdma.Runtime) {
+func open(t testing.TB, loops ...string) (*actor.ActorSystem, *rdma.Runtime) {
 	t.Helper()
 	sys := actor.NewActorSystem(
 		actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return slog.New(slog.DiscardHandler) }),
