@@ -164,23 +164,14 @@ func (p *peer) putSystem(r *frame.Record, before func(*peer) bool) (queued, ende
 // putSystemLocked queues a record of our own. If there is no room for it the link cannot go on,
 // because the peer would wait for ever for what it does not get.
 func (p *peer) putSystemLocked(r *frame.Record) {
-	if p.systemRoomLocked(r) {
+	switch {
+	case p.system.room(r.Size()):
 		// a name that no frame takes is none of the peer's actors'
 		_ = p.system.append(r, r.Size())
-	}
-}
-
-// systemRoomLocked reports whether there is room for a record of our own. If not, an open link
-// notices. Another one has no answers of ours to send.
-func (p *peer) systemRoomLocked(r *frame.Record) bool {
-	if p.system.room(r.Size()) {
-		return true
-	}
-	if !p.stuck && p.state == linkOpen {
+	case !p.stuck && p.state == linkOpen: // another one has no answers of ours to send
 		p.stuck = true
 		p.node.sys.Root.Send(p.link, stuckMsg)
 	}
-	return false
 }
 
 // unlock unlocks mu, and wakes the link if it does not know yet that something waits.

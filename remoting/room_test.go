@@ -95,6 +95,49 @@ func TestWatchesWithoutRoom(t *testing.T) {
 	}
 }
 
+// An actor that watches more than there is room for hears so at once, and costs nobody the
+// connection.
+func TestBurstOfWatches(t *testing.T) {
+	const n = 5000
+	a := start(t, remoting.Config{Queue: 64 << 10, MaxMessage: 64 << 10})
+	b := start(t, remoting.Config{Expose: everything})
+	b.spawn("echo", echo)
+	if _, err := a.ask(b.pid("echo"), text("x")); err != nil {
+		t.Fatal(err)
+	}
+	var cut atomic.Bool
+	a.sys.EventStream.Subscribe(func(ev any) {
+		if _, ok := ev.(*remoting.Disconnected); ok {
+			cut.Store(true)
+		}
+	})
+	var there, noRoom atomic.Int32
+	a.spawn("watcher", func(ctx actor.Context) {
+		switch m := ctx.Message().(type) {
+		case *actor.Started:
+			for i := range n {
+				ctx.Watch(b.pid(fmt.Sprint("nobody of that name, number ", i)))
+			}
+		case *actor.Terminated:
+			if m.Why == actor.TerminatedReason_NotFound {
+				there.Add(1)
+			} else {
+				noRoom.Add(1)
+			}
+		}
+	}, a.rt.OnLoop())
+	eventually(t, "not all were answered", func() bool { return there.Load()+noRoom.Load() == n })
+	if there.Load() == 0 || noRoom.Load() == 0 {
+		t.Errorf("%d came, %d found no room", there.Load(), noRoom.Load())
+	}
+	if _, err := a.ask(b.pid("echo"), text("x")); err != nil {
+		t.Error(err)
+	}
+	if cut.Load() {
+		t.Error("the connection has ended")
+	}
+}
+
 // What a blocked subscriber has not seen is bounded in bytes.
 func TestRefusedBytesAreBounded(t *testing.T) {
 	a := start(t, remoting.Config{Overflow: remoting.Block})

@@ -85,7 +85,7 @@ func (n *Node) spawn(ctx context.Context, addr, kind, name string) (*actor.PID, 
 		var ended bool
 		queued, ended = p.putSystem(&r, func(p *peer) bool {
 			broken = p.state == linkBroken
-			if broken || !p.systemRoomLocked(&r) {
+			if broken || !p.system.room(r.Size()) {
 				return false
 			}
 			p.spawns.seq++

@@ -28,7 +28,7 @@ func (p *process) SendSystemMessage(target *actor.PID, message any) {
 // Stop has the peer stop its actor, if it exposes that.
 func (p *process) Stop(target *actor.PID) {
 	r := frame.Record{Kind: frame.KindStop, Target: target.Id, TargetRequest: target.RequestId}
-	if !sayable(target.Id) || !p.system(&r, func(to *peer) bool { return to.systemRoomLocked(&r) }) {
+	if !sayable(target.Id) || !p.system(&r, func(to *peer) bool { return to.system.room(r.Size()) }) {
 		p.node.sys.DeadLetter.SendSystemMessage(target, &actor.Stop{})
 	}
 }
@@ -50,7 +50,7 @@ func (p *process) watch(target, watcher *actor.PID) {
 		if to.state == linkBroken {
 			return false
 		}
-		if to.sweepWatchesLocked(); !to.systemRoomLocked(&r) {
+		if to.sweepWatchesLocked(); !to.system.room(r.Size()) {
 			return false
 		}
 		to.watches.add(pair{watcher.Id, target.Id}, w)
