@@ -11,7 +11,9 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
+	rdma "github.com/rdmactor/rdmactor/actor"
 	"github.com/rdmactor/rdmactor/remoting"
+	"github.com/rdmactor/rdmactor/remoting/internal/frame"
 )
 
 // A peer that is frozen costs the bytes of the queue, and nobody else waits. What waited goes out
@@ -200,8 +202,8 @@ func TestBlockEnds(t *testing.T) {
 	}
 }
 
-// System messages have room of their own. If a peer does not take even these its connection ends,
-// so that nobody waits for ever for what does not come.
+// System messages have room of their own, also for a peer for which nothing else has. Watches that
+// find none are answered at once.
 func TestSystemReserve(t *testing.T) {
 	a, b := full(t, remoting.DeadLetter)
 	terminated := make(inbox, 1<<16)
@@ -217,18 +219,33 @@ func TestSystemReserve(t *testing.T) {
 			terminated <- m
 		}
 	})
-	time.Sleep(20 * time.Millisecond)
 	silent(t, terminated, 50*time.Millisecond)
 	a.sys.Root.Send(actor.NewPID(a.Name(), "watcher"), wrapperspb.Int32(20_000))
-	d := await(t, a, anyEvent[*remoting.Disconnected])
-	if !errors.Is(d.Err, remoting.ErrQueueFull) || d.Unsent == 0 {
-		t.Errorf("%v", d)
+	if m := next[*actor.Terminated](t, terminated); m.Why != actor.TerminatedReason_AddressTerminated || m.Who.Id == "echo" {
+		t.Errorf("%v", m)
 	}
-	for who := ""; who != "echo"; { // those come first for which there was no room
-		m := next[*actor.Terminated](t, terminated)
-		if who = m.Who.Id; m.Why != actor.TerminatedReason_AddressTerminated {
-			t.Fatalf("%v", m)
+	if n := a.Peers()[0].Watching; n < 100 || n > 20_000 {
+		t.Errorf("%d watches found room", n)
+	}
+}
+
+// If a peer does not take the answers that it waits for, its connection ends, so that it does not
+// wait for ever for what does not come.
+func TestAnswersWithoutRoom(t *testing.T) {
+	a, host := start(t, remoting.Config{Queue: 64 << 10, MaxMessage: 64 << 10, Expose: everything}), open(t, remoting.Config{}, 1)
+	defer host.end()
+	s := meetWith(t, host, a, "stranger:1", rdma.IDConfig{MaxMessage: 4 << 20, Credits: 2}).introduce()
+	defer s.release()
+	s.retains.Store(true)
+	for range 20 {
+		list := make([]frame.Record, 1000)
+		for i := range list {
+			list[i] = frame.Record{Kind: frame.KindWatch, Target: fmt.Sprint("nobody-", i), Sender: frame.PID{ID: fmt.Sprint("watcher-", i)}}
 		}
+		s.say(list...)
+	}
+	if d := await(t, a, anyEvent[*remoting.Disconnected]); !errors.Is(d.Err, remoting.ErrQueueFull) {
+		t.Errorf("%v", d)
 	}
 }
 

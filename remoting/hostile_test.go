@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"math"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -31,6 +33,10 @@ type stranger struct {
 	up   chan *reconnect.Up
 	down chan error
 	in   chan []frame.Record
+
+	retains  atomic.Bool // what comes: it is not consumed
+	retained []*rdma.Received
+	mu       sync.Mutex
 }
 
 // meet connects a stranger to a node.
@@ -43,6 +49,11 @@ func meet(t *testing.T, n *node, name string) *stranger {
 
 func meetFrom(t *testing.T, host, n *node, name string) *stranger {
 	t.Helper()
+	return meetWith(t, host, n, name, rdma.IDConfig{MaxMessage: 4 << 20})
+}
+
+func meetWith(t *testing.T, host, n *node, name string, id rdma.IDConfig) *stranger {
+	t.Helper()
 	s := &stranger{
 		t: t, sys: host.sys, name: name, inc: 7, up: make(chan *reconnect.Up, 1), down: make(chan error, 64), in: make(chan []frame.Record, 1<<16),
 	}
@@ -52,7 +63,7 @@ func meetFrom(t *testing.T, host, n *node, name string) *stranger {
 	}
 	peers := reconnect.NewPeers(reconnect.PeersConfig{Node: remoting.NodeID(name), Incarnation: s.inc})
 	s.link = reconnect.Spawn(host.rt, owner, reconnect.Config{
-		Dial: rdma.Dial{Addr: n.Name()}, Peers: peers, Peer: remoting.NodeID(n.Name()), ID: rdma.IDConfig{MaxMessage: 4 << 20},
+		Dial: rdma.Dial{Addr: n.Name()}, Peers: peers, Peer: remoting.NodeID(n.Name()), ID: id,
 		Backoff: reconnect.Backoff{First: time.Hour},
 	})
 	return s
@@ -66,7 +77,23 @@ func (s *stranger) receive(ctx actor.Context) {
 		s.down <- m.Err
 	case *rdma.Received:
 		s.in <- readFrame(s.t, m.Data)
+		if s.retains.Load() {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			s.retained = append(s.retained, m.Retain())
+		}
 	}
+}
+
+// release gives back what was retained.
+func (s *stranger) release() {
+	s.retains.Store(false)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, m := range s.retained {
+		m.Release()
+	}
+	s.retained = nil
 }
 
 func readFrame(t testing.TB, b []byte) (list []frame.Record) {
