@@ -13,6 +13,16 @@ import (
 	"github.com/rdmactor/rdmactor/iwarp"
 )
 
+// echo answers.
+func echo(ctx actor.Context) {
+	switch m := ctx.Message().(type) {
+	case *rdma.ConnectRequest:
+		ctx.Respond(&rdma.Accept{})
+	case *rdma.Received:
+		ctx.Send(ctx.Sender(), rdma.NewSend(m.Data))
+	}
+}
+
 // benched is a client and an echo on the embedded device.
 func benched(b *testing.B, client func(link func() *actor.PID) actor.ReceiveFunc) (root *actor.RootContext, owner *actor.PID) {
 	b.Helper()
