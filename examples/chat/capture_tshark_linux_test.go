@@ -22,7 +22,7 @@ func TestTshark(t *testing.T) {
 		t.Fatal(err)
 	}
 	ann := start(t, "ann", "join", addr, "--nick", "ann")
-	ann.want("you are ann", "she is in")
+	ann.Want("you are ann", "she is in")
 
 	name := filepath.Join(t.TempDir(), "chat.pcapng")
 	file, err := os.Create(name)
@@ -34,17 +34,17 @@ func TestTshark(t *testing.T) {
 		t.Fatal(err)
 	}
 	ben := start(t, "ben", "join", addr, "--nick", "ben")
-	ben.want("you are ben", "he is in")
+	ben.Want("you are ben", "he is in")
 	for range 20 {
-		ann.say("hello from ann")
-		ben.want("hello from ann", "ben hears ann")
-		ben.say("hello from ben")
-		ann.want("hello from ben", "ann hears ben")
+		ann.Say("hello from ann")
+		ben.Want("hello from ann", "ben hears ann")
+		ben.Say("hello from ben")
+		ann.Want("hello from ben", "ann hears ben")
 	}
-	ben.say("/quit")
-	ben.exit(0, "he has left")
-	ann.say("/quit")
-	ann.exit(0, "she has left")
+	ben.Say("/quit")
+	ben.Exit(0, "he has left")
+	ann.Say("/quit")
+	ann.Exit(0, "she has left")
 	if err := capture.Stop(t.Context()); err != nil {
 		t.Fatal(err)
 	}
