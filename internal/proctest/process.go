@@ -43,7 +43,7 @@ type Process struct {
 func Start(t testing.TB, name string, cfg Config) *Process {
 	t.Helper()
 	p := &Process{Name: name, t: t, cmd: command(cfg), lines: make(chan string, 4096)}
-	p.cmd.SysProcAttr = &unix.SysProcAttr{Pdeathsig: unix.SIGKILL}
+	tie(p.cmd)
 	var err error
 	if p.stdin, err = p.cmd.StdinPipe(); err != nil {
 		t.Fatal(err)
@@ -134,15 +134,6 @@ func (p *Process) Signal(s unix.Signal) {
 	p.t.Helper()
 	if err := p.cmd.Process.Signal(s); err != nil {
 		p.t.Fatalf("%s: %v", p.Name, err)
-	}
-}
-
-// Freeze has all its threads stand still: until they do, it may take what is sent.
-func (p *Process) Freeze() {
-	p.t.Helper()
-	p.Signal(unix.SIGSTOP)
-	if err := unix.Waitid(unix.P_PID, p.cmd.Process.Pid, nil, unix.WSTOPPED, nil); err != nil {
-		p.t.Fatal(err)
 	}
 }
 
