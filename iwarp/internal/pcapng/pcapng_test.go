@@ -114,7 +114,11 @@ func FuzzPacket(f *testing.F) {
 		if v6 {
 			s = six
 		}
-		payload = payload[:min(len(payload), pcapng.MaxPayload)]
+		most := pcapng.MaxPayload
+		if pcapng.Flags(flags)&pcapng.SYN != 0 {
+			most -= 40 // its header may have that many bytes of options
+		}
+		payload = payload[:min(len(payload), most)]
 		comment = comment[:min(len(comment), 1<<16-1)]
 		at := int(cut % uint(len(payload)+1))
 		s.Seq, s.Ack, s.Flags = seq, ack, pcapng.Flags(flags)
