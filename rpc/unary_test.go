@@ -69,6 +69,7 @@ func TestManyCallers(t *testing.T) {
 				r.t.Error(err)
 			}
 		}
+		r.Wait() // The server is done with a call when its answer has been sent.
 		if n, m := r.c.InFlight(), r.s.InFlight(); n+m != 0 {
 			r.t.Errorf("%d and %d calls are still in flight", n, m)
 		}

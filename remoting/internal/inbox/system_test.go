@@ -133,8 +133,9 @@ func TestAFloodOfSystemMessagesForOne(t *testing.T) {
 		a.resume()
 		r.Wait()
 		r.do(flood)
-		if k := len(r.refusals()) - n; k == 0 || k == 1000 {
-			r.t.Errorf("then %d of 1000 refused", k)
+		// Off the loop it consumes beside the flood, and may keep up with all of it.
+		if k := len(r.refusals()) - n; k == 1000 {
+			r.t.Errorf("then all of 1000 are refused")
 		}
 	}, "with mailbox middleware", "with a dispatcher", "with priorities", "bounded")
 }
