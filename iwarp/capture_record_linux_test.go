@@ -134,7 +134,7 @@ func (x *captured) parse() {
 		x.t.Fatalf("the file, of %d bytes: %v", x.file.Len(), err)
 	}
 	s, got := x.Stats(), x.read.Statistics
-	if s.Bytes != int64(x.file.Len()) || int(s.Packets) != len(x.read.Packets) || got[7] != s.Packets || got[5] != s.Dropped ||
+	if s.Bytes != int64(x.file.Len()) || int(s.Packets) != len(x.read.Packets) || got[8] != s.Packets || got[5] != s.Dropped ||
 		got[4] != s.Packets+s.Dropped {
 		x.t.Errorf("stats %+v; the file has %d bytes, %d packets and says %v", s, x.file.Len(), len(x.read.Packets), got)
 	}

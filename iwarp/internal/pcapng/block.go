@@ -26,7 +26,7 @@ const (
 	endTime         = 3
 	received        = 4
 	dropped         = 5
-	delivered       = 7
+	delivered       = 8
 	nanoseconds     = 9 // of resolution: 10^-9 s
 	inbound         = 1 // of packetFlags
 	outbound        = 2
