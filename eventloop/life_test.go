@@ -220,6 +220,32 @@ func TestGoexitStaysWithItsCallback(t *testing.T) {
 	}
 }
 
+// Work that ends its goroutine, and what has run before it in the same turn, does not count as
+// waiting for ever.
+func TestQueuedAfterGoexit(t *testing.T) {
+	l := newLoop(t, eventloop.Config{Poller: eventlooptest.NewPoller(), Logger: quiet})
+	for range 3 {
+		for _, fn := range []func(){func() {}, runtime.Goexit, func() {}} {
+			if err := l.Post(fn); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	l.Start()
+	var s eventloop.Stats
+	for range 2 { // the first may be in the same turn
+		done := make(chan eventloop.Stats, 1)
+		if err := l.Post(func() { l.Defer(&runFunc{func(int) bool { done <- l.Stats(); return false }}) }); err != nil {
+			t.Fatal(err)
+		}
+		s = <-done
+	}
+	if s.Queued != 0 || s.Runs != 11 {
+		t.Errorf("%d wait and %d have run, want 0 and 11", s.Queued, s.Runs)
+	}
+	shutdown(t, l)
+}
+
 // A callback that ends its goroutine while the loop ends does not keep Shutdown waiting.
 func TestGoexitWhileDraining(t *testing.T) {
 	p := eventlooptest.NewPoller()

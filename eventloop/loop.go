@@ -206,6 +206,7 @@ func (l *Loop) wake() {
 type progress struct {
 	reports   int  // fds that are ready
 	delivered int  // of them
+	ran       int  // pieces of queued work, not counted yet
 	flushed   int  // of flushing
 	undone    int  // deferred work that was left
 	reporting bool // OnPanic is under way: its end is the loop's

@@ -97,6 +97,7 @@ func (l *Loop) exited() (goesOn bool) {
 func (l *Loop) breakOff() {
 	l.at.reporting = false
 	l.holder.Store(nil)
+	l.countRuns()
 	l.deferred = append(l.deferred, l.flushing[l.at.flushed:]...)
 	l.at.flushed = len(l.flushing)
 }

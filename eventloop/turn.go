@@ -127,15 +127,22 @@ func (l *Loop) runQueue() (ran int) {
 			break
 		}
 		ran++
+		l.at.ran = ran
 		if l.call(r) {
 			l.queue.again(*r)
 			spent += RunBudget - 1
 		}
 	}
-	if ran > 0 {
-		l.runs.Add(uint64(ran))
-	}
+	l.countRuns()
 	return ran
+}
+
+// countRuns counts the queued work that a turn has run.
+func (l *Loop) countRuns() {
+	if l.at.ran > 0 {
+		l.runs.Add(uint64(l.at.ran))
+		l.at.ran = 0
+	}
 }
 
 // runDeferred runs what the turn deferred. It is moved to flushing under the queue's lock, so that
