@@ -53,7 +53,7 @@ func (rt *Runtime) Inspect() []IDInfo {
 		return nil
 	}
 	if l := rt.here(); l != nil {
-		return ordered(l.inspect())
+		return ordered(slices.Clone(l.inspect())) // what it has answered stays as it is: known
 	}
 	asked := make([]<-chan struct{}, len(rt.loops))
 	for i, l := range rt.loops {

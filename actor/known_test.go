@@ -209,6 +209,42 @@ func TestOneLoopOfThreeIsBlocked(t *testing.T) {
 	}, Config{Loops: make([]eventloop.Config, 3)})
 }
 
+// What is known of a loop does not change with what an actor on it has got from Inspect, whatever
+// it does with that.
+func TestBlockedAfterInspectOnTheLoop(t *testing.T) {
+	inWorld(t, states.IWARP, func(w *world) {
+		p := w.probe()
+		var ids []*actor.PID
+		for i := range 50 {
+			ids = append(ids, w.rt.CreateID(p.pid, IDConfig{}))
+			if i%2 == 0 {
+				p.send(ids[i], &cmid.ResolveAddr{Dst: MustAddr("10.0.0.66:1")})
+			}
+		}
+		settle()
+		w.onLoop(w.rt, func(*loop) {
+			infos := w.rt.Inspect()
+			for i, info := range infos {
+				if i > 0 && infos[i-1].ID >= info.ID {
+					w.Errorf("out of order: %d before %d", infos[i-1].ID, info.ID)
+				}
+			}
+			clear(infos[:10])
+		})
+		w.block(w.rt.loops[0])
+		for i, id := range ids {
+			info := w.info(w.rt, id)
+			waits := ""
+			if i%2 == 0 {
+				waits = "resolve_addr"
+			}
+			if info.AsOf.IsZero() || info.Waiting != waits {
+				w.Errorf("identifier %d is known to wait for %q as of %v, want %q", i, info.Waiting, info.AsOf, waits)
+			}
+		}
+	})
+}
+
 // After Shutdown there is nothing to report, even if it has left a loop blocked.
 func TestInspectAfterShutdown(t *testing.T) {
 	inWorld(t, states.IWARP, func(w *world) {
