@@ -23,8 +23,8 @@ type FlightConfig struct {
 	Records int
 	// Dump gets what a loop has recorded: after a panic of an actor or a callback on the loop, when
 	// the loop stalls, and when a peer has broken the protocol; of each of these at most once in 10
-	// s. It is called on the goroutine that writes the log, so the log waits for it. nil: the last
-	// 32 records are logged, at level Warn.
+	// s, and no more while one waits for the log. It is called on the goroutine that writes the
+	// log, so the log waits for it. nil: the last 32 records are logged, at level Warn.
 	Dump func(Flight)
 }
 
@@ -118,21 +118,30 @@ func errnoOf(err error) int32 {
 	return 0
 }
 
-// dumps limits how often there is a dump. Any goroutine.
+// dumps limits how often there is a dump, and how many wait for those before them to return. Any
+// goroutine.
 type dumps struct {
-	mu   sync.Mutex
-	last [FlightStall + 1]time.Time
+	mu    sync.Mutex
+	last  [FlightStall + 1]time.Time
+	waits [FlightStall + 1]bool
 }
 
-// due reports whether there may be another one.
+// due reports whether there may be another one, which then waits.
 func (d *dumps) due(k FlightKind, now time.Time) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if last := d.last[k]; !last.IsZero() && now.Sub(last) < flightEvery {
+	if last := d.last[k]; d.waits[k] || !last.IsZero() && now.Sub(last) < flightEvery {
 		return false
 	}
-	d.last[k] = now
+	d.last[k], d.waits[k] = now, true
 	return true
+}
+
+// handed notes that one does not wait any more.
+func (d *dumps) handed(k FlightKind) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.waits[k] = false
 }
 
 // dump hands out what l's recorder has, because of why. Any goroutine; it does not wait.
@@ -141,27 +150,33 @@ func (l *loop) dump(k FlightKind, why string) {
 	if l.flight == nil || !l.rt.dumps.due(k, now) {
 		return
 	}
-	h := &dumpHandler{loop: l.el.Name(), why: why, at: now, to: l.rt.cfg.Flight.Dump}
+	h := &dumpHandler{kind: k, loop: l.el.Name(), why: why, at: now, to: l.rt.cfg.Flight.Dump, of: &l.rt.dumps}
 	if h.to != nil {
 		h.copied = l.flight.Copy(math.MaxInt)
 	} else {
 		h.copied, h.log = l.flight.Copy(flightLogged), l.rt.cfg.Logger.Handler()
 	}
-	l.rt.journal.put(line{h, context.Background(), slog.NewRecord(now, slog.LevelWarn, "rdma: flight recorder: "+k.String(), 0)})
+	rec := slog.NewRecord(now, slog.LevelWarn, "rdma: flight recorder: "+k.String(), 0)
+	if !l.rt.journal.put(line{h, context.Background(), rec}) {
+		h.of.handed(k)
+	}
 }
 
 // dumpHandler is a dump on its way, as the journal takes it.
 type dumpHandler struct {
 	slog.Handler // nil: the journal calls Handle only
+	kind         FlightKind
 	loop, why    string
 	at           time.Time
 	copied       flight.Copy
 	to           func(Flight) // nil: it is logged
 	log          slog.Handler
+	of           *dumps
 }
 
 // Handle hands it over, on the goroutine that writes the log.
 func (h *dumpHandler) Handle(ctx context.Context, rec slog.Record) error {
+	h.of.handed(h.kind)
 	d := dumpOf(h.loop, h.why, h.at, h.copied)
 	if h.to != nil {
 		h.to(d)

@@ -234,6 +234,39 @@ func TestFlightDumpThatFails(t *testing.T) {
 	}
 }
 
+// While a Dump does not return, one dump for each reason waits, and no more: they are large.
+func TestFlightDumpsThatWait(t *testing.T) {
+	var blocked chan struct{}
+	calls := 0
+	inWorld(t, states.IWARP, func(w *world) {
+		blocked = make(chan struct{})
+		fail := func() {
+			_ = w.rt.loops[0].el.Post(func() { panic("in a callback") })
+			time.Sleep(flightEvery)
+		}
+		for range 20 {
+			fail()
+		}
+		w.rt.journal.mu.Lock()
+		n := 0
+		for _, l := range w.rt.journal.queue {
+			if _, ok := l.to.(*dumpHandler); ok {
+				n++
+			}
+		}
+		w.rt.journal.mu.Unlock()
+		if n != 1 {
+			w.Errorf("%d dumps wait", n)
+		}
+		close(blocked)
+		settle()
+		fail()
+		if calls != 3 {
+			w.Errorf("Dump was called %d times, want 3", calls)
+		}
+	}, Config{Flight: FlightConfig{Dump: func(Flight) { calls++; <-blocked }}})
+}
+
 // With a negative number of records there is no recorder, and with a small one little is kept.
 func TestFlightRecords(t *testing.T) {
 	for records, want := range map[int]int{-1: 0, 3: 3} {

@@ -59,14 +59,14 @@ func (w *journal) logger(to *slog.Logger) *slog.Logger {
 	return slog.New(&lineHandler{w, to.Handler()})
 }
 
-// put queues a line, if its text has not been written too often.
-func (w *journal) put(l line) {
+// put queues a line, if its text has not been written too often, and if there is room.
+func (w *journal) put(l line) (queued bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	r := w.rateOf(l.rec.Message)
 	if !r.take(time.Now()) || len(w.queue) >= linesInQueue {
 		r.unlogged++
-		return
+		return false
 	}
 	if r.unlogged > 0 {
 		l.rec = l.rec.Clone()
@@ -78,6 +78,7 @@ func (w *journal) put(l line) {
 		w.writing = true
 		w.sched.Go(w.write)
 	}
+	return true
 }
 
 func (w *journal) rateOf(text string) *lineRate {

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"strconv"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -74,12 +76,21 @@ type Dump struct {
 func (d Dump) WriteTo(w io.Writer) (int64, error) {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "loop %s at %s: %s; %d records, %d before them\n",
-		d.Loop, d.At.Format("2006-01-02 15:04:05.000000"), d.Why, len(d.Records), d.Before)
+		escaped(d.Loop), d.At.Format("2006-01-02 15:04:05.000000"), escaped(d.Why), len(d.Records), d.Before)
 	for _, r := range d.Records {
 		b.WriteString(r.String())
 		b.WriteByte('\n')
 	}
 	return b.WriteTo(w)
+}
+
+// escaped is s in printable characters. It may have an actor's name in it, which may be a peer's.
+func escaped(s string) string {
+	q := strconv.Quote(s)
+	if strings.ContainsFunc(s, func(r rune) bool { return !strconv.IsPrint(r) }) {
+		return q[1 : len(q)-1]
+	}
+	return s
 }
 
 // String is WriteTo's text.

@@ -84,6 +84,17 @@ func TestDump(t *testing.T) {
 	}
 }
 
+// The name of an actor, which a peer may have chosen, makes up no line of the text.
+func TestDumpOfAnyName(t *testing.T) {
+	r := New(1)
+	r.Note(when, 0, Panic, "panicked", 0)
+	d := Dump{Loop: "rdma\n-0", Why: "panic of actor x\n05:06:07.000089  id 1      event      ESTABLISHED\x1b[2J", At: when}
+	d.Records, d.Before = r.Copy(1).Records()
+	if s := d.String(); strings.Count(s, "\n") != 2 || strings.ContainsRune(s, 0x1b) || !strings.Contains(s, `actor x\n05`) {
+		t.Errorf("%q", s)
+	}
+}
+
 // Whoever reads while others write gets records that are whole.
 func TestConcurrent(t *testing.T) {
 	r := New(64)
