@@ -157,8 +157,9 @@ func (c *Channel) ID(h Handle) *ID { return c.ids[h] }
 func (c *Channel) Len() int { return len(c.ids) }
 
 // Strangers counts the connections to this channel's listeners that ended without a request in the
-// device's protocol: a browser, a health check, a port scan. 0 where the device does not see them.
-// Any goroutine.
+// device's protocol: a browser, a health check, a port scan, or a peer that was turned away before
+// it could ask, because the device had no room for it. 0 where the device does not see them. Any
+// goroutine.
 func (c *Channel) Strangers() uint64 {
 	if s, ok := c.inst.(StrangerCounter); ok {
 		return s.Strangers()

@@ -22,7 +22,8 @@ type Config struct {
 	// side must send first: false. Otherwise they ask for the peer-to-peer model (RFC 6581), in
 	// which either side may. Some adapters accept nothing else.
 	ClientServer bool
-	// MaxConns bounds an instance's TCP connections, in set-up, open and lingering: 65536.
+	// MaxConns bounds an instance's TCP connections, in set-up, open and lingering: 65536. Further
+	// ones that come in are closed, and counted as strangers.
 	MaxConns int
 	// MaxSetups bounds the inbound connections whose MPA Request has not completely arrived, or
 	// was refused by the device itself: 1024. Further ones wait in the kernel's queue (listen(2))

@@ -227,6 +227,9 @@ func (c *conn) heard(now time.Time) bool {
 func (in *instance) incoming(l *listener, fd int, peer unix.Sockaddr) {
 	if in.conns >= in.cfg.MaxConns {
 		in.closeFD(fd)
+		l.stranger(l.id.local, unmapped(in.addrOf(peer)), &core.Error{
+			Op: "request", Errno: unix.ENOMEM, Text: "the device has all its connections (MaxConns)",
+		})
 		return
 	}
 	c := newConn(in)
@@ -235,6 +238,7 @@ func (in *instance) incoming(l *listener, fd int, peer unix.Sockaddr) {
 		local, err := in.sys.Local(fd)
 		if err != nil { // the peer has already reset it
 			in.closeFD(fd)
+			l.stranger(c.local, c.peer, err)
 			return
 		}
 		c.local = unmapped(in.addrOf(local))
@@ -247,6 +251,7 @@ func (in *instance) incoming(l *listener, fd int, peer unix.Sockaddr) {
 	}
 	if err != nil {
 		in.closeFD(fd)
+		l.stranger(c.local, c.peer, err)
 		return
 	}
 	in.setups.push(c, in.cfg.MaxSetups)
@@ -305,10 +310,13 @@ func (id *ident) Strangers() uint64 {
 
 // stranger records that c has ended without a Request. The text that err quotes from the peer is
 // short and escaped.
-func (c *conn) stranger(err error) {
-	in := c.in
+func (c *conn) stranger(err error) { c.lis.stranger(c.local, c.peer, err) }
+
+// stranger records a connection to l.
+func (l *listener) stranger(local, peer cmid.Addr, err error) {
+	in := l.id.in
 	in.strangers.Add(1)
-	c.lis.strangers++
+	l.strangers++
 	n, ok := in.drv.strangers.log(in.loop.Now())
 	if !ok {
 		return
@@ -316,7 +324,7 @@ func (c *conn) stranger(err error) {
 	// Posted, because a logger that panics here would leave the connection's end half done.
 	_ = in.loop.Post(func() {
 		in.loop.Logger().Info("iwarp: a connection without an MPA Request",
-			"device", in.cfg.Device, "local", c.local, "peer", c.peer, "err", err, "unlogged", n)
+			"device", in.cfg.Device, "local", local, "peer", peer, "err", err, "unlogged", n)
 	})
 }
 

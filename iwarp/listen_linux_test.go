@@ -130,6 +130,9 @@ func TestMaxConns(t *testing.T) {
 	connectTo(t, n, n, lh, at, 0)
 	r := rawDial(t, at)
 	turns(t, "the end of the third", r.ended, n)
+	if inst, lis := n.in.Strangers(), n.in.ids[lh].Strangers(); inst != 1 || lis != 1 {
+		t.Errorf("who was turned away is not counted: %d, and %d of the listener", inst, lis)
+	}
 	h := n.resolve(at)
 	if _, err := n.in.ids[h].CreateQP(qpAttr(n)); err != unix.ENOMEM && errnoOf(err) != unix.ENOMEM {
 		t.Errorf("third queue pair: %v, want ENOMEM", err)
