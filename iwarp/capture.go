@@ -58,7 +58,8 @@ type CaptureStats struct {
 
 // Capture writes what a device's chosen connections send and receive to a file that Wireshark
 // reads (pcapng), until it is stopped, its file is as large as it may become, or its Writer fails.
-// Any goroutine may call its methods.
+// Any goroutine may call its methods. The file has everything that was on the wire: messages,
+// private data, keys of granted memory. Who may read it is up to who has made the Writer.
 //
 // It copies what a connection's system calls have read and written, and never waits. The IP and TCP
 // headers are made up, because a process does not see the real ones. So is a handshake at the
@@ -130,7 +131,11 @@ func (p *Capture) Stop(ctx context.Context) error {
 	select {
 	case <-p.done:
 	case <-ctx.Done():
-		return fmt.Errorf("iwarp: the capture's Writer has not returned: %w", context.Cause(ctx))
+		select {
+		case <-p.done: // both are
+		default:
+			return fmt.Errorf("iwarp: the capture's Writer has not returned: %w", context.Cause(ctx))
+		}
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -66,6 +66,20 @@ func TestCaptureWriterBlocks(t *testing.T) {
 	}
 }
 
+// TestCaptureStopOfOneThatIsOver: what a capture has come to is said whatever has become of the
+// context.
+func TestCaptureStopOfOneThatIsOver(t *testing.T) {
+	x := capturing(t, Config{}, CaptureConfig{Writer: writerFunc(func([]byte) (int, error) { return 0, unix.ENOSPC })})
+	<-x.Done()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for range 100 {
+		if err := x.Stop(ctx); !errors.Is(err, unix.ENOSPC) {
+			t.Fatalf("Stop: %v, want ENOSPC", err)
+		}
+	}
+}
+
 // TestCaptureGap: behind packets that were dropped, each direction goes on with a whole FPDU, and
 // its numbers say how many bytes are missing.
 func TestCaptureGap(t *testing.T) {

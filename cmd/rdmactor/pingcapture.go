@@ -16,7 +16,8 @@ func (s *session) capture(driver cmid.Driver) (stop func() error, err error) {
 	if !ok {
 		return nil, errors.New("--pcap: only the embedded device sees what it sends; add --device iwarp, or capture at the interface")
 	}
-	file, err := os.Create(s.pcap)
+	// nobody else's to read: it has every byte of every message, and keys
+	file, err := os.OpenFile(s.pcap, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("--pcap: %w", err)
 	}

@@ -20,6 +20,9 @@ func TestPcap(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		if i, err := os.Stat(name); err != nil || i.Mode().Perm() != 0o600 {
+			t.Errorf("others may read %s: %v, %v", filepath.Base(name), i.Mode(), err)
+		}
 		// one side's Read and Write of each round
 		if len(b) < 3*2*100_000 || !bytes.HasPrefix(b, []byte{0x0a, 0x0d, 0x0d, 0x0a}) || !bytes.Contains(b, []byte("rdma-ping-2: CDEF")) {
 			t.Errorf("%s has %d bytes, and begins with %.64q", filepath.Base(name), len(b), b)
