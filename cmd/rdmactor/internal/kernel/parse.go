@@ -1,0 +1,349 @@
+package kernel
+
+import (
+	"cmp"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net/netip"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+)
+
+// Of the kernel's <rdma/rdma_netlink.h> and <linux/netlink.h>.
+const (
+	nldevGet       = 5<<10 | 1  // RDMA_NL_NLDEV, RDMA_NLDEV_CMD_GET
+	nldevResCMID   = 5<<10 | 11 // RDMA_NL_NLDEV, RDMA_NLDEV_CMD_RES_CM_ID_GET
+	attrDevIndex   = 1          // RDMA_NLDEV_ATTR_DEV_INDEX
+	attrDevName    = 2          // RDMA_NLDEV_ATTR_DEV_NAME
+	attrPortIndex  = 3          // RDMA_NLDEV_ATTR_PORT_INDEX
+	attrLQPN       = 21         // RDMA_NLDEV_ATTR_RES_LQPN
+	attrType       = 26         // RDMA_NLDEV_ATTR_RES_TYPE
+	attrState      = 27         // RDMA_NLDEV_ATTR_RES_STATE
+	attrPID        = 28         // RDMA_NLDEV_ATTR_RES_PID
+	attrKernName   = 29         // RDMA_NLDEV_ATTR_RES_KERN_NAME
+	attrCMID       = 30         // RDMA_NLDEV_ATTR_RES_CM_ID
+	attrCMIDEntry  = 31         // RDMA_NLDEV_ATTR_RES_CM_ID_ENTRY
+	attrPS         = 32         // RDMA_NLDEV_ATTR_RES_PS
+	attrSrc        = 33         // RDMA_NLDEV_ATTR_RES_SRC_ADDR
+	attrDst        = 34         // RDMA_NLDEV_ATTR_RES_DST_ADDR
+	attrCMIDN      = 63         // RDMA_NLDEV_ATTR_RES_CM_IDN
+	typeMask       = 1<<14 - 1  // without NLA_F_NESTED and NLA_F_NET_BYTEORDER
+	nlmsgError     = 2          // NLMSG_ERROR
+	nlmsgDone      = 3          // NLMSG_DONE
+	flagRequest    = 1          // NLM_F_REQUEST
+	flagDump       = 0x300      // NLM_F_DUMP
+	flagInterrupt  = 0x10       // NLM_F_DUMP_INTR: the table has changed meanwhile
+	headerLen      = 16         // struct nlmsghdr
+	attrLen        = 4          // struct nlattr
+	aligned        = 4
+	familyInet     = 2  // AF_INET
+	familyInet6    = 10 // AF_INET6
+	familyIB       = 27 // AF_IB
+	mostIDs        = 1 << 20
+	mostDevices    = 4096
+	sockaddrInLen  = 8  // of struct sockaddr_in what is used
+	sockaddrIn6Len = 28 // struct sockaddr_in6
+	sockaddrIBLen  = 40 // of struct sockaddr_ib what is used
+)
+
+// errChanged: the table has changed while it was read.
+var errChanged = errors.New("the kernel's table changes while it is read")
+
+// ID is an identifier as the kernel has it. Names are those of `rdma --json resource show cm_id`.
+type ID struct {
+	Device  string `json:"ifname"`
+	Port    uint32 `json:"port,omitempty"` // of the device
+	CMIDN   uint32 `json:"cm-idn"`
+	LQPN    uint32 `json:"lqpn,omitempty"` // number of the queue pair; 0: none
+	Type    string `json:"qp-type,omitempty"`
+	State   string `json:"state"`
+	PS      string `json:"ps"`
+	PID     uint32 `json:"pid,omitempty"` // 0: it is the kernel's own, or of another namespace
+	Command string `json:"comm"`
+	Local   Addr   `json:"src-addr"`
+	Peer    Addr   `json:"dst-addr"`
+}
+
+// Addr is an address and a port, or what AF_IB has instead.
+type Addr struct {
+	netip.AddrPort
+	SID uint64 // the service id of an AF_IB address, whose GID is AddrPort's address
+	IB  bool
+}
+
+// String is as identifiers print addresses, "" for none.
+func (a Addr) String() string {
+	switch {
+	case a.IB:
+		return fmt.Sprintf("[%v]/%#x", a.Addr(), a.SID)
+	case !a.IsValid():
+		return ""
+	}
+	return a.AddrPort.String()
+}
+
+// MarshalText is String's text.
+func (a Addr) MarshalText() ([]byte, error) { return []byte(a.String()), nil }
+
+// names of numbers, as rdma(8) prints them
+var (
+	states = []string{
+		"IDLE", "ADDR_QUERY", "ADDR_RESOLVED", "ROUTE_QUERY", "ROUTE_RESOLVED", "CONNECT", "DISCONNECT", "ADDR_BOUND", "LISTEN",
+		"DEVICE_REMOVAL", "DESTROYING",
+	}
+	types  = []string{"SMI", "GSI", "RC", "UC", "UD", "RAW_IPV6", "RAW_ETHERTYPE", "", "RAW_PACKET", "XRC_INI", "XRC_TGT"}
+	spaces = map[uint32]string{0x0002: "IPoIB", 0x013F: "IPoIB", 0x0106: "TCP", 0x0111: "UDP"}
+)
+
+func nameOf(names []string, n uint8) string {
+	if int(n) < len(names) && names[n] != "" {
+		return names[n]
+	}
+	return "UNKNOWN(" + strconv.Itoa(int(n)) + ")"
+}
+
+// request is a message that asks for a dump. index is the device's, 0 with withIndex false.
+func request(command uint16, sequence uint32, index uint32, withIndex bool) []byte {
+	e := binary.NativeEndian
+	b := make([]byte, headerLen, headerLen+attrLen+4)
+	if withIndex {
+		b = e.AppendUint16(b, attrLen+4)
+		b = e.AppendUint16(b, attrDevIndex)
+		b = e.AppendUint32(b, index)
+	}
+	e.PutUint32(b, uint32(len(b)))
+	e.PutUint16(b[4:], command)
+	e.PutUint16(b[6:], flagRequest|flagDump)
+	e.PutUint32(b[8:], sequence)
+	return b
+}
+
+// reader takes a dump's messages.
+type reader struct {
+	sequence uint32
+	message  func(payload []byte) error
+	changed  bool
+}
+
+// take reads what one receive has given. more is false at the dump's end.
+func (r *reader) take(b []byte) (more bool, err error) {
+	e := binary.NativeEndian
+	for len(b) >= headerLen {
+		n, kind := int(e.Uint32(b)), e.Uint16(b[4:])
+		if n < headerLen || n > len(b) {
+			return false, protocol("a message of %d bytes in %d", n, len(b))
+		}
+		payload, flags, sequence := b[headerLen:n], e.Uint16(b[6:]), e.Uint32(b[8:])
+		b = b[min((n+aligned-1)&^(aligned-1), len(b)):]
+		if sequence != r.sequence {
+			continue // of an earlier request
+		}
+		r.changed = r.changed || flags&flagInterrupt != 0
+		switch kind {
+		case nlmsgDone:
+			return false, status(payload, true)
+		case nlmsgError:
+			return false, status(payload, false)
+		}
+		if err := r.message(payload); err != nil {
+			return false, err
+		}
+	}
+	if len(b) > 0 {
+		return false, protocol("%d bytes too many", len(b))
+	}
+	return true, nil
+}
+
+// status is the errno of an error, or of a dump's end, which may have none.
+func status(payload []byte, mayBeEmpty bool) error {
+	if len(payload) < 4 {
+		if mayBeEmpty {
+			return nil
+		}
+		return protocol("an error of %d bytes", len(payload))
+	}
+	switch code := int32(binary.NativeEndian.Uint32(payload)); {
+	case code == 0 && mayBeEmpty:
+		return nil
+	case code < 0 && code > -4096:
+		return fmt.Errorf("netlink: %w", unix.Errno(-code))
+	default:
+		return protocol("the error %d", code)
+	}
+}
+
+// protocol is the error for what the kernel does not send.
+func protocol(format string, args ...any) error {
+	return fmt.Errorf("netlink: "+format+": %w", append(args, unix.EPROTO)...)
+}
+
+// device is a device's name and index.
+type device struct {
+	name  string
+	index uint32
+}
+
+// parseDevice reads a message of RDMA_NLDEV_CMD_GET.
+func parseDevice(payload []byte) (d device, err error) {
+	has := false
+	err = each(payload, func(kind uint16, value []byte) error {
+		switch {
+		case kind == attrDevName:
+			d.name = text(value)
+		case kind == attrDevIndex && len(value) >= 4:
+			d.index, has = binary.NativeEndian.Uint32(value), true
+		}
+		return nil
+	})
+	if err == nil && (!has || d.name == "") {
+		err = protocol("a device without a name or an index")
+	}
+	return d, err
+}
+
+// parseIDs reads a message of RDMA_NLDEV_CMD_RES_CM_ID_GET, and appends its identifiers.
+func parseIDs(payload []byte, ids []ID) ([]ID, error) {
+	name, first := "", len(ids)
+	err := each(payload, func(kind uint16, value []byte) error {
+		switch kind {
+		case attrDevName:
+			name = text(value)
+		case attrCMID:
+			return each(value, func(kind uint16, value []byte) error {
+				if kind != attrCMIDEntry {
+					return nil
+				}
+				if len(ids) == mostIDs {
+					return protocol("more than %d identifiers", mostIDs)
+				}
+				id, err := parseID(value)
+				ids = append(ids, id)
+				return err
+			})
+		}
+		return nil
+	})
+	if err != nil {
+		return ids[:first], err
+	}
+	for i := range ids[first:] {
+		ids[first+i].Device = name
+	}
+	return ids, nil
+}
+
+// parseID reads one identifier. Like rdma(8) it wants its state and its port space.
+func parseID(entry []byte) (id ID, err error) {
+	id = ID{State: "", PS: ""}
+	err = each(entry, func(kind uint16, value []byte) (err error) {
+		switch kind {
+		case attrSrc:
+			id.Local, err = parseAddr(value)
+			return err
+		case attrDst:
+			id.Peer, err = parseAddr(value)
+			return err
+		case attrKernName:
+			id.Command = "[" + text(value) + "]"
+			return nil
+		}
+		return id.number(kind, value)
+	})
+	if err == nil && (id.State == "" || id.PS == "") {
+		err = protocol("an identifier without a state or a port space")
+	}
+	return id, err
+}
+
+// number sets what is a number in the message.
+func (id *ID) number(kind uint16, value []byte) error {
+	size := 4
+	switch kind {
+	case attrType, attrState:
+		size = 1
+	case attrPortIndex, attrCMIDN, attrLQPN, attrPID, attrPS:
+	default:
+		return nil // of a newer kernel
+	}
+	if len(value) < size {
+		return protocol("attribute %d has %d bytes", kind, len(value))
+	}
+	if size == 1 {
+		if kind == attrType {
+			id.Type = nameOf(types, value[0])
+		} else {
+			id.State = nameOf(states, value[0])
+		}
+		return nil
+	}
+	switch n := binary.NativeEndian.Uint32(value); kind {
+	case attrPortIndex:
+		id.Port = n
+	case attrCMIDN:
+		id.CMIDN = n
+	case attrLQPN:
+		id.LQPN = n
+	case attrPID:
+		id.PID = n
+	case attrPS:
+		id.PS = cmp.Or(spaces[n], fmt.Sprintf("UNKNOWN(%#x)", n))
+	}
+	return nil
+}
+
+// parseAddr reads a struct sockaddr_storage. Of another family there is no address.
+func parseAddr(b []byte) (a Addr, err error) {
+	if len(b) < 2 {
+		return a, protocol("an address of %d bytes", len(b))
+	}
+	family := binary.NativeEndian.Uint16(b)
+	if least := map[uint16]int{familyInet: sockaddrInLen, familyInet6: sockaddrIn6Len, familyIB: sockaddrIBLen}[family]; len(b) < least {
+		return a, protocol("an address of family %d has %d bytes", family, len(b))
+	}
+	e := binary.BigEndian
+	switch family {
+	case familyInet:
+		a.AddrPort = netip.AddrPortFrom(netip.AddrFrom4([4]byte(b[4:8])), e.Uint16(b[2:]))
+	case familyInet6:
+		ip := netip.AddrFrom16([16]byte(b[8:24]))
+		if scope := binary.NativeEndian.Uint32(b[24:]); scope != 0 {
+			ip = ip.WithZone(strconv.FormatUint(uint64(scope), 10))
+		}
+		a.AddrPort = netip.AddrPortFrom(ip, e.Uint16(b[2:]))
+	case familyIB:
+		a = Addr{netip.AddrPortFrom(netip.AddrFrom16([16]byte(b[8:24])), 0), e.Uint64(b[24:]), true}
+	}
+	return a, nil
+}
+
+// each calls f with each attribute's number and value.
+func each(b []byte, f func(kind uint16, value []byte) error) error {
+	e := binary.NativeEndian
+	for len(b) >= attrLen {
+		n := int(e.Uint16(b))
+		if n < attrLen || n > len(b) {
+			return protocol("an attribute of %d bytes in %d", n, len(b))
+		}
+		if err := f(e.Uint16(b[2:])&typeMask, b[attrLen:n]); err != nil {
+			return err
+		}
+		b = b[min((n+aligned-1)&^(aligned-1), len(b)):]
+	}
+	if len(b) > 0 {
+		return protocol("%d bytes too many", len(b))
+	}
+	return nil
+}
+
+// text is a string of the kernel's, without its end.
+func text(b []byte) string {
+	for i, c := range b {
+		if c == 0 {
+			return string(b[:i])
+		}
+	}
+	return string(b)
+}

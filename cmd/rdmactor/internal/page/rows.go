@@ -1,0 +1,178 @@
+package page
+
+import (
+	"bytes"
+	"encoding/json"
+)
+
+// Row is an identifier, with the names that the page gives to its fields.
+type Row struct {
+	ID        uint64  `json:"id"` // 0: it has none yet
+	PID       string  `json:"pid"`
+	State     string  `json:"state"`
+	InState   float64 `json:"in_state_seconds"`
+	Age       float64 `json:"age_seconds"`
+	Peer      string  `json:"peer"`
+	Local     string  `json:"local"`
+	Device    string  `json:"device"`
+	Loop      string  `json:"loop"`
+	Owner     string  `json:"owner"`
+	Wire      string  `json:"wire"`
+	Waiting   string  `json:"waiting"`
+	Mailbox   int64   `json:"mailbox_messages"`
+	Queued    int64   `json:"queued_messages"`
+	InFlight  int64   `json:"in_flight_messages"`
+	Send      int64   `json:"credits_send_messages"`
+	Unacked   int64   `json:"unacked_messages"`
+	Receive   int64   `json:"credits_receive_messages"`
+	Unfreed   int64   `json:"unfreed_messages"`
+	Delivered uint64  `json:"delivered_messages"`
+	Memory    int64   `json:"memory_bytes"`
+
+	Sent          uint64  `json:"sent_messages"`
+	SentBytes     uint64  `json:"sent_bytes"`
+	Received      uint64  `json:"received_messages"`
+	ReceivedBytes uint64  `json:"received_bytes"`
+	LargeSent     uint64  `json:"large_sent_messages"`
+	LargeReceived uint64  `json:"large_received_messages"`
+	Reads         uint64  `json:"reads"`
+	ReadBytes     uint64  `json:"read_bytes"`
+	Writes        uint64  `json:"writes"`
+	WriteBytes    uint64  `json:"write_bytes"`
+	Atomics       uint64  `json:"atomics"`
+	CreditWaits   uint64  `json:"credit_waits"`
+	CreditWait    float64 `json:"credit_wait_seconds"`
+	WaitsFor      float64 `json:"waits_for_seconds"`
+	Old           float64 `json:"old_seconds"`
+}
+
+// IDs is a page of identifiers.
+type IDs struct {
+	Taken   string    `json:"taken"`
+	Blocked string    `json:"blocked"`
+	Total   int       `json:"total"`
+	Matched int       `json:"matched"`
+	Page    int       `json:"page"`
+	Pages   int       `json:"pages"`
+	States  counts    `json:"states"`
+	Rows    list[Row] `json:"rows"`
+}
+
+// ID is one identifier.
+type ID struct {
+	Taken string `json:"taken"`
+	Row
+	Meaning string     `json:"meaning"`
+	Kernel  string     `json:"kernel"`
+	History list[Stay] `json:"history"`
+}
+
+// Stay is a stay in a state.
+type Stay struct {
+	State string  `json:"state"`
+	At    float64 `json:"at_seconds"`
+	For   float64 `json:"for_seconds"`
+}
+
+// Loop is an event loop.
+type Loop struct {
+	Name        string  `json:"name"`
+	Identifiers int     `json:"identifiers"`
+	Busy        float64 `json:"busy_seconds"`
+	RecentTurn  float64 `json:"recent_turn_seconds"`
+	Blocked     float64 `json:"blocked_seconds"`
+	BlockedBy   string  `json:"blocked_by"`
+	Queued      int64   `json:"queued"`
+}
+
+// Memory is a pool of a loop's, or the process's.
+type Memory struct {
+	Loop       string `json:"loop"`
+	Pool       string `json:"pool"`
+	Used       uint64 `json:"used_bytes"`
+	Registered uint64 `json:"registered_bytes"`
+	Limit      uint64 `json:"limit_bytes"`
+	Waiting    int64  `json:"waiting_connections"`
+}
+
+// Overview is the program as a whole.
+type Overview struct {
+	Taken      string       `json:"taken"`
+	Go         string       `json:"go"`
+	Goroutines int          `json:"goroutines"`
+	Interval   float64      `json:"interval_seconds"`
+	Total      int          `json:"total"`
+	Blocked    string       `json:"blocked"`
+	States     counts       `json:"states"`
+	Loops      list[Loop]   `json:"loops"`
+	Memory     list[Memory] `json:"memory"`
+}
+
+// list is a list of at most that many, so that an answer of few bytes cannot become much memory: an
+// element may be two bytes of JSON and hundreds of a struct. It is nil if the answer has none.
+type list[T any] []T
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (l *list[T]) UnmarshalJSON(data []byte) error {
+	if *l = nil; string(data) == "null" {
+		return nil
+	}
+	d := json.NewDecoder(bytes.NewReader(data))
+	if begin, err := d.Token(); err != nil || begin != json.Delim('[') {
+		return errNoPage
+	}
+	for all := []T{}; ; {
+		if !d.More() {
+			*l = all
+			return nil
+		}
+		if len(all) == mostElements {
+			return errNoPage
+		}
+		var v T
+		if err := d.Decode(&v); err != nil {
+			return err
+		}
+		all = append(all, v)
+	}
+}
+
+// counts are numbers by name, bounded as lists are.
+type counts map[string]int
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (c *counts) UnmarshalJSON(data []byte) error {
+	if *c = nil; string(data) == "null" {
+		return nil
+	}
+	d := json.NewDecoder(bytes.NewReader(data))
+	if begin, err := d.Token(); err != nil || begin != json.Delim('{') {
+		return errNoPage
+	}
+	for all := (counts{}); ; {
+		if !d.More() {
+			*c = all
+			return nil
+		}
+		name, err := d.Token()
+		if err != nil {
+			return err
+		}
+		if len(all) == mostStates {
+			return errNoPage
+		}
+		var n int
+		if err := d.Decode(&n); err != nil {
+			return err
+		}
+		all[name.(string)] = n // an object's key
+	}
+}
+
+// decode reads an answer. What does not fit is something else than a page's.
+func decode(data []byte, into any) error {
+	if json.Unmarshal(data, into) != nil {
+		return errNoPage
+	}
+	return nil
+}

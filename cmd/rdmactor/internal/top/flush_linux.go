@@ -1,0 +1,9 @@
+package top
+
+import "golang.org/x/sys/unix"
+
+// tcflush(3) of what a terminal has not taken yet.
+const (
+	flushRequest = unix.TCFLSH
+	flushOutput  = unix.TCOFLUSH
+)

@@ -1,0 +1,309 @@
+package top
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/rdmactor/rdmactor/cmd/rdmactor/internal/page"
+	"github.com/rdmactor/rdmactor/cmd/rdmactor/internal/plain"
+)
+
+// style is how a line looks.
+type style string
+
+const (
+	normal  style = ""
+	bold    style = "1"
+	inverse style = "7"
+	alarm   style = "1;31"
+)
+
+// line is a line of the screen, without what a terminal would interpret.
+type line struct {
+	text string
+	style
+}
+
+const (
+	mostLoops  = 4   // that are shown
+	widest     = 28  // columns of a cell
+	mostLine   = 400 // bytes of a list in a line
+	keysTable  = "q quit  arrows jk move  PgUp PgDn page  Enter history  / filter  s S sort  r reverse"
+	keysDetail = "q back  Ctrl-C quit"
+)
+
+// summary is the program as a whole.
+func (m *model) summary(address string, now time.Time) []line {
+	first := line{"rdmactor top  " + address, bold}
+	if o := m.overview; !m.got.IsZero() {
+		first.text += fmt.Sprintf("  %s  %d goroutines", plain.Text(cut(o.Go)), o.Goroutines)
+	}
+	lines := []line{first}
+	switch {
+	case m.err != nil:
+		text := "no news, trying again"
+		if wait := m.retry.Sub(now); wait > 0 {
+			text += " in " + plain.Duration(wait.Seconds())
+		}
+		text += ": " + cut(m.err.Error())
+		if !m.got.IsZero() {
+			text += "; below is what was " + plain.Duration(now.Sub(m.got).Seconds()) + " ago"
+		}
+		lines = append(lines, line{text, alarm})
+	case m.got.IsZero():
+		return append(lines, line{"waiting for the first answer", normal})
+	case now.Sub(m.got) > 3*interval(m.overview.Interval):
+		lines = append(lines, line{"no news for " + plain.Duration(now.Sub(m.got).Seconds()), alarm})
+	}
+	if m.got.IsZero() {
+		return lines
+	}
+	lines = append(lines, line{fmt.Sprintf("%d identifiers: %s", m.overview.Total, inStates(m.overview.States)), normal})
+	lines = append(lines, m.loops()...)
+	return append(lines, line{"memory: " + memory(m.overview.Memory), normal})
+}
+
+// inStates lists states, those with most identifiers first.
+func inStates(counts map[string]int) string {
+	names := slices.SortedFunc(maps.Keys(counts), func(a, b string) int {
+		if counts[a] != counts[b] {
+			return counts[b] - counts[a]
+		}
+		return strings.Compare(a, b)
+	})
+	var parts []string
+	for _, n := range names[:min(len(names), 32)] {
+		parts = append(parts, plain.Text(cut(n))+" "+strconv.Itoa(counts[n]))
+	}
+	return list(parts)
+}
+
+// list is as many of the parts as fit into a line.
+func list(parts []string) string {
+	var b strings.Builder
+	for n, p := range parts {
+		if b.Len()+len(p) > mostLine {
+			fmt.Fprintf(&b, ", and %d more", len(parts)-n)
+			break
+		}
+		if n > 0 {
+			b.WriteString(", ")
+		}
+		b.WriteString(p)
+	}
+	if b.Len() == 0 {
+		return "none"
+	}
+	return b.String()
+}
+
+// loops has a line for each loop: blocked ones, then the busiest.
+func (m *model) loops() (lines []line) {
+	loops := slices.Clone(m.overview.Loops)
+	slices.SortStableFunc(loops, func(a, b page.Loop) int {
+		switch busyA, busyB := m.rates.busy[a.Name], m.rates.busy[b.Name]; {
+		case a.Blocked > b.Blocked, a.Blocked == b.Blocked && busyA > busyB:
+			return -1
+		case a.Blocked < b.Blocked, busyA < busyB:
+			return 1
+		}
+		return 0
+	})
+	for _, l := range loops[:min(len(loops), mostLoops)] {
+		busy := "   ?"
+		if share, ok := m.rates.busy[l.Name]; ok {
+			busy = fmt.Sprintf("%3.0f%%", share*100)
+		}
+		text, s := "loop "+plain.Text(cut(l.Name))+": ", normal
+		if l.Blocked > 0 {
+			text += fmt.Sprintf("BLOCKED for %s by %s, ", plain.Duration(l.Blocked), plain.Text(cut(l.BlockedBy)))
+			s = alarm
+		}
+		text += fmt.Sprintf("%s busy, %d identifiers, %d queued, longest turn of late %s", busy, l.Identifiers, l.Queued,
+			plain.Duration(l.RecentTurn))
+		lines = append(lines, line{text, s})
+	}
+	if n := len(loops) - mostLoops; n > 0 {
+		lines = append(lines, line{fmt.Sprintf("and %d more loops", n), normal})
+	}
+	return lines
+}
+
+// memory lists pools: those of one name on all loops together.
+func memory(pools []page.Memory) string {
+	type sum struct{ used, limit, waiting float64 }
+	sums := make(map[string]*sum)
+	var names []string
+	for _, p := range pools {
+		s := sums[p.Pool]
+		if s == nil {
+			s = new(sum)
+			sums[p.Pool] = s
+			names = append(names, p.Pool)
+		}
+		s.used, s.limit, s.waiting = s.used+float64(p.Used), s.limit+float64(p.Limit), s.waiting+float64(p.Waiting)
+	}
+	var parts []string
+	for _, n := range names[:min(len(names), 32)] {
+		s := sums[n]
+		text := plain.Text(cut(n)) + " " + plain.Bytes(s.used)
+		if s.limit > 0 {
+			text += " of " + plain.Bytes(s.limit)
+		}
+		if s.waiting > 0 {
+			text += fmt.Sprintf(" (%s wait)", plain.Count(s.waiting))
+		}
+		parts = append(parts, text)
+	}
+	return list(parts)
+}
+
+var titles = []string{"ID", "STATE", "FOR", "PEER", "LOCAL", "QUEUED", "WAITS", "SENT/S", "RECV/S", "DEVICE", "LOOP", "CREDITS", "MEMORY", "OWNER"}
+
+// cells are a row of the table.
+func (m *model) cells(r *page.Row) []string {
+	sent, received := "-", "-"
+	if now, ok := m.rates.ids[name(r)]; ok {
+		sent, received = plain.Count(now.sent), plain.Count(now.received)
+	}
+	id := "-"
+	if r.ID != 0 {
+		id = strconv.FormatUint(r.ID, 10)
+	}
+	cells := []string{
+		id, r.State, plain.Duration(r.InState), r.Peer, r.Local, plain.Count(float64(r.Queued)), plain.Duration(r.WaitsFor),
+		sent, received, r.Device, r.Loop, plain.Count(float64(r.Send)), plain.Bytes(float64(r.Memory)), r.Owner,
+	}
+	for i := range cells {
+		cells[i] = plain.Or(cut(cells[i]))
+	}
+	return cells
+}
+
+// rows is the table. The title by which it is sorted is marked.
+func (m *model) rows() (lines []line) {
+	table := [][]string{slices.Clone(titles)}
+	for n, field := range sorts {
+		if field == m.query.Sort {
+			mark := "^"
+			if m.query.Descending {
+				mark = "v"
+			}
+			table[0][n] += mark
+		}
+	}
+	for i := range m.ids.Rows {
+		table = append(table, m.cells(&m.ids.Rows[i]))
+	}
+	widths := make([]int, len(titles))
+	for _, cells := range table {
+		for n, c := range cells {
+			widths[n] = min(max(widths[n], utf8.RuneCountInString(c)), widest)
+		}
+	}
+	for n, cells := range table {
+		var b strings.Builder
+		for i, c := range cells {
+			b.WriteString(plain.Fit(c, widths[i]))
+			b.WriteString("  ")
+		}
+		s := normal
+		if n == 0 {
+			s = inverse
+		}
+		lines = append(lines, line{b.String(), s})
+	}
+	return lines
+}
+
+// foot is the line that says what is shown.
+func (m *model) foot() line {
+	text := fmt.Sprintf("%d of %d, page %d of %d, by %s", m.ids.Matched, m.ids.Total, m.query.Page, m.ids.Pages, m.query.Sort)
+	if m.query.Descending {
+		text += " (descending)"
+	}
+	if m.query.Text != "" {
+		text += ", with " + plain.Text(strconv.Quote(m.query.Text))
+	}
+	return line{text, normal}
+}
+
+// about is one identifier.
+func (m *model) about() (lines []line) {
+	i := &m.one
+	switch which := "identifier " + plain.Text(cut(m.detail)); {
+	case m.gone:
+		lines = append(lines, line{which + " is gone", alarm})
+	case i.History == nil:
+		lines = append(lines, line{which + ": no answer yet", normal})
+	}
+	if i.History == nil {
+		return lines
+	}
+	add := func(format string, args ...any) { lines = append(lines, line{fmt.Sprintf(format, args...), normal}) }
+	t := func(s string) string { return plain.Or(cut(s)) }
+	lines = append(lines, line{fmt.Sprintf("identifier %s, PID %s, owner %s", plain.Text(cut(name(&i.Row))), t(i.PID), t(i.Owner)), bold})
+	add("state    %s for %s: %s (the kernel: %s)", t(i.State), plain.Duration(i.InState), t(i.Meaning), t(i.Kernel))
+	add("where    %s to %s, device %s, loop %s, wire %s", t(i.Local), t(i.Peer), t(i.Device), t(i.Loop), t(i.Wire))
+	add("waits    for %s, for credits since %s; waited for credits %d times, %s", t(i.Waiting), plain.Duration(i.WaitsFor), i.CreditWaits,
+		plain.Duration(i.CreditWait))
+	add("queues   mailbox %d, queued %d, in flight %d, unacked %d, unfreed %d; credits to send %d, to receive %d", i.Mailbox, i.Queued,
+		i.InFlight, i.Unacked, i.Unfreed, i.Send, i.Receive)
+	add("sent     %d messages, %s; %d large; writes %d, %s", i.Sent, plain.Bytes(float64(i.SentBytes)), i.LargeSent, i.Writes, plain.Bytes(float64(i.WriteBytes)))
+	add("received %d messages, %s; %d large; reads %d, %s", i.Received, plain.Bytes(float64(i.ReceivedBytes)), i.LargeReceived, i.Reads, plain.Bytes(float64(i.ReadBytes)))
+	add("memory   %s; atomics %d", plain.Bytes(float64(i.Memory)), i.Atomics)
+	return append(lines, line{"history  " + plain.Fit("AT", 8) + plain.Fit("FOR", 8) + "STATE", inverse})
+}
+
+// history is how the identifier got to where it is: the end of that, if there is no room for all.
+func (m *model) history(room int) (lines []line) {
+	stays := m.one.History
+	for _, s := range stays[max(len(stays)-max(room, 0), 0):] {
+		text := "         " + plain.Fit(plain.Duration(s.At), 8) + plain.Fit(plain.Duration(s.For), 8) + plain.Or(cut(s.State))
+		lines = append(lines, line{text, normal})
+	}
+	return lines
+}
+
+// screen is all lines, as many as the terminal has.
+func (m *model) screen(address string, height int, now time.Time) []line {
+	lines := m.head(address, height, now)
+	last := line{keysTable, inverse}
+	if m.detail != "" {
+		last.text = keysDetail
+		lines = append(lines, m.about()...)
+		lines = append(lines, m.history(height-len(lines)-1)...)
+	} else {
+		lines = append(lines, m.foot())
+		table := m.rows()
+		if at := m.cursor + 1; at < len(table) {
+			table[at].style = inverse
+		}
+		lines = append(lines, table...)
+	}
+	if m.editing {
+		last = line{"filter: " + plain.Text(m.edit) + "_   (Enter: apply, Esc: leave it)", bold}
+	}
+	lines = lines[:min(len(lines), max(height-1, 0))]
+	for len(lines) < height-1 {
+		lines = append(lines, line{})
+	}
+	return append(lines, last)
+}
+
+// head is what is above the table: the summary, in at most half of the lines.
+func (m *model) head(address string, height int, now time.Time) []line {
+	lines := m.summary(address, now)
+	return lines[:min(len(lines), max(height/2, 1))]
+}
+
+// above is how many lines the table has no room for.
+func (m *model) above(height int, now time.Time) int { return len(m.head("", height, now)) + 3 }
+
+// cut bounds a text of the server's.
+func cut(s string) string { return s[:min(len(s), 200)] }

@@ -1,0 +1,193 @@
+package top
+
+import (
+	"strconv"
+	"time"
+	"unicode"
+
+	"github.com/rdmactor/rdmactor/cmd/rdmactor/internal/page"
+)
+
+// sorts are the fields that the key s goes through.
+var sorts = []string{
+	"id", "state", "in_state_seconds", "peer", "local", "queued_messages", "waits_for_seconds", "sent_messages",
+	"received_messages", "device", "loop", "credits_send_messages", "memory_bytes", "owner",
+}
+
+// longestFilter is what the page takes, for characters of one byte.
+const longestFilter = 100
+
+// name is an identifier's name: its number or, if it has none yet, its PID's id.
+func name(r *page.Row) string {
+	if r.ID == 0 {
+		return r.PID
+	}
+	return strconv.FormatUint(r.ID, 10)
+}
+
+// model is what is shown, and what was asked for.
+type model struct {
+	query    page.Query
+	detail   string // the identifier that is shown alone; "": the table
+	cursor   int
+	editing  bool
+	edit     string // the filter that is typed
+	overview page.Overview
+	ids      page.IDs
+	one      page.ID
+	gone     bool // it has ended: one is what it was
+	rates    rates
+	got      time.Time // when the last answer came; zero: none yet
+	err      error     // nil: the last question was answered
+	retry    time.Time // when the next question is asked, after an error
+}
+
+func newModel(q page.Query) *model {
+	if q.Sort == "" {
+		q.Sort = sorts[0]
+	}
+	q.Page = 1
+	return &model{query: q}
+}
+
+// question is what the model wants to know.
+type question struct {
+	page.Query
+	detail string
+}
+
+func (m *model) question() question { return question{m.query, m.detail} }
+
+// answer is what the page has said to a question.
+type answer struct {
+	n        int // of the questions
+	to       question
+	overview page.Overview
+	ids      page.IDs
+	one      page.ID
+	gone     bool // there is no such identifier any more
+	err      error
+}
+
+// take shows an answer. After an error what was there before stays.
+func (m *model) take(a answer, now time.Time) {
+	if m.err = a.err; a.err != nil {
+		return
+	}
+	m.got = now
+	m.rates.take(&a)
+	m.overview = a.overview
+	if a.to.detail != "" {
+		if m.gone = a.gone; !a.gone {
+			m.one = a.one
+		}
+		return
+	}
+	m.ids = a.ids
+	m.query.Page = min(m.query.Page, a.ids.Pages)
+	m.move(0)
+}
+
+// press does what a key does. quit: the user has seen enough.
+func (m *model) press(k key) (quit bool) {
+	switch {
+	case k == keyInterrupt:
+		return true
+	case m.editing:
+		m.typed(k)
+	case m.detail != "":
+		switch k {
+		case 'q', keyEscape, keyBackspace, keyLeft, keyEnter:
+			m.detail = ""
+		}
+	default:
+		return m.table(k)
+	}
+	return false
+}
+
+// table does what a key does in the table.
+func (m *model) table(k key) (quit bool) {
+	switch k {
+	case 'q':
+		return true
+	case keyUp, 'k':
+		m.move(-1)
+	case keyDown, 'j':
+		m.move(1)
+	case keyPageUp:
+		m.turn(m.query.Page - 1)
+	case keyPageDown, ' ':
+		m.turn(m.query.Page + 1)
+	case keyHome, 'g':
+		m.turn(1)
+	case keyEnd, 'G':
+		m.turn(m.ids.Pages)
+		m.cursor = len(m.ids.Rows)
+		m.move(0)
+	case 's', keyRight:
+		m.sort(1)
+	case 'S', keyLeft:
+		m.sort(-1)
+	case 'r':
+		m.query.Descending = !m.query.Descending
+	case '/':
+		m.editing, m.edit = true, m.query.Text
+	case keyEscape:
+		m.query.Text = ""
+	case keyEnter:
+		if m.cursor < len(m.ids.Rows) {
+			m.detail, m.one, m.gone = name(&m.ids.Rows[m.cursor]), page.ID{}, false
+		}
+	}
+	return false
+}
+
+// typed does what a key does while the filter is typed.
+func (m *model) typed(k key) {
+	switch {
+	case k == keyEscape:
+		m.editing = false
+	case k == keyEnter:
+		m.editing, m.query.Text = false, m.edit
+		m.turn(1)
+	case k == keyBackspace:
+		if r := []rune(m.edit); len(r) > 0 {
+			m.edit = string(r[:len(r)-1])
+		}
+	case k > 0 && unicode.IsPrint(rune(k)) && len(m.edit) < longestFilter:
+		m.edit += string(rune(k))
+	}
+}
+
+// move moves the cursor. Beyond the table there is the next page.
+func (m *model) move(by int) {
+	m.cursor += by
+	last := len(m.ids.Rows) - 1
+	switch {
+	case by < 0 && m.cursor < 0 && m.query.Page > 1:
+		m.turn(m.query.Page - 1)
+		m.cursor = max(last, 0)
+	case by > 0 && m.cursor > last && m.query.Page < m.ids.Pages:
+		m.turn(m.query.Page + 1)
+	default:
+		m.cursor = max(min(m.cursor, last), 0)
+	}
+}
+
+func (m *model) turn(to int) {
+	m.query.Page = max(min(to, max(m.ids.Pages, 1)), 1)
+	m.cursor = 0
+}
+
+// sort sorts by the next field, or the one before.
+func (m *model) sort(by int) {
+	at := 0
+	for n, field := range sorts {
+		if field == m.query.Sort {
+			at = n
+		}
+	}
+	m.query.Sort = sorts[(at+by+len(sorts))%len(sorts)]
+	m.turn(1)
+}

@@ -1,0 +1,67 @@
+package top
+
+import (
+	"time"
+
+	"github.com/rdmactor/rdmactor/cmd/rdmactor/internal/page"
+)
+
+// rate is how many messages an identifier has sent and received in a second.
+type rate struct{ sent, received float64 }
+
+// rates are the differences between two answers.
+type rates struct {
+	ids   map[string]rate
+	busy  map[string]float64 // of loops: 0 to 1
+	rows  map[string]page.Row
+	loops map[string]page.Loop
+	taken [2]time.Time // by the program's clock: of rows, of loops
+}
+
+// take compares an answer with the one before. One of the same moment says nothing new.
+func (r *rates) take(a *answer) {
+	if since, ok := r.since(1, a.overview.Taken); ok {
+		before := r.loops
+		r.busy, r.loops = make(map[string]float64), make(map[string]page.Loop)
+		for _, l := range a.overview.Loops {
+			r.loops[l.Name] = l
+			if old, ok := before[l.Name]; ok && since > 0 {
+				r.busy[l.Name] = max(min((l.Busy-old.Busy)/since, 1), 0)
+			}
+		}
+	}
+	if a.to.detail != "" {
+		return
+	}
+	since, ok := r.since(0, a.ids.Taken)
+	before := r.rows
+	r.rows = make(map[string]page.Row)
+	if !ok { // but other rows, perhaps
+		for _, row := range a.ids.Rows {
+			r.rows[name(&row)] = row
+		}
+		return
+	}
+	r.ids = make(map[string]rate)
+	for _, row := range a.ids.Rows {
+		n := name(&row)
+		r.rows[n] = row
+		if old, ok := before[n]; ok && since > 0 && row.Sent >= old.Sent && row.Received >= old.Received {
+			r.ids[n] = rate{float64(row.Sent-old.Sent) / since, float64(row.Received-old.Received) / since}
+		}
+	}
+}
+
+// since is how many seconds after the answer before one was taken. ok is false if it is the same.
+func (r *rates) since(which int, stamp string) (seconds float64, ok bool) {
+	taken, err := time.Parse(time.RFC3339Nano, stamp)
+	before := r.taken[which]
+	if err != nil || taken.Equal(before) {
+		return 0, r.rows == nil || err != nil
+	}
+	r.taken[which] = taken
+	if before.IsZero() {
+		return 0, true
+	}
+	return taken.Sub(before).Seconds(), true
+}
