@@ -45,6 +45,18 @@ func TestBadCommandLines(t *testing.T) {
 		"ping -s -S 0":                 "-S 0",
 		"ping -s -C -1":                "-C -1",
 		"ping -s --timeout 0s":         "--timeout",
+		"top":                          "whose page?",
+		"top a b":                      `unexpected "b"`,
+		"top ftp://a":                  "want an http or https URL",
+		"top a --rows 501":             "--rows 501: want 1 to 500",
+		"top a --sing":                 "-sing",
+		"ids a b":                      `unexpected "b"`,
+		"ids --kernel":                 "rdmactor ids URL --kernel",
+		"ids a --pid 7":                "--pid is for the kernel's table",
+		"ids --pid 4294967296":         "there is no such process",
+		"ids --state idle":             "--state is for a program's",
+		"ids a --kernel --state idle":  "--state and --kernel",
+		"ids --sort size":              "want one of ifname",
 		"ping -s --device rxe0":        "--device rxe0: want auto, iwarp or kernel",
 		"ping -s -I 127.0.0.1":         "-I: a client's address",
 		"ping -c -a ::1 -I here":       "-I",
@@ -101,6 +113,7 @@ func TestBadCommandLines(t *testing.T) {
 func TestHelp(t *testing.T) {
 	for line, want := range map[string]string{
 		"--help": "rdmactor ping", "help": "rdmactor ping", "ping --help": "-P", "ping -h": "-crc", "ping -help": "-crc",
+		"top --help": "history", "ids -h": "rdma resource show cm_id",
 		"time -h": "-level", "time --help": "cmtime",
 		"perf --help": "half of the round trip", "perf -h": "-sizes",
 	} {

@@ -15,6 +15,8 @@ const overview = `rdmactor: RDMA from one program, without kernel modules and wi
   rdmactor ping -s|-c [flags]    rping's conversation: Send, Read and Write with data that can be checked
   rdmactor time [-s|-c] [flags]  cmtime's measurement: what each step of a connection takes
   rdmactor perf -s|-c [flags]    perftest's measurements: latency and bandwidth of send, write and read
+  rdmactor top URL               a running program's identifiers, loops and memory, live, in a terminal
+  rdmactor ids [URL] [flags]     the identifiers of a running program, of the kernel, or both joined
 
 Each takes --help. An address is HOST or HOST:PORT everywhere, an IPv6 address with a port [IPV6]:PORT. Ctrl-C is how a server, and a
 client that was given no end, are ended: the status is 0. A client that had its work to do says what it has got until then: the status
@@ -35,6 +37,10 @@ func execute(ctx context.Context, args []string, stdout, stderr io.Writer) error
 		return timeSteps(ctx, args[1:], stdout, stderr)
 	case "perf":
 		return perform(ctx, args[1:], stdout, stderr)
+	case "top":
+		return watch(ctx, args[1:], stdout, stderr)
+	case "ids":
+		return listIDs(ctx, args[1:], stdout, stderr)
 	case "help", "-h", "-help", "--help":
 		fmt.Fprint(stdout, overview)
 		return nil

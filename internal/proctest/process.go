@@ -4,6 +4,7 @@ package proctest
 
 import (
 	"bufio"
+	"cmp"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -22,9 +23,10 @@ const patience = 20 * time.Second
 
 // Config is a process as a test wants it.
 type Config struct {
-	Args   []string
-	Env    []string // besides this process's
-	Stdout *os.File // nil: a pipe, as for standard error
+	Program string // "": this test binary
+	Args    []string
+	Env     []string // besides this process's
+	Stdout  *os.File // nil: a pipe, as for standard error
 }
 
 // Process is a process on pipes. What it writes comes line by line.
@@ -82,7 +84,7 @@ func Start(t testing.TB, name string, cfg Config) *Process {
 }
 
 func command(cfg Config) *exec.Cmd {
-	cmd := exec.Command(os.Args[0], cfg.Args...)
+	cmd := exec.Command(cmp.Or(cfg.Program, os.Args[0]), cfg.Args...)
 	cmd.Env = append(os.Environ(), cfg.Env...)
 	return cmd
 }

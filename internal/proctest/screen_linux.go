@@ -103,6 +103,15 @@ func (s *Screen) Keys(k string) {
 	}
 }
 
+// Resize gives the terminal another size.
+func (s *Screen) Resize(columns, lines int) {
+	s.t.Helper()
+	size := &unix.Winsize{Col: uint16(columns), Row: uint16(lines)}
+	if err := unix.IoctlSetWinsize(int(s.master.Fd()), unix.TIOCSWINSZ, size); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
 // Want waits until what was written since the last Want contains text, and forgets it.
 func (s *Screen) Want(text, why string) string {
 	s.t.Helper()

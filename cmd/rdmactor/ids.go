@@ -1,0 +1,180 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/rdmactor/rdmactor/cmd/rdmactor/internal/compare"
+	"github.com/rdmactor/rdmactor/cmd/rdmactor/internal/kernel"
+	"github.com/rdmactor/rdmactor/cmd/rdmactor/internal/page"
+	"github.com/rdmactor/rdmactor/cmd/rdmactor/internal/plain"
+)
+
+// listIDs is the command ids.
+func listIDs(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+	o, err := parseIDs(args, stdout)
+	if err != nil {
+		return err
+	}
+	var rows []page.Row
+	if o.address != "" {
+		if rows, err = o.programs(ctx, stderr); err != nil {
+			return err
+		}
+		if !o.kernel {
+			return show(stdout, o.json, rows, programTable)
+		}
+	}
+	ids, err := o.kernels(stderr)
+	if err != nil {
+		return err
+	}
+	if !o.kernel {
+		ids = slices.DeleteFunc(ids, func(i kernel.ID) bool { return !i.Has(o.filter) })
+		return show(stdout, o.json, ids, kernelTable)
+	}
+	devices, err := kernel.Devices()
+	if err != nil {
+		return err
+	}
+	pairs := compare.Join(rows, ids, devices)
+	pairs = slices.DeleteFunc(pairs, func(p compare.Pair) bool { return !o.wants(p) })
+	return show(stdout, o.json, pairs, pairTable)
+}
+
+// programs are the identifiers of the page.
+func (o *idsFlags) programs(ctx context.Context, stderr io.Writer) ([]page.Row, error) {
+	c, err := page.Open(o.address)
+	if err != nil {
+		return nil, err
+	}
+	defer c.Close()
+	q := page.Query{States: o.state, Sort: o.sort, Descending: o.desc}
+	if !o.kernel { // what the filter leaves out would seem to be the kernel's alone
+		q.Text = o.filter
+	}
+	rows, complete, err := c.All(ctx, q)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", c, err)
+	}
+	if !complete {
+		fmt.Fprintf(stderr, "there are more: the first %d\n", len(rows))
+	}
+	return rows, nil
+}
+
+// kernels are the identifiers of the kernel.
+func (o *idsFlags) kernels(stderr io.Writer) ([]kernel.ID, error) {
+	ids, steady, err := kernel.IDs()
+	if err != nil {
+		return nil, err
+	}
+	if !steady {
+		fmt.Fprintln(stderr, "the kernel's table changed while it was read: an identifier may be missing, or there twice")
+	}
+	if o.pid != 0 {
+		ids = slices.DeleteFunc(ids, func(i kernel.ID) bool { return uint(i.PID) != o.pid })
+	}
+	if o.kernel || o.sort == "" {
+		return ids, kernel.Order(ids, "ifname", !o.kernel && o.desc)
+	}
+	return ids, kernel.Order(ids, o.sort, o.desc)
+}
+
+// wants reports whether a pair has the filter's text.
+func (o *idsFlags) wants(p compare.Pair) bool {
+	if strings.Contains(string(p.Who), o.filter) {
+		return true
+	}
+	for i := range p.Kernel {
+		if p.Kernel[i].Has(o.filter) {
+			return true
+		}
+	}
+	r, what := p.Program, strings.ToLower(o.filter)
+	return r != nil && slices.ContainsFunc(
+		[]string{r.PID, r.State, r.Peer, r.Local, r.Device, r.Loop, r.Owner, r.Wire, r.Waiting, strconv.FormatUint(r.ID, 10)},
+		func(text string) bool { return strings.Contains(strings.ToLower(text), what) })
+}
+
+// show prints a list as JSON, or as a table.
+func show[T any](w io.Writer, asJSON bool, list []T, table func(io.Writer, []T)) error {
+	if asJSON {
+		if list == nil {
+			list = []T{}
+		}
+		return plain.WriteJSON(w, list)
+	}
+	out := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
+	table(out, list)
+	return out.Flush()
+}
+
+// line writes a row of a table.
+func line(w io.Writer, cells ...string) {
+	fmt.Fprintln(w, strings.Join(cells, "\t"))
+}
+
+func programTable(w io.Writer, rows []page.Row) {
+	line(w, "ID", "STATE", "FOR", "DEVICE", "LOCAL", "PEER", "LOOP", "QUEUED", "CREDITS", "WAITS", "SENT", "RECEIVED", "MEMORY", "WAITING", "PID")
+	for i := range rows {
+		r := &rows[i]
+		line(w, handle(r.ID), plain.Or(r.State), plain.Duration(r.InState), plain.Or(r.Device), plain.Or(r.Local), plain.Or(r.Peer),
+			plain.Or(r.Loop), strconv.FormatInt(r.Queued, 10), strconv.FormatInt(r.Send, 10), plain.Duration(r.WaitsFor),
+			strconv.FormatUint(r.Sent, 10), strconv.FormatUint(r.Received, 10), plain.Bytes(float64(r.Memory)), plain.Or(r.Waiting),
+			plain.Or(r.PID))
+	}
+}
+
+// handle is an identifier's number, a hyphen if it has none yet.
+func handle(id uint64) string {
+	if id == 0 {
+		return "-"
+	}
+	return strconv.FormatUint(id, 10)
+}
+
+func kernelTable(w io.Writer, ids []kernel.ID) {
+	line(w, "DEVICE", "CM-IDN", "LQPN", "TYPE", "STATE", "PS", "PID", "COMMAND", "LOCAL", "PEER")
+	for i := range ids {
+		k := &ids[i]
+		line(w, deviceOf(k), handle(uint64(k.CMIDN)), handle(uint64(k.LQPN)), plain.Or(k.Type), plain.Or(k.State), plain.Or(k.PS),
+			handle(uint64(k.PID)), plain.Or(k.Command), plain.Or(k.Local.String()), plain.Or(k.Peer.String()))
+	}
+}
+
+// deviceOf is the device and its port: rxe0/1.
+func deviceOf(k *kernel.ID) string {
+	if k.Port == 0 {
+		return plain.Or(k.Device)
+	}
+	return plain.Or(k.Device) + "/" + strconv.FormatUint(uint64(k.Port), 10)
+}
+
+func pairTable(w io.Writer, pairs []compare.Pair) {
+	line(w, "WHO", "ID", "STATE", "KERNEL", "DEVICE", "LOCAL", "PEER", "LQPN", "PID", "COMMAND")
+	for i := range pairs {
+		p := &pairs[i]
+		cells := []string{string(p.Who), "-", "-", "-", "-", "-", "-", "-", "-", "-"}
+		if r := p.Program; r != nil {
+			cells[1], cells[2], cells[4], cells[5], cells[6] = handle(r.ID), plain.Or(r.State), plain.Or(r.Device), plain.Or(r.Local), plain.Or(r.Peer)
+		}
+		if len(p.Kernel) == 0 {
+			line(w, cells...)
+		}
+		for n := range p.Kernel {
+			k := &p.Kernel[n]
+			cells[3], cells[4], cells[7] = plain.Or(k.State), deviceOf(k), handle(uint64(k.LQPN))
+			cells[8], cells[9] = handle(uint64(k.PID)), plain.Or(k.Command)
+			if p.Program == nil {
+				cells[5], cells[6] = plain.Or(k.Local.String()), plain.Or(k.Peer.String())
+			}
+			line(w, cells...)
+		}
+	}
+}
