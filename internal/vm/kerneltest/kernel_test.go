@@ -34,6 +34,7 @@ var packages = []struct {
 	{"rpc", []string{"-test.run=^TestKernel"}},
 	{"rdmanet", []string{"-test.run=^TestKernel"}},
 	{"remoting", []string{"-test.run=^TestKernel"}},
+	{"cmd/rdmactor", []string{"-test.run=^TestKernel"}},
 }
 
 // random adds the differential test, which is random and takes minutes.
