@@ -176,7 +176,7 @@ func TestIdleMemory(t *testing.T) {
 	}
 	runtime.GC()
 	runtime.ReadMemStats(&after)
-	each := (after.HeapAlloc - before.HeapAlloc) / (2 * conns)
+	each := (int64(after.HeapAlloc) - int64(before.HeapAlloc)) / (2 * conns)
 	t.Logf("%d bytes per idle end of a connection", each)
 	if each > 3072 {
 		t.Errorf("%d bytes per idle end of a connection, want at most 3072", each)
