@@ -147,8 +147,7 @@ type Stats struct {
 	Busy time.Duration
 	// LongestTurn is the longest turn that has ended.
 	LongestTurn time.Duration
-	// RecentTurn is the longest turn of the 10 to 20 s before the last turn that had something to
-	// do.
+	// RecentTurn is the longest turn that has ended in the last 10 to 20 s.
 	RecentTurn time.Duration
 	// LongestWait is the longest time between two turns: with nothing to do, or without a
 	// processor.
@@ -175,7 +174,7 @@ func (l *Loop) Stats() Stats {
 		Queued:      max(int(pushes-runs), 0), // some may have been pushed and run in between
 		Busy:        time.Duration(l.meter.busy.Load()),
 		LongestTurn: time.Duration(l.meter.longest.Load()),
-		RecentTurn:  time.Duration(l.meter.lately.Load()),
+		RecentTurn:  l.meter.lately(l.elapsed()),
 		LongestWait: time.Duration(l.meter.longestWait.Load()),
 		Turn:        l.inTurn(),
 	}

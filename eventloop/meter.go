@@ -13,15 +13,14 @@ type meter struct {
 	open   bool  // a turn has begun and not ended
 	worked bool  // it has something to do, as far as is known
 	ended  int64 // when the last one has
-	window int64 // the number of the recentFor that recent counts
-	recent int64 // the longest turn in it
-	before int64 // and in the one before it
 
 	// Written by the loop, for any goroutine to read.
 	began       atomic.Int64 // the last turn
 	busy        atomic.Int64
 	longest     atomic.Int64
-	lately      atomic.Int64 // the longest of recent and before
+	window      atomic.Int64 // the number of the recentFor that recent counts
+	recent      atomic.Int64 // the longest turn in it
+	before      atomic.Int64 // and in the one before it
 	longestWait atomic.Int64
 }
 
@@ -54,17 +53,30 @@ func (m *meter) end(now int64) {
 	if d > m.longest.Load() {
 		m.longest.Store(d)
 	}
-	if w := now / recentFor; w != m.window {
-		m.before = 0
-		if w == m.window+1 {
-			m.before = m.recent
+	if w, was := now/recentFor, m.window.Load(); w != was {
+		before := int64(0)
+		if w == was+1 {
+			before = m.recent.Load()
 		}
-		m.recent, m.window = 0, w
+		m.before.Store(before)
+		m.recent.Store(0)
+		m.window.Store(w)
 	}
-	m.recent = max(m.recent, d)
-	if r := max(m.recent, m.before); r != m.lately.Load() {
-		m.lately.Store(r)
+	if d > m.recent.Load() {
+		m.recent.Store(d)
 	}
+}
+
+// lately is the longest turn that has ended in this recentFor or in the one before it. Any
+// goroutine.
+func (m *meter) lately(now int64) time.Duration {
+	switch now/recentFor - m.window.Load() {
+	case 0:
+		return time.Duration(max(m.recent.Load(), m.before.Load()))
+	case 1:
+		return time.Duration(m.recent.Load())
+	}
+	return 0
 }
 
 // inTurn is how long the present turn has lasted; 0: no callback runs. Any goroutine.

@@ -43,7 +43,10 @@ func TestTurnsAreMeasured(t *testing.T) {
 		want("the longest wait", s.LongestWait, time.Minute)
 		want("the present turn", s.Turn, 0)
 		time.Sleep(30 * time.Second)
+		want("the longest turn lately, of an idle loop", l.Stats().RecentTurn, 0)
 		run(time.Second)
+		time.Sleep(10 * time.Second)
+		want("the longest turn lately, 10 s later", l.Stats().RecentTurn, time.Second)
 		want("the longest turn lately, later", l.Stats().RecentTurn, time.Second)
 		want("the longest turn, later", l.Stats().LongestTurn, 3*time.Second)
 
@@ -57,6 +60,7 @@ func TestTurnsAreMeasured(t *testing.T) {
 		}
 		time.Sleep(time.Hour)
 		synctest.Wait()
+		want("the longest turn lately, after a block", l.Stats().RecentTurn, time.Hour)
 		if s := l.Stats(); s.Queued != 0 || s.Turn != 0 || s.Busy != 5*time.Second+time.Second+time.Hour {
 			t.Errorf("afterwards: %+v", s)
 		}
