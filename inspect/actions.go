@@ -20,15 +20,18 @@ const actionFor = 30 * time.Second
 
 // asked is what an action is about.
 type asked struct {
-	ID    uint64     `json:"id"`
-	Level slog.Level `json:"level"`
+	ID      uint64      `json:"id"`
+	Level   *slog.Level `json:"level"`
+	Peer    string      `json:"peer"`
+	Seconds float64     `json:"seconds"`
+	Bytes   int64       `json:"bytes"`
+	Capture int         `json:"capture"`
 }
 
 // action lets those act who have the token.
 func (p *Page) action(do func(context.Context, asked) (string, error)) http.HandlerFunc {
-	foreign := http.NewCrossOriginProtection()
 	return func(w http.ResponseWriter, r *http.Request) {
-		if foreign.Check(r) != nil || !p.authorized(r) {
+		if !p.authorized(r) {
 			p.fail(w, &failure{http.StatusForbidden, "not allowed"})
 			return
 		}
@@ -36,13 +39,13 @@ func (p *Page) action(do func(context.Context, asked) (string, error)) http.Hand
 		body.DisallowUnknownFields()
 		var what asked
 		if err := body.Decode(&what); err != nil {
-			p.fail(w, &failure{http.StatusBadRequest, "the body is JSON with id or level"})
+			p.fail(w, &failure{http.StatusBadRequest, "the body is JSON with the fields of the action"})
 			return
 		}
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), actionFor)
 		defer cancel()
 		outcome, err := do(ctx, what)
-		p.rt.Logger().Warn("an operator has acted", "action", r.URL.Path, "id", what.ID, "level", what.Level, "outcome", outcome, "error", err)
+		p.rt.Logger().Warn("an operator has acted", "action", r.URL.Path, "id", what.ID, "outcome", outcome, "err", err)
 		if err != nil {
 			p.fail(w, err)
 			return
@@ -69,13 +72,9 @@ func (p *Page) drain(ctx context.Context, what asked) (string, error) {
 }
 
 func (p *Page) command(ctx context.Context, id uint64, c cmid.Command) (string, error) {
-	r, err := p.snapshot.get(ctx)
-	if err != nil || r.value == nil {
-		return "", errors.Join(err, r.err)
-	}
-	found := r.value.find(id, "")
-	if found == nil {
-		return "", &failure{http.StatusNotFound, "there is no such identifier, or no more"}
+	found, err := p.find(ctx, id)
+	if err != nil {
+		return "", err
 	}
 	ev, err := rdma.Ask[cmid.Event](ctx, p.rt, found.PID, c)
 	if err != nil {
@@ -87,11 +86,49 @@ func (p *Page) command(ctx context.Context, id uint64, c cmid.Command) (string, 
 	return ev.Kind().String(), nil
 }
 
+// find is the identifier with that number.
+func (p *Page) find(ctx context.Context, id uint64) (*rdma.IDInfo, error) {
+	r, err := p.snapshot.get(ctx)
+	if err != nil || r.value == nil {
+		return nil, errors.Join(err, r.err)
+	}
+	found := r.value.find(id, "")
+	if found == nil {
+		return nil, &failure{http.StatusNotFound, "there is no such identifier, or no more"}
+	}
+	return found, nil
+}
+
+// actionsView is what may be done, and the captures.
+type actionsView struct {
+	Taken    string       `json:"taken"`
+	Possible bool         `json:"possible"`  // actions are switched on
+	Level    string       `json:"log_level"` // "": it cannot be set
+	Captures bool         `json:"captures"`  // there may be some
+	Rows     []captureRow `json:"rows"`      // the captures, oldest first
+}
+
+func (p *Page) actionsView(now time.Time) actionsView {
+	v := actionsView{Taken: stamp(now), Rows: []captureRow{}}
+	a := p.cfg.Actions
+	if a == nil {
+		return v
+	}
+	v.Possible, v.Captures, v.Rows = true, a.Capture != nil, p.captures.rows(now)
+	if a.Level != nil {
+		v.Level = a.Level.Level().String()
+	}
+	return v
+}
+
 // level sets how much is logged.
 func (p *Page) level(_ context.Context, what asked) (string, error) {
 	if p.cfg.Actions.Level == nil {
 		return "", &failure{http.StatusNotFound, "this program's log has no level that could be set"}
 	}
-	p.cfg.Actions.Level.Set(what.Level)
+	if what.Level == nil {
+		return "", &failure{http.StatusBadRequest, "which level?"}
+	}
+	p.cfg.Actions.Level.Set(*what.Level)
 	return p.cfg.Actions.Level.Level().String(), nil
 }

@@ -36,9 +36,9 @@ func (b browser) click(selector string)  { b.Helper(); b.must(b.Click(selector))
 func (b browser) key(name string)        { b.Helper(); b.must(b.Key(name)) }
 
 // busyProgram is one with connections under load, and names that peers have chosen.
-func busyProgram(t *testing.T) *rig {
+func busyProgram(t *testing.T, actions *Actions) *rig {
 	r := newRig(t, Config{
-		Interval: 200 * time.Millisecond, Actions: &Actions{Token: token},
+		Interval: 200 * time.Millisecond, Actions: actions,
 		Sections: []Section{Rows("members", "Members", func() []struct{ Nick, Room string } {
 			rows := []struct{ Nick, Room string }{}
 			for _, name := range hostile {
@@ -57,7 +57,7 @@ func busyProgram(t *testing.T) *rig {
 
 // TestChromium: a user looks around in a program under load, with the mouse and with the keyboard.
 func TestChromium(t *testing.T) {
-	r := busyProgram(t)
+	r := busyProgram(t, nil)
 	b := open(t, r)
 	b.wait(`document.querySelectorAll("main tbody tr").length === 50 && document.querySelector("#diagram [data-state=connected] .count").textContent === "120"`)
 	if *pictures {
@@ -98,7 +98,7 @@ func TestChromium(t *testing.T) {
 	b.wait(`location.hash.startsWith("#/ids?")`)
 	b.key("2")
 	b.wait(`document.querySelectorAll("main tbody tr").length === 2 && /\d %/.test(document.querySelector("main tbody td:nth-child(2)").textContent)`)
-	for view, want := range map[string]string{"memory": "receive", "listeners": "127.0.0.1", "devices": "iwarp"} {
+	for view, want := range map[string]string{"memory": "receive", "listeners": "127.0.0.1", "devices": "iwarp", "flight": "-> connected"} {
 		b.click(`#tabs a[href="#/` + view + `"]`)
 		b.wait(`[...document.querySelectorAll("main td")].some(e => e.textContent.includes("` + want + `"))`)
 	}
@@ -109,7 +109,7 @@ func TestChromium(t *testing.T) {
 
 // TestChromiumHostileNames: what peers have chosen is text in the page.
 func TestChromiumHostileNames(t *testing.T) {
-	b := open(t, busyProgram(t))
+	b := open(t, busyProgram(t, nil))
 	b.click(`#tabs a[href="#/sections/members"]`)
 	b.wait(`[...document.querySelectorAll("main td")].some(e => e.textContent === "<script>alert(1)</script>")`)
 	b.wait(fmt.Sprintf(`document.querySelectorAll("main tbody tr").length === %d`, len(hostile)))
@@ -122,7 +122,7 @@ func TestChromiumHostileNames(t *testing.T) {
 
 // TestChromiumNews: what the server says is painted soon, and after a break it comes again.
 func TestChromiumNews(t *testing.T) {
-	r := busyProgram(t)
+	r := busyProgram(t, nil)
 	b := open(t, r)
 	b.wait(`document.querySelectorAll("main tbody tr").length === 50`)
 	worst := 0
@@ -155,7 +155,7 @@ func open(t *testing.T, r *rig) browser {
 	})
 	b := browser{t, started}
 	b.must(b.Open(r.url))
-	b.wait(`document.querySelectorAll("#tabs a").length === 6 && document.body.dataset.painted`)
+	b.wait(`document.querySelectorAll("#tabs a").length >= 7 && document.body.dataset.painted`)
 	return b
 }
 

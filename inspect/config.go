@@ -2,9 +2,12 @@ package inspect
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
+	"net/netip"
 	"regexp"
 	"strings"
 	"time"
@@ -21,14 +24,23 @@ type Config struct {
 	Viewers int
 	// Sections are tables of the program's own: remoting's peers, say. See Rows.
 	Sections []Section
+	// Hosts are the names under which browsers may ask for the page, in small letters and without
+	// ports: rdma.example.com. Addresses and localhost need not be named. "*" is any name. Which
+	// names are safe: see the package's documentation.
+	Hosts []string
 	// Actions switches actions on. nil: there are none.
 	Actions *Actions
 }
 
-// Actions are what the page may do besides showing: POST actions/disconnect, actions/drain (both
-// with {"id": N}) and actions/level (with {"level": "debug"}), each with the header
+// Actions are what the page may do besides showing. Each is a POST whose body is JSON, with the
+// header
 //
 //	Authorization: Bearer TOKEN
+//
+//	actions/disconnect, actions/drain    {"id": N}
+//	actions/level                        {"level": "debug"}
+//	actions/capture                      {"id": N} or {"peer": "10.0.0.7:4791"}, "seconds", "bytes"
+//	actions/capture-stop, -delete        {"capture": N}
 //
 // A browser sends that header only for the page itself, because the page asks for the token and
 // keeps it in its tab. Each action is logged.
@@ -37,6 +49,36 @@ type Actions struct {
 	Token string
 	// Level is what actions/level sets. nil: that action is refused.
 	Level *slog.LevelVar
+	// Capture begins a capture: what the chosen connections send and receive goes to w as a file
+	// that Wireshark reads. The page calls it while no capture of its own runs. nil: there are
+	// none. Of the embedded device:
+	//
+	//	func(w io.Writer, c inspect.Chosen) (inspect.Capture, error) {
+	//		return driver.StartCapture(iwarp.CaptureConfig{
+	//			Writer: w, MaxBytes: c.MaxBytes,
+	//			Local: c.Local, LocalPort: c.LocalPort, Peer: c.Peer, PeerPort: c.PeerPort,
+	//		})
+	//	}
+	Capture func(w io.Writer, c Chosen) (Capture, error)
+	// CaptureBytes is how large a capture's file may become: 16 MiB. The page keeps the last four
+	// in memory.
+	CaptureBytes int64
+}
+
+// Chosen says which connections a capture is of, by the addresses of their two ends. What is zero
+// chooses all.
+type Chosen struct {
+	Local, Peer         netip.Prefix
+	LocalPort, PeerPort uint16
+	MaxBytes            int64 // of the file; never 0
+}
+
+// Capture is a capture that runs: an *iwarp.Capture, say.
+type Capture interface {
+	// Stop ends the capture, and returns when its writer has everything or ctx is done.
+	Stop(ctx context.Context) error
+	// Done is closed when the capture has ended by itself.
+	Done() <-chan struct{}
 }
 
 const (
@@ -45,6 +87,7 @@ const (
 	minInterval     = 100 * time.Millisecond
 	defaultViewers  = 16
 	minToken        = 16
+	defaultCapture  = 16 << 20
 )
 
 // sectionName is what may stand in a path and in a page's address.
@@ -65,8 +108,13 @@ func (c Config) withDefaults() (Config, error) {
 		}
 		names[s.name] = true
 	}
-	if c.Actions != nil && len(c.Actions.Token) < minToken {
-		return c, errors.New("inspect: a token has at least 16 bytes")
+	if c.Actions != nil {
+		actions := *c.Actions // which is the program's
+		if len(actions.Token) < minToken {
+			return c, errors.New("inspect: a token has at least 16 bytes")
+		}
+		actions.CaptureBytes = cmp.Or(max(actions.CaptureBytes, 0), defaultCapture)
+		c.Actions = &actions
 	}
 	return c, nil
 }

@@ -20,6 +20,9 @@
 //	memory             who has how much memory
 //	listeners          the listening identifiers, with the connections that they have now
 //	devices            the devices that identifiers are attached to
+//	flight             what the flight recorders have, the latest first, paged: below
+//	actions            what an operator may do, the log's level, and the captures
+//	captures/N.pcapng  a capture's file, for those who have the token
 //	sections           the tables of Config.Sections: their names and titles
 //	sections/NAME      one of them
 //	states.svg         the state machine with the number of identifiers in each state;
@@ -29,11 +32,24 @@
 // The query of ids: state (names of states, with commas), peer and q (text that the peer's address,
 // or any of the texts of a row, contains), sort (a field's name), order (asc or desc), page (from 1)
 // and size (rows to a page, at most 500). A page beyond the last is the last. events?view=ids takes
-// the same.
+// the same. The query of flight: id (an identifier's number), loop, kind (transition, command, event,
+// refusal, end, panic, stall; with commas), q, page and size.
 //
 // The names of fields are stable, and end in their unit: _seconds, _bytes, _messages. Counts without
 // a unit are of what the name says. Texts that a peer or a program has chosen are cut after 512
 // bytes; in text output, characters that a terminal would interpret are escaped.
+//
+// # Who may look
+//
+// Whoever can reach the handler sees all addresses. It authenticates nobody: put it on a listener
+// that only operators reach. A browser of such an operator also runs the scripts of strangers, so:
+//
+//   - Requests are answered for addresses, localhost and the names of Config.Hosts. A stranger who has
+//     a name of his own lead to this machine (DNS rebinding) gets 403. Behind a proxy that passes on
+//     its own name, Config.Hosts has that name.
+//   - What scripts and frames of other sites ask for gets 403; a link to the page does not.
+//   - Actions (Config.Actions) are off unless they are switched on. Each one needs the token in a
+//     header, and so does the file of a capture.
 //
 // # Ownership
 //
@@ -42,6 +58,10 @@
 // a request for events: there are at most Config.Viewers, and one whose connection takes nothing for
 // 5 s is dropped. Close ends them, so give it to http.Server.RegisterOnShutdown.
 //
+// One capture runs at a time, for 10 minutes at most, and its file is in memory: at most
+// Actions.CaptureBytes. The last four are kept until others take their places, or they are deleted.
+// Close ends one that runs.
+//
 // # Ordering
 //
 // What a viewer gets is of one moment for each loop, and not of the same moment for all of them.
@@ -49,12 +69,11 @@
 // # Errors
 //
 // A query that makes no sense is answered with 400, an identifier or a section that is not there
-// with 404, a viewer too many with 503. A section whose function panics, or does not return, is
+// with 404, an action that is not possible now with 409, a viewer too many with 503. A section whose function panics, or does not return, is
 // shown with that as its error, and delays nobody.
 //
 // # Limitations
 //
-// Whoever can reach the handler sees all addresses. It authenticates nobody: put it on a listener
-// that only operators reach. Actions (Config.Actions) are off unless they are switched on, and need
-// a token. The histories of rates are in the browser, and begin when it begins to look.
+// The histories of rates are in the browser, and begin when it begins to look. A capture is of the
+// device that Actions.Capture captures, whichever device an identifier has.
 package inspect

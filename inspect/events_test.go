@@ -158,7 +158,7 @@ func TestViewerThatDoesNotRead(t *testing.T) {
 	if err := conn.(*net.TCPConn).SetReadBuffer(4096); err != nil {
 		t.Fatal(err)
 	}
-	fmt.Fprintf(conn, "GET %sevents?view=ids&size=500 HTTP/1.1\r\nHost: x\r\n\r\n", r.page.cfg.Path)
+	fmt.Fprintf(conn, "GET %sevents?view=ids&size=500 HTTP/1.1\r\nHost: localhost\r\n\r\n", r.page.cfg.Path)
 	r.until("it is a viewer", func() bool { return r.page.viewers.Load() == 1 })
 	next, stop := r.watch("view=ids")
 	defer stop()

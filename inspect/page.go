@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	rdma "github.com/rdmactor/rdmactor/actor"
 )
@@ -24,6 +25,8 @@ type Page struct {
 	cfg      Config
 	mux      *http.ServeMux
 	snapshot *feed[*snapshot]
+	records  *feed[*recordings]
+	captures captures
 	sections map[string]*feed[table]
 	columns  map[string][]string
 	titles   []sectionTitle
@@ -41,6 +44,9 @@ func New(rt *rdma.Runtime, cfg Config) (*Page, error) {
 	p := &Page{
 		rt: rt, cfg: cfg, mux: http.NewServeMux(), titles: []sectionTitle{},
 		snapshot: &feed[*snapshot]{every: cfg.Interval, read: func() *snapshot { return take(rt) }},
+		records: &feed[*recordings]{every: cfg.Interval, read: func() *recordings {
+			return &recordings{loops: rt.Flight(), taken: time.Now()}
+		}},
 		sections: make(map[string]*feed[table]), columns: make(map[string][]string),
 	}
 	p.closed, p.close = context.WithCancel(context.Background())
@@ -53,7 +59,7 @@ func New(rt *rdma.Runtime, cfg Config) (*Page, error) {
 	return p, nil
 }
 
-// Close ends all that get events, and lets nobody begin. Any goroutine.
+// Close ends all that get events, and a capture that runs, and lets nobody begin. Any goroutine.
 func (p *Page) Close() { p.close() }
 
 // ServeHTTP implements http.Handler.
@@ -68,6 +74,10 @@ func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.Set("Cross-Origin-Opener-Policy", "same-origin")
 	h.Set("Cache-Control", "no-store")
 	h.Set("Vary", "Accept")
+	if !p.known(r.Host) || foreign(r) {
+		p.fail(w, &failure{http.StatusForbidden, "asked for under a name that is not in inspect.Config.Hosts, or by another site"})
+		return
+	}
 	p.mux.ServeHTTP(w, r)
 }
 
@@ -78,11 +88,13 @@ func (p *Page) routes() {
 	}
 	at("GET {$}", p.root)
 	at("GET page.css", asset("page.css", "text/css; charset=utf-8"))
-	at("GET page.js", asset("page.js", "text/javascript; charset=utf-8"))
+	for _, name := range []string{"page.js", "flight.js", "actions.js"} {
+		at("GET "+name, asset(name, "text/javascript; charset=utf-8"))
+	}
 	at("GET icon.svg", asset("icon.svg", "image/svg+xml"))
 	at("GET states.svg", p.diagram)
 	at("GET events", p.events)
-	for _, name := range []string{"ids", "loops", "memory", "listeners", "devices", "overview"} {
+	for _, name := range []string{"ids", "loops", "memory", "listeners", "devices", "flight", "actions", "overview"} {
 		at("GET "+name, p.resource(name))
 	}
 	at("GET ids/{key...}", p.resource("id"))
@@ -92,6 +104,10 @@ func (p *Page) routes() {
 		at("POST actions/disconnect", p.action(p.disconnect))
 		at("POST actions/drain", p.action(p.drain))
 		at("POST actions/level", p.action(p.level))
+		at("POST actions/capture", p.action(p.startCapture))
+		at("POST actions/capture-stop", p.action(p.stopCapture))
+		at("POST actions/capture-delete", p.action(p.deleteCapture))
+		at("GET captures/{file}", p.download)
 	}
 }
 
@@ -132,6 +148,8 @@ type failure struct {
 
 func (f *failure) Error() string { return f.text }
 
+func badRequest(err error) error { return &failure{http.StatusBadRequest, err.Error()} }
+
 // A view is what a resource shows, again and again: it is read from the feeds.
 type view func(ctx context.Context) (any, error)
 
@@ -139,8 +157,12 @@ type view func(ctx context.Context) (any, error)
 func (p *Page) resource(name string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		v := r.URL.Query()
-		v.Set("id", r.PathValue("key"))
-		v.Set("name", r.PathValue("name"))
+		switch name {
+		case "id":
+			v.Set("id", r.PathValue("key"))
+		case "section":
+			v.Set("name", r.PathValue("name"))
+		}
 		shown, err := p.view(name, v)
 		if err != nil {
 			p.fail(w, err)
@@ -161,13 +183,17 @@ func (p *Page) view(name string, v url.Values) (view, error) {
 	case "ids":
 		q, err := parseQuery(v)
 		if err != nil {
-			return nil, &failure{http.StatusBadRequest, err.Error()}
+			return nil, badRequest(err)
 		}
 		return p.of(func(s *snapshot) (any, error) { return q.of(s), nil }), nil
 	case "id":
 		return p.identifier(v.Get("id"))
 	case "section":
 		return p.section(v.Get("name"))
+	case "flight":
+		return p.flight(v)
+	case "actions":
+		return func(context.Context) (any, error) { return p.actionsView(time.Now()), nil }, nil
 	case "loops":
 		return p.of(func(s *snapshot) (any, error) { return loopsOf(s), nil }), nil
 	case "memory":
@@ -183,9 +209,12 @@ func (p *Page) view(name string, v url.Values) (view, error) {
 }
 
 // of is a view of the runtime.
-func (p *Page) of(show func(*snapshot) (any, error)) view {
+func (p *Page) of(show func(*snapshot) (any, error)) view { return of(p.snapshot, show) }
+
+// of is a view of what a feed reads.
+func of[T any](f *feed[*T], show func(*T) (any, error)) view {
 	return func(ctx context.Context) (any, error) {
-		r, err := p.snapshot.get(ctx)
+		r, err := f.get(ctx)
 		if err == nil && r.value == nil {
 			err = r.err
 		}

@@ -180,7 +180,7 @@ func TestFieldsSort(t *testing.T) {
 // TestHeaders: no answer may be framed, sniffed or kept, and no page runs a script of others.
 func TestHeaders(t *testing.T) {
 	r := newRig(t, quick, rdma.Config{})
-	for _, path := range []string{"", "page.js", "page.css", "states.svg", "ids", "nowhere", "ids?page=x"} {
+	for _, path := range []string{"", "page.js", "flight.js", "actions.js", "page.css", "states.svg", "ids", "flight", "actions", "nowhere", "ids?page=x"} {
 		_, h, _ := r.get(path, "Accept", "text/html")
 		csp := h.Get("Content-Security-Policy")
 		if !strings.Contains(csp, "default-src 'none'") || !strings.Contains(csp, "frame-ancestors 'none'") || strings.Contains(csp, "unsafe") ||
@@ -195,7 +195,7 @@ func TestHeaders(t *testing.T) {
 	if status, _, _ := r.get("", "Accept", "text/html", "If-None-Match", h.Get("ETag")); status != http.StatusNotModified {
 		t.Errorf("what has not changed: %d", status)
 	}
-	for _, file := range []string{"page.html", "page.js", "page.css"} {
+	for _, file := range []string{"page.html", "page.js", "flight.js", "actions.js", "page.css"} {
 		data, err := assets.ReadFile("assets/" + file)
 		if err != nil {
 			t.Fatal(err)
@@ -230,7 +230,7 @@ func TestConfig(t *testing.T) {
 		t.Errorf("%+v, %v", p.cfg, err)
 	}
 	w := httptest.NewRecorder()
-	p.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/x/page.js", nil))
+	p.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "http://localhost/x/page.js", nil))
 	if w.Code != http.StatusOK {
 		t.Errorf("at another path: %d", w.Code)
 	}

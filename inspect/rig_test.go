@@ -23,10 +23,11 @@ const testPatience = time.Minute
 // rig is a program with a page.
 type rig struct {
 	testing.TB
-	rt   *rdma.Runtime
-	sys  *actor.ActorSystem
-	page *Page
-	url  string // of the page
+	rt     *rdma.Runtime
+	sys    *actor.ActorSystem
+	driver *iwarp.Driver
+	page   *Page
+	url    string // of the page
 }
 
 // newRig opens a runtime over the embedded device, and serves its page.
@@ -37,7 +38,11 @@ func newRig(tb testing.TB, cfg Config, loops rdma.Config) *rig {
 		actor.WithDeadLetterThrottleInterval(time.Millisecond),
 	)
 	tb.Cleanup(sys.Shutdown)
-	loops.Device = iwarp.New()
+	driver := iwarp.New()
+	loops.Device = driver
+	if cfg.Actions != nil && cfg.Actions.Capture == nil {
+		cfg.Actions.Capture = captureOf(driver)
+	}
 	rt, err := rdma.Open(sys, loops)
 	if err != nil {
 		tb.Fatal(err)
@@ -58,7 +63,16 @@ func newRig(tb testing.TB, cfg Config, loops rdma.Config) *rig {
 	server := httptest.NewServer(mux)
 	tb.Cleanup(server.Close)
 	tb.Cleanup(page.Close)
-	return &rig{tb, rt, sys, page, server.URL + page.cfg.Path}
+	return &rig{tb, rt, sys, driver, page, server.URL + page.cfg.Path}
+}
+
+// captureOf is Actions.Capture of the embedded device.
+func captureOf(driver *iwarp.Driver) func(io.Writer, Chosen) (Capture, error) {
+	return func(w io.Writer, c Chosen) (Capture, error) {
+		return driver.StartCapture(iwarp.CaptureConfig{
+			Writer: w, Local: c.Local, Peer: c.Peer, LocalPort: c.LocalPort, PeerPort: c.PeerPort, MaxBytes: c.MaxBytes,
+		})
+	}
 }
 
 // echo listens, and sends back what comes.

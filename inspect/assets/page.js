@@ -1,7 +1,8 @@
 "use strict";
 // All texts come into the document as text (textContent), never as HTML: peers have chosen some.
 
-const views = [["ids", "Identifiers"], ["loops", "Loops"], ["memory", "Memory"], ["listeners", "Listeners"], ["devices", "Devices"]];
+const views = [["ids", "Identifiers"], ["loops", "Loops"], ["memory", "Memory"], ["listeners", "Listeners"], ["devices", "Devices"],
+  ["flight", "Flight recorder"]];
 const idColumns = ["id", "state", "in_state_seconds", "peer", "local", "loop", "device", "wire", "waiting", "mailbox_messages",
   "queued_messages", "unacked_messages", "delivered_messages", "sent_messages", "received_messages", "credit_wait_seconds"];
 const units = { seconds: duration, bytes: bytes };
@@ -77,7 +78,7 @@ function parse() {
   const parts = path.split("/");
   const r = { view: parts[0] || "ids", id: decodeURIComponent(parts.slice(1).join("/")), query: new URLSearchParams(query || "") };
   if (r.view === "ids" && r.id) r.view = "id";
-  if (!["id", "sections"].includes(r.view) && !views.some(([v]) => v === r.view)) r.view = "ids";
+  if (!["id", "sections", "actions"].includes(r.view) && !views.some(([v]) => v === r.view)) r.view = "ids";
   return r;
 }
 
@@ -94,7 +95,48 @@ function ask(changes) {
     if (v === "" || v === null) q.delete(k);
     else q.set(k, v);
   }
-  go("ids", "", q);
+  go(route.view, "", q);
+}
+
+// control keeps an input or a select, and a field of the query, the same.
+function control(element, name, usual = "") {
+  const chosen = element.matches("select");
+  let timer = 0;
+  element.addEventListener(chosen ? "change" : "input", () => {
+    clearTimeout(timer);
+    const value = () => element.value.trim() === usual ? "" : element.value.trim();
+    if (chosen) ask({ [name]: value() });
+    else timer = setTimeout(() => ask({ [name]: value() }), 200);
+  });
+  return { element, asked() { if (chosen || document.activeElement !== element) element.value = route.query.get(name) || usual; } };
+}
+
+// choice are the options of a select; none is the text of "".
+function choice(values, none = "") {
+  return values.map(v => el("option", { value: v }, v || none));
+}
+
+function sizes() {
+  const options = ["50", "100", "500"].map(n => el("option", { value: n }, n + " rows"));
+  return control(el("select", { id: "size", "aria-label": "rows to a page" }, ...options), "size", "50");
+}
+
+// pager turns the pages.
+function pager() {
+  let page = 1;
+  const turn = by => { const q = new URLSearchParams(route.query); q.set("page", String(page + by)); go(route.view, "", q); };
+  const back = el("button", { type: "button", id: "previous", onclick: () => turn(-1) }, "‹ previous");
+  const next = el("button", { type: "button", id: "next", onclick: () => turn(1) }, "next ›");
+  const count = el("span", { id: "count" });
+  return {
+    elements: [back, count, next],
+    update(data) {
+      page = data.page;
+      put(count, `${data.matched.toLocaleString("en")} of ${data.total.toLocaleString("en")}, page ${data.page} of ${data.pages}`);
+      back.disabled = data.page <= 1;
+      next.disabled = data.page >= data.pages;
+    },
+  };
 }
 
 function resource(r) {
@@ -117,15 +159,15 @@ function navigate() {
   if (!same) {
     selected = null;
     main.replaceChildren();
-    shown = ({ ids: identifiers, id: identifier, loops: loops })[route.view];
-    shown = (shown || rows)();
+    say("");
+    shown = (({ ids: identifiers, id: identifier, loops, flight, actions })[route.view] || rows)();
   }
   if (shown.asked) shown.asked();
   listen();
 }
 
 function tabs() {
-  const all = [...views, ...about.sections.map(s => ["sections/" + s.name, s.title])];
+  const all = [...views, ...(about.actions ? [["actions", "Actions"]] : []), ...about.sections.map(s => ["sections/" + s.name, s.title])];
   const at = route.view === "id" ? "ids" : route.view === "sections" ? "sections/" + route.id : route.view;
   document.getElementById("tabs").replaceChildren(...all.map(([view, title]) => {
     const a = el("a", { href: "#/" + view }, title);
@@ -261,64 +303,52 @@ const openID = row => go("ids", keyOf(row));
 // idCell makes a number a link, and gives a state its colour.
 function idCell(td, name, row) {
   if (name === "id" || name === "pid" && !row.id) {
-    let a = td.firstElementChild;
-    if (!a) td.replaceChildren(a = el("a"));
-    a.setAttribute("href", "#/ids/" + encodeURIComponent(keyOf(row)));
-    put(a, row.id ? String(row.id) : row.pid || "");
-    return true;
+    return linkCell(td, row.id ? String(row.id) : row.pid || "", "#/ids/" + encodeURIComponent(keyOf(row)), "");
   }
   if (name === "state") td.classList.add(row.state);
   return false;
 }
 
+function linkCell(td, text, href, title) {
+  let a = td.firstElementChild;
+  if (!a) td.replaceChildren(a = el("a", title ? { title } : {}));
+  a.setAttribute("href", href);
+  put(a, text);
+  return true;
+}
+
 // --- the identifiers
 
 function identifiers() {
-  const filter = el("input", { type: "search", id: "filter", placeholder: "filter: any text", "aria-label": "filter by any text", autocomplete: "off" });
-  const peer = el("input", { type: "search", id: "peer", placeholder: "peer", "aria-label": "filter by the peer's address", autocomplete: "off", size: "20" });
+  const filter = control(el("input", { type: "search", id: "filter", placeholder: "filter: any text", "aria-label": "filter by any text", autocomplete: "off" }), "q");
+  const peer = control(el("input", { type: "search", id: "peer", placeholder: "peer", "aria-label": "filter by the peer's address", autocomplete: "off", size: "20" }), "peer");
   const state = el("select", { id: "state", "aria-label": "state" });
-  const size = el("select", { id: "size", "aria-label": "rows to a page" }, ...["50", "100", "500"].map(n => el("option", { value: n }, n + " rows")));
-  const count = el("span", { id: "count" });
-  const back = el("button", { type: "button", id: "previous" }, "‹ previous"), next = el("button", { type: "button", id: "next" }, "next ›");
+  const size = sizes(), pages = pager();
   const picture = diagram(name => ask({ state: route.query.get("state") === name ? "" : name }));
-  let last = null, timer = 0;
-  const later = (input, name) => input.addEventListener("input", () => {
-    clearTimeout(timer);
-    timer = setTimeout(() => ask({ [name]: input.value.trim() }), 200);
-  });
-  later(filter, "q");
-  later(peer, "peer");
+  let last = null;
   state.addEventListener("change", () => ask({ state: state.value }));
-  size.addEventListener("change", () => ask({ size: size.value === "50" ? "" : size.value }));
-  const turn = by => { const q = new URLSearchParams(route.query); q.set("page", String(last.page + by)); go("ids", "", q); };
-  back.addEventListener("click", () => turn(-1));
-  next.addEventListener("click", () => turn(1));
   const list = table("Identifiers", {
     key: keyOf, open: openID, cell: idCell,
     sort: n => ask({ sort: n, order: route.query.get("sort") === n && route.query.get("order") !== "desc" ? "desc" : "" }),
   });
-  main.append(picture.element, el("div", { class: "tools" }, filter, peer, state, size, back, count, next), list.element);
+  const controls = [filter, peer, size];
+  main.append(picture.element, el("div", { class: "tools" }, filter.element, peer.element, state, size.element, ...pages.elements), list.element);
   return {
-    list, filter,
+    list, filter: filter.element,
     asked() { // the query has changed
-      for (const [input, name] of [[filter, "q"], [peer, "peer"]]) {
-        if (document.activeElement !== input) input.value = route.query.get(name) || "";
-      }
-      size.value = route.query.get("size") || "50";
+      for (const c of controls) c.asked();
       if (last) choices(last);
     },
     escape() {
-      if (document.activeElement === filter || document.activeElement === peer) document.activeElement.blur();
+      if (document.activeElement === filter.element || document.activeElement === peer.element) document.activeElement.blur();
       else if (selected) { selected = null; list.move(0); selected = null; this.update(last); }
-      else { filter.value = peer.value = ""; go("ids", ""); }
+      else { filter.element.value = peer.element.value = ""; go("ids", ""); }
     },
     update(data) {
       last = data;
       choices(data);
       picture.update(data.states, route.query.get("state"));
-      put(count, `${data.matched.toLocaleString("en")} of ${data.total.toLocaleString("en")}, page ${data.page} of ${data.pages}`);
-      back.disabled = data.page <= 1;
-      next.disabled = data.page >= data.pages;
+      pages.update(data);
       const has = data.rows.length ? idColumns.filter(n => n in data.rows[0]) : idColumns.slice(0, 13);
       list.update(has, data.rows, { name: route.query.get("sort") || "id", descending: route.query.get("order") === "desc" });
     },
@@ -382,15 +412,18 @@ const counters = ["delivered_messages", "sent_messages", "sent_bytes", "received
 function identifier() {
   const title = el("h2", { id: "title" }), meaning = el("p"), facts = el("dl", { class: "facts" });
   const history = el("ol", { class: "history", id: "history" }), sparks = el("div", { class: "sparks", id: "sparks" });
-  const buttons = el("div", { class: "tools" }, el("a", { href: "#/ids", id: "back" }, "‹ all identifiers"));
-  if (about.actions) {
-    for (const action of ["disconnect", "drain"]) buttons.append(el("button", { type: "button", onclick: () => act(action) }, action));
-  }
+  const records = el("a", { id: "records", hidden: "" }, "what the flight recorder has of it");
+  const buttons = el("div", { class: "tools" }, el("a", { href: "#/ids", id: "back" }, "‹ all identifiers"), records, ...identifierActions());
   main.append(buttons, title, meaning, el("h2", {}, "History"), history, el("h2", {}, "Counters"), sparks, el("h2", {}, "All"), facts);
   const drawn = new Map();
   return {
+    number: 0,
     escape() { goBack(); },
     update(data) {
+      this.number = data.id;
+      records.hidden = !data.id;
+      records.setAttribute("href", "#/flight?id=" + data.id);
+      for (const b of buttons.querySelectorAll("button")) b.disabled = !data.id;
       put(title, (data.id ? "identifier " + data.id : data.pid) + ": " + data.state);
       title.className = data.state;
       put(meaning, data.meaning + ". The kernel calls that " + data.kernel + "." + (data.waiting ? " It waits for the answer to " + data.waiting + "." : ""));
@@ -474,6 +507,7 @@ function loops() {
   let last = null;
   const list = table("Loops", { key: keyOf, cell(td, name, row) {
     if (name.startsWith("blocked") && row.blocked_seconds) td.classList.add("silent");
+    if (name === "name") return linkCell(td, row.name, "#/flight?loop=" + encodeURIComponent(row.name), "what its flight recorder has");
     if (name !== "busy_share") return false;
     let bar = td.firstElementChild;
     if (!bar) td.replaceChildren(bar = el("span", { class: "load" }, el("i")), el("span"));
@@ -514,24 +548,10 @@ function rows() {
   };
 }
 
-// --- actions
-
-async function act(action) {
-  if (!confirm(action + " identifier " + route.id + "?")) return;
-  const token = sessionStorage.getItem("token") || prompt("token") || "";
-  const r = await fetch("actions/" + action, {
-    method: "POST", headers: { Authorization: "Bearer " + token, "Content-Type": "application/json" }, body: JSON.stringify({ id: Number(route.id) }),
-  });
-  if (r.status === 403) sessionStorage.removeItem("token");
-  else sessionStorage.setItem("token", token);
-  const text = (await r.text()).trim();
-  if (!r.ok) alarm(action + ": " + text);
-}
-
 // --- keyboard
 
 document.addEventListener("keydown", e => {
-  if (e.ctrlKey || e.metaKey || e.altKey) return;
+  if (e.ctrlKey || e.metaKey || e.altKey || document.querySelector("dialog[open]")) return;
   const typing = e.target.matches("input, select, textarea");
   if (e.key === "Escape") {
     if (shown && shown.escape) shown.escape();

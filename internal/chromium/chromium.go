@@ -44,7 +44,8 @@ type answer struct {
 	} `json:"error"`
 }
 
-// Start starts Chromium with an empty tab of that size. The error says so if it is not installed.
+// Start starts Chromium with an empty tab of that size. Names that end in .test lead to
+// this machine. The error says so if Chromium is not installed.
 func Start(width, height int) (*Browser, error) {
 	dir, err := os.MkdirTemp("", "chromium")
 	if err != nil {
@@ -62,7 +63,7 @@ func Start(width, height int) (*Browser, error) {
 	// no sandbox: tests may run as root, and open pages of their own only
 	b.cmd = exec.Command("chromium", "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run",
 		"--disable-background-networking", "--disable-component-update", "--remote-debugging-pipe", "--user-data-dir="+dir,
-		fmt.Sprintf("--window-size=%d,%d", width, height), "about:blank")
+		"--host-resolver-rules=MAP *.test 127.0.0.1", fmt.Sprintf("--window-size=%d,%d", width, height), "about:blank")
 	b.cmd.ExtraFiles = []*os.File{in, out}
 	err = b.cmd.Start()
 	_, _ = in.Close(), out.Close()
@@ -279,6 +280,11 @@ func (b *Browser) Picture() ([]byte, error) {
 		return nil, err
 	}
 	return base64.StdEncoding.DecodeString(r.Data)
+}
+
+// Downloads has files that the page gives written to a directory.
+func (b *Browser) Downloads(dir string) error {
+	return b.call("Browser.setDownloadBehavior", map[string]any{"behavior": "allow", "downloadPath": dir}, nil)
 }
 
 // Errors is what has gone wrong in the page: exceptions, and what the browser has refused.

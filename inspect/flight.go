@@ -1,0 +1,161 @@
+package inspect
+
+import (
+	"cmp"
+	"fmt"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	rdma "github.com/rdmactor/rdmactor/actor"
+)
+
+// recordings is what the flight recorders had, for all viewers.
+type recordings struct {
+	taken time.Time
+	loops []rdma.Flight
+}
+
+// flightRow is a record of a loop's flight recorder.
+type flightRow struct {
+	At     string  `json:"at"`
+	Ago    float64 `json:"ago_seconds"`
+	Loop   string  `json:"loop"`
+	Number uint64  `json:"number"` // of the record on its loop, from 1
+	ID     uint64  `json:"id"`     // the identifier's; 0: the loop itself
+	Kind   string  `json:"kind"`
+	What   string  `json:"what"`
+	Error  string  `json:"error"` // the errno's name
+}
+
+// flightLoop is how much a loop has recorded.
+type flightLoop struct {
+	Loop    string `json:"loop"`
+	Records int    `json:"records"`
+	Before  uint64 `json:"overwritten"`
+}
+
+// flightView is a page of records, the latest first.
+type flightView struct {
+	Taken   string       `json:"taken"`
+	Total   int          `json:"total"`
+	Matched int          `json:"matched"`
+	Page    int          `json:"page"`
+	Pages   int          `json:"pages"`
+	Size    int          `json:"size"`
+	Loops   []flightLoop `json:"loops"`
+	Rows    []flightRow  `json:"rows"`
+}
+
+// flightQuery is which records are asked for.
+type flightQuery struct {
+	id         uint64 // 0: of all
+	loop, text string
+	kinds      map[rdma.FlightKind]bool // none: all
+	page, size int
+}
+
+// parseFlightQuery reads a query. Its error says what is wrong, without the words of the query.
+func parseFlightQuery(v url.Values) (q flightQuery, err error) {
+	q = flightQuery{loop: v.Get("loop"), text: strings.ToLower(v.Get("q"))}
+	if len(q.loop) > maxText || len(q.text) > maxText {
+		return q, fmt.Errorf("a filter has at most %d bytes", maxText)
+	}
+	if id := v.Get("id"); id != "" {
+		if q.id, err = strconv.ParseUint(id, 10, 64); err != nil || q.id == 0 {
+			return q, fmt.Errorf("an identifier is a number from 1 on")
+		}
+	}
+	if q.kinds, err = parseKinds(v.Get("kind")); err != nil {
+		return q, err
+	}
+	if q.page, err = parseNumber(v.Get("page"), 1); err != nil {
+		return q, fmt.Errorf("a page is a number from 1 on")
+	}
+	q.size, err = parseNumber(v.Get("size"), defaultSize)
+	if q.size = min(q.size, maxSize); err != nil {
+		return q, fmt.Errorf("a size is a number from 1 on")
+	}
+	return q, nil
+}
+
+// parseKinds reads names of kinds, with commas.
+func parseKinds(list string) (map[rdma.FlightKind]bool, error) {
+	if list == "" {
+		return nil, nil
+	}
+	if len(list) > maxText {
+		return nil, fmt.Errorf("that are too many kinds")
+	}
+	wanted := make(map[rdma.FlightKind]bool)
+	for name := range strings.SplitSeq(list, ",") {
+		found := false
+		for k := range rdma.FlightStall + 1 {
+			if k.String() == name {
+				wanted[k], found = true, true
+			}
+		}
+		if !found {
+			return nil, fmt.Errorf("there is no such kind")
+		}
+	}
+	return wanted, nil
+}
+
+// place is where a record is.
+type place struct{ loop, record int }
+
+// of is the page of r that q asks for.
+func (q *flightQuery) of(r *recordings) flightView {
+	v := flightView{Taken: stamp(r.taken), Size: q.size, Loops: []flightLoop{}, Rows: []flightRow{}}
+	var matching []place
+	for l := range r.loops {
+		f := &r.loops[l]
+		v.Loops = append(v.Loops, flightLoop{f.Loop, len(f.Records), f.Before})
+		v.Total += len(f.Records)
+		for i := len(f.Records) - 1; i >= 0; i-- {
+			if q.matches(f.Loop, &f.Records[i]) {
+				matching = append(matching, place{l, i})
+			}
+		}
+	}
+	at := func(p place) *rdma.FlightRecord { return &r.loops[p.loop].Records[p.record] }
+	slices.SortStableFunc(matching, func(a, b place) int { return at(b).At.Compare(at(a).At) })
+	v.Matched, v.Pages = len(matching), max((len(matching)+q.size-1)/q.size, 1)
+	v.Page = min(q.page, v.Pages)
+	first := (v.Page - 1) * q.size
+	for _, p := range matching[first:min(first+q.size, len(matching))] {
+		f, rec := &r.loops[p.loop], at(p)
+		v.Rows = append(v.Rows, flightRow{
+			At: rec.At.UTC().Format("15:04:05.000000"), Ago: max(r.taken.Sub(rec.At), 0).Seconds(), Loop: f.Loop,
+			Number: f.Before + uint64(p.record) + 1, ID: rec.ID, Kind: rec.Kind.String(), What: rec.What, Error: errnoName(rec.Errno),
+		})
+	}
+	return v
+}
+
+func (q *flightQuery) matches(loop string, r *rdma.FlightRecord) bool {
+	return (q.id == 0 || q.id == r.ID) && (q.loop == "" || q.loop == loop) && (q.kinds == nil || q.kinds[r.Kind]) &&
+		(q.text == "" || contains(r.What, q.text) || contains(errnoName(r.Errno), q.text))
+}
+
+// errnoName is "" for none.
+func errnoName(n int32) string {
+	if n == 0 {
+		return ""
+	}
+	return cmp.Or(unix.ErrnoName(unix.Errno(n)), strconv.Itoa(int(n)))
+}
+
+// flight is the view of the flight recorders.
+func (p *Page) flight(v url.Values) (view, error) {
+	q, err := parseFlightQuery(v)
+	if err != nil {
+		return nil, badRequest(err)
+	}
+	return of(p.records, func(r *recordings) (any, error) { return q.of(r), nil }), nil
+}

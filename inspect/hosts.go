@@ -1,0 +1,51 @@
+package inspect
+
+import (
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strings"
+)
+
+// A site can have its own name lead to an operator's machine, or to one that only his browser
+// reaches, after the browser has loaded the site (DNS rebinding). The browser then takes this page
+// for a part of that site. So the page answers only to names that no stranger can have.
+
+// anyHost in Config.Hosts switches that off.
+const anyHost = "*"
+
+// known reports whether a request's Host is one that the page has.
+func (p *Page) known(host string) bool {
+	if host == "" {
+		return true // browsers always say one
+	}
+	if h, _, err := net.SplitHostPort(host); err == nil {
+		host = h
+	}
+	host = strings.TrimSuffix(strings.ToLower(strings.Trim(host, "[]")), ".")
+	if host == "localhost" || strings.HasSuffix(host, ".localhost") {
+		return true // for these browsers ask no name server
+	}
+	if _, err := netip.ParseAddr(host); err == nil {
+		return true
+	}
+	return slices.Contains(p.cfg.Hosts, anyHost) || slices.Contains(p.cfg.Hosts, host)
+}
+
+// foreign reports whether a browser asks on behalf of another site: a script or a frame there, but
+// not a user who has followed a link.
+func foreign(r *http.Request) bool {
+	switch r.Header.Get("Sec-Fetch-Site") {
+	case "", "none", "same-origin":
+	default:
+		return r.Method != http.MethodGet || r.Header.Get("Sec-Fetch-Mode") != "navigate"
+	}
+	origin := r.Header.Get("Origin")
+	if origin == "" {
+		return false
+	}
+	of, err := url.Parse(origin)
+	return err != nil || of.Host != r.Host
+}
