@@ -3,6 +3,7 @@ package traces
 import (
 	"context"
 	"slices"
+	"unicode/utf8"
 
 	"github.com/asynkron/protoactor-go/actor"
 
@@ -39,9 +40,9 @@ func (f fields) Get(key string) string {
 	return ""
 }
 
-// Set keeps a field that is small enough.
+// Set keeps a field that is small enough, and text: package remoting refuses a message with others.
 func (f fields) Set(key, value string) {
-	if fits(key, value) {
+	if fits(key, value) && utf8.ValidString(key) && utf8.ValidString(value) {
 		f[key] = value
 	}
 }

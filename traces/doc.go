@@ -45,7 +45,9 @@
 //
 // # Limitations
 //
-// The attempts of a call that was repeated (rpc.Retry) are one span. Reads, Writes and atomics
+// The context is part of a call or a message, up to 6 KiB of it. One that is as large as its
+// receiver takes (MaxMessage) becomes too large. An actor's ReceiveTimeout is of no trace. The
+// attempts of a call that was repeated (rpc.Retry) are one span. Reads, Writes and atomics
 // have no spans. A future's answer has its producer span, but nothing that consumes it. What an
 // actor sends in ReenterAfter belongs to the message that it had then. A connection's span does not
 // say which call has made it be dialled.

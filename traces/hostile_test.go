@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
+	"go.opentelemetry.io/otel/propagation"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
 	"google.golang.org/protobuf/types/known/wrapperspb"
@@ -117,6 +118,26 @@ func TestNoRoom(t *testing.T) {
 	header := many(10)
 	if env := client.tr.withHeader(in, &actor.MessageEnvelope{Header: header}); len(env.Header) != 11 || len(header) != 10 {
 		t.Errorf("%d pairs, and %d in the sender's own header", len(env.Header), len(header))
+	}
+}
+
+// bytesOnly is a propagator that puts what is no text into everything.
+type bytesOnly struct{ propagation.TraceContext }
+
+func (p bytesOnly) Inject(ctx context.Context, to propagation.TextMapCarrier) {
+	p.TraceContext.Inject(ctx, to)
+	to.Set("bytes", "\xff")
+	to.Set("\xfe", "key")
+}
+
+// What a message cannot carry is left out, and the message goes.
+func TestNoText(t *testing.T) {
+	tr := New(Config{Propagator: bytesOnly{}, Provider: sdktrace.NewTracerProvider()})
+	ctx, span := tr.start(t.Context(), "shop")
+	defer span.End()
+	env := tr.withHeader(ctx, &actor.MessageEnvelope{})
+	if len(env.Header) != 1 || env.Header["traceparent"] == "" {
+		t.Errorf("the header is %q", env.Header)
 	}
 }
 

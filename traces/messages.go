@@ -3,6 +3,7 @@ package traces
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/asynkron/protoactor-go/ctxext"
@@ -42,8 +43,11 @@ func (t *Tracing) Root(ctx context.Context, root *actor.RootContext) *actor.Root
 // extensionID is where an actor's context has its current.
 var extensionID = ctxext.NextContextExtensionID()
 
-// current is the trace context of the message that an actor is receiving.
-type current struct{ ctx context.Context }
+// current is the trace context of the message that an actor is receiving; nil: of none. Any
+// goroutine: users' code sends from others, too.
+type current struct {
+	ctx atomic.Pointer[context.Context]
+}
 
 // ExtensionID is Proto.Actor's.
 func (*current) ExtensionID() ctxext.ContextExtensionID { return extensionID }
@@ -62,8 +66,10 @@ func (t *Tracing) within(c actor.SenderContext) context.Context {
 	if !ok {
 		return context.Background()
 	}
-	if cur := currentOf(ext); cur != nil && cur.ctx != nil {
-		return cur.ctx
+	if cur := currentOf(ext); cur != nil {
+		if in := cur.ctx.Load(); in != nil {
+			return *in
+		}
 	}
 	// in ReenterAfter: no middleware was called, but the message is there
 	return t.of(c.MessageHeader())
@@ -96,11 +102,10 @@ func (t *Tracing) receiver(next actor.ReceiverFunc) actor.ReceiverFunc {
 		}
 		in, span := t.start(ctx, "process "+kindOf(env.Message), trace.WithSpanKind(trace.SpanKindConsumer),
 			trace.WithAttributes(messageAttributes("process", c.Self(), env.Message)...))
-		was := cur.ctx
-		cur.ctx = in
+		was := cur.ctx.Swap(&in)
 		finish := left
 		defer func() {
-			cur.ctx = was
+			cur.ctx.Store(was)
 			t.end(span, finish)
 		}()
 		next(c, env)
@@ -111,6 +116,11 @@ func (t *Tracing) receiver(next actor.ReceiverFunc) actor.ReceiverFunc {
 // sender gives a message that is sent within a trace its span and its header.
 func (t *Tracing) sender(next actor.SenderFunc) actor.SenderFunc {
 	return func(c actor.SenderContext, target *actor.PID, env *actor.MessageEnvelope) {
+		if _, timer := env.Message.(*actor.ReceiveTimeout); timer {
+			// a timer sends it, on its goroutine, whatever the actor receives meanwhile
+			next(c, target, env)
+			return
+		}
 		t.send(t.within(c), next, c, target, env)
 	}
 }
