@@ -192,7 +192,7 @@ func TestStrangersAreCounted(t *testing.T) {
 	log := make(lines, 16)
 	rt := openIWARP(t, sys, Config{Logger: slog.New(slog.NewTextHandler(log, nil))})
 	server := newProbe(t, sys, rt.OnLoop(), nil)
-	_, at := listen(server, rt, "127.0.0.1:0")
+	id, at := listen(server, rt, "127.0.0.1:0")
 	browser, err := net.Dial("tcp", at)
 	if err != nil {
 		t.Fatal(err)
@@ -214,5 +214,10 @@ func TestStrangersAreCounted(t *testing.T) {
 	}
 	if i := rt.Inspect()[0]; i.Listener == nil || i.Listener.Strangers != 1 || i.Listener.Requests != 0 {
 		t.Errorf("of the listener: %+v, want 1 stranger", i.Listener)
+	}
+	server.send(id, &DestroyID{})
+	until[*Closed](server)
+	if l := rt.Loops()[0]; len(l.Listeners) != 0 || l.EndedListeners.Strangers != 1 {
+		t.Errorf("after the listener's end: %+v, ended %+v", l.Listeners, l.EndedListeners)
 	}
 }

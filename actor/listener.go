@@ -17,6 +17,22 @@ type ListenerInfo struct {
 	Strangers uint64
 }
 
+// Add adds what another listener has counted.
+func (i *ListenerInfo) Add(more ListenerInfo) {
+	i.Requests += more.Requests
+	i.Accepted += more.Accepted
+	i.Rejected += more.Rejected
+	i.TimedOut += more.TimedOut
+	i.Dropped += more.Dropped
+	i.Pending += more.Pending
+	i.Strangers += more.Strangers
+	i.Refused.Limits += more.Refused.Limits
+	i.Refused.Memory += more.Refused.Memory
+	i.Refused.Foreign += more.Refused.Foreign
+	i.Refused.Closing += more.Refused.Closing
+	i.Refused.Failed += more.Refused.Failed
+}
+
 // Refused counts connection requests that the runtime has refused, by the reason.
 type Refused struct {
 	Limits  uint64 // too many identifiers or requests (Limits.Connections, Limits.PendingRequests)

@@ -30,12 +30,13 @@ type loop struct {
 	requests unanswered // ConnectRequests
 	emptied  func()     // Shutdown waits for the last identifier; nil: nobody does
 
-	clock   func() time.Time // the loop's, for any goroutine
-	past    Traffic          // of connections that have ended
-	known   known            // any goroutine
-	flight  *flight.Recorder // any goroutine; nil: nothing is recorded
-	askIDs  inquiry[[]IDInfo]
-	askRest inquiry[loopFigures]
+	clock         func() time.Time // the loop's, for any goroutine
+	past          Traffic          // of connections that have ended
+	pastListeners ListenerInfo     // the same
+	known         known            // any goroutine
+	flight        *flight.Recorder // any goroutine; nil: nothing is recorded
+	askIDs        inquiry[[]IDInfo]
+	askRest       inquiry[loopFigures]
 
 	datapath.Loop         // what its connections share
 	returns       returns // any goroutine

@@ -10,17 +10,20 @@ type LoopTotals struct {
 	Traffic   Traffic
 	Waiting   int // connections that wait for credits
 	Listeners []ListenerTotals
+	// EndedListeners is the sum over those that have ended, without what became of a request later.
+	EndedListeners ListenerInfo
 }
 
-// ListenerTotals is what has become of the requests at one address.
+// ListenerTotals is what has become of the requests to one listener.
 type ListenerTotals struct {
+	ID    Handle
 	Local Addr
 	ListenerInfo
 }
 
 // totals adds up. Loop goroutine.
 func (l *loop) totals() LoopTotals {
-	t := LoopTotals{Traffic: l.past}
+	t := LoopTotals{Traffic: l.past, EndedListeners: l.pastListeners}
 	for it := range l.ids {
 		if it.id == nil {
 			continue
@@ -38,16 +41,25 @@ func (l *loop) totals() LoopTotals {
 			}
 		}
 		if it.listened != nil {
-			at := ListenerTotals{it.id.Info().Local, *it.listened.info()}
-			at.Strangers = it.id.Strangers()
-			t.Listeners = append(t.Listeners, at)
+			t.Listeners = append(t.Listeners, ListenerTotals{it.id.Handle(), it.id.Info().Local, it.listenerInfo()})
 		}
 	}
 	return t
 }
 
-// retire keeps what a connection has moved, after its end.
+func (it *ident) listenerInfo() ListenerInfo {
+	i := *it.listened.info()
+	i.Strangers = it.id.Strangers()
+	return i
+}
+
+// retire keeps what a connection has moved, and what a listener has counted, after its end.
 func (l *loop) retire(it *ident) {
+	if it.listened != nil && it.id != nil {
+		ended := it.listenerInfo()
+		ended.Pending = 0
+		l.pastListeners.Add(ended)
+	}
 	if c := it.conn; c != nil {
 		moved := c.Traffic()
 		moved.WaitsFor = 0

@@ -40,6 +40,12 @@ func TestTotals(t *testing.T) {
 		if s := w.rt.Loops()[0].States; s != (LoopTotals{}).States {
 			w.Errorf("after the end: %v", s)
 		}
+		p.server.send(p.listener, &DestroyID{})
+		until[*Closed](p.server)
+		settle()
+		if l := w.far.Loops()[0]; len(l.Listeners) != 0 || l.EndedListeners != (ListenerInfo{Requests: 1, Accepted: 1}) {
+			w.Errorf("after the listener's end: %+v, ended %+v", l.Listeners, l.EndedListeners)
+		}
 	})
 }
 
@@ -56,6 +62,15 @@ func TestAddTraffic(t *testing.T) {
 	}
 	addTraffic(&sum, one)
 	if sum != one {
+		t.Errorf("%+v, want %+v", sum, one)
+	}
+}
+
+// Add forgets no field, either.
+func TestAddListener(t *testing.T) {
+	one := ListenerInfo{1, 1, 1, 1, 1, Refused{1, 1, 1, 1, 1}, 1, 1}
+	var sum ListenerInfo
+	if sum.Add(one); sum != one {
 		t.Errorf("%+v, want %+v", sum, one)
 	}
 }

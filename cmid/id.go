@@ -27,13 +27,14 @@ type ID struct {
 	hadQP   bool
 	waiting Command // the command whose answer is an event still to come
 	// those that wait beside it: a datagram identifier may join many groups at once
-	joins    joins
-	inFlight Command // the command the driver has not finished yet (ErrPending)
-	peer     Addr    // the destination asked for, until the device knows the peer
-	last     *Info   // what was known when it was destroyed
-	backlog  int
-	born     time.Time
-	entered  time.Duration // when the state was entered, since born
+	joins     joins
+	inFlight  Command // the command the driver has not finished yet (ErrPending)
+	peer      Addr    // the destination asked for, until the device knows the peer
+	last      *Info   // what was known when it was destroyed
+	strangers uint64  // the same
+	backlog   int
+	born      time.Time
+	entered   time.Duration // when the state was entered, since born
 
 	history [historyLen]Transition // a ring
 	steps   int                    // transitions so far
@@ -106,12 +107,12 @@ func (id *ID) Info() Info {
 	return in
 }
 
-// Strangers is Channel.Strangers for this listener alone; 0 when it was destroyed.
+// Strangers is Channel.Strangers for this listener alone; when it was destroyed, what it was.
 func (id *ID) Strangers() uint64 {
 	if s, ok := id.driver.(StrangerCounter); ok {
 		return s.Strangers()
 	}
-	return 0
+	return id.strangers
 }
 
 // Device is the device the identifier is attached to, nil when none is.
@@ -186,6 +187,7 @@ func (id *ID) Do(cmd Command) Event {
 	}
 	if op == states.OpDestroyID {
 		in := id.Info()
+		id.strangers = id.Strangers()
 		id.last, id.driver = &in, nil
 	}
 	before := id.mark()

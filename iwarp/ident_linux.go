@@ -28,6 +28,8 @@ type ident struct {
 	tos      uint8
 	lis      *listener
 	conn     *conn
+
+	strangers uint64 // that have come to lis, also when it has ended
 }
 
 // Handle returns the identifier's handle.
@@ -73,6 +75,4 @@ type listener struct {
 	pause  *eventloop.Timer // nil until the first pause
 	paused bool
 	lost   bool // fd no longer belongs to us
-
-	strangers uint64
 }

@@ -301,12 +301,7 @@ var (
 func (in *instance) Strangers() uint64 { return in.strangers.Load() }
 
 // Strangers counts those of a listener.
-func (id *ident) Strangers() uint64 {
-	if id.lis == nil {
-		return 0
-	}
-	return id.lis.strangers
-}
+func (id *ident) Strangers() uint64 { return id.strangers }
 
 // stranger records that c has ended without a Request. The text that err quotes from the peer is
 // short and escaped.
@@ -316,7 +311,7 @@ func (c *conn) stranger(err error) { c.lis.stranger(c.local, c.peer, err) }
 func (l *listener) stranger(local, peer cmid.Addr, err error) {
 	in := l.id.in
 	in.strangers.Add(1)
-	l.strangers++
+	l.id.strangers++
 	n, ok := in.drv.strangers.log(in.loop.Now())
 	if !ok {
 		return

@@ -31,7 +31,7 @@
 //
 // # Limitations
 //
-// Messages that a peer is forgotten with between two readings are missing from the sums over
-// peers. Calls are not counted by method: package rpc has no such counters. Proto.Actor's own
+// A peer with a label of its own that was forgotten and has come back begins anew; the sum over all
+// labels has both. Calls are not counted by method: package rpc has no such counters. Proto.Actor's own
 // metrics stay off: they raise the cost of a message from 1 µs to between 9 and 16.
 package metrics

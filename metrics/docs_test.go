@@ -41,9 +41,11 @@ their own: the core imports neither.
 - A scrape asks each loop once. A loop that is blocked for more than 100 ms is reported as it answered last, and
   ` + "`rdmactor_loop_blocked`" + ` is 1. Scrapes at the same time share an answer.
 - No series is kept for an identifier. Peers are summed, with the label "all"; ` + "`metrics.Config.Peers`" + ` gives the first so
-  many labels of their own, and the rest has "other". Listeners beyond ` + "`metrics.Config.Listeners`" + ` (64) are "other", too.
+  many labels of their own, and the rest has "other". Listeners beyond ` + "`metrics.Config.Listeners`" + ` (64), and all but the
+  first at an address, are "other", too.
 - Texts from peers become valid UTF-8 without control characters, of at most 96 bytes; what was changed ends with a hash.
-- Connections that have ended and peers that were forgotten stay in the sums.
+- What connections, listeners and peers have counted that have gone stays in the sums: of listeners and peers in "other", or
+  "all". So no counter goes down, but for that of a peer with a label of its own that was forgotten and has come back.
 - Proto.Actor's own metrics stay off. They raise the cost of a message from 1 µs to between 9 and 16.
 
 | Prometheus | kind | labels | OpenTelemetry | unit | what it is |

@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"math/rand/v2"
 	"strconv"
 	"strings"
 	"testing"
@@ -56,64 +57,93 @@ func peersOf(sent map[string]uint64, names ...string) (peers []remoting.PeerInfo
 // Peers are summed unless labels are asked for, and those are bounded.
 func TestPeers(t *testing.T) {
 	const sent = "rdmactor_peer_sent_messages_total"
+	var none remoting.Counts
 	counts := map[string]uint64{"a": 1, "b": 2, "c": 4}
-	summed := newTally(0).samples(peersOf(counts, "a", "b", "c"))
-	want(t, summed, 7, sent, "all")
+	summed := New(Config{}).peerSamples(peersOf(counts, "a", "b", "c"), remoting.Counts{Sent: 10})
+	want(t, summed, 17, sent, "all")
 	want(t, summed, 3, "rdmactor_peer_connected", "all")
 	if _, ok := value(summed, sent, "a"); ok {
 		t.Error("a peer has a label of its own")
 	}
-	some := newTally(2)
-	got := some.samples(peersOf(counts, "a", "b", "c"))
+	some := New(Config{Peers: 2})
+	got := some.peerSamples(peersOf(counts, "a", "b", "c"), none)
 	want(t, got, 1, sent, "a")
 	want(t, got, 2, sent, "b")
 	want(t, got, 4, sent, "other")
 
-	got = some.samples(peersOf(counts, "b", "c")) // a has gone
-	want(t, got, 5, sent, "other")
+	gone := remoting.Counts{Sent: 5} // a has gone, and has sent 4 more meanwhile
+	got = some.peerSamples(peersOf(counts, "b", "c"), gone)
+	want(t, got, 9, sent, "other") // c stays there although there is a label again
 	if _, ok := value(got, sent, "a"); ok {
 		t.Error("a peer that has gone has its label")
 	}
 	counts["a"] = 10
-	got = some.samples(peersOf(counts, "b", "c", "a")) // and is back
+	got = some.peerSamples(peersOf(counts, "b", "c", "a"), gone) // and is back
 	want(t, got, 10, sent, "a")
-	want(t, got, 5, sent, "other")
-	counts["b"] = 1 // it was gone in between
-	got = some.samples(peersOf(counts, "b", "c", "a"))
-	want(t, got, 3, sent, "b")
-	if len(some.last) != 3 || some.named != 2 {
-		t.Errorf("%d peers, %d labels", len(some.last), some.named)
+	want(t, got, 9, sent, "other")
+	if len(some.peers.given) != 3 {
+		t.Errorf("%d peers", len(some.peers.given))
 	}
 }
 
-// Peers that come and go leave nothing behind but their sum.
-func TestManyPeers(t *testing.T) {
+// A peer whose name reads like another one's label has none of its own.
+func TestStolenLabel(t *testing.T) {
 	const sent = "rdmactor_peer_sent_messages_total"
-	some, sum := newTally(3), newTally(0)
+	first := "a\n"
+	counts := map[string]uint64{first: 1, label(first): 2}
+	s := New(Config{Peers: 2})
+	got := s.peerSamples(peersOf(counts, first, label(first)), remoting.Counts{})
+	want(t, got, 1, sent, label(first))
+	want(t, got, 2, sent, "other")
+}
+
+// Peers that come and go leave nothing behind.
+func TestManyPeers(t *testing.T) {
+	some := New(Config{Peers: 3})
 	for i := range 1000 {
 		name := strconv.Itoa(i) + strings.Repeat("\xff", i)
-		peers := peersOf(map[string]uint64{name: 1}, name)
-		some.samples(peers)
-		sum.samples(peers)
+		some.peerSamples(peersOf(map[string]uint64{name: 1}, name), remoting.Counts{})
 	}
-	want(t, sum.samples(nil), 1000, sent, "all")
-	want(t, some.samples(nil), 1000, sent, "other")
-	if len(some.last)+len(some.past)+some.named != 1 {
-		t.Errorf("%d peers, %d sums, %d labels", len(some.last), len(some.past), some.named)
+	if len(some.peers.given) != 1 {
+		t.Errorf("%d peers", len(some.peers.given))
 	}
 }
 
-// Listeners beyond the bound are summed.
+// Listeners beyond the bound are summed, and so are those that have ended. Whatever the order is in
+// which a loop has them, no counter goes down.
 func TestManyListeners(t *testing.T) {
+	const requests, most, count = "rdmactor_listener_requests_total", 4, 10
 	loop := rdma.LoopInfo{}
-	for i := range 10 {
+	for i := range count {
 		loop.Listeners = append(loop.Listeners, rdma.ListenerTotals{
-			Local: cmid.MustAddr("127.0.0.1:" + strconv.Itoa(i+1)), ListenerInfo: rdma.ListenerInfo{Requests: 1, Refused: rdma.Refused{Memory: 1}},
+			ID: rdma.Handle(i + 1), Local: cmid.MustAddr("127.0.0.1:" + strconv.Itoa(max(i, 1))),
+			ListenerInfo: rdma.ListenerInfo{Requests: 1, Refused: rdma.Refused{Memory: 1}},
 		})
 	}
-	s := New(Config{Listeners: 4})
-	got := s.listenerSamples(nil, []rdma.LoopInfo{loop, loop})
-	want(t, got, 12, "rdmactor_listener_requests_total", "other")
-	want(t, got, 2, "rdmactor_listener_requests_total", "127.0.0.1:1")
-	want(t, got, 12, "rdmactor_listener_refused_total", "other", "memory")
+	s := New(Config{Listeners: most})
+	got := s.listenerSamples(nil, []rdma.LoopInfo{loop})
+	want(t, got, count-most, requests, "other") // the second one at port 1 among them
+	want(t, got, 1, requests, "127.0.0.1:1")
+	want(t, got, count-most, "rdmactor_listener_refused_total", "other", "memory")
+	before := got
+	for range 100 {
+		rand.Shuffle(count, func(i, j int) {
+			loop.Listeners[i], loop.Listeners[j] = loop.Listeners[j], loop.Listeners[i]
+		})
+		got = s.listenerSamples(nil, []rdma.LoopInfo{loop})
+		grown(t, before, got)
+	}
+	loop.EndedListeners = loop.Listeners[0].ListenerInfo
+	loop.Listeners = loop.Listeners[1:]
+	grown(t, before, s.listenerSamples(nil, []rdma.LoopInfo{loop}))
+}
+
+// grown checks that no counter is less than it was.
+func grown(t *testing.T, before, now []Sample) {
+	t.Helper()
+	for _, s := range before {
+		if v, ok := value(now, s.Name(), s.Values...); ok && s.Kind == Counter && v < s.Value {
+			t.Errorf("%s%q = %v, and %v before", s.Name(), s.Values, v, s.Value)
+		}
+	}
 }

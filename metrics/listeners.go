@@ -1,7 +1,9 @@
 package metrics
 
 import (
+	"cmp"
 	"slices"
+	"strconv"
 
 	rdma "github.com/rdmactor/rdmactor/actor"
 )
@@ -29,27 +31,28 @@ var perRefusal = func() (g group[uint64]) {
 	return g
 }()
 
-// listenerSamples adds the listeners. Those beyond Config.Listeners are summed as "other".
+// listenerSamples adds the listeners. Those beyond Config.Listeners are summed as "other", with
+// those that have ended.
 func (s *Source) listenerSamples(all []Sample, loops []rdma.LoopInfo) []Sample {
-	at := make(map[string]*rdma.ListenerInfo)
-	var addresses []string
+	var ended rdma.ListenerInfo
+	var listeners []rdma.ListenerTotals
 	for i := range loops {
-		for j := range loops[i].Listeners {
-			l := &loops[i].Listeners[j]
-			address := label(l.Local.String())
-			if at[address] == nil {
-				if len(addresses) >= s.cfg.Listeners {
-					address = labelOther
-				}
-				if at[address] == nil {
-					at[address] = new(rdma.ListenerInfo)
-					addresses = append(addresses, address)
-				}
-			}
-			addListener(at[address], &l.ListenerInfo)
-		}
+		ended.Add(loops[i].EndedListeners)
+		listeners = append(listeners, loops[i].Listeners...)
 	}
-	slices.Sort(addresses)
+	slices.SortFunc(listeners, func(a, b rdma.ListenerTotals) int { return cmp.Compare(a.ID, b.ID) })
+	key := func(i int) string { return strconv.FormatUint(uint64(listeners[i].ID), 10) }
+	s.listeners.give(len(listeners), key, func(i int) string { return listeners[i].Local.String() })
+	addresses := []string{s.listeners.rest}
+	at := map[string]*rdma.ListenerInfo{s.listeners.rest: &ended}
+	for i := range listeners {
+		address := s.listeners.given[key(i)]
+		if at[address] == nil {
+			at[address] = new(rdma.ListenerInfo)
+			addresses = append(addresses, address)
+		}
+		at[address].Add(listeners[i].ListenerInfo)
+	}
 	for _, address := range addresses {
 		l := at[address]
 		all = perListener.samples(all, l, address)
@@ -62,19 +65,4 @@ func (s *Source) listenerSamples(all []Sample, loops []rdma.LoopInfo) []Sample {
 		}
 	}
 	return all
-}
-
-func addListener(sum, l *rdma.ListenerInfo) {
-	sum.Requests += l.Requests
-	sum.Accepted += l.Accepted
-	sum.Rejected += l.Rejected
-	sum.TimedOut += l.TimedOut
-	sum.Dropped += l.Dropped
-	sum.Pending += l.Pending
-	sum.Strangers += l.Strangers
-	sum.Refused.Limits += l.Refused.Limits
-	sum.Refused.Memory += l.Refused.Memory
-	sum.Refused.Foreign += l.Refused.Foreign
-	sum.Refused.Closing += l.Refused.Closing
-	sum.Refused.Failed += l.Refused.Failed
 }

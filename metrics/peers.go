@@ -41,110 +41,31 @@ func (s *Source) readPeers() []Sample {
 	if s.cfg.Node == nil {
 		return nil
 	}
-	return s.peers.samples(s.cfg.Node.Peers())
+	return s.peerSamples(s.cfg.Node.Account())
 }
 
-// tally adds peers up. A node forgets peers that have gone, and sums must not shrink then: what
-// such a peer had counted when it was read last is kept. Only one reading at a time.
-type tally struct {
-	most  int                        // labels for single peers
-	rest  string                     // the label of all others
-	named int                        // labels in use
-	last  map[string]*counted        // by the peers' names
-	past  map[string]remoting.Counts // of those that have gone, by label
-}
-
-// counted is a peer as it was read last.
-type counted struct {
-	label  string
-	counts remoting.Counts
-	seen   bool
-}
-
-func newTally(most int) *tally {
-	t := &tally{most: most, rest: labelAll, last: make(map[string]*counted), past: make(map[string]remoting.Counts)}
-	if most > 0 {
-		t.rest = labelOther
-	}
-	return t
-}
-
-func (t *tally) samples(peers []remoting.PeerInfo) []Sample {
-	now := make(map[string]*peersNow)
-	labels := []string{t.rest}
-	now[t.rest] = new(peersNow)
+// peerSamples sums the peers with one label. Those that the node has forgotten are among the rest.
+func (s *Source) peerSamples(peers []remoting.PeerInfo, forgotten remoting.Counts) (all []Sample) {
+	name := func(i int) string { return peers[i].Peer.Name }
+	s.peers.give(len(peers), name, name)
+	labels := []string{s.peers.rest}
+	sums := map[string]countsOf{s.peers.rest: &forgotten}
+	now := map[string]*peersNow{s.peers.rest: new(peersNow)}
 	for i := range peers {
 		p := &peers[i]
-		c := t.count(p)
-		n := now[c.label]
-		if n == nil {
-			n = new(peersNow)
-			now[c.label] = n
-			labels = append(labels, c.label)
+		l := s.peers.given[p.Peer.Name]
+		if sums[l] == nil {
+			labels = append(labels, l)
+			sums[l], now[l] = new(remoting.Counts), new(peersNow)
 		}
-		n.add(p)
+		sums[l].Add(p.Counts)
+		now[l].add(p)
 	}
-	sums := t.sums()
-	var all []Sample
 	for _, l := range labels {
-		c := sums[l]
-		all = perPeer.samples(all, &c, l)
+		all = perPeer.samples(all, sums[l], l)
 		all = perPeerNow.samples(all, now[l], l)
 	}
 	return all
-}
-
-// count notes what a peer has counted. A peer that came back has begun anew.
-func (t *tally) count(p *remoting.PeerInfo) *counted {
-	c := t.last[p.Peer.Name]
-	if c == nil {
-		c = &counted{label: t.rest}
-		if t.named < t.most {
-			t.named++
-			c.label = label(p.Peer.Name)
-		}
-		t.last[p.Peer.Name] = c
-	}
-	if fewer(&p.Counts, &c.counts) {
-		t.keep(c)
-	}
-	c.counts, c.seen = p.Counts, true
-	return c
-}
-
-// keep adds what a peer that has gone had counted to those that have gone.
-func (t *tally) keep(c *counted) {
-	sum := t.past[c.label]
-	addCounts(&sum, &c.counts)
-	t.past[c.label] = sum
-}
-
-// sums drops the peers that were not seen, and adds up.
-func (t *tally) sums() map[string]remoting.Counts {
-	for name, c := range t.last {
-		if c.seen {
-			continue
-		}
-		delete(t.last, name)
-		if c.label != t.rest {
-			t.named--
-			sum := t.past[c.label]
-			delete(t.past, c.label)
-			addCounts(&sum, &c.counts)
-			c.label, c.counts = t.rest, sum
-		}
-		t.keep(c)
-	}
-	sums := make(map[string]remoting.Counts, len(t.past)+1)
-	for l, c := range t.past {
-		sums[l] = c
-	}
-	for _, c := range t.last {
-		sum := sums[c.label]
-		addCounts(&sum, &c.counts)
-		sums[c.label], c.seen = sum, false
-	}
-	return sums
 }
 
 func (n *peersNow) add(p *remoting.PeerInfo) {
@@ -156,22 +77,4 @@ func (n *peersNow) add(p *remoting.PeerInfo) {
 	n.futures += p.Futures
 	n.watching += p.Watching
 	n.watched += p.Watched
-}
-
-func addCounts(sum, c countsOf) {
-	sum.Sent += c.Sent
-	sum.Received += c.Received
-	sum.Overflowed += c.Overflowed
-	sum.DeadLetters += c.DeadLetters
-	sum.Unknown += c.Unknown
-	sum.Refused += c.Refused
-	sum.Late += c.Late
-	sum.Unreported += c.Unreported
-}
-
-// fewer reports whether anything has been counted less often than before.
-func fewer(c, before countsOf) bool {
-	return c.Sent < before.Sent || c.Received < before.Received || c.Overflowed < before.Overflowed ||
-		c.DeadLetters < before.DeadLetters || c.Unknown < before.Unknown || c.Refused < before.Refused ||
-		c.Late < before.Late || c.Unreported < before.Unreported
 }

@@ -17,10 +17,10 @@ type Config struct {
 	// their own.
 	Servers, Clients func() []Calls
 	// Peers is how many of the node's peers have labels of their own: none. The others are summed
-	// as "other". Peers' names are chosen by peers.
+	// as "other", with those that the node has forgotten. Peers' names are chosen by peers.
 	Peers int
-	// Listeners is how many addresses of listeners have labels of their own: 64. The others are
-	// summed as "other".
+	// Listeners is how many listeners have labels of their own, their addresses: 64. The others are
+	// summed as "other", with those that have ended, and with those whose address another one has.
 	Listeners int
 	// Within is how long a reading waits: 2 s. Loops that are blocked take 100 ms of it.
 	Within time.Duration
@@ -28,9 +28,10 @@ type Config struct {
 
 // Source reads the metrics. Any goroutine but a loop's, which would wait for itself.
 type Source struct {
-	cfg   Config
-	peers *tally
-	parts []*part
+	cfg       Config
+	peers     *names
+	listeners *names
+	parts     []*part
 }
 
 // New makes a Source.
@@ -41,7 +42,10 @@ func New(cfg Config) *Source {
 	if cfg.Within <= 0 {
 		cfg.Within = 2 * time.Second
 	}
-	s := &Source{cfg: cfg, peers: newTally(cfg.Peers)}
+	s := &Source{cfg: cfg, peers: newNames(cfg.Peers, labelAll), listeners: newNames(cfg.Listeners, labelOther)}
+	if cfg.Peers > 0 {
+		s.peers.rest = labelOther
+	}
 	s.parts = []*part{{name: "loops", read: s.readLoops}, {name: "peers", read: s.readPeers}, {name: "calls", read: s.readCalls}}
 	return s
 }

@@ -26,14 +26,45 @@ type Counts struct {
 // Peers reports on the nodes that this one deals with, in the order in which it has begun to. It
 // waits for no loop. Any goroutine.
 func (n *Node) Peers() []PeerInfo {
+	peers, _ := n.Account()
+	return peers
+}
+
+// Account is Peers, and what all those peers have counted that this node has forgotten. No message
+// is missing from both, and none is in both, so their sums only grow.
+func (n *Node) Account() (peers []PeerInfo, forgotten Counts) {
 	n.mu.Lock()
-	peers := n.peersLocked()
-	n.mu.Unlock()
-	list := make([]PeerInfo, 0, len(peers))
-	for _, p := range peers {
-		list = append(list, p.info())
+	list := n.peersLocked()
+	forgotten = n.forgotten
+	for p := range n.ended {
+		forgotten.Add(p.info().Counts)
 	}
-	return list
+	n.mu.Unlock()
+	peers = make([]PeerInfo, 0, len(list))
+	for _, p := range list {
+		peers = append(peers, p.info())
+	}
+	return peers, forgotten
+}
+
+// forgetLocked keeps only the counts of a peer that has ended. n.mu is locked.
+func (n *Node) forgetLocked(p *peer, c Counts) {
+	if _, ended := n.ended[p]; ended {
+		delete(n.ended, p)
+		n.forgotten.Add(c)
+	}
+}
+
+// Add adds what another peer has counted.
+func (c *Counts) Add(more Counts) {
+	c.Sent += more.Sent
+	c.Received += more.Received
+	c.Overflowed += more.Overflowed
+	c.DeadLetters += more.DeadLetters
+	c.Unknown += more.Unknown
+	c.Refused += more.Refused
+	c.Late += more.Late
+	c.Unreported += more.Unreported
 }
 
 func (p *peer) info() PeerInfo {
@@ -41,11 +72,16 @@ func (p *peer) info() PeerInfo {
 	defer p.mu.Unlock()
 	i := PeerInfo{
 		Peer: p.who, Connected: p.state == linkOpen, Waiting: p.user.bytes + p.system.bytes, Futures: p.futures.waiting(),
-		Watching: p.watches.ours.len(), Watched: p.watches.theirs.len(), Counts: p.counts,
+		Watching: p.watches.ours.len(), Watched: p.watches.theirs.len(), Counts: p.countsLocked(),
 	}
-	i.Peer.Name, i.Counts.Received = p.name, p.received.Load()
-	i.Counts.Unreported = p.unreported.Load()
+	i.Peer.Name = p.name
 	return i
+}
+
+func (p *peer) countsLocked() Counts {
+	c := p.counts
+	c.Received, c.Unreported = p.received.Load(), p.unreported.Load()
+	return c
 }
 
 // Writable reports whether at most half of the queue for the node at addr is in use. It is a hint:

@@ -375,6 +375,10 @@ func (l *link) endIf(allowed func() bool) bool {
 	p.releaseLocked()
 	delete(n.peers, p.id)
 	delete(n.linked, p.number)
+	n.ended[p] = struct{}{}
+	if l.report.over {
+		n.forgetLocked(p, p.countsLocked())
+	}
 	if p.stranger() {
 		n.strangers.Free(p.from)
 	}

@@ -32,7 +32,9 @@ type Node struct {
 	processes map[string]weak.Pointer[process] // by address
 	peers     map[uint64]*peer                 // by the id of the node
 	linked    map[uint64]*peer                 // by the number of the link
-	strangers fairshare.Places                 // of these, those that are
+	ended     map[*peer]struct{}               // not among these any more; their reporters are
+	forgotten Counts                           // of those whose reporters have ended, too
+	strangers fairshare.Places                 // of peers, those that are
 	named     named
 	links     uint64 // made so far
 	reporters int    // there are
@@ -73,8 +75,8 @@ func Start(sys *actor.ActorSystem, rt *rdma.Runtime, cfg Config) (*Node, error) 
 	n := &Node{
 		sys: sys, rt: rt, cfg: cfg, own: "remoting" + sys.ProcessRegistry.NextID(),
 		processes: make(map[string]weak.Pointer[process]), peers: make(map[uint64]*peer),
-		linked: make(map[uint64]*peer),
-		alone:  make(chan struct{}), idle: make(chan struct{}), gone: make(chan struct{}),
+		linked: make(map[uint64]*peer), ended: make(map[*peer]struct{}),
+		alone: make(chan struct{}), idle: make(chan struct{}), gone: make(chan struct{}),
 	}
 	n.shutdown.done = make(chan struct{})
 	n.rules.Store(&rules{expose: cfg.Expose})

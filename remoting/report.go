@@ -19,6 +19,7 @@ type reporter struct {
 	waiting atomic.Int64 // bytes
 	p       *peer
 	gap     uint64 // so many of those that were not reported have been published
+	over    bool   // it has stopped; by n.mu
 }
 
 // eventBytes is what an event counts as.
@@ -139,6 +140,8 @@ func (r *reporter) call(m any) {
 		r.n.mu.Lock()
 		defer r.n.mu.Unlock()
 		r.n.reporters--
+		r.over = true
+		r.n.forgetLocked(r.p, r.p.info().Counts)
 		r.n.emptiedLocked()
 	case *letters:
 		defer r.waiting.Add(-int64(m.bytes))

@@ -1,0 +1,40 @@
+package metrics
+
+// names gives what is counted labels, and at most so many. Who has one keeps it for as long as it
+// is seen, and has it alone; who has none stays without. So no sum moves from one label to another,
+// but for those of who has gone: the rest has them then. Only one reading at a time.
+type names struct {
+	most  int
+	rest  string            // the label of all others
+	given map[string]string // by key
+}
+
+func newNames(most int, rest string) *names {
+	return &names{most: most, rest: rest, given: make(map[string]string)}
+}
+
+// give names what is seen now. Key and text are of the thing at i; text is what its label says.
+func (n *names) give(count int, key, text func(i int) string) {
+	now, taken := make(map[string]string, count), make(map[string]bool)
+	for i := range count {
+		if l, ok := n.given[key(i)]; ok {
+			now[key(i)] = l
+			if l != n.rest {
+				taken[l] = true
+			}
+		}
+	}
+	for i := range count {
+		if _, ok := now[key(i)]; ok {
+			continue
+		}
+		l := label(text(i))
+		if taken[l] || len(taken) >= n.most {
+			l = n.rest
+		} else {
+			taken[l] = true
+		}
+		now[key(i)] = l
+	}
+	n.given = now
+}

@@ -1,0 +1,67 @@
+package remoting_test
+
+import (
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/rdmactor/rdmactor/remoting"
+)
+
+// account is what a node has sent and received, with what it has forgotten.
+func (n *node) account() (sent, received uint64) {
+	peers, forgotten := n.Account()
+	sent, received = forgotten.Sent, forgotten.Received
+	for i := range peers {
+		sent += peers[i].Counts.Sent
+		received += peers[i].Counts.Received
+	}
+	return sent, received
+}
+
+// What a node has counted only grows, whoever it forgets, and nothing is missing in the end.
+func TestAccount(t *testing.T) {
+	const rounds, nodes = 4, 8
+	n := start(t, remoting.Config{Expose: everything, Patience: 10 * time.Millisecond})
+	n.spawn("echo", echo)
+	over, watched := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(watched)
+		var sent, received uint64
+		for {
+			s, r := n.account()
+			if s < sent || r < received {
+				t.Errorf("sent %d, and %d before; received %d, and %d before", s, sent, r, received)
+			}
+			sent, received = s, r
+			select {
+			case <-over:
+				return
+			default:
+			}
+		}
+	}()
+	for range rounds {
+		var all sync.WaitGroup
+		for range nodes {
+			all.Go(func() {
+				c := open(t, remoting.Config{Expose: everything}, 1)
+				defer c.end()
+				c.spawn("echo", echo)
+				if _, err := c.ask(n.pid("echo"), text("x")); err != nil {
+					t.Error(err)
+				}
+				if _, err := n.ask(c.pid("echo"), text("x")); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		all.Wait()
+		eventually(t, "they are not forgotten", func() bool { return len(n.Peers()) == 0 })
+	}
+	close(over)
+	<-watched
+	if sent, received := n.account(); sent != 2*rounds*nodes || received != 2*rounds*nodes {
+		t.Errorf("sent %d, received %d, want %d of each", sent, received, 2*rounds*nodes)
+	}
+}
