@@ -21,7 +21,8 @@ const (
 	Bytes   Unit = "bytes"
 )
 
-// UCUM is the unit as OpenTelemetry wants it.
+// UCUM is the unit as OpenTelemetry wants it. What is counted has an annotation: "1" is for
+// fractions, and its exporter for Prometheus would call it a ratio.
 func (u Unit) UCUM() string {
 	switch u {
 	case Seconds:
@@ -29,7 +30,7 @@ func (u Unit) UCUM() string {
 	case Bytes:
 		return "By"
 	default:
-		return "1"
+		return "{count}"
 	}
 }
 

@@ -4,7 +4,9 @@
 // # Ownership
 //
 // The meter's provider calls the source at each collection, until Register's result is
-// unregistered or the provider is shut down.
+// unregistered or the provider is shut down. Each runtime of a process needs a meter with an
+// attribute of its own (metric.WithInstrumentationAttributes): of two with one meter the SDK mixes
+// the values.
 //
 // # Ordering
 //

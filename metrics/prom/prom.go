@@ -2,7 +2,9 @@
 //
 // # Ownership
 //
-// A collector owns nothing. It may be registered with as many registries as there are.
+// A collector owns nothing. It may be registered with as many registries as there are. A registry
+// refuses a second one, of another runtime, unless it has a label of its own:
+// prometheus.WrapRegistererWith.
 //
 // # Ordering
 //

@@ -115,3 +115,25 @@ func scrape(t *testing.T, server *httptest.Server) string {
 	}
 	return string(text)
 }
+
+// Two runtimes of a process differ by a label; without one the second is refused.
+func TestTwoRuntimes(t *testing.T) {
+	registry := prometheus.NewPedanticRegistry()
+	one, two := program.Start(t), program.Start(t)
+	for name, p := range map[string]*program.Program{"one": one, "two": two} {
+		if err := prometheus.WrapRegistererWith(prometheus.Labels{"runtime": name}, registry).Register(New(p.Source)); err != nil {
+			t.Fatal(err)
+		}
+		if err := prometheus.WrapRegistererWith(prometheus.Labels{"runtime": name}, registry).Register(New(two.Source)); err == nil {
+			t.Error("registered twice")
+		}
+	}
+	got := gathered(t, registry)
+	for _, name := range []string{"one", "two"} {
+		if key := fmt.Sprint("rdmactor_loop_blocked", map[string]string{"loop": "second", "runtime": name}); got[key] != 0 || len(got) < 200 {
+			t.Errorf("%s: %v of %d", key, got[key], len(got))
+		} else if _, ok := got[key]; !ok {
+			t.Errorf("%s is not there", key)
+		}
+	}
+}
