@@ -78,7 +78,7 @@ func (o *idsFlags) kernels(stderr io.Writer) ([]kernel.ID, error) {
 		fmt.Fprintln(stderr, "the kernel's table changed while it was read: an identifier may be missing, or there twice")
 	}
 	if o.pid != 0 {
-		ids = slices.DeleteFunc(ids, func(i kernel.ID) bool { return uint(i.PID) != o.pid })
+		ids = slices.DeleteFunc(ids, func(i kernel.ID) bool { return uint(i.Process) != o.pid })
 	}
 	if o.kernel || o.sort == "" {
 		return ids, kernel.Order(ids, "ifname", !o.kernel && o.desc)
@@ -143,8 +143,8 @@ func kernelTable(w io.Writer, ids []kernel.ID) {
 	line(w, "DEVICE", "CM-IDN", "LQPN", "TYPE", "STATE", "PS", "PID", "COMMAND", "LOCAL", "PEER")
 	for i := range ids {
 		k := &ids[i]
-		line(w, deviceOf(k), handle(uint64(k.CMIDN)), handle(uint64(k.LQPN)), plain.Or(k.Type), plain.Or(k.State), plain.Or(k.PS),
-			handle(uint64(k.PID)), plain.Or(k.Command), plain.Or(k.Local.String()), plain.Or(k.Peer.String()))
+		line(w, deviceOf(k), strconv.FormatUint(uint64(k.CMIDN), 10), handle(uint64(k.LQPN)), plain.Or(k.Type), plain.Or(k.State), plain.Or(k.PS),
+			handle(uint64(k.Process)), plain.Or(k.Command), plain.Or(k.Local.String()), plain.Or(k.Peer.String()))
 	}
 }
 
@@ -170,7 +170,7 @@ func pairTable(w io.Writer, pairs []compare.Pair) {
 		for n := range p.Kernel {
 			k := &p.Kernel[n]
 			cells[3], cells[4], cells[7] = plain.Or(k.State), deviceOf(k), handle(uint64(k.LQPN))
-			cells[8], cells[9] = handle(uint64(k.PID)), plain.Or(k.Command)
+			cells[8], cells[9] = handle(uint64(k.Process)), plain.Or(k.Command)
 			if p.Program == nil {
 				cells[5], cells[6] = plain.Or(k.Local.String()), plain.Or(k.Peer.String())
 			}

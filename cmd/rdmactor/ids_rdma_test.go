@@ -77,7 +77,9 @@ func kernelProgram(t *testing.T) string {
 
 // facts is what rdma(8) prints of an identifier, from ours.
 func facts(k kernel.ID) map[string]string {
-	f := map[string]string{"link": fmt.Sprintf("%s/%d", k.Device, k.Port), "state": k.State, "ps": k.PS}
+	f := map[string]string{
+		"link": fmt.Sprintf("%s/%d", k.Device, k.Port), "cm-idn": strconv.FormatUint(uint64(k.CMIDN), 10), "state": k.State, "ps": k.PS,
+	}
 	for name, value := range map[string]string{"qp-type": k.Type, "comm": k.Command, "src-addr": k.Local.String(), "dst-addr": k.Peer.String()} {
 		if value != "" {
 			f[name] = value
@@ -92,14 +94,11 @@ func facts(k kernel.ID) map[string]string {
 	return f
 }
 
-// spelled is an identifier in one spelling. Versions of rdma(8) differ in whether they print
-// cm-idn.
+// spelled is an identifier in one spelling.
 func spelled(f map[string]string) string {
 	var b strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(f)) {
-		if name != "cm-idn" {
-			fmt.Fprintf(&b, "%s %s ", name, f[name])
-		}
+		fmt.Fprintf(&b, "%s %s ", name, f[name])
 	}
 	return b.String()
 }

@@ -28,6 +28,8 @@ DESCRIPTION
   embedded one. A listener at every address is one of the program's and one on each of the kernel's devices. The two tables are read
   one after the other: what comes and goes meanwhile differs. The program must run on this host.
 
+  The kernel knows the thread that has made an identifier, and forgets it when it ends (pid in JSON); PID is its process.
+
   What a terminal would interpret in a name is escaped, in JSON too.
 
 EXAMPLES

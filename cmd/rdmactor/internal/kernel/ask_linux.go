@@ -14,7 +14,7 @@ const (
 	family      = 20      // NETLINK_RDMA
 	wait        = 5       // s: for one message
 	messageRoom = 1 << 16 // more than the kernel fills
-	commandRoom = 64      // bytes of /proc/PID/comm: the kernel has 16
+	procRoom    = 1024    // bytes of a file in /proc: what is read of it is in front
 	attempts    = 5       // of a table that changes meanwhile
 )
 
@@ -59,25 +59,26 @@ func IDs() (ids []ID, steady bool, err error) {
 	}
 	for i := range ids {
 		if ids[i].PID != 0 {
-			ids[i].Command = command(ids[i].PID)
+			ids[i].Command = strings.TrimSuffix(string(proc(ids[i].PID, "comm")), "\n")
+			ids[i].Process = processOf(proc(ids[i].PID, "status"))
 		}
 	}
 	return ids, steady, nil
 }
 
-// command is the name of a process, "" if it is gone.
-func command(pid uint32) string {
-	f, err := os.Open("/proc/" + strconv.FormatUint(uint64(pid), 10) + "/comm")
+// proc is the beginning of a file of a thread's, nothing if the thread is gone.
+func proc(thread uint32, name string) []byte {
+	f, err := os.Open("/proc/" + strconv.FormatUint(uint64(thread), 10) + "/" + name)
 	if err != nil {
-		return ""
+		return nil
 	}
 	defer f.Close()
-	name := make([]byte, commandRoom)
-	n, err := f.Read(name)
+	b := make([]byte, procRoom)
+	n, err := f.Read(b)
 	if err != nil {
-		return ""
+		return nil
 	}
-	return strings.TrimSuffix(string(name[:n]), "\n")
+	return b[:n]
 }
 
 // socket asks one question at a time.

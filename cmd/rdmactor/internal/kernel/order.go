@@ -33,7 +33,7 @@ var orders = map[string]func(a, b *ID) int{
 	"qp-type":  func(a, b *ID) int { return strings.Compare(a.Type, b.Type) },
 	"state":    func(a, b *ID) int { return strings.Compare(a.State, b.State) },
 	"ps":       func(a, b *ID) int { return strings.Compare(a.PS, b.PS) },
-	"pid":      func(a, b *ID) int { return cmp.Compare(a.PID, b.PID) },
+	"pid":      func(a, b *ID) int { return cmp.Or(cmp.Compare(a.Process, b.Process), cmp.Compare(a.PID, b.PID)) },
 	"comm":     func(a, b *ID) int { return strings.Compare(a.Command, b.Command) },
 	"src-addr": func(a, b *ID) int { return a.Local.compare(b.Local) },
 	"dst-addr": func(a, b *ID) int { return a.Peer.compare(b.Peer) },

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/netip"
 	"strconv"
+	"strings"
 
 	"golang.org/x/sys/unix"
 )
@@ -51,16 +52,20 @@ const (
 // errChanged: the table has changed while it was read.
 var errChanged = errors.New("the kernel's table changes while it is read")
 
-// ID is an identifier as the kernel has it. Names are those of `rdma --json resource show cm_id`.
+// ID is an identifier as the kernel has it. Names are those of `rdma --json resource show cm_id`,
+// besides process (ours).
 type ID struct {
-	Device  string `json:"ifname"`
-	Port    uint32 `json:"port,omitempty"` // of the device
-	CMIDN   uint32 `json:"cm-idn"`
-	LQPN    uint32 `json:"lqpn,omitempty"` // number of the queue pair; 0: none
-	Type    string `json:"qp-type,omitempty"`
-	State   string `json:"state"`
-	PS      string `json:"ps"`
-	PID     uint32 `json:"pid,omitempty"` // 0: it is the kernel's own, or of another namespace
+	Device string `json:"ifname"`
+	Port   uint32 `json:"port,omitempty"` // of the device
+	CMIDN  uint32 `json:"cm-idn"`
+	LQPN   uint32 `json:"lqpn,omitempty"` // number of the queue pair; 0: none
+	Type   string `json:"qp-type,omitempty"`
+	State  string `json:"state"`
+	PS     string `json:"ps"`
+	// of the thread that made it; 0: it is the kernel's own or another namespace's, or the thread
+	// has ended
+	PID     uint32 `json:"pid,omitempty"`
+	Process uint32 `json:"process,omitempty"` // of that thread
 	Command string `json:"comm"`
 	Local   Addr   `json:"src-addr"`
 	Peer    Addr   `json:"dst-addr"`
@@ -336,6 +341,20 @@ func each(b []byte, f func(kind uint16, value []byte) error) error {
 		return protocol("%d bytes too many", len(b))
 	}
 	return nil
+}
+
+// processOf is the process in a thread's /proc/PID/status, 0 if there is none.
+func processOf(status []byte) uint32 {
+	for l := range strings.Lines(string(status)) {
+		if number, ok := strings.CutPrefix(l, "Tgid:"); ok {
+			n, err := strconv.ParseUint(strings.TrimSpace(number), 10, 32)
+			if err != nil {
+				return 0
+			}
+			return uint32(n)
+		}
+	}
+	return 0
 }
 
 // text is a string of the kernel's, without its end.

@@ -223,6 +223,16 @@ func TestRefused(t *testing.T) {
 	}
 }
 
+func TestProcess(t *testing.T) {
+	for status, want := range map[string]uint32{
+		"Name:\tTgid: 9\nUmask:\t0022\nTgid:\t4711\nNgid:\t0\n": 4711, "": 0, "Tgid:\t-1\n": 0, "Tgid:": 0, "Tgid:\t4294967296\n": 0,
+	} {
+		if got := processOf([]byte(status)); got != want {
+			t.Errorf("%q: %d, want %d", status, got, want)
+		}
+	}
+}
+
 // TestNames: numbers that this package does not know are shown as numbers.
 func TestNames(t *testing.T) {
 	id, err := parseID(join(number(attrPS, 0x99), attr(attrState, 99), attr(attrType, 7)))
