@@ -27,9 +27,10 @@ const sectionRows = 1000
 
 // Rows makes a section of what read returns: a row for each value, a column for each exported field
 // of T, a struct. A struct inside gives its fields, with its name before theirs. The columns have
-// the fields' names in lower case (DeadLetters is dead_letters); durations end in _seconds. name is
-// for addresses and paths: small letters, digits and hyphens. The page calls read on a goroutine of
-// its own, only while somebody looks, and shows the first 1,000 rows.
+// the fields' names in lower case (DeadLetters is dead_letters); durations end in _seconds. In the
+// column identifier, an rdma.Handle is a link to what the page shows of it. name is for addresses
+// and paths: small letters, digits and hyphens. The page calls read on a goroutine of its own, only
+// while somebody looks, and shows the first 1,000 rows.
 //
 //	inspect.Rows("peers", "Remoting peers", node.Peers)
 func Rows[T any](name, title string, read func() []T) Section {

@@ -30,8 +30,11 @@ import (
 	"golang.org/x/sys/unix"
 
 	rdma "github.com/rdmactor/rdmactor/actor"
+	"github.com/rdmactor/rdmactor/cmid"
 	"github.com/rdmactor/rdmactor/examples/chat/console"
 	"github.com/rdmactor/rdmactor/examples/chat/room"
+	"github.com/rdmactor/rdmactor/examples/internal/live"
+	"github.com/rdmactor/rdmactor/inspect"
 	"github.com/rdmactor/rdmactor/internal/cli"
 	"github.com/rdmactor/rdmactor/internal/device"
 )
@@ -78,6 +81,7 @@ type settings struct {
 	hello   hello
 	device  device.Kind
 	debug   bool
+	inspect string // where the page is; "": there is none
 }
 
 func parseFlags(args []string) (settings, error) {
@@ -91,6 +95,7 @@ func parseFlags(args []string) (settings, error) {
 	f := flag.NewFlagSet(name, flag.ContinueOnError)
 	kind := f.String("device", string(device.IWARP), device.Usage)
 	f.BoolVar(&s.debug, "debug", false, "log what the identifiers do")
+	f.StringVar(&s.inspect, "inspect", "", live.Usage)
 	if s.command != "join" {
 		f.StringVar(&s.addr, "addr", defaultHost, "`ADDR` to host on (port "+defaultPort+")")
 	}
@@ -164,9 +169,10 @@ func run(ctx context.Context, leave func(), args []string) (err error) {
 	case err != nil:
 		return err
 	}
-	level := slog.LevelWarn
+	level := new(slog.LevelVar)
+	level.Set(slog.LevelWarn)
 	if s.debug {
-		level = slog.LevelDebug
+		level.Set(slog.LevelDebug)
 	}
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level}))
 	system := actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return log }))
@@ -178,7 +184,8 @@ func run(ctx context.Context, leave func(), args []string) (err error) {
 	if choice.Why != "" {
 		fmt.Fprintln(os.Stderr, "--", choice)
 	}
-	rt, err := rdma.Open(system, rdma.Config{Device: choice.Driver(), Logger: log})
+	driver := choice.Driver()
+	rt, err := rdma.Open(system, rdma.Config{Device: driver, Logger: log})
 	if err != nil {
 		return err
 	}
@@ -193,16 +200,35 @@ func run(ctx context.Context, leave func(), args []string) (err error) {
 		err = errors.Join(err, e)
 	}()
 
+	return s.play(ctx, leave, rt, system, driver, level, log)
+}
+
+// play hosts and joins, as the command says, and serves the page meanwhile.
+func (s settings) play(
+	ctx context.Context, leave func(), rt *rdma.Runtime, system *actor.ActorSystem, driver cmid.Driver, level *slog.LevelVar, log *slog.Logger,
+) (err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel() // after the page has ended
+	var sections []inspect.Section
 	if s.command != "join" {
-		local, err := host(ctx, rt, system, s.addr, log)
+		at, err := host(ctx, rt, system, s.addr, log)
 		switch {
 		case err == nil:
-			fmt.Fprintf(os.Stderr, "-- hosting on %v; join with: chat join %s\n", local, reachable(local))
+			fmt.Fprintf(os.Stderr, "-- hosting on %v; join with: chat join %s\n", at.local, reachable(at.local))
 			name, _, _ := net.SplitHostPort(s.addr) // listening on it has worked
-			s.addr = net.JoinHostPort(name, fmt.Sprint(local.Port()))
+			s.addr = net.JoinHostPort(name, fmt.Sprint(at.local.Port()))
+			sections = sectionsOf(ctx, system, at.server)
 		case s.command == "serve" || !errors.Is(err, unix.EADDRINUSE):
 			return err
 		}
+	}
+	page, err := live.Serve(s.inspect, rt, driver, level, sections...)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, page.Close()) }()
+	if page.URL != "" {
+		fmt.Fprintf(os.Stderr, "-- the live page is at %s\n", page.URL)
 	}
 	if s.command == "serve" {
 		<-ctx.Done()
@@ -223,17 +249,23 @@ func reachable(local rdma.Addr) string {
 	return net.JoinHostPort(name, fmt.Sprint(local.Port()))
 }
 
+// hosted is a server that listens.
+type hosted struct {
+	server *actor.PID
+	local  rdma.Addr
+}
+
 // host starts a server and waits until it listens.
-func host(ctx context.Context, rt *rdma.Runtime, system *actor.ActorSystem, addr string, log *slog.Logger) (rdma.Addr, error) {
+func host(ctx context.Context, rt *rdma.Runtime, system *actor.ActorSystem, addr string, log *slog.Logger) (hosted, error) {
 	started := make(chan outcome, 1)
-	system.Root.Spawn(actor.PropsFromProducer(func() actor.Actor { return newServer(rt, addr, log, started) }, rt.OnLoop()))
+	pid := system.Root.Spawn(actor.PropsFromProducer(func() actor.Actor { return newServer(rt, addr, log, started) }, rt.OnLoop()))
 	select {
 	case o := <-started:
-		return o.local, o.err
+		return hosted{pid, o.local}, o.err
 	case <-ctx.Done():
-		return rdma.Addr{}, ctx.Err()
+		return hosted{}, ctx.Err()
 	case <-time.After(dialFor):
-		return rdma.Addr{}, fmt.Errorf("listening on %s takes too long", addr)
+		return hosted{}, fmt.Errorf("listening on %s takes too long", addr)
 	}
 }
 

@@ -57,6 +57,8 @@ type outcome struct {
 // peer is a connection and who speaks on it.
 type peer struct {
 	pid    *actor.PID
+	id     rdma.Handle
+	addr   rdma.Addr
 	source *source
 	member *room.Member // nil until its hello
 	// lines beyond its pace: it does not get their credits back, so in the end it cannot send
@@ -118,6 +120,8 @@ func (s *server) Receive(ctx actor.Context) {
 		}
 	case *look:
 		s.look(ctx, m)
+	case *census:
+		m.answer <- s.people()
 	case *rdma.Closed:
 		s.closed(ctx, m)
 	case rdma.Failure:
@@ -150,7 +154,7 @@ func (s *server) request(ctx actor.Context, m *rdma.ConnectRequest) {
 	}
 	src.peers++
 	pid := ctx.Sender()
-	s.peers[pid.Id] = &peer{pid: pid, source: src}
+	s.peers[pid.Id] = &peer{pid: pid, id: m.Ident(), addr: m.Peer, source: src}
 	ctx.Respond(&rdma.Accept{})
 }
 

@@ -15,7 +15,7 @@ import (
 
 // demo runs a server on a free port and a client of it, which talk over a real connection.
 func demo(ctx context.Context, rt *rdma.Runtime, out io.Writer) error {
-	srv := newServer(rt)
+	srv := newServer(rt, newStore())
 	defer srv.Close()
 	local, err := srv.Listen(ctx, "127.0.0.1:0")
 	if err != nil {

@@ -16,6 +16,8 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	rdma "github.com/rdmactor/rdmactor/actor"
+	"github.com/rdmactor/rdmactor/cmid"
+	"github.com/rdmactor/rdmactor/examples/internal/live"
 	"github.com/rdmactor/rdmactor/internal/cli"
 	"github.com/rdmactor/rdmactor/internal/device"
 )
@@ -56,6 +58,7 @@ type settings struct {
 	after   uint64
 	load    load
 	drain   time.Duration
+	inspect string // where a server's page is; "": there is none
 }
 
 func parseFlags(args []string, out io.Writer) (s settings, err error) {
@@ -95,6 +98,7 @@ func (s *settings) flags(f *flag.FlagSet) {
 		s.load.flags(f)
 	case "serve":
 		f.DurationVar(&s.drain, "drain", 5*time.Second, "how long calls in flight may take to finish at the end")
+		f.StringVar(&s.inspect, "inspect", "", live.Usage)
 	}
 }
 
@@ -137,7 +141,9 @@ func run(ctx context.Context, args []string, out, log io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
-	logger := slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	level := new(slog.LevelVar)
+	level.Set(slog.LevelWarn)
+	logger := slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: level}))
 	system := actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return logger }))
 	defer system.Shutdown()
 	choice, err := device.Named(ctx, s.device, s.addr, s.command == "serve")
@@ -147,7 +153,8 @@ func run(ctx context.Context, args []string, out, log io.Writer) (err error) {
 	if choice.Why != "" {
 		fmt.Fprintln(log, "--", choice)
 	}
-	rt, err := rdma.Open(system, rdma.Config{Device: choice.Driver(), Logger: logger, Timeouts: rdma.Timeouts{Connect: callFor}})
+	driver := choice.Driver()
+	rt, err := rdma.Open(system, rdma.Config{Device: driver, Logger: logger, Timeouts: rdma.Timeouts{Connect: callFor}})
 	if err != nil {
 		return err
 	}
@@ -160,7 +167,7 @@ func run(ctx context.Context, args []string, out, log io.Writer) (err error) {
 	case "", "demo":
 		return demo(ctx, rt, out)
 	case "serve":
-		return serve(ctx, rt, s.addr, s.drain, log)
+		return s.serve(ctx, rt, driver, level, log)
 	case "watch":
 		prefix := ""
 		if len(s.args) > 0 {
@@ -180,19 +187,28 @@ func run(ctx context.Context, args []string, out, log io.Writer) (err error) {
 }
 
 // serve answers until ctx ends, and then finishes what is in flight.
-func serve(ctx context.Context, rt *rdma.Runtime, addr string, drain time.Duration, log io.Writer) error {
-	srv := newServer(rt)
-	local, err := srv.Listen(ctx, addr)
+func (s settings) serve(ctx context.Context, rt *rdma.Runtime, driver cmid.Driver, level *slog.LevelVar, log io.Writer) (err error) {
+	store := newStore()
+	srv := newServer(rt, store)
+	local, err := srv.Listen(ctx, s.addr)
 	if err != nil {
 		return err
 	}
 	fmt.Fprintf(log, "-- serving on %v\n", local)
+	page, err := live.Serve(s.inspect, rt, driver, level, sectionsOf(srv, store)...)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, page.Close()) }()
+	if page.URL != "" {
+		fmt.Fprintf(log, "-- the live page is at %s\n", page.URL)
+	}
 	<-ctx.Done()
 	fmt.Fprintf(log, "-- draining, %d calls in flight\n", srv.InFlight())
-	end, cancel := context.WithTimeout(context.Background(), drain)
+	end, cancel := context.WithTimeout(context.Background(), s.drain)
 	defer cancel()
 	if err := srv.Drain(end); err != nil {
-		return fmt.Errorf("calls were cut off that took longer than --drain %v: %w", drain, err)
+		return fmt.Errorf("calls were cut off that took longer than --drain %v: %w", s.drain, err)
 	}
 	return nil
 }

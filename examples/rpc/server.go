@@ -12,10 +12,9 @@ import (
 // maxMessage is the size of the largest value, with some room for its key and the encoding.
 const maxMessage = maxValue + 64<<10
 
-// newServer makes a store that can be called. Nothing in the store waits, so calls are answered on
-// the loop on which they arrive. A watch waits, and so it has a goroutine.
-func newServer(rt *rdma.Runtime) *rpc.Server {
-	s := newStore()
+// newServer makes a store callable. Nothing in the store waits, so calls are answered on the loop
+// on which they arrive. A watch waits, and so it has a goroutine.
+func newServer(rt *rdma.Runtime, s *store) *rpc.Server {
 	srv := rpc.NewServer(rt, rpc.Config{MaxMessage: maxMessage, Credits: 32})
 	rpc.Handle(srv, kv.Get, func(_ context.Context, q *kv.KeyRequest) (*kv.GetReply, error) {
 		e, err := s.get(q.Key)

@@ -317,6 +317,12 @@ function linkCell(td, text, href, title) {
   return true;
 }
 
+// sectionCell makes what a program calls identifier a link to it.
+function sectionCell(td, name, row) {
+  if (name !== "identifier" || !row.identifier) return false;
+  return linkCell(td, String(row.identifier), "#/ids/" + encodeURIComponent(row.identifier));
+}
+
 // --- the identifiers
 
 function identifiers() {
@@ -535,7 +541,7 @@ function loops() {
 
 function rows() {
   const title = el("h2"), isIDs = route.view === "listeners";
-  const list = table(route.view, { key: keyOf, open: isIDs ? openID : null, cell: isIDs ? idCell : null });
+  const list = table(route.view, { key: keyOf, open: isIDs ? openID : null, cell: isIDs ? idCell : sectionCell });
   main.append(title, list.element);
   return {
     list,

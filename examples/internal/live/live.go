@@ -1,0 +1,111 @@
+// Package live serves the page of an example while the example runs.
+package live
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"time"
+
+	rdma "github.com/rdmactor/rdmactor/actor"
+	"github.com/rdmactor/rdmactor/cmid"
+	"github.com/rdmactor/rdmactor/inspect"
+	"github.com/rdmactor/rdmactor/iwarp"
+)
+
+// Token is the environment variable with the token for actions. It is no flag, because everybody on
+// the machine can read those.
+const Token = "RDMACTOR_INSPECT_TOKEN"
+
+// Usage explains the flag --inspect.
+const Usage = "serve the live page at `HOST:PORT`, to everybody who can reach that; its actions are on if $" + Token + " is set"
+
+const (
+	path      = "/debug/rdma/"
+	headerFor = 5 * time.Second
+	idleFor   = time.Minute
+	// endFor is how long a request under way may take at the end.
+	endFor = 2 * time.Second
+)
+
+// Server serves a page. The zero value serves none.
+type Server struct {
+	URL    string // of the page
+	server *http.Server
+	ended  chan error
+}
+
+// Serve serves the page of rt, with its sections, until Close. With addr "" it serves none. The
+// page's actions capture what device sends and receives, and set level.
+func Serve(addr string, rt *rdma.Runtime, device cmid.Driver, level *slog.LevelVar, sections ...inspect.Section) (*Server, error) {
+	if addr == "" {
+		return &Server{}, nil
+	}
+	if _, _, err := net.SplitHostPort(addr); err != nil {
+		return nil, fmt.Errorf("--inspect: %w", err)
+	}
+	cfg := inspect.Config{Path: path, Sections: sections}
+	if token := os.Getenv(Token); token != "" {
+		cfg.Actions = &inspect.Actions{Token: token, Level: level, Capture: captures(device)}
+	}
+	page, err := inspect.New(rt, cfg)
+	if err != nil {
+		return nil, fmt.Errorf("--inspect: %w", err)
+	}
+	listener, err := net.Listen("tcp", addr)
+	if err != nil {
+		return nil, fmt.Errorf("--inspect: %w", err)
+	}
+	mux := http.NewServeMux()
+	mux.Handle(path, page)
+	mux.Handle("GET /{$}", http.RedirectHandler(path, http.StatusFound))
+	s := &Server{
+		URL: "http://" + listener.Addr().String() + path,
+		server: &http.Server{
+			Handler: mux, ReadHeaderTimeout: headerFor, IdleTimeout: idleFor,
+			ErrorLog: slog.NewLogLogger(rt.Logger().Handler(), slog.LevelWarn),
+		},
+		ended: make(chan error, 1),
+	}
+	s.server.RegisterOnShutdown(page.Close)
+	go func() {
+		s.ended <- s.server.Serve(listener)
+		close(s.ended)
+	}()
+	return s, nil
+}
+
+// captures is how the page captures: only the embedded device can.
+func captures(device cmid.Driver) func(io.Writer, inspect.Chosen) (inspect.Capture, error) {
+	d, ok := device.(*iwarp.Driver)
+	if !ok {
+		return nil
+	}
+	return func(w io.Writer, c inspect.Chosen) (inspect.Capture, error) {
+		return d.StartCapture(iwarp.CaptureConfig{
+			Writer: w, MaxBytes: c.MaxBytes, Local: c.Local, LocalPort: c.LocalPort, Peer: c.Peer, PeerPort: c.PeerPort,
+		})
+	}
+}
+
+// Close ends the page. Those that look at it are disconnected. Again it does nothing.
+func (s *Server) Close() error {
+	if s.server == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), endFor)
+	defer cancel()
+	err := s.server.Shutdown(ctx)
+	if errors.Is(err, context.DeadlineExceeded) { // somebody is in the middle of a request
+		err = s.server.Close()
+	}
+	if e := <-s.ended; e != nil && !errors.Is(e, http.ErrServerClosed) {
+		err = errors.Join(err, e)
+	}
+	return err
+}

@@ -1,0 +1,91 @@
+package chromium
+
+import (
+	"os"
+	"path/filepath"
+	"strconv"
+	"testing"
+	"time"
+)
+
+// Tab is a browser of a test's. A step that fails ends the test.
+type Tab struct {
+	testing.TB
+	*Browser
+}
+
+// mostBytes is how large a picture for the documents may be.
+const mostBytes = 150 << 10
+
+// Look opens an address in a browser that ends with the test.
+func Look(t testing.TB, url string, width, height int) *Tab {
+	t.Helper()
+	b, err := Start(width, height)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := b.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	tab := &Tab{t, b}
+	tab.Must(b.Open(url))
+	return tab
+}
+
+// Must ends the test if a step has failed.
+func (t *Tab) Must(err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatalf("%v\n%v", err, t.Errors())
+	}
+}
+
+// Want waits until an expression is true.
+func (t *Tab) Want(expression string) {
+	t.Helper()
+	t.Must(t.Wait(expression))
+}
+
+// Press clicks what a selector finds, as soon as it is there.
+func (t *Tab) Press(selector string) {
+	t.Helper()
+	t.Want(`document.querySelector(` + strconv.Quote(selector) + `)`)
+	t.Must(t.Click(selector))
+}
+
+// Get evaluates an expression.
+func Get[T any](t *Tab, expression string) (value T) {
+	t.Helper()
+	t.Must(t.Eval(expression, &value))
+	return value
+}
+
+// Act presses a button of an action, and answers the page's question. The token is "" if this tab
+// has given it before.
+func (t *Tab) Act(action, token string) {
+	t.Helper()
+	t.Press(`[data-action="` + action + `"]`)
+	t.Want(`document.querySelector("dialog[open] #sure")`)
+	if token != "" {
+		t.Press("#token")
+		t.Must(t.Type(token))
+	}
+	t.Press("#sure")
+	t.Want(`!document.querySelector("dialog")`)
+}
+
+// Save writes what the tab shows to a file, for the documents.
+func (t *Tab) Save(file string, dark bool) {
+	t.Helper()
+	t.Must(t.Dark(dark))
+	t.Must(t.Eval("scrollTo(0, 0)", nil))
+	time.Sleep(500 * time.Millisecond) // until it is drawn
+	data, err := t.Picture()
+	t.Must(err)
+	if filepath.Ext(file) != ".png" || len(data) > mostBytes {
+		t.Errorf("%s has %d bytes", file, len(data))
+	}
+	t.Must(os.WriteFile(file, data, 0o644))
+}
