@@ -44,6 +44,9 @@ const (
 	captureAbout = "TCP streams of the embedded iWARP device, with IP and TCP headers that are made up"
 	// captureLeast is the least memory of a capture: a few of the largest packets.
 	captureLeast = 256 << 10
+	// captureBeginning bounds what a connection begins with: a handshake, MPA frames that are made
+	// up, the beginnings of FPDUs.
+	captureBeginning = 4 << 10
 )
 
 // CaptureStats counts what a Capture has done so far.
@@ -51,7 +54,8 @@ type CaptureStats struct {
 	Connections int    // that were chosen
 	Packets     uint64 // that are in the file, or on their way there
 	// Dropped counts the packets that found no room. What follows one of them in the same system
-	// call, and up to the next whole FPDU, is left out with it.
+	// call, and up to the next whole FPDU, is left out with it. A connection that begins meanwhile
+	// is there from when there is room.
 	Dropped uint64
 	Bytes   int64 // of the file
 }
@@ -249,17 +253,21 @@ func (p *Capture) chooses(e endpoints) bool {
 	return in(p.cfg.Local, p.cfg.LocalPort, e.local) && in(p.cfg.Peer, p.cfg.PeerPort, e.peer)
 }
 
-// join counts a connection. The result is false if the capture is over, or if it has the other end
-// already. n distinguishes the connection from all others of the capture.
-func (p *Capture) join(e endpoints) (n int, ok bool) {
+// join counts a connection. n distinguishes it from all others of the capture; 0: it cannot join,
+// because the capture is over or has the other end already, or because there is no room now (full).
+func (p *Capture) join(e endpoints) (n int, full bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if _, other := p.present[endpoints{e.peer, e.local}]; p.over || other {
 		return 0, false
 	}
+	if len(p.blocks)+captureBeginning > p.cfg.Memory {
+		p.stats.Dropped++
+		return 0, true
+	}
 	p.present[e] = struct{}{}
 	p.stats.Connections++
-	return p.stats.Connections, true
+	return p.stats.Connections, false
 }
 
 // leave is called at the end of a connection.

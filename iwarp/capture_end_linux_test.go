@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/rdmactor/rdmactor/cmid"
+	"github.com/rdmactor/rdmactor/iwarp/internal/capture"
 	"github.com/rdmactor/rdmactor/iwarp/wire"
 	"github.com/rdmactor/rdmactor/verbs"
 )
@@ -116,6 +117,56 @@ func gap(t *testing.T, cfg Config) *captured {
 	x.file = w.Buffer
 	x.parse()
 	return x
+}
+
+// TestCaptureBeginsWhileFull: a connection that begins while the capture has no room is in the file
+// from when there is room, as one that is older than the capture: with a handshake, which names it,
+// and the MPA frames without which nobody could read the rest.
+func TestCaptureBeginsWhileFull(t *testing.T) {
+	w := newStuck()
+	x := capturing(t, Config{}, CaptureConfig{Writer: w, Memory: 1})
+	client, server := newNodeOf(t, x.drv), newNode(t)
+	lh, addr := server.listen("127.0.0.1:0")
+	first := connectTo(t, client, server, lh, addr, 1000)
+	<-w.entered
+	first.oneSided(1<<20, 1)
+	client.wcs, server.wcs = nil, nil
+	for i, before := 1, x.Stats().Dropped; x.Stats().Dropped == before; i++ { // not even this fits
+		first.cq.send(uint64(i), "x")
+		turns(t, "a message", func() bool { return len(server.wcs) == i }, client, server)
+	}
+	client.wcs, server.wcs = nil, nil
+	p := connectTo(t, client, server, lh, addr, 20)
+	p.cq.send(1, "is not in the file")
+	turns(t, "a message", func() bool { return len(client.wcs) == 1 && len(server.wcs) == 1 }, client, server)
+	close(w.let)
+	for x.waiting() > 0 {
+		runtime.Gosched()
+	}
+	for i := range 10 {
+		p.cq.send(uint64(i), "is in the file")
+		p.sq.send(uint64(i), "is in it, too")
+	}
+	turns(t, "messages", func() bool { return len(client.wcs) == 21 && len(server.wcs) == 21 }, client, server)
+	p.disconnect()
+	if err := x.Stop(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	x.file = w.Buffer
+	x.parse()
+	const syn = 2
+	at := slices.IndexFunc(x.read.Packets, func(q capture.Packet) bool { return q.Comment == nameOf(p.ch) })
+	if at < 0 || x.read.Packets[at].Flags != syn {
+		t.Fatalf("the connection's handshake is not in the file: %d", at)
+	}
+	of := x.read.Packets[at]
+	x.read.Packets = slices.DeleteFunc(x.read.Packets, func(q capture.Packet) bool {
+		return q.From != of.From && q.From != of.To || q.To != of.From && q.To != of.To
+	})
+	s := x.streams()
+	if len(s) != 1 || fpdus(s[0].out) != 10 || fpdus(s[0].in) != 10 {
+		t.Errorf("%d streams; %d and %d FPDUs of the connection, want 10 and 10", len(s), fpdus(s[0].out), fpdus(s[0].in))
+	}
 }
 
 // fill posts a Write and has the client write as much of it as its socket takes, which is not all.

@@ -19,7 +19,8 @@ const ackEvery = 1 << 20
 type tap struct {
 	capture *Capture
 	endpoints
-	chosen  bool // else the capture is not of this connection
+	decided bool // whether the capture is of this connection
+	chosen  bool // it is
 	named   bool // a comment has named the identifier
 	in, out stream
 	pieces  [][]byte // scratch
@@ -44,7 +45,8 @@ func (c *conn) tapped() *tap {
 	return c.tapOf()
 }
 
-// tapOf is tapped for a device with a capture. It decides once whether a capture is of c.
+// tapOf is tapped for a device with a capture. It decides once whether a capture is of c, but waits
+// until there is room for c's beginning: without that nobody could read the rest.
 func (c *conn) tapOf() *tap {
 	p := c.in.drv.capture.Load()
 	if p == nil { // it has just ended
@@ -52,6 +54,8 @@ func (c *conn) tapOf() *tap {
 	}
 	if c.tap == nil || c.tap.capture != p {
 		c.tap = &tap{capture: p, endpoints: c.endpoints()}
+	}
+	if !c.tap.decided {
 		c.tap.begin(c)
 	}
 	if !c.tap.chosen {
@@ -74,13 +78,14 @@ func (c *conn) endpoints() endpoints {
 // begin decides whether the capture is of c, and makes up how c has begun.
 func (t *tap) begin(c *conn) {
 	if !t.local.Addr().IsValid() || !t.peer.Addr().IsValid() || !t.capture.chooses(t.endpoints) {
+		t.decided = true
 		return
 	}
-	n, ok := t.capture.join(t.endpoints)
-	if !ok {
+	n, full := t.capture.join(t.endpoints)
+	t.decided, t.chosen = !full, n > 0
+	if !t.chosen {
 		return
 	}
-	t.chosen = true
 	// so that connections between the same addresses, one after the other, differ
 	t.out.next, t.in.next = uint32(n)*1_000_003, uint32(n)*1_000_003+1<<30
 	initiator, responder := &t.in, &t.out
@@ -224,14 +229,16 @@ func (t *tap) packet(c *conn, s *stream, flags pcapng.Flags, n int, comment stri
 	if flags&pcapng.ACK != 0 {
 		p.Ack, o.acked = o.next, o.next
 	}
-	if !t.named && c.id != nil {
-		t.named = true
+	naming := !t.named && c.id != nil
+	if naming {
 		p.Comment = fmt.Sprintf("rdma_cm_id %d", c.id.h)
 		if comment != "" {
 			p.Comment += "; " + comment
 		}
 	}
-	return t.capture.add(&p, n, payload)
+	ok := t.capture.add(&p, n, payload)
+	t.named = t.named || naming && ok
+	return ok
 }
 
 // other returns the other direction.
