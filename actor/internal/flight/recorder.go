@@ -96,10 +96,11 @@ func (r *Recorder) Copy(n int) Copy {
 	if r == nil {
 		return Copy{}
 	}
+	ring := make([]record, 0, min(n, len(r.ring))) // now: the loop may wait for the lock
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	there := min(r.made, uint64(len(r.ring)), uint64(n))
-	c := Copy{ring: make([]record, 0, there), made: r.made}
+	c := Copy{ring: ring, made: r.made}
 	first := r.next - int(there)
 	if first < 0 {
 		c.ring = append(c.ring, r.ring[first+len(r.ring):]...)
