@@ -97,6 +97,17 @@ func TestStolenLabel(t *testing.T) {
 	want(t, got, 2, sent, "other")
 }
 
+// A peer that has not said its name takes no label, and none from others.
+func TestUnnamedPeer(t *testing.T) {
+	const known = "rdmactor_peer_known"
+	s := New(Config{Peers: 1})
+	got := s.peerSamples(peersOf(nil, "", ""), remoting.Counts{})
+	want(t, got, 2, known, "other")
+	got = s.peerSamples(peersOf(nil, "", "a"), remoting.Counts{})
+	want(t, got, 1, known, "a")
+	want(t, got, 1, known, "other")
+}
+
 // Peers that come and go leave nothing behind.
 func TestManyPeers(t *testing.T) {
 	some := New(Config{Peers: 3})

@@ -29,7 +29,7 @@ func (n *names) give(count int, key, text func(i int) string) {
 			continue
 		}
 		l := label(text(i))
-		if taken[l] || len(taken) >= n.most {
+		if l == "" || taken[l] || len(taken) >= n.most { // no label is one to Prometheus
 			l = n.rest
 		} else {
 			taken[l] = true

@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/asynkron/protoactor-go/actor"
+
 	"github.com/rdmactor/rdmactor/remoting"
 )
 
@@ -64,4 +66,25 @@ func TestAccount(t *testing.T) {
 	if sent, received := n.account(); sent != 2*rounds*nodes || received != 2*rounds*nodes {
 		t.Errorf("sent %d, received %d, want %d of each", sent, received, 2*rounds*nodes)
 	}
+}
+
+// Dead letters are of what this node's actors have sent, all of it: also the requests of futures,
+// and no Stop.
+func TestDeadLettersOfSent(t *testing.T) {
+	n, nobody := start(t, remoting.Config{Expose: everything, Patience: 100 * time.Millisecond}), actor.NewPID("127.0.0.1:1", "nobody")
+	n.sys.Root.Stop(nobody)
+	n.sys.Root.Send(nobody, text("x"))
+	if got, err := n.ask(nobody, text("x")); err == nil {
+		t.Error(got)
+	}
+	eventually(t, "they are not all dead letters", func() bool {
+		peers, c := n.Account()
+		for i := range peers {
+			c.Add(peers[i].Counts)
+		}
+		if c.DeadLetters > 2 {
+			t.Errorf("%+v", c)
+		}
+		return c.Sent == 2 && c.DeadLetters == 2 && len(peers) == 0
+	})
 }

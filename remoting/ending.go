@@ -91,7 +91,9 @@ func (l *link) failed(err error) (first bool) {
 	p.state = linkBroken
 	futures := p.futures.takeThose(func(*request) bool { return true })
 	if len(futures) > 0 {
+		waited := p.user.records()
 		p.user.filter(func(r *frame.Record) bool { return r.Sender.Address != "" || !isFuture(r.Sender.ID) })
+		p.counts.DeadLetters += uint64(waited - p.user.records())
 		p.releaseLocked()
 	}
 	ours, theirs := p.watches.end()
@@ -121,7 +123,9 @@ func (l *link) unreachable(err error) {
 			}
 			lane.bytes -= len(out.bytes())
 			list = append(list, out)
-			p.counts.DeadLetters += uint64(out.records)
+			if lane == &p.user {
+				p.counts.DeadLetters += uint64(out.records)
+			}
 		}
 	}
 	p.awake = false
