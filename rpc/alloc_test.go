@@ -17,7 +17,7 @@ func TestAllocations(t *testing.T) {
 		most float64
 	}{"loop": {HandlerConfig{OnLoop: true}, 0.2}, "goroutine": {HandlerConfig{}, 1.2}} {
 		t.Run(name, func(t *testing.T) {
-			client := echoPair(t, c.cfg)
+			client := echoPair(t, c.cfg).client
 			q, reply := make([]byte, 64), make([]byte, 0, 64)
 			const calls = 5000
 			var before, after runtime.MemStats

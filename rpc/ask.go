@@ -85,6 +85,7 @@ func Go[Q, R any](ctx actor.Context, c *Client, m Method[Q, R], q *Q, cfg GoConf
 		}
 		r := new(R)
 		if err := m.m.rep.decode(b, r); err != nil {
+			c.ledger.method(m.m).undecoded.Add(1)
 			return &Reply[R]{Call: p, Err: badMessage(m.m, "reply", err, FateAnswered)}
 		}
 		return &Reply[R]{Call: p, Value: r}
@@ -102,7 +103,7 @@ func Go[Q, R any](ctx actor.Context, c *Client, m Method[Q, R], q *Q, cfg GoConf
 // start puts the request.
 func (p *Pending) start(ctx context.Context, c *Client, q any) error {
 	m := p.call.m
-	scratch, body, err := packRequest(m, q)
+	scratch, body, err := c.packRequest(m, q)
 	if err != nil {
 		return err
 	}
@@ -137,7 +138,7 @@ func (p *Pending) abandon(err *Error) {
 	if l == nil {
 		return
 	}
-	if f, ok := l.abandon(&p.call); ok {
+	if f, ok := l.abandon(&p.call, err.Code); ok {
 		err.Fate = f
 		p.answer(nil, err)
 	}

@@ -16,8 +16,16 @@ import (
 
 var benchEcho = NewRawMethod("bench.Echo", MethodConfig{})
 
-// echoPair is a server and a client over iWARP on loopback, each with a runtime of its own.
-func echoPair(tb testing.TB, cfg HandlerConfig) *Client {
+// pair is a server and a client over iWARP on loopback, each with a runtime of its own.
+type pair struct {
+	client *Client
+	server *Server
+	here   *rdma.Runtime // the client's
+	at     rdma.Addr
+}
+
+// echoPair is a pair whose server echoes.
+func echoPair(tb testing.TB, cfg HandlerConfig, more ...func(*Server)) *pair {
 	tb.Helper()
 	sys := actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return slog.New(slog.DiscardHandler) }),
 		actor.WithDeadLetterThrottleInterval(time.Millisecond))
@@ -31,6 +39,9 @@ func echoPair(tb testing.TB, cfg HandlerConfig) *Client {
 	here, there := open(), open()
 	s := NewServer(there, Config{})
 	HandleRaw(s, benchEcho, func(_ context.Context, q, reply []byte) ([]byte, error) { return append(reply, q...), nil }, cfg)
+	for _, setup := range more {
+		setup(s)
+	}
 	at, err := s.Listen(context.Background(), "127.0.0.1:0")
 	if err != nil {
 		tb.Fatal(err)
@@ -50,7 +61,7 @@ func echoPair(tb testing.TB, cfg HandlerConfig) *Client {
 		sys.Shutdown()
 		time.Sleep(5 * time.Millisecond) // Proto.Actor's throttle of dead letters ends by itself
 	})
-	return c
+	return &pair{c, s, here, at}
 }
 
 // cpuTime is what this process has used.
@@ -87,12 +98,12 @@ func callers(b *testing.B, c *Client, n int) {
 
 // BenchmarkUnary is one caller: 64 bytes there and back, both sides in this process.
 func BenchmarkUnary(b *testing.B) {
-	b.Run("OnLoop", func(b *testing.B) { callers(b, echoPair(b, HandlerConfig{OnLoop: true}), 1) })
-	b.Run("Goroutine", func(b *testing.B) { callers(b, echoPair(b, HandlerConfig{}), 1) })
+	b.Run("OnLoop", func(b *testing.B) { callers(b, echoPair(b, HandlerConfig{OnLoop: true}).client, 1) })
+	b.Run("Goroutine", func(b *testing.B) { callers(b, echoPair(b, HandlerConfig{}).client, 1) })
 }
 
 // BenchmarkUnary64Callers is 64 goroutines that call over one connection.
 func BenchmarkUnary64Callers(b *testing.B) {
-	b.Run("OnLoop", func(b *testing.B) { callers(b, echoPair(b, HandlerConfig{OnLoop: true}), 64) })
-	b.Run("Goroutine", func(b *testing.B) { callers(b, echoPair(b, HandlerConfig{}), 64) })
+	b.Run("OnLoop", func(b *testing.B) { callers(b, echoPair(b, HandlerConfig{OnLoop: true}).client, 64) })
+	b.Run("Goroutine", func(b *testing.B) { callers(b, echoPair(b, HandlerConfig{}).client, 64) })
 }

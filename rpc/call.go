@@ -80,18 +80,18 @@ func (c *Client) info(m *method, q any) *Info {
 
 // packRequest encodes a request of m. body lies in memory, or in another allocation if that was
 // too small. The caller puts memory back when it does not need body any more.
-func packRequest(m *method, q any) (memory *buffer, body []byte, err error) {
+func (c *Client) packRequest(m *method, q any) (memory *buffer, body []byte, err error) {
 	memory = getBuffer()
 	if body, err = m.req.pack(memory.b, q); err != nil {
 		memory.put(0)
-		return nil, nil, badMessage(m, "request", err, FateNotSent)
+		return nil, nil, c.refused(m, badMessage(m, "request", err, FateNotSent))
 	}
 	return memory, body, nil
 }
 
 // call encodes, calls and decodes.
 func (c *Client) call(ctx context.Context, m *method, q, r any) error {
-	scratch, body, err := packRequest(m, q)
+	scratch, body, err := c.packRequest(m, q)
 	if err != nil {
 		return err
 	}
@@ -103,6 +103,7 @@ func (c *Client) call(ctx context.Context, m *method, q, r any) error {
 	err = m.rep.unpack(cl.reply, r)
 	c.release(cl)
 	if err != nil {
+		c.ledger.method(m).undecoded.Add(1)
 		return badMessage(m, "reply", err, FateAnswered)
 	}
 	return nil
@@ -135,6 +136,7 @@ func (c *Client) do(ctx context.Context, m *method, body []byte) (*clientCall, e
 			return nil, inAll(err, unsure)
 		default:
 			attempt++
+			c.ledger.method(m).repeated.Add(1)
 			e, _ := errors.AsType[*Error](err) // retryable has looked
 			unsure = unsure || !e.Fate.NotExecuted()
 		}
@@ -201,7 +203,7 @@ func (c *Client) wait(ctx context.Context, l *link, cl *clientCall) error {
 			why = onLoop(cl.m, FateUnknown)
 		}
 	}
-	if f, ok := l.abandon(cl); ok {
+	if f, ok := l.abandon(cl, why.Code); ok {
 		why.Fate = f
 		return why
 	}
@@ -216,18 +218,18 @@ func (c *Client) start(ctx, ready context.Context, cl *clientCall, body []byte) 
 	for {
 		l, err := c.current(ready, cl.m)
 		if err != nil {
-			return nil, err
+			return nil, c.refused(cl.m, err)
 		}
 		metadata, err := prepare(ctx, cl)
 		if err != nil {
-			return nil, err
+			return nil, c.refused(cl.m, err)
 		}
 		err = l.start(cl, metadata, body)
 		if err == nil {
 			return l, nil
 		}
 		if !c.cfg.WaitForReady || !unsent(err) {
-			return nil, err
+			return nil, c.refused(cl.m, err)
 		}
 		// The connection has ended meanwhile. The next call of current waits for another one.
 	}

@@ -22,11 +22,12 @@ import (
 // drains. Its methods, and calls over it, may be used on any goroutine. Those that wait must not
 // be used on a loop's.
 type Client struct {
-	rt    *rdma.Runtime
-	sys   *actor.ActorSystem
-	addr  string
-	cfg   Config
-	calls sync.Pool // of *clientCall
+	rt     *rdma.Runtime
+	sys    *actor.ActorSystem
+	addr   string
+	cfg    Config
+	calls  sync.Pool // of *clientCall
+	ledger *ledger
 
 	streams atomic.Int64 // that the server has not ended
 
@@ -53,7 +54,7 @@ type Client struct {
 // context.Canceled). The cause is in it.
 func Dial(ctx context.Context, rt *rdma.Runtime, addr string, cfg Config) (*Client, error) {
 	c := &Client{
-		rt: rt, sys: rt.System(), addr: addr, cfg: cfg.withDefaults(),
+		rt: rt, sys: rt.System(), addr: addr, cfg: cfg.withDefaults(), ledger: newLedger(),
 		links: make(map[*link]struct{}), ready: make(chan struct{}),
 	}
 	if err := eventloop.MayWait(); err != nil {
@@ -92,7 +93,7 @@ func dialError(addr string, err error) error {
 
 // connectLocked begins a connection.
 func (c *Client) connectLocked(report func(error)) {
-	l := newLink(c.rt, c.addr, &c.cfg, c, &c.streams)
+	l := newLink(c.rt, c.addr, &c.cfg, c, &c.streams, c.ledger)
 	l.report = report
 	l.out.pid = c.sys.Root.SpawnPrefix(actor.PropsFromFunc(l.receive, c.rt.OnLoop(), resuming), "rpc")
 	c.dialing = l
@@ -195,6 +196,8 @@ func (c *Client) current(ctx context.Context, m *method) (*link, error) {
 		ready, over := c.ready, ctx.Done()
 		c.waiting++
 		c.mu.Unlock()
+		counts := c.ledger.method(m)
+		counts.unconnected.Add(1)
 		var blocked *Error
 		select {
 		case <-ready:
@@ -203,6 +206,7 @@ func (c *Client) current(ctx context.Context, m *method) (*link, error) {
 			blocked = onLoop(m, FateNotSent)
 		}
 		c.rt.Scheduler().Resume()
+		counts.unconnected.Add(-1)
 		c.mu.Lock()
 		c.waiting--
 		if ctx.Err() != nil {

@@ -9,7 +9,8 @@ import (
 
 // clientCall is a call in flight, as its caller has it. It is used again for other calls.
 type clientCall struct {
-	m        *method
+	m *method
+	stopwatch
 	id       wire.CallID
 	deadline time.Time // zero: none
 	// has a token when the call is finished; streams and actors do not use it

@@ -47,6 +47,11 @@
 // that takes all it can get leaves room for others, and is refused with ErrOverloaded. docs/rpc.md
 // has the rule ("Shares").
 //
+// # Counters
+//
+// Server.Inspect and Client.Inspect report on each method's calls: how many, how they have ended, by
+// code, and how long they took. They wait for no loop. docs/rpc.md says what counts as what.
+//
 // # Code that does not return
 //
 // Handlers, interceptors, codecs and errors are the user's, and may panic or call runtime.Goexit

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -35,6 +36,20 @@ const (
 	CodeForeign                       // ErrForeignPeer
 	CodeVersion                       // ErrVersion
 )
+
+var codeNames = [...]string{
+	0: "OK", CodeUnknown: "UNKNOWN", CodeCanceled: "CANCELED", CodeDeadline: "DEADLINE_EXCEEDED", CodeInternal: "INTERNAL",
+	CodeUnknownMethod: "UNKNOWN_METHOD", CodeBadMessage: "BAD_MESSAGE", CodeTooLarge: "TOO_LARGE", CodeOverloaded: "OVERLOADED",
+	CodeDraining: "DRAINING", CodeUnavailable: "UNAVAILABLE", CodeClosed: "CLOSED", CodeForeign: "FOREIGN_PEER", CodeVersion: "VERSION",
+}
+
+// String is the code's name as spans and metrics have it, or its number.
+func (c Code) String() string {
+	if int(c) < len(codeNames) {
+		return codeNames[c]
+	}
+	return strconv.Itoa(int(c))
+}
 
 // What errors.Is finds in the errors of calls.
 var (

@@ -63,5 +63,6 @@ func (s *Server) handle(h *handler) {
 	if s.handlers[h.m.name] != nil {
 		panic(fmt.Sprintf("rpc: %s has a handler", h.m.name))
 	}
+	h.counts = s.ledger.add(h.m, h.inline)
 	s.handlers[h.m.name] = h
 }

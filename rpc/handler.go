@@ -16,6 +16,7 @@ type handler struct {
 	call   func(ctx context.Context, q any) (any, error)
 	stream func(ctx context.Context, q any, out sink) error
 	newReq func() any
+	counts *methodCounts
 }
 
 // sink is where the items of a stream go.

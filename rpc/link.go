@@ -67,8 +67,9 @@ func (p *deadLetters) SendSystemMessage(*actor.PID, any) {}
 func (p *deadLetters) Stop(*actor.PID) {}
 
 // newLink makes a connection of a client that is to be dialled. open counts the client's streams.
-func newLink(rt *rdma.Runtime, addr string, cfg *Config, client keeper, open *atomic.Int64) *link {
+func newLink(rt *rdma.Runtime, addr string, cfg *Config, client keeper, open *atomic.Int64, counts *ledger) *link {
 	l := &link{rt: rt, sys: rt.System(), addr: addr, cfg: cfg, client: client, gone: make(chan struct{})}
+	l.ledger = counts
 	l.open, l.failed = open, errors.New("not connected")
 	l.out.number, l.out.ahead.Limits = 1, &ahead
 	l.out.sys, l.out.trim, l.out.trimLate = l.sys, l.trimLocked, l.trimLate
@@ -217,6 +218,7 @@ func (l *link) closed(ctx actor.Context, m *rdma.Closed) {
 				f = FateUnknown
 			}
 			c.err = l.endedLocked(c.m, f)
+			l.countLocked(c, c.err.Code)
 			c.next, lost = lost, c
 		}
 		if s.busy {
@@ -225,6 +227,7 @@ func (l *link) closed(ctx actor.Context, m *rdma.Closed) {
 		*s = slot{}
 	}
 	l.out.mu.Unlock()
+	l.keepCounts()
 	l.finish(lost)
 	l.sys.ProcessRegistry.Remove(l.dead.pid)
 	l.client.gone(l)

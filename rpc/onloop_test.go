@@ -53,7 +53,7 @@ func TestWaitingOnALoop(t *testing.T) {
 			return err
 		},
 		"Call that waits for a connection": func(r *rig) error {
-			c := &Client{rt: r.Runtime(), cfg: Config{WaitForReady: true}.withDefaults(), ready: make(chan struct{})}
+			c := &Client{rt: r.Runtime(), cfg: Config{WaitForReady: true}.withDefaults(), ledger: newLedger(), ready: make(chan struct{})}
 			_, err := CallRaw(ctx, c, echo, nil, nil)
 			return err
 		},

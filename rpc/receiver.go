@@ -129,7 +129,7 @@ type receiving struct {
 
 // open sends the request of a stream.
 func (c *Client) open(ctx context.Context, m *method, q any) (*receiving, error) {
-	scratch, body, err := packRequest(m, q)
+	scratch, body, err := c.packRequest(m, q)
 	if err != nil {
 		return nil, err
 	}
@@ -157,8 +157,10 @@ func (r *receiving) watch(ctx context.Context) {
 	defer r.mu.Unlock()
 	if r.err == nil && ctx.Done() != nil {
 		r.stop = r.sched.OnDone(ctx, func() {
-			if f, ok := r.l.abandon(&r.call); ok {
-				r.end(contextError(ctx, r.call.m, f))
+			why := contextError(ctx, r.call.m, FateUnknown)
+			if f, ok := r.l.abandon(&r.call, why.Code); ok {
+				why.Fate = f
+				r.end(why)
 			}
 		})
 	}
@@ -237,7 +239,11 @@ func (r *receiving) onEnd(ended func(error)) {
 
 // close gives the stream up, if it has not ended. err is why; nil: it was asked for.
 func (r *receiving) close(err error) {
-	f, ok := r.l.abandon(&r.call)
+	code := CodeCanceled
+	if err != nil {
+		code = CodeOf(err)
+	}
+	f, ok := r.l.abandon(&r.call, code)
 	if !ok {
 		return
 	}

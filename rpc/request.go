@@ -41,6 +41,7 @@ func (l *table) start(c *clientCall, metadata, body []byte) error {
 	}
 	h.Type, h.Number = wire.FrameCall, number
 	h.Call = l.enterLocked(c)
+	l.methods[number].sent += uint64(len(metadata) + len(body))
 	l.slots[h.Call.Slot()].number = l.out.putLargeLocked(h, own, metadata, body)
 	l.out.unlock()
 	return nil
@@ -67,18 +68,19 @@ var tooManyMethods = fmt.Sprintf("%d others were called on this connection, whic
 // numberLocked returns the method's number on this connection, and declares the method if that was
 // not done yet. Not ok: all numbers are taken.
 func (l *table) numberLocked(m *method) (n uint16, ok bool) {
-	for len(l.methods) <= m.index {
-		l.methods = append(l.methods, 0)
+	for len(l.numbers) <= m.index {
+		l.numbers = append(l.numbers, 0)
 	}
-	if l.methods[m.index] == 0 {
-		if l.declared == wire.MaxMethods {
+	if l.numbers[m.index] == 0 {
+		n = uint16(len(l.methods))
+		if n == wire.MaxMethods {
 			return 0, false
 		}
-		l.out.putLocked(wire.Header{Type: wire.FrameDeclare, Number: l.declared}, []byte(m.name))
-		l.declared++
-		l.methods[m.index] = l.declared
+		l.out.putLocked(wire.Header{Type: wire.FrameDeclare, Number: n}, []byte(m.name))
+		l.methods = append(l.methods, declared{counts: l.ledger.method(m)})
+		l.numbers[m.index] = n + 1
 	}
-	return l.methods[m.index] - 1, true
+	return l.numbers[m.index] - 1, true
 }
 
 // enterLocked gives a call its slot.
@@ -102,6 +104,7 @@ func (l *table) enterLocked(c *clientCall) wire.CallID {
 		l.markLocked(s)
 	}
 	c.id = wire.NewCallID(i, s.use)
+	l.beginLocked(c)
 	return c.id
 }
 
@@ -115,8 +118,9 @@ func (l *table) markLocked(s *slot) {
 }
 
 // abandon gives a call up: nobody gets its answer. If the request was sent, the server is
-// notified. Not ok: the call was finished before, or is being finished.
-func (l *table) abandon(c *clientCall) (f Fate, ok bool) {
+// notified. It counts as failed with code. Not ok: the call was finished before, or is being
+// finished.
+func (l *table) abandon(c *clientCall, code Code) (f Fate, ok bool) {
 	l.out.mu.Lock()
 	i := c.id.Slot()
 	if i >= len(l.slots) || l.slots[i].call != c {
@@ -124,6 +128,7 @@ func (l *table) abandon(c *clientCall) (f Fate, ok bool) {
 		return FateUnknown, false
 	}
 	l.slots[i].call = nil
+	l.countLocked(c, code)
 	l.markLocked(&l.slots[i])
 	if l.slots[i].number > l.out.handed { // trimLocked cuts it out
 		l.out.mu.Unlock()
@@ -195,6 +200,8 @@ func (l *table) wantedLocked(h *wire.Header, now *time.Time) bool {
 	left := c.deadline.Sub(*now)
 	if left <= 0 {
 		c.err = &Error{Code: CodeDeadline, Method: c.m.name, Fate: FateNotSent}
+		l.countLocked(c, CodeDeadline)
+		l.declaredLocked(c.m).counts.late.Add(1)
 		l.vacateLocked(i)
 		c.next, l.expired = l.expired, c
 		return false

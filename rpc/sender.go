@@ -61,6 +61,7 @@ func (call *serverCall) put(item any) (n int, sent bool, err error) {
 	}
 	c.out.putLargeLocked(wire.Header{Type: wire.FrameItem, Call: call.id}, own, nil, b)
 	call.window -= wire.HeaderLen + int64(len(b))
+	c.sentLocked(call.h, len(b))
 	c.out.unlock()
 	return len(b), true, nil
 }

@@ -27,6 +27,7 @@ type Server struct {
 	cfg     Config
 	workers workers
 	shares  *share.Account
+	ledger  *ledger
 
 	inFlight atomic.Int64 // admitted and not answered
 	draining atomic.Bool
@@ -47,6 +48,7 @@ func NewServer(rt *rdma.Runtime, cfg Config) *Server {
 	s := &Server{
 		rt: rt, sys: rt.System(), log: rt.Logger(), cfg: cfg.withDefaults(), ending: make(chan struct{}), idle: make(chan struct{}),
 		gone:     make(chan struct{}),
+		ledger:   newLedger(),
 		handlers: make(map[string]*handler), conns: make(map[*serverConn]struct{}),
 	}
 	s.workers.sched = rt.Scheduler()

@@ -14,9 +14,11 @@ type serverCall struct {
 	ctx  callContext
 	body body        // the request
 	next *serverCall // in the workers' queue
+	stopwatch
 
 	memory *buffer // of body; nil: it is the received message's
-	bytes  int     // of the request, with the memory that it is in
+	bytes  int     // of the request, with the memory that it is in; 0 on the loop
+	size   int     // of the request
 
 	// Of a stream; out.mu.
 	window int64
@@ -138,21 +140,27 @@ func (call *serverCall) answer(o *outcome, scratch []byte) (wake bool) {
 		}
 	}
 	own := large(nil, reply)
+	call.stop(call.h.counts)
 	c.out.mu.Lock()
 	c.out.purse.Requests -= call.bytes
+	sent := 0
 	switch {
 	case c.out.ended:
 	case len(reply) > len(noMemory) && !c.out.roomLocked(wire.HeaderLen+len(reply)):
-		c.out.putLocked(wire.Header{Type: wire.FrameError, Flags: h.Flags, Number: uint16(CodeOverloaded), Call: call.id}, noMemory)
+		o.code = CodeOverloaded
+		c.out.putLocked(wire.Header{Type: wire.FrameError, Flags: h.Flags, Number: uint16(o.code), Call: call.id}, noMemory)
 	default:
+		sent = len(reply)
 		c.out.putLargeLocked(h, own, nil, reply)
 	}
 	c.out.purse.Settle(c.out.bytes)
 	if i := call.id.Slot(); i < len(c.calls) && c.calls[i] == call {
 		c.calls[i] = nil
 	}
+	counted := c.endedLocked(call, o.code, sent)
 	wake = c.out.wakeLocked()
 	c.out.mu.Unlock()
+	c.s.ended(call, o, counted)
 	return wake
 }
 

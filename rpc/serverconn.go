@@ -33,6 +33,7 @@ type serverConn struct {
 	head, tail *serverCall
 
 	calls []*serverCall // by slot; out.mu
+	connCounts
 	share share.Conn
 }
 
@@ -148,6 +149,7 @@ func (c *serverConn) closed(err error) {
 		}
 	}
 	c.forget()
+	c.s.keepCounts(c)
 	if c.joined {
 		c.share.Leave()
 		c.s.leave(c)
@@ -239,7 +241,7 @@ func (c *serverConn) read(ctx actor.Context) {
 		if err != nil {
 			err = malformed(err)
 		} else if h.Type == wire.FrameCall {
-			lets, taken := c.check(h.Call)
+			lets, taken := c.check(&h)
 			if !lets {
 				break
 			}
@@ -292,7 +294,9 @@ func (c *serverConn) declare(h wire.Header, name []byte) error {
 	if len(name) == 0 || len(name) > wire.MaxMethodName {
 		return violation("a method's name of %d bytes", len(name))
 	}
-	c.methods = append(c.methods, c.s.handler(string(name)))
+	hd := c.s.handler(string(name))
+	c.methods = append(c.methods, hd)
+	c.count(hd)
 	return nil
 }
 
@@ -309,32 +313,35 @@ func (c *serverConn) find(id wire.CallID) *serverCall {
 // call admits a request, or refuses it at once.
 func (c *serverConn) call(h wire.Header, body []byte) error {
 	if int(h.Number) >= len(c.methods) {
-		c.refuse(h.Call, CodeUnknownMethod, "the method was not declared")
-		return nil
-	}
-	if h.Call.Slot() >= c.s.cfg.MaxCalls {
-		c.refuse(h.Call, CodeOverloaded, "")
+		c.refuse(h.Call, CodeUnknownMethod, "the method was not declared", &c.s.ledger.unknown, forMethod)
 		return nil
 	}
 	hd := c.methods[h.Number]
+	counts := &c.s.ledger.unknown
+	if hd != nil {
+		counts = hd.counts
+	}
 	switch {
+	case h.Call.Slot() >= c.s.cfg.MaxCalls:
+		c.refuse(h.Call, CodeOverloaded, "", counts, forLimit)
+		return nil
 	case hd == nil:
-		c.refuse(h.Call, CodeUnknownMethod, "")
+		c.refuse(h.Call, CodeUnknownMethod, "", counts, forMethod)
 		return nil
 	case hd.m.stream != (h.Flags&wire.FlagStream != 0):
-		c.refuse(h.Call, CodeUnknownMethod, "one side has it as a stream")
+		c.refuse(h.Call, CodeUnknownMethod, "one side has it as a stream", counts, forMethod)
 		return nil
 	}
 	var metadata []byte
 	if h.Flags&wire.FlagMetadata != 0 {
 		var ok bool
 		if metadata, body, ok = wire.CutMetadata(body); !ok {
-			c.refuse(h.Call, CodeBadMessage, "metadata")
+			c.refuse(h.Call, CodeBadMessage, "metadata", counts, forMessage)
 			return nil
 		}
 	}
 	if code := c.s.admit(c, hd); code != 0 {
-		c.refuse(h.Call, code, "")
+		c.refuse(h.Call, code, "", counts, reasonOf(code))
 		return nil
 	}
 	if hd.inline {
@@ -345,7 +352,8 @@ func (c *serverConn) call(h wire.Header, body []byte) error {
 	if call.body.retain(c.reading, body) {
 		call.copy()
 	}
-	call.bytes = len(metadata) + len(body)
+	call.size = len(metadata) + len(body)
+	call.bytes = call.size
 	if call.memory != nil {
 		call.bytes = len(metadata) + cap(call.memory.b)
 	}
@@ -355,7 +363,7 @@ func (c *serverConn) call(h wire.Header, body []byte) error {
 	if !c.enter(call) {
 		call.drop()
 		call.givePlaceBack()
-		c.refuse(h.Call, CodeOverloaded, "no memory for the request")
+		c.refuse(h.Call, CodeOverloaded, "no memory for the request", counts, forMemory)
 		return nil
 	}
 	if c.tail == nil {
@@ -370,11 +378,17 @@ func (c *serverConn) call(h wire.Header, body []byte) error {
 // check reports whether there is room for further answers, and whether the slot of a request is
 // taken by a call that was not answered. No handler may be called for such a request, wherever it
 // runs.
-func (c *serverConn) check(id wire.CallID) (lets, taken bool) {
+func (c *serverConn) check(h *wire.Header) (lets, taken bool) {
 	c.out.mu.Lock()
 	defer c.out.mu.Unlock()
-	i := id.Slot()
-	return c.out.bytes <= highWater && c.out.roomLocked(0), i < len(c.calls) && c.calls[i] != nil
+	i := h.Call.Slot()
+	lets, taken = c.out.bytes <= highWater && c.out.roomLocked(0), i < len(c.calls) && c.calls[i] != nil
+	if c.onLoop = nil; lets && !taken && int(h.Number) < len(c.methods) {
+		if hd := c.methods[h.Number]; hd != nil && hd.inline {
+			c.onLoop = hd.counts
+		}
+	}
+	return lets, taken
 }
 
 // enter gives a call its place, if there is memory for its request.
@@ -390,6 +404,7 @@ func (c *serverConn) enter(call *serverCall) (ok bool) {
 	}
 	c.calls[i] = call
 	c.out.purse.Requests += call.bytes
+	c.begunLocked(call)
 	return true
 }
 
@@ -404,6 +419,10 @@ func (c *serverConn) callOnLoop(h wire.Header, hd *handler, metadata, body []byt
 	call.h, call.id = hd, h.Call
 	call.begin(h, metadata)
 	call.body.b = body
+	call.size = len(metadata) + len(body)
+	if t := c.tally(hd); t != nil {
+		c.time(call, t.begun+1)
+	}
 	defer c.recycle(call)
 	c.local.Do(hd.task, call.handle)
 	return nil
@@ -419,13 +438,15 @@ func (c *serverConn) recycle(call *serverCall) {
 	c.inline = call
 }
 
-// refuse answers a call that no handler will see.
-func (c *serverConn) refuse(id wire.CallID, code Code, text string) {
+// refuse answers a call that no handler will see, and counts it.
+func (c *serverConn) refuse(id wire.CallID, code Code, text string, counts *methodCounts, why reason) {
+	counts.refused[why].Add(1)
 	var body []byte
 	if text != "" {
 		body = wire.AppendError(nil, text, nil)
 	}
 	c.out.mu.Lock()
+	c.onLoop = nil
 	c.out.putLocked(wire.Header{Type: wire.FrameError, Flags: wire.FlagRefused, Number: uint16(code), Call: id}, body)
 	c.out.mu.Unlock()
 }

@@ -1,6 +1,7 @@
 package rpc
 
 import (
+	"cmp"
 	"errors"
 	"sync/atomic"
 
@@ -13,7 +14,8 @@ import (
 type table struct {
 	out     out
 	open    *atomic.Int64 // streams, of all the client's connections
-	expired *clientCall   // those whose turn came too late, for the loop to finish; the loop's
+	ledger  *ledger
+	expired *clientCall // those whose turn came too late, for the loop to finish; the loop's
 
 	// Set before the first call.
 	max  int // bytes the server takes
@@ -23,13 +25,13 @@ type table struct {
 	slots    []slot
 	free     []uint16 // of slots
 	inUse    int
-	marked   int      // of slots, those whose request may not go as it was put: see trimLocked
-	limit    int      // of slots
-	streams  int64    // as many may be open
-	methods  []uint16 // by method.index: the number it was declared with, counted from 1
-	declared uint16
-	draining bool  // the server wants no calls any more
-	failed   error // no calls any more; nil while there is a connection
+	marked   int        // of slots, those whose request may not go as it was put: see trimLocked
+	limit    int        // of slots
+	streams  int64      // as many may be open
+	numbers  []uint16   // by method.index: the number it was declared with, counted from 1
+	methods  []declared // by that number, counted from 0
+	draining bool       // the server wants no calls any more
+	failed   error      // no calls any more; nil while there is a connection
 }
 
 // slot is the place of a call from its request to its answer.
@@ -81,6 +83,9 @@ func (l *table) answerLocked(h wire.Header, body []byte, reading *rdma.Received)
 		if c == nil {
 			return nil, nil // on its way when the stream was given up
 		}
+		t := l.declaredLocked(c.m)
+		t.items++
+		t.received += uint64(len(body))
 		return nil, c.stream.itemLocked(reading, body)
 	}
 	var failure *Error
@@ -96,7 +101,12 @@ func (l *table) answerLocked(h wire.Header, body []byte, reading *rdma.Received)
 	}
 	if c.err = failure; failure != nil {
 		failure.Method = c.m.name
-	} else if !s.stream {
+		l.countLocked(c, cmp.Or(failure.Code, CodeUnknown))
+		return c, nil
+	}
+	l.countLocked(c, 0)
+	l.declaredLocked(c.m).received += uint64(len(body))
+	if !s.stream {
 		c.body.b = body
 	}
 	return c, nil
@@ -114,6 +124,7 @@ func (l *table) refusedLocked() (list *clientCall) {
 		}
 		if c := l.slots[i].call; c != nil {
 			c.err = &Error{Code: CodeDraining, Method: c.m.name, Fate: FateRefused}
+			l.countLocked(c, CodeDraining)
 			c.next, list = list, c
 		}
 		l.vacateLocked(i)

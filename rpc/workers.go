@@ -80,6 +80,7 @@ func (w *workers) run() {
 				w.wakeLocked()
 			}
 			c.next = nil
+			c.h.counts.taken++
 			w.mu.Unlock()
 			c.run()
 			w.mu.Lock()

@@ -1,0 +1,57 @@
+package rpc
+
+import "time"
+
+// declared is a method that a connection of a client has declared.
+type declared struct {
+	counts *methodCounts
+	tally
+}
+
+// declaredLocked is a method that was declared. It stays where it is until the next one is.
+func (l *table) declaredLocked(m *method) *declared { return &l.methods[l.numbers[m.index]-1] }
+
+// beginLocked counts a call whose method was declared.
+func (l *table) beginLocked(c *clientCall) {
+	d := l.declaredLocked(c.m)
+	d.begun++
+	if c.weight = timed(d.begun); c.weight > 0 {
+		c.began = time.Now()
+	}
+}
+
+// countLocked counts the end of a call for its caller. code 0: it was answered.
+func (l *table) countLocked(c *clientCall, code Code) {
+	d := l.declaredLocked(c.m)
+	d.end(code)
+	c.stop(d.counts)
+	d.counts.fail(code)
+}
+
+// keepCounts keeps what a connection has counted whose calls have all ended.
+func (l *table) keepCounts() {
+	l.ledger.mu.Lock()
+	defer l.ledger.mu.Unlock()
+	l.out.mu.Lock()
+	defer l.out.mu.Unlock()
+	for i := range l.methods {
+		l.methods[i].counts.past.add(&l.methods[i].tally)
+	}
+	l.methods = nil
+}
+
+// unsentLocked calls yield with the counts of each call whose request was not handed to the
+// connection.
+func (l *table) unsentLocked(yield func(*methodCounts)) {
+	for i := range l.slots {
+		if s := &l.slots[i]; s.call != nil && s.number > l.out.handed {
+			yield(l.declaredLocked(s.call.m).counts)
+		}
+	}
+}
+
+// refused counts a call that could not begin, and returns err, which is why.
+func (c *Client) refused(m *method, err error) error {
+	c.ledger.method(m).refused[reasonOf(CodeOf(err))].Add(1)
+	return err
+}

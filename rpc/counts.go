@@ -1,0 +1,202 @@
+package rpc
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/rdmactor/rdmactor/rpc/internal/wire"
+)
+
+// What every call counts is in a tally of its connection, which out.mu guards: the call locks that
+// anyway, so counting costs a few plain additions. What is rare is in the counts of its method.
+
+// tally is what a connection has counted of the calls of a method. out.mu guards it.
+type tally struct {
+	begun, ok, failed     uint64
+	items, sent, received uint64 // items of streams, either way; bytes
+}
+
+func (t *tally) add(o *tally) {
+	t.begun += o.begun
+	t.ok += o.ok
+	t.failed += o.failed
+	t.items += o.items
+	t.sent += o.sent
+	t.received += o.received
+}
+
+// end counts the end of a call. code 0: it was answered.
+func (t *tally) end(code Code) {
+	if code == 0 {
+		t.ok++
+	} else {
+		t.failed++
+	}
+}
+
+// A connection's first calls of a method are timed, and then one of sixteen: a look at the clock
+// costs more than all counters together.
+const (
+	alwaysTimed = 64
+	timedEvery  = 16
+)
+
+// timed is how many calls the one stands for that is the nth to begin. 0: it is not timed. Those
+// that are do not come at equal distances, so that they do not fall into step with the calls.
+func timed(n uint64) (weight uint64) {
+	switch {
+	case n <= alwaysTimed:
+		return 1
+	case uint32(n)*0x9E3779B1 < 1<<32/timedEvery:
+		return timedEvery
+	}
+	return 0
+}
+
+// stopwatch times a call, if it is one that is timed.
+type stopwatch struct {
+	weight uint64
+	began  time.Time
+}
+
+// stop counts how long the call has taken.
+func (w *stopwatch) stop(to *methodCounts) {
+	if w.weight > 0 {
+		to.latency.add(time.Since(w.began), w.weight)
+	}
+}
+
+// reason is why a call was refused before it began.
+type reason uint8
+
+const (
+	forLimit reason = iota
+	forMemory
+	forDraining
+	forConnection
+	forMethod
+	forMessage
+	forContext
+	reasons
+)
+
+// reasonOf is the reason for which a call was refused with a code.
+func reasonOf(code Code) reason {
+	switch code {
+	case CodeOverloaded:
+		return forLimit
+	case CodeDraining:
+		return forDraining
+	case CodeUnknownMethod:
+		return forMethod
+	case CodeCanceled, CodeDeadline:
+		return forContext
+	case CodeTooLarge, CodeBadMessage:
+		return forMessage
+	}
+	return forConnection
+}
+
+// methodCounts is what a Server or a Client counts of the calls of a method. Any goroutine.
+type methodCounts struct {
+	name         string
+	latency      histogram
+	refused      [reasons]atomic.Uint64
+	late         atomic.Uint64
+	repeated     atomic.Uint64
+	undecoded    atomic.Uint64
+	unconnected  atomic.Int64 // calls of a client that wait for a connection
+	mu           sync.Mutex
+	failures     map[Code]uint64
+	past         tally  // of connections that are gone; ledger.mu
+	pace         pace   // ledger.mu
+	taken        uint64 // calls that workers have begun to handle; workers.mu
+	index        int    // in tallies of a server's connections
+	stream, loop bool
+}
+
+// pace is how many calls begin in a second.
+type pace struct {
+	since     time.Time // when it was determined last
+	begun     uint64    // then
+	perSecond float64
+}
+
+// paceEvery is how long calls are counted for a pace, at least.
+const paceEvery = time.Second
+
+// at is the pace now that so many have begun.
+func (p *pace) at(now time.Time, begun uint64) float64 {
+	if d := now.Sub(p.since); d >= paceEvery {
+		p.perSecond = float64(begun-min(begun, p.begun)) / d.Seconds()
+		p.since, p.begun = now, begun
+	}
+	return p.perSecond
+}
+
+// fail counts an error. Codes that nobody has registered here count as CodeUnknown: a peer may send
+// any.
+func (m *methodCounts) fail(code Code) {
+	if code == 0 {
+		return
+	}
+	if sentinelOf(code) == nil {
+		code = CodeUnknown
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.failures == nil {
+		m.failures = make(map[Code]uint64)
+	}
+	m.failures[code]++
+}
+
+// ledger is the counters of a Server or a Client.
+type ledger struct {
+	// mu is held while tallies of connections are read or moved, so that no call is counted twice,
+	// or not at all. It is locked before any out.mu.
+	mu sync.Mutex
+
+	names   sync.Mutex // guards all; locked last
+	all     []*methodCounts
+	of      map[*method]*methodCounts
+	unknown methodCounts // what no method here has
+}
+
+// unknownMethod is the name of the entry for calls of methods that are not known here.
+const unknownMethod = "unknown"
+
+// newLedger makes the counters of a Server or a Client.
+func newLedger() *ledger {
+	l := &ledger{of: make(map[*method]*methodCounts)}
+	l.unknown.name, l.unknown.index, l.unknown.pace.since = unknownMethod, wire.MaxMethods, time.Now()
+	return l
+}
+
+// method is the counts of a method. Those beyond the number that a connection has numbers for
+// share one entry.
+func (l *ledger) method(m *method) *methodCounts { return l.add(m, false) }
+
+// add is method, and says whether the method's handler is called on a loop.
+func (l *ledger) add(m *method, onLoop bool) *methodCounts {
+	l.names.Lock()
+	defer l.names.Unlock()
+	c := l.of[m]
+	switch {
+	case c != nil:
+	case len(l.all) >= wire.MaxMethods:
+		return &l.unknown
+	default:
+		c = &methodCounts{name: m.name, index: len(l.all), stream: m.stream, loop: onLoop, pace: pace{since: time.Now()}}
+		l.of[m], l.all = c, append(l.all, c)
+	}
+	return c
+}
+
+// methods is the counts of all methods.
+func (l *ledger) methods() []*methodCounts {
+	l.names.Lock()
+	defer l.names.Unlock()
+	return l.all[:len(l.all):len(l.all)]
+}

@@ -1,0 +1,121 @@
+package rpc
+
+import (
+	"fmt"
+	"math/bits"
+	"sync/atomic"
+	"time"
+)
+
+// A duration's bucket: four for the first 4.096 µs, then four in each doubling up to 137 s, and one
+// for what is longer.
+const (
+	firstOctave = 12 // of nanoseconds: below 2^12 the buckets are equally wide
+	lastOctave  = 37
+	perOctave   = 4
+	buckets     = perOctave*(lastOctave-firstOctave+1) + 1
+	// longestTaken bounds what one duration adds to the sum.
+	longestTaken = 1 << 45
+)
+
+// bucketOf is the bucket of a duration in nanoseconds.
+func bucketOf(ns uint64) int {
+	switch octave := bits.Len64(ns) - 1; {
+	case octave < firstOctave:
+		return int(ns >> (firstOctave - 2))
+	case octave >= lastOctave:
+		return buckets - 1
+	default:
+		return perOctave*(octave-firstOctave) + int(ns>>(octave-2))
+	}
+}
+
+// bucketFrom is the shortest duration of a bucket.
+func bucketFrom(i int) time.Duration {
+	if i < perOctave {
+		return time.Duration(i) << (firstOctave - 2)
+	}
+	return time.Duration(perOctave+i%perOctave) << (firstOctave - 3 + i/perOctave)
+}
+
+// histogram counts durations. Any goroutine.
+type histogram struct {
+	counts [buckets]atomic.Uint64
+	sum    atomic.Uint64
+}
+
+// add counts a duration that stands for weight calls. A clock may have gone back.
+func (h *histogram) add(d time.Duration, weight uint64) {
+	ns := uint64(min(max(d, 0), longestTaken))
+	h.counts[bucketOf(ns)].Add(weight)
+	h.sum.Add(ns * weight)
+}
+
+// read is what was counted so far.
+func (h *histogram) read() (r Histogram) {
+	r.sum = time.Duration(h.sum.Load())
+	for i := range h.counts {
+		r.counts[i] = h.counts[i].Load()
+	}
+	return r
+}
+
+// Histogram is how long calls have taken. Its 105 buckets are at most a quarter wider than where
+// they begin, from 4 µs to 137 s. Shorter times have four buckets of 1 µs. Quantiles are as exact.
+type Histogram struct {
+	counts [buckets]uint64
+	sum    time.Duration
+}
+
+// Count is how many calls it stands for.
+func (h *Histogram) Count() (n uint64) {
+	for _, c := range h.counts {
+		n += c
+	}
+	return n
+}
+
+// Sum is how long they have taken together.
+func (h *Histogram) Sum() time.Duration { return h.sum }
+
+// Quantile is how long a part q of the calls has taken at most: 0.5 is the median. 0: there are no
+// calls. Times beyond 137 s count as that.
+func (h *Histogram) Quantile(q float64) time.Duration {
+	want, n := min(max(q, 0), 1)*float64(h.Count()), 0.0
+	for i, c := range h.counts {
+		if n += float64(c); c == 0 || n < want {
+			continue
+		}
+		from := bucketFrom(i)
+		if i == buckets-1 {
+			return from
+		}
+		part := 1 - (n-want)/float64(c)
+		return from + time.Duration(part*float64(bucketFrom(i+1)-from))
+	}
+	return 0
+}
+
+// Octaves returns how many calls took less than each bound. The bounds are 4.096 µs and its
+// doublings up to 137 s. What took longer is in Count only.
+func (h *Histogram) Octaves(yield func(bound time.Duration, calls uint64) bool) {
+	var n uint64
+	for i, c := range h.counts[:buckets-1] {
+		n += c
+		if i%perOctave == perOctave-1 && !yield(bucketFrom(i+1), n) {
+			return
+		}
+	}
+}
+
+// Add adds what another one has counted.
+func (h *Histogram) Add(o *Histogram) {
+	h.sum += o.sum
+	for i, c := range o.counts {
+		h.counts[i] += c
+	}
+}
+
+func (h Histogram) String() string {
+	return fmt.Sprintf("%d: p50 %v, p90 %v, p99 %v", h.Count(), h.Quantile(0.5), h.Quantile(0.9), h.Quantile(0.99))
+}

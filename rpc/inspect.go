@@ -1,0 +1,226 @@
+package rpc
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/rdmactor/rdmactor/rpc/internal/wire"
+)
+
+// MethodInfo is what Inspect reports about the calls of a method, since the Server or the Client
+// was made. Of a client each attempt is a call.
+type MethodInfo struct {
+	// Method is its name, or "unknown": at a server that is for the calls of all methods that it
+	// does not have, and at a client for those of more than 4,096 methods.
+	Method   string
+	Stream   bool
+	OnLoop   bool   // of a server: its handler is
+	Started  uint64 // have begun: OK, Failed and InFlight together
+	InFlight int    // have begun, and have not ended
+	Waiting  int    // for a worker, at a client for a connection or to be sent
+	OK       uint64 // have ended with an answer, or a stream in order
+	Failed   uint64 // have ended with an error
+	// PerSecond is how many have begun in a second, between the last two calls of Inspect that were
+	// a second apart or more. The first one counts from when the method was first known.
+	PerSecond float64
+	// Late is of Failed: nobody waited any more when it was the request's turn, so it was not sent,
+	// or not handled.
+	Late uint64
+	// Repeated is of a client: attempts after the first (Config.Retry).
+	Repeated uint64
+	// Undecoded is of a client, and of OK: answers, not items, that could not be decoded.
+	Undecoded     uint64
+	Refused       RefusedCalls
+	Items         uint64 // of streams
+	SentBytes     uint64 // of requests with their metadata, answers and items, without headers
+	ReceivedBytes uint64
+	P50, P99      time.Duration // of Latency
+	// Latency is from a request's arrival to its answer, and at a client from when the request was
+	// queued until the caller has its answer or gives up. A stream takes as long as it lasts. A
+	// connection times the first 64 calls of a method, and then one of 16, which counts as 16.
+	Latency Histogram
+	Errors  CodeCounts // Failed, by code
+}
+
+// RefusedCalls are calls that never began, by reason. They are in no other figure.
+type RefusedCalls struct {
+	Limit      uint64 // as many were in flight as may be (Config)
+	Memory     uint64 // there was no memory for the request
+	Draining   uint64 // the server drains
+	Connection uint64 // there was none, or the client was closed
+	Method     uint64 // the server does not have it, or the connection has no number for it
+	Message    uint64 // a request that was too large, or metadata that was wrong
+	Context    uint64 // the caller's had ended
+}
+
+// CodeCount is how many calls have failed with a code.
+type CodeCount struct {
+	Code  Code
+	Calls uint64
+}
+
+// CodeCounts are in the order of the codes. What has a code that nobody has registered here
+// (RegisterCode) is counted as CodeUnknown.
+type CodeCounts []CodeCount
+
+func (c CodeCounts) String() string {
+	texts := make([]string, len(c))
+	for i, n := range c {
+		texts[i] = fmt.Sprintf("%v %d", n.Code, n.Calls)
+	}
+	return strings.Join(texts, ", ")
+}
+
+// Inspect reports on the methods that have handlers, ordered by name, and at the end on the calls
+// of unknown methods. It waits for no loop. Any goroutine. inspect.Rows shows it.
+func (s *Server) Inspect() []MethodInfo {
+	s.ledger.mu.Lock()
+	defer s.ledger.mu.Unlock()
+	sums := s.ledger.sums()
+	s.workers.mu.Lock()
+	for _, sum := range sums.all {
+		sum.taken = sum.counts.taken
+	}
+	s.workers.mu.Unlock()
+	s.mu.Lock()
+	conns := slices.Collect(maps.Keys(s.conns))
+	s.mu.Unlock()
+	for _, c := range conns {
+		c.out.mu.Lock()
+		for i, t := range c.tallies {
+			if t != nil {
+				sums.at(i).add(t)
+			}
+		}
+		if c.onLoop != nil {
+			sums.at(c.onLoop.index).running++
+		}
+		c.out.mu.Unlock()
+	}
+	return sums.infos(func(i *MethodInfo, sum *methodSum) {
+		i.InFlight += sum.running
+		if !i.OnLoop { // what workers have taken was read first, so it is not more than has begun
+			i.Waiting = min(int(sum.begun-sum.taken), i.InFlight)
+		}
+	})
+}
+
+// Inspect reports on the methods that were called, ordered by name. It waits for no loop. Any
+// goroutine. inspect.Rows shows it. A call that its caller has given up is not in flight here, but
+// is in what Client.InFlight reports.
+func (c *Client) Inspect() []MethodInfo {
+	c.ledger.mu.Lock()
+	defer c.ledger.mu.Unlock()
+	c.mu.Lock()
+	links := slices.Collect(maps.Keys(c.links))
+	c.mu.Unlock()
+	sums := c.ledger.sums()
+	for _, l := range links {
+		l.out.mu.Lock()
+		for i := range l.methods {
+			sums.at(l.methods[i].counts.index).add(&l.methods[i].tally)
+		}
+		l.unsentLocked(func(m *methodCounts) { sums.at(m.index).running++ })
+		l.out.mu.Unlock()
+	}
+	return sums.infos(func(i *MethodInfo, sum *methodSum) {
+		i.Waiting = sum.running + int(sum.counts.unconnected.Load())
+	})
+}
+
+// methodSum is what all connections have counted of a method.
+type methodSum struct {
+	tally
+	counts  *methodCounts
+	taken   uint64
+	running int // on a loop; at a client: not sent
+}
+
+// methodSums are those of all methods, the unknown one last.
+type methodSums struct{ all []*methodSum }
+
+// sums begins with the connections that are gone. l.mu is locked.
+func (l *ledger) sums() *methodSums {
+	s := &methodSums{}
+	for _, m := range l.methods() {
+		s.all = append(s.all, &methodSum{tally: m.past, counts: m})
+	}
+	s.all = append(s.all, &methodSum{tally: l.unknown.past, counts: &l.unknown})
+	return s
+}
+
+// at is the sum of the method with an index.
+func (s *methodSums) at(index int) *methodSum {
+	switch last := len(s.all) - 1; {
+	case index < last:
+		return s.all[index]
+	case index == wire.MaxMethods:
+		return s.all[last]
+	}
+	return &methodSum{} // it is newer than the list: the next reading has it
+}
+
+// infos is what Inspect returns. more adds what is not in the tallies.
+func (s *methodSums) infos(more func(*MethodInfo, *methodSum)) []MethodInfo {
+	infos, now := make([]MethodInfo, 0, len(s.all)), time.Now()
+	for i, sum := range s.all {
+		info := sum.info()
+		more(&info, sum)
+		info.Started = info.OK + info.Failed + uint64(info.InFlight)
+		info.PerSecond = sum.counts.pace.at(now, info.Started)
+		if i < len(s.all)-1 || info.Failed+info.OK+info.Refused.all() > 0 || info.InFlight > 0 {
+			infos = append(infos, info)
+		}
+	}
+	slices.SortFunc(infos, func(a, b MethodInfo) int {
+		return cmp.Or(compareBool(a.Method == unknownMethod, b.Method == unknownMethod), strings.Compare(a.Method, b.Method))
+	})
+	return infos
+}
+
+// compareBool has false come first.
+func compareBool(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case a:
+		return 1
+	}
+	return -1
+}
+
+func (s *methodSum) info() MethodInfo {
+	m := s.counts
+	i := MethodInfo{
+		Method: m.name, Stream: m.stream, OnLoop: m.loop, InFlight: int(s.begun - s.ok - s.failed), OK: s.ok, Failed: s.failed,
+		Late: m.late.Load(), Repeated: m.repeated.Load(), Undecoded: m.undecoded.Load(),
+		Items: s.items, SentBytes: s.sent, ReceivedBytes: s.received, Latency: m.latency.read(), Errors: m.errors(),
+		Refused: RefusedCalls{
+			Limit: m.refused[forLimit].Load(), Memory: m.refused[forMemory].Load(), Draining: m.refused[forDraining].Load(),
+			Connection: m.refused[forConnection].Load(), Method: m.refused[forMethod].Load(),
+			Message: m.refused[forMessage].Load(), Context: m.refused[forContext].Load(),
+		},
+	}
+	i.P50, i.P99 = i.Latency.Quantile(0.5), i.Latency.Quantile(0.99)
+	return i
+}
+
+// errors is how many calls have failed with which code.
+func (m *methodCounts) errors() CodeCounts {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var all CodeCounts
+	for code, n := range m.failures {
+		all = append(all, CodeCount{code, n})
+	}
+	slices.SortFunc(all, func(a, b CodeCount) int { return cmp.Compare(a.Code, b.Code) })
+	return all
+}
+
+func (r *RefusedCalls) all() uint64 {
+	return r.Limit + r.Memory + r.Draining + r.Connection + r.Method + r.Message + r.Context
+}

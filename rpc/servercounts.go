@@ -1,0 +1,113 @@
+package rpc
+
+import "github.com/rdmactor/rdmactor/rpc/internal/wire"
+
+// connCounts is what a server's connection has counted.
+type connCounts struct {
+	// by methodCounts.index, of the methods that were declared; out.mu, and only the loop sets it
+	tallies []*tally
+	// of the OnLoop handler that is being called, or is about to be; out.mu. Its call counts as
+	// begun when it ends, so that it need not lock out.mu for that
+	onLoop *methodCounts
+}
+
+// count makes the tally of a method that was declared. It is called on the loop.
+func (c *serverConn) count(h *handler) {
+	if h == nil {
+		return
+	}
+	c.out.mu.Lock()
+	defer c.out.mu.Unlock()
+	i := h.counts.index
+	for len(c.tallies) <= i {
+		c.tallies = append(c.tallies, nil)
+	}
+	if c.tallies[i] == nil {
+		c.tallies[i] = new(tally)
+	}
+}
+
+// tally is that of a handler's method; nil: the connection has ended. On the loop, or with out.mu
+// locked.
+func (c *serverConn) tally(h *handler) *tally {
+	if i := h.counts.index; i < len(c.tallies) {
+		return c.tallies[i]
+	}
+	return nil
+}
+
+// begunLocked counts a call that waits for a worker.
+func (c *serverConn) begunLocked(call *serverCall) {
+	if t := c.tally(call.h); t != nil {
+		t.begun++
+		t.received += uint64(call.size)
+		c.time(call, t.begun)
+	}
+}
+
+// time times the nth call, if it is one that is timed. It is called on the loop.
+func (c *serverConn) time(call *serverCall, n uint64) {
+	if call.weight = timed(n); call.weight > 0 {
+		call.began = c.arrival()
+	}
+}
+
+// sentLocked counts an item.
+func (c *serverConn) sentLocked(h *handler, n int) {
+	if t := c.tally(h); t != nil {
+		t.items++
+		t.sent += uint64(n)
+	}
+}
+
+// endedLocked counts the end of a call that was answered with so many bytes. Not counted: the
+// connection has ended before.
+func (c *serverConn) endedLocked(call *serverCall, code Code, sent int) (counted bool) {
+	if call.h.inline {
+		c.onLoop = nil
+	}
+	t := c.tally(call.h)
+	if t == nil {
+		return false
+	}
+	t.sent += uint64(sent)
+	call.endIn(t, code)
+	return true
+}
+
+// endIn counts the end of a call.
+func (call *serverCall) endIn(t *tally, code Code) {
+	if call.h.inline {
+		t.begun++
+		t.received += uint64(call.size)
+	}
+	t.end(code)
+}
+
+// ended counts how a call has ended. counted: its connection has counted that it has.
+func (s *Server) ended(call *serverCall, o *outcome, counted bool) {
+	m := call.h.counts
+	m.fail(o.code)
+	if o.flags&wire.FlagRefused != 0 {
+		m.late.Add(1)
+	}
+	if !counted {
+		s.ledger.mu.Lock()
+		defer s.ledger.mu.Unlock()
+		call.endIn(&m.past, o.code)
+	}
+}
+
+// keepCounts keeps what a connection has counted that has ended.
+func (s *Server) keepCounts(c *serverConn) {
+	s.ledger.mu.Lock()
+	defer s.ledger.mu.Unlock()
+	c.out.mu.Lock()
+	defer c.out.mu.Unlock()
+	for _, m := range s.ledger.methods() {
+		if m.index < len(c.tallies) && c.tallies[m.index] != nil {
+			m.past.add(c.tallies[m.index])
+		}
+	}
+	c.tallies, c.onLoop = nil, nil
+}
