@@ -1,0 +1,56 @@
+package secure
+
+import (
+	"encoding/binary"
+	"net/netip"
+)
+
+// HelloLen is the length, in bytes, of the hello before everything else in the private data.
+const HelloLen = 12
+
+// Hello is a hello as it travels: docs/wire.md. Nothing here reads it.
+type Hello [HelloLen]byte
+
+// Device says what kind of device carries a connection. Both sides have the same kind.
+type Device uint8
+
+// The kinds of devices.
+const (
+	DeviceMemory     Device = iota // the twin
+	DeviceIWARP                    // MPA over TCP, by the embedded device or the kernel's
+	DeviceInfiniBand               // InfiniBand and RoCE
+)
+
+// Binding is what both sides of a connection must see alike, besides their hellos. It is part of
+// the handshake: who changes or relays any of it is found out.
+type Binding struct {
+	Device Device
+	// The addresses as this side sees them: the connecting side's, and the one that it dials.
+	// Both are left out if one is not valid. That is for networks that translate addresses.
+	Client netip.Addr
+	Server netip.AddrPort
+}
+
+const pskLabel = "rdmactor-psk-1"
+
+// append writes the label, then what is bound: docs/security-wire.md has the layout.
+func (b Binding) append(label string) []byte {
+	p := append(make([]byte, 0, 96), label...)
+	var client, server [16]byte
+	var port uint16
+	addresses := byte(0)
+	if b.Client.IsValid() && b.Server.IsValid() {
+		addresses = 1
+		client, server, port = b.Client.As16(), b.Server.Addr().As16(), b.Server.Port()
+	}
+	p = append(p, byte(b.Device), addresses)
+	p = append(p, client[:]...)
+	p = append(p, server[:]...)
+	return binary.BigEndian.AppendUint16(p, port)
+}
+
+// psk is the prologue of PSK mode: also the request's hello and key id, which come in the clear.
+func (b Binding) psk(request Hello, id KeyID) []byte {
+	p := append(b.append(pskLabel), request[:]...)
+	return append(p, id[:]...)
+}

@@ -1,0 +1,171 @@
+package secure
+
+import (
+	"crypto/cipher"
+	"encoding/binary"
+)
+
+const (
+	// SegmentLen is how many bytes of a large message are sealed at a time.
+	SegmentLen = 1 << 20
+	// MaxLarge is the longest large message, in bytes: its length travels in four.
+	MaxLarge = 1<<32 - 1
+)
+
+// LargeLen is how many bytes a large message of n bytes is when sealed: the message, then the tags
+// of its segments.
+func LargeLen(n int) int { return n + segments(n)*Overhead }
+
+func segments(n int) int { return (n + SegmentLen - 1) / SegmentLen }
+
+// largeSecret makes the key of each large message that one side sends.
+type largeSecret struct {
+	suite  Suite
+	secret []byte
+	last   uint64 // the number of the last message that was begun or offered
+
+	forgotten bool
+}
+
+func newLargeSecret(s Suite, traffic []byte) (l largeSecret, err error) {
+	l.suite = s
+	l.secret, err = expandLabel(s.hash(), traffic, "large", nil, s.hash()().Size())
+	return l, err
+}
+
+// message is what a message with that number is sealed with.
+func (l *largeSecret) message(number uint64, b []byte, n int) (m largeMessage, err error) {
+	if l.forgotten {
+		return m, errForgotten
+	}
+	var context [8]byte
+	binary.BigEndian.PutUint64(context[:], number)
+	key, err := expandLabel(l.suite.hash(), l.secret, "message", context[:], l.suite.keyLen())
+	if err != nil {
+		return m, err
+	}
+	defer clear(key)
+	aead, err := l.suite.aead(key)
+	return largeMessage{aead: aead, body: b[:n], tags: b[n:LargeLen(n)]}, err
+}
+
+// LargeSealer seals the large messages of this side.
+type LargeSealer struct{ largeSecret }
+
+// Begin gives the message its number, which the offer carries. b has LargeLen(n) bytes, the first n
+// of which are the message. Messages may be sealed on any goroutine, and never be offered.
+func (l *LargeSealer) Begin(b []byte, n int) (*LargeSeal, uint64, error) {
+	if err := fits(b, n); err != nil {
+		return nil, 0, err
+	}
+	m, err := l.message(l.last+1, b, n)
+	if err != nil {
+		return nil, 0, &ConfigError{What: l.suite.String(), Err: err}
+	}
+	l.last++
+	return &LargeSeal{m}, l.last, nil
+}
+
+// LargeOpener opens the large messages of the peer.
+type LargeOpener struct{ largeSecret }
+
+// Offered takes the number that an offer of the peer's has, as offers come: it is higher than that
+// of every earlier one. An error is a *TamperedError.
+func (l *LargeOpener) Offered(number uint64) error {
+	if number <= l.last {
+		return &TamperedError{"an offer of a message that was offered before"}
+	}
+	l.last = number
+	return nil
+}
+
+// Begin opens what was offered with that number. b has LargeLen(n) bytes, all of which were read
+// from the peer.
+func (l *LargeOpener) Begin(b []byte, n int, number uint64) (*LargeOpen, error) {
+	if err := fits(b, n); err != nil {
+		return nil, err
+	}
+	m, err := l.message(number, b, n)
+	if err != nil {
+		return nil, &ConfigError{What: l.suite.String(), Err: err}
+	}
+	return &LargeOpen{largeMessage: m}, nil
+}
+
+func fits(b []byte, n int) error {
+	if n < 1 || n > MaxLarge || len(b) < LargeLen(n) {
+		return &ConfigError{What: "memory that is too small for a large message and its tags"}
+	}
+	return nil
+}
+
+// largeMessage is one message, a segment at a time. The tags stand behind all of it, so that it is
+// in one piece before and after. The AEADs of Go want each tag behind its segment: it stands there
+// while the segment is sealed or opened, in place of what is kept in aside.
+type largeMessage struct {
+	aead  cipher.AEAD
+	body  []byte
+	tags  []byte
+	done  int // segments
+	nonce [nonceLen]byte
+	aside [Overhead]byte
+}
+
+// next is the next segment with room for its tag behind it, and where that tag is kept.
+func (m *largeMessage) next() (segment, tag []byte) {
+	start := m.done * SegmentLen
+	end := min(start+SegmentLen, len(m.body))
+	all := m.body[:len(m.body)+len(m.tags)]
+	tag = m.tags[m.done*Overhead : (m.done+1)*Overhead]
+	m.nonce[nonceLen-1] = 0
+	if end == len(m.body) {
+		m.nonce[nonceLen-1] = 1
+	}
+	binary.BigEndian.PutUint32(m.nonce[nonceLen-5:], uint32(m.done))
+	m.done++
+	return all[start:end:min(end+Overhead, len(all))], tag
+}
+
+func (m *largeMessage) more() bool { return m.done < segments(len(m.body)) }
+
+// LargeSeal is a large message that is being sealed in its memory.
+type LargeSeal struct{ largeMessage }
+
+// Next seals the next segment and reports whether there are more. It is not called after the last.
+func (m *LargeSeal) Next() (more bool) {
+	segment, tag := m.next()
+	room := segment[len(segment):cap(segment)]
+	copy(m.aside[:], room)
+	sealed := m.aead.Seal(segment[:0], m.nonce[:], segment, nil)
+	made := [Overhead]byte(sealed[len(segment):])
+	copy(room, m.aside[:])
+	copy(tag, made[:])
+	return m.more()
+}
+
+// LargeOpen is a large message that is being opened in its memory.
+type LargeOpen struct {
+	largeMessage
+	failed error
+}
+
+// Next opens the next segment and reports whether there are more. It is not called after the last.
+// Nothing of the message may be used before all of it was opened. After an error, a *TamperedError,
+// its memory is zeros.
+func (m *LargeOpen) Next() (more bool, err error) {
+	if m.failed != nil {
+		return false, m.failed
+	}
+	segment, tag := m.next()
+	room := segment[len(segment):cap(segment)]
+	copy(m.aside[:], room)
+	copy(room, tag)
+	_, err = m.aead.Open(segment[:0], m.nonce[:], segment[:cap(segment)], nil)
+	copy(room, m.aside[:])
+	if err != nil {
+		clear(m.body)
+		m.failed = &TamperedError{"a large message"}
+		return false, m.failed
+	}
+	return m.more(), nil
+}

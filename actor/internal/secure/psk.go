@@ -1,0 +1,81 @@
+package secure
+
+import (
+	"crypto/sha256"
+)
+
+const (
+	// KeyLen is the length of a pre-shared key, in bytes. Its bytes are random, never a password.
+	KeyLen = 32
+	// MaxIdentity is the longest identity, in bytes.
+	MaxIdentity = 255
+
+	keyIDLen = 8
+	pskLen   = 32
+)
+
+// KeyID says in a request which identity and which of its keys are used. It is no secret, and the
+// same in each request.
+type KeyID [keyIDLen]byte
+
+// Credential is an identity, and one key of it.
+type Credential struct {
+	Identity string
+	Key      [KeyLen]byte
+}
+
+// derive makes of a credential what goes on the wire, and the key that Noise has. A key in use by
+// two identities is two different keys there.
+func (c *Credential) derive() (id KeyID, psk [pskLen]byte, err error) {
+	if c.Identity == "" || len(c.Identity) > MaxIdentity {
+		return id, psk, &ConfigError{What: "an identity has 1 to 255 bytes"}
+	}
+	if c.Key == [KeyLen]byte{} {
+		return id, psk, &ConfigError{What: "the key of " + c.Identity + " is zeros"}
+	}
+	for _, part := range []struct {
+		label string
+		to    []byte
+	}{{"psk id", id[:]}, {"psk", psk[:]}} {
+		b, err := expandLabel(sha256.New, c.Key[:], part.label, []byte(c.Identity), len(part.to))
+		if err != nil {
+			return id, psk, &ConfigError{What: "the key of " + c.Identity, Err: err}
+		}
+		copy(part.to, b)
+		clear(b)
+	}
+	return id, psk, nil
+}
+
+// keysEach is how many keys an identity may have: the one in use, and the one that takes its place.
+const keysEach = 2
+
+// Keys is whom a listener knows. It is never changed: to rotate a key, make another Keys and use
+// that for later requests.
+type Keys struct{ byID map[KeyID]known }
+
+type known struct {
+	identity string
+	psk      [pskLen]byte
+}
+
+// NewKeys takes identities and their keys, at most two of each identity.
+func NewKeys(list ...Credential) (*Keys, error) {
+	k := &Keys{byID: make(map[KeyID]known, len(list))}
+	each := map[string]int{}
+	for i := range list {
+		c := &list[i]
+		id, psk, err := c.derive()
+		if err != nil {
+			return nil, err
+		}
+		if other, ok := k.byID[id]; ok {
+			return nil, &ConfigError{What: "the same key id for " + other.identity + " and " + c.Identity}
+		}
+		if each[c.Identity]++; each[c.Identity] > keysEach {
+			return nil, &ConfigError{What: c.Identity + " has more than two keys"}
+		}
+		k.byID[id] = known{c.Identity, psk}
+	}
+	return k, nil
+}

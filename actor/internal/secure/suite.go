@@ -1,0 +1,68 @@
+package secure
+
+import (
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/sha256"
+	"crypto/sha512"
+	"fmt"
+	"hash"
+
+	"golang.org/x/crypto/chacha20poly1305"
+)
+
+// Overhead is how many bytes longer a sealed message is: its tag.
+const Overhead = 16
+
+const nonceLen = 12
+
+// Suite says what messages are sealed with, and which hash makes the keys for it.
+type Suite uint8
+
+// The suites. PSK mode has the first two.
+const (
+	AES256GCM        Suite = iota + 1 // with SHA-256
+	ChaCha20Poly1305                  // with SHA-256
+	TLSAES128GCM                      // with SHA-256: TLS_AES_128_GCM_SHA256
+	TLSAES256GCM                      // with SHA-384: TLS_AES_256_GCM_SHA384
+)
+
+func (s Suite) String() string {
+	switch s {
+	case AES256GCM:
+		return "AES-256-GCM, SHA-256"
+	case ChaCha20Poly1305:
+		return "ChaCha20-Poly1305, SHA-256"
+	case TLSAES128GCM:
+		return "AES-128-GCM, SHA-256"
+	case TLSAES256GCM:
+		return "AES-256-GCM, SHA-384"
+	}
+	return fmt.Sprintf("suite %d", uint8(s))
+}
+
+func (s Suite) hash() func() hash.Hash {
+	if s == TLSAES256GCM {
+		return sha512.New384
+	}
+	return sha256.New
+}
+
+func (s Suite) keyLen() int {
+	if s == TLSAES128GCM {
+		return 16
+	}
+	return 32
+}
+
+// aead is the suite's AEAD with a key of keyLen bytes.
+func (s Suite) aead(key []byte) (cipher.AEAD, error) {
+	if s == ChaCha20Poly1305 {
+		return chacha20poly1305.New(key)
+	}
+	block, err := aes.NewCipher(key)
+	if err != nil {
+		return nil, err
+	}
+	return cipher.NewGCM(block)
+}
