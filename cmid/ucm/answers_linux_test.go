@@ -3,7 +3,6 @@ package ucm
 import (
 	"encoding/binary"
 	"errors"
-	"maps"
 	"runtime"
 	"strings"
 	"testing"
@@ -12,6 +11,7 @@ import (
 
 	"github.com/rdmactor/rdmactor/cmid"
 	"github.com/rdmactor/rdmactor/cmid/ucm/uabi"
+	"github.com/rdmactor/rdmactor/internal/nldev"
 	"github.com/rdmactor/rdmactor/states"
 )
 
@@ -222,71 +222,16 @@ func TestOpenErrors(t *testing.T) {
 
 // TestChardevAnswer: what the kernel says of its device file, whole and cut off.
 func TestChardevAnswer(t *testing.T) {
-	e := binary.NativeEndian
-	answer := make([]byte, 16)
-	attr := func(kind uint16, value []byte) {
-		answer = e.AppendUint16(answer, uint16(4+len(value)))
-		answer = e.AppendUint16(answer, kind)
-		answer = append(answer, value...)
-		for len(answer)%4 != 0 {
-			answer = append(answer, 0)
-		}
-	}
-	attr(attrChardevName, []byte("rdma_cm\x00"))
-	attr(attrChardevABI, e.AppendUint64(nil, 4))
+	answer := nldev.Attr(nil, attrChardevName, []byte(clientName))
+	named := len(answer)
+	answer = nldev.Attr(answer, attrChardevABI, binary.NativeEndian.AppendUint64(nil, 4))
 	if c, err := parseChardev(answer); err != nil || c != (chardev{"rdma_cm", 4}) {
 		t.Errorf("%+v, %v", c, err)
 	}
 	for n := range len(answer) {
-		if c, err := parseChardev(answer[:n]); err == nil && c.name != "rdma_cm" {
-			t.Errorf("cut to %d bytes: %+v", n, c)
+		if c, err := parseChardev(answer[:n]); n != named && !errors.Is(err, unix.EPROTO) || c.abi != 0 {
+			t.Errorf("cut to %d bytes: %+v, %v", n, c, err)
 		}
-	}
-	refusal := make([]byte, 36)
-	e.PutUint16(refusal[4:], unix.NLMSG_ERROR)
-	missing := int32(-int(unix.ENODEV))
-	e.PutUint32(refusal[16:], uint32(missing))
-	if _, err := parseChardev(refusal); !errors.Is(err, unix.ENODEV) {
-		t.Errorf("%v, want ENODEV", err)
-	}
-}
-
-// TestParseIndices: a dump has a message for each device, in as many parts as the kernel likes, and
-// ends with one of its own.
-func TestParseIndices(t *testing.T) {
-	e := binary.NativeEndian
-	message := func(kind uint16, attrs ...[]byte) []byte {
-		b := make([]byte, nlHeader)
-		for _, a := range attrs {
-			b = append(b, a...)
-			b = append(b, make([]byte, -len(b)&3)...)
-		}
-		e.PutUint32(b, uint32(len(b)))
-		e.PutUint16(b[4:], kind)
-		return b
-	}
-	attr := func(kind uint16, value []byte) []byte {
-		return append(e.AppendUint16(e.AppendUint16(nil, uint16(nlAttr+len(value))), kind), value...)
-	}
-	device := func(name string, index uint32) []byte {
-		return message(nldevGet, attr(attrDevIndex, e.AppendUint32(nil, index)), attr(attrDevName, append([]byte(name), 0)), attr(99, []byte{1}))
-	}
-	first := append(device("rxe0", 0), device("siw0", 7)...)
-	all := make(map[string]uint32)
-	if more, err := parseIndices(first, all); !more || err != nil {
-		t.Errorf("after a part without an end: %v, %v; want more", more, err)
-	}
-	if more, err := parseIndices(append(device("x", 8), message(unix.NLMSG_DONE, make([]byte, 4))...), all); more || err != nil {
-		t.Errorf("after the end: %v, %v; want no more", more, err)
-	}
-	if want := map[string]uint32{"rxe0": 0, "siw0": 7, "x": 8}; !maps.Equal(all, want) {
-		t.Errorf("%v, want %v", all, want)
-	}
-	for n := range len(first) {
-		_, _ = parseIndices(first[:n], map[string]uint32{}) // it does not panic
-	}
-	if _, err := parseIndices(message(unix.NLMSG_ERROR, e.AppendUint32(nil, uint32(0xffffffff&-int64(unix.EPERM)))), all); !errors.Is(err, unix.EPERM) {
-		t.Errorf("%v, want EPERM", err)
 	}
 }
 

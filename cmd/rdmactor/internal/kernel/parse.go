@@ -9,44 +9,31 @@ import (
 	"strconv"
 	"strings"
 
-	"golang.org/x/sys/unix"
+	"github.com/rdmactor/rdmactor/internal/nldev"
 )
 
-// Of the kernel's <rdma/rdma_netlink.h> and <linux/netlink.h>.
+// Of the kernel's <rdma/rdma_netlink.h>, <linux/socket.h> and the structs of addresses.
 const (
-	nldevGet       = 5<<10 | 1  // RDMA_NL_NLDEV, RDMA_NLDEV_CMD_GET
-	nldevResCMID   = 5<<10 | 11 // RDMA_NL_NLDEV, RDMA_NLDEV_CMD_RES_CM_ID_GET
-	attrDevIndex   = 1          // RDMA_NLDEV_ATTR_DEV_INDEX
-	attrDevName    = 2          // RDMA_NLDEV_ATTR_DEV_NAME
-	attrPortIndex  = 3          // RDMA_NLDEV_ATTR_PORT_INDEX
-	attrLQPN       = 21         // RDMA_NLDEV_ATTR_RES_LQPN
-	attrType       = 26         // RDMA_NLDEV_ATTR_RES_TYPE
-	attrState      = 27         // RDMA_NLDEV_ATTR_RES_STATE
-	attrPID        = 28         // RDMA_NLDEV_ATTR_RES_PID
-	attrKernName   = 29         // RDMA_NLDEV_ATTR_RES_KERN_NAME
-	attrCMID       = 30         // RDMA_NLDEV_ATTR_RES_CM_ID
-	attrCMIDEntry  = 31         // RDMA_NLDEV_ATTR_RES_CM_ID_ENTRY
-	attrPS         = 32         // RDMA_NLDEV_ATTR_RES_PS
-	attrSrc        = 33         // RDMA_NLDEV_ATTR_RES_SRC_ADDR
-	attrDst        = 34         // RDMA_NLDEV_ATTR_RES_DST_ADDR
-	attrCMIDN      = 63         // RDMA_NLDEV_ATTR_RES_CM_IDN
-	typeMask       = 1<<14 - 1  // without NLA_F_NESTED and NLA_F_NET_BYTEORDER
-	nlmsgError     = 2          // NLMSG_ERROR
-	nlmsgDone      = 3          // NLMSG_DONE
-	flagRequest    = 1          // NLM_F_REQUEST
-	flagDump       = 0x300      // NLM_F_DUMP
-	flagInterrupt  = 0x10       // NLM_F_DUMP_INTR: the table has changed meanwhile
-	headerLen      = 16         // struct nlmsghdr
-	attrLen        = 4          // struct nlattr
-	aligned        = 4
-	familyInet     = 2  // AF_INET
-	familyInet6    = 10 // AF_INET6
-	familyIB       = 27 // AF_IB
+	resCMID        = nldev.Client | 11 // RDMA_NLDEV_CMD_RES_CM_ID_GET
+	attrPortIndex  = 3                 // RDMA_NLDEV_ATTR_PORT_INDEX
+	attrLQPN       = 21                // RDMA_NLDEV_ATTR_RES_LQPN
+	attrType       = 26                // RDMA_NLDEV_ATTR_RES_TYPE
+	attrState      = 27                // RDMA_NLDEV_ATTR_RES_STATE
+	attrPID        = 28                // RDMA_NLDEV_ATTR_RES_PID
+	attrKernName   = 29                // RDMA_NLDEV_ATTR_RES_KERN_NAME
+	attrCMID       = 30                // RDMA_NLDEV_ATTR_RES_CM_ID
+	attrCMIDEntry  = 31                // RDMA_NLDEV_ATTR_RES_CM_ID_ENTRY
+	attrPS         = 32                // RDMA_NLDEV_ATTR_RES_PS
+	attrSrc        = 33                // RDMA_NLDEV_ATTR_RES_SRC_ADDR
+	attrDst        = 34                // RDMA_NLDEV_ATTR_RES_DST_ADDR
+	attrCMIDN      = 63                // RDMA_NLDEV_ATTR_RES_CM_IDN
+	familyInet     = 2                 // AF_INET
+	familyInet6    = 10                // AF_INET6
+	familyIB       = 27                // AF_IB
+	sockaddrInLen  = 8                 // of struct sockaddr_in what is used
+	sockaddrIn6Len = 28                // struct sockaddr_in6
+	sockaddrIBLen  = 40                // of struct sockaddr_ib what is used
 	mostIDs        = 1 << 20
-	mostDevices    = 4096
-	sockaddrInLen  = 8  // of struct sockaddr_in what is used
-	sockaddrIn6Len = 28 // struct sockaddr_in6
-	sockaddrIBLen  = 40 // of struct sockaddr_ib what is used
 )
 
 // errChanged: the table has changed while it was read.
@@ -109,120 +96,20 @@ func nameOf(names []string, n uint8) string {
 	return "UNKNOWN(" + strconv.Itoa(int(n)) + ")"
 }
 
-// request is a message that asks for a dump. index is the device's, 0 with withIndex false.
-func request(command uint16, sequence uint32, index uint32, withIndex bool) []byte {
-	e := binary.NativeEndian
-	b := make([]byte, headerLen, headerLen+attrLen+4)
-	if withIndex {
-		b = e.AppendUint16(b, attrLen+4)
-		b = e.AppendUint16(b, attrDevIndex)
-		b = e.AppendUint32(b, index)
-	}
-	e.PutUint32(b, uint32(len(b)))
-	e.PutUint16(b[4:], command)
-	e.PutUint16(b[6:], flagRequest|flagDump)
-	e.PutUint32(b[8:], sequence)
-	return b
-}
-
-// reader takes a dump's messages.
-type reader struct {
-	sequence uint32
-	message  func(payload []byte) error
-	changed  bool
-}
-
-// take reads what one receive has given. more is false at the dump's end.
-func (r *reader) take(b []byte) (more bool, err error) {
-	e := binary.NativeEndian
-	for len(b) >= headerLen {
-		n, kind := int(e.Uint32(b)), e.Uint16(b[4:])
-		if n < headerLen || n > len(b) {
-			return false, protocol("a message of %d bytes in %d", n, len(b))
-		}
-		payload, flags, sequence := b[headerLen:n], e.Uint16(b[6:]), e.Uint32(b[8:])
-		b = b[min((n+aligned-1)&^(aligned-1), len(b)):]
-		if sequence != r.sequence {
-			continue // of an earlier request
-		}
-		r.changed = r.changed || flags&flagInterrupt != 0
-		switch kind {
-		case nlmsgDone:
-			return false, status(payload, true)
-		case nlmsgError:
-			return false, status(payload, false)
-		}
-		if err := r.message(payload); err != nil {
-			return false, err
-		}
-	}
-	if len(b) > 0 {
-		return false, protocol("%d bytes too many", len(b))
-	}
-	return true, nil
-}
-
-// status is the errno of an error, or of a dump's end, which may have none.
-func status(payload []byte, mayBeEmpty bool) error {
-	if len(payload) < 4 {
-		if mayBeEmpty {
-			return nil
-		}
-		return protocol("an error of %d bytes", len(payload))
-	}
-	switch code := int32(binary.NativeEndian.Uint32(payload)); {
-	case code == 0 && mayBeEmpty:
-		return nil
-	case code < 0 && code > -4096:
-		return fmt.Errorf("netlink: %w", unix.Errno(-code))
-	default:
-		return protocol("the error %d", code)
-	}
-}
-
-// protocol is the error for what the kernel does not send.
-func protocol(format string, args ...any) error {
-	return fmt.Errorf("netlink: "+format+": %w", append(args, unix.EPROTO)...)
-}
-
-// device is a device's name and index.
-type device struct {
-	name  string
-	index uint32
-}
-
-// parseDevice reads a message of RDMA_NLDEV_CMD_GET.
-func parseDevice(payload []byte) (d device, err error) {
-	has := false
-	err = each(payload, func(kind uint16, value []byte) error {
-		switch {
-		case kind == attrDevName:
-			d.name = text(value)
-		case kind == attrDevIndex && len(value) >= 4:
-			d.index, has = binary.NativeEndian.Uint32(value), true
-		}
-		return nil
-	})
-	if err == nil && (!has || d.name == "") {
-		err = protocol("a device without a name or an index")
-	}
-	return d, err
-}
-
 // parseIDs reads a message of RDMA_NLDEV_CMD_RES_CM_ID_GET, and appends its identifiers.
 func parseIDs(payload []byte, ids []ID) ([]ID, error) {
 	name, first := "", len(ids)
-	err := each(payload, func(kind uint16, value []byte) error {
+	err := nldev.Each(payload, func(kind uint16, value []byte) error {
 		switch kind {
-		case attrDevName:
-			name = text(value)
+		case nldev.Name:
+			name = nldev.Text(value)
 		case attrCMID:
-			return each(value, func(kind uint16, value []byte) error {
+			return nldev.Each(value, func(kind uint16, value []byte) error {
 				if kind != attrCMIDEntry {
 					return nil
 				}
 				if len(ids) == mostIDs {
-					return protocol("more than %d identifiers", mostIDs)
+					return nldev.Protocol("more than %d identifiers", mostIDs)
 				}
 				id, err := parseID(value)
 				ids = append(ids, id)
@@ -243,7 +130,7 @@ func parseIDs(payload []byte, ids []ID) ([]ID, error) {
 // parseID reads one identifier. Like rdma(8) it wants its state and its port space.
 func parseID(entry []byte) (id ID, err error) {
 	id = ID{State: "", PS: ""}
-	err = each(entry, func(kind uint16, value []byte) (err error) {
+	err = nldev.Each(entry, func(kind uint16, value []byte) (err error) {
 		switch kind {
 		case attrSrc:
 			id.Local, err = parseAddr(value)
@@ -252,13 +139,13 @@ func parseID(entry []byte) (id ID, err error) {
 			id.Peer, err = parseAddr(value)
 			return err
 		case attrKernName:
-			id.Command = "[" + text(value) + "]"
+			id.Command = "[" + nldev.Text(value) + "]"
 			return nil
 		}
 		return id.number(kind, value)
 	})
 	if err == nil && (id.State == "" || id.PS == "") {
-		err = protocol("an identifier without a state or a port space")
+		err = nldev.Protocol("an identifier without a state or a port space")
 	}
 	return id, err
 }
@@ -274,7 +161,7 @@ func (id *ID) number(kind uint16, value []byte) error {
 		return nil // of a newer kernel
 	}
 	if len(value) < size {
-		return protocol("attribute %d has %d bytes", kind, len(value))
+		return nldev.Protocol("attribute %d has %d bytes", kind, len(value))
 	}
 	if size == 1 {
 		if kind == attrType {
@@ -302,11 +189,11 @@ func (id *ID) number(kind uint16, value []byte) error {
 // parseAddr reads a struct sockaddr_storage. Of another family there is no address.
 func parseAddr(b []byte) (a Addr, err error) {
 	if len(b) < 2 {
-		return a, protocol("an address of %d bytes", len(b))
+		return a, nldev.Protocol("an address of %d bytes", len(b))
 	}
 	family := binary.NativeEndian.Uint16(b)
 	if least := map[uint16]int{familyInet: sockaddrInLen, familyInet6: sockaddrIn6Len, familyIB: sockaddrIBLen}[family]; len(b) < least {
-		return a, protocol("an address of family %d has %d bytes", family, len(b))
+		return a, nldev.Protocol("an address of family %d has %d bytes", family, len(b))
 	}
 	e := binary.BigEndian
 	switch family {
@@ -324,25 +211,6 @@ func parseAddr(b []byte) (a Addr, err error) {
 	return a, nil
 }
 
-// each calls f with each attribute's number and value.
-func each(b []byte, f func(kind uint16, value []byte) error) error {
-	e := binary.NativeEndian
-	for len(b) >= attrLen {
-		n := int(e.Uint16(b))
-		if n < attrLen || n > len(b) {
-			return protocol("an attribute of %d bytes in %d", n, len(b))
-		}
-		if err := f(e.Uint16(b[2:])&typeMask, b[attrLen:n]); err != nil {
-			return err
-		}
-		b = b[min((n+aligned-1)&^(aligned-1), len(b)):]
-	}
-	if len(b) > 0 {
-		return protocol("%d bytes too many", len(b))
-	}
-	return nil
-}
-
 // processOf is the process in a thread's /proc/PID/status, 0 if there is none.
 func processOf(status []byte) uint32 {
 	for l := range strings.Lines(string(status)) {
@@ -355,14 +223,4 @@ func processOf(status []byte) uint32 {
 		}
 	}
 	return 0
-}
-
-// text is a string of the kernel's, without its end.
-func text(b []byte) string {
-	for i, c := range b {
-		if c == 0 {
-			return string(b[:i])
-		}
-	}
-	return string(b)
 }

@@ -3,24 +3,20 @@ package kernel
 import (
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"net/netip"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
+
+	"github.com/rdmactor/rdmactor/internal/nldev"
 )
 
 // e has the host's byte order: that of netlink.
 var e = binary.NativeEndian
 
-// attr is an attribute and its padding.
-func attr(kind uint16, value ...byte) []byte {
-	b := e.AppendUint16(nil, uint16(attrLen+len(value)))
-	b = append(e.AppendUint16(b, kind), value...)
-	return append(b, make([]byte, -len(b)&3)...)
-}
+func attr(kind uint16, value ...byte) []byte { return nldev.Attr(nil, kind, value) }
 
 func number(kind uint16, n uint32) []byte { return attr(kind, e.AppendUint32(nil, n)...) }
 func letters(kind uint16, s string) []byte {
@@ -35,16 +31,6 @@ func join(parts ...[]byte) (all []byte) {
 		all = append(all, p...)
 	}
 	return all
-}
-
-// message is a struct nlmsghdr and its payload.
-func message(kind, flags uint16, sequence uint32, payload []byte) []byte {
-	b := e.AppendUint32(nil, uint32(headerLen+len(payload)))
-	b = e.AppendUint16(b, kind)
-	b = e.AppendUint16(b, flags)
-	b = e.AppendUint32(b, sequence)
-	b = e.AppendUint32(b, 4711) // the port of this socket
-	return append(b, payload...)
 }
 
 // storage is a struct sockaddr_storage.
@@ -78,7 +64,7 @@ var (
 		letters(attrKernName, "nvme_rdma"),
 		attr(999, 1, 2, 3), // of a newer kernel
 	)
-	table  = join(number(attrDevIndex, 2), letters(attrDevName, "rxe0"), nest(attrCMID, listener, connection))
+	table  = join(number(nldev.Index, 2), letters(nldev.Name, "rxe0"), nest(attrCMID, listener, connection))
 	wanted = []ID{
 		{Device: "rxe0", Port: 1, CMIDN: 3, State: "LISTEN", PS: "TCP", PID: 1234, Local: Addr{AddrPort: netip.MustParseAddrPort("0.0.0.0:7174")}},
 		{
@@ -90,61 +76,21 @@ var (
 
 var compareAddr = cmp.Comparer(func(a, b Addr) bool { return a == b })
 
-// dumped reads what a dump's receives have given.
-func dumped(receives ...[]byte) (ids []ID, r *reader, err error) {
-	r = &reader{sequence: 7}
-	r.message = func(payload []byte) (err error) {
-		ids, err = parseIDs(payload, ids)
-		return err
-	}
-	for more := true; more; receives = receives[1:] {
-		if len(receives) == 0 {
-			return ids, r, errors.New("the dump has no end")
-		}
-		if more, err = r.take(receives[0]); err != nil {
-			return ids, r, err
-		}
-	}
-	return ids, r, nil
-}
-
-var done = message(nlmsgDone, 2, 7, make([]byte, 4))
-
 func TestTable(t *testing.T) {
-	ids, r, err := dumped(message(nldevResCMID, 2, 7, table), done)
-	if diff := cmp.Diff(wanted, ids, compareAddr); err != nil || diff != "" || r.changed {
+	ids, err := parseIDs(table, nil)
+	if diff := cmp.Diff(wanted, ids, compareAddr); err != nil || diff != "" {
 		t.Errorf("%v\n%s", err, diff)
 	}
-	// several messages in one receive, one of them to an earlier request; it has changed meanwhile
-	ids, r, err = dumped(join(message(nldevResCMID, 2, 6, table), message(nldevResCMID, 2|flagInterrupt, 7, table), done))
-	if diff := cmp.Diff(wanted, ids, compareAddr); err != nil || diff != "" || !r.changed {
-		t.Errorf("%v\n%s", err, diff)
-	}
-	if ids, _, err := dumped(done); err != nil || len(ids) != 0 {
-		t.Errorf("an empty table: %v, %v", ids, err)
+	if ids, err = parseIDs(table, ids); err != nil || len(ids) != 2*len(wanted) {
+		t.Errorf("a second message: %v, %v", ids, err)
 	}
 }
 
-// TestBytes has the request and a message byte by byte, as a little-endian machine has them.
+// TestBytes has a message byte by byte, as a little-endian machine has it.
 func TestBytes(t *testing.T) {
 	if e.Uint16([]byte{1, 0}) != 1 {
 		t.Log("a big-endian machine has other bytes")
 		return
-	}
-	want := []byte{
-		24, 0, 0, 0, // nlmsg_len
-		11, 20, // nlmsg_type: RDMA_NL_GET_TYPE(RDMA_NL_NLDEV, RDMA_NLDEV_CMD_RES_CM_ID_GET)
-		1, 3, // nlmsg_flags: NLM_F_REQUEST | NLM_F_DUMP
-		7, 0, 0, 0, // nlmsg_seq
-		0, 0, 0, 0, // nlmsg_pid
-		8, 0, 1, 0, // RDMA_NLDEV_ATTR_DEV_INDEX
-		2, 0, 0, 0,
-	}
-	if got := request(nldevResCMID, 7, 2, true); !cmp.Equal(got, want) {
-		t.Errorf("% x, want % x", got, want)
-	}
-	if got := request(nldevGet, 7, 0, false); len(got) != headerLen || got[0] != headerLen || got[4] != 1 || got[5] != 20 {
-		t.Errorf("the request for devices: % x", got)
 	}
 	entry := []byte{
 		2*16 + 12 + 12, 0, 31, 0x80, // RDMA_NLDEV_ATTR_RES_CM_ID_ENTRY
@@ -159,18 +105,6 @@ func TestBytes(t *testing.T) {
 	want1 := []ID{{Device: "siw0", CMIDN: 9, State: "ADDR_BOUND", PS: "TCP", PID: 1234, Local: Addr{AddrPort: netip.MustParseAddrPort("10.0.0.1:80")}}}
 	if diff := cmp.Diff(want1, ids, compareAddr); err != nil || diff != "" {
 		t.Errorf("%v\n%s", err, diff)
-	}
-}
-
-func TestDevice(t *testing.T) {
-	d, err := parseDevice(join(number(attrDevIndex, 0), letters(attrDevName, "siw0"), number(attrPortIndex, 1)))
-	if err != nil || d != (device{"siw0", 0}) {
-		t.Errorf("%+v, %v", d, err)
-	}
-	for _, bad := range [][]byte{nil, number(attrDevIndex, 1), letters(attrDevName, "siw0")} {
-		if _, err := parseDevice(bad); !errors.Is(err, unix.EPROTO) {
-			t.Errorf("% x: %v", bad, err)
-		}
 	}
 }
 
@@ -192,33 +126,25 @@ func TestAddresses(t *testing.T) {
 	}
 }
 
-// TestRefused: what the kernel does not send is EPROTO, and its errors are errnos.
+// TestRefused: what the kernel does not send is EPROTO.
 func TestRefused(t *testing.T) {
-	refused := -int32(unix.EPERM)
-	for name, c := range map[string]struct {
-		b    []byte
-		want error
-	}{
-		"an errno":               {message(nlmsgError, 0, 7, e.AppendUint32(nil, uint32(refused))), unix.EPERM},
-		"an errno at the end":    {message(nlmsgDone, 0, 7, e.AppendUint32(nil, uint32(refused))), unix.EPERM},
-		"an acknowledgement":     {message(nlmsgError, 0, 7, make([]byte, 4)), unix.EPROTO},
-		"a short error":          {message(nlmsgError, 0, 7, make([]byte, 3)), unix.EPROTO},
-		"no state":               {message(nldevResCMID, 2, 7, nest(attrCMID, nest(attrCMIDEntry, number(attrPS, 0x0106)))), unix.EPROTO},
-		"no port space":          {message(nldevResCMID, 2, 7, nest(attrCMID, nest(attrCMIDEntry, attr(attrState, 1)))), unix.EPROTO},
-		"a short number":         {message(nldevResCMID, 2, 7, nest(attrCMID, nest(attrCMIDEntry, attr(attrPS, 1, 2)))), unix.EPROTO},
-		"a short address":        {message(nldevResCMID, 2, 7, nest(attrCMID, nest(attrCMIDEntry, attr(attrSrc, 2, 0, 0, 80)))), unix.EPROTO},
-		"an attribute's length":  {message(nldevResCMID, 2, 7, join(e.AppendUint16(nil, 3), e.AppendUint16(nil, attrDevName))), unix.EPROTO},
-		"a long attribute":       {message(nldevResCMID, 2, 7, join(e.AppendUint16(nil, 9), e.AppendUint16(nil, attrDevName), make([]byte, 4))), unix.EPROTO},
-		"an address of one byte": {message(nldevResCMID, 2, 7, nest(attrCMID, nest(attrCMIDEntry, attr(attrDst, 2)))), unix.EPROTO},
+	one := func(attrs ...[]byte) []byte { return nest(attrCMID, nest(attrCMIDEntry, attrs...)) }
+	for name, b := range map[string][]byte{
+		"no state":               one(number(attrPS, 0x0106)),
+		"no port space":          one(attr(attrState, 1)),
+		"a short number":         one(attr(attrPS, 1, 2)),
+		"a short address":        one(attr(attrSrc, 2, 0, 0, 80)),
+		"an address of one byte": one(attr(attrDst, 2)),
+		"an attribute's length":  one([]byte{0xff, 0xff, attrPS, 0}),
 	} {
-		if _, _, err := dumped(c.b); !errors.Is(err, c.want) {
-			t.Errorf("%s: %v, want %v", name, err, c.want)
+		if ids, err := parseIDs(b, nil); !errors.Is(err, unix.EPROTO) || len(ids) != 0 {
+			t.Errorf("%s: %v, %v", name, ids, err)
 		}
 	}
-	whole := message(nldevResCMID, 2, 7, table)
-	for n := 1; n < len(whole); n++ {
-		if _, _, err := dumped(whole[:n], done); !errors.Is(err, unix.EPROTO) {
-			t.Errorf("the first %d bytes of %d: %v", n, len(whole), err)
+	for n := 1; n < len(table); n++ {
+		// whole attributes are left only where one ends
+		if ids, err := parseIDs(table[:n], nil); err == nil && len(ids) != 0 || err != nil && !errors.Is(err, unix.EPROTO) {
+			t.Errorf("the first %d bytes of %d: %v, %v", n, len(table), ids, err)
 		}
 	}
 }
@@ -242,18 +168,17 @@ func TestNames(t *testing.T) {
 }
 
 func FuzzTable(f *testing.F) {
-	f.Add(join(message(nldevResCMID, 2, 7, table), done))
-	f.Add(message(nlmsgError, 0, 7, []byte{1, 2, 3}))
+	f.Add(table)
+	f.Add(nest(attrCMID, nest(attrCMIDEntry, number(attrPS, 0x0106), attr(attrState, 5))))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		ids, _, err := dumped(b)
-		if err == nil && len(ids) > len(b)/attrLen {
-			t.Fatalf("%d identifiers in %d bytes", len(ids), len(b))
+		ids, err := parseIDs(b, nil)
+		if len(ids) > len(b)/8 || err != nil && !errors.Is(err, unix.EPROTO) {
+			t.Fatalf("%d identifiers in %d bytes, %v", len(ids), len(b), err)
 		}
 		for _, id := range ids {
-			if id.State == "" || id.PS == "" || strings.Contains(fmt.Sprint(id.Local), "invalid") {
+			if id.State == "" || id.PS == "" || strings.Contains(id.Local.String(), "invalid") {
 				t.Fatalf("%+v", id)
 			}
 		}
-		_, _ = parseDevice(b)
 	})
 }
