@@ -29,6 +29,10 @@ func newFakePage(t *testing.T) *fakePage {
 	t.Helper()
 	p := new(fakePage)
 	p.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasSuffix(r.URL.Path, "/sections") {
+			fmt.Fprint(w, `[{"name":"calls","title":"Calls"}]`)
+			return
+		}
 		n := p.asked.Add(1)
 		if p.broken.Load() {
 			http.Error(w, "no answer yet \x1b[2J", http.StatusServiceUnavailable)
@@ -44,6 +48,8 @@ func newFakePage(t *testing.T) *fakePage {
 			fmt.Fprintf(w, `{"taken":%q,"total":3,"matched":1,"page":1,"pages":1,"rows":[%s]}`, stamp, row(2))
 		case path == "ids":
 			fmt.Fprintf(w, `{"taken":%q,"total":3,"matched":3,"page":1,"pages":1,"rows":[%s,%s,%s]}`, stamp, row(1), row(2), hostileRow)
+		case path == "sections/calls":
+			fmt.Fprintf(w, `{"taken":%q,"title":"Calls","total":1,"columns":["method","p50_seconds"],"rows":[{"method":"kv.Get","p50_seconds":0.1}]}`, stamp)
 		case path == "ids/1":
 			fmt.Fprintf(w, `{"taken":%q,"id":1,"state":"connected","meaning":"established","history":[{"state":"idle","for_seconds":0.01},`+
 				`{"state":"connected","at_seconds":0.01,"for_seconds":75}]}`, stamp)

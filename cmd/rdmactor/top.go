@@ -33,6 +33,7 @@ KEYS
   s S              sort by the next field, or the one before; r: the other way round
   /                filter: a text in any name or address; Esc: no filter
   Enter            one identifier and its history; q or Esc: back
+  Tab              the program's own tables, one after the other: calls, links, peers, whatever its page has
   q Ctrl-C         quit; Ctrl-Z: the shell, as usual
 
 EXAMPLES

@@ -40,6 +40,11 @@ func TestTopAtTerminal(t *testing.T) {
 	s.Want("identifier 1,", "one identifier")
 	s.Keys("q")
 	s.Want("3 of 3", "the table again")
+	s.Keys("\t")
+	s.Want("METHOD", "the program's own table")
+	s.Want("kv.Get", "and its row")
+	s.Keys("\t")
+	s.Want("3 of 3", "the table again")
 	s.Keys("q")
 	wantGivenBack(t, s, "q", 0)
 }

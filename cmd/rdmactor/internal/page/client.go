@@ -24,7 +24,8 @@ const (
 	roomList    = 256 << 20
 	// of a list in an answer, far above what a page has
 	mostElements = 4096
-	mostStates   = 256
+	mostNames    = 256
+	roomCell     = 512 // of a value that is no text
 
 	// MostRows is how many rows one answer has at most.
 	MostRows = 500
@@ -175,6 +176,26 @@ func (c *Client) ID(ctx context.Context, which string) (v ID, err error) {
 func (c *Client) Overview(ctx context.Context) (v Overview, err error) {
 	_, err = c.get(ctx, "", url.Values{"format": {"json"}}, &v)
 	if err == nil && v.Loops == nil {
+		err = errNoPage
+	}
+	v.Total = max(v.Total, 0)
+	return v, err
+}
+
+// Sections asks which tables of its own the program has.
+func (c *Client) Sections(ctx context.Context) (all []Title, err error) {
+	var v list[Title]
+	_, err = c.get(ctx, "sections", url.Values{"format": {"json"}}, &v)
+	if none := (*statusError)(nil); errors.As(err, &none) && none.code == http.StatusNotFound {
+		return nil, nil
+	}
+	return v, err
+}
+
+// Section asks for a table of the program's own.
+func (c *Client) Section(ctx context.Context, name string) (v Section, err error) {
+	_, err = c.get(ctx, "sections/"+url.PathEscape(name), url.Values{"format": {"json"}}, &v)
+	if err == nil && (v.Rows == nil || len(v.Columns) > mostNames) {
 		err = errNoPage
 	}
 	v.Total = max(v.Total, 0)

@@ -187,12 +187,16 @@ func TestSmall(t *testing.T) {
 	}
 	for name, said := range map[string]string{
 		"rows": `{"rows":[` + many("{}") + `]}`, "states": `{"states":{` + names.String() + `"":1},"rows":[]}`,
+		"cells":   `{"rows":[{` + names.String() + `"":1}]}`,
 		"unknown": `{"x":[` + many("{}") + `],"rows":null}`,
 	} {
 		c := serve(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, said) })
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
 		_, err := c.IDs(t.Context(), Query{})
+		if name == "cells" {
+			_, err = c.Section(t.Context(), "rooms")
+		}
 		runtime.ReadMemStats(&after)
 		// the answer is read into slices that grow
 		if grown := after.TotalAlloc - before.TotalAlloc; !errors.Is(err, errNoPage) || grown > 8*roomAnswer {
@@ -223,8 +227,9 @@ func TestGone(t *testing.T) {
 func FuzzDecode(f *testing.F) {
 	f.Add([]byte(`{"rows":[{"id":7,"state":"connected","in_state_seconds":1e308}],"history":[],"loops":[{"name":"\u001b"}]}`))
 	f.Add([]byte(`{"rows":null}`))
+	f.Add([]byte(`{"columns":["a","b"],"rows":[{"a":1,"b":"x"},{"a":[{}]}]}`))
 	f.Fuzz(func(_ *testing.T, data []byte) {
-		for _, into := range []any{&IDs{}, &ID{}, &Overview{}} {
+		for _, into := range []any{&IDs{}, &ID{}, &Overview{}, &Section{}, &list[Title]{}} {
 			_ = decode(data, into)
 		}
 	})

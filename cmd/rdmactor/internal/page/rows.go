@@ -48,14 +48,14 @@ type Row struct {
 
 // IDs is a page of identifiers.
 type IDs struct {
-	Taken   string    `json:"taken"`
-	Blocked string    `json:"blocked"`
-	Total   int       `json:"total"`
-	Matched int       `json:"matched"`
-	Page    int       `json:"page"`
-	Pages   int       `json:"pages"`
-	States  counts    `json:"states"`
-	Rows    list[Row] `json:"rows"`
+	Taken   string      `json:"taken"`
+	Blocked string      `json:"blocked"`
+	Total   int         `json:"total"`
+	Matched int         `json:"matched"`
+	Page    int         `json:"page"`
+	Pages   int         `json:"pages"`
+	States  object[int] `json:"states"`
+	Rows    list[Row]   `json:"rows"`
 }
 
 // ID is one identifier.
@@ -103,9 +103,26 @@ type Overview struct {
 	Interval   float64      `json:"interval_seconds"`
 	Total      int          `json:"total"`
 	Blocked    string       `json:"blocked"`
-	States     counts       `json:"states"`
+	States     object[int]  `json:"states"`
 	Loops      list[Loop]   `json:"loops"`
 	Memory     list[Memory] `json:"memory"`
+}
+
+// Title names a table of the program's own.
+type Title struct {
+	Name  string `json:"name"`
+	Title string `json:"title"`
+}
+
+// Section is such a table.
+type Section struct {
+	Taken   string             `json:"taken"`
+	Title   string             `json:"title"`
+	Error   string             `json:"error"` // the rows are those from before it
+	Late    float64            `json:"late_seconds"`
+	Total   int                `json:"total"`
+	Columns list[string]       `json:"columns"`
+	Rows    list[object[cell]] `json:"rows"`
 }
 
 // list is a list of at most that many, so that an answer of few bytes cannot become much memory: an
@@ -137,36 +154,50 @@ func (l *list[T]) UnmarshalJSON(data []byte) error {
 	}
 }
 
-// counts are numbers by name, bounded as lists are.
-type counts map[string]int
+// object has values by name, bounded as lists are.
+type object[T any] map[string]T
 
 // UnmarshalJSON implements json.Unmarshaler.
-func (c *counts) UnmarshalJSON(data []byte) error {
-	if *c = nil; string(data) == "null" {
+func (o *object[T]) UnmarshalJSON(data []byte) error {
+	if *o = nil; string(data) == "null" {
 		return nil
 	}
 	d := json.NewDecoder(bytes.NewReader(data))
 	if begin, err := d.Token(); err != nil || begin != json.Delim('{') {
 		return errNoPage
 	}
-	for all := (counts{}); ; {
+	for all := (object[T]{}); ; {
 		if !d.More() {
-			*c = all
+			*o = all
 			return nil
 		}
 		name, err := d.Token()
 		if err != nil {
 			return err
 		}
-		if len(all) == mostStates {
+		if len(all) == mostNames {
 			return errNoPage
 		}
-		var n int
-		if err := d.Decode(&n); err != nil {
+		var v T
+		if err := d.Decode(&v); err != nil {
 			return err
 		}
-		all[name.(string)] = n // an object's key
+		all[name.(string)] = v // an object's key
 	}
+}
+
+// cell is a number, a bool or a text, as text.
+type cell string
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (c *cell) UnmarshalJSON(data []byte) error {
+	var text string
+	if json.Unmarshal(data, &text) == nil {
+		*c = cell(text)
+		return nil
+	}
+	*c = cell(data[:min(len(data), roomCell)])
+	return nil
 }
 
 // decode reads an answer. What does not fit is something else than a page's.

@@ -18,6 +18,7 @@ const (
 	keyUnknown
 
 	keyEnter     key = '\r'
+	keyTab       key = '\t'
 	keyBackspace key = 0x7f
 	keyInterrupt key = 3    // Ctrl-C
 	keySuspend   key = 0x1a // Ctrl-Z

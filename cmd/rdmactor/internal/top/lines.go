@@ -33,7 +33,8 @@ const (
 	mostLoops  = 4   // that are shown
 	widest     = 28  // columns of a cell
 	mostLine   = 400 // bytes of a list in a line
-	keysTable  = "q quit  arrows jk move  PgUp PgDn page  Enter history  / filter  s S sort  r reverse"
+	keysTable  = "q quit  arrows jk move  PgUp PgDn page  Enter history  Tab tables  / filter  s S sort  r reverse"
+	keysOwn    = "q back  Tab next table  arrows jk PgUp PgDn move  Ctrl-C quit"
 	keysDetail = "q back  Ctrl-C quit"
 )
 
@@ -187,20 +188,26 @@ func (m *model) cells(r *page.Row) []string {
 
 // rows is the table. The title by which it is sorted is marked.
 func (m *model) rows() (lines []line) {
-	table := [][]string{slices.Clone(titles)}
+	names := slices.Clone(titles)
 	for n, field := range sorts {
 		if field == m.query.Sort {
 			mark := "^"
 			if m.query.Descending {
 				mark = "v"
 			}
-			table[0][n] += mark
+			names[n] += mark
 		}
 	}
+	rows := [][]string{names}
 	for i := range m.ids.Rows {
-		table = append(table, m.cells(&m.ids.Rows[i]))
+		rows = append(rows, m.cells(&m.ids.Rows[i]))
 	}
-	widths := make([]int, len(titles))
+	return grid(rows)
+}
+
+// grid is a table whose columns are as wide as what is in them. The first row are titles.
+func grid(table [][]string) (lines []line) {
+	widths := make([]int, len(table[0]))
 	for _, cells := range table {
 		for n, c := range cells {
 			widths[n] = min(max(widths[n], utf8.RuneCountInString(c)), widest)
@@ -231,6 +238,35 @@ func (m *model) foot() line {
 		text += ", with " + plain.Text(strconv.Quote(m.query.Text))
 	}
 	return line{text, normal}
+}
+
+// ownRows is a table of the program's own.
+func (m *model) ownRows() (lines []line) {
+	t := &m.own
+	if t.Rows == nil {
+		return []line{{plain.Text(cut(m.section)) + ": no answer yet", normal}}
+	}
+	lines = append(lines, line{fmt.Sprintf("%s: %d rows", plain.Text(cut(t.Title)), t.Total), bold})
+	if t.Error != "" || t.Late > 0 {
+		lines = append(lines, line{"no news for " + plain.Duration(t.Late) + " " + plain.Text(cut(t.Error)), alarm})
+	}
+	if len(t.Columns) == 0 {
+		return lines
+	}
+	rows := [][]string{nil}
+	for _, c := range t.Columns {
+		rows[0] = append(rows[0], plain.Or(cut(strings.ToUpper(cut(c)))))
+	}
+	for _, r := range t.Rows[min(m.from, len(t.Rows)):] {
+		var cells []string
+		for _, c := range t.Columns {
+			cells = append(cells, plain.Or(cut(string(r[c]))))
+		}
+		if rows = append(rows, cells); len(rows) > largest {
+			break // no terminal has more lines
+		}
+	}
+	return append(lines, grid(rows)...)
 }
 
 // about is one identifier.
@@ -274,11 +310,15 @@ func (m *model) history(room int) (lines []line) {
 func (m *model) screen(address string, height int, now time.Time) []line {
 	lines := m.head(address, height, now)
 	last := line{keysTable, inverse}
-	if m.detail != "" {
+	switch {
+	case m.section != "":
+		last.text = keysOwn
+		lines = append(lines, m.ownRows()...)
+	case m.detail != "":
 		last.text = keysDetail
 		lines = append(lines, m.about()...)
 		lines = append(lines, m.history(height-len(lines)-1)...)
-	} else {
+	default:
 		lines = append(lines, m.foot())
 		table := m.rows()
 		if at := m.cursor + 1; at < len(table) {

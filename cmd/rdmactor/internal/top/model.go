@@ -1,6 +1,7 @@
 package top
 
 import (
+	"slices"
 	"strconv"
 	"time"
 	"unicode"
@@ -29,11 +30,15 @@ func name(r *page.Row) string {
 type model struct {
 	query    page.Query
 	detail   string // the identifier that is shown alone; "": the table
+	section  string // the program's own table that is shown instead; "": none
+	from     int    // its first row that is shown
 	cursor   int
 	editing  bool
 	edit     string // the filter that is typed
 	overview page.Overview
 	ids      page.IDs
+	sections []page.Title
+	own      page.Section // the program's own table
 	one      page.ID
 	gone     bool // it has ended: one is what it was
 	rates    rates
@@ -53,16 +58,19 @@ func newModel(q page.Query) *model {
 // question is what the model wants to know.
 type question struct {
 	page.Query
-	detail string
+	detail  string
+	section string
 }
 
-func (m *model) question() question { return question{m.query, m.detail} }
+func (m *model) question() question { return question{m.query, m.detail, m.section} }
 
 // answer is what the page has said to a question.
 type answer struct {
 	n        int // of the questions
 	to       question
 	overview page.Overview
+	sections []page.Title
+	table    page.Section
 	ids      page.IDs
 	one      page.ID
 	gone     bool // there is no such identifier any more
@@ -76,7 +84,12 @@ func (m *model) take(a answer, now time.Time) {
 	}
 	m.got = now
 	m.rates.take(&a)
-	m.overview = a.overview
+	m.overview, m.sections = a.overview, a.sections
+	if a.to.section != "" {
+		m.own = a.table
+		m.scroll(0)
+		return
+	}
 	if a.to.detail != "" {
 		if m.gone = a.gone; !a.gone {
 			m.one = a.one
@@ -95,6 +108,8 @@ func (m *model) press(k key) (quit bool) {
 		return true
 	case m.editing:
 		m.typed(k)
+	case m.section != "":
+		m.ownTable(k)
 	case m.detail != "":
 		switch k {
 		case 'q', keyEscape, keyBackspace, keyLeft, keyEnter:
@@ -131,6 +146,8 @@ func (m *model) table(k key) (quit bool) {
 		m.sort(-1)
 	case 'r':
 		m.query.Descending = !m.query.Descending
+	case keyTab:
+		m.turnTo(0)
 	case '/':
 		m.editing, m.edit = true, m.query.Text
 	case keyEscape:
@@ -142,6 +159,39 @@ func (m *model) table(k key) (quit bool) {
 	}
 	return false
 }
+
+// ownTable does what a key does in a table of the program's own.
+func (m *model) ownTable(k key) {
+	switch k {
+	case 'q', keyEscape:
+		m.section = ""
+	case keyTab:
+		at := slices.IndexFunc(m.sections, func(t page.Title) bool { return t.Name == m.section })
+		m.turnTo(at + 1)
+	case keyUp, 'k':
+		m.scroll(-1)
+	case keyDown, 'j':
+		m.scroll(1)
+	case keyPageUp:
+		m.scroll(-10)
+	case keyPageDown, ' ':
+		m.scroll(10)
+	case keyHome, 'g':
+		m.scroll(-len(m.own.Rows))
+	case keyEnd, 'G':
+		m.scroll(len(m.own.Rows))
+	}
+}
+
+// turnTo shows the program's nth table, or identifiers behind the last.
+func (m *model) turnTo(n int) {
+	m.section, m.own, m.from = "", page.Section{}, 0
+	if n < len(m.sections) {
+		m.section = m.sections[n].Name
+	}
+}
+
+func (m *model) scroll(by int) { m.from = max(min(m.from+by, len(m.own.Rows)-1), 0) }
 
 // typed does what a key does while the filter is typed.
 func (m *model) typed(k key) {

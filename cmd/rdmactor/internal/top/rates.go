@@ -30,7 +30,7 @@ func (r *rates) take(a *answer) {
 			}
 		}
 	}
-	if a.to.detail != "" {
+	if a.to.detail != "" || a.to.section != "" {
 		return
 	}
 	since, ok := r.since(0, a.ids.Taken)

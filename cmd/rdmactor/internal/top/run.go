@@ -46,11 +46,17 @@ func ask(ctx context.Context, c *page.Client, q question) (a answer) {
 	if a.overview, a.err = c.Overview(ctx); a.err != nil {
 		return a
 	}
-	if q.detail != "" {
+	if a.sections, a.err = c.Sections(ctx); a.err != nil {
+		return a
+	}
+	switch {
+	case q.section != "":
+		a.table, a.err = c.Section(ctx, q.section)
+	case q.detail != "":
 		if a.one, a.err = c.ID(ctx, q.detail); errors.Is(a.err, page.ErrGone) {
 			a.gone, a.err = true, nil
 		}
-	} else {
+	default:
 		a.ids, a.err = c.IDs(ctx, q.Query)
 	}
 	return a

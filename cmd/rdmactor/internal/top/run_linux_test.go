@@ -107,11 +107,14 @@ func program(t *testing.T) *page.Client {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		a := said(question{}, int(time.Now().UnixMilli()%1000))
 		a.overview.Interval = 0.1
-		if strings.HasSuffix(r.URL.Path, "/ids") {
+		switch {
+		case strings.HasSuffix(r.URL.Path, "/ids"):
 			_ = json.NewEncoder(w).Encode(a.ids)
-			return
+		case strings.HasSuffix(r.URL.Path, "/sections"):
+			_, _ = io.WriteString(w, "[]")
+		default:
+			_ = json.NewEncoder(w).Encode(a.overview)
 		}
-		_ = json.NewEncoder(w).Encode(a.overview)
 	}))
 	t.Cleanup(server.Close)
 	c, err := page.Open(server.URL)

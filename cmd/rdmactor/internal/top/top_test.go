@@ -1,6 +1,7 @@
 package top
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -140,6 +141,48 @@ func TestGone(t *testing.T) {
 	}
 }
 
+// TestOwnTables: Tab shows the program's own tables, one after the other.
+func TestOwnTables(t *testing.T) {
+	m := shown()
+	m.press(keyTab)
+	if m.section != "" {
+		t.Fatal("there is none")
+	}
+	a := said(m.question(), 3)
+	a.sections = []page.Title{{Name: "rooms", Title: "Rooms"}, {Name: "peers", Title: "Peers"}}
+	m.take(a, moment)
+	m.press(keyTab)
+	if got := text(m.screen("h", 20, moment)); m.question().section != "rooms" || !strings.Contains(got, "rooms: no answer yet") {
+		t.Error(got)
+	}
+	a.to = m.question()
+	const table = `{"title":"Rooms\u001b[2J","total":2,"columns":["name","members"],"error":"it panics","late_seconds":3,
+		"rows":[{"name":"lobby\u001b","members":3},{"name":"attic"}]}`
+	if err := json.Unmarshal([]byte(table), &a.table); err != nil {
+		t.Fatal(err)
+	}
+	m.take(a, moment)
+	got := text(m.screen("h", 20, moment))
+	for _, want := range []string{"Rooms\\x1b[2J: 2 rows\n", "no news for 3.0s it panics\n", "NAME       MEMBERS\nlobby\\x1b  3\nattic      -\n", keysOwn} {
+		if !strings.Contains(got, want) {
+			t.Errorf("no %q in\n%s", want, got)
+		}
+	}
+	m.press('j')
+	m.press('j')
+	if got := text(m.screen("h", 20, moment)); strings.Contains(got, "lobby") || !strings.Contains(got, "attic") {
+		t.Errorf("the end of the table:\n%s", got)
+	}
+	for _, want := range []string{"peers", "", "rooms"} {
+		if m.press(keyTab); m.section != want || m.from != 0 {
+			t.Errorf("Tab shows %q, want %q", m.section, want)
+		}
+	}
+	if quit := m.press('q'); quit || m.section != "" {
+		t.Error("q does not lead back")
+	}
+}
+
 // TestSmall: a small terminal has room for rows, too.
 func TestSmall(t *testing.T) {
 	m := shown()
@@ -246,15 +289,22 @@ func FuzzFrame(f *testing.F) {
 	f.Fuzz(func(t *testing.T, s string, columns, lines int) {
 		columns, lines = 1+(columns&0xff), 1+(lines&0x3f)
 		m := shown()
-		a := said(question{m.query, ""}, 3)
+		a := said(question{Query: m.query}, 3)
 		r := page.Row{PID: s, State: s, Peer: s, Local: s, Device: s, Loop: s, Owner: s, Wire: s, Waiting: s}
 		a.ids.Rows = append(a.ids.Rows, r)
 		a.overview.Loops[0].Name, a.overview.Loops[1].BlockedBy, a.overview.Memory[0].Pool, a.overview.Go = s, s, s, s
 		a.overview.States[s] = 1
 		m.take(a, moment)
 		m.query.Text, m.edit = s, s
-		for n, detail := range []string{"", s} {
-			m.gone = n == 1
+		table, err := json.Marshal(map[string]any{"title": s, "columns": []string{s}, "rows": []any{map[string]string{s: s}}, "error": s})
+		if err != nil || json.Unmarshal(table, &m.own) != nil {
+			t.Fatal(err)
+		}
+		for n, detail := range []string{"", s, ""} {
+			m.gone, m.section = n == 1, ""
+			if n == 2 {
+				m.section = "own"
+			}
 			m.detail, m.one = detail, page.ID{Row: r, Meaning: s, Kernel: s, History: []page.Stay{{State: s}}}
 			all := m.screen("h", lines, moment)
 			if len(all) != lines {
