@@ -44,20 +44,21 @@ type IDInfo struct {
 type Traffic = datapath.Traffic
 
 // Inspect reports every identifier, ordered by ID. It asks each loop and waits for the answers, at
-// most for 100 ms. Of a loop that is blocked longer it reports what is known without asking
-// (IDInfo.AsOf); Loops says what blocks it. Any goroutine. On a loop's own goroutine only that
-// loop's identifiers are reported, because a loop must not wait for another. After Shutdown there
-// are none.
+// most for 100 ms. A loop with many answers over several turns, so that its connections need not
+// wait: each report is of one moment, IDInfo.AsOf, but not all are of the same one. Of a loop that
+// is blocked longer Inspect reports what is known without asking; Loops says what blocks it. Any
+// goroutine. On a loop's own goroutine only that loop's identifiers are reported, because a loop
+// must not wait for another. After Shutdown there are none.
 func (rt *Runtime) Inspect() []IDInfo {
 	if rt.over.Load() {
 		return nil
 	}
 	if l := rt.here(); l != nil {
-		return ordered(slices.Clone(l.inspect())) // what it has answered stays as it is: known
+		return ordered(l.inspect())
 	}
 	asked := make([]<-chan struct{}, len(rt.loops))
 	for i, l := range rt.loops {
-		asked[i] = l.askIDs.begin(l, l.inspect)
+		asked[i] = l.askIDs.begin(l, l.inspectInTurns)
 	}
 	var all []IDInfo
 	for i, answered := range rt.await(asked) {
@@ -71,21 +72,78 @@ func (rt *Runtime) Inspect() []IDInfo {
 	return ordered(all)
 }
 
+// ordered copies infos by number: what a loop has answered stays as it is, because that is known.
+// An IDInfo is large, so each is moved once.
 func ordered(infos []IDInfo) []IDInfo {
-	slices.SortFunc(infos, func(a, b IDInfo) int {
-		return cmp.Or(cmp.Compare(a.ID, b.ID), cmp.Compare(a.PID.Id, b.PID.Id))
+	order := make([]*IDInfo, len(infos))
+	for i := range infos {
+		order[i] = &infos[i]
+	}
+	slices.SortFunc(order, func(a, b *IDInfo) int {
+		if by := cmp.Compare(a.ID, b.ID); by != 0 {
+			return by
+		}
+		return cmp.Compare(a.PID.Id, b.PID.Id)
 	})
-	return infos
+	sorted := make([]IDInfo, len(infos))
+	for i, info := range order {
+		sorted[i] = *info
+	}
+	return sorted
 }
 
-// inspect is the loop's answer.
-func (l *loop) inspect() []IDInfo {
-	infos, ids := make([]IDInfo, 0, len(l.ids)), make([]*ident, 0, len(l.ids))
+// inspectedAtOnce is how many identifiers a turn looks at. 10,000 of them are some 15 ms, which
+// other connections would wait for.
+const inspectedAtOnce = 512
+
+// walk is one look at a loop's identifiers.
+type walk struct {
+	l     *loop
+	left  []*ident // to look at
+	ids   []*ident // looked at
+	infos []IDInfo
+}
+
+func (l *loop) walk() *walk {
+	w := &walk{l: l, left: make([]*ident, 0, len(l.ids)), ids: make([]*ident, 0, len(l.ids)), infos: make([]IDInfo, 0, len(l.ids))}
 	for it := range l.ids {
-		infos, ids = append(infos, it.info()), append(ids, it)
+		w.left = append(w.left, it)
 	}
-	l.known.keep(ids, infos)
-	return infos
+	return w
+}
+
+// step looks at up to n identifiers that are still there.
+func (w *walk) step(n int) {
+	n = min(n, len(w.left))
+	for _, it := range w.left[:n] {
+		if _, here := w.l.ids[it]; here {
+			w.ids, w.infos = append(w.ids, it), append(w.infos, it.info())
+		}
+	}
+	if w.left = w.left[n:]; len(w.left) == 0 {
+		w.l.known.keep(w.ids, w.infos)
+	}
+}
+
+// inspect is the loop's answer at once.
+func (l *loop) inspect() []IDInfo {
+	w := l.walk()
+	w.step(len(w.left))
+	return w.infos
+}
+
+// inspectInTurns answers when as many turns have passed as it takes.
+func (l *loop) inspectInTurns(answer func([]IDInfo)) {
+	w := l.walk()
+	var next func()
+	next = func() {
+		if w.step(inspectedAtOnce); len(w.left) == 0 {
+			answer(w.infos)
+			return
+		}
+		l.el.AfterFunc(0, next)
+	}
+	next()
 }
 
 func (it *ident) info() IDInfo {

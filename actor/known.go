@@ -116,41 +116,47 @@ func (k *known) all(now time.Time) []IDInfo {
 	return infos
 }
 
-// inquiry asks a loop for one kind of information, for any number of goroutines: while the loop
-// owes an answer it is not asked again. Any goroutine.
+// inquiry asks a loop for one kind of information, for any number of goroutines. While the loop
+// works on an answer, those who ask wait together for the one after it, which is of a time when
+// they have asked. Any goroutine.
 type inquiry[T any] struct {
 	mu       sync.Mutex
-	answered chan struct{} // closed at the answer; nil: the loop owes none
+	works    bool          // the loop is at an answer
+	answered chan struct{} // closed at the next one; nil: nobody waits for that
 	last     T             // answer
 }
 
 // begin asks l, and returns a channel that is closed when it has answered; nil: the loop has ended.
-func (q *inquiry[T]) begin(l *loop, ask func() T) <-chan struct{} {
+// The loop calls ask, which gives the answer then or in a later turn.
+func (q *inquiry[T]) begin(l *loop, ask func(answer func(T))) <-chan struct{} {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.answered != nil {
 		return q.answered
 	}
-	answered := make(chan struct{})
-	if l.el.Post(func() { q.answer(l, ask) }) != nil {
+	if !q.works && l.el.Post(func() { q.work(l, ask) }) != nil {
 		return nil
 	}
-	q.answered = answered
-	return answered
+	q.answered = make(chan struct{})
+	return q.answered
 }
 
-// answer runs on the loop. Whoever asks from now on asks anew.
-func (q *inquiry[T]) answer(l *loop, ask func() T) {
+// work begins an answer. It runs on the loop.
+func (q *inquiry[T]) work(l *loop, ask func(answer func(T))) {
 	q.mu.Lock()
 	answered := q.answered
-	q.answered = nil
+	q.answered, q.works = nil, true
 	q.mu.Unlock()
-	a := ask()
-	q.mu.Lock()
-	q.last = a
-	q.mu.Unlock()
-	close(answered)
-	l.el.Handoff()
+	ask(func(a T) {
+		q.mu.Lock()
+		q.last, q.works = a, false
+		if q.answered != nil {
+			_ = l.el.Post(func() { q.work(l, ask) }) // of a loop that ends nobody waits long
+		}
+		q.mu.Unlock()
+		close(answered)
+		l.el.Handoff()
+	})
 }
 
 func (q *inquiry[T]) lastAnswer() T {
