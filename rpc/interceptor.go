@@ -24,8 +24,10 @@ type Info struct {
 	Reply any
 	// Ended is called once, when a stream that the client has opened has ended for its receiver:
 	// with io.EOF at its end in order, otherwise with the error of Recv. Items may still wait to be
-	// received. An interceptor of a client may set it; it calls what was there before. It may be
-	// called on a loop, so it must not block. A call and a server have no use for it.
+	// received. If another interceptor fails behind next, so that the caller gets no stream, it
+	// is called with the error of Open. An interceptor of a client may set it; it calls what was
+	// there before. It may be called on a loop, so it must not block. A call and a server have no
+	// use for it.
 	Ended func(error)
 }
 

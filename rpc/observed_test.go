@@ -85,6 +85,55 @@ func TestEnded(t *testing.T) {
 	})
 }
 
+// It hears of it, once, also if another one sees to it that the caller gets no stream.
+func TestEndedWithoutStream(t *testing.T) {
+	ends := make(chan error, 4)
+	listen := func(ctx context.Context, call *Info, next func(context.Context) error) error {
+		err := next(ctx)
+		call.Ended = func(err error) { ends <- err }
+		return err
+	}
+	for name, bad := range map[string]func(context.Context, func(context.Context) error) error{
+		"fails": func(ctx context.Context, next func(context.Context) error) error {
+			_ = next(ctx)
+			return errors.New("no")
+		},
+		"panics": func(ctx context.Context, next func(context.Context) error) error {
+			_ = next(ctx)
+			panic("no")
+		},
+		"loses it": func(ctx context.Context, next func(context.Context) error) error {
+			_ = next(ctx)
+			over, cancel := context.WithCancel(ctx)
+			cancel()
+			_ = next(over)
+			return nil
+		},
+	} {
+		is := []Interceptor{func(ctx context.Context, _ *Info, next func(context.Context) error) error { return bad(ctx, next) }, listen}
+		inWorld(t, rigConfig{client: Config{Interceptors: is}}, func(s *Server) { handleCount(s) }, func(r *rig) {
+			func() {
+				defer func() { _ = recover() }()
+				if _, err := Open(r.t.Context(), r.c, count, wrapperspb.Int64(10)); err == nil {
+					r.t.Errorf("%s: a stream was opened", name)
+				}
+			}()
+			r.Wait()
+			select {
+			case err := <-ends:
+				if err == nil || errors.Is(err, io.EOF) {
+					r.t.Errorf("%s: %v", name, err)
+				}
+			default:
+				r.t.Errorf("%s: its end was not reported", name)
+			}
+			if len(ends) != 0 {
+				r.t.Errorf("%s: the end was reported again", name)
+			}
+		})
+	}
+}
+
 // What Ended is given panics: the stream has ended all the same, and its loop goes on.
 func TestEndedPanics(t *testing.T) {
 	explode := func(ctx context.Context, call *Info, next func(context.Context) error) error {

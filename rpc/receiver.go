@@ -9,6 +9,8 @@ import (
 	"iter"
 	"sync"
 
+	"github.com/asynkron/protoactor-go/actor"
+
 	rdma "github.com/rdmactor/rdmactor/actor"
 	"github.com/rdmactor/rdmactor/internal/sched"
 	"github.com/rdmactor/rdmactor/rpc/internal/wire"
@@ -39,24 +41,45 @@ func Open[Q, T any](ctx context.Context, c *Client, m Stream[Q, T], q *Q) (*Rece
 			r = nil
 		}
 	}
-	defer func() { giveUp() }()
-	info, went := c.info(m.m, q), false
-	err := chain(c.cfg.Interceptors, info, ctx, func(ctx context.Context) (err error) {
+	info, went, err := c.info(m.m, q), false, error(nil)
+	opened, delivered := false, false
+	defer func() {
+		giveUp()
+		if opened && !delivered {
+			c.unopened(m.m, info, err)
+		}
+	}()
+	err = chain(c.cfg.Interceptors, info, ctx, func(ctx context.Context) (err error) {
 		giveUp()
 		went = true
 		r, err = c.open(ctx, m.m, info.Request)
+		opened = opened || err == nil
 		return err
 	})
 	switch {
 	case err != nil:
 		return nil, err
 	case r == nil:
-		return nil, unanswered(m.m, went)
+		err = unanswered(m.m, went)
+		return nil, err
 	}
+	delivered = true
 	r.onEnd(info.Ended)
-	opened := &Receiver[T]{r}
+	stream := &Receiver[T]{r}
 	r = nil
-	return opened, nil
+	return stream, nil
+}
+
+// unopened notifies an interceptor whose stream was opened, but not for the caller, of its end. err
+// is nil if another one has panicked.
+func (c *Client) unopened(m *method, info *Info, err error) {
+	if info.Ended == nil {
+		return
+	}
+	if err == nil {
+		err = &Error{Code: CodeCanceled, Method: m.name, Fate: FateUnknown}
+	}
+	try(func() { info.Ended(err) }, func(why *PanicError) { panicked(c.rt.System(), m, why) })
 }
 
 // Recv waits for the next item. At the end of the stream it returns io.EOF. Every other error is
@@ -200,9 +223,12 @@ func (r *receiving) end(err error) {
 	if ended == nil {
 		return
 	}
-	try(func() { ended(err) }, func(why *PanicError) {
-		publish(r.l.sys, &rdma.Panicked{Kind: "rpc Info.Ended", Name: r.call.m.name, Value: why.Value, Stack: why.Stack})
-	})
+	try(func() { ended(err) }, func(why *PanicError) { panicked(r.l.sys, r.call.m, why) })
+}
+
+// panicked publishes that an Info.Ended has.
+func panicked(sys *actor.ActorSystem, m *method, why *PanicError) {
+	publish(sys, &rdma.Panicked{Kind: "rpc Info.Ended", Name: m.name, Value: why.Value, Stack: why.Stack})
 }
 
 // endLocking takes note of the end, and returns whom to notify of it, if it is the first.
