@@ -26,8 +26,9 @@
 // # Errors
 //
 // There are none. What did not answer within Config.Within, or has panicked, is reported as
-// it was read last, and rdmactor_read_failures_total counts that. A loop that is blocked is
-// reported as it answered last; rdmactor_loop_blocked says which one that is.
+// it was read last, and rdmactor_read_failures_total counts that, once for each reading: while one
+// does not end, rdmactor_read_duration_seconds grows. A loop that is blocked is reported as it
+// answered last; rdmactor_loop_blocked says which one that is.
 //
 // # Limitations
 //

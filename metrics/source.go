@@ -53,7 +53,7 @@ func New(cfg Config) *Source {
 // perPart say how reading goes.
 var perPart = func() (g group[*partInfo]) {
 	g.add(Definition{"read", "failures", Counter, None, []string{"part"}, "Readings that were not done in time, or have panicked."}, func(p *partInfo) float64 { return float64(p.failures) })
-	g.add(Definition{"read", "duration", Gauge, Seconds, []string{"part"}, "How long the last reading that has ended took."}, func(p *partInfo) float64 { return p.took.Seconds() })
+	g.add(Definition{"read", "duration", Gauge, Seconds, []string{"part"}, "How long the last reading took, or the present one has until now, if that is longer."}, func(p *partInfo) float64 { return p.took.Seconds() })
 	return g
 }()
 
@@ -94,15 +94,16 @@ type partInfo struct {
 
 // reading is one call of read, for everybody who asks meanwhile.
 type reading struct {
-	done chan struct{}
-	late bool // counted as a failure
+	began time.Time
+	done  chan struct{}
+	late  bool // counted as a failure
 }
 
 func (p *part) begin() *reading {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.under == nil {
-		p.under = &reading{done: make(chan struct{})}
+		p.under = &reading{began: time.Now(), done: make(chan struct{})}
 		go p.run(p.under)
 	}
 	return p.under
@@ -110,13 +111,13 @@ func (p *part) begin() *reading {
 
 // run reads. The program's code may panic, or end the goroutine.
 func (p *part) run(r *reading) {
-	began, finished := time.Now(), false
+	finished := false
 	var samples []Sample
 	defer func() {
 		_ = recover() // counted
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		p.under, p.info.took = nil, time.Since(began)
+		p.under, p.info.took = nil, time.Since(r.began)
 		if finished {
 			p.last = samples
 		} else if !r.late {
@@ -139,5 +140,9 @@ func (p *part) wait(ctx context.Context, r *reading) ([]Sample, partInfo) {
 		r.late = true
 		p.info.failures++
 	}
-	return p.last, p.info
+	info := p.info
+	if p.under != nil {
+		info.took = max(info.took, time.Since(p.under.began))
+	}
+	return p.last, info
 }
