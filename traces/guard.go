@@ -2,30 +2,41 @@ package traces
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 )
 
 // Guard returns an exporter whose panics are errors, which the SDK reports to OpenTelemetry's error
-// handler. The SDK's batch processor calls its exporter on a goroutine of its own, so without
-// Guard a panic there ends the process.
+// handler, and so is runtime.Goexit. The SDK's batch processor calls its exporter on a goroutine of
+// its own, so without Guard a panic there ends the process, and a Goexit ends all exporting.
 func Guard(e sdktrace.SpanExporter) sdktrace.SpanExporter { return guarded{e} }
 
 type guarded struct{ to sdktrace.SpanExporter }
 
-func (g guarded) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySpan) (err error) {
-	defer survive(&err)
-	return g.to.ExportSpans(ctx, spans)
+func (g guarded) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySpan) error {
+	return survive(func() error { return g.to.ExportSpans(ctx, spans) })
 }
 
-func (g guarded) Shutdown(ctx context.Context) (err error) {
-	defer survive(&err)
-	return g.to.Shutdown(ctx)
+func (g guarded) Shutdown(ctx context.Context) error {
+	return survive(func() error { return g.to.Shutdown(ctx) })
 }
 
-func survive(err *error) {
-	if v := recover(); v != nil {
-		*err = fmt.Errorf("the exporter has panicked: %v", v)
-	}
+var errGoexit = errors.New("the exporter has called runtime.Goexit")
+
+// survive calls f on a goroutine that f may end.
+func survive(f func() error) error {
+	result := make(chan error, 1)
+	go func() {
+		err := errGoexit
+		defer func() {
+			if v := recover(); v != nil {
+				err = fmt.Errorf("the exporter has panicked: %v", v)
+			}
+			result <- err
+		}()
+		err = f()
+	}()
+	return <-result
 }

@@ -242,21 +242,30 @@ func TestPanickingExporter(t *testing.T) {
 	}
 }
 
-// With Guard the SDK's own goroutine survives it, too.
+// With Guard the SDK's own goroutine survives it, too, and goes on exporting.
 func TestGuard(t *testing.T) {
-	calls := make(chan struct{}, 100)
-	provider := sdktrace.NewTracerProvider(sdktrace.WithBatcher(Guard(badExporter{func() error {
-		calls <- struct{}{}
-		panic("no")
-	}}), sdktrace.WithBatchTimeout(time.Millisecond)))
-	m := &machine{t: t, tr: New(Config{Provider: provider})}
-	m.open(nil)
-	m.calls(t, 2)
-	<-calls
-	m.calls(t, 2)
-	<-calls
-	if err := provider.Shutdown(t.Context()); err != nil {
-		t.Log(err) // the exporter's panic, as an error
+	for name, leave := range map[string]func(){"panic": func() { panic("no") }, "Goexit": runtime.Goexit} {
+		t.Run(name, func(t *testing.T) {
+			calls := make(chan struct{}, 100)
+			provider := sdktrace.NewTracerProvider(sdktrace.WithBatcher(Guard(badExporter{func() error {
+				calls <- struct{}{}
+				leave()
+				return nil
+			}}), sdktrace.WithBatchTimeout(time.Millisecond)))
+			m := &machine{t: t, tr: New(Config{Provider: provider})}
+			m.open(nil)
+			for range 2 {
+				m.calls(t, 2)
+				select {
+				case <-calls:
+				case <-time.After(soon):
+					t.Fatal("nothing is exported any more")
+				}
+			}
+			if err := provider.Shutdown(t.Context()); err != nil {
+				t.Log(err) // the exporter's, as an error
+			}
+		})
 	}
 }
 
