@@ -25,7 +25,7 @@ func TestChromiumKV(t *testing.T) {
 	watch.out.await(t, "alarm/a")
 	load := start(t, "load", "--addr", at, "--callers", "16", "--duration", "5m")
 
-	b := chromium.Look(t, url, 1180, 300)
+	b := chromium.Look(t, url, 1180, 380)
 	b.Press(`#tabs a[href="#/ids"]`)
 	b.Want(`document.querySelectorAll("main tbody tr").length === 3`) // one is the listener
 	for range 2 {                                                     // the busiest comes first
@@ -54,6 +54,14 @@ func TestChromiumKV(t *testing.T) {
 	b.Want(`document.querySelectorAll("main tbody td").length === 6`)
 	n = chromium.Get[int](b, revision)
 	b.Want(fmt.Sprintf("%s > %d", revision, n+100)) // the load goes on
+	b.Press(`#tabs a[href="#/sections/methods"]`)
+	b.Want(`document.querySelector("th[data-name=p99_seconds]")`)
+	get := func(column string) string {
+		return `Number([...document.querySelectorAll("main tbody tr")].find(r => r.cells[0].textContent === "kv.Get").cells[[...document.querySelectorAll("th")].
+			findIndex(h => h.dataset.name === "` + column + `")].title.split(" ")[0])`
+	}
+	n = chromium.Get[int](b, get("ok"))
+	b.Want(fmt.Sprintf("%s > %d && %s > 100 && %s > 0", get("ok"), n+100, get("per_second"), get("p99_seconds")))
 	if *pictures {
 		b.Save("../../docs/inspect-kv.png", false)
 	}

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"time"
+
 	"github.com/rdmactor/rdmactor/inspect"
 	"github.com/rdmactor/rdmactor/rpc"
 )
@@ -26,8 +28,32 @@ func (s *store) figures() figures {
 	}
 }
 
+// calls are those of a method: of rpc.MethodInfo, what fits on a screen.
+type calls struct {
+	Method    string
+	InFlight  int
+	PerSecond float64
+	OK        uint64
+	Failed    uint64
+	Refused   uint64 // for any reason
+	P50, P99  time.Duration
+	Errors    rpc.CodeCounts // of those that have failed
+}
+
+func callsOf(srv *rpc.Server) (rows []calls) {
+	for _, m := range srv.Inspect() {
+		r := m.Refused
+		rows = append(rows, calls{
+			m.Method, m.InFlight, m.PerSecond, m.OK, m.Failed,
+			r.Limit + r.Memory + r.Draining + r.Connection + r.Method + r.Message + r.Context, m.P50, m.P99, m.Errors,
+		})
+	}
+	return rows
+}
+
 func sectionsOf(srv *rpc.Server, s *store) []inspect.Section {
 	return []inspect.Section{
+		inspect.Rows("methods", "Methods", func() []calls { return callsOf(srv) }),
 		inspect.Rows("store", "Store", func() []figures {
 			f := s.figures()
 			f.CallsInFlight = srv.InFlight()

@@ -1,0 +1,150 @@
+package main
+
+import (
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	rdma "github.com/rdmactor/rdmactor/actor"
+	"github.com/rdmactor/rdmactor/actor/reconnect"
+)
+
+const (
+	thinkFor    = 5 * time.Millisecond   // between an answer and the next question
+	readEvery   = 250 * time.Millisecond // of a slow reader
+	uploadEvery = 20 * time.Millisecond
+	uploadBytes = 60 << 10
+	uploadQueue = 16 // messages that an uploader has ready
+)
+
+// client is one of the server's clients. Its connection comes back if it is lost.
+type client struct {
+	s    *stage
+	rt   *rdma.Runtime
+	p    *party
+	act  func(c *client, ctx actor.Context)
+	link *actor.PID
+	// the generation of the connection; timers of earlier ones are ignored
+	generation uint64
+	kept       []*rdma.Received
+}
+
+// again is a client's timer.
+type again struct{ generation uint64 }
+
+// join has clients of those names connect from a runtime.
+func (s *stage) join(rt *rdma.Runtime, act func(*client, actor.Context), names ...string) {
+	for _, name := range names {
+		c := &client{s: s, rt: rt, p: s.parties.find(name), act: act}
+		s.system.Root.Spawn(actor.PropsFromProducer(func() actor.Actor { return c }, rt.OnLoop()))
+	}
+}
+
+func (c *client) Receive(ctx actor.Context) {
+	switch m := ctx.Message().(type) {
+	case *actor.Started:
+		c.link = c.s.dial(c.rt, ctx.Self(), c.p.name)
+	case *reconnect.Up:
+		c.generation = m.Generation
+		c.act(c, ctx)
+	case *again:
+		if m.generation == c.generation {
+			c.act(c, ctx)
+		}
+	default:
+		c.act(c, ctx)
+	}
+}
+
+// dial keeps a connection to the server.
+func (s *stage) dial(rt *rdma.Runtime, owner *actor.PID, name string) *actor.PID {
+	return reconnect.Spawn(rt, owner, reconnect.Config{
+		Dial: rdma.Dial{Addr: s.at, PrivateData: []byte(name)}, FailFast: true, Queue: uploadQueue,
+	})
+}
+
+func (c *client) later(ctx actor.Context, d time.Duration) {
+	rdma.After(ctx, d, &again{c.generation})
+}
+
+// call asks the server, and a little after its answer again.
+func (c *client) call(ctx actor.Context) {
+	switch ctx.Message().(type) {
+	case *reconnect.Up, *again:
+		ctx.Send(c.link, rdma.NewSend([]byte("are you there?")))
+	case *rdma.Received:
+		c.p.gets()
+		c.later(ctx, thinkFor)
+	}
+}
+
+// read reads what comes.
+func (c *client) read(ctx actor.Context) {
+	if _, ok := ctx.Message().(*rdma.Received); ok {
+		c.p.gets()
+	}
+}
+
+// readSlowly reads one message in readEvery while there is trouble.
+func (c *client) readSlowly(ctx actor.Context) {
+	switch m := ctx.Message().(type) {
+	case *reconnect.Up:
+		c.later(ctx, readEvery)
+	case *rdma.Received:
+		if c.s.trouble.Load() || len(c.kept) > 0 {
+			c.kept = append(c.kept, m.Retain())
+			return
+		}
+		c.p.gets()
+	case *again:
+		c.take()
+		for !c.s.trouble.Load() && len(c.kept) > 0 {
+			c.take()
+		}
+		c.later(ctx, readEvery)
+	case *reconnect.Down:
+		for len(c.kept) > 0 {
+			c.take()
+		}
+	}
+}
+
+// take reads a message.
+func (c *client) take() {
+	if len(c.kept) > 0 {
+		c.kept[0].Release()
+		c.kept = c.kept[1:]
+		c.p.gets()
+	}
+}
+
+// upload sends as much as the server takes.
+func (c *client) upload(ctx actor.Context) {
+	switch ctx.Message().(type) {
+	case *reconnect.Up, *again:
+		ctx.Send(c.link, rdma.NewSendBuffer(uploadBytes))
+		c.later(ctx, uploadEvery)
+	}
+}
+
+// freeze has all of a runtime's clients stand still while there is trouble, as a process does that
+// was stopped, or whose machine hangs.
+func (s *stage) freeze(rt *rdma.Runtime) {
+	s.system.Root.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {
+		if _, ok := ctx.Message().(*actor.Started); ok {
+			s.waitForOthers()
+			ctx.Stop(ctx.Self())
+		}
+	}, rt.OnLoop()))
+}
+
+// gather makes the crowd: clients that only want to be connected.
+func (s *stage) gather(n int) {
+	s.system.Root.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {
+		if _, ok := ctx.Message().(*actor.Started); ok {
+			for range n {
+				s.dial(s.clients, ctx.Self(), crowdName)
+			}
+		}
+	}, s.clients.OnLoop()))
+}

@@ -1,0 +1,133 @@
+package main
+
+import (
+	"strings"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	rdma "github.com/rdmactor/rdmactor/actor"
+)
+
+// host is the server's actor for one connection. The client says its name in the request.
+type host struct {
+	s        *stage
+	serve    func(h *host, ctx actor.Context)
+	party    *party // nil: one of the crowd
+	conn     *actor.PID
+	id       rdma.Handle
+	retained []*rdma.Received
+}
+
+const (
+	tickEvery = 50 * time.Millisecond
+	lines     = 20 // that a publisher sends to each subscriber at each tick
+	crowdName = "crowd"
+)
+
+// The messages to a host, besides the connection's events.
+type (
+	tick   struct{}
+	hangUp struct{}
+)
+
+func (h *host) Receive(ctx actor.Context) {
+	switch m := ctx.Message().(type) {
+	case *rdma.ConnectRequest:
+		h.request(ctx, m)
+	case *hangUp:
+		ctx.Request(h.conn, &rdma.Disconnect{})
+	case *rdma.Closed:
+		h.closed(ctx)
+	case *rdma.Established:
+		rdma.After(ctx, tickEvery, &tick{})
+	case *tick:
+		h.serve(h, ctx)
+		rdma.After(ctx, tickEvery, m)
+	case *rdma.Received, *rdma.SendFailed:
+		h.serve(h, ctx)
+	}
+}
+
+func (h *host) request(ctx actor.Context, m *rdma.ConnectRequest) {
+	name := string(m.PrivateData)
+	h.party, h.conn, h.id = h.s.parties.find(name), ctx.Sender(), m.Ident()
+	switch {
+	case h.party != nil:
+		h.party.id.Store(uint64(h.id))
+	case name == crowdName:
+		h.s.mu.Lock()
+		h.s.crowd[ctx.Self().Id] = ctx.Self()
+		h.s.mu.Unlock()
+	default:
+		ctx.Respond(&rdma.Reject{PrivateData: []byte("who are you?")})
+		return
+	}
+	ctx.Respond(&rdma.Accept{})
+}
+
+func (h *host) closed(ctx actor.Context) {
+	h.release()
+	if h.party != nil {
+		h.party.id.CompareAndSwap(uint64(h.id), 0)
+	}
+	h.s.mu.Lock()
+	defer h.s.mu.Unlock()
+	delete(h.s.crowd, ctx.Self().Id)
+}
+
+// release consumes what was retained.
+func (h *host) release() {
+	for _, m := range h.retained {
+		m.Release()
+		h.party.gets()
+	}
+	h.retained = nil
+}
+
+// uploads reports whether the client uploads.
+func (h *host) uploads() bool { return h.party != nil && strings.HasPrefix(h.party.name, "upload-") }
+
+// echo sends back what comes.
+func (h *host) echo(ctx actor.Context) {
+	if m, ok := ctx.Message().(*rdma.Received); ok {
+		ctx.Respond(rdma.NewSend(m.Data))
+	}
+}
+
+// publish sends lines without asking whether anybody reads them.
+func (h *host) publish(ctx actor.Context) {
+	switch m := ctx.Message().(type) {
+	case *tick:
+		for range lines {
+			ctx.Request(h.conn, rdma.NewSend([]byte("what everybody is to know, in a line of some length")))
+		}
+	case *rdma.SendFailed:
+		h.party.missed.Add(uint64(m.Sends))
+	}
+}
+
+// store consumes what is uploaded. While there is trouble it keeps it instead.
+func (h *host) store(ctx actor.Context) {
+	switch m := ctx.Message().(type) {
+	case *rdma.Received:
+		if h.s.trouble.Load() {
+			h.retained = append(h.retained, m.Retain())
+			return
+		}
+		h.release()
+		h.party.gets()
+	case *tick:
+		if !h.s.trouble.Load() {
+			h.release()
+		}
+	}
+}
+
+// ask waits on the loop, which no actor may, for something that does not come.
+func (h *host) ask(ctx actor.Context) {
+	if _, ok := ctx.Message().(*tick); ok && h.s.trouble.Load() {
+		h.s.waitForOthers()
+	}
+	h.echo(ctx)
+}

@@ -1,0 +1,112 @@
+package main
+
+import (
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	rdma "github.com/rdmactor/rdmactor/actor"
+	"github.com/rdmactor/rdmactor/eventloop"
+)
+
+// incident is what happens, and to whom.
+type incident struct {
+	about, look   string
+	trouble, calm string // what is printed when it begins
+	config        rdma.Config
+	id            rdma.IDConfig // the listener's
+	parties       []string
+	crowd         int // clients besides those
+	serve         func(h *host, ctx actor.Context)
+	clients       func(s *stage)
+	begin         func(s *stage) // nil: the parties look at the stage themselves
+}
+
+// others are the clients that nothing has to happen to.
+var others = []string{"ann", "bob", "eve", "zoe"}
+
+const (
+	shortMemory = 8 << 20
+	crowdSize   = 600
+)
+
+// goneAfter is less than the default, which is 45 s, so that nobody has to wait for so long.
+var goneAfter = rdma.Keepalive{Idle: time.Second, Gone: 3 * time.Second}
+
+var incidents = map[string]incident{
+	"slow-reader": {
+		about:   "the server publishes 400 messages a second to each of five clients, and one of them reads four",
+		look:    "Identifiers, by waits for (or ids?sort=waits_for_seconds&order=desc), and Clients",
+		trouble: "mallory reads four messages a second",
+		calm:    "mallory reads as fast as the others",
+		parties: append([]string{"mallory"}, others...),
+		serve:   (*host).publish,
+		clients: func(s *stage) {
+			s.join(s.clients, (*client).readSlowly, "mallory")
+			s.join(s.clients, (*client).read, others...)
+		},
+	},
+	"memory-short": {
+		about:   "the server keeps what six clients upload, and has 8 MiB to receive into",
+		look:    "Memory (receive: waiting connections), Identifiers (unfreed), and Clients",
+		trouble: "the server consumes no uploads",
+		calm:    "the server consumes uploads",
+		config:  rdma.Config{Limits: rdma.Limits{ReceiveMemory: shortMemory}},
+		parties: append([]string{"upload-1", "upload-2", "upload-3", "upload-4", "upload-5", "upload-6"}, others...),
+		serve: func(h *host, ctx actor.Context) {
+			if h.uploads() {
+				h.store(ctx)
+			} else {
+				h.echo(ctx)
+			}
+		},
+		clients: func(s *stage) {
+			s.join(s.clients, (*client).upload, "upload-1", "upload-2", "upload-3", "upload-4", "upload-5", "upload-6")
+			s.join(s.clients, (*client).call, others...)
+		},
+	},
+	"blocked-loop": {
+		about:   "an actor waits on one of the server's two loops",
+		look:    "Loops (blocked, blocked by), and Clients: those of the other loop go on",
+		trouble: "the actor that serves mallory waits on its loop",
+		calm:    "no actor waits",
+		config:  rdma.Config{Loops: make([]eventloop.Config, 2)},
+		parties: append([]string{"mallory"}, others...),
+		serve: func(h *host, ctx actor.Context) {
+			if h.party.name == "mallory" {
+				h.ask(ctx)
+			} else {
+				h.echo(ctx)
+			}
+		},
+		clients: func(s *stage) { s.join(s.clients, (*client).call, s.parties.names()...) },
+	},
+	"peer-gone": {
+		about:   "a client's machine stands still",
+		look:    "Identifiers (one waits for credits, then it is not there any more), and Clients",
+		trouble: "mallory's machine stands still",
+		calm:    "mallory's machine goes on",
+		id:      rdma.IDConfig{Keepalive: goneAfter},
+		parties: append([]string{"mallory"}, others...),
+		serve:   (*host).publish,
+		clients: func(s *stage) {
+			s.join(s.far, (*client).read, "mallory")
+			s.join(s.clients, (*client).read, others...)
+		},
+		begin: func(s *stage) { s.freeze(s.far) },
+	},
+	"storm": {
+		about:   "600 clients lose their connections at once, and come back",
+		look:    "Listeners (requests, pending), Dials, and Clients",
+		trouble: "600 clients lose their connections at once",
+		calm:    "they are connected again",
+		parties: others,
+		crowd:   crowdSize,
+		serve:   (*host).echo,
+		clients: func(s *stage) {
+			s.join(s.clients, (*client).call, others...)
+			s.gather(crowdSize)
+		},
+		begin: (*stage).hangUp,
+	},
+}

@@ -1,0 +1,99 @@
+package main
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+
+	rdma "github.com/rdmactor/rdmactor/actor"
+)
+
+// party is a client of the server's, and what it gets.
+type party struct {
+	name   string
+	id     atomic.Uint64 // the server's identifier for it; 0: it is not connected
+	got    atomic.Uint64 // messages
+	missed atomic.Uint64 // messages that the server could not queue for it
+	last   atomic.Int64  // when it got the last, in nanoseconds
+}
+
+// gets counts a message.
+func (p *party) gets() {
+	p.got.Add(1)
+	p.last.Store(time.Now().UnixNano())
+}
+
+// parties are all clients but the crowd.
+type parties struct {
+	all []*party
+
+	mu     sync.Mutex
+	before []uint64 // what they had got at the last reading
+	at     time.Time
+}
+
+func newParties(names []string) *parties {
+	p := &parties{before: make([]uint64, len(names)), at: time.Now()}
+	for _, name := range names {
+		one := &party{name: name}
+		one.last.Store(p.at.UnixNano())
+		p.all = append(p.all, one)
+	}
+	return p
+}
+
+// find is the party of that name; nil: there is none.
+func (p *parties) find(name string) *party {
+	for _, one := range p.all {
+		if one.name == name {
+			return one
+		}
+	}
+	return nil
+}
+
+func (p *parties) names() (names []string) {
+	for _, one := range p.all {
+		names = append(names, one.name)
+	}
+	return names
+}
+
+// missing is how many are not connected.
+func (p *parties) missing() (n int) {
+	for _, one := range p.all {
+		if one.id.Load() == 0 {
+			n++
+		}
+	}
+	return n
+}
+
+// partyRow is what the page shows of a client.
+type partyRow struct {
+	Identifier      rdma.Handle
+	Client          string
+	MessagesASecond float64       // that it got since the last look
+	Silent          time.Duration // since it got the last
+	GotMessages     uint64
+	MissedMessages  uint64
+}
+
+// rows is what the page shows.
+func (p *parties) rows() []partyRow {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now := time.Now()
+	took := now.Sub(p.at).Seconds()
+	p.at = now
+	rows := make([]partyRow, len(p.all))
+	for i, one := range p.all {
+		got := one.got.Load()
+		rows[i] = partyRow{
+			Identifier: rdma.Handle(one.id.Load()), Client: one.name, MessagesASecond: float64(got-p.before[i]) / took,
+			Silent: max(now.Sub(time.Unix(0, one.last.Load())), 0), GotMessages: got, MissedMessages: one.missed.Load(),
+		}
+		p.before[i] = got
+	}
+	return rows
+}
