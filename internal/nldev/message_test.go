@@ -107,7 +107,7 @@ func TestRefused(t *testing.T) {
 		"no name":               {message(get, 2, Attr(nil, Index, make([]byte, 4))), unix.EPROTO},
 		"no index":              {message(get, 2, Attr(nil, Name, []byte("siw0"))), unix.EPROTO},
 		"an attribute's length": {message(get, 2, e.AppendUint16(e.AppendUint16(nil, 3), Name)), unix.EPROTO},
-		"a long attribute":      {message(get, 2, e.AppendUint16(e.AppendUint16(nil, 9), Name), make([]byte, 4)), unix.EPROTO},
+		"a long attribute":      {message(get, 2, device("siw0", 7)[headerLen:], e.AppendUint16(e.AppendUint16(nil, 9), 99), make([]byte, 4)), unix.EPROTO},
 		"a message's length":    {e.AppendUint32(nil, 15), unix.EPROTO},
 		"a long message":        {append(e.AppendUint32(nil, 1<<31), make([]byte, 12)...), unix.EPROTO},
 	} {
