@@ -1,6 +1,7 @@
 package main
 
 import (
+	"net"
 	"os"
 	"strings"
 	"testing"
@@ -98,6 +99,40 @@ func TestTopGone(t *testing.T) {
 	s.Want("connection re", "it is gone")
 	s.Keys("q")
 	wantGivenBack(t, s, "q", 0)
+}
+
+// TestTopGarbage: what a server says unasked does not get to the screen by way of a log.
+func TestTopGarbage(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	asked := make(chan struct{}, 1)
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			_, _ = conn.Write([]byte("\x1b]0;title\x07\x1b[2J\r\n\r\n"))
+			_ = conn.Close()
+			select {
+			case asked <- struct{}{}:
+			default:
+			}
+		}
+	}()
+	s := atTerminal(t, "top", l.Addr().String())
+	for range 20 {
+		<-asked
+		s.Keys("r") // another question
+	}
+	s.Keys("q")
+	state, shown := s.Exit("q")
+	if state.ExitCode() != 0 || strings.Contains(shown, "nsolicited") || strings.Contains(shown, "\x07") || strings.Contains(shown, "\x1b[2J") {
+		t.Errorf("%v, and it shows %q", state, shown)
+	}
 }
 
 // TestTopStuck: a terminal that takes nothing keeps it from nothing.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log"
 	"math"
 	"os"
 	"os/signal"
@@ -107,6 +108,9 @@ type session struct {
 // Run shows the page at a terminal until the user quits, ctx ends, or the terminal is gone. However
 // it ends, a panic included, the terminal is as it was before.
 func Run(ctx context.Context, c *page.Client, q page.Query, in, out *os.File) (err error) {
+	// net/http logs what a server says unasked: that would be in the middle of the screen
+	defer log.SetOutput(log.Writer())
+	log.SetOutput(io.Discard)
 	ctx, cancel := context.WithCancel(ctx)
 	s := &session{
 		model: newModel(q), client: c, in: in, out: out, answers: make(chan answer), due: time.NewTimer(0), cancel: func() {},
