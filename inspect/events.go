@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"time"
 )
@@ -79,7 +80,8 @@ type viewer struct {
 	control *http.ResponseController
 }
 
-// send writes an event: what is shown, or why that is not possible.
+// send writes an event: what is shown, or why that is not possible. Its id is when, so that a
+// browser can say how long it took to come to the screen.
 func (v *viewer) send(value any, failed error) error {
 	name := "news"
 	if failed != nil {
@@ -95,8 +97,8 @@ func (v *viewer) send(value any, failed error) error {
 	if err := v.control.SetWriteDeadline(time.Now().Add(writeFor)); err != nil {
 		return err
 	}
-	event := make([]byte, 0, len(data)+32)
-	event = append(append(append(event, "event: "...), name...), "\ndata: "...)
+	event := make([]byte, 0, len(data)+64)
+	event = fmt.Appendf(event, "id: %d\nevent: %s\ndata: ", time.Now().UnixMilli(), name)
 	if _, err := v.w.Write(append(append(event, data...), "\n\n"...)); err != nil {
 		return err
 	}

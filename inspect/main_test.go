@@ -1,6 +1,7 @@
 package inspect
 
 import (
+	"os"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -8,4 +9,9 @@ import (
 	"github.com/rdmactor/rdmactor/internal/leak"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(leak.Settled{M: m}) }
+func TestMain(m *testing.M) {
+	if addr := os.Getenv(crowdOf); addr != "" {
+		os.Exit(crowd(addr))
+	}
+	goleak.VerifyTestMain(leak.Settled{M: m})
+}

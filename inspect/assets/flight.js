@@ -14,8 +14,8 @@ function flight() {
   const list = table("Flight recorder", {
     key: row => row.loop + "/" + row.number,
     open: row => row.id ? go("ids", String(row.id)) : null,
+    dye: (name, row) => name === "kind" && ["refusal", "end", "panic", "stall"].includes(row.kind) ? "silent" : "",
     cell(td, name, row) {
-      if (name === "kind" && ["refusal", "end", "panic", "stall"].includes(row.kind)) td.classList.add("silent");
       if (name === "id" && !row.id) { put(td, "the loop"); return true; }
       return idCell(td, name, row);
     },
@@ -35,7 +35,7 @@ function flight() {
       if (loop.element.options.length !== names.length + 1) loop.element.replaceChildren(...choice(["", ...names], "every loop"));
       loop.asked();
       pages.update(data);
-      put(recorded, data.loops.map(l => `${l.loop}: the last ${l.records.toLocaleString("en")} records, ${l.overwritten.toLocaleString("en")} before them`).join(" · "));
+      put(recorded, data.loops.map(l => `${l.loop}: the last ${whole.format(l.records)} records, ${whole.format(l.overwritten)} before them`).join(" · "));
       list.update(["at", "ago_seconds", "loop", "number", "id", "kind", "what", "error"], data.rows);
     },
   };

@@ -36,9 +36,21 @@ function svg(name, attributes) {
   return e;
 }
 
+// put sets the text of an element, if it is another: what changes nothing is not laid out again.
 function put(e, text) {
-  if (e.textContent !== text) e.textContent = text;
+  const t = e.firstChild;
+  if (t && t === e.lastChild && t.nodeType === Node.TEXT_NODE) {
+    if (t.data !== text) t.data = text;
+  } else if (t || text) {
+    e.textContent = text;
+  }
 }
+
+function dress(e, classes) {
+  if (e.className !== classes) e.className = classes;
+}
+
+const whole = new Intl.NumberFormat("en"), decimal = new Intl.NumberFormat("en", { maximumFractionDigits: 1 }); // dear to make
 
 function duration(s) {
   if (s === 0) return "0";
@@ -64,7 +76,7 @@ function show(name, value) {
   if (typeof value !== "number") return String(value);
   if (name === "id") return String(value);
   const unit = units[name.slice(name.lastIndexOf("_") + 1)];
-  return unit ? unit(value) : value.toLocaleString("en", { maximumFractionDigits: 1 });
+  return unit ? unit(value) : decimal.format(value);
 }
 
 function label(name) {
@@ -132,7 +144,7 @@ function pager() {
     elements: [back, count, next],
     update(data) {
       page = data.page;
-      put(count, `${data.matched.toLocaleString("en")} of ${data.total.toLocaleString("en")}, page ${data.page} of ${data.pages}`);
+      put(count, `${whole.format(data.matched)} of ${whole.format(data.total)}, page ${data.page} of ${data.pages}`);
       back.disabled = data.page <= 1;
       next.disabled = data.page >= data.pages;
     },
@@ -198,7 +210,7 @@ function listen() {
       alarm("this page has a defect: " + error);
       return;
     }
-    requestAnimationFrame(() => setTimeout(() => painted(data, came)));
+    requestAnimationFrame(() => setTimeout(() => painted(data, came, Number(e.lastEventId))));
   });
   mine.addEventListener("failure", e => alarm(JSON.parse(e.data)));
   mine.addEventListener("gone", e => { mine.close(); alarm(JSON.parse(e.data)); });
@@ -216,11 +228,12 @@ function listen() {
 }
 
 // painted notes how old what stands on the screen is. It is called when the frame was painted.
-function painted(data, came) {
+function painted(data, came, sent) {
   const age = Date.now() - Date.parse(data.taken);
-  document.body.dataset.painted = data.taken;
   document.body.dataset.paintMilliseconds = Math.round(performance.now() - came);
+  document.body.dataset.sentMilliseconds = Date.now() - sent;
   document.body.dataset.ageMilliseconds = age;
+  document.body.dataset.painted = data.taken;
   put(document.getElementById("status"), (data.taken || "").slice(11, 19) + " UTC");
   if (data.blocked) alarm("blocked: " + data.blocked + ". What its identifiers have moved is old.");
 }
@@ -233,11 +246,19 @@ function alarm(text) {
 
 // --- tables
 
-// table draws rows. open(row) is what Enter and a click do; key(row) is what stays the same.
-function table(title, { key, open, sort, cell }) {
+// table draws rows. open(row) is what Enter and a click do; key(row) is what stays the same. cell
+// draws a cell of its own, unless it says false; dye gives a cell's class.
+function table(title, { key, open, sort, cell, dye }) {
   const head = el("tr"), body = el("tbody");
   const t = el("table", {}, el("caption", {}, title), el("thead", {}, head), body);
   let columns = [];
+  // The mouse shows what a cell says exactly.
+  body.addEventListener("mouseover", e => {
+    const td = e.target.closest("td"), row = td && td.parentElement.row;
+    if (!row) return;
+    const name = columns[td.cellIndex], value = row[name];
+    td.title = typeof value === "number" ? value + " " + name : td.textContent.length > 40 ? td.textContent : "";
+  });
   const tr = () => {
     const r = el("tr", open ? { "data-open": "" } : {});
     r.addEventListener("click", e => {
@@ -265,54 +286,62 @@ function table(title, { key, open, sort, cell }) {
       }
       for (const th of head.children) {
         const n = th.dataset.name;
-        th.className = rows.length && typeof rows[0][n] === "number" && n !== "id" ? "number" : "";
-        if (sorted && sorted.name === n) th.setAttribute("aria-sort", sorted.descending ? "descending" : "ascending");
-        else th.removeAttribute("aria-sort");
+        dress(th, rows.length && typeof rows[0][n] === "number" && n !== "id" ? "number" : "");
+        if (!sorted || sorted.name !== n) th.removeAttribute("aria-sort");
+        else if (th.getAttribute("aria-sort") !== order(sorted)) th.setAttribute("aria-sort", order(sorted));
       }
       while (body.rows.length > rows.length) body.lastChild.remove();
       while (body.rows.length < rows.length) body.append(tr());
-      rows.forEach((row, i) => {
-        const r = body.rows[i];
+      let r = body.firstElementChild;
+      for (const row of rows) {
         r.row = row;
-        if (r.cells.length !== columns.length) r.replaceChildren(...columns.map(() => el("td")));
-        columns.forEach((n, c) => fill(r.cells[c], n, row));
+        if (r.childElementCount !== columns.length) r.replaceChildren(...columns.map(() => el("td")));
+        let td = r.firstElementChild;
+        for (const n of columns) {
+          fill(td, n, row);
+          td = td.nextElementSibling;
+        }
         mark(r);
-      });
+        r = r.nextElementSibling;
+      }
     },
   };
+  function order(sorted) {
+    return sorted.descending ? "descending" : "ascending";
+  }
   function mark(r) {
-    const is = key(r.row) === selected;
+    const is = selected !== null && key(r.row) === selected;
+    if (r.classList.contains("selected") === is) return;
     r.classList.toggle("selected", is);
     if (is) r.setAttribute("aria-selected", "true");
     else r.removeAttribute("aria-selected");
   }
   function fill(td, name, row) {
-    td.className = typeof row[name] === "number" && name !== "id" ? "number" : "";
+    dress(td, (typeof row[name] === "number" && name !== "id" ? "number" : "") + (dye && dye(name, row) || ""));
     if (cell && cell(td, name, row)) return;
     if (td.firstElementChild) td.replaceChildren();
-    const text = show(name, row[name]);
-    put(td, text);
-    if (typeof row[name] === "number") td.title = row[name] + " " + name;
-    else td.title = text.length > 40 ? text : "";
+    put(td, show(name, row[name]));
   }
 }
 
 const keyOf = row => row.id ? String(row.id) : row.pid || row.name || (row.loop || "") + "/" + (row.pool || Object.values(row)[0]);
 const openID = row => go("ids", keyOf(row));
 
-// idCell makes a number a link, and gives a state its colour.
+// idCell makes a number a link.
 function idCell(td, name, row) {
   if (name === "id" || name === "pid" && !row.id) {
     return linkCell(td, row.id ? String(row.id) : row.pid || "", "#/ids/" + encodeURIComponent(keyOf(row)), "");
   }
-  if (name === "state") td.classList.add(row.state);
   return false;
 }
+
+// idDye gives a state its colour.
+const idDye = (name, row) => name === "state" ? row.state : "";
 
 function linkCell(td, text, href, title) {
   let a = td.firstElementChild;
   if (!a) td.replaceChildren(a = el("a", title ? { title } : {}));
-  a.setAttribute("href", href);
+  if (a.getAttribute("href") !== href) a.setAttribute("href", href);
   put(a, text);
   return true;
 }
@@ -334,7 +363,7 @@ function identifiers() {
   let last = null;
   state.addEventListener("change", () => ask({ state: state.value }));
   const list = table("Identifiers", {
-    key: keyOf, open: openID, cell: idCell,
+    key: keyOf, open: openID, cell: idCell, dye: idDye,
     sort: n => ask({ sort: n, order: route.query.get("sort") === n && route.query.get("order") !== "desc" ? "desc" : "" }),
   });
   const controls = [filter, peer, size];
@@ -399,10 +428,10 @@ function diagram(choose) {
     chosen = state;
     for (const g of place.querySelectorAll("[data-state]")) {
       const n = counts[g.dataset.state] || 0;
-      put(g.querySelector(".count"), n.toLocaleString("en"));
+      put(g.querySelector(".count"), whole.format(n));
       g.classList.toggle("some", n > 0);
       g.classList.toggle("chosen", g.dataset.state === chosen);
-      g.setAttribute("aria-pressed", String(g.dataset.state === chosen));
+      if (g.getAttribute("aria-pressed") !== String(g.dataset.state === chosen)) g.setAttribute("aria-pressed", String(g.dataset.state === chosen));
     }
   }
   return { element, update };
@@ -511,8 +540,8 @@ function spark(place, drawn, name, pid) {
 
 function loops() {
   let last = null;
-  const list = table("Loops", { key: keyOf, cell(td, name, row) {
-    if (name.startsWith("blocked") && row.blocked_seconds) td.classList.add("silent");
+  const dye = (name, row) => name.startsWith("blocked") && row.blocked_seconds ? " silent" : "";
+  const list = table("Loops", { key: keyOf, dye, cell(td, name, row) {
     if (name === "name") return linkCell(td, row.name, "#/flight?loop=" + encodeURIComponent(row.name), "what its flight recorder has");
     if (name !== "busy_share") return false;
     let bar = td.firstElementChild;
@@ -541,7 +570,7 @@ function loops() {
 
 function rows() {
   const title = el("h2"), isIDs = route.view === "listeners";
-  const list = table(route.view, { key: keyOf, open: isIDs ? openID : null, cell: isIDs ? idCell : sectionCell });
+  const list = table(route.view, { key: keyOf, open: isIDs ? openID : null, cell: isIDs ? idCell : sectionCell, dye: isIDs ? idDye : null });
   main.append(title, list.element);
   return {
     list,
