@@ -6,6 +6,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/asynkron/protoactor-go/actor"
+	"go.opentelemetry.io/otel/baggage"
 
 	"github.com/rdmactor/rdmactor/rpc"
 )
@@ -69,6 +70,16 @@ func (t *Tracing) inject(ctx context.Context) (f fields) {
 	return f
 }
 
+// wellFormed reports whether a field from a peer is. OpenTelemetry reports each baggage that is not
+// to its error handler, which logs it: a peer could fill the log.
+func wellFormed(key, value string) bool {
+	if key != "baggage" || !fits(key, value) {
+		return true
+	}
+	_, err := baggage.Parse(value)
+	return err == nil
+}
+
 // extract returns ctx with what has come along. get returns a field.
 func (t *Tracing) extract(ctx context.Context, get func(key string) string) (in context.Context) {
 	defer func() {
@@ -79,7 +90,7 @@ func (t *Tracing) extract(ctx context.Context, get func(key string) string) (in 
 	}()
 	f := make(fields, 3)
 	for _, key := range t.prop.Fields() {
-		if v := get(key); v != "" {
+		if v := get(key); v != "" && wellFormed(key, v) {
 			f.Set(key, v)
 		}
 	}

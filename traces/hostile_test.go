@@ -4,12 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log"
 	"runtime"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/baggage"
 	"go.opentelemetry.io/otel/propagation"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
@@ -118,6 +122,24 @@ func TestNoRoom(t *testing.T) {
 	header := many(10)
 	if env := client.tr.withHeader(in, &actor.MessageEnvelope{Header: header}); len(env.Header) != 11 || len(header) != 10 {
 		t.Errorf("%d pairs, and %d in the sender's own header", len(env.Header), len(header))
+	}
+}
+
+// A peer's baggage that is none is not logged.
+func TestQuietBaggage(t *testing.T) {
+	var logged atomic.Int64
+	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(error) { logged.Add(1) }))
+	defer otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { log.Print(err) }))
+	tr := New(Config{})
+	for name, header := range contexts {
+		tr.extract(t.Context(), fields(header).Get)
+		if logged.Swap(0) != 0 {
+			t.Errorf("%s: logged", name)
+		}
+	}
+	ctx := tr.extract(t.Context(), fields{"baggage": "a=b"}.Get)
+	if baggage.FromContext(ctx).Member("a").Value() != "b" {
+		t.Error("a baggage that is one was left out")
 	}
 }
 
