@@ -25,6 +25,8 @@ func TestSlowReader(t *testing.T) {
 		return now["id"] == first["id"] &&
 			now.number("credit_wait_seconds")-first.number("credit_wait_seconds") > 0.5*time.Since(begun).Seconds() && time.Since(begun) > time.Second
 	})
+	p.measures("rdmactor_connection_waiting", positive)
+	p.measures("rdmactor_connection_longest_credit_wait_seconds", positive)
 	if top := p.rows("ids?sort=waits_for_seconds&order=desc&state=connected")[0]; top["id"] != first["id"] {
 		t.Errorf("the first of those that wait is %v, and mallory is %v", top, first)
 	}
@@ -32,6 +34,12 @@ func TestSlowReader(t *testing.T) {
 		t.Error("nothing was refused")
 	}
 	p.goOn(others...)
+	for _, name := range others {
+		p.until(name+" gets 400 messages a second", func() bool {
+			rate := p.clients()[name].number("messages_a_second")
+			return rate > 300 && rate < 500
+		})
+	}
 
 	p.until("it reads all", func() bool {
 		now := p.identifier("mallory")
@@ -67,6 +75,8 @@ func TestMemoryShort(t *testing.T) {
 	if r.number("limit_bytes") != shortMemory || r.number("used_bytes") < shortMemory/4 || r.number("used_bytes") > shortMemory/2 {
 		t.Errorf("the pool is %v", r)
 	}
+	p.measures("rdmactor_pool_waiting", func(v float64) bool { return v == 6 })
+	p.measures("rdmactor_device_retained_messages", func(v float64) bool { return v >= 20 })
 	if d := p.rows("devices")[0]; d.number("retained_messages") < 20 {
 		t.Errorf("the device is %v", d)
 	}
@@ -80,11 +90,23 @@ func TestMemoryShort(t *testing.T) {
 			t.Errorf("%s: %v", name, id)
 		}
 	}
+	top := p.rows("ids?sort=unfreed_messages&order=desc")
+	for i := range uploads {
+		if top[i].number("unfreed_messages") < 2 {
+			t.Errorf("of those with most that is not freed the one at %d is %v", i, top[i])
+		}
+	}
+	before := p.clients()
 	p.goOn(others...)
 	p.until("nobody waits, and nothing is retained", func() bool {
 		return receive().number("waiting_connections") == 0 && p.rows("devices")[0].number("retained_messages") == 0
 	})
 	p.goOn(append(uploads, others...)...)
+	for name, now := range p.clients() {
+		if now["identifier"] != before[name]["identifier"] {
+			t.Errorf("%s has lost its connection", name)
+		}
+	}
 }
 
 func TestBlockedLoop(t *testing.T) {
@@ -102,6 +124,7 @@ func TestBlockedLoop(t *testing.T) {
 	if !strings.HasPrefix(loop.text("blocked_by"), "runnable actor rdma$") || loop.number("turn_seconds") < 1 {
 		t.Errorf("the loop is %v", loop)
 	}
+	p.measures("rdmactor_loop_blocked", positive)
 	var about struct{ Blocked string }
 	p.do(http.MethodGet, "?format=json", "", &about)
 	if about.Blocked != loop.text("name") {
@@ -138,6 +161,7 @@ func TestBlockedLoop(t *testing.T) {
 			t.Errorf("the loop has forgotten: %v", r)
 		}
 	}
+	p.measures("rdmactor_loop_recent_turn_seconds", func(v float64) bool { return v > 1 })
 	p.goOn(here...) // with the connections that they have had
 }
 
@@ -148,6 +172,7 @@ func TestPeerGone(t *testing.T) {
 		lost = p.identifier("mallory")
 		return lost != nil && lost.number("waits_for_seconds") > 1
 	})
+	p.measures("rdmactor_connection_longest_credit_wait_seconds", positive)
 	p.until("its identifier is gone", func() bool {
 		return p.clients()["mallory"].number("identifier") == 0
 	})
@@ -178,6 +203,7 @@ func TestStorm(t *testing.T) {
 	p.until("all are connected again", func() bool {
 		return crowd().number("crowd") == crowdSize && crowd().number("in_line") == 0
 	})
+	p.measures("rdmactor_listener_requests_total", func(v float64) bool { return v >= crowdSize+4 })
 	l := p.rows("listeners")[0]
 	if requests > 2*crowdSize || l.number("requests") < crowdSize+4 {
 		t.Errorf("there have been %v requests, then %v", requests, l)

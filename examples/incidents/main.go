@@ -25,6 +25,7 @@ type settings struct {
 	inspect       string
 	lasts         time.Duration
 	trouble, calm time.Duration
+	begun         func(*stage) // tests'
 }
 
 func usage(w io.Writer) {
@@ -69,11 +70,15 @@ func parseFlags(args []string, out io.Writer) (s settings, err error) {
 	return s, nil
 }
 
-func run(ctx context.Context, args []string, out, log io.Writer) (err error) {
+func run(ctx context.Context, args []string, out, log io.Writer) error {
 	set, err := parseFlags(args, out)
 	if err != nil {
 		return err
 	}
+	return set.run(ctx, out, log)
+}
+
+func (set settings) run(ctx context.Context, out, log io.Writer) (err error) {
 	if set.lasts > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, set.lasts)
@@ -90,6 +95,9 @@ func run(ctx context.Context, args []string, out, log io.Writer) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, page.Close()) }()
+	if set.begun != nil {
+		set.begun(s)
+	}
 	fmt.Fprintf(out, "-- %s: %s\n-- look at %s\n-- the live page is at %s\n", set.name, what.about, what.look, page.URL)
 	return s.play(what, set, out)
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/rdmactor/rdmactor/examples/internal/live"
 	"github.com/rdmactor/rdmactor/internal/leak"
+	"github.com/rdmactor/rdmactor/metrics"
 )
 
 func TestMain(m *testing.M) {
@@ -52,6 +53,7 @@ type program struct {
 	*testing.T
 	url      string
 	out, log *screen
+	source   *metrics.Source // of the server's
 }
 
 // row is a row of the page's JSON.
@@ -80,7 +82,12 @@ func begin(t *testing.T, args ...string) *program {
 	p := &program{T: t, out: &screen{}, log: &screen{}}
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
-	go func() { ended <- run(ctx, args, p.out, p.log) }()
+	set, err := parseFlags(args, p.out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	set.begun = func(s *stage) { p.source = metrics.New(metrics.Config{Runtime: s.server}) }
+	go func() { ended <- set.run(ctx, p.out, p.log) }()
 	t.Cleanup(func() {
 		cancel() // Ctrl-C
 		if err := <-ended; err != nil {
@@ -184,3 +191,18 @@ func (p *program) logs(texts ...string) {
 		return false
 	})
 }
+
+// measures waits until a metric of a runtime's is what a test wants, of one of its series.
+func (p *program) measures(name string, is func(v float64) bool) {
+	p.Helper()
+	p.until("the metric "+name, func() bool {
+		for _, s := range p.source.Read(p.Context()) {
+			if s.Definition.Name() == name && is(s.Value) {
+				return true
+			}
+		}
+		return false
+	})
+}
+
+func positive(v float64) bool { return v > 0 }
