@@ -99,7 +99,9 @@ func Duration(seconds float64) string {
 	switch {
 	case math.IsNaN(seconds) || seconds <= 0:
 		return "0"
-	case seconds < 1:
+	case seconds < 0.0005:
+		return "<1ms"
+	case seconds < 0.9995:
 		return strconv.FormatFloat(seconds*1000, 'f', 0, 64) + "ms"
 	case seconds < 59.95:
 		return strconv.FormatFloat(seconds, 'f', 1, 64) + "s"

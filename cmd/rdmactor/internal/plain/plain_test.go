@@ -64,7 +64,7 @@ func FuzzText(f *testing.F) {
 
 func TestNumbers(t *testing.T) {
 	for in, want := range map[float64]string{
-		-1: "0", 0: "0", 0.0123: "12ms", 1.5: "1.5s", 59.94: "59.9s", 59.96: "0m59s", 184: "3m04s", 7500: "2h05m", 273600: "3d04h",
+		-1: "0", 0: "0", 1e-9: "<1ms", 0.0123: "12ms", 0.9996: "1.0s", 1.5: "1.5s", 59.94: "59.9s", 59.96: "0m59s", 184: "3m04s", 7500: "2h05m", 273600: "3d04h",
 		200 * 86400: "200d", 1e300: ">99999", math.Inf(1): ">99999",
 	} {
 		if got := Duration(in); got != want {

@@ -117,7 +117,9 @@ func (m *model) loops() (lines []line) {
 	})
 	for _, l := range loops[:min(len(loops), mostLoops)] {
 		busy := "   ?"
-		if share, ok := m.rates.busy[l.Name]; ok {
+		if share, ok := m.rates.busy[l.Name]; l.Blocked > 0 {
+			busy = "100%" // its turn is counted when it ends
+		} else if ok {
 			busy = fmt.Sprintf("%3.0f%%", share*100)
 		}
 		text, s := "loop "+plain.Text(cut(l.Name))+": ", normal

@@ -92,7 +92,7 @@ func text(lines []line) string {
 func TestScreen(t *testing.T) {
 	want := `rdmactor top  http://h/  go1.26  9 goroutines
 120 identifiers: connected 117, listening 3
-loop loop-1: BLOCKED for 3.2s by chat.room\x1b[2J,   0% busy, 60 identifiers, 0 queued, longest turn of late 0
+loop loop-1: BLOCKED for 3.2s by chat.room\x1b[2J, 100% busy, 60 identifiers, 0 queued, longest turn of late 0
 loop loop-0:  25% busy, 60 identifiers, 0 queued, longest turn of late 2ms
 memory: send 2.0M of 32.0M (2 wait), heap 4.9K
 117 of 120, page 1 of 3, by id
