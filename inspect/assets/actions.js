@@ -101,7 +101,7 @@ function actions() {
         level.replaceChildren(...choice([...new Set(["DEBUG", "INFO", "WARN", "ERROR", ...(last ? [last] : [])])]));
         level.value = last;
       }
-      list.update(["capture", "of", "state", "begun", "for_seconds", "file_bytes", "limit_seconds", "limit_bytes", "error", "actions"], data.rows);
+      list.update(["capture", "actions", "state", "of", "for_seconds", "file_bytes", "error", "begun", "limit_seconds", "limit_bytes"], data.rows);
     },
   };
 }
