@@ -159,6 +159,12 @@ func (q *inquiry[T]) work(l *loop, ask func(answer func(T))) {
 	})
 }
 
+func (q *inquiry[T]) set(answer T) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.last = answer
+}
+
 func (q *inquiry[T]) lastAnswer() T {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -261,5 +261,6 @@ func (rt *Runtime) stopLoops(ctx context.Context) (err error) {
 func (l *loop) close() error {
 	l.rt.registry.LastCalls(l.exec)
 	l.Close()
+	l.askRest.set(l.figures()) // Loops is called after Shutdown, too
 	return l.ch.Close()
 }

@@ -1,6 +1,7 @@
 package actor
 
 import (
+	"context"
 	"reflect"
 	"testing"
 	"time"
@@ -45,6 +46,36 @@ func TestTotals(t *testing.T) {
 		settle()
 		if l := w.far.Loops()[0]; len(l.Listeners) != 0 || l.EndedListeners != (ListenerInfo{Requests: 1, Accepted: 1}) {
 			w.Errorf("after the listener's end: %+v, ended %+v", l.Listeners, l.EndedListeners)
+		}
+	})
+}
+
+// After Shutdown the sums are those of the end, whoever has asked before, and no memory is left.
+func TestTotalsAfterShutdown(t *testing.T) {
+	onFlavors(t, func(w *world) {
+		p := w.connect(IDConfig{Credits: 8})
+		_ = w.rt.Loops()
+		p.client.send(p.c, NewSend([]byte("hello")))
+		next[*Received](p.server)
+		for _, rt := range []*Runtime{w.rt, w.far} {
+			if err := rt.Shutdown(context.Background()); err != nil {
+				w.Fatal(err)
+			}
+		}
+		l, far := w.rt.Loops()[0], w.far.Loops()[0]
+		if got, want := l.Traffic, (Traffic{Sent: 1, SentBytes: 5}); got != want {
+			w.Errorf("sent %+v, want %+v", got, want)
+		}
+		if got, want := far.Traffic, (Traffic{Received: 1, ReceivedBytes: 5}); got != want {
+			w.Errorf("received %+v, want %+v", got, want)
+		}
+		for _, m := range append(l.Memory, far.Memory...) {
+			if m.Registered != 0 || m.Used != 0 {
+				w.Errorf("memory is left: %+v", m)
+			}
+		}
+		if l.States != (LoopTotals{}).States || len(far.Listeners) != 0 || len(l.Devices)+len(far.Devices) != 0 {
+			w.Errorf("something is left: %+v, %+v", l, far)
 		}
 	})
 }
