@@ -1,6 +1,7 @@
 package secure
 
 import (
+	"crypto/sha256"
 	"encoding/binary"
 	"net/netip"
 )
@@ -31,7 +32,10 @@ type Binding struct {
 	Server netip.AddrPort
 }
 
-const pskLabel = "rdmactor-psk-1"
+const (
+	pskLabel = "rdmactor-psk-1"
+	tlsLabel = "rdmactor-tls-1"
+)
 
 // append writes the label, then what is bound: docs/security-wire.md has the layout.
 func (b Binding) append(label string) []byte {
@@ -53,4 +57,10 @@ func (b Binding) append(label string) []byte {
 func (b Binding) psk(request Hello, id KeyID) []byte {
 	p := append(b.append(pskLabel), request[:]...)
 	return append(p, id[:]...)
+}
+
+// tls is the transport parameters of TLS mode: a hash that also covers both hellos.
+func (b Binding) tls(request, reply Hello) [sha256.Size]byte {
+	p := append(b.append(tlsLabel), request[:]...)
+	return sha256.Sum256(append(p, reply[:]...))
 }

@@ -1,5 +1,5 @@
-// Package secure is what authenticates and encrypts a connection: a handshake, the records that
-// follow it, and large messages. The bytes are in docs/security-wire.md, who is kept from what in
+// Package secure is what authenticates and encrypts a connection: two handshakes, the records that
+// follow them, and large messages. The bytes are in docs/security-wire.md, who is kept from what in
 // docs/security.md. No connection uses it yet.
 //
 // It is pure. Bytes and values come in, bytes, values and errors go out. It has no sockets, no
@@ -11,6 +11,9 @@
 //	noise.go     Noise NNpsk2, as its specification has it
 //	binding.go   Binding: what both sides must see alike
 //	pskclient.go, pskserver.go  that handshake in the private data of a request and its reply
+//	tls.go       TLS: TLS 1.3 by crypto/tls, bytes in and bytes out
+//	tlsframe.go  what its bytes travel in
+//	tlsconfig.go the user's tls.Config, and the user's code in it
 //	records.go   Sealer, Opener: every message after the handshake
 //	large.go     messages that are read: sealed in segments
 //	channel.go   Channel: all of that for one side of a connection
@@ -33,10 +36,15 @@
 // same error. A handshake that fails is a *HandshakeError (EACCES). A *LimitError (EOVERFLOW) is of
 // a side that should have changed its key long ago. After any of them the connection has to end.
 //
+// # Goroutines
+//
+// A TLS has goroutines of crypto/tls and one for each call of the user's code. They end with its
+// context and Close, but for code of the user's that does not return.
+//
 // # Limitations
 //
 // Keys are overwritten where they are bytes of ours. Copies inside the standard library (key
-// schedules, X25519's private key) stay until the garbage collector reuses their
+// schedules, X25519's private key, TLS's secrets) stay until the garbage collector reuses their
 // memory. Without AES instructions Go's AES takes a time that depends on the key, so such a machine
 // should ask for ChaCha20-Poly1305. Lengths and times are visible to everybody on the path.
 package secure

@@ -225,6 +225,17 @@ func TestPSKLengths(t *testing.T) {
 	}
 }
 
+// TestPSKLongRequest: the right request, and a byte more.
+func TestPSKLongRequest(t *testing.T) {
+	who := credential("node-1", 1)
+	_, request, err := NewPSKClient(who, AES256GCM, route, requestHello)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _, err = NewPSKServer(keys(t, who), AES256GCM, route, requestHello, append(request[:], 0), replyHello)
+	wantRefused(t, "a byte too many", err)
+}
+
 // TestPSKReplay: a request that is sent again gets a reply, and no more than that.
 func TestPSKReplay(t *testing.T) {
 	who := credential("node-1", 1)
@@ -256,11 +267,22 @@ func TestPSKOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := client.Finish(replyHello, reply[:]); err != nil {
+	channel, err := client.Finish(replyHello, reply[:])
+	if err != nil {
 		t.Fatal(err)
 	}
 	_, err = client.Finish(replyHello, reply[:])
 	wantRefused(t, "a second reply", err)
+	if _, _, _, err := server.Confirm(nil, seal(t, channel.Seal, "one")); err != nil {
+		t.Fatal(err)
+	}
+	_, _, _, err = server.Confirm(nil, seal(t, channel.Seal, "two"))
+	wantRefused(t, "a second first message", err)
+
+	server, _, err = NewPSKServer(keys(t, who), AES256GCM, route, requestHello, request[:], replyHello)
+	if err != nil {
+		t.Fatal(err)
+	}
 	server.Forget()
 	server.Forget()
 	_, _, _, err = server.Confirm(nil, make([]byte, 64))
