@@ -15,7 +15,7 @@ import (
 )
 
 // logging are the packages whose lines operators read.
-var logging = []string{"actor", "cmid", "codec", "eventloop", "iwarp", "rdmanet", "remoting", "rpc", "verbs"}
+var logging = []string{"actor", "cmid", "codec", "eventloop", "inspect", "iwarp", "rdmanet", "remoting", "rpc", "verbs"}
 
 // TestLogKeys compares the keys with which lines are logged with those that docs/operating.md has.
 func TestLogKeys(t *testing.T) {
