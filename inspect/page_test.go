@@ -62,6 +62,7 @@ func TestResources(t *testing.T) {
 func TestOneIdentifier(t *testing.T) {
 	r := newRig(t, quick, rdma.Config{})
 	pid := r.connect(r.echo(), 1)
+	fresh() // so that it has been connected for a while
 	var row idRow
 	r.until("it is in the table", func() bool {
 		rows := read[idsView](r, "ids?q="+pid.Id).Rows
