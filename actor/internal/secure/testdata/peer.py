@@ -2,7 +2,7 @@
 """A peer for PSK mode, written from docs/security-wire.md: bytes in, bytes out, no sockets.
 
     peer.py vectors DIR    writes DIR/noise.json, psk.json and records.json, the known answers of the tests
-    peer.py talk           is a client or a server: a line of JSON each way, as peer_test.go has it
+    peer.py talk           is a client or a server: a line of JSON each way (talk, below)
 
 It needs Debian's python3-cryptography. It is for tests: it is not constant in time, and it overwrites nothing.
 """
@@ -322,47 +322,44 @@ def write_vectors(folder):
             f.write("\n")
 
 
-# A conversation: each line that comes answers the line before.
+# A conversation: lines of JSON on the standard input and output, bytes in hexadecimal.
+
+def say(**fields):
+    print(json.dumps({k: v.hex() if isinstance(v, bytes) else v for k, v in fields.items()}), flush=True)
+
+
+def hear():
+    """The next line, or None at the end."""
+    line = sys.stdin.readline()
+    names = ("key", "identity", "hello", "reply", "request", "sealed")
+    return {k: bytes.fromhex(v) if k in names else v for k, v in json.loads(line).items()} if line else None
+
 
 def talk():
-    def say(**fields):
-        print(json.dumps({k: v.hex() if isinstance(v, bytes) else v for k, v in fields.items()}), flush=True)
-
-    def hear():
-        line = json.loads(sys.stdin.readline())
-        return {k: bytes.fromhex(v) if k in ("key", "identity", "hello", "reply", "request", "sealed") else v for k, v in line.items()}
-
+    """The first line says who to be. After the handshake each record, and each large message, comes back reversed."""
     start = hear()
     suite = SUITES[start["suite"]]
     bound = binding(b"rdmactor-psk-1", start["device"], start["client"] or None, start["server"], start["port"])
     psk = PSK(suite, start["identity"], start["key"], bound, X25519PrivateKey.generate())
     if start["role"] == "client":
         say(request=psk.request(start["hello"]))
-        secrets = psk.finish(hear()["reply"])
+        ours, theirs = psk.finish(hear()["reply"])
     else:
         say(reply=psk.answer(start["request"], start["hello"]))
-        secrets = reversed(psk.secrets())
-    out, into = (Records(suite, s) for s in secrets)
-    large_out, large_into = Large(suite, out.secret), Large(suite, into.secret)
-    say(sealed=out.seal(b"first"))
-    for line in iter(hear_or_end(hear), None):
-        if line.get("update"):
+        theirs, ours = psk.secrets()
+    out, into = Records(suite, ours), Records(suite, theirs)
+    large_out, large_into = Large(suite, ours), Large(suite, theirs)
+    if start["role"] == "client":
+        say(sealed=out.seal(b"first"))
+    for line in iter(hear, None):
+        if "number" in line:
+            message = large_into.open(line["number"], line["length"], line["sealed"])
+            say(sealed=large_out.seal(line["number"], message[::-1]))
+        elif "update" in line:
             into.update()
             out.update()
-        if "number" in line:  # a large message comes back, sealed with the same number
-            message = large_into.open(line["number"], line["length"], line["sealed"])
-            say(number=line["number"], length=len(message), sealed=large_out.seal(line["number"], message[::-1]))
-        else:  # a record comes back
+        else:
             say(sealed=out.seal(into.open(line["sealed"])[::-1]))
-
-
-def hear_or_end(hear):
-    def one():
-        try:
-            return hear()
-        except ValueError:
-            return None
-    return one
 
 
 if __name__ == "__main__":
