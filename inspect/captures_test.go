@@ -44,12 +44,6 @@ func TestCapture(t *testing.T) {
 		if status, answer := r.post("actions/capture", body, with...); status != 200 || !strings.Contains(answer, fmt.Sprintf("capture %d of", number)) {
 			t.Fatalf("%s: %d %s", body, status, answer)
 		}
-		if status, _ := r.post("actions/capture", body, with...); status != http.StatusConflict {
-			t.Errorf("a second one: %d", status)
-		}
-		if status, _ := r.post("actions/capture-delete", fmt.Sprintf(`{"capture":%d}`, number), with...); status != http.StatusConflict {
-			t.Errorf("one that runs is deleted: %d", status)
-		}
 		r.until("it has something", func() bool { return r.row(number).Bytes > 5000 })
 		if status, answer := r.post("actions/capture-stop", fmt.Sprintf(`{"capture":%d}`, number), with...); status != 200 {
 			t.Errorf("stop: %d %s", status, answer)
@@ -68,6 +62,12 @@ func TestCapture(t *testing.T) {
 	}
 	if status, _ := r.post("actions/capture", `{"peer":"127.0.0.9"}`, with...); status != 200 {
 		t.Errorf("a fifth: %d", status)
+	}
+	if status, _ := r.post("actions/capture", `{"peer":"127.0.0.8"}`, with...); status != http.StatusConflict {
+		t.Errorf("one beside it: %d", status)
+	}
+	if status, _ := r.post("actions/capture-delete", `{"capture":5}`, with...); status != http.StatusConflict {
+		t.Errorf("one that runs is deleted: %d", status)
 	}
 	if v := read[actionsView](r, "actions"); len(v.Rows) != keptCaptures || v.Rows[0].Capture != 2 || !v.Captures {
 		t.Errorf("the oldest has not gone: %+v", v)
