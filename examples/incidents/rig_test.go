@@ -197,7 +197,7 @@ func (p *program) measures(name string, is func(v float64) bool) {
 	p.Helper()
 	p.until("the metric "+name, func() bool {
 		for _, s := range p.source.Read(p.Context()) {
-			if s.Definition.Name() == name && is(s.Value) {
+			if s.Name() == name && is(s.Value) {
 				return true
 			}
 		}
