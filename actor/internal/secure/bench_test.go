@@ -3,7 +3,9 @@ package secure
 import (
 	"crypto/ecdh"
 	"crypto/rand"
+	"crypto/tls"
 	"fmt"
+	"net"
 	"testing"
 )
 
@@ -127,23 +129,63 @@ func BenchmarkPSK(b *testing.B) {
 	})
 }
 
-// BenchmarkTLS is what a handshake in TLS mode costs, both sides, with certificates of both.
+// BenchmarkTLS is what a handshake in TLS mode costs, both sides, with certificates of both, and
+// beside it what crypto/tls costs on a TCP connection that is there already.
 func BenchmarkTLS(b *testing.B) {
 	client, server := newAuthority(b).configs(b)
-	b.ReportAllocs()
-	for b.Loop() {
-		c, err := NewTLSClient(b.Context(), client, tlsPeer)
-		if err != nil {
-			b.Fatal(err)
+	b.Run("frames", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			c, err := NewTLSClient(b.Context(), client, tlsPeer)
+			if err != nil {
+				b.Fatal(err)
+			}
+			s, err := NewTLSServer(b.Context(), server, tlsPeer)
+			if err != nil {
+				b.Fatal(err)
+			}
+			if ce, se := (&sides{client: c, server: s}).run(nil); ce != nil || se != nil {
+				b.Fatal(ce, se)
+			}
+			c.Close()
+			s.Close()
 		}
-		s, err := NewTLSServer(b.Context(), server, tlsPeer)
-		if err != nil {
-			b.Fatal(err)
+	})
+	client.SessionTicketsDisabled, server.SessionTicketsDisabled = true, true
+	b.Run("crypto_tls over TCP", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			b.StopTimer()
+			near, far := tcpPair(b)
+			b.StartTimer()
+			theirs := make(chan error, 1)
+			go func() { theirs <- tls.Server(far, server).HandshakeContext(b.Context()) }()
+			if err := tls.Client(near, client).HandshakeContext(b.Context()); err != nil {
+				b.Fatal(err)
+			}
+			if err := <-theirs; err != nil {
+				b.Fatal(err)
+			}
+			b.StopTimer()
+			_, _ = near.Close(), far.Close()
+			b.StartTimer()
 		}
-		if ce, se := (&sides{client: c, server: s}).run(nil); ce != nil || se != nil {
-			b.Fatal(ce, se)
-		}
-		c.Close()
-		s.Close()
+	})
+}
+
+// tcpPair is the two ends of a connection.
+func tcpPair(b *testing.B) (near, far net.Conn) {
+	b.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		b.Fatal(err)
 	}
+	defer l.Close()
+	if near, err = net.Dial("tcp", l.Addr().String()); err != nil {
+		b.Fatal(err)
+	}
+	if far, err = l.Accept(); err != nil {
+		b.Fatal(err)
+	}
+	return near, far
 }

@@ -43,8 +43,10 @@
 //
 // # Limitations
 //
-// Keys are overwritten where they are bytes of ours. Copies inside the standard library (key
+// Keys are overwritten where they are bytes of ours, but for those of a Keys and of a Credential,
+// which have them for as long as they live. Copies inside the standard library (key
 // schedules, X25519's private key, TLS's secrets) stay until the garbage collector reuses their
 // memory. Without AES instructions Go's AES takes a time that depends on the key, so such a machine
-// should ask for ChaCha20-Poly1305. Lengths and times are visible to everybody on the path.
+// should ask for ChaCha20-Poly1305. Of a tls.Config, Rand, Time and KeyLogWriter are called where a
+// panic ends the process. Lengths and times are visible to everybody on the path.
 package secure

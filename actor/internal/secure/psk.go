@@ -2,6 +2,8 @@ package secure
 
 import (
 	"crypto/sha256"
+	"fmt"
+	"io"
 )
 
 const (
@@ -18,11 +20,19 @@ const (
 // same in each request.
 type KeyID [keyIDLen]byte
 
-// Credential is an identity, and one key of it.
+// Credential is an identity, and one key of it. It prints as the identity.
 type Credential struct {
 	Identity string
 	Key      [KeyLen]byte
 }
+
+// Format writes the identity, whatever the verb: keys do not get into logs.
+func (c Credential) Format(f fmt.State, _ rune) {
+	_, _ = io.WriteString(f, c.Identity) // fmt's own writer
+}
+
+// MarshalText gives the identity, for JSON too.
+func (c Credential) MarshalText() ([]byte, error) { return []byte(c.Identity), nil }
 
 // derive makes of a credential what goes on the wire, and the key that Noise has. A key in use by
 // two identities is two different keys there.

@@ -2,7 +2,10 @@ package secure
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
+	"fmt"
+	"log/slog"
 	"net/netip"
 	"strings"
 	"testing"
@@ -349,5 +352,26 @@ func TestCredentials(t *testing.T) {
 		wantConfig(t, s.String(), err)
 		_, _, err = NewPSKServer(keys(t, who), s, route, requestHello, make([]byte, PSKRequestLen), replyHello)
 		wantConfig(t, s.String(), err)
+	}
+}
+
+// TestCredentialsInLogs: a key does not get there.
+func TestCredentialsInLogs(t *testing.T) {
+	c := *credential("node-1", 1)
+	for _, format := range []string{"%v", "%+v", "%#v", "%s", "%d", "%x", "%q"} {
+		for _, v := range []any{c, &c} {
+			if got := fmt.Sprintf(format, v); got != "node-1" {
+				t.Errorf("%s: %s", format, got)
+			}
+		}
+	}
+	if b, err := json.Marshal(map[string]any{"who": c, "list": []*Credential{&c}}); err != nil || string(b) != `{"list":["node-1"],"who":"node-1"}` {
+		t.Errorf("%s, %v", b, err)
+	}
+	var text, js bytes.Buffer
+	slog.New(slog.NewTextHandler(&text, nil)).Info("x", "who", c)
+	slog.New(slog.NewJSONHandler(&js, nil)).Info("x", "who", &c)
+	if !strings.HasSuffix(text.String(), " who=node-1\n") || !strings.HasSuffix(js.String(), `"who":"node-1"}`+"\n") {
+		t.Errorf("%s%s", text.String(), js.String())
 	}
 }
