@@ -50,15 +50,17 @@ func TestChromiumKV(t *testing.T) {
 	output(t, "put", "alarm/b", "2", "--addr", at)
 	watch.out.await(t, "alarm/b")
 	b.Press(`#tabs a[href="#/sections/store"]`)
-	revision := `Number(document.querySelectorAll("main tbody td")[2].title.split(" ")[0])`
+	// a cell says exactly what it shows when the mouse comes
+	const exactly = `(td => { td.dispatchEvent(new MouseEvent("mouseover", { bubbles: true })); return Number(td.title.split(" ")[0]); })`
+	revision := exactly + `(document.querySelectorAll("main tbody td")[2])`
 	b.Want(`document.querySelectorAll("main tbody td").length === 6`)
 	n = chromium.Get[int](b, revision)
 	b.Want(fmt.Sprintf("%s > %d", revision, n+100)) // the load goes on
 	b.Press(`#tabs a[href="#/sections/methods"]`)
 	b.Want(`document.querySelector("th[data-name=p99_seconds]")`)
 	get := func(column string) string {
-		return `Number([...document.querySelectorAll("main tbody tr")].find(r => r.cells[0].textContent === "kv.Get").cells[[...document.querySelectorAll("th")].
-			findIndex(h => h.dataset.name === "` + column + `")].title.split(" ")[0])`
+		return exactly + `([...document.querySelectorAll("main tbody tr")].find(r => r.cells[0].textContent === "kv.Get").cells[[...document.querySelectorAll("th")].
+			findIndex(h => h.dataset.name === "` + column + `")])`
 	}
 	n = chromium.Get[int](b, get("ok"))
 	b.Want(fmt.Sprintf("%s > %d && %s > 100 && %s > 0", get("ok"), n+100, get("per_second"), get("p99_seconds")))
