@@ -64,7 +64,7 @@ func BenchmarkLarge(b *testing.B) {
 				b.SetBytes(int64(n))
 				b.ReportAllocs()
 				for b.Loop() {
-					m, number, err := sealer.Begin(memory, n)
+					m, number, err := sealer.Begin(memory, memory[:n])
 					if err != nil {
 						b.Fatal(err)
 					}

@@ -52,9 +52,11 @@ func (l *largeSecret) message(number uint64, b []byte, n int) (m largeMessage, e
 // LargeSealer seals the large messages of this side.
 type LargeSealer struct{ largeSecret }
 
-// Begin gives the message its number, which the offer carries. b has LargeLen(n) bytes, the first n
-// of which are the message. Messages may be sealed on any goroutine, and never be offered.
-func (l *LargeSealer) Begin(b []byte, n int) (*LargeSeal, uint64, error) {
+// Begin gives the message its number, which the offer carries. It is sealed into b, which has
+// LargeLen bytes for it: in place, if message is the beginning of b, else they must not overlap.
+// Then it may be sealed on any goroutine. A number may be left without an offer.
+func (l *LargeSealer) Begin(b, message []byte) (*LargeSeal, uint64, error) {
+	n := len(message)
 	if err := fits(b, n); err != nil {
 		return nil, 0, err
 	}
@@ -63,7 +65,7 @@ func (l *LargeSealer) Begin(b []byte, n int) (*LargeSeal, uint64, error) {
 		return nil, 0, &ConfigError{What: l.suite.String(), Err: err}
 	}
 	l.last++
-	return &LargeSeal{m}, l.last, nil
+	return &LargeSeal{m, message}, l.last, nil
 }
 
 // LargeOpener opens the large messages of the peer.
@@ -128,15 +130,19 @@ func (m *largeMessage) next() (segment, tag []byte) {
 
 func (m *largeMessage) more() bool { return m.done < segments(len(m.body)) }
 
-// LargeSeal is a large message that is being sealed in its memory.
-type LargeSeal struct{ largeMessage }
+// LargeSeal is a large message that is being sealed.
+type LargeSeal struct {
+	largeMessage
+	from []byte
+}
 
 // Next seals the next segment and reports whether there are more. It is not called after the last.
 func (m *LargeSeal) Next() (more bool) {
+	plaintext := m.from[m.done*SegmentLen : min((m.done+1)*SegmentLen, len(m.from))]
 	segment, tag := m.next()
 	room := segment[len(segment):cap(segment)]
 	copy(m.aside[:], room)
-	sealed := m.aead.Seal(segment[:0], m.nonce[:], segment, nil)
+	sealed := m.aead.Seal(segment[:0], m.nonce[:], plaintext, nil)
 	made := [Overhead]byte(sealed[len(segment):])
 	copy(room, m.aside[:])
 	copy(tag, made[:])

@@ -28,7 +28,7 @@ func sealLarge(t testing.TB, l *LargeSealer, n int) (sealed []byte, number uint6
 	for i := range n {
 		b[i] = byte(i + i>>8 + i>>16)
 	}
-	m, number, err := l.Begin(b, n)
+	m, number, err := l.Begin(b, b[:n])
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,6 +73,32 @@ func TestLarge(t *testing.T) {
 			}
 			if err := openLarge(opener, b, n, number); err != nil || !bytes.Equal(b[:n], want) {
 				t.Fatalf("%v, %d bytes: %v", s, n, err)
+			}
+		}
+	}
+}
+
+// TestLargeElsewhere: a message may be sealed into other memory, and stays what it is.
+func TestLargeElsewhere(t *testing.T) {
+	for _, s := range suites {
+		for _, n := range largeLengths {
+			message := make([]byte, n)
+			for i := range message {
+				message[i] = byte(i + i>>8 + i>>16)
+			}
+			same := bytes.Clone(message)
+			in, _ := largePair(t, s)
+			want, _ := sealLarge(t, in, n)
+			out, _ := largePair(t, s)
+			b := bytes.Repeat([]byte{0xEE}, LargeLen(n))
+			m, _, err := out.Begin(b, message)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for m.Next() { // each call seals a segment
+			}
+			if !bytes.Equal(b, want) || !bytes.Equal(message, same) {
+				t.Fatalf("%v, %d bytes: sealed otherwise than in place, or the message was changed", s, n)
 			}
 		}
 	}
@@ -146,11 +172,12 @@ func TestLargeNumbers(t *testing.T) {
 // TestLargeMemory: memory that is too small is an error of the caller's.
 func TestLargeMemory(t *testing.T) {
 	sealer, opener := largePair(t, AES256GCM)
-	for _, n := range []int{-1, 0, 1} {
-		b := make([]byte, 16)
-		_, _, err := sealer.Begin(b, n)
+	for _, n := range []int{0, 1} {
+		_, _, err := sealer.Begin(make([]byte, 16), make([]byte, n))
 		wantConfig(t, fmt.Sprint(n), err)
-		_, err = opener.Begin(b, n, 1)
+	}
+	for _, n := range []int{-1, 0, 1} {
+		_, err := opener.Begin(make([]byte, 16), n, 1)
 		wantConfig(t, fmt.Sprint(n), err)
 	}
 	_, number := sealLarge(t, sealer, 1)

@@ -210,7 +210,7 @@ func TestForget(t *testing.T) {
 	_, err = c.client.Open.Open(nil, make([]byte, 64))
 	wantConfig(t, "opened", err)
 	wantConfig(t, "updated", c.client.Seal.Update())
-	_, _, err = c.client.SealLarge.Begin(b, 1)
+	_, _, err = c.client.SealLarge.Begin(b, b[:1])
 	wantConfig(t, "a large message sealed", err)
 	_, err = c.client.OpenLarge.Begin(b, 1, 1)
 	wantConfig(t, "a large message opened", err)

@@ -129,7 +129,7 @@ func TestRecordVectors(t *testing.T) {
 			b := make([]byte, LargeLen(len(v.Large.Message)))
 			copy(b, v.Large.Message)
 			channel.SealLarge.last = v.Large.Number - 1
-			m, _, err := channel.SealLarge.Begin(b, len(v.Large.Message))
+			m, _, err := channel.SealLarge.Begin(b, b[:len(v.Large.Message)])
 			if err != nil {
 				t.Fatal(err)
 			}
