@@ -5,6 +5,7 @@
 // It is pure. Bytes and values come in, bytes, values and errors go out. It has no sockets, no
 // clock, no actor and no event loop.
 //
+//	mode.go      Features, Refusal: what hellos and rejects say of security
 //	suite.go     Suite: the AEAD, and the hash its keys come from
 //	schedule.go  how one key is made from another, and how they are overwritten
 //	psk.go       Keys: identities, their keys, and what is made of a key

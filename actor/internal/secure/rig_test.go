@@ -17,6 +17,14 @@ var (
 	pskSuites    = []Suite{AES256GCM, ChaCha20Poly1305}
 )
 
+// tester is what testing and rapid have in common.
+type tester interface {
+	Helper()
+	Errorf(format string, args ...any)
+	Fatal(args ...any)
+	Fatalf(format string, args ...any)
+}
+
 func credential(identity string, key byte) *Credential {
 	c := &Credential{Identity: identity}
 	for i := range c.Key {
@@ -25,7 +33,7 @@ func credential(identity string, key byte) *Credential {
 	return c
 }
 
-func keys(t testing.TB, list ...*Credential) *Keys {
+func keys(t tester, list ...*Credential) *Keys {
 	t.Helper()
 	var all []Credential
 	for _, c := range list {
@@ -59,7 +67,7 @@ type conversation struct {
 
 const hello = "hello, server"
 
-func talk(t testing.TB, s Suite) *conversation {
+func talk(t tester, s Suite) *conversation {
 	t.Helper()
 	c := &conversation{}
 	who := credential("node-1", 1)
@@ -104,7 +112,7 @@ func (c *conversation) exchange(t testing.TB) {
 	}
 }
 
-func wantTampered(t testing.TB, why string, err error) {
+func wantTampered(t tester, why string, err error) {
 	t.Helper()
 	var tampered *TamperedError
 	if !errors.As(err, &tampered) || !errors.Is(err, unix.EBADMSG) {

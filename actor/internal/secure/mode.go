@@ -1,0 +1,97 @@
+package secure
+
+import "fmt"
+
+// Features are the bits of a hello's features byte that are about security.
+type Features uint8
+
+// The bits. A hello has at most one of the first two.
+const (
+	FeaturePSK    Features = 1 << 0
+	FeatureTLS    Features = 1 << 1
+	FeatureChaCha Features = 1 << 2 // in PSK mode, ChaCha20Poly1305 in place of AES256GCM
+
+	featuresMask = FeaturePSK | FeatureTLS | FeatureChaCha
+)
+
+// PSKFeatures is what a hello says in PSK mode with a suite of that mode.
+func PSKFeatures(s Suite) Features {
+	if s == ChaCha20Poly1305 {
+		return FeaturePSK | FeatureChaCha
+	}
+	return FeaturePSK
+}
+
+// Suite is the suite of PSK mode that the bits name.
+func (f Features) Suite() Suite {
+	if f&FeatureChaCha != 0 {
+		return ChaCha20Poly1305
+	}
+	return AES256GCM
+}
+
+// proper reports whether there is a mode with these bits.
+func (f Features) proper() bool {
+	switch f & featuresMask {
+	case 0, FeaturePSK, FeaturePSK | FeatureChaCha, FeatureTLS:
+		return true
+	}
+	return false
+}
+
+// Same checks that the peer's hello names our mode and suite; version is that of its hello. It is
+// where a hello that was stripped of its mode, or never had one, is refused. Other bits of the byte
+// mean something else, and do not matter here.
+func (f Features) Same(peer Features, version uint8) error {
+	f, peer = f&featuresMask, peer&featuresMask
+	switch {
+	case f == 0 && peer == 0:
+		return nil
+	case peer == 0:
+		return refused("the peer's side is not secured, and ours is")
+	case !peer.proper():
+		return refused("the peer names no mode there is: %#x", uint8(peer))
+	case f == 0:
+		return refused("the peer's side is secured, and ours is not")
+	case f != peer:
+		return refused("the peer wants another mode or suite: %#x, ours is %#x", uint8(peer), uint8(f))
+	case version < oldestVersion:
+		return refused("a secured connection of version %d", version)
+	}
+	return nil
+}
+
+// oldestVersion is the first version of the hello that knows features.
+const oldestVersion = 3
+
+// Refusal is the byte behind the hello of a reject: why a server refuses a request in a mode.
+// Nobody knows who has sent it.
+type Refusal uint8
+
+// The reasons.
+const (
+	RefusedOther      Refusal = iota
+	RefusedKey                // no key has the id
+	RefusedMode               // another mode or suite
+	RefusedHandshakes         // too many at once
+)
+
+func (r Refusal) String() string {
+	switch r {
+	case RefusedKey:
+		return "no key has this id"
+	case RefusedMode:
+		return "another mode or suite"
+	case RefusedHandshakes:
+		return "too many handshakes at once"
+	}
+	return fmt.Sprintf("reason %d", uint8(r))
+}
+
+// PeerRefusal is what a client makes of what is behind the hello of a reject.
+func PeerRefusal(data []byte) error {
+	if len(data) != 1 {
+		return refused("the peer refuses it and does not say why")
+	}
+	return refused("the peer refuses it: %v", Refusal(data[0]))
+}
