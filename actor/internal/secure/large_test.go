@@ -195,3 +195,29 @@ func TestLargeReflection(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestSegmentsAllocateNothing: a message costs what its key does, however long it is.
+func TestSegmentsAllocateNothing(t *testing.T) {
+	for _, s := range suites {
+		sealer, opener := largePair(t, s)
+		b := make([]byte, LargeLen(8*SegmentLen))
+		m, number, err := sealer.Begin(b, b[:8*SegmentLen])
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := testing.AllocsPerRun(7, func() { m.Next() }); n != 0 {
+			t.Errorf("%v: %v allocations to seal a segment", s, n)
+		}
+		o, err := opener.Begin(b, 8*SegmentLen, number)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := testing.AllocsPerRun(7, func() {
+			if _, err := o.Next(); err != nil {
+				t.Fatal(err)
+			}
+		}); n != 0 {
+			t.Errorf("%v: %v allocations to open a segment", s, n)
+		}
+	}
+}

@@ -4,6 +4,9 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"os"
+	"slices"
+	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -240,5 +243,21 @@ func TestRecordsAllocateNothing(t *testing.T) {
 		}); n != 0 {
 			t.Errorf("%v: %v allocations a record", s, n)
 		}
+	}
+}
+
+// TestPreferredSuite: AES only with instructions for it, and for GCM's multiplication.
+func TestPreferredSuite(t *testing.T) {
+	if preferred(true) != AES256GCM || preferred(false) != ChaCha20Poly1305 {
+		t.Error("the wrong way round")
+	}
+	b, err := os.ReadFile("/proc/cpuinfo")
+	if err != nil {
+		return // another system
+	}
+	words := strings.Fields(string(b))
+	has := slices.Contains(words, "aes") && (slices.Contains(words, "pclmulqdq") || slices.Contains(words, "pmull"))
+	if got := PreferredSuite(); got != preferred(has) {
+		t.Errorf("%v, and the processor has AES: %v", got, has)
 	}
 }

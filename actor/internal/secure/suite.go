@@ -9,6 +9,7 @@ import (
 	"hash"
 
 	"golang.org/x/crypto/chacha20poly1305"
+	"golang.org/x/sys/cpu"
 )
 
 // Overhead is how many bytes longer a sealed message is: its tag.
@@ -26,6 +27,21 @@ const (
 	TLSAES128GCM                      // with SHA-256: TLS_AES_128_GCM_SHA256
 	TLSAES256GCM                      // with SHA-384: TLS_AES_256_GCM_SHA384
 )
+
+// PreferredSuite is the suite of PSK mode that a client asks for: AES where the processor has
+// instructions for it, which take the same time whatever the key is, and for GCM.
+func PreferredSuite() Suite { return preferred(aesInstructions()) }
+
+func preferred(aes bool) Suite {
+	if aes {
+		return AES256GCM
+	}
+	return ChaCha20Poly1305
+}
+
+func aesInstructions() bool {
+	return cpu.X86.HasAES && cpu.X86.HasPCLMULQDQ || cpu.ARM64.HasAES && cpu.ARM64.HasPMULL || cpu.S390X.HasAESGCM
+}
 
 func (s Suite) String() string {
 	switch s {
