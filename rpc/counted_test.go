@@ -184,7 +184,10 @@ func (b *book) check(t *testing.T, side string, i MethodInfo) {
 		{[]Code{CodeUnavailable, CodeClosed}, refused.Connection, 0},
 		{[]Code{CodeTooLarge, CodeBadMessage}, refused.Message, 0},
 		{[]Code{CodeCanceled, CodeDeadline}, refused.Context, late},
-		{[]Code{CodeInternal}, 0, 0}, {[]Code{1001}, 0, 0}, {[]Code{CodeUnknownMethod}, refused.Method, 0}, {[]Code{CodeUnknown}, 0, 0},
+		{[]Code{CodeInternal}, 0, 0},
+		{[]Code{1001}, 0, 0},
+		{[]Code{CodeUnknownMethod}, refused.Method, 0},
+		{[]Code{CodeUnknown}, 0, 0},
 	} {
 		counted, seen := g.more, g.less
 		for _, code := range g.codes {

@@ -102,12 +102,12 @@ func (l *table) answerLocked(h wire.Header, body []byte, reading *rdma.Received)
 	if c.err = failure; failure != nil {
 		failure.Method = c.m.name
 		l.countLocked(c, cmp.Or(failure.Code, CodeUnknown))
-		return c, nil
-	}
-	l.countLocked(c, 0)
-	l.declaredLocked(c.m).received += uint64(len(body))
-	if !s.stream {
-		c.body.b = body
+	} else {
+		l.countLocked(c, 0)
+		l.declaredLocked(c.m).received += uint64(len(body))
+		if !s.stream {
+			c.body.b = body
+		}
 	}
 	return c, nil
 }
