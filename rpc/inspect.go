@@ -15,7 +15,7 @@ import (
 // was made. Of a client each attempt is a call.
 type MethodInfo struct {
 	// Method is its name, or "unknown": at a server that is for the calls of all methods that it
-	// does not have, and at a client for those of more than 4,096 methods.
+	// does not have, and on both sides for those of more than 4,096 methods.
 	Method   string
 	Stream   bool
 	OnLoop   bool   // of a server: its handler is
@@ -33,10 +33,12 @@ type MethodInfo struct {
 	// Repeated is of a client: attempts after the first (Config.Retry).
 	Repeated uint64
 	// Undecoded is of a client, and of OK: answers, not items, that could not be decoded.
-	Undecoded     uint64
-	Refused       RefusedCalls
-	Items         uint64 // of streams
-	SentBytes     uint64 // of requests with their metadata, answers and items, without headers
+	Undecoded uint64
+	Refused   RefusedCalls
+	Items     uint64 // of streams
+	// SentBytes are of requests with their metadata, answers and items, without headers, when they
+	// were queued. A client's requests that were not sent then are among them (Late).
+	SentBytes     uint64
 	ReceivedBytes uint64
 	P50, P99      time.Duration // of Latency
 	// Latency is from a request's arrival to its answer, and at a client from when the request was

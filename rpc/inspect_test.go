@@ -277,6 +277,53 @@ func TestInspectAHandlerThatOutlivesItsConnection(t *testing.T) {
 	})
 }
 
+// Requests whose callers have gone before it was their turn are late, and the server never sees
+// them.
+func TestInspectLateRequests(t *testing.T) {
+	const calls = 500
+	inWorld(t, rigConfig{}, handleEcho, func(r *rig) {
+		r.Delay(50 * time.Millisecond)
+		var callers sync.WaitGroup
+		for range calls {
+			callers.Go(func() {
+				ctx, cancel := context.WithTimeout(r.t.Context(), 20*time.Millisecond)
+				defer cancel()
+				_, _ = CallRaw(ctx, r.c, echo, make([]byte, 60<<10), nil)
+			})
+		}
+		callers.Wait()
+		r.Advance(time.Minute)
+		here, there := methodOf(r.t, r.c.Inspect(), "test.Echo"), methodOf(r.t, r.s.Inspect(), "test.Echo")
+		wantCounts(r.t, here, 0, 0, 0, fmt.Sprintf("DEADLINE_EXCEEDED %d", calls))
+		if here.Late == 0 || here.Late+there.Started != calls {
+			r.t.Errorf("%d were late, and %d have come", here.Late, there.Started)
+		}
+	})
+}
+
+// Methods beyond those that a connection has numbers for share an entry, which outlives
+// connections.
+func TestInspectManyHandlers(t *testing.T) {
+	var last RawMethod
+	inWorld(t, rigConfig{}, func(s *Server) {
+		for i := range wire.MaxMethods + 2 {
+			last = NewRawMethod(fmt.Sprint(i), MethodConfig{})
+			HandleRaw(s, last, func(_ context.Context, _, reply []byte) ([]byte, error) { return reply, nil }, HandlerConfig{})
+		}
+	}, func(r *rig) {
+		for n := range uint64(3) {
+			c := r.dial(Config{})
+			if _, err := CallRaw(r.t.Context(), c, last, nil, nil); err != nil {
+				r.t.Fatal(err)
+			}
+			wantCounts(r.t, methodOf(r.t, r.s.Inspect(), unknownMethod), 0, 0, n+1, "")
+			c.Close()
+			r.Wait()
+			wantCounts(r.t, methodOf(r.t, r.s.Inspect(), unknownMethod), 0, 0, n+1, "")
+		}
+	})
+}
+
 // Streams count their items.
 func TestInspectStreams(t *testing.T) {
 	inWorld(t, rigConfig{}, func(s *Server) { handleCount(s) }, func(r *rig) {

@@ -188,6 +188,7 @@ func (l *table) wantedLocked(h *wire.Header, now *time.Time) bool {
 	}
 	c := s.call
 	if c == nil {
+		l.methods[h.Number].counts.late.Add(1)
 		l.vacateLocked(i)
 		return false
 	}

@@ -104,7 +104,7 @@ func (s *Server) keepCounts(c *serverConn) {
 	defer s.ledger.mu.Unlock()
 	c.out.mu.Lock()
 	defer c.out.mu.Unlock()
-	for _, m := range s.ledger.methods() {
+	for _, m := range append(s.ledger.methods(), &s.ledger.unknown) {
 		if m.index < len(c.tallies) && c.tallies[m.index] != nil {
 			m.past.add(c.tallies[m.index])
 		}
