@@ -84,9 +84,8 @@ func Go[Q, R any](ctx actor.Context, c *Client, m Method[Q, R], q *Q, cfg GoConf
 			return &Reply[R]{Call: p, Err: err}
 		}
 		r := new(R)
-		if err := m.m.rep.decode(b, r); err != nil {
-			c.ledger.method(m.m).undecoded.Add(1)
-			return &Reply[R]{Call: p, Err: badMessage(m.m, "reply", err, FateAnswered)}
+		if err := c.decode(m.m, b, r); err != nil {
+			return &Reply[R]{Call: p, Err: err}
 		}
 		return &Reply[R]{Call: p, Value: r}
 	}

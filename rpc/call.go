@@ -81,12 +81,33 @@ func (c *Client) info(m *method, q any) *Info {
 // packRequest encodes a request of m. body lies in memory, or in another allocation if that was
 // too small. The caller puts memory back when it does not need body any more.
 func (c *Client) packRequest(m *method, q any) (memory *buffer, body []byte, err error) {
-	memory = getBuffer()
-	if body, err = m.req.pack(memory.b, q); err != nil {
-		memory.put(0)
-		return nil, nil, c.refused(m, badMessage(m, "request", err, FateNotSent))
+	scratch, packed := getBuffer(), false
+	defer func() {
+		if !packed { // also if the codec has called runtime.Goexit
+			scratch.put(0)
+			c.ledger.method(m).refused[forMessage].Add(1)
+		}
+	}()
+	if body, err = m.req.pack(scratch.b, q); err != nil {
+		return nil, nil, badMessage(m, "request", err, FateNotSent)
 	}
-	return memory, body, nil
+	packed = true
+	return scratch, body, nil
+}
+
+// decode decodes an answer, and counts one that cannot be.
+func (c *Client) decode(m *method, b []byte, r any) error {
+	decoded := false
+	defer func() {
+		if !decoded { // also if the codec has called runtime.Goexit
+			c.ledger.method(m).undecoded.Add(1)
+		}
+	}()
+	if err := m.rep.unpack(b, r); err != nil {
+		return badMessage(m, "reply", err, FateAnswered)
+	}
+	decoded = true
+	return nil
 }
 
 // call encodes, calls and decodes.
@@ -100,13 +121,9 @@ func (c *Client) call(ctx context.Context, m *method, q, r any) error {
 	if err != nil {
 		return err
 	}
-	err = m.rep.unpack(cl.reply, r)
+	err = c.decode(m, cl.reply, r)
 	c.release(cl)
-	if err != nil {
-		c.ledger.method(m).undecoded.Add(1)
-		return badMessage(m, "reply", err, FateAnswered)
-	}
-	return nil
+	return err
 }
 
 func (c *Client) callRaw(ctx context.Context, m *method, q, reply []byte) ([]byte, error) {

@@ -383,6 +383,13 @@ func TestGoWhoseCodeLeaves(t *testing.T) {
 						r.t.Errorf("a request that is not encoded gets %v", a.err)
 					}
 					r.Wait()
+					here := r.c.Inspect()
+					if i := methodOf(r.t, here, "test.Echo"); name == "loop" && (i.OK != calls || i.Undecoded != calls/2) {
+						r.t.Errorf("%d calls are counted as answered, %d of them undecoded", i.OK, i.Undecoded)
+					}
+					if i := methodOf(r.t, here, "test.Wild"); i.Refused.Message != 1 || i.Started != 0 {
+						r.t.Errorf("a request that is not encoded counts as %+v", i)
+					}
 					if n := len(got); n != 0 {
 						r.t.Errorf("%d answers too many", n)
 					}
