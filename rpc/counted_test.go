@@ -199,6 +199,16 @@ func (b *book) check(t *testing.T, side string, i MethodInfo) {
 	}
 }
 
+// breakUp breaks the connection sometimes. The client makes another one.
+func (c *counted) breakUp() {
+	c.c.mu.Lock()
+	l := c.c.link
+	c.c.mu.Unlock()
+	if l != nil && c.rand.IntN(4) == 0 {
+		c.Disconnect(l.id)
+	}
+}
+
 // checkAll compares both sides, at a moment at which nothing moves.
 func (c *counted) checkAll() {
 	c.t.Helper()
@@ -257,6 +267,7 @@ func countAll(t *testing.T, seed uint64, onLoop bool) {
 				c.call()
 			}
 			r.Advance(time.Duration(c.rand.IntN(15)) * time.Millisecond)
+			c.breakUp()
 			c.checkAll()
 		}
 		switch c.rand.IntN(3) {

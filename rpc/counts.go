@@ -107,10 +107,10 @@ type methodCounts struct {
 	repeated     atomic.Uint64
 	undecoded    atomic.Uint64
 	unconnected  atomic.Int64 // calls of a client that wait for a connection
-	mu           sync.Mutex
+	mu           sync.Mutex   // guards failures and pace
 	failures     map[Code]uint64
+	pace         pace
 	past         tally  // of connections that are gone; ledger.mu
-	pace         pace   // ledger.mu
 	taken        uint64 // calls that workers have begun to handle; workers.mu
 	index        int    // in tallies of a server's connections
 	stream, loop bool
@@ -135,6 +135,13 @@ func (p *pace) at(now time.Time, begun uint64) float64 {
 	return p.perSecond
 }
 
+// perSecond is how many calls begin in a second, now that so many have begun.
+func (m *methodCounts) perSecond(now time.Time, begun uint64) float64 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.pace.at(now, begun)
+}
+
 // fail counts an error. Codes that nobody has registered here count as CodeUnknown: a peer may send
 // any.
 func (m *methodCounts) fail(code Code) {
@@ -152,6 +159,13 @@ func (m *methodCounts) fail(code Code) {
 	m.failures[code]++
 }
 
+// signature is what methods have in common that are one to the peer: a program may have made it
+// more than once.
+type signature struct {
+	name   string
+	stream bool
+}
+
 // ledger is the counters of a Server or a Client.
 type ledger struct {
 	// mu is held while tallies of connections are read or moved, so that no call is counted twice,
@@ -160,7 +174,7 @@ type ledger struct {
 
 	names   sync.Mutex // guards all; locked last
 	all     []*methodCounts
-	of      map[*method]*methodCounts
+	of      map[signature]*methodCounts
 	unknown methodCounts // what no method here has
 }
 
@@ -169,7 +183,7 @@ const unknownMethod = "unknown"
 
 // newLedger makes the counters of a Server or a Client.
 func newLedger() *ledger {
-	l := &ledger{of: make(map[*method]*methodCounts)}
+	l := &ledger{of: make(map[signature]*methodCounts)}
 	l.unknown.name, l.unknown.index, l.unknown.pace.since = unknownMethod, wire.MaxMethods, time.Now()
 	return l
 }
@@ -182,14 +196,15 @@ func (l *ledger) method(m *method) *methodCounts { return l.add(m, false) }
 func (l *ledger) add(m *method, onLoop bool) *methodCounts {
 	l.names.Lock()
 	defer l.names.Unlock()
-	c := l.of[m]
+	as := signature{m.name, m.stream}
+	c := l.of[as]
 	switch {
 	case c != nil:
 	case len(l.all) >= wire.MaxMethods:
 		return &l.unknown
 	default:
 		c = &methodCounts{name: m.name, index: len(l.all), stream: m.stream, loop: onLoop, pace: pace{since: time.Now()}}
-		l.of[m], l.all = c, append(l.all, c)
+		l.of[as], l.all = c, append(l.all, c)
 	}
 	return c
 }

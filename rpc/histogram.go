@@ -2,6 +2,7 @@ package rpc
 
 import (
 	"fmt"
+	"math"
 	"math/bits"
 	"sync/atomic"
 	"time"
@@ -53,7 +54,7 @@ func (h *histogram) add(d time.Duration, weight uint64) {
 
 // read is what was counted so far.
 func (h *histogram) read() (r Histogram) {
-	r.sum = time.Duration(h.sum.Load())
+	r.sum = time.Duration(min(h.sum.Load(), math.MaxInt64))
 	for i := range h.counts {
 		r.counts[i] = h.counts[i].Load()
 	}
@@ -75,7 +76,7 @@ func (h *Histogram) Count() (n uint64) {
 	return n
 }
 
-// Sum is how long they have taken together.
+// Sum is how long they have taken together, at most 292 years. One counts as 9.8 hours at most.
 func (h *Histogram) Sum() time.Duration { return h.sum }
 
 // Quantile is how long a part q of the calls has taken at most: 0.5 is the median. 0: there are no
@@ -110,7 +111,7 @@ func (h *Histogram) Octaves(yield func(bound time.Duration, calls uint64) bool) 
 
 // Add adds what another one has counted.
 func (h *Histogram) Add(o *Histogram) {
-	h.sum += o.sum
+	h.sum = min(h.sum, math.MaxInt64-o.sum) + o.sum
 	for i, c := range o.counts {
 		h.counts[i] += c
 	}

@@ -70,6 +70,22 @@ func TestClocksThatJump(t *testing.T) {
 	}
 }
 
+// Streams may last for hours, and a server may have many: the sum ends at what it can say.
+func TestLongestSum(t *testing.T) {
+	var h histogram
+	for range 300_000 {
+		h.add(24*time.Hour, 1)
+	}
+	r := h.read()
+	if r.Sum() != math.MaxInt64 {
+		t.Error(r.Sum())
+	}
+	r.Add(&Histogram{sum: time.Hour})
+	if r.Sum() != math.MaxInt64 {
+		t.Error(r.Sum())
+	}
+}
+
 // The calls that are timed stand for all.
 func TestTimed(t *testing.T) {
 	var sum, last, longest uint64

@@ -80,6 +80,16 @@ func (c CodeCounts) String() string {
 // Inspect reports on the methods that have handlers, ordered by name, and at the end on the calls
 // of unknown methods. It waits for no loop. Any goroutine. inspect.Rows shows it.
 func (s *Server) Inspect() []MethodInfo {
+	return s.sums().infos(func(i *MethodInfo, sum *methodSum) {
+		i.InFlight += sum.running
+		if !i.OnLoop { // what workers have taken was read first, so it is not more than has begun
+			i.Waiting = min(int(sum.begun-sum.taken), i.InFlight)
+		}
+	})
+}
+
+// sums is what all connections have counted until now.
+func (s *Server) sums() *methodSums {
 	s.ledger.mu.Lock()
 	defer s.ledger.mu.Unlock()
 	sums := s.ledger.sums()
@@ -103,18 +113,20 @@ func (s *Server) Inspect() []MethodInfo {
 		}
 		c.out.mu.Unlock()
 	}
-	return sums.infos(func(i *MethodInfo, sum *methodSum) {
-		i.InFlight += sum.running
-		if !i.OnLoop { // what workers have taken was read first, so it is not more than has begun
-			i.Waiting = min(int(sum.begun-sum.taken), i.InFlight)
-		}
-	})
+	return sums
 }
 
 // Inspect reports on the methods that were called, ordered by name. It waits for no loop. Any
 // goroutine. inspect.Rows shows it. A call that its caller has given up is not in flight here, but
 // is in what Client.InFlight reports.
 func (c *Client) Inspect() []MethodInfo {
+	return c.sums().infos(func(i *MethodInfo, sum *methodSum) {
+		i.Waiting = sum.running + int(sum.counts.unconnected.Load())
+	})
+}
+
+// sums is what all connections have counted until now.
+func (c *Client) sums() *methodSums {
 	c.ledger.mu.Lock()
 	defer c.ledger.mu.Unlock()
 	c.mu.Lock()
@@ -129,9 +141,7 @@ func (c *Client) Inspect() []MethodInfo {
 		l.unsentLocked(func(m *methodCounts) { sums.at(m.index).running++ })
 		l.out.mu.Unlock()
 	}
-	return sums.infos(func(i *MethodInfo, sum *methodSum) {
-		i.Waiting = sum.running + int(sum.counts.unconnected.Load())
-	})
+	return sums
 }
 
 // methodSum is what all connections have counted of a method.
@@ -166,14 +176,15 @@ func (s *methodSums) at(index int) *methodSum {
 	return &methodSum{} // it is newer than the list: the next reading has it
 }
 
-// infos is what Inspect returns. more adds what is not in the tallies.
+// infos is what Inspect returns. more adds what is not in the tallies. ledger.mu is not locked:
+// a connection that ends waits for that.
 func (s *methodSums) infos(more func(*MethodInfo, *methodSum)) []MethodInfo {
 	infos, now := make([]MethodInfo, 0, len(s.all)), time.Now()
 	for i, sum := range s.all {
 		info := sum.info()
 		more(&info, sum)
 		info.Started = info.OK + info.Failed + uint64(info.InFlight)
-		info.PerSecond = sum.counts.pace.at(now, info.Started)
+		info.PerSecond = sum.counts.perSecond(now, info.Started)
 		if i < len(s.all)-1 || info.Failed+info.OK+info.Refused.all() > 0 || info.InFlight > 0 {
 			infos = append(infos, info)
 		}

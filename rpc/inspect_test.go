@@ -324,6 +324,21 @@ func TestInspectManyHandlers(t *testing.T) {
 	})
 }
 
+// A program may have made a method more than once: it has one entry.
+func TestInspectMethodsOfOneName(t *testing.T) {
+	inWorld(t, rigConfig{}, handleEcho, func(r *rig) {
+		for range 3 {
+			if _, err := CallRaw(r.t.Context(), r.c, NewRawMethod("test.Echo", MethodConfig{}), nil, nil); err != nil {
+				r.t.Fatal(err)
+			}
+		}
+		if infos := r.c.Inspect(); len(infos) != 1 {
+			r.t.Errorf("%d entries", len(infos))
+		}
+		wantCounts(r.t, methodOf(r.t, r.c.Inspect(), "test.Echo"), 0, 0, 3, "")
+	})
+}
+
 // Streams count their items.
 func TestInspectStreams(t *testing.T) {
 	inWorld(t, rigConfig{}, func(s *Server) { handleCount(s) }, func(r *rig) {
