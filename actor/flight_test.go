@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -237,7 +238,7 @@ func TestFlightDumpThatFails(t *testing.T) {
 // While a Dump does not return, one dump for each reason waits, and no more: they are large.
 func TestFlightDumpsThatWait(t *testing.T) {
 	var blocked chan struct{}
-	calls := 0
+	var calls atomic.Int32
 	inWorld(t, states.IWARP, func(w *world) {
 		blocked = make(chan struct{})
 		fail := func() {
@@ -261,10 +262,10 @@ func TestFlightDumpsThatWait(t *testing.T) {
 		close(blocked)
 		settle()
 		fail()
-		if calls != 3 {
-			w.Errorf("Dump was called %d times, want 3", calls)
+		if n := calls.Load(); n != 3 {
+			w.Errorf("Dump was called %d times, want 3", n)
 		}
-	}, Config{Flight: FlightConfig{Dump: func(Flight) { calls++; <-blocked }}})
+	}, Config{Flight: FlightConfig{Dump: func(Flight) { calls.Add(1); <-blocked }}})
 }
 
 // With a negative number of records there is no recorder, and with a small one little is kept.
