@@ -33,6 +33,7 @@
 // # Limitations
 //
 // A peer with a label of its own that was forgotten and has come back begins anew; the sum over all
-// labels has both. Calls are not counted by method: package rpc has no such counters. Proto.Actor's own
-// metrics stay off: they raise the cost of a message from 1 µs to between 9 and 16.
+// labels has both. What rpc's Inspect counts of each method has no metrics yet: only the calls that
+// are in flight have. Proto.Actor's own metrics stay off: they raise the cost of a message from 1 µs
+// to between 9 and 16.
 package metrics

@@ -36,7 +36,16 @@ Generated from package metrics by ` + "`go test ./metrics -run Docs -update`" + 
 Prometheus scrapes them through ` + "`metrics/prom`" + `, OpenTelemetry collects them through ` + "`metrics/otel`" + `. Both are modules of
 their own: the core imports neither.
 
-    registry.MustRegister(prom.New(metrics.New(metrics.Config{Runtime: rt, Node: node})))
+    registry.MustRegister(prom.New(metrics.New(metrics.Config{
+        Runtime: rt,
+        Node:    node,
+        Servers: func() []metrics.Calls { return []metrics.Calls{server} },
+        Clients: func() []metrics.Calls { return []metrics.Calls{client} },
+    })))
+    http.Handle("/metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
+
+What is nil in Config has no series. Of calls these are only those in flight; a program's page can show each method:
+` + "`inspect.Rows(\"served\", \"Calls served\", server.Inspect)`" + `.
 
 - A scrape asks each loop once. A loop that is blocked for more than 100 ms is reported as it answered last, and
   ` + "`rdmactor_loop_blocked`" + ` is 1. Scrapes at the same time share an answer.

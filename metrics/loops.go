@@ -18,7 +18,7 @@ var perLoop = func() (g group[loopOf]) {
 	add(Counter, None, "turns", "Passes through the loop.", func(l loopOf) float64 { return float64(l.Turns) })
 	add(Counter, Seconds, "busy", "Time in turns that had something to do.", func(l loopOf) float64 { return l.Busy.Seconds() })
 	add(Gauge, Seconds, "longest_turn", "The longest turn since the loop was made.", func(l loopOf) float64 { return l.LongestTurn.Seconds() })
-	add(Gauge, Seconds, "recent_turn", "The longest turn of the last 10 to 20 s.", func(l loopOf) float64 { return l.RecentTurn.Seconds() })
+	add(Gauge, Seconds, "recent_turn", "The longest turn that has ended in the last 10 to 20 s.", func(l loopOf) float64 { return l.RecentTurn.Seconds() })
 	add(Gauge, Seconds, "longest_wait", "The longest time between two turns.", func(l loopOf) float64 { return l.LongestWait.Seconds() })
 	add(Gauge, Seconds, "turn", "How long the present turn has lasted.", func(l loopOf) float64 { return l.Turn.Seconds() })
 	add(Gauge, None, "blocked", "1 if the present turn has lasted more than 100 ms.", func(l loopOf) float64 { return truth(l.Blocked != nil) })
