@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"net/url"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -106,36 +105,65 @@ func parseKinds(list string) (map[rdma.FlightKind]bool, error) {
 	return wanted, nil
 }
 
-// place is where a record is.
-type place struct{ loop, record int }
+// cursor is at a loop's latest record that q asks for and that is still to come.
+type cursor struct {
+	record int // -1: there is none
+	age    time.Duration
+}
 
-// of is the page of r that q asks for.
+// of is the page of r that q asks for. The records of each loop are in order already.
 func (q *flightQuery) of(r *recordings) flightView {
 	v := flightView{Taken: stamp(r.taken), Size: q.size, Loops: []flightLoop{}, Rows: []flightRow{}}
-	var matching []place
+	next := make([]cursor, len(r.loops))
 	for l := range r.loops {
 		f := &r.loops[l]
 		v.Loops = append(v.Loops, flightLoop{f.Loop, len(f.Records), f.Before})
 		v.Total += len(f.Records)
-		for i := len(f.Records) - 1; i >= 0; i-- {
-			if q.matches(f.Loop, &f.Records[i]) {
-				matching = append(matching, place{l, i})
-			}
+		next[l] = q.before(len(f.Records), f, r.taken)
+		for c := next[l]; c.record >= 0; c = q.before(c.record, f, r.taken) {
+			v.Matched++
 		}
 	}
-	at := func(p place) *rdma.FlightRecord { return &r.loops[p.loop].Records[p.record] }
-	slices.SortStableFunc(matching, func(a, b place) int { return at(b).At.Compare(at(a).At) })
-	v.Matched, v.Pages = len(matching), max((len(matching)+q.size-1)/q.size, 1)
+	v.Pages = max((v.Matched+q.size-1)/q.size, 1)
 	v.Page = min(q.page, v.Pages)
 	first := (v.Page - 1) * q.size
-	for _, p := range matching[first:min(first+q.size, len(matching))] {
-		f, rec := &r.loops[p.loop], at(p)
-		v.Rows = append(v.Rows, flightRow{
-			At: rec.At.UTC().Format("15:04:05.000000"), Ago: max(r.taken.Sub(rec.At), 0).Seconds(), Loop: f.Loop,
-			Number: f.Before + uint64(p.record) + 1, ID: rec.ID, Kind: rec.Kind.String(), What: rec.What, Error: errnoName(rec.Errno),
-		})
+	for n := range min(first+q.size, v.Matched) {
+		l := latest(next)
+		f := &r.loops[l]
+		if n >= first {
+			v.Rows = append(v.Rows, flightRowOf(f, next[l].record, r.taken))
+		}
+		next[l] = q.before(next[l].record, f, r.taken)
 	}
 	return v
+}
+
+// before is at the last record before i that q asks for.
+func (q *flightQuery) before(i int, f *rdma.Flight, taken time.Time) cursor {
+	for i--; i >= 0; i-- {
+		if q.matches(f.Loop, &f.Records[i]) {
+			return cursor{i, taken.Sub(f.Records[i].At)}
+		}
+	}
+	return cursor{record: -1}
+}
+
+// latest is the loop whose next record is the latest. There is one.
+func latest(next []cursor) (loop int) {
+	for l, c := range next {
+		if c.record >= 0 && (next[loop].record < 0 || c.age < next[loop].age) {
+			loop = l
+		}
+	}
+	return loop
+}
+
+func flightRowOf(f *rdma.Flight, i int, taken time.Time) flightRow {
+	r := &f.Records[i]
+	return flightRow{
+		At: r.At.UTC().Format("15:04:05.000000"), Ago: max(taken.Sub(r.At), 0).Seconds(), Loop: f.Loop,
+		Number: f.Before + uint64(i) + 1, ID: r.ID, Kind: r.Kind.String(), What: r.What, Error: errnoName(r.Errno),
+	}
 }
 
 func (q *flightQuery) matches(loop string, r *rdma.FlightRecord) bool {
