@@ -13,6 +13,7 @@ import (
 type host struct {
 	s        *stage
 	serve    func(h *host, ctx actor.Context)
+	crowd    bool   // there is one
 	party    *party // nil: one of the crowd
 	conn     *actor.PID
 	id       rdma.Handle
@@ -55,7 +56,7 @@ func (h *host) request(ctx actor.Context, m *rdma.ConnectRequest) {
 	switch {
 	case h.party != nil:
 		h.party.id.Store(uint64(h.id))
-	case name == crowdName:
+	case name == crowdName && h.crowd:
 		h.s.mu.Lock()
 		h.s.crowd[ctx.Self().Id] = ctx.Self()
 		h.s.mu.Unlock()

@@ -7,6 +7,10 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	rdma "github.com/rdmactor/rdmactor/actor"
 )
 
 // Each of these tests holds docs/operating.md to what it says about an incident: what the page
@@ -230,5 +234,17 @@ func TestEnds(t *testing.T) {
 		if err := run(t.Context(), strings.Fields(line), io.Discard, io.Discard); err == nil {
 			t.Errorf("%q is no error", line)
 		}
+	}
+}
+
+// TestNoCrowd: where there is no crowd, nobody comes in as one of it.
+func TestNoCrowd(t *testing.T) {
+	p := begin(t, "blocked-loop")
+	s := p.stage
+	owner := s.system.Root.Spawn(actor.PropsFromFunc(func(actor.Context) {}, s.clients.OnLoop()))
+	id := s.clients.CreateID(owner, rdma.IDConfig{})
+	_, err := rdma.Ask[*rdma.Established](t.Context(), s.clients, id, &rdma.Dial{Addr: s.at, PrivateData: []byte(crowdName)})
+	if err == nil || !strings.Contains(err.Error(), "who are you?") {
+		t.Errorf("%v", err)
 	}
 }

@@ -54,6 +54,7 @@ type program struct {
 	url      string
 	out, log *screen
 	source   *metrics.Source // of the server's
+	stage    *stage
 }
 
 // row is a row of the page's JSON.
@@ -86,7 +87,7 @@ func begin(t *testing.T, args ...string) *program {
 	if err != nil {
 		t.Fatal(err)
 	}
-	set.begun = func(s *stage) { p.source = metrics.New(metrics.Config{Runtime: s.server}) }
+	set.begun = func(s *stage) { p.stage, p.source = s, metrics.New(metrics.Config{Runtime: s.server}) }
 	go func() { ended <- set.run(ctx, p.out, p.log) }()
 	t.Cleanup(func() {
 		cancel() // Ctrl-C

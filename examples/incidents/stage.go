@@ -66,7 +66,7 @@ func newStage(ctx context.Context, what incident, log io.Writer) (_ *stage, err 
 		return nil, err
 	}
 	id := what.id
-	id.Handler = actor.PropsFromProducer(func() actor.Actor { return &host{s: s, serve: what.serve} })
+	id.Handler = actor.PropsFromProducer(func() actor.Actor { return &host{s: s, serve: what.serve, crowd: what.crowd > 0} })
 	listener := s.server.CreateID(nil, id)
 	on, err := rdma.Ask[*rdma.Listening](ctx, s.server, listener, &rdma.Serve{Addr: "127.0.0.1:0"})
 	if err != nil {
