@@ -45,9 +45,11 @@
 // that only operators reach. A browser of such an operator also runs the scripts of strangers, so:
 //
 //   - Requests are answered for addresses, localhost and the names of Config.Hosts. A stranger who has
-//     a name of his own lead to this machine (DNS rebinding) gets 403. Behind a proxy that passes on
-//     its own name, Config.Hosts has that name.
-//   - What scripts and frames of other sites ask for gets 403; a link to the page does not.
+//     a name of his own lead to this machine (DNS rebinding) gets 403. Behind a proxy, Config.Hosts
+//     has the name that browsers use.
+//   - What scripts and frames of other sites ask for gets 403; a link to the page does not. Browsers
+//     say who asks with https and on this machine. Elsewhere such an answer is one that they show to
+//     no other site.
 //   - Actions (Config.Actions) are off unless they are switched on. Each one needs the token in a
 //     header, and so does the file of a capture.
 //

@@ -36,16 +36,22 @@ func (p *Page) known(host string) bool {
 
 // foreign reports whether a browser asks on behalf of another site: a script or a frame there, but
 // not a user who has followed a link.
-func foreign(r *http.Request) bool {
-	switch r.Header.Get("Sec-Fetch-Site") {
+func (p *Page) foreign(r *http.Request) bool {
+	site := r.Header.Get("Sec-Fetch-Site")
+	switch site {
 	case "", "none", "same-origin":
 	default:
-		return r.Method != http.MethodGet || r.Header.Get("Sec-Fetch-Mode") != "navigate"
+		dest := r.Header.Get("Sec-Fetch-Dest") // a frame navigates, too
+		return r.Method != http.MethodGet || r.Header.Get("Sec-Fetch-Mode") != "navigate" || dest != "" && dest != "document"
 	}
 	origin := r.Header.Get("Origin")
 	if origin == "" {
 		return false
 	}
 	of, err := url.Parse(origin)
-	return err != nil || of.Host != r.Host
+	if err != nil || of.Host == "" {
+		return true
+	}
+	// A proxy may have put a Host of its own. Then the browser's word counts, for a name that we have.
+	return of.Host != r.Host && (site != "same-origin" || !p.known(of.Host))
 }

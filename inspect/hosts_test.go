@@ -57,7 +57,7 @@ func TestHosts(t *testing.T) {
 // TestOtherSites: what a script or a frame of another site asks for is refused, and a link there
 // leads here.
 func TestOtherSites(t *testing.T) {
-	r := newRig(t, quick, rdma.Config{})
+	r := newRig(t, Config{Interval: minInterval, Hosts: []string{"ops.example.com"}}, rdma.Config{})
 	const host = "127.0.0.1:80"
 	for name, header := range map[string][]string{
 		"a script elsewhere":     {"Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "no-cors"},
@@ -67,6 +67,10 @@ func TestOtherSites(t *testing.T) {
 		"of nowhere":             {"Origin", "null"},
 		"of what is no origin":   {"Origin", "http://%zz"},
 		"a new kind of relation": {"Sec-Fetch-Site", "future-site"},
+		"a frame elsewhere":      {"Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "navigate", "Sec-Fetch-Dest", "iframe"},
+		"an object elsewhere":    {"Sec-Fetch-Site", "same-site", "Sec-Fetch-Mode", "navigate", "Sec-Fetch-Dest", "object"},
+		"a name led to a proxy":  {"Sec-Fetch-Site", "same-origin", "Sec-Fetch-Mode", "cors", "Origin", "http://evil.example"},
+		"a sandbox's":            {"Sec-Fetch-Site", "same-origin", "Sec-Fetch-Mode", "cors", "Origin", "null"},
 	} {
 		for _, path := range []string{"ids", "events?view=ids", "page.js"} {
 			if status := r.ask(http.MethodGet, path, host, header...); status != http.StatusForbidden {
@@ -78,7 +82,9 @@ func TestOtherSites(t *testing.T) {
 		"the page itself":      {"Sec-Fetch-Site", "same-origin", "Sec-Fetch-Mode", "cors", "Origin", "http://127.0.0.1:80"},
 		"the page, an old one": {"Origin", "http://127.0.0.1:80"},
 		"the address bar":      {"Sec-Fetch-Site", "none", "Sec-Fetch-Mode", "navigate"},
-		"a link":               {"Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "navigate"},
+		"a link":               {"Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "navigate", "Sec-Fetch-Dest", "document"},
+		"an old browser's":     {"Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "navigate"},
+		"behind a proxy":       {"Sec-Fetch-Site", "same-origin", "Sec-Fetch-Mode", "cors", "Origin", "https://ops.example.com"},
 		"curl":                 nil,
 	} {
 		if status := r.ask(http.MethodGet, "ids", host, header...); status != http.StatusOK {

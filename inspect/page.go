@@ -74,7 +74,7 @@ func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.Set("Cross-Origin-Opener-Policy", "same-origin")
 	h.Set("Cache-Control", "no-store")
 	h.Set("Vary", "Accept")
-	if !p.known(r.Host) || foreign(r) {
+	if !p.known(r.Host) || p.foreign(r) {
 		p.fail(w, &failure{http.StatusForbidden, "asked for under a name that is not in inspect.Config.Hosts, or by another site"})
 		return
 	}
