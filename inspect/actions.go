@@ -76,14 +76,29 @@ func (p *Page) command(ctx context.Context, id uint64, c cmid.Command) (string, 
 	if err != nil {
 		return "", err
 	}
-	ev, err := rdma.Ask[cmid.Event](ctx, p.rt, found.PID, c)
-	if err != nil {
-		return "", &failure{http.StatusConflict, cut(err.Error())}
+	type answer struct {
+		event cmid.Event
+		err   error
 	}
-	if failed, ok := ev.(rdma.Failure); ok {
+	answered := make(chan answer, 1)
+	go func() {
+		// Not with ctx: an Ask that is cancelled destroys the identifier.
+		ev, err := rdma.Ask[cmid.Event](context.Background(), p.rt, found.PID, c)
+		answered <- answer{ev, err}
+	}()
+	var a answer
+	select {
+	case a = <-answered:
+	case <-ctx.Done():
+		return "", &failure{http.StatusConflict, "the identifier has not answered yet, and will still do it"}
+	}
+	if a.err != nil {
+		return "", &failure{http.StatusConflict, cut(a.err.Error())}
+	}
+	if failed, ok := a.event.(rdma.Failure); ok {
 		return "", &failure{http.StatusConflict, cut(failed.Error())}
 	}
-	return ev.Kind().String(), nil
+	return a.event.Kind().String(), nil
 }
 
 // find is the identifier with that number.

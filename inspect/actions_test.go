@@ -1,13 +1,17 @@
 package inspect
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	rdma "github.com/rdmactor/rdmactor/actor"
+	"github.com/rdmactor/rdmactor/cmid"
+	"github.com/rdmactor/rdmactor/eventloop"
 )
 
 const token = "0123456789abcdef"
@@ -99,4 +103,30 @@ func TestDisconnectAndDrain(t *testing.T) {
 	if status, _ := r.post("actions/level", `{"level":"info"}`, with...); status != http.StatusNotFound {
 		t.Errorf("a level that cannot be set: %d", status)
 	}
+}
+
+// TestActionWithoutAnswer: one whose loop is blocked is given up by its operator, and done later. A
+// listener, which cannot be disconnected, survives that.
+func TestActionWithoutAnswer(t *testing.T) {
+	r := newRig(t, Config{Interval: minInterval, Actions: &Actions{Token: token}}, rdma.Config{
+		Loops: []eventloop.Config{{OnStall: func(eventloop.Stall) {}}},
+	})
+	addr := r.echo()
+	pid := r.connect(addr, 0)
+	fresh()
+	one, listener := read[idView](r, "ids/"+pid.Id).ID, read[idsView](r, "ids?state=listening").Rows[0].ID
+	free := r.block()
+	for _, id := range []uint64{one, listener} {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if outcome, err := r.page.command(ctx, id, &cmid.Disconnect{}); err == nil || !strings.Contains(err.Error(), "not answered") {
+			t.Errorf("identifier %d: %q, %v", id, outcome, err)
+		}
+	}
+	free()
+	r.until("it is disconnected", func() bool {
+		status, _, _ := r.get(fmt.Sprintf("ids/%d", one))
+		return status == http.StatusNotFound
+	})
+	r.connect(addr, 0)
 }

@@ -222,24 +222,30 @@ func TestIdentifierGoes(t *testing.T) {
 	}
 }
 
+// block has an actor wait on the first loop, until free is called.
+func (r *rig) block() (free func()) {
+	r.Helper()
+	waits := make(chan struct{})
+	pid := r.sys.Root.SpawnPrefix(actor.PropsFromFunc(func(ctx actor.Context) {
+		if _, ok := ctx.Message().(string); ok {
+			<-waits
+		}
+	}, r.rt.OnLoop()), "sleeper")
+	r.sys.Root.Send(pid, "block")
+	r.until("the loop is reported", func() bool {
+		rows := read[loopsView](r, "loops").Rows
+		return rows[0].Blocked > 0 && strings.Contains(rows[0].BlockedBy, "sleeper")
+	})
+	return func() { close(waits) }
+}
+
 // TestBlockedLoop: the page goes on, and says who blocks the loop.
 func TestBlockedLoop(t *testing.T) {
 	r := newRig(t, quick, rdma.Config{Loops: []eventloop.Config{{OnStall: func(eventloop.Stall) {}}}})
 	r.connect(r.echo(), 1)
 	fresh()
 	_ = read[idsView](r, "ids")
-	free := make(chan struct{})
-	pid := r.sys.Root.SpawnPrefix(actor.PropsFromFunc(func(ctx actor.Context) {
-		if _, ok := ctx.Message().(string); ok {
-			<-free
-		}
-	}, r.rt.OnLoop()), "sleeper")
-	r.sys.Root.Send(pid, "block")
-	defer close(free)
-	r.until("the loop is reported", func() bool {
-		rows := read[loopsView](r, "loops").Rows
-		return rows[0].Blocked > 0 && strings.Contains(rows[0].BlockedBy, "sleeper")
-	})
+	defer r.block()()
 	v := read[idsView](r, "ids")
 	if v.Blocked == "" || v.Total != 3 || v.Rows[0].Old <= 0 {
 		t.Errorf("the identifiers meanwhile: %+v", v)
