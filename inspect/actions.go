@@ -50,7 +50,7 @@ func (p *Page) action(do func(context.Context, asked) (string, error)) http.Hand
 			p.fail(w, err)
 			return
 		}
-		p.answer(w, r, map[string]string{"outcome": outcome})
+		p.answer(w, r, func() (any, error) { return map[string]string{"outcome": outcome}, nil })
 	}
 }
 

@@ -1,6 +1,7 @@
 package inspect
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -14,22 +15,42 @@ import (
 )
 
 // answer writes a value as JSON or as text.
-func (p *Page) answer(w http.ResponseWriter, r *http.Request, value any) {
+func (p *Page) answer(w http.ResponseWriter, r *http.Request, value func() (any, error)) {
 	switch format := r.URL.Query().Get("format"); {
 	case format == "text" || format == "" && prefersText(r.Header.Get("Accept")):
-		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-		writeText(w, value)
+		p.give(w, r, "text/plain; charset=utf-8", value, textOf)
 	case format == "json" || format == "":
-		data, err := json.MarshalIndent(value, "", "  ")
-		if err != nil {
-			p.fail(w, err)
-			return
-		}
-		w.Header().Set("Content-Type", "application/json")
-		_, _ = w.Write(append(data, '\n'))
+		p.give(w, r, "application/json", value, jsonOf)
 	default:
 		p.fail(w, &failure{http.StatusBadRequest, "the format is json or text"})
 	}
+}
+
+// give makes an answer and writes it, within the page's bounds.
+func (p *Page) give(w http.ResponseWriter, r *http.Request, kind string, value func() (any, error), format func(any) ([]byte, error)) {
+	if err := enter(r.Context(), p.bounds.answers); err != nil {
+		p.fail(w, err)
+		return
+	}
+	defer func() { <-p.bounds.answers }()
+	data, err := p.bounds.produce(r.Context(), value, format)
+	if err != nil {
+		p.fail(w, err)
+		return
+	}
+	w.Header().Set("Content-Type", kind)
+	_ = pour(w, data)
+}
+
+func jsonOf(value any) ([]byte, error) {
+	data, err := json.MarshalIndent(value, "", "  ")
+	return append(data, '\n'), err
+}
+
+func textOf(value any) ([]byte, error) {
+	var b bytes.Buffer
+	writeText(&b, value)
+	return b.Bytes(), nil
 }
 
 // prefersText reports whether an Accept header names text before JSON.
@@ -44,7 +65,7 @@ func (p *Page) fail(w http.ResponseWriter, err error) {
 	if f := (*failure)(nil); errors.As(err, &f) {
 		status = f.status
 	}
-	http.Error(w, err.Error(), status)
+	http.Error(w, escaped(err.Error()), status)
 }
 
 // writeText writes a struct as a line for each of its fields and a table for each of its lists, and

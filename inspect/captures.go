@@ -21,7 +21,7 @@ const (
 	captureFor     = time.Minute // unless somebody asks for another time
 	longestCapture = 10 * time.Minute
 	stopCaptureFor = 5 * time.Second // after that its writer is no longer waited for
-	fileChunk      = 64 << 10
+	fileChunk      = part
 )
 
 // What a capture's file does not take.
@@ -359,11 +359,8 @@ func (p *Page) download(w http.ResponseWriter, r *http.Request) {
 	p.rt.Logger().Warn("an operator has acted", "action", "download", "id", number, "outcome", c.of, "err", nil)
 	w.Header().Set("Content-Type", "application/octet-stream")
 	w.Header().Set("Content-Disposition", fmt.Sprintf(`attachment; filename="capture-%d.pcapng"`, number))
-	control := http.NewResponseController(w)
 	for _, chunk := range c.file() {
-		// where there is no such deadline, the server's own counts
-		_ = control.SetWriteDeadline(time.Now().Add(writeFor))
-		if _, err := w.Write(chunk); err != nil {
+		if pour(w, chunk) != nil {
 			return
 		}
 	}

@@ -102,6 +102,8 @@ func TestChromium(t *testing.T) {
 		b.click(`#tabs a[href="#/` + view + `"]`)
 		b.wait(`[...document.querySelectorAll("main td")].some(e => e.textContent.includes("` + want + `"))`)
 	}
+	b.wait(`(location.hash = "#/ids/%zz") && true`) // which is no escape
+	b.wait(`document.getElementById("alert").textContent.includes("no such identifier")`)
 	if errs := b.Errors(); len(errs) > 0 {
 		t.Errorf("the browser complains: %q", errs)
 	}

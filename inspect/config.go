@@ -8,6 +8,7 @@ import (
 	"io"
 	"log/slog"
 	"net/netip"
+	"path"
 	"regexp"
 	"strings"
 	"time"
@@ -96,8 +97,9 @@ var sectionName = regexp.MustCompile(`^[a-z0-9-]{1,32}$`)
 // withDefaults is c as a Page uses it.
 func (c Config) withDefaults() (Config, error) {
 	c.Path = cmp.Or(c.Path, defaultPath)
-	if !strings.HasPrefix(c.Path, "/") || !strings.HasSuffix(c.Path, "/") || strings.ContainsAny(c.Path, "{} ") {
-		return c, fmt.Errorf("inspect: the path %q has no slash at both ends", c.Path)
+	if !strings.HasPrefix(c.Path, "/") || !strings.HasSuffix(c.Path, "/") || strings.ContainsAny(c.Path, "{} \t") ||
+		path.Clean(c.Path+"x") != c.Path+"x" {
+		return c, fmt.Errorf("inspect: the path %q has no slash at both ends, or no request can have it", c.Path)
 	}
 	c.Interval = max(cmp.Or(c.Interval, defaultInterval), minInterval)
 	c.Viewers = cmp.Or(max(c.Viewers, 0), defaultViewers)

@@ -36,13 +36,12 @@ func (p *Page) diagram(w http.ResponseWriter, r *http.Request) {
 		p.fail(w, &failure{http.StatusBadRequest, "the flavor is iwarp, ib or ud"})
 		return
 	}
-	counts, err := p.of(func(s *snapshot) (any, error) { return s.states, nil })(r.Context())
+	picture, err := p.of(func(s *snapshot) (any, error) { return draw(f, s.states), nil })(r.Context())
 	if err != nil {
 		p.fail(w, err)
 		return
 	}
-	w.Header().Set("Content-Type", "image/svg+xml")
-	_, _ = w.Write([]byte(draw(f, counts.(map[string]int))))
+	p.give(w, r, "image/svg+xml", picture, func(drawn any) ([]byte, error) { return []byte(drawn.(string)), nil })
 }
 
 // draw draws the states package's own table. The texts are all of this program.

@@ -60,6 +60,10 @@
 // a request for events: there are at most Config.Viewers, and one whose connection takes nothing for
 // 5 s is dropped. Close ends them, so give it to http.Server.RegisterOnShutdown.
 //
+// However many ask, and however often: answers are made one after the other, so that they take one
+// core at most, and at most 16 are on their way, each for 30 s at most. Who finds no room for 2 s
+// gets 503.
+//
 // One capture runs at a time, for 10 minutes at most, and its file is in memory: at most
 // Actions.CaptureBytes. The last four are kept until others take their places, or they are deleted.
 // Close ends one that runs.
@@ -71,10 +75,13 @@
 // # Errors
 //
 // A query that makes no sense is answered with 400, an identifier or a section that is not there
-// with 404, an action that is not possible now with 409, a viewer too many with 503. A section whose function panics, or does not return, is
-// shown with that as its error, and delays nobody.
+// with 404, an action that is not possible now with 409, a viewer or a request too many with 503. A
+// section whose function panics, or does not return, is shown with that as its error, and delays
+// nobody.
 //
 // # Limitations
+//
+// JSON has no NaN and no infinity: these are texts. Browsers round whole numbers above 2^53.
 //
 // The histories of rates are in the browser, and begin when it begins to look. A capture is of the
 // device that Actions.Capture captures, whichever device an identifier has.

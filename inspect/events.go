@@ -9,6 +9,8 @@ import (
 	"time"
 )
 
+const eventStream = "text/event-stream"
+
 // writeFor is how long a viewer's connection may take nothing.
 const writeFor = 5 * time.Second
 
@@ -19,6 +21,10 @@ func (p *Page) events(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		p.fail(w, err)
 		return
+	}
+	if r.Method == http.MethodHead {
+		w.Header().Set("Content-Type", eventStream)
+		return // there would be no end
 	}
 	if p.closed.Err() != nil {
 		p.fail(w, &failure{http.StatusServiceUnavailable, "the page is closed"})
@@ -39,15 +45,19 @@ func (p *Page) events(w http.ResponseWriter, r *http.Request) {
 		p.fail(w, &failure{http.StatusNotImplemented, "this server knows no deadlines for writing"})
 		return
 	}
-	w.Header().Set("Content-Type", "text/event-stream")
+	w.Header().Set("Content-Type", eventStream)
 	w.Header().Set("X-Accel-Buffering", "no") // proxies wait for more otherwise
 	for {
 		began := time.Now()
+		var news []byte
 		value, err := shown(ctx)
-		if ctx.Err() != nil || to.send(value, err) != nil {
+		if err == nil {
+			news, err = p.bounds.produce(ctx, value, json.Marshal)
+		}
+		if ctx.Err() != nil || to.send(news, err) != nil {
 			return
 		}
-		if gone := (*failure)(nil); errors.As(err, &gone) {
+		if isGone(err) {
 			return
 		}
 		p.pause(ctx, began)
@@ -80,27 +90,29 @@ type viewer struct {
 	control *http.ResponseController
 }
 
-// send writes an event: what is shown, or why that is not possible. Its id is when, so that a
-// browser can say how long it took to come to the screen.
-func (v *viewer) send(value any, failed error) error {
+// send writes an event: what is shown, which is JSON without a line break, or why that is not
+// possible. Its id is when, so that a browser can say how long it took to come to the screen.
+func (v *viewer) send(news []byte, failed error) (err error) {
 	name := "news"
 	if failed != nil {
-		name, value = "failure", failed.Error()
-		if gone := (*failure)(nil); errors.As(failed, &gone) {
+		name = "failure"
+		if isGone(failed) {
 			name = "gone"
 		}
+		if news, err = json.Marshal(failed.Error()); err != nil {
+			return err
+		}
 	}
-	data, err := json.Marshal(value) // without a line break
-	if err != nil {
-		return err
-	}
-	if err := v.control.SetWriteDeadline(time.Now().Add(writeFor)); err != nil {
-		return err
-	}
-	event := make([]byte, 0, len(data)+64)
+	event := make([]byte, 0, len(news)+64)
 	event = fmt.Appendf(event, "id: %d\nevent: %s\ndata: ", time.Now().UnixMilli(), name)
-	if _, err := v.w.Write(append(append(event, data...), "\n\n"...)); err != nil {
+	if err := pour(v.w, append(append(event, news...), "\n\n"...)); err != nil {
 		return err
 	}
 	return v.control.Flush()
+}
+
+// isGone reports whether what a viewer looks at is there no more. A page with too much to do is.
+func isGone(err error) bool {
+	f := (*failure)(nil)
+	return errors.As(err, &f) && f.status != http.StatusServiceUnavailable
 }

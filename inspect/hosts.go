@@ -52,6 +52,6 @@ func (p *Page) foreign(r *http.Request) bool {
 	if err != nil || of.Host == "" {
 		return true
 	}
-	// A proxy may have put a Host of its own. Then the browser's word counts, for a name that we have.
+	// A proxy may have put a Host of its own. Then the browser's word counts, for a name of ours.
 	return of.Host != r.Host && (site != "same-origin" || !p.known(of.Host))
 }

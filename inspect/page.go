@@ -31,6 +31,7 @@ type Page struct {
 	columns  map[string][]string
 	titles   []sectionTitle
 	viewers  atomic.Int64
+	bounds   bounds
 	closed   context.Context // ends the viewers
 	close    context.CancelFunc
 }
@@ -42,7 +43,7 @@ func New(rt *rdma.Runtime, cfg Config) (*Page, error) {
 		return nil, err
 	}
 	p := &Page{
-		rt: rt, cfg: cfg, mux: http.NewServeMux(), titles: []sectionTitle{},
+		rt: rt, cfg: cfg, mux: http.NewServeMux(), titles: []sectionTitle{}, bounds: newBounds(),
 		snapshot: &feed[*snapshot]{every: cfg.Interval, read: func() *snapshot { return take(rt) }},
 		records: &feed[*recordings]{every: cfg.Interval, read: func() *recordings {
 			return &recordings{loops: rt.Flight(), taken: time.Now()}
@@ -98,7 +99,9 @@ func (p *Page) routes() {
 		at("GET "+name, p.resource(name))
 	}
 	at("GET ids/{key...}", p.resource("id"))
-	at("GET sections", func(w http.ResponseWriter, r *http.Request) { p.answer(w, r, p.titles) })
+	at("GET sections", func(w http.ResponseWriter, r *http.Request) {
+		p.answer(w, r, func() (any, error) { return p.titles, nil })
+	})
 	at("GET sections/{name}", p.resource("section"))
 	if p.cfg.Actions != nil {
 		at("POST actions/disconnect", p.action(p.disconnect))
@@ -150,8 +153,9 @@ func (f *failure) Error() string { return f.text }
 
 func badRequest(err error) error { return &failure{http.StatusBadRequest, err.Error()} }
 
-// A view is what a resource shows, again and again: it is read from the feeds.
-type view func(ctx context.Context) (any, error)
+// A view is what a resource shows, again and again: it waits for a feed. What it gives makes the
+// answer of what that has read.
+type view func(ctx context.Context) (func() (any, error), error)
 
 // resource answers with a view once.
 func (p *Page) resource(name string) http.HandlerFunc {
@@ -193,7 +197,9 @@ func (p *Page) view(name string, v url.Values) (view, error) {
 	case "flight":
 		return p.flight(v)
 	case "actions":
-		return func(context.Context) (any, error) { return p.actionsView(time.Now()), nil }, nil
+		return func(context.Context) (func() (any, error), error) {
+			return func() (any, error) { return p.actionsView(time.Now()), nil }, nil
+		}, nil
 	case "loops":
 		return p.of(func(s *snapshot) (any, error) { return loopsOf(s), nil }), nil
 	case "memory":
@@ -213,7 +219,7 @@ func (p *Page) of(show func(*snapshot) (any, error)) view { return of(p.snapshot
 
 // of is a view of what a feed reads.
 func of[T any](f *feed[*T], show func(*T) (any, error)) view {
-	return func(ctx context.Context) (any, error) {
+	return func(ctx context.Context) (func() (any, error), error) {
 		r, err := f.get(ctx)
 		if err == nil && r.value == nil {
 			err = r.err
@@ -221,7 +227,7 @@ func of[T any](f *feed[*T], show func(*T) (any, error)) view {
 		if err != nil {
 			return nil, err
 		}
-		return show(r.value)
+		return func() (any, error) { return show(r.value) }, nil
 	}
 }
 
@@ -255,7 +261,7 @@ func (p *Page) section(name string) (view, error) {
 			title = t.Title
 		}
 	}
-	return func(ctx context.Context) (any, error) {
+	return func(ctx context.Context) (func() (any, error), error) {
 		r, err := f.get(ctx)
 		if err != nil && !errors.Is(err, errSlow) {
 			return nil, err
@@ -273,6 +279,6 @@ func (p *Page) section(name string) (view, error) {
 		if err != nil {
 			v.Error = cut(err.Error())
 		}
-		return v, nil
+		return func() (any, error) { return v, nil }, nil
 	}, nil
 }

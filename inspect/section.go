@@ -3,6 +3,7 @@ package inspect
 import (
 	"encoding"
 	"fmt"
+	"math"
 	"reflect"
 	"strings"
 	"time"
@@ -113,8 +114,13 @@ func (f field) value(row reflect.Value) any {
 		return v.Int()
 	case v.CanUint():
 		return v.Uint()
-	case v.CanFloat() || v.Kind() == reflect.Bool:
-		return v.Interface()
+	case v.CanFloat() && !math.IsNaN(v.Float()) && !math.IsInf(v.Float(), 0): // JSON has no others
+		if v.Kind() == reflect.Float32 {
+			return float32(v.Float())
+		}
+		return v.Float()
+	case v.Kind() == reflect.Bool:
+		return v.Bool()
 	}
 	return cut(fmt.Sprint(v.Interface()))
 }

@@ -88,10 +88,19 @@ function label(name) {
 function parse() {
   const [path, query] = location.hash.replace(/^#\/?/, "").split("?");
   const parts = path.split("/");
-  const r = { view: parts[0] || "ids", id: decodeURIComponent(parts.slice(1).join("/")), query: new URLSearchParams(query || "") };
+  const r = { view: parts[0] || "ids", id: decoded(parts.slice(1).join("/")), query: new URLSearchParams(query || "") };
   if (r.view === "ids" && r.id) r.view = "id";
   if (!["id", "sections", "actions"].includes(r.view) && !views.some(([v]) => v === r.view)) r.view = "ids";
   return r;
+}
+
+// decoded is a part of an address, or what somebody has typed in its place.
+function decoded(text) {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
 }
 
 function go(view, id, query) {
