@@ -15,7 +15,8 @@ import (
 	"github.com/rdmactor/rdmactor/iwarp"
 )
 
-// A runtime that is shut down while actors wait in its line is not kept by those for ever.
+// A runtime that is shut down while actors wait in its line is not kept by those for ever, nor by
+// what Links knows of them.
 func TestLineKeepsNoRuntime(t *testing.T) {
 	gone := shutDownInLine(t)
 	for begin := time.Now(); gone.Value() != nil; runtime.GC() {
@@ -51,6 +52,11 @@ func shutDownInLine(t *testing.T) (gone weak.Pointer[rdma.Runtime]) {
 		if time.Since(begin) > 20*time.Second {
 			t.Fatal("nobody waits in the line")
 		}
+	}
+	if all := reconnect.Links(rt); len(all) != 3 {
+		t.Errorf("links: %+v", all)
+	} else { // a PID that was sent to leads to its actor
+		sys.Root.Send(all[0].Who, &reconnect.Address{Addr: all[0].Addr})
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()

@@ -34,19 +34,20 @@ func (l *link) request(ctx actor.Context, ev *rdma.ConnectRequest) {
 		ctx.Respond(&rdma.Reject{PrivateData: l.cfg.Peers.hello(kind).put(nil)})
 		return
 	}
-	switch l.phase {
-	case phaseDialling:
+	switch l.state {
+	case LinkDialling:
 		l.endGeneration(ctx, ErrSimultaneous, l.local.Now(), false)
-	case phaseUp, phaseAccepting:
-		if l.phase == phaseUp {
+	case LinkUp, LinkAccepting:
+		if l.state == LinkUp {
 			l.lost(ctx)
 		}
 		l.endGeneration(ctx, ErrReplaced, l.local.Now(), false)
 	}
 	l.leaveQueue()
 	l.generation++
-	l.id, l.phase, l.peer, l.peerAt = ctx.Sender(), phaseAccepting, h, r.from
+	l.id, l.peer, l.peerAt = ctx.Sender(), h, r.from
 	l.user = append([]byte(nil), user...)
+	l.enter(LinkAccepting)
 	ctx.Respond(&rdma.Accept{PrivateData: l.cfg.Peers.hello(helloRequest).put(nil)})
 }
 
@@ -57,7 +58,7 @@ const dialStands = time.Second
 // judge decides about a request. helloRequest: it is accepted. Every other kind says why it is
 // rejected.
 func (l *link) judge(r request) helloKind {
-	live := l.phase == phaseUp || l.phase == phaseAccepting
+	live := l.state == LinkUp || l.state == LinkAccepting
 	switch h := r.hello; {
 	case l.closing:
 		return helloAgain
@@ -70,7 +71,7 @@ func (l *link) judge(r request) helloKind {
 	case live && h.incarnation == l.peer.incarnation && !h.after(l.peer):
 		// it is of a dial that was given up for the present connection
 		return helloSimultaneous
-	case l.phase == phaseDialling && l.cfg.Peers.cfg.Node < h.node && l.local.Now().Sub(l.dialSince) < dialStands:
+	case l.state == LinkDialling && l.cfg.Peers.cfg.Node < h.node && l.local.Now().Sub(l.dialSince) < dialStands:
 		return helloSimultaneous
 	}
 	return helloRequest
@@ -79,7 +80,7 @@ func (l *link) judge(r request) helloKind {
 // checkPeer checks what the peer that has accepted our dial says of itself. If the peer has
 // dialled, judge has done so.
 func (l *link) checkPeer(ev *rdma.Established) error {
-	if l.phase == phaseAccepting {
+	if l.state == LinkAccepting {
 		ev.PrivateData = l.user
 		return nil
 	}

@@ -20,7 +20,9 @@ type link struct {
 	local rdma.Local
 	relay *rdma.Relay
 
-	phase      phase
+	state      LinkState // set by enter
+	since      time.Time // in state
+	status     *status   // what Links shows of it
 	generation uint64
 	id         *actor.PID // the generation's identifier; nil: none
 	self       *actor.PID
@@ -34,14 +36,16 @@ type link struct {
 	stopGiveUp func()    // stops the timer of GiveUp; nil: none
 	downSince  time.Time // also before the first connection
 	upSince    time.Time
-	failed     int    // attempts in a row
-	pauses     int    // since the last stable connection
-	failure    error  // of the last attempt; nil: there was none since it was up
-	cause      error  // why it ended
-	fates      []Fate // of what waited then
-	panicked   any    // why it is restarted
-	orphan     bool   // the owner has stopped: nobody is notified
-	reported   bool   // Closed was delivered
+	failed     int       // attempts in a row
+	pauses     int       // since the last stable connection
+	failure    error     // of the last attempt; nil: there was none since it was up
+	lastErr    error     // why the last generation has ended
+	nextTry    time.Time // when the pause is over
+	cause      error     // why it ended
+	fates      []Fate    // of what waited then
+	panicked   any       // why it is restarted
+	orphan     bool      // the owner has stopped: nobody is notified
+	reported   bool      // Closed was delivered
 
 	closing   bool      // no more messages are accepted
 	redial    bool      // it connects again to send what was accepted: Drain
@@ -58,20 +62,6 @@ type link struct {
 	out outbox
 }
 
-// phase is where a link stands.
-type phase uint8
-
-const (
-	phasePausing phase = iota // after a failure; before Started, too
-	phaseWaiting              // for a request: it has no address
-	phaseResolving
-	phaseQueueing // at the Limiter
-	phaseDialling
-	phaseAccepting // the peer has dialled
-	phaseUp
-	phaseEnded // Closed comes when the mailbox is empty
-)
-
 // The messages of a link to itself.
 type (
 	turn     struct{}                    // the Limiter may have its turn
@@ -84,7 +74,7 @@ type (
 
 // dial begins a generation when it is our turn.
 func (l *link) dial(ctx actor.Context) {
-	l.phase = phaseQueueing
+	l.enter(LinkQueueing)
 	l.stopTimer()
 	ok, after := l.ticket.Enter(l.local.Now())
 	if !ok {
@@ -94,7 +84,8 @@ func (l *link) dial(ctx actor.Context) {
 		return
 	}
 	l.generation++
-	l.phase, l.dialling, l.dialSince = phaseDialling, true, l.local.Now()
+	l.dialling, l.dialSince = true, l.local.Now()
+	l.enter(LinkDialling)
 	l.id = l.rt.CreateID(ctx.Self(), l.cfg.ID)
 	d := l.cfg.Dial
 	d.Addr = l.at
@@ -117,7 +108,7 @@ func (l *link) dialled() {
 // comes, because the identifier is still delivering Established.
 func (l *link) up(ctx actor.Context, ev *rdma.Established) {
 	l.dialled()
-	accepted := l.phase == phaseAccepting
+	accepted := l.state == LinkAccepting
 	if l.cfg.Peers != nil {
 		if err := l.checkPeer(ev); err != nil {
 			l.down(ctx, err, nil)
@@ -129,7 +120,8 @@ func (l *link) up(ctx actor.Context, ev *rdma.Established) {
 		l.finish(ctx, fmt.Errorf("%v: no data path on this loop: %w", ev, unix.EINVAL))
 		return
 	}
-	l.phase, l.upSince, l.failed, l.failure, l.closeSent = phaseUp, l.local.Now(), 0, nil, false
+	l.upSince, l.failed, l.failure, l.closeSent = l.local.Now(), 0, nil, false
+	l.enter(LinkUp)
 	large := l.out.begin(line, ev.MaxMessage)
 	up := &Up{Generation: l.generation, Accepted: accepted, Established: ev, Node: l.peer.node, Incarnation: l.peer.incarnation}
 	if l.relay.Near() {
@@ -145,7 +137,7 @@ func (l *link) up(ctx actor.Context, ev *rdma.Established) {
 // lost notes since when there is no connection, and whether the last one was stable.
 func (l *link) lost(ctx actor.Context) {
 	l.downSince = l.local.Now()
-	if l.phase == phaseUp && l.downSince.Sub(l.upSince) >= l.cfg.Backoff.Stable {
+	if l.state == LinkUp && l.downSince.Sub(l.upSince) >= l.cfg.Backoff.Stable {
 		l.pauses = 0
 	}
 	if l.stopGiveUp != nil {
@@ -169,7 +161,7 @@ func (l *link) gaveUp() error {
 // nil: the generation has ended otherwise.
 func (l *link) down(ctx actor.Context, err error, f rdma.Failure) {
 	now := l.local.Now()
-	if l.phase == phaseUp {
+	if l.state == LinkUp {
 		l.lost(ctx)
 	} else {
 		l.failure = err
@@ -178,7 +170,7 @@ func (l *link) down(ctx actor.Context, err error, f rdma.Failure) {
 	switch {
 	case reason != nil: // the peer's node has answered: that is no failed attempt
 		err, f = fmt.Errorf("%w: %w", reason, err), nil
-	case l.phase != phaseUp && l.phase != phaseAccepting: // what a peer begins is no attempt
+	case l.state != LinkUp && l.state != LinkAccepting: // what a peer begins is no attempt
 		l.failed++
 	}
 	switch {
@@ -193,7 +185,7 @@ func (l *link) down(ctx actor.Context, err error, f rdma.Failure) {
 		return
 	}
 	wait := l.pause()
-	if l.phase == phaseAccepting {
+	if l.state == LinkAccepting {
 		l.pauses-- // nor has it any part in how long the next ones are
 	}
 	l.endGeneration(ctx, err, now.Add(wait), false)
@@ -218,12 +210,13 @@ func (l *link) endGeneration(ctx actor.Context, err error, next time.Time, last 
 		ctx.Send(l.id, &rdma.DestroyID{}) // if it is ending already, this does nothing
 		l.id = nil
 	}
-	d := &Down{Generation: l.generation, WasUp: l.phase == phaseUp, Err: err, NextTry: next}
+	d := &Down{Generation: l.generation, WasUp: l.state == LinkUp, Err: err, NextTry: next}
 	if d.WasUp || last {
 		d.Fates, d.Counts = l.out.end(l.cfg.FailFast || last)
 	}
 	d.Waiting = l.out.len()
-	l.phase = phasePausing
+	l.lastErr, l.nextTry = err, next
+	l.enter(LinkPausing)
 	l.deliver(d)
 }
 
@@ -244,17 +237,18 @@ func (l *link) stopTimer() {
 
 // finish ends everything now. What waits in the mailbox is refused before Closed comes.
 func (l *link) finish(ctx actor.Context, err error) {
-	if l.phase == phaseEnded {
+	if l.state == LinkEnded {
 		return
 	}
-	switch l.phase {
-	case phaseDialling, phaseAccepting, phaseUp:
+	switch l.state {
+	case LinkDialling, LinkAccepting, LinkUp:
 		l.endGeneration(ctx, err, time.Time{}, true)
 	default:
 		l.fates, _ = l.out.end(true)
 	}
 	l.leaveQueue()
-	l.phase, l.closing, l.cause = phaseEnded, true, err
+	l.closing, l.cause, l.lastErr = true, err, err
+	l.enter(LinkEnded)
 	if l.release != nil {
 		l.release()
 	}
@@ -275,6 +269,7 @@ func (l *link) finish(ctx actor.Context, err error) {
 func (l *link) closed() {
 	if !l.reported {
 		l.reported = true
+		rosterOf(l.rt).leave(l.status)
 		l.deliver(&Closed{Err: l.cause, Fates: l.fates, Counts: l.out.total})
 	}
 }

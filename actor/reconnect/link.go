@@ -23,7 +23,7 @@ func Spawn(rt *rdma.Runtime, owner *actor.PID, cfg Config) *actor.PID {
 // name. They can be used for one actor only.
 func Props(rt *rdma.Runtime, owner *actor.PID, cfg Config) *actor.Props {
 	cfg = cfg.withDefaults(rt)
-	l := &link{rt: rt, cfg: cfg, owner: owner}
+	l := &link{rt: rt, cfg: cfg, owner: owner, state: LinkPausing, status: &status{}}
 	// after a panic it is restarted with the same link, which delivers Closed
 	return actor.PropsFromProducer(func() actor.Actor { return l }, rt.OnLoopOf(owner))
 }
@@ -97,21 +97,21 @@ func (l *link) gone(ctx actor.Context, m *rdma.Closed) {
 func (l *link) react(ctx actor.Context, m any) {
 	switch m := m.(type) {
 	case *turn:
-		if l.phase == phaseQueueing {
+		if l.state == LinkQueueing {
 			l.dial(ctx)
 		}
 	case *retry:
-		if l.phase == phasePausing && m.generation == l.generation {
+		if l.state == LinkPausing && m.generation == l.generation {
 			l.attempt(ctx)
 		}
 	case *resolved:
 		l.resolved(ctx, m)
 	case *unresolved:
-		if l.phase == phaseResolving && m.generation == l.generation && m.name == l.cfg.Dial.Addr {
+		if l.state == LinkResolving && m.generation == l.generation && m.name == l.cfg.Dial.Addr {
 			l.unresolved(ctx, unix.ETIMEDOUT)
 		}
 	case *tooLong:
-		if l.phase != phaseUp && l.downSince.Equal(m.since) && l.giveUp() > 0 {
+		if l.state != LinkUp && l.downSince.Equal(m.since) && l.giveUp() > 0 {
 			l.finish(ctx, l.gaveUp())
 		}
 	case *overdue:
@@ -166,11 +166,14 @@ func (l *link) current(ctx actor.Context) bool {
 }
 
 func (l *link) start(ctx actor.Context) {
-	if l.phase == phaseEnded {
+	if l.state == LinkEnded {
 		return // after a panic; the end is in the mailbox
 	}
 	l.local, l.self = rdma.LocalOf(ctx), ctx.Self()
 	l.relay, _ = l.local.Relay(l.owner) // our Props are OnLoop
+	l.since = l.local.Now()
+	l.publish()
+	rosterOf(l.rt).enter(l.status)
 	ctx.Watch(l.owner)
 	self, root := ctx.Self(), ctx.ActorSystem().Root
 	if c := l.cfg.Context; c != nil {
@@ -211,10 +214,10 @@ func (l *link) event(ctx actor.Context, ev rdma.Event) {
 	case *rdma.DeviceRemoval:
 		l.down(ctx, &rdma.RemovedError{Device: ev.Device, Err: ev.Err}, nil)
 	case rdma.Failure:
-		switch l.phase {
-		case phaseDialling:
+		switch l.state {
+		case LinkDialling:
 			l.down(ctx, ev, ev)
-		case phaseAccepting: // the peer has gone
+		case LinkAccepting: // the peer has gone
 			l.down(ctx, ev, nil)
 		}
 	}
@@ -223,7 +226,7 @@ func (l *link) event(ctx actor.Context, ev rdma.Event) {
 // close begins the end. First what was accepted is sent: over the present connection, and with
 // redial also over later ones.
 func (l *link) close(ctx actor.Context, timeout time.Duration, redial bool) {
-	if l.phase == phaseEnded {
+	if l.state == LinkEnded {
 		return
 	}
 	set(&timeout, defaultDrain)
@@ -234,7 +237,7 @@ func (l *link) close(ctx actor.Context, timeout time.Duration, redial bool) {
 		rdma.After(ctx, timeout, &overdue{})
 	}
 	switch {
-	case l.phase == phaseUp:
+	case l.state == LinkUp:
 		l.flush(ctx)
 	case !l.redial || l.out.len() == 0:
 		l.finish(ctx, nil)
@@ -266,7 +269,7 @@ func (l *link) accept(ctx actor.Context, m message, usable bool) {
 // flush sends what the connection has room for, and reports the fates that are known.
 func (l *link) flush(ctx actor.Context) {
 	o := &l.out
-	if l.phase != phaseUp {
+	if l.state != LinkUp {
 		return
 	}
 	if !l.closeSent {
@@ -283,7 +286,7 @@ func (l *link) flush(ctx actor.Context) {
 // settle reports the fates that have become known.
 func (l *link) settle() {
 	o := &l.out
-	if l.phase != phaseUp {
+	if l.state != LinkUp {
 		return
 	}
 	if fates := o.collect(); len(fates) > 0 {

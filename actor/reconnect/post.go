@@ -15,7 +15,7 @@ import (
 // finds no room: the connection is in the middle of delivering.
 func (u *Up) Post(s *Send) error {
 	l := u.link
-	if l == nil || l.phase != phaseUp || l.generation != u.Generation {
+	if l == nil || l.state != LinkUp || l.generation != u.Generation {
 		return ErrDown
 	}
 	o := &l.out
@@ -53,7 +53,7 @@ func (u *Up) Post(s *Send) error {
 func (u *Up) Unsettled() (n int, ok bool) {
 	l := u.link
 	switch {
-	case l == nil || l.phase != phaseUp || l.generation != u.Generation:
+	case l == nil || l.state != LinkUp || l.generation != u.Generation:
 		return 0, false
 	case !l.out.line.Acknowledged():
 		return 0, true
@@ -64,7 +64,7 @@ func (u *Up) Unsettled() (n int, ok bool) {
 // delivered ends what the connection has delivered. A Post in the middle of it finds room now.
 func (l *link) delivered(ctx actor.Context) {
 	l.delivering = false
-	if l.out.full && l.phase == phaseUp && l.out.waiting() == 0 {
+	if l.out.full && l.state == LinkUp && l.out.waiting() == 0 {
 		ctx.Send(ctx.Self(), &flush{})
 	}
 }

@@ -22,9 +22,9 @@ func (l *link) attempt(ctx actor.Context) {
 	l.leaveQueue()
 	switch {
 	case l.passive():
-		l.phase = phaseWaiting
+		l.enter(LinkWaiting)
 	case l.cfg.Resolve != nil:
-		l.phase = phaseResolving
+		l.enter(LinkResolving)
 		l.ask()
 		l.timer = rdma.After(ctx, l.resolveTimeout(), &unresolved{l.cfg.Dial.Addr, l.generation})
 	default:
@@ -92,7 +92,7 @@ func (l *link) ask() {
 // resolved takes Resolve's answer. What it says of another name than the present one is of no use.
 func (l *link) resolved(ctx actor.Context, m *resolved) {
 	l.asking = nil
-	waits := l.phase == phaseResolving
+	waits := l.state == LinkResolving
 	switch {
 	case m.name != l.cfg.Dial.Addr:
 		if waits {
@@ -128,10 +128,11 @@ func (l *link) address(ctx actor.Context, m *Address) {
 	if l.cfg.Resolve == nil {
 		l.home = literal(m.Addr)
 	}
-	switch l.phase {
-	case phaseWaiting, phaseResolving, phaseQueueing:
+	l.publish()
+	switch l.state {
+	case LinkWaiting, LinkResolving, LinkQueueing:
 		l.attempt(ctx)
-	case phaseUp, phaseAccepting:
+	case LinkUp, LinkAccepting:
 		if l.cfg.Resolve != nil {
 			l.ask() // so that a request from there is recognized
 		}

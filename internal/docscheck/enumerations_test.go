@@ -56,6 +56,7 @@ var enumerations = []struct {
 	{eventloop.Busy, "busy"},
 	{eventloop.Readable | eventloop.Hangup, "readable|hangup"},
 	{reconnect.Unsent, "unsent"},
+	{reconnect.LinkQueueing, "queueing"},
 	{rpc.FateRefused, "refused"},
 	{cmidtest.MsgREQ, "MsgREQ"},
 	{wire.OpSend, "Send"},

@@ -1,0 +1,158 @@
+package reconnect
+
+import (
+	"cmp"
+	"runtime"
+	"slices"
+	"sync"
+	"time"
+	"weak"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	rdma "github.com/rdmactor/rdmactor/actor"
+	"github.com/rdmactor/rdmactor/internal/enum"
+)
+
+// LinkInfo is what Links reports about a reconnecting actor.
+type LinkInfo struct {
+	Addr   string // Dial.Addr, or the latest Address; "": it waits for the peer's dials
+	State  LinkState
+	Since  time.Time // in State
+	Failed int       // attempts in a row
+	// NextTry is when the pause is over. Zero: it is in another state.
+	NextTry time.Time
+	// LastErr is why the last generation has ended. It stays while there is another one. nil: in
+	// order, or none has ended.
+	LastErr    error
+	Generation uint64 // how many have begun
+	Who        *actor.PID
+}
+
+// LinkState is where a reconnecting actor stands.
+type LinkState uint8
+
+// The states.
+const (
+	LinkPausing   LinkState = iota + 1 // after a failure, and before it has started
+	LinkWaiting                        // for the peer's dial, because it has no address
+	LinkResolving                      // Config.Resolve is being called
+	LinkQueueing                       // for its turn at the Limiter
+	LinkDialling
+	LinkAccepting // the peer has dialled
+	LinkUp
+	LinkEnded // its mailbox is being emptied
+)
+
+var linkStates = map[LinkState]string{
+	LinkPausing: "pausing", LinkWaiting: "waiting", LinkResolving: "resolving", LinkQueueing: "queueing",
+	LinkDialling: "dialling", LinkAccepting: "accepting", LinkUp: "up", LinkEnded: "ended",
+}
+
+// String is the state's name.
+func (s LinkState) String() string { return enum.Name(linkStates, s, "state %d") }
+
+// MarshalText is the same for encoding/json and others.
+func (s LinkState) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// Links reports on the reconnecting actors of a runtime that have started and not delivered Closed,
+// in the order of their start. Remoting's connections to its peers are among them; rpc's clients
+// have no such actor. It waits for no loop: of what runs on a blocked one, and behind a shutdown of
+// the runtime, it reports what was known last. Any goroutine. inspect.Rows shows it.
+func Links(rt *rdma.Runtime) []LinkInfo {
+	all := rosterOf(rt).read()
+	infos := make([]LinkInfo, len(all))
+	for i, s := range all {
+		infos[i] = s.read()
+	}
+	return infos
+}
+
+// enter begins a state, and has Links see it, with what was set before. Messages of a connection do
+// not come here.
+func (l *link) enter(s LinkState) {
+	if l.state != s {
+		l.state, l.since = s, l.local.Now()
+	}
+	l.publish()
+}
+
+// publish has Links see the present state.
+func (l *link) publish() {
+	i := LinkInfo{
+		Addr: l.cfg.Dial.Addr, State: l.state, Since: l.since, Failed: l.failed, LastErr: l.lastErr, Generation: l.generation, Who: l.self,
+	}
+	if l.state == LinkPausing {
+		i.NextTry = l.nextTry
+	}
+	l.status.mu.Lock()
+	defer l.status.mu.Unlock()
+	l.status.info = i
+}
+
+// status is what Links shows of a link.
+type status struct {
+	number uint64 // in the order of starts
+
+	mu   sync.Mutex
+	info LinkInfo
+}
+
+func (s *status) read() LinkInfo {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.info
+}
+
+// roster has the links of a runtime by weak pointers. What a link shows leads to its actor, and so
+// to the runtime: those which a shutdown has kept from ending would keep it in memory for ever.
+type roster struct {
+	mu      sync.Mutex
+	started uint64
+	links   map[weak.Pointer[status]]struct{}
+}
+
+// rosters has that of each runtime, by weak pointer.
+var rosters sync.Map
+
+func rosterOf(rt *rdma.Runtime) *roster {
+	key := weak.Make(rt)
+	if r, ok := rosters.Load(key); ok {
+		return r.(*roster)
+	}
+	r, loaded := rosters.LoadOrStore(key, &roster{links: make(map[weak.Pointer[status]]struct{})})
+	if !loaded {
+		runtime.AddCleanup(rt, func(key weak.Pointer[rdma.Runtime]) { rosters.Delete(key) }, key)
+	}
+	return r.(*roster)
+}
+
+func (r *roster) enter(s *status) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.started++
+	s.number = r.started
+	r.links[weak.Make(s)] = struct{}{}
+}
+
+func (r *roster) leave(s *status) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.links, weak.Make(s))
+}
+
+// read lists them in the order of their start. Loops that spawn links wait for no more than that.
+func (r *roster) read() []*status {
+	r.mu.Lock()
+	all := make([]*status, 0, len(r.links))
+	for weakly := range r.links {
+		if s := weakly.Value(); s != nil {
+			all = append(all, s)
+		} else {
+			delete(r.links, weakly)
+		}
+	}
+	r.mu.Unlock()
+	slices.SortFunc(all, func(a, b *status) int { return cmp.Compare(a.number, b.number) })
+	return all
+}
