@@ -28,7 +28,8 @@ const sectionRows = 1000
 
 // Rows makes a section of what read returns: a row for each value, a column for each exported field
 // of T, a struct. A struct inside gives its fields, with its name before theirs. The columns have
-// the fields' names in lower case (DeadLetters is dead_letters); durations end in _seconds. In the
+// the fields' names in lower case (DeadLetters is dead_letters); durations end in _seconds. A time
+// is shown as RFC 3339 has it, and the zero one as nothing. In the
 // column identifier, an rdma.Handle is a link to what the page shows of it. name is for addresses
 // and paths: small letters, digits and hyphens. The page calls read on a goroutine of its own, only
 // while somebody looks, and shows the first 1,000 rows.
@@ -99,8 +100,14 @@ func (f field) value(row reflect.Value) any {
 	if len(f.index) > 0 {
 		v = row.FieldByIndex(f.index)
 	}
-	if d, ok := v.Interface().(time.Duration); ok {
-		return d.Seconds()
+	switch v := v.Interface().(type) {
+	case time.Duration:
+		return v.Seconds()
+	case time.Time:
+		if v.IsZero() {
+			return ""
+		}
+		return stamp(v)
 	}
 	switch v.Kind() {
 	case reflect.Pointer, reflect.Interface, reflect.Slice, reflect.Map, reflect.Func, reflect.Chan:

@@ -25,6 +25,7 @@ type peerLike struct {
 	DeadLetters uint64
 	Patience    time.Duration
 	FDs         int
+	Since       time.Time
 	Who         *actor.PID
 	State       states.State
 	Err         error
@@ -37,9 +38,9 @@ type Counted struct{ Sent uint64 }
 // TestRows: a row for each value, a column for each field.
 func TestRows(t *testing.T) {
 	p := peerLike{Connected: true, Waiting: 3, DeadLetters: 4, Patience: 1500 * time.Millisecond, FDs: 5, State: states.Connected, Err: io.EOF, hidden: 1}
-	p.Peer.Name, p.Who, p.Sent = "ann", actor.NewPID("here", "7"), 9
+	p.Peer.Name, p.Who, p.Sent, p.Since = "ann", actor.NewPID("here", "7"), 9, time.Unix(1e9, 5e8).In(time.FixedZone("", 3600))
 	s := Rows("peers", "Peers", func() []peerLike { return []peerLike{p, {}} })
-	want := []string{"peer_name", "peer_addr", "connected", "waiting", "dead_letters", "patience_seconds", "fds", "who", "state", "err", "sent"}
+	want := []string{"peer_name", "peer_addr", "connected", "waiting", "dead_letters", "patience_seconds", "fds", "since", "who", "state", "err", "sent"}
 	if !slices.Equal(s.columns, want) {
 		t.Errorf("columns %q, want %q", s.columns, want)
 	}
@@ -48,13 +49,13 @@ func TestRows(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const row = `{"connected":true,"dead_letters":4,"err":"EOF","fds":5,"patience_seconds":1.5,"peer_addr":"","peer_name":"ann","sent":9,` +
+	const row = `{"connected":true,"dead_letters":4,"err":"EOF","fds":5,"patience_seconds":1.5,"peer_addr":"","peer_name":"ann","sent":9,"since":"2001-09-09T01:46:40.500Z",` +
 		`"state":"connected","waiting":3,"who":"Address:\"here\"  Id:\"7\""}`
 	if strings.ReplaceAll(string(got), `\"  Id`, `\" Id`) != strings.ReplaceAll(row, `\"  Id`, `\" Id`) {
 		t.Errorf("row %s\nwant %s", got, row)
 	}
-	if fmt.Sprint(rows[1]["who"], rows[1]["err"]) != "" {
-		t.Errorf("of what is nil: %v", rows[1])
+	if fmt.Sprint(rows[1]["who"], rows[1]["err"], rows[1]["since"]) != "" {
+		t.Errorf("of what is nil or zero: %v", rows[1])
 	}
 }
 

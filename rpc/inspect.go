@@ -16,17 +16,19 @@ import (
 type MethodInfo struct {
 	// Method is its name, or "unknown": at a server that is for the calls of all methods that it
 	// does not have, and on both sides for those of more than 4,096 methods.
-	Method   string
-	Stream   bool
-	OnLoop   bool   // of a server: its handler is
-	Started  uint64 // have begun: OK, Failed and InFlight together
-	InFlight int    // have begun, and have not ended
-	Waiting  int    // for a worker, at a client for a connection or to be sent
-	OK       uint64 // have ended with an answer, or a stream in order
-	Failed   uint64 // have ended with an error
+	Method string
 	// PerSecond is how many have begun in a second, between the last two calls of Inspect that were
 	// a second apart or more. The first one counts from when the method was first known.
 	PerSecond float64
+	P50, P99  time.Duration // of Latency
+	InFlight  int           // have begun, and have not ended
+	Waiting   int           // for a worker, at a client for a connection or to be sent
+	Started   uint64        // have begun: OK, Failed and InFlight together
+	OK        uint64        // have ended with an answer, or a stream in order
+	Failed    uint64        // have ended with an error
+	Errors    CodeCounts    // Failed, by code
+	Stream    bool
+	OnLoop    bool // of a server: its handler is
 	// Late is of Failed: nobody waited any more when it was the request's turn, so it was not sent,
 	// or not handled.
 	Late uint64
@@ -40,12 +42,10 @@ type MethodInfo struct {
 	// were queued. A client's requests that were not sent then are among them (Late).
 	SentBytes     uint64
 	ReceivedBytes uint64
-	P50, P99      time.Duration // of Latency
 	// Latency is from a request's arrival to its answer, and at a client from when the request was
 	// queued until the caller has its answer or gives up. A stream takes as long as it lasts. A
 	// connection times the first 64 calls of a method, and then one of 16, which counts as 16.
 	Latency Histogram
-	Errors  CodeCounts // Failed, by code
 }
 
 // RefusedCalls are calls that never began, by reason. They are in no other figure.
