@@ -1,28 +1,178 @@
 package metrics
 
+import (
+	"maps"
+	"slices"
+
+	"github.com/rdmactor/rdmactor/rpc"
+)
+
 // perSide is how many calls are under way.
 var perSide = func() (g group[int]) {
 	g.add(Definition{"rpc", "in_flight", Gauge, None, []string{"side"}, "Calls that are under way."}, func(n int) float64 { return float64(n) })
 	return g
 }()
 
-// Calls is a *rpc.Server or a *rpc.Client.
-type Calls interface{ InFlight() int }
+type callsOf = *rpc.MethodInfo
 
-// readCalls calls the program's functions.
-func (s *Source) readCalls() (all []Sample) {
-	for _, side := range []struct {
-		name  string
-		calls func() []Calls
-	}{{"server", s.cfg.Servers}, {"client", s.cfg.Clients}} {
-		if side.calls == nil {
-			continue
+// perMethod are the calls of a method, at a client each attempt.
+var perMethod = func() (g group[callsOf]) {
+	add := func(kind Kind, name, help string, value func(callsOf) float64) {
+		g.add(Definition{"rpc", name, kind, None, []string{"side", "method"}, help}, value)
+	}
+	add(Counter, "started_calls", "Calls that have begun.", func(m callsOf) float64 { return float64(m.Started) })
+	add(Gauge, "running_calls", "Calls that have begun and have not ended.", func(m callsOf) float64 { return float64(m.InFlight) })
+	add(Gauge, "waiting_calls", "Calls that wait for a worker, at a client for a connection or to be sent.", func(m callsOf) float64 { return float64(m.Waiting) })
+	return g
+}()
+
+// perCode is how many calls have ended in one way.
+var perCode = func() (g group[uint64]) {
+	g.add(Definition{"rpc", "ended_calls", Counter, None, []string{"side", "method", "code"}, "Calls that have ended, by code: OK, or that of the error."}, func(n uint64) float64 { return float64(n) })
+	return g
+}()
+
+// perReason is how many calls were refused for one reason.
+var perReason = func() (g group[uint64]) {
+	g.add(Definition{"rpc", "refused_calls", Counter, None, []string{"side", "method", "reason"}, "Calls that never began, by reason."}, func(n uint64) float64 { return float64(n) })
+	return g
+}()
+
+// latency is how long the calls of a method have taken.
+var latency = define(Definition{"rpc", "latency", Histogram, Seconds, []string{"side", "method"}, "How long calls have taken, streams included: some are timed, and count for all."})
+
+// caller is an *rpc.Server or an *rpc.Client. It runs no code of the program's.
+type caller interface {
+	comparable
+	InFlight() int
+	Inspect() []rpc.MethodInfo
+}
+
+// side reads the servers, or the clients. Only one reading at a time.
+type side[C caller] struct {
+	name    string
+	list    func() []C // the program's; nil: the side is left out
+	methods *names     // both sides'
+
+	seen    []C                        // that have not gone
+	gone    map[string]*rpc.MethodInfo // what the others have counted, by label
+	started map[string]uint64          // by label
+}
+
+func newSide[C caller](name string, list func() []C, methods *names) *side[C] {
+	return &side[C]{name: name, list: list, methods: methods, gone: make(map[string]*rpc.MethodInfo), started: make(map[string]uint64)}
+}
+
+// read sums all by method. Who is not in the list any more is read on until its last call has
+// ended.
+func (s *side[C]) read(all []Sample) []Sample {
+	if s.list == nil {
+		return all
+	}
+	listed := make(map[C]bool, len(s.seen))
+	for _, c := range s.seen {
+		listed[c] = false
+	}
+	var none C
+	for _, c := range s.list() {
+		if _, known := listed[c]; !known && c != none {
+			s.seen = append(s.seen, c)
 		}
-		n := 0
-		for _, c := range side.calls() {
-			n += c.InFlight()
+		listed[c] = true
+	}
+	inFlight, sums := 0, make(map[string]*rpc.MethodInfo)
+	s.seen = slices.DeleteFunc(s.seen, func(c C) bool {
+		n, infos := c.InFlight(), c.Inspect()
+		inFlight += n
+		s.label(infos)
+		if n > 0 || listed[c] || busy(infos) {
+			sum(sums, infos)
+			return false
 		}
-		all = perSide.samples(all, n, side.name)
+		sum(s.gone, infos)
+		return true
+	})
+	for label, m := range s.gone {
+		addTo(sums, label, m)
+	}
+	all = perSide.samples(all, inFlight, s.name)
+	return s.samples(all, sums)
+}
+
+// label has infos name labels instead of methods.
+func (s *side[C]) label(infos []rpc.MethodInfo) {
+	name := func(i int) string { return infos[i].Method }
+	s.methods.give(len(infos), name, name)
+	for i := range infos {
+		infos[i].Method = s.methods.given[infos[i].Method]
+	}
+}
+
+func (s *side[C]) samples(all []Sample, sums map[string]*rpc.MethodInfo) []Sample {
+	for _, label := range slices.Sorted(maps.Keys(sums)) {
+		m := sums[label]
+		// a request to a handler on a loop is in flight for a moment also if it is refused then
+		m.Started = max(m.Started, s.started[label])
+		s.started[label] = m.Started
+		all = perMethod.samples(all, m, s.name, label)
+		all = perCode.samples(all, m.OK, s.name, label, rpc.Code(0).String())
+		for _, e := range m.Errors {
+			all = perCode.samples(all, e.Calls, s.name, label, e.Code.String())
+		}
+		for reason, n := range refusals(&m.Refused) {
+			all = perReason.samples(all, n, s.name, label, reason)
+		}
+		all = append(all, Sample{Definition: latency, Values: []string{s.name, label}, Histogram: &m.Latency})
 	}
 	return all
+}
+
+// refusals are the calls that were refused, by reason.
+func refusals(r *rpc.RefusedCalls) map[string]uint64 {
+	return map[string]uint64{
+		"limit": r.Limit, "memory": r.Memory, "draining": r.Draining, "connection": r.Connection,
+		"method": r.Method, "message": r.Message, "context": r.Context,
+	}
+}
+
+// busy reports whether a call has not ended.
+func busy(infos []rpc.MethodInfo) bool {
+	return slices.ContainsFunc(infos, func(i rpc.MethodInfo) bool { return i.InFlight+i.Waiting > 0 })
+}
+
+// sum adds what was counted to the sums, by label.
+func sum(sums map[string]*rpc.MethodInfo, infos []rpc.MethodInfo) {
+	for i := range infos {
+		addTo(sums, infos[i].Method, &infos[i])
+	}
+}
+
+// addTo adds to the sum with a label.
+func addTo(sums map[string]*rpc.MethodInfo, label string, m *rpc.MethodInfo) {
+	to := sums[label]
+	if to == nil {
+		to = new(rpc.MethodInfo)
+		sums[label] = to
+	}
+	to.Started += m.Started
+	to.InFlight += m.InFlight
+	to.Waiting += m.Waiting
+	to.OK += m.OK
+	r, o := &to.Refused, &m.Refused
+	r.Limit += o.Limit
+	r.Memory += o.Memory
+	r.Draining += o.Draining
+	r.Connection += o.Connection
+	r.Method += o.Method
+	r.Message += o.Message
+	r.Context += o.Context
+	to.Latency.Add(&m.Latency)
+	for _, e := range m.Errors {
+		at := slices.IndexFunc(to.Errors, func(t rpc.CodeCount) bool { return t.Code == e.Code })
+		if at < 0 {
+			to.Errors = append(to.Errors, e)
+		} else {
+			to.Errors[at].Calls += e.Calls
+		}
+	}
 }

@@ -1,6 +1,10 @@
 package metrics
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/rdmactor/rdmactor/rpc"
+)
 
 // Kind says how values of a metric follow one another. Its text is Prometheus'.
 type Kind string
@@ -9,6 +13,8 @@ type Kind string
 const (
 	Counter Kind = "counter" // only grows, until what it counts has gone
 	Gauge   Kind = "gauge"   // goes up and down
+	// Histogram counts durations by how long they are. It only grows, too.
+	Histogram Kind = "histogram"
 )
 
 // Unit is what a metric is measured in.
@@ -65,7 +71,10 @@ func (d *Definition) Instrument() string {
 type Sample struct {
 	*Definition
 	Values []string // of Labels: valid UTF-8 of bounded length
-	Value  float64
+	Value  float64  // of a counter or a gauge
+	// Histogram is that of a metric of this kind. The bounds of its buckets are always the same:
+	// Octaves.
+	Histogram *rpc.Histogram
 }
 
 // merged has one sample for each combination of labels. Two devices of a loop, for instance, may
@@ -99,20 +108,23 @@ type metric[T any] struct {
 
 // add defines a metric.
 func (g *group[T]) add(d Definition, value func(T) float64) {
-	def := &d
-	definitions = append(definitions, def)
-	g.metrics = append(g.metrics, metric[T]{def, value})
+	g.metrics = append(g.metrics, metric[T]{define(d), value})
 }
 
 // samples reads the group from v.
 func (g *group[T]) samples(to []Sample, v T, labels ...string) []Sample {
 	for _, m := range g.metrics {
-		to = append(to, Sample{m.def, labels, m.value(v)})
+		to = append(to, Sample{Definition: m.def, Values: labels, Value: m.value(v)})
 	}
 	return to
 }
 
 var definitions []*Definition
+
+func define(d Definition) *Definition {
+	definitions = append(definitions, &d)
+	return &d
+}
 
 // Definitions are all metrics, in the order of docs/metrics.md. They are not to be changed.
 func Definitions() []*Definition { return definitions }

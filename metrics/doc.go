@@ -11,12 +11,13 @@
 // Nothing is counted for this package alone: what the loops count anyway is read when somebody asks.
 // One reading asks each loop once, and the loop then looks at each of its identifiers. No
 // series is kept for an identifier. The series are as many as loops, pools, states and listeners;
-// listeners and peers are bounded (Config).
+// listeners, peers and methods are bounded (Config).
 //
 // # Ownership
 //
 // A Source owns nothing of what it reads: the program shuts runtimes, nodes and servers down when
-// it likes, also in the middle of a reading. A Source needs no closing.
+// it likes, also in the middle of a reading. A Source refers to a server or a client until a reading
+// finds that it is not returned any more, and has no call in flight. A Source needs no closing.
 //
 // # Ordering
 //
@@ -33,7 +34,8 @@
 // # Limitations
 //
 // A peer with a label of its own that was forgotten and has come back begins anew; the sum over all
-// labels has both. What rpc's Inspect counts of each method has no metrics yet: only the calls that
-// are in flight have. Proto.Actor's own metrics stay off: they raise the cost of a message from 1 µs
-// to between 9 and 16.
+// labels has both. A server or a client that was not returned for a while, with no call in flight, is
+// counted anew when it comes back, besides what it had counted; one that comes and goes between two
+// readings is not counted. Proto.Actor's own metrics stay off: they raise the cost of a message from
+// 1 µs to between 9 and 16.
 package metrics

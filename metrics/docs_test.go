@@ -51,10 +51,14 @@ What is nil in Config has no series. Of calls these are only those in flight; a 
   ` + "`rdmactor_loop_blocked`" + ` is 1. Scrapes at the same time share an answer.
 - No series is kept for an identifier. Peers are summed, with the label "all"; ` + "`metrics.Config.Peers`" + ` gives the first so
   many labels of their own, and the rest has "other". Listeners beyond ` + "`metrics.Config.Listeners`" + ` (64), and all but the
-  first at an address, are "other", too.
+  first at an address, are "other", too. Methods of rpc have labels for good, as many as ` + "`metrics.Config.Methods`" + ` (64); the
+  rest has "other". Codes are those that are registered, reasons are few.
 - Texts from peers become valid UTF-8 without control characters, of at most 96 bytes; what was changed ends with a hash.
-- What connections, listeners and peers have counted that have gone stays in the sums: of listeners and peers in "other", or
-  "all". So no counter goes down, but for that of a peer with a label of its own that was forgotten and has come back.
+- What connections, listeners, peers, servers and clients have counted that have gone stays in the sums: of listeners and
+  peers in "other", or "all". So no counter goes down, but for that of a peer with a label of its own that was forgotten and has come back.
+- A histogram's buckets are 4.096 µs and its doublings up to 137 s: ` + "`_bucket`, `_sum`, `_count`" + ` to Prometheus. To
+  OpenTelemetry's SDK ` + "`metrics/otel/histograms`" + ` gives them, to a reader (` + "`metric.WithProducer`" + `): its API has no histogram
+  that somebody else has counted. Counters with a label for the bucket would be no histograms to who queries them.
 - Proto.Actor's own metrics stay off. They raise the cost of a message from 1 µs to between 9 and 16.
 
 | Prometheus | kind | labels | OpenTelemetry | unit | what it is |

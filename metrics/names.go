@@ -7,15 +7,30 @@ type names struct {
 	most  int
 	rest  string            // the label of all others
 	given map[string]string // by key
+	keeps bool              // who has a label keeps it for good
 }
 
 func newNames(most int, rest string) *names {
 	return &names{most: most, rest: rest, given: make(map[string]string)}
 }
 
+// keptNames are labels that are given for good: what has one stays in its sum.
+func keptNames(most int, rest string) *names {
+	n := newNames(most, rest)
+	n.keeps = true
+	return n
+}
+
 // give names what is seen now. Key and text are of the thing at i; text is what its label says.
 func (n *names) give(count int, key, text func(i int) string) {
 	now, taken := make(map[string]string, count), make(map[string]bool)
+	if n.keeps {
+		for k, l := range n.given {
+			if l != n.rest {
+				now[k], taken[l] = l, true
+			}
+		}
+	}
 	for i := range count {
 		if l, ok := n.given[key(i)]; ok {
 			now[key(i)] = l

@@ -7,15 +7,21 @@ import (
 
 	rdma "github.com/rdmactor/rdmactor/actor"
 	"github.com/rdmactor/rdmactor/remoting"
+	"github.com/rdmactor/rdmactor/rpc"
 )
 
 // Config says what is read. What is nil is left out.
 type Config struct {
 	Runtime *rdma.Runtime
 	Node    *remoting.Node
-	// Servers and Clients are package rpc's. They are asked at each reading, on a goroutine of
-	// their own.
-	Servers, Clients func() []Calls
+	// Servers and Clients return those of package rpc whose calls are counted. They are called at
+	// each reading, on a goroutine of their own. What has counted stays in the sums when it is not
+	// returned any more; it is read until its last call has ended.
+	Servers func() []*rpc.Server
+	Clients func() []*rpc.Client
+	// Methods is how many methods have labels of their own: 64. The others are summed as "other".
+	// Who has a label has it for good.
+	Methods int
 	// Peers is how many of the node's peers have labels of their own: none. The others are summed
 	// as "other", with those that the node has forgotten. Peers' names are chosen by peers.
 	Peers int
@@ -31,13 +37,19 @@ type Source struct {
 	cfg       Config
 	peers     *names
 	listeners *names
-	parts     []*part
+	servers   *side[*rpc.Server]
+	clients   *side[*rpc.Client]
+	calls     *part
+	parts     []*part // calls among them
 }
 
 // New makes a Source.
 func New(cfg Config) *Source {
 	if cfg.Listeners <= 0 {
 		cfg.Listeners = 64
+	}
+	if cfg.Methods <= 0 {
+		cfg.Methods = 64
 	}
 	if cfg.Within <= 0 {
 		cfg.Within = 2 * time.Second
@@ -46,7 +58,10 @@ func New(cfg Config) *Source {
 	if cfg.Peers > 0 {
 		s.peers.rest = labelOther
 	}
-	s.parts = []*part{{name: "loops", read: s.readLoops}, {name: "peers", read: s.readPeers}, {name: "calls", read: s.readCalls}}
+	methods := keptNames(cfg.Methods, labelOther)
+	s.servers, s.clients = newSide("server", cfg.Servers, methods), newSide("client", cfg.Clients, methods)
+	s.calls = &part{name: "calls", read: func() []Sample { return s.clients.read(s.servers.read(nil)) }}
+	s.parts = []*part{{name: "loops", read: s.readLoops}, {name: "peers", read: s.readPeers}, s.calls}
 	return s
 }
 
@@ -59,15 +74,20 @@ var perPart = func() (g group[*partInfo]) {
 
 // Read reads all metrics, and waits at most until ctx is done or Config.Within has passed. The
 // result is shared with others who read at the same time, and not to be changed.
-func (s *Source) Read(ctx context.Context) []Sample {
+func (s *Source) Read(ctx context.Context) []Sample { return s.read(ctx, s.parts...) }
+
+// ReadCalls is Read of the metrics of calls alone. It asks no loop.
+func (s *Source) ReadCalls(ctx context.Context) []Sample { return s.read(ctx, s.calls) }
+
+func (s *Source) read(ctx context.Context, parts ...*part) []Sample {
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.Within)
 	defer cancel()
-	under := make([]*reading, len(s.parts))
-	for i, p := range s.parts {
+	under := make([]*reading, len(parts))
+	for i, p := range parts {
 		under[i] = p.begin()
 	}
 	var all []Sample
-	for i, p := range s.parts {
+	for i, p := range parts {
 		samples, info := p.wait(ctx, under[i])
 		all = append(all, samples...)
 		all = perPart.samples(all, &info, p.name)

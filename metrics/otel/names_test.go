@@ -7,17 +7,22 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/otlptranslator"
 	exporter "go.opentelemetry.io/otel/exporters/prometheus"
+	"go.opentelemetry.io/otel/sdk/instrumentation"
 	sdk "go.opentelemetry.io/otel/sdk/metric"
 
 	"github.com/rdmactor/rdmactor/metrics"
 	"github.com/rdmactor/rdmactor/metrics/internal/program"
+	"github.com/rdmactor/rdmactor/metrics/otel/histograms"
 )
 
 // OpenTelemetry's exporter for Prometheus gives the metrics the names that metrics/prom gives them.
 func TestPrometheusNames(t *testing.T) {
 	p := program.Start(t)
 	registry := prometheus.NewRegistry()
-	reader, err := exporter.New(exporter.WithRegisterer(registry), exporter.WithTranslationStrategy(otlptranslator.UnderscoreEscapingWithSuffixes))
+	reader, err := exporter.New(
+		exporter.WithRegisterer(registry), exporter.WithTranslationStrategy(otlptranslator.UnderscoreEscapingWithSuffixes),
+		exporter.WithProducer(histograms.New(p.Source, instrumentation.Scope{Name: "test"})),
+	)
 	if err != nil {
 		t.Fatal(err)
 	}

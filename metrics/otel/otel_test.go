@@ -3,6 +3,7 @@ package otel
 import (
 	"context"
 	"fmt"
+	"slices"
 	"testing"
 
 	sdk "go.opentelemetry.io/otel/sdk/metric"
@@ -25,7 +26,8 @@ func TestCollect(t *testing.T) {
 	p.Source.Read(context.Background())
 	p.Shutdown()
 	got := collect(t, reader)
-	want := p.Source.Read(context.Background())
+	want := slices.Clone(p.Source.Read(context.Background()))
+	want = slices.DeleteFunc(want, func(s metrics.Sample) bool { return s.Kind == metrics.Histogram })
 	if len(got) != len(want) || len(got) < 100 {
 		t.Errorf("%d series, want %d", len(got), len(want))
 	}

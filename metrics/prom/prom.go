@@ -53,14 +53,25 @@ func (c *collector) Describe(to chan<- *prometheus.Desc) {
 // Collect reads, once.
 func (c *collector) Collect(to chan<- prometheus.Metric) {
 	for _, s := range c.source.Read(context.Background()) {
-		kind := prometheus.GaugeValue
-		if s.Kind == metrics.Counter {
-			kind = prometheus.CounterValue
-		}
-		m, err := prometheus.NewConstMetric(c.descs[s.Definition], kind, s.Value, s.Values...)
+		m, err := convert(c.descs[s.Definition], &s)
 		if err != nil {
 			m = prometheus.NewInvalidMetric(c.descs[s.Definition], err)
 		}
 		to <- m
+	}
+}
+
+func convert(desc *prometheus.Desc, s *metrics.Sample) (prometheus.Metric, error) {
+	switch s.Kind {
+	case metrics.Histogram:
+		buckets := make(map[float64]uint64)
+		for bound, calls := range s.Histogram.Octaves {
+			buckets[bound.Seconds()] = calls
+		}
+		return prometheus.NewConstHistogram(desc, s.Histogram.Count(), s.Histogram.Sum().Seconds(), buckets, s.Values...)
+	case metrics.Counter:
+		return prometheus.NewConstMetric(desc, prometheus.CounterValue, s.Value, s.Values...)
+	default:
+		return prometheus.NewConstMetric(desc, prometheus.GaugeValue, s.Value, s.Values...)
 	}
 }

@@ -41,7 +41,7 @@ func gathered(t *testing.T, registry *prometheus.Registry) map[string]float64 {
 			for _, l := range m.GetLabel() {
 				labels[l.GetName()] = l.GetValue()
 			}
-			values[fmt.Sprint(f.GetName(), labels)] = m.GetCounter().GetValue() + m.GetGauge().GetValue()
+			values[fmt.Sprint(f.GetName(), labels)] = m.GetCounter().GetValue() + m.GetGauge().GetValue() + m.GetHistogram().GetSampleSum()
 		}
 	}
 	return values
@@ -61,6 +61,9 @@ func TestScrape(t *testing.T) {
 			labels[name] = s.Values[i]
 		}
 		want[fmt.Sprint(s.Name(), labels)] = s.Value
+		if s.Kind == metrics.Histogram {
+			want[fmt.Sprint(s.Name(), labels)] = s.Histogram.Sum().Seconds()
+		}
 	}
 	if len(got) != len(want) || len(got) < 100 {
 		t.Errorf("%d series, want %d", len(got), len(want))

@@ -70,11 +70,19 @@ func TestPrometheus(t *testing.T) {
 	if named != 1 {
 		t.Errorf("the loops are called %v", found)
 	}
+	const quantile = `histogram_quantile(0.99, sum by (le) (rdmactor_rpc_latency_seconds_bucket))`
 	for q, want := range map[string]string{
 		`sum(rdmactor_peer_received_messages_total)`:                fmt.Sprint(program.Messages),
-		`sum(rdmactor_identifiers_state{state="listening"})`:        "1",
+		`sum(rdmactor_identifiers_state{state="listening"})`:        "2",
 		`sum(rdmactor_connection_received_messages_total) > bool 0`: "1",
-		`sum(rdmactor_listener_accepted_total)`:                     "1",
+		`sum(rdmactor_listener_accepted_total)`:                     "2",
+		`sum(rdmactor_rpc_started_calls_total{side="server"})`:      fmt.Sprint(program.Calls + 1),
+		`sum(rdmactor_rpc_ended_calls_total{code="OK"})`:            fmt.Sprint(2 * program.Calls),
+		`sum(rdmactor_rpc_ended_calls_total{code="UNKNOWN"})`:       "2",
+		`sum(rdmactor_rpc_running_calls)`:                           "0",
+		`sum(rdmactor_rpc_latency_seconds_count)`:                   fmt.Sprint(2 * (program.Calls + 1)),
+		quantile + ` < bool 60`:                                     "1",
+		quantile + ` > bool 0.000004`:                               "1",
 		`max(rdmactor_loop_blocked)`:                                "0",
 		`up`:                                                        "1",
 	} {
@@ -85,7 +93,11 @@ func TestPrometheus(t *testing.T) {
 	var metadata map[string][]struct{ Type, Help string }
 	api.get(t, "metadata", &metadata)
 	for _, d := range metrics.Definitions() {
-		if query(d.Name()); len(found) == 0 {
+		name := d.Name()
+		if d.Kind == metrics.Histogram {
+			name += "_count"
+		}
+		if query(name); len(found) == 0 {
 			t.Errorf("%s was not scraped", d.Name())
 		}
 		if m := metadata[d.Name()]; len(m) != 1 || m[0].Type != string(d.Kind) || m[0].Help != d.Help {

@@ -1,9 +1,10 @@
 // Package program is a program for tests to watch: two nodes that have talked, and a server of
-// calls. Nothing in it moves after Shutdown.
+// calls with a client. Nothing in it moves after Shutdown.
 package program
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"testing"
 	"time"
@@ -24,6 +25,12 @@ const LoopName = "a \"loop\"\nof \\ \xff bytes"
 
 // Messages is how many the first node has received from the second.
 const Messages = 10
+
+// Calls is how many calls have ended well; one more has not.
+const Calls = 20
+
+// Echo is their method: a name that no label should be.
+var Echo = rpc.NewRawMethod("a \"method\"\nof \\ \xff bytes", rpc.MethodConfig{})
 
 // Program is the first node.
 type Program struct {
@@ -62,15 +69,17 @@ func Start(t testing.TB) *Program {
 			t.Fatal("the nodes do not talk")
 		}
 	}
-	server := rpc.NewServer(a.rt, rpc.Config{})
+	server, client := calls(t, a, b)
 	p := &Program{Runtime: a.rt, Source: metrics.New(metrics.Config{
 		Runtime: a.rt, Node: a.node, Peers: 1,
-		Servers: func() []metrics.Calls { return []metrics.Calls{server} },
+		Servers: func() []*rpc.Server { return []*rpc.Server{server} },
+		Clients: func() []*rpc.Client { return []*rpc.Client{client} },
 	})}
 	over := false
 	p.Shutdown = func() {
 		if !over {
 			over = true
+			client.Close()
 			server.Close()
 			a.shutdown(t)
 			b.shutdown(t)
@@ -78,6 +87,34 @@ func Start(t testing.TB) *Program {
 	}
 	t.Cleanup(p.Shutdown)
 	return p
+}
+
+// calls has b call a.
+func calls(t testing.TB, a, b *machine) (*rpc.Server, *rpc.Client) {
+	server := rpc.NewServer(a.rt, rpc.Config{})
+	rpc.HandleRaw(server, Echo, func(_ context.Context, q, reply []byte) ([]byte, error) {
+		if len(q) == 0 {
+			return nil, errors.New("nothing was said")
+		}
+		return append(reply, q...), nil
+	}, rpc.HandlerConfig{})
+	at, err := server.Listen(context.Background(), "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, err := rpc.Dial(context.Background(), b.rt, at.String(), rpc.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range Calls {
+		if _, err := rpc.CallRaw(context.Background(), client, Echo, []byte("hello"), nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := rpc.CallRaw(context.Background(), client, Echo, nil, nil); err == nil {
+		t.Fatal("an error has become an answer")
+	}
+	return server, client
 }
 
 func boot(t testing.TB, loops []eventloop.Config) *machine {
