@@ -30,14 +30,13 @@ func (l *table) countLocked(c *clientCall, code Code) {
 
 // keepCounts keeps what a connection has counted whose calls have all ended.
 func (l *table) keepCounts() {
-	l.ledger.mu.Lock()
-	defer l.ledger.mu.Unlock()
 	l.out.mu.Lock()
-	defer l.out.mu.Unlock()
 	for i := range l.methods {
-		l.methods[i].counts.past.add(&l.methods[i].tally)
+		l.ledger.keep(l.methods[i].counts, &l.methods[i].tally, l.summed)
 	}
 	l.methods = nil
+	l.out.mu.Unlock()
+	l.ledger.settle()
 }
 
 // unsentLocked calls yield with the counts of each call whose request was not handed to the

@@ -159,6 +159,46 @@ func (m *methodCounts) fail(code Code) {
 	m.failures[code]++
 }
 
+// kept is what a connection that has ended has counted of a method, until methodCounts.past has it.
+type kept struct {
+	of *methodCounts
+	tally
+	summed uint64 // the last reading that has counted it where it was
+}
+
+// keep keeps a tally whose connection has ended. settle follows.
+func (l *ledger) keep(of *methodCounts, t *tally, summed uint64) {
+	if *t == (tally{}) {
+		return
+	}
+	l.keeping.Lock()
+	defer l.keeping.Unlock()
+	l.kept = append(l.kept, kept{of, *t, summed})
+}
+
+// settle moves what was kept into the past. If tallies are being summed, that does it at its end.
+func (l *ledger) settle() {
+	if l.mu.TryLock() {
+		defer l.mu.Unlock()
+		l.settleLocked(nil)
+	}
+}
+
+// settleLocked is settle, and adds to sums what this reading has not counted. nil: it is none.
+func (l *ledger) settleLocked(sums *methodSums) {
+	l.keeping.Lock()
+	all := l.kept
+	l.kept = nil
+	l.keeping.Unlock()
+	for i := range all {
+		k := &all[i]
+		k.of.past.add(&k.tally)
+		if sums != nil && k.summed != l.reading {
+			sums.at(k.of.index).add(&k.tally)
+		}
+	}
+}
+
 // signature is what methods have in common that are one to the peer: a program may have made it
 // more than once.
 type signature struct {
@@ -168,9 +208,13 @@ type signature struct {
 
 // ledger is the counters of a Server or a Client.
 type ledger struct {
-	// mu is held while tallies of connections are read or moved, so that no call is counted twice,
-	// or not at all. It is locked before any out.mu.
-	mu sync.Mutex
+	// mu is locked while tallies are summed, and before any out.mu. That may take long, so nothing
+	// but another reading waits for it.
+	mu      sync.Mutex
+	reading uint64 // counted from 1
+
+	keeping sync.Mutex // guards kept; locked last
+	kept    []kept
 
 	names   sync.Mutex // guards all; locked last
 	all     []*methodCounts

@@ -92,7 +92,8 @@ func (s *Server) Inspect() []MethodInfo {
 func (s *Server) sums() *methodSums {
 	s.ledger.mu.Lock()
 	defer s.ledger.mu.Unlock()
-	sums := s.ledger.sums()
+	sums := s.ledger.beginLocked()
+	defer s.ledger.settleLocked(sums)
 	s.workers.mu.Lock()
 	for _, sum := range sums.all {
 		sum.taken = sum.counts.taken
@@ -111,6 +112,7 @@ func (s *Server) sums() *methodSums {
 		if c.onLoop != nil {
 			sums.at(c.onLoop.index).running++
 		}
+		c.summed = s.ledger.reading
 		c.out.mu.Unlock()
 	}
 	return sums
@@ -132,13 +134,15 @@ func (c *Client) sums() *methodSums {
 	c.mu.Lock()
 	links := slices.Collect(maps.Keys(c.links))
 	c.mu.Unlock()
-	sums := c.ledger.sums()
+	sums := c.ledger.beginLocked()
+	defer c.ledger.settleLocked(sums)
 	for _, l := range links {
 		l.out.mu.Lock()
 		for i := range l.methods {
 			sums.at(l.methods[i].counts.index).add(&l.methods[i].tally)
 		}
 		l.unsentLocked(func(m *methodCounts) { sums.at(m.index).running++ })
+		l.summed = c.ledger.reading
 		l.out.mu.Unlock()
 	}
 	return sums
@@ -155,8 +159,9 @@ type methodSum struct {
 // methodSums are those of all methods, the unknown one last.
 type methodSums struct{ all []*methodSum }
 
-// sums begins with the connections that are gone. l.mu is locked.
-func (l *ledger) sums() *methodSums {
+// beginLocked begins a reading with the connections that are gone. settleLocked is its end.
+func (l *ledger) beginLocked() *methodSums {
+	l.reading++
 	s := &methodSums{}
 	for _, m := range l.methods() {
 		s.all = append(s.all, &methodSum{tally: m.past, counts: m})
@@ -177,7 +182,7 @@ func (s *methodSums) at(index int) *methodSum {
 }
 
 // infos is what Inspect returns. more adds what is not in the tallies. ledger.mu is not locked:
-// a connection that ends waits for that.
+// other readings wait for that.
 func (s *methodSums) infos(more func(*MethodInfo, *methodSum)) []MethodInfo {
 	infos, now := make([]MethodInfo, 0, len(s.all)), time.Now()
 	for i, sum := range s.all {

@@ -407,6 +407,29 @@ func TestInspectWaiting(t *testing.T) {
 	})
 }
 
+// A connection that ends does not wait for whoever reads the counters, and what it has counted is
+// in the next reading.
+func TestInspectDelaysNobody(t *testing.T) {
+	inWorld(t, rigConfig{}, handleEcho, func(r *rig) {
+		if _, err := CallRaw(r.t.Context(), r.c, echo, nil, nil); err != nil {
+			r.t.Fatal(err)
+		}
+		r.s.ledger.mu.Lock()
+		r.c.ledger.mu.Lock()
+		r.c.Close()
+		r.Wait()
+		if n := len(r.s.connections()); n != 0 {
+			r.t.Errorf("%d connections", n)
+		}
+		r.s.ledger.mu.Unlock()
+		r.c.ledger.mu.Unlock()
+		for range 2 {
+			wantCounts(r.t, methodOf(r.t, r.s.Inspect(), "test.Echo"), 0, 0, 1, "")
+			wantCounts(r.t, methodOf(r.t, r.c.Inspect(), "test.Echo"), 0, 0, 1, "")
+		}
+	})
+}
+
 // No counter shrinks, and nothing is counted twice, while connections come and go.
 func TestInspectGrows(t *testing.T) {
 	p := echoPair(t, HandlerConfig{})

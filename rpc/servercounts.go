@@ -9,6 +9,7 @@ type connCounts struct {
 	// of the OnLoop handler that is being called, or is about to be; out.mu. Its call counts as
 	// begun when it ends, so that it need not lock out.mu for that
 	onLoop *methodCounts
+	summed uint64 // the last reading that has counted tallies; out.mu
 }
 
 // count makes the tally of a method that was declared. It is called on the loop.
@@ -92,22 +93,22 @@ func (s *Server) ended(call *serverCall, o *outcome, counted bool) {
 		m.late.Add(1)
 	}
 	if !counted {
-		s.ledger.mu.Lock()
-		defer s.ledger.mu.Unlock()
-		call.endIn(&m.past, o.code)
+		var t tally
+		call.endIn(&t, o.code)
+		s.ledger.keep(m, &t, 0)
+		s.ledger.settle()
 	}
 }
 
 // keepCounts keeps what a connection has counted that has ended.
 func (s *Server) keepCounts(c *serverConn) {
-	s.ledger.mu.Lock()
-	defer s.ledger.mu.Unlock()
 	c.out.mu.Lock()
-	defer c.out.mu.Unlock()
 	for _, m := range append(s.ledger.methods(), &s.ledger.unknown) {
 		if m.index < len(c.tallies) && c.tallies[m.index] != nil {
-			m.past.add(c.tallies[m.index])
+			s.ledger.keep(m, c.tallies[m.index], c.summed)
 		}
 	}
 	c.tallies, c.onLoop = nil, nil
+	c.out.mu.Unlock()
+	s.ledger.settle()
 }

@@ -30,6 +30,7 @@ type table struct {
 	streams  int64      // as many may be open
 	numbers  []uint16   // by method.index: the number it was declared with, counted from 1
 	methods  []declared // by that number, counted from 0
+	summed   uint64     // the last reading that has counted methods
 	draining bool       // the server wants no calls any more
 	failed   error      // no calls any more; nil while there is a connection
 }
