@@ -38,7 +38,7 @@ func TestChromiumActions(t *testing.T) {
 	level := new(slog.LevelVar)
 	r := busyProgram(t, &Actions{Token: token, Level: level})
 	b := open(t, r)
-	b.wait(`document.querySelectorAll("main tbody tr").length === 50`)
+	b.wait(`document.querySelectorAll("main tbody tr").length === 50 && document.querySelector("#diagram svg")`)
 	b.click(`#tabs a[href="#/actions"]`)
 	b.wait(`document.getElementById("level-now").textContent === "now INFO"`)
 	b.must(b.Eval(`document.getElementById("level").value = "DEBUG"`, nil))
@@ -79,7 +79,7 @@ func TestChromiumActions(t *testing.T) {
 func (b browser) end(action string) {
 	b.Helper()
 	b.click(`#tabs a[href="#/ids"]`)
-	b.wait(`document.querySelectorAll("main tbody tr").length === 50`)
+	b.wait(`document.querySelectorAll("main tbody tr").length === 50 && document.querySelector("#diagram svg")`)
 	b.click("#diagram [data-state=connected]")
 	b.wait(`location.hash.includes("state=connected") && document.querySelector("main tbody tr:first-child td.connected")`)
 	b.click("main tbody td a")
@@ -95,7 +95,7 @@ func (b browser) capture(r *rig) {
 	dir := b.TempDir()
 	b.must(b.Downloads(dir))
 	b.click(`#tabs a[href="#/ids"]`)
-	b.wait(`document.querySelectorAll("main tbody tr").length === 50`)
+	b.wait(`document.querySelectorAll("main tbody tr").length === 50 && document.querySelector("#diagram svg")`)
 	b.click("th[data-name=sent_messages] button")
 	b.click("th[data-name=sent_messages] button")
 	b.wait(`document.querySelector("th[data-name=sent_messages]").getAttribute("aria-sort") === "descending" && document.querySelector("td.connected")`)
@@ -135,7 +135,7 @@ func (b browser) capture(r *rig) {
 // TestChromiumWithoutActions: where they are off, nothing offers them.
 func TestChromiumWithoutActions(t *testing.T) {
 	b := open(t, busyProgram(t, nil))
-	b.wait(`document.querySelectorAll("main tbody tr").length === 50`)
+	b.wait(`document.querySelectorAll("main tbody tr").length === 50 && document.querySelector("#diagram svg")`)
 	b.click("main tbody td a")
 	b.wait(`document.getElementById("title")`)
 	var offered int
