@@ -8,6 +8,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"path"
 	"strings"
 	"time"
 
@@ -39,19 +40,32 @@ func (p *Page) action(do func(context.Context, asked) (string, error)) http.Hand
 		body.DisallowUnknownFields()
 		var what asked
 		if err := body.Decode(&what); err != nil {
-			p.fail(w, &failure{http.StatusBadRequest, "the body is JSON with the fields of the action"})
+			p.fail(w, &failure{http.StatusBadRequest, "the body is JSON with the fields of the action; a level is debug, info, warn or error"})
 			return
 		}
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), actionFor)
 		defer cancel()
 		outcome, err := do(ctx, what)
-		p.rt.Logger().Warn("an operator has acted", "action", r.URL.Path, "id", what.ID, "outcome", outcome, "err", err)
+		p.logAction(r, path.Base(r.URL.Path), what.ID, outcome, err)
 		if err != nil {
 			p.fail(w, err)
 			return
 		}
 		p.answer(w, r, func() (any, error) { return map[string]string{"outcome": outcome}, nil })
 	}
+}
+
+// logAction says what was done, and from where.
+func (p *Page) logAction(r *http.Request, action string, id uint64, outcome string, err error) {
+	log := p.rt.Logger()
+	if id != 0 {
+		log = log.With("id", id)
+	}
+	if err != nil {
+		log.Warn("an operator has acted", "action", action, "peer", r.RemoteAddr, "err", err)
+		return
+	}
+	log.Warn("an operator has acted", "action", action, "peer", r.RemoteAddr, "outcome", outcome)
 }
 
 // authorized compares in a time that says nothing about the token.

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"reflect"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -129,4 +131,44 @@ func TestActionWithoutAnswer(t *testing.T) {
 		return status == http.StatusNotFound
 	})
 	r.connect(addr, 0)
+}
+
+// lineWriter gives away what a log has written.
+type lineWriter chan string
+
+func (w lineWriter) Write(line []byte) (int, error) {
+	w <- string(line)
+	return len(line), nil
+}
+
+// TestActionsAreLogged: what was done, from where, and nothing that was not asked for.
+func TestActionsAreLogged(t *testing.T) {
+	lines := make(lineWriter, 100)
+	log := slog.New(slog.NewTextHandler(lines, nil))
+	r := newRig(t, Config{Interval: minInterval, Actions: &Actions{Token: token, Level: new(slog.LevelVar)}}, rdma.Config{Logger: log})
+	with := []string{"Authorization", "Bearer " + token}
+	r.post("actions/level", `{"level":"info"}`, with...)
+	r.post("actions/disconnect", `{"id":77}`, with...)
+	for _, want := range []string{
+		`msg="an operator has acted" action=level peer=127\.0\.0\.1:\d+ outcome=INFO\n`,
+		`msg="an operator has acted" id=77 action=disconnect peer=127\.0\.0\.1:\d+ err="there is no such identifier, or no more"\n`,
+	} {
+		select {
+		case line := <-lines:
+			if !regexp.MustCompile(want + `$`).MatchString(line) {
+				t.Errorf("the log has %q and not %q", line, want)
+			}
+		case <-time.After(testPatience):
+			t.Fatal("an action is not logged")
+		}
+	}
+}
+
+// TestTextIsShort: text has microseconds, and no exponents.
+func TestTextIsShort(t *testing.T) {
+	for number, want := range map[float64]string{0: "0", 100: "100", 1.5: "1.5", 3.856555545737401: "3.856556", 0.0000063: "0.000006", -1: "-1", 1e9: "1000000000"} {
+		if got := text(reflect.ValueOf(number)); got != want {
+			t.Errorf("%v is %s, and should be %s", number, got, want)
+		}
+	}
 }

@@ -172,7 +172,8 @@ func text(v reflect.Value) string {
 	case !v.IsValid():
 		return "-"
 	case v.CanFloat():
-		return strconv.FormatFloat(v.Float(), 'f', -1, 64)
+		// JSON has all digits; for people, a microsecond is enough
+		return strings.TrimRight(strings.TrimRight(strconv.FormatFloat(v.Float(), 'f', 6, 64), "0"), ".")
 	case v.Kind() == reflect.String && v.String() == "":
 		return "-"
 	case v.Kind() == reflect.String:

@@ -356,7 +356,7 @@ func (p *Page) download(w http.ResponseWriter, r *http.Request) {
 		p.fail(w, err)
 		return
 	}
-	p.rt.Logger().Warn("an operator has acted", "action", "download", "id", number, "outcome", c.of, "err", nil)
+	p.logAction(r, "download", 0, fmt.Sprintf("capture %d of %s", number, c.of), nil)
 	w.Header().Set("Content-Type", "application/octet-stream")
 	w.Header().Set("Content-Disposition", fmt.Sprintf(`attachment; filename="capture-%d.pcapng"`, number))
 	for _, chunk := range c.file() {

@@ -27,7 +27,7 @@ func listIDs(ctx context.Context, args []string, stdout, stderr io.Writer) error
 			return err
 		}
 		if !o.kernel {
-			return show(stdout, o.json, rows, programTable)
+			return show(stdout, o.json, rows, func(w io.Writer, rows []page.Row) { programTable(w, rows, o.sort) })
 		}
 	}
 	ids, err := o.kernels(stderr)
@@ -120,14 +120,38 @@ func line(w io.Writer, cells ...string) {
 	fmt.Fprintln(w, strings.Join(cells, "\t"))
 }
 
-func programTable(w io.Writer, rows []page.Row) {
-	line(w, "ID", "STATE", "FOR", "DEVICE", "LOCAL", "PEER", "LOOP", "QUEUED", "CREDITS", "WAITS", "SENT", "RECEIVED", "MEMORY", "WAITING", "PID")
+// programTable has a column for the field that it is sorted by, if none of the others shows it.
+func programTable(w io.Writer, rows []page.Row, sorted string) {
+	titles := []string{
+		"ID", "STATE", "FOR", "DEVICE", "LOCAL", "PEER", "LOOP", "QUEUED", "CREDITS", "WAITS", "SENT", "RECEIVED", "MEMORY", "WAITING", "PID",
+	}
+	further := sorted != "" && !slices.Contains(programFields, sorted)
+	if further {
+		titles = append(titles, strings.ToUpper(plain.Text(sorted)))
+	}
+	line(w, titles...)
 	for i := range rows {
 		r := &rows[i]
-		line(w, handle(r.ID), plain.Or(r.State), plain.Duration(r.InState), plain.Or(r.Device), plain.Or(r.Local), plain.Or(r.Peer),
-			plain.Or(r.Loop), strconv.FormatInt(r.Queued, 10), strconv.FormatInt(r.Send, 10), plain.Duration(r.WaitsFor),
-			strconv.FormatUint(r.Sent, 10), strconv.FormatUint(r.Received, 10), plain.Bytes(float64(r.Memory)), plain.Or(r.Waiting),
-			plain.Or(r.PID))
+		cells := programCells(r)
+		if further {
+			cells = append(cells, plain.Or(r.Text(sorted)))
+		}
+		line(w, cells...)
+	}
+}
+
+// programFields are what the columns of programTable show.
+var programFields = []string{
+	"id", "state", "in_state_seconds", "device", "local", "peer", "loop", "queued_messages", "credits_send_messages",
+	"waits_for_seconds", "sent_messages", "received_messages", "memory_bytes", "waiting", "pid",
+}
+
+func programCells(r *page.Row) []string {
+	return []string{
+		handle(r.ID), plain.Or(r.State), plain.Duration(r.InState), plain.Or(r.Device), plain.Or(r.Local), plain.Or(r.Peer),
+		plain.Or(r.Loop), strconv.FormatInt(r.Queued, 10), strconv.FormatInt(r.Send, 10), plain.Duration(r.WaitsFor),
+		strconv.FormatUint(r.Sent, 10), strconv.FormatUint(r.Received, 10), plain.Bytes(float64(r.Memory)), plain.Or(r.Waiting),
+		plain.Or(r.PID),
 	}
 }
 

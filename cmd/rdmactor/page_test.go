@@ -21,7 +21,7 @@ type fakePage struct {
 
 const (
 	fakeRow = `{"id":%d,"pid":"id/%d","state":"connected","in_state_seconds":75.2,"peer":"10.0.0.1:5000%d","local":"10.0.0.2:7",` +
-		`"device":"rxe0","loop":"loop-0","owner":"room/%d","sent_messages":%d,"queued_messages":3,"memory_bytes":2048}`
+		`"device":"rxe0","loop":"loop-0","owner":"room/%d","sent_bytes":5120,"sent_messages":%d,"queued_messages":3,"memory_bytes":2048}`
 	hostileRow = `{"id":0,"pid":"\u001b]0;title\u0007\u009b2J","state":"idle","owner":"\u202e"}`
 )
 
@@ -90,6 +90,10 @@ func TestIDs(t *testing.T) {
 	if err != nil || !strings.Contains(out, `"pid": "\u001b]0;title\u0007\u009b2J"`) || !strings.Contains(out, `"owner": "\u202e"`) {
 		t.Errorf("%v\n%s", err, out)
 	}
+	out, _, err = output(t, "ids", p.URL, "--sort", "sent_bytes")
+	if err != nil || !strings.Contains(out, "  SENT_BYTES\n") || strings.Count(out, "  5.0K\n") != 2 {
+		t.Errorf("%v: the field that it is sorted by is not there:\n%s", err, out)
+	}
 	p.broken.Store(true)
 	if _, _, err := output(t, "ids", p.URL); err == nil || !strings.Contains(err.Error(), `503, Service Unavailable: no answer yet \x1b[2J`) {
 		t.Error(err)
@@ -110,6 +114,9 @@ func TestTopOnce(t *testing.T) {
 	}
 	if strings.ContainsAny(out, "\x1b\x07\u009b\u202e") {
 		t.Errorf("%q", out)
+	}
+	if out, _, err := output(t, "top", "--once", p.URL, "--sort", "unfreed_messages", "--desc"); err != nil || !strings.Contains(out, "UNFREED_MESSAGESv") {
+		t.Errorf("%v: the field that it is sorted by is not there:\n%s", err, out)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

@@ -3,6 +3,11 @@ package page
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
+	"reflect"
+	"strings"
+
+	"github.com/rdmactor/rdmactor/cmd/rdmactor/internal/plain"
 )
 
 // Row is an identifier, with the names that the page gives to its fields.
@@ -44,6 +49,26 @@ type Row struct {
 	CreditWait    float64 `json:"credit_wait_seconds"`
 	WaitsFor      float64 `json:"waits_for_seconds"`
 	Old           float64 `json:"old_seconds"`
+}
+
+// Text is the field with that name, for people; "" if there is none.
+func (r *Row) Text(field string) string {
+	v := reflect.ValueOf(r).Elem()
+	for i := range v.NumField() {
+		if v.Type().Field(i).Tag.Get("json") != field {
+			continue
+		}
+		switch {
+		case strings.HasSuffix(field, "_seconds"):
+			return plain.Duration(v.Field(i).Float())
+		case strings.HasSuffix(field, "_bytes") && v.Field(i).CanInt():
+			return plain.Bytes(float64(v.Field(i).Int()))
+		case strings.HasSuffix(field, "_bytes"):
+			return plain.Bytes(float64(v.Field(i).Uint()))
+		}
+		return fmt.Sprint(v.Field(i).Interface())
+	}
+	return ""
 }
 
 // IDs is a page of identifiers.

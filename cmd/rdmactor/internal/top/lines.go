@@ -182,16 +182,25 @@ func (m *model) cells(r *page.Row) []string {
 		id, r.State, plain.Duration(r.InState), r.Peer, r.Local, plain.Count(float64(r.Queued)), plain.Duration(r.WaitsFor),
 		sent, received, r.Device, r.Loop, plain.Count(float64(r.Send)), plain.Bytes(float64(r.Memory)), r.Owner,
 	}
+	if m.further() {
+		cells = append(cells, r.Text(m.query.Sort))
+	}
 	for i := range cells {
 		cells[i] = plain.Or(cut(cells[i]))
 	}
 	return cells
 }
 
+// further reports whether the table is sorted by a field that needs a column of its own.
+func (m *model) further() bool { return !slices.Contains(sorts, m.query.Sort) }
+
 // rows is the table. The title by which it is sorted is marked.
 func (m *model) rows() (lines []line) {
-	names := slices.Clone(titles)
-	for n, field := range sorts {
+	names, fields := slices.Clone(titles), slices.Clone(sorts)
+	if m.further() {
+		names, fields = append(names, strings.ToUpper(plain.Text(m.query.Sort))), append(fields, m.query.Sort)
+	}
+	for n, field := range fields {
 		if field == m.query.Sort {
 			mark := "^"
 			if m.query.Descending {
