@@ -44,7 +44,7 @@ their own: the core imports neither.
     })))
     http.Handle("/metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
 
-What is nil in Config has no series. Of calls these are only those in flight; a program's page can show each method:
+What is nil in Config has no series. A program's page can show the calls of each method, too:
 ` + "`inspect.Rows(\"served\", \"Calls served\", server.Inspect)`" + `.
 
 - A scrape asks each loop once. A loop that is blocked for more than 100 ms is reported as it answered last, and
