@@ -2,9 +2,11 @@ package inspect_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"log"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -12,8 +14,11 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	rdma "github.com/rdmactor/rdmactor/actor"
+	"github.com/rdmactor/rdmactor/actor/reconnect"
 	"github.com/rdmactor/rdmactor/inspect"
 	"github.com/rdmactor/rdmactor/iwarp"
+	"github.com/rdmactor/rdmactor/remoting"
+	"github.com/rdmactor/rdmactor/rpc"
 )
 
 // A program shows its runtime, and a table of its own, on a port that only operators reach.
@@ -57,4 +62,49 @@ func Example() {
 	// name   members
 	// lobby  3
 	// attic  0
+}
+
+// The tables of the packages are sections, too, in one line each: the calls of rpc, the links of
+// reconnecting actors, and the peers of remoting.
+func ExampleRows() {
+	quiet := slog.New(slog.DiscardHandler)
+	system := actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return quiet }))
+	defer system.Shutdown()
+	rt, err := rdma.Open(system, rdma.Config{Device: iwarp.New(), Logger: quiet})
+	if err != nil {
+		log.Fatal(err)
+	}
+	ctx := context.Background()
+	defer rt.Shutdown(ctx)
+	server := rpc.NewServer(rt, rpc.Config{})
+	defer server.Close()
+	node, err := remoting.Start(system, rt, remoting.Config{Listen: "127.0.0.1:0"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer node.Shutdown(ctx)
+
+	page, err := inspect.New(rt, inspect.Config{Sections: []inspect.Section{
+		inspect.Rows("methods", "Methods", server.Inspect),
+		inspect.Rows("links", "Links", func() []reconnect.LinkInfo { return reconnect.Links(rt) }),
+		inspect.Rows("peers", "Peers", node.Peers),
+	}})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer page.Close()
+
+	for _, name := range []string{"methods", "links", "peers"} {
+		w := httptest.NewRecorder()
+		page.ServeHTTP(w, httptest.NewRequest("GET", "http://localhost/debug/rdma/sections/"+name+"?format=json", nil))
+		var table struct{ Columns []string }
+		if err := json.Unmarshal(w.Body.Bytes(), &table); err != nil {
+			log.Fatal(err)
+		}
+		fmt.Println(name+":", strings.Join(table.Columns[:5], ", "))
+	}
+	// Output:
+	// methods: method, per_second, p50_seconds, p99_seconds, in_flight
+	// links: addr, state, since, failed, next_try
+	// peers: peer_name, peer_member, peer_incarnation, peer_at, connected
 }
