@@ -35,6 +35,9 @@ const sectionRows = 1000
 // while somebody looks, and shows the first 1,000 rows.
 //
 //	inspect.Rows("peers", "Remoting peers", node.Peers)
+//
+// Of rpc's Server.Inspect, P50 and P99 are since the start. Histogram.Since of two readings gives
+// recent ones.
 func Rows[T any](name, title string, read func() []T) Section {
 	fields := fieldsOf(reflect.TypeFor[T](), "", nil)
 	s := Section{name: name, title: title}

@@ -117,6 +117,16 @@ func (h *Histogram) Add(o *Histogram) {
 	}
 }
 
+// Since is what was counted after before was read, of the same method. Its quantiles are recent
+// ones, those of a MethodInfo are of all calls since the start.
+func (h *Histogram) Since(before *Histogram) (r Histogram) {
+	r.sum = max(h.sum-before.sum, 0)
+	for i, c := range h.counts {
+		r.counts[i] = c - min(c, before.counts[i])
+	}
+	return r
+}
+
 func (h Histogram) String() string {
 	return fmt.Sprintf("%d: p50 %v, p90 %v, p99 %v", h.Count(), h.Quantile(0.5), h.Quantile(0.9), h.Quantile(0.99))
 }

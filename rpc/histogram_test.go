@@ -52,6 +52,29 @@ func TestQuantiles(t *testing.T) {
 	}
 }
 
+// What was counted between two readings has quantiles of its own.
+func TestSince(t *testing.T) {
+	var h histogram
+	for range 100_000 {
+		h.add(time.Millisecond, 1)
+	}
+	before := h.read()
+	for range 100 {
+		h.add(time.Second, 1)
+	}
+	now := h.read()
+	recent := now.Since(&before)
+	if all, p := now.Quantile(0.99), recent.Quantile(0.99); all > 2*time.Millisecond || p < time.Second || p > 1250*time.Millisecond {
+		t.Errorf("p99 is %v, and recently %v", all, p)
+	}
+	if recent.Count() != 100 || recent.Sum() != 100*time.Second {
+		t.Error(recent.Count(), recent.Sum())
+	}
+	if none := before.Since(&now); none.Count() != 0 || none.Sum() != 0 { // the wrong way round
+		t.Error(none.Count(), none.Sum())
+	}
+}
+
 // A clock that jumps, either way, costs one wrong entry, and neither the sum nor later ones.
 func TestClocksThatJump(t *testing.T) {
 	var h histogram

@@ -20,7 +20,7 @@ type MethodInfo struct {
 	// PerSecond is how many have begun in a second, between the last two calls of Inspect that were
 	// a second apart or more. The first one counts from when the method was first known.
 	PerSecond float64
-	P50, P99  time.Duration // of Latency
+	P50, P99  time.Duration // of Latency, so since the start: Histogram.Since gives recent ones
 	InFlight  int           // have begun, and have not ended
 	Waiting   int           // for a worker, at a client for a connection or to be sent
 	Started   uint64        // have begun: OK, Failed and InFlight together

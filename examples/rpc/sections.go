@@ -3,6 +3,7 @@ package main
 import (
 	"time"
 
+	"github.com/rdmactor/rdmactor/examples/internal/live"
 	"github.com/rdmactor/rdmactor/inspect"
 	"github.com/rdmactor/rdmactor/rpc"
 )
@@ -35,13 +36,13 @@ type calls struct {
 	PerSecond float64
 	OK        uint64
 	Failed    uint64
-	Refused   uint64 // for any reason
-	P50, P99  time.Duration
+	Refused   uint64         // for any reason
+	P50, P99  time.Duration  // of the last 10 to 20 s
 	Errors    rpc.CodeCounts // of those that have failed
 }
 
-func callsOf(srv *rpc.Server) (rows []calls) {
-	for _, m := range srv.Inspect() {
+func callsOf(srv *rpc.Server, recent *live.Recent) (rows []calls) {
+	for _, m := range recent.Of(srv.Inspect()) {
 		r := m.Refused
 		rows = append(rows, calls{
 			m.Method, m.InFlight, m.PerSecond, m.OK, m.Failed,
@@ -52,8 +53,9 @@ func callsOf(srv *rpc.Server) (rows []calls) {
 }
 
 func sectionsOf(srv *rpc.Server, s *store) []inspect.Section {
+	var recent live.Recent
 	return []inspect.Section{
-		inspect.Rows("methods", "Methods", func() []calls { return callsOf(srv) }),
+		inspect.Rows("methods", "Methods", func() []calls { return callsOf(srv, &recent) }),
 		inspect.Rows("store", "Store", func() []figures {
 			f := s.figures()
 			f.CallsInFlight = srv.InFlight()
