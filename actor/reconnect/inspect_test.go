@@ -3,6 +3,7 @@ package reconnect_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"testing"
@@ -36,7 +37,7 @@ func TestLinks(t *testing.T) {
 			d := actortest.Next[*reconnect.Down](r.owner)
 			got := r.look()
 			if got.State != reconnect.LinkPausing || got.Addr != there || got.Generation != uint64(i+1) || got.Failed != i+1 ||
-				!got.Since.Equal(r.Now()) || got.LastErr != d.Err || !is(got.LastErr, unix.ECONNREFUSED) || !got.NextTry.Equal(d.NextTry) {
+				!got.Since.Equal(r.Now()) || !errors.Is(got.LastErr, d.Err) || !is(got.LastErr, unix.ECONNREFUSED) || !got.NextTry.Equal(d.NextTry) {
 				r.t.Errorf("at %v, after %+v: %+v", r.Now(), d, got)
 			}
 		}
@@ -60,7 +61,7 @@ func TestLinks(t *testing.T) {
 		}
 		r.Disconnect(conn)
 		_, d := r.untilDown()
-		if got := r.look(); got.State != reconnect.LinkPausing || got.Failed != 0 || got.LastErr != d.Err || !got.NextTry.Equal(d.NextTry) {
+		if got := r.look(); got.State != reconnect.LinkPausing || got.Failed != 0 || !errors.Is(got.LastErr, d.Err) || !got.NextTry.Equal(d.NextTry) {
 			r.t.Errorf("after %+v: %+v", d, got)
 		}
 		r.ended()

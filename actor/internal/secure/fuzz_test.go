@@ -83,7 +83,7 @@ func FuzzLarge(f *testing.F) {
 	f.Add(sealed, -1, number+1)
 	f.Fuzz(func(t *testing.T, memory []byte, n int, as uint64) {
 		_, opener := largePair(t, AES256GCM)
-		right := bytes.Equal(memory, sealed) && n == 100 && as == number
+		right := bytes.HasPrefix(memory, sealed) && n == 100 && as == number
 		if err := openLarge(opener, bytes.Clone(memory), n, as); (err == nil) != right {
 			t.Fatalf("%d bytes as number %d: %v", n, as, err)
 		}
