@@ -60,7 +60,7 @@ var aboveDefects = []defect{
 		was:    "The owner of a reconnecting actor got no Closed when the Runtime was shut down.",
 		mended: "actor/reconnect: end with the runtime",
 		edits: []overlay.Edit{edit("actor/reconnect/link.go",
-			"	case errors.Is(m.Err, rdma.ErrShutdown): // also if it is an earlier identifier\n", "	case current && l.phase == phaseEnded && errors.Is(m.Err, rdma.ErrShutdown):\n")},
+			"	case errors.Is(m.Err, rdma.ErrShutdown): // also if it is an earlier identifier\n", "	case current && l.state == LinkEnded && errors.Is(m.Err, rdma.ErrShutdown):\n")},
 		pkg: "actor/reconnect", test: "TestShutdown",
 		workload: "lives", within: 50,
 	},
