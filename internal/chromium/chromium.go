@@ -107,7 +107,18 @@ func (b *Browser) Close() error {
 	}
 	<-b.ended
 	_ = b.from.Close()
-	return os.RemoveAll(b.dir)
+	return removed(b.dir)
+}
+
+// removed removes the profile. Chromium's other processes outlive the first one for a moment, and
+// may write there until they notice.
+func removed(dir string) error {
+	for left := 100; ; left-- {
+		if err := os.RemoveAll(dir); err == nil || left == 0 {
+			return err
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
 }
 
 // receive distributes what the browser says.
