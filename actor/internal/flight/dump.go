@@ -86,11 +86,11 @@ func (d Dump) WriteTo(w io.Writer) (int64, error) {
 
 // escaped is s in printable characters. It may have an actor's name in it, which may be a peer's.
 func escaped(s string) string {
-	q := strconv.Quote(s)
-	if strings.ContainsFunc(s, func(r rune) bool { return !strconv.IsPrint(r) }) {
-		return q[1 : len(q)-1]
+	if !strings.ContainsFunc(s, func(r rune) bool { return !strconv.IsPrint(r) }) {
+		return s
 	}
-	return s
+	q := strconv.Quote(s)
+	return q[1 : len(q)-1]
 }
 
 // String is WriteTo's text.
