@@ -52,7 +52,9 @@ func (l *link) request(ctx actor.Context, ev *rdma.ConnectRequest) {
 }
 
 // dialStands is how long the dial of the lower node id keeps the other node's out. It should have
-// arrived by then, unless the other node cannot be dialled from here.
+// arrived by then, unless the other node cannot be dialled from here. Whose dial was kept out waits
+// at least as long before the next one. With shorter pauses it would meet the next dial's time, and
+// the one after that.
 const dialStands = time.Second
 
 // judge decides about a request. helloRequest: it is accepted. Every other kind says why it is

@@ -1,6 +1,7 @@
 package reconnect
 
 import (
+	"errors"
 	"fmt"
 	"net/netip"
 	"time"
@@ -185,6 +186,9 @@ func (l *link) down(ctx actor.Context, err error, f rdma.Failure) {
 		return
 	}
 	wait := l.pause()
+	if errors.Is(reason, ErrSimultaneous) {
+		wait += dialStands
+	}
 	if l.state == LinkAccepting {
 		l.pauses-- // nor has it any part in how long the next ones are
 	}
