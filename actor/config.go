@@ -44,6 +44,8 @@ type Config struct {
 	Limits Limits
 	// Flight configures the flight recorder.
 	Flight FlightConfig
+	// Security is that of all connections whose IDConfig does not say otherwise. nil: Insecure.
+	Security *Security
 	// Keepalive applies to all connections whose IDConfig does not say otherwise.
 	Keepalive Keepalive
 	// Scheduler is for this module's simulations and for actortest. Leave it nil.
@@ -69,7 +71,10 @@ type Limits struct {
 	// rejected. A listener's are also rejected while it has more pending than there is room left
 	// for all other listeners, so one listener alone may have 1,921.
 	PendingRequests int
-	SendQueue       int // messages waiting for credits, per connection: 256
+	// Handshakes are peers of secured listeners that are not authenticated yet, per runtime: 1,024.
+	// One network address has no more of them than are left for all others.
+	Handshakes int
+	SendQueue  int // messages waiting for credits, per connection: 256
 	// Mailbox is how many Sends may wait in an identifier's mailbox: 65,536. Further ones fail with
 	// ErrQueueFull. Commands have room for 1,024 more.
 	Mailbox int
@@ -120,7 +125,7 @@ func (c Config) withDefaults() Config {
 		Close: positive(t.Close, 5*time.Second),
 	}
 	*l = Limits{
-		Connections: positive(l.Connections, 100_000), PendingRequests: positive(l.PendingRequests, 4096),
+		Connections: positive(l.Connections, 100_000), PendingRequests: positive(l.PendingRequests, 4096), Handshakes: positive(l.Handshakes, 1024),
 		SendQueue: positive(l.SendQueue, 256), Mailbox: positive(l.Mailbox, 65_536),
 		ReceiveMemory: positive(l.ReceiveMemory, 1<<30), SendMemory: positive(l.SendMemory, 1<<30), Memory: positive(l.Memory, 1<<30),
 	}
@@ -183,6 +188,8 @@ type IDConfig struct {
 	Memory int
 	// Keepalive is this connection's, or that of a listener's connections.
 	Keepalive Keepalive
+	// Security is this identifier's, or that of a listener's connections. nil: the runtime's.
+	Security *Security
 	// AcceptTimeout is after what time a request that nobody answers is rejected: Timeouts.Request.
 	AcceptTimeout time.Duration
 	// Context, when it ends, destroys the identifier; Closed has the context's cause. nil: none.
@@ -217,6 +224,7 @@ type IDConfig struct {
 	Manual bool
 
 	eager int // tests': what is sent at once, in bytes; 0: the device's
+	rekey int // tests': after so many messages a secured side changes its key; 0: when that is due
 }
 
 // ErrForeignPeer: the peer has sent no hello, and IDConfig.RefuseForeign is set.
@@ -233,6 +241,7 @@ func (c IDConfig) withDefaults(rt *Runtime) IDConfig {
 	c.MaxMessage = (min(positive(c.MaxMessage, defaultMaxMessage), maxMessageMax) + kib - 1) / kib * kib
 	c.Credits = min(positive(c.Credits, datapath.DefaultCredits), 0xFFFF)
 	c.Keepalive = c.Keepalive.or(rt.cfg.Keepalive)
+	c.Security = cmp.Or(c.Security, rt.cfg.Security)
 	c.AcceptTimeout = positive(c.AcceptTimeout, rt.cfg.Timeouts.Request)
 	return c
 }

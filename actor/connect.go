@@ -8,6 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/rdmactor/rdmactor/actor/internal/datapath"
+	"github.com/rdmactor/rdmactor/actor/internal/secure"
 	"github.com/rdmactor/rdmactor/actor/internal/wire"
 	"github.com/rdmactor/rdmactor/cmid"
 	"github.com/rdmactor/rdmactor/states"
@@ -17,14 +18,18 @@ import (
 // connect makes the queue pair and asks the peer. then is nil for a command of the user's.
 func (it *ident) connect(c *cmid.Connect, sender *actor.PID, then func(Event)) {
 	a := &asked{cmd: c, sender: sender, then: then}
-	if it.legal(c) && !it.id.Datagram() {
+	switch {
+	case it.id.Datagram() && it.cfg.secured():
+		it.refuse(a, fmt.Errorf("a datagram identifier cannot be secured: %w", unix.EINVAL))
+		return
+	case it.legal(c) && !it.id.Datagram():
 		own, mode := *c, datapath.ModeMessages
 		if it.cfg.Raw {
 			mode = datapath.ModeRaw
 		}
 		a.wire = &own
 		it.depths(c.Param, nil)
-		if err := it.prepare(mode, &own.PrivateData, it.id.Limits().ConnectData); err != nil {
+		if err := it.prepareConnect(mode, &own.PrivateData); err != nil {
 			it.refuse(a, err)
 			return
 		}
@@ -34,6 +39,10 @@ func (it *ident) connect(c *cmid.Connect, sender *actor.PID, then func(Event)) {
 
 // accept is connect's counterpart on the passive side.
 func (it *ident) accept(c *cmid.Accept, sender *actor.PID) {
+	if it.deciding() {
+		it.acceptSecured(c, sender)
+		return
+	}
 	a := &asked{cmd: c, sender: sender}
 	if it.legal(c) {
 		own := *c
@@ -54,6 +63,10 @@ func (it *ident) accept(c *cmid.Accept, sender *actor.PID) {
 // reject ends a request. Unless the owner is Manual the identifier goes with it, and the answer is
 // Closed.
 func (it *ident) reject(c *cmid.Reject, sender *actor.PID) {
+	if it.deciding() {
+		it.rejectSecured(c, sender)
+		return
+	}
 	a := &asked{cmd: c, sender: sender}
 	if !it.legal(c) {
 		it.do(a)
@@ -92,6 +105,15 @@ func (it *ident) refuse(a *asked, err error) {
 		return
 	}
 	it.reply(a.sender, ev)
+}
+
+// prepareConnect is prepare for the side that connects.
+func (it *ident) prepareConnect(mode datapath.Mode, private *[]byte) error {
+	limit := it.id.Limits().ConnectData
+	if it.cfg.secured() {
+		return it.beginHandshake(private, limit)
+	}
+	return it.prepare(mode, private, limit)
 }
 
 // prepare makes the private data that goes on the wire, in place of the user's, and the queue pair.
@@ -139,6 +161,7 @@ func (it *ident) terms(m datapath.Mode) datapath.Terms {
 	return datapath.Terms{
 		Mode: m, Credits: it.cfg.Credits, Messages: it.cfg.MaxMessage, Eager: it.cfg.eager, Memory: it.cfg.Memory > 0,
 		Reads: it.reading, Serves: it.served, Keepalive: datapath.NewKeepalive(it.cfg.Keepalive.Idle, it.cfg.Keepalive.Gone), Peer: it.peerHello,
+		Features: uint8(it.features), Rekey: it.cfg.rekey,
 	}
 }
 
@@ -187,7 +210,7 @@ func (it *ident) reported(m *reported) {
 		return
 	case *cmid.Rejected:
 		if !it.cfg.Raw {
-			_, ev.PrivateData, _ = wire.ParseHello(ev.PrivateData, it.id.Limits().Padded)
+			it.refusedBy(ev)
 		}
 	case *cmid.Disconnected:
 		it.disconnected(ev, m.answers)
@@ -236,10 +259,31 @@ func (it *ident) failed(f Failure) {
 }
 
 func (it *ident) established(ev *cmid.Established, answers Command) {
+	switch hand := it.hand; {
+	case it.ending() && hand != nil:
+		return
+	case hand != nil && hand.in != nil:
+		it.admitted(ev, answers)
+		return
+	case hand != nil:
+		it.replied(ev, answers)
+		return
+	}
+	it.opened(ev, answers)
+}
+
+// opened reports that there is a connection, and begins it.
+func (it *ident) opened(ev *cmid.Established, answers Command) {
 	if c := it.conn; c != nil && !c.Opened() {
-		if _, active := answers.(*cmid.Connect); active && c.Acknowledged() {
+		if _, active := answers.(*cmid.Connect); it.features != 0 {
+			ev.Identity = it.who
+		} else if active && c.Acknowledged() {
 			h, user, ok := wire.ParseHello(ev.PrivateData, it.id.Limits().Padded)
 			ev.PrivateData = user
+			if err := secure.Features(0).Same(secure.Features(h.Features), h.Version); err != nil {
+				it.destroy(err)
+				return
+			}
 			c.Agree(h, ok, it.id.Limits().MaxMessage)
 		} else if active {
 			c.Agree(wire.Hello{}, false, it.id.Limits().MaxMessage)

@@ -1,6 +1,7 @@
 package actor
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -27,7 +28,8 @@ func (rt *Runtime) CreateID(owner *actor.PID, cfg IDConfig) *actor.PID {
 
 // createID is CreateID. closed is called after Closed was sent, with its error.
 func (rt *Runtime) createID(owner *actor.PID, cfg IDConfig, closed func(error)) *actor.PID {
-	unfit := rt.CheckOwner(owner)
+	cfg = cfg.withDefaults(rt)
+	unfit := cmp.Or(rt.CheckOwner(owner), cfg.checkSecurity())
 	if unfit != nil {
 		rt.log.Error("rdma: CreateID", "err", unfit)
 	}
@@ -35,7 +37,7 @@ func (rt *Runtime) createID(owner *actor.PID, cfg IDConfig, closed func(error)) 
 		owner = nil
 	}
 	l := rt.place(owner)
-	it := rt.newIdent(l, rt.newOwner(l, owner), cfg.withDefaults(rt))
+	it := rt.newIdent(l, rt.newOwner(l, owner), cfg)
 	it.cause, it.closed = unfit, closed
 	it.counted = rt.admit()
 	return rt.spawn(it)

@@ -83,6 +83,12 @@ func (it *ident) expire() {
 	now := it.l.el.Now()
 	if it.request && !it.requestBy.After(now) {
 		err := fmt.Errorf("nobody has answered the request: %w", unix.ETIMEDOUT)
+		if it.unheard() {
+			it.answered(fateUnauthenticated)
+		}
+		if it.deciding() {
+			it.conn.Reject(nil)
+		}
 		it.answered(fateTimedOut)
 		it.do(&asked{cmd: &cmid.Reject{}, then: func(Event) {}})
 		it.destroy(err)

@@ -24,6 +24,15 @@ func (it *ident) destroy(cause error) {
 	if it.cause == nil {
 		it.cause = cause
 	}
+	if it.deciding() && it.request {
+		it.conn.Reject(nil)
+	}
+	if it.hand != nil && it.hand.server != nil {
+		it.hand.server.Forget()
+	}
+	if it.unheard() {
+		it.answered(fateUnauthenticated)
+	}
 	it.answered(fateDropped)
 	if it.conn != nil {
 		it.conn.Stop()
@@ -179,6 +188,7 @@ func (it *ident) end() {
 	it.answerLate()
 	closers := it.asked
 	it.asked = nil
+	it.uncrowd()
 	it.uncount() // first: who gets Closed may want another identifier in its place
 	for _, a := range closers {
 		if a.then == nil && !it.owns(a.sender) {

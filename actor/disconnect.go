@@ -45,6 +45,9 @@ func (it *ident) brokenOff() {
 	if it.ending() || it.endReported {
 		return
 	}
+	if it.unheard() && it.lostUnheard(it.conn.BrokenBy()) {
+		return
+	}
 	ev := &cmid.Disconnected{EventBase: it.base(), Err: it.conn.BrokenBy()}
 	if it.cfg.Manual {
 		it.endOf(ev, nil) // what waits is answered by the device
@@ -65,6 +68,9 @@ func (it *ident) disconnected(ev *cmid.Disconnected, answers Command) {
 		ev.Err = c.Verdict(ev.Err)
 		c.Stop()
 		ev.Err = c.Cause(ev.Err, it.cause)
+	}
+	if it.unheard() && it.lostUnheard(ev.Err) {
+		return
 	}
 	answers = it.awaiting(answers)
 	if it.cfg.Manual || it.ending() {

@@ -12,6 +12,7 @@ import (
 	"github.com/rdmactor/rdmactor/actor/internal/datapath"
 	"github.com/rdmactor/rdmactor/actor/internal/mailbox"
 	"github.com/rdmactor/rdmactor/actor/internal/overwrite"
+	"github.com/rdmactor/rdmactor/actor/internal/secure"
 	"github.com/rdmactor/rdmactor/actor/internal/wire"
 	"github.com/rdmactor/rdmactor/cmid"
 	"github.com/rdmactor/rdmactor/eventloop"
@@ -37,7 +38,10 @@ type ident struct {
 	onward *mailbox.Mailbox
 
 	// Of an identifier that came with a request.
-	request   bool // nobody has answered it
+	hand      *handshake // of a secured connection that is not established for the owner; nil: none
+	features  secure.Features
+	who       string // of a secured connection, once it is known
+	request   bool   // nobody has answered it
 	listener  cmid.Handle
 	via       *listening // the listener's; nil: it came without one
 	requestBy time.Time

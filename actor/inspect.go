@@ -31,6 +31,8 @@ type IDInfo struct {
 	// how messages travel: "messages", "raw", "raw (foreign peer)"; "" before there is a
 	// connection
 	Wire      string
+	Security  string // what a secured connection's messages are sealed with; "" if they are not
+	Identity  string // of a secured connection: whose key it has
 	Waiting   string // the command whose answer is still to come; "" for none
 	Credits   Credits
 	Traffic   Traffic
@@ -166,6 +168,9 @@ func (it *ident) info() IDInfo {
 	}
 	if c := it.conn; c != nil {
 		i.Wire, i.Credits, i.Traffic, i.Delivered = c.Kind().String(), c.Counts(), c.Traffic(), c.Delivered()
+		if s := c.Suite(); s != 0 {
+			i.Security, i.Identity = s.String(), it.who
+		}
 	}
 	return i
 }

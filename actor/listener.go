@@ -31,6 +31,7 @@ func (i *ListenerInfo) Add(more ListenerInfo) {
 	i.Refused.Foreign += more.Refused.Foreign
 	i.Refused.Closing += more.Refused.Closing
 	i.Refused.Failed += more.Refused.Failed
+	i.Refused.Unauthenticated += more.Refused.Unauthenticated
 }
 
 // Refused counts connection requests that the runtime has refused, by the reason.
@@ -40,6 +41,8 @@ type Refused struct {
 	Foreign uint64 // no hello (IDConfig.RefuseForeign)
 	Closing uint64 // the listener or the runtime is being shut down
 	Failed  uint64 // IDConfig.Route has failed, or the request was lost between two loops
+	// the peer wants another Security, has no key of the listener's, or has not shown it in time
+	Unauthenticated uint64
 }
 
 // fate is what may become of a request.
@@ -56,13 +59,14 @@ const (
 	fateForeign
 	fateClosing
 	fateFailed
+	fateUnauthenticated
 	fates
 )
 
 func (f fate) String() string {
 	return [...]string{
 		"requested", "accepted", "rejected", "timed out", "dropped",
-		"too many identifiers or requests", "no memory", "a foreign peer", "shutting down", "failed",
+		"too many identifiers or requests", "no memory", "a foreign peer", "shutting down", "failed", "not authenticated",
 	}[f]
 }
 
@@ -90,6 +94,7 @@ func (l *listening) info() *ListenerInfo {
 		Dropped: n[fateDropped], Pending: int(n[fateRequested] - answered),
 		Refused: Refused{
 			Limits: n[fateLimits], Memory: n[fateMemory], Foreign: n[fateForeign], Closing: n[fateClosing], Failed: n[fateFailed],
+			Unauthenticated: n[fateUnauthenticated],
 		},
 	}
 }

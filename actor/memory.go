@@ -215,6 +215,8 @@ func (it *ident) allocMemory(c *AllocMemory) (*Memory, error) {
 		return nil, fmt.Errorf("%d bytes of memory: %w", c.Bytes, unix.EINVAL)
 	case c.Access&^(LocalWrite|remoteRights) != 0:
 		return nil, fmt.Errorf("memory with unknown access %#x: %w", uint8(c.Access), unix.EINVAL)
+	case it.cfg.allows(c.Access) != nil:
+		return nil, ErrSecured
 	case c.Access&RemoteAtomic != 0:
 		if err := it.canAtomics(); err != nil {
 			return nil, err

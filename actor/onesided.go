@@ -187,6 +187,8 @@ func (it *ident) checkSpan(s span) error {
 		right = RemoteAtomic
 	}
 	switch {
+	case it.cfg.allows(right) != nil:
+		return ErrSecured
 	case s.n < 0 || s.offset < 0 || s.at < 0:
 		return fmt.Errorf("a negative length or offset: %w", unix.EINVAL)
 	case s.n == 0:

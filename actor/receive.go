@@ -44,6 +44,10 @@ func (it *ident) Receive(ctx actor.Context) {
 		it.lookedUp(m)
 	case *brokenOff:
 		it.brokenOff()
+	case *computed:
+		it.sendReply(m)
+	case *firstMessage:
+		it.heardFirst()
 	case *drained:
 		it.sayGoodbye(it.disconnect)
 	case *goodbyeLeft:

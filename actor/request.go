@@ -6,6 +6,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/rdmactor/rdmactor/actor/internal/mailbox"
+	"github.com/rdmactor/rdmactor/actor/internal/secure"
 	"github.com/rdmactor/rdmactor/actor/internal/wire"
 	"github.com/rdmactor/rdmactor/cmid"
 )
@@ -15,10 +16,12 @@ import (
 type incoming struct {
 	id      *cmid.ID
 	r       *cmid.ConnectRequest
-	cfg     IDConfig     // the listener's
-	handler *actor.Props // the listener's; nil: owner has it
-	via     *listening   // the listener's
-	owner   *actor.PID   // the listener's, or whom its Route has named; nil: nobody
+	cfg     IDConfig                                      // the listener's
+	handler *actor.Props                                  // the listener's; nil: owner has it
+	route   func(r *ConnectRequest) (*actor.PID, *Reject) // the listener's, of a secured connection
+	name    string                                        // the listener's
+	via     *listening                                    // the listener's
+	owner   *actor.PID                                    // the listener's, or whom its Route has named; nil: nobody
 	box     *mailbox.Mailbox
 }
 
@@ -51,11 +54,16 @@ func (l *loop) request(id *cmid.ID, r *cmid.ConnectRequest) {
 			return
 		}
 	}
+	if !l.same(in) {
+		return
+	}
 	if !l.rt.admit() {
 		l.tooMany(in)
 		return
 	}
-	if from.cfg.Route != nil && !l.route(from, in) {
+	if in.cfg.secured() {
+		in.route, in.name = from.cfg.Route, from.pid.Id
+	} else if from.cfg.Route != nil && !l.route(from, in) {
 		return
 	}
 	to := l.placeFor(in)
@@ -128,8 +136,11 @@ func (l *loop) askRoute(from *ident, in *incoming) (owner *actor.PID, reject *cm
 func (l *loop) take(in *incoming) *ident {
 	closing := l.rt.closing.Load()
 	tooMany, noRoom := !l.requests.may(in.r.Listener, l.rt.cfg.Limits.PendingRequests), l.noRoom(in)
+	crowded := false
 	if !closing && !tooMany && !noRoom {
-		return l.welcome(in)
+		if crowded = in.cfg.secured() && !l.rt.crowd(in.r.Peer); !crowded {
+			return l.welcome(in)
+		}
 	}
 	l.assigned.Add(-1) // before the peer hears of it, who may ask again at once
 	l.rt.count.Add(-1)
@@ -139,6 +150,8 @@ func (l *loop) take(in *incoming) *ident {
 		l.reject(in.id)
 	case tooMany:
 		l.tooMany(in)
+	case crowded:
+		l.deny(in, in.cfg.features(0), secure.RefusedHandshakes, errCrowded)
 	default:
 		l.rt.log.Warn("rdma: no memory to receive another connection's messages into (ReceiveMemory, MaxMessage): rejected",
 			"id", in.id.Handle(), "peer", in.r.Peer, "local", in.r.Local)
@@ -164,13 +177,22 @@ func (l *loop) noRoom(in *incoming) bool {
 }
 
 func (l *loop) welcome(in *incoming) *ident {
-	it := l.rt.newIdent(l, l.rt.newOwner(l, in.owner), in.cfg)
+	var to owner // nobody's until its peer is authenticated, if it has to be
+	if !in.cfg.secured() {
+		to = l.rt.newOwner(l, in.owner)
+	}
+	it := l.rt.newIdent(l, to, in.cfg)
 	it.id, it.request, it.listener, it.via, it.counted = in.id, true, in.r.Listener, in.via, true
 	in.id.Context = it
 	it.state = in.id.State()
 	l.requests.add(it.listener, 1)
 	it.pid = l.rt.spawn(it)
 	l.ids[it] = struct{}{} // Shutdown may look before Started
+	if in.cfg.secured() {
+		it.publish()
+		it.challenge(in)
+		return it
+	}
 	if in.handler != nil {
 		it.owner = l.rt.newHandler(l, in.handler)
 	}

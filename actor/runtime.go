@@ -12,6 +12,7 @@ import (
 
 	"github.com/rdmactor/rdmactor/actor/internal/mailbox"
 	"github.com/rdmactor/rdmactor/cmid"
+	"github.com/rdmactor/rdmactor/internal/fairshare"
 	"github.com/rdmactor/rdmactor/internal/sched"
 )
 
@@ -34,7 +35,12 @@ type Runtime struct {
 	names    atomic.Uint64
 	count    atomic.Int64 // identifiers
 	closing  atomic.Bool
-	over     atomic.Bool // Shutdown has ended
+	// peers that are not authenticated
+	strangers struct {
+		mu     sync.Mutex
+		places fairshare.Places
+	}
+	over atomic.Bool // Shutdown has ended
 
 	resolve func(ctx context.Context, node, service string, hints *cmid.AddrInfo) ([]cmid.AddrInfo, error)
 	lookups context.Context // ends with Shutdown

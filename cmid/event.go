@@ -57,6 +57,8 @@ type (
 		Param       ConnParam
 		// the peer does not use the actor layer: no hello, no credits. Set by the actor layer
 		Foreign bool
+		// who the peer is, of a secured connection; "": nobody knows. Set by the actor layer
+		Identity string
 	}
 	// ConnectResponse is RDMA_CM_EVENT_CONNECT_RESPONSE: the owner's Establish is due. Only for
 	// owners who drive their queue pair.
@@ -71,8 +73,9 @@ type (
 		Local, Peer Addr
 		PrivateData []byte
 		Param       ConnParam
-		MaxMessage  int  // bytes of one message; set by the actor layer and by devices with a limit
-		Foreign     bool // as in ConnectRequest
+		MaxMessage  int    // bytes of one message; set by the actor layer and by devices with a limit
+		Foreign     bool   // as in ConnectRequest
+		Identity    string // the same
 		// Fallback is why the device has connected in an older way than it tried first (MPA
 		// revision 1, in which nothing is agreed on about Reads); nil: it has not.
 		Fallback error

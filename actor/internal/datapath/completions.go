@@ -166,6 +166,7 @@ func (c *Conn) Completed(number uint32, status verbs.Status) {
 		}
 	}
 	free.put()
+	c.pay()
 	c.goOn()
 	c.Device.pump(c)
 }

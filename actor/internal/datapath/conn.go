@@ -29,8 +29,11 @@ func New(l *Loop, id *cmid.ID, up Identifier, t Terms) (*Conn, error) {
 	c.Session = wire.NewSession(t.Credits)
 	if t.Mode == ModeMessages {
 		h := l.Hello(&t, d.attr)
-		size = h.Eager + wire.HeaderLen
+		size = h.Eager + t.perMessage()
 		c.takes, c.reads, c.eager = h.MaxMessage, ReadsMax, h.Eager
+		if t.Features != 0 {
+			c.sec = &security{inline: make([]byte, 0, d.attr.MaxInline)}
+		}
 	}
 	if err := c.enter(); err != nil {
 		return nil, err
@@ -81,6 +84,7 @@ func (c *Conn) Release() {
 	c.setState(connReleased)
 	c.l.Shares.leave(c)
 	c.cq.Room += c.claim
+	c.remit()
 	c.freeAll()
 	if c.out != nil {
 		c.out.close()
@@ -110,6 +114,9 @@ func (c *Conn) Establish() {
 // may still need one.
 func (c *Conn) update() {
 	if c.mode != ModeMessages || !c.sends() {
+		return
+	}
+	if c.sec != nil && !c.rekey() {
 		return
 	}
 	for c.Flight.Len() < c.Depth {
@@ -150,7 +157,7 @@ func (c *Conn) checkDrained() {
 	if c.state != connDraining || c.queue.Len() > 0 || c.Ops.Len() > 0 {
 		return
 	}
-	if c.Flight.Len() > 0 || c.mode == ModeMessages && !c.Session.Settled() {
+	if c.Flight.Len() > 0 || c.owes() || c.mode == ModeMessages && !c.Session.Settled() {
 		return
 	}
 	c.setState(connDrained)

@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/rdmactor/rdmactor/actor/internal/memory"
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
@@ -55,6 +56,9 @@ func qpConn(qp verbs.QP) (c *Conn, ok bool) {
 // the device (inline). A larger one is sent from where it is if the device can do that, and is
 // copied into device memory otherwise. A quiet one completes together with the next that is not.
 func (d *Device) post(c *Conn, s *Outgoing, b []byte, quiet bool) error {
+	if c.sec != nil {
+		return c.record(s, b, quiet)
+	}
 	op := Posting{Send: s}
 	d.wr.Op, d.wr.Flags = verbs.Send, verbs.Signaled
 	if quiet {
@@ -68,12 +72,7 @@ func (d *Device) post(c *Conn, s *Outgoing, b []byte, quiet bool) error {
 		d.sgl[0] = verbs.SGE{MR: &s.mr, Length: uint32(len(b))}
 		d.wr.SGL = d.sgl[:]
 	default:
-		a := c.dom.SendArena(len(b))
-		get := a.Get
-		if c.Flight.Len() == 0 {
-			get = a.GetBeyond // no completion of its own would make room
-		}
-		chunk, err := get()
+		chunk, err := c.sendChunk(len(b))
 		if err != nil {
 			return err
 		}
@@ -88,6 +87,15 @@ func (d *Device) post(c *Conn, s *Outgoing, b []byte, quiet bool) error {
 		op.chunk.Free()
 	}
 	return err
+}
+
+// sendChunk is memory to send n bytes from.
+func (c *Conn) sendChunk(n int) (*memory.Chunk, error) {
+	a := c.dom.SendArena(n)
+	if c.Flight.Len() == 0 {
+		return a.GetBeyond() // no completion of its own would make room
+	}
+	return a.Get()
 }
 
 // postOp posts a one-sided operation.

@@ -32,7 +32,7 @@ func (c *Conn) ForgoGoodbye() {
 // SayGoodbye posts the goodbye, once. False: there is nothing to wait for.
 func (c *Conn) SayGoodbye() bool {
 	switch {
-	case !c.Session.Courteous() || c.goodbye == goodbyeLeft || c.ID.State() != states.Connected:
+	case !c.Session.Courteous() || c.goodbye == goodbyeLeft || c.ID.State() != states.Connected || c.sec.mute():
 		return false
 	case c.goodbye == goodbyePosted:
 		return true
@@ -41,9 +41,9 @@ func (c *Conn) SayGoodbye() bool {
 	if c.Flight.Len() >= c.Depth {
 		return true // a completion makes room
 	}
-	switch err := c.control(wire.TypeGoodbye, 0); {
+	switch err := c.farewell(); {
 	case err == nil:
-		c.goodbye, c.goodbyeAt = goodbyePosted, c.Flight.next()-1
+		c.goodbye, c.goodbyeAt = goodbyePosted, c.last()
 	case errors.Is(err, errNoRoom):
 	default:
 		c.goodbye = goodbyeLeft

@@ -1,5 +1,10 @@
 package datapath
 
+import (
+	"github.com/rdmactor/rdmactor/actor/internal/secure"
+	"github.com/rdmactor/rdmactor/actor/internal/wire"
+)
+
 // Identifier is what a connection reports to: the actor of its rdma_cm_id. It is all that the data
 // path knows of identifiers. Loop goroutine. The device may be in the middle of something during a
 // call, so an implementation that ends a connection does the rest in a later turn.
@@ -18,6 +23,12 @@ type Identifier interface {
 	SendRefused(s *Outgoing, kind, err error)
 	// Writable says that messages are taken again after one was refused.
 	Writable()
+	// Prove opens, in place, what a peer that has connected sends first on a secured connection, and
+	// returns the keys for what follows. An error ends the connection.
+	Prove(sealed []byte) (first []byte, ch *secure.Channel, err error)
+	// First says that the peer's first message on a secured connection has come. body is valid
+	// during the call.
+	First(t wire.Type, body []byte)
 	// Counted says that the connection's counts have changed. Called where the loop is Observed.
 	Counted()
 	// BreakOff ends the connection from this side, because of err; nil: the peer has said goodbye.

@@ -191,6 +191,6 @@ func (c *Conn) probe() {
 		return
 	}
 	if c.say(wire.TypeProbe, 0) { // else the next look tries again
-		c.Beat.probe = c.Flight.next() - 1
+		c.Beat.probe = c.last()
 	}
 }

@@ -2,6 +2,7 @@ package datapath
 
 import (
 	"github.com/rdmactor/rdmactor/actor/internal/memory"
+	"github.com/rdmactor/rdmactor/actor/internal/secure"
 	"github.com/rdmactor/rdmactor/actor/internal/wire"
 	"github.com/rdmactor/rdmactor/verbs"
 )
@@ -33,8 +34,8 @@ func (l *Loop) Hello(t *Terms, attr verbs.DeviceAttr) wire.Hello {
 	limit := l.limits.Receive
 	// so that several fit into what arenas may have
 	eager := max(min(l.eager(t, attr), t.Messages, limit/8&^(unit-1)), unit)
-	h := wire.Hello{Credits: t.Credits, Eager: eager, MaxMessage: t.Messages}
-	if h.MaxMessage = min(h.MaxMessage, max(h.Eager, memory.Fitting(limit/2))); !t.Reads {
+	h := wire.Hello{Features: t.Features, Credits: t.Credits, Eager: eager, MaxMessage: t.Messages}
+	if h.MaxMessage = min(h.MaxMessage, max(h.Eager, memory.Fitting(limit/2))); !t.Reads || t.Features != 0 {
 		h.MaxMessage = h.Eager
 	}
 	return h
@@ -90,7 +91,7 @@ func (c *Conn) Agree(h wire.Hello, ok bool, limit int) {
 		c.Session.Agree(h)
 		c.eager = min(h.Eager, c.l.eager(&c.terms, c.Device.attr))
 		if limit > 0 {
-			limit -= wire.HeaderLen
+			limit -= c.terms.perMessage()
 		}
 	}
 	if limit > 0 {
@@ -98,7 +99,7 @@ func (c *Conn) Agree(h wire.Hello, ok bool, limit int) {
 	}
 	c.maxSend = c.eager
 	if c.mode == ModeMessages {
-		if c.maxSend = h.MaxMessage; !c.Scoped() || !c.terms.Serves {
+		if c.maxSend = h.MaxMessage; !c.Scoped() || !c.terms.Serves || c.sec != nil {
 			c.maxSend = min(c.maxSend, c.eager)
 		}
 		// it would wait for ever
@@ -106,6 +107,14 @@ func (c *Conn) Agree(h wire.Hello, ok bool, limit int) {
 			c.maxSend = min(c.maxSend, max(c.eager, memory.Fitting(limit)))
 		}
 	}
+}
+
+// perMessage is how many bytes more than the owner's a message has.
+func (t *Terms) perMessage() int {
+	if t.Features != 0 {
+		return wire.HeaderLen + secure.Overhead
+	}
+	return wire.HeaderLen
 }
 
 // Want changes what Agree assumes about Reads, when the owner asks again after a refusal.

@@ -158,10 +158,14 @@ func (p *recvPool) close() {
 
 // receives is how many receives a connection posts beforehand.
 func (t *Terms) receives() int {
+	n := t.Credits
 	if t.Mode == ModeMessages {
-		return t.Credits + wire.ControlReceives
+		n += wire.ControlReceives
 	}
-	return t.Credits
+	if t.Features != 0 {
+		n++ // a key update
+	}
+	return n
 }
 
 // reserve posts n receives.

@@ -14,8 +14,15 @@ func (c *Conn) Receive(chunk *memory.Chunk, n int) {
 		c.give(chunk)
 		return
 	}
+	if c.sec != nil {
+		var ok bool
+		if b, ok = c.open(b); !ok {
+			c.give(chunk)
+			return
+		}
+	}
 	if c.mode == ModeMessages {
-		h, err := wire.ParseHeader(b)
+		h, err := c.parse(b)
 		if err == nil {
 			err = c.Session.Take(h)
 		}
@@ -34,7 +41,7 @@ func (c *Conn) Receive(chunk *memory.Chunk, n int) {
 		c.credited()
 		c.relieve()
 		switch h.Type {
-		case wire.TypeCredit, wire.TypeGoodbye, wire.TypeProbe, wire.TypeAnswer:
+		case wire.TypeCredit, wire.TypeGoodbye, wire.TypeProbe, wire.TypeAnswer, wire.TypeKeyUpdate:
 			c.give(chunk)
 			c.Device.pump(c)
 			c.observe()

@@ -76,6 +76,9 @@ func (c *Conn) Awake() {
 // outlook collects what next decides by.
 func (c *Conn) outlook() outlook {
 	o := outlook{depth: c.Depth, posted: c.Flight.Len(), silent: c.Flight.quiet, window: math.MaxUint32}
+	if c.owes() {
+		o.posted = o.depth
+	}
 	if c.mode == ModeMessages {
 		o.window = c.Session.Window()
 	}
@@ -93,7 +96,7 @@ func (c *Conn) outlook() outlook {
 
 // ready reports whether a message that does not wait may be handed to the device now.
 func (c *Conn) ready() bool {
-	return c.Flight.Len() < c.Depth && (c.mode != ModeMessages || c.Session.Window() > 0)
+	return c.Flight.Len() < c.Depth && !c.owes() && (c.mode != ModeMessages || c.Session.Window() > 0)
 }
 
 // readyFor reports whether s may be handed to the device when messages may: a large one needs more.
@@ -156,6 +159,12 @@ func (c *Conn) post(s *Outgoing, quiet bool) (ok bool) {
 // Pump hands the device what it and the credits have room for. A full send queue is refilled in
 // parts, that is in runs.
 func (c *Conn) Pump() {
+	if !c.pay() {
+		return
+	}
+	if c.goodbye == goodbyeDue {
+		c.goOn()
+	}
 	if !c.sends() {
 		return
 	}
@@ -216,6 +225,7 @@ func (c *Conn) renew(s *Outgoing) (ok bool) {
 // Abandon answers what is posted and the device did not flush with the queue pair. The memory
 // stays the device's until it does.
 func (c *Conn) Abandon() {
+	c.remit()
 	for n := c.Flight.head; n != c.Flight.next(); n++ {
 		p := c.Flight.at(n)
 		if s := p.Send; s != nil {

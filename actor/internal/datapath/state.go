@@ -131,6 +131,7 @@ type Conn struct {
 	recv   intake
 	cq     *completions
 	mode   Mode
+	sec    *security // nil: it is not secured
 	state  connState
 	broken error // why this side has broken it off; nil: it has not
 
@@ -196,6 +197,8 @@ type Terms struct {
 	Reads     bool // this side makes Reads
 	Serves    bool // and serves them
 	Keepalive Keepalive
+	Features  uint8 // how it is secured, as in a hello; 0: not
+	Rekey     int   // tests': after so many records this side changes its key; 0: when that is due
 	// what its request says; zero: it was not the peer who has asked, or it has no hello
 	Peer wire.Hello
 }

@@ -17,6 +17,12 @@ const (
 	TypeGoodbye Type = 4 // the last message
 	TypeProbe   Type = 5 // wants an answer
 	TypeAnswer  Type = 6
+	// On secured connections only.
+	TypeKeyUpdate Type = 7 // what its sender sends from here on is sealed with the next key
+	// The first messages of both sides: a body, and counts of 0.
+	TypeRequest Type = 8
+	TypeAccept  Type = 9
+	TypeReject  Type = 10
 )
 
 // AckNow is the flag that asks for a credit update as soon as everything received has been
@@ -43,16 +49,21 @@ func (h Header) Put(b []byte) {
 // credit.
 func (t Type) control() bool { return t != TypeData && t != TypeOffer }
 
-var controlNames = [...]string{TypeCredit: "a credit update", TypeGoodbye: "a goodbye", TypeProbe: "a probe", TypeAnswer: "an answer"}
+var controlNames = [...]string{TypeCredit: "a credit update", TypeGoodbye: "a goodbye", TypeProbe: "a probe", TypeAnswer: "an answer", TypeKeyUpdate: "a key update"}
 
 // ParseHeader takes the header off a message, all of which is b. An error is a *ProtocolError.
-func ParseHeader(b []byte) (h Header, err error) {
+func ParseHeader(b []byte) (h Header, err error) { return parseHeader(b, TypeAnswer) }
+
+// ParseSecuredHeader is ParseHeader for a secured connection, behind both sides' first messages.
+func ParseSecuredHeader(b []byte) (h Header, err error) { return parseHeader(b, TypeKeyUpdate) }
+
+func parseHeader(b []byte, last Type) (h Header, err error) {
 	if len(b) < HeaderLen {
 		return h, violation("a message of %d bytes has no room for the header of %d", len(b), HeaderLen)
 	}
 	h = Header{Type(b[0]), b[1], binary.BigEndian.Uint16(b[2:]), binary.BigEndian.Uint32(b[4:])}
 	switch {
-	case h.Type < TypeData || h.Type > TypeAnswer:
+	case h.Type < TypeData || h.Type > last:
 		return h, violation("unknown message type %d", h.Type)
 	case h.Flags&^AckNow != 0:
 		return h, violation("unknown flags %#x", h.Flags)

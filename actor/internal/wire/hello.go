@@ -21,11 +21,13 @@ const (
 
 // Hello is what both sides say of themselves in their private data: magic u16, version u8, user's
 // length u8, credits u16, features u8, the largest message that may be sent at once in KiB u8, the
-// largest that may be offered in bytes u32, in network order. There are no features yet, and those
-// of a later peer are ignored. In version 2 the size in KiB takes the two bytes of features and
-// size. As features are 0, a peer of version 2 reads the right size.
+// largest that may be offered in bytes u32, in network order. Of the features, those that are known
+// say how the connection is secured (docs/security-wire.md); others are ignored. In version 2 the
+// size in KiB takes the two bytes of features and size. As features are 0 without security, a peer
+// of version 2 reads the right size.
 type Hello struct {
 	Version    uint8 // that both speak: of a hello that was parsed
+	Features   uint8 // 0 in version 2
 	Credits    int   // messages the peer may have under way to us: 1 to 65,535
 	Eager      int   // bytes, whole KiB up to MaxEager: what a receive of ours holds
 	MaxMessage int   // bytes, at least 1: what is larger than Eager is offered, and we read it
@@ -38,7 +40,7 @@ func (h Hello) Put(user []byte) []byte {
 	binary.BigEndian.PutUint16(b, helloMagic)
 	b[2], b[3] = helloVersion, uint8(len(user))
 	binary.BigEndian.PutUint16(b[4:], uint16(h.Credits))
-	b[7] = uint8(h.Eager / kib)
+	b[6], b[7] = h.Features, uint8(h.Eager/kib)
 	binary.BigEndian.PutUint32(b[8:], uint32(h.MaxMessage))
 	return append(b, user...)
 }
@@ -51,11 +53,11 @@ func ParseHello(b []byte, padded bool) (h Hello, user []byte, ok bool) {
 		return h, b, false
 	}
 	h = Hello{
-		Version: min(b[2], helloVersion), Credits: int(binary.BigEndian.Uint16(b[4:])),
+		Version: min(b[2], helloVersion), Features: b[6], Credits: int(binary.BigEndian.Uint16(b[4:])),
 		Eager: int(b[7]) * kib, MaxMessage: int(binary.BigEndian.Uint32(b[8:])),
 	}
 	if h.Version == 2 {
-		h.Eager = int(binary.BigEndian.Uint16(b[6:])) * kib
+		h.Features, h.Eager = 0, int(binary.BigEndian.Uint16(b[6:]))*kib
 	}
 	end := HelloLen + int(b[3])
 	if h.Version < helloOldest || h.Credits == 0 || h.Eager == 0 || h.MaxMessage == 0 || end > len(b) {

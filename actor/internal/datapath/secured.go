@@ -1,0 +1,268 @@
+package datapath
+
+import (
+	"errors"
+
+	"github.com/rdmactor/rdmactor/actor/internal/secure"
+	"github.com/rdmactor/rdmactor/actor/internal/wire"
+	"github.com/rdmactor/rdmactor/verbs"
+)
+
+// On a secured connection every Send is a record (docs/security-wire.md). A message is sealed when
+// the device is about to get it, into the memory that the device sends from, which takes the place
+// of a copy. So what waits, is renewed or is given back is never sealed.
+//
+// Each record has a number, which both sides count. So a record that was sealed has to leave, and
+// before every other one. If the device does not take it, it is owed, and counts as posted.
+
+// security is what makes a connection a secured one.
+type security struct {
+	channel *secure.Channel // nil: the handshake is not done
+	awaited wire.Type       // the peer's first message, if it has to come; 0: nothing may
+	flows   bool            // the first messages have come and gone
+	refusal []byte          // the reject that takes the goodbye's place; nil: there is none
+	inline  []byte          // of a small record, which the device copies
+	sealed  int             // records under the present key
+	rekeyed int             // times
+	owed    owed
+}
+
+// owed is a record that the device has not taken.
+type owed struct {
+	due     bool
+	posting Posting
+	b       []byte // in the posting's chunk, or in security.inline
+}
+
+// Secure begins the records of the side that has connected: its handshake is done. It sends body in
+// its request, and waits for the peer's accept or reject.
+func (c *Conn) Secure(ch *secure.Channel, body []byte) error {
+	c.sec.channel, c.sec.awaited = ch, wire.TypeAccept
+	return c.sendFirst(wire.TypeRequest, body)
+}
+
+// Accept sends the accept, with body in it. Messages flow from Establish on.
+func (c *Conn) Accept(body []byte) error {
+	if err := c.sendFirst(wire.TypeAccept, body); err != nil {
+		return err
+	}
+	c.sec.flows = true
+	return nil
+}
+
+// Reject has the goodbye be a reject, with body in it.
+func (c *Conn) Reject(body []byte) { c.sec.refusal = append([]byte{}, body...) }
+
+// Suite is what messages are sealed with; 0: with nothing.
+func (c *Conn) Suite() secure.Suite {
+	if c.sec == nil || c.sec.channel == nil {
+		return 0
+	}
+	return c.sec.channel.Suite
+}
+
+func (c *Conn) sendFirst(t wire.Type, body []byte) error {
+	if err := c.Device.post(c, nil, t.Put(body), false); err != nil {
+		return err
+	}
+	c.Flight.quiet = 0
+	return nil
+}
+
+// farewell posts the last message.
+func (c *Conn) farewell() error {
+	if c.sec != nil && c.sec.refusal != nil {
+		return c.sendFirst(wire.TypeReject, c.sec.refusal)
+	}
+	return c.control(wire.TypeGoodbye, 0)
+}
+
+// mute reports whether the peer would not understand a last message.
+func (s *security) mute() bool {
+	return s != nil && (s.channel == nil || !s.flows && s.refusal == nil)
+}
+
+// open opens what has come. Not ok: there is nothing more to be done with it.
+func (c *Conn) open(sealed []byte) (b []byte, ok bool) {
+	s := c.sec
+	var err error
+	if s.channel != nil {
+		b, err = s.channel.Open.Open(sealed[:0], sealed)
+	} else if b, s.channel, err = c.up.Prove(sealed); err == nil {
+		s.awaited = wire.TypeRequest
+	}
+	switch {
+	case err == nil && s.flows:
+		return b, true
+	case err == nil:
+		err = c.takeFirst(b)
+	}
+	if err != nil {
+		c.up.BreakOff(err)
+	}
+	return nil, false
+}
+
+// takeFirst takes the peer's first message. Nothing else may come before both sides have sent
+// theirs.
+func (c *Conn) takeFirst(b []byte) error {
+	s := c.sec
+	t, body, err := wire.ParseFirst(b)
+	switch {
+	case err != nil:
+		return err
+	case t != s.awaited && (t != wire.TypeReject || s.awaited != wire.TypeAccept):
+		return &wire.ProtocolError{What: "a first message that is not the one that has to come"}
+	}
+	s.awaited, s.flows = 0, t == wire.TypeAccept
+	c.up.First(t, body)
+	return nil
+}
+
+// parse takes the header off a message.
+func (c *Conn) parse(b []byte) (wire.Header, error) {
+	if c.sec == nil {
+		return wire.ParseHeader(b)
+	}
+	h, err := wire.ParseSecuredHeader(b)
+	switch {
+	case err != nil:
+	case h.Type == wire.TypeOffer:
+		err = &wire.ProtocolError{What: "an offer, and this side takes none on a secured connection"}
+	case h.Type == wire.TypeKeyUpdate:
+		err = c.sec.channel.Open.Update()
+	}
+	return h, err
+}
+
+// record seals a message and posts it. Without an error it is posted or owed.
+func (c *Conn) record(s *Outgoing, b []byte, quiet bool) error {
+	sec, d := c.sec, c.Device
+	if sec.owed.due || sec.channel == nil {
+		return errNoRoom
+	}
+	o := owed{posting: Posting{Send: s}}
+	n := len(b) + secure.Overhead
+	if n > d.attr.MaxInline {
+		chunk, err := c.sendChunk(n)
+		if err != nil {
+			return err
+		}
+		o.posting.chunk, o.b = chunk, chunk.Bytes()[:0]
+	} else {
+		o.b = sec.inline[:0]
+	}
+	var err error
+	if o.b, err = sec.channel.Seal.Seal(o.b, b); err != nil { // nothing more can be sealed
+		if o.posting.chunk != nil {
+			o.posting.chunk.Free()
+		}
+		c.up.BreakOff(err)
+		return err
+	}
+	sec.sealed++
+	if o.posting.chunk == nil {
+		sec.inline = o.b
+	}
+	if err := d.postRecord(c, &o, quiet); err != nil {
+		sec.owed = o
+		sec.owed.due = true
+		c.unpaid(err)
+	}
+	return nil
+}
+
+// owes reports whether a record has to leave before anything else.
+func (c *Conn) owes() bool { return c.sec != nil && c.sec.owed.due }
+
+// pay posts what is owed. False: it still is.
+func (c *Conn) pay() bool {
+	if !c.owes() || c.Over() && c.goodbye != goodbyeDue && c.goodbye != goodbyePosted {
+		return true // nobody waits for it
+	}
+	if c.Flight.Len() >= c.Depth {
+		return false // a completion makes room
+	}
+	if err := c.Device.postRecord(c, &c.sec.owed, false); err != nil {
+		c.unpaid(err)
+		return false
+	}
+	c.sec.owed = owed{}
+	c.Flight.quiet = 0
+	return true
+}
+
+// unpaid has a record that the device did not take tried again, unless it never takes one.
+func (c *Conn) unpaid(err error) {
+	if errors.Is(err, errNoRoom) {
+		c.retry()
+		return
+	}
+	c.refused(verbs.Send, err)
+}
+
+// remit answers for what is owed and leaves no more, and frees its memory.
+func (c *Conn) remit() {
+	if c.sec == nil {
+		return
+	}
+	o := c.sec.owed
+	c.sec.owed = owed{}
+	if o.posting.chunk != nil {
+		o.posting.chunk.Free()
+	}
+	if o.posting.Send != nil {
+		c.up.SendFailed(o.posting.Send, Flushed())
+	}
+	if c.sec.channel != nil {
+		c.sec.channel.Forget()
+	}
+}
+
+// postRecord posts what was sealed.
+func (d *Device) postRecord(c *Conn, o *owed, quiet bool) error {
+	d.wr.Op, d.wr.Flags = verbs.Send, verbs.Signaled
+	if quiet {
+		d.wr.Flags = 0
+	}
+	if o.posting.chunk == nil {
+		d.wr.Inline = o.b
+	} else {
+		d.sgl[0] = o.posting.chunk.SGE
+		d.sgl[0].Length = uint32(len(o.b))
+		d.wr.SGL = d.sgl[:]
+	}
+	return d.hand(c, o.posting)
+}
+
+// last is the number of what was posted last, or will be next because it is owed.
+func (c *Conn) last() uint32 {
+	if c.owes() {
+		return c.Flight.next()
+	}
+	return c.Flight.next() - 1
+}
+
+// rekey changes this side's key when that is due. False: there is no room for the message about it.
+func (c *Conn) rekey() bool {
+	seal := c.sec.channel.Seal
+	if !seal.UpdateDue() && (c.terms.Rekey == 0 || c.sec.sealed < c.terms.Rekey) {
+		return true
+	}
+	if !c.say(wire.TypeKeyUpdate, 0) {
+		return false
+	}
+	c.sec.sealed = 0
+	c.sec.rekeyed++
+	if err := seal.Update(); err != nil {
+		c.up.BreakOff(err)
+		return false
+	}
+	return true
+}
+
+// Owes reports whether the device has not taken a record that was sealed.
+func (c *Conn) Owes() bool { return c.owes() }
+
+// Rekeyed is how often this side has changed its key.
+func (c *Conn) Rekeyed() int { return c.sec.rekeyed }
