@@ -8,6 +8,10 @@ import (
 
 // send gives p to the network. It returns false when p is lost.
 func (f *Fabric) send(p packet) bool {
+	if f.intercepted(&p) {
+		f.drop(&p)
+		return false
+	}
 	switch f.fateOf(&p) {
 	case fateLost:
 		f.drop(&p)

@@ -28,6 +28,7 @@ type Fabric struct {
 	reserved  bool
 	left      ledger
 	scheduler *sched.Scheduler
+	tap       tap
 
 	// mu guards the fields below, and those of hosts, devices and bindings. Methods that end in
 	// Locked are called with it held. The program is never called with it held.
