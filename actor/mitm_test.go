@@ -175,6 +175,36 @@ func (w *world) tampered(at int, change func(b []byte, before, other [][]byte) [
 	}
 }
 
+// Whatever byte of a large message is changed while it is read, nothing of it is delivered.
+func TestLargeMessagesAreTampered(t *testing.T) {
+	const n = 2<<20 + 100
+	for _, at := range []int{0, 1<<20 - 1, 1 << 20, n - 1, n, n + secure.Overhead, secure.LargeLen(n) - 1} {
+		t.Run(fmt.Sprint(at), func(t *testing.T) {
+			onFlavors(t, func(w *world) {
+				passed := 0
+				w.f.Intercept(func(m cmidtest.Message, b []byte) []byte {
+					if m == cmidtest.MsgReadResponse {
+						if at >= passed && at < passed+len(b) {
+							b[at-passed] ^= 1
+						}
+						passed += len(b)
+					}
+					return b
+				})
+				p := w.connect(securedLarge(w))
+				p.client.send(p.c, NewSend(make([]byte, n)))
+				p.client.send(p.c, NewSend([]byte("behind")))
+				end := until[*Closed](p.server)
+				if k := kinds(end); k != "Disconnected Closed" {
+					w.Errorf("the server gets %s", k)
+				}
+				is(w, end[len(end)-1].msg.(*Closed).Err, unix.EBADMSG)
+				until[*Closed](p.client)
+			})
+		})
+	}
+}
+
 // hand is a peer that does PSK mode by hand, on a raw identifier.
 type hand struct {
 	*probe
@@ -270,7 +300,8 @@ func TestSecuredPeerBreaksTheProtocol(t *testing.T) {
 	offer := append(wire.TypeOffer.Put(nil), make([]byte, wire.OfferLen)...)
 	for name, says := range map[string][]byte{
 		"another accept": wire.TypeAccept.Put(nil), "another request": wire.TypeRequest.Put(nil), "an offer": offer,
-		"a key update at once": wire.TypeKeyUpdate.Put(nil), "nothing": {}, "unknown": wire.Type(11).Put(nil),
+		"an offer without number": append(wire.TypeOffer.Put(nil), 0, 0, 4, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0),
+		"a key update at once":    wire.TypeKeyUpdate.Put(nil), "nothing": {}, "unknown": wire.Type(11).Put(nil),
 	} {
 		t.Run(name, func(t *testing.T) {
 			onFlavors(t, func(w *world) {

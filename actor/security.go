@@ -39,8 +39,6 @@ func (m SecurityMode) String() string {
 //     Connecting takes a round trip more.
 //   - Accept.Param has no effect: the connection of the device's is made before the owner decides.
 //   - Raw, Manual and datagram identifiers are refused.
-//   - No message is larger than what is sent at once (IDConfig.MaxMessage): Established.MaxMessage
-//     says how much that is.
 type Security struct {
 	Mode SecurityMode
 	// Keys has the keys of PSK mode.

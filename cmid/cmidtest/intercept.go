@@ -9,7 +9,7 @@ type tap struct {
 }
 
 // Intercept puts somebody in the middle of every link, who reads and changes what programs send: fn
-// gets the bytes of each Send, and the private data of each MsgREQ, MsgREP and MsgREJ. What it
+// gets the bytes of each Send and of each answer to a Read, and the private data of each MsgREQ, MsgREP and MsgREJ. What it
 // returns arrives in their place; after nil the message is lost. fn may keep and change b. Calls
 // come one at a time, from the goroutines of the loops that send. A nil fn ends it.
 func (f *Fabric) Intercept(fn func(m Message, b []byte) []byte) {
@@ -26,7 +26,7 @@ func (f *Fabric) intercepted(p *packet) (lost bool) {
 		return false
 	}
 	switch p.kind {
-	case MsgSend:
+	case MsgSend, MsgReadResponse:
 		b := f.tap.fn(p.kind, append([]byte{}, p.data.b...))
 		p.data.b = append(p.data.b[:0], b...)
 		return b == nil

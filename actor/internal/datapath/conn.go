@@ -157,7 +157,7 @@ func (c *Conn) checkDrained() {
 	if c.state != connDraining || c.queue.Len() > 0 || c.Ops.Len() > 0 {
 		return
 	}
-	if c.Flight.Len() > 0 || c.owes() || c.mode == ModeMessages && !c.Session.Settled() {
+	if c.Flight.Len() > 0 || c.owes() || c.out.seals() || c.mode == ModeMessages && !c.Session.Settled() {
 		return
 	}
 	c.setState(connDrained)

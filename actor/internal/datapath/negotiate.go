@@ -1,7 +1,6 @@
 package datapath
 
 import (
-	"github.com/rdmactor/rdmactor/actor/internal/memory"
 	"github.com/rdmactor/rdmactor/actor/internal/secure"
 	"github.com/rdmactor/rdmactor/actor/internal/wire"
 	"github.com/rdmactor/rdmactor/verbs"
@@ -35,7 +34,7 @@ func (l *Loop) Hello(t *Terms, attr verbs.DeviceAttr) wire.Hello {
 	// so that several fit into what arenas may have
 	eager := max(min(l.eager(t, attr), t.Messages, limit/8&^(unit-1)), unit)
 	h := wire.Hello{Features: t.Features, Credits: t.Credits, Eager: eager, MaxMessage: t.Messages}
-	if h.MaxMessage = min(h.MaxMessage, max(h.Eager, memory.Fitting(limit/2))); !t.Reads || t.Features != 0 {
+	if h.MaxMessage = min(h.MaxMessage, max(h.Eager, t.largest(limit/2))); !t.Reads {
 		h.MaxMessage = h.Eager
 	}
 	return h
@@ -99,12 +98,12 @@ func (c *Conn) Agree(h wire.Hello, ok bool, limit int) {
 	}
 	c.maxSend = c.eager
 	if c.mode == ModeMessages {
-		if c.maxSend = h.MaxMessage; !c.Scoped() || !c.terms.Serves || c.sec != nil {
+		if c.maxSend = h.MaxMessage; !c.Scoped() || !c.terms.Serves {
 			c.maxSend = min(c.maxSend, c.eager)
 		}
 		// it would wait for ever
-		if limit := c.l.limits.Send; memory.RegionSize(c.maxSend) > limit {
-			c.maxSend = min(c.maxSend, max(c.eager, memory.Fitting(limit)))
+		if limit := c.l.limits.Send; c.terms.regionSize(c.maxSend) > limit {
+			c.maxSend = min(c.maxSend, max(c.eager, c.terms.largest(limit)))
 		}
 	}
 }

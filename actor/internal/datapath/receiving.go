@@ -29,6 +29,9 @@ func (c *Conn) Receive(chunk *memory.Chunk, n int) {
 		var from wire.Offer
 		if err == nil && h.Type == wire.TypeOffer {
 			from, err = wire.ParseOffer(b[wire.HeaderLen:], c.takes)
+			if err == nil && c.sec != nil {
+				err = c.sec.channel.OpenLarge.Offered(from.Number)
+			}
 		}
 		if err != nil {
 			c.give(chunk)

@@ -7,13 +7,14 @@ import (
 	"time"
 
 	"github.com/rdmactor/rdmactor/actor/internal/memory"
+	"github.com/rdmactor/rdmactor/actor/internal/secure"
 	"github.com/rdmactor/rdmactor/actor/internal/wire"
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
 func newOffers(c *Conn) *offers {
 	o := &offers{c: c}
-	if _, ok := c.pd.(verbs.Registrar); !ok {
+	if _, ok := c.pd.(verbs.Registrar); !ok || c.sec != nil {
 		o.memory = memory.NewRegionCache(c.Device.Verbs, c.pd, verbs.RemoteRead, c.l.HeldBudget, true)
 	}
 	return o
@@ -22,10 +23,10 @@ func newOffers(c *Conn) *offers {
 // ready reports whether s may be offered now. If it is memory that is missing, there will be a
 // pump when there is some.
 func (o *offers) ready(s *Outgoing) bool {
-	if o.unread.Len() == wire.MaxOffers || o.wait {
+	if o.unread.Len() == wire.MaxOffers || o.wait || o.seals() {
 		return false
 	}
-	if o.want = memory.RegionSize(s.Len()); o.granted || o.c.l.HeldBudget.Admits((*offersClaim)(o)) {
+	if o.want = o.c.terms.regionSize(s.Len()); o.granted || o.c.l.HeldBudget.Admits((*offersClaim)(o)) {
 		return true
 	}
 	o.wait = true
@@ -160,6 +161,7 @@ func (o *offers) lapse() { o.spent = nil }
 // stop answers for what the peer has not read, as far as we know. The memory stays until the queue
 // pair is gone.
 func (o *offers) stop() {
+	o.abandon()
 	for i := range o.unread.Len() {
 		m := o.unread.At(i)
 		if m.mr != nil {
@@ -191,7 +193,11 @@ func (o *offers) close() {
 // put adds what has come.
 func (b *arrivals) put(m *Inbound, from wire.Offer) {
 	m.Since = time.Now() // not the loop's, which may be a long turn old
-	b.Waiting.Push(pending{m: m, from: from})
+	p := pending{m: m, from: from, length: from.Length, number: from.Number}
+	if b.c.sec != nil {
+		p.from.Length = uint32(secure.LargeLen(int(from.Length)))
+	}
+	b.Waiting.Push(p)
 }
 
 // toRead is the offer that is next to be read.
@@ -259,7 +265,7 @@ func (b *arrivals) allot(a *pending) (ok bool) {
 	}
 	a.m.Chunk = chunk
 	b.c.l.Shares.large += chunk.Size()
-	a.m.Data = chunk.Bytes()[:a.from.Length:a.from.Length]
+	a.m.Data = chunk.Bytes()[:a.length:a.length]
 	b.held += int(chunk.SGE.Length)
 	if b.filling == 0 {
 		b.since = b.c.l.el.Now()
@@ -328,7 +334,13 @@ func (b *arrivals) Ended(c *Conn, _ *OneSided, err error) {
 	if a.came == a.from.Length {
 		b.filled(a.m.Chunk)
 		c.Session.Pull()
-		if i == 0 {
+		switch {
+		case c.sec != nil:
+			if err := b.begin(a); err != nil {
+				c.up.BreakOff(err)
+				return
+			}
+		case i == 0:
 			b.deliver()
 		}
 	}
@@ -342,7 +354,7 @@ func (b *arrivals) Abandoned(*Conn, *OneSided) {}
 // deliver gives the owner what is here, up to the first offer that is still to be read.
 func (b *arrivals) deliver() {
 	for b.Waiting.Len() > 0 && b.c.Flows() {
-		if next := b.Waiting.At(0); next.came < next.from.Length {
+		if next := b.Waiting.At(0); next.came < next.from.Length || next.open != nil {
 			return
 		}
 		a := b.pop()

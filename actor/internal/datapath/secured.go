@@ -125,11 +125,7 @@ func (c *Conn) parse(b []byte) (wire.Header, error) {
 		return wire.ParseHeader(b)
 	}
 	h, err := wire.ParseSecuredHeader(b)
-	switch {
-	case err != nil:
-	case h.Type == wire.TypeOffer:
-		err = &wire.ProtocolError{What: "an offer, and this side takes none on a secured connection"}
-	case h.Type == wire.TypeKeyUpdate:
+	if err == nil && h.Type == wire.TypeKeyUpdate {
 		err = c.sec.channel.Open.Update()
 	}
 	return h, err

@@ -76,7 +76,7 @@ func (c *Conn) Awake() {
 // outlook collects what next decides by.
 func (c *Conn) outlook() outlook {
 	o := outlook{depth: c.Depth, posted: c.Flight.Len(), silent: c.Flight.quiet, window: math.MaxUint32}
-	if c.owes() {
+	if c.owes() || c.out.seals() {
 		o.posted = o.depth
 	}
 	if c.mode == ModeMessages {
@@ -96,7 +96,7 @@ func (c *Conn) outlook() outlook {
 
 // ready reports whether a message that does not wait may be handed to the device now.
 func (c *Conn) ready() bool {
-	return c.Flight.Len() < c.Depth && !c.owes() && (c.mode != ModeMessages || c.Session.Window() > 0)
+	return c.Flight.Len() < c.Depth && !c.owes() && !c.out.seals() && (c.mode != ModeMessages || c.Session.Window() > 0)
 }
 
 // readyFor reports whether s may be handed to the device when messages may: a large one needs more.
@@ -123,9 +123,17 @@ func (c *Conn) post(s *Outgoing, quiet bool) (ok bool) {
 		err = c.Device.post(c, s, b, quiet)
 	} else {
 		typ = wire.TypeOffer
-		err = c.out.post(s)
+		if c.sec != nil {
+			err = c.out.begin(s)
+		} else {
+			err = c.out.post(s)
+		}
 	}
 	switch {
+	case err == nil && c.out.seals():
+		c.left++
+		c.traffic.SentBytes += uint64(n)
+		c.traffic.LargeSent++
 	case err == nil:
 		c.left++
 		c.traffic.SentBytes += uint64(n)
@@ -166,6 +174,10 @@ func (c *Conn) Pump() {
 		c.goOn()
 	}
 	if !c.sends() {
+		return
+	}
+	if !c.out.goes() {
+		c.update()
 		return
 	}
 	if c.Ops.Len() > 0 {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/rdmactor/rdmactor/actor/internal/memory"
+	"github.com/rdmactor/rdmactor/actor/internal/secure"
 	"github.com/rdmactor/rdmactor/actor/internal/wire"
 	"github.com/rdmactor/rdmactor/cmid"
 	"github.com/rdmactor/rdmactor/eventloop"
@@ -326,15 +327,20 @@ type arrivals struct {
 	seen    uint32    // done when the timer was set
 	timer   *eventloop.Timer
 	armed   bool
+	queued  bool  // Run is
 	silent  uint8 // looks at the timer since then that found nothing new
 }
 
 // pending is a message that has come.
 type pending struct {
 	m     *Inbound   // with Data when it is here
-	from  wire.Offer // where it is to be read; Length 0: it came at once
+	from  wire.Offer // where it is to be read, sealed or not; Length 0: it came at once
 	asked uint32     // bytes
 	came  uint32
+
+	length uint32            // of the message
+	number uint64            // of it, if it is sealed
+	open   *secure.LargeOpen // it is here, and is being opened
 }
 
 // offers is the large messages that a connection has offered and its peer has not read, oldest
@@ -348,6 +354,8 @@ type offers struct {
 	wait    bool                // for memory for it
 	granted bool                // there is some
 	memory  *memory.RegionCache // nil: the domain registers the messages' own
+	sealing sealing             // of a secured connection
+	queued  bool                // Run is
 	spent   []spent
 	timer   *eventloop.Timer // of spent; nil until the first
 }

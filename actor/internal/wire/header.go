@@ -52,12 +52,16 @@ func (t Type) control() bool { return t != TypeData && t != TypeOffer }
 var controlNames = [...]string{TypeCredit: "a credit update", TypeGoodbye: "a goodbye", TypeProbe: "a probe", TypeAnswer: "an answer", TypeKeyUpdate: "a key update"}
 
 // ParseHeader takes the header off a message, all of which is b. An error is a *ProtocolError.
-func ParseHeader(b []byte) (h Header, err error) { return parseHeader(b, TypeAnswer) }
+func ParseHeader(b []byte) (h Header, err error) {
+	return parseHeader(b, TypeAnswer, OfferLen)
+}
 
 // ParseSecuredHeader is ParseHeader for a secured connection, behind both sides' first messages.
-func ParseSecuredHeader(b []byte) (h Header, err error) { return parseHeader(b, TypeKeyUpdate) }
+func ParseSecuredHeader(b []byte) (h Header, err error) {
+	return parseHeader(b, TypeKeyUpdate, SecuredOfferLen)
+}
 
-func parseHeader(b []byte, last Type) (h Header, err error) {
+func parseHeader(b []byte, last Type, offer int) (h Header, err error) {
 	if len(b) < HeaderLen {
 		return h, violation("a message of %d bytes has no room for the header of %d", len(b), HeaderLen)
 	}
@@ -69,8 +73,8 @@ func parseHeader(b []byte, last Type) (h Header, err error) {
 		return h, violation("unknown flags %#x", h.Flags)
 	case h.Type.control() && len(b) != HeaderLen:
 		return h, violation("%s of %d bytes, want %d", controlNames[h.Type], len(b), HeaderLen)
-	case h.Type == TypeOffer && len(b) != HeaderLen+OfferLen:
-		return h, violation("an offer of %d bytes, want %d", len(b), HeaderLen+OfferLen)
+	case h.Type == TypeOffer && len(b) != HeaderLen+offer:
+		return h, violation("an offer of %d bytes, want %d", len(b), HeaderLen+offer)
 	}
 	return h, nil
 }

@@ -10,6 +10,8 @@ const (
 	OfferLen = 16
 	// MaxOffers is how many offers of a side its peer may not have read.
 	MaxOffers = 8
+	// SecuredOfferLen is OfferLen on a secured connection.
+	SecuredOfferLen = OfferLen + 8
 )
 
 // Offer says where the peer may read a message: length u32, key u32, address u64, in network order.
@@ -17,6 +19,7 @@ type Offer struct {
 	Length uint32 // bytes
 	Key    uint32
 	Addr   uint64
+	Number uint64 // of the message, on a secured connection
 }
 
 // Put writes the offer to the first OfferLen bytes of b.
@@ -26,10 +29,19 @@ func (o Offer) Put(b []byte) {
 	binary.BigEndian.PutUint64(b[8:], o.Addr)
 }
 
-// ParseOffer takes what ParseHeader has left of an offer: OfferLen bytes. limit is the most bytes
+// PutSecured writes the offer of a secured connection to the first SecuredOfferLen bytes of b.
+func (o Offer) PutSecured(b []byte) {
+	o.Put(b)
+	binary.BigEndian.PutUint64(b[OfferLen:], o.Number)
+}
+
+// ParseOffer takes what is behind the header of an offer: OfferLen bytes, or SecuredOfferLen. limit is the most bytes
 // that we take. An error is a *ProtocolError.
 func ParseOffer(b []byte, limit int) (Offer, error) {
-	o := Offer{binary.BigEndian.Uint32(b), binary.BigEndian.Uint32(b[4:]), binary.BigEndian.Uint64(b[8:])}
+	o := Offer{Length: binary.BigEndian.Uint32(b), Key: binary.BigEndian.Uint32(b[4:]), Addr: binary.BigEndian.Uint64(b[8:])}
+	if len(b) == SecuredOfferLen {
+		o.Number = binary.BigEndian.Uint64(b[OfferLen:])
+	}
 	switch {
 	case o.Length == 0 || int(o.Length) > limit:
 		return o, violation("an offer of a message of %d bytes, and we take %d", o.Length, limit)
