@@ -1,6 +1,6 @@
 // Package secure is what authenticates and encrypts a connection: two handshakes, the records that
 // follow them, and large messages. The bytes are in docs/security-wire.md, who is kept from what in
-// docs/security.md. No connection uses it yet.
+// docs/security.md.
 //
 // It is pure. Bytes and values come in, bytes, values and errors go out. It has no sockets, no
 // clock, no actor and no event loop.
