@@ -14,9 +14,15 @@ import (
 )
 
 // In its steady state an echo between two OnLoop actors has no allocation of this module's.
-func TestEchoAllocatesNothing(t *testing.T) {
+func TestEchoAllocatesNothing(t *testing.T) { echoAllocatesNothing(t, IDConfig{}) }
+
+// Nor has it on a secured connection.
+func TestSecuredEchoAllocatesNothing(t *testing.T) { echoAllocatesNothing(t, secured(t)) }
+
+func echoAllocatesNothing(t *testing.T, cfg IDConfig) {
+	t.Helper()
 	inWorld(t, states.IWARP, func(w *world) {
-		p := w.connect()
+		p := w.connect(cfg)
 		done := make(chan struct{}, 1)
 		var left int
 		echo := actor.PropsFromFunc(func(ctx actor.Context) {

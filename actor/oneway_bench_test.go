@@ -18,7 +18,12 @@ func cpuTime() time.Duration {
 
 // BenchmarkOneWay is 64-byte messages one way over the embedded device, both ends on one loop:
 // what a message costs to send and to receive together.
-func BenchmarkOneWay(b *testing.B) {
+func BenchmarkOneWay(b *testing.B) { oneWay(b, IDConfig{}) }
+
+// BenchmarkOneWaySecured is the same on a secured connection.
+func BenchmarkOneWaySecured(b *testing.B) { oneWay(b, secured(b)) }
+
+func oneWay(b *testing.B, cfg IDConfig) {
 	const (
 		batch   = 1024
 		ahead   = 4
@@ -41,7 +46,8 @@ func BenchmarkOneWay(b *testing.B) {
 	}
 	server := newProbe(b, sys, rt.OnLoop(), nil)
 	client := newProbe(b, sys, rt.OnLoop(), nil)
-	p := connect(b, rt, server, client, IDConfig{MaxMessage: 1024, Credits: credits})
+	cfg.MaxMessage, cfg.Credits = 1024, credits
+	p := connect(b, rt, server, client, cfg)
 	want := 0
 	sink := sys.Root.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {
 		if _, ok := ctx.Message().(*Received); ok {
