@@ -595,3 +595,20 @@ func TestSecuredLargeAtTheEnd(t *testing.T) {
 		})
 	}
 }
+
+// A device that overlooks the request finds it a quarter of a second later, and the probe that was
+// sent for that is answered.
+func TestRequestIsOverlooked(t *testing.T) {
+	inWorld(t, states.IWARP, func(w *world) {
+		w.f.Overlook(1)
+		var p pair
+		if d := elapsed(func() { p = w.connect(secured(w)) }); d < 200*time.Millisecond || d > time.Second {
+			w.Errorf("connected after %v", d)
+		}
+		time.Sleep(time.Minute)
+		p.client.send(p.c, NewSend([]byte("hello")))
+		if g := p.server.any(); g.data != "hello" {
+			w.Errorf("got %v", g)
+		}
+	})
+}

@@ -38,7 +38,18 @@ type owed struct {
 // its request, and waits for the peer's accept or reject.
 func (c *Conn) Secure(ch *secure.Channel, body []byte) error {
 	c.sec.channel, c.sec.awaited = ch, wire.TypeAccept
+	if c.Device.attr.OverlooksFirst {
+		c.l.el.AfterFunc(overlookTime, c.probeRequest)
+	}
 	return c.sendFirst(wire.TypeRequest, body)
+}
+
+// probeRequest sends a probe if the peer's device may have overlooked the request (overlooked.go).
+// The peer answers it behind its accept.
+func (c *Conn) probeRequest() {
+	if !c.Over() && c.sec.awaited != 0 {
+		c.probe()
+	}
 }
 
 // Accept sends the accept, with body in it. Messages flow from Establish on.
@@ -94,6 +105,8 @@ func (c *Conn) open(sealed []byte) (b []byte, ok bool) {
 	switch {
 	case err == nil && s.flows:
 		return b, true
+	case err == nil && s.awaited == 0:
+		err = c.takeEarly(b)
 	case err == nil:
 		err = c.takeFirst(b)
 	}
@@ -101,6 +114,18 @@ func (c *Conn) open(sealed []byte) (b []byte, ok bool) {
 		c.up.BreakOff(err)
 	}
 	return nil, false
+}
+
+// takeEarly takes what the peer sends before it is accepted: a probe.
+func (c *Conn) takeEarly(b []byte) error {
+	h, err := wire.ParseSecuredHeader(b)
+	switch {
+	case err != nil:
+		return err
+	case h.Type != wire.TypeProbe:
+		return &wire.ProtocolError{What: "a message before this side has accepted"}
+	}
+	return c.Session.Take(h)
 }
 
 // takeFirst takes the peer's first message. Nothing else may come before both sides have sent
