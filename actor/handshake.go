@@ -84,7 +84,8 @@ func (it *ident) binding(client, server Addr) secure.Binding {
 	return b
 }
 
-// beginHandshake begins the handshake of the side that connects: private becomes what goes on the wire.
+// beginHandshake begins the handshake of the side that connects: private becomes what goes on the
+// wire.
 func (it *ident) beginHandshake(private *[]byte, limit int) error {
 	user := *private
 	if len(user) > wire.MaxUserData {

@@ -41,6 +41,28 @@ func TestEveryByteOfTheHandshake(t *testing.T) {
 	}
 }
 
+// A side that is not secured does not take a reply that says that it is.
+func TestUpgradeIsRefused(t *testing.T) {
+	onFlavors(t, func(w *world) {
+		w.f.Intercept(func(m cmidtest.Message, b []byte) []byte {
+			if m == cmidtest.MsgREP {
+				b[6] |= uint8(secure.FeaturePSK)
+			}
+			return b
+		})
+		server, client := w.farProbe(), w.probe()
+		w.listen(server)
+		client.send(w.rt.CreateID(client.pid, IDConfig{}), &Dial{Addr: there + ":7471"})
+		_, s := next[*ConnectRequest](server)
+		server.send(s, &Accept{})
+		end := until[*Closed](client)
+		if f, ok := end[0].msg.(Failure); !ok || !errors.Is(f, unix.EACCES) {
+			w.Errorf("the client gets %v", end)
+		}
+		until[*Closed](server)
+	})
+}
+
 // noConnection tries to connect, which must not succeed.
 func (w *world) noConnection() {
 	w.Helper()
@@ -301,6 +323,7 @@ func TestSecuredPeerBreaksTheProtocol(t *testing.T) {
 	offer := append(wire.TypeOffer.Put(nil), make([]byte, wire.OfferLen)...)
 	for name, says := range map[string][]byte{
 		"another accept": wire.TypeAccept.Put(nil), "another request": wire.TypeRequest.Put(nil), "an offer": offer,
+		"an offer numbered 0":  append(wire.TypeOffer.Put(nil), 0, 0, 4, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0),
 		"a key update at once": wire.TypeKeyUpdate.Put(nil), "nothing": {}, "unknown": wire.Type(11).Put(nil),
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -16,13 +16,15 @@ import (
 type incoming struct {
 	id      *cmid.ID
 	r       *cmid.ConnectRequest
-	cfg     IDConfig                                      // the listener's
-	handler *actor.Props                                  // the listener's; nil: owner has it
-	route   func(r *ConnectRequest) (*actor.PID, *Reject) // the listener's, of a secured connection
-	name    string                                        // the listener's
-	via     *listening                                    // the listener's
-	owner   *actor.PID                                    // the listener's, or whom its Route has named; nil: nobody
+	cfg     IDConfig     // the listener's
+	handler *actor.Props // the listener's; nil: owner has it
+	via     *listening   // the listener's
+	owner   *actor.PID   // the listener's, or whom its Route has named; nil: nobody
 	box     *mailbox.Mailbox
+
+	// Of a secured connection: the listener's Route, and its name.
+	route func(r *ConnectRequest) (*actor.PID, *Reject)
+	name  string
 }
 
 // request handles a connection request for a listener of this loop: it rejects it, takes it, or

@@ -521,6 +521,13 @@ func TestOwedAtTheEnd(t *testing.T) {
 			w.Errorf("the end: %+v", c)
 		}
 		until[*Closed](p.server)
+		w.onLoop(w.rt, func(l *loop) {
+			for _, pool := range l.Pools() {
+				if pool.Name == "send" && pool.Used != 0 {
+					w.Errorf("%d bytes to send from are still in use", pool.Used)
+				}
+			}
+		})
 	})
 }
 

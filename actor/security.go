@@ -8,6 +8,7 @@ import (
 
 	"github.com/rdmactor/rdmactor/actor/internal/secure"
 	"github.com/rdmactor/rdmactor/actor/internal/wire"
+	"github.com/rdmactor/rdmactor/internal/enum"
 )
 
 // SecurityMode is how connections are secured.
@@ -22,12 +23,13 @@ const (
 	PSK
 )
 
-func (m SecurityMode) String() string {
-	if m == PSK {
-		return "PSK"
-	}
-	return "insecure"
-}
+var securityModes = []string{Insecure: "insecure", PSK: "PSK"}
+
+// String is the mode's name.
+func (m SecurityMode) String() string { return enum.At(securityModes, m, "security mode %d") }
+
+// MarshalText is String's text.
+func (m SecurityMode) MarshalText() ([]byte, error) { return []byte(m.String()), nil }
 
 // Security says how connections are secured, and who may have one. A peer that has another mode, or
 // none, is refused, whichever side has connected.

@@ -73,9 +73,10 @@ type (
 		Local, Peer Addr
 		PrivateData []byte
 		Param       ConnParam
-		MaxMessage  int    // bytes of one message; set by the actor layer and by devices with a limit
-		Foreign     bool   // as in ConnectRequest
-		Identity    string // the same
+		// bytes of one message; set by the actor layer and by devices with a limit
+		MaxMessage int
+		Foreign    bool   // as in ConnectRequest
+		Identity   string // the same
 		// Fallback is why the device has connected in an older way than it tried first (MPA
 		// revision 1, in which nothing is agreed on about Reads); nil: it has not.
 		Fallback error

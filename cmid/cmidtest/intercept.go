@@ -9,9 +9,10 @@ type tap struct {
 }
 
 // Intercept puts somebody in the middle of every link, who reads and changes what programs send: fn
-// gets the bytes of each Send and of each answer to a Read, and the private data of each MsgREQ, MsgREP and MsgREJ. What it
-// returns arrives in their place; after nil the message is lost. fn may keep and change b. Calls
-// come one at a time, from the goroutines of the loops that send. A nil fn ends it.
+// gets the bytes of each Send and of each answer to a Read, and the private data of each MsgREQ,
+// MsgREP and MsgREJ. What it returns arrives in their place; after nil the message is lost. fn may
+// keep and change b. Calls come one at a time, from the goroutines of the loops that send. A nil fn
+// ends it.
 func (f *Fabric) Intercept(fn func(m Message, b []byte) []byte) {
 	f.tap.mu.Lock()
 	defer f.tap.mu.Unlock()

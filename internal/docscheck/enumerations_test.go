@@ -58,6 +58,7 @@ var enumerations = []struct {
 	{reconnect.Unsent, "unsent"},
 	{reconnect.LinkQueueing, "queueing"},
 	{rpc.FateRefused, "refused"},
+	{rdma.PSK, "PSK"},
 	{cmidtest.MsgREQ, "MsgREQ"},
 	{wire.OpSend, "Send"},
 	{wire.LayerDDP, "DDP"},

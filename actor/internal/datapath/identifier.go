@@ -23,8 +23,8 @@ type Identifier interface {
 	SendRefused(s *Outgoing, kind, err error)
 	// Writable says that messages are taken again after one was refused.
 	Writable()
-	// Prove opens, in place, what a peer that has connected sends first on a secured connection, and
-	// returns the keys for what follows. An error ends the connection.
+	// Prove opens, in place, what a peer that has connected sends first on a secured connection,
+	// and returns the keys for what follows. An error ends the connection.
 	Prove(sealed []byte) (first []byte, ch *secure.Channel, err error)
 	// First says that the peer's first message on a secured connection has come. body is valid
 	// during the call.

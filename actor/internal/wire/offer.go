@@ -35,8 +35,8 @@ func (o Offer) PutSecured(b []byte) {
 	binary.BigEndian.PutUint64(b[OfferLen:], o.Number)
 }
 
-// ParseOffer takes what is behind the header of an offer: OfferLen bytes, or SecuredOfferLen. limit is the most bytes
-// that we take. An error is a *ProtocolError.
+// ParseOffer takes what is behind the header of an offer: OfferLen bytes, or SecuredOfferLen. limit
+// is the most bytes that we take. An error is a *ProtocolError.
 func ParseOffer(b []byte, limit int) (Offer, error) {
 	o := Offer{Length: binary.BigEndian.Uint32(b), Key: binary.BigEndian.Uint32(b[4:]), Addr: binary.BigEndian.Uint64(b[8:])}
 	if len(b) == SecuredOfferLen {
