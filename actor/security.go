@@ -8,7 +8,6 @@ import (
 
 	"github.com/rdmactor/rdmactor/actor/internal/secure"
 	"github.com/rdmactor/rdmactor/actor/internal/wire"
-	"github.com/rdmactor/rdmactor/internal/enum"
 )
 
 // SecurityMode is how connections are secured.
@@ -23,10 +22,16 @@ const (
 	PSK
 )
 
-var securityModes = []string{Insecure: "insecure", PSK: "PSK"}
-
 // String is the mode's name.
-func (m SecurityMode) String() string { return enum.At(securityModes, m, "security mode %d") }
+func (m SecurityMode) String() string {
+	switch m {
+	case Insecure:
+		return "insecure"
+	case PSK:
+		return "PSK"
+	}
+	return fmt.Sprintf("security mode %d", uint8(m))
+}
 
 // MarshalText is String's text.
 func (m SecurityMode) MarshalText() ([]byte, error) { return []byte(m.String()), nil }
@@ -114,12 +119,12 @@ func (c *IDConfig) features(peer secure.Features) secure.Features {
 
 // checkSecurity returns an error if the identifier cannot have its mode.
 func (c *IDConfig) checkSecurity() error {
-	what := ""
+	var what string
 	switch s := c.Security; {
 	case !c.secured():
 		return nil
 	case s.Mode != PSK:
-		what = fmt.Sprintf("there is no security mode %d", s.Mode)
+		what = "there is no " + s.Mode.String()
 	case s.Keys == nil:
 		what = "PSK mode needs Security.Keys"
 	case c.Raw:
