@@ -179,8 +179,7 @@ func (it *ident) introduceTo(in *incoming, r *cmid.ConnectRequest) {
 		it.setOwner(it.rt.newOwner(it.l, in.owner))
 	}
 	it.watch()
-	it.requestTimer()
-	it.notify(r)
+	it.notify(r) // the deadline is that of the handshake: the peer's own goes on, too
 }
 
 // errRouteFailed is why a request has ended whose Authorize or Route has failed.

@@ -418,3 +418,24 @@ func TestKeysAreNotPrinted(t *testing.T) {
 		}
 	}
 }
+
+// A runtime is shut down while peers are in the middle of the handshake, or wait for an owner.
+func TestShutdownDuringHandshakes(t *testing.T) {
+	onFlavors(t, func(w *world) {
+		server := w.farProbe()
+		w.listen(server, secured(w))
+		w.handshake(credential("alice", 1))
+		m := w.handshake(credential("alice", 1))
+		m.say(wire.TypeRequest.Put(nil))
+		next[*ConnectRequest](server)
+		client := w.probe()
+		w.f.Intercept(func(m cmidtest.Message, b []byte) []byte {
+			if m == cmidtest.MsgREP {
+				return nil
+			}
+			return b
+		})
+		client.send(w.rt.CreateID(client.pid, secured(w)), &Dial{Addr: there + ":7471"})
+		settle()
+	})
+}

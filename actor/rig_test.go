@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/netip"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -82,6 +83,9 @@ func checkEmpty(tb testing.TB, rt *Runtime) {
 	tb.Helper()
 	if n := rt.count.Load(); n != 0 {
 		tb.Errorf("%d identifiers are still counted after Shutdown", n)
+	}
+	if !rt.strangers.places.May(netip.Addr{}, 1) {
+		tb.Error("peers that are not authenticated are still counted after Shutdown")
 	}
 	for _, l := range rt.loops {
 		if len(l.ids) != 0 || l.requests.all != 0 {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"runtime"
 	"testing"
 	"time"
 
@@ -271,6 +272,7 @@ func TestAuthorize(t *testing.T) {
 		"accepts":  {func(*ConnectRequest) *Reject { return nil }, ""},
 		"rejects":  {func(r *ConnectRequest) *Reject { return &Reject{PrivateData: []byte("no " + r.Identity)} }, "no alice"},
 		"panics":   {func(*ConnectRequest) *Reject { panic("authorize") }, ""},
+		"exits":    {func(*ConnectRequest) *Reject { runtime.Goexit(); return nil }, ""},
 		"too long": {func(*ConnectRequest) *Reject { return &Reject{PrivateData: make([]byte, 256)} }, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -289,7 +291,12 @@ func TestAuthorize(t *testing.T) {
 				}
 				end := until[*Closed](client)
 				r, ok := end[0].msg.(*Rejected)
-				if !ok || string(r.PrivateData) != tt.reject {
+				if name == "exits" { // and the actor, which would have rejected it
+					_, ok = end[0].msg.(Failure)
+				} else if ok {
+					ok = string(r.PrivateData) == tt.reject
+				}
+				if !ok || len(end) != 2 {
 					w.Errorf("the client gets %v", end)
 				}
 				settle()
@@ -502,7 +509,9 @@ func TestOwedRecords(t *testing.T) {
 // What is owed when the connection ends is answered, and its memory comes back.
 func TestOwedAtTheEnd(t *testing.T) {
 	onKernelLike(t, kernelLike{}, func(w *world, near, _ *kernelLike) {
-		p := w.connect(secured(w))
+		cfg := secured(w)
+		cfg.MaxMessage = 4 * kib // in memory that connections share
+		p := w.connect(cfg)
 		w.onLoop(w.rt, func(*loop) { near.fail = 1 })
 		p.client.send(p.c, NewSend(make([]byte, 3000)))
 		p.client.send(p.c, NewSend(nil))
@@ -522,9 +531,11 @@ func TestOwedAtTheEnd(t *testing.T) {
 		}
 		until[*Closed](p.server)
 		w.onLoop(w.rt, func(l *loop) {
-			for _, pool := range l.Pools() {
-				if pool.Name == "send" && pool.Used != 0 {
-					w.Errorf("%d bytes to send from are still in use", pool.Used)
+			for _, d := range l.Devices {
+				for _, a := range d.Shared.Send {
+					if a != nil && a.Out() != 0 {
+						w.Errorf("%d pieces of memory to send from are still in use", a.Out())
+					}
 				}
 			}
 		})
