@@ -89,3 +89,16 @@ func NewKeys(list ...Credential) (*Keys, error) {
 	}
 	return k, nil
 }
+
+// find is whose key a request names.
+func (k *Keys) find(request []byte) (known, error) {
+	if len(request) != PSKRequestLen {
+		return known{}, refused("a request of %d bytes, want %d", len(request), PSKRequestLen)
+	}
+	id := KeyID(request[publicLen:])
+	who, ok := k.byID[id]
+	if !ok {
+		return known{}, &HandshakeError{"a stranger", &UnknownKeyError{id}}
+	}
+	return who, nil
+}

@@ -16,6 +16,9 @@ type PSKServer struct {
 // reply's hello.
 func NewPSKServer(k *Keys, s Suite, b Binding, request Hello, data []byte, reply Hello,
 ) (*PSKServer, [PSKReplyLen]byte, error) {
+	if _, err := k.find(data); err != nil && noiseName(s) != "" { // before that costs a key for one connection
+		return nil, [PSKReplyLen]byte{}, err
+	}
 	e, err := ecdh.X25519().GenerateKey(rand.Reader)
 	if err != nil {
 		return nil, [PSKReplyLen]byte{}, &ConfigError{What: "no key for one connection", Err: err}
@@ -28,15 +31,11 @@ func newPSKServer(k *Keys, s Suite, b Binding, request Hello, data []byte, reply
 	if noiseName(s) == "" {
 		return nil, answer, &ConfigError{What: s.String() + " is not for PSK mode"}
 	}
-	if len(data) != PSKRequestLen {
-		return nil, answer, refused("a request of %d bytes, want %d", len(data), PSKRequestLen)
+	who, err := k.find(data)
+	if err != nil {
+		return nil, answer, err
 	}
-	id := KeyID(data[publicLen:])
-	who, ok := k.byID[id]
-	if !ok {
-		return nil, answer, &HandshakeError{"a stranger", &UnknownKeyError{id}}
-	}
-	n := newNoise(s, b.psk(request, id), who.psk, e)
+	n := newNoise(s, b.psk(request, KeyID(data[publicLen:])), who.psk, e)
 	defer n.forget()
 	if n.re, err = ecdh.X25519().NewPublicKey(data[:publicLen]); err != nil {
 		return nil, answer, &HandshakeError{"the request's public key", err}
