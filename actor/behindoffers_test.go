@@ -8,7 +8,13 @@ import (
 
 // An owner retains requests until its answer has left, which is a large one: the peer reads it. The
 // connection is still read, because the peer's Read comes behind further requests.
-func TestReadOfAnswerBehindMessages(t *testing.T) {
+func TestReadOfAnswerBehindMessages(t *testing.T) { readOfAnswer(t, nil) }
+
+// The same where the answer is sealed before it is offered.
+func TestReadOfSecuredAnswerBehindMessages(t *testing.T) { readOfAnswer(t, psk(t)) }
+
+func readOfAnswer(t *testing.T, s *Security) {
+	t.Helper()
 	const size, requests, answer = 64 << 10, 12, 200 << 10
 	onFlavors(t, func(w *world) {
 		const hoards = 40
@@ -39,7 +45,7 @@ func TestReadOfAnswerBehindMessages(t *testing.T) {
 		g.h.release()
 		g.await("everything", func() bool { return g.h.all == hoards })
 		g.finish()
-	}, Config{Limits: Limits{ReceiveMemory: 8 << 20}})
+	}, Config{Security: s, Limits: Limits{ReceiveMemory: 8 << 20}})
 }
 
 // An owner retains nothing, and others all that is shared. A large message comes to it all the

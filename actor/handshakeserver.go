@@ -72,7 +72,7 @@ func (it *ident) challenge(in *incoming) {
 	it.features = it.cfg.features(secure.Features(h.Features))
 	it.depths(nil, &it.peerReads)
 	own := it.hello()
-	it.cfg.eager = own.Eager // that is the promise, also if memory gets short meanwhile
+	it.promised = own.Eager // also if memory gets short meanwhile
 	it.hand = &handshake{in: in, counted: true, reply: own.Put(make([]byte, secure.PSKReplyLen))}
 	it.requestTimer()
 	keys := it.cfg.Security.Keys.peers.Load()

@@ -33,6 +33,9 @@ func (l *Loop) Hello(t *Terms, attr verbs.DeviceAttr) wire.Hello {
 	limit := l.limits.Receive
 	// so that several fit into what arenas may have
 	eager := max(min(l.eager(t, attr), t.Messages, limit/8&^(unit-1)), unit)
+	if t.Promised > 0 {
+		eager = t.Promised
+	}
 	h := wire.Hello{Features: t.Features, Credits: t.Credits, Eager: eager, MaxMessage: t.Messages}
 	if h.MaxMessage = min(h.MaxMessage, max(h.Eager, t.largest(limit/2))); !t.Reads {
 		h.MaxMessage = h.Eager

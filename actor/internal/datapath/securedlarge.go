@@ -103,6 +103,7 @@ func (o *offers) goes() bool {
 	c.Flight.quiet = 0
 	o.unread.Push(s.m)
 	*s = sealing{}
+	c.l.Shares.again(c)
 	c.Session.Sent(wire.TypeOffer, 0)
 	c.observe()
 	return true

@@ -199,6 +199,7 @@ type Terms struct {
 	Serves    bool // and serves them
 	Keepalive Keepalive
 	Features  uint8 // how it is secured, as in a hello; 0: not
+	Promised  int   // bytes that a receive holds, if a hello says so already; 0: what Hello says
 	Rekey     int   // tests': after so many records this side changes its key; 0: when that is due
 	// what its request says; zero: it was not the peer who has asked, or it has no hello
 	Peer wire.Hello
