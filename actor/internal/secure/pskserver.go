@@ -16,7 +16,8 @@ type PSKServer struct {
 // reply's hello.
 func NewPSKServer(k *Keys, s Suite, b Binding, request Hello, data []byte, reply Hello,
 ) (*PSKServer, [PSKReplyLen]byte, error) {
-	if _, err := k.find(data); err != nil && noiseName(s) != "" { // before that costs a key for one connection
+	// A key that is not known shall not cost the key for one connection.
+	if _, err := k.find(data); err != nil && noiseName(s) != "" {
 		return nil, [PSKReplyLen]byte{}, err
 	}
 	e, err := ecdh.X25519().GenerateKey(rand.Reader)
