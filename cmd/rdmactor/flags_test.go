@@ -101,6 +101,12 @@ func TestBadCommandLines(t *testing.T) {
 		"perf -s --timeout 0s":         "--timeout 0s: too short",
 		"perf -s --wait long":          "--wait long: want block, spin or busy",
 		"perf -c -a ::1 --plot p.gif":  "--plot p.gif: want .svg or .png",
+		"keygen":                       "whose key?",
+		"keygen ann bob":               `unexpected "bob"`,
+		"keygen ann --print":           "-print",
+		"keygen a/b":                   "give one with -o",
+		"keygen ann -o - --add":        "to which file?",
+		"keygen # -o -":                "does not begin with #",
 		"perf -s --device mlx5":        "--device mlx5: want auto, iwarp or kernel",
 	} {
 		err := execute(context.Background(), strings.Fields(line), io.Discard, io.Discard)
@@ -116,6 +122,7 @@ func TestHelp(t *testing.T) {
 		"top --help": "history", "ids -h": "rdma resource show cm_id",
 		"time -h": "-level", "time --help": "cmtime",
 		"perf --help": "half of the round trip", "perf -h": "-sizes",
+		"keygen --help": "Nobody but the file's owner", "keygen -h": "-add",
 	} {
 		var out bytes.Buffer
 		err := execute(context.Background(), strings.Fields(line), &out, io.Discard)

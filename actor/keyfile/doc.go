@@ -1,0 +1,45 @@
+// Package keyfile reads and writes files with pre-shared keys, for rdma.Security's PSK mode.
+//
+//	list, err := keyfile.Load("chat.key")
+//	...
+//	keys := new(rdma.Keyring)
+//	err = keyfile.Use(keys, list)
+//	clear(list)
+//	rt, err := rdma.Open(system, rdma.Config{Security: &rdma.Security{Mode: rdma.PSK, Keys: keys}})
+//
+// A file has a key on each line: an identity, a colon, and the key's 32 bytes in base64 (that of
+// RFC 4648, section 4, with its padding). Everything before the last colon is the identity. Empty
+// lines, and lines that begin with #, mean nothing. `rdmactor keygen` makes such files.
+//
+// The key on the first line is what a program connects with. All of them may connect to it. So two
+// machines can have the same file, and the file of a server has a line for each client, as
+//
+//	cat ann.key bob.key >peers.key
+//
+// makes it. An identity may have two keys while one takes the other's place. A new key is put
+// behind the others (Add), the file is given to everybody, and then the old line is removed
+// everywhere. A program that uses Follow needs no restart for that, and no connection ends.
+//
+// # Ownership
+//
+// What Read and Load return is the caller's, who overwrites it (clear) when the Keyring has it.
+// What the package has read itself is overwritten before it returns. The program may still have
+// copies of a key in memory: the Keyring's, and what the garbage collector has not used again.
+//
+// # Ordering
+//
+// Follow calls its function on the goroutine that has called Follow, once for each change that it
+// sees, and for the latest state of the file.
+//
+// # Errors
+//
+// Errors never have a key in them. What is wrong with a line is a *LineError, which has its number
+// (EINVAL). A file that others than its owner can read or write is a *ModeError (EACCES). A file
+// without keys is ErrNoKeys.
+//
+// # Limitations
+//
+// A file has at most 4 MiB. It is not encrypted: its mode protects it. Its owner is not looked at.
+// Access lists can make a file look as if its group could read it. Whoever knows better opens the
+// file and uses Read.
+package keyfile

@@ -1,0 +1,112 @@
+package keyfile
+
+import (
+	"bytes"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+
+	rdma "github.com/rdmactor/rdmactor/actor"
+)
+
+// Generate makes a key of an identity: 32 random bytes. An error is EINVAL's.
+func Generate(identity string) (rdma.Credential, error) {
+	if what := checkIdentity(identity); what != "" {
+		return rdma.Credential{}, fmt.Errorf("%s: %w", what, unix.EINVAL)
+	}
+	c := rdma.Credential{Identity: identity}
+	_, _ = rand.Read(c.Key[:]) // never fails: it ends the program instead
+	return c, nil
+}
+
+// Write writes lines that Read reads: the keys are in them.
+func Write(w io.Writer, list ...rdma.Credential) error {
+	b, err := text(list)
+	defer clear(b)
+	if err == nil {
+		_, err = w.Write(b)
+	}
+	return err
+}
+
+// text is the lines of a list.
+func text(list []rdma.Credential) ([]byte, error) {
+	size := 0
+	for i := range list {
+		size += len(list[i].Identity) + len(":\n") + encoding.EncodedLen(keyLen)
+	}
+	b := make([]byte, 0, size) // large enough, because append would leave copies behind
+	for i := range list {
+		if what := checkIdentity(list[i].Identity); what != "" {
+			return b, fmt.Errorf("%s: %w", what, unix.EINVAL)
+		}
+		b = append(append(b, list[i].Identity...), ':')
+		b = append(encoding.AppendEncode(b, list[i].Key[:]), '\n')
+	}
+	return b, nil
+}
+
+// Create makes a file of keys that only its owner can read. A file that is there is left as it is,
+// and an error: fs.ErrExist.
+func Create(name string, list ...rdma.Credential) error {
+	f, err := os.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(Write(f, list...), f.Sync(), f.Close()); err != nil {
+		return errors.Join(err, os.Remove(name))
+	}
+	return nil
+}
+
+// Add puts a key behind those of a file. Whoever reads the file meanwhile sees all of it or what it
+// was before.
+func Add(name string, c rdma.Credential) (err error) {
+	// the new file takes the place of the file, not of a link to it
+	if name, err = filepath.EvalSymlinks(name); err != nil {
+		return err
+	}
+	b, _, err := contents(name)
+	defer func() { clear(b[:cap(b)]) }()
+	if err != nil {
+		return err
+	}
+	line, err := text([]rdma.Credential{c})
+	defer clear(line)
+	if err != nil {
+		return err
+	}
+	all := append(make([]byte, 0, len(b)+len("\n")+len(line)), b...)
+	defer clear(all[:cap(all)])
+	if len(b) > 0 && !bytes.HasSuffix(b, []byte("\n")) {
+		all = append(all, '\n')
+	}
+	all = append(all, line...)
+	list, err := parse(all)
+	if err != nil {
+		return fmt.Errorf("%s would not be a list of keys any more: %w", name, err)
+	}
+	clear(list)
+	return replace(name, all)
+}
+
+// replace puts a new file into the place of name.
+func replace(name string, b []byte) error {
+	f, err := os.CreateTemp(filepath.Dir(name), ".key-*") // its mode is 0600
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(b)
+	if err = errors.Join(err, f.Sync(), f.Close()); err == nil {
+		err = os.Rename(f.Name(), name)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(f.Name()))
+	}
+	return nil
+}
