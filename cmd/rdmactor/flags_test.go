@@ -107,6 +107,13 @@ func TestBadCommandLines(t *testing.T) {
 		"keygen a/b":                   "give one with -o",
 		"keygen ann -o - --add":        "to which file?",
 		"keygen # -o -":                "does not begin with #",
+		"certs --client ca":            "neither ca nor server",
+		"certs --client server":        "neither ca nor server",
+		"certs --client a/b":           "letters, digits",
+		"certs --client ../a":          "letters, digits",
+		"certs --client a-key":         "letters, digits",
+		"certs host:7471":              "without a port",
+		"certs --days":                 "-days",
 		"perf -s --device mlx5":        "--device mlx5: want auto, iwarp or kernel",
 	} {
 		err := execute(context.Background(), strings.Fields(line), io.Discard, io.Discard)
@@ -123,6 +130,7 @@ func TestHelp(t *testing.T) {
 		"time -h": "-level", "time --help": "cmtime",
 		"perf --help": "half of the round trip", "perf -h": "-sizes",
 		"keygen --help": "Nobody but the file's owner", "keygen -h": "-add",
+		"certs --help": "not for production", "certs -h": "-client",
 	} {
 		var out bytes.Buffer
 		err := execute(context.Background(), strings.Fields(line), &out, io.Discard)

@@ -18,6 +18,7 @@ const overview = `rdmactor: RDMA from one program, without kernel modules and wi
   rdmactor top URL               a running program's identifiers, loops and memory, live, in a terminal
   rdmactor ids [URL] [flags]     the identifiers of a running program, of the kernel, or both joined
   rdmactor keygen IDENTITY       a pre-shared key, in a file, for programs that take --key
+  rdmactor certs [NAME...]       certificates for development, for programs that take --tls-cert
 
 Each takes --help. An address is HOST or HOST:PORT everywhere, an IPv6 address with a port [IPV6]:PORT. Ctrl-C is how a server, and a
 client that was given no end, are ended: the status is 0. A client that had its work to do says what it has got until then: the status
@@ -44,6 +45,8 @@ func execute(ctx context.Context, args []string, stdout, stderr io.Writer) error
 		return listIDs(ctx, args[1:], stdout, stderr)
 	case "keygen":
 		return keygen(args[1:], stdout)
+	case "certs":
+		return certs(args[1:], stdout)
 	case "help", "-h", "-help", "--help":
 		fmt.Fprint(stdout, overview)
 		return nil

@@ -1,0 +1,163 @@
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/rdmactor/rdmactor/internal/devcerts"
+)
+
+const certsUsage = `rdmactor certs [NAME...] [flags]
+
+Makes certificates for development, with keys that nobody but their files' owner can read:
+
+  ca.pem, ca-key.pem            an authority. Programs take ca.pem with --tls-ca; its key only signs more certificates
+  server.pem, server-key.pem    of a server that is reached by NAMEs: host names and addresses (default localhost, 127.0.0.1 and ::1)
+  client.pem, client-key.pem    of a client; --client gives it another name, and more of them
+
+Programs take a certificate with --tls-cert and its key with --tls-key. Where there is an authority, it signs what is named on the command
+line. No file is replaced. Certificates are valid for a year, and cannot be taken back. They are not for production: their subjects say so.
+
+`
+
+// certsFlags are the command line of certs.
+type certsFlags struct {
+	dir     string
+	server  []string
+	clients []string
+}
+
+func parseCerts(args []string, stdout io.Writer) (c certsFlags, err error) {
+	f := flag.NewFlagSet("rdmactor certs", flag.ContinueOnError)
+	f.StringVar(&c.dir, "dir", "certs", "the `FOLDER` that they are in")
+	f.Func("client", "the `NAME` of a client, which is also its file's; may be repeated", func(name string) error {
+		if name == "ca" || name == "server" || strings.HasSuffix(name, "-key") || !isHost(name) {
+			return errors.New("want letters, digits, - and ., and neither ca nor server")
+		}
+		c.clients = append(c.clients, name)
+		return nil
+	})
+	if c.server, err = parseAround(f, certsUsage, args, stdout); err != nil {
+		return c, err
+	}
+	for _, name := range c.server {
+		if net.ParseIP(name) == nil && !isHost(strings.TrimPrefix(name, "*.")) {
+			return c, fmt.Errorf("%q: want a host name or an IP address, without a port", name)
+		}
+	}
+	return c, nil
+}
+
+// isHost reports whether a name can be that of a host.
+func isHost(name string) bool {
+	return name != "" && len(name) < 254 && name[0] != '.' && name[0] != '-' &&
+		strings.Trim(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-.") == ""
+}
+
+// certs makes certificates.
+func certs(args []string, stdout io.Writer) error {
+	c, err := parseCerts(args, stdout)
+	if err != nil {
+		return err
+	}
+	files := map[string]devcerts.Pair{}
+	ca, err := c.authority()
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		if ca, err = devcerts.New(); err != nil {
+			return err
+		}
+		files["ca"] = ca.Pair
+		if len(c.server) == 0 {
+			c.server = []string{"localhost", "127.0.0.1", "::1"}
+		}
+		if len(c.clients) == 0 {
+			c.clients = []string{"client"}
+		}
+	case err != nil:
+		return fmt.Errorf("%s: %w", c.dir, err)
+	case len(c.server)+len(c.clients) == 0:
+		return fmt.Errorf("%s has an authority: which certificate shall it sign? See rdmactor certs --help", c.dir)
+	}
+	if err := c.sign(ca, files); err != nil {
+		return err
+	}
+	return c.write(files, stdout)
+}
+
+// authority is the one that the folder has.
+func (c *certsFlags) authority() (*devcerts.Authority, error) {
+	cert, err := os.ReadFile(c.path("ca.pem"))
+	if err != nil {
+		return nil, err
+	}
+	key, err := os.ReadFile(c.path("ca-key.pem"))
+	if err != nil { // not fs.ErrNotExist: there is half of an authority
+		return nil, errors.New("there is ca.pem, and no ca-key.pem that could sign: " + err.Error())
+	}
+	return devcerts.Load(devcerts.Pair{Cert: cert, Key: key})
+}
+
+// sign adds to files what the command line names.
+func (c *certsFlags) sign(ca *devcerts.Authority, files map[string]devcerts.Pair) (err error) {
+	if len(c.server) > 0 {
+		if files["server"], err = ca.Server(c.server...); err != nil {
+			return err
+		}
+	}
+	for _, name := range c.clients {
+		if files[name], err = ca.Client(name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// write writes what was made, if nothing of it is there.
+func (c *certsFlags) write(files map[string]devcerts.Pair, stdout io.Writer) error {
+	if err := os.MkdirAll(c.dir, 0o700); err != nil {
+		return err
+	}
+	order := append([]string{"ca", "server"}, c.clients...)
+	for name := range files {
+		for _, path := range []string{c.path(name + ".pem"), c.path(name + "-key.pem")} {
+			if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
+				return fmt.Errorf("%s: %w", path, fs.ErrExist)
+			}
+		}
+	}
+	for _, name := range order {
+		p, ok := files[name]
+		if !ok {
+			continue
+		}
+		delete(files, name) // a client may be named twice
+		cert, key := c.path(name+".pem"), c.path(name+"-key.pem")
+		err := errors.Join(create(key, p.Key, 0o600), create(cert, p.Cert, 0o644))
+		clear(p.Key)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(stdout, "%s, %s\n", cert, key)
+	}
+	return nil
+}
+
+func (c *certsFlags) path(name string) string { return filepath.Join(c.dir, name) }
+
+// create writes a new file.
+func create(name string, b []byte, mode fs.FileMode) error {
+	f, err := os.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, mode)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(b)
+	return errors.Join(err, f.Close())
+}
