@@ -12,8 +12,9 @@ import (
 
 // request is a peer's, for the link to answer.
 type request struct {
-	from  netip.Addr
-	hello hello
+	from   netip.Addr
+	hello  hello
+	proved bool // it is of that node
 }
 
 // request answers a peer's request. Either it is accepted, and its connection is the next
@@ -25,7 +26,7 @@ func (l *link) request(ctx actor.Context, ev *rdma.ConnectRequest) {
 		ctx.Respond(&rdma.Reject{})
 		return
 	}
-	r := request{host(ev.Peer), h}
+	r := request{host(ev.Peer), h, l.cfg.Peers.proved(ev.Identity)}
 	kind := l.judge(r)
 	if kind == helloRequest && !l.local.Has(ev.ID) {
 		kind = helloAgain // it could not be moved to this loop
@@ -61,12 +62,13 @@ const dialStands = time.Second
 // rejected.
 func (l *link) judge(r request) helloKind {
 	live := l.state == LinkUp || l.state == LinkAccepting
+	elsewhere := r.from != l.peerAt && !r.proved // than the present peer is
 	switch h := r.hello; {
 	case l.closing:
 		return helloAgain
-	case live && r.from != l.peerAt && r.from == l.home: // the present peer is elsewhere
+	case live && elsewhere && r.from == l.home:
 		return helloRequest
-	case live && r.from != l.peerAt:
+	case live && elsewhere:
 		return helloSimultaneous
 	case live && h.incarnation < l.peer.incarnation:
 		return helloStale
@@ -85,6 +87,9 @@ func (l *link) checkPeer(ev *rdma.Established) error {
 	if l.state == LinkAccepting {
 		ev.PrivateData = l.user
 		return nil
+	}
+	if err := l.checkIdentity(ev); err != nil {
+		return err
 	}
 	l.peer, l.peerAt = hello{}, host(ev.Peer)
 	h, user, ok := parseHello(ev.PrivateData)

@@ -27,7 +27,7 @@ import (
 // was given up) is rejected. One that is newer replaces it, because the peer would not dial if it
 // had that connection.
 //
-// Nobody has proved what a request says of its node. So nothing follows from it for longer than
+// Without PeersConfig.Proves nobody has proved what a request says of its node. So nothing follows from it for longer than
 // its connection lasts, nor for a connection with somebody else. A request from another address
 // than that of the present connection is rejected until that has ended (keepalive sees to it),
 // whatever incarnation it claims. A request from the node's own address (that of Config.Dial or of
@@ -40,6 +40,9 @@ import (
 // host, or of a NAT) cannot be distinguished: there the later incarnation stays, for as long as it
 // is connected. And a node that dials from another address than it is dialled at may have crashed
 // without anybody noticing. Then it waits until its last connection is given up.
+//
+// On secured connections PeersConfig.Proves says which identity is which node's. Then a node is who
+// has its identity, wherever it comes from, and nobody else is.
 type Peers struct {
 	cfg   PeersConfig
 	dials atomic.Uint32 // so many dials have begun
@@ -60,6 +63,12 @@ type PeersConfig struct {
 	// listener's loop and must not block. If it panics, or calls runtime.Goexit, the request is
 	// rejected. nil: such requests are the listener's owner's.
 	Unknown func(Stranger) *actor.PID
+	// Proves says whether a peer with this identity may be that node. The identity is that of its
+	// secured connection, "" if it has none. If not, a request that claims to be the node is
+	// rejected, and a dial of the node has failed (ErrWrongIdentity). It is called on a loop and
+	// must not block. If it panics, or calls runtime.Goexit, the request is rejected; if a dial was
+	// answered, the reconnecting actor ends. nil: whoever may connect may be every node.
+	Proves func(identity string, node uint64) bool
 	// Strangers are how many actors that Unknown has returned there may be at a time: 1,024. More
 	// requests of unknown nodes are rejected (ErrTooManyNodes at the peer). One address may have
 	// as many of them as are left for all others. A sixteenth is for addresses that have none. An
@@ -72,6 +81,7 @@ type PeersConfig struct {
 type Stranger struct {
 	Node, Incarnation uint64
 	From              rdma.Addr // where the request comes from
+	Identity          string    // as in rdma.ConnectRequest: proved, other than the rest
 	PrivateData       []byte    // the user's of the request, until Unknown returns
 }
 
@@ -99,9 +109,12 @@ func (p *Peers) Route(r *rdma.ConnectRequest) (owner *actor.PID, reject *rdma.Re
 	if !ok || h.kind != helloRequest || h.node == p.cfg.Node {
 		return nil, nil
 	}
+	if !p.proves(r.Identity, h.node) {
+		return nil, p.impostor()
+	}
 	link, asked, kind := p.find(h, host(r.Peer))
 	if asked != nil {
-		link, kind = p.ask(asked, Stranger{h.node, h.incarnation, r.Peer, user})
+		link, kind = p.ask(asked, Stranger{h.node, h.incarnation, r.Peer, r.Identity, user})
 	}
 	if link != nil || p.cfg.Unknown == nil {
 		return link, nil
@@ -233,6 +246,7 @@ const (
 	helloAgain // it may be taken later: the peer's actor is closing, say
 	helloUnknown
 	helloTooMany
+	helloIdentity // it is not that node's
 )
 
 // err is what a rejection of this kind means to who has dialled. A later version may have others.
@@ -246,6 +260,8 @@ func (k helloKind) err() error {
 		return ErrUnknownNode
 	case helloTooMany:
 		return ErrTooManyNodes
+	case helloIdentity:
+		return ErrWrongIdentity
 	}
 	return errAgain
 }
