@@ -19,6 +19,8 @@ type (
 	// begun and fails costs the identifier: Closed follows.
 	Dial struct {
 		Addr string // "host:port"; names are looked up
+		// what the other side is known as here, to Keyring.UseFor; "": Addr
+		Name string
 		// where to connect from; the zero Addr lets the routing tables choose
 		Src Addr
 		// for the whole command. The time-outs of the phases (Timeouts) end it as well. 0: only

@@ -1,6 +1,7 @@
 package actor
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net"
@@ -136,6 +137,7 @@ func (it *ident) dial(c *Dial, sender *actor.PID) {
 	if !ok {
 		return
 	}
+	it.dialled = cmp.Or(c.Name, c.Addr)
 	a := &asked{cmd: c, sender: sender}
 	if c.Timeout > 0 {
 		a.due = it.l.el.Now().Add(c.Timeout)

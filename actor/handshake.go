@@ -91,7 +91,7 @@ func (it *ident) beginHandshake(private *[]byte, limit int) error {
 	if len(user) > wire.MaxUserData {
 		return fmt.Errorf("%d bytes of private data, the limit is %d: %w", len(user), wire.MaxUserData, unix.EINVAL)
 	}
-	own := it.cfg.Security.Keys.own.Load()
+	own := it.cfg.Security.Keys.toward(it.dialled)
 	if own == nil {
 		return fmt.Errorf("Security.Keys has no key to connect with (Keyring.Use): %w", unix.EINVAL)
 	}

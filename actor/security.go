@@ -2,6 +2,7 @@ package actor
 
 import (
 	"fmt"
+	"sync"
 	"sync/atomic"
 
 	"golang.org/x/sys/unix"
@@ -83,6 +84,7 @@ var ErrSecured = fmt.Errorf("one-sided operations are not protected, and Securit
 // uses the new one, then the listeners take only that. The zero Keyring has none. Any goroutine.
 type Keyring struct {
 	own   atomic.Pointer[secure.Credential]
+	named sync.Map // of *secure.Credential, by the name of who has the key, too
 	peers atomic.Pointer[secure.Keys]
 }
 

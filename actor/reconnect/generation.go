@@ -1,6 +1,7 @@
 package reconnect
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -89,7 +90,7 @@ func (l *link) dial(ctx actor.Context) {
 	l.enter(LinkDialling)
 	l.id = l.rt.CreateID(ctx.Self(), l.cfg.ID)
 	d := l.cfg.Dial
-	d.Addr = l.at
+	d.Addr, d.Name = l.at, cmp.Or(d.Name, d.Addr)
 	if l.cfg.Peers != nil {
 		l.cfg.Peers.dials.Add(1)
 		d.PrivateData = l.cfg.Peers.hello(helloRequest).put(d.PrivateData)

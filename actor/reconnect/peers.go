@@ -27,12 +27,13 @@ import (
 // was given up) is rejected. One that is newer replaces it, because the peer would not dial if it
 // had that connection.
 //
-// Without PeersConfig.Proves nobody has proved what a request says of its node. So nothing follows from it for longer than
-// its connection lasts, nor for a connection with somebody else. A request from another address
-// than that of the present connection is rejected until that has ended (keepalive sees to it),
-// whatever incarnation it claims. A request from the node's own address (that of Config.Dial or of
-// Address, or where a dial was answered) replaces a connection from elsewhere, and who answers a
-// dial at that address is the node. A rejection ends no actor: it tries again.
+// Without PeersConfig.Proves nobody has proved what a request says of its node. So nothing follows
+// from it for longer than its connection lasts, nor for a connection with somebody else. A request
+// from another address than that of the present connection is rejected until that has ended
+// (keepalive sees to it), whatever incarnation it claims. A request from the node's own address
+// (that of Config.Dial or of Address, or where a dial was answered) replaces a connection from
+// elsewhere, and who answers a dial at that address is the node. A rejection ends no actor: it
+// tries again.
 //
 // So an attacker that can neither receive at the node's address nor intercept what goes there
 // cannot take a connection away, nor keep the node out. While the node has no connection, anybody
