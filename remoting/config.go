@@ -52,6 +52,18 @@ type Config struct {
 	// 64 KiB. What a peer takes may be less or more.
 	MaxMessage int
 
+	// NodeOf says which node has an identity: that of a secured connection (ID.Security), "" of
+	// one that is not. Who claims to be another node is refused, whichever side has dialled, before
+	// the other one's connection can suffer. "": no node has it. It is called on loops and must not
+	// block; if it panics, the peer is refused. nil: whoever may connect may be every node that is
+	// not connected. With a key or a certificate for each node, it is what keeps one from passing
+	// for another.
+	NodeOf func(identity string) (name string)
+	// OwnSenders refuses messages whose sender is at a third node. Who forwards a message says who
+	// has sent it, and nobody has proved that: a peer can name any actor of any node. With it,
+	// requests cannot be forwarded from one node to another, unless the answer comes back the same
+	// way.
+	OwnSenders bool
 	// Expose says what peers may do here. Zero: they may answer what was sent to them, nothing
 	// else.
 	Expose Expose

@@ -22,9 +22,10 @@
 // actor system and the runtime stay their owner's.
 //
 // Each peer has an actor on one of the runtime's loops. Codecs decode there, and Config.Allow is
-// called there, so they must not block. Config.Admit, Config.Resolve, the Props of Config.Kinds,
-// and subscribers of events and dead letters run off the loops; but what a sender finds out within
-// Send, because its message cannot be encoded or has no room, is published there, on its goroutine.
+// called there, so they must not block, nor may Config.NodeOf. Config.Admit, Config.Resolve, the
+// Props of Config.Kinds, and subscribers of events and dead letters run off the loops; but what a
+// sender finds out within Send, because its message cannot be encoded or has no room, is published
+// there, on its goroutine.
 //
 // # Ordering
 //
@@ -60,13 +61,15 @@
 //
 // # Limitations
 //
-// Nodes do not prove who they are: see reconnect.Peers. Who can connect is Config.Admit's to say,
-// again whenever Node.Readmit is called. An actor that has sent a request itself, without a future,
-// is answered by the node that it was sent to: if that one forwards the request, the answer of a
-// third node is refused, unless Config.Expose lets it reach the actor. If it was a future's, and
-// the third node refuses it, or is lost, the future times out. The PID of a future has a RequestId
-// there. The messages of a connection that has ended may have been received or not; only futures
-// are notified of each. Peers may name senders at other nodes: who answers one of these makes a
-// connection there. Within Config.Patience they name a quarter of Config.Peers that this node does
-// not know, from one address as many as are left for all others. Config.Resolve can refuse names.
+// Nodes prove who they are only if Config.ID has a Security and Config.NodeOf is set: otherwise see
+// reconnect.Peers. Who can connect is Config.Admit's to say, again whenever Node.Readmit is called.
+// The sender of a message is what the peer says it is, unless Config.OwnSenders is set. An actor
+// that has sent a request itself, without a future, is answered by the node that it was sent to: if
+// that one forwards the request, the answer of a third node is refused, unless Config.Expose lets
+// it reach the actor. If it was a future's, and the third node refuses it, or is lost, the future
+// times out. The PID of a future has a RequestId there. The messages of a connection that has ended
+// may have been received or not; only futures are notified of each. Peers may name senders at other
+// nodes: who answers one of these makes a connection there. Within Config.Patience they name a
+// quarter of Config.Peers that this node does not know, from one address as many as are left for
+// all others. Config.Resolve can refuse names.
 package remoting

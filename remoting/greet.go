@@ -143,13 +143,15 @@ func (l *link) hello(ctx actor.Context, h *frame.Hello) {
 	l.p.mu.Lock()
 	known := l.p.name
 	l.p.mu.Unlock()
-	l.who = Peer{Name: h.Name, Member: h.Member, Incarnation: h.Incarnation, At: l.up.Established.Peer}
+	l.who = Peer{Name: h.Name, Member: h.Member, Incarnation: h.Incarnation, At: l.up.Established.Peer, Identity: l.up.Established.Identity}
 	l.most = min(int(h.MaxMessage), l.up.Established.MaxMessage)
 	switch {
 	case h.Version != frame.Version:
 		l.breakOff(ctx, frame.GoodbyeVersion, fmt.Errorf("%w: version %d, this is %d", ErrProtocol, h.Version, frame.Version))
 	case nodeID(h.Name) != l.p.id || known != "" && known != h.Name:
 		l.breakOff(ctx, frame.GoodbyeName, fmt.Errorf("%w: it calls itself %q, and is known as %q", ErrProtocol, h.Name, known))
+	case !l.n.mayBe(l.who.Identity, h.Name):
+		l.breakOff(ctx, frame.GoodbyeName, fmt.Errorf("%w: it calls itself %q, and is %q", ErrProtocol, h.Name, l.who.Identity))
 	case l.n.local(h.Name): // its actors would be taken for this node's
 		l.breakOff(ctx, frame.GoodbyeName, fmt.Errorf("%w: it calls itself %q, as this node", ErrProtocol, h.Name))
 	case h.Incarnation != l.up.Incarnation:

@@ -96,7 +96,7 @@ func (n *Node) begin(at rdma.Addr) {
 		n.name = at.String()
 	}
 	n.table = reconnect.NewPeers(reconnect.PeersConfig{
-		Node: nodeID(n.name), Incarnation: n.cfg.Incarnation, Unknown: n.stranger, Strangers: n.half(),
+		Node: nodeID(n.name), Incarnation: n.cfg.Incarnation, Unknown: n.stranger, Strangers: n.half(), Proves: n.proves(),
 	})
 	n.sys.ProcessRegistry.Address = n.name
 	n.sys.ProcessRegistry.RegisterAddressResolver(n.resolve)

@@ -18,6 +18,9 @@ type Peer struct {
 	Member      string // the id of its actor system, or what its Config.Member says
 	Incarnation uint64
 	At          rdma.Addr // where its device is
+	// Identity is who it is, of a secured connection; "": nobody knows. What is above is what the
+	// peer says, or where it says so: Config.NodeOf holds it to it.
+	Identity string
 }
 
 // peer is what this node keeps for another one, from the first message or connection until nothing

@@ -176,8 +176,8 @@ func (l *link) user(ctx actor.Context, r *frame.Record, m *rdma.Received) {
 		l.refuseRecord(ctx, r, code, err)
 		return
 	}
-	if addr := r.Sender.Address; addr != "" && !l.n.mayName(addr, l.who.At.Addr(), l.local.Now()) {
-		l.refuseRecord(ctx, r, frame.RefusedDenied, fmt.Errorf("its sender is at another node, and too many have been named: %w", ErrDenied))
+	if err := l.maySay(r.Sender.Address); err != nil {
+		l.refuseRecord(ctx, r, frame.RefusedDenied, err)
 		return
 	}
 	l.inbox.Deliver(t.pid, l.envelope(r, msg), weight(r), m)
