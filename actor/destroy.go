@@ -30,6 +30,7 @@ func (it *ident) destroy(cause error) {
 	if it.hand != nil && it.hand.server != nil {
 		it.hand.server.Forget()
 	}
+	it.endTLS()
 	if it.unheard() {
 		it.answered(fateUnauthenticated)
 	}
@@ -189,6 +190,7 @@ func (it *ident) end() {
 	closers := it.asked
 	it.asked = nil
 	it.uncrowd()
+	it.endTLS()
 	it.uncount() // first: who gets Closed may want another identifier in its place
 	for _, a := range closers {
 		if a.then == nil && !it.owns(a.sender) {

@@ -137,7 +137,7 @@ func (it *ident) dial(c *Dial, sender *actor.PID) {
 	if !ok {
 		return
 	}
-	it.dialled = cmp.Or(c.Name, c.Addr)
+	it.dialled, it.host = cmp.Or(c.Name, c.Addr), node
 	a := &asked{cmd: c, sender: sender}
 	if c.Timeout > 0 {
 		a.due = it.l.el.Now().Add(c.Timeout)
@@ -165,6 +165,10 @@ func (it *ident) serve(c *Serve, sender *actor.PID) {
 	}
 	it.asked = append(it.asked, &asked{cmd: c, sender: sender})
 	t := &attempts{it: it, cmd: c}
+	if err := it.canListen(); err != nil {
+		t.fail(&cmid.CommandFailed{FailureBase: it.failure(c, opName(c), err)})
+		return
+	}
 	t.try = func(ai cmid.AddrInfo) {
 		t.step(&cmid.BindAddr{Addr: ai.Src}, func() {
 			it.do(&asked{cmd: &cmid.Listen{Backlog: c.Backlog}, then: t.outcome})

@@ -39,6 +39,8 @@ type handshake struct {
 	first   []byte            // what the peer's request says
 	counted bool              // among the runtime's unauthenticated
 	decides bool              // the owner has the request
+
+	tls *tlsHandshake // in TLS mode, until it is done; nil otherwise
 }
 
 // Messages of an identifier to itself.
@@ -91,12 +93,15 @@ func (it *ident) beginHandshake(private *[]byte, limit int) error {
 	if len(user) > wire.MaxUserData {
 		return fmt.Errorf("%d bytes of private data, the limit is %d: %w", len(user), wire.MaxUserData, unix.EINVAL)
 	}
+	if it.id.Device() == nil {
+		return fmt.Errorf("the identifier has no device: %w", unix.ENODEV)
+	}
+	if it.cfg.Security.Mode == TLS {
+		return it.beginTLS(private)
+	}
 	own := it.cfg.Security.Keys.toward(it.dialled)
 	if own == nil {
 		return fmt.Errorf("Security.Keys has no key to connect with (Keyring.Use): %w", unix.EINVAL)
-	}
-	if it.id.Device() == nil {
-		return fmt.Errorf("the identifier has no device: %w", unix.ENODEV)
 	}
 	suite := secure.PreferredSuite()
 	it.features, it.who = secure.PSKFeatures(suite), own.Identity
@@ -130,6 +135,12 @@ func (it *ident) finish(data []byte) error {
 	h, rest, _ := wire.ParseHello(data, it.id.Limits().Padded)
 	if err := it.features.Same(secure.Features(h.Features), h.Version); err != nil {
 		return err
+	}
+	if it.hand.tls != nil {
+		it.conn.Agree(h, true, it.id.Limits().MaxMessage)
+		it.hand.tls.reply = secure.Hello(data)
+		it.stepTLS()
+		return nil
 	}
 	ch, err := it.hand.client.Finish(secure.Hello(data), rest)
 	if err != nil {
@@ -227,7 +238,7 @@ func (it *ident) refusedBy(ev *cmid.Rejected) {
 		return
 	case ok:
 		ev.Err = secure.PeerRefusal(rest)
-		ev.Remedy = "both sides need the same Security: its mode, and keys of one identity"
+		ev.Remedy = "both sides need the same Security.Mode, and in PSK mode keys of one identity"
 	}
 	ev.PrivateData = nil
 }

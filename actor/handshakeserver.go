@@ -75,6 +75,12 @@ func (it *ident) challenge(in *incoming) {
 	it.promised = own.Eager // also if memory gets short meanwhile
 	it.hand = &handshake{in: in, counted: true, reply: own.Put(make([]byte, secure.PSKReplyLen))}
 	it.requestTimer()
+	if it.cfg.Security.Mode == TLS {
+		it.hand.reply = own.Put(nil)
+		it.hand.tls = &tlsHandshake{request: request, reply: secure.Hello(it.hand.reply)}
+		it.box.PostUserMessage(&computed{}) // there is nothing to compute
+		return
+	}
 	keys := it.cfg.Security.Keys.peers.Load()
 	if keys == nil {
 		keys = new(secure.Keys)
@@ -93,7 +99,7 @@ func (it *ident) challenge(in *incoming) {
 func (it *ident) sendReply(m *computed) {
 	hand := it.hand
 	if hand == nil || it.ending() {
-		if m.err == nil {
+		if m.server != nil {
 			m.server.Forget()
 		}
 		return
@@ -102,8 +108,10 @@ func (it *ident) sendReply(m *computed) {
 		it.deny(m.err)
 		return
 	}
-	copy(hand.reply[wire.HelloLen:], m.answer[:])
-	hand.server = m.server
+	if hand.tls == nil {
+		copy(hand.reply[wire.HelloLen:], m.answer[:])
+		hand.server = m.server
+	}
 	accept := &cmid.Accept{PrivateData: hand.reply}
 	if !it.legal(accept) { // the peer has gone
 		it.destroy(unix.ECONNRESET)
@@ -140,6 +148,10 @@ func (it *ident) admitted(ev *cmid.Established, answers Command) {
 	it.take(answers)
 	ev.PrivateData = nil
 	it.hand.established = ev
+	if it.hand.tls != nil {
+		it.stepTLS()
+		return
+	}
 	it.introduce()
 }
 
@@ -152,7 +164,7 @@ func (it *ident) introduce() {
 	}
 	it.uncrowd()
 	r := *hand.in.r
-	r.PrivateData, r.Identity = hand.first, it.who
+	r.PrivateData, r.Identity, r.TLS = hand.first, it.who, hand.established.TLS
 	reject, ok := it.authorize(&r)
 	hand.decides = true
 	switch {

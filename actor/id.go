@@ -43,6 +43,7 @@ type ident struct {
 	promised  int    // bytes of a receive, by the hello of a secured reply; 0: it is not made
 	who       string // of a secured connection, once it is known
 	dialled   string // what Dial calls the other side
+	host      string // that Dial names; "": it has named none
 	request   bool   // nobody has answered it
 	listener  cmid.Handle
 	via       *listening // the listener's; nil: it came without one

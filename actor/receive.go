@@ -46,6 +46,8 @@ func (it *ident) Receive(ctx actor.Context) {
 		it.brokenOff()
 	case *computed:
 		it.sendReply(m)
+	case *tlsStep:
+		it.stepped(m)
 	case *firstMessage:
 		it.heardFirst()
 	case *drained:
@@ -158,7 +160,13 @@ func (it *ident) execute(cmd Command, sender *actor.PID) {
 	case *cmid.SetOption:
 		it.do(&asked{cmd: cmd, sender: sender})
 		it.options = append(it.options, c)
-	case *cmid.BindAddr, *cmid.ResolveAddr, *cmid.ResolveRoute, *cmid.Listen, *cmid.Establish, *cmid.Notify,
+	case *cmid.Listen:
+		if err := it.canListen(); err != nil {
+			it.fail(cmd, sender, err)
+			return
+		}
+		it.do(&asked{cmd: cmd, sender: sender})
+	case *cmid.BindAddr, *cmid.ResolveAddr, *cmid.ResolveRoute, *cmid.Establish, *cmid.Notify,
 		*cmid.JoinMulticast, *cmid.LeaveMulticast, *cmid.SetIBPath, *cmid.ResolveIBService, *cmid.WriteCMEvent:
 		it.do(&asked{cmd: cmd, sender: sender})
 	default:

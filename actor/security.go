@@ -1,6 +1,7 @@
 package actor
 
 import (
+	"crypto/tls"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -21,6 +22,9 @@ const (
 	// PSK authenticates by pre-shared keys, both sides, and encrypts every message
 	// (docs/security-wire.md).
 	PSK
+	// TLS authenticates by certificates, both sides or the listening one, and encrypts every
+	// message.
+	TLS
 )
 
 // String is the mode's name.
@@ -30,6 +34,8 @@ func (m SecurityMode) String() string {
 		return "insecure"
 	case PSK:
 		return "PSK"
+	case TLS:
+		return "TLS"
 	}
 	return fmt.Sprintf("security mode %d", uint8(m))
 }
@@ -51,6 +57,18 @@ type Security struct {
 	Mode SecurityMode
 	// Keys has the keys of PSK mode.
 	Keys *Keyring
+	// TLS is the configuration of TLS mode. It must not be changed any more: certificates that are
+	// replaced come from its GetCertificate, GetClientCertificate or GetConfigForClient.
+	//
+	// A listener needs a certificate. ClientAuth says whether its peers need one too; with
+	// tls.RequireAndVerifyClientCert they do (mTLS), with tls.NoClientCert they are nobody
+	// (ConnectRequest.Identity is ""). Who connects needs RootCAs, and a ServerName if the
+	// certificate has another name than the host, or the address, that it dials.
+	//
+	// The version is TLS 1.3 and the protocol (ALPN) "rdmactor/1", whatever it says. Sessions are
+	// not resumed, and there is no early data. Its functions run on goroutines of their own, for as
+	// long as the handshake may take.
+	TLS *tls.Config
 	// NoAddresses leaves the addresses out of what both sides have to see alike. It is for networks
 	// that translate addresses, and both sides must have it.
 	NoAddresses bool
@@ -61,7 +79,8 @@ type Security struct {
 	// Authorize decides about a peer that is authenticated: r.Identity says who it is. nil: it may
 	// connect; otherwise it is rejected so. It is called on the connection's loop, before the owner
 	// gets the request, must not block, and may read r until it returns. If it panics or calls
-	// runtime.Goexit, the peer is refused. nil: every peer that has a key may connect.
+	// runtime.Goexit, the peer is refused. nil: every peer that is authenticated
+	// may connect, and in TLS mode those that need no certificate.
 	Authorize func(r *ConnectRequest) *Reject
 }
 
@@ -116,6 +135,9 @@ func (c *IDConfig) features(peer secure.Features) secure.Features {
 	if !c.secured() {
 		return 0
 	}
+	if c.Security.Mode == TLS {
+		return secure.FeatureTLS
+	}
 	return secure.PSKFeatures(peer.Suite())
 }
 
@@ -125,10 +147,14 @@ func (c *IDConfig) checkSecurity() error {
 	switch s := c.Security; {
 	case !c.secured():
 		return nil
-	case s.Mode != PSK:
+	case s.Mode != PSK && s.Mode != TLS:
 		what = "there is no " + s.Mode.String()
-	case s.Keys == nil:
+	case s.Mode == PSK && s.Keys == nil:
 		what = "PSK mode needs Security.Keys"
+	case s.Mode == TLS && s.TLS == nil:
+		what = "TLS mode needs Security.TLS"
+	case s.Mode == TLS && s.TLS.MaxVersion != 0 && s.TLS.MaxVersion < tls.VersionTLS13:
+		what = "Security.TLS does not allow TLS 1.3"
 	case c.Raw:
 		what = "a Raw identifier cannot be secured: give it a Security with Insecure"
 	case c.Manual:

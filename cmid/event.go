@@ -1,6 +1,8 @@
 package cmid
 
 import (
+	"crypto/tls"
+
 	"github.com/rdmactor/rdmactor/states"
 	"github.com/rdmactor/rdmactor/verbs"
 )
@@ -59,6 +61,9 @@ type (
 		Foreign bool
 		// who the peer is, of a secured connection; "": nobody knows. Set by the actor layer
 		Identity string
+		// the handshake in TLS mode, with the peer's certificates; nil in others. Set by the actor
+		// layer
+		TLS *tls.ConnectionState
 	}
 	// ConnectResponse is RDMA_CM_EVENT_CONNECT_RESPONSE: the owner's Establish is due. Only for
 	// owners who drive their queue pair.
@@ -77,6 +82,7 @@ type (
 		MaxMessage int
 		Foreign    bool   // as in ConnectRequest
 		Identity   string // the same
+		TLS        *tls.ConnectionState
 		// Fallback is why the device has connected in an older way than it tried first (MPA
 		// revision 1, in which nothing is agreed on about Reads); nil: it has not.
 		Fallback error

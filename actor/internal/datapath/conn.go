@@ -6,6 +6,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/rdmactor/rdmactor/actor/internal/secure"
 	"github.com/rdmactor/rdmactor/actor/internal/wire"
 	"github.com/rdmactor/rdmactor/cmid"
 	"github.com/rdmactor/rdmactor/verbs"
@@ -32,7 +33,7 @@ func New(l *Loop, id *cmid.ID, up Identifier, t Terms) (*Conn, error) {
 		size = h.Eager + t.perMessage()
 		c.takes, c.reads, c.eager = h.MaxMessage, ReadsMax, h.Eager
 		if t.Features != 0 {
-			c.sec = &security{inline: make([]byte, 0, d.attr.MaxInline)}
+			c.sec = &security{tls: secure.Features(t.Features)&secure.FeatureTLS != 0, inline: make([]byte, 0, d.attr.MaxInline)}
 		}
 	}
 	if err := c.enter(); err != nil {

@@ -26,6 +26,9 @@ type Identifier interface {
 	// Prove opens, in place, what a peer that has connected sends first on a secured connection,
 	// and returns the keys for what follows. An error ends the connection.
 	Prove(sealed []byte) (first []byte, ch *secure.Channel, err error)
+	// Frame takes what comes on a connection in TLS mode before its records begin. b is valid
+	// during the call.
+	Frame(b []byte)
 	// First says that the peer's first message on a secured connection has come. body is valid
 	// during the call.
 	First(t wire.Type, body []byte)

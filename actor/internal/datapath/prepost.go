@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/rdmactor/rdmactor/actor/internal/memory"
+	"github.com/rdmactor/rdmactor/actor/internal/secure"
 	"github.com/rdmactor/rdmactor/actor/internal/wire"
 	"github.com/rdmactor/rdmactor/verbs"
 )
@@ -164,6 +165,9 @@ func (t *Terms) receives() int {
 	}
 	if t.Features != 0 {
 		n++ // a key update
+	}
+	if secure.Features(t.Features)&secure.FeatureTLS != 0 {
+		n = max(n, secure.MaxTLSFlight+2) // frames, and the request and a probe behind them
 	}
 	return n
 }

@@ -3,6 +3,8 @@ package datapath
 import (
 	"errors"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/rdmactor/rdmactor/actor/internal/secure"
 	"github.com/rdmactor/rdmactor/actor/internal/wire"
 	"github.com/rdmactor/rdmactor/verbs"
@@ -21,6 +23,9 @@ type security struct {
 	awaited wire.Type       // the peer's first message, if it has to come; 0: nothing may
 	flows   bool            // the first messages have come and gone
 	refusal []byte          // the reject that takes the goodbye's place; nil: there is none
+	tls     bool            // TLS mode: frames come first
+	frames  [][]byte        // that the device has not taken
+	alert   []byte          // the alert that takes the goodbye's place; nil: there is none
 	inline  []byte          // of a small record, which the device copies
 	sealed  int             // records under the present key
 	rekeyed int             // times
@@ -82,6 +87,9 @@ func (c *Conn) sendFirst(t wire.Type, body []byte) error {
 
 // farewell posts the last message.
 func (c *Conn) farewell() error {
+	if c.sec != nil && c.sec.alert != nil {
+		return c.postFrame(c.sec.alert)
+	}
 	if c.sec != nil && c.sec.refusal != nil {
 		return c.sendFirst(wire.TypeReject, c.sec.refusal)
 	}
@@ -90,17 +98,23 @@ func (c *Conn) farewell() error {
 
 // mute reports whether the peer would not understand a last message.
 func (s *security) mute() bool {
-	return s != nil && (s.channel == nil || !s.flows && s.refusal == nil)
+	return s != nil && s.alert == nil && (s.channel == nil || !s.flows && s.refusal == nil)
 }
 
 // open opens what has come. Not ok: there is nothing more to be done with it.
 func (c *Conn) open(sealed []byte) (b []byte, ok bool) {
 	s := c.sec
+	if s.framing() {
+		c.up.Frame(sealed)
+		return nil, false
+	}
 	var err error
-	if s.channel != nil {
+	if s.channel == nil {
+		if b, s.channel, err = c.up.Prove(sealed); err == nil {
+			s.awaited = wire.TypeRequest
+		}
+	} else if err = s.refused(sealed); err == nil {
 		b, err = s.channel.Open.Open(sealed[:0], sealed)
-	} else if b, s.channel, err = c.up.Prove(sealed); err == nil {
-		s.awaited = wire.TypeRequest
 	}
 	switch {
 	case err == nil && s.flows:
@@ -114,6 +128,15 @@ func (c *Conn) open(sealed []byte) (b []byte, ok bool) {
 		c.up.BreakOff(err)
 	}
 	return nil, false
+}
+
+// refused returns why the peer refuses this side's handshake in TLS mode, if that is what has come.
+// A client is done before the server has seen its certificate.
+func (s *security) refused(b []byte) error {
+	if !s.tls || s.awaited != wire.TypeAccept {
+		return nil
+	}
+	return secure.PeerAlert(b)
 }
 
 // takeEarly takes what the peer sends before it is accepted: a probe.
@@ -185,6 +208,11 @@ func (c *Conn) record(s *Outgoing, b []byte, quiet bool) error {
 	if o.posting.chunk == nil {
 		sec.inline = o.b
 	}
+	if len(sec.frames) > 0 { // it goes behind them
+		sec.owed = o
+		sec.owed.due = true
+		return nil
+	}
 	if err := d.postRecord(c, &o, quiet); err != nil {
 		sec.owed = o
 		sec.owed.due = true
@@ -193,13 +221,19 @@ func (c *Conn) record(s *Outgoing, b []byte, quiet bool) error {
 	return nil
 }
 
-// owes reports whether a record has to leave before anything else.
-func (c *Conn) owes() bool { return c.sec != nil && c.sec.owed.due }
+// owes reports whether frames or a record have to leave before anything else.
+func (c *Conn) owes() bool { return c.sec != nil && (c.sec.owed.due || len(c.sec.frames) > 0) }
 
 // pay posts what is owed. False: it still is.
 func (c *Conn) pay() bool {
 	if !c.owes() || c.Over() && c.goodbye != goodbyeDue && c.goodbye != goodbyePosted {
 		return true // nobody waits for it
+	}
+	if !c.payFrames() {
+		return false
+	}
+	if !c.sec.owed.due {
+		return true
 	}
 	if c.Flight.Len() >= c.Depth {
 		return false // a completion makes room
@@ -215,7 +249,7 @@ func (c *Conn) pay() bool {
 
 // unpaid has a record that the device did not take tried again, unless it never takes one.
 func (c *Conn) unpaid(err error) {
-	if errors.Is(err, errNoRoom) {
+	if errors.Is(err, unix.ENOMEM) {
 		c.retry()
 		return
 	}
@@ -228,7 +262,7 @@ func (c *Conn) remit() {
 		return
 	}
 	o := c.sec.owed
-	c.sec.owed = owed{}
+	c.sec.owed, c.sec.frames = owed{}, nil
 	if o.posting.chunk != nil {
 		o.posting.chunk.Free()
 	}
@@ -258,7 +292,7 @@ func (d *Device) postRecord(c *Conn, o *owed, quiet bool) error {
 
 // last is the number of what was posted last, or will be next because it is owed.
 func (c *Conn) last() uint32 {
-	if c.owes() {
+	if c.sec != nil && c.sec.owed.due {
 		return c.Flight.next()
 	}
 	return c.Flight.next() - 1

@@ -34,7 +34,8 @@ type TLS struct {
 type TLSPeer struct {
 	Binding        Binding
 	Request, Reply Hello
-	Receive        int // bytes that a receive of the peer's holds
+	Receive        int    // bytes that a receive of the peer's holds
+	ServerName     string // that the server has to have if the configuration names none
 }
 
 // NewTLSClient begins the connecting side's handshake, after the reply has come.
@@ -54,6 +55,9 @@ func newTLS(ctx context.Context, c *tls.Config, p TLSPeer, client bool) (*TLS, e
 	c, err := prepared(ctx, c)
 	if err != nil {
 		return nil, err
+	}
+	if c.ServerName == "" {
+		c.ServerName = p.ServerName
 	}
 	t := &TLS{ctx: ctx, binding: p.Binding.tls(p.Request, p.Reply), size: p.Receive}
 	if client {

@@ -26,6 +26,8 @@ const (
 	// without having heard of the other in between: so many receives wait for them.
 	MaxTLSFrames = 36
 	MaxTLSFlight = 12
+	// TLSFrameOverhead is how many bytes a frame has at most besides bytes of the handshake.
+	TLSFrameOverhead = frameHeader + Overhead
 	// MinTLSFrame is the least, in bytes, that the receives of both sides hold.
 	MinTLSFrame = 1 << 10
 )
@@ -54,6 +56,9 @@ func PeerAlert(b []byte) error {
 	}
 	return &HandshakeError{"the peer refuses ours", tls.AlertError(b[1])}
 }
+
+// InternalAlert is the alert of a side that cannot do its part of a handshake.
+func InternalAlert() []byte { return []byte{frameAlert, 80} }
 
 // frames cuts data into frames of at most size bytes and appends them to the list.
 func frames(list [][]byte, level byte, data []byte, size int, seal *Sealer) ([][]byte, error) {

@@ -1,0 +1,78 @@
+package datapath
+
+import (
+	"github.com/rdmactor/rdmactor/actor/internal/secure"
+	"github.com/rdmactor/rdmactor/actor/internal/wire"
+)
+
+// In TLS mode both sides send frames of the handshake before they send records
+// (docs/security-wire.md). Nothing in a frame says whether a record follows it, so until the
+// handshake is done all that comes goes to the identifier, which gives the records back.
+
+// framing reports whether what comes are frames of a handshake.
+func (s *security) framing() bool { return s.tls && s.channel == nil }
+
+// SendFrames posts frames of a handshake, in order. They belong to the connection now.
+func (c *Conn) SendFrames(frames [][]byte) {
+	if !c.Over() {
+		c.sec.frames = append(c.sec.frames, frames...)
+		c.pay()
+	}
+}
+
+// FrameSize is how long frames may be, in bytes.
+func (c *Conn) FrameSize() int { return c.eager }
+
+// Alert has an alert take the goodbye's place, and that of the frames that wait.
+func (c *Conn) Alert(frame []byte) { c.sec.alert, c.sec.frames = frame, nil }
+
+// Await begins the records of the side that has been connected to: its handshake in TLS mode is
+// done. What the peer says first has to be its request.
+func (c *Conn) Await(ch *secure.Channel) { c.sec.channel, c.sec.awaited = ch, wire.TypeRequest }
+
+// Record takes a record that has come before the handshake was done here.
+func (c *Conn) Record(sealed []byte) {
+	if !c.Over() {
+		c.open(sealed) // nothing but first messages comes yet
+	}
+}
+
+// payFrames posts the frames that wait. Not ok: some still do.
+func (c *Conn) payFrames() (ok bool) {
+	s := c.sec
+	for len(s.frames) > 0 {
+		if c.Flight.Len() >= c.Depth {
+			return false // a completion makes room
+		}
+		if err := c.postFrame(s.frames[0]); err != nil {
+			c.unpaid(err)
+			return false
+		}
+		s.frames[0] = nil
+		s.frames = s.frames[1:]
+	}
+	s.frames = nil
+	return true
+}
+
+// postFrame posts a frame, which the device or its memory has a copy of then.
+func (c *Conn) postFrame(b []byte) error {
+	var o owed
+	if len(b) <= c.Device.attr.MaxInline {
+		o.b = b
+	} else {
+		chunk, err := c.sendChunk(len(b))
+		if err != nil {
+			return err
+		}
+		o.posting.chunk, o.b = chunk, append(chunk.Bytes()[:0], b...)
+	}
+	err := c.Device.postRecord(c, &o, false)
+	switch {
+	case err == nil:
+		c.Flight.quiet = 0
+	case o.posting.chunk != nil:
+		o.posting.chunk.Free()
+	}
+	return err
+}

@@ -1,0 +1,58 @@
+package actor
+
+import (
+	"crypto/tls"
+	"testing"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/rdmactor/rdmactor/internal/certtest"
+)
+
+// certs is what a test in TLS mode has: an authority, and what both sides have of it.
+type certs struct {
+	*certtest.Authority
+	server, client *Security // the listening side's and the connecting side's: mTLS
+}
+
+// The identities that certs are for.
+const (
+	aliceID  = "spiffe://test/alice"
+	serverID = "spiffe://test/server"
+)
+
+func newCerts(tb testing.TB) *certs {
+	tb.Helper()
+	c := &certs{Authority: certtest.New(tb)}
+	c.server = &Security{Mode: TLS, TLS: &tls.Config{
+		Certificates: []tls.Certificate{c.Of(tb, serverID, there)}, ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: c.Pool(),
+	}}
+	c.client = &Security{Mode: TLS, TLS: &tls.Config{
+		Certificates: []tls.Certificate{c.Of(tb, aliceID, here)}, RootCAs: c.Pool(),
+	}}
+	return c
+}
+
+// dialTLS listens there, and dials from here.
+func (w *world) dialTLS(server, client *Security) (s, c *probe, id *actor.PID) {
+	w.Helper()
+	s, c = w.farProbe(), w.probe()
+	w.listen(s, IDConfig{Security: server})
+	id = w.rt.CreateID(c.pid, IDConfig{Security: client})
+	c.send(id, &Dial{Addr: there + ":7471", PrivateData: []byte("hello")})
+	return s, c, id
+}
+
+// connectTLS makes a connection from here to there.
+func (w *world) connectTLS(server, client IDConfig) pair {
+	w.Helper()
+	p := pair{client: w.probe(), server: w.farProbe()}
+	p.listener = w.listen(p.server, server)
+	p.c = w.rt.CreateID(p.client.pid, client)
+	p.client.send(p.c, &Dial{Addr: there + ":7471"})
+	_, p.s = next[*ConnectRequest](p.server)
+	p.server.send(p.s, &Accept{})
+	next[*Established](p.server)
+	next[*Established](p.client)
+	return p
+}
