@@ -68,7 +68,8 @@ func TestPythonListens(t *testing.T) {
 	at := "127.0.0.1:" + strconv.Itoa(p.do("listen", "a", does{"host": "127.0.0.1"}).Port)
 	c := rt.CreateID(client.pid, rekeyed(t))
 	client.send(c, &Dial{Addr: at, PrivateData: []byte("hello")})
-	if a := p.do("serve", "a", as(credential("alice", 1)), does{"private": []byte("welcome")}); string(unhex(t, a.Private)) != "hello" {
+	a := p.do("serve", "a", as(credential("alice", 1)), does{"private": []byte("welcome")})
+	if string(unhex(t, a.Private)) != "hello" {
 		t.Errorf("the request is %s", p.last)
 	}
 	if e, _ := next[*Established](client); e.Identity != "alice" || string(e.PrivateData) != "welcome" {
