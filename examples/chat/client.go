@@ -88,7 +88,7 @@ func (c *client) Receive(ctx actor.Context) {
 	case *rdma.Writable:
 		c.flush(ctx)
 	case *rdma.Rejected:
-		c.reason = errors.New(rdma.Brief(m)) // the whole story is for --debug
+		c.reason = why(m)
 		if len(m.PrivateData) > 0 {
 			c.reason = fmt.Errorf("%s says: %s", c.server, room.Clean(string(m.PrivateData)))
 		}
@@ -100,10 +100,18 @@ func (c *client) Receive(ctx actor.Context) {
 		c.closed(ctx, m)
 	case rdma.Failure:
 		if c.reason == nil {
-			c.reason = errors.New(rdma.Brief(m))
+			c.reason = why(m)
 		}
 		c.destroy(ctx) // some failures leave the identifier usable, but each attempt has its own
 	}
+}
+
+// why is a failure in a few words. The whole story is for --debug.
+func why(f rdma.Failure) error {
+	if _, ok := errors.AsType[*rdma.HandshakeError](f); ok {
+		return fmt.Errorf("%s: both sides need --key, with a key of the same identity", rdma.Brief(f))
+	}
+	return errors.New(rdma.Brief(f))
 }
 
 func (c *client) dial(ctx actor.Context) {

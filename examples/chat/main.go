@@ -37,6 +37,7 @@ import (
 	"github.com/rdmactor/rdmactor/inspect"
 	"github.com/rdmactor/rdmactor/internal/cli"
 	"github.com/rdmactor/rdmactor/internal/device"
+	"github.com/rdmactor/rdmactor/internal/securityflags"
 )
 
 const (
@@ -49,6 +50,8 @@ const overview = `chat: rooms over RDMA connections
   chat [flags]                host on loopback and join, or just join if a host is there; the room ends when its host leaves
   chat serve [ADDR] [flags]   host only
   chat join ADDR [flags]      join somebody's
+
+Two machines need a key, which rdmactor keygen makes, and which both have: chat serve :7471 --key FILE, and chat join HOST --key FILE.
 
 Each takes --help; chat --version prints the build. Once inside, /help lists what can be typed.
 `
@@ -82,6 +85,7 @@ type settings struct {
 	device  device.Kind
 	debug   bool
 	inspect string // where the page is; "": there is none
+	secure  securityflags.Flags
 }
 
 func parseFlags(args []string) (settings, error) {
@@ -96,6 +100,7 @@ func parseFlags(args []string) (settings, error) {
 	kind := f.String("device", string(device.IWARP), device.Usage)
 	f.BoolVar(&s.debug, "debug", false, "log what the identifiers do")
 	f.StringVar(&s.inspect, "inspect", "", live.Usage)
+	s.secure.Define(f)
 	if s.command != "join" {
 		f.StringVar(&s.addr, "addr", defaultHost, "`ADDR` to host on (port "+defaultPort+")")
 	}
@@ -142,7 +147,7 @@ func (s *settings) check(name string, words []string) error {
 	case len(words) == 1:
 		s.addr = words[0]
 	}
-	if err := s.device.Check(); err != nil {
+	if err := errors.Join(s.device.Check(), s.secure.Check()); err != nil {
 		return err
 	}
 	a, err := cli.ParseAddress(s.addr, defaultPort, s.command != "join")
@@ -184,8 +189,13 @@ func run(ctx context.Context, leave func(), args []string) (err error) {
 	if choice.Why != "" {
 		fmt.Fprintln(os.Stderr, "--", choice)
 	}
+	security, closed, err := s.secure.Open(func(line string) { fmt.Fprintln(os.Stderr, "--", line) })
+	if err != nil {
+		return err
+	}
+	defer closed()
 	driver := choice.Driver()
-	rt, err := rdma.Open(system, rdma.Config{Device: driver, Logger: log})
+	rt, err := rdma.Open(system, rdma.Config{Device: driver, Logger: log, Security: security})
 	if err != nil {
 		return err
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/rdmactor/rdmactor/examples/internal/live"
 	"github.com/rdmactor/rdmactor/internal/cli"
 	"github.com/rdmactor/rdmactor/internal/device"
+	"github.com/rdmactor/rdmactor/internal/securityflags"
 )
 
 const (
@@ -59,6 +60,7 @@ type settings struct {
 	load    load
 	drain   time.Duration
 	inspect string // where a server's page is; "": there is none
+	secure  securityflags.Flags
 }
 
 func parseFlags(args []string, out io.Writer) (s settings, err error) {
@@ -66,6 +68,7 @@ func parseFlags(args []string, out io.Writer) (s settings, err error) {
 	f.SetOutput(io.Discard) // main prints errors, once
 	f.StringVar(&s.addr, "addr", defaultHost, "`HOST[:PORT]` of the server (port "+defaultPort+")")
 	kind := f.String("device", string(device.IWARP), device.Usage)
+	s.secure.Define(f)
 	for len(args) > 0 {
 		if err := f.Parse(args); errors.Is(err, flag.ErrHelp) {
 			overview(out)
@@ -133,7 +136,7 @@ func (s *settings) check() error {
 		return fmt.Errorf("--addr: %w", err)
 	}
 	s.addr = a.String()
-	return s.device.Check()
+	return errors.Join(s.device.Check(), s.secure.Check())
 }
 
 func run(ctx context.Context, args []string, out, log io.Writer) (err error) {
@@ -153,8 +156,13 @@ func run(ctx context.Context, args []string, out, log io.Writer) (err error) {
 	if choice.Why != "" {
 		fmt.Fprintln(log, "--", choice)
 	}
+	security, closed, err := s.secure.Open(func(line string) { fmt.Fprintln(log, "--", line) })
+	if err != nil {
+		return err
+	}
+	defer closed()
 	driver := choice.Driver()
-	rt, err := rdma.Open(system, rdma.Config{Device: driver, Logger: logger, Timeouts: rdma.Timeouts{Connect: callFor}})
+	rt, err := rdma.Open(system, rdma.Config{Device: driver, Logger: logger, Security: security, Timeouts: rdma.Timeouts{Connect: callFor}})
 	if err != nil {
 		return err
 	}

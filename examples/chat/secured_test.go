@@ -1,0 +1,129 @@
+package main
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	rdma "github.com/rdmactor/rdmactor/actor"
+	"github.com/rdmactor/rdmactor/internal/securityflags/securitytest"
+)
+
+// TestSecured: a host with a file of keys, and who comes with a key, without one, and with another.
+func TestSecured(t *testing.T) {
+	annKey, bobKey := securitytest.Key(t, "ann"), securitytest.Key(t, "bob")
+	addr := freeAddr(t)
+	host := start(t, "host", "serve", addr, "--key", securitytest.KeyFile(t, annKey, bobKey))
+	host.Want("hosting on", "it listens")
+	ann := start(t, "ann", "join", addr, "--nick", "ann", "--key", securitytest.KeyFile(t, annKey))
+	ann.Want("you are ann in lobby", "her key is the host's")
+	bob := start(t, "bob", "join", addr, "--nick", "bob", "--key", securitytest.KeyFile(t, bobKey))
+	bob.Want("you are bob in lobby with 1 other;", "his key is the host's, too")
+	bob.Say("nobody reads this")
+	ann.Want("bob: nobody reads this", "a line travels")
+
+	for name, tt := range map[string]struct {
+		args []string
+		want string
+	}{
+		"another key":      {[]string{"--key", securitytest.KeyFile(t, securitytest.Key(t, "ann"))}, "no key has this id"},
+		"another identity": {[]string{"--key", securitytest.KeyFile(t, rdma.Credential{Identity: "eve", Key: annKey.Key})}, "no key has this id"},
+		"no key":           {nil, "another mode or suite"},
+		"insecure":         {[]string{"--insecure"}, "another mode or suite"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			eve := start(t, "eve", append([]string{"join", addr, "--nick", "eve"}, tt.args...)...)
+			eve.CloseInput()
+			eve.Want(tt.want, "why she is not let in")
+			eve.Exit(1, "she is not let in")
+		})
+	}
+	ann.Say("still here")
+	bob.Want("ann: still here", "the others have not noticed")
+	host.Signal(unix.SIGINT)
+	for _, l := range host.Exit(0, "Ctrl-C") {
+		if strings.Contains(l, "eve joined") {
+			t.Errorf("the host has let her in: %q", l)
+		}
+	}
+}
+
+// TestKeyOfAnInsecureHost: who wants a key of the host does not talk to one without.
+func TestKeyOfAnInsecureHost(t *testing.T) {
+	addr := freeAddr(t)
+	start(t, "host", "serve", addr).Want("hosting on", "it listens")
+	ann := start(t, "ann", "join", addr, "--nick", "ann", "--key", securitytest.KeyFile(t, securitytest.Key(t, "ann")))
+	ann.CloseInput()
+	ann.Want("both sides need --key", "the host has no keys")
+	ann.Exit(1, "no connection")
+}
+
+// TestRotation: a key is replaced while people talk. Nobody is disconnected, and in the end the old
+// key opens nothing.
+func TestRotation(t *testing.T) {
+	old, young := securitytest.Key(t, "ann"), securitytest.Key(t, "ann")
+	both, server := securitytest.KeyFile(t, old), securitytest.KeyFile(t, old)
+	addr := freeAddr(t)
+	host := start(t, "host", "serve", addr, "--key", server)
+	host.Want("hosting on", "it listens")
+	ann := start(t, "ann", "join", addr, "--nick", "ann", "--key", both)
+	ann.Want("you are ann in lobby", "with the old key")
+
+	securitytest.Replace(t, server, old, young)
+	host.Want("connecting with the key of ann; keys of peers: 2", "it has seen the new key")
+	bob := start(t, "bob", "join", addr, "--nick", "bob", "--key", securitytest.KeyFile(t, young))
+	bob.Want("you are bob in lobby with 1 other;", "with the new key, and the old one is still good")
+	securitytest.Replace(t, both, young)
+	ann.Want("has changed", "she has seen the new key")
+	securitytest.Replace(t, server, young)
+	host.Want("keys of peers: 1", "the old key is gone")
+	eve := start(t, "eve", "join", addr, "--nick", "eve", "--key", securitytest.KeyFile(t, old))
+	eve.CloseInput()
+	eve.Want("no key has this id", "the old key opens nothing")
+	eve.Exit(1, "an old key")
+	bob.Say("hello")
+	ann.Want("bob: hello", "who was connected still is")
+
+	// a mistake takes nothing away
+	if err := os.WriteFile(server, []byte("ann:oops\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	host.Want("the keys stay as they are: "+server+": line 1: ", "a bad file")
+	zoe := start(t, "zoe", "join", addr, "--nick", "zoe", "--key", securitytest.KeyFile(t, young))
+	zoe.Want("you are zoe in lobby with 2 others;", "the keys are as they were")
+
+	// and whose file has changed comes back with the new key
+	host.Signal(unix.SIGINT)
+	host.Exit(0, "Ctrl-C")
+	ann.Want("trying again", "the host has gone")
+	start(t, "host", "serve", addr, "--key", securitytest.KeyFile(t, young)).Want("hosting on", "it is there again")
+	ann.Want("connected again", "with the new key, though she began with the old one")
+}
+
+func TestBadKeyFiles(t *testing.T) {
+	open := securitytest.KeyFile(t, securitytest.Key(t, "ann"))
+	if err := os.Chmod(open, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for name, tt := range map[string]struct {
+		args []string
+		want string
+	}{
+		"others can read it": {[]string{"--key", open}, "chmod 600"},
+		"it is not there":    {[]string{"--key", open + "2"}, "no such file"},
+		"it is something else": {
+			[]string{"--key", os.Args[0]}, "others can use the keys of",
+		},
+		"and insecure": {[]string{"--key", open, "--insecure"}, "--key or --insecure?"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, command := range []string{"serve", "join"} {
+				p := start(t, command, append([]string{command, "127.0.0.1:7471"}, tt.args...)...)
+				p.Want(tt.want, "an error a user understands")
+				p.Exit(1, "an error")
+			}
+		})
+	}
+}

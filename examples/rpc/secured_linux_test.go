@@ -1,0 +1,53 @@
+package main
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/rdmactor/rdmactor/internal/securityflags/securitytest"
+)
+
+// TestKeys: the store is for those whose key its file has.
+func TestKeys(t *testing.T) {
+	ann, bob := securitytest.Key(t, "ann"), securitytest.Key(t, "bob")
+	ofServer, ofAnn := securitytest.KeyFile(t, ann, bob), securitytest.KeyFile(t, ann)
+	srv, addr := startServerWith(t, "serve", "--addr", "127.0.0.1:0", "--key", ofServer)
+	for _, c := range []struct{ line, want string }{
+		{"put k v --key " + ofAnn, "revision 1\n"},
+		{"get k --key " + securitytest.KeyFile(t, bob), "v\n"},
+		{"load --duration 50ms --callers 8 --keys 4 --key " + ofAnn, "calls in"},
+	} {
+		if got, err := output(t, append(strings.Fields(c.line), "--addr", addr)...); err != nil || !strings.Contains(got, c.want) {
+			t.Errorf("%s: %q, %v; want %q", c.line, got, err, c.want)
+		}
+	}
+	watch := start(t, "watch", "--addr", addr, "--key", ofAnn)
+	watch.out.await(t, "\tk\t")
+	refused := func(line, why string) {
+		t.Helper()
+		if got, err := output(t, append(strings.Fields(line), "--addr", addr)...); err == nil || !strings.Contains(err.Error(), why) {
+			t.Errorf("%s: %q, %v; want %q", line, got, err, why)
+		}
+	}
+	refused("get k --key "+securitytest.KeyFile(t, securitytest.Key(t, "ann")), "no key has this id")
+	refused("get k", "another mode or suite")
+	refused("get k --insecure", "another mode or suite")
+	refused("get k --insecure --key "+ofAnn, "--key or --insecure?")
+
+	// bob is let in no longer, and ann keeps her connection
+	securitytest.Replace(t, ofServer, ann)
+	srv.log.await(t, "keys of peers: 1")
+	refused("get k --key "+securitytest.KeyFile(t, bob), "no key has this id")
+	if _, err := output(t, "put", "late", "1", "--addr", addr, "--key", ofAnn); err != nil {
+		t.Error(err)
+	}
+	watch.out.await(t, "\tlate\t")
+	if err := os.Chmod(ofAnn, 0o640); err != nil {
+		t.Fatal(err)
+	}
+	refused("get k --key "+ofAnn, "chmod 600 "+ofAnn)
+	if err := srv.stop(); err != nil {
+		t.Error(err)
+	}
+}
