@@ -44,7 +44,8 @@ type Config struct {
 	Limits Limits
 	// Flight configures the flight recorder.
 	Flight FlightConfig
-	// Security is that of all connections whose IDConfig does not say otherwise. nil: Insecure.
+	// Security is that of all connections whose IDConfig does not say otherwise. nil: they are not
+	// secured, and stay on the loopback interface (ErrNoSecurity).
 	Security *Security
 	// Keepalive applies to all connections whose IDConfig does not say otherwise.
 	Keepalive Keepalive

@@ -32,6 +32,8 @@ func (d *stuck) Open(l *eventloop.Loop, up cmid.Upcalls) (cmid.Instance, error) 
 	return &stuckInstance{in, d.ops}, err
 }
 
+func (in *stuckInstance) Enclosed() bool { return true }
+
 func (in *stuckInstance) CreateID(h cmid.Handle, ps cmid.PortSpace, t cmid.QPType) (cmid.DriverID, error) {
 	id, err := in.Instance.CreateID(h, ps, t)
 	return stuckID{id, in.ops}, err

@@ -95,6 +95,10 @@ type asked struct {
 
 // do has the identifier execute a command, and waits for its answer.
 func (it *ident) do(a *asked) {
+	if err := it.exposes(a.cmd); err != nil {
+		it.refuse(a, err)
+		return
+	}
 	it.asked = append(it.asked, a)
 	it.begin(a)
 }

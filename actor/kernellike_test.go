@@ -62,6 +62,8 @@ type kernelInstance struct {
 	rng  *rand.Rand
 }
 
+func (in *kernelInstance) Enclosed() bool { return true }
+
 func (in *kernelInstance) CreateID(h cmid.Handle, ps cmid.PortSpace, t cmid.QPType) (cmid.DriverID, error) {
 	id, err := in.Instance.CreateID(h, ps, t)
 	return &kernelID{DriverID: id, in: in}, err

@@ -37,6 +37,8 @@ type inland struct {
 	n int
 }
 
+func (in *inland) Enclosed() bool { return true }
+
 // newcomers has requests bring residents.
 type newcomers struct {
 	cmid.Upcalls

@@ -33,6 +33,8 @@ func (d kindDriver) Open(l *eventloop.Loop, up cmid.Upcalls) (cmid.Instance, err
 	return kindInstance{in, d.made}, err
 }
 
+func (kindInstance) Enclosed() bool { return true }
+
 func (i kindInstance) CreateID(h cmid.Handle, ps cmid.PortSpace, t cmid.QPType) (cmid.DriverID, error) {
 	i.made <- created{ps, t}
 	if ps == cmid.PortSpaceIB {

@@ -167,6 +167,13 @@ func (c *Channel) Strangers() uint64 {
 	return 0
 }
 
+// Enclosed reports whether nothing that this channel's identifiers send leaves the process. Any
+// goroutine.
+func (c *Channel) Enclosed() bool {
+	e, ok := c.inst.(Enclosed)
+	return ok && e.Enclosed()
+}
+
 // Devices is rdma_get_devices(3).
 func (c *Channel) Devices() []verbs.Device { return c.inst.Devices() }
 

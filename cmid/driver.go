@@ -60,9 +60,10 @@ type DriverID interface {
 	Device() verbs.Device
 }
 
-// Optional interfaces: StrangerCounter of an Instance and of a DriverID, the others of a DriverID.
-// If a DriverID lacks one, the ID's method of the same name fails with ErrNotSupported. Without a
-// StrangerCounter Channel.Strangers, or ID.Strangers, is 0.
+// Optional interfaces: Enclosed of an Instance, StrangerCounter of an Instance and of a DriverID,
+// the others of a DriverID. If a DriverID lacks one, the ID's method of the same name fails with
+// ErrNotSupported. Without a StrangerCounter Channel.Strangers, or ID.Strangers, is 0. Without an
+// Enclosed Channel.Enclosed is false.
 type (
 	// Migrator moves between its driver's loops: rdma_migrate_id(3), in two halves, of which each
 	// runs on its own loop.
@@ -95,6 +96,9 @@ type (
 		// those that have come to itself, on its loop.
 		Strangers() uint64
 	}
+	// Enclosed knows whether the device's network is inside this process: the twin, and simulated
+	// machines.
+	Enclosed interface{ Enclosed() bool }
 	// QPAttrs knows how queue pairs are to be set up: rdma_init_qp_attr(3).
 	QPAttrs interface {
 		// InitQPAttr gives the attributes for a transition to s, and which of them are meant.

@@ -35,6 +35,9 @@ func (d *Driver) newStack() sockets.Stack {
 	return new(sockets.Linux)
 }
 
+// Enclosed reports whether the machine is a simulated one.
+func (in *instance) Enclosed() bool { return in.drv.stack != nil }
+
 // CreateID makes an identifier. It fails with EPROTONOSUPPORT for datagrams and AF_IB port spaces.
 func (in *instance) CreateID(h cmid.Handle, ps cmid.PortSpace, _ cmid.QPType) (cmid.DriverID, error) {
 	switch {

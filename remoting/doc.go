@@ -3,7 +3,7 @@
 // PoisonPill work as with an actor of this one.
 //
 //	sys := actor.NewActorSystem()
-//	rt, err := rdma.Open(sys, rdma.Config{Device: iwarp.New()})
+//	rt, err := rdma.Open(sys, rdma.Config{Device: iwarp.New(), Security: security})
 //	node, err := remoting.Start(sys, rt, remoting.Config{
 //		Name:   "10.0.0.1:7471",
 //		Expose: remoting.Expose{Reach: []string{"greeter"}},

@@ -29,7 +29,7 @@ const roleVariable = "REMOTING_NODE"
 // ends. Then it shuts down.
 func play(name string) int {
 	sys := newSystem()
-	rt, err := rdma.Open(sys, rdma.Config{Device: here.device(), Logger: logger()})
+	rt, err := rdma.Open(sys, rdma.Config{Device: here.device(), Security: insecure, Logger: logger()})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1

@@ -212,7 +212,7 @@ func TestFloodOfInventedNodes(t *testing.T) {
 		asked.Add(1)
 		return a.end(s.Node, "").link
 	}})
-	l, err := rdma.Ask[*rdma.Listening](t.Context(), x, x.CreateID(nil, rdma.IDConfig{Route: a.peers.Route}), &rdma.Serve{Addr: ":0"})
+	l, err := rdma.Ask[*rdma.Listening](t.Context(), x, x.CreateID(nil, rdma.IDConfig{Route: a.peers.Route}), &rdma.Serve{Addr: "127.0.0.1:0"})
 	if err != nil {
 		t.Fatal(err)
 	}

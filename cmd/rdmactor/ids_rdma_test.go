@@ -32,7 +32,7 @@ func kernelProgram(t *testing.T) string {
 	t.Helper()
 	sys := actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return slog.New(slog.DiscardHandler) }))
 	t.Cleanup(sys.Shutdown)
-	rt, err := rdma.Open(sys, rdma.Config{Device: ucm.New(ucm.Config{})})
+	rt, err := rdma.Open(sys, rdma.Config{Device: ucm.New(ucm.Config{}), Security: &rdma.Security{Mode: rdma.Insecure}})
 	if err != nil {
 		t.Fatal(err)
 	}

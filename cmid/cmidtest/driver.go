@@ -53,6 +53,9 @@ func (in *instance) CreateID(h cmid.Handle, ps cmid.PortSpace, _ cmid.QPType) (c
 	return nil, unix.EINVAL
 }
 
+// Enclosed is true: what is sent stays in memory.
+func (in *instance) Enclosed() bool { return true }
+
 // Devices lists the host's devices.
 func (in *instance) Devices() []verbs.Device {
 	in.f.mu.Lock()

@@ -44,7 +44,7 @@ func openHost(r role) (*host, error) {
 		}
 	})
 	rt, err := rdma.Open(system, rdma.Config{
-		Device: iwarp.New(), Logger: log, Keepalive: rdma.Keepalive{Idle: r.Scale.Idle, Gone: r.Scale.Gone},
+		Device: iwarp.New(), Logger: log, Security: &rdma.Security{Mode: rdma.Insecure}, Keepalive: rdma.Keepalive{Idle: r.Scale.Idle, Gone: r.Scale.Gone},
 		Timeouts: rdma.Timeouts{Connect: r.Scale.Connect},
 		// a process that is stopped stalls
 		Loops: []eventloop.Config{{OnStall: func(eventloop.Stall) {}}, {OnStall: func(eventloop.Stall) {}}},

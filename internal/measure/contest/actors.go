@@ -1,6 +1,7 @@
 package contest
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -34,6 +35,8 @@ func OpenWorld(e measure.Entry, cfg rdma.Config) (World, error) {
 
 // OpenWorldIn is OpenWorld in an actor system that there is.
 func OpenWorldIn(system *actor.ActorSystem, e measure.Entry, cfg rdma.Config) (World, error) {
+	// the address may be a device's, beyond loopback
+	cfg.Security = cmp.Or(cfg.Security, &rdma.Security{Mode: rdma.Insecure})
 	cfg.Device, cfg.Loops = device(e), slices.Repeat([]eventloop.Config{{Wait: e.Wait}}, max(e.Loops, 1))
 	rt, err := rdma.Open(system, cfg)
 	return World{rt, system}, err
