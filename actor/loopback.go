@@ -14,8 +14,8 @@ import (
 // it: an own address on a network is beyond loopback, and so is a listener on the wildcard.
 
 // ErrNoSecurity: an address is beyond loopback, and neither Config.Security nor IDConfig.Security
-// says how connections are secured. Set one of them, to a mode (PSK, TLS) or, where whoever reaches the
-// network is trusted, to &Security{Mode: Insecure}.
+// says how connections are secured. Set one of them, to a mode (PSK, TLS) or, where whoever reaches
+// the network is trusted, to &Security{Mode: Insecure}.
 //
 // Raw, Manual and datagram identifiers, which no mode can secure, may use every address, and so may
 // devices whose network is inside the process (package actortest).
