@@ -109,7 +109,7 @@ func (c *client) Receive(ctx actor.Context) {
 // why is a failure in a few words. The whole story is for --debug.
 func why(f rdma.Failure) error {
 	if _, ok := errors.AsType[*rdma.HandshakeError](f); ok {
-		return fmt.Errorf("%s: both sides need --key, with a key of the same identity", rdma.Brief(f))
+		return fmt.Errorf("%s: do both sides have the same --key, or certificates of the same --tls-ca?", rdma.Brief(f))
 	}
 	return errors.New(rdma.Brief(f))
 }

@@ -51,7 +51,7 @@ const overview = `chat: rooms over RDMA connections
   chat serve [ADDR] [flags]   host only
   chat join ADDR [flags]      join somebody's
 
-Two machines need a key, which rdmactor keygen makes, and which both have: chat serve :7471 --key FILE, and chat join HOST --key FILE.
+Two machines need a key that both have; rdmactor keygen makes it: chat serve :7471 --key FILE, and chat join HOST --key FILE.
 
 Each takes --help; chat --version prints the build. Once inside, /help lists what can be typed.
 `

@@ -56,7 +56,7 @@ func TestKeyOfAnInsecureHost(t *testing.T) {
 	start(t, "host", "serve", addr).Want("hosting on", "it listens")
 	ann := start(t, "ann", "join", addr, "--nick", "ann", "--key", securitytest.KeyFile(t, securitytest.Key(t, "ann")))
 	ann.CloseInput()
-	ann.Want("both sides need --key", "the host has no keys")
+	ann.Want("do both sides have the same --key", "the host has no keys")
 	ann.Exit(1, "no connection")
 }
 

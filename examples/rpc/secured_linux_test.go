@@ -51,3 +51,22 @@ func TestKeys(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestCertificates: the store is for those whose certificate the authority has signed.
+func TestCertificates(t *testing.T) {
+	ours := securitytest.NewCerts(t)
+	_, addr := startServerWith(t, append([]string{"serve", "--addr", "127.0.0.1:0"}, ours.Server("server")...)...)
+	of := func(line string, flags []string) (string, error) {
+		return output(t, append(append(strings.Fields(line), "--addr", addr), flags...)...)
+	}
+	ann := ours.Client("ann", "ann")
+	if got, err := of("put k v", ann); err != nil || got != "revision 1\n" {
+		t.Errorf("with a certificate: %q, %v", got, err)
+	}
+	if got, err := of("get k", ann[:2]); err == nil || !strings.Contains(err.Error(), "certificate required") {
+		t.Errorf("without: %q, %v", got, err)
+	}
+	if got, err := of("get k", securitytest.NewCerts(t).Client("ann", "ann")); err == nil || !strings.Contains(err.Error(), "unknown authority") {
+		t.Errorf("of another authority: %q, %v", got, err)
+	}
+}

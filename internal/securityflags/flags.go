@@ -1,89 +1,82 @@
 // Package securityflags has the flags with which programs say how their connections are
 // secured, the same in all of them:
 //
-//	--key FILE      pre-shared keys, as rdmactor keygen makes them
-//	--insecure      no authentication and no encryption, also beyond loopback
+//	--key FILE                          pre-shared keys, as rdmactor keygen makes them
+//	--tls-cert FILE --tls-key FILE      this side's certificate
+//	--tls-ca FILE                       who signs the other side's
+//	--insecure                          no authentication and no encryption, also beyond loopback
 //
-// Without any of them nothing is secured, and the runtime refuses addresses beyond loopback.
+// Without any of them nothing is secured, and the runtime refuses addresses beyond loopback. Keys
+// and certificates, but not authorities, are read again when their files change: connections stay,
+// and later ones use what is there then.
 package securityflags
 
 import (
 	"context"
 	"errors"
 	"flag"
-	"fmt"
 	"time"
 
 	rdma "github.com/rdmactor/rdmactor/actor"
-	"github.com/rdmactor/rdmactor/actor/keyfile"
 )
 
-// every is how often the file of keys is looked at.
+// every is how often files are looked at.
 const every = time.Second
 
-// Flags are what a command line says about security.
+// Flags are what a command line says about security. "" is a file that it does not name.
 type Flags struct {
-	Key      string // the file of pre-shared keys; "": none
+	Key      string // of pre-shared keys
+	Cert     string // of this side's certificate, and of what is between it and its authority
+	CertKey  string // of the certificate's private key
+	CA       string // of the authorities of the other side's certificate
 	Insecure bool
 }
 
 // Define defines the flags.
 func (f *Flags) Define(s *flag.FlagSet) {
-	s.StringVar(&f.Key, "key", "", "authenticate and encrypt with the pre-shared keys of `FILE`, which rdmactor keygen makes: connect with the first, let all connect. "+
-		"It is read again when it changes")
+	s.StringVar(&f.Key, "key", "", "authenticate and encrypt with the pre-shared keys of `FILE`, which rdmactor keygen makes: connect with the first, let all connect")
+	s.StringVar(&f.Cert, "tls-cert", "", "authenticate and encrypt with the certificate of `FILE`, PEM; rdmactor certs makes some for development")
+	s.StringVar(&f.CertKey, "tls-key", "", "the private key of the certificate is in `FILE`")
+	s.StringVar(&f.CA, "tls-ca", "", "the other side's certificate is signed by one of `FILE`. Who listens without it lets everybody connect; who connects without it uses the system's")
 	s.BoolVar(&f.Insecure, "insecure", false, "neither authenticate nor encrypt, also beyond loopback")
 }
 
 // Check returns an error if the flags do not go together.
 func (f *Flags) Check() error {
-	if f.Key != "" && f.Insecure {
+	certificates := f.Cert != "" || f.CertKey != "" || f.CA != ""
+	switch {
+	case f.Key != "" && f.Insecure:
 		return errors.New("--key or --insecure?")
+	case certificates && (f.Key != "" || f.Insecure):
+		return errors.New("--tls-cert, --tls-key and --tls-ca go with neither --key nor --insecure")
+	case (f.Cert == "") != (f.CertKey == ""):
+		return errors.New("--tls-cert and --tls-key go together")
 	}
 	return nil
 }
 
 // Open reads what the flags name. It returns nil if there are none. Until closed is called, changed
-// keys are used as soon as they are seen, and note gets a line about them, or about why they cannot
-// be used. The earlier ones stay then. note is called on a goroutine of its own.
+// files are used as soon as they are seen, and note gets a line about them, or about why they
+// cannot be used. What was read before stays then. note is called on a goroutine of its own.
 func (f *Flags) Open(note func(string)) (s *rdma.Security, closed func(), err error) {
-	closed = func() {}
 	switch {
 	case f.Insecure:
-		return &rdma.Security{Mode: rdma.Insecure}, closed, nil
-	case f.Key == "":
-		return nil, closed, nil
+		return &rdma.Security{Mode: rdma.Insecure}, func() {}, nil
+	case f.Key != "":
+		return f.psk(note)
+	case f.Cert != "" || f.CA != "":
+		return f.tls(note)
 	}
-	keys := new(rdma.Keyring)
-	list, err := keyfile.Load(f.Key)
-	if err == nil {
-		err = keyfile.Use(keys, list)
-		clear(list)
-	}
-	if err != nil {
-		return nil, closed, fmt.Errorf("--key: %w", err)
-	}
-	ctx, stop := context.WithCancel(context.Background())
+	return nil, func() {}, nil
+}
+
+// background runs a function until what it returns is called.
+func background(run func(context.Context)) (stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		follow(ctx, f.Key, keys, note)
+		run(ctx)
 	}()
-	return &rdma.Security{Mode: rdma.PSK, Keys: keys}, func() { stop(); <-ended }, nil
-}
-
-// follow has keys be those of the file until ctx ends.
-func follow(ctx context.Context, name string, keys *rdma.Keyring, note func(string)) {
-	begun := false // the first time it is as it was read by Open, or it has changed just then
-	keyfile.Follow(ctx, name, every, func(list []rdma.Credential, err error) {
-		if err == nil {
-			err = keyfile.Use(keys, list)
-		}
-		switch {
-		case err != nil:
-			note(fmt.Sprintf("the keys stay as they are: %v", err))
-		case begun:
-			note(fmt.Sprintf("%s has changed: connecting with the key of %s; keys of peers: %d", name, list[0].Identity, len(list)))
-		}
-		begun = true
-	})
+	return func() { cancel(); <-ended }
 }
