@@ -18,8 +18,10 @@ func (it *ident) destroy(cause error) {
 		return
 	}
 	it.setLife(identEnding)
-	if it.conn != nil && it.conn.BrokenBy() != nil {
-		cause = it.conn.BrokenBy()
+	if it.conn != nil {
+		if broken := it.conn.BrokenBy(); broken != nil && !errors.Is(cause, broken) {
+			cause = broken
+		}
 	}
 	if it.cause == nil {
 		it.cause = cause

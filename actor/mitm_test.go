@@ -118,6 +118,12 @@ func TestFirstRecordsAreChanged(t *testing.T) {
 					if _, ok := end[0].msg.(Failure); !ok || len(end) != 2 {
 						w.Errorf("the client gets %v", end)
 					}
+					for _, err := range []error{end[0].msg.(Failure), end[len(end)-1].msg.(*Closed).Err} {
+						var shake *HandshakeError
+						if !errors.As(err, &shake) || !errors.Is(err, unix.EACCES) {
+							w.Errorf("what has failed is not the handshake: %v", err)
+						}
+					}
 					until[*Closed](server)
 				})
 			})

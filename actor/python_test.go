@@ -109,11 +109,11 @@ func (p *pythonPeer) do(do string, conn string, more ...does) answered {
 	return a
 }
 
-// as is who the peer is.
-func as(who Credential) does { return does{"identity": who.Identity, "key": who.Key[:]} }
+// named is who the peer is.
+func named(who Credential) does { return does{"identity": who.Identity, "key": who.Key[:]} }
 
-// to is where it dials.
-func to(at string) does {
+// dialing is where it dials.
+func dialing(at string) does {
 	a := netip.MustParseAddrPort(at)
 	return does{"host": a.Addr().String(), "port": a.Port()}
 }

@@ -32,7 +32,7 @@ func unhex(tb testing.TB, s string) []byte {
 // dials has the peer dial a listener of ours, whose owner accepts.
 func (p *pythonPeer) dials(server *probe, at, conn string, more does) *actor.PID {
 	p.tb.Helper()
-	p.begin("dial", conn, to(at), as(credential("alice", 1)), does{"private": []byte("hello")}, more)
+	p.begin("dial", conn, dialing(at), named(credential("alice", 1)), does{"private": []byte("hello")}, more)
 	r, s := next[*ConnectRequest](server)
 	if r.Identity != "alice" || string(r.PrivateData) != "hello" {
 		p.tb.Errorf("the request is %+v", r)
@@ -68,7 +68,7 @@ func TestPythonListens(t *testing.T) {
 	at := "127.0.0.1:" + strconv.Itoa(p.do("listen", "a", does{"host": "127.0.0.1"}).Port)
 	c := rt.CreateID(client.pid, rekeyed(t))
 	client.send(c, &Dial{Addr: at, PrivateData: []byte("hello")})
-	a := p.do("serve", "a", as(credential("alice", 1)), does{"private": []byte("welcome")})
+	a := p.do("serve", "a", named(credential("alice", 1)), does{"private": []byte("welcome")})
 	if string(unhex(t, a.Private)) != "hello" {
 		t.Errorf("the request is %s", p.last)
 	}
@@ -91,7 +91,7 @@ func TestPythonRejects(t *testing.T) {
 	rt := openIWARP(t, testSystem(t))
 	p, owner := startPython(t), newProbe(t, rt.sys, rt.OnLoop(), nil)
 	_, at := listen(owner, rt, "127.0.0.1:0", secured(t))
-	p.begin("dial", "a", to(at), as(credential("alice", 1)))
+	p.begin("dial", "a", dialing(at), named(credential("alice", 1)))
 	_, s := next[*ConnectRequest](owner)
 	owner.send(s, &Reject{PrivateData: []byte("not now")})
 	if a := p.answer(); a.Error != "" || a.Type != 10 || string(unhex(t, a.Private)) != "not now" {
@@ -105,7 +105,7 @@ func TestPythonRejects(t *testing.T) {
 		owner.send(rt.CreateID(owner.pid, secured(t)), &Dial{Addr: "127.0.0.1:" + strconv.Itoa(port)})
 	}
 	dial()
-	p.do("serve", "b", as(credential("alice", 1)), does{"private": []byte("go away"), "reject": true})
+	p.do("serve", "b", named(credential("alice", 1)), does{"private": []byte("go away"), "reject": true})
 	if r, _ := next[*Rejected](owner); string(r.PrivateData) != "go away" {
 		t.Errorf("rejected with %+v", r)
 	}

@@ -7,6 +7,7 @@ is named by "conn". An answer with "error" says why a command failed, and never 
 
 import hashlib
 import json
+import random
 import socket
 import struct
 import sys
@@ -307,6 +308,11 @@ class Peer:
         """Sends bytes as they are."""
         self.conns[c["conn"]].pair.send(bytes.fromhex(c["data"]))
 
+    def reflect(self, c):
+        """Sends the peer's next record back as it came."""
+        pair = self.conns[c["conn"]].pair
+        pair.send(pair.receive())
+
     def drained(self, c):
         """Waits until the connection is over, whatever comes; says how many Sends came."""
         n, pair = 0, self.conns[c["conn"]].pair
@@ -317,6 +323,34 @@ class Peer:
         except iwarp.Ended:
             pair.close()
             return {"sends": n}
+
+    def garbage(self, c):
+        """Connects many times with what is nobody's request."""
+        who, rand = secure.Credential(c["identity"].encode(), bytes.fromhex(c["key"])), random.Random(1)
+        left = []
+        for i in range(c["count"]):
+            sock = socket.create_connection((c["host"], c["port"]), 20)
+            start = hello(c, 40)
+            private = [
+                rand.randbytes(rand.randrange(200)),
+                start + rand.randbytes(40),
+                start + rand.randbytes(32) + who.id,
+                start + bytes(32) + who.id,
+                start[:6] + rand.randbytes(6) + rand.randbytes(32) + who.id,
+            ][i % 5]
+            body = struct.pack(">HH", 8, 8) + private
+            frame = iwarp.REQUEST + struct.pack(">BBH", iwarp.ENHANCED, 2, len(body)) + body
+            try:
+                sock.sendall([frame, frame + rand.randbytes(100), rand.randbytes(60)][i % 3])
+            except ConnectionError:
+                pass
+            left.append(sock)
+            if i % 2:  # every second one stays for a while
+                left.pop().close()
+            if len(left) > 100:
+                left.pop(0).close()
+        for sock in left:
+            sock.close()
 
     def close(self, c):
         self.conns.pop(c["conn"]).pair.close()
