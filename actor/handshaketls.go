@@ -268,6 +268,9 @@ func (it *ident) stepped(m *tlsStep) {
 		it.refuseTLS(m)
 	case m.state == nil:
 		it.conn.SendFrames(m.frames)
+		if hand.in == nil && m.of.came == 0 {
+			it.conn.Nudge()
+		}
 		it.stepTLS()
 	default:
 		it.conn.SendFrames(m.frames)

@@ -146,15 +146,15 @@ func TestMessagesAreTampered(t *testing.T) {
 		"empty":  func([]byte, [][]byte, [][]byte) []byte { return []byte{} },
 	} {
 		t.Run(name, func(t *testing.T) {
-			onFlavors(t, func(w *world) {
-				w.tampered(at, change)
+			onSecured(t, func(w *world, secured mode) {
+				w.tampered(at, change, secured)
 			})
 		})
 	}
 }
 
 // tampered makes two connections, and changes a message of the second.
-func (w *world) tampered(at int, change func(b []byte, before, other [][]byte) []byte) {
+func (w *world) tampered(at int, change func(b []byte, before, other [][]byte) []byte, secured mode) {
 	w.Helper()
 	var seen [2][][]byte
 	which := 0
@@ -208,7 +208,7 @@ func TestLargeMessagesAreTampered(t *testing.T) {
 	const n = 2<<20 + 100
 	for _, at := range []int{0, 1<<20 - 1, 1 << 20, n - 1, n, n + secure.Overhead, secure.LargeLen(n) - 1} {
 		t.Run(fmt.Sprint(at), func(t *testing.T) {
-			onFlavors(t, func(w *world) {
+			onSecured(t, func(w *world, secured mode) {
 				passed := 0
 				w.f.Intercept(func(m cmidtest.Message, b []byte) []byte {
 					if m == cmidtest.MsgReadResponse {
@@ -219,7 +219,7 @@ func TestLargeMessagesAreTampered(t *testing.T) {
 					}
 					return b
 				})
-				p := w.connect(securedLarge(w))
+				p := w.connect(large(secured(w)))
 				p.client.send(p.c, NewSend(make([]byte, n)))
 				p.client.send(p.c, NewSend([]byte("behind")))
 				end := until[*Closed](p.server)

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"runtime"
 	"testing"
-	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 	"golang.org/x/sys/unix"
@@ -85,7 +84,7 @@ func TestSecuredConversation(t *testing.T) {
 }
 
 func TestSecuredRejectReasonReachesThePeer(t *testing.T) {
-	onFlavors(t, func(w *world) {
+	onSecured(t, func(w *world, secured mode) {
 		server, client := w.farProbe(), w.probe()
 		w.listen(server, secured(w))
 		c := w.rt.CreateID(client.pid, secured(w))
@@ -223,7 +222,7 @@ func TestKeysRotate(t *testing.T) {
 
 // An owner that does not answer in time costs its peer the connection, and nobody else anything.
 func TestSecuredOwnerIsLate(t *testing.T) {
-	onFlavors(t, func(w *world) {
+	onSecured(t, func(w *world, secured mode) {
 		server, client := w.farProbe(), w.probe()
 		lis := w.listen(server, secured(w))
 		c := w.rt.CreateID(client.pid, secured(w))
@@ -247,7 +246,7 @@ func TestSecuredOwnerIsLate(t *testing.T) {
 func TestSecuredRequestIsDropped(t *testing.T) {
 	for _, cmd := range []Command{&DestroyID{}, &Close{}, &Disconnect{}, &Reject{}} {
 		t.Run(opName(cmd), func(t *testing.T) {
-			onFlavors(t, func(w *world) {
+			onSecured(t, func(w *world, secured mode) {
 				server, client := w.farProbe(), w.probe()
 				w.listen(server, secured(w))
 				c := w.rt.CreateID(client.pid, secured(w))
@@ -276,7 +275,7 @@ func TestAuthorize(t *testing.T) {
 		"too long": {func(*ConnectRequest) *Reject { return &Reject{PrivateData: make([]byte, 256)} }, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			onFlavors(t, func(w *world) {
+			onSecured(t, func(w *world, secured mode) {
 				server, client := w.farProbe(), w.probe()
 				cfg := secured(w)
 				cfg.Security.Authorize = tt.authorize
@@ -308,7 +307,7 @@ func TestAuthorize(t *testing.T) {
 
 // Handlers and Route are for peers that are authenticated.
 func TestSecuredRouteAndHandler(t *testing.T) {
-	onFlavors(t, func(w *world) {
+	onSecured(t, func(w *world, secured mode) {
 		server, client, routed := w.farProbe(), w.probe(), w.farProbe()
 		cfg := secured(w)
 		calls := 0
@@ -353,7 +352,7 @@ func TestSecuredRouteAndHandler(t *testing.T) {
 
 // One-sided operations are refused unless they are allowed, on either side.
 func TestSecuredOneSided(t *testing.T) {
-	onFlavors(t, func(w *world) {
+	onSecured(t, func(w *world, secured mode) {
 		cfg := secured(w)
 		cfg.Memory = 1 << 20
 		p := w.connect(cfg)
@@ -367,7 +366,7 @@ func TestSecuredOneSided(t *testing.T) {
 		is(w, a, ErrSecured)
 		is(w, a, unix.EPERM)
 	})
-	onFlavors(t, func(w *world) {
+	onSecured(t, func(w *world, secured mode) {
 		cfg := secured(w)
 		cfg.Memory, cfg.Security.AllowOneSided = 1<<20, RemoteRead
 		p := w.connect(cfg)
@@ -436,30 +435,32 @@ func TestSecurityOfTheRuntime(t *testing.T) {
 }
 
 func TestSecuredEmbedded(t *testing.T) {
-	sys := testSystem(t)
-	rt := openIWARP(t, sys)
-	for name, where := range wheres(rt) {
-		t.Run(name, func(t *testing.T) {
-			p := connect(t, rt, newProbe(t, sys, where, nil), newProbe(t, sys, where, nil), secured(t))
-			for i := range 1000 {
-				b := bytes.Repeat([]byte{byte(i)}, i*67%(64<<10))
-				p.client.send(p.c, NewSend(b))
-				if g := p.server.any(); g.data != string(b) {
-					t.Fatalf("message %d is %v", i, g)
+	eachMode(t, func(t *testing.T, made func(testing.TB) *Security) {
+		sys := testSystem(t)
+		rt := openIWARP(t, sys)
+		for name, where := range wheres(rt) {
+			t.Run(name, func(t *testing.T) {
+				p := connect(t, rt, newProbe(t, sys, where, nil), newProbe(t, sys, where, nil), IDConfig{Security: made(t)})
+				for i := range 1000 {
+					b := bytes.Repeat([]byte{byte(i)}, i*67%(64<<10))
+					p.client.send(p.c, NewSend(b))
+					if g := p.server.any(); g.data != string(b) {
+						t.Fatalf("message %d is %v", i, g)
+					}
 				}
-			}
-			p.server.send(p.s, &Close{})
-			if end := until[*Closed](p.client); end[len(end)-1].msg.(*Closed).Err != nil {
-				t.Errorf("the end: %v", end)
-			}
-			until[*Closed](p.server)
-		})
-	}
+				p.server.send(p.s, &Close{})
+				if end := until[*Closed](p.client); end[len(end)-1].msg.(*Closed).Err != nil {
+					t.Errorf("the end: %v", end)
+				}
+				until[*Closed](p.server)
+			})
+		}
+	})
 }
 
 // Keys change while messages flow in both directions, and nobody notices.
 func TestKeyUpdates(t *testing.T) {
-	onFlavors(t, func(w *world) {
+	onSecured(t, func(w *world, secured mode) {
 		cfg := secured(w)
 		cfg.rekey = 1500
 		p := w.connect(cfg)
@@ -474,159 +475,5 @@ func TestKeyUpdates(t *testing.T) {
 				w.Errorf("the key was changed %d times", c.Rekeyed())
 			}
 		})
-	})
-}
-
-// A device that refuses every second post makes no record come twice, late or not at all.
-func TestOwedRecords(t *testing.T) {
-	onKernelLike(t, kernelLike{fail: 2}, func(w *world, _, _ *kernelLike) {
-		cfg := secured(w)
-		p := w.connect(cfg)
-		const n = 200
-		for i := range n {
-			p.client.send(p.c, NewSend(bytes.Repeat([]byte{byte(i)}, i*31%3000)))
-			if i%7 == 0 {
-				p.server.send(p.s, NewSend(nil))
-			}
-		}
-		for i := range n {
-			g := p.server.any()
-			if g.data != string(bytes.Repeat([]byte{byte(i)}, i*31%3000)) {
-				w.Fatalf("message %d is %v", i, g)
-			}
-		}
-		time.Sleep(time.Second)
-		p.client.send(p.c, &Close{})
-		for _, side := range []*probe{p.server, p.client} {
-			end := until[*Closed](side)
-			if c := end[len(end)-1].msg.(*Closed); c.Err != nil || c.Unknown+c.Unsent != 0 {
-				w.Errorf("the end: %v", end)
-			}
-		}
-	})
-}
-
-// What is owed when the connection ends is answered, and its memory comes back.
-func TestOwedAtTheEnd(t *testing.T) {
-	onKernelLike(t, kernelLike{}, func(w *world, near, _ *kernelLike) {
-		cfg := secured(w)
-		cfg.MaxMessage = 4 * kib // in memory that connections share
-		p := w.connect(cfg)
-		w.onLoop(w.rt, func(*loop) { near.fail = 1 })
-		p.client.send(p.c, NewSend(make([]byte, 3000)))
-		p.client.send(p.c, NewSend(nil))
-		settle()
-		w.onLoop(w.rt, func(l *loop) {
-			if !w.conn(l, p.c).Owes() {
-				w.Error("nothing is owed")
-			}
-		})
-		p.client.send(p.c, &DestroyID{})
-		end := until[*Closed](p.client)
-		if k := kinds(end); k != "SendFailed SendFailed Closed" {
-			w.Errorf("the end: %v", end)
-		}
-		if c := end[len(end)-1].msg.(*Closed); c.Unknown != 1 || c.Unsent != 1 {
-			w.Errorf("the end: %+v", c)
-		}
-		until[*Closed](p.server)
-		w.onLoop(w.rt, func(l *loop) {
-			for _, d := range l.Devices {
-				for _, a := range d.Shared.Send {
-					if a != nil && a.Out() != 0 {
-						w.Errorf("%d pieces of memory to send from are still in use", a.Out())
-					}
-				}
-			}
-		})
-	})
-}
-
-// largeSizes are around where a large message has one segment more.
-var largeSizes = []int{64<<10 + 1, 1<<20 - 1, 1 << 20, 1<<20 + 1, 1<<20 + 20, 3 << 20, 5<<20 - 7}
-
-// Large messages, with small ones between them, arrive in order and whole.
-func exchangeLarge(tb testing.TB, p pair) {
-	tb.Helper()
-	var want []string
-	for i, n := range largeSizes {
-		large := bytes.Repeat([]byte{byte(i + 1), byte(n)}, n/2+1)[:n]
-		p.client.send(p.c, NewSend(large))
-		small := fmt.Sprint("behind ", i)
-		p.client.send(p.c, NewSend([]byte(small)))
-		want = append(want, string(large), small)
-	}
-	for i, want := range want {
-		if g := p.server.any(); g.data != want {
-			tb.Fatalf("message %d has %d bytes, want %d", i, len(g.data), len(want))
-		}
-	}
-	p.client.send(p.c, &Close{})
-	for _, side := range []*probe{p.server, p.client} {
-		end := until[*Closed](side)
-		if c := end[len(end)-1].msg.(*Closed); c.Err != nil || c.Unknown+c.Unsent != 0 {
-			tb.Errorf("the end: %v", end)
-		}
-	}
-}
-
-func securedLarge(tb testing.TB) IDConfig {
-	cfg := secured(tb)
-	cfg.MaxMessage = 8 << 20
-	return cfg
-}
-
-func TestSecuredLarge(t *testing.T) {
-	t.Run("twin", func(t *testing.T) { onFlavors(t, func(w *world) { exchangeLarge(w, w.connect(securedLarge(w))) }) })
-	t.Run("kernel", func(t *testing.T) {
-		onKernelLike(t, kernelLike{fail: 3}, func(w *world, _, _ *kernelLike) { exchangeLarge(w, w.connect(securedLarge(w))) })
-	})
-	t.Run("embedded", func(t *testing.T) {
-		sys := testSystem(t)
-		rt := openIWARP(t, sys)
-		exchangeLarge(t, connect(t, rt, newProbe(t, sys, rt.OnLoop(), nil), newProbe(t, sys, rt.OnLoop(), nil), securedLarge(t)))
-	})
-}
-
-// A connection that ends while a large message is being sealed, or opened, answers for it, and
-// gives its memory back.
-func TestSecuredLargeAtTheEnd(t *testing.T) {
-	for _, side := range []string{"sender", "receiver"} {
-		t.Run(side, func(t *testing.T) {
-			onFlavors(t, func(w *world) {
-				cfg := securedLarge(w)
-				cfg.MaxMessage = 64 << 20
-				p := w.connect(cfg)
-				p.client.send(p.c, NewSend(make([]byte, 60<<20)))
-				p.client.send(p.c, NewSend([]byte("behind")))
-				if side == "sender" {
-					p.client.send(p.c, &DestroyID{})
-				} else {
-					p.server.send(p.s, &DestroyID{})
-				}
-				end := until[*Closed](p.client)
-				if c := end[len(end)-1].msg.(*Closed); c.Unknown+c.Unsent+c.Delivered != 2 {
-					w.Errorf("the end: %v", c)
-				}
-				until[*Closed](p.server)
-			})
-		})
-	}
-}
-
-// A device that overlooks the request finds it a quarter of a second later, and the probe that was
-// sent for that is answered.
-func TestRequestIsOverlooked(t *testing.T) {
-	inWorld(t, states.IWARP, func(w *world) {
-		w.f.Overlook(1)
-		var p pair
-		if d := elapsed(func() { p = w.connect(secured(w)) }); d < 200*time.Millisecond || d > time.Second {
-			w.Errorf("connected after %v", d)
-		}
-		time.Sleep(time.Minute)
-		p.client.send(p.c, NewSend([]byte("hello")))
-		if g := p.server.any(); g.data != "hello" {
-			w.Errorf("got %v", g)
-		}
 	})
 }

@@ -25,6 +25,7 @@ type security struct {
 	refusal []byte          // the reject that takes the goodbye's place; nil: there is none
 	tls     bool            // TLS mode: frames come first
 	frames  [][]byte        // that the device has not taken
+	heard   bool            // a frame has come
 	alert   []byte          // the alert that takes the goodbye's place; nil: there is none
 	inline  []byte          // of a small record, which the device copies
 	sealed  int             // records under the present key
@@ -105,6 +106,7 @@ func (s *security) mute() bool {
 func (c *Conn) open(sealed []byte) (b []byte, ok bool) {
 	s := c.sec
 	if s.framing() {
+		s.heard = true
 		c.up.Frame(sealed)
 		return nil, false
 	}

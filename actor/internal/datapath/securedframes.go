@@ -20,6 +20,17 @@ func (c *Conn) SendFrames(frames [][]byte) {
 	}
 }
 
+// Nudge has a device that may have overlooked the first frame (overlooked.go) look again.
+func (c *Conn) Nudge() {
+	if c.Device.attr.OverlooksFirst {
+		c.l.el.AfterFunc(overlookTime, func() {
+			if !c.Over() && c.sec.framing() && !c.sec.heard {
+				c.SendFrames([][]byte{secure.NudgeFrame()})
+			}
+		})
+	}
+}
+
 // FrameSize is how long frames may be, in bytes.
 func (c *Conn) FrameSize() int { return c.eager }
 

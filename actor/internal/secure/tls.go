@@ -100,6 +100,9 @@ func (t *TLS) Take(frame []byte) error {
 	if err != nil {
 		return t.fail(err)
 	}
+	if len(body) == 0 {
+		return nil // a nudge
+	}
 	if err := t.conn.HandleData(tls.QUICEncryptionLevel(level), body); err != nil {
 		return t.fail(&HandshakeError{"TLS", err})
 	}

@@ -353,7 +353,7 @@ func TestTLSBounds(t *testing.T) {
 		}
 	}
 	for why, frame := range map[string][]byte{
-		"nothing": {}, "a type": {frameHandshake}, "an empty frame": {frameHandshake, levelInitial},
+		"nothing": {}, "a type": {frameHandshake}, "an empty frame": {frameHandshake, levelHandshake},
 		"another type": {1, 0, 0, 0, 0, 0, 0, 0}, "another level": {frameHandshake, 3, 1}, "early data": {frameHandshake, 1, 1},
 		"sealed too early": append([]byte{frameHandshake, levelHandshake}, make([]byte, 40)...),
 		"garbage":          append([]byte{frameHandshake, levelInitial}, bytes.Repeat([]byte{0xA5}, 500)...),

@@ -38,7 +38,7 @@ func parseFrame(b []byte) (level byte, body []byte, err error) {
 		return 0, nil, err
 	}
 	switch {
-	case len(b) <= frameHeader:
+	case len(b) < frameHeader || len(b) == frameHeader && b[1] != levelInitial:
 		return 0, nil, refused("a frame of %d bytes", len(b))
 	case b[0] != frameHandshake:
 		return 0, nil, refused("a frame of type %d", b[0])
@@ -59,6 +59,10 @@ func PeerAlert(b []byte) error {
 
 // InternalAlert is the alert of a side that cannot do its part of a handshake.
 func InternalAlert() []byte { return []byte{frameAlert, 80} }
+
+// NudgeFrame is a frame with nothing in it. A client sends it whose first frame may have been
+// overlooked by the server's device.
+func NudgeFrame() []byte { return []byte{frameHandshake, levelInitial} }
 
 // frames cuts data into frames of at most size bytes and appends them to the list.
 func frames(list [][]byte, level byte, data []byte, size int, seal *Sealer) ([][]byte, error) {
