@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"net"
 	"testing"
+
+	"github.com/rdmactor/rdmactor/internal/certtest"
 )
 
 var benchLengths = []int{64, 1 << 10, 16 << 10, 1 << 20}
@@ -132,7 +134,7 @@ func BenchmarkPSK(b *testing.B) {
 // BenchmarkTLS is what a handshake in TLS mode costs, both sides, with certificates of both, and
 // beside it what crypto/tls costs on a TCP connection that is there already.
 func BenchmarkTLS(b *testing.B) {
-	client, server := newAuthority(b).configs(b)
+	client, server := configs(b, certtest.New(b))
 	b.Run("frames", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {

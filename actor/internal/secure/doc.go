@@ -48,6 +48,6 @@
 // which have them for as long as they live. Copies inside the standard library (key
 // schedules, X25519's private key, TLS's secrets) stay until the garbage collector reuses their
 // memory. Without AES instructions Go's AES takes a time that depends on the key, so such a machine
-// should ask for ChaCha20-Poly1305. Of a tls.Config, Rand, Time and KeyLogWriter are called where a
-// panic ends the process. Lengths and times are visible to everybody on the path.
+// should ask for ChaCha20-Poly1305. Of a tls.Config, a ClientSessionCache is not used: sessions are
+// not resumed. Lengths and times are visible to everybody on the path.
 package secure

@@ -3,6 +3,8 @@ package secure
 import (
 	"bytes"
 	"testing"
+
+	"github.com/rdmactor/rdmactor/internal/certtest"
 )
 
 // FuzzPSKServer: whatever a stranger sends, it is nobody.
@@ -92,7 +94,7 @@ func FuzzLarge(f *testing.F) {
 
 // FuzzTLS: no bytes of a stranger's end a handshake, on either side.
 func FuzzTLS(f *testing.F) {
-	client, server := newAuthority(f).configs(f)
+	client, server := configs(f, certtest.New(f))
 	s := begin(f, client, server, tlsPeer, tlsPeer)
 	var all []byte
 	s.run(func(_ int, frame []byte) []byte {

@@ -14,6 +14,7 @@ import (
 // one at a time. To end one that takes too long, cancel the context; then Close.
 type TLS struct {
 	ctx     context.Context // of all of the handshake, as crypto/tls has it
+	cancel  context.CancelCauseFunc
 	conn    *tls.QUICConn
 	binding [sha256.Size]byte
 	size    int // of a frame
@@ -52,14 +53,16 @@ func newTLS(ctx context.Context, c *tls.Config, p TLSPeer, client bool) (*TLS, e
 	if p.Receive < MinTLSFrame {
 		return nil, &ConfigError{What: fmt.Sprintf("a handshake needs receives of %d bytes", MinTLSFrame)}
 	}
-	c, err := prepared(ctx, c)
+	ctx, cancel := context.WithCancelCause(ctx)
+	c, err := prepared(ctx, cancel, c)
 	if err != nil {
+		cancel(nil)
 		return nil, err
 	}
 	if c.ServerName == "" {
 		c.ServerName = p.ServerName
 	}
-	t := &TLS{ctx: ctx, binding: p.Binding.tls(p.Request, p.Reply), size: p.Receive}
+	t := &TLS{ctx: ctx, cancel: cancel, binding: p.Binding.tls(p.Request, p.Reply), size: p.Receive}
 	if client {
 		t.conn = tls.QUICClient(&tls.QUICConfig{TLSConfig: c})
 	} else {
@@ -67,6 +70,7 @@ func newTLS(ctx context.Context, c *tls.Config, p TLSPeer, client bool) (*TLS, e
 	}
 	t.conn.SetTransportParameters(append([]byte(nil), t.binding[:]...))
 	if err := t.conn.Start(ctx); err != nil {
+		t.Close()
 		return nil, &ConfigError{What: "TLS", Err: err}
 	}
 	if err := t.events(); err != nil {
@@ -266,5 +270,6 @@ func (t *TLS) forget() {
 // Close ends a handshake, done or not, and its goroutines. The frames are still there.
 func (t *TLS) Close() {
 	_ = t.conn.Close() // it says again why the handshake has failed
+	t.cancel(nil)
 	t.forget()
 }

@@ -1,12 +1,18 @@
 package secure
 
 import (
+	"bytes"
 	"context"
 	"crypto"
+	"crypto/ecdsa"
+	"crypto/ed25519"
+	"crypto/rsa"
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
 	"io"
+	"slices"
+	"time"
 )
 
 // ALPN is the protocol that both sides name.
@@ -14,7 +20,7 @@ const ALPN = "rdmactor/1"
 
 // prepared is the user's configuration as this package uses it: TLS 1.3, our protocol, no sessions
 // to resume, and the user's code where it can do no harm.
-func prepared(ctx context.Context, c *tls.Config) (*tls.Config, error) {
+func prepared(ctx context.Context, cancel context.CancelCauseFunc, c *tls.Config) (*tls.Config, error) {
 	if c == nil {
 		return nil, &ConfigError{What: "no TLS configuration"}
 	}
@@ -25,88 +31,174 @@ func prepared(ctx context.Context, c *tls.Config) (*tls.Config, error) {
 	c.MinVersion, c.MaxVersion = tls.VersionTLS13, tls.VersionTLS13
 	c.NextProtos = []string{ALPN}
 	c.SessionTicketsDisabled, c.ClientSessionCache = true, nil
-	contain(ctx, c)
+	u := &users{ctx, cancel}
+	u.containCalls(c)
+	u.containWriters(c)
+	if err := context.Cause(ctx); err != nil {
+		return nil, &HandshakeError{"TLS", err}
+	}
 	return c, nil
 }
 
-// contain has the user's code run on goroutines of its own: it may panic, call runtime.Goexit, or
-// not return. c is our copy.
-func contain(ctx context.Context, c *tls.Config) {
+// users calls the user's code on goroutines of its own: it may panic, call runtime.Goexit, or not
+// return.
+type users struct {
+	ctx    context.Context
+	cancel context.CancelCauseFunc // for code that cannot fail otherwise
+}
+
+// containCalls has the functions of c called so. c is our copy.
+func (u *users) containCalls(c *tls.Config) {
 	if get := c.GetCertificate; get != nil {
 		c.GetCertificate = func(h *tls.ClientHelloInfo) (*tls.Certificate, error) {
-			return guard(ctx, "GetCertificate", func() (*tls.Certificate, error) { return contained(ctx)(get(h)) })
+			return guard(u.ctx, "GetCertificate", func() (*tls.Certificate, error) { return u.contained(get(h)) })
 		}
 	}
 	if get := c.GetClientCertificate; get != nil {
 		c.GetClientCertificate = func(r *tls.CertificateRequestInfo) (*tls.Certificate, error) {
-			return guard(ctx, "GetClientCertificate", func() (*tls.Certificate, error) { return contained(ctx)(get(r)) })
+			return guard(u.ctx, "GetClientCertificate", func() (*tls.Certificate, error) { return u.contained(get(r)) })
 		}
 	}
 	if get := c.GetConfigForClient; get != nil {
 		c.GetConfigForClient = func(h *tls.ClientHelloInfo) (*tls.Config, error) {
-			other, err := guard(ctx, "GetConfigForClient", func() (*tls.Config, error) { return get(h) })
+			other, err := guard(u.ctx, "GetConfigForClient", func() (*tls.Config, error) { return get(h) })
 			if other == nil || err != nil {
 				return nil, err
 			}
-			return prepared(ctx, other)
+			return prepared(u.ctx, u.cancel, other)
 		}
 	}
 	if verify := c.VerifyPeerCertificate; verify != nil {
 		c.VerifyPeerCertificate = func(raw [][]byte, chains [][]*x509.Certificate) error {
-			_, err := guard(ctx, "VerifyPeerCertificate", func() (any, error) { return nil, verify(raw, chains) })
-			return err
+			return u.guard("VerifyPeerCertificate", func() error { return verify(raw, chains) })
 		}
 	}
 	if verify := c.VerifyConnection; verify != nil {
 		c.VerifyConnection = func(s tls.ConnectionState) error {
-			_, err := guard(ctx, "VerifyConnection", func() (any, error) { return nil, verify(s) })
-			return err
+			return u.guard("VerifyConnection", func() error { return verify(s) })
 		}
 	}
-	list := make([]tls.Certificate, len(c.Certificates))
-	for i := range list {
-		list[i] = withSigner(ctx, c.Certificates[i])
+	if verify := c.EncryptedClientHelloRejectionVerify; verify != nil {
+		c.EncryptedClientHelloRejectionVerify = func(s tls.ConnectionState) error {
+			return u.guard("EncryptedClientHelloRejectionVerify", func() error { return verify(s) })
+		}
 	}
-	c.Certificates = list
+	if get := c.GetEncryptedClientHelloKeys; get != nil {
+		c.GetEncryptedClientHelloKeys = func(h *tls.ClientHelloInfo) ([]tls.EncryptedClientHelloKey, error) {
+			return guard(u.ctx, "GetEncryptedClientHelloKeys", func() ([]tls.EncryptedClientHelloKey, error) { return get(h) })
+		}
+	}
+	c.Certificates = slices.Clone(c.Certificates)
+	for i := range c.Certificates {
+		c.Certificates[i] = u.withSigner(c.Certificates[i])
+	}
+}
+
+// containWriters does the same to what c reads from and writes to, and to its clock.
+func (u *users) containWriters(c *tls.Config) {
+	if c.Rand != nil {
+		c.Rand = reader{c.Rand, u}
+	}
+	if c.KeyLogWriter != nil {
+		c.KeyLogWriter = writer{c.KeyLogWriter, u}
+	}
+	if now := c.Time; now != nil {
+		c.Time = func() time.Time {
+			t, err := guard(u.ctx, "Time", func() (time.Time, error) { return now(), nil })
+			if err != nil {
+				u.cancel(err)
+				return time.Unix(0, 0) // no certificate is valid then
+			}
+			return t
+		}
+	}
+}
+
+func (u *users) guard(what string, call func() error) error {
+	_, err := guard(u.ctx, what, func() (struct{}, error) { return struct{}{}, call() })
+	return err
+}
+
+type (
+	reader struct {
+		io.Reader
+		of *users
+	}
+	writer struct {
+		io.Writer
+		of *users
+	}
+)
+
+// Read fills memory that nobody else has: a Read that is left behind may still write.
+func (r reader) Read(b []byte) (int, error) {
+	own, err := guard(r.of.ctx, "Rand", func() ([]byte, error) {
+		own := make([]byte, len(b))
+		n, err := r.Reader.Read(own)
+		return own[:n], err
+	})
+	return copy(b, own), err
+}
+
+func (w writer) Write(b []byte) (int, error) {
+	b = bytes.Clone(b)
+	return guard(w.of.ctx, "KeyLogWriter", func() (int, error) { return w.Writer.Write(b) })
 }
 
 // contained does the same to a certificate that the user's code has returned.
-func contained(ctx context.Context) func(*tls.Certificate, error) (*tls.Certificate, error) {
-	return func(c *tls.Certificate, err error) (*tls.Certificate, error) {
-		if c == nil || err != nil {
-			return nil, err
-		}
-		safe := withSigner(ctx, *c)
-		return &safe, nil
+func (u *users) contained(c *tls.Certificate, err error) (*tls.Certificate, error) {
+	if c == nil || err != nil {
+		return nil, err
 	}
+	safe := u.withSigner(*c)
+	return &safe, nil
 }
 
 // signer is a private key of the user's own kind: one in a device, or elsewhere.
 type signer struct {
-	crypto.Signer
-	ctx context.Context
+	key    crypto.Signer
+	of     *users
+	public crypto.PublicKey
 }
 
+func (s signer) Public() crypto.PublicKey { return s.public }
+
 func (s signer) Sign(random io.Reader, digest []byte, opts crypto.SignerOpts) ([]byte, error) {
-	return guard(s.ctx, "the private key", func() ([]byte, error) { return s.Signer.Sign(random, digest, opts) })
+	return guard(s.of.ctx, privateKey, func() ([]byte, error) { return s.key.Sign(random, digest, opts) })
 }
+
+const privateKey = "the private key"
 
 // messageSigner is one that is given the message instead of its hash.
 type messageSigner struct {
 	signer
-	key crypto.MessageSigner
+	messages crypto.MessageSigner
 }
 
 func (s messageSigner) SignMessage(random io.Reader, message []byte, opts crypto.SignerOpts) ([]byte, error) {
-	return guard(s.ctx, "the private key", func() ([]byte, error) { return s.key.SignMessage(random, message, opts) })
+	return guard(s.of.ctx, privateKey, func() ([]byte, error) { return s.messages.SignMessage(random, message, opts) })
 }
 
-func withSigner(ctx context.Context, c tls.Certificate) tls.Certificate {
-	switch key := c.PrivateKey.(type) {
-	case crypto.MessageSigner:
-		c.PrivateKey = messageSigner{signer{key, ctx}, key}
-	case crypto.Signer:
-		c.PrivateKey = signer{key, ctx}
+// withSigner has the private key of c be one that may do anything. Keys of the standard library
+// stay as they are.
+func (u *users) withSigner(c tls.Certificate) tls.Certificate {
+	key, ok := c.PrivateKey.(crypto.Signer)
+	switch c.PrivateKey.(type) {
+	case *ecdsa.PrivateKey, ed25519.PrivateKey, *rsa.PrivateKey:
+		return c
+	}
+	if !ok {
+		return c // crypto/tls refuses it
+	}
+	public, err := guard(u.ctx, privateKey, func() (crypto.PublicKey, error) { return key.Public(), nil })
+	if err != nil {
+		u.cancel(err)
+	}
+	own := signer{key, u, public}
+	if messages, ok := key.(crypto.MessageSigner); ok {
+		c.PrivateKey = messageSigner{own, messages}
+	} else {
+		c.PrivateKey = own
 	}
 	return c
 }
