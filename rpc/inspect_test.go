@@ -15,7 +15,7 @@ import (
 	"github.com/rdmactor/rdmactor/rpc/internal/wire"
 )
 
-// method is what was counted of a method.
+// methodOf is what was counted of a method.
 func methodOf(t *testing.T, infos []MethodInfo, name string) MethodInfo {
 	t.Helper()
 	for _, i := range infos {
@@ -445,6 +445,7 @@ func TestInspectGrows(t *testing.T) {
 					}
 					before = i
 				}
+				runtime.Gosched() // on one processor, each call would wait for the end of a time slice
 				select {
 				case <-stop:
 					return
