@@ -233,7 +233,8 @@ func TestCalls(t *testing.T) {
 		now := s.ReadCalls(ctx)
 		stayed(t, before, now)
 		before = now
-		runtime.Gosched() // on one processor, each call would wait for the end of a time slice
+		// On one processor, each call would wait for the end of a time slice.
+		runtime.Gosched()
 	}
 	for _, side := range []string{"server", "client"} {
 		want(t, before, 1000, ended, side, "test.Echo", "OK")

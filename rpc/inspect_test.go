@@ -445,7 +445,8 @@ func TestInspectGrows(t *testing.T) {
 					}
 					before = i
 				}
-				runtime.Gosched() // on one processor, each call would wait for the end of a time slice
+				// On one processor, each call would wait for the end of a time slice.
+				runtime.Gosched()
 				select {
 				case <-stop:
 					return
