@@ -10,6 +10,7 @@ import (
 	rdma "github.com/rdmactor/rdmactor/actor"
 	"github.com/rdmactor/rdmactor/examples/chat/console"
 	"github.com/rdmactor/rdmactor/examples/chat/room"
+	"github.com/rdmactor/rdmactor/internal/securityflags"
 )
 
 const (
@@ -110,6 +111,9 @@ func (c *client) Receive(ctx actor.Context) {
 func why(f rdma.Failure) error {
 	if _, ok := errors.AsType[*rdma.HandshakeError](f); ok {
 		return fmt.Errorf("%s: do both sides have the same --key, or certificates of the same --tls-ca?", rdma.Brief(f))
+	}
+	if errors.Is(f, rdma.ErrNoSecurity) {
+		return securityflags.Explain(f)
 	}
 	return errors.New(rdma.Brief(f))
 }

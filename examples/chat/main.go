@@ -163,6 +163,7 @@ func (s *settings) check(name string, words []string) error {
 
 // run is the program. ctx ends when the user leaves; leave ends it.
 func run(ctx context.Context, leave func(), args []string) (err error) {
+	defer func() { err = securityflags.Explain(err) }()
 	if len(args) > 0 && (args[0] == "--version" || args[0] == "-version") {
 		_, err := fmt.Println(cli.Version("chat"))
 		return err
@@ -224,7 +225,7 @@ func (s settings) play(
 		at, err := host(ctx, rt, system, s.addr, log)
 		switch {
 		case err == nil:
-			fmt.Fprintf(os.Stderr, "-- hosting on %v; join with: chat join %s\n", at.local, reachable(at.local))
+			fmt.Fprintf(os.Stderr, "-- hosting on %v; join with: chat join %s%s\n", at.local, reachable(at.local), s.secure.Other())
 			name, _, _ := net.SplitHostPort(s.addr) // listening on it has worked
 			s.addr = net.JoinHostPort(name, fmt.Sprint(at.local.Port()))
 			sections = sectionsOf(ctx, system, at.server)

@@ -16,7 +16,7 @@ func TestSecured(t *testing.T) {
 	annKey, bobKey := securitytest.Key(t, "ann"), securitytest.Key(t, "bob")
 	addr := freeAddr(t)
 	host := start(t, "host", "serve", addr, "--key", securitytest.KeyFile(t, annKey, bobKey))
-	host.Want("hosting on", "it listens")
+	host.Want("join with: chat join "+addr+" --key FILE", "what the others need")
 	ann := start(t, "ann", "join", addr, "--nick", "ann", "--key", securitytest.KeyFile(t, annKey))
 	ann.Want("you are ann in lobby", "her key is the host's")
 	bob := start(t, "bob", "join", addr, "--nick", "bob", "--key", securitytest.KeyFile(t, bobKey))
@@ -125,5 +125,19 @@ func TestBadKeyFiles(t *testing.T) {
 				p.Exit(1, "an error")
 			}
 		})
+	}
+}
+
+// TestBeyondLoopback: the error names the flags, and with one of them the host is there.
+func TestBeyondLoopback(t *testing.T) {
+	for _, args := range [][]string{{"serve", ":0"}, {"join", "192.0.2.1", "--nick", "x"}} {
+		p := start(t, args[0], args...)
+		p.CloseInput()
+		p.Want("this goes beyond loopback: say how it is secured, with --key FILE", "an error a user understands")
+		p.Exit(1, "an error")
+	}
+	for _, flags := range [][]string{{"--insecure"}, {"--key", securitytest.KeyFile(t, securitytest.Key(t, "ann"))}} {
+		p := start(t, "host", append([]string{"serve", ":0"}, flags...)...)
+		p.Want("hosting on", "somebody has said how it is secured")
 	}
 }

@@ -140,6 +140,7 @@ func (s *settings) check() error {
 }
 
 func run(ctx context.Context, args []string, out, log io.Writer) (err error) {
+	defer func() { err = securityflags.Explain(err) }()
 	s, err := parseFlags(args, out)
 	if err != nil {
 		return err

@@ -32,6 +32,9 @@ func TestKeys(t *testing.T) {
 	}
 	refused("get k --key "+securitytest.KeyFile(t, securitytest.Key(t, "ann")), "no key has this id")
 	refused("get k", "another mode or suite")
+	if got, err := output(t, "get", "k", "--addr", "192.0.2.1"); err == nil || !strings.Contains(err.Error(), "say how it is secured, with --key FILE") {
+		t.Errorf("beyond loopback: %q, %v", got, err)
+	}
 	refused("get k --insecure", "another mode or suite")
 	refused("get k --insecure --key "+ofAnn, "--key or --insecure?")
 

@@ -3,6 +3,7 @@ package securityflags_test
 import (
 	"errors"
 	"flag"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -52,6 +53,33 @@ func TestModes(t *testing.T) {
 	f := parse(t, "--insecure --key "+key)
 	if err := f.Check(); err == nil {
 		t.Error("both")
+	}
+}
+
+// TestOther: who has these flags can talk to who has those.
+func TestOther(t *testing.T) {
+	for line, want := range map[string]string{
+		"": "", "--insecure": " --insecure", "--key a": " --key FILE",
+		"--tls-ca a --tls-cert b --tls-key c": " --tls-ca FILE --tls-cert FILE --tls-key FILE",
+		"--tls-cert b --tls-key c":            " --tls-ca FILE",
+	} {
+		f := parse(t, line)
+		if got := f.Other(); got != want {
+			t.Errorf("%q: %q, want %q", line, got, want)
+		}
+	}
+}
+
+func TestExplain(t *testing.T) {
+	if err := securityflags.Explain(unix.EIO); err != unix.EIO { //nolint:errorlint // it is not wrapped
+		t.Errorf("another error became %v", err)
+	}
+	if err := securityflags.Explain(nil); err != nil {
+		t.Errorf("no error became %v", err)
+	}
+	err := securityflags.Explain(fmt.Errorf("listen: %w", rdma.ErrNoSecurity))
+	if !errors.Is(err, rdma.ErrNoSecurity) || !errors.Is(err, unix.EACCES) || !strings.Contains(err.Error(), "--insecure") {
+		t.Errorf("%v", err)
 	}
 }
 

@@ -115,6 +115,9 @@ func TestCertificatesAreReplaced(t *testing.T) {
 	if next("the certificate stays as it is"); name() != "old" {
 		t.Errorf("with a bad key it is %s", name())
 	}
+	if time.Sleep(1500 * time.Millisecond); len(notes) > 0 {
+		t.Errorf("that is said again: %q", <-notes)
+	}
 	c.Client("ann", "young")
 	if next("has changed: the certificate is that of CN=young"); name() != "young" {
 		t.Errorf("then it is %s", name())
