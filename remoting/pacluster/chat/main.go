@@ -23,10 +23,12 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	rdma "github.com/rdmactor/rdmactor/actor"
 	"github.com/rdmactor/rdmactor/examples/chat/console"
 	"github.com/rdmactor/rdmactor/examples/chat/room"
 	"github.com/rdmactor/rdmactor/internal/cli"
 	"github.com/rdmactor/rdmactor/internal/device"
+	"github.com/rdmactor/rdmactor/internal/securityflags"
 )
 
 const (
@@ -45,6 +47,9 @@ const overview = `chat [NAME] [flags]
 Joins a chat that has no host. Each process is a member of a cluster; all are started with the same --members. NAME is the
 one of these that this process is: without it, the first one that is free on this machine. Each member also answers an HTTP
 request at a port 1000 above the one of its name.
+
+On several machines, all members have the same --key, or certificates of one --tls-ca that are good for both sides. Their HTTP requests,
+which say who is there, are not secured.
 `
 
 func main() {
@@ -63,6 +68,9 @@ type settings struct {
 	choice  device.Choice
 	debug   bool
 	who     carried
+	secure  securityflags.Flags
+	// what the flags of secure name; nil: there are none
+	security *rdma.Security
 }
 
 func parseFlags(args []string) (*settings, error) {
@@ -70,6 +78,7 @@ func parseFlags(args []string) (*settings, error) {
 	f := flag.NewFlagSet("chat", flag.ContinueOnError)
 	members := f.String("members", defaultMembers, "the `NAMES` of all members, HOST:PORT,HOST:PORT,...")
 	kind := f.String("device", string(device.IWARP), device.Usage)
+	s.secure.Define(f)
 	f.BoolVar(&s.debug, "debug", false, "log what the cluster and the identifiers do")
 	f.StringVar(&s.who.nick, "nick", room.DefaultNick(), "your `NAME`")
 	f.StringVar(&s.who.room, "room", room.Lobby, "the `ROOM` to enter")
@@ -121,7 +130,7 @@ func (s *settings) check(words []string) error {
 	if s.name != "" && !slices.Contains(s.members, s.name) {
 		return fmt.Errorf("%s is none of the members, %s", s.name, strings.Join(s.members, ", "))
 	}
-	if err := s.device.Check(); err != nil {
+	if err := errors.Join(s.device.Check(), s.secure.Check()); err != nil {
 		return err
 	}
 	return room.CheckFlags(s.who.nick, s.who.room)
@@ -144,7 +153,8 @@ func (s *settings) health() []string {
 }
 
 // run is the program. ctx ends when the person leaves; leave ends it.
-func run(ctx context.Context, leave func(), args []string) error {
+func run(ctx context.Context, leave func(), args []string) (err error) {
+	defer func() { err = securityflags.Explain(err) }()
 	if len(args) > 0 && (args[0] == "--version" || args[0] == "-version") {
 		_, err := fmt.Println(cli.Version("chat"))
 		return err
@@ -161,6 +171,11 @@ func run(ctx context.Context, leave func(), args []string) error {
 	if s.debug {
 		log = slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	}
+	var closed func()
+	if s.security, closed, err = s.secure.Open(func(line string) { fmt.Fprintln(os.Stderr, "--", line) }); err != nil {
+		return err
+	}
+	defer closed()
 	first, err := s.first(ctx, log)
 	switch {
 	case ctx.Err() != nil && errors.Is(err, ctx.Err()): // the person has left already

@@ -48,12 +48,13 @@ func (p *process) sawNot(texts ...string) {
 	}
 }
 
-// three starts three members, with a person each, who all see one another in the lobby.
-func three(t *testing.T) (people []*process) {
+// three starts three members, with a person each, who all see one another in the lobby. They have
+// these flags.
+func three(t *testing.T, flags ...string) (people []*process) {
 	t.Helper()
 	all := freeMembers(t, 3)
 	for i, nick := range []string{"ann", "bob", "cat"} {
-		people = append(people, start(t, all, all[i], nick))
+		people = append(people, start(t, all, all[i], nick, flags...))
 	}
 	for _, p := range people {
 		p.Want("you are "+p.nick+" in lobby", "it has joined")

@@ -32,7 +32,7 @@ type session struct {
 // begin joins the cluster.
 func begin(ctx context.Context, s *settings, log *slog.Logger) (*session, error) {
 	system := actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return log }))
-	rt, err := rdma.Open(system, rdma.Config{Device: s.choice.Driver(), Logger: log})
+	rt, err := rdma.Open(system, rdma.Config{Device: s.choice.Driver(), Logger: log, Security: s.security})
 	if err != nil {
 		system.Shutdown()
 		return nil, err
