@@ -65,7 +65,7 @@ type Timeouts struct {
 }
 
 // Limits bound what peers and programs can have the runtime keep. Fields that are not positive have
-// their defaults.
+// their defaults, unless they say otherwise.
 type Limits struct {
 	Connections int // identifiers of the runtime, listeners included: 100,000
 	// PendingRequests are ConnectRequests that nobody has answered yet, per loop: 4,096. More are
@@ -75,7 +75,10 @@ type Limits struct {
 	// Handshakes are peers of secured listeners that are not authenticated yet, per runtime: 1,024.
 	// One network address has no more of them than are left for all others.
 	Handshakes int
-	SendQueue  int // messages waiting for credits, per connection: 256
+	// RequestRate is how many requests one network address may make to the listeners of a loop in a
+	// second: 1,000, and 4,000 at once. More are rejected. Negative: any number.
+	RequestRate int
+	SendQueue   int // messages waiting for credits, per connection: 256
 	// Mailbox is how many Sends may wait in an identifier's mailbox: 65,536. Further ones fail with
 	// ErrQueueFull. Commands have room for 1,024 more.
 	Mailbox int
@@ -127,7 +130,8 @@ func (c Config) withDefaults() Config {
 	}
 	*l = Limits{
 		Connections: positive(l.Connections, 100_000), PendingRequests: positive(l.PendingRequests, 4096), Handshakes: positive(l.Handshakes, 1024),
-		SendQueue: positive(l.SendQueue, 256), Mailbox: positive(l.Mailbox, 65_536),
+		RequestRate: cmp.Or(l.RequestRate, 1000),
+		SendQueue:   positive(l.SendQueue, 256), Mailbox: positive(l.Mailbox, 65_536),
 		ReceiveMemory: positive(l.ReceiveMemory, 1<<30), SendMemory: positive(l.SendMemory, 1<<30), Memory: positive(l.Memory, 1<<30),
 	}
 	c.Flight.Records = cmp.Or(c.Flight.Records, flightRecords)

@@ -32,6 +32,7 @@ func (i *ListenerInfo) Add(more ListenerInfo) {
 	i.Refused.Closing += more.Refused.Closing
 	i.Refused.Failed += more.Refused.Failed
 	i.Refused.Unauthenticated += more.Refused.Unauthenticated
+	i.Refused.Rate += more.Refused.Rate
 }
 
 // Refused counts connection requests that the runtime has refused, by the reason.
@@ -43,6 +44,7 @@ type Refused struct {
 	Failed  uint64 // IDConfig.Route has failed, or the request was lost between two loops
 	// the peer wants another Security, has no key of the listener's, or has not shown it in time
 	Unauthenticated uint64
+	Rate            uint64 // too many requests of one address in a second (Limits.RequestRate)
 }
 
 // fate is what may become of a request.
@@ -60,6 +62,7 @@ const (
 	fateClosing
 	fateFailed
 	fateUnauthenticated
+	fateRate
 	fates
 )
 
@@ -67,6 +70,7 @@ func (f fate) String() string {
 	return [...]string{
 		"requested", "accepted", "rejected", "timed out", "dropped",
 		"too many identifiers or requests", "no memory", "a foreign peer", "shutting down", "failed", "not authenticated",
+		"too many of one address",
 	}[f]
 }
 
@@ -94,7 +98,7 @@ func (l *listening) info() *ListenerInfo {
 		Dropped: n[fateDropped], Pending: int(n[fateRequested] - answered),
 		Refused: Refused{
 			Limits: n[fateLimits], Memory: n[fateMemory], Foreign: n[fateForeign], Closing: n[fateClosing], Failed: n[fateFailed],
-			Unauthenticated: n[fateUnauthenticated],
+			Unauthenticated: n[fateUnauthenticated], Rate: n[fateRate],
 		},
 	}
 }

@@ -3,6 +3,7 @@ package actor
 import (
 	"cmp"
 	"maps"
+	"net/netip"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -13,6 +14,7 @@ import (
 	"github.com/rdmactor/rdmactor/actor/internal/mailbox"
 	"github.com/rdmactor/rdmactor/cmid"
 	"github.com/rdmactor/rdmactor/eventloop"
+	"github.com/rdmactor/rdmactor/internal/fairshare"
 )
 
 // loop is one event loop with what belongs to it: everything here is the loop goroutine's, unless
@@ -27,8 +29,9 @@ type loop struct {
 	ids map[*ident]struct{} // every identifier whose actor runs here
 	// identifiers without an actor that the device has not given back, with their connections
 	orphans  map[*cmid.ID]*datapath.Conn
-	requests unanswered // ConnectRequests
-	emptied  func()     // Shutdown waits for the last identifier; nil: nobody does
+	requests unanswered                  // ConnectRequests
+	rates    fairshare.Rates[netip.Addr] // of requests, by the network address that they come from
+	emptied  func()                      // Shutdown waits for the last identifier; nil: nobody does
 
 	clock         func() time.Time // the loop's, for any goroutine
 	past          Traffic          // of connections that have ended

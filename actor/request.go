@@ -47,6 +47,10 @@ func (l *loop) request(id *cmid.ID, r *cmid.ConnectRequest) {
 		id: id, r: r, cfg: from.cfg, handler: from.cfg.Handler, via: from.counts(), owner: from.owner.pid, box: from.owner.box,
 	}
 	in.via.count(fateRequested)
+	if !l.inTime(r.Peer) {
+		l.tooOften(in)
+		return
+	}
 	in.cfg.Context, in.cfg.Handler, in.cfg.Route = nil, nil, nil
 	if in.cfg.RefuseForeign && !in.cfg.Raw {
 		if _, _, ok := wire.ParseHello(r.PrivateData, id.Limits().Padded); !ok {

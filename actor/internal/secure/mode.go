@@ -74,6 +74,7 @@ const (
 	RefusedKey                // no key has the id
 	RefusedMode               // another mode or suite
 	RefusedHandshakes         // too many at once
+	RefusedRate               // too many of this address in this time
 )
 
 func (r Refusal) String() string {
@@ -84,6 +85,8 @@ func (r Refusal) String() string {
 		return "another mode or suite"
 	case RefusedHandshakes:
 		return "too many handshakes at once"
+	case RefusedRate:
+		return "too many requests of this address in this time"
 	}
 	return fmt.Sprintf("reason %d", uint8(r))
 }

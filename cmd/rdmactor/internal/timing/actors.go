@@ -23,7 +23,7 @@ type system struct {
 
 func openSystem(c Config, d cmid.Driver) (*system, error) {
 	sys := actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return c.Log }))
-	rt, err := rdma.Open(sys, rdma.Config{Device: d, Security: &rdma.Security{Mode: rdma.Insecure}, Timeouts: rdma.Timeouts{
+	rt, err := rdma.Open(sys, rdma.Config{Device: d, Security: &rdma.Security{Mode: rdma.Insecure}, Limits: rdma.Limits{RequestRate: -1}, Timeouts: rdma.Timeouts{
 		Address: c.Timeout, Route: c.Timeout, Connect: c.Timeout, Request: c.Timeout, Close: c.Timeout,
 	}})
 	if err != nil {
