@@ -4,6 +4,7 @@ package actor
 
 import (
 	"testing"
+	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 
@@ -18,6 +19,13 @@ func TestEchoAllocatesNothing(t *testing.T) { echoAllocatesNothing(t, IDConfig{}
 
 // Nor has it on a secured connection.
 func TestSecuredEchoAllocatesNothing(t *testing.T) { echoAllocatesNothing(t, secured(t)) }
+
+func TestTLSEchoAllocatesNothing(t *testing.T) {
+	sec := mtls(t)
+	now := time.Now() // the world's is another
+	sec.TLS.Time = func() time.Time { return now }
+	echoAllocatesNothing(t, IDConfig{Security: sec})
+}
 
 func echoAllocatesNothing(t *testing.T, cfg IDConfig) {
 	t.Helper()

@@ -115,6 +115,7 @@ func TestDowngradeIsRefused(t *testing.T) {
 	secure := other(func(*Security) {})
 	insecure := func(*world) IDConfig { return IDConfig{} }
 	raw := func(*world) IDConfig { return IDConfig{Raw: true} }
+	certified := func(w *world) IDConfig { return IDConfig{Security: mtls(w)} } // an authority each
 	key := func(c Credential) func(w *world) IDConfig {
 		return other(func(s *Security) {
 			if err := errors.Join(s.Keys.Use(c), s.Keys.Accept(c)); err != nil {
@@ -130,6 +131,12 @@ func TestDowngradeIsRefused(t *testing.T) {
 		"another identity":              {secure, key(credential("bob", 1))},
 		"one side leaves out addresses": {secure, other(func(s *Security) { s.NoAddresses = true })},
 		"the server has no keys":        {other(func(s *Security) { s.Keys = new(Keyring) }), secure},
+		"TLS, not secured":              {certified, insecure},
+		"TLS, PSK":                      {certified, secure},
+		"TLS, raw":                      {certified, raw},
+		"TLS, another authority":        {certified, certified},
+		"not secured, TLS":              {insecure, certified},
+		"PSK, TLS":                      {secure, certified},
 	} {
 		t.Run(name, func(t *testing.T) {
 			onFlavors(t, func(w *world) {
@@ -157,7 +164,7 @@ func TestDowngradeIsRefused(t *testing.T) {
 
 // A server that is not secured may also be raw, and accept. Then it is the client that refuses.
 func TestRawServerIsRefused(t *testing.T) {
-	onFlavors(t, func(w *world) {
+	onSecured(t, func(w *world, secured mode) {
 		server, client := w.farProbe(), w.probe()
 		w.listen(server, IDConfig{Raw: true})
 		c := w.rt.CreateID(client.pid, secured(w))
