@@ -14,22 +14,10 @@ import (
 	"testing"
 )
 
-// sure answers the page's question, with a token unless it is "".
-func (b browser) sure(given string) {
-	b.Helper()
-	b.wait(`document.querySelector("dialog[open] #sure")`)
-	if given != "" {
-		b.click("#token")
-		b.must(b.Type(given))
-	}
-	b.click("#sure")
-	b.wait(`!document.querySelector("dialog")`)
-}
-
 // outcome waits for what has become of an action.
 func (b browser) outcome(text string) {
 	b.Helper()
-	b.wait(fmt.Sprintf(`document.getElementById("outcome").textContent.includes(%q)`, text))
+	b.Want(fmt.Sprintf(`document.getElementById("outcome").textContent.includes(%q)`, text))
 }
 
 // TestChromiumActions: an operator acts with the mouse. The token is asked for once, and a wrong
@@ -38,26 +26,26 @@ func TestChromiumActions(t *testing.T) {
 	level := new(slog.LevelVar)
 	r := busyProgram(t, &Actions{Token: token, Level: level})
 	b := open(t, r)
-	b.wait(`document.querySelectorAll("main tbody tr").length === 50 && document.querySelector("#diagram svg")`)
-	b.click(`#tabs a[href="#/actions"]`)
-	b.wait(`document.getElementById("level-now").textContent === "now INFO"`)
-	b.must(b.Eval(`document.getElementById("level").value = "DEBUG"`, nil))
+	b.Want(`document.querySelectorAll("main tbody tr").length === 50 && document.querySelector("#diagram svg")`)
+	b.Press(`#tabs a[href="#/actions"]`)
+	b.Want(`document.getElementById("level-now").textContent === "now INFO"`)
+	b.Must(b.Eval(`document.getElementById("level").value = "DEBUG"`, nil))
 
-	b.click("#set-level")
-	b.sure("0123456789abcdeF")
+	b.Press("#set-level")
+	b.Sure("0123456789abcdeF")
 	b.outcome("not allowed")
 	if level.Level() != slog.LevelInfo {
 		t.Fatal("a wrong token has set the level")
 	}
-	b.click("#set-level")
-	b.wait(`document.querySelector("dialog[open]")`)
+	b.Press("#set-level")
+	b.Want(`document.querySelector("dialog[open]")`)
 	b.key("j") // is no command here
 	b.key("Escape")
-	b.wait(`!document.querySelector("dialog") && location.hash === "#/actions"`)
-	b.must(b.Eval(`document.getElementById("level").value = "DEBUG"`, nil))
-	b.click("#set-level")
-	b.sure(token)
-	b.wait(`document.getElementById("level-now").textContent === "now DEBUG"`)
+	b.Want(`!document.querySelector("dialog") && location.hash === "#/actions"`)
+	b.Must(b.Eval(`document.getElementById("level").value = "DEBUG"`, nil))
+	b.Press("#set-level")
+	b.Sure(token)
+	b.Want(`document.getElementById("level-now").textContent === "now DEBUG"`)
 	if level.Level() != slog.LevelDebug {
 		t.Errorf("the level is %v", level.Level())
 	}
@@ -66,7 +54,7 @@ func TestChromiumActions(t *testing.T) {
 	b.end("drain")
 	b.capture(r)
 	if *pictures {
-		picture(b, "inspect-actions.png", false)
+		b.Save(filepath.Join("..", "docs", "inspect-actions.png"), false)
 	}
 	for _, complaint := range b.Errors() {
 		if !bytes.Contains([]byte(complaint), []byte("403 (Forbidden)")) && !bytes.Contains([]byte(complaint), []byte("404 (Not Found)")) {
@@ -78,73 +66,69 @@ func TestChromiumActions(t *testing.T) {
 // end ends the connection that is the first of the table, and looks at it meanwhile.
 func (b browser) end(action string) {
 	b.Helper()
-	b.click(`#tabs a[href="#/ids"]`)
-	b.wait(`document.querySelectorAll("main tbody tr").length === 50 && document.querySelector("#diagram svg")`)
-	b.click("#diagram [data-state=connected]")
-	b.wait(`location.hash.includes("state=connected") && document.querySelector("main tbody tr:first-child td.connected")`)
-	b.click("main tbody td a")
-	b.wait(`document.getElementById("title") && document.getElementById("title").textContent.includes("connected")`)
-	b.click("[data-action=" + action + "]")
-	b.sure("")
-	b.wait(`document.getElementById("alert").textContent.includes("there is no such identifier, or no more")`)
+	b.Press(`#tabs a[href="#/ids"]`)
+	b.Want(`document.querySelectorAll("main tbody tr").length === 50 && document.querySelector("#diagram svg")`)
+	b.Press("#diagram [data-state=connected]")
+	b.Want(`location.hash.includes("state=connected") && document.querySelector("main tbody tr:first-child td.connected")`)
+	b.Press("main tbody td a")
+	b.Want(`document.getElementById("title") && document.getElementById("title").textContent.includes("connected")`)
+	b.Act(action, "")
+	b.Want(`document.getElementById("alert").textContent.includes("there is no such identifier, or no more")`)
 }
 
 // capture captures a connection, and downloads what has come.
 func (b browser) capture(r *rig) {
 	b.Helper()
 	dir := b.TempDir()
-	b.must(b.Downloads(dir))
-	b.click(`#tabs a[href="#/ids"]`)
-	b.wait(`document.querySelectorAll("main tbody tr").length === 50 && document.querySelector("#diagram svg")`)
-	b.click("th[data-name=sent_messages] button")
-	b.click("th[data-name=sent_messages] button")
-	b.wait(`document.querySelector("th[data-name=sent_messages]").getAttribute("aria-sort") === "descending" && document.querySelector("td.connected")`)
-	b.click("main tbody td a")
-	b.wait(`document.getElementById("title") && document.getElementById("title").textContent.includes("connected")`)
-	b.click("#records")
-	b.wait(`location.hash.startsWith("#/flight?id=") && document.querySelectorAll("main tbody tr").length > 2 &&
+	b.Must(b.Downloads(dir))
+	b.Press(`#tabs a[href="#/ids"]`)
+	b.Want(`document.querySelectorAll("main tbody tr").length === 50 && document.querySelector("#diagram svg")`)
+	b.Press("th[data-name=sent_messages] button")
+	b.Press("th[data-name=sent_messages] button")
+	b.Want(`document.querySelector("th[data-name=sent_messages]").getAttribute("aria-sort") === "descending" && document.querySelector("td.connected")`)
+	b.Press("main tbody td a")
+	b.Want(`document.getElementById("title") && document.getElementById("title").textContent.includes("connected")`)
+	b.Press("#records")
+	b.Want(`location.hash.startsWith("#/flight?id=") && document.querySelectorAll("main tbody tr").length > 2 &&
 		[...document.querySelectorAll("main td")].some(e => e.textContent.endsWith("-> connected"))`)
 	b.key("Escape")
-	b.wait(`document.getElementById("title") && document.getElementById("title").textContent.includes("connected")`)
-	b.click("[data-action=capture]")
-	b.sure("")
+	b.Want(`document.getElementById("title") && document.getElementById("title").textContent.includes("connected")`)
+	b.Act("capture", "")
 	b.outcome("capture 1 of identifier")
-	b.click(`#tabs a[href="#/actions"]`)
-	b.wait(`document.querySelectorAll("main tbody tr").length === 1`)
+	b.Press(`#tabs a[href="#/actions"]`)
+	b.Want(`document.querySelectorAll("main tbody tr").length === 1`)
 	r.until("it has something", func() bool { return r.row(1).Bytes > 5000 })
-	b.click("[data-action=stop]")
-	b.sure("")
+	b.Act("stop", "")
 	b.outcome("stop capture 1: ended")
-	b.wait(`[...document.querySelectorAll("main td")].some(e => e.textContent === "ended") && document.querySelector("[data-action=stop]").disabled`)
-	b.click("[data-action=download]")
-	b.sure("")
+	b.Want(`[...document.querySelectorAll("main td")].some(e => e.textContent === "ended") && document.querySelector("[data-action=stop]").disabled`)
+	b.Act("download", "")
 	b.outcome("capture-1.pcapng is downloaded")
 	name := filepath.Join(dir, "capture-1.pcapng")
 	r.until("the file is there", func() bool {
 		data, err := os.ReadFile(name)
 		return err == nil && int64(len(data)) == r.row(1).Bytes && bytes.HasPrefix(data, []byte("\x0a\x0d\x0d\x0a"))
 	})
-	b.click("#capture-peer")
-	b.must(b.Type("127.0.0.1"))
-	b.click("#capture-start")
-	b.sure("")
+	b.Press("#capture-peer")
+	b.Must(b.Type("127.0.0.1"))
+	b.Press("#capture-start")
+	b.Sure("")
 	b.outcome("capture 2 of peer 127.0.0.1")
-	b.wait(`document.querySelectorAll("main tbody tr").length === 2`)
+	b.Want(`document.querySelectorAll("main tbody tr").length === 2`)
 }
 
 // TestChromiumWithoutActions: where they are off, nothing offers them.
 func TestChromiumWithoutActions(t *testing.T) {
 	b := open(t, busyProgram(t, nil))
-	b.wait(`document.querySelectorAll("main tbody tr").length === 50 && document.querySelector("#diagram svg")`)
-	b.click("main tbody td a")
-	b.wait(`document.getElementById("title")`)
+	b.Want(`document.querySelectorAll("main tbody tr").length === 50 && document.querySelector("#diagram svg")`)
+	b.Press("main tbody td a")
+	b.Want(`document.getElementById("title")`)
 	var offered int
-	b.must(b.Eval(`document.querySelectorAll("[data-action], #tabs a[href='#/actions'], #token").length`, &offered))
+	b.Must(b.Eval(`document.querySelectorAll("[data-action], #tabs a[href='#/actions'], #token").length`, &offered))
 	if offered != 0 {
 		t.Errorf("%d offers", offered)
 	}
-	b.must(b.Eval(`location.hash = "#/actions"`, nil))
-	b.wait(`document.getElementById("actions-off").textContent.includes("not switched on") && document.getElementById("capture-start").disabled`)
+	b.Must(b.Eval(`location.hash = "#/actions"`, nil))
+	b.Want(`document.getElementById("actions-off").textContent.includes("not switched on") && document.getElementById("capture-start").disabled`)
 }
 
 // TestChromiumOtherSites: neither a stranger's name that leads to this machine nor his page's
@@ -158,11 +142,11 @@ func TestChromiumOtherSites(t *testing.T) {
 	}))
 	defer evil.Close()
 	b := open(t, r)
-	b.must(b.Open(strings.Replace(r.url, "127.0.0.1", "evil.test", 1)))
-	b.wait(`location.hostname === "evil.test" && document.body.textContent.includes("inspect.Config.Hosts")`)
+	b.Must(b.Open(strings.Replace(r.url, "127.0.0.1", "evil.test", 1)))
+	b.Want(`location.hostname === "evil.test" && document.body.textContent.includes("inspect.Config.Hosts")`)
 	for _, host := range []string{"evil.test", "127.0.0.1"} { // the second is of the same site
-		b.must(b.Open(strings.Replace(evil.URL, "127.0.0.1", host, 1)))
-		b.wait(`document.title === "evil"`)
+		b.Must(b.Open(strings.Replace(evil.URL, "127.0.0.1", host, 1)))
+		b.Want(`document.title === "evil"`)
 		for _, try := range []string{
 			`fetch("%sids").then(r => r.text())`,
 			`fetch("%sids", { mode: "no-cors" }).then(r => r.text())`,
@@ -172,7 +156,7 @@ func TestChromiumOtherSites(t *testing.T) {
 			`new Promise(done => { const i = new Image(); i.src = "%sstates.svg"; i.onload = () => done("image"); i.onerror = () => done(""); })`,
 		} {
 			var got string
-			b.must(b.Eval(fmt.Sprintf(try, r.url)+`.catch(() => "")`, &got))
+			b.Must(b.Eval(fmt.Sprintf(try, r.url)+`.catch(() => "")`, &got))
 			if got != "" {
 				t.Errorf("on %s: %s\ngot %.200q", host, try, got)
 			}

@@ -34,19 +34,14 @@ var (
 func BenchmarkPageOpen(b *testing.B) {
 	r := newRig(b, Config{}, rdma.Config{})
 	r.besieged()
-	started, err := chromium.Start(1180, 800)
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer started.Close()
-	look := browser{b, started}
+	look := browser{chromium.Look(b, "about:blank", 1180, 800)}
 	var with, without []sample
 	for b.Loop() {
 		for range *rounds {
-			look.must(look.Open("about:blank"))
+			look.Must(look.Open("about:blank"))
 			without = append(without, r.measure(look, false))
-			look.must(look.Open(r.url))
-			look.wait(`document.querySelectorAll("main tbody tr").length === 50 && document.body.dataset.painted`)
+			look.Must(look.Open(r.url))
+			look.Want(`document.querySelectorAll("main tbody tr").length === 50 && document.body.dataset.painted`)
 			with = append(with, r.measure(look, true))
 		}
 	}
@@ -115,14 +110,14 @@ func (r *rig) besieged() {
 func (r *rig) measure(b browser, page bool) (m sample) {
 	b.Helper()
 	time.Sleep(2 * time.Second) // until what opening the page took is over
-	b.must(b.Eval(`(window.paints = [], new MutationObserver(() => paints.push(Number(document.body.dataset.sentMilliseconds)))
+	b.Must(b.Eval(`(window.paints = [], new MutationObserver(() => paints.push(Number(document.body.dataset.sentMilliseconds)))
 		.observe(document.body, { attributes: true, attributeFilter: ["data-painted"] }))`, nil))
 	began, busy, received := time.Now(), processorTime(b), r.received()
 	time.Sleep(*window)
 	took := time.Since(began).Seconds()
 	m.busy, m.rate = (processorTime(b)-busy).Seconds()/took, float64(r.received()-received)/took
 	if page {
-		b.must(b.Eval(`paints`, &m.paints))
+		b.Must(b.Eval(`paints`, &m.paints))
 	}
 	m.resident = float64(resident(b)) / 1024
 	runtime.GC()

@@ -133,15 +133,15 @@ func TestChromiumSections(t *testing.T) {
 	cell := func(column string) string {
 		return `document.querySelector("main tbody tr").cells[[...document.querySelectorAll("main th")].findIndex(e => e.dataset.name === "` + column + `")].textContent`
 	}
-	b.click(`#tabs a[href="#/sections/methods"]`)
-	b.wait(`document.querySelectorAll("main tbody tr").length > 0 && ` + cell("method") + ` === "text.Upper" && Number(` + cell("failed") + `) > 1`)
-	b.wait(cell("errors") + `.includes("301") || ` + cell("errors") + `.includes("like")`)
-	b.wait(`/\d (µs|ms)/.test(` + cell("p99_seconds") + `) && Number(` + cell("per_second") + `) > 0`)
+	b.Press(`#tabs a[href="#/sections/methods"]`)
+	b.Want(`document.querySelectorAll("main tbody tr").length > 0 && ` + cell("method") + ` === "text.Upper" && Number(` + cell("failed") + `) > 1`)
+	b.Want(cell("errors") + `.includes("301") || ` + cell("errors") + `.includes("like")`)
+	b.Want(`/\d (µs|ms)/.test(` + cell("p99_seconds") + `) && Number(` + cell("per_second") + `) > 0`)
 	var was float64
-	b.must(b.Eval(`Number(`+cell("started")+`.replaceAll(",", ""))`, &was))
-	b.wait(`Number(` + cell("started") + `.replaceAll(",", "")) > ` + fmt.Sprint(was))
-	b.click(`#tabs a[href="#/sections/peers"]`)
-	b.wait(`document.querySelectorAll("main tbody tr").length === 1 && ` + cell("connected") + ` === "yes" && /127\.0\.0\.1:\d+/.test(document.querySelector("main tbody").textContent)`)
+	b.Must(b.Eval(`Number(`+cell("started")+`.replaceAll(",", ""))`, &was))
+	b.Want(`Number(` + cell("started") + `.replaceAll(",", "")) > ` + fmt.Sprint(was))
+	b.Press(`#tabs a[href="#/sections/peers"]`)
+	b.Want(`document.querySelectorAll("main tbody tr").length === 1 && ` + cell("connected") + ` === "yes" && /127\.0\.0\.1:\d+/.test(document.querySelector("main tbody").textContent)`)
 	if errs := b.Errors(); len(errs) > 0 {
 		t.Errorf("the browser complains: %q", errs)
 	}

@@ -5,9 +5,7 @@ package inspect
 import (
 	"flag"
 	"fmt"
-	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
@@ -19,21 +17,9 @@ import (
 var pictures = flag.Bool("pictures", false, "write the pictures in docs")
 
 // browser is a page in Chromium. A step that fails ends the test.
-type browser struct {
-	testing.TB
-	*chromium.Browser
-}
+type browser struct{ *chromium.Tab }
 
-func (b browser) must(err error) {
-	b.Helper()
-	if err != nil {
-		b.Fatalf("%v\n%v", err, b.Errors())
-	}
-}
-
-func (b browser) wait(expression string) { b.Helper(); b.must(b.Wait(expression)) }
-func (b browser) click(selector string)  { b.Helper(); b.must(b.Click(selector)) }
-func (b browser) key(name string)        { b.Helper(); b.must(b.Key(name)) }
+func (b browser) key(name string) { b.Helper(); b.Must(b.Key(name)) }
 
 // busyProgram is one with connections under load, and names that peers have chosen.
 func busyProgram(t *testing.T, actions *Actions) *rig {
@@ -59,51 +45,51 @@ func busyProgram(t *testing.T, actions *Actions) *rig {
 func TestChromium(t *testing.T) {
 	r := busyProgram(t, nil)
 	b := open(t, r)
-	b.wait(`document.querySelectorAll("main tbody tr").length === 50 && document.querySelector("#diagram [data-state=connected] .count").textContent === "120"`)
+	b.Want(`document.querySelectorAll("main tbody tr").length === 50 && document.querySelector("#diagram [data-state=connected] .count").textContent === "120"`)
 	if *pictures {
-		picture(b, "inspect-light.png", false)
-		picture(b, "inspect-dark.png", true)
-		b.must(b.Dark(false))
+		b.Save(filepath.Join("..", "docs", "inspect-light.png"), false)
+		b.Save(filepath.Join("..", "docs", "inspect-dark.png"), true)
+		b.Must(b.Dark(false))
 	}
-	b.click("#diagram [data-state=idle]")
-	b.wait(`document.querySelectorAll("main tbody tr").length === 20 && location.hash.includes("state=idle")`)
-	b.click("#diagram [data-state=idle]")
-	b.wait(`document.querySelectorAll("main tbody tr").length === 50`)
-	b.click("#next")
-	b.wait(`document.getElementById("count").textContent.includes("page 2 of 3")`)
-	b.click("th[data-name=sent_messages] button")
-	b.click("th[data-name=sent_messages] button")
-	b.wait(`document.querySelector("th[data-name=sent_messages]").getAttribute("aria-sort") === "descending"`)
-	b.wait(`document.querySelector("#count").textContent.includes("page 1 of 3")`)
+	b.Press("#diagram [data-state=idle]")
+	b.Want(`document.querySelectorAll("main tbody tr").length === 20 && location.hash.includes("state=idle")`)
+	b.Press("#diagram [data-state=idle]")
+	b.Want(`document.querySelectorAll("main tbody tr").length === 50`)
+	b.Press("#next")
+	b.Want(`document.getElementById("count").textContent.includes("page 2 of 3")`)
+	b.Press("th[data-name=sent_messages] button")
+	b.Press("th[data-name=sent_messages] button")
+	b.Want(`document.querySelector("th[data-name=sent_messages]").getAttribute("aria-sort") === "descending"`)
+	b.Want(`document.querySelector("#count").textContent.includes("page 1 of 3")`)
 
 	b.key("/")
-	b.wait(`document.activeElement.id === "filter"`)
-	b.must(b.Type("connected"))
-	b.wait(`document.getElementById("count").textContent.startsWith("120 of 141")`)
+	b.Want(`document.activeElement.id === "filter"`)
+	b.Must(b.Type("connected"))
+	b.Want(`document.getElementById("count").textContent.startsWith("120 of 141")`)
 	b.key("Escape")
 	b.key("j")
 	b.key("j")
 	b.key("k")
 	b.key("j")
-	b.wait(`document.querySelectorAll("tbody tr")[1].classList.contains("selected")`)
+	b.Want(`document.querySelectorAll("tbody tr")[1].classList.contains("selected")`)
 	b.key("Enter")
-	b.wait(`/^#\/ids\/\d+$/.test(location.hash) && document.getElementById("title").textContent.includes("connected")`)
-	b.wait(`[...document.querySelectorAll("#history .name")].some(e => e.textContent === "route-resolved" || e.textContent === "accepting")`)
-	b.wait(`document.querySelectorAll("#sparks path").length > 8 && document.querySelector("#sparks path").getAttribute("d").split("L").length > 3`)
+	b.Want(`/^#\/ids\/\d+$/.test(location.hash) && document.getElementById("title").textContent.includes("connected")`)
+	b.Want(`[...document.querySelectorAll("#history .name")].some(e => e.textContent === "route-resolved" || e.textContent === "accepting")`)
+	b.Want(`document.querySelectorAll("#sparks path").length > 8 && document.querySelector("#sparks path").getAttribute("d").split("L").length > 3`)
 	if *pictures {
 		time.Sleep(4 * time.Second)
-		picture(b, "inspect-id.png", true)
+		b.Save(filepath.Join("..", "docs", "inspect-id.png"), true)
 	}
 	b.key("Escape")
-	b.wait(`location.hash.startsWith("#/ids?")`)
+	b.Want(`location.hash.startsWith("#/ids?")`)
 	b.key("2")
-	b.wait(`document.querySelectorAll("main tbody tr").length === 2 && /\d %/.test(document.querySelector("main tbody td:nth-child(2)").textContent)`)
+	b.Want(`document.querySelectorAll("main tbody tr").length === 2 && /\d %/.test(document.querySelector("main tbody td:nth-child(2)").textContent)`)
 	for view, want := range map[string]string{"memory": "receive", "listeners": "127.0.0.1", "devices": "iwarp", "flight": "-> connected"} {
-		b.click(`#tabs a[href="#/` + view + `"]`)
-		b.wait(`[...document.querySelectorAll("main td")].some(e => e.textContent.includes("` + want + `"))`)
+		b.Press(`#tabs a[href="#/` + view + `"]`)
+		b.Want(`[...document.querySelectorAll("main td")].some(e => e.textContent.includes("` + want + `"))`)
 	}
-	b.wait(`(location.hash = "#/ids/%zz") && true`) // which is no escape
-	b.wait(`document.getElementById("alert").textContent.includes("no such identifier")`)
+	b.Want(`(location.hash = "#/ids/%zz") && true`) // which is no escape
+	b.Want(`document.getElementById("alert").textContent.includes("no such identifier")`)
 	if errs := b.Errors(); len(errs) > 0 {
 		t.Errorf("the browser complains: %q", errs)
 	}
@@ -112,11 +98,11 @@ func TestChromium(t *testing.T) {
 // TestChromiumHostileNames: what peers have chosen is text in the page.
 func TestChromiumHostileNames(t *testing.T) {
 	b := open(t, busyProgram(t, nil))
-	b.click(`#tabs a[href="#/sections/members"]`)
-	b.wait(`[...document.querySelectorAll("main td")].some(e => e.textContent === "<script>alert(1)</script>")`)
-	b.wait(fmt.Sprintf(`document.querySelectorAll("main tbody tr").length === %d`, len(hostile)))
+	b.Press(`#tabs a[href="#/sections/members"]`)
+	b.Want(`[...document.querySelectorAll("main td")].some(e => e.textContent === "<script>alert(1)</script>")`)
+	b.Want(fmt.Sprintf(`document.querySelectorAll("main tbody tr").length === %d`, len(hostile)))
 	var wild int
-	b.must(b.Eval(`document.querySelectorAll("main img, main script, main iframe, main [onerror], main td *").length`, &wild))
+	b.Must(b.Eval(`document.querySelectorAll("main img, main script, main iframe, main [onerror], main td *").length`, &wild))
 	if errs := b.Errors(); wild != 0 || len(errs) > 0 {
 		t.Errorf("%d elements of others, %q", wild, errs)
 	}
@@ -126,51 +112,27 @@ func TestChromiumHostileNames(t *testing.T) {
 func TestChromiumNews(t *testing.T) {
 	r := busyProgram(t, nil)
 	b := open(t, r)
-	b.wait(`document.querySelectorAll("main tbody tr").length === 50`)
+	b.Want(`document.querySelectorAll("main tbody tr").length === 50`)
 	worst := 0
 	for range 20 {
 		var painted string
-		b.must(b.Eval("document.body.dataset.painted", &painted))
-		b.wait(`document.body.dataset.painted !== "` + painted + `"`)
+		b.Must(b.Eval("document.body.dataset.painted", &painted))
+		b.Want(`document.body.dataset.painted !== "` + painted + `"`)
 		var age int
-		b.must(b.Eval("Number(document.body.dataset.ageMilliseconds)", &age))
+		b.Must(b.Eval("Number(document.body.dataset.ageMilliseconds)", &age))
 		worst = max(worst, age)
 	}
 	t.Logf("painted at most %d ms after the program was inspected", worst)
-	b.must(b.Eval(`Object.defineProperty(document, "hidden", { value: true, configurable: true }), document.dispatchEvent(new Event("visibilitychange"))`, nil))
+	b.Must(b.Eval(`Object.defineProperty(document, "hidden", { value: true, configurable: true }), document.dispatchEvent(new Event("visibilitychange"))`, nil))
 	r.until("a hidden page is no viewer", func() bool { return r.page.viewers.Load() == 0 })
-	b.must(b.Eval(`Object.defineProperty(document, "hidden", { value: false, configurable: true }), document.dispatchEvent(new Event("visibilitychange"))`, nil))
+	b.Must(b.Eval(`Object.defineProperty(document, "hidden", { value: false, configurable: true }), document.dispatchEvent(new Event("visibilitychange"))`, nil))
 	r.until("a shown one is", func() bool { return r.page.viewers.Load() == 1 })
 }
 
 // open opens the program's page.
 func open(t *testing.T, r *rig) browser {
 	t.Helper()
-	started, err := chromium.Start(1180, 800)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := started.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	b := browser{t, started}
-	b.must(b.Open(r.url))
-	b.wait(`document.querySelectorAll("#tabs a").length >= 7 && document.body.dataset.painted`)
+	b := browser{chromium.Look(t, r.url, 1180, 800)}
+	b.Want(`document.querySelectorAll("#tabs a").length >= 7 && document.body.dataset.painted`)
 	return b
-}
-
-// picture writes what the page shows to docs.
-func picture(b browser, name string, dark bool) {
-	b.Helper()
-	b.must(b.Dark(dark))
-	b.must(b.Eval("scrollTo(0, 0)", nil))
-	time.Sleep(500 * time.Millisecond)
-	data, err := b.Picture()
-	b.must(err)
-	if !strings.HasSuffix(name, ".png") || len(data) > 150<<10 {
-		b.Errorf("%s has %d bytes", name, len(data))
-	}
-	b.must(os.WriteFile(filepath.Join("..", "docs", name), data, 0o644))
 }

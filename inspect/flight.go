@@ -72,14 +72,8 @@ func parseFlightQuery(v url.Values) (q flightQuery, err error) {
 	if q.kinds, err = parseKinds(v.Get("kind")); err != nil {
 		return q, err
 	}
-	if q.page, err = parseNumber(v.Get("page"), 1); err != nil {
-		return q, fmt.Errorf("a page is a number from 1 on")
-	}
-	q.size, err = parseNumber(v.Get("size"), defaultSize)
-	if q.size = min(q.size, maxSize); err != nil {
-		return q, fmt.Errorf("a size is a number from 1 on")
-	}
-	return q, nil
+	q.page, q.size, err = parsePage(v)
+	return q, err
 }
 
 // parseKinds reads names of kinds, with commas.

@@ -173,14 +173,8 @@ func parseQuery(v url.Values) (q query, err error) {
 	if q.states, err = parseStates(v.Get("state")); err != nil {
 		return q, err
 	}
-	if q.page, err = parseNumber(v.Get("page"), 1); err != nil {
-		return q, fmt.Errorf("a page is a number from 1 on")
-	}
-	q.size, err = parseNumber(v.Get("size"), defaultSize)
-	if q.size = min(q.size, maxSize); err != nil {
-		return q, fmt.Errorf("a size is a number from 1 on")
-	}
-	return q, nil
+	q.page, q.size, err = parsePage(v)
+	return q, err
 }
 
 // parseStates reads names of states, with commas.
@@ -204,6 +198,17 @@ func parseStates(list string) (map[states.State]bool, error) {
 		}
 	}
 	return wanted, nil
+}
+
+// parsePage reads which page is asked for, and how many rows a page has.
+func parsePage(v url.Values) (page, size int, err error) {
+	if page, err = parseNumber(v.Get("page"), 1); err != nil {
+		return 0, 0, fmt.Errorf("a page is a number from 1 on")
+	}
+	if size, err = parseNumber(v.Get("size"), defaultSize); err != nil {
+		return 0, 0, fmt.Errorf("a size is a number from 1 on")
+	}
+	return page, min(size, maxSize), nil
 }
 
 // parseNumber reads a number from 1 on. What is larger than any page is a page beyond the last.

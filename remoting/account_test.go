@@ -1,7 +1,6 @@
 package remoting_test
 
 import (
-	"sync"
 	"testing"
 	"time"
 
@@ -44,22 +43,7 @@ func TestAccount(t *testing.T) {
 		}
 	}()
 	for range rounds {
-		var all sync.WaitGroup
-		for range nodes {
-			all.Go(func() {
-				c := open(t, remoting.Config{Expose: everything}, 1)
-				defer c.end()
-				c.spawn("echo", echo)
-				if _, err := c.ask(n.pid("echo"), text("x")); err != nil {
-					t.Error(err)
-				}
-				if _, err := n.ask(c.pid("echo"), text("x")); err != nil {
-					t.Error(err)
-				}
-			})
-		}
-		all.Wait()
-		eventually(t, "they are not forgotten", func() bool { return len(n.Peers()) == 0 })
+		passBy(t, n, nodes)
 	}
 	close(over)
 	<-watched

@@ -14,24 +14,7 @@ func TestNothingIsLeftOfMany(t *testing.T) {
 	n := start(t, remoting.Config{Expose: everything, Patience: 100 * time.Millisecond})
 	n.spawn("echo", echo)
 	n.events.stop()
-	round := func() {
-		var all sync.WaitGroup
-		for range 32 {
-			all.Go(func() {
-				c := open(t, remoting.Config{Expose: everything}, 1)
-				defer c.end()
-				c.spawn("echo", echo)
-				if _, err := c.ask(n.pid("echo"), text("x")); err != nil {
-					t.Error(err)
-				}
-				if _, err := n.ask(c.pid("echo"), text("x")); err != nil {
-					t.Error(err)
-				}
-			})
-		}
-		all.Wait()
-		eventually(t, "they are not forgotten", func() bool { return len(n.Peers()) == 0 })
-	}
+	round := func() { passBy(t, n, 32) }
 	goroutines := runtime.NumGoroutine()
 	heap := func() uint64 {
 		// an actor system's throttle of dead letters ends a second later
@@ -54,4 +37,25 @@ func TestNothingIsLeftOfMany(t *testing.T) {
 	} else {
 		t.Logf("%d KiB, and %d after one round", last>>10, first>>10)
 	}
+}
+
+// passBy has nodes connect to n, exchange a message each way with it, and end.
+func passBy(t *testing.T, n *node, nodes int) {
+	t.Helper()
+	var all sync.WaitGroup
+	for range nodes {
+		all.Go(func() {
+			c := open(t, remoting.Config{Expose: everything}, 1)
+			defer c.end()
+			c.spawn("echo", echo)
+			if _, err := c.ask(n.pid("echo"), text("x")); err != nil {
+				t.Error(err)
+			}
+			if _, err := n.ask(c.pid("echo"), text("x")); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	eventually(t, "they are not forgotten", func() bool { return len(n.Peers()) == 0 })
 }

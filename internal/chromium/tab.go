@@ -62,11 +62,17 @@ func Get[T any](t *Tab, expression string) (value T) {
 	return value
 }
 
-// Act presses a button of an action, and answers the page's question. The token is "" if this tab
-// has given it before.
+// Act presses a button of an action, and answers the page's question. token is "" if this tab has
+// given it before.
 func (t *Tab) Act(action, token string) {
 	t.Helper()
 	t.Press(`[data-action="` + action + `"]`)
+	t.Sure(token)
+}
+
+// Sure answers the page's question whether an action is meant.
+func (t *Tab) Sure(token string) {
+	t.Helper()
 	t.Want(`document.querySelector("dialog[open] #sure")`)
 	if token != "" {
 		t.Press("#token")
