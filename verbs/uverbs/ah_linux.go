@@ -6,6 +6,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/rdmactor/rdmactor/internal/hca"
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
@@ -33,23 +34,12 @@ func (d *device) CreateAHLater(pd verbs.PD, attr *verbs.AHAttr) verbs.LaterAH {
 			End:  func(err error) (verbs.AH, error) { return nil, err },
 		}
 	}
-	a, k := &addressHandle{pd: p}, d.k
-	request := createAH{PDHandle: p.handle, Attr: ahAttr{
-		GRH: globalRoute{
-			DGID: attr.GRH.DGID, FlowLabel: attr.GRH.FlowLabel, SGIDIndex: attr.GRH.SGIDIndex, HopLimit: attr.GRH.HopLimit,
-			TrafficClass: attr.GRH.TrafficClass,
-		},
-		DLID: attr.DLID, SL: attr.SL, SrcPathBits: attr.SrcPathBits, StaticRate: attr.StaticRate, IsGlobal: bit(attr.Global),
-		PortNum: attr.Port,
-	}}
+	a, hw, to := &addressHandle{pd: p}, d.hw, *attr
 	p.users++
 	return verbs.LaterAH{
 		Wait: func() error {
-			return k.aside(func(k *kernel) error {
-				resp, err := call[createAH, createAHResp](k, cmdCreateAH, request)
-				if err == nil {
-					a.handle, a.num = resp.AHHandle, resp.AHNum
-				}
+			return hw.Aside(func(hw hca.Adapter) (err error) {
+				a.AH, err = hw.CreateAH(p.handle, &to)
 				return err
 			})
 		},
@@ -63,6 +53,9 @@ func (d *device) CreateAHLater(pd verbs.PD, attr *verbs.AHAttr) verbs.LaterAH {
 	}
 }
 
+// Made is what the device made.
+func (a *addressHandle) Made() hca.AH { return a.AH }
+
 // Close destroys the handle.
 func (a *addressHandle) Close() error {
 	d := a.pd.dev
@@ -70,7 +63,7 @@ func (a *addressHandle) Close() error {
 		return nil
 	}
 	if d.lost == nil && !d.closed {
-		if err := execute(d.k, cmdDestroyAH, giveBack{Handle: a.handle}); err != nil {
+		if err := d.hw.DestroyAH(a.Handle); err != nil {
 			return fmt.Errorf("uverbs: %s: destroy_ah: %w", d.name, err)
 		}
 	}

@@ -12,7 +12,7 @@ func (q *queuePair) put(wr *verbs.SendWR, total uint32, reported bool) bool {
 }
 
 func (q *queuePair) hand(cookie uint64, wr *verbs.SendWR, list []place, total uint32, reported bool) bool {
-	if !q.sq.put(cookie, wr, list, total, reported) {
+	if !q.sq.Put(cookie, wr, list, total, reported) {
 		return false
 	}
 	if wr.Op == verbs.Read && total > 0 {

@@ -33,19 +33,12 @@ func (q *completionQueue) grow(n int) (*cqPart, error) {
 	d := q.dev
 	p := &cqPart{q: q, shared: make(map[*sharedQueue]int)}
 	p.event = d.handle(p)
-	resp, err := call[createCQ, createCQResp](d.k, cmdCreateCQ, createCQ{
-		UserHandle: p.event, CQE: uint32(min(max(n, 1), int(d.caps.MaxCQE))), CompChannel: int32(d.comp),
-	})
+	made, err := d.hw.CreateCQ(min(max(n, 1), d.caps.MaxCQE), p.event)
 	if err != nil {
 		delete(d.handles, p.event)
 		return nil, fmt.Errorf("uverbs: %s: create_cq of %d: %w", d.name, n, err)
 	}
-	p.handle = resp.CQHandle
-	p.room = int(resp.CQE)
-	if p.ring, err = d.mapCompletions(resp); err != nil {
-		_ = p.destroy()
-		return nil, fmt.Errorf("uverbs: %s: create_cq of %d: %w", d.name, n, err)
-	}
+	p.handle, p.room, p.ring = made.Handle, made.Entries, made.Queue
 	q.parts = append(q.parts, p)
 	return p, nil
 }
@@ -63,7 +56,7 @@ func (q *completionQueue) part(n int, srq *sharedQueue) (*cqPart, error) {
 			return p, nil
 		}
 	}
-	if most := int(q.dev.caps.MaxCQE); claim > most {
+	if most := q.dev.caps.MaxCQE; claim > most {
 		return nil, fmt.Errorf("%d completions, of %d at most: %w", claim, most, unix.EINVAL)
 	}
 	return q.grow(max(claim, defaultPart))
@@ -78,7 +71,7 @@ func (q *completionQueue) empty() bool {
 		return false
 	}
 	for _, p := range q.parts {
-		if !p.ring.empty() {
+		if !p.ring.Empty() {
 			return false
 		}
 	}
@@ -135,7 +128,7 @@ func (p *cqPart) destroy() error {
 	delete(d.handles, p.event)
 	err := p.release()
 	if d.lost == nil && !d.closed {
-		if _, e := call[destroy, destroyCQResp](d.k, cmdDestroyCQ, destroy{Handle: p.handle}); e != nil {
+		if e := d.hw.DestroyCQ(p.handle); e != nil {
 			err = firstError(fmt.Errorf("uverbs: %s: destroy_cq: %w", d.name, e), err)
 		}
 	}
@@ -149,12 +142,12 @@ func (p *cqPart) release() error {
 	}
 	r := p.ring
 	p.ring = noCompletions{}
-	return r.close()
+	return r.Close()
 }
 
 // noCompletions is the ring of a queue that was unmapped.
 type noCompletions struct{}
 
-func (noCompletions) take(*cqe) bool { return false }
-func (noCompletions) empty() bool    { return true }
-func (noCompletions) close() error   { return nil }
+func (noCompletions) Take(*cqe) bool { return false }
+func (noCompletions) Empty() bool    { return true }
+func (noCompletions) Close() error   { return nil }

@@ -17,7 +17,7 @@ func kernelOf(t *testing.T, path string) *kernel {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = k.close(closeWait) })
+	t.Cleanup(func() { _ = k.Close(closeWait) })
 	return k
 }
 
@@ -26,7 +26,7 @@ func kernelOf(t *testing.T, path string) *kernel {
 // the kernel, so the owner must be notified of it nevertheless.
 func TestSolicitedMessageBeforeTheArming(t *testing.T) {
 	f := newFake(t)
-	f.d.k = kernelOf(t, os.DevNull)
+	f.d.hw = kernelOf(t, os.DevNull)
 	notified := 0
 	f.cq.notify = func() { notified++ }
 	f.must(f.q.PostRecv(verbs.RecvWR{ID: 1}))
@@ -116,7 +116,7 @@ func TestBusyPartLetsOthersThrough(t *testing.T) {
 // of a shared receive queue are claimed only once.
 func TestClaims(t *testing.T) {
 	f := newFake(t)
-	f.d.k = kernelOf(t, os.DevNull)
+	f.d.hw = kernelOf(t, os.DevNull)
 	f.d.caps.MaxCQE = 100
 	p := f.cq.parts[0]
 	srq := &sharedQueue{dev: f.d, attr: verbs.SRQInitAttr{MaxWR: 60}}

@@ -1,7 +1,6 @@
 package uverbs
 
 import (
-	"encoding/binary"
 	"fmt"
 
 	"golang.org/x/sys/unix"
@@ -10,51 +9,22 @@ import (
 )
 
 // query fills in what the device is and can.
-func (d *device) query(guid uint64) error {
-	resp, err := call[ask, queryDeviceResp](d.k, cmdQueryDevice, ask{})
-	if err != nil {
-		return fmt.Errorf("query_device: %w", err)
+func (d *device) query(guid uint64) (err error) {
+	if d.caps, err = d.hw.Query(); err != nil {
+		return err
 	}
-	d.caps = *resp
-	if got := binary.BigEndian.Uint64(resp.NodeGUID[:]); guid != 0 && got != guid {
-		return fmt.Errorf("is another device now, %#x instead of %#x: %w", got, guid, unix.ENODEV)
+	if d.caps.GUID != guid && guid != 0 {
+		return fmt.Errorf("is another device now, %#x instead of %#x: %w", d.caps.GUID, guid, unix.ENODEV)
 	}
-	switch resp.VendorID {
-	case rxeVendor:
-		d.attr = verbs.DeviceAttr{MaxSGE: rxeMaxSGE, MaxInline: rxeInline, Immediate: true, Atomics: resp.AtomicCap != 0}
-	case siwVendor:
-		d.siw = true
-		d.attr = verbs.DeviceAttr{MaxSGE: siwMaxSGE, MaxInline: siwMaxInline, NotifiesAll: true, OverlooksFirst: true}
-	default:
-		return fmt.Errorf("a device of vendor %#x, neither rxe nor siw: %w", resp.VendorID, verbs.ErrNotSupported)
-	}
-	d.attr.MaxQP = int(resp.MaxQP)
-	d.attr.MaxQPWR = min(int(resp.MaxQPWR), int(resp.MaxCQE)/2)
-	d.attr.MaxSGE = min(d.attr.MaxSGE, int(resp.MaxSGE))
-	d.attr.MaxRDAtom = int(min(resp.MaxQPRdAtom, 255))
-	port, err := call[queryPort, queryPortResp](d.k, cmdQueryPort, queryPort{PortNum: 1})
-	if err != nil {
-		return fmt.Errorf("query_port: %w", err)
-	}
-	d.attr.MaxMessage = port.MaxMsgSz
-	if mtu := port.ActiveMTU; !d.siw && mtu >= 1 && mtu <= portMTU4096 {
-		d.attr.MaxDatagram = 128 << mtu
-	}
+	d.attr, d.siw = d.caps.Attr, d.caps.Siw
 	return nil
 }
-
-const (
-	// rxeInline is the inline data of a send queue's elements: as much as fits beside the rest
-	// into 512 bytes, in round numbers.
-	rxeInline = 256
-	rxeMaxSGE = rxeInline / 16
-)
 
 // Name is the device's name.
 func (d *device) Name() string { return d.name }
 
-// IWARP is true for siw.
-func (d *device) IWARP() bool { return d.siw }
+// IWARP says that the device is an RNIC.
+func (d *device) IWARP() bool { return d.caps.IWARP }
 
 // Attr gives the device's limits.
 func (d *device) Attr() verbs.DeviceAttr { return d.attr }

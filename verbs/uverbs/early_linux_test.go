@@ -15,7 +15,7 @@ import (
 func climbing(t *testing.T) (f *fake, rtr, rts verbs.Later, notified *int) {
 	t.Helper()
 	f = newFake(t)
-	f.d.k = kernelOf(t, os.DevNull)
+	f.d.hw = kernelOf(t, os.DevNull)
 	f.q.state = verbs.QPInit
 	notified = new(int)
 	f.cq.notify = func() { *notified++ }

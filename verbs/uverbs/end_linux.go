@@ -1,7 +1,6 @@
 package uverbs
 
 import (
-	"os"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -20,7 +19,7 @@ func (q *queuePair) notify(ev verbs.QPEvent) {
 // quiet is the number of the first send that the device has not taken.
 func (q *queuePair) quiet() uint64 {
 	n := q.sends.head
-	for n < q.sends.tail && q.sq.taken(n) {
+	for n < q.sends.tail && q.sq.Taken(n) {
 		n++
 	}
 	return n
@@ -76,10 +75,10 @@ func (q *queuePair) forget() {
 // release gives the maps back.
 func (q *queuePair) release() (err error) {
 	if q.sq != nil {
-		err = q.sq.close()
+		err = q.sq.Close()
 	}
 	if q.rq != nil {
-		err = firstError(err, q.rq.close())
+		err = firstError(err, q.rq.Close())
 	}
 	q.sq, q.rq, q.gone = nil, nil, true
 	return err
@@ -154,20 +153,15 @@ func (d *device) giveBack(wait time.Duration) (err error) {
 		err = firstError(err, h.(closer).release())
 	}
 	clear(d.handles)
-	for _, fd := range []*int{&d.comp, &d.async} {
-		if *fd >= 0 {
-			err = firstError(err, os.NewSyscallError("close", unix.Close(*fd)))
-			*fd = -1
-		}
-	}
-	return firstError(err, d.k.close(wait))
+	d.back = true
+	return firstError(err, d.hw.Close(wait))
 }
 
 // Removed says that the kernel is removing the device. rxe and siw wait with that until nobody has
 // them open, and notify nobody: what is outstanding is flushed, and everything that the kernel
 // waits for is given back at once. Memory stays until Free.
 func (d *device) Removed() {
-	if d.closed || d.k.fd < 0 {
+	if d.closed || d.back {
 		return
 	}
 	d.fail(unix.ENODEV)

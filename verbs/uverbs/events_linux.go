@@ -6,6 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/rdmactor/rdmactor/eventloop"
+	"github.com/rdmactor/rdmactor/internal/hca"
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
@@ -27,17 +28,18 @@ type compEvents struct{ d *device }
 // eventsPerTurn bounds how many events are read at once.
 const eventsPerTurn = 64
 
-// readEvents reads what there is of events on fd, which is -1 once it is closed, into ev.
-func readEvents[T any](d *device, fd *int, ev *T, happened func(T)) {
+// readEvents reads what there is of events.
+func readEvents[T any](d *device, next func() (T, error), happened func(T)) {
 	for range eventsPerTurn {
-		if err := readEvent(*fd, ev); err != nil {
+		ev, err := next()
+		if err != nil {
 			if !errors.Is(err, unix.EAGAIN) {
 				d.fail(err)
 			}
 			return
 		}
-		happened(*ev)
-		if d.closed {
+		happened(ev)
+		if d.closed || d.back {
 			return
 		}
 	}
@@ -45,7 +47,7 @@ func readEvents[T any](d *device, fd *int, ev *T, happened func(T)) {
 
 // Ready reads events and notifies the queues' owners. There is at most one per armed queue.
 func (h compEvents) Ready(eventloop.Events) {
-	readEvents(h.d, &h.d.comp, &h.d.compEvent, h.d.completed)
+	readEvents(h.d, h.d.hw.NextCompletion, h.d.completed)
 }
 
 // Glance looks for completions without a system call. The kernel's event of the same completion
@@ -58,8 +60,8 @@ func (h compEvents) Glance() (worked bool) {
 }
 
 // completed is an event of the completion channel.
-func (d *device) completed(ev compEventDesc) {
-	p, ok := d.handles[ev.CQHandle].(*cqPart)
+func (d *device) completed(queue uint64) {
+	p, ok := d.handles[queue].(*cqPart)
 	if !ok {
 		return
 	}
@@ -72,12 +74,12 @@ type asyncEvents struct{ d *device }
 
 // Ready reads events.
 func (h asyncEvents) Ready(eventloop.Events) {
-	readEvents(h.d, &h.d.async, &h.d.asyncEvent, h.d.happened)
+	readEvents(h.d, h.d.hw.NextEvent, h.d.happened)
 }
 
 // happened is an asynchronous event.
-func (d *device) happened(ev asyncEventDesc) {
-	switch ev.EventType {
+func (d *device) happened(ev hca.Event) {
+	switch ev.Type {
 	case eventDeviceFail:
 		d.fail(unix.ENODEV)
 		return
@@ -85,9 +87,9 @@ func (d *device) happened(ev asyncEventDesc) {
 		clear(d.gids)
 		return
 	}
-	switch x := d.handles[ev.Element].(type) {
+	switch x := d.handles[ev.Object].(type) {
 	case *queuePair:
-		switch ev.EventType {
+		switch ev.Type {
 		case eventCommEst:
 			x.notify(verbs.QPCommEst)
 		case eventQPFatal, eventQPReqErr, eventQPAccess:
@@ -97,7 +99,7 @@ func (d *device) happened(ev asyncEventDesc) {
 			x.notify(verbs.QPLastWQE)
 		}
 	case *sharedQueue:
-		if ev.EventType == eventSRQLimit {
+		if ev.Type == eventSRQLimit {
 			x.reached()
 		}
 	}

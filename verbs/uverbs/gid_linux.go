@@ -17,7 +17,7 @@ import (
 // kernel reports a change. A report that is not read yet counts too: another address may have the
 // place by now.
 func (d *device) gidIndex(gid [16]byte) (uint8, error) {
-	if len(d.gids) > 0 && readable(d.async) {
+	if len(d.gids) > 0 && readable(d.channels.Async) {
 		clear(d.gids)
 	}
 	if i, ok := d.gids[gid]; ok {

@@ -11,6 +11,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/rdmactor/rdmactor/internal/hca"
 )
 
 // Where things are in the page that requests are built in and answered to. It is mapped, not Go's:
@@ -27,6 +29,12 @@ type kernel struct {
 	fd   int
 	file string // its name
 	page []byte
+	siw  bool // else rxe
+
+	stags      uint8
+	channels   hca.Channels // -1 before
+	compEvent  compEventDesc
+	asyncEvent asyncEventDesc
 
 	mu    sync.Mutex
 	using int    // calls off the loop: the descriptor's number must not become another file's
@@ -43,17 +51,28 @@ func openKernel(path string) (*kernel, error) {
 		_ = unix.Close(fd)
 		return nil, err
 	}
-	k := &kernel{fd: fd, file: filepath.Base(path), page: page}
-	*at[cmdHdr](page, doorbellAt) = header(cmdPostSend, unsafe.Sizeof(postSend{}), unsafe.Sizeof(postSendResp{}))
-	*at[postSend](page, doorbellAt+hdrLen) = postSend{Response: k.responseAddr(), WQESize: sendWRSize}
+	k := &kernel{fd: fd, file: filepath.Base(path), page: page, channels: hca.Channels{Completions: -1, Async: -1}}
+	k.prepareDoorbell()
 	return k, nil
 }
 
-// close gives the file and everything made through it back to the kernel. The kernel waits for
-// queue pairs that a half open connection uses (siw); close waits for that no longer than wait.
-func (k *kernel) close(wait time.Duration) error {
+// prepareDoorbell writes the command that doorbell sends.
+func (k *kernel) prepareDoorbell() {
+	*at[cmdHdr](k.page, doorbellAt) = header(cmdPostSend, unsafe.Sizeof(postSend{}), unsafe.Sizeof(postSendResp{}))
+	*at[postSend](k.page, doorbellAt+hdrLen) = postSend{Response: k.responseAddr(), WQESize: sendWRSize}
+}
+
+// Close gives the file and everything made through it back to the kernel. The kernel waits for
+// queue pairs that a half open connection uses (siw); Close waits for that no longer than wait.
+func (k *kernel) Close(wait time.Duration) error {
 	if k.fd < 0 {
 		return nil // see Removed
+	}
+	for _, fd := range []*int{&k.channels.Completions, &k.channels.Async} {
+		if *fd >= 0 {
+			_ = unix.Close(*fd)
+			*fd = -1
+		}
 	}
 	closed := make(chan error, 1)
 	k.mu.Lock()
@@ -265,4 +284,17 @@ func unionOf[T, U any](u *U) *T {
 	var zero T
 	_ = [1]struct{}{}[max(unsafe.Sizeof(zero), unsafe.Sizeof(*u))-unsafe.Sizeof(*u)]
 	return (*T)(unsafe.Pointer(u))
+}
+
+// Doorbell has siw look into the send queue of a queue pair, by its number at the kernel, through
+// an open device file. siw refuses that unless the queue pair is connected. It is for this project's
+// own providers.
+func Doorbell(fd int, qp uint32) error {
+	page := spares.Get().(*[pageLen / 8]uint64)
+	defer spares.Put(page)
+	k := &kernel{fd: fd, page: unsafe.Slice((*byte)(unsafe.Pointer(page)), pageLen)}
+	k.prepareDoorbell()
+	err := k.doorbell(qp)
+	runtime.KeepAlive(page)
+	return err
 }

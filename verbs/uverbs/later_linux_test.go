@@ -16,7 +16,7 @@ import (
 // once.
 func TestDestroyLater(t *testing.T) {
 	f := newFake(t)
-	f.d.k = kernelOf(t, os.DevNull)
+	f.d.hw = kernelOf(t, os.DevNull)
 	f.must(f.q.PostSend(&verbs.SendWR{ID: 1, Flags: verbs.Signaled, SGL: []verbs.SGE{f.part(0, 8)}}))
 	f.must(f.q.PostRecv(verbs.RecvWR{ID: 2, SGE: f.part(64, 64)}))
 	f.must(f.q.PostRecv(verbs.RecvWR{ID: 3, SGE: f.part(128, 64)}))
@@ -53,7 +53,7 @@ func TestDestroyLater(t *testing.T) {
 // its result.
 func TestDestroyWaitsForDestroyLater(t *testing.T) {
 	f := newFake(t)
-	f.d.k = kernelOf(t, os.DevNull)
+	f.d.hw = kernelOf(t, os.DevNull)
 	f.must(f.q.PostRecv(verbs.RecvWR{ID: 2, SGE: f.part(64, 64)}))
 	later := f.q.DestroyLater()
 	time.AfterFunc(20*time.Millisecond, func() { _ = later.Wait() })
@@ -67,7 +67,7 @@ func TestDestroyWaitsForDestroyLater(t *testing.T) {
 // destroys the old one has returned.
 func TestNumberComesAgain(t *testing.T) {
 	f := newFake(t)
-	f.d.k = kernelOf(t, os.DevNull)
+	f.d.hw = kernelOf(t, os.DevNull)
 	f.must(f.q.PostRecv(verbs.RecvWR{ID: 2, SGE: f.part(64, 64)}))
 	later := f.q.DestroyLater()
 	again := &queuePair{dev: f.d, num: 17}
@@ -82,7 +82,7 @@ func TestNumberComesAgain(t *testing.T) {
 // TestModifyLater: a change takes effect at End. A failure that was noticed meanwhile remains.
 func TestModifyLater(t *testing.T) {
 	f := newFake(t)
-	f.d.k = kernelOf(t, os.DevNull)
+	f.d.hw = kernelOf(t, os.DevNull)
 	f.q.state = verbs.QPInit
 	rts := func() verbs.Later {
 		return f.q.ModifyLater(&verbs.QPAttr{State: verbs.QPRTS}, verbs.QPAttrState)
@@ -121,7 +121,7 @@ func TestFileStaysForCalls(t *testing.T) {
 		return err == nil
 	}
 	err = k.aside(func(aside *kernel) error {
-		if err := k.close(time.Millisecond); err != nil {
+		if err := k.Close(time.Millisecond); err != nil {
 			t.Error(err)
 		}
 		if !open(fd) || aside.fd != fd {
@@ -141,7 +141,7 @@ func TestFileStaysForCalls(t *testing.T) {
 // closed.
 func TestCreateAHLater(t *testing.T) {
 	f := newFake(t)
-	f.d.k = kernelOf(t, os.DevNull)
+	f.d.hw = kernelOf(t, os.DevNull)
 	if ah, err := f.d.CreateAH(nil, &verbs.AHAttr{}); ah != nil || !errors.Is(err, verbs.ErrNotSupported) {
 		t.Errorf("an address handle of a device without datagrams: %v, %v", ah, err)
 	}

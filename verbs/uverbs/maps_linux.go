@@ -1,17 +1,20 @@
 package uverbs
 
-import "github.com/rdmactor/rdmactor/verbs"
+import (
+	"github.com/rdmactor/rdmactor/internal/hca"
+	"github.com/rdmactor/rdmactor/verbs"
+)
 
 // mapCompletions maps a completion queue.
-func (d *device) mapCompletions(resp *createCQResp) (cqRing, error) {
-	if d.siw {
+func (k *kernel) mapCompletions(resp *createCQResp) (cqRing, error) {
+	if k.siw {
 		r := *unionOf[siwCreateCQResp](&resp.Driver)
 		size := pages(int(r.NumCQE)*sizeOf[siwCQE]() + sizeOf[siwCQCtrl]())
-		return mapAs(d.k, r.CQKey, size, func(mem []byte) (cqRing, error) {
+		return mapAs(k, r.CQKey, size, func(mem []byte) (cqRing, error) {
 			return newSiwCompletions(mem, r.NumCQE)
 		})
 	}
-	q, err := d.mapRxe(unionOf[rxeCreateCQResp](&resp.Driver).MI, sizeOf[uverbsWC](), false)
+	q, err := k.mapRxe(unionOf[rxeCreateCQResp](&resp.Driver).MI, sizeOf[uverbsWC](), false)
 	if err != nil {
 		return nil, err
 	}
@@ -19,70 +22,69 @@ func (d *device) mapCompletions(resp *createCQResp) (cqRing, error) {
 }
 
 // mapQueues maps a queue pair's work queues.
-func (q *queuePair) mapQueues(resp *createQPResp) error {
-	d := q.dev
-	if d.siw {
-		return q.mapSiw(*unionOf[siwCreateQPResp](&resp.Driver))
+func (k *kernel) mapQueues(resp *createQPResp, init *hca.QPInit, to *hca.QP) error {
+	if k.siw {
+		return k.mapSiwQueues(*unionOf[siwCreateQPResp](&resp.Driver), init, to)
 	}
 	r := *unionOf[rxeCreateQPResp](&resp.Driver)
-	sq, err := d.mapRxe(r.SQ, sizeOf[rxeSendWQE]()+max(d.attr.MaxInline, q.attr.MaxSGE*sizeOf[rxeSGE]()), true)
+	sq, err := k.mapRxe(r.SQ, sizeOf[rxeSendWQE]()+max(init.MaxInline, init.MaxSGE*sizeOf[rxeSGE]()), true)
 	if err != nil {
 		return err
 	}
-	q.sq = &rxeSends{rxeQueue: sq, maxInline: d.attr.MaxInline, ud: q.typ == verbs.UD}
-	if q.srq != nil {
+	to.Sends = &rxeSends{rxeQueue: sq, maxInline: init.MaxInline, ud: init.Type == verbs.UD}
+	if init.HasSRQ {
 		return nil
 	}
-	rq, err := d.mapRxe(r.RQ, sizeOf[rxeRecvWQE](), true)
+	rq, err := k.mapRxe(r.RQ, sizeOf[rxeRecvWQE](), true)
 	if err != nil {
 		return err
 	}
-	q.rq = &rxeRecvs{rq}
+	to.Recvs = &rxeRecvs{rq}
 	return nil
 }
 
-func (q *queuePair) mapSiw(r siwCreateQPResp) error {
-	sq, err := q.dev.mapSiw(r.SQKey, r.NumSQE, sizeOf[siwSQE](), siwSQEHead)
+func (k *kernel) mapSiwQueues(r siwCreateQPResp, init *hca.QPInit, to *hca.QP) error {
+	sq, err := k.mapSiw(r.SQKey, r.NumSQE, sizeOf[siwSQE](), siwSQEHead)
 	if err != nil {
 		return err
 	}
-	q.sq = &siwSends{sq}
-	if q.srq != nil {
+	to.Sends = &siwSends{sq}
+	if init.HasSRQ {
 		return nil
 	}
-	rq, err := q.dev.mapSiw(r.RQKey, r.NumRQE, sizeOf[siwRQE](), siwRQEHead)
+	rq, err := k.mapSiw(r.RQKey, r.NumRQE, sizeOf[siwRQE](), siwRQEHead)
 	if err != nil {
 		return err
 	}
-	q.rq = &siwRecvs{rq}
+	to.Recvs = &siwRecvs{rq}
 	return nil
 }
 
 // mapShared maps a shared receive queue.
-func (d *device) mapShared(resp *createSRQResp) (recvRing, error) {
-	if d.siw {
+func (k *kernel) mapShared(resp *createSRQResp) (recvRing, error) {
+	if k.siw {
 		r := *unionOf[siwCreateSRQResp](&resp.Driver)
-		q, err := d.mapSiw(r.SRQKey, r.NumRQE, sizeOf[siwRQE](), siwRQEHead)
+		q, err := k.mapSiw(r.SRQKey, r.NumRQE, sizeOf[siwRQE](), siwRQEHead)
 		if err != nil {
 			return nil, err
 		}
 		return &siwRecvs{q}, nil
 	}
-	q, err := d.mapRxe(unionOf[rxeCreateSRQResp](&resp.Driver).MI, sizeOf[rxeRecvWQE](), true)
+	q, err := k.mapRxe(unionOf[rxeCreateSRQResp](&resp.Driver).MI, sizeOf[rxeRecvWQE](), true)
 	if err != nil {
 		return nil, err
 	}
 	return &rxeRecvs{q}, nil
 }
 
-func (d *device) mapRxe(mi rxeMinfo, elem int, producer bool) (rxeQueue, error) {
-	return mapAs(d.k, mi.Offset, int(mi.Size), func(mem []byte) (rxeQueue, error) {
+func (k *kernel) mapRxe(mi rxeMinfo, elem int, producer bool) (rxeQueue, error) {
+	return mapAs(k, mi.Offset, int(mi.Size), func(mem []byte) (rxeQueue, error) {
 		return newRxeQueue(mem, elem, producer)
 	})
 }
 
-func (d *device) mapSiw(key uint64, n uint32, elem int, head headFunc) (siwQueue, error) {
-	return mapAs(d.k, key, pages(int(n)*elem), func(mem []byte) (siwQueue, error) {
+func (k *kernel) mapSiw(key uint64, n uint32, elem int, head headFunc) (siwQueue, error) {
+	return mapAs(k, key, pages(int(n)*elem), func(mem []byte) (siwQueue, error) {
 		return newSiwQueue(mem, n, elem, head)
 	})
 }

@@ -14,11 +14,11 @@ import (
 )
 
 func (d *device) newDomain() (*domain, error) {
-	resp, err := call[ask, allocPDResp](d.k, cmdAllocPD, ask{})
+	handle, err := d.hw.AllocPD()
 	if err != nil {
 		return nil, fmt.Errorf("alloc_pd: %w", err)
 	}
-	p := &domain{dev: d, handle: resp.PDHandle, mrs: make(map[*verbs.MR]region)}
+	p := &domain{dev: d, handle: handle, mrs: make(map[*verbs.MR]region)}
 	d.domains[p] = struct{}{}
 	return p, nil
 }
@@ -68,26 +68,23 @@ func (p *domain) Alloc(n int, access verbs.Access) (*verbs.MR, error) {
 	if err != nil {
 		return nil, fmt.Errorf("uverbs: memory of %d bytes: %w", n, memlock(err, n))
 	}
-	addr := addressOf(mem)
-	resp, err := call[regMR, regMRResp](d.k, cmdRegMR, regMR{
-		Start: addr, Length: uint64(n), HCAVA: addr, PDHandle: p.handle, AccessFlags: uint32(access), Driver: siwRegMR{STagKey: d.stagKey()},
-	})
+	made, err := d.hw.RegMR(p.handle, mem[:n], access)
 	if err != nil {
 		err = memlock(err, len(mem))
 		_ = unmap(&mem)
 		return nil, fmt.Errorf("uverbs: %s: reg_mr of %d bytes: %w", d.name, n, err)
 	}
-	mr := &verbs.MR{PD: p, Bytes: mem[:n:n], Addr: addr, LKey: resp.LKey, RKey: resp.RKey, Access: access}
-	p.mrs[mr] = region{handle: resp.MRHandle, mem: mem}
+	mr := &verbs.MR{PD: p, Bytes: mem[:n:n], Addr: addressOf(mem), LKey: made.LKey, RKey: made.RKey, Access: access}
+	p.mrs[mr] = region{handle: made.Handle, mem: mem}
 	p.users++
 	return mr, nil
 }
 
 // stagKey returns the eight bits of an STag that the consumer chooses. They differ each time, so
 // that a key is not given out twice when the kernel reuses the rest of the STag.
-func (d *device) stagKey() uint8 {
-	d.stags++
-	return d.stags
+func (k *kernel) stagKey() uint8 {
+	k.stags++
+	return k.stags
 }
 
 // Free deregisters mr and unmaps its memory. It may be called after the device was closed or
@@ -105,7 +102,7 @@ func (d *device) Free(mr *verbs.MR) error {
 		return fmt.Errorf("uverbs: not a memory region of %s: %w", d.name, unix.EINVAL)
 	}
 	if d.lost == nil {
-		if err := execute(d.k, cmdDeregMR, giveBack{Handle: r.handle}); err != nil {
+		if err := d.hw.DeregMR(r.handle); err != nil {
 			return fmt.Errorf("uverbs: %s: dereg_mr: %w", d.name, err)
 		}
 	}
@@ -125,7 +122,7 @@ func (p *domain) Close() error {
 		return fmt.Errorf("uverbs: protection domain with %d regions and queues: %w", p.users, unix.EBUSY)
 	}
 	if d.lost == nil {
-		if err := execute(d.k, cmdDeallocPD, giveBack{Handle: p.handle}); err != nil {
+		if err := d.hw.DeallocPD(p.handle); err != nil {
 			return fmt.Errorf("uverbs: %s: dealloc_pd: %w", d.name, err)
 		}
 	}
@@ -148,7 +145,7 @@ func (p *domain) place(s *verbs.SGE) (place, error) {
 	case uint64(s.Offset)+uint64(s.Length) > uint64(len(s.MR.Bytes)):
 		return place{}, fmt.Errorf("uverbs: %d bytes at %d of a region of %d: %w", s.Length, s.Offset, len(s.MR.Bytes), unix.EINVAL)
 	}
-	return place{addr: s.MR.Addr + uint64(s.Offset), length: s.Length, lkey: s.MR.LKey}, nil
+	return place{Addr: s.MR.Addr + uint64(s.Offset), Length: s.Length, LKey: s.MR.LKey}, nil
 }
 
 // MemlockError reports that memory was not registered because RLIMIT_MEMLOCK forbids it, or may

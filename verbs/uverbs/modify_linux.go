@@ -5,6 +5,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/rdmactor/rdmactor/internal/hca"
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
@@ -18,7 +19,7 @@ func (q *queuePair) Modify(attr *verbs.QPAttr, mask verbs.QPAttrMask) error {
 	if q.dirty && mask&verbs.QPAttrState != 0 && attr.State == verbs.QPSQD {
 		q.announce() // what was posted before a disconnect is still sent
 	}
-	if err := execute(d.k, cmdModifyQP, modifyRequest(q.handle, attr, mask)); err != nil {
+	if err := d.hw.ModifyQP(q.handle, attr, mask); err != nil {
 		return q.unchanged(attr, mask, err)
 	}
 	q.changed(attr, mask, quiet)
@@ -84,12 +85,11 @@ func (q *queuePair) ModifyLater(attr *verbs.QPAttr, mask verbs.QPAttrMask) verbs
 	if err := q.there(); err != nil || mask == 0 {
 		return never(err)
 	}
-	to, k, quiet := *attr, q.dev.k, q.quiet()
-	request := modifyRequest(q.handle, attr, mask)
+	to, hw, handle, quiet := *attr, q.dev.hw, q.handle, q.quiet()
 	q.changes++
 	return verbs.Later{
 		Wait: func() error {
-			return k.aside(func(k *kernel) error { return execute(k, cmdModifyQP, request) })
+			return hw.Aside(func(hw hca.Adapter) error { return hw.ModifyQP(handle, &to, mask) })
 		},
 		End: func(err error) error {
 			err = q.modified(&to, mask, quiet, err)
@@ -131,21 +131,18 @@ func (q *queuePair) DestroyLater() verbs.Later {
 			_ = q.Modify(&verbs.QPAttr{State: verbs.QPError}, verbs.QPAttrState)
 		}
 		for len(q.groups) > 0 {
-			if err := q.Detach(q.groups[0].GID, q.groups[0].MLID); err != nil {
+			if err := q.Detach(q.groups[0].gid, q.groups[0].lid); err != nil {
 				return never(err)
 			}
 		}
 	}
 	q.leaving, q.state = l, verbs.QPError
-	k, request := d.k, destroy{Handle: q.handle}
+	hw, handle := d.hw, q.handle
 	return verbs.Later{
 		Wait: func() error {
 			defer close(l.back)
 			if !lost {
-				l.err = k.aside(func(k *kernel) error {
-					_, err := call[destroy, destroyed](k, cmdDestroyQP, request)
-					return err
-				})
+				l.err = hw.Aside(func(hw hca.Adapter) error { return hw.DestroyQP(handle) })
 			}
 			return l.err
 		},

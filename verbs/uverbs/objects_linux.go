@@ -2,6 +2,7 @@ package uverbs
 
 import (
 	"github.com/rdmactor/rdmactor/eventloop"
+	"github.com/rdmactor/rdmactor/internal/hca"
 	"github.com/rdmactor/rdmactor/internal/ring"
 	"github.com/rdmactor/rdmactor/verbs"
 )
@@ -11,25 +12,22 @@ type device struct {
 	loop *eventloop.Loop
 	name string // as it was called when it was opened
 	file string // its name in sysClass
-	k    *kernel
-	siw  bool // else rxe
+	hw   hca.Adapter
+	siw  bool // soft-iWARP, whose Reads need care
 	attr verbs.DeviceAttr
-	caps queryDeviceResp
+	caps hca.Caps
 	pd   *domain
 
-	async, comp       int // fds of events; -1 before
+	channels          hca.Channels
 	asyncReg, compReg *eventloop.Registration
 
 	// by the handle that events name: *cqPart, *queuePair, *sharedQueue
 	handles    map[uint64]any
 	lastHandle uint64
-	stags      uint8
 	gids       map[[16]byte]uint8
 	qps        map[uint32]*queuePair
 	domains    map[*domain]struct{}
 	cqs        map[*completionQueue]struct{}
-	compEvent  compEventDesc
-	asyncEvent asyncEventDesc
 
 	dirty    []*queuePair       // have sends that were not announced to the kernel
 	due      []*completionQueue // to settle at the end of the turn: notify the owner, or arm
@@ -39,12 +37,13 @@ type device struct {
 	deferred bool  // Run will come at the end of the turn
 	lost     error // why the device is lost; nil: it is not
 	closed   bool
+	back     bool // hw is closed
 }
 
 // domain is a verbs.PD.
 type domain struct {
 	dev    *device
-	handle uint32
+	handle hca.Handle
 	users  int // regions, queue pairs, shared receive queues
 	mrs    map[*verbs.MR]region
 	gone   bool
@@ -52,16 +51,15 @@ type domain struct {
 
 // region is what the device keeps for a verbs.MR.
 type region struct {
-	handle uint32
+	handle hca.Handle
 	mem    []byte // whole pages
 }
 
 // addressHandle is a verbs.AH.
 type addressHandle struct {
-	pd     *domain
-	handle uint32
-	num    uint32 // the handle's number in work requests
-	gone   bool
+	hca.AH
+	pd   *domain
+	gone bool
 }
 
 // completionQueue is a verbs.CQ made of one or more completion queues of the kernel. If the
@@ -88,7 +86,7 @@ type completionQueue struct {
 // cqPart is a completion queue of the kernel's.
 type cqPart struct {
 	q       *completionQueue
-	handle  uint32
+	handle  hca.Handle
 	event   uint64 // the handle in events
 	ring    cqRing
 	room    int                  // completions that no outstanding work request may need
@@ -102,7 +100,7 @@ type sharedQueue struct {
 	dev    *device
 	pd     *domain
 	attr   verbs.SRQInitAttr
-	handle uint32
+	handle hca.Handle
 	event  uint64 // the handle in events
 	ring   recvRing
 	slots  []slot // by cookie
@@ -125,7 +123,8 @@ type slot struct {
 type queuePair struct {
 	dev            *device
 	typ            verbs.QPType
-	handle, num    uint32
+	handle         hca.Handle
+	num            uint32
 	event          uint64 // the handle in events
 	attr           verbs.QPInitAttr
 	pd             *domain
@@ -149,7 +148,7 @@ type queuePair struct {
 	changes int                 // that are under way
 	early   ring.Ring[verbs.WC] // receives that have completed meanwhile
 	leaving *leaving            // non-nil while its destruction is under way
-	groups  []attachMcast       // the multicast groups that it is attached to
+	groups  []group             // the multicast groups that it is attached to
 	onEvent func(verbs.QPEvent)
 }
 

@@ -27,7 +27,7 @@ func (q *completionQueue) take() bool {
 		if q.next >= len(q.parts) {
 			q.next = 0
 		}
-		if q.parts[q.next].ring.take(&q.taken) {
+		if q.parts[q.next].ring.Take(&q.taken) {
 			q.dev.complete(&q.taken)
 			return true
 		}
@@ -45,16 +45,16 @@ func (q *completionQueue) drain() {
 // complete handles a completion of the kernel's. It is dropped if its queue pair no longer exists
 // or if it makes no sense.
 func (d *device) complete(c *cqe) {
-	q := d.qps[c.qpn]
+	q := d.qps[c.QPN]
 	if q == nil {
 		return
 	}
-	if c.status != verbs.StatusSuccess {
+	if c.Status != verbs.StatusSuccess {
 		q.end()
-		c.bytes, c.hasImm, c.imm, c.srcQPN, c.grh = 0, false, 0, 0, false
+		c.Bytes, c.HasImm, c.Imm, c.SrcQPN, c.GRH = 0, false, 0, 0, false
 	}
-	if c.cookie&recvCookie == 0 {
-		if q.sends.done(c.cookie, c.status) && q.dev.siw {
+	if c.Cookie&recvCookie == 0 {
+		if q.sends.done(c.Cookie, c.Status) && q.dev.siw {
 			q.landed()
 		}
 		q.report()
@@ -62,16 +62,16 @@ func (d *device) complete(c *cqe) {
 	}
 	id, ok := uint64(0), false
 	if q.srq != nil {
-		id, ok = q.srq.take(c.cookie &^ recvCookie)
-	} else if c.cookie == recvCookie|q.recvs.head && q.recvs.head < q.recvs.tail {
+		id, ok = q.srq.take(c.Cookie &^ recvCookie)
+	} else if c.Cookie == recvCookie|q.recvs.head && q.recvs.head < q.recvs.tail {
 		id, ok = q.recvs.pop(), true
 	}
 	if !ok {
 		return
 	}
-	wc := verbs.WC{ID: id, Status: c.status, Op: verbs.Recv, Bytes: c.bytes, QP: q, Imm: c.imm, HasImm: c.hasImm}
+	wc := verbs.WC{ID: id, Status: c.Status, Op: verbs.Recv, Bytes: c.Bytes, QP: q, Imm: c.Imm, HasImm: c.HasImm}
 	if q.typ == verbs.UD {
-		wc.SrcQPN, wc.GRH = c.srcQPN, c.grh
+		wc.SrcQPN, wc.GRH = c.SrcQPN, c.GRH
 	}
 	q.received(wc)
 }

@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/rdmactor/rdmactor/internal/hca"
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
@@ -32,10 +33,10 @@ func (q *queuePair) PostSend(wr *verbs.SendWR) error {
 	return nil
 }
 
-// connected asks siw whether the queue pair is in the state RTS. siw changes that state by itself.
-// Before, it refuses the doorbell command, even when nothing was posted.
+// connected asks an RNIC whether the queue pair is in the state RTS. Its driver changes that state
+// by itself.
 func (q *queuePair) connected() bool {
-	if !q.dev.siw || q.gone || q.state != verbs.QPInit && q.state != verbs.QPRTR || q.dev.lost != nil || q.dev.k.doorbell(q.handle) != nil {
+	if !q.dev.caps.IWARP || q.gone || q.state != verbs.QPInit && q.state != verbs.QPRTR || q.dev.lost != nil || !q.dev.hw.Connected(q.handle) {
 		return false
 	}
 	q.state = verbs.QPRTS
@@ -66,7 +67,7 @@ func (q *queuePair) checkSend(wr *verbs.SendWR) (total uint32, err error) {
 		if err != nil {
 			return 0, err
 		}
-		if sum += uint64(p.length); p.length > 0 {
+		if sum += uint64(p.Length); p.Length > 0 {
 			q.list = append(q.list, p)
 		}
 	}
@@ -121,7 +122,7 @@ func (q *queuePair) PostRecv(wr verbs.RecvWR) error {
 	if err != nil {
 		return err
 	}
-	if q.recvs.full() || !q.rq.put(recvCookie|q.recvs.tail, p) {
+	if q.recvs.full() || !q.rq.Put(recvCookie|q.recvs.tail, p) {
 		return fmt.Errorf("uverbs: receive queue full, %d receives outstanding: %w", q.attr.MaxRecvWR, unix.ENOMEM)
 	}
 	q.recvs.push(wr.ID)
@@ -136,9 +137,11 @@ func (q *queuePair) announce() {
 	if q.gone || q.leaving != nil || d.lost != nil || d.closed {
 		return
 	}
-	switch err := d.k.doorbell(q.handle); {
+	switch err := d.hw.Announce(q.handle, q.sq); {
 	case err == nil:
 		q.refused = 0
+	case errors.Is(err, hca.ErrRefused):
+		q.sendCQ.wake()
 	case errors.Is(err, unix.EIO) || errors.Is(err, unix.ENODEV) || denied(err):
 		d.fail(err)
 	case errors.Is(err, unix.ENOTCONN) && d.siw && q.refused < announcements:

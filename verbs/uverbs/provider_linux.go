@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/rdmactor/rdmactor/eventloop"
+	"github.com/rdmactor/rdmactor/internal/hca"
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
@@ -17,10 +18,15 @@ import (
 type Provider struct{}
 
 // Open opens the device of that name. An error says what is missing: the device's file (module
-// ib_uverbs), or the permission to open it. For a device of another driver than rxe and siw it is
-// verbs.ErrNotSupported.
+// ib_uverbs), or the permission to open it. A device of another driver than rxe and siw is opened
+// through libibverbs if the program imports the module native, else the error is an
+// *OtherDeviceError.
 func (Provider) Open(l *eventloop.Loop, id verbs.DeviceIdent) (verbs.ProviderDevice, error) {
 	d, err := open(l, id)
+	var other *OtherDeviceError
+	if library := hca.Library(); library != nil && errors.As(err, &other) {
+		return library.Open(l, id)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("uverbs: %s: %w", id.Name, err)
 	}
@@ -64,8 +70,18 @@ func open(l *eventloop.Loop, id verbs.DeviceIdent) (*device, error) {
 	case err != nil:
 		return nil, err
 	}
+	d, err := openDevice(l, id, k)
+	if err != nil {
+		return nil, err
+	}
+	d.file = filepath.Base(path)
+	return d, nil
+}
+
+// openDevice makes a device of an open adapter, which it closes if that fails.
+func openDevice(l *eventloop.Loop, id verbs.DeviceIdent, hw hca.Adapter) (*device, error) {
 	d := &device{
-		loop: l, name: id.Name, file: filepath.Base(path), k: k, async: -1, comp: -1,
+		loop: l, name: id.Name, hw: hw,
 		handles: make(map[uint64]any), qps: make(map[uint32]*queuePair), domains: make(map[*domain]struct{}),
 		cqs: make(map[*completionQueue]struct{}),
 	}
@@ -77,31 +93,32 @@ func open(l *eventloop.Loop, id verbs.DeviceIdent) (*device, error) {
 }
 
 // begin queries the device and registers its fds with the loop.
-func (d *device) begin(guid uint64) error {
-	ctx, err := call[ask, getContextResp](d.k, cmdGetContext, ask{})
-	if err != nil {
-		return fmt.Errorf("get_context: %w", err)
+func (d *device) begin(guid uint64) (err error) {
+	if d.channels, err = d.hw.Channels(); err != nil {
+		return err
 	}
-	d.async = int(ctx.AsyncFD)
 	if err := d.query(guid); err != nil {
 		return err
 	}
-	pd, err := d.newDomain()
-	if err != nil {
+	if d.pd, err = d.newDomain(); err != nil {
 		return err
 	}
-	d.pd = pd
-	channel, err := call[ask, createCompChannelResp](d.k, cmdCreateCompChannel, ask{})
-	if err != nil {
-		return fmt.Errorf("create_comp_channel: %w", err)
-	}
-	d.comp = int(channel.FD)
-	if err := firstError(unix.SetNonblock(d.async, true), unix.SetNonblock(d.comp, true)); err != nil {
-		return os.NewSyscallError("fcntl", err)
-	}
-	if d.asyncReg, err = d.loop.Add(d.async, eventloop.Readable, asyncEvents{d}); err != nil {
+	if d.asyncReg, err = d.loop.Add(d.channels.Async, eventloop.Readable, asyncEvents{d}); err != nil {
 		return err
 	}
-	d.compReg, err = d.loop.Add(d.comp, eventloop.Readable, compEvents{d})
+	d.compReg, err = d.loop.Add(d.channels.Completions, eventloop.Readable, compEvents{d})
 	return err
+}
+
+// Over makes a device of an adapter, which belongs to the device from then on, also if there is an
+// error. It is for this project's own providers.
+func Over(l *eventloop.Loop, id verbs.DeviceIdent, hw hca.Adapter) (verbs.ProviderDevice, error) {
+	d, err := openDevice(l, id, hw)
+	if err != nil {
+		return nil, err
+	}
+	if path, err := find(id.Name); err == nil {
+		d.file = filepath.Base(path)
+	}
+	return d, nil
 }

@@ -6,6 +6,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/rdmactor/rdmactor/internal/hca"
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
@@ -109,24 +110,19 @@ func (q *queuePair) create() error {
 		return err
 	}
 	q.event = d.handle(q)
-	req := createQP{
-		UserHandle: q.event, PDHandle: q.pd.handle, SendCQHandle: q.sendPart.handle, RecvCQHandle: q.recvPart.handle,
-		MaxSendWR: uint32(max(q.attr.MaxSendWR, 1)), MaxRecvWR: uint32(max(q.attr.MaxRecvWR, 1)),
-		MaxSendSGE: uint32(max(q.attr.MaxSGE, 1)), MaxRecvSGE: 1, MaxInlineData: uint32(d.attr.MaxInline), QPType: uint8(q.typ),
+	init := hca.QPInit{
+		Event: q.event, Type: q.typ, PD: q.pd.handle, SendCQ: q.sendPart.handle, RecvCQ: q.recvPart.handle,
+		MaxSendWR: q.attr.MaxSendWR, MaxRecvWR: q.attr.MaxRecvWR, MaxSGE: q.attr.MaxSGE, MaxInline: d.attr.MaxInline,
 	}
 	if q.srq != nil {
-		req.IsSRQ, req.SRQHandle, req.MaxRecvWR, req.MaxRecvSGE = 1, q.srq.handle, 0, 0
+		init.HasSRQ, init.SRQ = true, q.srq.handle
 	}
-	resp, err := call[createQP, createQPResp](d.k, cmdCreateQP, req)
+	made, err := d.hw.CreateQP(&init)
 	if err != nil {
 		delete(d.handles, q.event)
 		return err
 	}
-	q.handle, q.num = resp.QPHandle, resp.QPN
-	if err := q.mapQueues(resp); err != nil {
-		q.destroy()
-		return err
-	}
+	q.handle, q.num, q.sq, q.rq = made.Handle, made.Num, made.Sends, made.Recvs
 	return nil
 }
 
@@ -139,10 +135,16 @@ func (q *queuePair) Context() any { return q.attr.Context }
 // OnEvent sets the function that is called for events.
 func (q *queuePair) OnEvent(f func(verbs.QPEvent)) { q.onEvent = f }
 
+// group is a multicast group.
+type group struct {
+	gid [16]byte
+	lid uint16
+}
+
 // Attach joins a multicast group.
 func (q *queuePair) Attach(gid [16]byte, lid uint16) error {
-	g := attachMcast{GID: gid, QPHandle: q.handle, MLID: lid}
-	err := q.mcast(cmdAttachMcast, g)
+	g := group{gid, lid}
+	err := q.mcast(g, q.dev.hw.Attach)
 	if err == nil && !slices.Contains(q.groups, g) {
 		q.groups = append(q.groups, g)
 	}
@@ -151,15 +153,15 @@ func (q *queuePair) Attach(gid [16]byte, lid uint16) error {
 
 // Detach leaves a multicast group.
 func (q *queuePair) Detach(gid [16]byte, lid uint16) error {
-	g := attachMcast{GID: gid, QPHandle: q.handle, MLID: lid}
-	err := q.mcast(cmdDetachMcast, g)
+	g := group{gid, lid}
+	err := q.mcast(g, q.dev.hw.Detach)
 	if i := slices.Index(q.groups, g); i >= 0 && err == nil {
 		q.groups = slices.Delete(q.groups, i, i+1)
 	}
 	return err
 }
 
-func (q *queuePair) mcast(cmd uint32, g attachMcast) error {
+func (q *queuePair) mcast(g group, do func(qp hca.Handle, gid [16]byte, lid uint16) error) error {
 	d := q.dev
 	if err := d.gone(); err != nil {
 		return err
@@ -167,15 +169,8 @@ func (q *queuePair) mcast(cmd uint32, g attachMcast) error {
 	if q.gone || q.leaving != nil || q.typ != verbs.UD {
 		return fmt.Errorf("uverbs: multicast without a datagram queue pair: %w", unix.EINVAL)
 	}
-	if err := execute(d.k, cmd, g); err != nil {
-		return fmt.Errorf("uverbs: %s: multicast group %x: %w", d.name, g.GID, err)
+	if err := do(q.handle, g.gid, g.lid); err != nil {
+		return fmt.Errorf("uverbs: %s: multicast group %x: %w", d.name, g.gid, err)
 	}
 	return nil
-}
-
-// destroy destroys a queue pair whose creation has failed halfway.
-func (q *queuePair) destroy() {
-	delete(q.dev.handles, q.event)
-	_, _ = call[destroy, destroyed](q.dev.k, cmdDestroyQP, destroy{Handle: q.handle})
-	_ = q.release()
 }

@@ -15,10 +15,10 @@ func TestDestroyLeavesMulticastGroups(t *testing.T) {
 	r, w, err := os.Pipe()
 	f.must(err)
 	defer func() { f.must(w.Close()); f.must(r.Close()) }()
-	f.d.k = kernelOf(t, os.DevNull)
-	null := f.d.k.fd
-	f.d.k.fd = int(w.Fd()) // the commands to the kernel can be read
-	defer func() { f.d.k.fd = null }()
+	f.d.hw = kernelOf(t, os.DevNull)
+	null := f.d.hw.(*kernel).fd
+	f.d.hw.(*kernel).fd = int(w.Fd()) // the commands to the kernel can be read
+	defer func() { f.d.hw.(*kernel).fd = null }()
 	f.q.typ, f.q.handle = verbs.UD, 5
 	one, two, three := [16]byte{15: 1}, [16]byte{15: 2}, [16]byte{15: 3}
 	f.must(f.q.Attach(one, 7))

@@ -6,6 +6,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/rdmactor/rdmactor/internal/hca"
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
@@ -109,7 +110,7 @@ func TestLostDeviceFlushes(t *testing.T) {
 	f := newFake(t)
 	f.must(f.q.PostSend(&verbs.SendWR{ID: 1}))
 	f.must(f.q.PostRecv(verbs.RecvWR{ID: 2}))
-	f.d.happened(asyncEventDesc{EventType: eventDeviceFail})
+	f.d.happened(hca.Event{Type: eventDeviceFail})
 	f.want("nobody will complete it", verbs.WC{ID: 1, Op: verbs.Send, Status: verbs.StatusFlushed},
 		verbs.WC{ID: 2, Op: verbs.Recv, Status: verbs.StatusFlushed})
 	if _, err := f.d.Alloc(1, 0); !errors.Is(err, unix.ENODEV) {
@@ -155,7 +156,7 @@ func TestRxeRingIsFullBeforeItIsEmpty(t *testing.T) {
 	}
 	q := &rxeSends{rxeQueue: ring, maxInline: rxeInline}
 	n := 0
-	for n < 100 && q.put(uint64(n), &verbs.SendWR{}, nil, 0, false) {
+	for n < 100 && q.Put(uint64(n), &verbs.SendWR{}, nil, 0, false) {
 		n++
 	}
 	if n != 7 {
@@ -223,7 +224,7 @@ func TestIndicesThatAreNoneStayInside(t *testing.T) {
 		_ = f.q.PostSend(&verbs.SendWR{Inline: make([]byte, rxeInline)})
 		_ = f.q.PostRecv(verbs.RecvWR{})
 	}
-	_ = f.q.rq.left()
+	_ = f.q.rq.Left()
 	_ = f.q.quiet()
 }
 
@@ -292,8 +293,8 @@ func FuzzCompletion(f *testing.F) {
 		var ev asyncEventDesc
 		copy(bytesOfEvent(&ev), raw)
 		k.d.handles[0], k.d.handles[1] = k.q, &sharedQueue{dev: k.d, gone: true}
-		k.d.happened(ev)
-		k.d.completed(compEventDesc{CQHandle: ev.Element})
+		k.d.happened(hca.Event{Type: ev.EventType, Object: ev.Element})
+		k.d.completed(ev.Element)
 	})
 }
 
@@ -305,7 +306,7 @@ func TestGIDChangeIsHeard(t *testing.T) {
 	var p [2]int
 	f.must(unix.Pipe(p[:]))
 	defer func() { f.must(errors.Join(unix.Close(p[0]), unix.Close(p[1]))) }()
-	f.d.async = p[0]
+	f.d.channels.Async = p[0]
 	gid := [16]byte{15: 1}
 	known := func() bool {
 		f.d.gids = map[[16]byte]uint8{gid: 3}
@@ -315,7 +316,7 @@ func TestGIDChangeIsHeard(t *testing.T) {
 	if !known() {
 		t.Error("what was found is not remembered")
 	}
-	f.d.happened(asyncEventDesc{Element: 1, EventType: eventGIDChange})
+	f.d.happened(hca.Event{Object: 1, Type: eventGIDChange})
 	if len(f.d.gids) != 0 {
 		t.Error("a change was reported, and what was found before it is remembered")
 	}

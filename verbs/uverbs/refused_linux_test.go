@@ -20,12 +20,12 @@ func refusing(t *testing.T) (f *fake, events *[]verbs.QPEvent, turn func(while f
 	loop, err := eventloop.New(eventloop.Config{Name: t.Name()})
 	f.must(err)
 	t.Cleanup(func() { f.must(loop.Shutdown(context.Background())) })
-	f.d.k = kernelOf(t, os.DevNull)
+	f.d.hw = kernelOf(t, os.DevNull)
 	f.d.loop, f.d.siw, f.q.dirty = loop, true, false
 	// connected to nobody
 	alone, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	f.must(err)
-	f.must(unix.Dup3(alone, f.d.k.fd, unix.O_CLOEXEC))
+	f.must(unix.Dup3(alone, f.d.hw.(*kernel).fd, unix.O_CLOEXEC))
 	f.must(unix.Close(alone))
 	events = new([]verbs.QPEvent)
 	f.q.OnEvent(func(ev verbs.QPEvent) { *events = append(*events, ev) })
@@ -42,7 +42,7 @@ func refusing(t *testing.T) (f *fake, events *[]verbs.QPEvent, turn func(while f
 		t.Helper()
 		fd, err := unix.Open(path, unix.O_RDWR|unix.O_CLOEXEC, 0)
 		f.must(err)
-		f.must(unix.Dup3(fd, f.d.k.fd, unix.O_CLOEXEC))
+		f.must(unix.Dup3(fd, f.d.hw.(*kernel).fd, unix.O_CLOEXEC))
 		f.must(unix.Close(fd))
 	}
 	return f, events, turn, answer

@@ -22,8 +22,8 @@ func TestRemovedDevice(t *testing.T) {
 	loop, err := eventloop.New(eventloop.Config{})
 	f.must(err)
 	defer func() { f.must(loop.Shutdown(t.Context())) }()
-	d.loop, d.async, d.comp = loop, -1, -1
-	d.k, err = openKernel("/dev/null")
+	d.loop = loop
+	d.hw, err = openKernel("/dev/null")
 	f.must(err)
 	d.domains = map[*domain]struct{}{}
 	pd := &domain{dev: d, mrs: map[*verbs.MR]region{}}
@@ -66,7 +66,7 @@ func TestRemovedDevice(t *testing.T) {
 func TestClosedDeviceLeavesMemory(t *testing.T) {
 	f := newFake(t)
 	d := f.d
-	d.k, d.async, d.comp = kernelOf(t, os.DevNull), -1, -1
+	d.hw = kernelOf(t, os.DevNull)
 	d.domains = map[*domain]struct{}{d.pd: {}}
 	mr, err := d.Alloc(100, verbs.LocalWrite)
 	f.must(err)

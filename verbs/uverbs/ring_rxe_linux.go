@@ -49,7 +49,7 @@ func (q *rxeQueue) element() int { return sizeOf[rxeQueueBuf]() + int(q.mine)<<q
 // from an empty one.
 func (q *rxeQueue) full() bool { return (q.mine+1-q.peer.Load())&q.mask == 0 }
 
-func (q *rxeQueue) empty() bool { return (q.peer.Load()-q.mine)&q.mask == 0 }
+func (q *rxeQueue) Empty() bool { return (q.peer.Load()-q.mine)&q.mask == 0 }
 
 // advance passes the element at mine to the other side.
 func (q *rxeQueue) advance() {
@@ -57,7 +57,7 @@ func (q *rxeQueue) advance() {
 	q.own.Store(q.mine)
 }
 
-func (q *rxeQueue) close() error {
+func (q *rxeQueue) Close() error {
 	q.own, q.peer = nil, nil
 	return unmap(&q.mem)
 }
@@ -76,7 +76,7 @@ var rxeOpcodes = [...]uint32{
 	verbs.AtomicFetchAdd: wrFetchAdd,
 }
 
-func (q *rxeSends) put(cookie uint64, wr *verbs.SendWR, list []place, total uint32, reported bool) bool {
+func (q *rxeSends) Put(cookie uint64, wr *verbs.SendWR, list []place, total uint32, reported bool) bool {
 	if q.full() {
 		return false
 	}
@@ -90,7 +90,7 @@ func (q *rxeSends) put(cookie uint64, wr *verbs.SendWR, list []place, total uint
 	switch {
 	case q.ud:
 		ah, _ := wr.AH.(*addressHandle)
-		*unionOf[rxeUD](&w.WR.WR) = rxeUD{RemoteQPN: wr.RemoteQPN, RemoteQKey: wr.RemoteQKey, AHNum: ah.num}
+		*unionOf[rxeUD](&w.WR.WR) = rxeUD{RemoteQPN: wr.RemoteQPN, RemoteQKey: wr.RemoteQKey, AHNum: ah.Num}
 	case wr.Op == verbs.Write || wr.Op == verbs.Read:
 		*unionOf[rxeRDMA](&w.WR.WR) = rxeRDMA{RemoteAddr: wr.RemoteAddr, RKey: wr.RKey}
 		w.IOVA = wr.RemoteAddr
@@ -107,7 +107,7 @@ func (q *rxeSends) put(cookie uint64, wr *verbs.SendWR, list []place, total uint
 	} else {
 		w.DMA.NumSGE = uint32(len(list))
 		for i := range list {
-			*at[rxeSGE](q.mem, data+i*sizeOf[rxeSGE]()) = rxeSGE{Addr: list[i].addr, Length: list[i].length, LKey: list[i].lkey}
+			*at[rxeSGE](q.mem, data+i*sizeOf[rxeSGE]()) = rxeSGE{Addr: list[i].Addr, Length: list[i].Length, LKey: list[i].LKey}
 		}
 	}
 	q.puts++
@@ -131,8 +131,8 @@ func rxeSendFlags(wr *verbs.SendWR, reported bool) (f uint32) {
 	return f
 }
 
-// taken uses the device's index, which advances when a work request is done.
-func (q *rxeSends) taken(n uint64) bool {
+// Taken uses the device's index, which advances when a work request is done.
+func (q *rxeSends) Taken(n uint64) bool {
 	pending := uint64((q.mine - q.peer.Load()) & q.mask)
 	return n+pending < q.puts
 }
@@ -140,32 +140,32 @@ func (q *rxeSends) taken(n uint64) bool {
 // rxeRecvs is a receive queue.
 type rxeRecvs struct{ rxeQueue }
 
-func (q *rxeRecvs) put(cookie uint64, p place) bool {
+func (q *rxeRecvs) Put(cookie uint64, p place) bool {
 	if q.full() {
 		return false
 	}
 	*at[rxeRecvWQE](q.mem, q.element()) = rxeRecvWQE{
 		WRID: cookie,
-		DMA:  rxeDMAInfo{Length: p.length, Resid: p.length, NumSGE: 1},
-		SGE:  rxeSGE{Addr: p.addr, Length: p.length, LKey: p.lkey},
+		DMA:  rxeDMAInfo{Length: p.Length, Resid: p.Length, NumSGE: 1},
+		SGE:  rxeSGE{Addr: p.Addr, Length: p.Length, LKey: p.LKey},
 	}
 	q.advance()
 	return true
 }
 
-func (q *rxeRecvs) left() int { return int((q.mine - q.peer.Load()) & q.mask) }
+func (q *rxeRecvs) Left() int { return int((q.mine - q.peer.Load()) & q.mask) }
 
 // rxeCompletions is a completion queue.
 type rxeCompletions struct{ rxeQueue }
 
-func (q *rxeCompletions) take(c *cqe) bool {
-	if q.empty() {
+func (q *rxeCompletions) Take(c *cqe) bool {
+	if q.Empty() {
 		return false
 	}
 	w := at[uverbsWC](q.mem, q.element())
-	*c = cqe{cookie: w.WRID, qpn: w.QPNum, status: rxeStatus(w.Status), bytes: w.ByteLen, srcQPN: w.SrcQP, grh: w.WCFlags&wcGRH != 0}
+	*c = cqe{Cookie: w.WRID, QPN: w.QPNum, Status: rxeStatus(w.Status), Bytes: w.ByteLen, SrcQPN: w.SrcQP, GRH: w.WCFlags&wcGRH != 0}
 	if w.WCFlags&wcWithImm != 0 {
-		c.hasImm, c.imm = true, binary.BigEndian.Uint32(w.Ex[:])
+		c.HasImm, c.Imm = true, binary.BigEndian.Uint32(w.Ex[:])
 	}
 	q.advance()
 	return true

@@ -35,21 +35,21 @@ func (q *siwQueue) at(n uint64) *atomic.Uint32 { return q.head(q.mem, int(n&q.ma
 // full looks at the flags only, because the device zeroes nothing else.
 func (q *siwQueue) full() bool { return load[siwHead](q.at(q.puts)).Flags != 0 }
 
-// taken looks at the flags, which the device zeroes when it takes an element. If the element has
+// Taken looks at the flags, which the device zeroes when it takes an element. If the element has
 // been used again since, it was taken.
-func (q *siwQueue) taken(n uint64) bool {
+func (q *siwQueue) Taken(n uint64) bool {
 	return n < q.puts && (q.puts-n > q.mask+1 || load[siwHead](q.at(n)).Flags&siwValid == 0)
 }
 
-// left relies on the device taking elements in order.
-func (q *siwQueue) left() int {
-	for q.gone < q.puts && q.taken(q.gone) {
+// Left relies on the device taking elements in order.
+func (q *siwQueue) Left() int {
+	for q.gone < q.puts && q.Taken(q.gone) {
 		q.gone++
 	}
 	return int(q.puts - q.gone)
 }
 
-func (q *siwQueue) close() error { return unmap(&q.mem) }
+func (q *siwQueue) Close() error { return unmap(&q.mem) }
 
 func siwSQEHead(mem []byte, i int) *atomic.Uint32 {
 	return word(&at[siwSQE](mem, i*sizeOf[siwSQE]()).Head)
@@ -64,7 +64,7 @@ type siwSends struct{ siwQueue }
 
 var siwOpcodes = [...]uint8{verbs.Send: siwOpSend, verbs.Write: siwOpWrite, verbs.Read: siwOpRead}
 
-func (q *siwSends) put(cookie uint64, wr *verbs.SendWR, list []place, total uint32, reported bool) bool {
+func (q *siwSends) Put(cookie uint64, wr *verbs.SendWR, list []place, total uint32, reported bool) bool {
 	if q.full() {
 		return false
 	}
@@ -85,7 +85,7 @@ func (q *siwSends) put(cookie uint64, wr *verbs.SendWR, list []place, total uint
 	}
 	w.SGE[0] = siwSGE{}
 	for i := range list {
-		w.SGE[i] = siwSGE{LAddr: list[i].addr, Length: list[i].length, LKey: list[i].lkey}
+		w.SGE[i] = siwSGE{LAddr: list[i].Addr, Length: list[i].Length, LKey: list[i].LKey}
 	}
 	if n := len(wr.Inline); n > 0 {
 		h.Flags |= siwInline
@@ -102,13 +102,13 @@ func (q *siwSends) put(cookie uint64, wr *verbs.SendWR, list []place, total uint
 // siwRecvs is a receive queue.
 type siwRecvs struct{ siwQueue }
 
-func (q *siwRecvs) put(cookie uint64, p place) bool {
+func (q *siwRecvs) Put(cookie uint64, p place) bool {
 	if q.full() {
 		return false
 	}
 	w := at[siwRQE](q.mem, int(q.puts&q.mask)*sizeOf[siwRQE]())
 	w.ID = cookie
-	w.SGE[0] = siwSGE{LAddr: p.addr, Length: p.length, LKey: p.lkey}
+	w.SGE[0] = siwSGE{LAddr: p.Addr, Length: p.Length, LKey: p.LKey}
 	store(word(&w.Head), siwHead{Flags: siwValid, NumSGE: 1})
 	q.puts++
 	return true
@@ -134,24 +134,24 @@ func (q *siwCompletions) next() *siwCQE {
 	return at[siwCQE](q.mem, int(q.gets&q.mask)*sizeOf[siwCQE]())
 }
 
-func (q *siwCompletions) empty() bool {
+func (q *siwCompletions) Empty() bool {
 	return load[siwCQEHead](word(&q.next().Head)).Flags&siwValid == 0
 }
 
-func (q *siwCompletions) take(c *cqe) bool {
+func (q *siwCompletions) Take(c *cqe) bool {
 	w := q.next()
 	head := word(&w.Head)
 	h := load[siwCQEHead](head)
 	if h.Flags&siwValid == 0 {
 		return false
 	}
-	*c = cqe{cookie: w.ID, qpn: uint32(w.QPID), status: siwStatus(h.Status), bytes: w.Bytes}
+	*c = cqe{Cookie: w.ID, QPN: uint32(w.QPID), Status: siwStatus(h.Status), Bytes: w.Bytes}
 	head.Store(0) // it belongs to the device again
 	q.gets++
 	return true
 }
 
-func (q *siwCompletions) close() error {
+func (q *siwCompletions) Close() error {
 	q.arm = nil
 	return unmap(&q.mem)
 }

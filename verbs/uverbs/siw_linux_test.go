@@ -22,7 +22,7 @@ func TestSiwSendQueueGoesRound(t *testing.T) {
 	q := &siwSends{raw}
 	wr := &verbs.SendWR{Op: verbs.Write, RemoteAddr: 9, RKey: 8}
 	for n := range uint64(100) {
-		if !q.put(n, wr, []place{{addr: n, length: 1, lkey: 2}, {addr: 3, length: 4, lkey: 5}}, 5, true) {
+		if !q.Put(n, wr, []place{{Addr: n, Length: 1, LKey: 2}, {Addr: 3, Length: 4, LKey: 5}}, 5, true) {
 			t.Fatalf("no room for request %d of a queue that is empty", n)
 		}
 		w := *at[siwSQE](q.mem, int(n%4)*sizeOf[siwSQE]())
@@ -30,20 +30,20 @@ func TestSiwSendQueueGoesRound(t *testing.T) {
 			w.RKey != 8 || w.SGE[0] != (siwSGE{LAddr: n, Length: 1, LKey: 2}) || w.SGE[1] != (siwSGE{LAddr: 3, Length: 4, LKey: 5}) {
 			t.Fatalf("request %d is %+v", n, w)
 		}
-		if q.taken(n) || q.left() != 1 {
+		if q.Taken(n) || q.Left() != 1 {
 			t.Fatalf("request %d is taken before the device has looked", n)
 		}
 		siwTake(&q.siwQueue, n)
-		if !q.taken(n) || q.left() != 0 {
+		if !q.Taken(n) || q.Left() != 0 {
 			t.Fatalf("request %d is not taken", n)
 		}
 	}
 	for range 4 {
-		if !q.put(0, wr, nil, 0, false) {
+		if !q.Put(0, wr, nil, 0, false) {
 			t.Fatal("no room for four of four")
 		}
 	}
-	if q.put(0, wr, nil, 0, false) {
+	if q.Put(0, wr, nil, 0, false) {
 		t.Error("room for five of four")
 	}
 }
@@ -55,12 +55,12 @@ func TestSiwReads(t *testing.T) {
 	}
 	q := &siwSends{raw}
 	w := at[siwSQE](q.mem, 0)
-	q.put(0, &verbs.SendWR{Op: verbs.Read}, []place{{addr: 1, length: 23, lkey: 2}}, 23, true)
+	q.Put(0, &verbs.SendWR{Op: verbs.Read}, []place{{Addr: 1, Length: 23, LKey: 2}}, 23, true)
 	if w.Head != (siwHead{Flags: siwValid | siwSignalled, NumSGE: 1, Opcode: siwOpRead}) {
 		t.Errorf("a Read is %+v", w.Head)
 	}
 	siwTake(&q.siwQueue, 0)
-	q.put(1, &verbs.SendWR{Op: verbs.Read}, nil, 0, true)
+	q.Put(1, &verbs.SendWR{Op: verbs.Read}, nil, 0, true)
 	if w.Head.Opcode != siwOpWrite || w.SGE[0] != (siwSGE{}) {
 		t.Errorf("a Read of no bytes is %+v of %+v: siw answers one with bytes that nobody has asked for", w.Head, w.SGE[0])
 	}
@@ -119,7 +119,7 @@ func TestSiwIsNeverMadeToWaitForReads(t *testing.T) {
 		f.must(f.q.PostSend(&wr))
 		clear(wr.Inline)
 	}
-	done := func(n uint64) { f.d.complete(&cqe{cookie: n, qpn: 17}) }
+	done := func(n uint64) { f.d.complete(&cqe{Cookie: n, QPN: 17}) }
 	post(10, verbs.Read, 0, "")
 	post(11, verbs.Send, 0, "a")
 	post(12, verbs.Read, verbs.Fence, "")

@@ -14,7 +14,7 @@ func (d *device) CreateSRQ(attr verbs.SRQInitAttr) (verbs.SRQ, error) {
 	if err := d.gone(); err != nil {
 		return nil, err
 	}
-	if attr.MaxWR <= 0 || attr.MaxWR > min(int(d.caps.MaxSRQWR), int(d.caps.MaxCQE), math.MaxInt32) {
+	if attr.MaxWR <= 0 || attr.MaxWR > min(d.caps.MaxSRQWR, d.caps.MaxCQE, math.MaxInt32) {
 		return nil, fmt.Errorf("uverbs: shared receive queue of %d: %w", attr.MaxWR, unix.EINVAL)
 	}
 	pd, err := d.domainOf(attr.PD)
@@ -26,19 +26,13 @@ func (d *device) CreateSRQ(attr verbs.SRQInitAttr) (verbs.SRQ, error) {
 		s.free[i] = uint32(attr.MaxWR - 1 - i)
 	}
 	s.event = d.handle(s)
-	resp, err := call[createSRQ, createSRQResp](d.k, cmdCreateSRQ, createSRQ{
-		UserHandle: s.event, PDHandle: pd.handle, MaxWR: uint32(attr.MaxWR), MaxSGE: 1,
-	})
+	made, err := d.hw.CreateSRQ(pd.handle, attr.MaxWR, s.event)
 	if err != nil {
 		delete(d.handles, s.event)
 		return nil, fmt.Errorf("uverbs: %s: create_srq of %d: %w", d.name, attr.MaxWR, err)
 	}
-	s.handle = resp.SRQHandle
+	s.handle, s.ring = made.Handle, made.Queue
 	pd.users++
-	if s.ring, err = d.mapShared(resp); err != nil {
-		_ = s.Close()
-		return nil, fmt.Errorf("uverbs: %s: create_srq of %d: %w", d.name, attr.MaxWR, err)
-	}
 	return s, nil
 }
 
@@ -56,7 +50,7 @@ func (s *sharedQueue) PostRecv(wr verbs.RecvWR) error {
 		return fmt.Errorf("uverbs: receive queue full, %d receives outstanding: %w", s.attr.MaxWR, unix.ENOMEM)
 	}
 	i := s.free[n-1]
-	if !s.ring.put(recvCookie|uint64(i), p) {
+	if !s.ring.Put(recvCookie|uint64(i), p) {
 		return fmt.Errorf("uverbs: shared receive queue full: %w", unix.ENOMEM)
 	}
 	s.free = s.free[:n-1]
@@ -97,8 +91,7 @@ func (s *sharedQueue) Arm(limit int) error {
 }
 
 func (s *sharedQueue) arm(limit int) error {
-	err := execute(s.dev.k, cmdModifySRQ, modifySRQ{SRQHandle: s.handle, AttrMask: srqAttrLimit, SRQLimit: uint32(limit)})
-	if err != nil {
+	if err := s.dev.hw.ArmSRQ(s.handle, limit); err != nil {
 		return fmt.Errorf("uverbs: %s: modify_srq to a limit of %d: %w", s.dev.name, limit, err)
 	}
 	return nil
@@ -111,7 +104,7 @@ func (s *sharedQueue) arm(limit int) error {
 func (s *sharedQueue) reached() {
 	switch {
 	case s.limit == 0 || s.gone:
-	case s.ring.left() >= s.limit:
+	case s.ring.Left() >= s.limit:
 		_ = s.arm(s.limit)
 	case len(s.slots)-len(s.free) >= s.limit:
 		s.early = true
@@ -137,7 +130,7 @@ func (s *sharedQueue) Close() error {
 	s.closed = true
 	s.pd.users--
 	if d.lost == nil {
-		if _, err := call[destroy, destroyed](d.k, cmdDestroySRQ, destroy{Handle: s.handle}); err != nil {
+		if err := d.hw.DestroySRQ(s.handle); err != nil {
 			s.closed = false
 			s.pd.users++
 			return fmt.Errorf("uverbs: %s: destroy_srq: %w", d.name, err)
@@ -155,5 +148,5 @@ func (s *sharedQueue) release() error {
 	}
 	r := s.ring
 	s.ring = nil
-	return r.close()
+	return r.Close()
 }

@@ -9,9 +9,9 @@ import (
 // takenRecvs is a receive queue of which a test says how many the kernel has not taken.
 type takenRecvs int
 
-func (q *takenRecvs) put(uint64, place) bool { *q++; return true }
-func (q *takenRecvs) left() int              { return int(*q) }
-func (q *takenRecvs) close() error           { return nil }
+func (q *takenRecvs) Put(uint64, place) bool { *q++; return true }
+func (q *takenRecvs) Left() int              { return int(*q) }
+func (q *takenRecvs) Close() error           { return nil }
 
 // TestLimitBeforeTheCompletion: the kernel reports that the limit is reached when it takes a
 // receive. The receive's completion may come later. When OnLimit is called, there must be room for

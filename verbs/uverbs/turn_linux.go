@@ -69,20 +69,12 @@ func (q *completionQueue) arm() (asked bool) {
 			continue
 		}
 		asked = true
-		if s, ok := p.ring.(*siwCompletions); ok {
-			s.arm.Store(siwNotifyAll)
-			p.armed = true
-			continue
-		}
-		only := uint32(0)
-		if q.quiet {
-			only = 1
-		}
-		if err := execute(d.k, cmdReqNotifyCQ, reqNotifyCQ{CQHandle: p.handle, SolicitedOnly: only}); err != nil {
+		only := q.quiet && !d.attr.NotifiesAll
+		if err := d.hw.ReqNotify(p.handle, p.ring, only); err != nil {
 			d.fail(err)
 			return
 		}
-		p.armed, p.quietly = !q.quiet, q.quiet
+		p.armed, p.quietly = !only, only
 	}
 	return asked
 }
