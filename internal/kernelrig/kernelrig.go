@@ -1,0 +1,123 @@
+//go:build linux
+
+// Package kernelrig is what tests know about the device of the machine that they run in: its
+// addresses, and where its kernel differs from what the conformance suite expects. Package vm
+// describes the device in environment variables.
+package kernelrig
+
+import (
+	"net/netip"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmactor/rdmactor/cmid"
+	"github.com/rdmactor/rdmactor/cmid/conformance"
+)
+
+// Env returns an environment variable that describes the device.
+func Env(t testing.TB, name string) string {
+	t.Helper()
+	v := os.Getenv(name)
+	if v == "" {
+		t.Fatalf("%s is not set: this test runs in the rig's machine", name)
+	}
+	return v
+}
+
+// Addr returns an address from Env.
+func Addr(t testing.TB, name string) netip.Addr {
+	t.Helper()
+	ip, err := netip.ParseAddr(Env(t, name))
+	if err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+	return ip
+}
+
+// RDMA runs rdma(8).
+func RDMA(t testing.TB, args ...string) {
+	t.Helper()
+	if out, err := exec.Command("rdma", args...).CombinedOutput(); err != nil {
+		t.Fatalf("rdma %v: %v: %s", args, err, out)
+	}
+}
+
+// StartRDMA begins to run rdma(8), and gives the function that waits for it.
+func StartRDMA(t testing.TB, args ...string) (wait func() error) {
+	t.Helper()
+	cmd := exec.Command("rdma", args...)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	return cmd.Wait
+}
+
+// release is the kernel's, such as 6.1.0-56-amd64.
+func release(t testing.TB) string {
+	t.Helper()
+	var u unix.Utsname
+	if err := unix.Uname(&u); err != nil {
+		t.Fatal(err)
+	}
+	return unix.ByteSliceToString(u.Release[:])
+}
+
+// Rig is the machine's device with a driver. A device that a test has removed is made again.
+func Rig(t *testing.T, d cmid.Driver) conformance.Rig {
+	t.Helper()
+	kind, device, netdev := Env(t, "RDMA_KIND"), Env(t, "RDMA_DEVICE"), Env(t, "RDMA_NETDEV")
+	differences := []conformance.Difference{
+		{What: conformance.NoUserEvent, Why: "the kernel has the command since 6.17"},
+		{What: conformance.LoopbackOnly, Why: "the driver turns away what the kernel brings from elsewhere"},
+	}
+	switch kind {
+	case "rxe":
+		differences = append(differences,
+			conformance.Difference{What: conformance.TooLongIsRemOp, Why: "rxe finds out as it copies, and takes the receive for malformed"},
+			conformance.Difference{What: conformance.OneMoreNotification, Why: "a queue that is armed for every completion stays so until the next one"},
+		)
+		if strings.HasPrefix(release(t), "6.1.") {
+			differences = append(differences, conformance.Difference{
+				What: conformance.TooLongEnds, Why: "rxe took the receive for malformed, which ends datagram queue pairs as well",
+			})
+		}
+	case "siw":
+		differences = append(differences,
+			conformance.Difference{What: conformance.SeparateFamilies, Why: "siw takes the stream and finds an IPv4 address where it looks for IPv6"},
+			conformance.Difference{What: conformance.SentBehindRefused, Why: "siw finds out when it answers the Read, and reports a Send when TCP has it"},
+			conformance.Difference{What: conformance.AcceptServesAsked, Why: "siw raises what accept says to what the request says"},
+			conformance.Difference{What: conformance.ReadsUnchecked, Why: "siw checks what it answers Reads with like what it sends"},
+			conformance.Difference{What: conformance.CaughtWriteFails, Why: "the peer may answer before siw's thread has noted that it has sent"},
+			conformance.Difference{What: conformance.EndsWithoutReason, Why: "siw reads a Terminate and reports to nobody what is in it"},
+			conformance.Difference{What: conformance.OverflowHarms, Why: "siw miscounts the references of such a listener: TestFaultBacklogOverflows"},
+			conformance.Difference{What: conformance.DestroyAwaitsAnswer, Why: "iw_cm waits for it"},
+		)
+	}
+	return conformance.Rig{
+		Active: d, Passive: d,
+		Address: Addr(t, "RDMA_ADDR"), Second: Addr(t, "RDMA_ADDR2"), Local: Addr(t, "RDMA_ADDR2"), Other: Addr(t, "RDMA_OTHER_ADDR"),
+		NotLocal:    Addr(t, "RDMA_SILENT_ADDR"),
+		Silent:      Addr(t, "RDMA_NOARP_ADDR"),
+		NoRoute:     netip.MustParseAddr("2001:db8::1"),
+		Plain:       Addr(t, "RDMA_PLAIN_ADDR"),
+		Privileged:  true,
+		Datagrams:   kind == "rxe",
+		Patience:    30 * time.Second,
+		Differences: differences,
+		RemoveDevice: func() {
+			// it waits until nobody has the device open
+			removed := StartRDMA(t, "link", "del", device)
+			t.Cleanup(func() {
+				if err := removed(); err != nil {
+					t.Errorf("removing %s: %v", device, err)
+				}
+				RDMA(t, "link", "add", device, "type", kind, "netdev", netdev)
+			})
+		},
+	}
+}
