@@ -25,9 +25,11 @@ var (
 		"ibv_devices", "ibv_devinfo", "ibv_rc_pingpong", "ibv_srq_pingpong", "ibv_ud_pingpong",
 		"ib_send_bw", "ib_send_lat", "ib_write_bw", "ib_write_lat", "ib_read_bw", "ib_read_lat",
 	}
-	// Libraries that programs load by name: providers of libibverbs, and libgcc_s, which
-	// pthread_exit needs.
-	loaded  = []string{"libibverbs/librxe-rdmav34.so", "libibverbs/libsiw-rdmav34.so", "libgcc_s.so.1"}
+	// Libraries that programs load by name: providers of libibverbs, libgcc_s, which pthread_exit
+	// needs, and what Go programs that call C name besides libc.
+	loaded = []string{
+		"libibverbs/librxe-rdmav34.so", "libibverbs/libsiw-rdmav34.so", "libgcc_s.so.1", "libdl.so.2", "libpthread.so.0",
+	}
 	configs = []string{"etc/libibverbs.d/rxe.driver", "etc/libibverbs.d/siw.driver"}
 	binDirs = []string{"bin", "sbin", "usr/bin", "usr/sbin"}
 	libDirs = []string{"usr/lib/x86_64-linux-gnu", "lib/x86_64-linux-gnu"}
