@@ -1,0 +1,136 @@
+//go:build linux && (amd64 || arm64)
+
+package native
+
+import (
+	"errors"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/ebitengine/purego"
+	"golang.org/x/sys/unix"
+)
+
+// libc is a library with the C library's functions.
+func libc(tb testing.TB, symbol string) (*page, uintptr) {
+	tb.Helper()
+	errno, err := purego.Dlsym(purego.RTLD_DEFAULT, "__errno_location")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	fn, err := purego.Dlsym(purego.RTLD_DEFAULT, symbol)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	p, err := (&library{errnoLocation: errno}).newPage()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(p.release)
+	return p, fn
+}
+
+func TestCrossing(t *testing.T) {
+	p, labs := libc(t, "labs")
+	minus := -7
+	if ret, errno := p.invoke(labs, uintptr(minus)); ret != 7 || errno != 0 {
+		t.Errorf("labs(-7) is %d, errno %v", ret, errno)
+	}
+	for i := range maxCalls {
+		p.calls[i] = cCall{fn: labs, args: [6]uintptr{uintptr(-i)}}
+	}
+	p.cross(maxCalls)
+	for i := range maxCalls {
+		if p.calls[i].ret != uintptr(i) {
+			t.Errorf("call %d of one crossing returned %d", i, p.calls[i].ret)
+		}
+	}
+}
+
+// TestCrossingArguments: C gets six arguments in their order.
+func TestCrossingArguments(t *testing.T) {
+	p, snprintf := libc(t, "snprintf")
+	copy(p.mem[scratchAt:], "%d %d %d\x00")
+	out := p.mem[scratchAt+64:]
+	if ret, _ := p.invoke(snprintf, addressOf(out), 32, addressOf(p.mem[scratchAt:]), 1, 2, 3); ret != 5 || text(addressOf(out), 32) != "1 2 3" {
+		t.Errorf("snprintf returned %d and wrote %q", ret, text(addressOf(out), 32))
+	}
+}
+
+// TestErrno: errno is what the call has set, and 0 if it has set none, whatever was before.
+func TestErrno(t *testing.T) {
+	p, closeFn := libc(t, "close")
+	minus := -1
+	_, getpid := libc(t, "getpid")
+	for range 3 {
+		if ret, errno := p.invoke(closeFn, uintptr(minus)); int32(ret) != -1 || errno != unix.EBADF {
+			t.Errorf("close(-1) returned %d, errno %v", int32(ret), errno)
+		}
+		if ret, errno := p.invoke(getpid); int(ret) != unix.Getpid() || errno != 0 {
+			t.Errorf("getpid returned %d, errno %v", ret, errno)
+		}
+	}
+}
+
+// TestCrossingsOnManyThreads: errno belongs to the thread of its crossing, also while others cross
+// and Go's memory is collected.
+func TestCrossingsOnManyThreads(t *testing.T) {
+	_, closeFn := libc(t, "close")
+	var wg sync.WaitGroup
+	for range 8 {
+		p, _ := libc(t, "close")
+		wg.Go(func() {
+			minus := -1
+			for i := range 2000 {
+				if _, errno := p.invoke(closeFn, uintptr(minus)); errno != unix.EBADF {
+					t.Errorf("errno is %v", errno)
+					return
+				}
+				if i%500 == 0 {
+					runtime.GC()
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
+
+func TestCrossingsDoNotAllocate(t *testing.T) {
+	p, labs := libc(t, "labs")
+	if n := testing.AllocsPerRun(100, func() { p.invoke(labs, 1, 2, 3) }); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
+
+func TestMissingLibrary(t *testing.T) {
+	_, err := load("libnotthere.so.1")
+	var e *LibraryError
+	if !errors.As(err, &e) || e.Library != "libnotthere.so.1" || !errors.Is(err, unix.ENOENT) || !strings.Contains(err.Error(), "install") {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestOtherLibrary(t *testing.T) {
+	_, err := load("libc.so.6")
+	var e *LibraryError
+	if !errors.As(err, &e) || !strings.HasPrefix(e.Symbol, "ibv_") || !strings.HasPrefix(e.Library, "libc") || !errors.Is(err, unix.ENOSYS) {
+		t.Errorf("%v", err)
+	}
+}
+
+func BenchmarkCrossing(b *testing.B) {
+	for _, n := range []int{1, 4, 16} {
+		b.Run(map[int]string{1: "1 call", 4: "4 calls", 16: "16 calls"}[n], func(b *testing.B) {
+			p, labs := libc(b, "labs")
+			for i := range n {
+				p.calls[i] = cCall{fn: labs}
+			}
+			b.ReportAllocs()
+			for b.Loop() {
+				p.cross(n)
+			}
+		})
+	}
+}

@@ -1,0 +1,165 @@
+//go:build amd64 || arm64
+
+package native
+
+import (
+	"os"
+	"sync"
+	"unsafe"
+
+	_ "github.com/ebitengine/purego" // the C side of Go's runtime, where cgo is off
+	"golang.org/x/sys/unix"
+)
+
+// crossing is a list of calls of C functions that are made in one crossing from Go to C. Its layout
+// is known to trampoline. It is in mapped memory.
+type crossing struct {
+	count         uintptr
+	errnoLocation uintptr // __errno_location
+	errno         uintptr // of the calls, 0 if none has set it
+	calls         [maxCalls]cCall
+}
+
+// maxCalls is how many calls there are in one crossing at most.
+const maxCalls = 16
+
+// cCall is a call of a C function with up to six integers or addresses.
+type cCall struct {
+	fn   uintptr
+	args [6]uintptr
+	ret  uintptr
+}
+
+// trampoline is in assembly. cgocall calls it by trampolineAddr.
+func trampoline() //nolint:unused // by its address
+
+var trampolineAddr unsafe.Pointer
+
+// cgocall calls fn on the thread's own stack. Package runtime keeps it for packages like this one.
+//
+//go:linkname cgocall runtime.cgocall
+//go:noescape
+func cgocall(fn, arg unsafe.Pointer) int32
+
+// page is mapped memory for crossings, one at a time, with room for what the calls point to.
+type page struct {
+	*crossing
+	lib *library
+	mem []byte
+}
+
+const (
+	pageLen   = 4096
+	scratchAt = 2048 // what calls point to
+)
+
+// pages are for calls that are not made often.
+var pages struct {
+	sync.Mutex
+	free [][]byte
+}
+
+// newPage returns a page. Its scratch memory is zero.
+func (l *library) newPage() (*page, error) {
+	pages.Lock()
+	defer pages.Unlock()
+	var mem []byte
+	if n := len(pages.free); n > 0 {
+		mem = pages.free[n-1]
+		pages.free = pages.free[:n-1]
+	} else {
+		var err error
+		if mem, err = mapMemory(pageLen); err != nil {
+			return nil, err
+		}
+	}
+	clear(mem)
+	p := &page{crossing: at[crossing](mem, 0), lib: l, mem: mem}
+	p.errnoLocation = l.errnoLocation
+	return p, nil
+}
+
+// release gives the page back.
+func (p *page) release() {
+	if p == nil || p.mem == nil {
+		return
+	}
+	pages.Lock()
+	defer pages.Unlock()
+	pages.free = append(pages.free, p.mem)
+	p.mem, p.crossing = nil, nil
+}
+
+// cross makes the first n calls of the crossing.
+func (p *page) cross(n int) {
+	p.count = uintptr(n)
+	cgocall(trampolineAddr, unsafe.Pointer(p.crossing))
+}
+
+// invoke makes one call. errno is 0 if the function has not set it.
+func (p *page) invoke(fn uintptr, args ...uintptr) (ret uintptr, errno unix.Errno) {
+	c := &p.calls[0]
+	c.fn = fn
+	copy(c.args[:], args)
+	p.cross(1)
+	return c.ret, unix.Errno(p.errno)
+}
+
+// mapMemory maps n bytes. C and devices see only such memory, never Go's heap.
+func mapMemory(n int) ([]byte, error) {
+	mem, err := unix.Mmap(-1, 0, n, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
+	return mem, os.NewSyscallError("mmap", err)
+}
+
+// unmap gives *mem back, once.
+func unmap(mem *[]byte) {
+	if *mem != nil {
+		_ = unix.Munmap(*mem) // it fails for what was not mapped only
+		*mem = nil
+	}
+}
+
+// addressIn is where C finds x, which is in mapped memory.
+func addressIn[T any](x *T) uint64 { return uint64(uintptr(unsafe.Pointer(x))) }
+
+// at is a T in mapped memory. Out of its bounds it panics, as a slice does.
+func at[T any](mem []byte, off int) *T {
+	var zero T
+	return (*T)(unsafe.Pointer(unsafe.SliceData(mem[off : off+int(unsafe.Sizeof(zero))])))
+}
+
+// sizeOf is T's size in C.
+func sizeOf[T any]() int {
+	var zero T
+	return int(unsafe.Sizeof(zero))
+}
+
+// addressOf is where C finds mem.
+func addressOf(mem []byte) uintptr { return uintptr(unsafe.Pointer(unsafe.SliceData(mem))) }
+
+// scratch is a T in the page's scratch memory, and its address for C.
+func scratch[T any](p *page, off int) (*T, uintptr) {
+	x := at[T](p.mem, scratchAt+off)
+	return x, uintptr(unsafe.Pointer(x))
+}
+
+// pointer is an address of C's memory. That memory does not belong to Go, so that nothing moves it
+// or frees it.
+func pointer(addr uintptr) unsafe.Pointer { return *(*unsafe.Pointer)(unsafe.Pointer(&addr)) }
+
+// peek is a T in C's memory, off bytes from addr.
+func peek[T any](addr uintptr, off uintptr) T { return *(*T)(pointer(addr + off)) }
+
+// text is a string of C's memory, of at most n bytes.
+func text(addr uintptr, n int) string {
+	if addr == 0 {
+		return ""
+	}
+	b := unsafe.Slice((*byte)(pointer(addr)), n)
+	for i := range b {
+		if b[i] == 0 {
+			return string(b[:i])
+		}
+	}
+	return string(b)
+}

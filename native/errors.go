@@ -1,0 +1,38 @@
+package native
+
+import "fmt"
+
+// LibraryError says that libibverbs cannot be used, and what would help. errors.Is finds an errno.
+type LibraryError struct {
+	Library string // the file, with its version if that is known
+	Symbol  string // the function that is missing, if it is one
+	Remedy  string
+	Err     error
+}
+
+// Error says so in one line.
+func (e *LibraryError) Error() string {
+	what := e.Library
+	if e.Symbol != "" {
+		what += ": " + e.Symbol
+	}
+	return fmt.Sprintf("%s: %v: %s", what, e.Err, e.Remedy)
+}
+
+// Unwrap gives the cause.
+func (e *LibraryError) Unwrap() error { return e.Err }
+
+// CallError is a call of the library that has failed. errors.Is finds the errno.
+type CallError struct {
+	Library string // the file, with its version
+	Symbol  string // the function
+	Err     error  // the errno
+}
+
+// Error names the function, the library and the errno.
+func (e *CallError) Error() string {
+	return fmt.Sprintf("%s of %s: %v", e.Symbol, e.Library, e.Err)
+}
+
+// Unwrap gives the errno.
+func (e *CallError) Unwrap() error { return e.Err }

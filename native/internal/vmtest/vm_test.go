@@ -1,0 +1,34 @@
+//go:build vm
+
+// Package vmtest runs the tests of module native that need a device (tag rdma) in the machines of
+// package vm, through libibverbs' drivers of rxe and siw.
+//
+//	go test -tags vm ./internal/vmtest -run 'TestNative/6.1/rxe'
+package vmtest
+
+import (
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/rdmactor/rdmactor/internal/vm"
+	"github.com/rdmactor/rdmactor/internal/vm/vmtest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// TestNative boots a machine for each kernel and kind of device. Afterwards the kernel must have
+// nothing left of the tests.
+func TestNative(t *testing.T) {
+	for _, kernel := range vm.Kernels {
+		t.Run(kernel, func(t *testing.T) {
+			for _, kind := range []string{"rxe", "siw"} {
+				t.Run(kind, func(t *testing.T) {
+					b := vmtest.NewBench(t, vm.Config{Kernel: kernel}, "")
+					b.GoTest(t, "github.com/rdmactor/rdmactor/native", vm.Env(kind))
+					b.Clean(t)
+				})
+			}
+		})
+	}
+}

@@ -1,0 +1,261 @@
+//go:build amd64 || arm64
+
+package native
+
+import (
+	"errors"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmactor/rdmactor/internal/hca"
+	"github.com/rdmactor/rdmactor/verbs"
+	"github.com/rdmactor/rdmactor/verbs/uverbs"
+)
+
+// aside is an adapter for a call off the loop, which has a page of its own.
+type aside struct {
+	*adapter
+	page *page
+}
+
+// CreateCQ makes a completion queue.
+func (a *adapter) CreateCQ(entries int, event uint64) (hca.CQ, error) {
+	cq, err := a.page.object(a.createCQ, a.ctx, uintptr(entries), uintptr(event), a.channel, 0)
+	if err != nil {
+		return hca.CQ{}, err
+	}
+	mem, err := mapMemory(polled * sizeOf[wc]())
+	a.created(cqObject, cq, mem)
+	got := int(peek[int32](cq, cqEntries))
+	if err == nil && (got < entries || peek[uint64](cq, cqContext) != event) {
+		err = a.unknownLayout("ibv_cq")
+	}
+	if err != nil {
+		return hca.CQ{}, errors.Join(err, a.DestroyCQ(hca.Handle(cq)))
+	}
+	q := &completions{a: a, cq: cq, mem: mem}
+	a.queues[hca.Handle(cq)] = q
+	return hca.CQ{Handle: hca.Handle(cq), Entries: got, Queue: q}, nil
+}
+
+// ReqNotify asks for an event.
+func (a *adapter) ReqNotify(cq hca.Handle, _ hca.Completions, solicitedOnly bool) error {
+	only := uintptr(0)
+	if solicitedOnly {
+		only = 1
+	}
+	ret, errno := a.page.invoke(peek[uintptr](a.ctx, contextReqNotify), uintptr(cq), only)
+	return errnoOf(ret, errno)
+}
+
+// DestroyCQ destroys a completion queue.
+func (a *adapter) DestroyCQ(cq hca.Handle) error {
+	if o := a.find(cqObject, uintptr(cq)); o != nil {
+		a.acknowledge(a.page, o)
+	}
+	delete(a.queues, cq)
+	return a.destroy(a.page, cqObject, a.destroyCQ, cq)
+}
+
+func (a *adapter) find(kind int, addr uintptr) *object {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.objects[kind][addr]
+}
+
+// CreateSRQ makes a shared receive queue.
+func (a *adapter) CreateSRQ(pd hca.Handle, maxWR int, event uint64) (hca.SRQ, error) {
+	init, at := scratch[srqInitAttr](a.page, 0)
+	*init = srqInitAttr{SRQContext: event, Attr: srqAttr{MaxWR: uint32(maxWR), MaxSGE: 1}}
+	srq, err := a.page.object(a.createSRQ, uintptr(pd), at)
+	if err != nil {
+		return hca.SRQ{}, err
+	}
+	a.created(srqObject, srq, nil)
+	if peek[uint64](srq, srqContext) != event || peek[uint64](srq, srqPD) != uint64(pd) {
+		return hca.SRQ{}, errors.Join(a.unknownLayout("ibv_srq"), a.DestroySRQ(hca.Handle(srq)))
+	}
+	return hca.SRQ{Handle: hca.Handle(srq), Queue: &recvQueue{a: a, queue: srq, fn: contextPostSRQ}}, nil
+}
+
+// ArmSRQ sets the limit.
+func (a *adapter) ArmSRQ(srq hca.Handle, limit int) error {
+	attr, at := scratch[srqAttr](a.page, 0)
+	*attr = srqAttr{SRQLimit: uint32(limit)}
+	return a.page.status(a.modifySRQ, uintptr(srq), at, srqLimit)
+}
+
+// DestroySRQ destroys a shared receive queue.
+func (a *adapter) DestroySRQ(srq hca.Handle) error {
+	return a.destroy(a.page, srqObject, a.destroySRQ, srq)
+}
+
+// CreateQP makes a queue pair.
+func (a *adapter) CreateQP(i *hca.QPInit) (hca.QP, error) {
+	init, at := scratch[qpInitAttr](a.page, 0)
+	*init = qpInitAttr{
+		QPContext: i.Event, SendCQ: uint64(i.SendCQ), RecvCQ: uint64(i.RecvCQ), QPType: uint32(i.Type),
+		Cap: qpCap{
+			MaxSendWR: uint32(max(i.MaxSendWR, 1)), MaxRecvWR: uint32(max(i.MaxRecvWR, 1)), MaxSendSGE: uint32(max(i.MaxSGE, 1)),
+			MaxRecvSGE: 1, MaxInlineData: uint32(i.MaxInline),
+		},
+	}
+	if i.HasSRQ {
+		init.SRQ, init.Cap.MaxRecvWR, init.Cap.MaxRecvSGE = uint64(i.SRQ), 0, 0
+	}
+	qp, err := a.page.object(a.createQP, uintptr(i.PD), at)
+	if err != nil {
+		return hca.QP{}, err
+	}
+	a.created(qpObject, qp, nil)
+	if peek[uint64](qp, qpContext) != i.Event || peek[uint64](qp, qpPD) != uint64(i.PD) {
+		return hca.QP{}, errors.Join(a.unknownLayout("ibv_qp"), a.DestroyQP(hca.Handle(qp)))
+	}
+	made := hca.QP{Handle: hca.Handle(qp), Num: peek[uint32](qp, qpNum)}
+	made.Sends = &sendQueue{a: a, qp: qp, num: made.Num, ud: i.Type == verbs.UD, cq: a.queues[i.SendCQ]}
+	if !i.HasSRQ {
+		made.Recvs = &recvQueue{a: a, queue: qp, fn: contextPostRecv}
+	}
+	return made, nil
+}
+
+// probeInline finds out how much inline data a queue pair may have, which no attribute says.
+func (a *adapter) probeInline() error {
+	pd, err := a.AllocPD()
+	if err != nil {
+		return err
+	}
+	defer func() { _ = a.DeallocPD(pd) }()
+	cq, err := a.CreateCQ(2, 0)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = a.DestroyCQ(cq.Handle) }()
+	for _, n := range []int{maxInline, 96, 64, 48, 32} {
+		qp, err := a.CreateQP(&hca.QPInit{
+			Type: verbs.RC, PD: pd, SendCQ: cq.Handle, RecvCQ: cq.Handle, MaxSendWR: 1, MaxRecvWR: 1,
+			MaxSGE: min(a.caps.Attr.MaxSGE, 2), MaxInline: n,
+		})
+		if err == nil {
+			a.caps.Attr.MaxInline = n
+			return a.DestroyQP(qp.Handle)
+		}
+		if !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.ENOMEM) {
+			return err
+		}
+	}
+	return nil
+}
+
+// ModifyQP changes a queue pair.
+func (a *adapter) ModifyQP(qp hca.Handle, attr *verbs.QPAttr, mask verbs.QPAttrMask) error {
+	return a.modify(a.page, qp, attr, mask)
+}
+
+// ModifyQP changes a queue pair.
+func (a *aside) ModifyQP(qp hca.Handle, attr *verbs.QPAttr, mask verbs.QPAttrMask) error {
+	return a.modify(a.page, qp, attr, mask)
+}
+
+func (a *adapter) modify(p *page, qp hca.Handle, attr *verbs.QPAttr, mask verbs.QPAttrMask) error {
+	x, at := scratch[qpAttr](p, 0)
+	*x = qpAttr{
+		QPState: uint32(attr.State), CurQPState: uint32(attr.CurState), PathMTU: attr.PathMTU, QKey: attr.QKey, RQPSN: attr.RQPSN,
+		SQPSN: attr.SQPSN, DestQPNum: attr.DestQPN, QPAccessFlags: attr.AccessFlags, AHAttr: mirrorAH(&attr.AH),
+		PKeyIndex: attr.PKeyIndex, MaxRDAtomic: attr.MaxRDAtomic, MaxDestRDAtomic: attr.MaxDestRDAtomic,
+		MinRNRTimer: attr.MinRNRTimer, PortNum: attr.Port, Timeout: attr.Timeout, RetryCnt: attr.RetryCount, RNRRetry: attr.RNRRetry,
+	}
+	return p.status(a.modifyQP, uintptr(qp), at, uintptr(mask))
+}
+
+func mirrorAH(a *verbs.AHAttr) ahAttr {
+	x := ahAttr{
+		GRH: globalRoute{
+			DGID: a.GRH.DGID, FlowLabel: a.GRH.FlowLabel, SGIDIndex: a.GRH.SGIDIndex, HopLimit: a.GRH.HopLimit,
+			TrafficClass: a.GRH.TrafficClass,
+		},
+		DLID: a.DLID, SL: a.SL, SrcPathBits: a.SrcPathBits, StaticRate: a.StaticRate, PortNum: a.Port,
+	}
+	if a.Global {
+		x.IsGlobal = 1
+	}
+	return x
+}
+
+// Connected asks for the state of a queue pair that its driver moves. soft-iWARP does not say it,
+// but its doorbell refuses to ring before.
+func (a *adapter) Connected(qp hca.Handle) bool {
+	if a.caps.Siw {
+		return a.doorbell(uintptr(qp)) == nil
+	}
+	attr, at := scratch[qpAttr](a.page, 0)
+	_, init := scratch[qpInitAttr](a.page, 512)
+	*attr = qpAttr{}
+	err := a.page.status(a.queryQP, uintptr(qp), at, uintptr(verbs.QPAttrState), init)
+	return err == nil && attr.QPState == qpStateRTS
+}
+
+// doorbell has the kernel's soft-iWARP look into a send queue.
+func (a *adapter) doorbell(qp uintptr) error {
+	return uverbs.Doorbell(int(peek[int32](a.ctx, contextCmdFD)), peek[uint32](qp, qpHandle))
+}
+
+// DestroyQP destroys a queue pair.
+func (a *adapter) DestroyQP(qp hca.Handle) error {
+	return a.destroy(a.page, qpObject, a.destroyQP, qp)
+}
+
+// DestroyQP destroys a queue pair.
+func (a *aside) DestroyQP(qp hca.Handle) error {
+	return a.destroy(a.page, qpObject, a.destroyQP, qp)
+}
+
+// Attach joins a multicast group.
+func (a *adapter) Attach(qp hca.Handle, gid [16]byte, lid uint16) error {
+	return a.mcast(a.attachMcast, qp, gid, lid)
+}
+
+// Detach leaves a multicast group.
+func (a *adapter) Detach(qp hca.Handle, gid [16]byte, lid uint16) error {
+	return a.mcast(a.detachMcast, qp, gid, lid)
+}
+
+func (a *adapter) mcast(v verb, qp hca.Handle, gid [16]byte, lid uint16) error {
+	x, at := scratch[[16]byte](a.page, 0)
+	*x = gid
+	return a.page.status(v, uintptr(qp), at, uintptr(lid))
+}
+
+// CreateAH makes an address handle.
+func (a *adapter) CreateAH(pd hca.Handle, attr *verbs.AHAttr) (hca.AH, error) {
+	return a.newAH(a.page, pd, attr)
+}
+
+// CreateAH makes an address handle.
+func (a *aside) CreateAH(pd hca.Handle, attr *verbs.AHAttr) (hca.AH, error) {
+	return a.newAH(a.page, pd, attr)
+}
+
+func (a *adapter) newAH(p *page, pd hca.Handle, attr *verbs.AHAttr) (hca.AH, error) {
+	x, at := scratch[ahAttr](p, 0)
+	*x = mirrorAH(attr)
+	ah, err := p.object(a.createAH, uintptr(pd), at)
+	if err != nil {
+		return hca.AH{}, err
+	}
+	a.created(ahObject, ah, nil)
+	return hca.AH{Handle: hca.Handle(ah)}, nil
+}
+
+// DestroyAH destroys an address handle.
+func (a *adapter) DestroyAH(ah hca.Handle) error {
+	return a.destroy(a.page, ahObject, a.destroyAH, ah)
+}
+
+// ahOf is the library's address handle.
+func (a *adapter) ahOf(ah verbs.AH) uint64 {
+	if h, ok := ah.(hca.Addressed); ok {
+		return uint64(h.Made().Handle)
+	}
+	return 0
+}

@@ -1,0 +1,298 @@
+//go:build amd64 || arm64
+
+package native
+
+import (
+	"errors"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmactor/rdmactor/internal/hca"
+	"github.com/rdmactor/rdmactor/verbs"
+)
+
+const (
+	// maxSGE and maxInline bound what one send may have, however much the device could take.
+	maxSGE    = 16
+	maxInline = 256
+	// slots is how many sends are collected before they are posted: they are posted at the end of
+	// the loop's turn in any case.
+	slots = 64
+)
+
+// slot is the memory of one send until it is posted. The library copies it then.
+type slot struct {
+	wr     sendWR
+	list   [maxSGE]sge
+	inline [maxInline]byte
+}
+
+// staging collects the sends of all queue pairs of an adapter, which are posted in one call for
+// each queue pair.
+type staging struct {
+	mem    []byte
+	free   []uint16
+	queues []*sendQueue // that have sends in slots
+}
+
+func newStaging() (staging, error) {
+	mem, err := mapMemory(slots * sizeOf[slot]())
+	if err != nil {
+		return staging{}, err
+	}
+	s := staging{mem: mem, free: make([]uint16, slots)}
+	for i := range s.free {
+		s.free[i] = uint16(i)
+	}
+	return s, nil
+}
+
+func (s *staging) release() { unmap(&s.mem) }
+
+func (s *staging) at(i uint16) *slot { return at[slot](s.mem, int(i)*sizeOf[slot]()) }
+
+// sendQueue is a hca.SendQueue.
+type sendQueue struct {
+	a      *adapter
+	qp     uintptr
+	num    uint32
+	ud     bool
+	cq     *completions
+	chain  []uint16 // slots, in order
+	failed error    // of sends that were posted before their turn
+	again  bool     // the kernel has not looked at what was posted
+}
+
+var opcodes = [...]uint32{
+	verbs.Send: wrSend, verbs.Write: wrWrite, verbs.Read: wrRead, verbs.SendWithImm: wrSendWithImm, verbs.AtomicCmpSwap: wrCmpSwap,
+	verbs.AtomicFetchAdd: wrFetchAdd,
+}
+
+// Put writes a send into a slot.
+func (q *sendQueue) Put(cookie uint64, wr *verbs.SendWR, list []hca.Place, _ uint32, reported bool) bool {
+	s := &q.a.sends
+	if len(s.free) == 0 {
+		s.post()
+	}
+	i := s.free[len(s.free)-1]
+	s.free = s.free[:len(s.free)-1]
+	x := s.at(i)
+	x.wr = sendWR{WRID: cookie, Opcode: opcodes[wr.Op], SendFlags: sendFlags(wr, reported), Imm: big(wr.Imm)}
+	if len(wr.Inline) > 0 {
+		copy(x.inline[:], wr.Inline)
+		x.list[0] = sge{Addr: uint64(addressOf(x.inline[:])), Length: uint32(len(wr.Inline))}
+		x.wr.NumSGE = 1
+	} else {
+		for k, p := range list {
+			x.list[k] = sge{Addr: p.Addr, Length: p.Length, LKey: p.LKey}
+		}
+		x.wr.NumSGE = int32(len(list))
+	}
+	x.wr.SGList = addressIn(&x.list)
+	switch {
+	case q.ud:
+		*at[udWR](x.wr.WR[:], 0) = udWR{AH: q.a.ahOf(wr.AH), RemoteQPN: wr.RemoteQPN, RemoteQKey: wr.RemoteQKey}
+	case wr.Op == verbs.Write || wr.Op == verbs.Read:
+		*at[rdmaWR](x.wr.WR[:], 0) = rdmaWR{RemoteAddr: wr.RemoteAddr, RKey: wr.RKey}
+	case wr.Op.Atomic():
+		*at[atomicWR](x.wr.WR[:], 0) = atomicWR{RemoteAddr: wr.RemoteAddr, CompareAdd: wr.CompareAdd, Swap: wr.Swap, RKey: wr.RKey}
+	}
+	if n := len(q.chain); n > 0 {
+		s.at(q.chain[n-1]).wr.Next = addressIn(x)
+	} else {
+		s.queues = append(s.queues, q)
+	}
+	q.chain = append(q.chain, i)
+	return true
+}
+
+func sendFlags(wr *verbs.SendWR, reported bool) (f uint32) {
+	if reported {
+		f |= sendSignaled
+	}
+	if wr.Flags&verbs.Fence != 0 {
+		f |= sendFence
+	}
+	if wr.Flags&verbs.Solicited != 0 {
+		f |= sendSolicited
+	}
+	if len(wr.Inline) > 0 {
+		f |= sendInline
+	}
+	return f
+}
+
+// post posts everything that was collected.
+func (s *staging) post() {
+	for _, q := range s.queues {
+		if err := q.post(); q.failed == nil {
+			q.failed = err
+		}
+	}
+	clear(s.queues)
+	s.queues = s.queues[:0]
+}
+
+// post posts the sends of a queue.
+func (q *sendQueue) post() error {
+	if len(q.chain) == 0 {
+		return nil
+	}
+	s, p := &q.a.sends, q.a.page
+	bad, at := scratch[uint64](p, 0)
+	*bad = 0
+	ret, errno := p.invoke(peek[uintptr](q.a.ctx, contextPostSend), q.qp, uintptr(addressIn(s.at(q.chain[0]))), at)
+	err := errnoOf(ret, errno)
+	switch {
+	case err == nil, errors.Is(err, unix.EIO), errors.Is(err, unix.ENODEV):
+	case q.a.caps.Siw && errors.Is(err, unix.ENOTCONN):
+	default:
+		err = q.refused(*bad)
+	}
+	s.free = append(s.free, q.chain...)
+	q.chain = q.chain[:0]
+	return err
+}
+
+// refused completes the sends that the library has not taken, beginning with the one at bad. It
+// checks some things itself that others leave to the peer.
+func (q *sendQueue) refused(bad uint64) error {
+	status := verbs.StatusSuccess
+	for _, i := range q.chain {
+		x := q.a.sends.at(i)
+		switch {
+		case status != verbs.StatusSuccess:
+			status = verbs.StatusFlushed
+		case bad != 0 && addressIn(x) != bad:
+			continue
+		case (x.wr.Opcode == wrCmpSwap || x.wr.Opcode == wrFetchAdd) && at[atomicWR](x.wr.WR[:], 0).RemoteAddr%verbs.AtomicLen != 0:
+			status = verbs.StatusRemInvReq
+		default:
+			status = verbs.StatusLocQPOp
+		}
+		q.cq.made = append(q.cq.made, hca.CQE{Cookie: x.wr.WRID, QPN: q.num, Status: status})
+	}
+	return hca.ErrRefused
+}
+
+// errnoOf is the result of a driver's function: an errno, or a negative one, or -1 and it has set
+// errno.
+func errnoOf(ret uintptr, errno unix.Errno) error {
+	switch n := int32(ret); {
+	case n > 0:
+		return unix.Errno(n)
+	case n == -1 && errno != 0:
+		return errno
+	case n < 0:
+		return unix.Errno(-n)
+	}
+	return nil
+}
+
+// Taken is not known.
+func (q *sendQueue) Taken(uint64) bool { return false }
+
+// Close drops what was not posted.
+func (q *sendQueue) Close() error {
+	q.a.sends.free = append(q.a.sends.free, q.chain...)
+	q.chain = q.chain[:0]
+	return nil
+}
+
+// Announce posts the sends of a queue pair.
+func (a *adapter) Announce(_ hca.Handle, queue hca.SendQueue) error {
+	q := queue.(*sendQueue)
+	if q.again && len(q.chain) == 0 {
+		return q.a.doorbell(q.qp)
+	}
+	err := q.post()
+	// soft-iWARP's driver has queued the sends, and the kernel could not look at them
+	q.again = q.a.caps.Siw && errors.Is(err, unix.ENOTCONN)
+	if q.failed != nil {
+		err, q.failed = q.failed, nil
+	}
+	return err
+}
+
+// recvQueue is a hca.RecvQueue.
+type recvQueue struct {
+	a     *adapter
+	queue uintptr // ibv_qp or ibv_srq
+	fn    uintptr // offset of the driver's function in ibv_context
+}
+
+// Put posts a receive.
+func (q *recvQueue) Put(cookie uint64, place hca.Place) bool {
+	p := q.a.page
+	wr, addr := scratch[recvWR](p, 0)
+	s, list := scratch[sge](p, 64)
+	_, bad := scratch[uint64](p, 128)
+	*s = sge{Addr: place.Addr, Length: place.Length, LKey: place.LKey}
+	*wr = recvWR{WRID: cookie, SGList: uint64(list), NumSGE: 1}
+	ret, errno := p.invoke(peek[uintptr](q.a.ctx, q.fn), q.queue, addr, bad)
+	return errnoOf(ret, errno) == nil
+}
+
+// Left is not known.
+func (q *recvQueue) Left() int { return 0 }
+
+// Close does nothing: the queue belongs to the library.
+func (q *recvQueue) Close() error { return nil }
+
+// completions is a hca.Completions.
+type completions struct {
+	a       *adapter
+	cq      uintptr
+	mem     []byte // polled
+	next, n int
+	made    []hca.CQE // of sends that the library has refused
+}
+
+// polled is how many completions one call may bring.
+const polled = 32
+
+// fill polls when there is nothing left of what was polled.
+func (q *completions) fill() bool {
+	if q.next < q.n {
+		return true
+	}
+	p := q.a.page
+	ret, _ := p.invoke(peek[uintptr](q.a.ctx, contextPollCQ), q.cq, polled, addressOf(q.mem))
+	q.next, q.n = 0, min(max(int(int32(ret)), 0), polled)
+	return q.n > 0
+}
+
+// Empty says whether there is no completion.
+func (q *completions) Empty() bool { return !q.fill() && len(q.made) == 0 }
+
+// Take removes the oldest completion.
+func (q *completions) Take(c *hca.CQE) bool {
+	if !q.fill() {
+		if len(q.made) == 0 {
+			return false
+		}
+		*c = q.made[0]
+		q.made = q.made[1:]
+		return true
+	}
+	w := at[wc](q.mem, q.next*sizeOf[wc]())
+	q.next++
+	*c = hca.CQE{
+		Cookie: w.WRID, QPN: w.QPNum, Status: statusOf(w.Status), Bytes: w.ByteLen, SrcQPN: w.SrcQP, GRH: w.WCFlags&wcGRH != 0,
+	}
+	if w.WCFlags&wcWithImm != 0 {
+		c.HasImm, c.Imm = true, big(w.Imm)
+	}
+	return true
+}
+
+// Close does nothing: the queue belongs to the library.
+func (q *completions) Close() error { return nil }
+
+// statusOf converts a value of enum ibv_wc_status. Package verbs uses the same numbers.
+func statusOf(s uint32) verbs.Status {
+	if s > uint32(verbs.StatusGeneral) {
+		return verbs.StatusGeneral
+	}
+	return verbs.Status(s)
+}
