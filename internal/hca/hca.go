@@ -182,8 +182,8 @@ type Adapter interface {
 	DestroyQP(qp Handle) error
 	Attach(qp Handle, gid [16]byte, lid uint16) error
 	Detach(qp Handle, gid [16]byte, lid uint16) error
-	// Announce makes the device look at what was put into a send queue. ErrRefused means that it has
-	// refused some of it, and that their completions say so.
+	// Announce makes the device look at what was put into a send queue. ErrRefused means that it
+	// has refused some of it, and that their completions say so.
 	Announce(qp Handle, queue SendQueue) error
 	// Connected reports whether the driver of an RNIC has brought a queue pair to RTS.
 	Connected(qp Handle) bool

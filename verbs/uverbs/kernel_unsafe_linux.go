@@ -287,8 +287,8 @@ func unionOf[T, U any](u *U) *T {
 }
 
 // Doorbell has siw look into the send queue of a queue pair, by its number at the kernel, through
-// an open device file. siw refuses that unless the queue pair is connected. It is for this project's
-// own providers.
+// an open device file. siw refuses that unless the queue pair is connected. It is for this
+// project's own providers.
 func Doorbell(fd int, qp uint32) error {
 	page := spares.Get().(*[pageLen / 8]uint64)
 	defer spares.Put(page)
