@@ -6,6 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/rdmactor/rdmactor/eventloop"
+	"github.com/rdmactor/rdmactor/internal/hca"
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
@@ -153,7 +154,7 @@ func (d *device) giveBack(wait time.Duration) (err error) {
 		err = firstError(err, h.(closer).release())
 	}
 	clear(d.handles)
-	d.back = true
+	d.back, d.channels = true, hca.Channels{Completions: -1, Async: -1}
 	return firstError(err, d.hw.Close(wait))
 }
 
