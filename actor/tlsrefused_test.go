@@ -94,8 +94,8 @@ func TestTLSRefusals(t *testing.T) {
 		"a server without a certificate for the name": {
 			func(_ testing.TB, k, _ *certs) {
 				k.server.TLS.Certificates = nil
-				k.server.TLS.GetCertificate = func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return nil, unix.ENOKEY }
-			}, alert, "required key not available",
+				k.server.TLS.GetCertificate = func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return nil, unix.ENOENT }
+			}, alert, "no such file or directory",
 		},
 		"no curve in common": {
 			func(_ testing.TB, k, _ *certs) {
