@@ -350,9 +350,11 @@ func TestSecuredPeerBreaksTheProtocol(t *testing.T) {
 				if c := end[len(end)-1].msg.(*Closed); c.Err == nil || kinds(end) != "Disconnected Closed" {
 					w.Errorf("the end: %v", end)
 				}
+				want := error(unix.EPROTO)
 				if name == "an offer numbered 0" {
-					is(w, end[0].msg.(*Disconnected).Err, unix.EBADMSG)
+					want = unix.EBADMSG
 				}
+				is(w, end[0].msg.(*Disconnected).Err, want)
 				until[*Closed](m.probe)
 			})
 		})

@@ -117,6 +117,7 @@ func (c *Conn) open(sealed []byte) (b []byte, ok bool) {
 		}
 	} else if err = s.refused(sealed); err == nil {
 		b, err = s.channel.Open.Open(sealed[:0], sealed)
+		err = exceeded(err)
 	}
 	switch {
 	case err == nil && s.flows:
@@ -176,9 +177,18 @@ func (c *Conn) parse(b []byte) (wire.Header, error) {
 	}
 	h, err := wire.ParseSecuredHeader(b)
 	if err == nil && h.Type == wire.TypeKeyUpdate {
-		err = c.sec.channel.Open.Update()
+		err = exceeded(c.sec.channel.Open.Update())
 	}
 	return h, err
+}
+
+// exceeded gives err as a violation by the peer, if it has used a key for too much, or for too
+// little to change it.
+func exceeded(err error) error {
+	if limit, ok := errors.AsType[*secure.LimitError](err); ok {
+		return &wire.ProtocolError{What: limit.What}
+	}
+	return err
 }
 
 // record seals a message and posts it. Without an error it is posted or owed.

@@ -144,9 +144,12 @@ class Conn:
         self.sent += 1
         self.put(DATA, b)
 
-    def offer(self, b):
+    def offer(self, b, flip=None, step=1):
         self.room()
         sealed, number = self.seals.seal_large(b)
+        self.seals.message += step - 1  # of the next one
+        if flip is not None:
+            sealed = sealed[:flip] + bytes([sealed[flip] ^ 1]) + sealed[flip + 1 :]
         self.sent, self.offers = self.sent + 1, self.offers + 1
         key, where = 0x1000 + self.offers, 0x10000 * self.offers
         self.pair.memory[key] = where, sealed
@@ -264,7 +267,7 @@ class Peer:
 
     def offer(self, c):
         conn = self.conns[c["conn"]]
-        conn.offer(pattern(c["size"]))
+        conn.offer(pattern(c["size"]), c.get("flip"), c.get("step", 1))
         conn.settle()
 
     def receive_large(self, c):
@@ -307,6 +310,10 @@ class Peer:
     def raw(self, c):
         """Sends bytes as they are."""
         self.conns[c["conn"]].pair.send(bytes.fromhex(c["data"]))
+
+    def put(self, c):
+        """Sends a record of any type."""
+        self.conns[c["conn"]].put(c["type"], bytes.fromhex(c.get("data", "")), c.get("flags", 0))
 
     def reflect(self, c):
         """Sends the peer's next record back as it came."""
