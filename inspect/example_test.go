@@ -106,5 +106,5 @@ func ExampleRows() {
 	// Output:
 	// methods: method, per_second, p50_seconds, p99_seconds, in_flight
 	// links: addr, state, since, failed, next_try
-	// peers: peer_name, peer_member, peer_incarnation, peer_at, connected
+	// peers: peer_name, peer_member, peer_incarnation, peer_at, peer_identity
 }
