@@ -125,7 +125,7 @@ func TestBadCommandLines(t *testing.T) {
 
 func TestHelp(t *testing.T) {
 	for line, want := range map[string]string{
-		"--help": "rdmactor ping", "help": "rdmactor ping", "ping --help": "-P", "ping -h": "-crc", "ping -help": "-crc",
+		"--help": "neither authenticate nor encrypt", "help": "rdmactor ping", "ping --help": "-P", "ping -h": "-crc", "ping -help": "-crc",
 		"top --help": "history", "ids -h": "rdma resource show cm_id",
 		"time -h": "-level", "time --help": "cmtime",
 		"perf --help": "half of the round trip", "perf -h": "-sizes",

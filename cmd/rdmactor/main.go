@@ -23,6 +23,9 @@ const overview = `rdmactor: RDMA from one program, without kernel modules and wi
 Each takes --help. An address is HOST or HOST:PORT everywhere, an IPv6 address with a port [IPV6]:PORT. Ctrl-C is how a server, and a
 client that was given no end, are ended: the status is 0. A client that had its work to do says what it has got until then: the status
 is 0 if that is a result, else 130. rdmactor --version prints the build.
+
+ping, time and perf are measurements: they neither authenticate nor encrypt, and their servers take whoever can reach them. rping and
+its like are their peers. Run them where all machines of the network are trusted.
 `
 
 func main() { cli.Main("rdmactor", execute) }
