@@ -193,6 +193,7 @@ func (it *ident) end() {
 	it.asked = nil
 	it.uncrowd()
 	it.endTLS()
+	it.unlimit()
 	it.uncount() // first: who gets Closed may want another identifier in its place
 	for _, a := range closers {
 		if a.then == nil && !it.owns(a.sender) {

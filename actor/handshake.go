@@ -190,7 +190,9 @@ func (it *ident) heardFirst() {
 		it.hand = nil
 		it.opened(ev, hand.answers)
 	case wire.TypeReject:
-		it.rejectedBy(m.body)
+		it.rejectedBy(m.body, fmt.Errorf("rejected: by the application: %w", unix.ECONNREFUSED))
+	case wire.TypeRefusal:
+		it.rejectedBy(nil, overLimitError(m.body))
 	case wire.TypeRequest:
 		hand.first = m.body
 		it.introduce()
@@ -198,13 +200,13 @@ func (it *ident) heardFirst() {
 }
 
 // rejectedBy reports that the peer, which is authenticated, has rejected this side.
-func (it *ident) rejectedBy(body []byte) {
+func (it *ident) rejectedBy(body []byte, err error) {
 	reason := cmid.RejectConsumerDefined
 	if it.id.Flavor()&states.IWARP != 0 {
 		reason = cmid.RejectReset
 	}
 	cmd := it.hand.answers
-	f := it.failure(cmd, opName(cmd), fmt.Errorf("rejected: by the application: %w", unix.ECONNREFUSED))
+	f := it.failure(cmd, opName(cmd), err)
 	ev := &cmid.Rejected{FailureBase: f, Reason: reason, PrivateData: body}
 	it.answer(cmd, ev)
 	it.failed(ev)

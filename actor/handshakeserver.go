@@ -165,7 +165,7 @@ func (it *ident) introduce() {
 	it.uncrowd()
 	r := *hand.in.r
 	r.PrivateData, r.Identity, r.TLS = hand.first, it.who, hand.established.TLS
-	reject, ok := it.authorize(&r)
+	reject, over, ok := it.authorize(&r)
 	hand.decides = true
 	switch {
 	case it.ending():
@@ -173,6 +173,8 @@ func (it *ident) introduce() {
 		it.answered(fateFailed)
 		it.conn.Reject(nil)
 		it.destroy(errRouteFailed)
+	case over != 0:
+		it.refuseOver(over)
 	case reject != nil && len(reject.PrivateData) <= wire.MaxUserData:
 		it.answered(fateRejected)
 		it.conn.Reject(reject.PrivateData)
@@ -199,7 +201,7 @@ var errRouteFailed = errors.New("Security.Authorize or IDConfig.Route has failed
 
 // authorize asks Authorize and Route, which are the user's. Not ok: one of them has not returned,
 // or has named an owner that nothing can be sent to.
-func (it *ident) authorize(r *cmid.ConnectRequest) (reject *cmid.Reject, ok bool) {
+func (it *ident) authorize(r *cmid.ConnectRequest) (reject *cmid.Reject, over overLimit, ok bool) {
 	in, returned := it.hand.in, false
 	defer func() {
 		if returned {
@@ -217,8 +219,11 @@ func (it *ident) authorize(r *cmid.ConnectRequest) (reject *cmid.Reject, ok bool
 		seen := *r
 		reject = f(&seen)
 	}
+	if reject == nil {
+		over = it.limit(r)
+	}
 	var owner *actor.PID
-	if in.route != nil && reject == nil {
+	if in.route != nil && reject == nil && over == 0 {
 		seen := *r
 		owner, reject = in.route(&seen)
 	}
@@ -226,11 +231,11 @@ func (it *ident) authorize(r *cmid.ConnectRequest) (reject *cmid.Reject, ok bool
 	if owner != nil && reject == nil {
 		if err := it.rt.CheckOwner(owner); err != nil {
 			it.rt.log.Error("rdma: Route has named an owner that nothing can be sent to", "err", err)
-			return nil, false
+			return nil, 0, false
 		}
 		in.owner, in.handler = owner, nil
 	}
-	return reject, true
+	return reject, over, true
 }
 
 // acceptSecured is Accept of an owner whose peer is authenticated.

@@ -78,8 +78,9 @@ type ident struct {
 	goodbyeTimer *eventloop.Timer // of it; nil: the same
 	leaving      *cmid.Disconnect // waits for it; nil: none
 
-	composed bool // a Dial or Serve is under way
-	counted  bool // in Runtime.count
+	composed bool    // a Dial or Serve is under way
+	counted  bool    // in Runtime.count
+	person   *person // in Runtime.identities; nil: it is not there
 	life     identLife
 	cause    error // why it ended; nil: it was asked for
 }

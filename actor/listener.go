@@ -33,6 +33,7 @@ func (i *ListenerInfo) Add(more ListenerInfo) {
 	i.Refused.Failed += more.Refused.Failed
 	i.Refused.Unauthenticated += more.Refused.Unauthenticated
 	i.Refused.Rate += more.Refused.Rate
+	i.Refused.Identity += more.Refused.Identity
 }
 
 // Refused counts connection requests that the runtime has refused, by the reason.
@@ -45,6 +46,7 @@ type Refused struct {
 	// the peer wants another Security, has no key of the listener's, or has not shown it in time
 	Unauthenticated uint64
 	Rate            uint64 // too many requests of one address in a second (Limits.RequestRate)
+	Identity        uint64 // the peer's identity has reached its limits (PeerLimits)
 }
 
 // fate is what may become of a request.
@@ -63,6 +65,7 @@ const (
 	fateFailed
 	fateUnauthenticated
 	fateRate
+	fateIdentity
 	fates
 )
 
@@ -70,7 +73,7 @@ func (f fate) String() string {
 	return [...]string{
 		"requested", "accepted", "rejected", "timed out", "dropped",
 		"too many identifiers or requests", "no memory", "a foreign peer", "shutting down", "failed", "not authenticated",
-		"too many of one address",
+		"too many of one address", "too many of one identity",
 	}[f]
 }
 
@@ -98,7 +101,7 @@ func (l *listening) info() *ListenerInfo {
 		Dropped: n[fateDropped], Pending: int(n[fateRequested] - answered),
 		Refused: Refused{
 			Limits: n[fateLimits], Memory: n[fateMemory], Foreign: n[fateForeign], Closing: n[fateClosing], Failed: n[fateFailed],
-			Unauthenticated: n[fateUnauthenticated], Rate: n[fateRate],
+			Unauthenticated: n[fateUnauthenticated], Rate: n[fateRate], Identity: n[fateIdentity],
 		},
 	}
 }

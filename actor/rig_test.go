@@ -87,6 +87,9 @@ func checkEmpty(tb testing.TB, rt *Runtime) {
 	if !rt.strangers.places.May(netip.Addr{}, 1) {
 		tb.Error("peers that are not authenticated are still counted after Shutdown")
 	}
+	if !rt.identities.places.May(person{}, 1) {
+		tb.Error("peers with identities are still counted after Shutdown")
+	}
 	for _, l := range rt.loops {
 		if len(l.ids) != 0 || l.requests.all != 0 {
 			tb.Errorf("after Shutdown loop %s has %d identifiers and %d requests", l.el.Name(), len(l.ids), l.requests.all)

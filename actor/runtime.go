@@ -40,7 +40,8 @@ type Runtime struct {
 		mu     sync.Mutex
 		places fairshare.Places
 	}
-	over atomic.Bool // Shutdown has ended
+	identities identities
+	over       atomic.Bool // Shutdown has ended
 
 	resolve func(ctx context.Context, node, service string, hints *cmid.AddrInfo) ([]cmid.AddrInfo, error)
 	lookups context.Context // ends with Shutdown

@@ -82,6 +82,9 @@ type Security struct {
 	// runtime.Goexit, the peer is refused. nil: every peer that is authenticated
 	// may connect, and in TLS mode those that need no certificate.
 	Authorize func(r *ConnectRequest) *Reject
+	// Limits says what the peers with one identity may have. It is asked for each peer that
+	// Authorize lets connect, as Authorize is, and what it has said last counts. nil: the defaults.
+	Limits func(identity string) PeerLimits
 }
 
 // Credential is an identity and a key of it. It prints as the identity.

@@ -155,6 +155,7 @@ type listenerRow struct {
 	Closing     uint64  `json:"refused_closing"`
 	Failed      uint64  `json:"refused_failed"`
 	Rate        uint64  `json:"refused_rate"`
+	OfIdentity  uint64  `json:"refused_identity"`
 	Strangers   uint64  `json:"strangers"`
 }
 
@@ -199,7 +200,8 @@ func listenerOf(id *rdma.IDInfo, taken time.Time, connections int) listenerRow {
 	if i := id.Listener; i != nil {
 		l.Requests, l.Pending, l.Accepted, l.Rejected, l.TimedOut, l.Dropped = i.Requests, i.Pending, i.Accepted, i.Rejected, i.TimedOut, i.Dropped
 		f := i.Refused
-		l.Limits, l.NoMemory, l.Foreign, l.Closing, l.Failed, l.Rate, l.Strangers = f.Limits, f.Memory, f.Foreign, f.Closing, f.Failed, f.Rate, i.Strangers
+		l.Limits, l.NoMemory, l.Foreign, l.Closing, l.Failed, l.Strangers = f.Limits, f.Memory, f.Foreign, f.Closing, f.Failed, i.Strangers
+		l.Rate, l.OfIdentity = f.Rate, f.Identity
 	}
 	return l
 }

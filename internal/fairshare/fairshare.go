@@ -1,16 +1,18 @@
-// Package fairshare shares places among the addresses that want them, so that one of these cannot
-// have them all. One address may have as many places as are left for all others. A sixteenth is for
+// Package fairshare shares places among the addresses, or other keys, that want them, so that one of
+// these cannot have them all. One address may have as many places as are left for all others. A sixteenth is for
 // addresses that have none. An address is an IPv4 address, or an IPv6 network of 64 bits.
 package fairshare
 
 import "net/netip"
 
-// Places counts places by the addresses that have them. The zero value has none taken. The caller
-// locks.
-type Places struct {
+// Shares counts places by the keys that have them. The zero Shares has none taken. The caller locks.
+type Shares[K comparable] struct {
 	all int
-	of  map[netip.Addr]int
+	of  map[K]int
 }
+
+// Places is Shares by addresses.
+type Places struct{ Shares[netip.Addr] }
 
 const kept = 16 // one part of so many is for addresses that have none
 
@@ -23,27 +25,39 @@ func Network(a netip.Addr) netip.Addr {
 	return a
 }
 
-// May reports whether an address may have one more, with most for all.
-func (p *Places) May(a netip.Addr, most int) bool {
-	has, left := p.of[Network(a)], most-p.all
+// May reports whether a key may have one more, with most for all.
+func (s *Shares[K]) May(k K, most int) bool {
+	has, left := s.of[k], most-s.all
 	if has > 0 {
 		left -= most / kept
 	}
 	return left > 0 && has <= left
 }
 
-// Take gives an address one more.
-func (p *Places) Take(a netip.Addr) { p.add(Network(a), 1) }
+// Take gives a key one more.
+func (s *Shares[K]) Take(k K) { s.add(k, 1) }
 
 // Free takes one back.
-func (p *Places) Free(a netip.Addr) { p.add(Network(a), -1) }
+func (s *Shares[K]) Free(k K) { s.add(k, -1) }
 
-func (p *Places) add(a netip.Addr, n int) {
-	if p.of == nil {
-		p.of = make(map[netip.Addr]int)
+// Has is how many a key has.
+func (s *Shares[K]) Has(k K) int { return s.of[k] }
+
+func (s *Shares[K]) add(k K, n int) {
+	if s.of == nil {
+		s.of = make(map[K]int)
 	}
-	p.all += n
-	if p.of[a] += n; p.of[a] == 0 {
-		delete(p.of, a)
+	s.all += n
+	if s.of[k] += n; s.of[k] == 0 {
+		delete(s.of, k)
 	}
 }
+
+// May reports whether an address may have one more, with most for all.
+func (p *Places) May(a netip.Addr, most int) bool { return p.Shares.May(Network(a), most) }
+
+// Take gives an address one more.
+func (p *Places) Take(a netip.Addr) { p.Shares.Take(Network(a)) }
+
+// Free takes one back.
+func (p *Places) Free(a netip.Addr) { p.Shares.Free(Network(a)) }

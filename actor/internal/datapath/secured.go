@@ -22,6 +22,7 @@ type security struct {
 	channel *secure.Channel // nil: the handshake is not done
 	awaited wire.Type       // the peer's first message, if it has to come; 0: nothing may
 	flows   bool            // the first messages have come and gone
+	last    wire.Type       // of refusal
 	refusal []byte          // the reject that takes the goodbye's place; nil: there is none
 	tls     bool            // TLS mode: frames come first
 	frames  [][]byte        // that the device has not taken
@@ -68,7 +69,10 @@ func (c *Conn) Accept(body []byte) error {
 }
 
 // Reject has the goodbye be a reject, with body in it.
-func (c *Conn) Reject(body []byte) { c.sec.refusal = append([]byte{}, body...) }
+func (c *Conn) Reject(body []byte) { c.sec.last, c.sec.refusal = wire.TypeReject, append([]byte{}, body...) }
+
+// Refuse has the goodbye be a refusal: this side's runtime rejects the peer, because of why.
+func (c *Conn) Refuse(why byte) { c.sec.last, c.sec.refusal = wire.TypeRefusal, []byte{why} }
 
 // Suite is what messages are sealed with; 0: with nothing.
 func (c *Conn) Suite() secure.Suite {
@@ -92,7 +96,7 @@ func (c *Conn) farewell() error {
 		return c.postFrame(c.sec.alert)
 	}
 	if c.sec != nil && c.sec.refusal != nil {
-		return c.sendFirst(wire.TypeReject, c.sec.refusal)
+		return c.sendFirst(c.sec.last, c.sec.refusal)
 	}
 	return c.control(wire.TypeGoodbye, 0)
 }
@@ -162,7 +166,7 @@ func (c *Conn) takeFirst(b []byte) error {
 	switch {
 	case err != nil:
 		return err
-	case t != s.awaited && (t != wire.TypeReject || s.awaited != wire.TypeAccept):
+	case t != s.awaited && (t != wire.TypeReject && t != wire.TypeRefusal || s.awaited != wire.TypeAccept):
 		return &wire.ProtocolError{What: "a first message that is not the one that has to come"}
 	}
 	s.awaited, s.flows = 0, t == wire.TypeAccept

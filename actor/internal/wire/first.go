@@ -9,7 +9,7 @@ func (t Type) Put(body []byte) []byte {
 }
 
 // first reports whether the message is one of those that a secured connection begins with.
-func (t Type) first() bool { return t >= TypeRequest && t <= TypeReject }
+func (t Type) first() bool { return t >= TypeRequest && t <= TypeRefusal }
 
 // ParseFirst takes apart the first message that a side of a secured connection sends. body is part
 // of b. An error is a *ProtocolError.

@@ -23,6 +23,7 @@ const (
 	TypeRequest Type = 8
 	TypeAccept  Type = 9
 	TypeReject  Type = 10
+	TypeRefusal Type = 11 // a reject of the runtime's
 )
 
 // AckNow is the flag that asks for a credit update as soon as everything received has been

@@ -20,7 +20,7 @@ func TestFeatures(t *testing.T) {
 }
 
 func TestParseFirst(t *testing.T) {
-	for _, typ := range []Type{TypeRequest, TypeAccept, TypeReject} {
+	for _, typ := range []Type{TypeRequest, TypeAccept, TypeReject, TypeRefusal} {
 		for _, n := range []int{0, 1, MaxUserData} {
 			body := bytes.Repeat([]byte{7}, n)
 			got, user, err := ParseFirst(typ.Put(body))

@@ -1,0 +1,133 @@
+package actor
+
+import (
+	"fmt"
+	"net/netip"
+	"sync"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmactor/rdmactor/internal/fairshare"
+)
+
+// The connections that listeners have are shared by the identities of their peers, on all loops:
+//
+//   - Floor: an identity that has none may have one. Of the limit, a sixteenth is kept for these.
+//   - Share: one that has some may have more while these are no more than what is left for all
+//     others, without the sixteenth.
+//   - Bound: Limits.Connections, and what Security.Limits says.
+//   - Excess: the peer is refused, and gets the reason, sealed.
+//
+// A peer of TLS mode that needs no certificate is nobody: it counts by its address.
+
+// PeerLimits bound what the peers with one identity may have, all together. Fields that are not
+// positive have their defaults.
+//
+// There are no limits here for what the hello has promised (IDConfig.MaxMessage, IDConfig.Credits):
+// it is sent before it is known who the peer is. Listeners of their own have their own.
+type PeerLimits struct {
+	// Connections are how many they may have to this runtime's listeners at a time: as many as are
+	// left for all others, of Limits.Connections. A larger number changes nothing.
+	Connections int
+	// ConnectRate is how many they may make in a second, and four times as many at once: any
+	// number.
+	ConnectRate int
+	// DenyOneSided is what of Security.AllowOneSided they may not be granted.
+	DenyOneSided Access
+}
+
+// ErrPeerLimits is in Rejected: the peer has reached what this side's identity may have of it
+// (PeerLimits). errors.Is: EUSERS.
+var ErrPeerLimits = fmt.Errorf("the limits of this identity are reached: %w", unix.EUSERS)
+
+// overLimit is why a peer that is authenticated is refused. It is a byte on the wire.
+type overLimit byte
+
+const (
+	overConnections overLimit = 1 + iota
+	overRate
+)
+
+func (o overLimit) String() string {
+	switch o {
+	case overConnections:
+		return "too many connections"
+	case overRate:
+		return "too many connects in this time"
+	}
+	return fmt.Sprintf("reason %d", byte(o))
+}
+
+// person is an identity, or the address of somebody who has none.
+type person struct {
+	identity string
+	address  netip.Addr
+}
+
+// identities counts the connections of authenticated peers. Any goroutine.
+type identities struct {
+	mu     sync.Mutex
+	places fairshare.Shares[person]
+	rates  fairshare.Rates[person]
+}
+
+// limit asks Security.Limits, and counts the peer if there is room for it; 0: there is.
+func (it *ident) limit(r *ConnectRequest) overLimit {
+	var limits PeerLimits
+	s := it.cfg.Security
+	if s.Limits != nil {
+		limits = s.Limits(r.Identity)
+	}
+	if denied := limits.DenyOneSided & s.AllowOneSided; denied != 0 {
+		own := *s
+		own.AllowOneSided &^= denied
+		it.cfg.Security = &own
+	}
+	who := person{identity: r.Identity}
+	if who.identity == "" {
+		who.address = r.Peer.Source()
+	}
+	all := &it.rt.identities
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	switch {
+	case limits.Connections > 0 && all.places.Has(who) >= limits.Connections,
+		!all.places.May(who, it.rt.cfg.Limits.Connections):
+		return overConnections
+	case limits.ConnectRate > 0 && !all.rates.Take(who, limits.ConnectRate, it.l.el.Now()):
+		return overRate
+	}
+	all.places.Take(who)
+	it.person = &who
+	return 0
+}
+
+// unlimit gives back what limit has counted.
+func (it *ident) unlimit() {
+	if it.person == nil {
+		return
+	}
+	all := &it.rt.identities
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	all.places.Free(*it.person)
+	it.person = nil
+}
+
+// refuseOver ends a connection whose peer has reached a limit.
+func (it *ident) refuseOver(why overLimit) {
+	it.log.Warn("rdma: a peer has reached the limits of its identity: rejected", "id", it.id.Handle(), "peer", it.hand.in.r.Peer,
+		"local", it.hand.in.r.Local, "identity", it.who, "err", why.String())
+	it.answered(fateIdentity)
+	it.conn.Refuse(byte(why))
+	it.destroy(nil)
+}
+
+// overLimitError is what the peer makes of the reason.
+func overLimitError(body []byte) error {
+	why := overLimit(0)
+	if len(body) > 0 {
+		why = overLimit(body[0])
+	}
+	return fmt.Errorf("rejected: %v: %w (%w)", why, ErrPeerLimits, unix.ECONNREFUSED)
+}
