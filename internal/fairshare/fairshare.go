@@ -5,7 +5,8 @@ package fairshare
 
 import "net/netip"
 
-// Shares counts places by the keys that have them. The zero Shares has none taken. The caller locks.
+// Shares counts places by the keys that have them. The zero Shares has none taken. The caller
+// locks.
 type Shares[K comparable] struct {
 	all int
 	of  map[K]int

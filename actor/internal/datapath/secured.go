@@ -69,7 +69,9 @@ func (c *Conn) Accept(body []byte) error {
 }
 
 // Reject has the goodbye be a reject, with body in it.
-func (c *Conn) Reject(body []byte) { c.sec.last, c.sec.refusal = wire.TypeReject, append([]byte{}, body...) }
+func (c *Conn) Reject(body []byte) {
+	c.sec.last, c.sec.refusal = wire.TypeReject, append([]byte{}, body...)
+}
 
 // Refuse has the goodbye be a refusal: this side's runtime rejects the peer, because of why.
 func (c *Conn) Refuse(why byte) { c.sec.last, c.sec.refusal = wire.TypeRefusal, []byte{why} }
