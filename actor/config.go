@@ -158,6 +158,16 @@ type IDConfig struct {
 	// request. Route is called on the listener's loop, must not block, and may read r until it
 	// returns. If it panics or calls runtime.Goexit, the request is rejected. nil: none.
 	Route func(r *ConnectRequest) (owner *actor.PID, reject *Reject)
+	// Hint goes with the request of a secured connection, and is for the Place of the peer's
+	// listener. It is neither secret nor, when it is used, authenticated. 0: there is none.
+	Hint uint32
+	// Place is for listeners of secured connections with several loops (Config.Loops), where Route
+	// is called too late to say on which loop a connection lives. It returns an OnLoop actor, on
+	// whose loop the connection then lives, or nil, if the hint says nothing to it. Anybody may
+	// send any hint, so nothing else may follow from it. Place is called on the listener's loop for
+	// each request with a hint, and must not block. If it panics or calls runtime.Goexit, the
+	// request is rejected. nil: none.
+	Place func(hint uint32) (near *actor.PID)
 	// MaxMessage is how large a message the peer may send: 64 KiB. It is rounded up to whole KiB,
 	// and is at most 1 GiB and half of Limits.ReceiveMemory. How large a message may be sent to the
 	// peer is the peer's choice (Established.MaxMessage).

@@ -75,8 +75,8 @@ func (it *ident) hello() wire.Hello {
 }
 
 // binding is what both sides have to see alike.
-func (it *ident) binding(client, server Addr) secure.Binding {
-	b := secure.Binding{Device: secure.DeviceInfiniBand}
+func (it *ident) binding(client, server Addr, hint uint32) secure.Binding {
+	b := secure.Binding{Device: secure.DeviceInfiniBand, Hint: hint}
 	if it.id.Flavor()&states.IWARP != 0 {
 		b.Device = secure.DeviceIWARP
 	}
@@ -105,16 +105,17 @@ func (it *ident) beginHandshake(private *[]byte, limit int) error {
 	}
 	suite := secure.PreferredSuite()
 	it.features, it.who = secure.PSKFeatures(suite), own.Identity
-	b := it.hello().Put(make([]byte, secure.PSKRequestLen))
+	b := it.hello().Put(make([]byte, secure.HintLen+secure.PSKRequestLen))
 	if len(b) > limit {
 		return fmt.Errorf("a handshake needs %d bytes of private data, the device has %d: %w", len(b), limit, unix.EINVAL)
 	}
 	in := it.id.Info()
-	client, data, err := secure.NewPSKClient(own, suite, it.binding(in.Local, in.Peer), secure.Hello(b))
+	client, data, err := secure.NewPSKClient(own, suite, it.binding(in.Local, in.Peer, it.cfg.Hint), secure.Hello(b))
 	if err != nil {
 		return err
 	}
-	copy(b[wire.HelloLen:], data[:])
+	secure.PutHint(b[wire.HelloLen:], it.cfg.Hint)
+	copy(b[wire.HelloLen+secure.HintLen:], data[:])
 	*private = b
 	it.hand = &handshake{client: client, user: bytes.Clone(user)}
 	return it.queuePair(datapath.ModeMessages)

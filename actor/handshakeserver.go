@@ -21,15 +21,23 @@ func (l *loop) same(in *incoming) (ok bool) {
 	if in.cfg.Raw || in.id.Datagram() && !in.cfg.secured() {
 		return true
 	}
-	h, _, _ := wire.ParseHello(in.r.PrivateData, in.id.Limits().Padded)
+	h, behind, _ := wire.ParseHello(in.r.PrivateData, in.id.Limits().Padded)
 	peer := secure.Features(h.Features)
 	own := in.cfg.features(peer)
-	err := own.Same(peer, h.Version)
-	if err != nil {
+	if err := own.Same(peer, h.Version); err != nil {
 		l.deny(in, own, secure.RefusedMode, err)
+		return false
 	}
-	return err == nil
+	if !in.cfg.secured() {
+		return true
+	}
+	if in.hint, in.behind, ok = secure.ParseHint(behind); !ok {
+		l.deny(in, own, secure.RefusedOther, errNoHint)
+	}
+	return ok
 }
+
+var errNoHint = &HandshakeError{What: "a request without a hint"}
 
 // deny rejects a request that has no actor, because of err.
 func (l *loop) deny(in *incoming, own secure.Features, why secure.Refusal, err error) {
@@ -66,8 +74,8 @@ func (it *ident) uncrowd() {
 // accepts.
 func (it *ident) challenge(in *incoming) {
 	r := in.r
-	h, data, _ := wire.ParseHello(r.PrivateData, it.id.Limits().Padded)
-	request, data := secure.Hello(r.PrivateData), bytes.Clone(data)
+	h, _, _ := wire.ParseHello(r.PrivateData, it.id.Limits().Padded)
+	request, data := secure.Hello(r.PrivateData), bytes.Clone(in.behind)
 	it.peerMode, it.peerHello, it.peerReads = datapath.ModeMessages, h, r.Param
 	it.features = it.cfg.features(secure.Features(h.Features))
 	it.depths(nil, &it.peerReads)
@@ -85,7 +93,7 @@ func (it *ident) challenge(in *incoming) {
 	if keys == nil {
 		keys = new(secure.Keys)
 	}
-	suite, binding, reply := it.features.Suite(), it.binding(r.Peer, r.Local), secure.Hello(it.hand.reply)
+	suite, binding, reply := it.features.Suite(), it.binding(r.Peer, r.Local, in.hint), secure.Hello(it.hand.reply)
 	it.rt.running.Add(1)
 	it.rt.Scheduler().Go(func() {
 		defer it.rt.running.Done()

@@ -72,7 +72,8 @@ func (it *ident) canListen() error {
 // beginTLS begins the handshake of the side that connects: private becomes what goes on the wire.
 func (it *ident) beginTLS(private *[]byte) error {
 	it.features = secure.FeatureTLS
-	b := it.hello().Put(nil)
+	b := it.hello().Put(make([]byte, secure.HintLen))
+	secure.PutHint(b[secure.HelloLen:], it.cfg.Hint)
 	it.hand = &handshake{user: bytes.Clone(*private), tls: &tlsHandshake{request: secure.Hello(b)}}
 	*private = b
 	return it.queuePair(datapath.ModeMessages)
@@ -150,9 +151,9 @@ func (it *ident) tlsBeginning() func() error {
 	peer := secure.TLSPeer{Request: h.request, Reply: h.reply, Receive: it.conn.FrameSize()}
 	begin := secure.NewTLSServer
 	if came := it.hand.in; came != nil {
-		peer.Binding = it.binding(came.r.Peer, came.r.Local)
+		peer.Binding = it.binding(came.r.Peer, came.r.Local, came.hint)
 	} else {
-		begin, peer.ServerName, peer.Binding = secure.NewTLSClient, it.serverName(), it.binding(in.Local, in.Peer)
+		begin, peer.ServerName, peer.Binding = secure.NewTLSClient, it.serverName(), it.binding(in.Local, in.Peer, it.cfg.Hint)
 	}
 	return func() (err error) {
 		h.tls, err = begin(ctx, config, peer)

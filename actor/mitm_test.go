@@ -21,7 +21,7 @@ import (
 // listener's owner hears of nothing.
 func TestEveryByteOfTheHandshake(t *testing.T) {
 	for kind, n := range map[cmidtest.Message]int{
-		cmidtest.MsgREQ: wire.HelloLen + secure.PSKRequestLen, cmidtest.MsgREP: wire.HelloLen + secure.PSKReplyLen,
+		cmidtest.MsgREQ: wire.HelloLen + secure.HintLen + secure.PSKRequestLen, cmidtest.MsgREP: wire.HelloLen + secure.PSKReplyLen,
 	} {
 		for i := range n {
 			for _, bit := range []byte{1, 1 << 7} {
@@ -250,7 +250,7 @@ func (w *world) handshake(c Credential) *hand {
 	m.send(m.id, &cmid.ResolveRoute{})
 	next[*cmid.RouteResolved](m.probe)
 	suite := secure.AES256GCM
-	b := wire.Hello{Features: uint8(secure.PSKFeatures(suite)), Credits: 2, Eager: kib, MaxMessage: kib}.Put(make([]byte, secure.PSKRequestLen))
+	b := wire.Hello{Features: uint8(secure.PSKFeatures(suite)), Credits: 2, Eager: kib, MaxMessage: kib}.Put(make([]byte, secure.HintLen+secure.PSKRequestLen))
 	binding := secure.Binding{Device: secure.DeviceInfiniBand, Client: local.Local.Addr(), Server: MustAddr(there + ":7471").AddrPort}
 	if w.flavor != 0 {
 		binding.Device = secure.DeviceIWARP
@@ -259,7 +259,7 @@ func (w *world) handshake(c Credential) *hand {
 	if err != nil {
 		w.Fatal(err)
 	}
-	copy(b[wire.HelloLen:], data[:])
+	copy(b[wire.HelloLen+secure.HintLen:], data[:])
 	m.send(m.id, &Connect{PrivateData: b})
 	est, _ := next[*Established](m.probe)
 	m.secure, err = client.Finish(secure.Hello(est.PrivateData), est.PrivateData[wire.HelloLen:wire.HelloLen+secure.PSKReplyLen])
@@ -370,12 +370,12 @@ func TestHalfOpenHandshakes(t *testing.T) {
 		server := w.farProbe()
 		lis := w.listen(server, secured(w))
 		mallory := w.probe()
-		b := wire.Hello{Features: uint8(secure.FeaturePSK), Credits: 2, Eager: kib, MaxMessage: kib}.Put(make([]byte, secure.PSKRequestLen))
+		b := wire.Hello{Features: uint8(secure.FeaturePSK), Credits: 2, Eager: kib, MaxMessage: kib}.Put(make([]byte, secure.HintLen+secure.PSKRequestLen))
 		_, data, err := secure.NewPSKClient(&Credential{Identity: "alice", Key: credential("alice", 1).Key}, secure.AES256GCM, secure.Binding{}, secure.Hello(b))
 		if err != nil {
 			w.Fatal(err)
 		}
-		copy(b[wire.HelloLen:], data[:])
+		copy(b[wire.HelloLen+secure.HintLen:], data[:])
 		for range 1000 {
 			mallory.send(w.rt.CreateID(mallory.pid, IDConfig{Raw: true}), &Dial{Addr: there + ":7471", PrivateData: b})
 		}

@@ -47,12 +47,16 @@ func (rt *Runtime) loopOf(box *mailbox.Mailbox) *loop {
 	return nil
 }
 
-// placeFor chooses the loop of a connection that was requested: the loop that its owner runs on;
+// placeFor chooses the loop of a connection that was requested: the loop that its owner runs on, or
+// that the listener's Place has named;
 // or, if that runs on none or there is a Handler, which runs where its connection does, the one
 // with the fewest identifiers. A loop on which too many requests have not arrived yet gets no more.
 func (l *loop) placeFor(in *incoming) *loop {
-	to := l.rt.loopOf(in.box)
-	if in.handler == nil && to != nil {
+	to := in.near
+	if to == nil && in.handler == nil {
+		to = l.rt.loopOf(in.box)
+	}
+	if to != nil {
 		to.assigned.Add(1)
 	} else {
 		to = l.rt.assign(l)

@@ -22,9 +22,13 @@ type incoming struct {
 	owner   *actor.PID   // the listener's, or whom its Route has named; nil: nobody
 	box     *mailbox.Mailbox
 
-	// Of a secured connection: the listener's Route, and its name.
-	route func(r *ConnectRequest) (*actor.PID, *Reject)
-	name  string
+	// Of a secured connection: the request's hint, and what is behind that; where Place puts it;
+	// the listener's Route, and its name.
+	hint   uint32
+	behind []byte
+	near   *loop // nil: anywhere
+	route  func(r *ConnectRequest) (*actor.PID, *Reject)
+	name   string
 }
 
 // request handles a connection request for a listener of this loop: it rejects it, takes it, or
@@ -51,7 +55,7 @@ func (l *loop) request(id *cmid.ID, r *cmid.ConnectRequest) {
 		l.tooOften(in)
 		return
 	}
-	in.cfg.Context, in.cfg.Handler, in.cfg.Route = nil, nil, nil
+	in.cfg.Context, in.cfg.Handler, in.cfg.Route, in.cfg.Place = nil, nil, nil, nil
 	if in.cfg.RefuseForeign && !in.cfg.Raw {
 		if _, _, ok := wire.ParseHello(r.PrivateData, id.Limits().Padded); !ok {
 			l.rt.log.Warn("rdma: a foreign peer was rejected (RefuseForeign)", "id", id.Handle(), "peer", r.Peer, "local", r.Local)
@@ -69,6 +73,9 @@ func (l *loop) request(id *cmid.ID, r *cmid.ConnectRequest) {
 	}
 	if in.cfg.secured() {
 		in.route, in.name = from.cfg.Route, from.pid.Id
+		if from.cfg.Place != nil && !l.placed(from, in) {
+			return
+		}
 	} else if from.cfg.Route != nil && !l.route(from, in) {
 		return
 	}
@@ -94,9 +101,7 @@ func (l *loop) route(from *ident, in *incoming) bool {
 	}
 	switch {
 	case !ok:
-		l.rt.count.Add(-1)
-		l.refused(in.id, in.via, fateFailed)
-		l.reject(in.id)
+		l.fail(in)
 		return false
 	case reject != nil:
 		in.owner, in.box, in.handler, in.cfg.Manual = nil, nil, nil, false
@@ -111,8 +116,38 @@ func (l *loop) route(from *ident, in *incoming) bool {
 	return true
 }
 
-// askRoute calls Route, which is the user's. Not ok: it has not returned.
+// fail rejects a request because of the listener's code.
+func (l *loop) fail(in *incoming) {
+	l.rt.count.Add(-1)
+	l.refused(in.id, in.via, fateFailed)
+	l.reject(in.id)
+}
+
+// askRoute calls Route. Not ok: it has not returned.
 func (l *loop) askRoute(from *ident, in *incoming) (owner *actor.PID, reject *cmid.Reject, ok bool) {
+	r := *in.r
+	if !in.cfg.Raw {
+		_, r.PrivateData, ok = wire.ParseHello(r.PrivateData, in.id.Limits().Padded)
+		r.Foreign = !ok
+	}
+	ok = l.ask(from, in, "Route", func() { owner, reject = from.cfg.Route(&r) })
+	return owner, reject, ok
+}
+
+// placed asks the listener's Place where a request belongs whose peer is not authenticated yet.
+// False: the request was rejected.
+func (l *loop) placed(from *ident, in *incoming) bool {
+	var with *actor.PID
+	if in.hint != 0 && !l.ask(from, in, "Place", func() { with = from.cfg.Place(in.hint) }) {
+		l.fail(in)
+		return false
+	}
+	in.near = l.rt.loopOf(l.rt.registry.Find(with))
+	return true
+}
+
+// ask calls the listener's code, which is the user's. Not ok: it has not returned.
+func (l *loop) ask(from *ident, in *incoming, name string, call func()) (ok bool) {
 	defer func() {
 		if ok {
 			return
@@ -120,21 +155,13 @@ func (l *loop) askRoute(from *ident, in *incoming) (owner *actor.PID, reject *cm
 		value := recover()
 		if value == nil { // the goroutine ends: nobody else rejects it
 			value = mailbox.ErrGoexit
-			l.rt.count.Add(-1)
-			l.refused(in.id, in.via, fateFailed)
-			l.reject(in.id)
+			l.fail(in)
 		}
-		l.failed("Route of " + from.pid.Id)
-		l.rt.sys.EventStream.Publish(&Panicked{"Route of a listener", from.pid.Id, value, debug.Stack()})
+		l.failed(name + " of " + from.pid.Id)
+		l.rt.sys.EventStream.Publish(&Panicked{name + " of a listener", from.pid.Id, value, debug.Stack()})
 	}()
-	r := *in.r
-	if !in.cfg.Raw {
-		_, r.PrivateData, ok = wire.ParseHello(r.PrivateData, in.id.Limits().Padded)
-		r.Foreign = !ok
-	}
-	ok = false
-	owner, reject = from.cfg.Route(&r)
-	return owner, reject, true
+	call()
+	return true
 }
 
 // take makes the actor of a new connection and notifies the owner of its listener, or the handler

@@ -17,10 +17,23 @@ type Device uint8
 
 // The kinds of devices.
 const (
-	DeviceMemory     Device = iota // the twin
-	DeviceIWARP                    // MPA over TCP, by the embedded device or the kernel's
-	DeviceInfiniBand               // InfiniBand and RoCE
+	DeviceIWARP      Device = 1 // MPA over TCP, by the embedded device or the kernel's
+	DeviceInfiniBand Device = 2 // InfiniBand and RoCE
 )
+
+// HintLen is the length, in bytes, of the hint behind a request's hello.
+const HintLen = 4
+
+// PutHint writes a hint to the first HintLen bytes of b.
+func PutHint(b []byte, hint uint32) { binary.BigEndian.PutUint32(b, hint) }
+
+// ParseHint takes the hint off what is behind a request's hello. Not ok: there is none.
+func ParseHint(b []byte) (hint uint32, rest []byte, ok bool) {
+	if len(b) < HintLen {
+		return 0, nil, false
+	}
+	return binary.BigEndian.Uint32(b), b[HintLen:], true
+}
 
 // Binding is what both sides of a connection must see alike, besides their hellos. It is part of
 // the handshake: who changes or relays any of it is found out.
@@ -30,6 +43,7 @@ type Binding struct {
 	// Both are left out if one is not valid. That is for networks that translate addresses.
 	Client netip.Addr
 	Server netip.AddrPort
+	Hint   uint32 // of the request
 }
 
 const (
@@ -50,7 +64,8 @@ func (b Binding) append(label string) []byte {
 	p = append(p, byte(b.Device), addresses)
 	p = append(p, client[:]...)
 	p = append(p, server[:]...)
-	return binary.BigEndian.AppendUint16(p, port)
+	p = binary.BigEndian.AppendUint16(p, port)
+	return binary.BigEndian.AppendUint32(p, b.Hint)
 }
 
 // psk is the prologue of PSK mode: also the request's hello and key id, which come in the clear.

@@ -77,7 +77,7 @@ func (p *pythonPeer) begin(role, suite string, who *Credential, more map[string]
 	p.t.Helper()
 	line := map[string]any{
 		"role": role, "suite": suite, "key": who.Key[:], "identity": []byte(who.Identity), "device": int(route.Device),
-		"client": route.Client.String(), "server": route.Server.Addr().String(), "port": route.Server.Port(),
+		"client": route.Client.String(), "server": route.Server.Addr().String(), "port": route.Server.Port(), "hint": route.Hint,
 	}
 	for name, value := range more {
 		line[name] = value
@@ -109,7 +109,7 @@ func TestPythonClient(t *testing.T) {
 		p := startPython(t)
 		p.begin("client", name, who, map[string]any{"hello": requestHello[:]})
 		request := p.hear("request")
-		server, reply, err := NewPSKServer(keys(t, who), s, route, Hello(request), request[HelloLen:], replyHello)
+		server, reply, err := NewPSKServer(keys(t, who), s, route, Hello(request), wantHint(t, request[HelloLen:]), replyHello)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -122,6 +122,16 @@ func TestPythonClient(t *testing.T) {
 	}
 }
 
+// wantHint takes route's hint off what is behind a request's hello.
+func wantHint(t *testing.T, b []byte) (rest []byte) {
+	t.Helper()
+	hint, rest, ok := ParseHint(b)
+	if !ok || hint != route.Hint {
+		t.Fatalf("the hint is %d, %v, want %d", hint, ok, route.Hint)
+	}
+	return rest
+}
+
 // TestPythonServer: we dial it.
 func TestPythonServer(t *testing.T) {
 	who := credential("node-1", 1)
@@ -131,7 +141,9 @@ func TestPythonServer(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p.begin("server", name, who, map[string]any{"request": append(requestHello[:], request[:]...), "hello": replyHello[:]})
+		hint := make([]byte, HintLen)
+		PutHint(hint, route.Hint)
+		p.begin("server", name, who, map[string]any{"request": slices.Concat(requestHello[:], hint, request[:]), "hello": replyHello[:]})
 		reply := p.hear("reply")
 		channel, err := client.Finish(Hello(reply), reply[HelloLen:])
 		if err != nil {

@@ -40,6 +40,8 @@ func TestPSKNeedsTheSame(t *testing.T) {
 	port.Server = netip.AddrPortFrom(route.Server.Addr(), 7472)
 	device := route
 	device.Device = DeviceInfiniBand
+	hint := route
+	hint.Hint++
 	for _, c := range []struct {
 		why    string
 		keys   *Keys
@@ -51,7 +53,8 @@ func TestPSKNeedsTheSame(t *testing.T) {
 		{"another client", keys(t, who), AES256GCM, another, -1},
 		{"another port", keys(t, who), AES256GCM, port, -1},
 		{"another device", keys(t, who), AES256GCM, device, -1},
-		{"no addresses", keys(t, who), AES256GCM, Binding{Device: DeviceIWARP}, -1},
+		{"another hint", keys(t, who), AES256GCM, hint, -1},
+		{"no addresses", keys(t, who), AES256GCM, Binding{Device: DeviceIWARP, Hint: route.Hint}, -1},
 		{"an earlier version", keys(t, who), AES256GCM, route, 2},
 		{"fewer credits", keys(t, who), AES256GCM, route, 5},
 		{"no features", keys(t, who), AES256GCM, route, 6},

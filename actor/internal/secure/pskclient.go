@@ -7,7 +7,7 @@ import (
 )
 
 const (
-	// PSKRequestLen is what PSK mode has behind the hello of a request: a public key and a key id.
+	// PSKRequestLen is what PSK mode has behind hello and hint of a request: a public key and a key id.
 	PSKRequestLen = publicLen + keyIDLen
 	// PSKReplyLen is what it has behind the hello of a reply: a public key, and the hello sealed.
 	PSKReplyLen = publicLen + HelloLen + Overhead
@@ -16,7 +16,7 @@ const (
 // PSKClient is the connecting side's handshake: NewPSKClient, then Finish with the reply.
 type PSKClient struct{ noise *noise }
 
-// NewPSKClient begins a handshake and returns what goes behind the request's hello.
+// NewPSKClient begins a handshake and returns what goes behind the request's hello and hint.
 func NewPSKClient(c *Credential, s Suite, b Binding, request Hello) (*PSKClient, [PSKRequestLen]byte, error) {
 	e, err := ecdh.X25519().GenerateKey(rand.Reader)
 	if err != nil {

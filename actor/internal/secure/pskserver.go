@@ -12,7 +12,7 @@ type PSKServer struct {
 	channel  *Channel
 }
 
-// NewPSKServer takes a request, its hello and what is behind that, and returns what goes behind the
+// NewPSKServer takes a request, its hello and what is behind the hint, and returns what goes behind the
 // reply's hello.
 func NewPSKServer(k *Keys, s Suite, b Binding, request Hello, data []byte, reply Hello,
 ) (*PSKServer, [PSKReplyLen]byte, error) {

@@ -11,9 +11,9 @@ import (
 )
 
 var (
-	requestHello = Hello{0x7E, 0xDA, 3, PSKRequestLen, 0, 32, 1, 64, 0, 16, 0, 0}
+	requestHello = Hello{0x7E, 0xDA, 3, HintLen + PSKRequestLen, 0, 32, 1, 64, 0, 16, 0, 0}
 	replyHello   = Hello{0x7E, 0xDA, 3, PSKReplyLen, 0, 16, 1, 16, 1, 0, 0, 0}
-	route        = Binding{DeviceIWARP, netip.MustParseAddr("192.0.2.1"), netip.MustParseAddrPort("192.0.2.2:7471")}
+	route        = Binding{DeviceIWARP, netip.MustParseAddr("192.0.2.1"), netip.MustParseAddrPort("192.0.2.2:7471"), 77}
 	pskSuites    = []Suite{AES256GCM, ChaCha20Poly1305}
 )
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/netip"
 	"os"
+	"slices"
 	"testing"
 )
 
@@ -37,6 +38,7 @@ type pskVector struct {
 	Device          Device
 	Client, Server  string
 	Port            uint16
+	Hint            uint32
 	ClientEphemeral octets `json:"client_ephemeral"`
 	ServerEphemeral octets `json:"server_ephemeral"`
 	Request, Reply  octets
@@ -46,7 +48,7 @@ type pskVector struct {
 
 func (v *pskVector) binding(t *testing.T) Binding {
 	t.Helper()
-	b := Binding{Device: v.Device}
+	b := Binding{Device: v.Device, Hint: v.Hint}
 	if v.Client != "" {
 		b.Client = netip.MustParseAddr(v.Client)
 		b.Server = netip.AddrPortFrom(netip.MustParseAddr(v.Server), v.Port)
@@ -68,12 +70,13 @@ func TestPSKVectors(t *testing.T) {
 	for i, v := range vectors[pskVector](t, "psk.json") {
 		t.Run(fmt.Sprint(i), func(t *testing.T) {
 			s, who := vectorSuites[v.Suite], &Credential{string(v.Identity), [KeyLen]byte(v.Key)}
-			request, reply := Hello(v.Request), Hello(v.Reply)
+			request, reply, hint := Hello(v.Request), Hello(v.Reply), make([]byte, HintLen)
+			PutHint(hint, v.Hint)
 			client, data, err := newPSKClient(who, s, v.binding(t), request, fixed(t, v.ClientEphemeral))
 			if err != nil {
 				t.Fatal(err)
 			}
-			wantBytes(t, "request", append(request[:], data[:]...), v.Request)
+			wantBytes(t, "request", slices.Concat(request[:], hint, data[:]), v.Request)
 			_, answer, err := newPSKServer(keys(t, who), s, v.binding(t), request, data[:], reply, fixed(t, v.ServerEphemeral))
 			if err != nil {
 				t.Fatal(err)

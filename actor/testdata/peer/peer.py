@@ -189,9 +189,9 @@ def first(c, conn, kind, what):
     return sealed
 
 
-def secrets(c, client, server, port):
+def secrets(c, client, server, port, hint):
     who = secure.Credential(c["identity"].encode(), bytes.fromhex(c["key"]))
-    return who, secure.binding(client, server, port, addresses=not c.get("no_addresses"))
+    return who, secure.binding(client, server, port, hint, addresses=not c.get("no_addresses"))
 
 
 class Peer:
@@ -204,9 +204,9 @@ class Peer:
         """Connects, and waits for the owner's answer."""
         sock = socket.create_connection((c["host"], c["port"]), 20)
         pair = iwarp.Pair(sock, c.get("timeout", 20))
-        who, bound = secrets(c, sock.getsockname()[0], c["host"], c["port"])
+        who, bound = secrets(c, sock.getsockname()[0], c["host"], c["port"], struct.pack(">I", c.get("hint", 0)))
         conn = self.conns[c["conn"]] = Conn(pair, c.get("credits", 16))
-        shake = secure.Client(bool(c.get("chacha")), who, bound, hello(c, 40))
+        shake = secure.Client(bool(c.get("chacha")), who, bound, hello(c, 44))
         reply, rejected = pair.connect(flipped(shake.private, c, "request"))
         out = {"request": shake.private.hex(), "reply": reply.hex()}
         if rejected:
@@ -245,7 +245,7 @@ class Peer:
             pair.answer(hello(c, 1) + bytes([c["refuse"]]), reject=True)
             return out
         c["chacha"] = bool(request[6] & secure.FEATURE_CHACHA)  # the client chooses
-        who, bound = secrets(c, peer[0], *sock.getsockname()[:2])
+        who, bound = secrets(c, peer[0], *sock.getsockname()[:2], request[12:16])
         shake = secure.Server(c["chacha"], who, bound, request, hello(c, 60))
         reply = bytes.fromhex(c["replay"]) if "replay" in c else flipped(shake.private, c, "reply")
         pair.answer(reply)
@@ -337,13 +337,13 @@ class Peer:
         left = []
         for i in range(c["count"]):
             sock = socket.create_connection((c["host"], c["port"]), 20)
-            start = hello(c, 40)
+            start = hello(c, 44)
             private = [
                 rand.randbytes(rand.randrange(200)),
-                start + rand.randbytes(40),
-                start + rand.randbytes(32) + who.id,
-                start + bytes(32) + who.id,
-                start[:6] + rand.randbytes(6) + rand.randbytes(32) + who.id,
+                start + rand.randbytes(44),
+                start + rand.randbytes(36) + who.id,
+                start + bytes(36) + who.id,
+                start[:6] + rand.randbytes(6) + rand.randbytes(36) + who.id,
             ][i % 5]
             body = struct.pack(">HH", 8, 8) + private
             frame = iwarp.REQUEST + struct.pack(">BBH", iwarp.ENHANCED, 2, len(body)) + body

@@ -48,11 +48,11 @@ def address(text):
     return a.packed if a.version == 6 else bytes(10) + b"\xff\xff" + a.packed
 
 
-def binding(client, server, port, device=1, addresses=True):
+def binding(client, server, port, hint, device=1, addresses=True):
     b = b"rdmactor-psk-1" + bytes([device, 1 if addresses else 0])
     if not addresses:
-        return b + bytes(34)
-    return b + address(client) + address(server) + struct.pack(">H", port)
+        return b + bytes(34) + hint
+    return b + address(client) + address(server) + struct.pack(">H", port) + hint
 
 
 class Credential:
@@ -201,7 +201,7 @@ class Client:
         self.noise = Noise(chacha, bound + hello + credential.id)
         self.noise.e(self.noise.public)
         self.noise.encrypt(b"")  # the tag is not sent
-        self.private = hello + self.noise.public + credential.id
+        self.private = hello + bound[-4:] + self.noise.public + credential.id
 
     def finish(self, reply):
         """Gives what seals, and what opens."""
@@ -220,7 +220,7 @@ class Server:
     """The server's side of the handshake."""
 
     def __init__(self, chacha, credential, bound, request, hello):
-        request, e, key_id = request[:12], request[12:44], request[44:52]
+        request, e, key_id = request[:12], request[16:48], request[48:56]
         if key_id != credential.id:
             raise Refused("no key has this id")
         n = Noise(chacha, bound + request + key_id)

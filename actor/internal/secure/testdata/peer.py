@@ -143,10 +143,10 @@ def address(a):
     return a.packed if a.version == 6 else bytes(10) + b"\xff\xff" + a.packed
 
 
-def binding(label, device, client, server, port):
+def binding(label, device, client, server, port, hint):
     if client is None:
-        return label + bytes([device, 0]) + bytes(34)
-    return label + bytes([device, 1]) + address(client) + address(server) + struct.pack(">H", port)
+        return label + bytes([device, 0]) + bytes(34) + struct.pack(">I", hint)
+    return label + bytes([device, 1]) + address(client) + address(server) + struct.pack(">HI", port, hint)
 
 
 def key_id(key, identity):
@@ -156,17 +156,19 @@ def key_id(key, identity):
 class PSK:
     """One side's handshake: request and finish of a client, answer of a server."""
 
-    def __init__(self, suite, identity, key, bound, private):
-        self.suite, self.id, self.bound, self.private = suite, key_id(key, identity), bound, private
+    def __init__(self, suite, identity, key, route, private):
+        """route is what is bound, but for the label and the hint."""
+        self.suite, self.id, self.route, self.private = suite, key_id(key, identity), route, private
         self.psk = expand(key, "psk", identity, 32)
 
-    def begin(self, hello):
-        self.noise = Noise(self.suite, self.bound + hello + self.id, self.psk, self.private)
+    def begin(self, hello, hint):
+        bound = binding(b"rdmactor-psk-1", *self.route, hint)
+        self.noise = Noise(self.suite, bound + hello + self.id, self.psk, self.private)
 
-    def request(self, hello):
-        self.begin(hello)
+    def request(self, hello, hint):
+        self.begin(hello, hint)
         self.noise.first(public(self.private))
-        return hello + public(self.private) + self.id
+        return hello + struct.pack(">I", hint) + public(self.private) + self.id
 
     def finish(self, reply):
         if len(reply) != 72:
@@ -176,11 +178,11 @@ class PSK:
         return self.secrets()
 
     def answer(self, request, hello):
-        if len(request) != 52 or request[44:] != self.id:
+        if len(request) != 56 or request[48:] != self.id:
             raise ValueError("not a request of ours")
-        self.begin(request[:12])
-        self.noise.first(request[12:44])
-        sealed = self.noise.write_second(request[12:44], hello)
+        self.begin(request[:12], int.from_bytes(request[12:16], "big"))
+        self.noise.first(request[16:48])
+        sealed = self.noise.write_second(request[16:48], hello)
         return hello + public(self.private) + sealed
 
     def secrets(self):
@@ -276,20 +278,19 @@ def pattern(n):
     return bytes((i + (i >> 8) + (i >> 16)) & 255 for i in range(n))
 
 
-def psk_vector(name, bound_to):
+def psk_vector(name, bound_to, hint):
     suite, identity, key = SUITES[name], "node-1/é".encode(), bytes(range(200, 232))
     features = bytes([5 if name == "chacha" else 1])
-    request_hello = bytes.fromhex("7eda03280020") + features + bytes.fromhex("4000100000")
+    request_hello = bytes.fromhex("7eda032c0020") + features + bytes.fromhex("4000100000")
     reply_hello = bytes.fromhex("7eda033c0010") + features + bytes.fromhex("1001000000")
-    bound = binding(b"rdmactor-psk-1", 1, *bound_to)
-    client, server = (PSK(suite, identity, key, bound, private(seed)) for seed in (21, 22))
-    request = client.request(request_hello)
+    client, server = (PSK(suite, identity, key, (1, *bound_to), private(seed)) for seed in (21, 22))
+    request = client.request(request_hello, hint)
     reply = server.answer(request, reply_hello)
     secrets = client.finish(reply)
     assert server.secrets() == secrets
     return {
         "suite": name, "identity": identity.hex(), "key": key.hex(), "device": 1,
-        "client": bound_to[0] or "", "server": bound_to[1] or "", "port": bound_to[2],
+        "client": bound_to[0] or "", "server": bound_to[1] or "", "port": bound_to[2], "hint": hint,
         "client_ephemeral": (bytes([21]) * 32).hex(), "server_ephemeral": (bytes([22]) * 32).hex(),
         "request": request.hex(), "reply": reply.hex(), "client_secret": secrets[0].hex(), "server_secret": secrets[1].hex(),
     }
@@ -311,10 +312,12 @@ def records_vector(name):
 
 
 def write_vectors(folder):
-    routes = (("192.0.2.1", "192.0.2.2", 7471), ("2001:db8::1", "2001:db8::2", 65535), (None, None, 0))
+    routes = (
+        (("192.0.2.1", "192.0.2.2", 7471), 0), (("2001:db8::1", "2001:db8::2", 65535), 0xFEEDBEE5), ((None, None, 0), 1),
+    )
     for name, vectors in (
         ("noise.json", [noise_vector(SUITES[s]) for s in PSK_SUITES]),
-        ("psk.json", [psk_vector(s, route) for s in PSK_SUITES for route in routes]),
+        ("psk.json", [psk_vector(s, *r) for s in PSK_SUITES for r in routes]),
         ("records.json", [records_vector(s) for s in SUITES]),
     ):
         with open(os.path.join(folder, name), "w") as f:
@@ -339,10 +342,10 @@ def talk():
     """The first line says who to be. After the handshake each record, and each large message, comes back reversed."""
     start = hear()
     suite = SUITES[start["suite"]]
-    bound = binding(b"rdmactor-psk-1", start["device"], start["client"] or None, start["server"], start["port"])
-    psk = PSK(suite, start["identity"], start["key"], bound, X25519PrivateKey.generate())
+    route = start["device"], start["client"] or None, start["server"], start["port"]
+    psk = PSK(suite, start["identity"], start["key"], route, X25519PrivateKey.generate())
     if start["role"] == "client":
-        say(request=psk.request(start["hello"]))
+        say(request=psk.request(start["hello"], start["hint"]))
         ours, theirs = psk.finish(hear()["reply"])
     else:
         say(reply=psk.answer(start["request"], start["hello"]))
