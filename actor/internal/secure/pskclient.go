@@ -7,7 +7,8 @@ import (
 )
 
 const (
-	// PSKRequestLen is what PSK mode has behind hello and hint of a request: a public key and a key id.
+	// PSKRequestLen is what PSK mode has behind hello and hint of a request: a public key and a key
+	// id.
 	PSKRequestLen = publicLen + keyIDLen
 	// PSKReplyLen is what it has behind the hello of a reply: a public key, and the hello sealed.
 	PSKReplyLen = publicLen + HelloLen + Overhead

@@ -12,8 +12,8 @@ type PSKServer struct {
 	channel  *Channel
 }
 
-// NewPSKServer takes a request, its hello and what is behind the hint, and returns what goes behind the
-// reply's hello.
+// NewPSKServer takes a request, its hello and what is behind the hint, and returns what goes behind
+// the reply's hello.
 func NewPSKServer(k *Keys, s Suite, b Binding, request Hello, data []byte, reply Hello,
 ) (*PSKServer, [PSKReplyLen]byte, error) {
 	// A key that is not known shall not cost the key for one connection.
