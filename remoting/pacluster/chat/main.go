@@ -48,8 +48,8 @@ Joins a chat that has no host. Each process is a member of a cluster; all are st
 one of these that this process is: without it, the first one that is free on this machine. Each member also answers an HTTP
 request at a port 1000 above the one of its name.
 
-On several machines, all members have the same --key, or certificates of one --tls-ca that are good for both sides. Their HTTP requests,
-which say who is there, are not secured.
+On several machines, all members have the same --key, or certificates of one --tls-ca that are good for both sides. Who has another one is
+alone with all that they say; --debug shows why. The HTTP requests, which say who is there, are not secured.
 `
 
 func main() {
