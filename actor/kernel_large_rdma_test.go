@@ -16,10 +16,16 @@ import (
 // take: the same bytes in order.
 func TestKernelLarge(t *testing.T) {
 	leavesNothing(t)
-	const most, rounds = 4 << 20, 6
+	kernelLarge(t, 6, IDConfig{Credits: 16})
+}
+
+// kernelLarge sends a number of rounds of all sizes on two connections.
+func kernelLarge(t *testing.T, rounds int, cfg IDConfig) {
+	t.Helper()
+	const most = 4 << 20
 	sizes := []int{datapath.EagerPosted, datapath.EagerPosted + 1, 1 << 20, 100, most, 3<<20 + 5, 0}
 	rt := openKernel(t, testSystem(t), Config{Limits: Limits{ReceiveMemory: 24 << 20, SendMemory: 16 << 20}})
-	cfg := IDConfig{MaxMessage: most, Credits: 16}
+	cfg.MaxMessage = most
 	at := serveKernel(t, rt, env(t, "RDMA_ADDR")+":0", cfg)
 	p := newProbe(t, rt.sys, rt.OnLoop(), nil)
 	ids := make(map[string]int) // echoes that each has got
