@@ -1,6 +1,6 @@
 // Package fairshare shares places among the addresses, or other keys, that want them, so that one of
-// these cannot have them all. One address may have as many places as are left for all others. A sixteenth is for
-// addresses that have none. An address is an IPv4 address, or an IPv6 network of 64 bits.
+// these cannot have them all. One may have as many places as are left for all others. A sixteenth
+// is for those that have none. An address is an IPv4 address, or an IPv6 network of 64 bits.
 package fairshare
 
 import "net/netip"

@@ -1,0 +1,35 @@
+package docscheck
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"testing"
+)
+
+// namedTest is a test in docs/security.md: its directory and its name.
+var namedTest = regexp.MustCompile("`([a-z/]+)\\.(Test[A-Za-z0-9]+)`")
+
+// Every bound in docs/security.md has a test, and the test is there.
+func TestSecurityNamesTests(t *testing.T) {
+	doc, err := os.ReadFile(filepath.Join(root, "docs", "security.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	code, err := index(os.DirFS(root))
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := namedTest.FindAllStringSubmatch(string(doc), -1)
+	if len(names) < 16 {
+		t.Errorf("docs/security.md names %d tests", len(names))
+	}
+	for _, n := range names {
+		p := code[n[1]]
+		if p == nil {
+			t.Errorf("docs/security.md: there is no package %s with tests", n[1])
+		} else if _, ok := p.tests[n[2]]; !ok {
+			t.Errorf("docs/security.md: there is no func %s in %s", n[2], n[1])
+		}
+	}
+}
