@@ -4,6 +4,7 @@ package native
 
 import (
 	"errors"
+	"slices"
 
 	"golang.org/x/sys/unix"
 
@@ -32,7 +33,7 @@ type slot struct {
 type staging struct {
 	mem    []byte
 	free   []uint16
-	queues []*sendQueue // that have sends in slots
+	queues []*sendQueue // that have sends in slots, or had some
 }
 
 func newStaging() (staging, error) {
@@ -59,6 +60,7 @@ type sendQueue struct {
 	ud     bool
 	cq     *completions
 	chain  []uint16 // slots, in order
+	listed bool     // in staging.queues
 	failed error    // of sends that were posted before their turn
 	again  bool     // the kernel has not looked at what was posted
 }
@@ -99,7 +101,8 @@ func (q *sendQueue) Put(cookie uint64, wr *verbs.SendWR, list []hca.Place, _ uin
 	}
 	if n := len(q.chain); n > 0 {
 		s.at(q.chain[n-1]).wr.Next = addressIn(x)
-	} else {
+	} else if !q.listed {
+		q.listed = true
 		s.queues = append(s.queues, q)
 	}
 	q.chain = append(q.chain, i)
@@ -125,6 +128,7 @@ func sendFlags(wr *verbs.SendWR, reported bool) (f uint32) {
 // post posts everything that was collected.
 func (s *staging) post() {
 	for _, q := range s.queues {
+		q.listed = false
 		if err := q.post(); q.failed == nil {
 			q.failed = err
 		}
@@ -194,8 +198,12 @@ func (q *sendQueue) Taken(uint64) bool { return false }
 
 // Close drops what was not posted.
 func (q *sendQueue) Close() error {
-	q.a.sends.free = append(q.a.sends.free, q.chain...)
+	s := &q.a.sends
+	s.free = append(s.free, q.chain...)
 	q.chain = q.chain[:0]
+	if i := slices.Index(s.queues, q); i >= 0 {
+		s.queues = slices.Delete(s.queues, i, i+1)
+	}
 	return nil
 }
 

@@ -12,11 +12,13 @@ import (
 
 // Asynchronous events (enum ib_event_type).
 const (
+	eventCQError    = 0
 	eventQPFatal    = 1
 	eventQPReqErr   = 2
 	eventQPAccess   = 3
 	eventCommEst    = 4
 	eventDeviceFail = 8
+	eventSRQError   = 14
 	eventSRQLimit   = 15
 	eventLastWQE    = 16
 	eventGIDChange  = 18
@@ -101,6 +103,23 @@ func (d *device) happened(ev hca.Event) {
 	case *sharedQueue:
 		if ev.Type == eventSRQLimit {
 			x.reached()
+		} else if ev.Type == eventSRQError {
+			d.broken(func(q *queuePair) bool { return q.srq == x })
+		}
+	case *cqPart:
+		if ev.Type == eventCQError {
+			d.broken(func(q *queuePair) bool { return q.sendPart == x || q.recvPart == x })
+		}
+	}
+}
+
+// broken ends the queue pairs that use a queue that the device has given up. It will complete
+// nothing more there.
+func (d *device) broken(uses func(*queuePair) bool) {
+	for _, q := range d.qps {
+		if uses(q) {
+			q.finish(q.quiet())
+			q.notify(verbs.QPFatal)
 		}
 	}
 }

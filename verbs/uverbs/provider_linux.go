@@ -23,14 +23,19 @@ type Provider struct{}
 // *OtherDeviceError.
 func (Provider) Open(l *eventloop.Loop, id verbs.DeviceIdent) (verbs.ProviderDevice, error) {
 	d, err := open(l, id)
+	if err != nil {
+		return elsewhere(l, id, err)
+	}
+	return d, nil
+}
+
+// elsewhere opens a device of another driver through libibverbs. err is why it was not opened here.
+func elsewhere(l *eventloop.Loop, id verbs.DeviceIdent, err error) (verbs.ProviderDevice, error) {
 	var other *OtherDeviceError
 	if library := hca.Library(); library != nil && errors.As(err, &other) {
 		return library.Open(l, id)
 	}
-	if err != nil {
-		return nil, fmt.Errorf("uverbs: %s: %w", id.Name, err)
-	}
-	return d, nil
+	return nil, fmt.Errorf("uverbs: %s: %w", id.Name, err)
 }
 
 const (

@@ -326,3 +326,33 @@ func TestGIDChangeIsHeard(t *testing.T) {
 		t.Error("something has happened that was not read yet, and what was found before it is taken for true")
 	}
 }
+
+// TestBrokenQueuesEndTheirQueuePairs: when the device gives up a completion queue or a shared
+// receive queue, the queue pairs that use it are flushed and their owners are notified. Others go
+// on.
+func TestBrokenQueuesEndTheirQueuePairs(t *testing.T) {
+	for _, c := range []struct {
+		why    string
+		object func(f *fake) any
+		event  uint32
+		ends   bool
+	}{
+		{"its completion queue", func(f *fake) any { return f.cq.parts[0] }, eventCQError, true},
+		{"its shared receive queue", func(f *fake) any { f.q.srq = &sharedQueue{dev: f.d}; return f.q.srq }, eventSRQError, true},
+		{"another completion queue", func(f *fake) any { return &cqPart{q: f.cq} }, eventCQError, false},
+		{"another shared receive queue", func(f *fake) any { return &sharedQueue{dev: f.d} }, eventSRQError, false},
+	} {
+		f := newFake(t)
+		f.must(f.q.PostSend(&verbs.SendWR{ID: 1}))
+		var events []verbs.QPEvent
+		f.q.OnEvent(func(ev verbs.QPEvent) { events = append(events, ev) })
+		f.d.handles[5] = c.object(f)
+		f.d.happened(hca.Event{Object: 5, Type: c.event})
+		if ended := len(events) == 1 && events[0] == verbs.QPFatal; ended != c.ends {
+			t.Errorf("%s: events %v", c.why, events)
+		}
+		if wc := f.poll(); (len(wc) == 1 && wc[0].Status == verbs.StatusFlushed) != c.ends {
+			t.Errorf("%s: completed %+v", c.why, wc)
+		}
+	}
+}

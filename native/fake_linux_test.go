@@ -1,0 +1,252 @@
+//go:build linux && (amd64 || arm64)
+
+package native
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/ebitengine/purego"
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmactor/rdmactor/internal/hca"
+	"github.com/rdmactor/rdmactor/verbs"
+)
+
+// fakeContext is an adapter whose driver is the test: its functions are Go's, called from C.
+func fakeContext(tb testing.TB) (a *adapter, provide func(off uintptr, fn any)) {
+	tb.Helper()
+	p, _ := libc(tb, "labs")
+	mem, err := mapMemory(4096)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	s, err := newStaging()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() { unmap(&mem); s.release() })
+	a = &adapter{library: p.lib, page: p, ctx: addressOf(mem), sends: s, queues: map[hca.Handle]*completions{}}
+	for i := range a.objects {
+		a.objects[i] = map[uintptr]*object{}
+	}
+	return a, func(off uintptr, fn any) {
+		addr, ok := fn.(uintptr)
+		if !ok {
+			addr = purego.NewCallback(fn)
+		}
+		*at[uintptr](mem, int(off)) = addr
+	}
+}
+
+// newQueues are a completion queue and a send queue of a fake.
+func newQueues(tb testing.TB, a *adapter, qp uintptr) (*completions, *sendQueue) {
+	tb.Helper()
+	mem, err := mapMemory(polled * sizeOf[wc]())
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() { unmap(&mem) })
+	cq := &completions{a: a, mem: mem}
+	return cq, &sendQueue{a: a, qp: qp, num: 17, cq: cq}
+}
+
+// walk is the cookies of a chain of sends.
+func walk(wr uintptr) (cookies []uint64, addrs []uintptr) {
+	for ; wr != 0; wr = uintptr(peek[sendWR](wr, 0).Next) {
+		cookies, addrs = append(cookies, peek[sendWR](wr, 0).WRID), append(addrs, wr)
+	}
+	return cookies, addrs
+}
+
+// TestRefusedSends: a send that the library refuses completes with an error, and those behind it
+// are flushed. Those before it were posted, and complete as the device says.
+func TestRefusedSends(t *testing.T) {
+	for _, c := range []struct {
+		wr   verbs.SendWR
+		want verbs.Status
+	}{
+		{verbs.SendWR{Op: verbs.Write}, verbs.StatusLocQPOp},
+		{verbs.SendWR{Op: verbs.AtomicFetchAdd, RemoteAddr: 16}, verbs.StatusLocQPOp},
+		{verbs.SendWR{Op: verbs.AtomicFetchAdd, RemoteAddr: 12}, verbs.StatusRemInvReq},
+	} {
+		a, provide := fakeContext(t)
+		cq, q := newQueues(t, a, 5)
+		provide(contextPollCQ, func(uintptr, uintptr, uintptr) uintptr { return 0 })
+		provide(contextPostSend, func(qp, wr, bad uintptr) uintptr {
+			_, addrs := walk(wr)
+			*(*uintptr)(pointer(bad)) = addrs[1]
+			return uintptr(unix.EINVAL)
+		})
+		q.Put(1, &verbs.SendWR{}, nil, 0, true)
+		q.Put(2, &c.wr, nil, 8, true)
+		q.Put(3, &verbs.SendWR{}, nil, 0, false)
+		if err := a.Announce(0, q); err != hca.ErrRefused { //nolint:errorlint // it is not wrapped
+			t.Errorf("%v", err)
+		}
+		var got []hca.CQE
+		for e := (hca.CQE{}); !cq.Empty() && cq.Take(&e); {
+			got = append(got, e)
+		}
+		want := []hca.CQE{{Cookie: 2, QPN: 17, Status: c.want}, {Cookie: 3, QPN: 17, Status: verbs.StatusFlushed}}
+		if !slices.Equal(got, want) {
+			t.Errorf("%v: completed %+v, want %+v", c.wr.Op, got, want)
+		}
+		if len(a.sends.free) != slots {
+			t.Errorf("%d slots are free", len(a.sends.free))
+		}
+	}
+}
+
+// TestMoreSendsThanSlots: sends are posted in order, each once, however many there are in a turn.
+func TestMoreSendsThanSlots(t *testing.T) {
+	a, provide := fakeContext(t)
+	posted := map[uintptr][]uint64{}
+	provide(contextPostSend, func(qp, wr, _ uintptr) uintptr {
+		cookies, _ := walk(wr)
+		posted[qp] = append(posted[qp], cookies...)
+		return 0
+	})
+	_, one := newQueues(t, a, 1)
+	_, two := newQueues(t, a, 2)
+	const n = 3*slots + 7
+	for i := range uint64(n) {
+		one.Put(i, &verbs.SendWR{}, nil, 0, true)
+		if i%3 == 0 {
+			two.Put(i, &verbs.SendWR{}, nil, 0, true)
+		}
+	}
+	for _, q := range []*sendQueue{one, two} {
+		if err := a.Announce(0, q); err != nil {
+			t.Error(err)
+		}
+	}
+	if len(posted[1]) != n || !slices.IsSorted(posted[1]) || len(posted[2]) != (n+2)/3 || !slices.IsSorted(posted[2]) {
+		t.Errorf("posted %v", posted)
+	}
+	_ = one.Close()
+	if len(a.sends.free) != slots {
+		t.Errorf("%d slots are free", len(a.sends.free))
+	}
+}
+
+// TestInlineBytesAreCopied: the caller may use its bytes again after Put.
+func TestInlineBytesAreCopied(t *testing.T) {
+	a, provide := fakeContext(t)
+	var got string
+	provide(contextPostSend, func(_, wr, _ uintptr) uintptr {
+		w := peek[sendWR](wr, 0)
+		s := peek[sge](uintptr(w.SGList), 0)
+		if w.SendFlags != sendInline|sendSignaled|sendSolicited || w.NumSGE != 1 {
+			t.Errorf("%+v", w)
+		}
+		got = text(uintptr(s.Addr), int(s.Length))
+		return 0
+	})
+	_, q := newQueues(t, a, 1)
+	b := []byte("inline")
+	q.Put(1, &verbs.SendWR{Inline: b, Flags: verbs.Solicited}, nil, 6, true)
+	copy(b, "others")
+	if err := a.Announce(0, q); err != nil || got != "inline" {
+		t.Errorf("%v, sent %q", err, got)
+	}
+}
+
+// TestPoll: what one call has polled is taken one by one. A failing driver has no completions.
+func TestPoll(t *testing.T) {
+	a, provide := fakeContext(t)
+	left, next := polled+3, uint64(0)
+	provide(contextPollCQ, func(_, n, mem uintptr) uintptr {
+		if left < 0 {
+			return ^uintptr(0)
+		}
+		k := min(left, int(n))
+		left -= k
+		for i := range k {
+			*(*wc)(pointer(mem + uintptr(i*sizeOf[wc]()))) = wc{
+				WRID: next, Status: 99, QPNum: 7, ByteLen: 3, Imm: big(0x01020304), WCFlags: wcWithImm | wcGRH, SrcQP: 8,
+			}
+			next++
+		}
+		return uintptr(k)
+	})
+	cq, _ := newQueues(t, a, 1)
+	var e hca.CQE
+	for i := range uint64(polled + 3) {
+		want := hca.CQE{Cookie: i, QPN: 7, Status: verbs.StatusGeneral, Bytes: 3, Imm: 0x01020304, HasImm: true, SrcQPN: 8, GRH: true}
+		if cq.Empty() || !cq.Take(&e) || e != want {
+			t.Fatalf("completion %d is %+v", i, e)
+		}
+	}
+	left = -1
+	if !cq.Empty() || cq.Take(&e) {
+		t.Error("a completion of a driver that has failed")
+	}
+}
+
+// TestAcknowledgements: events of a completion queue are acknowledged together, and all of them
+// before the queue is destroyed: the library would wait for them.
+func TestAcknowledgements(t *testing.T) {
+	a, _ := fakeContext(t)
+	var log []int
+	a.ackCQEvents.addr = purego.NewCallback(func(cq, n uintptr) uintptr { log = append(log, int(n)); return 0 })
+	a.destroyCQ.addr = purego.NewCallback(func(cq uintptr) uintptr { log = append(log, -1); return 0 })
+	a.getCQEvent.addr = purego.NewCallback(func(_, cq, event uintptr) uintptr {
+		*(*uint64)(pointer(cq)), *(*uint64)(pointer(event)) = 0x1000, 42
+		return 0
+	})
+	a.created(cqObject, 0x1000, nil)
+	for range ackAfter + 5 {
+		if event, err := a.NextCompletion(); event != 42 || err != nil {
+			t.Fatalf("%d, %v", event, err)
+		}
+	}
+	if err := a.DestroyCQ(0x1000); err != nil {
+		t.Error(err)
+	}
+	if !slices.Equal(log, []int{ackAfter, 5, -1}) {
+		t.Errorf("acknowledged and destroyed: %v", log)
+	}
+	if err := a.DestroyCQ(0x1000); err != unix.EINVAL { //nolint:errorlint // it is not wrapped
+		t.Errorf("destroyed twice: %v", err)
+	}
+}
+
+// idle is an adapter whose driver's functions do nothing. labs of 0 is 0.
+func idle(tb testing.TB) (*completions, *sendQueue) {
+	a, provide := fakeContext(tb)
+	_, labs := libc(tb, "labs")
+	provide(contextPostSend, labs)
+	provide(contextPollCQ, labs)
+	return newQueues(tb, a, 0)
+}
+
+func TestPostingAndPollingDoNotAllocate(t *testing.T) {
+	cq, q := idle(t)
+	wr, list, e := &verbs.SendWR{}, make([]hca.Place, 1), hca.CQE{}
+	if n := testing.AllocsPerRun(100, func() {
+		q.Put(1, wr, list, 8, true)
+		_ = q.a.Announce(0, q)
+		cq.Take(&e)
+	}); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+	if n := len(q.a.sends.queues); n != 1 {
+		t.Errorf("the queue is there %d times", n)
+	}
+	if _ = q.Close(); len(q.a.sends.queues) != 0 {
+		t.Error("a closed queue is there")
+	}
+}
+
+// BenchmarkTurn is what a send costs beside the driver's own work: it is put, posted, and polled.
+func BenchmarkTurn(b *testing.B) {
+	cq, q := idle(b)
+	wr, list, e := &verbs.SendWR{}, make([]hca.Place, 1), hca.CQE{}
+	b.ReportAllocs()
+	for b.Loop() {
+		q.Put(1, wr, list, 8, true)
+		_ = q.a.Announce(0, q)
+		cq.Take(&e)
+	}
+}

@@ -1,0 +1,44 @@
+package uverbs
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmactor/rdmactor/eventloop"
+	"github.com/rdmactor/rdmactor/internal/hca"
+	"github.com/rdmactor/rdmactor/verbs"
+)
+
+// opened is a provider that notes what it is asked for.
+type opened struct{ ids *[]verbs.DeviceIdent }
+
+var errOpened = errors.New("opened")
+
+func (o opened) Open(_ *eventloop.Loop, id verbs.DeviceIdent) (verbs.ProviderDevice, error) {
+	*o.ids = append(*o.ids, id)
+	return nil, errOpened
+}
+
+// TestOtherDevices: a device of another driver is opened through libibverbs if that is linked in,
+// else the error says what to import. Other errors are what they are.
+func TestOtherDevices(t *testing.T) {
+	id := verbs.DeviceIdent{Name: "mlx5_0", GUID: 7}
+	other := &OtherDeviceError{Vendor: 0x2c9}
+	_, err := elsewhere(nil, id, other)
+	if !errors.Is(err, verbs.ErrNotSupported) || !strings.Contains(err.Error(), `mlx5_0`) ||
+		!strings.Contains(err.Error(), `import _ "github.com/rdmactor/rdmactor/native"`) {
+		t.Errorf("%v", err)
+	}
+	var ids []verbs.DeviceIdent
+	hca.SetLibrary(opened{&ids})
+	t.Cleanup(func() { hca.SetLibrary(nil) })
+	if _, err := elsewhere(nil, id, other); !errors.Is(err, errOpened) || len(ids) != 1 || ids[0] != id {
+		t.Errorf("%v, opened %v", err, ids)
+	}
+	if _, err := elsewhere(nil, id, unix.EACCES); !errors.Is(err, unix.EACCES) || len(ids) != 1 {
+		t.Errorf("%v, opened %v", err, ids)
+	}
+}
