@@ -79,7 +79,7 @@ func (a *adapter) open() error {
 	}
 	defer dev.free(p)
 	if a.ctx, err = p.object(a.openDevice, dev.addr); err != nil {
-		return fmt.Errorf("%w%s", err, openHow(err))
+		return a.notOpened(err)
 	}
 	if got := peek[uintptr](a.ctx, contextDevice); got != dev.addr {
 		return a.unknownLayout("ibv_context.device")
@@ -97,17 +97,6 @@ func (a *adapter) open() error {
 	}
 	a.sends, err = newStaging()
 	return err
-}
-
-// openHow is advice for ibv_open_device.
-func openHow(err error) string {
-	switch {
-	case errors.Is(err, unix.EACCES), errors.Is(err, unix.EPERM):
-		return " (read and write permission for the device's file in /dev/infiniband is needed)"
-	case errors.Is(err, unix.ENOENT), errors.Is(err, unix.ENODEV), errors.Is(err, unix.ENXIO):
-		return " (the device's file in /dev/infiniband is missing: udev makes it, or it must be given to a container)"
-	}
-	return ""
 }
 
 // unknownLayout says that the library's structs are not as they have always been.

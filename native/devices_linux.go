@@ -3,8 +3,11 @@
 package native
 
 import (
+	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
+	"strings"
 
 	"golang.org/x/sys/unix"
 )
@@ -44,14 +47,54 @@ func (a *adapter) findDevice() (foundDevice, error) {
 	return foundDevice{}, a.noDriver(int(*n))
 }
 
-// noDriver says why the library does not know a device.
+// noDriver says why the library does not list a device.
 func (a *adapter) noDriver(others int) error {
-	if _, err := os.Stat("/sys/class/infiniband/" + a.name); err != nil {
+	file := deviceFile(a.name)
+	if file == "" {
 		return fmt.Errorf("%s: there is no device %s: %w", a.file, a.name, unix.ENODEV)
+	}
+	if err := tryFile(file); errors.Is(err, unix.ENOENT) {
+		return err
 	}
 	return &LibraryError{
 		Library: a.file, Err: fmt.Errorf("has no driver for %s, only for %d other devices: %w", a.name, others, unix.ENODEV),
 		Remedy: "install the drivers (ibverbs-providers on Debian and Ubuntu, libibverbs or rdma-core elsewhere, or the vendor's), " +
 			"with their files in /etc/libibverbs.d",
 	}
+}
+
+// notOpened is the error of ibv_open_device. The library says ENOENT whatever is wrong with the
+// device's file, so open(2) is asked.
+func (a *adapter) notOpened(err error) error {
+	if file := deviceFile(a.name); file != "" {
+		if why := tryFile(file); why != nil {
+			return fmt.Errorf("%w: %w", err, why)
+		}
+	}
+	return err
+}
+
+// deviceFile is the device's file, or "" if there is no such device.
+func deviceFile(name string) string {
+	names, _ := filepath.Glob("/sys/class/infiniband_verbs/*/ibdev") // the pattern is right
+	for _, n := range names {
+		if text, err := os.ReadFile(n); err == nil && strings.TrimSpace(string(text)) == name {
+			return "/dev/infiniband/" + filepath.Base(filepath.Dir(n))
+		}
+	}
+	return ""
+}
+
+// tryFile says why a device's file cannot be opened, and what would help.
+func tryFile(file string) error {
+	fd, err := unix.Open(file, unix.O_RDWR|unix.O_CLOEXEC, 0)
+	switch {
+	case err == nil:
+		return unix.Close(fd)
+	case errors.Is(err, unix.EACCES), errors.Is(err, unix.EPERM):
+		return fmt.Errorf("open %s: %w (read and write permission is needed)", file, err)
+	case errors.Is(err, unix.ENOENT):
+		return fmt.Errorf("open %s: %w (devices are made by udev, or must be given to a container)", file, err)
+	}
+	return fmt.Errorf("open %s: %w", file, err)
 }

@@ -33,7 +33,7 @@ type slot struct {
 type staging struct {
 	mem    []byte
 	free   []uint16
-	queues []*sendQueue // that have sends in slots, or had some
+	queues []*sendQueue // that have sends in slots
 }
 
 func newStaging() (staging, error) {
@@ -60,8 +60,7 @@ type sendQueue struct {
 	ud     bool
 	cq     *completions
 	chain  []uint16 // slots, in order
-	listed bool     // in staging.queues
-	failed error    // of sends that were posted before their turn
+	failed error    // what the library has answered, until it is asked for
 	again  bool     // the kernel has not looked at what was posted
 }
 
@@ -74,7 +73,7 @@ var opcodes = [...]uint32{
 func (q *sendQueue) Put(cookie uint64, wr *verbs.SendWR, list []hca.Place, _ uint32, reported bool) bool {
 	s := &q.a.sends
 	if len(s.free) == 0 {
-		s.post()
+		s.post(q.a)
 	}
 	i := s.free[len(s.free)-1]
 	s.free = s.free[:len(s.free)-1]
@@ -101,8 +100,7 @@ func (q *sendQueue) Put(cookie uint64, wr *verbs.SendWR, list []hca.Place, _ uin
 	}
 	if n := len(q.chain); n > 0 {
 		s.at(q.chain[n-1]).wr.Next = addressIn(x)
-	} else if !q.listed {
-		q.listed = true
+	} else {
 		s.queues = append(s.queues, q)
 	}
 	q.chain = append(q.chain, i)
@@ -125,34 +123,43 @@ func sendFlags(wr *verbs.SendWR, reported bool) (f uint32) {
 	return f
 }
 
-// post posts everything that was collected.
-func (s *staging) post() {
-	for _, q := range s.queues {
-		q.listed = false
-		if err := q.post(); q.failed == nil {
+// post posts everything that was collected: one call for each queue, and one crossing for many.
+func (s *staging) post(a *adapter) {
+	for len(s.queues) > 0 {
+		n := min(len(s.queues), maxCalls)
+		if a.caps.Siw { // whose driver sets errno, of which a crossing has one
+			n = 1
+		}
+		s.postFirst(a, n)
+		s.queues = slices.Delete(s.queues, 0, n)
+	}
+}
+
+// postFirst posts the sends of the first n queues.
+func (s *staging) postFirst(a *adapter, n int) {
+	p := a.page
+	bad, at := scratch[[maxCalls]uint64](p, 0)
+	*bad = [maxCalls]uint64{}
+	fn := peek[uintptr](a.ctx, contextPostSend)
+	for i, q := range s.queues[:n] {
+		p.calls[i] = cCall{fn: fn, args: [6]uintptr{q.qp, uintptr(addressIn(s.at(q.chain[0]))), at + uintptr(8*i)}}
+	}
+	p.cross(n)
+	for i, q := range s.queues[:n] {
+		if err := q.posted(errnoOf(p.calls[i].ret, unix.Errno(p.errno)), bad[i]); q.failed == nil {
 			q.failed = err
 		}
 	}
-	clear(s.queues)
-	s.queues = s.queues[:0]
 }
 
-// post posts the sends of a queue.
-func (q *sendQueue) post() error {
-	if len(q.chain) == 0 {
-		return nil
+// posted frees the slots of what was posted. err and bad are what the library has answered.
+func (q *sendQueue) posted(err error, bad uint64) error {
+	// soft-iWARP's driver has queued the sends, and the kernel could not look at them
+	q.again = q.a.caps.Siw && errors.Is(err, unix.ENOTCONN)
+	if err != nil && !q.again && !errors.Is(err, unix.EIO) && !errors.Is(err, unix.ENODEV) {
+		err = q.refused(bad)
 	}
-	s, p := &q.a.sends, q.a.page
-	bad, at := scratch[uint64](p, 0)
-	*bad = 0
-	ret, errno := p.invoke(peek[uintptr](q.a.ctx, contextPostSend), q.qp, uintptr(addressIn(s.at(q.chain[0]))), at)
-	err := errnoOf(ret, errno)
-	switch {
-	case err == nil, errors.Is(err, unix.EIO), errors.Is(err, unix.ENODEV):
-	case q.a.caps.Siw && errors.Is(err, unix.ENOTCONN):
-	default:
-		err = q.refused(*bad)
-	}
+	s := &q.a.sends
 	s.free = append(s.free, q.chain...)
 	q.chain = q.chain[:0]
 	return err
@@ -196,29 +203,33 @@ func errnoOf(ret uintptr, errno unix.Errno) error {
 // Taken is not known.
 func (q *sendQueue) Taken(uint64) bool { return false }
 
-// Close drops what was not posted.
-func (q *sendQueue) Close() error {
+// Drop frees the slots of what was not posted.
+func (q *sendQueue) Drop() {
 	s := &q.a.sends
 	s.free = append(s.free, q.chain...)
 	q.chain = q.chain[:0]
 	if i := slices.Index(s.queues, q); i >= 0 {
 		s.queues = slices.Delete(s.queues, i, i+1)
 	}
+}
+
+// Close is Drop: the queue belongs to the library.
+func (q *sendQueue) Close() error {
+	q.Drop()
 	return nil
 }
 
-// Announce posts the sends of a queue pair.
+// Announce posts the sends of a queue pair, and those of others with them.
 func (a *adapter) Announce(_ hca.Handle, queue hca.SendQueue) error {
 	q := queue.(*sendQueue)
-	if q.again && len(q.chain) == 0 {
-		return q.a.doorbell(q.qp)
+	switch {
+	case len(q.chain) > 0:
+		a.sends.post(a)
+	case q.again:
+		return a.doorbell(q.qp)
 	}
-	err := q.post()
-	// soft-iWARP's driver has queued the sends, and the kernel could not look at them
-	q.again = q.a.caps.Siw && errors.Is(err, unix.ENOTCONN)
-	if q.failed != nil {
-		err, q.failed = q.failed, nil
-	}
+	err := q.failed
+	q.failed = nil
 	return err
 }
 

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -67,23 +66,20 @@ func wants(t *testing.T, err error, errno unix.Errno, says ...string) {
 	}
 }
 
-// deviceFile is the device's file.
-func deviceFile(t *testing.T) string {
+// theFile is the device's file.
+func theFile(t *testing.T) string {
 	t.Helper()
-	names, _ := filepath.Glob("/sys/class/infiniband_verbs/*/ibdev")
-	for _, n := range names {
-		if text, err := os.ReadFile(n); err == nil && strings.TrimSpace(string(text)) == kernelrig.Env(t, "RDMA_DEVICE") {
-			return "/dev/infiniband/" + filepath.Base(filepath.Dir(n))
-		}
+	file := deviceFile(kernelrig.Env(t, "RDMA_DEVICE"))
+	if file == "" {
+		t.Fatal("the device has no file")
 	}
-	t.Fatal("the device has no file")
-	return ""
+	return file
 }
 
 // TestMemlock: a region that RLIMIT_MEMLOCK forbids is refused with advice.
 func TestMemlock(t *testing.T) {
 	if !child() {
-		if err := os.Chmod(deviceFile(t), 0o666); err != nil {
+		if err := os.Chmod(theFile(t), 0o666); err != nil {
 			t.Fatal(err)
 		}
 		again(t, asNobody)
@@ -107,7 +103,7 @@ func TestMemlock(t *testing.T) {
 // TestNoPermission: a user who may not open the file learns so.
 func TestNoPermission(t *testing.T) {
 	if !child() {
-		file := deviceFile(t)
+		file := theFile(t)
 		if err := os.Chmod(file, 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -121,7 +117,7 @@ func TestNoPermission(t *testing.T) {
 
 // TestNoFile: a container without the file learns so.
 func TestNoFile(t *testing.T) {
-	file := deviceFile(t)
+	file := theFile(t)
 	if err := os.Rename(file, file+".away"); err != nil {
 		t.Fatal(err)
 	}
@@ -131,7 +127,7 @@ func TestNoFile(t *testing.T) {
 		}
 	}()
 	_, err := openIt(t)
-	wants(t, err, unix.ENOENT, "ibv_open_device", "/dev/infiniband", "container")
+	wants(t, err, unix.ENOENT, file, "container")
 }
 
 // TestNoDriver: a device that the library has no driver for is named, with what to install.

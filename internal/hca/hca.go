@@ -50,6 +50,9 @@ type SendQueue interface {
 	// Taken reports whether the device is known to have taken the n'th work request that was put.
 	// It may be asked only of work requests that are not known to be done.
 	Taken(n uint64) bool
+	// Drop forgets what was put and not announced. Nothing is put or announced afterwards: somebody
+	// off the loop will destroy the queue pair.
+	Drop()
 	Close() error
 }
 

@@ -48,7 +48,7 @@ func (k *kernel) mapSiwQueues(r siwCreateQPResp, init *hca.QPInit, to *hca.QP) e
 	if err != nil {
 		return err
 	}
-	to.Sends = &siwSends{sq}
+	to.Sends = &siwSends{siwQueue: sq}
 	if init.HasSRQ {
 		return nil
 	}

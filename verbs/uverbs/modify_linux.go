@@ -137,6 +137,7 @@ func (q *queuePair) DestroyLater() verbs.Later {
 		}
 	}
 	q.leaving, q.state = l, verbs.QPError
+	q.sq.Drop()
 	hw, handle := d.hw, q.handle
 	return verbs.Later{
 		Wait: func() error {

@@ -11,5 +11,12 @@ type (
 	cqRing   = hca.Completions
 )
 
+// inPlace is the part of a send queue in memory that is shared with the kernel: what was put is
+// there.
+type inPlace struct{}
+
+// Drop does nothing: the kernel stops by itself to look there.
+func (inPlace) Drop() {}
+
 // recvCookie is a bit that is set in the cookies of receives.
 const recvCookie = 1 << 63

@@ -65,6 +65,7 @@ func (q *rxeQueue) Close() error {
 // rxeSends is a send queue.
 type rxeSends struct {
 	rxeQueue
+	inPlace
 	maxInline int
 	ud        bool
 	puts      uint64

@@ -60,7 +60,10 @@ func siwRQEHead(mem []byte, i int) *atomic.Uint32 {
 }
 
 // siwSends is a send queue.
-type siwSends struct{ siwQueue }
+type siwSends struct {
+	siwQueue
+	inPlace
+}
 
 var siwOpcodes = [...]uint8{verbs.Send: siwOpSend, verbs.Write: siwOpWrite, verbs.Read: siwOpRead}
 

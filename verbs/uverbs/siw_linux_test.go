@@ -19,7 +19,7 @@ func TestSiwSendQueueGoesRound(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	q := &siwSends{raw}
+	q := &siwSends{siwQueue: raw}
 	wr := &verbs.SendWR{Op: verbs.Write, RemoteAddr: 9, RKey: 8}
 	for n := range uint64(100) {
 		if !q.Put(n, wr, []place{{Addr: n, Length: 1, LKey: 2}, {Addr: 3, Length: 4, LKey: 5}}, 5, true) {
@@ -53,7 +53,7 @@ func TestSiwReads(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	q := &siwSends{raw}
+	q := &siwSends{siwQueue: raw}
 	w := at[siwSQE](q.mem, 0)
 	q.Put(0, &verbs.SendWR{Op: verbs.Read}, []place{{Addr: 1, Length: 23, LKey: 2}}, 23, true)
 	if w.Head != (siwHead{Flags: siwValid | siwSignalled, NumSGE: 1, Opcode: siwOpRead}) {
@@ -101,7 +101,7 @@ func TestSiwIsNeverMadeToWaitForReads(t *testing.T) {
 	f.d.siw = true
 	raw, err := newSiwQueue(siwMemory(8, sizeOf[siwSQE]()), 8, sizeOf[siwSQE](), siwSQEHead)
 	f.must(err)
-	q := &siwSends{raw}
+	q := &siwSends{siwQueue: raw}
 	f.q.sq = q
 	f.q.backlog.atOnce = 2
 	has := func(why string, n uint64) {

@@ -39,18 +39,21 @@ func (q *completionQueue) settle() {
 	if q.gone || q.notified {
 		return
 	}
-	if q.empty() {
+	empty := q.empty() // through a library that takes a while
+	if empty {
 		q.loud = false
 	}
-	if !q.notifyOwner() && q.users > 0 && q.arm() {
-		q.loud = !q.empty()
-		q.notifyOwner()
+	if (empty || !q.notifyOwner()) && q.users > 0 && q.arm() {
+		if empty = q.empty(); !empty {
+			q.loud = true
+			q.notifyOwner()
+		}
 	}
 }
 
 // notifyOwner calls notify if there is a completion for which the owner wants to be notified.
 func (q *completionQueue) notifyOwner() bool {
-	if q.notified || q.gone || q.dev.closed || q.empty() || q.quiet && !q.loud {
+	if q.notified || q.gone || q.dev.closed || q.quiet && !q.loud || q.empty() {
 		return false
 	}
 	q.notified, q.loud = true, false
