@@ -70,7 +70,7 @@ var opcodes = [...]uint32{
 }
 
 // Put writes a send into a slot.
-func (q *sendQueue) Put(cookie uint64, wr *verbs.SendWR, list []hca.Place, _ uint32, reported bool) bool {
+func (q *sendQueue) Put(cookie uint64, wr *verbs.SendWR, list []hca.Place, total uint32, reported bool) bool {
 	s := &q.a.sends
 	if len(s.free) == 0 {
 		s.post(q.a)
@@ -79,6 +79,9 @@ func (q *sendQueue) Put(cookie uint64, wr *verbs.SendWR, list []hca.Place, _ uin
 	s.free = s.free[:len(s.free)-1]
 	x := s.at(i)
 	x.wr = sendWR{WRID: cookie, Opcode: opcodes[wr.Op], SendFlags: sendFlags(wr, reported), Imm: big(wr.Imm)}
+	if q.a.caps.Siw && wr.Op == verbs.Read && total == 0 {
+		x.wr.Opcode = wrWrite // siw answers a Read of no bytes with as many bytes as it sent before
+	}
 	if len(wr.Inline) > 0 {
 		copy(x.inline[:], wr.Inline)
 		x.list[0] = sge{Addr: uint64(addressOf(x.inline[:])), Length: uint32(len(wr.Inline))}
@@ -222,14 +225,16 @@ func (q *sendQueue) Close() error {
 // Announce posts the sends of a queue pair, and those of others with them.
 func (a *adapter) Announce(_ hca.Handle, queue hca.SendQueue) error {
 	q := queue.(*sendQueue)
-	switch {
-	case len(q.chain) > 0:
+	again := q.again
+	if len(q.chain) > 0 {
 		a.sends.post(a)
-	case q.again:
-		return a.doorbell(q.qp)
 	}
 	err := q.failed
 	q.failed = nil
+	if again && err == nil { // the driver rings only if the kernel had looked at what was before
+		err = a.doorbell(q.qp)
+		q.again = errors.Is(err, unix.ENOTCONN)
+	}
 	return err
 }
 
