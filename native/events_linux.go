@@ -21,6 +21,9 @@ func (a *adapter) NextCompletion() (uint64, error) {
 		return 0, err
 	}
 	addr, name := *cq, *event
+	if q := a.queues[hca.Handle(addr)]; q != nil {
+		q.drained = false
+	}
 	if o := a.find(cqObject, addr); o != nil {
 		if o.unacked++; o.unacked >= ackAfter {
 			a.acknowledge(a.page, o)

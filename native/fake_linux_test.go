@@ -290,3 +290,34 @@ func TestManyQueuesInOneCrossing(t *testing.T) {
 		}
 	}
 }
+
+// TestArmingPolls: what comes before an event is asked for is seen with the same crossing, and what
+// comes later only by another poll.
+func TestArmingPolls(t *testing.T) {
+	a, provide := fakeContext(t)
+	var log []string
+	left := 0
+	provide(contextReqNotify, func(_, only uintptr) uintptr {
+		log = append(log, "arm")
+		return 0
+	})
+	provide(contextPollCQ, func(_, _, mem uintptr) uintptr {
+		log = append(log, "poll")
+		n := left
+		left = 0
+		return uintptr(n)
+	})
+	cq, _ := newQueues(t, a, 1)
+	if !cq.Empty() || !cq.Empty() {
+		t.Error("a completion of nothing")
+	}
+	left = 1
+	var e hca.CQE
+	if err := a.ReqNotify(0, cq, false); err != nil || cq.Empty() || !cq.Take(&e) || !cq.Empty() {
+		t.Error("the completion that came before the arming was not found")
+	}
+	left = 1
+	if !slices.Equal(log, []string{"poll", "arm", "poll"}) || cq.Empty() {
+		t.Errorf("%v, and a later completion is not found", log)
+	}
+}

@@ -39,13 +39,12 @@ func (a *adapter) CreateCQ(entries int, event uint64) (hca.CQ, error) {
 }
 
 // ReqNotify asks for an event.
-func (a *adapter) ReqNotify(cq hca.Handle, _ hca.Completions, solicitedOnly bool) error {
+func (a *adapter) ReqNotify(_ hca.Handle, queue hca.Completions, solicitedOnly bool) error {
 	only := uintptr(0)
 	if solicitedOnly {
 		only = 1
 	}
-	ret, errno := a.page.invoke(peek[uintptr](a.ctx, contextReqNotify), uintptr(cq), only)
-	return errnoOf(ret, errno)
+	return queue.(*completions).reqNotify(only)
 }
 
 // DestroyCQ destroys a completion queue.

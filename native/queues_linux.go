@@ -269,6 +269,8 @@ type completions struct {
 	cq      uintptr
 	mem     []byte // polled
 	next, n int
+	// there was nothing more when it was polled last: it is said once without another call
+	drained bool
 	made    []hca.CQE // of sends that the library has refused
 }
 
@@ -280,10 +282,42 @@ func (q *completions) fill() bool {
 	if q.next < q.n {
 		return true
 	}
+	if q.drained {
+		q.drained = false
+		return false
+	}
 	p := q.a.page
-	ret, _ := p.invoke(peek[uintptr](q.a.ctx, contextPollCQ), q.cq, polled, addressOf(q.mem))
+	p.calls[0] = q.poll()
+	p.cross(1)
+	return q.got(p.calls[0].ret)
+}
+
+// poll is the call that polls.
+func (q *completions) poll() cCall {
+	return cCall{fn: peek[uintptr](q.a.ctx, contextPollCQ), args: [6]uintptr{q.cq, polled, addressOf(q.mem)}}
+}
+
+// got takes the answer to it.
+func (q *completions) got(ret uintptr) bool {
 	q.next, q.n = 0, min(max(int(int32(ret)), 0), polled)
+	q.drained = q.n < polled
 	return q.n > 0
+}
+
+// reqNotify asks for an event. What has come before that brings none, so the queue is polled in the
+// same crossing.
+func (q *completions) reqNotify(only uintptr) error {
+	p, n := q.a.page, 1
+	p.calls[0] = cCall{fn: peek[uintptr](q.a.ctx, contextReqNotify), args: [6]uintptr{q.cq, only}}
+	if q.next == q.n {
+		p.calls[1] = q.poll()
+		n = 2
+	}
+	p.cross(n)
+	if n == 2 {
+		q.got(p.calls[1].ret)
+	}
+	return errnoOf(p.calls[0].ret, 0)
 }
 
 // Empty says whether there is no completion.
