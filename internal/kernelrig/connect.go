@@ -25,27 +25,28 @@ func Connect(t testing.TB, d verbs.Device, a, b verbs.ProviderQP) error {
 		return err
 	}
 	for _, x := range [][2]verbs.ProviderQP{{a, b}, {b, a}} {
-		for _, step := range []struct {
-			attr verbs.QPAttr
-			mask verbs.QPAttrMask
-		}{
-			{verbs.QPAttr{State: verbs.QPInit, Port: 1, AccessFlags: 15},
-				verbs.QPAttrState | verbs.QPAttrPKeyIndex | verbs.QPAttrPort | verbs.QPAttrAccessFlags},
-			{verbs.QPAttr{
-				State: verbs.QPRTR, PathMTU: 3, DestQPN: x[1].Num(), RQPSN: 1000, MaxDestRDAtomic: 4, MinRNRTimer: 12,
-				AH: verbs.AHAttr{Global: true, Port: 1, GRH: verbs.GlobalRoute{DGID: gid, SGIDIndex: index, HopLimit: 64}},
-			}, verbs.QPAttrState | verbs.QPAttrAV | verbs.QPAttrPathMTU | verbs.QPAttrDestQPN | verbs.QPAttrRQPSN |
-				verbs.QPAttrMaxDestRDAtomic | verbs.QPAttrMinRNRTimer},
-			{verbs.QPAttr{State: verbs.QPRTS, SQPSN: 1000, Timeout: 14, RetryCount: 7, RNRRetry: 7, MaxRDAtomic: 4},
-				verbs.QPAttrState | verbs.QPAttrSQPSN | verbs.QPAttrTimeout | verbs.QPAttrRetryCount | verbs.QPAttrRNRRetry |
-					verbs.QPAttrMaxRDAtomic},
-		} {
-			if err := x[0].Modify(&step.attr, step.mask); err != nil {
-				return err
-			}
+		if err := climb(x[0], x[1].Num(), index, gid); err != nil {
+			return err
 		}
 	}
 	return nil
+}
+
+// climb brings a queue pair to RTS.
+func climb(qp verbs.ProviderQP, peer uint32, index uint8, gid [16]byte) error {
+	if err := qp.Modify(&verbs.QPAttr{State: verbs.QPInit, Port: 1, AccessFlags: 15},
+		verbs.QPAttrState|verbs.QPAttrPKeyIndex|verbs.QPAttrPort|verbs.QPAttrAccessFlags); err != nil {
+		return err
+	}
+	if err := qp.Modify(&verbs.QPAttr{
+		State: verbs.QPRTR, PathMTU: 3, DestQPN: peer, RQPSN: 1000, MaxDestRDAtomic: 4, MinRNRTimer: 12,
+		AH: verbs.AHAttr{Global: true, Port: 1, GRH: verbs.GlobalRoute{DGID: gid, SGIDIndex: index, HopLimit: 64}},
+	}, verbs.QPAttrState|verbs.QPAttrAV|verbs.QPAttrPathMTU|verbs.QPAttrDestQPN|verbs.QPAttrRQPSN|
+		verbs.QPAttrMaxDestRDAtomic|verbs.QPAttrMinRNRTimer); err != nil {
+		return err
+	}
+	return qp.Modify(&verbs.QPAttr{State: verbs.QPRTS, SQPSN: 1000, Timeout: 14, RetryCount: 7, RNRRetry: 7, MaxRDAtomic: 4},
+		verbs.QPAttrState|verbs.QPAttrSQPSN|verbs.QPAttrTimeout|verbs.QPAttrRetryCount|verbs.QPAttrRNRRetry|verbs.QPAttrMaxRDAtomic)
 }
 
 // gidIndex is the index of the device's first GID of that value.

@@ -101,9 +101,10 @@ func (d *device) happened(ev hca.Event) {
 			x.notify(verbs.QPLastWQE)
 		}
 	case *sharedQueue:
-		if ev.Type == eventSRQLimit {
+		switch ev.Type {
+		case eventSRQLimit:
 			x.reached()
-		} else if ev.Type == eventSRQError {
+		case eventSRQError:
 			d.broken(func(q *queuePair) bool { return q.srq == x })
 		}
 	case *cqPart:
