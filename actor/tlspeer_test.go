@@ -2,6 +2,7 @@ package actor
 
 import (
 	"bytes"
+	"crypto/tls"
 	"fmt"
 	"testing"
 	"time"
@@ -145,6 +146,63 @@ func TestTLSPeerBreaksTheHandshake(t *testing.T) {
 				settle()
 				server.quiet()
 				w.unauthenticated(1)
+			})
+		})
+	}
+}
+
+// The same while the user's code blocks, so that nothing is taken.
+func TestTLSFramesWhileUserBlocks(t *testing.T) {
+	for name, f := range map[string][]byte{"small": {11, 0, 1}, "large": append([]byte{11, 0}, make([]byte, 15<<10)...)} {
+		t.Run(name, func(t *testing.T) {
+			onFlavors(t, func(w *world) {
+				k, server := newCerts(w), w.farProbe()
+				release := make(chan struct{})
+				defer close(release)
+				k.server.TLS.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) { <-release; return nil, nil }
+				w.listen(server, IDConfig{Security: k.server})
+				m := w.handTLS(k)
+				m.speak()
+				settle()
+				for range 50 {
+					m.send(m.id, NewSend(f))
+				}
+				if d := elapsed(func() { until[*Closed](m.probe) }); d > time.Second {
+					w.Errorf("it is let go after %v", d)
+				}
+				server.quiet()
+				w.unauthenticated(1)
+			})
+		})
+	}
+}
+
+// A long chain of certificates takes many frames, and an owner that grants one message has
+// receives for them. Certificates that take too many are refused.
+func TestTLSLongChains(t *testing.T) {
+	for extra, ok := range map[int]bool{10: true, 100: false} {
+		t.Run(fmt.Sprint(extra), func(t *testing.T) {
+			onKernelLike(t, kernelLike{fail: 3}, func(w *world, _, _ *kernelLike) {
+				k := newCerts(w)
+				for range extra {
+					for _, c := range []*tls.Config{k.server.TLS, k.client.TLS} {
+						c.Certificates[0].Certificate = append(c.Certificates[0].Certificate, k.Cert.Raw)
+					}
+				}
+				small := IDConfig{Credits: 1, MaxMessage: kib, Security: k.server}
+				server, client := w.farProbe(), w.probe()
+				w.listen(server, small)
+				small.Security = k.client
+				client.send(w.rt.CreateID(client.pid, small), &Dial{Addr: there + ":7471"})
+				if !ok {
+					f, _ := until[*Closed](client)[0].msg.(Failure)
+					is(w, f, unix.EACCES)
+					return
+				}
+				_, s := next[*ConnectRequest](server)
+				server.send(s, &Accept{})
+				next[*Established](server)
+				next[*Established](client)
 			})
 		})
 	}
