@@ -180,7 +180,7 @@ func TestTLSFramesWhileUserBlocks(t *testing.T) {
 // A long chain of certificates takes many frames, and an owner that grants one message has
 // receives for them. Certificates that take too many are refused.
 func TestTLSLongChains(t *testing.T) {
-	for extra, ok := range map[int]bool{10: true, 100: false} {
+	for extra, ok := range map[int]bool{20: true, 40: false} {
 		t.Run(fmt.Sprint(extra), func(t *testing.T) {
 			onKernelLike(t, kernelLike{fail: 3}, func(w *world, _, _ *kernelLike) {
 				k := newCerts(w)
