@@ -84,7 +84,7 @@ func (it *ident) expire() {
 	if it.request && !it.requestBy.After(now) {
 		err := fmt.Errorf("nobody has answered the request: %w", unix.ETIMEDOUT)
 		if it.unheard() {
-			it.answered(fateUnauthenticated)
+			it.silent()
 		}
 		if it.deciding() {
 			it.conn.Reject(nil)

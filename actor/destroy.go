@@ -26,6 +26,7 @@ func (it *ident) destroy(cause error) {
 	if it.cause == nil {
 		it.cause = cause
 	}
+	it.failShake(failureOf(it.cause), it.cause)
 	if it.deciding() && it.request {
 		it.conn.Reject(nil)
 	}

@@ -34,6 +34,7 @@ func (it *ident) BreakOff(err error) {
 	it.log.Warn("rdma: connection broken off", it.logKeys(states.OpDisconnect, "err", Brief(err))...)
 	c.BreakDown(err)
 	it.note(FlightEnd, "broken off", errnoOf(err))
+	it.countBroken(err)
 	var wrong *ProtocolError
 	if errors.As(err, &wrong) {
 		it.l.dump(FlightEnd, "protocol violation of "+it.pid.Id+"'s peer: "+Brief(err))

@@ -48,6 +48,9 @@ const (
 	FlightEnd        = flight.End        // this side has broken a connection off
 	FlightPanic      = flight.Panic      // an actor or a callback on the loop has panicked
 	FlightStall      = flight.Stall      // something has occupied the loop for too long
+	FlightHandshake  = flight.Handshake  // a step of a secured connection's handshake, or its end
+
+	NumFlightKinds = flight.NumKinds
 )
 
 const (

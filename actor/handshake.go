@@ -118,6 +118,7 @@ func (it *ident) beginHandshake(private *[]byte, limit int) error {
 	copy(b[wire.HelloLen+secure.HintLen:], data[:])
 	*private = b
 	it.hand = &handshake{client: client, user: bytes.Clone(user)}
+	it.beginShake(&it.l.secured.Dialled, "request sent")
 	return it.queuePair(datapath.ModeMessages)
 }
 
@@ -135,8 +136,10 @@ func (it *ident) replied(ev *cmid.Established, answers Command) {
 func (it *ident) finish(data []byte) error {
 	h, rest, _ := wire.ParseHello(data, it.id.Limits().Padded)
 	if err := it.features.Same(secure.Features(h.Features), h.Version); err != nil {
+		it.failShake(FailedMode, err)
 		return err
 	}
+	it.shakeStep("reply received")
 	if it.hand.tls != nil {
 		it.conn.Agree(h, true, it.id.Limits().MaxMessage)
 		it.hand.tls.reply = secure.Hello(data)
@@ -145,6 +148,7 @@ func (it *ident) finish(data []byte) error {
 	}
 	ch, err := it.hand.client.Finish(secure.Hello(data), rest)
 	if err != nil {
+		it.failShake(FailedTampered, err)
 		return err
 	}
 	it.conn.Agree(h, true, it.id.Limits().MaxMessage)
@@ -172,6 +176,7 @@ func (it *ident) Prove(sealed []byte) ([]byte, *secure.Channel, error) {
 		it.answered(fateUnauthenticated)
 		return nil, nil, err
 	}
+	it.shakeStep("peer authenticated")
 	it.who = identity
 	return first, ch, nil
 }
@@ -186,13 +191,16 @@ func (it *ident) heardFirst() {
 	hand.came = nil
 	switch m.typ {
 	case wire.TypeAccept:
+		it.completeShake("accepted by the peer")
 		ev := hand.established
 		ev.PrivateData = m.body
 		it.hand = nil
 		it.opened(ev, hand.answers)
 	case wire.TypeReject:
+		it.completeShake("rejected by the peer")
 		it.rejectedBy(m.body, fmt.Errorf("rejected: by the application: %w", unix.ECONNREFUSED))
 	case wire.TypeRefusal:
+		it.completeShake("refused by the peer")
 		it.rejectedBy(nil, overLimitError(m.body))
 	case wire.TypeRequest:
 		hand.first = m.body
@@ -241,6 +249,7 @@ func (it *ident) refusedBy(ev *cmid.Rejected) {
 		return
 	case ok:
 		ev.Err = secure.PeerRefusal(rest)
+		it.failShake(failureOf(ev.Err), ev.Err)
 		ev.Remedy = "both sides need the same Security.Mode, and in PSK mode keys of one identity"
 	}
 	ev.PrivateData = nil

@@ -44,6 +44,7 @@ func (l *loop) deny(in *incoming, own secure.Features, why secure.Refusal, err e
 	l.rt.log.Warn("rdma: a peer that is not authenticated was rejected", "id", in.id.Handle(), "peer", in.r.Peer, "local", in.r.Local,
 		"err", Brief(err))
 	l.refused(in.id, in.via, fateUnauthenticated)
+	l.neverShake(failureFrom(why), uint64(in.id.Handle()))
 	in.id.Do(&cmid.Reject{PrivateData: in.cfg.refusal(own, why)})
 	l.discard(in.id, nil)
 }
@@ -83,6 +84,7 @@ func (it *ident) challenge(in *incoming) {
 	it.promised = own.Eager // also if memory gets short meanwhile
 	it.hand = &handshake{in: in, counted: true, reply: own.Put(make([]byte, secure.PSKReplyLen))}
 	it.requestTimer()
+	it.beginShake(&it.l.secured.Answered, "request received")
 	if it.cfg.Security.Mode == TLS {
 		it.hand.reply = own.Put(nil)
 		it.hand.tls = &tlsHandshake{request: request, reply: secure.Hello(it.hand.reply)}
@@ -130,6 +132,7 @@ func (it *ident) sendReply(m *computed) {
 		return
 	}
 	it.conn.Agree(it.peerHello, true, it.id.Limits().MaxMessage)
+	it.shakeStep("reply sent")
 	it.do(&asked{cmd: accept, then: func(ev Event) {
 		if f, ok := ev.(Failure); ok {
 			it.destroy(f)
@@ -175,6 +178,7 @@ func (it *ident) introduce() {
 	r.PrivateData, r.Identity, r.TLS = hand.first, it.who, hand.established.TLS
 	reject, over, ok := it.authorize(&r)
 	hand.decides = true
+	it.judged(ok && reject == nil && over == 0)
 	switch {
 	case it.ending():
 	case !ok:

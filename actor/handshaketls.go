@@ -76,6 +76,7 @@ func (it *ident) beginTLS(private *[]byte) error {
 	secure.PutHint(b[secure.HelloLen:], it.cfg.Hint)
 	it.hand = &handshake{user: bytes.Clone(*private), tls: &tlsHandshake{request: secure.Hello(b)}}
 	*private = b
+	it.beginShake(&it.l.secured.Dialled, "request sent")
 	return it.queuePair(datapath.ModeMessages)
 }
 
@@ -295,6 +296,7 @@ func (it *ident) finishTLS(m *tlsStep) {
 	channel, records := h.channel, append(m.rest, h.waiting...)
 	h.channel, h.waiting, hand.tls = nil, nil, nil
 	h.cancel(nil)
+	it.shakeStep("TLS finished")
 	it.who, hand.established.TLS = identityOf(m.state), m.state
 	if hand.in != nil {
 		it.conn.Await(channel)

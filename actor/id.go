@@ -44,6 +44,7 @@ type ident struct {
 	who       string // of a secured connection, once it is known
 	dialled   string // what Dial calls the other side
 	host      string // that Dial names; "": it has named none
+	shake     shake  // what is counted of the handshake
 	request   bool   // nobody has answered it
 	listener  cmid.Handle
 	via       *listening // the listener's; nil: it came without one

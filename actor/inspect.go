@@ -30,9 +30,13 @@ type IDInfo struct {
 	AsOf time.Time
 	// how messages travel: "messages", "raw", "raw (foreign peer)"; "" before there is a
 	// connection
-	Wire      string
-	Security  string // what a secured connection's messages are sealed with; "" if they are not
-	Identity  string // of a secured connection: whose key it has
+	Wire     string
+	Security string // what a secured connection's messages are sealed with; "" if they are not
+	Mode     SecurityMode
+	Identity string // of a secured connection: whose key it has
+	// how often each side has changed its key since
+	KeyUpdates, PeerKeyUpdates uint64
+
 	Waiting   string // the command whose answer is still to come; "" for none
 	Credits   Credits
 	Traffic   Traffic
@@ -169,7 +173,8 @@ func (it *ident) info() IDInfo {
 	if c := it.conn; c != nil {
 		i.Wire, i.Credits, i.Traffic, i.Delivered = c.Kind().String(), c.Counts(), c.Traffic(), c.Delivered()
 		if s := c.Suite(); s != 0 {
-			i.Security, i.Identity = s.String(), it.who
+			i.Security, i.Identity, i.Mode = s.String(), it.who, it.cfg.Security.Mode
+			i.KeyUpdates, i.PeerKeyUpdates = c.KeyUpdates()
 		}
 	}
 	return i

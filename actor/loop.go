@@ -36,6 +36,7 @@ type loop struct {
 	clock         func() time.Time // the loop's, for any goroutine
 	past          Traffic          // of connections that have ended
 	pastListeners ListenerInfo     // the same
+	secured       SecurityTotals   // without what is read from connections that there are
 	known         known            // any goroutine
 	flight        *flight.Recorder // any goroutine; nil: nothing is recorded
 	askIDs        inquiry[[]IDInfo]

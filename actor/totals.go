@@ -12,6 +12,7 @@ type LoopTotals struct {
 	Listeners []ListenerTotals
 	// EndedListeners is the sum over those that have ended, without what became of a request later.
 	EndedListeners ListenerInfo
+	Security       SecurityTotals
 }
 
 // ListenerTotals is what has become of the requests to one listener.
@@ -23,7 +24,7 @@ type ListenerTotals struct {
 
 // totals adds up. Loop goroutine.
 func (l *loop) totals() LoopTotals {
-	t := LoopTotals{Traffic: l.past, EndedListeners: l.pastListeners}
+	t := LoopTotals{Traffic: l.past, EndedListeners: l.pastListeners, Security: l.secured}
 	for it := range l.ids {
 		if it.id == nil {
 			continue
@@ -36,6 +37,10 @@ func (l *loop) totals() LoopTotals {
 		if c := it.conn; c != nil {
 			moved := c.Traffic()
 			addTraffic(&t.Traffic, moved)
+			t.Security.add(it)
+			if c.Suite() != 0 && state == states.Connected {
+				t.Security.Secured++
+			}
 			if moved.WaitsFor > 0 {
 				t.Waiting++
 			}
@@ -64,6 +69,7 @@ func (l *loop) retire(it *ident) {
 		moved := c.Traffic()
 		moved.WaitsFor = 0
 		addTraffic(&l.past, moved)
+		l.secured.add(it)
 	}
 }
 

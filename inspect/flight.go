@@ -87,7 +87,7 @@ func parseKinds(list string) (map[rdma.FlightKind]bool, error) {
 	wanted := make(map[rdma.FlightKind]bool)
 	for name := range strings.SplitSeq(list, ",") {
 		found := false
-		for k := range rdma.FlightStall + 1 {
+		for k := range rdma.NumFlightKinds {
 			if k.String() == name {
 				wanted[k], found = true, true
 			}

@@ -26,7 +26,10 @@ type idRow struct {
 	Loop      string  `json:"loop"`
 	Owner     string  `json:"owner"`
 	Wire      string  `json:"wire"`
-	Waiting   string  `json:"waiting"` // the command whose answer is still to come
+	Mode      string  `json:"mode"`     // how it is secured: insecure, PSK
+	Security  string  `json:"security"` // what its messages are sealed with; "": nothing
+	Identity  string  `json:"identity"` // whose key it has
+	Waiting   string  `json:"waiting"`  // the command whose answer is still to come
 	Mailbox   int     `json:"mailbox_messages"`
 	Queued    int     `json:"queued_messages"`
 	InFlight  int     `json:"in_flight_messages"`
@@ -36,6 +39,9 @@ type idRow struct {
 	Unfreed   int     `json:"unfreed_messages"`
 	Delivered uint64  `json:"delivered_messages"`
 	Memory    int     `json:"memory_bytes"`
+
+	KeyUpdates     uint64 `json:"key_updates"` // of a secured connection's keys, by this side
+	PeerKeyUpdates uint64 `json:"peer_key_updates"`
 
 	Sent          uint64  `json:"sent_messages"`
 	SentBytes     uint64  `json:"sent_bytes"`
@@ -69,6 +75,7 @@ func rowOf(i *rdma.IDInfo, taken time.Time) idRow {
 	r.LargeSent, r.LargeReceived = t.LargeSent, t.LargeReceived
 	r.Reads, r.ReadBytes, r.Writes, r.WriteBytes, r.Atomics = t.Reads, t.ReadBytes, t.Writes, t.WriteBytes, t.Atomics
 	r.CreditWaits, r.CreditWait, r.WaitsFor = t.CreditWaits, t.CreditWait.Seconds(), t.WaitsFor.Seconds()
+	r.Mode, r.Security, r.Identity, r.KeyUpdates, r.PeerKeyUpdates = i.Mode.String(), i.Security, cut(i.Identity), i.KeyUpdates, i.PeerKeyUpdates
 	r.Old = old(taken, i.AsOf)
 	if i.Owner != nil {
 		r.Owner = cut(i.Owner.Id)
@@ -111,6 +118,11 @@ var keys = map[string]func(*rdma.IDInfo) key{
 	"loop":                     func(i *rdma.IDInfo) key { return key{text: i.Loop} },
 	"owner":                    func(i *rdma.IDInfo) key { return key{text: i.Owner.GetId()} },
 	"wire":                     func(i *rdma.IDInfo) key { return key{text: i.Wire} },
+	"mode":                     func(i *rdma.IDInfo) key { return key{number: float64(i.Mode)} },
+	"security":                 func(i *rdma.IDInfo) key { return key{text: i.Security} },
+	"identity":                 func(i *rdma.IDInfo) key { return key{text: i.Identity} },
+	"key_updates":              func(i *rdma.IDInfo) key { return key{number: float64(i.KeyUpdates)} },
+	"peer_key_updates":         func(i *rdma.IDInfo) key { return key{number: float64(i.PeerKeyUpdates)} },
 	"waiting":                  func(i *rdma.IDInfo) key { return key{text: i.Waiting} },
 	"mailbox_messages":         func(i *rdma.IDInfo) key { return key{number: float64(i.Mailbox)} },
 	"queued_messages":          func(i *rdma.IDInfo) key { return key{number: float64(i.Credits.Queued)} },
@@ -299,6 +311,7 @@ func (q *query) matches(i *rdma.IDInfo) bool {
 	return contains(i.PID.Id, q.text) || contains(i.Owner.GetId(), q.text) || contains(i.State.String(), q.text) ||
 		contains(address(i.Peer), q.text) || contains(address(i.Local), q.text) || contains(i.Device, q.text) ||
 		contains(i.Loop, q.text) || contains(i.Wire, q.text) || contains(i.Waiting, q.text) ||
+		contains(i.Identity, q.text) ||
 		strconv.FormatUint(uint64(i.ID), 10) == q.text
 }
 

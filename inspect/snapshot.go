@@ -72,6 +72,10 @@ type loopRow struct {
 	Posts       uint64  `json:"posts"`
 	Runs        uint64  `json:"runs"`
 	Panics      uint64  `json:"panics"`
+	Secured     int     `json:"secured_connections"`
+	Handshakes  uint64  `json:"handshakes"` // of secured connections that have begun
+	HandsFailed uint64  `json:"failed_handshakes"`
+	Tampered    uint64  `json:"tampered_connections"`
 	FDs         int     `json:"fds"`
 	Timers      int     `json:"timers"`
 }
@@ -91,6 +95,9 @@ func loopsOf(s *snapshot) loopsView {
 			Arrived: l.Arrived, Strangers: l.Strangers, Turns: l.Turns, Wakeups: l.Wakeups, Posts: l.Posts, Runs: l.Runs,
 			Panics: l.Panics, FDs: l.FDs, Timers: l.Timers,
 		}
+		sec := &l.Security
+		r.Secured, r.Tampered = sec.Secured, sec.Tampered
+		r.Handshakes, r.HandsFailed = sec.Dialled.Begun+sec.Answered.Begun, sec.Dialled.AllFailed()+sec.Answered.AllFailed()
 		if l.Blocked != nil {
 			r.Blocked, r.BlockedBy = l.Blocked.For.Seconds(), cut(l.Blocked.By.String())
 		}
@@ -156,6 +163,7 @@ type listenerRow struct {
 	Failed      uint64  `json:"refused_failed"`
 	Rate        uint64  `json:"refused_rate"`
 	OfIdentity  uint64  `json:"refused_identity"`
+	NoIdentity  uint64  `json:"refused_unauthenticated"`
 	Strangers   uint64  `json:"strangers"`
 }
 
@@ -202,6 +210,7 @@ func listenerOf(id *rdma.IDInfo, taken time.Time, connections int) listenerRow {
 		f := i.Refused
 		l.Limits, l.NoMemory, l.Foreign, l.Closing, l.Failed, l.Strangers = f.Limits, f.Memory, f.Foreign, f.Closing, f.Failed, i.Strangers
 		l.Rate, l.OfIdentity = f.Rate, f.Identity
+		l.NoIdentity = f.Unauthenticated
 	}
 	return l
 }

@@ -53,6 +53,8 @@ What is nil in Config has no series. A program's page can show the calls of each
   many labels of their own, and the rest has "other". Listeners beyond ` + "`metrics.Config.Listeners`" + ` (64), and all but the
   first at an address, are "other", too. Methods of rpc have labels for good, as many as ` + "`metrics.Config.Methods`" + ` (64); the
   rest has "other". Codes are those that are registered, reasons are few.
+- No label is an identity: a peer with a certificate may have chosen its name, and there may be as many as keys. The
+  page, ` + "`rdmactor ids`" + ` and the log have them.
 - Texts from peers become valid UTF-8 without control characters, of at most 96 bytes; what was changed ends with a hash.
 - What connections, listeners, peers, servers and clients have counted that have gone stays in the sums: of listeners and
   peers in "other", or "all". So no counter goes down, but for that of a peer with a label of its own that was forgotten and has come back.

@@ -115,6 +115,7 @@ func (s *Source) readLoops() []Sample {
 		names[name] = true
 		all = perLoop.samples(all, l, name)
 		all = perTraffic.samples(all, l, name)
+		all = securitySamples(all, &l.Security, name)
 		for j := range l.Memory {
 			all = perPool.samples(all, &l.Memory[j], name, label(l.Memory[j].Name))
 		}

@@ -98,7 +98,7 @@ func (o *idsFlags) wants(p compare.Pair) bool {
 	}
 	r, what := p.Program, strings.ToLower(o.filter)
 	return r != nil && slices.ContainsFunc(
-		[]string{r.PID, r.State, r.Peer, r.Local, r.Device, r.Loop, r.Owner, r.Wire, r.Waiting, strconv.FormatUint(r.ID, 10)},
+		[]string{r.PID, r.State, r.Peer, r.Local, r.Device, r.Loop, r.Owner, r.Wire, r.Waiting, r.Identity, strconv.FormatUint(r.ID, 10)},
 		func(text string) bool { return strings.Contains(strings.ToLower(text), what) })
 }
 
@@ -120,12 +120,17 @@ func line(w io.Writer, cells ...string) {
 	fmt.Fprintln(w, strings.Join(cells, "\t"))
 }
 
-// programTable has a column for the field that it is sorted by, if none of the others shows it.
+// programTable has a column for the field that it is sorted by, if none of the others shows it, and
+// one for identities, if there are any.
 func programTable(w io.Writer, rows []page.Row, sorted string) {
 	titles := []string{
 		"ID", "STATE", "FOR", "DEVICE", "LOCAL", "PEER", "LOOP", "QUEUED", "CREDITS", "WAITS", "SENT", "RECEIVED", "MEMORY", "WAITING", "PID",
 	}
-	further := sorted != "" && !slices.Contains(programFields, sorted)
+	named := slices.ContainsFunc(rows, func(r page.Row) bool { return r.Identity != "" })
+	if named {
+		titles = append(titles, "IDENTITY")
+	}
+	further := sorted != "" && !slices.Contains(programFields, sorted) && (!named || sorted != "identity")
 	if further {
 		titles = append(titles, strings.ToUpper(plain.Text(sorted)))
 	}
@@ -133,6 +138,9 @@ func programTable(w io.Writer, rows []page.Row, sorted string) {
 	for i := range rows {
 		r := &rows[i]
 		cells := programCells(r)
+		if named {
+			cells = append(cells, plain.Or(r.Identity))
+		}
 		if further {
 			cells = append(cells, plain.Or(r.Text(sorted)))
 		}

@@ -1,7 +1,7 @@
 "use strict";
 // The flight recorders: what the loops have recorded, the latest first.
 
-const kinds = ["transition", "command", "event", "refusal", "end", "panic", "stall"];
+const kinds = ["transition", "command", "event", "refusal", "end", "panic", "stall", "handshake"];
 
 function flight() {
   const id = control(el("input", { type: "search", id: "of", placeholder: "identifier", "aria-label": "of which identifier", inputmode: "numeric",

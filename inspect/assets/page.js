@@ -3,7 +3,7 @@
 
 const views = [["ids", "Identifiers"], ["loops", "Loops"], ["memory", "Memory"], ["listeners", "Listeners"], ["devices", "Devices"],
   ["flight", "Flight recorder"]];
-const idColumns = ["id", "state", "in_state_seconds", "peer", "local", "loop", "device", "wire", "waiting", "mailbox_messages",
+const idColumns = ["id", "state", "in_state_seconds", "peer", "identity", "local", "loop", "device", "wire", "waiting", "mailbox_messages",
   "queued_messages", "unacked_messages", "delivered_messages", "sent_messages", "received_messages", "credit_wait_seconds"];
 const units = { seconds: duration, bytes: bytes };
 const kept = 120; // samples of each counter

@@ -59,6 +59,7 @@ var enumerations = []struct {
 	{reconnect.LinkQueueing, "queueing"},
 	{rpc.FateRefused, "refused"},
 	{rdma.PSK, "PSK"},
+	{rdma.FailedUnknownKey, "unknown key"},
 	{cmidtest.MsgREQ, "MsgREQ"},
 	{wire.OpSend, "Send"},
 	{wire.LayerDDP, "DDP"},

@@ -31,6 +31,7 @@ type security struct {
 	inline  []byte          // of a small record, which the device copies
 	sealed  int             // records under the present key
 	rekeyed int             // times
+	renewed int             // by the peer
 	owed    owed
 }
 
@@ -183,6 +184,7 @@ func (c *Conn) parse(b []byte) (wire.Header, error) {
 	}
 	h, err := wire.ParseSecuredHeader(b)
 	if err == nil && h.Type == wire.TypeKeyUpdate {
+		c.sec.renewed++
 		err = exceeded(c.sec.channel.Open.Update())
 	}
 	return h, err
@@ -337,5 +339,10 @@ func (c *Conn) rekey() bool {
 // Owes reports whether the device has not taken a record that was sealed.
 func (c *Conn) Owes() bool { return c.owes() }
 
-// Rekeyed is how often this side has changed its key.
-func (c *Conn) Rekeyed() int { return c.sec.rekeyed }
+// KeyUpdates is how often each side has changed its key.
+func (c *Conn) KeyUpdates() (own, peers uint64) {
+	if c.sec == nil {
+		return 0, 0
+	}
+	return uint64(c.sec.rekeyed), uint64(c.sec.renewed)
+}

@@ -23,9 +23,11 @@ const (
 	End                    // this side has broken a connection off
 	Panic                  // code on the loop has panicked, or called runtime.Goexit
 	Stall                  // something has occupied the loop for too long
+	Handshake              // a step of a secured connection's handshake
+	NumKinds
 )
 
-var kinds = []string{"transition", "command", "event", "refusal", "end", "panic", "stall"}
+var kinds = []string{"transition", "command", "event", "refusal", "end", "panic", "stall", "handshake"}
 
 // String is the kind in a word.
 func (k Kind) String() string {

@@ -77,6 +77,9 @@ const (
 	RefusedRate               // too many of this address in this time
 )
 
+// Error is String's text: a Refusal is the Err of a HandshakeError.
+func (r Refusal) Error() string { return r.String() }
+
 func (r Refusal) String() string {
 	switch r {
 	case RefusedKey:
@@ -96,5 +99,5 @@ func PeerRefusal(data []byte) error {
 	if len(data) != 1 {
 		return refused("the peer refuses it and does not say why")
 	}
-	return refused("the peer refuses it: %v", Refusal(data[0]))
+	return &HandshakeError{"the peer refuses it", Refusal(data[0])}
 }

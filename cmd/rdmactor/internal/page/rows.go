@@ -23,6 +23,8 @@ type Row struct {
 	Loop      string  `json:"loop"`
 	Owner     string  `json:"owner"`
 	Wire      string  `json:"wire"`
+	Security  string  `json:"security"`
+	Identity  string  `json:"identity"`
 	Waiting   string  `json:"waiting"`
 	Mailbox   int64   `json:"mailbox_messages"`
 	Queued    int64   `json:"queued_messages"`

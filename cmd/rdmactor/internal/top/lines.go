@@ -297,6 +297,9 @@ func (m *model) about() (lines []line) {
 	lines = append(lines, line{fmt.Sprintf("identifier %s, PID %s, owner %s", plain.Text(cut(name(&i.Row))), t(i.PID), t(i.Owner)), bold})
 	add("state    %s for %s: %s (the kernel: %s)", t(i.State), plain.Duration(i.InState), t(i.Meaning), t(i.Kernel))
 	add("where    %s to %s, device %s, loop %s, wire %s", t(i.Local), t(i.Peer), t(i.Device), t(i.Loop), t(i.Wire))
+	if i.Identity != "" {
+		add("who      %s, sealed with %s", t(i.Identity), t(i.Security))
+	}
 	add("waits    for %s, for credits since %s; waited for credits %d times, %s", t(i.Waiting), plain.Duration(i.WaitsFor), i.CreditWaits,
 		plain.Duration(i.CreditWait))
 	add("queues   mailbox %d, queued %d, in flight %d, unacked %d, unfreed %d; credits to send %d, to receive %d", i.Mailbox, i.Queued,
