@@ -228,15 +228,35 @@ func (it *ident) lostUnheard(cause error) (ended bool) {
 	if !it.unheard() {
 		return false
 	}
-	if cause == nil {
-		cause = unix.ECONNRESET
+	if it.ending() {
+		it.goodbyeDone()
+		return true
 	}
-	if !it.ending() {
-		it.do(&asked{cmd: &cmid.Disconnect{}, then: func(Event) {}})
+	it.do(&asked{cmd: &cmid.Disconnect{}, then: func(Event) {}})
+	if it.conn.BrokenBy() != nil {
 		it.destroy(&HandshakeError{What: "the connection has ended before it was established", Err: cause})
+	} else {
+		it.reset(cause)
 	}
 	it.goodbyeDone()
 	return true
+}
+
+// reset ends an identifier whose connection the device or the peer has ended before it was
+// established. That says nothing about keys: who connects may try again.
+func (it *ident) reset(cause error) {
+	err := fmt.Errorf("the connection has ended before it was established: %w", unix.ECONNRESET)
+	if cause != nil {
+		err = fmt.Errorf("%w: %w", err, cause)
+	}
+	cmd := it.hand.answers
+	if cmd == nil { // nobody waits: the other side connects
+		it.destroy(err)
+		return
+	}
+	ev := &cmid.ConnectError{FailureBase: it.failure(cmd, opName(cmd), err)}
+	it.answer(cmd, ev)
+	it.failed(ev)
 }
 
 // refusedBy is what is known of a request that was rejected before the peer was authenticated, or
