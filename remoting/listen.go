@@ -58,7 +58,7 @@ func (l *listener) Receive(ctx actor.Context) {
 	switch m := ctx.Message().(type) {
 	case *actor.Started, *listenAgain:
 		cfg := n.cfg.ID
-		cfg.Route = n.route
+		cfg.Route, cfg.Place = n.route, n.place
 		l.id = n.rt.CreateID(ctx.Self(), cfg)
 		ctx.Request(l.id, &rdma.Serve{Addr: l.addr})
 	case *actor.Stopped:

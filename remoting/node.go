@@ -102,6 +102,14 @@ func (n *Node) begin(at rdma.Addr) {
 	n.sys.ProcessRegistry.RegisterAddressResolver(n.resolve)
 }
 
+// place is rdma.IDConfig.Place.
+func (n *Node) place(hint uint32) *actor.PID {
+	if n.table == nil {
+		return nil
+	}
+	return n.table.Place(hint)
+}
+
 // route is rdma.IDConfig.Route.
 func (n *Node) route(r *rdma.ConnectRequest) (owner *actor.PID, reject *rdma.Reject) {
 	if n.table == nil {

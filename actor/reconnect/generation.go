@@ -88,7 +88,11 @@ func (l *link) dial(ctx actor.Context) {
 	l.generation++
 	l.dialling, l.dialSince = true, l.local.Now()
 	l.enter(LinkDialling)
-	l.id = l.rt.CreateID(ctx.Self(), l.cfg.ID)
+	id := l.cfg.ID
+	if l.cfg.Peers != nil {
+		id.Hint = hint(l.cfg.Peers.cfg.Node)
+	}
+	l.id = l.rt.CreateID(ctx.Self(), id)
 	d := l.cfg.Dial
 	d.Addr, d.Name = l.at, cmp.Or(d.Name, d.Addr)
 	if l.cfg.Peers != nil {

@@ -96,7 +96,7 @@ func newSite(t *testing.T, rt *rdma.Runtime, id uint64) *site {
 	s.peers = reconnect.NewPeers(reconnect.PeersConfig{Node: id, Incarnation: 1, Unknown: func(o reconnect.Stranger) *actor.PID {
 		return s.end(o.Node, "").link
 	}})
-	l, err := rdma.Ask[*rdma.Listening](t.Context(), rt, rt.CreateID(nil, rdma.IDConfig{Route: s.peers.Route}), &rdma.Serve{Addr: "127.0.0.1:0"})
+	l, err := rdma.Ask[*rdma.Listening](t.Context(), rt, rt.CreateID(nil, rdma.IDConfig{Route: s.peers.Route, Place: s.peers.Place}), &rdma.Serve{Addr: "127.0.0.1:0"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,24 +104,39 @@ func newSite(t *testing.T, rt *rdma.Runtime, id uint64) *site {
 	return s
 }
 
-func realRuntime(t *testing.T, sys *actor.ActorSystem, loops int) *rdma.Runtime {
+func realRuntime(t *testing.T, sys *actor.ActorSystem, loops int, security ...*rdma.Security) *rdma.Runtime {
 	t.Helper()
-	rt, err := rdma.Open(sys, rdma.Config{Device: iwarp.New(), Loops: make([]eventloop.Config, loops), Logger: quiet})
+	rt, err := rdma.Open(sys, rdma.Config{Security: append(security, nil)[0], Device: iwarp.New(), Loops: make([]eventloop.Config, loops), Logger: quiet})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return rt
 }
 
+// sharedKey is a Security for both sides.
+func sharedKey(t *testing.T) *rdma.Security {
+	t.Helper()
+	c := rdma.Credential{Identity: "nodes", Key: [32]byte{1}}
+	k := new(rdma.Keyring)
+	if err := errors.Join(k.Use(c), k.Accept(c)); err != nil {
+		t.Fatal(err)
+	}
+	return &rdma.Security{Mode: rdma.PSK, Keys: k}
+}
+
 // Pairs of nodes on several loops, with the embedded device: both dial, or one does and the other
 // has never heard of it, again and again. They always come to one connection that works, and
 // nothing is left.
 func TestCrossingOnLoops(t *testing.T) {
-	for loops := 2; loops <= 4; loops++ {
-		t.Run(fmt.Sprintf("%d loops", loops), func(t *testing.T) {
+	for _, tt := range []struct {
+		loops    int
+		security *rdma.Security
+	}{{2, nil}, {3, nil}, {4, nil}, {2, sharedKey(t)}, {3, sharedKey(t)}} {
+		loops := tt.loops
+		t.Run(fmt.Sprintf("%d loops, secured %v", loops, tt.security != nil), func(t *testing.T) {
 			sys := actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return quiet }))
 			defer sys.Shutdown()
-			x, y := realRuntime(t, sys, loops), realRuntime(t, sys, loops)
+			x, y := realRuntime(t, sys, loops, tt.security), realRuntime(t, sys, loops, tt.security)
 			var met atomic.Int64
 			var pairs sync.WaitGroup
 			for n := range uint64(4) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -50,6 +51,7 @@ type Peers struct {
 
 	mu        sync.Mutex
 	links     map[uint64]*entry
+	hints     map[uint32][]uint64 // the nodes in links, by their hints
 	strangers fairshare.Places
 }
 
@@ -96,7 +98,7 @@ type entry struct {
 // NewPeers makes the table of a node.
 func NewPeers(cfg PeersConfig) *Peers {
 	set(&cfg.Strangers, defaultStrangers)
-	return &Peers{cfg: cfg, links: make(map[uint64]*entry)}
+	return &Peers{cfg: cfg, links: make(map[uint64]*entry), hints: make(map[uint32][]uint64)}
 }
 
 const defaultStrangers = 1024
@@ -123,6 +125,35 @@ func (p *Peers) Route(r *rdma.ConnectRequest) (owner *actor.PID, reject *rdma.Re
 	return nil, &rdma.Reject{PrivateData: p.hello(kind).put(nil)}
 }
 
+// Place is for the Place of the listener's rdma.IDConfig, where connections are secured and the
+// runtime has several loops: a node's connection has to be on the loop of its actor here. Without
+// it requests that come to other loops are rejected, and dialled again. The hint is a hash of the
+// node's id. Who sends that of another node comes to that node's loop, and nothing else follows.
+func (p *Peers) Place(hint uint32) (near *actor.PID) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	nodes := p.hints[hint]
+	if len(nodes) == 0 {
+		return nil
+	}
+	// Of nodes with the same hash any may be meant, so they take turns. The others dial again.
+	node := nodes[0]
+	copy(nodes, nodes[1:])
+	nodes[len(nodes)-1] = node
+	return p.links[node].link
+}
+
+// hint is what a node's requests carry; never 0.
+func hint(node uint64) uint32 {
+	n := node * 0x9E3779B97F4A7C15 // 2^64 divided by the golden ratio: neighbours get other hashes
+	return uint32(n>>32) | 1
+}
+
+func (p *Peers) enterLocked(node uint64, e *entry) {
+	p.links[node] = e
+	p.hints[hint(node)] = append(p.hints[hint(node)], node)
+}
+
 // hello returns what this node says of itself. All dials with its number or a lower one, to
 // whichever node, have begun by now.
 func (p *Peers) hello(kind helloKind) hello {
@@ -145,7 +176,7 @@ func (p *Peers) find(h hello, from netip.Addr) (link *actor.PID, asked *entry, k
 		return nil, nil, helloTooMany
 	}
 	asked = &entry{stranger: true, from: from}
-	p.links[h.node] = asked
+	p.enterLocked(h.node, asked)
 	p.strangers.Take(from)
 	return nil, asked, helloRequest
 }
@@ -179,7 +210,7 @@ func (p *Peers) join(node uint64, link *actor.PID, known bool) (ok bool) {
 		return false
 	case e == nil:
 		e = &entry{}
-		p.links[node] = e
+		p.enterLocked(node, e)
 	}
 	e.link = link
 	if known {
@@ -207,6 +238,12 @@ func (p *Peers) uncountLocked(e *entry) {
 func (p *Peers) dropLocked(node uint64) {
 	p.uncountLocked(p.links[node])
 	delete(p.links, node)
+	at := hint(node)
+	if left := slices.DeleteFunc(p.hints[at], func(n uint64) bool { return n == node }); len(left) > 0 {
+		p.hints[at] = left
+	} else {
+		delete(p.hints, at)
+	}
 }
 
 // Why a connection of a node with Peers ends or is not made; errors.Is finds them in Down.Err.
