@@ -24,8 +24,8 @@ type tlsHand struct {
 	secure *secure.Channel
 }
 
-// tlsHello is what mallory says of herself.
-var tlsHello = wire.Hello{Features: uint8(secure.FeatureTLS), Credits: 16, Eager: kib, MaxMessage: kib}.Put(nil)
+// tlsHello is what mallory says of herself, and a hint that says nothing.
+var tlsHello = wire.Hello{Features: uint8(secure.FeatureTLS), Credits: 16, Eager: kib, MaxMessage: kib}.Put(make([]byte, secure.HintLen))
 
 // handTLS connects mallory, who has the client's configuration, as far as the reply.
 func (w *world) handTLS(k *certs) *tlsHand {

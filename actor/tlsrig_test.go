@@ -82,17 +82,3 @@ func onSecured(t *testing.T, test func(w *world, secured mode), cfg ...Config) {
 		}, cfg...)
 	})
 }
-
-// connectTLS makes a connection from here to there.
-func (w *world) connectTLS(server, client IDConfig) pair {
-	w.Helper()
-	p := pair{client: w.probe(), server: w.farProbe()}
-	p.listener = w.listen(p.server, server)
-	p.c = w.rt.CreateID(p.client.pid, client)
-	p.client.send(p.c, &Dial{Addr: there + ":7471"})
-	_, p.s = next[*ConnectRequest](p.server)
-	p.server.send(p.s, &Accept{})
-	next[*Established](p.server)
-	next[*Established](p.client)
-	return p
-}

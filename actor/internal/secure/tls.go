@@ -150,6 +150,9 @@ func (t *TLS) events() error {
 		case tls.QUICErrorEvent:
 			return t.fail(&HandshakeError{"TLS", e.Err})
 		case tls.QUICHandshakeDone:
+			if t.ctx.Err() != nil {
+				return t.fail(refused("too late"))
+			}
 			if !t.bound {
 				return t.fail(refused("the peer has not said what it is bound to"))
 			}

@@ -1,7 +1,6 @@
 package secure
 
 import (
-	"bytes"
 	"context"
 	"crypto"
 	"crypto/ecdsa"
@@ -11,8 +10,6 @@ import (
 	"crypto/x509"
 	"fmt"
 	"io"
-	"slices"
-	"time"
 )
 
 // ALPN is the protocol that both sides name.
@@ -88,7 +85,7 @@ func (u *users) containCalls(c *tls.Config) {
 			return guard(u.ctx, "GetEncryptedClientHelloKeys", func() ([]tls.EncryptedClientHelloKey, error) { return get(h) })
 		}
 	}
-	c.Certificates = slices.Clone(c.Certificates)
+	c.Certificates = append([]tls.Certificate(nil), c.Certificates...)
 	for i := range c.Certificates {
 		c.Certificates[i] = u.withSigner(c.Certificates[i])
 	}
@@ -103,14 +100,18 @@ func (u *users) containWriters(c *tls.Config) {
 		c.KeyLogWriter = writer{c.KeyLogWriter, u}
 	}
 	if now := c.Time; now != nil {
-		c.Time = func() time.Time {
-			t, err := guard(u.ctx, "Time", func() (time.Time, error) { return now(), nil })
-			if err != nil {
-				u.cancel(err)
-				return time.Unix(0, 0) // no certificate is valid then
-			}
-			return t
+		c.Time = clock(u, now)
+	}
+}
+
+// clock does the same to a clock. One that fails ends the handshake, whatever is made of its zero.
+func clock[T any](u *users, now func() T) func() T {
+	return func() T {
+		t, err := guard(u.ctx, "Time", func() (T, error) { return now(), nil })
+		if err != nil {
+			u.cancel(err)
 		}
+		return t
 	}
 }
 
@@ -141,7 +142,7 @@ func (r reader) Read(b []byte) (int, error) {
 }
 
 func (w writer) Write(b []byte) (int, error) {
-	b = bytes.Clone(b)
+	b = append([]byte(nil), b...)
 	return guard(w.of.ctx, "KeyLogWriter", func() (int, error) { return w.Writer.Write(b) })
 }
 
