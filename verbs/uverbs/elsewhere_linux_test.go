@@ -2,6 +2,7 @@ package uverbs
 
 import (
 	"errors"
+	"os"
 	"strings"
 	"testing"
 
@@ -41,4 +42,26 @@ func TestOtherDevices(t *testing.T) {
 	if _, err := elsewhere(nil, id, unix.EACCES); !errors.Is(err, unix.EACCES) || len(ids) != 1 {
 		t.Errorf("%v, opened %v", err, ids)
 	}
+}
+
+// droppable is a send queue that counts how often it is dropped.
+type droppable struct {
+	hca.SendQueue
+	drops int
+}
+
+func (q *droppable) Drop() { q.drops++ }
+
+// TestDestroyLaterDropsSends: a library must get no more sends for a queue pair that is being
+// destroyed off the loop.
+func TestDestroyLaterDropsSends(t *testing.T) {
+	f := newFake(t)
+	f.d.hw = kernelOf(t, os.DevNull)
+	q := &droppable{SendQueue: f.q.sq}
+	f.q.sq = q
+	later := f.q.DestroyLater()
+	if q.drops != 1 {
+		t.Errorf("dropped %d times before the wait", q.drops)
+	}
+	f.must(later.End(later.Wait()))
 }
