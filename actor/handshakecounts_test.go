@@ -137,13 +137,13 @@ func TestHandshakesTimeOut(t *testing.T) {
 	onFlavors(t, func(w *world) {
 		server, mallory := w.farProbe(), w.probe()
 		w.listen(server, secured(w))
-		b := wire.Hello{Features: uint8(secure.FeaturePSK), Credits: 2, Eager: kib, MaxMessage: kib}.Put(make([]byte, secure.PSKRequestLen))
+		b := wire.Hello{Features: uint8(secure.FeaturePSK), Credits: 2, Eager: kib, MaxMessage: kib}.Put(make([]byte, secure.HintLen+secure.PSKRequestLen))
 		alice := credential("alice", 1)
 		_, data, err := secure.NewPSKClient(&alice, secure.AES256GCM, secure.Binding{}, secure.Hello(b))
 		if err != nil {
 			w.Fatal(err)
 		}
-		copy(b[wire.HelloLen:], data[:])
+		copy(b[wire.HelloLen+secure.HintLen:], data[:])
 		for range 5 {
 			mallory.send(w.rt.CreateID(mallory.pid, IDConfig{Raw: true}), &Dial{Addr: there + ":7471", PrivateData: b})
 		}
