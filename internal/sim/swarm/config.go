@@ -8,6 +8,7 @@ import (
 
 	rdma "github.com/rdmactor/rdmactor/actor"
 	"github.com/rdmactor/rdmactor/eventloop"
+	"github.com/rdmactor/rdmactor/internal/sim/workload"
 	"github.com/rdmactor/rdmactor/internal/sim/world"
 )
 
@@ -45,6 +46,13 @@ func drawConfig(r *rand.Rand, kind world.Kind) (c rdma.Config) {
 		c.Keepalive = rdma.Keepalive{Idle: idle, Gone: 3 * idle}
 	}
 	return c
+}
+
+// drawSecurity draws how connections are secured: those of a third of the worlds are.
+func drawSecurity(r *rand.Rand) (s workload.Security) {
+	s.PSK = r.IntN(3) == 0
+	s.OneSided = s.PSK && r.IntN(2) == 0
+	return s
 }
 
 // limits names what is not a default.

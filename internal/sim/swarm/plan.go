@@ -18,7 +18,8 @@ type Plan struct {
 	Seed     uint64
 	Kind     world.Kind
 	Machines int
-	Config   rdma.Config   // of all runtimes
+	Config   rdma.Config // of all runtimes
+	Security workload.Security
 	Latency  time.Duration // of the network
 	Time     time.Duration // how long operations begin, and faults happen
 
@@ -43,6 +44,7 @@ func Draw(seed uint64, only ...string) *Plan {
 	p.Time = between(r, 200*time.Millisecond, 10*time.Second)
 	p.Latency = between(r, 0, 20*time.Millisecond)
 	p.Config = drawConfig(source(seed, "limits"), p.Kind)
+	p.Security = drawSecurity(source(seed, "security"))
 	p.faults = drawFaults(source(seed, "faults"), p)
 	usable := choose(only)
 	for n := range parts(r) {
@@ -189,6 +191,7 @@ func (p *Plan) Words() string {
 	fmt.Fprintf(&s, "seed %d: %d machines, device: %v, time: %v, latency: %v\n",
 		p.Seed, p.Machines, p.Kind, p.Time, p.Latency)
 	fmt.Fprintf(&s, "each runtime: %s\n", limits(p.Config))
+	fmt.Fprintf(&s, "security: %v\n", p.Security)
 	for _, i := range p.Items() {
 		fmt.Fprintf(&s, "%5d  %s\n", i.N, i.Text)
 	}

@@ -82,7 +82,7 @@ func (y *play) start(x *part) {
 		return
 	}
 	e := &workload.Env{
-		World: y.w, Name: x.name, Machines: y.machines, Config: y.Config,
+		World: y.w, Name: x.name, Machines: y.machines, Config: y.Config, Security: y.Security,
 		Port: x.port, Rand: source(y.Seed, x.name+" plays"), Patience: patience,
 	}
 	var ops []workload.Op

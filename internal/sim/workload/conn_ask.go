@@ -156,6 +156,7 @@ func (e *connEnd) observed(ev rdma.Event) {
 	e.made(ev)
 	switch ev := ev.(type) {
 	case *rdma.Established:
+		e.met(ev)
 		e.opened(ev)
 	case *rdma.Disconnected:
 		e.finished(ev.Err)

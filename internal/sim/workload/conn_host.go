@@ -302,7 +302,8 @@ func (h *connHost) dial(c *conn) {
 	s := c.spec
 	o := h.owner(s.owner)
 	cfg := s.id.config()
-	cfg.Manual = s.manual && h.w.flavor()&states.IWARP != 0 // elsewhere it would make queue pairs
+	cfg.Manual = s.manual && !h.w.e.Security.PSK &&
+		h.w.flavor()&states.IWARP != 0 // elsewhere it would make queue pairs
 	id := h.rt.CreateID(o.pid, cfg)
 	e := c.end(0, h, o, id)
 	if e.manual = cfg.Manual; e.manual {

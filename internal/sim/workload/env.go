@@ -20,6 +20,8 @@ type Env struct {
 	// Config is what its processes open their runtimes with, by world.Process.Open: limits and
 	// timeouts that were drawn, and the number of loops.
 	Config rdma.Config
+	// Security is how the connections of all its processes are secured.
+	Security Security
 	// Port is the first of 100 that are the workload's own, on each machine.
 	Port int
 	// Rand is the workload's own, for what need not be drawn before.
@@ -76,6 +78,7 @@ func (e *Env) OpenObserved(p *world.Process, o rdma.Observer) (rt *rdma.Runtime,
 
 // opened is Open with another Config.
 func (e *Env) opened(p *world.Process, cfg rdma.Config) (rt *rdma.Runtime, ok bool) {
+	e.secure(p, &cfg)
 	for {
 		rt, err := p.Open(cfg)
 		_, calm := e.Calm()

@@ -91,6 +91,7 @@ func (l *life) live() {
 	if l.has(lifeRedial) {
 		cfg.Limits.Connections = l.dials + 1 // and the listener
 	}
+	l.w.secure(l.p, &cfg)
 	rt, err := l.p.Open(cfg)
 	if err != nil {
 		l.w.World.Trace("%s: runtime %d cannot open", l.w.Name, l.number)

@@ -68,7 +68,10 @@ func (p *Process) Context() context.Context { return p.ctx }
 // Name is the process's name: its machine's, and a number.
 func (p *Process) Name() string { return p.name }
 
-// World is where the process runs.
+// Machine is where the process runs.
+func (p *Process) Machine() *Machine { return p.m }
+
+// World is the world of the process.
 func (p *Process) World() *World { return p.w }
 
 // System is the process's actor system.
