@@ -12,6 +12,8 @@ import (
 // zero value, with Fail set, is empty.
 type Identifiers struct {
 	Fail Fail
+	// Secured says that owners hear of peers only when these are authenticated.
+	Secured bool
 
 	ids       map[string]*identifier
 	order     []string
@@ -28,7 +30,10 @@ type identifier struct {
 	made      bool // its loop has begun with it
 	closed    bool // Closed was sent
 	moot      bool
-	listener  *identifier // of a child
+
+	requested  bool        // it came with a request of a peer that was not authenticated then
+	introduced bool        // its owner was sent the request
+	listener   *identifier // of a child
 
 	all    tally             // what its owners have received
 	owners map[string]*heard // what each of them has received
@@ -97,6 +102,9 @@ func (l *Identifiers) Transition(now time.Duration, id string, handle uint64, fr
 	if i.moot {
 		return
 	}
+	if l.Secured && i.handle == 0 && from == states.ConnectRequested {
+		i.now, i.requested = from, true // its request is reported when its peer is authenticated
+	}
 	switch {
 	case i.closed:
 		l.Fail("%v: %s goes from %v to %v after Closed", now, id, from, to)
@@ -150,9 +158,16 @@ func (l *Identifiers) Event(now time.Duration, id string, kind states.Kind) {
 		l.Fail("%v: %s sends %v after Closed", now, id, kind)
 	}
 	i.closed = i.closed || kind == states.KindClosed
-	if int(kind) < states.NumKernelKinds && !i.reports(kind) {
+	i.introduced = i.introduced || kind == states.KindConnectRequest
+	if int(kind) < states.NumKernelKinds && !i.reports(kind) && !(l.Secured && i.connected()) {
 		l.Fail("%v: %s sends %v in %v (from %v), where the state machine has none", now, id, kind, i.now, i.from)
 	}
+}
+
+// connected reports whether the device has connected the identifier. In a secured world owners hear
+// of requests, answers and rejections after that.
+func (i *identifier) connected() bool {
+	return i.now == states.Connected || i.from == states.Connected
 }
 
 func (i *identifier) reports(kind states.Kind) bool {
@@ -286,6 +301,10 @@ func (l *Identifiers) End(now time.Duration) {
 		case i.moot:
 		case !i.closed:
 			l.Fail("%v: %s was never Closed; it was last in %v", now, name, i.now)
+		case l.Secured && i.requested && !i.introduced: // nobody is to hear of it
+			if len(i.owners) > 0 {
+				l.Fail("%v: owners have heard of %s, whose peer was not authenticated", now, name)
+			}
 		case i.all.closed == 0 && !i.orphaned():
 			l.Fail("%v: the owner of %s has not got its Closed", now, name)
 		}

@@ -1,6 +1,8 @@
 package oracle
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/rdmactor/rdmactor/states"
@@ -182,5 +184,31 @@ func TestLivingAreMade(t *testing.T) {
 	ended(l)
 	if n := l.Living(""); n != 0 {
 		t.Errorf("%d identifiers when all were Closed", n)
+	}
+}
+
+// In a secured world an owner need not hear of a peer that was not authenticated, and must not
+// hear of its end.
+func TestIdentifiersOfStrangers(t *testing.T) {
+	for name, tt := range map[string]struct {
+		does func(l *Identifiers)
+		want string
+	}{
+		"unheard":    {func(*Identifiers) {}, ""},
+		"heard":      {func(l *Identifiers) { l.Heard(0, "owner", "a", states.KindDisconnected) }, "owners have heard of a"},
+		"introduced": {func(l *Identifiers) { l.Event(0, "a", states.KindConnectRequest) }, "has not got its Closed"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var got string
+			l := Identifiers{Secured: true, Fail: func(format string, args ...any) { got += fmt.Sprintf(format, args...) }}
+			l.Transition(0, "a", 1, states.ConnectRequested, states.Accepting)
+			l.Transition(0, "a", 1, states.Accepting, states.Connected)
+			tt.does(&l)
+			l.Event(0, "a", states.KindClosed)
+			l.End(0)
+			if (tt.want == "") != (got == "") || !strings.Contains(got, tt.want) {
+				t.Errorf("the verdict is %q, want %q", got, tt.want)
+			}
+		})
 	}
 }

@@ -40,6 +40,7 @@ func newConnections(e *Env, ops []Op) Workload {
 	w := &connections{e: e, conns: make(map[int]*conn)}
 	fail := func(format string, args ...any) { e.World.Fail(e.Name+": "+format, args...) }
 	w.ids.Fail, w.messages.Fail, w.grants.Fail, w.bounds.Fail = fail, fail, fail, fail
+	w.ids.Secured = e.Security.PSK
 	w.isolated = oracle.Isolation{Fail: fail, Within: e.Patience}
 	w.floor = oracle.Isolation{Fail: fail, Within: innocentWithin}
 	for i := range e.Machines {

@@ -13,6 +13,9 @@ import (
 // that plans have is more than any that is set.
 const defaultMaxMessage = 64 << 10
 
+// sealing is how many bytes a sealed message has more, at most.
+const sealing = 64
+
 // firstSource is the first of the workload's ports that connections come from.
 const firstSource = 10
 
@@ -69,6 +72,9 @@ func (e *connEnd) agreed(ev *rdma.Established) {
 	}
 	if half := c.w.e.Config.Limits.ReceiveMemory / 2; half > 0 && want > half {
 		want = min(ev.MaxMessage, half) // memory is had in steps
+	}
+	if c.w.e.Security.PSK && ev.MaxMessage < want && want <= ev.MaxMessage+sealing {
+		want = ev.MaxMessage // the tag needs room, too, and there is none
 	}
 	if k := c.w.e.World.Kind(); (k == world.Embedded || k == world.Twin) && ev.MaxMessage != want {
 		c.w.e.World.Fail("%s: %s may send %d bytes, and its peer takes %d", c.w.e.Name, e.key, ev.MaxMessage, want)
