@@ -12,7 +12,7 @@ import (
 const module = "github.com/rdmactor/rdmactor"
 
 // defects are all there are.
-var defects = slices.Concat(endDefects, actorDefects, memoryDefects, iwarpDefects, rpcDefects, aboveDefects, invented)
+var defects = slices.Concat(endDefects, actorDefects, memoryDefects, iwarpDefects, rpcDefects, aboveDefects, invented, securedDefects)
 
 // defect is one that was mended, and how to put it back.
 type defect struct {

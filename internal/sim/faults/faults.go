@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/rdmactor/rdmactor/internal/sim/onpath"
 	"github.com/rdmactor/rdmactor/internal/sim/world"
 )
 
@@ -24,6 +25,7 @@ const (
 	Device                     // a device is removed, or an address
 	Scarce                     // memory and descriptors are short
 	Reorder                    // completions and events overtake each other
+	Attack                     // somebody on the path changes what is sent
 	Suspend                    // time passes, and nobody has had a turn
 )
 
@@ -110,11 +112,24 @@ var onTwins = []*Kind{
 	{Reorder, "has its events overtake completions", All, time.Minute, reorder, ordered},
 }
 
+// OnPath are kinds for worlds with World.OnPath. Only what is secured survives them.
+var OnPath = []*Kind{
+	{Attack, "has a frame changed", All, time.Minute, attack(onpath.Flip), disarm},
+	{Attack, "has a frame left out", All, time.Minute, attack(onpath.Drop), disarm},
+	{Attack, "has a frame repeated", All, time.Minute, attack(onpath.Repeat), disarm},
+	{Attack, "has two frames swapped", All, time.Minute, attack(onpath.Swap), disarm},
+	{Attack, "has a frame cut", All, time.Minute, attack(onpath.Cut), disarm},
+	{Attack, "has a frame of another connection's", All, time.Minute, attack(onpath.Splice), disarm},
+	{Attack, "has an earlier message in a frame", All, time.Minute, attack(onpath.Replay), disarm},
+	{Attack, "has its hello stripped", All, time.Minute, attack(onpath.Strip), disarm},
+}
+
 // Calm ends every fault.
 func Calm(w *world.World, machines []*world.Machine, restart func(m *world.Machine)) {
 	w.Latency(0, 0, 0)
 	w.Scarce(0)
 	w.Reorder(false)
+	w.Disarm()
 	for i, m := range machines {
 		m.HangUp(false)
 		m.FreezeOnAccept(0)
@@ -129,6 +144,12 @@ func Calm(w *world.World, machines []*world.Machine, restart func(m *world.Machi
 		restart(m)
 	}
 }
+
+func attack(act onpath.Act) func(s *Scene) {
+	return func(s *Scene) { s.A.Attack(act, s.Rand) }
+}
+
+func disarm(s *Scene) { s.World.Disarm() }
 
 func kill(s *Scene)    { s.Kill(s.A) }
 func restart(s *Scene) { s.Restart(s.A) }

@@ -72,7 +72,8 @@ type Network struct {
 	links    map[[2]*Machine]Link
 	agenda   agenda
 	conns    uint64 // of the newest attempt to connect
-	inFlight int    // bytes that were sent and have not arrived
+	between  Path
+	inFlight int // bytes that were sent and have not arrived
 }
 
 // New makes a network without machines.

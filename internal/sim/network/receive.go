@@ -111,10 +111,11 @@ func (s *sock) input(f *flow, seg segment, line *strings.Builder) bool {
 		if s.middlebox {
 			s.swallow(len(seg.data))
 		} else {
-			s.in.bytes.push(seg.data)
+			s.in.bytes.push(s.along(seg))
 		}
 	case kindFin:
 		s.in.next++
+		s.in.bytes.push(s.along(seg))
 		s.finCame()
 	}
 	s.acked(from)

@@ -51,7 +51,7 @@ func drawConfig(r *rand.Rand, kind world.Kind) (c rdma.Config) {
 // drawSecurity draws how connections are secured: those of a third of the worlds are.
 func drawSecurity(r *rand.Rand) (s workload.Security) {
 	s.PSK = r.IntN(3) == 0
-	s.OneSided = s.PSK && r.IntN(2) == 0
+	s.OneSided = s.PSK && r.IntN(3) == 0
 	return s
 }
 

@@ -44,6 +44,26 @@ func drawFaults(r *rand.Rand, p *Plan) (drawn []fault) {
 	return drawn
 }
 
+// drawAttacks draws faults of somebody on the path, if what a plan sends is protected from that.
+func drawAttacks(r *rand.Rand, p *Plan) (drawn []fault) {
+	if !p.attackable() {
+		return nil
+	}
+	for i := range 4 + r.IntN(12) {
+		k := faults.OnPath[r.IntN(len(faults.OnPath))]
+		f := fault{kind: k, n: 1000 + i, a: r.IntN(p.Machines), span: k.Lasts}
+		f.b = (f.a + 1) % p.Machines
+		f.at = between(r, 0, time.Second/2+p.Time)
+		drawn = append(drawn, f)
+	}
+	return drawn
+}
+
+// attackable reports whether everything that is sent is protected.
+func (p *Plan) attackable() bool {
+	return p.Kind == world.Embedded && p.Security.PSK && !p.Security.OneSided
+}
+
 // String names it; a fault that was left out has no name.
 func (f *fault) String() string {
 	if f.kind == nil {

@@ -46,6 +46,7 @@ func Draw(seed uint64, only ...string) *Plan {
 	p.Config = drawConfig(source(seed, "limits"), p.Kind)
 	p.Security = drawSecurity(source(seed, "security"))
 	p.faults = drawFaults(source(seed, "faults"), p)
+	p.faults = append(p.faults, drawAttacks(source(seed, "attacks"), p)...)
 	usable := choose(only)
 	for n := range parts(r) {
 		p.parts = append(p.parts, p.draw(n, usable[r.IntN(len(usable))]))

@@ -15,6 +15,7 @@ import (
 	"github.com/rdmactor/rdmactor/cmid/cmidtest"
 	"github.com/rdmactor/rdmactor/internal/sched"
 	"github.com/rdmactor/rdmactor/internal/sim/network"
+	"github.com/rdmactor/rdmactor/internal/sim/onpath"
 	"github.com/rdmactor/rdmactor/states"
 )
 
@@ -73,6 +74,7 @@ type World struct {
 	plans    int
 	fabric   *cmidtest.Fabric // of twins
 	net      *network.Network // of embedded devices
+	attacker *onpath.Attacker // between them; nil: nobody
 	errnos   *rand.Rand       // which system calls fail
 	scarce   float64          // how many of them do
 

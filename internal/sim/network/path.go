@@ -1,0 +1,38 @@
+package network
+
+import "net/netip"
+
+// Flow is one direction of a connection. Conn is another one for each attempt to connect.
+type Flow struct {
+	Conn     uint64
+	From, To netip.AddrPort
+}
+
+// Path is somebody between the machines, who sees the bytes of all connections.
+type Path interface {
+	// Pass gets bytes in their order, and returns what arrives in their place. TCP does not notice,
+	// whatever that is. b is not kept.
+	Pass(f Flow, b []byte) []byte
+	// End is called when no more come, and returns what arrives before the end.
+	End(f Flow) []byte
+}
+
+// OnPath puts somebody between the machines. What loopback carries is not seen.
+func (n *Network) OnPath(p Path) { n.between = p }
+
+// along has whoever is on the path see what has come to a socket, and returns what arrives.
+func (s *sock) along(seg segment) []byte {
+	p := s.m.net.between
+	if p == nil || s.m.has(s.remote.Addr()) || s.middlebox {
+		return seg.data
+	}
+	f := Flow{s.conn, s.remote, s.local}
+	var b []byte
+	if seg.kind == kindFin {
+		b = p.End(f)
+	} else {
+		b = p.Pass(f, seg.data)
+	}
+	s.in.before += uint64(len(seg.data) - len(b)) // so that the window has room for the same bytes
+	return b
+}
