@@ -38,7 +38,7 @@ const (
 	Swap        // the next one comes before it
 	Cut         // its end is missing
 	Splice      // one of another connection's comes in its place
-	Replay      // an earlier message of the connection's is in it, and all headers and the CRC are right
+	Replay      // the message before it is in it, and its headers and CRC are right
 	Strip       // of the set-up: what the private data says is left out
 )
 
