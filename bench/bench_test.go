@@ -35,7 +35,7 @@ func TestMain(m *testing.M) {
 // TestEveryEntry has each contestant of each scenario answer in this process: every echo is
 // compared with what was sent. Not so those with grains: a cluster leaves goroutines behind.
 func TestEveryEntry(t *testing.T) {
-	for _, s := range slices.Concat(scenarios, remoteScenarios) {
+	for _, s := range slices.Concat(scenarios, remoteScenarios, secureScenarios) {
 		for _, e := range s.Entries {
 			t.Run(s.Name+"/"+e.Name(), func(t *testing.T) {
 				if underRace && e.Contestant == stock {
@@ -111,9 +111,39 @@ func TestRunRemote(t *testing.T) {
 	}
 }
 
+// TestRunSecure compares secured connections as the program does: both processes have the keys.
+func TestRunSecure(t *testing.T) {
+	dir := t.TempDir()
+	if err := run(t.Context(), []string{"-secure", "-quick", "-only", "secure-bulk,secure-connect", "-o", dir}); err != nil {
+		t.Fatal(err)
+	}
+	var doc measure.Document
+	b, err := os.ReadFile(filepath.Join(dir, "bench-secure.json"))
+	if err == nil {
+		err = json.Unmarshal(b, &doc)
+	}
+	if err != nil || len(doc.Scenarios) != 2 || strings.Contains(doc.Head(), "no TLS") {
+		t.Fatalf("%+v, %v: want two scenarios of secured connections", doc, err)
+	}
+	for i, metric := range []string{measure.MicrosPer, measure.P50} {
+		r := doc.Scenarios[i]
+		for _, e := range r.Entries {
+			if len(e.Rounds) != 1 || e.Rounds[0][metric] <= 0 {
+				t.Errorf("%s: %+v: want one round with %s", r.Name, e, metric)
+			}
+		}
+		if len(r.Failures) > 0 || len(r.Bars) == 0 {
+			t.Errorf("%s: %v, %v", r.Name, r.Failures, r.Bars)
+		}
+	}
+	if err := run(t.Context(), []string{"-secure", "-remote", "-quick"}); err == nil {
+		t.Error("two comparisons at once")
+	}
+}
+
 // TestScenarios checks that no name is there twice, and that each bar is about entries that exist.
 func TestScenarios(t *testing.T) {
-	if err := measure.Check(slices.Concat(scenarios, remoteScenarios, grainScenarios)); err != nil {
+	if err := measure.Check(slices.Concat(scenarios, remoteScenarios, grainScenarios, secureScenarios)); err != nil {
 		t.Error(err)
 	}
 }

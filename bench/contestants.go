@@ -8,6 +8,7 @@ var contestants = contest.Contestants{
 	"actor":      contest.Ours["actor"],
 	"rdmanet":    contest.Ours["rdmanet"],
 	"net.Conn":   contest.Ours["net.Conn"],
+	"crypto/tls": contest.Ours["crypto/tls"],
 	"rpc":        {Serve: serveRPC, Dial: dialRPC},
 	"rpc-onloop": {Serve: serveRPCOnLoop, Dial: dialRPC},
 	"net/rpc":    {Serve: serveNetRPC, Dial: dialNetRPC},

@@ -6,6 +6,7 @@
 //	go run .                     # everything, some six minutes; -o says where its files go
 //	go run . -only echo,calls    # some scenarios
 //	go run . -remote             # typed remote actors, those of package remoting and Proto.Actor's
+//	go run . -secure             # secured connections, against those that are not
 //	go run . -quick              # every contestant and every scenario very briefly: do they run?
 package main
 
@@ -23,6 +24,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/rdmactor/rdmactor/internal/measure"
+	"github.com/rdmactor/rdmactor/internal/measure/contest"
 )
 
 func main() {
@@ -43,7 +45,7 @@ func runChild() (child bool, err error) {
 	if child, err = runVictim(); child || err != nil {
 		return child, err
 	}
-	return measure.RunRole(slices.Concat(scenarios, remoteScenarios, grainScenarios))
+	return measure.RunRole(slices.Concat(scenarios, remoteScenarios, grainScenarios, secureScenarios))
 }
 
 // compared are the modules whose versions are reported.
@@ -52,11 +54,23 @@ var compared = []string{
 	"golang.org/x/sys",
 }
 
+// comparison is what one run measures.
+type comparison struct {
+	name      string // of its files
+	flag      string // that chooses it, and a blank
+	scenarios []measure.Scenario
+}
+
+func (c comparison) head() string {
+	return "<!-- written by `cd bench && go run . " + c.flag + "-o ../docs` -->\n\n"
+}
+
 func run(ctx context.Context, args []string) error {
 	var set measure.Settings
 	f := flag.NewFlagSet("bench", flag.ContinueOnError)
 	set.Flags(f, 5)
 	remote := f.Bool("remote", false, "compare typed remote actors instead, in bench-remote.json, .md and .svg")
+	secure := f.Bool("secure", false, "compare secured connections instead, in bench-secure.json, .md and .svg")
 	only := f.String("only", "", "`SCENARIOS` to run, such as echo,calls (default: all)")
 	contestant := f.String("contestants", "", "run `THESE` only, such as rpc,grpc-go (default: all)")
 	dir := f.String("o", ".", "`DIR`ectory for bench.json, bench.md and bench.svg")
@@ -66,25 +80,36 @@ func run(ctx context.Context, args []string) error {
 	if f.NArg() > 0 {
 		return fmt.Errorf("unexpected %q", f.Arg(0))
 	}
-	name, all, head := "bench", scenarios, "<!-- written by `cd bench && go run . -o ../docs` -->\n\n"
-	if *remote {
-		name, all, head = "bench-remote", slices.Concat(remoteScenarios, grainScenarios), "<!-- written by `cd bench && go run . -remote -o ../docs` -->\n\n"
+	c := comparison{"bench", "", scenarios}
+	switch {
+	case *remote && *secure:
+		return errors.New("-remote and -secure are two runs")
+	case *remote:
+		c = comparison{"bench-remote", "-remote ", slices.Concat(remoteScenarios, grainScenarios)}
+	case *secure:
+		c = comparison{"bench-secure", "-secure ", secureScenarios}
 	}
 	var names []string
-	for _, s := range all {
+	for _, s := range c.scenarios {
 		names = append(names, s.Name)
 	}
 	if *only != "" {
 		names = strings.Split(*only, ",")
 	}
-	chosen, err := measure.Choose(all, names, *contestant)
+	chosen, err := measure.Choose(c.scenarios, names, *contestant)
 	if err != nil {
 		return fmt.Errorf("-only: %w", err)
 	}
 	doc := measure.NewDocument(set, compared...)
+	if *secure {
+		if err := contest.MakeKeys(); err != nil {
+			return err
+		}
+		doc.Security = "secured as the names say"
+	}
 	err = doc.Measure(ctx, chosen, os.Stdout)
 	if ctx.Err() != nil {
 		return err
 	}
-	return errors.Join(err, doc.Leave(*dir, name, head), chart(doc, filepath.Join(*dir, name+".svg")))
+	return errors.Join(err, doc.Leave(*dir, c.name, c.head()), chart(doc, filepath.Join(*dir, c.name+".svg")))
 }

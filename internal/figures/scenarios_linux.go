@@ -136,7 +136,7 @@ func connections() []measure.Scenario {
 				measure.AtMost(1.5, "connection, established on both sides, against dial, accept, round trip: p50", measure.P50, "actor", "net.Conn"),
 				measure.Published("the same: CPU per connection", measure.CPUPer, "actor", "net.Conn"),
 			},
-			Serve: serveConnect, Dial: dialConnect,
+			Serve: contest.ServeConnect, Dial: contest.DialConnect,
 		},
 		{
 			Name: "rate", Title: "Connect and close, 64 at once, one loop on each side, blocking", On: measure.OwnCPU, Paired: true,

@@ -27,6 +27,7 @@ type Document struct {
 	Quick     bool              `json:"quick"`
 	Load      string            `json:"load_average_at_start"`
 	TCP       string            `json:"tcp_congestion_control"`
+	Security  string            `json:"security"` // how connections are secured, in words
 	Scenarios []Result          `json:"scenarios"`
 
 	settings Settings
@@ -44,7 +45,7 @@ func NewDocument(set Settings, modules ...string) *Document {
 		OS: "Linux " + words("/proc/sys/kernel/osrelease")[0], Go: runtime.Version(), Procs: set.Procs,
 		Modules: make(map[string]string), Rounds: set.Rounds, Run: set.Run.String(), Quick: set.Quick,
 		Load: strings.Join(words("/proc/loadavg")[:3], " "), TCP: words("/proc/sys/net/ipv4/tcp_congestion_control")[0],
-		settings: set, compared: modules,
+		Security: "no TLS", settings: set, compared: modules,
 	}
 	if info, ok := debug.ReadBuildInfo(); ok {
 		for _, m := range info.Deps {
@@ -74,7 +75,7 @@ func (d *Document) Head() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d CPUs of an %s, %s (TCP: %s), %s, GOMAXPROCS=%d everywhere; load average at the start %s.\n",
 		d.CPUs, d.CPU, d.OS, d.TCP, d.Go, d.Procs, d.Load)
-	fmt.Fprintf(&b, "Two processes over loopback, no TLS, no CRC, nothing durable; %d interleaved rounds of %s each, medians.\n", d.Rounds, d.Run)
+	fmt.Fprintf(&b, "Two processes over loopback, %s, no CRC, nothing durable; %d interleaved rounds of %s each, medians.\n", d.Security, d.Rounds, d.Run)
 	for i, name := range d.compared {
 		sep := ","
 		if i == 0 {

@@ -14,6 +14,7 @@ type Metrics map[string]float64
 const (
 	PerSecond        = "per s"
 	MiBPerS          = "MiB/s"
+	MicrosPer        = "us"     // the time divided by the number of calls or messages
 	CPUPer           = "CPU us" // of both processes, for each call or message
 	ServerCPUPer     = "server CPU us"
 	ClientCPUPer     = "client CPU us"

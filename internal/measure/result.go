@@ -73,6 +73,15 @@ func median(v []float64) float64 {
 	return (v[(len(v)-1)/2] + v[len(v)/2]) / 2
 }
 
+// plus is m with another entry's metric added in each round, and no other metric.
+func (m *Measured) plus(other *Measured, metric string) *Measured {
+	sum := &Measured{}
+	for i := range min(len(m.Rounds), len(other.Rounds)) {
+		sum.Rounds = append(sum.Rounds, Metrics{metric: m.Rounds[i][metric] + other.Rounds[i][metric]})
+	}
+	return sum
+}
+
 // ratio returns the ratio of one metric to another, with its minimum and maximum over the rounds.
 // Without a base it returns the metric itself.
 func (r *Result) ratio(a *Measured, am string, b *Measured, bm string) (of, least, most float64) {
@@ -102,6 +111,13 @@ func (r *Result) judge(b Bar) (v Verdict, ok bool) {
 	}
 	if e == nil || to == nil && b.Base != "" {
 		return v, false
+	}
+	if b.Plus != "" {
+		plus := r.entry(b.Plus)
+		if plus == nil {
+			return v, false
+		}
+		to = to.plus(plus, metric)
 	}
 	v = Verdict{What: b.What, Pass: true}
 	v.Got, v.Least, v.Most = r.ratio(e, b.Metric, to, metric)

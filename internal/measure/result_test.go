@@ -64,18 +64,37 @@ func TestChoose(t *testing.T) {
 
 func TestCheck(t *testing.T) {
 	s := Scenario{Name: "s", Entries: []Entry{{Contestant: "a"}, {Contestant: "b", Loops: 2}}}
-	s.Bars = []Bar{{Entry: "a"}, {Entry: "b loops=2", Base: "a"}}
+	s.Bars = []Bar{{Entry: "a"}, {Entry: "b loops=2", Base: "a"}, {Entry: "a", Base: "a", Plus: "b loops=2"}}
 	if err := Check([]Scenario{s}); err != nil {
 		t.Errorf("there is nothing wrong with it: %v", err)
 	}
 	if err := Check([]Scenario{s, s}); err == nil {
 		t.Error("two scenarios of one name are one too many")
 	}
-	for _, b := range []Bar{{}, {Entry: "c"}, {Entry: "a", Base: "c"}} {
+	for _, b := range []Bar{{}, {Entry: "c"}, {Entry: "a", Base: "c"}, {Entry: "a", Base: "a", Plus: "c"}} {
 		s.Bars = []Bar{b}
 		if err := Check([]Scenario{s}); err == nil {
 			t.Errorf("%+v is nobody's", b)
 		}
+	}
+}
+
+// TestPlus: an entry is judged against two others that take their time one after the other.
+func TestPlus(t *testing.T) {
+	s := Scenario{Name: "s", Entries: []Entry{{Contestant: "a"}, {Contestant: "b"}, {Contestant: "c"}}, Paired: true}
+	b := AtMost(1.2, "", MicrosPer, "a", "b").With("c")
+	r := newResult(s)
+	for i, x := range [][]float64{{6, 12, 18}, {2, 4, 6}, {3, 4}} {
+		for _, v := range x {
+			r.Entries[i].Rounds = append(r.Entries[i].Rounds, Metrics{MicrosPer: v})
+		}
+	}
+	if v, ok := r.judge(b); !ok || v.Got != 1.35 || v.Least != 1.2 || v.Most != 1.5 || v.Pass {
+		t.Errorf("%+v, %v: want 6 of 5 and 12 of 8, which is too much", v, ok)
+	}
+	r.Entries[2].Rounds = nil
+	if v, ok := r.judge(b); ok {
+		t.Errorf("%+v, though one was not measured", v)
 	}
 }
 
@@ -110,7 +129,7 @@ func TestReport(t *testing.T) {
 	server := usage{CPU: 50 * time.Microsecond, Mallocs: 20, Goroutines: 2, RSS: 10 << 10, More: Metrics{"its": 2}}
 	got := r.metrics(server.since(usage{CPU: 10 * time.Microsecond, Mallocs: 10, Goroutines: 9, RSS: 99, More: Metrics{"its": 1}}))
 	for name, want := range (Metrics{
-		PerSecond: 5, MiBPerS: 2, CPUPer: 6, ServerCPUPer: 4, ClientCPUPer: 2, ServerCPUs: 20e-6, ClientCPUs: 10e-6, AllocsPer: 4,
+		PerSecond: 5, MicrosPer: 200_000, MiBPerS: 2, CPUPer: 6, ServerCPUPer: 4, ClientCPUPer: 2, ServerCPUs: 20e-6, ClientCPUs: 10e-6, AllocsPer: 4,
 		ServerGoroutines: 2, ClientGoroutines: 3, Connections: 5, ServerKiB: 2, ClientKiB: 1, P50: 7, "own": 1, "its": 2,
 	}) {
 		if math.Abs(got[name]-want) > 1e-9 {

@@ -17,6 +17,7 @@ type Entry struct {
 	Wait       eventloop.WaitMode // only if Ours; all others block
 	CRC        bool               // ours only
 	Loops      int                // ours only; 0: one
+	Secured    string             // ours only: PSK or TLS; "": connections are not secured
 	Quick      bool               // for a quick run: small numbers are enough
 }
 
@@ -28,6 +29,9 @@ func (e Entry) Name() string {
 		name += " busy"
 	case eventloop.Spin:
 		name += " spin"
+	}
+	if e.Secured != "" {
+		name += " " + e.Secured
 	}
 	if e.CRC {
 		name += " CRC"
@@ -127,8 +131,15 @@ type Bar struct {
 	Metric      string
 	Entry, Base string // their ratio is judged; without Base the metric itself
 	Most, Least float64
+	Plus        string  // an entry whose metric is added to the base's
 	OfItself    string  // the base is this metric of the same entry
 	Slack       float64 // how far above Most still passes
+}
+
+// With is b, with another entry's metric added to the base's.
+func (b Bar) With(entry string) Bar {
+	b.Plus = entry
+	return b
 }
 
 // Published is a bar without an aim, for a metric of an entry or its ratio to that of a base.
@@ -165,8 +176,8 @@ func Check(all []Scenario) error {
 			entries = append(entries, e.Name())
 		}
 		for _, b := range s.Bars {
-			if b.Entry == "" || !slices.Contains(entries, b.Entry) || !slices.Contains(entries, b.Base) {
-				errs = append(errs, fmt.Errorf("%s has no %q against %q", s.Name, b.Entry, b.Base))
+			if b.Entry == "" || !slices.Contains(entries, b.Entry) || !slices.Contains(entries, b.Base) || !slices.Contains(entries, b.Plus) {
+				errs = append(errs, fmt.Errorf("%s has no %q against %q and %q", s.Name, b.Entry, b.Base, b.Plus))
 			}
 		}
 	}

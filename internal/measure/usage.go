@@ -47,6 +47,7 @@ func (r report) metrics(server usage) Metrics {
 	sc, cc := Micros(server.CPU), Micros(client.CPU)
 	m := Metrics{
 		PerSecond: n / r.Sample.Seconds,
+		MicrosPer: 1e6 * r.Sample.Seconds / n,
 		MiBPerS:   float64(r.Sample.Bytes) / r.Sample.Seconds / (1 << 20),
 		CPUPer:    (sc + cc) / n, ServerCPUPer: sc / n, ClientCPUPer: cc / n,
 		ServerCPUs: sc / 1e6 / r.Sample.Seconds, ClientCPUs: cc / 1e6 / r.Sample.Seconds,

@@ -3,6 +3,7 @@ package contest
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -28,15 +29,19 @@ func NewSystem(level slog.Level) *actor.ActorSystem {
 	return actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return log }))
 }
 
-// OpenWorld opens a runtime. The entry decides its device, its number of loops and how they wait.
+// OpenWorld opens a runtime. The entry decides its device, its number of loops, how they wait, and
+// how connections are secured.
 func OpenWorld(e measure.Entry, cfg rdma.Config) (World, error) {
 	return OpenWorldIn(NewSystem(slog.LevelError), e, cfg)
 }
 
 // OpenWorldIn is OpenWorld in an actor system that there is.
 func OpenWorldIn(system *actor.ActorSystem, e measure.Entry, cfg rdma.Config) (World, error) {
-	// the address may be a device's, beyond loopback
-	cfg.Security = cmp.Or(cfg.Security, &rdma.Security{Mode: rdma.Insecure})
+	own, err := security(e)
+	if err != nil {
+		return World{}, err
+	}
+	cfg.Security = cmp.Or(cfg.Security, own)
 	cfg.Device, cfg.Loops = device(e), slices.Repeat([]eventloop.Config{{Wait: e.Wait}}, max(e.Loops, 1))
 	rt, err := rdma.Open(system, cfg)
 	return World{rt, system}, err
@@ -145,7 +150,7 @@ func dialActors(addr string, e measure.Entry, sendQueue int, cfg rdma.IDConfig) 
 		}
 	})
 	if err := <-c.ended; err != nil {
-		return nil, fmt.Errorf("connecting: %w", err)
+		return nil, errors.Join(fmt.Errorf("connecting: %w", err), w.Close())
 	}
 	return c, nil
 }

@@ -22,6 +22,7 @@ var Ours = Contestants{
 	"rdmanet":    {serveRDMANet, dialRDMANet},
 	"net.Conn":   {serveEcho, dialEcho},
 	"read/write": {serveEcho, dialEcho},
+	cryptoTLS:    {serveEcho, dialEcho},
 	"spinning":   {serveEcho, dialEcho},
 }
 

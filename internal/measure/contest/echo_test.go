@@ -31,7 +31,7 @@ func TestLies(t *testing.T) {
 // TestOurs: each contestant echoes and frees everything. Each one that can sends one way too.
 func TestOurs(t *testing.T) {
 	flow := Flow{Size: 4096, Batch: 4, Window: 16}
-	oneWay := map[string]bool{"verbs": true, "actor": true, "net.Conn": true, "read/write": true}
+	oneWay := map[string]bool{"verbs": true, "actor": true, "net.Conn": true, "read/write": true, cryptoTLS: true}
 	for name := range Ours {
 		for _, e := range append(Blocking(name), measure.Entry{Contestant: name, CRC: true, Loops: 2}) {
 			t.Run(e.Name(), func(t *testing.T) {
@@ -47,5 +47,51 @@ func TestOurs(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// TestSecured: those that can be secured echo, send one way and connect in each mode.
+func TestSecured(t *testing.T) {
+	flow := Flow{Size: 4096, Batch: 4, Window: 16}
+	for _, e := range append(EachMode(Blocking("actor")), Blocking(cryptoTLS)...) {
+		t.Run(e.Name(), func(t *testing.T) {
+			for what, s := range map[string]measure.Scenario{
+				"echo": {Serve: Ours.Serve, Dial: Ours.Dial}, "one way": {Serve: flow.Serve, Dial: flow.Dial},
+				"connect": {Serve: ServeConnect, Dial: DialConnect, Cold: true},
+			} {
+				if err := s.Try(e); err != nil {
+					t.Errorf("%s: %v", what, err)
+				}
+			}
+		})
+	}
+	e := Blocking("actor")[0]
+	e.Secured = "whispering"
+	if _, err := Ours.Serve(e); err == nil {
+		t.Error("there is no such mode")
+	}
+	mixed := Blocking("actor")[0]
+	mixed.Secured = "PSK"
+	svc, err := Ours.Serve(mixed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer svc.Close()
+	mixed.Secured = ""
+	if _, err := Ours.Dial(svc.Addr(), mixed); err == nil {
+		t.Error("a secured server answers a client that is not secured")
+	}
+}
+
+func TestAEAD(t *testing.T) {
+	a := AEAD{Size: 1 << 10, Window: 2}
+	s := measure.Scenario{Serve: a.Serve, Dial: a.Dial}
+	for name := range aeadKeys {
+		if err := s.Try(Blocking(name)[0]); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if err := s.Try(Blocking("ROT13")[0]); err == nil {
+		t.Error("that is none")
 	}
 }

@@ -24,7 +24,7 @@ func (f Flow) Serve(e measure.Entry) (measure.Service, error) {
 	switch e.Contestant {
 	case "verbs", ownMemory, "verbs-write":
 		return serveVerbs(e)
-	case "net.Conn", "read/write":
+	case "net.Conn", "read/write", cryptoTLS:
 		return listenPlain(e, f.drain)
 	case "actor":
 		return f.serveActor(e)
@@ -39,7 +39,7 @@ func (f Flow) Dial(addr string, e measure.Entry) (measure.Client, error) {
 		return dialVerbs(addr, e, perf.Test{Op: perf.Send, Kind: perf.Bandwidth, Size: f.Size, Depth: f.Window})
 	case "verbs-write":
 		return dialVerbs(addr, e, perf.Test{Op: perf.Write, Kind: perf.Bandwidth, Size: f.Size, Depth: f.Window})
-	case "net.Conn", "read/write":
+	case "net.Conn", "read/write", cryptoTLS:
 		c, err := dialPlain(addr, e)
 		if err != nil {
 			return nil, err

@@ -73,10 +73,14 @@ type socket struct {
 	fd       int
 }
 
-// plain returns a connection of the entry's kind: c itself, or a socket that blocks or spins.
-func plain(c net.Conn, e measure.Entry) (net.Conn, error) {
-	if e.Contestant == "net.Conn" {
+// plain returns a connection of the entry's kind: c itself, c under TLS, or a socket that blocks or
+// spins. over puts TLS on a connection.
+func plain(c net.Conn, e measure.Entry, over func(net.Conn) (net.Conn, error)) (net.Conn, error) {
+	switch e.Contestant {
+	case "net.Conn":
 		return c, nil
+	case cryptoTLS:
+		return over(c)
 	}
 	f, err := c.(*net.TCPConn).File()
 	if err := errors.Join(err, c.Close()); err != nil {
@@ -122,7 +126,7 @@ func (s *socket) Write(b []byte) (int, error) {
 // listenPlain is ListenTCP with connections of the entry's kind.
 func listenPlain(e measure.Entry, serve func(net.Conn)) (measure.Service, error) {
 	return ListenTCP(func(c net.Conn) {
-		c, err := plain(c, e)
+		c, err := plain(c, e, serverTLS)
 		if err != nil {
 			return // the client will report the failure
 		}
@@ -136,7 +140,7 @@ func dialPlain(addr string, e measure.Entry) (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return plain(c, e)
+	return plain(c, e, clientTLS)
 }
 
 // Echo sends back every message of PayloadSize that it reads.

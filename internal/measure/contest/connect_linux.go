@@ -1,4 +1,4 @@
-package main
+package contest
 
 import (
 	"encoding/binary"
@@ -12,7 +12,6 @@ import (
 
 	rdma "github.com/rdmactor/rdmactor/actor"
 	"github.com/rdmactor/rdmactor/internal/measure"
-	"github.com/rdmactor/rdmactor/internal/measure/contest"
 )
 
 // connectMost bounds the number of connections of a run, because they stay open.
@@ -25,13 +24,13 @@ func monotonic() int64 {
 	return ts.Nano()
 }
 
-// serveConnect starts a server that sends each client the time at which its connection was
-// established at the server.
-func serveConnect(e measure.Entry) (measure.Service, error) {
-	if e.Contestant == "net.Conn" {
-		return serveDials()
+// ServeConnect is for Scenario.Serve: it starts a server that sends each client the time at which
+// its connection was established at the server.
+func ServeConnect(e measure.Entry) (measure.Service, error) {
+	if e.Contestant != "actor" {
+		return serveDials(e)
 	}
-	return contest.ServeActors(e, func(ctx actor.Context) {
+	return ServeActors(e, func(ctx actor.Context) {
 		if _, ok := ctx.Message().(*rdma.Established); ok {
 			ctx.Respond(rdma.NewSend(binary.BigEndian.AppendUint64(nil, uint64(monotonic()))))
 		}
@@ -61,12 +60,12 @@ func (c *connects) sample() measure.Sample {
 	return measure.Sample{N: c.n, Seconds: time.Since(c.begun).Seconds(), Times: c.times.Percentiles()}
 }
 
-// dialConnect makes one connection after the other in an actor.
-func dialConnect(addr string, e measure.Entry) (measure.Client, error) {
-	if e.Contestant == "net.Conn" {
-		return &dialler{addr: addr}, nil
+// DialConnect is for Scenario.Dial: an actor makes one connection after the other.
+func DialConnect(addr string, e measure.Entry) (measure.Client, error) {
+	if e.Contestant != "actor" {
+		return &dialler{addr: addr, e: e}, nil
 	}
-	w, err := contest.OpenWorld(e, rdma.Config{})
+	w, err := OpenWorld(e, rdma.Config{})
 	if err != nil {
 		return nil, err
 	}
@@ -102,16 +101,19 @@ func dialConnect(addr string, e measure.Entry) (measure.Client, error) {
 
 // serveDials starts a server that takes one connection after the other, answers one message on
 // each, and leaves the connections open.
-func serveDials() (measure.Service, error) {
-	l, err := net.Listen("tcp", contest.Loopback)
+func serveDials(e measure.Entry) (measure.Service, error) {
+	l, err := net.Listen("tcp", Loopback)
 	if err != nil {
 		return nil, err
 	}
 	ended := make(chan error, 1)
 	go func() {
-		b := make([]byte, contest.PayloadSize)
+		b := make([]byte, PayloadSize)
 		for {
 			c, err := l.Accept()
+			if err == nil {
+				c, err = plain(c, e, serverTLS)
+			}
 			if err == nil {
 				defer c.Close()
 				_, err = io.ReadFull(c, b)
@@ -137,6 +139,7 @@ func serveDials() (measure.Service, error) {
 // dialler makes a round trip on each connection.
 type dialler struct {
 	addr  string
+	e     measure.Entry
 	conns []net.Conn
 }
 
@@ -144,12 +147,12 @@ func (c *dialler) Run(d time.Duration) (measure.Sample, error) {
 	run := newConnects(d)
 	for over := false; !over; {
 		began := time.Now()
-		conn, err := net.Dial("tcp", c.addr)
+		conn, err := dialPlain(c.addr, c.e)
 		if err != nil {
 			return measure.Sample{}, err
 		}
 		c.conns = append(c.conns, conn)
-		b := make([]byte, contest.PayloadSize)
+		b := make([]byte, PayloadSize)
 		if _, err := conn.Write(b); err != nil {
 			return measure.Sample{}, err
 		}
