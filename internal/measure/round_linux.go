@@ -73,7 +73,7 @@ func (set Settings) pair(ctx context.Context, s Scenario, e Entry) (m Metrics, e
 	defer cancel()
 	server, client := role{Server: true, Scenario: s.Name, Entry: e}, role{Scenario: s.Name, Entry: e, Run: set.Run}
 	if set.Profile != "" {
-		base := strings.ReplaceAll(fmt.Sprintf("%s.%s.%s.", set.Profile, s.Name, e.Name()), " ", "-")
+		base := set.Profile + "." + strings.NewReplacer(" ", "-", "/", "-").Replace(s.Name+"."+e.Name()) + "."
 		server.Profile, client.Profile = base+"server", base+"client"
 	}
 	procs := max(set.Procs, e.Loops)
