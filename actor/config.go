@@ -76,7 +76,8 @@ type Limits struct {
 	// One network address has no more of them than are left for all others.
 	Handshakes int
 	// RequestRate is how many requests one network address may make to the listeners of a loop in a
-	// second: 1,000, and 4,000 at once. More are rejected. Negative: any number.
+	// second: 1,000, and 4,000 at once. More are rejected. Negative: any number. Loopback addresses
+	// may make any number.
 	RequestRate int
 	SendQueue   int // messages waiting for credits, per connection: 256
 	// Mailbox is how many Sends may wait in an identifier's mailbox: 65,536. Further ones fail with

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/rdmactor/rdmactor/cmid"
 )
 
 // refuser listens there, and rejects each request with the word "come".
@@ -75,6 +77,18 @@ func TestRequestRate(t *testing.T) {
 				}
 			}, Config{Limits: Limits{RequestRate: 10}})
 		})
+	}
+}
+
+// From loopback, all come.
+func TestRequestRateOfLoopback(t *testing.T) {
+	l := &loop{rt: &Runtime{cfg: Config{Limits: Limits{RequestRate: 1}}}}
+	for range 10 {
+		for _, a := range []string{"127.0.0.1:1", "127.1.2.3:1", "[::1]:1"} {
+			if !l.inTime(cmid.MustAddr(a)) {
+				t.Fatalf("a request from %s was refused", a)
+			}
+		}
 	}
 }
 
