@@ -10,7 +10,7 @@ var endDefects = []defect{
 		mended: "actor: decide and tell the end of a connection in one place",
 		edits: []overlay.Edit{
 			edit("actor/disconnect.go", "	silent := it.endReported && (!removal || !it.cfg.Manual)\n", "	silent := false\n"),
-			edit("actor/disconnect.go", "	if it.ending() || it.endReported {\n		return\n	}\n	ev :=", "	if it.ending() {\n		return\n	}\n	ev :="),
+			edit("actor/disconnect.go", "	if it.ending() || it.endReported {\n		return\n	}\n	if it.unheard()", "	if it.ending() {\n		return\n	}\n	if it.unheard()"),
 		},
 		pkg: "actor", test: "TestOneEndIsReported",
 	},
