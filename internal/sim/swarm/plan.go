@@ -51,18 +51,7 @@ func Draw(seed uint64, only ...string) *Plan {
 	for n := range parts(r) {
 		p.parts = append(p.parts, p.draw(n, usable[r.IntN(len(usable))]))
 	}
-	if p.Security.PSK && p.linked() {
-		p.Config.Loops = p.Config.Loops[:1]
-	}
 	return p
-}
-
-// linked reports whether there are reconnecting actors with peers. When secured these work on one
-// loop only: a connection stays on the loop that it was given before anybody knew whose it is.
-func (p *Plan) linked() bool {
-	return slices.ContainsFunc(p.parts, func(x part) bool {
-		return x.kind == workload.Nodes || x.kind == workload.Remote
-	})
 }
 
 // source gives the random numbers of one concern, so that what one draws changes no other.

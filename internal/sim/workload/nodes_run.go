@@ -191,7 +191,7 @@ func (me *node) pass(ctx actor.Context, of pair) {
 // listen listens. It does so again when the listener is gone.
 func (me *node) listen(ctx actor.Context) {
 	cfg := me.w.cfg.ID
-	cfg.Route = me.peers.Route
+	cfg.Route, cfg.Place = me.peers.Route, me.peers.Place
 	me.listens = me.rt.CreateID(ctx.Self(), cfg)
 	ctx.Request(me.listens, &rdma.Serve{Addr: me.w.Addr(me.machine, 0)})
 }
