@@ -61,8 +61,14 @@ func (s *Source) listenerSamples(all []Sample, loops []rdma.LoopInfo) []Sample {
 			reason string
 			n      uint64
 		}{
-			{"limits", r.Limits}, {"memory", r.Memory}, {"foreign", r.Foreign}, {"closing", r.Closing}, {"failed", r.Failed},
-			{"rate", r.Rate}, {"identity", r.Identity}, {"unauthenticated", r.Unauthenticated},
+			{"limits", r.Limits},
+			{"memory", r.Memory},
+			{"foreign", r.Foreign},
+			{"closing", r.Closing},
+			{"failed", r.Failed},
+			{"rate", r.Rate},
+			{"identity", r.Identity},
+			{"unauthenticated", r.Unauthenticated},
 		} {
 			all = perRefusal.samples(all, refused.n, address, refused.reason)
 		}

@@ -159,7 +159,7 @@ func (l *Identifiers) Event(now time.Duration, id string, kind states.Kind) {
 	}
 	i.closed = i.closed || kind == states.KindClosed
 	i.introduced = i.introduced || kind == states.KindConnectRequest
-	if int(kind) < states.NumKernelKinds && !i.reports(kind) && !(l.Secured && i.connected()) {
+	if int(kind) < states.NumKernelKinds && !i.reports(kind) && (!l.Secured || !i.connected()) {
 		l.Fail("%v: %s sends %v in %v (from %v), where the state machine has none", now, id, kind, i.now, i.from)
 	}
 }
