@@ -39,8 +39,9 @@ func (d *direction) next(n int) ([]byte, error) {
 		return nil, &LimitError{"a key was not changed in time"}
 	}
 	d.nonce = d.iv
-	low := d.nonce[nonceLen-8:]
-	binary.BigEndian.PutUint64(low, binary.BigEndian.Uint64(low)^d.records)
+	// of the iv, not of the nonce: a processor waits to read what was just written in other pieces
+	number := binary.BigEndian.Uint64(d.iv[nonceLen-8:]) ^ d.records
+	binary.BigEndian.PutUint64(d.nonce[nonceLen-8:], number)
 	d.records++
 	d.bytes += uint64(n)
 	return d.nonce[:], nil
