@@ -36,8 +36,9 @@
 //
 // # Limitations
 //
-// No immediate data and no atomics (RFC 7306). No markers, no datagrams, no port mapper (iwpm), no
-// start in the middle of a TCP stream. A device has one Capture at a time. Linux only; elsewhere
-// Open fails with errors.ErrUnsupported. docs/iwarp.md lists what differs from the RFCs and from
-// soft-iWARP, and why.
+// No immediate data and no atomics (RFC 7306): nothing in MPA says whether the peer has them, and
+// one that has not ends the connection when they come. No markers, no datagrams, no port mapper
+// (iwpm), no start in the middle of a TCP stream. A device has one Capture at a time. Linux only;
+// elsewhere Open fails with errors.ErrUnsupported. docs/iwarp.md lists what differs from the RFCs
+// and from soft-iWARP, and why.
 package iwarp

@@ -265,6 +265,7 @@ const (
 	qpStateRTS     = 3
 	srqLimit       = 1 << 1 // IBV_SRQ_LIMIT
 	wrWrite        = 0
+	wrWriteWithImm = 1
 	wrSend         = 2
 	wrSendWithImm  = 3
 	wrRead         = 4
@@ -276,6 +277,7 @@ const (
 	sendInline     = 1 << 3
 	wcGRH          = 1 << 0
 	wcWithImm      = 1 << 1
+	wcRecvWrite    = 1<<7 | 1 // IBV_WC_RECV_RDMA_WITH_IMM
 	eventCQError   = 0
 	eventQPFirst   = 1  // IBV_EVENT_QP_FATAL
 	eventQPLast    = 7  // IBV_EVENT_PATH_MIG_ERR

@@ -66,7 +66,7 @@ type sendQueue struct {
 
 var opcodes = [...]uint32{
 	verbs.Send: wrSend, verbs.Write: wrWrite, verbs.Read: wrRead, verbs.SendWithImm: wrSendWithImm, verbs.AtomicCmpSwap: wrCmpSwap,
-	verbs.AtomicFetchAdd: wrFetchAdd,
+	verbs.AtomicFetchAdd: wrFetchAdd, verbs.WriteWithImm: wrWriteWithImm,
 }
 
 // Put writes a send into a slot.
@@ -96,7 +96,7 @@ func (q *sendQueue) Put(cookie uint64, wr *verbs.SendWR, list []hca.Place, total
 	switch {
 	case q.ud:
 		*at[udWR](x.wr.WR[:], 0) = udWR{AH: q.a.ahOf(wr.AH), RemoteQPN: wr.RemoteQPN, RemoteQKey: wr.RemoteQKey}
-	case wr.Op == verbs.Write || wr.Op == verbs.Read:
+	case wr.Op.Writes() || wr.Op == verbs.Read:
 		*at[rdmaWR](x.wr.WR[:], 0) = rdmaWR{RemoteAddr: wr.RemoteAddr, RKey: wr.RKey}
 	case wr.Op.Atomic():
 		*at[atomicWR](x.wr.WR[:], 0) = atomicWR{RemoteAddr: wr.RemoteAddr, CompareAdd: wr.CompareAdd, Swap: wr.Swap, RKey: wr.RKey}
@@ -341,6 +341,7 @@ func (q *completions) Take(c *hca.CQE) bool {
 	if w.WCFlags&wcWithImm != 0 {
 		c.HasImm, c.Imm = true, big(w.Imm)
 	}
+	c.Write = c.Status == verbs.StatusSuccess && w.Opcode == wcRecvWrite
 	return true
 }
 

@@ -13,7 +13,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // one.
 func TestUnknown(t *testing.T) {
 	for want, got := range map[string]string{
-		"fetch and add": AtomicFetchAdd.String(), "unknown opcode 8": Opcode(8).String(),
+		"receive of a write with immediate": RecvWrite.String(), "unknown opcode 10": Opcode(10).String(),
 		"success": StatusSuccess.String(), "unknown status 200": Status(200).String(),
 	} {
 		if got != want {

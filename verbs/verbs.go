@@ -1,7 +1,7 @@
 package verbs
 
 import (
-	"errors"
+	"golang.org/x/sys/unix"
 
 	"github.com/rdmactor/rdmactor/internal/enum"
 )
@@ -56,7 +56,8 @@ type DeviceAttr struct {
 	// MaxDatagram is the largest length of a datagram's payload in bytes, without GRHLen. 0 means
 	// that the device has no datagrams.
 	MaxDatagram int
-	// Immediate says that the device has SendWithImm, Invalidates that it has SendWithInvalidate.
+	// Immediate says that the device has SendWithImm and WriteWithImm, Invalidates that it has
+	// SendWithInvalidate.
 	Immediate, Invalidates bool
 	// Atomics says that the device has AtomicCmpSwap and AtomicFetchAdd
 	// (ibv_device_attr.atomic_cap). They are atomic only with respect to other atomic operations on
@@ -144,7 +145,7 @@ type SGE struct {
 // (ibv_wc_opcode). The numbers are ours.
 type Opcode uint8
 
-// The opcodes. Recv appears in completions only.
+// The opcodes. Recv and RecvWrite appear in completions only.
 const (
 	Send Opcode = iota // IBV_WR_SEND
 	// IBV_WR_SEND_WITH_INV: a Send that invalidates the peer's RKey. ErrNotSupported without
@@ -155,13 +156,19 @@ const (
 	Write
 	// IBV_WR_RDMA_READ: from RemoteAddr to SGL, which is one element with LocalWrite, or none
 	Read
-	Recv // IBV_WC_RECV
+	Recv // IBV_WC_RECV: also that of a receive that has failed
 	// IBV_WR_SEND_WITH_IMM: a Send with SendWR.Imm. ErrNotSupported without DeviceAttr.Immediate
 	SendWithImm
 	// IBV_WR_ATOMIC_CMP_AND_SWP: Swap replaces the value at RemoteAddr if that equals CompareAdd
 	AtomicCmpSwap
 	// IBV_WR_ATOMIC_FETCH_AND_ADD: adds CompareAdd to the value at RemoteAddr, modulo 2^64
 	AtomicFetchAdd
+	// IBV_WR_RDMA_WRITE_WITH_IMM: a Write with SendWR.Imm, which uses up a receive of the peer's
+	// and completes it when the bytes are there, but puts nothing into it. Without bytes it is only
+	// the immediate data, and needs no key. ErrNotSupported without DeviceAttr.Immediate
+	WriteWithImm
+	// IBV_WC_RECV_RDMA_WITH_IMM: the receive that the peer's WriteWithImm has used up
+	RecvWrite
 )
 
 // Atomic is true for AtomicCmpSwap and AtomicFetchAdd. Both change an integer of AtomicLen bytes at
@@ -171,12 +178,15 @@ const (
 // DeviceAttr.MaxRDAtom. Without DeviceAttr.Atomics they fail with ErrNotSupported.
 func (o Opcode) Atomic() bool { return o == AtomicCmpSwap || o == AtomicFetchAdd }
 
+// Writes is true for Write and WriteWithImm.
+func (o Opcode) Writes() bool { return o == Write || o == WriteWithImm }
+
 // AtomicLen is the size of an atomic operation's integer in bytes.
 const AtomicLen = 8
 
 var opcodeNames = []string{
 	"send", "send with invalidate", "write", "read", "recv", "send with immediate", "compare and swap",
-	"fetch and add",
+	"fetch and add", "write with immediate", "receive of a write with immediate",
 }
 
 // String describes the operation in words.
@@ -203,13 +213,14 @@ type SendWR struct {
 	Inline []byte // copied by PostSend instead of SGL; at most DeviceAttr.MaxInline bytes
 	// PostSend copies the list; the device uses the memory until the completion
 	SGL []SGE
-	// Write, Read, atomics: MR.Addr of the peer's region, plus the offset in it. Ignored if the
+	// Writes, Read, atomics: MR.Addr of the peer's region, plus the offset in it. Ignored if the
 	// length is 0
 	RemoteAddr uint64
-	// Write, Read, atomics: the region's key, ignored if the length is 0; SendWithInvalidate: the
+	// Writes, Read, atomics: the region's key, ignored if the length is 0; SendWithInvalidate: the
 	// key to invalidate
-	RKey       uint32
-	Imm        uint32 // SendWithImm: four bytes for the receive's completion, in host byte order
+	RKey uint32
+	// SendWithImm, WriteWithImm: four bytes for the receive's completion, in host byte order
+	Imm        uint32
 	CompareAdd uint64 // AtomicCmpSwap: the expected value; AtomicFetchAdd: the summand
 	Swap       uint64 // AtomicCmpSwap: the new value
 
@@ -231,7 +242,9 @@ type WC struct {
 	ID     uint64 // the work request's
 	Status Status
 	Op     Opcode
-	Bytes  uint32 // received, sent, written or read; AtomicLen for an atomic operation
+	// Bytes were received, sent, written or read; AtomicLen for an atomic operation. Of RecvWrite
+	// they are what the peer has written, which is not in the receive's buffer and may be larger.
+	Bytes uint32
 	// InvalidatedRKey, on a receive, is the key that the peer's SendWithInvalidate has invalidated
 	// (IBV_WC_WITH_INV); 0: none.
 	InvalidatedRKey uint32
@@ -351,5 +364,12 @@ type Pauser interface {
 	Waiting() bool
 }
 
-// ErrNotSupported is returned for an operation that the device does not have.
-var ErrNotSupported = errors.New("verbs: not supported by this device")
+// ErrNotSupported is returned for an operation that the device does not have. errors.Is finds
+// EOPNOTSUPP in it.
+var ErrNotSupported error = unsupported{}
+
+type unsupported struct{}
+
+func (unsupported) Error() string { return "verbs: not supported by this device" }
+
+func (unsupported) Is(target error) bool { return target == unix.EOPNOTSUPP }

@@ -27,8 +27,8 @@
 // leaves the disconnect to the owners. iWARP completes a Send or a Write when TCP has taken it. A
 // target that refuses ends the connection there, and both sides get Disconnected with the cause.
 //
-// On InfiniBand a Send may have immediate data, and datagram identifiers have queue pairs. They
-// have address handles by IP address as on RoCE v2, 1,024 bytes, a routing header in front, and
+// On InfiniBand a Send or a Write may have immediate data, and datagram identifiers have queue
+// pairs. They have address handles by IP address as on RoCE v2, 1,024 bytes, a routing header in front, and
 // groups of IPv4 that reach every member on the Fabric. A datagram is dropped when it finds no
 // receive, one that is too short, or another queue key.
 //

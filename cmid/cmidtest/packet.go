@@ -62,8 +62,8 @@ type packet struct {
 	data     *buffer       // MsgSend, MsgWrite, MsgReadResponse, MsgDatagram
 	seq      uint64        // of the work request, or of the one that is answered
 	mem      memory.Remote // MsgWrite, MsgRead, MsgAtomic; of MsgSend the key to invalidate
-	flags    sendFlags     // MsgSend, MsgDatagram
-	imm      uint32        // MsgSend, MsgDatagram with flagImmediate
+	flags    sendFlags     // MsgSend, MsgWrite, MsgDatagram
+	imm      uint32        // with flagImmediate
 	atomic   atomicOp      // MsgAtomic
 	ud       datagram      // MsgDatagram
 	status   ack           // MsgAck

@@ -135,7 +135,7 @@ func (q *qp) leaveSRQ() {
 func (q *qp) bytesOf(wr *verbs.SendWR) (n uint32, ok bool) {
 	access := verbs.Access(0)
 	switch wr.Op {
-	case verbs.Send, verbs.SendWithInvalidate, verbs.SendWithImm, verbs.Write:
+	case verbs.Send, verbs.SendWithInvalidate, verbs.SendWithImm, verbs.Write, verbs.WriteWithImm:
 	case verbs.Read, verbs.AtomicCmpSwap, verbs.AtomicFetchAdd:
 		access = verbs.LocalWrite
 		if q.id.ord == 0 || len(wr.SGL) > 1 || len(wr.Inline) > 0 {
@@ -144,7 +144,7 @@ func (q *qp) bytesOf(wr *verbs.SendWR) (n uint32, ok bool) {
 		if wr.Op.Atomic() && (len(wr.SGL) == 0 || wr.SGL[0].Length != verbs.AtomicLen) {
 			return 0, false
 		}
-	default: // verbs.Recv is only in completions
+	default: // verbs.Recv and verbs.RecvWrite are only in completions
 		return 0, false
 	}
 	if len(wr.Inline) > maxInline || len(wr.SGL) > q.attr.MaxSGE || len(wr.Inline) > 0 && len(wr.SGL) > 0 {

@@ -16,7 +16,7 @@ func (e *sendEntry) fetches() bool { return e.wr.Op == verbs.Read || e.wr.Op.Ato
 // messageOf is the message that each opcode sends.
 var messageOf = [...]Message{
 	verbs.Send: MsgSend, verbs.SendWithInvalidate: MsgSend, verbs.SendWithImm: MsgSend, verbs.Write: MsgWrite, verbs.Read: MsgRead,
-	verbs.AtomicCmpSwap: MsgAtomic, verbs.AtomicFetchAdd: MsgAtomic,
+	verbs.AtomicCmpSwap: MsgAtomic, verbs.AtomicFetchAdd: MsgAtomic, verbs.WriteWithImm: MsgWrite,
 }
 
 // issue sends the work requests that may leave. A Read waits while the peer has no room for it. A
@@ -65,7 +65,7 @@ func (e *sendEntry) wireFlags() (f sendFlags) {
 	switch e.wr.Op {
 	case verbs.SendWithInvalidate:
 		f = flagInvalidate
-	case verbs.SendWithImm:
+	case verbs.SendWithImm, verbs.WriteWithImm:
 		f = flagImmediate
 	default:
 	}

@@ -83,7 +83,11 @@ func (q *qp) attempt(p *packet) (done bool) {
 func (q *qp) serve(p *packet) (done bool) {
 	switch p.kind {
 	case MsgWrite:
-		if to, ok := q.reach(p, verbs.RemoteWrite, "a Write"); ok {
+		to, ok := q.reach(p, verbs.RemoteWrite, "a Write")
+		if ok && p.flags&flagImmediate != 0 {
+			return q.receive(p, to)
+		}
+		if ok {
 			copy(to, p.data.b)
 			q.acknowledge(p, ackOK)
 		}
@@ -104,7 +108,7 @@ func (q *qp) serve(p *packet) (done bool) {
 		}
 		return true
 	default:
-		return q.receive(p)
+		return q.receive(p, nil)
 	}
 }
 
@@ -143,8 +147,9 @@ func (q *qp) serveAtomic(p *packet, at []byte) {
 	}
 }
 
-// receive puts a message into a receive. It returns false when the message has to wait for one.
-func (q *qp) receive(p *packet) (done bool) {
+// receive puts a Send into a receive. A Write with immediate data goes to the memory that it names,
+// and only uses up the receive. The result is false when the message has to wait for a receive.
+func (q *qp) receive(p *packet, named []byte) (done bool) {
 	wr, ok := q.takeRecv()
 	switch {
 	case q.over: // the program was asked to post, and ended the queue pair instead
@@ -171,7 +176,13 @@ func (q *qp) receive(p *packet) (done bool) {
 		wc.InvalidatedRKey = p.mem.Key
 	}
 	p.immediate(&wc)
-	wc.Bytes = uint32(copy(memory.Bytes(wr.SGE), p.data.b))
+	to := named
+	if p.kind == MsgWrite {
+		wc.Op = verbs.RecvWrite
+	} else {
+		to = memory.Bytes(wr.SGE)
+	}
+	wc.Bytes = uint32(copy(to, p.data.b))
 	q.complete(q.rq, wc, p.flags&flagSolicited != 0)
 	q.acknowledge(p, ackOK)
 	return true
@@ -184,6 +195,7 @@ func (q *qp) judge(p *packet, to verbs.SGE) (st verbs.Status, answer ack, why st
 	case q.doomed && q.doom == verbs.Recv:
 		q.doomed = false
 		return q.doomStatus, ackFault, "a receive has failed"
+	case p.kind == MsgWrite: // which leaves the receive's memory alone
 	case !q.pd.Holds(to, verbs.LocalWrite):
 		return verbs.StatusLocProt, ackFault, "a receive's memory was freed"
 	case len(p.data.b) > int(to.Length):

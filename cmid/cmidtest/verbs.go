@@ -88,7 +88,7 @@ func (q *qp) Context() any { return q.attr.Context }
 // PostSend queues wr.
 func (q *qp) PostSend(wr *verbs.SendWR) error {
 	switch {
-	case (wr.Op == verbs.SendWithImm || wr.Op.Atomic()) && q.in.f.iwarp:
+	case (wr.Op == verbs.SendWithImm || wr.Op == verbs.WriteWithImm || wr.Op.Atomic()) && q.in.f.iwarp:
 		return verbs.ErrNotSupported
 	case q.over:
 		return unix.EINVAL

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/rdmactor/rdmactor/cmid"
 	"github.com/rdmactor/rdmactor/internal/sides"
 	"github.com/rdmactor/rdmactor/states"
@@ -35,8 +37,8 @@ func (w *world) can(has func(verbs.DeviceAttr) bool, uses ...*verbs.SendWR) bool
 	}
 	c := w.Connected(0)
 	for _, wr := range uses {
-		if err := c.AQ.Post(wr); !errors.Is(err, verbs.ErrNotSupported) {
-			w.Errorf("%v: %v, want ErrNotSupported", wr.Op, err)
+		if err := c.AQ.Post(wr); !errors.Is(err, verbs.ErrNotSupported) || !errors.Is(err, unix.EOPNOTSUPP) {
+			w.Errorf("%v: %v, want ErrNotSupported and EOPNOTSUPP", wr.Op, err)
 		}
 		w.Settle()
 		w.WantState("and nothing has happened", c.Active, states.Connected)

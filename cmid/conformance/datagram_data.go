@@ -194,7 +194,7 @@ var datagramDataScenarios = scenarios{
 	},
 	"what cannot be sent": func(w *world) {
 		c := w.looksUp(1)
-		for _, op := range []verbs.Opcode{verbs.Write, verbs.Read, verbs.SendWithInvalidate} {
+		for _, op := range []verbs.Opcode{verbs.Write, verbs.WriteWithImm, verbs.Read, verbs.SendWithInvalidate} {
 			w.WantErr(op.String(), c.post(verbs.SendWR{Op: op}), unix.EINVAL)
 		}
 		w.WantErr("without an address", c.aq.Post(&verbs.SendWR{RemoteQPN: c.to.QPN, RemoteQKey: c.to.QKey}), unix.EINVAL)

@@ -24,6 +24,7 @@ func Run(t *testing.T, open func(t *testing.T) Rig) {
 		{"user events", userEventScenarios.run},
 		{"data", dataScenarios.run},
 		{"immediate data", immediateScenarios.run},
+		{"write with immediate", writeImmScenarios.run},
 		{"memory", memoryScenarios.run},
 		{"remote access", accessScenarios.run},
 		{"atomics", atomicScenarios.run},

@@ -84,6 +84,7 @@ type CQE struct {
 	Imm    uint32
 	SrcQPN uint32
 	HasImm bool
+	Write  bool // of a receive that a Write with immediate data has used up
 	GRH    bool
 }
 

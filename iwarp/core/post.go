@@ -46,7 +46,7 @@ func CheckRecv(wr *verbs.RecvWR, pd, shared verbs.PD) error {
 // checkSend gives the payload bytes of wr.
 func (c *Conn) checkSend(wr *verbs.SendWR) (uint32, error) {
 	switch {
-	case wr.Op == verbs.SendWithImm || wr.Op.Atomic():
+	case wr.Op == verbs.SendWithImm || wr.Op == verbs.WriteWithImm || wr.Op.Atomic():
 		return 0, fmt.Errorf("iwarp: %v: %w", wr.Op, verbs.ErrNotSupported)
 	case wr.Op > verbs.Read:
 		return 0, badWR("opcode %d", wr.Op)

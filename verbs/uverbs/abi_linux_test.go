@@ -133,7 +133,8 @@ var members = map[string]uintptr{
 	"IB_USER_VERBS_CMD_ATTACH_MCAST": cmdAttachMcast, "IB_USER_VERBS_CMD_DETACH_MCAST": cmdDetachMcast,
 	"IB_USER_VERBS_CMD_CREATE_SRQ": cmdCreateSRQ, "IB_USER_VERBS_CMD_MODIFY_SRQ": cmdModifySRQ,
 	"IB_USER_VERBS_CMD_DESTROY_SRQ": cmdDestroySRQ, "IB_UVERBS_WR_RDMA_WRITE": wrWrite, "IB_UVERBS_WR_SEND": wrSend,
-	"IB_UVERBS_WR_SEND_WITH_IMM": wrSendWithImm, "IB_UVERBS_WR_RDMA_READ": wrRead,
+	"IB_UVERBS_WR_RDMA_WRITE_WITH_IMM": wrWriteWithImm,
+	"IB_UVERBS_WR_SEND_WITH_IMM":       wrSendWithImm, "IB_UVERBS_WR_RDMA_READ": wrRead,
 }
 
 // renamed are the fields that have another name here, by C name. All other names differ only in

@@ -51,7 +51,7 @@ func (d *device) complete(c *cqe) {
 	}
 	if c.Status != verbs.StatusSuccess {
 		q.end()
-		c.Bytes, c.HasImm, c.Imm, c.SrcQPN, c.GRH = 0, false, 0, 0, false
+		c.Bytes, c.HasImm, c.Imm, c.Write, c.SrcQPN, c.GRH = 0, false, 0, false, 0, false
 	}
 	if c.Cookie&recvCookie == 0 {
 		if q.sends.done(c.Cookie, c.Status) && q.dev.siw {
@@ -70,6 +70,9 @@ func (d *device) complete(c *cqe) {
 		return
 	}
 	wc := verbs.WC{ID: id, Status: c.Status, Op: verbs.Recv, Bytes: c.Bytes, QP: q, Imm: c.Imm, HasImm: c.HasImm}
+	if c.Write {
+		wc.Op = verbs.RecvWrite
+	}
 	if q.typ == verbs.UD {
 		wc.SrcQPN, wc.GRH = c.SrcQPN, c.GRH
 	}

@@ -50,9 +50,9 @@ func (q *queuePair) checkSend(wr *verbs.SendWR) (total uint32, err error) {
 	switch {
 	case q.typ == verbs.UD && wr.Op != verbs.Send && wr.Op != verbs.SendWithImm:
 		return 0, badWR("%v on a datagram queue pair", wr.Op)
-	case wr.Op == verbs.SendWithInvalidate || wr.Op == verbs.SendWithImm && !a.Immediate || wr.Op.Atomic() && !a.Atomics:
+	case lacks(a, wr.Op):
 		return 0, fmt.Errorf("uverbs: %v: %w", wr.Op, verbs.ErrNotSupported)
-	case wr.Op == verbs.Recv || wr.Op > verbs.AtomicFetchAdd:
+	case wr.Op == verbs.Recv || wr.Op > verbs.WriteWithImm:
 		return 0, badWR("opcode %d", wr.Op)
 	case len(wr.Inline) > a.MaxInline:
 		return 0, badWR("%d inline bytes, more than %d", len(wr.Inline), a.MaxInline)
@@ -80,6 +80,17 @@ func (q *queuePair) checkSend(wr *verbs.SendWR) (total uint32, err error) {
 		err = q.checkDatagram(wr, int(sum))
 	}
 	return uint32(sum), err
+}
+
+// lacks reports whether a device with these attributes does not have an operation.
+func lacks(a *verbs.DeviceAttr, op verbs.Opcode) bool {
+	switch {
+	case op == verbs.SendWithImm || op == verbs.WriteWithImm:
+		return !a.Immediate
+	case op.Atomic():
+		return !a.Atomics
+	}
+	return op == verbs.SendWithInvalidate
 }
 
 // checkRead does the additional checks for a Read or an atomic operation.

@@ -74,7 +74,7 @@ type rxeSends struct {
 
 var rxeOpcodes = [...]uint32{
 	verbs.Send: wrSend, verbs.Write: wrWrite, verbs.Read: wrRead, verbs.SendWithImm: wrSendWithImm, verbs.AtomicCmpSwap: wrCmpSwap,
-	verbs.AtomicFetchAdd: wrFetchAdd,
+	verbs.AtomicFetchAdd: wrFetchAdd, verbs.WriteWithImm: wrWriteWithImm,
 }
 
 func (q *rxeSends) Put(cookie uint64, wr *verbs.SendWR, list []place, total uint32, reported bool) bool {
@@ -92,7 +92,7 @@ func (q *rxeSends) Put(cookie uint64, wr *verbs.SendWR, list []place, total uint
 	case q.ud:
 		ah, _ := wr.AH.(*addressHandle)
 		*unionOf[rxeUD](&w.WR.WR) = rxeUD{RemoteQPN: wr.RemoteQPN, RemoteQKey: wr.RemoteQKey, AHNum: ah.Num}
-	case wr.Op == verbs.Write || wr.Op == verbs.Read:
+	case wr.Op.Writes() || wr.Op == verbs.Read:
 		*unionOf[rxeRDMA](&w.WR.WR) = rxeRDMA{RemoteAddr: wr.RemoteAddr, RKey: wr.RKey}
 		w.IOVA = wr.RemoteAddr
 	case wr.Op.Atomic():
@@ -168,6 +168,7 @@ func (q *rxeCompletions) Take(c *cqe) bool {
 	if w.WCFlags&wcWithImm != 0 {
 		c.HasImm, c.Imm = true, binary.BigEndian.Uint32(w.Ex[:])
 	}
+	c.Write = c.Status == verbs.StatusSuccess && w.Opcode == wcRecvWrite
 	q.advance()
 	return true
 }

@@ -380,12 +380,15 @@ type uverbsWC struct {
 
 // Values of struct fields for which package verbs has no constants.
 const (
-	wrWrite       = 0 // enum ib_uverbs_wr_opcode
-	wrSend        = 2
-	wrSendWithImm = 3
-	wrRead        = 4
-	wrCmpSwap     = 5
-	wrFetchAdd    = 6
+	wrWrite        = 0 // enum ib_uverbs_wr_opcode
+	wrWriteWithImm = 1
+	wrSend         = 2
+	wrSendWithImm  = 3
+	wrRead         = 4
+	wrCmpSwap      = 5
+	wrFetchAdd     = 6
+
+	wcRecvWrite = 1<<7 | 1 // enum ib_wc_opcode: IB_WC_RECV_RDMA_WITH_IMM
 
 	sendFence     = 1 // enum ibv_send_flags
 	sendSignaled  = 2
