@@ -97,7 +97,7 @@ func (it *ident) challenge(in *incoming) {
 	}
 	suite, binding, reply := it.features.Suite(), it.binding(r.Peer, r.Local, in.hint), secure.Hello(it.hand.reply)
 	it.rt.running.Add(1)
-	it.rt.Scheduler().Go(func() {
+	it.rt.computing.do(r.Peer.Source(), func() {
 		defer it.rt.running.Done()
 		m := new(computed)
 		m.server, m.answer, m.err = secure.NewPSKServer(keys, suite, binding, request, data, reply)

@@ -132,12 +132,21 @@ func (it *ident) stepTLS() {
 	h.waiting, h.begun, h.under = nil, true, true
 	begin := it.tlsBeginning()
 	it.rt.running.Add(1)
-	it.rt.Scheduler().Go(func() {
+	it.rt.computing.do(it.computesFor(), func() {
 		defer it.rt.running.Done()
 		m := h.step(frames, begin)
 		h.giveBack()
 		it.box.PostUserMessage(m)
 	})
+}
+
+// computesFor is the address on whose account this handshake is computed: the peer's if it has
+// connected, else this side's own.
+func (it *ident) computesFor() (a netip.Addr) {
+	if in := it.hand.in; in != nil {
+		a = in.r.Peer.Source()
+	}
+	return a
 }
 
 // tlsBeginning is what the first step does first. It is called on the loop, what it returns is not.
@@ -149,7 +158,9 @@ func (it *ident) tlsBeginning() func() error {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	h.cancel = cancel
 	in, config := it.id.Info(), it.cfg.Security.TLS
-	peer := secure.TLSPeer{Request: h.request, Reply: h.reply, Receive: it.conn.FrameSize()}
+	peer := secure.TLSPeer{
+		Request: h.request, Reply: h.reply, Receive: it.conn.FrameSize(), Place: place{&it.rt.computing, it.computesFor()},
+	}
 	begin := secure.NewTLSServer
 	if came := it.hand.in; came != nil {
 		peer.Binding = it.binding(came.r.Peer, came.r.Local, came.hint)

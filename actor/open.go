@@ -38,6 +38,7 @@ func Open(sys *actor.ActorSystem, cfg Config) (*Runtime, error) {
 	rt := &Runtime{sys: sys, registry: mailbox.RegistryOf(sys), off: &mailbox.Goroutines{Scheduler: cfg.Scheduler}, cfg: cfg, stopped: make(chan struct{})}
 	rt.commands, _ = cfg.Observer.(CommandObserver)
 	rt.journal.sched = cfg.Scheduler
+	rt.computing.places(cfg.Scheduler)
 	rt.log = rt.journal.logger(cfg.Logger)
 	rt.resolve = cmid.LookupAddrInfo
 	rt.shutdown.done = make(chan struct{})

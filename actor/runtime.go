@@ -41,6 +41,7 @@ type Runtime struct {
 		places fairshare.Places
 	}
 	identities identities
+	computing  computing
 	over       atomic.Bool // Shutdown has ended
 
 	resolve func(ctx context.Context, node, service string, hints *cmid.AddrInfo) ([]cmid.AddrInfo, error)

@@ -37,6 +37,7 @@ type TLSPeer struct {
 	Request, Reply Hello
 	Receive        int    // bytes that a receive of the peer's holds
 	ServerName     string // that the server has to have if the configuration names none
+	Place          Place  // where it computes; nil: anywhere
 }
 
 // NewTLSClient begins the connecting side's handshake, after the reply has come.
@@ -54,7 +55,7 @@ func newTLS(ctx context.Context, c *tls.Config, p TLSPeer, client bool) (*TLS, e
 		return nil, &ConfigError{What: fmt.Sprintf("a handshake needs receives of %d bytes", MinTLSFrame)}
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
-	c, err := prepared(ctx, cancel, c)
+	c, err := (&users{ctx, cancel, p.Place}).prepared(c)
 	if err != nil {
 		cancel(nil)
 		return nil, err

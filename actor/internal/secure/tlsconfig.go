@@ -17,7 +17,7 @@ const ALPN = "rdmactor/1"
 
 // prepared is the user's configuration as this package uses it: TLS 1.3, our protocol, no sessions
 // to resume, and the user's code where it can do no harm.
-func prepared(ctx context.Context, cancel context.CancelCauseFunc, c *tls.Config) (*tls.Config, error) {
+func (u *users) prepared(c *tls.Config) (*tls.Config, error) {
 	if c == nil {
 		return nil, &ConfigError{What: "no TLS configuration"}
 	}
@@ -28,10 +28,9 @@ func prepared(ctx context.Context, cancel context.CancelCauseFunc, c *tls.Config
 	c.MinVersion, c.MaxVersion = tls.VersionTLS13, tls.VersionTLS13
 	c.NextProtos = []string{ALPN}
 	c.SessionTicketsDisabled, c.ClientSessionCache = true, nil
-	u := &users{ctx, cancel}
 	u.containCalls(c)
 	u.containWriters(c)
-	if err := context.Cause(ctx); err != nil {
+	if err := context.Cause(u.ctx); err != nil {
 		return nil, &HandshakeError{"TLS", err}
 	}
 	return c, nil
@@ -42,27 +41,34 @@ func prepared(ctx context.Context, cancel context.CancelCauseFunc, c *tls.Config
 type users struct {
 	ctx    context.Context
 	cancel context.CancelCauseFunc // for code that cannot fail otherwise
+	place  Place                   // nil: there is none
+}
+
+// Place is where a handshake computes. Others can have it while the user's code runs.
+type Place interface {
+	Leave()
+	Return()
 }
 
 // containCalls has the functions of c called so. c is our copy.
 func (u *users) containCalls(c *tls.Config) {
 	if get := c.GetCertificate; get != nil {
 		c.GetCertificate = func(h *tls.ClientHelloInfo) (*tls.Certificate, error) {
-			return guard(u.ctx, "GetCertificate", func() (*tls.Certificate, error) { return u.contained(get(h)) })
+			return guard(u, "GetCertificate", func() (*tls.Certificate, error) { return u.contained(get(h)) })
 		}
 	}
 	if get := c.GetClientCertificate; get != nil {
 		c.GetClientCertificate = func(r *tls.CertificateRequestInfo) (*tls.Certificate, error) {
-			return guard(u.ctx, "GetClientCertificate", func() (*tls.Certificate, error) { return u.contained(get(r)) })
+			return guard(u, "GetClientCertificate", func() (*tls.Certificate, error) { return u.contained(get(r)) })
 		}
 	}
 	if get := c.GetConfigForClient; get != nil {
 		c.GetConfigForClient = func(h *tls.ClientHelloInfo) (*tls.Config, error) {
-			other, err := guard(u.ctx, "GetConfigForClient", func() (*tls.Config, error) { return get(h) })
+			other, err := guard(u, "GetConfigForClient", func() (*tls.Config, error) { return get(h) })
 			if other == nil || err != nil {
 				return nil, err
 			}
-			return prepared(u.ctx, u.cancel, other)
+			return u.prepared(other)
 		}
 	}
 	if verify := c.VerifyPeerCertificate; verify != nil {
@@ -82,7 +88,7 @@ func (u *users) containCalls(c *tls.Config) {
 	}
 	if get := c.GetEncryptedClientHelloKeys; get != nil {
 		c.GetEncryptedClientHelloKeys = func(h *tls.ClientHelloInfo) ([]tls.EncryptedClientHelloKey, error) {
-			return guard(u.ctx, "GetEncryptedClientHelloKeys", func() ([]tls.EncryptedClientHelloKey, error) { return get(h) })
+			return guard(u, "GetEncryptedClientHelloKeys", func() ([]tls.EncryptedClientHelloKey, error) { return get(h) })
 		}
 	}
 	c.Certificates = append([]tls.Certificate(nil), c.Certificates...)
@@ -107,7 +113,7 @@ func (u *users) containWriters(c *tls.Config) {
 // clock does the same to a clock. One that fails ends the handshake, whatever is made of its zero.
 func clock[T any](u *users, now func() T) func() T {
 	return func() T {
-		t, err := guard(u.ctx, "Time", func() (T, error) { return now(), nil })
+		t, err := guard(u, "Time", func() (T, error) { return now(), nil })
 		if err != nil {
 			u.cancel(err)
 		}
@@ -116,7 +122,7 @@ func clock[T any](u *users, now func() T) func() T {
 }
 
 func (u *users) guard(what string, call func() error) error {
-	_, err := guard(u.ctx, what, func() (struct{}, error) { return struct{}{}, call() })
+	_, err := guard(u, what, func() (struct{}, error) { return struct{}{}, call() })
 	return err
 }
 
@@ -133,7 +139,7 @@ type (
 
 // Read fills memory that nobody else has: a Read that is left behind may still write.
 func (r reader) Read(b []byte) (int, error) {
-	own, err := guard(r.of.ctx, "Rand", func() ([]byte, error) {
+	own, err := guard(r.of, "Rand", func() ([]byte, error) {
 		own := make([]byte, len(b))
 		n, err := r.Reader.Read(own)
 		return own[:n], err
@@ -143,7 +149,7 @@ func (r reader) Read(b []byte) (int, error) {
 
 func (w writer) Write(b []byte) (int, error) {
 	b = append([]byte(nil), b...)
-	return guard(w.of.ctx, "KeyLogWriter", func() (int, error) { return w.Writer.Write(b) })
+	return guard(w.of, "KeyLogWriter", func() (int, error) { return w.Writer.Write(b) })
 }
 
 // contained does the same to a certificate that the user's code has returned.
@@ -165,7 +171,7 @@ type signer struct {
 func (s signer) Public() crypto.PublicKey { return s.public }
 
 func (s signer) Sign(random io.Reader, digest []byte, opts crypto.SignerOpts) ([]byte, error) {
-	return guard(s.of.ctx, privateKey, func() ([]byte, error) { return s.key.Sign(random, digest, opts) })
+	return guard(s.of, privateKey, func() ([]byte, error) { return s.key.Sign(random, digest, opts) })
 }
 
 const privateKey = "the private key"
@@ -177,7 +183,7 @@ type messageSigner struct {
 }
 
 func (s messageSigner) SignMessage(random io.Reader, message []byte, opts crypto.SignerOpts) ([]byte, error) {
-	return guard(s.of.ctx, privateKey, func() ([]byte, error) { return s.messages.SignMessage(random, message, opts) })
+	return guard(s.of, privateKey, func() ([]byte, error) { return s.messages.SignMessage(random, message, opts) })
 }
 
 // withSigner has the private key of c be one that may do anything. Keys of the standard library
@@ -191,7 +197,7 @@ func (u *users) withSigner(c tls.Certificate) tls.Certificate {
 	if !ok {
 		return c // crypto/tls refuses it
 	}
-	public, err := guard(u.ctx, privateKey, func() (crypto.PublicKey, error) { return key.Public(), nil })
+	public, err := guard(u, privateKey, func() (crypto.PublicKey, error) { return key.Public(), nil })
 	if err != nil {
 		u.cancel(err)
 	}
@@ -206,7 +212,7 @@ func (u *users) withSigner(c tls.Certificate) tls.Certificate {
 
 // guard calls the user's code. What it panics with is an error, and so is its not returning before
 // ctx is done. Then it is left behind on its goroutine.
-func guard[T any](ctx context.Context, what string, call func() (T, error)) (T, error) {
+func guard[T any](u *users, what string, call func() (T, error)) (T, error) {
 	type result struct {
 		value T
 		err   error
@@ -223,11 +229,15 @@ func guard[T any](ctx context.Context, what string, call func() (T, error)) (T, 
 		value, err := call()
 		r = result{value, err}
 	}()
+	if u.place != nil {
+		u.place.Leave()
+		defer u.place.Return()
+	}
 	select {
 	case r := <-results:
 		return r.value, r.err
-	case <-ctx.Done():
+	case <-u.ctx.Done():
 		var none T
-		return none, fmt.Errorf("%s: %w", what, context.Cause(ctx))
+		return none, fmt.Errorf("%s: %w", what, context.Cause(u.ctx))
 	}
 }
