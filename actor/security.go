@@ -90,7 +90,8 @@ type Security struct {
 // Credential is an identity and a key of it. It prints as the identity.
 type Credential = secure.Credential
 
-// HandshakeError is why a secured connection was not made. errors.Is: EACCES, and what its Err is.
+// HandshakeError is why a secured connection was not made. errors.Is: EACCES, and what its Err is:
+// EAGAIN if the peer has had too much to do, and another attempt may have more luck.
 type HandshakeError = secure.HandshakeError
 
 // TamperedError is why a secured connection has ended: a message is not what the peer has sent at

@@ -23,11 +23,17 @@ import (
 //     not know the port's name or the flags;
 //   - the runtime's Shutdown.
 //
+// A handshake that the peer refuses is EACCES, and so permanent, unless the peer has too much to do
+// (EAGAIN).
+//
 // Everything else is worth another attempt: nobody listens, nobody answers, the device is gone,
 // descriptors or memory have run out, the name is not known yet.
 func Permanent(f rdma.Failure) bool {
 	if errors.Is(f, rdma.ErrShutdown) {
 		return true
+	}
+	if errors.Is(f, unix.EAGAIN) {
+		return false
 	}
 	switch f := f.(type) {
 	case *rdma.Rejected:

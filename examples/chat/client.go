@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
+	"golang.org/x/sys/unix"
 
 	rdma "github.com/rdmactor/rdmactor/actor"
 	"github.com/rdmactor/rdmactor/examples/chat/console"
@@ -109,7 +110,7 @@ func (c *client) Receive(ctx actor.Context) {
 
 // why is a failure in a few words. The whole story is for --debug.
 func why(f rdma.Failure) error {
-	if _, ok := errors.AsType[*rdma.HandshakeError](f); ok {
+	if _, ok := errors.AsType[*rdma.HandshakeError](f); ok && !errors.Is(f, unix.EAGAIN) {
 		return fmt.Errorf("%s: do both sides have the same --key, or certificates of the same --tls-ca?", rdma.Brief(f))
 	}
 	if errors.Is(f, rdma.ErrNoSecurity) {

@@ -1,6 +1,10 @@
 package secure
 
-import "fmt"
+import (
+	"fmt"
+
+	"golang.org/x/sys/unix"
+)
 
 // Features are the bits of a hello's features byte that are about security.
 type Features uint8
@@ -79,6 +83,14 @@ const (
 
 // Error is String's text: a Refusal is the Err of a HandshakeError.
 func (r Refusal) Error() string { return r.String() }
+
+// Unwrap gives EAGAIN if the peer has too much to do, and another attempt may have more luck.
+func (r Refusal) Unwrap() error {
+	if r == RefusedHandshakes || r == RefusedRate {
+		return unix.EAGAIN
+	}
+	return nil
+}
 
 func (r Refusal) String() string {
 	switch r {
