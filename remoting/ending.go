@@ -31,7 +31,7 @@ func (l *link) down(ctx actor.Context, m *reconnect.Down) {
 		l.timer = nil
 	}
 	if !opened && !again {
-		l.dialFailed(err)
+		l.dialFailed(ctx, err)
 	}
 	if wait := m.NextTry.Sub(l.local.Now()); !opened && wait > 0 && !l.pausing {
 		l.pausing = true // also if the reconnecting actor is not needed any more
@@ -45,14 +45,20 @@ func (l *link) down(ctx actor.Context, m *reconnect.Down) {
 }
 
 // dialFailed takes note that the peer was not reached. A future gets no reason with ErrDeadLetter:
-// the log has it, once until the peer is reached or nothing waits.
-func (l *link) dialFailed(err error) {
+// the log has it, once until the peer is reached or nothing waits; once until the peer is reached
+// if it is because of keys or identities.
+func (l *link) dialFailed(ctx actor.Context, err error) {
+	unproved := isUnproved(err)
 	if err == nil {
 		err = ErrUnreachable
 	} else {
 		err = fmt.Errorf("%w: %w", ErrUnreachable, err)
 	}
-	if first := l.failed(err); first && !errors.Is(err, rdma.ErrShutdown) {
+	first := l.failed(err)
+	if unproved {
+		first = l.notProved(ctx, err)
+	}
+	if first && !errors.Is(err, rdma.ErrShutdown) {
 		l.n.rt.Logger().Warn("remoting: no connection", "peer", l.whom().Name, "err", err)
 	}
 }

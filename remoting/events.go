@@ -7,7 +7,10 @@ import "fmt"
 type (
 	// Connected: this node and the peer have admitted each other.
 	Connected struct{ Peer Peer }
-	// NotAdmitted: the peer was refused, or has refused this node, by Config.Admit.
+	// NotAdmitted: the peer was refused, or has refused this node, by Config.Admit. Or a dial has
+	// failed because one side does not believe who the other is: *rdma.HandshakeError, as of a key
+	// or a certificate, or reconnect.ErrWrongIdentity. That comes once until they are connected,
+	// and at the side that dials.
 	NotAdmitted struct {
 		Peer Peer // of a peer that has not said its hello, only the Name is known
 		Err  error

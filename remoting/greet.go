@@ -213,6 +213,7 @@ func (l *link) opened(ctx actor.Context) {
 	p.name, p.who, p.most, p.state = l.who.Name, l.who, l.most, linkOpen
 	p.mu.Unlock()
 	l.count(false)
+	l.n.proved(p.id)
 	if unnamed {
 		ctx.Send(l.conn, &reconnect.Address{Addr: l.who.Name})
 	}

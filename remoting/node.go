@@ -36,6 +36,7 @@ type Node struct {
 	forgotten Counts                           // of those whose reporters have ended, too
 	strangers fairshare.Places                 // of peers, those that are
 	named     named
+	unproved  unproved
 	links     uint64 // made so far
 	reporters int    // there are
 	closing   bool

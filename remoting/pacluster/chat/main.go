@@ -49,7 +49,7 @@ one of these that this process is: without it, the first one that is free on thi
 request at a port 1000 above the one of its name.
 
 On several machines, all members have the same --key, or certificates of one --tls-ca that are good for both sides. Who has another one is
-alone with all that they say; --debug shows why. The HTTP requests, which say who is there, are not secured.
+alone with all that they say, and both sides say so. The HTTP requests, which say who is there, are not secured.
 `
 
 func main() {

@@ -50,6 +50,16 @@ func TestCertificates(t *testing.T) {
 	}
 }
 
+// TestAnotherKey: a member that has another key is alone, and it and the others say why, once.
+func TestAnotherKey(t *testing.T) {
+	all := freeMembers(t, 2)
+	ann := start(t, all, all[0], "ann", "--key", securitytest.KeyFile(t, securitytest.Key(t, "members")))
+	ann.Want("you are ann in lobby", "it has joined")
+	eve := start(t, all, all[1], "eve", "--key", securitytest.KeyFile(t, securitytest.Key(t, "members")))
+	eve.Want(all[0]+" is there, and cannot be talked to", "the key is another one")
+	ann.Want(all[1]+" is there, and cannot be talked to", "the key is another one")
+}
+
 func TestSecurityOfTheCommandLine(t *testing.T) {
 	all := freeMembers(t, 1)
 	both := start(t, all, all[0], "ann", "--insecure", "--key", "x")

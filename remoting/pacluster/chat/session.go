@@ -27,6 +27,8 @@ type session struct {
 	member *pacluster.Member
 	user   *actor.PID
 	ended  chan error
+	// names of members that have other keys
+	strange chan string
 }
 
 // begin joins the cluster.
@@ -37,7 +39,8 @@ func begin(ctx context.Context, s *settings, log *slog.Logger) (*session, error)
 		system.Shutdown()
 		return nil, err
 	}
-	se := &session{system: system, rt: rt, ended: make(chan error, 1)}
+	se := &session{system: system, rt: rt, ended: make(chan error, 1), strange: make(chan string, 8)}
+	system.EventStream.Subscribe(se.observe)
 	provider, err := pacluster.Automanaged{Listen: health(s.name), Members: s.health(), Refresh: refresh, Silence: silence}.Provider()
 	if err == nil {
 		se.member, err = pacluster.Start(ctx, system, rt, pacluster.Config{
@@ -59,6 +62,21 @@ func begin(ctx context.Context, s *settings, log *slog.Logger) (*session, error)
 	return se, nil
 }
 
+// observe takes note of members that do not let this one in, or that this one does not let in,
+// because of their keys. It must not wait.
+func (s *session) observe(ev any) {
+	no, ok := ev.(*remoting.NotAdmitted)
+	if !ok {
+		return
+	}
+	if _, keys := errors.AsType[*rdma.HandshakeError](no.Err); keys {
+		select {
+		case s.strange <- no.Peer.Name:
+		default: // there are more than anybody reads
+		}
+	}
+}
+
 // talk has the person talk until they leave, with a nil *carried, or until this process is no
 // member any more.
 func (s *session) talk(ctx context.Context, con console.Console, in *console.Input, lines <-chan any, who *carried) (*carried, error) {
@@ -75,6 +93,8 @@ func (s *session) talk(ctx context.Context, con console.Console, in *console.Inp
 		select {
 		case m := <-lines:
 			s.system.Root.Send(pid, m)
+		case name := <-s.strange:
+			con.Status(name + " is there, and cannot be talked to: do all members have the same --key, or certificates of the same --tls-ca?")
 		case err := <-s.ended:
 			return nil, err
 		case <-done:
