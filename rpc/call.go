@@ -73,7 +73,7 @@ func (c *Client) info(m *method, q any) *Info {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.link != nil {
-		info.Peer = c.link.peer
+		info.Peer, info.Identity, info.TLS = c.link.peer, c.link.identity, c.link.tls
 	}
 	return info
 }

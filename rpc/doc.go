@@ -68,6 +68,7 @@
 // # Limitations
 //
 // Clients do not stream. A Client has one connection at a time, to one address: nothing balances
-// load. Neither side is authenticated, and nothing is encrypted: it is for networks of hosts
-// that trust one another. Messages are as large as Config.MaxMessage says.
+// load. Messages are as large as Config.MaxMessage says. Connections are secured as the Runtime's
+// Config.Security says, each as a whole. Then Info.Identity says who the other side is, and an
+// interceptor decides what it may call. Metadata proves nothing: the caller has chosen it.
 package rpc

@@ -157,6 +157,7 @@ func (l *link) established(ctx actor.Context, m *rdma.Established) {
 	}
 	l.out.mu.Lock()
 	l.limit, l.max, l.peer, l.failed = min(h.Calls, l.cfg.MaxCalls), m.MaxMessage, m.Peer, nil
+	l.identity, l.tls = m.Identity, m.TLS
 	l.streams = int64(l.cfg.openStreams(l.limit))
 	l.out.establishedLocked(m.MaxMessage)
 	l.out.mu.Unlock()

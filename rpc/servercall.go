@@ -27,7 +27,7 @@ type serverCall struct {
 
 func (call *serverCall) begin(h wire.Header, metadata []byte) {
 	call.ctx.info.Method, call.ctx.info.Stream, call.ctx.info.Server = call.h.m.name, call.h.m.stream, true
-	call.ctx.info.Peer = call.c.peer
+	call.ctx.info.Peer, call.ctx.info.Identity, call.ctx.info.TLS = call.c.peer, call.c.identity, call.c.tls
 	call.ctx.metadata = metadata
 	if len(call.c.s.cfg.Interceptors) > 0 {
 		call.ctx.info.Arrived = call.c.arrival()

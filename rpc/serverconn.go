@@ -2,6 +2,7 @@ package rpc
 
 import (
 	"context"
+	"crypto/tls"
 
 	"github.com/asynkron/protoactor-go/actor"
 
@@ -14,14 +15,16 @@ import (
 // serverConn is a connection of a server: the actor that owns its identifier. Only the loop uses
 // its fields, except those that out.mu guards.
 type serverConn struct {
-	s       *Server
-	out     out
-	id      *actor.PID
-	peer    rdma.Addr
-	local   rdma.Local
-	limit   int        // bytes the peer takes
-	window  int64      // bytes of a stream that the peer takes at first
-	methods []*handler // by the number they were declared with; nil: there is no such method here
+	s        *Server
+	out      out
+	id       *actor.PID
+	peer     rdma.Addr
+	identity string
+	tls      *tls.ConnectionState
+	local    rdma.Local
+	limit    int        // bytes the peer takes
+	window   int64      // bytes of a stream that the peer takes at first
+	methods  []*handler // by the number they were declared with; nil: there is no such method here
 	backlog
 	joined  bool
 	ending  bool // the peer broke the protocol, or close was asked for
@@ -88,7 +91,7 @@ func (c *serverConn) Receive(ctx actor.Context) {
 
 // request answers a client that wants to connect.
 func (c *serverConn) request(ctx actor.Context, m *rdma.ConnectRequest) {
-	c.id, c.peer, c.local = ctx.Sender(), m.Peer, rdma.LocalOf(ctx)
+	c.id, c.peer, c.identity, c.tls, c.local = ctx.Sender(), m.Peer, m.Identity, m.TLS, rdma.LocalOf(ctx)
 	c.out.sys, c.out.pid = c.s.sys, ctx.Self()
 	ours := wire.Hello{Version: wire.HelloVersion, Calls: c.s.cfg.MaxCalls}
 	h, ok := wire.ParseHello(m.PrivateData)

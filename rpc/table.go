@@ -2,6 +2,7 @@ package rpc
 
 import (
 	"cmp"
+	"crypto/tls"
 	"errors"
 	"sync/atomic"
 
@@ -18,8 +19,10 @@ type table struct {
 	expired *clientCall // those whose turn came too late, for the loop to finish; the loop's
 
 	// Set before the first call.
-	max  int // bytes the server takes
-	peer rdma.Addr
+	max      int // bytes the server takes
+	peer     rdma.Addr
+	identity string
+	tls      *tls.ConnectionState
 
 	// out.mu.
 	slots    []slot
