@@ -15,7 +15,8 @@ import (
 // call its methods, because they need that loop. There is no SyscallConn: the stream has no file
 // descriptor.
 type Conn struct {
-	local, peer Addr // set before anybody has the Conn
+	local, peer Addr   // set before anybody has the Conn, as is identity
+	identity    string // of the peer
 	rd          reader
 	wr          writer
 }
@@ -37,7 +38,7 @@ func newConn(rt *rdma.Runtime, id *actor.PID, cfg *Config) *Conn {
 
 // established is called before anybody has the Conn.
 func (c *Conn) established(ev *rdma.Established) {
-	c.local, c.peer = Addr{ev.Local}, Addr{ev.Peer}
+	c.local, c.peer, c.identity = Addr{ev.Local}, Addr{ev.Peer}, ev.Identity
 	c.wr.piece = min(ev.MaxMessage, pieceMax)
 }
 
@@ -81,6 +82,11 @@ func (c *Conn) LocalAddr() net.Addr { return c.local }
 
 // RemoteAddr is the peer's Addr.
 func (c *Conn) RemoteAddr() net.Addr { return c.peer }
+
+// Identity is who the peer is: of a secured connection what its key or certificate proves
+// (actor.Security), as Established has it. It is "" if the connection is not secured, or the peer
+// needs no certificate. An http.Server finds it in ConnContext.
+func (c *Conn) Identity() string { return c.identity }
 
 // SetDeadline is SetReadDeadline and SetWriteDeadline.
 func (c *Conn) SetDeadline(t time.Time) error {

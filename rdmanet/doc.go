@@ -65,5 +65,7 @@
 // most 64 KiB less 8 bytes. If the peer's application does not read, Write blocks when the peer
 // has some 2.5 MiB (Config.MaxMessage), or fewer bytes in 80 small pieces. If a program exits
 // right after Close, nothing waits until its bytes were sent: call Runtime.Shutdown, which does.
-// Limits.SendQueue has to be 65 at least. Nothing is encrypted or authenticated: use crypto/tls.
+// Limits.SendQueue has to be 65 at least. Streams are secured if the Runtime's connections are
+// (Config.Security); Conn.Identity says who the peer is. Without, nothing is encrypted or
+// authenticated: use crypto/tls, as over TCP. That is possible over secured ones, too.
 package rdmanet
