@@ -16,9 +16,9 @@ type Info struct {
 	Peer   rdma.Addr // the other side
 	// Identity is who the other side is: of a secured connection what its key or certificate
 	// proves (actor.Security). It is "" if the connection is not secured, or the peer needs no
-	// certificate. In PSK mode a client sees the identity of its own key. At a client Peer, Identity
-	// and TLS are those of the connection that there is when the call begins; a call that waits or
-	// is repeated may go over a later one, to the same address.
+	// certificate. In PSK mode a client sees the identity of its own key. At a client Peer,
+	// Identity and TLS are those of the connection that there is when the call begins; a call that
+	// waits or is repeated may go over a later one, to the same address.
 	Identity string
 	// TLS is what crypto/tls says of the connection, in TLS mode; nil otherwise. Calls share it, so
 	// it must not be changed.
