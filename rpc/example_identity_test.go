@@ -31,8 +31,9 @@ func Allowed(callers map[string][]string) rpc.Interceptor {
 
 // A server that decides by identity and method. Each client has a key of its own.
 func ExampleInfo_identity() {
+	// A program reads them from files, which "rdmactor keygen" makes.
 	keys := make(map[string]rdma.Credential)
-	for _, name := range []string{"ann", "bob"} { // a program reads them from files: rdmactor keygen
+	for _, name := range []string{"ann", "bob"} {
 		c := rdma.Credential{Identity: name}
 		copy(c.Key[:], name+"'s key, no secret in an example")
 		keys[name] = c

@@ -32,7 +32,8 @@ func bothCertified(tb testing.TB) *rdma.Security {
 	return &rdma.Security{Mode: rdma.TLS, TLS: &tls.Config{
 		Certificates: []tls.Certificate{a.Of(tb, "spiffe://test/alice", there)}, RootCAs: a.Pool(),
 		ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: a.Pool(),
-		Time: func() time.Time { return a.Cert.NotAfter.Add(-time.Minute) }, // a world has another clock
+		// a world has another clock than the certificates
+		Time: func() time.Time { return a.Cert.NotAfter.Add(-time.Minute) },
 	}}
 }
 
