@@ -161,7 +161,8 @@ func (u *users) contained(c *tls.Certificate, err error) (*tls.Certificate, erro
 	return &safe, nil
 }
 
-// signer is a private key of the user's own kind: one in a device, or elsewhere.
+// signer is a private key. crypto/tls calls it on a goroutine of its own, where a panic would end
+// the process.
 type signer struct {
 	key    crypto.Signer
 	of     *users
@@ -171,7 +172,7 @@ type signer struct {
 func (s signer) Public() crypto.PublicKey { return s.public }
 
 func (s signer) Sign(random io.Reader, digest []byte, opts crypto.SignerOpts) ([]byte, error) {
-	return guard(s.of, privateKey, func() ([]byte, error) { return s.key.Sign(random, digest, opts) })
+	return called(s.of, s.key, func() ([]byte, error) { return s.key.Sign(random, digest, opts) })
 }
 
 const privateKey = "the private key"
@@ -183,23 +184,23 @@ type messageSigner struct {
 }
 
 func (s messageSigner) SignMessage(random io.Reader, message []byte, opts crypto.SignerOpts) ([]byte, error) {
-	return guard(s.of, privateKey, func() ([]byte, error) { return s.messages.SignMessage(random, message, opts) })
+	return called(s.of, s.key, func() ([]byte, error) { return s.messages.SignMessage(random, message, opts) })
 }
 
-// withSigner has the private key of c be one that may do anything. Keys of the standard library
-// stay as they are.
+// withSigner has the private key of c be one that may do anything.
 func (u *users) withSigner(c tls.Certificate) tls.Certificate {
 	key, ok := c.PrivateKey.(crypto.Signer)
-	switch c.PrivateKey.(type) {
-	case *ecdsa.PrivateKey, ed25519.PrivateKey, *rsa.PrivateKey:
-		return c
-	}
 	if !ok {
 		return c // crypto/tls refuses it
 	}
-	public, err := guard(u, privateKey, func() (crypto.PublicKey, error) { return key.Public(), nil })
+	public, err := called(u, key, func() (crypto.PublicKey, error) {
+		public := key.Public()
+		_, err := x509.MarshalPKIXPublicKey(public) // crypto/tls panics if it is half made
+		return public, err
+	})
 	if err != nil {
-		u.cancel(err)
+		public = nil // crypto/tls refuses it
+		u.cancel(fmt.Errorf("%s: %w", privateKey, err))
 	}
 	own := signer{key, u, public}
 	if messages, ok := key.(crypto.MessageSigner); ok {
@@ -208,6 +209,26 @@ func (u *users) withSigner(c tls.Certificate) tls.Certificate {
 		c.PrivateKey = own
 	}
 	return c
+}
+
+// called calls a private key: one of the standard library's, which computes, in place, and one of
+// the user's own kind, in a device or elsewhere, as other code of the user's.
+func called[T any](u *users, key crypto.Signer, call func() (T, error)) (T, error) {
+	switch key.(type) {
+	case *ecdsa.PrivateKey, ed25519.PrivateKey, *rsa.PrivateKey:
+		return contained(privateKey, call)
+	}
+	return guard(u, privateKey, call)
+}
+
+// contained calls code that always returns, and makes an error of what it panics with.
+func contained[T any](what string, call func() (T, error)) (value T, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("%s has panicked: %v", what, p)
+		}
+	}()
+	return call()
 }
 
 // guard calls the user's code. What it panics with is an error, and so is its not returning before

@@ -3,7 +3,10 @@ package secure
 import (
 	"context"
 	"crypto"
+	"crypto/ecdsa"
+	"crypto/ed25519"
 	"crypto/rand"
+	"crypto/rsa"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
@@ -190,5 +193,41 @@ func TestTLSCloseEarly(t *testing.T) {
 		if after < 4 {
 			wantRefused(t, "closed early", err)
 		}
+	}
+}
+
+// A key of the standard library's that is none, or is half made, ends that handshake only:
+// crypto/tls would panic with it on a goroutine of its own, which ends the process.
+func TestTLSBadStandardKeys(t *testing.T) {
+	client, server := configs(t, certtest.New(t))
+	good := server.Certificates[0].PrivateKey.(*ecdsa.PrivateKey)
+	for name, key := range map[string]crypto.PrivateKey{
+		"no key":          (*ecdsa.PrivateKey)(nil),
+		"a short key":     ed25519.PrivateKey("short"),
+		"no RSA key":      (*rsa.PrivateKey)(nil),
+		"half an RSA key": &rsa.PrivateKey{},
+		"half a key":      &ecdsa.PrivateKey{PublicKey: good.PublicKey},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, asks := range []bool{false, true} {
+				theirs := server.Clone()
+				bad := tls.Certificate{Certificate: server.Certificates[0].Certificate, PrivateKey: key}
+				theirs.Certificates = []tls.Certificate{bad}
+				if asks {
+					theirs.Certificates, theirs.GetCertificate = nil, func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return &bad, nil }
+				}
+				s := &sides{}
+				var err error
+				if s.client, err = NewTLSClient(t.Context(), client, tlsPeer); err != nil {
+					t.Fatal(err)
+				}
+				if s.server, err = NewTLSServer(t.Context(), theirs, tlsPeer); err == nil {
+					_, err = s.run(nil)
+					s.server.Close()
+				}
+				wantRefused(t, name, err)
+				s.client.Close()
+			}
+		})
 	}
 }
