@@ -148,14 +148,28 @@ func (it *ident) fail(cmd Command, sender *actor.PID, err error) {
 	it.reply(sender, &cmid.CommandFailed{FailureBase: it.failure(cmd, opName(cmd), err)})
 }
 
+// shakes reports whether cmd's answer says what has become of a handshake.
+func shakes(cmd Command) bool {
+	switch cmd.(type) {
+	case *Dial, *cmid.Connect:
+		return true
+	}
+	return false
+}
+
+func isHandshake(err error) bool {
+	_, ok := errors.AsType[*HandshakeError](err)
+	return ok
+}
+
 // late answers a command that finds the identifier on its way out.
 func (it *ident) late(cmd Command) Event {
 	err := fmt.Errorf("the identifier is being destroyed: %w", unix.ENOENT)
 	if it.cause != nil {
 		err = fmt.Errorf("the identifier is closed: %w (%w)", it.cause, unix.ENOENT)
 	}
-	if it.id == nil {
-		err = it.cause // it could never be made
+	if it.id == nil || shakes(cmd) && isHandshake(it.cause) {
+		err = it.cause // it could never be made, or this command's handshake has failed
 	}
 	if _, ok := cmd.(oneSided); ok {
 		return it.accessError(cmd, err)
