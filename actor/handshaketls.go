@@ -9,6 +9,8 @@ import (
 	"net/netip"
 	"strings"
 	"sync"
+	"unicode"
+	"unicode/utf8"
 
 	"golang.org/x/sys/unix"
 
@@ -322,21 +324,28 @@ func (it *ident) finishTLS(m *tlsStep) {
 
 // identityOf is the identity of a peer whose certificate was verified: its first URI (as SPIFFE has
 // it), else its first DNS name, else its subject's common name. The last two do not count if they
-// could pass for a URI.
+// could pass for a URI. One that is too long, or is not plain text, is nobody's.
 func identityOf(s *tls.ConnectionState) string {
 	if len(s.VerifiedChains) == 0 {
 		return ""
 	}
 	leaf := s.VerifiedChains[0][0]
-	if len(leaf.URIs) > 0 {
-		return leaf.URIs[0].String()
-	}
 	name := leaf.Subject.CommonName
-	if len(leaf.DNSNames) > 0 {
+	switch {
+	case len(leaf.URIs) > 0:
+		name = leaf.URIs[0].String()
+	case len(leaf.DNSNames) > 0:
 		name = leaf.DNSNames[0]
 	}
-	if strings.ContainsAny(name, ":/") {
+	if len(name) > maxIdentity || !utf8.ValidString(name) || strings.ContainsFunc(name, unprintable) ||
+		len(leaf.URIs) == 0 && strings.ContainsAny(name, ":/") {
 		return ""
 	}
 	return name
 }
+
+// maxIdentity is how many bytes a peer's name has at most, which are as many as SPIFFE's ids have.
+// Names are remembered beyond their connections.
+const maxIdentity = 2048
+
+func unprintable(r rune) bool { return !unicode.IsPrint(r) }
