@@ -30,6 +30,7 @@ func (l *link) request(ctx actor.Context, ev *rdma.ConnectRequest) {
 	kind := l.judge(r)
 	if kind == helloRequest && !l.local.Has(ev.ID) {
 		kind = helloAgain // it could not be moved to this loop
+		l.remind()
 	}
 	if kind != helloRequest {
 		ctx.Respond(&rdma.Reject{PrivateData: l.cfg.Peers.hello(kind).put(nil)})
@@ -50,6 +51,13 @@ func (l *link) request(ctx actor.Context, ev *rdma.ConnectRequest) {
 	l.user = append([]byte(nil), user...)
 	l.enter(LinkAccepting)
 	ctx.Respond(&rdma.Accept{PrivateData: l.cfg.Peers.hello(helloRequest).put(nil)})
+}
+
+// remind logs, once, that connections come to other loops because a listener has no Place.
+func (l *link) remind() {
+	if p := l.cfg.Peers; !p.places.Load() && !p.reminded.Swap(true) {
+		l.rt.Logger().Error("reconnect: a request came to another loop than its node's actor, and is rejected: the listener needs Peers.Place, too (Peers.Listener)", "actor", l.self)
+	}
 }
 
 // dialStands is how long the dial of the lower node id keeps the other node's out. It should have

@@ -55,7 +55,7 @@ func newTown(w *actortest.World, rt *rdma.Runtime, id uint64, cfg ...reconnect.P
 	listener := w.System().Root.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {
 		switch ctx.Message().(type) {
 		case *actor.Started:
-			ctx.Send(rt.CreateID(ctx.Self(), rdma.IDConfig{Route: n.peers.Route}), &rdma.Serve{Addr: ":7471"})
+			ctx.Send(rt.CreateID(ctx.Self(), n.peers.Listener(rdma.IDConfig{})), &rdma.Serve{Addr: ":7471"})
 		case *rdma.ConnectRequest:
 			ctx.Respond(&rdma.Reject{})
 		}

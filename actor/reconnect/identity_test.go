@@ -57,8 +57,7 @@ func secret(w *actortest.World, rt *rdma.Runtime, id, claims uint64, own string)
 
 // listen has the node take requests.
 func (n *secretive) listen() {
-	cfg, rt := n.cfg, n.rt
-	cfg.Route = n.peers.Route
+	cfg, rt := n.peers.Listener(n.cfg), n.rt
 	n.listener = n.w.System().Root.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {
 		switch ctx.Message().(type) {
 		case *actor.Started:

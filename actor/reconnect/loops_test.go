@@ -96,7 +96,7 @@ func newSite(t *testing.T, rt *rdma.Runtime, id uint64) *site {
 	s.peers = reconnect.NewPeers(reconnect.PeersConfig{Node: id, Incarnation: 1, Unknown: func(o reconnect.Stranger) *actor.PID {
 		return s.end(o.Node, "").link
 	}})
-	l, err := rdma.Ask[*rdma.Listening](t.Context(), rt, rt.CreateID(nil, rdma.IDConfig{Route: s.peers.Route, Place: s.peers.Place}), &rdma.Serve{Addr: "127.0.0.1:0"})
+	l, err := rdma.Ask[*rdma.Listening](t.Context(), rt, rt.CreateID(nil, s.peers.Listener(rdma.IDConfig{})), &rdma.Serve{Addr: "127.0.0.1:0"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -227,7 +227,7 @@ func TestFloodOfInventedNodes(t *testing.T) {
 		asked.Add(1)
 		return a.end(s.Node, "").link
 	}})
-	l, err := rdma.Ask[*rdma.Listening](t.Context(), x, x.CreateID(nil, rdma.IDConfig{Route: a.peers.Route}), &rdma.Serve{Addr: "127.0.0.1:0"})
+	l, err := rdma.Ask[*rdma.Listening](t.Context(), x, x.CreateID(nil, a.peers.Listener(rdma.IDConfig{})), &rdma.Serve{Addr: "127.0.0.1:0"})
 	if err != nil {
 		t.Fatal(err)
 	}

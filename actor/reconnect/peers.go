@@ -18,8 +18,8 @@ import (
 
 // Peers is for nodes that dial each other. Of the connections that two nodes make to each other
 // exactly one stays. Whoever has dialled it, it is a generation of the reconnecting actor on both
-// sides. Config.Peers and Config.Peer say to which node a reconnecting actor connects; Route, in
-// the listener's rdma.IDConfig, brings it the node's requests, on whatever loop it runs. Any
+// sides. Config.Peers and Config.Peer say to which node a reconnecting actor connects; a listener
+// whose rdma.IDConfig is Listener's brings it the node's requests, on whatever loop it runs. Any
 // goroutine.
 //
 // The rule: while both dial, the dial of the lower node id stands for a second, and the other is
@@ -49,6 +49,9 @@ type Peers struct {
 	cfg   PeersConfig
 	dials atomic.Uint32 // so many dials have begun
 
+	places   atomic.Bool // Place has been asked
+	reminded atomic.Bool // it was logged that nobody asks it
+
 	mu        sync.Mutex
 	links     map[uint64]*entry
 	hints     map[uint32][]uint64 // the nodes in links, by their hints
@@ -65,6 +68,10 @@ type PeersConfig struct {
 	// stranger's Node as Config.Peer), or nil: then the request is rejected. It is called on the
 	// listener's loop and must not block. If it panics, or calls runtime.Goexit, the request is
 	// rejected. nil: such requests are the listener's owner's.
+	//
+	// A secured connection stays on its loop, which was chosen before it was known from whom it is.
+	// If the new actor runs on another loop, the request is rejected, and the node's next one comes
+	// to the actor's loop.
 	Unknown func(Stranger) *actor.PID
 	// Proves says whether a peer with this identity may be that node. The identity is that of its
 	// secured connection, "" if it has none. If not, a request that claims to be the node is
@@ -103,9 +110,15 @@ func NewPeers(cfg PeersConfig) *Peers {
 
 const defaultStrangers = 1024
 
+// Listener is cfg for a listener of the node: its Route and Place are those of p.
+func (p *Peers) Listener(cfg rdma.IDConfig) rdma.IDConfig {
+	cfg.Route, cfg.Place = p.Route, p.Place
+	return cfg
+}
+
 // Route brings a request from a node that has a reconnecting actor here to that actor, which
 // answers it; if there is none, Unknown is asked. It is for the Route of the listener's
-// rdma.IDConfig. The owner of the listener gets the other requests: those that are no node's, and
+// rdma.IDConfig, together with Place (Listener sets both). The owner of the listener gets the other requests: those that are no node's, and
 // if Unknown is nil those of unknown nodes.
 func (p *Peers) Route(r *rdma.ConnectRequest) (owner *actor.PID, reject *rdma.Reject) {
 	h, user, ok := parseHello(r.PrivateData)
@@ -127,9 +140,10 @@ func (p *Peers) Route(r *rdma.ConnectRequest) (owner *actor.PID, reject *rdma.Re
 
 // Place is for the Place of the listener's rdma.IDConfig, where connections are secured and the
 // runtime has several loops: a node's connection has to be on the loop of its actor here. Without
-// it requests that come to other loops are rejected, and dialled again. The hint is a hash of the
+// it requests that come to other loops are rejected, and dialled again, and an error is logged. The hint is a hash of the
 // node's id. Who sends that of another node comes to that node's loop, and nothing else follows.
 func (p *Peers) Place(hint uint32) (near *actor.PID) {
+	p.places.Store(true)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	nodes := p.hints[hint]

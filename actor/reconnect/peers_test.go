@@ -37,7 +37,7 @@ func (n *node) listen() {
 	n.listener = n.w.System().Root.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {
 		switch ctx.Message().(type) {
 		case *actor.Started:
-			ctx.Send(rt.CreateID(ctx.Self(), rdma.IDConfig{Route: peers.Route}), &rdma.Serve{Addr: ":7471"})
+			ctx.Send(rt.CreateID(ctx.Self(), peers.Listener(rdma.IDConfig{})), &rdma.Serve{Addr: ":7471"})
 		case *rdma.ConnectRequest:
 			ctx.Respond(&rdma.Reject{})
 		}

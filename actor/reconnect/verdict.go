@@ -23,16 +23,17 @@ import (
 //     not know the port's name or the flags;
 //   - the runtime's Shutdown.
 //
-// A handshake that the peer refuses is EACCES, and so permanent, unless the peer has too much to do
-// (EAGAIN).
-//
 // Everything else is worth another attempt: nobody listens, nobody answers, the device is gone,
-// descriptors or memory have run out, the name is not known yet.
+// descriptors or memory have run out, the name is not known yet. So is a handshake that was
+// refused (rdma.HandshakeError), although it is EACCES's: its refusal is not authenticated, so
+// somebody on the path can forge it, and keys change while there are connections. The pauses
+// grow as after every failure, and Down.Err and Links say why.
 func Permanent(f rdma.Failure) bool {
 	if errors.Is(f, rdma.ErrShutdown) {
 		return true
 	}
-	if errors.Is(f, unix.EAGAIN) {
+	var handshake *rdma.HandshakeError
+	if errors.As(f, &handshake) {
 		return false
 	}
 	switch f := f.(type) {

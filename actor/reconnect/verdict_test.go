@@ -53,6 +53,8 @@ func TestPermanent(t *testing.T) {
 		{"memory", &rdma.CommandFailed{FailureBase: base(&rdma.ResourceError{})}, false},
 		{"own mistake", &rdma.CommandFailed{FailureBase: base(unix.EINVAL)}, true},
 		{"not allowed", &rdma.CommandFailed{FailureBase: base(unix.EACCES)}, true},
+		{"no such key there", &rdma.Rejected{FailureBase: base(&rdma.HandshakeError{What: "no such key"}), Reason: cmid.RejectReset}, false},
+		{"tampered with", &rdma.CommandFailed{FailureBase: base(&rdma.HandshakeError{What: "x", Err: unix.EINVAL})}, false},
 		{"no IPv6 here", &rdma.CommandFailed{FailureBase: base(unix.EAFNOSUPPORT)}, true},
 		{"the peer speaks HTTP", &rdma.ConnectError{FailureBase: base(unix.EINVAL)}, true},
 		{"the peer went in the middle", &rdma.ConnectError{FailureBase: base(unix.ECONNRESET)}, false},
