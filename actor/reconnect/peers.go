@@ -118,8 +118,8 @@ func (p *Peers) Listener(cfg rdma.IDConfig) rdma.IDConfig {
 
 // Route brings a request from a node that has a reconnecting actor here to that actor, which
 // answers it; if there is none, Unknown is asked. It is for the Route of the listener's
-// rdma.IDConfig, together with Place (Listener sets both). The owner of the listener gets the other requests: those that are no node's, and
-// if Unknown is nil those of unknown nodes.
+// rdma.IDConfig, together with Place (Listener sets both). The owner of the listener gets the other
+// requests: those that are no node's, and if Unknown is nil those of unknown nodes.
 func (p *Peers) Route(r *rdma.ConnectRequest) (owner *actor.PID, reject *rdma.Reject) {
 	h, user, ok := parseHello(r.PrivateData)
 	if !ok || h.kind != helloRequest || h.node == p.cfg.Node {
@@ -140,8 +140,9 @@ func (p *Peers) Route(r *rdma.ConnectRequest) (owner *actor.PID, reject *rdma.Re
 
 // Place is for the Place of the listener's rdma.IDConfig, where connections are secured and the
 // runtime has several loops: a node's connection has to be on the loop of its actor here. Without
-// it requests that come to other loops are rejected, and dialled again, and an error is logged. The hint is a hash of the
-// node's id. Who sends that of another node comes to that node's loop, and nothing else follows.
+// it requests that come to other loops are rejected, and dialled again, and an error is logged. The
+// hint is a hash of the node's id. Who sends that of another node comes to that node's loop, and
+// nothing else follows.
 func (p *Peers) Place(hint uint32) (near *actor.PID) {
 	p.places.Store(true)
 	p.mu.Lock()

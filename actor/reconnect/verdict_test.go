@@ -58,7 +58,7 @@ func TestPermanent(t *testing.T) {
 		{"no IPv6 here", &rdma.CommandFailed{FailureBase: base(unix.EAFNOSUPPORT)}, true},
 		{"the peer speaks HTTP", &rdma.ConnectError{FailureBase: base(unix.EINVAL)}, true},
 		{"the peer went in the middle", &rdma.ConnectError{FailureBase: base(unix.ECONNRESET)}, false},
-		{"no key of ours is known there", handshake(secure.RefusedKey), true},
+		{"no key of ours is known there", handshake(secure.RefusedKey), false},
 		{"the peer has no room for a handshake now", handshake(secure.RefusedHandshakes), false},
 		{"this address has asked too often", handshake(secure.RefusedRate), false},
 		{"shut down", &rdma.CommandFailed{FailureBase: base(fmt.Errorf("%w (%w)", rdma.ErrShutdown, unix.ESHUTDOWN))}, true},
