@@ -13,6 +13,7 @@ var _ datapath.Identifier = (*ident)(nil)
 func (it *ident) Deliver(in *datapath.Inbound) {
 	m := in.Of.(*Received)
 	m.EventBase, m.Data, m.Since, m.from = it.base(), in.Data, in.Since, it
+	m.HasImm, m.Imm, m.Written = in.HasImm, in.Imm, int(in.Written)
 	if o := it.rt.cfg.Observer; o != nil {
 		o.Event(it.pid, m)
 	}

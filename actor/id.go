@@ -57,6 +57,7 @@ type ident struct {
 
 	reading bool // this side makes Reads, as far as the user's ConnParam and the peer's request go
 	served  bool // and serves them
+	lined   bool // an actor counts what is sent (Line)
 
 	asked   []*asked
 	timer   *eventloop.Timer  // of the earliest deadline; nil until the first

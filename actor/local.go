@@ -91,6 +91,7 @@ func (l Local) Line(h Handle) (line *Line, ok bool) {
 	if !ok || it.conn == nil {
 		return nil, false
 	}
+	it.lined = true
 	return &Line{it.conn}, true
 }
 

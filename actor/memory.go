@@ -272,6 +272,9 @@ func (it *ident) grant(m *Memory) (RemoteKey, error) {
 		return RemoteKey{}, fmt.Errorf("memory that AllocMemory was to keep from peers: %w", unix.EACCES)
 	}
 	m.granted = true
+	if rights&RemoteWrite != 0 {
+		it.conn.Granted()
+	}
 	return RemoteKey{Addr: m.mr.Addr, RKey: m.mr.RKey, Length: uint32(m.n), Rights: rights}, nil
 }
 

@@ -107,6 +107,12 @@ type Received struct {
 	// Since is when the message, or the offer of it, came, if it then had to wait in the
 	// connection: for memory, for earlier messages, or for Established. Otherwise it is zero.
 	Since time.Time
+	// HasImm says that this is no message, but the peer's Write with an immediate: Written bytes
+	// are in memory that the peer was granted, and Data is empty. Only a peer that was granted
+	// memory with RemoteWrite can do that. It takes a credit, which goes back as with a message.
+	HasImm  bool
+	Imm     uint32 // the peer's Write.Imm
+	Written int
 
 	env  actor.MessageEnvelope // as it is delivered
 	from *ident                // whose owner it was delivered to
@@ -126,6 +132,9 @@ func (*Received) Kind() states.Kind { return states.KindReceived }
 
 // String is one line for logs. It does not show the data, which is the peer's.
 func (m *Received) String() string {
+	if m.HasImm {
+		return fmt.Sprintf("the peer has written %d bytes, immediate %#x (id %d)", m.Written, m.Imm, m.ID)
+	}
 	return fmt.Sprintf("received %d bytes (id %d)", len(m.Data), m.ID)
 }
 
@@ -139,7 +148,9 @@ func (m *Received) Retain() *Received {
 // Clone is a copy that belongs to no connection: it may be kept for ever and sent to anybody. Its
 // Retain and Release do nothing. Any goroutine that has the message.
 func (m *Received) Clone() *Received {
-	return &Received{EventBase: m.EventBase, Data: append([]byte(nil), m.Data...), Since: m.Since}
+	return &Received{
+		EventBase: m.EventBase, Data: append([]byte(nil), m.Data...), Since: m.Since, HasImm: m.HasImm, Imm: m.Imm, Written: m.Written,
+	}
 }
 
 // Release gives a retained message back, and with the last one the peer's credit. Data must not be
@@ -204,6 +215,7 @@ func (m *Received) done(l *mailbox.Loop) error {
 func (m *Received) giveBack() {
 	l, c := m.from.l, m.in.Conn
 	m.Data, m.Since, m.from, m.env.Sender, m.env.Message = nil, time.Time{}, nil, nil, nil
+	m.HasImm, m.Imm, m.Written = false, 0, 0
 	if overwrite.On {
 		m.refs.Store(2 * overwritten) // it is not used again: who still has it is found
 	}

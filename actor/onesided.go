@@ -46,6 +46,14 @@ type (
 		Offset int       // ... from there on
 		// begin when the Reads before it are done: a Write of what a Read before it brings
 		Fence bool
+		// HasImm notifies the peer's owner (IBV_WR_RDMA_WRITE_WITH_IMM): it gets a Received with
+		// Imm and the length, when the bytes are there. Key must allow RemoteWrite, also with a
+		// Length of 0. The Write then takes a credit, and waits for one if there is none;
+		// operations behind it wait with it. It counts as a message in Closed. Refused with
+		// cmid.ErrNotSupported on devices without (verbs.DeviceAttr.Immediate; iWARP has none), and
+		// if the peer's version of this package does not take any.
+		HasImm bool
+		Imm    uint32
 
 		access access
 	}
@@ -118,11 +126,15 @@ type oneSided interface {
 }
 
 func (c *Read) operation() (*access, span) {
-	return &c.access, span{verbs.Read, c.Key, c.Offset, c.Memory, c.At, c.Length, c.Fence, datapath.AtomicOperands{}}
+	return &c.access, span{verbs.Read, c.Key, c.Offset, c.Memory, c.At, c.Length, c.Fence, 0, datapath.AtomicOperands{}}
 }
 
 func (c *Write) operation() (*access, span) {
-	return &c.access, span{verbs.Write, c.Key, c.Offset, c.Memory, c.At, c.Length, c.Fence, datapath.AtomicOperands{}}
+	op := verbs.Write
+	if c.HasImm {
+		op = verbs.WriteWithImm
+	}
+	return &c.access, span{op, c.Key, c.Offset, c.Memory, c.At, c.Length, c.Fence, c.Imm, datapath.AtomicOperands{}}
 }
 
 func (c *Read) done(b EventBase) Event  { return &ReadDone{b, c} }
@@ -137,6 +149,7 @@ type span struct {
 	at     int
 	n      int
 	fence  bool
+	imm    uint32
 	datapath.AtomicOperands
 }
 
@@ -157,7 +170,7 @@ func (it *ident) access(cmd oneSided, sender *actor.PID) error {
 	if err := it.checkSpan(s); err != nil {
 		return err
 	}
-	a.posted = datapath.OneSided{Op: s.op, Fence: s.fence, AtomicOperands: s.AtomicOperands, Owner: a}
+	a.posted = datapath.OneSided{Op: s.op, Fence: s.fence, Imm: s.imm, AtomicOperands: s.AtomicOperands, Owner: a}
 	if s.n > 0 {
 		a.posted.Near = verbs.SGE{MR: s.memory.mr, Offset: uint32(s.at), Length: uint32(s.n)}
 		a.posted.Addr, a.posted.RKey = s.key.Addr+uint64(s.offset), s.key.RKey
@@ -177,7 +190,7 @@ func (it *ident) access(cmd oneSided, sender *actor.PID) error {
 // checkSpan returns an error if this side can see that an operation is wrong.
 func (it *ident) checkSpan(s span) error {
 	right := RemoteRead
-	if s.op == verbs.Write {
+	if s.op.Writes() {
 		right = RemoteWrite
 	}
 	if s.op.Atomic() {
@@ -189,6 +202,12 @@ func (it *ident) checkSpan(s span) error {
 	switch {
 	case it.cfg.allows(right) != nil:
 		return ErrSecured
+	case s.op == verbs.WriteWithImm:
+		if err := it.checkImmediate(s); err != nil {
+			return err
+		}
+	}
+	switch {
 	case s.n < 0 || s.offset < 0 || s.at < 0:
 		return fmt.Errorf("a negative length or offset: %w", unix.EINVAL)
 	case s.n == 0:
@@ -319,14 +338,14 @@ func (e *AtomicDone) String() string {
 
 func (c *FetchAdd) operation() (*access, span) {
 	return &c.access, span{
-		verbs.AtomicFetchAdd, c.Key, c.Offset, c.Memory, c.At, verbs.AtomicLen, c.Fence,
+		verbs.AtomicFetchAdd, c.Key, c.Offset, c.Memory, c.At, verbs.AtomicLen, c.Fence, 0,
 		datapath.AtomicOperands{CompareAdd: c.Add},
 	}
 }
 
 func (c *CompareSwap) operation() (*access, span) {
 	return &c.access, span{
-		verbs.AtomicCmpSwap, c.Key, c.Offset, c.Memory, c.At, verbs.AtomicLen, c.Fence,
+		verbs.AtomicCmpSwap, c.Key, c.Offset, c.Memory, c.At, verbs.AtomicLen, c.Fence, 0,
 		datapath.AtomicOperands{CompareAdd: c.Compare, Swap: c.Swap},
 	}
 }
@@ -338,6 +357,22 @@ func (c *CompareSwap) done(b EventBase) Event { return &AtomicDone{b, c, c.acces
 func (it *ident) canAtomics() error {
 	if !it.conn.Attr().Atomics {
 		return fmt.Errorf("%s has no atomic operations: %w", it.id.Device().Name(), cmid.ErrNotSupported)
+	}
+	return nil
+}
+
+// checkImmediate makes the checks that only a Write with an immediate needs. The peer would end the
+// connection because of one that it does not take, or has not allowed.
+func (it *ident) checkImmediate(s span) error {
+	switch {
+	case !it.conn.Attr().Immediate:
+		return fmt.Errorf("%s has no immediates: %w", it.id.Device().Name(), cmid.ErrNotSupported)
+	case !it.conn.Immediates():
+		return fmt.Errorf("the peer takes no immediates: %w", cmid.ErrNotSupported)
+	case it.lined:
+		return fmt.Errorf("an immediate beside an actor that counts the messages (Line): %w", unix.EINVAL)
+	case s.key.Rights&RemoteWrite == 0:
+		return fmt.Errorf("%v was not granted for a %v: %w", s.key, s.op, unix.EACCES)
 	}
 	return nil
 }

@@ -120,7 +120,7 @@ func TestWeDialVersion2(t *testing.T) {
 func checkHello(t *testing.T, old, b []byte) {
 	t.Helper()
 	want := bytes.Clone(old)
-	want[2] = 3
+	want[2] = 4
 	if len(b) < len(want) || !bytes.Equal(b[:len(want)], want) {
 		t.Errorf("our hello is\n%x, want\n%x", b, want)
 	}

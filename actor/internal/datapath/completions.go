@@ -133,6 +133,10 @@ func (d *Device) complete(wc *verbs.WC) {
 		}
 		return
 	}
+	if wc.Op == verbs.RecvWrite {
+		conn.written(c, wc.Bytes, wc.Imm)
+		return
+	}
 	conn.Receive(c, int(wc.Bytes))
 }
 

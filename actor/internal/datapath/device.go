@@ -101,7 +101,7 @@ func (c *Conn) sendChunk(n int) (*memory.Chunk, error) {
 // postOp posts a one-sided operation.
 func (d *Device) postOp(c *Conn, o *OneSided) error {
 	d.wr.Op, d.wr.Flags, d.wr.RemoteAddr, d.wr.RKey = o.Op, verbs.Signaled, o.Addr, o.RKey
-	d.wr.CompareAdd, d.wr.Swap = o.CompareAdd, o.Swap
+	d.wr.CompareAdd, d.wr.Swap, d.wr.Imm = o.CompareAdd, o.Swap, o.Imm
 	if o.Fence {
 		d.wr.Flags |= verbs.Fence
 	}

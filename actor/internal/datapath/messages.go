@@ -136,6 +136,9 @@ type Inbound struct {
 	Since time.Time     // when it came, if it has had to wait in the connection
 	Conn  *Conn         // nil: there is nothing to give back
 	Chunk *memory.Chunk // with data in it
+	// It is a Write with an immediate of the peer's, of so many bytes, and has no data.
+	HasImm       bool
+	Imm, Written uint32
 }
 
 // OneSided is a Read, a Write or an atomic operation for Conn.OneSided. It is part of its owner's
@@ -148,6 +151,7 @@ type OneSided struct {
 	Near verbs.SGE
 	Addr uint64 // the peer's
 	RKey uint32
+	Imm  uint32 // of verbs.WriteWithImm
 	AtomicOperands
 	Owner OpOwner
 

@@ -8,8 +8,9 @@ type outlook struct {
 	silent int    // of those, how many are behind the last that will complete by itself
 	window uint32 // messages that the peer has room for
 
-	ops   bool   // one-sided operations wait
-	opSeq uint32 // the place of the oldest
+	ops      bool   // one-sided operations wait
+	opSeq    uint32 // the place of the oldest
+	opCredit bool   // it takes a credit
 
 	sends   bool   // messages wait
 	sendSeq uint32 // the place of the oldest
@@ -32,8 +33,9 @@ const (
 // do: a peer that reads what a message announces can always make room for the next.
 func (o *outlook) step() step {
 	send := o.sends && o.ready && o.room()
+	op := o.ops && o.posted < o.depth && (!o.opCredit || o.window > 0)
 	switch {
-	case o.ops && o.posted < o.depth && (!send || int32(o.opSeq-o.sendSeq) < 0):
+	case op && (!send || int32(o.opSeq-o.sendSeq) < 0):
 		return stepOp
 	case send && o.followed():
 		return stepQuiet

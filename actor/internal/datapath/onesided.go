@@ -12,15 +12,21 @@ import (
 // submitted, except that an operation overtakes messages that wait for credits or for room for an
 // offer. So a peer that reads what a message announces can always make room for the next.
 // Operations beyond the send queue's depth wait here, without a limit. Reads beyond the depth
-// agreed on with the peer wait in the device. After an error o was not taken.
+// agreed on with the peer wait in the device. A Write with an immediate needs a credit, and
+// operations wait behind it. After an error o was not taken.
 func (c *Conn) OneSided(o *OneSided) error {
 	if !c.sends() {
 		return c.NotSending()
 	}
-	if next := c.outlook(); next.ops || next.posted >= next.depth || next.step() != stepNone {
+	bare := o.Op == verbs.WriteWithImm && c.mode == ModeMessages && c.Session.Window() == 0
+	if next := c.outlook(); bare || next.ops || next.posted >= next.depth || next.step() != stepNone {
 		c.seq++
 		o.seq = c.seq
 		c.Ops.Push(o)
+		if c.owesCredit() {
+			c.wanting()
+			c.l.Shares.again(c)
+		}
 		return nil
 	}
 	c.postOp(o)
@@ -33,7 +39,7 @@ func (c *Conn) postOp(o *OneSided) (ok bool) {
 	switch err := c.Device.postOp(c, o); {
 	case err == nil:
 		c.Flight.quiet = 0
-		c.fetched(o, 1)
+		c.posted(o)
 	case errors.Is(err, errNoRoom):
 		c.Ops.PushFront(o) // a completion makes room
 		c.retry()

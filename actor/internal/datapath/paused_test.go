@@ -111,7 +111,7 @@ func TestReadGoesOnWhenTheOwnerHasNothing(t *testing.T) {
 				if err := reader.Session.Take(wire.Header{Type: wire.TypeData}); err != nil {
 					t.Fatal(err)
 				}
-				reader.put(&memory.Chunk{SGE: verbs.SGE{Length: one}}, nil, wire.Offer{})
+				reader.put(reader.received(&memory.Chunk{SGE: verbs.SGE{Length: one}}, nil), wire.Offer{})
 				s.check(reader)
 			}
 			has, left := reader.recv.bytes, s.free()-max(all/4, owed)

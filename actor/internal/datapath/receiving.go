@@ -51,7 +51,7 @@ func (c *Conn) Receive(chunk *memory.Chunk, n int) {
 			return
 		case wire.TypeOffer:
 			c.give(chunk)
-			c.put(nil, nil, from)
+			c.put(c.received(nil, nil), from)
 			c.Arrivals.advance(false)
 			if c.waits() {
 				c.Device.pump(c)
@@ -61,8 +61,8 @@ func (c *Conn) Receive(chunk *memory.Chunk, n int) {
 		b = b[wire.HeaderLen:]
 	}
 	chunk, b = c.keep(chunk, b)
-	if c.state == connConnecting || c.Arrivals != nil && c.Arrivals.Waiting.Len() > 0 {
-		c.put(chunk, b, wire.Offer{}) // at most our credits
+	if c.delays() {
+		c.put(c.received(chunk, b), wire.Offer{}) // at most our credits
 		c.l.Shares.check(c)
 		return
 	}
@@ -81,12 +81,17 @@ func (c *Conn) received(chunk *memory.Chunk, b []byte) *Inbound {
 	return m
 }
 
+// delays reports whether what comes has to wait.
+func (c *Conn) delays() bool {
+	return c.state == connConnecting || c.Arrivals != nil && c.Arrivals.Waiting.Len() > 0
+}
+
 // put has a message wait.
-func (c *Conn) put(chunk *memory.Chunk, b []byte, from wire.Offer) {
+func (c *Conn) put(m *Inbound, from wire.Offer) {
 	if c.Arrivals == nil {
 		c.Arrivals = &arrivals{c: c, from: c.ID.PeerAddr().Source()}
 	}
-	c.Arrivals.put(c.received(chunk, b), from)
+	c.Arrivals.put(m, from)
 }
 
 // Consumed takes a message back from the owner.

@@ -83,7 +83,7 @@ func (c *Conn) outlook() outlook {
 		o.window = c.Session.Window()
 	}
 	if o.ops = c.Ops.Len() > 0; o.ops {
-		o.opSeq = (*c.Ops.At(0)).seq
+		o.opSeq, o.opCredit = (*c.Ops.At(0)).seq, c.owesCredit()
 	}
 	if n := c.queue.Len(); n > 0 {
 		s := *c.queue.At(0)
@@ -186,15 +186,15 @@ func (c *Conn) Pump() {
 	room := c.Depth - c.Flight.Len()
 	for room >= part(c.Depth) && !c.Over() && c.postNext() {
 	}
-	if c.queue.Len() > 0 {
+	if c.queue.Len() > 0 || c.owesCredit() {
 		c.wanting()
 	}
 	if c.full && !c.Over() && c.queue.Len() <= c.l.limits.Queue/2 {
 		c.full = false
 		c.up.Writable()
 	}
-	if c.Closing() && c.queue.Len() == 0 {
-		c.Session.Finish() // behind the last message
+	if c.Closing() && c.queue.Len() == 0 && c.Ops.Len() == 0 {
+		c.Session.Finish() // behind the last that takes a credit
 	}
 	c.update()
 	if c.out != nil {

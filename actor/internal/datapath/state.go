@@ -144,6 +144,7 @@ type Conn struct {
 	goodbyeAt uint32 // its number in flight
 
 	regions []*verbs.MR // in pd, of one-sided operations
+	granted bool        // the peer was given a key to write with
 
 	queue    ring.Ring[*Outgoing]
 	Arrivals *arrivals            // nil: no message has had to wait

@@ -77,7 +77,7 @@ func (c *Conn) accomplished(o *OneSided) {
 	case o.Op == verbs.Read:
 		t.Reads++
 		t.ReadBytes += n
-	case o.Op == verbs.Write:
+	case o.Op.Writes():
 		t.Writes++
 		t.WriteBytes += n
 	case o.Op.Atomic():

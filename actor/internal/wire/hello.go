@@ -14,7 +14,7 @@ const (
 	kib = 1 << 10
 
 	helloMagic   = 0x7EDA
-	helloVersion = 3
+	helloVersion = 4
 	// helloOldest is the earliest version that is still spoken.
 	helloOldest = 2
 )

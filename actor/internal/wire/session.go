@@ -94,16 +94,24 @@ func (s *Session) Take(h Header) error {
 	if h.Type.control() {
 		return s.takeControl(h.Type)
 	}
-	if s.received-s.consumed >= s.receive {
-		return violation("the peer has sent more than the %d messages it has credits for", s.receive)
+	if err := s.takeCredit(); err != nil {
+		return err
 	}
-	s.received++
 	if h.Type == TypeOffer {
 		if s.heard-s.readStated >= MaxOffers {
 			return violation("the peer has made more than %d offers that we have not said to have read", MaxOffers)
 		}
 		s.heard++
 	}
+	return nil
+}
+
+// takeCredit accounts for a credit that the peer has used.
+func (s *Session) takeCredit() error {
+	if s.received-s.consumed >= s.receive {
+		return violation("the peer has sent more than the %d messages it has credits for", s.receive)
+	}
+	s.received++
 	return nil
 }
 
