@@ -33,6 +33,7 @@ type asked struct {
 func (p *Page) action(do func(context.Context, asked) (string, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if !p.authorized(r) {
+			p.denied(r)
 			p.fail(w, &failure{http.StatusForbidden, "not allowed"})
 			return
 		}

@@ -343,6 +343,7 @@ func (p *Page) deleteCapture(_ context.Context, what asked) (string, error) {
 // download gives the file of a capture to those who have the token.
 func (p *Page) download(w http.ResponseWriter, r *http.Request) {
 	if !p.authorized(r) {
+		p.denied(r)
 		p.fail(w, &failure{http.StatusForbidden, "not allowed"})
 		return
 	}

@@ -32,6 +32,7 @@ type Page struct {
 	titles   []sectionTitle
 	viewers  atomic.Int64
 	bounds   bounds
+	denials  denials
 	closed   context.Context // ends the viewers
 	close    context.CancelFunc
 }
