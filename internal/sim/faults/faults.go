@@ -48,12 +48,13 @@ type Extent uint8
 
 // The extents.
 const (
-	Nobody Extent = iota // nobody is disturbed who connects to machine A twice
-	Late                 // machine A is late by less than 10 s
-	First                // the Scene's machine A
-	Peers                // the same, if it has a connection
-	Link                 // A, B, and what is between them
-	All                  // everything
+	Nobody   Extent = iota // nobody is disturbed who connects to machine A twice
+	Late                   // machine A is late by less than 10 s
+	First                  // the Scene's machine A
+	Peers                  // the same, if it has a connection
+	Link                   // A, B, and what is between them
+	All                    // everything
+	Attacked               // the connections that World.OnPath names, once it does
 )
 
 // Scene is where a fault happens. Which of its machines matter depends on the Kind: the first, or
@@ -112,16 +113,17 @@ var onTwins = []*Kind{
 	{Reorder, "has its events overtake completions", All, time.Minute, reorder, ordered},
 }
 
-// OnPath are kinds for worlds with World.OnPath. Only what is secured survives them.
+// OnPath are kinds for worlds with World.OnPath. Only what is secured survives them. They wait for a
+// frame that they can change.
 var OnPath = []*Kind{
-	{Attack, "has a frame changed", All, time.Minute, attack(onpath.Flip), disarm},
-	{Attack, "has a frame left out", All, time.Minute, attack(onpath.Drop), disarm},
-	{Attack, "has a frame repeated", All, time.Minute, attack(onpath.Repeat), disarm},
-	{Attack, "has two frames swapped", All, time.Minute, attack(onpath.Swap), disarm},
-	{Attack, "has a frame cut", All, time.Minute, attack(onpath.Cut), disarm},
-	{Attack, "has a frame of another connection's", All, time.Minute, attack(onpath.Splice), disarm},
-	{Attack, "has an earlier message in a frame", All, time.Minute, attack(onpath.Replay), disarm},
-	{Attack, "has its hello stripped", All, time.Minute, attack(onpath.Strip), disarm},
+	{Attack, "has a frame changed", Attacked, 0, attack(onpath.Flip), nil},
+	{Attack, "has a frame left out", Attacked, 0, attack(onpath.Drop), nil},
+	{Attack, "has a frame repeated", Attacked, 0, attack(onpath.Repeat), nil},
+	{Attack, "has two frames swapped", Attacked, 0, attack(onpath.Swap), nil},
+	{Attack, "has a frame cut", Attacked, 0, attack(onpath.Cut), nil},
+	{Attack, "has a frame of another connection's", Attacked, 0, attack(onpath.Splice), nil},
+	{Attack, "has an earlier message in a frame", Attacked, 0, attack(onpath.Replay), nil},
+	{Attack, "has its hello stripped", Attacked, 0, attack(onpath.Strip), nil},
 }
 
 // Calm ends every fault.
@@ -148,8 +150,6 @@ func Calm(w *world.World, machines []*world.Machine, restart func(m *world.Machi
 func attack(act onpath.Act) func(s *Scene) {
 	return func(s *Scene) { s.A.Attack(act, s.Rand) }
 }
-
-func disarm(s *Scene) { s.World.Disarm() }
 
 func kill(s *Scene)    { s.Kill(s.A) }
 func restart(s *Scene) { s.Restart(s.A) }

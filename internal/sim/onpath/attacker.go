@@ -49,11 +49,16 @@ type Attacker struct {
 	Acted func(f network.Flow, act Act)
 
 	flows map[network.Flow]*flow
-	next  Act
-	to    func(f network.Flow) bool
-	skip  int
+	armed []*arm
 	last  []byte       // a frame that has passed
 	from  network.Flow // and where
+}
+
+// arm is something that is to be done, once.
+type arm struct {
+	act  Act
+	skip int // so many frames
+	to   func(f network.Flow) bool
 }
 
 // flow is one direction of a connection.
@@ -66,11 +71,11 @@ type flow struct {
 
 // Arm has the attacker act once, on a frame of a flow that to chooses, after some others.
 func (a *Attacker) Arm(act Act, skip int, to func(f network.Flow) bool) {
-	a.next, a.skip, a.to = act, skip, to
+	a.armed = append(a.armed, &arm{act, skip, to})
 }
 
 // Disarm has the attacker do nothing any more.
-func (a *Attacker) Disarm() { a.next = Nothing }
+func (a *Attacker) Disarm() { a.armed = nil }
 
 // Pass implements network.Path.
 func (a *Attacker) Pass(to network.Flow, b []byte) []byte {
@@ -164,14 +169,18 @@ func (a *Attacker) frame(to network.Flow, f *flow, b []byte) []byte {
 
 // act is what is done to the next frame.
 func (a *Attacker) act(to network.Flow, f *flow) Act {
-	act := a.next
-	if act == Nothing || (act == Strip) == f.set || !a.to(to) {
+	i := slices.IndexFunc(a.armed, func(x *arm) bool {
+		if (x.act == Strip) == f.set || !x.to(to) {
+			return false
+		}
+		x.skip--
+		return x.skip < 0
+	})
+	if i < 0 {
 		return Nothing
 	}
-	if a.skip--; a.skip >= 0 {
-		return Nothing
-	}
-	a.next = Nothing
+	act := a.armed[i].act
+	a.armed = slices.Delete(a.armed, i, i+1)
 	if a.Acted != nil {
 		a.Acted(to, act)
 	}

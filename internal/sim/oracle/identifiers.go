@@ -159,15 +159,17 @@ func (l *Identifiers) Event(now time.Duration, id string, kind states.Kind) {
 	}
 	i.closed = i.closed || kind == states.KindClosed
 	i.introduced = i.introduced || kind == states.KindConnectRequest
-	if int(kind) < states.NumKernelKinds && !i.reports(kind) && (!l.Secured || !i.connected()) {
+	if int(kind) < states.NumKernelKinds && !i.reports(kind) && (!l.Secured || !i.behind(kind)) {
 		l.Fail("%v: %s sends %v in %v (from %v), where the state machine has none", now, id, kind, i.now, i.from)
 	}
 }
 
-// connected reports whether the device has connected the identifier. In a secured world owners hear
-// of requests, answers and rejections after that.
-func (i *identifier) connected() bool {
-	return i.now == states.Connected || i.from == states.Connected
+// behind reports whether the device has connected the identifier already. In a secured world owners
+// hear of requests, answers and rejections after that. Who disconnects before it has the answer to
+// its dial gets that as an error.
+func (i *identifier) behind(kind states.Kind) bool {
+	return i.now == states.Connected || i.from == states.Connected ||
+		i.from == states.Disconnecting && kind == states.KindConnectError
 }
 
 func (i *identifier) reports(kind states.Kind) bool {

@@ -194,8 +194,18 @@ func TestIdentifiersOfStrangers(t *testing.T) {
 		does func(l *Identifiers)
 		want string
 	}{
-		"unheard":    {func(*Identifiers) {}, ""},
-		"heard":      {func(l *Identifiers) { l.Heard(0, "owner", "a", states.KindDisconnected) }, "owners have heard of a"},
+		"unheard": {func(*Identifiers) {}, ""},
+		"heard":   {func(l *Identifiers) { l.Heard(0, "owner", "a", states.KindDisconnected) }, "owners have heard of a"},
+		"answered": {func(l *Identifiers) {
+			l.Transition(0, "a", 1, states.Connected, states.Disconnecting)
+			l.Transition(0, "a", 1, states.Disconnecting, states.Timewait)
+			l.Event(0, "a", states.KindConnectError)
+		}, ""},
+		"rejected late": {func(l *Identifiers) {
+			l.Transition(0, "a", 1, states.Connected, states.Disconnecting)
+			l.Transition(0, "a", 1, states.Disconnecting, states.Timewait)
+			l.Event(0, "a", states.KindRejected)
+		}, "where the state machine has none"},
 		"introduced": {func(l *Identifiers) { l.Event(0, "a", states.KindConnectRequest) }, "has not got its Closed"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -3,6 +3,7 @@ package swarm
 import (
 	"fmt"
 	"math/rand/v2"
+	"net/netip"
 	"time"
 
 	"github.com/rdmactor/rdmactor/internal/sim/faults"
@@ -44,16 +45,13 @@ func drawFaults(r *rand.Rand, p *Plan) (drawn []fault) {
 	return drawn
 }
 
-// drawAttacks draws faults of somebody on the path, if what a plan sends is protected from that.
+// drawAttacks draws faults of somebody on the path.
 func drawAttacks(r *rand.Rand, p *Plan) (drawn []fault) {
-	if !p.attackable() {
-		return nil
-	}
 	for i := range 4 + r.IntN(12) {
 		k := faults.OnPath[r.IntN(len(faults.OnPath))]
-		f := fault{kind: k, n: 1000 + i, a: r.IntN(p.Machines), span: k.Lasts}
+		f := fault{kind: k, n: 1000 + i, a: r.IntN(p.Machines)}
 		f.b = (f.a + 1) % p.Machines
-		f.at = between(r, 0, time.Second/2+p.Time)
+		f.at = between(r, 0, p.Time)
 		drawn = append(drawn, f)
 	}
 	return drawn
@@ -79,7 +77,7 @@ func (f *fault) String() string {
 // where names what the fault hits.
 func (f *fault) where() string {
 	switch f.kind.Hits {
-	case faults.First, faults.Peers, faults.Late, faults.Nobody:
+	case faults.First, faults.Peers, faults.Late, faults.Nobody, faults.Attacked:
 		return fmt.Sprintf("m%d", f.a+1)
 	case faults.Link:
 		return fmt.Sprintf("m%d, seen from m%d,", f.a+1, f.b+1)
@@ -109,7 +107,7 @@ func (y *play) schedule(f *fault) (end time.Duration) {
 
 // disturb notes which machines a fault hits.
 func (y *play) disturb(f *fault) {
-	if f.kind.Hits == faults.Peers && !y.machines[f.a].Connected() {
+	if f.kind.Hits == faults.Attacked || f.kind.Hits == faults.Peers && !y.machines[f.a].Connected() {
 		return
 	}
 	for _, e := range y.envs {
@@ -126,6 +124,14 @@ func (y *play) disturb(f *fault) {
 				e.Disturb(m)
 			}
 		}
+	}
+}
+
+// attacked notes whose connection somebody has changed: that of the workload which has the port of
+// its listener.
+func (y *play) attacked(from, to netip.AddrPort) {
+	for _, e := range y.envs {
+		e.Attacked(from, to)
 	}
 }
 

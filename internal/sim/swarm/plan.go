@@ -25,6 +25,7 @@ type Plan struct {
 
 	parts  []part
 	faults []fault
+	onPath bool // somebody is, who changes what is sent
 }
 
 // part is a workload of a plan.
@@ -46,7 +47,9 @@ func Draw(seed uint64, only ...string) *Plan {
 	p.Config = drawConfig(source(seed, "limits"), p.Kind)
 	p.Security = drawSecurity(source(seed, "security"))
 	p.faults = drawFaults(source(seed, "faults"), p)
-	p.faults = append(p.faults, drawAttacks(source(seed, "attacks"), p)...)
+	if p.onPath = p.attackable(); p.onPath {
+		p.faults = append(p.faults, drawAttacks(source(seed, "attacks"), p)...)
+	}
 	usable := choose(only)
 	for n := range parts(r) {
 		p.parts = append(p.parts, p.draw(n, usable[r.IntN(len(usable))]))

@@ -47,8 +47,8 @@ func (y *play) script(w *world.World) {
 	for n := range y.Machines {
 		y.machines = append(y.machines, w.Machine(fmt.Sprintf("m%d", n+1), fmt.Sprintf("10.0.0.%d/24", n+1)))
 	}
-	if y.attackable() {
-		w.OnPath()
+	if y.onPath {
+		w.OnPath(y.attacked)
 	}
 	w.Latency(y.Latency, y.Latency/2, 0)
 	for i := range y.parts {

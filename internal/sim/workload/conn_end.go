@@ -167,9 +167,12 @@ func (e *connEnd) left() {
 	}
 }
 
+// disturbed reports whether a fault or an attack may have hit it.
+func (c *conn) disturbed() bool { return c.w.e.DisturbedTo(c.spec.listener, c.machine, c.spec.to) }
+
 // excuse has a connection not judged that a fault may have hit.
 func (c *conn) excuse() {
-	if c.ending || c.w.e.Disturbed(c.machine, c.spec.to) {
+	if c.ending || c.disturbed() {
 		for _, b := range c.behaved {
 			b.Excuse()
 		}
@@ -202,7 +205,7 @@ func (e *connEnd) finished(why error) {
 		b.Ended(c.w.now(), fmt.Sprintf("%s gets %s", e.key, rdma.Brief(why)))
 	}
 	lost := errors.Is(why, rdma.ErrPeerLost)
-	if lost && p != nil && p.established && !c.rude && !c.w.e.Disturbed(c.machine, c.spec.to) {
+	if lost && p != nil && p.established && !c.rude && !c.disturbed() {
 		c.w.e.World.Fail("%s: %s has lost its peer, which was never cut off and says goodbye: %v", c.w.e.Name, e.key, why)
 	}
 	// a request that is rejected was no connection, although its sender was killed

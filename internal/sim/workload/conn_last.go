@@ -20,7 +20,7 @@ func (e *connEnd) lastWords(op connOp) {
 	orderly := e.established && !e.ended && !c.ending
 	sender := e.h.listen(group, func(msg any) {
 		m, failed := msg.(*rdma.SendFailed)
-		if orderly && failed && errors.Is(m, unix.ESHUTDOWN) && !e.dead && !c.w.e.Disturbed(c.machine, c.spec.to) {
+		if orderly && failed && errors.Is(m, unix.ESHUTDOWN) && !e.dead && !c.disturbed() {
 			c.w.e.World.Fail("%s: %v: %s was sent before the end was asked for: %v", c.w.e.Name, c.w.now(), e.key, m)
 		}
 		e.fate(group, msg)

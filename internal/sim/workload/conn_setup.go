@@ -62,7 +62,7 @@ func (e *connEnd) agreed(ev *rdma.Established) {
 	c := e.c
 	env, to := c.w.e, c.spec.to
 	// a responder that is late finds the Request when it goes on; an initiator has sent none
-	excused := env.Obstructed(to) || env.Disturbed(c.machine) || env.Broken(to)
+	excused := env.Obstructed(to) || env.hit(c.machine) || env.Broken(to) || env.AttackedTo(c.spec.listener, c.machine, to)
 	if ev.Fallback != nil && !excused {
 		env.World.Fail("%s: %s has connected in two attempts, and nobody was in its way: %v", env.Name, e.key, ev.Fallback)
 	}
@@ -84,7 +84,7 @@ func (e *connEnd) agreed(ev *rdma.Established) {
 // refused judges a failure of the side that dials.
 func (e *connEnd) refused(f rdma.Failure) {
 	c := e.c
-	if e.side != 0 || e.established || c.w.e.Disturbed(c.machine, c.spec.to) {
+	if e.side != 0 || e.established || c.disturbed() {
 		return
 	}
 	if errors.Is(f, unix.EADDRNOTAVAIL) || errors.Is(f, unix.EADDRINUSE) {

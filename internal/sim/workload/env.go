@@ -3,6 +3,7 @@ package workload
 import (
 	"fmt"
 	"math/rand/v2"
+	"net/netip"
 	"slices"
 	"time"
 
@@ -34,8 +35,15 @@ type Env struct {
 	disturbed []bool // by machine
 	broken    []bool // by machine: a fault that was not only a delay
 	obstructs []bool // by machine
+	attacks   []attack
 	calm      bool
 	calmed    time.Duration
+}
+
+// attack is somebody's who has changed what one machine and a port of another one sent each other.
+type attack struct {
+	machine int
+	with    netip.AddrPort
 }
 
 // Program is what a workload runs on a machine: a process, and after a crash another one.
@@ -113,6 +121,29 @@ func (e *Env) Delay(machine int) { e.note(&e.disturbed, machine) }
 // Obstruct notes that somebody is in the way of those who connect to a machine: they do so twice.
 func (e *Env) Obstruct(machine int) { e.note(&e.obstructs, machine) }
 
+// Attacked notes that somebody has changed what goes from one address to another. It does nothing if
+// none of the two is the workload's.
+func (e *Env) Attacked(from, to netip.AddrPort) {
+	for _, x := range [...][2]netip.AddrPort{{from, to}, {to, from}} {
+		if port := int(x[1].Port()); port >= e.Port && port < e.Port+ports {
+			e.attacks = append(e.attacks, attack{e.at(x[0].Addr()), x[1]})
+		}
+	}
+}
+
+// ports are so many as a workload has.
+const ports = 100
+
+// at is the machine with an address; -1: none has it.
+func (e *Env) at(a netip.Addr) (machine int) {
+	for m := range e.Machines {
+		if e.IP(m) == a.String() {
+			return m
+		}
+	}
+	return -1
+}
+
 func (e *Env) note(all *[]bool, machine int) {
 	if *all == nil {
 		*all = make([]bool, len(e.Machines))
@@ -121,12 +152,33 @@ func (e *Env) note(all *[]bool, machine int) {
 }
 
 // Disturbed reports whether a fault has hit any of the machines up to now, or of all machines if
-// none is named. A connection between machines that were never disturbed must live.
+// none is named, or an attack a connection of the workload's there. A connection between machines
+// that were never disturbed must live.
 func (e *Env) Disturbed(machines ...int) bool {
-	if e.disturbed == nil || len(machines) == 0 {
-		return slices.Contains(e.disturbed, true)
+	if len(machines) == 0 {
+		return slices.Contains(e.disturbed, true) || len(e.attacks) > 0
 	}
-	return slices.ContainsFunc(machines, func(m int) bool { return e.disturbed[m] })
+	return e.hit(machines...) || slices.ContainsFunc(e.attacks, func(a attack) bool {
+		return slices.Contains(machines, a.machine) || slices.Contains(machines, e.at(a.with.Addr()))
+	})
+}
+
+// DisturbedTo is Disturbed for the connections of a machine to the nth of the workload's ports on
+// another one: attacks on others do not count.
+func (e *Env) DisturbedTo(n int, from, to int) bool {
+	return e.hit(from, to) || e.AttackedTo(n, from, to)
+}
+
+// AttackedTo reports whether somebody has changed what such a connection sends.
+func (e *Env) AttackedTo(n int, from, to int) bool {
+	return slices.ContainsFunc(e.attacks, func(a attack) bool {
+		return a.machine == from && a.with.String() == e.Addr(to, n)
+	})
+}
+
+// hit reports whether a fault has hit any of the machines.
+func (e *Env) hit(machines ...int) bool {
+	return e.disturbed != nil && slices.ContainsFunc(machines, func(m int) bool { return e.disturbed[m] })
 }
 
 // Broken is Disturbed for one machine, but for Delay.

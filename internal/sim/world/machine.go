@@ -174,19 +174,21 @@ func (m *Machine) HangUp(on bool) {
 	}
 }
 
-// OnPath puts an attacker between all machines. It does nothing on twins.
-func (w *World) OnPath() {
+// OnPath puts an attacker between all machines. It calls attacked when it has changed something that
+// goes from one address to another. It does nothing on twins.
+func (w *World) OnPath(attacked func(from, to netip.AddrPort)) {
 	if w.net == nil {
 		return
 	}
 	w.attacker = &onpath.Attacker{Rand: w.Rand("attacker"), Acted: func(f network.Flow, act onpath.Act) {
 		w.Trace("somebody attacks %v > %v: act %d", f.From, f.To, act)
+		attacked(f.From, f.To)
 	}}
 	w.net.OnPath(w.attacker)
 }
 
 // Attack has the attacker, if there is one, act on one of the next frames that the machine sends or
-// gets. The last call counts.
+// gets.
 func (m *Machine) Attack(act onpath.Act, r *rand.Rand) {
 	if m.w.attacker == nil {
 		return
