@@ -95,9 +95,13 @@ func (o *owner) sendFailed(m *rdma.SendFailed) {
 // errNoFIN is the cause of a reset if the connection has ended without an error.
 var errNoFIN = errors.New("the peer has ended the connection without a FIN")
 
-// ended gives both halves the error that follows from the end of the connection.
+// ended gives both halves the error that follows from the end of the connection. That of a secured
+// one is reported after a rejection, too, and then there are no halves.
 func (o *owner) ended(ctx actor.Context, cause error) {
 	c := o.conn
+	if c == nil {
+		return
+	}
 	c.rd.mu.Lock()
 	finned := c.rd.finned
 	c.rd.mu.Unlock()
