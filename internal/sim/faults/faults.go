@@ -113,8 +113,8 @@ var onTwins = []*Kind{
 	{Reorder, "has its events overtake completions", All, time.Minute, reorder, ordered},
 }
 
-// OnPath are kinds for worlds with World.OnPath. Only what is secured survives them. They wait for a
-// frame that they can change.
+// OnPath are kinds for worlds with World.OnPath. Only what is secured survives them. They wait for
+// a frame that they can change.
 var OnPath = []*Kind{
 	{Attack, "has a frame changed", Attacked, 0, attack(onpath.Flip), nil},
 	{Attack, "has a frame left out", Attacked, 0, attack(onpath.Drop), nil},

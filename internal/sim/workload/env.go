@@ -121,8 +121,8 @@ func (e *Env) Delay(machine int) { e.note(&e.disturbed, machine) }
 // Obstruct notes that somebody is in the way of those who connect to a machine: they do so twice.
 func (e *Env) Obstruct(machine int) { e.note(&e.obstructs, machine) }
 
-// Attacked notes that somebody has changed what goes from one address to another. It does nothing if
-// none of the two is the workload's.
+// Attacked notes that somebody has changed what goes from one address to another. It does nothing
+// if none of the two is the workload's.
 func (e *Env) Attacked(from, to netip.AddrPort) {
 	for _, x := range [...][2]netip.AddrPort{{from, to}, {to, from}} {
 		if port := int(x[1].Port()); port >= e.Port && port < e.Port+ports {

@@ -174,8 +174,8 @@ func (m *Machine) HangUp(on bool) {
 	}
 }
 
-// OnPath puts an attacker between all machines. It calls attacked when it has changed something that
-// goes from one address to another. It does nothing on twins.
+// OnPath puts an attacker between all machines. It calls attacked when it has changed something
+// that goes from one address to another. It does nothing on twins.
 func (w *World) OnPath(attacked func(from, to netip.AddrPort)) {
 	if w.net == nil {
 		return
