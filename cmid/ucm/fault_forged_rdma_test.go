@@ -7,6 +7,7 @@ import (
 	"hash/crc32"
 	"net"
 	"net/netip"
+	"slices"
 	"testing"
 	"time"
 
@@ -43,19 +44,20 @@ func TestFaultForgedRequests(t *testing.T) {
 		forger.request(uint32(i+1), stranger(i))
 	}
 	var forged []*conn
-	worst := time.Duration(0)
+	var took []time.Duration
 	for range n {
 		c := s.request()
 		forged = append(forged, c)
-		worst = max(worst, longest(func() {
+		took = append(took, longest(func() {
 			if err := c.id.Accept(nil, nil); err != nil {
 				t.Log(err)
 			}
 		}))
 	}
-	t.Logf("pings have taken %v, and %v at most when a forged request was accepted", before, worst)
-	if worst > before+time.Second/2 {
-		t.Errorf("accepting a forged request has delayed others for %v", worst)
+	t.Logf("pings have taken %v, and %v when a forged request was accepted", before, took)
+	slices.Sort(took) // each would take the second, and an emulated machine may be slow once
+	if median := took[n/2]; median > before+time.Second/2 {
+		t.Errorf("accepting a forged request has delayed others for %v", median)
 	}
 
 	begin := time.Now()
