@@ -18,7 +18,7 @@ import (
 func (f *Flags) tls(note func(string)) (*rdma.Security, func(), error) {
 	c := &tls.Config{MinVersion: tls.VersionTLS13}
 	if f.CA != "" {
-		text, err := os.ReadFile(f.CA)
+		text, err := readPEM(f.CA)
 		if err != nil {
 			return nil, func() {}, fmt.Errorf("--tls-ca: %w", err)
 		}
@@ -61,11 +61,11 @@ func (p *pair) load() error {
 	if m := seen[1].Mode(); m.IsRegular() && m.Perm()&0o007 != 0 {
 		return &keyfile.ModeError{Name: p.key, Mode: m}
 	}
-	cert, err := os.ReadFile(p.cert)
+	cert, err := readPEM(p.cert)
 	if err != nil {
 		return err
 	}
-	key, err := os.ReadFile(p.key)
+	key, err := readPEM(p.key)
 	defer clear(key)
 	if err != nil {
 		return err

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -13,6 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	rdma "github.com/rdmactor/rdmactor/actor"
+	"github.com/rdmactor/rdmactor/actor/keyfile"
+	"github.com/rdmactor/rdmactor/internal/securityflags"
 	"github.com/rdmactor/rdmactor/internal/securityflags/securitytest"
 )
 
@@ -125,5 +128,27 @@ func TestCertificatesAreReplaced(t *testing.T) {
 	time.Sleep(1500 * time.Millisecond)
 	if len(notes) > 0 {
 		t.Errorf("nothing has changed, and it says %q", <-notes)
+	}
+}
+
+// Pipes, directories and devices are refused at once, and so is what has no end.
+func TestPEMIsAFile(t *testing.T) {
+	dir := t.TempDir()
+	pipe, huge := filepath.Join(dir, "pipe"), filepath.Join(dir, "huge")
+	if err := unix.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(huge, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Truncate(huge, 1<<40); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]error{pipe: keyfile.ErrNotRegular, dir: keyfile.ErrNotRegular, "/dev/zero": keyfile.ErrNotRegular, huge: unix.EFBIG} {
+		for _, f := range []securityflags.Flags{{CA: name}, {Cert: name, CertKey: name}} {
+			if _, _, err := f.Open(func(string) {}); !errors.Is(err, want) {
+				t.Errorf("%s: %v, want %v", name, err, want)
+			}
+		}
 	}
 }

@@ -1,0 +1,33 @@
+package securityflags
+
+import (
+	"fmt"
+	"io"
+	"os"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmactor/rdmactor/actor/keyfile"
+)
+
+// maxPEM is how long a file of certificates may be: a system's list of authorities has a quarter.
+const maxPEM = 1 << 20
+
+// readPEM reads a file. A pipe could keep the program waiting for whoever writes, for ever.
+func readPEM(name string) ([]byte, error) {
+	f, err := os.OpenFile(name, os.O_RDONLY|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	switch {
+	case err != nil:
+		return nil, err
+	case !info.Mode().IsRegular():
+		return nil, fmt.Errorf("%s: %w", name, keyfile.ErrNotRegular)
+	case info.Size() > maxPEM:
+		return nil, fmt.Errorf("%s has more than %d MiB: %w", name, maxPEM>>20, unix.EFBIG)
+	}
+	return io.ReadAll(io.LimitReader(f, maxPEM)) // it may have grown
+}
