@@ -17,7 +17,7 @@ var securedDefects = []defect{
 		name: "sequence-not-checked", layer: invention,
 		was: "A message that somebody on the path repeats is delivered again.",
 		edits: []overlay.Edit{edit(records,
-			"binary.BigEndian.Uint64(low)^d.records)", "binary.BigEndian.Uint64(low))")},
+			"nonceLen-8:]) ^ d.records\n", "nonceLen-8:])\n")},
 	},
 	{
 		name: "owner-hears-first", layer: invention, workload: "connections", within: 20,
