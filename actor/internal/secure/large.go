@@ -95,7 +95,7 @@ func (l *LargeOpener) Begin(b []byte, n int, number uint64) (*LargeOpen, error) 
 }
 
 func fits(b []byte, n int) error {
-	if n < 1 || n > MaxLarge || len(b) < LargeLen(n) {
+	if n < 1 || int64(n) > MaxLarge || len(b) < LargeLen(n) {
 		return &ConfigError{What: "memory that is too small for a large message and its tags"}
 	}
 	return nil
