@@ -3,6 +3,7 @@ package pacluster
 import (
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"strings"
 	"sync"
 	"time"
@@ -19,7 +20,8 @@ import (
 // goes on by itself: it has grains that the others have, too. Here it learns that, and ends.
 
 // probeEvery is how often a member that has departed is looked for, because the network may have
-// been in two parts.
+// been in two parts. It is a mean. Of two members that dial each other at the same time only one
+// hears that it is refused, and members that were started together would do so each time.
 const probeEvery = 3 * time.Second
 
 // mostDeparted is how many of them are remembered, the latest.
@@ -145,11 +147,9 @@ func (m *Member) Expelled() <-chan struct{} { return m.expelled }
 // probe asks those that have departed, now and then, until the member is shut down. A node that
 // answers by its goodbye was not dead, but cut off.
 func (m *Member) probe() {
-	tick := time.NewTicker(probeEvery)
-	defer tick.Stop()
 	for {
 		select {
-		case <-tick.C:
+		case <-time.After(probeEvery/2 + rand.N(probeEvery)):
 		case <-m.leaving:
 			return
 		}

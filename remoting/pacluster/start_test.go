@@ -12,7 +12,6 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/asynkron/protoactor-go/cluster"
-	"github.com/asynkron/protoactor-go/remote"
 	"golang.org/x/sys/unix"
 
 	rdma "github.com/rdmactor/rdmactor/actor"
@@ -137,9 +136,15 @@ func TestStartIsBounded(t *testing.T) {
 // Proto.Actor's remote would get the messages if it were there first.
 func TestStartedTooLate(t *testing.T) {
 	sys, rt := open(t)
-	r := remote.NewRemote(sys, remote.Configure("127.0.0.1", 0))
-	r.Start()
-	defer r.Shutdown(true)
+	n, err := remoting.Start(sys, rt, remoting.Config{Name: freeAddrs(t, 1)[0]})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := n.Shutdown(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}()
 	if m, err := Start(t.Context(), sys, rt, Config{Provider: failing{}, Remoting: remoting.Config{Name: freeAddrs(t, 1)[0]}}); m != nil || !errors.Is(err, ErrStarted) {
 		t.Errorf("Start gives %v, %v", m, err)
 	}
