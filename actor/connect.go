@@ -159,7 +159,7 @@ func (it *ident) depths(p, request *cmid.ConnParam) {
 // terms is what the connection is asked to be.
 func (it *ident) terms(m datapath.Mode) datapath.Terms {
 	return datapath.Terms{
-		Mode: m, Credits: it.cfg.Credits, Messages: it.cfg.MaxMessage, Eager: it.cfg.eager, Memory: it.cfg.Memory > 0,
+		Mode: m, Credits: it.cfg.Credits, Messages: it.cfg.MaxMessage, Eager: it.cfg.eager,
 		Reads: it.reading, Serves: it.served, Keepalive: datapath.NewKeepalive(it.cfg.Keepalive.Idle, it.cfg.Keepalive.Gone), Peer: it.peerHello,
 		Features: uint8(it.features), Rekey: it.cfg.rekey, Promised: it.promised,
 	}
@@ -171,11 +171,22 @@ func (it *ident) queuePair(mode datapath.Mode) error {
 		it.conn.Want(it.terms(mode))
 		return nil
 	}
-	if it.id.Datagram() || it.cfg.Manual && it.id.Flavor()&states.IWARP == 0 {
+	if it.leavesQueuePair() {
 		return nil
 	}
-	c, err := datapath.New(&it.l.Loop, it.id, it, it.terms(mode))
+	t := it.terms(mode)
+	if it.cfg.Memory > 0 {
+		h, err := it.moveIn()
+		if err != nil {
+			return err
+		}
+		t.Area = h.area
+	}
+	c, err := datapath.New(&it.l.Loop, it.id, it, t)
 	it.conn = c
+	if err == nil && it.notifiable {
+		c.Granted()
+	}
 	return err
 }
 

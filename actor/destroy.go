@@ -94,6 +94,7 @@ func (it *ident) destroyed() {
 	if it.conn != nil {
 		it.conn.Release()
 	}
+	it.moveOut()
 	it.rt.sys.Root.Stop(it.pid)
 }
 
@@ -131,6 +132,7 @@ func (it *ident) orphan(cause error) bool {
 	}
 	it.setLife(identGone)
 	it.l.adopt(it.id, it.conn)
+	it.moveOut()
 	return true
 }
 

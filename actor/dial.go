@@ -122,7 +122,8 @@ func (it *ident) renew() error {
 		return err
 	}
 	old.Context = nil
-	it.conn, it.memory, it.id, id.Context = nil, 0, id, it
+	it.moveOut()
+	it.conn, it.notifiable, it.id, id.Context = nil, false, id, it
 	it.l.discard(old, conn)
 	it.moved(states.OpDestroyID)
 	for _, o := range it.options {

@@ -65,7 +65,9 @@ type ident struct {
 	release func() bool       // ends the watch of cfg.Context
 	closed  func(error)       // is called after Closed, with its error; nil: nobody waits
 	unsent  uint64            // sends that met no connection, or no room
-	memory  int               // bytes of AllocMemory
+	home    *home             // of its memory; nil: it has had no use for one
+	// the peer was given a key to write with, perhaps before there is a connection
+	notifiable bool
 
 	cmd       Command    // that is being executed and not answered
 	cmdSender *actor.PID // whose it is

@@ -154,7 +154,7 @@ func (l *loop) inspectInTurns(answer func([]IDInfo)) {
 
 func (it *ident) info() IDInfo {
 	i := it.identity()
-	i.Mailbox, i.Memory, i.AsOf = it.box.UserMessageCount(), it.memory, it.l.el.Now()
+	i.Mailbox, i.Memory, i.AsOf = it.box.UserMessageCount(), it.memory(), it.l.el.Now()
 	if it.listened != nil {
 		i.Listener = it.listened.info()
 	}

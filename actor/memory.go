@@ -17,17 +17,17 @@ import (
 
 // Memory is registered memory of one connection (struct ibv_mr). Its Reads read into it, its Writes
 // write from it, and the peer reads and writes it once it was granted. AllocMemory makes it. It
-// exists until FreeMemory is answered or Closed comes. Its methods, except Len and Access, are for
-// the connection's loop: the Receive of an OnLoop owner on that loop, and the Fn of a Call.
+// exists until FreeMemory is answered, Closed comes, or Dial goes on to another address. Its
+// methods, except Len and Access, are for the connection's loop: the Receive of an OnLoop owner on
+// that loop, and the Fn of a Call.
 //
 // While a Read or Write that names the memory is not answered, the memory's bytes belong to the
 // device. Bytes that the peer may write change at any time. What the peer has written is complete
 // when a message has come that it sent after the Write. If it may go on writing, copy the bytes
 // once with ReadAt, and work with the copy.
 type Memory struct {
-	it      *ident
-	c       *datapath.Conn // Dial goes to its next address with another one
-	mr      *verbs.MR      // nil: gone
+	home    *home
+	mr      *verbs.MR // nil: gone
 	n       int
 	access  Access
 	granted bool
@@ -76,7 +76,7 @@ func (m *Memory) WriteAt(p []byte, off int64) (int, error) {
 
 // at is n bytes from off.
 func (m *Memory) at(off int64, n int) ([]byte, error) {
-	if overwrite.On && !m.it.l.el.OnLoop() {
+	if overwrite.On && !m.home.l.el.OnLoop() {
 		return nil, fmt.Errorf("rdma: memory: %w (%w)", ErrOffLoop, unix.EPERM)
 	}
 	b := m.Bytes()
@@ -89,8 +89,10 @@ func (m *Memory) at(off int64, n int) ([]byte, error) {
 	return b[off : int(off)+n], nil
 }
 
-// The commands about memory. They need an identifier that is connected or connecting, on a device
-// where the runtime makes the queue pair.
+// The commands about memory. They need an identifier that is connected or may connect now: its
+// route is resolved, or it is a request that nobody has answered. So a key can go in the private
+// data of Connect or Accept. On InfiniBand a Manual identifier, whose owner makes the queue pair,
+// has none.
 type (
 	// AllocMemory registers memory for Reads and Writes, this side's and the peer's (ours),
 	// ibv_reg_mr(3): MemoryAllocated | CommandFailed, with ENOMEM when IDConfig.Memory,
@@ -196,7 +198,7 @@ func (it *ident) memoryCommand(cmd Command, sender *actor.PID) {
 		ev = &Revoked{it.base(), c.Memory}
 	case *FreeMemory:
 		if err = it.idle(c.Memory); err == nil {
-			err = it.drop(c.Memory)
+			err = c.Memory.drop()
 		}
 		ev = &Done{EventBase: it.base(), Command: c}
 	}
@@ -209,7 +211,7 @@ func (it *ident) memoryCommand(cmd Command, sender *actor.PID) {
 
 func (it *ident) allocMemory(c *AllocMemory) (*Memory, error) {
 	switch {
-	case it.conn == nil || it.conn.Over():
+	case !it.connects():
 		return nil, datapath.ErrNotConnected
 	case c.Bytes <= 0 || c.Bytes > math.MaxUint32:
 		return nil, fmt.Errorf("%d bytes of memory: %w", c.Bytes, unix.EINVAL)
@@ -226,17 +228,21 @@ func (it *ident) allocMemory(c *AllocMemory) (*Memory, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Memory{it: it, c: it.conn, mr: mr, n: c.Bytes, access: c.Access}, nil
+	return &Memory{home: it.home, mr: mr, n: c.Bytes, access: c.Access}, nil
 }
 
 // register makes memory within IDConfig.Memory.
 func (it *ident) register(n int, access Access) (*verbs.MR, error) {
-	if limit := it.cfg.Memory; n > limit-it.memory {
-		return nil, fmt.Errorf("%d bytes of memory, with %d of the connection's %d in use (IDConfig.Memory): %w", n, it.memory, limit, unix.ENOMEM)
+	if limit, used := it.cfg.Memory, it.memory(); n > limit-used {
+		return nil, fmt.Errorf("%d bytes of memory, with %d of the connection's %d in use (IDConfig.Memory): %w", n, used, limit, unix.ENOMEM)
 	}
-	mr, err := it.conn.Alloc(n, access|LocalWrite)
+	h, err := it.moveIn()
+	if err != nil {
+		return nil, err
+	}
+	mr, err := h.area.Alloc(n, access|LocalWrite)
 	if err == nil {
-		it.memory += n
+		h.bytes += n
 	}
 	return mr, err
 }
@@ -244,9 +250,9 @@ func (it *ident) register(n int, access Access) (*verbs.MR, error) {
 // mine returns an error if m belongs to another connection, or is gone.
 func (it *ident) mine(m *Memory) error {
 	switch {
-	case m == nil || m.it != it:
+	case m == nil || m.home != it.home && !m.home.left:
 		return fmt.Errorf("not memory of this connection's: %w", unix.EINVAL)
-	case m.Bytes() == nil || m.c != it.conn || m.c.Over():
+	case m.home != it.home || m.Bytes() == nil || it.conn != nil && it.conn.Over():
 		return fmt.Errorf("%w (%w)", ErrMemoryGone, unix.EINVAL)
 	}
 	return nil
@@ -273,7 +279,10 @@ func (it *ident) grant(m *Memory) (RemoteKey, error) {
 	}
 	m.granted = true
 	if rights&RemoteWrite != 0 {
-		it.conn.Granted()
+		it.notifiable = true
+		if it.conn != nil {
+			it.conn.Granted()
+		}
 	}
 	return RemoteKey{Addr: m.mr.Addr, RKey: m.mr.RKey, Length: uint32(m.n), Rights: rights}, nil
 }
@@ -292,20 +301,20 @@ func (it *ident) revoke(m *Memory) error {
 		return err
 	}
 	copy(mr.Bytes, m.mr.Bytes)
-	if err := it.drop(m); err != nil {
-		it.memory -= m.n
-		return errors.Join(err, it.conn.Free(mr))
+	if err := m.drop(); err != nil {
+		m.home.bytes -= m.n
+		return errors.Join(err, m.home.area.Free(mr))
 	}
 	m.mr, m.granted = mr, false
 	return nil
 }
 
-// drop gives m's registration back. After an error a peer may still reach it.
-func (it *ident) drop(m *Memory) error {
-	if err := it.conn.Free(m.mr); err != nil {
+// drop gives the registration back. After an error a peer may still reach it.
+func (m *Memory) drop() error {
+	if err := m.home.area.Free(m.mr); err != nil {
 		return err
 	}
-	it.memory -= m.n
+	m.home.bytes -= m.n
 	m.mr = nil
 	return nil
 }

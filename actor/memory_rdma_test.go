@@ -26,6 +26,12 @@ func TestKernelMemory(t *testing.T) {
 	key := grant(p.server, p.s, far)
 	near := memory(p.client, p.c, 1<<15, 0)
 	fill(p.client, p.c, near, "through the kernel")
+	part, err := key.Slice(100, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.client.send(p.c, &Write{Memory: near, Length: 64, Key: part})
+	next[*WriteDone](p.client)
 	const writes = 200 // more than the send queue has room for
 	for i := range writes {
 		p.client.send(p.c, &Write{Memory: near, Length: 1 << 14, Key: key, Offset: i})

@@ -353,9 +353,9 @@ func (c *CompareSwap) operation() (*access, span) {
 func (c *FetchAdd) done(b EventBase) Event    { return &AtomicDone{b, c, c.access.found()} }
 func (c *CompareSwap) done(b EventBase) Event { return &AtomicDone{b, c, c.access.found()} }
 
-// canAtomics returns an error if the connection's device has no atomic operations.
+// canAtomics returns an error if the device has no atomic operations.
 func (it *ident) canAtomics() error {
-	if !it.conn.Attr().Atomics {
+	if it.conn != nil && !it.conn.Attr().Atomics || it.conn == nil && !it.id.Device().Attr().Atomics {
 		return fmt.Errorf("%s has no atomic operations: %w", it.id.Device().Name(), cmid.ErrNotSupported)
 	}
 	return nil

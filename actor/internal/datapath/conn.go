@@ -86,7 +86,6 @@ func (c *Conn) Release() {
 	c.l.Shares.leave(c)
 	c.cq.Room += c.claim
 	c.remit()
-	c.freeAll()
 	if c.out != nil {
 		c.out.close()
 	}

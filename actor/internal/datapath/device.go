@@ -144,7 +144,7 @@ func (d *Device) remove() {
 // vanish frees what belonged to a device that has gone, once nobody needs it: messages that owners
 // have are in its memory.
 func (d *Device) vanish() {
-	if !d.removed || d.Conns > 0 || d.heldByOwners() > 0 {
+	if !d.removed || d.Conns > 0 || d.areas > 0 || d.heldByOwners() > 0 {
 		return
 	}
 	d.l.Devices = slices.DeleteFunc(d.l.Devices, func(other *Device) bool { return other == d })

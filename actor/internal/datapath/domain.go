@@ -5,8 +5,6 @@ import (
 	"maps"
 	"slices"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/rdmactor/rdmactor/actor/internal/memory"
 	"github.com/rdmactor/rdmactor/verbs"
 )
@@ -78,8 +76,13 @@ func (dm *domain) close() {
 // of its own, only if its owner says that it needs one (Terms).
 func (c *Conn) enter() error {
 	d := c.Device
+	if a := c.terms.Area; a != nil {
+		a.users++
+		c.area, c.pd, c.dom = a, a.pd, a.dom
+		return nil
+	}
 	c.pd, c.dom = d.Shared.pd, d.Shared
-	if !d.attr.SharesMemory && !c.terms.Memory && !c.large() {
+	if !d.attr.SharesMemory && !c.large() {
 		return nil
 	}
 	pd, err := d.Verbs.AllocPD()
@@ -102,45 +105,11 @@ func (c *Conn) leave() {
 		c.pool.leave()
 	}
 	switch {
+	case c.area != nil:
+		c.area.Leave()
 	case c.dom.own:
 		c.dom.leave()
 	case c.Scoped():
 		c.Device.closed("dealloc_pd", c.pd.Close())
 	}
-}
-
-// Alloc registers n bytes in c's protection domain, within Limits.Memory. They are freed with c at
-// the latest.
-func (c *Conn) Alloc(n int, access verbs.Access) (*verbs.MR, error) {
-	if n > c.l.MemoryBudget {
-		return nil, fmt.Errorf("%d more bytes of memory for one-sided operations would exceed the limit (Limits.Memory): %w", n, unix.ENOMEM)
-	}
-	mr, err := c.pd.Alloc(n, access)
-	if err != nil {
-		return nil, fmt.Errorf("reg_mr of %d bytes on %s: %w", n, c.Device.Verbs.Name(), err)
-	}
-	c.l.MemoryBudget -= n
-	c.regions = append(c.regions, mr)
-	return mr, nil
-}
-
-// Free gives memory from Alloc back. Nothing that is posted may name it. After an error the device
-// still has it.
-func (c *Conn) Free(mr *verbs.MR) error {
-	n := len(mr.Bytes)
-	if err := c.Device.Verbs.Free(mr); err != nil && !c.Device.removed {
-		return fmt.Errorf("dereg_mr of %d bytes on %s: %w", n, c.Device.Verbs.Name(), err)
-	}
-	c.regions = slices.DeleteFunc(c.regions, func(other *verbs.MR) bool { return other == mr })
-	c.l.MemoryBudget += n
-	return nil
-}
-
-// freeAll gives the rest back, when the queue pair is gone.
-func (c *Conn) freeAll() {
-	for _, mr := range c.regions {
-		c.l.MemoryBudget += len(mr.Bytes)
-		c.Device.closed("dereg_mr", c.Device.Verbs.Free(mr))
-	}
-	c.regions = nil
 }

@@ -76,6 +76,7 @@ type Device struct {
 	wr      verbs.SendWR
 	sgl     [1]verbs.SGE
 	Conns   int // whose queue pairs the device has not given back
+	areas   int
 	// it has gone: so does this, with the last connection and the last message of an owner's
 	removed bool
 }
@@ -143,8 +144,8 @@ type Conn struct {
 	Beat      heartbeat
 	goodbyeAt uint32 // its number in flight
 
-	regions []*verbs.MR // in pd, of one-sided operations
-	granted bool        // the peer was given a key to write with
+	area    *Area // what pd and dom are of; nil: there is no memory for one-sided operations
+	granted bool  // the peer was given a key to write with
 
 	queue    ring.Ring[*Outgoing]
 	Arrivals *arrivals            // nil: no message has had to wait
@@ -192,12 +193,12 @@ func (m Mode) String() string {
 // Terms is what an identifier wants of its connection.
 type Terms struct {
 	Mode      Mode
-	Credits   int  // messages that the peer may send before the owner has to consume some
-	Messages  int  // bytes of the largest
-	Eager     int  // bytes that are sent at once; 0: what suits the device
-	Memory    bool // one-sided operations of the owner's
-	Reads     bool // this side makes Reads
-	Serves    bool // and serves them
+	Credits   int   // messages that the peer may send before the owner has to consume some
+	Messages  int   // bytes of the largest
+	Eager     int   // bytes that are sent at once; 0: what suits the device
+	Area      *Area // of the owner's one-sided operations; nil: there are none
+	Reads     bool  // this side makes Reads
+	Serves    bool  // and serves them
 	Keepalive Keepalive
 	Features  uint8 // how it is secured, as in a hello; 0: not
 	Promised  int   // bytes that a receive holds, if a hello says so already; 0: what Hello says

@@ -1,0 +1,82 @@
+package datapath
+
+import (
+	"fmt"
+	"slices"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmactor/rdmactor/verbs"
+)
+
+// Area is a protection domain, and the memory for one-sided operations that is registered in it.
+// Its users are an identifier, from before the queue pair is made, and the connection whose queue
+// pair is in it. It ends with the last of them. Loop goroutine.
+type Area struct {
+	d       *Device
+	pd      verbs.PD
+	dom     *domain // what its connections receive into and send from
+	users   int
+	regions []*verbs.MR
+}
+
+// NewArea makes one on a device, with one user.
+func (l *Loop) NewArea(dev verbs.Device) (*Area, error) {
+	d := l.deviceOf(dev)
+	pd, err := d.Verbs.AllocPD()
+	if err != nil {
+		return nil, fmt.Errorf("alloc_pd on %s: %w", d.Verbs.Name(), err)
+	}
+	a := &Area{d: d, pd: pd, dom: d.Shared, users: 1}
+	if !d.attr.SharesMemory {
+		a.dom = newDomain(d, pd, true)
+	}
+	d.areas++
+	return a, nil
+}
+
+// Leave notes that a user has gone. With the last one the memory goes.
+func (a *Area) Leave() {
+	if a.users--; a.users > 0 {
+		return
+	}
+	for _, mr := range a.regions {
+		a.d.l.MemoryBudget += len(mr.Bytes)
+		a.d.closed("dereg_mr", a.d.Verbs.Free(mr))
+	}
+	a.regions = nil
+	if a.dom.own {
+		a.dom.leave()
+	} else {
+		a.d.closed("dealloc_pd", a.pd.Close())
+	}
+	a.d.areas--
+	a.d.vanish()
+}
+
+// Alloc registers n bytes, within Limits.Memory.
+func (a *Area) Alloc(n int, access verbs.Access) (*verbs.MR, error) {
+	l := a.d.l
+	if n > l.MemoryBudget {
+		return nil, fmt.Errorf("%d more bytes of memory for one-sided operations would exceed the limit (Limits.Memory): %w", n, unix.ENOMEM)
+	}
+	mr, err := a.pd.Alloc(n, access)
+	if err != nil {
+		return nil, fmt.Errorf("reg_mr of %d bytes on %s: %w", n, a.d.Verbs.Name(), err)
+	}
+	l.MemoryBudget -= n
+	a.regions = append(a.regions, mr)
+	return mr, nil
+}
+
+// Free gives memory from Alloc back. Nothing that is posted may name it. After an error the device
+// still has it.
+func (a *Area) Free(mr *verbs.MR) error {
+	n := len(mr.Bytes)
+	if err := a.d.Verbs.Free(mr); err != nil && !a.d.removed {
+		return fmt.Errorf("dereg_mr of %d bytes on %s: %w", n, a.d.Verbs.Name(), err)
+	}
+	a.regions = slices.DeleteFunc(a.regions, func(other *verbs.MR) bool { return other == mr })
+	a.d.l.MemoryBudget += n
+	return nil
+}
