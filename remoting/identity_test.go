@@ -124,9 +124,14 @@ func impostor(t *testing.T, to *node, name string, c rdma.Credential) *stranger 
 	if err := k.Use(c); err != nil {
 		t.Fatal(err)
 	}
+	return impostorWith(t, to, name, &rdma.Security{Mode: rdma.PSK, Keys: k})
+}
+
+func impostorWith(t *testing.T, to *node, name string, security *rdma.Security) *stranger {
+	t.Helper()
 	host := open(t, remoting.Config{}, 1)
 	t.Cleanup(host.end)
-	return meetWith(t, host, to, name, rdma.IDConfig{MaxMessage: 4 << 20, Security: &rdma.Security{Mode: rdma.PSK, Keys: k}})
+	return meetWith(t, host, to, name, rdma.IDConfig{MaxMessage: 4 << 20, Security: security})
 }
 
 // refused is why a stranger was not connected.
