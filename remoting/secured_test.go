@@ -145,8 +145,8 @@ func TestSecuredNodes(t *testing.T) {
 	}
 }
 
-// Three nodes have a certificate each. Each reaches each, knows who it is, and rejects who claims to
-// be another one.
+// Three nodes have a certificate each. Each reaches each, knows who it is, and rejects who claims
+// to be another one.
 func TestNodesHaveCertificates(t *testing.T) {
 	ca := certtest.New(t)
 	var names sync.Map // of the nodes, by their identities

@@ -103,8 +103,8 @@ func (p *proxy) carry(c net.Conn) {
 }
 
 // A cluster whose network was in two parts is one again soon after: the members of the smaller part
-// learn that they are none any more, and nobody else does. In a mode their ways translate addresses,
-// so those are not bound.
+// learn that they are none any more, and nobody else does. The ways translate addresses, so in a
+// mode those are not bound.
 func TestPartition(t *testing.T) {
 	for name, flags := range map[string][]string{
 		"insecure": nil,
