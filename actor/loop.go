@@ -44,7 +44,6 @@ type loop struct {
 
 	datapath.Loop         // what its connections share
 	returns       returns // any goroutine
-	returned      func()  // Shutdown waits for the messages that owners have; nil: nobody does
 }
 
 // abortFor is how long Shutdown waits, after its context has ended, for the identifiers that it

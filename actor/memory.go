@@ -18,8 +18,8 @@ import (
 // Memory is registered memory of one connection (struct ibv_mr). Its Reads read into it, its Writes
 // write from it, and the peer reads and writes it once it was granted. AllocMemory makes it. It
 // exists until FreeMemory is answered, Closed comes, or Dial goes on to another address. Its
-// methods, except Len and Access, are for the connection's loop: the Receive of an OnLoop owner on
-// that loop, and the Fn of a Call.
+// methods, except Len, Access and Use, are for the connection's loop: the Receive of an OnLoop
+// owner on that loop, and the Fn of a Call.
 //
 // While a Read or Write that names the memory is not answered, the memory's bytes belong to the
 // device. Bytes that the peer may write change at any time. What the peer has written is complete
@@ -31,7 +31,8 @@ type Memory struct {
 	n       int
 	access  Access
 	granted bool
-	busy    int // Reads and Writes of ours
+	busy    int            // Reads and Writes of ours
+	lease   datapath.Lease // any goroutine
 }
 
 // The errors of a Memory.
@@ -50,18 +51,20 @@ func (m *Memory) Len() int { return m.n }
 // Access is what AllocMemory was asked for. Any goroutine.
 func (m *Memory) Access() Access { return m.access }
 
-// Bytes is the memory itself; nil when it is gone. It is valid until Receive, or Call.Fn, returns,
-// and must not be kept: when the connection ends the device takes the memory back, and an access
-// then crashes the process. ReadAt and WriteAt are safe from that. On the connection's loop.
+// Bytes is the memory itself; nil when it is gone, or a goroutine uses it (Use). It is valid until
+// Receive, or Call.Fn, returns, and must not be kept: when the connection ends the device takes the
+// memory back, and an access then crashes the process. ReadAt and WriteAt are safe from that. On
+// the connection's loop.
 func (m *Memory) Bytes() []byte {
-	if m.mr == nil || m.mr.PD == nil {
+	if m.gone() || m.lease.Owned() {
 		return nil
 	}
 	return m.mr.Bytes
 }
 
 // ReadAt copies the bytes at off to p, as io.ReaderAt does, but all or nothing. It fails with
-// ErrMemoryGone, with EINVAL for bytes outside of the memory, and with ErrOffLoop.
+// ErrMemoryGone, with EINVAL for bytes outside of the memory, with ErrMemoryUsed, and with
+// ErrOffLoop.
 func (m *Memory) ReadAt(p []byte, off int64) (int, error) {
 	b, err := m.at(off, len(p))
 	return copy(p, b), err
@@ -79,10 +82,13 @@ func (m *Memory) at(off int64, n int) ([]byte, error) {
 	if overwrite.On && !m.home.l.el.OnLoop() {
 		return nil, fmt.Errorf("rdma: memory: %w (%w)", ErrOffLoop, unix.EPERM)
 	}
-	b := m.Bytes()
-	switch {
-	case b == nil:
+	if m.gone() {
 		return nil, fmt.Errorf("rdma: %w (%w)", ErrMemoryGone, unix.EINVAL)
+	}
+	b := m.mr.Bytes
+	switch {
+	case m.lease.Owned():
+		return nil, fmt.Errorf("rdma: %w", errUsed)
 	case off < 0 || off > int64(len(b)) || n > len(b)-int(off):
 		return nil, fmt.Errorf("rdma: bytes %d+%d of %d: %w", off, n, len(b), unix.EINVAL)
 	}
@@ -198,7 +204,7 @@ func (it *ident) memoryCommand(cmd Command, sender *actor.PID) {
 		ev = &Revoked{it.base(), c.Memory}
 	case *FreeMemory:
 		if err = it.idle(c.Memory); err == nil {
-			err = c.Memory.drop()
+			err = c.Memory.free()
 		}
 		ev = &Done{EventBase: it.base(), Command: c}
 	}
@@ -224,15 +230,17 @@ func (it *ident) allocMemory(c *AllocMemory) (*Memory, error) {
 			return nil, err
 		}
 	}
-	mr, err := it.register(c.Bytes, c.Access)
+	m := &Memory{n: c.Bytes, access: c.Access}
+	mr, err := it.register(c.Bytes, c.Access, &m.lease)
 	if err != nil {
 		return nil, err
 	}
-	return &Memory{home: it.home, mr: mr, n: c.Bytes, access: c.Access}, nil
+	m.home, m.mr = it.home, mr
+	return m, nil
 }
 
 // register makes memory within IDConfig.Memory.
-func (it *ident) register(n int, access Access) (*verbs.MR, error) {
+func (it *ident) register(n int, access Access, lease *datapath.Lease) (*verbs.MR, error) {
 	if limit, used := it.cfg.Memory, it.memory(); n > limit-used {
 		return nil, fmt.Errorf("%d bytes of memory, with %d of the connection's %d in use (IDConfig.Memory): %w", n, used, limit, unix.ENOMEM)
 	}
@@ -240,7 +248,7 @@ func (it *ident) register(n int, access Access) (*verbs.MR, error) {
 	if err != nil {
 		return nil, err
 	}
-	mr, err := h.area.Alloc(n, access|LocalWrite)
+	mr, err := h.area.Alloc(n, access|LocalWrite, lease)
 	if err == nil {
 		h.bytes += n
 	}
@@ -252,7 +260,7 @@ func (it *ident) mine(m *Memory) error {
 	switch {
 	case m == nil || m.home != it.home && !m.home.left:
 		return fmt.Errorf("not memory of this connection's: %w", unix.EINVAL)
-	case m.home != it.home || m.Bytes() == nil || it.conn != nil && it.conn.Over():
+	case m.home != it.home || m.gone() || it.conn != nil && it.conn.Over():
 		return fmt.Errorf("%w (%w)", ErrMemoryGone, unix.EINVAL)
 	}
 	return nil
@@ -277,6 +285,9 @@ func (it *ident) grant(m *Memory) (RemoteKey, error) {
 	if rights == 0 {
 		return RemoteKey{}, fmt.Errorf("memory that AllocMemory was to keep from peers: %w", unix.EACCES)
 	}
+	if !m.granted && !m.lease.Reach() {
+		return RemoteKey{}, errUsed
+	}
 	m.granted = true
 	if rights&RemoteWrite != 0 {
 		it.notifiable = true
@@ -293,10 +304,13 @@ func (it *ident) revoke(m *Memory) error {
 	if err := it.idle(m); err != nil {
 		return err
 	}
-	if !m.granted {
+	switch {
+	case !m.granted:
 		return fmt.Errorf("memory that is not granted: %w", unix.EINVAL)
+	case m.lease.Used():
+		return errUsed
 	}
-	mr, err := it.register(m.n, m.access)
+	mr, err := it.register(m.n, m.access, &m.lease)
 	if err != nil {
 		return err
 	}
@@ -306,7 +320,20 @@ func (it *ident) revoke(m *Memory) error {
 		return errors.Join(err, m.home.area.Free(mr))
 	}
 	m.mr, m.granted = mr, false
+	m.lease.Unreach()
 	return nil
+}
+
+// free is FreeMemory.
+func (m *Memory) free() error {
+	if !m.lease.Free() {
+		return errUsed
+	}
+	err := m.drop()
+	if err != nil {
+		m.lease.Refused()
+	}
+	return err
 }
 
 // drop gives the registration back. After an error a peer may still reach it.

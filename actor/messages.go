@@ -220,8 +220,8 @@ func (m *Received) giveBack() {
 		m.refs.Store(2 * overwritten) // it is not used again: who still has it is found
 	}
 	c.Consumed(&m.in)
-	if l.returned != nil {
-		l.returned()
+	if l.Returned != nil {
+		l.Returned()
 	}
 }
 

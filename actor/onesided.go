@@ -116,6 +116,7 @@ type access struct {
 	memory   *Memory
 	busy     bool // the connection has it
 	answered bool
+	done     func(error) // is called in place of the answer; nil: it is answered
 }
 
 // oneSided is the command of a one-sided operation, whose failing answer is an AccessError.
@@ -176,10 +177,14 @@ func (it *ident) access(cmd oneSided, sender *actor.PID) error {
 		a.posted.Addr, a.posted.RKey = s.key.Addr+uint64(s.offset), s.key.RKey
 		a.memory = s.memory
 	}
-	a.it, a.cmd, a.sender, a.busy, a.answered = it, cmd, sender, true, false
 	if a.memory != nil {
+		if !a.memory.lease.Reach() {
+			a.memory = nil
+			return errUsed
+		}
 		a.memory.busy++
 	}
+	a.it, a.cmd, a.sender, a.busy, a.answered = it, cmd, sender, true, false
 	err := c.OneSided(&a.posted)
 	if err != nil {
 		a.release()
@@ -245,6 +250,7 @@ func (a *access) release() {
 	a.busy = false
 	if a.memory != nil {
 		a.memory.busy--
+		a.memory.lease.Unreach()
 		a.memory = nil
 	}
 }
@@ -255,6 +261,11 @@ func (a *access) answer(err error) {
 		return
 	}
 	a.answered = true
+	if done := a.done; done != nil {
+		a.done = nil
+		done(err)
+		return
+	}
 	if err != nil {
 		a.it.reply(a.sender, a.it.accessError(a.cmd, err))
 		return

@@ -23,8 +23,9 @@ import (
 // and is not shut down.
 //
 // Until ctx ends, Shutdown waits for the messages that owners still have (see Runtime.Held:
-// retained, being received or on their way). The memory of messages that are not given back by then
-// is not freed, so that they stay readable, and the error says how many there are.
+// retained, being received or on their way), and for goroutines that use memory of connections
+// (Memory.Use). What is not given back by then is not freed, so that it stays readable, and the
+// error says how much that is.
 //
 // Shutdown waits for the logger too, unless it takes more than 5 s for one line (Runtime.Logger);
 // the error says so then.
@@ -190,8 +191,8 @@ func (l *loop) left() (names []string) {
 	return names
 }
 
-// waitReturned waits until the owners have given every message back. What they still have when ctx
-// ends stays theirs.
+// waitReturned waits until owners and goroutines have given all memory back. What they still have
+// when ctx ends stays theirs.
 func (rt *Runtime) waitReturned(ctx context.Context) error {
 	for _, l := range rt.loops {
 		back := make(chan struct{})
@@ -201,23 +202,43 @@ func (rt *Runtime) waitReturned(ctx context.Context) error {
 		if rt.Scheduler().Await(back, ctx.Done()) {
 			continue
 		}
-		if n := rt.Held(); n > 0 {
-			return fmt.Errorf("rdma: shutdown: %d messages are still retained, and their memory is left: %w", n, context.Cause(ctx))
-		}
-		return nil
+		return rt.stillUsed(context.Cause(ctx))
 	}
 	return nil
 }
 
-// awaitReturned closes back when owners have no message of this loop's any more.
+// stillUsed says what owners and goroutines still have; nil: nothing.
+func (rt *Runtime) stillUsed(cause error) error {
+	var left []string
+	if n := rt.Held(); n > 0 {
+		left = append(left, fmt.Sprintf("%d messages are still retained", n))
+	}
+	used := 0
+	counts, _ := askLoops(rt, func(l *loop) int { return l.Kept })
+	for _, n := range counts {
+		used += n
+	}
+	if used > 0 {
+		left = append(left, fmt.Sprintf("%d memories of connections are still used", used))
+	}
+	if len(left) == 0 {
+		return nil
+	}
+	return fmt.Errorf("rdma: shutdown: %s, and their memory is left: %w", strings.Join(left, ", "), cause)
+}
+
+// owned counts what owners and goroutines have of this loop's memory.
+func (l *loop) owned() int { return l.Held() + l.Kept }
+
+// awaitReturned closes back when nobody has any of this loop's memory.
 func (l *loop) awaitReturned(back chan struct{}) {
-	if l.Held() == 0 {
+	if l.owned() == 0 {
 		close(back)
 		return
 	}
-	l.returned = func() {
-		if l.Held() == 0 {
-			l.returned = nil
+	l.Returned = func() {
+		if l.owned() == 0 {
+			l.Returned = nil
 			close(back)
 			l.el.Handoff()
 		}

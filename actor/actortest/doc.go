@@ -60,10 +60,6 @@
 // one [Seed], one machine and no goroutines of the test's own every run is the same; what happens
 // at one instant on two machines may happen in any order.
 //
-// In TLS mode, certificates need keys whose signatures all have one length, such as Ed25519's: with
-// ECDSA's, runs of one seed differ, and Simulate fails. The year is 2000, so certificates need
-// another tls.Config.Time.
-//
 // # Errors
 //
 // What a test got wrong (the message is of another type, nothing comes, no such device) is t.Fatal

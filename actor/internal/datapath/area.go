@@ -17,7 +17,7 @@ type Area struct {
 	pd      verbs.PD
 	dom     *domain // what its connections receive into and send from
 	users   int
-	regions []*verbs.MR
+	regions []region
 }
 
 // NewArea makes one on a device, with one user.
@@ -35,16 +35,26 @@ func (l *Loop) NewArea(dev verbs.Device) (*Area, error) {
 	return a, nil
 }
 
-// Leave notes that a user has gone. With the last one the memory goes.
+// Leave notes that a user has gone. With the last one the memory goes, but what somebody still uses
+// is a user, too.
 func (a *Area) Leave() {
 	if a.users--; a.users > 0 {
 		return
 	}
-	for _, mr := range a.regions {
-		a.d.l.MemoryBudget += len(mr.Bytes)
-		a.d.closed("dereg_mr", a.d.Verbs.Free(mr))
+	for _, r := range a.regions {
+		free := func() {
+			a.d.l.MemoryBudget += len(r.mr.Bytes)
+			a.d.closed("dereg_mr", a.d.Verbs.Free(r.mr))
+		}
+		if r.lease.end(a.d.l, func() { free(); a.Leave() }) {
+			a.users++
+		} else {
+			free()
+		}
 	}
-	a.regions = nil
+	if a.regions = nil; a.users > 0 {
+		return
+	}
 	if a.dom.own {
 		a.dom.leave()
 	} else {
@@ -54,8 +64,8 @@ func (a *Area) Leave() {
 	a.d.vanish()
 }
 
-// Alloc registers n bytes, within Limits.Memory.
-func (a *Area) Alloc(n int, access verbs.Access) (*verbs.MR, error) {
+// Alloc registers n bytes, within Limits.Memory. lease says who uses them.
+func (a *Area) Alloc(n int, access verbs.Access, lease *Lease) (*verbs.MR, error) {
 	l := a.d.l
 	if n > l.MemoryBudget {
 		return nil, fmt.Errorf("%d more bytes of memory for one-sided operations would exceed the limit (Limits.Memory): %w", n, unix.ENOMEM)
@@ -65,7 +75,7 @@ func (a *Area) Alloc(n int, access verbs.Access) (*verbs.MR, error) {
 		return nil, fmt.Errorf("reg_mr of %d bytes on %s: %w", n, a.d.Verbs.Name(), err)
 	}
 	l.MemoryBudget -= n
-	a.regions = append(a.regions, mr)
+	a.regions = append(a.regions, region{mr, lease})
 	return mr, nil
 }
 
@@ -76,7 +86,7 @@ func (a *Area) Free(mr *verbs.MR) error {
 	if err := a.d.Verbs.Free(mr); err != nil && !a.d.removed {
 		return fmt.Errorf("dereg_mr of %d bytes on %s: %w", n, a.d.Verbs.Name(), err)
 	}
-	a.regions = slices.DeleteFunc(a.regions, func(other *verbs.MR) bool { return other == mr })
+	a.regions = slices.DeleteFunc(a.regions, func(other region) bool { return other.mr == mr })
 	a.d.l.MemoryBudget += n
 	return nil
 }

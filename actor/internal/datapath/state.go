@@ -31,9 +31,12 @@ type Loop struct {
 	Sources    memory.Sources
 
 	MemoryBudget int // bytes for one-sided operations that may still be registered
-	Lookouts     map[Keepalive]*Lookout
-	idle         []*Inbound
-	NewInbound   func() *Inbound // makes one with what it is part of
+	Kept         int // memories that somebody uses beyond their connection's end
+	// something was given back for which Shutdown waits; nil: it does not
+	Returned   func()
+	Lookouts   map[Keepalive]*Lookout
+	idle       []*Inbound
+	NewInbound func() *Inbound // makes one with what it is part of
 }
 
 // Limits bound what the loop has, in bytes but for Queue.
