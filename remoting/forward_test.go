@@ -1,7 +1,6 @@
 package remoting_test
 
 import (
-	"errors"
 	"testing"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -42,23 +41,4 @@ func TestForward(t *testing.T) {
 	if i := a.info(c); i.Futures != 0 {
 		t.Errorf("%+v", i)
 	}
-}
-
-// Allow is asked about the node that has brought a message, whoever that names as its sender.
-func TestAllowOfForwarded(t *testing.T) {
-	a, b := start(t, remoting.Config{Expose: everything}), start(t, remoting.Config{Expose: everything})
-	c := start(t, remoting.Config{Expose: everything, Allow: func(p remoting.Peer, _ remoting.Access, _ string) error {
-		if p.Name != b.Name() {
-			return errors.New("only b may")
-		}
-		return nil
-	}})
-	c.spawn("echo", echo)
-	b.spawn("router", func(ctx actor.Context) {
-		if _, ok := ctx.Message().(*wrapperspb.StringValue); ok {
-			ctx.Forward(c.pid("echo"))
-		}
-	})
-	denied(t, a, c.pid("echo"))
-	allowed(t, a, b.pid("router"))
 }

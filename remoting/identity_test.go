@@ -124,14 +124,9 @@ func impostor(t *testing.T, to *node, name string, c rdma.Credential) *stranger 
 	if err := k.Use(c); err != nil {
 		t.Fatal(err)
 	}
-	return impostorWith(t, to, name, &rdma.Security{Mode: rdma.PSK, Keys: k})
-}
-
-func impostorWith(t *testing.T, to *node, name string, security *rdma.Security) *stranger {
-	t.Helper()
 	host := open(t, remoting.Config{}, 1)
 	t.Cleanup(host.end)
-	return meetWith(t, host, to, name, rdma.IDConfig{MaxMessage: 4 << 20, Security: security})
+	return meetWith(t, host, to, name, rdma.IDConfig{MaxMessage: 4 << 20, Security: &rdma.Security{Mode: rdma.PSK, Keys: k}})
 }
 
 // refused is why a stranger was not connected.

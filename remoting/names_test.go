@@ -22,7 +22,7 @@ func TestNamesThatNobodyCanDial(t *testing.T) {
 		"all addresses": {Listen: "0.0.0.0:0"}, "all of IPv6": {Listen: "[::]:0"}, "no host": {Listen: ":0"}, "a name of that": {Name: "0.0.0.0:7471", Listen: "127.0.0.1:0"},
 	} {
 		sys := newSystem()
-		rt, err := rdma.Open(sys, rdma.Config{Device: here.device(), Security: here.security, Logger: logger()})
+		rt, err := rdma.Open(sys, rdma.Config{Device: here.device(), Security: insecure, Logger: logger()})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -55,7 +55,7 @@ func TestStartsOnce(t *testing.T) {
 	}
 	sys := newSystem() // as remote has it
 	sys.ProcessRegistry.RegisterAddressResolver(func(*actor.PID) (actor.Process, bool) { return nil, false })
-	rt, err := rdma.Open(sys, rdma.Config{Device: here.device(), Security: here.security, Logger: logger()})
+	rt, err := rdma.Open(sys, rdma.Config{Device: here.device(), Security: insecure, Logger: logger()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,7 +75,7 @@ func TestUnreachableIsLogged(t *testing.T) {
 		defer mu.Unlock()
 		lines.Write(b)
 	}), nil))
-	rt, err := rdma.Open(sys, rdma.Config{Device: here.device(), Security: here.security, Logger: log})
+	rt, err := rdma.Open(sys, rdma.Config{Device: here.device(), Security: insecure, Logger: log})
 	if err != nil {
 		t.Fatal(err)
 	}

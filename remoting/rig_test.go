@@ -22,16 +22,15 @@ import (
 // soon is how long a test waits for what has to come. It is much longer than that takes.
 const soon = 20 * time.Second
 
-// bed is what nodes are on, and how they are secured.
+// bed is what nodes are on.
 type bed struct {
-	host     string
-	device   func() cmid.Driver
-	security *rdma.Security
+	host   string
+	device func() cmid.Driver
 }
 
 // here is the embedded device on the loopback interface, or in a test of the kernel's devices one
-// of those. Nothing is secured, but in tests of the modes.
-var here = bed{"127.0.0.1", func() cmid.Driver { return iwarp.New() }, insecure}
+// of those.
+var here = bed{"127.0.0.1", func() cmid.Driver { return iwarp.New() }}
 
 // node is an actor system with a runtime of its own, as in a process of its own.
 type node struct {
@@ -73,7 +72,7 @@ func open(t testing.TB, cfg remoting.Config, loops int) *node {
 	n.events = collect(n.sys)
 	var err error
 	if n.rt, err = rdma.Open(n.sys, rdma.Config{
-		Device: here.device(), Security: here.security, Loops: make([]eventloop.Config, loops), Logger: logger(),
+		Device: here.device(), Security: insecure, Loops: make([]eventloop.Config, loops), Logger: logger(),
 	}); err != nil {
 		t.Fatal(err)
 	}

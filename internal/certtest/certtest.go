@@ -2,9 +2,7 @@
 package certtest
 
 import (
-	"crypto"
 	"crypto/ecdsa"
-	"crypto/ed25519"
 	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/tls"
@@ -77,22 +75,7 @@ func (a *Authority) Of(tb testing.TB, uri, address string) tls.Certificate {
 // Issue signs a certificate for both sides of connections. c says for whom.
 func (a *Authority) Issue(tb testing.TB, c *x509.Certificate, valid time.Duration) tls.Certificate {
 	tb.Helper()
-	return a.issue(tb, c, valid, newKey(tb))
-}
-
-// IssueFixed is Issue with a key whose signatures all have the same length, for tests that have to
-// be the same from run to run.
-func (a *Authority) IssueFixed(tb testing.TB, c *x509.Certificate, valid time.Duration) tls.Certificate {
-	tb.Helper()
-	_, key, err := ed25519.GenerateKey(rand.Reader)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return a.issue(tb, c, valid, key)
-}
-
-func (a *Authority) issue(tb testing.TB, c *x509.Certificate, valid time.Duration, key crypto.Signer) tls.Certificate {
-	tb.Helper()
+	key := newKey(tb)
 	c.SerialNumber = big.NewInt(2)
 	c.NotBefore, c.NotAfter = time.Now().Add(-2*time.Hour), time.Now().Add(valid)
 	c.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}

@@ -18,7 +18,7 @@ import (
 var ruled = []string{
 	"actor", "actor/internal/datapath", "actor/internal/mailbox", "actor/internal/memory", "actor/reconnect",
 	"cmid", "cmid/cmidtest", "internal/inflight", "rdmanet", "remoting", "remoting/internal/inbox",
-	"rpc", "rpc/internal/share",
+	"rpc", "rpc/internal/share", "slots",
 }
 
 // excepted are the functions that may break the rule, and why.

@@ -55,10 +55,8 @@
 // # Limitations
 //
 // Members trust one another: whoever is admitted may activate grains, publish and, where kinds are
-// given, spawn. So on a network with others the runtime has a Security: a key that all members
-// have, or a certificate for each. Providers find members by ways of their own: the automanaged one
-// by HTTP without authentication, which also shows the names of kinds. Who answers there, and cannot
-// connect, is a member all the same: requests for grains that would be there fail.
+// given, spawn. Providers find members by ways of their own: the automanaged one by HTTP without
+// authentication, which also shows the names of kinds.
 //
 // Tested are the providers automanaged and etcd (3.4). consul, zk and k8s were not tried. For
 // Kubernetes, whose provider takes a pod's address as its name, remoting.Config.Resolve says where

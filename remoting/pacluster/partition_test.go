@@ -5,8 +5,6 @@ import (
 	"net"
 	"sync"
 	"testing"
-
-	"github.com/rdmactor/rdmactor/internal/securityflags/securitytest"
 )
 
 // proxy is a way from one member to another, which a test may cut.
@@ -103,26 +101,11 @@ func (p *proxy) carry(c net.Conn) {
 }
 
 // A cluster whose network was in two parts is one again soon after: the members of the smaller part
-// learn that they are none any more, and nobody else does. The ways translate addresses, so in a
-// mode those are not bound.
+// learn that they are none any more, and nobody else does.
 func TestPartition(t *testing.T) {
-	for name, flags := range map[string][]string{
-		"insecure": nil,
-		"PSK":      {"--key", securitytest.KeyFile(t, securitytest.Key(t, "members"))},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel() // each waits for silence most of the time
-			partition(t, flags)
-		})
-	}
-}
-
-func partition(t *testing.T, flags []string) {
-	t.Helper()
 	all := roles(t, 3)
 	ways := make(map[[2]int][]*proxy)
 	for i := range all {
-		all[i].Security, all[i].Proxied = flags, true
 		all[i].Dial = map[string]string{all[i].Name: all[i].Name}
 	}
 	health := []string{all[0].Health[0], all[1].Health[0], all[2].Health[0]}

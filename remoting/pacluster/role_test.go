@@ -37,8 +37,6 @@ type role struct {
 	Dial         map[string]string // names that are no addresses
 	Nosy         bool              // prints what peers want of its actors
 	Stuck        bool              // its provider never ends
-	Security     []string          // flags, as programs have them
-	Proxied      bool              // the network translates addresses
 }
 
 const (
@@ -90,12 +88,7 @@ func (p *process) run(ctx context.Context) error {
 	}
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level}))
 	p.sys = actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return log }))
-	security, closed, err := p.role.security()
-	if err != nil {
-		return err
-	}
-	defer closed()
-	rt, err := rdma.Open(p.sys, rdma.Config{Device: iwarp.New(), Logger: log, Security: security})
+	rt, err := rdma.Open(p.sys, rdma.Config{Device: iwarp.New(), Logger: log})
 	if err != nil {
 		return err
 	}
@@ -263,12 +256,6 @@ func (p *process) do(c []string) (string, error) {
 		return p.listening()
 	case "peers":
 		return fmt.Sprintf("%+v", p.m.Node.Peers()), nil
-	case "identities": // of the members that it is connected to
-		var all []string
-		for _, i := range p.m.Node.Peers() {
-			all = append(all, i.Peer.Identity)
-		}
-		return sorted(all...), nil
 	}
 	return p.more(c)
 }

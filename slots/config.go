@@ -1,0 +1,47 @@
+package slots
+
+import (
+	"cmp"
+	"fmt"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	rdma "github.com/rdmactor/rdmactor/actor"
+)
+
+// Config is how the connections of a Listener, or of Dial, work. Zero fields have defaults.
+type Config struct {
+	// Slots is how many slots each direction has: 8, at most 128. If the sides differ, the lower
+	// number counts. Size is how many bytes a slot has: 256 KiB; again the lower number counts. A
+	// connection takes memory for 2 * Slots * Size bytes on each side (rdma.Limits.Memory): one
+	// half the peer writes to, the other half is written from.
+	Slots, Size int
+	// Backlog is how many connections of a Listener may be made and not accepted: 64. Further ones
+	// are rejected.
+	Backlog int
+	// Linger is how long a Conn that was closed goes on sending what was sent before: 30 s.
+	Linger time.Duration
+	// Local is the address to connect from. If it is not set the routing tables choose.
+	Local rdma.Addr
+}
+
+const (
+	maxSlots = 128
+	maxBytes = 1 << 30 // of a ring
+)
+
+func (c Config) withDefaults() (Config, error) {
+	c.Slots, c.Size = cmp.Or(c.Slots, 8), cmp.Or(c.Size, 256<<10)
+	c.Backlog, c.Linger = cmp.Or(c.Backlog, 64), cmp.Or(c.Linger, 30*time.Second)
+	if c.Slots < 1 || c.Slots > maxSlots || c.Size < 1 || c.Size > maxBytes/c.Slots || c.Backlog < 1 || c.Linger < 0 {
+		return c, fmt.Errorf("slots: %d slots of %d bytes, a backlog of %d, a linger of %v: %w", c.Slots, c.Size, c.Backlog, c.Linger, unix.EINVAL)
+	}
+	return c, nil
+}
+
+// identifier is the configuration of an identifier. The peer sends at most one small message for
+// each slot of either direction before it has to wait for this side.
+func (c *Config) identifier() rdma.IDConfig {
+	return rdma.IDConfig{Memory: 2 * c.Slots * c.Size, MaxMessage: 1 << 10, Credits: max(32, 2*c.Slots+8)}
+}

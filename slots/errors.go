@@ -1,0 +1,46 @@
+package slots
+
+import (
+	"errors"
+	"fmt"
+
+	"golang.org/x/sys/unix"
+)
+
+// ErrClosed: Conn.Close or Listener.Close was called.
+var ErrClosed = errors.New("slots: closed")
+
+// ErrEnded: Conn.End was called: nothing more may be sent.
+var ErrEnded = errors.New("slots: End was called")
+
+// ProtocolError says what the peer did that this package's protocol forbids. It ends that
+// connection only. errors.Is: EPROTO.
+type ProtocolError struct{ What string }
+
+func (e *ProtocolError) Error() string { return "slots: the peer has broken the protocol: " + e.What }
+
+// Unwrap is EPROTO.
+func (*ProtocolError) Unwrap() error { return unix.EPROTO }
+
+func violation(format string, args ...any) error {
+	return &ProtocolError{fmt.Sprintf(format, args...)}
+}
+
+// LostError is why nothing comes, or goes, any more: the connection has ended without the peer's
+// End. Its field Err is why, or nil. errors.Is: ECONNRESET, and what Err is.
+type LostError struct{ Err error }
+
+func (e *LostError) Error() string {
+	if e.Err == nil {
+		return "slots: the peer has ended the connection"
+	}
+	return "slots: the connection has ended: " + e.Err.Error()
+}
+
+// Unwrap gives both.
+func (e *LostError) Unwrap() []error {
+	if e.Err == nil {
+		return []error{unix.ECONNRESET}
+	}
+	return []error{unix.ECONNRESET, e.Err}
+}

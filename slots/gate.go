@@ -1,0 +1,62 @@
+package slots
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	rdma "github.com/rdmactor/rdmactor/actor"
+	"github.com/rdmactor/rdmactor/eventloop"
+)
+
+// gate is where goroutines wait for something that a lock guards, which guards the gate, too. A
+// token wakes one of them: who has found what it waited for, and leaves some, calls wake again.
+type gate struct {
+	tokens  chan struct{}
+	waiting int
+}
+
+func newGate() gate { return gate{tokens: make(chan struct{}, 1)} }
+
+// wake has one of those that wait look again. It reports whether there is one.
+func (g *gate) wake() (woke bool) {
+	if g.waiting == 0 {
+		return false
+	}
+	select {
+	case g.tokens <- struct{}{}:
+	default:
+	}
+	return true
+}
+
+// wait returns when the caller should look again, or says why it must not wait any longer. It is
+// called with mu, which it unlocks meanwhile.
+func (g *gate) wait(ctx context.Context, rt *rdma.Runtime, mu *sync.Mutex) error {
+	g.waiting++
+	mu.Unlock()
+	err := await(ctx, rt, g.tokens)
+	mu.Lock()
+	g.waiting--
+	return err
+}
+
+// await waits for a token. A loop's goroutine must not wait: when that is noticed, the error is
+// eventloop.ErrOnLoop.
+func await(ctx context.Context, rt *rdma.Runtime, tokens <-chan struct{}) error {
+	for {
+		select {
+		case <-tokens:
+			rt.Scheduler().Resume()
+			return nil
+		case <-ctx.Done():
+			rt.Scheduler().Resume()
+			return fmt.Errorf("slots: %w", context.Cause(ctx))
+		case <-rt.Stalled():
+			rt.Scheduler().Resume()
+			if err := eventloop.MayWait(); err != nil {
+				return fmt.Errorf("slots: %w", err)
+			}
+		}
+	}
+}

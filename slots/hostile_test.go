@@ -1,0 +1,269 @@
+package slots
+
+import (
+	"context"
+	"errors"
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"golang.org/x/sys/unix"
+
+	rdma "github.com/rdmactor/rdmactor/actor"
+	"github.com/rdmactor/rdmactor/iwarp"
+)
+
+// hostile is a peer without this package: an actor that dials, says where its slots are, and then
+// sends what it is to send, when it has heard where the other side's are.
+type hostile struct {
+	addr  string
+	first func(key rdma.RemoteKey) []byte // in place of its ring; nil: its ring
+	then  [][]byte
+	rt    *rdma.Runtime
+	ended chan error
+}
+
+func (h *hostile) Receive(ctx actor.Context) {
+	switch m := ctx.Message().(type) {
+	case *actor.Started:
+		ctx.Request(h.rt.CreateID(ctx.Self(), rdma.IDConfig{Memory: 4096}), &rdma.Dial{Addr: h.addr, PrivateData: greeting()})
+	case *rdma.Established:
+		ctx.Request(ctx.Sender(), &rdma.AllocMemory{Bytes: 4096, Access: rdma.RemoteWrite})
+	case *rdma.MemoryAllocated:
+		ctx.Request(ctx.Sender(), &rdma.Grant{Memory: m.Memory})
+	case *rdma.Granted:
+		if h.first != nil {
+			ctx.Respond(rdma.NewSend(h.first(m.Key)))
+			return
+		}
+		s, _ := (&ring{4, 1024, m.Key}).put()
+		ctx.Respond(s)
+	case *rdma.Received:
+		for _, b := range h.then {
+			ctx.Respond(rdma.NewSend(b))
+		}
+		h.then = nil
+	case *rdma.Closed:
+		h.ended <- m.Err
+	}
+}
+
+// attack has a hostile peer connect.
+func attack(tb testing.TB, rt *rdma.Runtime, l *Listener, h *hostile) {
+	tb.Helper()
+	h.addr, h.rt, h.ended = l.Addr().String(), rt, make(chan error, 1)
+	pid := rt.System().Root.Spawn(actor.PropsFromProducer(func() actor.Actor { return h }, rt.OnLoop()))
+	tb.Cleanup(func() { _ = rt.System().Root.StopFuture(pid).Wait() })
+}
+
+func filledMsg(slot, n int) []byte       { return clone(putFilled([]written{{slot, n}})) }
+func releasedMsg(slots ...uint16) []byte { return clone(putReleased(slots)) }
+
+func clone(s *rdma.Send) []byte {
+	defer s.Release()
+	return append([]byte(nil), s.Bytes()...)
+}
+
+// A peer that breaks the rules loses its connection, and that only, with the reason.
+func TestHostilePeers(t *testing.T) {
+	rt, far := openRuntime(t), openRuntime(t)
+	l := listen(t, rt, Config{Slots: 4, Size: 1024})
+	near, good := joined(t, far, l, Config{Slots: 4, Size: 1024})
+	for name, x := range map[string]struct {
+		then [][]byte
+		what string
+	}{
+		"a slot that there is not":       {[][]byte{filledMsg(4, 1)}, "slot 4 of 4"},
+		"a slot far away":                {[][]byte{filledMsg(65535, 1)}, "slot 65535 of 4"},
+		"too long":                       {[][]byte{filledMsg(1, 1025)}, "1025 bytes"},
+		"far too long":                   {[][]byte{filledMsg(1, -1)}, "bytes, of 1024"},
+		"a slot that was not released":   {[][]byte{filledMsg(2, 1), filledMsg(2, 1)}, "not released"},
+		"released what it does not have": {[][]byte{releasedMsg(0)}, "does not have"},
+		"released what there is not":     {[][]byte{releasedMsg(4)}, "slot 4 of 4"},
+		"fills behind its end":           {[][]byte{{msgEnd}, filledMsg(0, 1)}, "behind its end"},
+		"ends twice":                     {[][]byte{{msgEnd}, {msgEnd}}, "twice"},
+		"describes its ring twice":       {[][]byte{append([]byte{msgRing}, make([]byte, ringLen-1)...)}, "twice"},
+		"an empty message":               {[][]byte{{}}, "empty"},
+		"an unknown message":             {[][]byte{{99}}, "kind 99"},
+		"half a slot":                    {[][]byte{filledMsg(0, 1)[:5]}, "4 bytes"},
+		"half a release":                 {[][]byte{releasedMsg(1)[:2]}, "1 bytes"},
+		"nothing filled":                 {[][]byte{{msgFilled}}, "0 bytes"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := &hostile{then: x.then}
+			attack(t, far, l, h)
+			c, err := l.Accept(soon(t))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for err == nil {
+				var r Received
+				if r, err = c.Receive(soon(t)); err == nil {
+					r.Release()
+				}
+			}
+			for errors.Is(err, io.EOF) { // it has ended before: the reason is what Reserve says
+				var s Reserved
+				if s, err = c.Reserve(soon(t)); err == nil {
+					s.Release()
+					time.Sleep(time.Millisecond)
+					err = io.EOF
+				}
+			}
+			var broken *ProtocolError
+			if !errors.As(err, &broken) || !errors.Is(err, unix.EPROTO) || !strings.Contains(err.Error(), x.what) {
+				t.Errorf("%v does not say %q", err, x.what)
+			}
+			select {
+			case <-h.ended:
+			case <-time.After(patience):
+				t.Error("the connection goes on")
+			}
+			_ = c.Close()
+		})
+	}
+	send(t, near, "the others go on")
+	receives(t, good, "the others go on")
+}
+
+// A ring that cannot be one, or none at all, is no connection.
+func TestHostileRings(t *testing.T) {
+	rt, far := openRuntime(t), openRuntime(t)
+	l := listen(t, rt, Config{Slots: 4, Size: 1024})
+	ringOf := func(slots, size int) func(rdma.RemoteKey) []byte {
+		return func(key rdma.RemoteKey) []byte {
+			s, _ := (&ring{slots, size, key}).put()
+			return clone(s)
+		}
+	}
+	for name, first := range map[string]func(rdma.RemoteKey) []byte{
+		"no slots":       ringOf(0, 16),
+		"empty slots":    ringOf(16, 0),
+		"beyond its key": ringOf(5, 1024),
+		"huge":           ringOf(65535, 1<<31),
+		"too short":      func(key rdma.RemoteKey) []byte { return ringOf(1, 1)(key)[:ringLen-1] },
+		"no key": func(rdma.RemoteKey) []byte {
+			return append([]byte{msgRing, 0, 1, 0, 0, 0, 1}, make([]byte, rdma.RemoteKeyLen)...)
+		},
+		"a key to read": func(key rdma.RemoteKey) []byte {
+			key.Rights = rdma.RemoteRead
+			return ringOf(1, 1)(key)
+		},
+		"filled first": func(rdma.RemoteKey) []byte { return filledMsg(0, 1) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := &hostile{first: first}
+			attack(t, far, l, h)
+			select {
+			case <-h.ended:
+			case <-time.After(patience):
+				t.Error("the connection goes on")
+			}
+		})
+	}
+	joined(t, far, l, Config{}) // they take no room in the backlog
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.pending != 0 {
+		t.Errorf("%d connections wait to be accepted", l.pending)
+	}
+}
+
+// Who does not say where its slots are is given up, and takes no place then.
+func TestSilentPeer(t *testing.T) {
+	rt, far := openRuntime(t), openRuntime(t)
+	l := listen(t, rt, Config{Backlog: 1})
+	id := far.CreateID(nil, rdma.IDConfig{})
+	if _, err := rdma.Ask[*rdma.Established](soon(t), far, id, &rdma.Dial{Addr: l.Addr().String(), PrivateData: greeting()}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Dial(soon(t), far, l.Addr().String(), Config{}); !strings.Contains(err.Error(), "wait to be accepted") {
+		t.Errorf("the second is not refused: %v", err)
+	}
+	far.System().Root.Send(id, &rdma.DestroyID{})
+	for begun := time.Now(); ; time.Sleep(time.Millisecond) {
+		c, err := Dial(soon(t), far, l.Addr().String(), Config{})
+		if err == nil {
+			_ = c.Close()
+			return
+		}
+		if time.Since(begun) > patience {
+			t.Fatal(err)
+		}
+	}
+}
+
+// Who wants something else is rejected, and a server of something else is noticed.
+func TestStrangers(t *testing.T) {
+	rt := openRuntime(t)
+	l := listen(t, rt)
+	for _, private := range []string{"", "chat/1", tag, tag + "\x00"} {
+		_, err := rdma.Ask[*rdma.Established](soon(t), rt, rt.CreateID(nil, rdma.IDConfig{}),
+			&rdma.Dial{Addr: l.Addr().String(), PrivateData: []byte(private)})
+		var rejected *rdma.Rejected
+		if !errors.As(err, &rejected) || !strings.Contains(string(rejected.PrivateData), "slots/1") {
+			t.Errorf("with %q: %v", private, err)
+		}
+	}
+	other := rt.System().Root.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {
+		if _, ok := ctx.Message().(*rdma.ConnectRequest); ok {
+			ctx.Respond(&rdma.Accept{PrivateData: []byte("chat/1")})
+		}
+	}, rt.OnLoop()))
+	ev, err := rdma.Ask[*rdma.Listening](soon(t), rt, rt.CreateID(other, rdma.IDConfig{}), &rdma.Serve{Addr: "127.0.0.1:0"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = Dial(soon(t), rt, ev.Local.String(), Config{})
+	is(t, err, unix.EPROTO)
+}
+
+// In a secured mode nothing protects one-sided operations: they are refused unless they are
+// allowed, and Dial says so.
+func TestSecured(t *testing.T) {
+	credential := rdma.Credential{Identity: "ann", Key: [32]byte{1, 2, 3}}
+	for _, allowed := range []rdma.Access{0, rdma.RemoteWrite} {
+		security := &rdma.Security{Mode: rdma.PSK, Keys: new(rdma.Keyring), AllowOneSided: allowed}
+		if err := errors.Join(security.Keys.Use(credential), security.Keys.Accept(credential)); err != nil {
+			t.Fatal(err)
+		}
+		rt := openRuntime(t, rdma.Config{Device: iwarp.New(), Security: security})
+		l := listen(t, rt)
+		c, err := Dial(soon(t), rt, l.Addr().String(), Config{})
+		if allowed == 0 {
+			is(t, err, rdma.ErrSecured)
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, err := l.Accept(soon(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		send(t, c, "allowed")
+		receives(t, s, "allowed")
+		if s.Identity() != "ann" {
+			t.Errorf("the peer is %q", s.Identity())
+		}
+		_, _ = c.Close(), s.Close()
+	}
+}
+
+// Memory that there is not costs the connection, with the errno, and what cannot be is refused.
+func TestNoMemory(t *testing.T) {
+	rt := openRuntime(t, rdma.Config{Device: iwarp.New(), Limits: rdma.Limits{Memory: 1 << 10}})
+	l := listen(t, openRuntime(t))
+	_, err := Dial(soon(t), rt, l.Addr().String(), Config{})
+	is(t, err, unix.ENOMEM)
+	for _, cfg := range []Config{{Slots: 129}, {Slots: -1}, {Size: -1}, {Slots: 128, Size: 1 << 24}, {Backlog: -1}, {Linger: -1}} {
+		_, err := Dial(soon(t), rt, l.Addr().String(), cfg)
+		is(t, err, unix.EINVAL)
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err = Dial(ended, rt, l.Addr().String(), Config{})
+	is(t, err, context.Canceled)
+}

@@ -1,0 +1,164 @@
+package slots
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	rdma "github.com/rdmactor/rdmactor/actor"
+	"github.com/rdmactor/rdmactor/eventloop"
+)
+
+// Listener accepts connections with slots. Any goroutine but a loop's may call its methods.
+type Listener struct {
+	rt   *rdma.Runtime
+	cfg  Config
+	id   *actor.PID
+	addr rdma.Addr
+
+	mu      sync.Mutex
+	gate    gate
+	pending int // connections that were admitted and not yet returned by Accept
+	ready   []*Conn
+	closed  bool
+	err     error // nothing comes any more
+}
+
+// Listen listens on addr, "host:port". Port 0 is one that is free. Any goroutine but a loop's.
+func Listen(ctx context.Context, rt *rdma.Runtime, addr string, cfg Config) (*Listener, error) {
+	cfg, err := cfg.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	l := &Listener{rt: rt, cfg: cfg, gate: newGate()}
+	sys := rt.System()
+	pid := sys.Root.SpawnPrefix(actor.PropsFromFunc(l.receive, rt.OnLoop()), "slots")
+	id := cfg.identifier()
+	id.Handler = actor.PropsFromProducer(func() actor.Actor { return &owner{from: l} })
+	l.id = rt.CreateID(pid, id)
+	ev, err := rdma.Ask[*rdma.Listening](ctx, rt, l.id, &rdma.Serve{Addr: addr})
+	if err != nil {
+		if _, ok := errors.AsType[rdma.Failure](err); !ok { // else Closed follows and stops it
+			sys.Root.Stop(pid)
+		}
+		return nil, fmt.Errorf("slots: listen on %s: %w", addr, err)
+	}
+	l.addr = ev.Local
+	return l, nil
+}
+
+// receive is the actor that owns the listening identifier. It takes note of the listener's end.
+func (l *Listener) receive(ctx actor.Context) {
+	m, ok := ctx.Message().(*rdma.Closed)
+	if !ok {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.err = &LostError{m.Err}
+	l.gate.wake()
+	ctx.Stop(ctx.Self())
+}
+
+// admit counts a request as a connection that waits for Accept. If it may not, refusal says why.
+func (l *Listener) admit() (refusal string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case l.closed:
+		return "the listener has been closed"
+	case l.pending >= l.cfg.Backlog:
+		return fmt.Sprintf("%d connections wait to be accepted", l.pending)
+	}
+	l.pending++
+	return ""
+}
+
+// gone takes note that a connection that was admitted has failed.
+func (l *Listener) gone() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.pending--
+}
+
+// accepted puts a connection that is ready into the line for Accept.
+func (l *Listener) accepted(c *Conn) (woke bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		_ = c.Close()
+		return false
+	}
+	l.ready = append(l.ready, c)
+	return l.gate.wake()
+}
+
+// Accept waits for a connection whose both sides have their slots. The error is ErrClosed, why the
+// listener has ended, or that ctx has ended.
+func (l *Listener) Accept(ctx context.Context) (*Conn, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for {
+		switch {
+		case l.closed:
+			l.gate.wake()
+			return nil, ErrClosed
+		case len(l.ready) > 0:
+			c := l.ready[0]
+			l.ready[0] = nil
+			l.ready = l.ready[1:]
+			l.pending--
+			if len(l.ready) > 0 {
+				l.gate.wake()
+			}
+			return c, nil
+		case l.err != nil:
+			l.gate.wake()
+			return nil, l.err
+		}
+		if err := l.gate.wait(ctx, l.rt, &l.mu); err != nil {
+			if len(l.ready) > 0 {
+				l.gate.wake() // the token may have been for who gives up
+			}
+			return nil, err
+		}
+	}
+}
+
+// Addr is the address that it listens on.
+func (l *Listener) Addr() rdma.Addr { return l.addr }
+
+// closePatience is how long Close waits for the address to be free again.
+const closePatience = time.Second
+
+// Close has Accept return ErrClosed, and closes the connections that nobody has accepted. Those
+// that were accepted go on. When Close returns the address is free, unless the device takes longer
+// than a second for it. On a loop's goroutine Close does not wait for that.
+func (l *Listener) Close() error {
+	l.mu.Lock()
+	if l.closed {
+		l.mu.Unlock()
+		return ErrClosed
+	}
+	l.closed = true
+	left := l.ready
+	l.ready = nil
+	l.gate.wake()
+	l.mu.Unlock()
+	for _, c := range left {
+		_ = c.Close()
+	}
+	if eventloop.MayWait() != nil {
+		l.rt.System().Root.Send(l.id, &rdma.DestroyID{})
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), closePatience)
+	defer cancel()
+	// ENOENT: the identifier was gone already, with its device or the runtime
+	_, _ = rdma.Ask[*rdma.Closed](ctx, l.rt, l.id, &rdma.DestroyID{})
+	return nil
+}

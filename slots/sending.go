@@ -1,0 +1,213 @@
+package slots
+
+import (
+	"context"
+	"fmt"
+
+	"golang.org/x/sys/unix"
+
+	rdma "github.com/rdmactor/rdmactor/actor"
+)
+
+// sending is the half of a Conn that fills slots. The slots here and those at the peer have the
+// same numbers: a slot is free when the peer has released its own, and the device is finished with
+// ours.
+type sending struct {
+	gate
+	memory []byte // of all slots
+	peer   ring
+	size   int // bytes that fit into a slot
+	slots  []outSlot
+	free   []*outSlot // the last to come back is used first: its memory is in the processor's cache
+	queue  []*outSlot // sent, and not begun to be written
+	spare  []*outSlot // a queue that was
+	ended  bool       // End was called
+}
+
+// outState is what happens with a slot.
+type outState uint8
+
+const (
+	outFree     outState = iota
+	outReserved          // a program fills it
+	outQueued            // it is to be written
+	outPosted            // the device writes it, or the peer has it, or both
+)
+
+// outSlot is a slot that this side writes.
+type outSlot struct {
+	c       *Conn
+	index   int
+	bytes   []byte
+	state   outState
+	use     uint32 // how often it was reserved: a Reserved of an earlier time is recognized
+	n       int    // bytes
+	writing bool   // the device has it
+	theirs  bool   // the peer has it
+	write   rdma.Write
+	done    func(error)
+}
+
+// set makes the slots, when both sides have said what they have.
+func (s *sending) set(c *Conn, m *rdma.Memory, own int) {
+	n := min(c.cfg.Slots, s.peer.slots)
+	s.size = min(own, s.peer.size)
+	s.slots, s.free = make([]outSlot, n), make([]*outSlot, 0, n)
+	s.queue, s.spare = make([]*outSlot, 0, n), make([]*outSlot, 0, n)
+	for i := range s.slots {
+		o := &s.slots[i]
+		o.c, o.index = c, i
+		o.bytes = s.memory[i*own:][:s.size:s.size]
+		o.write = rdma.Write{Memory: m, At: i * own, Key: s.peer.key, Offset: i * s.peer.size, Imm: uint32(i)}
+		o.done = o.written
+	}
+	for i := n - 1; i >= 0; i-- {
+		s.free = append(s.free, &s.slots[i])
+	}
+}
+
+// Reserved is a slot to be filled. It belongs to who has got it from Reserve, until Send or
+// Release.
+type Reserved struct {
+	s   *outSlot
+	use uint32
+}
+
+// Reserve waits for a slot that is free, and returns it. The error is why there will be none: what
+// Conn says of its end, ErrClosed, ErrEnded, or that ctx has ended. Any goroutine but a loop's.
+func (c *Conn) Reserve(ctx context.Context) (Reserved, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s := &c.out
+	for {
+		if err := c.sendableLocked(); err != nil {
+			s.wake()
+			return Reserved{}, err
+		}
+		if n := len(s.free); n > 0 {
+			o := s.free[n-1]
+			s.free = s.free[:n-1]
+			if n > 1 {
+				s.wake()
+			}
+			o.state = outReserved
+			o.use++
+			c.users++
+			return Reserved{o, o.use}, nil
+		}
+		if err := s.gate.wait(ctx, c.rt, &c.mu); err != nil {
+			if len(s.free) > 0 {
+				s.wake() // the token may have been for who gives up
+			}
+			return Reserved{}, err
+		}
+	}
+}
+
+// sendableLocked says why nothing more may be sent; nil: it may.
+func (c *Conn) sendableLocked() error {
+	switch {
+	case c.closed:
+		return ErrClosed
+	case c.err != nil:
+		return c.err
+	case c.out.ended:
+		return ErrEnded
+	}
+	return nil
+}
+
+// Bytes is the slot's memory, Conn.Size bytes, with what was in it before. They stay where they
+// are until Send or Release, also when the connection ends. Any goroutine that owns r.
+func (r Reserved) Bytes() []byte { return r.s.bytes }
+
+// Send writes the first n bytes into the peer's slot, and notifies it. It does not wait: r is the
+// connection's from now on. An error says that the slot was not sent: EINVAL for an n that a slot
+// does not have, and then r is still the caller's; otherwise Reserve's, and the slot was released.
+// nil does not mean that the bytes have arrived: only an answer of the peer's says so. Send panics
+// if the slot was sent or released before. Any goroutine that owns r.
+func (r Reserved) Send(n int) error {
+	c := r.s.c
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	r.checkLocked()
+	if n < 0 || n > len(r.s.bytes) {
+		return fmt.Errorf("slots: %d bytes in a slot of %d: %w", n, len(r.s.bytes), unix.EINVAL)
+	}
+	if err := c.sendableLocked(); err != nil {
+		r.s.giveBackLocked()
+		return err
+	}
+	r.s.n, r.s.state = n, outQueued
+	c.out.queue = append(c.out.queue, r.s)
+	c.usedLocked()
+	c.pumpLocked()
+	return nil
+}
+
+// Release gives a slot back that is not to be sent. It panics if the slot was sent or released
+// before. Any goroutine that owns r.
+func (r Reserved) Release() {
+	c := r.s.c
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	r.checkLocked()
+	r.s.giveBackLocked()
+}
+
+func (r Reserved) checkLocked() {
+	if r.s.state != outReserved || r.s.use != r.use {
+		panic("slots: a Reserved was used that had been sent or released")
+	}
+}
+
+func (o *outSlot) giveBackLocked() {
+	o.freeLocked()
+	o.c.usedLocked()
+}
+
+// freeLocked makes the slot free. It reports whether somebody waited for one.
+func (o *outSlot) freeLocked() (woke bool) {
+	o.state = outFree
+	o.c.out.free = append(o.c.out.free, o)
+	return o.c.out.wake()
+}
+
+// written is called on the loop when the device is finished with the slot's memory. An error means
+// that the connection ends, and that event follows.
+func (o *outSlot) written(err error) {
+	o.c.mu.Lock()
+	defer o.c.mu.Unlock()
+	o.writing = false
+	if err == nil && !o.theirs && o.freeLocked() {
+		o.c.local.Woke()
+	}
+}
+
+// takeLocked is the slots that are to be written, which count as the peer's from now on. It is
+// valid until the next call.
+func (s *sending) takeLocked() []*outSlot {
+	queue := s.queue
+	s.queue, s.spare = s.spare[:0], queue
+	for _, o := range queue {
+		o.state, o.writing, o.theirs = outPosted, true, true
+	}
+	return queue
+}
+
+// released takes note that the peer has released a slot. Loop goroutine.
+func (c *Conn) released(slot int) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if slot >= len(c.out.slots) {
+		return violation("it has released slot %d of %d", slot, len(c.out.slots))
+	}
+	o := &c.out.slots[slot]
+	if o.state != outPosted || !o.theirs {
+		return violation("it has released slot %d, which it does not have", slot)
+	}
+	if o.theirs = false; !o.writing && o.freeLocked() {
+		c.local.Woke()
+	}
+	return nil
+}

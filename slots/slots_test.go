@@ -1,0 +1,313 @@
+package slots
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	rdma "github.com/rdmactor/rdmactor/actor"
+	"github.com/rdmactor/rdmactor/actor/actortest"
+)
+
+// is fails the test unless errors.Is finds target.
+func is(tb testing.TB, err, target error) {
+	tb.Helper()
+	if !errors.Is(err, target) {
+		tb.Errorf("the error is %T %v, want %v", err, err, target)
+	}
+}
+
+// panics fails the test unless f panics.
+func panics(tb testing.TB, what string, f func()) {
+	tb.Helper()
+	defer func() {
+		if recover() == nil {
+			tb.Errorf("%s does not panic", what)
+		}
+	}()
+	f()
+}
+
+// Slots go both ways, in order, whatever sizes the two sides have.
+func TestBothWays(t *testing.T) {
+	for _, x := range []struct{ near, far Config }{
+		{}, {Config{Slots: 1, Size: 16}, Config{Slots: 1, Size: 16}},
+		{Config{Slots: 3, Size: 100}, Config{Slots: 128, Size: 64}}, {Config{Slots: 16, Size: 32}, Config{Slots: 1, Size: 4096}},
+	} {
+		t.Run(fmt.Sprintf("%d slots of %d, %d of %d", x.near.Slots, x.near.Size, x.far.Slots, x.far.Size), func(t *testing.T) {
+			rt := openRuntime(t)
+			near, far := joined(t, rt, listen(t, rt, x.far), x.near)
+			if near.Size() != far.Size() || near.Slots() != far.Slots() {
+				t.Errorf("%d slots of %d here, %d of %d there", near.Slots(), near.Size(), far.Slots(), far.Size())
+			}
+			var wg sync.WaitGroup
+			const n = 500
+			for _, side := range []struct{ from, to *Conn }{{near, far}, {far, near}} {
+				wg.Go(func() {
+					for i := range n {
+						send(t, side.from, fmt.Sprint("slot ", i))
+					}
+					if err := side.from.End(); err != nil {
+						t.Error(err)
+					}
+				})
+				wg.Go(func() {
+					for i := range n {
+						receives(t, side.to, fmt.Sprint("slot ", i))
+					}
+					_, err := side.to.Receive(soon(t))
+					is(t, err, io.EOF)
+				})
+			}
+			wg.Wait()
+		})
+	}
+}
+
+// On devices with immediates the Write notifies the peer itself, on others a message does. Both
+// bring what was written, in virtual time.
+func TestOnEveryDevice(t *testing.T) {
+	for name, infiniBand := range map[string]bool{"iWARP": false, "InfiniBand": true} {
+		t.Run(name, func(t *testing.T) {
+			actortest.Run(t, actortest.Config{InfiniBand: infiniBand}, func(w *actortest.World) {
+				t := w.T()
+				l, err := Listen(t.Context(), w.Runtime(), "10.0.0.1:7471", Config{Slots: 4, Size: 1000})
+				if err != nil {
+					t.Fatal(err)
+				}
+				near, far := joined(t, w.Host("far", "10.0.0.2"), l, Config{Slots: 4, Size: 1000})
+				go func() {
+					for i := range 100 {
+						send(t, near, fmt.Sprint(i))
+					}
+					send(t, near, "")
+					_ = near.Close()
+				}()
+				for i := range 100 {
+					receives(t, far, fmt.Sprint(i))
+				}
+				receives(t, far, "")
+				_, err = far.Receive(t.Context())
+				is(t, err, io.EOF)
+				_ = far.Close()
+				_ = l.Close()
+			})
+		})
+	}
+}
+
+// Whole slots of random bytes arrive as they were, though programs keep some for a while and
+// release them in any order.
+func TestBytesArrive(t *testing.T) {
+	near, far := pipe(t, openRuntime(t), Config{Slots: 6, Size: 100_000})
+	sums := make(chan []byte, 1000)
+	var wg sync.WaitGroup
+	for seed := range uint64(3) {
+		wg.Go(func() {
+			random := rand.New(rand.NewPCG(seed, 1))
+			for range 60 {
+				s := reserve(t, near)
+				n := 8 + random.IntN(len(s.Bytes())-8)
+				for i := range n {
+					s.Bytes()[i] = byte(random.Uint32())
+				}
+				want := bytes.Clone(s.Bytes()[:n])
+				if random.IntN(10) == 0 {
+					s.Release()
+					continue
+				}
+				if err := s.Send(n); err != nil {
+					t.Error(err)
+				}
+				sums <- want
+			}
+		})
+	}
+	go func() {
+		wg.Wait()
+		_ = near.End()
+		close(sums)
+	}()
+	wanted := make(map[string]bool)
+	var kept []Received
+	release := func() {
+		i := rand.IntN(len(kept))
+		if b := string(kept[i].Bytes()); !wanted[b] {
+			for sum := range sums {
+				if wanted[string(sum)] = true; string(sum) == b {
+					break
+				}
+			}
+			if !wanted[b] {
+				t.Errorf("%d bytes came that nobody has sent", len(b))
+			}
+		}
+		kept[i].Release()
+		kept = append(kept[:i], kept[i+1:]...)
+	}
+	for {
+		r, err := far.Receive(soon(t))
+		if err != nil {
+			is(t, err, io.EOF)
+			break
+		}
+		if kept = append(kept, r); len(kept) > 4 {
+			release()
+		}
+	}
+	for len(kept) > 0 {
+		release()
+	}
+}
+
+// Whose peer releases nothing waits, and does not take more memory.
+func TestFlowControl(t *testing.T) {
+	near, far := pipe(t, openRuntime(t), Config{Slots: 4, Size: 64})
+	for i := range 4 {
+		send(t, near, fmt.Sprint(i))
+	}
+	short, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	_, err := near.Reserve(short)
+	is(t, err, context.DeadlineExceeded)
+	var all []Received
+	for range 4 {
+		all = append(all, receive(t, far))
+	}
+	_, err = near.Reserve(short)
+	is(t, err, context.DeadlineExceeded)
+	all[2].Release()
+	send(t, near, "into the one that is free")
+	receives(t, far, "into the one that is free")
+	all[0].Release()
+	if string(all[3].Bytes()) != "3" {
+		t.Errorf("a slot that was not released has become %q", all[3].Bytes())
+	}
+	all[1].Release()
+	all[3].Release()
+}
+
+// Slots of a program stay its own: it cannot use them when it has given them back.
+func TestSlotsAreUsedOnce(t *testing.T) {
+	near, far := pipe(t, openRuntime(t), Config{Slots: 2, Size: 64})
+	s := reserve(t, near)
+	is(t, s.Send(65), unix.EINVAL)
+	is(t, s.Send(-1), unix.EINVAL)
+	if err := s.Send(3); err != nil {
+		t.Error(err)
+	}
+	panics(t, "Send of a slot that was sent", func() { _ = s.Send(3) })
+	panics(t, "Release of a slot that was sent", func() { s.Release() })
+	r := receive(t, far)
+	r.Release()
+	panics(t, "the second Release", r.Release)
+	s = reserve(t, near)
+	s.Release()
+	panics(t, "Release of a slot that was released", s.Release)
+	send(t, near, "the connection goes on")
+	receives(t, far, "the connection goes on")
+}
+
+// Each side ends by itself, once, and a connection that is closed delivers what was sent.
+func TestEnds(t *testing.T) {
+	near, far := pipe(t, openRuntime(t), Config{Slots: 4, Size: 64})
+	send(t, near, "last")
+	kept := reserve(t, near)
+	if err := near.End(); err != nil {
+		t.Error(err)
+	}
+	is(t, near.End(), ErrEnded)
+	is(t, kept.Send(1), ErrEnded)
+	_, err := near.Reserve(t.Context())
+	is(t, err, ErrEnded)
+	receives(t, far, "last")
+	for range 2 {
+		_, err = far.Receive(t.Context())
+		is(t, err, io.EOF)
+	}
+	send(t, far, "the other way goes on")
+	if err := far.Close(); err != nil {
+		t.Error(err)
+	}
+	is(t, far.Close(), ErrClosed)
+	_, err = far.Reserve(t.Context())
+	is(t, err, ErrClosed)
+	_, err = far.Receive(t.Context())
+	is(t, err, ErrClosed)
+	receives(t, near, "the other way goes on")
+	_, err = near.Receive(soon(t))
+	is(t, err, io.EOF)
+}
+
+// A connection that is lost is reported to all that wait, and what programs have of it stays.
+func TestLost(t *testing.T) {
+	far := openRuntime(t)
+	rt := openRuntime(t)
+	l := listen(t, far, Config{Slots: 2, Size: 64})
+	near, server := joined(t, rt, l, Config{Slots: 2, Size: 64})
+	send(t, server, "came before")
+	got, free := receive(t, near), reserve(t, near)
+	send(t, server, "came, too")
+	for near.arrived() == 0 {
+		time.Sleep(time.Millisecond)
+	}
+	send(t, near, "")
+	var wg sync.WaitGroup
+	for range 3 {
+		wg.Go(func() {
+			_, err := near.Reserve(soon(t))
+			is(t, err, unix.ECONNRESET)
+		})
+	}
+	time.Sleep(10 * time.Millisecond)
+	far.System().Root.Send(server.id, &rdma.DestroyID{})
+	wg.Wait()
+	receives(t, near, "came, too")
+	_, err := near.Receive(soon(t))
+	is(t, err, unix.ECONNRESET)
+	if string(got.Bytes()) != "came before" {
+		t.Errorf("%q", got.Bytes())
+	}
+	copy(free.Bytes(), "still ours")
+	is(t, free.Send(10), unix.ECONNRESET)
+	got.Release()
+}
+
+// arrived is how many slots wait for Receive.
+func (c *Conn) arrived() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.in.arrived.Len()
+}
+
+// Shutdown ends connections, and waits for the slots that programs have.
+func TestShutdown(t *testing.T) {
+	rt := openRuntime(t)
+	near, far := pipe(t, rt, Config{Slots: 2, Size: 64})
+	send(t, near, "kept")
+	got := receive(t, far)
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	time.AfterFunc(150*time.Millisecond, func() {
+		if string(got.Bytes()) != "kept" {
+			t.Errorf("%q", got.Bytes())
+		}
+		got.Release()
+	})
+	begun := time.Now()
+	if err := rt.Shutdown(ctx); err != nil || time.Since(begun) < 100*time.Millisecond {
+		t.Errorf("Shutdown: %v after %v", err, time.Since(begun))
+	}
+	_, err := near.Receive(t.Context())
+	is(t, err, rdma.ErrShutdown)
+	_, err = near.Reserve(t.Context())
+	is(t, err, unix.ECONNRESET)
+}
