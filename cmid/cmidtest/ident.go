@@ -96,7 +96,7 @@ func (id *ident) arm(d time.Duration, fn func()) {
 }
 
 func (id *ident) packet(kind Message, m *message) packet {
-	return packet{kind: kind, from: id.self(), to: id.far, src: id.local.Addr(), dst: id.peer.Addr(), cm: m}
+	return packet{kind: kind, by: id, from: id.self(), to: id.far, src: id.local.Addr(), dst: id.peer.Addr(), cm: m}
 }
 
 // send gives the network a message for the other end.

@@ -1,11 +1,26 @@
 package cmidtest
 
-import "sync"
+import (
+	"sync"
+
+	"github.com/rdmactor/rdmactor/cmid"
+)
+
+// Passing is a message that somebody in the middle of a link sees.
+type Passing struct {
+	Message Message
+	// Handle is that of the identifier that has sent it; 0: it has gone, or never was.
+	Handle cmid.Handle
+	// Local and Peer are its addresses: this side's and the other one's.
+	Local, Peer cmid.Addr
+	// Bytes are a Send's, those of the answer to a Read, or private data.
+	Bytes []byte
+}
 
 // tap is somebody on the path.
 type tap struct {
 	mu sync.Mutex
-	fn func(m Message, b []byte) []byte
+	fn func(p Passing) []byte
 }
 
 // Intercept puts somebody in the middle of every link, who reads and changes what programs send: fn
@@ -14,6 +29,16 @@ type tap struct {
 // keep and change b. Calls come one at a time, from the goroutines of the loops that send. A nil fn
 // ends it.
 func (f *Fabric) Intercept(fn func(m Message, b []byte) []byte) {
+	if fn == nil {
+		f.InterceptPassing(nil)
+		return
+	}
+	f.InterceptPassing(func(p Passing) []byte { return fn(p.Message, p.Bytes) })
+}
+
+// InterceptPassing is Intercept, with who has sent each message. It takes the place of an Intercept
+// before it.
+func (f *Fabric) InterceptPassing(fn func(p Passing) []byte) {
 	f.tap.mu.Lock()
 	defer f.tap.mu.Unlock()
 	f.tap.fn = fn
@@ -28,14 +53,23 @@ func (f *Fabric) intercepted(p *packet) (lost bool) {
 	}
 	switch p.kind {
 	case MsgSend, MsgReadResponse:
-		b := f.tap.fn(p.kind, append([]byte{}, p.data.b...))
+		b := f.tap.fn(p.passing(p.data.b))
 		p.data.b = append(p.data.b[:0], b...)
 		return b == nil
 	case MsgREQ, MsgREP, MsgREJ:
 		m := *p.cm
-		m.private = f.tap.fn(p.kind, append([]byte{}, m.private...))
+		m.private = f.tap.fn(p.passing(m.private))
 		p.cm = &m
 		return m.private == nil
 	}
 	return false
+}
+
+// passing is what somebody in the middle sees of a packet.
+func (p *packet) passing(b []byte) Passing {
+	s := Passing{Message: p.kind, Bytes: append([]byte{}, b...)}
+	if p.by != nil {
+		s.Handle, s.Local, s.Peer = p.by.h, p.by.local, p.by.peer
+	}
+	return s
 }

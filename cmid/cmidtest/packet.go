@@ -55,6 +55,7 @@ func (m Message) MarshalText() ([]byte, error) { return []byte(m.String()), nil 
 type packet struct {
 	kind     Message
 	from, to endpoint
+	by       *ident // who sends it, for who intercepts it; nil: nobody has it any more
 	src, dst netip.Addr
 	cm       *message      // of connection management; never changed once sent
 	listener *binding      // MsgREQ, MsgSIDRREQ: has one more unread request

@@ -113,17 +113,29 @@ var onTwins = []*Kind{
 	{Reorder, "has its events overtake completions", All, time.Minute, reorder, ordered},
 }
 
-// OnPath are kinds for worlds with World.OnPath. Only what is secured survives them. They wait for
-// a frame that they can change.
-var OnPath = []*Kind{
-	{Attack, "has a frame changed", Attacked, 0, attack(onpath.Flip), nil},
+// OnPath lists the kinds for worlds with World.OnPath where the machines have such devices. Only
+// what is secured survives them. They wait for something that they can change.
+func OnPath(device world.Kind) []*Kind {
+	if device == world.Embedded {
+		return slices.Concat(onMessages, onFrames)
+	}
+	return onMessages
+}
+
+var onMessages = []*Kind{
+	{Attack, "has a bit changed", Attacked, 0, attack(onpath.Flip), nil},
+	{Attack, "has a message cut", Attacked, 0, attack(onpath.Cut), nil},
+	{Attack, "has an earlier message in a message's place", Attacked, 0, attack(onpath.Replay), nil},
+	{Attack, "has a message of another connection's in a message's place", Attacked, 0, attack(onpath.Graft), nil},
+	{Attack, "has its hello stripped", Attacked, 0, attack(onpath.Strip), nil},
+}
+
+var onFrames = []*Kind{
 	{Attack, "has a frame left out", Attacked, 0, attack(onpath.Drop), nil},
 	{Attack, "has a frame repeated", Attacked, 0, attack(onpath.Repeat), nil},
 	{Attack, "has two frames swapped", Attacked, 0, attack(onpath.Swap), nil},
-	{Attack, "has a frame cut", Attacked, 0, attack(onpath.Cut), nil},
 	{Attack, "has a frame of another connection's", Attacked, 0, attack(onpath.Splice), nil},
-	{Attack, "has an earlier message in a frame", Attacked, 0, attack(onpath.Replay), nil},
-	{Attack, "has its hello stripped", Attacked, 0, attack(onpath.Strip), nil},
+	{Attack, "has a connection made to another listener", Attacked, 0, attack(onpath.Relay), nil},
 }
 
 // Calm ends every fault.

@@ -60,6 +60,7 @@ func (s *sock) dial() {
 	}
 	n.conns++
 	s.conn = n.conns
+	s.relay()
 	s.flow.drop()
 	s.state, s.err, s.connecting = stateSynSent, 0, true
 	s.rdShut, s.wrShut, s.finished = false, false, false

@@ -20,7 +20,7 @@ type flow struct {
 // push sends a segment.
 func (f *flow) push(seg segment) {
 	s, n := f.s, f.s.m.net
-	dst := s.m.owner(s.remote.Addr())
+	dst := s.m.owner(s.destination())
 	now := s.m.now()
 	var d time.Duration
 	if dst != nil {

@@ -50,13 +50,12 @@ func (s *sock) timeOut() string {
 // probe asks the peer what it has received, and hears the answer at once.
 func (s *sock) probe() string {
 	n := s.m.net
-	dst := n.path(s.m, s.local.Addr(), s.remote.Addr())
+	dst := n.path(s.m, s.local.Addr(), s.destination())
 	if dst == nil {
 		return " lost"
 	}
-	back := n.path(dst, s.remote.Addr(), s.local.Addr()) == s.m
-	t := s.tuple()
-	t.local, t.remote = t.remote, t.local
+	back := n.path(dst, s.destination(), s.local.Addr()) == s.m
+	t := s.opposite()
 	peer := dst.conns[t]
 	if peer == nil || peer.conn != s.conn {
 		peer = nil

@@ -27,7 +27,7 @@ func (f *flow) happen() string {
 		if len(seg.data) > 0 {
 			fmt.Fprintf(&line, " %d", len(seg.data))
 		}
-		dst := n.path(f.s.m, f.s.local.Addr(), f.s.remote.Addr())
+		dst := n.path(f.s.m, f.s.local.Addr(), f.s.destination())
 		if dst == nil || !dst.receive(f, seg, &line) {
 			f.retry(seg, now, &line)
 			return line.String()
@@ -43,8 +43,7 @@ func (f *flow) happen() string {
 // had come.
 func (m *Machine) receive(f *flow, seg segment, line *strings.Builder) bool {
 	from := f.s
-	t := from.tuple()
-	t.local, t.remote = t.remote, t.local
+	t := from.opposite()
 	if to := m.conns[t]; to != nil {
 		switch {
 		case to.conn == from.conn:
@@ -146,7 +145,7 @@ func (s *sock) acked(peer *sock) {
 // challenge is called when a SYN has come for a connection that exists: the peer has forgotten it.
 // The acknowledgement that answers the SYN makes the peer reset the old connection.
 func (s *sock) challenge(line *strings.Builder) {
-	if n := s.m.net; n.path(s.m, s.local.Addr(), s.remote.Addr()) != nil {
+	if n := s.m.net; n.path(s.m, s.local.Addr(), s.destination()) != nil {
 		line.WriteString(" resets an old connection,")
 		s.reset()
 	}
@@ -189,6 +188,9 @@ func (m *Machine) request(f *flow, t tuple, line *strings.Builder) bool {
 	s.options = l.options
 	s.out.size, s.in.size = l.child()
 	s.local, s.remote = t.local, t.remote
+	if from.realPeer.IsValid() {
+		s.knownAs = from.tuple().remote
+	}
 	s.peer, from.peer = from, s
 	s.conn, s.mss, s.state = from.conn, from.mss, stateSynReceived
 	s.began, s.heard = m.now(), m.now()
@@ -237,7 +239,7 @@ func (r *stray) happen() string {
 		return line + " comes later"
 	}
 	r.m.stray--
-	if n.path(r.m, r.to.remote.Addr(), r.to.local.Addr()) == nil {
+	if n.path(r.m, r.to.destination(), r.to.local.Addr()) == nil {
 		return line + " lost"
 	}
 	if r.to.conn == r.conn {

@@ -27,7 +27,7 @@ func (n *Network) path(m *Machine, from, to netip.Addr) *Machine {
 
 // unreachable says whether the machine's network knows that nobody has the peer's address.
 func (s *sock) unreachable() bool {
-	dst := s.m.owner(s.remote.Addr())
+	dst := s.m.owner(s.destination())
 	return dst == nil || dst.off
 }
 

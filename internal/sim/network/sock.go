@@ -44,6 +44,10 @@ type sock struct {
 	ownPort       bool           // bind(2) has got a port
 	claims        bool           // it is in the machine's table of ports
 
+	// Of a connection that is relayed: where the side that has connected gets to, and what that has
+	// dialled, at the other side. Neither of them knows.
+	realPeer, knownAs netip.AddrPort
+
 	state      state
 	conn       uint64 // of the attempt to connect; the same at both ends
 	peer       *sock  // of the newest attempt; nil: it has not been answered

@@ -1,4 +1,5 @@
-// Package onpath is somebody between simulated machines: it reads iWARP's frames, and changes some.
+// Package onpath is somebody between simulated machines: it reads what they send, and changes some
+// of it.
 //
 // # Ownership
 //
@@ -14,32 +15,34 @@
 //
 // # Limitations
 //
-// Frames must have no markers, as those of the embedded device.
+// Frames must have no markers, as those of the embedded device. Of devices whose messages come as
+// they are, by Message, none is left out, and none overtakes another.
 package onpath
 
 import (
-	"bytes"
 	"math/rand/v2"
+	"net/netip"
 	"slices"
 
 	"github.com/rdmactor/rdmactor/internal/sim/network"
-	"github.com/rdmactor/rdmactor/iwarp/wire"
 )
 
-// Act is what is done to a frame.
+// Act is what is done to what is sent.
 type Act uint8
 
 // The acts.
 const (
 	Nothing Act = iota
-	Flip        // a bit of its payload is another one, and its CRC is right
-	Drop        // it is left out
+	Flip        // a bit is another one, and the frame's CRC is right
+	Drop        // a frame is left out
 	Repeat      // it comes twice
 	Swap        // the next one comes before it
 	Cut         // its end is missing
 	Splice      // one of another connection's comes in its place
-	Replay      // the message before it is in it, and its headers and CRC are right
-	Strip       // of the set-up: what the private data says is left out
+	Replay      // an earlier message is in it, and its headers and CRC are right
+	Graft       // so is a message of another connection's, which had the same number there
+	Strip       // of the set-up: what the private data says of security is left out
+	Relay       // a connection that begins is made to another listener
 )
 
 // Attacker is somebody on the path. The zero value with Rand lets everything pass.
@@ -48,28 +51,23 @@ type Attacker struct {
 	// Acted is called when something was done to a connection. nil: nobody.
 	Acted func(f network.Flow, act Act)
 
-	flows map[network.Flow]*flow
-	armed []*arm
-	last  []byte       // a frame that has passed
-	from  network.Flow // and where
+	flows     map[network.Flow]*flow
+	histories []*history // the oldest first
+	dialled   []netip.AddrPort
+	armed     []*arm
+	last      []byte       // a frame that has passed
+	from      network.Flow // and where
 }
 
 // arm is something that is to be done, once.
 type arm struct {
 	act  Act
-	skip int // so many frames
+	skip int // so many times
 	to   func(f network.Flow) bool
 }
 
-// flow is one direction of a connection.
-type flow struct {
-	set  bool   // its frame of the set-up has passed
-	part []byte // of a frame
-	said []byte // the last message
-	late []byte // a whole one, that the next one overtakes
-}
-
-// Arm has the attacker act once, on a frame of a flow that to chooses, after some others.
+// Arm has the attacker act once, on something in a flow that to chooses, after some that it leaves
+// alone.
 func (a *Attacker) Arm(act Act, skip int, to func(f network.Flow) bool) {
 	a.armed = append(a.armed, &arm{act, skip, to})
 }
@@ -77,100 +75,10 @@ func (a *Attacker) Arm(act Act, skip int, to func(f network.Flow) bool) {
 // Disarm has the attacker do nothing any more.
 func (a *Attacker) Disarm() { a.armed = nil }
 
-// Pass implements network.Path.
-func (a *Attacker) Pass(to network.Flow, b []byte) []byte {
-	if a.flows == nil {
-		a.flows = make(map[network.Flow]*flow)
-	}
-	f := a.flows[to]
-	if f == nil {
-		f = &flow{}
-		a.flows[to] = f
-	}
-	f.part = append(f.part, b...)
-	var out []byte
-	for {
-		n := f.whole()
-		if n == 0 {
-			return out
-		}
-		frame := slices.Clone(f.part[:n])
-		f.part = f.part[n:]
-		out = append(out, a.frame(to, f, frame)...)
-		f.set = true
-	}
-}
-
-// End implements network.Path.
-func (a *Attacker) End(to network.Flow) []byte {
-	f := a.flows[to]
-	if f == nil {
-		return nil
-	}
-	delete(a.flows, to)
-	return append(f.late, f.part...)
-}
-
-// whole is the length of the frame at the beginning; 0: it is not whole.
-func (f *flow) whole() int {
-	const header = 20 // of a frame of the set-up; the length of its private data is its end
-	n := header
-	switch {
-	case f.set && len(f.part) < wire.LengthLen, !f.set && len(f.part) < header:
-		return 0
-	case f.set:
-		n = wire.FPDULen(int(f.part[0])<<8 | int(f.part[1]))
-	default:
-		n += int(f.part[header-2])<<8 | int(f.part[header-1])
-	}
-	if len(f.part) < n {
-		return 0
-	}
-	return n
-}
-
-// frame is what arrives in a frame's place.
-func (a *Attacker) frame(to network.Flow, f *flow, b []byte) []byte {
-	if late := f.late; late != nil {
-		f.late = nil
-		return append(b, late...)
-	}
-	act := a.act(to, f)
-	before, from := a.last, a.from
-	if f.set && !bytes.Equal(b, before) {
-		a.last, a.from = slices.Clone(b), to
-	}
-	said := f.said
-	f.said = sent(b)
-	switch act {
-	case Replay:
-		return replay(b, said)
-	case Flip:
-		return a.flip(b)
-	case Drop:
-		return nil
-	case Repeat:
-		return append(b, b...)
-	case Swap:
-		f.late = b
-		return nil
-	case Cut:
-		return b[:len(b)-1-a.Rand.IntN(len(b)-1)]
-	case Splice:
-		if before != nil && from != to {
-			return before
-		}
-		return a.flip(b)
-	case Strip:
-		clear(b[20:]) // the private data
-	}
-	return b
-}
-
-// act is what is done to the next frame.
-func (a *Attacker) act(to network.Flow, f *flow) Act {
+// due is what is done to something in a flow: the oldest of the acts that fit.
+func (a *Attacker) due(to network.Flow, fits func(act Act) bool) Act {
 	i := slices.IndexFunc(a.armed, func(x *arm) bool {
-		if (x.act == Strip) == f.set || !x.to(to) {
+		if !x.to(to) || !fits(x.act) {
 			return false
 		}
 		x.skip--
@@ -181,41 +89,52 @@ func (a *Attacker) act(to network.Flow, f *flow) Act {
 	}
 	act := a.armed[i].act
 	a.armed = slices.Delete(a.armed, i, i+1)
-	if a.Acted != nil {
-		a.Acted(to, act)
-	}
+	a.acted(to, act)
 	return act
 }
 
-// flip changes a bit of the last bytes of a frame, and its CRC.
-func (a *Attacker) flip(b []byte) []byte {
-	f, _, err := wire.ConsumeFPDU(b)
-	if err != nil || len(f.ULPDU) == 0 {
-		return b
+func (a *Attacker) acted(f network.Flow, act Act) {
+	if a.Acted != nil {
+		a.Acted(f, act)
 	}
-	i := len(f.ULPDU) - 1 - a.Rand.IntN(min(len(f.ULPDU), 16))
-	f.ULPDU[i] ^= 1 << a.Rand.IntN(8)
-	f.CRC = f.Checksum()
-	return wire.AppendFPDU(nil, &f)
 }
 
-// sent is the part of a Send that a frame has; nil: it has none.
-func sent(b []byte) []byte {
-	f, _, err := wire.ConsumeFPDU(b)
-	if err != nil || len(f.ULPDU) < wire.UntaggedLen || f.ULPDU[0]&0x80 != 0 || f.ULPDU[1]&0xf != 3 {
-		return nil
+// Meet implements network.Path. A connection is relayed to another address that somebody has
+// dialled before.
+func (a *Attacker) Meet(f network.Flow) netip.AddrPort {
+	var others []netip.AddrPort
+	for _, at := range a.dialled {
+		if at != f.To && at.Addr() != f.From.Addr() {
+			others = append(others, at)
+		}
 	}
-	return f.ULPDU[wire.UntaggedLen:]
+	if !slices.Contains(a.dialled, f.To) {
+		a.dialled = append(a.dialled, f.To)
+	}
+	if len(others) == 0 || a.due(f, func(act Act) bool { return act == Relay }) == Nothing {
+		return f.To
+	}
+	to := others[a.Rand.IntN(len(others))]
+	a.acted(network.Flow{Conn: f.Conn, From: f.From, To: to}, Relay) // that listener's, too
+	return to
 }
 
-// replay puts an earlier message into a frame, if both have one.
-func replay(b, said []byte) []byte {
-	now := sent(b)
-	if said == nil || now == nil {
-		return b
+// inSetUp reports whether an act is done to private data.
+func inSetUp(act Act) bool { return act == Strip || act == Flip }
+
+// flip changes one of the last bits.
+func (a *Attacker) flip(b []byte) {
+	if len(b) > 0 {
+		b[len(b)-1-a.Rand.IntN(min(len(b), 16))] ^= 1 << a.Rand.IntN(8)
 	}
-	f, _, _ := wire.ConsumeFPDU(b) // as sent has
-	f.ULPDU = slices.Concat(f.ULPDU[:wire.UntaggedLen], said)
-	f.CRC = f.Checksum()
-	return wire.AppendFPDU(nil, &f)
+}
+
+// strip takes what private data says of security out of it, or all that it says.
+func (a *Attacker) strip(b []byte) {
+	const features = 6 // of a hello
+	if len(b) > features && a.Rand.IntN(2) == 0 {
+		b[features] = 0
+		return
+	}
+	clear(b)
 }

@@ -166,10 +166,10 @@ func (l *Identifiers) Event(now time.Duration, id string, kind states.Kind) {
 
 // behind reports whether the device has connected the identifier already. In a secured world owners
 // hear of requests, answers and rejections after that. Who disconnects before it has the answer to
-// its dial gets that as an error.
+// its dial, or whose peer does, gets that as an error.
 func (i *identifier) behind(kind states.Kind) bool {
 	return i.now == states.Connected || i.from == states.Connected ||
-		i.from == states.Disconnecting && kind == states.KindConnectError
+		(i.from == states.Disconnecting || i.from == states.PeerDisconnected) && kind == states.KindConnectError
 }
 
 func (i *identifier) reports(kind states.Kind) bool {

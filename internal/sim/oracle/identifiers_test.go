@@ -201,6 +201,11 @@ func TestIdentifiersOfStrangers(t *testing.T) {
 			l.Transition(0, "a", 1, states.Disconnecting, states.Timewait)
 			l.Event(0, "a", states.KindConnectError)
 		}, ""},
+		"left by its peer": {func(l *Identifiers) {
+			l.Transition(0, "a", 1, states.Connected, states.PeerDisconnected)
+			l.Transition(0, "a", 1, states.PeerDisconnected, states.Timewait)
+			l.Event(0, "a", states.KindConnectError)
+		}, ""},
 		"rejected late": {func(l *Identifiers) {
 			l.Transition(0, "a", 1, states.Connected, states.Disconnecting)
 			l.Transition(0, "a", 1, states.Disconnecting, states.Timewait)

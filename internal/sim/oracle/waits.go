@@ -42,6 +42,9 @@ func (w *Wait) Over() {
 	}
 }
 
+// Forget enters that nothing of all that is outstanding is waited for any more.
+func (l *Liveness) Forget() { l.waits = nil }
+
 // Calm enters that nothing disturbs any more. The first call counts, until Disturbed.
 func (l *Liveness) Calm(now time.Duration) {
 	if !l.quiet {

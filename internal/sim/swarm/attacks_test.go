@@ -1,6 +1,10 @@
 package swarm
 
-import "testing"
+import (
+	"testing"
+
+	rdma "github.com/rdmactor/rdmactor/actor"
+)
 
 // TestAttacksAreReal wants what is sent without a key to be judged wrong when somebody is on the
 // path, within a few worlds. With keys the same worlds pass.
@@ -10,7 +14,7 @@ func TestAttacksAreReal(t *testing.T) {
 		if !p.onPath {
 			continue
 		}
-		p.Security.PSK = false
+		p.Security.Mode = rdma.Insecure
 		r := p.Play(t, nil)
 		if r.Failure == "" {
 			continue

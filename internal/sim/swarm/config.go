@@ -48,10 +48,16 @@ func drawConfig(r *rand.Rand, kind world.Kind) (c rdma.Config) {
 	return c
 }
 
-// drawSecurity draws how connections are secured: those of a third of the worlds are.
+// drawSecurity draws how connections are secured: those of a third of the worlds are, most of them
+// by keys.
 func drawSecurity(r *rand.Rand) (s workload.Security) {
-	s.PSK = r.IntN(3) == 0
-	s.OneSided = s.PSK && r.IntN(3) == 0
+	if r.IntN(3) > 0 {
+		return s
+	}
+	s.Mode, s.OneSided = rdma.PSK, r.IntN(3) == 0
+	if r.IntN(4) == 0 {
+		s.Mode = rdma.TLS
+	}
 	return s
 }
 

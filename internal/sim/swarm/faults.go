@@ -47,8 +47,9 @@ func drawFaults(r *rand.Rand, p *Plan) (drawn []fault) {
 
 // drawAttacks draws faults of somebody on the path.
 func drawAttacks(r *rand.Rand, p *Plan) (drawn []fault) {
+	kinds := faults.OnPath(p.Kind)
 	for i := range 4 + r.IntN(12) {
-		k := faults.OnPath[r.IntN(len(faults.OnPath))]
+		k := kinds[r.IntN(len(kinds))]
 		f := fault{kind: k, n: 1000 + i, a: r.IntN(p.Machines)}
 		f.b = (f.a + 1) % p.Machines
 		f.at = between(r, 0, p.Time)
@@ -59,7 +60,7 @@ func drawAttacks(r *rand.Rand, p *Plan) (drawn []fault) {
 
 // attackable reports whether everything that is sent is protected.
 func (p *Plan) attackable() bool {
-	return p.Kind == world.Embedded && p.Security.PSK && !p.Security.OneSided
+	return p.Security.Secured() && !p.Security.OneSided
 }
 
 // String names it; a fault that was left out has no name.

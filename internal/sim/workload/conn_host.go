@@ -40,7 +40,7 @@ func newConnections(e *Env, ops []Op) Workload {
 	w := &connections{e: e, conns: make(map[int]*conn)}
 	fail := func(format string, args ...any) { e.World.Fail(e.Name+": "+format, args...) }
 	w.ids.Fail, w.messages.Fail, w.grants.Fail, w.bounds.Fail = fail, fail, fail, fail
-	w.ids.Secured = e.Security.PSK
+	w.ids.Secured = e.Security.Secured()
 	w.isolated = oracle.Isolation{Fail: fail, Within: e.Patience}
 	w.floor = oracle.Isolation{Fail: fail, Within: innocentWithin}
 	for i := range e.Machines {
@@ -303,7 +303,7 @@ func (h *connHost) dial(c *conn) {
 	s := c.spec
 	o := h.owner(s.owner)
 	cfg := s.id.config()
-	cfg.Manual = s.manual && !h.w.e.Security.PSK &&
+	cfg.Manual = s.manual && !h.w.e.Security.Secured() &&
 		h.w.flavor()&states.IWARP != 0 // elsewhere it would make queue pairs
 	id := h.rt.CreateID(o.pid, cfg)
 	e := c.end(0, h, o, id)

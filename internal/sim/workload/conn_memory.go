@@ -61,7 +61,7 @@ func (e *connEnd) allocate(op connOp) {
 func (e *connEnd) grant(g *grant) {
 	e.h.ask(e.id, &rdma.Grant{Memory: g.m}, func(answer any) {
 		if a, ok := answer.(*rdma.Granted); ok {
-			if s := e.h.w.e.Security; s.PSK && !s.OneSided {
+			if s := e.h.w.e.Security; s.Secured() && !s.OneSided {
 				e.h.w.e.World.Fail("%s: %s has granted memory, which nobody has allowed", e.h.w.e.Name, e.key)
 			}
 			g.key, g.live = a.Key, true

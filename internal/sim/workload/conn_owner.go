@@ -197,7 +197,7 @@ func (o *connOwner) requested(ctx actor.Context, r *rdma.ConnectRequest) {
 		o.h.w.e.World.Fail("%s: a request with the private data %x, which nobody has sent", o.h.w.e.Name, r.PrivateData)
 		return
 	}
-	c.introduced(r)
+	c.introduced(r, o.h.machine)
 	c.end(1, o.h, o, id)
 	accept := func(actor.Context) { o.h.ask(id, &rdma.Accept{}, nil) }
 	switch c.spec.answer {

@@ -73,7 +73,7 @@ func (e *connEnd) agreed(ev *rdma.Established) {
 	if half := c.w.e.Config.Limits.ReceiveMemory / 2; half > 0 && want > half {
 		want = min(ev.MaxMessage, half) // memory is had in steps
 	}
-	if c.w.e.Security.PSK && ev.MaxMessage < want && want <= ev.MaxMessage+sealing {
+	if c.w.e.Security.Secured() && ev.MaxMessage < want && want <= ev.MaxMessage+sealing {
 		want = ev.MaxMessage // the tag needs room, too, and there is none
 	}
 	if k := c.w.e.World.Kind(); (k == world.Embedded || k == world.Twin) && ev.MaxMessage != want {

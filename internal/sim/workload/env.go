@@ -104,7 +104,9 @@ func (e *Env) opened(p *world.Process, cfg rdma.Config) (rt *rdma.Runtime, ok bo
 }
 
 // IP is an address of a machine.
-func (e *Env) IP(machine int) string { return fmt.Sprintf("10.0.0.%d", machine+1) }
+func (e *Env) IP(machine int) string { return address(machine) }
+
+func address(machine int) string { return fmt.Sprintf("10.0.0.%d", machine+1) }
 
 // Addr is the address of a workload's service: the nth of its ports on a machine.
 func (e *Env) Addr(machine, n int) string { return fmt.Sprintf("%s:%d", e.IP(machine), e.Port+n) }

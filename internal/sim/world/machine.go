@@ -3,14 +3,12 @@ package world
 import (
 	"math/rand/v2"
 	"net/netip"
-	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/rdmactor/rdmactor/cmid/cmidtest"
 	"github.com/rdmactor/rdmactor/internal/sim/network"
-	"github.com/rdmactor/rdmactor/internal/sim/onpath"
 )
 
 // Machine is a computer with addresses and one RDMA device of its own name.
@@ -171,40 +169,6 @@ func (m *Machine) Connected() bool { return m.net != nil && len(m.net.Connection
 func (m *Machine) HangUp(on bool) {
 	if m.net != nil {
 		m.net.HangUp(on)
-	}
-}
-
-// OnPath puts an attacker between all machines. It calls attacked when it has changed something
-// that goes from one address to another. It does nothing on twins.
-func (w *World) OnPath(attacked func(from, to netip.AddrPort)) {
-	if w.net == nil {
-		return
-	}
-	w.attacker = &onpath.Attacker{Rand: w.Rand("attacker"), Acted: func(f network.Flow, act onpath.Act) {
-		w.Trace("somebody attacks %v > %v: act %d", f.From, f.To, act)
-		attacked(f.From, f.To)
-	}}
-	w.net.OnPath(w.attacker)
-}
-
-// Attack has the attacker, if there is one, act on one of the next frames that the machine sends or
-// gets.
-func (m *Machine) Attack(act onpath.Act, r *rand.Rand) {
-	if m.w.attacker == nil {
-		return
-	}
-	m.w.attacker.Arm(act, r.IntN(4), func(f network.Flow) bool {
-		return slices.ContainsFunc(m.addrs, func(a string) bool {
-			ip := netip.MustParsePrefix(a).Addr()
-			return ip == f.From.Addr() || ip == f.To.Addr()
-		})
-	})
-}
-
-// Disarm has the attacker do nothing any more.
-func (w *World) Disarm() {
-	if w.attacker != nil {
-		w.attacker.Disarm()
 	}
 }
 

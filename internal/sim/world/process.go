@@ -110,6 +110,14 @@ func (p *Process) device() cmid.Driver {
 	return iwarp.Config{}.NewOn(func() sockets.Stack { return p.net.Stack() })
 }
 
+// Sockets are the process's, on a simulated network. Twins have none: nil.
+func (p *Process) Sockets() sockets.Stack {
+	if p.net == nil {
+		return nil
+	}
+	return p.net.Stack()
+}
+
 // file says which file the process has open under a descriptor. 0: none. Twins have none.
 func (p *Process) file(fd int) uint64 {
 	if p.net == nil {

@@ -1,0 +1,198 @@
+package onpath
+
+import (
+	"bytes"
+	"slices"
+
+	"github.com/rdmactor/rdmactor/internal/sim/network"
+	"github.com/rdmactor/rdmactor/iwarp/wire"
+)
+
+// flow is one direction of a connection.
+type flow struct {
+	*history
+	set  bool   // its frame of the set-up has passed
+	part []byte // of a frame
+	late []byte // a whole one, that the next one overtakes
+}
+
+// Pass implements network.Path.
+func (a *Attacker) Pass(to network.Flow, b []byte) []byte {
+	if a.flows == nil {
+		a.flows = make(map[network.Flow]*flow)
+	}
+	f := a.flows[to]
+	if f == nil {
+		f = &flow{}
+		a.flows[to] = f
+	}
+	f.part = append(f.part, b...)
+	var out []byte
+	for {
+		n := f.whole()
+		if n == 0 {
+			return out
+		}
+		frame := slices.Clone(f.part[:n])
+		f.part = f.part[n:]
+		if f.history == nil {
+			f.history = a.history(to, bytes.HasPrefix(frame, []byte("MPA ID Req")))
+		}
+		out = append(out, a.frame(to, f, frame)...)
+		f.set = true
+	}
+}
+
+// End implements network.Path.
+func (a *Attacker) End(to network.Flow) []byte {
+	f := a.flows[to]
+	if f == nil {
+		return nil
+	}
+	delete(a.flows, to)
+	return append(f.late, f.part...)
+}
+
+// header is the length of a frame of the set-up without its private data.
+const header = 20
+
+// whole is the length of the frame at the beginning; 0: it is not whole.
+func (f *flow) whole() int {
+	n := header
+	switch {
+	case f.set && len(f.part) < wire.LengthLen, !f.set && len(f.part) < header:
+		return 0
+	case f.set:
+		n = wire.FPDULen(int(f.part[0])<<8 | int(f.part[1]))
+	default:
+		n += int(f.part[header-2])<<8 | int(f.part[header-1]) // of the private data
+	}
+	if len(f.part) < n {
+		return 0
+	}
+	return n
+}
+
+// frame is what arrives in a frame's place.
+func (a *Attacker) frame(to network.Flow, f *flow, b []byte) []byte {
+	if !f.set {
+		return a.setUp(to, b)
+	}
+	if late := f.late; late != nil {
+		f.late = nil
+		f.keep(b)
+		return append(b, late...)
+	}
+	before, from := a.last, a.from
+	var earlier, others [][]byte
+	if len(a.armed) > 0 {
+		earlier, others = a.choices(f, b)
+	}
+	act := a.due(to, func(act Act) bool {
+		switch act {
+		case Strip, Relay:
+			return false
+		case Splice:
+			return before != nil && from != to
+		case Replay:
+			return len(earlier) > 0
+		case Graft:
+			return len(others) > 0
+		}
+		return true
+	})
+	if !bytes.Equal(b, before) {
+		a.last, a.from = slices.Clone(b), to
+	}
+	f.keep(b)
+	switch act {
+	case Flip:
+		return a.flipped(b)
+	case Drop:
+		return nil
+	case Repeat:
+		return append(b, b...)
+	case Swap:
+		f.late = b
+		return nil
+	case Cut:
+		return b[:len(b)-1-a.Rand.IntN(len(b)-1)]
+	case Splice:
+		return before
+	case Replay:
+		return put(b, earlier[a.Rand.IntN(len(earlier))])
+	case Graft:
+		return put(b, others[a.Rand.IntN(len(others))])
+	}
+	return b
+}
+
+// setUp is what arrives in the place of a frame of the set-up. What the device says there is left
+// as it is.
+func (a *Attacker) setUp(to network.Flow, b []byte) []byte {
+	act := a.due(to, inSetUp)
+	private := b[header:]
+	if hello := []byte{0x7e, 0xda}; !bytes.HasPrefix(private, hello) && len(private) >= 4 {
+		private = private[4:] // how many Reads each side answers at a time
+	}
+	switch act {
+	case Strip:
+		a.strip(private)
+	case Flip:
+		a.flip(private)
+	}
+	return b
+}
+
+// flipped changes a bit of the last bytes of a frame, and its CRC.
+func (a *Attacker) flipped(b []byte) []byte {
+	f, _, err := wire.ConsumeFPDU(b)
+	if err != nil || len(f.ULPDU) == 0 {
+		return b
+	}
+	a.flip(f.ULPDU)
+	f.CRC = f.Checksum()
+	return wire.AppendFPDU(nil, &f)
+}
+
+// choices are the messages that may take the place of the one in a frame: earlier ones, and those
+// of other connections. A message that has several frames has none.
+func (a *Attacker) choices(f *flow, b []byte) (earlier, others [][]byte) {
+	m, last := message(b)
+	if m == nil || !last {
+		return nil, nil
+	}
+	return f.earlier(m), a.others(f.history, m)
+}
+
+// keep remembers the message that a frame has, or ends.
+func (f *flow) keep(b []byte) {
+	switch m, last := message(b); {
+	case m != nil && last:
+		f.sent(m)
+	case last:
+		f.sent(nil)
+	}
+}
+
+// message is a Send that begins in a frame; nil: there is none. last says that a Send ends in it.
+func message(b []byte) (m []byte, last bool) {
+	f, _, err := wire.ConsumeFPDU(b)
+	if err != nil || len(f.ULPDU) < wire.UntaggedLen || f.ULPDU[0]&0x80 != 0 || f.ULPDU[1]&0xf != 3 {
+		return nil, false
+	}
+	last = f.ULPDU[0]&0x40 != 0
+	offset := f.ULPDU[wire.UntaggedLen-4 : wire.UntaggedLen]
+	if !bytes.Equal(offset, []byte{0, 0, 0, 0}) {
+		return nil, last
+	}
+	return f.ULPDU[wire.UntaggedLen:], last
+}
+
+// put puts a message into a frame that has one.
+func put(b, m []byte) []byte {
+	f, _, _ := wire.ConsumeFPDU(b) // as message has
+	f.ULPDU = slices.Concat(f.ULPDU[:wire.UntaggedLen], m)
+	f.CRC = f.Checksum()
+	return wire.AppendFPDU(nil, &f)
+}

@@ -1,0 +1,67 @@
+package onpath
+
+import (
+	"slices"
+
+	"github.com/rdmactor/rdmactor/internal/sim/network"
+)
+
+// Message is one that comes as it is, without frames.
+type Message uint8
+
+// The messages.
+const (
+	Request Message = iota // the private data of a request to connect
+	Reply                  // that of its answer
+	Send
+	Answer // the bytes that a Read asks for
+)
+
+// Message is what arrives in the place of a message. It may change b. Each flow has a Conn of its
+// own.
+func (a *Attacker) Message(to network.Flow, kind Message, b []byte) []byte {
+	h := a.remembered(to, kind)
+	switch kind {
+	case Request, Reply:
+		switch a.due(to, inSetUp) {
+		case Strip:
+			a.strip(b)
+		case Flip:
+			a.flip(b)
+		}
+		return b
+	case Answer:
+		if a.due(to, func(act Act) bool { return act == Flip }) == Flip {
+			a.flip(b)
+		}
+		return b
+	}
+	var earlier, others [][]byte
+	if len(a.armed) > 0 {
+		earlier, others = h.earlier(b), a.others(h, b)
+	}
+	act := a.due(to, func(act Act) bool {
+		return act == Flip || act == Cut && len(b) > 0 || act == Replay && len(earlier) > 0 || act == Graft && len(others) > 0
+	})
+	h.sent(b)
+	switch act {
+	case Flip:
+		a.flip(b)
+	case Cut:
+		return b[:a.Rand.IntN(len(b))]
+	case Replay:
+		return earlier[a.Rand.IntN(len(earlier))]
+	case Graft:
+		return others[a.Rand.IntN(len(others))]
+	}
+	return b
+}
+
+// remembered is what a flow has had.
+func (a *Attacker) remembered(to network.Flow, kind Message) *history {
+	i := slices.IndexFunc(a.histories, func(h *history) bool { return h.to == to })
+	if i < 0 {
+		return a.history(to, kind == Request)
+	}
+	return a.histories[i]
+}
