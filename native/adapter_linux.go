@@ -153,6 +153,11 @@ func (a *adapter) Query() (hca.Caps, error) {
 		c.Attr.MaxDatagram = 128 << mtu
 	}
 	a.caps = c
+	if c.Siw {
+		if err := a.coverRefused(); err != nil {
+			return hca.Caps{}, err
+		}
+	}
 	err := a.probeInline()
 	return a.caps, err
 }

@@ -74,3 +74,17 @@ func TestNoSuchDevice(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+// TestManyQueues makes queues that are a page each, so that there is one at every place that the
+// kernel gives to those of twenty connections.
+func TestManyQueues(t *testing.T) {
+	a := theAdapter(t)
+	if _, err := a.Query(); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 300 {
+		if _, err := a.CreateCQ(1, 0); err != nil {
+			t.Fatalf("completion queue %d: %v", i, err)
+		}
+	}
+}

@@ -35,10 +35,9 @@
 // # Limitations
 //
 // Linux on amd64 and arm64, with glibc or musl. Nobody has tried it on an adapter yet: the
-// conformance suite runs on libibverbs' drivers of rxe and siw. On siw, ibv_create_qp fails without
-// an errno when many actors connect at once. Package uverbs drives siw unless Provider is chosen. SendWithInvalidate is not supported: memory that
-// ibv_reg_mr has registered cannot be invalidated by a peer. Datagrams need Ethernet or a global
-// routing header. Only port 1 of an adapter is used for limits. A send that was not to be reported
-// (no verbs.Signaled) and after which nothing has completed counts as flushed when its queue pair
-// is destroyed, although the device may have sent it.
+// conformance suite runs on libibverbs' drivers of rxe and siw. SendWithInvalidate is not supported:
+// memory that ibv_reg_mr has registered cannot be invalidated by a peer. Datagrams need Ethernet or
+// a global routing header. Only port 1 of an adapter is used for limits. A send that was not to be
+// reported (no verbs.Signaled) and after which nothing has completed counts as flushed when its
+// queue pair is destroyed, although the device may have sent it.
 package native

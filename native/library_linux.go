@@ -153,8 +153,8 @@ func (p *page) object(v verb, args ...uintptr) (uintptr, error) {
 	if ret != 0 {
 		return ret, nil
 	}
-	if errno == 0 {
-		errno = unix.EIO
+	if errno == 0 { // drivers forget it
+		return 0, &CallError{Library: p.lib.file, Symbol: v.symbol, Err: fmt.Errorf("has made nothing, and says not why: %w", unix.EIO)}
 	}
 	return 0, &CallError{Library: p.lib.file, Symbol: v.symbol, Err: errno}
 }
