@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -100,4 +101,41 @@ func TestKernelHTTP(t *testing.T) {
 	for range 10 {
 		<-done
 	}
+}
+
+// Ten connections at once, with a megabyte each way on each.
+func TestKernelConnections(t *testing.T) {
+	rt, l := onKernel(t, few())
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				_, _ = io.Copy(c, c)
+				_ = c.Close()
+			}()
+		}
+	}()
+	want := random(1 << 20)
+	var all sync.WaitGroup
+	for range 10 {
+		all.Go(func() {
+			c, err := Dial(t.Context(), rt, l.Addr().String(), few())
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer func() { _ = c.Close() }()
+			go func() {
+				_, _ = c.Write(want)
+				_ = c.(*Conn).CloseWrite()
+			}()
+			if got, err := io.ReadAll(c); err != nil || !bytes.Equal(got, want) {
+				t.Errorf("%d bytes came back, %v", len(got), err)
+			}
+		})
+	}
+	all.Wait()
 }

@@ -6,7 +6,10 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-var library atomic.Pointer[verbs.Provider]
+var (
+	library   atomic.Pointer[verbs.Provider]
+	preferred atomic.Bool
+)
 
 // SetLibrary makes p the provider of devices that the project's own code does not drive. The module
 // native calls it when it is linked into the program.
@@ -18,4 +21,15 @@ func Library() verbs.Provider {
 		return *p
 	}
 	return nil
+}
+
+// PreferLibrary has Library open rxe and siw, too. Tests call it, to run through libibverbs.
+func PreferLibrary() { preferred.Store(true) }
+
+// Preferred is Library if it is to open every device, else nil.
+func Preferred() verbs.Provider {
+	if !preferred.Load() {
+		return nil
+	}
+	return Library()
 }

@@ -2,6 +2,7 @@ package vm
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -11,45 +12,37 @@ import (
 	"sync"
 )
 
+// Compiler says how programs for the guest are built. The zero value is static programs without cgo.
+type Compiler struct {
+	// Libibverbs links the module native into programs of this module, and has it drive rxe and
+	// siw, too. They are dynamic then.
+	Libibverbs bool
+	Cgo        bool
+	Flags      []string // of go, after "build" or "test -c": -race, which needs Cgo
+}
+
 var compiled struct {
 	sync.Mutex
 	files map[string]string
 }
 
-// Compile compiles a package to a static binary for the guest and returns its file, which is in the
-// cache. command is "build" or "test -c", with flags if necessary. Compile compiles once per
-// process. A later process may overwrite the file with a newer one.
+// Compile is the zero Compiler's.
 func Compile(ctx context.Context, command, pkg string) (string, error) {
-	key := command + " " + pkg
+	return Compiler{}.Compile(ctx, command, pkg)
+}
+
+// Compile compiles a package for the guest and returns its file, which is in the cache. command is
+// "build" or "test -c", with flags if necessary. Compile compiles once per process. A later process
+// may overwrite the file with a newer one.
+func (c Compiler) Compile(ctx context.Context, command, pkg string) (string, error) {
+	key := fmt.Sprint(c, command, " ", pkg)
 	compiled.Lock()
 	defer compiled.Unlock()
 	if file := compiled.files[key]; file != "" {
 		return file, nil
 	}
-	cache, err := cacheDir()
+	file, err := c.compile(ctx, command, pkg)
 	if err != nil {
-		return "", err
-	}
-	env := []string{"GOOS=linux", "GOARCH=amd64", "CGO_ENABLED=0"}
-	listed, err := tool(ctx, "", env, "go", "list", "-f", "{{.ImportPath}} {{.Module.Dir}}", pkg)
-	if err != nil {
-		return "", err
-	}
-	path, module, _ := strings.Cut(strings.TrimSpace(listed), " ")
-	dir := filepath.Join(cache, "bin", recipe([]string{command, path, module}))
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return "", err
-	}
-	file := filepath.Join(dir, filepath.Base(path))
-	fresh := fmt.Sprintf("%s.%d", file, os.Getpid())
-	if _, err := tool(ctx, "", env, "go", slices.Concat(strings.Fields(command), []string{"-o", fresh, path})...); err != nil {
-		return "", err
-	}
-	// For a package without tests go test -c writes nothing.
-	if _, err := os.Stat(fresh); err != nil {
-		return "", errors.Join(fmt.Errorf("go %s %s made nothing", command, pkg), err)
-	}
-	if err := os.Rename(fresh, file); err != nil {
 		return "", err
 	}
 	if compiled.files == nil {
@@ -57,4 +50,74 @@ func Compile(ctx context.Context, command, pkg string) (string, error) {
 	}
 	compiled.files[key] = file
 	return file, nil
+}
+
+func (c Compiler) compile(ctx context.Context, command, pkg string) (string, error) {
+	cache, err := cacheDir()
+	if err != nil {
+		return "", err
+	}
+	env := []string{"GOOS=linux", "GOARCH=amd64", "CGO_ENABLED=" + map[bool]string{true: "1", false: "0"}[c.Cgo]}
+	listed, err := tool(ctx, "", env, "go", "list", "-f", "{{.ImportPath}} {{.Name}} {{.Dir}} {{.Module.Dir}}", pkg)
+	if err != nil {
+		return "", err
+	}
+	p := strings.Fields(listed) // import path, name, directory, module's directory
+	dir := filepath.Join(cache, "bin", recipe(c.Flags, []string{fmt.Sprint(c.Libibverbs, c.Cgo), command, p[0], p[3]}))
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return "", err
+	}
+	args := slices.Concat(strings.Fields(command), c.Flags)
+	if c.Libibverbs {
+		if err := writeOverlay(dir, p[1], p[2], p[3]); err != nil {
+			return "", err
+		}
+		env = append(env, "GOWORK="+filepath.Join(dir, "go.work"))
+		args = append(args, "-overlay", filepath.Join(dir, "overlay.json"))
+	}
+	file := filepath.Join(dir, filepath.Base(p[0]))
+	fresh := fmt.Sprintf("%s.%d", file, os.Getpid())
+	if _, err := tool(ctx, "", env, "go", append(args, "-o", fresh, p[0])...); err != nil {
+		return "", err
+	}
+	// For a package without tests go test -c writes nothing.
+	if _, err := os.Stat(fresh); err != nil {
+		return "", errors.Join(fmt.Errorf("go %s %s made nothing", command, pkg), err)
+	}
+	return file, os.Rename(fresh, file)
+}
+
+// preference is a file of a program that is to run through libibverbs. The module of the program
+// does not know the module native.
+const preference = `package %s
+
+import (
+	"github.com/rdmactor/rdmactor/internal/hca"
+	_ "github.com/rdmactor/rdmactor/native"
+)
+
+func init() { hca.PreferLibrary() }
+`
+
+// writeOverlay writes a workspace of this module and the module native, and an overlay that adds
+// the preference to a package.
+func writeOverlay(to, name, pkgDir, root string) error {
+	added := "libibverbs.go"
+	if name != "main" {
+		added = "libibverbs_test.go" // the program is the package's tests
+	}
+	overlay, err := json.Marshal(map[string]map[string]string{"Replace": {filepath.Join(pkgDir, added): filepath.Join(to, "preference")}})
+	if err != nil {
+		return err
+	}
+	for file, text := range map[string]string{
+		"overlay.json": string(overlay),
+		"preference":   fmt.Sprintf(preference, name),
+		"go.work":      fmt.Sprintf("go 1.26.0\n\nuse %q\nuse %q\n", root, filepath.Join(root, "native")),
+	} {
+		if err := os.WriteFile(filepath.Join(to, file), []byte(text), 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -22,6 +22,9 @@ type Provider struct{}
 // through libibverbs if the program imports the module native, else the error is an
 // *OtherDeviceError.
 func (Provider) Open(l *eventloop.Loop, id verbs.DeviceIdent) (verbs.ProviderDevice, error) {
+	if library := hca.Preferred(); library != nil {
+		return library.Open(l, id)
+	}
 	d, err := open(l, id)
 	if err != nil {
 		return elsewhere(l, id, err)

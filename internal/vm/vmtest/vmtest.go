@@ -79,7 +79,7 @@ func within(ctx context.Context, m *vm.Machine, limit time.Duration, script stri
 // Program compiles the command in a package and puts it into the guest's path.
 func Program(t testing.TB, m *vm.Machine, pkg string) {
 	t.Helper()
-	file, err := vm.Compile(t.Context(), "build", pkg)
+	file, err := Compile(t.Context(), "build", pkg)
 	if err == nil {
 		err = m.Put(t.Context(), file, "/usr/bin/"+path.Base(pkg))
 	}
@@ -127,7 +127,7 @@ func goTest(t testing.TB, m *vm.Machine, pkg string, env, args []string) (string
 	// Tests that run at the same time may be of the same package.
 	dir := fmt.Sprintf("/tmp/test/%d/%s", runs.Add(1), path.Base(pkg))
 	binary := dir + "/" + path.Base(pkg) + ".test"
-	file, err := vm.Compile(t.Context(), "test -c -tags rdma", pkg)
+	file, err := Compile(t.Context(), "test -c -tags rdma", pkg)
 	if err != nil {
 		return "", err
 	}
