@@ -1,10 +1,6 @@
 package verbs
 
-import (
-	"golang.org/x/sys/unix"
-
-	"github.com/rdmactor/rdmactor/internal/enum"
-)
+import "github.com/rdmactor/rdmactor/internal/enum"
 
 // Device is one RDMA device as seen by one loop. Its memory, completion queues and shared receive
 // queues work only with queue pairs of the same Device. Loop goroutine only.
@@ -363,13 +359,3 @@ type Pauser interface {
 	// receive. Nothing that the peer sends is read then.
 	Waiting() bool
 }
-
-// ErrNotSupported is returned for an operation that the device does not have. errors.Is finds
-// EOPNOTSUPP in it.
-var ErrNotSupported error = unsupported{}
-
-type unsupported struct{}
-
-func (unsupported) Error() string { return "verbs: not supported by this device" }
-
-func (unsupported) Is(target error) bool { return target == unix.EOPNOTSUPP }
