@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/asynkron/protoactor-go/actor"
+	"golang.org/x/sys/unix"
 
 	"github.com/rdmactor/rdmactor/states"
 )
@@ -175,4 +176,26 @@ func TestRelay(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A Write with an immediate has its place among the messages, which the actor with the Line counts
+// alone. So it is refused.
+func TestNoImmediateBesideALine(t *testing.T) {
+	onImmediates(t, func(w *world) {
+		g := w.granted(64)
+		w.onLoop(w.rt, func(l *loop) {
+			for it := range l.ids {
+				if it.pid.Equal(g.c) {
+					if _, ok := (Local{l: l}).Line(it.id.Handle()); !ok {
+						w.Error("no Line")
+					}
+				}
+			}
+		})
+		g.client.send(g.c, &Write{Memory: g.near, Length: 8, Key: g.key, HasImm: true})
+		f, _ := next[*AccessError](g.client)
+		is(w, f, unix.EINVAL)
+		g.client.send(g.c, &Write{Memory: g.near, Length: 8, Key: g.key})
+		next[*WriteDone](g.client)
+	})
 }
