@@ -41,6 +41,8 @@ const (
 var (
 	connected = []string{rxe, siw, iwarp}
 	datagrams = []string{rxe} // iWARP has none
+	// iWARP has no immediate data
+	immediates = []string{rxe}
 )
 
 var conversations = []conversation{
@@ -55,6 +57,8 @@ var conversations = []conversation{
 	rping(" -C 10 -S 100"),
 	rping(" -C 20 -S 4097"),
 	rping(" -C 5 -S 65000"),
+	writeimm(" -S 100"),
+	writeimm(" -S 20000"),
 	{"udaddy -b ADDR", "udaddy -s ADDR", "return status 0", "return status 0", datagrams},
 	{"udaddy -b ADDR -c 10 -S 1000", "udaddy -s ADDR -c 10 -S 1000", "return status 0", "return status 0", datagrams},
 	{
@@ -63,12 +67,15 @@ var conversations = []conversation{
 	},
 }
 
-// unhurried returns the command line for a program of rdmacm-utils. The sender of mckey destroys
-// its queue pair right after its last post, without waiting for a completion. rxe of 6.12 sends in
-// a work queue (rxe of 6.1 sends in the post itself). It drops what the work queue has not yet
-// sent, often all ten messages. So the sender is delayed after the tenth post: strace makes that
-// system call take 2 s longer.
-func unhurried(line string) string {
+// others returns the command line for a program of rdmacm-utils, or for ours in C. The sender of
+// mckey destroys its queue pair right after its last post, without waiting for a completion. rxe of
+// 6.12 sends in a work queue (rxe of 6.1 sends in the post itself). It drops what the work queue
+// has not yet sent, often all ten messages. So the sender is delayed after the tenth post: strace
+// makes that system call take 2 s longer.
+func others(line string) string {
+	if strings.HasPrefix(line, "writeimm ") {
+		return "/share/" + line
+	}
 	if strings.HasPrefix(line, "mckey ") && strings.HasSuffix(line, " -s") {
 		return "strace -qq -o /dev/null -P /dev/infiniband/uverbs0 -e trace=write -e inject=write:delay_exit=2000000:when=10+ " + line
 	}
@@ -79,6 +86,14 @@ func ucmatose(flags string) conversation {
 	return conversation{
 		"ucmatose -b ADDR -p PORT" + flags, "ucmatose -s ADDR -p PORT" + flags,
 		"return status 0", "return status 0", connected,
+	}
+}
+
+// writeimm is a C program of ours, for rdmacm-utils has none with immediate data.
+func writeimm(flags string) conversation {
+	return conversation{
+		"writeimm -b ADDR -p PORT" + flags, "writeimm -s ADDR -p PORT" + flags,
+		"writeimm: end 0", "writeimm: end 0", immediates,
 	}
 }
 

@@ -14,7 +14,9 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -37,12 +39,13 @@ const (
 func TestInterop(t *testing.T) {
 	bin := t.TempDir()
 	for _, name := range []string{"internal/interop/cmd/rdmapeer", "cmd/rdmactor"} {
-		build := exec.Command("go", "build", "-o", bin, "github.com/rdmactor/rdmactor/"+name)
-		build.Env = append(build.Environ(), "CGO_ENABLED=0")
-		if said, err := build.CombinedOutput(); err != nil {
-			t.Fatalf("go build %s: %v\n%s", name, err, said)
+		file, err := vmtest.Compile(t.Context(), "build", "github.com/rdmactor/rdmactor/"+name)
+		if err != nil {
+			t.Fatal(err)
 		}
+		copyProgram(t, file, filepath.Join(bin, path.Base(name)))
 	}
+	compileC(t, "testdata/writeimm.c", filepath.Join(bin, "writeimm"))
 	passed := make(results)
 	for _, kernel := range vm.Kernels {
 		t.Run(kernel, func(t *testing.T) {
@@ -59,6 +62,28 @@ func TestInterop(t *testing.T) {
 		})
 	}
 	passed.document(t)
+}
+
+// copyProgram copies a program to the directory that the machine shares.
+func copyProgram(t *testing.T, from, to string) {
+	t.Helper()
+	program, err := os.ReadFile(from)
+	if err == nil {
+		err = os.WriteFile(to, program, 0o755)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// compileC compiles a program against librdmacm and libibverbs, whose headers Debian's librdmacm-dev
+// and libibverbs-dev have.
+func compileC(t *testing.T, from, to string) {
+	t.Helper()
+	cc := exec.Command("cc", "-Wall", "-Werror", "-O1", "-o", to, from, "-lrdmacm", "-libverbs")
+	if said, err := cc.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %v\n%s", cc, err, said)
+	}
 }
 
 // bench is the machine and the directory in which the cells of a kernel run.

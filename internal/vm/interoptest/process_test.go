@@ -95,7 +95,7 @@ func (r *round) start(ctx context.Context, line, at string, isOurs bool) (*proce
 	case isOurs && !*theirs:
 		err = p.inside(ctx, r.m, strings.Join(ours("/share", line, "kernel"), " "))
 	default:
-		err = p.inside(ctx, r.m, unhurried(line))
+		err = p.inside(ctx, r.m, others(line))
 	}
 	if err != nil {
 		return nil, err

@@ -208,7 +208,9 @@ func (h *host) event(id *cmid.ID, ev cmid.Event) error {
 		return f
 	}
 	if _, ok := ev.(*cmid.ConnectRequest); ok {
-		return h.accept(h.peer(id))
+		e := h.peer(id)
+		e.seen[ev.Kind()] = ev
+		return h.accept(e)
 	}
 	if e, ok := id.Context.(*peer); ok {
 		return e.event(ev)

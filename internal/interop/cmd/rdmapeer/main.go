@@ -4,6 +4,7 @@
 //	rdmapeer ucmatose [-s ADDR]        -c connections, -C messages of -S bytes each way; the server sends first
 //	rdmapeer udaddy [-s ADDR]          the same with datagrams; the client sends first
 //	rdmapeer mckey -m GROUP [-s]       datagrams to a multicast group
+//	rdmapeer writeimm [-s ADDR]        a Write of -S bytes with immediate data each way (not of rdmacm-utils)
 //
 // Flags and exit status are those of the C programs. The exit status is 0, or 255 after a failure.
 // The C programs do not check whether a message has the size that was asked for. Rdmapeer does. A
@@ -39,6 +40,7 @@ var programs = []program{
 	{"ucmatose", ucmatose},
 	{"udaddy", udaddy},
 	{"mckey", mckey},
+	{"writeimm", writeImm},
 }
 
 // Exit statuses. The C programs return -1 from main.

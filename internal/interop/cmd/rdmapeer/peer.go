@@ -20,6 +20,8 @@ type peer struct {
 	size  uint32
 	ah    verbs.AH // the destination of datagrams
 
+	written func(wc *verbs.WC) error // checks what the other side wrote with immediate data
+
 	received, sent int
 	first          verbs.WC // the first message's completion
 	disconnecting  bool
@@ -70,6 +72,9 @@ func (e *peer) complete(wc *verbs.WC) error {
 		return nil
 	case wc.Status != verbs.StatusSuccess:
 		return fmt.Errorf("%v: %v", wc.Op, wc.Status)
+	case wc.Op == verbs.RecvWrite && e.written != nil:
+		e.received++
+		return e.written(wc)
 	case wc.Op != verbs.Recv:
 		e.sent++
 		return nil

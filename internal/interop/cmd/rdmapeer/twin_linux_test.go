@@ -44,6 +44,7 @@ func TestTwin(t *testing.T) {
 		"rdma, iWARP":          {states.IWARP, "rdma_server -s 10.0.0.1", "rdma_client -s 10.0.0.1"},
 		"ucmatose, InfiniBand": {0, "ucmatose -b 10.0.0.1 -c 10 -S 4000", "ucmatose -s 10.0.0.1 -c 10 -S 4000"},
 		"ucmatose, iWARP":      {states.IWARP, "ucmatose -b 10.0.0.1 -c 10 -S 4000", "ucmatose -s 10.0.0.1 -c 10 -S 4000"},
+		"writeimm":             {0, "writeimm -b 10.0.0.1 -S 20000", "writeimm -s 10.0.0.1 -S 20000"},
 		"udaddy":               {0, "udaddy -b 10.0.0.1 -c 3 -S 1024", "udaddy -s 10.0.0.1 -c 3 -S 1024"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -68,5 +69,16 @@ func TestDatagramsOfAnotherSize(t *testing.T) {
 	client := startOn(w.peer, "udaddy", "-s", "10.0.0.1", "-timeout", "300ms")
 	server.end(t, failed, "message 0 has 100 bytes, want 101")
 	client.end(t, failed, "receiving: not within 300ms")
+	w.left(t)
+}
+
+// TestWritesOfAnotherSize: who has memory for another number of bytes is not written to.
+func TestWritesOfAnotherSize(t *testing.T) {
+	w := newTwin(0)
+	server := startOn(w.server, "writeimm", "-b", "10.0.0.1", "-S", "101")
+	server.port(t)
+	client := startOn(w.peer, "writeimm", "-s", "10.0.0.1")
+	client.end(t, failed, "the other side has memory for 101 bytes, not 100")
+	server.end(t, failed, "the peer has gone")
 	w.left(t)
 }
