@@ -12,7 +12,8 @@ import (
 	"sync"
 )
 
-// Compiler says how programs for the guest are built. The zero value is static programs without cgo.
+// Compiler says how programs for the guest are built. The zero value makes static programs without
+// cgo.
 type Compiler struct {
 	// Libibverbs links the module native into programs of this module, and has it drive rxe and
 	// siw, too. They are dynamic then.

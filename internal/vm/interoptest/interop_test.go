@@ -76,8 +76,8 @@ func copyProgram(t *testing.T, from, to string) {
 	}
 }
 
-// compileC compiles a program against librdmacm and libibverbs, whose headers Debian's librdmacm-dev
-// and libibverbs-dev have.
+// compileC compiles a program against librdmacm and libibverbs. Debian has their headers in
+// librdmacm-dev and libibverbs-dev.
 func compileC(t *testing.T, from, to string) {
 	t.Helper()
 	cc := exec.Command("cc", "-Wall", "-Werror", "-O1", "-o", to, from, "-lrdmacm", "-libverbs")
