@@ -26,6 +26,9 @@ type adapter struct {
 	caps    hca.Caps
 	sends   staging
 	queues  map[hca.Handle]*completions
+	// queues that will be asked for an event at the end of the turn
+	foreseen []*completions
+	recent   *completions // that had the last event
 
 	mu      sync.Mutex // the rest: calls off the loop make and destroy objects, too
 	using   int        // such calls that are under way

@@ -15,7 +15,7 @@ TEXT ·trampoline(SB), NOSPLIT|NOFRAME, $0
 	PUSHQ R14                  // the stack is aligned to 16 bytes again
 	MOVQ  DI, BX
 	MOVQ  0(BX), R12           // how many calls
-	LEAQ  24(BX), R13          // the first of them
+	LEAQ  32(BX), R13          // the first of them
 	XORL  AX, AX
 	MOVQ  8(BX), R10
 	CALL  R10                  // __errno_location
@@ -37,7 +37,10 @@ next:
 	MOVQ  AX, 56(R13)
 	ADDQ  $64, R13
 	DECQ  R12
-	JMP   next
+	CMPQ  R12, 24(BX)          // was it the one whose result may end the crossing?
+	JNE   next
+	TESTL AX, AX
+	JLE   next
 
 done:
 	MOVL (R14), CX

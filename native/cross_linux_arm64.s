@@ -14,7 +14,7 @@ TEXT ·trampoline(SB), NOSPLIT|NOFRAME, $0
 	MOVD RSP, R29
 	MOVD R0, R19
 	MOVD 0(R19), R20           // how many calls
-	ADD  $24, R19, R21         // the first of them
+	ADD  $32, R19, R21         // the first of them
 	MOVD 8(R19), R9
 	CALL (R9)                  // __errno_location
 	MOVD R0, R22
@@ -33,7 +33,11 @@ next:
 	MOVD R0, 56(R21)
 	ADD  $64, R21
 	SUB  $1, R20
-	B    next
+	MOVD 24(R19), R9
+	CMP  R9, R20               // was it the one whose result may end the crossing?
+	BNE  next
+	CMPW $0, R0
+	BLE  next
 
 done:
 	MOVWU (R22), R1

@@ -59,6 +59,29 @@ func TestCrossingArguments(t *testing.T) {
 	}
 }
 
+// TestOptionalCalls: they are made unless the call before them returns more than 0.
+func TestOptionalCalls(t *testing.T) {
+	p, labs := libc(t, "labs")
+	for _, c := range []struct {
+		before int
+		made   bool
+	}{{0, true}, {1, false}, {-1, false}} {
+		for i := range 4 {
+			p.calls[i] = cCall{fn: labs, args: [6]uintptr{9}}
+		}
+		p.calls[1].args[0] = uintptr(c.before) // the first one returns more than 0, too
+		p.crossUnless(4, 2)
+		if got := p.calls[2].ret == 9 && p.calls[3].ret == 9; got != c.made || p.calls[0].ret != 9 {
+			t.Errorf("behind labs(%d): made %v", c.before, got)
+		}
+	}
+	_, closeFn := libc(t, "close") // returns -1
+	p.calls[0], p.calls[1] = cCall{fn: closeFn, args: [6]uintptr{1 << 20}}, cCall{fn: labs, args: [6]uintptr{5}}
+	if p.crossUnless(2, 1); p.calls[1].ret != 5 {
+		t.Error("not made behind a failure")
+	}
+}
+
 // TestErrno: errno is what the call has set, and 0 if it has set none, whatever was before.
 func TestErrno(t *testing.T) {
 	p, closeFn := libc(t, "close")

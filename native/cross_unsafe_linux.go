@@ -17,6 +17,7 @@ type crossing struct {
 	count         uintptr
 	errnoLocation uintptr // __errno_location
 	errno         uintptr // of the calls, 0 if none has set it
+	optional      uintptr // so many calls at the end are not made if the one before them returns more than 0
 	calls         [maxCalls]cCall
 }
 
@@ -91,8 +92,12 @@ func (p *page) release() {
 }
 
 // cross makes the first n calls of the crossing.
-func (p *page) cross(n int) {
-	p.count = uintptr(n)
+func (p *page) cross(n int) { p.crossUnless(n, -1) }
+
+// crossUnless makes n calls, but not the last ones, optional in number, if the call before them
+// returns more than 0.
+func (p *page) crossUnless(n, optional int) {
+	p.count, p.optional = uintptr(n), uintptr(optional)
 	cgocall(trampolineAddr, unsafe.Pointer(p.crossing))
 }
 

@@ -308,7 +308,7 @@ func TestArmingPolls(t *testing.T) {
 		return uintptr(n)
 	})
 	cq, _ := newQueues(t, a, 1)
-	for range 2 {
+	for range 1 + believed {
 		if !cq.Empty() {
 			t.Error("a completion of nothing")
 		}
@@ -319,11 +319,55 @@ func TestArmingPolls(t *testing.T) {
 	if len(log) != 3 {
 		t.Errorf("%v: the queue is not polled in the same crossing", log)
 	}
-	if err != nil || cq.Empty() || !cq.Take(&e) || !cq.Empty() {
+	if err != nil || cq.Empty() || !cq.Take(&e) || !cq.Empty() || cq.Take(&e) {
 		t.Error("the completion that came before the arming was not found")
 	}
 	left = 1
 	if !slices.Equal(log, []string{"poll", "arm", "poll"}) || cq.Empty() {
 		t.Errorf("%v, and a later completion is not found", log)
+	}
+}
+
+// TestTurnIsOneCrossing: what is posted, the look at the queue and the request for an event cross
+// at once. No event is asked for while there are completions.
+func TestTurnIsOneCrossing(t *testing.T) {
+	a, provide := fakeContext(t)
+	var log []string
+	left := []int{0, 0}
+	provide(contextPostSend, func(uintptr, uintptr, uintptr) uintptr { log = append(log, "post"); return 0 })
+	provide(contextReqNotify, func(_, _ uintptr) uintptr { log = append(log, "ask"); return 0 })
+	provide(contextPollCQ, func(_, _, mem uintptr) uintptr {
+		log = append(log, "poll")
+		n := left[0]
+		left = append(left[1:], 0)
+		return uintptr(n)
+	})
+	turn := func(n ...int) (empty bool) {
+		log, left = nil, append(n, 0, 0)
+		cq, q := newQueues(t, a, 1)
+		q.Put(1, &verbs.SendWR{}, nil, 0, true)
+		a.Foresee(0, cq, false)
+		if err := a.Announce(0, q); err != nil {
+			t.Error(err)
+		}
+		if empty = cq.Empty(); empty {
+			if err := a.ReqNotify(0, cq, false); err != nil {
+				t.Error(err)
+			}
+			empty = cq.Empty()
+		}
+		return empty
+	}
+	if !turn(0, 0) || !slices.Equal(log, []string{"post", "poll", "ask", "poll"}) {
+		t.Errorf("nothing comes: %v", log)
+	}
+	if turn(1) || !slices.Equal(log, []string{"post", "poll"}) {
+		t.Errorf("something is there: %v", log)
+	}
+	if turn(0, 1) || !slices.Equal(log, []string{"post", "poll", "ask", "poll"}) {
+		t.Errorf("something comes before the event is asked for: %v", log)
+	}
+	if n := len(a.foreseen); n != 0 {
+		t.Errorf("%d queues are still foreseen", n)
 	}
 }

@@ -39,68 +39,90 @@ func TestLatency(t *testing.T) {
 	}
 }
 
-// end is one of two queue pairs on one loop.
-type end struct {
-	cq  verbs.CQ
-	qp  verbs.ProviderQP
-	mr  *verbs.MR
-	got int
-	wc  [16]verbs.WC
+// pair is two queue pairs on one loop, with one completion queue, as the connections of a loop have.
+type pair struct {
+	testing.TB
+	loop  *eventloop.Loop
+	cq    verbs.CQ
+	peer  map[verbs.QP]*side // of a queue pair
+	wc    [16]verbs.WC
+	begun time.Time
+	took  []time.Duration
+	left  int // answers
+}
+
+type side struct {
+	qp verbs.ProviderQP
+	mr *verbs.MR
 }
 
 // pingPong connects two queue pairs and returns a function that measures round trips.
 func pingPong(t *testing.T, p verbs.Provider) func(rounds int) []time.Duration {
 	t.Helper()
-	must := func(err error) {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
+	x := &pair{TB: t, peer: map[verbs.QP]*side{}}
+	var err error
+	x.loop, err = eventloop.New(eventloop.Config{})
+	x.must(err)
+	d, err := p.Open(x.loop, verbs.DeviceIdent{Name: kernelrig.Env(t, "RDMA_DEVICE")})
+	x.must(err)
+	t.Cleanup(func() {
+		x.must(x.loop.Turn()) // what the last message has left to do
+		x.must(d.Close())
+		x.must(x.loop.Shutdown(t.Context()))
+	})
+	x.cq, err = d.CreateCQ(64, x.poll)
+	x.must(err)
+	a, b := x.newSide(d), x.newSide(d)
+	x.must(kernelrig.Connect(t, d, a.qp, b.qp))
+	x.peer[a.qp], x.peer[b.qp] = a, b
+	x.receive(a)
+	x.receive(b)
+	return func(rounds int) []time.Duration {
+		x.took, x.left = nil, 2*rounds
+		x.send(a)
+		for x.left > 0 {
+			x.must(x.loop.Turn())
 		}
-	}
-	l, err := eventloop.New(eventloop.Config{})
-	must(err)
-	d, err := p.Open(l, verbs.DeviceIdent{Name: kernelrig.Env(t, "RDMA_DEVICE")})
-	must(err)
-	t.Cleanup(func() { must(d.Close()); must(l.Shutdown(t.Context())) })
-	newEnd := func() *end {
-		e := &end{}
-		e.cq, err = d.CreateCQ(64, e.poll)
-		must(err)
-		e.qp, err = d.CreateQP(verbs.RC, verbs.QPInitAttr{SendCQ: e.cq, RecvCQ: e.cq, MaxSendWR: 16, MaxRecvWR: 16})
-		must(err)
-		e.mr, err = d.Alloc(4096, verbs.LocalWrite)
-		must(err)
-		return e
-	}
-	a, b := newEnd(), newEnd()
-	must(kernelrig.Connect(t, d, a.qp, b.qp))
-	recv := func(e *end) { must(e.qp.PostRecv(verbs.RecvWR{SGE: verbs.SGE{MR: e.mr, Length: 64}})) }
-	recv(a)
-	recv(b)
-	// go on sending until the other has it
-	pass := func(from, to *end) {
-		must(from.qp.PostSend(&verbs.SendWR{Flags: verbs.Signaled, SGL: []verbs.SGE{{MR: from.mr, Offset: 64, Length: 64}}}))
-		for want := to.got + 1; to.got < want; {
-			must(l.Turn())
-		}
-		recv(to)
-	}
-	return func(rounds int) (took []time.Duration) {
-		for range rounds {
-			start := time.Now()
-			pass(a, b)
-			pass(b, a)
-			took = append(took, time.Since(start)/2)
-		}
-		return took
+		return x.took
 	}
 }
 
-func (e *end) poll() {
-	for n := e.cq.Poll(e.wc[:]); n > 0; n = e.cq.Poll(e.wc[:]) {
-		for i := range e.wc[:n] {
-			if e.wc[i].Op == verbs.Recv {
-				e.got++
+func (x *pair) must(err error) {
+	x.Helper()
+	if err != nil {
+		x.Fatal(err)
+	}
+}
+
+func (x *pair) newSide(d verbs.ProviderDevice) *side {
+	qp, err := d.CreateQP(verbs.RC, verbs.QPInitAttr{SendCQ: x.cq, RecvCQ: x.cq, MaxSendWR: 16, MaxRecvWR: 16})
+	x.must(err)
+	mr, err := d.Alloc(4096, verbs.LocalWrite)
+	x.must(err)
+	return &side{qp, mr}
+}
+
+func (x *pair) receive(s *side) {
+	x.must(s.qp.PostRecv(verbs.RecvWR{SGE: verbs.SGE{MR: s.mr, Length: 64}}))
+}
+
+func (x *pair) send(s *side) {
+	x.begun = time.Now()
+	x.must(s.qp.PostSend(&verbs.SendWR{Flags: verbs.Signaled, SGL: []verbs.SGE{{MR: s.mr, Offset: 64, Length: 64}}}))
+}
+
+// poll answers each message in the turn in which it comes, as an actor does.
+func (x *pair) poll() {
+	for n := x.cq.Poll(x.wc[:]); n > 0; n = x.cq.Poll(x.wc[:]) {
+		for i := range x.wc[:n] {
+			if x.wc[i].Op != verbs.Recv {
+				continue
+			}
+			x.took = append(x.took, time.Since(x.begun))
+			s := x.peer[x.wc[i].QP]
+			x.receive(s)
+			if x.left--; x.left > 0 {
+				x.send(s)
 			}
 		}
 	}

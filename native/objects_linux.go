@@ -38,19 +38,13 @@ func (a *adapter) CreateCQ(entries int, event uint64) (hca.CQ, error) {
 	return hca.CQ{Handle: hca.Handle(cq), Entries: got, Queue: q}, nil
 }
 
-// ReqNotify asks for an event.
-func (a *adapter) ReqNotify(_ hca.Handle, queue hca.Completions, solicitedOnly bool) error {
-	only := uintptr(0)
-	if solicitedOnly {
-		only = 1
-	}
-	return queue.(*completions).reqNotify(only)
-}
-
 // DestroyCQ destroys a completion queue.
 func (a *adapter) DestroyCQ(cq hca.Handle) error {
 	if o := a.find(cqObject, uintptr(cq)); o != nil {
 		a.acknowledge(a.page, o)
+	}
+	if q := a.queues[cq]; q != nil {
+		q.forget()
 	}
 	delete(a.queues, cq)
 	return a.destroy(a.page, cqObject, a.destroyCQ, cq)

@@ -147,7 +147,7 @@ func (s *staging) postFirst(a *adapter, n int) {
 	for i, q := range s.queues[:n] {
 		p.calls[i] = cCall{fn: fn, args: [6]uintptr{q.qp, uintptr(addressIn(s.at(q.chain[0]))), at + uintptr(8*i)}}
 	}
-	p.cross(n)
+	a.crossAnd(n)
 	for i, q := range s.queues[:n] {
 		if err := q.posted(errnoOf(p.calls[i].ret, unix.Errno(p.errno)), bad[i]); q.failed == nil {
 			q.failed = err
@@ -262,96 +262,3 @@ func (q *recvQueue) Left() int { return 0 }
 
 // Close does nothing: the queue belongs to the library.
 func (q *recvQueue) Close() error { return nil }
-
-// completions is a hca.Completions.
-type completions struct {
-	a       *adapter
-	cq      uintptr
-	mem     []byte // polled
-	next, n int
-	// there was nothing more when it was polled last: it is said once without another call
-	drained bool
-	made    []hca.CQE // of sends that the library has refused
-}
-
-// polled is how many completions one call may bring.
-const polled = 32
-
-// fill polls when there is nothing left of what was polled.
-func (q *completions) fill() bool {
-	if q.next < q.n {
-		return true
-	}
-	if q.drained {
-		q.drained = false
-		return false
-	}
-	p := q.a.page
-	p.calls[0] = q.poll()
-	p.cross(1)
-	return q.got(p.calls[0].ret)
-}
-
-// poll is the call that polls.
-func (q *completions) poll() cCall {
-	return cCall{fn: peek[uintptr](q.a.ctx, contextPollCQ), args: [6]uintptr{q.cq, polled, addressOf(q.mem)}}
-}
-
-// got takes the answer to it.
-func (q *completions) got(ret uintptr) bool {
-	q.next, q.n = 0, min(max(int(int32(ret)), 0), polled)
-	q.drained = q.n < polled
-	return q.n > 0
-}
-
-// reqNotify asks for an event. What has come before that brings none, so the queue is polled in the
-// same crossing.
-func (q *completions) reqNotify(only uintptr) error {
-	p, n := q.a.page, 1
-	p.calls[0] = cCall{fn: peek[uintptr](q.a.ctx, contextReqNotify), args: [6]uintptr{q.cq, only}}
-	if q.next == q.n {
-		p.calls[1] = q.poll()
-		n = 2
-	}
-	p.cross(n)
-	if n == 2 {
-		q.got(p.calls[1].ret)
-	}
-	return errnoOf(p.calls[0].ret, 0)
-}
-
-// Empty says whether there is no completion.
-func (q *completions) Empty() bool { return !q.fill() && len(q.made) == 0 }
-
-// Take removes the oldest completion.
-func (q *completions) Take(c *hca.CQE) bool {
-	if !q.fill() {
-		if len(q.made) == 0 {
-			return false
-		}
-		*c = q.made[0]
-		q.made = q.made[1:]
-		return true
-	}
-	w := at[wc](q.mem, q.next*sizeOf[wc]())
-	q.next++
-	*c = hca.CQE{
-		Cookie: w.WRID, QPN: w.QPNum, Status: statusOf(w.Status), Bytes: w.ByteLen, SrcQPN: w.SrcQP, GRH: w.WCFlags&wcGRH != 0,
-	}
-	if w.WCFlags&wcWithImm != 0 {
-		c.HasImm, c.Imm = true, big(w.Imm)
-	}
-	c.Write = c.Status == verbs.StatusSuccess && w.Opcode == wcRecvWrite
-	return true
-}
-
-// Close does nothing: the queue belongs to the library.
-func (q *completions) Close() error { return nil }
-
-// statusOf converts a value of enum ibv_wc_status. Package verbs uses the same numbers.
-func statusOf(s uint32) verbs.Status {
-	if s > uint32(verbs.StatusGeneral) {
-		return verbs.StatusGeneral
-	}
-	return verbs.Status(s)
-}

@@ -172,6 +172,10 @@ type Adapter interface {
 	DeregMR(mr Handle) error
 
 	CreateCQ(entries int, event uint64) (CQ, error)
+	// Foresee says, before what was put is announced, that ReqNotify will be called at the end of
+	// this turn unless there is a completion. The adapter may ask for the event with the
+	// announcement.
+	Foresee(cq Handle, queue Completions, solicitedOnly bool)
 	// ReqNotify asks for an event with the next completion.
 	ReqNotify(cq Handle, queue Completions, solicitedOnly bool) error
 	DestroyCQ(cq Handle) error

@@ -127,6 +127,9 @@ func (k *kernel) CreateCQ(entries int, event uint64) (hca.CQ, error) {
 	return cq, err
 }
 
+// Foresee does nothing: the rings are looked into without a command.
+func (k *kernel) Foresee(hca.Handle, hca.Completions, bool) {}
+
 // ReqNotify asks for an event. siw reads in memory whether one is wanted.
 func (k *kernel) ReqNotify(cq hca.Handle, queue hca.Completions, solicitedOnly bool) error {
 	if s, ok := queue.(*siwCompletions); ok {

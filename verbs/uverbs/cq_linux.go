@@ -126,6 +126,7 @@ func (p *cqPart) destroy() error {
 		return nil
 	}
 	delete(d.handles, p.event)
+	p.asked(false, false)
 	err := p.release()
 	if d.lost == nil && !d.closed {
 		if e := d.hw.DestroyCQ(p.handle); e != nil {

@@ -31,7 +31,7 @@ type compEvents struct{ d *device }
 const eventsPerTurn = 64
 
 // readEvents reads what there is of events.
-func readEvents[T any](d *device, next func() (T, error), happened func(T)) {
+func readEvents[T any](d *device, next func() (T, error), happened func(T), more func() bool) {
 	for range eventsPerTurn {
 		ev, err := next()
 		if err != nil {
@@ -41,15 +41,16 @@ func readEvents[T any](d *device, next func() (T, error), happened func(T)) {
 			return
 		}
 		happened(ev)
-		if d.closed || d.back {
+		if d.closed || d.back || !more() {
 			return
 		}
 	}
 }
 
-// Ready reads events and notifies the queues' owners. There is at most one per armed queue.
+// Ready reads events and notifies the queues' owners. There is at most one per armed queue, so that
+// the last one needs no read that finds nothing.
 func (h compEvents) Ready(eventloop.Events) {
-	readEvents(h.d, h.d.hw.NextCompletion, h.d.completed)
+	readEvents(h.d, h.d.hw.NextCompletion, h.d.completed, func() bool { return h.d.armed > 0 })
 }
 
 // Glance looks for completions without a system call. The kernel's event of the same completion
@@ -67,8 +68,20 @@ func (d *device) completed(queue uint64) {
 	if !ok {
 		return
 	}
-	p.armed, p.quietly = false, false
+	p.asked(false, false)
 	p.q.heard()
+}
+
+// asked notes for what the kernel was asked to report the next completion: every one, solicited
+// ones, or neither.
+func (p *cqPart) asked(all, solicited bool) {
+	if p.armed || p.quietly {
+		p.q.dev.armed--
+	}
+	p.armed, p.quietly = all, solicited
+	if all || solicited {
+		p.q.dev.armed++
+	}
 }
 
 // asyncEvents hears what happens to the device and its queues.
@@ -76,7 +89,7 @@ type asyncEvents struct{ d *device }
 
 // Ready reads events.
 func (h asyncEvents) Ready(eventloop.Events) {
-	readEvents(h.d, h.d.hw.NextEvent, h.d.happened)
+	readEvents(h.d, h.d.hw.NextEvent, h.d.happened, func() bool { return true })
 }
 
 // happened is an asynchronous event.

@@ -29,6 +29,7 @@ type device struct {
 	domains    map[*domain]struct{}
 	cqs        map[*completionQueue]struct{}
 
+	armed    int                // queues of the kernel's that will report a completion
 	dirty    []*queuePair       // have sends that were not announced to the kernel
 	due      []*completionQueue // to settle at the end of the turn: notify the owner, or arm
 	low      []*sharedQueue     // OnLimit is to be called

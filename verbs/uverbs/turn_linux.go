@@ -4,6 +4,9 @@ package uverbs
 // have polled everything.
 func (d *device) Run(int) bool {
 	d.deferred = false
+	for _, q := range d.due {
+		q.foresee()
+	}
 	d.ring()
 	low := d.low
 	d.low = nil
@@ -30,6 +33,24 @@ func (d *device) ring() {
 	}
 	d.spare = dirty
 }
+
+// foresee announces what settle will do if there is no completion.
+func (q *completionQueue) foresee() {
+	if q.gone || q.notified || q.users == 0 || q.ready.Len() > 0 || q.dev.lost != nil || q.dev.closed {
+		return
+	}
+	for _, p := range q.parts {
+		if p.toArm() {
+			q.dev.hw.Foresee(p.handle, p.ring, p.onlySolicited())
+		}
+	}
+}
+
+// toArm reports whether the kernel is to be asked for an event.
+func (p *cqPart) toArm() bool { return !p.armed && !(p.quietly && p.q.quiet) }
+
+// onlySolicited reports whether that event is wanted of solicited completions only.
+func (p *cqPart) onlySolicited() bool { return p.q.quiet && !p.q.dev.attr.NotifiesAll }
 
 // settle notifies the owner or arms the queue. A completion may arrive between the check for
 // completions and the arming, so settle checks again afterwards. It cannot know whether such a
@@ -68,16 +89,16 @@ func (q *completionQueue) arm() (asked bool) {
 		return false
 	}
 	for _, p := range q.parts {
-		if p.armed || p.quietly && q.quiet {
+		if !p.toArm() {
 			continue
 		}
 		asked = true
-		only := q.quiet && !d.attr.NotifiesAll
+		only := p.onlySolicited()
 		if err := d.hw.ReqNotify(p.handle, p.ring, only); err != nil {
 			d.fail(err)
 			return
 		}
-		p.armed, p.quietly = !only, only
+		p.asked(!only, only)
 	}
 	return asked
 }
