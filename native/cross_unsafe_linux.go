@@ -17,8 +17,9 @@ type crossing struct {
 	count         uintptr
 	errnoLocation uintptr // __errno_location
 	errno         uintptr // of the calls, 0 if none has set it
-	optional      uintptr // so many calls at the end are not made if the one before them returns more than 0
-	calls         [maxCalls]cCall
+	// so many calls at the end are not made if the one before them returns more than 0
+	optional uintptr
+	calls    [maxCalls]cCall
 }
 
 // maxCalls is how many calls there are in one crossing at most.

@@ -39,7 +39,8 @@ func TestLatency(t *testing.T) {
 	}
 }
 
-// pair is two queue pairs on one loop, with one completion queue, as the connections of a loop have.
+// pair is two queue pairs on one loop, with one completion queue, as the connections of a loop
+// have.
 type pair struct {
 	testing.TB
 	loop  *eventloop.Loop
