@@ -105,8 +105,11 @@ func (q *completions) Take(c *hca.CQE) bool {
 	*c = hca.CQE{
 		Cookie: w.WRID, QPN: w.QPNum, Status: statusOf(w.Status), Bytes: w.ByteLen, SrcQPN: w.SrcQP, GRH: w.WCFlags&wcGRH != 0,
 	}
-	if w.WCFlags&wcWithImm != 0 {
+	switch { // the two share memory
+	case w.WCFlags&wcWithImm != 0:
 		c.HasImm, c.Imm = true, big(w.Imm)
+	case w.WCFlags&wcWithInv != 0:
+		c.InvalidatedRKey = w.Imm
 	}
 	c.Write = c.Status == verbs.StatusSuccess && w.Opcode == wcRecvWrite
 	return true
@@ -127,14 +130,14 @@ func statusOf(s uint32) verbs.Status {
 // whether it is empty.
 func (a *adapter) Foresee(_ hca.Handle, queue hca.Completions, solicitedOnly bool) {
 	q := queue.(*completions)
-	q.only, q.ahead = flag(solicitedOnly), false
+	q.only, q.ahead = bit(solicitedOnly), false
 	if q.next == q.n && !q.foreseen {
 		q.foreseen = true
 		a.foreseen = append(a.foreseen, q)
 	}
 }
 
-func flag(b bool) uintptr {
+func bit(b bool) uintptr {
 	if b {
 		return 1
 	}
@@ -180,7 +183,7 @@ func (a *adapter) look(n int, q *completions) {
 
 // ReqNotify asks for an event, unless look has.
 func (a *adapter) ReqNotify(_ hca.Handle, queue hca.Completions, solicitedOnly bool) error {
-	q, only := queue.(*completions), flag(solicitedOnly)
+	q, only := queue.(*completions), bit(solicitedOnly)
 	a.unforesee(q)
 	if q.ahead && q.only == only {
 		q.ahead = false

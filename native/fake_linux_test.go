@@ -163,8 +163,12 @@ func TestPoll(t *testing.T) {
 		k := min(left, int(n))
 		left -= k
 		for i := range k {
+			flags := uint32(wcWithImm | wcGRH)
+			if next%2 == 1 {
+				flags = wcWithInv | wcGRH
+			}
 			*(*wc)(pointer(mem + uintptr(i*sizeOf[wc]()))) = wc{
-				WRID: next, Status: 99, QPNum: 7, ByteLen: 3, Imm: big(0x01020304), WCFlags: wcWithImm | wcGRH, SrcQP: 8,
+				WRID: next, Status: 99, QPNum: 7, ByteLen: 3, Imm: big(0x01020304), WCFlags: flags, SrcQP: 8,
 			}
 			next++
 		}
@@ -174,6 +178,9 @@ func TestPoll(t *testing.T) {
 	var e hca.CQE
 	for i := range uint64(polled + 3) {
 		want := hca.CQE{Cookie: i, QPN: 7, Status: verbs.StatusGeneral, Bytes: 3, Imm: 0x01020304, HasImm: true, SrcQPN: 8, GRH: true}
+		if i%2 == 1 {
+			want.HasImm, want.Imm, want.InvalidatedRKey = false, 0, big(0x01020304)
+		}
 		if cq.Empty() || !cq.Take(&e) || e != want {
 			t.Fatalf("completion %d is %+v", i, e)
 		}

@@ -277,6 +277,7 @@ const (
 	sendInline     = 1 << 3
 	wcGRH          = 1 << 0
 	wcWithImm      = 1 << 1
+	wcWithInv      = 1 << 3
 	wcRecvWrite    = 1<<7 | 1 // IBV_WC_RECV_RDMA_WITH_IMM
 	eventCQError   = 0
 	eventQPFirst   = 1  // IBV_EVENT_QP_FATAL

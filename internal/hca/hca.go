@@ -86,6 +86,8 @@ type CQE struct {
 	HasImm bool
 	Write  bool // of a receive that a Write with immediate data has used up
 	GRH    bool
+	// InvalidatedRKey is the key that the peer's message has invalidated, or 0.
+	InvalidatedRKey uint32
 }
 
 // MR is a registered memory region.

@@ -51,7 +51,7 @@ func (d *device) complete(c *cqe) {
 	}
 	if c.Status != verbs.StatusSuccess {
 		q.end()
-		c.Bytes, c.HasImm, c.Imm, c.Write, c.SrcQPN, c.GRH = 0, false, 0, false, 0, false
+		c.Bytes, c.HasImm, c.Imm, c.Write, c.SrcQPN, c.GRH, c.InvalidatedRKey = 0, false, 0, false, 0, false, 0
 	}
 	if c.Cookie&recvCookie == 0 {
 		if q.sends.done(c.Cookie, c.Status) && q.dev.siw {
@@ -69,7 +69,7 @@ func (d *device) complete(c *cqe) {
 	if !ok {
 		return
 	}
-	wc := verbs.WC{ID: id, Status: c.Status, Op: verbs.Recv, Bytes: c.Bytes, QP: q, Imm: c.Imm, HasImm: c.HasImm}
+	wc := verbs.WC{ID: id, Status: c.Status, Op: verbs.Recv, Bytes: c.Bytes, QP: q, Imm: c.Imm, HasImm: c.HasImm, InvalidatedRKey: c.InvalidatedRKey}
 	if c.Write {
 		wc.Op = verbs.RecvWrite
 	}

@@ -47,7 +47,7 @@ func (q *completionQueue) foresee() {
 }
 
 // toArm reports whether the kernel is to be asked for an event.
-func (p *cqPart) toArm() bool { return !p.armed && !(p.quietly && p.q.quiet) }
+func (p *cqPart) toArm() bool { return !p.armed && (!p.quietly || !p.q.quiet) }
 
 // onlySolicited reports whether that event is wanted of solicited completions only.
 func (p *cqPart) onlySolicited() bool { return p.q.quiet && !p.q.dev.attr.NotifiesAll }
