@@ -143,7 +143,11 @@ type kernelDevice struct {
 	in  *kernelInstance
 	qps map[verbs.QP]*kernelQP
 	cqs int // made
+
+	report func(verbs.DeviceEvent, int) // of the device's own events
 }
+
+func (d *kernelDevice) OnDeviceEvent(f func(verbs.DeviceEvent, int)) { d.report = f }
 
 func (d *kernelDevice) Attr() verbs.DeviceAttr {
 	a := d.Device.Attr()

@@ -67,6 +67,8 @@ func (a *adapter) NextEvent() (hca.Event, error) {
 		e.Object = peek[uint64](uintptr(ev.Element), qpContext)
 	case t == eventSRQError, t == eventSRQLimit:
 		e.Object = peek[uint64](uintptr(ev.Element), srqContext)
+	case t >= eventPortFirst && t <= eventPortLast, t == eventReregister, t == eventGIDChange:
+		e.Object = uint64(uint32(ev.Element)) // a number, in the same union
 	case t == eventCQError:
 		e.Object = peek[uint64](uintptr(ev.Element), cqContext)
 	}

@@ -4,12 +4,14 @@ package ucm_test
 
 import (
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/rdmactor/rdmactor/cmid"
+	"github.com/rdmactor/rdmactor/verbs"
 )
 
 // talks has both ends talk for a while.
@@ -38,6 +40,12 @@ func TestFaultInterfaceDown(t *testing.T) {
 	l := s.listen("RDMA_ADDR", 0)
 	a, b := pair(s, s, l)
 	s.talks(a, b)
+	var events []verbs.DeviceEvent // of port 1
+	l.Device().(verbs.Reporter).OnDeviceEvent(func(ev verbs.DeviceEvent, port int) {
+		if port == 1 {
+			events = append(events, ev)
+		}
+	})
 	resolving := s.create(cmid.PortSpaceTCP)
 	const timeout = 2 * time.Second
 	begin := time.Now()
@@ -60,6 +68,9 @@ func TestFaultInterfaceDown(t *testing.T) {
 	command(t, "ip", "neigh", "replace", addr(t, "RDMA_SILENT_ADDR").String(), "lladdr", silentMAC(t), "nud", "permanent", "dev", netdev)
 	command(t, "rig-active", env(t, "RDMA_DEVICE"))
 
+	s.until("the port's events", func() bool {
+		return slices.Contains(events, verbs.PortError) && slices.Contains(events, verbs.PortActive)
+	})
 	s.wantDelivered(resolving, "AddrError")
 	s.wantDelivered(l, "")
 	const connected = "AddrResolved RouteResolved Established"

@@ -51,6 +51,7 @@ var enumerations = []struct {
 	{verbs.StatusFlushed, "work request flushed"},
 	{verbs.AtomicFetchAdd, "fetch and add"},
 	{verbs.QPFatal, "fatal"},
+	{verbs.PKeyChange, "PKey change"},
 	{verbs.UD, "UD"},
 	{verbs.QPError, "ERR"},
 	{eventloop.Busy, "busy"},

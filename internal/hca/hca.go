@@ -151,7 +151,8 @@ type Channels struct {
 // Event is an asynchronous event.
 type Event struct {
 	Type uint32 // enum ibv_event_type
-	// Object is what a queue was named by when it was made. For other events it means nothing.
+	// Object is what a queue was named by when it was made. Of a port's event it is the port's
+	// number. For other events it means nothing.
 	Object uint64
 }
 

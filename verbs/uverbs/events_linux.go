@@ -18,11 +18,24 @@ const (
 	eventQPAccess   = 3
 	eventCommEst    = 4
 	eventDeviceFail = 8
+	eventPortActive = 9
+	eventPortError  = 10
+	eventLIDChange  = 11
+	eventPKeyChange = 12
+	eventSMChange   = 13
 	eventSRQError   = 14
 	eventSRQLimit   = 15
 	eventLastWQE    = 16
+	eventReregister = 17
 	eventGIDChange  = 18
 )
+
+// deviceEvents are the events that are not a queue's.
+var deviceEvents = map[uint32]verbs.DeviceEvent{
+	eventDeviceFail: verbs.DeviceFatal, eventPortActive: verbs.PortActive, eventPortError: verbs.PortError,
+	eventLIDChange: verbs.LIDChange, eventPKeyChange: verbs.PKeyChange, eventSMChange: verbs.SMChange,
+	eventReregister: verbs.ClientReregister, eventGIDChange: verbs.GIDChange,
+}
 
 // compEvents hears that an armed queue has a completion.
 type compEvents struct{ d *device }
@@ -94,12 +107,8 @@ func (h asyncEvents) Ready(eventloop.Events) {
 
 // happened is an asynchronous event.
 func (d *device) happened(ev hca.Event) {
-	switch ev.Type {
-	case eventDeviceFail:
-		d.fail(unix.ENODEV)
-		return
-	case eventGIDChange: // its element is a port's number
-		clear(d.gids)
+	if what, ok := deviceEvents[ev.Type]; ok {
+		d.changed(what, int(ev.Object))
 		return
 	}
 	switch x := d.handles[ev.Object].(type) {
@@ -126,6 +135,25 @@ func (d *device) happened(ev hca.Event) {
 		}
 	}
 }
+
+// changed is an event of the device or of a port. Who is notified may close the device.
+func (d *device) changed(what verbs.DeviceEvent, port int) {
+	switch what {
+	case verbs.GIDChange:
+		clear(d.gids)
+	case verbs.DeviceFatal:
+		port = 0
+	}
+	if d.onEvent != nil {
+		d.onEvent(what, port)
+	}
+	if what == verbs.DeviceFatal && !d.closed {
+		d.fail(unix.ENODEV)
+	}
+}
+
+// OnDeviceEvent sets who is notified of the device's own events.
+func (d *device) OnDeviceEvent(f func(verbs.DeviceEvent, int)) { d.onEvent = f }
 
 // broken ends the queue pairs that use a queue that the device has given up. It will complete
 // nothing more there.

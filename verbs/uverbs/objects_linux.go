@@ -24,6 +24,7 @@ type device struct {
 	// by the handle that events name: *cqPart, *queuePair, *sharedQueue
 	handles    map[uint64]any
 	lastHandle uint64
+	onEvent    func(verbs.DeviceEvent, int) // nil: nobody wants to know
 	gids       map[[16]byte]uint8
 	qps        map[uint32]*queuePair
 	domains    map[*domain]struct{}

@@ -29,6 +29,9 @@ func (l *Loop) deviceOf(dev verbs.Device) *Device {
 		}
 	}
 	d := &Device{l: l, Verbs: dev, attr: dev.Attr(), Domains: make(map[*domain]uint64)}
+	if r, ok := dev.(verbs.Reporter); ok {
+		r.OnDeviceEvent(d.event)
+	}
 	d.Shared = newDomain(d, dev.PD(), false)
 	l.Devices = append(l.Devices, d)
 	return d
@@ -207,4 +210,14 @@ func (l *Loop) Close() {
 		d.close()
 	}
 	l.Devices = nil
+}
+
+// event logs an event of the device's own. Connections that end because of it report that
+// themselves.
+func (d *Device) event(ev verbs.DeviceEvent, port int) {
+	if ev == verbs.DeviceFatal || ev == verbs.PortError {
+		d.l.log.Warn("rdma: device event", "op", ev, "device", d.Verbs.Name(), "port", port)
+		return
+	}
+	d.l.log.Info("rdma: device event", "op", ev, "device", d.Verbs.Name(), "port", port)
 }
