@@ -28,16 +28,19 @@
 //
 // # Errors
 //
+// The device's own events (a port that goes down, another PKey) are reported as verbs.Reporter says.
+//
 // A [LibraryError] says which library, symbol or driver is missing, and what to install. A
 // [CallError] names the function, the library's file with its version, and the errno. A
 // uverbs.MemlockError says that RLIMIT_MEMLOCK is too small.
 //
 // # Limitations
 //
-// Linux on amd64 and arm64, with glibc or musl. Nobody has tried it on an adapter yet: the
-// conformance suite runs on libibverbs' drivers of rxe and siw. SendWithInvalidate is not supported:
-// memory that ibv_reg_mr has registered cannot be invalidated by a peer. Datagrams need Ethernet or
-// a global routing header. Only port 1 of an adapter is used for limits. A send that was not to be
-// reported (no verbs.Signaled) and after which nothing has completed counts as flushed when its
-// queue pair is destroyed, although the device may have sent it.
+// Linux on amd64 and arm64, with glibc or musl. Nobody has tried it on an adapter yet: the suites
+// of conformance, actors, faults and interop run on libibverbs' drivers of rxe and siw.
+// SendWithInvalidate is not supported: memory that ibv_reg_mr has registered cannot be invalidated
+// by a peer. Datagrams need Ethernet or a global routing header. Only port 1 of an adapter is used
+// for limits. A send that was not to be reported (no verbs.Signaled) and after which nothing has
+// completed counts as flushed when its queue pair is destroyed, although the device may have sent
+// it.
 package native

@@ -21,11 +21,11 @@ func TestLatency(t *testing.T) {
 		t.Skip("siw's queue pairs are connected by the connection manager only")
 	}
 	const rounds, batches = 500, 6
-	sides := map[string]func(int) []time.Duration{"uverbs": pingPong(t, uverbs.Provider{}), "native": pingPong(t, Provider{})}
+	sides := map[string]*pair{"uverbs": newPair(t, uverbs.Provider{}), "native": newPair(t, Provider{})}
 	took := map[string][]time.Duration{}
 	for range batches {
 		for _, name := range []string{"uverbs", "native"} {
-			took[name] = append(took[name], sides[name](rounds)...)
+			took[name] = append(took[name], sides[name].pingPong(rounds)...)
 		}
 	}
 	median := func(name string) time.Duration {
@@ -44,12 +44,16 @@ func TestLatency(t *testing.T) {
 type pair struct {
 	testing.TB
 	loop  *eventloop.Loop
+	dev   verbs.ProviderDevice
+	a     *side
 	cq    verbs.CQ
 	peer  map[verbs.QP]*side // of a queue pair
 	wc    [16]verbs.WC
 	begun time.Time
 	took  []time.Duration
 	left  int // answers
+
+	written int // Writes
 }
 
 type side struct {
@@ -57,35 +61,38 @@ type side struct {
 	mr *verbs.MR
 }
 
-// pingPong connects two queue pairs and returns a function that measures round trips.
-func pingPong(t *testing.T, p verbs.Provider) func(rounds int) []time.Duration {
+// newPair connects two queue pairs.
+func newPair(t *testing.T, p verbs.Provider) *pair {
 	t.Helper()
 	x := &pair{TB: t, peer: map[verbs.QP]*side{}}
 	var err error
 	x.loop, err = eventloop.New(eventloop.Config{})
 	x.must(err)
-	d, err := p.Open(x.loop, verbs.DeviceIdent{Name: kernelrig.Env(t, "RDMA_DEVICE")})
+	x.dev, err = p.Open(x.loop, verbs.DeviceIdent{Name: kernelrig.Env(t, "RDMA_DEVICE")})
 	x.must(err)
 	t.Cleanup(func() {
 		x.must(x.loop.Turn()) // what the last message has left to do
-		x.must(d.Close())
+		x.must(x.dev.Close())
 		x.must(x.loop.Shutdown(t.Context()))
 	})
-	x.cq, err = d.CreateCQ(64, x.poll)
+	x.cq, err = x.dev.CreateCQ(64, x.poll)
 	x.must(err)
-	a, b := x.newSide(d), x.newSide(d)
-	x.must(kernelrig.Connect(t, d, a.qp, b.qp))
-	x.peer[a.qp], x.peer[b.qp] = a, b
+	a, b := x.newSide(), x.newSide()
+	x.must(kernelrig.Connect(t, x.dev, a.qp, b.qp))
+	x.a, x.peer[a.qp], x.peer[b.qp] = a, a, b
 	x.receive(a)
 	x.receive(b)
-	return func(rounds int) []time.Duration {
-		x.took, x.left = nil, 2*rounds
-		x.send(a)
-		for x.left > 0 {
-			x.must(x.loop.Turn())
-		}
-		return x.took
+	return x
+}
+
+// pingPong returns the halves of round trips.
+func (x *pair) pingPong(rounds int) []time.Duration {
+	x.took, x.left = nil, 2*rounds
+	x.send(x.a)
+	for x.left > 0 {
+		x.must(x.loop.Turn())
 	}
+	return x.took
 }
 
 func (x *pair) must(err error) {
@@ -95,10 +102,10 @@ func (x *pair) must(err error) {
 	}
 }
 
-func (x *pair) newSide(d verbs.ProviderDevice) *side {
-	qp, err := d.CreateQP(verbs.RC, verbs.QPInitAttr{SendCQ: x.cq, RecvCQ: x.cq, MaxSendWR: 16, MaxRecvWR: 16})
+func (x *pair) newSide() *side {
+	qp, err := x.dev.CreateQP(verbs.RC, verbs.QPInitAttr{SendCQ: x.cq, RecvCQ: x.cq, MaxSendWR: 32, MaxRecvWR: 16})
 	x.must(err)
-	mr, err := d.Alloc(4096, verbs.LocalWrite)
+	mr, err := x.dev.Alloc(4096, verbs.LocalWrite)
 	x.must(err)
 	return &side{qp, mr}
 }
@@ -116,7 +123,12 @@ func (x *pair) send(s *side) {
 func (x *pair) poll() {
 	for n := x.cq.Poll(x.wc[:]); n > 0; n = x.cq.Poll(x.wc[:]) {
 		for i := range x.wc[:n] {
-			if x.wc[i].Op != verbs.Recv {
+			switch x.wc[i].Op {
+			case verbs.Recv:
+			case verbs.Write:
+				x.written++
+				continue
+			default:
 				continue
 			}
 			x.took = append(x.took, time.Since(x.begun))
