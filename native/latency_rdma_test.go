@@ -123,12 +123,13 @@ func (x *pair) send(s *side) {
 func (x *pair) poll() {
 	for n := x.cq.Poll(x.wc[:]); n > 0; n = x.cq.Poll(x.wc[:]) {
 		for i := range x.wc[:n] {
-			switch x.wc[i].Op {
-			case verbs.Recv:
-			case verbs.Write:
+			switch wc := &x.wc[i]; {
+			case wc.Status != verbs.StatusSuccess:
+				continue
+			case wc.Op == verbs.Write:
 				x.written++
 				continue
-			default:
+			case wc.Op != verbs.Recv:
 				continue
 			}
 			x.took = append(x.took, time.Since(x.begun))

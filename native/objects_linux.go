@@ -190,8 +190,11 @@ func (a *adapter) Connected(qp hca.Handle) bool {
 
 // doorbell has the kernel's soft-iWARP look into a send queue.
 func (a *adapter) doorbell(qp uintptr) error {
-	return uverbs.Doorbell(int(peek[int32](a.ctx, contextCmdFD)), peek[uint32](qp, qpHandle))
+	return uverbs.Doorbell(a.cmdFD(), peek[uint32](qp, qpHandle))
 }
+
+// cmdFD is the descriptor of the device's file.
+func (a *adapter) cmdFD() int { return int(peek[int32](a.ctx, contextCmdFD)) }
 
 // DestroyQP destroys a queue pair.
 func (a *adapter) DestroyQP(qp hca.Handle) error {

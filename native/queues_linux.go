@@ -4,12 +4,14 @@ package native
 
 import (
 	"errors"
+	"path/filepath"
 	"slices"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/rdmactor/rdmactor/internal/hca"
 	"github.com/rdmactor/rdmactor/verbs"
+	"github.com/rdmactor/rdmactor/verbs/uverbs"
 )
 
 const (
@@ -159,7 +161,11 @@ func (s *staging) postFirst(a *adapter, n int) {
 func (q *sendQueue) posted(err error, bad uint64) error {
 	// soft-iWARP's driver has queued the sends, and the kernel could not look at them
 	q.again = q.a.caps.Siw && errors.Is(err, unix.ENOTCONN)
-	if err != nil && !q.again && !errors.Is(err, unix.EIO) && !errors.Is(err, unix.ENODEV) {
+	switch {
+	case err == nil, q.again, errors.Is(err, unix.EIO), errors.Is(err, unix.ENODEV):
+	case errors.Is(err, unix.EACCES) && !uverbs.Allowed(q.a.cmdFD()): // the driver writes a command
+		err = &verbs.CredentialsError{File: filepath.Base(deviceFile(q.a.name)), Err: unix.EACCES}
+	default:
 		err = q.refused(bad)
 	}
 	s := &q.a.sends
