@@ -222,6 +222,9 @@ func (w *drawer) used(granted connOp) {
 		if verb == connAtomic && granted.way%4 == 0 {
 			times += 3
 		}
+		if verb == connRevoke || verb == connForge && granted.way%4 == 1 { // memory that is only read
+			times++
+		}
 		for range times {
 			op := granted
 			op.verb, op.way, op.at = verb, w.IntN(64), granted.at+w.upTo(2*time.Second)

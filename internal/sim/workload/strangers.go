@@ -75,10 +75,14 @@ func (o *strangerOp) String() string {
 }
 
 func drawStrangers(d Draw, n int) []Op {
-	ops := []Op{&doorOp{4 + d.IntN(12), []int{0, 0, 20}[d.IntN(3)]}}
+	ops := []Op{&doorOp{3 + d.IntN(13), []int{0, 0, 20}[d.IntN(3)]}}
 	at := func() time.Duration { return time.Duration(d.Int64N(int64(d.Time))).Truncate(time.Millisecond) }
+	begin := at() / 2
 	for i := range 2 + n/4 {
-		o := &memberOp{number: i, at: at() / 2, machine: 1 + d.IntN(d.Machines-2), listener: d.IntN(2), n: 2 + d.IntN(10)}
+		if d.IntN(2) == 0 { // the others come at once, and find no place at first
+			begin = at() / 2
+		}
+		o := &memberOp{number: i, at: begin, machine: 1 + d.IntN(d.Machines-2), listener: d.IntN(2), n: 2 + d.IntN(10)}
 		o.size, o.every = 8+d.IntN(2000), time.Duration(1+d.IntN(1000))*time.Millisecond
 		ops = append(ops, o)
 	}
@@ -109,6 +113,7 @@ type strangers struct {
 	behaved   oracle.Isolation
 	unwelcome oracle.Liveness
 	checked   time.Duration
+	settled   bool // it was checked since the last fault
 }
 
 func newStrangers(e *Env, ops []Op) Workload {
@@ -153,9 +158,10 @@ func (w *strangers) now() time.Duration { return w.World.Now() }
 func (w *strangers) Done() bool {
 	if now := w.now(); now-w.checked > time.Second {
 		w.checked = now
-		if since, calm := w.Calm(); w.hit(0, w.outside()) && (!calm || now-since < 2*time.Second) {
+		if !w.settled && w.hit(0, w.outside()) {
 			w.unwelcome.Forget() // who hears nothing of a machine that is gone waits on
 		}
+		w.settled = true
 		w.unwelcome.Check(now)
 		for _, m := range w.members {
 			m.excuse()

@@ -54,6 +54,10 @@ type stranger struct {
 	failed bool
 }
 
+// strangerLeaves has a stranger close its connection at last: the server may have gone, and who has
+// no key notices nothing.
+type strangerLeaves struct{ id *actor.PID }
+
 func (s *stranger) receive(ctx actor.Context) {
 	switch m := ctx.Message().(type) {
 	case *actor.Started:
@@ -63,6 +67,7 @@ func (s *stranger) receive(ctx actor.Context) {
 		if s.verb == strangeInsecure || s.verb == strangeKey {
 			s.w.fail("a stranger (%s) is connected, to %q", s.verb, m.Identity)
 		}
+		rdma.After(ctx, 2*strangerWithin, &strangerLeaves{ctx.Sender()})
 		s.stays = s.w.unwelcome.Begin(s.w.now(), fmt.Sprintf("the end of a stranger's connection (%s)", s.verb))
 		if s.verb == strangeGarbage {
 			for n := range 1 + s.size%3 {
@@ -71,6 +76,8 @@ func (s *stranger) receive(ctx actor.Context) {
 				ctx.Respond(rdma.NewSend(b))
 			}
 		}
+	case *strangerLeaves:
+		ctx.Request(m.id, &rdma.Close{})
 	case rdma.Failure:
 		if !s.failed { // a Close may fail, too
 			s.failed = true
