@@ -32,6 +32,7 @@ var never = regexp.MustCompile(strings.Join([]string{
 	`outstanding, case .*c\.forged`,      // and this what comes at once, most of the time
 	`call\) killed, a function in it`,    // a process is killed while a handler runs: too rare
 	`opened, case p\.Context`,            // it is killed in the middle of Open: too rare
+	`case \*strangerLeaves`,              // its server loses its power: too rare
 	`bond\) receive, case \*actor\.Dead`, // a message crosses the end of its link: too rare
 }, "|"))
 

@@ -222,7 +222,7 @@ func (w *drawer) used(granted connOp) {
 		if verb == connAtomic && granted.way%4 == 0 {
 			times += 3
 		}
-		if verb == connRevoke || verb == connForge && granted.way%4 == 1 { // memory that is only read
+		if verb == connRevoke || verb == connForge && granted.way%4 == 1 { // it is only read
 			times++
 		}
 		for range times {
