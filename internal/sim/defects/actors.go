@@ -34,7 +34,7 @@ var actorDefects = []defect{
 		was:    "A command that named memory of an address that Dial had given up ended the identifier in a panic.",
 		mended: "actor: keep memory with the connection it was made for",
 		edits: []overlay.Edit{edit("actor/memory.go",
-			"	case m.Bytes() == nil || m.c != it.conn || m.c.Over():\n", "	case m.Bytes() == nil || it.conn.Over():\n")},
+			"	case m.home != it.home || m.gone() || it.conn != nil && it.conn.Over():\n", "	case it.conn != nil && it.conn.Over():\n")},
 		pkg: "actor", test: "TestMemoryOfAnAddressTriedBefore",
 	},
 }
