@@ -10,7 +10,7 @@ import struct
 REQUEST, REPLY = b"MPA ID Req Frame", b"MPA ID Rep Frame"
 MARKERS, CRC, REJECT, ENHANCED = 0x80, 0x40, 0x20, 0x10
 DEPTH = 8  # the Reads that each side may have under way
-READ_REQUEST, READ_RESPONSE, SEND, TERMINATE = 1, 2, 3, 7
+WRITE, READ_REQUEST, READ_RESPONSE, SEND, TERMINATE = 0, 1, 2, 3, 7
 SENDS = (3, 4, 5, 6)
 SEGMENT = 16384
 
@@ -155,6 +155,8 @@ class Pair:
         last, opcode = u[0] & 0x40, u[1] & 0x0F
         if u[0] & 0x80:  # tagged
             key, offset = struct.unpack(">IQ", u[2:14])
+            if opcode == WRITE and len(u) == 14:
+                return  # of no bytes: it has the peer look again, and touches no memory
             if opcode != READ_RESPONSE or key != 0x5151 or self.read_data is None:
                 raise Ended("a tagged message that nobody has asked for")
             self.read_data[offset : offset + len(u) - 14] = u[14:]
