@@ -37,7 +37,7 @@ const (
 	Drop        // a frame is left out
 	Repeat      // it comes twice
 	Swap        // the next one comes before it
-	Cut         // its end is missing
+	Cut         // the end of what it carries is missing, and its length and CRC are right
 	Splice      // one of another connection's comes in its place
 	Replay      // an earlier message is in it, and its headers and CRC are right
 	Graft       // so is a message of another connection's, which had the same number there

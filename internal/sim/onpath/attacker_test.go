@@ -65,6 +65,15 @@ func TestAttacker(t *testing.T) {
 	if err != nil || f.CRC != f.Checksum() || bytes.Equal(f.ULPDU, two[2:2+len(f.ULPDU)]) {
 		t.Errorf("a flipped frame: %+v, %v", f, err)
 	}
+	for range 50 {
+		f, _, err := wire.ConsumeFPDU(a.cut(two))
+		if whole := int(two[1]); err != nil || len(f.ULPDU) >= whole || f.CRC != f.Checksum() || !bytes.HasPrefix(two[2:], f.ULPDU) || len(f.ULPDU) < wire.UntaggedLen {
+			t.Errorf("a cut frame: %+v, %v", f, err)
+		}
+	}
+	if empty := send(""); !bytes.Equal(a.cut(empty), empty) {
+		t.Error("a frame that carries nothing is changed")
+	}
 }
 
 // passed is what arrives of bytes that come in pieces.

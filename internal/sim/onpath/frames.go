@@ -116,7 +116,7 @@ func (a *Attacker) frame(to network.Flow, f *flow, b []byte) []byte {
 		f.late = b
 		return nil
 	case Cut:
-		return b[:len(b)-1-a.Rand.IntN(len(b)-1)]
+		return a.cut(b)
 	case Splice:
 		return before
 	case Replay:
@@ -151,6 +151,26 @@ func (a *Attacker) flipped(b []byte) []byte {
 		return b
 	}
 	a.flip(f.ULPDU)
+	f.CRC = f.Checksum()
+	return wire.AppendFPDU(nil, &f)
+}
+
+// cut leaves out the end of what a frame carries, and mends its length and its CRC. If bytes of the
+// frame itself were missing, the receiver would take those behind it for headers. They are sealed,
+// with keys that are not the seed's, so no two runs would be the same.
+func (a *Attacker) cut(b []byte) []byte {
+	f, _, err := wire.ConsumeFPDU(b)
+	if err != nil || len(f.ULPDU) == 0 {
+		return b
+	}
+	header := wire.UntaggedLen
+	if f.ULPDU[0]&0x80 != 0 {
+		header = wire.TaggedLen
+	}
+	if len(f.ULPDU) <= header {
+		return b
+	}
+	f.ULPDU = f.ULPDU[:header+a.Rand.IntN(len(f.ULPDU)-header)]
 	f.CRC = f.Checksum()
 	return wire.AppendFPDU(nil, &f)
 }
