@@ -42,6 +42,36 @@ type Expose struct {
 	Spawn []string // names of Config.Kinds
 }
 
+// with is the rules of both.
+func (e Expose) with(more Expose) Expose {
+	return Expose{
+		Reach: join(e.Reach, more.Reach), Watch: join(e.Watch, more.Watch),
+		Stop: join(e.Stop, more.Stop), Spawn: join(e.Spawn, more.Spawn),
+	}
+}
+
+func join(a, b []string) []string {
+	all := slices.Clone(a)
+	for _, rule := range b {
+		if !slices.Contains(all, rule) {
+			all = append(all, rule)
+		}
+	}
+	return all
+}
+
+// without is the rules of e that are not in less.
+func (e Expose) without(less Expose) Expose {
+	return Expose{
+		Reach: remove(e.Reach, less.Reach), Watch: remove(e.Watch, less.Watch),
+		Stop: remove(e.Stop, less.Stop), Spawn: remove(e.Spawn, less.Spawn),
+	}
+}
+
+func remove(a, b []string) []string {
+	return slices.DeleteFunc(slices.Clone(a), func(rule string) bool { return slices.Contains(b, rule) })
+}
+
 // rules are an Expose as it is looked up. They do not change.
 type rules struct {
 	expose  Expose
@@ -90,49 +120,3 @@ func internal(name string) bool {
 // never reports whether a name is nobody's to reach: a future that nobody has asked to answer, or
 // what panics when it gets a message.
 func never(name string) bool { return isFuture(name) || strings.HasPrefix(name, "guardian$") }
-
-// with is the rules of both.
-func (e Expose) with(more Expose) Expose {
-	return Expose{
-		Reach: join(e.Reach, more.Reach), Watch: join(e.Watch, more.Watch),
-		Stop: join(e.Stop, more.Stop), Spawn: join(e.Spawn, more.Spawn),
-	}
-}
-
-func join(a, b []string) []string {
-	all := slices.Clone(a)
-	for _, rule := range b {
-		if !slices.Contains(all, rule) {
-			all = append(all, rule)
-		}
-	}
-	return all
-}
-
-// without is the rules of e that are not in less.
-func (e Expose) without(less Expose) Expose {
-	return Expose{
-		Reach: remove(e.Reach, less.Reach), Watch: remove(e.Watch, less.Watch),
-		Stop: remove(e.Stop, less.Stop), Spawn: remove(e.Spawn, less.Spawn),
-	}
-}
-
-func remove(a, b []string) []string {
-	return slices.DeleteFunc(slices.Clone(a), func(rule string) bool { return slices.Contains(b, rule) })
-}
-
-// Expose adds rules to Config.Expose. Any goroutine.
-func (n *Node) Expose(more Expose) { n.setRules(func(e Expose) Expose { return e.with(more) }) }
-
-// Conceal takes rules away that Config.Expose or Expose has added, as they stand there. Actors that
-// have sent a peer something can still be answered by it. Any goroutine.
-func (n *Node) Conceal(less Expose) { n.setRules(func(e Expose) Expose { return e.without(less) }) }
-
-func (n *Node) setRules(change func(Expose) Expose) {
-	for {
-		was := n.rules.Load()
-		if n.rules.CompareAndSwap(was, &rules{change(was.expose), was.version + 1}) {
-			return
-		}
-	}
-}

@@ -1,6 +1,8 @@
 package remoting
 
-import "fmt"
+import (
+	"fmt"
+)
 
 // What is published on the actor system's EventStream, besides *Refused. Subscribers are called off
 // the loops, for each peer one event after the other.

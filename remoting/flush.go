@@ -2,32 +2,26 @@ package remoting
 
 import (
 	"errors"
+	"fmt"
+	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	rdma "github.com/rdmactor/rdmactor/actor"
 	"github.com/rdmactor/rdmactor/actor/reconnect"
-	"github.com/rdmactor/rdmactor/internal/ring"
 	"github.com/rdmactor/rdmactor/remoting/internal/frame"
 )
 
 // flush sends what waits, as far as the connection has room.
 func (l *link) flush(ctx actor.Context) {
-	if l.up == nil {
-		l.consider(ctx)
+	if !l.out.postFirst() {
 		return
-	}
-	for len(l.first) > 0 {
-		if l.send == nil {
-			l.send = newSend(l.first[0])
-		}
-		if !l.post(0) {
-			return
-		}
-		l.first = l.first[1:]
 	}
 	switch l.greeting {
 	case open:
-		l.flushPackets(ctx)
+		if l.out.postPackets(ctx) {
+			l.leaveIfSent(ctx)
+		}
 	case refusing:
 		ctx.Send(l.conn, &reconnect.Break{Generation: l.up.Generation, Err: l.cause})
 	default:
@@ -35,136 +29,75 @@ func (l *link) flush(ctx actor.Context) {
 	}
 }
 
-// flushPackets posts packets: system messages before the others.
-func (l *link) flushPackets(ctx actor.Context) {
-	p := l.p
-	if l.out.buf != nil && !l.postPacket() {
+// say sends a record in a frame of its own, before everything else that waits. nil: an empty frame.
+func (l *link) say(ctx actor.Context, r *frame.Record) {
+	var w frame.Writer
+	if r != nil {
+		if err := w.Append(r); err != nil { // Config was checked
+			panic(fmt.Sprintf("remoting: BUG: %v", err))
+		}
+	}
+	l.out.first = append(l.out.first, w.Bytes())
+	l.flush(ctx)
+}
+
+func (l *link) sayHello(ctx actor.Context) {
+	h := l.host
+	l.say(ctx, &frame.Record{Kind: frame.KindHello, Hello: &frame.Hello{
+		Version: frame.Version, Name: h.name, Member: h.cfg.Member, Incarnation: h.cfg.Incarnation, MaxMessage: uint32(h.cfg.MaxMessage),
+	}})
+}
+
+// farewellTime is how long a goodbye may wait for room.
+const farewellTime = time.Second
+
+// breakOff says goodbye, and ends the connection.
+func (l *link) breakOff(ctx actor.Context, code frame.Code, err error) {
+	if l.up == nil || l.greeting == refusing {
 		return
 	}
-	for {
-		p.mu.Lock()
-		l.goneLocked()
-		if !l.takeLocked() {
-			p.awake = false
-			p.mu.Unlock()
-			l.leaveIfSent(ctx)
-			return
-		}
-		p.mu.Unlock()
-		if len(l.out.bytes()) > l.most {
-			l.dropTooLarge(ctx)
-			continue
-		}
-		if !l.postPacket() {
-			return
-		}
-	}
+	l.host.rt.Logger().Warn("remoting: a connection ends", "peer", l.who.Name, "addr", l.up.Established.Peer, "err", err)
+	l.refuse(ctx, err)
+	rdma.After(ctx, farewellTime, &overdue{l.number})
+	l.say(ctx, &frame.Record{Kind: frame.KindGoodbye, Code: code, Reason: err.Error()})
 }
 
-func (l *link) postPacket() (posted bool) {
-	if l.send == nil {
-		l.send = newSend(l.out.bytes())
-	}
-	records := l.out.records
-	if l.out.system {
-		records = 0
-	}
-	return l.post(records)
-}
-
-// takeLocked takes the next packet.
-func (l *link) takeLocked() (ok bool) {
-	if l.out, ok = l.p.system.take(); ok {
-		l.out.system = true
-		return true
-	}
-	l.out, ok = l.p.user.take()
-	return ok
-}
-
-// goneLocked gives up what a packet that was posted has taken of the queue.
-func (l *link) goneLocked() {
-	p := l.p
+// heed ends the connection, if there is a reason.
+func (l *link) heed(ctx actor.Context, why *parting) {
 	switch {
-	case l.out.buf == nil:
-		return
-	case l.out.system:
-		p.system.gone(l.out)
+	case why == nil:
+	case why.said:
+		l.end(ctx, why.err)
 	default:
-		l.sent = l.out.number + 1
-		p.user.gone(l.out)
-		p.releaseLocked()
-	}
-	l.out = packet{}
-}
-
-// post hands the connection the message that is next, which has so many user records. False: it
-// waits for *rdma.Writable, or for the end of the connection.
-func (l *link) post(records int) (posted bool) {
-	err := l.up.Post(l.send)
-	if err == nil {
-		l.send = nil
-		l.posted.add(records)
-		l.settle()
-		return true
-	}
-	if !errors.Is(err, reconnect.ErrQueueFull) {
-		l.send = nil // it may be sent in the next generation
-	}
-	return false
-}
-
-// newSend makes a message whose fate is only counted.
-func newSend(b []byte) *reconnect.Send {
-	s := reconnect.NewSend(0, b)
-	s.Quiet = true
-	return s
-}
-
-// settle forgets the frames that the peer is known to have consumed. If the connection is gone, and
-// Down has not come, any of the others may not have been.
-func (l *link) settle() {
-	if n, ok := l.up.Unsettled(); ok {
-		l.posted.trim(n)
+		l.breakOff(ctx, why.code, why.err)
 	}
 }
 
-// tally counts the user records of the frames that were posted and are not known to be consumed.
-type tally struct {
-	frames  ring.Ring[int]
-	records int
-}
-
-// add counts a frame.
-func (t *tally) add(records int) {
-	t.frames.Push(records)
-	t.records += records
-}
-
-// trim forgets all but the last n frames.
-func (t *tally) trim(n int) {
-	for t.frames.Len() > n {
-		t.records -= t.frames.Pop()
+// end ends the connection, for a reason of this side's.
+func (l *link) end(ctx actor.Context, err error) {
+	if l.up == nil || l.greeting == refusing {
+		return
 	}
+	l.refuse(ctx, err)
+	l.flush(ctx)
 }
 
-// dropTooLarge makes a packet a dead letter that is larger than the peer takes: that was not known
-// when it was queued.
-func (l *link) dropTooLarge(ctx actor.Context) {
-	p := l.p
-	var target *actor.PID
-	eachRecord(l.out.bytes(), func(r *frame.Record) { target = actor.NewPID(l.who.Name, r.Target) })
-	p.mu.Lock()
-	number := l.out.number
-	futures := p.futures.takeThose(func(r *request) bool { return r.packet == number })
-	p.user.bytes -= len(l.out.bytes())
-	p.counts.DeadLetters += uint64(l.out.records)
-	p.releaseLocked()
-	p.mu.Unlock()
-	for i := range futures {
-		l.n.answer(&futures[i], &actor.DeadLetterResponse{Target: futures[i].target}, 0)
+func (l *link) refuse(ctx actor.Context, err error) {
+	switch {
+	case l.greeting == open:
+		l.out.settle()
+		l.lost(ctx, err)
+	case errors.Is(err, ErrBlocked):
+		l.report.notify(ctx, &NotAdmitted{Peer: l.whom(), Err: err})
 	}
-	l.notify(ctx, &Refused{Target: target, By: l.n.name, Err: ErrTooLarge})
-	l.deadLetters(l.who.Name, []packet{l.out})
-	l.out = packet{}
+	l.greeting, l.cause, l.out.first, l.out.send = refusing, err, nil, nil
+}
+
+// leaveIfSent ends the connection in order when everything was sent.
+func (l *link) leaveIfSent(ctx actor.Context) {
+	if !l.bye || l.greeting != open {
+		return
+	}
+	l.refuse(ctx, ErrShutdown)
+	l.say(ctx, &frame.Record{Kind: frame.KindGoodbye, Code: frame.GoodbyeShutdown, Reason: "the node shuts down"})
 }

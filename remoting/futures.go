@@ -48,18 +48,6 @@ const (
 
 func isFuture(id string) bool { return strings.HasPrefix(id, futurePrefix) }
 
-// futureOf is the process of a future of this node's; nil: sender is none, or is gone.
-func (n *Node) futureOf(sender *actor.PID) actor.Process {
-	if sender == nil || !isFuture(sender.Id) || !n.local(sender.Address) {
-		return nil
-	}
-	p, ok := n.sys.ProcessRegistry.GetLocal(sender.Id)
-	if !ok {
-		return nil
-	}
-	return p
-}
-
 // waiting is how many there are.
 func (f *futures) waiting() int { return len(f.slots) - len(f.free) }
 
@@ -146,20 +134,15 @@ func (f *futures) take(name string, token uint32) (r request, ok bool) {
 // slotsOf is what the names of a link's slots begin with.
 func slotsOf(link uint64) string { return slotPrefix + strconv.FormatUint(link, 10) + "." }
 
-// asker is the peer whose futures have a slot of that name; nil: there is none.
-func (n *Node) asker(name string) *peer {
+// linkOf is the number of the link whose slots are named like this.
+func linkOf(name string) (link uint64, ok bool) {
 	slot, ok := strings.CutPrefix(name, slotPrefix)
 	if !ok {
-		return nil
+		return 0, false
 	}
-	link, _, _ := strings.Cut(slot, ".")
-	number, err := strconv.ParseUint(link, 10, 64)
-	if err != nil {
-		return nil
-	}
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return n.linked[number]
+	digits, _, _ := strings.Cut(slot, ".")
+	link, err := strconv.ParseUint(digits, 10, 64)
+	return link, err == nil
 }
 
 // takeThose removes the requests for which which is true, and returns them in the order in which

@@ -40,7 +40,7 @@ func (f *fuzzed) Receive(ctx actor.Context) {
 	f.l.up, f.l.greeting, f.l.who, f.l.most = f.up, open, Peer{Name: "fuzz:1"}, 1<<20
 	f.l.received(ctx, &rdma.Received{Data: m.bytes})
 	f.l.lost(ctx, nil)
-	f.l.up, f.l.greeting, f.l.first, f.l.remembers = nil, absent, nil, true
+	f.l.up, f.l.greeting, f.l.out.first, f.l.remembers = nil, absent, nil, true
 }
 
 // FuzzLink has an open link take any frame: it never panics, and what is kept for the peer stays
@@ -101,8 +101,9 @@ func FuzzLink(f *testing.F) {
 }
 
 func spawnFuzzed(f *testing.F, n *Node) *actor.PID {
-	p := newPeer(n, nodeID("fuzz:1"), "fuzz:1")
-	l := &link{n: n, p: p, conn: actor.NewPID(n.name, "no connection")}
+	p := newPeer(n.host, nodeID("fuzz:1"), "fuzz:1")
+	l := newLink(n.roster, p)
+	l.conn = actor.NewPID(n.name, "no connection")
 	pid, err := n.sys.Root.SpawnNamed(actor.PropsFromProducer(func() actor.Actor {
 		return &fuzzed{l, &reconnect.Up{Established: &rdma.Established{}}}
 	}, n.rt.OnLoop()), n.own+"/fuzzed")

@@ -1,45 +1,45 @@
 package remoting
 
 import (
-	"fmt"
+	"crypto/sha256"
+	"encoding/binary"
+	"unicode/utf8"
+
+	"github.com/rdmactor/rdmactor/remoting/internal/frame"
 )
 
+// nodeID is what stands for a name where a number is needed: the beginning of its SHA-256.
+func nodeID(name string) uint64 {
+	sum := sha256.Sum256([]byte(name))
+	return binary.BigEndian.Uint64(sum[:])
+}
+
 // proves is reconnect.PeersConfig.Proves; nil: every peer may be every node.
-func (n *Node) proves() func(identity string, node uint64) bool {
-	if n.cfg.NodeOf == nil {
+func (h *host) proves() func(identity string, node uint64) bool {
+	if h.cfg.NodeOf == nil {
 		return nil
 	}
 	return func(identity string, node uint64) bool {
-		name := n.nodeOf(identity)
+		name := h.nodeOf(identity)
 		return name != "" && nodeID(name) == node
 	}
 }
 
 // mayBe is proves of a name, of which a node's id has only a part.
-func (n *Node) mayBe(identity, name string) bool {
-	return n.cfg.NodeOf == nil || name != "" && n.nodeOf(identity) == name
+func (h *host) mayBe(identity, name string) bool {
+	return h.cfg.NodeOf == nil || name != "" && h.nodeOf(identity) == name
 }
 
 // nodeOf asks Config.NodeOf, which is the user's.
-func (n *Node) nodeOf(identity string) (name string) {
+func (h *host) nodeOf(identity string) (name string) {
 	defer func() {
 		if v := recover(); v != nil {
-			n.rt.Logger().Error("remoting: NodeOf has panicked", "panic", v)
+			h.rt.Logger().Error("remoting: NodeOf has panicked", "panic", v)
 			name = ""
 		}
 	}()
-	return n.cfg.NodeOf(identity)
+	return h.cfg.NodeOf(identity)
 }
 
-// maySay returns an error if the peer may not say that a sender is at that node.
-func (l *link) maySay(addr string) error {
-	switch {
-	case addr == "" || addr == l.who.Name || l.n.local(addr):
-		return nil
-	case l.n.cfg.OwnSenders:
-		return fmt.Errorf("its sender is at another node (Config.OwnSenders): %w", ErrDenied)
-	case !l.n.mayName(addr, l.who.At.Addr(), l.local.Now()):
-		return fmt.Errorf("its sender is at another node, and too many have been named: %w", ErrDenied)
-	}
-	return nil
-}
+// sayable reports whether a frame can have a name.
+func sayable(id string) bool { return id != "" && len(id) <= frame.MaxName && utf8.ValidString(id) }

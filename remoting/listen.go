@@ -12,65 +12,72 @@ import (
 
 // listener owns what listens for peers. When that ends, as with its device, it listens again.
 type listener struct {
-	n     *Node
+	host    *host
+	addr    string
+	route   func(*rdma.ConnectRequest) (owner *actor.PID, reject *rdma.Reject)
+	place   func(hint uint32) *actor.PID
+	listens func(at rdma.Addr) // called once, before the first request
+	lost    func(err error)    // called when the runtime is gone
+	gone    chan struct{}      // closed when the listener has stopped
+
+	pid   *actor.PID
 	id    *actor.PID
-	addr  string
-	tries int // since it has listened
-	began bool
+	tries int         // since it has listened
+	heard bool        // it has listened
+	began func(error) // reports how listening has begun; the first call counts
 }
 
 // listenAgain is sent to the listener itself.
 type listenAgain struct{}
 
-// listen makes the listener, and waits until it listens.
-func (n *Node) listen() error {
+// listen waits until it listens.
+func (l *listener) listen() error {
 	began := make(chan error, 1)
-	n.began = func(err error) {
+	l.began = func(err error) {
 		select {
 		case began <- err:
 		default:
 		}
 	}
-	l := &listener{n: n, addr: n.cfg.Listen}
-	owner, err := n.sys.Root.SpawnNamed(actor.PropsFromProducer(func() actor.Actor { return l }, n.rt.OnLoop()), n.own+"/listener")
+	h := l.host
+	pid, err := h.sys.Root.SpawnNamed(actor.PropsFromProducer(func() actor.Actor { return l }, h.rt.OnLoop()), h.own+"/listener")
 	if err != nil {
 		return err
 	}
-	n.owner = owner
+	l.pid = pid
 	err = <-began
-	n.rt.Scheduler().Resume()
+	h.rt.Scheduler().Resume()
 	if err != nil {
-		n.stopListener()
+		l.stop()
 	}
 	return err
 }
 
-// stopListener stops the listener, and what it owns.
-func (n *Node) stopListener() {
-	n.sys.Root.Stop(n.owner)
-	<-n.gone
-	n.rt.Scheduler().Resume()
+// stop stops the listener, and what it owns.
+func (l *listener) stop() {
+	l.host.sys.Root.Stop(l.pid)
+	<-l.gone
+	l.host.rt.Scheduler().Resume()
 }
 
 // Receive implements actor.Actor.
 func (l *listener) Receive(ctx actor.Context) {
-	n := l.n
 	switch m := ctx.Message().(type) {
 	case *actor.Started, *listenAgain:
-		cfg := n.cfg.ID
-		cfg.Route, cfg.Place = n.route, n.place
-		l.id = n.rt.CreateID(ctx.Self(), cfg)
+		cfg := l.host.cfg.ID
+		cfg.Route, cfg.Place = l.route, l.place
+		l.id = l.host.rt.CreateID(ctx.Self(), cfg)
 		ctx.Request(l.id, &rdma.Serve{Addr: l.addr})
 	case *actor.Stopped:
-		close(n.gone)
+		close(l.gone)
 	case *rdma.Listening:
-		if !l.began {
-			l.began = true
+		if !l.heard {
+			l.heard = true
 			if strings.HasSuffix(l.addr, ":0") {
 				l.addr = m.Local.String() // peers know the port
 			}
-			n.begin(m.Local)
-			n.began(nil)
+			l.listens(m.Local)
+			l.began(nil)
 		}
 		l.tries = 0
 	case *rdma.ConnectRequest:
@@ -78,22 +85,21 @@ func (l *listener) Receive(ctx actor.Context) {
 	case *rdma.Closed:
 		l.closed(ctx, m.Err)
 	case rdma.Failure: // Closed follows
-		n.began(m)
+		l.began(m)
 	}
 }
 
 // closed takes note that nobody can connect any more.
 func (l *listener) closed(ctx actor.Context, err error) {
-	n := l.n
-	n.began(err)
+	h := l.host
+	l.began(err)
 	switch {
-	case !l.began || !l.id.Equal(ctx.Sender()):
+	case !l.heard || !l.id.Equal(ctx.Sender()):
 	case errors.Is(err, rdma.ErrShutdown):
-		n.down.Store(true)
-		n.close(&fall{err}) // the runtime is gone: nothing can be sent
+		l.lost(err)
 	default:
-		n.rt.Logger().Warn("remoting: the listener has ended, and another one is made", "local", l.addr, "err", err)
-		pause := reconnect.Backoff{First: n.cfg.Backoff.First, Most: n.cfg.Backoff.Most}.WithDefaults().Longest(l.tries)
+		h.rt.Logger().Warn("remoting: the listener has ended, and another one is made", "local", l.addr, "err", err)
+		pause := reconnect.Backoff{First: h.cfg.Backoff.First, Most: h.cfg.Backoff.Most}.WithDefaults().Longest(l.tries)
 		l.tries++
 		rdma.After(ctx, pause, &listenAgain{})
 	}

@@ -3,7 +3,6 @@ package remoting
 import (
 	"fmt"
 	"sync"
-	"sync/atomic"
 	"time"
 	"weak"
 
@@ -12,44 +11,14 @@ import (
 	rdma "github.com/rdmactor/rdmactor/actor"
 	"github.com/rdmactor/rdmactor/actor/reconnect"
 	"github.com/rdmactor/rdmactor/eventloop"
-	"github.com/rdmactor/rdmactor/internal/fairshare"
 )
 
 // Node is an actor system whose actors can be reached from other machines. Its methods are for any
 // goroutine.
 type Node struct {
-	sys   *actor.ActorSystem
-	rt    *rdma.Runtime
-	cfg   Config
-	name  string
-	own   string // what the names of its own actors begin with
-	rules atomic.Pointer[rules]
-	table *reconnect.Peers
-	owner *actor.PID  // the listener's
-	began func(error) // reports how listening has begun; the first call counts
-
-	mu        sync.Mutex
-	processes map[string]weak.Pointer[process] // by address
-	peers     map[uint64]*peer                 // by the id of the node
-	linked    map[uint64]*peer                 // by the number of the link
-	ended     map[*peer]struct{}               // not among these any more; their reporters are
-	forgotten Counts                           // of those whose reporters have ended, too
-	strangers fairshare.Places                 // of peers, those that are
-	named     named
-	unproved  unproved
-	links     uint64 // made so far
-	reporters int    // there are
-	closing   bool
-	alone     chan struct{} // closed when closing and there are no peers
-	idle      chan struct{} // closed when there are no reporters either
-	gone      chan struct{} // closed when the listener's owner has stopped
-
-	unconnected atomic.Int64 // peers that are not connected, and no strangers
-	asking      atomic.Int64 // calls of Config.Admit that have not returned
-	spawning    atomic.Int64 // Spawns of peers that have not returned
-	down        atomic.Bool  // nothing is accepted any more
-	piping      atomic.Int64 // bytes of answers that are being piped
-	unsent      atomic.Bool  // something was not sent before Shutdown gave up
+	*roster
+	addresses *addresses
+	listener  *listener
 
 	shutdown struct {
 		once sync.Once
@@ -73,22 +42,17 @@ func Start(sys *actor.ActorSystem, rt *rdma.Runtime, cfg Config) (*Node, error) 
 	if err != nil {
 		return nil, fmt.Errorf("remoting: %w", err)
 	}
-	n := &Node{
-		sys: sys, rt: rt, cfg: cfg, own: "remoting" + sys.ProcessRegistry.NextID(),
-		processes: make(map[string]weak.Pointer[process]), peers: make(map[uint64]*peer),
-		linked: make(map[uint64]*peer), ended: make(map[*peer]struct{}),
-		alone: make(chan struct{}), idle: make(chan struct{}), gone: make(chan struct{}),
-	}
+	h := &host{sys: sys, rt: rt, cfg: cfg, own: "remoting" + sys.ProcessRegistry.NextID()}
+	h.rules.Store(&rules{expose: cfg.Expose})
+	n := &Node{roster: newRoster(h)}
+	n.addresses = &addresses{roster: n.roster, processes: make(map[string]weak.Pointer[process])}
 	n.shutdown.done = make(chan struct{})
-	n.rules.Store(&rules{expose: cfg.Expose})
-	if err := n.listen(); err != nil {
+	n.listener = &listener{host: h, addr: cfg.Listen, route: n.route, place: n.place, listens: n.begin, lost: n.lost, gone: make(chan struct{})}
+	if err := n.listener.listen(); err != nil {
 		return nil, fmt.Errorf("remoting: listen at %s: %w", cfg.Listen, err)
 	}
 	return n, nil
 }
-
-// Name is the address in the node's PIDs.
-func (n *Node) Name() string { return n.name }
 
 // begin is called on the listener's loop when it listens, before the first request: now the node
 // has a name.
@@ -100,7 +64,13 @@ func (n *Node) begin(at rdma.Addr) {
 		Node: nodeID(n.name), Incarnation: n.cfg.Incarnation, Unknown: n.stranger, Strangers: n.half(), Proves: n.proves(),
 	})
 	n.sys.ProcessRegistry.Address = n.name
-	n.sys.ProcessRegistry.RegisterAddressResolver(n.resolve)
+	n.sys.ProcessRegistry.RegisterAddressResolver(n.addresses.resolve)
+}
+
+// lost is called on the listener's loop when the runtime is gone: nothing can be sent.
+func (n *Node) lost(err error) {
+	n.down.Store(true)
+	n.close(&fall{err})
 }
 
 // place is rdma.IDConfig.Place.
@@ -117,4 +87,35 @@ func (n *Node) route(r *rdma.ConnectRequest) (owner *actor.PID, reject *rdma.Rej
 		return nil, &rdma.Reject{}
 	}
 	return n.table.Route(r)
+}
+
+// Name is the address in the node's PIDs.
+func (n *Node) Name() string { return n.name }
+
+// Expose adds rules to Config.Expose. Any goroutine.
+func (n *Node) Expose(more Expose) { n.setRules(func(e Expose) Expose { return e.with(more) }) }
+
+// Conceal takes rules away that Config.Expose or Expose has added, as they stand there. Actors that
+// have sent a peer something can still be answered by it. Any goroutine.
+func (n *Node) Conceal(less Expose) { n.setRules(func(e Expose) Expose { return e.without(less) }) }
+
+func (n *Node) setRules(change func(Expose) Expose) {
+	for {
+		was := n.rules.Load()
+		if n.rules.CompareAndSwap(was, &rules{change(was.expose), was.version + 1}) {
+			return
+		}
+	}
+}
+
+// Readmit has Config.Admit asked again about every peer that is connected, because the answer may
+// be another one by now. Who is refused loses its connection. It does not wait for that. Any
+// goroutine.
+func (n *Node) Readmit() {
+	if n.cfg.Admit == nil {
+		return
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.tellLocked(&readmit{})
 }

@@ -1,33 +1,18 @@
 package remoting
 
 import (
-	"fmt"
 	"net/netip"
 	"sync"
 	"sync/atomic"
 
 	"github.com/asynkron/protoactor-go/actor"
-
-	rdma "github.com/rdmactor/rdmactor/actor"
-	"github.com/rdmactor/rdmactor/remoting/internal/frame"
 )
-
-// Peer is another node.
-type Peer struct {
-	Name        string // the address in its PIDs
-	Member      string // the id of its actor system, or what its Config.Member says
-	Incarnation uint64
-	At          rdma.Addr // where its device is
-	// Identity is who it is, of a secured connection; "": nobody knows. What is above is what the
-	// peer says, or where it says so: Config.NodeOf holds it to it.
-	Identity string
-}
 
 // peer is what this node keeps for another one, from the first message or connection until nothing
 // waits and there is no connection. Any goroutine puts messages into it; its link, an actor on a
 // loop, sends them.
 type peer struct {
-	node       *Node
+	host       *host
 	id         uint64        // made of the name
 	link       *actor.PID    // the actor
 	number     uint64        // among the node's links
@@ -66,123 +51,57 @@ const (
 	linkOpen                    // both sides have admitted each other
 )
 
-func newPeer(n *Node, id uint64, name string) *peer {
-	p := &peer{node: n, id: id, name: name}
+func newPeer(h *host, id uint64, name string) *peer {
+	p := &peer{host: h, id: id, name: name}
 	p.futures.prefix = slotPrefix
-	p.user.limit, p.system.limit = n.cfg.Queue, max(n.cfg.Queue/systemShare, frameBytes)
+	p.user.limit, p.system.limit = h.cfg.Queue, max(h.cfg.Queue/systemShare, frameBytes)
 	return p
 }
 
-// alive reports whether this node has a process of that name.
-func (n *Node) alive(id string) bool {
-	_, ok := n.sys.ProcessRegistry.GetLocal(id)
-	return ok
+// stranger reports whether it is one.
+func (p *peer) stranger() bool { return p.from.IsValid() }
+
+// met reports whether there has been a connection.
+func (p *peer) met() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.most > 0
 }
 
-// outgoing is a message on its way out, not encoded.
-type outgoing struct {
-	target *actor.PID
-	header actor.ReadonlyMessageHeader
-	msg    any
-	sender *actor.PID
-	future actor.Process // the sender's, if it is a future of this node's
-	room   *peer         // where room is reserved for it; nil: nowhere
+// idle reports whether nothing waits for it, and it is not connected.
+func (p *peer) idle() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.conn == nil && !p.waitsLocked()
 }
 
-// verdict is what has become of a message.
-type verdict uint8
+// waitsLocked reports whether something waits for the peer.
+func (p *peer) waitsLocked() bool { return !p.user.empty() || !p.system.empty() }
 
-const (
-	accepted  verdict = iota
-	elsewhere         // the peer has ended: another one takes it
-	full              // there is no room
-	refused           // for the error
+func (p *peer) info() PeerInfo {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	i := PeerInfo{
+		Peer: p.who, Connected: p.state == linkOpen, Waiting: p.user.bytes + p.system.bytes, Futures: p.futures.waiting(),
+		Watching: p.watches.ours.len(), Watched: p.watches.theirs.len(), Counts: p.countsLocked(),
+	}
+	i.Peer.Name = p.name
+	return i
+}
+
+func (p *peer) countsLocked() Counts {
+	c := p.counts
+	c.Received, c.Unreported = p.received.Load(), p.unreported.Load()
+	return c
+}
+
+// What wakes a link: something waits, or system messages find no room.
+type (
+	flush struct{}
+	stuck struct{}
 )
 
-// put queues a user message. m is what is encoded in r.
-func (p *peer) put(r *frame.Record, m *outgoing) (v verdict, err error) {
-	size := r.Size()
-	p.mu.Lock()
-	first := m.room == p || p.waiters.Len() == 0
-	p.unreserveLocked(m, size)
-	if v, err = p.putLocked(r, m, size, first); v == accepted {
-		p.unlock()
-		return v, nil
-	}
-	p.releaseLocked() // what was reserved for it is the next one's
-	p.mu.Unlock()
-	return v, err
-}
-
-// putLocked queues a message of this size. first: nobody waits for room before it.
-func (p *peer) putLocked(r *frame.Record, m *outgoing, size int, first bool) (verdict, error) {
-	switch {
-	case p.ended:
-		return elsewhere, nil
-	case size > frameBytes && p.most > 0 && size > p.most:
-		return refused, fmt.Errorf("about %d bytes, and the peer takes %d: %w", size, p.most, ErrTooLarge)
-	case size > p.user.limit:
-		return refused, fmt.Errorf("about %d bytes, and the queue has %d: %w", size, p.user.limit, ErrTooLarge)
-	case m.future != nil && p.state == linkBroken:
-		return refused, ErrUnreachable
-	case !first || !p.user.room(size+p.waiters.reserved):
-		return full, nil
-	case m.future != nil && !p.futures.room(p.node.alive):
-		return refused, fmt.Errorf("%d futures wait: %w", futuresMost, ErrQueueFull)
-	}
-	if m.future != nil {
-		r.Sender.ID, r.Sender.Request = p.futures.next(), uint32(p.node.rt.Scheduler().Uint64())
-	}
-	if err := p.user.append(r, size); err != nil {
-		return refused, err
-	}
-	p.counts.Sent++
-	switch {
-	case m.future != nil:
-		p.futures.add(request{target: m.target, future: m.sender, proc: m.future, packet: p.user.number, token: r.Sender.Request})
-	case r.Sender.ID != "" && r.Sender.Address == "":
-		if proc, ok := p.node.sys.ProcessRegistry.GetLocal(m.sender.Id); ok {
-			p.grants.sent(m.sender.Id, proc)
-		}
-	}
-	return accepted, nil
-}
-
-// putSystem queues a record of our own, if before allows it, which is called first, with the lock.
-func (p *peer) putSystem(r *frame.Record, before func(*peer) bool) (queued, ended bool) {
-	p.mu.Lock()
-	switch {
-	case p.ended:
-		p.mu.Unlock()
-		return false, true
-	case before != nil && !before(p):
-		p.mu.Unlock()
-		return false, false
-	}
-	p.putSystemLocked(r)
-	p.unlock()
-	return true, false
-}
-
-// putSystemLocked queues a record of our own. If there is no room for it the link cannot go on,
-// because the peer would wait for ever for what it does not get.
-func (p *peer) putSystemLocked(r *frame.Record) {
-	switch {
-	case p.system.room(r.Size()):
-		// a name that no frame takes is none of the peer's actors'
-		_ = p.system.append(r, r.Size())
-	case !p.stuck && p.state == linkOpen: // another one has no answers of ours to send
-		p.stuck = true
-		p.node.sys.Root.Send(p.link, stuckMsg)
-	}
-}
-
-// unlock unlocks mu, and wakes the link if it does not know yet that something waits.
-func (p *peer) unlock() {
-	wake := !p.awake && !p.ended
-	p.awake = true
-	p.mu.Unlock()
-	if wake {
-		p.node.sys.Root.Send(p.link, flushMsg)
-	}
-}
+var (
+	flushMsg any = &flush{}
+	stuckMsg any = &stuck{}
+)

@@ -14,23 +14,45 @@ import (
 // process is what every PID of one foreign address stands for. A PID keeps its process for ever, so
 // there is one for each address, and it outlives connections and peers.
 type process struct {
-	node *Node
-	addr string
-	peer atomic.Pointer[peer]
+	roster *roster
+	addr   string
+	peer   atomic.Pointer[peer]
 }
 
 var _ actor.Process = (*process)(nil)
 
-// flushMsg wakes a link: something waits.
-var flushMsg any = &flush{}
+// open is the peer that takes messages for the address, which is made if there is none.
+func (p *process) open() (*peer, error) {
+	if p.roster.down.Load() {
+		return nil, ErrShutdown
+	}
+	if to := p.peer.Load(); to != nil && !to.over.Load() {
+		return to, nil
+	}
+	to, err := p.roster.open(p.addr)
+	if err == nil {
+		p.peer.Store(to)
+	}
+	return to, err
+}
 
-type flush struct{}
+// current is the peer at the address; nil: there is none.
+func (p *process) current() *peer {
+	if to := p.peer.Load(); to != nil && !to.over.Load() {
+		return to
+	}
+	to := p.roster.find(nodeID(p.addr))
+	if to != nil {
+		p.peer.Store(to)
+	}
+	return to
+}
 
 // SendUserMessage encodes a message and queues it for the peer, on the sender's goroutine.
 func (p *process) SendUserMessage(target *actor.PID, message any) {
 	header, msg, sender := actor.UnwrapEnvelope(message)
 	m := outgoing{target: target, header: header, msg: msg, sender: sender}
-	n := p.node
+	n := p.roster
 	m.future = n.futureOf(sender)
 	buf := getBuffer()
 	defer buf.put()
@@ -54,14 +76,14 @@ func (p *process) send(r *frame.Record, m *outgoing) {
 			m.giveBack(r.Size())
 		}
 		if err != nil {
-			p.node.deadLetter(m)
+			p.roster.deadLetter(m)
 			return
 		}
 		switch v, err := to.put(r, m); v {
 		case accepted:
 			return
 		case refused:
-			p.node.refuse(m, err)
+			p.roster.refuse(m, err)
 			return
 		case full:
 			if !to.overflow(r, m) {
@@ -72,8 +94,33 @@ func (p *process) send(r *frame.Record, m *outgoing) {
 	}
 }
 
+// overflow does what the policy says with a message that finds no room. True: it is to be tried
+// again.
+func (p *peer) overflow(r *frame.Record, m *outgoing) (again bool) {
+	h := p.host
+	policy := h.cfg.Overflow
+	if policy == Block && eventloop.MayWait() == nil {
+		p.awaitRoom(r.Size(), m)
+		return true
+	}
+	p.mu.Lock()
+	p.counts.Overflowed++
+	p.mu.Unlock()
+	if policy == DeadLetter || m.sender == nil || !h.local(m.sender.Address) {
+		h.deadLetter(m)
+		return false
+	}
+	no := &Refused{Target: m.target, Sender: m.sender, By: h.name, Err: ErrQueueFull}
+	if m.future != nil {
+		h.answer(&request{future: m.sender, proc: m.future}, no, 0)
+	} else {
+		h.sys.Root.Send(m.sender, no)
+	}
+	return false
+}
+
 // encode encodes a message behind dst. The codec may be the user's, and panic.
-func (n *Node) encode(dst []byte, msg any) (name string, out []byte, err error) {
+func (h *host) encode(dst []byte, msg any) (name string, out []byte, err error) {
 	defer func() {
 		if v := recover(); v != nil {
 			out, err = dst, fmt.Errorf("%w: %T: the codec has panicked: %v", ErrEncode, msg, v)
@@ -82,10 +129,23 @@ func (n *Node) encode(dst []byte, msg any) (name string, out []byte, err error) 
 	if msg == nil {
 		return "", dst, fmt.Errorf("%w: it is nil", ErrEncode)
 	}
-	if name, out, err = n.cfg.Codec.Append(dst, msg); err != nil {
+	if name, out, err = h.cfg.Codec.Append(dst, msg); err != nil {
 		return "", dst, fmt.Errorf("%w: %w", ErrEncode, err)
 	}
 	return name, out, nil
+}
+
+// refuse makes a message that can never be sent a dead letter, and says why.
+func (h *host) refuse(m *outgoing, err error) {
+	h.rt.Logger().Warn("remoting: a message was not sent", "target", m.target.Id, "peer", m.target.Address, "type", fmt.Sprintf("%T", m.msg), "err", err)
+	h.sys.EventStream.Publish(&Refused{Target: m.target, Sender: m.sender, By: h.name, Err: err})
+	h.deadLetter(m)
+}
+
+// deadLetter makes a message a dead letter of this actor system: its sender, also a future, is
+// notified.
+func (h *host) deadLetter(m *outgoing) {
+	h.sys.DeadLetter.SendUserMessage(m.target, &actor.MessageEnvelope{Message: m.msg, Sender: m.sender})
 }
 
 // pairs is a header as a frame has it, in an order that does not depend on the map's.
@@ -107,59 +167,4 @@ func pairs(h actor.ReadonlyMessageHeader) []frame.Pair {
 		return 0
 	})
 	return list
-}
-
-// wirePID is a PID as a frame has it: this node's own have no address there.
-func (n *Node) wirePID(pid *actor.PID) frame.PID {
-	switch {
-	case pid == nil:
-		return frame.PID{}
-	case n.local(pid.Address):
-		return frame.PID{ID: pid.Id, Request: pid.RequestId}
-	}
-	return frame.PID{Address: pid.Address, ID: pid.Id, Request: pid.RequestId}
-}
-
-// nonhost is the address of an actor system, and of its PIDs, before the node has started.
-const nonhost = "nonhost"
-
-// local reports whether an address is this node's own.
-func (n *Node) local(addr string) bool { return addr == n.name || addr == nonhost }
-
-// refuse makes a message that can never be sent a dead letter, and says why.
-func (n *Node) refuse(m *outgoing, err error) {
-	n.rt.Logger().Warn("remoting: a message was not sent", "target", m.target.Id, "peer", m.target.Address, "type", fmt.Sprintf("%T", m.msg), "err", err)
-	n.sys.EventStream.Publish(&Refused{Target: m.target, Sender: m.sender, By: n.name, Err: err})
-	n.deadLetter(m)
-}
-
-// deadLetter makes a message a dead letter of this actor system: its sender, also a future, is
-// notified.
-func (n *Node) deadLetter(m *outgoing) {
-	n.sys.DeadLetter.SendUserMessage(m.target, &actor.MessageEnvelope{Message: m.msg, Sender: m.sender})
-}
-
-// overflow does what the policy says with a message that finds no room. True: it is to be tried
-// again.
-func (p *peer) overflow(r *frame.Record, m *outgoing) (again bool) {
-	n := p.node
-	policy := n.cfg.Overflow
-	if policy == Block && eventloop.MayWait() == nil {
-		p.awaitRoom(r.Size(), m)
-		return true
-	}
-	p.mu.Lock()
-	p.counts.Overflowed++
-	p.mu.Unlock()
-	if policy == DeadLetter || m.sender == nil || !n.local(m.sender.Address) {
-		n.deadLetter(m)
-		return false
-	}
-	no := &Refused{Target: m.target, Sender: m.sender, By: n.name, Err: ErrQueueFull}
-	if m.future != nil {
-		n.answer(&request{future: m.sender, proc: m.future}, no, 0)
-	} else {
-		n.sys.Root.Send(m.sender, no)
-	}
-	return false
 }

@@ -10,19 +10,19 @@ import (
 
 // watchedBy has an actor of the peer's notified when one of this node's terminates. What the peer
 // may not watch is not there, as far as it can see.
-func (l *link) watchedBy(ctx actor.Context, r *frame.Record) {
-	n, p := l.n, l.p
+func (in *receiving) watchedBy(ctx actor.Context, r *frame.Record) {
+	p := in.p
 	if r.Sender.Address != "" {
 		return // who watches is an actor of the peer's own
 	}
-	t := l.target(r.Target)
+	t := in.target(r.Target)
 	key := pair{watcher: r.Sender.ID, watched: r.Target}
 	why := frame.TerminatedNotFound
-	ok := n.alive(r.Target)
+	ok := in.host.alive(r.Target)
 	if ok {
-		if err := l.may(t, Watch); err != nil {
+		if err := in.may(t, Watch); err != nil {
 			ok = false
-			l.refused(ctx, r.Target, actor.NewPID(l.who.Name, r.Sender.ID), fmt.Errorf("watch: %w", err))
+			in.refused(ctx, r.Target, actor.NewPID(in.who.Name, r.Sender.ID), fmt.Errorf("watch: %w", err))
 		}
 	}
 	if ok {
@@ -40,26 +40,26 @@ func (l *link) watchedBy(ctx actor.Context, r *frame.Record) {
 		p.putSystem(&frame.Record{Kind: frame.KindTerminated, Target: r.Sender.ID, Sender: frame.PID{ID: r.Target}, Code: why}, nil)
 		return
 	}
-	l.inbox.DeliverSystem(t.pid, &actor.Watch{Watcher: actor.NewPID(l.who.Name, r.Sender.ID)}, systemBytes)
+	in.inbox.DeliverSystem(t.pid, &actor.Watch{Watcher: actor.NewPID(in.who.Name, r.Sender.ID)}, systemBytes)
 }
 
 // systemBytes is what a system message counts as while its target has not consumed it.
 const systemBytes = 64
 
-func (l *link) unwatchedBy(r *frame.Record) {
-	p := l.p
+func (in *receiving) unwatchedBy(r *frame.Record) {
+	p := in.p
 	p.mu.Lock()
 	was := p.watches.removeTheirs(pair{watcher: r.Sender.ID, watched: r.Target})
 	p.mu.Unlock()
 	if !was {
 		return
 	}
-	l.forgetWatcher(r.Target, r.Sender.ID)
+	in.forgetWatcher(r.Target, r.Sender.ID)
 }
 
 // terminatedThere notifies a watcher of this node, if it is one.
-func (l *link) terminatedThere(r *frame.Record) {
-	p := l.p
+func (in *receiving) terminatedThere(r *frame.Record) {
+	p := in.p
 	p.mu.Lock()
 	w, was := p.watches.ours.remove(pair{watcher: r.Target, watched: r.Sender.ID})
 	p.mu.Unlock()
@@ -68,25 +68,25 @@ func (l *link) terminatedThere(r *frame.Record) {
 		if r.Code > frame.TerminatedNotFound {
 			why = actor.TerminatedReason_Stopped
 		}
-		l.n.terminated(w, why)
+		in.host.terminated(w, why)
 	}
 }
 
 // stop stops an actor of this node.
-func (l *link) stop(ctx actor.Context, r *frame.Record) {
-	t := l.target(r.Target)
-	if err := l.may(t, Stop); err != nil {
-		l.refuseRecord(ctx, r, frame.RefusedDenied, fmt.Errorf("stop: %w", err))
+func (in *receiving) stop(ctx actor.Context, r *frame.Record) {
+	t := in.target(r.Target)
+	if err := in.may(t, Stop); err != nil {
+		in.refuseRecord(ctx, r, frame.RefusedDenied, fmt.Errorf("stop: %w", err))
 		return
 	}
-	if l.n.alive(r.Target) {
-		l.inbox.DeliverSystem(t.pid, &actor.Stop{}, systemBytes)
+	if in.host.alive(r.Target) {
+		in.inbox.DeliverSystem(t.pid, &actor.Stop{}, systemBytes)
 	}
 }
 
 // forgetWatcher has an actor of this node forget a watcher of the peer's.
-func (l *link) forgetWatcher(watched, watcher string) {
-	if l.n.alive(watched) {
-		l.inbox.DeliverSystem(actor.NewPID(l.n.name, watched), &actor.Unwatch{Watcher: actor.NewPID(l.who.Name, watcher)}, systemBytes)
+func (in *receiving) forgetWatcher(watched, watcher string) {
+	if in.host.alive(watched) {
+		in.inbox.DeliverSystem(actor.NewPID(in.host.name, watched), &actor.Unwatch{Watcher: actor.NewPID(in.who.Name, watcher)}, systemBytes)
 	}
 }

@@ -3,7 +3,6 @@ package remoting
 import (
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/asynkron/protoactor-go/actor"
 
@@ -12,8 +11,8 @@ import (
 )
 
 // refuseRecord refuses a message of the peer's.
-func (l *link) refuseRecord(ctx actor.Context, r *frame.Record, code frame.Code, err error) {
-	p := l.p
+func (in *receiving) refuseRecord(ctx actor.Context, r *frame.Record, code frame.Code, err error) {
+	p := in.p
 	p.mu.Lock()
 	p.counts.Refused++
 	if r.Sender.ID != "" && r.Sender.Address == "" {
@@ -22,30 +21,30 @@ func (l *link) refuseRecord(ctx actor.Context, r *frame.Record, code frame.Code,
 		})
 	}
 	p.unlock()
-	l.refused(ctx, r.Target, l.sender(&r.Sender), err)
+	in.refused(ctx, r.Target, in.sender(&r.Sender), err)
 }
 
 // refused publishes that something of the peer's was refused, and logs it: perhaps nobody hears of
 // it there.
-func (l *link) refused(ctx actor.Context, target string, sender *actor.PID, err error) {
-	l.n.rt.Logger().Warn("remoting: a message of a peer was refused", "target", target, "peer", l.who.Name, "err", err)
-	l.notify(ctx, &Refused{Target: actor.NewPID(l.n.name, target), Sender: sender, By: l.n.name, Err: err})
+func (in *receiving) refused(ctx actor.Context, target string, sender *actor.PID, err error) {
+	in.host.rt.Logger().Warn("remoting: a message of a peer was refused", "target", target, "peer", in.who.Name, "err", err)
+	in.report.notify(ctx, &Refused{Target: actor.NewPID(in.host.name, target), Sender: sender, By: in.host.name, Err: err})
 }
 
 // refusedThere takes note that the peer has refused a message. If a future has asked, it fails.
-func (l *link) refusedThere(ctx actor.Context, r *frame.Record) {
-	no := &Refused{Target: actor.NewPID(l.who.Name, r.Target), By: l.who.Name, Err: reasonOf(r)}
+func (in *receiving) refusedThere(ctx actor.Context, r *frame.Record) {
+	no := &Refused{Target: actor.NewPID(in.who.Name, r.Target), By: in.who.Name, Err: reasonOf(r)}
 	if r.Sender.ID != "" {
-		no.Sender = actor.NewPID(l.n.name, r.Sender.ID)
+		no.Sender = actor.NewPID(in.host.name, r.Sender.ID)
 	}
-	l.p.mu.Lock()
-	f, ok := l.p.futures.take(r.Sender.ID, r.Sender.Request)
-	l.p.mu.Unlock()
+	in.p.mu.Lock()
+	f, ok := in.p.futures.take(r.Sender.ID, r.Sender.Request)
+	in.p.mu.Unlock()
 	if ok {
-		l.n.answer(&f, no, 0)
+		in.host.answer(&f, no, 0)
 		return
 	}
-	l.notify(ctx, no)
+	in.report.notify(ctx, no)
 }
 
 // reasonOf is why the peer has refused a message.
@@ -61,46 +60,37 @@ func reasonOf(r *frame.Record) error {
 	return errors.New(r.Reason)
 }
 
-// because adds a peer's reason to an error. The reason may begin with the same text: the peer has
-// made it of such an error.
-func because(err error, reason string) error {
-	if reason = strings.TrimPrefix(strings.TrimPrefix(reason, err.Error()), ": "); reason == "" {
-		return err
-	}
-	return fmt.Errorf("%w: %s", err, reason)
-}
-
 // notDelivered takes note that the inbox has refused a message of the peer's: its target does not
 // consume what it gets, or cannot take it.
-func (l *link) notDelivered(ctx actor.Context, target *actor.PID, msg any, bytes int, sender *actor.PID, why error) {
+func (in *receiving) notDelivered(ctx actor.Context, target *actor.PID, msg any, bytes int, sender *actor.PID, why error) {
 	code := frame.RefusedOther
 	if errors.Is(why, inbox.ErrSlow) {
 		code, why = frame.RefusedOverflow, fmt.Errorf("%w: %w", ErrOverflow, why)
 	}
-	p := l.p
+	p := in.p
 	p.mu.Lock()
 	p.counts.Refused++
 	p.mu.Unlock()
 	switch m := msg.(type) {
 	case *actor.Watch:
-		l.watchNotDelivered(pair{watcher: m.Watcher.Id, watched: target.Id})
+		in.watchNotDelivered(pair{watcher: m.Watcher.Id, watched: target.Id})
 		return
 	case *actor.Unwatch, *actor.Stop:
 		return
 	}
-	l.notify(ctx, &Refused{Target: target, Sender: sender, By: l.n.name, Err: why})
-	if l.greeting == open && sender != nil && sender.Address == l.who.Name && isFuture(sender.Id) {
+	in.report.notify(ctx, &Refused{Target: target, Sender: sender, By: in.host.name, Err: why})
+	if in.greeting == open && sender != nil && sender.Address == in.who.Name && isFuture(sender.Id) {
 		p.putSystem(&frame.Record{
 			Kind: frame.KindRefused, Target: target.Id, Sender: frame.PID{ID: sender.Id, Request: sender.RequestId}, Code: code, Reason: why.Error(),
 		}, nil)
 		sender = nil
 	}
-	l.deadLetter(ctx, target, msg, bytes, sender)
+	in.report.deadLetter(ctx, target, msg, bytes, sender)
 }
 
 // watchNotDelivered ends a watch of the peer's that has not begun.
-func (l *link) watchNotDelivered(key pair) {
-	l.p.putSystem(&frame.Record{
+func (in *receiving) watchNotDelivered(key pair) {
+	in.p.putSystem(&frame.Record{
 		Kind: frame.KindTerminated, Target: key.watcher, Sender: frame.PID{ID: key.watched}, Code: frame.TerminatedAddress,
 	}, func(p *peer) bool {
 		return p.watches.removeTheirs(key)

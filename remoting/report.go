@@ -14,12 +14,12 @@ import (
 // letters. It is an actor off the loops, one for each link, so that who blocks there delays no
 // other peer.
 type reporter struct {
-	n       *Node
+	roster  *roster
 	pid     *actor.PID
 	waiting atomic.Int64 // bytes
 	p       *peer
 	gap     uint64 // so many of those that were not reported have been published
-	over    bool   // it has stopped; by n.mu
+	over    bool   // it has stopped; by the roster's mu
 }
 
 // eventBytes is what an event counts as.
@@ -43,26 +43,30 @@ type (
 	}
 )
 
-// newReporterLocked makes the reporter of a link. n.mu is locked.
-func (n *Node) newReporterLocked(p *peer, link *actor.PID) *reporter {
-	r := &reporter{n: n, p: p}
-	pid, err := n.sys.Root.SpawnNamed(actor.PropsFromFunc(r.receive, n.rt.OffLoop(), resuming), link.Id+"/report")
+// resuming is the supervision of a link, and of its reporter. What panics in them is the user's
+// code, on behalf of one message.
+var resuming = actor.WithGuardian(actor.NewOneForOneStrategy(0, 0, func(any) actor.Directive { return actor.ResumeDirective }))
+
+// newReporterLocked makes the reporter of a link. r.mu is locked.
+func (r *roster) newReporterLocked(p *peer, link *actor.PID) *reporter {
+	rep := &reporter{roster: r, p: p}
+	pid, err := r.sys.Root.SpawnNamed(actor.PropsFromFunc(rep.receive, r.rt.OffLoop(), resuming), link.Id+"/report")
 	if err != nil { // the name is the link's own
 		panic("remoting: BUG: " + err.Error())
 	}
-	r.pid = pid
-	n.reporters++
-	return r
+	rep.pid = pid
+	r.reporters++
+	return rep
 }
 
 // end ends the reporter behind what waits.
-func (r *reporter) end() { r.n.sys.Root.Poison(r.pid) }
+func (r *reporter) end() { r.roster.sys.Root.Poison(r.pid) }
 
 // take reports whether there is room for so many things that a subscriber is to be called for. One
 // that is larger than all the room goes alone.
 func (r *reporter) take(things, bytes int) bool {
 	waiting := r.waiting.Add(int64(bytes))
-	if waiting > int64(2*r.n.cfg.Queue) && waiting > int64(bytes) {
+	if waiting > int64(2*r.roster.cfg.Queue) && waiting > int64(bytes) {
 		r.waiting.Add(-int64(bytes))
 		r.p.unreported.Add(uint64(things))
 		return false
@@ -71,8 +75,8 @@ func (r *reporter) take(things, bytes int) bool {
 }
 
 // notify publishes an event.
-func (l *link) notify(ctx actor.Context, ev any) {
-	if r, n := l.report, sizeOf(ev); r.take(1, n) {
+func (r *reporter) notify(ctx actor.Context, ev any) {
+	if n := sizeOf(ev); r.take(1, n) {
 		ctx.Send(r.pid, &event{ev, n})
 	}
 }
@@ -92,21 +96,21 @@ func sizeOf(ev any) int {
 }
 
 // deadLetter makes a message of the peer's a dead letter.
-func (l *link) deadLetter(ctx actor.Context, target *actor.PID, msg any, bytes int, sender *actor.PID) {
-	if r, n := l.report, eventBytes+bytes; r.take(1, n) {
+func (r *reporter) deadLetter(ctx actor.Context, target *actor.PID, msg any, bytes int, sender *actor.PID) {
+	if n := eventBytes + bytes; r.take(1, n) {
 		ctx.Send(r.pid, &letter{target, &actor.MessageEnvelope{Message: msg, Sender: sender}, n})
 	}
 }
 
 // deadLetters makes what was not sent dead letters. Those of futures were answered.
-func (l *link) deadLetters(peer string, packets []packet) {
+func (r *reporter) deadLetters(peer string, packets []packet) {
 	n, records := 0, 0
 	for i := range packets {
 		n += len(packets[i].bytes())
 		records += packets[i].records
 	}
-	if r := l.report; n > 0 && r.take(records, n) {
-		l.n.sys.Root.Send(r.pid, &letters{peer, packets, n})
+	if n > 0 && r.take(records, n) {
+		r.roster.sys.Root.Send(r.pid, &letters{peer, packets, n})
 	}
 }
 
@@ -122,7 +126,7 @@ func (r *reporter) catchUp() {
 	if n := r.p.unreported.Load(); n != r.gap {
 		d := &Unreported{Peer: r.p.info().Peer, Count: n - r.gap}
 		r.gap = n
-		r.n.sys.EventStream.Publish(d)
+		r.roster.sys.EventStream.Publish(d)
 	}
 }
 
@@ -130,31 +134,31 @@ func (r *reporter) call(m any) {
 	switch m := m.(type) {
 	case *event:
 		defer r.waiting.Add(-int64(m.bytes))
-		r.n.sys.EventStream.Publish(m.event)
+		r.roster.sys.EventStream.Publish(m.event)
 	case *letter:
 		defer r.waiting.Add(-int64(m.bytes))
-		r.n.sys.DeadLetter.SendUserMessage(m.target, m.msg)
+		r.roster.sys.DeadLetter.SendUserMessage(m.target, m.msg)
 	case *actor.Stopping:
 		r.catchUp() // also if a subscriber has panicked
 	case *actor.Stopped:
-		r.n.mu.Lock()
-		defer r.n.mu.Unlock()
-		r.n.reporters--
+		r.roster.mu.Lock()
+		defer r.roster.mu.Unlock()
+		r.roster.reporters--
 		r.over = true
-		r.n.forgetLocked(r.p, r.p.info().Counts)
-		r.n.emptiedLocked()
+		r.roster.forgetLocked(r.p, r.p.info().Counts)
+		r.roster.emptiedLocked()
 	case *letters:
 		defer r.waiting.Add(-int64(m.bytes))
 		for i := range m.packets {
-			eachRecord(m.packets[i].bytes(), func(rec *frame.Record) { r.deadLetter(m.peer, rec) })
+			eachRecord(m.packets[i].bytes(), func(rec *frame.Record) { r.deadRecord(m.peer, rec) })
 			m.packets[i].buf.put()
 		}
 	}
 }
 
-// deadLetter makes a record of ours a dead letter: its message is decoded again.
-func (r *reporter) deadLetter(peer string, rec *frame.Record) {
-	n := r.n
+// deadRecord makes a record of ours a dead letter: its message is decoded again.
+func (r *reporter) deadRecord(peer string, rec *frame.Record) {
+	n := r.roster
 	target := &actor.PID{Address: peer, Id: rec.Target, RequestId: rec.TargetRequest}
 	if rec.Kind == frame.KindStop {
 		n.sys.DeadLetter.SendSystemMessage(target, &actor.Stop{})

@@ -1,8 +1,6 @@
 package remoting
 
 import (
-	"unicode/utf8"
-
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/rdmactor/rdmactor/remoting/internal/frame"
@@ -21,7 +19,7 @@ func (p *process) SendSystemMessage(target *actor.PID, message any) {
 	case *actor.Stop:
 		p.Stop(target)
 	default: // what a parent sends its children, and no child is on another node
-		p.node.sys.DeadLetter.SendSystemMessage(target, message)
+		p.roster.sys.DeadLetter.SendSystemMessage(target, message)
 	}
 }
 
@@ -29,13 +27,13 @@ func (p *process) SendSystemMessage(target *actor.PID, message any) {
 func (p *process) Stop(target *actor.PID) {
 	r := frame.Record{Kind: frame.KindStop, Target: target.Id, TargetRequest: target.RequestId}
 	if !sayable(target.Id) || !p.system(&r, func(to *peer) bool { return to.system.room(r.Size()) }) {
-		p.node.sys.DeadLetter.SendSystemMessage(target, &actor.Stop{})
+		p.roster.sys.DeadLetter.SendSystemMessage(target, &actor.Stop{})
 	}
 }
 
 // watch has a local actor notified when the peer's terminates, or when the peer is lost.
 func (p *process) watch(target, watcher *actor.PID) {
-	n := p.node
+	n := p.roster
 	if watcher == nil || !n.local(watcher.Address) {
 		n.sys.DeadLetter.SendSystemMessage(target, &actor.Watch{Watcher: watcher})
 		return
@@ -60,16 +58,8 @@ func (p *process) watch(target, watcher *actor.PID) {
 	}
 }
 
-// sweepWatchesLocked ends the watches of actors that are gone, now and then: Proto.Actor's do not
-// end them when they stop.
-func (p *peer) sweepWatchesLocked() {
-	for _, w := range p.watches.sweep(p.node.alive) {
-		p.putSystemLocked(&frame.Record{Kind: frame.KindUnwatch, Target: w.watched.Id, Sender: frame.PID{ID: w.watcher.Id}})
-	}
-}
-
 func (p *process) unwatch(target, watcher *actor.PID) {
-	if watcher == nil || !p.node.local(watcher.Address) {
+	if watcher == nil || !p.roster.local(watcher.Address) {
 		return
 	}
 	r := frame.Record{Kind: frame.KindUnwatch, Target: target.Id, Sender: frame.PID{ID: watcher.Id}}
@@ -81,7 +71,7 @@ func (p *process) unwatch(target, watcher *actor.PID) {
 
 // terminated notifies a watcher of the peer's that an actor of this node has terminated.
 func (p *process) terminated(watcher *actor.PID, m *actor.Terminated) {
-	if m.Who == nil || !p.node.local(m.Who.Address) {
+	if m.Who == nil || !p.roster.local(m.Who.Address) {
 		return
 	}
 	r := frame.Record{
@@ -115,6 +105,3 @@ func (p *process) existing(r *frame.Record, before func(*peer) bool) bool {
 	queued, _ := to.putSystem(r, before)
 	return queued
 }
-
-// sayable reports whether a frame can have a name.
-func sayable(id string) bool { return id != "" && len(id) <= frame.MaxName && utf8.ValidString(id) }

@@ -1,6 +1,8 @@
 package remoting
 
-import "github.com/asynkron/protoactor-go/actor"
+import (
+	"github.com/asynkron/protoactor-go/actor"
+)
 
 // watches are who watches whom between this node and one peer. They belong to the peer's mutex.
 type watches struct {
@@ -73,11 +75,4 @@ func (w *watches) end() (ours []watch, theirs []pair) {
 	w.theirs.all(func(key pair, _ struct{}) { theirs = append(theirs, key) })
 	*w = watches{}
 	return ours, theirs
-}
-
-// terminated delivers Terminated to a watcher of this node's.
-func (n *Node) terminated(w watch, why actor.TerminatedReason) {
-	if p, ok := n.sys.ProcessRegistry.GetLocal(w.watcher.Id); ok {
-		n.guarded(w.watcher, func() { p.SendSystemMessage(w.watcher, &actor.Terminated{Who: w.watched, Why: why}) })
-	}
 }

@@ -1,67 +1,10 @@
 package remoting
 
 import (
-	"errors"
-	"fmt"
-
 	"github.com/asynkron/protoactor-go/actor"
 
-	rdma "github.com/rdmactor/rdmactor/actor"
-	"github.com/rdmactor/rdmactor/actor/reconnect"
 	"github.com/rdmactor/rdmactor/remoting/internal/frame"
 )
-
-// down takes note that a generation has ended.
-func (l *link) down(ctx actor.Context, m *reconnect.Down) {
-	l.conn = ctx.Sender()
-	err := m.Err
-	if l.cause != nil {
-		err = l.cause
-	}
-	opened := l.greeting == open
-	// who has accepted is there, and has said no reason
-	again := transient(err) || m.WasUp && l.cause == nil
-	if opened {
-		l.posted.trim(int(m.Counts.Unknown))
-		l.lost(ctx, err)
-	}
-	l.up, l.greeting, l.cause, l.first, l.send = nil, absent, nil, nil, nil
-	if l.timer != nil {
-		l.timer()
-		l.timer = nil
-	}
-	if !opened && !again {
-		l.dialFailed(ctx, err)
-	}
-	if wait := m.NextTry.Sub(l.local.Now()); !opened && wait > 0 && !l.pausing {
-		l.pausing = true // also if the reconnecting actor is not needed any more
-		rdma.After(ctx, wait, &paused{})
-	}
-	if l.bye && (opened || !again) {
-		l.fall(ctx, ErrShutdown)
-		return
-	}
-	l.consider(ctx)
-}
-
-// dialFailed takes note that the peer was not reached. A future gets no reason with ErrDeadLetter:
-// the log has it, once until the peer is reached or nothing waits; once until the peer is reached
-// if it is because of keys or identities.
-func (l *link) dialFailed(ctx actor.Context, err error) {
-	unproved := isUnproved(err)
-	if err == nil {
-		err = ErrUnreachable
-	} else {
-		err = fmt.Errorf("%w: %w", ErrUnreachable, err)
-	}
-	first := l.failed(err)
-	if unproved {
-		first = l.notProved(ctx, err)
-	}
-	if first && !errors.Is(err, rdma.ErrShutdown) {
-		l.n.rt.Logger().Warn("remoting: no connection", "peer", l.whom().Name, "err", err)
-	}
-}
 
 // lost ends what an open link has had under way: requests whose answers have not come, and
 // watches. What was not posted waits for the next connection.
@@ -70,21 +13,21 @@ func (l *link) lost(ctx actor.Context, err error) {
 	p := l.p
 	p.mu.Lock()
 	p.state = linkDown
-	l.backLocked()
-	futures := p.futures.takeThose(func(r *request) bool { return r.packet < l.sent })
+	l.out.backLocked()
+	futures := p.futures.takeThose(func(r *request) bool { return r.packet < l.out.sent })
 	ours, theirs := p.watches.end()
 	spawns := p.spawns.end()
 	p.purgeLocked()
-	p.counts.Unknown += uint64(l.posted.records)
-	d := &Disconnected{Peer: l.who, Err: err, Unsent: p.user.records(), Unknown: l.posted.records}
+	p.counts.Unknown += uint64(l.out.posted.records)
+	d := &Disconnected{Peer: l.who, Err: err, Unsent: p.user.records(), Unknown: l.out.posted.records}
 	p.mu.Unlock()
 	l.count(true)
 	for i := range futures {
-		l.n.answer(&futures[i], &Unknown{Target: futures[i].target, Err: err}, 0)
+		l.host.answer(&futures[i], &Unknown{Target: futures[i].target, Err: err}, 0)
 	}
 	l.endWatches(ours, theirs)
 	failSpawns(spawns, &Unknown{Target: actor.NewPID(l.who.Name, ""), Err: err})
-	l.notify(ctx, d)
+	l.report.notify(ctx, d)
 }
 
 // failed ends what fails at once when a dial fails: requests of futures, whose callers can decide
@@ -107,7 +50,7 @@ func (l *link) failed(err error) (first bool) {
 	p.purgeLocked()
 	p.mu.Unlock()
 	for i := range futures {
-		l.n.answer(&futures[i], &actor.DeadLetterResponse{Target: futures[i].target}, 0)
+		l.host.answer(&futures[i], &actor.DeadLetterResponse{Target: futures[i].target}, 0)
 	}
 	l.endWatches(ours, theirs)
 	failSpawns(spawns, notSpawned(err))
@@ -119,7 +62,7 @@ func (l *link) unreachable(err error) {
 	l.failed(err)
 	p := l.p
 	p.mu.Lock()
-	l.backLocked()
+	l.out.backLocked()
 	var list []packet
 	for _, lane := range []*lane{&p.system, &p.user} {
 		for {
@@ -138,20 +81,7 @@ func (l *link) unreachable(err error) {
 	name := p.name
 	p.releaseLocked()
 	p.mu.Unlock()
-	l.deadLetters(name, list)
-}
-
-// backLocked puts back what was taken and not posted.
-func (l *link) backLocked() {
-	switch {
-	case l.out.buf == nil:
-		return
-	case l.out.system:
-		l.p.system.back(l.out)
-	default:
-		l.p.user.back(l.out)
-	}
-	l.out, l.send = packet{}, nil
+	l.report.deadLetters(name, list)
 }
 
 // purgeLocked drops the system messages that were for the connection that has ended: the watches on
@@ -164,9 +94,9 @@ func (p *peer) purgeLocked() {
 // endWatches notifies the watchers of this node, and has its actors forget those of the peer's.
 func (l *link) endWatches(ours []watch, theirs []pair) {
 	for _, w := range ours {
-		l.n.terminated(w, actor.TerminatedReason_AddressTerminated)
+		l.host.terminated(w, actor.TerminatedReason_AddressTerminated)
 	}
 	for _, key := range theirs {
-		l.forgetWatcher(key.watched, key.watcher)
+		l.in.forgetWatcher(key.watched, key.watcher)
 	}
 }

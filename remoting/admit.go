@@ -1,0 +1,122 @@
+package remoting
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/rdmactor/rdmactor/actor/reconnect"
+	"github.com/rdmactor/rdmactor/remoting/internal/frame"
+)
+
+// admitsAtOnce is how many calls of Config.Admit there may be for one peer: those for earlier
+// connections may block for ever.
+const admitsAtOnce = 4
+
+// admit asks Config.Admit, on a goroutine, because it is the user's and may block.
+func (l *link) admit(ctx actor.Context) {
+	l.greeting, l.queued = admitting, false
+	m := &admitted{number: l.number}
+	if l.host.cfg.Admit == nil {
+		l.admitted(ctx, m)
+		return
+	}
+	if l.asking == admitsAtOnce {
+		l.queued = true
+		return
+	}
+	l.asking++
+	l.askAdmit(&m.err, m)
+}
+
+func (l *link) admitted(ctx actor.Context, m *admitted) {
+	l.asking--
+	switch {
+	case l.greeting != admitting:
+	case l.number != m.number:
+		if l.queued { // another connection, which has waited for this
+			l.admit(ctx)
+		}
+	case m.err != nil:
+		l.breakOff(ctx, frame.GoodbyeBlocked, fmt.Errorf("%w: %w", ErrBlocked, m.err))
+	case l.up.Accepted:
+		l.greeting = agreed
+		l.sayHello(ctx)
+	default:
+		l.opened(ctx)
+		l.say(ctx, nil)
+	}
+}
+
+// readmit asks Admit about the peer of an open connection, one time after the other.
+func (l *link) readmit(ctx actor.Context) {
+	if l.asking > 0 || l.greeting == agreed {
+		l.askAgain = true
+	}
+	if l.asking > 0 || l.greeting != open {
+		return
+	}
+	l.asking++
+	l.askAgain = false
+	m := &readmitted{number: l.number}
+	l.askAdmit(&m.err, m)
+}
+
+func (l *link) readmitted(ctx actor.Context, m *readmitted) {
+	l.asking--
+	switch {
+	case l.greeting == admitting && l.queued: // another connection, which has waited for this
+		l.admit(ctx)
+	case l.greeting != open || l.number != m.number:
+	case m.err != nil:
+		l.breakOff(ctx, frame.GoodbyeBlocked, fmt.Errorf("%w: %w", ErrBlocked, m.err))
+	case l.askAgain:
+		l.readmit(ctx)
+	}
+}
+
+// askAdmit calls Config.Admit on a goroutine, and sends m with its answer in err to the link. Calls
+// that never return are not as many as connections that were ever made: those of links that have
+// ended count among those of all.
+func (l *link) askAdmit(err *error, m any) {
+	h, who, self, root, ask := l.host, l.who, l.self, l.host.sys.Root, l.host.cfg.Admit
+	if h.asking.Add(1) > int64(admitsAtOnce*h.cfg.Peers) {
+		h.asking.Add(-1)
+		*err = errors.New("not answered: too many calls of Admit have not returned")
+		root.Send(self, m)
+		return
+	}
+	h.rt.Scheduler().Go(func() {
+		*err = errors.New("not answered: Admit has not returned")
+		defer func() {
+			h.asking.Add(-1)
+			if v := recover(); v != nil {
+				*err = fmt.Errorf("not answered: Admit has panicked: %v", v)
+			}
+			root.Send(self, m)
+		}()
+		*err = ask(who)
+	})
+}
+
+// opened begins to send.
+func (l *link) opened(ctx actor.Context) {
+	p := l.p
+	l.greeting, l.wasOpen = open, true
+	l.in.forget() // Allow may think otherwise of another node of that name
+	l.stopTimers()
+	p.mu.Lock()
+	unnamed := p.name == ""
+	p.name, p.who, p.most, p.state = l.who.Name, l.who, l.most, linkOpen
+	p.mu.Unlock()
+	l.count(false)
+	l.roster.proved(p.id)
+	if unnamed {
+		ctx.Send(l.conn, &reconnect.Address{Addr: l.who.Name})
+	}
+	l.report.notify(ctx, &Connected{Peer: l.who})
+	if l.askAgain {
+		l.readmit(ctx)
+	}
+}

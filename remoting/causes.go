@@ -1,0 +1,68 @@
+package remoting
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	rdma "github.com/rdmactor/rdmactor/actor"
+	"github.com/rdmactor/rdmactor/actor/reconnect"
+	"github.com/rdmactor/rdmactor/remoting/internal/frame"
+)
+
+// because adds a peer's reason to an error. The reason may begin with the same text: the peer has
+// made it of such an error.
+func because(err error, reason string) error {
+	if reason = strings.TrimPrefix(strings.TrimPrefix(reason, err.Error()), ": "); reason == "" {
+		return err
+	}
+	return fmt.Errorf("%w: %s", err, reason)
+}
+
+// errLate is the cause when greetingTime is over. A device may have lost a first message, which the
+// next connection repeats.
+var errLate = fmt.Errorf("%w: no hello, or no answer to ours, within %v", ErrProtocol, greetingTime)
+
+// transient reports whether an attempt to connect has not really failed: the other node is there.
+func transient(err error) bool {
+	for _, e := range []error{errLate, reconnect.ErrSimultaneous, reconnect.ErrReplaced, reconnect.ErrStale, reconnect.ErrUnknownNode, reconnect.ErrTooManyNodes} {
+		if errors.Is(err, e) {
+			return true
+		}
+	}
+	return errors.Is(err, unix.EAGAIN)
+}
+
+// isUnproved reports whether a dial has failed because of keys, certificates or identities.
+func isUnproved(err error) bool {
+	if errors.Is(err, reconnect.ErrWrongIdentity) {
+		return true
+	}
+	_, ok := errors.AsType[*rdma.HandshakeError](err)
+	return ok && !errors.Is(err, unix.EAGAIN)
+}
+
+// parting is why a connection is to end.
+type parting struct {
+	code frame.Code // what the peer is told ...
+	err  error
+	said bool // ... unless it has said goodbye itself
+}
+
+// goodbye is the parting of a peer that has said so.
+func goodbye(r *frame.Record) *parting {
+	var err error
+	switch r.Code {
+	case frame.GoodbyeNoHello:
+		err = errLate
+	case frame.GoodbyeShutdown:
+		err = ErrPeerShutdown
+	case frame.GoodbyeBlocked:
+		err = ErrBlocked
+	default:
+		err = ErrProtocol
+	}
+	return &parting{err: because(err, r.Reason), said: true}
+}

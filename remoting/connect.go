@@ -1,0 +1,202 @@
+package remoting
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"golang.org/x/sys/unix"
+
+	rdma "github.com/rdmactor/rdmactor/actor"
+	"github.com/rdmactor/rdmactor/actor/reconnect"
+)
+
+// connectLocked makes the reconnecting actor of a peer, which dials addr. p.mu is locked.
+func (r *roster) connectLocked(p *peer, addr string) {
+	cfg := reconnect.Config{
+		Dial: r.cfg.Dial, ID: r.cfg.ID, Resolve: r.cfg.Resolve, FailFast: true, Backoff: r.cfg.Backoff,
+		Permanent: func(rdma.Failure) bool { return false }, Peers: r.table, Peer: p.id,
+	}
+	cfg.Dial.Addr = addr
+	p.connections++
+	pid, err := r.sys.Root.SpawnNamed(reconnect.Props(r.rt, p.link, cfg), p.link.Id+"/connection-"+strconv.Itoa(p.connections))
+	if err != nil { // the name is the node's own
+		panic(fmt.Sprintf("remoting: BUG: %v", err))
+	}
+	p.conn = pid
+}
+
+// wake sends what waits, or has a connection made for it.
+func (l *link) wake(ctx actor.Context) {
+	if l.up == nil {
+		l.consider(ctx)
+		return
+	}
+	l.flush(ctx)
+}
+
+// consider decides what to do without a connection: to dial, to wait, or to end the link.
+func (l *link) consider(ctx actor.Context) {
+	if l.up != nil || l.ended {
+		return
+	}
+	p := l.p
+	p.mu.Lock()
+	waits := p.waitsLocked()
+	p.awake = waits
+	if waits && p.conn == nil && !l.pausing {
+		l.closing = false
+		l.roster.connectLocked(p, p.name)
+	}
+	if !waits && p.conn == nil && !l.pausing && p.state == linkBroken {
+		p.state = linkDown // the next request dials again
+	}
+	conn := p.conn
+	p.mu.Unlock()
+	switch {
+	case l.bye && (conn == nil || !waits):
+		l.fall(ctx, ErrShutdown)
+	case conn != nil && !l.closing && !waits:
+		l.closing = true
+		ctx.Send(conn, &rdma.DestroyID{})
+	case waits:
+		l.await(ctx)
+	case conn == nil && !l.pausing && !l.remember(ctx):
+		l.finish(ctx)
+	}
+}
+
+// remember keeps the peer for a while after its last connection, with what it may answer.
+func (l *link) remember(ctx actor.Context) bool {
+	if l.wasOpen {
+		l.wasOpen, l.remembers = false, true
+		l.forget = rdma.After(ctx, l.host.cfg.Patience, &forgotten{})
+	}
+	return l.remembers
+}
+
+// finish ends the link if still nothing waits.
+func (l *link) finish(ctx actor.Context) {
+	if !l.endIf(func() bool { return !l.p.waitsLocked() }) {
+		l.consider(ctx)
+		return
+	}
+	l.quit(ctx)
+}
+
+// down takes note that a generation has ended.
+func (l *link) down(ctx actor.Context, m *reconnect.Down) {
+	l.conn = ctx.Sender()
+	err := m.Err
+	if l.cause != nil {
+		err = l.cause
+	}
+	opened := l.greeting == open
+	// who has accepted is there, and has said no reason
+	again := transient(err) || m.WasUp && l.cause == nil
+	if opened {
+		l.out.posted.trim(int(m.Counts.Unknown))
+		l.lost(ctx, err)
+	}
+	l.up, l.greeting, l.cause, l.out.first, l.out.send = nil, absent, nil, nil, nil
+	if l.timer != nil {
+		l.timer()
+		l.timer = nil
+	}
+	if !opened && !again {
+		l.dialFailed(ctx, err)
+	}
+	if wait := m.NextTry.Sub(l.local.Now()); !opened && wait > 0 && !l.pausing {
+		l.pausing = true // also if the reconnecting actor is not needed any more
+		rdma.After(ctx, wait, &paused{})
+	}
+	if l.bye && (opened || !again) {
+		l.fall(ctx, ErrShutdown)
+		return
+	}
+	l.consider(ctx)
+}
+
+// dialFailed takes note that the peer was not reached. A future gets no reason with ErrDeadLetter:
+// the log has it, once until the peer is reached or nothing waits; once until the peer is reached
+// if it is because of keys or identities.
+func (l *link) dialFailed(ctx actor.Context, err error) {
+	unproved := isUnproved(err)
+	if err == nil {
+		err = ErrUnreachable
+	} else {
+		err = fmt.Errorf("%w: %w", ErrUnreachable, err)
+	}
+	first := l.failed(err)
+	if unproved {
+		first = l.notProved(ctx, err)
+	}
+	if first && !errors.Is(err, rdma.ErrShutdown) {
+		l.host.rt.Logger().Warn("remoting: no connection", "peer", l.whom().Name, "err", err)
+	}
+}
+
+// notProved publishes that the peer was not reached because of who it is, or who this node is.
+// first: that was not so the last time.
+func (l *link) notProved(ctx actor.Context, err error) (first bool) {
+	if !l.roster.noteUnproved(l.p.id) {
+		return false
+	}
+	l.report.notify(ctx, &NotAdmitted{Peer: l.whom(), Err: err})
+	return true
+}
+
+// closed takes note that the reconnecting actor has ended.
+func (l *link) closed(ctx actor.Context, m *reconnect.Closed) {
+	if l.greeting == open { // Down has not come
+		l.lost(ctx, m.Err)
+	}
+	l.p.mu.Lock()
+	if l.p.conn.Equal(ctx.Sender()) {
+		l.p.conn = nil
+	}
+	l.p.mu.Unlock()
+	l.closing = false
+	if errors.Is(m.Err, rdma.ErrShutdown) {
+		l.fall(ctx, m.Err)
+		return
+	}
+	l.consider(ctx)
+}
+
+func (l *link) impatient(ctx actor.Context) {
+	l.patience = nil
+	if l.greeting == open || l.ended {
+		return
+	}
+	l.unreachable(ErrUnreachable)
+	l.consider(ctx)
+}
+
+// leave sends what waits, and then ends the connection in order. Before there is a connection it
+// waits for one: the peer may have been sent its first message just now.
+func (l *link) leave(ctx actor.Context, timeout time.Duration) {
+	if l.ended {
+		return
+	}
+	l.bye = true
+	l.p.mu.Lock()
+	waits := l.p.waitsLocked()
+	l.p.mu.Unlock()
+	if l.greeting != open && (!waits || l.pausing) {
+		l.fall(ctx, ErrShutdown)
+		return
+	}
+	l.deadline = rdma.After(ctx, timeout, &overtime{})
+	l.wake(ctx)
+}
+
+// overtime gives up what has not been sent.
+func (l *link) overtime(ctx actor.Context) {
+	if !l.ended {
+		l.host.unsent.Store(true)
+		l.fall(ctx, fmt.Errorf("%w: %w", ErrShutdown, unix.ETIMEDOUT))
+	}
+}

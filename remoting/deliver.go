@@ -1,0 +1,168 @@
+package remoting
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	rdma "github.com/rdmactor/rdmactor/actor"
+	"github.com/rdmactor/rdmactor/codec"
+	"github.com/rdmactor/rdmactor/remoting/internal/frame"
+)
+
+// user delivers a message.
+func (in *receiving) user(ctx actor.Context, r *frame.Record, m *rdma.Received) {
+	in.p.received.Add(1)
+	if isFuture(r.Target) {
+		in.answer(ctx, r)
+		return
+	}
+	t := in.target(r.Target)
+	if err := in.may(t, Reach); err != nil {
+		in.refuseRecord(ctx, r, frame.RefusedDenied, err)
+		return
+	}
+	if err := in.mayAnswer(&r.Sender); err != nil {
+		in.refuseRecord(ctx, r, frame.RefusedDenied, err)
+		return
+	}
+	msg, code, err := in.decode(r)
+	if err == nil {
+		code, err = in.acceptable(t, msg)
+	}
+	if err != nil {
+		in.refuseRecord(ctx, r, code, err)
+		return
+	}
+	if err := in.maySay(r.Sender.Address); err != nil {
+		in.refuseRecord(ctx, r, frame.RefusedDenied, err)
+		return
+	}
+	in.inbox.Deliver(t.pid, in.envelope(r, msg), weight(r), m)
+}
+
+// pairBytes is what a pair of a header costs besides its bytes.
+const pairBytes = 64
+
+// weight is how many bytes a message counts as while its target has not consumed it. Its body is
+// not all that is kept.
+func weight(r *frame.Record) int {
+	n := len(r.Target) + len(r.Sender.ID) + len(r.Sender.Address) + len(r.Body)
+	for _, p := range r.Header {
+		n += pairBytes + len(p.Key) + len(p.Value)
+	}
+	return n
+}
+
+// fromFuture is a message whose sender is a future of the peer's.
+type fromFuture struct {
+	actor.MessageEnvelope
+	sender actor.PID
+}
+
+// envelope is a message with its sender and header, if it has any.
+func (in *receiving) envelope(r *frame.Record, msg any) any {
+	switch {
+	case r.Sender.ID == "" && len(r.Header) == 0:
+		return msg
+	case r.Sender.Address == "" && isFuture(r.Sender.ID):
+		m := &fromFuture{MessageEnvelope: actor.MessageEnvelope{Header: header(r.Header), Message: msg}}
+		m.sender.Address, m.sender.Id, m.sender.RequestId = in.who.Name, r.Sender.ID, r.Sender.Request
+		m.Sender = &m.sender
+		return &m.MessageEnvelope
+	}
+	return &actor.MessageEnvelope{Header: header(r.Header), Message: msg, Sender: in.sender(&r.Sender)}
+}
+
+func header(list []frame.Pair) map[string]string {
+	if len(list) == 0 {
+		return nil
+	}
+	m := make(map[string]string, len(list))
+	for _, p := range list {
+		m[p.Key] = p.Value
+	}
+	return m
+}
+
+// answer gives a future of this node what it waits for, once.
+func (in *receiving) answer(ctx actor.Context, r *frame.Record) {
+	p := in.p
+	f, ok := in.future(r.Target, r.TargetRequest, (*futures).take)
+	if !ok {
+		p.mu.Lock()
+		p.counts.Late++
+		p.mu.Unlock()
+		return
+	}
+	msg, _, err := in.decode(r)
+	if err == nil && !ordinary(msg) {
+		err = fmt.Errorf("%w: a %T is no answer", ErrDecode, msg)
+	}
+	if err != nil {
+		no := &Refused{Target: f.future, By: in.host.name, Err: err}
+		in.report.notify(ctx, no)
+		in.host.answer(&f, no, 0)
+		return
+	}
+	if !in.host.answer(&f, msg, r.Size()) {
+		p.mu.Lock()
+		p.counts.Late++
+		p.mu.Unlock()
+		return
+	}
+	in.local.Woke()
+}
+
+// ordinary reports whether a message is one that actors send each other.
+func ordinary(msg any) bool {
+	switch msg.(type) {
+	case actor.SystemMessage, actor.AutoReceiveMessage, *actor.MessageEnvelope:
+		return false
+	}
+	return true
+}
+
+// acceptable judges a message that was decoded: a PoisonPill is a stop, and what Proto.Actor sends
+// by itself has kinds of records of its own. A batch is the user's, and may panic.
+func (in *receiving) acceptable(t *target, msg any) (code frame.Code, err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			code, err = frame.RefusedUndecodable, fmt.Errorf("%w: a %T has panicked: %v", ErrDecode, msg, v)
+		}
+	}()
+	if _, ok := msg.(*actor.PoisonPill); ok {
+		return frame.RefusedDenied, in.may(t, Stop)
+	}
+	if !ordinary(msg) {
+		return frame.RefusedUndecodable, fmt.Errorf("%w: a %T is no message for an actor", ErrDecode, msg)
+	}
+	if batch, ok := msg.(actor.MessageBatch); ok { // an actor gets each of them
+		for _, m := range batch.GetMessages() {
+			if code, err := in.acceptable(t, m); err != nil {
+				return code, err
+			}
+		}
+	}
+	return 0, nil
+}
+
+// decode decodes a message. The codec may be the user's, and panic.
+func (in *receiving) decode(r *frame.Record) (msg any, code frame.Code, err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			msg, code, err = nil, frame.RefusedUndecodable, fmt.Errorf("%w: %s: the codec has panicked: %v", ErrDecode, r.Type, v)
+		}
+	}()
+	msg, err = in.host.cfg.Codec.Decode(r.Type, r.Body)
+	switch {
+	case errors.Is(err, codec.ErrUnknownType):
+		return nil, frame.RefusedUnknownType, fmt.Errorf("%w: %w", ErrDecode, err)
+	case err != nil:
+		return nil, frame.RefusedUndecodable, fmt.Errorf("%w: %w", ErrDecode, err)
+	case msg == nil:
+		return nil, frame.RefusedUndecodable, fmt.Errorf("%w: %s: the codec gives nothing", ErrDecode, r.Type)
+	}
+	return msg, 0, nil
+}

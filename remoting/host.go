@@ -1,0 +1,81 @@
+package remoting
+
+import (
+	"sync/atomic"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	rdma "github.com/rdmactor/rdmactor/actor"
+	"github.com/rdmactor/rdmactor/remoting/internal/frame"
+)
+
+// host is a node without its peers: its actor system, what it is configured to do, and what is
+// bounded for all peers together. Any goroutine.
+type host struct {
+	sys   *actor.ActorSystem
+	rt    *rdma.Runtime
+	cfg   Config
+	name  string // the node's; set before there are peers
+	own   string // what the names of its own actors begin with
+	rules atomic.Pointer[rules]
+
+	asking   atomic.Int64 // calls of Config.Admit that have not returned
+	spawning atomic.Int64 // Spawns of peers that have not returned
+	piping   atomic.Int64 // bytes of answers that are being piped
+	down     atomic.Bool  // nothing is accepted any more
+	unsent   atomic.Bool  // something was not sent before Shutdown gave up
+}
+
+// nonhost is the address of an actor system, and of its PIDs, before the node has started.
+const nonhost = "nonhost"
+
+// local reports whether an address is this node's own.
+func (h *host) local(addr string) bool { return addr == h.name || addr == nonhost }
+
+// alive reports whether this node has a process of that name.
+func (h *host) alive(id string) bool {
+	_, ok := h.sys.ProcessRegistry.GetLocal(id)
+	return ok
+}
+
+// futureOf is the process of a future of this node's; nil: sender is none, or is gone.
+func (h *host) futureOf(sender *actor.PID) actor.Process {
+	if sender == nil || !isFuture(sender.Id) || !h.local(sender.Address) {
+		return nil
+	}
+	p, ok := h.sys.ProcessRegistry.GetLocal(sender.Id)
+	if !ok {
+		return nil
+	}
+	return p
+}
+
+// wirePID is a PID as a frame has it: this node's own have no address there.
+func (h *host) wirePID(pid *actor.PID) frame.PID {
+	switch {
+	case pid == nil:
+		return frame.PID{}
+	case h.local(pid.Address):
+		return frame.PID{ID: pid.Id, Request: pid.RequestId}
+	}
+	return frame.PID{Address: pid.Address, ID: pid.Id, Request: pid.RequestId}
+}
+
+// guarded gives something to a process of this node's for which code of the user's may be called: a
+// future's result may go on to another one, and a mailbox may have a middleware. If that panics it
+// costs nobody else what is to be given to them.
+func (h *host) guarded(to *actor.PID, give func()) {
+	defer func() {
+		if v := recover(); v != nil {
+			h.rt.Logger().Error("remoting: code behind a PID has panicked", "pid", to.Id, "panic", v)
+		}
+	}()
+	give()
+}
+
+// terminated delivers Terminated to a watcher of this node's.
+func (h *host) terminated(w watch, why actor.TerminatedReason) {
+	if p, ok := h.sys.ProcessRegistry.GetLocal(w.watcher.Id); ok {
+		h.guarded(w.watcher, func() { p.SendSystemMessage(w.watcher, &actor.Terminated{Who: w.watched, Why: why}) })
+	}
+}

@@ -1,0 +1,51 @@
+package remoting
+
+import (
+	rdma "github.com/rdmactor/rdmactor/actor"
+)
+
+// Peer is another node.
+type Peer struct {
+	Name        string // the address in its PIDs
+	Member      string // the id of its actor system, or what its Config.Member says
+	Incarnation uint64
+	At          rdma.Addr // where its device is
+	// Identity is who it is, of a secured connection; "": nobody knows. What is above is what the
+	// peer says, or where it says so: Config.NodeOf holds it to it.
+	Identity string
+}
+
+// PeerInfo is what Node.Peers says of a peer.
+type PeerInfo struct {
+	Peer      Peer // of the latest connection; before the first one only the Name
+	Connected bool
+	Waiting   int // bytes that wait to be sent
+	Futures   int // that wait for answers of the peer
+	Watching  int // watches of this node's actors
+	Watched   int // watches of the peer's
+	Counts    Counts
+}
+
+// Counts are messages, since the node has begun to deal with the peer.
+type Counts struct {
+	Sent        uint64 // accepted from this node's actors
+	Received    uint64 // from the peer
+	Overflowed  uint64 // found no room (Config.Overflow)
+	DeadLetters uint64 // of Sent, those that were not sent in time
+	Unknown     uint64 // of Sent, those of which nobody knows whether they have arrived
+	Refused     uint64 // of Received, those that were not delivered (*Refused)
+	Late        uint64 // of Received, answers to futures that nobody asks for any more
+	Unreported  uint64 // events and dead letters dropped beside slow subscribers
+}
+
+// Add adds what another peer has counted.
+func (c *Counts) Add(more Counts) {
+	c.Sent += more.Sent
+	c.Received += more.Received
+	c.Overflowed += more.Overflowed
+	c.DeadLetters += more.DeadLetters
+	c.Unknown += more.Unknown
+	c.Refused += more.Refused
+	c.Late += more.Late
+	c.Unreported += more.Unreported
+}

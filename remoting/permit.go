@@ -1,0 +1,84 @@
+package remoting
+
+import (
+	"fmt"
+
+	rdma "github.com/rdmactor/rdmactor/actor"
+	"github.com/rdmactor/rdmactor/remoting/internal/frame"
+)
+
+// may returns nil if the peer may do that.
+func (in *receiving) may(t *target, a Access) error {
+	if t.asked&a.bit() == 0 {
+		t.asked |= a.bit()
+		if in.exposed(a, t.pid.Id) {
+			t.exposed |= a.bit()
+		}
+	}
+	if t.exposed&a.bit() != 0 || in.granted(t.pid.Id, a) {
+		return nil
+	}
+	return ErrDenied
+}
+
+// mayAnswer returns nil if the peer may send a message of that sender. Who answers it sends to its
+// sender. If that is of this node, the peer has to be one that may do so itself.
+func (in *receiving) mayAnswer(s *frame.PID) error {
+	if s.Address == "" || !in.host.local(s.Address) {
+		return nil
+	}
+	if isFuture(s.ID) {
+		if _, ok := in.future(s.ID, s.Request, (*futures).find); ok {
+			return nil
+		}
+	} else if in.may(in.target(s.ID), Reach) == nil {
+		return nil
+	}
+	return fmt.Errorf("the sender is %s of this node: %w", s.ID, ErrDenied)
+}
+
+// maySay returns an error if the peer may not say that a sender is at that node.
+func (in *receiving) maySay(addr string) error {
+	switch {
+	case addr == "" || addr == in.who.Name || in.host.local(addr):
+		return nil
+	case in.host.cfg.OwnSenders:
+		return fmt.Errorf("its sender is at another node (Config.OwnSenders): %w", ErrDenied)
+	case !in.roster.mayName(addr, in.who.At.Addr(), in.local.Now()):
+		return fmt.Errorf("its sender is at another node, and too many have been named: %w", ErrDenied)
+	}
+	return nil
+}
+
+// exposed asks Expose, and then Config.Allow.
+func (in *receiving) exposed(a Access, name string) bool {
+	return !never(name) && in.host.rules.Load().allow(a, name) && in.allowed(a, name)
+}
+
+// allowed asks Config.Allow, which is the user's.
+func (in *receiving) allowed(a Access, name string) (ok bool) {
+	if in.host.cfg.Allow == nil {
+		return true
+	}
+	defer func() {
+		if v := recover(); v != nil {
+			in.host.rt.Logger().Error("remoting: Allow has panicked", "panic", v)
+			ok = false
+		}
+	}()
+	in.local.Do(allowTask, func() { ok = in.host.cfg.Allow(in.who, a, name) == nil })
+	return ok
+}
+
+var allowTask = rdma.NewTask("remoting.Config.Allow")
+
+// granted reports whether an actor that has sent the peer something is still that actor.
+func (in *receiving) granted(id string, a Access) bool {
+	proc, ok := in.host.sys.ProcessRegistry.GetLocal(id)
+	if !ok {
+		return false
+	}
+	in.p.mu.Lock()
+	defer in.p.mu.Unlock()
+	return in.p.grants.has(id, proc, a.bit())
+}

@@ -1,0 +1,172 @@
+package remoting
+
+import (
+	"fmt"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/rdmactor/rdmactor/remoting/internal/frame"
+)
+
+// outgoing is a message on its way out, not encoded.
+type outgoing struct {
+	target *actor.PID
+	header actor.ReadonlyMessageHeader
+	msg    any
+	sender *actor.PID
+	future actor.Process // the sender's, if it is a future of this node's
+	room   *peer         // where room is reserved for it; nil: nowhere
+}
+
+// verdict is what has become of a message.
+type verdict uint8
+
+const (
+	accepted  verdict = iota
+	elsewhere         // the peer has ended: another one takes it
+	full              // there is no room
+	refused           // for the error
+)
+
+// put queues a user message. m is what is encoded in r.
+func (p *peer) put(r *frame.Record, m *outgoing) (v verdict, err error) {
+	size := r.Size()
+	p.mu.Lock()
+	first := m.room == p || p.waiters.Len() == 0
+	p.unreserveLocked(m, size)
+	if v, err = p.putLocked(r, m, size, first); v == accepted {
+		p.unlock()
+		return v, nil
+	}
+	p.releaseLocked() // what was reserved for it is the next one's
+	p.mu.Unlock()
+	return v, err
+}
+
+// putLocked queues a message of this size. first: nobody waits for room before it.
+func (p *peer) putLocked(r *frame.Record, m *outgoing, size int, first bool) (verdict, error) {
+	switch {
+	case p.ended:
+		return elsewhere, nil
+	case size > frameBytes && p.most > 0 && size > p.most:
+		return refused, fmt.Errorf("about %d bytes, and the peer takes %d: %w", size, p.most, ErrTooLarge)
+	case size > p.user.limit:
+		return refused, fmt.Errorf("about %d bytes, and the queue has %d: %w", size, p.user.limit, ErrTooLarge)
+	case m.future != nil && p.state == linkBroken:
+		return refused, ErrUnreachable
+	case !first || !p.user.room(size+p.waiters.reserved):
+		return full, nil
+	case m.future != nil && !p.futures.room(p.host.alive):
+		return refused, fmt.Errorf("%d futures wait: %w", futuresMost, ErrQueueFull)
+	}
+	if m.future != nil {
+		r.Sender.ID, r.Sender.Request = p.futures.next(), uint32(p.host.rt.Scheduler().Uint64())
+	}
+	if err := p.user.append(r, size); err != nil {
+		return refused, err
+	}
+	p.counts.Sent++
+	switch {
+	case m.future != nil:
+		p.futures.add(request{target: m.target, future: m.sender, proc: m.future, packet: p.user.number, token: r.Sender.Request})
+	case r.Sender.ID != "" && r.Sender.Address == "":
+		if proc, ok := p.host.sys.ProcessRegistry.GetLocal(m.sender.Id); ok {
+			p.grants.sent(m.sender.Id, proc)
+		}
+	}
+	return accepted, nil
+}
+
+// putSystem queues a record of our own, if before allows it, which is called first, with the lock.
+func (p *peer) putSystem(r *frame.Record, before func(*peer) bool) (queued, ended bool) {
+	p.mu.Lock()
+	switch {
+	case p.ended:
+		p.mu.Unlock()
+		return false, true
+	case before != nil && !before(p):
+		p.mu.Unlock()
+		return false, false
+	}
+	p.putSystemLocked(r)
+	p.unlock()
+	return true, false
+}
+
+// putSystemLocked queues a record of our own. If there is no room for it the link cannot go on,
+// because the peer would wait for ever for what it does not get.
+func (p *peer) putSystemLocked(r *frame.Record) {
+	switch {
+	case p.system.room(r.Size()):
+		// a name that no frame takes is none of the peer's actors'
+		_ = p.system.append(r, r.Size())
+	case !p.stuck && p.state == linkOpen: // another one has no answers of ours to send
+		p.stuck = true
+		p.host.sys.Root.Send(p.link, stuckMsg)
+	}
+}
+
+// unlock unlocks mu, and wakes the link if it does not know yet that something waits.
+func (p *peer) unlock() {
+	wake := !p.awake && !p.ended
+	p.awake = true
+	p.mu.Unlock()
+	if wake {
+		p.host.sys.Root.Send(p.link, flushMsg)
+	}
+}
+
+// sweepWatchesLocked ends the watches of actors that are gone, now and then: Proto.Actor's do not
+// end them when they stop.
+func (p *peer) sweepWatchesLocked() {
+	for _, w := range p.watches.sweep(p.host.alive) {
+		p.putSystemLocked(&frame.Record{Kind: frame.KindUnwatch, Target: w.watched.Id, Sender: frame.PID{ID: w.watcher.Id}})
+	}
+}
+
+// awaitRoom waits until there is room for m, of size bytes, which is reserved then, or until the
+// peer has ended.
+func (p *peer) awaitRoom(size int, m *outgoing) {
+	p.mu.Lock()
+	if p.ended {
+		p.mu.Unlock()
+		return
+	}
+	w := waiter{size, make(chan struct{})}
+	p.waiters.Push(w)
+	p.releaseLocked()
+	p.mu.Unlock()
+	<-w.room
+	p.host.rt.Scheduler().Resume()
+	m.room = p
+}
+
+// unreserveLocked gives back what is reserved for m here.
+func (p *peer) unreserveLocked(m *outgoing, size int) {
+	if m.room == p {
+		m.room = nil
+		p.waiters.reserved -= size
+	}
+}
+
+// giveBack gives back what is reserved for m, wherever that is: it is not sent there.
+func (m *outgoing) giveBack(size int) {
+	if p := m.room; p != nil {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.unreserveLocked(m, size)
+		p.releaseLocked()
+	}
+}
+
+// releaseLocked lets those go on who have room now. When the peer has ended all of them go on.
+func (p *peer) releaseLocked() {
+	for p.waiters.Len() > 0 {
+		w := p.waiters.At(0)
+		if !p.ended && !p.user.room(w.size+p.waiters.reserved) {
+			return
+		}
+		p.waiters.reserved += w.size
+		close(p.waiters.Pop().room)
+	}
+}

@@ -1,0 +1,89 @@
+package remoting
+
+import (
+	"github.com/asynkron/protoactor-go/actor"
+
+	rdma "github.com/rdmactor/rdmactor/actor"
+)
+
+// fall ends the link at once: there is no connection, and none will come.
+func (l *link) fall(ctx actor.Context, err error) {
+	if !l.ended {
+		l.collapse(ctx, err)
+		l.quit(ctx)
+	}
+}
+
+// collapse ends the connection, and answers everything that waits.
+func (l *link) collapse(ctx actor.Context, err error) {
+	if l.greeting == open {
+		l.out.settle()
+		l.lost(ctx, err)
+	}
+	l.p.mu.Lock()
+	conn := l.p.conn
+	l.p.mu.Unlock()
+	if conn != nil {
+		ctx.Send(conn, &rdma.DestroyID{})
+	}
+	l.endIf(func() bool { return true })
+	l.unreachable(err)
+}
+
+// quit stops the link's actor, when the rest has ended. What still waits for slow targets of this
+// node is refused, while the reporter can make it dead letters.
+func (l *link) quit(ctx actor.Context) {
+	l.close()
+	ctx.Stop(l.self)
+}
+
+// endIf ends the link if that is allowed: nothing can be put any more.
+func (l *link) endIf(allowed func() bool) bool {
+	r, p := l.roster, l.p
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !allowed() {
+		return false
+	}
+	l.ended, p.ended = true, true
+	p.over.Store(true)
+	p.grants = grants{} // a PID may keep the peer in memory
+	p.releaseLocked()
+	delete(r.peers, p.id)
+	delete(r.linked, p.number)
+	r.ended[p] = struct{}{}
+	if l.report.over {
+		r.forgetLocked(p, p.countsLocked())
+	}
+	if p.stranger() {
+		r.strangers.Free(p.from)
+	}
+	l.count(false)
+	r.emptiedLocked()
+	l.stopTimers()
+	return true
+}
+
+// stopping is called when somebody has stopped the link from outside.
+func (l *link) stopping(ctx actor.Context) {
+	if l.ended {
+		return
+	}
+	err := rdma.ErrStopped
+	if l.host.down.Load() {
+		err = ErrShutdown
+	}
+	l.collapse(ctx, err)
+	l.close()
+}
+
+// close gives up what an ended link has. Its peer may stay in memory for long: PIDs keep it.
+func (l *link) close() {
+	l.in.inbox.Close()
+	l.report.end()
+	l.p.mu.Lock()
+	l.p.futures = futures{}
+	l.p.mu.Unlock()
+}

@@ -1,0 +1,136 @@
+package remoting
+
+import (
+	"strings"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	rdma "github.com/rdmactor/rdmactor/actor"
+	"github.com/rdmactor/rdmactor/internal/ring"
+	"github.com/rdmactor/rdmactor/remoting/internal/frame"
+	"github.com/rdmactor/rdmactor/remoting/internal/inbox"
+)
+
+// receiving is the half of a link that takes what the peer sends. It belongs to the loop.
+type receiving struct {
+	*line
+	inbox   *inbox.Inbox
+	names   frame.Names
+	rec     frame.Record
+	targets map[string]*target
+	last    *target // of the message before
+	senders map[frame.PID]*actor.PID
+	// of the names of targets, and of senders
+	targetBytes, senderBytes int
+	unread                   ring.Ring[unread] // oldest first
+
+	spawning int // of the peer's Spawns
+}
+
+// unread is a frame that waits, retained, until the inbox is full no more. Its messages are not
+// decoded before: that would need more memory than the frame has.
+type unread struct {
+	m    *rdma.Received
+	d    frame.Reader // of what is left
+	next bool         // the record that was read last is to be judged first
+}
+
+// drop gives back the frames that were not read: their connection has ended.
+func (in *receiving) drop() {
+	for in.unread.Len() > 0 {
+		in.unread.Pop().m.Release()
+	}
+}
+
+// remembered is how many targets, and how many senders, a link remembers, and rememberedBytes how
+// many bytes their names may have.
+const (
+	remembered      = 4096
+	rememberedBytes = 256 << 10
+)
+
+// forget forgets what a connection has named, and what was found out about that.
+func (in *receiving) forget() { in.targets, in.last, in.senders = nil, nil, nil }
+
+// remember counts the bytes of a name. True: what was remembered is to be forgotten before.
+func remember(sum *int, name, count int) (forget bool) {
+	forget = count == 0 || count >= remembered || *sum+name > rememberedBytes
+	if forget {
+		*sum = 0
+	}
+	*sum += name
+	return forget
+}
+
+// target is an actor of this node that the peer has named.
+type target struct {
+	pid     *actor.PID
+	exposed accesses // by Expose and Allow ...
+	asked   accesses // ... which were asked about these
+	version uint64   // of the rules that were asked
+}
+
+// target is the actor of that name.
+func (in *receiving) target(id string) *target {
+	version := in.host.rules.Load().version
+	t := in.last // most often a message is for the same actor as the one before
+	if t == nil || t.pid.Id != id {
+		t = in.targets[id]
+	}
+	if t != nil {
+		if t.version != version {
+			t.version, t.asked, t.exposed = version, 0, 0
+		}
+		in.last = t
+		return t
+	}
+	if remember(&in.targetBytes, len(id), len(in.targets)) {
+		in.targets = make(map[string]*target)
+	}
+	t = &target{pid: actor.NewPID(in.host.name, id), version: version}
+	in.targets[id], in.last = t, t
+	return t
+}
+
+// sender is a sender as a PID. Those of actors are kept, those of futures come once.
+func (in *receiving) sender(s *frame.PID) *actor.PID {
+	if s.ID == "" {
+		return nil
+	}
+	future := isFuture(s.ID)
+	switch {
+	case !future:
+		if pid := in.senders[*s]; pid != nil {
+			return pid
+		}
+	case s.Address != "" && in.host.local(s.Address): // of this node, and comes back
+		if r, ok := in.future(s.ID, s.Request, (*futures).find); ok {
+			return r.future
+		}
+	}
+	pid := &actor.PID{Address: s.Address, Id: s.ID, RequestId: s.Request}
+	if pid.Address == "" {
+		pid.Address = in.who.Name
+	}
+	if !future {
+		if remember(&in.senderBytes, len(s.ID)+len(s.Address), len(in.senders)) {
+			in.senders = make(map[frame.PID]*actor.PID)
+		}
+		in.senders[*s] = pid
+	}
+	return pid
+}
+
+// future takes a future of this node, or finds it, if the peer has its token: the peer was asked,
+// or a node that was asked has forwarded the request to it.
+func (in *receiving) future(id string, token uint32, take func(f *futures, id string, token uint32) (request, bool)) (r request, ok bool) {
+	p := in.p
+	if !strings.HasPrefix(id, p.futures.prefix) {
+		if p = in.roster.asker(id); p == nil {
+			return r, false
+		}
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return take(&p.futures, id, token)
+}

@@ -1,0 +1,182 @@
+package remoting
+
+import (
+	"errors"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/rdmactor/rdmactor/actor/reconnect"
+	"github.com/rdmactor/rdmactor/internal/ring"
+	"github.com/rdmactor/rdmactor/remoting/internal/frame"
+)
+
+// sending is the half of a link that hands the connection what is to be sent. It belongs to the
+// loop.
+type sending struct {
+	*line
+	first  [][]byte        // frames that go before all that waits
+	taken  packet          // to be posted next; its buf is nil: none
+	send   *reconnect.Send // of what is posted next; nil: not made yet
+	sent   uint64          // user packets with a lower number were posted
+	posted tally
+}
+
+// postFirst posts the frames that go before all that waits. False: they wait.
+func (out *sending) postFirst() (posted bool) {
+	for len(out.first) > 0 {
+		if out.send == nil {
+			out.send = newSend(out.first[0])
+		}
+		if !out.post(0) {
+			return false
+		}
+		out.first = out.first[1:]
+	}
+	return true
+}
+
+// postPackets posts packets: system messages before the others. True: nothing waits any more.
+func (out *sending) postPackets(ctx actor.Context) (all bool) {
+	p := out.p
+	if out.taken.buf != nil && !out.postPacket() {
+		return false
+	}
+	for {
+		p.mu.Lock()
+		out.goneLocked()
+		if !out.takeLocked() {
+			p.awake = false
+			p.mu.Unlock()
+			return true
+		}
+		p.mu.Unlock()
+		if len(out.taken.bytes()) > out.most {
+			out.dropTooLarge(ctx)
+			continue
+		}
+		if !out.postPacket() {
+			return false
+		}
+	}
+}
+
+func (out *sending) postPacket() (posted bool) {
+	if out.send == nil {
+		out.send = newSend(out.taken.bytes())
+	}
+	records := out.taken.records
+	if out.taken.system {
+		records = 0
+	}
+	return out.post(records)
+}
+
+// takeLocked takes the next packet.
+func (out *sending) takeLocked() (ok bool) {
+	if out.taken, ok = out.p.system.take(); ok {
+		out.taken.system = true
+		return true
+	}
+	out.taken, ok = out.p.user.take()
+	return ok
+}
+
+// goneLocked gives up what a packet that was posted has taken of the queue.
+func (out *sending) goneLocked() {
+	p := out.p
+	switch {
+	case out.taken.buf == nil:
+		return
+	case out.taken.system:
+		p.system.gone(out.taken)
+	default:
+		out.sent = out.taken.number + 1
+		p.user.gone(out.taken)
+		p.releaseLocked()
+	}
+	out.taken = packet{}
+}
+
+// backLocked puts back what was taken and not posted.
+func (out *sending) backLocked() {
+	switch {
+	case out.taken.buf == nil:
+		return
+	case out.taken.system:
+		out.p.system.back(out.taken)
+	default:
+		out.p.user.back(out.taken)
+	}
+	out.taken, out.send = packet{}, nil
+}
+
+// post hands the connection the message that is next, which has so many user records. False: it
+// waits for *rdma.Writable, or for the end of the connection.
+func (out *sending) post(records int) (posted bool) {
+	err := out.up.Post(out.send)
+	if err == nil {
+		out.send = nil
+		out.posted.add(records)
+		out.settle()
+		return true
+	}
+	if !errors.Is(err, reconnect.ErrQueueFull) {
+		out.send = nil // it may be sent in the next generation
+	}
+	return false
+}
+
+// newSend makes a message whose fate is only counted.
+func newSend(b []byte) *reconnect.Send {
+	s := reconnect.NewSend(0, b)
+	s.Quiet = true
+	return s
+}
+
+// settle forgets the frames that the peer is known to have consumed. If the connection is gone, and
+// Down has not come, any of the others may not have been.
+func (out *sending) settle() {
+	if n, ok := out.up.Unsettled(); ok {
+		out.posted.trim(n)
+	}
+}
+
+// tally counts the user records of the frames that were posted and are not known to be consumed.
+type tally struct {
+	frames  ring.Ring[int]
+	records int
+}
+
+// add counts a frame.
+func (t *tally) add(records int) {
+	t.frames.Push(records)
+	t.records += records
+}
+
+// trim forgets all but the last n frames.
+func (t *tally) trim(n int) {
+	for t.frames.Len() > n {
+		t.records -= t.frames.Pop()
+	}
+}
+
+// dropTooLarge makes a packet a dead letter that is larger than the peer takes: that was not known
+// when it was queued.
+func (out *sending) dropTooLarge(ctx actor.Context) {
+	p := out.p
+	var target *actor.PID
+	eachRecord(out.taken.bytes(), func(r *frame.Record) { target = actor.NewPID(out.who.Name, r.Target) })
+	p.mu.Lock()
+	number := out.taken.number
+	futures := p.futures.takeThose(func(r *request) bool { return r.packet == number })
+	p.user.bytes -= len(out.taken.bytes())
+	p.counts.DeadLetters += uint64(out.taken.records)
+	p.releaseLocked()
+	p.mu.Unlock()
+	for i := range futures {
+		out.host.answer(&futures[i], &actor.DeadLetterResponse{Target: futures[i].target}, 0)
+	}
+	out.report.notify(ctx, &Refused{Target: target, By: out.host.name, Err: ErrTooLarge})
+	out.report.deadLetters(out.who.Name, []packet{out.taken})
+	out.taken = packet{}
+}

@@ -1,0 +1,116 @@
+package remoting
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/rdmactor/rdmactor/remoting/internal/frame"
+	"github.com/rdmactor/rdmactor/remoting/internal/inbox"
+)
+
+// spawnedPrefix begins the names of what is spawned for peers, as with Proto.Actor's remote.
+const spawnedPrefix = inbox.Spawned
+
+// spawnsAtOnce is how many of a peer's are being spawned at a time, and spawnsMost how many of all
+// peers', also of those that are gone.
+const (
+	spawnsAtOnce = 64
+	spawnsMost   = 1 << 12
+)
+
+// spawned is what has become of a Spawn of the peer's.
+type spawned struct {
+	number uint64 // of the connection
+	answer frame.Record
+}
+
+// IgnoreDeadLetterLogging: as admitted.
+func (*spawned) IgnoreDeadLetterLogging() {}
+
+// answerSpawn takes the peer's answer to a Spawn.
+func (in *receiving) answerSpawn(r *frame.Record) {
+	in.p.mu.Lock()
+	c, ok := in.p.spawns.waiting.remove(r.Seq)
+	in.p.mu.Unlock()
+	switch {
+	case !ok:
+	case r.Code == frame.SpawnedOK && r.Target != "":
+		c <- spawnResult{pid: actor.NewPID(in.who.Name, r.Target)}
+	case r.Code == frame.SpawnedExists:
+		c <- spawnResult{err: notSpawned(actor.ErrNameExists)}
+	case r.Code == frame.SpawnedDenied:
+		c <- spawnResult{err: notSpawned(ErrDenied)}
+	default:
+		c <- spawnResult{err: fmt.Errorf("%w: %s", ErrSpawn, r.Reason)}
+	}
+}
+
+// spawn spawns an actor for the peer, on a goroutine: its Props are the user's.
+func (in *receiving) spawn(ctx actor.Context, r *frame.Record) {
+	m := &spawned{in.number, frame.Record{Kind: frame.KindSpawned, Seq: r.Seq}}
+	props := in.host.cfg.Kinds[r.Type]
+	switch {
+	case !in.host.rules.Load().allow(Spawn, r.Type) || !in.allowed(Spawn, r.Type):
+		m.answer.Code, m.answer.Reason = frame.SpawnedDenied, ErrDenied.Error()
+	case props == nil:
+		m.answer.Code, m.answer.Reason = frame.SpawnedUnknown, "no such kind"
+	case in.spawning >= spawnsAtOnce || in.host.spawning.Load() >= spawnsMost:
+		m.answer.Code, m.answer.Reason = frame.SpawnedFailed, "too many at a time"
+	default:
+		in.spawning++
+		self, h, name := in.self, in.host, r.Target
+		h.spawning.Add(1)
+		h.rt.Scheduler().Go(func() {
+			defer h.sys.Root.Send(self, m)
+			defer h.spawning.Add(-1)
+			h.spawnFor(&m.answer, props, name)
+		})
+		return
+	}
+	in.p.putSystem(&m.answer, nil)
+}
+
+// spawnFor spawns an actor, and writes what has become of it into the answer.
+func (h *host) spawnFor(answer *frame.Record, props *actor.Props, name string) {
+	answer.Code, answer.Reason = frame.SpawnedFailed, "it has not returned"
+	defer func() {
+		if v := recover(); v != nil {
+			answer.Reason = fmt.Sprintf("it has panicked: %v", v)
+		}
+	}()
+	// a child's, for which its parent must find no other actor, or one of those below
+	if strings.Contains(name, "/") || strings.HasPrefix(name, "$") {
+		answer.Reason = fmt.Sprintf("%q: a name has no slash, and does not begin with $", name)
+		return
+	}
+	if name == "" {
+		name = h.sys.ProcessRegistry.NextID()
+	}
+	switch pid, err := h.sys.Root.SpawnNamed(props, spawnedPrefix+name); {
+	case errors.Is(err, actor.ErrNameExists):
+		answer.Code, answer.Reason = frame.SpawnedExists, err.Error()
+	case err != nil:
+		answer.Reason = err.Error()
+	default:
+		answer.Code, answer.Reason, answer.Target = frame.SpawnedOK, "", pid.Id
+	}
+}
+
+// spawned answers the peer.
+func (in *receiving) spawned(m *spawned) {
+	in.spawning--
+	if in.up == nil || in.number != m.number || in.greeting != open {
+		return
+	}
+	if m.answer.Code == frame.SpawnedOK {
+		if proc, ok := in.host.sys.ProcessRegistry.GetLocal(m.answer.Target); ok {
+			in.p.mu.Lock()
+			in.p.grants.add(m.answer.Target, proc, Reach.bit()|Watch.bit()|Stop.bit())
+			in.p.mu.Unlock()
+		}
+	}
+	in.p.putSystem(&m.answer, nil)
+}
