@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/rdmactor/rdmactor/internal/enum"
+	"github.com/rdmactor/rdmactor/remoting/internal/tables"
 )
 
 // Access is what a peer wants of an actor, or of a kind.
@@ -26,10 +27,7 @@ func (a Access) String() string { return enum.At(accessNames[:], a, "access %d")
 // MarshalText is String's text.
 func (a Access) MarshalText() ([]byte, error) { return []byte(a.String()), nil }
 
-// accesses is a set of them.
-type accesses uint8
-
-func (a Access) bit() accesses { return 1 << a }
+func (a Access) bit() tables.Accesses { return 1 << a }
 
 // Expose says what peers may do here besides answering what was sent to them. A rule is an actor's
 // name ("greeter"), or the beginning of names followed by a star ("room/*"); "*" alone is every
@@ -109,7 +107,7 @@ func matches(list []string, name string) bool {
 // for themselves.
 var internals = []string{
 	"rdma$", "remoting$", "rdma-remoting/", "rpc$", "rpc-dead-letters$", "rdmanet$", "reconnect$", "ask$", // ours
-	futurePrefix, "guardian$", "deadletter", "eventstream", // Proto.Actor's
+	tables.FuturePrefix, "guardian$", "deadletter", "eventstream", // Proto.Actor's
 }
 
 // internal reports whether a name is none of the application's.
@@ -119,4 +117,4 @@ func internal(name string) bool {
 
 // never reports whether a name is nobody's to reach: a future that nobody has asked to answer, or
 // what panics when it gets a message.
-func never(name string) bool { return isFuture(name) || strings.HasPrefix(name, "guardian$") }
+func never(name string) bool { return tables.IsFuture(name) || strings.HasPrefix(name, "guardian$") }

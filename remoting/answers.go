@@ -2,26 +2,28 @@ package remoting
 
 import (
 	"fmt"
+
+	"github.com/rdmactor/rdmactor/remoting/internal/tables"
 )
 
 // answer gives a future its answer, of so many bytes, or what it gets in place of one, of none.
 // False: it waits no more, and has a result that must not change.
-func (h *host) answer(r *request, msg any, bytes int) (waited bool) {
+func (h *host) answer(r *tables.Request, msg any, bytes int) (waited bool) {
 	if !h.waits(r) {
 		return false
 	}
-	if piped(r.proc) {
+	if piped(r.Process) {
 		h.pipe(*r, msg, bytes)
 		return true
 	}
-	h.guarded(r.future, func() { r.proc.SendUserMessage(r.future, msg) })
+	h.guarded(r.Future, func() { r.Process.SendUserMessage(r.Future, msg) })
 	return true
 }
 
 // waits reports whether the future still does.
-func (h *host) waits(r *request) bool {
-	p, ok := h.sys.ProcessRegistry.GetLocal(r.future.Id)
-	return ok && p == r.proc
+func (h *host) waits(r *tables.Request) bool {
+	p, ok := h.sys.ProcessRegistry.GetLocal(r.Future.Id)
+	return ok && p == r.Process
 }
 
 // pipingMost bounds the answers of peers that are being piped, each counted as its bytes and
@@ -33,20 +35,20 @@ const (
 
 // pipe answers a future whose result goes on to other actors. It does so on a goroutine, because
 // their mailboxes may block. If too many do, the future does not get its answer: it times out.
-func (h *host) pipe(r request, msg any, bytes int) {
+func (h *host) pipe(r tables.Request, msg any, bytes int) {
 	if bytes > 0 {
 		bytes += pipeBytes
 	}
 	if h.piping.Add(int64(bytes)) > pipingMost && bytes > 0 {
 		h.piping.Add(-int64(bytes))
 		h.rt.Logger().Warn("remoting: an answer is dropped, because those to whom answers are piped do not take them",
-			"target", r.target.Id, "peer", r.target.Address, "type", fmt.Sprintf("%T", msg))
+			"target", r.Target.Id, "peer", r.Target.Address, "type", fmt.Sprintf("%T", msg))
 		return
 	}
 	h.rt.Scheduler().Go(func() {
 		defer h.piping.Add(-int64(bytes))
 		if h.waits(&r) {
-			h.guarded(r.future, func() { r.proc.SendUserMessage(r.future, msg) })
+			h.guarded(r.Future, func() { r.Process.SendUserMessage(r.Future, msg) })
 		}
 	})
 }

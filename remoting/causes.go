@@ -66,3 +66,6 @@ func goodbye(r *frame.Record) *parting {
 	}
 	return &parting{err: because(err, r.Reason), said: true}
 }
+
+// notSpawned is why nothing was spawned.
+func notSpawned(err error) error { return fmt.Errorf("%w: %w", ErrSpawn, err) }

@@ -9,12 +9,13 @@ import (
 	rdma "github.com/rdmactor/rdmactor/actor"
 	"github.com/rdmactor/rdmactor/codec"
 	"github.com/rdmactor/rdmactor/remoting/internal/frame"
+	"github.com/rdmactor/rdmactor/remoting/internal/tables"
 )
 
 // user delivers a message.
 func (in *receiving) user(ctx actor.Context, r *frame.Record, m *rdma.Received) {
 	in.p.received.Add(1)
-	if isFuture(r.Target) {
+	if tables.IsFuture(r.Target) {
 		in.answer(ctx, r)
 		return
 	}
@@ -66,7 +67,7 @@ func (in *receiving) envelope(r *frame.Record, msg any) any {
 	switch {
 	case r.Sender.ID == "" && len(r.Header) == 0:
 		return msg
-	case r.Sender.Address == "" && isFuture(r.Sender.ID):
+	case r.Sender.Address == "" && tables.IsFuture(r.Sender.ID):
 		m := &fromFuture{MessageEnvelope: actor.MessageEnvelope{Header: header(r.Header), Message: msg}}
 		m.sender.Address, m.sender.Id, m.sender.RequestId = in.who.Name, r.Sender.ID, r.Sender.Request
 		m.Sender = &m.sender
@@ -89,7 +90,7 @@ func header(list []frame.Pair) map[string]string {
 // answer gives a future of this node what it waits for, once.
 func (in *receiving) answer(ctx actor.Context, r *frame.Record) {
 	p := in.p
-	f, ok := in.future(r.Target, r.TargetRequest, (*futures).take)
+	f, ok := in.future(r.Target, r.TargetRequest, (*tables.Futures).Take)
 	if !ok {
 		p.mu.Lock()
 		p.counts.Late++
@@ -101,7 +102,7 @@ func (in *receiving) answer(ctx actor.Context, r *frame.Record) {
 		err = fmt.Errorf("%w: a %T is no answer", ErrDecode, msg)
 	}
 	if err != nil {
-		no := &Refused{Target: f.future, By: in.host.name, Err: err}
+		no := &Refused{Target: f.Future, By: in.host.name, Err: err}
 		in.report.notify(ctx, no)
 		in.host.answer(&f, no, 0)
 		return

@@ -101,7 +101,7 @@ func FuzzLink(f *testing.F) {
 }
 
 func spawnFuzzed(f *testing.F, n *Node) *actor.PID {
-	p := newPeer(n.host, nodeID("fuzz:1"), "fuzz:1")
+	p := newPeer(n.host, nodeID("fuzz:1"), 0, "fuzz:1")
 	l := newLink(n.roster, p)
 	l.conn = actor.NewPID(n.name, "no connection")
 	pid, err := n.sys.Root.SpawnNamed(actor.PropsFromProducer(func() actor.Actor {

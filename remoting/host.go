@@ -7,6 +7,7 @@ import (
 
 	rdma "github.com/rdmactor/rdmactor/actor"
 	"github.com/rdmactor/rdmactor/remoting/internal/frame"
+	"github.com/rdmactor/rdmactor/remoting/internal/tables"
 )
 
 // host is a node without its peers: its actor system, what it is configured to do, and what is
@@ -40,7 +41,7 @@ func (h *host) alive(id string) bool {
 
 // futureOf is the process of a future of this node's; nil: sender is none, or is gone.
 func (h *host) futureOf(sender *actor.PID) actor.Process {
-	if sender == nil || !isFuture(sender.Id) || !h.local(sender.Address) {
+	if sender == nil || !tables.IsFuture(sender.Id) || !h.local(sender.Address) {
 		return nil
 	}
 	p, ok := h.sys.ProcessRegistry.GetLocal(sender.Id)
@@ -74,8 +75,8 @@ func (h *host) guarded(to *actor.PID, give func()) {
 }
 
 // terminated delivers Terminated to a watcher of this node's.
-func (h *host) terminated(w watch, why actor.TerminatedReason) {
-	if p, ok := h.sys.ProcessRegistry.GetLocal(w.watcher.Id); ok {
-		h.guarded(w.watcher, func() { p.SendSystemMessage(w.watcher, &actor.Terminated{Who: w.watched, Why: why}) })
+func (h *host) terminated(w tables.Watch, why actor.TerminatedReason) {
+	if p, ok := h.sys.ProcessRegistry.GetLocal(w.Watcher.Id); ok {
+		h.guarded(w.Watcher, func() { p.SendSystemMessage(w.Watcher, &actor.Terminated{Who: w.Watched, Why: why}) })
 	}
 }

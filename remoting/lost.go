@@ -4,6 +4,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/rdmactor/rdmactor/remoting/internal/frame"
+	"github.com/rdmactor/rdmactor/remoting/internal/tables"
 )
 
 // lost ends what an open link has had under way: requests whose answers have not come, and
@@ -14,16 +15,16 @@ func (l *link) lost(ctx actor.Context, err error) {
 	p.mu.Lock()
 	p.state = linkDown
 	l.out.backLocked()
-	futures := p.futures.takeThose(func(r *request) bool { return r.packet < l.out.sent })
-	ours, theirs := p.watches.end()
-	spawns := p.spawns.end()
+	futures := p.futures.TakeThose(func(r *tables.Request) bool { return r.Packet < l.out.sent })
+	ours, theirs := p.watches.End()
+	spawns := p.spawns.End()
 	p.purgeLocked()
 	p.counts.Unknown += uint64(l.out.posted.records)
 	d := &Disconnected{Peer: l.who, Err: err, Unsent: p.user.records(), Unknown: l.out.posted.records}
 	p.mu.Unlock()
 	l.count(true)
 	for i := range futures {
-		l.host.answer(&futures[i], &Unknown{Target: futures[i].target, Err: err}, 0)
+		l.host.answer(&futures[i], &Unknown{Target: futures[i].Target, Err: err}, 0)
 	}
 	l.endWatches(ours, theirs)
 	failSpawns(spawns, &Unknown{Target: actor.NewPID(l.who.Name, ""), Err: err})
@@ -38,19 +39,19 @@ func (l *link) failed(err error) (first bool) {
 	p.mu.Lock()
 	first = p.state != linkBroken
 	p.state = linkBroken
-	futures := p.futures.takeThose(func(*request) bool { return true })
+	futures := p.futures.TakeThose(func(*tables.Request) bool { return true })
 	if len(futures) > 0 {
 		waited := p.user.records()
-		p.user.filter(func(r *frame.Record) bool { return r.Sender.Address != "" || !isFuture(r.Sender.ID) })
+		p.user.filter(func(r *frame.Record) bool { return r.Sender.Address != "" || !tables.IsFuture(r.Sender.ID) })
 		p.counts.DeadLetters += uint64(waited - p.user.records())
 		p.releaseLocked()
 	}
-	ours, theirs := p.watches.end()
-	spawns := p.spawns.end()
+	ours, theirs := p.watches.End()
+	spawns := p.spawns.End()
 	p.purgeLocked()
 	p.mu.Unlock()
 	for i := range futures {
-		l.host.answer(&futures[i], &actor.DeadLetterResponse{Target: futures[i].target}, 0)
+		l.host.answer(&futures[i], &actor.DeadLetterResponse{Target: futures[i].Target}, 0)
 	}
 	l.endWatches(ours, theirs)
 	failSpawns(spawns, notSpawned(err))
@@ -92,11 +93,18 @@ func (p *peer) purgeLocked() {
 }
 
 // endWatches notifies the watchers of this node, and has its actors forget those of the peer's.
-func (l *link) endWatches(ours []watch, theirs []pair) {
+func (l *link) endWatches(ours []tables.Watch, theirs []tables.Pair) {
 	for _, w := range ours {
 		l.host.terminated(w, actor.TerminatedReason_AddressTerminated)
 	}
 	for _, key := range theirs {
-		l.in.forgetWatcher(key.watched, key.watcher)
+		l.in.forgetWatcher(key.Watched, key.Watcher)
+	}
+}
+
+// failSpawns ends calls that get no answer any more.
+func failSpawns(list []chan<- tables.Spawned, err error) {
+	for _, c := range list {
+		c <- tables.Spawned{Err: err}
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"sync/atomic"
 
 	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/rdmactor/rdmactor/remoting/internal/tables"
 )
 
 // peer is what this node keeps for another one, from the first message or connection until nothing
@@ -34,10 +36,10 @@ type peer struct {
 	stuck       bool // the link knows that system messages find no room
 	user        lane
 	system      lane
-	futures     futures
-	watches     watches
-	grants      grants
-	spawns      spawns
+	futures     tables.Futures
+	watches     tables.Watches
+	grants      tables.Grants
+	spawns      tables.Spawns
 	waiters     waiters
 	counts      Counts
 }
@@ -51,9 +53,8 @@ const (
 	linkOpen                    // both sides have admitted each other
 )
 
-func newPeer(h *host, id uint64, name string) *peer {
-	p := &peer{host: h, id: id, name: name}
-	p.futures.prefix = slotPrefix
+func newPeer(h *host, id, number uint64, name string) *peer {
+	p := &peer{host: h, id: id, number: number, name: name, futures: tables.MakeFutures(number)}
 	p.user.limit, p.system.limit = h.cfg.Queue, max(h.cfg.Queue/systemShare, frameBytes)
 	return p
 }
@@ -81,9 +82,10 @@ func (p *peer) waitsLocked() bool { return !p.user.empty() || !p.system.empty() 
 func (p *peer) info() PeerInfo {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	ours, theirs := p.watches.Len()
 	i := PeerInfo{
-		Peer: p.who, Connected: p.state == linkOpen, Waiting: p.user.bytes + p.system.bytes, Futures: p.futures.waiting(),
-		Watching: p.watches.ours.len(), Watched: p.watches.theirs.len(), Counts: p.countsLocked(),
+		Peer: p.who, Connected: p.state == linkOpen, Waiting: p.user.bytes + p.system.bytes, Futures: p.futures.Waiting(),
+		Watching: ours, Watched: theirs, Counts: p.countsLocked(),
 	}
 	i.Peer.Name = p.name
 	return i

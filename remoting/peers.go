@@ -38,18 +38,17 @@ func (r *roster) open(name string) (*peer, error) {
 
 // newLinkLocked makes a peer and its link. from: it is a stranger, from there. r.mu is locked.
 func (r *roster) newLinkLocked(id uint64, name string, from netip.Addr) *peer {
-	p := newPeer(r.host, id, name)
+	r.links++
+	p := newPeer(r.host, id, r.links, name)
 	p.from = from
 	l := newLink(r, p)
-	r.links++
 	props := actor.PropsFromProducer(func() actor.Actor { return l }, r.rt.OnLoop(), resuming)
 	pid, err := r.sys.Root.SpawnNamed(props, r.own+"/link-"+strconv.FormatUint(r.links, 10))
 	if err != nil { // the name is the node's own
 		panic(fmt.Sprintf("remoting: BUG: %v", err))
 	}
-	p.link, p.number = pid, r.links
+	p.link = pid
 	l.report = r.newReporterLocked(p, pid)
-	p.futures.prefix = slotsOf(r.links)
 	r.peers[id], r.linked[r.links] = p, p
 	if p.stranger() {
 		r.strangers.Take(from)

@@ -5,6 +5,7 @@ import (
 
 	rdma "github.com/rdmactor/rdmactor/actor"
 	"github.com/rdmactor/rdmactor/remoting/internal/frame"
+	"github.com/rdmactor/rdmactor/remoting/internal/tables"
 )
 
 // may returns nil if the peer may do that.
@@ -27,8 +28,8 @@ func (in *receiving) mayAnswer(s *frame.PID) error {
 	if s.Address == "" || !in.host.local(s.Address) {
 		return nil
 	}
-	if isFuture(s.ID) {
-		if _, ok := in.future(s.ID, s.Request, (*futures).find); ok {
+	if tables.IsFuture(s.ID) {
+		if _, ok := in.future(s.ID, s.Request, (*tables.Futures).Find); ok {
 			return nil
 		}
 	} else if in.may(in.target(s.ID), Reach) == nil {
@@ -80,5 +81,5 @@ func (in *receiving) granted(id string, a Access) bool {
 	}
 	in.p.mu.Lock()
 	defer in.p.mu.Unlock()
-	return in.p.grants.has(id, proc, a.bit())
+	return in.p.grants.Has(id, proc, a.bit())
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/rdmactor/rdmactor/eventloop"
 	"github.com/rdmactor/rdmactor/remoting/internal/frame"
+	"github.com/rdmactor/rdmactor/remoting/internal/tables"
 )
 
 // process is what every PID of one foreign address stands for. A PID keeps its process for ever, so
@@ -112,7 +113,7 @@ func (p *peer) overflow(r *frame.Record, m *outgoing) (again bool) {
 	}
 	no := &Refused{Target: m.target, Sender: m.sender, By: h.name, Err: ErrQueueFull}
 	if m.future != nil {
-		h.answer(&request{future: m.sender, proc: m.future}, no, 0)
+		h.answer(&tables.Request{Future: m.sender, Process: m.future}, no, 0)
 	} else {
 		h.sys.Root.Send(m.sender, no)
 	}

@@ -6,6 +6,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/rdmactor/rdmactor/remoting/internal/frame"
+	"github.com/rdmactor/rdmactor/remoting/internal/tables"
 )
 
 // outgoing is a message on its way out, not encoded.
@@ -56,11 +57,11 @@ func (p *peer) putLocked(r *frame.Record, m *outgoing, size int, first bool) (ve
 		return refused, ErrUnreachable
 	case !first || !p.user.room(size+p.waiters.reserved):
 		return full, nil
-	case m.future != nil && !p.futures.room(p.host.alive):
-		return refused, fmt.Errorf("%d futures wait: %w", futuresMost, ErrQueueFull)
+	case m.future != nil && !p.futures.Room(p.host.alive):
+		return refused, fmt.Errorf("%d futures wait: %w", tables.FuturesMost, ErrQueueFull)
 	}
 	if m.future != nil {
-		r.Sender.ID, r.Sender.Request = p.futures.next(), uint32(p.host.rt.Scheduler().Uint64())
+		r.Sender.ID, r.Sender.Request = p.futures.Next(), uint32(p.host.rt.Scheduler().Uint64())
 	}
 	if err := p.user.append(r, size); err != nil {
 		return refused, err
@@ -68,10 +69,10 @@ func (p *peer) putLocked(r *frame.Record, m *outgoing, size int, first bool) (ve
 	p.counts.Sent++
 	switch {
 	case m.future != nil:
-		p.futures.add(request{target: m.target, future: m.sender, proc: m.future, packet: p.user.number, token: r.Sender.Request})
+		p.futures.Add(tables.Request{Target: m.target, Future: m.sender, Process: m.future, Packet: p.user.number, Token: r.Sender.Request})
 	case r.Sender.ID != "" && r.Sender.Address == "":
 		if proc, ok := p.host.sys.ProcessRegistry.GetLocal(m.sender.Id); ok {
-			p.grants.sent(m.sender.Id, proc)
+			p.grants.Sent(m.sender.Id, proc, Reach.bit())
 		}
 	}
 	return accepted, nil
@@ -119,8 +120,8 @@ func (p *peer) unlock() {
 // sweepWatchesLocked ends the watches of actors that are gone, now and then: Proto.Actor's do not
 // end them when they stop.
 func (p *peer) sweepWatchesLocked() {
-	for _, w := range p.watches.sweep(p.host.alive) {
-		p.putSystemLocked(&frame.Record{Kind: frame.KindUnwatch, Target: w.watched.Id, Sender: frame.PID{ID: w.watcher.Id}})
+	for _, w := range p.watches.Sweep(p.host.alive) {
+		p.putSystemLocked(&frame.Record{Kind: frame.KindUnwatch, Target: w.Watched.Id, Sender: frame.PID{ID: w.Watcher.Id}})
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	rdma "github.com/rdmactor/rdmactor/actor"
+	"github.com/rdmactor/rdmactor/remoting/internal/tables"
 )
 
 // fall ends the link at once: there is no connection, and none will come.
@@ -49,7 +50,7 @@ func (l *link) endIf(allowed func() bool) bool {
 	}
 	l.ended, p.ended = true, true
 	p.over.Store(true)
-	p.grants = grants{} // a PID may keep the peer in memory
+	p.grants = tables.Grants{} // a PID may keep the peer in memory
 	p.releaseLocked()
 	delete(r.peers, p.id)
 	delete(r.linked, p.number)
@@ -84,6 +85,6 @@ func (l *link) close() {
 	l.in.inbox.Close()
 	l.report.end()
 	l.p.mu.Lock()
-	l.p.futures = futures{}
+	l.p.futures = tables.Futures{}
 	l.p.mu.Unlock()
 }

@@ -8,6 +8,7 @@ import (
 	rdma "github.com/rdmactor/rdmactor/actor"
 	"github.com/rdmactor/rdmactor/remoting/internal/frame"
 	"github.com/rdmactor/rdmactor/remoting/internal/inbox"
+	"github.com/rdmactor/rdmactor/remoting/internal/tables"
 )
 
 // start makes the inbox. The link's actor has started.
@@ -40,7 +41,7 @@ func (in *receiving) read(ctx actor.Context, f unread) *parting {
 				return nil
 			}
 		}
-		if f.next = in.inbox.Full() && in.rec.Kind == frame.KindUser && !isFuture(in.rec.Target); f.next {
+		if f.next = in.inbox.Full() && in.rec.Kind == frame.KindUser && !tables.IsFuture(in.rec.Target); f.next {
 			f.m.Retain()
 			in.unread.PushFront(f)
 			return nil

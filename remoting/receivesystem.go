@@ -6,6 +6,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/rdmactor/rdmactor/remoting/internal/frame"
+	"github.com/rdmactor/rdmactor/remoting/internal/tables"
 )
 
 // watchedBy has an actor of the peer's notified when one of this node's terminates. What the peer
@@ -16,7 +17,7 @@ func (in *receiving) watchedBy(ctx actor.Context, r *frame.Record) {
 		return // who watches is an actor of the peer's own
 	}
 	t := in.target(r.Target)
-	key := pair{watcher: r.Sender.ID, watched: r.Target}
+	key := tables.Pair{Watcher: r.Sender.ID, Watched: r.Target}
 	why := frame.TerminatedNotFound
 	ok := in.host.alive(r.Target)
 	if ok {
@@ -27,11 +28,11 @@ func (in *receiving) watchedBy(ctx actor.Context, r *frame.Record) {
 	}
 	if ok {
 		p.mu.Lock()
-		if _, was := p.watches.theirs.get(key); was {
+		if p.watches.HasTheirs(key) {
 			p.mu.Unlock()
 			return
 		}
-		if ok = p.watches.addTheirs(key); !ok {
+		if ok = p.watches.AddTheirs(key); !ok {
 			why = frame.TerminatedAddress
 		}
 		p.mu.Unlock()
@@ -49,7 +50,7 @@ const systemBytes = 64
 func (in *receiving) unwatchedBy(r *frame.Record) {
 	p := in.p
 	p.mu.Lock()
-	was := p.watches.removeTheirs(pair{watcher: r.Sender.ID, watched: r.Target})
+	was := p.watches.RemoveTheirs(tables.Pair{Watcher: r.Sender.ID, Watched: r.Target})
 	p.mu.Unlock()
 	if !was {
 		return
@@ -61,7 +62,7 @@ func (in *receiving) unwatchedBy(r *frame.Record) {
 func (in *receiving) terminatedThere(r *frame.Record) {
 	p := in.p
 	p.mu.Lock()
-	w, was := p.watches.ours.remove(pair{watcher: r.Target, watched: r.Sender.ID})
+	w, was := p.watches.Remove(tables.Pair{Watcher: r.Target, Watched: r.Sender.ID})
 	p.mu.Unlock()
 	if was {
 		why := actor.TerminatedReason(r.Code)

@@ -1,14 +1,13 @@
 package remoting
 
 import (
-	"strings"
-
 	"github.com/asynkron/protoactor-go/actor"
 
 	rdma "github.com/rdmactor/rdmactor/actor"
 	"github.com/rdmactor/rdmactor/internal/ring"
 	"github.com/rdmactor/rdmactor/remoting/internal/frame"
 	"github.com/rdmactor/rdmactor/remoting/internal/inbox"
+	"github.com/rdmactor/rdmactor/remoting/internal/tables"
 )
 
 // receiving is the half of a link that takes what the peer sends. It belongs to the loop.
@@ -65,9 +64,9 @@ func remember(sum *int, name, count int) (forget bool) {
 // target is an actor of this node that the peer has named.
 type target struct {
 	pid     *actor.PID
-	exposed accesses // by Expose and Allow ...
-	asked   accesses // ... which were asked about these
-	version uint64   // of the rules that were asked
+	exposed tables.Accesses // by Expose and Allow ...
+	asked   tables.Accesses // ... which were asked about these
+	version uint64          // of the rules that were asked
 }
 
 // target is the actor of that name.
@@ -97,15 +96,15 @@ func (in *receiving) sender(s *frame.PID) *actor.PID {
 	if s.ID == "" {
 		return nil
 	}
-	future := isFuture(s.ID)
+	future := tables.IsFuture(s.ID)
 	switch {
 	case !future:
 		if pid := in.senders[*s]; pid != nil {
 			return pid
 		}
 	case s.Address != "" && in.host.local(s.Address): // of this node, and comes back
-		if r, ok := in.future(s.ID, s.Request, (*futures).find); ok {
-			return r.future
+		if r, ok := in.future(s.ID, s.Request, (*tables.Futures).Find); ok {
+			return r.Future
 		}
 	}
 	pid := &actor.PID{Address: s.Address, Id: s.ID, RequestId: s.Request}
@@ -123,9 +122,9 @@ func (in *receiving) sender(s *frame.PID) *actor.PID {
 
 // future takes a future of this node, or finds it, if the peer has its token: the peer was asked,
 // or a node that was asked has forwarded the request to it.
-func (in *receiving) future(id string, token uint32, take func(f *futures, id string, token uint32) (request, bool)) (r request, ok bool) {
+func (in *receiving) future(id string, token uint32, take func(f *tables.Futures, id string, token uint32) (tables.Request, bool)) (r tables.Request, ok bool) {
 	p := in.p
-	if !strings.HasPrefix(id, p.futures.prefix) {
+	if !p.futures.Has(id) {
 		if p = in.roster.asker(id); p == nil {
 			return r, false
 		}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/rdmactor/rdmactor/remoting/internal/frame"
 	"github.com/rdmactor/rdmactor/remoting/internal/inbox"
+	"github.com/rdmactor/rdmactor/remoting/internal/tables"
 )
 
 // refuseRecord refuses a message of the peer's.
@@ -38,7 +39,7 @@ func (in *receiving) refusedThere(ctx actor.Context, r *frame.Record) {
 		no.Sender = actor.NewPID(in.host.name, r.Sender.ID)
 	}
 	in.p.mu.Lock()
-	f, ok := in.p.futures.take(r.Sender.ID, r.Sender.Request)
+	f, ok := in.p.futures.Take(r.Sender.ID, r.Sender.Request)
 	in.p.mu.Unlock()
 	if ok {
 		in.host.answer(&f, no, 0)
@@ -73,13 +74,13 @@ func (in *receiving) notDelivered(ctx actor.Context, target *actor.PID, msg any,
 	p.mu.Unlock()
 	switch m := msg.(type) {
 	case *actor.Watch:
-		in.watchNotDelivered(pair{watcher: m.Watcher.Id, watched: target.Id})
+		in.watchNotDelivered(tables.Pair{Watcher: m.Watcher.Id, Watched: target.Id})
 		return
 	case *actor.Unwatch, *actor.Stop:
 		return
 	}
 	in.report.notify(ctx, &Refused{Target: target, Sender: sender, By: in.host.name, Err: why})
-	if in.greeting == open && sender != nil && sender.Address == in.who.Name && isFuture(sender.Id) {
+	if in.greeting == open && sender != nil && sender.Address == in.who.Name && tables.IsFuture(sender.Id) {
 		p.putSystem(&frame.Record{
 			Kind: frame.KindRefused, Target: target.Id, Sender: frame.PID{ID: sender.Id, Request: sender.RequestId}, Code: code, Reason: why.Error(),
 		}, nil)
@@ -89,10 +90,10 @@ func (in *receiving) notDelivered(ctx actor.Context, target *actor.PID, msg any,
 }
 
 // watchNotDelivered ends a watch of the peer's that has not begun.
-func (in *receiving) watchNotDelivered(key pair) {
+func (in *receiving) watchNotDelivered(key tables.Pair) {
 	in.p.putSystem(&frame.Record{
-		Kind: frame.KindTerminated, Target: key.watcher, Sender: frame.PID{ID: key.watched}, Code: frame.TerminatedAddress,
+		Kind: frame.KindTerminated, Target: key.Watcher, Sender: frame.PID{ID: key.Watched}, Code: frame.TerminatedAddress,
 	}, func(p *peer) bool {
-		return p.watches.removeTheirs(key)
+		return p.watches.RemoveTheirs(key)
 	})
 }

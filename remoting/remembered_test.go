@@ -13,7 +13,7 @@ func TestRememberedNames(t *testing.T) {
 	for _, long := range []int{1, frame.MaxName - 10} {
 		h := &host{name: "n"}
 		h.rules.Store(&rules{})
-		in := &newLink(newRoster(h), newPeer(h, 1, "b")).in
+		in := &newLink(newRoster(h), newPeer(h, 1, 1, "b")).in
 		pad := strings.Repeat("n", long)
 		for i := range 3 * remembered {
 			name := fmt.Sprint(i, pad)

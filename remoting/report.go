@@ -8,6 +8,7 @@ import (
 
 	"github.com/rdmactor/rdmactor/codec"
 	"github.com/rdmactor/rdmactor/remoting/internal/frame"
+	"github.com/rdmactor/rdmactor/remoting/internal/tables"
 )
 
 // reporter calls the user's code that a link has no answer from: subscribers of events and of dead
@@ -164,7 +165,7 @@ func (r *reporter) deadRecord(peer string, rec *frame.Record) {
 		n.sys.DeadLetter.SendSystemMessage(target, &actor.Stop{})
 		return
 	}
-	if rec.Kind != frame.KindUser || rec.Sender.Address == "" && isFuture(rec.Sender.ID) {
+	if rec.Kind != frame.KindUser || rec.Sender.Address == "" && tables.IsFuture(rec.Sender.ID) {
 		return
 	}
 	msg, err := n.cfg.Codec.Decode(rec.Type, rec.Body)

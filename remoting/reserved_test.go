@@ -10,7 +10,7 @@ import (
 
 // aPeer is a peer with a queue of so many bytes, and no link.
 func aPeer(queue int) *peer {
-	p := newPeer(&host{cfg: Config{Queue: queue}, rt: new(rdma.Runtime)}, 1, "x")
+	p := newPeer(&host{cfg: Config{Queue: queue}, rt: new(rdma.Runtime)}, 1, 1, "x")
 	p.awake = true
 	return p
 }

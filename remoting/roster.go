@@ -10,6 +10,7 @@ import (
 
 	"github.com/rdmactor/rdmactor/actor/reconnect"
 	"github.com/rdmactor/rdmactor/internal/fairshare"
+	"github.com/rdmactor/rdmactor/remoting/internal/tables"
 )
 
 // roster is the peers that a node deals with, and what bounds their number.
@@ -23,8 +24,8 @@ type roster struct {
 	ended     map[*peer]struct{} // not among these any more; their reporters are
 	forgotten Counts             // of those whose reporters have ended, too
 	strangers fairshare.Places   // of peers, those that are
-	named     named
-	unproved  unproved
+	named     tables.Named
+	unproved  tables.Unproved
 	links     uint64 // made so far
 	reporters int    // there are
 	closing   bool
@@ -53,7 +54,7 @@ func (r *roster) find(id uint64) *peer {
 
 // asker is the peer whose futures have a slot of that name; nil: there is none.
 func (r *roster) asker(name string) *peer {
-	number, ok := linkOf(name)
+	number, ok := tables.LinkOf(name)
 	if !ok {
 		return nil
 	}
@@ -132,19 +133,19 @@ func (r *roster) mayName(addr string, from netip.Addr, now time.Time) bool {
 	if p := r.peers[nodeID(addr)]; p != nil && p.met() {
 		return true
 	}
-	return r.named.may(addr, from, (r.cfg.Peers+3)/4, r.cfg.Patience, now)
+	return r.named.May(addr, from, (r.cfg.Peers+3)/4, r.cfg.Patience, now)
 }
 
 // noteUnproved remembers that a peer could not be reached because of who it is, or this node.
 func (r *roster) noteUnproved(id uint64) (first bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.unproved.note(id, r.cfg.Peers)
+	return r.unproved.Note(id, r.cfg.Peers)
 }
 
 // proved forgets that a peer could not be reached because of who it is.
 func (r *roster) proved(id uint64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	delete(r.unproved, id)
+	r.unproved.Forget(id)
 }

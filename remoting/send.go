@@ -8,6 +8,7 @@ import (
 	"github.com/rdmactor/rdmactor/actor/reconnect"
 	"github.com/rdmactor/rdmactor/internal/ring"
 	"github.com/rdmactor/rdmactor/remoting/internal/frame"
+	"github.com/rdmactor/rdmactor/remoting/internal/tables"
 )
 
 // sending is the half of a link that hands the connection what is to be sent. It belongs to the
@@ -168,13 +169,13 @@ func (out *sending) dropTooLarge(ctx actor.Context) {
 	eachRecord(out.taken.bytes(), func(r *frame.Record) { target = actor.NewPID(out.who.Name, r.Target) })
 	p.mu.Lock()
 	number := out.taken.number
-	futures := p.futures.takeThose(func(r *request) bool { return r.packet == number })
+	futures := p.futures.TakeThose(func(r *tables.Request) bool { return r.Packet == number })
 	p.user.bytes -= len(out.taken.bytes())
 	p.counts.DeadLetters += uint64(out.taken.records)
 	p.releaseLocked()
 	p.mu.Unlock()
 	for i := range futures {
-		out.host.answer(&futures[i], &actor.DeadLetterResponse{Target: futures[i].target}, 0)
+		out.host.answer(&futures[i], &actor.DeadLetterResponse{Target: futures[i].Target}, 0)
 	}
 	out.report.notify(ctx, &Refused{Target: target, By: out.host.name, Err: ErrTooLarge})
 	out.report.deadLetters(out.who.Name, []packet{out.taken})

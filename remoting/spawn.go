@@ -9,6 +9,7 @@ import (
 
 	"github.com/rdmactor/rdmactor/eventloop"
 	"github.com/rdmactor/rdmactor/remoting/internal/frame"
+	"github.com/rdmactor/rdmactor/remoting/internal/tables"
 )
 
 // Spawn has the node at addr spawn an actor of one of its Config.Kinds, and waits until that has
@@ -32,7 +33,7 @@ func (n *Node) spawn(ctx context.Context, addr, kind, name string) (*actor.PID, 
 		return nil, notSpawned(errors.New("an empty or long name"))
 	}
 	to := n.addresses.process(addr)
-	answer := make(chan spawnResult, 1)
+	answer := make(chan tables.Spawned, 1)
 	r := frame.Record{Kind: frame.KindSpawn, Type: kind, Target: name}
 	var p *peer
 	var seq uint64
@@ -48,10 +49,8 @@ func (n *Node) spawn(ctx context.Context, addr, kind, name string) (*actor.PID, 
 			if broken || !p.system.room(r.Size()) {
 				return false
 			}
-			p.spawns.seq++
-			seq = p.spawns.seq
+			seq = p.spawns.Add(answer)
 			r.Seq = seq
-			p.spawns.waiting.add(seq, answer)
 			return true
 		})
 		switch {
@@ -62,16 +61,16 @@ func (n *Node) spawn(ctx context.Context, addr, kind, name string) (*actor.PID, 
 			return nil, notSpawned(ErrQueueFull)
 		}
 	}
-	var res spawnResult
+	var res tables.Spawned
 	select {
 	case res = <-answer:
 		n.rt.Scheduler().Resume()
 	case <-ctx.Done():
 		n.rt.Scheduler().Resume()
 		p.mu.Lock()
-		p.spawns.waiting.remove(seq)
+		p.spawns.Take(seq)
 		p.mu.Unlock()
 		return nil, context.Cause(ctx)
 	}
-	return res.pid, res.err
+	return res.PID, res.Err
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/rdmactor/rdmactor/remoting/internal/frame"
 	"github.com/rdmactor/rdmactor/remoting/internal/inbox"
+	"github.com/rdmactor/rdmactor/remoting/internal/tables"
 )
 
 // spawnedPrefix begins the names of what is spawned for peers, as with Proto.Actor's remote.
@@ -33,18 +34,18 @@ func (*spawned) IgnoreDeadLetterLogging() {}
 // answerSpawn takes the peer's answer to a Spawn.
 func (in *receiving) answerSpawn(r *frame.Record) {
 	in.p.mu.Lock()
-	c, ok := in.p.spawns.waiting.remove(r.Seq)
+	c, ok := in.p.spawns.Take(r.Seq)
 	in.p.mu.Unlock()
 	switch {
 	case !ok:
 	case r.Code == frame.SpawnedOK && r.Target != "":
-		c <- spawnResult{pid: actor.NewPID(in.who.Name, r.Target)}
+		c <- tables.Spawned{PID: actor.NewPID(in.who.Name, r.Target)}
 	case r.Code == frame.SpawnedExists:
-		c <- spawnResult{err: notSpawned(actor.ErrNameExists)}
+		c <- tables.Spawned{Err: notSpawned(actor.ErrNameExists)}
 	case r.Code == frame.SpawnedDenied:
-		c <- spawnResult{err: notSpawned(ErrDenied)}
+		c <- tables.Spawned{Err: notSpawned(ErrDenied)}
 	default:
-		c <- spawnResult{err: fmt.Errorf("%w: %s", ErrSpawn, r.Reason)}
+		c <- tables.Spawned{Err: fmt.Errorf("%w: %s", ErrSpawn, r.Reason)}
 	}
 }
 
@@ -108,7 +109,7 @@ func (in *receiving) spawned(m *spawned) {
 	if m.answer.Code == frame.SpawnedOK {
 		if proc, ok := in.host.sys.ProcessRegistry.GetLocal(m.answer.Target); ok {
 			in.p.mu.Lock()
-			in.p.grants.add(m.answer.Target, proc, Reach.bit()|Watch.bit()|Stop.bit())
+			in.p.grants.Add(m.answer.Target, proc, Reach.bit()|Watch.bit()|Stop.bit())
 			in.p.mu.Unlock()
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/rdmactor/rdmactor/remoting/internal/frame"
+	"github.com/rdmactor/rdmactor/remoting/internal/tables"
 )
 
 // SendSystemMessage takes what Proto.Actor sends by itself: watches, and that a watched actor of
@@ -38,7 +39,7 @@ func (p *process) watch(target, watcher *actor.PID) {
 		n.sys.DeadLetter.SendSystemMessage(target, &actor.Watch{Watcher: watcher})
 		return
 	}
-	w := watch{watcher: watcher, watched: target}
+	w := tables.Watch{Watcher: watcher, Watched: target}
 	if !sayable(target.Id) || !sayable(watcher.Id) {
 		n.terminated(w, actor.TerminatedReason_NotFound)
 		return
@@ -51,7 +52,7 @@ func (p *process) watch(target, watcher *actor.PID) {
 		if to.sweepWatchesLocked(); !to.system.room(r.Size()) {
 			return false
 		}
-		to.watches.add(pair{watcher.Id, target.Id}, w)
+		to.watches.Add(tables.Pair{Watcher: watcher.Id, Watched: target.Id}, w)
 		return true
 	}) {
 		n.terminated(w, actor.TerminatedReason_AddressTerminated)
@@ -64,7 +65,7 @@ func (p *process) unwatch(target, watcher *actor.PID) {
 	}
 	r := frame.Record{Kind: frame.KindUnwatch, Target: target.Id, Sender: frame.PID{ID: watcher.Id}}
 	_ = p.existing(&r, func(to *peer) bool {
-		_, was := to.watches.ours.remove(pair{watcher.Id, target.Id})
+		_, was := to.watches.Remove(tables.Pair{Watcher: watcher.Id, Watched: target.Id})
 		return was
 	})
 }
@@ -78,7 +79,7 @@ func (p *process) terminated(watcher *actor.PID, m *actor.Terminated) {
 		Kind: frame.KindTerminated, Target: watcher.Id, Sender: frame.PID{ID: m.Who.Id}, Code: frame.Code(m.Why),
 	}
 	_ = p.existing(&r, func(to *peer) bool {
-		return to.watches.removeTheirs(pair{watcher.Id, m.Who.Id})
+		return to.watches.RemoveTheirs(tables.Pair{Watcher: watcher.Id, Watched: m.Who.Id})
 	})
 }
 

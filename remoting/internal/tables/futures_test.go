@@ -1,4 +1,4 @@
-package remoting
+package tables
 
 import (
 	"strconv"
@@ -10,19 +10,19 @@ import (
 // When as many futures wait as may, those that are gone make room soon, and looking for them costs
 // little.
 func TestFuturesGoneMakeRoom(t *testing.T) {
-	var f futures
+	f := MakeFutures(1)
 	looks, waits := 0, true
 	alive := func(string) bool { looks++; return waits }
-	for i := range futuresMost {
-		if !f.room(alive) {
+	for i := range FuturesMost {
+		if !f.Room(alive) {
 			t.Fatalf("no room for future %d", i)
 		}
-		f.next()
-		f.add(request{future: actor.NewPID("", strconv.Itoa(i))})
+		f.Next()
+		f.Add(Request{Future: actor.NewPID("", strconv.Itoa(i))})
 	}
 	looks = 0
 	for range 1000 {
-		if f.room(alive) {
+		if f.Room(alive) {
 			t.Fatal("there are too many")
 		}
 	}
@@ -30,7 +30,7 @@ func TestFuturesGoneMakeRoom(t *testing.T) {
 		t.Errorf("%d looks", looks)
 	}
 	waits = false
-	if !f.room(alive) {
+	if !f.Room(alive) {
 		t.Error("those that are gone make no room")
 	}
 }

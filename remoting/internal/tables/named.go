@@ -1,4 +1,4 @@
-package remoting
+package tables
 
 import (
 	"net/netip"
@@ -7,19 +7,19 @@ import (
 	"github.com/rdmactor/rdmactor/internal/fairshare"
 )
 
-// named are the nodes that peers have named as those of senders, and that this node has not met.
+// Named are the nodes that peers have named as those of senders, and that this node has not met.
 // Who answers such a sender makes a connection there, and what waits for that takes a place for
 // Patience. They are forgotten after as long. They belong to the roster's mutex.
-type named struct {
+type Named struct {
 	since time.Time
 	names map[string]struct{}
 	by    fairshare.Places // from where they were named
 }
 
-// may reports whether from may name one more node now, most of which may be named at a time.
-func (n *named) may(addr string, from netip.Addr, most int, patience time.Duration, now time.Time) bool {
+// May reports whether from may name one more node now, most of which may be named at a time.
+func (n *Named) May(addr string, from netip.Addr, most int, patience time.Duration, now time.Time) bool {
 	if now.Sub(n.since) >= patience {
-		*n = named{since: now, names: make(map[string]struct{})}
+		*n = Named{since: now, names: make(map[string]struct{})}
 	}
 	if _, ok := n.names[addr]; ok {
 		return true

@@ -1,4 +1,4 @@
-package remoting
+package tables
 
 // ordered is a map that is iterated in the order in which its keys were added, so that a run of a
 // simulation is repeated exactly. The zero value can be used.

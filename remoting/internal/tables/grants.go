@@ -1,4 +1,4 @@
-package remoting
+package tables
 
 import (
 	"reflect"
@@ -7,19 +7,22 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 )
 
-// grants are the actors of this node that a peer may reach because they have sent it something as
+// Grants are the actors of this node that a peer may reach because they have sent it something as
 // its sender, or because they were spawned for it. It is bounded: those that have sent nothing for
 // long make room. It belongs to the peer's mutex.
-type grants struct {
+type Grants struct {
 	last         string   // the latest sender: most messages are of one that has sent before ...
 	lastIs       identity // ... and what it was
 	young, older map[string]grant
 }
 
+// Accesses are what a peer may do, a bit each.
+type Accesses uint8
+
 // grant is for one actor, and not for another one that gets its name later.
 type grant struct {
 	to     identity
-	access accesses
+	access Accesses
 }
 
 // identity says which process had a name. It keeps no actor in memory that has stopped.
@@ -47,20 +50,23 @@ func (i *identity) is(p actor.Process) bool {
 // grantsMost is half of how many actors a peer may reach in this way.
 const grantsMost = 1 << 14
 
-// sent notes that a local actor, which is this process, has sent the peer a message.
-func (g *grants) sent(id string, p actor.Process) {
+// Sent notes that a local actor, which is this process, has sent the peer a message, and grants
+// reach.
+func (g *Grants) Sent(id string, p actor.Process, reach Accesses) {
 	if id == g.last && g.lastIs.is(p) {
 		return
 	}
 	to, ok := g.young[id]
 	if !ok || !to.to.is(p) {
-		to = g.add(id, p, Reach.bit())
+		to = g.add(id, p, reach)
 	}
 	g.last, g.lastIs = id, to.to
 }
 
-// add grants something, besides what is granted already.
-func (g *grants) add(id string, p actor.Process, access accesses) grant {
+// Add grants something, besides what is granted already.
+func (g *Grants) Add(id string, p actor.Process, access Accesses) { g.add(id, p, access) }
+
+func (g *Grants) add(id string, p actor.Process, access Accesses) grant {
 	was, ok := g.young[id]
 	if !ok {
 		was = g.older[id]
@@ -79,8 +85,8 @@ func (g *grants) add(id string, p actor.Process, access accesses) grant {
 	return now
 }
 
-// has reports whether something is granted to the process of a name.
-func (g *grants) has(id string, p actor.Process, access accesses) bool {
+// Has reports whether something is granted to the process of a name.
+func (g *Grants) Has(id string, p actor.Process, access Accesses) bool {
 	now, ok := g.young[id]
 	if !ok {
 		now = g.older[id]

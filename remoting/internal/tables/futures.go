@@ -1,0 +1,164 @@
+package tables
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/asynkron/protoactor-go/actor"
+)
+
+// Futures are this node's futures that wait for answers of one peer. They belong to the peer's
+// mutex.
+//
+// Each request has a slot, and a token. Its sender is called after the slot on the other node, so
+// that few names come again and again, and so that the answer says where to look for it, whoever
+// sends that. The token is the sender's RequestId. Who has it may answer, once: the peer that was
+// asked, or a node that this one has forwarded the request to. Nobody can guess it.
+type Futures struct {
+	prefix  string // of the names of its slots: slotPrefix, and the number of the link
+	slots   []Request
+	free    []int // the one that was used last comes last
+	seq     uint64
+	sweepAt int // how many slots there may be before futures that are gone are looked for
+	look    int // the slot that was looked at last when there were too many
+}
+
+// MakeFutures makes those of the link with that number.
+func MakeFutures(link uint64) Futures {
+	return Futures{prefix: slotPrefix + strconv.FormatUint(link, 10) + "."}
+}
+
+// Request is a future's message to the peer.
+type Request struct {
+	name    string // of the slot
+	seq     uint64
+	Target  *actor.PID
+	Future  *actor.PID
+	Process actor.Process // the future's; nil: the slot is free
+	Packet  uint64        // the number of the packet that it is in
+	Token   uint32
+}
+
+// FuturesMost is how many futures may wait for one peer.
+const FuturesMost = 1 << 18
+
+// FuturePrefix is what the ids of Proto.Actor's futures begin with, and slotPrefix what those of
+// slots do.
+const (
+	FuturePrefix = "future$"
+	slotPrefix   = FuturePrefix + "#" // no future's has that
+)
+
+// IsFuture reports whether the id is that of a future, or of a slot.
+func IsFuture(id string) bool { return strings.HasPrefix(id, FuturePrefix) }
+
+// Waiting is how many there are.
+func (f *Futures) Waiting() int { return len(f.slots) - len(f.free) }
+
+// Room reports whether another future may wait. alive says whether a future still does.
+func (f *Futures) Room(alive func(id string) bool) bool {
+	if len(f.free) == 0 && len(f.slots) >= f.sweepAt {
+		for i := range f.slots {
+			if !alive(f.slots[i].Future.Id) {
+				f.vacate(i)
+			}
+		}
+		f.sweepAt = 2*f.Waiting() + 1024
+	}
+	if f.Waiting() < FuturesMost {
+		return true
+	}
+	for range looksMost { // no slot is free, and there are too many for each request to look at all
+		f.look = (f.look + 1) % len(f.slots)
+		if !alive(f.slots[f.look].Future.Id) {
+			f.vacate(f.look)
+		}
+	}
+	return f.Waiting() < FuturesMost
+}
+
+// looksMost is how many of too many futures are looked at.
+const looksMost = 64
+
+// Next is the name of the slot that the next request gets.
+func (f *Futures) Next() string {
+	if len(f.free) == 0 {
+		f.free = append(f.free, len(f.slots))
+		f.slots = append(f.slots, Request{name: f.prefix + strconv.Itoa(len(f.slots))})
+	}
+	return f.slots[f.free[len(f.free)-1]].name
+}
+
+// Add enters a request in the slot that Next has named.
+func (f *Futures) Add(r Request) {
+	i := f.free[len(f.free)-1]
+	f.free = f.free[:len(f.free)-1]
+	f.seq++
+	r.name, r.seq = f.slots[i].name, f.seq
+	f.slots[i] = r
+}
+
+func (f *Futures) vacate(i int) {
+	f.slots[i] = Request{name: f.slots[i].name}
+	f.free = append(f.free, i)
+}
+
+// slot is the slot of that name; -1: there is none with such a token.
+func (f *Futures) slot(name string, token uint32) int {
+	digits, ok := strings.CutPrefix(name, f.prefix)
+	if !ok {
+		return -1
+	}
+	i, err := strconv.Atoi(digits)
+	if err != nil || i < 0 || i >= len(f.slots) || f.slots[i].Process == nil || f.slots[i].Token != token {
+		return -1
+	}
+	return i
+}
+
+// Find returns a request, for who has its token.
+func (f *Futures) Find(name string, token uint32) (r Request, ok bool) {
+	if i := f.slot(name, token); i >= 0 {
+		return f.slots[i], true
+	}
+	return r, false
+}
+
+// Take removes a request, for who has its token.
+func (f *Futures) Take(name string, token uint32) (r Request, ok bool) {
+	i := f.slot(name, token)
+	if i < 0 {
+		return r, false
+	}
+	r = f.slots[i]
+	f.vacate(i)
+	return r, true
+}
+
+// Has reports whether a name is one of its slots', used or not.
+func (f *Futures) Has(name string) bool { return strings.HasPrefix(name, f.prefix) }
+
+// LinkOf is the number of the link whose slots are named like this.
+func LinkOf(name string) (link uint64, ok bool) {
+	slot, ok := strings.CutPrefix(name, slotPrefix)
+	if !ok {
+		return 0, false
+	}
+	digits, _, _ := strings.Cut(slot, ".")
+	link, err := strconv.ParseUint(digits, 10, 64)
+	return link, err == nil
+}
+
+// TakeThose removes the requests for which which is true, and returns them in the order in which
+// they were put.
+func (f *Futures) TakeThose(which func(*Request) bool) (those []Request) {
+	for i := range f.slots {
+		if r := &f.slots[i]; r.Process != nil && which(r) {
+			those = append(those, *r)
+			f.vacate(i)
+		}
+	}
+	slices.SortFunc(those, func(a, b Request) int { return int(a.seq) - int(b.seq) })
+	return those
+}
