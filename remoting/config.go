@@ -16,6 +16,7 @@ import (
 	"github.com/rdmactor/rdmactor/codec"
 	"github.com/rdmactor/rdmactor/internal/enum"
 	"github.com/rdmactor/rdmactor/remoting/internal/frame"
+	"github.com/rdmactor/rdmactor/remoting/internal/outbox"
 )
 
 // Config configures a node. Numbers that are not positive have the defaults, like other zero
@@ -119,9 +120,6 @@ const (
 	defaultMaxMessage = 4 << 20
 	defaultMost       = time.Second
 
-	// frameBytes is how large a frame gets in which messages are gathered. A larger message has a
-	// frame of its own.
-	frameBytes = 64 << 10
 	// systemShare is the part of the queue that system messages have besides.
 	systemShare = 8
 	// inboxBytes is how much of a peer's messages may wait for actors here.
@@ -160,8 +158,8 @@ func (c Config) withDefaults(sys *actor.ActorSystem, now time.Time) (Config, err
 		return c, fmt.Errorf("the address of Listen, %q, is all addresses: say in Name which one peers dial: %w", c.Listen, unix.EINVAL)
 	case len(c.Name) > frame.MaxName || len(c.Member) > frame.MaxName:
 		return c, fmt.Errorf("a Name and a Member have at most %d bytes: %w", frame.MaxName, unix.EINVAL)
-	case c.MaxMessage < frameBytes || c.MaxMessage > frame.MaxMessage:
-		return c, fmt.Errorf("MaxMessage is %d, and has to be between %d and %d: %w", c.MaxMessage, frameBytes, frame.MaxMessage, unix.EINVAL)
+	case c.MaxMessage < outbox.FrameBytes || c.MaxMessage > frame.MaxMessage:
+		return c, fmt.Errorf("MaxMessage is %d, and has to be between %d and %d: %w", c.MaxMessage, outbox.FrameBytes, frame.MaxMessage, unix.EINVAL)
 	case c.Queue < c.MaxMessage:
 		c.Queue = c.MaxMessage
 	}

@@ -8,6 +8,7 @@ import (
 	rdma "github.com/rdmactor/rdmactor/actor"
 	"github.com/rdmactor/rdmactor/actor/reconnect"
 	"github.com/rdmactor/rdmactor/remoting/internal/frame"
+	"github.com/rdmactor/rdmactor/remoting/internal/outbox"
 )
 
 // Who has dialled says hello first. The other side admits it, and says hello in turn. The dialler
@@ -20,8 +21,8 @@ func (l *link) begin(ctx actor.Context, up *reconnect.Up) {
 	l.number++
 	l.up, l.greeting, l.cause, l.out.posted = up, expecting, nil, tally{}
 	l.timer = rdma.After(ctx, greetingTime, &late{l.number})
-	if most := up.Established.MaxMessage; most < frameBytes {
-		l.breakOff(ctx, frame.GoodbyeVersion, fmt.Errorf("the connection takes %d bytes in a message, and a node %d: %w", most, frameBytes, ErrProtocol))
+	if most := up.Established.MaxMessage; most < outbox.FrameBytes {
+		l.breakOff(ctx, frame.GoodbyeVersion, fmt.Errorf("the connection takes %d bytes in a message, and a node %d: %w", most, outbox.FrameBytes, ErrProtocol))
 		return
 	}
 	if !up.Accepted {
@@ -88,8 +89,8 @@ func (l *link) hello(ctx actor.Context, h *frame.Hello) {
 		l.breakOff(ctx, frame.GoodbyeName, fmt.Errorf("%w: it calls itself %q, as this node", ErrProtocol, h.Name))
 	case h.Incarnation != l.up.Incarnation:
 		l.breakOff(ctx, frame.GoodbyeIncarnation, fmt.Errorf("%w: incarnation %d, and it has connected as %d", ErrProtocol, h.Incarnation, l.up.Incarnation))
-	case l.most < frameBytes:
-		l.breakOff(ctx, frame.GoodbyeVersion, fmt.Errorf("%w: it takes %d bytes in a message, and a node %d", ErrProtocol, l.most, frameBytes))
+	case l.most < outbox.FrameBytes:
+		l.breakOff(ctx, frame.GoodbyeVersion, fmt.Errorf("%w: it takes %d bytes in a message, and a node %d", ErrProtocol, l.most, outbox.FrameBytes))
 	default:
 		l.admit(ctx)
 	}

@@ -33,5 +33,5 @@ func (n *Node) Writable(addr string) bool {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.user.bytes <= p.user.limit/2
+	return p.user.Bytes() <= p.user.Limit()/2
 }

@@ -4,6 +4,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/rdmactor/rdmactor/remoting/internal/frame"
+	"github.com/rdmactor/rdmactor/remoting/internal/outbox"
 	"github.com/rdmactor/rdmactor/remoting/internal/tables"
 )
 
@@ -20,7 +21,7 @@ func (l *link) lost(ctx actor.Context, err error) {
 	spawns := p.spawns.End()
 	p.purgeLocked()
 	p.counts.Unknown += uint64(l.out.posted.records)
-	d := &Disconnected{Peer: l.who, Err: err, Unsent: p.user.records(), Unknown: l.out.posted.records}
+	d := &Disconnected{Peer: l.who, Err: err, Unsent: p.user.Records(), Unknown: l.out.posted.records}
 	p.mu.Unlock()
 	l.count(true)
 	for i := range futures {
@@ -41,9 +42,9 @@ func (l *link) failed(err error) (first bool) {
 	p.state = linkBroken
 	futures := p.futures.TakeThose(func(*tables.Request) bool { return true })
 	if len(futures) > 0 {
-		waited := p.user.records()
-		p.user.filter(func(r *frame.Record) bool { return r.Sender.Address != "" || !tables.IsFuture(r.Sender.ID) })
-		p.counts.DeadLetters += uint64(waited - p.user.records())
+		waited := p.user.Records()
+		p.user.Filter(func(r *frame.Record) bool { return r.Sender.Address != "" || !tables.IsFuture(r.Sender.ID) })
+		p.counts.DeadLetters += uint64(waited - p.user.Records())
 		p.releaseLocked()
 	}
 	ours, theirs := p.watches.End()
@@ -64,17 +65,17 @@ func (l *link) unreachable(err error) {
 	p := l.p
 	p.mu.Lock()
 	l.out.backLocked()
-	var list []packet
-	for _, lane := range []*lane{&p.system, &p.user} {
+	var list []outbox.Packet
+	for _, lane := range []*outbox.Lane{&p.system, &p.user} {
 		for {
-			out, ok := lane.take()
+			out, ok := lane.Take()
 			if !ok {
 				break
 			}
-			lane.bytes -= len(out.bytes())
+			lane.Gone(&out)
 			list = append(list, out)
 			if lane == &p.user {
-				p.counts.DeadLetters += uint64(out.records)
+				p.counts.DeadLetters += uint64(out.Records)
 			}
 		}
 	}
@@ -88,7 +89,7 @@ func (l *link) unreachable(err error) {
 // purgeLocked drops the system messages that were for the connection that has ended: the watches on
 // both sides are gone with it. A Stop stays.
 func (p *peer) purgeLocked() {
-	p.system.filter(func(r *frame.Record) bool { return r.Kind == frame.KindStop })
+	p.system.Filter(func(r *frame.Record) bool { return r.Kind == frame.KindStop })
 	p.stuck = false
 }
 

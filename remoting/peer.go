@@ -7,6 +7,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"github.com/rdmactor/rdmactor/remoting/internal/outbox"
 	"github.com/rdmactor/rdmactor/remoting/internal/tables"
 )
 
@@ -34,13 +35,12 @@ type peer struct {
 	most        int  // bytes that it takes in one message; 0: not known
 	awake       bool // the link knows that something waits
 	stuck       bool // the link knows that system messages find no room
-	user        lane
-	system      lane
+	user        outbox.Lane
+	system      outbox.Lane
 	futures     tables.Futures
 	watches     tables.Watches
 	grants      tables.Grants
 	spawns      tables.Spawns
-	waiters     waiters
 	counts      Counts
 }
 
@@ -55,7 +55,7 @@ const (
 
 func newPeer(h *host, id, number uint64, name string) *peer {
 	p := &peer{host: h, id: id, number: number, name: name, futures: tables.MakeFutures(number)}
-	p.user.limit, p.system.limit = h.cfg.Queue, max(h.cfg.Queue/systemShare, frameBytes)
+	p.user, p.system = outbox.MakeLane(h.cfg.Queue), outbox.MakeLane(max(h.cfg.Queue/systemShare, outbox.FrameBytes))
 	return p
 }
 
@@ -77,14 +77,14 @@ func (p *peer) idle() bool {
 }
 
 // waitsLocked reports whether something waits for the peer.
-func (p *peer) waitsLocked() bool { return !p.user.empty() || !p.system.empty() }
+func (p *peer) waitsLocked() bool { return !p.user.Empty() || !p.system.Empty() }
 
 func (p *peer) info() PeerInfo {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	ours, theirs := p.watches.Len()
 	i := PeerInfo{
-		Peer: p.who, Connected: p.state == linkOpen, Waiting: p.user.bytes + p.system.bytes, Futures: p.futures.Waiting(),
+		Peer: p.who, Connected: p.state == linkOpen, Waiting: p.user.Bytes() + p.system.Bytes(), Futures: p.futures.Waiting(),
 		Watching: ours, Watched: theirs, Counts: p.countsLocked(),
 	}
 	i.Peer.Name = p.name

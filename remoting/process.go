@@ -9,6 +9,7 @@ import (
 
 	"github.com/rdmactor/rdmactor/eventloop"
 	"github.com/rdmactor/rdmactor/remoting/internal/frame"
+	"github.com/rdmactor/rdmactor/remoting/internal/outbox"
 	"github.com/rdmactor/rdmactor/remoting/internal/tables"
 )
 
@@ -55,17 +56,17 @@ func (p *process) SendUserMessage(target *actor.PID, message any) {
 	m := outgoing{target: target, header: header, msg: msg, sender: sender}
 	n := p.roster
 	m.future = n.futureOf(sender)
-	buf := getBuffer()
-	defer buf.put()
+	buf := outbox.GetBuffer()
+	defer buf.Put()
 	r := frame.Record{
 		Kind: frame.KindUser, Target: target.Id, TargetRequest: target.RequestId, Sender: n.wirePID(sender), Header: pairs(header),
 	}
 	var err error
-	if r.Type, buf.b, err = n.encode(buf.b, msg); err != nil {
+	if r.Type, buf.B, err = n.encode(buf.B, msg); err != nil {
 		n.refuse(&m, err)
 		return
 	}
-	r.Body = buf.b
+	r.Body = buf.B
 	p.send(&r, &m)
 }
 

@@ -6,6 +6,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/rdmactor/rdmactor/remoting/internal/frame"
+	"github.com/rdmactor/rdmactor/remoting/internal/outbox"
 	"github.com/rdmactor/rdmactor/remoting/internal/tables"
 )
 
@@ -33,7 +34,7 @@ const (
 func (p *peer) put(r *frame.Record, m *outgoing) (v verdict, err error) {
 	size := r.Size()
 	p.mu.Lock()
-	first := m.room == p || p.waiters.Len() == 0
+	first := m.room == p || p.user.Waiters() == 0
 	p.unreserveLocked(m, size)
 	if v, err = p.putLocked(r, m, size, first); v == accepted {
 		p.unlock()
@@ -49,13 +50,13 @@ func (p *peer) putLocked(r *frame.Record, m *outgoing, size int, first bool) (ve
 	switch {
 	case p.ended:
 		return elsewhere, nil
-	case size > frameBytes && p.most > 0 && size > p.most:
+	case size > outbox.FrameBytes && p.most > 0 && size > p.most:
 		return refused, fmt.Errorf("about %d bytes, and the peer takes %d: %w", size, p.most, ErrTooLarge)
-	case size > p.user.limit:
-		return refused, fmt.Errorf("about %d bytes, and the queue has %d: %w", size, p.user.limit, ErrTooLarge)
+	case size > p.user.Limit():
+		return refused, fmt.Errorf("about %d bytes, and the queue has %d: %w", size, p.user.Limit(), ErrTooLarge)
 	case m.future != nil && p.state == linkBroken:
 		return refused, ErrUnreachable
-	case !first || !p.user.room(size+p.waiters.reserved):
+	case !first || !p.user.Room(size):
 		return full, nil
 	case m.future != nil && !p.futures.Room(p.host.alive):
 		return refused, fmt.Errorf("%d futures wait: %w", tables.FuturesMost, ErrQueueFull)
@@ -63,13 +64,13 @@ func (p *peer) putLocked(r *frame.Record, m *outgoing, size int, first bool) (ve
 	if m.future != nil {
 		r.Sender.ID, r.Sender.Request = p.futures.Next(), uint32(p.host.rt.Scheduler().Uint64())
 	}
-	if err := p.user.append(r, size); err != nil {
+	if err := p.user.Append(r, size); err != nil {
 		return refused, err
 	}
 	p.counts.Sent++
 	switch {
 	case m.future != nil:
-		p.futures.Add(tables.Request{Target: m.target, Future: m.sender, Process: m.future, Packet: p.user.number, Token: r.Sender.Request})
+		p.futures.Add(tables.Request{Target: m.target, Future: m.sender, Process: m.future, Packet: p.user.Number(), Token: r.Sender.Request})
 	case r.Sender.ID != "" && r.Sender.Address == "":
 		if proc, ok := p.host.sys.ProcessRegistry.GetLocal(m.sender.Id); ok {
 			p.grants.Sent(m.sender.Id, proc, Reach.bit())
@@ -98,9 +99,9 @@ func (p *peer) putSystem(r *frame.Record, before func(*peer) bool) (queued, ende
 // because the peer would wait for ever for what it does not get.
 func (p *peer) putSystemLocked(r *frame.Record) {
 	switch {
-	case p.system.room(r.Size()):
+	case p.system.Room(r.Size()):
 		// a name that no frame takes is none of the peer's actors'
-		_ = p.system.append(r, r.Size())
+		_ = p.system.Append(r, r.Size())
 	case !p.stuck && p.state == linkOpen: // another one has no answers of ours to send
 		p.stuck = true
 		p.host.sys.Root.Send(p.link, stuckMsg)
@@ -133,11 +134,10 @@ func (p *peer) awaitRoom(size int, m *outgoing) {
 		p.mu.Unlock()
 		return
 	}
-	w := waiter{size, make(chan struct{})}
-	p.waiters.Push(w)
+	room := p.user.Wait(size)
 	p.releaseLocked()
 	p.mu.Unlock()
-	<-w.room
+	<-room
 	p.host.rt.Scheduler().Resume()
 	m.room = p
 }
@@ -146,7 +146,7 @@ func (p *peer) awaitRoom(size int, m *outgoing) {
 func (p *peer) unreserveLocked(m *outgoing, size int) {
 	if m.room == p {
 		m.room = nil
-		p.waiters.reserved -= size
+		p.user.Unreserve(size)
 	}
 }
 
@@ -161,13 +161,4 @@ func (m *outgoing) giveBack(size int) {
 }
 
 // releaseLocked lets those go on who have room now. When the peer has ended all of them go on.
-func (p *peer) releaseLocked() {
-	for p.waiters.Len() > 0 {
-		w := p.waiters.At(0)
-		if !p.ended && !p.user.room(w.size+p.waiters.reserved) {
-			return
-		}
-		p.waiters.reserved += w.size
-		close(p.waiters.Pop().room)
-	}
-}
+func (p *peer) releaseLocked() { p.user.Release(p.ended) }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/rdmactor/rdmactor/codec"
 	"github.com/rdmactor/rdmactor/remoting/internal/frame"
+	"github.com/rdmactor/rdmactor/remoting/internal/outbox"
 	"github.com/rdmactor/rdmactor/remoting/internal/tables"
 )
 
@@ -39,7 +40,7 @@ type (
 	}
 	letters struct { // that were not sent
 		peer    string
-		packets []packet
+		packets []outbox.Packet
 		bytes   int
 	}
 )
@@ -104,11 +105,11 @@ func (r *reporter) deadLetter(ctx actor.Context, target *actor.PID, msg any, byt
 }
 
 // deadLetters makes what was not sent dead letters. Those of futures were answered.
-func (r *reporter) deadLetters(peer string, packets []packet) {
+func (r *reporter) deadLetters(peer string, packets []outbox.Packet) {
 	n, records := 0, 0
 	for i := range packets {
-		n += len(packets[i].bytes())
-		records += packets[i].records
+		n += len(packets[i].Bytes())
+		records += packets[i].Records
 	}
 	if n > 0 && r.take(records, n) {
 		r.roster.sys.Root.Send(r.pid, &letters{peer, packets, n})
@@ -151,8 +152,8 @@ func (r *reporter) call(m any) {
 	case *letters:
 		defer r.waiting.Add(-int64(m.bytes))
 		for i := range m.packets {
-			eachRecord(m.packets[i].bytes(), func(rec *frame.Record) { r.deadRecord(m.peer, rec) })
-			m.packets[i].buf.put()
+			m.packets[i].Each(func(rec *frame.Record) { r.deadRecord(m.peer, rec) })
+			m.packets[i].Free()
 		}
 	}
 }

@@ -24,7 +24,7 @@ func waitsFor(t *testing.T, p *peer, r *frame.Record, m *outgoing) (released cha
 	t.Helper()
 	released = make(chan struct{})
 	p.mu.Lock()
-	n := p.waiters.Len()
+	n := p.user.Waiters()
 	p.mu.Unlock()
 	go func() {
 		p.awaitRoom(r.Size(), m)
@@ -32,7 +32,7 @@ func waitsFor(t *testing.T, p *peer, r *frame.Record, m *outgoing) (released cha
 	}()
 	for waits := false; !waits; time.Sleep(time.Millisecond) {
 		p.mu.Lock()
-		waits = p.waiters.Len() > n
+		waits = p.user.Waiters() > n
 		p.mu.Unlock()
 	}
 	return released
@@ -48,16 +48,16 @@ func TestRoomIsReservedAtOnePeer(t *testing.T) {
 	r := record(50 << 10)
 	released := waitsFor(t, p, r, &m)
 	p.mu.Lock()
-	out, _ := p.user.take()
-	p.user.gone(out)
+	out, _ := p.user.Take()
+	p.user.Gone(&out)
 	p.releaseLocked()
 	p.mu.Unlock()
 	<-released
 	for range 2 {
 		_, _ = next.put(r, &m)
 	}
-	if next.waiters.reserved != 0 || next.user.bytes > next.user.limit {
-		t.Errorf("%d bytes are reserved, and %d wait", next.waiters.reserved, next.user.bytes)
+	if left := next.user.Limit() - next.user.Bytes(); left < 0 || !next.user.Room(left) || next.user.Room(left+1) {
+		t.Errorf("%d bytes are left, and there is no room for them", left)
 	}
 }
 
@@ -73,8 +73,8 @@ func TestRoomOfWhatIsRefused(t *testing.T) {
 	one := waitsFor(t, p, bad, &first)
 	two := waitsFor(t, p, record(50<<10), &second)
 	p.mu.Lock()
-	out, _ := p.user.take()
-	p.user.gone(out)
+	out, _ := p.user.Take()
+	p.user.Gone(&out)
 	p.releaseLocked()
 	p.mu.Unlock()
 	<-one

@@ -8,6 +8,7 @@ import (
 	"github.com/rdmactor/rdmactor/actor/reconnect"
 	"github.com/rdmactor/rdmactor/internal/ring"
 	"github.com/rdmactor/rdmactor/remoting/internal/frame"
+	"github.com/rdmactor/rdmactor/remoting/internal/outbox"
 	"github.com/rdmactor/rdmactor/remoting/internal/tables"
 )
 
@@ -16,7 +17,7 @@ import (
 type sending struct {
 	*line
 	first  [][]byte        // frames that go before all that waits
-	taken  packet          // to be posted next; its buf is nil: none
+	taken  outbox.Packet   // to be posted next; zero: none
 	send   *reconnect.Send // of what is posted next; nil: not made yet
 	sent   uint64          // user packets with a lower number were posted
 	posted tally
@@ -39,7 +40,7 @@ func (out *sending) postFirst() (posted bool) {
 // postPackets posts packets: system messages before the others. True: nothing waits any more.
 func (out *sending) postPackets(ctx actor.Context) (all bool) {
 	p := out.p
-	if out.taken.buf != nil && !out.postPacket() {
+	if !out.taken.IsZero() && !out.postPacket() {
 		return false
 	}
 	for {
@@ -51,7 +52,7 @@ func (out *sending) postPackets(ctx actor.Context) (all bool) {
 			return true
 		}
 		p.mu.Unlock()
-		if len(out.taken.bytes()) > out.most {
+		if len(out.taken.Bytes()) > out.most {
 			out.dropTooLarge(ctx)
 			continue
 		}
@@ -63,10 +64,10 @@ func (out *sending) postPackets(ctx actor.Context) (all bool) {
 
 func (out *sending) postPacket() (posted bool) {
 	if out.send == nil {
-		out.send = newSend(out.taken.bytes())
+		out.send = newSend(out.taken.Bytes())
 	}
-	records := out.taken.records
-	if out.taken.system {
+	records := out.taken.Records
+	if out.taken.System {
 		records = 0
 	}
 	return out.post(records)
@@ -74,11 +75,11 @@ func (out *sending) postPacket() (posted bool) {
 
 // takeLocked takes the next packet.
 func (out *sending) takeLocked() (ok bool) {
-	if out.taken, ok = out.p.system.take(); ok {
-		out.taken.system = true
+	if out.taken, ok = out.p.system.Take(); ok {
+		out.taken.System = true
 		return true
 	}
-	out.taken, ok = out.p.user.take()
+	out.taken, ok = out.p.user.Take()
 	return ok
 }
 
@@ -86,29 +87,30 @@ func (out *sending) takeLocked() (ok bool) {
 func (out *sending) goneLocked() {
 	p := out.p
 	switch {
-	case out.taken.buf == nil:
+	case out.taken.IsZero():
 		return
-	case out.taken.system:
-		p.system.gone(out.taken)
+	case out.taken.System:
+		p.system.Gone(&out.taken)
 	default:
-		out.sent = out.taken.number + 1
-		p.user.gone(out.taken)
+		out.sent = out.taken.Number + 1
+		p.user.Gone(&out.taken)
 		p.releaseLocked()
 	}
-	out.taken = packet{}
+	out.taken.Free()
+	out.taken = outbox.Packet{}
 }
 
 // backLocked puts back what was taken and not posted.
 func (out *sending) backLocked() {
 	switch {
-	case out.taken.buf == nil:
+	case out.taken.IsZero():
 		return
-	case out.taken.system:
-		out.p.system.back(out.taken)
+	case out.taken.System:
+		out.p.system.Back(out.taken)
 	default:
-		out.p.user.back(out.taken)
+		out.p.user.Back(out.taken)
 	}
-	out.taken, out.send = packet{}, nil
+	out.taken, out.send = outbox.Packet{}, nil
 }
 
 // post hands the connection the message that is next, which has so many user records. False: it
@@ -166,18 +168,18 @@ func (t *tally) trim(n int) {
 func (out *sending) dropTooLarge(ctx actor.Context) {
 	p := out.p
 	var target *actor.PID
-	eachRecord(out.taken.bytes(), func(r *frame.Record) { target = actor.NewPID(out.who.Name, r.Target) })
+	out.taken.Each(func(r *frame.Record) { target = actor.NewPID(out.who.Name, r.Target) })
 	p.mu.Lock()
-	number := out.taken.number
+	number := out.taken.Number
 	futures := p.futures.TakeThose(func(r *tables.Request) bool { return r.Packet == number })
-	p.user.bytes -= len(out.taken.bytes())
-	p.counts.DeadLetters += uint64(out.taken.records)
+	p.user.Gone(&out.taken)
+	p.counts.DeadLetters += uint64(out.taken.Records)
 	p.releaseLocked()
 	p.mu.Unlock()
 	for i := range futures {
 		out.host.answer(&futures[i], &actor.DeadLetterResponse{Target: futures[i].Target}, 0)
 	}
 	out.report.notify(ctx, &Refused{Target: target, By: out.host.name, Err: ErrTooLarge})
-	out.report.deadLetters(out.who.Name, []packet{out.taken})
-	out.taken = packet{}
+	out.report.deadLetters(out.who.Name, []outbox.Packet{out.taken})
+	out.taken = outbox.Packet{}
 }

@@ -46,7 +46,7 @@ func (n *Node) spawn(ctx context.Context, addr, kind, name string) (*actor.PID, 
 		var ended bool
 		queued, ended = p.putSystem(&r, func(p *peer) bool {
 			broken = p.state == linkBroken
-			if broken || !p.system.room(r.Size()) {
+			if broken || !p.system.Room(r.Size()) {
 				return false
 			}
 			seq = p.spawns.Add(answer)

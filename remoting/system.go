@@ -27,7 +27,7 @@ func (p *process) SendSystemMessage(target *actor.PID, message any) {
 // Stop has the peer stop its actor, if it exposes that.
 func (p *process) Stop(target *actor.PID) {
 	r := frame.Record{Kind: frame.KindStop, Target: target.Id, TargetRequest: target.RequestId}
-	if !sayable(target.Id) || !p.system(&r, func(to *peer) bool { return to.system.room(r.Size()) }) {
+	if !sayable(target.Id) || !p.system(&r, func(to *peer) bool { return to.system.Room(r.Size()) }) {
 		p.roster.sys.DeadLetter.SendSystemMessage(target, &actor.Stop{})
 	}
 }
@@ -49,7 +49,7 @@ func (p *process) watch(target, watcher *actor.PID) {
 		if to.state == linkBroken {
 			return false
 		}
-		if to.sweepWatchesLocked(); !to.system.room(r.Size()) {
+		if to.sweepWatchesLocked(); !to.system.Room(r.Size()) {
 			return false
 		}
 		to.watches.Add(tables.Pair{Watcher: watcher.Id, Watched: target.Id}, w)

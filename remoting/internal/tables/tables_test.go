@@ -153,7 +153,7 @@ func TestNamedNodesAreShared(t *testing.T) {
 	var n Named
 	now, greedy, other := time.Unix(1, 0), netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("10.9.0.1")
 	named := 0
-	for n.May(fmt.Sprint("node", named), greedy, 100, time.Second, now) {
+	for named < 100 && n.May(fmt.Sprint("node", named), greedy, 100, time.Second, now) {
 		named++
 	}
 	if named == 0 || named > 50 {

@@ -1,0 +1,130 @@
+package outbox
+
+import (
+	"github.com/rdmactor/rdmactor/internal/ring"
+	"github.com/rdmactor/rdmactor/remoting/internal/frame"
+)
+
+// FrameBytes is how large a frame gets in which messages are gathered. A larger message has a
+// frame of its own.
+const FrameBytes = 64 << 10
+
+// Lane is what waits for a peer, in frames: those that are full, and one that is being filled. It
+// has no mutex: its peer has one.
+type Lane struct {
+	limit  int // bytes that may wait
+	bytes  int // that wait, or are being handed over
+	number uint64
+	full   ring.Ring[Packet]
+	open   Packet // the one that is being filled; zero: it is empty
+	w      frame.Writer
+
+	waiters  ring.Ring[waiter]
+	reserved int // bytes for those that were let go on and have not put their messages yet
+}
+
+// MakeLane makes a lane in which so many bytes may wait.
+func MakeLane(limit int) Lane { return Lane{limit: limit} }
+
+// Limit is how many bytes may wait.
+func (l *Lane) Limit() int { return l.limit }
+
+// Bytes is how many bytes wait, or were taken and have not gone.
+func (l *Lane) Bytes() int { return l.bytes }
+
+// Number is that of the packet that has the latest record.
+func (l *Lane) Number() uint64 { return l.number }
+
+// Room reports whether a record of this size may wait, too, beside those that room is reserved for.
+func (l *Lane) Room(size int) bool { return l.bytes+l.reserved+size <= l.limit }
+
+// Append adds a record, for which there must be room.
+func (l *Lane) Append(r *frame.Record, size int) error {
+	if !l.open.IsZero() && l.w.Len()+size > FrameBytes {
+		l.close()
+	}
+	if l.open.IsZero() {
+		l.open = Packet{buf: GetBuffer(), Number: l.number}
+		l.w.Reset(l.open.buf.B[:0])
+	}
+	l.grow(size)
+	before := l.w.Len()
+	if err := l.w.Append(r); err != nil {
+		if l.open.Records == 0 {
+			l.open.Free()
+			l.open = Packet{}
+		}
+		return err
+	}
+	l.bytes += l.w.Len() - before
+	l.open.Records++
+	return nil
+}
+
+// grow makes room for a record: first a little, and then at once for a whole frame. append would
+// leave twice as much behind on the way.
+func (l *Lane) grow(size int) {
+	switch b := l.w.Bytes(); {
+	case cap(b)-len(b) >= size:
+	case len(b) == 0:
+		l.w.Grow(max(size, littleFrame))
+	default:
+		l.w.Grow(max(size, FrameBytes-len(b)))
+	}
+}
+
+// littleFrame is room for what most peers are sent at once.
+const littleFrame = 4 << 10
+
+// close ends the frame that is being filled.
+func (l *Lane) close() {
+	l.open.buf.B = l.w.Bytes()
+	l.full.Push(l.open)
+	l.open = Packet{}
+	l.number++
+}
+
+// Take takes the next frame. Its bytes count until it has gone.
+func (l *Lane) Take() (p Packet, ok bool) {
+	if l.full.Len() == 0 {
+		if l.open.IsZero() {
+			return p, false
+		}
+		l.close()
+	}
+	return l.full.Pop(), true
+}
+
+// Back puts a frame back that Take has taken.
+func (l *Lane) Back(p Packet) { l.full.PushFront(p) }
+
+// Gone says that a frame that Take has taken does not wait any more. It is the caller's to free.
+func (l *Lane) Gone(p *Packet) { l.bytes -= len(p.buf.B) }
+
+// Empty reports whether nothing waits, apart from what Take has taken.
+func (l *Lane) Empty() bool { return l.full.Len() == 0 && l.open.IsZero() }
+
+// Records is how many records wait, apart from what Take has taken.
+func (l *Lane) Records() (n int) {
+	n = l.open.Records
+	for i := range l.full.Len() {
+		n += l.full.At(i).Records
+	}
+	return n
+}
+
+// Filter drops the records that are not to be kept. A packet keeps its number, and is none any more
+// if it has no records left.
+func (l *Lane) Filter(keep func(*frame.Record) bool) {
+	if !l.open.IsZero() {
+		l.close()
+	}
+	for range l.full.Len() {
+		p := l.full.Pop()
+		l.bytes -= len(p.Bytes())
+		if kept := p.filter(keep); kept.Records > 0 {
+			l.bytes += len(kept.Bytes())
+			l.full.Push(kept)
+		}
+	}
+}

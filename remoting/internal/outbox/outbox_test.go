@@ -1,0 +1,147 @@
+package outbox
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/rdmactor/rdmactor/remoting/internal/frame"
+)
+
+func record(target string, size int) *frame.Record {
+	return &frame.Record{Kind: frame.KindUser, Target: target, Type: "t", Body: make([]byte, size)}
+}
+
+func put(t *testing.T, l *Lane, r *frame.Record) {
+	t.Helper()
+	if err := l.Append(r, r.Size()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// targets is whom the records of a packet are for.
+func targets(p *Packet) (s string) {
+	p.Each(func(r *frame.Record) { s += r.Target })
+	return s
+}
+
+// What is put comes out in its order, gathered in frames; a large record has a frame of its own.
+// What was taken counts until it has gone.
+func TestRecordsKeepTheirOrder(t *testing.T) {
+	l := MakeLane(1 << 20)
+	for i := range 3 {
+		put(t, &l, record(fmt.Sprint(i), 100))
+	}
+	put(t, &l, record("L", 2*FrameBytes))
+	put(t, &l, record("x", 100))
+	if l.Number() != 2 || l.Records() != 5 {
+		t.Errorf("%d records, and the latest is in packet %d", l.Records(), l.Number())
+	}
+	for i, want := range []string{"012", "L", "x"} {
+		p, ok := l.Take()
+		if !ok || p.Number != uint64(i) || p.Records != len(want) || targets(&p) != want {
+			t.Fatalf("packet %d has number %d, and the records %s", i, p.Number, targets(&p))
+		}
+		before := l.Bytes()
+		l.Gone(&p)
+		if before-l.Bytes() != len(p.Bytes()) {
+			t.Errorf("%d bytes, and they counted as %d", len(p.Bytes()), before-l.Bytes())
+		}
+		p.Free()
+	}
+	if _, ok := l.Take(); ok || !l.Empty() || l.Bytes() != 0 {
+		t.Errorf("%d bytes are left", l.Bytes())
+	}
+}
+
+// A record that no frame takes leaves nothing behind, and a packet that is put back is the next.
+func TestWhatIsNotSentStays(t *testing.T) {
+	l := MakeLane(1 << 20)
+	if err := l.Append(record("", 1), 1); err == nil || !l.Empty() || l.Bytes() != 0 {
+		t.Errorf("%v, and %d bytes wait", err, l.Bytes())
+	}
+	put(t, &l, record("a", 1))
+	p, _ := l.Take()
+	put(t, &l, record("b", 1))
+	l.Back(p)
+	if p, _ = l.Take(); targets(&p) != "a" {
+		t.Errorf("%s is before it", targets(&p))
+	}
+}
+
+// What is filtered out gives its room back. What is left keeps the number of its packet, by which
+// requests are found.
+func TestFilterKeepsNumbers(t *testing.T) {
+	l := MakeLane(1 << 20)
+	for _, target := range []string{"a", "b", "a", "b"} {
+		put(t, &l, record(target, FrameBytes))
+	}
+	was := l.Bytes()
+	l.Filter(func(r *frame.Record) bool { return r.Target == "b" })
+	if l.Bytes() != was/2 || l.Records() != 2 {
+		t.Errorf("%d of %d bytes are left, in %d records", l.Bytes(), was, l.Records())
+	}
+	for _, number := range []uint64{1, 3} {
+		if p, _ := l.Take(); p.Number != number || targets(&p) != "b" {
+			t.Errorf("packet %d is now number %d, for %s", number, p.Number, targets(&p))
+		}
+	}
+}
+
+// released reports whether a sender was let go on.
+func released(room <-chan struct{}) bool {
+	select {
+	case <-room:
+		return true
+	default:
+		return false
+	}
+}
+
+// Senders have room in the order in which they came, and nobody else has what is reserved for one.
+func TestRoomComesInOrder(t *testing.T) {
+	l := MakeLane(1000)
+	put(t, &l, record("a", 900))
+	large, little := l.Wait(800), l.Wait(50)
+	l.Release(false)
+	if released(little) || l.Waiters() != 2 {
+		t.Error("the large one was passed")
+	}
+	p, _ := l.Take()
+	l.Gone(&p)
+	l.Release(false)
+	if !released(large) || !released(little) || l.Waiters() != 0 {
+		t.Error("there is room, and they wait")
+	}
+	if l.Room(151) || !l.Room(150) {
+		t.Error("what is reserved is given twice")
+	}
+	l.Unreserve(800)
+	if !l.Room(950) {
+		t.Error("what was given back is lost")
+	}
+}
+
+// When a lane is of no more use nobody waits there.
+func TestAllAreReleased(t *testing.T) {
+	l := MakeLane(10)
+	a, b := l.Wait(100), l.Wait(100)
+	l.Release(true)
+	if !released(a) || !released(b) {
+		t.Error("some wait for ever")
+	}
+}
+
+// A lane whose packets go allocates nothing.
+func TestNoAllocations(t *testing.T) {
+	l := MakeLane(1 << 20)
+	r := record("a", 100)
+	n := testing.AllocsPerRun(1000, func() {
+		_ = l.Append(r, r.Size())
+		p, _ := l.Take()
+		l.Gone(&p)
+		p.Free()
+	})
+	if n >= 1 { // the pool may lose a buffer to a collection
+		t.Errorf("%v allocations", n)
+	}
+}

@@ -1,0 +1,52 @@
+package outbox
+
+import (
+	"github.com/rdmactor/rdmactor/remoting/internal/frame"
+)
+
+// Packet is a frame on its way out. Zero: it is none.
+type Packet struct {
+	buf     *Buffer
+	Records int
+	Number  uint64 // within its lane, counted from 0
+	System  bool   // for who has several lanes
+}
+
+// IsZero reports whether it is none.
+func (p *Packet) IsZero() bool { return p.buf == nil }
+
+// Bytes is the frame, until Free.
+func (p *Packet) Bytes() []byte { return p.buf.B }
+
+// Free gives up its memory.
+func (p *Packet) Free() { p.buf.Put() }
+
+// filter copies the records that are to be kept. The packet is given up.
+func (p *Packet) filter(keep func(*frame.Record) bool) (kept Packet) {
+	kept = Packet{buf: GetBuffer(), Number: p.Number, System: p.System}
+	var w frame.Writer
+	w.Reset(kept.buf.B[:0])
+	p.Each(func(r *frame.Record) {
+		if keep(r) && w.Append(r) == nil {
+			kept.Records++
+		}
+	})
+	kept.buf.B = w.Bytes()
+	p.Free()
+	if kept.Records == 0 {
+		kept.Free()
+	}
+	return kept
+}
+
+// Each calls do for each record.
+func (p *Packet) Each(do func(*frame.Record)) {
+	d := frame.NewReader(p.Bytes(), nil)
+	var r frame.Record
+	for {
+		if ok, err := d.Next(&r); !ok || err != nil {
+			return
+		}
+		do(&r)
+	}
+}
