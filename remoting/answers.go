@@ -3,6 +3,8 @@ package remoting
 import (
 	"fmt"
 
+	"github.com/asynkron/protoactor-go/actor"
+
 	"github.com/rdmactor/rdmactor/remoting/internal/tables"
 )
 
@@ -18,6 +20,13 @@ func (h *host) answer(r *tables.Request, msg any, bytes int) (waited bool) {
 	}
 	h.guarded(r.Future, func() { r.Process.SendUserMessage(r.Future, msg) })
 	return true
+}
+
+// notSent answers futures whose requests were not sent.
+func (h *host) notSent(list []tables.Request) {
+	for i := range list {
+		h.answer(&list[i], &actor.DeadLetterResponse{Target: list[i].Target}, 0)
+	}
 }
 
 // waits reports whether the future still does.

@@ -51,9 +51,7 @@ func (l *link) failed(err error) (first bool) {
 	spawns := p.spawns.End()
 	p.purgeLocked()
 	p.mu.Unlock()
-	for i := range futures {
-		l.host.answer(&futures[i], &actor.DeadLetterResponse{Target: futures[i].Target}, 0)
-	}
+	l.host.notSent(futures)
 	l.endWatches(ours, theirs)
 	failSpawns(spawns, notSpawned(err))
 	return first

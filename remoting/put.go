@@ -118,14 +118,6 @@ func (p *peer) unlock() {
 	}
 }
 
-// sweepWatchesLocked ends the watches of actors that are gone, now and then: Proto.Actor's do not
-// end them when they stop.
-func (p *peer) sweepWatchesLocked() {
-	for _, w := range p.watches.Sweep(p.host.alive) {
-		p.putSystemLocked(&frame.Record{Kind: frame.KindUnwatch, Target: w.Watched.Id, Sender: frame.PID{ID: w.Watcher.Id}})
-	}
-}
-
 // awaitRoom waits until there is room for m, of size bytes, which is reserved then, or until the
 // peer has ended.
 func (p *peer) awaitRoom(size int, m *outgoing) {

@@ -27,8 +27,8 @@ func (in *receiving) frame(m *rdma.Received) unread {
 	return unread{m: m, d: frame.NewReader(m.Data, &in.names)}
 }
 
-// read takes the records of a frame, until there is a message for an inbox that is full,
-// or the connection is to end.
+// read takes the records of a frame, until there is a message for an inbox that is full, or the
+// connection is to end.
 func (in *receiving) read(ctx actor.Context, f unread) *parting {
 	in.inbox.Begin()
 	for in.greeting == open {

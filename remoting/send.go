@@ -176,9 +176,7 @@ func (out *sending) dropTooLarge(ctx actor.Context) {
 	p.counts.DeadLetters += uint64(out.taken.Records)
 	p.releaseLocked()
 	p.mu.Unlock()
-	for i := range futures {
-		out.host.answer(&futures[i], &actor.DeadLetterResponse{Target: futures[i].Target}, 0)
-	}
+	out.host.notSent(futures)
 	out.report.notify(ctx, &Refused{Target: target, By: out.host.name, Err: ErrTooLarge})
 	out.report.deadLetters(out.who.Name, []outbox.Packet{out.taken})
 	out.taken = outbox.Packet{}

@@ -59,6 +59,14 @@ func (p *process) watch(target, watcher *actor.PID) {
 	}
 }
 
+// sweepWatchesLocked ends the watches of actors that are gone, now and then: Proto.Actor's do not
+// end them when they stop.
+func (p *peer) sweepWatchesLocked() {
+	for _, w := range p.watches.Sweep(p.host.alive) {
+		p.putSystemLocked(&frame.Record{Kind: frame.KindUnwatch, Target: w.Watched.Id, Sender: frame.PID{ID: w.Watcher.Id}})
+	}
+}
+
 func (p *process) unwatch(target, watcher *actor.PID) {
 	if watcher == nil || !p.roster.local(watcher.Address) {
 		return
