@@ -59,9 +59,10 @@ func TestWhatIsNotSentStays(t *testing.T) {
 	if err := l.Append(record("", 1), 1); err == nil || !l.Empty() || l.Bytes() != 0 {
 		t.Errorf("%v, and %d bytes wait", err, l.Bytes())
 	}
-	put(t, &l, record("a", 1))
+	for _, target := range []string{"a", "b", "c"} {
+		put(t, &l, record(target, FrameBytes))
+	}
 	p, _ := l.Take()
-	put(t, &l, record("b", 1))
 	l.Back(p)
 	if p, _ = l.Take(); targets(&p) != "a" {
 		t.Errorf("%s is before it", targets(&p))
