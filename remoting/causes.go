@@ -46,9 +46,9 @@ func isUnproved(err error) bool {
 
 // parting is why a connection is to end.
 type parting struct {
-	code frame.Code // what the peer is told ...
+	code frame.Code // of the goodbye ...
 	err  error
-	said bool // ... unless it has said goodbye itself
+	said bool // ... which is the peer's, and was said
 }
 
 // goodbye is the parting of a peer that has said so.
