@@ -15,9 +15,7 @@ type completions struct {
 	cq      uintptr
 	mem     []byte // polled
 	next, n int
-	// how often it is still said without another call that there is nothing more than what was
-	// polled
-	drained int
+	seen    int       // how often Empty still believes the last look, which has found nothing
 	made    []hca.CQE // of sends that the library has refused
 
 	foreseen bool    // it is in adapter.foreseen
@@ -26,24 +24,17 @@ type completions struct {
 	refusal  error   // the answer
 }
 
-// believed is how often an owner hears in a turn that there is nothing more: with the last
-// completions, and when it polls once more.
-const believed = 2
-
 // polled is how many completions one call may bring.
 const polled = 32
 
 // fill polls when there is nothing left of what was polled.
 func (q *completions) fill() bool {
-	switch {
-	case q.next < q.n:
+	if q.next < q.n {
 		return true
-	case q.foreseen:
+	}
+	if q.foreseen {
 		q.a.look(0, q)
 		return q.next < q.n
-	case q.drained > 0:
-		q.drained--
-		return false
 	}
 	p := q.a.page
 	p.calls[0] = q.poll()
@@ -58,10 +49,7 @@ func (q *completions) poll() cCall {
 
 // got takes the answer to it.
 func (q *completions) got(ret uintptr) bool {
-	q.next, q.n = 0, min(max(int(int32(ret)), 0), polled)
-	if q.drained = 0; q.n < polled {
-		q.drained = believed
-	}
+	q.next, q.n, q.seen = 0, min(max(int(int32(ret)), 0), polled), 0
 	return q.n > 0
 }
 
@@ -81,16 +69,27 @@ func (q *completions) ask(only uintptr) error {
 	}
 	p.cross(n)
 	err := errnoOf(p.calls[0].ret, 0)
-	if n == 2 {
-		q.got(p.calls[1].ret)
+	if n == 2 && !q.got(p.calls[1].ret) {
+		q.seen = 1
 	}
 	return err
 }
 
-// Empty says whether there is no completion.
-func (q *completions) Empty() bool { return !q.fill() && len(q.made) == 0 }
+// Empty says whether there is no completion. A look that has found nothing is believed as often as
+// package uverbs asks in a turn: before it asks for an event, and afterwards.
+func (q *completions) Empty() bool {
+	if q.next < q.n || len(q.made) > 0 {
+		return false
+	}
+	if q.seen == 0 && q.fill() {
+		return false
+	}
+	q.seen = max(q.seen-1, 0)
+	return true
+}
 
-// Take removes the oldest completion.
+// Take removes the oldest completion. It believes no earlier look: when a connection has ended,
+// everything is to be taken that came before.
 func (q *completions) Take(c *hca.CQE) bool {
 	if !q.fill() {
 		if len(q.made) == 0 {
@@ -104,6 +103,7 @@ func (q *completions) Take(c *hca.CQE) bool {
 	q.next++
 	*c = hca.CQE{
 		Cookie: w.WRID, QPN: w.QPNum, Status: statusOf(w.Status), Bytes: w.ByteLen, SrcQPN: w.SrcQP, GRH: w.WCFlags&wcGRH != 0,
+		Last: q.next == q.n && q.n < polled && len(q.made) == 0,
 	}
 	switch { // the two share memory
 	case w.WCFlags&wcWithImm != 0:
@@ -178,7 +178,9 @@ func (a *adapter) look(n int, q *completions) {
 		return
 	}
 	q.ahead, q.refusal = true, errnoOf(p.calls[n+1].ret, 0)
-	q.got(p.calls[n+2].ret)
+	if !q.got(p.calls[n+2].ret) {
+		q.seen = 2
+	}
 }
 
 // ReqNotify asks for an event, unless look has.

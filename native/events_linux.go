@@ -29,8 +29,8 @@ func (a *adapter) NextCompletion() (uint64, error) {
 		}
 		p.cross(n)
 		errno = eventErrno(p.calls[0].ret, unix.Errno(p.errno))
-		if n == 2 {
-			guess.got(p.calls[1].ret)
+		if n == 2 && !guess.got(p.calls[1].ret) {
+			guess.seen = 1
 		}
 		if errno != unix.EINTR {
 			break
@@ -41,10 +41,9 @@ func (a *adapter) NextCompletion() (uint64, error) {
 	}
 	addr, name := *cq, *event
 	if q := a.queues[hca.Handle(addr)]; q != nil {
-		if a.recent = q; q != guess {
-			q.drained = 0
+		if a.recent, q.ahead = q, false; q != guess {
+			q.seen = 0
 		}
-		q.ahead = false
 	}
 	if o := a.find(cqObject, addr); o != nil {
 		if o.unacked++; o.unacked >= ackAfter {

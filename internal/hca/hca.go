@@ -86,6 +86,9 @@ type CQE struct {
 	HasImm bool
 	Write  bool // of a receive that a Write with immediate data has used up
 	GRH    bool
+	// Last says that there was none behind it when the adapter looked, which it does for many at a
+	// time.
+	Last bool
 	// InvalidatedRKey is the key that the peer's message has invalidated, or 0.
 	InvalidatedRKey uint32
 }

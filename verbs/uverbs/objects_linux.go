@@ -77,6 +77,8 @@ type completionQueue struct {
 	taken    cqe                 // from the kernel's queue
 	ready    ring.Ring[verbs.WC] // completions taken from the kernel's queues, or made here
 	notified bool                // the owner was notified, and has not polled until 0 since
+	// notify is running: see nothingBehind
+	notifying bool
 	// the owner is notified even if there is no solicited completion
 	loud  bool
 	quiet bool // only solicited completions notify

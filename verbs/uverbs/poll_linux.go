@@ -6,7 +6,7 @@ import "github.com/rdmactor/rdmactor/verbs"
 // queue pair are in order. Those of several queue pairs may not be.
 func (q *completionQueue) Poll(wc []verbs.WC) int {
 	n := 0
-	for n < len(wc) && (q.ready.Len() > 0 || q.take()) {
+	for n < len(wc) && (q.ready.Len() > 0 || !q.nothingBehind() && q.take()) {
 		for ; n < len(wc) && q.ready.Len() > 0; n++ {
 			wc[n] = q.ready.Pop()
 		}
@@ -18,6 +18,14 @@ func (q *completionQueue) Poll(wc []verbs.WC) int {
 		q.next++
 	}
 	return n
+}
+
+// nothingBehind reports whether the completion that was taken last was the last one there was. The
+// owner, whom one notification has poll until there is nothing, is believed to want no more than
+// that. Outside of a notification nothing is believed: the end of a connection may have been read
+// meanwhile, and what came before it is to be delivered first.
+func (q *completionQueue) nothingBehind() bool {
+	return q.notifying && q.taken.Last && len(q.parts) == 1
 }
 
 // take takes one completion from the kernel's queues. The completions that result for the owner, if

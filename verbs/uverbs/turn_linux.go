@@ -78,9 +78,14 @@ func (q *completionQueue) notifyOwner() bool {
 		return false
 	}
 	q.notified, q.loud = true, false
+	q.notifying, q.taken.Last = true, false
+	defer q.doubt() // also if the owner calls runtime.Goexit
 	q.notify()
 	return true
 }
+
+// doubt ends what nothingBehind believes.
+func (q *completionQueue) doubt() { q.notifying, q.taken.Last = false, false }
 
 // arm asks the kernel to report the next completion. The result is false if that was not necessary.
 func (q *completionQueue) arm() (asked bool) {
