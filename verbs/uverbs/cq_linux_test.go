@@ -58,7 +58,7 @@ func TestLostDeviceReportsWhatHasCome(t *testing.T) {
 	f.d.cqs[f.cq] = struct{}{}
 	notified := 0
 	f.cq.notify = func() { notified++ }
-	f.must(f.q.PostRecv(verbs.RecvWR{ID: 1}))
+	f.must(f.q.PostRecv(verbs.RecvWR{ID: 1, SGE: f.part(0, 10)}))
 	f.must(f.q.PostSend(&verbs.SendWR{ID: 2, Flags: verbs.Signaled}))
 	f.must(f.q.PostSend(&verbs.SendWR{ID: 3})) // done without a completion
 	f.recv(10)

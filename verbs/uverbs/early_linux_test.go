@@ -37,7 +37,7 @@ func TestMessageBeforeTheOutcome(t *testing.T) {
 	other := &queuePair{
 		dev: f.d, typ: verbs.RC, num: 18, sendCQ: f.cq, recvCQ: f.cq, state: verbs.QPRTS, sends: newSends(1), recvs: newRecvs(1),
 	}
-	other.recvs.push(7)
+	other.recvs.push(recv{id: 7, room: 64})
 	f.d.qps[18] = other
 	f.recv(10)
 	f.recv(11)

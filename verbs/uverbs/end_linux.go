@@ -47,7 +47,7 @@ func (q *queuePair) flushAfter(quiet uint64) {
 		q.recvCQ.wake()
 	}
 	for q.recvs.head < q.recvs.tail {
-		q.recvCQ.push(verbs.WC{ID: q.recvs.pop(), Status: verbs.StatusFlushed, Op: verbs.Recv, QP: q})
+		q.recvCQ.push(verbs.WC{ID: q.recvs.pop().id, Status: verbs.StatusFlushed, Op: verbs.Recv, QP: q})
 	}
 }
 

@@ -117,9 +117,9 @@ type sharedQueue struct {
 	closed bool
 }
 
-// slot is a receive that the kernel has.
+// slot is a place for a receive that the kernel has.
 type slot struct {
-	id   uint64
+	recv
 	used bool
 }
 

@@ -58,8 +58,7 @@ func (d *device) complete(c *cqe) {
 		return
 	}
 	if c.Status != verbs.StatusSuccess {
-		q.end()
-		c.Bytes, c.HasImm, c.Imm, c.Write, c.SrcQPN, c.GRH, c.InvalidatedRKey = 0, false, 0, false, 0, false, 0
+		q.failed(c, c.Status)
 	}
 	if c.Cookie&recvCookie == 0 {
 		if q.sends.done(c.Cookie, c.Status) && q.dev.siw {
@@ -68,16 +67,20 @@ func (d *device) complete(c *cqe) {
 		q.report()
 		return
 	}
-	id, ok := uint64(0), false
+	var w recv
+	ok := false
 	if q.srq != nil {
-		id, ok = q.srq.take(c.Cookie &^ recvCookie)
+		w, ok = q.srq.take(c.Cookie &^ recvCookie)
 	} else if c.Cookie == recvCookie|q.recvs.head && q.recvs.head < q.recvs.tail {
-		id, ok = q.recvs.pop(), true
+		w, ok = q.recvs.pop(), true
 	}
 	if !ok {
 		return
 	}
-	wc := verbs.WC{ID: id, Status: c.Status, Op: verbs.Recv, Bytes: c.Bytes, QP: q, Imm: c.Imm, HasImm: c.HasImm, InvalidatedRKey: c.InvalidatedRKey}
+	if c.Bytes > w.room && !c.Write { // the driver's mistake: the owner would read beyond its memory
+		q.failed(c, verbs.StatusLocLen)
+	}
+	wc := verbs.WC{ID: w.id, Status: c.Status, Op: verbs.Recv, Bytes: c.Bytes, QP: q, Imm: c.Imm, HasImm: c.HasImm, InvalidatedRKey: c.InvalidatedRKey}
 	if c.Write {
 		wc.Op = verbs.RecvWrite
 	}
@@ -85,6 +88,12 @@ func (d *device) complete(c *cqe) {
 		wc.SrcQPN, wc.GRH = c.SrcQPN, c.GRH
 	}
 	q.received(wc)
+}
+
+// failed makes a completion one of a work request that has failed, which ends the queue pair.
+func (q *queuePair) failed(c *cqe, status verbs.Status) {
+	q.end()
+	*c = cqe{Cookie: c.Cookie, QPN: c.QPN, Status: status, Last: c.Last}
 }
 
 // report delivers the completions of the sends that are next in order.

@@ -136,7 +136,7 @@ func (q *queuePair) PostRecv(wr verbs.RecvWR) error {
 	if q.recvs.full() || !q.rq.Put(recvCookie|q.recvs.tail, p) {
 		return fmt.Errorf("uverbs: receive queue full, %d receives outstanding: %w", q.attr.MaxRecvWR, unix.ENOMEM)
 	}
-	q.recvs.push(wr.ID)
+	q.recvs.push(recv{wr.ID, p.Length})
 	return nil
 }
 

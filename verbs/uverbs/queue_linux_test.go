@@ -288,6 +288,9 @@ func FuzzCompletion(f *testing.F) {
 			if wc.QP != k.q || wc.ID != 1 && wc.ID != 2 {
 				t.Errorf("completed %+v", wc)
 			}
+			if wc.Op == verbs.Recv && wc.Bytes > 0 {
+				t.Errorf("received %d bytes in a receive without room", wc.Bytes)
+			}
 			_ = wc.Status.String()
 		}
 		var ev asyncEventDesc
@@ -296,6 +299,28 @@ func FuzzCompletion(f *testing.F) {
 		k.d.happened(hca.Event{Type: ev.EventType, Object: ev.Element})
 		k.d.completed(ev.Element)
 	})
+}
+
+// TestMoreBytesThanTheReceive: an owner never hears that a receive has more bytes than it has room
+// for, whatever the device says: it would read beyond its memory. A peer's Write with immediate data
+// is elsewhere, and may be longer.
+func TestMoreBytesThanTheReceive(t *testing.T) {
+	for _, c := range []struct {
+		bytes, opcode uint32
+		want          verbs.WC
+	}{
+		{64, 128, verbs.WC{ID: 1, Op: verbs.Recv, Bytes: 64}},
+		{65, 128, verbs.WC{ID: 1, Op: verbs.Recv, Status: verbs.StatusLocLen}},
+		{65, 129, verbs.WC{ID: 1, Op: verbs.RecvWrite, Bytes: 65}},
+	} {
+		f := newFake(t)
+		f.must(f.q.PostRecv(verbs.RecvWR{ID: 1, SGE: f.part(0, 64)}))
+		f.cr.produce(uverbsWC{WRID: recvCookie, QPNum: 17, Opcode: c.opcode, ByteLen: c.bytes})
+		f.want("whatever the kernel says", c.want)
+		if ended := c.want.Status != verbs.StatusSuccess; (f.q.state == verbs.QPError) != ended {
+			t.Errorf("%d bytes: the queue pair is in state %v", c.bytes, f.q.state)
+		}
+	}
 }
 
 // TestGIDChangeIsHeard: the indexes of a port's addresses are looked up again when the kernel has

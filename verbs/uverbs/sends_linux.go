@@ -89,29 +89,35 @@ func (s *sends) flush(quiet uint64) {
 	}
 }
 
+// recv is a receive that the kernel has.
+type recv struct {
+	id   uint64
+	room uint32 // bytes
+}
+
 // recvs holds a receive queue's work requests in posting order.
 type recvs struct {
-	ids        []uint64
+	buf        []recv // a power of two
 	limit      int
 	head, tail uint64
 }
 
 func newRecvs(limit int) recvs {
-	return recvs{ids: make([]uint64, powerOfTwo(limit)), limit: limit}
+	return recvs{buf: make([]recv, powerOfTwo(limit)), limit: limit}
 }
 
 func (r *recvs) full() bool { return r.tail-r.head >= uint64(r.limit) }
 
-func (r *recvs) push(id uint64) {
-	r.ids[r.tail&uint64(len(r.ids)-1)] = id
+func (r *recvs) push(w recv) {
+	r.buf[r.tail&uint64(len(r.buf)-1)] = w
 	r.tail++
 }
 
 // pop removes the oldest. A device completes receives in order.
-func (r *recvs) pop() uint64 {
-	id := r.ids[r.head&uint64(len(r.ids)-1)]
+func (r *recvs) pop() recv {
+	w := r.buf[r.head&uint64(len(r.buf)-1)]
 	r.head++
-	return id
+	return w
 }
 
 // backlog holds the sends that wait here for earlier Reads: fenced sends, and Reads beyond the

@@ -54,23 +54,23 @@ func (s *sharedQueue) PostRecv(wr verbs.RecvWR) error {
 		return fmt.Errorf("uverbs: shared receive queue full: %w", unix.ENOMEM)
 	}
 	s.free = s.free[:n-1]
-	s.slots[i] = slot{id: wr.ID, used: true}
+	s.slots[i] = slot{recv: recv{wr.ID, p.Length}, used: true}
 	return nil
 }
 
-// take returns the ID of a completed receive and frees its slot.
-func (s *sharedQueue) take(i uint64) (id uint64, ok bool) {
+// take returns a completed receive and frees its slot.
+func (s *sharedQueue) take(i uint64) (w recv, ok bool) {
 	if i >= uint64(len(s.slots)) || !s.slots[i].used {
-		return 0, false
+		return recv{}, false
 	}
-	id = s.slots[i].id
+	w = s.slots[i].recv
 	s.slots[i] = slot{}
 	s.free = append(s.free, uint32(i))
 	if s.early {
 		s.early = false
 		s.reached()
 	}
-	return id, true
+	return w, true
 }
 
 // Arm sets the limit. The kernel checks the limit only when a receive is taken, so Arm itself

@@ -21,15 +21,15 @@ func TestLimitBeforeTheCompletion(t *testing.T) {
 	ring := takenRecvs(2)
 	s := &sharedQueue{
 		dev: f.d, attr: verbs.SRQInitAttr{MaxWR: 2, OnLimit: func() {}}, ring: &ring,
-		slots: []slot{{id: 10, used: true}, {id: 11, used: true}}, limit: 2,
+		slots: []slot{{recv{id: 10}, true}, {recv{id: 11}, true}}, limit: 2,
 	}
 	ring-- // the kernel takes one
 	s.reached()
 	if s.low {
 		t.Fatal("asked for a receive while there is no room for one")
 	}
-	if id, ok := s.take(0); !ok || id != 10 {
-		t.Fatalf("completed %d, %v, want 10", id, ok)
+	if w, ok := s.take(0); !ok || w.id != 10 {
+		t.Fatalf("completed %+v, %v, want 10", w, ok)
 	}
 	if !s.low || s.limit != 0 || len(f.d.low) != 1 {
 		t.Errorf("not asked for a receive when its place is free: %+v", s)
