@@ -408,3 +408,51 @@ func TestTurnIsOneCrossing(t *testing.T) {
 		t.Errorf("%d queues are still foreseen", n)
 	}
 }
+
+// TestAddressHandleOfASend: a datagram that was put is posted before its address handle goes. The
+// library reads the handle's memory then, and frees it with the handle.
+func TestAddressHandleOfASend(t *testing.T) {
+	a, provide := fakeContext(t)
+	var log []string
+	provide(contextPollCQ, func(uintptr, uintptr, uintptr) uintptr { return 0 })
+	provide(contextPostSend, func(_, wr, _ uintptr) uintptr {
+		log = append(log, "post")
+		return 0
+	})
+	a.destroyAH.addr = purego.NewCallback(func(uintptr) uintptr { log = append(log, "destroy"); return 0 })
+	_, q := newQueues(t, a, 1)
+	q.ud = true
+	a.created(ahObject, 0x1000, nil)
+	q.Put(1, &verbs.SendWR{}, nil, 0, true)
+	if err := a.DestroyAH(0x1000); err != nil {
+		t.Error(err)
+	}
+	if err := a.Announce(0, q); err != nil || !slices.Equal(log, []string{"post", "destroy"}) {
+		t.Errorf("%v, %v", log, err)
+	}
+}
+
+// TestRefusedWithoutASend: a library that does not say which send it has refused, or names none of
+// them, has refused them all. None is without a completion.
+func TestRefusedWithoutASend(t *testing.T) {
+	for _, named := range []uintptr{0, 0x1234} {
+		a, provide := fakeContext(t)
+		provide(contextPollCQ, func(uintptr, uintptr, uintptr) uintptr { return 0 })
+		provide(contextPostSend, func(_, _, bad uintptr) uintptr {
+			*(*uintptr)(pointer(bad)) = named
+			return uintptr(unix.EINVAL)
+		})
+		cq, q := newQueues(t, a, 1)
+		q.Put(1, &verbs.SendWR{}, nil, 0, true)
+		q.Put(2, &verbs.SendWR{}, nil, 0, true)
+		if err := a.Announce(0, q); err != hca.ErrRefused { //nolint:errorlint // it is not wrapped
+			t.Errorf("%v", err)
+		}
+		want := []hca.CQE{
+			{Cookie: 1, QPN: 17, Status: verbs.StatusLocQPOp}, {Cookie: 2, QPN: 17, Status: verbs.StatusFlushed},
+		}
+		if !slices.Equal(cq.made, want) {
+			t.Errorf("%#x is named: completed %+v, want %+v", named, cq.made, want)
+		}
+	}
+}

@@ -243,8 +243,10 @@ func (a *adapter) newAH(p *page, pd hca.Handle, attr *verbs.AHAttr) (hca.AH, err
 	return hca.AH{Handle: hca.Handle(ah)}, nil
 }
 
-// DestroyAH destroys an address handle.
+// DestroyAH destroys an address handle. Sends that were put are posted first: the library looks
+// into the handle's memory then, which it frees here.
 func (a *adapter) DestroyAH(ah hca.Handle) error {
+	a.sends.post(a)
 	return a.destroy(a.page, ahObject, a.destroyAH, ah)
 }
 

@@ -174,17 +174,18 @@ func (q *sendQueue) posted(err error, bad uint64) error {
 	return err
 }
 
-// refused completes the sends that the library has not taken, beginning with the one at bad. It
-// checks some things itself that others leave to the peer.
+// refused completes the sends that the library has not taken, beginning with the one at bad, or
+// with the first if it names none of them. It checks some things itself that others leave to the
+// peer.
 func (q *sendQueue) refused(bad uint64) error {
+	s := &q.a.sends
+	first := max(slices.IndexFunc(q.chain, func(i uint16) bool { return addressIn(s.at(i)) == bad }), 0)
 	status := verbs.StatusSuccess
-	for _, i := range q.chain {
-		x := q.a.sends.at(i)
+	for _, i := range q.chain[first:] {
+		x := s.at(i)
 		switch {
 		case status != verbs.StatusSuccess:
 			status = verbs.StatusFlushed
-		case bad != 0 && addressIn(x) != bad:
-			continue
 		case (x.wr.Opcode == wrCmpSwap || x.wr.Opcode == wrFetchAdd) && at[atomicWR](x.wr.WR[:], 0).RemoteAddr%verbs.AtomicLen != 0:
 			status = verbs.StatusRemInvReq
 		default:
