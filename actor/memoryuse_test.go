@@ -289,3 +289,30 @@ func TestMemoryIsContended(t *testing.T) {
 		}
 	})
 }
+
+// seized is an addition whose memory a goroutine uses as soon as nobody else can reach it.
+type seized struct{ *FetchAdd }
+
+func (s seized) done(b EventBase) Event {
+	taken := make(chan error)
+	go func() { taken <- s.Memory.Use(func(b []byte) error { clear(b); return nil }) }()
+	if err := <-taken; err != nil {
+		panic(err)
+	}
+	return s.FetchAdd.done(b)
+}
+
+// What an atomic operation has found is taken from the memory before goroutines may have it again.
+func TestAtomicBesideAGoroutine(t *testing.T) {
+	inWorld(t, 0, func(w *world) {
+		p := w.connect(IDConfig{Memory: 300})
+		key := grant(p.server, p.s, memory(p.server, p.s, 8, rwa))
+		m := memory(p.client, p.c, 8, 0)
+		for i := range uint64(2) {
+			p.client.send(p.c, seized{&FetchAdd{Memory: m, Key: key, Add: 5}})
+			if done, _ := next[*AtomicDone](p.client); done.Old != 5*i {
+				t.Errorf("found %d, want %d", done.Old, 5*i)
+			}
+		}
+	})
+}

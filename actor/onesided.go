@@ -117,6 +117,7 @@ type access struct {
 	busy     bool // the connection has it
 	answered bool
 	done     func(error) // is called in place of the answer; nil: it is answered
+	found    uint64      // what a completed atomic operation has put into memory
 }
 
 // oneSided is the command of a one-sided operation, whose failing answer is an AccessError.
@@ -237,8 +238,11 @@ func (it *ident) checkSpan(s span) error {
 }
 
 // Ended is datapath.OpOwner's.
-func (a *access) Ended(_ *datapath.Conn, _ *datapath.OneSided, err error) {
-	a.release()
+func (a *access) Ended(_ *datapath.Conn, o *datapath.OneSided, err error) {
+	if err == nil && o.Op.Atomic() {
+		a.found = binary.NativeEndian.Uint64(o.Near.MR.Bytes[o.Near.Offset:])
+	}
+	a.release() // now goroutines may have the memory
 	a.answer(err)
 }
 
@@ -290,8 +294,8 @@ func (it *ident) accessError(cmd Command, err error) *AccessError {
 // RemoteAtomic, are refused with cmid.ErrNotSupported.
 //
 // Operations that are in flight at the same time need different places in Memory. AtomicDone.Old is
-// read from there when the answer is made, and a later operation with the same place may have
-// overwritten it.
+// read from there when the operation has completed, and a later operation with the same place may
+// have overwritten it.
 type (
 	// FetchAdd is IBV_WR_ATOMIC_FETCH_AND_ADD (ours): AtomicDone | AccessError. It adds Add to the
 	// integer, modulo 2^64.
@@ -361,8 +365,8 @@ func (c *CompareSwap) operation() (*access, span) {
 	}
 }
 
-func (c *FetchAdd) done(b EventBase) Event    { return &AtomicDone{b, c, c.access.found()} }
-func (c *CompareSwap) done(b EventBase) Event { return &AtomicDone{b, c, c.access.found()} }
+func (c *FetchAdd) done(b EventBase) Event    { return &AtomicDone{b, c, c.access.found} }
+func (c *CompareSwap) done(b EventBase) Event { return &AtomicDone{b, c, c.access.found} }
 
 // canAtomics returns an error if the device has no atomic operations.
 func (it *ident) canAtomics() error {
@@ -398,10 +402,4 @@ func (it *ident) checkAtomic(s span) error {
 		return fmt.Errorf("an atomic operation at %d, not a multiple of %d: %w", s.offset, verbs.AtomicLen, unix.EINVAL)
 	}
 	return nil
-}
-
-// found is the integer's old value, which a completed atomic operation has put into Memory.
-func (a *access) found() uint64 {
-	near := a.posted.Near
-	return binary.NativeEndian.Uint64(near.MR.Bytes[near.Offset:])
 }
