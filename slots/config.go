@@ -18,7 +18,7 @@ type Config struct {
 	// half the peer writes to, the other half is written from.
 	Slots, Size int
 	// Backlog is how many connections of a Listener may be made and not accepted: 64. Further ones
-	// are rejected.
+	// are rejected. One address may have as many of them as are left for all others.
 	Backlog int
 	// Linger is how long a Conn that was closed goes on sending what was sent before: 30 s.
 	Linger time.Duration

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net/netip"
 	"strings"
 	"testing"
 	"time"
@@ -192,6 +193,31 @@ func TestSilentPeer(t *testing.T) {
 		if time.Since(begun) > patience {
 			t.Fatal(err)
 		}
+	}
+}
+
+// Peers at one address that do not say where their slots are leave places for others, and get them
+// back.
+func TestSilentPeers(t *testing.T) {
+	rt := openRuntime(t)
+	l := listen(t, rt, Config{Backlog: 16})
+	silent, others := netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("10.0.0.2")
+	n := 0
+	for ; l.admit(silent) == ""; n++ {
+		if n > 16 {
+			t.Fatal("more places than there are")
+		}
+	}
+	for range 3 {
+		if refusal := l.admit(others); refusal != "" {
+			t.Errorf("beside %d of one address: %s", n, refusal)
+		}
+	}
+	for range n {
+		l.gone(silent)
+	}
+	if l.pending != 3 || l.admit(silent) != "" {
+		t.Errorf("%d connections wait when %d have gone", l.pending, n)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
 	"sync"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 
 	rdma "github.com/rdmactor/rdmactor/actor"
 	"github.com/rdmactor/rdmactor/eventloop"
+	"github.com/rdmactor/rdmactor/internal/fairshare"
 )
 
 // Listener accepts connections with slots. Any goroutine but a loop's may call its methods.
@@ -23,6 +25,7 @@ type Listener struct {
 	mu      sync.Mutex
 	gate    gate
 	pending int // connections that were admitted and not yet returned by Accept
+	places  fairshare.Places
 	ready   []*Conn
 	closed  bool
 	err     error // nothing comes any more
@@ -64,25 +67,33 @@ func (l *Listener) receive(ctx actor.Context) {
 	ctx.Stop(ctx.Self())
 }
 
-// admit counts a request as a connection that waits for Accept. If it may not, refusal says why.
-func (l *Listener) admit() (refusal string) {
+// admit counts a request as a connection that waits for Accept. If it may not, refusal says why. A
+// peer that does not say where its slots are has a place for as long as setupTime, so no address
+// may have them all.
+func (l *Listener) admit(from netip.Addr) (refusal string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {
 	case l.closed:
 		return "the listener has been closed"
-	case l.pending >= l.cfg.Backlog:
-		return fmt.Sprintf("%d connections wait to be accepted", l.pending)
+	case !l.places.May(from, l.cfg.Backlog):
+		return fmt.Sprintf("%d connections wait to be accepted, %d of them from %v", l.pending, l.places.Has(from), from)
 	}
 	l.pending++
+	l.places.Take(from)
 	return ""
 }
 
 // gone takes note that a connection that was admitted has failed.
-func (l *Listener) gone() {
+func (l *Listener) gone(from netip.Addr) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.leaveLocked(from)
+}
+
+func (l *Listener) leaveLocked(from netip.Addr) {
 	l.pending--
+	l.places.Free(from)
 }
 
 // accepted puts a connection that is ready into the line for Accept.
@@ -111,7 +122,7 @@ func (l *Listener) Accept(ctx context.Context) (*Conn, error) {
 			c := l.ready[0]
 			l.ready[0] = nil
 			l.ready = l.ready[1:]
-			l.pending--
+			l.leaveLocked(c.peer.Source())
 			if len(l.ready) > 0 {
 				l.gate.wake()
 			}

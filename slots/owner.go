@@ -80,7 +80,7 @@ func (o *owner) Receive(ctx actor.Context) {
 func (o *owner) requested(ctx actor.Context, m *rdma.ConnectRequest) {
 	wrong := checkGreeting(m.PrivateData)
 	if wrong == "" {
-		wrong = o.from.admit()
+		wrong = o.from.admit(m.Peer.Source())
 	}
 	if wrong != "" {
 		ctx.Respond(&rdma.Reject{PrivateData: []byte(wrong)})
@@ -88,7 +88,7 @@ func (o *owner) requested(ctx actor.Context, m *rdma.ConnectRequest) {
 	}
 	o.conn = newConn(o.from.rt, o.from.cfg)
 	o.conn.owner = ctx.Self()
-	o.conn.id = ctx.Sender()
+	o.conn.id, o.conn.peer = ctx.Sender(), m.Peer
 	ctx.Respond(&rdma.Accept{PrivateData: greeting()})
 }
 
@@ -286,6 +286,6 @@ func (o *owner) closed(ctx actor.Context, m *rdma.Closed) {
 	if o.from == nil {
 		ctx.Poison(ctx.Self())
 	} else if o.conn != nil && !o.ready {
-		o.from.gone()
+		o.from.gone(o.conn.peer.Source())
 	}
 }
