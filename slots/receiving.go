@@ -73,7 +73,7 @@ func (c *Conn) Receive(ctx context.Context) (Received, error) {
 			r.wake()
 			return Received{}, err
 		}
-		if err := r.gate.wait(ctx, c.rt, &c.mu); err != nil {
+		if err := r.wait(ctx, c.rt, &c.mu); err != nil {
 			if r.arrived.Len() > 0 {
 				r.wake() // the token may have been for who gives up
 			}

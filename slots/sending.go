@@ -95,7 +95,7 @@ func (c *Conn) Reserve(ctx context.Context) (Reserved, error) {
 			c.users++
 			return Reserved{o, o.use}, nil
 		}
-		if err := s.gate.wait(ctx, c.rt, &c.mu); err != nil {
+		if err := s.wait(ctx, c.rt, &c.mu); err != nil {
 			if len(s.free) > 0 {
 				s.wake() // the token may have been for who gives up
 			}

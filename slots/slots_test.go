@@ -39,8 +39,10 @@ func panics(tb testing.TB, what string, f func()) {
 // Slots go both ways, in order, whatever sizes the two sides have.
 func TestBothWays(t *testing.T) {
 	for _, x := range []struct{ near, far Config }{
-		{}, {Config{Slots: 1, Size: 16}, Config{Slots: 1, Size: 16}},
-		{Config{Slots: 3, Size: 100}, Config{Slots: 128, Size: 64}}, {Config{Slots: 16, Size: 32}, Config{Slots: 1, Size: 4096}},
+		{},
+		{Config{Slots: 1, Size: 16}, Config{Slots: 1, Size: 16}},
+		{Config{Slots: 3, Size: 100}, Config{Slots: 128, Size: 64}},
+		{Config{Slots: 16, Size: 32}, Config{Slots: 1, Size: 4096}},
 	} {
 		t.Run(fmt.Sprintf("%d slots of %d, %d of %d", x.near.Slots, x.near.Size, x.far.Slots, x.far.Size), func(t *testing.T) {
 			rt := openRuntime(t)
