@@ -77,7 +77,7 @@ func (d *device) complete(c *cqe) {
 	if !ok {
 		return
 	}
-	if c.Bytes > w.room && !c.Write { // the driver's mistake: the owner would read beyond its memory
+	if c.Bytes > w.room && !c.Write { // the driver's mistake: the memory has less
 		q.failed(c, verbs.StatusLocLen)
 	}
 	wc := verbs.WC{ID: w.id, Status: c.Status, Op: verbs.Recv, Bytes: c.Bytes, QP: q, Imm: c.Imm, HasImm: c.HasImm, InvalidatedRKey: c.InvalidatedRKey}
