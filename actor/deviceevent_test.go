@@ -35,3 +35,27 @@ func TestDeviceEvents(t *testing.T) {
 		}
 	}, Config{Logger: slog.New(slog.NewTextHandler(log, nil))})
 }
+
+// An event that comes again and again does not hide another.
+func TestDeviceEventsHideNothing(t *testing.T) {
+	log := make(lines, 1<<12)
+	onKernelLike(t, kernelLike{}, func(w *world, near, _ *kernelLike) {
+		w.connect()
+		w.onLoop(w.rt, func(*loop) {
+			for _, d := range near.in.devs {
+				for range 100 {
+					d.report(verbs.GIDChange, 1)
+				}
+				d.report(verbs.PortError, 1)
+			}
+		})
+		settle()
+		seen := false
+		for len(log) > 0 {
+			seen = strings.Contains(<-log, `op="port error"`) || seen
+		}
+		if !seen {
+			w.Error("changes of addresses hide that a port has failed")
+		}
+	}, Config{Logger: slog.New(slog.NewTextHandler(log, nil))})
+}

@@ -2,7 +2,9 @@ package datapath
 
 import (
 	"cmp"
+	"context"
 	"errors"
+	"log/slog"
 	"maps"
 	"slices"
 
@@ -213,11 +215,12 @@ func (l *Loop) Close() {
 }
 
 // event logs an event of the device's own. Connections that end because of it report that
-// themselves.
+// themselves. Each event has a text of its own: an address that comes and goes all the time must
+// not hide a port that has failed.
 func (d *Device) event(ev verbs.DeviceEvent, port int) {
+	level := slog.LevelInfo
 	if ev == verbs.DeviceFatal || ev == verbs.PortError {
-		d.l.log.Warn("rdma: device event", "op", ev, "device", d.Verbs.Name(), "port", port)
-		return
+		level = slog.LevelWarn
 	}
-	d.l.log.Info("rdma: device event", "op", ev, "device", d.Verbs.Name(), "port", port)
+	d.l.log.Log(context.Background(), level, "rdma: device event: "+ev.String(), "op", ev, "device", d.Verbs.Name(), "port", port)
 }
