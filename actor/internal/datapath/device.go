@@ -2,9 +2,7 @@ package datapath
 
 import (
 	"cmp"
-	"context"
 	"errors"
-	"log/slog"
 	"maps"
 	"slices"
 
@@ -218,9 +216,9 @@ func (l *Loop) Close() {
 // themselves. Each event has a text of its own: an address that comes and goes all the time must
 // not hide a port that has failed.
 func (d *Device) event(ev verbs.DeviceEvent, port int) {
-	level := slog.LevelInfo
 	if ev == verbs.DeviceFatal || ev == verbs.PortError {
-		level = slog.LevelWarn
+		d.l.log.Warn("rdma: device event: "+ev.String(), "op", ev, "device", d.Verbs.Name(), "port", port)
+		return
 	}
-	d.l.log.Log(context.Background(), level, "rdma: device event: "+ev.String(), "op", ev, "device", d.Verbs.Name(), "port", port)
+	d.l.log.Info("rdma: device event: "+ev.String(), "op", ev, "device", d.Verbs.Name(), "port", port)
 }
