@@ -217,7 +217,9 @@ type ConnParam struct {
 	InitiatorDepth     uint8 // outbound reads (ORD) this side wants; 255: the device's maximum
 	FlowControl        bool
 	// How often data that is not acknowledged is sent again. Without a ConnParam it is 6. More
-	// than 7 counts as 7, and queue pairs that a driver has made take 7 as 6.
+	// than 7 counts as 7, and queue pairs that a driver has made take 7 as 6. The kernel ignores it
+	// when accepting: there 0 is what the peer has asked for, and queue pairs that a driver has
+	// made take any other count.
 	RetryCount uint8
 	// How often data for which the peer had no receive posted is sent again. Without a ConnParam
 	// it is 7, which means for ever.

@@ -62,8 +62,8 @@ type DriverID interface {
 
 // Optional interfaces: Enclosed of an Instance, StrangerCounter of an Instance and of a DriverID,
 // the others of a DriverID. If a DriverID lacks one, the ID's method of the same name fails with
-// ErrNotSupported. Without a StrangerCounter Channel.Strangers, or ID.Strangers, is 0. Without an
-// Enclosed Channel.Enclosed is false.
+// ErrNotSupported. Without a StrangerCounter Channel.Strangers, or ID.Strangers, is 0. Without a
+// Pather ID.Path is zero. Without an Enclosed Channel.Enclosed is false.
 type (
 	// Migrator moves between its driver's loops: rdma_migrate_id(3), in two halves, of which each
 	// runs on its own loop.
@@ -103,6 +103,11 @@ type (
 	QPAttrs interface {
 		// InitQPAttr gives the attributes for a transition to s, and which of them are meant.
 		InitQPAttr(s verbs.QPState) (verbs.QPAttr, verbs.QPAttrMask, error)
+	}
+	// Pather knows how a connection's packets go through the network.
+	Pather interface {
+		// Path is zero while that is not known.
+		Path() Path
 	}
 	// Router knows an identifier's route in InfiniBand's terms.
 	Router interface {

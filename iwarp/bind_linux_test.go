@@ -271,6 +271,9 @@ func TestOptions(t *testing.T) {
 			t.Errorf("%s is %d (%v), want %d", what, got, err, o.want)
 		}
 	}
+	if p := n.in.ids[p.sh].Path(); p != (cmid.Path{TrafficClass: 0x68}) {
+		t.Errorf("the path of the accepted connection is %+v, want the listener's TOS", p)
+	}
 }
 
 func TestAFOnly(t *testing.T) {

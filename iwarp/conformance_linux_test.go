@@ -29,6 +29,7 @@ func TestConformance(t *testing.T) {
 				{What: conformance.RefusedIsRejected, Why: "connect does not wait, so the refusal comes as an event"},
 				{What: conformance.LoopbackHasDevice, Why: "the device's streams run over loopback as well"},
 				{What: conformance.BacklogIsTCPs, Why: "it listens with a TCP socket"},
+				{What: conformance.OnlyTrafficClass, Why: "TCP does the rest"},
 				{What: conformance.NoQPAttr, Why: "its queue pairs have no states to drive"},
 				{What: conformance.NoPath, Why: "TCP finds the way"},
 				{What: conformance.NoUserEvent, Why: "as on a kernel before 2025"},

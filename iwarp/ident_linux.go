@@ -55,6 +55,9 @@ func (id *ident) Info() cmid.Info {
 	return i
 }
 
+// Path is the traffic class that was set: TCP does the rest.
+func (id *ident) Path() cmid.Path { return cmid.Path{TrafficClass: id.tos} }
+
 // Device returns the one device if the identifier has a specific address. It is the verbs.Device of
 // the loop that has the identifier's queue pair, or of this loop if there is no queue pair.
 func (id *ident) Device() verbs.Device {

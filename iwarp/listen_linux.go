@@ -279,6 +279,7 @@ func (c *conn) Request(r core.Request) {
 	c.requestDone()
 	child := &ident{
 		in: in, h: in.up.NewHandle(), fd: -1, local: c.local, peer: c.peer, device: true, child: true, conn: c,
+		tos: c.lis.id.tos,
 	}
 	in.ids[child.h] = child
 	c.id = child

@@ -76,14 +76,60 @@ func (id *ident) attrIB(attr verbs.QPAttr) (verbs.QPAttr, verbs.QPAttrMask, erro
 		return attr, maskInit, nil
 	case verbs.QPRTR:
 		attr.AH, attr.PathMTU, attr.DestQPN, attr.RQPSN = id.wayTo(id.peer.Addr()), mtu1024, id.peers.QPNum, id.peers.QPNum
-		attr.MaxDestRDAtomic = asks.ResponderResources
+		attr.MaxDestRDAtomic, attr.AH.GRH.TrafficClass = asks.ResponderResources, id.network.ofRequest
 		return attr, maskRTR, nil
 	case verbs.QPRTS:
 		attr.Timeout, attr.RetryCount, attr.RNRRetry = ackTimeout, id.peers.RetryCount, id.peers.RNRRetryCount
+		if id.active() {
+			attr.RetryCount = id.own.RetryCount
+		}
+		if id.network.waits {
+			attr.Timeout = id.network.ack
+		}
 		attr.SQPSN, attr.MaxRDAtomic = id.own.QPNum, asks.InitiatorDepth
 		return attr, maskRTS, nil
 	}
 	return verbs.QPAttr{}, 0, unix.EINVAL
+}
+
+// transit is what an identifier knows of the way through the network.
+type transit struct {
+	class     uint8 // traffic class
+	chosen    bool  // and it was set
+	ofRequest uint8 // the traffic class that the request has
+	ack       uint8 // the acknowledgement's timeout
+	waits     bool  // and it was set
+	path      cmid.Path
+}
+
+// active says that the identifier is not a request's.
+func (id *ident) active() bool { return id.key.in == nil }
+
+// travels notes how a queue pair of the driver's is set up, before the connection is established.
+func (id *ident) travels(p *cmid.ConnParam) {
+	if id.qp == nil {
+		return
+	}
+	n := &id.network
+	rtr, _, _ := id.attrIB(verbs.QPAttr{State: verbs.QPRTR}) // it is not Connecting any more
+	rts, _, _ := id.attrIB(verbs.QPAttr{State: verbs.QPRTS})
+	if !id.active() && n.chosen {
+		rtr.AH.GRH.TrafficClass = n.class
+	}
+	if !id.active() && p != nil && p.RetryCount > 0 {
+		rts.RetryCount = p.RetryCount
+	}
+	rts.RetryCount = min(rts.RetryCount, retries)
+	n.path = cmid.PathOf(&rtr, &rts)
+	n.path.GIDType, n.path.NetDev = "RoCE v2", id.dev.name
+}
+
+// Path is how the queue pair was set up. TCP takes no more than the traffic class.
+func (id *ident) Path() cmid.Path {
+	if id.in.f.embedded {
+		return cmid.Path{TrafficClass: id.network.class}
+	}
+	return id.network.path
 }
 
 // A path record's flags, and the offsets of its fields (struct ibv_path_record behind eight bytes

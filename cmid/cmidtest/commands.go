@@ -69,7 +69,10 @@ func (id *ident) setOption(c *cmid.SetOption) error {
 		id.reuse = c.Value != 0
 	case cmid.OptionAFOnly:
 		id.afOnly, id.afOnlySet = c.Value != 0, true
-	default: // the twin has no traffic classes and no delayed acknowledgements
+	case cmid.OptionTOS:
+		id.network.class, id.network.chosen = uint8(c.Value), true
+	case cmid.OptionAckTimeout:
+		id.network.ack, id.network.waits = uint8(c.Value), true
 	}
 	if id.port != nil {
 		id.in.f.mu.Lock()

@@ -54,7 +54,8 @@ func (id *ident) connect(c *cmid.Connect) error {
 		return err
 	}
 	id.own = own
-	m := &message{ps: id.ps, src: id.local, dst: id.peer, private: clone(c.PrivateData), param: id.own}
+	m := &message{ps: id.ps, src: id.local, dst: id.peer, private: clone(c.PrivateData), param: id.own, class: id.network.class}
+	id.network.ofRequest = m.class
 	id.state = states.Connecting
 	if id.in.f.iwarp {
 		return id.openStream(c, m)
@@ -143,7 +144,10 @@ func (in *instance) gotRequest(listener *ident, p *packet) {
 	}
 	child.far, child.key, child.dev = p.from, p.from, dev
 	// until the program answers, own has what an Accept without parameters agrees to
-	child.own, child.peers = p.cm.param, p.cm.param
+	child.own, child.peers, child.network.ofRequest = p.cm.param, p.cm.param, p.cm.class
+	if in.f.embedded { // as from accept(2)
+		child.network.class = listener.network.class
+	}
 	in.host.requests.Store(p.from, child.self())
 	in.event(listener, cmid.DriverEvent{
 		Kind: states.KindConnectRequest, Child: child, PrivateData: in.padded(p.cm.private, child.room(ibConnect, udConnect)), Param: in.seen(p.cm.param),
@@ -208,6 +212,7 @@ func (id *ident) accept(c *cmid.Accept) error {
 		})
 	default:
 		id.state = states.Accepting
+		id.travels(c.Param)
 		id.sendUntilAnswered(MsgREP, m, id.unanswered)
 	}
 	return nil
@@ -260,6 +265,7 @@ func (in *instance) gotReply(id *ident, p *packet) {
 			}
 		case id.qp != nil: // librdmacm does RTR, RTS and RTU
 			id.state = states.Connected
+			id.travels(nil)
 			id.say(MsgRTU, 0)
 		default:
 			id.state = states.Responded

@@ -25,6 +25,7 @@ type ident struct {
 	afOnlySet   bool
 	qp          *qp
 	groups      map[netip.Addr]*cmid.JoinMulticast // joined
+	network     transit
 
 	far      endpoint // the other end
 	key      endpoint // whose request made this identifier

@@ -78,6 +78,7 @@ type message struct {
 	src, dst cmid.Addr
 	private  []byte
 	param    cmid.ConnParam
+	class    uint8 // MsgREQ: the traffic class
 	status   int32 // MsgREJ: the reason, MsgSIDRREP: the status, MsgDREQ on iWARP: a negative errno
 	err      error // MsgDREQ on iWARP: the cause
 }

@@ -85,6 +85,9 @@ const (
 	NoQPAttr    What = "no attributes for queue pairs"
 	NoPath      What = "no path records and no GIDs"
 	NoUserEvent What = "no user events"
+	// OnlyTrafficClass: ID.Path has what was set as TOS, and nothing else. On soft-iWARP it has
+	// nothing.
+	OnlyTrafficClass What = "a Path has the traffic class alone"
 	// SeparateFamilies: an IPv4 request to a listener on :: is rejected.
 	SeparateFamilies What = "a listener on :: is IPv6's only"
 	// TooLongIsRemOp: a Send that is longer than its receive completes with StatusRemOp, not with

@@ -19,6 +19,7 @@ func Run(t *testing.T, open func(t *testing.T) Rig) {
 		{"destroy", destroyScenarios.run},
 		{"migration", migrationScenarios.run},
 		{"init_qp_attr", attrScenarios.run},
+		{"transport", transportScenarios.run},
 		{"ece", eceScenarios.run},
 		{"set_ib_path", pathScenarios.run},
 		{"user events", userEventScenarios.run},

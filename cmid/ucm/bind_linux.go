@@ -122,7 +122,11 @@ func (id *ident) setOption(o cmid.Option, value int) error {
 		cmid.OptionTOS: uabi.OptionIDTOS, cmid.OptionReuseAddr: uabi.OptionIDReuseAddr,
 		cmid.OptionAFOnly: uabi.OptionIDAFOnly, cmid.OptionAckTimeout: uabi.OptionIDAckTimeout,
 	}
-	return id.in.file.SetOption(id.kid, uabi.OptionLevelID, name[o], raw)
+	err := id.in.file.SetOption(id.kid, uabi.OptionLevelID, name[o], raw)
+	if err == nil && o == cmid.OptionTOS {
+		id.tos, id.hasTOS = uint8(value), true
+	}
+	return err
 }
 
 // millis is a timeout as the kernel takes it: 0 is cmid's default of 2 s.

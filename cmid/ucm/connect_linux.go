@@ -88,6 +88,9 @@ func (id *ident) accept(c *cmid.Accept) error {
 	var err error
 	cmd.ConnParam, cmd.ECE, err = id.connParam(c.Param, min(id.offered.ResponderResources, most), min(id.offered.InitiatorDepth, most),
 		c.PrivateData, id.Limits().AcceptData)
+	if c.Param == nil {
+		cmd.ConnParam.RetryCount = 0 // what the peer has asked for
+	}
 	var way *climb
 	if err == nil && id.climbs() {
 		way, err = id.climb(&cmd.ConnParam)

@@ -13,6 +13,7 @@ import (
 var (
 	_ cmid.QPAttrs = (*ident)(nil)
 	_ cmid.Router  = (*ident)(nil)
+	_ cmid.Pather  = (*ident)(nil)
 )
 
 // Handle is what the identifier's events name.
@@ -59,6 +60,16 @@ func (id *ident) Info() cmid.Info {
 		i.Device, i.Port = id.dev.name, id.port
 	}
 	return i
+}
+
+// Path is how the queue pair was set up, with what the device's table says of the GID.
+func (id *ident) Path() cmid.Path {
+	p := id.path
+	if p != (cmid.Path{}) {
+		a := id.dev.gid(id.in.loop.Now(), place{id.port, p.GIDIndex})
+		p.GIDType, p.NetDev = a.kind, a.netdev
+	}
+	return p
 }
 
 // Device is the device that the identifier is attached to.

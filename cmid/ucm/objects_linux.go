@@ -49,6 +49,9 @@ type ident struct {
 	offered     cmid.ConnParam // the request's
 	// Reads that we want to have outstanding, as connect or accept has said
 	asks   uint8
+	tos    uint8 // that was set
+	hasTOS bool
+	path   cmid.Path // zero until there is a connection
 	groups []*group
 	// the channels it was migrated from: requests that came there brought identifiers of theirs
 	past []*uabi.File
@@ -87,6 +90,7 @@ type device struct {
 	// nodes reach each other.
 	partitions bool
 	file       dataFile             // of the data path in sysfs
+	gids       gids                 // what its tables of GIDs say
 	verbs      verbs.Device         // never nil
 	data       verbs.ProviderDevice // nil: no queue pairs
 }

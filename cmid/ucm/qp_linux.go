@@ -111,25 +111,37 @@ type climb struct {
 	errs  []error // of those that were taken
 }
 
-// climb prepares the sequence, with the depths of c where the caller chooses them.
+// climb prepares the sequence, on the accepting side with c, where the caller chooses the depths,
+// the traffic class and the retries. The kernel has the peer's there.
 func (id *ident) climb(c *uabi.ConnParam) (*climb, error) {
 	way := &climb{}
-	for _, state := range []uint32{uabi.QPStateRTR, uabi.QPStateRTS} {
+	var told [2]verbs.QPAttr
+	for i, state := range [...]uint32{uabi.QPStateRTR, uabi.QPStateRTS} {
 		raw, err := id.in.file.InitQPAttr(id.kid, state)
 		if err != nil {
 			return nil, way.end(err)
 		}
 		attr, mask := qpAttr(&raw)
-		if c != nil && state == uabi.QPStateRTR {
-			attr.MaxDestRDAtomic = c.ResponderResources
-		} else if c != nil {
-			attr.MaxRDAtomic = c.InitiatorDepth
+		if c != nil {
+			id.choose(&attr, c)
 		}
-		// on the accepting side it is what the peer has asked for
 		attr.RetryCount = min(attr.RetryCount, retries)
+		told[i] = attr
 		way.steps = append(way.steps, id.qp.ModifyLater(&attr, mask))
 	}
+	id.path = cmid.PathOf(&told[0], &told[1])
 	return way, nil
+}
+
+// choose puts the accepting side's choices into attr.
+func (id *ident) choose(attr *verbs.QPAttr, c *uabi.ConnParam) {
+	attr.MaxDestRDAtomic, attr.MaxRDAtomic = c.ResponderResources, c.InitiatorDepth
+	if c.RetryCount > 0 {
+		attr.RetryCount = c.RetryCount
+	}
+	if id.hasTOS {
+		attr.AH.GRH.TrafficClass = id.tos
+	}
 }
 
 // wait makes the state changes, up to the first that fails. Any goroutine.

@@ -1,7 +1,9 @@
 package ucm
 
 import (
+	"errors"
 	"testing"
+	"time"
 	"unsafe"
 
 	"github.com/rdmactor/rdmactor/cmid"
@@ -9,14 +11,15 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// counted is a queue pair that notes its retry counts.
+// counted is a queue pair that notes its retry counts and traffic classes.
 type counted struct {
 	fakeQP
 	retries []uint8
+	classes []uint8
 }
 
 func (q *counted) ModifyLater(a *verbs.QPAttr, mask verbs.QPAttrMask) verbs.Later {
-	q.retries = append(q.retries, a.RetryCount)
+	q.retries, q.classes = append(q.retries, a.RetryCount), append(q.classes, a.AH.GRH.TrafficClass)
 	return q.fakeQP.ModifyLater(a, mask)
 }
 
@@ -50,5 +53,65 @@ func TestRetriesEnd(t *testing.T) {
 	}
 	if len(q.retries) != 2 {
 		t.Errorf("%d steps", len(q.retries))
+	}
+}
+
+// TestAcceptChooses: on the accepting side the kernel's attributes have what the peer has chosen.
+// The side's own traffic class and retries take their place, if it has any, and Path says so.
+func TestAcceptChooses(t *testing.T) {
+	own := &cmid.ConnParam{RetryCount: 2, RNRRetryCount: 7}
+	for _, tt := range []struct {
+		tos   int // -1: none was set
+		param *cmid.ConnParam
+		want  cmid.Path
+	}{
+		{-1, nil, cmid.Path{GIDIndex: 3, SL: 4, TrafficClass: 8, MTU: 4096, AckTimeout: 67108864, RetryCount: 5, RNRRetryCount: 6}},
+		{0, own, cmid.Path{GIDIndex: 3, SL: 4, TrafficClass: 0, MTU: 4096, AckTimeout: 67108864, RetryCount: 2, RNRRetryCount: 6}},
+		{104, own, cmid.Path{GIDIndex: 3, SL: 4, TrafficClass: 104, MTU: 4096, AckTimeout: 67108864, RetryCount: 2, RNRRetryCount: 6}},
+	} {
+		b := newBench(t)
+		id := b.create().on(false)
+		q := &counted{}
+		id.dev.verbs, id.qp = roomy{}, q
+		b.k.answer = func(w wrote, response []byte) error {
+			if w.cmd == uabi.CommandInitQPAttr {
+				a := (*uabi.QPAttr)(unsafe.Pointer(&response[0]))
+				a.RetryCnt, a.RNRRetry, a.Timeout, a.PathMTU, a.AHAttr.SL = 5, 6, 14, 5, 4
+				a.AHAttr.GRH.SGIDIndex, a.AHAttr.GRH.TrafficClass = 3, 8
+			}
+			return nil
+		}
+		if id.Path() != (cmid.Path{}) {
+			t.Errorf("before there is a connection: %+v", id.Path())
+		}
+		if tt.tos >= 0 {
+			if err := id.Do(&cmid.SetOption{Option: cmid.OptionTOS, Value: tt.tos}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		id.phase = half
+		if err := id.Do(&cmid.Accept{Param: tt.param}); !errors.Is(err, cmid.ErrPending) {
+			t.Fatal(err)
+		}
+		b.until("the answer", func() bool { return len(b.up.done) == 1 })
+		if got := id.Path(); got != tt.want || q.retries[1] != tt.want.RetryCount || q.classes[0] != tt.want.TrafficClass {
+			t.Errorf("TOS %d: %+v, the queue pair was told %v and %v, want %+v", tt.tos, got, q.retries, q.classes, tt.want)
+		}
+	}
+}
+
+// TestGIDsAreReadAgain: what the table of GIDs says is believed for a second, so that many
+// connections cost few files, and an address that has gone is soon not shown any more.
+func TestGIDsAreReadAgain(t *testing.T) {
+	now, at, was := time.Now(), place{1, 3}, gidAttr{"RoCE v2", "eth0.5"}
+	d := &device{name: "no such device", gids: gids{now, map[place]gidAttr{at: was}}}
+	if got := d.gid(now.Add(gidsFor), at); got != was {
+		t.Errorf("within a second %+v, want %+v", got, was)
+	}
+	if got := d.gid(now, place{2, 3}); got != (gidAttr{}) {
+		t.Errorf("another port's is %+v", got)
+	}
+	if got := d.gid(now.Add(gidsFor+1), at); got != (gidAttr{}) {
+		t.Errorf("later %+v, want what is there now, which is nothing", got)
 	}
 }

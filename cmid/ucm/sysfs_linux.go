@@ -2,11 +2,13 @@ package ucm
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -73,6 +75,40 @@ func sysText(device, attr string) string {
 		return ""
 	}
 	return strings.TrimSpace(string(text))
+}
+
+// gids remembers for a while what a device's tables of GIDs say, so that looking at many
+// connections does not read the same files again and again.
+type gids struct {
+	at    time.Time
+	known map[place]gidAttr
+}
+
+// place is an entry of a port's table.
+type place struct {
+	port, index uint8
+}
+
+// gidAttr is the kind of a GID and the network interface that it belongs to; "" if the entry is not
+// used any more.
+type gidAttr struct{ kind, netdev string }
+
+// gidsFor is how long the tables are believed.
+const gidsFor = time.Second
+
+// gid looks an entry up.
+func (d *device) gid(now time.Time, at place) gidAttr {
+	g := &d.gids
+	if g.known == nil || now.Sub(g.at) > gidsFor {
+		g.at, g.known = now, make(map[place]gidAttr)
+	}
+	a, ok := g.known[at]
+	if !ok {
+		dir, index := fmt.Sprintf("ports/%d/gid_attrs/", at.port), fmt.Sprint(at.index)
+		a = gidAttr{sysText(d.name, dir+"types/"+index), sysText(d.name, dir+"ndevs/"+index)}
+		g.known[at] = a
+	}
+	return a
 }
 
 // parseGUID reads "0a00:27ff:fe12:3456".
