@@ -95,6 +95,9 @@ type (
 	RejectReason = cmid.RejectReason
 )
 
+// Path is how a connection's packets go through the network: IDInfo.Path.
+type Path = cmid.Path
+
 // Addresses.
 type (
 	// Addr is a sockaddr: an address and a port. Its zero value is none.

@@ -49,6 +49,8 @@ type Config struct {
 	Security *Security
 	// Keepalive applies to all connections whose IDConfig does not say otherwise.
 	Keepalive Keepalive
+	// Transport is how connections use the network, where their IDConfig does not say otherwise.
+	Transport Transport
 	// Scheduler is for this module's simulations and for actortest. Leave it nil.
 	Scheduler *sched.Scheduler
 }
@@ -114,6 +116,13 @@ type Limits struct {
 // On soft-iWARP a side that has sent something and has heard nothing a quarter of a second after
 // Established sends a probe then, also without keepalive (verbs.DeviceAttr.OverlooksFirst).
 type Keepalive struct{ Idle, Gone time.Duration }
+
+// Transport is what an operator sets of how connections use their network: their traffic class, and
+// on InfiniBand and RoCE how long they wait for acknowledgements. Zero fields have defaults; in an
+// IDConfig they are the runtime's. A listener's applies to what its connections send, whatever the
+// peers have chosen for theirs. A SetOption, or the Param of a Dial, Connect or Accept, goes before
+// it. IDInfo.Path shows what has come of it. docs/operating.md says how to choose.
+type Transport = cmid.Transport
 
 func (k Keepalive) or(d Keepalive) Keepalive {
 	return Keepalive{cmp.Or(k.Idle, d.Idle), cmp.Or(k.Gone, d.Gone)}
@@ -204,6 +213,8 @@ type IDConfig struct {
 	Memory int
 	// Keepalive is this connection's, or that of a listener's connections.
 	Keepalive Keepalive
+	// Transport is this connection's, or that of a listener's connections.
+	Transport Transport
 	// Security is this identifier's, or that of a listener's connections. nil: the runtime's.
 	Security *Security
 	// AcceptTimeout is after what time a request that nobody answers is rejected: Timeouts.Request.
@@ -214,7 +225,7 @@ type IDConfig struct {
 	// message, no credits. It is for peers that use the verbs directly. On the kernel's devices
 	// there are as many receives as Credits, each posted again when its message was consumed, and
 	// room for as many sends at a time. A message that finds no receive ends the connection on
-	// iWARP. On InfiniBand its sender tries again, for ever unless ConnParam.RNRRetryCount says
+	// iWARP. On InfiniBand its sender tries again, for ever unless Transport.RNRRetryCount says
 	// less. On the embedded device as many messages as Credits wait for the owner; then the
 	// connection is not read on, and TCP stops the sender. A request is rejected if the connections
 	// of its loop need an eighth of Limits.ReceiveMemory for one message each (2,048 of 64 KiB),
@@ -224,7 +235,7 @@ type IDConfig struct {
 	// or that its machine is gone. On the embedded device a connection ends when the peer's machine
 	// acknowledges nothing for 30 s, even if no message is in flight, or when the peer reads
 	// nothing for so long (iwarp.Config.UserTimeout). On InfiniBand it ends when something was sent
-	// again ConnParam.RetryCount times; the end of a peer to which nothing is sent goes unnoticed.
+	// again Transport.RetryCount times; the end of a peer to which nothing is sent goes unnoticed.
 	// So does, on every device, a peer that freezes while no message is in flight.
 	Raw bool
 	// RefuseForeign is for identifiers that connect only to peers of this package. Without it, a
@@ -257,6 +268,7 @@ func (c IDConfig) withDefaults(rt *Runtime) IDConfig {
 	c.MaxMessage = (min(positive(c.MaxMessage, defaultMaxMessage), maxMessageMax) + kib - 1) / kib * kib
 	c.Credits = min(positive(c.Credits, datapath.DefaultCredits), 0xFFFF)
 	c.Keepalive = c.Keepalive.or(rt.cfg.Keepalive)
+	c.Transport = c.Transport.Or(rt.cfg.Transport)
 	c.Security = cmp.Or(c.Security, rt.cfg.Security)
 	c.AcceptTimeout = positive(c.AcceptTimeout, rt.cfg.Timeouts.Request)
 	return c

@@ -24,6 +24,7 @@ func (it *ident) connect(c *cmid.Connect, sender *actor.PID, then func(Event)) {
 		return
 	case it.legal(c) && !it.id.Datagram():
 		own, mode := *c, datapath.ModeMessages
+		own.Param = it.cfg.Transport.ConnectParam(c.Param)
 		if it.cfg.Raw {
 			mode = datapath.ModeRaw
 		}
@@ -46,6 +47,7 @@ func (it *ident) accept(c *cmid.Accept, sender *actor.PID) {
 	a := &asked{cmd: c, sender: sender}
 	if it.legal(c) {
 		own := *c
+		own.Param = it.cfg.Transport.AcceptParam(c.Param)
 		a.wire = &own
 		it.depths(c.Param, &it.peerReads)
 		if err := it.prepare(it.peerMode, &own.PrivateData, it.id.Limits().AcceptData); err != nil {

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/rdmactor/rdmactor/actor/internal/mailbox"
+	"github.com/rdmactor/rdmactor/cmid"
 )
 
 // CreateID is rdma_create_id(3): it makes an identifier, which is an actor of its own. The PID may
@@ -115,7 +116,7 @@ func (it *ident) create() error {
 	case !it.counted:
 		return fmt.Errorf("create_id: the runtime has its %d identifiers (Limits.Connections): %w", it.rt.cfg.Limits.Connections, unix.EMFILE)
 	}
-	id, err := it.l.ch.CreateIDFor(it.cfg.kind())
+	id, err := it.createDevice()
 	if err != nil {
 		return err
 	}
@@ -124,6 +125,19 @@ func (it *ident) create() error {
 	it.state = id.State()
 	it.publish()
 	return nil
+}
+
+// createDevice makes the device's part of the identifier, as it is configured.
+func (it *ident) createDevice() (*cmid.ID, error) {
+	id, err := it.l.ch.CreateIDFor(it.cfg.kind())
+	if err != nil {
+		return nil, err
+	}
+	if err := it.cfg.Transport.Set(id); err != nil {
+		it.l.discard(id, nil)
+		return nil, fmt.Errorf("create_id: Transport: %w", err)
+	}
+	return id, nil
 }
 
 func (it *ident) watch() {

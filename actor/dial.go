@@ -117,7 +117,7 @@ func (t *attempts) fail(f Failure) {
 // renew gives the actor a new identifier in place of one that is used up.
 func (it *ident) renew() error {
 	old, conn := it.id, it.conn
-	id, err := it.l.ch.CreateIDFor(it.cfg.kind())
+	id, err := it.createDevice()
 	if err != nil {
 		return err
 	}

@@ -122,7 +122,7 @@ func (it *ident) sendReply(m *computed) {
 		copy(hand.reply[wire.HelloLen:], m.answer[:])
 		hand.server = m.server
 	}
-	accept := &cmid.Accept{PrivateData: hand.reply}
+	accept := &cmid.Accept{PrivateData: hand.reply, Param: it.cfg.Transport.AcceptParam(nil)}
 	if !it.legal(accept) { // the peer has gone
 		it.destroy(unix.ECONNRESET)
 		return

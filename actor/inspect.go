@@ -31,6 +31,7 @@ type IDInfo struct {
 	// how messages travel: "messages", "raw", "raw (foreign peer)"; "" before there is a
 	// connection
 	Wire     string
+	Path     Path   // how its packets go through the network; zero where that is not known
 	Security string // what a secured connection's messages are sealed with; "" if they are not
 	Mode     SecurityMode
 	Identity string // of a secured connection: whose key it has
@@ -159,7 +160,7 @@ func (it *ident) info() IDInfo {
 		i.Listener = it.listened.info()
 	}
 	if it.id != nil {
-		i.History = it.id.History()
+		i.History, i.Path = it.id.History(), it.id.Path()
 		if i.Listener != nil {
 			i.Listener.Strangers = it.id.Strangers()
 		}

@@ -217,6 +217,9 @@ func (l *loop) welcome(in *incoming) *ident {
 	it := l.rt.newIdent(l, to, in.cfg)
 	it.id, it.request, it.listener, it.via, it.counted = in.id, true, in.r.Listener, in.via, true
 	in.id.Context = it
+	if err := it.cfg.Transport.Set(it.id); err != nil {
+		it.log.Warn("rdma: the device refuses a request's Transport", "id", in.id.Handle(), "peer", in.r.Peer, "err", err)
+	}
 	it.state = in.id.State()
 	l.requests.add(it.listener, 1)
 	it.pid = l.rt.spawn(it)
