@@ -322,9 +322,29 @@ func contains(text, what string) bool { return strings.Contains(strings.ToLower(
 type idView struct {
 	Taken string `json:"taken"`
 	idRow
+	pathView
 	Meaning string    `json:"meaning"` // of its state
 	Kernel  string    `json:"kernel"`  // its state as `rdma resource show cm_id` prints it
 	History []sojourn `json:"history"` // oldest first; the last is its present state
+}
+
+// pathView is rdma.IDInfo.Path. On iWARP it has no more than a traffic class.
+type pathView struct {
+	GIDIndex      uint8   `json:"gid_index"`
+	GIDType       string  `json:"gid_type"` // "": the rest is not known
+	NetDev        string  `json:"gid_netdev"`
+	SL            uint8   `json:"service_level"`
+	TrafficClass  uint8   `json:"traffic_class"`
+	MTU           int     `json:"mtu_bytes"`
+	AckTimeout    float64 `json:"ack_timeout_seconds"`
+	RetryCount    uint8   `json:"retry_count"`
+	RNRRetryCount uint8   `json:"rnr_retry_count"`
+}
+
+func pathOf(p *rdma.Path) pathView {
+	return pathView{
+		p.GIDIndex, p.GIDType, p.NetDev, p.SL, p.TrafficClass, p.MTU, p.AckTimeout.Seconds(), p.RetryCount, p.RNRRetryCount,
+	}
 }
 
 // sojourn is a stay in a state.
@@ -335,7 +355,7 @@ type sojourn struct {
 }
 
 func detail(i *rdma.IDInfo, taken time.Time) idView {
-	v := idView{Taken: stamp(taken), idRow: rowOf(i, taken), Meaning: i.State.Meaning(), Kernel: i.State.Kernel(), History: []sojourn{}}
+	v := idView{Taken: stamp(taken), idRow: rowOf(i, taken), pathView: pathOf(&i.Path), Meaning: i.State.Meaning(), Kernel: i.State.Kernel(), History: []sojourn{}}
 	for n, t := range i.History {
 		end := i.Age
 		if n+1 < len(i.History) {
