@@ -43,10 +43,11 @@ func perform(ctx context.Context, args []string, stdout, stderr io.Writer) error
 
 func (p *perfer) config(c device.Choice) perf.Config {
 	return perf.Config{
-		Driver:   p.driver(c, p.crc, p.stderr),
-		Wait:     waits[p.wait],
-		Timeout:  p.timeout,
-		Complain: func(err error) { fmt.Fprintln(p.stderr, "rdmactor: perf:", err) },
+		Driver:    p.driver(c, p.crc, p.stderr),
+		Wait:      waits[p.wait],
+		Timeout:   p.timeout,
+		Transport: p.transport(),
+		Complain:  func(err error) { fmt.Fprintln(p.stderr, "rdmactor: perf:", err) },
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rdmactor/rdmactor/cmid"
 	"github.com/rdmactor/rdmactor/eventloop"
 	"github.com/rdmactor/rdmactor/internal/perf"
 )
@@ -35,6 +36,9 @@ DESCRIPTION
   Each side waits as its own --wait says: block sleeps in the kernel, spin polls for 50 us before it does, busy polls for ever and
   takes a processor. For busy give each side a processor of its own (taskset(1)). CPU is the client's processor time, user and
   system, for each message or round trip.
+
+  --tos, --qp-timeout and --retry-count are each side's own, in the units of perftest's --tos, --qp-timeout and --retry_count with -R.
+  On RoCE a line says which way the client's packets go. Which GID that is, and which VLAN, follows from the address to connect from (-I).
 
 EXAMPLES
   rdmactor perf -s -a 127.0.0.1 --wait busy
@@ -72,6 +76,9 @@ type perfFlags struct {
 	count      int
 	crc        bool
 	json, plot string // files; "": none
+	tos        uint
+	qpTimeout  uint
+	retries    uint
 }
 
 func parsePerf(args []string, stdout io.Writer) (perfFlags, error) {
@@ -100,6 +107,9 @@ func parsePerf(args []string, stdout io.Writer) (perfFlags, error) {
 	f.BoolVar(&o.crc, "crc", false, "iwarp: ask the peer for CRC32c")
 	f.StringVar(&o.json, "json", "", "leave the results in `FILE`; - is standard output, and tables go nowhere")
 	f.StringVar(&o.plot, "plot", "", "leave a picture in `FILE`.svg or .png")
+	f.UintVar(&o.tos, "tos", 0, "what this side sends with: `TRAFFIC CLASS`, the DSCP times four (default the host's)")
+	f.UintVar(&o.qpTimeout, "qp-timeout", 0, "RoCE: this side waits 4.096 us times 2 to the `EXPONENT` for an acknowledgement (default the kernel's)")
+	f.UintVar(&o.retries, "retry-count", 0, "RoCE: `HOW OFTEN` this side sends again before it gives up, 1 to 6 (default 6)")
 	if err := perfCommand.parse(f, args, stdout); err != nil {
 		return o, err
 	}
@@ -119,7 +129,7 @@ func parsePerf(args []string, stdout io.Writer) (perfFlags, error) {
 
 // serverOnly returns an error if a server was given a flag that only a client has.
 func serverOnly(f *flag.FlagSet) (err error) {
-	of := []string{"s", "c", "a", "p", "wait", "crc", "device", "timeout"}
+	of := []string{"s", "c", "a", "p", "wait", "crc", "device", "timeout", "tos", "qp-timeout", "retry-count"}
 	f.Visit(func(fl *flag.Flag) {
 		if !slices.Contains(of, fl.Name) && err == nil {
 			err = fmt.Errorf("-%s: it is the client that measures, and says what", fl.Name)
@@ -142,6 +152,12 @@ func (o *perfFlags) check() error {
 		return fmt.Errorf("--depth %d: not a number of messages", o.depth)
 	case o.timeout < time.Millisecond:
 		return fmt.Errorf("--timeout %v: too short", o.timeout)
+	case o.tos > 255:
+		return fmt.Errorf("--tos %d: want at most 255", o.tos)
+	case o.qpTimeout > 31:
+		return fmt.Errorf("--qp-timeout %d: want 1 to 31", o.qpTimeout)
+	case o.retries > 6:
+		return fmt.Errorf("--retry-count %d: want 1 to 6: some devices take 7 as no end", o.retries)
 	}
 	if _, ok := waits[o.wait]; !ok {
 		return fmt.Errorf("--wait %s: want block, spin or busy", o.wait)
@@ -157,6 +173,15 @@ func (o *perfFlags) check() error {
 		}
 	}
 	return perfCommand.check(&o.where, perfPort, o.server)
+}
+
+// transport is what this side's connections send with.
+func (o *perfFlags) transport() cmid.Transport {
+	t := cmid.Transport{TrafficClass: uint8(o.tos), RetryCount: uint8(o.retries)}
+	if o.qpTimeout > 0 {
+		t.AckTimeout = cmid.AckTimeout(uint8(o.qpTimeout))
+	}
+	return t
 }
 
 // tests returns the tests that the flags ask for, table by table.

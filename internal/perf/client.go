@@ -87,6 +87,7 @@ type run struct {
 	step   string
 	done   chan error
 	result Result
+	path   *Path // once it is established
 
 	begun   time.Time // begin of the warm-up, then of the measurement
 	cpu     time.Duration
@@ -110,6 +111,10 @@ func (r *run) start(h *host) error {
 		r.c.own = r.Depth
 	}
 	id.Context = r
+	if err := h.cfg.Transport.Set(id); err != nil {
+		r.c.fail(err)
+		return nil
+	}
 	r.times = measure.NewTimes(3)
 	r.c.watch()
 	if err := id.ResolveAddr(r.Local, r.Peer, h.cfg.Timeout); err != nil {
@@ -127,7 +132,7 @@ func (r *run) event(ev cmid.Event) error {
 		if err := r.c.prepare(r.clientShape()); err != nil {
 			return err
 		}
-		return r.c.ID.Connect(encodeRequest(r.Test, r.c.place()), depths())
+		return r.c.ID.Connect(encodeRequest(r.Test, r.c.place()), r.c.h.cfg.Transport.ConnectParam(nil))
 	case *cmid.Established:
 		to, err := decodeAnswer(e.PrivateData)
 		if err != nil {
@@ -174,6 +179,7 @@ func (r *run) clientShape() shape {
 
 func (r *run) established(to place) error {
 	r.c.meet(to)
+	r.path = pathOf(r.c.ID.Path())
 	r.step = "measuring"
 	r.begun, r.cpu = time.Now(), measure.CPUTime()
 	r.measure = r.WarmUp == 0

@@ -234,11 +234,5 @@ func (c *conn) free() {
 	})
 }
 
-// depths returns parameters that ask for as many Reads as the device allows.
-func depths() *cmid.ConnParam {
-	const most = 255
-	return &cmid.ConnParam{ResponderResources: most, InitiatorDepth: most, RetryCount: 7, RNRRetryCount: 7}
-}
-
 // since is time.Since, but never 0, so that rates are finite.
 func since(t time.Time) time.Duration { return max(time.Since(t), 1) }

@@ -16,6 +16,8 @@ type Config struct {
 	// Timeout is the time limit for progress. A connection without any progress ends after one to
 	// two Timeouts.
 	Timeout time.Duration
+	// Transport is what this side's connections send with.
+	Transport cmid.Transport
 	// Complain is called on the loop for each connection of a server that has failed. A client does
 	// not call it.
 	Complain func(error)

@@ -5,6 +5,7 @@ import (
 	"io"
 	"time"
 
+	"github.com/rdmactor/rdmactor/cmid"
 	"github.com/rdmactor/rdmactor/internal/measure"
 )
 
@@ -20,6 +21,33 @@ type Result struct {
 	// CPUUS is the client's processor time per message (see Count) in µs, in user and in kernel
 	// mode.
 	CPUUS float64 `json:"client_cpu_us"`
+	// Path is which way the client's packets went. nil on iWARP.
+	Path *Path `json:"path,omitempty"`
+}
+
+// Path is cmid.Path.
+type Path struct {
+	GIDIndex     uint8   `json:"gid_index"`
+	GIDType      string  `json:"gid_type"`
+	NetDev       string  `json:"gid_netdev"`
+	SL           uint8   `json:"service_level"`
+	TrafficClass uint8   `json:"traffic_class"`
+	MTU          int     `json:"mtu_bytes"`
+	AckTimeoutS  float64 `json:"ack_timeout_seconds"` // 0: for ever
+	RetryCount   uint8   `json:"retry_count"`
+}
+
+func pathOf(p cmid.Path) *Path {
+	if p.GIDType == "" {
+		return nil
+	}
+	return &Path{p.GIDIndex, p.GIDType, p.NetDev, p.SL, p.TrafficClass, p.MTU, p.AckTimeout.Seconds(), p.RetryCount}
+}
+
+// String is the path as the line below a table's head.
+func (p *Path) String() string {
+	return fmt.Sprintf("GID index %d (%s, %s), service level %d, traffic class %d, MTU %d, ack timeout %.3g s, %d retries",
+		p.GIDIndex, p.GIDType, p.NetDev, p.SL, p.TrafficClass, p.MTU, p.AckTimeoutS, p.RetryCount)
 }
 
 // Times is a distribution of latencies, in µs, to three significant digits.
@@ -43,7 +71,7 @@ type Rate struct {
 }
 
 func (r *run) conclude(n int, took, cpu time.Duration) Result {
-	res := Result{Op: r.Op, Kind: r.Kind, Size: r.Size, Count: n, CPUUS: measure.Micros(cpu) / float64(n)}
+	res := Result{Op: r.Op, Kind: r.Kind, Size: r.Size, Count: n, CPUUS: measure.Micros(cpu) / float64(n), Path: r.path}
 	if r.Kind == Bandwidth {
 		rate := float64(n) / took.Seconds()
 		res.Rate = &Rate{Depth: r.Depth, Seconds: took.Seconds(), MiBPerS: rate * float64(r.Size) / (1 << 20), MsgPerSec: rate}
@@ -91,6 +119,9 @@ func (r *Report) Head() string {
 
 // Row writes a result as a line of its table. If first is true, it writes the table's head before.
 func (r *Result) Row(w io.Writer, first bool) {
+	if first && r.Path != nil {
+		fmt.Fprintf(w, "\n%v\n", r.Path)
+	}
 	if t := r.Times; t != nil {
 		if first {
 			fmt.Fprintf(w, "\n%s latency, %s, in us\n%9s %9s %9s %9s %9s %9s %9s %9s %9s\n",

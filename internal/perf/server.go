@@ -131,13 +131,13 @@ func (s *Server) accept(id *cmid.ID, e *cmid.ConnectRequest) error {
 	id.Context = c
 	s.conns[c] = struct{}{}
 	s.memory += t.Size * t.Depth
-	if err := c.prepare(t.serverShape()); err != nil {
+	if err := errors.Join(s.h.cfg.Transport.Set(id), c.prepare(t.serverShape())); err != nil {
 		c.fail(err)
 		return nil
 	}
 	c.meet(from)
 	c.watch()
-	if err := id.Accept(encodeAnswer(c.place()), depths()); err != nil {
+	if err := id.Accept(encodeAnswer(c.place()), s.h.cfg.Transport.AcceptParam(nil)); err != nil {
 		c.fail(err)
 	}
 	return nil
