@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/asynkron/protoactor-go/actor"
+
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
@@ -78,22 +80,8 @@ func TestFaultPeerAcknowledgesNothing(t *testing.T) {
 	p.server.send(p.s, &Accept{})
 	next[*Established](p.server)
 	next[*Established](p.client)
-	gone, ended := make(chan error, 1), make(chan struct{})
-	goOn := sync.OnceFunc(func() { close(ended) })
+	goOn := far.vanish(t, p.s)
 	defer goOn()
-	if err := far.loops[0].el.Post(func() {
-		for it := range far.loops[0].ids {
-			if it.pid.Equal(p.s) {
-				gone <- it.conn.QP.Destroy()
-			}
-		}
-		<-ended
-	}); err != nil {
-		t.Fatal(err)
-	}
-	if err := <-gone; err != nil {
-		t.Fatal(err)
-	}
 	begin := time.Now()
 	p.client.send(p.c, NewSend([]byte("you there?")))
 	err := endOf(t, p.client)
@@ -105,4 +93,27 @@ func TestFaultPeerAcknowledgesNothing(t *testing.T) {
 		t.Errorf("the end is %v, want %v", err, verbs.StatusRetryExc)
 	}
 	until[*Closed](p.server)
+}
+
+// vanish destroys the queue pair of an identifier without a word to its peer, and blocks its loop
+// until goOn is called.
+func (rt *Runtime) vanish(t *testing.T, id *actor.PID) (goOn func()) {
+	t.Helper()
+	gone, ended := make(chan error, 1), make(chan struct{})
+	goOn = sync.OnceFunc(func() { close(ended) })
+	if err := rt.loops[0].el.Post(func() {
+		for it := range rt.loops[0].ids {
+			if it.pid.Equal(id) {
+				gone <- it.conn.QP.Destroy()
+			}
+		}
+		<-ended
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-gone; err != nil {
+		goOn()
+		t.Fatal(err)
+	}
+	return goOn
 }
