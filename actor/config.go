@@ -189,15 +189,24 @@ type IDConfig struct {
 	// cannot send larger messages either. A side to which the ConnParam allows no Reads gets no
 	// larger messages.
 	MaxMessage int
+	// MaxSend is how large a message may be sent to a peer that has no hello to say so (Raw, or
+	// foreign), in bytes: MaxMessage, or to a foreign one what is sent at once; at most 64 MiB less
+	// 1 KiB. It costs nothing beforehand. So where commands have 4 KiB and answers 16 bytes, the
+	// receives for the answers need 1 KiB: MaxMessage is about receives alone. A peer with a hello
+	// says itself how large; then MaxSend is not used.
+	MaxSend int
 	// Credits are how many messages the peer may send ahead of those that the owner has consumed:
 	// 32; at most 65,535.
 	//
 	// On the embedded device memory is taken when messages come. On the kernel's devices each
 	// connection has, from its beginning, a receive of at most 16 KiB for each credit and fifteen
-	// more: 0.7 MiB by default. Without that memory it cannot be made (*ResourceError). There the
-	// credits of both sides also bound how many sends the device may have at a time;
-	// Limits.SendQueue more wait in the connection.
+	// more: 0.7 MiB by default. Without that memory it cannot be made (*ResourceError).
 	Credits int
+	// Sends are how many sends a kernel's device may have at a time, at most 128; Limits.SendQueue
+	// more wait in the connection. Each takes memory from the beginning. 0: as many as are of use
+	// with the credits of both sides as far as they are known, and without a hello as many as
+	// Credits. On the embedded device it is always 128.
+	Sends int
 	// PortSpace is the port space: PortSpaceTCP. This package moves no messages for datagram
 	// identifiers: their owner makes the queue pair, in a Call, before Connect or Accept.
 	PortSpace cmid.PortSpace
@@ -224,7 +233,7 @@ type IDConfig struct {
 	// Raw puts nothing of ours on the wire: no hello in the private data, no header before a
 	// message, no credits. It is for peers that use the verbs directly. On the kernel's devices
 	// there are as many receives as Credits, each posted again when its message was consumed, and
-	// room for as many sends at a time. A message that finds no receive ends the connection on
+	// room for Sends. A message that finds no receive ends the connection on
 	// iWARP. On InfiniBand its sender tries again, for ever unless Transport.RNRRetryCount says
 	// less. On the embedded device as many messages as Credits wait for the owner; then the
 	// connection is not read on, and TCP stops the sender. A request is rejected if the connections
@@ -273,6 +282,7 @@ func (c IDConfig) withDefaults(rt *Runtime) IDConfig {
 	c.AcceptTimeout = positive(c.AcceptTimeout, rt.cfg.Timeouts.Request)
 	return c
 }
+	c.MaxSend, c.Sends = max(c.MaxSend, 0), max(c.Sends, 0)
 
 // kind is what the identifier is created as.
 func (c *IDConfig) kind() *cmid.AddrInfo {

@@ -22,8 +22,10 @@ func New(l *Loop, id *cmid.ID, up Identifier, t Terms) (*Conn, error) {
 	d := l.deviceOf(dev)
 	c := &Conn{ID: id, up: up, l: l, terms: t, Device: d, mode: t.Mode}
 	size := min(t.Messages, maxRawMessage)
-	c.maxSend, c.eager = size, size
-	c.Depth = t.SendsUnderWay(d.attr.AsksForReceives)
+	c.maxSend, c.eager = t.bare(size), t.bare(size)
+	if c.Depth = t.SendsUnderWay(d.attr.AsksForReceives); t.Sends > 0 && !d.attr.AsksForReceives {
+		c.Depth = min(t.Sends, SendDepth)
+	}
 	if limit := d.attr.MaxQPWR; limit > 0 {
 		c.Depth = min(c.Depth, limit)
 	}

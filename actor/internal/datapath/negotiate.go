@@ -63,6 +63,15 @@ func (c *Conn) large() bool {
 	return c.mode == ModeMessages && (c.takes > c.eager || peer.MaxMessage > peer.Eager)
 }
 
+// bare is the largest message, in bytes, that is sent to a peer without a hello; byDefault if the
+// owner has not said.
+func (t *Terms) bare(byDefault int) int {
+	if t.SendMost > 0 {
+		return min(t.SendMost, maxRawMessage)
+	}
+	return byDefault
+}
+
 // SendDepth is how many sends are posted at most; what exceeds it waits in the queue.
 const SendDepth = 128
 
@@ -88,6 +97,7 @@ func (t *Terms) SendsUnderWay(asksForReceives bool) int {
 func (c *Conn) Agree(h wire.Hello, ok bool, limit int) {
 	if !ok && c.mode == ModeMessages {
 		c.mode = ModeForeign
+		c.eager = c.terms.bare(c.eager)
 	}
 	if c.mode == ModeMessages {
 		c.Session.Agree(h)

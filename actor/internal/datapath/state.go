@@ -199,6 +199,8 @@ type Terms struct {
 	Credits   int   // messages that the peer may send before the owner has to consume some
 	Messages  int   // bytes of the largest
 	Eager     int   // bytes that are sent at once; 0: what suits the device
+	SendMost  int   // bytes of the largest to a peer without a hello; 0: what suits the mode
+	Sends     int   // posted at a time where receives are posted beforehand; 0: by the credits
 	Area      *Area // of the owner's one-sided operations; nil: there are none
 	Reads     bool  // this side makes Reads
 	Serves    bool  // and serves them
