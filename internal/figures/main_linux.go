@@ -7,6 +7,7 @@
 //	go run ./internal/figures oneway   # one-way 64 B messages, against one write per message
 //	go run ./internal/figures bulk     # 1 MiB Sends and Writes at verbs level, against TCP
 //	go run ./internal/figures large    # messages of up to 1 MiB between actors, against TCP
+//	go run ./internal/figures files    # a file of 1 GiB through slots, against sendfile(2)
 //	go run ./internal/figures connect  # one connection, against dial, accept and a round trip
 //	go run ./internal/figures rate     # connections per second
 //	go run ./internal/figures loops    # several loops against one; -loops N says how many

@@ -19,7 +19,7 @@ var (
 // first, and the one that leaves ports in TIME_WAIT is last. The name of a figure is that of its
 // scenario up to a hyphen. loops is the value of the -loops flag.
 func scenarios(loops int) []measure.Scenario {
-	return slices.Concat(crowds(), echoes(), streams(), connections(), severalLoops(loops), []measure.Scenario{{
+	return slices.Concat(crowds(), echoes(), streams(), connections(), severalLoops(loops), []measure.Scenario{files(), {
 		Name: "http", Title: "net/http, GET of 512 B, 64 connections and goroutines, blocking", On: measure.SameCPU, Paired: true,
 		Entries: contest.Blocking("rdmanet", "net.Conn"), Base: "net.Conn",
 		Columns: []string{measure.PerSecond, measure.CPUPer, measure.AllocsPer, measure.P50, measure.P99},
