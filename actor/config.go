@@ -214,11 +214,17 @@ type IDConfig struct {
 	// identifier of PortSpaceIB one for datagrams. 0: the port space's own. An identifier is not
 	// made if its port space or every device here lacks the type (Channel.CreateIDFor).
 	QPType cmid.QPType
+	// Domain is the protection domain that the connection shares with others of its owner, and
+	// with them its memory. nil: it has its own, if it has Memory. A listener's connections are all
+	// in its Domain, so each of their peers can reach what is granted to another: see Domain. A
+	// Manual identifier on InfiniBand is in none.
+	Domain *Domain
 	// Memory is how many bytes of memory for Read and Write a connection may have (AllocMemory):
-	// none. With it the connection's queue pair has a protection domain of its own, so that what is
-	// granted to its peer no other can reach. On the kernel's devices that domain has the
-	// connection's receive buffers, too, and what it sends from, which connections without Memory
-	// share.
+	// none. In a Domain it is how many all connections there may have when this one allocates.
+	// With Memory, or a Domain, the connection's queue pair is in a protection domain of its own,
+	// or of that Domain's, so that what is granted to its peer no other can reach. On the kernel's
+	// devices the connection's receive buffers are there, too, and what it sends from, which other
+	// connections share.
 	Memory int
 	// Keepalive is this connection's, or that of a listener's connections.
 	Keepalive Keepalive
@@ -275,6 +281,7 @@ const (
 // withDefaults is c as an identifier of rt uses it.
 func (c IDConfig) withDefaults(rt *Runtime) IDConfig {
 	c.MaxMessage = (min(positive(c.MaxMessage, defaultMaxMessage), maxMessageMax) + kib - 1) / kib * kib
+	c.MaxSend, c.Sends = max(c.MaxSend, 0), max(c.Sends, 0)
 	c.Credits = min(positive(c.Credits, datapath.DefaultCredits), 0xFFFF)
 	c.Keepalive = c.Keepalive.or(rt.cfg.Keepalive)
 	c.Transport = c.Transport.Or(rt.cfg.Transport)
@@ -282,7 +289,6 @@ func (c IDConfig) withDefaults(rt *Runtime) IDConfig {
 	c.AcceptTimeout = positive(c.AcceptTimeout, rt.cfg.Timeouts.Request)
 	return c
 }
-	c.MaxSend, c.Sends = max(c.MaxSend, 0), max(c.Sends, 0)
 
 // kind is what the identifier is created as.
 func (c *IDConfig) kind() *cmid.AddrInfo {

@@ -177,7 +177,7 @@ func (it *ident) queuePair(mode datapath.Mode) error {
 		return nil
 	}
 	t := it.terms(mode)
-	if it.cfg.Memory > 0 {
+	if it.cfg.Memory > 0 || it.cfg.Domain != nil {
 		h, err := it.moveIn()
 		if err != nil {
 			return err

@@ -7,13 +7,25 @@ import (
 )
 
 // home is where an identifier's memory is: a protection domain, from when the first memory is
-// allocated or the queue pair is made. So there can be memory before there is a connection. Loop
-// goroutine.
+// allocated or the queue pair is made. So there can be memory before there is a connection. The
+// identifiers of a Domain share one. Loop goroutine, but for l, area and allowed, which stay.
 type home struct {
-	l     *loop
-	area  *datapath.Area
-	bytes int  // of AllocMemory
-	left  bool // the identifier has gone, or Dial has gone on to another address
+	l       *loop
+	area    *datapath.Area
+	allowed Access  // to peers, of each of its connections
+	domain  *Domain // nil: it is of one identifier
+	idents  int     // in it
+	bytes   int     // of AllocMemory
+	left    bool    // they have gone, or Dial has gone on to another address
+}
+
+// newHome makes one on the device of its first identifier.
+func newHome(it *ident) (*home, error) {
+	area, err := it.l.NewArea(it.id.Device())
+	if err != nil {
+		return nil, err
+	}
+	return &home{l: it.l, area: area, allowed: it.cfg.allowed(), idents: 1}, nil
 }
 
 // connects reports whether the identifier is connected, or may connect now.
@@ -40,22 +52,39 @@ func (it *ident) memory() int {
 	return it.home.bytes
 }
 
-// moveIn makes the home, once.
-func (it *ident) moveIn() (*home, error) {
-	if it.home == nil {
-		area, err := it.l.NewArea(it.id.Device())
-		if err != nil {
-			return nil, err
-		}
-		it.home = &home{l: it.l, area: area}
+// moveIn makes the home, or joins that of its Domain, once.
+func (it *ident) moveIn() (_ *home, err error) {
+	switch d := it.cfg.Domain; {
+	case it.home != nil:
+	case d != nil:
+		it.home, err = d.join(it)
+	default:
+		it.home, err = newHome(it)
 	}
-	return it.home, nil
+	return it.home, err
 }
 
-// moveOut leaves the home. What is registered there stays until the queue pair is gone.
-func (it *ident) moveOut() {
-	if h := it.home; h != nil {
-		it.home, h.left = nil, true
-		h.area.Leave()
+// meet joins the others of the Domain, if there is one.
+func (it *ident) meet() error {
+	if it.home != nil || it.cfg.Domain == nil || !it.connects() {
+		return nil
 	}
+	_, err := it.moveIn()
+	return err
+}
+
+// moveOut leaves the home. What is registered there stays until the last queue pair is gone.
+func (it *ident) moveOut() {
+	h := it.home
+	if h == nil {
+		return
+	}
+	it.home = nil
+	if h.idents--; h.idents == 0 {
+		h.left = true
+		if h.domain != nil {
+			h.domain.vacate(h)
+		}
+	}
+	h.area.Leave()
 }

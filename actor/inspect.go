@@ -41,7 +41,7 @@ type IDInfo struct {
 	Waiting   string // the command whose answer is still to come; "" for none
 	Credits   Credits
 	Traffic   Traffic
-	Memory    int               // bytes of AllocMemory
+	Memory    int               // bytes of AllocMemory, of all its Domain
 	Delivered uint64            // sends that the peer has consumed
 	History   []cmid.Transition // the last transitions, oldest first; not to be changed
 }

@@ -15,11 +15,12 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// Memory is registered memory of one connection (struct ibv_mr). Its Reads read into it, its Writes
-// write from it, and the peer reads and writes it once it was granted. AllocMemory makes it. It
-// exists until FreeMemory is answered, Closed comes, or Dial goes on to another address. Its
-// methods, except Len, Access and Use, are for the connection's loop: the Receive of an OnLoop
-// owner on that loop, and the Fn of a Call.
+// Memory is registered memory of one connection, or of the connections of a Domain (struct ibv_mr).
+// Their Reads read into it, their Writes write from it, and the peer to which it was granted reads
+// and writes it. AllocMemory makes it. It exists until FreeMemory is answered, Closed comes (a
+// Domain's: the last one's), or Dial goes on to another address. Its methods, except Len, Access
+// and Use, are for the connection's loop: the Receive of an OnLoop owner on that loop, and the Fn
+// of a Call.
 //
 // While a Read or Write that names the memory is not answered, the memory's bytes belong to the
 // device. Bytes that the peer may write change at any time. What the peer has written is complete
@@ -110,17 +111,17 @@ type (
 		Access Access
 	}
 	// Grant gives the owner a key with which the peer can use the memory, as its Access says
-	// (ours): Granted | CommandFailed. Nobody but the peer of this connection can use the key. A
-	// second Grant gives the same key. The device would let the peer in from the registration on,
-	// but before Grant nobody knows the key.
+	// (ours): Granted | CommandFailed. Nobody but the peer of this connection can use the key, or
+	// the peers of the connections of one Domain. A second Grant gives the same key. The device
+	// would let the peer in from the registration on, but before Grant nobody knows the key.
 	Grant struct{ Memory *Memory }
 	// Revoke takes a grant back (ours): Revoked | CommandFailed, EBUSY while a Read or Write of
-	// this connection's own names the memory. The memory stays, with its bytes as they were when
-	// the peer lost it. That takes a copy: until Revoke is answered, the memory counts twice
-	// against IDConfig.Memory and Limits.Memory. A peer that uses the key afterwards loses its
-	// connection. A Read that is being answered may still bring the peer bytes from before; a Write
-	// that is arriving may have written all, some or none of its bytes. A later Grant gives another
-	// key.
+	// this connection's own, or of its Domain's, names the memory. The memory stays, with its bytes
+	// as they were when the peer lost it. That takes a copy: until Revoke is answered, the memory
+	// counts twice against IDConfig.Memory and Limits.Memory. A peer that uses the key afterwards
+	// loses its connection. A Read that is being answered may still bring the peer bytes from
+	// before; a Write that is arriving may have written all, some or none of its bytes. A later
+	// Grant gives another key.
 	Revoke struct{ Memory *Memory }
 	// FreeMemory gives memory back (ours), ibv_dereg_mr(3): Done | CommandFailed, EBUSY as with
 	// Revoke. A peer that has a key loses access as with Revoke.
@@ -241,6 +242,9 @@ func (it *ident) allocMemory(c *AllocMemory) (*Memory, error) {
 
 // register makes memory within IDConfig.Memory.
 func (it *ident) register(n int, access Access, lease *datapath.Lease) (*verbs.MR, error) {
+	if err := it.meet(); err != nil {
+		return nil, err
+	}
 	if limit, used := it.cfg.Memory, it.memory(); n > limit-used {
 		return nil, fmt.Errorf("%d bytes of memory, with %d of the connection's %d in use (IDConfig.Memory): %w", n, used, limit, unix.ENOMEM)
 	}
@@ -257,6 +261,9 @@ func (it *ident) register(n int, access Access, lease *datapath.Lease) (*verbs.M
 
 // mine returns an error if m belongs to another connection, or is gone.
 func (it *ident) mine(m *Memory) error {
+	if err := it.meet(); err != nil {
+		return err
+	}
 	switch {
 	case m == nil || m.home != it.home && !m.home.left:
 		return fmt.Errorf("not memory of this connection's: %w", unix.EINVAL)

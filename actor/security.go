@@ -179,8 +179,16 @@ func (c *IDConfig) refusal(own secure.Features, why secure.Refusal) []byte {
 
 // allows returns an error if peers may not be granted all of rights, in a mode.
 func (c *IDConfig) allows(rights Access) error {
-	if c.secured() && rights&remoteRights&^c.Security.AllowOneSided != 0 {
+	if rights&remoteRights&^c.allowed() != 0 {
 		return ErrSecured
 	}
 	return nil
+}
+
+// allowed is what of the remote rights a connection may use, and its peer.
+func (c *IDConfig) allowed() Access {
+	if c.secured() {
+		return remoteRights & c.Security.AllowOneSided
+	}
+	return remoteRights
 }

@@ -284,7 +284,7 @@ func TestPoolsAreReported(t *testing.T) {
 		if pools["large"].Limit != 1<<30 || pools["send"].Limit != 1<<30 {
 			w.Errorf("%+v", pools)
 		}
-		if d := l.Devices; len(d) != 1 || d[0] != (DeviceInfo{Name: "mem0", Connections: 1, Queues: 1, Held: 1}) {
+		if d := l.Devices; len(d) != 1 || d[0] != (DeviceInfo{Name: "mem0", Connections: 1, Queues: 1, Held: 1, Memory: 200}) {
 			w.Errorf("%+v", d)
 		}
 		if l.AsOf.IsZero() || l.Blocked != nil {

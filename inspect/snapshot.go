@@ -238,7 +238,6 @@ func devicesOf(s *snapshot) devicesView {
 		id := &s.ids[i]
 		r := v.row(id.Device)
 		r.Identifiers++
-		r.Memory += id.Memory
 		switch id.State {
 		case states.Listening:
 			r.Listening++
@@ -252,6 +251,7 @@ func devicesOf(s *snapshot) devicesView {
 			r.QueuePairs += d.Connections
 			r.Queues += d.Queues
 			r.Retained += d.Held
+			r.Memory += d.Memory
 		}
 	}
 	slices.SortFunc(v.Rows, func(a, b deviceRow) int { return strings.Compare(a.Name, b.Name) })

@@ -10,13 +10,14 @@ import (
 )
 
 // Area is a protection domain, and the memory for one-sided operations that is registered in it.
-// Its users are an identifier, from before the queue pair is made, and the connection whose queue
-// pair is in it. It ends with the last of them. Loop goroutine.
+// Its users are identifiers, one or those that share it, from before their queue pairs are made,
+// and the connections whose queue pairs are in it. It ends with the last of them. Loop goroutine.
 type Area struct {
 	d       *Device
 	pd      verbs.PD
 	dom     *domain // what its connections receive into and send from
 	users   int
+	conns   int // of the users
 	regions []region
 }
 
@@ -35,6 +36,26 @@ func (l *Loop) NewArea(dev verbs.Device) (*Area, error) {
 	return a, nil
 }
 
+// On reports whether it is on dev, and that has not gone.
+func (a *Area) On(dev verbs.Device) bool { return a.d.Verbs == dev && !a.d.removed }
+
+// Join notes one more user, which ends with Leave.
+func (a *Area) Join() { a.users++ }
+
+// enter is Join for a connection, which ends with depart.
+func (a *Area) enter() {
+	a.conns++
+	a.Join()
+}
+
+func (a *Area) depart() {
+	a.conns--
+	a.Leave()
+}
+
+// shared reports whether peers of other connections can reach what is registered in it.
+func (a *Area) shared() bool { return a != nil && a.conns > 1 }
+
 // Leave notes that a user has gone. With the last one the memory goes, but what somebody still uses
 // is a user, too.
 func (a *Area) Leave() {
@@ -43,7 +64,7 @@ func (a *Area) Leave() {
 	}
 	for _, r := range a.regions {
 		free := func() {
-			a.d.l.MemoryBudget += len(r.mr.Bytes)
+			a.d.claim(-len(r.mr.Bytes))
 			a.d.closed("dereg_mr", a.d.Verbs.Free(r.mr))
 		}
 		if r.lease.end(a.d.l, func() { free(); a.Leave() }) {
@@ -74,9 +95,15 @@ func (a *Area) Alloc(n int, access verbs.Access, lease *Lease) (*verbs.MR, error
 	if err != nil {
 		return nil, fmt.Errorf("reg_mr of %d bytes on %s: %w", n, a.d.Verbs.Name(), err)
 	}
-	l.MemoryBudget -= n
+	a.d.claim(n)
 	a.regions = append(a.regions, region{mr, lease})
 	return mr, nil
+}
+
+// claim counts n bytes more.
+func (d *Device) claim(n int) {
+	d.memory += n
+	d.l.MemoryBudget -= n
 }
 
 // Free gives memory from Alloc back. Nothing that is posted may name it. After an error the device
@@ -87,6 +114,6 @@ func (a *Area) Free(mr *verbs.MR) error {
 		return fmt.Errorf("dereg_mr of %d bytes on %s: %w", n, a.d.Verbs.Name(), err)
 	}
 	a.regions = slices.DeleteFunc(a.regions, func(other region) bool { return other.mr == mr })
-	a.d.l.MemoryBudget += n
+	a.d.claim(-n)
 	return nil
 }

@@ -77,7 +77,7 @@ func (dm *domain) close() {
 func (c *Conn) enter() error {
 	d := c.Device
 	if a := c.terms.Area; a != nil {
-		a.users++
+		a.enter()
 		c.area, c.pd, c.dom = a, a.pd, a.dom
 		return nil
 	}
@@ -106,7 +106,7 @@ func (c *Conn) leave() {
 	}
 	switch {
 	case c.area != nil:
-		c.area.Leave()
+		c.area.depart()
 	case c.dom.own:
 		c.dom.leave()
 	case c.Scoped():

@@ -17,6 +17,7 @@ type DeviceInfo struct {
 	Connections int // with a queue pair
 	Queues      int // of completions
 	Held        int // messages that owners have received and not given back
+	Memory      int // bytes for one-sided operations
 }
 
 // Pools is what the loop has.
@@ -34,7 +35,7 @@ func (l *Loop) Pools() []Pool {
 func (l *Loop) DeviceInfos() []DeviceInfo {
 	infos := make([]DeviceInfo, 0, len(l.Devices))
 	for _, d := range l.Devices {
-		infos = append(infos, DeviceInfo{Name: d.Verbs.Name(), Connections: d.Conns, Queues: len(d.Queues), Held: d.heldByOwners()})
+		infos = append(infos, DeviceInfo{Name: d.Verbs.Name(), Connections: d.Conns, Queues: len(d.Queues), Held: d.heldByOwners(), Memory: d.memory})
 	}
 	return infos
 }

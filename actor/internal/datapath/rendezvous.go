@@ -124,9 +124,10 @@ func (o *offers) pulled() {
 		if s.notify {
 			c.up.Sent(s)
 		}
-		if m.chunk != nil {
+		switch {
+		case m.chunk != nil:
 			s.Recycle()
-		} else {
+		case !c.area.shared(): // else another peer may still read it, on a way of its own
 			o.spend(s)
 		}
 	}

@@ -80,6 +80,7 @@ type Device struct {
 	sgl     [1]verbs.SGE
 	Conns   int // whose queue pairs the device has not given back
 	areas   int
+	memory  int // bytes for one-sided operations
 	// it has gone: so does this, with the last connection and the last message of an owner's
 	removed bool
 }
@@ -198,9 +199,9 @@ type Terms struct {
 	Mode      Mode
 	Credits   int   // messages that the peer may send before the owner has to consume some
 	Messages  int   // bytes of the largest
-	Eager     int   // bytes that are sent at once; 0: what suits the device
 	SendMost  int   // bytes of the largest to a peer without a hello; 0: what suits the mode
 	Sends     int   // posted at a time where receives are posted beforehand; 0: by the credits
+	Eager     int   // bytes that are sent at once; 0: what suits the device
 	Area      *Area // of the owner's one-sided operations; nil: there are none
 	Reads     bool  // this side makes Reads
 	Serves    bool  // and serves them

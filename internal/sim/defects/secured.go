@@ -29,7 +29,7 @@ var securedDefects = []defect{
 		name: "one-sided-unasked", layer: invention, workload: "connections", within: 60,
 		was: "A secured connection's memory is granted, although nothing protects it and nobody has allowed that.",
 		edits: []overlay.Edit{edit("actor/security.go",
-			"	if c.secured() && rights&remoteRights&^c.Security.AllowOneSided != 0 {\n", "	if c.secured() && rights == 0 {\n")},
+			"	if rights&remoteRights&^c.allowed() != 0 {\n", "	if c.secured() && rights == 0 {\n")},
 	},
 	{
 		name: "addresses-not-bound", layer: invention, workload: "connections", within: 900,

@@ -1,0 +1,72 @@
+package actor
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+
+	"golang.org/x/sys/unix"
+)
+
+// Domain is a protection domain (struct ibv_pd) for several connections of one owner
+// (IDConfig.Domain). Memory that was allocated through one of them is memory of all: any of them
+// can name it in a Read or Write, grant it to its own peer, revoke it and free it. It stays when
+// the connection that has allocated it ends. It goes with FreeMemory, or when the last connection
+// of the domain has ended and nobody uses it any more (Memory.Use).
+//
+// The owner gives up the isolation between these connections' peers. A key is the same for all of
+// them: a peer that learns one, from another peer or by a guess, reaches that memory, and large
+// messages that are offered to other peers of the domain, until they are read. Peers of
+// connections outside of the domain reach nothing of it. A Revoke or FreeMemory takes the memory
+// from all peers. A grant does not end with the connection through which it was made.
+//
+// The value is the only way into its domain, so nobody else gets in who was not given it. The zero
+// value is ready for use, and empty. A Domain must not be copied. After its last connection has
+// ended it may be used again, with other memory.
+//
+// The connections that are in a domain at a time have to be on one loop and one device, and to
+// allow the same one-sided operations (Security.AllowOneSided). A connection joins when its first
+// memory is allocated or granted, or with its Connect or Accept. That command fails with
+// ErrDomainElsewhere or EINVAL if the connection does not fit. One OnLoop actor that owns all of
+// them has them all on its loop; IDConfig.Route and IDConfig.Place do that for connections that
+// are requested.
+type Domain struct {
+	mu   sync.Mutex
+	home *home // nil: no connection is in it
+}
+
+// ErrDomainElsewhere: the connections that are in the Domain are on another loop, or on another
+// device. errors.Is finds EXDEV beside it.
+var ErrDomainElsewhere = errors.New("the domain's connections are on another loop or device: have one OnLoop actor own all of them")
+
+// join makes an identifier's home be the one that d's connections share.
+func (d *Domain) join(it *ident) (*home, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	h := d.home
+	if h == nil {
+		h, err := newHome(it)
+		if err == nil {
+			d.home, h.domain = h, d
+		}
+		return h, err
+	}
+	switch {
+	case h.l != it.l || !h.area.On(it.id.Device()):
+		return nil, fmt.Errorf("domain: %w (%w)", ErrDomainElsewhere, unix.EXDEV)
+	case h.allowed != it.cfg.allowed():
+		return nil, fmt.Errorf("domain: its connections allow other one-sided operations than this one (Security.AllowOneSided): %w", unix.EINVAL)
+	}
+	h.idents++
+	h.area.Join()
+	return h, nil
+}
+
+// vacate notes that nobody is in h any more.
+func (d *Domain) vacate(h *home) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.home == h {
+		d.home = nil
+	}
+}
