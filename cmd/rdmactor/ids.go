@@ -12,7 +12,7 @@ import (
 	"github.com/rdmactor/rdmactor/cmd/rdmactor/internal/compare"
 	"github.com/rdmactor/rdmactor/cmd/rdmactor/internal/kernel"
 	"github.com/rdmactor/rdmactor/cmd/rdmactor/internal/page"
-	"github.com/rdmactor/rdmactor/cmd/rdmactor/internal/plain"
+	"github.com/rdmactor/rdmactor/internal/plain"
 )
 
 // listIDs is the command ids.

@@ -11,7 +11,6 @@ import (
 
 	"github.com/rdmactor/rdmactor/cmid"
 	"github.com/rdmactor/rdmactor/cmid/ucm/uabi"
-	"github.com/rdmactor/rdmactor/internal/nldev"
 	"github.com/rdmactor/rdmactor/states"
 )
 
@@ -217,21 +216,6 @@ func TestOpenErrors(t *testing.T) {
 	}
 	if _, err := openChannel(t.TempDir()); !errors.As(err, &open) {
 		t.Errorf("a directory: %v", err)
-	}
-}
-
-// TestChardevAnswer: what the kernel says of its device file, whole and cut off.
-func TestChardevAnswer(t *testing.T) {
-	answer := nldev.Attr(nil, attrChardevName, []byte(clientName))
-	named := len(answer)
-	answer = nldev.Attr(answer, attrChardevABI, binary.NativeEndian.AppendUint64(nil, 4))
-	if c, err := parseChardev(answer); err != nil || c != (chardev{"rdma_cm", 4}) {
-		t.Errorf("%+v, %v", c, err)
-	}
-	for n := range len(answer) {
-		if c, err := parseChardev(answer[:n]); n != named && !errors.Is(err, unix.EPROTO) || c.abi != 0 {
-			t.Errorf("cut to %d bytes: %+v, %v", n, c, err)
-		}
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/rdmactor/rdmactor/cmid/ucm/uabi"
+	"github.com/rdmactor/rdmactor/internal/nldev"
 	"github.com/rdmactor/rdmactor/verbs"
 	"github.com/rdmactor/rdmactor/verbs/uverbs"
 )
@@ -30,12 +31,12 @@ const (
 func openChannel(node string) (*uabi.File, error) {
 	asked := error(nil)
 	if node == "" {
-		var c chardev
+		var c nldev.Chardev
 		c, asked = discover()
-		node = nodeDir + c.name
-		if c.abi != 0 && (c.abi < minABI || c.abi > uabi.ABIVersion) {
+		node = nodeDir + c.Name
+		if c.ABI != 0 && (c.ABI < minABI || c.ABI > uabi.ABIVersion) {
 			return nil, &OpenError{
-				Path: node, Err: fmt.Errorf("the kernel's ABI version is %d, this program knows %d: %w", c.abi, uabi.ABIVersion, unix.EPROTONOSUPPORT),
+				Path: node, Err: fmt.Errorf("the kernel's ABI version is %d, this program knows %d: %w", c.ABI, uabi.ABIVersion, unix.EPROTONOSUPPORT),
 				Remedy: "use another kernel, or another version of this program",
 			}
 		}
@@ -92,15 +93,15 @@ func shared(fd int) bool {
 
 // discover finds the device file. It asks the kernel, which loads the module; then sysfs; and else
 // takes the usual path. The error says why the kernel did not name the file.
-func discover() (chardev, error) {
-	c, err := askChardev()
+func discover() (nldev.Chardev, error) {
+	c, err := nldev.AskChardev("rdma_cm")
 	if err == nil {
 		return c, nil
 	}
-	c = chardev{name: "rdma_cm"}
+	c = nldev.Chardev{Name: "rdma_cm"}
 	if text, readErr := os.ReadFile(miscABI); readErr == nil {
 		abi, _ := strconv.ParseUint(strings.TrimSpace(string(text)), 10, 32)
-		c.abi = uint32(abi)
+		c.ABI = uint32(abi)
 		err = nil
 	}
 	return c, err

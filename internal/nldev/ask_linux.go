@@ -25,6 +25,46 @@ func Devices() (all []Device, err error) {
 	return all, err
 }
 
+// AskChardev asks for a client's device file ("rdma_cm"), which loads its module if there is one.
+func AskChardev(client string) (Chardev, error) {
+	return askChardev(Attr(nil, attrChardevType, append([]byte(client), 0)))
+}
+
+// DataFile asks for the device file of a device's data path, and for its driver.
+func DataFile(index uint32) (Chardev, error) {
+	return askChardev(Attr(which(index), attrChardevType, []byte("uverbs\x00")))
+}
+
+func askChardev(attrs []byte) (c Chardev, err error) {
+	_, err = Ask(getChardev, false, attrs, func(payload []byte) (err error) {
+		c, err = parseChardev(payload)
+		return err
+	})
+	return c, err
+}
+
+// Netdevs are the network interfaces of a device's ports, by the port's number.
+func Netdevs(index uint32) (map[uint32]string, error) {
+	ports := make(map[uint32]string)
+	_, err := Ask(portGet, true, which(index), func(payload []byte) error {
+		port, netdev, err := parsePort(payload)
+		if ports[port] = netdev; err == nil && len(ports) > mostPorts {
+			err = Protocol("more than %d ports", mostPorts)
+		}
+		return err
+	})
+	return ports, err
+}
+
+// Counts says how many objects of each kind a device has, of all processes: "qp", "cm_id" and so on.
+func Counts(index uint32) (counts map[string]uint64, err error) {
+	_, err = Ask(resGet, false, which(index), func(payload []byte) (err error) {
+		counts, err = parseCounts(payload)
+		return err
+	})
+	return counts, err
+}
+
 // Ask sends a request, and has message read what each message of the answer has in it: those of a
 // dump, or else one. changed: what a dump lists has changed meanwhile.
 func Ask(command uint16, dump bool, attrs []byte, message func(payload []byte) error) (changed bool, err error) {

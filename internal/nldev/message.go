@@ -26,6 +26,7 @@ const (
 	attrLen       = 4          // struct nlattr
 	aligned       = 4
 	mostDevices   = 4096
+	mostPorts     = 4096
 )
 
 // Device is a device's name, and its index, which no later one gets.

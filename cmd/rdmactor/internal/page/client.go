@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/rdmactor/rdmactor/cmd/rdmactor/internal/plain"
+	"github.com/rdmactor/rdmactor/internal/plain"
 )
 
 const (

@@ -7,7 +7,7 @@ import (
 	"reflect"
 	"strings"
 
-	"github.com/rdmactor/rdmactor/cmd/rdmactor/internal/plain"
+	"github.com/rdmactor/rdmactor/internal/plain"
 )
 
 // Row is an identifier, with the names that the page gives to its fields.

@@ -10,7 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/rdmactor/rdmactor/cmd/rdmactor/internal/page"
-	"github.com/rdmactor/rdmactor/cmd/rdmactor/internal/plain"
+	"github.com/rdmactor/rdmactor/internal/plain"
 )
 
 // style is how a line looks.

@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 	"golang.org/x/term"
 
-	"github.com/rdmactor/rdmactor/cmd/rdmactor/internal/plain"
+	"github.com/rdmactor/rdmactor/internal/plain"
 )
 
 const (

@@ -1,0 +1,42 @@
+package nldev
+
+import "encoding/binary"
+
+const (
+	attrChardevType = 69 // RDMA_NLDEV_ATTR_CHARDEV_TYPE
+	attrChardevName = 70 // RDMA_NLDEV_ATTR_CHARDEV_NAME
+	attrChardevABI  = 71 // RDMA_NLDEV_ATTR_CHARDEV_ABI
+	attrDriverID    = 73 // RDMA_NLDEV_ATTR_UVERBS_DRIVER_ID
+
+	getChardev = Client | 15 // RDMA_NLDEV_CMD_GET_CHARDEV
+)
+
+// Chardev is a device file as the kernel knows it.
+type Chardev struct {
+	Name   string // in /dev/infiniband
+	ABI    uint32
+	Driver uint32 // of a device's data path: enum rdma_driver_id
+}
+
+// parseChardev reads a message of RDMA_NLDEV_CMD_GET_CHARDEV.
+func parseChardev(payload []byte) (c Chardev, err error) {
+	e := binary.NativeEndian
+	err = Each(payload, func(kind uint16, value []byte) error {
+		switch {
+		case kind == attrChardevName:
+			c.Name = Text(value)
+		case kind == attrChardevABI && len(value) >= 8:
+			c.ABI = uint32(e.Uint64(value))
+		case kind == attrDriverID && len(value) >= 4:
+			c.Driver = e.Uint32(value)
+		}
+		return nil
+	})
+	switch {
+	case err != nil:
+		return Chardev{}, err
+	case c.Name == "":
+		return c, Protocol("no name in the answer")
+	}
+	return c, nil
+}
