@@ -136,6 +136,7 @@ func (a *adapter) Query() (hca.Caps, error) {
 		GUID:  bits.ReverseBytes64(dev.NodeGUID),
 		IWARP: peek[int32](peek[uintptr](a.ctx, contextDevice), deviceNodeType) == nodeRNIC,
 		Siw:   dev.VendorID == siwVendor, MaxCQE: int(dev.MaxCQE), MaxSRQWR: int(dev.MaxSRQWR),
+		MaxCQ: int(dev.MaxCQ), MaxMR: int(dev.MaxMR),
 		Attr: verbs.DeviceAttr{
 			MaxQP: int(dev.MaxQP), MaxQPWR: min(int(dev.MaxQPWR), int(dev.MaxCQE)/2), MaxSGE: min(int(dev.MaxSGE), maxSGE),
 			MaxRDAtom: int(min(dev.MaxQPRdAtom, dev.MaxQPInitRdAtom, 255)), Atomics: dev.AtomicCap != 0,

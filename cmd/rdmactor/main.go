@@ -17,6 +17,7 @@ const overview = `rdmactor: RDMA from one program, without kernel modules and wi
   rdmactor perf -s|-c [flags]    perftest's measurements: latency and bandwidth of send, write and read
   rdmactor top URL               a running program's identifiers, loops and memory, live, in a terminal
   rdmactor ids [URL] [flags]     the identifiers of a running program, of the kernel, or both joined
+  rdmactor doctor                this machine's RDMA devices, and what is missing
   rdmactor keygen IDENTITY       a pre-shared key, in a file, for programs that take --key
   rdmactor certs [NAME...]       certificates for development, for programs that take --tls-cert
 
@@ -46,6 +47,8 @@ func execute(ctx context.Context, args []string, stdout, stderr io.Writer) error
 		return watch(ctx, args[1:], stdout, stderr)
 	case "ids":
 		return listIDs(ctx, args[1:], stdout, stderr)
+	case "doctor":
+		return examine(ctx, args[1:], stdout)
 	case "keygen":
 		return keygen(args[1:], stdout)
 	case "certs":

@@ -32,6 +32,8 @@ type Caps struct {
 	IWARP, Siw bool
 	MaxCQE     int // entries of a completion queue
 	MaxSRQWR   int // receives of a shared receive queue
+	MaxCQ      int // completion queues
+	MaxMR      int // memory regions
 }
 
 // Place is one scatter/gather element, as the device finds it.

@@ -36,7 +36,10 @@ func (k *kernel) Query() (hca.Caps, error) {
 	if err != nil {
 		return hca.Caps{}, fmt.Errorf("query_device: %w", err)
 	}
-	c := hca.Caps{GUID: binary.BigEndian.Uint64(resp.NodeGUID[:]), MaxCQE: int(resp.MaxCQE), MaxSRQWR: int(resp.MaxSRQWR)}
+	c := hca.Caps{
+		GUID: binary.BigEndian.Uint64(resp.NodeGUID[:]), MaxCQE: int(resp.MaxCQE), MaxSRQWR: int(resp.MaxSRQWR),
+		MaxCQ: int(resp.MaxCQ), MaxMR: int(resp.MaxMR),
+	}
 	switch resp.VendorID {
 	case rxeVendor:
 		c.Attr = verbs.DeviceAttr{MaxSGE: rxeMaxSGE, MaxInline: rxeInline, Immediate: true, Atomics: resp.AtomicCap != 0}

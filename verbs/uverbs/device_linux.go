@@ -5,6 +5,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/rdmactor/rdmactor/internal/hca"
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
@@ -28,6 +29,9 @@ func (d *device) IWARP() bool { return d.caps.IWARP }
 
 // Attr gives the device's limits.
 func (d *device) Attr() verbs.DeviceAttr { return d.attr }
+
+// Caps is what the device is and can, for this project's own tools.
+func (d *device) Caps() hca.Caps { return d.caps }
 
 // PD is the domain of whatever names none.
 func (d *device) PD() verbs.PD { return d.pd }

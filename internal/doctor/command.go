@@ -1,0 +1,93 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+
+	"github.com/rdmactor/rdmactor/internal/cli"
+	"github.com/rdmactor/rdmactor/internal/plain"
+	"github.com/rdmactor/rdmactor/verbs"
+)
+
+// Linked is the command that has libibverbs linked in, in the repository.
+const Linked = "`go -C native run ./adapter doctor`"
+
+// Config says what this program can do.
+type Config struct {
+	Name string // of the program and its command: "rdmactor doctor"
+	// Provider opens devices; nil: verbs/uverbs, as in ucm.Config.
+	Provider verbs.Provider
+	// Library looks at libibverbs; nil: it is not linked in.
+	Library func() Library
+	// Remedy is what would help against an error of Provider or of libibverbs, "" if it does not
+	// know it. nil: it knows none.
+	Remedy func(error) string
+}
+
+const usage = `NAME
+  %[1]s - this machine's RDMA devices, and what is missing
+
+SYNOPSIS
+  %[1]s [--json]
+
+DESCRIPTION
+  It looks at device files, kernel modules, every RDMA device with its ports and their GIDs, and the limits of this process. It opens
+  each device as a program does, registers memory on it, and closes it again. Nothing is changed, but the kernel may load rdma_ucm.
+
+  What is missing comes last, the worst first, each with the way out.
+
+  The status is 0 if a device is usable: connections can be made, its data path opens, it has an active port and an address. Else it
+  is 1. --json prints the same as JSON.
+
+FLAGS
+`
+
+// ErrUnusable says that no device is usable.
+var ErrUnusable = errors.New("no RDMA device is usable here: the way out is above; the embedded device (--device iwarp) needs none")
+
+// Command is the command line. The error is ErrUnusable when no device is usable.
+func Command(ctx context.Context, cfg Config, args []string, stdout io.Writer) error {
+	f := flag.NewFlagSet(cfg.Name, flag.ContinueOnError)
+	f.SetOutput(io.Discard) // who runs the command reports errors
+	asJSON := f.Bool("json", false, "print JSON instead of text")
+	err := f.Parse(args)
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		fmt.Fprintf(stdout, usage, cfg.Name)
+		f.SetOutput(stdout)
+		f.PrintDefaults()
+		return err
+	case err == nil && f.NArg() > 0:
+		err = fmt.Errorf("unexpected %q", f.Arg(0))
+	}
+	if err != nil {
+		return fmt.Errorf("%w; see %s --help", err, cfg.Name)
+	}
+	r, err := Look(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	if *asJSON {
+		err = plain.WriteJSON(stdout, r)
+	} else {
+		err = r.WriteText(stdout)
+	}
+	if err == nil && !r.Usable {
+		err = ErrUnusable
+	}
+	return err
+}
+
+// Look looks at this machine.
+func Look(ctx context.Context, cfg Config) (*Report, error) {
+	r, err := look(ctx, cfg)
+	if err != nil {
+		return nil, err
+	}
+	r.Program = cli.Version(cfg.Name)
+	r.judge()
+	return r, nil
+}

@@ -1,0 +1,251 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmactor/rdmactor/cmid/ucm"
+	"github.com/rdmactor/rdmactor/eventloop"
+	"github.com/rdmactor/rdmactor/internal/hca"
+	"github.com/rdmactor/rdmactor/internal/nldev"
+	"github.com/rdmactor/rdmactor/verbs"
+	"github.com/rdmactor/rdmactor/verbs/uverbs"
+)
+
+const (
+	mostAddresses = 256
+	// patience is how long a device may take to be opened: a driver may hang with its adapter.
+	patience = 10 * time.Second
+)
+
+// look looks at this host.
+func look(ctx context.Context, cfg Config) (*Report, error) {
+	r := &Report{User: os.Getuid(), Limits: limits(), Devices: []Device{}}
+	var u unix.Utsname
+	if err := unix.Uname(&u); err == nil {
+		r.Kernel = unix.ByteSliceToString(u.Release[:])
+	}
+	r.CM = connections() // first: it loads modules
+	sys := os.DirFS("/sys")
+	r.Modules, r.Netdevs = modules(sys), ethernets(sys)
+	if cfg.Library != nil {
+		l := cfg.Library()
+		r.Library = &l
+	}
+	devices, err := sysDevices(sys)
+	switch {
+	case errors.Is(err, unix.ENOENT):
+		return r, nil
+	case err != nil:
+		return nil, fmt.Errorf("the devices in /sys: %w", err)
+	}
+	r.subsystem = true
+	r.Devices = append(r.Devices, devices...)
+	askKernel(r.Devices)
+	for i := range r.Devices {
+		d := &r.Devices[i]
+		for n := range d.Ports {
+			d.Ports[n].MTU = netdevMTU(sys, d.Ports[n].Netdev)
+		}
+		if err := openWithin(ctx, d, cfg); err != nil {
+			return nil, err
+		}
+	}
+	if r.CM.Error == "" {
+		addresses(r.Devices)
+	}
+	return r, nil
+}
+
+// connections looks at rdma_cm's device file.
+func connections() Node {
+	n := Node{Path: "/dev/infiniband/rdma_cm"}
+	_, _, err := ucm.DeviceFor(netip.IPv6Unspecified()) // which no device has: only the file matters
+	if e := (*ucm.OpenError)(nil); errors.As(err, &e) {
+		n.Error, n.Way = fmt.Sprintf("open %s: %v", orPath(e.Path), e.Err), e.Remedy
+	}
+	return n
+}
+
+func orPath(path string) string {
+	if path == "" {
+		return "rdma_cm"
+	}
+	return path
+}
+
+// askKernel adds what sysfs does not say. Without answers it stays with that.
+func askKernel(devices []Device) {
+	known, _ := nldev.Devices()
+	for i := range devices {
+		d := &devices[i]
+		for _, k := range known {
+			if k.Name != d.Name {
+				continue
+			}
+			if c, err := nldev.DataFile(k.Index); err == nil {
+				if name := drivers[c.Driver]; name != "" {
+					d.Driver = name
+				}
+			}
+			netdevs, _ := nldev.Netdevs(k.Index)
+			for n := range d.Ports {
+				if name := netdevs[uint32(d.Ports[n].Number)]; name != "" {
+					d.Ports[n].Netdev = name
+				}
+			}
+		}
+	}
+}
+
+// openWithin opens a device, and gives up when that takes too long. What opens it then stays behind.
+// The error is ctx's.
+func openWithin(ctx context.Context, d *Device, cfg Config) error {
+	done := make(chan Device, 1)
+	go func(d Device) {
+		d.open(cfg)
+		done <- d
+	}(*d)
+	select {
+	case *d = <-done:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-time.After(patience):
+		d.Error = fmt.Sprintf("it was not opened within %v", patience)
+		d.Way = "see dmesg: the driver or the adapter hangs"
+		return nil
+	}
+}
+
+// open opens the device as a program does, and registers as much memory as a connection.
+func (d *Device) open(cfg Config) {
+	l, err := eventloop.New(eventloop.Config{})
+	if err != nil {
+		d.Error = err.Error()
+		return
+	}
+	defer func() { _ = l.Shutdown(context.Background()) }()
+	provider := cfg.Provider
+	if provider == nil {
+		provider = uverbs.Provider{}
+	}
+	dev, err := provider.Open(l, verbs.DeviceIdent{Name: d.Name, GUID: d.guid})
+	if err == nil {
+		d.Path = d.pathFor(cfg)
+		d.Limits = capability(dev)
+		var mr *verbs.MR
+		if mr, err = dev.Alloc(perConnection, verbs.LocalWrite); err == nil {
+			err = dev.Free(mr)
+		}
+		err = errors.Join(err, dev.Close())
+	}
+	if err != nil {
+		d.Error, d.Way = strings.ReplaceAll(err.Error(), "\n", "; "), wayOut(err, cfg)
+	}
+}
+
+// pathFor names what has opened the device.
+func (d *Device) pathFor(cfg Config) string {
+	if cfg.Provider == nil && (d.Driver == "rxe" || d.Driver == "siw") {
+		return "uverbs"
+	}
+	return "libibverbs"
+}
+
+func capability(dev verbs.ProviderDevice) *Capability {
+	a := dev.Attr()
+	c := &Capability{
+		QueuePairs: a.MaxQP, Outstanding: a.MaxQPWR, Reads: a.MaxRDAtom, Inline: a.MaxInline, Message: a.MaxMessage, Datagram: a.MaxDatagram,
+		Immediate: a.Immediate, Atomics: a.Atomics,
+	}
+	if with, ok := dev.(interface{ Caps() hca.Caps }); ok {
+		caps := with.Caps()
+		c.CompletionQueues, c.Completions, c.MemoryRegions = caps.MaxCQ, caps.MaxCQE, caps.MaxMR
+	}
+	return c
+}
+
+// wayOut is what would help against the error of a device that is not opened.
+func wayOut(err error, cfg Config) string {
+	if cfg.Remedy != nil {
+		if way := cfg.Remedy(err); way != "" {
+			return way
+		}
+	}
+	switch other, memory := (*uverbs.OtherDeviceError)(nil), (*uverbs.MemlockError)(nil); {
+	case errors.As(err, &other):
+		return `a program imports _ "github.com/rdmactor/rdmactor/native", which calls libibverbs. ` + Linked + " looks at the device with it"
+	case errors.As(err, &memory):
+		return "ulimit -l unlimited (/etc/security/limits.conf), LimitMEMLOCK=infinity in systemd, --ulimit memlock=-1 for containers"
+	case errors.Is(err, unix.EACCES), errors.Is(err, unix.EPERM):
+		return fmt.Sprintf("user %d needs read and write permission for /dev/infiniband/uverbs*: udev's rules of rdma-core give it (chmod 666 "+
+			"until then); in a container, allow the device", os.Getuid())
+	case errors.Is(err, unix.ENOENT):
+		return "the device's file is not there: run udev, or pass /dev/infiniband to the container"
+	case errors.Is(err, unix.ENODEV):
+		return "modprobe ib_uverbs; see dmesg for a device that has gone"
+	}
+	return "see dmesg"
+}
+
+// addresses finds the devices' addresses, by asking rdma_cm as auto does.
+func addresses(devices []Device) {
+	all, _ := net.InterfaceAddrs()
+	for i, a := range all {
+		n, ok := a.(*net.IPNet)
+		if !ok || i >= mostAddresses {
+			continue
+		}
+		ip, _ := netip.AddrFromSlice(n.IP)
+		if ip = ip.Unmap(); ip.IsLoopback() || ip.IsLinkLocalUnicast() { // the latter needs a zone
+			continue
+		}
+		name, ok, err := ucm.DeviceFor(ip)
+		for i := range devices {
+			if ok && err == nil && devices[i].Name == name {
+				devices[i].Addresses = append(devices[i].Addresses, ip.String())
+			}
+		}
+	}
+}
+
+// limits are this process's.
+func limits() (l Limits) {
+	var lim unix.Rlimit
+	if unix.Getrlimit(unix.RLIMIT_MEMLOCK, &lim) == nil {
+		l.LockedMemory = lim.Cur
+	}
+	if unix.Getrlimit(unix.RLIMIT_NOFILE, &lim) == nil {
+		l.OpenFiles = lim.Cur
+	}
+	status, _ := os.ReadFile("/proc/self/status")
+	l.MayLock = mayLock(string(status))
+	return l
+}
+
+// mayLock reads CAP_IPC_LOCK in /proc/self/status.
+func mayLock(status string) bool {
+	for line := range strings.Lines(status) {
+		if set, ok := strings.CutPrefix(line, "CapEff:"); ok {
+			caps, err := strconv.ParseUint(strings.TrimSpace(set), 16, 64)
+			return err == nil && caps&(1<<unix.CAP_IPC_LOCK) != 0
+		}
+	}
+	return false
+}
+
+// drivers are the names of the kernel's enum rdma_driver_id.
+var drivers = map[uint32]string{
+	1: "mlx5", 2: "mlx4", 3: "cxgb3", 4: "cxgb4", 5: "mthca", 6: "bnxt_re", 7: "ocrdma", 8: "nes", 9: "irdma", 10: "vmw_pvrdma", 11: "qedr",
+	12: "hns", 13: "usnic", 14: "rxe", 15: "hfi1", 16: "qib", 17: "efa", 18: "siw", 19: "erdma", 20: "mana",
+}

@@ -1,0 +1,113 @@
+package doctor
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/rdmactor/rdmactor/internal/plain"
+)
+
+const (
+	// perConnection is what a connection pins with the defaults of rdma.IDConfig on a kernel's
+	// device, and wantLocked a limit that is enough to begin with.
+	perConnection = 7 << 20 / 10
+	wantLocked    = 64 << 20
+	wantFiles     = 256
+)
+
+// judge finds out which devices are usable, and what is missing, the worst first.
+func (r *Report) judge() {
+	r.Missing = []Missing{}
+	for i := range r.Devices {
+		d := &r.Devices[i]
+		d.Usable = r.CM.Error == "" && d.Error == "" && d.Path != "" && slices.ContainsFunc(d.Ports, Port.active) && len(d.Addresses) > 0
+		r.Usable = r.Usable || d.Usable
+	}
+	if len(r.Devices) == 0 {
+		r.noDevices()
+	}
+	if r.CM.Error != "" && r.subsystem {
+		r.miss("connections cannot be made: "+r.CM.Error, r.CM.Way)
+	}
+	if l := r.Library; l != nil && l.Error != "" {
+		r.miss("libibverbs cannot be used: "+l.Error, l.Way)
+	}
+	for i := range r.Devices {
+		r.judgeDevice(&r.Devices[i])
+	}
+	if !r.Limits.MayLock && r.Limits.LockedMemory < wantLocked {
+		r.miss(fmt.Sprintf("RLIMIT_MEMLOCK is %d bytes: a connection pins %.1f MB, so there is room for some %d",
+			r.Limits.LockedMemory, float64(perConnection)/1e6, r.Limits.LockedMemory/perConnection),
+			"ulimit -l unlimited (/etc/security/limits.conf), LimitMEMLOCK=infinity in systemd, --ulimit memlock=-1 for containers")
+	}
+	if r.Limits.OpenFiles < wantFiles {
+		r.miss(fmt.Sprintf("this process may have %d open files", r.Limits.OpenFiles), "ulimit -n 1024, LimitNOFILE= in systemd")
+	}
+}
+
+func (r *Report) miss(what, way string) { r.Missing = append(r.Missing, Missing{what, way}) }
+
+// noDevices says how to get a device.
+func (r *Report) noDevices() {
+	netdev := "NETDEV"
+	if len(r.Netdevs) > 0 {
+		netdev = r.Netdevs[0]
+	}
+	way := "the embedded device needs none and works here: --device iwarp, which auto takes. " +
+		"For an adapter load its driver (modprobe mlx5_ib, irdma, bnxt_re ...). " +
+		"For a software device over Ethernet, as root: modprobe rdma_rxe && rdma link add rxe0 type rxe netdev " + netdev +
+		". In a container do so on its host, and pass /dev/infiniband in"
+	if !r.subsystem {
+		r.miss("the kernel has no RDMA: the module ib_core is not loaded", way)
+		return
+	}
+	r.miss("no RDMA device", way)
+}
+
+// judgeDevice says what a device lacks.
+func (r *Report) judgeDevice(d *Device) {
+	if d.Error != "" {
+		r.miss(d.Name+" has no data path here: "+d.Error, d.Way)
+	}
+	netdev := "NETDEV"
+	for _, p := range d.Ports {
+		if p.Netdev != "" {
+			netdev = p.Netdev
+		}
+	}
+	switch {
+	case len(d.Ports) == 0:
+		r.miss(d.Name+" has no port", "see dmesg: its driver has not finished")
+		return
+	case !slices.ContainsFunc(d.Ports, Port.active):
+		way := "ip link set " + netdev + " up; see that the cable is in and that the other end is up"
+		if d.Transport == "InfiniBand" {
+			way = "a port in INIT waits for a subnet manager (opensm, or the switch's); one that is DOWN has no cable or no peer"
+		}
+		r.miss(fmt.Sprintf("%s has no active port: %s", d.Name, states(d.Ports)), way)
+	}
+	if len(d.Addresses) == 0 && r.CM.Error == "" {
+		what := d.Name + " has no IP address that rdma_cm would find it by"
+		way := "ip addr add 192.0.2.1/24 dev " + netdev
+		if d.Transport == "InfiniBand" {
+			way = "load ib_ipoib and give its interface one: ip addr add 192.0.2.1/24 dev ib0"
+		}
+		r.miss(what, way)
+	}
+}
+
+func (p Port) active() bool { return p.State == "ACTIVE" }
+
+// states lists the ports' states.
+func states(ports []Port) string {
+	var all []string
+	for _, p := range ports {
+		all = append(all, fmt.Sprintf("port %d is %s", p.Number, plain.Or(p.State)))
+	}
+	return strings.Join(all, ", ")
+}
+
+// unlimited is RLIM_INFINITY.
+const unlimited = math.MaxUint64

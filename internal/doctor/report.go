@@ -1,0 +1,111 @@
+package doctor
+
+// Report is what there is, and what is missing.
+type Report struct {
+	Program string   `json:"program"` // with its version
+	Kernel  string   `json:"kernel"`  // release
+	User    int      `json:"user"`
+	CM      Node     `json:"rdma_cm"`
+	Modules []string `json:"modules"` // of interest, that are loaded
+	// Library is libibverbs, or nil if this program is linked without.
+	Library *Library `json:"libibverbs"`
+	Limits  Limits   `json:"limits"`
+	Devices []Device `json:"devices"`
+	// Netdevs are Ethernet interfaces that are up, on which a software device could be made.
+	Netdevs []string `json:"netdevs"`
+	// Missing has first what keeps all devices from being used.
+	Missing []Missing `json:"missing"`
+	Usable  bool      `json:"usable"` // at least one device is
+
+	subsystem bool // the kernel has RDMA
+}
+
+// Node is a device file.
+type Node struct {
+	Path string `json:"path,omitempty"` // "": there is none
+	// Error says why it cannot be opened, and Way what would help.
+	Error string `json:"error,omitempty"`
+	Way   string `json:"way_out,omitempty"`
+}
+
+// Library is libibverbs.
+type Library struct {
+	File    string   `json:"file,omitempty"`    // with its version; "": it cannot be loaded
+	Devices []string `json:"devices"`           // that it has drivers for
+	Drivers []string `json:"drivers"`           // their files
+	Error   string   `json:"error,omitempty"`   // why it cannot be used
+	Way     string   `json:"way_out,omitempty"` // what would help
+}
+
+// Limits are this process's.
+type Limits struct {
+	LockedMemory uint64 `json:"locked_memory_bytes"` // RLIMIT_MEMLOCK; all ones: unlimited
+	MayLock      bool   `json:"may_lock"`            // CAP_IPC_LOCK: that limit does not apply
+	OpenFiles    uint64 `json:"open_files"`
+}
+
+// Device is an RDMA device.
+type Device struct {
+	Name      string `json:"name"`
+	Driver    string `json:"driver,omitempty"` // the kernel's: rxe, mlx5
+	Transport string `json:"transport,omitempty"`
+	NodeGUID  string `json:"node_guid,omitempty"`
+	Firmware  string `json:"firmware,omitempty"`
+	Board     string `json:"board,omitempty"`
+	PCI       string `json:"pci,omitempty"`
+	File      string `json:"file,omitempty"` // of its data path
+	Ports     []Port `json:"ports"`
+	// Addresses are those that rdma_cm finds the device by.
+	Addresses []string `json:"addresses"`
+	// Path is what opens it here: "uverbs", "libibverbs", or "" for nothing. Error and Way say why
+	// that has failed, and what would help.
+	Path   string      `json:"data_path,omitempty"`
+	Error  string      `json:"error,omitempty"`
+	Way    string      `json:"way_out,omitempty"`
+	Limits *Capability `json:"limits"` // nil: it was not opened
+	Usable bool        `json:"usable"`
+
+	guid uint64 // 0: not known, and not compared
+}
+
+// Capability is what an open device can.
+type Capability struct {
+	QueuePairs       int    `json:"queue_pairs"`
+	Outstanding      int    `json:"outstanding_requests"` // of a queue
+	CompletionQueues int    `json:"completion_queues"`
+	Completions      int    `json:"completions"` // of a queue
+	MemoryRegions    int    `json:"memory_regions"`
+	Reads            int    `json:"reads"`         // outstanding for each queue pair
+	Inline           int    `json:"inline_bytes"`  // of a send
+	Message          uint32 `json:"message_bytes"` // the longest
+	Datagram         int    `json:"datagram_bytes,omitempty"`
+	Immediate        bool   `json:"immediate"`
+	Atomics          bool   `json:"atomics"`
+}
+
+// Port is a port of a device.
+type Port struct {
+	Number    int    `json:"number"`
+	State     string `json:"state,omitempty"` // ACTIVE, DOWN, INIT
+	Physical  string `json:"physical_state,omitempty"`
+	LinkLayer string `json:"link_layer,omitempty"`
+	Rate      string `json:"rate,omitempty"`
+	Netdev    string `json:"netdev,omitempty"`
+	MTU       int    `json:"netdev_mtu_bytes,omitempty"`
+	GIDs      []GID  `json:"gids"`
+	Cut       bool   `json:"gids_cut,omitempty"` // there are more
+}
+
+// GID is an address of a port.
+type GID struct {
+	Index   int    `json:"index"`
+	Type    string `json:"type,omitempty"` // "RoCE v2", "IB/RoCE v1"
+	Address string `json:"address"`
+	Netdev  string `json:"netdev,omitempty"`
+}
+
+// Missing is something that is missing.
+type Missing struct {
+	What string `json:"what"`
+	Way  string `json:"way_out"`
+}

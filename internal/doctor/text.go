@@ -1,0 +1,120 @@
+package doctor
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/rdmactor/rdmactor/internal/plain"
+)
+
+// WriteText writes the report for people.
+func (r *Report) WriteText(w io.Writer) error {
+	var b bytes.Buffer
+	say := func(format string, args ...any) {
+		fmt.Fprintln(&b, plain.Text(fmt.Sprintf(format, args...)))
+	}
+	say("%s; Linux %s, user %d", r.Program, r.Kernel, r.User)
+	say("rdma_cm     %s", cmp.Or(r.CM.Error, r.CM.Path))
+	say("modules     %s", cmp.Or(strings.Join(r.Modules, " "), "none of interest"))
+	r.Library.say(say)
+	say("limits      locked memory %s, open files %d", r.Limits.locked(), r.Limits.OpenFiles)
+	for i := range r.Devices {
+		say("")
+		r.Devices[i].say(say)
+	}
+	say("")
+	if len(r.Missing) == 0 {
+		say("Nothing is missing.")
+	} else {
+		say("What is missing, the worst first:")
+	}
+	for i, m := range r.Missing {
+		say("%3d. %s", i+1, m.What)
+		say("     > %s", m.Way)
+	}
+	_, err := w.Write(b.Bytes())
+	return err
+}
+
+type printer func(format string, args ...any)
+
+func (l *Library) say(say printer) {
+	switch {
+	case l == nil:
+		say("libibverbs  this program is linked without: only rxe and siw have a data path. With it: %s", strings.Trim(Linked, "`"))
+	case l.Error != "":
+		say("libibverbs  %s", l.Error)
+	default:
+		say("libibverbs  %s, drivers %s; it lists %s", l.File, cmp.Or(strings.Join(l.Drivers, " "), "none"),
+			cmp.Or(strings.Join(l.Devices, " "), "no device"))
+	}
+}
+
+func (l Limits) locked() string {
+	switch {
+	case l.LockedMemory == unlimited:
+		return "unlimited"
+	case l.MayLock:
+		return fmt.Sprintf("%d bytes, which do not apply (CAP_IPC_LOCK)", l.LockedMemory)
+	}
+	return fmt.Sprintf("%d bytes", l.LockedMemory)
+}
+
+func (d *Device) say(say printer) {
+	usable := "not usable"
+	if d.Usable {
+		usable = "usable"
+	}
+	say("%s: %s, by %s, %s", d.Name, usable, cmp.Or(d.Path, "nothing here"), cmp.Or(strings.Join(d.Addresses, " "), "no address"))
+	say("  driver %s, %s, node GUID %s%s", plain.Or(d.Driver), cmp.Or(d.Transport, "unknown transport"), plain.Or(d.NodeGUID), and(", firmware ", d.Firmware)+
+		and(", board ", d.Board)+and(", PCI ", d.PCI))
+	say("  data path's file: %s", cmp.Or(d.File, "none"))
+	if d.Error != "" {
+		say("  %s", d.Error)
+	}
+	if c := d.Limits; c != nil {
+		say("  at most %d queue pairs with %d outstanding, %d completion queues of %d, %d memory regions, messages of %d bytes",
+			c.QueuePairs, c.Outstanding, c.CompletionQueues, c.Completions, c.MemoryRegions, c.Message)
+		say("  %d Reads outstanding, %d bytes inline, datagrams of %d bytes, atomics: %s, immediate data: %s", c.Reads, c.Inline, c.Datagram,
+			yes(c.Atomics), yes(c.Immediate))
+	}
+	for i := range d.Ports {
+		d.Ports[i].say(say)
+	}
+}
+
+func (p *Port) say(say printer) {
+	say("  port %d: %s (%s), %s%s%s%s", p.Number, plain.Or(p.State), plain.Or(p.Physical), plain.Or(p.LinkLayer), and(", ", p.Rate), and(", ", p.Netdev),
+		mtu(p.MTU))
+	for _, g := range p.GIDs {
+		say("    GID %d: %s%s%s", g.Index, g.Address, and(", ", g.Type), and(", ", g.Netdev))
+	}
+	if p.Cut {
+		say("    and more")
+	}
+}
+
+func mtu(n int) string {
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" with MTU %d", n)
+}
+
+// and is a text behind another one, or nothing.
+func and(before, s string) string {
+	if s == "" {
+		return ""
+	}
+	return before + s
+}
+
+func yes(b bool) string {
+	if b {
+		return "yes"
+	}
+	return "no"
+}
