@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -61,7 +62,7 @@ func look(ctx context.Context, cfg Config) (*Report, error) {
 		}
 	}
 	if r.CM.Error == "" {
-		addresses(r.Devices)
+		r.addresses()
 	}
 	return r, nil
 }
@@ -69,7 +70,7 @@ func look(ctx context.Context, cfg Config) (*Report, error) {
 // connections looks at rdma_cm's device file.
 func connections() Node {
 	n := Node{Path: "/dev/infiniband/rdma_cm"}
-	_, _, err := ucm.DeviceFor(netip.IPv6Unspecified()) // which no device has: only the file matters
+	_, _, err := ucm.DeviceFor(netip.IPv6Unspecified()) // no device has it: the file matters
 	if e := (*ucm.OpenError)(nil); errors.As(err, &e) {
 		n.Error, n.Way = fmt.Sprintf("open %s: %v", orPath(e.Path), e.Err), e.Remedy
 	}
@@ -107,8 +108,8 @@ func askKernel(devices []Device) {
 	}
 }
 
-// openWithin opens a device, and gives up when that takes too long. What opens it then stays behind.
-// The error is ctx's.
+// openWithin opens a device, and gives up when that takes too long. What opens it then stays
+// behind. The error is ctx's.
 func openWithin(ctx context.Context, d *Device, cfg Config) error {
 	done := make(chan Device, 1)
 	go func(d Device) {
@@ -199,7 +200,7 @@ func wayOut(err error, cfg Config) string {
 }
 
 // addresses finds the devices' addresses, by asking rdma_cm as auto does.
-func addresses(devices []Device) {
+func (r *Report) addresses() {
 	all, _ := net.InterfaceAddrs()
 	for i, a := range all {
 		n, ok := a.(*net.IPNet)
@@ -211,10 +212,12 @@ func addresses(devices []Device) {
 			continue
 		}
 		name, ok, err := ucm.DeviceFor(ip)
-		for i := range devices {
-			if ok && err == nil && devices[i].Name == name {
-				devices[i].Addresses = append(devices[i].Addresses, ip.String())
-			}
+		switch at := slices.IndexFunc(r.Devices, func(d Device) bool { return d.Name == name }); {
+		case err != nil:
+		case !ok:
+			r.plain = append(r.plain, ip)
+		case at >= 0:
+			r.Devices[at].Addresses = append(r.Devices[at].Addresses, ip.String())
 		}
 	}
 }

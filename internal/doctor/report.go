@@ -1,5 +1,7 @@
 package doctor
 
+import "net/netip"
+
 // Report is what there is, and what is missing.
 type Report struct {
 	Program string   `json:"program"` // with its version
@@ -17,8 +19,12 @@ type Report struct {
 	Missing []Missing `json:"missing"`
 	Usable  bool      `json:"usable"` // at least one device is
 
-	subsystem bool // the kernel has RDMA
+	subsystem bool         // the kernel has RDMA
+	plain     []netip.Addr // that no device has
 }
+
+// Plain are addresses of this machine that no RDMA device has.
+func (r *Report) Plain() []netip.Addr { return r.plain }
 
 // Node is a device file.
 type Node struct {

@@ -11,8 +11,8 @@ import (
 	"strings"
 )
 
-// Bounds of what is read. A device has up to 255 ports in theory and 4 in practice, and a port of an
-// adapter 256 GIDs, most of them empty.
+// Bounds of what is read. A device has up to 255 ports in theory and 4 in practice. A port of an
+// adapter has 256 GIDs, most of them empty.
 const (
 	mostText    = 4096 // bytes: a page, as sysfs has it
 	mostDevices = 256
@@ -26,8 +26,8 @@ const (
 	verbsClass = "class/infiniband_verbs"
 )
 
-// sysDevices reads the devices from sysfs, whose root sys is. There is an error if the kernel has no
-// RDMA.
+// sysDevices reads the devices from sysfs, whose root sys is. There is an error if the kernel has
+// no RDMA.
 func sysDevices(sys fs.FS) ([]Device, error) {
 	names, err := list(sys, class, mostDevices)
 	if err != nil {

@@ -9,7 +9,6 @@ import (
 	"net/netip"
 	"os"
 	"os/exec"
-	"strings"
 	"testing"
 	"time"
 
@@ -71,33 +70,6 @@ func release(t testing.TB) string {
 func Rig(t *testing.T, d cmid.Driver) conformance.Rig {
 	t.Helper()
 	kind, device, netdev := Env(t, "RDMA_KIND"), Env(t, "RDMA_DEVICE"), Env(t, "RDMA_NETDEV")
-	differences := []conformance.Difference{
-		{What: conformance.NoUserEvent, Why: "the kernel has the command since 6.17"},
-		{What: conformance.LoopbackOnly, Why: "the driver turns away what the kernel brings from elsewhere"},
-	}
-	switch kind {
-	case "rxe":
-		differences = append(differences,
-			conformance.Difference{What: conformance.TooLongIsRemOp, Why: "rxe finds out as it copies, and takes the receive for malformed"},
-			conformance.Difference{What: conformance.OneMoreNotification, Why: "a queue that is armed for every completion stays so until the next one"},
-		)
-		if strings.HasPrefix(release(t), "6.1.") {
-			differences = append(differences, conformance.Difference{
-				What: conformance.TooLongEnds, Why: "rxe took the receive for malformed, which ends datagram queue pairs as well",
-			})
-		}
-	case "siw":
-		differences = append(differences,
-			conformance.Difference{What: conformance.SeparateFamilies, Why: "siw takes the stream and finds an IPv4 address where it looks for IPv6"},
-			conformance.Difference{What: conformance.SentBehindRefused, Why: "siw finds out when it answers the Read, and reports a Send when TCP has it"},
-			conformance.Difference{What: conformance.AcceptServesAsked, Why: "siw raises what accept says to what the request says"},
-			conformance.Difference{What: conformance.ReadsUnchecked, Why: "siw checks what it answers Reads with like what it sends"},
-			conformance.Difference{What: conformance.CaughtWriteFails, Why: "the peer may answer before siw's thread has noted that it has sent"},
-			conformance.Difference{What: conformance.EndsWithoutReason, Why: "siw reads a Terminate and reports to nobody what is in it"},
-			conformance.Difference{What: conformance.OverflowHarms, Why: "siw miscounts the references of such a listener: TestFaultBacklogOverflows"},
-			conformance.Difference{What: conformance.DestroyAwaitsAnswer, Why: "iw_cm waits for it"},
-		)
-	}
 	return conformance.Rig{
 		Active: d, Passive: d,
 		Address: Addr(t, "RDMA_ADDR"), Second: Addr(t, "RDMA_ADDR2"), Local: Addr(t, "RDMA_ADDR2"), Other: Addr(t, "RDMA_OTHER_ADDR"),
@@ -108,7 +80,7 @@ func Rig(t *testing.T, d cmid.Driver) conformance.Rig {
 		Privileged:  true,
 		Datagrams:   kind == "rxe",
 		Patience:    30 * time.Second,
-		Differences: differences,
+		Differences: Differences(kind, release(t)),
 		RemoveDevice: func() {
 			// it waits until nobody has the device open
 			removed := StartRDMA(t, "link", "del", device)

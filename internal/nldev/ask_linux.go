@@ -56,7 +56,8 @@ func Netdevs(index uint32) (map[uint32]string, error) {
 	return ports, err
 }
 
-// Counts says how many objects of each kind a device has, of all processes: "qp", "cm_id" and so on.
+// Counts says how many objects of each kind a device has, of all processes: "qp", "cm_id" and so
+// on.
 func Counts(index uint32) (counts map[string]uint64, err error) {
 	_, err = Ask(resGet, false, which(index), func(payload []byte) (err error) {
 		counts, err = parseCounts(payload)

@@ -38,7 +38,8 @@ func parsePort(payload []byte) (port uint32, netdev string, err error) {
 	return port, netdev, err
 }
 
-// parseCounts reads a message of RDMA_NLDEV_CMD_RES_GET: how many objects of each kind a device has.
+// parseCounts reads a message of RDMA_NLDEV_CMD_RES_GET: how many objects of each kind a device
+// has.
 func parseCounts(payload []byte) (map[string]uint64, error) {
 	counts := make(map[string]uint64)
 	err := Each(payload, func(kind uint16, value []byte) error {

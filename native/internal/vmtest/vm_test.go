@@ -25,7 +25,8 @@ func TestNative(t *testing.T) {
 			for _, kind := range []string{"rxe", "siw"} {
 				t.Run(kind, func(t *testing.T) {
 					b := vmtest.NewBench(t, vm.Config{Kernel: kernel}, "")
-					b.GoTest(t, "github.com/rdmactor/rdmactor/native", vm.Env(kind))
+					t.Run("tests", func(t *testing.T) { b.GoTest(t, "github.com/rdmactor/rdmactor/native", vm.Env(kind)) })
+					t.Run("stranger", func(t *testing.T) { stranger(t, b, kind) })
 					b.Clean(t)
 				})
 			}

@@ -1,0 +1,66 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/rdmactor/rdmactor/internal/nldev"
+)
+
+// settling is how long the kernel may take to give back what a process had.
+const settling = 30 * time.Second
+
+// objects counts the device's objects, of all processes.
+func objects(device string) (map[string]uint64, error) {
+	all, err := nldev.Devices()
+	if err != nil {
+		return nil, err
+	}
+	for _, d := range all {
+		if d.Name == device {
+			return nldev.Counts(d.Index)
+		}
+	}
+	return nil, fmt.Errorf("%s is gone", device)
+}
+
+// settled waits until a device has no more objects than before. Of those that could not be counted
+// it says so.
+func settled(ctx context.Context, device string, before map[string]uint64, err error) (clean bool, left string) {
+	if err != nil {
+		return false, "not known: " + err.Error()
+	}
+	for end := time.Now().Add(settling); ; {
+		now, err := objects(device)
+		if err != nil {
+			return false, "not known: " + err.Error()
+		}
+		more := grown(before, now)
+		switch {
+		case more == "":
+			return true, "nothing"
+		case time.Now().After(end):
+			return false, more + " (of this test, or of another program that uses the device meanwhile)"
+		}
+		select {
+		case <-ctx.Done():
+			return false, more
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+}
+
+// grown says of which objects there are more.
+func grown(before, now map[string]uint64) string {
+	var all []string
+	for _, kind := range slices.Sorted(maps.Keys(now)) {
+		if now[kind] > before[kind] {
+			all = append(all, fmt.Sprintf("%s %d instead of %d", kind, now[kind], before[kind]))
+		}
+	}
+	return strings.Join(all, ", ")
+}

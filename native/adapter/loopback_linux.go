@@ -1,0 +1,265 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"math/rand/v2"
+	"net"
+	"testing"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	rdma "github.com/rdmactor/rdmactor/actor"
+	"github.com/rdmactor/rdmactor/cmid"
+)
+
+const (
+	oneSided   = 64 << 10 // bytes of memory of each side
+	largest    = 16 << 20
+	many       = 64 // connections at once
+	roundTrips = 20 // of each size
+)
+
+// stage has a server that echoes, on the device's address.
+type stage struct {
+	rt       *rdma.Runtime
+	sys      *actor.ActorSystem
+	at       string          // where the server listens
+	accepted chan *actor.PID // the server's side of connections
+}
+
+// config is that of every identifier.
+func config() rdma.IDConfig { return rdma.IDConfig{Memory: oneSided, MaxMessage: largest} }
+
+// loopback has actors talk over the device, as a program's would.
+func loopback(t *testing.T, p *plan) {
+	s := &stage{sys: actor.NewActorSystem(), accepted: make(chan *actor.PID, many)}
+	t.Cleanup(s.sys.Shutdown)
+	var err error
+	// nobody else is asked in: both ends are this process
+	s.rt, err = rdma.Open(s.sys, rdma.Config{Device: p.driver(), Security: &rdma.Security{Mode: rdma.Insecure}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx, stop := context.WithTimeout(context.Background(), patience)
+		defer stop()
+		if err := s.rt.Shutdown(ctx); err != nil {
+			t.Errorf("not given back: %v", err)
+		}
+	})
+	l, err := ask[*rdma.Listening](t, s, s.rt.CreateID(s.owner(nil), config()), &rdma.Serve{Addr: net.JoinHostPort(p.Address.String(), "0")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.at = l.Local.String()
+	t.Run("echo", s.echo)
+	t.Run("large messages", s.large)
+	t.Run("writes and reads", s.writeAndRead)
+	t.Run("atomics", func(t *testing.T) {
+		if !p.Atomics {
+			t.Skip("the device has none")
+		}
+		s.atomics(t)
+	})
+	t.Run("many connections", s.many)
+}
+
+// owner is an actor that gives what it receives to got, or echoes it if that is nil.
+func (s *stage) owner(got chan<- []byte) *actor.PID {
+	return s.sys.Root.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {
+		switch m := ctx.Message().(type) {
+		case *rdma.ConnectRequest:
+			ctx.Respond(&rdma.Accept{})
+		case *rdma.Established:
+			if got == nil {
+				s.accepted <- ctx.Sender()
+			}
+		case *rdma.Received:
+			if got == nil {
+				ctx.Respond(rdma.NewSend(m.Data))
+			} else {
+				got <- bytes.Clone(m.Data)
+			}
+		case *rdma.Closed:
+			if got != nil {
+				close(got)
+			}
+		}
+	}, s.rt.OnLoop()))
+}
+
+// ask is rdma.Ask with the suite's patience.
+func ask[A cmid.Event](t *testing.T, s *stage, id *actor.PID, c cmid.Command) (A, error) {
+	t.Helper()
+	ctx, stop := context.WithTimeoutCause(t.Context(), patience, errors.New("no answer"))
+	defer stop()
+	return rdma.Ask[A](ctx, s.rt, id, c)
+}
+
+// must is ask that fails the test.
+func must[A cmid.Event](t *testing.T, s *stage, id *actor.PID, c cmid.Command) A {
+	t.Helper()
+	a, err := ask[A](t, s, id, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+// pair is a connection.
+type pair struct {
+	s              *stage
+	client, server *actor.PID
+	got            chan []byte // by the client
+}
+
+func (s *stage) connect(t *testing.T) *pair {
+	t.Helper()
+	p := &pair{s: s, got: make(chan []byte, roundTrips)}
+	p.client = s.rt.CreateID(s.owner(p.got), config())
+	must[*rdma.Established](t, s, p.client, &rdma.Dial{Addr: s.at})
+	select {
+	case p.server = <-s.accepted:
+	case <-timeout(t):
+		t.Fatal("the server's side is not established")
+	}
+	return p
+}
+
+// timeout ends the wait for something.
+func timeout(t *testing.T) <-chan struct{} {
+	ctx, stop := context.WithTimeout(t.Context(), patience)
+	t.Cleanup(stop)
+	return ctx.Done()
+}
+
+// close ends the connection, and waits for its end.
+func (p *pair) close(t *testing.T) {
+	t.Helper()
+	p.s.sys.Root.Send(p.client, &rdma.Close{})
+	for {
+		select {
+		case b, more := <-p.got:
+			if !more {
+				return
+			}
+			t.Errorf("%d bytes that nobody has asked for", len(b))
+		case <-timeout(t):
+			t.Fatal("the connection does not end")
+		}
+	}
+}
+
+// echoes sends messages of n bytes, all at once, and wants each back.
+func (p *pair) echoes(t *testing.T, n, times int) {
+	t.Helper()
+	random := rand.New(rand.NewPCG(uint64(n), 1)) //nolint:gosec // to be repeated
+	sent := make([]byte, n)
+	for i := range sent {
+		sent[i] = byte(random.Uint32())
+	}
+	for range times {
+		p.s.sys.Root.Send(p.client, rdma.NewSend(sent))
+	}
+	for i := range times {
+		select {
+		case b, open := <-p.got:
+			if !open {
+				t.Fatalf("the connection has ended before message %d of %d bytes", i, n)
+			}
+			if !bytes.Equal(b, sent) {
+				t.Fatalf("message %d of %d bytes came back otherwise, with %d bytes", i, n, len(b))
+			}
+		case <-timeout(t):
+			t.Fatalf("message %d of %d bytes has not come back", i, n)
+		}
+	}
+}
+
+func (s *stage) echo(t *testing.T) {
+	p := s.connect(t)
+	for _, n := range []int{1, 64, 1000, 4096, 4097, 16 << 10} {
+		p.echoes(t, n, roundTrips)
+	}
+	p.close(t)
+}
+
+func (s *stage) large(t *testing.T) {
+	p := s.connect(t)
+	for _, n := range []int{64 << 10, 1 << 20, largest} {
+		p.echoes(t, n, 2)
+	}
+	p.close(t)
+}
+
+// shared is memory of both sides, and the server's key.
+func (p *pair) shared(t *testing.T, access rdma.Access) (near, far *rdma.Memory, key rdma.RemoteKey) {
+	t.Helper()
+	far = must[*rdma.MemoryAllocated](t, p.s, p.server, &rdma.AllocMemory{Bytes: oneSided / 2, Access: access}).Memory
+	near = must[*rdma.MemoryAllocated](t, p.s, p.client, &rdma.AllocMemory{Bytes: oneSided / 2}).Memory
+	return near, far, must[*rdma.Granted](t, p.s, p.server, &rdma.Grant{Memory: far}).Key
+}
+
+// on calls f on the identifier's loop, where memory may be used.
+func (p *pair) on(t *testing.T, id *actor.PID, f func() error) {
+	t.Helper()
+	must[*rdma.Done](t, p.s, id, &rdma.Call{Fn: func(*cmid.ID) error { return f() }})
+}
+
+func (s *stage) writeAndRead(t *testing.T) {
+	p := s.connect(t)
+	near, far, key := p.shared(t, rdma.RemoteRead|rdma.RemoteWrite)
+	pattern := bytes.Repeat([]byte("one-sided"), 1000)
+	p.on(t, p.client, func() error { _, err := near.WriteAt(pattern, 0); return err })
+	must[*rdma.WriteDone](t, s, p.client, &rdma.Write{Memory: near, Length: len(pattern), Key: key, Offset: 100})
+	p.echoes(t, 1, 1) // behind the Write: then its bytes are there
+	got := make([]byte, len(pattern))
+	p.on(t, p.server, func() error { _, err := far.ReadAt(got, 100); return err })
+	if !bytes.Equal(got, pattern) {
+		t.Error("the peer has other bytes than were written")
+	}
+	const at = 16 << 10
+	must[*rdma.ReadDone](t, s, p.client, &rdma.Read{Key: key, Offset: 100, Memory: near, At: at, Length: len(pattern)})
+	clear(got)
+	p.on(t, p.client, func() error { _, err := near.ReadAt(got, at); return err })
+	if !bytes.Equal(got, pattern) {
+		t.Error("other bytes were read than the peer has")
+	}
+	p.close(t)
+}
+
+func (s *stage) atomics(t *testing.T) {
+	p := s.connect(t)
+	near, far, key := p.shared(t, rdma.RemoteAtomic)
+	const times = 10
+	for i := range uint64(times) {
+		if old := must[*rdma.AtomicDone](t, s, p.client, &rdma.FetchAdd{Memory: near, Key: key, Add: 3}).Old; old != 3*i {
+			t.Fatalf("fetch and add number %d found %d, not %d", i, old, 3*i)
+		}
+	}
+	if old := must[*rdma.AtomicDone](t, s, p.client, &rdma.CompareSwap{Memory: near, Key: key, Compare: 3 * times, Swap: 7}).Old; old != 3*times {
+		t.Errorf("compare and swap found %d", old)
+	}
+	b := make([]byte, 8)
+	p.on(t, p.server, func() error { _, err := far.ReadAt(b, 0); return err })
+	if n := binary.NativeEndian.Uint64(b); n != 7 {
+		t.Errorf("the peer has %d, not what was swapped in", n)
+	}
+	p.close(t)
+}
+
+func (s *stage) many(t *testing.T) {
+	var all []*pair
+	for range many {
+		all = append(all, s.connect(t))
+	}
+	for _, p := range all {
+		p.echoes(t, 100, roundTrips)
+	}
+	for _, p := range all {
+		p.close(t)
+	}
+}

@@ -1,0 +1,14 @@
+package main
+
+import (
+	"testing"
+
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) {
+	if playing() { // the process of a suite
+		return
+	}
+	goleak.VerifyTestMain(m)
+}

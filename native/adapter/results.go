@@ -1,0 +1,205 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"io"
+	"regexp"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/rdmactor/rdmactor/internal/plain"
+)
+
+// The suites, as tests are called.
+const (
+	conformanceSuite = "TestConformance"
+	loopbackSuite    = "TestLoopback"
+)
+
+const (
+	mostLines = 40      // of a test's output that are kept
+	mostLine  = 1 << 20 // bytes
+)
+
+// verdict is a test's outcome.
+type verdict string
+
+const (
+	passed  verdict = "PASS"
+	failed  verdict = "FAIL"
+	skipped verdict = "SKIP"
+)
+
+// test is a test as its process has printed it.
+type test struct {
+	name   string // "TestConformance/bind_addr/port 0"
+	result verdict
+	lines  []string // what it has said, the first of it
+}
+
+// results are the tests of a process.
+type results struct {
+	tests map[string]*test
+	order []string
+	loose []string // lines of nobody: a crash
+}
+
+var (
+	begun = regexp.MustCompile(`^\x16?=== (?:RUN|NAME|CONT|PAUSE) +(\S+)$`)
+	ended = regexp.MustCompile(`^\x16? *--- (PASS|FAIL|SKIP): (\S+) \(`)
+)
+
+// read reads what go test -v=test2json prints, and copies it to echo, unless that is nil.
+func read(from io.Reader, echo io.Writer) (*results, error) {
+	r := &results{tests: make(map[string]*test)}
+	var now *test
+	s := bufio.NewScanner(from)
+	s.Buffer(nil, mostLine)
+	for s.Scan() {
+		line := s.Text()
+		if echo != nil {
+			fmt.Fprintln(echo, plain.Text(strings.TrimPrefix(line, "\x16")))
+		}
+		if m := begun.FindStringSubmatch(line); m != nil {
+			now = r.test(m[1])
+			continue
+		}
+		if m := ended.FindStringSubmatch(line); m != nil {
+			now = r.test(m[2])
+			now.result = verdict(m[1])
+			continue
+		}
+		if now == nil || strings.HasPrefix(line, "panic:") || strings.HasPrefix(line, "fatal error:") || len(r.loose) > 0 {
+			r.loose = keep(r.loose, line)
+			continue
+		}
+		now.lines = keep(now.lines, line)
+	}
+	return r, s.Err()
+}
+
+func keep(lines []string, line string) []string {
+	if line = strings.TrimPrefix(line, "\x16"); len(lines) < mostLines && line != "" && line != "PASS" && line != "FAIL" {
+		lines = append(lines, line)
+	}
+	return lines
+}
+
+func (r *results) test(name string) *test {
+	if r.tests[name] == nil {
+		r.tests[name] = &test{name: name}
+		r.order = append(r.order, name)
+	}
+	return r.tests[name]
+}
+
+// leaf reports whether a test has no tests of its own.
+func (r *results) leaf(name string) bool {
+	return !slices.ContainsFunc(r.order, func(other string) bool { return strings.HasPrefix(other, name+"/") })
+}
+
+// group is the part of a suite that a test belongs to.
+func group(name string) string {
+	parts := strings.SplitN(name, "/", 3)
+	if len(parts) < 2 {
+		return "(as a whole)"
+	}
+	return strings.ReplaceAll(parts[1], "_", " ")
+}
+
+// tally is a row of the table.
+type tally struct {
+	group                              string
+	passed, failed, skipped, undecided int
+	reasons                            []string // of what was skipped
+}
+
+// tallies count the tests that have no tests of their own, and those that fail by themselves.
+func (r *results) tallies() (all []*tally) {
+	rows := make(map[string]*tally)
+	for _, name := range r.order {
+		t := r.tests[name]
+		if !r.leaf(name) && !(t.result == failed && len(t.lines) > 0) && t.result != "" {
+			continue
+		}
+		g := group(name)
+		row := rows[g]
+		if row == nil {
+			row = &tally{group: g}
+			rows[g] = row
+			all = append(all, row)
+		}
+		switch t.result {
+		case passed:
+			row.passed++
+		case failed:
+			row.failed++
+		case skipped:
+			row.skipped++
+			if why := reason(t); !slices.Contains(row.reasons, why) {
+				row.reasons = append(row.reasons, why)
+			}
+		default:
+			row.undecided++ // its process has ended before it
+		}
+	}
+	return all
+}
+
+// reason is what a test has said when it was skipped, without its file and line.
+func reason(t *test) string {
+	if len(t.lines) == 0 {
+		return "no reason given"
+	}
+	why := strings.TrimSpace(t.lines[len(t.lines)-1])
+	if _, text, ok := strings.Cut(why, ".go:"); ok {
+		if _, text, ok = strings.Cut(text, ": "); ok {
+			why = text
+		}
+	}
+	return why
+}
+
+// write writes a suite's table, and what the tests that fail have said.
+func (r *results) write(w io.Writer, suite string) {
+	var table bytes.Buffer
+	out := tabwriter.NewWriter(&table, 0, 8, 2, ' ', 0)
+	fmt.Fprintf(out, "%s\tpassed\tfailed\tskipped\twhy skipped\n", strings.TrimPrefix(suite, "Test"))
+	for _, row := range r.tallies() {
+		lost := ""
+		if row.undecided > 0 {
+			lost = fmt.Sprintf(" (%d without an end)", row.undecided)
+		}
+		fmt.Fprintf(out, "  %s\t%d\t%d%s\t%d\t%s\n", plain.Text(row.group), row.passed, row.failed, lost, row.skipped, plain.Text(strings.Join(row.reasons, "; ")))
+	}
+	_ = out.Flush() // to memory
+	for line := range strings.Lines(table.String()) {
+		fmt.Fprintln(w, strings.TrimRight(line, " \n"))
+	}
+	for _, name := range r.order {
+		t := r.tests[name]
+		if t.result == passed || t.result == skipped || len(t.lines) == 0 {
+			continue
+		}
+		fmt.Fprintf(w, "FAIL %s\n", plain.Text(name))
+		for _, l := range t.lines {
+			fmt.Fprintln(w, plain.Text(l))
+		}
+	}
+	for _, l := range r.loose {
+		fmt.Fprintln(w, plain.Text(l))
+	}
+}
+
+// good reports whether every test has ended and none has failed.
+func (r *results) good() bool {
+	for _, t := range r.tests {
+		if t.result != passed && t.result != skipped {
+			return false
+		}
+	}
+	return len(r.tests) > 0
+}

@@ -1,0 +1,223 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"net/netip"
+	"os"
+	"os/exec"
+	"slices"
+	"time"
+
+	"github.com/rdmactor/rdmactor/internal/doctor"
+)
+
+const usage = `NAME
+  adapter test - does this adapter work with rdmactor?
+
+SYNOPSIS
+  adapter test [DEVICE|ADDR] [--libibverbs] [--groups PATTERN] [--suite NAME] [-v]
+
+DESCRIPTION
+  It runs the conformance suite and a loopback suite (echo, large messages, Writes and Reads, atomics, many connections) on one device,
+  with both sides on the device's own address, each in a process of its own. The default is the first usable device. What it needs:
+  an address on the device (adapter doctor says so), and none of it goes beyond the device.
+
+  Nothing of the machine is changed. What would need that, such as a second address or a device that goes, is skipped, and the table
+  says why. Afterwards the device's objects are counted: there must be as many as before.
+
+  What it prints is a report: please send it, whether all is well or not, to
+  ` + reportTo + `. The status is 0 if nothing has failed.
+
+FLAGS
+`
+
+// reportTo is where reports go.
+const reportTo = "https://github.com/rdmactor/rdmactor/issues"
+
+type options struct {
+	on             string
+	library, chat  bool
+	groups, suites string
+}
+
+func parse(args []string, stdout io.Writer) (o options, err error) {
+	f := flag.NewFlagSet("adapter test", flag.ContinueOnError)
+	f.SetOutput(io.Discard) // main reports errors, once
+	f.BoolVar(&o.library, "libibverbs", false, "open rxe and siw through libibverbs, too")
+	f.BoolVar(&o.chat, "v", false, "print what the suites print, as they run, to standard error")
+	f.StringVar(&o.groups, "groups", "", "run only groups of the suites that match `PATTERN`, as in go test -run")
+	f.StringVar(&o.suites, "suite", "", "run only suite `NAME`: conformance or loopback")
+	if len(args) > 0 && args[0] != "" && args[0][0] != '-' {
+		o.on, args = args[0], args[1:]
+	}
+	err = f.Parse(args)
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		fmt.Fprint(stdout, usage)
+		f.SetOutput(stdout)
+		f.PrintDefaults()
+		return o, err
+	case err == nil && f.NArg() == 1 && o.on == "":
+		o.on = f.Arg(0)
+	case err == nil && f.NArg() > 0:
+		err = fmt.Errorf("unexpected %q", f.Arg(0))
+	case err == nil && o.suites != "" && o.suites != "conformance" && o.suites != "loopback":
+		err = fmt.Errorf("--suite %q: want conformance or loopback", o.suites)
+	}
+	if err != nil {
+		err = fmt.Errorf("%w; see adapter test --help", err)
+	}
+	return o, err
+}
+
+// try runs the suites on a device.
+func try(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+	o, err := parse(args, stdout)
+	if err != nil {
+		return err
+	}
+	machine, err := doctor.Look(ctx, examined(o.library))
+	if err != nil {
+		return err
+	}
+	p, err := o.plan(machine)
+	if err != nil {
+		return errors.Join(machine.WriteText(stdout), err)
+	}
+	fmt.Fprintf(stdout, "%s at %v. This takes minutes; send what it prints to %s\n\n", p.Device, p.Address, reportTo)
+	var report bytes.Buffer
+	if err := machine.WriteText(&report); err != nil {
+		return err
+	}
+	before, counted := objects(p.Device)
+	good := true
+	for _, suite := range o.chosen() {
+		p.Suite = suite
+		fmt.Fprintf(stderr, "%s ...\n", suite)
+		r, err := p.run(ctx, o.chat, stderr)
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		fmt.Fprintln(&report)
+		r.write(&report, suite)
+		if err != nil {
+			fmt.Fprintf(&report, "%s: its process: %v\n", suite, err)
+		}
+		good = good && err == nil && r.good()
+	}
+	clean, left := settled(ctx, p.Device, before, counted)
+	fmt.Fprintf(&report, "\nleft behind: %s\n", left)
+	if _, err := stdout.Write(report.Bytes()); err != nil {
+		return err
+	}
+	if !good || !clean {
+		return fmt.Errorf("%s does not pass: please send the report to %s", p.Device, reportTo)
+	}
+	fmt.Fprintf(stdout, "%s passes. Nobody knows that but you: please send the report to %s\n", p.Device, reportTo)
+	return nil
+}
+
+// chosen are the suites to run.
+func (o *options) chosen() []string {
+	switch o.suites {
+	case "conformance":
+		return []string{conformanceSuite}
+	case "loopback":
+		return []string{loopbackSuite}
+	}
+	return []string{conformanceSuite, loopbackSuite}
+}
+
+// plan chooses the device and the addresses.
+func (o *options) plan(r *doctor.Report) (p plan, err error) {
+	i := slices.IndexFunc(r.Devices, func(d doctor.Device) bool {
+		if o.on == "" {
+			return d.Usable
+		}
+		return d.Name == o.on || slices.Contains(d.Addresses, o.on)
+	})
+	switch {
+	case i < 0 && o.on == "":
+		return p, doctor.ErrUnusable
+	case i < 0:
+		return p, fmt.Errorf("no RDMA device is called %s, or has that address", o.on)
+	}
+	d := &r.Devices[i]
+	if !d.Usable {
+		return p, fmt.Errorf("%s is not usable: the way out is above", d.Name)
+	}
+	p = plan{
+		Device: d.Name, Driver: d.Driver, Release: r.Kernel, Library: o.library, Pattern: o.groups, IWARP: d.Transport == "iWARP", Atomics: d.Limits.Atomics,
+	}
+	own := addresses(d.Addresses)
+	p.Address = own[0]
+	if a, err := netip.ParseAddr(o.on); err == nil {
+		p.Address = a
+	}
+	p.Second = like(p.Address, own)
+	p.Plain = like(p.Address, r.Plain())
+	for n := range r.Devices {
+		if other := &r.Devices[n]; n != i && other.Usable && !p.Other.IsValid() {
+			p.Other = like(p.Address, addresses(other.Addresses))
+		}
+	}
+	return p, nil
+}
+
+// addresses parses them. IPv4 comes first, because most of the suite is about it.
+func addresses(texts []string) (all []netip.Addr) {
+	for _, s := range texts {
+		if a, err := netip.ParseAddr(s); err == nil {
+			all = append(all, a)
+		}
+	}
+	slices.SortStableFunc(all, func(a, b netip.Addr) int { return a.BitLen() - b.BitLen() })
+	return all
+}
+
+// like is the first of the addresses that is another one of the same family.
+func like(one netip.Addr, of []netip.Addr) netip.Addr {
+	for _, a := range of {
+		if a != one && a.Is4() == one.Is4() {
+			return a
+		}
+	}
+	return netip.Addr{}
+}
+
+// run runs the plan in a process of its own.
+func (p *plan) run(ctx context.Context, chat bool, stderr io.Writer) (*results, error) {
+	env, err := p.environment()
+	if err != nil {
+		return &results{}, err
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return &results{}, err
+	}
+	cmd := exec.CommandContext(ctx, self) //nolint:gosec // itself
+	cmd.Env = env
+	cmd.WaitDelay = 10 * time.Second
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return &results{}, err
+	}
+	cmd.Stderr = cmd.Stdout // a crash is printed there
+	if err := cmd.Start(); err != nil {
+		return &results{}, err
+	}
+	var echo io.Writer
+	if chat {
+		echo = stderr
+	}
+	r, err := read(out, echo)
+	if err != nil {
+		_, _ = io.Copy(io.Discard, out) // so that it can end
+	}
+	return r, errors.Join(err, cmd.Wait())
+}

@@ -1,0 +1,58 @@
+//go:build amd64 || arm64
+
+package native
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// Installed loads libibverbs, and says which one it is and what it has drivers for. It is for
+// programs that look at a machine: opening a device needs no call of it. The error is a
+// *LibraryError if the library is missing or too old, else a *CallError; what is known is returned
+// beside it. Any goroutine. The library stays loaded.
+func Installed() (Library, error) {
+	lib, err := libibverbs()
+	if err != nil {
+		return Library{}, err
+	}
+	l := Library{File: lib.file}
+	p, err := lib.newPage()
+	if err != nil {
+		return l, err
+	}
+	defer p.release()
+	n, at := scratch[int32](p, 0)
+	list, err := p.object(lib.getDeviceList, at)
+	if err == nil {
+		for i := range uintptr(*n) {
+			name, _ := p.invoke(lib.getDeviceName.addr, peek[uintptr](list, i*8))
+			l.Devices = append(l.Devices, text(name, deviceNameLen))
+		}
+		p.invoke(lib.freeDeviceList.addr, list)
+	}
+	maps, _ := os.ReadFile("/proc/self/maps") // without it their versions are not known
+	l.Drivers = loadedDrivers(maps)
+	return l, err
+}
+
+// driverFile is how drivers of libibverbs are called: libsiw-rdmav34.so, libmlx5.so.1.24.44.0.
+var driverFile = regexp.MustCompile(`^lib([a-z0-9_]+-rdmav[0-9]+\.so|(efa|hns|mana|mlx4|mlx5)\.so\.[0-9.]+)$`)
+
+// loadedDrivers are the drivers in a process's maps.
+func loadedDrivers(maps []byte) (files []string) {
+	for line := range bytes.Lines(maps) {
+		fields := strings.Fields(string(line))
+		if len(fields) == 0 {
+			continue
+		}
+		if file := filepath.Base(fields[len(fields)-1]); driverFile.MatchString(file) && !slices.Contains(files, file) {
+			files = append(files, file)
+		}
+	}
+	return files
+}
