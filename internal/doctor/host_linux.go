@@ -94,7 +94,7 @@ func askKernel(devices []Device) {
 				continue
 			}
 			if c, err := nldev.DataFile(k.Index); err == nil {
-				if name := drivers[c.Driver]; name != "" {
+				if name := nldev.DriverName(c.Driver); name != "" {
 					d.Driver = name
 				}
 			}
@@ -245,10 +245,4 @@ func mayLock(status string) bool {
 		}
 	}
 	return false
-}
-
-// drivers are the names of the kernel's enum rdma_driver_id.
-var drivers = map[uint32]string{
-	1: "mlx5", 2: "mlx4", 3: "cxgb3", 4: "cxgb4", 5: "mthca", 6: "bnxt_re", 7: "ocrdma", 8: "nes", 9: "irdma", 10: "vmw_pvrdma", 11: "qedr",
-	12: "hns", 13: "usnic", 14: "rxe", 15: "hfi1", 16: "qib", 17: "efa", 18: "siw", 19: "erdma", 20: "mana",
 }

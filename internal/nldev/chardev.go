@@ -1,6 +1,9 @@
 package nldev
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+	"fmt"
+)
 
 const (
 	attrChardevType = 69 // RDMA_NLDEV_ATTR_CHARDEV_TYPE
@@ -16,6 +19,25 @@ type Chardev struct {
 	Name   string // in /dev/infiniband
 	ABI    uint32
 	Driver uint32 // of a device's data path: enum rdma_driver_id
+}
+
+// Of the kernel's enum rdma_driver_id.
+const (
+	DriverRXE = 14
+	DriverSIW = 18
+)
+
+var drivers = []string{
+	"", "mlx5", "mlx4", "cxgb3", "cxgb4", "mthca", "bnxt_re", "ocrdma", "nes", "irdma", "vmw_pvrdma", "qedr", "hns", "usnic", "rxe", "hfi1", "qib",
+	"efa", "siw", "erdma", "mana",
+}
+
+// DriverName is the name of a driver, with its number if this package does not know it; "" for 0.
+func DriverName(driver uint32) string {
+	if driver < uint32(len(drivers)) {
+		return drivers[driver]
+	}
+	return fmt.Sprintf("number %d", driver)
 }
 
 // parseChardev reads a message of RDMA_NLDEV_CMD_GET_CHARDEV.

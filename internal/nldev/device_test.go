@@ -25,6 +25,14 @@ func TestChardevAnswer(t *testing.T) {
 	}
 }
 
+func TestDriverNames(t *testing.T) {
+	for driver, want := range map[uint32]string{0: "", 1: "mlx5", 9: "irdma", DriverRXE: "rxe", DriverSIW: "siw", 20: "mana", 21: "number 21"} {
+		if got := DriverName(driver); got != want {
+			t.Errorf("driver %d is %q, want %q", driver, got, want)
+		}
+	}
+}
+
 // TestPortAnswer: a port has a number, and perhaps a network interface.
 func TestPortAnswer(t *testing.T) {
 	answer := Attr(nil, attrPortIndex, e.AppendUint32(nil, 2))

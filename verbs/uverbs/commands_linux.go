@@ -18,7 +18,7 @@ var _ hca.Adapter = (*kernel)(nil)
 func (k *kernel) Channels() (hca.Channels, error) {
 	ctx, err := call[ask, getContextResp](k, cmdGetContext, ask{})
 	if err != nil {
-		return k.channels, fmt.Errorf("get_context: %w", err)
+		return k.channels, refusedContext(fmt.Errorf("get_context: %w", err))
 	}
 	k.channels.Async = int(ctx.AsyncFD)
 	channel, err := call[ask, createCompChannelResp](k, cmdCreateCompChannel, ask{})

@@ -2,6 +2,7 @@ package uverbs
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -28,6 +29,12 @@ func (o opened) Open(_ *eventloop.Loop, id verbs.DeviceIdent) (verbs.ProviderDev
 func TestOtherDevices(t *testing.T) {
 	id := verbs.DeviceIdent{Name: "mlx5_0", GUID: 7}
 	other := &OtherDeviceError{Vendor: 0x2c9}
+	for _, e := range []*OtherDeviceError{{Vendor: 0x2c9}, {Driver: "mlx5"}, {Err: unix.EINVAL}} {
+		if text := e.Error(); !errors.Is(e, verbs.ErrNotSupported) || !strings.Contains(text, "neither rxe nor siw: import _") ||
+			!strings.Contains(text, e.Driver) || (e.Err != nil) != strings.Contains(text, "invalid argument") {
+			t.Errorf("%s", text)
+		}
+	}
 	_, err := elsewhere(nil, id, other)
 	if !errors.Is(err, verbs.ErrNotSupported) || !strings.Contains(err.Error(), `mlx5_0`) ||
 		!strings.Contains(err.Error(), `import _ "github.com/rdmactor/rdmactor/native"`) {
@@ -41,6 +48,22 @@ func TestOtherDevices(t *testing.T) {
 	}
 	if _, err := elsewhere(nil, id, unix.EACCES); !errors.Is(err, unix.EACCES) || len(ids) != 1 {
 		t.Errorf("%v, opened %v", err, ids)
+	}
+}
+
+// TestWhoseDriver: the kernel's number of a driver decides. Where there is none, the device does:
+// the contexts of rxe and siw are refused to nobody.
+func TestWhoseDriver(t *testing.T) {
+	for driver, want := range map[uint32]bool{0: true, 14: true, 18: true, 1: false, 9: false, 99: false} {
+		if ours(driver) != want {
+			t.Errorf("driver %d is ours: %v", driver, !want)
+		}
+	}
+	for err, want := range map[error]bool{unix.EINVAL: true, unix.EOPNOTSUPP: true, unix.EACCES: false, unix.ENODEV: false, unix.ENOMEM: false} {
+		var other *OtherDeviceError
+		if got := refusedContext(fmt.Errorf("get_context: %w", err)); errors.As(got, &other) != want {
+			t.Errorf("%v", got)
+		}
 	}
 }
 

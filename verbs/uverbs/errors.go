@@ -9,13 +9,25 @@ import (
 // OtherDeviceError says that a device is neither rxe nor siw. Its data path needs libibverbs, which
 // the module native of this project uses. errors.Is finds verbs.ErrNotSupported.
 type OtherDeviceError struct {
-	Vendor uint32 // the device's
+	Driver string // the kernel's, "" if it does not say
+	Vendor uint32 // the device's, 0 if it was not asked
+	Err    error  // of the device when it was opened nevertheless, or nil
 }
 
 // Error says what to import.
 func (e *OtherDeviceError) Error() string {
-	return fmt.Sprintf("a device of vendor %#x, neither rxe nor siw: import _ %q for its data path: %v",
-		e.Vendor, "github.com/rdmactor/rdmactor/native", verbs.ErrNotSupported)
+	what := "a device"
+	switch {
+	case e.Driver != "":
+		what += " of driver " + e.Driver
+	case e.Vendor != 0:
+		what += fmt.Sprintf(" of vendor %#x", e.Vendor)
+	}
+	why := verbs.ErrNotSupported
+	if e.Err != nil {
+		why = e.Err
+	}
+	return fmt.Sprintf("%s, neither rxe nor siw: import _ %q for its data path: %v", what, "github.com/rdmactor/rdmactor/native", why)
 }
 
 // Unwrap gives verbs.ErrNotSupported.

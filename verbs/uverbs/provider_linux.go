@@ -11,6 +11,7 @@ import (
 
 	"github.com/rdmactor/rdmactor/eventloop"
 	"github.com/rdmactor/rdmactor/internal/hca"
+	"github.com/rdmactor/rdmactor/internal/nldev"
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
@@ -68,6 +69,9 @@ func open(l *eventloop.Loop, id verbs.DeviceIdent) (*device, error) {
 	path, err := find(id.Name)
 	if err != nil {
 		return nil, err
+	}
+	if driver := driverOf(id.Name); !ours(driver) {
+		return nil, &OtherDeviceError{Driver: nldev.DriverName(driver)}
 	}
 	k, err := openKernel(path)
 	switch {
