@@ -139,7 +139,12 @@ func TestOtherLibrary(t *testing.T) {
 	_, err := load("libc.so.6")
 	var e *LibraryError
 	if !errors.As(err, &e) || !strings.HasPrefix(e.Symbol, "ibv_") || !strings.HasPrefix(e.Library, "libc") || !errors.Is(err, unix.ENOSYS) {
-		t.Errorf("%v", err)
+		t.Fatalf("%v", err)
+	}
+	for _, says := range []string{e.Library + ": ibv_", "older than 1.1", "install rdma-core"} {
+		if !strings.Contains(err.Error(), says) {
+			t.Errorf("%q does not say %q", err, says)
+		}
 	}
 }
 

@@ -34,6 +34,8 @@
 // [CallError] names the function, the library's file with its version, and the errno. A
 // uverbs.MemlockError says that RLIMIT_MEMLOCK is too small.
 //
+// Installed says which library and drivers a machine has; docs/adapters.md, how to try an adapter.
+//
 // # Limitations
 //
 // Linux on amd64 and arm64, with glibc or musl. Nobody has tried it on an adapter yet: the suites

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
+	"unicode/utf8"
 )
 
 // The trees here are made up: nobody has seen these devices. What they are made of is how the
@@ -137,7 +138,7 @@ func TestOddTrees(t *testing.T) {
 	var b strings.Builder
 	r := &Report{Devices: []Device{odd}, subsystem: true}
 	r.judge()
-	if err := r.WriteText(&b); err != nil || strings.ContainsAny(b.String(), "\x1b\xff") {
+	if err := r.WriteText(&b); err != nil || strings.ContainsRune(b.String(), 0x1b) || !utf8.ValidString(b.String()) {
 		t.Errorf("%v: what a terminal interprets is not escaped: %q", err, b.String())
 	}
 }

@@ -122,7 +122,8 @@ func (r *results) tallies() (all []*tally) {
 	rows := make(map[string]*tally)
 	for _, name := range r.order {
 		t := r.tests[name]
-		if !r.leaf(name) && !(t.result == failed && len(t.lines) > 0) && t.result != "" {
+		ownFailure := t.result == failed && len(t.lines) > 0
+		if !r.leaf(name) && !ownFailure && t.result != "" {
 			continue
 		}
 		g := group(name)

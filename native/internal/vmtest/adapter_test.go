@@ -36,11 +36,11 @@ func steps(kind string) []step {
 	atomics := map[string]string{"rxe": "atomics           1       0       0", "siw": "the device has none"}[kind]
 	driver := "lib" + kind + "-rdmav"
 	return []step{
-		{"a healthy machine", "rdmactor doctor", 0, []string{
-			device + ": usable, by uverbs, " + addr, "driver " + kind + ", ", "/dev/infiniband/rdma_cm", "port 1: ACTIVE", ", " + netdev + " with MTU ", "queue pairs", "linked without",
+		{"a healthy machine", "adapter doctor", 0, []string{
+			device + ": usable, by uverbs, " + addr, "driver " + kind + ", ", "/dev/infiniband/rdma_cm", "port 1: ACTIVE", ", " + netdev + " with MTU ",
+			"queue pairs", "libibverbs.so.1", driver,
 		}, time.Minute},
-		{"as JSON", "rdmactor doctor --json", 0, []string{`"usable": true`, `"data_path": "uverbs"`, `"driver": "` + kind + `"`}, time.Minute},
-		{"with libibverbs", "adapter doctor", 0, []string{"libibverbs.so.1", driver, device + ": usable, by uverbs"}, time.Minute},
+		{"as JSON", "adapter doctor --json", 0, []string{`"usable": true`, `"data_path": "uverbs"`, `"driver": "` + kind + `"`}, time.Minute},
 		{"messages", "adapter test --libibverbs --suite loopback " + device, 0, []string{
 			device + ": usable, by libibverbs", "Loopback", "many connections", atomics, "left behind: nothing", "please send the report", "/issues",
 		}, 5 * time.Minute},
@@ -51,10 +51,10 @@ func steps(kind string) []step {
 		{"no library", "lib=$(find / -xdev -name libibverbs.so.1 | head -n 1); mv $lib /away; adapter doctor; code=$?; mv /away $lib; exit $code", 0, []string{
 			"libibverbs cannot be used: libibverbs.so.1: ", "> install it: Debian and Ubuntu", device + ": usable, by uverbs",
 		}, time.Minute},
-		{"no device file", "cd /dev/infiniband; mv rdma_cm away; rdmactor doctor; code=$?; mv away rdma_cm; exit $code", 1, []string{
+		{"no device file", "cd /dev/infiniband; mv rdma_cm away; adapter doctor; code=$?; mv away rdma_cm; exit $code", 1, []string{
 			"connections cannot be made: open /dev/infiniband/rdma_cm: no such file", "run udev",
 		}, time.Minute},
-		{"a link that is down", "ip link set " + netdev + " down; rdmactor doctor; ip link set " + netdev + " up", 0, []string{
+		{"a link that is down", "ip link set " + netdev + " down; adapter doctor; ip link set " + netdev + " up", 0, []string{
 			device + ": not usable", device + " has no active port: port 1 is DOWN", "ip link set " + netdev + " up",
 		}, time.Minute},
 	}
@@ -63,14 +63,12 @@ func steps(kind string) []step {
 // stranger has a stranger try the devices.
 func stranger(t *testing.T, b *vmtest.Bench, kind string) {
 	err := b.Try(t, func(m *vm.Machine) error {
-		for name, pkg := range map[string]string{"rdmactor": "github.com/rdmactor/rdmactor/cmd/rdmactor", "adapter": "github.com/rdmactor/rdmactor/native/adapter"} {
-			file, err := vmtest.Compile(t.Context(), "build", pkg)
-			if err == nil {
-				err = m.Put(t.Context(), file, "/usr/bin/"+name)
-			}
-			if err != nil {
-				return err
-			}
+		file, err := vmtest.Compile(t.Context(), "build", "github.com/rdmactor/rdmactor/native/adapter")
+		if err == nil {
+			err = m.Put(t.Context(), file, "/usr/bin/adapter")
+		}
+		if err != nil {
+			return err
 		}
 		for _, s := range steps(kind) {
 			begun := time.Now()
