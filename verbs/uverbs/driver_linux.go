@@ -10,7 +10,7 @@ import (
 )
 
 // driverOf asks the kernel which driver a device has, 0 if it does not say (before 5.3). Opening the
-// device would not tell: the context of many drivers (mlx5, irdma) is only made for their library.
+// device does not show it: the context of many drivers (mlx5, irdma) is only made for their library.
 func driverOf(name string) uint32 {
 	devices, _ := nldev.Devices()
 	i := slices.IndexFunc(devices, func(d nldev.Device) bool { return d.Name == name })
