@@ -109,7 +109,11 @@ func sysDevice(sys fs.FS, name, file string) Device {
 			d.Ports = append(d.Ports, sysPort(sys, path.Join(dir, "ports", number), n))
 		}
 	}
-	d.Transport = transport(text(sys, dir, "node_type"), d.Ports)
+	if d.Transport = transport(text(sys, dir, "node_type"), d.Ports); d.Transport == "iWARP" {
+		for i := range d.Ports {
+			d.Ports[i].untyped()
+		}
+	}
 	return d
 }
 
@@ -156,6 +160,13 @@ func sysPort(sys fs.FS, dir string, number int) Port {
 		}
 	}
 	return p
+}
+
+// untyped removes the types of GIDs. Those of iWARP are hardware addresses, and RoCE's in name only.
+func (p *Port) untyped() {
+	for i := range p.GIDs {
+		p.GIDs[i].Type = ""
+	}
 }
 
 // behindColon is ACTIVE of "4: ACTIVE".

@@ -3,6 +3,7 @@ package doctor
 import (
 	"fmt"
 	"io/fs"
+	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -53,7 +54,7 @@ func TestTrees(t *testing.T) {
 		put("module/mlx5_ib", "refcnt", "1").put("module/nfs", "refcnt", "1").
 		device("mlx5_0", "1: CA", "mlx5_core", "4: ACTIVE", "Ethernet", linkv6+" IB/RoCE v1", linkv6+" RoCE v2", v4+" RoCE v2").
 		device("mlx5_1", "1: CA", "mlx5_core", "2: INIT", "InfiniBand", linkv6).
-		device("irdma0", "4: RNIC", "ice", "4: ACTIVE", "Ethernet", "0200:0000:0001:0000:0000:0000:0000:0000").
+		device("irdma0", "4: RNIC", "ice", "4: ACTIVE", "Ethernet", "0200:0000:0001:0000:0000:0000:0000:0000 IB/RoCE v1").
 		device("bnxt_re0", "1: CA", "bnxt_en", "1: DOWN", "Ethernet").
 		device("rxe0", "1: CA", "", "4: ACTIVE", "Ethernet", v4+" RoCE v2").
 		device("siw0", "4: RNIC", "", "4: ACTIVE", "Ethernet", "0200:0000:0002:0000:0000:0000:0000:0000")
@@ -65,10 +66,13 @@ func TestTrees(t *testing.T) {
 	for _, d := range all {
 		p := d.Ports[0]
 		got = append(got, fmt.Sprintf("%s %s %q %s %s %s %d GIDs %q", d.Name, d.Transport, d.Driver, d.File, p.State, p.LinkLayer, len(p.GIDs), p.Netdev))
+		if roce := slices.ContainsFunc(p.GIDs, func(g GID) bool { return strings.Contains(g.Type, "RoCE") }); roce && d.Transport == "iWARP" {
+			t.Errorf("%s: %+v", d.Name, p.GIDs)
+		}
 	}
 	want := []string{
 		`bnxt_re0 RoCE "bnxt_en" /dev/infiniband/uverbs_bnxt_re0 DOWN Ethernet 0 GIDs ""`,
-		`irdma0 iWARP "ice" /dev/infiniband/uverbs_irdma0 ACTIVE Ethernet 1 GIDs ""`,
+		`irdma0 iWARP "ice" /dev/infiniband/uverbs_irdma0 ACTIVE Ethernet 1 GIDs "eth0"`,
 		`mlx5_0 RoCE "mlx5_core" /dev/infiniband/uverbs_mlx5_0 ACTIVE Ethernet 3 GIDs "eth0"`,
 		`mlx5_1 InfiniBand "mlx5_core" /dev/infiniband/uverbs_mlx5_1 INIT InfiniBand 1 GIDs ""`,
 		`rxe0 RoCE "" /dev/infiniband/uverbs_rxe0 ACTIVE Ethernet 1 GIDs "eth0"`,

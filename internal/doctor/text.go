@@ -78,8 +78,8 @@ func (d *Device) say(say printer) {
 	if c := d.Limits; c != nil {
 		say("  at most %d queue pairs with %d outstanding, %d completion queues of %d, %d memory regions, messages of %d bytes",
 			c.QueuePairs, c.Outstanding, c.CompletionQueues, c.Completions, c.MemoryRegions, c.Message)
-		say("  %d Reads outstanding, %d bytes inline, datagrams of %d bytes, atomics: %s, immediate data: %s", c.Reads, c.Inline, c.Datagram,
-			yes(c.Atomics), yes(c.Immediate))
+		say("  %d Reads outstanding, %d bytes inline, atomics: %s, immediate data: %s, datagrams: %s", c.Reads, c.Inline, yes(c.Atomics),
+			yes(c.Immediate), datagrams(c.Datagram))
 	}
 	for i := range d.Ports {
 		d.Ports[i].say(say)
@@ -110,6 +110,13 @@ func and(before, s string) string {
 		return ""
 	}
 	return before + s
+}
+
+func datagrams(n int) string {
+	if n == 0 {
+		return "no"
+	}
+	return fmt.Sprintf("of %d bytes", n)
 }
 
 func yes(b bool) string {

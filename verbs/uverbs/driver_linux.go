@@ -9,8 +9,8 @@ import (
 	"github.com/rdmactor/rdmactor/internal/nldev"
 )
 
-// driverOf asks the kernel which driver a device has, 0 if it does not say (before 5.3). Opening the
-// device does not show it: the context of many drivers (mlx5, irdma) is only made for their library.
+// driverOf asks the kernel which driver a device has, 0 if it does not say (before 5.3). Opening
+// the device does not show it: some drivers (mlx5, irdma) make a context for their library only.
 func driverOf(name string) uint32 {
 	devices, _ := nldev.Devices()
 	i := slices.IndexFunc(devices, func(d nldev.Device) bool { return d.Name == name })
@@ -29,8 +29,8 @@ func ours(driver uint32) bool {
 	return driver == 0 || driver == nldev.DriverRXE || driver == nldev.DriverSIW
 }
 
-// refusedContext makes an *OtherDeviceError of the error of a context that was not made. rxe and siw
-// make theirs for everybody.
+// refusedContext makes an *OtherDeviceError of the error of a context that was not made. rxe and
+// siw make theirs for everybody.
 func refusedContext(err error) error {
 	if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.EOPNOTSUPP) {
 		return &OtherDeviceError{Err: err}
