@@ -162,7 +162,7 @@ func sysPort(sys fs.FS, dir string, number int) Port {
 	return p
 }
 
-// untyped removes the types of GIDs. Those of iWARP are hardware addresses, and RoCE's in name only.
+// untyped removes the types of GIDs. Those of iWARP are hardware addresses.
 func (p *Port) untyped() {
 	for i := range p.GIDs {
 		p.GIDs[i].Type = ""
