@@ -74,7 +74,9 @@ func TestMissing(t *testing.T) {
 			t.Errorf("%s: usable: %v", name, r.Usable)
 		}
 		switch {
-		case c.what == "" && len(r.Missing) == 0:
+		case c.what == "" && len(r.Missing) > 0:
+			t.Errorf("%s: %q", name, r.Missing)
+		case c.what == "":
 		case len(r.Missing) == 0 || !strings.Contains(r.Missing[0].What, c.what) || !strings.Contains(r.Missing[0].Way, c.way):
 			t.Errorf("%s: %q; want %q, %q", name, r.Missing, c.what, c.way)
 		}

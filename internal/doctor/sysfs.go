@@ -179,7 +179,7 @@ func behindColon(s string) string {
 
 // netdevMTU is a network interface's, 0 if it is not known.
 func netdevMTU(sys fs.FS, netdev string) int {
-	if netdev == "" || !fs.ValidPath(netdev) || strings.Contains(netdev, "/") {
+	if netdev == "" || !fs.ValidPath(netdev) {
 		return 0
 	}
 	n, err := strconv.Atoi(text(sys, "class/net", netdev, "mtu"))

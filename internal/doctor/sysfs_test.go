@@ -102,7 +102,7 @@ func TestTrees(t *testing.T) {
 // TestOddTrees: whatever is in the files, what is read has a bound, and nothing panics.
 func TestOddTrees(t *testing.T) {
 	m := tree{}.device("odd0", "", "", "", "")
-	m.put("class/infiniband/odd0", "node_guid", strings.Repeat("f", 1<<20), "fw_ver", "\x1b[2J\xff", "device/uevent", "DRIVER\n=\nDRIVER=")
+	m.put("class/infiniband/odd0", "node_guid", strings.Repeat("f", 1<<20), "fw_ver", "\x1b[2J\xff", "device/uevent", "DRIVER\n=\nDRIVER=", "mtu", "1")
 	m.put("class/infiniband/odd0/ports", "x/state", "4: ACTIVE", "-1/state", "4: ACTIVE", "0/state", "4: ACTIVE", "2/state", ":")
 	m.put("class/infiniband/odd0/ports/2/gids", "0", "no address", "1", "::", "3", v4)
 	for i := range 2 * mostIndices {
