@@ -22,8 +22,12 @@ func (r *Report) judge() {
 	r.Missing = []Missing{}
 	for i := range r.Devices {
 		d := &r.Devices[i]
+		d.Error = once(d.Error, d.Way)
 		d.Usable = r.CM.Error == "" && d.Error == "" && d.Path != "" && slices.ContainsFunc(d.Ports, Port.active) && len(d.Addresses) > 0
 		r.Usable = r.Usable || d.Usable
+	}
+	if l := r.Library; l != nil {
+		l.Error = once(l.Error, l.Way)
 	}
 	if len(r.Devices) == 0 {
 		r.noDevices()
@@ -46,6 +50,9 @@ func (r *Report) judge() {
 		r.miss(fmt.Sprintf("this process may have %d open files", r.Limits.OpenFiles), "ulimit -n 1024, LimitNOFILE= in systemd")
 	}
 }
+
+// once is an error without the way out behind it, which is said apart.
+func once(err, way string) string { return strings.TrimSuffix(err, ": "+way) }
 
 func (r *Report) miss(what, way string) { r.Missing = append(r.Missing, Missing{what, way}) }
 

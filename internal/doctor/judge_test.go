@@ -54,7 +54,7 @@ func TestMissing(t *testing.T) {
 			r.Library = &Library{Error: "libibverbs.so.1: not found", Way: "apt install libibverbs1"}
 		}, true, "libibverbs.so.1: not found", "apt install"},
 		"no data path": {func(r *Report) {
-			r.Devices[0].Path, r.Devices[0].Error, r.Devices[0].Way = "", "no driver for mlx5_0", "install ibverbs-providers"
+			r.Devices[0].Path, r.Devices[0].Error, r.Devices[0].Way = "", "no driver for mlx5_0: install ibverbs-providers", "install ibverbs-providers"
 		}, false, "no driver for mlx5_0", "ibverbs-providers"},
 		"no port":        {func(r *Report) { r.Devices[0].Ports = nil }, false, "no port", "dmesg"},
 		"all ports down": {func(r *Report) { r.Devices[0].Ports[1].State = "DOWN" }, false, "port 1 is DOWN, port 2 is DOWN", "ip link set eth0 up"},
@@ -79,6 +79,9 @@ func TestMissing(t *testing.T) {
 		case c.what == "":
 		case len(r.Missing) == 0 || !strings.Contains(r.Missing[0].What, c.what) || !strings.Contains(r.Missing[0].Way, c.way):
 			t.Errorf("%s: %q; want %q, %q", name, r.Missing, c.what, c.way)
+		}
+		if slices.ContainsFunc(r.Missing, func(m Missing) bool { return m.Way != "" && strings.Contains(m.What, m.Way) }) {
+			t.Errorf("%s: the way out is there twice: %q", name, r.Missing)
 		}
 		if slices.ContainsFunc(r.Missing, func(m Missing) bool { return m.Way == "" }) {
 			t.Errorf("%s: no way out: %q", name, r.Missing)
