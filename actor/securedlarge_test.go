@@ -80,3 +80,53 @@ func TestSecuredLargeAtTheEnd(t *testing.T) {
 		})
 	}
 }
+
+// While large messages are sealed and opened, the loop goes on to its next turn after each segment,
+// however many connections they are of.
+func TestSecuredLargeTakesTurns(t *testing.T) {
+	onSecured(t, func(w *world, secured mode) {
+		const segments = 8
+		p := w.connect(large(secured(w)))
+		q := w.connectTo(p.server, large(secured(w)))
+		next[*Established](p.server)
+		sealed, opened, offered := 0, 0, false
+		stop := w.eachTurn(w.rt, func(l *loop) {
+			c := w.conn(l, p.c)
+			if offered = offered || c.Session.Unread() > 0; c.Posted() > 0 && !offered {
+				sealed++
+			}
+		})
+		defer stop()
+		stop = w.eachTurn(w.far, func(l *loop) {
+			if a := w.conn(l, p.s).Arrivals; a != nil && a.Waiting.Len() > 0 && a.Begun > segments && a.Begun == a.Done {
+				opened++
+			}
+		})
+		defer stop()
+		for _, side := range []pair{p, q} {
+			side.client.send(side.c, NewSend(make([]byte, segments<<20)))
+		}
+		for range 2 {
+			next[*Received](p.server)
+		}
+		if sealed < segments || opened < segments {
+			w.Errorf("%d segments are sealed in %d turns, and opened in %d", segments, sealed, opened)
+		}
+	})
+}
+
+// eachTurn calls fn in each turn of rt's loop until stop.
+func (w *world) eachTurn(rt *Runtime, fn func(l *loop)) (stop func()) {
+	over := false
+	w.onLoop(rt, func(l *loop) {
+		var turn func()
+		turn = func() {
+			if !over {
+				fn(l)
+				l.el.AfterFunc(0, turn)
+			}
+		}
+		turn()
+	})
+	return func() { w.onLoop(rt, func(*loop) { over = true }) }
+}

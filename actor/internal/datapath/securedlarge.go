@@ -11,9 +11,8 @@ import (
 )
 
 // A large message of a secured connection is sealed before it is offered, and opened when all of it
-// was read: a segment a turn, so that the loop's other connections wait for no more than that. What
-// follows it waits: on the sending side because records leave in order, on the receiving side as
-// behind every offer.
+// was read: a segment at a time (segments.go). What follows it waits: on the sending side because
+// records leave in order, on the receiving side as behind every offer.
 
 // sealing is the large message that is being sealed. From its beginning on it counts as posted.
 type sealing struct {
@@ -50,32 +49,36 @@ func (o *offers) sealed(s *Outgoing) (m offered, err error) {
 	return m, nil
 }
 
-// schedule has Run called in another turn.
+// schedule has step called.
 func (o *offers) schedule() {
 	if !o.queued {
 		o.queued = true
-		_ = o.c.l.el.Schedule(o) // refused after the loop's end only
+		o.c.l.segments.add(o)
 	}
 }
 
-// Run seals a segment.
-func (o *offers) Run(int) (more bool) {
+// ahead is job's.
+func (o *offers) ahead() int {
+	if s := &o.sealing; s.m.send != nil && !s.done && !o.c.Over() {
+		return s.seal.Ahead()
+	}
+	return 0
+}
+
+// step seals a segment.
+func (o *offers) step() {
 	o.queued = false
 	s := &o.sealing
 	if s.m.send == nil || s.done || o.c.Over() {
-		return false
+		return
 	}
 	if s.seal.Next() {
 		o.schedule()
-		return false
+		return
 	}
 	s.done = true
 	o.c.Pump()
-	return false
 }
-
-// LoopName names it in the loop's reports of stalls.
-func (o *offers) LoopName() string { return "sealing a large message" }
 
 // seals reports whether a message is being sealed, or its offer waits for room. o may be nil.
 func (o *offers) seals() bool { return o != nil && o.sealing.m.send != nil }
@@ -150,37 +153,44 @@ func (b *arrivals) begin(a *pending) (err error) {
 func (b *arrivals) schedule() {
 	if !b.queued {
 		b.queued = true
-		_ = b.c.l.el.Schedule(b) // refused after the loop's end only
+		b.c.l.segments.add(b)
 	}
 }
 
-// Run opens a segment of the oldest message that is to be opened.
-func (b *arrivals) Run(int) (more bool) {
-	b.queued = false
-	if b.c.Over() {
-		return false
-	}
+// toOpen is the oldest message that is to be opened, or nil.
+func (b *arrivals) toOpen() *pending {
 	for i := range b.Waiting.Len() {
-		a := b.Waiting.At(i)
-		if a.open == nil {
-			continue
+		if a := b.Waiting.At(i); a.open != nil {
+			return a
 		}
-		b.schedule() // for the rest, or the next
-		more, err := a.open.Next()
-		if more || err == nil {
-			if !more {
-				a.open = nil
-				b.deliver()
-				b.c.Device.pump(b.c)
-				b.c.Pump()
-			}
-			return false
-		}
-		b.c.up.BreakOff(err)
-		return false
 	}
-	return false
+	return nil
 }
 
-// LoopName names it in the loop's reports of stalls.
-func (b *arrivals) LoopName() string { return "opening a large message" }
+// ahead is job's.
+func (b *arrivals) ahead() int {
+	if a := b.toOpen(); a != nil && !b.c.Over() {
+		return a.open.Ahead()
+	}
+	return 0
+}
+
+// step opens a segment of the oldest message that is to be opened.
+func (b *arrivals) step() {
+	b.queued = false
+	a := b.toOpen()
+	if a == nil || b.c.Over() {
+		return
+	}
+	b.schedule() // for the rest, or the next
+	switch more, err := a.open.Next(); {
+	case more:
+	case err != nil:
+		b.c.up.BreakOff(err)
+	default:
+		a.open = nil
+		b.deliver()
+		b.c.Device.pump(b.c)
+		b.c.Pump()
+	}
+}

@@ -29,6 +29,7 @@ type Loop struct {
 	SendBudget *memory.Budget // of what messages are sent from at once
 	HeldBudget *memory.Budget // of what peers read messages from
 	Sources    memory.Sources
+	segments   segments // of large messages, to be sealed or opened
 
 	MemoryBudget int // bytes for one-sided operations that may still be registered
 	Kept         int // memories that somebody uses beyond their connection's end
@@ -57,6 +58,7 @@ func (l *Loop) Init(el *eventloop.Loop, log *slog.Logger, limits Limits) {
 	l.Sources = memory.NewSources(l.el, l.RecvBudget)
 	l.Shares = shares{l: l, limit: l.RecvBudget.Most()}
 	l.RecvBudget.Retained = l.Shares.retained
+	l.segments.timer = el.NewTimer(l.segments.turn)
 }
 
 // Device is what a loop's connections over one device share: completion queues, and protection
@@ -336,7 +338,7 @@ type arrivals struct {
 	seen    uint32    // done when the timer was set
 	timer   *eventloop.Timer
 	armed   bool
-	queued  bool  // Run is
+	queued  bool  // step is
 	silent  uint8 // looks at the timer since then that found nothing new
 }
 
@@ -364,7 +366,7 @@ type offers struct {
 	granted bool                // there is some
 	memory  *memory.RegionCache // nil: the domain registers the messages' own
 	sealing sealing             // of a secured connection
-	queued  bool                // Run is
+	queued  bool                // step is
 	spent   []spent
 	timer   *eventloop.Timer // of spent; nil until the first
 }

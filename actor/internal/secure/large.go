@@ -128,6 +128,9 @@ func (m *largeMessage) next() (segment, tag []byte) {
 	return all[start:end:min(end+Overhead, len(all))], tag
 }
 
+// Ahead is how many bytes the next segment has; 0: there is none.
+func (m *largeMessage) Ahead() int { return min(SegmentLen, max(len(m.body)-m.done*SegmentLen, 0)) }
+
 func (m *largeMessage) more() bool { return m.done < segments(len(m.body)) }
 
 // LargeSeal is a large message that is being sealed.

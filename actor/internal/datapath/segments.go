@@ -1,0 +1,50 @@
+package datapath
+
+import (
+	"github.com/rdmactor/rdmactor/actor/internal/secure"
+	"github.com/rdmactor/rdmactor/eventloop"
+	"github.com/rdmactor/rdmactor/internal/ring"
+)
+
+// segments seals and opens the large messages of a loop's secured connections, secure.SegmentLen
+// bytes in a turn, however many connections these are of. So everything else on the loop waits for
+// one segment, which takes less than a millisecond where the processor helps, and the connections
+// take turns. A Runnable would not do: a turn runs a thousand of them, and one again and again.
+// Loop goroutine.
+type segments struct {
+	jobs  ring.Ring[job]
+	timer *eventloop.Timer
+}
+
+// job is a connection that has something to seal, or to open.
+type job interface {
+	// ahead is how many bytes its next segment has; 0: nothing is to be done any more.
+	ahead() int
+	// step seals or opens that. If there is more, it adds itself again.
+	step()
+}
+
+// add has j take its turn, in a turn of the loop's that is to come.
+func (s *segments) add(j job) {
+	if s.jobs.Push(j); s.jobs.Len() == 1 {
+		s.timer.Reset(0)
+	}
+}
+
+// turn is called once in a turn. What a step leads to may panic or exit: the others' is done in
+// the next turn.
+func (s *segments) turn() {
+	defer func() {
+		if s.jobs.Len() > 0 {
+			s.timer.Reset(0)
+		} else {
+			s.timer.Stop()
+		}
+	}()
+	for room := secure.SegmentLen; s.jobs.Len() > 0; {
+		if room -= (*s.jobs.At(0)).ahead(); room < 0 {
+			return
+		}
+		s.jobs.Pop().step()
+	}
+}
