@@ -59,10 +59,12 @@ func failures(tb testing.TB) []failing {
 		{cause: "wrong name", server: of.server, client: named("other.test")},
 		{cause: "unknown authority", server: of.server, client: with(of.client, func(s *Security) { s.TLS.RootCAs = newCerts(tb).Pool() })},
 		{cause: "not authorized", client: psk(tb), server: with(psk(tb), func(s *Security) {
-			s.Authorize = func(*ConnectRequest) *Reject { return &Reject{PrivateData: []byte("not today")} }
+			s.Authorize = func(*ConnectRequest) (PeerLimits, *Reject) {
+				return PeerLimits{}, &Reject{PrivateData: []byte("not today")}
+			}
 		})},
 		{cause: "identity over its limit", client: psk(tb), before: 1, server: with(psk(tb), func(s *Security) {
-			s.Limits = func(string) PeerLimits { return PeerLimits{Connections: 1} }
+			s.Authorize = func(*ConnectRequest) (PeerLimits, *Reject) { return PeerLimits{Connections: 1}, nil }
 		})},
 		{cause: "crowded", server: psk(tb), client: psk(tb), limits: Limits{Handshakes: 4}, before: 8},
 	}

@@ -227,12 +227,13 @@ func (it *ident) authorize(r *cmid.ConnectRequest) (reject *cmid.Reject, over ov
 		it.l.failed("Authorize or Route of " + in.name)
 		it.rt.sys.EventStream.Publish(&Panicked{"Authorize or Route of a listener", in.name, value, debug.Stack()})
 	}()
+	var limits PeerLimits
 	if f := it.cfg.Security.Authorize; f != nil {
 		seen := *r
-		reject = f(&seen)
+		limits, reject = f(&seen)
 	}
 	if reject == nil {
-		over = it.limit(r)
+		over = it.limit(r, limits)
 	}
 	var owner *actor.PID
 	if in.route != nil && reject == nil && over == 0 {

@@ -2,11 +2,11 @@ package actor
 
 import (
 	"fmt"
-	"net/netip"
 	"sync"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/rdmactor/rdmactor/actor/internal/datapath"
 	"github.com/rdmactor/rdmactor/internal/fairshare"
 )
 
@@ -15,7 +15,7 @@ import (
 //   - Floor: an identity that has none may have one. Of the limit, a sixteenth is kept for these.
 //   - Share: one that has some may have more while these are no more than what is left for all
 //     others, without the sixteenth.
-//   - Bound: Limits.Connections, and what Security.Limits says.
+//   - Bound: Limits.Connections, and what Security.Authorize says (PeerLimits).
 //   - Excess: the peer is refused, and gets the reason, sealed.
 //
 // A peer of TLS mode that needs no certificate is nobody: it counts by its address.
@@ -29,6 +29,15 @@ type PeerLimits struct {
 	// Connections are how many they may have to this runtime's listeners at a time: as many as are
 	// left for all others, of Limits.Connections. A larger number changes nothing.
 	Connections int
+	// Memory is how much of each loop's Limits.ReceiveMemory they may occupy, in bytes: any amount.
+	// Each connection counts with the receives for all messages that it may send before the owner
+	// consumes some (IDConfig.Credits, of 64 KiB or what MaxMessage is; on the kernel's devices of
+	// 16 KiB, and some more of them), and when it has ended, with those that the owner retains. A
+	// further connection for which that is too much is refused. What this leaves is for large
+	// messages, being read or retained: one that finds none waits at its sender. One connection,
+	// and one large message, they may have in any case. What Read and Write are done with
+	// (IDConfig.Memory) does not count.
+	Memory int
 	// ConnectRate is how many they may make in a second, and four times as many at once: any
 	// number.
 	ConnectRate int
@@ -46,6 +55,7 @@ type overLimit byte
 const (
 	overConnections overLimit = 1 + iota
 	overRate
+	overMemory
 )
 
 func (o overLimit) String() string {
@@ -54,15 +64,14 @@ func (o overLimit) String() string {
 		return "too many connections"
 	case overRate:
 		return "too many connects in this time"
+	case overMemory:
+		return "too much memory for its connections"
 	}
 	return fmt.Sprintf("reason %d", byte(o))
 }
 
 // person is an identity, or the address of somebody who has none.
-type person struct {
-	identity string
-	address  netip.Addr
-}
+type person = datapath.Person
 
 // identities counts the connections of authenticated peers. Any goroutine.
 type identities struct {
@@ -71,21 +80,17 @@ type identities struct {
 	rates  fairshare.Rates[person]
 }
 
-// limit asks Security.Limits, and counts the peer if there is room for it; 0: there is.
-func (it *ident) limit(r *ConnectRequest) overLimit {
-	var limits PeerLimits
+// limit counts the peer if there is room for it within limits; 0: there is.
+func (it *ident) limit(r *ConnectRequest, limits PeerLimits) overLimit {
 	s := it.cfg.Security
-	if s.Limits != nil {
-		limits = s.Limits(r.Identity)
-	}
 	if denied := limits.DenyOneSided & s.AllowOneSided; denied != 0 {
 		own := *s
 		own.AllowOneSided &^= denied
 		it.cfg.Security = &own
 	}
-	who := person{identity: r.Identity}
-	if who.identity == "" {
-		who.address = r.Peer.Source()
+	who := person{Identity: r.Identity}
+	if who.Identity == "" {
+		who.Address = r.Peer.Source()
 	}
 	all := &it.rt.identities
 	all.mu.Lock()
@@ -94,6 +99,8 @@ func (it *ident) limit(r *ConnectRequest) overLimit {
 	case limits.Connections > 0 && all.places.Has(who) >= limits.Connections,
 		!all.places.May(who, it.rt.cfg.Limits.Connections):
 		return overConnections
+	case !it.conn.Belong(who, limits.Memory):
+		return overMemory
 	case limits.ConnectRate > 0 && !all.rates.Take(who, limits.ConnectRate, it.l.el.Now()):
 		return overRate
 	}

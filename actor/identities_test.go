@@ -17,7 +17,11 @@ func peopled(tb testing.TB, limits func(identity string) PeerLimits) IDConfig {
 	if err := keys.Accept(credential("alice", 1), credential("bob", 2)); err != nil {
 		tb.Fatal(err)
 	}
-	return IDConfig{Memory: 1 << 16, Security: &Security{Mode: PSK, Keys: keys, AllowOneSided: remoteRights, Limits: limits}}
+	cfg := IDConfig{Memory: 1 << 16, Security: &Security{Mode: PSK, Keys: keys, AllowOneSided: remoteRights}}
+	if limits != nil {
+		cfg.Security.Authorize = func(r *ConnectRequest) (PeerLimits, *Reject) { return limits(r.Identity), nil }
+	}
+	return cfg
 }
 
 // connecting is the configuration of who connects with that name's key.
@@ -168,7 +172,32 @@ func TestOneSidedOfAnIdentity(t *testing.T) {
 	})
 }
 
-// What the user's Limits does ends one request, and no other.
+// What the hook says of one peer is for that peer: by its address, or what it says, too.
+func TestLimitsOfOnePeer(t *testing.T) {
+	onFlavors(t, func(w *world) {
+		server, client := w.farProbe(), w.probe()
+		cfg := peopled(w, nil)
+		cfg.Security.Authorize = func(r *ConnectRequest) (l PeerLimits, _ *Reject) {
+			if string(r.PrivateData) == "guest" {
+				l.DenyOneSided = RemoteWrite
+			}
+			return l, nil
+		}
+		w.listen(server, cfg)
+		for _, says := range []string{"guest", "host", "guest"} {
+			client.send(w.rt.CreateID(client.pid, connecting(w, "alice")), &Dial{Addr: there + ":7471", PrivateData: []byte(says)})
+			_, s := next[*ConnectRequest](server)
+			server.send(s, &Accept{})
+			next[*Established](server)
+			server.send(s, &AllocMemory{Bytes: 4096, Access: RemoteWrite})
+			if _, granted := server.any().msg.(*MemoryAllocated); granted != (says == "host") {
+				w.Errorf("a %s may be granted %v: %t", says, RemoteWrite, granted)
+			}
+		}
+	})
+}
+
+// What the user's Authorize does ends one request, and no other.
 func TestLimitsFail(t *testing.T) {
 	for name, fail := range map[string]func(){"panics": func() { panic("limits") }, "exits": func() { runtime.Goexit() }} {
 		t.Run(name, func(t *testing.T) {

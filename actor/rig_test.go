@@ -97,6 +97,9 @@ func checkEmpty(tb testing.TB, rt *Runtime) {
 		if assigned, coming := l.assigned.Load(), l.coming.Load(); assigned != 0 || coming != 0 {
 			tb.Errorf("after Shutdown %d identifiers are counted on loop %s, and %d on their way there", assigned, l.el.Name(), coming)
 		}
+		if len(l.Persons) != 0 {
+			tb.Errorf("after Shutdown %d persons occupy memory of loop %s", len(l.Persons), l.el.Name())
+		}
 		if l.MemoryBudget != rt.cfg.Limits.Memory {
 			tb.Errorf("after Shutdown loop %s has not got back %d bytes for one-sided operations", l.el.Name(),
 				rt.cfg.Limits.Memory-l.MemoryBudget)

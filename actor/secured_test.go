@@ -275,7 +275,12 @@ func TestAuthorize(t *testing.T) {
 		authorize func(r *ConnectRequest) *Reject
 		reject    string
 	}{
-		"accepts":  {func(*ConnectRequest) *Reject { return nil }, ""},
+		"accepts": {func(r *ConnectRequest) *Reject {
+			if r.Peer.Addr().String() != here || string(r.PrivateData) != "let me in" {
+				return &Reject{}
+			}
+			return nil
+		}, ""},
 		"rejects":  {func(r *ConnectRequest) *Reject { return &Reject{PrivateData: []byte("no " + r.Identity)} }, "no alice"},
 		"panics":   {func(*ConnectRequest) *Reject { panic("authorize") }, ""},
 		"exits":    {func(*ConnectRequest) *Reject { runtime.Goexit(); return nil }, ""},
@@ -285,10 +290,10 @@ func TestAuthorize(t *testing.T) {
 			onSecured(t, func(w *world, secured mode) {
 				server, client := w.farProbe(), w.probe()
 				cfg := secured(w)
-				cfg.Security.Authorize = tt.authorize
+				cfg.Security.Authorize = func(r *ConnectRequest) (PeerLimits, *Reject) { return PeerLimits{}, tt.authorize(r) }
 				w.listen(server, cfg)
 				c := w.rt.CreateID(client.pid, secured(w))
-				client.send(c, &Dial{Addr: there + ":7471"})
+				client.send(c, &Dial{Addr: there + ":7471", PrivateData: []byte("let me in")})
 				if name == "accepts" {
 					_, s := next[*ConnectRequest](server)
 					server.send(s, &Accept{})

@@ -76,15 +76,14 @@ type Security struct {
 	// peers: RemoteRead, RemoteWrite, RemoteAtomic. One-sided operations are not protected: whoever
 	// is on the path reads and changes what they move. 0: none are allowed (ErrSecured).
 	AllowOneSided Access
-	// Authorize decides about a peer that is authenticated: r.Identity says who it is. nil: it may
-	// connect; otherwise it is rejected so. It is called on the connection's loop, before the owner
-	// gets the request, must not block, and may read r until it returns. If it panics or calls
-	// runtime.Goexit, the peer is refused. nil: every peer that is authenticated
-	// may connect, and in TLS mode those that need no certificate.
-	Authorize func(r *ConnectRequest) *Reject
-	// Limits says what the peers with one identity may have. It is asked for each peer that
-	// Authorize lets connect, as Authorize is, and what it has said last counts. nil: the defaults.
-	Limits func(identity string) PeerLimits
+	// Authorize decides about a peer that is authenticated: r.Identity says who it is, r.Peer from
+	// where it comes, and r.PrivateData what it says. If reject is nil, it may connect, and limits
+	// say what all peers with its identity may have, from now on. Otherwise it is rejected so.
+	// Authorize is called on the connection's loop, before the owner gets the request, must not
+	// block, and may read r until it returns. If it panics or calls runtime.Goexit, the peer is
+	// refused. nil: every peer that is authenticated may connect, and in TLS mode those that need
+	// no certificate; their limits are the defaults.
+	Authorize func(r *ConnectRequest) (limits PeerLimits, reject *Reject)
 }
 
 // Credential is an identity and a key of it. It prints as the identity.

@@ -23,11 +23,11 @@ func TestTLSServerOnly(t *testing.T) {
 	onFlavors(t, func(w *world) {
 		k := newCerts(w)
 		k.server.TLS.ClientAuth, k.client.TLS.Certificates = tls.NoClientCert, nil
-		k.server.Authorize = func(r *ConnectRequest) *Reject {
+		k.server.Authorize = func(r *ConnectRequest) (PeerLimits, *Reject) {
 			if r.Identity != "" || string(r.PrivateData) != "hello" {
-				return &Reject{PrivateData: []byte("nobody comes in as " + r.Identity)}
+				return PeerLimits{}, &Reject{PrivateData: []byte("nobody comes in as " + r.Identity)}
 			}
-			return nil
+			return PeerLimits{}, nil
 		}
 		server, client, c := w.dialTLS(k.server, k.client)
 		r, s := next[*ConnectRequest](server)

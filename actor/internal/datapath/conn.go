@@ -85,6 +85,7 @@ func (c *Conn) Release() {
 	}
 	c.Stop()
 	c.setState(connReleased)
+	c.vacate()
 	c.l.Shares.leave(c)
 	c.cq.Room += c.claim
 	c.remit()

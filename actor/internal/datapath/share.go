@@ -116,7 +116,7 @@ func (s *shares) wants(c *Conn) (bytes int, ever bool) {
 
 // took counts a message that was received.
 func (s *shares) took(c *Conn, b *memory.Chunk) {
-	if c.recv.qp == nil || b == nil {
+	if b == nil {
 		return
 	}
 	b.Counted = true
@@ -124,7 +124,9 @@ func (s *shares) took(c *Conn, b *memory.Chunk) {
 		s.Owed -= c.pool.Arena.Size()
 	}
 	n := b.Size()
-	s.Held += n
+	if c.recv.qp != nil {
+		s.Held += n
+	}
 	c.recv.bytes += n
 	c.recv.messages++
 }
@@ -134,14 +136,18 @@ func (s *shares) gave(c *Conn, b *memory.Chunk) {
 	if b.Counted {
 		b.Counted = false
 		n := b.Size()
-		s.Held -= n
-		s.l.RecvBudget.Fewer()
+		if c.recv.qp != nil {
+			s.Held -= n
+			s.l.RecvBudget.Fewer()
+		}
+		c.of.gave(c, n, false)
 		c.recv.bytes -= n
 		c.recv.messages--
 		if c.recv.counted && c.recv.bytes == 0 {
 			s.Owed += c.pool.Arena.Size()
 		}
 	} else if b.Large() {
+		c.of.gave(c, b.Size(), true)
 		s.large -= b.Size()
 	}
 	s.again(c)

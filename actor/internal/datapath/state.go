@@ -30,6 +30,7 @@ type Loop struct {
 	HeldBudget *memory.Budget // of what peers read messages from
 	Sources    memory.Sources
 	segments   segments // of large messages, to be sealed or opened
+	Persons    map[Person]*occupied
 
 	MemoryBudget int // bytes for one-sided operations that may still be registered
 	Kept         int // memories that somebody uses beyond their connection's end
@@ -51,7 +52,7 @@ type Limits struct {
 // Init makes it ready for connections.
 func (l *Loop) Init(el *eventloop.Loop, log *slog.Logger, limits Limits) {
 	l.el, l.log, l.limits = el, log, limits
-	l.MemoryBudget, l.Lookouts = limits.Memory, make(map[Keepalive]*Lookout)
+	l.MemoryBudget, l.Lookouts, l.Persons = limits.Memory, make(map[Keepalive]*Lookout), make(map[Person]*occupied)
 	l.RecvBudget = memory.NewBudget(l.el, limits.Receive, limits.Receive/4, limits.Receive/2)
 	l.SendBudget = memory.NewBudget(l.el, limits.Send, 0, limits.Send)
 	l.HeldBudget = memory.NewBudget(l.el, limits.Send, 0, 0)
@@ -140,6 +141,7 @@ type Conn struct {
 	cq     *completions
 	mode   Mode
 	sec    *security // nil: it is not secured
+	of     *occupied // the peer's; nil: nobody has said who it is
 	state  connState
 	broken error // why this side has broken it off; nil: it has not
 
@@ -269,7 +271,7 @@ const (
 type intake struct {
 	// nil: the device does not ask for receives, and there is nothing to share
 	qp       verbs.Pauser
-	bytes    int // that its owner holds, or that wait to be delivered
+	bytes    int // that its owner holds, or that wait to be delivered, on every device
 	messages int
 	paused   bool
 	listed   bool // at place at of the loop's paused ones

@@ -87,6 +87,9 @@ func (b *Budget) Fewer() {
 	}
 }
 
+// Look has those who wait looked at again: what is fair has changed.
+func (b *Budget) Look() { b.feed() }
+
 // Reclaim gives the devices back what is kept in case it is needed again.
 func (b *Budget) Reclaim() {
 	if b.total-b.Free == b.small+b.lent(0) {

@@ -1,0 +1,195 @@
+package actor
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+)
+
+// receives is what a connection with the defaults may have its peer fill of a loop's memory.
+func (w *world) receives(rt *Runtime) (n int) {
+	w.Helper()
+	w.onLoop(rt, func(l *loop) {
+		for _, o := range l.Persons {
+			n += o.Receives
+		}
+	})
+	return n
+}
+
+// Of a loop's memory an identity may be promised as much as its limit says, by all of its
+// connections. Others are not touched by that, and what has ended makes room.
+func TestMemoryOfAnIdentity(t *testing.T) {
+	onAllKinds(t, func(w *world) {
+		limit := 1 // a connection it may have in any case
+		w.accepter(peopled(w, func(identity string) PeerLimits {
+			if identity == "alice" {
+				return PeerLimits{Memory: limit}
+			}
+			return PeerLimits{}
+		}))
+		first, _ := w.comes("alice")
+		one := w.receives(w.far)
+		for range 5 {
+			w.sys.Root.Send(first, NewSend([]byte("this is consumed")))
+		}
+		settle()
+		if n := w.receives(w.far); n != one {
+			w.Errorf("%d bytes count where it was %d, and nothing is retained", n, one)
+		}
+		if n := w.crowd("alice", 10); one < 32<<14 || n != 0 {
+			w.Errorf("alice has %d bytes and %d more connections within a limit of a byte", one, n)
+		}
+		limit = 4*one + one/2
+		if n := 1 + w.crowd("alice", 10); n != 4 {
+			w.Errorf("alice has %d connections where there is memory for 4", n)
+		}
+		if n := w.crowd("bob", 10); n != 10 {
+			w.Errorf("bob has %d connections beside her", n)
+		}
+		w.sys.Root.Send(first, &Close{})
+		settle()
+		time.Sleep(time.Second)
+		if n := w.crowd("alice", 10); n != 1 {
+			w.Errorf("alice gets %d more when one has ended", n)
+		}
+	})
+}
+
+// A peer that fills its receives and comes back again and again, while the owner retains all that
+// it has sent, has no more of the memory than one that stays.
+func TestMemoryOfAnIdentityThatComesBack(t *testing.T) {
+	onAllKinds(t, func(w *world) {
+		const each, most = 8, 3 // messages of a connection, and connections
+		limit := 0
+		server := w.farProbe()
+		cfg := peopled(w, func(string) PeerLimits { return PeerLimits{Memory: limit} })
+		cfg.Credits = each
+		w.listen(server, cfg)
+		var kept []*Received
+		server.reactWith(func(ctx actor.Context) {
+			switch m := ctx.Message().(type) {
+			case *ConnectRequest:
+				ctx.Respond(&Accept{})
+			case *Received:
+				kept = append(kept, m.Retain())
+			}
+		})
+		come := 0
+		for ; come < 20; come++ {
+			client := w.probe()
+			c := w.rt.CreateID(client.pid, connecting(w, "alice"))
+			client.send(c, &Dial{Addr: there + ":7471"})
+			if _, ok := client.any().msg.(*Established); !ok {
+				break
+			}
+			if limit == 0 {
+				limit = most*w.receives(w.far) + 100
+			}
+			for range each {
+				client.send(c, NewSend([]byte("keep this")))
+			}
+			settle()
+			client.send(c, &DestroyID{})
+			until[*Closed](client)
+			settle()
+			time.Sleep(time.Second)
+		}
+		// on the kernel's devices some receives are for what no owner gets
+		if come < most || come > 3*most {
+			w.Errorf("alice comes %d times, want some %d", come, most)
+		}
+		if n := w.receives(w.far); n == 0 || n > limit {
+			w.Errorf("%d bytes of hers are retained, with a limit of %d", n, limit)
+		}
+		w.onLoop(w.far, func(*loop) {
+			for _, m := range kept {
+				m.Release()
+			}
+		})
+		if n := w.receives(w.far); n != 0 {
+			w.Errorf("%d bytes count when nothing is left of her", n)
+		}
+	})
+}
+
+// Large messages of an identity's connections wait at their senders when they would be more than
+// its limit: at least one may be here, and others' are not in their way.
+func TestLargeMessagesOfAnIdentity(t *testing.T) {
+	onAllKinds(t, func(w *world) {
+		const size = 1 << 20
+		limit := 0 // none
+		server := w.farProbe()
+		cfg := peopled(w, func(identity string) PeerLimits {
+			if identity == "alice" {
+				return PeerLimits{Memory: limit}
+			}
+			return PeerLimits{Memory: 1}
+		})
+		cfg.MaxMessage = 2 * size
+		w.listen(server, cfg)
+		var kept []*Received
+		over := false
+		server.reactWith(func(ctx actor.Context) {
+			switch m := ctx.Message().(type) {
+			case *ConnectRequest:
+				ctx.Respond(&Accept{})
+			case *Received:
+				if !over {
+					kept = append(kept, m.Retain())
+				}
+			}
+		})
+		come := func(name string) func() {
+			client, own := w.probe(), connecting(w, name)
+			own.MaxMessage = 2 * size
+			id := w.rt.CreateID(client.pid, own)
+			client.send(id, &Dial{Addr: there + ":7471"})
+			next[*Established](client)
+			return func() {
+				client.send(id, NewSend(make([]byte, size)))
+				settle()
+			}
+		}
+		has := func(why string, want int) {
+			w.Helper()
+			n := 0
+			w.onLoop(w.far, func(*loop) { n = len(kept) })
+			if n != want {
+				w.Errorf("%s: %d messages are here, want %d", why, n, want)
+			}
+		}
+		alices := []func(){come("alice"), come("alice")}
+		limit = 3*w.receives(w.far)/2 + 5*size/2
+		for _, send := range append(alices, come("alice")) {
+			send()
+		}
+		has("room for two", 2)
+		bob := come("bob") // who may have a byte
+		bob()
+		bob()
+		has("one of bob's besides", 3)
+		w.onLoop(w.far, func(*loop) {
+			kept[0].Release()
+			kept = slices.Delete(kept, 0, 1)
+		})
+		settle()
+		has("one of alice's was released, and her next is here", 3)
+		for _, send := range alices {
+			send()
+		}
+		has("she sends two more", 3)
+		limit = 0
+		come("alice")
+		settle()
+		has("she has no limit any more", 5)
+		w.onLoop(w.far, func(*loop) {
+			for _, m := range kept {
+				m.Release()
+			}
+			over = true
+		})
+	})
+}

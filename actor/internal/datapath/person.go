@@ -1,0 +1,98 @@
+package datapath
+
+import "net/netip"
+
+// What all connections of one person occupy of a loop's memory to receive into is bounded, if the
+// user says so. What a connection's peer may send at once is promised to it in the hello, before
+// anybody knows who it is. So that is what a connection counts with, from when it is known whose it
+// is:
+//
+//   - Floor: one connection, and one large message.
+//   - Bound: as many bytes as Belong was called with last.
+//   - Excess: a further connection is refused, and a large message waits at its sender, and is in
+//     nobody's way (memory.Claimant's Fair).
+//
+// Stopping a connection in the middle would not do: what makes its owner consume may be behind the
+// next message.
+
+// Person is who a peer is: an identity, or the address of somebody who has none.
+type Person struct {
+	Identity string
+	Address  netip.Addr
+}
+
+// occupied is what one occupies of a loop's memory. Loop goroutine.
+type occupied struct {
+	who      Person
+	most     int // bytes; 0: any number
+	Receives int // bytes promised to connections, and retained of those that have ended
+	Large    int // bytes of large messages, being read or here
+}
+
+// Belong notes whose the connection is, and what all of who's may occupy, in bytes; 0: any amount.
+// Not ok: there is no room for this one.
+func (c *Conn) Belong(who Person, most int) (ok bool) {
+	o := c.l.Persons[who]
+	if o == nil {
+		o = &occupied{who: who}
+	}
+	o.most = most
+	c.l.RecvBudget.Look() // it may be more than before
+	n := c.promise()
+	if most > 0 && o.Receives > 0 && o.Receives+n > most {
+		return false
+	}
+	o.Receives += n
+	c.of, c.l.Persons[who] = o, o
+	return true
+}
+
+// promise is how many bytes of receives the peer's messages may fill before the owner has consumed
+// any.
+func (c *Conn) promise() int {
+	n := c.terms.Credits
+	if c.pool.srq == nil {
+		n = c.terms.receives()
+	}
+	return n * c.pool.Arena.Size()
+}
+
+// vacate ends a connection's part: from now on only what the owner has of it counts.
+func (c *Conn) vacate() {
+	if c.of != nil {
+		c.of.Receives += c.recv.bytes - c.promise()
+		c.of.forget(c.l)
+	}
+}
+
+// lets reports whether a large message may take n bytes.
+func (o *occupied) lets(n int) bool {
+	return o == nil || o.most <= 0 || o.Large == 0 || o.Receives+o.Large+n <= o.most
+}
+
+// take counts n bytes of a large message.
+func (o *occupied) take(n int) {
+	if o != nil {
+		o.Large += n
+	}
+}
+
+// gave takes back n bytes of a message of c's.
+func (o *occupied) gave(c *Conn, n int, large bool) {
+	switch {
+	case o == nil:
+		return
+	case large:
+		o.Large -= n
+	case c.state == connReleased:
+		o.Receives -= n
+	}
+	o.forget(c.l)
+}
+
+// forget forgets it if it is nothing any more.
+func (o *occupied) forget(l *Loop) {
+	if o.Receives == 0 && o.Large == 0 {
+		delete(l.Persons, o.who)
+	}
+}
