@@ -58,7 +58,9 @@ func TestHandshakesAreCounted(t *testing.T) {
 	secure := with(func(*Security) {})
 	insecure := func(*world) IDConfig { return IDConfig{} }
 	another := with(func(s *Security) { _ = s.Keys.Use(credential("bob", 1)) })
-	refuses := with(func(s *Security) { s.Authorize = func(*ConnectRequest) (PeerLimits, *Reject) { return PeerLimits{}, &Reject{} } })
+	refuses := with(func(s *Security) {
+		s.Authorize = func(*ConnectRequest) (PeerLimits, *Reject) { return PeerLimits{}, &Reject{} }
+	})
 	answers := func(w *world, server *probe, cmd Command) {
 		_, s := next[*ConnectRequest](server)
 		server.send(s, cmd)

@@ -71,8 +71,11 @@ func segmented(t *testing.T, jobs ...*paperJob) {
 // segment's bytes of it, and they take turns.
 func TestSegmentsOfATurn(t *testing.T) {
 	jobs := []*paperJob{
-		{left: 5, bytes: secure.SegmentLen}, {left: 40, bytes: secure.SegmentLen / 10}, {left: 5, bytes: secure.SegmentLen},
-		{left: 1, bytes: 1}, {left: 0},
+		{left: 5, bytes: secure.SegmentLen},
+		{left: 40, bytes: secure.SegmentLen / 10},
+		{left: 5, bytes: secure.SegmentLen},
+		{left: 1, bytes: 1},
+		{left: 0},
 	}
 	segmented(t, jobs...)
 	bytes := map[uint64]int{}
