@@ -186,6 +186,9 @@ func (it *ident) queuePair(mode datapath.Mode) error {
 	}
 	c, err := datapath.New(&it.l.Loop, it.id, it, t)
 	it.conn = c
+	if err == nil {
+		it.promised = c.Promised() // also if it is said once more, after a refusal
+	}
 	if err == nil && it.notifiable {
 		c.Granted()
 	}
@@ -288,7 +291,8 @@ func (it *ident) established(ev *cmid.Established, answers Command) {
 // opened reports that there is a connection, and begins it.
 func (it *ident) opened(ev *cmid.Established, answers Command) {
 	if c := it.conn; c != nil && !c.Opened() {
-		if _, active := answers.(*cmid.Connect); it.features != 0 {
+		_, active := answers.(*cmid.Connect)
+		if it.features != 0 {
 			ev.Identity = it.who
 		} else if active && c.Acknowledged() {
 			h, user, ok := wire.ParseHello(ev.PrivateData, it.id.Limits().Padded)
@@ -300,6 +304,9 @@ func (it *ident) opened(ev *cmid.Established, answers Command) {
 			c.Agree(h, ok, it.id.Limits().MaxMessage)
 		} else if active {
 			c.Agree(wire.Hello{}, false, it.id.Limits().MaxMessage)
+		}
+		if active && min(ev.Param.ResponderResources, ev.Param.InitiatorDepth) > 0 {
+			c.Offered() // devices differ in which of them says what the peer serves
 		}
 		ev.MaxMessage = c.MaxMessage()
 		ev.Foreign = c.Kind() == datapath.ModeForeign

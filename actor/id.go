@@ -40,7 +40,7 @@ type ident struct {
 	// Of an identifier that came with a request.
 	hand      *handshake // of a secured connection that is not established for the owner; nil: none
 	features  secure.Features
-	promised  int    // bytes of a receive, by the hello of a secured reply; 0: it is not made
+	promised  int    // bytes of a receive, by the hello; 0: it is not made
 	who       string // of a secured connection, once it is known
 	dialled   string // what Dial calls the other side
 	host      string // that Dial names; "": it has named none

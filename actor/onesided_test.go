@@ -436,8 +436,8 @@ func TestDomains(t *testing.T) {
 		}
 	})
 	onKernelLike(t, kernelLike{}, func(w *world, _, _ *kernelLike) {
-		// nothing that would have to be offered
-		small := IDConfig{MaxMessage: datapath.EagerPosted, Credits: 4}
+		// nothing can be offered
+		small := IDConfig{Raw: true, MaxMessage: datapath.EagerPosted, Credits: 4}
 		p := w.connect(small)
 		if scoped, n := domains(w, p); scoped || n != 1 {
 			w.Errorf("scoped %v, %d domains without Memory", scoped, n)

@@ -147,7 +147,7 @@ func TestConnectionsThatCannotBeHeld(t *testing.T) {
 				server.send(s2, &Accept{})
 				next[*Established](server)
 				next[*Established](client)
-			}, Config{Limits: Limits{ReceiveMemory: 4 * (1 + wire.ControlReceives) * (1<<10 + 64)}})
+			}, Config{Limits: Limits{ReceiveMemory: 5 * (1 + wire.ControlReceives) * (1<<10 + 64)}})
 		})
 	}
 }

@@ -33,6 +33,7 @@ func New(l *Loop, id *cmid.ID, up Identifier, t Terms) (*Conn, error) {
 	if t.Mode == ModeMessages {
 		h := l.Hello(&t, d.attr)
 		size = h.Eager + t.perMessage()
+		c.terms.Promised = h.Eager
 		c.takes, c.reads, c.eager = h.MaxMessage, ReadsMax, h.Eager
 		if t.Features != 0 {
 			c.sec = &security{tls: secure.Features(t.Features)&secure.FeatureTLS != 0, inline: make([]byte, 0, d.attr.MaxInline)}
@@ -56,6 +57,7 @@ func New(l *Loop, id *cmid.ID, up Identifier, t Terms) (*Conn, error) {
 		return nil, err
 	}
 	c.claim = c.Depth + receives
+	c.resized(receives)
 	d.Conns++
 	attr := verbs.QPInitAttr{PD: c.pd, SendCQ: c.cq.cq, RecvCQ: c.cq.cq, SRQ: c.pool.srq, MaxSendWR: c.Depth, MaxSGE: 1, Context: c}
 	if c.pool.srq == nil {
@@ -183,6 +185,7 @@ func (c *Conn) Stop() {
 		c.patience.Stop()
 	}
 	c.unwatch()
+	c.putAside()
 	c.l.Shares.leave(c)
 	for c.queue.Len() > 0 {
 		c.unsent++

@@ -120,7 +120,10 @@ func (d *Device) hand(c *Conn, p Posting) error {
 	d.wr.ID = uint64(c.Flight.Push(p))
 	err := c.QP.PostSend(&d.wr)
 	d.wr.Inline, d.wr.SGL, d.sgl[0] = nil, nil, verbs.SGE{}
-	if err != nil {
+	switch {
+	case err == nil:
+		c.usedReceive(d.wr.Op)
+	default:
 		c.Flight.unpush()
 		if errors.Is(err, unix.ENOMEM) {
 			return errNoRoom

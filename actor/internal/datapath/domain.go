@@ -29,7 +29,7 @@ func (dm *domain) SendArena(n int) *memory.Arena {
 // heldByOwners is how many receive buffers are handed out, without those posted to the device.
 func (dm *domain) heldByOwners() (n int) {
 	for _, p := range dm.recv {
-		n += p.Arena.Out() - (len(p.posted) - len(p.free)) + p.copies.Out()
+		n += p.Arena.Out() - (len(p.posted) - len(p.free)) - p.aside + p.copies.Out()
 	}
 	return n + dm.sinks.Held()
 }
@@ -102,7 +102,7 @@ func (c *Conn) Scoped() bool { return c.pd != c.Device.Shared.pd }
 // leave gives the domain back, once the queue pair is gone.
 func (c *Conn) leave() {
 	if c.pool != nil {
-		c.pool.leave()
+		c.leavePools()
 	}
 	switch {
 	case c.area != nil:

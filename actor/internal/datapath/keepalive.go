@@ -116,6 +116,7 @@ func (o *Lookout) LoopName() string { return "keepalive" }
 // lookAfter is a look at one connection.
 func (c *Conn) lookAfter() {
 	b := &c.Beat
+	c.rest()
 	if qp := c.recv.qp; qp != nil && qp.Waiting() && c.goodbye == goodbyeUnsaid {
 		b.quiet = 0
 		c.sign()

@@ -31,8 +31,10 @@ const (
 // Hello is what this side says of itself on a device.
 func (l *Loop) Hello(t *Terms, attr verbs.DeviceAttr) wire.Hello {
 	limit := l.limits.Receive
-	// so that several fit into what arenas may have
-	eager := max(min(l.eager(t, attr), t.Messages, limit/8&^(unit-1)), unit)
+	eager := l.largestReceive(t, &attr)
+	if l.resizable(t, &attr) {
+		eager = t.begins(eager)
+	}
 	if t.Promised > 0 {
 		eager = t.Promised
 	}
@@ -41,6 +43,12 @@ func (l *Loop) Hello(t *Terms, attr verbs.DeviceAttr) wire.Hello {
 		h.MaxMessage = h.Eager
 	}
 	return h
+}
+
+// largestReceive is the largest message, in bytes, that a receive of such a connection holds:
+// several fit into what arenas may have.
+func (l *Loop) largestReceive(t *Terms, attr *verbs.DeviceAttr) int {
+	return max(min(l.eager(t, *attr), t.Messages, l.limits.Receive/8&^(unit-1)), unit)
 }
 
 // eager is the largest message, in bytes, that this side sends at once on a device, whatever its
@@ -57,10 +65,19 @@ func (l *Loop) eager(t *Terms, attr verbs.DeviceAttr) int {
 	return EagerPosted
 }
 
-// large reports whether c may have to offer messages, or to read them.
+// large reports whether c may have to offer messages, or to read them. The peer's receives may hold
+// only LeastPosted, or that later.
 func (c *Conn) large() bool {
 	peer := &c.terms.Peer
-	return c.mode == ModeMessages && (c.takes > c.eager || peer.MaxMessage > peer.Eager)
+	switch {
+	case c.mode != ModeMessages:
+		return false
+	case c.takes > c.eager || peer.MaxMessage > peer.Eager:
+		return true
+	case c.terms.asks():
+		return c.terms.Serves
+	}
+	return peer.Version >= 4 && peer.MaxMessage > LeastPosted
 }
 
 // bare is the largest message, in bytes, that is sent to a peer without a hello; byDefault if the
@@ -101,7 +118,7 @@ func (c *Conn) Agree(h wire.Hello, ok bool, limit int) {
 	}
 	if c.mode == ModeMessages {
 		c.Session.Agree(h)
-		c.eager = min(h.Eager, c.l.eager(&c.terms, c.Device.attr))
+		c.eager = c.l.eager(&c.terms, c.Device.attr)
 		if limit > 0 {
 			limit -= c.terms.perMessage()
 		}
@@ -109,17 +126,29 @@ func (c *Conn) Agree(h wire.Hello, ok bool, limit int) {
 	if limit > 0 {
 		c.eager = min(c.eager, limit)
 	}
+	if c.mode == ModeMessages {
+		c.peers.most = c.eager
+		c.eager = min(c.eager, h.Eager)
+	}
 	c.maxSend = c.eager
 	if c.mode == ModeMessages {
-		if c.maxSend = h.MaxMessage; !c.Scoped() || !c.terms.Serves {
+		c.peers.large = c.Scoped() && c.terms.Serves
+		if c.maxSend = h.MaxMessage; !c.peers.large {
 			c.maxSend = min(c.maxSend, c.eager)
+		}
+		least := c.eager
+		if h.Version >= 4 {
+			least = min(least, LeastPosted)
 		}
 		// it would wait for ever
 		if limit := c.l.limits.Send; c.terms.regionSize(c.maxSend) > limit {
-			c.maxSend = min(c.maxSend, max(c.eager, c.terms.largest(limit)))
+			c.maxSend = min(c.maxSend, max(least, c.terms.largest(limit)))
 		}
 	}
 }
+
+// Promised is how many bytes a receive holds by this side's hello; 0: it sends none.
+func (c *Conn) Promised() int { return c.terms.Promised }
 
 // perMessage is how many bytes more than the owner's a message has.
 func (t *Terms) perMessage() int {

@@ -25,7 +25,7 @@ const (
 // recvPool finds or makes the pool for messages of up to n bytes, header included, and counts one
 // more connection for it, until leave.
 func (dm *domain) recvPool(n int) (*recvPool, error) {
-	n = (n + 63) &^ 63
+	n = poolSize(n)
 	p := dm.recv[n]
 	d := dm.d
 	if most := d.l.RecvBudget.Most(); n > most {
@@ -48,6 +48,9 @@ func (dm *domain) recvPool(n int) (*recvPool, error) {
 	p.conns++
 	return p, nil
 }
+
+// poolSize is the size of the receives for messages of up to n bytes, header included.
+func poolSize(n int) int { return (n + 63) &^ 63 }
 
 // leave notes that a connection has gone. What is posted for nobody is taken back: it is memory
 // that others may want.
@@ -166,11 +169,14 @@ func (t *Terms) receives() int {
 	if t.Features != 0 {
 		n++ // a key update
 	}
-	if secure.Features(t.Features)&secure.FeatureTLS != 0 {
+	if t.tls() {
 		n = max(n, secure.MaxTLSFlight+2) // frames, and the request and a probe behind them
 	}
 	return n
 }
+
+// tls reports whether the connection is secured in TLS mode.
+func (t *Terms) tls() bool { return secure.Features(t.Features)&secure.FeatureTLS != 0 }
 
 // reserve posts n receives.
 func (c *Conn) reserve(n int) error {
@@ -183,8 +189,7 @@ func (c *Conn) reserve(n int) error {
 			limit := c.l.RecvBudget.Most()
 			return &ResourceError{Device: c.Device.Verbs.Name(), What: "bytes of receive buffers", Need: n * c.pool.Arena.Size(), Limit: limit, Err: err}
 		}
-		if err := c.pool.post(c.QP, b); err != nil {
-			b.Free()
+		if err := c.postRecv(b); err != nil {
 			return fmt.Errorf("post_recv on %s: %w", c.Device.Verbs.Name(), err)
 		}
 	}

@@ -22,29 +22,20 @@ func (c *Conn) Receive(chunk *memory.Chunk, n int) {
 		}
 	}
 	if c.mode == ModeMessages {
-		h, err := c.parse(b)
-		if err == nil {
-			err = c.Session.Take(h)
-		}
-		var from wire.Offer
-		if err == nil && h.Type == wire.TypeOffer {
-			from, err = wire.ParseOffer(b[wire.HeaderLen:], c.takes)
-			if err == nil && c.sec != nil {
-				err = c.sec.channel.OpenLarge.Offered(from.Number)
-			}
-		}
+		h, from, err := c.account(b)
 		if err != nil {
 			c.give(chunk)
 			c.up.BreakOff(err)
 			return
 		}
+		c.shrink()
 		if c.out != nil {
 			c.out.pulled()
 		}
 		c.credited()
 		c.relieve()
 		switch h.Type {
-		case wire.TypeCredit, wire.TypeGoodbye, wire.TypeProbe, wire.TypeAnswer, wire.TypeKeyUpdate:
+		case wire.TypeCredit, wire.TypeGoodbye, wire.TypeProbe, wire.TypeAnswer, wire.TypeKeyUpdate, wire.TypeReceives:
 			c.give(chunk)
 			c.Device.pump(c)
 			c.observe()
@@ -52,6 +43,7 @@ func (c *Conn) Receive(chunk *memory.Chunk, n int) {
 		case wire.TypeOffer:
 			c.give(chunk)
 			c.put(c.received(nil, nil), from)
+			c.demanded(int(from.Length), true)
 			c.Arrivals.advance(false)
 			if c.waits() {
 				c.Device.pump(c)
@@ -59,6 +51,7 @@ func (c *Conn) Receive(chunk *memory.Chunk, n int) {
 			return
 		}
 		b = b[wire.HeaderLen:]
+		c.demanded(len(b), false)
 	}
 	chunk, b = c.keep(chunk, b)
 	if c.delays() {
@@ -71,6 +64,29 @@ func (c *Conn) Receive(chunk *memory.Chunk, n int) {
 	if c.mode == ModeMessages && c.waits() {
 		c.Device.pump(c)
 	}
+}
+
+// account takes the header off a message, and what an offer has behind it, and accounts for them.
+func (c *Conn) account(b []byte) (h wire.Header, from wire.Offer, err error) {
+	if h, err = c.parse(b); err != nil {
+		return h, from, err
+	}
+	if err = c.Session.Take(h); err != nil {
+		return h, from, err
+	}
+	switch b = b[wire.HeaderLen:]; h.Type {
+	case wire.TypeOffer:
+		from, err = wire.ParseOffer(b, c.takes)
+		if err == nil && c.sec != nil {
+			err = c.sec.channel.OpenLarge.Offered(from.Number)
+		}
+	case wire.TypeReceives:
+		var r wire.Receives
+		if r, err = wire.ParseReceives(b); err == nil {
+			err = c.takeReceives(r)
+		}
+	}
+	return h, from, err
 }
 
 // received makes the event of a message.
@@ -128,13 +144,10 @@ func (c *Conn) give(b *memory.Chunk) {
 	case b.Large():
 		c.Arrivals.gave(b)
 	case b.Repostable() && c.pool.srq == nil && !c.Over():
-		err := c.pool.post(c.QP, b)
-		if err == nil {
-			return
+		if err := c.postRecv(b); err != nil {
+			// there is room for it: nothing but the queue pair's end speaks against it
+			c.refused(verbs.Recv, err)
 		}
-		// there is room for it: nothing but the queue pair's end speaks against it
-		c.refused(verbs.Recv, err)
-		fallthrough
 	default:
 		b.Free()
 	}

@@ -26,11 +26,13 @@ type Loop struct {
 	Devices    []*Device
 	RecvBudget *memory.Budget // of what is received into
 	Shares     shares         // of that
-	SendBudget *memory.Budget // of what messages are sent from at once
-	HeldBudget *memory.Budget // of what peers read messages from
-	Sources    memory.Sources
-	segments   segments // of large messages, to be sealed or opened
-	Persons    map[Person]*occupied
+	// of receives that are posted beforehand
+	largeReceives largeReceives
+	SendBudget    *memory.Budget // of what messages are sent from at once
+	HeldBudget    *memory.Budget // of what peers read messages from
+	Sources       memory.Sources
+	segments      segments // of large messages, to be sealed or opened
+	Persons       map[Person]*occupied
 
 	MemoryBudget int // bytes for one-sided operations that may still be registered
 	Kept         int // memories that somebody uses beyond their connection's end
@@ -57,6 +59,7 @@ func (l *Loop) Init(el *eventloop.Loop, log *slog.Logger, limits Limits) {
 	l.SendBudget = memory.NewBudget(l.el, limits.Send, 0, limits.Send)
 	l.HeldBudget = memory.NewBudget(l.el, limits.Send, 0, 0)
 	l.Sources = memory.NewSources(l.el, l.RecvBudget)
+	l.largeReceives = make(largeReceives)
 	l.Shares = shares{l: l, limit: l.RecvBudget.Most()}
 	l.RecvBudget.Retained = l.Shares.retained
 	l.segments.timer = el.NewTimer(l.segments.turn)
@@ -122,6 +125,7 @@ type recvPool struct {
 	conns  int             // that receive into it
 	posted []*memory.Chunk // by index; nil: free
 	free   []uint32
+	aside  int           // handed out, and not posted yet (resize.go)
 	copies memory.Copies // of messages that owners have
 }
 
@@ -137,6 +141,7 @@ type Conn struct {
 	dom    *domain  // of what it receives into and sends from
 	QP     verbs.QP
 	pool   *recvPool
+	resize *resizing // nil: its receives keep their size
 	recv   intake
 	cq     *completions
 	mode   Mode
@@ -161,8 +166,9 @@ type Conn struct {
 	Ops      ring.Ring[*OneSided] // that wait for room in the send queue
 	seq      uint32               // of what was queued last, of both
 
-	maxSend  int    // bytes the peer takes
-	eager    int    // bytes that are sent at once; what is larger is offered
+	maxSend  int // bytes the peer takes
+	eager    int // bytes that are sent at once; what is larger is offered
+	peers    sizes
 	takes    int    // bytes that the peer may offer
 	reads    uint32 // that may be under way
 	Depth    int    // of the send queue

@@ -210,8 +210,8 @@ func (a *Arena) trim() {
 	}
 }
 
-// reclaim gives the device back the slabs that nobody uses.
-func (a *Arena) reclaim() {
+// Reclaim gives the device back the slabs that nobody uses.
+func (a *Arena) Reclaim() {
 	for len(a.idle) > 0 {
 		a.drop(a.idle[len(a.idle)-1])
 	}
@@ -242,7 +242,7 @@ func (a *Arena) Close() {
 // memory is unmapped, and an actor that reads it would crash the process.
 func (a *Arena) CloseUnused() {
 	a.closed = true
-	a.reclaim()
+	a.Reclaim()
 	a.budget.keepers.Remove(a.kept)
 }
 

@@ -45,8 +45,8 @@ const classes = 16
 
 // keeper is an arena or a cache that keeps registered memory in case it is needed again.
 type keeper interface {
-	// reclaim gives it back.
-	reclaim()
+	// Reclaim gives it back.
+	Reclaim()
 }
 
 // NewBudget is a budget of so many bytes, of which arenas may have keep in any case, and most at
@@ -96,7 +96,7 @@ func (b *Budget) Reclaim() {
 		return
 	}
 	for e := b.keepers.Front(); e != nil; e = e.Next() {
-		e.Value.(keeper).reclaim()
+		e.Value.(keeper).Reclaim()
 	}
 }
 
@@ -158,6 +158,10 @@ func (b *Budget) Total() int { return b.total }
 
 // InUse is how many bytes are in use, and how many claimants wait for some.
 func (b *Budget) InUse() (bytes, waiting int) { return b.small + b.lent(0), len(b.waiting) }
+
+// Spare is how many bytes arenas may still take into use before they have all but a quarter of what
+// they can have.
+func (b *Budget) Spare() int { return b.most - b.most/4 - b.small }
 
 // Most is how many bytes arenas can have.
 func (b *Budget) Most() int { return b.most }

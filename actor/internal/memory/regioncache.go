@@ -108,8 +108,8 @@ func (s *RegionCache) drop() {
 	_ = s.dev.Free(c.SGE.MR)
 }
 
-// reclaim gives the device back everything that is idle.
-func (s *RegionCache) reclaim() {
+// Reclaim gives the device back everything that is idle.
+func (s *RegionCache) Reclaim() {
 	for len(s.idle) > 0 {
 		s.drop()
 	}
@@ -118,7 +118,7 @@ func (s *RegionCache) reclaim() {
 // Close gives back what is idle, and from now on what comes back.
 func (s *RegionCache) Close() {
 	s.closed = true
-	s.reclaim()
+	s.Reclaim()
 	s.budget.keepers.Remove(s.kept)
 }
 

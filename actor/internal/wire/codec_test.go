@@ -113,7 +113,7 @@ func TestHeaderRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := Header{
 			Type:     rapid.SampledFrom([]Type{TypeData, TypeCredit, TypeOffer}).Draw(t, "type"),
-			Flags:    rapid.SampledFrom([]uint8{0, AckNow}).Draw(t, "flags"),
+			Flags:    rapid.SampledFrom([]uint8{0, AckNow, Resized, AckNow | Resized}).Draw(t, "flags"),
 			Pulled:   rapid.Uint16().Draw(t, "pulled"),
 			Consumed: rapid.Uint32().Draw(t, "consumed"),
 		}
@@ -135,7 +135,10 @@ func TestMalformedHeaders(t *testing.T) {
 		"type 0":                  {0, 0, 0, 0, 0, 0, 0, 0},
 		"type 7":                  {7, 0, 0, 0, 0, 0, 0, 0},
 		"goodbye with data":       {byte(TypeGoodbye), 0, 0, 0, 0, 0, 0, 0, 'x'},
-		"flag 2":                  {byte(TypeData), 2, 0, 0, 0, 0, 0, 0},
+		"flag 4":                  {byte(TypeData), 4, 0, 0, 0, 0, 0, 0},
+		"type 13":                 {13, 0, 0, 0, 0, 0, 0, 0},
+		"no receives":             {byte(TypeReceives), 0, 0, 0, 0, 0, 0, 0},
+		"too much of receives":    append([]byte{byte(TypeReceives)}, make([]byte, HeaderLen+ReceivesLen)...),
 		"half an offer":           {byte(TypeOffer), 0, 0, 0, 0, 0, 0, 0, 'x'},
 		"more than an offer":      make25(TypeOffer),
 		"credit update with data": {byte(TypeCredit), 0, 0, 0, 0, 0, 0, 0, 'x'},

@@ -8,6 +8,7 @@
 //	hello.go    Hello: what each side says of itself in its private data
 //	header.go   Header, Type: what stands before every message
 //	offer.go    Offer: where the receiver may read a large message
+//	receives.go Receives: a change of what the receives of a side hold
 //	session.go  Session: credits, offers, probes and the goodbye, counted
 //
 // # Using a Session

@@ -8,7 +8,7 @@ const HeaderLen = 8
 // Type says what a message is.
 type Type uint8
 
-// The types of messages. Only data and offers take a credit; all others are a header only.
+// The types of messages. Only data and offers take a credit.
 const (
 	TypeData   Type = 1
 	TypeCredit Type = 2 // a credit update
@@ -24,11 +24,18 @@ const (
 	TypeAccept  Type = 9
 	TypeReject  Type = 10
 	TypeRefusal Type = 11 // a reject of the runtime's
+	// From version 4 on.
+	TypeReceives Type = 12 // its sender's receives have another size
 )
 
-// AckNow is the flag that asks for a credit update as soon as everything received has been
-// consumed.
-const AckNow = 1
+const (
+	// AckNow is the flag that asks for a credit update as soon as everything received has been
+	// consumed.
+	AckNow = 1
+	// Resized is the flag that is set in every header of a side that has taken in an odd number of
+	// TypeReceives.
+	Resized = 2
+)
 
 // Header is what stands before every message between peers of ours: type u8, flags u8, pulled u16,
 // consumed u32, in network order.
@@ -46,11 +53,18 @@ func (h Header) Put(b []byte) {
 	binary.BigEndian.PutUint32(b[4:], h.Consumed)
 }
 
-// control reports whether the message is about the connection: it is a header only, and takes no
-// credit.
+// control reports whether the message is about the connection: it takes no credit.
 func (t Type) control() bool { return t != TypeData && t != TypeOffer }
 
-var controlNames = [...]string{TypeCredit: "a credit update", TypeGoodbye: "a goodbye", TypeProbe: "a probe", TypeAnswer: "an answer", TypeKeyUpdate: "a key update"}
+// body is how many bytes such a message has behind its header.
+func (t Type) body() int {
+	if t == TypeReceives {
+		return ReceivesLen
+	}
+	return 0
+}
+
+var controlNames = [...]string{TypeCredit: "a credit update", TypeGoodbye: "a goodbye", TypeProbe: "a probe", TypeAnswer: "an answer", TypeKeyUpdate: "a key update", TypeReceives: "a change of receives"}
 
 // ParseHeader takes the header off a message, all of which is b. An error is a *ProtocolError.
 func ParseHeader(b []byte) (h Header, err error) {
@@ -68,12 +82,12 @@ func parseHeader(b []byte, last Type, offer int) (h Header, err error) {
 	}
 	h = Header{Type(b[0]), b[1], binary.BigEndian.Uint16(b[2:]), binary.BigEndian.Uint32(b[4:])}
 	switch {
-	case h.Type < TypeData || h.Type > last:
+	case (h.Type < TypeData || h.Type > last) && h.Type != TypeReceives:
 		return h, violation("unknown message type %d", h.Type)
-	case h.Flags&^AckNow != 0:
+	case h.Flags&^(AckNow|Resized) != 0:
 		return h, violation("unknown flags %#x", h.Flags)
-	case h.Type.control() && len(b) != HeaderLen:
-		return h, violation("%s of %d bytes, want %d", controlNames[h.Type], len(b), HeaderLen)
+	case h.Type.control() && len(b) != HeaderLen+h.Type.body():
+		return h, violation("%s of %d bytes, want %d", controlNames[h.Type], len(b), HeaderLen+h.Type.body())
 	case h.Type == TypeOffer && len(b) != HeaderLen+offer:
 		return h, violation("an offer of %d bytes, want %d", len(b), HeaderLen+offer)
 	}

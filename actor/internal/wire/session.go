@@ -34,11 +34,14 @@ type Session struct {
 	final  bool // and the peer knows of everything
 
 	goodbye bool // the peer's
+
+	resizes resizes
 }
 
 // ControlReceives is how many receives a connection needs beyond the credits it grants: for the
-// credit updates that its peer may have under way, its goodbye, a probe and an answer.
-const ControlReceives = updatesMax + 3
+// credit updates that its peer may have under way, its goodbye, a probe, an answer and a change of
+// its receives.
+const ControlReceives = updatesMax + 4
 
 // updatesMax is how many credit updates may be under way.
 const updatesMax = 4 + MaxOffers
@@ -71,7 +74,9 @@ func (s *Session) Goodbye() bool { return s.goodbye }
 func (s *Session) Probing() bool { return s.probing }
 
 // Header makes the header of the next message; it carries what was consumed and read.
-func (s *Session) Header(typ Type, flags uint8) Header { return Header{typ, flags, s.read, s.consumed} }
+func (s *Session) Header(typ Type, flags uint8) Header {
+	return Header{typ, flags | s.resizes.flag(), s.read, s.consumed}
+}
 
 // Take accounts for a message of the peer's. An error is a *ProtocolError.
 func (s *Session) Take(h Header) error {
@@ -84,6 +89,9 @@ func (s *Session) Take(h Header) error {
 	}
 	if h.Pulled-s.pulled > s.offered-s.pulled {
 		return violation("the peer says it has read %d offers of %d", h.Pulled, s.offered)
+	}
+	if err := s.resizes.heard(h.Flags&Resized != 0); err != nil {
+		return err
 	}
 	s.acked = h.Consumed
 	s.delivered += uint64(news)
@@ -122,6 +130,8 @@ func (s *Session) proper(h Header) error {
 		return violation("a message behind the peer's goodbye")
 	case h.Type > TypeOffer && s.version == 2:
 		return violation("message type %d of a peer of version 2", h.Type)
+	case h.Type == TypeReceives && !s.Resizes():
+		return violation("a change of receives by a peer of version %d", s.version)
 	}
 	return nil
 }
@@ -141,6 +151,8 @@ func (s *Session) takeControl(typ Type) error {
 			return violation("an answer to no probe")
 		}
 		s.probing = false
+	case TypeReceives:
+		return s.resizes.take()
 	}
 	s.beats++ // a credit update is one also without news: it may stand for a probe that waits
 	return nil
@@ -212,6 +224,7 @@ func (s *Session) Sent(typ Type, flags uint8) {
 		s.owing = false
 	}
 	s.stated, s.readStated = s.consumed, s.read
+	s.resizes.sent(typ)
 	s.final = s.final || s.finishing()
 	if flags&AckNow != 0 {
 		s.ask = false

@@ -218,6 +218,7 @@ func TestControlMessagesUnderWay(t *testing.T) {
 		var ends [2]end
 		for i := range ends {
 			n := 1 + rng.Uint32N(16)
+			ends[i].version = helloVersion
 			ends[i].receive, ends[1-i].send = n, n
 		}
 		slow := 1 + rng.IntN(80) // how much less than the rest what the second sends is taken in
@@ -234,6 +235,8 @@ func TestControlMessagesUnderWay(t *testing.T) {
 				e.say(TypeGoodbye, 0)
 			case what == 10 && !e.Probing():
 				e.say(TypeProbe, 0)
+			case what == 10 && !e.Resizing():
+				e.say(TypeReceives, 0)
 			case what < 3 && e.Window() > 0 && !e.asked:
 				typ := TypeData
 				if e.Unread() < MaxOffers && rng.IntN(3) > 0 {
@@ -277,7 +280,7 @@ func TestControlMessagesUnderWay(t *testing.T) {
 				}
 				most, all = max(most, updates), max(all, others)
 				if others > ControlReceives-updatesMax {
-					t.Fatalf("seed %d: a goodbye, probes and answers under way are %d", seed, others)
+					t.Fatalf("seed %d: a goodbye, probes, answers and changes of receives under way are %d", seed, others)
 				}
 				if updates > updatesMax {
 					t.Fatalf("seed %d: %d credit updates are under way, and there are %d receives for them", seed, updates, updatesMax)

@@ -1,0 +1,337 @@
+package datapath
+
+import (
+	"net/netip"
+
+	"github.com/rdmactor/rdmactor/actor/internal/memory"
+	"github.com/rdmactor/rdmactor/actor/internal/wire"
+	"github.com/rdmactor/rdmactor/verbs"
+)
+
+// A receive that is posted beforehand costs its memory also while nothing comes. So where larger
+// messages can be offered, the receives of a connection hold EagerPosted only while the peer has
+// messages for them:
+//
+//   - A side that was asked for the connection knows its peer, and begins with the smallest.
+//   - When the peer offers a message that the largest receives would hold, they become as large.
+//     Those that are posted stay: each small one that was used is replaced by a large one. As
+//     receives are used in order, the peer can be told from which of its Sends on they are large.
+//     The memory for all of them is taken before, so the word can be kept. If there is none, they
+//     stay small, and messages are offered.
+//   - After looksIdle looks (keepalive.go) without such a message they become small again. The peer
+//     is told, and only when it has answered the small ones replace those that were used. Where
+//     there is no memory for a small one, the large one is posted again.
+//
+// Large receives are taken from what receives leave of their memory, all but a quarter of it, so
+// that more connections can begin. One peer address gets no more of that than it leaves.
+
+// LeastPosted is the size, in bytes, of the smallest receives.
+const LeastPosted = 1 << 10
+
+// leastTLS is the least in TLS mode until the handshake is done: its frames have to fit into a few
+// receives.
+const leastTLS = 4 << 10
+
+// resizing is a connection's receives, which change their size. Sizes are those of their memory.
+type resizing struct {
+	count  int         // that there are, posted or with the owner
+	holds  int         // bytes of the largest message that they are to hold
+	most   int         // and of the largest that they ever hold
+	large  int         // the size of those
+	small  int         // how many are smaller
+	posted uint32      // since the beginning
+	from   uint32      // those posted from this number on are large
+	joined []*recvPool // that it may have receives of
+	aside  []*memory.Chunk
+	asked  bool // they are to become small, and the peer has not answered
+	used   bool // since the last look the peer had a message that a small one does not hold
+	quiet  int  // looks since there was one
+	offers bool // the peer can offer what small ones do not hold
+	source netip.Addr
+	share  int // bytes of source's share
+}
+
+// resizable reports whether the receives of such a connection change their size.
+func (l *Loop) resizable(t *Terms, attr *verbs.DeviceAttr) bool {
+	return !attr.AsksForReceives && t.Mode == ModeMessages && t.Reads && t.Eager == 0 && l.largestReceive(t, attr) > LeastPosted
+}
+
+// asks reports whether it is this side that has asked for the connection. What it may send is not
+// known when its receives are posted, nor whether its peer can offer anything.
+func (t *Terms) asks() bool { return t.Peer.Version == 0 }
+
+// begins is how many bytes receives hold at first, of which they may hold most.
+func (t *Terms) begins(most int) int {
+	switch {
+	case t.asks() || t.Peer.Version < 4:
+		return most
+	case t.tls():
+		return min(leastTLS, most)
+	}
+	return LeastPosted
+}
+
+// resized begins the account of c's receives, n of them, before they are posted.
+func (c *Conn) resized(n int) {
+	if !c.l.resizable(&c.terms, &c.Device.attr) || !c.dom.own {
+		return
+	}
+	most := c.l.largestReceive(&c.terms, &c.Device.attr)
+	c.resize = &resizing{
+		count: n, holds: c.eager, most: most, large: poolSize(most + c.terms.perMessage()),
+		joined: []*recvPool{c.pool}, offers: !c.terms.asks(), source: c.ID.PeerAddr().Source(),
+	}
+	if c.eager < most {
+		c.resize.small = n
+	}
+}
+
+// Offered notes that the peer can offer messages. The side that was asked knows that from the
+// beginning.
+func (c *Conn) Offered() {
+	if c.resize != nil {
+		c.resize.offers = true
+	}
+}
+
+// poolOf is the pool of receives for messages of n bytes, which is joined. An error: there is none.
+func (c *Conn) poolOf(n int) (*recvPool, error) {
+	n += c.terms.perMessage()
+	for _, p := range c.resize.joined {
+		if p.Arena.Size() == poolSize(n) {
+			return p, nil
+		}
+	}
+	p, err := c.dom.recvPool(n)
+	if err == nil {
+		p.Arena.InOne(c.resize.count)
+		c.resize.joined = append(c.resize.joined, p)
+	}
+	return p, err
+}
+
+// demanded notes that the peer had a message of n bytes, which it may have offered.
+func (c *Conn) demanded(n int, offered bool) {
+	r := c.resize
+	if r == nil || n <= LeastPosted || n > r.most {
+		return
+	}
+	r.used = true
+	if offered && r.holds < r.most {
+		c.grow()
+	}
+}
+
+// grow has the receives become large.
+func (c *Conn) grow() {
+	r := c.resize
+	if !c.resizes() {
+		return
+	}
+	p, err := c.poolOf(r.most)
+	if err != nil || r.share == 0 && !c.l.largeReceives.lets(r.source, r.count*r.large, c.l.RecvBudget.Spare()) {
+		return
+	}
+	for len(r.aside) < r.small {
+		b, err := p.Arena.Get()
+		if err != nil {
+			c.putAside()
+			return
+		}
+		p.aside++
+		r.aside = append(r.aside, b)
+	}
+	if !c.announce(wire.Receives{From: r.from, Size: uint32(r.most)}) {
+		c.putAside()
+		return
+	}
+	if r.share == 0 {
+		r.share = r.count * r.large
+		c.l.largeReceives.take(r.source, r.share)
+	}
+	r.holds, c.pool = r.most, p
+}
+
+// rest is a look at the receives: they become small when the peer has not needed large ones.
+func (c *Conn) rest() {
+	r := c.resize
+	if r == nil || r.holds == LeastPosted {
+		return
+	}
+	if r.quiet++; r.used {
+		r.used, r.quiet = false, 0
+	}
+	if r.quiet >= looksIdle && !r.asked && c.resizes() && r.offers {
+		r.asked = c.announce(wire.Receives{Size: LeastPosted})
+	}
+}
+
+// shrink has the receives become small, if the peer has answered.
+func (c *Conn) shrink() {
+	r := c.resize
+	if r == nil || !r.asked || c.Session.Resizing() {
+		return
+	}
+	r.asked = false
+	p, err := c.poolOf(LeastPosted)
+	if err != nil {
+		return // they hold more than the peer sends
+	}
+	r.holds, c.pool = LeastPosted, p
+	c.putAside()
+}
+
+// resizes reports whether the peer can be told now that the receives have another size.
+func (c *Conn) resizes() bool {
+	return c.sends() && c.Session.Resizes() && !c.Session.Resizing() && !c.owes() && !c.out.seals() && c.Flight.Len() < c.Depth
+}
+
+// announce tells the peer. Not ok: the device has not taken the message.
+func (c *Conn) announce(r wire.Receives) (ok bool) {
+	var b [wire.HeaderLen + wire.ReceivesLen]byte
+	c.Session.Header(wire.TypeReceives, 0).Put(b[:])
+	r.Put(b[wire.HeaderLen:])
+	if c.Device.post(c, nil, b[:], false) != nil {
+		return false // there will be another occasion
+	}
+	c.Flight.quiet = 0
+	c.Session.Sent(wire.TypeReceives, 0)
+	return true
+}
+
+// putAside gives back what was kept to replace small receives.
+func (c *Conn) putAside() {
+	r := c.resize
+	if r == nil {
+		return
+	}
+	for _, b := range r.aside {
+		c.dom.recv[b.Size()].aside--
+		b.Free()
+	}
+	r.aside = nil
+}
+
+// leavePools is for a connection that has gone.
+func (c *Conn) leavePools() {
+	r := c.resize
+	if r == nil {
+		c.pool.leave()
+		return
+	}
+	c.putAside()
+	for _, p := range r.joined {
+		p.leave()
+	}
+	c.l.largeReceives.give(r.source, r.share)
+	r.share = 0
+}
+
+// postRecv posts a receive, or what takes its place.
+func (c *Conn) postRecv(b *memory.Chunk) error {
+	r := c.resize
+	p := c.pool
+	if r != nil && b.Size() != p.Arena.Size() {
+		b, p = c.exchange(b)
+	}
+	if err := p.post(c.QP, b); err != nil {
+		b.Free()
+		return err
+	}
+	if r != nil {
+		if r.posted++; b.Size() < r.large {
+			r.from = r.posted
+		}
+	}
+	return nil
+}
+
+// exchange gives what is posted instead of b, which has another size than receives are to have.
+func (c *Conn) exchange(b *memory.Chunk) (*memory.Chunk, *recvPool) {
+	r, old := c.resize, c.dom.recv[b.Size()]
+	var next *memory.Chunk
+	if last := len(r.aside) - 1; last >= 0 {
+		next, r.aside = r.aside[last], r.aside[:last]
+		c.pool.aside--
+	} else {
+		var err error
+		if next, err = c.pool.Arena.Get(); err != nil {
+			return b, old
+		}
+	}
+	r.small += smaller(next, r) - smaller(b, r)
+	b.Free()
+	if old.Arena.Out() == 0 {
+		old.Arena.Reclaim()
+		if old.Arena.Size() == r.large {
+			c.l.largeReceives.give(r.source, r.share)
+			r.share = 0
+		}
+	}
+	return next, c.pool
+}
+
+// smaller is 1 if b is no large receive.
+func smaller(b *memory.Chunk, r *resizing) int {
+	if b.Size() < r.large {
+		return 1
+	}
+	return 0
+}
+
+// largeReceives is how much memory for receives that have become large is whose: bytes by peer
+// address.
+type largeReceives map[netip.Addr]int
+
+// lets reports whether receives for a peer at from may become large and take n bytes, if room is
+// left for receives.
+func (l largeReceives) lets(from netip.Addr, n, room int) bool {
+	held := l[from]
+	return n <= room && (held == 0 || held <= room-n)
+}
+
+func (l largeReceives) take(from netip.Addr, n int) { l[from] += n }
+
+func (l largeReceives) give(from netip.Addr, n int) {
+	if l[from] -= n; l[from] <= 0 {
+		delete(l, from)
+	}
+}
+
+// sizes is what the peer's receives hold, on the sending side.
+type sizes struct {
+	used  uint32 // Sends, and Writes with an immediate
+	from  uint32 // the Send from which on the peer's receives hold next
+	next  int    // bytes; 0: they stay as they are
+	most  int    // bytes that this side sends at once, whatever the peer's receives hold
+	large bool   // this side can offer what they do not hold
+}
+
+// usedReceive counts an operation that the device has taken, if it uses up a receive.
+func (c *Conn) usedReceive(op verbs.Opcode) {
+	if op != verbs.Send && op != verbs.WriteWithImm {
+		return
+	}
+	if c.peers.used++; c.peers.next > 0 && c.peers.used == c.peers.from {
+		c.eager, c.peers.next = c.peers.next, 0
+	}
+}
+
+// takeReceives takes what the peer says of its receives. From the next header on it may rely on it.
+func (c *Conn) takeReceives(r wire.Receives) error {
+	p, n := &c.peers, int(min(r.Size, wire.MaxEager))
+	n = min(n, p.most)
+	p.next = 0
+	switch {
+	case n < c.eager && !p.large:
+		return &wire.ProtocolError{What: "receives that become smaller, to a side that offers nothing"}
+	case n > c.eager && int32(r.From-p.used) > 0:
+		p.from, p.next = r.From, n
+		return nil
+	}
+	c.eager = n
+	if !p.large {
+		c.maxSend = n
+	}
+	return nil
+}

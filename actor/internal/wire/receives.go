@@ -1,0 +1,86 @@
+package wire
+
+import "encoding/binary"
+
+// A side whose receives are posted beforehand may change their size. Receives are used in order, so
+// it says from which one on they are larger. Before it posts smaller ones the peer has to know: the
+// flag Resized of the peer's headers says so.
+
+// ReceivesLen is the length, in bytes, of what follows the header of a TypeReceives.
+const ReceivesLen = 8
+
+// Receives says what its sender's receives hold: from u32, size u32, in network order.
+type Receives struct {
+	// The number of the first that is at least so large, modulo 2^32: the first receive of a
+	// connection is 0. When they get smaller it means nothing.
+	From uint32
+	// Size is the largest message, in bytes, that one holds; at least 1024.
+	Size uint32
+}
+
+// Put writes it to the first ReceivesLen bytes of b.
+func (r Receives) Put(b []byte) {
+	binary.BigEndian.PutUint32(b, r.From)
+	binary.BigEndian.PutUint32(b[4:], r.Size)
+}
+
+// ParseReceives takes what is behind the header of a TypeReceives: ReceivesLen bytes. An error is a
+// *ProtocolError.
+func ParseReceives(b []byte) (Receives, error) {
+	r := Receives{From: binary.BigEndian.Uint32(b), Size: binary.BigEndian.Uint32(b[4:])}
+	if r.Size < kib {
+		return r, violation("receives of %d bytes, at least %d is allowed", r.Size, kib)
+	}
+	return r, nil
+}
+
+// resizes is what both sides have said about the sizes of their receives.
+type resizes struct {
+	own     bool // this side has sent an odd number of TypeReceives
+	unknown bool // and the peer has not said that it has taken in the last
+	theirs  bool // the peer has sent an odd number
+	unsaid  bool // and this side has not said that it has taken in the last
+}
+
+// Resizes reports whether the peer takes TypeReceives.
+func (s *Session) Resizes() bool { return s.version >= 4 }
+
+// Resizing reports whether the peer has not said that it has taken in our last TypeReceives. There
+// may be no other one then.
+func (s *Session) Resizing() bool { return s.resizes.unknown }
+
+// flag is what headers carry.
+func (r *resizes) flag() uint8 {
+	if r.theirs {
+		return Resized
+	}
+	return 0
+}
+
+// heard takes the peer's flag.
+func (r *resizes) heard(set bool) error {
+	switch {
+	case set == r.own:
+		r.unknown = false
+	case !r.unknown:
+		return violation("the peer has taken in a change of receives that there was not")
+	}
+	return nil
+}
+
+// take accounts for a TypeReceives of the peer's.
+func (r *resizes) take() error {
+	if r.unsaid {
+		return violation("a change of receives before the last was known to be taken in")
+	}
+	r.theirs, r.unsaid = !r.theirs, true
+	return nil
+}
+
+// sent notes that a header has left.
+func (r *resizes) sent(typ Type) {
+	r.unsaid = false
+	if typ == TypeReceives {
+		r.own, r.unknown = !r.own, true
+	}
+}
