@@ -179,6 +179,7 @@ func (c *Conn) shrink() {
 	}
 	r.holds, c.pool = LeastPosted, p
 	c.putAside()
+	c.dom.sinks.Reclaim() // nor does it keep memory for the next large message
 }
 
 // resizes reports whether the peer can be told now that the receives have another size.
