@@ -185,9 +185,8 @@ type IDConfig struct {
 	// Messages of up to 64 KiB (16 KiB on the kernel's devices) are sent at once. Larger ones are
 	// offered, and the receiving side reads them (RDMA Read) when it has memory for them; 8 may be
 	// offered at a time. On a kernel's device that takes a protection domain and memory of the
-	// connection's own. It has them only if its own MaxMessage is more than 16 KiB; otherwise it
-	// cannot send larger messages either. A side to which the ConnParam allows no Reads gets no
-	// larger messages.
+	// connection's own. A side to which the ConnParam allows no Reads gets no larger messages, and
+	// one that serves none cannot send them.
 	MaxMessage int
 	// MaxSend is how large a message may be sent to a peer that has no hello to say so (Raw, or
 	// foreign), in bytes: MaxMessage, or to a foreign one what is sent at once; at most 64 MiB less
@@ -199,8 +198,11 @@ type IDConfig struct {
 	// 32; at most 65,535.
 	//
 	// On the embedded device memory is taken when messages come. On the kernel's devices each
-	// connection has, from its beginning, a receive of at most 16 KiB for each credit and fifteen
-	// more: 0.7 MiB by default. Without that memory it cannot be made (*ResourceError).
+	// connection has, from its beginning, a receive for each credit and sixteen more. While the peer
+	// has no messages of more than 1 KiB these take 51 KiB by default, and 0.8 MiB when it has, at
+	// the beginning of a connection that this side has asked for, and where large messages cannot be
+	// offered. Without that memory a connection cannot be made (*ResourceError); without memory for
+	// larger receives messages are offered.
 	Credits int
 	// Sends are how many sends a kernel's device may have at a time, at most 128; Limits.SendQueue
 	// more wait in the connection. Each takes memory from the beginning. 0: as many as are of use

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"strconv"
 	"testing"
+	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 	"golang.org/x/sys/unix"
@@ -197,6 +198,48 @@ func largeBoth(t *testing.T, p *pythonPeer, owner *probe, id *actor.PID) {
 	if a := p.do("receive_large", "a"); a.Size != n || !a.Same {
 		t.Fatalf("%d bytes arrive as %s", n, p.last)
 	}
+}
+
+// A peer's receives become larger from one of our Sends on, and smaller when we have said that we
+// know: what they hold comes at once, and what they do not hold is offered.
+func TestPythonChangesItsReceives(t *testing.T) {
+	rt := openIWARP(t, testSystem(t))
+	p, server := startPython(t), newProbe(t, rt.sys, rt.OnLoop(), nil)
+	_, at := listen(server, rt, "127.0.0.1:0", secured(t))
+	s := p.dials(server, at, "a", does{"version": 4, "receive": 1})
+	sent := 1 // the accept
+	send := func(size, want int) {
+		t.Helper()
+		before := p.do("offers", "a").Updates
+		server.send(s, NewSend(numbered(size)))
+		sent++
+		if a := p.do("receive_large", "a"); a.Size != size || !a.Same {
+			t.Fatalf("%d bytes arrive as %s", size, p.last)
+		}
+		if n := p.do("offers", "a").Updates - before; n != want {
+			t.Errorf("Send %d, of %d bytes: %d were offered, want %d", sent, size, n, want)
+		}
+	}
+	resize := func(from, size int) {
+		t.Helper()
+		p.begin("resize", "a", does{"from": from, "size": size})
+		time.Sleep(100 * time.Millisecond)      // it crosses nothing
+		server.send(s, NewSend([]byte("news"))) // its header says that the change was taken in
+		if a := p.answer(); a.Error != "" {
+			t.Fatal(a.Error)
+		}
+		if g := p.do("receive", "a"); string(unhex(t, g.Data)) != "news" {
+			t.Fatalf("got %s", p.last)
+		}
+	}
+	send(2<<10, 1)
+	resize(0, 4<<10)
+	send(2<<10, 0)
+	send(5<<10, 1)
+	resize(0, 1<<10)
+	send(2<<10, 1)
+	p.do("goodbye", "a")
+	until[*Closed](server)
 }
 
 // numbered is the bytes of an offer of the peer's.

@@ -370,3 +370,58 @@ func TestReceivesOfThoseWhoCannotOffer(t *testing.T) {
 		w.exchange(client, id, server, 60, datapath.EagerPosted)
 	})
 }
+
+// Until a peer has said that it knows of smaller receives it may send what the larger ones hold:
+// none of them is replaced before. When it has said so, they are.
+func TestReceivesShrinkWhenThePeerKnows(t *testing.T) {
+	onKernelLike(t, kernelLike{}, func(w *world, _, _ *kernelLike) {
+		old, client := w.farProbe(), w.probe()
+		w.listen(old, IDConfig{Raw: true, MaxMessage: 64 << 10, Credits: 256})
+		id := w.rt.CreateID(client.pid, IDConfig{})
+		client.send(id, &Dial{Addr: there + ":7471"})
+		_, s := next[*ConnectRequest](old)
+		old.send(s, &Accept{PrivateData: wire.Hello{Credits: 64, Eager: kib, MaxMessage: 64 << 10}.Put(nil)})
+		next[*Established](old)
+		next[*Established](client)
+		message := func(typ wire.Type, flags uint8, n int) *Send {
+			m := NewSendBuffer(wire.HeaderLen + n)
+			wire.Header{Type: typ, Flags: flags}.Put(m.Bytes())
+			return m
+		}
+		told := func() (all int) {
+			for settle(); len(old.got) > 0; settle() {
+				switch m := []byte((<-old.got).data); wire.Type(m[0]) {
+				case wire.TypeReceives:
+					all++
+				case wire.TypeProbe:
+					old.send(s, message(wire.TypeAnswer, 0, 0))
+				}
+			}
+			return all
+		}
+		changes := 0
+		for range 10 {
+			time.Sleep(5 * time.Second)
+			changes += told()
+		}
+		if changes != 1 {
+			w.Fatalf("in a minute of silence the peer was told %d times", changes)
+		}
+		for i := range 200 {
+			old.send(s, message(wire.TypeData, 0, 8<<10))
+			if g := client.any(); len(g.data) != 8<<10 {
+				w.Fatalf("message %d is %.100v", i, g)
+			}
+		}
+		if n := w.receives(w.rt); n < largeBytes || n > largeBytes+kib {
+			w.Errorf("before the peer has answered there are %d bytes", n)
+		}
+		for range 60 {
+			old.send(s, message(wire.TypeData, wire.Resized, 0))
+			client.any()
+		}
+		if n := w.receives(w.rt); n > idleBytes {
+			w.Errorf("when the peer has answered there are %d bytes", n)
+		}
+	})
+}

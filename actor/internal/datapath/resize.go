@@ -220,7 +220,6 @@ func (c *Conn) leavePools() {
 		c.pool.leave()
 		return
 	}
-	c.putAside()
 	for _, p := range r.joined {
 		p.leave()
 	}

@@ -16,8 +16,9 @@ import iwarp
 import secure
 
 DATA, CREDIT, OFFER, GOODBYE, PROBE, ANSWER, UPDATE, REQUEST, ACCEPT, REJECT = range(1, 11)
+RECEIVES = 12
 MAGIC, VERSION, HELLO = 0x7EDA, 3, 12
-ACK_NOW = 1
+ACK_NOW, RESIZED = 1, 2
 
 
 def pattern(n):
@@ -61,7 +62,8 @@ class Conn:
         self.ended, self.said_goodbye, self.probing = "", False, False
         self.updates = 0
         self.messages = []  # that arrived and were not consumed
-        self.answers = 0
+        self.answers, self.offers_taken = 0, 0
+        self.resized, self.resized_known = False, True
 
     def header(self, kind, flags=0):
         if kind in (REQUEST, ACCEPT, REJECT):
@@ -85,11 +87,16 @@ class Conn:
         if self.pulled_by_peer > self.offers or self.consumed_by_peer > self.sent:
             raise secure.Refused("a count that is larger than what was sent")
         self.ack_now = self.ack_now or bool(flags & ACK_NOW)
+        if bool(flags & RESIZED) == self.resized:
+            self.resized_known = True
+        elif self.resized_known:
+            raise secure.Refused("an answer to no change of receives")
         if kind == DATA:
             self.got += 1
             self.messages.append(body)
         elif kind == OFFER:
             self.got += 1
+            self.offers_taken += 1
             self.messages.append(self.fetch(body))
         elif kind == GOODBYE:
             self.ended = "goodbye"
@@ -161,6 +168,10 @@ class Conn:
             self.put(CREDIT, flags=ACK_NOW)
         while self.consumed_by_peer < self.sent or self.pulled_by_peer < self.offers:
             self.take()
+
+    def resize(self, start, size):
+        self.resized, self.resized_known = not self.resized, False
+        self.put(RECEIVES, struct.pack(">II", start, size))
 
     def update(self):
         self.put(UPDATE)
@@ -283,6 +294,16 @@ class Peer:
         n = conn.answers
         while conn.answers == n:
             conn.take()
+
+    def resize(self, c):
+        """Says that its receives hold another size, and waits until that is known."""
+        conn = self.conns[c["conn"]]
+        conn.resize(c["from"], c["size"])
+        while not conn.resized_known:
+            conn.take()
+
+    def offers(self, c):
+        return {"updates": self.conns[c["conn"]].offers_taken}
 
     def update(self, c):
         self.conns[c["conn"]].update()
