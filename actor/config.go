@@ -198,11 +198,11 @@ type IDConfig struct {
 	// 32; at most 65,535.
 	//
 	// On the embedded device memory is taken when messages come. On the kernel's devices each
-	// connection has, from its beginning, a receive for each credit and sixteen more. While the peer
-	// has no messages of more than 1 KiB these take 51 KiB by default, and 0.8 MiB when it has, at
-	// the beginning of a connection that this side has asked for, and where large messages cannot be
-	// offered. Without that memory a connection cannot be made (*ResourceError); without memory for
-	// larger receives messages are offered.
+	// connection has, from its beginning, a receive for each credit and sixteen more: 51 KiB by
+	// default while the peer has no messages of more than 1 KiB, and 0.8 MiB while it has, where
+	// large messages cannot be offered, and when a connection begins that this side has asked for.
+	// Without that memory a connection cannot be made (*ResourceError). Without memory for larger
+	// receives messages are offered.
 	Credits int
 	// Sends are how many sends a kernel's device may have at a time, at most 128; Limits.SendQueue
 	// more wait in the connection. Each takes memory from the beginning. 0: as many as are of use

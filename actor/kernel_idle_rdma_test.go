@@ -12,9 +12,8 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 )
 
-// What an idle connection takes, on the side that was asked for it and on the one that has asked:
-// registered memory, and with the kernel's own all that the machine has less. A test of the kernel's
-// memory is not exact; the registered memory is.
+// What an idle connection takes: registered memory on the side that was asked for it and on the one
+// that has asked, and what the machine has less. The last is not exact.
 func TestKernelIdleConnections(t *testing.T) {
 	leavesNothing(t)
 	const conns, most = 100, 64 << 10

@@ -335,7 +335,7 @@ func TestLiesAboutReceives(t *testing.T) {
 }
 
 // A peer of an earlier version is granted large receives from the beginning, and one of ours that
-// serves no Reads, too: they are never told of a change.
+// serves no Reads, too: they are never notified of a change.
 func TestReceivesOfThoseWhoCannotOffer(t *testing.T) {
 	onKernelLike(t, kernelLike{}, func(w *world, _, _ *kernelLike) {
 		server := w.farProbe()
@@ -388,7 +388,7 @@ func TestReceivesShrinkWhenThePeerKnows(t *testing.T) {
 			wire.Header{Type: typ, Flags: flags}.Put(m.Bytes())
 			return m
 		}
-		told := func() (all int) {
+		notified := func() (all int) {
 			for settle(); len(old.got) > 0; settle() {
 				switch m := []byte((<-old.got).data); wire.Type(m[0]) {
 				case wire.TypeReceives:
@@ -402,10 +402,10 @@ func TestReceivesShrinkWhenThePeerKnows(t *testing.T) {
 		changes := 0
 		for range 10 {
 			time.Sleep(5 * time.Second)
-			changes += told()
+			changes += notified()
 		}
 		if changes != 1 {
-			w.Fatalf("in a minute of silence the peer was told %d times", changes)
+			w.Fatalf("in a minute of silence the peer was notified %d times", changes)
 		}
 		for i := range 200 {
 			old.send(s, message(wire.TypeData, 0, 8<<10))

@@ -15,11 +15,11 @@ import (
 //   - A side that was asked for the connection knows its peer, and begins with the smallest.
 //   - When the peer offers a message that the largest receives would hold, they become as large.
 //     Those that are posted stay: each small one that was used is replaced by a large one. As
-//     receives are used in order, the peer can be told from which of its Sends on they are large.
+//     receives are used in order, the peer can be notified from which of its Sends on they are large.
 //     The memory for all of them is taken before, so the word can be kept. If there is none, they
 //     stay small, and messages are offered.
 //   - After looksIdle looks (keepalive.go) without such a message they become small again. The peer
-//     is told, and only when it has answered the small ones replace those that were used. Where
+//     is notified, and only when it has answered the small ones replace those that were used. Where
 //     there is no memory for a small one, the large one is posted again.
 //
 // Large receives are taken from what receives leave of their memory, all but a quarter of it, so
@@ -182,12 +182,12 @@ func (c *Conn) shrink() {
 	c.dom.sinks.Reclaim() // nor does it keep memory for the next large message
 }
 
-// resizes reports whether the peer can be told now that the receives have another size.
+// resizes reports whether the peer can be notified now that the receives have another size.
 func (c *Conn) resizes() bool {
 	return c.sends() && c.Session.Resizes() && !c.Session.Resizing() && !c.owes() && !c.out.seals() && c.Flight.Len() < c.Depth
 }
 
-// announce tells the peer. Not ok: the device has not taken the message.
+// announce notifies the peer. Not ok: the device has not taken the message.
 func (c *Conn) announce(r wire.Receives) (ok bool) {
 	var b [wire.HeaderLen + wire.ReceivesLen]byte
 	c.Session.Header(wire.TypeReceives, 0).Put(b[:])
