@@ -222,6 +222,12 @@ func anyConversation(w *world, rng *rand.Rand, p pair, most int) {
 	}
 	time.Sleep(time.Minute)
 	w.closes(p)
+	settle()
+	for _, rt := range []*Runtime{w.rt, w.far} {
+		if n, _ := w.budgets(rt); n > 0 {
+			w.Errorf("%d bytes are left behind", n)
+		}
+	}
 	for i, s := range sides {
 		if other := sides[1-i]; s.wrong != "" || s.came != other.sent {
 			w.Errorf("side %d got %d of %d messages; %s", i, s.came, other.sent, s.wrong)

@@ -14,10 +14,10 @@ import (
 //
 //   - A side that was asked for the connection knows its peer, and begins with the smallest.
 //   - When the peer offers a message that the largest receives would hold, they become as large.
-//     Those that are posted stay: each small one that was used is replaced by a large one. As
-//     receives are used in order, the peer can be notified from which of its Sends on they are large.
-//     The memory for all of them is taken before, so the word can be kept. If there is none, they
-//     stay small, and messages are offered.
+//     Those that are posted stay: each small one that was used is replaced by a large one. Receives
+//     are used in order, so the peer is notified from which of its Sends on they are large. The
+//     memory for all of them is taken before, so the word can be kept. If there is none, they stay
+//     small, and messages are offered.
 //   - After looksIdle looks (keepalive.go) without such a message they become small again. The peer
 //     is notified, and only when it has answered the small ones replace those that were used. Where
 //     there is no memory for a small one, the large one is posted again.
