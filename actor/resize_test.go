@@ -431,3 +431,22 @@ func TestReceivesShrinkWhenThePeerKnows(t *testing.T) {
 		}
 	})
 }
+
+// A peer's receives may not become smaller for a side that can offer nothing.
+func TestReceivesShrinkForWhoCannotOffer(t *testing.T) {
+	onKernelLike(t, kernelLike{}, func(w *world, _, _ *kernelLike) {
+		server, p := w.farProbe(), w.probe()
+		w.listen(server)
+		hello := wire.Hello{Credits: 64, Eager: 4 * kib, MaxMessage: 64 << 10}.Put(nil)
+		id := w.rt.CreateID(p.pid, IDConfig{Raw: true, MaxMessage: 64 << 10, Credits: 64})
+		p.send(id, &Dial{Addr: there + ":7471", PrivateData: hello})
+		_, s := next[*ConnectRequest](server)
+		server.send(s, &Accept{Param: &ConnParam{InitiatorDepth: 4, RetryCount: 7, RNRRetryCount: 7}})
+		if e, _ := next[*Established](server); e.MaxMessage != 4*kib {
+			w.Errorf("a side that offers nothing may send %d bytes", e.MaxMessage)
+		}
+		p.send(id, change(0, wire.Receives{Size: 2 * kib}))
+		end := until[*Closed](server)
+		is(w, end[len(end)-1].msg.(*Closed).Err, unix.EPROTO)
+	})
+}
