@@ -220,7 +220,7 @@ func anyConversation(w *world, rng *rand.Rand, p pair, most int) {
 			time.Sleep(time.Duration(rng.IntN(3)) * time.Millisecond)
 		}
 	}
-	time.Sleep(time.Minute)
+	time.Sleep(10 * time.Second)
 	w.closes(p)
 	settle()
 	for _, rt := range []*Runtime{w.rt, w.far} {
