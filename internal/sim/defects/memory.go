@@ -26,7 +26,7 @@ var memoryDefects = []defect{
 		was:    "A large message waited for ever for memory that lay idle.",
 		mended: "actor: have every large message come that was promised",
 		edits: []overlay.Edit{
-			edit("actor/internal/memory/arena.go", "func (a *Arena) reclaim() {\n	for len(a.idle) > 0 {\n", "func (a *Arena) reclaim() {\n	for a.closed && len(a.idle) > 0 {\n"),
+			edit("actor/internal/memory/arena.go", "func (a *Arena) Reclaim() {\n	for len(a.idle) > 0 {\n", "func (a *Arena) Reclaim() {\n	for a.closed && len(a.idle) > 0 {\n"),
 			edit("actor/internal/memory/budget.go", "	left := b.forLarge() - b.lent(0) - want\n", "	left := b.Free - b.keep - want\n"),
 		},
 		pkg: "actor", test: "TestTheLargestMessageComes",
