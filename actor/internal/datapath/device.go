@@ -120,16 +120,15 @@ func (d *Device) hand(c *Conn, p Posting) error {
 	d.wr.ID = uint64(c.Flight.Push(p))
 	err := c.QP.PostSend(&d.wr)
 	d.wr.Inline, d.wr.SGL, d.sgl[0] = nil, nil, verbs.SGE{}
-	switch {
-	case err == nil:
-		c.usedReceive(d.wr.Op)
-	default:
+	if err != nil {
 		c.Flight.unpush()
 		if errors.Is(err, unix.ENOMEM) {
 			return errNoRoom
 		}
+		return err
 	}
-	return err
+	c.usedReceive(d.wr.Op)
+	return nil
 }
 
 // Removed notes that a device has gone. dev may be nil.
