@@ -39,7 +39,7 @@ func TestMemoryOfAnIdentity(t *testing.T) {
 		if n := w.receives(w.far); n != one {
 			w.Errorf("%d bytes count where it was %d, and nothing is retained", n, one)
 		}
-		if n := w.crowd("alice", 10); one < 32<<14 || n != 0 {
+		if n := w.crowd("alice", 10); one < 32<<10 || n != 0 {
 			w.Errorf("alice has %d bytes and %d more connections within a limit of a byte", one, n)
 		}
 		limit = 4*one + one/2
@@ -54,6 +54,46 @@ func TestMemoryOfAnIdentity(t *testing.T) {
 		time.Sleep(time.Second)
 		if n := w.crowd("alice", 10); n != 1 {
 			w.Errorf("alice gets %d more when one has ended", n)
+		}
+	})
+}
+
+// Receives that become large for a peer count with their size, and stay small where its identity
+// may have no more. What it has for large ones is offered then, and comes. In the end nothing
+// counts.
+func TestLargeReceivesOfAnIdentity(t *testing.T) {
+	onKernelLike(t, kernelLike{}, func(w *world, _, _ *kernelLike) {
+		limit := 2 * largeBytes
+		server := w.farProbe()
+		w.listen(server, peopled(w, func(string) PeerLimits { return PeerLimits{Memory: limit} }))
+		var all []pair
+		for i, large := range []bool{true, false} {
+			p := pair{client: w.probe(), server: server}
+			p.c = w.rt.CreateID(p.client.pid, connecting(w, "alice"))
+			p.client.send(p.c, &Dial{Addr: there + ":7471"})
+			_, p.s = next[*ConnectRequest](server)
+			server.send(p.s, &Accept{})
+			next[*Established](server)
+			next[*Established](p.client)
+			w.exchange(p.client, p.c, server, 100, 8<<10)
+			if n := w.offered(w.rt, p.c); n == 0 || (n == 100) == large {
+				w.Errorf("connection %d: %d of 100 messages were offered", i, n)
+			}
+			if n := w.receives(w.far); n < largeBytes || n > limit {
+				w.Errorf("connection %d: %d bytes count, within %d", i, n, limit)
+			}
+			all = append(all, p)
+		}
+		time.Sleep(time.Hour)
+		if n := w.receives(w.far); n > 2*idleBytes {
+			w.Errorf("%d bytes count after an hour of silence", n)
+		}
+		for _, p := range all {
+			w.closes(p)
+		}
+		settle()
+		if n := w.receives(w.far); n != 0 {
+			w.Errorf("%d bytes count in the end", n)
 		}
 	})
 }

@@ -20,8 +20,8 @@ const (
 	largeBytes = 48 * (datapath.EagerPosted + 64)
 )
 
-// receives is how much memory a runtime's only loop has registered to receive into.
-func (w *world) receives(rt *Runtime) (n int) {
+// registered is how much memory a runtime's only loop has registered to receive into.
+func (w *world) registered(rt *Runtime) (n int) {
 	w.Helper()
 	settle()
 	w.onLoop(rt, func(l *loop) { n = rt.cfg.Limits.ReceiveMemory - l.RecvBudget.Free })
@@ -71,7 +71,7 @@ func TestReceivesGrowAndShrink(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			onKernelLike(t, kernelLike{}, func(w *world, _, _ *kernelLike) {
 				p := w.connect(made(w))
-				if n := w.receives(w.far); n > idleBytes && name != "tls" {
+				if n := w.registered(w.far); n > idleBytes && name != "tls" {
 					w.Errorf("the side that was asked begins with %d bytes", n)
 				}
 				for round := range 2 {
@@ -80,13 +80,13 @@ func TestReceivesGrowAndShrink(t *testing.T) {
 					if n := w.offered(w.rt, p.c) - before; n == 0 || n > 50 {
 						w.Errorf("round %d: %d of 100 messages were offered, want those before the receives were large", round, n)
 					}
-					if n := w.receives(w.far); n < largeBytes {
+					if n := w.registered(w.far); n < largeBytes {
 						w.Errorf("round %d: with large receives there are %d bytes", round, n)
 					}
 					w.exchange(p.server, p.s, p.client, 100, 8<<10)
 					time.Sleep(time.Hour)
 					for _, rt := range []*Runtime{w.rt, w.far} {
-						if n := w.receives(rt); n > idleBytes {
+						if n := w.registered(rt); n > idleBytes {
 							w.Errorf("round %d: after an hour of silence there are %d bytes", round, n)
 						}
 					}
@@ -94,7 +94,7 @@ func TestReceivesGrowAndShrink(t *testing.T) {
 				w.closes(p)
 				settle()
 				for _, rt := range []*Runtime{w.rt, w.far} {
-					if n := w.receives(rt); n > 0 {
+					if n := w.registered(rt); n > 0 {
 						w.Errorf("%d bytes are left behind", n)
 					}
 				}
@@ -147,9 +147,9 @@ func TestLargeReceivesLeaveRoom(t *testing.T) {
 		grown := 0
 		for range 12 {
 			p := begin()
-			before := w.receives(w.far)
+			before := w.registered(w.far)
 			w.exchange(p.client, p.c, p.server, 100, 4<<10)
-			if w.receives(w.far) > before+largeBytes/2 {
+			if w.registered(w.far) > before+largeBytes/2 {
 				grown++
 			}
 		}
@@ -419,14 +419,14 @@ func TestReceivesShrinkWhenThePeerKnows(t *testing.T) {
 				w.Fatalf("message %d is %.100v", i, g)
 			}
 		}
-		if n := w.receives(w.rt); n < largeBytes || n > largeBytes+kib {
+		if n := w.registered(w.rt); n < largeBytes || n > largeBytes+kib {
 			w.Errorf("before the peer has answered there are %d bytes", n)
 		}
 		for range 60 {
 			old.send(s, message(wire.TypeData, wire.Resized, 0))
 			client.any()
 		}
-		if n := w.receives(w.rt); n > idleBytes {
+		if n := w.registered(w.rt); n > idleBytes {
 			w.Errorf("when the peer has answered there are %d bytes", n)
 		}
 	})

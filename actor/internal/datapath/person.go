@@ -9,8 +9,8 @@ import "net/netip"
 //
 //   - Floor: one connection, and one large message.
 //   - Bound: as many bytes as Belong was called with last.
-//   - Excess: a further connection is refused, and a large message waits at its sender, and is in
-//     nobody's way (memory.Claimant's Fair).
+//   - Excess: a further connection is refused, receives stay small (resize.go), and a large message
+//     waits at its sender, and is in nobody's way (memory.Claimant's Fair).
 //
 // Stopping a connection in the middle would not do: what makes its owner consume may be behind the
 // next message.
@@ -43,7 +43,22 @@ func (c *Conn) Belong(who Person, most int) (ok bool) {
 		return false
 	}
 	o.Receives += n
-	c.of, c.l.Persons[who] = o, o
+	c.of, c.promised, c.l.Persons[who] = o, n, o
+	return true
+}
+
+// promises has the connection count with n bytes of receives, when their size changes. Not ok:
+// there is no room for more.
+func (c *Conn) promises(n int) (ok bool) {
+	o, more := c.of, n-c.promised
+	switch {
+	case o == nil:
+		return true
+	case more > 0 && o.most > 0 && o.Receives+more > o.most:
+		return false
+	}
+	o.Receives += more
+	c.promised = n
 	return true
 }
 
@@ -60,7 +75,7 @@ func (c *Conn) promise() int {
 // vacate ends a connection's part: from now on only what the owner has of it counts.
 func (c *Conn) vacate() {
 	if c.of != nil {
-		c.of.Receives += c.recv.bytes - c.promise()
+		c.of.Receives += c.recv.bytes - c.promised
 		c.of.forget(c.l)
 	}
 }

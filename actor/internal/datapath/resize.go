@@ -129,27 +129,34 @@ func (c *Conn) grow() {
 		return
 	}
 	p, err := c.poolOf(r.most)
-	if err != nil || r.share == 0 && !c.l.largeReceives.lets(r.source, r.count*r.large, c.l.RecvBudget.Spare()) {
+	n, before := r.count*r.large, c.promised
+	if err != nil || r.share == 0 && !c.l.largeReceives.lets(r.source, n, c.l.RecvBudget.Spare()) || !c.promises(n) {
 		return
 	}
+	if !c.replaces(p) {
+		c.putAside()
+		c.promises(before)
+		return
+	}
+	if r.share == 0 {
+		r.share = n
+		c.l.largeReceives.take(r.source, n)
+	}
+	r.holds, c.pool = r.most, p
+}
+
+// replaces takes all the memory that the small receives will be replaced by, and notifies the peer.
+func (c *Conn) replaces(p *recvPool) (ok bool) {
+	r := c.resize
 	for len(r.aside) < r.small {
 		b, err := p.Arena.Get()
 		if err != nil {
-			c.putAside()
-			return
+			return false
 		}
 		p.aside++
 		r.aside = append(r.aside, b)
 	}
-	if !c.announce(wire.Receives{From: r.from, Size: uint32(r.most)}) {
-		c.putAside()
-		return
-	}
-	if r.share == 0 {
-		r.share = r.count * r.large
-		c.l.largeReceives.take(r.source, r.share)
-	}
-	r.holds, c.pool = r.most, p
+	return c.announce(wire.Receives{From: r.from, Size: uint32(r.most)})
 }
 
 // rest is a look at the receives: they become small when the peer has not needed large ones.
@@ -266,6 +273,7 @@ func (c *Conn) exchange(b *memory.Chunk) (*memory.Chunk, *recvPool) {
 		if old.Arena.Size() == r.large {
 			c.l.largeReceives.give(r.source, r.share)
 			r.share = 0
+			c.promises(r.count * c.pool.Arena.Size())
 		}
 	}
 	return next, c.pool

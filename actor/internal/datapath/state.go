@@ -132,23 +132,24 @@ type recvPool struct {
 // Conn is an identifier's data path: its queue pair, its credits, what waits to be sent. Loop
 // goroutine.
 type Conn struct {
-	ID     *cmid.ID
-	up     Identifier
-	l      *Loop
-	terms  Terms
-	Device *Device
-	pd     verbs.PD // the queue pair's
-	dom    *domain  // of what it receives into and sends from
-	QP     verbs.QP
-	pool   *recvPool
-	resize *resizing // nil: its receives keep their size
-	recv   intake
-	cq     *completions
-	mode   Mode
-	sec    *security // nil: it is not secured
-	of     *occupied // the peer's; nil: nobody has said who it is
-	state  connState
-	broken error // why this side has broken it off; nil: it has not
+	ID       *cmid.ID
+	up       Identifier
+	l        *Loop
+	terms    Terms
+	Device   *Device
+	pd       verbs.PD // the queue pair's
+	dom      *domain  // of what it receives into and sends from
+	QP       verbs.QP
+	pool     *recvPool
+	resize   *resizing // nil: its receives keep their size
+	recv     intake
+	cq       *completions
+	mode     Mode
+	sec      *security // nil: it is not secured
+	of       *occupied // the peer's; nil: nobody has said who it is
+	promised int       // bytes that it counts with there
+	state    connState
+	broken   error // why this side has broken it off; nil: it has not
 
 	suspect  *QueuePairError  // what speaks for a queue pair that is dead; nil: nothing
 	patience *eventloop.Timer // until it is broken off because of that
