@@ -47,7 +47,8 @@ func TestComputingIsBounded(t *testing.T) {
 		step("3b", runtime.Goexit)
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		if len(order) != 10 || c.busy != 0 || slices.Index(order, "3a") > 5 || slices.Index(order, "1f") != 9 {
+		// the last two are computed at the same time, and either may be noted first
+		if len(order) != 10 || c.busy != 0 || slices.Index(order, "3a") > 5 || slices.Index(order, "1f") < 8 {
 			t.Errorf("%d steps are left, and the order was %v", c.busy, order)
 		}
 	})

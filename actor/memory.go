@@ -67,19 +67,27 @@ func (m *Memory) Bytes() []byte {
 // ErrMemoryGone, with EINVAL for bytes outside of the memory, with ErrMemoryUsed, and with
 // ErrOffLoop.
 func (m *Memory) ReadAt(p []byte, off int64) (int, error) {
-	b, err := m.at(off, len(p))
-	return copy(p, b), err
+	b, err := m.borrow(off, len(p))
+	if err != nil {
+		return 0, err
+	}
+	defer m.lease.Unreach()
+	return copy(p, b), nil
 }
 
 // WriteAt copies p to the bytes at off, as io.WriterAt does, but all or nothing. Its errors are
 // ReadAt's.
 func (m *Memory) WriteAt(p []byte, off int64) (int, error) {
-	b, err := m.at(off, len(p))
-	return copy(b, p), err
+	b, err := m.borrow(off, len(p))
+	if err != nil {
+		return 0, err
+	}
+	defer m.lease.Unreach()
+	return copy(b, p), nil
 }
 
-// at is n bytes from off.
-func (m *Memory) at(off int64, n int) ([]byte, error) {
+// borrow is n bytes from off, which no goroutine gets (Use) before Unreach.
+func (m *Memory) borrow(off int64, n int) ([]byte, error) {
 	if overwrite.On && !m.home.l.el.OnLoop() {
 		return nil, fmt.Errorf("rdma: memory: %w (%w)", ErrOffLoop, unix.EPERM)
 	}
@@ -88,10 +96,10 @@ func (m *Memory) at(off int64, n int) ([]byte, error) {
 	}
 	b := m.mr.Bytes
 	switch {
-	case m.lease.Owned():
-		return nil, fmt.Errorf("rdma: %w", errUsed)
 	case off < 0 || off > int64(len(b)) || n > len(b)-int(off):
 		return nil, fmt.Errorf("rdma: bytes %d+%d of %d: %w", off, n, len(b), unix.EINVAL)
+	case !m.lease.Reach():
+		return nil, fmt.Errorf("rdma: %w", errUsed)
 	}
 	return b[off : int(off)+n], nil
 }

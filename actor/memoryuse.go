@@ -14,8 +14,9 @@ var (
 	// ErrMemoryUsed: a goroutine uses the memory (Memory.Use, Local.Pin). Until it is finished the
 	// memory cannot be granted, revoked or freed, and a Read or Write cannot name it.
 	ErrMemoryUsed = errors.New("a goroutine uses the memory")
-	// ErrMemoryReachable: the peer or the device may change the memory: it is granted, or a Read or
-	// Write that names it is not answered. Revoke it, or wait for the answer.
+	// ErrMemoryReachable: the peer, the device or the loop may change the memory: it is granted, a
+	// Read or Write that names it is not answered, or a ReadAt or WriteAt is copying. Revoke it, or
+	// wait.
 	ErrMemoryReachable = errors.New("the memory is granted, or a Read or Write names it")
 )
 
@@ -29,10 +30,10 @@ var (
 // are not freed, so that f may go on.
 //
 // Use returns f's error. Without calling f it fails with ErrMemoryReachable if the memory is
-// granted or an operation names it, with ErrMemoryUsed if another goroutine uses it, and with
-// ErrMemoryGone. If f panics or calls runtime.Goexit, the memory is given back, too. f must not
-// keep the bytes: nothing stops the device from unmapping them, and an access then crashes the
-// process.
+// granted, an operation names it or the loop is just copying its bytes, with ErrMemoryUsed if
+// another goroutine uses it, and with ErrMemoryGone. If f panics or calls runtime.Goexit, the
+// memory is given back, too. f must not keep the bytes: nothing stops the device from unmapping
+// them, and an access then crashes the process.
 func (m *Memory) Use(f func(b []byte) error) error {
 	switch m.lease.Own() {
 	case datapath.Gone:
