@@ -98,6 +98,48 @@ func TestLargeReceivesOfAnIdentity(t *testing.T) {
 	})
 }
 
+// What counts for an identity follows its receives when they become small again: also of a
+// connection that shares its protection domain with others, and of one that began with those of a
+// handshake in TLS mode.
+func TestSmallReceivesOfAnIdentity(t *testing.T) {
+	for name, tt := range map[string]struct {
+		made  func(w *world) (server, client IDConfig)
+		sizes []int // of the messages of each connection
+	}{
+		"domain": {func(w *world) (server, client IDConfig) {
+			server = peopled(w, nil)
+			server.Domain = new(Domain)
+			return server, connecting(w, "alice")
+		}, []int{8 << 10, 8 << 10, 100}},
+		"tls": {func(w *world) (server, client IDConfig) {
+			cfg := IDConfig{Security: mtls(w)}
+			return cfg, cfg
+		}, []int{100}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			onKernelLike(t, kernelLike{}, func(w *world, _, _ *kernelLike) {
+				cfg, own := tt.made(w)
+				server := w.farProbe()
+				w.listen(server, cfg)
+				for _, size := range tt.sizes {
+					p := pair{client: w.probe(), server: server}
+					p.c = w.rt.CreateID(p.client.pid, own)
+					p.client.send(p.c, &Dial{Addr: there + ":7471"})
+					_, p.s = next[*ConnectRequest](server)
+					server.send(p.s, &Accept{})
+					next[*Established](server)
+					next[*Established](p.client)
+					w.exchange(p.client, p.c, server, 100, size)
+				}
+				time.Sleep(time.Hour)
+				if n := w.receives(w.far); n > len(tt.sizes)*idleBytes {
+					w.Errorf("%d bytes count after an hour of silence", n)
+				}
+			})
+		})
+	}
+}
+
 // A peer that fills its receives and comes back again and again, while the owner retains all that
 // it has sent, has no more of the memory than one that stays.
 func TestMemoryOfAnIdentityThatComesBack(t *testing.T) {
@@ -230,6 +272,70 @@ func TestLargeMessagesOfAnIdentity(t *testing.T) {
 				m.Release()
 			}
 			over = true
+		})
+	})
+}
+
+// A large message that waits because of what its identity has is read when a connection of the
+// identity's has ended, also one that leaves nothing behind, and while the others keep what they
+// have.
+func TestLargeMessageWaitsForAConnectionsEnd(t *testing.T) {
+	onAllKinds(t, func(w *world) {
+		const size = 1 << 20
+		limit := 0 // none
+		server := w.farProbe()
+		cfg := peopled(w, func(string) PeerLimits { return PeerLimits{Memory: limit} })
+		cfg.MaxMessage = 2 * size
+		w.listen(server, cfg)
+		var kept []*Received
+		server.reactWith(func(ctx actor.Context) {
+			switch m := ctx.Message().(type) {
+			case *ConnectRequest:
+				ctx.Respond(&Accept{})
+			case *Received:
+				kept = append(kept, m.Retain())
+			}
+		})
+		come := func() pair {
+			p, own := pair{client: w.probe()}, connecting(w, "alice")
+			own.MaxMessage = 2 * size
+			p.c = w.rt.CreateID(p.client.pid, own)
+			p.client.send(p.c, &Dial{Addr: there + ":7471"})
+			next[*Established](p.client)
+			return p
+		}
+		has := func(when string, want int) {
+			w.Helper()
+			n := 0
+			w.onLoop(w.far, func(*loop) { n = len(kept) })
+			if n != want {
+				w.Errorf("%s: %d messages are here, want %d", when, n, want)
+			}
+		}
+		send := func(p pair) {
+			p.client.send(p.c, NewSend(make([]byte, size)))
+			settle()
+		}
+		a, b, idle := come(), come(), come()
+		send(a)
+		each, large := w.receives(w.far)/3, 0
+		w.onLoop(w.far, func(l *loop) {
+			for _, o := range l.Persons {
+				large += o.Large
+			}
+		})
+		limit = 2*large + 4*each - each/2
+		come()
+		send(b)
+		has("before", 1)
+		idle.client.send(idle.c, &Close{})
+		until[*Closed](idle.client)
+		settle()
+		has("when a connection has ended", 2)
+		w.onLoop(w.far, func(*loop) {
+			for _, m := range kept {
+				m.Release()
+			}
 		})
 	})
 }

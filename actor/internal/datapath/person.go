@@ -10,7 +10,8 @@ import "net/netip"
 //   - Floor: one connection, and one large message.
 //   - Bound: as many bytes as Belong was called with last.
 //   - Excess: a further connection is refused, receives stay small (resize.go), and a large message
-//     waits at its sender, and is in nobody's way (memory.Claimant's Fair).
+//     waits at its sender, and is in nobody's way (memory.Claimant's Fair). It is looked at again
+//     whenever less counts.
 //
 // Stopping a connection in the middle would not do: what makes its owner consume may be behind the
 // next message.
@@ -59,6 +60,9 @@ func (c *Conn) promises(n int) (ok bool) {
 	}
 	o.Receives += more
 	c.promised = n
+	if more < 0 {
+		c.l.RecvBudget.Look()
+	}
 	return true
 }
 
@@ -76,6 +80,7 @@ func (c *Conn) promise() int {
 func (c *Conn) vacate() {
 	if c.of != nil {
 		c.of.Receives += c.recv.bytes - c.promised
+		c.l.RecvBudget.Look()
 		c.of.forget(c.l)
 	}
 }
@@ -101,6 +106,7 @@ func (o *occupied) gave(c *Conn, n int, large bool) {
 		o.Large -= n
 	case c.state == connReleased:
 		o.Receives -= n
+		c.l.RecvBudget.Look()
 	}
 	o.forget(c.l)
 }

@@ -39,6 +39,7 @@ type resizing struct {
 	most   int         // and of the largest that they ever hold
 	large  int         // the size of those
 	small  int         // how many are smaller
+	bytes  int         // of all that there are
 	posted uint32      // since the beginning
 	from   uint32      // those posted from this number on are large
 	joined []*recvPool // that it may have receives of
@@ -78,7 +79,7 @@ func (c *Conn) resized(n int) {
 	}
 	most := c.l.largestReceive(&c.terms, &c.Device.attr)
 	c.resize = &resizing{
-		count: n, holds: c.eager, most: most, large: poolSize(most + c.terms.perMessage()),
+		count: n, holds: c.eager, most: most, large: poolSize(most + c.terms.perMessage()), bytes: n * c.pool.Arena.Size(),
 		joined: []*recvPool{c.pool}, offers: !c.terms.asks(), source: c.ID.PeerAddr().Source(),
 	}
 	if c.eager < most {
@@ -186,7 +187,19 @@ func (c *Conn) shrink() {
 	}
 	r.holds, c.pool = LeastPosted, p
 	c.putAside()
+	c.counts()
 	c.dom.sinks.Reclaim() // nor does it keep memory for the next large message
+}
+
+// counts has receives that become small count with what they take by now. Others of the domain may
+// have such of any size.
+func (c *Conn) counts() {
+	r := c.resize
+	c.promises(r.bytes)
+	if r.small == r.count {
+		c.l.largeReceives.give(r.source, r.share)
+		r.share = 0
+	}
 }
 
 // resizes reports whether the peer can be notified now that the receives have another size.
@@ -267,14 +280,13 @@ func (c *Conn) exchange(b *memory.Chunk) (*memory.Chunk, *recvPool) {
 		}
 	}
 	r.small += smaller(next, r) - smaller(b, r)
+	r.bytes += next.Size() - b.Size()
 	b.Free()
 	if old.Arena.Out() == 0 {
 		old.Arena.Reclaim()
-		if old.Arena.Size() == r.large {
-			c.l.largeReceives.give(r.source, r.share)
-			r.share = 0
-			c.promises(r.count * c.pool.Arena.Size())
-		}
+	}
+	if r.holds == LeastPosted {
+		c.counts()
 	}
 	return next, c.pool
 }
