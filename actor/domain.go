@@ -25,11 +25,14 @@ import (
 // ended it may be used again, with other memory.
 //
 // The connections that are in a domain at a time have to be on one loop and one device, and to
-// allow the same one-sided operations (Security.AllowOneSided). A connection joins when its first
-// memory is allocated or granted, or with its Connect or Accept. That command fails with
-// ErrDomainElsewhere or EINVAL if the connection does not fit. One OnLoop actor that owns all of
-// them has them all on its loop; IDConfig.Route and IDConfig.Place do that for connections that
-// are requested.
+// allow the same one-sided operations (Security.AllowOneSided, without PeerLimits.DenyOneSided). A
+// connection joins when its first memory is allocated or granted, or with its Connect or Accept.
+// That command fails with ErrDomainElsewhere or EINVAL if the connection does not fit. One OnLoop
+// actor that owns all of them has them all on its loop; IDConfig.Route and IDConfig.Place do that
+// for connections that are requested.
+//
+// A secured connection joins for its handshake. So a peer that is not authenticated yet, and may
+// never be, reaches the memory of the domain if it guesses a key.
 type Domain struct {
 	mu   sync.Mutex
 	home *home // nil: no connection is in it
@@ -54,12 +57,23 @@ func (d *Domain) join(it *ident) (*home, error) {
 	switch {
 	case h.l != it.l || !h.area.On(it.id.Device()):
 		return nil, fmt.Errorf("domain: %w (%w)", ErrDomainElsewhere, unix.EXDEV)
-	case h.allowed != it.cfg.allowed():
-		return nil, fmt.Errorf("domain: its connections allow other one-sided operations than this one (Security.AllowOneSided): %w", unix.EINVAL)
+	}
+	if err := h.fits(it); err != nil {
+		return nil, err
 	}
 	h.idents++
 	h.area.Join()
 	return h, nil
+}
+
+// fits returns an error if the other connections of h's Domain allow other operations than it. What
+// a secured one allows may have changed since it has joined, when it was found who its peer is.
+func (h *home) fits(it *ident) error {
+	if h.domain != nil && h.allowed != it.cfg.allowed() {
+		return fmt.Errorf("domain: its connections allow other one-sided operations than this one (Security.AllowOneSided, PeerLimits): %w",
+			unix.EINVAL)
+	}
+	return nil
 }
 
 // vacate notes that nobody is in h any more.

@@ -386,6 +386,48 @@ func TestDomainOfDifferentSecurity(t *testing.T) {
 	})
 }
 
+// A peer that its identity allows less than the other connections of a domain does not get in:
+// its connection could reach what was granted to the others.
+func TestDomainOfDifferentIdentities(t *testing.T) {
+	onAllKinds(t, func(w *world) {
+		server := w.farProbe()
+		cfg := peopled(w, func(identity string) PeerLimits {
+			if identity == "bob" {
+				return PeerLimits{DenyOneSided: RemoteWrite}
+			}
+			return PeerLimits{}
+		})
+		cfg.Domain = new(Domain)
+		w.listen(server, cfg)
+		come := func(name string) pair {
+			p, own := pair{client: w.probe(), server: server}, connecting(w, name)
+			own.Memory, own.Security.AllowOneSided = 100, rw
+			p.c = w.rt.CreateID(p.client.pid, own)
+			p.client.send(p.c, &Dial{Addr: there + ":7471"})
+			_, p.s = next[*ConnectRequest](server)
+			return p
+		}
+		alice := come("alice")
+		server.send(alice.s, &Accept{})
+		next[*Established](server)
+		next[*Established](alice.client)
+		m := memory(server, alice.s, 100, rw)
+		bob := come("bob")
+		for _, cmd := range []Command{&Grant{Memory: m}, &AllocMemory{Bytes: 1}, &Accept{}} {
+			server.send(bob.s, cmd)
+			f, ok := server.any().msg.(*CommandFailed)
+			if !ok {
+				w.Fatalf("%T is done", cmd)
+			}
+			is(w, f, unix.EINVAL)
+		}
+		server.send(bob.s, &Reject{})
+		next[*Closed](server)
+		until[*Closed](bob.client)
+		put(alice, grant(server, alice.s, m), "by alice")
+	})
+}
+
 // An Accept that does not fit leaves the request to its owner, who can still reject it.
 func TestDomainOfScatteredRequests(t *testing.T) {
 	onFlavors(t, func(w *world) {

@@ -2,6 +2,7 @@ package actor
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"runtime/debug"
@@ -254,7 +255,7 @@ func (it *ident) authorize(r *cmid.ConnectRequest) (reject *cmid.Reject, over ov
 // acceptSecured is Accept of an owner whose peer is authenticated.
 func (it *ident) acceptSecured(c *cmid.Accept, sender *actor.PID) {
 	a := &asked{cmd: c, sender: sender}
-	if err := it.canAnswer(c.PrivateData); err != nil {
+	if err := cmp.Or(it.canAnswer(c.PrivateData), it.meet()); err != nil {
 		it.refuse(a, err)
 		return
 	}

@@ -52,10 +52,11 @@ func (it *ident) memory() int {
 	return it.home.bytes
 }
 
-// moveIn makes the home, or joins that of its Domain, once.
+// moveIn makes the home, or joins that of its Domain, once. An error: it does not fit there.
 func (it *ident) moveIn() (_ *home, err error) {
 	switch d := it.cfg.Domain; {
 	case it.home != nil:
+		return it.home, it.home.fits(it)
 	case d != nil:
 		it.home, err = d.join(it)
 	default:
@@ -66,7 +67,7 @@ func (it *ident) moveIn() (_ *home, err error) {
 
 // meet joins the others of the Domain, if there is one.
 func (it *ident) meet() error {
-	if it.home != nil || it.cfg.Domain == nil || !it.connects() {
+	if it.cfg.Domain == nil || !it.connects() {
 		return nil
 	}
 	_, err := it.moveIn()
