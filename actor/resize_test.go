@@ -432,6 +432,36 @@ func TestReceivesShrinkWhenThePeerKnows(t *testing.T) {
 	})
 }
 
+// A side that can offer nothing sends what the peer's receives hold, also when these become larger
+// only later.
+func TestReceivesGrowForWhoCannotOffer(t *testing.T) {
+	for name, from := range map[string]uint32{"at once": 0, "later": 5} {
+		t.Run(name, func(t *testing.T) {
+			onKernelLike(t, kernelLike{}, func(w *world, _, _ *kernelLike) {
+				server, p := w.farProbe(), w.probe()
+				w.listen(server)
+				hello := wire.Hello{Credits: 64, Eager: 4 * kib, MaxMessage: 64 << 10}.Put(nil)
+				id := w.rt.CreateID(p.pid, IDConfig{Raw: true, MaxMessage: 64 << 10, Credits: 64})
+				p.send(id, &Dial{Addr: there + ":7471", PrivateData: hello})
+				_, s := next[*ConnectRequest](server)
+				server.send(s, &Accept{Param: &ConnParam{InitiatorDepth: 4, RetryCount: 7, RNRRetryCount: 7}})
+				next[*Established](server)
+				next[*Established](p)
+				p.send(id, change(0, wire.Receives{From: from, Size: 8 * kib}))
+				settle()
+				for range from {
+					server.send(s, NewSend(nil))
+					p.any()
+				}
+				server.send(s, NewSend(pattern(8*kib, 1)))
+				if g := p.any(); len(g.data) != wire.HeaderLen+8*kib {
+					w.Errorf("a message of 8 KiB came as %d bytes", len(g.data))
+				}
+			})
+		})
+	}
+}
+
 // A peer's receives may not become smaller for a side that can offer nothing.
 func TestReceivesShrinkForWhoCannotOffer(t *testing.T) {
 	onKernelLike(t, kernelLike{}, func(w *world, _, _ *kernelLike) {

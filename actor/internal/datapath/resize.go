@@ -333,7 +333,15 @@ func (c *Conn) usedReceive(op verbs.Opcode) {
 		return
 	}
 	if c.peers.used++; c.peers.next > 0 && c.peers.used == c.peers.from {
-		c.eager, c.peers.next = c.peers.next, 0
+		c.hold(c.peers.next)
+	}
+}
+
+// hold has messages of up to n bytes go at once: the peer's receives hold them.
+func (c *Conn) hold(n int) {
+	c.eager, c.peers.next = n, 0
+	if !c.peers.large {
+		c.maxSend = n
 	}
 }
 
@@ -341,7 +349,6 @@ func (c *Conn) usedReceive(op verbs.Opcode) {
 func (c *Conn) takeReceives(r wire.Receives) error {
 	p, n := &c.peers, int(min(r.Size, wire.MaxEager))
 	n = min(n, p.most)
-	p.next = 0
 	switch {
 	case n < c.eager && !p.large:
 		return &wire.ProtocolError{What: "receives that become smaller, to a side that offers nothing"}
@@ -349,9 +356,6 @@ func (c *Conn) takeReceives(r wire.Receives) error {
 		p.from, p.next = r.From, n
 		return nil
 	}
-	c.eager = n
-	if !p.large {
-		c.maxSend = n
-	}
+	c.hold(n)
 	return nil
 }
