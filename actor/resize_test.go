@@ -480,3 +480,40 @@ func TestReceivesShrinkForWhoCannotOffer(t *testing.T) {
 		is(w, end[len(end)-1].msg.(*Closed).Err, unix.EPROTO)
 	})
 }
+
+// Connections of a Domain have receives of their own in it: one that changes them, or ends while
+// they change, is no matter to the others, and leaves nothing behind.
+func TestReceivesOfADomain(t *testing.T) {
+	onKernelLike(t, kernelLike{}, func(w *world, _, _ *kernelLike) {
+		d := shareDomain(w, w.far, w.rt, there+":7471", there+":7472", IDConfig{})
+		all := []pair{d.join(), d.join(), d.join(), d.join()}
+		w.exchange(all[0].client, all[0].c, d.server, 1, 100)
+		small := w.registered(w.far)
+		for len(all) > 0 {
+			for i, p := range all { // the first gets some of both sizes
+				w.exchange(p.client, p.c, p.server, 10+20*i, 8<<10)
+			}
+			p := all[0]
+			for range 5 {
+				p.client.send(p.c, NewSend(pattern(8<<10, 0)))
+			}
+			p.client.send(p.c, &DestroyID{})
+			until[*Closed](p.client)
+			until[*Closed](d.server)
+			for all = all[1:]; len(d.server.got) > 0; {
+				<-d.server.got
+			}
+			for _, p := range all {
+				w.exchange(p.client, p.c, p.server, 60, 8<<10)
+			}
+			time.Sleep(time.Hour)
+			if n := w.registered(w.far); n > small {
+				w.Errorf("%d bytes for %d connections after an hour of silence, where it was %d for 4", n, len(all), small)
+			}
+		}
+		settle()
+		if n := w.registered(w.far); n > 0 {
+			w.Errorf("%d bytes are left behind", n)
+		}
+	})
+}
