@@ -138,7 +138,8 @@ func TestCaptureBeginsWhileFull(t *testing.T) {
 	client.wcs, server.wcs = nil, nil
 	p := connectTo(t, client, server, lh, addr, 20)
 	p.cq.send(1, "is not in the file")
-	turns(t, "a message", func() bool { return len(client.wcs) == 1 && len(server.wcs) == 1 }, client, server)
+	p.sq.send(1, "an answer: without one the client would send empty Writes, some of them later")
+	turns(t, "a message", func() bool { return len(client.wcs) == 2 && len(server.wcs) == 2 }, client, server)
 	close(w.let)
 	for x.waiting() > 0 {
 		runtime.Gosched()
@@ -147,7 +148,7 @@ func TestCaptureBeginsWhileFull(t *testing.T) {
 		p.cq.send(uint64(i), "is in the file")
 		p.sq.send(uint64(i), "is in it, too")
 	}
-	turns(t, "messages", func() bool { return len(client.wcs) == 21 && len(server.wcs) == 21 }, client, server)
+	turns(t, "messages", func() bool { return len(client.wcs) == 22 && len(server.wcs) == 22 }, client, server)
 	p.disconnect()
 	if err := x.Stop(t.Context()); err != nil {
 		t.Fatal(err)
