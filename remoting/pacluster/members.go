@@ -149,7 +149,7 @@ func (m *Member) Expelled() <-chan struct{} { return m.expelled }
 func (m *Member) probe() {
 	for {
 		select {
-		case <-time.After(probeEvery/2 + rand.N(probeEvery)):
+		case <-time.After(probeEvery/2 + rand.N(probeEvery)): //nolint:gosec // a pause
 		case <-m.leaving:
 			return
 		}
