@@ -119,7 +119,8 @@ func TestWaitsForCreditsAreCounted(t *testing.T) {
 		next[*Received](p.server)
 		time.Sleep(10 * time.Second)
 		got := w.info(w.rt, p.c).Traffic
-		if got.CreditWaits != 2 || got.CreditWait != 20*time.Second || got.WaitsFor != 10*time.Second {
+		waits := got.CreditWaits // the two credits come together, or one after the other
+		if waits < 2 || waits > 3 || got.CreditWait != 20*time.Second || got.WaitsFor != 10*time.Second {
 			w.Errorf("when two of three are sent: %+v", got)
 		}
 		w.onLoop(w.far, func(*loop) {
@@ -130,7 +131,7 @@ func TestWaitsForCreditsAreCounted(t *testing.T) {
 		})
 		next[*Received](p.server)
 		time.Sleep(10 * time.Second)
-		if got := w.info(w.rt, p.c).Traffic; got.CreditWaits != 2 || got.CreditWait != 20*time.Second || got.WaitsFor != 0 {
+		if got := w.info(w.rt, p.c).Traffic; got.CreditWaits != waits || got.CreditWait != 20*time.Second || got.WaitsFor != 0 {
 			w.Errorf("when the wait is over: %+v", got)
 		}
 		w.onLoop(w.far, func(*loop) {
