@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/rdmactor/rdmactor/internal/cli"
 	"github.com/rdmactor/rdmactor/internal/devcerts"
 )
 
@@ -44,7 +45,7 @@ func parseCerts(args []string, stdout io.Writer) (c certsFlags, err error) {
 		c.clients = append(c.clients, name)
 		return nil
 	})
-	if c.server, err = parseAround(f, certsUsage, args, stdout); err != nil {
+	if c.server, err = cli.Parse(f, certsUsage, args, stdout); err != nil {
 		return c, err
 	}
 	for _, name := range c.server {

@@ -8,6 +8,7 @@ import (
 	"math"
 
 	"github.com/rdmactor/rdmactor/cmd/rdmactor/internal/kernel"
+	"github.com/rdmactor/rdmactor/internal/cli"
 )
 
 const idsUsage = `NAME
@@ -58,7 +59,7 @@ func parseIDs(args []string, stdout io.Writer) (o idsFlags, err error) {
 	f.StringVar(&o.sort, "sort", "", "sort by `FIELD`, a name of the JSON (default id; of the kernel's ifname)")
 	f.BoolVar(&o.desc, "desc", false, "sort the other way round")
 	f.UintVar(&o.pid, "pid", 0, "of the kernel's only those of process `PID`")
-	rest, err := parseAround(f, idsUsage, args, stdout)
+	rest, err := cli.Parse(f, idsUsage, args, stdout)
 	if err != nil {
 		return o, err
 	}

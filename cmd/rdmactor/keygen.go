@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/rdmactor/rdmactor/actor/keyfile"
+	"github.com/rdmactor/rdmactor/internal/cli"
 )
 
 const keygenUsage = `rdmactor keygen IDENTITY [flags]
@@ -33,7 +34,7 @@ func parseKeygen(args []string, stdout io.Writer) (k keygenFlags, err error) {
 	f := flag.NewFlagSet("rdmactor keygen", flag.ContinueOnError)
 	f.StringVar(&k.file, "o", "", "the `FILE` (default IDENTITY.key); - prints the key")
 	f.BoolVar(&k.add, "add", false, "put the key behind those of a file that is there")
-	rest, err := parseAround(f, keygenUsage, args, stdout)
+	rest, err := cli.Parse(f, keygenUsage, args, stdout)
 	switch {
 	case err != nil:
 		return k, err

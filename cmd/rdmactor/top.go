@@ -12,6 +12,7 @@ import (
 
 	"github.com/rdmactor/rdmactor/cmd/rdmactor/internal/page"
 	"github.com/rdmactor/rdmactor/cmd/rdmactor/internal/top"
+	"github.com/rdmactor/rdmactor/internal/cli"
 )
 
 const topUsage = `NAME
@@ -59,7 +60,7 @@ func parseTop(args []string, stdout io.Writer) (o topFlags, err error) {
 	f.BoolVar(&o.query.Descending, "desc", false, "sort the other way round")
 	f.BoolVar(&o.once, "once", false, "print one snapshot as text")
 	f.IntVar(&o.query.Size, "rows", onceRows, "`NUMBER` of identifiers in a snapshot, at most 500")
-	rest, err := parseAround(f, topUsage, args, stdout)
+	rest, err := cli.Parse(f, topUsage, args, stdout)
 	if err != nil {
 		return o, err
 	}

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -54,20 +53,7 @@ func (c command) flags(w *where) *flag.FlagSet {
 // parse parses the command line. If that asks for help, parse prints the help and returns
 // flag.ErrHelp.
 func (c command) parse(f *flag.FlagSet, args []string, stdout io.Writer) error {
-	err := f.Parse(spread(f, args))
-	switch {
-	case errors.Is(err, flag.ErrHelp):
-		f.SetOutput(stdout)
-		fmt.Fprint(stdout, c.usage)
-		f.PrintDefaults()
-		return err
-	case err == nil && f.NArg() > 0:
-		err = fmt.Errorf("unexpected %q", f.Arg(0))
-	}
-	if err != nil {
-		return fmt.Errorf("%w; see rdmactor %s --help", err, c.name)
-	}
-	return nil
+	return cli.ParseFlags(f, c.usage, spread(f, args), stdout)
 }
 
 // check completes -a and -p. If neither has a port, the port is otherwise.

@@ -51,20 +51,9 @@ var ErrUnusable = errors.New("no RDMA device is usable here: the way out is abov
 // Command is the command line. The error is ErrUnusable when no device is usable.
 func Command(ctx context.Context, cfg Config, args []string, stdout io.Writer) error {
 	f := flag.NewFlagSet(cfg.Name, flag.ContinueOnError)
-	f.SetOutput(io.Discard) // who runs the command reports errors
 	asJSON := f.Bool("json", false, "print JSON instead of text")
-	err := f.Parse(args)
-	switch {
-	case errors.Is(err, flag.ErrHelp):
-		fmt.Fprintf(stdout, usage, cfg.Name)
-		f.SetOutput(stdout)
-		f.PrintDefaults()
+	if err := cli.ParseFlags(f, fmt.Sprintf(usage, cfg.Name), args, stdout); err != nil {
 		return err
-	case err == nil && f.NArg() > 0:
-		err = fmt.Errorf("unexpected %q", f.Arg(0))
-	}
-	if err != nil {
-		return fmt.Errorf("%w; see %s --help", err, cfg.Name)
 	}
 	r, err := Look(ctx, cfg)
 	if err != nil {

@@ -187,7 +187,7 @@ func wayOut(err error, cfg Config) string {
 	case errors.As(err, &other):
 		return `a program imports _ "github.com/rdmactor/rdmactor/native", which calls libibverbs. ` + Linked + " looks at the device with it"
 	case errors.As(err, &memory):
-		return "ulimit -l unlimited (/etc/security/limits.conf), LimitMEMLOCK=infinity in systemd, --ulimit memlock=-1 for containers"
+		return unlock
 	case errors.Is(err, unix.EACCES), errors.Is(err, unix.EPERM):
 		return fmt.Sprintf("user %d needs read and write permission for /dev/infiniband/uverbs*: udev's rules of rdma-core give it (chmod 666 "+
 			"until then); in a container, allow the device", os.Getuid())

@@ -10,11 +10,13 @@ import (
 )
 
 const (
-	// perConnection is what a connection pins with the defaults of rdma.IDConfig on a kernel's
-	// device, and wantLocked a limit that is enough to begin with.
-	perConnection = 7 << 20 / 10
-	wantLocked    = 64 << 20
+	// perConnection is what a connection pins at first with the defaults of rdma.IDConfig on a
+	// kernel's device, on the side that asks for it: 48 receives of 16 KiB and a header.
+	perConnection = 48 * (16<<10 + 64)
+	wantLocked    = 64 << 20 // is enough to begin with
 	wantFiles     = 256
+
+	unlock = "ulimit -l unlimited (/etc/security/limits.conf), LimitMEMLOCK=infinity in systemd, --ulimit memlock=-1 for containers"
 )
 
 // judge finds out which devices are usable, and what is missing, the worst first.
@@ -43,8 +45,7 @@ func (r *Report) judge() {
 	}
 	if !r.Limits.MayLock && r.Limits.LockedMemory < wantLocked {
 		r.miss(fmt.Sprintf("RLIMIT_MEMLOCK is %d bytes: a connection pins %.1f MB, so there is room for some %d",
-			r.Limits.LockedMemory, float64(perConnection)/1e6, r.Limits.LockedMemory/perConnection),
-			"ulimit -l unlimited (/etc/security/limits.conf), LimitMEMLOCK=infinity in systemd, --ulimit memlock=-1 for containers")
+			r.Limits.LockedMemory, float64(perConnection)/1e6, r.Limits.LockedMemory/perConnection), unlock)
 	}
 	if r.Limits.OpenFiles < wantFiles {
 		r.miss(fmt.Sprintf("this process may have %d open files", r.Limits.OpenFiles), "ulimit -n 1024, LimitNOFILE= in systemd")

@@ -63,7 +63,7 @@ func TestMissing(t *testing.T) {
 		}, false, "port 2 is INIT", "subnet manager"},
 		"no address":         {func(r *Report) { r.Devices[0].Addresses = nil }, false, "no IP address", "ip addr add 192.0.2.1/24 dev eth0"},
 		"no IPoIB":           {func(r *Report) { r.Devices[0].Addresses, r.Devices[0].Transport = nil, "InfiniBand" }, false, "no IP address", "ib_ipoib"},
-		"little memory":      {func(r *Report) { r.Limits.LockedMemory = 8 << 20 }, true, "8388608 bytes: a connection pins 0.7 MB, so there is room for some 11", "ulimit -l"},
+		"little memory":      {func(r *Report) { r.Limits.LockedMemory = 8 << 20 }, true, "8388608 bytes: a connection pins 0.8 MB, so there is room for some 10", "ulimit -l"},
 		"few open files":     {func(r *Report) { r.Limits.OpenFiles = 64 }, true, "64 open files", "ulimit -n"},
 		"memory that may be": {func(r *Report) { r.Limits = Limits{LockedMemory: 1, MayLock: true, OpenFiles: 1024} }, true, "", ""},
 	} {

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/rdmactor/rdmactor/internal/cli"
 	"github.com/rdmactor/rdmactor/internal/doctor"
 )
 
@@ -47,32 +48,26 @@ type options struct {
 
 func parse(args []string, stdout io.Writer) (o options, err error) {
 	f := flag.NewFlagSet("adapter test", flag.ContinueOnError)
-	f.SetOutput(io.Discard) // main reports errors, once
 	f.BoolVar(&o.library, "libibverbs", false, "open rxe and siw through libibverbs, too")
 	f.BoolVar(&o.chat, "v", false, "print what the suites print, as they run, to standard error")
 	f.StringVar(&o.groups, "groups", "", "run only groups of the suites that match `PATTERN`, as in go test -run")
 	f.StringVar(&o.suites, "suite", "", "run only suite `NAME`: conformance or loopback")
-	if len(args) > 0 && args[0] != "" && args[0][0] != '-' {
-		o.on, args = args[0], args[1:]
-	}
-	err = f.Parse(args)
+	rest, err := cli.Parse(f, usage, args, stdout)
 	switch {
-	case errors.Is(err, flag.ErrHelp):
-		fmt.Fprint(stdout, usage)
-		f.SetOutput(stdout)
-		f.PrintDefaults()
+	case err != nil:
 		return o, err
-	case err == nil && f.NArg() == 1 && o.on == "":
-		o.on = f.Arg(0)
-	case err == nil && f.NArg() > 0:
-		err = fmt.Errorf("unexpected %q", f.Arg(0))
-	case err == nil && o.suites != "" && o.suites != "conformance" && o.suites != "loopback":
+	case len(rest) > 1:
+		err = fmt.Errorf("unexpected %q", rest[1])
+	case o.suites != "" && o.suites != "conformance" && o.suites != "loopback":
 		err = fmt.Errorf("--suite %q: want conformance or loopback", o.suites)
 	}
 	if err != nil {
-		err = fmt.Errorf("%w; see adapter test --help", err)
+		return o, fmt.Errorf("%w; see adapter test --help", err)
 	}
-	return o, err
+	if len(rest) == 1 {
+		o.on = rest[0]
+	}
+	return o, nil
 }
 
 // try runs the suites on a device.
