@@ -241,12 +241,12 @@ type IDConfig struct {
 	// Raw puts nothing of ours on the wire: no hello in the private data, no header before a
 	// message, no credits. It is for peers that use the verbs directly. On the kernel's devices
 	// there are as many receives as Credits, each posted again when its message was consumed, and
-	// room for Sends. A message that finds no receive ends the connection on
-	// iWARP. On InfiniBand its sender tries again, for ever unless Transport.RNRRetryCount says
-	// less. On the embedded device as many messages as Credits wait for the owner; then the
-	// connection is not read on, and TCP stops the sender. A request is rejected if the connections
-	// of its loop need an eighth of Limits.ReceiveMemory for one message each (2,048 of 64 KiB),
-	// unless MaxMessage is at most 4 KiB.
+	// room for Sends. A message that finds no receive ends the connection on iWARP. On InfiniBand
+	// its sender tries again, for ever unless Transport.RNRRetryCount says less. On the embedded
+	// device as many messages as Credits wait for the owner; then the connection is not read on,
+	// and TCP stops the sender. A request is rejected if the connections of its loop need an eighth
+	// of Limits.ReceiveMemory for one message each (2,048 of 64 KiB), unless MaxMessage is at most
+	// 4 KiB.
 	//
 	// There are no probes either (Keepalive): only the transport notices that a peer was cut off,
 	// or that its machine is gone. On the embedded device a connection ends when the peer's machine

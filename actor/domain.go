@@ -54,8 +54,7 @@ func (d *Domain) join(it *ident) (*home, error) {
 		}
 		return h, err
 	}
-	switch {
-	case h.l != it.l || !h.area.On(it.id.Device()):
+	if h.l != it.l || !h.area.On(it.id.Device()) {
 		return nil, fmt.Errorf("domain: %w (%w)", ErrDomainElsewhere, unix.EXDEV)
 	}
 	if err := h.fits(it); err != nil {

@@ -32,11 +32,11 @@ type PeerLimits struct {
 	// Memory is how much of each loop's Limits.ReceiveMemory they may occupy, in bytes: any amount.
 	// Each connection counts with the receives for all messages that it may send before the owner
 	// consumes some (IDConfig.Credits, of 64 KiB or what MaxMessage is; on the kernel's devices of
-	// 16 KiB, and some more of them), and when it has ended, with those that the owner retains. A
-	// further connection for which that is too much is refused. What this leaves is for large
-	// messages, being read or retained: one that finds none waits at its sender. One connection,
-	// and one large message, they may have in any case. What Read and Write are done with
-	// (IDConfig.Memory) does not count.
+	// 1 to 16 KiB, what they hold at present, and some more of them). When it has ended, it counts
+	// with those that the owner retains. A further connection for which that is too much is
+	// refused. What this leaves is for large messages, being read or retained: one that finds none
+	// waits at its sender. One connection, and one large message, they may have in any case. What
+	// Read and Write are done with (IDConfig.Memory) does not count.
 	Memory int
 	// ConnectRate is how many they may make in a second, and four times as many at once: any
 	// number.

@@ -19,6 +19,18 @@ func (w *world) receives(rt *Runtime) (n int) {
 	return n
 }
 
+// keeping accepts whoever comes, and retains every message.
+func keeping(kept *[]*Received) func(actor.Context) {
+	return func(ctx actor.Context) {
+		switch m := ctx.Message().(type) {
+		case *ConnectRequest:
+			ctx.Respond(&Accept{})
+		case *Received:
+			*kept = append(*kept, m.Retain())
+		}
+	}
+}
+
 // Of a loop's memory an identity may be promised as much as its limit says, by all of its
 // connections. Others are not touched by that, and what has ended makes room.
 func TestMemoryOfAnIdentity(t *testing.T) {
@@ -151,14 +163,7 @@ func TestMemoryOfAnIdentityThatComesBack(t *testing.T) {
 		cfg.Credits = each
 		w.listen(server, cfg)
 		var kept []*Received
-		server.reactWith(func(ctx actor.Context) {
-			switch m := ctx.Message().(type) {
-			case *ConnectRequest:
-				ctx.Respond(&Accept{})
-			case *Received:
-				kept = append(kept, m.Retain())
-			}
-		})
+		server.reactWith(keeping(&kept))
 		come := 0
 		for ; come < 20; come++ {
 			client := w.probe()
@@ -288,14 +293,7 @@ func TestLargeMessageWaitsForAConnectionsEnd(t *testing.T) {
 		cfg.MaxMessage = 2 * size
 		w.listen(server, cfg)
 		var kept []*Received
-		server.reactWith(func(ctx actor.Context) {
-			switch m := ctx.Message().(type) {
-			case *ConnectRequest:
-				ctx.Respond(&Accept{})
-			case *Received:
-				kept = append(kept, m.Retain())
-			}
-		})
+		server.reactWith(keeping(&kept))
 		come := func() pair {
 			p, own := pair{client: w.probe()}, connecting(w, "alice")
 			own.MaxMessage = 2 * size

@@ -432,6 +432,18 @@ func TestReceivesShrinkWhenThePeerKnows(t *testing.T) {
 	})
 }
 
+// offersNothing has p connect by hand to server, which serves no Reads, so that it can offer
+// nothing.
+func (w *world) offersNothing(p, server *probe) (id, accepted *actor.PID) {
+	w.Helper()
+	hello := wire.Hello{Credits: 64, Eager: 4 * kib, MaxMessage: 64 << 10}.Put(nil)
+	id = w.rt.CreateID(p.pid, IDConfig{Raw: true, MaxMessage: 64 << 10, Credits: 64})
+	p.send(id, &Dial{Addr: there + ":7471", PrivateData: hello})
+	_, accepted = next[*ConnectRequest](server)
+	server.send(accepted, &Accept{Param: &ConnParam{InitiatorDepth: 4, RetryCount: 7, RNRRetryCount: 7}})
+	return id, accepted
+}
+
 // A side that can offer nothing sends what the peer's receives hold, also when these become larger
 // only later.
 func TestReceivesGrowForWhoCannotOffer(t *testing.T) {
@@ -440,11 +452,7 @@ func TestReceivesGrowForWhoCannotOffer(t *testing.T) {
 			onKernelLike(t, kernelLike{}, func(w *world, _, _ *kernelLike) {
 				server, p := w.farProbe(), w.probe()
 				w.listen(server)
-				hello := wire.Hello{Credits: 64, Eager: 4 * kib, MaxMessage: 64 << 10}.Put(nil)
-				id := w.rt.CreateID(p.pid, IDConfig{Raw: true, MaxMessage: 64 << 10, Credits: 64})
-				p.send(id, &Dial{Addr: there + ":7471", PrivateData: hello})
-				_, s := next[*ConnectRequest](server)
-				server.send(s, &Accept{Param: &ConnParam{InitiatorDepth: 4, RetryCount: 7, RNRRetryCount: 7}})
+				id, s := w.offersNothing(p, server)
 				next[*Established](server)
 				next[*Established](p)
 				p.send(id, change(0, wire.Receives{From: from, Size: 8 * kib}))
@@ -467,11 +475,7 @@ func TestReceivesShrinkForWhoCannotOffer(t *testing.T) {
 	onKernelLike(t, kernelLike{}, func(w *world, _, _ *kernelLike) {
 		server, p := w.farProbe(), w.probe()
 		w.listen(server)
-		hello := wire.Hello{Credits: 64, Eager: 4 * kib, MaxMessage: 64 << 10}.Put(nil)
-		id := w.rt.CreateID(p.pid, IDConfig{Raw: true, MaxMessage: 64 << 10, Credits: 64})
-		p.send(id, &Dial{Addr: there + ":7471", PrivateData: hello})
-		_, s := next[*ConnectRequest](server)
-		server.send(s, &Accept{Param: &ConnParam{InitiatorDepth: 4, RetryCount: 7, RNRRetryCount: 7}})
+		id, _ := w.offersNothing(p, server)
 		if e, _ := next[*Established](server); e.MaxMessage != 4*kib {
 			w.Errorf("a side that offers nothing may send %d bytes", e.MaxMessage)
 		}

@@ -73,7 +73,7 @@ func (dm *domain) close() {
 // Device.PD's memory (the embedded one) every connection gets a domain, which costs a few bytes. On
 // others, as InfiniBand has it, everything that a queue pair touches must be in its own domain, so
 // the connection cannot use the loop's shared memory. There a connection gets a domain, with memory
-// of its own, only if its owner says that it needs one (Terms).
+// of its own, only if it may have to offer or read messages, or if its owner has one (Terms.Area).
 func (c *Conn) enter() error {
 	d := c.Device
 	if a := c.terms.Area; a != nil {
