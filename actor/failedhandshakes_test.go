@@ -6,6 +6,7 @@ import (
 	"crypto/tls"
 	"encoding/json"
 	"log/slog"
+	"net/netip"
 	"os"
 	"strings"
 	"testing"
@@ -16,6 +17,7 @@ import (
 type failing struct {
 	server, client *Security
 	before         int    // connections are tried before
+	stuck          bool   // the listener computes nothing, so handshakes that have begun stay
 	limits         Limits // of both sides
 	cause          string // a row of docs/operating.md
 }
@@ -66,7 +68,7 @@ func failures(tb testing.TB) []failing {
 		{cause: "identity over its limit", client: psk(tb), before: 1, server: with(psk(tb), func(s *Security) {
 			s.Authorize = func(*ConnectRequest) (PeerLimits, *Reject) { return PeerLimits{Connections: 1}, nil }
 		})},
-		{cause: "crowded", server: psk(tb), client: psk(tb), limits: Limits{Handshakes: 4}, before: 8},
+		{cause: "crowded", server: psk(tb), client: psk(tb), limits: Limits{Handshakes: 4}, before: 8, stuck: true},
 	}
 }
 
@@ -119,6 +121,13 @@ func (w *world) fails(c failing, log *bytes.Buffer) (seen [3]string) {
 		p := w.probe()
 		p.send(w.rt.CreateID(p.pid, IDConfig{Security: c.client}), &Dial{Addr: there + ":7471"})
 		return p
+	}
+	if c.stuck {
+		all := &w.far.computing
+		for range all.most {
+			all.enter(netip.Addr{}, func() {})
+			defer all.leave()
+		}
 	}
 	for range c.before {
 		dial()
