@@ -16,7 +16,7 @@ import (
 // failing is a cause for which connections do not come about.
 type failing struct {
 	server, client *Security
-	before         int    // connections are tried before
+	before         int    // connections are tried before, which are made unless it is stuck
 	stuck          bool   // the listener computes nothing, so handshakes that have begun stay
 	limits         Limits // of both sides
 	cause          string // a row of docs/operating.md
@@ -130,7 +130,9 @@ func (w *world) fails(c failing, log *bytes.Buffer) (seen [3]string) {
 		}
 	}
 	for range c.before {
-		dial()
+		if p := dial(); !c.stuck {
+			next[*Established](p)
+		}
 	}
 	if f, ok := dial().any().msg.(Failure); ok {
 		seen[0] = Brief(f)
