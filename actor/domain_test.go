@@ -265,11 +265,11 @@ func TestDomainCountsOnce(t *testing.T) {
 			tb.Errorf("memory of 60 bytes counts %d", n)
 		}
 		listed := 0
-		for _, l := range d.far.Loops() {
-			for _, dev := range l.Devices {
+		turn(tb, d.far, func() {
+			for _, dev := range d.far.Loops()[0].Devices {
 				listed += dev.Memory
 			}
-		}
+		})
 		if listed != 60 {
 			tb.Errorf("memory of 60 bytes is listed as %d", listed)
 		}

@@ -34,6 +34,8 @@ func TestGoexitInTheMiddleOfInput(t *testing.T) {
 	}
 	here, there := open(), open()
 	var over atomic.Bool
+	defer over.Store(true)
+	var left atomic.Int64
 	serve := func(sometimes func()) string {
 		p := newProbe(t, sys, nil, nil)
 		_, at := listen(p, there, "127.0.0.1:0", IDConfig{Handler: actor.PropsFromFunc(func(ctx actor.Context) {
@@ -59,8 +61,10 @@ func TestGoexitInTheMiddleOfInput(t *testing.T) {
 			case *Established:
 				ctx.Respond(NewSend([]byte("ping")))
 			case *Received:
-				if n++; n == enough {
-					done <- struct{}{}
+				if left.Load() > 0 { // it may be a while until the first owner leaves
+					if n++; n == enough {
+						done <- struct{}{}
+					}
 				}
 				if !over.Load() {
 					ctx.Respond(NewSend(m.Data))
@@ -73,7 +77,6 @@ func TestGoexitInTheMiddleOfInput(t *testing.T) {
 			}
 		}, here.OnLoop()))
 	}
-	var left atomic.Int64
 	leave := func() {
 		if rand.IntN(6) == 0 {
 			left.Add(1)
@@ -104,9 +107,5 @@ func TestGoexitInTheMiddleOfInput(t *testing.T) {
 		case <-wait:
 			t.Fatalf("others' connections stand still, after %d Goexits", left.Load())
 		}
-	}
-	over.Store(true)
-	if left.Load() == 0 {
-		t.Error("nobody has called Goexit")
 	}
 }

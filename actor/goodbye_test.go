@@ -249,11 +249,16 @@ func TestPeerIsStopped(t *testing.T) {
 	rt := openIWARP(t, sys)
 	p := newProbe(t, sys, rt.OnLoop(), nil)
 	cmd, at := startPeer(t)
-	id := rt.CreateID(p.pid, IDConfig{Keepalive: Keepalive{Idle: 300 * time.Millisecond, Gone: 3 * time.Second}})
-	p.send(id, &Dial{Addr: at})
+	// with the patience of the defaults: a busy machine may keep the peer waiting for seconds
+	first := rt.CreateID(p.pid, IDConfig{})
+	p.send(first, &Dial{Addr: at})
 	next[*Established](p)
-	p.send(id, NewSend([]byte("are you there?")))
+	p.send(first, NewSend([]byte("are you there?")))
 	next[*Received](p)
+	p.send(first, &Close{})
+	until[*Closed](p)
+	p.send(rt.CreateID(p.pid, IDConfig{Keepalive: Keepalive{Idle: 300 * time.Millisecond, Gone: 3 * time.Second}}), &Dial{Addr: at})
+	next[*Established](p)
 	if err := cmd.Process.Signal(unix.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}

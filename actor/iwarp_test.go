@@ -100,7 +100,8 @@ func TestAskListensAndDials(t *testing.T) {
 	if _, err := Ask[*Established](ctx, rt, c, &Dial{Addr: at}); err == nil {
 		t.Error("a connected identifier has dialled")
 	}
-	infos := rt.Inspect()
+	var infos []IDInfo
+	turn(t, rt, func() { infos = rt.Inspect() })
 	if len(infos) != 3 || infos[0].State.String() != "listening" || infos[2].Wire != "messages" {
 		t.Errorf("%+v", infos)
 	}
@@ -209,15 +210,19 @@ func TestStrangersAreCounted(t *testing.T) {
 	case <-time.After(patience):
 		t.Fatal("nothing in the log")
 	}
-	if n := rt.Loops()[0].Strangers; n != 1 {
-		t.Errorf("%d strangers, want 1", n)
-	}
-	if i := rt.Inspect()[0]; i.Listener == nil || i.Listener.Strangers != 1 || i.Listener.Requests != 0 {
-		t.Errorf("of the listener: %+v, want 1 stranger", i.Listener)
-	}
+	turn(t, rt, func() {
+		if n := rt.Loops()[0].Strangers; n != 1 {
+			t.Errorf("%d strangers, want 1", n)
+		}
+		if i := rt.Inspect()[0]; i.Listener == nil || i.Listener.Strangers != 1 || i.Listener.Requests != 0 {
+			t.Errorf("of the listener: %+v, want 1 stranger", i.Listener)
+		}
+	})
 	server.send(id, &DestroyID{})
 	until[*Closed](server)
-	if l := rt.Loops()[0]; len(l.Listeners) != 0 || l.EndedListeners.Strangers != 1 {
-		t.Errorf("after the listener's end: %+v, ended %+v", l.Listeners, l.EndedListeners)
-	}
+	turn(t, rt, func() {
+		if l := rt.Loops()[0]; len(l.Listeners) != 0 || l.EndedListeners.Strangers != 1 {
+			t.Errorf("after the listener's end: %+v, ended %+v", l.Listeners, l.EndedListeners)
+		}
+	})
 }

@@ -248,14 +248,7 @@ func (w *world) ident(l *loop, id *actor.PID) *ident {
 // onLoop calls fn on the loop here and waits.
 func (w *world) onLoop(rt *Runtime, fn func(l *loop)) {
 	w.Helper()
-	done := make(chan struct{})
-	if err := rt.loops[0].el.Post(func() {
-		defer close(done)
-		fn(rt.loops[0])
-	}); err != nil {
-		w.Fatal(err)
-	}
-	<-done
+	turn(w, rt, func() { fn(rt.loops[0]) })
 }
 
 // whileBlocked runs fn while rt's loop is blocked.

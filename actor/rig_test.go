@@ -48,11 +48,13 @@ func one[C any](given []C) (c C) {
 	return c
 }
 
-// openIWARP opens a runtime over the embedded device.
+// openIWARP opens a runtime over the embedded device. Its deadlines are of real time: so that a busy
+// machine meets none of them, they are as long as a test's patience.
 func openIWARP(tb testing.TB, sys *actor.ActorSystem, cfg ...Config) *Runtime {
 	tb.Helper()
 	c := one(cfg)
-	c.Device = iwarp.New()
+	c.Device = iwarp.Config{RequestTimeout: patience, ReplyTimeout: patience}.New()
+	c.Timeouts = Timeouts{Address: patience, Route: patience, Connect: patience, Request: patience, Close: patience}
 	return openRuntime(tb, sys, c)
 }
 
@@ -265,6 +267,20 @@ func connect(tb testing.TB, rt *Runtime, server, client *probe, cfg ...IDConfig)
 	next[*Established](server)
 	next[*Established](client)
 	return pair{client, server, c, s, lis}
+}
+
+// turn calls fn in a turn of rt's first loop. What a loop reports of itself it reports at once
+// there; elsewhere Inspect and Loops give up on a loop that a busy machine keeps waiting.
+func turn(tb testing.TB, rt *Runtime, fn func()) {
+	tb.Helper()
+	done := make(chan struct{})
+	if err := rt.loops[0].el.Post(func() {
+		defer close(done)
+		fn()
+	}); err != nil {
+		tb.Fatal(err)
+	}
+	<-done
 }
 
 // is fails unless err is want.
