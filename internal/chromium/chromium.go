@@ -17,7 +17,7 @@ import (
 )
 
 // patience is how long the browser may take for one thing.
-const patience = 30 * time.Second
+const patience = 2 * time.Minute
 
 // Browser is a running Chromium with one tab. Its methods are for one goroutine.
 type Browser struct {

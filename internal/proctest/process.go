@@ -11,6 +11,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -19,7 +20,7 @@ import (
 )
 
 // patience is how long what a test wants may take, on a busy machine.
-const patience = 20 * time.Second
+const patience = 2 * time.Minute
 
 // Config is a process as a test wants it.
 type Config struct {
@@ -173,11 +174,17 @@ func (p *Process) Exit(code int, why string) (rest []string) {
 // process listens there.
 func FreeAddrs(t testing.TB, n int, offsets ...int) (addrs []string) {
 	t.Helper()
+	return FreeAddrsOf(t, "127.0.0.1", n, offsets...)
+}
+
+// FreeAddrsOf is FreeAddrs for another address of this machine's.
+func FreeAddrsOf(t testing.TB, host string, n int, offsets ...int) (addrs []string) {
+	t.Helper()
 	for i := 0; len(addrs) < n; i++ {
 		port := 10000 + rand.IntN(20000)
 		free := true
 		for _, offset := range append([]int{0}, offsets...) {
-			l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port+offset))
+			l, err := net.Listen("tcp", net.JoinHostPort(host, strconv.Itoa(port+offset)))
 			if err == nil {
 				defer l.Close() // so that none is chosen twice
 			} else if free = false; i > 1000 {
@@ -185,7 +192,7 @@ func FreeAddrs(t testing.TB, n int, offsets ...int) (addrs []string) {
 			}
 		}
 		if free {
-			addrs = append(addrs, fmt.Sprintf("127.0.0.1:%d", port))
+			addrs = append(addrs, net.JoinHostPort(host, strconv.Itoa(port)))
 		}
 	}
 	return addrs
