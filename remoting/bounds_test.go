@@ -76,13 +76,18 @@ func fill(t *testing.T, n *node, to *process) {
 	t.Helper()
 	to.freeze()
 	padding := wrapperspb.Bytes(make([]byte, 512))
-	since := time.Now()
+	onLoop := n.sys.Root.Spawn(actor.PropsFromFunc(echo, n.rt.OnLoop()))
+	since, turns := time.Now(), 0
 	eventually(t, "the queue does not get full", func() bool {
 		for infoOf(n, to.name).Waiting < 61<<10 { // the link has taken some
 			n.sys.Root.Send(to.pid("echo"), padding)
-			since = time.Now()
+			since, turns = time.Now(), 0
 		}
-		return time.Since(since) > 200*time.Millisecond
+		if _, err := n.ask(onLoop, text("x")); err != nil { // the link's loop has not been slow only
+			t.Fatal(err)
+		}
+		turns++
+		return turns > 50 && time.Since(since) > 200*time.Millisecond
 	})
 	if n.Writable(to.name) {
 		t.Error("a full queue is writable")
@@ -182,7 +187,7 @@ func TestBlockEnds(t *testing.T) {
 		for range 4 {
 			senders.Go(func() { a.sys.Root.Send(b.pid("echo"), large) })
 		}
-		time.Sleep(20 * time.Millisecond)
+		eventually(t, "they do not wait", func() bool { return a.Blocked(b.name) == 4 })
 		began := time.Now()
 		if how == "kill" {
 			b.kill()

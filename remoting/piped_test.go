@@ -29,9 +29,11 @@ func TestPipedToABlockedActor(t *testing.T) {
 		}
 	}()
 	const n = 10
+	answer := b.held("held")
 	for range n {
-		a.sys.Root.RequestFuture(b.pid("echo"), text("piped"), soon).PipeTo(full)
+		a.sys.Root.RequestFuture(b.pid("held"), text("piped"), soon).PipeTo(full)
 	}
+	answer() // not before: the result would go from here, and this would block
 	allowed(t, a, b.pid("echo"))
 	close(block)
 	<-filled

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"net"
 	"os"
 	"os/exec"
 	"strconv"
@@ -18,6 +17,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	rdma "github.com/rdmactor/rdmactor/actor"
+	"github.com/rdmactor/rdmactor/internal/proctest"
 	"github.com/rdmactor/rdmactor/remoting"
 )
 
@@ -114,12 +114,7 @@ type process struct {
 // freeName is the name of a node that nobody has.
 func freeName(t testing.TB) string {
 	t.Helper()
-	l, err := net.Listen("tcp", here.host+":0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
+	return proctest.FreeAddrsOf(t, here.host, 1)[0]
 }
 
 // run starts a process, and waits until it listens.

@@ -20,7 +20,7 @@ import (
 )
 
 // soon is how long a test waits for what has to come. It is much longer than that takes.
-const soon = 20 * time.Second
+const soon = time.Minute
 
 // bed is what nodes are on.
 type bed struct {
@@ -132,6 +132,21 @@ func echo(ctx actor.Context) {
 	if m, ok := ctx.Message().(*wrapperspb.StringValue); ok {
 		ctx.Respond(m)
 	}
+}
+
+// held spawns an actor that answers what it gets as soon as answer is called.
+func (n *node) held(name string) (answer func()) {
+	n.t.Helper()
+	hold := make(chan struct{})
+	answer = sync.OnceFunc(func() { close(hold) })
+	n.t.Cleanup(answer)
+	n.spawn(name, func(ctx actor.Context) {
+		if _, ok := ctx.Message().(*wrapperspb.StringValue); ok {
+			<-hold
+		}
+		echo(ctx)
+	})
+	return answer
 }
 
 // inbox is what an actor has received.

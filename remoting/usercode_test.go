@@ -79,16 +79,10 @@ func TestUserCodeOnTheLoop(t *testing.T) {
 					t.Errorf("%v", err)
 				}
 				allowed(t, a, b.pid("echo"))
-				ended := false
-				a.events.mu.Lock()
-				for _, ev := range a.events.list {
-					if _, ok := ev.(*remoting.Disconnected); ok {
-						ended = true
-					}
-				}
-				a.events.mu.Unlock()
-				if ended != (how == "exits") {
-					t.Errorf("the connection has ended: %v", ended)
+				if how == "exits" {
+					await(t, a, anyEvent[*remoting.Disconnected])
+				} else if all := disconnections(a); len(all) != 0 {
+					t.Errorf("the connection has ended: %v", all)
 				}
 			})
 		}
@@ -115,6 +109,7 @@ func TestUserCodeBehindFutures(t *testing.T) {
 	if _, ok := a.sys.ProcessRegistry.Add(bad{}, "bad"); !ok {
 		t.Fatal("bad is there")
 	}
+	answer := b.held("held")
 	pipe := func(to string) {
 		a.sys.Root.RequestFuture(b.pid(to), text("x"), time.Minute).PipeTo(a.pid("bad"))
 	}
@@ -123,7 +118,8 @@ func TestUserCodeBehindFutures(t *testing.T) {
 		p.SendSystemMessage(b.pid("silent"), &actor.Watch{Watcher: a.pid("bad")})
 	}
 	allowed(t, a, b.pid("echo"))
-	pipe("echo")
+	pipe("held")
+	answer() // not before: the result would go from here, and this would panic
 	watch()
 	allowed(t, a, b.pid("echo"))
 	pipe("silent")

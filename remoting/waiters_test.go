@@ -25,7 +25,7 @@ func TestLargeWaitsItsTurn(t *testing.T) {
 		t.Fatalf("%d bytes wait: there is no room for a small message", waiting)
 	}
 	large := send(60 << 10)
-	time.Sleep(50 * time.Millisecond)
+	eventually(t, "the large one does not wait", func() bool { return a.Blocked(b.name) == 1 })
 	small := send(10)
 	select {
 	case <-small:
