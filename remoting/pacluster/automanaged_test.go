@@ -87,7 +87,7 @@ func (s *seen) views() []string {
 func (s *seen) want(view string) (took time.Duration) {
 	s.t.Helper()
 	begun := time.Now()
-	for time.Since(begun) < 20*time.Second {
+	for time.Since(begun) < patience {
 		if v := s.views(); len(v) > 0 && v[len(v)-1] == view {
 			return time.Since(begun)
 		}
@@ -126,7 +126,7 @@ func TestSilence(t *testing.T) {
 	slow.does(silentFor(cfg.Silence/2, is("slow")))
 	time.Sleep(cfg.Silence / 4) // it is asked
 	gone.Close()
-	if took := s.want("me,slow"); took > cfg.Silence/4 {
+	if took := s.want("me,slow"); took > cfg.Silence/2 {
 		t.Errorf("that nobody listens takes %v to be found", took)
 	}
 	time.Sleep(cfg.Silence)
@@ -246,7 +246,7 @@ func TestAnswers(t *testing.T) {
 		}
 		defer c.Close()
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+l.Addr().String()+healthPath, nil)
 	if err != nil {

@@ -13,6 +13,14 @@ import (
 	"github.com/rdmactor/rdmactor/internal/proctest"
 )
 
+const (
+	// patience is how long what has to come may take, on a busy machine.
+	patience = 2 * time.Minute
+	// busy is how much longer than it has to something may take there. It is less than the time
+	// after which a member that says nothing is given up.
+	busy = defaultSilence / 2
+)
+
 // child is a member's process, as a test has it.
 type child struct {
 	*proctest.Process
@@ -122,7 +130,7 @@ func (c *child) do(format string, args ...any) string {
 func (c *child) until(answer, format string, args ...any) {
 	c.t.Helper()
 	var got string
-	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
 		if got = c.do(format, args...); got == answer {
 			return
 		}

@@ -122,7 +122,7 @@ func (p *process) run(ctx context.Context) error {
 		close(commands)
 	}()
 	p.serve(ctx, commands)
-	end, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	end, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	err = errors.Join(p.m.Shutdown(end), rt.Shutdown(end))
 	p.sys.Shutdown()
@@ -241,7 +241,7 @@ func (p *process) do(c []string) (string, error) {
 		return "", nil
 	case "activate": // address, identity: as who does not know yet whose the grain is
 		res, err := remoting.Result(p.sys.Root.RequestFuture(actor.NewPID(c[1], disthash.PartitionActivatorActorName),
-			&cluster.ActivationRequest{ClusterIdentity: cluster.NewClusterIdentity(c[2], grainKind)}, 2*time.Second))
+			&cluster.ActivationRequest{ClusterIdentity: cluster.NewClusterIdentity(c[2], grainKind)}, patience))
 		if err != nil {
 			return "", err
 		}
@@ -264,13 +264,13 @@ func (p *process) more(c []string) (string, error) {
 	cl := p.m.Cluster
 	switch c[0] {
 	case "spawn": // address, name, kind
-		res, err := cl.Remote.SpawnNamed(c[1], c[2], c[3], 2*time.Second)
+		res, err := cl.Remote.SpawnNamed(c[1], c[2], c[3], patience)
 		if err != nil {
 			return "", err
 		}
 		return fmt.Sprint(res.GetPid().GetId(), " ", res.StatusCode), nil
 	case "ask": // address, id
-		res, err := remoting.Result(p.sys.Root.RequestFuture(actor.NewPID(c[1], c[2]), wrapperspb.String("hello"), 2*time.Second))
+		res, err := remoting.Result(p.sys.Root.RequestFuture(actor.NewPID(c[1], c[2]), wrapperspb.String("hello"), patience))
 		return value[*wrapperspb.StringValue](res, err)
 	case "watch": // address, id
 		p.sys.Root.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {
@@ -335,7 +335,7 @@ func (p *process) recover(ids []string) (string, error) {
 	var failed atomic.Int64
 	for _, id := range ids {
 		all.Go(func() {
-			for time.Since(begun) < 30*time.Second {
+			for time.Since(begun) < patience {
 				if _, err := value[*wrapperspb.StringValue](p.m.Cluster.Request(id, grainKind, wrapperspb.String(""))); err == nil {
 					return
 				}

@@ -15,7 +15,7 @@ func TestShell(t *testing.T) {
 	id := grainsAt(m[0], m[1].role.Name, 1)[0]
 	silent(m...)
 	m[0].do("dial-grpc %s", m[1].role.Name)
-	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
 		if counts := strings.Fields(m[0].do("streams")); counts[1] != "0" {
 			break
 		}
@@ -33,7 +33,7 @@ func TestShell(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	_ = c.SetDeadline(time.Now().Add(10 * time.Second))
+	_ = c.SetDeadline(time.Now().Add(patience))
 	_, _ = io.WriteString(c, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")
 	if _, err := io.ReadAll(c); err != nil && !strings.Contains(err.Error(), "reset") {
 		t.Errorf("who connects to the shell is not sent away: %v", err)

@@ -30,7 +30,7 @@ func open(t *testing.T) (*actor.ActorSystem, *rdma.Runtime) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
 		if err := rt.Shutdown(ctx); err != nil {
 			t.Error(err)
@@ -128,7 +128,7 @@ func TestStartIsBounded(t *testing.T) {
 	close(w.server)
 	select {
 	case <-w.left:
-	case <-time.After(20 * time.Second):
+	case <-time.After(patience):
 		t.Error("it stays a member")
 	}
 }

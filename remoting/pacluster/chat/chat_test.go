@@ -63,8 +63,8 @@ func TestThreeProcesses(t *testing.T) {
 	}
 }
 
-// When the process that has the room is killed, the room is back within a second. Nobody notices,
-// but that the one is missing whose process it was.
+// When the process that has the room is killed, the room is back within a second, or somewhat later
+// on a busy machine: nobody waits for that process's silence. Nobody notices, but that the one is missing whose process it was.
 func TestKill(t *testing.T) {
 	p := three(t)
 	host, others := split(p)
@@ -77,7 +77,7 @@ func TestKill(t *testing.T) {
 	host.Signal(unix.SIGKILL)
 	took := through(others[0], others[1], killed)
 	t.Logf("a line goes through after %v", took)
-	if took > time.Second {
+	if took > silence {
 		t.Errorf("the room is back after %v", took)
 	}
 	together(others...)
@@ -110,7 +110,7 @@ func TestKillDirectory(t *testing.T) {
 		if _, err := others[1].Next("(private) "+others[0].nick+": psst", 100*time.Millisecond); err == nil {
 			break
 		}
-		if i > 100 {
+		if i > 1000 {
 			t.Fatalf("the directory is not back; %s wrote %q", others[0].nick, others[0].Seen)
 		}
 	}
@@ -129,7 +129,7 @@ func TestFreeze(t *testing.T) {
 	host.Say("typed while it stood still")
 	took := through(others[0], others[1], time.Now())
 	t.Logf("a line goes through after %v", took)
-	if took > 2*silence+time.Second { // counted in ticks, and longer on a busy machine
+	if took > 3*silence { // counted in ticks, and longer on a busy machine
 		t.Errorf("that took %v", took)
 	}
 	host.Signal(unix.SIGCONT)
@@ -150,7 +150,7 @@ func through(from, to *process, begun time.Time) time.Duration {
 	came := make(map[string]bool)
 	said := 0
 	var took time.Duration
-	for deadline := begun.Add(20 * time.Second); took == 0; {
+	for deadline := begun.Add(patience); took == 0; {
 		from.Say("line %d.", said)
 		said++
 		if time.Now().After(deadline) {

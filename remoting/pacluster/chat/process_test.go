@@ -8,6 +8,9 @@ import (
 	"github.com/rdmactor/rdmactor/internal/proctest"
 )
 
+// patience is how long what has to come may take, on a busy machine.
+const patience = 2 * time.Minute
+
 // process is one member of the chat, a process of its own, which runs this test binary as the chat.
 type process struct {
 	*proctest.Process
@@ -67,7 +70,7 @@ func three(t *testing.T, flags ...string) (people []*process) {
 func together(people ...*process) {
 	for _, p := range people {
 		p.t.Helper()
-		for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+		for deadline := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
 			p.Say("/who")
 			line := p.Want("* in ", "who is there")
 			if strings.Count(line, ",") == len(people)-1 {
