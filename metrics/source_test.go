@@ -125,10 +125,17 @@ func TestSharedReading(t *testing.T) {
 		return nil
 	}})
 	var all sync.WaitGroup
+	var asking atomic.Int32
 	for range 20 {
-		all.Go(func() { want(t, s.Read(context.Background()), 0, inFlight, "server") })
+		all.Go(func() {
+			asking.Add(1)
+			want(t, s.Read(context.Background()), 0, inFlight, "server")
+		})
 	}
 	<-begun
+	for asking.Load() < 20 {
+		time.Sleep(time.Millisecond)
+	}
 	time.Sleep(50 * time.Millisecond) // until all have asked; a late one would only read anew
 	close(free)
 	all.Wait()

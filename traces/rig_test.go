@@ -18,7 +18,7 @@ import (
 )
 
 // soon is how long a test waits for what has to come. It is much longer than that takes.
-const soon = 20 * time.Second
+const soon = time.Minute
 
 // machine is what a process has: an actor system, a runtime, and what makes its spans.
 type machine struct {

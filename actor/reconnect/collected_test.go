@@ -20,7 +20,7 @@ import (
 func TestLineKeepsNoRuntime(t *testing.T) {
 	gone := shutDownInLine(t)
 	for begin := time.Now(); gone.Value() != nil; runtime.GC() {
-		if time.Since(begin) > 20*time.Second {
+		if time.Since(begin) > 2*time.Minute {
 			t.Fatal("the runtime is still in memory")
 		}
 		time.Sleep(10 * time.Millisecond)
@@ -49,7 +49,7 @@ func shutDownInLine(t *testing.T) (gone weak.Pointer[rdma.Runtime]) {
 		if _, waiting := line.Inspect(); len(waiting) >= 3 {
 			break
 		}
-		if time.Since(begin) > 20*time.Second {
+		if time.Since(begin) > 2*time.Minute {
 			t.Fatal("nobody waits in the line")
 		}
 	}

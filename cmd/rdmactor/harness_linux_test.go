@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 }
 
 // patience is for what has no time limit of its own: far above what any step here takes.
-const patience = 30 * time.Second
+const patience = 2 * time.Minute
 
 // running is one command line in this process.
 type running struct {

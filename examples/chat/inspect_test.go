@@ -58,7 +58,7 @@ func read(t *testing.T, url string) (l table) {
 // await reads until a row has those values.
 func await(t *testing.T, url string, want map[string]any) map[string]any {
 	t.Helper()
-	for end := time.Now().Add(20 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+	for end := time.Now().Add(2 * time.Minute); ; time.Sleep(50 * time.Millisecond) {
 		l := read(t, url)
 		if row := l.find(want); row != nil {
 			return row
@@ -97,7 +97,7 @@ func TestInspect(t *testing.T) {
 	if _, err := http.Get(ofAnn); err == nil {
 		t.Error("her page is still there")
 	}
-	for end := time.Now().Add(20 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+	for end := time.Now().Add(2 * time.Minute); ; time.Sleep(50 * time.Millisecond) {
 		rows := read(t, url+"sections/people").Rows
 		if len(rows) == 1 && rows[0]["nick"] == "bob" {
 			break

@@ -48,7 +48,7 @@ func (s *screen) String() string {
 // await returns when text was printed.
 func (s *screen) await(t *testing.T, text string) {
 	t.Helper()
-	late := time.After(20 * time.Second)
+	late := time.After(2 * time.Minute)
 	for !strings.Contains(s.String(), text) {
 		select {
 		case <-s.more:

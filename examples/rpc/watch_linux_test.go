@@ -14,6 +14,7 @@ import (
 
 	rdma "github.com/rdmactor/rdmactor/actor"
 	"github.com/rdmactor/rdmactor/examples/rpc/kv"
+	"github.com/rdmactor/rdmactor/internal/proctest"
 	"github.com/rdmactor/rdmactor/rpc"
 )
 
@@ -142,12 +143,7 @@ func TestWatchGoesOnWhereItWas(t *testing.T) {
 
 // A watch that begins before its server does waits for it.
 func TestWatchWaitsForItsServer(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	at := l.Addr().String()
-	l.Close()
+	at := proctest.FreeAddrs(t, 1)[0]
 	w := start(t, "watch", "--addr", at)
 	w.log.await(t, "nobody listens on that port (not sent) - trying again")
 	startServer(t, at)

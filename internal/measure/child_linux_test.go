@@ -16,7 +16,7 @@ import (
 )
 
 // patience is far above what anything here takes.
-const patience = 30 * time.Second
+const patience = 2 * time.Minute
 
 // actions are what children of these tests do; play is their server's, and their client's.
 var actions = map[string]func() error{

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -20,6 +19,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"github.com/rdmactor/rdmactor/internal/proctest"
 	"github.com/rdmactor/rdmactor/metrics"
 	"github.com/rdmactor/rdmactor/metrics/internal/program"
 )
@@ -150,12 +150,7 @@ func start(t *testing.T, target string) prometheusAPI {
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	free, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	at := free.Addr().String()
-	free.Close()
+	at := proctest.FreeAddrs(t, 1)[0]
 	var log strings.Builder
 	cmd := exec.Command("prometheus", "--config.file="+config, "--storage.tsdb.path="+filepath.Join(dir, "data"), "--web.listen-address="+at)
 	cmd.Stdout, cmd.Stderr = &log, &log

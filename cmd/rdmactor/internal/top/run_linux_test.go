@@ -19,7 +19,7 @@ import (
 	"github.com/rdmactor/rdmactor/cmd/rdmactor/internal/page"
 )
 
-const patience = 20 * time.Second
+const patience = 2 * time.Minute
 
 // pty is a terminal of this process's, and what was written to it.
 type pty struct {

@@ -17,7 +17,7 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // patience is far longer than any program here takes.
-const patience = 30 * time.Second
+const patience = 2 * time.Minute
 
 // playing is a program that runs in this process.
 type playing struct {
