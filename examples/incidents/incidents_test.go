@@ -221,10 +221,9 @@ func TestStorm(t *testing.T) {
 
 // TestEnds: -for ends it, and so does Ctrl-C in the middle (each of the tests above); wrong flags
 // are errors.
-func TestEnds(t *testing.T) {
-	t.Parallel()
+func TestEnds(t *testing.T) { // alone, so that a few seconds are enough to begin
 	out := &screen{}
-	if err := run(t.Context(), []string{"slow-reader", "-for", "1s"}, out, io.Discard); err != nil {
+	if err := run(t.Context(), []string{"slow-reader", "-for", "5s"}, out, io.Discard); err != nil {
 		t.Error(err)
 	}
 	if !strings.Contains(out.String(), "-- for 20s: mallory reads") {

@@ -37,7 +37,7 @@ type stage struct {
 	crowd map[string]*actor.PID // the server's actors that serve the crowd
 }
 
-const endFor = 5 * time.Second
+const endFor = 30 * time.Second
 
 // newStage opens the runtimes, has the server listen, and its clients connect.
 func newStage(ctx context.Context, what incident, log io.Writer) (_ *stage, err error) {
@@ -93,7 +93,7 @@ func (s *stage) close() (err error) {
 
 // connected waits until all clients are connected.
 func (s *stage) connected(what incident) error {
-	late := time.After(30 * time.Second)
+	late := time.After(2 * time.Minute)
 	for s.parties.missing() > 0 || s.crowded() < what.crowd {
 		select {
 		case <-s.ctx.Done():
