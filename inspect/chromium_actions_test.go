@@ -162,7 +162,9 @@ func TestChromiumOtherSites(t *testing.T) {
 			}
 		}
 	}
-	if level.Level() != slog.LevelInfo || r.page.viewers.Load() != 0 {
-		t.Errorf("the level is %v, %d viewers", level.Level(), r.page.viewers.Load())
+	if level.Level() != slog.LevelInfo {
+		t.Errorf("the level is %v", level.Level())
 	}
+	// The page has gone, and is no viewer soon. What the stranger opens stays open.
+	r.until("no viewer is left", func() bool { return r.page.viewers.Load() == 0 })
 }

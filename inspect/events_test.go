@@ -104,6 +104,12 @@ func TestSharedReading(t *testing.T) {
 	if n, most := reads.Load(), int64(time.Since(began)/(200*time.Millisecond))+1; n > most || n < 2 {
 		t.Errorf("%d readings in %v, want at most %d", n, time.Since(began), most)
 	}
+	r.until("what the last viewer has begun is over", func() bool {
+		f := r.page.sections["s"]
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		return f.done == nil
+	})
 	n := reads.Load()
 	time.Sleep(500 * time.Millisecond)
 	if reads.Load() != n {
@@ -158,18 +164,27 @@ func TestViewerThatDoesNotRead(t *testing.T) {
 	if err := conn.(*net.TCPConn).SetReadBuffer(4096); err != nil {
 		t.Fatal(err)
 	}
-	fmt.Fprintf(conn, "GET %sevents?view=ids&size=500 HTTP/1.1\r\nHost: localhost\r\n\r\n", r.page.cfg.Path)
-	r.until("it is a viewer", func() bool { return r.page.viewers.Load() == 1 })
 	next, stop := r.watch("view=ids")
 	defer stop()
-	news := 0
-	for end := time.Now().Add(testPatience); r.page.viewers.Load() > 1 && time.Now().Before(end); news++ {
-		if name, _ := next(); name != "news" {
-			t.Fatalf("the other got %q", name)
+	var news atomic.Int64
+	over := make(chan string, 1)
+	go func() { // from before the one comes until it has gone
+		name, _ := next()
+		for ; name == "news"; name, _ = next() {
+			news.Add(1)
 		}
+		over <- name
+	}()
+	before := news.Load()
+	fmt.Fprintf(conn, "GET %sevents?view=ids&size=500 HTTP/1.1\r\nHost: localhost\r\n\r\n", r.page.cfg.Path)
+	r.until("it is a viewer", func() bool { return r.page.viewers.Load() == 2 })
+	r.until("it is dropped", func() bool { return r.page.viewers.Load() == 1 })
+	if n := news.Load() - before; n < 10 {
+		t.Errorf("the other got %d times news meanwhile", n)
 	}
-	if n := r.page.viewers.Load(); n != 1 || news < 10 {
-		t.Errorf("%d viewers are left, and the other got %d times news", n, news)
+	stop()
+	if name := <-over; name != "" {
+		t.Errorf("the other got %q", name)
 	}
 }
 

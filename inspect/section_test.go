@@ -129,6 +129,7 @@ func TestDiagram(t *testing.T) {
 	r := newRig(t, quick, rdma.Config{})
 	r.connect(r.echo(), 0)
 	r.idle(5)
+	r.until("both are connected", func() bool { return read[idsView](r, "ids").States["connected"] == 2 })
 	fresh()
 	for name, f := range flavors {
 		status, h, body := r.get("states.svg?flavor=" + name)
