@@ -81,7 +81,7 @@ func openOn(t *testing.T, device *iwarp.Driver) (*rdma.Runtime, *actor.ActorSyst
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 60*time.Second)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 3*time.Minute)
 		defer cancel()
 		if err := rt.Shutdown(ctx); err != nil {
 			t.Error(err)
@@ -104,7 +104,7 @@ func TestOneToAThousand(t *testing.T) {
 	full, done := make(chan struct{}), make(chan error, 1)
 	c := &crowd{rt: rtCrowd, addr: addr, size: members, want: lines, full: full, done: done}
 	systemCrowd.Root.Spawn(actor.PropsFromProducer(func() actor.Actor { return c }, rtCrowd.OnLoop()))
-	timeout := time.After(60 * time.Second)
+	timeout := time.After(3 * time.Minute)
 	select {
 	case <-full:
 	case err := <-done:
