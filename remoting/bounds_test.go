@@ -83,7 +83,8 @@ func fill(t *testing.T, n *node, to *process) {
 			n.sys.Root.Send(to.pid("echo"), padding)
 			since, turns = time.Now(), 0
 		}
-		if _, err := n.ask(onLoop, text("x")); err != nil { // the link's loop has not been slow only
+		// its loop has taken turns, and was not slow only
+		if _, err := n.ask(onLoop, text("x")); err != nil {
 			t.Fatal(err)
 		}
 		turns++

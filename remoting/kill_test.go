@@ -86,7 +86,7 @@ func TestKill(t *testing.T) {
 // anew, and nothing is delivered twice.
 func TestRestart(t *testing.T) {
 	name := freeName(t)
-	a, b := start(t, remoting.Config{Patience: soon}), run(t, name) // until the next process is there
+	a, b := start(t, remoting.Config{Patience: soon}), run(t, name)
 	if _, err := a.ask(b.pid("echo"), text("x")); err != nil {
 		t.Fatal(err)
 	}

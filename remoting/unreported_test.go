@@ -36,7 +36,8 @@ func TestUnreported(t *testing.T) {
 		a.sys.Root.Send(pid, text("x"))
 	}
 	eventually(t, "not all came", func() bool { return b.info(a).Counts.Received == n })
-	unreported := func() int { return int(b.info(a).Counts.Unreported) } // which is counted behind Received
+	// It is counted behind Received.
+	unreported := func() int { return int(b.info(a).Counts.Unreported) }
 	if unreported() == 0 {
 		t.Error("all had room")
 	}

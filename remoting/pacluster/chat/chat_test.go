@@ -63,8 +63,9 @@ func TestThreeProcesses(t *testing.T) {
 	}
 }
 
-// When the process that has the room is killed, the room is back within a second, or somewhat later
-// on a busy machine: nobody waits for that process's silence. Nobody notices, but that the one is missing whose process it was.
+// When the process that has the room is killed, the room is back within a second, or a little later
+// on a busy machine: nobody waits for that process's silence. Nobody notices, but that the one is
+// missing whose process it was.
 func TestKill(t *testing.T) {
 	p := three(t)
 	host, others := split(p)
