@@ -161,7 +161,11 @@ func TestGlanceStalls(t *testing.T) {
 		p.Fire(1+i%2, eventloop.Readable)
 		time.Sleep(15 * time.Millisecond)
 	}
-	if s := <-stalls; s.Holder.Kind != "handler" {
+	s := <-stalls
+	for s.Holder.Kind == "post" { // addFD's, on a machine that was busy then
+		s = <-stalls
+	}
+	if s.Holder.Kind != "handler" {
 		t.Errorf("the loop was occupied by %v, want a handler", s.Holder)
 	}
 }
