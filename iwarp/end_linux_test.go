@@ -249,32 +249,38 @@ func TestDestroyIsOrderly(t *testing.T) {
 // TestLingerIsBounded: peers that never answer a FIN occupy at most MaxLinger sockets, for
 // LingerTimeout.
 func TestLingerIsBounded(t *testing.T) {
-	n := newNode(t, func(c *Config) { c.MaxLinger = 2; c.LingerTimeout = 50 * time.Millisecond })
-	lh, at := n.listen("127.0.0.1:0")
-	var peers []*raw
-	for i := range 3 {
-		r := rawDial(t, at)
-		r.write(request(fmt.Sprint(i)))
-		peers = append(peers, r)
-		turns(t, "a request", func() bool { return len(n.events) > 0 }, n)
-		h := n.events[0].child
-		n.qp(h, 0)
-		n.do(h, &cmid.Accept{})
-		n.wait(h, states.KindEstablished)
-		n.events = nil
-		n.do(h, &cmid.DestroyID{})
+	for what, long := range map[string]time.Duration{"sockets": 100 * patience, "time": 50 * time.Millisecond} {
+		t.Run(what, func(t *testing.T) {
+			n := newNode(t, func(c *Config) { c.MaxLinger = 2; c.LingerTimeout = long })
+			_, at := n.listen("127.0.0.1:0")
+			var peers []*raw
+			for i := range 3 {
+				r := rawDial(t, at)
+				r.write(request(fmt.Sprint(i)))
+				peers = append(peers, r)
+				turns(t, "a request", func() bool { return len(n.events) > 0 }, n)
+				h := n.events[0].child
+				n.qp(h, 0)
+				n.do(h, &cmid.Accept{})
+				n.wait(h, states.KindEstablished)
+				n.events = nil
+				n.do(h, &cmid.DestroyID{})
+			}
+			if what == "sockets" {
+				if n.in.lingers.n != 2 || n.in.conns != 2 {
+					t.Errorf("%d linger, %d sockets, want 2", n.in.lingers.n, n.in.conns)
+				}
+				return
+			}
+			turns(t, "their time", func() bool { return n.in.conns == 0 }, n)
+			for _, r := range peers {
+				r.read() // Reply and FIN
+				if !r.over || r.rst {
+					t.Errorf("a peer saw no FIN, or a reset: %+v", r)
+				}
+			}
+		})
 	}
-	if n.in.lingers.n != 2 || n.in.conns != 2 {
-		t.Errorf("%d linger, %d sockets, want 2", n.in.lingers.n, n.in.conns)
-	}
-	turns(t, "their time", func() bool { return n.in.conns == 0 }, n)
-	for _, r := range peers {
-		r.read() // Reply and FIN
-		if !r.over || r.rst {
-			t.Errorf("a peer saw no FIN, or a reset: %+v", r)
-		}
-	}
-	_ = lh
 }
 
 // TestAbandonedRequestLingers: soft-iWARP loses its listener when a connection is reset before it
@@ -285,7 +291,9 @@ func TestAbandonedRequestLingers(t *testing.T) {
 	h := n.resolve(l.at)
 	n.qp(h, 1)
 	n.do(h, &cmid.Connect{})
-	n.do(h, &cmid.DestroyID{}) // at once: TCP is connected, but the Request was not sent
+	fd := n.in.ids[h].conn.fd
+	turns(t, "TCP's handshake", func() bool { return tcpState(t, fd) == tcpEstablished })
+	n.do(h, &cmid.DestroyID{}) // before a turn: the Request was not sent
 	r := l.accept(n)
 	if f := r.frame(n); f.Reply {
 		t.Fatalf("frame %+v, want the Request", f)

@@ -168,6 +168,19 @@ func (l *rawListener) accept(nodes ...*node) *raw {
 	return newRaw(l.t, fd)
 }
 
+// tcpEstablished is TCP_ESTABLISHED.
+const tcpEstablished = 1
+
+// tcpState is what the kernel says of a socket, whether the loop has heard of it or not.
+func tcpState(t testing.TB, fd int) uint8 {
+	t.Helper()
+	info, err := unix.GetsockoptTCPInfo(fd, unix.IPPROTO_TCP, unix.TCP_INFO)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return info.State
+}
+
 // request is an MPA Request of revision 2.
 func request(private string) []byte {
 	return wire.AppendFrame(nil, &wire.Frame{
