@@ -6,6 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/rdmactor/rdmactor/cmid"
@@ -15,7 +16,7 @@ import (
 // reaches waits until n commands of a kind have been written.
 func (b *bench) reaches(c uabi.Command, n int) {
 	b.Helper()
-	for range 2000 {
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
 		written := 0
 		for _, w := range b.k.did() {
 			if w == c {
@@ -25,41 +26,53 @@ func (b *bench) reaches(c uabi.Command, n int) {
 		if written >= n {
 			return
 		}
-		time.Sleep(time.Millisecond)
 	}
 	b.Fatalf("waited in vain for %d commands %d", n, c)
 }
 
-// TestDestroyDropsQueuedConnect: a connect that has not begun does not begin any more.
+// TestDestroyDropsQueuedConnect: a connect that has not begun does not begin any more. In real time
+// it begins if the machine stops the test for stuckAfter.
 func TestDestroyDropsQueuedConnect(t *testing.T) {
-	b := newBench(t)
-	release := b.hold(uabi.CommandConnect)
-	for range atWork {
-		if err := b.connect(b.create().on(true)); !errors.Is(err, cmid.ErrPending) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		b.ownLanes()
+		release := b.hold(uabi.CommandConnect)
+		for range atWork {
+			if err := b.connect(b.create().on(true)); !errors.Is(err, cmid.ErrPending) {
+				t.Fatal(err)
+			}
+		}
+		b.reaches(uabi.CommandConnect, atWork)
+		id := b.create().on(true)
+		if err := b.connect(id); !errors.Is(err, cmid.ErrPending) {
 			t.Fatal(err)
 		}
-	}
-	b.reaches(uabi.CommandConnect, atWork)
-	id := b.create().on(true)
-	if err := b.connect(id); !errors.Is(err, cmid.ErrPending) {
-		t.Fatal(err)
-	}
-	if err := id.Do(&cmid.DestroyID{}); !errors.Is(err, cmid.ErrPending) {
-		t.Fatal(err)
-	}
-	b.until("the destruction", func() bool { return len(b.up.done) == 1 && id.away == nil })
-	if n := slices.Index(b.k.did(), uabi.CommandDestroyID); n < 0 || b.k.destroyed(id.kid) != 1 {
-		t.Error("it is not destroyed")
-	}
-	if id.phase != unconnected {
-		t.Error("it has connected")
-	}
-	close(release)
-	b.until("the others", func() bool { return len(b.in.busy) == 0 })
-	// all are created, all but one connect, one is destroyed
-	if n := len(b.k.did()); n != (atWork+1)+atWork+1 {
-		t.Errorf("%d commands, want %d: the connect that was dropped is not written", n, 2*atWork+2)
-	}
+		if err := id.Do(&cmid.DestroyID{}); !errors.Is(err, cmid.ErrPending) {
+			t.Fatal(err)
+		}
+		b.until("the destruction", func() bool { return len(b.up.done) == 1 && id.away == nil })
+		if n := slices.Index(b.k.did(), uabi.CommandDestroyID); n < 0 || b.k.destroyed(id.kid) != 1 {
+			t.Error("it is not destroyed")
+		}
+		if id.phase != unconnected {
+			t.Error("it has connected")
+		}
+		close(release)
+		b.until("the others", func() bool { return len(b.in.busy) == 0 })
+		// all are created, all but one connect, one is destroyed
+		if n := len(b.k.did()); n != (atWork+1)+atWork+1 {
+			t.Errorf("%d commands, want %d: the connect that was dropped is not written", n, 2*atWork+2)
+		}
+	})
+}
+
+// ownLanes gives b lanes of its own: the threads of a test in virtual time are no other test's.
+func (b *bench) ownLanes() *lanes {
+	own := &lanes{}
+	b.in.lanes.leave()
+	b.in.lanes = own
+	own.join()
+	return own
 }
 
 // calls are jobs that wait until they are let go.
@@ -139,29 +152,31 @@ func newLane(t *testing.T) *lane {
 // TestLaneGrows: as long as calls end, a few threads do. When none ends there are more, so that
 // calls behind them are not delayed.
 func TestLaneGrows(t *testing.T) {
-	l := newLane(t)
-	var over sync.WaitGroup
-	most := 0
-	for range 2000 {
-		over.Add(1)
-		l.run(&job{call: func() error { return nil }, then: func(error) { over.Done() }})
-		most = max(most, l.size())
-	}
-	over.Wait()
-	if most > atWork {
-		t.Errorf("%d threads for calls that end, want %d at most", most, atWork)
-	}
-	const n = 5 * atWork / 2
-	begin := time.Now()
-	stuck := newCalls()
-	stuck.put(l, nil, nil, n)
-	quick := make(chan time.Duration, 1)
-	l.run(&job{call: func() error { quick <- time.Since(begin); return nil }, then: func(error) {}})
-	if took := <-quick; took < stuckAfter || took > 20*time.Second {
-		t.Errorf("behind %d calls that wait a call was begun after %v", n, took)
-	}
-	release(stuck)
-	l.idles(t, idleWorkers)
+	synctest.Test(t, func(t *testing.T) {
+		l := newLane(t)
+		var over sync.WaitGroup
+		most := 0
+		for range 2000 {
+			over.Add(1)
+			l.run(&job{call: func() error { return nil }, then: func(error) { over.Done() }})
+			most = max(most, l.size())
+		}
+		over.Wait()
+		if most > atWork {
+			t.Errorf("%d threads for calls that end, want %d at most", most, atWork)
+		}
+		const n = 5 * atWork / 2
+		begin := time.Now()
+		stuck := newCalls()
+		stuck.put(l, nil, nil, n)
+		quick := make(chan time.Duration, 1)
+		l.run(&job{call: func() error { quick <- time.Since(begin); return nil }, then: func(error) {}})
+		if took := <-quick; took < stuckAfter || took > 20*time.Second {
+			t.Errorf("behind %d calls that wait a call was begun after %v", n, took)
+		}
+		release(stuck)
+		l.idles(t, idleWorkers)
+	})
 }
 
 // TestLaneIsSharedOut: who waits for answers that do not come leaves threads for others: a peer for
@@ -287,41 +302,40 @@ func TestDetachedAreDestroyedInTheLane(t *testing.T) {
 // TestCloseWithFullLanes: what has not begun never does, and is given back; what the kernel is at
 // is named; and no thread is left when it has come back.
 func TestCloseWithFullLanes(t *testing.T) {
-	const n = 600
-	b := newBench(t)
-	own := &lanes{}
-	b.in.lanes.leave()
-	b.in.lanes = own
-	own.join()
-	b.in.drv.closeWait = time.Second
-	var begun atomic.Int64
-	gate := make(chan struct{})
-	b.k.answer = func(w wrote, _ []byte) error {
-		if w.cmd == uabi.CommandConnect {
-			begun.Add(1)
-			<-gate
+	synctest.Test(t, func(t *testing.T) {
+		const n = 600
+		b := newBench(t)
+		own := b.ownLanes()
+		b.in.drv.closeWait = time.Second
+		var begun atomic.Int64
+		gate := make(chan struct{})
+		b.k.answer = func(w wrote, _ []byte) error {
+			if w.cmd == uabi.CommandConnect {
+				begun.Add(1)
+				<-gate
+			}
+			return nil
 		}
-		return nil
-	}
-	for range n {
-		if err := b.connect(b.create().on(true)); !errors.Is(err, cmid.ErrPending) {
-			t.Fatal(err)
+		for range n {
+			if err := b.connect(b.create().on(true)); !errors.Is(err, cmid.ErrPending) {
+				t.Fatal(err)
+			}
 		}
-	}
-	b.reaches(uabi.CommandConnect, (mostWorkers+2)/3)
-	err := b.in.Close()
-	var held *HeldError
-	if !errors.As(err, &held) {
-		t.Fatalf("close: %.200v; want those that are begun named", err)
-	}
-	b.reaches(uabi.CommandConnect, len(held.IDs)) // a thread may not be there yet
-	if got := len(b.k.did()) - n - len(held.IDs); got != n-len(held.IDs) {
-		t.Errorf("%d identifiers are given back, want the %d that had not begun", got, n-len(held.IDs))
-	}
-	close(gate)
-	own.each(func(l *lane) { l.idles(t, 0) })
-	if got := int(begun.Load()); got != len(held.IDs) {
-		t.Errorf("%d connects were begun, and %d were named", got, len(held.IDs))
-	}
-	b.until("what the kernel kept", func() bool { return len(b.in.busy) == 0 })
+		b.reaches(uabi.CommandConnect, (mostWorkers+2)/3)
+		err := b.in.Close()
+		var held *HeldError
+		if !errors.As(err, &held) {
+			t.Fatalf("close: %.200v; want those that are begun named", err)
+		}
+		b.reaches(uabi.CommandConnect, len(held.IDs)) // a thread may not be there yet
+		if got := len(b.k.did()) - n - len(held.IDs); got != n-len(held.IDs) {
+			t.Errorf("%d identifiers are given back, want the %d that had not begun", got, n-len(held.IDs))
+		}
+		close(gate)
+		own.each(func(l *lane) { l.idles(t, 0) })
+		if got := int(begun.Load()); got != len(held.IDs) {
+			t.Errorf("%d connects were begun, and %d were named", got, len(held.IDs))
+		}
+		b.until("what the kernel kept", func() bool { return len(b.in.busy) == 0 })
+	})
 }
