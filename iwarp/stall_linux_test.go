@@ -17,7 +17,7 @@ import (
 // TestStalledPeer: a peer that stalls in the middle of a message is given up. A peer whose bytes
 // wait for a busy loop is not.
 func TestStalledPeer(t *testing.T) {
-	const limit = time.Second // a machine that stops the test for as long before the loop is busy fails it
+	const limit = time.Second // a machine may stop the test for less
 	n := newNode(t, func(c *Config) { c.MessageTimeout = limit })
 	_, addr := n.listen("127.0.0.1:0")
 	r := rawDial(t, addr)
