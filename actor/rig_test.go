@@ -48,8 +48,8 @@ func one[C any](given []C) (c C) {
 	return c
 }
 
-// openIWARP opens a runtime over the embedded device. Its deadlines are of real time: so that a busy
-// machine meets none of them, they are as long as a test's patience.
+// openIWARP opens a runtime over the embedded device. Its deadlines are of real time. They are as
+// long as a test's patience, because a busy machine would meet short ones.
 func openIWARP(tb testing.TB, sys *actor.ActorSystem, cfg ...Config) *Runtime {
 	tb.Helper()
 	c := one(cfg)
