@@ -69,7 +69,7 @@ func depths(p *cmid.ConnParam, def cmid.ConnParam) (ird, ord uint16, err error) 
 
 // prepare makes a fresh core for an attempt to connect, with the receives posted to the one before.
 func (c *conn) prepare(cfg core.Config, posted *core.Conn) error {
-	cfg.Queues = c.qp.queues()
+	cfg.Queues, cfg.Withheld = c.qp.queues(), c.qp.withheld
 	var fresh core.Conn
 	if err := fresh.Init(cfg, c); err != nil {
 		return err

@@ -35,6 +35,7 @@ func (d *device) Attr() verbs.DeviceAttr {
 	return verbs.DeviceAttr{
 		MaxQP: d.in.cfg.MaxConns, MaxQPWR: maxQPWR, MaxSGE: core.MaxSGE, MaxInline: core.MaxInline,
 		MaxMessage: math.MaxUint32, MaxRDAtom: maxRDAtom, Invalidates: true, AsksForReceives: true, SharesMemory: true,
+		QPAccess: true,
 	}
 }
 

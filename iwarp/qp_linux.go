@@ -22,10 +22,11 @@ type queuePair struct {
 	attr           verbs.QPInitAttr
 	// Established was delivered, so completions go to their queues; before that they are kept in
 	// early
-	open   bool
-	early  []earlyWC // completions that are kept
-	paused bool      // Pause
-	served bool      // it is its turn to take a receive
+	open     bool
+	early    []earlyWC    // completions that are kept
+	withheld verbs.Access // SetAccess
+	paused   bool         // Pause
+	served   bool         // it is its turn to take a receive
 }
 
 type earlyWC struct {
@@ -133,6 +134,16 @@ func (q *queuePair) PostRecv(wr verbs.RecvWR) error {
 		return fmt.Errorf("iwarp: queue pair destroyed: %w", unix.EINVAL)
 	}
 	return q.conn.core.PostRecv(wr)
+}
+
+// SetAccess changes what the peer may do.
+func (q *queuePair) SetAccess(access verbs.Access) error {
+	if q.conn == nil {
+		return fmt.Errorf("iwarp: queue pair destroyed: %w", unix.EINVAL)
+	}
+	q.withheld = (verbs.RemoteWrite | verbs.RemoteRead) &^ access
+	q.conn.core.Withhold(q.withheld)
+	return nil
 }
 
 // Came returns the number of bytes that were read from the socket.

@@ -69,6 +69,8 @@ type DeviceAttr struct {
 	// uses only its own domain. On every device, memory that a peer accesses must be in the queue
 	// pair's domain.
 	SharesMemory bool
+	// QPAccess says that a queue pair has rights of its own: QP.SetAccess.
+	QPAccess bool
 	// NotifiesAll says that notify is called for every completion, regardless of CQ.ReqNotify.
 	NotifiesAll bool
 	// OverlooksFirst says that the device may overlook a message that comes while it makes a
@@ -324,6 +326,16 @@ type QP interface {
 	// PostRecv queues wr. It may be called from creation on, before the connection is established.
 	// It fails with ENOMEM if the queue is full.
 	PostRecv(wr RecvWR) error
+	// SetAccess says what the peer may do in the memory of the queue pair's domain (ibv_modify_qp(3)
+	// with IBV_QP_ACCESS_FLAGS): RemoteWrite, RemoteRead and RemoteAtomic. A region's own rights
+	// count beside that. A new queue pair allows all three. What the peer does without the right
+	// ends the connection, and it sees StatusRemInvReq, on iWARP a Terminate. Without any right it
+	// cannot take keys back either (SendWithInvalidate). An operation without bytes may pass.
+	//
+	// When SetAccess returns, the change counts for whatever the device begins to handle. The error
+	// is ErrNotSupported without DeviceAttr.QPAccess, EINVAL for a queue pair that is destroyed,
+	// else the device's; then nothing has changed.
+	SetAccess(access Access) error
 	// Destroy flushes what is outstanding (each posted work request completes once, with
 	// StatusFlushed) and frees the queue pair. On the kernel's devices it may block until packets
 	// that are under way are done with: 3 s if a host has died, at most 50 s. Destroying the

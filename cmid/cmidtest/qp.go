@@ -20,7 +20,8 @@ type qp struct {
 	sq, rq *cq
 	srq    *srq
 	recvs  ring.Ring[verbs.RecvWR]
-	over   bool // flushed: nothing completes any more
+	denied verbs.Access // what the peer may not do: SetAccess
+	over   bool         // flushed: nothing completes any more
 
 	doomed     bool         // Fabric.FailNext is due
 	doom       verbs.Opcode // for the next work request of that kind

@@ -113,7 +113,13 @@ func (q *qp) serve(p *packet) (done bool) {
 }
 
 // reach returns the memory that p describes. An access that is not allowed ends the connection.
+// iWARP checks nothing of an access without bytes.
 func (q *qp) reach(p *packet, access verbs.Access, what string) (b []byte, ok bool) {
+	if q.denied&access != 0 && (p.mem.Len > 0 || !q.in.f.iwarp) {
+		q.acknowledge(p, ackInvalid)
+		q.die(fmt.Sprintf("%s of %d bytes: the queue pair does not allow it", what, p.mem.Len))
+		return nil, false
+	}
 	b, err := q.pd.Reach(p.mem, access)
 	if err != nil {
 		q.acknowledge(p, ackAccess)
@@ -200,6 +206,8 @@ func (q *qp) judge(p *packet, to verbs.SGE) (st verbs.Status, answer ack, why st
 		return verbs.StatusLocProt, ackFault, "a receive's memory was freed"
 	case len(p.data.b) > int(to.Length):
 		return verbs.StatusLocLen, ackInvalid, fmt.Sprintf("a Send of %d bytes came into a receive of %d", len(p.data.b), to.Length)
+	case p.flags&flagInvalidate != 0 && q.denied == remoteRights:
+		return verbs.StatusRemInvReq, ackInvalid, "a Send takes a key back that the queue pair does not let its peer use"
 	case p.flags&flagInvalidate != 0:
 		if err := q.pd.Invalidate(p.mem.Key); err != nil {
 			return verbs.StatusRemInvReq, ackInvalid, fmt.Sprintf("a Send takes a key back: %v", err)

@@ -132,6 +132,21 @@ func (q *qp) PostRecv(wr verbs.RecvWR) error {
 	return nil
 }
 
+// SetAccess changes what the peer may do. The kernel's iWARP devices do not have it.
+func (q *qp) SetAccess(access verbs.Access) error {
+	switch {
+	case !q.view.Attr().QPAccess:
+		return verbs.ErrNotSupported
+	case q.gone:
+		return unix.EINVAL
+	}
+	q.denied = remoteRights &^ access
+	return nil
+}
+
+// remoteRights are those that a peer can have.
+const remoteRights = verbs.RemoteWrite | verbs.RemoteRead | verbs.RemoteAtomic
+
 // Pause makes messages wait, or ends that (verbs.Pauser).
 func (q *qp) Pause(on bool) {
 	q.paused = on

@@ -82,6 +82,7 @@ func (v *view) Attr() verbs.DeviceAttr {
 		MaxQP: 1 << 16, MaxQPWR: 1 << 14, MaxSGE: maxSGE, MaxInline: maxInline, MaxMessage: maxMessage,
 		MaxRDAtom: int(v.in.f.depth), AsksForReceives: !v.in.f.reserved, Invalidates: !v.in.f.reserved,
 		SharesMemory: !v.in.f.reserved, OverlooksFirst: v.in.f.overlooks(),
+		QPAccess: !v.in.f.iwarp || !v.in.f.reserved,
 	}
 	if v.in.f.reserved {
 		attr.MaxCQE = maxCQE

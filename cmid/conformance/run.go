@@ -28,6 +28,7 @@ func Run(t *testing.T, open func(t *testing.T) Rig) {
 		{"write with immediate", writeImmScenarios.run},
 		{"memory", memoryScenarios.run},
 		{"remote access", accessScenarios.run},
+		{"remote access of a queue pair", qpAccessScenarios.run},
 		{"atomics", atomicScenarios.run},
 		{"domains", domainScenarios.run},
 		{"notification", notifyScenarios.run},

@@ -47,6 +47,8 @@ type Config struct {
 	// CRC asks the peer for CRC32c in both directions. A peer that asks for CRC gets it in any
 	// case.
 	CRC bool
+	// Withheld are rights that the peer does not have, whatever a region allows.
+	Withheld verbs.Access
 	// MaxSegment bounds the payload bytes of one FPDU; 0 means the constant MaxSegment.
 	MaxSegment int
 	// Queues is the queue pair's part.

@@ -142,6 +142,9 @@ func (c *Conn) finReady() bool {
 // before Accept. Work requests posted before stay.
 func (c *Conn) SetQueues(q Queues) { c.cfg.Queues = q }
 
+// Withhold changes Config.Withheld. A segment that was not checked yet is checked by it.
+func (c *Conn) Withhold(rights verbs.Access) { c.cfg.Withheld = rights }
+
 // TakeReceives moves the receives that were posted to from to c: for the next attempt to connect,
 // or for a Conn that is made only to be aborted. No message has begun to fill one of them, and c
 // has none of its own. Legal in Upcalls.Rejected.

@@ -90,6 +90,7 @@ type access struct {
 func badAccesses() []access {
 	const open, base = 0x0101, 0x10000
 	remove := func(_ *side, m *memory) { m.Remove(m.open) }
+	withhold := func(s *side, _ *memory) { s.c.Withhold(verbs.RemoteWrite | verbs.RemoteRead) }
 	return []access{
 		{name: "STag unknown", stag: 0x9999, to: base, n: 1, write: "1100", read: "0100"},
 		{name: "STag 0", to: base, n: 1, write: "1100", read: "0100"},
@@ -102,6 +103,8 @@ func badAccesses() []access {
 			name: "STag invalidated", stag: open, to: base, n: 1, good: list(invalidate(1, open)), done: firstDone,
 			write: "1100", read: "0100",
 		},
+		{name: "a queue pair that allows nothing", stag: open, to: base, n: 1, before: withhold, write: "0102", read: "0102"},
+		{name: "a queue pair that allows nothing, STag unknown", stag: 0x9999, to: base, n: 1, before: withhold, write: "0102", read: "0102"},
 		{name: "of another protection domain", stag: 0x0505, to: 0x50000, n: 1, write: "1102", read: "0103"},
 		{name: "of another protection domain, out of bounds", stag: 0x0505, n: 1, write: "1102", read: "0103"},
 		{name: "for reading only", stag: 0x0202, to: 0x20000, n: 1, write: "0102"},

@@ -17,29 +17,33 @@ var (
 		kind, code uint8
 		text       string
 	}{
-		badSTag: {wire.LayerDDP, wire.DDPTagged, 0, "which is not registered, or not any more"},
-		foreign: {wire.LayerDDP, wire.DDPTagged, 2, "which is of another protection domain"},
-		noRight: {wire.LayerRDMAP, wire.RDMAPProtection, 2, "which peers may not write"},
-		wraps:   {wire.LayerDDP, wire.DDPTagged, 3, "beyond the end of the address space"},
-		outside: {wire.LayerDDP, wire.DDPTagged, 1, "outside the region"},
+		withheld: {wire.LayerRDMAP, wire.RDMAPProtection, 2, "by a peer that may not write"},
+		badSTag:  {wire.LayerDDP, wire.DDPTagged, 0, "which is not registered, or not any more"},
+		foreign:  {wire.LayerDDP, wire.DDPTagged, 2, "which is of another protection domain"},
+		noRight:  {wire.LayerRDMAP, wire.RDMAPProtection, 2, "which peers may not write"},
+		wraps:    {wire.LayerDDP, wire.DDPTagged, 3, "beyond the end of the address space"},
+		outside:  {wire.LayerDDP, wire.DDPTagged, 1, "outside the region"},
 	}
 	readDenied = [...]struct {
 		code uint8
 		text string
 	}{
-		badSTag: {0, "which is not registered, or not any more"},
-		foreign: {3, "which is of another protection domain"},
-		noRight: {2, "which peers may not read"},
-		wraps:   {4, "beyond the end of the address space"},
-		outside: {1, "outside the region"},
+		withheld: {2, "by a peer that may not read"},
+		badSTag:  {0, "which is not registered, or not any more"},
+		foreign:  {3, "which is of another protection domain"},
+		noRight:  {2, "which peers may not read"},
+		wraps:    {4, "beyond the end of the address space"},
+		outside:  {1, "outside the region"},
 	}
 )
 
-// access finds the n > 0 bytes from to of the region stag for a peer that wants right. In Go
-// memory and in a region's addresses nothing wraps, so bounds are compared by subtraction.
+// access finds the n > 0 bytes from to of the region stag for a peer that wants right. Who has no
+// right to anything does not learn which keys there are. In Go memory and in a region's addresses nothing wraps, so bounds are compared by subtraction.
 func (c *Conn) access(stag uint32, to uint64, n uint32, right verbs.Access) (mr *verbs.MR, offset uint32, d denial) {
 	mr = c.cfg.Regions.find(stag)
 	switch {
+	case c.cfg.Withheld&right != 0:
+		return nil, 0, withheld
 	case mr == nil:
 		return nil, 0, badSTag
 	case mr.PD != c.cfg.PD:
@@ -248,7 +252,7 @@ func (c *Conn) answered() {
 // what was open to peers can be.
 func (c *Conn) invalidate(stag uint32) *fault {
 	mr := c.cfg.Regions.find(stag)
-	if mr == nil || mr.PD != c.cfg.PD || mr.Access&(verbs.RemoteWrite|verbs.RemoteRead) == 0 {
+	if mr == nil || mr.PD != c.cfg.PD || mr.Access&^c.cfg.Withheld&(verbs.RemoteWrite|verbs.RemoteRead) == 0 {
 		f := rdmapFault(wire.RDMAPProtection, 9, "%v of STag %#x, which is not a region open to this peer", c.rx.op, stag)
 		f.hit.recv = verbs.StatusRemInvReq
 		return f

@@ -70,7 +70,8 @@ func (r *Regions) invalidate(stag uint32) {
 type denial uint8
 
 const (
-	allowed denial = iota
+	allowed  denial = iota
+	withheld        // from this peer
 	badSTag
 	foreign // of another protection domain
 	noRight

@@ -18,6 +18,7 @@ func (d *device) query(guid uint64) (err error) {
 		return fmt.Errorf("is another device now, %#x instead of %#x: %w", d.caps.GUID, guid, unix.ENODEV)
 	}
 	d.attr, d.siw = d.caps.Attr, d.caps.Siw
+	d.attr.QPAccess = !d.caps.IWARP // see queuePair.SetAccess
 	return nil
 }
 

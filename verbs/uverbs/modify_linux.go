@@ -26,6 +26,15 @@ func (q *queuePair) Modify(attr *verbs.QPAttr, mask verbs.QPAttrMask) error {
 	return nil
 }
 
+// SetAccess changes what the peer may do. On iWARP drivers do not agree: soft-iWARP keeps the rights
+// and never looks at them, cxgb4 takes no change of a connection that there is.
+func (q *queuePair) SetAccess(access verbs.Access) error {
+	if !q.dev.attr.QPAccess {
+		return fmt.Errorf("uverbs: %s: access rights of a queue pair: %w", q.dev.name, verbs.ErrNotSupported)
+	}
+	return q.Modify(&verbs.QPAttr{AccessFlags: uint32(access)}, verbs.QPAttrAccessFlags)
+}
+
 // there returns the error of calls on a queue pair that no longer exists, else nil.
 func (q *queuePair) there() error {
 	if err := q.dev.gone(); err != nil {
