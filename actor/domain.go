@@ -31,8 +31,11 @@ import (
 // actor that owns all of them has them all on its loop; IDConfig.Route and IDConfig.Place do that
 // for connections that are requested.
 //
-// A secured connection joins for its handshake. So a peer that is not authenticated yet, and may
-// never be, reaches the memory of the domain if it guesses a key.
+// A secured connection joins for its handshake. Its peer reaches nothing until it is authenticated,
+// and at the listening side until the owner has sent Accept: the queue pair has no remote access
+// before (IBV_QP_ACCESS_FLAGS), and a peer that guesses a key loses its connection with that. The
+// kernel's iWARP devices cannot do this (verbs.DeviceAttr.QPAccess). There a peer that is not
+// authenticated yet, and may never be, reaches the memory of the domain if it guesses a key.
 type Domain struct {
 	mu   sync.Mutex
 	home *home // nil: no connection is in it

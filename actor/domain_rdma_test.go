@@ -5,6 +5,8 @@ package actor
 import (
 	"context"
 	"testing"
+
+	"github.com/rdmactor/rdmactor/cmid"
 )
 
 // On a kernel's device connections of one domain share memory, and their receives are in that
@@ -54,4 +56,48 @@ func TestKernelDomain(t *testing.T) {
 	if err := rt.Shutdown(context.Background()); err != nil {
 		t.Error(err)
 	}
+}
+
+// A stranger in the middle of a handshake who knows a key of the domain reaches nothing, where
+// queue pairs have access rights. Where they have none it does: docs/security.md says so.
+func TestKernelStranger(t *testing.T) {
+	securedKernel(t, func(t *testing.T, cfg IDConfig) {
+		cfg.Memory, cfg.Security.AllowOneSided = 1<<12, rw
+		rt := openKernel(t, testSystem(t))
+		at := env(t, "RDMA_ADDR") + ":0"
+		d := shareDomain(t, rt, rt, at, at, cfg)
+		p := d.join(cfg)
+		shared := memory(p.server, p.s, 1<<10, rw)
+		fill(p.server, p.s, shared, "a secret")
+		key := grant(p.server, p.s, shared)
+		var guards bool
+		p.server.send(p.s, &Call{Fn: func(id *cmid.ID) error { guards = id.Device().Attr().QPAccess; return nil }})
+		next[*Done](p.server)
+		if want := env(t, "RDMA_KIND") == "rxe"; guards != want {
+			t.Errorf("queue pairs have access rights: %t", guards)
+		}
+		for _, write := range []bool{false, true} {
+			stranger := newProbe(t, rt.sys, rt.OnLoop(), nil)
+			id := rt.CreateID(stranger.pid, IDConfig{Raw: true, Memory: 100})
+			stranger.send(id, &Dial{Addr: d.at, PrivateData: half(t, cfg.Security)})
+			next[*Established](stranger)
+			if guards {
+				intrude(stranger, id, key, write)
+				continue
+			}
+			near := memory(stranger, id, 8, 0)
+			stranger.send(id, &Read{Memory: near, Length: 8, Key: key})
+			next[*ReadDone](stranger)
+			if got := string(contents(stranger, id, near)); got != "a secret" {
+				t.Errorf("the stranger reads %q", got)
+			}
+			stranger.send(id, &Close{})
+			until[*Closed](stranger)
+		}
+		d.server.quiet()
+		if got := have(d.join(cfg), key, 8); got != "a secret" {
+			t.Errorf("who is authenticated reads %q", got)
+		}
+		put(p, key, "as before")
+	})
 }

@@ -25,6 +25,8 @@ type kernelLike struct {
 	// one PostSend of so many fails with ENOMEM for no reason; 0: none
 	fail   int
 	refuse error // what every PostSend says; nil: it is done
+	lets   error // what SetAccess says that lets a peer in; nil: it is done
+	blind  bool  // its queue pairs have no rights of their own, as soft-iWARP's
 	// what it answers to DestroyID; nil: it gives identifiers back
 	holds error
 	takes map[states.Op]time.Duration // how long a command waits before it is begun
@@ -152,6 +154,7 @@ func (d *kernelDevice) OnDeviceEvent(f func(verbs.DeviceEvent, int)) { d.report 
 func (d *kernelDevice) Attr() verbs.DeviceAttr {
 	a := d.Device.Attr()
 	a.AsksForReceives, a.SharesMemory, a.MaxCQE, a.MaxQPWR = false, false, d.in.k.cqe, d.in.k.wr
+	a.QPAccess = a.QPAccess && !d.in.k.blind
 	return a
 }
 
@@ -219,6 +222,16 @@ func (q *kernelQP) PostRecv(wr verbs.RecvWR) error {
 		return unix.EINVAL
 	}
 	return q.QP.PostRecv(wr)
+}
+
+func (q *kernelQP) SetAccess(a verbs.Access) error {
+	switch {
+	case q.d.in.k.blind:
+		return verbs.ErrNotSupported
+	case a != 0 && q.d.in.k.lets != nil:
+		return q.d.in.k.lets
+	}
+	return q.QP.SetAccess(a)
 }
 
 func (q *kernelQP) free(id uint64) {

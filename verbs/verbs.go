@@ -326,11 +326,12 @@ type QP interface {
 	// PostRecv queues wr. It may be called from creation on, before the connection is established.
 	// It fails with ENOMEM if the queue is full.
 	PostRecv(wr RecvWR) error
-	// SetAccess says what the peer may do in the memory of the queue pair's domain (ibv_modify_qp(3)
-	// with IBV_QP_ACCESS_FLAGS): RemoteWrite, RemoteRead and RemoteAtomic. A region's own rights
-	// count beside that. A new queue pair allows all three. What the peer does without the right
-	// ends the connection, and it sees StatusRemInvReq, on iWARP a Terminate. Without any right it
-	// cannot take keys back either (SendWithInvalidate). An operation without bytes may pass.
+	// SetAccess says what the peer may do in the memory of the queue pair's domain
+	// (ibv_modify_qp(3) with IBV_QP_ACCESS_FLAGS): RemoteWrite, RemoteRead and RemoteAtomic. A
+	// region's own rights count beside that. A new queue pair allows all three. What the peer
+	// does without the right ends the connection, and it sees StatusRemInvReq, on iWARP a
+	// Terminate. Without any right it cannot take keys back either (SendWithInvalidate). An
+	// operation without bytes may pass.
 	//
 	// When SetAccess returns, the change counts for whatever the device begins to handle. The error
 	// is ErrNotSupported without DeviceAttr.QPAccess, EINVAL for a queue pair that is destroyed,

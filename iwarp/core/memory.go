@@ -38,7 +38,8 @@ var (
 )
 
 // access finds the n > 0 bytes from to of the region stag for a peer that wants right. Who has no
-// right to anything does not learn which keys there are. In Go memory and in a region's addresses nothing wraps, so bounds are compared by subtraction.
+// right to anything does not learn which keys there are. In Go memory and in a region's addresses
+// nothing wraps, so bounds are compared by subtraction.
 func (c *Conn) access(stag uint32, to uint64, n uint32, right verbs.Access) (mr *verbs.MR, offset uint32, d denial) {
 	mr = c.cfg.Regions.find(stag)
 	switch {

@@ -26,8 +26,8 @@ func (q *queuePair) Modify(attr *verbs.QPAttr, mask verbs.QPAttrMask) error {
 	return nil
 }
 
-// SetAccess changes what the peer may do. On iWARP drivers do not agree: soft-iWARP keeps the rights
-// and never looks at them, cxgb4 takes no change of a connection that there is.
+// SetAccess changes what the peer may do. On iWARP drivers do not agree: soft-iWARP keeps the
+// rights and never looks at them, cxgb4 takes no change of a connection that there is.
 func (q *queuePair) SetAccess(access verbs.Access) error {
 	if !q.dev.attr.QPAccess {
 		return fmt.Errorf("uverbs: %s: access rights of a queue pair: %w", q.dev.name, verbs.ErrNotSupported)

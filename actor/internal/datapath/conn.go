@@ -68,13 +68,14 @@ func New(l *Loop, id *cmid.ID, up Identifier, t Terms) (*Conn, error) {
 		return nil, err
 	}
 	c.l.Shares.join(c)
-	if c.pool.srq == nil {
-		if err := c.reserve(receives); err != nil {
-			c.Stop()
-			err = errors.Join(err, c.QP.Destroy())
-			c.Release()
-			return nil, err
-		}
+	if err = c.shutOut(); err == nil && c.pool.srq == nil {
+		err = c.reserve(receives)
+	}
+	if err != nil {
+		c.Stop()
+		err = errors.Join(err, c.QP.Destroy())
+		c.Release()
+		return nil, err
 	}
 	return c, nil
 }

@@ -46,6 +46,9 @@ type owed struct {
 // its request, and waits for the peer's accept or reject.
 func (c *Conn) Secure(ch *secure.Channel, body []byte) error {
 	c.sec.channel, c.sec.awaited = ch, wire.TypeAccept
+	if err := c.letIn(); err != nil {
+		return err
+	}
 	if c.Device.attr.OverlooksFirst {
 		c.l.el.AfterFunc(overlookTime, c.probeRequest)
 	}
@@ -62,6 +65,9 @@ func (c *Conn) probeRequest() {
 
 // Accept sends the accept, with body in it. Messages flow from Establish on.
 func (c *Conn) Accept(body []byte) error {
+	if err := c.letIn(); err != nil {
+		return err
+	}
 	if err := c.sendFirst(wire.TypeAccept, body); err != nil {
 		return err
 	}

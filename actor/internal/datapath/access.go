@@ -1,0 +1,42 @@
+package datapath
+
+import (
+	"fmt"
+
+	"github.com/rdmactor/rdmactor/actor/internal/secure"
+	"github.com/rdmactor/rdmactor/verbs"
+)
+
+// The peer of a secured connection is nobody until its handshake is done, and its queue pair is in
+// the domain of its owner's memory by then. So until then the queue pair lets it reach nothing, if
+// the device can do that. Where there is no owner's memory, nothing is open to the peer before the
+// first messages have come and gone, and so nothing has to be kept from it.
+//
+// The peer may use memory as soon as it knows that this side has agreed. So the side that has
+// connected lets its peer in before its request leaves: it knows who the peer is, and the peer
+// answers to that. The other side does so before its accept leaves, when its owner has decided.
+
+// guarded reports whether the peer has to be kept from memory, and let in.
+func (c *Conn) guarded() bool { return c.sec != nil && c.area != nil && c.Device.attr.QPAccess }
+
+// shutOut keeps the peer from memory: nobody knows who it is.
+func (c *Conn) shutOut() error {
+	if !c.guarded() {
+		return nil
+	}
+	if err := c.QP.SetAccess(0); err != nil {
+		return fmt.Errorf("modify_qp on %s: the peer cannot be kept from memory: %w", c.Device.Verbs.Name(), err)
+	}
+	return nil
+}
+
+// letIn ends that.
+func (c *Conn) letIn() error {
+	if !c.guarded() {
+		return nil
+	}
+	if err := c.QP.SetAccess(verbs.RemoteRead | verbs.RemoteWrite | verbs.RemoteAtomic); err != nil {
+		return &secure.HandshakeError{What: "modify_qp on " + c.Device.Verbs.Name() + ": the peer cannot be let in", Err: err}
+	}
+	return nil
+}
