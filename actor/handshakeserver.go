@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/rdmactor/rdmactor/actor/internal/datapath"
+	"github.com/rdmactor/rdmactor/actor/internal/limits"
 	"github.com/rdmactor/rdmactor/actor/internal/mailbox"
 	"github.com/rdmactor/rdmactor/actor/internal/secure"
 	"github.com/rdmactor/rdmactor/actor/internal/wire"
@@ -53,22 +54,14 @@ func (l *loop) deny(in *incoming, own secure.Features, why secure.Refusal, err e
 // crowd counts a peer that is not authenticated. Not ok: there are too many, or too many from its
 // address.
 func (rt *Runtime) crowd(a Addr) (ok bool) {
-	rt.strangers.mu.Lock()
-	defer rt.strangers.mu.Unlock()
-	if !rt.strangers.places.May(a.Source(), rt.cfg.Limits.Handshakes) {
-		return false
-	}
-	rt.strangers.places.Take(a.Source())
-	return true
+	return rt.strangers.Take(a.Source(), rt.cfg.Limits.Handshakes)
 }
 
 // uncrowd ends what crowd has begun.
 func (it *ident) uncrowd() {
 	if hand := it.hand; hand != nil && hand.counted {
 		hand.counted = false
-		it.rt.strangers.mu.Lock()
-		defer it.rt.strangers.mu.Unlock()
-		it.rt.strangers.places.Free(hand.in.r.Peer.Source())
+		it.rt.strangers.Free(hand.in.r.Peer.Source())
 	}
 }
 
@@ -214,7 +207,7 @@ var errRouteFailed = errors.New("Security.Authorize or IDConfig.Route has failed
 
 // authorize asks Authorize and Route, which are the user's. Not ok: one of them has not returned,
 // or has named an owner that nothing can be sent to.
-func (it *ident) authorize(r *cmid.ConnectRequest) (reject *cmid.Reject, over overLimit, ok bool) {
+func (it *ident) authorize(r *cmid.ConnectRequest) (reject *cmid.Reject, over limits.Exceeded, ok bool) {
 	in, returned := it.hand.in, false
 	defer func() {
 		if returned {
@@ -228,13 +221,13 @@ func (it *ident) authorize(r *cmid.ConnectRequest) (reject *cmid.Reject, over ov
 		it.l.failed("Authorize or Route of " + in.name)
 		it.rt.sys.EventStream.Publish(&Panicked{"Authorize or Route of a listener", in.name, value, debug.Stack()})
 	}()
-	var limits PeerLimits
+	var set PeerLimits
 	if f := it.cfg.Security.Authorize; f != nil {
 		seen := *r
-		limits, reject = f(&seen)
+		set, reject = f(&seen)
 	}
 	if reject == nil {
-		over = it.limit(r, limits)
+		over = it.limit(r, set)
 	}
 	var owner *actor.PID
 	if in.route != nil && reject == nil && over == 0 {

@@ -10,6 +10,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/rdmactor/rdmactor/actor/internal/datapath"
+	"github.com/rdmactor/rdmactor/actor/internal/limits"
 	"github.com/rdmactor/rdmactor/actor/internal/mailbox"
 	"github.com/rdmactor/rdmactor/actor/internal/overwrite"
 	"github.com/rdmactor/rdmactor/actor/internal/secure"
@@ -82,9 +83,9 @@ type ident struct {
 	goodbyeTimer *eventloop.Timer // of it; nil: the same
 	leaving      *cmid.Disconnect // waits for it; nil: none
 
-	composed bool    // a Dial or Serve is under way
-	counted  bool    // in Runtime.count
-	person   *person // in Runtime.identities; nil: it is not there
+	composed bool           // a Dial or Serve is under way
+	counted  bool           // in Runtime.count
+	person   *limits.Person // in Runtime.identities; nil: it is not there
 	life     identLife
 	cause    error // why it ended; nil: it was asked for
 }
@@ -215,7 +216,7 @@ func (it *ident) answered(how fate) {
 	if it.request {
 		it.request = false
 		it.via.count(how)
-		it.l.requests.add(it.listener, -1)
+		it.l.requests.Free(it.listener)
 		it.rearm()
 	}
 }

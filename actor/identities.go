@@ -2,12 +2,10 @@ package actor
 
 import (
 	"fmt"
-	"sync"
 
 	"golang.org/x/sys/unix"
 
-	"github.com/rdmactor/rdmactor/actor/internal/datapath"
-	"github.com/rdmactor/rdmactor/internal/fairshare"
+	"github.com/rdmactor/rdmactor/actor/internal/limits"
 )
 
 // The connections that listeners have are shared by the identities of their peers, on all loops:
@@ -49,64 +47,25 @@ type PeerLimits struct {
 // (PeerLimits). errors.Is: EUSERS.
 var ErrPeerLimits = fmt.Errorf("the limits of this identity are reached: %w", unix.EUSERS)
 
-// overLimit is why a peer that is authenticated is refused. It is a byte on the wire.
-type overLimit byte
-
-const (
-	overConnections overLimit = 1 + iota
-	overRate
-	overMemory
-)
-
-func (o overLimit) String() string {
-	switch o {
-	case overConnections:
-		return "too many connections"
-	case overRate:
-		return "too many connects in this time"
-	case overMemory:
-		return "too much memory for its connections"
-	}
-	return fmt.Sprintf("reason %d", byte(o))
-}
-
-// person is an identity, or the address of somebody who has none.
-type person = datapath.Person
-
-// identities counts the connections of authenticated peers. Any goroutine.
-type identities struct {
-	mu     sync.Mutex
-	places fairshare.Shares[person]
-	rates  fairshare.Rates[person]
-}
-
-// limit counts the peer if there is room for it within limits; 0: there is.
-func (it *ident) limit(r *ConnectRequest, limits PeerLimits) overLimit {
+// limit counts the peer if there is room for it within what is set for it; 0: there is.
+func (it *ident) limit(r *ConnectRequest, set PeerLimits) limits.Exceeded {
 	s := it.cfg.Security
-	if denied := limits.DenyOneSided & s.AllowOneSided; denied != 0 {
+	if denied := set.DenyOneSided & s.AllowOneSided; denied != 0 {
 		own := *s
 		own.AllowOneSided &^= denied
 		it.cfg.Security = &own
 	}
-	who := person{Identity: r.Identity}
+	who := &limits.Person{Identity: r.Identity}
 	if who.Identity == "" {
 		who.Address = r.Peer.Source()
 	}
-	all := &it.rt.identities
-	all.mu.Lock()
-	defer all.mu.Unlock()
-	switch {
-	case limits.Connections > 0 && all.places.Has(who) >= limits.Connections,
-		!all.places.May(who, it.rt.cfg.Limits.Connections):
-		return overConnections
-	case !it.conn.Belong(who, limits.Memory):
-		return overMemory
-	case limits.ConnectRate > 0 && !all.rates.Take(who, limits.ConnectRate, it.l.el.Now()):
-		return overRate
+	may := limits.May{Connections: set.Connections, ConnectRate: set.ConnectRate}
+	may.Memory = func() bool { return it.conn.Belong(*who, set.Memory) }
+	over := it.rt.identities.Take(*who, may, it.rt.cfg.Limits.Connections, it.l.el.Now())
+	if over == 0 {
+		it.person = who
 	}
-	all.places.Take(who)
-	it.person = &who
-	return 0
+	return over
 }
 
 // unlimit gives back what limit has counted.
@@ -114,15 +73,12 @@ func (it *ident) unlimit() {
 	if it.person == nil {
 		return
 	}
-	all := &it.rt.identities
-	all.mu.Lock()
-	defer all.mu.Unlock()
-	all.places.Free(*it.person)
+	it.rt.identities.Free(*it.person)
 	it.person = nil
 }
 
 // refuseOver ends a connection whose peer has reached a limit.
-func (it *ident) refuseOver(why overLimit) {
+func (it *ident) refuseOver(why limits.Exceeded) {
 	it.log.Warn("rdma: a peer has reached the limits of its identity: rejected", "id", it.id.Handle(), "peer", it.hand.in.r.Peer,
 		"local", it.hand.in.r.Local, "identity", it.who, "err", why.String())
 	it.answered(fateIdentity)
@@ -132,9 +88,9 @@ func (it *ident) refuseOver(why overLimit) {
 
 // overLimitError is what the peer makes of the reason.
 func overLimitError(body []byte) error {
-	why := overLimit(0)
+	why := limits.Exceeded(0)
 	if len(body) > 0 {
-		why = overLimit(body[0])
+		why = limits.Exceeded(body[0])
 	}
 	return fmt.Errorf("rejected: %v: %w (%w)", why, ErrPeerLimits, unix.ECONNREFUSED)
 }

@@ -28,8 +28,11 @@ type loop struct {
 	ch  *cmid.Channel
 	ids map[*ident]struct{} // every identifier whose actor runs here
 	// identifiers without an actor that the device has not given back, with their connections
-	orphans  map[*cmid.ID]*datapath.Conn
-	requests unanswered                  // ConnectRequests
+	orphans map[*cmid.ID]*datapath.Conn
+	// ConnectRequests that nobody has answered, by listener: an owner that does not answer must not
+	// use up the room of other listeners. A request counts on the loop where its connection will
+	// live.
+	requests fairshare.Shares[cmid.Handle]
 	rates    fairshare.Rates[netip.Addr] // of requests, by the network address that they come from
 	emptied  func()                      // Shutdown waits for the last identifier; nil: nobody does
 

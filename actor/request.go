@@ -168,7 +168,7 @@ func (l *loop) ask(from *ident, in *incoming, name string, call func()) (ok bool
 // that is spawned for it. nil: it was rejected.
 func (l *loop) take(in *incoming) *ident {
 	closing := l.rt.closing.Load()
-	tooMany, noRoom := !l.requests.may(in.r.Listener, l.rt.cfg.Limits.PendingRequests), l.noRoom(in)
+	tooMany, noRoom := !l.requests.May(in.r.Listener, l.rt.cfg.Limits.PendingRequests), l.noRoom(in)
 	crowded := false
 	if !closing && !tooMany && !noRoom {
 		if crowded = in.cfg.secured() && !l.rt.crowd(in.r.Peer); !crowded {
@@ -221,7 +221,7 @@ func (l *loop) welcome(in *incoming) *ident {
 		it.log.Warn("rdma: the device refuses a request's Transport", "id", in.id.Handle(), "peer", in.r.Peer, "err", err)
 	}
 	it.state = in.id.State()
-	l.requests.add(it.listener, 1)
+	l.requests.Take(it.listener)
 	it.pid = l.rt.spawn(it)
 	l.ids[it] = struct{}{} // Shutdown may look before Started
 	if in.cfg.secured() {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"github.com/rdmactor/rdmactor/actor/internal/limits"
 	"github.com/rdmactor/rdmactor/iwarp"
 )
 
@@ -86,15 +87,17 @@ func checkEmpty(tb testing.TB, rt *Runtime) {
 	if n := rt.count.Load(); n != 0 {
 		tb.Errorf("%d identifiers are still counted after Shutdown", n)
 	}
-	if !rt.strangers.places.May(netip.Addr{}, 1) {
+	if !rt.strangers.Take(netip.Addr{}, 1) {
 		tb.Error("peers that are not authenticated are still counted after Shutdown")
 	}
-	if !rt.identities.places.May(person{}, 1) {
+	rt.strangers.Free(netip.Addr{})
+	if rt.identities.Take(limits.Person{}, limits.May{Memory: func() bool { return true }}, 1, time.Now()) != 0 {
 		tb.Error("peers with identities are still counted after Shutdown")
 	}
+	rt.identities.Free(limits.Person{})
 	for _, l := range rt.loops {
-		if len(l.ids) != 0 || l.requests.all != 0 {
-			tb.Errorf("after Shutdown loop %s has %d identifiers and %d requests", l.el.Name(), len(l.ids), l.requests.all)
+		if len(l.ids) != 0 || !l.requests.May(0, 1) {
+			tb.Errorf("after Shutdown loop %s has %d identifiers, or requests that nobody has answered", l.el.Name(), len(l.ids))
 		}
 		if assigned, coming := l.assigned.Load(), l.coming.Load(); assigned != 0 || coming != 0 {
 			tb.Errorf("after Shutdown %d identifiers are counted on loop %s, and %d on their way there", assigned, l.el.Name(), coming)

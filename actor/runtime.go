@@ -10,9 +10,9 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"github.com/rdmactor/rdmactor/actor/internal/limits"
 	"github.com/rdmactor/rdmactor/actor/internal/mailbox"
 	"github.com/rdmactor/rdmactor/cmid"
-	"github.com/rdmactor/rdmactor/internal/fairshare"
 	"github.com/rdmactor/rdmactor/internal/sched"
 )
 
@@ -25,22 +25,18 @@ type Runtime struct {
 	off      *mailbox.Goroutines
 	spawned  atomic.Uint32 // OnLoop actors spawned
 
-	cfg      Config
-	commands CommandObserver // the Observer, if it is one; nil: nobody is notified
-	journal  journal
-	dumps    dumps
-	log      *slog.Logger // the journal's
-	guardian *actor.PID   // every identifier's parent
-	stopped  chan struct{}
-	names    atomic.Uint64
-	count    atomic.Int64 // identifiers
-	closing  atomic.Bool
-	// peers that are not authenticated
-	strangers struct {
-		mu     sync.Mutex
-		places fairshare.Places
-	}
-	identities identities
+	cfg        Config
+	commands   CommandObserver // the Observer, if it is one; nil: nobody is notified
+	journal    journal
+	dumps      dumps
+	log        *slog.Logger // the journal's
+	guardian   *actor.PID   // every identifier's parent
+	stopped    chan struct{}
+	names      atomic.Uint64
+	count      atomic.Int64 // identifiers
+	closing    atomic.Bool
+	strangers  limits.Strangers  // peers that are not authenticated
+	identities limits.Identities // of authenticated peers
 	computing  computing
 	over       atomic.Bool // Shutdown has ended
 

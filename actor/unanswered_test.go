@@ -3,8 +3,6 @@ package actor
 import (
 	"fmt"
 	"testing"
-
-	"github.com/rdmactor/rdmactor/cmid"
 )
 
 // Listeners whose owners answer nothing leave room for the requests of the others.
@@ -42,34 +40,4 @@ func TestPendingRequestsAreShared(t *testing.T) {
 			next[*Established](awake)
 		}
 	}, Config{Limits: Limits{PendingRequests: 32}})
-}
-
-// Whoever comes after any number of greedy ones finds what is kept for it, and what is answered is
-// free again.
-func TestPendingFloor(t *testing.T) {
-	const limit = 1024
-	var u unanswered
-	greedy := func(listener cmid.Handle) (n int) {
-		for ; u.may(listener, limit); n++ {
-			u.add(listener, 1)
-		}
-		return n
-	}
-	for listener := range cmid.Handle(20) {
-		if greedy(listener) == 0 {
-			t.Fatalf("listener %d may have none", listener)
-		}
-	}
-	if left := limit - u.all; left < limit/unansweredKept/2 {
-		t.Fatalf("20 greedy listeners leave %d of %d", left, limit)
-	}
-	for listener, n := range u.of {
-		u.add(listener, -n)
-	}
-	if u.all != 0 || len(u.of) != 0 {
-		t.Errorf("%d are counted, of %v, when all are answered", u.all, u.of)
-	}
-	if n := greedy(0); n != (limit-limit/unansweredKept)/2+1 {
-		t.Errorf("alone a listener may have %d of %d", n, limit)
-	}
 }

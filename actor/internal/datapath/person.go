@@ -1,6 +1,6 @@
 package datapath
 
-import "net/netip"
+import "github.com/rdmactor/rdmactor/actor/internal/limits"
 
 // What all connections of one person occupy of a loop's memory to receive into is bounded, if the
 // user says so. What a connection's peer may send at once is promised to it in the hello, before
@@ -16,15 +16,9 @@ import "net/netip"
 // Stopping a connection in the middle would not do: what makes its owner consume may be behind the
 // next message.
 
-// Person is who a peer is: an identity, or the address of somebody who has none.
-type Person struct {
-	Identity string
-	Address  netip.Addr
-}
-
 // occupied is what one occupies of a loop's memory. Loop goroutine.
 type occupied struct {
-	who      Person
+	who      limits.Person
 	most     int // bytes; 0: any number
 	Receives int // bytes promised to connections, and retained of those that have ended
 	Large    int // bytes of large messages, being read or here
@@ -32,7 +26,7 @@ type occupied struct {
 
 // Belong notes whose the connection is, and what all of who's may occupy, in bytes; 0: any amount.
 // Not ok: there is no room for this one.
-func (c *Conn) Belong(who Person, most int) (ok bool) {
+func (c *Conn) Belong(who limits.Person, most int) (ok bool) {
 	o := c.l.Persons[who]
 	if o == nil {
 		o = &occupied{who: who}

@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"time"
 
+	"github.com/rdmactor/rdmactor/actor/internal/limits"
 	"github.com/rdmactor/rdmactor/actor/internal/memory"
 	"github.com/rdmactor/rdmactor/actor/internal/secure"
 	"github.com/rdmactor/rdmactor/actor/internal/wire"
@@ -32,7 +33,7 @@ type Loop struct {
 	HeldBudget    *memory.Budget // of what peers read messages from
 	Sources       memory.Sources
 	segments      segments // of large messages, to be sealed or opened
-	Persons       map[Person]*occupied
+	Persons       map[limits.Person]*occupied
 
 	MemoryBudget int // bytes for one-sided operations that may still be registered
 	Kept         int // memories that somebody uses beyond their connection's end
@@ -52,12 +53,12 @@ type Limits struct {
 }
 
 // Init makes it ready for connections.
-func (l *Loop) Init(el *eventloop.Loop, log *slog.Logger, limits Limits) {
-	l.el, l.log, l.limits = el, log, limits
-	l.MemoryBudget, l.Lookouts, l.Persons = limits.Memory, make(map[Keepalive]*Lookout), make(map[Person]*occupied)
-	l.RecvBudget = memory.NewBudget(l.el, limits.Receive, limits.Receive/4, limits.Receive/2)
-	l.SendBudget = memory.NewBudget(l.el, limits.Send, 0, limits.Send)
-	l.HeldBudget = memory.NewBudget(l.el, limits.Send, 0, 0)
+func (l *Loop) Init(el *eventloop.Loop, log *slog.Logger, most Limits) {
+	l.el, l.log, l.limits = el, log, most
+	l.MemoryBudget, l.Lookouts, l.Persons = most.Memory, make(map[Keepalive]*Lookout), make(map[limits.Person]*occupied)
+	l.RecvBudget = memory.NewBudget(l.el, most.Receive, most.Receive/4, most.Receive/2)
+	l.SendBudget = memory.NewBudget(l.el, most.Send, 0, most.Send)
+	l.HeldBudget = memory.NewBudget(l.el, most.Send, 0, 0)
 	l.Sources = memory.NewSources(l.el, l.RecvBudget)
 	l.largeReceives = make(largeReceives)
 	l.Shares = shares{l: l, limit: l.RecvBudget.Most()}

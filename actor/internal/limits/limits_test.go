@@ -1,0 +1,92 @@
+package limits
+
+import (
+	"net/netip"
+	"testing"
+	"time"
+)
+
+func yes() bool { return true }
+
+// A person is refused for the first limit that it has reached, and nothing of a refused connection
+// counts.
+func TestIdentitiesHaveLimits(t *testing.T) {
+	var i Identities
+	now := time.Unix(1, 0)
+	alice, bob := Person{Identity: "alice"}, Person{Identity: "bob"}
+	take := func(who Person, may May, want Exceeded) {
+		t.Helper()
+		if got := i.Take(who, may, 64, now); got != want {
+			t.Errorf("%s: %v, want %v", who.Identity, got, want)
+		}
+	}
+	two := May{Connections: 2, Memory: yes}
+	take(alice, two, 0)
+	take(alice, two, 0)
+	take(alice, two, Connections)
+	take(bob, two, 0)
+	i.Free(alice)
+	take(alice, May{Memory: func() bool { return false }}, Memory)
+	take(alice, two, 0)
+
+	slow := May{ConnectRate: 1, Memory: yes}
+	for range 4 {
+		take(bob, slow, 0)
+		i.Free(bob)
+	}
+	take(bob, slow, Rate)
+	now = now.Add(time.Second)
+	take(bob, slow, 0)
+}
+
+// One person that takes whatever it gets leaves places for others, who get theirs back.
+func TestIdentitiesShare(t *testing.T) {
+	const most = 64
+	var i Identities
+	may := May{Memory: yes}
+	taken := 0
+	for taken <= most && i.Take(Person{Identity: "greedy"}, may, most, time.Time{}) == 0 {
+		taken++
+	}
+	if taken < most/4 || taken > most/2 {
+		t.Errorf("the greedy one has %d of %d", taken, most)
+	}
+	for _, a := range []string{"10.0.0.1", "10.0.0.2"} {
+		who := Person{Address: netip.MustParseAddr(a)}
+		if got := i.Take(who, may, most, time.Time{}); got != 0 {
+			t.Errorf("%s is refused: %v", a, got)
+		}
+	}
+}
+
+// So do addresses, as long as nobody knows who is there.
+func TestStrangersShare(t *testing.T) {
+	const most = 64
+	var s Strangers
+	greedy, other := netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("10.0.0.2")
+	taken := 0
+	for taken <= most && s.Take(greedy, most) {
+		taken++
+	}
+	if taken < most/4 || taken > most/2 || !s.Take(other, most) {
+		t.Errorf("one address has %d of %d, and another is refused", taken, most)
+	}
+	for range taken {
+		s.Free(greedy)
+	}
+	s.Free(other)
+	if !s.Take(netip.Addr{}, 1) {
+		t.Error("somebody is counted when all have gone")
+	}
+}
+
+// What is on the wire is said in words, also by a peer that has other reasons.
+func TestExceeded(t *testing.T) {
+	for e, want := range map[Exceeded]string{
+		1: "too many connections", 2: "too many connects in this time", 3: "too much memory for its connections", 9: "reason 9",
+	} {
+		if e.String() != want {
+			t.Errorf("%d is %q", byte(e), e)
+		}
+	}
+}
