@@ -160,7 +160,7 @@ func (l *loop) dump(k FlightKind, why string) {
 		h.copied, h.log = l.flight.Copy(flightLogged), l.rt.cfg.Logger.Handler()
 	}
 	rec := slog.NewRecord(now, slog.LevelWarn, "rdma: flight recorder: "+k.String(), 0)
-	if !l.rt.journal.put(line{h, context.Background(), rec}) {
+	if !l.rt.journal.Put(context.Background(), h, rec) {
 		h.of.handed(k)
 	}
 }

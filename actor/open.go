@@ -37,9 +37,9 @@ func Open(sys *actor.ActorSystem, cfg Config) (*Runtime, error) {
 	}
 	rt := &Runtime{sys: sys, registry: mailbox.RegistryOf(sys), off: &mailbox.Goroutines{Scheduler: cfg.Scheduler}, cfg: cfg, stopped: make(chan struct{})}
 	rt.commands, _ = cfg.Observer.(CommandObserver)
-	rt.journal.sched = cfg.Scheduler
+	rt.journal.Scheduler = cfg.Scheduler
 	rt.computing.places(cfg.Scheduler)
-	rt.log = rt.journal.logger(cfg.Logger)
+	rt.log = rt.journal.Logger(cfg.Logger)
 	rt.resolve = cmid.LookupAddrInfo
 	rt.shutdown.done = make(chan struct{})
 	rt.lookups, rt.cancel = context.WithCancel(context.Background())
@@ -70,7 +70,7 @@ func (rt *Runtime) addLoop(i int, cfg eventloop.Config) error {
 	if cfg.Logger == nil {
 		cfg.Logger = rt.cfg.Logger
 	}
-	cfg.Logger = rt.journal.logger(cfg.Logger)
+	cfg.Logger = rt.journal.Logger(cfg.Logger)
 	cfg.Alarm = rt.registry.Alarm()
 	traces := cfg.OnStall != nil
 	l := &loop{rt: rt, ids: make(map[*ident]struct{}), clock: time.Now, flight: flight.New(rt.cfg.Flight.Records)}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"github.com/rdmactor/rdmactor/actor/internal/journal"
 	"github.com/rdmactor/rdmactor/actor/internal/limits"
 	"github.com/rdmactor/rdmactor/actor/internal/mailbox"
 	"github.com/rdmactor/rdmactor/cmid"
@@ -27,7 +28,7 @@ type Runtime struct {
 
 	cfg        Config
 	commands   CommandObserver // the Observer, if it is one; nil: nobody is notified
-	journal    journal
+	journal    journal.Journal
 	dumps      dumps
 	log        *slog.Logger // the journal's
 	guardian   *actor.PID   // every identifier's parent

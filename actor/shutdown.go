@@ -66,7 +66,7 @@ func (rt *Runtime) end(ctx context.Context) error {
 		err = errors.Join(err, fmt.Errorf("rdma: shutdown: the guardian does not stop: is a loop blocked?"))
 	}
 	err = errors.Join(err, rt.stopLoops(last))
-	return errors.Join(err, rt.journal.flush(last))
+	return errors.Join(err, rt.journal.Flush(last))
 }
 
 // grace ends when ctx has been over for abortFor.

@@ -1,4 +1,6 @@
-package actor
+// Package journal writes lines of the log for code that must not wait for a logger, and bounds how
+// many lines of one text are written.
+package journal
 
 import (
 	"context"
@@ -25,19 +27,20 @@ const (
 	linesEvery   = 10 * time.Second // in this time
 	linesInQueue = 1000             // wait for the logger
 	textsKnown   = 100              // the others are counted as one
-	lineWait     = 5 * time.Second  // is what Shutdown gives a logger for a line
+	lineWait     = 5 * time.Second  // is what Flush gives a logger for a line
 )
 
-// journal is the lines that are to be written, to whichever logger. Any goroutine.
-type journal struct {
+// Journal is the lines that are to be written, to whichever logger. Its zero value has none. Any
+// goroutine.
+type Journal struct {
+	Scheduler *sched.Scheduler // nil: Go's
+
 	mu      sync.Mutex
 	texts   map[string]*lineRate
 	queue   []line
 	writing bool
 	lines   uint64        // that were given to loggers
 	written chan struct{} // made by who waits; closed when the queue is empty
-
-	sched *sched.Scheduler // the runtime's
 }
 
 // line is one that waits.
@@ -54,13 +57,15 @@ type lineRate struct {
 	unlogged uint64    // since the last that was written
 }
 
-// logger is to, but nobody who logs waits for it.
-func (w *journal) logger(to *slog.Logger) *slog.Logger {
-	return slog.New(&lineHandler{w, to.Handler()})
+// Logger is to, but nobody who logs waits for it.
+func (w *Journal) Logger(to *slog.Logger) *slog.Logger {
+	return slog.New(&Handler{w, to.Handler()})
 }
 
-// put queues a line, if its text has not been written too often, and if there is room.
-func (w *journal) put(l line) (queued bool) {
+// Put queues a line for a handler, if its text has not been written too often, and if there is
+// room.
+func (w *Journal) Put(ctx context.Context, to slog.Handler, rec slog.Record) (queued bool) {
+	l := line{to, ctx, rec}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	r := w.rateOf(l.rec.Message)
@@ -76,12 +81,12 @@ func (w *journal) put(l line) (queued bool) {
 	w.queue = append(w.queue, l)
 	if !w.writing {
 		w.writing = true
-		w.sched.Go(w.write)
+		w.Scheduler.Go(w.write)
 	}
 	return true
 }
 
-func (w *journal) rateOf(text string) *lineRate {
+func (w *Journal) rateOf(text string) *lineRate {
 	if w.texts[text] == nil && len(w.texts) >= textsKnown {
 		text = ""
 	}
@@ -108,13 +113,13 @@ func (r *lineRate) take(now time.Time) bool {
 }
 
 // write writes what there is. A logger that panics, or calls runtime.Goexit, costs its line.
-func (w *journal) write() {
+func (w *Journal) write() {
 	defer func() {
 		_ = recover()
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		if len(w.queue) > 0 {
-			w.sched.Go(w.write)
+			w.Scheduler.Go(w.write)
 			return
 		}
 		w.writing, w.queue = false, nil
@@ -132,7 +137,7 @@ func (w *journal) write() {
 	}
 }
 
-func (w *journal) next() (l line, ok bool) {
+func (w *Journal) next() (l line, ok bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if len(w.queue) == 0 {
@@ -144,16 +149,16 @@ func (w *journal) next() (l line, ok bool) {
 	return l, true
 }
 
-// flush waits until everything is written, or says what is not: when ctx ends, or when a logger
+// Flush waits until everything is written, or says what is not: when ctx ends, or when a logger
 // does not return from a line, which may be waiting for this Shutdown.
-func (w *journal) flush(ctx context.Context) error {
+func (w *Journal) Flush(ctx context.Context) error {
 	for {
 		written, lines := w.progress()
 		if written == nil {
 			return nil
 		}
 		line, cancel := context.WithTimeout(ctx, lineWait)
-		done := w.sched.Await(written, line.Done())
+		done := w.Scheduler.Await(written, line.Done())
 		cancel()
 		if done {
 			return nil
@@ -170,7 +175,7 @@ func (w *journal) flush(ctx context.Context) error {
 
 // progress returns a channel that is closed when everything is written, nil if it is, and how many
 // lines loggers were given.
-func (w *journal) progress() (written chan struct{}, lines uint64) {
+func (w *Journal) progress() (written chan struct{}, lines uint64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.writing && w.written == nil {
@@ -179,28 +184,32 @@ func (w *journal) progress() (written chan struct{}, lines uint64) {
 	return w.written, w.lines
 }
 
-// lineHandler is a logger's handler behind the queue.
-type lineHandler struct {
-	w  *journal
+// Handler is a logger's handler behind the queue.
+type Handler struct {
+	w  *Journal
 	to slog.Handler
 }
 
-func (h *lineHandler) Enabled(ctx context.Context, level slog.Level) bool {
+// Enabled is the logger's.
+func (h *Handler) Enabled(ctx context.Context, level slog.Level) bool {
 	return h.to.Enabled(ctx, level)
 }
 
-func (h *lineHandler) Handle(ctx context.Context, rec slog.Record) error {
+// Handle queues a line, or writes it.
+func (h *Handler) Handle(ctx context.Context, rec slog.Record) error {
 	if rec.Level < slog.LevelInfo {
 		return h.to.Handle(ctx, rec)
 	}
-	h.w.put(line{h.to, ctx, rec})
+	h.w.Put(ctx, h.to, rec)
 	return nil
 }
 
-func (h *lineHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
-	return &lineHandler{h.w, h.to.WithAttrs(attrs)}
+// WithAttrs is the logger's, behind the same queue.
+func (h *Handler) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return &Handler{h.w, h.to.WithAttrs(attrs)}
 }
 
-func (h *lineHandler) WithGroup(name string) slog.Handler {
-	return &lineHandler{h.w, h.to.WithGroup(name)}
+// WithGroup is the logger's, behind the same queue.
+func (h *Handler) WithGroup(name string) slog.Handler {
+	return &Handler{h.w, h.to.WithGroup(name)}
 }
