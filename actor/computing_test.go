@@ -3,12 +3,9 @@ package actor
 import (
 	"crypto/tls"
 	"net/netip"
-	"runtime"
 	"slices"
-	"sync"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -16,50 +13,12 @@ import (
 	"github.com/rdmactor/rdmactor/actor/internal/secure"
 )
 
-// No more steps are computed at a time than there are places for, and addresses take turns. A step
-// that panics or calls runtime.Goexit gives its place back.
-func TestComputingIsBounded(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c := computing{most: 2}
-		var mu sync.Mutex
-		var order []string
-		busy := 0
-		step := func(name string, last func()) {
-			c.do(netip.MustParseAddr("10.0.0."+name[:1]), func() {
-				defer last()
-				mu.Lock()
-				busy++
-				most := busy
-				order = append(order, name)
-				mu.Unlock()
-				if most > c.most {
-					t.Errorf("%d steps at a time", most)
-				}
-				time.Sleep(time.Second)
-				mu.Lock()
-				busy--
-				mu.Unlock()
-			})
-		}
-		for _, name := range []string{"1a", "1b", "1c", "1d", "1e", "1f", "2a", "2b", "3a"} {
-			step(name, func() {})
-		}
-		step("3b", runtime.Goexit)
-		time.Sleep(time.Minute)
-		synctest.Wait()
-		// the last two are computed at the same time, and either may be noted first
-		if len(order) != 10 || c.busy != 0 || slices.Index(order, "3a") > 5 || slices.Index(order, "1f") < 8 {
-			t.Errorf("%d steps are left, and the order was %v", c.busy, order)
-		}
-	})
-}
-
 // A handshake waits for its place, in both modes.
 func TestHandshakesWaitForAPlace(t *testing.T) {
 	onSecured(t, func(w *world, secured mode) {
 		all := &w.far.computing
-		for range all.most {
-			all.enter(netip.Addr{}, func() {})
+		for range all.Most {
+			all.Enter(netip.Addr{}, func() {})
 		}
 		server, client := w.farProbe(), w.probe()
 		w.listen(server, secured(w))
@@ -67,8 +26,8 @@ func TestHandshakesWaitForAPlace(t *testing.T) {
 		time.Sleep(time.Second)
 		settle()
 		server.quiet()
-		for range all.most {
-			all.leave()
+		for range all.Most {
+			all.Leave()
 		}
 		_, id := next[*ConnectRequest](server)
 		server.send(id, &Accept{})
@@ -84,14 +43,14 @@ func TestUsersCodeHasNoPlace(t *testing.T) {
 		release := make(chan struct{})
 		var blocked atomic.Int64
 		k.server.TLS.VerifyConnection = func(tls.ConnectionState) error {
-			if blocked.Add(1) <= int64(2*w.far.computing.most) {
+			if blocked.Add(1) <= int64(2*w.far.computing.Most) {
 				<-release
 			}
 			return nil
 		}
 		w.listen(server, IDConfig{Security: k.server})
 		client := w.probe()
-		for range 2*w.far.computing.most + 1 {
+		for range 2*w.far.computing.Most + 1 {
 			client.send(w.rt.CreateID(client.pid, IDConfig{Security: k.client}), &Dial{Addr: there + ":7471"})
 			time.Sleep(time.Millisecond)
 			settle()
@@ -99,12 +58,19 @@ func TestUsersCodeHasNoPlace(t *testing.T) {
 		next[*ConnectRequest](server)
 		server.quiet()
 		close(release)
-		for range 2 * w.far.computing.most {
+		for range 2 * w.far.computing.Most {
 			next[*ConnectRequest](server)
 		}
 		settle()
-		if n := w.far.computing.busy; n != 0 {
-			w.Errorf("%d places are taken", n)
+		all, free := &w.far.computing, 0
+		for range all.Most {
+			all.Enter(netip.Addr{}, func() { free++ })
+		}
+		if free != all.Most {
+			w.Errorf("%d of %d places are free", free, all.Most)
+		}
+		for range free {
+			all.Leave()
 		}
 	})
 }

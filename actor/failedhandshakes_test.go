@@ -124,9 +124,9 @@ func (w *world) fails(c failing, log *bytes.Buffer) (seen [3]string) {
 	}
 	if c.stuck {
 		all := &w.far.computing
-		for range all.most {
-			all.enter(netip.Addr{}, func() {})
-			defer all.leave()
+		for range all.Most {
+			all.Enter(netip.Addr{}, func() {})
+			defer all.Leave()
 		}
 	}
 	for range c.before {

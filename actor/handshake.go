@@ -8,6 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/rdmactor/rdmactor/actor/internal/datapath"
+	"github.com/rdmactor/rdmactor/actor/internal/handshakes"
 	"github.com/rdmactor/rdmactor/actor/internal/mailbox"
 	"github.com/rdmactor/rdmactor/actor/internal/secure"
 	"github.com/rdmactor/rdmactor/actor/internal/wire"
@@ -40,7 +41,7 @@ type handshake struct {
 	counted bool              // among the runtime's unauthenticated
 	decides bool              // the owner has the request
 
-	tls *tlsHandshake // in TLS mode, until it is done; nil otherwise
+	tls *handshakes.TLS // in TLS mode, until it is done; nil otherwise
 }
 
 // Messages of an identifier to itself.
@@ -142,7 +143,7 @@ func (it *ident) finish(data []byte) error {
 	it.shakeStep("reply received")
 	if it.hand.tls != nil {
 		it.conn.Agree(h, true, it.id.Limits().MaxMessage)
-		it.hand.tls.reply = secure.Hello(data)
+		it.hand.tls.Reply = secure.Hello(data)
 		it.stepTLS()
 		return nil
 	}

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/rdmactor/rdmactor/actor/internal/datapath"
+	"github.com/rdmactor/rdmactor/actor/internal/handshakes"
 	"github.com/rdmactor/rdmactor/actor/internal/limits"
 	"github.com/rdmactor/rdmactor/actor/internal/mailbox"
 	"github.com/rdmactor/rdmactor/actor/internal/secure"
@@ -81,7 +82,7 @@ func (it *ident) challenge(in *incoming) {
 	it.beginShake(&it.l.secured.Answered, "request received")
 	if it.cfg.Security.Mode == TLS {
 		it.hand.reply = own.Put(nil)
-		it.hand.tls = &tlsHandshake{request: request, reply: secure.Hello(it.hand.reply)}
+		it.hand.tls = &handshakes.TLS{Request: request, Reply: secure.Hello(it.hand.reply)}
 		it.box.PostUserMessage(&computed{}) // there is nothing to compute
 		return
 	}
@@ -91,7 +92,7 @@ func (it *ident) challenge(in *incoming) {
 	}
 	suite, binding, reply := it.features.Suite(), it.binding(r.Peer, r.Local, in.hint), secure.Hello(it.hand.reply)
 	it.rt.running.Add(1)
-	it.rt.computing.do(r.Peer.Source(), func() {
+	it.rt.computing.Do(r.Peer.Source(), func() {
 		defer it.rt.running.Done()
 		m := new(computed)
 		m.server, m.answer, m.err = secure.NewPSKServer(keys, suite, binding, request, data, reply)

@@ -3,18 +3,14 @@ package actor
 import (
 	"bytes"
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"net/netip"
-	"strings"
-	"sync"
-	"unicode"
-	"unicode/utf8"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/rdmactor/rdmactor/actor/internal/datapath"
+	"github.com/rdmactor/rdmactor/actor/internal/handshakes"
 	"github.com/rdmactor/rdmactor/actor/internal/mailbox"
 	"github.com/rdmactor/rdmactor/actor/internal/secure"
 )
@@ -22,37 +18,11 @@ import (
 // In TLS mode request and reply have hellos only. When the device has connected, both sides send
 // frames of the handshake, and then what PSK mode sends first: the client its request, the server
 // its accept or reject.
-//
-// Certificates are checked, and the user's code runs, so nothing of it is done on the loop. What
-// has come is taken in a step, which has a goroutine of its own. There is one step at a time, and
-// between two of them the handshake has no goroutine but that of crypto/tls. Until its peer sends
-// something, a server has not even that.
 
-// tlsHandshake is a handshake in TLS mode.
-type tlsHandshake struct {
-	request, reply secure.Hello
-
-	// The loop's.
-	waiting     [][]byte // what has come for the next step: frames, and perhaps records behind them
-	came, bytes int      // in all
-	begun       bool     // there was a step
-	under       bool     // there is one, or its outcome was not handled
-
-	mu      sync.Mutex
-	busy    bool                    // a step is under way, and has what is below
-	over    bool                    // the identifier needs it no more
-	cancel  context.CancelCauseFunc // ends what takes too long in a step
-	tls     *secure.TLS             // nil: not begun, or closed
-	channel *secure.Channel         // nil: it is not done, or the connection has it
-}
-
-// tlsStep is the outcome of a step: a message of an identifier to itself.
+// tlsStep is a step that was computed: a message of an identifier to itself.
 type tlsStep struct {
-	of     *tlsHandshake
-	frames [][]byte             // to send; after an error, an alert
-	rest   [][]byte             // records of the peer's
-	state  *tls.ConnectionState // nil: it is not done
-	err    error
+	of *handshakes.TLS
+	*handshakes.Outcome
 }
 
 func (*tlsStep) Lane() mailbox.Lane { return mailbox.Event }
@@ -76,7 +46,7 @@ func (it *ident) beginTLS(private *[]byte) error {
 	it.features = secure.FeatureTLS
 	b := it.hello().Put(make([]byte, secure.HintLen))
 	secure.PutHint(b[secure.HelloLen:], it.cfg.Hint)
-	it.hand = &handshake{user: bytes.Clone(*private), tls: &tlsHandshake{request: secure.Hello(b)}}
+	it.hand = &handshake{user: bytes.Clone(*private), tls: &handshakes.TLS{Request: secure.Hello(b)}}
 	*private = b
 	it.beginShake(&it.l.secured.Dialled, "request sent")
 	return it.queuePair(datapath.ModeMessages)
@@ -100,45 +70,32 @@ func (it *ident) Frame(b []byte) {
 		it.BreakOff(&ProtocolError{What: "a message before the handshake"})
 		return
 	}
-	h := hand.tls
-	h.came++
-	h.bytes += len(b)
-	err := secure.PeerAlert(b) // at once: the end of the connection is behind it
-	if h.came > maxFramesCome || h.bytes > maxFrameBytes {
-		err = &HandshakeError{What: fmt.Sprintf("more than %d bytes or %d frames", secure.MaxTLSBytes, secure.MaxTLSFrames)}
-	}
-	if err != nil {
+	if err := hand.tls.Put(b); err != nil {
 		it.answered(fateUnauthenticated)
 		it.BreakOff(err)
 		return
 	}
-	h.waiting = append(h.waiting, bytes.Clone(b))
 	it.stepTLS()
 }
-
-// What comes at most before the handshake is done here: frames, the request and a probe.
-const (
-	maxFramesCome = secure.MaxTLSFrames + 2
-	maxFrameBytes = secure.MaxTLSBytes + maxFramesCome*secure.TLSFrameOverhead + firstRecords
-	firstRecords  = 1 << 10
-)
 
 // stepTLS takes what has come, off the loop.
 func (it *ident) stepTLS() {
 	hand := it.hand
-	h, server := hand.tls, hand.in != nil
-	if hand.established == nil || h.under || len(h.waiting) == 0 && (server || h.begun) || !h.take() {
+	if hand.established == nil {
 		return
 	}
-	frames := h.waiting
-	h.waiting, h.begun, h.under = nil, true, true
-	begin := it.tlsBeginning()
+	h := hand.tls
+	step := h.Next(hand.in != nil)
+	if step == nil {
+		return
+	}
+	if step.First() {
+		step.Begin(it.tlsBeginning())
+	}
 	it.rt.running.Add(1)
-	it.rt.computing.do(it.computesFor(), func() {
+	it.rt.computing.Do(it.computesFor(), func() {
 		defer it.rt.running.Done()
-		m := h.step(frames, begin)
-		h.giveBack()
-		it.box.PostUserMessage(m)
+		it.box.PostUserMessage(&tlsStep{h, step.Compute()})
 	})
 }
 
@@ -151,17 +108,11 @@ func (it *ident) computesFor() (a netip.Addr) {
 	return a
 }
 
-// tlsBeginning is what the first step does first. It is called on the loop, what it returns is not.
-func (it *ident) tlsBeginning() func() error {
-	h := it.hand.tls
-	if h.cancel != nil {
-		return func() error { return nil }
-	}
-	ctx, cancel := context.WithCancelCause(context.Background())
-	h.cancel = cancel
-	in, config := it.id.Info(), it.cfg.Security.TLS
+// tlsBeginning begins the handshake of crypto/tls. It is called on the loop, what it returns is not.
+func (it *ident) tlsBeginning() func(context.Context) (*secure.TLS, error) {
+	h, in, config := it.hand.tls, it.id.Info(), it.cfg.Security.TLS
 	peer := secure.TLSPeer{
-		Request: h.request, Reply: h.reply, Receive: it.conn.FrameSize(), Place: place{&it.rt.computing, it.computesFor()},
+		Request: h.Request, Reply: h.Reply, Receive: it.conn.FrameSize(), Place: handshakes.Place{Of: &it.rt.computing, From: it.computesFor()},
 	}
 	begin := secure.NewTLSServer
 	if came := it.hand.in; came != nil {
@@ -169,84 +120,7 @@ func (it *ident) tlsBeginning() func() error {
 	} else {
 		begin, peer.ServerName, peer.Binding = secure.NewTLSClient, it.serverName(), it.binding(in.Local, in.Peer, it.cfg.Hint)
 	}
-	return func() (err error) {
-		h.tls, err = begin(ctx, config, peer)
-		return err
-	}
-}
-
-// take begins a step. Not ok: there are to be no more.
-func (h *tlsHandshake) take() (ok bool) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.busy = !h.over
-	return h.busy
-}
-
-// giveBack ends a step.
-func (h *tlsHandshake) giveBack() {
-	h.mu.Lock()
-	h.busy = false
-	over := h.over
-	h.mu.Unlock()
-	if over {
-		h.close()
-	}
-}
-
-// step takes frames, and says what has come of that. Any goroutine.
-func (h *tlsHandshake) step(frames [][]byte, begin func() error) *tlsStep {
-	m := &tlsStep{of: h}
-	if m.err = begin(); m.err != nil {
-		m.frames = [][]byte{secure.InternalAlert()}
-		return m
-	}
-	t := h.tls
-	for len(frames) > 0 && m.err == nil && !t.Done() {
-		m.err = t.Take(frames[0])
-		frames = frames[1:]
-	}
-	for f := t.Next(); f != nil; f = t.Next() {
-		m.frames = append(m.frames, f)
-	}
-	if m.err == nil && t.Done() {
-		var state tls.ConnectionState
-		if h.channel, state, m.err = t.Finish(); m.err == nil {
-			m.rest, m.state = frames, &state
-		}
-	}
-	if m.err != nil || m.state != nil {
-		h.tls = nil
-		t.Close()
-	}
-	return m
-}
-
-// end ends a handshake that the identifier needs no more. It reports whether close is still to be
-// called: otherwise the step under way does that.
-func (h *tlsHandshake) end(cause error) (unclosed bool) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.over {
-		return false
-	}
-	h.over = true
-	if h.cancel != nil {
-		h.cancel(cause)
-	}
-	return !h.busy && (h.tls != nil || h.channel != nil)
-}
-
-// close frees what a handshake has. It may wait for crypto/tls.
-func (h *tlsHandshake) close() {
-	if h.tls != nil {
-		h.tls.Close()
-		h.tls = nil
-	}
-	if h.channel != nil {
-		h.channel.Forget()
-		h.channel = nil
-	}
+	return func(ctx context.Context) (*secure.TLS, error) { return begin(ctx, config, peer) }
 }
 
 // endTLS ends the handshake, if there is one.
@@ -258,13 +132,13 @@ func (it *ident) endTLS() {
 	if cause == nil {
 		cause = errEnded
 	}
-	if !h.end(cause) {
+	if !h.End(cause) {
 		return
 	}
 	it.rt.running.Add(1)
 	it.rt.Scheduler().Go(func() {
 		defer it.rt.running.Done()
-		h.close()
+		h.Close()
 	})
 }
 
@@ -273,22 +147,22 @@ var errEnded = errors.New("the identifier was closed")
 
 // stepped goes on when a step is done.
 func (it *ident) stepped(m *tlsStep) {
-	m.of.under = false
+	m.of.Done()
 	hand := it.hand
 	if hand == nil || hand.tls != m.of || it.ending() || it.conn.Over() {
 		return // the end closes what there is
 	}
 	switch {
-	case m.err != nil:
+	case m.Err != nil:
 		it.refuseTLS(m)
-	case m.state == nil:
-		it.conn.SendFrames(m.frames)
-		if hand.in == nil && m.of.came == 0 {
+	case m.State == nil:
+		it.conn.SendFrames(m.Frames)
+		if hand.in == nil && !m.of.Heard() {
 			it.conn.Nudge()
 		}
 		it.stepTLS()
 	default:
-		it.conn.SendFrames(m.frames)
+		it.conn.SendFrames(m.Frames)
 		it.finishTLS(m)
 	}
 }
@@ -297,20 +171,19 @@ func (it *ident) stepped(m *tlsStep) {
 func (it *ident) refuseTLS(m *tlsStep) {
 	if in := it.hand.in; in != nil {
 		it.log.Warn("rdma: a peer that is not authenticated was rejected", "id", it.id.Handle(), "peer", in.r.Peer, "local", in.r.Local,
-			"err", Brief(m.err))
+			"err", Brief(m.Err))
 	}
-	it.conn.Alert(m.frames[len(m.frames)-1])
-	it.destroy(m.err)
+	it.conn.Alert(m.Frames[len(m.Frames)-1])
+	it.destroy(m.Err)
 }
 
 // finishTLS begins the records: the peer is authenticated, as far as Security.TLS wants it to be.
 func (it *ident) finishTLS(m *tlsStep) {
-	hand, h := it.hand, m.of
-	channel, records := h.channel, append(m.rest, h.waiting...)
-	h.channel, h.waiting, hand.tls = nil, nil, nil
-	h.cancel(nil)
+	hand := it.hand
+	channel, records := m.of.Finish(m.Outcome)
+	hand.tls = nil
 	it.shakeStep("TLS finished")
-	it.who, hand.established.TLS = identityOf(m.state), m.state
+	it.who, hand.established.TLS = handshakes.IdentityOf(m.State), m.State
 	if hand.in != nil {
 		it.conn.Await(channel)
 	} else if err := it.conn.Secure(channel, hand.user); err != nil {
@@ -321,31 +194,3 @@ func (it *ident) finishTLS(m *tlsStep) {
 		it.conn.Record(b)
 	}
 }
-
-// identityOf is the identity of a peer whose certificate was verified: its first URI (as SPIFFE has
-// it), else its first DNS name, else its subject's common name. The last two do not count if they
-// could pass for a URI. One that is too long, or is not plain text, is nobody's.
-func identityOf(s *tls.ConnectionState) string {
-	if len(s.VerifiedChains) == 0 {
-		return ""
-	}
-	leaf := s.VerifiedChains[0][0]
-	name := leaf.Subject.CommonName
-	switch {
-	case len(leaf.URIs) > 0:
-		name = leaf.URIs[0].String()
-	case len(leaf.DNSNames) > 0:
-		name = leaf.DNSNames[0]
-	}
-	if len(name) > maxIdentity || !utf8.ValidString(name) || strings.ContainsFunc(name, unprintable) ||
-		len(leaf.URIs) == 0 && strings.ContainsAny(name, ":/") {
-		return ""
-	}
-	return name
-}
-
-// maxIdentity is how many bytes a peer's name has at most, which are as many as SPIFFE's ids have.
-// Names are remembered beyond their connections.
-const maxIdentity = 2048
-
-func unprintable(r rune) bool { return !unicode.IsPrint(r) }

@@ -38,7 +38,7 @@ func Open(sys *actor.ActorSystem, cfg Config) (*Runtime, error) {
 	rt := &Runtime{sys: sys, registry: mailbox.RegistryOf(sys), off: &mailbox.Goroutines{Scheduler: cfg.Scheduler}, cfg: cfg, stopped: make(chan struct{})}
 	rt.commands, _ = cfg.Observer.(CommandObserver)
 	rt.journal.Scheduler = cfg.Scheduler
-	rt.computing.places(cfg.Scheduler)
+	rt.computing.Places(cfg.Scheduler)
 	rt.log = rt.journal.Logger(cfg.Logger)
 	rt.resolve = cmid.LookupAddrInfo
 	rt.shutdown.done = make(chan struct{})

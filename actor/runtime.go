@@ -10,6 +10,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"github.com/rdmactor/rdmactor/actor/internal/handshakes"
 	"github.com/rdmactor/rdmactor/actor/internal/journal"
 	"github.com/rdmactor/rdmactor/actor/internal/limits"
 	"github.com/rdmactor/rdmactor/actor/internal/mailbox"
@@ -38,7 +39,7 @@ type Runtime struct {
 	closing    atomic.Bool
 	strangers  limits.Strangers  // peers that are not authenticated
 	identities limits.Identities // of authenticated peers
-	computing  computing
+	computing  handshakes.Computing
 	over       atomic.Bool // Shutdown has ended
 
 	resolve func(ctx context.Context, node, service string, hints *cmid.AddrInfo) ([]cmid.AddrInfo, error)

@@ -1,4 +1,4 @@
-package actor
+package handshakes
 
 import (
 	"net/netip"
@@ -9,46 +9,48 @@ import (
 	"github.com/rdmactor/rdmactor/internal/sched"
 )
 
-// computing bounds how many steps of handshakes are computed at a time. Without that a thousand
+// Computing bounds how many steps of handshakes are computed at a time. Without that a thousand
 // strangers would have a thousand goroutines compete with the loops for processors. The others
 // wait, and addresses take turns. How many wait is bounded by Limits.Handshakes, and by how many
 // connections the program itself dials.
 //
 // A step in which the user's code runs gives its place back meanwhile: that code may block.
-type computing struct {
+type Computing struct {
+	// Most is how many steps are computed at a time.
+	Most int
+
 	sched *sched.Scheduler
-	most  int
 
 	mu    sync.Mutex
 	busy  int
 	waits fairshare.Turns[netip.Addr, func()]
 }
 
-// places is how many processors handshakes may have: half of them. In a simulation it must not
+// Places sets how many processors handshakes may have: half of them. In a simulation it must not
 // depend on the machine.
-func (c *computing) places(s *sched.Scheduler) {
-	c.sched, c.most = s, 2
+func (c *Computing) Places(s *sched.Scheduler) {
+	c.sched, c.Most = s, 2
 	if s == nil {
-		c.most = max(1, runtime.GOMAXPROCS(0)/2)
+		c.Most = max(1, runtime.GOMAXPROCS(0)/2)
 	}
 }
 
-// do has step computed on a goroutine of its own. It counts for the network address a; the zero
+// Do has step computed on a goroutine of its own. It counts for the network address a; the zero
 // address is this side's own.
-func (c *computing) do(a netip.Addr, step func()) {
-	c.enter(a, func() {
+func (c *Computing) Do(a netip.Addr, step func()) {
+	c.Enter(a, func() {
 		c.sched.Go(func() {
-			defer c.leave()
+			defer c.Leave()
 			defer runtime.Gosched() // the next goroutine would have the rest of this one's time
 			step()
 		})
 	})
 }
 
-// enter calls granted when there is a place. It must not block.
-func (c *computing) enter(a netip.Addr, granted func()) {
+// Enter calls granted when there is a place. It must not block.
+func (c *Computing) Enter(a netip.Addr, granted func()) {
 	c.mu.Lock()
-	free := c.busy < c.most
+	free := c.busy < c.Most
 	if free {
 		c.busy++
 	} else {
@@ -60,8 +62,8 @@ func (c *computing) enter(a netip.Addr, granted func()) {
 	}
 }
 
-// leave gives a place to who waits for one.
-func (c *computing) leave() {
+// Leave gives a place to who waits for one.
+func (c *Computing) Leave() {
 	c.mu.Lock()
 	granted, ok := c.waits.Take()
 	if !ok {
@@ -73,19 +75,19 @@ func (c *computing) leave() {
 	}
 }
 
-// place is that of a step. Its methods are secure.Place's.
-type place struct {
-	of *computing
-	a  netip.Addr
+// Place is that of a step. Its methods are secure.Place's.
+type Place struct {
+	Of   *Computing
+	From netip.Addr // on whose account it is
 }
 
 // Leave is called before the user's code runs.
-func (p place) Leave() { p.of.leave() }
+func (p Place) Leave() { p.Of.Leave() }
 
 // Return is called when it has returned. It waits for a place.
-func (p place) Return() {
+func (p Place) Return() {
 	granted := make(chan struct{})
-	p.of.enter(p.a, func() { close(granted) })
+	p.Of.Enter(p.From, func() { close(granted) })
 	<-granted
-	p.of.sched.Resume()
+	p.Of.sched.Resume()
 }
