@@ -139,15 +139,3 @@ func (it *ident) createDevice() (*cmid.ID, error) {
 	}
 	return id, nil
 }
-
-func (it *ident) watch() {
-	if it.ctx != nil && it.owner.pid != nil {
-		it.ctx.Watch(it.owner.pid)
-	}
-}
-
-func (it *ident) unwatch() {
-	if it.ctx != nil && it.owner.pid != nil {
-		it.ctx.Unwatch(it.owner.pid)
-	}
-}

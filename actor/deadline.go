@@ -2,78 +2,12 @@ package actor
 
 import (
 	"fmt"
-	"slices"
-	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/rdmactor/rdmactor/cmid"
 	"github.com/rdmactor/rdmactor/states"
 )
-
-// slack is how much longer than the device an identifier waits where the device has a time-out of
-// its own. When the device reports its time-out, the command may be sent again. When slack runs
-// out as well, the device is stuck, and the identifier is lost.
-const slack = 250 * time.Millisecond
-
-// phase is how long a command may take.
-func (it *ident) phase(cmd Command) time.Duration {
-	t := &it.rt.cfg.Timeouts
-	switch c := cmd.(type) {
-	case *cmid.ResolveAddr:
-		return positive(c.Timeout, t.Address) + slack
-	case *cmid.ResolveRoute:
-		return positive(c.Timeout, t.Route) + slack
-	case *cmid.SetIBPath:
-		return t.Route + slack
-	case *cmid.Connect, *cmid.Accept, *cmid.Establish, *cmid.Disconnect, *cmid.GetAddrInfo, *cmid.ResolveIBService:
-		return t.Connect
-	}
-	return t.Address + slack
-}
-
-// setDeadline bounds a command that was not answered at once.
-func (it *ident) setDeadline(a *asked) {
-	if slices.Contains(it.asked, a) {
-		a.due = it.l.el.Now().Add(it.phase(a.cmd))
-		it.rearm()
-	}
-}
-
-// requestTimer bounds the wait for an answer to a ConnectRequest.
-func (it *ident) requestTimer() {
-	it.requestBy = it.l.el.Now().Add(it.cfg.AcceptTimeout)
-	it.rearm()
-}
-
-// rearm sets the timer to the earliest deadline.
-func (it *ident) rearm() {
-	if it.ending() {
-		return
-	}
-	var first time.Time
-	if it.request {
-		first = it.requestBy
-	}
-	for _, a := range it.asked {
-		if !a.due.IsZero() && (first.IsZero() || a.due.Before(first)) {
-			first = a.due
-		}
-	}
-	switch {
-	case first.IsZero() && it.timer != nil:
-		it.timer.Stop()
-		if len(it.asked) == 0 { // else the next step of a Dial wants it
-			it.timer = nil // an idle connection has no timer
-		}
-	case first.IsZero():
-	default:
-		if it.timer == nil {
-			it.timer = it.l.el.NewTimer(func() { it.box.Deliver(&tick{}) })
-		}
-		it.timer.Reset(first.Sub(it.l.el.Now()))
-	}
-}
 
 // expire ends what has run out of time.
 func (it *ident) expire() {

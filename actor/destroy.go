@@ -3,10 +3,6 @@ package actor
 import (
 	"errors"
 
-	"github.com/asynkron/protoactor-go/actor"
-
-	"github.com/rdmactor/rdmactor/actor/internal/datapath"
-	"github.com/rdmactor/rdmactor/actor/internal/mailbox"
 	"github.com/rdmactor/rdmactor/cmid"
 	"github.com/rdmactor/rdmactor/states"
 )
@@ -136,45 +132,6 @@ func (it *ident) orphan(cause error) bool {
 	return true
 }
 
-// Leftover answers a message that the actor will not receive any more. Messages that came before
-// lastMessage are answered before Closed.
-func (it *ident) Leftover(msg any) {
-	_, m, sender := actor.UnwrapEnvelope(msg)
-	switch m := m.(type) {
-	case *lastMessage:
-		it.end()
-	case mailbox.Laned, *cancelled, *refused, actor.MessageBatch, Event:
-	case *poisonPill:
-		if !it.gone() { // a loop that has ended: the actor can still stop
-			it.rt.sys.Root.Stop(it.pid)
-		}
-	case *Send:
-		if it.life == identClosed {
-			it.box.Refuse(msg)
-			return
-		}
-		if it.misused(m, sender) {
-			return
-		}
-		it.unsent++
-		m.sender = sender
-		it.SendFailed(&m.out, datapath.Flushed())
-	case Command:
-		switch {
-		case it.life == identClosed:
-			it.box.Refuse(msg)
-		case missing(m):
-			it.reply(sender, it.nothing(m))
-		case ends(m):
-			it.asked = append(it.asked, &asked{cmd: m, sender: sender})
-		default:
-			it.reply(sender, it.late(m))
-		}
-	default:
-		it.box.Refuse(msg)
-	}
-}
-
 // end answers everybody who waits, and reports Closed last of all.
 func (it *ident) end() {
 	if it.life == identClosed {
@@ -232,4 +189,13 @@ func (l *loop) forget(it *ident) {
 	l.known.remove(it)
 	l.assigned.Add(-1)
 	l.checkEmptied()
+}
+
+// unlimit gives back what limit has counted.
+func (it *ident) unlimit() {
+	if it.person == nil {
+		return
+	}
+	it.rt.identities.Free(*it.person)
+	it.person = nil
 }

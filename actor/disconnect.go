@@ -1,9 +1,7 @@
 package actor
 
 import (
-	"errors"
 	"slices"
-	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 	"golang.org/x/sys/unix"
@@ -14,7 +12,7 @@ import (
 
 // A connection has one end, whoever notices it first. Everything that ends a connection comes here:
 //
-//   - BreakOff, when this side notices: the peer breaks the protocol, the queue pair has failed.
+//   - BreakOff (ending.go), when this side notices: the peer breaks the protocol, the queue pair has failed.
 //   - disconnected and removed, when the device reports it.
 //
 // The cause that is found first is the one that is reported: what follows is its consequence. When
@@ -22,25 +20,6 @@ import (
 // be found in what the peer has sent last. endOf notifies the owner, once. With a Manual owner the
 // identifier then stays. Otherwise it is disconnected and destroyed, and Closed has the same
 // cause.
-
-// BreakOff ends a connection from this side. Nothing is sent or delivered any more. The rest
-// follows in a turn of its own, because the device may be in the middle of what it received. Loop
-// goroutine, at any time. Only the first call counts.
-func (it *ident) BreakOff(err error) {
-	c := it.conn
-	if c == nil || c.Over() {
-		return
-	}
-	it.log.Warn("rdma: connection broken off", it.logKeys(states.OpDisconnect, "err", Brief(err))...)
-	c.BreakDown(err)
-	it.note(FlightEnd, "broken off", errnoOf(err))
-	it.countBroken(err)
-	var wrong *ProtocolError
-	if errors.As(err, &wrong) {
-		it.l.dump(FlightEnd, "protocol violation of "+it.pid.Id+"'s peer: "+Brief(err))
-	}
-	it.box.PostUserMessage(&brokenOff{})
-}
 
 func (it *ident) brokenOff() {
 	if it.ending() || it.endReported {
@@ -186,42 +165,6 @@ func (it *ident) answerOthers(ev Event) {
 	}
 }
 
-// goodbyeTime is how long an end waits for its goodbye to leave.
-const goodbyeTime = 500 * time.Millisecond
-
-// sayGoodbye says goodbye. then is called when the goodbye has left, after what waits for that
-// already.
-func (it *ident) sayGoodbye(then func()) {
-	if before := it.afterGoodbye; before != nil {
-		after := then
-		then = func() { before(); after() }
-	}
-	it.afterGoodbye = then
-	switch c := it.conn; {
-	case c == nil || !c.SayGoodbye():
-		it.goodbyeDone()
-	case it.goodbyeTimer == nil:
-		it.goodbyeTimer = it.l.el.AfterFunc(goodbyeTime, func() { it.box.Deliver(&goodbyeLeft{}) })
-	}
-}
-
-// goodbyeDone goes on with what waits for the goodbye, if anything does.
-func (it *ident) goodbyeDone() {
-	then := it.afterGoodbye
-	if then == nil {
-		return
-	}
-	it.afterGoodbye = nil
-	if it.goodbyeTimer != nil {
-		it.goodbyeTimer.Stop()
-		it.goodbyeTimer = nil
-	}
-	if it.conn != nil {
-		it.conn.ForgoGoodbye()
-	}
-	then()
-}
-
 // close ends a connection in order: drain, rdma_disconnect(3), rdma_destroy_id(3). An identifier
 // that is not connected is destroyed at once.
 func (it *ident) close(c *Close, sender *actor.PID, then func(Event)) {
@@ -295,4 +238,15 @@ func (it *ident) disconnect() {
 			it.destroy(cause)
 		}
 	}})
+}
+
+// shutDown ends an identifier in order.
+func (it *ident) shutDown() {
+	if it.ending() {
+		return
+	}
+	if it.cause == nil {
+		it.cause = ErrShutdown
+	}
+	it.close(&Close{}, nil, func(Event) {})
 }

@@ -2,10 +2,9 @@ package actor
 
 import (
 	"errors"
-	"fmt"
 	"sync"
 
-	"golang.org/x/sys/unix"
+	"github.com/rdmactor/rdmactor/actor/internal/datapath"
 )
 
 // Domain is a protection domain (struct ibv_pd) for several connections of one owner
@@ -45,39 +44,6 @@ type Domain struct {
 // device. errors.Is finds EXDEV beside it.
 var ErrDomainElsewhere = errors.New("the domain's connections are on another loop or device: have one OnLoop actor own all of them")
 
-// join makes an identifier's home be the one that d's connections share.
-func (d *Domain) join(it *ident) (*home, error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	h := d.home
-	if h == nil {
-		h, err := newHome(it)
-		if err == nil {
-			d.home, h.domain = h, d
-		}
-		return h, err
-	}
-	if h.l != it.l || !h.area.On(it.id.Device()) {
-		return nil, fmt.Errorf("domain: %w (%w)", ErrDomainElsewhere, unix.EXDEV)
-	}
-	if err := h.fits(it); err != nil {
-		return nil, err
-	}
-	h.idents++
-	h.area.Join()
-	return h, nil
-}
-
-// fits returns an error if the other connections of h's Domain allow other operations than it. What
-// a secured one allows may have changed since it has joined, when it was found who its peer is.
-func (h *home) fits(it *ident) error {
-	if h.domain != nil && h.allowed != it.cfg.allowed() {
-		return fmt.Errorf("domain: its connections allow other one-sided operations than this one (Security.AllowOneSided, PeerLimits): %w",
-			unix.EINVAL)
-	}
-	return nil
-}
-
 // vacate notes that nobody is in h any more.
 func (d *Domain) vacate(h *home) {
 	d.mu.Lock()
@@ -85,4 +51,17 @@ func (d *Domain) vacate(h *home) {
 	if d.home == h {
 		d.home = nil
 	}
+}
+
+// home is where an identifier's memory is: a protection domain, from when the first memory is
+// allocated or the queue pair is made. So there can be memory before there is a connection. The
+// identifiers of a Domain share one. Loop goroutine, but for l, area and allowed, which stay.
+type home struct {
+	l       *loop
+	area    *datapath.Area
+	allowed Access  // to peers, of each of its connections
+	domain  *Domain // nil: it is of one identifier
+	idents  int     // in it
+	bytes   int     // of AllocMemory
+	left    bool    // they have gone, or Dial has gone on to another address
 }

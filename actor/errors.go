@@ -3,10 +3,8 @@ package actor
 import (
 	"errors"
 	"fmt"
-	"reflect"
 	"strings"
 
-	"github.com/asynkron/protoactor-go/actor"
 	"golang.org/x/sys/unix"
 
 	"github.com/rdmactor/rdmactor/actor/internal/datapath"
@@ -112,42 +110,6 @@ func restore(ev Event, cmd Command) {
 // tryAgain is the advice when the identifier is lost.
 const tryAgain = "create a new identifier to try again"
 
-// unknown answers what is no command: a command by value, or whatever else was sent by mistake.
-func (it *ident) unknown(m any, sender *actor.PID) {
-	f := it.failure(nil, "receive", fmt.Errorf("%s: %w", want(m), unix.EINVAL))
-	it.reply(sender, &cmid.CommandFailed{FailureBase: f})
-}
-
-// want says what should have been sent instead of m.
-func want(m any) string {
-	name := rdmaName(fmt.Sprintf("%T", m))
-	switch t := reflect.PointerTo(reflect.TypeOf(m)); {
-	case t.Implements(reflect.TypeFor[Command]()), t == reflect.TypeFor[*Send]():
-		return fmt.Sprintf("got %s, want *%s", name, name)
-	}
-	return fmt.Sprintf("got %s, want a command such as *rdma.Listen", name)
-}
-
-// failure is the common part of a failing answer of ours.
-func (it *ident) failure(cmd Command, op string, err error) cmid.FailureBase {
-	f := cmid.FailureBase{Op: op, Command: cmd, Err: err}
-	if it.id != nil {
-		in := it.id.Info()
-		f.EventBase = it.base()
-		f.State, f.Local, f.Peer, f.History = it.id.State(), in.Local, in.Peer, it.id.History()
-	}
-	var errno unix.Errno
-	if errors.As(err, &errno) {
-		f.Status = -int32(errno)
-	}
-	return f
-}
-
-// fail answers a command that did not reach the device.
-func (it *ident) fail(cmd Command, sender *actor.PID, err error) {
-	it.reply(sender, &cmid.CommandFailed{FailureBase: it.failure(cmd, opName(cmd), err)})
-}
-
 // shakes reports whether cmd's answer says what has become of a handshake.
 func shakes(cmd Command) bool {
 	switch cmd.(type) {
@@ -162,17 +124,10 @@ func isHandshake(err error) bool {
 	return ok
 }
 
-// late answers a command that finds the identifier on its way out.
-func (it *ident) late(cmd Command) Event {
-	err := fmt.Errorf("the identifier is being destroyed: %w", unix.ENOENT)
-	if it.cause != nil {
-		err = fmt.Errorf("the identifier is closed: %w (%w)", it.cause, unix.ENOENT)
+func errnoOf(err error) int32 {
+	var errno unix.Errno
+	if errors.As(err, &errno) {
+		return int32(errno)
 	}
-	if it.id == nil || shakes(cmd) && isHandshake(it.cause) {
-		err = it.cause // it could never be made, or this command's handshake has failed
-	}
-	if _, ok := cmd.(oneSided); ok {
-		return it.accessError(cmd, err)
-	}
-	return &cmid.CommandFailed{FailureBase: it.failure(cmd, opName(cmd), err)}
+	return 0
 }

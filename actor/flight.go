@@ -2,18 +2,11 @@ package actor
 
 import (
 	"context"
-	"errors"
 	"log/slog"
-	"math"
 	"sync"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/rdmactor/rdmactor/actor/internal/flight"
-	"github.com/rdmactor/rdmactor/cmid"
-	"github.com/rdmactor/rdmactor/eventloop"
-	"github.com/rdmactor/rdmactor/states"
 )
 
 // FlightConfig configures the flight recorder: each loop keeps its last transitions, commands and
@@ -59,66 +52,10 @@ const (
 	flightEvery   = 10 * time.Second // at most one dump for the same reason
 )
 
-// Flight is what the flight recorders have, one for each loop, in their order. It asks no loop, so
-// a blocked one is no hindrance. Also after Shutdown. Any goroutine.
-func (rt *Runtime) Flight() []Flight {
-	all := make([]Flight, 0, len(rt.loops))
-	for _, l := range rt.loops {
-		all = append(all, dumpOf(l.el.Name(), "asked for", l.clock(), l.flight.Copy(math.MaxInt)))
-	}
-	return all
-}
-
 func dumpOf(loop, why string, at time.Time, c flight.Copy) Flight {
 	d := Flight{Loop: loop, Why: why, At: at}
 	d.Records, d.Before = c.Records()
 	return d
-}
-
-// note records something about an identifier. Loop goroutine.
-func (it *ident) note(k FlightKind, what string, errno int32) {
-	if f := it.l.flight; f != nil {
-		f.Note(it.l.el.Now(), uint64(it.base().ID), k, what, errno)
-	}
-}
-
-// noteEvent records an event, unless it is one of those that come with each message.
-func (it *ident) noteEvent(ev Event) {
-	if it.l.flight == nil {
-		return
-	}
-	k := ev.Kind()
-	switch k {
-	case states.KindReceived, states.KindSent, states.KindSendFailed, states.KindWritable,
-		states.KindReadDone, states.KindWriteDone, states.KindAtomicDone, states.KindAccessError:
-		return
-	}
-	errno := int32(0)
-	if f, ok := ev.(Failure); ok {
-		errno = errnoOf(f.Base().Err)
-	}
-	it.note(FlightEvent, k.String(), errno)
-}
-
-// noteCommand records a command, unless it is a one-sided operation.
-func (it *ident) noteCommand(cmd Command) {
-	if _, often := cmd.(oneSided); !often && it.l.flight != nil {
-		it.note(FlightCommand, opName(cmd), 0)
-	}
-}
-
-// refused counts a request that the runtime refuses, and records it.
-func (l *loop) refused(id *cmid.ID, via *listening, f fate) {
-	via.count(f)
-	l.flight.Note(l.el.Now(), uint64(id.Handle()), FlightRefusal, f.String(), 0)
-}
-
-func errnoOf(err error) int32 {
-	var errno unix.Errno
-	if errors.As(err, &errno) {
-		return int32(errno)
-	}
-	return 0
 }
 
 // dumps limits how often there is a dump, and how many wait for those before them to return. Any
@@ -147,24 +84,6 @@ func (d *dumps) handed(k FlightKind) {
 	d.waits[k] = false
 }
 
-// dump hands out what l's recorder has, because of why. Any goroutine; it does not wait.
-func (l *loop) dump(k FlightKind, why string) {
-	now := l.clock()
-	if l.flight == nil || !l.rt.dumps.due(k, now) {
-		return
-	}
-	h := &dumpHandler{kind: k, loop: l.el.Name(), why: why, at: now, to: l.rt.cfg.Flight.Dump, of: &l.rt.dumps}
-	if h.to != nil {
-		h.copied = l.flight.Copy(math.MaxInt)
-	} else {
-		h.copied, h.log = l.flight.Copy(flightLogged), l.rt.cfg.Logger.Handler()
-	}
-	rec := slog.NewRecord(now, slog.LevelWarn, "rdma: flight recorder: "+k.String(), 0)
-	if !l.rt.journal.Put(context.Background(), h, rec) {
-		h.of.handed(k)
-	}
-}
-
 // dumpHandler is a dump on its way, as the journal takes it.
 type dumpHandler struct {
 	slog.Handler // nil: the journal calls Handle only
@@ -191,33 +110,4 @@ func (h *dumpHandler) Handle(ctx context.Context, rec slog.Record) error {
 	rec = rec.Clone()
 	rec.AddAttrs(slog.String("loop", d.Loop), slog.String("why", d.Why), slog.String("records", d.String()))
 	return h.log.Handle(ctx, rec)
-}
-
-// watched has a loop's panics and stalls recorded, before cfg's own functions hear of them.
-func (l *loop) watched(cfg eventloop.Config) eventloop.Config {
-	onPanic, onStall, log := cfg.OnPanic, cfg.OnStall, cfg.Logger
-	cfg.OnPanic = func(p eventloop.Panic) {
-		l.failed(p.Holder.String())
-		if onPanic == nil {
-			p.Log(log)
-			return
-		}
-		onPanic(p)
-	}
-	cfg.OnStall = func(s eventloop.Stall) {
-		l.flight.Note(l.clock(), 0, FlightStall, "stalled", 0)
-		l.dump(FlightStall, "stall of "+s.For.Round(time.Millisecond).String()+": "+s.Holder.String())
-		if onStall == nil {
-			s.Log(log)
-			return
-		}
-		onStall(s)
-	}
-	return cfg
-}
-
-// failed records that who, on the loop, has panicked.
-func (l *loop) failed(who string) {
-	l.flight.Note(l.clock(), 0, FlightPanic, "panicked", 0)
-	l.dump(FlightPanic, "panic of "+who)
 }

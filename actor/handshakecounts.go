@@ -74,50 +74,10 @@ type SecurityTotals struct {
 // under way.
 type shake struct{ *Handshakes }
 
-// beginShake counts a handshake. If an earlier one is under way, its connection did not come about.
-func (it *ident) beginShake(of *Handshakes, step string) {
-	it.failShake(FailedLost, nil)
-	it.shake = shake{of}
-	of.Begun++
-	it.note(FlightHandshake, step, 0)
-}
-
-// shakeStep records how far the handshake is.
-func (it *ident) shakeStep(what string) {
-	if it.shake.Handshakes != nil {
-		it.note(FlightHandshake, what, 0)
-	}
-}
-
-// completeShake ends it well.
-func (it *ident) completeShake(what string) {
-	it.shakeStep(what)
-	if of := it.shake.Handshakes; of != nil {
-		it.shake = shake{}
-		of.Completed++
-	}
-}
-
-// failShake ends it otherwise, if it has not ended.
-func (it *ident) failShake(why HandshakeFailure, err error) {
-	if of := it.shake.Handshakes; of != nil {
-		it.shake = shake{}
-		of.Failed[why]++
-		it.note(FlightHandshake, handshakeNotes[why], errnoOf(err))
-	}
-}
-
 // handshakeNotes are what the flight recorder says of failures. Its texts are constants.
 var handshakeNotes = [...]string{
 	"failed: other", "failed: unknown key", "failed: mode mismatch", "failed: tampered", "failed: timed out",
 	"failed: crowded", "failed: certificate", "failed: not authorized", "failed: lost",
-}
-
-// neverShake counts a request that is refused at once.
-func (l *loop) neverShake(why HandshakeFailure, id uint64) {
-	l.secured.Answered.Begun++
-	l.secured.Answered.Failed[why]++
-	l.flight.Note(l.el.Now(), id, FlightHandshake, handshakeNotes[why], 0)
 }
 
 // failureOf is the reason in an error.
@@ -162,48 +122,4 @@ func failureFrom(r secure.Refusal) HandshakeFailure {
 		return FailedCrowded
 	}
 	return FailedOther
-}
-
-// countBroken counts a connection that this side has broken off for its records. What breaks a
-// handshake is counted there.
-func (it *ident) countBroken(err error) {
-	var (
-		tampered *TamperedError
-		overused *secure.LimitError
-	)
-	switch {
-	case it.shake.Handshakes != nil:
-		it.failShake(failureOf(err), err)
-	case errors.As(err, &tampered):
-		it.l.secured.Tampered++
-	case errors.As(err, &overused):
-		it.l.secured.Overused++
-	}
-}
-
-// judged notes what Authorize and Route have said of a peer that is authenticated.
-func (it *ident) judged(welcome bool) {
-	if welcome {
-		it.completeShake("authorized")
-		return
-	}
-	it.failShake(FailedNotAuthorized, nil)
-	it.log.Warn("rdma: a peer that is authenticated was rejected", "id", it.id.Handle(), "peer", it.hand.in.r.Peer,
-		"local", it.hand.in.r.Local, "identity", it.who)
-}
-
-// silent notes a peer that has not shown in time who it is.
-func (it *ident) silent() {
-	it.answered(fateUnauthenticated)
-	r := it.hand.in.r
-	it.log.Warn("rdma: a peer has not shown in time who it is", "id", it.id.Handle(), "peer", r.Peer, "local", r.Local)
-}
-
-// add adds a connection's key updates.
-func (t *SecurityTotals) add(it *ident) {
-	if c := it.conn; c != nil {
-		own, peers := c.KeyUpdates()
-		t.KeyUpdates += own
-		t.PeerKeyUpdates += peers
-	}
 }

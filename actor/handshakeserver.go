@@ -2,18 +2,12 @@ package actor
 
 import (
 	"bytes"
-	"cmp"
 	"errors"
-	"fmt"
-	"runtime/debug"
 
-	"github.com/asynkron/protoactor-go/actor"
 	"golang.org/x/sys/unix"
 
 	"github.com/rdmactor/rdmactor/actor/internal/datapath"
 	"github.com/rdmactor/rdmactor/actor/internal/handshakes"
-	"github.com/rdmactor/rdmactor/actor/internal/limits"
-	"github.com/rdmactor/rdmactor/actor/internal/mailbox"
 	"github.com/rdmactor/rdmactor/actor/internal/secure"
 	"github.com/rdmactor/rdmactor/actor/internal/wire"
 	"github.com/rdmactor/rdmactor/cmid"
@@ -50,20 +44,6 @@ func (l *loop) deny(in *incoming, own secure.Features, why secure.Refusal, err e
 	l.neverShake(failureFrom(why), uint64(in.id.Handle()))
 	in.id.Do(&cmid.Reject{PrivateData: in.cfg.refusal(own, why)})
 	l.discard(in.id, nil)
-}
-
-// crowd counts a peer that is not authenticated. Not ok: there are too many, or too many from its
-// address.
-func (rt *Runtime) crowd(a Addr) (ok bool) {
-	return rt.strangers.Take(a.Source(), rt.cfg.Limits.Handshakes)
-}
-
-// uncrowd ends what crowd has begun.
-func (it *ident) uncrowd() {
-	if hand := it.hand; hand != nil && hand.counted {
-		hand.counted = false
-		it.rt.strangers.Free(hand.in.r.Peer.Source())
-	}
 }
 
 // challenge answers a request: the handshake's reply is computed off the loop, and the device then
@@ -161,133 +141,24 @@ func (it *ident) admitted(ev *cmid.Established, answers Command) {
 	it.introduce()
 }
 
-// introduce gives the request to whoever is to own it, once the peer is authenticated and the
-// device has connected.
-func (it *ident) introduce() {
-	hand := it.hand
-	if hand.established == nil || hand.first == nil || it.conn.Over() {
-		return
-	}
-	it.uncrowd()
-	r := *hand.in.r
-	r.PrivateData, r.Identity, r.TLS = hand.first, it.who, hand.established.TLS
-	reject, over, ok := it.authorize(&r)
-	hand.decides = true
-	it.judged(ok && reject == nil && over == 0)
-	switch {
-	case it.ending():
-	case !ok:
-		it.answered(fateFailed)
-		it.conn.Reject(nil)
-		it.destroy(errRouteFailed)
-	case over != 0:
-		it.refuseOver(over)
-	case reject != nil && len(reject.PrivateData) <= wire.MaxUserData:
-		it.answered(fateRejected)
-		it.conn.Reject(reject.PrivateData)
-		it.destroy(nil)
-	case reject != nil:
-		it.destroy(fmt.Errorf("a Reject with %d bytes of private data: %w", len(reject.PrivateData), unix.EINVAL))
-	default:
-		it.introduceTo(hand.in, &r)
-	}
-}
-
-func (it *ident) introduceTo(in *incoming, r *cmid.ConnectRequest) {
-	if in.handler != nil {
-		it.setOwner(it.rt.newHandler(it.l, in.handler))
-	} else {
-		it.setOwner(it.rt.newOwner(it.l, in.owner))
-	}
-	it.watch()
-	it.notify(r) // the deadline is that of the handshake: the peer's own goes on, too
-}
-
-// errRouteFailed is why a request has ended whose Authorize or Route has failed.
-var errRouteFailed = errors.New("Security.Authorize or IDConfig.Route has failed")
-
-// authorize asks Authorize and Route, which are the user's. Not ok: one of them has not returned,
-// or has named an owner that nothing can be sent to.
-func (it *ident) authorize(r *cmid.ConnectRequest) (reject *cmid.Reject, over limits.Exceeded, ok bool) {
-	in, returned := it.hand.in, false
-	defer func() {
-		if returned {
-			return
-		}
-		value := recover()
-		if value == nil { // the goroutine ends, and the actor with it
-			value = mailbox.ErrGoexit
-			it.answered(fateFailed)
-		}
-		it.l.failed("Authorize or Route of " + in.name)
-		it.rt.sys.EventStream.Publish(&Panicked{"Authorize or Route of a listener", in.name, value, debug.Stack()})
-	}()
-	var set PeerLimits
-	if f := it.cfg.Security.Authorize; f != nil {
-		seen := *r
-		set, reject = f(&seen)
-	}
-	if reject == nil {
-		over = it.limit(r, set)
-	}
-	var owner *actor.PID
-	if in.route != nil && reject == nil && over == 0 {
-		seen := *r
-		owner, reject = in.route(&seen)
-	}
-	returned = true
-	if owner != nil && reject == nil {
-		if err := it.rt.CheckOwner(owner); err != nil {
-			it.rt.log.Error("rdma: Route has named an owner that nothing can be sent to", "err", err)
-			return nil, 0, false
-		}
-		in.owner, in.handler = owner, nil
-	}
-	return reject, over, true
-}
-
-// acceptSecured is Accept of an owner whose peer is authenticated.
-func (it *ident) acceptSecured(c *cmid.Accept, sender *actor.PID) {
-	a := &asked{cmd: c, sender: sender}
-	if err := cmp.Or(it.canAnswer(c.PrivateData), it.meet()); err != nil {
-		it.refuse(a, err)
-		return
-	}
-	if err := it.conn.Accept(c.PrivateData); err != nil {
-		it.refuse(a, err)
-		it.destroy(err)
-		return
-	}
-	it.answered(fateAccepted)
-	ev := it.hand.established
-	it.hand = nil
-	it.asked = append(it.asked, a)
-	it.opened(ev, c)
-}
-
-// rejectSecured is the same for Reject.
-func (it *ident) rejectSecured(c *cmid.Reject, sender *actor.PID) {
-	a := &asked{cmd: c, sender: sender}
-	if err := it.canAnswer(c.PrivateData); err != nil {
-		it.refuse(a, err)
-		return
-	}
-	it.answered(fateRejected)
-	it.conn.Reject(c.PrivateData)
-	it.asked = append(it.asked, a) // answered by Closed
-	it.destroy(nil)
-}
-
-func (it *ident) canAnswer(user []byte) error {
-	switch {
-	case len(user) > wire.MaxUserData:
-		return fmt.Errorf("%d bytes of private data, the limit is %d: %w", len(user), wire.MaxUserData, unix.EINVAL)
-	case it.conn.Over():
-		return datapath.Flushed()
-	}
-	return nil
-}
-
 // errCrowded is why a request is refused while there are too many of peers that are not
 // authenticated.
 var errCrowded = errors.New("too many peers that are not authenticated (Limits.Handshakes)")
+
+// Prove is datapath.Identifier's.
+func (it *ident) Prove(sealed []byte) ([]byte, *secure.Channel, error) {
+	hand := it.hand
+	if hand == nil || hand.server == nil {
+		return nil, nil, &ProtocolError{What: "a message before the handshake"}
+	}
+	server := hand.server
+	hand.server = nil
+	first, identity, ch, err := server.Confirm(sealed[:0], sealed)
+	if err != nil {
+		it.answered(fateUnauthenticated)
+		return nil, nil, err
+	}
+	it.shakeStep("peer authenticated")
+	it.who = identity
+	return first, ch, nil
+}

@@ -3,7 +3,6 @@ package actor
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"net/netip"
 
@@ -11,21 +10,12 @@ import (
 
 	"github.com/rdmactor/rdmactor/actor/internal/datapath"
 	"github.com/rdmactor/rdmactor/actor/internal/handshakes"
-	"github.com/rdmactor/rdmactor/actor/internal/mailbox"
 	"github.com/rdmactor/rdmactor/actor/internal/secure"
 )
 
 // In TLS mode request and reply have hellos only. When the device has connected, both sides send
 // frames of the handshake, and then what PSK mode sends first: the client its request, the server
 // its accept or reject.
-
-// tlsStep is a step that was computed: a message of an identifier to itself.
-type tlsStep struct {
-	of *handshakes.TLS
-	*handshakes.Outcome
-}
-
-func (*tlsStep) Lane() mailbox.Lane { return mailbox.Event }
 
 // errNoCertificate is why a listener in TLS mode is refused.
 var errNoCertificate = fmt.Errorf("Security.TLS has no certificate to listen with: %w", unix.EINVAL)
@@ -122,28 +112,6 @@ func (it *ident) tlsBeginning() func(context.Context) (*secure.TLS, error) {
 	}
 	return func(ctx context.Context) (*secure.TLS, error) { return begin(ctx, config, peer) }
 }
-
-// endTLS ends the handshake, if there is one.
-func (it *ident) endTLS() {
-	if it.hand == nil || it.hand.tls == nil {
-		return
-	}
-	h, cause := it.hand.tls, it.cause
-	if cause == nil {
-		cause = errEnded
-	}
-	if !h.End(cause) {
-		return
-	}
-	it.rt.running.Add(1)
-	it.rt.Scheduler().Go(func() {
-		defer it.rt.running.Done()
-		h.Close()
-	})
-}
-
-// errEnded is why a handshake is given up whose identifier ends in order.
-var errEnded = errors.New("the identifier was closed")
 
 // stepped goes on when a step is done.
 func (it *ident) stepped(m *tlsStep) {

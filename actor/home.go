@@ -1,23 +1,13 @@
 package actor
 
 import (
-	"github.com/rdmactor/rdmactor/actor/internal/datapath"
+	"fmt"
+
+	"golang.org/x/sys/unix"
+
 	"github.com/rdmactor/rdmactor/cmid"
 	"github.com/rdmactor/rdmactor/states"
 )
-
-// home is where an identifier's memory is: a protection domain, from when the first memory is
-// allocated or the queue pair is made. So there can be memory before there is a connection. The
-// identifiers of a Domain share one. Loop goroutine, but for l, area and allowed, which stay.
-type home struct {
-	l       *loop
-	area    *datapath.Area
-	allowed Access  // to peers, of each of its connections
-	domain  *Domain // nil: it is of one identifier
-	idents  int     // in it
-	bytes   int     // of AllocMemory
-	left    bool    // they have gone, or Dial has gone on to another address
-}
 
 // newHome makes one on the device of its first identifier.
 func newHome(it *ident) (*home, error) {
@@ -42,14 +32,6 @@ func (it *ident) connects() bool {
 // leavesQueuePair reports whether it is the owner who makes the queue pair.
 func (it *ident) leavesQueuePair() bool {
 	return it.id.Datagram() || it.cfg.Manual && it.id.Flavor()&states.IWARP == 0
-}
-
-// memory is how many bytes of AllocMemory there are.
-func (it *ident) memory() int {
-	if it.home == nil {
-		return 0
-	}
-	return it.home.bytes
 }
 
 // moveIn makes the home, or joins that of its Domain, once. An error: it does not fit there.
@@ -88,4 +70,37 @@ func (it *ident) moveOut() {
 		}
 	}
 	h.area.Leave()
+}
+
+// join makes an identifier's home be the one that d's connections share.
+func (d *Domain) join(it *ident) (*home, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	h := d.home
+	if h == nil {
+		h, err := newHome(it)
+		if err == nil {
+			d.home, h.domain = h, d
+		}
+		return h, err
+	}
+	if h.l != it.l || !h.area.On(it.id.Device()) {
+		return nil, fmt.Errorf("domain: %w (%w)", ErrDomainElsewhere, unix.EXDEV)
+	}
+	if err := h.fits(it); err != nil {
+		return nil, err
+	}
+	h.idents++
+	h.area.Join()
+	return h, nil
+}
+
+// fits returns an error if the other connections of h's Domain allow other operations than it. What
+// a secured one allows may have changed since it has joined, when it was found who its peer is.
+func (h *home) fits(it *ident) error {
+	if h.domain != nil && h.allowed != it.cfg.allowed() {
+		return fmt.Errorf("domain: its connections allow other one-sided operations than this one (Security.AllowOneSided, PeerLimits): %w",
+			unix.EINVAL)
+	}
+	return nil
 }

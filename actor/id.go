@@ -1,10 +1,8 @@
 package actor
 
 import (
-	"context"
 	"fmt"
 	"log/slog"
-	"slices"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -12,7 +10,6 @@ import (
 	"github.com/rdmactor/rdmactor/actor/internal/datapath"
 	"github.com/rdmactor/rdmactor/actor/internal/limits"
 	"github.com/rdmactor/rdmactor/actor/internal/mailbox"
-	"github.com/rdmactor/rdmactor/actor/internal/overwrite"
 	"github.com/rdmactor/rdmactor/actor/internal/secure"
 	"github.com/rdmactor/rdmactor/actor/internal/wire"
 	"github.com/rdmactor/rdmactor/cmid"
@@ -99,109 +96,6 @@ type asked struct {
 	due    time.Time   // zero: no deadline
 }
 
-// do has the identifier execute a command, and waits for its answer.
-func (it *ident) do(a *asked) {
-	if err := it.exposes(a.cmd); err != nil {
-		it.refuse(a, err)
-		return
-	}
-	it.asked = append(it.asked, a)
-	it.begin(a)
-}
-
-// begin is do for a command that waits already.
-func (it *ident) begin(a *asked) {
-	cmd := a.cmd
-	if a.wire != nil {
-		cmd = a.wire
-	}
-	if o := it.rt.commands; o != nil {
-		o.Begun(it.pid, it.id.Handle(), a.cmd)
-	}
-	ev := it.id.Do(cmd)
-	it.moved(cmd.Op())
-	if ev != nil {
-		it.answer(cmd, ev)
-		return
-	}
-	it.setDeadline(a)
-}
-
-// take removes a command from those that wait: the user's, or what it is on the wire. If one value
-// was sent several times, that is the last: it is refused at once, while the device has the first.
-func (it *ident) take(cmd Command) *asked {
-	for i, a := range slices.Backward(it.asked) {
-		if a.cmd == cmd || a.wire == cmd {
-			it.asked = append(it.asked[:i], it.asked[i+1:]...)
-			it.rearm()
-			return a
-		}
-	}
-	return nil
-}
-
-// answer ends a command that waits. The answer goes to its sender, to the composite that it is
-// part of, or to the owner.
-func (it *ident) answer(cmd Command, ev Event) {
-	a := it.take(cmd)
-	if o := it.rt.commands; o != nil && a != nil {
-		o.Answered(it.pid, it.id.Handle(), a.cmd, ev)
-	}
-	switch {
-	case a == nil:
-		it.notify(ev)
-	case a.then != nil:
-		a.then(ev)
-	default:
-		if a.wire != nil {
-			restore(ev, a.cmd)
-		}
-		if lifecycle(ev) && !it.owns(a.sender) {
-			it.notify(ev) // the owner always gets these
-		}
-		it.reply(a.sender, ev)
-		if f, ok := ev.(*cmid.CommandFailed); ok && a.wire != nil && it.id.State() == states.Failed && !it.cfg.Manual {
-			it.destroy(f) // an Accept whose peer had gone: nothing else helps, as after Unreachable
-		}
-	}
-}
-
-// lifecycle reports whether the owner gets ev also when another actor's command caused it.
-func lifecycle(ev Event) bool {
-	switch ev.(type) {
-	case *cmid.Established, *cmid.Disconnected, *cmid.DeviceRemoval:
-		return true
-	}
-	return false
-}
-
-// moved reports a transition, if there was one. cause is a command (states.Op) or the device's
-// event (states.Kind).
-func (it *ident) moved(cause fmt.Stringer) {
-	now := it.id.State()
-	if now == it.state {
-		return
-	}
-	from := it.state
-	it.state = now
-	it.l.flight.Transition(it.l.el.Now(), uint64(it.base().ID), from, now)
-	it.publish()
-	if o := it.rt.cfg.Observer; o != nil {
-		o.Transition(it.pid, it.id.Handle(), from, now)
-	}
-	if it.log.Enabled(context.Background(), slog.LevelDebug) {
-		it.log.Debug("rdma: "+now.String(), it.logKeys(cause, "from", from.String())...)
-	}
-}
-
-func (it *ident) logKeys(op fmt.Stringer, more ...any) []any {
-	in := it.id.Info()
-	return append([]any{
-		"id", uint64(it.id.Handle()), "state", it.id.State().String(), "op", op.String(),
-		"local", in.Local.String(), "peer", in.Peer.String(), "device", in.Device,
-	}, more...)
-}
-
 // legal reports whether the state machine allows cmd now. cmid.ID.Do checks that for every
 // command. legal is only for what has to be done before Do and cannot be undone: a queue pair, the
 // hello's terms, a request's deadline, a goodbye. A command that is not legal goes to Do all the
@@ -211,54 +105,12 @@ func (it *ident) legal(cmd Command) bool {
 	return v == states.Allow
 }
 
-// answered notes that the request was answered, and how.
-func (it *ident) answered(how fate) {
-	if it.request {
-		it.request = false
-		it.via.count(how)
-		it.l.requests.Free(it.listener)
-		it.rearm()
-	}
-}
-
 // base is the part of an event that names the identifier.
 func (it *ident) base() EventBase {
 	if it.id == nil {
 		return EventBase{}
 	}
 	return EventBase{ID: it.id.Handle()}
-}
-
-// notify sends the owner an event.
-func (it *ident) notify(ev Event) {
-	it.noteEvent(ev)
-	if o := it.rt.cfg.Observer; o != nil {
-		o.Event(it.pid, ev)
-	}
-	it.owner.send(it.l, &actor.MessageEnvelope{Message: ev, Sender: it.pid})
-}
-
-// reply sends an answer to the sender of a command, or to the owner when the command has none.
-// What the owner gets goes through its FIFO.
-func (it *ident) reply(sender *actor.PID, ev Event) {
-	if it.owns(sender) {
-		it.notify(ev)
-	} else {
-		it.noteEvent(ev)
-		if o := it.rt.cfg.Observer; o != nil {
-			o.Event(it.pid, ev)
-		}
-		to := it.rt.newOwner(it.l, sender)
-		to.send(it.l, &actor.MessageEnvelope{Message: ev, Sender: it.pid})
-	}
-	if sender == it.cmdSender {
-		it.cmd = nil
-	}
-}
-
-// owns reports whether what is meant for sender goes to the owner.
-func (it *ident) owns(sender *actor.PID) bool {
-	return sender == nil || it.owner.pid != nil && it.rt.registry.Same(sender, it.owner.pid)
 }
 
 // identLife is how far an identifier is on its way. It only goes forward.
@@ -288,15 +140,6 @@ const (
 
 func (s identLife) String() string {
 	return [...]string{"alive", "ending", "gone", "closed"}[s]
-}
-
-// setLife takes the next step. In builds that look for misuse a step back panics.
-func (it *ident) setLife(to identLife) {
-	if overwrite.On && to <= it.life {
-		panic("rdma: an identifier that is " + it.life.String() + " cannot become " + to.String())
-	}
-	it.life = to
-	it.publish()
 }
 
 // ending reports whether it is being destroyed, or was.
@@ -373,4 +216,12 @@ func (m *reported) cause() fmt.Stringer {
 		return m.answers.Op()
 	}
 	return m.ev.Kind()
+}
+
+// owner is the actor that gets an identifier's events, in one FIFO for every kind of mailbox.
+type owner struct {
+	pid     *actor.PID       // nil: nobody
+	box     *mailbox.Mailbox // one of ours; nil: some other process
+	near    bool             // box runs on the identifier's loop
+	handler bool             // we have spawned it, and stop it
 }

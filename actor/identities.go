@@ -47,45 +47,6 @@ type PeerLimits struct {
 // (PeerLimits). errors.Is: EUSERS.
 var ErrPeerLimits = fmt.Errorf("the limits of this identity are reached: %w", unix.EUSERS)
 
-// limit counts the peer if there is room for it within what is set for it; 0: there is.
-func (it *ident) limit(r *ConnectRequest, set PeerLimits) limits.Exceeded {
-	s := it.cfg.Security
-	if denied := set.DenyOneSided & s.AllowOneSided; denied != 0 {
-		own := *s
-		own.AllowOneSided &^= denied
-		it.cfg.Security = &own
-	}
-	who := &limits.Person{Identity: r.Identity}
-	if who.Identity == "" {
-		who.Address = r.Peer.Source()
-	}
-	may := limits.May{Connections: set.Connections, ConnectRate: set.ConnectRate}
-	may.Memory = func() bool { return it.conn.Belong(*who, set.Memory) }
-	over := it.rt.identities.Take(*who, may, it.rt.cfg.Limits.Connections, it.l.el.Now())
-	if over == 0 {
-		it.person = who
-	}
-	return over
-}
-
-// unlimit gives back what limit has counted.
-func (it *ident) unlimit() {
-	if it.person == nil {
-		return
-	}
-	it.rt.identities.Free(*it.person)
-	it.person = nil
-}
-
-// refuseOver ends a connection whose peer has reached a limit.
-func (it *ident) refuseOver(why limits.Exceeded) {
-	it.log.Warn("rdma: a peer has reached the limits of its identity: rejected", "id", it.id.Handle(), "peer", it.hand.in.r.Peer,
-		"local", it.hand.in.r.Local, "identity", it.who, "err", why.String())
-	it.answered(fateIdentity)
-	it.conn.Refuse(byte(why))
-	it.destroy(nil)
-}
-
 // overLimitError is what the peer makes of the reason.
 func overLimitError(body []byte) error {
 	why := limits.Exceeded(0)

@@ -2,53 +2,9 @@ package actor
 
 import (
 	"cmp"
+	"math"
 	"slices"
-	"time"
-
-	"github.com/asynkron/protoactor-go/actor"
-
-	"github.com/rdmactor/rdmactor/actor/internal/datapath"
-	"github.com/rdmactor/rdmactor/cmid"
 )
-
-// IDInfo is what Inspect reports about an identifier.
-type IDInfo struct {
-	PID         *actor.PID
-	Owner       *actor.PID // nil: nobody
-	ID          Handle     // 0: not made yet, or never
-	Loop        string
-	State       State
-	InState     time.Duration // since it entered State
-	Age         time.Duration
-	Local, Peer Addr
-	Device      string        // "" without one
-	Mailbox     int           // messages waiting for the identifier's actor
-	Listener    *ListenerInfo // nil: it has never listened
-
-	// AsOf is when the loop has said what follows: now, or when it was last asked before an actor
-	// has blocked it. Zero: it has not said anything yet. What is above is of now in any case.
-	AsOf time.Time
-	// how messages travel: "messages", "raw", "raw (foreign peer)"; "" before there is a
-	// connection
-	Wire     string
-	Path     Path   // how its packets go through the network; zero where that is not known
-	Security string // what a secured connection's messages are sealed with; "" if they are not
-	Mode     SecurityMode
-	Identity string // of a secured connection: whose key it has
-	// how often each side has changed its key since
-	KeyUpdates, PeerKeyUpdates uint64
-
-	Waiting   string // the command whose answer is still to come; "" for none
-	Credits   Credits
-	Traffic   Traffic
-	Memory    int               // bytes of AllocMemory, of all its Domain
-	Delivered uint64            // sends that the peer has consumed
-	History   []cmid.Transition // the last transitions, oldest first; not to be changed
-}
-
-// Traffic is what a connection has moved since it was made. What the peer reads and writes by
-// itself is not counted: the device does that alone.
-type Traffic = datapath.Traffic
 
 // Inspect reports every identifier, ordered by ID. It asks each loop and waits for the answers, at
 // most for 100 ms. A loop with many answers over several turns, so that its connections need not
@@ -153,34 +109,6 @@ func (l *loop) inspectInTurns(answer func([]IDInfo)) {
 	next()
 }
 
-func (it *ident) info() IDInfo {
-	i := it.identity()
-	i.Mailbox, i.Memory, i.AsOf = it.box.UserMessageCount(), it.memory(), it.l.el.Now()
-	if it.listened != nil {
-		i.Listener = it.listened.info()
-	}
-	if it.id != nil {
-		i.History, i.Path = it.id.History(), it.id.Path()
-		if i.Listener != nil {
-			i.Listener.Strangers = it.id.Strangers()
-		}
-	}
-	for _, a := range it.asked {
-		if a.then == nil {
-			i.Waiting = opName(a.cmd)
-			break
-		}
-	}
-	if c := it.conn; c != nil {
-		i.Wire, i.Credits, i.Traffic, i.Delivered = c.Kind().String(), c.Counts(), c.Traffic(), c.Delivered()
-		if s := c.Suite(); s != 0 {
-			i.Security, i.Identity, i.Mode = s.String(), it.who, it.cfg.Security.Mode
-			i.KeyUpdates, i.PeerKeyUpdates = c.KeyUpdates()
-		}
-	}
-	return i
-}
-
 // Held counts the messages that owners have received and not given back: they are retained and not
 // released, or on their way to an actor that runs on goroutines. Their connections may have ended.
 // Held asks the loops as Inspect does. Any goroutine.
@@ -190,4 +118,14 @@ func (rt *Runtime) Held() (n int) {
 		n += c
 	}
 	return n
+}
+
+// Flight is what the flight recorders have, one for each loop, in their order. It asks no loop, so
+// a blocked one is no hindrance. Also after Shutdown. Any goroutine.
+func (rt *Runtime) Flight() []Flight {
+	all := make([]Flight, 0, len(rt.loops))
+	for _, l := range rt.loops {
+		all = append(all, dumpOf(l.el.Name(), "asked for", l.clock(), l.flight.Copy(math.MaxInt)))
+	}
+	return all
 }

@@ -1,19 +1,13 @@
 package actor
 
 import (
-	"context"
 	"sync"
 	"time"
-
-	"github.com/rdmactor/rdmactor/states"
 )
 
 // What a loop has is read on the loop. One that an actor blocks cannot answer, and just then an
 // operator wants to know what it has. So each identifier publishes what it is whenever that
 // changes, which is rare; and what a loop has answered last is kept, for the rest.
-
-// answerIn is how long Inspect and Loops wait for the loops' answers.
-const answerIn = 100 * time.Millisecond
 
 // known is what any goroutine may know of a loop's identifiers, without asking the loop.
 type known struct {
@@ -27,44 +21,6 @@ type knownID struct {
 	born, entered time.Time
 	listened      *listening // nil: it does not listen
 	said          *IDInfo    // by the loop; nil: nothing yet
-}
-
-// publish makes known what the identifier is now. Loop goroutine.
-func (it *ident) publish() {
-	l := it.l
-	if _, here := l.ids[it]; !here {
-		return
-	}
-	now := l.el.Now()
-	k := &knownID{is: it.identity(), listened: it.listened}
-	k.born, k.entered = now.Add(-k.is.Age), now.Add(-k.is.InState)
-	l.known.mu.Lock()
-	defer l.known.mu.Unlock()
-	if was := l.known.ids[it]; was != nil {
-		k.said = was.said
-	}
-	if l.known.ids == nil {
-		l.known.ids = make(map[*ident]*knownID)
-	}
-	l.known.ids[it] = k
-}
-
-// identity is what an identifier publishes.
-func (it *ident) identity() IDInfo {
-	i := IDInfo{PID: it.pid, Owner: it.owner.pid, Loop: it.l.el.Name()}
-	if it.id == nil {
-		return i
-	}
-	in := it.id.Info()
-	i.ID, i.State, i.InState, i.Age = it.id.Handle(), it.id.State(), it.id.InState(), it.id.Age()
-	if it.ending() {
-		i.State = states.Destroying // which waits for the goodbye
-	}
-	i.Local, i.Peer, i.Device = in.Local, in.Peer, in.Device
-	if i.State == states.Listening {
-		it.counts()
-	}
-	return i
 }
 
 // remove forgets an identifier that has ended.
@@ -169,26 +125,4 @@ func (q *inquiry[T]) lastAnswer() T {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.last
-}
-
-// await waits for loops' answers, for answerIn in all, and reports for each loop whether it has
-// answered.
-func (rt *Runtime) await(asked []<-chan struct{}) (answered []bool) {
-	patience, cancel := context.WithTimeout(context.Background(), answerIn)
-	defer cancel()
-	answered = make([]bool, len(asked))
-	for i, a := range asked {
-		answered[i] = a != nil && rt.Scheduler().Await(a, patience.Done())
-	}
-	return answered
-}
-
-// here is the loop on whose goroutine the caller is; nil: on none.
-func (rt *Runtime) here() *loop {
-	for _, l := range rt.loops {
-		if l.el.OnLoop() {
-			return l
-		}
-	}
-	return nil
 }

@@ -105,11 +105,3 @@ func (l *listening) info() *ListenerInfo {
 		},
 	}
 }
-
-// counts is a listener's.
-func (it *ident) counts() *listening {
-	if it.listened == nil {
-		it.listened = new(listening)
-	}
-	return it.listened
-}

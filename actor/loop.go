@@ -49,44 +49,6 @@ type loop struct {
 	returns       returns // any goroutine
 }
 
-// abortFor is how long Shutdown waits, after its context has ended, for the identifiers that it
-// destroys only then: most devices give them back at once. It does not wait for those that were
-// being destroyed before. The error names those that do not come back.
-const abortFor = time.Second
-
-// askLoops asks every loop that has not ended. If one is blocked for longer than abortFor, blocked
-// is true, and the answers are those that the others have given by then. On a loop's own goroutine
-// only that loop is asked: a loop must not wait for another.
-func askLoops[T any](rt *Runtime, ask func(*loop) T) (answers []T, blocked bool) {
-	answered := make(chan T, len(rt.loops))
-	left := 0
-	for _, l := range rt.loops {
-		if l.el.OnLoop() {
-			return []T{ask(l)}, false
-		}
-	}
-	for _, l := range rt.loops {
-		if l.el.Post(func() { answered <- ask(l); l.el.Handoff() }) == nil {
-			left++
-		}
-	}
-	patience := time.NewTimer(abortFor)
-	defer patience.Stop()
-	for len(answers) < left && !blocked {
-		select {
-		case a := <-answered:
-			answers = append(answers, a)
-		case <-patience.C:
-			blocked = true
-		}
-		rt.Scheduler().Resume()
-		for len(answered) > 0 {
-			answers = append(answers, <-answered)
-		}
-	}
-	return answers, len(answers) < left
-}
-
 // load is what the choice of a loop goes by. Any goroutine.
 type load struct {
 	assigned atomic.Int64  // identifiers that live here, or will

@@ -1,53 +1,5 @@
 package actor
 
-import (
-	"time"
-
-	"github.com/rdmactor/rdmactor/actor/internal/datapath"
-	"github.com/rdmactor/rdmactor/eventloop"
-)
-
-// LoopInfo is Loops' report on one loop.
-type LoopInfo struct {
-	Name        string
-	Identifiers int    // that live there, and requests on their way there: what a loop is chosen by
-	Arrived     uint64 // connections that have come from other loops' listeners
-	// that came to listeners and did not speak the device's protocol: cmid.Channel.Strangers
-	Strangers uint64
-	eventloop.Stats
-	Blocked *Blocked // nil: the loop goes on
-
-	// AsOf is when the loop has said what follows: now, or when it was last asked before it was
-	// blocked. Zero: it has not said anything yet.
-	AsOf    time.Time
-	Memory  []PoolInfo
-	Devices []DeviceInfo
-	LoopTotals
-}
-
-// Blocked says that a loop has been at one thing, or at one turn's things, for more than 100 ms.
-type Blocked struct {
-	For time.Duration    // since the turn has begun
-	By  eventloop.Holder // what has the loop now: the actor, if it is one
-}
-
-// PoolInfo is memory that a loop has for one purpose, in bytes. The pools are: "receive", into
-// which messages are received (Limits.ReceiveMemory); "send", from which messages are sent at once
-// (Limits.SendMemory), which the embedded device needs none of; "large", from which peers read
-// large messages (Limits.SendMemory); "one-sided", of AllocMemory (Limits.Memory).
-type PoolInfo = datapath.Pool
-
-// DeviceInfo is what a loop has of a device.
-type DeviceInfo = datapath.DeviceInfo
-
-// loopFigures is what only the loop knows.
-type loopFigures struct {
-	asOf    time.Time
-	memory  []PoolInfo
-	devices []DeviceInfo
-	totals  LoopTotals
-}
-
 func (l *loop) figures() loopFigures {
 	return loopFigures{l.el.Now(), l.Pools(), l.DeviceInfos(), l.totals()}
 }

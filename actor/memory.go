@@ -1,12 +1,9 @@
 package actor
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
-	"math"
 
-	"github.com/asynkron/protoactor-go/actor"
 	"golang.org/x/sys/unix"
 
 	"github.com/rdmactor/rdmactor/actor/internal/datapath"
@@ -195,150 +192,6 @@ func (e *Revoked) String() string {
 	return fmt.Sprintf("revoked %d bytes of memory (id %d)", e.Memory.n, e.ID)
 }
 
-// memoryCommand executes a command about memory.
-func (it *ident) memoryCommand(cmd Command, sender *actor.PID) {
-	var ev Event
-	var err error
-	switch c := cmd.(type) {
-	case *AllocMemory:
-		var m *Memory
-		m, err = it.allocMemory(c)
-		ev = &MemoryAllocated{it.base(), m}
-	case *Grant:
-		var key RemoteKey
-		key, err = it.grant(c.Memory)
-		ev = &Granted{it.base(), c.Memory, key}
-	case *Revoke:
-		err = it.revoke(c.Memory)
-		ev = &Revoked{it.base(), c.Memory}
-	case *FreeMemory:
-		if err = it.idle(c.Memory); err == nil {
-			err = c.Memory.free()
-		}
-		ev = &Done{EventBase: it.base(), Command: c}
-	}
-	if err != nil {
-		it.fail(cmd, sender, err)
-		return
-	}
-	it.reply(sender, ev)
-}
-
-func (it *ident) allocMemory(c *AllocMemory) (*Memory, error) {
-	switch {
-	case !it.connects():
-		return nil, datapath.ErrNotConnected
-	case c.Bytes <= 0 || c.Bytes > math.MaxUint32:
-		return nil, fmt.Errorf("%d bytes of memory: %w", c.Bytes, unix.EINVAL)
-	case c.Access&^(LocalWrite|remoteRights) != 0:
-		return nil, fmt.Errorf("memory with unknown access %#x: %w", uint8(c.Access), unix.EINVAL)
-	case it.cfg.allows(c.Access) != nil:
-		return nil, ErrSecured
-	case c.Access&RemoteAtomic != 0:
-		if err := it.canAtomics(); err != nil {
-			return nil, err
-		}
-	}
-	m := &Memory{n: c.Bytes, access: c.Access}
-	mr, err := it.register(c.Bytes, c.Access, &m.lease)
-	if err != nil {
-		return nil, err
-	}
-	m.home, m.mr = it.home, mr
-	return m, nil
-}
-
-// register makes memory within IDConfig.Memory.
-func (it *ident) register(n int, access Access, lease *datapath.Lease) (*verbs.MR, error) {
-	if err := it.meet(); err != nil {
-		return nil, err
-	}
-	if limit, used := it.cfg.Memory, it.memory(); n > limit-used {
-		return nil, fmt.Errorf("%d bytes of memory, with %d of the connection's %d in use (IDConfig.Memory): %w", n, used, limit, unix.ENOMEM)
-	}
-	h, err := it.moveIn()
-	if err != nil {
-		return nil, err
-	}
-	mr, err := h.area.Alloc(n, access|LocalWrite, lease)
-	if err == nil {
-		h.bytes += n
-	}
-	return mr, err
-}
-
-// mine returns an error if m belongs to another connection, or is gone.
-func (it *ident) mine(m *Memory) error {
-	if err := it.meet(); err != nil {
-		return err
-	}
-	switch {
-	case m == nil || m.home != it.home && !m.home.left:
-		return fmt.Errorf("not memory of this connection's: %w", unix.EINVAL)
-	case m.home != it.home || m.gone() || it.conn != nil && it.conn.Over():
-		return fmt.Errorf("%w (%w)", ErrMemoryGone, unix.EINVAL)
-	}
-	return nil
-}
-
-// idle is mine, and also returns an error if operations of the connection's own name m.
-func (it *ident) idle(m *Memory) error {
-	if err := it.mine(m); err != nil {
-		return err
-	}
-	if m.busy > 0 {
-		return fmt.Errorf("%d Reads and Writes that name it are not answered yet: %w", m.busy, unix.EBUSY)
-	}
-	return nil
-}
-
-func (it *ident) grant(m *Memory) (RemoteKey, error) {
-	if err := it.mine(m); err != nil {
-		return RemoteKey{}, err
-	}
-	rights := m.access & remoteRights
-	if rights == 0 {
-		return RemoteKey{}, fmt.Errorf("memory that AllocMemory was to keep from peers: %w", unix.EACCES)
-	}
-	if !m.granted && !m.lease.Reach() {
-		return RemoteKey{}, errUsed
-	}
-	m.granted = true
-	if rights&RemoteWrite != 0 {
-		it.notifiable = true
-		if it.conn != nil {
-			it.conn.Granted()
-		}
-	}
-	return RemoteKey{Addr: m.mr.Addr, RKey: m.mr.RKey, Length: uint32(m.n), Rights: rights}, nil
-}
-
-// revoke moves the bytes into a new registration, because the old one is the one that the peer's
-// key names.
-func (it *ident) revoke(m *Memory) error {
-	if err := it.idle(m); err != nil {
-		return err
-	}
-	switch {
-	case !m.granted:
-		return fmt.Errorf("memory that is not granted: %w", unix.EINVAL)
-	case m.lease.Used():
-		return errUsed
-	}
-	mr, err := it.register(m.n, m.access, &m.lease)
-	if err != nil {
-		return err
-	}
-	copy(mr.Bytes, m.mr.Bytes)
-	if err := m.drop(); err != nil {
-		m.home.bytes -= m.n
-		return errors.Join(err, m.home.area.Free(mr))
-	}
-	m.mr, m.granted = mr, false
-	m.lease.Unreach()
-	return nil
-}
-
 // free is FreeMemory.
 func (m *Memory) free() error {
 	if !m.lease.Free() {
@@ -361,86 +214,19 @@ func (m *Memory) drop() error {
 	return nil
 }
 
-// RemoteKey names memory that a peer has granted (ours; its parts are struct ibv_mr's). Read,
-// Write, FetchAdd and CompareSwap take it. The granting side sends it to its peer, in a message or
-// in private data: see MarshalBinary. It is no secret, because only the peer to which it was
-// granted can use it. On a network where somebody else can speak for that peer, nothing else is
-// safe either.
-type RemoteKey struct {
-	Addr   uint64 // of the first byte; opaque
-	RKey   uint32
-	Length uint32 // bytes
-	Rights Access // RemoteRead, RemoteWrite, RemoteAtomic: at least one
-}
+// errUsed is ErrMemoryUsed with its errno.
+var errUsed = fmt.Errorf("%w (%w)", ErrMemoryUsed, unix.EBUSY)
 
-// RemoteKeyLen is the length of a RemoteKey's binary form.
-const RemoteKeyLen = 20
+// gone reports whether the memory is gone. Loop goroutine.
+func (m *Memory) gone() bool { return m.mr == nil || m.mr.PD == nil || m.lease.Gone() }
 
-const remoteKeyVersion = 1
-
-// remoteRights are those that a peer can have.
-const remoteRights = RemoteRead | RemoteWrite | RemoteAtomic
-
-// AppendBinary appends MarshalBinary's form to b.
-func (k RemoteKey) AppendBinary(b []byte) ([]byte, error) {
-	if err := k.check(); err != nil {
-		return b, err
-	}
-	b = append(b, remoteKeyVersion, byte(k.Rights), 0, 0)
-	b = binary.BigEndian.AppendUint32(b, k.RKey)
-	b = binary.BigEndian.AppendUint64(b, k.Addr)
-	return binary.BigEndian.AppendUint32(b, k.Length), nil
-}
-
-// MarshalBinary is the key's form for the wire, RemoteKeyLen bytes (docs/wire.md). EINVAL for a
-// key that Grant did not make.
-func (k RemoteKey) MarshalBinary() ([]byte, error) {
-	return k.AppendBinary(make([]byte, 0, RemoteKeyLen))
-}
-
-// UnmarshalBinary parses MarshalBinary's form. EINVAL: the length or the version is wrong, or it is
-// not a key. Whether the key names memory of the peer's, only the peer's device knows.
-func (k *RemoteKey) UnmarshalBinary(b []byte) error {
-	switch {
-	case len(b) != RemoteKeyLen:
-		return fmt.Errorf("rdma: a remote key of %d bytes, want %d: %w", len(b), RemoteKeyLen, unix.EINVAL)
-	case b[0] != remoteKeyVersion:
-		return fmt.Errorf("rdma: a remote key of version %d, want %d: %w", b[0], remoteKeyVersion, unix.EINVAL)
-	case b[2] != 0 || b[3] != 0:
-		return fmt.Errorf("rdma: a remote key with reserved bytes %#x: %w", b[2:4], unix.EINVAL)
-	}
-	n := RemoteKey{
-		Rights: Access(b[1]), RKey: binary.BigEndian.Uint32(b[4:]), Addr: binary.BigEndian.Uint64(b[8:]), Length: binary.BigEndian.Uint32(b[16:]),
-	}
-	if err := n.check(); err != nil {
-		return err
-	}
-	*k = n
-	return nil
-}
-
-// check returns an error if k cannot be a key.
-func (k RemoteKey) check() error {
-	switch {
-	case k.Rights == 0 || k.Rights&^remoteRights != 0:
-		return fmt.Errorf("rdma: a remote key with the rights %#x: %w", uint8(k.Rights), unix.EINVAL)
-	case k.Length == 0 || k.Addr > ^uint64(0)-uint64(k.Length):
-		return fmt.Errorf("rdma: a remote key for %d bytes at %#x: %w", k.Length, k.Addr, unix.EINVAL)
-	}
-	return nil
-}
-
-// String does not show the key.
-func (k RemoteKey) String() string {
-	rights := ""
-	if k.Rights&RemoteRead != 0 {
-		rights += "r"
-	}
-	if k.Rights&RemoteWrite != 0 {
-		rights += "w"
-	}
-	if k.Rights&RemoteAtomic != 0 {
-		rights += "a"
-	}
-	return fmt.Sprintf("remote memory of %d bytes (%s)", k.Length, rights)
-}
+// The errors of memory that goroutines use off the loop. errors.Is finds EBUSY beside them.
+var (
+	// ErrMemoryUsed: a goroutine uses the memory (Memory.Use, Local.Pin). Until it is finished the
+	// memory cannot be granted, revoked or freed, and a Read or Write cannot name it.
+	ErrMemoryUsed = errors.New("a goroutine uses the memory")
+	// ErrMemoryReachable: the peer, the device or the loop may change the memory: it is granted, a
+	// Read or Write that names it is not answered, or a ReadAt or WriteAt is copying. Revoke it, or
+	// wait.
+	ErrMemoryReachable = errors.New("the memory is granted, or a Read or Write names it")
+)

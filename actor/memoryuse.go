@@ -1,23 +1,11 @@
 package actor
 
 import (
-	"errors"
 	"fmt"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/rdmactor/rdmactor/actor/internal/datapath"
-)
-
-// The errors of memory that goroutines use off the loop. errors.Is finds EBUSY beside them.
-var (
-	// ErrMemoryUsed: a goroutine uses the memory (Memory.Use, Local.Pin). Until it is finished the
-	// memory cannot be granted, revoked or freed, and a Read or Write cannot name it.
-	ErrMemoryUsed = errors.New("a goroutine uses the memory")
-	// ErrMemoryReachable: the peer, the device or the loop may change the memory: it is granted, a
-	// Read or Write that names it is not answered, or a ReadAt or WriteAt is copying. Revoke it, or
-	// wait.
-	ErrMemoryReachable = errors.New("the memory is granted, or a Read or Write names it")
 )
 
 // Use calls f with the memory's bytes, on the caller's goroutine: any goroutine may call it, and f
@@ -47,9 +35,6 @@ func (m *Memory) Use(f func(b []byte) error) error {
 	return f(m.mr.Bytes)
 }
 
-// errUsed is ErrMemoryUsed with its errno.
-var errUsed = fmt.Errorf("%w (%w)", ErrMemoryUsed, unix.EBUSY)
-
 // Pin has m's bytes b stay where they are until unpin is called, once, by any goroutine. Meanwhile
 // m cannot be revoked or freed (ErrMemoryUsed). If the connection ends they stay all the same, as
 // with Memory.Use. It does not keep anybody from the bytes: the packages between connections and
@@ -64,6 +49,3 @@ func (l Local) Pin(m *Memory) (b []byte, unpin func(), err error) {
 	}
 	return m.mr.Bytes, m.lease.Unpin, nil
 }
-
-// gone reports whether the memory is gone. Loop goroutine.
-func (m *Memory) gone() bool { return m.mr == nil || m.mr.PD == nil || m.lease.Gone() }

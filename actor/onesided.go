@@ -1,12 +1,9 @@
 package actor
 
 import (
-	"encoding/binary"
-	"errors"
 	"fmt"
 
 	"github.com/asynkron/protoactor-go/actor"
-	"golang.org/x/sys/unix"
 
 	"github.com/rdmactor/rdmactor/actor/internal/datapath"
 	"github.com/rdmactor/rdmactor/cmid"
@@ -155,137 +152,6 @@ type span struct {
 	datapath.AtomicOperands
 }
 
-// access begins an operation. After an error it was not begun.
-func (it *ident) access(cmd oneSided, sender *actor.PID) error {
-	a, s := cmd.operation()
-	c := it.conn
-	switch {
-	case a.busy:
-		return fmt.Errorf("sent before, and not answered yet: %w", unix.EINVAL)
-	case c == nil:
-		return datapath.ErrNotConnected
-	case c.Closing():
-		return c.NotSending()
-	case c.WaitingOps() >= it.rt.cfg.Limits.SendQueue:
-		return fmt.Errorf("%d operations wait for room in the send queue: %w (%w)", c.WaitingOps(), ErrQueueFull, unix.ENOBUFS)
-	}
-	if err := it.checkSpan(s); err != nil {
-		return err
-	}
-	a.posted = datapath.OneSided{Op: s.op, Fence: s.fence, Imm: s.imm, AtomicOperands: s.AtomicOperands, Owner: a}
-	if s.n > 0 {
-		a.posted.Near = verbs.SGE{MR: s.memory.mr, Offset: uint32(s.at), Length: uint32(s.n)}
-		a.posted.Addr, a.posted.RKey = s.key.Addr+uint64(s.offset), s.key.RKey
-		a.memory = s.memory
-	}
-	if a.memory != nil {
-		if !a.memory.lease.Reach() {
-			a.memory = nil
-			return errUsed
-		}
-		a.memory.busy++
-	}
-	a.it, a.cmd, a.sender, a.busy, a.answered = it, cmd, sender, true, false
-	err := c.OneSided(&a.posted)
-	if err != nil {
-		a.release()
-	}
-	return err
-}
-
-// checkSpan returns an error if this side can see that an operation is wrong.
-func (it *ident) checkSpan(s span) error {
-	right := RemoteRead
-	if s.op.Writes() {
-		right = RemoteWrite
-	}
-	if s.op.Atomic() {
-		if err := it.checkAtomic(s); err != nil {
-			return err
-		}
-		right = RemoteAtomic
-	}
-	switch {
-	case it.cfg.allows(right) != nil:
-		return ErrSecured
-	case s.op == verbs.WriteWithImm:
-		if err := it.checkImmediate(s); err != nil {
-			return err
-		}
-	}
-	switch {
-	case s.n < 0 || s.offset < 0 || s.at < 0:
-		return fmt.Errorf("a negative length or offset: %w", unix.EINVAL)
-	case s.n == 0:
-		return nil
-	}
-	if err := it.mine(s.memory); err != nil {
-		return err
-	}
-	limit, remote := s.memory.n, int64(s.key.Length)
-	switch {
-	case s.at > limit || s.n > limit-s.at:
-		return fmt.Errorf("bytes %d+%d of memory of %d: %w", s.at, s.n, limit, unix.EINVAL)
-	case int64(s.offset) > remote || int64(s.n) > remote-int64(s.offset):
-		return fmt.Errorf("bytes %d+%d of %v: %w", s.offset, s.n, s.key, unix.EINVAL)
-	case s.key.Rights&right == 0:
-		return fmt.Errorf("%v was not granted for a %v: %w", s.key, s.op, unix.EACCES)
-	case uint64(s.n) > uint64(it.conn.Attr().MaxMessage):
-		return fmt.Errorf("%d bytes, and %s moves %d at a time: %w (%w)", s.n, it.id.Device().Name(), it.conn.Attr().MaxMessage,
-			ErrTooLarge, unix.EMSGSIZE)
-	}
-	return nil
-}
-
-// Ended is datapath.OpOwner's.
-func (a *access) Ended(_ *datapath.Conn, o *datapath.OneSided, err error) {
-	if err == nil && o.Op.Atomic() {
-		a.found = binary.NativeEndian.Uint64(o.Near.MR.Bytes[o.Near.Offset:])
-	}
-	a.release() // now goroutines may have the memory
-	a.answer(err)
-}
-
-// Abandoned is datapath.OpOwner's.
-func (a *access) Abandoned(*datapath.Conn, *datapath.OneSided) { a.answer(datapath.Flushed()) }
-
-// release makes the command and the memory the owner's again.
-func (a *access) release() {
-	a.busy = false
-	if a.memory != nil {
-		a.memory.busy--
-		a.memory.lease.Unreach()
-		a.memory = nil
-	}
-}
-
-// answer answers once.
-func (a *access) answer(err error) {
-	if a.answered {
-		return
-	}
-	a.answered = true
-	if done := a.done; done != nil {
-		a.done = nil
-		done(err)
-		return
-	}
-	if err != nil {
-		a.it.reply(a.sender, a.it.accessError(a.cmd, err))
-		return
-	}
-	a.it.reply(a.sender, a.cmd.done(a.it.base()))
-}
-
-func (it *ident) accessError(cmd Command, err error) *AccessError {
-	f := it.failure(cmd, opName(cmd), err)
-	f.History = nil // a thousand of them say the same
-	if errors.Is(err, ErrRemoteAccess) {
-		f.Remedy = "a key is good on the connection it was granted on, until it is revoked: connect again and ask for another"
-	}
-	return &AccessError{f}
-}
-
 // The atomic operations, on an integer of eight bytes in memory that the peer has granted with
 // RemoteAtomic. They are one-sided operations like Read, in the same order. They are atomic with
 // respect to each other, on whichever connections of the device they come, but not with respect to
@@ -367,39 +233,3 @@ func (c *CompareSwap) operation() (*access, span) {
 
 func (c *FetchAdd) done(b EventBase) Event    { return &AtomicDone{b, c, c.access.found} }
 func (c *CompareSwap) done(b EventBase) Event { return &AtomicDone{b, c, c.access.found} }
-
-// canAtomics returns an error if the device has no atomic operations.
-func (it *ident) canAtomics() error {
-	if it.conn != nil && !it.conn.Attr().Atomics || it.conn == nil && !it.id.Device().Attr().Atomics {
-		return fmt.Errorf("%s has no atomic operations: %w", it.id.Device().Name(), cmid.ErrNotSupported)
-	}
-	return nil
-}
-
-// checkImmediate makes the checks that only a Write with an immediate needs. The peer would end the
-// connection because of one that it does not take, or has not allowed.
-func (it *ident) checkImmediate(s span) error {
-	switch {
-	case !it.conn.Attr().Immediate:
-		return fmt.Errorf("%s has no immediates: %w", it.id.Device().Name(), cmid.ErrNotSupported)
-	case !it.conn.Immediates():
-		return fmt.Errorf("the peer takes no immediates: %w", cmid.ErrNotSupported)
-	case it.lined:
-		return fmt.Errorf("an immediate beside an actor that counts the messages (Line): %w", unix.EINVAL)
-	case s.key.Rights&RemoteWrite == 0:
-		return fmt.Errorf("%v was not granted for a %v: %w", s.key, s.op, unix.EACCES)
-	}
-	return nil
-}
-
-// checkAtomic makes the checks that only atomic operations need. A misaligned one would end the
-// connection.
-func (it *ident) checkAtomic(s span) error {
-	if err := it.canAtomics(); err != nil {
-		return err
-	}
-	if addr := s.key.Addr + uint64(s.offset); addr%verbs.AtomicLen != 0 {
-		return fmt.Errorf("an atomic operation at %d, not a multiple of %d: %w", s.offset, verbs.AtomicLen, unix.EINVAL)
-	}
-	return nil
-}

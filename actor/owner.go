@@ -6,17 +6,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 	"golang.org/x/sys/unix"
-
-	"github.com/rdmactor/rdmactor/actor/internal/mailbox"
 )
-
-// owner is the actor that gets an identifier's events, in one FIFO for every kind of mailbox.
-type owner struct {
-	pid     *actor.PID       // nil: nobody
-	box     *mailbox.Mailbox // one of ours; nil: some other process
-	near    bool             // box runs on the identifier's loop
-	handler bool             // we have spawned it, and stop it
-}
 
 // newOwner finds the shortest way to pid from l.
 func (rt *Runtime) newOwner(l *loop, pid *actor.PID) owner {
@@ -95,4 +85,24 @@ func (rt *Runtime) CheckOwner(pid *actor.PID) error {
 		return fmt.Errorf("owner %s: %w (%w)", pid.Id, ErrMailbox, unix.EINVAL)
 	}
 	return nil
+}
+
+// setOwner changes the owner, also for messages that are being refused on other goroutines.
+func (it *ident) setOwner(o owner) {
+	it.refusals.mu.Lock()
+	it.owner, it.onward = o, nil
+	it.refusals.mu.Unlock()
+	it.publish()
+}
+
+func (it *ident) watch() {
+	if it.ctx != nil && it.owner.pid != nil {
+		it.ctx.Watch(it.owner.pid)
+	}
+}
+
+func (it *ident) unwatch() {
+	if it.ctx != nil && it.owner.pid != nil {
+		it.ctx.Unwatch(it.owner.pid)
+	}
 }

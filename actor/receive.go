@@ -190,17 +190,6 @@ func (it *ident) submit(s *Send, sender *actor.PID) {
 	it.conn.Submit(s.out.As(s.Notify, s.Renew))
 }
 
-// misused answers a Send that was not made by NewSend or was sent before, and must not get into the
-// pool.
-func (it *ident) misused(s *Send, sender *actor.PID) bool {
-	if s.usable() {
-		return false
-	}
-	f := it.failure(nil, "send", fmt.Errorf("not made by NewSend, or sent before: %w", unix.EINVAL))
-	it.reply(sender, &SendFailed{FailureBase: f, Sends: 1})
-	return true
-}
-
 func (it *ident) handover(c *Handover, sender *actor.PID) {
 	if c.To == nil {
 		it.fail(c, sender, fmt.Errorf("Handover.To is nil: %w", unix.EINVAL))

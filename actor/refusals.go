@@ -1,14 +1,11 @@
 package actor
 
 import (
-	"fmt"
 	"reflect"
 	"sync"
 
 	"github.com/asynkron/protoactor-go/actor"
-	"golang.org/x/sys/unix"
 
-	"github.com/rdmactor/rdmactor/actor/internal/mailbox"
 	"github.com/rdmactor/rdmactor/cmid"
 )
 
@@ -39,12 +36,6 @@ func ends(cmd Command) bool {
 		return true
 	}
 	return false
-}
-
-// nothing answers a command that is a nil pointer.
-func (it *ident) nothing(cmd Command) Event {
-	err := fmt.Errorf("a nil *%s: %w", rdmaName(fmt.Sprintf("%T", cmd)[1:]), unix.EINVAL)
-	return &cmid.CommandFailed{FailureBase: it.failure(nil, "receive", err)}
 }
 
 // missing reports whether cmd is a nil pointer.
@@ -102,112 +93,3 @@ func (r *refusals) take() (list []refusal) {
 
 // seal lets nothing more be refused. Not ok: a message is being refused at this moment.
 func (r *refusals) seal() (ok bool) { return r.gate.TryLock() }
-
-// Overflow takes what the mailbox's data lane has no room for, on the posting goroutine.
-func (it *ident) Overflow(msg any, over int32) (admit bool) {
-	_, m, from := actor.UnwrapEnvelope(msg)
-	switch m := m.(type) {
-	case *lastMessage, *refused, *cancelled:
-		return true
-	case *poisonPill: // one that finds no room has others before it
-		return over <= 2*commandRoom
-	case actor.MessageBatch, Event, *actor.DeadLetterResponse: // which are not answered
-		return false
-	case *Send:
-		admit = !m.usable() && over <= commandRoom // who is answered so
-	case Command:
-		admit = over <= commandRoom || ends(m) && over <= 2*commandRoom
-	}
-	if admit {
-		return true
-	}
-	if !it.refusals.gate.TryRLock() {
-		it.box.Refuse(msg) // Closed was sent, or is about to be
-		return false
-	}
-	defer it.refusals.gate.RUnlock()
-	if s, ok := m.(*Send); ok && s.usable() {
-		s.out.Take()
-		first := it.refusals.add(from, s.Len())
-		s.out.Recycle()
-		if first {
-			it.box.PostUserMessage(&refused{})
-		}
-		return false
-	}
-	it.refuseCommand(m, from)
-	return false
-}
-
-// refuseCommand answers a command that finds no room, or a message that is not a command, on the
-// posting goroutine. It touches nothing that belongs to the loop, so the answer lacks the
-// identifier's state.
-func (it *ident) refuseCommand(m any, from *actor.PID) {
-	f := cmid.FailureBase{Op: "receive", Err: errNoPlace}
-	f.Status = -int32(unix.ENOBUFS)
-	if cmd, ok := m.(Command); ok && !missing(cmd) {
-		f.Op, f.Command = opName(cmd), cmd
-	}
-	var ev Event = &cmid.CommandFailed{FailureBase: f}
-	if _, ok := f.Command.(oneSided); ok {
-		ev = &AccessError{f}
-	}
-	env := &actor.MessageEnvelope{Message: ev, Sender: it.box.PID()}
-	it.refusals.mu.Lock()
-	to := it.owner
-	it.refusals.mu.Unlock()
-	if from != nil && (to.pid == nil || !it.rt.registry.Same(from, to.pid)) {
-		to = owner{pid: from}
-	}
-	switch {
-	case to.pid == nil:
-	case to.near:
-		to.box.Post(mailbox.Event, env) // the owner's one FIFO
-	case to.box != nil:
-		to.box.PostUserMessage(env)
-	default:
-		it.rt.sys.Root.Send(to.pid, env)
-	}
-}
-
-// errNoPlace is why the mailbox refuses something.
-var errNoPlace = fmt.Errorf("the mailbox has no room: %w (%w)", ErrQueueFull, unix.ENOBUFS)
-
-// setOwner changes the owner, also for messages that are being refused on other goroutines.
-func (it *ident) setOwner(o owner) {
-	it.refusals.mu.Lock()
-	it.owner, it.onward = o, nil
-	it.refusals.mu.Unlock()
-	it.publish()
-}
-
-// reportRefused answers the Sends that the mailbox had no room for.
-func (it *ident) reportRefused() {
-	list := it.refusals.take()
-	for _, r := range list {
-		it.unsent += uint64(r.sends)
-		it.refuseSends(r.sender, r.sends, r.bytes, ErrQueueFull, errNoPlace)
-	}
-	if c := it.conn; c != nil && c.Flows() && len(list) > 0 {
-		c.Awake()
-		c.Pump() // there may be room already
-	}
-}
-
-// refuseSends answers refused Sends of one sender. kind is the class of err: answers of one class
-// are merged.
-func (it *ident) refuseSends(from *actor.PID, sends, bytes int, kind, err error) {
-	p := pile{it.owner.box, kind}
-	if !it.owns(from) {
-		p.box = it.rt.registry.Find(from)
-	}
-	if p.box != nil && it.piles.add(p, sends, bytes) {
-		return
-	}
-	ev := &SendFailed{FailureBase: it.failure(nil, "send", err), Bytes: bytes, Sends: sends}
-	ev.History = nil // a thousand of them say the same
-	if p.box != nil {
-		it.piles.begin(p, ev)
-	}
-	it.reply(from, ev)
-}

@@ -11,26 +11,6 @@ import (
 	"github.com/rdmactor/rdmactor/cmid"
 )
 
-// incoming is a peer's connection request, on its way to the loop where the connection will live.
-// It already counts for that loop (loop.assigned) and for the runtime.
-type incoming struct {
-	id      *cmid.ID
-	r       *cmid.ConnectRequest
-	cfg     IDConfig     // the listener's
-	handler *actor.Props // the listener's; nil: owner has it
-	via     *listening   // the listener's
-	owner   *actor.PID   // the listener's, or whom its Route has named; nil: nobody
-	box     *mailbox.Mailbox
-
-	// Of a secured connection: the request's hint, and what is behind that; where Place puts it;
-	// the listener's Route, and its name.
-	hint   uint32
-	behind []byte
-	near   *loop // nil: anywhere
-	route  func(r *ConnectRequest) (*actor.PID, *Reject)
-	name   string
-}
-
 // request handles a connection request for a listener of this loop: it rejects it, takes it, or
 // passes it to the loop where the connection shall live.
 func (l *loop) request(id *cmid.ID, r *cmid.ConnectRequest) {
@@ -337,4 +317,25 @@ func (m *move) end() {
 			_ = l.el.Post(l.checkEmptied)
 		}
 	}
+}
+
+// inTime counts a request from a. Not ok: there are too many in this time. Each costs its
+// listener's loop some work, and a secured one a computation, whatever becomes of it. A process of
+// this machine takes processor time from the loop anyway, whether it connects or not.
+func (l *loop) inTime(a Addr) (ok bool) {
+	rate := l.rt.cfg.Limits.RequestRate
+	return rate < 0 || onLoopback(a) || l.rates.Take(a.Source(), rate, l.el.Now())
+}
+
+// tooOften rejects such a request.
+func (l *loop) tooOften(in *incoming) {
+	l.rt.log.Warn("rdma: too many requests of one address (Limits.RequestRate): rejected", "id", in.id.Handle(), "peer", in.r.Peer,
+		"local", in.r.Local)
+	l.refused(in.id, in.via, fateRate)
+	reject := new(cmid.Reject)
+	if in.cfg.secured() {
+		reject.PrivateData = in.cfg.refusal(in.cfg.features(0), secure.RefusedRate)
+	}
+	in.id.Do(reject)
+	l.discard(in.id, nil)
 }

@@ -3,13 +3,10 @@ package actor
 import (
 	"crypto/tls"
 	"fmt"
-	"sync"
-	"sync/atomic"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/rdmactor/rdmactor/actor/internal/secure"
-	"github.com/rdmactor/rdmactor/actor/internal/wire"
 )
 
 // SecurityMode is how connections are secured.
@@ -86,9 +83,6 @@ type Security struct {
 	Authorize func(r *ConnectRequest) (limits PeerLimits, reject *Reject)
 }
 
-// Credential is an identity and a key of it. It prints as the identity.
-type Credential = secure.Credential
-
 // HandshakeError is why a secured connection was not made. errors.Is: EACCES, and what its Err is:
 // EAGAIN if the peer has had too much to do, and another attempt may have more luck.
 type HandshakeError = secure.HandshakeError
@@ -99,95 +93,3 @@ type TamperedError = secure.TamperedError
 
 // ErrSecured: the operation would not be protected, and Security.AllowOneSided does not name it.
 var ErrSecured = fmt.Errorf("one-sided operations are not protected, and Security.AllowOneSided does not name this one: %w", unix.EPERM)
-
-// Keyring has the keys of PSK mode: one to connect with, and those of peers that may connect. Both
-// may change while there are connections: these stay, and later ones use what is there then. So a
-// key is replaced in three steps: its listeners take two keys of the identity, then who connects
-// uses the new one, then the listeners take only that. The zero Keyring has none. Any goroutine.
-type Keyring struct {
-	own   atomic.Pointer[secure.Credential]
-	named sync.Map // of *secure.Credential, by the name of who has the key, too
-	peers atomic.Pointer[secure.Keys]
-}
-
-// Use has c be what this side connects with from now on. An error is EINVAL's.
-func (k *Keyring) Use(c Credential) error {
-	if _, err := secure.NewKeys(c); err != nil {
-		return fmt.Errorf("rdma: %w", err)
-	}
-	k.own.Store(&c)
-	return nil
-}
-
-// Accept has list be the peers that may connect from now on, in place of earlier ones. An identity
-// may have two keys. An error is EINVAL's.
-func (k *Keyring) Accept(list ...Credential) error {
-	keys, err := secure.NewKeys(list...)
-	if err != nil {
-		return fmt.Errorf("rdma: %w", err)
-	}
-	k.peers.Store(keys)
-	return nil
-}
-
-// secured reports whether connections have a mode.
-func (c *IDConfig) secured() bool { return c.Security != nil && c.Security.Mode != Insecure }
-
-// features is what a hello of this side's says, to a peer that says the same about suites.
-func (c *IDConfig) features(peer secure.Features) secure.Features {
-	if !c.secured() {
-		return 0
-	}
-	if c.Security.Mode == TLS {
-		return secure.FeatureTLS
-	}
-	return secure.PSKFeatures(peer.Suite())
-}
-
-// checkSecurity returns an error if the identifier cannot have its mode.
-func (c *IDConfig) checkSecurity() error {
-	var what string
-	switch s := c.Security; {
-	case !c.secured():
-		return nil
-	case s.Mode != PSK && s.Mode != TLS:
-		what = "there is no " + s.Mode.String()
-	case s.Mode == PSK && s.Keys == nil:
-		what = "PSK mode needs Security.Keys"
-	case s.Mode == TLS && s.TLS == nil:
-		what = "TLS mode needs Security.TLS"
-	case s.Mode == TLS && s.TLS.MaxVersion != 0 && s.TLS.MaxVersion < tls.VersionTLS13:
-		what = "Security.TLS does not allow TLS 1.3"
-	case c.Raw:
-		what = "a Raw identifier cannot be secured: give it a Security with Insecure"
-	case c.Manual:
-		what = "a Manual identifier cannot be secured: give it a Security with Insecure"
-	case s.AllowOneSided&^remoteRights != 0:
-		what = "Security.AllowOneSided has rights that are no peer's"
-	default:
-		return nil
-	}
-	return fmt.Errorf("%s: %w", what, unix.EINVAL)
-}
-
-// refusal is the private data of a reject that says why a request is refused.
-func (c *IDConfig) refusal(own secure.Features, why secure.Refusal) []byte {
-	h := wire.Hello{Features: uint8(own), Credits: c.Credits, Eager: kib, MaxMessage: kib}
-	return h.Put([]byte{byte(why)})
-}
-
-// allows returns an error if peers may not be granted all of rights, in a mode.
-func (c *IDConfig) allows(rights Access) error {
-	if rights&remoteRights&^c.allowed() != 0 {
-		return ErrSecured
-	}
-	return nil
-}
-
-// allowed is what of the remote rights a connection may use, and its peer.
-func (c *IDConfig) allowed() Access {
-	if c.secured() {
-		return remoteRights & c.Security.AllowOneSided
-	}
-	return remoteRights
-}

@@ -245,17 +245,6 @@ func (l *loop) awaitReturned(back chan struct{}) {
 	}
 }
 
-// shutDown ends an identifier in order.
-func (it *ident) shutDown() {
-	if it.ending() {
-		return
-	}
-	if it.cause == nil {
-		it.cause = ErrShutdown
-	}
-	it.close(&Close{}, nil, func(Event) {})
-}
-
 // stopLoops frees what connections share, closes the devices and ends the loops.
 func (rt *Runtime) stopLoops(ctx context.Context) (err error) {
 	for _, l := range rt.loops {

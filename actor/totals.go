@@ -2,26 +2,6 @@ package actor
 
 import "github.com/rdmactor/rdmactor/states"
 
-// LoopTotals are sums over a loop's identifiers, for those who want no list of them.
-type LoopTotals struct {
-	States [states.NumStates]int // identifiers by State
-	// Traffic is what all connections have moved that there have been on the loop, also those that
-	// have ended. WaitsFor is the longest present wait.
-	Traffic   Traffic
-	Waiting   int // connections that wait for credits
-	Listeners []ListenerTotals
-	// EndedListeners is the sum over those that have ended, without what became of a request later.
-	EndedListeners ListenerInfo
-	Security       SecurityTotals
-}
-
-// ListenerTotals is what has become of the requests to one listener.
-type ListenerTotals struct {
-	ID    Handle
-	Local Addr
-	ListenerInfo
-}
-
 // totals adds up. Loop goroutine.
 func (l *loop) totals() LoopTotals {
 	t := LoopTotals{Traffic: l.past, EndedListeners: l.pastListeners, Security: l.secured}
@@ -50,12 +30,6 @@ func (l *loop) totals() LoopTotals {
 		}
 	}
 	return t
-}
-
-func (it *ident) listenerInfo() ListenerInfo {
-	i := *it.listened.info()
-	i.Strangers = it.id.Strangers()
-	return i
 }
 
 // retire keeps what a connection has moved, and what a listener has counted, after its end.

@@ -1,0 +1,69 @@
+package actor
+
+import (
+	"context"
+	"time"
+)
+
+// abortFor is how long Shutdown waits, after its context has ended, for the identifiers that it
+// destroys only then: most devices give them back at once. It does not wait for those that were
+// being destroyed before. The error names those that do not come back.
+const abortFor = time.Second
+
+// askLoops asks every loop that has not ended. If one is blocked for longer than abortFor, blocked
+// is true, and the answers are those that the others have given by then. On a loop's own goroutine
+// only that loop is asked: a loop must not wait for another.
+func askLoops[T any](rt *Runtime, ask func(*loop) T) (answers []T, blocked bool) {
+	answered := make(chan T, len(rt.loops))
+	left := 0
+	for _, l := range rt.loops {
+		if l.el.OnLoop() {
+			return []T{ask(l)}, false
+		}
+	}
+	for _, l := range rt.loops {
+		if l.el.Post(func() { answered <- ask(l); l.el.Handoff() }) == nil {
+			left++
+		}
+	}
+	patience := time.NewTimer(abortFor)
+	defer patience.Stop()
+	for len(answers) < left && !blocked {
+		select {
+		case a := <-answered:
+			answers = append(answers, a)
+		case <-patience.C:
+			blocked = true
+		}
+		rt.Scheduler().Resume()
+		for len(answered) > 0 {
+			answers = append(answers, <-answered)
+		}
+	}
+	return answers, len(answers) < left
+}
+
+// answerIn is how long Inspect and Loops wait for the loops' answers.
+const answerIn = 100 * time.Millisecond
+
+// await waits for loops' answers, for answerIn in all, and reports for each loop whether it has
+// answered.
+func (rt *Runtime) await(asked []<-chan struct{}) (answered []bool) {
+	patience, cancel := context.WithTimeout(context.Background(), answerIn)
+	defer cancel()
+	answered = make([]bool, len(asked))
+	for i, a := range asked {
+		answered[i] = a != nil && rt.Scheduler().Await(a, patience.Done())
+	}
+	return answered
+}
+
+// here is the loop on whose goroutine the caller is; nil: on none.
+func (rt *Runtime) here() *loop {
+	for _, l := range rt.loops {
+		if l.el.OnLoop() {
+			return l
+		}
+	}
+	return nil
+}

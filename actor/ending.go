@@ -1,0 +1,63 @@
+package actor
+
+import (
+	"errors"
+	"time"
+
+	"github.com/rdmactor/rdmactor/states"
+)
+
+// BreakOff ends a connection from this side. Nothing is sent or delivered any more. The rest
+// follows in a turn of its own, because the device may be in the middle of what it received. Loop
+// goroutine, at any time. Only the first call counts.
+func (it *ident) BreakOff(err error) {
+	c := it.conn
+	if c == nil || c.Over() {
+		return
+	}
+	it.log.Warn("rdma: connection broken off", it.logKeys(states.OpDisconnect, "err", Brief(err))...)
+	c.BreakDown(err)
+	it.note(FlightEnd, "broken off", errnoOf(err))
+	it.countBroken(err)
+	var wrong *ProtocolError
+	if errors.As(err, &wrong) {
+		it.l.dump(FlightEnd, "protocol violation of "+it.pid.Id+"'s peer: "+Brief(err))
+	}
+	it.box.PostUserMessage(&brokenOff{})
+}
+
+// goodbyeTime is how long an end waits for its goodbye to leave.
+const goodbyeTime = 500 * time.Millisecond
+
+// sayGoodbye says goodbye. then is called when the goodbye has left, after what waits for that
+// already.
+func (it *ident) sayGoodbye(then func()) {
+	if before := it.afterGoodbye; before != nil {
+		after := then
+		then = func() { before(); after() }
+	}
+	it.afterGoodbye = then
+	switch c := it.conn; {
+	case c == nil || !c.SayGoodbye():
+		it.goodbyeDone()
+	case it.goodbyeTimer == nil:
+		it.goodbyeTimer = it.l.el.AfterFunc(goodbyeTime, func() { it.box.Deliver(&goodbyeLeft{}) })
+	}
+}
+
+// goodbyeDone goes on with what waits for the goodbye, if anything does.
+func (it *ident) goodbyeDone() {
+	then := it.afterGoodbye
+	if then == nil {
+		return
+	}
+	it.afterGoodbye = nil
+	if it.goodbyeTimer != nil {
+		it.goodbyeTimer.Stop()
+		it.goodbyeTimer = nil
+	}
+	if it.conn != nil {
+		it.conn.ForgoGoodbye()
+	}
+	then()
+}

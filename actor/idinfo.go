@@ -1,0 +1,91 @@
+package actor
+
+import "github.com/rdmactor/rdmactor/states"
+
+// publish makes known what the identifier is now. Loop goroutine.
+func (it *ident) publish() {
+	l := it.l
+	if _, here := l.ids[it]; !here {
+		return
+	}
+	now := l.el.Now()
+	k := &knownID{is: it.identity(), listened: it.listened}
+	k.born, k.entered = now.Add(-k.is.Age), now.Add(-k.is.InState)
+	l.known.mu.Lock()
+	defer l.known.mu.Unlock()
+	if was := l.known.ids[it]; was != nil {
+		k.said = was.said
+	}
+	if l.known.ids == nil {
+		l.known.ids = make(map[*ident]*knownID)
+	}
+	l.known.ids[it] = k
+}
+
+// identity is what an identifier publishes.
+func (it *ident) identity() IDInfo {
+	i := IDInfo{PID: it.pid, Owner: it.owner.pid, Loop: it.l.el.Name()}
+	if it.id == nil {
+		return i
+	}
+	in := it.id.Info()
+	i.ID, i.State, i.InState, i.Age = it.id.Handle(), it.id.State(), it.id.InState(), it.id.Age()
+	if it.ending() {
+		i.State = states.Destroying // which waits for the goodbye
+	}
+	i.Local, i.Peer, i.Device = in.Local, in.Peer, in.Device
+	if i.State == states.Listening {
+		it.counts()
+	}
+	return i
+}
+
+// counts is a listener's.
+func (it *ident) counts() *listening {
+	if it.listened == nil {
+		it.listened = new(listening)
+	}
+	return it.listened
+}
+
+func (it *ident) info() IDInfo {
+	i := it.identity()
+	i.Mailbox, i.Memory, i.AsOf = it.box.UserMessageCount(), it.memory(), it.l.el.Now()
+	if it.listened != nil {
+		i.Listener = it.listened.info()
+	}
+	if it.id != nil {
+		i.History, i.Path = it.id.History(), it.id.Path()
+		if i.Listener != nil {
+			i.Listener.Strangers = it.id.Strangers()
+		}
+	}
+	for _, a := range it.asked {
+		if a.then == nil {
+			i.Waiting = opName(a.cmd)
+			break
+		}
+	}
+	if c := it.conn; c != nil {
+		i.Wire, i.Credits, i.Traffic, i.Delivered = c.Kind().String(), c.Counts(), c.Traffic(), c.Delivered()
+		if s := c.Suite(); s != 0 {
+			i.Security, i.Identity, i.Mode = s.String(), it.who, it.cfg.Security.Mode
+			i.KeyUpdates, i.PeerKeyUpdates = c.KeyUpdates()
+		}
+	}
+	return i
+}
+
+func (it *ident) listenerInfo() ListenerInfo {
+	i := *it.listened.info()
+	i.Strangers = it.id.Strangers()
+	return i
+}
+
+// memory is how many bytes of AllocMemory there are.
+func (it *ident) memory() int {
+	if it.home == nil {
+		return 0
+	}
+	return it.home.bytes
+}

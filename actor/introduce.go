@@ -1,0 +1,185 @@
+package actor
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"runtime/debug"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmactor/rdmactor/actor/internal/datapath"
+	"github.com/rdmactor/rdmactor/actor/internal/limits"
+	"github.com/rdmactor/rdmactor/actor/internal/mailbox"
+	"github.com/rdmactor/rdmactor/actor/internal/wire"
+	"github.com/rdmactor/rdmactor/cmid"
+)
+
+// introduce gives the request to whoever is to own it, once the peer is authenticated and the
+// device has connected.
+func (it *ident) introduce() {
+	hand := it.hand
+	if hand.established == nil || hand.first == nil || it.conn.Over() {
+		return
+	}
+	it.uncrowd()
+	r := *hand.in.r
+	r.PrivateData, r.Identity, r.TLS = hand.first, it.who, hand.established.TLS
+	reject, over, ok := it.authorize(&r)
+	hand.decides = true
+	it.judged(ok && reject == nil && over == 0)
+	switch {
+	case it.ending():
+	case !ok:
+		it.answered(fateFailed)
+		it.conn.Reject(nil)
+		it.destroy(errRouteFailed)
+	case over != 0:
+		it.refuseOver(over)
+	case reject != nil && len(reject.PrivateData) <= wire.MaxUserData:
+		it.answered(fateRejected)
+		it.conn.Reject(reject.PrivateData)
+		it.destroy(nil)
+	case reject != nil:
+		it.destroy(fmt.Errorf("a Reject with %d bytes of private data: %w", len(reject.PrivateData), unix.EINVAL))
+	default:
+		it.introduceTo(hand.in, &r)
+	}
+}
+
+func (it *ident) introduceTo(in *incoming, r *cmid.ConnectRequest) {
+	if in.handler != nil {
+		it.setOwner(it.rt.newHandler(it.l, in.handler))
+	} else {
+		it.setOwner(it.rt.newOwner(it.l, in.owner))
+	}
+	it.watch()
+	it.notify(r) // the deadline is that of the handshake: the peer's own goes on, too
+}
+
+// errRouteFailed is why a request has ended whose Authorize or Route has failed.
+var errRouteFailed = errors.New("Security.Authorize or IDConfig.Route has failed")
+
+// authorize asks Authorize and Route, which are the user's. Not ok: one of them has not returned,
+// or has named an owner that nothing can be sent to.
+func (it *ident) authorize(r *cmid.ConnectRequest) (reject *cmid.Reject, over limits.Exceeded, ok bool) {
+	in, returned := it.hand.in, false
+	defer func() {
+		if returned {
+			return
+		}
+		value := recover()
+		if value == nil { // the goroutine ends, and the actor with it
+			value = mailbox.ErrGoexit
+			it.answered(fateFailed)
+		}
+		it.l.failed("Authorize or Route of " + in.name)
+		it.rt.sys.EventStream.Publish(&Panicked{"Authorize or Route of a listener", in.name, value, debug.Stack()})
+	}()
+	var set PeerLimits
+	if f := it.cfg.Security.Authorize; f != nil {
+		seen := *r
+		set, reject = f(&seen)
+	}
+	if reject == nil {
+		over = it.limit(r, set)
+	}
+	var owner *actor.PID
+	if in.route != nil && reject == nil && over == 0 {
+		seen := *r
+		owner, reject = in.route(&seen)
+	}
+	returned = true
+	if owner != nil && reject == nil {
+		if err := it.rt.CheckOwner(owner); err != nil {
+			it.rt.log.Error("rdma: Route has named an owner that nothing can be sent to", "err", err)
+			return nil, 0, false
+		}
+		in.owner, in.handler = owner, nil
+	}
+	return reject, over, true
+}
+
+// judged notes what Authorize and Route have said of a peer that is authenticated.
+func (it *ident) judged(welcome bool) {
+	if welcome {
+		it.completeShake("authorized")
+		return
+	}
+	it.failShake(FailedNotAuthorized, nil)
+	it.log.Warn("rdma: a peer that is authenticated was rejected", "id", it.id.Handle(), "peer", it.hand.in.r.Peer,
+		"local", it.hand.in.r.Local, "identity", it.who)
+}
+
+// limit counts the peer if there is room for it within what is set for it; 0: there is.
+func (it *ident) limit(r *ConnectRequest, set PeerLimits) limits.Exceeded {
+	s := it.cfg.Security
+	if denied := set.DenyOneSided & s.AllowOneSided; denied != 0 {
+		own := *s
+		own.AllowOneSided &^= denied
+		it.cfg.Security = &own
+	}
+	who := &limits.Person{Identity: r.Identity}
+	if who.Identity == "" {
+		who.Address = r.Peer.Source()
+	}
+	may := limits.May{Connections: set.Connections, ConnectRate: set.ConnectRate}
+	may.Memory = func() bool { return it.conn.Belong(*who, set.Memory) }
+	over := it.rt.identities.Take(*who, may, it.rt.cfg.Limits.Connections, it.l.el.Now())
+	if over == 0 {
+		it.person = who
+	}
+	return over
+}
+
+// refuseOver ends a connection whose peer has reached a limit.
+func (it *ident) refuseOver(why limits.Exceeded) {
+	it.log.Warn("rdma: a peer has reached the limits of its identity: rejected", "id", it.id.Handle(), "peer", it.hand.in.r.Peer,
+		"local", it.hand.in.r.Local, "identity", it.who, "err", why.String())
+	it.answered(fateIdentity)
+	it.conn.Refuse(byte(why))
+	it.destroy(nil)
+}
+
+// acceptSecured is Accept of an owner whose peer is authenticated.
+func (it *ident) acceptSecured(c *cmid.Accept, sender *actor.PID) {
+	a := &asked{cmd: c, sender: sender}
+	if err := cmp.Or(it.canAnswer(c.PrivateData), it.meet()); err != nil {
+		it.refuse(a, err)
+		return
+	}
+	if err := it.conn.Accept(c.PrivateData); err != nil {
+		it.refuse(a, err)
+		it.destroy(err)
+		return
+	}
+	it.answered(fateAccepted)
+	ev := it.hand.established
+	it.hand = nil
+	it.asked = append(it.asked, a)
+	it.opened(ev, c)
+}
+
+// rejectSecured is the same for Reject.
+func (it *ident) rejectSecured(c *cmid.Reject, sender *actor.PID) {
+	a := &asked{cmd: c, sender: sender}
+	if err := it.canAnswer(c.PrivateData); err != nil {
+		it.refuse(a, err)
+		return
+	}
+	it.answered(fateRejected)
+	it.conn.Reject(c.PrivateData)
+	it.asked = append(it.asked, a) // answered by Closed
+	it.destroy(nil)
+}
+
+func (it *ident) canAnswer(user []byte) error {
+	switch {
+	case len(user) > wire.MaxUserData:
+		return fmt.Errorf("%d bytes of private data, the limit is %d: %w", len(user), wire.MaxUserData, unix.EINVAL)
+	case it.conn.Over():
+		return datapath.Flushed()
+	}
+	return nil
+}

@@ -1,0 +1,65 @@
+package actor
+
+import (
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"github.com/rdmactor/rdmactor/actor/internal/secure"
+)
+
+// Credential is an identity and a key of it. It prints as the identity.
+type Credential = secure.Credential
+
+// Keyring has the keys of PSK mode: one to connect with, and those of peers that may connect. Both
+// may change while there are connections: these stay, and later ones use what is there then. So a
+// key is replaced in three steps: its listeners take two keys of the identity, then who connects
+// uses the new one, then the listeners take only that. The zero Keyring has none. Any goroutine.
+type Keyring struct {
+	own   atomic.Pointer[secure.Credential]
+	named sync.Map // of *secure.Credential, by the name of who has the key, too
+	peers atomic.Pointer[secure.Keys]
+}
+
+// Use has c be what this side connects with from now on. An error is EINVAL's.
+func (k *Keyring) Use(c Credential) error {
+	if _, err := secure.NewKeys(c); err != nil {
+		return fmt.Errorf("rdma: %w", err)
+	}
+	k.own.Store(&c)
+	return nil
+}
+
+// UseFor has c be what this side connects with from now on to who is dialled as name (Dial.Name, or
+// Dial.Addr), in place of Use's. Where nodes connect to each other, each two need a key of their
+// own: whoever has a node's only key, because the node connects to it, can pass for that node
+// everywhere else. A name stays until Forget. An error is EINVAL's.
+func (k *Keyring) UseFor(name string, c Credential) error {
+	if _, err := secure.NewKeys(c); err != nil {
+		return fmt.Errorf("rdma: %w", err)
+	}
+	k.named.Store(name, &c)
+	return nil
+}
+
+// Forget ends what UseFor has begun: who is dialled as name gets Use's key.
+func (k *Keyring) Forget(name string) { k.named.Delete(name) }
+
+// toward is what this side connects with to who is dialled so; nil: there is nothing.
+func (k *Keyring) toward(name string) *secure.Credential {
+	if c, ok := k.named.Load(name); ok {
+		return c.(*secure.Credential)
+	}
+	return k.own.Load()
+}
+
+// Accept has list be the peers that may connect from now on, in place of earlier ones. An identity
+// may have two keys. An error is EINVAL's.
+func (k *Keyring) Accept(list ...Credential) error {
+	keys, err := secure.NewKeys(list...)
+	if err != nil {
+		return fmt.Errorf("rdma: %w", err)
+	}
+	k.peers.Store(keys)
+	return nil
+}

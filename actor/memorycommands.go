@@ -1,0 +1,166 @@
+package actor
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmactor/rdmactor/actor/internal/datapath"
+	"github.com/rdmactor/rdmactor/cmid"
+	"github.com/rdmactor/rdmactor/verbs"
+)
+
+// memoryCommand executes a command about memory.
+func (it *ident) memoryCommand(cmd Command, sender *actor.PID) {
+	var ev Event
+	var err error
+	switch c := cmd.(type) {
+	case *AllocMemory:
+		var m *Memory
+		m, err = it.allocMemory(c)
+		ev = &MemoryAllocated{it.base(), m}
+	case *Grant:
+		var key RemoteKey
+		key, err = it.grant(c.Memory)
+		ev = &Granted{it.base(), c.Memory, key}
+	case *Revoke:
+		err = it.revoke(c.Memory)
+		ev = &Revoked{it.base(), c.Memory}
+	case *FreeMemory:
+		if err = it.idle(c.Memory); err == nil {
+			err = c.Memory.free()
+		}
+		ev = &Done{EventBase: it.base(), Command: c}
+	}
+	if err != nil {
+		it.fail(cmd, sender, err)
+		return
+	}
+	it.reply(sender, ev)
+}
+
+func (it *ident) allocMemory(c *AllocMemory) (*Memory, error) {
+	switch {
+	case !it.connects():
+		return nil, datapath.ErrNotConnected
+	case c.Bytes <= 0 || c.Bytes > math.MaxUint32:
+		return nil, fmt.Errorf("%d bytes of memory: %w", c.Bytes, unix.EINVAL)
+	case c.Access&^(LocalWrite|remoteRights) != 0:
+		return nil, fmt.Errorf("memory with unknown access %#x: %w", uint8(c.Access), unix.EINVAL)
+	case it.cfg.allows(c.Access) != nil:
+		return nil, ErrSecured
+	case c.Access&RemoteAtomic != 0:
+		if err := it.canAtomics(); err != nil {
+			return nil, err
+		}
+	}
+	m := &Memory{n: c.Bytes, access: c.Access}
+	mr, err := it.register(c.Bytes, c.Access, &m.lease)
+	if err != nil {
+		return nil, err
+	}
+	m.home, m.mr = it.home, mr
+	return m, nil
+}
+
+// register makes memory within IDConfig.Memory.
+func (it *ident) register(n int, access Access, lease *datapath.Lease) (*verbs.MR, error) {
+	if err := it.meet(); err != nil {
+		return nil, err
+	}
+	if limit, used := it.cfg.Memory, it.memory(); n > limit-used {
+		return nil, fmt.Errorf("%d bytes of memory, with %d of the connection's %d in use (IDConfig.Memory): %w", n, used, limit, unix.ENOMEM)
+	}
+	h, err := it.moveIn()
+	if err != nil {
+		return nil, err
+	}
+	mr, err := h.area.Alloc(n, access|LocalWrite, lease)
+	if err == nil {
+		h.bytes += n
+	}
+	return mr, err
+}
+
+// mine returns an error if m belongs to another connection, or is gone.
+func (it *ident) mine(m *Memory) error {
+	if err := it.meet(); err != nil {
+		return err
+	}
+	switch {
+	case m == nil || m.home != it.home && !m.home.left:
+		return fmt.Errorf("not memory of this connection's: %w", unix.EINVAL)
+	case m.home != it.home || m.gone() || it.conn != nil && it.conn.Over():
+		return fmt.Errorf("%w (%w)", ErrMemoryGone, unix.EINVAL)
+	}
+	return nil
+}
+
+// idle is mine, and also returns an error if operations of the connection's own name m.
+func (it *ident) idle(m *Memory) error {
+	if err := it.mine(m); err != nil {
+		return err
+	}
+	if m.busy > 0 {
+		return fmt.Errorf("%d Reads and Writes that name it are not answered yet: %w", m.busy, unix.EBUSY)
+	}
+	return nil
+}
+
+// canAtomics returns an error if the device has no atomic operations.
+func (it *ident) canAtomics() error {
+	if it.conn != nil && !it.conn.Attr().Atomics || it.conn == nil && !it.id.Device().Attr().Atomics {
+		return fmt.Errorf("%s has no atomic operations: %w", it.id.Device().Name(), cmid.ErrNotSupported)
+	}
+	return nil
+}
+
+func (it *ident) grant(m *Memory) (RemoteKey, error) {
+	if err := it.mine(m); err != nil {
+		return RemoteKey{}, err
+	}
+	rights := m.access & remoteRights
+	if rights == 0 {
+		return RemoteKey{}, fmt.Errorf("memory that AllocMemory was to keep from peers: %w", unix.EACCES)
+	}
+	if !m.granted && !m.lease.Reach() {
+		return RemoteKey{}, errUsed
+	}
+	m.granted = true
+	if rights&RemoteWrite != 0 {
+		it.notifiable = true
+		if it.conn != nil {
+			it.conn.Granted()
+		}
+	}
+	return RemoteKey{Addr: m.mr.Addr, RKey: m.mr.RKey, Length: uint32(m.n), Rights: rights}, nil
+}
+
+// revoke moves the bytes into a new registration, because the old one is the one that the peer's
+// key names.
+func (it *ident) revoke(m *Memory) error {
+	if err := it.idle(m); err != nil {
+		return err
+	}
+	switch {
+	case !m.granted:
+		return fmt.Errorf("memory that is not granted: %w", unix.EINVAL)
+	case m.lease.Used():
+		return errUsed
+	}
+	mr, err := it.register(m.n, m.access, &m.lease)
+	if err != nil {
+		return err
+	}
+	copy(mr.Bytes, m.mr.Bytes)
+	if err := m.drop(); err != nil {
+		m.home.bytes -= m.n
+		return errors.Join(err, m.home.area.Free(mr))
+	}
+	m.mr, m.granted = mr, false
+	m.lease.Unreach()
+	return nil
+}

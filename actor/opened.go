@@ -1,0 +1,61 @@
+package actor
+
+import (
+	"fmt"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmactor/rdmactor/actor/internal/datapath"
+	"github.com/rdmactor/rdmactor/actor/internal/secure"
+	"github.com/rdmactor/rdmactor/actor/internal/wire"
+	"github.com/rdmactor/rdmactor/cmid"
+	"github.com/rdmactor/rdmactor/states"
+)
+
+// opened reports that there is a connection, and begins it.
+func (it *ident) opened(ev *cmid.Established, answers Command) {
+	if c := it.conn; c != nil && !c.Opened() {
+		_, active := answers.(*cmid.Connect)
+		if it.features != 0 {
+			ev.Identity = it.who
+		} else if active && c.Acknowledged() {
+			h, user, ok := wire.ParseHello(ev.PrivateData, it.id.Limits().Padded)
+			ev.PrivateData = user
+			if err := secure.Features(0).Same(secure.Features(h.Features), h.Version); err != nil {
+				it.destroy(err)
+				return
+			}
+			c.Agree(h, ok, it.id.Limits().MaxMessage)
+		} else if active {
+			c.Agree(wire.Hello{}, false, it.id.Limits().MaxMessage)
+		}
+		if active && min(ev.Param.ResponderResources, ev.Param.InitiatorDepth) > 0 {
+			c.Offered() // devices differ in which of them says what the peer serves
+		}
+		ev.MaxMessage = c.MaxMessage()
+		ev.Foreign = c.Kind() == datapath.ModeForeign
+		if ev.Fallback != nil {
+			it.log.Info("rdma: connected after a fallback", it.logKeys(states.OpConnect, "err", Brief(ev.Fallback))...)
+		}
+		if ev.Foreign && it.cfg.RefuseForeign {
+			// destroy answers whoever waits for the Connect
+			it.destroy(fmt.Errorf("connect: %w (%w)", ErrForeignPeer, unix.EPROTO))
+			return
+		}
+	}
+	if answers != nil {
+		it.answer(answers, ev)
+	} else {
+		it.notify(ev)
+	}
+	if it.conn != nil && !it.ending() {
+		it.conn.Establish()
+	}
+}
+
+// failed destroys an identifier that is of no more use, unless Dial has gone on to another address.
+func (it *ident) failed(f Failure) {
+	if it.id.Handle() == f.Ident() {
+		it.destroy(f)
+	}
+}

@@ -1,0 +1,99 @@
+package actor
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/rdmactor/rdmactor/actor/internal/overwrite"
+	"github.com/rdmactor/rdmactor/cmid"
+)
+
+// moved reports a transition, if there was one. cause is a command (states.Op) or the device's
+// event (states.Kind).
+func (it *ident) moved(cause fmt.Stringer) {
+	now := it.id.State()
+	if now == it.state {
+		return
+	}
+	from := it.state
+	it.state = now
+	it.l.flight.Transition(it.l.el.Now(), uint64(it.base().ID), from, now)
+	it.publish()
+	if o := it.rt.cfg.Observer; o != nil {
+		o.Transition(it.pid, it.id.Handle(), from, now)
+	}
+	if it.log.Enabled(context.Background(), slog.LevelDebug) {
+		it.log.Debug("rdma: "+now.String(), it.logKeys(cause, "from", from.String())...)
+	}
+}
+
+// setLife takes the next step. In builds that look for misuse a step back panics.
+func (it *ident) setLife(to identLife) {
+	if overwrite.On && to <= it.life {
+		panic("rdma: an identifier that is " + it.life.String() + " cannot become " + to.String())
+	}
+	it.life = to
+	it.publish()
+}
+
+func (it *ident) logKeys(op fmt.Stringer, more ...any) []any {
+	in := it.id.Info()
+	return append([]any{
+		"id", uint64(it.id.Handle()), "state", it.id.State().String(), "op", op.String(),
+		"local", in.Local.String(), "peer", in.Peer.String(), "device", in.Device,
+	}, more...)
+}
+
+// answered notes that the request was answered, and how.
+func (it *ident) answered(how fate) {
+	if it.request {
+		it.request = false
+		it.via.count(how)
+		it.l.requests.Free(it.listener)
+		it.rearm()
+	}
+}
+
+// notify sends the owner an event.
+func (it *ident) notify(ev Event) {
+	it.noteEvent(ev)
+	if o := it.rt.cfg.Observer; o != nil {
+		o.Event(it.pid, ev)
+	}
+	it.owner.send(it.l, &actor.MessageEnvelope{Message: ev, Sender: it.pid})
+}
+
+// reply sends an answer to the sender of a command, or to the owner when the command has none.
+// What the owner gets goes through its FIFO.
+func (it *ident) reply(sender *actor.PID, ev Event) {
+	if it.owns(sender) {
+		it.notify(ev)
+	} else {
+		it.noteEvent(ev)
+		if o := it.rt.cfg.Observer; o != nil {
+			o.Event(it.pid, ev)
+		}
+		to := it.rt.newOwner(it.l, sender)
+		to.send(it.l, &actor.MessageEnvelope{Message: ev, Sender: it.pid})
+	}
+	if sender == it.cmdSender {
+		it.cmd = nil
+	}
+}
+
+// owns reports whether what is meant for sender goes to the owner.
+func (it *ident) owns(sender *actor.PID) bool {
+	return sender == nil || it.owner.pid != nil && it.rt.registry.Same(sender, it.owner.pid)
+}
+
+// lifecycle reports whether the owner gets ev also when another actor's command caused it.
+func lifecycle(ev Event) bool {
+	switch ev.(type) {
+	case *cmid.Established, *cmid.Disconnected, *cmid.DeviceRemoval:
+		return true
+	}
+	return false
+}

@@ -1,0 +1,87 @@
+package actor
+
+import (
+	"bytes"
+	"errors"
+	"net/netip"
+
+	"github.com/rdmactor/rdmactor/actor/internal/datapath"
+	"github.com/rdmactor/rdmactor/actor/internal/secure"
+	"github.com/rdmactor/rdmactor/actor/internal/wire"
+	"github.com/rdmactor/rdmactor/states"
+)
+
+// unheard reports whether the owner knows nothing of the connection that the device has.
+func (it *ident) unheard() bool { return it.hand != nil && !it.hand.decides }
+
+// deciding reports whether an authenticated peer waits for the owner's decision.
+func (it *ident) deciding() bool { return it.hand != nil && it.hand.decides }
+
+// hello is what this side says of itself.
+func (it *ident) hello() wire.Hello {
+	t := it.terms(datapath.ModeMessages)
+	return it.l.Hello(&t, it.id.Device().Attr())
+}
+
+// binding is what both sides have to see alike.
+func (it *ident) binding(client, server Addr, hint uint32) secure.Binding {
+	b := secure.Binding{Device: secure.DeviceInfiniBand, Hint: hint}
+	if it.id.Flavor()&states.IWARP != 0 {
+		b.Device = secure.DeviceIWARP
+	}
+	if !it.cfg.Security.NoAddresses {
+		b.Client, b.Server = client.Addr(), netip.AddrPortFrom(server.Addr(), server.Port())
+	}
+	return b
+}
+
+// crowd counts a peer that is not authenticated. Not ok: there are too many, or too many from its
+// address.
+func (rt *Runtime) crowd(a Addr) (ok bool) {
+	return rt.strangers.Take(a.Source(), rt.cfg.Limits.Handshakes)
+}
+
+// uncrowd ends what crowd has begun.
+func (it *ident) uncrowd() {
+	if hand := it.hand; hand != nil && hand.counted {
+		hand.counted = false
+		it.rt.strangers.Free(hand.in.r.Peer.Source())
+	}
+}
+
+// silent notes a peer that has not shown in time who it is.
+func (it *ident) silent() {
+	it.answered(fateUnauthenticated)
+	r := it.hand.in.r
+	it.log.Warn("rdma: a peer has not shown in time who it is", "id", it.id.Handle(), "peer", r.Peer, "local", r.Local)
+}
+
+// First is datapath.Identifier's.
+func (it *ident) First(t wire.Type, body []byte) {
+	if it.hand != nil {
+		it.hand.came = &firstMessage{t, bytes.Clone(body)}
+		it.box.PostUserMessage(it.hand.came)
+	}
+}
+
+// endTLS ends the handshake, if there is one.
+func (it *ident) endTLS() {
+	if it.hand == nil || it.hand.tls == nil {
+		return
+	}
+	h, cause := it.hand.tls, it.cause
+	if cause == nil {
+		cause = errEnded
+	}
+	if !h.End(cause) {
+		return
+	}
+	it.rt.running.Add(1)
+	it.rt.Scheduler().Go(func() {
+		defer it.rt.running.Done()
+		h.Close()
+	})
+}
+
+// errEnded is why a handshake is given up whose identifier ends in order.
+var errEnded = errors.New("the identifier was closed")
