@@ -10,7 +10,7 @@ import (
 // get the maximum.
 func TestIDConfigDefaults(t *testing.T) {
 	rt := &Runtime{cfg: Config{Keepalive: Keepalive{Idle: time.Second}}.withDefaults()}
-	d := IDConfig{}.withDefaults(rt)
+	d := IDConfig{}.withDefaults(&rt.cfg)
 	if d.MaxMessage != 64<<10 || d.Credits != 32 || d.AcceptTimeout != 8*time.Second || d.Keepalive != (Keepalive{time.Second, 45 * time.Second}) {
 		t.Errorf("by default: %+v", d)
 	}
@@ -23,7 +23,7 @@ func TestIDConfigDefaults(t *testing.T) {
 		{IDConfig{Keepalive: Keepalive{Idle: -1}}, IDConfig{Keepalive: Keepalive{-1, 45 * time.Second}}},
 		{IDConfig{Keepalive: Keepalive{Gone: time.Hour}}, IDConfig{Keepalive: Keepalive{time.Second, time.Hour}}},
 	} {
-		got, want := c.says.withDefaults(rt), c.want.withDefaults(rt)
+		got, want := c.says.withDefaults(&rt.cfg), c.want.withDefaults(&rt.cfg)
 		if got.MaxMessage != want.MaxMessage || got.Credits != want.Credits || got.AcceptTimeout != want.AcceptTimeout || got.Keepalive != want.Keepalive {
 			t.Errorf("%+v comes to %+v, want %+v", c.says, got, want)
 		}

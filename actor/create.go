@@ -29,7 +29,7 @@ func (rt *Runtime) CreateID(owner *actor.PID, cfg IDConfig) *actor.PID {
 
 // createID is CreateID. closed is called after Closed was sent, with its error.
 func (rt *Runtime) createID(owner *actor.PID, cfg IDConfig, closed func(error)) *actor.PID {
-	cfg = cfg.withDefaults(rt)
+	cfg = cfg.withDefaults(&rt.cfg)
 	unfit := cmp.Or(rt.CheckOwner(owner), cfg.checkSecurity())
 	if unfit != nil {
 		rt.log.Error("rdma: CreateID", "err", unfit)

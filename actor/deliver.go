@@ -18,7 +18,7 @@ func (it *ident) Deliver(in *datapath.Inbound) {
 		o.Event(it.pid, m)
 	}
 	m.begin()
-	if it.owner.receive(it, m) {
+	if it.owner.receive(m, it.pid) {
 		return
 	}
 	// The owner has a mailbox that does not say when it is finished, or there is none: it gets

@@ -186,7 +186,7 @@ func (it *ident) uncount() {
 func (l *loop) forget(it *ident) {
 	l.retire(it)
 	delete(l.ids, it)
-	l.known.remove(it)
+	l.known.remove(it.box)
 	l.assigned.Add(-1)
 	l.checkEmptied()
 }

@@ -12,7 +12,8 @@ import (
 
 // A connection has one end, whoever notices it first. Everything that ends a connection comes here:
 //
-//   - BreakOff (ending.go), when this side notices: the peer breaks the protocol, the queue pair has failed.
+//   - BreakOff (ending.go), when this side notices: the peer breaks the protocol, the queue pair
+//     has failed.
 //   - disconnected and removed, when the device reports it.
 //
 // The cause that is found first is the one that is reported: what follows is its consequence. When

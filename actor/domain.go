@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"github.com/rdmactor/rdmactor/actor/internal/datapath"
+	"github.com/rdmactor/rdmactor/eventloop"
 )
 
 // Domain is a protection domain (struct ibv_pd) for several connections of one owner
@@ -55,9 +56,9 @@ func (d *Domain) vacate(h *home) {
 
 // home is where an identifier's memory is: a protection domain, from when the first memory is
 // allocated or the queue pair is made. So there can be memory before there is a connection. The
-// identifiers of a Domain share one. Loop goroutine, but for l, area and allowed, which stay.
+// identifiers of a Domain share one. Loop goroutine, but for el, area and allowed, which stay.
 type home struct {
-	l       *loop
+	el      *eventloop.Loop
 	area    *datapath.Area
 	allowed Access  // to peers, of each of its connections
 	domain  *Domain // nil: it is of one identifier

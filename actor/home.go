@@ -15,7 +15,7 @@ func newHome(it *ident) (*home, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &home{l: it.l, area: area, allowed: it.cfg.allowed(), idents: 1}, nil
+	return &home{el: it.l.el, area: area, allowed: it.cfg.allowed(), idents: 1}, nil
 }
 
 // connects reports whether the identifier is connected, or may connect now.
@@ -84,7 +84,7 @@ func (d *Domain) join(it *ident) (*home, error) {
 		}
 		return h, err
 	}
-	if h.l != it.l || !h.area.On(it.id.Device()) {
+	if h.el != it.l.el || !h.area.On(it.id.Device()) {
 		return nil, fmt.Errorf("domain: %w (%w)", ErrDomainElsewhere, unix.EXDEV)
 	}
 	if err := h.fits(it); err != nil {

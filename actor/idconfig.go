@@ -146,15 +146,15 @@ const (
 	kib               = 1 << 10
 )
 
-// withDefaults is c as an identifier of rt uses it.
-func (c IDConfig) withDefaults(rt *Runtime) IDConfig {
+// withDefaults is c as an identifier of a runtime with cfg uses it.
+func (c IDConfig) withDefaults(cfg *Config) IDConfig {
 	c.MaxMessage = (min(positive(c.MaxMessage, defaultMaxMessage), maxMessageMax) + kib - 1) / kib * kib
 	c.MaxSend, c.Sends = max(c.MaxSend, 0), max(c.Sends, 0)
 	c.Credits = min(positive(c.Credits, datapath.DefaultCredits), 0xFFFF)
-	c.Keepalive = c.Keepalive.or(rt.cfg.Keepalive)
-	c.Transport = c.Transport.Or(rt.cfg.Transport)
-	c.Security = cmp.Or(c.Security, rt.cfg.Security)
-	c.AcceptTimeout = positive(c.AcceptTimeout, rt.cfg.Timeouts.Request)
+	c.Keepalive = c.Keepalive.or(cfg.Keepalive)
+	c.Transport = c.Transport.Or(cfg.Transport)
+	c.Security = cmp.Or(c.Security, cfg.Security)
+	c.AcceptTimeout = positive(c.AcceptTimeout, cfg.Timeouts.Request)
 	return c
 }
 

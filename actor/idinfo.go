@@ -1,6 +1,9 @@
 package actor
 
-import "github.com/rdmactor/rdmactor/states"
+import (
+	"github.com/rdmactor/rdmactor/actor/internal/mailbox"
+	"github.com/rdmactor/rdmactor/states"
+)
 
 // publish makes known what the identifier is now. Loop goroutine.
 func (it *ident) publish() {
@@ -13,13 +16,13 @@ func (it *ident) publish() {
 	k.born, k.entered = now.Add(-k.is.Age), now.Add(-k.is.InState)
 	l.known.mu.Lock()
 	defer l.known.mu.Unlock()
-	if was := l.known.ids[it]; was != nil {
+	if was := l.known.ids[it.box]; was != nil {
 		k.said = was.said
 	}
 	if l.known.ids == nil {
-		l.known.ids = make(map[*ident]*knownID)
+		l.known.ids = make(map[*mailbox.Mailbox]*knownID)
 	}
-	l.known.ids[it] = k
+	l.known.ids[it.box] = k
 }
 
 // identity is what an identifier publishes.

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"math"
 	"slices"
+
+	"github.com/rdmactor/rdmactor/actor/internal/mailbox"
 )
 
 // Inspect reports every identifier, ordered by ID. It asks each loop and waits for the answers, at
@@ -21,7 +23,7 @@ func (rt *Runtime) Inspect() []IDInfo {
 	}
 	asked := make([]<-chan struct{}, len(rt.loops))
 	for i, l := range rt.loops {
-		asked[i] = l.askIDs.begin(l, l.inspectInTurns)
+		asked[i] = l.askIDs.begin(l.el, l.inspectInTurns)
 	}
 	var all []IDInfo
 	for i, answered := range rt.await(asked) {
@@ -62,13 +64,13 @@ const inspectedAtOnce = 512
 // walk is one look at a loop's identifiers.
 type walk struct {
 	l     *loop
-	left  []*ident // to look at
-	ids   []*ident // looked at
+	left  []*ident           // to look at
+	ids   []*mailbox.Mailbox // of those that it has looked at
 	infos []IDInfo
 }
 
 func (l *loop) walk() *walk {
-	w := &walk{l: l, left: make([]*ident, 0, len(l.ids)), ids: make([]*ident, 0, len(l.ids)), infos: make([]IDInfo, 0, len(l.ids))}
+	w := &walk{l: l, left: make([]*ident, 0, len(l.ids)), ids: make([]*mailbox.Mailbox, 0, len(l.ids)), infos: make([]IDInfo, 0, len(l.ids))}
 	for it := range l.ids {
 		w.left = append(w.left, it)
 	}
@@ -80,7 +82,7 @@ func (w *walk) step(n int) {
 	n = min(n, len(w.left))
 	for _, it := range w.left[:n] {
 		if _, here := w.l.ids[it]; here {
-			w.ids, w.infos = append(w.ids, it), append(w.infos, it.info())
+			w.ids, w.infos = append(w.ids, it.box), append(w.infos, it.info())
 		}
 	}
 	if w.left = w.left[n:]; len(w.left) == 0 {

@@ -3,6 +3,9 @@ package actor
 import (
 	"sync"
 	"time"
+
+	"github.com/rdmactor/rdmactor/actor/internal/mailbox"
+	"github.com/rdmactor/rdmactor/eventloop"
 )
 
 // What a loop has is read on the loop. One that an actor blocks cannot answer, and just then an
@@ -12,7 +15,7 @@ import (
 // known is what any goroutine may know of a loop's identifiers, without asking the loop.
 type known struct {
 	mu  sync.Mutex
-	ids map[*ident]*knownID
+	ids map[*mailbox.Mailbox]*knownID // by the mailbox of an identifier's actor
 }
 
 // knownID is an identifier as it was when it changed last.
@@ -24,18 +27,18 @@ type knownID struct {
 }
 
 // remove forgets an identifier that has ended.
-func (k *known) remove(it *ident) {
+func (k *known) remove(box *mailbox.Mailbox) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	delete(k.ids, it)
+	delete(k.ids, box)
 }
 
 // keep keeps what the loop has answered.
-func (k *known) keep(ids []*ident, infos []IDInfo) {
+func (k *known) keep(ids []*mailbox.Mailbox, infos []IDInfo) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	for i, it := range ids {
-		if id := k.ids[it]; id != nil {
+	for i, box := range ids {
+		if id := k.ids[box]; id != nil {
 			id.said = &infos[i]
 		}
 	}
@@ -52,9 +55,9 @@ func (k *known) all(now time.Time) []IDInfo {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	infos := make([]IDInfo, 0, len(k.ids))
-	for it, id := range k.ids {
+	for box, id := range k.ids {
 		i := id.is
-		i.Mailbox = it.box.UserMessageCount()
+		i.Mailbox = box.UserMessageCount()
 		if i.ID != 0 {
 			i.Age, i.InState = now.Sub(id.born), now.Sub(id.entered)
 		}
@@ -82,15 +85,15 @@ type inquiry[T any] struct {
 	last     T             // answer
 }
 
-// begin asks l, and returns a channel that is closed when it has answered; nil: the loop has ended.
+// begin asks a loop, and returns a channel that is closed when it has answered; nil: the loop has ended.
 // The loop calls ask, which gives the answer then or in a later turn.
-func (q *inquiry[T]) begin(l *loop, ask func(answer func(T))) <-chan struct{} {
+func (q *inquiry[T]) begin(el *eventloop.Loop, ask func(answer func(T))) <-chan struct{} {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.answered != nil {
 		return q.answered
 	}
-	if !q.works && l.el.Post(func() { q.work(l, ask) }) != nil {
+	if !q.works && el.Post(func() { q.work(el, ask) }) != nil {
 		return nil
 	}
 	q.answered = make(chan struct{})
@@ -98,7 +101,7 @@ func (q *inquiry[T]) begin(l *loop, ask func(answer func(T))) <-chan struct{} {
 }
 
 // work begins an answer. It runs on the loop.
-func (q *inquiry[T]) work(l *loop, ask func(answer func(T))) {
+func (q *inquiry[T]) work(el *eventloop.Loop, ask func(answer func(T))) {
 	q.mu.Lock()
 	answered := q.answered
 	q.answered, q.works = nil, true
@@ -107,11 +110,11 @@ func (q *inquiry[T]) work(l *loop, ask func(answer func(T))) {
 		q.mu.Lock()
 		q.last, q.works = a, false
 		if q.answered != nil {
-			_ = l.el.Post(func() { q.work(l, ask) }) // of a loop that ends nobody waits long
+			_ = el.Post(func() { q.work(el, ask) }) // of a loop that ends nobody waits long
 		}
 		q.mu.Unlock()
 		close(answered)
-		l.el.Handoff()
+		el.Handoff()
 	})
 }
 

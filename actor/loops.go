@@ -34,7 +34,7 @@ func (rt *Runtime) askFigures() []loopFigures {
 	asked := make([]<-chan struct{}, len(rt.loops))
 	for i, l := range rt.loops {
 		if here == nil && !rt.over.Load() {
-			asked[i] = l.askRest.begin(l, func(answer func(loopFigures)) { answer(l.figures()) })
+			asked[i] = l.askRest.begin(l.el, func(answer func(loopFigures)) { answer(l.figures()) })
 		}
 	}
 	if here == nil {

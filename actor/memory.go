@@ -85,7 +85,7 @@ func (m *Memory) WriteAt(p []byte, off int64) (int, error) {
 
 // borrow is n bytes from off, which no goroutine gets (Use) before Unreach.
 func (m *Memory) borrow(off int64, n int) ([]byte, error) {
-	if overwrite.On && !m.home.l.el.OnLoop() {
+	if overwrite.On && !m.home.el.OnLoop() {
 		return nil, fmt.Errorf("rdma: memory: %w (%w)", ErrOffLoop, unix.EPERM)
 	}
 	if m.gone() {

@@ -88,7 +88,7 @@ func (rt *Runtime) addLoop(i int, cfg eventloop.Config) error {
 		Receive: limits.ReceiveMemory, Send: limits.SendMemory, Memory: limits.Memory, Queue: limits.SendQueue,
 	})
 	l.Observed, l.NewInbound = rt.cfg.Observer != nil, newReceived
-	l.returns.l = l
+	l.returns.el = el
 	rt.loops = append(rt.loops, l)
 	l.ch, err = cmid.NewChannel(el, rt.cfg.Device, l.sink)
 	return err

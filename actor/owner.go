@@ -45,11 +45,11 @@ func (o *owner) send(l *loop, env *actor.MessageEnvelope) {
 
 // receive delivers a message without copying it. Not ok: the owner's mailbox does not report when
 // it is finished with one.
-func (o *owner) receive(it *ident, m *Received) (ok bool) {
+func (o *owner) receive(m *Received, sender *actor.PID) (ok bool) {
 	if o.box == nil {
 		return false
 	}
-	o.hand(m, &m.env, it.pid)
+	o.hand(m, &m.env, sender)
 	return true
 }
 

@@ -7,11 +7,12 @@ import (
 
 	"github.com/rdmactor/rdmactor/actor/internal/mailbox"
 	"github.com/rdmactor/rdmactor/actor/internal/overwrite"
+	"github.com/rdmactor/rdmactor/eventloop"
 )
 
 // returns is where released messages come back to their loop, from any goroutine.
 type returns struct {
-	l *loop
+	el *eventloop.Loop
 
 	mu      sync.Mutex
 	in      []*Received
@@ -27,7 +28,7 @@ func (r *returns) put(m *Received) {
 	r.waiting = true
 	r.mu.Unlock()
 	if first {
-		_ = r.l.el.Schedule(r)
+		_ = r.el.Schedule(r)
 	}
 }
 

@@ -60,7 +60,7 @@ func goesOn(t testing.TB, p pair, write bool) {
 				t.Errorf("the memory holds %q: somebody has written into it whose grant was gone", b)
 				return
 			}
-			far.home.l.el.AfterFunc(100*time.Microsecond, look)
+			far.home.el.AfterFunc(100*time.Microsecond, look)
 		}
 	}
 	p.server.reactWith(func(ctx actor.Context) {

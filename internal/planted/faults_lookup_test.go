@@ -125,7 +125,7 @@ var hintFaults = []fault{
 	{"the hints' family is the result's", "getaddrinfo-30", lookup, "	ai.Family = a.Family()\n", "	ai.Family = h.Family\n"},
 	{"ai_qp_type is the port space's", "getaddrinfo-31", lookup, "	if ai.QPType == QPTypeAny {\n", "	if ai.QPType != QPTypeUD {\n"},
 	{
-		"an actor ignores the queue pair type", "getaddrinfo-31", "actor/config.go",
+		"an actor ignores the queue pair type", "getaddrinfo-31", "actor/idconfig.go",
 		"{PortSpace: c.PortSpace, QPType: c.QPType}", "{PortSpace: c.PortSpace}",
 	},
 	{"a queue pair type decides nothing", "getaddrinfo-31", lookup, "		ai.PortSpace = t.ps\n", "		ai.PortSpace = PortSpaceIB\n"},

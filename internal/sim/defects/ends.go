@@ -76,7 +76,7 @@ var endDefects = []defect{
 		name: "late-accept", layer: "actor",
 		was:    "An Accept that came too late left an identifier behind, for each impatient peer.",
 		mended: "actor: destroy an identifier whose Accept came too late",
-		edits: []overlay.Edit{edit("actor/id.go",
+		edits: []overlay.Edit{edit("actor/do.go",
 			"it.id.State() == states.Failed && !it.cfg.Manual {", "it.id.State() == states.Failed && it.ending() {")},
 		pkg: "actor", test: "TestAcceptAfterThePeerHasGone",
 		workload: "connections", within: 100,

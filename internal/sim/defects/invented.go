@@ -11,7 +11,7 @@ var invented = []defect{
 	{
 		name: "no-command-deadline", layer: invention, workload: "connections", within: 600,
 		was: "A command that a device does not answer waits for ever.",
-		edits: []overlay.Edit{edit("actor/deadline.go",
+		edits: []overlay.Edit{edit("actor/timer.go",
 			"		a.due = it.l.el.Now().Add(it.phase(a.cmd))\n", "		a.due = it.l.el.Now().Add(it.phase(a.cmd) + 24*time.Hour)\n")},
 	},
 	{
@@ -37,8 +37,8 @@ var invented = []defect{
 		name: "retained-reused", layer: invention, workload: "connections", within: 40,
 		was: "A retained message's memory is used for another one.",
 		edits: []overlay.Edit{
-			edit("actor/messages.go", "	m.keep()\n	return m\n", "	return m\n"),
-			edit("actor/messages.go", "	if m.in.Conn == nil {\n		return\n	}\n	switch n := m.refs.Add(-1); {", "	if m.in.Conn == nil || m != nil {\n		return\n	}\n	switch n := m.refs.Add(-1); {"),
+			edit("actor/release.go", "	m.keep()\n	return m\n", "	return m\n"),
+			edit("actor/release.go", "	if m.in.Conn == nil {\n		return\n	}\n	switch n := m.refs.Add(-1); {", "	if m.in.Conn == nil || m != nil {\n		return\n	}\n	switch n := m.refs.Add(-1); {"),
 		},
 	},
 	{

@@ -22,19 +22,19 @@ var securedDefects = []defect{
 	{
 		name: "owner-hears-first", layer: invention, workload: "connections", within: 30,
 		was: "Owners hear of peers that are not authenticated.",
-		edits: []overlay.Edit{edit("actor/handshakeserver.go",
+		edits: []overlay.Edit{edit("actor/introduce.go",
 			"	if hand.established == nil || hand.first == nil || it.conn.Over() {\n", "	if hand.established == nil || it.conn.Over() {\n")},
 	},
 	{
 		name: "one-sided-unasked", layer: invention, workload: "connections", within: 60,
 		was: "A secured connection's memory is granted, although nothing protects it and nobody has allowed that.",
-		edits: []overlay.Edit{edit("actor/security.go",
+		edits: []overlay.Edit{edit("actor/idconfig.go",
 			"	if rights&remoteRights&^c.allowed() != 0 {\n", "	if c.secured() && rights == 0 {\n")},
 	},
 	{
 		name: "addresses-not-bound", layer: invention, workload: "connections", within: 900,
 		was: "A connection that somebody on the path makes to another listener is the dialled one's.",
-		edits: []overlay.Edit{edit("actor/handshake.go",
+		edits: []overlay.Edit{edit("actor/securing.go",
 			"	if !it.cfg.Security.NoAddresses {\n", "	if it.cfg.Security == nil {\n")},
 	},
 	{
@@ -55,7 +55,7 @@ var securedDefects = []defect{
 	{
 		name: "client-takes-any-mode", layer: invention, workload: "connections", within: 300,
 		was: "Who connects in a mode takes a reply whose hello names none.",
-		edits: []overlay.Edit{edit("actor/handshake.go",
+		edits: []overlay.Edit{edit("actor/handshakeclient.go",
 			"	if err := it.finish(data); err != nil {\n",
 			"	if h, user, ok := wire.ParseHello(data, it.id.Limits().Padded); ok && h.Features == 0 {\n"+
 				"		it.conn.Agree(h, true, it.id.Limits().MaxMessage)\n"+
