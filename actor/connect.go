@@ -8,7 +8,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/rdmactor/rdmactor/actor/internal/datapath"
-	"github.com/rdmactor/rdmactor/actor/internal/wire"
 	"github.com/rdmactor/rdmactor/cmid"
 	"github.com/rdmactor/rdmactor/states"
 )
@@ -104,22 +103,6 @@ func (it *ident) prepareConnect(mode datapath.Mode, private *[]byte) error {
 		return it.beginHandshake(private, limit)
 	}
 	return it.prepare(mode, private, limit)
-}
-
-// greet takes a request. It finds out who the peer is, and sets the deadline of the answer.
-func (it *ident) greet(r *cmid.ConnectRequest) {
-	it.peerMode, it.peerReads = datapath.ModeRaw, r.Param
-	if !it.cfg.Raw {
-		var ok bool
-		it.peerHello, r.PrivateData, ok = wire.ParseHello(r.PrivateData, it.id.Limits().Padded)
-		it.peerMode = datapath.ModeForeign
-		if ok {
-			it.peerMode = datapath.ModeMessages
-		}
-		r.Foreign = !ok
-	}
-	it.requestTimer()
-	it.notify(r)
 }
 
 // reported handles what the device reports.

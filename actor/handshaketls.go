@@ -98,7 +98,8 @@ func (it *ident) computesFor() (a netip.Addr) {
 	return a
 }
 
-// tlsBeginning begins the handshake of crypto/tls. It is called on the loop, what it returns is not.
+// tlsBeginning is what the first step begins with. It is called on the loop, what it returns is
+// not.
 func (it *ident) tlsBeginning() func(context.Context) (*secure.TLS, error) {
 	h, in, config := it.hand.tls, it.id.Info(), it.cfg.Security.TLS
 	peer := secure.TLSPeer{

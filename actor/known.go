@@ -85,8 +85,8 @@ type inquiry[T any] struct {
 	last     T             // answer
 }
 
-// begin asks a loop, and returns a channel that is closed when it has answered; nil: the loop has ended.
-// The loop calls ask, which gives the answer then or in a later turn.
+// begin asks a loop, and returns a channel that is closed when it has answered; nil: the loop has
+// ended. The loop calls ask, which gives the answer then or in a later turn.
 func (q *inquiry[T]) begin(el *eventloop.Loop, ask func(answer func(T))) <-chan struct{} {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -5,6 +5,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"github.com/rdmactor/rdmactor/actor/internal/datapath"
 	"github.com/rdmactor/rdmactor/actor/internal/mailbox"
 	"github.com/rdmactor/rdmactor/actor/internal/secure"
 	"github.com/rdmactor/rdmactor/actor/internal/wire"
@@ -338,4 +339,20 @@ func (l *loop) tooOften(in *incoming) {
 	}
 	in.id.Do(reject)
 	l.discard(in.id, nil)
+}
+
+// greet takes a request. It finds out who the peer is, and sets the deadline of the answer.
+func (it *ident) greet(r *cmid.ConnectRequest) {
+	it.peerMode, it.peerReads = datapath.ModeRaw, r.Param
+	if !it.cfg.Raw {
+		var ok bool
+		it.peerHello, r.PrivateData, ok = wire.ParseHello(r.PrivateData, it.id.Limits().Padded)
+		it.peerMode = datapath.ModeForeign
+		if ok {
+			it.peerMode = datapath.ModeMessages
+		}
+		r.Foreign = !ok
+	}
+	it.requestTimer()
+	it.notify(r)
 }

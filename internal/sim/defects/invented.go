@@ -18,7 +18,7 @@ var invented = []defect{
 		name: "no-close-deadline", layer: invention, workload: "connections", within: 150,
 		was: "A Close waits for its peer for ever.",
 		edits: []overlay.Edit{edit("actor/disconnect.go",
-			"positive(c.Timeout, it.rt.cfg.Timeouts.Close)),\n", "positive(c.Timeout, it.rt.cfg.Timeouts.Close) + 24*time.Hour),\n")},
+			"positive(c.Timeout, it.rt.cfg.Timeouts.Close)),\n", "positive(c.Timeout, it.rt.cfg.Timeouts.Close) + 24*3600e9),\n")},
 	},
 	{
 		name: "no-floor", layer: invention, workload: "connections", within: 2300,
