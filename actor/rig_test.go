@@ -1,6 +1,7 @@
 package actor
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -49,13 +50,15 @@ func one[C any](given []C) (c C) {
 	return c
 }
 
-// openIWARP opens a runtime over the embedded device. Its deadlines are of real time. They are as
-// long as a test's patience, because a busy machine would meet short ones.
+// openIWARP opens a runtime over the embedded device. Its deadlines are of real time. Those that a
+// test leaves open are as long as its patience, because a busy machine would meet short ones.
 func openIWARP(tb testing.TB, sys *actor.ActorSystem, cfg ...Config) *Runtime {
 	tb.Helper()
 	c := one(cfg)
 	c.Device = iwarp.Config{RequestTimeout: patience, ReplyTimeout: patience}.New()
-	c.Timeouts = Timeouts{Address: patience, Route: patience, Connect: patience, Request: patience, Close: patience}
+	for _, d := range []*time.Duration{&c.Timeouts.Address, &c.Timeouts.Route, &c.Timeouts.Connect, &c.Timeouts.Request, &c.Timeouts.Close} {
+		*d = cmp.Or(*d, patience)
+	}
 	return openRuntime(tb, sys, c)
 }
 
