@@ -67,11 +67,11 @@ type Security struct {
 	// long as the handshake may take.
 	TLS *tls.Config
 	// NoAddresses leaves the addresses out of what both sides have to see alike. It is for networks
-	// that translate addresses, and both sides must have it. Without the addresses, who is dialled can
-	// relay the handshake to another server with the same key. The relay reads nothing that is sealed,
-	// but the connection's memory is open to it: one-sided operations come from the queue pair that it
-	// has with each side. So do not give such connections memory, or use TLS with a name for each
-	// server.
+	// that translate addresses, and both sides must have it. Without the addresses, who is dialled
+	// can relay the handshake to another server with the same key. The relay reads nothing that is
+	// sealed, but the connection's memory is open to it, because one-sided operations come from the
+	// queue pair that it has with each side. So give such connections no memory, or use TLS with a
+	// name for each server.
 	NoAddresses bool
 	// AllowOneSided is what peers may be granted, and what this side does with memory of its
 	// peers: RemoteRead, RemoteWrite, RemoteAtomic. One-sided operations are not protected: whoever
