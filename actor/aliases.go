@@ -65,6 +65,9 @@ type (
 	// DeviceRemoval is the end of a Device. Err is nil when the device was removed. Otherwise Err
 	// says why its driver cannot be used any more.
 	DeviceRemoval = cmid.DeviceRemoval
+	// NeighbourChanged is a hint: the next hop has another MAC address, as after a failover. The
+	// identifier and its connection stay (ours).
+	NeighbourChanged = cmid.NeighbourChanged
 	// Done answers a Command that has no event of its own (ours).
 	Done = cmid.Done
 	// Closed is the last event of every identifier (ours). Err is why. It is nil when the owner

@@ -140,23 +140,21 @@ func (it *ident) reported(m *reported) {
 	} else {
 		it.notify(m.ev)
 	}
-	it.oblige(m.ev)
+	if f, ok := m.ev.(Failure); ok {
+		it.destroyFailed(m.id, f)
+	}
 }
 
-// oblige does what the man pages demand after ev.
-func (it *ident) oblige(ev Event) {
+// destroyFailed does what the manual pages demand after f. The state machine decides whether f has
+// failed the identifier.
+func (it *ident) destroyFailed(id *cmid.ID, f Failure) {
 	if it.cfg.Manual || it.ending() {
 		return
 	}
-	switch ev := ev.(type) {
-	case *cmid.Rejected:
-		it.failed(ev)
-	case *cmid.Unreachable:
-		it.failed(ev)
-	case *cmid.ConnectError:
-		it.failed(ev)
-	case *cmid.ListenFailed:
-		it.log.Warn("rdma: listener ended", it.logKeys(states.OpListen, "err", Brief(ev))...)
-		it.failed(ev)
+	if _, ok := f.(*cmid.ListenFailed); ok { // which rdma_cm has no state for
+		it.log.Warn("rdma: listener ended", it.logKeys(states.OpListen, "err", Brief(f))...)
+		it.failed(f)
+	} else if id.State() == states.Failed {
+		it.failed(f)
 	}
 }

@@ -22,7 +22,8 @@
 //
 // The man pages oblige an application to answer a disconnect, and to destroy the identifier after
 // DeviceRemoval, Disconnected, Rejected, Unreachable and ConnectError. The identifier does both by
-// itself, unless it is [IDConfig.Manual].
+// itself, unless it is [IDConfig.Manual]. The state machine decides when (docs/states.md). A
+// [NeighbourChanged], for example, ends nothing.
 //
 // A [Memory] belongs to its connection. docs/design.md ("Remote memory") says when an application
 // may touch memory that a [Read], a [Write] or the peer uses.

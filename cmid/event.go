@@ -113,6 +113,10 @@ type (
 	}
 	// AddrChange is RDMA_CM_EVENT_ADDR_CHANGE: a hint, the state stays.
 	AddrChange struct{ EventBase }
+	// NeighbourChanged is RDMA_CM_EVENT_UNREACHABLE where it fails nothing: the next hop of a
+	// resolved or connected identifier has another MAC address, as after a failover (ours).
+	// Linux reports it on RoCE. It is a hint, the state stays.
+	NeighbourChanged struct{ EventBase }
 	// TimewaitExit is RDMA_CM_EVENT_TIMEWAIT_EXIT: the queue pair number may be used again.
 	TimewaitExit struct{ EventBase }
 	// AddrInfoResolved answers GetAddrInfo and ResolveIBService: RDMA_CM_EVENT_ADDRINFO_RESOLVED,
@@ -174,6 +178,7 @@ func (*Disconnected) Kind() states.Kind     { return states.KindDisconnected }
 func (*DeviceRemoval) Kind() states.Kind    { return states.KindDeviceRemoval }
 func (*MulticastJoin) Kind() states.Kind    { return states.KindMulticastJoin }
 func (*AddrChange) Kind() states.Kind       { return states.KindAddrChange }
+func (*NeighbourChanged) Kind() states.Kind { return states.KindNeighbourChanged }
 func (*TimewaitExit) Kind() states.Kind     { return states.KindTimewaitExit }
 func (*AddrInfoResolved) Kind() states.Kind { return states.KindAddrInfoResolved }
 func (*User) Kind() states.Kind             { return states.KindUser }

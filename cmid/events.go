@@ -105,6 +105,10 @@ func (id *ID) typed(ev *DriverEvent, before states.State, asked Command) Event {
 		return &MulticastJoin{EventBase: base, Addr: ev.Addr, UD: *ev.ud()}
 	case states.KindAddrChange:
 		return &AddrChange{base}
+	case states.KindUnreachable:
+		if id.state == before { // nothing has failed
+			return &NeighbourChanged{base}
+		}
 	case states.KindTimewaitExit:
 		return &TimewaitExit{base}
 	case states.KindAddrInfoResolved:

@@ -146,7 +146,8 @@ type (
 	RouteError struct{ FailureBase }
 	// ConnectError is RDMA_CM_EVENT_CONNECT_ERROR.
 	ConnectError struct{ FailureBase }
-	// Unreachable is RDMA_CM_EVENT_UNREACHABLE.
+	// Unreachable is RDMA_CM_EVENT_UNREACHABLE, as the answer to Connect and Accept: see
+	// NeighbourChanged.
 	Unreachable struct{ FailureBase }
 	// Rejected is RDMA_CM_EVENT_REJECTED.
 	Rejected struct {

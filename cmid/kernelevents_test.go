@@ -95,3 +95,31 @@ func TestEveryKernelEvent(t *testing.T) {
 		}
 	}
 }
+
+// The kernel reports UNREACHABLE also when the next hop gets another MAC address. In a state that
+// does not wait for a peer's answer it has failed nothing, so it is no Failure and answers nothing.
+func TestNeighbourChanged(t *testing.T) {
+	for _, in := range []states.State{states.RouteResolved, states.Connected} {
+		s := &script{device: dev{}}
+		c := open(t, s)
+		var delivered []Event
+		c.sink = func(_ *ID, ev Event, answers Command) {
+			delivered = append(delivered, ev)
+			if answers != nil {
+				t.Errorf("in %v it answers %v", in, answers)
+			}
+		}
+		id, err := c.CreateID(PortSpaceTCP)
+		if err != nil {
+			t.Fatal(err)
+		}
+		id.enter(in)
+		s.up.Event(id.Handle(), &DriverEvent{Kind: states.KindUnreachable, Status: -int32(unix.ETIMEDOUT)})
+		if len(delivered) != 1 {
+			t.Fatalf("in %v: got %v", in, delivered)
+		}
+		if _, ok := delivered[0].(*NeighbourChanged); !ok || id.State() != in {
+			t.Errorf("in %v: got a %T and the state %v", in, delivered[0], id.State())
+		}
+	}
+}

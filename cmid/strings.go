@@ -66,6 +66,9 @@ func (e *MulticastJoin) String() string {
 func (e *AddrChange) String() string { return "address change" + e.tag() }
 
 // String is one line.
+func (e *NeighbourChanged) String() string { return "neighbour changed" + e.tag() }
+
+// String is one line.
 func (e *TimewaitExit) String() string { return "timewait exit" + e.tag() }
 
 // String is one line.

@@ -46,6 +46,7 @@ func TestEventStrings(t *testing.T) {
 		{&DeviceRemoval{EventBase: id, Device: "iwarp0"}, "device removal (id 2), device iwarp0"},
 		{&MulticastJoin{EventBase: id, Addr: group, UD: UDParam{QPN: 0xFFFFFF, QKey: 0x1234}}, "multicast join [ff12::1]:0 (id 2), qpn 0xffffff, qkey 0x1234"},
 		{&AddrChange{id}, "address change (id 2)"},
+		{&NeighbourChanged{id}, "neighbour changed (id 2)"},
 		{&TimewaitExit{id}, "timewait exit (id 2)"},
 		{&AddrInfoResolved{EventBase: id}, "addrinfo resolved (id 2)"},
 		{&AddrInfoResolved{EventBase: id, Info: []AddrInfo{{Dst: peer}, {Src: local, Dst: peer}}}, "addrinfo resolved (id 2): -> 127.0.0.1:7471, 127.0.0.1:35000 -> 127.0.0.1:7471"},

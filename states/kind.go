@@ -39,6 +39,7 @@ const (
 	KindDone
 	KindQPFailed
 	KindListenFailed
+	KindNeighbourChanged
 	KindClosed
 )
 

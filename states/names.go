@@ -133,7 +133,7 @@ var kindNames = [NumKernelKinds]struct{ name, c string }{
 
 // ownKinds has ours, from KindBound on.
 var ownKinds = [...]string{
-	"Bound", "Listening", "CommandFailed", "Done", "QPFailed", "ListenFailed", "Closed",
+	"Bound", "Listening", "CommandFailed", "Done", "QPFailed", "ListenFailed", "NeighbourChanged", "Closed",
 	"Received", "Sent", "SendFailed", "Writable", "MemoryAllocated", "Granted", "Revoked", "ReadDone", "WriteDone",
 	"AccessError", "AtomicDone",
 }

@@ -143,9 +143,9 @@ func TestFaultNeighbourChanges(t *testing.T) {
 	neigh("02:00:00:00:09:09")
 	defer neigh(silentMAC(t))
 	if env(t, "RDMA_KIND") == "rxe" {
-		await[*cmid.Unreachable](s, id)
+		await[*cmid.NeighbourChanged](s, id)
 	}
 	s.quiet()
-	s.wantDelivered(id, "AddrResolved RouteResolved", "AddrResolved RouteResolved Unreachable")
+	s.wantDelivered(id, "AddrResolved RouteResolved", "AddrResolved RouteResolved NeighbourChanged")
 	s.destroy(id)
 }

@@ -183,6 +183,7 @@ func TestKindsAreNamed(t *testing.T) {
 		&cmid.AddrResolved{}, &cmid.AddrError{}, &cmid.RouteResolved{}, &cmid.RouteError{}, &cmid.ConnectRequest{},
 		&cmid.ConnectResponse{}, &cmid.ConnectError{}, &cmid.Unreachable{}, &cmid.Rejected{}, &cmid.Established{},
 		&cmid.Disconnected{}, &cmid.DeviceRemoval{}, &cmid.MulticastJoin{}, &cmid.MulticastError{}, &cmid.AddrChange{},
+		&cmid.NeighbourChanged{},
 		&cmid.TimewaitExit{}, &cmid.AddrInfoResolved{}, &cmid.AddrInfoError{}, &cmid.User{}, &cmid.Internal{},
 		&rdma.Received{}, &rdma.Sent{}, &rdma.SendFailed{}, &rdma.Writable{}, &rdma.MemoryAllocated{}, &rdma.Granted{},
 		&rdma.Revoked{}, &rdma.ReadDone{}, &rdma.WriteDone{}, &rdma.AccessError{}, &rdma.AtomicDone{},
