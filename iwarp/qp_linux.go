@@ -117,7 +117,7 @@ func (q *queuePair) PostSend(wr *verbs.SendWR) error {
 	c := q.conn
 	switch {
 	case c == nil:
-		return fmt.Errorf("iwarp: queue pair destroyed: %w", unix.EINVAL)
+		return fmt.Errorf("iwarp: queue pair destroyed: %w", verbs.ErrQPState)
 	case len(wr.SGL) > q.attr.MaxSGE:
 		return fmt.Errorf("iwarp: %d scatter/gather elements, more than %d: %w", len(wr.SGL), q.attr.MaxSGE, unix.EINVAL)
 	}

@@ -11,3 +11,14 @@ type unsupported struct{}
 func (unsupported) Error() string { return "verbs: not supported by this device" }
 
 func (unsupported) Is(target error) bool { return target == unix.EOPNOTSUPP }
+
+// ErrQPState is returned by QP.PostSend if the queue pair is not connected or has ended. It
+// distinguishes that from a malformed work request: both are EINVAL in ibv_post_send(3), and
+// errors.Is finds EINVAL in it.
+var ErrQPState error = qpState{}
+
+type qpState struct{}
+
+func (qpState) Error() string { return "the queue pair is not connected, or has ended" }
+
+func (qpState) Unwrap() error { return unix.EINVAL }

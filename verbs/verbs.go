@@ -318,10 +318,10 @@ type QP interface {
 	Num() uint32
 	// Context is what QPInitAttr.Context was.
 	Context() any
-	// PostSend queues wr. The error is ENOMEM if the queue is full. It is EINVAL if the queue pair
-	// is not connected or has ended (nothing will complete), if wr is malformed, if its memory is
-	// freed or belongs to another protection domain, and for a Read or an atomic operation if the
-	// peer serves none.
+	// PostSend queues wr. The error is ENOMEM if the queue is full. It is ErrQPState if the queue
+	// pair is not connected or has ended (nothing will complete). It is EINVAL if wr is malformed,
+	// if its memory is freed or belongs to another protection domain, and for a Read or an atomic
+	// operation if the peer serves none.
 	PostSend(wr *SendWR) error
 	// PostRecv queues wr. It may be called from creation on, before the connection is established.
 	// It fails with ENOMEM if the queue is full.

@@ -91,13 +91,13 @@ func (q *qp) PostSend(wr *verbs.SendWR) error {
 	case (wr.Op == verbs.SendWithImm || wr.Op == verbs.WriteWithImm || wr.Op.Atomic()) && q.in.f.iwarp:
 		return verbs.ErrNotSupported
 	case q.over:
-		return unix.EINVAL
+		return verbs.ErrQPState
 	case q.id.ps.Datagram():
 		return q.postDatagram(wr)
 	case wr.Op == verbs.SendWithInvalidate && q.in.f.reserved:
 		return verbs.ErrNotSupported
 	case q.id.state != states.Connected:
-		return unix.EINVAL
+		return verbs.ErrQPState
 	}
 	n, ok := q.bytesOf(wr)
 	switch {

@@ -67,6 +67,16 @@ func failure(ev cmid.Event) error {
 	return nil
 }
 
+// wantQPState requires that a queue pair has refused a work request because of its own state, and
+// not because of the request.
+func (w *world) wantQPState(what string, err error) {
+	w.Helper()
+	w.WantErr(what, err, unix.EINVAL)
+	if !errors.Is(err, verbs.ErrQPState) {
+		w.Errorf("%s: %v, want ErrQPState", what, err)
+	}
+}
+
 // wantFlushed requires that the n receives that were posted have completed as flushed, in order.
 func (w *world) wantFlushed(side string, q *sides.Queues, n int) {
 	w.Helper()

@@ -88,11 +88,11 @@ func (c *Conn) checkRead(wr *verbs.SendWR) error {
 	return nil
 }
 
-// PostSend queues wr. EINVAL: not connected, over, or malformed; ENOMEM: Config.SendWRs are
-// outstanding.
+// PostSend queues wr. ErrQPState: not connected, or over; EINVAL: malformed; ENOMEM:
+// Config.SendWRs are outstanding.
 func (c *Conn) PostSend(wr *verbs.SendWR) error {
 	if c.state != stAccepted && c.state != stOpen {
-		return badWR("send while %s", c.state)
+		return fmt.Errorf("iwarp: send while %s: %w", c.state, verbs.ErrQPState)
 	}
 	total, err := c.checkSend(wr)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 // PostSend writes wr into the send queue. It is announced to the kernel at the end of the turn.
 func (q *queuePair) PostSend(wr *verbs.SendWR) error {
 	if q.state != verbs.QPRTS && !q.connected() {
-		return fmt.Errorf("uverbs: send on a queue pair in state %d, not ready to send: %w", q.state, unix.EINVAL)
+		return fmt.Errorf("uverbs: send on a queue pair in state %d: %w", q.state, verbs.ErrQPState)
 	}
 	total, err := q.checkSend(wr)
 	if err != nil {

@@ -166,8 +166,8 @@ type AtomicOperands struct {
 // OpOwner gets an operation's end.
 type OpOwner interface {
 	// Ended is called once for every operation that Conn.OneSided took, possibly from within that
-	// call: the device is finished with it and with its memory. err: opError's, or what PostSend
-	// has said.
+	// call: the device is finished with it and with its memory. err: opError's, or PostSend's;
+	// errFlushed if the queue pair had ended before.
 	Ended(c *Conn, o *OneSided, err error)
 	// Abandoned is called before that, at most once, if the identifier's actor ends while the
 	// device still has the operation: whoever waits has to be answered. Ended follows when the

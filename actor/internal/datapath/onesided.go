@@ -44,6 +44,9 @@ func (c *Conn) postOp(o *OneSided) (ok bool) {
 		c.Ops.PushFront(o) // a completion makes room
 		c.retry()
 		return false
+	case errors.Is(err, verbs.ErrQPState): // the connection is over; the cause is yet to come
+		o.Owner.Ended(c, o, Flushed())
+		c.refused(o.Op, err)
 	default:
 		o.Owner.Ended(c, o, err)
 		// else it is this one that cannot be

@@ -220,7 +220,7 @@ func (b *arrivals) pop() pending {
 // advance reads on. granted: the budget has memory for the next offer.
 func (b *arrivals) advance(granted bool) {
 	c := b.c
-	for c.Flows() && b.Begun-b.Done < c.reads {
+	for c.Flows() && !b.ended && b.Begun-b.Done < c.reads {
 		a := b.toRead()
 		if a == nil || b.wait {
 			break
@@ -320,10 +320,16 @@ func (b *arrivals) Ended(c *Conn, _ *OneSided, err error) {
 		b.drop()
 		return
 	}
-	if err != nil {
-		if !errors.Is(err, ErrFlushed) {
-			c.up.BreakOff(&wire.ProtocolError{What: fmt.Sprintf("an offer cannot be read: %v", err)})
-		}
+	switch {
+	case err == nil:
+	case errors.Is(err, ErrRemoteAccess):
+		c.up.BreakOff(&wire.ProtocolError{What: fmt.Sprintf("an offer cannot be read: %v", err)})
+		return
+	case !errors.Is(err, ErrFlushed): // refused by this side's device: no fault of the peer's
+		c.up.BreakOff(&QueuePairError{Op: verbs.Read, Err: err})
+		return
+	default: // what has ended the connection is reported otherwise
+		b.ended = true
 		return
 	}
 	i, a := 0, b.Waiting.At(0)

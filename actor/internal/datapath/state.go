@@ -340,6 +340,7 @@ type arrivals struct {
 	next    int // of those: the oldest that is not asked for completely
 	held    int // bytes of memory for offers: being read into, read, the owner's
 	wait    bool
+	ended   bool // the queue pair has ended: no Reads are begun
 	reads   [ReadsMax]OneSided
 	Begun   uint32 // Reads
 	Done    uint32
