@@ -44,6 +44,9 @@ func Start(sys *actor.ActorSystem, rt *rdma.Runtime, cfg Config) (*Node, error) 
 	}
 	h := &host{sys: sys, rt: rt, cfg: cfg, own: "remoting" + sys.ProcessRegistry.NextID()}
 	h.rules.Store(&rules{expose: cfg.Expose})
+	if what := missing(sys); what != "" {
+		rt.Logger().Warn("remoting: this version of Proto.Actor is not known, so everything is delivered off the loops, which is slower", "why", what)
+	}
 	n := &Node{roster: newRoster(h)}
 	n.addresses = &addresses{roster: n.roster, processes: make(map[string]weak.Pointer[process])}
 	n.shutdown.done = make(chan struct{})

@@ -16,6 +16,9 @@ func aFuture() (*actor.ActorSystem, actor.Future) {
 // It is seen whether the result of a future of this version of Proto.Actor is piped.
 func TestPiped(t *testing.T) {
 	sys, f := aFuture()
+	if what := missing(sys); what != "" {
+		t.Errorf("this version of Proto.Actor: %s", what)
+	}
 	proc, _ := sys.ProcessRegistry.GetLocal(f.PID().Id)
 	if piped(proc) {
 		t.Error("nobody gets its result")

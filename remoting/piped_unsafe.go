@@ -6,12 +6,13 @@ import (
 	"sync/atomic"
 
 	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/rdmactor/rdmactor/remoting/internal/inbox"
 )
 
 // piped reports whether the result of a future goes on to other actors, or that cannot be seen.
 // Proto.Actor sends it to them on the goroutine that answers, and has no exported name for them:
-// its fields are read by reflection, with the lock that it uses. A test notices a version that
-// names them in another way.
+// its fields are found by their types and read by reflection, with the lock that it uses.
 func piped(future actor.Process) bool {
 	v := reflect.ValueOf(future)
 	at := layout.Load()
@@ -49,10 +50,32 @@ func layoutOf(t reflect.Type) *futureLayout {
 	if f.Kind() != reflect.Struct || f.PkgPath() != reflect.TypeFor[actor.PID]().PkgPath() {
 		return l
 	}
-	cond, ok := f.FieldByName("cond")
-	pipes, ok2 := f.FieldByName("pipes")
-	if ok && ok2 && cond.Type == reflect.TypeFor[*sync.Cond]() && pipes.Type == reflect.TypeFor[[]*actor.PID]() {
-		l.known, l.cond, l.pipes = true, cond.Index[0], pipes.Index[0]
+	conds, pipes := 0, 0
+	for i := range f.NumField() {
+		switch f.Field(i).Type {
+		case reflect.TypeFor[*sync.Cond]():
+			l.cond = i
+			conds++
+		case reflect.TypeFor[[]*actor.PID]():
+			l.pipes = i
+			pipes++
+		}
 	}
+	l.known = conds == 1 && pipes == 1
 	return l
+}
+
+// missing is what this version of Proto.Actor does not have of what is read by reflection; "":
+// nothing.
+func missing(sys *actor.ActorSystem) string {
+	if what := inbox.Missing(); what != "" {
+		return what
+	}
+	f := actor.NewFuture(sys, -1)
+	p, _ := sys.ProcessRegistry.GetLocal(f.PID().Id)
+	defer p.Stop(f.PID())
+	if t := reflect.TypeOf(p); !layoutOf(t).known {
+		return t.String() + " does not have one lock and one list of PIDs"
+	}
+	return ""
 }

@@ -21,8 +21,10 @@
 // A target has at most a Window of bytes that it has not consumed, or one message that is larger.
 // What is beyond waits in its line. When Bytes of the peer's messages are not consumed, the inbox
 // is full: it retains the RDMA messages that still come, so that the peer has no credits left,
-// until a quarter is consumed; what is in them is not to be decoded before (Full). If it is full for Patience, the line with the most bytes is refused,
-// and then the next, until a quarter is free. A line that was refused takes nothing more until its
+// until a quarter is consumed; what is in them is not to be decoded before (Full). A line whose
+// target consumes nothing for Patience while the inbox is full is refused: the one with the most
+// bytes first, until a quarter is free. A target that consumes something in that time, however
+// little, keeps its messages. A line that was refused takes nothing more until its
 // target consumes again, and has half a Window at most. What the target had been given stays in its
 // mailbox, and does not count any more: a Window for each such target. Each message counts as its
 // size and a constant.

@@ -15,6 +15,7 @@ func (in *Inbox) measure(from *rdma.Received) {
 	if !in.full && in.pending >= in.bytes {
 		if in.lookAtAll(); in.pending > in.enough() {
 			in.full, in.since = true, in.local.Now()
+			in.noteProgress(in.order)
 			in.arm()
 		}
 	}
@@ -65,12 +66,8 @@ func (in *Inbox) lookAtAll() {
 func (in *Inbox) advance() {
 	for i := 0; i < len(in.slow); i++ { // it may grow
 		l := in.slow[i]
-		before := l.bytes
 		in.look(l)
 		in.pump(l)
-		if l.bytes < before {
-			l.since, l.logged = in.local.Now(), false
-		}
 	}
 	in.slow = slices.DeleteFunc(in.slow, func(l *line) bool {
 		l.slow = l.waiting.Len() > 0
@@ -93,10 +90,10 @@ func (in *Inbox) lookAround() {
 		return
 	}
 	in.advance()
+	in.noteProgress(in.owing())
 	in.touchAgain()
 	in.logStuck()
-	in.ease()
-	if in.full && in.local.Now().Sub(in.since) >= in.cfg.Patience {
+	if in.ease(); in.full {
 		in.giveUp()
 	}
 	if in.full || len(in.slow) > 0 {
@@ -106,15 +103,38 @@ func (in *Inbox) lookAround() {
 
 // touchAgain touches the actors whose last Touch may have been lost.
 func (in *Inbox) touchAgain() {
-	lines := in.slow
-	if in.full {
-		lines = in.order
-	}
-	for _, l := range lines {
+	for _, l := range in.owing() {
 		if l.route != nil {
 			in.touchLate(l.route)
 		}
 	}
+}
+
+// owing is the lines whose progress matters: those in which something waits or, while the inbox is
+// full, all.
+func (in *Inbox) owing() []*line {
+	if in.full {
+		return in.order
+	}
+	return in.slow
+}
+
+// noteProgress notes which targets have consumed something since the last time.
+func (in *Inbox) noteProgress(lines []*line) {
+	for _, l := range lines {
+		if in.look(l); l.route == nil || l.route.progressed() {
+			l.since, l.logged = in.local.Now(), false
+		}
+	}
+}
+
+// stuck reports whether a line's target has consumed nothing for Patience while the inbox was full.
+func (in *Inbox) stuck(l *line) bool {
+	since := in.since
+	if l.since.After(since) {
+		since = l.since
+	}
+	return in.local.Now().Sub(since) >= in.cfg.Patience
 }
 
 // logStuck logs, once, whose messages have waited for long.
@@ -136,7 +156,8 @@ func (in *Inbox) touchLate(r *route) {
 	}
 }
 
-// giveUp refuses the lines with the most bytes, until a quarter of the room is free.
+// giveUp refuses the lines whose targets are stuck, those with the most bytes first, until a
+// quarter of the room is free. While others progress, however slowly, the inbox stays full.
 func (in *Inbox) giveUp() {
 	lines := slices.Clone(in.order)
 	slices.SortStableFunc(lines, func(a, b *line) int { return cmp.Compare(b.debt(), a.debt()) })
@@ -144,13 +165,18 @@ func (in *Inbox) giveUp() {
 		if in.pending <= in.enough() {
 			break
 		}
+		if most.debt() == 0 || !in.stuck(most) {
+			continue
+		}
 		in.drop(most, ErrSlow)
 		if most.route != nil {
 			in.forget(most.route)
 			most.refused, most.had = true, most.route.seen
 		}
 	}
-	in.release()
+	if in.pending <= in.enough() {
+		in.release()
+	}
 }
 
 // debt is how much a line contributes to a full inbox.

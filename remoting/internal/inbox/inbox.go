@@ -43,6 +43,7 @@ type Inbox struct {
 	self          *actor.PID
 	home          actor.Process // of the actor that the inbox belongs to
 	answers       *touched
+	kinds         *kinds
 	lines         map[string]*line
 	order         []*line      // all of lines, oldest first
 	future        reflect.Type // of a future's process, once there was one
@@ -115,7 +116,7 @@ func New(ctx actor.Context, cfg Config) *Inbox {
 	}
 	in := &Inbox{
 		cfg: cfg, window: int64(cfg.Window), bytes: int64(cfg.Bytes),
-		ctx: ctx, local: rdma.LocalOf(ctx), self: ctx.Self(), answers: touchedOf(cfg.System),
+		ctx: ctx, local: rdma.LocalOf(ctx), self: ctx.Self(), answers: touchedOf(cfg.System), kinds: protoActor,
 		lines: make(map[string]*line), limit: fewLines,
 		pause: min(max(cfg.Patience/8, time.Millisecond), time.Second),
 	}

@@ -1,38 +1,151 @@
 package inbox
 
 import (
+	"fmt"
 	"reflect"
 	"slices"
 
 	"github.com/asynkron/protoactor-go/actor"
 )
 
-// What Proto.Actor calls what may be sent to on a loop. The fields have no exported names, so their
-// types are read by reflection. A version of Proto.Actor that names anything in another way has all
-// its actors sent to off the loop, which a test notices.
-const (
-	futureType     = "*actor.futureProcess"
-	mailboxType    = "*actor.defaultMailbox"
-	dispatcherType = "actor.goroutineDispatcher"
-)
+// kinds is what is known of Proto.Actor's mailboxes: which of them are not bounded, and which may
+// be sent to on a loop. Their types and fields are not exported. They are found by the types of
+// values that Proto.Actor makes, not by names, and read by reflection.
+//
+// Without that knowledge every actor is sent to off the loop and touched: what waits stays bounded.
+type kinds struct {
+	missing     string       // what was not found; "": nothing
+	mailbox     int          // the field of an actor.ActorProcess
+	box         reflect.Type // of a default mailbox, a struct with these fields
+	queue       int
+	middlewares int
+	dispatcher  int
+	plain       []reflect.Type // queues that are not bounded, and run nobody else's code
+	priority    []reflect.Type // others that are not bounded
+	goroutine   reflect.Type   // the default dispatcher
+}
 
-// The queues of its mailboxes that are not bounded. The first two run nobody else's code.
-var (
-	plainQueues    = []string{"*actor.unboundedMailboxQueue", "*mpsc.Queue"}
-	priorityQueues = []string{"*actor.priorityQueue"}
-)
+// protoActor is what this version of Proto.Actor has.
+var protoActor = kindsOf(reflect.TypeFor[actor.ActorProcess](),
+	[]actor.Mailbox{actor.Unbounded()(), actor.UnboundedLockfree()()},
+	[]actor.Mailbox{actor.UnboundedPriority()(), actor.UnboundedPriorityMpsc()()})
+
+// Missing is what this version of Proto.Actor does not have of what is needed to send to its
+// default mailboxes on a loop; "": nothing.
+func Missing() string { return protoActor.missing }
+
+// kindsOf finds the fields of a process, and of mailboxes with plain queues and with others.
+func kindsOf(process reflect.Type, plain, priority []actor.Mailbox) *kinds {
+	k := &kinds{goroutine: reflect.TypeOf(actor.NewDefaultDispatcher(1))}
+	k.mailbox = k.field(process, reflect.TypeFor[actor.Mailbox]())
+	if box := reflect.TypeOf(plain[0]); box.Kind() == reflect.Pointer && box.Elem().Kind() == reflect.Struct {
+		k.box = box.Elem()
+	} else {
+		k.missing = fmt.Sprintf("%v is no pointer to a struct", box)
+		return k
+	}
+	k.middlewares = k.field(k.box, reflect.TypeFor[[]actor.MailboxMiddleware]())
+	k.dispatcher = k.field(k.box, reflect.TypeFor[actor.Dispatcher]())
+	k.queue = -1
+	for i := range k.box.NumField() { // in a new mailbox no other interface has a value
+		if f := reflect.ValueOf(plain[0]).Elem().Field(i); f.Kind() == reflect.Interface && !f.IsNil() {
+			k.queue = i
+		}
+	}
+	if k.queue < 0 {
+		k.missing = fmt.Sprintf("%v has no queue", k.box)
+	}
+	if k.missing == "" {
+		k.plain, k.priority = k.queuesOf(plain), k.queuesOf(priority)
+	}
+	return k
+}
+
+// field is the only field of a struct that has a type.
+func (k *kinds) field(in, of reflect.Type) int {
+	at := -1
+	for i := range in.NumField() {
+		if in.Field(i).Type == of {
+			if at >= 0 {
+				k.missing = fmt.Sprintf("%v has more than one field of type %v", in, of)
+			}
+			at = i
+		}
+	}
+	if at < 0 {
+		k.missing = fmt.Sprintf("%v has no field of type %v", in, of)
+	}
+	return at
+}
+
+func (k *kinds) queuesOf(boxes []actor.Mailbox) (types []reflect.Type) {
+	for _, b := range boxes {
+		v := reflect.ValueOf(b)
+		if v.Type() != reflect.PointerTo(k.box) {
+			k.missing = fmt.Sprintf("%v is no %v", v.Type(), k.box)
+			return nil
+		}
+		types = append(types, v.Elem().Field(k.queue).Elem().Type())
+	}
+	return types
+}
+
+// mailboxOf is the mailbox of an actor; nil: unknown.
+func (k *kinds) mailboxOf(p *actor.ActorProcess) actor.Mailbox {
+	if k.missing != "" {
+		return nil
+	}
+	return *(*actor.Mailbox)(reflect.ValueOf(p).Elem().Field(k.mailbox).Addr().UnsafePointer())
+}
+
+// fields is a default mailbox as a struct.
+func (k *kinds) fields(b actor.Mailbox) (box reflect.Value, ok bool) {
+	v := reflect.ValueOf(b)
+	if k.missing != "" || b == nil || v.Type() != reflect.PointerTo(k.box) {
+		return v, false
+	}
+	return v.Elem(), true
+}
+
+// isDefault reports whether an actor has a default mailbox, or that is not known.
+func (k *kinds) isDefault(p *actor.ActorProcess) bool {
+	_, ok := k.fields(k.mailboxOf(p))
+	return ok || k.missing != ""
+}
+
+func (k *kinds) hasQueue(box reflect.Value, types []reflect.Type) bool {
+	q := box.Field(k.queue)
+	return !q.IsNil() && slices.Contains(types, q.Elem().Type())
+}
+
+// touches reports whether only Touch shows what an actor has consumed: its mailbox is one of
+// Proto.Actor's that does not bound what is sent to it, or is not known.
+func (k *kinds) touches(p *actor.ActorProcess) bool {
+	if k.missing != "" {
+		return true
+	}
+	box, ok := k.fields(k.mailboxOf(p))
+	return ok && (k.hasQueue(box, k.plain) || k.hasQueue(box, k.priority))
+}
+
+// direct reports whether nobody else's code runs, and nothing blocks, when something is posted to
+// an actor: its mailbox has no middleware and no priorities, and a goroutine runs it. The caller
+// has posted something before.
+func (k *kinds) direct(p *actor.ActorProcess) bool {
+	box, ok := k.fields(k.mailboxOf(p))
+	if !ok || !k.hasQueue(box, k.plain) {
+		return false
+	}
+	d := box.Field(k.dispatcher)
+	return box.Field(k.middlewares).Len() == 0 && !d.IsNil() && d.Elem().Type() == k.goroutine
+}
+
+// futureType is what Proto.Actor calls the process of a future. One with another name is sent to
+// off the loop.
+const futureType = "*actor.futureProcess"
 
 // here is Proto.Actor's package.
 var here = reflect.TypeFor[actor.PID]().PkgPath()
-
-// named reports whether t is the type of Proto.Actor's that has that name.
-func named(t reflect.Type, name string) bool {
-	base := t
-	if t.Kind() == reflect.Pointer {
-		base = t.Elem()
-	}
-	return base.PkgPath() == here && t.String() == name
-}
 
 // isFuture reports whether a process is that of a future, which never blocks who sends to it.
 func (in *Inbox) isFuture(p actor.Process) bool {
@@ -43,47 +156,9 @@ func (in *Inbox) isFuture(p actor.Process) bool {
 	if t == in.future {
 		return true
 	}
-	if !named(t, futureType) {
+	if t.Kind() != reflect.Pointer || t.Elem().PkgPath() != here || t.String() != futureType {
 		return false
 	}
 	in.future = t
 	return true
-}
-
-// mailboxOf is the default mailbox of an actor, as a struct; not ok: it has another.
-func mailboxOf(p *actor.ActorProcess) (box reflect.Value, ok bool) {
-	box = reflect.ValueOf(p).Elem().FieldByName("mailbox")
-	if !box.IsValid() || box.Kind() != reflect.Interface || box.IsNil() {
-		return box, false
-	}
-	if box = box.Elem(); !named(box.Type(), mailboxType) {
-		return box, false
-	}
-	return box.Elem(), true
-}
-
-// hasQueue reports whether a default mailbox has one of those queues.
-func hasQueue(box reflect.Value, names []string) bool {
-	q := box.FieldByName("userMailbox")
-	return q.IsValid() && q.Kind() == reflect.Interface && !q.IsNil() && slices.Contains(names, q.Elem().Type().String())
-}
-
-// unbounded reports whether an actor has a mailbox of Proto.Actor's that does not bound what is
-// sent to it: only Touch shows what such an actor has consumed.
-func unbounded(p *actor.ActorProcess) bool {
-	box, ok := mailboxOf(p)
-	return ok && (hasQueue(box, plainQueues) || hasQueue(box, priorityQueues))
-}
-
-// plain reports whether nobody else's code runs, and nothing blocks, when something is posted to
-// an actor: its mailbox has no middleware and no priorities, and a goroutine runs it. The caller
-// has posted something before.
-func plain(p *actor.ActorProcess) bool {
-	box, ok := mailboxOf(p)
-	if !ok || !hasQueue(box, plainQueues) {
-		return false
-	}
-	m, d := box.FieldByName("middlewares"), box.FieldByName("dispatcher")
-	return m.IsValid() && m.Kind() == reflect.Slice && m.Len() == 0 &&
-		d.IsValid() && d.Kind() == reflect.Interface && !d.IsNil() && named(d.Elem().Type(), dispatcherType)
 }

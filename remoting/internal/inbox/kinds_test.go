@@ -1,6 +1,7 @@
 package inbox
 
 import (
+	"reflect"
 	"testing"
 	"time"
 
@@ -35,9 +36,9 @@ func (r *rig) wayTo(name string) (is way) {
 	return is
 }
 
-// Every kind of mailbox is recognized. If this fails with a new version of Proto.Actor, its fields
-// or types have changed: the constants in kinds.go have to follow, after a look at what they do
-// when somebody posts to them. Until then everything is sent to off the loop, which is slow.
+// Every kind of mailbox is recognized. If this fails with a new version of Proto.Actor, its types
+// have changed: kinds.go has to follow, after a look at what they do when somebody posts to them.
+// Until then everything is sent to off the loop, which is slow.
 func TestKindsOfMailboxesAreRecognized(t *testing.T) {
 	for name, want := range ways {
 		t.Run(name, func(t *testing.T) {
@@ -52,6 +53,76 @@ func TestKindsOfMailboxesAreRecognized(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A copy of Proto.Actor's types with other names, and another order of the fields.
+type (
+	renamedProcess struct {
+		gone    int32
+		postbox actor.Mailbox
+	}
+	renamedBox struct {
+		actor.Mailbox  // nil
+		runs           actor.Dispatcher
+		before         []actor.MailboxMiddleware
+		pending, state int32
+		waiting        interface{ Pop() any }
+	}
+	renamedQueue struct{}
+)
+
+func (*renamedQueue) Pop() any { return nil }
+
+// The fields of Proto.Actor's types are found whatever they are called.
+func TestRenamedFieldsAreFound(t *testing.T) {
+	plain := []actor.Mailbox{&renamedBox{waiting: &renamedQueue{}}}
+	k := kindsOf(reflect.TypeFor[renamedProcess](), plain, plain)
+	if k.missing != "" || k.mailbox != 1 || k.dispatcher != 1 || k.middlewares != 2 || k.queue != 5 {
+		t.Errorf("%+v", k)
+	}
+	if protoActor.missing != "" || Missing() != "" {
+		t.Errorf("this version of Proto.Actor: %s", protoActor.missing)
+	}
+}
+
+// What is not found is named, whichever it is.
+func TestMissingFieldsAreNamed(t *testing.T) {
+	good := []actor.Mailbox{&renamedBox{waiting: &renamedQueue{}}}
+	for name, k := range map[string]*kinds{
+		"no mailbox":      kindsOf(reflect.TypeFor[struct{ n int }](), good, good),
+		"two mailboxes":   kindsOf(reflect.TypeFor[struct{ a, b actor.Mailbox }](), good, good),
+		"no queue":        kindsOf(reflect.TypeFor[renamedProcess](), []actor.Mailbox{&renamedBox{}}, good),
+		"no fields":       kindsOf(reflect.TypeFor[renamedProcess](), []actor.Mailbox{&own{}}, good),
+		"no struct":       kindsOf(reflect.TypeFor[renamedProcess](), []actor.Mailbox{own{}}, good),
+		"another mailbox": kindsOf(reflect.TypeFor[renamedProcess](), good, []actor.Mailbox{&own{}}),
+	} {
+		if k.missing == "" {
+			t.Errorf("%s: nothing is missing", name)
+		}
+	}
+}
+
+// With a version of Proto.Actor whose mailboxes are not recognized, what waits is bounded as
+// before: every actor is sent to off the loop, and touched.
+func TestUnrecognizedMailboxesAreBounded(t *testing.T) {
+	inHomes(t, small, func(r *rig, opts []actor.PropsOption) {
+		r.do(func(in *Inbox) { in.kinds = &kinds{missing: "everything"} })
+		a := r.spawnTarget("a", opts...)
+		a.suspend()
+		r.deliver(a.pid, 1000, notes(100)...)
+		r.do(func(in *Inbox) {
+			l := in.lines["a"]
+			if n := l.route.inFlight(); n > in.window {
+				r.t.Errorf("the mailbox has %d bytes", n)
+			}
+			if !l.route.carried && !(l.route.touches && l.route.off) {
+				r.t.Errorf("sent to by %+v", l.route)
+			}
+		})
+		a.resume()
+		r.Advance(time.Minute)
+		a.wantNotes(r, "of a kind that is not recognized", 100)
+	})
 }
 
 // own is a mailbox that only its user knows.

@@ -135,8 +135,9 @@ func (r *route) work(l *lane) {
 // sentOff counts a message that a goroutine has sent, and finds out whether it is needed at all.
 func (r *route) sentOff(it item) {
 	if r.touches {
+		r.countPosted(it.message)
 		// The sending has synchronized with the spawn, so that the dispatcher may be read.
-		if !r.direct.Load() && plain(r.process) {
+		if !r.direct.Load() && r.in.kinds.direct(r.process) {
 			r.direct.Store(true)
 		}
 		return

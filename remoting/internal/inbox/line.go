@@ -17,7 +17,7 @@ type line struct {
 	bytes   int64 // that wait
 	route   *route
 	slow    bool      // it is in Inbox.slow
-	since   time.Time // something waits, and nothing was consumed
+	since   time.Time // its target has consumed nothing, as far as its progress matters
 	logged  bool      // that
 	refused bool      // it takes nothing more until its target consumes again
 	had     int64     // what its target had consumed then
@@ -88,6 +88,9 @@ func (in *Inbox) enter(l *line, process actor.Process, m message) {
 func (in *Inbox) noteSlow(l *line) {
 	if !l.slow {
 		l.slow, l.since, l.logged = true, in.local.Now(), false
+		if l.route != nil {
+			l.route.progressed()
+		}
 		in.slow = append(in.slow, l)
 	}
 	in.arm()

@@ -20,6 +20,7 @@ type route struct {
 	box     rdma.Mailbox        // of an OnLoop or OffLoop actor
 	carried bool                // by box, which reports what was consumed
 	touches bool                // answers to Touch report it
+	queue   actor.Mailbox       // then, if it is known: counts what is in it
 	off     bool                // it is sent to off the loop
 	lanes   [2]lane             // then: for user and for system messages
 	spawned time.Time           // not before it has been spawned for sure
@@ -33,6 +34,10 @@ type route struct {
 	marked    int64         // bytes before the last mark
 	again     time.Time     // when there is another Touch, if that mark is not answered
 	gap       time.Duration // then, the next time
+
+	noted  int64        // of seen, when progress was noted
+	behind int64        // then: posted, without what is in the queue
+	posted atomic.Int64 // messages to the queue
 
 	done atomic.Int64 // bytes that were consumed
 	wake atomic.Int64 // the inbox is woken when done is so much
@@ -68,8 +73,10 @@ func (in *Inbox) newRoute(l *line, a *actor.ActorProcess) *route {
 		r.box, r.carried = in.cfg.Runtime.MailboxOf(l.name, a)
 	}
 	if r.off = !r.carried; r.off && a != nil {
-		r.touches = unbounded(a)
-		if mayBeSpawning(l.name, a) {
+		if r.touches = in.kinds.touches(a); r.touches {
+			r.queue = in.kinds.mailboxOf(a)
+		}
+		if in.mayBeSpawning(l.name, a) {
 			r.spawned = in.local.Now().Add(spawnTime)
 		}
 	}
@@ -86,11 +93,10 @@ const Spawned = "Remote$"
 
 // mayBeSpawning reports whether it can be that an actor is not started when a peer knows its name:
 // if somebody has chosen that, and it has a default mailbox.
-func mayBeSpawning(name string, a *actor.ActorProcess) bool {
+func (in *Inbox) mayBeSpawning(name string, a *actor.ActorProcess) bool {
 	last := name[strings.LastIndexByte(name, '/')+1:]
 	generated := strings.Contains(last, "$") && !strings.HasPrefix(last, Spawned)
-	_, ok := mailboxOf(a)
-	return ok && !generated
+	return !generated && in.kinds.isDefault(a)
 }
 
 // improve has an actor sent to on the loop, once it is known that this does not block, and nothing
@@ -223,6 +229,7 @@ func (in *Inbox) pass(r *route, process actor.Process, m message) {
 		in.start(r, item{message: m, process: process})
 	case !r.carried:
 		in.guarded(m, func() { send(r.process, m) }) // it counts until the next Touch
+		r.countPosted(m)
 		in.local.Woke()
 	case m.system:
 		r.process.SendSystemMessage(m.target, m.msg)
@@ -291,4 +298,25 @@ func (p *parcel) back() {
 	p.Message, p.to = nil, nil
 	parcels.Put(p)
 	r.consumed(cost)
+}
+
+// countPosted counts a message in the queue of a default mailbox. Any goroutine.
+func (r *route) countPosted(m message) {
+	if !m.system {
+		r.posted.Add(1)
+	}
+}
+
+// progressed reports whether the process has consumed something since the last call. A default
+// mailbox shows that before its next Touch is answered: fewer messages are in it than were posted
+// since. What others have sent it may hide that, until the Touch is answered.
+func (r *route) progressed() bool {
+	moved := r.seen != r.noted
+	r.noted = r.seen
+	if r.queue != nil {
+		behind := r.posted.Load() - int64(r.queue.UserMessageCount())
+		moved = moved || behind > r.behind
+		r.behind = behind
+	}
+	return moved
 }

@@ -100,4 +100,5 @@ func (in *Inbox) touch(r *route) {
 		return
 	}
 	r.process.SendUserMessage(answer, env)
+	r.posted.Add(1)
 }
