@@ -3,6 +3,7 @@ package actor
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 	"golang.org/x/sys/unix"
@@ -14,7 +15,8 @@ import (
 // Ask sends a command and waits for its answer. It is for main and for tests, which may block. An
 // answer that is a Failure is returned as the error. If ctx ends before the answer comes, the
 // identifier is destroyed, because there is no other way to cancel, and the error is ctx's cause:
-// nothing is left of what the command has made. For an identifier that is gone the error is ENOENT.
+// nothing is left of what the command has made. A Dial without Timeout shares the time until ctx's
+// deadline out over the addresses of its name. For an identifier that is gone the error is ENOENT.
 // On the goroutine of a loop, which might be needed for the answer, it is eventloop.ErrOnLoop.
 func Ask[A cmid.Event](ctx context.Context, rt *Runtime, id *actor.PID, c cmid.Command) (A, error) {
 	var none A
@@ -23,7 +25,7 @@ func Ask[A cmid.Event](ctx context.Context, rt *Runtime, id *actor.PID, c cmid.C
 	}
 	p := &asking{registry: rt.sys.ProcessRegistry, answer: make(chan any, 1)}
 	p.pid, _ = p.registry.Add(p, "ask"+p.registry.NextID())
-	rt.sys.Root.RequestWithCustomSender(id, c, p.pid)
+	rt.sys.Root.RequestWithCustomSender(id, within(ctx, c), p.pid)
 	var ev any
 	select {
 	case ev = <-p.answer:
@@ -42,12 +44,26 @@ func Ask[A cmid.Event](ctx context.Context, rt *Runtime, id *actor.PID, c cmid.C
 	case A:
 		return ev, nil
 	case Failure:
+		restore(ev, c)
 		return none, ev
 	case *actor.DeadLetterResponse:
 		return none, fmt.Errorf("rdma: %s: the identifier is gone: %w", opName(c), unix.ENOENT)
 	default:
 		return none, fmt.Errorf("rdma: %s was answered with %T, want %T: %w", opName(c), ev, none, unix.EINVAL)
 	}
+}
+
+// within returns c, and for a Dial without Timeout a copy with ctx's. It lasts longer than ctx by
+// slack, so that ctx ends the wait.
+func within(ctx context.Context, c cmid.Command) cmid.Command {
+	d, ok := c.(*Dial)
+	by, bounded := ctx.Deadline()
+	if !ok || d == nil || d.Timeout > 0 || !bounded {
+		return c
+	}
+	own := *d
+	own.Timeout = max(time.Until(by), 0) + slack
+	return &own
 }
 
 // asking is the process that gets the answer.

@@ -14,7 +14,9 @@ import (
 type (
 	// Dial connects (ours): rdma_getaddrinfo(3), rdma_resolve_addr(3), rdma_resolve_route(3),
 	// rdma_connect(3), trying each address of the name until one answers. A rejection by an
-	// application is an answer. The identifier must be idle. Established | Rejected | Unreachable
+	// application is an answer (RejectReason.ByApplication). The addresses share Timeout
+	// (Timeouts.Connect if there is none): each but the last has an equal part of what is left,
+	// and 2 s at least. The identifier must be idle. Established | Rejected | Unreachable
 	// | ConnectError | AddrError | RouteError | AddrInfoError | CommandFailed. A Dial that was
 	// begun and fails costs the identifier: Closed follows.
 	Dial struct {
@@ -23,6 +25,9 @@ type (
 		Name string
 		// where to connect from; the zero Addr lets the routing tables choose
 		Src Addr
+		// which of the name's addresses to try first, such as the one that worked last; the zero
+		// Addr, or one that the name does not have: the order of the look-up
+		First Addr
 		// for the whole command. The time-outs of the phases (Timeouts) end it as well. 0: only
 		// they do
 		Timeout     time.Duration

@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"slices"
 	"strconv"
+	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 	"golang.org/x/sys/unix"
@@ -23,7 +24,12 @@ type attempts struct {
 	try   func(cmid.AddrInfo) // takes the steps for one address; the last ends in outcome
 	addrs []cmid.AddrInfo     // the one being tried first
 	spent bool                // an address was tried: the next one needs a new identifier
+	by    time.Time           // the addresses share the time until then; zero: they share none
+	due   time.Time           // the steps for the present address end then; zero: they share none
 }
+
+// leastShare is the least time for an address that is not the last one, as in net.Dialer.
+const leastShare = 2 * time.Second
 
 // composite checks what Dial and Serve ask for. They need an idle identifier, because each further
 // address needs a new one.
@@ -32,14 +38,13 @@ func (it *ident) composite(cmd Command, addr string, sender *actor.PID) (node, s
 	switch s := it.id.State(); {
 	case s != states.Idle:
 		err = fmt.Errorf("%v: %s wants a new identifier: %w", s, opName(cmd), unix.EINVAL)
-	case it.composed:
+	case it.attempts != nil:
 		err = fmt.Errorf("another Dial or Serve is in progress: wait for its answer, or send DestroyID: %w", unix.EBUSY)
 	case err != nil:
 		err = fmt.Errorf("address %q: %w: want HOST:PORT (%w)", addr, err, unix.EINVAL)
 	case service == "":
 		err = fmt.Errorf("address %q: want HOST:PORT (%w)", addr, unix.EINVAL)
 	default:
-		it.composed = true
 		return node, service, true
 	}
 	it.fail(cmd, sender, err)
@@ -65,7 +70,26 @@ func (t *attempts) next() {
 		}
 	}
 	t.spent = true
+	t.shareTime()
 	t.try(t.addrs[0])
+}
+
+// shareTime gives the present address its part of the time that is left. The last address needs
+// none: the command's deadline and those of its steps bound it.
+func (t *attempts) shareTime() {
+	t.due = time.Time{}
+	if n := len(t.addrs); n > 1 && !t.by.IsZero() {
+		now := t.it.l.el.Now()
+		t.due = now.Add(max(t.by.Sub(now)/time.Duration(n), leastShare))
+	}
+}
+
+// stepDeadline returns when a step ends that would otherwise end at due.
+func (t *attempts) stepDeadline(due time.Time) time.Time {
+	if t.due.IsZero() || due.Before(t.due) {
+		return due
+	}
+	return t.due
 }
 
 // step goes on when cmd has succeeded.
@@ -85,14 +109,14 @@ func (t *attempts) outcome(ev Event) {
 		t.failed(f)
 		return
 	}
-	t.it.composed = false
+	t.it.attempts = nil
 	t.it.answer(t.cmd, ev)
 }
 
 // failed goes on with the next address, unless there is none, or the peer's application has
-// rejected.
+// rejected. The peer's CM rejects for reasons that another address of the peer may not have.
 func (t *attempts) failed(f Failure) {
-	if r, ok := f.(*cmid.Rejected); ok && !nobodyListens(r.Reason) {
+	if r, ok := f.(*cmid.Rejected); ok && r.Reason.ByApplication() {
 		t.addrs = t.addrs[:1]
 	}
 	if t.it.ending() || len(t.addrs) <= 1 {
@@ -101,10 +125,6 @@ func (t *attempts) failed(f Failure) {
 	}
 	t.addrs = t.addrs[1:]
 	t.next()
-}
-
-func nobodyListens(r RejectReason) bool {
-	return r == cmid.RejectInvalidServiceID || r == cmid.RejectRefused
 }
 
 // fail answers the command; the identifier goes with it.
@@ -139,13 +159,14 @@ func (it *ident) dial(c *Dial, sender *actor.PID) {
 		return
 	}
 	it.dialled, it.host = cmp.Or(c.Name, c.Addr), node
-	a := &asked{cmd: c, sender: sender}
+	a, now := &asked{cmd: c, sender: sender}, it.l.el.Now()
 	if c.Timeout > 0 {
-		a.due = it.l.el.Now().Add(c.Timeout)
+		a.due = now.Add(c.Timeout)
 	}
 	it.asked = append(it.asked, a)
 	it.rearm()
-	t := &attempts{it: it, cmd: c}
+	t := &attempts{it: it, cmd: c, by: now.Add(positive(c.Timeout, it.rt.cfg.Timeouts.Connect))}
+	it.attempts = t
 	t.try = func(ai cmid.AddrInfo) {
 		timeouts := &it.rt.cfg.Timeouts
 		t.step(&cmid.ResolveAddr{Src: ai.Src, Dst: ai.Dst, Timeout: timeouts.Address}, func() {
@@ -155,7 +176,23 @@ func (it *ident) dial(c *Dial, sender *actor.PID) {
 			})
 		})
 	}
-	it.lookUp(c, node, service, &cmid.AddrInfo{PortSpace: it.id.PortSpace(), QPType: it.cfg.QPType, Src: c.Src}, t.begin)
+	it.lookUp(c, node, service, &cmid.AddrInfo{PortSpace: it.id.PortSpace(), QPType: it.cfg.QPType, Src: c.Src}, func(info []cmid.AddrInfo, err error) {
+		t.begin(firstOf(info, c.First), err)
+	})
+}
+
+// firstOf puts the address first before the others, if it is among them.
+func firstOf(info []cmid.AddrInfo, first cmid.Addr) []cmid.AddrInfo {
+	slices.SortStableFunc(info, func(a, b cmid.AddrInfo) int {
+		switch {
+		case a.Dst == b.Dst || a.Dst != first && b.Dst != first:
+			return 0
+		case a.Dst == first:
+			return -1
+		}
+		return 1
+	})
+	return info
 }
 
 // serve listens, in the steps that librdmacm has for it.
@@ -166,6 +203,7 @@ func (it *ident) serve(c *Serve, sender *actor.PID) {
 	}
 	it.asked = append(it.asked, &asked{cmd: c, sender: sender})
 	t := &attempts{it: it, cmd: c}
+	it.attempts = t
 	if err := it.canListen(); err != nil {
 		t.fail(&cmid.CommandFailed{FailureBase: it.failure(c, opName(c), err)})
 		return

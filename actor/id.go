@@ -80,7 +80,7 @@ type ident struct {
 	goodbyeTimer *eventloop.Timer // of it; nil: the same
 	leaving      *cmid.Disconnect // waits for it; nil: none
 
-	composed bool           // a Dial or Serve is under way
+	attempts *attempts      // the Dial or Serve under way; nil: none
 	counted  bool           // in Runtime.count
 	person   *limits.Person // in Runtime.identities; nil: it is not there
 	life     identLife

@@ -41,6 +41,9 @@ func Open(sys *actor.ActorSystem, cfg Config) (*Runtime, error) {
 	rt.computing.Places(cfg.Scheduler)
 	rt.log = rt.journal.Logger(cfg.Logger)
 	rt.resolve = cmid.LookupAddrInfo
+	if own, ok := cfg.Device.(cmid.NameResolver); ok {
+		rt.resolve = own.LookupAddrInfo
+	}
 	rt.shutdown.done = make(chan struct{})
 	rt.lookups, rt.cancel = context.WithCancel(context.Background())
 	for i, c := range cfg.Loops {

@@ -32,6 +32,9 @@ func (it *ident) phase(cmd Command) time.Duration {
 func (it *ident) setDeadline(a *asked) {
 	if slices.Contains(it.asked, a) {
 		a.due = it.l.el.Now().Add(it.phase(a.cmd))
+		if a.then != nil && it.attempts != nil {
+			a.due = it.attempts.stepDeadline(a.due)
+		}
 		it.rearm()
 	}
 }

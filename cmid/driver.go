@@ -1,6 +1,7 @@
 package cmid
 
 import (
+	"context"
 	"errors"
 
 	"golang.org/x/sys/unix"
@@ -60,8 +61,9 @@ type DriverID interface {
 	Device() verbs.Device
 }
 
-// Optional interfaces: Enclosed of an Instance, StrangerCounter of an Instance and of a DriverID,
-// the others of a DriverID. If a DriverID lacks one, the ID's method of the same name fails with
+// Optional interfaces: NameResolver of a Driver, Enclosed of an Instance, StrangerCounter of an
+// Instance and of a DriverID, the others of a DriverID. Without a NameResolver names are looked up
+// with LookupAddrInfo. If a DriverID lacks one, the ID's method of the same name fails with
 // ErrNotSupported. Without a StrangerCounter Channel.Strangers, or ID.Strangers, is 0. Without a
 // Pather ID.Path is zero. Without an Enclosed Channel.Enclosed is false.
 type (
@@ -99,6 +101,11 @@ type (
 	// Enclosed knows whether the device's network is inside this process: the twin, and simulated
 	// machines.
 	Enclosed interface{ Enclosed() bool }
+	// NameResolver, of a Driver, looks names up in the device's own network, as LookupAddrInfo does
+	// in this host's. Any goroutine may call it.
+	NameResolver interface {
+		LookupAddrInfo(ctx context.Context, node, service string, hints *AddrInfo) ([]AddrInfo, error)
+	}
 	// QPAttrs knows how queue pairs are to be set up: rdma_init_qp_attr(3).
 	QPAttrs interface {
 		// InitQPAttr gives the attributes for a transition to s, and which of them are meant.

@@ -52,6 +52,12 @@ var reasons = map[RejectReason]reason{
 	RejectRefused:           {"refused", "nobody listens on that port"},
 }
 
+// ByApplication reports whether the peer's application has rejected, and not its CM on its own
+// account: InfiniBand's 28 and 35, and iWARP's reset.
+func (r RejectReason) ByApplication() bool {
+	return r == RejectConsumerDefined || r == RejectVendorOption || r == RejectReset
+}
+
 // String says the reason in words that fit behind "rejected: ".
 func (r RejectReason) String() string {
 	if t, ok := reasons[r]; ok {

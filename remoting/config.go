@@ -43,7 +43,8 @@ type Config struct {
 	// Overflow says what becomes of a message that finds no room in the Queue: DeadLetter.
 	Overflow Overflow
 	// Patience is how long messages wait for a peer that is not connected, and how long an actor
-	// that does not consume what it gets may stop its peer: 10 s.
+	// that does not consume what it gets may stop its peer: 10 s. Unless Dial has a Timeout, the
+	// addresses of the peer's name share it.
 	Patience time.Duration
 	// Peers is how many other nodes this one deals with at a time: 1,024. At most half of them have
 	// come by themselves and are connected or remembered, of one address as many as are left for

@@ -1,6 +1,7 @@
 package remoting
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strconv"
@@ -20,6 +21,8 @@ func (r *roster) connectLocked(p *peer, addr string) {
 		Permanent: func(rdma.Failure) bool { return false }, Peers: r.table, Peer: p.id,
 	}
 	cfg.Dial.Addr = addr
+	// the addresses of a name share Patience, which ends the dial a moment before Timeout would
+	cfg.Dial.Timeout = cmp.Or(max(cfg.Dial.Timeout, 0), r.cfg.Patience+time.Second)
 	p.connections++
 	pid, err := r.sys.Root.SpawnNamed(reconnect.Props(r.rt, p.link, cfg), p.link.Id+"/connection-"+strconv.Itoa(p.connections))
 	if err != nil { // the name is the node's own

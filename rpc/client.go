@@ -41,6 +41,7 @@ type Client struct {
 	turn    *reconnect.Ticket // to dial again
 	failed  int               // attempts in a row
 	upSince time.Time         // of link
+	worked  rdma.Addr         // where the last dial has connected; zero: none has
 	ready   chan struct{}     // closed when there is a link, or no more
 	waiting int               // calls that wait for ready
 	why     error             // why there is no link
@@ -49,7 +50,8 @@ type Client struct {
 }
 
 // Dial connects to a server and returns when the connection is there. ctx is for that first
-// connection only: later ones are made when one is lost, until Close. Its error is an *Error:
+// connection only, and the addresses of a name share its time: later ones are made when one is
+// lost, until Close, and begin with the address that worked last. Its error is an *Error:
 // ErrUnavailable, or what says more (ErrForeignPeer, ErrVersion, ErrDraining, ErrDeadline,
 // context.Canceled). The cause is in it.
 func Dial(ctx context.Context, rt *rdma.Runtime, addr string, cfg Config) (*Client, error) {
@@ -61,9 +63,13 @@ func Dial(ctx context.Context, rt *rdma.Runtime, addr string, cfg Config) (*Clie
 		return nil, dialError(addr, &Error{Code: CodeCanceled, Err: err})
 	}
 	c.turn = reconnect.LimiterOf(rt).Ticket(nil, addr, func() { c.rt.Scheduler().Go(c.redial) })
+	var within time.Duration
+	if by, ok := ctx.Deadline(); ok {
+		within = max(time.Until(by), 0) + dialSlack
+	}
 	connected := make(chan error, 1)
 	c.mu.Lock()
-	c.connectLocked(func(err error) { connected <- err })
+	c.connectLocked(within, func(err error) { connected <- err })
 	c.mu.Unlock()
 	var err error
 	select {
@@ -91,10 +97,15 @@ func dialError(addr string, err error) error {
 	return &e
 }
 
-// connectLocked begins a connection.
-func (c *Client) connectLocked(report func(error)) {
+// dialSlack is how much longer than its context Dial's first connection may take, so that it is
+// the context that ends it.
+const dialSlack = 250 * time.Millisecond
+
+// connectLocked begins a connection. The addresses of the name share the time within; 0: the time
+// of the runtime's Timeouts.
+func (c *Client) connectLocked(within time.Duration, report func(error)) {
 	l := newLink(c.rt, c.addr, &c.cfg, c, &c.streams, c.ledger)
-	l.report = report
+	l.report, l.within, l.first = report, within, c.worked
 	l.out.pid = c.sys.Root.SpawnPrefix(actor.PropsFromFunc(l.receive, c.rt.OnLoop(), resuming), "rpc")
 	c.dialing = l
 	c.links[l] = struct{}{}
@@ -106,7 +117,7 @@ func (c *Client) up(l *link) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.dialing == l && !c.closed && !c.last {
-		c.dialing, c.link, c.upSince = nil, l, time.Now()
+		c.dialing, c.link, c.upSince, c.worked = nil, l, time.Now(), l.peer
 		close(c.ready)
 	}
 }
@@ -165,7 +176,7 @@ func (c *Client) redial() {
 	switch {
 	case ok:
 		c.timer, c.queued = nil, false
-		c.connectLocked(func(error) { c.turn.Done() })
+		c.connectLocked(0, func(error) { c.turn.Done() })
 	case after > 0:
 		c.timer = c.rt.Scheduler().AfterFunc(after, c.redial)
 	}

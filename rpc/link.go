@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync/atomic"
+	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 
@@ -20,6 +21,8 @@ type link struct {
 	rt        *rdma.Runtime
 	sys       *actor.ActorSystem
 	addr      string
+	within    time.Duration // that the dial may take; 0: what the runtime's Timeouts allow
+	first     rdma.Addr     // of the name's addresses; zero: the order of the look-up
 	cfg       *Config
 	client    keeper
 	dead      deadLetters
@@ -105,7 +108,7 @@ func (l *link) react(ctx actor.Context, m any) {
 		l.local = rdma.LocalOf(ctx)
 		l.id = l.rt.CreateID(ctx.Self(), l.cfg.id())
 		h := wire.Hello{Version: wire.HelloVersion, Window: l.cfg.StreamWindow >> 10}
-		ctx.Send(l.id, &rdma.Dial{Addr: l.addr, PrivateData: h.Bytes()})
+		ctx.Send(l.id, &rdma.Dial{Addr: l.addr, Timeout: l.within, First: l.first, PrivateData: h.Bytes()})
 	case *rdma.Established:
 		l.established(ctx, m)
 	case *rdma.Rejected:

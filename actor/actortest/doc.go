@@ -88,8 +88,8 @@
 //
 // # Limitations
 //
-// The device is package cmid/cmidtest's, with its limitations. Host names are looked up for real,
-// and a bubble's time stands still for as long as that takes: Dial addresses.
+// The device is package cmid/cmidtest's, with its limitations. Host names that [World.Name] does
+// not know are looked up for real, and a bubble's time stands still for as long as that takes.
 //
 // By default an application gets the events that package iwarp would give it, but for this:
 // ResolveAddr to a silent address is AddrError ETIMEDOUT, as on kernel devices, where package

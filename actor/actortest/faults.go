@@ -107,6 +107,11 @@ func (w *World) RemoveDevice(name string) {
 	w.fabric.RemoveDevice(name)
 }
 
+// Name makes a host name resolve to addresses, in their order, on all machines. No addresses: the
+// name does not exist. Other names are looked up on the computer that runs the test, which takes
+// real time.
+func (w *World) Name(name string, addrs ...string) { w.fabric.Name(name, addrs...) }
+
 // AddDevice plugs in a device: one that was removed goes where it was, with the addresses it had
 // if none are given; a new one goes into the machine that the test began with. Names and addresses
 // that are taken panic.

@@ -11,7 +11,8 @@ import (
 // Config configures a reconnecting actor. Numbers that are not positive have the defaults, like
 // other zero fields. Dial.Addr has no default.
 type Config struct {
-	// every attempt's; a Timeout also bounds how long one attempt has its place at the Limiter
+	// every attempt's; a Timeout also bounds how long one attempt has its place at the Limiter. An
+	// attempt begins with the address that the last one has connected to, else with Dial.First
 	Dial rdma.Dial
 	// Resolve says where Dial.Addr is, before each attempt: nil: the device looks it up. It is
 	// called off the loops, one call at a time, and may block until ctx ends; if it does not return

@@ -55,7 +55,8 @@ type link struct {
 	deadline  time.Time // of closing
 	release   func() bool
 
-	home netip.Addr // where the peer's node is; zero: not known yet
+	worked rdma.Addr  // where the last dial has connected; zero: none has
+	home   netip.Addr // where the peer's node is; zero: not known yet
 	// what the peer of the last connection has said of itself
 	peer   hello
 	peerAt netip.Addr // where that peer is
@@ -94,7 +95,7 @@ func (l *link) dial(ctx actor.Context) {
 	}
 	l.id = l.rt.CreateID(ctx.Self(), id)
 	d := l.cfg.Dial
-	d.Addr, d.Name = l.at, cmp.Or(d.Name, d.Addr)
+	d.Addr, d.Name, d.First = l.at, cmp.Or(d.Name, d.Addr), cmp.Or(l.worked, d.First)
 	if l.cfg.Peers != nil {
 		l.cfg.Peers.dials.Add(1)
 		d.PrivateData = l.cfg.Peers.hello(helloRequest).put(d.PrivateData)
@@ -125,6 +126,9 @@ func (l *link) up(ctx actor.Context, ev *rdma.Established) {
 	if !ok {
 		l.finish(ctx, fmt.Errorf("%v: no data path on this loop: %w", ev, unix.EINVAL))
 		return
+	}
+	if !accepted {
+		l.worked = ev.Peer
 	}
 	l.upSince, l.failed, l.failure, l.closeSent = l.local.Now(), 0, nil, false
 	l.enter(LinkUp)

@@ -1,11 +1,13 @@
 package cmidtest
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"net/netip"
 	"slices"
 
+	"github.com/rdmactor/rdmactor/cmid"
 	"github.com/rdmactor/rdmactor/internal/sched"
 	"github.com/rdmactor/rdmactor/states"
 )
@@ -36,6 +38,7 @@ func NewFabric(cfg Config) *Fabric {
 		rng:       rand.New(rand.NewPCG(cfg.Seed, 0x7471)),
 		hosts:     make(map[string]*Host),
 		addrs:     make(map[netip.Addr]*device),
+		names:     make(map[string][]string),
 
 		members: make(map[netip.Addr][]member),
 	}
@@ -97,6 +100,37 @@ func (h *Host) AddAddress(addr string) {
 	h.f.mu.Lock()
 	defer h.f.mu.Unlock()
 	h.plain = append(h.plain, p)
+}
+
+// Name makes a host name resolve to addresses, in their order, in place of what it had. Other names
+// are looked up on this machine.
+func (f *Fabric) Name(name string, addrs ...string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.names[name] = slices.Clone(addrs)
+}
+
+// LookupAddrInfo implements cmid.NameResolver.
+func (d *driver) LookupAddrInfo(ctx context.Context, node, service string, hints *cmid.AddrInfo) ([]cmid.AddrInfo, error) {
+	f := d.host.f
+	f.mu.Lock()
+	addrs, known := f.names[node]
+	f.mu.Unlock()
+	if !known {
+		return cmid.LookupAddrInfo(ctx, node, service, hints)
+	}
+	var all []cmid.AddrInfo
+	for _, a := range addrs {
+		info, err := cmid.LookupAddrInfo(ctx, a, service, hints)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, info...)
+	}
+	if len(all) == 0 {
+		return nil, &cmid.GAIError{Code: cmid.EAINoName, Node: node, Service: service}
+	}
+	return all, nil
 }
 
 // Left lists what was made and not freed, such as "2 memory regions on mem0", sorted. The list is

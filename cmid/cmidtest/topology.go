@@ -38,6 +38,7 @@ type Fabric struct {
 	order  []*Host
 	opened int                    // number of times that a driver was opened
 	addrs  map[netip.Addr]*device // of every host
+	names  map[string][]string    // addresses by host name
 	faults faults
 	// members are the queue pairs that are attached to a group.
 	members map[netip.Addr][]member
