@@ -30,7 +30,6 @@ type handshake struct {
 	reply   []byte            // the private data of the reply
 	server  *secure.PSKServer // nil: not computed, or the peer is authenticated
 	first   []byte            // what the peer's request says
-	counted bool              // among the runtime's unauthenticated
 	decides bool              // the owner has the request
 
 	tls *handshakes.TLS // in TLS mode, until it is done; nil otherwise

@@ -57,7 +57,8 @@ func (it *ident) challenge(in *incoming) {
 	it.depths(nil, &it.peerReads)
 	own := it.hello()
 	it.promised = own.Eager // also if memory gets short meanwhile
-	it.hand = &handshake{in: in, counted: true, reply: own.Put(make([]byte, secure.PSKReplyLen))}
+	it.hand = &handshake{in: in, reply: own.Put(make([]byte, secure.PSKReplyLen))}
+	in.stranger.Evict = func() { it.box.PostUserMessage(&evicted{}) }
 	it.requestTimer()
 	it.beginShake(&it.l.secured.Answered, "request received")
 	if it.cfg.Security.Mode == TLS {
@@ -108,6 +109,7 @@ func (it *ident) sendReply(m *computed) {
 	}
 	it.conn.Agree(it.peerHello, true, it.id.Limits().MaxMessage)
 	it.shakeStep("reply sent")
+	it.awaitPeer()
 	it.do(&asked{cmd: accept, then: func(ev Event) {
 		if f, ok := ev.(Failure); ok {
 			it.destroy(f)

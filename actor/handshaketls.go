@@ -79,6 +79,9 @@ func (it *ident) stepTLS() {
 	if step == nil {
 		return
 	}
+	if hand.in != nil {
+		it.rt.strangers.Compute(hand.in.stranger)
+	}
 	if step.First() {
 		step.Begin(it.tlsBeginning())
 	}
@@ -129,6 +132,9 @@ func (it *ident) stepped(m *tlsStep) {
 		if hand.in == nil && !m.of.Heard() {
 			it.conn.Nudge()
 		}
+		if hand.in != nil {
+			it.awaitPeer()
+		}
 		it.stepTLS()
 	default:
 		it.conn.SendFrames(m.Frames)
@@ -155,6 +161,7 @@ func (it *ident) finishTLS(m *tlsStep) {
 	it.who, hand.established.TLS = handshakes.IdentityOf(m.State), m.State
 	if hand.in != nil {
 		it.conn.Await(channel)
+		it.awaitPeer()
 	} else if err := it.conn.Secure(channel, hand.user); err != nil {
 		it.destroy(err)
 		return

@@ -3,6 +3,7 @@ package actor
 import (
 	"github.com/asynkron/protoactor-go/actor"
 
+	"github.com/rdmactor/rdmactor/actor/internal/limits"
 	"github.com/rdmactor/rdmactor/actor/internal/mailbox"
 	"github.com/rdmactor/rdmactor/cmid"
 )
@@ -25,4 +26,6 @@ type incoming struct {
 	near   *loop // nil: anywhere
 	route  func(r *ConnectRequest) (*actor.PID, *Reject)
 	name   string
+
+	stranger *limits.Stranger // among the runtime's, until its peer is authenticated
 }

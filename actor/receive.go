@@ -50,6 +50,8 @@ func (it *ident) Receive(ctx actor.Context) {
 		it.stepped(m)
 	case *firstMessage:
 		it.heardFirst()
+	case *evicted:
+		it.giveWay()
 	case *drained:
 		it.sayGoodbye(it.disconnect)
 	case *goodbyeLeft:

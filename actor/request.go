@@ -152,7 +152,7 @@ func (l *loop) take(in *incoming) *ident {
 	tooMany, noRoom := !l.requests.May(in.r.Listener, l.rt.cfg.Limits.PendingRequests), l.noRoom(in)
 	crowded := false
 	if !closing && !tooMany && !noRoom {
-		if crowded = in.cfg.secured() && !l.rt.crowd(in.r.Peer); !crowded {
+		if crowded = in.cfg.secured() && !l.crowd(in); !crowded {
 			return l.welcome(in)
 		}
 	}

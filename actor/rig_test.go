@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net/netip"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -90,10 +89,11 @@ func checkEmpty(tb testing.TB, rt *Runtime) {
 	if n := rt.count.Load(); n != 0 {
 		tb.Errorf("%d identifiers are still counted after Shutdown", n)
 	}
-	if !rt.strangers.Take(netip.Addr{}, 1) {
+	stranger := new(limits.Stranger)
+	if _, ok := rt.strangers.Enter(stranger, 1, time.Time{}); !ok {
 		tb.Error("peers that are not authenticated are still counted after Shutdown")
 	}
-	rt.strangers.Free(netip.Addr{})
+	rt.strangers.Leave(stranger)
 	if rt.identities.Take(limits.Person{}, limits.May{Memory: func() bool { return true }}, 1, time.Now()) != 0 {
 		tb.Error("peers with identities are still counted after Shutdown")
 	}

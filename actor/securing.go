@@ -6,6 +6,8 @@ import (
 	"net/netip"
 
 	"github.com/rdmactor/rdmactor/actor/internal/datapath"
+	"github.com/rdmactor/rdmactor/actor/internal/limits"
+	"github.com/rdmactor/rdmactor/actor/internal/mailbox"
 	"github.com/rdmactor/rdmactor/actor/internal/secure"
 	"github.com/rdmactor/rdmactor/actor/internal/wire"
 	"github.com/rdmactor/rdmactor/states"
@@ -35,18 +37,42 @@ func (it *ident) binding(client, server Addr, hint uint32) secure.Binding {
 	return b
 }
 
-// crowd counts a peer that is not authenticated. Not ok: there are too many, or too many from its
-// address.
-func (rt *Runtime) crowd(a Addr) (ok bool) {
-	return rt.strangers.Take(a.Source(), rt.cfg.Limits.Handshakes)
+// crowd counts a peer that is not authenticated. Another one may have to give way, on any loop. Not
+// ok: there are too many, or too many from its address or network.
+func (l *loop) crowd(in *incoming) (ok bool) {
+	in.stranger = &limits.Stranger{From: in.r.Peer.Source()}
+	evicted, ok := l.rt.strangers.Enter(in.stranger, l.rt.cfg.Limits.Handshakes, l.el.Now())
+	if evicted != nil {
+		evicted.Evict()
+	}
+	return ok
 }
 
 // uncrowd ends what crowd has begun.
 func (it *ident) uncrowd() {
-	if hand := it.hand; hand != nil && hand.counted {
-		hand.counted = false
-		it.rt.strangers.Free(hand.in.r.Peer.Source())
+	if it.hand != nil && it.hand.in != nil {
+		it.rt.strangers.Leave(it.hand.in.stranger)
 	}
+}
+
+// awaitPeer notes that the handshake waits for the peer.
+func (it *ident) awaitPeer() { it.rt.strangers.Wait(it.hand.in.stranger, it.l.el.Now()) }
+
+// evicted: the message of a handshake to its identifier that it gives way to another one.
+type evicted struct{}
+
+func (*evicted) Lane() mailbox.Lane { return mailbox.Event }
+
+// giveWay ends a handshake that has lost its place, unless it is done by now.
+func (it *ident) giveWay() {
+	if !it.unheard() || it.hand.in == nil || it.hand.came != nil || it.ending() {
+		return
+	}
+	r := it.hand.in.r
+	it.log.Warn("rdma: a peer that is not authenticated was rejected", "id", it.id.Handle(), "peer", r.Peer, "local", r.Local,
+		"err", Brief(errCrowded))
+	it.failShake(FailedCrowded, errCrowded)
+	it.destroy(errCrowded)
 }
 
 // silent notes a peer that has not shown in time who it is.

@@ -59,27 +59,6 @@ func TestIdentitiesShare(t *testing.T) {
 	}
 }
 
-// So do addresses, as long as nobody knows who is there.
-func TestStrangersShare(t *testing.T) {
-	const most = 64
-	var s Strangers
-	greedy, other := netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("10.0.0.2")
-	taken := 0
-	for taken <= most && s.Take(greedy, most) {
-		taken++
-	}
-	if taken < most/4 || taken > most/2 || !s.Take(other, most) {
-		t.Errorf("one address has %d of %d, and another is refused", taken, most)
-	}
-	for range taken {
-		s.Free(greedy)
-	}
-	s.Free(other)
-	if !s.Take(netip.Addr{}, 1) {
-		t.Error("somebody is counted when all have gone")
-	}
-}
-
 // What is on the wire is said in words, also by a peer that has other reasons.
 func TestExceeded(t *testing.T) {
 	for e, want := range map[Exceeded]string{

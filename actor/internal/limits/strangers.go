@@ -1,33 +1,136 @@
 package limits
 
 import (
+	"container/list"
 	"net/netip"
 	"sync"
+	"time"
 
 	"github.com/rdmactor/rdmactor/internal/fairshare"
 )
 
-// Strangers counts peers that are not authenticated, by their addresses. The zero Strangers has
-// none. Any goroutine.
+// Strangers bounds the peers that are not authenticated. The zero Strangers has none. Any
+// goroutine.
+//
+// They are counted by address and by network, IPv4 /24 or IPv6 /48, because one attacker can have
+// all addresses of a network. Addresses have fair shares (package fairshare), and a network has
+// three quarters at most. Where a newcomer finds no place, the oldest handshake whose turn it is at
+// the peer gives way, as it is least likely to be an honest one:
+//
+//   - one of the newcomer's own address or network, if that has more than a quarter of all places
+//   - else one of any network that has more than a sixteenth
+//   - else, if the newcomer's own has no more than that, the oldest of all: a flood from any number
+//     of networks only shortens the time that a peer has to answer
 type Strangers struct {
-	mu     sync.Mutex
-	places fairshare.Places
+	mu       sync.Mutex
+	order    list.List // of *Stranger, the oldest first
+	near     fairshare.Shares[netip.Addr]
+	networks fairshare.Shares[netip.Prefix]
 }
 
-// Take counts one from a, with most for all. Not ok: there are too many, or too many from there.
-func (s *Strangers) Take(a netip.Addr, most int) (ok bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !s.places.May(a, most) {
-		return false
+// Stranger is a peer that is not authenticated yet.
+type Stranger struct {
+	From netip.Addr // its address; of IPv6 the network of 64 bits
+	// Evict ends its handshake. It is called once at most, on any goroutine, and must not block.
+	Evict func()
+
+	network netip.Prefix
+	place   *list.Element // nil: it has none
+	waits   bool          // it is the peer's turn
+	since   time.Time     // the first time that it was
+}
+
+const (
+	// Grace is how long a peer has to answer before its handshake may give way: a round trip, in
+	// most networks.
+	Grace = 100 * time.Millisecond
+	// A network that has more than 1/large of all places gives way first. An address or a network
+	// that has more than 1/greedy of them gets no place of another.
+	large, greedy = 16, 4
+	// elsewhere is the part of all places that no network has alone.
+	elsewhere = 4
+)
+
+// Enter gives s a place, with most for all. If another stranger had to give way, evicted is that
+// one, whose Evict the caller calls. Not ok: there is no place.
+func (t *Strangers) Enter(s *Stranger, most int, now time.Time) (evicted *Stranger, ok bool) {
+	s.network = networkOf(s.From)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !t.near.May(s.From, most) || t.networks.Has(s.network) >= most-most/elsewhere {
+		if evicted = t.oldest(s, most, now); evicted == nil {
+			return nil, false
+		}
+		t.remove(evicted)
 	}
-	s.places.Take(a)
-	return true
+	t.near.Take(s.From)
+	t.networks.Take(s.network)
+	s.place = t.order.PushBack(s)
+	return evicted, true
 }
 
-// Free takes one back.
-func (s *Strangers) Free(a netip.Addr) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.places.Free(a)
+// oldest returns the stranger that gives way to s; nil: none may.
+func (t *Strangers) oldest(s *Stranger, most int, now time.Time) (first *Stranger) {
+	gives := func(o *Stranger) bool { return t.networks.Has(o.network) > most/large }
+	switch {
+	case t.near.Has(s.From) > most/greedy:
+		gives = func(o *Stranger) bool { return o.From == s.From }
+	case t.networks.Has(s.network) > most/greedy:
+		gives = func(o *Stranger) bool { return o.network == s.network }
+	}
+	small := t.networks.Has(s.network) <= most/large
+	for e := t.order.Front(); e != nil; e = e.Next() {
+		o := e.Value.(*Stranger)
+		switch {
+		case !o.waits || now.Sub(o.since) < Grace:
+		case gives(o):
+			return o
+		case first == nil && small:
+			first = o
+		}
+	}
+	return first
+}
+
+// Wait notes that it is the peer's turn to go on.
+func (t *Strangers) Wait(s *Stranger, now time.Time) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if s.waits = true; s.since.IsZero() { // a peer that goes on in small steps gains no time
+		s.since = now
+	}
+}
+
+// Compute notes that this side computes the next step. Until it waits again it does not give way:
+// so the steps that are queued have the bound that Enter has.
+func (t *Strangers) Compute(s *Stranger) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	s.waits = false
+}
+
+// Leave returns a stranger's place, if it has one.
+func (t *Strangers) Leave(s *Stranger) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.remove(s)
+}
+
+func (t *Strangers) remove(s *Stranger) {
+	if s.place != nil {
+		t.order.Remove(s.place)
+		s.place = nil
+		t.near.Free(s.From)
+		t.networks.Free(s.network)
+	}
+}
+
+// networkOf is what one owner of many addresses is likely to have of them.
+func networkOf(a netip.Addr) netip.Prefix {
+	bits := 24
+	if a = a.Unmap(); a.Is6() {
+		bits = 48
+	}
+	p, _ := a.WithZone("").Prefix(bits) // of the zero address: the zero prefix
+	return p
 }
