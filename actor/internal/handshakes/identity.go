@@ -2,31 +2,61 @@ package handshakes
 
 import (
 	"crypto/tls"
+	"crypto/x509"
+	"encoding/asn1"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 )
 
-// IdentityOf is the identity of a peer whose certificate was verified: its first URI (as SPIFFE has
-// it), else its first DNS name, else its subject's common name. The last two do not count if they
-// could pass for a URI. One that is too long, or is not plain text, is nobody's.
+// IdentityOf returns the identity of a peer whose certificate was verified: its first URI (as
+// SPIFFE has it), else its first DNS name. The subject's common name never counts (RFC 9525): the
+// name constraints of an authority do not cover it. A name of one kind that could pass for one of
+// the other, one that is too long, and one that is not plain text, are nobody's. So is a URI whose
+// text is not the one that is signed, such as one with an empty fragment.
 func IdentityOf(s *tls.ConnectionState) string {
 	if len(s.VerifiedChains) == 0 {
 		return ""
 	}
-	leaf := s.VerifiedChains[0][0]
-	name := leaf.Subject.CommonName
+	leaf, name := s.VerifiedChains[0][0], ""
 	switch {
 	case len(leaf.URIs) > 0:
-		name = leaf.URIs[0].String()
+		u := leaf.URIs[0]
+		if name = u.String(); u.Scheme == "" || name != firstURI(leaf) {
+			return ""
+		}
 	case len(leaf.DNSNames) > 0:
-		name = leaf.DNSNames[0]
+		if name = leaf.DNSNames[0]; strings.ContainsAny(name, ":/") {
+			return ""
+		}
 	}
-	if len(name) > MaxIdentity || !utf8.ValidString(name) || strings.ContainsFunc(name, unprintable) ||
-		len(leaf.URIs) == 0 && strings.ContainsAny(name, ":/") {
+	if len(name) > MaxIdentity || !utf8.ValidString(name) || strings.ContainsFunc(name, unprintable) {
 		return ""
 	}
 	return name
+}
+
+// subjectAltName is the extension with a certificate's names (RFC 5280, section 4.2.1.6).
+var subjectAltName = asn1.ObjectIdentifier{2, 5, 29, 17}
+
+// firstURI returns the text of a certificate's first URI as it is signed.
+func firstURI(c *x509.Certificate) string {
+	const uri = 6 // uniformResourceIdentifier of GeneralName
+	for _, e := range c.Extensions {
+		if !e.Id.Equal(subjectAltName) {
+			continue
+		}
+		var names []asn1.RawValue
+		if _, err := asn1.Unmarshal(e.Value, &names); err != nil {
+			return ""
+		}
+		for _, n := range names {
+			if n.Class == asn1.ClassContextSpecific && n.Tag == uri {
+				return string(n.Bytes)
+			}
+		}
+	}
+	return ""
 }
 
 // MaxIdentity is how many bytes a peer's name has at most, which are as many as SPIFFE's ids have.

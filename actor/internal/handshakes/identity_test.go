@@ -4,47 +4,113 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
-	"net/url"
+	"encoding/asn1"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/rdmactor/rdmactor/internal/certtest"
 )
 
-func TestTLSIdentity(t *testing.T) {
-	uri := &url.URL{Scheme: "spiffe", Host: "test", Path: "/alice"}
-	other := &url.URL{Scheme: "https", Host: "test"}
-	long := strings.Repeat("a", MaxIdentity)
-	for want, leaf := range map[string]*x509.Certificate{
-		"spiffe://test/alice": {URIs: []*url.URL{uri, other}, DNSNames: []string{"dns"}, Subject: pkix.Name{CommonName: "cn"}},
-		"dns":                 {DNSNames: []string{"dns", "dns2"}, Subject: pkix.Name{CommonName: "cn"}},
-		"cn":                  {Subject: pkix.Name{CommonName: "cn"}},
-		"":                    {Subject: pkix.Name{CommonName: "spiffe://test/alice"}},
-		long:                  {DNSNames: []string{long}},
-	} {
-		s := &tls.ConnectionState{PeerCertificates: []*x509.Certificate{leaf}}
-		if got := IdentityOf(s); got != "" {
-			t.Errorf("%q although nobody has verified the certificate", got)
+// Of a certificate with names: URIs before DNS names, as text that need not be a URI or a name.
+type names struct {
+	uris, dns []string
+	cn        string
+}
+
+// signed returns a verified certificate with these names; none if crypto/x509 refuses it.
+func (n names) signed(t *testing.T) *tls.ConnectionState {
+	t.Helper()
+	var raw []asn1.RawValue
+	for tag, list := range map[int][]string{2: n.dns, 6: n.uris} {
+		for _, name := range list {
+			raw = append(raw, asn1.RawValue{Class: asn1.ClassContextSpecific, Tag: tag, Bytes: []byte(name)})
 		}
-		s.VerifiedChains = [][]*x509.Certificate{{leaf}}
+	}
+	c := &x509.Certificate{Subject: pkix.Name{CommonName: n.cn}}
+	if raw != nil {
+		b, err := asn1.Marshal(raw)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.ExtraExtensions = []pkix.Extension{{Id: subjectAltName, Value: b}}
+	}
+	der := certtest.New(t).Issue(t, c, time.Hour).Certificate[0]
+	leaf, err := x509.ParseCertificate(der)
+	if err != nil {
+		return new(tls.ConnectionState)
+	}
+	return &tls.ConnectionState{PeerCertificates: []*x509.Certificate{leaf}, VerifiedChains: [][]*x509.Certificate{{leaf}}}
+}
+
+func TestTLSIdentity(t *testing.T) {
+	long := strings.Repeat("a", MaxIdentity)
+	for want, n := range map[string]names{
+		"spiffe://test/alice":     {uris: []string{"spiffe://test/alice", "https://test"}, dns: []string{"dns"}, cn: "cn"},
+		"spiffe://test/a%2Fb?c=d": {uris: []string{"spiffe://test/a%2Fb?c=d"}},
+		"urn:alice":               {uris: []string{"urn:alice"}},
+		"dns":                     {dns: []string{"dns", "dns2"}, cn: "cn"},
+		long:                      {dns: []string{long}},
+	} {
+		s := n.signed(t)
 		if got := IdentityOf(s); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
+		s.VerifiedChains = nil
+		if got := IdentityOf(s); got != "" {
+			t.Errorf("%q although nobody has verified the certificate", got)
+		}
+	}
+}
+
+// The subject's common name is nobody's: constraints of an authority do not cover it. So an
+// authority that may sign names of one domain cannot make a peer of another one.
+func TestTLSIdentityIsConstrained(t *testing.T) {
+	for why, n := range map[string]names{
+		"a common name alone": {cn: "node2.b.example"},
+		"as if it were a URI": {cn: "spiffe://test/alice"},
+	} {
+		if got := IdentityOf(n.signed(t)); got != "" {
+			t.Errorf("%s: the identity is %q", why, got)
+		}
+	}
+}
+
+// A name of one kind is none of another kind, and two URIs never make one identity.
+func TestTLSIdentityIsOfItsKind(t *testing.T) {
+	for why, n := range map[string]names{
+		"a URI like a DNS name":            {uris: []string{"node2.b.example"}},
+		"a URI without a scheme":           {uris: []string{"//test/alice"}},
+		"a URI with an empty fragment":     {uris: []string{"spiffe://test/alice#"}},
+		"a URI with another scheme's case": {uris: []string{"SPIFFE://test/alice"}},
+		"a DNS name like a URI":            {dns: []string{"spiffe://test/alice"}},
+		"a first URI that is nobody's":     {uris: []string{"spiffe://test/alice#", "spiffe://test/alice"}, dns: []string{"alice"}},
+	} {
+		t.Run(why, func(t *testing.T) {
+			if got := IdentityOf(n.signed(t)); got != "" {
+				t.Errorf("the identity is %q", got)
+			}
+		})
 	}
 }
 
 // Names that would fill this side's memory, or change what a terminal shows, are nobody's. None of
 // the certificate's other names counts then.
 func TestTLSIdentityIsPlain(t *testing.T) {
-	for name, leaf := range map[string]*x509.Certificate{
-		"a long URI":   {URIs: []*url.URL{{Scheme: "spiffe", Path: strings.Repeat("a", MaxIdentity)}}, DNSNames: []string{"alice"}},
-		"a long name":  {DNSNames: []string{strings.Repeat("a", MaxIdentity+1)}},
-		"two lines":    {Subject: pkix.Name{CommonName: "alice\nbob"}},
-		"an escape":    {Subject: pkix.Name{CommonName: "alice\x1b[2J"}},
-		"an override":  {Subject: pkix.Name{CommonName: "alice\u202e"}},
-		"not UTF-8":    {Subject: pkix.Name{CommonName: "alice\xff"}},
-		"an URI's tab": {URIs: []*url.URL{{Scheme: "spiffe", Opaque: "a\tb"}}},
+	for why, n := range map[string]names{
+		"a long URI":    {uris: []string{"spiffe:/" + strings.Repeat("a", MaxIdentity)}, dns: []string{"alice"}},
+		"a long name":   {dns: []string{strings.Repeat("a", MaxIdentity+1)}},
+		"two lines":     {dns: []string{"alice\nbob"}},
+		"an escape":     {dns: []string{"alice\x1b[2J"}},
+		"not ASCII":     {dns: []string{"alice\u202e"}},
+		"not UTF-8":     {dns: []string{"alice\xff"}},
+		"a URI's tab":   {uris: []string{"spiffe:a\tb"}},
+		"a URI's space": {uris: []string{"spiffe://test/a b"}},
 	} {
-		if got := IdentityOf(&tls.ConnectionState{VerifiedChains: [][]*x509.Certificate{{leaf}}}); got != "" {
-			t.Errorf("%s: the identity is %.40q", name, got)
-		}
+		t.Run(why, func(t *testing.T) {
+			if got := IdentityOf(n.signed(t)); got != "" {
+				t.Errorf("the identity is %.40q", got)
+			}
+		})
 	}
 }
