@@ -27,6 +27,7 @@ type handshake struct {
 
 	// Of the other side.
 	in      *incoming         // nil: this is not the other side
+	request []byte            // of PSK mode: what is behind the hint, with the id of a key
 	reply   []byte            // the private data of the reply
 	server  *secure.PSKServer // nil: not computed, or the peer is authenticated
 	first   []byte            // what the peer's request says

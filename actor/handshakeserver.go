@@ -67,10 +67,8 @@ func (it *ident) challenge(in *incoming) {
 		it.box.PostUserMessage(&computed{}) // there is nothing to compute
 		return
 	}
-	keys := it.cfg.Security.Keys.peers.Load()
-	if keys == nil {
-		keys = new(secure.Keys)
-	}
+	it.hand.request = data
+	keys := it.cfg.Security.Keys.known()
 	suite, binding, reply := it.features.Suite(), it.binding(r.Peer, r.Local, in.hint), secure.Hello(it.hand.reply)
 	it.rt.running.Add(1)
 	it.rt.computing.Do(r.Peer.Source(), func() {
@@ -156,6 +154,11 @@ func (it *ident) Prove(sealed []byte) ([]byte, *secure.Channel, error) {
 	server := hand.server
 	hand.server = nil
 	first, identity, ch, err := server.Confirm(sealed[:0], sealed)
+	if err == nil {
+		if err = it.keyIsKnown(); err != nil {
+			ch.Forget()
+		}
+	}
 	if err != nil {
 		it.answered(fateUnauthenticated)
 		return nil, nil, err
@@ -163,4 +166,12 @@ func (it *ident) Prove(sealed []byte) ([]byte, *secure.Channel, error) {
 	it.shakeStep("peer authenticated")
 	it.who = identity
 	return first, ch, nil
+}
+
+// keyIsKnown returns an error if the peer's key was removed after its request came.
+func (it *ident) keyIsKnown() error {
+	if it.cfg.Security.Mode != PSK {
+		return nil
+	}
+	return it.cfg.Security.Keys.known().Know(it.hand.request)
 }

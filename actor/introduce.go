@@ -149,7 +149,11 @@ func (it *ident) acceptSecured(c *cmid.Accept, sender *actor.PID) {
 		it.refuse(a, err)
 		return
 	}
-	if err := it.conn.Accept(c.PrivateData); err != nil {
+	err := it.keyIsKnown()
+	if err == nil {
+		err = it.conn.Accept(c.PrivateData)
+	}
+	if err != nil {
 		it.refuse(a, err)
 		it.destroy(err)
 		return

@@ -12,7 +12,8 @@ import (
 type Credential = secure.Credential
 
 // Keyring has the keys of PSK mode: one to connect with, and those of peers that may connect. Both
-// may change while there are connections: these stay, and later ones use what is there then. So a
+// may change while there are connections: these stay, and later ones use what is there then. A peer
+// whose key is removed before its connection is accepted gets none. So a
 // key is replaced in three steps: its listeners take two keys of the identity, then who connects
 // uses the new one, then the listeners take only that. The zero Keyring has none. Any goroutine.
 type Keyring struct {
@@ -62,4 +63,12 @@ func (k *Keyring) Accept(list ...Credential) error {
 	}
 	k.peers.Store(keys)
 	return nil
+}
+
+// known returns the peers that may connect.
+func (k *Keyring) known() *secure.Keys {
+	if keys := k.peers.Load(); keys != nil {
+		return keys
+	}
+	return new(secure.Keys)
 }

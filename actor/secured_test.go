@@ -10,6 +10,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 	"golang.org/x/sys/unix"
 
+	"github.com/rdmactor/rdmactor/actor/internal/wire"
 	"github.com/rdmactor/rdmactor/states"
 )
 
@@ -223,6 +224,45 @@ func TestKeysRotate(t *testing.T) {
 		}
 		if err := keys.Use(Credential{}); !errors.Is(err, unix.EINVAL) {
 			w.Errorf("no identity: %v", err)
+		}
+	})
+}
+
+// A key that is removed opens nothing more, also if its handshake has begun, or waits for its
+// owner's decision, when it is removed.
+func TestRemovedKeyOpensNothing(t *testing.T) {
+	request := wire.TypeRequest.Put(nil)
+	onFlavors(t, func(w *world) {
+		server, cfg := w.farProbe(), secured(w)
+		remove := func() {
+			if err := cfg.Security.Keys.Accept(credential("bob", 9)); err != nil {
+				w.Fatal(err)
+			}
+		}
+		w.listen(server, cfg)
+		late, waits := w.handshake(credential("alice", 1)), w.handshake(credential("alice", 1))
+		waits.say(request)
+		_, s := next[*ConnectRequest](server)
+		remove()
+		late.say(request)
+		until[*Closed](late.probe)
+		settle()
+		server.quiet()
+
+		server.send(s, &Accept{})
+		end := until[*Closed](server)
+		if kinds(end) != "CommandFailed Closed" {
+			w.Errorf("the owner gets %v", end)
+		}
+		for _, g := range end {
+			if f, ok := g.msg.(Failure); ok {
+				is(w, f, unix.EACCES)
+			}
+		}
+		until[*Closed](waits.probe)
+		w.unauthenticated(1)
+		if n := w.far.count.Load(); n != 1 {
+			w.Errorf("%d identifiers are left, want the listener", n)
 		}
 	})
 }

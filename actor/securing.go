@@ -65,7 +65,7 @@ func (*evicted) Lane() mailbox.Lane { return mailbox.Event }
 
 // giveWay ends a handshake that has lost its place, unless it is done by now.
 func (it *ident) giveWay() {
-	if !it.unheard() || it.hand.in == nil || it.hand.came != nil || it.ending() {
+	if hand := it.hand; !it.unheard() || hand.in == nil || hand.came != nil || hand.first != nil || it.ending() {
 		return
 	}
 	r := it.hand.in.r

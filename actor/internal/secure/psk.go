@@ -90,6 +90,12 @@ func NewKeys(list ...Credential) (*Keys, error) {
 	return k, nil
 }
 
+// Know returns an error if no key has the id that a request names, such as one that was removed.
+func (k *Keys) Know(request []byte) error {
+	_, err := k.find(request)
+	return err
+}
+
 // find is whose key a request names.
 func (k *Keys) find(request []byte) (known, error) {
 	if len(request) != PSKRequestLen {
