@@ -112,3 +112,77 @@ func TestWaitingCostsNothing(t *testing.T) {
 	}
 	first.back()
 }
+
+// turn has the loop do what is due.
+func (b *Budget) turn(t *testing.T) {
+	t.Helper()
+	if err := b.el.Turn(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A claimant that leaves the queue no longer blocks those behind it, even if no memory is released.
+func TestLeavingUnblocksOthers(t *testing.T) {
+	const all = 1 << 20
+	b := paperBudget(t, all)
+	b.ask(all / 2)
+	large := b.ask(all / 2)
+	next := b.ask(all / 4)
+	b.turn(t)
+	if large.granted || next.granted {
+		t.Fatal("there is nothing to wait for")
+	}
+	b.Leave(large)
+	b.turn(t)
+	if !next.granted {
+		t.Error("a claimant still waits behind one that has left")
+	}
+	if _, waiting := b.InUse(); waiting != 0 {
+		t.Errorf("%d claimants wait", waiting)
+	}
+}
+
+// Requests are served in order: a later one gets no memory that an earlier one of its class waits
+// for, even if there is enough for the later one.
+func TestLatecomersDoNotOvertake(t *testing.T) {
+	const all = 1 << 20
+	b := paperBudget(t, all)
+	b.ask(all / 2)
+	large := b.ask(all / 2)
+	if b.ask(all / 4).granted {
+		t.Error("a later request overtakes one that waits")
+	}
+	if large.granted {
+		t.Error("there is more memory than there is")
+	}
+}
+
+// asker is a claimant whose owner asks for the same for another one when it is granted memory.
+type asker struct {
+	claim
+	other *claim
+}
+
+func (a *asker) Grant() {
+	a.take()
+	a.other = a.b.ask(a.n)
+}
+
+// A request that arrives while the queue is served waits behind those that have not been looked at
+// yet.
+func TestRequestsWhileTheQueueIsServed(t *testing.T) {
+	const all = 1 << 20
+	b := paperBudget(t, all)
+	first := b.ask(all / 2)
+	front := &asker{claim: claim{b: b, n: 3 * all / 8}}
+	if b.Admits(front) {
+		t.Fatal("there is nothing to wait for")
+	}
+	next := b.ask(3 * all / 8)
+	first.back()
+	b.turn(t)
+	if !front.granted || !next.granted || front.other.granted {
+		t.Errorf("granted: the first that waits %t, the next %t, the one that came last %t; want all but the last",
+			front.granted, next.granted, front.other.granted)
+	}
+}

@@ -261,3 +261,33 @@ func TestPreferredSuite(t *testing.T) {
 		t.Errorf("%v, and the processor has AES: %v", got, has)
 	}
 }
+
+// TestKeyUpdateCountsAnew: a new key is as good as the first, whatever the old one has sealed and
+// opened. If it inherited a count, an update would be due for each record from then on.
+func TestKeyUpdateCountsAnew(t *testing.T) {
+	for why, at := range map[string]direction{
+		"records": {records: UpdateRecords - 1}, "bytes": {records: minRecords, bytes: UpdateBytes - 1},
+	} {
+		sealer, opener := pair(t, AES256GCM)
+		sealer.records, sealer.bytes = at.records, at.bytes
+		opener.records, opener.bytes = at.records, at.bytes
+		if _, err := opener.Open(nil, seal(t, sealer, "x")); err != nil {
+			t.Fatalf("%s: %v", why, err)
+		}
+		if !sealer.UpdateDue() {
+			t.Fatalf("%s: no update is due", why)
+		}
+		if err := errors.Join(sealer.Update(), opener.Update()); err != nil {
+			t.Fatalf("%s: %v", why, err)
+		}
+		if _, err := opener.Open(nil, seal(t, sealer, "x")); err != nil {
+			t.Fatalf("%s: after an update: %v", why, err)
+		}
+		if sealer.UpdateDue() {
+			t.Errorf("%s: the next update is due after one record", why)
+		}
+		if opener.records != 1 || opener.bytes != 1 {
+			t.Errorf("%s: the opener counts %d records of %d bytes, want one of one", why, opener.records, opener.bytes)
+		}
+	}
+}
