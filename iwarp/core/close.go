@@ -58,7 +58,7 @@ func (c *Conn) Disconnect(now time.Time) {
 	case stIdle, stRequest, stAnswer, stReply:
 		c.Abort(now)
 	case stAccepted, stOpen, stFinishing:
-		c.state, c.shut, c.tx.drain = stFinishing, true, false
+		c.state, c.shut = stFinishing, true
 		c.phaseAt = now.Add(fin)
 		c.tx.ctl, c.tx.wireAt = 0, time.Time{}
 		if c.rx.wait.message {
@@ -66,24 +66,6 @@ func (c *Conn) Disconnect(now time.Time) {
 		}
 		c.cutUnstarted()
 	case stEnded:
-	}
-}
-
-// Shutdown is Disconnect after everything queued was sent. The peer's Reads that have come by then
-// are answered. Later ones are not, because a peer could keep the connection alive with them.
-// Shutdown waits as long as the peer does not read, or does not answer a Read. An owner that must
-// bound this calls Abort.
-func (c *Conn) Shutdown(now time.Time) {
-	switch c.state {
-	case stOpen:
-		c.state, c.shut, c.tx.drain = stFinishing, true, true
-		if c.rx.wait.message {
-			c.deafen()
-		}
-		c.finDeadline(now)
-	case stFinishing, stEnded:
-	case stIdle, stRequest, stAnswer, stReply, stAccepted:
-		c.Disconnect(now)
 	}
 }
 

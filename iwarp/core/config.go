@@ -82,8 +82,8 @@ type Request struct {
 }
 
 // Upcalls is what a Conn reports to its owner, synchronously, from inside the owner's call into the
-// Conn. An upcall, and RecvSource.Ready, may post work requests, Accept, Reject, Disconnect,
-// Shutdown or Abort; it must not call Input, InputEnd, Landed, Advance, Gather or Timeout.
+// Conn. An upcall, and RecvSource.Ready, may post work requests, Accept, Reject, Disconnect or
+// Abort; it must not call Input, InputEnd, Landed, Advance, Gather or Timeout.
 type Upcalls interface {
 	// Request: a responder got a complete Request. Answer with Accept or Reject, now or any time
 	// later.

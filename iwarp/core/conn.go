@@ -36,7 +36,7 @@ const (
 	// responder: Reply under way, or waiting for the first FPDU of a peer-to-peer initiator
 	stAccepted
 	stOpen      // established
-	stFinishing // Disconnect or Shutdown: the remaining output is written, input is still processed
+	stFinishing // Disconnect: the remaining output is written, input is still processed
 	// nothing is sent or received any more, except that a Terminate or a rejecting Reply is still
 	// sent
 	stEnded

@@ -388,21 +388,19 @@ func (w *watched) end(rt *rapid.T, s *side) {
 	if rapid.Bool().Draw(rt, "at the responder") {
 		s = w.b
 	}
-	switch rapid.IntRange(0, 6).Draw(rt, "end") {
+	switch rapid.IntRange(0, 5).Draw(rt, "end") {
 	case 0:
 		s.c.Disconnect(s.now)
 	case 1:
-		s.c.Shutdown(s.now)
-	case 2:
 		s.c.Abort(s.now)
-	case 3:
+	case 2:
 		w.heard = true
 		s.c.Input(s.now, rapid.SliceOfN(rapid.Byte(), 1, 60).Draw(rt, "garbage"))
-	case 4:
+	case 3:
 		_ = s.c.PostSend(&verbs.SendWR{Op: verbs.Write, RKey: 0x9999, Inline: []byte("nowhere")})
-	case 5:
+	case 4:
 		_ = s.c.PostSend(&verbs.SendWR{Op: verbs.SendWithInvalidate, RKey: rapid.SampledFrom([]uint32{0x1111, 0x2222}).Draw(rt, "key")})
-	case 6:
+	case 5:
 		w.far.PD = &domain{} // freed, with Reads of it under way
 	}
 }

@@ -162,13 +162,12 @@ func (c *Conn) readLimit(size uint32) int {
 	return 0
 }
 
-// owe queues the answer to a Read Request. After this side's FIN nothing can be answered. While
-// only answers are left to send before the FIN, no further one is queued: otherwise the FIN might
-// never be sent.
+// owe queues the answer to a Read Request. After Disconnect no further one is queued: otherwise the
+// FIN might never be sent.
 func (c *Conn) owe(now time.Time) {
 	r := &c.rx
 	r.readMSN++
-	if c.state == stFinishing && (!c.tx.drain || c.sq.Len() == 0) {
+	if c.state == stFinishing {
 		return
 	}
 	q := r.asked()

@@ -70,13 +70,12 @@ func (c *Conn) Advance(now time.Time, n int) {
 	if c.crc && c.tx.batch != nil {
 		c.tx.batch.freeze()
 	}
-	c.finDeadline(now)
 }
 
 // cutDone flushes, after Disconnect, what is left once everything that had begun to go out is out:
 // unanswered Reads too.
 func (c *Conn) cutDone() {
-	if c.state == stFinishing && !c.tx.drain && c.tx.batch == nil && c.tx.next >= c.tx.keep {
+	if c.state == stFinishing && c.tx.batch == nil && c.tx.next >= c.tx.keep {
 		c.rx.orphan(c.tx.readsOut)
 		c.flushSends(verbs.StatusFlushed)
 	}
@@ -119,12 +118,4 @@ func (c *Conn) cutUnstarted() {
 		}
 	}
 	c.cutDone()
-}
-
-// finDeadline starts the wait for the peer's FIN once ours is due. Nothing is sent from then on:
-// no kick either, the FIN is one.
-func (c *Conn) finDeadline(now time.Time) {
-	if c.state == stFinishing && c.phaseAt.IsZero() && c.finReady() {
-		c.phaseAt, c.tx.wireAt = now.Add(fin), time.Time{}
-	}
 }

@@ -169,13 +169,12 @@ func TestGatherLists(t *testing.T) {
 func TestPostedIsCompleted(t *testing.T) {
 	ends := map[string]func(a, b *side){
 		"disconnect":       func(a, _ *side) { a.c.Disconnect(a.now) },
-		"shutdown":         func(a, _ *side) { a.c.Shutdown(a.now) },
 		"abort":            func(a, _ *side) { a.c.Abort(a.now) },
 		"peer disconnects": func(_, b *side) { b.c.Disconnect(b.now) },
 		"garbage":          func(a, _ *side) { a.c.Input(a.now, bytes.Repeat([]byte{0xff}, 200)) },
 		"FIN":              func(a, _ *side) { a.c.InputEnd(a.now, nil) },
 	}
-	names := []string{"disconnect", "shutdown", "abort", "peer disconnects", "garbage", "FIN"}
+	names := []string{"disconnect", "abort", "peer disconnects", "garbage", "FIN"}
 	rapid.Check(t, func(rt *rapid.T) {
 		seg := rapid.IntRange(1, 2000).Draw(rt, "segment")
 		a, b := connect(rt, core.Config{MaxSegment: seg}, core.Config{MaxSegment: seg})

@@ -227,7 +227,7 @@ func (c *Conn) readsPending() int {
 
 // sendLimit returns how many of the queued sends may be sent.
 func (c *Conn) sendLimit() int {
-	if c.state == stFinishing && !c.tx.drain {
+	if c.state == stFinishing {
 		return c.tx.keep
 	}
 	return c.sq.Len()

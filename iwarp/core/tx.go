@@ -23,14 +23,13 @@ type tx struct {
 	staged uint64    // stream offset behind the batch's last byte
 	sent   uint64    // stream offset of the next byte the socket takes
 	next   int       // index in sq of the first send not completely staged
-	keep   int       // finishing without drain: how many sends are still to be sent
+	keep   int       // finishing: how many sends are still to be sent
 	msn    uint32    // of the next Send
 	waits  bool      // responder: nothing may be sent yet
 	late   bool      // responder: when last checked, the peer did not have the Reply
 	wireAt time.Time // responder: hold-off ends; initiator: next kick
 	kicks  uint8     // kicks armed so far; kicksOver: no more
 	ctl    ctl
-	drain  bool // finishing: everything queued is still sent
 
 	// Reads of ours: requests that are staged and not yet answered. The oldest is sq.At(oldRead),
 	// unless it is the ready-to-receive Read.

@@ -37,8 +37,8 @@ var iwarpDefects = []defect{
 		was:    "A peer that always had a Read outstanding kept a connection that was being closed.",
 		mended: "iwarp/core: reach memory across 4 GiB, and have Shutdown end despite Reads",
 		edits: []overlay.Edit{edit("iwarp/core/memory.go",
-			"	if c.state == stFinishing && (!c.tx.drain || c.sq.Len() == 0) {\n", "	if c.state == stFinishing && !c.tx.drain {\n")},
-		pkg: "iwarp/core", test: "TestShutdownDespiteReads",
+			"	r.readMSN++\n	if c.state == stFinishing {\n		return\n	}\n", "	r.readMSN++\n")},
+		pkg: "iwarp/core", test: "TestDisconnectDespiteReads",
 	},
 	{
 		name: "answer-to-a-flushed-read", layer: "iwarp/core",
