@@ -1,6 +1,7 @@
 package reconnect
 
 import (
+	"fmt"
 	"testing"
 	"time"
 )
@@ -20,5 +21,30 @@ func TestLongestPause(t *testing.T) {
 	}
 	if d := (Backoff{First: time.Minute, Most: time.Second}).Longest(0); d != time.Second {
 		t.Errorf("a first pause that is longer than the most is %v", d)
+	}
+}
+
+// A Limiter knows of an address as long as somebody dials it, and no longer: a program that dials
+// ever new addresses must not have it grow.
+func TestLimiterForgetsAddresses(t *testing.T) {
+	l := NewLimiter(8, 1e9)
+	now := time.Unix(1, 0)
+	for i := range 1000 {
+		addr := fmt.Sprintf("10.0.%d.%d:7471", i/256, i%256)
+		first, second := l.Ticket(nil, addr, func() {}), l.Ticket(nil, addr, func() {})
+		for _, k := range []*Ticket{first, second} {
+			now = now.Add(time.Second)
+			if ok, after := k.Enter(now); !ok {
+				t.Fatalf("dial %d has no turn, and is to ask again after %v", i, after)
+			}
+		}
+		first.Done()
+		if l.under[addr] != 1 {
+			t.Fatalf("%d dials to %s are under way, want one", l.under[addr], addr)
+		}
+		second.Done()
+	}
+	if len(l.under) != 0 || l.line.Len() != 0 {
+		t.Errorf("%d addresses are known and %d tickets wait, with no dial under way", len(l.under), l.line.Len())
 	}
 }

@@ -286,3 +286,50 @@ func TestSilenceTimesOut(t *testing.T) {
 		}
 	})
 }
+
+// TestResolvedPortIsClaimed: from AddrResolved on an identifier has its port on the address that it
+// resolved from only, as with the kernel: others may have the port on the host's other addresses.
+// The embedded device's socket stays bound to all addresses.
+func TestResolvedPortIsClaimed(t *testing.T) {
+	const other = "10.0.0.6"
+	for name, cfg := range map[string]Config{
+		"InfiniBand": {}, "iWARP": {Flavor: states.IWARP}, "embedded": {Flavor: states.IWARP, Embedded: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				cfg.Seed = 1
+				f := NewFabric(cfg)
+				f.Host("a").AddDevice("mem0", addrA, other)
+				f.Host("b").AddDevice("mem1", addrB)
+				a := newSide(t, f.Host("a").Driver())
+				defer a.close()
+				id := a.create(tcp)
+				a.must(func() error { return id.BindAddr(cmid.MustAddr("0.0.0.0:7000")) })
+				bind := func(when, addr string, want error) {
+					t.Helper()
+					next := a.create(tcp)
+					a.do(func() {
+						if err := next.BindAddr(cmid.MustAddr(addr)); !errors.Is(err, want) {
+							t.Errorf("%s another binds to %s: %v, want %v", when, addr, err, want)
+						}
+					})
+					a.must(next.Destroy)
+				}
+				for _, addr := range []string{addrA + ":7000", other + ":7000", "0.0.0.0:7000"} {
+					bind("before it resolves", addr, unix.EADDRINUSE)
+				}
+				a.must(func() error { return id.ResolveAddr(cmid.Addr{}, cmid.MustAddr(dstB), time.Second) })
+				only[*cmid.AddrResolved](a)
+				var free error
+				if name == "embedded" {
+					free = unix.EADDRINUSE
+				}
+				bind("when it has resolved", addrA+":7000", unix.EADDRINUSE)
+				bind("when it has resolved", other+":7000", free)
+				bind("when it has resolved", "0.0.0.0:7000", unix.EADDRINUSE)
+				a.must(id.Destroy)
+				bind("when it has gone", "0.0.0.0:7000", nil)
+			})
+		})
+	}
+}
