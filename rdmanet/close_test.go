@@ -445,3 +445,64 @@ func TestDataBehindCloseOnSeveralLoops(t *testing.T) {
 	}
 	all.Wait()
 }
+
+// Close and CloseRead return the memory of what was not read: at once what nobody is reading, and
+// the message in use when its reader is finished, however little of it the reader has taken.
+// Otherwise the peer's credits would be lost, and Shutdown would wait.
+func TestTwinEndOfReadingReturnsMemory(t *testing.T) {
+	reading := map[string]func(t *testing.T, c *Conn, end func()){
+		"idle": func(_ *testing.T, _ *Conn, end func()) { end() },
+		"a Read that takes a part": func(_ *testing.T, c *Conn, end func()) {
+			c.rd.mu.Lock() // Read copies between these two
+			c.rd.borrowLocked(7)
+			end()
+			c.rd.giveBack(7)
+			c.rd.mu.Unlock()
+		},
+		"a WriteTo that takes a part": func(t *testing.T, c *Conn, end func()) {
+			_, err := c.WriteTo(writeFunc(func(p []byte) (int, error) {
+				end()
+				return len(p) / 2, nil
+			}))
+			if !errors.Is(err, io.ErrShortWrite) {
+				t.Error(err)
+			}
+		},
+		"a WriteTo that panics": func(_ *testing.T, c *Conn, end func()) {
+			defer func() { _ = recover() }()
+			_, _ = c.WriteTo(writeFunc(func([]byte) (int, error) {
+				end()
+				panic("the writer's")
+			}))
+		},
+	}
+	for how, end := range map[string]func(*Conn) error{"Close": (*Conn).Close, "CloseRead": (*Conn).CloseRead} {
+		for name, writes := range map[string][]int{"small": {100}, "large": {50_000}, "several": {100, 50_000, 10, 50_000}} {
+			for during, read := range reading {
+				t.Run(how+" during "+during+", "+name, func(t *testing.T) {
+					inWorlds(t, func(w *actortest.World, rt *rdma.Runtime, l *Listener) {
+						client, server := joined(w, rt, l)
+						for _, n := range writes {
+							if _, err := server.Write(make([]byte, n)); err != nil {
+								t.Fatal(err)
+							}
+						}
+						w.Wait()
+						read(t, client, func() {
+							if err := end(client); err != nil {
+								t.Error(err)
+							}
+						})
+						w.Wait()
+						if n := rt.Held() + w.Runtime().Held(); n != 0 {
+							t.Errorf("%d messages are kept", n)
+						}
+						if r := &client.rd; r.small != nil || len(r.retained) > 0 {
+							t.Errorf("a block is kept: %t, and %d messages", r.small != nil, len(r.retained))
+						}
+					})
+				})
+			}
+		}
+	}
+}
