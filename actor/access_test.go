@@ -371,3 +371,47 @@ func TestAccessEndsOnce(t *testing.T) {
 		})
 	}
 }
+
+// An operation that comes before Established is refused, and that costs nothing: the same value may
+// be sent again, and its memory is as free as before.
+func TestAccessBeforeEstablished(t *testing.T) {
+	early := func(t testing.TB, rt, far *Runtime, addr string) {
+		server := newProbe(t, rt.sys, far.OnLoop(), nil)
+		_, at := listen(server, far, addr, IDConfig{Memory: 1 << 16})
+		client := newProbe(t, rt.sys, rt.OnLoop(), nil)
+		c := rt.CreateID(client.pid, IDConfig{Memory: 1 << 16})
+		client.send(c, &Dial{Addr: at})
+		_, s := next[*ConnectRequest](server)
+		near, used := memory(client, c, 64, 0), memory(client, c, 64, 0)
+		// a key that this side has no objections to
+		write := &Write{Memory: near, Length: 5, Key: RemoteKey{Length: 64, Rights: rw}}
+		read := &Read{Memory: used, Length: 5, Key: write.Key}
+		refused := func(cmd Command) {
+			t.Helper()
+			for range 3 {
+				client.send(c, cmd)
+				if e, _ := next[*AccessError](client); !errors.Is(e, unix.ENOTCONN) {
+					t.Errorf("before Established: %v, want ENOTCONN", e)
+				}
+			}
+		}
+		refused(write)
+		refused(read)
+		client.send(c, &FreeMemory{Memory: used})
+		next[*Done](client)
+		server.send(s, &Accept{})
+		next[*Established](server)
+		next[*Established](client)
+		fill(client, c, near, "early")
+		write.Key = grant(server, s, memory(server, s, 64, rw))
+		client.send(c, write)
+		next[*WriteDone](client)
+		client.send(c, &FreeMemory{Memory: near})
+		next[*Done](client)
+	}
+	onAllDevices(t, func(w *world) { early(w, w.rt, w.far, there+":7471") })
+	t.Run("embedded", func(t *testing.T) {
+		rt := openIWARP(t, testSystem(t))
+		early(t, rt, rt, "127.0.0.1:0")
+	})
+}
