@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	rdma "github.com/rdmactor/rdmactor/actor"
+	"github.com/rdmactor/rdmactor/actor/actortest"
 	"github.com/rdmactor/rdmactor/iwarp"
 )
 
@@ -292,4 +293,62 @@ func TestNoMemory(t *testing.T) {
 	cancel()
 	_, err = Dial(ended, rt, l.Addr().String(), Config{})
 	is(t, err, context.Canceled)
+}
+
+// releases is the message that has a hostile peer send that it has released slots.
+type releases []uint16
+
+// A peer that releases a slot while the device still reads it does not get the slot overwritten,
+// and the slot is free once: two programs never fill the same bytes.
+func TestReleasedWhileTheDeviceWrites(t *testing.T) {
+	// where a Write is complete after a round trip
+	actortest.Run(t, actortest.Config{InfiniBand: true}, func(w *actortest.World) {
+		t, rt := w.T(), w.Runtime()
+		l, err := Listen(t.Context(), rt, "10.0.0.1:7471", Config{Slots: 1, Size: 1024})
+		if err != nil {
+			t.Fatal(err)
+		}
+		far := w.Host("far", "10.0.0.2")
+		h := &hostile{addr: l.Addr().String(), rt: far, ended: make(chan error, 1)}
+		var id *actor.PID
+		peer := w.System().Root.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {
+			switch m := ctx.Message().(type) {
+			case *rdma.Established:
+				id = ctx.Sender()
+			case releases:
+				ctx.Request(id, rdma.NewSend(releasedMsg(m...)))
+				return
+			}
+			h.Receive(ctx)
+		}, far.OnLoop()))
+		c, err := l.Accept(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		reserved := func(when string, want bool) (s Reserved) {
+			t.Helper()
+			ctx, cancel := context.WithTimeout(t.Context(), time.Nanosecond)
+			defer cancel()
+			s, err := c.Reserve(ctx)
+			if (err == nil) != want {
+				t.Fatalf("%s a slot is free: %t, want %t (%v)", when, err == nil, want, err)
+			}
+			return s
+		}
+		w.Delay(100 * time.Millisecond)
+		w.System().Root.Send(peer, releases{0})
+		w.Advance(50 * time.Millisecond)
+		send(t, c, "under way")
+		reserved("when it was sent", false)
+		w.Advance(60 * time.Millisecond) // it has been released, and did not arrive
+		reserved("while the device reads it", false)
+		w.Advance(time.Second)
+		s := reserved("when the device is finished", true)
+		reserved("while a program fills it", false)
+		s.Release()
+		w.Delay(0)
+		_ = c.Close()
+		_ = l.Close()
+		_ = w.System().Root.StopFuture(peer).Wait()
+	})
 }
