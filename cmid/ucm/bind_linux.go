@@ -26,7 +26,7 @@ func (id *ident) bindAddr(a cmid.Addr) error {
 	case err == unix.EADDRNOTAVAIL && a.Port() != 0 && local(a.Addr()): //nolint:errorlint // uabi gives bare errnos
 		return cmid.ErrPortTaken
 	case err != nil:
-		return withoutDevices(err)
+		return id.in.withoutDevices(err)
 	}
 	return id.learn()
 }
@@ -44,14 +44,15 @@ func local(ip netip.Addr) bool {
 }
 
 // withoutDevices says in words why no address is any device's.
-func withoutDevices(err error) error {
-	if err == unix.ENODEV && !haveDevices() { //nolint:errorlint // uabi gives bare errnos
+func (in *instance) withoutDevices(err error) error {
+	if err == unix.ENODEV && !in.sys.haveDevices() { //nolint:errorlint // uabi gives bare errnos
 		return fmt.Errorf("%s: %w", noDevices, err)
 	}
 	return err
 }
 
-// learn asks for the addresses and the device.
+// learn asks for the addresses and the device. The error is a *NodeGUIDError if there is a device,
+// and nothing says which.
 func (id *ident) learn() error {
 	r, err := id.in.file.QueryAddr(id.kid)
 	if err != nil {
@@ -61,11 +62,20 @@ func (id *ident) learn() error {
 	if peer := addrOf(&r.DstAddr); !peer.IsZero() && !peer.IsWildcard() {
 		id.peer = peer
 	}
-	if r.NodeGUID != 0 {
-		id.dev, id.port = id.in.device(identOf(&r)), r.PortNum
+	if !hasDevice(&r) {
+		return nil
 	}
+	d, err := id.in.device(identOf(&r))
+	if err != nil {
+		return err
+	}
+	id.dev, id.port = d, r.PortNum
 	return nil
 }
+
+// hasDevice reports whether an answer of the kernel's names a device. The node GUID of a function
+// of SR-IOV may be 0, and the first device has index 0, as has none. Ports begin with 1.
+func hasDevice(r *uabi.QueryAddrResp) bool { return r.NodeGUID != 0 || r.PortNum != 0 }
 
 // identOf is the device that an answer of the kernel's names.
 func identOf(r *uabi.QueryAddrResp) deviceIdent {

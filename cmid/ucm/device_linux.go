@@ -10,17 +10,41 @@ import (
 )
 
 // device finds a device, and opens it when it is met for the first time. A device that has a data
-// path but could not be opened is not remembered: the next identifier tries again.
-func (in *instance) device(ident deviceIdent) *device {
+// path but could not be opened is not remembered: the next identifier tries again. A device without
+// a GUID must be found by its index, because another one may have no GUID either.
+func (in *instance) device(ident deviceIdent) (*device, error) {
+	if d := in.known(ident); d != nil {
+		return d, nil
+	}
+	s, ok := in.sys.deviceOf(ident)
+	switch {
+	case ok:
+		return in.add(s), nil
+	case ident.guid == 0:
+		return nil, &NodeGUIDError{Err: unix.ENODEV}
+	}
+	return in.meet(&device{name: fmt.Sprintf("%016x", ident.guid), ident: ident, partitions: true}), nil
+}
+
+// known returns the device that is meant if it was met before, or nil.
+func (in *instance) known(ident deviceIdent) *device {
 	for _, d := range in.devices {
 		if d.ident.is(ident) {
 			return d
 		}
 	}
-	d := &device{name: fmt.Sprintf("%016x", ident.guid), ident: ident, partitions: true}
-	if s, ok := sysDeviceOf(ident); ok {
-		d.name, d.iwarp, d.partitions = s.name, s.iwarp, sysText(s.name, "ports/1/link_layer") != "Ethernet"
-	}
+	return nil
+}
+
+// add opens a device of sysfs.
+func (in *instance) add(s sysDevice) *device {
+	return in.meet(&device{
+		name: s.name, ident: s.ident, iwarp: s.iwarp, partitions: in.sys.text(s.name, "ports/1/link_layer") != "Ethernet",
+	})
+}
+
+// meet opens d and remembers it.
+func (in *instance) meet(d *device) *device {
 	if in.open(d) {
 		in.devices = append(in.devices, d)
 	}
@@ -34,7 +58,7 @@ func (in *instance) open(d *device) (settled bool) {
 		return true
 	}
 	in.watch() // before: it may go while it is opened
-	d.file = findDataFile(d.name)
+	d.file = in.sys.findDataFile(d.name)
 	data, err := in.drv.provider.Open(in.loop, verbs.DeviceIdent{Name: d.name, GUID: d.ident.guid})
 	if err != nil {
 		var e unix.Errno
@@ -75,11 +99,21 @@ func (d *device) close() error {
 	return d.data.Close()
 }
 
-// Devices opens and lists the kernel's devices.
+// Devices opens and lists the kernel's devices. One that no identifier could be matched with is
+// listed without a data path.
 func (in *instance) Devices() []verbs.Device {
 	var list []verbs.Device
-	for _, s := range sysDevices() {
-		list = append(list, in.device(s.ident).verbs)
+	for _, s := range in.sys.devices() {
+		d := in.known(s.ident)
+		switch {
+		case d != nil:
+		case s.ident == deviceIdent{0, noIndex}:
+			list = append(list, bare{s.name, &noDataPath{s.name, &NodeGUIDError{Err: unix.ENODEV}}})
+			continue
+		default:
+			d = in.add(s)
+		}
+		list = append(list, d.verbs)
 	}
 	return list
 }

@@ -13,17 +13,18 @@ import (
 // DeviceFor names the RDMA device that a local address belongs to, by asking rdma_cm. ok is false
 // for every other address: one of an ordinary interface, a wildcard, loopback, one that is not
 // this host's. The error is an *OpenError where rdma_cm cannot be asked: no address has a device
-// then. Any goroutine; it takes six system calls.
+// then. It is a *NodeGUIDError if the address belongs to a device, and nothing says which. Any
+// goroutine; it takes six system calls.
 func DeviceFor(local netip.Addr) (name string, ok bool, err error) {
 	f, err := openChannel("")
 	if err != nil {
 		return "", false, err
 	}
 	defer func() { _ = f.Close() }()
-	return deviceFor(f, local)
+	return deviceFor(f, hostSysfs, local)
 }
 
-func deviceFor(f *uabi.File, local netip.Addr) (name string, ok bool, err error) {
+func deviceFor(f *uabi.File, sys *sysfs, local netip.Addr) (name string, ok bool, err error) {
 	const uid = 1 // nothing will be reported
 	id, err := f.CreateID(uid, uabi.PortSpaceTCP, uabi.QPTypeRC)
 	if err != nil {
@@ -41,9 +42,13 @@ func deviceFor(f *uabi.File, local netip.Addr) (name string, ok bool, err error)
 		return "", false, err
 	}
 	r, err := f.QueryAddr(id)
-	if err != nil || r.NodeGUID == 0 {
+	if err != nil || !hasDevice(&r) {
 		return "", false, err
 	}
-	s, _ := sysDeviceOf(identOf(&r))
+	ident := identOf(&r)
+	s, found := sys.deviceOf(ident)
+	if !found && ident.guid == 0 {
+		return "", false, &NodeGUIDError{Err: unix.ENODEV}
+	}
 	return s.name, true, nil
 }

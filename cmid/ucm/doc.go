@@ -50,7 +50,9 @@
 //
 // Devices are distinguished by the kernel's index, which needs Linux 5.9 and netlink, or else by
 // node GUID. Two devices on one network interface, such as rxe0 and siw0, have the same GUID.
-// Without indices the first of them by name is taken for both.
+// Without indices the first of them by name is taken for both. A function of SR-IOV has the GUID 0
+// until its host sets one. Without indices it is not used: BindAddr and ResolveAddr fail with a
+// [NodeGUIDError].
 //
 // # Credentials
 //

@@ -41,6 +41,23 @@ func (e *BusyError) Error() string {
 // Unwrap gives EAGAIN.
 func (e *BusyError) Unwrap() error { return e.Err }
 
+// NodeGUIDError says that an address belongs to an RDMA device whose node GUID is 0, and that the
+// kernel does not report the device's index either. So the device cannot be distinguished from
+// others. errors.Is finds ENODEV.
+type NodeGUIDError struct {
+	Err error
+}
+
+// Error says what to do.
+func (e *NodeGUIDError) Error() string {
+	return fmt.Sprintf("the RDMA device has node GUID 0000:0000:0000:0000, and the kernel does not report the device's index "+
+		"(Linux before 5.9, or no netlink here): %v: give it a GUID (for a function of SR-IOV, on its host: "+
+		"`ip link set PF vf N node_guid 02:00:00:00:00:00:00:01`, then unbind the function from its driver and bind it again)", e.Err)
+}
+
+// Unwrap returns the cause.
+func (e *NodeGUIDError) Unwrap() error { return e.Err }
+
 // HeldError says that the kernel has not destroyed identifiers. When Close returns it, the kernel
 // was too slow: it will still destroy them, and until then their goroutines and the descriptor
 // stay. When a DestroyID returns it, the kernel has refused, and keeps the identifier until the

@@ -66,7 +66,7 @@ func (id *ident) Info() cmid.Info {
 func (id *ident) Path() cmid.Path {
 	p := id.path
 	if p != (cmid.Path{}) {
-		a := id.dev.gid(id.in.loop.Now(), place{id.port, p.GIDIndex})
+		a := id.dev.gid(id.in.sys, id.in.loop.Now(), place{id.port, p.GIDIndex})
 		p.GIDType, p.NetDev = a.kind, a.netdev
 	}
 	return p

@@ -35,6 +35,7 @@ func newInstance(d *Driver, l *eventloop.Loop, up cmid.Upcalls, f *uabi.File) *i
 		busy:    make(map[*ident]string),
 		backlog: maxBacklog(),
 		lanes:   &process,
+		sys:     hostSysfs,
 	}
 	in.lanes.join()
 	in.mail.loop, in.mail.came = l, make(chan struct{}, 1)

@@ -37,17 +37,21 @@ func (d *detached) Attach(other cmid.Instance) error {
 	if !ok || to.drv != d.from.drv || to.closed {
 		return unix.EINVAL
 	}
-	id := d.id
+	id, dev := d.id, d.id.dev
 	if to != d.from {
+		if dev != nil && id.qp == nil {
+			var err error
+			if dev, err = to.device(dev.ident); err != nil {
+				return err
+			}
+		}
 		if _, err := to.file.MigrateID(d.from.file, id.kid); err != nil {
 			return err
 		}
 		id.in = to
 		id.past = slices.DeleteFunc(id.past, func(f *uabi.File) bool { return f == d.from.file || f == to.file || f.Closed() })
 		id.past = append(id.past, d.from.file)
-		if id.dev != nil && id.qp == nil {
-			id.dev = to.device(id.dev.ident)
-		}
+		id.dev = dev
 	}
 	to.ids[id.h] = id
 	if id.listening {

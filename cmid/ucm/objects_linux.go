@@ -17,6 +17,7 @@ type instance struct {
 
 	ids      map[cmid.Handle]*ident
 	groups   map[cmid.Handle]*group // memberships by the handle that their events name
+	sys      *sysfs
 	devices  []*device
 	removals *removals // nil: not watched
 	gone     []*device // removed, and not closed yet
@@ -102,8 +103,13 @@ type deviceIdent struct {
 	index uint32 // noIndex where the kernel does not say: before 5.9, or without netlink
 }
 
+// is reports whether a and b are known to be the same device: by their indices, or else by their
+// GUIDs. Several devices may have the GUID 0.
 func (a deviceIdent) is(b deviceIdent) bool {
-	return a.guid == b.guid && (a.index == b.index || a.index == noIndex || b.index == noIndex)
+	if a.index != noIndex && b.index != noIndex {
+		return a.index == b.index
+	}
+	return a.guid == b.guid && a.guid != 0
 }
 
 // group is a multicast membership. Its events name the membership, not the identifier. So it has a

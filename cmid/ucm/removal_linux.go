@@ -69,7 +69,7 @@ func ofDevice(msg []byte) bool {
 // others' names.
 func (in *instance) look() {
 	for _, d := range slices.Clone(in.devices) {
-		switch name, gone := d.file.look(); {
+		switch name, gone := in.sys.look(d.file); {
 		case gone:
 			in.drop(d)
 		case name != "":

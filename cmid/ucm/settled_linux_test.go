@@ -16,6 +16,16 @@ import (
 
 var seven = deviceIdent{7, noIndex}
 
+// meets returns the device of an identifier.
+func (b *bench) meets(ident deviceIdent) *device {
+	b.Helper()
+	d, err := b.in.device(ident)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return d
+}
+
 // unlucky is a provider whose devices cannot be opened.
 type unlucky struct {
 	err   error
@@ -40,8 +50,8 @@ func TestOpenIsTriedAgain(t *testing.T) {
 	} {
 		p := &unlucky{err: c.err}
 		b := newBench(t, Config{Provider: p})
-		d := b.in.device(seven)
-		b.in.device(seven)
+		d := b.meets(seven)
+		b.meets(seven)
 		if p.asked != c.asked {
 			t.Errorf("%v: asked %d times to open it, want %d", c.err, p.asked, c.asked)
 		}
@@ -55,11 +65,11 @@ func TestOpenIsTriedAgain(t *testing.T) {
 func TestDropForgetsBare(t *testing.T) {
 	p := &unlucky{err: unix.EMFILE}
 	b := newBench(t, Config{Provider: p})
-	earlier := b.in.device(seven)
+	earlier := b.meets(seven)
 	p.err = verbs.ErrNotSupported
-	b.in.device(seven)
+	b.meets(seven)
 	b.in.drop(earlier)
-	b.in.device(seven)
+	b.meets(seven)
 	if p.asked != 3 {
 		t.Errorf("asked %d times, want 3: the device has gone in between", p.asked)
 	}

@@ -13,18 +13,23 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-const classDir = "/sys/class/infiniband/"
+// sysfs is what a kernel shows of its devices.
+type sysfs struct {
+	class   string // directory of the devices
+	verbs   string // directory of the data path's files
+	indices func() (map[string]uint32, error)
+}
 
-// verbsDir is where sysfs shows the data path's files.
-const verbsDir = "/sys/class/infiniband_verbs/"
+// hostSysfs is this machine's.
+var hostSysfs = &sysfs{"/sys/class/infiniband/", "/sys/class/infiniband_verbs/", askIndices}
 
 // noDevices is the advice for a kernel without RDMA devices. The channel can be opened there, too,
 // but every address fails with ENODEV.
 const noDevices = "no RDMA device: `rdma link add rxe0 type rxe netdev eth0` makes one of an Ethernet interface"
 
 // haveDevices says whether the kernel has any RDMA device.
-func haveDevices() bool {
-	names, err := filepath.Glob(classDir + "*")
+func (f *sysfs) haveDevices() bool {
+	names, err := filepath.Glob(f.class + "*")
 	return err == nil && len(names) > 0
 }
 
@@ -35,9 +40,9 @@ type sysDevice struct {
 	iwarp bool
 }
 
-// sysDeviceOf is the device that is meant.
-func sysDeviceOf(ident deviceIdent) (s sysDevice, ok bool) {
-	list := sysDevices()
+// deviceOf returns the device that is meant.
+func (f *sysfs) deviceOf(ident deviceIdent) (s sysDevice, ok bool) {
+	list := f.devices()
 	i := slices.IndexFunc(list, func(s sysDevice) bool { return s.ident.is(ident) })
 	if i < 0 {
 		return sysDevice{}, false
@@ -45,16 +50,16 @@ func sysDeviceOf(ident deviceIdent) (s sysDevice, ok bool) {
 	return list[i], true
 }
 
-// sysDevices lists the devices, by name.
-func sysDevices() []sysDevice {
-	entries, err := os.ReadDir(classDir)
+// devices lists the devices, by name.
+func (f *sysfs) devices() []sysDevice {
+	entries, err := os.ReadDir(f.class)
 	if err != nil {
 		return nil // the directory is there when ib_core is loaded
 	}
-	indices, _ := askIndices() // without them the node GUIDs must do
+	indices, _ := f.indices() // without them the node GUIDs must do
 	var list []sysDevice
 	for _, e := range entries {
-		guid, ok := parseGUID(sysText(e.Name(), "node_guid"))
+		guid, ok := parseGUID(f.text(e.Name(), "node_guid"))
 		if !ok {
 			continue
 		}
@@ -63,14 +68,14 @@ func sysDevices() []sysDevice {
 			index = noIndex
 		}
 		const rnic = "4" // RDMA_NODE_RNIC
-		list = append(list, sysDevice{e.Name(), deviceIdent{guid, index}, strings.HasPrefix(sysText(e.Name(), "node_type"), rnic)})
+		list = append(list, sysDevice{e.Name(), deviceIdent{guid, index}, strings.HasPrefix(f.text(e.Name(), "node_type"), rnic)})
 	}
 	return list
 }
 
-// sysText is an attribute of a device, "" when it has gone.
-func sysText(device, attr string) string {
-	text, err := os.ReadFile(classDir + device + "/" + attr)
+// text returns an attribute of a device, "" when it has gone.
+func (f *sysfs) text(device, attr string) string {
+	text, err := os.ReadFile(f.class + device + "/" + attr)
 	if err != nil {
 		return ""
 	}
@@ -97,7 +102,7 @@ type gidAttr struct{ kind, netdev string }
 const gidsFor = time.Second
 
 // gid looks an entry up.
-func (d *device) gid(now time.Time, at place) gidAttr {
+func (d *device) gid(sys *sysfs, now time.Time, at place) gidAttr {
 	g := &d.gids
 	if g.known == nil || now.Sub(g.at) > gidsFor {
 		g.at, g.known = now, make(map[place]gidAttr)
@@ -105,49 +110,50 @@ func (d *device) gid(now time.Time, at place) gidAttr {
 	a, ok := g.known[at]
 	if !ok {
 		dir, index := fmt.Sprintf("ports/%d/gid_attrs/", at.port), fmt.Sprint(at.index)
-		a = gidAttr{sysText(d.name, dir+"types/"+index), sysText(d.name, dir+"ndevs/"+index)}
+		a = gidAttr{sys.text(d.name, dir+"types/"+index), sys.text(d.name, dir+"ndevs/"+index)}
 		g.known[at] = a
 	}
 	return a
 }
 
-// parseGUID reads "0a00:27ff:fe12:3456".
+// parseGUID reads "0a00:27ff:fe12:3456". 0 is valid: a function of SR-IOV has it before it gets a
+// GUID.
 func parseGUID(s string) (uint64, bool) {
 	guid, err := strconv.ParseUint(strings.ReplaceAll(s, ":", ""), 16, 64)
-	return guid, err == nil && guid != 0
+	return guid, err == nil
 }
 
 // findDataFile finds the data path's file of a device.
-func findDataFile(device string) dataFile {
-	files, err := filepath.Glob(verbsDir + "*/ibdev")
+func (f *sysfs) findDataFile(device string) dataFile {
+	files, err := filepath.Glob(f.verbs + "*/ibdev")
 	if err != nil {
 		return dataFile{}
 	}
-	for _, f := range files {
+	for _, file := range files {
 		var st unix.Stat_t
-		if unix.Stat(filepath.Dir(f), &st) != nil {
+		if unix.Stat(filepath.Dir(file), &st) != nil {
 			continue
 		}
-		if text, err := os.ReadFile(f); err == nil && strings.TrimSpace(string(text)) == device {
-			return dataFile{filepath.Base(filepath.Dir(f)), st.Ino}
+		if text, err := os.ReadFile(file); err == nil && strings.TrimSpace(string(text)) == device {
+			return dataFile{filepath.Base(filepath.Dir(file)), st.Ino}
 		}
 	}
 	return dataFile{}
 }
 
-// look gives the name of the file's device, "" when that is not known, and says whether it has
+// look returns the name of the device of d, "" when that is not known, and reports whether it has
 // gone.
-func (f dataFile) look() (device string, gone bool) {
-	if f == (dataFile{}) {
+func (f *sysfs) look(d dataFile) (device string, gone bool) {
+	if d == (dataFile{}) {
 		return "", false
 	}
-	text, err := os.ReadFile(verbsDir + f.name + "/ibdev")
+	text, err := os.ReadFile(f.verbs + d.name + "/ibdev")
 	var st unix.Stat_t
 	if err == nil {
-		err = unix.Stat(verbsDir+f.name, &st) // after: the text may have been another's otherwise
+		err = unix.Stat(f.verbs+d.name, &st) // after: the text may have been another's otherwise
 	}
 	if err != nil {
 		return "", errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENODEV)
 	}
-	return strings.TrimSpace(string(text)), st.Ino != f.inode
+	return strings.TrimSpace(string(text)), st.Ino != d.inode
 }

@@ -90,7 +90,7 @@ var bindFaults = []fault{
 	},
 	{
 		"ucm binds to what cannot be had", "bind_addr-4", "cmid/ucm/bind_linux.go",
-		"		return withoutDevices(err)\n", "		_ = withoutDevices(err)\n		return nil\n",
+		"		return id.in.withoutDevices(err)\n", "		_ = id.in.withoutDevices(err)\n		return nil\n",
 	},
 	{
 		"ucm binds to any port", "bind_addr-5", "cmid/ucm/bind_linux.go",

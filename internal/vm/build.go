@@ -56,7 +56,7 @@ func Build(ctx context.Context, kernel string, logf func(format string, args ...
 
 func build(ctx context.Context, cache, kernel string, logf func(string, ...any)) (*Image, error) {
 	programsAt := filepath.Join(cache, "programs-"+recipe(programPackages, programs, loaded, configs)+".cpio")
-	dir := filepath.Join(cache, kernel+"-"+recipe(modules))
+	dir := filepath.Join(cache, kernel+"-"+recipe(modules, []string{string(nodeGUID)}))
 	image := &Image{Kernel: kernel, kernel: dir + "/vmlinux", initrd: []string{programsAt, dir + "/modules.cpio"}}
 	name, err := os.ReadFile(filepath.Join(dir, "release"))
 	image.Release = string(name)

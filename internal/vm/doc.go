@@ -24,6 +24,9 @@
 // rdmacm-utils, ibverbs-utils, perftest, iproute2, strace, bash and busybox, with the libraries
 // that they need. All are unmodified.
 //
+// The module nodeguid, which is this package's, takes the node GUIDs of devices away, until it is
+// unloaded.
+//
 // Two devices are up. Each is on one end of a veth pair and has two addresses. /etc/rxe.env and
 // /etc/siw.env export what a test needs to know:
 //

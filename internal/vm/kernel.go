@@ -145,7 +145,7 @@ func packKernel(ctx context.Context, a *apt, line, scratch, dir string, logf fun
 	defer func() { _ = os.RemoveAll(filepath.Dir(debs[0])) }()
 	modules := filepath.Join(root, "lib/modules", k.release)
 	logf("vm: compiling siw for %s", k.release)
-	if err := buildSiw(ctx, debs[0], root, k.release, filepath.Join(scratch, "siw"), filepath.Join(modules, "siw.ko")); err != nil {
+	if err := buildSiw(ctx, debs[0], root, k.release, filepath.Join(scratch, "siw"), modules); err != nil {
 		return "", err
 	}
 	if err := uncompress(ctx, filepath.Join(root, "boot/vmlinuz-"+k.release), filepath.Join(dir, "vmlinux")); err != nil {

@@ -16,7 +16,7 @@ import (
 // modules are the kernel modules that the guest can load. Their dependencies are added.
 var modules = []string{
 	"crc32_generic", "crc32c_generic", "libcrc32c", "virtio_pci", "virtio_console", "virtio_net", "9p", "9pnet_virtio",
-	"veth", "dummy", "bridge", "8021q", "sch_netem", "rdma_ucm", "ib_umad", "rdma_rxe", "siw",
+	"veth", "dummy", "bridge", "8021q", "sch_netem", "rdma_ucm", "ib_umad", "rdma_rxe", "siw", "nodeguid",
 }
 
 // packModules writes an archive to path. It has the modules, uncompressed, and the tables that

@@ -3,6 +3,7 @@ package vm
 import (
 	"archive/tar"
 	"context"
+	_ "embed"
 	"errors"
 	"fmt"
 	"io"
@@ -17,15 +18,23 @@ import (
 // siwDir is siw's directory in the kernel's source.
 const siwDir = "drivers/infiniband/sw/siw/"
 
-// buildSiw compiles siw from the package linux-source, with the headers that are unpacked below
-// root, and writes the module to path.
-func buildSiw(ctx context.Context, deb, root, release, dir, path string) error {
+// nodeGUID is the source of a module for tests, which takes the node GUIDs of devices away.
+//
+//go:embed nodeguid/nodeguid.c
+var nodeGUID []byte
+
+// buildSiw compiles siw from the package linux-source, and nodeguid, with the headers that are
+// unpacked below root. It writes the modules to the directory modules.
+func buildSiw(ctx context.Context, deb, root, release, dir, modules string) error {
 	objects, err := unpackSiw(ctx, deb, dir)
 	if err != nil {
 		return fmt.Errorf("siw's source: %w", err)
 	}
-	kbuild := "obj-m := siw.o\nsiw-y := " + strings.Join(objects, " ") + "\n"
+	kbuild := "obj-m := siw.o nodeguid.o\nsiw-y := " + strings.Join(objects, " ") + "\n"
 	if err := os.WriteFile(filepath.Join(dir, "Kbuild"), []byte(kbuild), 0o644); err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(dir, "nodeguid.c"), nodeGUID, 0o644); err != nil {
 		return err
 	}
 	headers := filepath.Join(root, "usr/src/linux-headers-"+release)
@@ -45,7 +54,12 @@ func buildSiw(ctx context.Context, deb, root, release, dir, path string) error {
 	if _, err := tool(ctx, "", env, "make", "-C", headers, "M="+dir, "CC=gcc", "modules"); err != nil {
 		return err
 	}
-	return os.Rename(filepath.Join(dir, "siw.ko"), path)
+	for _, name := range []string{"siw.ko", "nodeguid.ko"} {
+		if err := os.Rename(filepath.Join(dir, name), filepath.Join(modules, name)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // relocate changes the headers' Makefile, which includes another Makefile by its absolute path, so
