@@ -1,6 +1,7 @@
 package ucm
 
 import (
+	"errors"
 	"fmt"
 
 	"golang.org/x/sys/unix"
@@ -108,6 +109,9 @@ func (id *ident) accept(c *cmid.Accept) error {
 			}
 			return f.Accept(cmd)
 		}, func(err error) error {
+			if e := (*ThreadsError)(nil); errors.As(err, &e) {
+				reject() // the call has not
+			}
 			if err = way.end(err); err != nil {
 				id.fail()
 			}

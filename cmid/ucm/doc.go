@@ -18,11 +18,14 @@
 // kernel looks up a link address; and the destruction of queue pairs, and of identifiers that are
 // half open or connected. They run on goroutines that all loops share, and their answers are
 // posted to the loop. Each such goroutine occupies a thread while it waits. There are at most 1024
-// of them each for connects, for accepts and for destructions, however many loops there are. A
-// call that finds no thread waits for its turn without one. One peer gets at most a third of the
-// threads. One loop, or the requests of one listener, get at most half. So the others always find
-// one. Peers are distinguished by the address that they give. So requests forged under many
-// addresses take turns from their own listener, but not from other listeners.
+// of them each for connects, for accepts and for destructions, however many loops there are, and
+// all of them are at most half of the threads that the process may still start: by pids.max of its
+// control groups, RLIMIT_NPROC and the machine. A call that finds no thread waits for its turn
+// without one. If the process may start no thread at all, a connect or an accept fails with a
+// [ThreadsError], and a destruction waits. One peer gets at most a third of the threads. One loop,
+// or the requests of one listener, get at most half. So the others always find one. Peers are
+// distinguished by the address that they give. So requests forged under many addresses take turns
+// from their own listener, but not from other listeners.
 //
 // An identifier's queue pair is gone when the identifier's destruction is reported, with Done or
 // cmid.Closed. Until then its completion queue cannot be closed (EBUSY). An owner that cannot wait

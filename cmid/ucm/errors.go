@@ -41,6 +41,23 @@ func (e *BusyError) Error() string {
 // Unwrap gives EAGAIN.
 func (e *BusyError) Unwrap() error { return e.Err }
 
+// ThreadsError says that a command was not begun, because it may wait in the kernel and this
+// process may not have a thread for it. errors.Is finds EAGAIN: when there are fewer threads, the
+// command may be tried again.
+type ThreadsError struct {
+	Limit string // which limit it is, and how much of it is used
+	Err   error
+}
+
+// Error says what to do.
+func (e *ThreadsError) Error() string {
+	return fmt.Sprintf("this process may have no thread for it, %s: %v: raise the limit (TasksMax= in systemd, --pids-limit for containers, "+
+		"`ulimit -u` for a user)", e.Limit, e.Err)
+}
+
+// Unwrap returns EAGAIN.
+func (e *ThreadsError) Unwrap() error { return e.Err }
+
 // NodeGUIDError says that an address belongs to an RDMA device whose node GUID is 0, and that the
 // kernel does not report the device's index either. So the device cannot be distinguished from
 // others. errors.Is finds ENODEV.

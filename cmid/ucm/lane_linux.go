@@ -19,10 +19,13 @@ const (
 // lanes are the threads of the process that may wait in the kernel. Each kind of call has a lane
 // of its own, so that it cannot use up another kind's threads: connects to a host that does not
 // answer do not delay accepts or destructions.
-type lanes struct{ connects, accepts, destroys lane }
+type lanes struct {
+	connects, accepts, destroys lane
+	budget                      budget
+}
 
 // process has all loops' calls: Go's limit of threads is the process's.
-var process lanes
+var process = lanes{budget: budget{measure: hostThreads}}
 
 func (l *lanes) each(f func(*lane)) {
 	for _, one := range []*lane{&l.connects, &l.accepts, &l.destroys} {
@@ -31,12 +34,15 @@ func (l *lanes) each(f func(*lane)) {
 }
 
 // join and leave count the channels that may have calls. Without any, no goroutine stays idle.
-func (l *lanes) join()  { l.each((*lane).join) }
+func (l *lanes) join() {
+	l.each(func(one *lane) { one.join(&l.budget) })
+}
 func (l *lanes) leave() { l.each((*lane).leave) }
 
 // lane runs calls that may wait in the kernel, each on a thread of its own. Calls beyond atWork
 // wait in a queue, without a thread. When no call has ended for stuckAfter, more are started. So
-// calls that nobody answers do not delay the others for longer than that.
+// calls that nobody answers do not delay the others for longer than that. The budget of the lanes
+// bounds the threads. It is asked off the loop, before threads are started.
 //
 // Threads are shared fairly. A call belongs to a group (a listener, or a loop), and in it to a
 // peer. Groups take turns, and so do the peers of a group. A group has at most as many calls under
@@ -49,9 +55,12 @@ type lane struct {
 	more          *sync.Cond // to the idle ones: there is work, or it is over
 	all           share      // its parts are the groups, theirs are the peers
 	users         int        // channels
+	budget        *budget
+	most          int // workers that the budget allows, as of the last time that it was asked
 	workers, idle int
 	begun         uint64
 	watched       bool // grow will come
+	filling       bool // fill will come
 }
 
 // share is what a group, or a peer in it, has of a lane.
@@ -62,18 +71,23 @@ type share struct {
 	jobs             []*job   // of a peer
 }
 
-// job is a call. then gets its error, ECANCELED if it was not begun.
+// job is a call. then gets its error: ECANCELED if it was not begun, a *ThreadsError if it was
+// refused.
 type job struct {
 	group, peer any // that it is for
 	call        func() error
 	then        func(error)
+	refusable   bool // is not kept waiting if the process may have no thread
 
 	at [3]*share // once it is queued
 }
 
-func (l *lane) join() {
+func (l *lane) join(b *budget) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if l.budget == nil { // it never changes, and needs no lock
+		l.budget = b
+	}
 	l.users++
 }
 
@@ -101,17 +115,65 @@ func (l *lane) run(j *job) {
 		l.condLocked().Signal()
 		return
 	}
-	if l.workers < atWork {
-		l.hireLocked()
-	}
-	// those whose turn is before it take theirs
-	for l.workers < mostWorkers && j.at[1].running == 0 && l.hireLocked() {
+	if !l.filling && (l.workers < atWork || j.at[1].running == 0) {
+		l.filling = true
+		go l.fill()
 	}
 	l.watchLocked()
 }
 
+// fill starts threads for the calls that wait: up to atWork, and then for groups that have no call
+// under way, and those whose turn is before them.
+func (l *lane) fill() {
+	l.ask(func() {
+		l.filling = false
+		for l.workers < atWork && l.idle < l.all.waiting && l.hireLocked() {
+		}
+		for slices.ContainsFunc(l.all.turns, func(group *share) bool { return group.running == 0 }) && l.hireLocked() {
+		}
+	})
+}
+
+// ask asks the budget, and then executes hire with the lock held. If the budget allows no thread at
+// all, the calls that cannot wait for one are refused.
+func (l *lane) ask(hire func()) {
+	most, err := l.budget.ask()
+	l.mu.Lock()
+	l.most = most
+	hire()
+	l.watchLocked()
+	var refused []*job
+	if l.workers == 0 && most == 0 {
+		refused = l.refuseLocked()
+	}
+	l.mu.Unlock()
+	for _, j := range refused {
+		j.then(err)
+	}
+}
+
+// refuseLocked removes the refusable calls from the queue.
+func (l *lane) refuseLocked() (refused []*job) {
+	for _, group := range l.all.parts {
+		for _, peer := range group.parts {
+			for _, j := range peer.jobs {
+				if j.refusable {
+					refused = append(refused, j)
+				}
+			}
+		}
+	}
+	for _, j := range refused {
+		l.all.drop(j)
+	}
+	return refused
+}
+
 // hireLocked begins a call on a thread more, and reports whether there was one that may begin.
 func (l *lane) hireLocked() bool {
+	if l.workers >= l.most {
+		return false
+	}
 	j := l.nextLocked()
 	if j == nil {
 		return false
@@ -131,22 +193,24 @@ func (l *lane) watchLocked() {
 }
 
 func (l *lane) grow(before uint64) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.watched = false
-	if l.begun == before {
+	l.ask(func() {
+		l.watched = false
+		if l.begun != before {
+			return
+		}
 		l.condLocked().Broadcast()
-		for range min(atWork, mostWorkers-l.workers) {
+		for range atWork {
 			if !l.hireLocked() {
-				break
+				return
 			}
 		}
-	}
-	l.watchLocked()
+	})
 }
 
 func (l *lane) worker(j *job) {
 	undisturbed()
+	l.budget.threads.Add(1)
+	defer l.budget.threads.Add(-1)
 	for j != nil {
 		j.then(j.call())
 		l.mu.Lock()
@@ -176,7 +240,7 @@ func (l *lane) awaitLocked() *job {
 
 // nextLocked begins the call whose turn it is, nil when none may begin.
 func (l *lane) nextLocked() *job {
-	j := l.all.next(mostWorkers - l.all.running)
+	j := l.all.next(l.most - l.all.running)
 	if j != nil {
 		l.begun++
 	}

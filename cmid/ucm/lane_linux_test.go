@@ -138,7 +138,7 @@ func (l *lane) idles(t *testing.T, n int) {
 
 func newLane(t *testing.T) *lane {
 	l := &lane{}
-	l.join()
+	l.join(&budget{})
 	t.Cleanup(func() {
 		l.leave()
 		l.idles(t, 0)
