@@ -5,9 +5,15 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"os"
+	"os/exec"
 	"slices"
+	"strings"
+	"syscall"
 	"testing"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/rdmactor/rdmactor/internal/doctor"
 )
@@ -35,5 +41,89 @@ func TestKernelDoctor(t *testing.T) {
 	}
 	if r.CM.Error != "" || !slices.Contains(r.Modules, "rdma_ucm") {
 		t.Errorf("%+v, modules %q", r.CM, r.Modules)
+	}
+}
+
+// seen returns the report of this machine, and its device.
+func seen(t *testing.T) (r doctor.Report, d doctor.Device) {
+	t.Helper()
+	var out bytes.Buffer
+	if err := examine(t.Context(), []string{"--json"}, &out); err != nil && !errors.Is(err, doctor.ErrUnusable) {
+		t.Fatalf("%v: %s", err, out.Bytes())
+	}
+	if err := json.Unmarshal(out.Bytes(), &r); err != nil {
+		t.Fatal(err)
+	}
+	for _, d = range r.Devices {
+		if d.Name == os.Getenv("RDMA_DEVICE") {
+			return r, d
+		}
+	}
+	t.Fatalf("no %s: %s", os.Getenv("RDMA_DEVICE"), out.Bytes())
+	return r, d
+}
+
+// TestKernelDoctorWithoutGUID: a device without a node GUID, as a function of SR-IOV is at first,
+// is found by its addresses nevertheless.
+func TestKernelDoctorWithoutGUID(t *testing.T) {
+	shell(t, "modprobe nodeguid devices=rxe0,siw0")
+	defer shell(t, "rmmod nodeguid")
+	if _, d := seen(t); !d.Usable || strings.Trim(d.NodeGUID, "0:") != "" || !slices.Contains(d.Addresses, os.Getenv("RDMA_ADDR")) {
+		t.Errorf("%+v", d)
+	}
+}
+
+func shell(t *testing.T, script string) {
+	t.Helper()
+	if out, err := exec.Command("sh", "-c", script).CombinedOutput(); err != nil {
+		t.Fatalf("%s: %v: %s", script, err, out)
+	}
+}
+
+// TestKernelDoctorLimited: the file of a control group that allows too little is named, with its
+// value. CAP_IPC_LOCK in a user namespace does not lift RLIMIT_MEMLOCK.
+func TestKernelDoctorLimited(t *testing.T) {
+	const dir = "/sys/fs/cgroup/doctor"
+	if file, said := os.Getenv("DOCTOR_LIMIT"), os.Getenv("DOCTOR_SAYS"); file != "" {
+		if err := os.WriteFile(dir+"/cgroup.procs", []byte("0"), 0o644); err != nil && file != "memlock" {
+			t.Fatal(err)
+		}
+		r, _ := seen(t)
+		if !slices.ContainsFunc(r.Missing, func(m doctor.Missing) bool { return strings.Contains(m.What, said) }) {
+			t.Errorf("want %q: %+v", said, r.Missing)
+		}
+		if file == "memlock" && r.Limits.MayLock {
+			t.Error("may_lock, in a user namespace")
+		}
+		return
+	}
+	shell(t, "[ -f /sys/fs/cgroup/cgroup.procs ] || mount -t cgroup2 none /sys/fs/cgroup; echo '+rdma +pids' > /sys/fs/cgroup/cgroup.subtree_control; mkdir "+dir)
+	defer shell(t, "until rmdir "+dir+"; do sleep 0.1; done")
+	device := os.Getenv("RDMA_DEVICE")
+	for _, c := range []struct{ file, limit, said string }{
+		{"rdma.max", device + " hca_object=9", "hca_object in " + dir + "/rdma.max allows 9 for " + device},
+		{"pids.max", "40", dir + "/pids.max is 40"},
+		{"memlock", "", "RLIMIT_MEMLOCK is 4194304 bytes"},
+	} {
+		if c.limit != "" {
+			shell(t, "echo "+c.limit+" > "+dir+"/"+c.file)
+		}
+		cmd := exec.Command("/proc/self/exe", "-test.run=^TestKernelDoctorLimited$", "-test.v")
+		cmd.Env = append(os.Environ(), "DOCTOR_LIMIT="+c.file, "DOCTOR_SAYS="+c.said)
+		if c.file == "memlock" {
+			var before unix.Rlimit
+			if err := unix.Getrlimit(unix.RLIMIT_MEMLOCK, &before); err != nil {
+				t.Fatal(err)
+			}
+			if err := unix.Setrlimit(unix.RLIMIT_MEMLOCK, &unix.Rlimit{Cur: 4 << 20, Max: before.Max}); err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = unix.Setrlimit(unix.RLIMIT_MEMLOCK, &before) }()
+			ids := []syscall.SysProcIDMap{{Size: 1}}
+			cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWUSER, UidMappings: ids, GidMappings: ids}
+		}
+		if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), "--- PASS") {
+			t.Errorf("%s %s: %v\n%s", c.file, c.limit, err, out)
+		}
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"net/netip"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -17,6 +16,7 @@ import (
 	"github.com/rdmactor/rdmactor/cmid/ucm"
 	"github.com/rdmactor/rdmactor/eventloop"
 	"github.com/rdmactor/rdmactor/internal/hca"
+	"github.com/rdmactor/rdmactor/internal/hostlimits"
 	"github.com/rdmactor/rdmactor/internal/nldev"
 	"github.com/rdmactor/rdmactor/verbs"
 	"github.com/rdmactor/rdmactor/verbs/uverbs"
@@ -27,6 +27,9 @@ const (
 	// patience is how long a device may take to be opened: a driver may hang with its adapter.
 	patience = 10 * time.Second
 )
+
+// root has this host's files.
+var root = os.DirFS("/")
 
 // look looks at this host.
 func look(ctx context.Context, cfg Config) (*Report, error) {
@@ -59,6 +62,9 @@ func look(ctx context.Context, cfg Config) (*Report, error) {
 		}
 		if err := openWithin(ctx, d, cfg); err != nil {
 			return nil, err
+		}
+		for _, l := range hostlimits.RDMA(root, d.Name) {
+			d.Groups = append(d.Groups, GroupLimit{l.Where, l.Resource, l.Max, l.Used})
 		}
 	}
 	if r.CM.Error == "" {
@@ -183,7 +189,10 @@ func wayOut(err error, cfg Config) string {
 			return way
 		}
 	}
+	group := (*uverbs.CgroupError)(nil)
 	switch other, memory := (*uverbs.OtherDeviceError)(nil), (*uverbs.MemlockError)(nil); {
+	case errors.As(err, &group):
+		return fmt.Sprintf("raise it (`echo %s %s=max > %s`)", group.Device, group.Resource, group.File)
 	case errors.As(err, &other):
 		return `a program imports _ "github.com/rdmactor/rdmactor/native", which calls libibverbs. ` + Linked + " looks at the device with it"
 	case errors.As(err, &memory):
@@ -214,6 +223,7 @@ func (r *Report) addresses() {
 		name, ok, err := ucm.DeviceFor(ip)
 		switch at := slices.IndexFunc(r.Devices, func(d Device) bool { return d.Name == name }); {
 		case err != nil:
+			r.unmatched = r.unmatched || errors.As(err, new(*ucm.NodeGUIDError))
 		case !ok:
 			r.plain = append(r.plain, ip)
 		case at >= 0:
@@ -231,18 +241,9 @@ func limits() (l Limits) {
 	if unix.Getrlimit(unix.RLIMIT_NOFILE, &lim) == nil {
 		l.OpenFiles = lim.Cur
 	}
-	status, _ := os.ReadFile("/proc/self/status")
-	l.MayLock = mayLock(string(status))
-	return l
-}
-
-// mayLock reads CAP_IPC_LOCK in /proc/self/status.
-func mayLock(status string) bool {
-	for line := range strings.Lines(status) {
-		if set, ok := strings.CutPrefix(line, "CapEff:"); ok {
-			caps, err := strconv.ParseUint(strings.TrimSpace(set), 16, 64)
-			return err == nil && caps&(1<<unix.CAP_IPC_LOCK) != 0
-		}
+	l.MayLock = hostlimits.MayLock(root)
+	if most, ok := hostlimits.Threads(root); ok {
+		l.Threads, l.ThreadLimit = most.Left(), most.String()
 	}
-	return false
+	return l
 }

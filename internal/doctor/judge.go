@@ -15,6 +15,8 @@ const (
 	perConnection = 48 * (16<<10 + 64)
 	wantLocked    = 64 << 20 // is enough to begin with
 	wantFiles     = 256
+	wantThreads   = 64
+	wantObjects   = 32 // of a device: is enough to begin with
 
 	unlock = "ulimit -l unlimited (/etc/security/limits.conf), LimitMEMLOCK=infinity in systemd, --ulimit memlock=-1 for containers"
 )
@@ -50,6 +52,10 @@ func (r *Report) judge() {
 	if r.Limits.OpenFiles < wantFiles {
 		r.miss(fmt.Sprintf("this process may have %d open files", r.Limits.OpenFiles), "ulimit -n 1024, LimitNOFILE= in systemd")
 	}
+	if r.Limits.ThreadLimit != "" && r.Limits.Threads < wantThreads {
+		r.miss(fmt.Sprintf("this process may start %d more threads: %s", r.Limits.Threads, r.Limits.ThreadLimit),
+			"TasksMax= in systemd, --pids-limit for containers, ulimit -u for a user")
+	}
 }
 
 // once is an error without the way out behind it, which is said apart.
@@ -78,6 +84,8 @@ func (r *Report) noDevices() {
 func (r *Report) judgeDevice(d *Device) {
 	if d.Error != "" {
 		r.miss(d.Name+" has no data path here: "+d.Error, d.Way)
+	} else {
+		r.judgeGroups(d)
 	}
 	netdev := "NETDEV"
 	for _, p := range d.Ports {
@@ -96,13 +104,32 @@ func (r *Report) judgeDevice(d *Device) {
 		}
 		r.miss(fmt.Sprintf("%s has no active port: %s", d.Name, states(d.Ports)), way)
 	}
-	if len(d.Addresses) == 0 && r.CM.Error == "" {
+	switch {
+	case len(d.Addresses) > 0, r.CM.Error != "":
+	case d.guid == 0 && r.unmatched:
+		r.miss(d.Name+" cannot be found by its addresses: its node GUID is 0, and the kernel does not report its index (Linux before 5.9, or no netlink here)",
+			"for a function of SR-IOV, on its host: ip link set PF vf N node_guid 02:00:00:00:00:00:00:01, then unbind the function from its driver and bind it again")
+	default:
 		what := d.Name + " has no IP address that rdma_cm would find it by"
 		way := "ip addr add 192.0.2.1/24 dev " + netdev
 		if d.Transport == "InfiniBand" {
 			way = "load ib_ipoib and give its interface one: ip addr add 192.0.2.1/24 dev ib0"
 		}
 		r.miss(what, way)
+	}
+}
+
+// judgeGroups says which control group leaves too little of a device.
+func (r *Report) judgeGroups(d *Device) {
+	for _, g := range d.Groups {
+		want := uint64(wantObjects)
+		if g.Resource == "hca_handle" {
+			want = 1 // a loop opens a device once
+		}
+		if g.Max-min(g.Used, g.Max) < want {
+			r.miss(fmt.Sprintf("%s in %s allows %d for %s, and %d are used: a program needs %d at least to begin with",
+				g.Resource, g.File, g.Max, d.Name, g.Used, want), fmt.Sprintf("echo %s %s=max > %s", d.Name, g.Resource, g.File))
+		}
 	}
 }
 

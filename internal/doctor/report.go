@@ -21,6 +21,7 @@ type Report struct {
 
 	subsystem bool         // the kernel has RDMA
 	plain     []netip.Addr // that no device has
+	unmatched bool         // an address has a device without a GUID, and nothing says which
 }
 
 // Plain are addresses of this machine that no RDMA device has.
@@ -48,6 +49,17 @@ type Limits struct {
 	LockedMemory uint64 `json:"locked_memory_bytes"` // RLIMIT_MEMLOCK; all ones: unlimited
 	MayLock      bool   `json:"may_lock"`            // CAP_IPC_LOCK: that limit does not apply
 	OpenFiles    uint64 `json:"open_files"`
+	Threads      uint64 `json:"threads_left"` // that this process may still start, by ThreadLimit
+	// ThreadLimit is the limit that leaves the fewest threads; "": none is known.
+	ThreadLimit string `json:"thread_limit,omitempty"`
+}
+
+// GroupLimit is a control group's limit of a device's objects.
+type GroupLimit struct {
+	File     string `json:"file"`
+	Resource string `json:"resource"` // hca_handle, hca_object
+	Max      uint64 `json:"max"`
+	Used     uint64 `json:"used"`
 }
 
 // Device is an RDMA device.
@@ -69,7 +81,9 @@ type Device struct {
 	Error  string      `json:"error,omitempty"`
 	Way    string      `json:"way_out,omitempty"`
 	Limits *Capability `json:"limits"` // nil: it was not opened
-	Usable bool        `json:"usable"`
+	// Groups are the limits that this process's control groups set.
+	Groups []GroupLimit `json:"cgroup_limits,omitempty"`
+	Usable bool         `json:"usable"`
 
 	guid uint64 // 0: not known, and not compared
 }

@@ -81,6 +81,9 @@ func (d *Device) say(say printer) {
 		say("  %d Reads outstanding, %d bytes inline, atomics: %s, immediate data: %s, datagrams: %s", c.Reads, c.Inline, yes(c.Atomics),
 			yes(c.Immediate), datagrams(c.Datagram))
 	}
+	for _, g := range d.Groups {
+		say("  %s: %s is %d, %d are used", g.File, g.Resource, g.Max, g.Used)
+	}
 	for i := range d.Ports {
 		d.Ports[i].say(say)
 	}

@@ -46,7 +46,7 @@ func (d *device) CreateAHLater(pd verbs.PD, attr *verbs.AHAttr) verbs.LaterAH {
 		End: func(err error) (verbs.AH, error) {
 			if err != nil {
 				p.users--
-				return nil, fmt.Errorf("uverbs: %s: create_ah: %w", d.name, err)
+				return nil, fmt.Errorf("uverbs: %s: create_ah: %w", d.name, d.limited(err))
 			}
 			return a, nil
 		},

@@ -36,7 +36,7 @@ func (q *completionQueue) grow(n int) (*cqPart, error) {
 	made, err := d.hw.CreateCQ(min(max(n, 1), d.caps.MaxCQE), p.event)
 	if err != nil {
 		delete(d.handles, p.event)
-		return nil, fmt.Errorf("uverbs: %s: create_cq of %d: %w", d.name, n, err)
+		return nil, fmt.Errorf("uverbs: %s: create_cq of %d: %w", d.name, n, d.limited(err))
 	}
 	p.handle, p.room, p.ring = made.Handle, made.Entries, made.Queue
 	q.parts = append(q.parts, p)

@@ -10,13 +10,14 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/rdmactor/rdmactor/internal/hostlimits"
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
 func (d *device) newDomain() (*domain, error) {
 	handle, err := d.hw.AllocPD()
 	if err != nil {
-		return nil, fmt.Errorf("alloc_pd: %w", err)
+		return nil, fmt.Errorf("alloc_pd: %w", d.limited(err))
 	}
 	p := &domain{dev: d, handle: handle, mrs: make(map[*verbs.MR]region)}
 	d.domains[p] = struct{}{}
@@ -46,7 +47,8 @@ func (d *device) domainOf(pd verbs.PD) (*domain, error) {
 	return nil, fmt.Errorf("uverbs: not a protection domain of %s: %w", d.name, unix.EINVAL)
 }
 
-// Alloc maps and registers n bytes. The error is a *MemlockError if RLIMIT_MEMLOCK forbids it.
+// Alloc maps and registers n bytes. The error is a *MemlockError if RLIMIT_MEMLOCK forbids it, and
+// a *CgroupError if a control group does.
 func (p *domain) Alloc(n int, access verbs.Access) (*verbs.MR, error) {
 	d := p.dev
 	if err := d.gone(); err != nil {
@@ -70,7 +72,9 @@ func (p *domain) Alloc(n int, access verbs.Access) (*verbs.MR, error) {
 	}
 	made, err := d.hw.RegMR(p.handle, mem[:n], access)
 	if err != nil {
-		err = memlock(err, len(mem))
+		if err = d.limited(err); !errors.As(err, new(*CgroupError)) {
+			err = memlock(err, len(mem))
+		}
 		_ = unmap(&mem)
 		return nil, fmt.Errorf("uverbs: %s: reg_mr of %d bytes: %w", d.name, n, err)
 	}
@@ -184,7 +188,7 @@ func memlock(err error, need int) error {
 		return err
 	}
 	e := &MemlockError{Limit: lim.Cur, Pinned: pinned(), Need: uint64(need), Err: err}
-	if !e.certain() && unlimited() {
+	if !e.certain() && hostlimits.MayLock(os.DirFS("/")) {
 		return err
 	}
 	return e
@@ -192,13 +196,6 @@ func memlock(err error, need int) error {
 
 // certain reports whether the limit explains the error.
 func (e *MemlockError) certain() bool { return e.Pinned+e.Need > e.Limit }
-
-// unlimited reports whether the process may lock memory beyond the limit.
-func unlimited() bool {
-	h := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
-	var caps [2]unix.CapUserData
-	return unix.Capget(&h, &caps[0]) == nil && caps[0].Effective&(1<<unix.CAP_IPC_LOCK) != 0
-}
 
 // pinned returns how many bytes of the process are pinned or locked by the kernel's count; 0 if the
 // kernel does not report it.

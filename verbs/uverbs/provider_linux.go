@@ -24,7 +24,7 @@ type Provider struct{}
 // *OtherDeviceError.
 func (Provider) Open(l *eventloop.Loop, id verbs.DeviceIdent) (verbs.ProviderDevice, error) {
 	if library := hca.Preferred(); library != nil {
-		return library.Open(l, id)
+		return openIn(library, l, id)
 	}
 	d, err := open(l, id)
 	if err != nil {
@@ -37,9 +37,18 @@ func (Provider) Open(l *eventloop.Loop, id verbs.DeviceIdent) (verbs.ProviderDev
 func elsewhere(l *eventloop.Loop, id verbs.DeviceIdent, err error) (verbs.ProviderDevice, error) {
 	var other *OtherDeviceError
 	if library := hca.Library(); library != nil && errors.As(err, &other) {
-		return library.Open(l, id)
+		return openIn(library, l, id)
 	}
 	return nil, fmt.Errorf("uverbs: %s: %w", id.Name, err)
+}
+
+// openIn opens a device through libibverbs.
+func openIn(library verbs.Provider, l *eventloop.Loop, id verbs.DeviceIdent) (verbs.ProviderDevice, error) {
+	d, err := library.Open(l, id)
+	if err != nil && !errors.As(err, new(*CgroupError)) {
+		err = cgroupError(os.DirFS("/"), id.Name, handles, err)
+	}
+	return d, err
 }
 
 const (
@@ -107,7 +116,7 @@ func openDevice(l *eventloop.Loop, id verbs.DeviceIdent, hw hca.Adapter) (*devic
 // begin queries the device and registers its fds with the loop.
 func (d *device) begin(guid uint64) (err error) {
 	if d.channels, err = d.hw.Channels(); err != nil {
-		return err
+		return cgroupError(os.DirFS("/"), d.name, handles, err)
 	}
 	if err := d.query(guid); err != nil {
 		return err

@@ -120,7 +120,7 @@ func (q *queuePair) create() error {
 	made, err := d.hw.CreateQP(&init)
 	if err != nil {
 		delete(d.handles, q.event)
-		return err
+		return d.limited(err)
 	}
 	q.handle, q.num, q.sq, q.rq = made.Handle, made.Num, made.Sends, made.Recvs
 	return nil

@@ -29,7 +29,7 @@ func (d *device) CreateSRQ(attr verbs.SRQInitAttr) (verbs.SRQ, error) {
 	made, err := d.hw.CreateSRQ(pd.handle, attr.MaxWR, s.event)
 	if err != nil {
 		delete(d.handles, s.event)
-		return nil, fmt.Errorf("uverbs: %s: create_srq of %d: %w", d.name, attr.MaxWR, err)
+		return nil, fmt.Errorf("uverbs: %s: create_srq of %d: %w", d.name, attr.MaxWR, d.limited(err))
 	}
 	s.handle, s.ring = made.Handle, made.Queue
 	pd.users++

@@ -20,7 +20,7 @@ const (
 	ucm   = "github.com/rdmactor/rdmactor/cmid/ucm"
 	actor = "github.com/rdmactor/rdmactor/actor"
 	// whole matches the tests that remove from the machine what other tests need. They run alone.
-	whole = "^TestFault(FilesMissing|ModulesMissing|User)$"
+	whole = "^TestFault(FilesMissing|ModulesMissing|User|ThreadsLimited|ObjectsLimited|NoNodeGUID)$"
 	// overflow matches a test that siw of both kernels does not survive. siw forgets a connect
 	// until its MPA timeout, and then drops one reference too many to the listener (siw_cep_put in
 	// siw_destroy_listen: "refcount_t: underflow"). On siw this is the last test of a machine.
