@@ -6,8 +6,11 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/rdmactor/rdmactor/actor/internal/datapath"
 	"github.com/rdmactor/rdmactor/actor/internal/flight"
@@ -42,8 +45,11 @@ type loop struct {
 	secured       SecurityTotals   // without what is read from connections that there are
 	known         known            // any goroutine
 	flight        *flight.Recorder // any goroutine; nil: nothing is recorded
-	askIDs        inquiry[[]IDInfo]
-	askRest       inquiry[loopFigures]
+	gone          goneActors       // any goroutine
+	// who called Local.Watch, and for whom
+	watchers map[*mailbox.Mailbox]*actor.PID
+	askIDs   inquiry[[]IDInfo]
+	askRest  inquiry[loopFigures]
 
 	datapath.Loop         // what its connections share
 	returns       returns // any goroutine
@@ -113,4 +119,31 @@ func (l *loop) checkEmptied() {
 	if l.empty() && l.emptied != nil {
 		l.emptied()
 	}
+}
+
+// goneActors are actors that have failed while they stopped, before the loop has notified their
+// watchers. Any goroutine.
+type goneActors struct {
+	mu   sync.Mutex
+	pids map[string]*actor.PID // by PID.Id; nil: none
+}
+
+// add reports whether pid is the first.
+func (g *goneActors) add(pid *actor.PID) (first bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if first = g.pids == nil; first {
+		g.pids = make(map[string]*actor.PID)
+	}
+	g.pids[pid.Id] = pid
+	return first
+}
+
+// take empties g.
+func (g *goneActors) take() map[string]*actor.PID {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	pids := g.pids
+	g.pids = nil
+	return pids
 }

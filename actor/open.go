@@ -63,6 +63,7 @@ func Open(sys *actor.ActorSystem, cfg Config) (*Runtime, error) {
 		return nil, errors.Join(fmt.Errorf("rdma: %w", err), rt.stopLoops(context.Background()))
 	}
 	rt.guardian = pid
+	rt.failures = sys.EventStream.Subscribe(rt.actorFailed)
 	return rt, nil
 }
 

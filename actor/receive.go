@@ -74,7 +74,9 @@ func (it *ident) Receive(ctx actor.Context) {
 		it.stopping()
 	case *actor.Stopped:
 		it.box.PostUserMessage(&lastMessage{}) // behind everything that waits
-	case actor.SystemMessage, actor.AutoReceiveMessage, *actor.DeadLetterResponse:
+	case *actor.DeadLetterResponse:
+		it.undelivered(m.Target)
+	case actor.SystemMessage, actor.AutoReceiveMessage:
 	case actor.MessageBatch: // its elements have come by themselves
 	case Event: // another identifier's answer: to answer it would go on for ever
 	default:
@@ -236,5 +238,13 @@ func (it *ident) terminated(who *actor.PID) {
 	if it.owner.pid != nil && it.rt.registry.Same(who, it.owner.pid) {
 		it.setOwner(owner{})
 		it.destroy(ErrOwnerDied)
+	}
+}
+
+// undelivered ends an identifier whose owner has gone without notice: by a runtime.Goexit in
+// *actor.Stopped on one of Proto.Actor's own goroutines.
+func (it *ident) undelivered(to *actor.PID) {
+	if _, alive := it.rt.sys.ProcessRegistry.GetLocal(to.Id); !alive {
+		it.terminated(to)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 
 	"github.com/asynkron/protoactor-go/actor"
+	"github.com/asynkron/protoactor-go/eventstream"
 
 	"github.com/rdmactor/rdmactor/actor/internal/handshakes"
 	"github.com/rdmactor/rdmactor/actor/internal/journal"
@@ -33,6 +34,7 @@ type Runtime struct {
 	dumps      dumps
 	log        *slog.Logger // the journal's
 	guardian   *actor.PID   // every identifier's parent
+	failures   *eventstream.Subscription
 	stopped    chan struct{}
 	names      atomic.Uint64
 	count      atomic.Int64 // identifiers

@@ -65,6 +65,7 @@ func (rt *Runtime) end(ctx context.Context) error {
 	if !rt.Scheduler().Await(rt.stopped, last.Done()) {
 		err = errors.Join(err, fmt.Errorf("rdma: shutdown: the guardian does not stop: is a loop blocked?"))
 	}
+	rt.sys.EventStream.Unsubscribe(rt.failures)
 	err = errors.Join(err, rt.stopLoops(last))
 	return errors.Join(err, rt.journal.Flush(last))
 }

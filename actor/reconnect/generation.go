@@ -274,7 +274,7 @@ func (l *link) finish(ctx actor.Context, err error) {
 	if p := l.cfg.Peers; p != nil {
 		p.leave(l.cfg.Peer, ctx.Self())
 	}
-	ctx.Unwatch(l.owner)
+	l.local.Unwatch(ctx, l.owner)
 	ctx.Poison(ctx.Self())
 }
 

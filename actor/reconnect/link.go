@@ -174,7 +174,7 @@ func (l *link) start(ctx actor.Context) {
 	l.since = l.local.Now()
 	l.publish()
 	rosterOf(l.rt).enter(l.status)
-	ctx.Watch(l.owner)
+	l.local.Watch(ctx, l.owner)
 	self, root := ctx.Self(), ctx.ActorSystem().Root
 	if c := l.cfg.Context; c != nil {
 		l.release = l.rt.Scheduler().OnDone(c, func() { root.Send(self, &canceled{context.Cause(c)}) })

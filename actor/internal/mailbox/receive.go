@@ -186,14 +186,15 @@ func (m *Mailbox) system(msg any) {
 		}
 	}
 	m.invokeSystem(msg)
-	if m.process != nil && !m.closed {
-		m.closeIfGone()
-	}
+	m.closeIfGone()
 }
 
 // closeIfGone closes the mailbox when its actor has left the system's processes, which is how a
 // stopped actor shows from outside. Its name may belong to a successor by now.
 func (m *Mailbox) closeIfGone() {
+	if m.process == nil || m.closed {
+		return
+	}
 	at := m.invoker.(Place)
 	if p, _ := at.ActorSystem().ProcessRegistry.GetLocal(at.Self().Id); p == m.process {
 		return
@@ -231,6 +232,7 @@ var ErrGoexit = errors.New("runtime.Goexit was called")
 func (m *Mailbox) received(msg any, r Retained) {
 	if m.inside {
 		m.inside = false
+		m.closeIfGone() // while it is this goroutine's
 		reason := recover()
 		if reason == nil {
 			reason = ErrGoexit

@@ -203,6 +203,37 @@ func TestStopAfterFailureAnswersTheQueue(t *testing.T) {
 	})
 }
 
+// An actor that does not return from *actor.Stopped has stopped all the same: it receives nothing
+// more, its queue is answered, and its mailbox is forgotten.
+func TestStopThatDoesNotReturnAnswersTheQueue(t *testing.T) {
+	for name, leave := range map[string]func(){"panic": func() { panic("for the test") }, "Goexit": runtime.Goexit} {
+		t.Run(name, func(t *testing.T) {
+			inBothHomes(t, func(t *testing.T, r *rig, home actor.PropsOption) {
+				sender := newInbox(r.sys)
+				pid := r.sys.Root.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {
+					switch ctx.Message().(type) {
+					case *control:
+						sender.requests(r.sys, ctx.Self(), 10)
+						ctx.Stop(ctx.Self())
+					case *data:
+						t.Error("the actor received a message after it had stopped")
+					case *actor.Stopped:
+						leave()
+					}
+				}, home))
+				r.sys.Root.Send(pid, &control{})
+				for _, msg := range sender.wait(10) {
+					if _, ok := msg.(*actor.DeadLetterResponse); !ok {
+						t.Errorf("the sender got %T, want a DeadLetterResponse", msg)
+					}
+				}
+				unboxed(r, pid)
+				stop(t, r.sys, sender.pid)
+			})
+		})
+	}
+}
+
 // A maker's leftover function answers in place of the dead letter.
 func TestStopAnswersThroughLeftover(t *testing.T) {
 	r := newRig(t, 1)
