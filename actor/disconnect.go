@@ -209,14 +209,19 @@ func (it *ident) closeAwaits() string {
 	return "taken everything"
 }
 
-// leave is Disconnect: the goodbye goes first.
+// leave is Disconnect: the goodbye goes first. A further Disconnect waits for the answer of the
+// first.
 func (it *ident) leave(c *cmid.Disconnect, sender *actor.PID) {
 	a := &asked{cmd: c, sender: sender}
-	if !it.legal(c) || it.leaving != nil {
+	if !it.legal(c) {
 		it.do(a)
 		return
 	}
 	it.asked = append(it.asked, a)
+	if it.leaving != nil {
+		a.with = it.leaving
+		return
+	}
 	it.leaving = c
 	it.sayGoodbye(func() {
 		it.leaving = nil

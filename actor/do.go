@@ -68,8 +68,22 @@ func (it *ident) answer(cmd Command, ev Event) {
 			it.notify(ev) // the owner always gets these
 		}
 		it.reply(a.sender, ev)
-		if f, ok := ev.(*cmid.CommandFailed); ok && a.wire != nil && it.id.State() == states.Failed && !it.cfg.Manual {
+		f, failed := ev.(*cmid.CommandFailed)
+		if failed {
+			it.failWith(a.cmd, f.Err)
+		}
+		if failed && a.wire != nil && it.id.State() == states.Failed && !it.cfg.Manual {
 			it.destroy(f) // an Accept whose peer had gone: nothing else helps, as after Unreachable
+		}
+	}
+}
+
+// failWith answers the commands that have waited with one that has failed.
+func (it *ident) failWith(first Command, err error) {
+	for _, a := range slices.Clone(it.asked) {
+		if a.with == first {
+			it.take(a.cmd)
+			it.fail(a.cmd, a.sender, err)
 		}
 	}
 }

@@ -94,6 +94,7 @@ type asked struct {
 	sender *actor.PID
 	then   func(Event) // part of a composite: gets the answer, instead of the sender
 	due    time.Time   // zero: no deadline
+	with   Command     // fails if that one fails; nil: it was begun
 }
 
 // legal reports whether the state machine allows cmd now. cmid.ID.Do checks that for every

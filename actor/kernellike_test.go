@@ -31,6 +31,7 @@ type kernelLike struct {
 	holds error
 	takes map[states.Op]time.Duration // how long a command waits before it is begun
 	did   map[states.Op]int           // how many of a command were asked for
+	fails map[states.Op]error         // what it answers to a command, which it does not begin
 	in    *kernelInstance             // of the only loop
 }
 
@@ -93,6 +94,9 @@ func (id *kernelID) Do(cmd cmid.Command) error {
 		id.late = nil
 	}
 	in.k.did[cmd.Op()]++
+	if err := in.k.fails[cmd.Op()]; err != nil {
+		return err
+	}
 	do := func() error {
 		err := id.DriverID.Do(cmd)
 		if cmd.Op() == states.OpDestroyID && err == nil {
