@@ -135,7 +135,7 @@ func (c *Client) moveOn(l *link, why error) {
 	}
 	if c.link == l {
 		c.link, c.why = nil, why
-		if time.Since(c.upSince) >= c.cfg.Backoff.Stable {
+		if c.cfg.Backoff.Restarts(time.Since(c.upSince), l.used) {
 			c.failed = 0
 		}
 		if !c.closed && !c.last {

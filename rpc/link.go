@@ -35,6 +35,7 @@ type link struct {
 	finished  bool  // closed was called
 	closeSent bool  // Close was sent: the server drains and has answered everything
 	unsure    bool  // messages were lost, and it is not known which
+	used      bool  // the server has answered a call, drains, or has ended the connection in order
 
 	backlog
 	ends []any // events of the connection's end, while something is parked
@@ -204,7 +205,7 @@ func (l *link) closed(ctx actor.Context, m *rdma.Closed) {
 	l.finished, l.over = true, true
 	l.forget()
 	if l.cause == nil {
-		l.cause = m.Err
+		l.cause, l.used = m.Err, l.used || m.Err == nil
 	}
 	if l.cause == nil {
 		l.cause = errors.New("the server has closed the connection")
@@ -347,14 +348,16 @@ func (l *link) closeIfIdle(ctx actor.Context) {
 // frameLocked takes one frame, and returns the call that it ends, or a list of calls.
 func (l *link) frameLocked(h wire.Header, body []byte) (*clientCall, error) {
 	if h.Type == wire.FrameDrain {
-		l.draining = true
+		l.draining, l.used = true, true
 		l.client.moveOn(l, ErrDraining)
 		if h.Flags&wire.FlagLast != 0 {
 			return l.refusedLocked(), nil
 		}
 		return nil, nil
 	}
-	return l.answerLocked(h, body, l.reading)
+	c, err := l.answerLocked(h, body, l.reading)
+	l.used = l.used || err == nil && h.Type != wire.FrameError
+	return c, err
 }
 
 // trimLate is trimLocked for a message that has waited in the connection and is sent now. It is

@@ -45,6 +45,59 @@ func TestRedials(t *testing.T) {
 	})
 }
 
+// A connection that has worked is no failed dial: however often such connections end, the pause
+// before the next dial is Backoff.First at most. Connections that end without having worked make
+// it longer.
+func TestPauseAfterAConnection(t *testing.T) {
+	backoff := reconnect.Backoff{First: 100 * time.Millisecond, Most: time.Minute, Stable: time.Hour}
+	for name, end := range map[string]struct {
+		by    func(r *rig)
+		grows bool
+	}{
+		"drained": {by: func(r *rig) {
+			old := r.s
+			drained := make(chan error, 1)
+			go func() { drained <- old.Drain(r.t.Context()) }()
+			r.Wait()
+			r.again()
+			if err := <-drained; err != nil {
+				r.t.Error(err)
+			}
+		}},
+		"closed in order": {by: func(r *rig) { r.s.Close(); r.again() }},
+		"lost after a call": {by: func(r *rig) {
+			if _, err := CallRaw(r.t.Context(), r.c, echo, nil, nil); err != nil {
+				r.t.Error(err)
+			}
+			r.Disconnect(r.c.link.id)
+		}},
+		"lost": {by: func(r *rig) { r.Disconnect(r.c.link.id) }, grows: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, rigConfig{client: Config{Backoff: backoff}}, handleEcho, func(r *rig) {
+				connected := func() bool {
+					r.c.mu.Lock()
+					defer r.c.mu.Unlock()
+					return r.c.link != nil
+				}
+				longest := time.Duration(0)
+				for range 10 {
+					end.by(r)
+					r.Wait()
+					begin := r.Elapsed()
+					for !connected() {
+						r.Advance(time.Millisecond)
+					}
+					longest = max(longest, r.Elapsed()-begin)
+				}
+				if most := backoff.First + 10*time.Millisecond; longest > most != end.grows {
+					t.Errorf("the longest pause was %v, with First %v", longest, backoff.First)
+				}
+			})
+		})
+	}
+}
+
 func TestWaitForReady(t *testing.T) {
 	inWorld(t, rigConfig{client: Config{Backoff: quick.Backoff, WaitForReady: true, MaxCalls: 3}}, handleEcho, func(r *rig) {
 		r.s.Close()

@@ -47,11 +47,13 @@ type Config struct {
 }
 
 // Backoff is how long it waits between attempts: a random time ("full jitter") of at most First
-// after the first failure, twice that after the second, and so on up to Most.
+// after the first failure, twice that after the second, and so on up to Most. After a connection
+// that has worked it begins again with First: one that has ended in order, one over which the peer
+// has taken messages (package rpc: has answered calls), and one that was up for Stable.
 type Backoff struct {
 	First  time.Duration // 100 ms
 	Most   time.Duration // 30 s
-	Stable time.Duration // a connection that was up for so long begins again with First: 10 s
+	Stable time.Duration // 10 s
 }
 
 const (
@@ -85,6 +87,10 @@ func (b Backoff) WithDefaults() Backoff {
 	set(&b.Stable, defaultStable)
 	return b
 }
+
+// Restarts reports whether the pause after a connection is First again. used: it has done what it
+// was made for, or has ended in order.
+func (b Backoff) Restarts(up time.Duration, used bool) bool { return used || up >= b.Stable }
 
 // Longest is the longest pause that may come after so many earlier pauses: First, doubled each
 // time, up to Most.

@@ -41,7 +41,7 @@ func (l *link) request(ctx actor.Context, ev *rdma.ConnectRequest) {
 		l.endGeneration(ctx, ErrSimultaneous, l.local.Now(), false)
 	case LinkUp, LinkAccepting:
 		if l.state == LinkUp {
-			l.lost(ctx)
+			l.lost(ctx, ErrReplaced)
 		}
 		l.endGeneration(ctx, ErrReplaced, l.local.Now(), false)
 	}

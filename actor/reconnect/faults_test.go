@@ -75,6 +75,37 @@ func TestFlapping(t *testing.T) {
 	})
 }
 
+// A connection that has worked begins the backoff anew, however short it was: the peer has ended it
+// in order, or has taken a message over it.
+func TestPauseAfterAConnectionThatWorked(t *testing.T) {
+	for name, end := range map[string]func(r *rig, conn *actor.PID){
+		"closed in order": func(r *rig, conn *actor.PID) { r.server.Request(conn, &rdma.Close{}) },
+		"lost after a message": func(r *rig, conn *actor.PID) {
+			r.send(1, "x")
+			r.hears("x")
+			r.released()
+			actortest.Next[*reconnect.Settled](r.owner)
+			r.Disconnect(conn)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inRig(t, func(r *rig) {
+				r.serve()
+				r.spawn(reconnect.Config{Backoff: reconnect.Backoff{First: time.Second, Most: time.Minute, Stable: time.Hour}})
+				for i := range 10 {
+					conn, _ := r.accept()
+					end(r, conn)
+					down := actortest.Next[*reconnect.Down](r.owner)
+					if wait := down.NextTry.Sub(r.Now()); wait > time.Second {
+						t.Errorf("after connection %d it waits %v", i, wait)
+					}
+					r.ended()
+				}
+			})
+		})
+	}
+}
+
 // The owner may keep messages of an old connection for as long as it wants. They do no harm, and
 // are never taken for messages of the new one.
 func TestOldGenerationIsSilent(t *testing.T) {

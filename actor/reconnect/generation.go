@@ -144,10 +144,11 @@ func (l *link) up(ctx actor.Context, ev *rdma.Established) {
 	ctx.Send(ctx.Self(), &flush{})
 }
 
-// lost notes since when there is no connection, and whether the last one was stable.
-func (l *link) lost(ctx actor.Context) {
+// lost notes since when there is no connection, and whether the last one has worked. err is why it
+// has ended.
+func (l *link) lost(ctx actor.Context, err error) {
 	l.downSince = l.local.Now()
-	if l.state == LinkUp && l.downSince.Sub(l.upSince) >= l.cfg.Backoff.Stable {
+	if l.state == LinkUp && l.cfg.Backoff.Restarts(l.downSince.Sub(l.upSince), err == nil || l.out.delivered()) {
 		l.pauses = 0
 	}
 	if l.stopGiveUp != nil {
@@ -172,7 +173,7 @@ func (l *link) gaveUp() error {
 func (l *link) down(ctx actor.Context, err error, f rdma.Failure) {
 	now := l.local.Now()
 	if l.state == LinkUp {
-		l.lost(ctx)
+		l.lost(ctx, err)
 	} else {
 		l.failure = err
 	}

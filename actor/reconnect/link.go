@@ -179,7 +179,7 @@ func (l *link) start(ctx actor.Context) {
 	if c := l.cfg.Context; c != nil {
 		l.release = l.rt.Scheduler().OnDone(c, func() { root.Send(self, &canceled{context.Cause(c)}) })
 	}
-	l.lost(ctx)
+	l.lost(ctx, nil)
 	if err := l.join(); err != nil {
 		l.finish(ctx, err)
 		return

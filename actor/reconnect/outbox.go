@@ -65,6 +65,9 @@ func (o *outbox) begin(line *rdma.Line, maxSend int) (tooLarge []message) {
 	return tooLarge
 }
 
+// delivered reports whether the peer has taken a message over the present connection.
+func (o *outbox) delivered() bool { return o.line != nil && o.line.Delivered() > 0 }
+
 // post hands the connection as many messages as it has room for.
 func (o *outbox) post() {
 	for o.waiting() > 0 {
