@@ -33,21 +33,34 @@ func (c *Client) release(cl *clientCall) {
 // interceptor returns another one.
 func Call[Q, R any](ctx context.Context, c *Client, m Method[Q, R], q *Q) (*R, error) {
 	if len(c.cfg.Interceptors) > 0 {
-		info := c.info(m.m, q)
-		r, went, err := around(c.cfg.Interceptors, ctx, info, m.m, func(ctx context.Context) (*R, error) {
-			r := new(R)
-			return r, c.call(ctx, m.m, info.Request, r)
-		})
-		switch {
-		case err != nil:
-			return nil, err
-		case r == nil:
-			return nil, unanswered(m.m, went)
-		}
-		return r, nil
+		return callWithin(ctx, c, m, q)
 	}
 	r := new(R)
 	if err := c.call(ctx, m.m, q, r); err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+// callWithin is Call within the interceptors.
+func callWithin[Q, R any](ctx context.Context, c *Client, m Method[Q, R], q *Q) (*R, error) {
+	p := c.passage(m.m, q)
+	p.do = func(ctx context.Context, call *Info) error {
+		scratch, body, err := c.packWithin(p, call.Request)
+		if err != nil {
+			return err
+		}
+		r := new(R)
+		if err = c.exchange(ctx, m.m, scratch, body, r); err == nil {
+			call.Reply = r
+		}
+		return err
+	}
+	r, err := answerOf[*R](ctx, p)
+	if err == nil && r == nil {
+		err = p.unanswered()
+	}
+	if err != nil {
 		return nil, err
 	}
 	return r, nil
@@ -58,24 +71,61 @@ func CallRaw(ctx context.Context, c *Client, m RawMethod, q, reply []byte) ([]by
 	if len(c.cfg.Interceptors) == 0 {
 		return c.callRaw(ctx, m.m, q, reply)
 	}
-	info := c.info(m.m, q)
-	r, _, err := around(c.cfg.Interceptors, ctx, info, m.m, func(ctx context.Context) ([]byte, error) {
-		return c.callRaw(ctx, m.m, info.Request.([]byte), reply)
-	})
+	p := c.passage(m.m, q)
+	p.do = func(ctx context.Context, call *Info) (err error) {
+		call.Reply, err = c.callRawWithin(ctx, p, call.Request.([]byte))
+		return err
+	}
+	r, err := answerOf[[]byte](ctx, p)
 	if err != nil {
 		return reply, err
 	}
-	return r, nil
+	return append(reply, r...), nil
 }
 
-func (c *Client) info(m *method, q any) *Info {
+// callRawWithin is callRaw within the interceptors. One of them may return before it has: so it
+// uses neither the caller's request, but a copy, nor the caller's memory for the answer.
+func (c *Client) callRawWithin(ctx context.Context, p *passage, q []byte) ([]byte, error) {
+	memory := getBufferFor(len(q))
+	body := memory.b
+	err := p.whileAwaited(func() error {
+		body = append(body, q...)
+		return nil
+	})
+	if err != nil {
+		memory.put(0)
+		return nil, err
+	}
+	cl, err := c.do(ctx, p.m, body)
+	memory.put(len(body))
+	if err != nil {
+		return nil, err
+	}
+	reply := cl.reply
+	cl.reply = nil
+	c.release(cl)
+	return reply, nil
+}
+
+// passage is the way of a call of m through the interceptors.
+func (c *Client) passage(m *method, q any) *passage {
 	info := &Info{Method: m.name, Stream: m.stream, Request: q}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.link != nil {
 		info.Peer, info.Identity, info.TLS = c.link.peer, c.link.identity, c.link.tls
 	}
-	return info
+	return &passage{is: c.cfg.Interceptors, m: m, info: info}
+}
+
+// packWithin is packRequest within the interceptors: the request is the caller's again when they
+// have returned.
+func (c *Client) packWithin(p *passage, q any) (memory *buffer, body []byte, err error) {
+	err = p.whileAwaited(func() (err error) {
+		memory, body, err = c.packRequest(p.m, q)
+		return err
+	})
+	return memory, body, err
 }
 
 // packRequest encodes a request of m. body lies in memory, or in another allocation if that was
@@ -116,6 +166,11 @@ func (c *Client) call(ctx context.Context, m *method, q, r any) error {
 	if err != nil {
 		return err
 	}
+	return c.exchange(ctx, m, scratch, body, r)
+}
+
+// exchange calls with body, which lies in scratch, and decodes the answer.
+func (c *Client) exchange(ctx context.Context, m *method, scratch *buffer, body []byte, r any) error {
 	cl, err := c.do(ctx, m, body)
 	scratch.put(len(body))
 	if err != nil {

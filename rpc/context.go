@@ -40,15 +40,16 @@ type realContext struct {
 
 type callKey struct{}
 
+// infoKey is the key of the Info that the innermost interceptor has been given.
+type infoKey struct{}
+
 var errHandled = errors.New("rpc: the handler has returned")
 
 // InfoOf is the Info of the call that is being handled with ctx, or with a context derived from it.
 // It is nil for every other context.
 func InfoOf(ctx context.Context) *Info {
-	if c, ok := ctx.Value(callKey{}).(*callContext); ok {
-		return &c.info
-	}
-	return nil
+	info, _ := ctx.Value(infoKey{}).(*Info)
+	return info
 }
 
 // Deadline is when the caller stops waiting, on this side's clock.
@@ -99,8 +100,11 @@ func (c *callContext) noteLocked(cause error) {
 // Value gives this package its callContext. Other keys are for the real context: context.Cause,
 // and contexts derived from this one, look for it so.
 func (c *callContext) Value(key any) any {
-	if _, ok := key.(callKey); ok {
+	switch key.(type) {
+	case callKey:
 		return c
+	case infoKey:
+		return &c.info
 	}
 	if r := c.real.Load(); r != nil {
 		return r.Value(key)

@@ -22,7 +22,8 @@
 // A request is the caller's again when the call returns. It is the handler's while that runs; a
 // raw request's bytes are not valid beyond that. What a raw handler returns is copied when it has
 // returned. A context of a handler is cancelled when the handler returns. That of an OnLoop
-// handler must not be used afterwards.
+// handler must not be used afterwards. With interceptors, all this is true of the moment when they
+// have returned, and the handler too: an interceptor may return earlier (Interceptor).
 //
 // # Ordering
 //

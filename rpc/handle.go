@@ -12,8 +12,8 @@ type HandlerConfig struct {
 	// OnLoop has the handler called on the loop of its connection, so it must not block. That is
 	// the fastest way to an answer, but other connections of that loop wait meanwhile. The loop's
 	// watchdog (eventloop.Config.StallAfter) reports a slow handler as "rpc" and the method's
-	// name. The handler's context, and a raw request, are valid until it returns. Handlers of
-	// streams always run on goroutines.
+	// name. The handler's context, and a raw request, are valid until it and the interceptors have
+	// returned. Handlers of streams always run on goroutines.
 	//
 	// Its request is decoded on the loop, and its answer encoded and copied there, however large
 	// they are: a method with large messages is better off on a goroutine.
@@ -39,7 +39,8 @@ func Handle[Q, R any](s *Server, m Method[Q, R], fn func(ctx context.Context, q 
 }
 
 // HandleRaw has fn answer the calls of a raw method. It appends its answer to reply and returns
-// that, or returns bytes of its own, which are copied when it has returned. q is valid until then.
+// that, or returns bytes of its own, which are copied when it and the interceptors have returned.
+// q is valid until then. With interceptors, reply is nil.
 func HandleRaw(s *Server, m RawMethod, fn func(ctx context.Context, q, reply []byte) ([]byte, error), cfg HandlerConfig) {
 	s.handle(&handler{m: m.m, inline: cfg.OnLoop, raw: fn})
 }

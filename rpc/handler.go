@@ -30,25 +30,26 @@ func (h *handler) place() share.Resource {
 	return share.Calls
 }
 
-// invoke calls the handler with a request, and appends the answer to reply, if it is no stream.
-func (h *handler) invoke(is []Interceptor, ctx *callContext, q, reply []byte, out sink) ([]byte, error) {
-	guarded := len(is) > 0
+// invoke calls the handler with a call's request, and appends the answer to reply, if it is no
+// stream.
+func (h *handler) invoke(call *serverCall, reply []byte) ([]byte, error) {
+	guarded := len(call.c.s.cfg.Interceptors) > 0
 	switch {
 	case h.raw != nil && guarded:
-		return h.guardRaw(is, ctx, q, reply)
+		return h.guardRaw(call)
 	case h.raw != nil:
-		return h.raw(ctx, q, reply)
+		return h.raw(&call.ctx, call.body.b, reply)
 	}
 	msg := h.newReq()
-	if err := h.m.req.decode(q, msg); err != nil {
+	if err := h.m.req.decode(call.body.b, msg); err != nil {
 		return nil, &Error{Code: CodeBadMessage, Message: "request: " + err.Error()}
 	}
 	var answer any
 	var err error
 	if guarded {
-		answer, err = h.guard(is, ctx, msg, out)
+		answer, err = h.guard(call, msg)
 	} else {
-		answer, err = h.serve(ctx, msg, out)
+		answer, err = h.serve(&call.ctx, msg, call)
 	}
 	switch {
 	case err != nil || h.stream != nil:
@@ -70,19 +71,26 @@ func (h *handler) serve(ctx context.Context, msg any, out sink) (answer any, err
 
 // guard is serve within the interceptors. It is not a part of invoke, because what its closure
 // captures is allocated: there that would happen in every call.
-func (h *handler) guard(is []Interceptor, ctx *callContext, msg any, out sink) (answer any, err error) {
-	ctx.info.Request = msg
-	answer, _, err = around(is, ctx, &ctx.info, h.m, func(in context.Context) (any, error) {
-		return h.serve(in, ctx.info.Request, out)
+func (h *handler) guard(call *serverCall, msg any) (answer any, err error) {
+	call.within(msg, func(ctx context.Context, in *Info) error {
+		a, err := h.serve(ctx, in.Request, call)
+		if err == nil {
+			in.Reply = a
+		}
+		return err
 	})
-	return answer, err
+	return answerOf[any](&call.ctx, call.passage)
 }
 
-// guardRaw is raw within the interceptors.
-func (h *handler) guardRaw(is []Interceptor, ctx *callContext, q, reply []byte) (answer []byte, err error) {
-	ctx.info.Request = q
-	answer, _, err = around(is, ctx, &ctx.info, h.m, func(in context.Context) ([]byte, error) {
-		return h.raw(in, ctx.info.Request.([]byte), reply)
+// guardRaw is raw within the interceptors. The answer is not appended to memory that is used again:
+// an interceptor may keep it, or return while the handler still appends to it.
+func (h *handler) guardRaw(call *serverCall) (answer []byte, err error) {
+	call.within(call.body.b, func(ctx context.Context, in *Info) error {
+		a, err := h.raw(ctx, in.Request.([]byte), nil)
+		if err == nil {
+			in.Reply = a
+		}
+		return err
 	})
-	return answer, err
+	return answerOf[[]byte](&call.ctx, call.passage)
 }

@@ -3,6 +3,7 @@ package rpc
 import (
 	"context"
 	"crypto/tls"
+	"sync"
 	"time"
 
 	rdma "github.com/rdmactor/rdmactor/actor"
@@ -30,7 +31,7 @@ type Info struct {
 	// it by one of the same type before it goes on.
 	Request any
 	// Reply is the answer of a call, once next has returned without an error: a *R of the Method,
-	// or a []byte. It may be replaced by one of the same type. A stream has none.
+	// or a []byte. It may be replaced by one of the same type, and may be kept. A stream has none.
 	Reply any
 	// Ended is called once, when a stream that the client has opened has ended for its receiver:
 	// with io.EOF at its end in order, otherwise with the error of Recv. Items may still wait to be
@@ -39,52 +40,202 @@ type Info struct {
 	// there before. It may be called on a loop, so it must not block. A call and a server have no
 	// use for it.
 	Ended func(error)
+
+	// At a client: the stream that was opened, if the caller may still get it, and whether one was.
+	stream *receiving
+	opened bool
 }
 
 // An Interceptor is called around calls and streams, on either side. It calls next with the
 // context that it was given, or one derived from it, and returns next's error or another one. If
 // it does not call next, nothing is sent, or handled. If it returns nil all the same, it must have
 // set Info.Reply: otherwise the call fails with ErrInternal. A stream has no Reply, so it fails.
-// next may be called again when it has returned. Then its last call counts, and a stream that an
-// earlier one has opened is closed. Around a stream, next returns at the server when the stream
-// has ended, and at the client when it was opened. All retries of a call happen within one call of
-// next. Interceptors are called on the caller's or the handler's goroutine; those of OnLoop
-// handlers run on the loop, too.
+// Around a stream, next returns at the server when the stream has ended, and at the client when it
+// was opened. All retries of a call happen within one call of next. Interceptors are called on the
+// caller's or the handler's goroutine; those of OnLoop handlers run on the loop, too.
+//
+// next may be called more than once, also at the same time: the answer is that of the call of next
+// that was the last to succeed. A stream that an earlier one has opened is closed.
+//
+// An interceptor may call next on another goroutine, and return before next has, as net/http's
+// TimeoutHandler does. What next then still comes to reaches nobody: an answer is dropped, and a
+// stream is closed. At a server the handler that was left behind keeps its place and its request
+// until it returns, so it should obey its context, which is cancelled. While next runs, the
+// interceptor must not touch its Info. A call of next after the interceptor has returned fails. A
+// panic in next is that of the goroutine that has called it.
 type Interceptor func(ctx context.Context, call *Info, next func(context.Context) error) error
 
-// chain puts interceptors around an invocation.
-func chain(is []Interceptor, call *Info, ctx context.Context, invoke func(context.Context) error) error {
-	if len(is) == 0 {
-		return invoke(ctx)
-	}
-	return is[0](ctx, call, func(ctx context.Context) error { return chain(is[1:], call, ctx, invoke) })
+// passage is a call on its way through interceptors to what they are around, which is do.
+//
+// An interceptor may call next on another goroutine, and return before next has. So every call of
+// next has an Info of its own, which its interceptor's gets the results from, unless that has
+// returned by then.
+type passage struct {
+	is   []Interceptor
+	m    *method
+	info *Info                                       // the outermost interceptor's
+	do   func(ctx context.Context, call *Info) error // sets call.Reply, or call.stream
+	// notifies call.Ended of a stream that was opened for nobody
+	unopened func(call *Info)
+
+	mu      sync.Mutex
+	went    bool   // do was called
+	running int    // calls of next that have not returned
+	over    bool   // the outermost interceptor has returned
+	done    func() // called when running is 0; nil: none
 }
 
-// around calls do within the interceptors, and returns the answer that is in call.Reply in the
-// end. went: do was called.
-func around[A any](
-	is []Interceptor, ctx context.Context, call *Info, m *method, do func(context.Context) (A, error),
-) (answer A, went bool, err error) {
-	err = chain(is, call, ctx, func(ctx context.Context) error {
-		went, call.Reply = true, nil
-		a, err := do(ctx)
-		if err == nil {
-			call.Reply = a
-		}
-		return err
-	})
-	answer, ok := call.Reply.(A)
-	if err == nil && !ok && (!went || !m.stream) {
-		err = unanswered(m, went)
+// run calls the interceptors.
+func (p *passage) run(ctx context.Context) error { return p.within(ctx, 0, p.info) }
+
+// within calls interceptor i, or do if there are no more.
+func (p *passage) within(ctx context.Context, i int, call *Info) error {
+	if i == len(p.is) {
+		p.mu.Lock()
+		p.went = true
+		p.mu.Unlock()
+		return p.do(ctx, call)
 	}
-	return answer, went, err
+	h := &hop{p: p, i: i, call: call}
+	defer h.leave()
+	return p.is[i](ctx, call, h.next)
+}
+
+// whileAwaited runs fn, unless the outermost interceptor has returned. It does not return while fn
+// runs: so fn may use what the caller has passed.
+func (p *passage) whileAwaited(fn func() error) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.over {
+		return p.tooLate()
+	}
+	return fn()
+}
+
+// atEnd registers done, which is called when the last call of next has returned. It reports whether
+// one is still running; otherwise done is not called. run has returned.
+func (p *passage) atEnd(done func()) (running bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if running = p.running > 0; running {
+		p.done = done
+	}
+	return running
+}
+
+// tooLate is the error of what is attempted when the interceptor that it was for has returned.
+func (p *passage) tooLate() error {
+	return &Error{Code: CodeCanceled, Method: p.m.name, Message: "an interceptor has returned before", Fate: FateNotSent}
+}
+
+// hop is an interceptor that is being called.
+type hop struct {
+	p    *passage
+	i    int
+	call *Info
+	left bool // it has returned; p.mu
+}
+
+func (h *hop) leave() {
+	h.p.mu.Lock()
+	defer h.p.mu.Unlock()
+	h.left = true
+	if h.i == 0 {
+		h.p.over = true
+	}
+}
+
+// next is what the interceptor is given.
+func (h *hop) next(ctx context.Context) (err error) {
+	in, err := h.begin()
+	if err != nil {
+		return err
+	}
+	ok := false
+	defer func() { h.end(in, ok) }()
+	if in.Server {
+		ctx = context.WithValue(ctx, infoKey{}, in)
+	}
+	err = h.p.within(ctx, h.i+1, in)
+	ok = err == nil
+	return err
+}
+
+// begin makes the Info of a call of next. A stream that an earlier one has opened is closed.
+func (h *hop) begin() (*Info, error) {
+	h.p.mu.Lock()
+	if h.left || h.p.over {
+		h.p.mu.Unlock()
+		return nil, h.p.tooLate()
+	}
+	h.p.running++
+	earlier := h.call.stream
+	h.call.stream = nil
+	in := *h.call
+	in.Reply, in.opened = nil, false
+	h.p.mu.Unlock()
+	if earlier != nil {
+		earlier.close(nil)
+	}
+	return &in, nil
+}
+
+// end takes over the results of a call of next, if the interceptor still waits for them.
+func (h *hop) end(in *Info, ok bool) {
+	h.p.mu.Lock()
+	h.p.running--
+	unwanted := in.stream
+	if !h.left {
+		h.call.Ended = in.Ended
+		h.call.opened = h.call.opened || in.opened
+		if ok {
+			unwanted = h.call.stream // of another call of next, which ran beside this one
+			h.call.Reply, h.call.stream = in.Reply, in.stream
+		}
+	}
+	unopened := h.left && in.opened
+	var done func()
+	if h.p.over && h.p.running == 0 {
+		done, h.p.done = h.p.done, nil
+	}
+	h.p.mu.Unlock()
+	if unwanted != nil {
+		unwanted.close(nil)
+	}
+	if unopened {
+		h.p.unopened(in)
+	}
+	if done != nil {
+		done()
+	}
+}
+
+// answerOf calls the interceptors, and returns the answer that is in the outermost one's Reply in
+// the end.
+func answerOf[A any](ctx context.Context, p *passage) (answer A, err error) {
+	err = p.run(ctx)
+	if err != nil {
+		return answer, err
+	}
+	answer, ok := p.info.Reply.(A)
+	if !ok && !(p.m.stream && p.hasGone()) {
+		return answer, p.unanswered()
+	}
+	return answer, nil
+}
+
+// hasGone reports whether do was called.
+func (p *passage) hasGone() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.went
 }
 
 // unanswered is the error of a call whose interceptors have returned neither an error nor an
-// answer. went: the last one has called next.
-func unanswered(m *method, went bool) error {
-	e := &Error{Code: CodeInternal, Method: m.name, Message: "an interceptor has neither gone on nor answered", Fate: FateNotSent}
-	if went {
+// answer.
+func (p *passage) unanswered() error {
+	e := &Error{Code: CodeInternal, Method: p.m.name, Message: "an interceptor has neither gone on nor answered", Fate: FateNotSent}
+	if p.hasGone() {
 		e.Message, e.Fate = "an interceptor has answered with nothing", FateUnknown
 	}
 	return e

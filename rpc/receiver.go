@@ -26,48 +26,56 @@ type Receiver[T any] struct{ r *receiving }
 // not how long the stream lasts. A stream that is not read to its end must be closed, or its ctx
 // must end.
 func Open[Q, T any](ctx context.Context, c *Client, m Stream[Q, T], q *Q) (*Receiver[T], error) {
-	var r *receiving
-	if len(c.cfg.Interceptors) == 0 {
-		var err error
-		if r, err = c.open(ctx, m.m, q); err != nil {
-			return nil, err
-		}
-		return &Receiver[T]{r}, nil
+	if len(c.cfg.Interceptors) > 0 {
+		return openWithin(ctx, c, m, q)
 	}
-	// closes the stream that an interceptor has opened if it then fails, panics or calls next again
-	giveUp := func() {
-		if r != nil {
-			r.close(nil)
-			r = nil
-		}
+	scratch, body, err := c.packRequest(m.m, q)
+	if err != nil {
+		return nil, err
 	}
-	info, went, err := c.info(m.m, q), false, error(nil)
-	opened, delivered := false, false
-	defer func() {
-		giveUp()
-		if opened && !delivered {
-			c.unopened(m.m, info, err)
+	r, err := c.open(ctx, m.m, scratch, body)
+	if err != nil {
+		return nil, err
+	}
+	return &Receiver[T]{r}, nil
+}
+
+// openWithin is Open within the interceptors.
+func openWithin[Q, T any](ctx context.Context, c *Client, m Stream[Q, T], q *Q) (*Receiver[T], error) {
+	p := c.passage(m.m, q)
+	p.do = func(ctx context.Context, call *Info) error {
+		scratch, body, err := c.packWithin(p, call.Request)
+		if err != nil {
+			return err
+		}
+		call.stream, err = c.open(ctx, m.m, scratch, body)
+		call.opened = err == nil
+		return err
+	}
+	p.unopened = func(call *Info) { c.unopened(m.m, call, nil) }
+	var err error
+	delivered := false
+	defer func() { // an interceptor has failed behind next, or has panicked
+		if delivered {
+			return
+		}
+		if p.info.stream != nil {
+			p.info.stream.close(nil)
+		}
+		if p.info.opened {
+			c.unopened(m.m, p.info, err)
 		}
 	}()
-	err = chain(c.cfg.Interceptors, info, ctx, func(ctx context.Context) (err error) {
-		giveUp()
-		went = true
-		r, err = c.open(ctx, m.m, info.Request)
-		opened = opened || err == nil
-		return err
-	})
-	switch {
-	case err != nil:
-		return nil, err
-	case r == nil:
-		err = unanswered(m.m, went)
+	if err = p.run(ctx); err == nil && p.info.stream == nil {
+		err = p.unanswered()
+	}
+	if err != nil {
 		return nil, err
 	}
 	delivered = true
-	r.onEnd(info.Ended)
-	stream := &Receiver[T]{r}
-	r = nil
-	return stream, nil
+	r := p.info.stream
+	r.onEnd(p.info.Ended)
+	return &Receiver[T]{r}, nil
 }
 
 // unopened notifies an interceptor whose stream was opened, but not for the caller, of its end. err
@@ -150,12 +158,8 @@ type receiving struct {
 	ended  func(error) // is called with it; nil: nobody asked, or it was called
 }
 
-// open sends the request of a stream.
-func (c *Client) open(ctx context.Context, m *method, q any) (*receiving, error) {
-	scratch, body, err := c.packRequest(m, q)
-	if err != nil {
-		return nil, err
-	}
+// open sends the request of a stream, body, which lies in scratch.
+func (c *Client) open(ctx context.Context, m *method, scratch *buffer, body []byte) (_ *receiving, err error) {
 	defer scratch.put(len(body))
 	r := c.newReceiving(m)
 	ready, cancel := c.limited(ctx)

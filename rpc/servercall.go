@@ -1,6 +1,7 @@
 package rpc
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/rdmactor/rdmactor/rpc/internal/wire"
@@ -16,6 +17,9 @@ type serverCall struct {
 	next *serverCall // in the workers' queue
 	stopwatch
 
+	passage *passage // through the interceptors; nil: there are none
+	behind  bool     // an interceptor has returned before its next: release follows
+
 	memory *buffer // of body; nil: it is the received message's
 	bytes  int     // of the request, with the memory that it is in; 0 on the loop
 	size   int     // of the request
@@ -26,6 +30,7 @@ type serverCall struct {
 }
 
 func (call *serverCall) begin(h wire.Header, metadata []byte) {
+	call.passage, call.behind = nil, false
 	call.ctx.info.Method, call.ctx.info.Stream, call.ctx.info.Server = call.h.m.name, call.h.m.stream, true
 	call.ctx.info.Peer, call.ctx.info.Identity, call.ctx.info.TLS = call.c.peer, call.c.identity, call.c.tls
 	call.ctx.metadata = metadata
@@ -41,7 +46,9 @@ func (call *serverCall) begin(h wire.Header, metadata []byte) {
 func (call *serverCall) run() {
 	defer func() {
 		call.ctx.end(errHandled)
-		call.drop()
+		if !call.behind {
+			call.drop()
+		}
 	}()
 	call.handle()
 }
@@ -58,6 +65,43 @@ func (call *serverCall) copy() {
 	call.memory = getBufferFor(len(call.body.b))
 	call.body.copy(call.memory.b)
 	call.memory.b = call.body.b
+}
+
+// within prepares the way through the interceptors to do.
+func (call *serverCall) within(request any, do func(ctx context.Context, in *Info) error) {
+	call.ctx.info.Request = request
+	call.passage = &passage{is: call.c.s.cfg.Interceptors, m: call.h.m, info: &call.ctx.info, do: do}
+}
+
+// leave reports whether the handler, or an interceptor, still runs although the outermost one has
+// returned. Then what the call has is kept until they have returned: its place, its context, and
+// what the request is in.
+func (call *serverCall) leave() (behind bool) {
+	if call.passage == nil {
+		return false
+	}
+	if call.h.inline { // the request lies in the message that is being read
+		call.body.retained = call.c.reading.Retain()
+	}
+	if call.passage.atEnd(call.release) {
+		return true
+	}
+	if call.h.inline {
+		call.body.drop()
+	}
+	return false
+}
+
+// release gives back what was kept for a handler that was left behind, except its memory: the
+// answer may lie in that. Any goroutine.
+func (call *serverCall) release() {
+	call.body.drop()
+	out := &call.c.out
+	out.mu.Lock()
+	out.purse.Requests -= call.bytes
+	out.purse.Settle(out.bytes)
+	out.mu.Unlock()
+	call.givePlaceBack()
 }
 
 // drop gives back what the request is in.
@@ -85,6 +129,7 @@ func (call *serverCall) handle() {
 	scratch := getBuffer()
 	var o outcome
 	defer func() {
+		call.behind = call.leave()
 		if call.answer(&o, scratch.b) && !call.h.inline {
 			call.c.out.requestFlush()
 		}
@@ -104,7 +149,7 @@ func (call *serverCall) invoke(scratch []byte) (o outcome) {
 		o.flags = wire.FlagRefused
 	} else {
 		call.own()
-		o.reply, err = call.h.invoke(call.c.s.cfg.Interceptors, &call.ctx, call.body.b, scratch, call)
+		o.reply, err = call.h.invoke(call, scratch)
 	}
 	if err != nil {
 		o.code, o.text, o.details = wireError(err)
@@ -117,7 +162,6 @@ func (call *serverCall) givePlaceBack() {
 	if !call.h.inline {
 		call.c.share.Give(call.h.place(), 1)
 	}
-	call.c.s.answered()
 }
 
 // noMemory is the body of the error that takes the place of an answer for which there is no memory.
@@ -126,7 +170,12 @@ var noMemory = wire.AppendError(nil, "no memory for the answer, because others w
 // answer puts the answer, and reports whether a flush has to be requested.
 func (call *serverCall) answer(o *outcome, scratch []byte) (wake bool) {
 	c := call.c
-	defer call.givePlaceBack()
+	defer func() {
+		if !call.behind {
+			call.givePlaceBack()
+		}
+		c.s.answered()
+	}()
 	h, reply := wire.Header{Type: wire.FrameReply, Call: call.id}, o.reply
 	if o.code == 0 && wire.HeaderLen+len(reply) > c.limit {
 		o.code = CodeTooLarge
@@ -142,7 +191,9 @@ func (call *serverCall) answer(o *outcome, scratch []byte) (wake bool) {
 	own := large(nil, reply)
 	call.stop(call.h.counts)
 	c.out.mu.Lock()
-	c.out.purse.Requests -= call.bytes
+	if !call.behind {
+		c.out.purse.Requests -= call.bytes
+	}
 	sent := 0
 	switch {
 	case c.out.ended:

@@ -366,6 +366,7 @@ func (c *serverConn) call(h wire.Header, body []byte) error {
 	if !c.enter(call) {
 		call.drop()
 		call.givePlaceBack()
+		c.s.answered()
 		c.refuse(h.Call, CodeOverloaded, "no memory for the request", counts, forMemory)
 		return nil
 	}
@@ -433,7 +434,7 @@ func (c *serverConn) callOnLoop(h wire.Header, hd *handler, metadata, body []byt
 
 // recycle ends what callOnLoop has begun. It keeps the call for the next one, if it may.
 func (c *serverConn) recycle(call *serverCall) {
-	if call.ctx.touched() { // somebody may still wait for it
+	if call.behind || call.ctx.touched() { // somebody may still wait for it
 		call.ctx.end(errHandled)
 		return
 	}
