@@ -40,6 +40,9 @@ func (in *receiving) user(ctx actor.Context, r *frame.Record, m *rdma.Received) 
 		in.refuseRecord(ctx, r, frame.RefusedDenied, err)
 		return
 	}
+	if in.inbox.Full() { // its target has little: it does not stop the peer
+		m = nil
+	}
 	in.inbox.Deliver(t.pid, in.envelope(r, msg), weight(r), m)
 }
 

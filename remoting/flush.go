@@ -98,6 +98,12 @@ func (l *link) leaveIfSent(ctx actor.Context) {
 	if !l.bye || l.greeting != open {
 		return
 	}
+	l.p.mu.Lock()
+	waits := l.p.waitsLocked()
+	l.p.mu.Unlock()
+	if waits { // for targets that the peer meters
+		return
+	}
 	l.refuse(ctx, ErrShutdown)
 	l.say(ctx, &frame.Record{Kind: frame.KindGoodbye, Code: frame.GoodbyeShutdown, Reason: "the node shuts down"})
 }

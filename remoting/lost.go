@@ -16,7 +16,9 @@ func (l *link) lost(ctx actor.Context, err error) {
 	p.mu.Lock()
 	p.state = linkDown
 	l.out.backLocked()
-	futures := p.futures.TakeThose(func(r *tables.Request) bool { return r.Packet < l.out.sent })
+	p.user.FreeAll() // the peer says it again
+	waiting := p.user.Numbers()
+	futures := p.futures.TakeThose(func(r *tables.Request) bool { return !waiting[r.Packet] })
 	ours, theirs := p.watches.End()
 	spawns := p.spawns.End()
 	p.purgeLocked()
@@ -64,18 +66,23 @@ func (l *link) unreachable(err error) {
 	p.mu.Lock()
 	l.out.backLocked()
 	var list []outbox.Packet
-	for _, lane := range []*outbox.Lane{&p.system, &p.user} {
-		for {
-			out, ok := lane.Take()
-			if !ok {
-				break
-			}
-			lane.Gone(&out)
-			list = append(list, out)
-			if lane == &p.user {
-				p.counts.DeadLetters += uint64(out.Records)
-			}
+	for {
+		out, ok := p.system.Take()
+		if !ok {
+			break
 		}
+		p.system.Gone(&out)
+		list = append(list, out)
+	}
+	p.user.FreeAll()
+	for {
+		out, ok := p.user.Take()
+		if !ok {
+			break
+		}
+		p.user.Gone(&out)
+		list = append(list, out)
+		p.counts.DeadLetters += uint64(out.Records)
 	}
 	p.awake = false
 	name := p.name

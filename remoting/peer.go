@@ -35,7 +35,7 @@ type peer struct {
 	most        int  // bytes that it takes in one message; 0: not known
 	awake       bool // the link knows that something waits
 	stuck       bool // the link knows that system messages find no room
-	user        outbox.Lane
+	user        outbox.Queue
 	system      outbox.Lane
 	futures     tables.Futures
 	watches     tables.Watches
@@ -55,7 +55,7 @@ const (
 
 func newPeer(h *host, id, number uint64, name string) *peer {
 	p := &peer{host: h, id: id, number: number, name: name, futures: tables.MakeFutures(number)}
-	p.user, p.system = outbox.MakeLane(h.cfg.Queue), outbox.MakeLane(max(h.cfg.Queue/systemShare, outbox.FrameBytes))
+	p.user, p.system = outbox.MakeQueue(h.cfg.Queue), outbox.MakeLane(max(h.cfg.Queue/systemShare, outbox.FrameBytes))
 	return p
 }
 
@@ -78,6 +78,9 @@ func (p *peer) idle() bool {
 
 // waitsLocked reports whether something waits for the peer.
 func (p *peer) waitsLocked() bool { return !p.user.Empty() || !p.system.Empty() }
+
+// readyLocked reports whether something may be sent.
+func (p *peer) readyLocked() bool { return p.user.Ready() || !p.system.Empty() }
 
 func (p *peer) info() PeerInfo {
 	p.mu.Lock()

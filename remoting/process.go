@@ -102,7 +102,7 @@ func (p *peer) overflow(r *frame.Record, m *outgoing) (again bool) {
 	h := p.host
 	policy := h.cfg.Overflow
 	if policy == Block && eventloop.MayWait() == nil {
-		p.awaitRoom(r.Size(), m)
+		p.awaitRoom(r.Target, r.Size(), m)
 		return true
 	}
 	p.mu.Lock()

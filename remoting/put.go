@@ -18,6 +18,7 @@ type outgoing struct {
 	sender *actor.PID
 	future actor.Process // the sender's, if it is a future of this node's
 	room   *peer         // where room is reserved for it; nil: nowhere
+	place  outbox.Place  // ... there
 }
 
 // verdict is what has become of a message.
@@ -34,7 +35,7 @@ const (
 func (p *peer) put(r *frame.Record, m *outgoing) (v verdict, err error) {
 	size := r.Size()
 	p.mu.Lock()
-	first := m.room == p || p.user.Waiters() == 0
+	first := m.room == p || !p.user.Waits(r.Target)
 	p.unreserveLocked(m, size)
 	if v, err = p.putLocked(r, m, size, first); v == accepted {
 		p.unlock()
@@ -56,7 +57,7 @@ func (p *peer) putLocked(r *frame.Record, m *outgoing, size int, first bool) (ve
 		return refused, fmt.Errorf("about %d bytes, and the queue has %d: %w", size, p.user.Limit(), ErrTooLarge)
 	case m.future != nil && p.state == linkBroken:
 		return refused, ErrUnreachable
-	case !first || !p.user.Room(size):
+	case !first || !p.user.Room(r.Target, size):
 		return full, nil
 	case m.future != nil && !p.futures.Room(p.host.alive):
 		return refused, fmt.Errorf("%d futures wait: %w", tables.FuturesMost, ErrQueueFull)
@@ -110,23 +111,24 @@ func (p *peer) putSystemLocked(r *frame.Record) {
 
 // unlock unlocks mu, and wakes the link if it does not know yet that something waits.
 func (p *peer) unlock() {
-	wake := !p.awake && !p.ended
-	p.awake = true
+	wake := !p.awake && !p.ended && p.readyLocked()
+	p.awake = p.awake || wake
 	p.mu.Unlock()
 	if wake {
 		p.host.sys.Root.Send(p.link, flushMsg)
 	}
 }
 
-// awaitRoom waits until there is room for m, of size bytes, which is reserved then, or until the
-// peer has ended.
-func (p *peer) awaitRoom(size int, m *outgoing) {
+// awaitRoom waits until there is room for m, of size bytes, for a target, or until the peer has
+// ended. The room is reserved then.
+func (p *peer) awaitRoom(target string, size int, m *outgoing) {
 	p.mu.Lock()
 	if p.ended {
 		p.mu.Unlock()
 		return
 	}
-	room := p.user.Wait(size)
+	var room <-chan struct{}
+	room, m.place = p.user.Wait(target, size)
 	p.releaseLocked()
 	p.mu.Unlock()
 	<-room
@@ -138,7 +140,8 @@ func (p *peer) awaitRoom(size int, m *outgoing) {
 func (p *peer) unreserveLocked(m *outgoing, size int) {
 	if m.room == p {
 		m.room = nil
-		p.user.Unreserve(size)
+		p.user.Unreserve(m.place, size)
+		m.place = outbox.Place{}
 	}
 }
 

@@ -19,6 +19,7 @@ func (in *receiving) start(ctx actor.Context) {
 		Refuse: func(target *actor.PID, msg any, bytes int, sender *actor.PID, why error) {
 			in.notDelivered(ctx, target, msg, bytes, sender, why)
 		},
+		Meter: in.meter,
 	})
 }
 
@@ -41,7 +42,7 @@ func (in *receiving) read(ctx actor.Context, f unread) *parting {
 				return nil
 			}
 		}
-		if f.next = in.inbox.Full() && in.rec.Kind == frame.KindUser && !tables.IsFuture(in.rec.Target); f.next {
+		if f.next = in.rec.Kind == frame.KindUser && in.inbox.Stops(in.rec.Target) && !tables.IsFuture(in.rec.Target); f.next {
 			f.m.Retain()
 			in.unread.PushFront(f)
 			return nil

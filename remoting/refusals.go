@@ -34,6 +34,10 @@ func (in *receiving) refused(ctx actor.Context, target string, sender *actor.PID
 
 // refusedThere takes note that the peer has refused a message. If a future has asked, it fails.
 func (in *receiving) refusedThere(ctx actor.Context, r *frame.Record) {
+	if r.Sender.ID == "" && r.Code >= frame.RefusedMeter && r.Code <= frame.RefusedFree {
+		in.metered(r)
+		return
+	}
 	no := &Refused{Target: actor.NewPID(in.who.Name, r.Target), By: in.who.Name, Err: reasonOf(r)}
 	if r.Sender.ID != "" {
 		no.Sender = actor.NewPID(in.host.name, r.Sender.ID)

@@ -27,7 +27,7 @@ func waitsFor(t *testing.T, p *peer, r *frame.Record, m *outgoing) (released cha
 	n := p.user.Waiters()
 	p.mu.Unlock()
 	go func() {
-		p.awaitRoom(r.Size(), m)
+		p.awaitRoom(r.Target, r.Size(), m)
 		close(released)
 	}()
 	for waits := false; !waits; time.Sleep(time.Millisecond) {
@@ -56,7 +56,7 @@ func TestRoomIsReservedAtOnePeer(t *testing.T) {
 	for range 2 {
 		_, _ = next.put(r, &m)
 	}
-	if left := next.user.Limit() - next.user.Bytes(); left < 0 || !next.user.Room(left) || next.user.Room(left+1) {
+	if left := next.user.Limit() - next.user.Bytes(); left < 0 || !next.user.Room("u", left) || next.user.Room("u", left+1) {
 		t.Errorf("%d bytes are left, and there is no room for them", left)
 	}
 }

@@ -19,7 +19,6 @@ type sending struct {
 	first  [][]byte        // frames that go before all that waits
 	taken  outbox.Packet   // to be posted next; zero: none
 	send   *reconnect.Send // of what is posted next; nil: not made yet
-	sent   uint64          // user packets with a lower number were posted
 	posted tally
 }
 
@@ -92,7 +91,6 @@ func (out *sending) goneLocked() {
 	case out.taken.System:
 		p.system.Gone(&out.taken)
 	default:
-		out.sent = out.taken.Number + 1
 		p.user.Gone(&out.taken)
 		p.releaseLocked()
 	}

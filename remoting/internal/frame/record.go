@@ -113,6 +113,9 @@ const (
 	RefusedUnknownType             // no codec has a type of that name
 	RefusedUndecodable             // the codec could not decode it
 	RefusedOverflow                // the actor does not consume what it gets
+	RefusedMeter                   // nothing was refused: keep what is for the target
+	RefusedAllow                   // nothing was refused: send it a little
+	RefusedFree                    // nothing was refused: send it everything
 )
 
 // What a kind has.

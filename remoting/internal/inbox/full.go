@@ -28,6 +28,23 @@ func (in *Inbox) measure(from *rdma.Received) {
 // taken a message, and it is full no more.
 func (in *Inbox) Full() bool { return in.full }
 
+// Stops reports whether a message for a target is not to be decoded now. While the inbox is full,
+// targets with little may get more, within a reserve of a quarter of Bytes.
+func (in *Inbox) Stops(target string) bool {
+	if !in.full {
+		return false
+	}
+	if in.pending >= in.bytes+in.bytes/4 {
+		return true
+	}
+	l := in.lines[target]
+	if l == nil {
+		return false
+	}
+	in.look(l)
+	return l.debt() > in.window/4
+}
+
 // enough is how much may be pending in an inbox that is full no more.
 func (in *Inbox) enough() int64 { return in.bytes - in.bytes/4 }
 
@@ -68,9 +85,10 @@ func (in *Inbox) advance() {
 		l := in.slow[i]
 		in.look(l)
 		in.pump(l)
+		in.meterConsumed(l)
 	}
 	in.slow = slices.DeleteFunc(in.slow, func(l *line) bool {
-		l.slow = l.waiting.Len() > 0
+		l.slow = l.waiting.Len() > 0 || l.metered
 		return !l.slow
 	})
 }

@@ -24,6 +24,9 @@ type Config struct {
 	// Refuse is called once for each message that was refused, of so many bytes, in Receive of the
 	// inbox's actor. It may use neither the Inbox nor the message's envelope.
 	Refuse func(target *actor.PID, msg any, bytes int, sender *actor.PID, why error)
+	// Meter is called when the peer should send less to a target, or may send more. nil: it cannot
+	// be notified. It may not use the Inbox.
+	Meter func(target string, what Metering)
 }
 
 const (

@@ -21,6 +21,9 @@ type line struct {
 	logged  bool      // that
 	refused bool      // it takes nothing more until its target consumes again
 	had     int64     // what its target had consumed then
+	metered bool      // the peer knows that ...
+	allowed bool      // ... and was then allowed to send something ...
+	arrived int64     // ... since when so many bytes have arrived
 }
 
 // fewLines is how many lines are kept without looking for idle ones.
@@ -51,7 +54,7 @@ func (in *Inbox) sweep() {
 		if l == in.nobody {
 			return false
 		}
-		if in.look(l); !l.idle() {
+		if in.look(l); !l.idle() || l.metered {
 			return false
 		}
 		delete(in.lines, l.name)
@@ -76,12 +79,14 @@ func (in *Inbox) enter(l *line, process actor.Process, m message) {
 		r := in.routeTo(l, process)
 		if l.waiting.Len() == 0 && in.room(r, m.cost) {
 			in.pass(r, process, m)
+			in.meterArrived(l, m.cost)
 			return
 		}
 	}
 	l.waiting.Push(m)
 	l.bytes += m.cost
 	in.noteSlow(l)
+	in.meterArrived(l, m.cost)
 }
 
 // noteSlow has a line looked at until nothing waits in it.

@@ -5,7 +5,10 @@ import (
 )
 
 // Buffer is memory for a frame, or for a message that is being encoded.
-type Buffer struct{ B []byte }
+type Buffer struct {
+	B     []byte
+	parts []part
+}
 
 var buffers = sync.Pool{New: func() any { return new(Buffer) }}
 

@@ -12,19 +12,20 @@ const FrameBytes = 64 << 10
 // Lane is what waits for a peer, in frames: those that are full, and one that is being filled. It
 // has no mutex: its peer has one.
 type Lane struct {
-	limit  int // bytes that may wait
-	bytes  int // that wait, or are being handed over
-	number uint64
-	full   ring.Ring[Packet]
-	open   Packet // the one that is being filled; zero: it is empty
-	w      frame.Writer
+	limit   int     // bytes that may wait
+	bytes   int     // that wait, or are being handed over
+	number  uint64  // of the packet that was made last
+	packets *uint64 // made so far
+	full    ring.Ring[Packet]
+	open    Packet // the one that is being filled; zero: it is empty
+	w       frame.Writer
 
 	waiters  ring.Ring[waiter]
 	reserved int // bytes for those that were let go on and have not put their messages yet
 }
 
 // MakeLane makes a lane in which so many bytes may wait.
-func MakeLane(limit int) Lane { return Lane{limit: limit} }
+func MakeLane(limit int) Lane { return Lane{limit: limit, packets: new(uint64)} }
 
 // Limit is how many bytes may wait.
 func (l *Lane) Limit() int { return l.limit }
@@ -44,7 +45,10 @@ func (l *Lane) Append(r *frame.Record, size int) error {
 		l.close()
 	}
 	if l.open.IsZero() {
-		l.open = Packet{buf: GetBuffer(), Number: l.number}
+		l.number = *l.packets
+		*l.packets++
+		buf := GetBuffer()
+		l.open = Packet{buf: buf, parts: buf.parts[:0], Number: l.number}
 		l.w.Reset(l.open.buf.B[:0])
 	}
 	l.grow(size)
@@ -81,7 +85,6 @@ func (l *Lane) close() {
 	l.open.buf.B = l.w.Bytes()
 	l.full.Push(l.open)
 	l.open = Packet{}
-	l.number++
 }
 
 // Take takes the next frame. Its bytes count until it has gone.
@@ -111,6 +114,16 @@ func (l *Lane) Records() (n int) {
 		n += l.full.At(i).Records
 	}
 	return n
+}
+
+// numbers adds those of the packets that wait.
+func (l *Lane) numbers(to map[uint64]bool) {
+	if !l.open.IsZero() {
+		to[l.open.Number] = true
+	}
+	for i := range l.full.Len() {
+		to[l.full.At(i).Number] = true
+	}
 }
 
 // Filter drops the records that are not to be kept. A packet keeps its number, and is none any more

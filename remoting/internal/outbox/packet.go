@@ -7,9 +7,17 @@ import (
 // Packet is a frame on its way out. Zero: it is none.
 type Packet struct {
 	buf     *Buffer
+	parts   []part // of a Queue's common lane: for whom it is
+	lane    *own   // of a Queue; nil: common
 	Records int
 	Number  uint64 // within its lane, counted from 0
 	System  bool   // for who has several lanes
+}
+
+// part is how many bytes of a packet are for a target.
+type part struct {
+	target string
+	bytes  int
 }
 
 // IsZero reports whether it is none.
@@ -19,11 +27,17 @@ func (p *Packet) IsZero() bool { return p.buf == nil }
 func (p *Packet) Bytes() []byte { return p.buf.B }
 
 // Free gives up its memory.
-func (p *Packet) Free() { p.buf.Put() }
+func (p *Packet) Free() {
+	if p.parts != nil {
+		clear(p.parts)
+		p.buf.parts = p.parts[:0]
+	}
+	p.buf.Put()
+}
 
 // filter copies the records that are to be kept. The packet is given up.
 func (p *Packet) filter(keep func(*frame.Record) bool) (kept Packet) {
-	kept = Packet{buf: GetBuffer(), Number: p.Number, System: p.System}
+	kept = Packet{buf: GetBuffer(), lane: p.lane, Number: p.Number, System: p.System}
 	var w frame.Writer
 	w.Reset(kept.buf.B[:0])
 	p.Each(func(r *frame.Record) {
