@@ -38,8 +38,10 @@ type (
 	// rdma_listen(3). The identifier must be idle. Listening | AddrInfoError | CommandFailed. A
 	// Serve that was begun and fails costs the identifier: Closed follows.
 	Serve struct {
-		Addr    string // "host:port"; ":port" is all devices
-		Backlog int    // 0 or less: the device's maximum
+		// "host:port"; ":port" is all devices. One address of a name is listened on, an IPv4
+		// address if it has one
+		Addr    string
+		Backlog int // 0 or less: the device's maximum
 	}
 	// Close ends a connection in order (ours): it refuses further sends, waits until the peer has
 	// consumed what was sent before, then disconnects and destroys. On a raw connection it waits

@@ -214,21 +214,24 @@ func (it *ident) serve(c *Serve, sender *actor.PID) {
 		})
 	}
 	it.lookUp(c, node, service, &cmid.AddrInfo{Flags: cmid.RAIPassive, PortSpace: it.id.PortSpace(), QPType: it.cfg.QPType}, func(info []cmid.AddrInfo, err error) {
-		t.begin(dualFirst(info), err)
+		t.begin(listenOrder(info), err)
 	})
 }
 
-// dualFirst puts :: before 0.0.0.0: it listens for both families, unless the host has no IPv6.
-func dualFirst(info []cmid.AddrInfo) []cmid.AddrInfo {
-	slices.SortStableFunc(info, func(a, b cmid.AddrInfo) int {
-		switch dual := func(i cmid.AddrInfo) bool { return i.Src.IsWildcard() && i.Src.Addr().Is6() }; {
-		case dual(a) == dual(b):
+// listenOrder puts :: first, which listens for both families unless the host has no IPv6, and the
+// other IPv4 addresses before IPv6's, as net.Listen does: of a name such as localhost the one that
+// most peers try.
+func listenOrder(info []cmid.AddrInfo) []cmid.AddrInfo {
+	rank := func(i cmid.AddrInfo) int {
+		switch ip := i.Src.Addr(); {
+		case i.Src.IsWildcard() && ip.Is6():
 			return 0
-		case dual(a):
-			return -1
+		case ip.Is4():
+			return 1
 		}
-		return 1
-	})
+		return 2
+	}
+	slices.SortStableFunc(info, func(a, b cmid.AddrInfo) int { return rank(a) - rank(b) })
 	return info
 }
 

@@ -150,6 +150,20 @@ func TestServeTriesEachAddress(t *testing.T) {
 	})
 }
 
+// Of a name's addresses an IPv4 one is taken before the others, as net.Listen does: localhost is
+// 127.0.0.1, where most peers try.
+func TestServePrefersIPv4(t *testing.T) {
+	onFlavors(t, func(w *world) {
+		w.f.Host("far").AddDevice("mem2", "fd00::7")
+		w.far.resolve = addresses("[fd00::7]:7471", there+":7471")
+		p := w.farProbe()
+		p.send(w.far.CreateID(p.pid, IDConfig{}), &Serve{Addr: "there:7471"})
+		if l, _ := next[*Listening](p); l.Local != MustAddr(there+":7471") {
+			w.Errorf("listening on %v", l.Local)
+		}
+	})
+}
+
 func TestServeEverywhere(t *testing.T) {
 	onFlavors(t, func(w *world) {
 		server, client := w.farProbe(), w.probe()

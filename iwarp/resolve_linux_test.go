@@ -34,6 +34,7 @@ func TestResolveErrors(t *testing.T) {
 	}{
 		{"", "", "224.0.0.5:1", unix.ENETUNREACH},
 		{"", "", "255.255.255.255:1", unix.ENETUNREACH},
+		{"", "", "127.255.255.255:1", unix.ENETUNREACH},
 		{"", "", "[ff02::1%lo]:1", unix.ENETUNREACH},
 		{"", "", "[fe80::1]:1", unix.EINVAL},
 		{"", "", "[fe80::1%nosuchif0]:1", unix.ENODEV},

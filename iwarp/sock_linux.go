@@ -33,7 +33,7 @@ func (in *instance) sockaddr(a cmid.Addr) (unix.Sockaddr, int, error) {
 		}
 		sa.ZoneId = index
 	} else if ip.IsLinkLocalUnicast() {
-		return nil, 0, fmt.Errorf("iwarp: link-local address %v needs its zone (%v%%eth0): %w", ip, ip, unix.EINVAL)
+		return nil, 0, fmt.Errorf("iwarp: link-local address %v: add %%INTERFACE, as in %v%%eth0: %w", ip, ip, unix.EINVAL)
 	}
 	return sa, unix.AF_INET6, nil
 }

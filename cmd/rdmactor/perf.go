@@ -65,15 +65,16 @@ func (p *perfer) serve() error {
 }
 
 // measure runs the client.
-func (p *perfer) measure() (err error) {
-	peer, choice, err := p.dialling(p.ctx)
-	if err != nil {
-		return err
-	}
+func (p *perfer) measure() error {
+	return p.toEach(p.ctx, "perf", p.stderr, p.measureAt)
+}
+
+// measureAt runs the client against one address of the server's.
+func (p *perfer) measureAt(peer cmid.Addr, choice device.Choice, last bool) (connected bool, err error) {
 	before := inUse()
 	cl, err := perf.Open(p.config(choice))
 	if err != nil {
-		return err
+		return false, err
 	}
 	r := perf.Report{
 		Device: string(choice.Kind), Level: "verbs", Wait: p.wait, CRC: p.crc, Local: choice.Local.String(), Server: peer.String(),
@@ -85,6 +86,7 @@ func (p *perfer) measure() (err error) {
 		from = cmid.AddrFrom(p.source, 0)
 	}
 	err = p.runs(cl, &r, from, peer)
+	connected = cl.Connected()
 	err = errors.Join(err, cl.Close())
 	if err == nil {
 		err = before.leaked()
@@ -92,7 +94,10 @@ func (p *perfer) measure() (err error) {
 	if err != nil {
 		r.Error = err.Error()
 	}
-	return errors.Join(err, p.leave(&r))
+	if !connected && !last && p.ctx.Err() == nil {
+		return false, err
+	}
+	return connected, errors.Join(err, p.leave(&r))
 }
 
 // runs makes the tests, and prints each result when it is there. Ctrl-C ends them. That is an error

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/rdmactor/rdmactor/cmid"
+	"github.com/rdmactor/rdmactor/internal/device"
 	"github.com/rdmactor/rdmactor/internal/endpoint"
 )
 
@@ -36,15 +37,26 @@ type role interface {
 	over() bool
 }
 
-func (s *session) run() (err error) {
-	find := s.listening
+// run is the whole program. A client has one session after the other, until it is connected.
+func (s *session) run() error {
 	if s.client {
-		find = s.dialling
+		return s.toEach(s.ctx, "ping", s.stderr, func(peer cmid.Addr, c device.Choice, _ bool) (bool, error) {
+			cl := &pingClient{s: s}
+			s.role, s.conns = cl, make(map[*cmid.ID]*conn)
+			err := s.play(peer, c)
+			return cl.established, err
+		})
 	}
-	addr, choice, err := find(s.ctx)
+	s.role, s.conns = &pingServer{s: s}, make(map[*cmid.ID]*conn)
+	at, choice, err := s.listening(s.ctx)
 	if err != nil {
 		return err
 	}
+	return s.play(at, choice)
+}
+
+// play has the role at an address, with a device of its own.
+func (s *session) play(addr cmid.Addr, choice device.Choice) (err error) {
 	driver := s.driver(choice, s.crc, s.stderr)
 	if s.pcap != "" {
 		stop, failed := s.capture(driver)
@@ -130,11 +142,7 @@ func ping(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	s := &session{pingFlags: o, ctx: ctx, stdout: stdout, stderr: stderr, conns: make(map[*cmid.ID]*conn)}
-	s.role = &pingClient{s: s}
-	if o.server {
-		s.role = &pingServer{s: s}
-	}
+	s := &session{pingFlags: o, ctx: ctx, stdout: stdout, stderr: stderr}
 	if err := s.run(); err != nil {
 		return fmt.Errorf("ping: %w", err)
 	}

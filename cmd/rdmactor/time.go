@@ -82,12 +82,9 @@ func (t *timer) serve() error {
 
 // dial measures against a server in another process.
 func (t *timer) dial() error {
-	peer, choice, err := t.dialling(t.ctx)
-	if err != nil {
-		return err
-	}
-	cfg := t.config(choice)
-	return t.client(cfg, choice, peer, nil)
+	return t.toEach(t.ctx, "time", t.stderr, func(peer cmid.Addr, c device.Choice, last bool) (bool, error) {
+		return t.client(t.config(c), c, peer, nil, last)
+	})
 }
 
 // both measures against a server in this process. The server has its own device, and its own loop
@@ -102,12 +99,13 @@ func (t *timer) both() (err error) {
 		return err
 	}
 	cfg := t.config(choice)
-	s, err := timing.Listen(cfg, at)
+	s, err := timing.Listen(cfg, at[0])
 	if err != nil {
 		return err
 	}
 	cfg.Driver = t.driver(choice, false, io.Discard) // the choice has already been printed
-	return errors.Join(t.client(cfg, choice, s.Addr(), s), s.Close())
+	_, err = t.client(cfg, choice, s.Addr(), s, true)
+	return errors.Join(err, s.Close())
 }
 
 func (t *timer) chooseBoth() (device.Choice, error) {
@@ -122,17 +120,18 @@ func (t *timer) chooseBoth() (device.Choice, error) {
 }
 
 // client makes the runs and prints their times. s is the server. It is nil if the server is in
-// another process.
-func (t *timer) client(cfg timing.Config, choice device.Choice, peer cmid.Addr, s timing.Server) error {
+// another process. If a client cannot connect, and peer is not the last address to try, it makes no
+// further runs and prints nothing of them.
+func (t *timer) client(cfg timing.Config, choice device.Choice, peer cmid.Addr, s timing.Server, last bool) (connected bool, err error) {
 	cl, err := timing.OpenClient(cfg)
 	if err != nil {
-		return err
+		return false, err
 	}
 	r := timing.Report{Device: string(choice.Kind), Level: t.level, Local: choice.Local.String(), Server: peer.String()}
 	if !t.json {
 		fmt.Fprintf(t.stdout, "%s, level %s, %v to %v\n\n", r.Device, r.Level, choice.Local, peer)
 	}
-	first, err := t.runs(cl, &r, choice.Local, peer, s)
+	connected, first, err := t.runs(cl, &r, choice.Local, peer, s, last)
 	err = errors.Join(err, cl.Close())
 	if s != nil {
 		n := s.Served()
@@ -145,15 +144,17 @@ func (t *timer) client(cfg timing.Config, choice device.Choice, peer cmid.Addr, 
 		r.First = first.Error()
 		err = errors.Join(fmt.Errorf("%s, the first: %w", plural(r.Errors, "error"), first), err)
 	}
-	if t.json {
+	if t.json && (connected || last) {
 		err = errors.Join(err, r.JSON(t.stdout))
 	}
-	return err
+	return connected, err
 }
 
 // runs makes the runs that the flags ask for. It returns the error of the first identifier that
-// failed as first.
-func (t *timer) runs(cl timing.Client, r *timing.Report, local netip.Addr, peer cmid.Addr, s timing.Server) (first, err error) {
+// failed as first, and whether one was connected, or none had to be.
+func (t *timer) runs(
+	cl timing.Client, r *timing.Report, local netip.Addr, peer cmid.Addr, s timing.Server, last bool,
+) (connected bool, first, err error) {
 	plans := make([]timing.Plan, 0, len(t.counts)+1)
 	for _, n := range t.counts {
 		plans = append(plans, timing.Plan{IDs: n, Connect: true})
@@ -166,12 +167,16 @@ func (t *timer) runs(cl timing.Client, r *timing.Report, local netip.Addr, peer 
 		p.Local, p.Peer = cmid.AddrFrom(local, 0), peer
 		run, err := cl.Run(t.ctx, p)
 		if err != nil {
-			return first, err
+			return connected, first, err
 		}
 		r.Runs = append(r.Runs, run)
 		r.Errors += run.Errors
 		if first == nil {
 			first = run.First
+		}
+		connected = connected || run.Errors < run.IDs
+		if !connected && !last {
+			return connected, first, nil
 		}
 		if !t.json {
 			run.Table(t.stdout)
@@ -181,11 +186,11 @@ func (t *timer) runs(cl timing.Client, r *timing.Report, local netip.Addr, peer 
 		}
 		accepted += p.IDs - run.Errors
 		if left := s.Idle(); left > 0 {
-			return first, fmt.Errorf("the server has %s left whose client has gone", plural(left, "connection"))
+			return connected, first, fmt.Errorf("the server has %s left whose client has gone", plural(left, "connection"))
 		}
 		if n := s.Served().Accepted; first == nil && n != accepted {
-			return first, fmt.Errorf("the server has accepted %s, the client has made %d", plural(n, "connection"), accepted)
+			return connected, first, fmt.Errorf("the server has accepted %s, the client has made %d", plural(n, "connection"), accepted)
 		}
 	}
-	return first, nil
+	return connected, first, nil
 }

@@ -65,15 +65,22 @@ func TestTimeBoth(t *testing.T) {
 	}
 }
 
+// listenTime starts a server of time on 127.0.0.1.
+func listenTime(t *testing.T, level string) *running {
+	t.Helper()
+	before := inUse()
+	srv := listen(t, "time", "-s", "-a", "127.0.0.1", "-p", "0", "--level", level, "--device", "iwarp")
+	// its loop begins when it is listening, and is not the clients' leak
+	for end := time.Now().Add(time.Second); inUse().goroutines == before.goroutines && time.Now().Before(end); {
+		time.Sleep(time.Millisecond) // not for ever: one of before may have ended
+	}
+	return srv
+}
+
 // TestTimeApart: every kind of client with every kind of server, one after the other.
 func TestTimeApart(t *testing.T) {
 	for _, serving := range levels {
-		before := inUse()
-		srv := listen(t, "time", "-s", "-a", "127.0.0.1", "-p", "0", "--level", serving, "--device", "iwarp")
-		// its loop begins when it is listening, and is not the clients' leak
-		for end := time.Now().Add(time.Second); inUse().goroutines == before.goroutines && time.Now().Before(end); {
-			time.Sleep(time.Millisecond) // not for ever: one of before may have ended
-		}
+		srv := listenTime(t, serving)
 		for _, level := range levels {
 			doc := timeIt(t, "-c", "-a", "127.0.0.1", "-p", srv.port, "-I", "127.0.0.3", "-n", "20", "--level", level)
 			if doc.Served != nil || doc.Local != "127.0.0.3" || len(doc.Runs) != 1 {

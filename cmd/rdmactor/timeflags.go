@@ -25,8 +25,8 @@ Flags:
 
 var timeCommand = command{
 	name: "time", usage: timeUsage, server: "the server only", client: "the client only", port: timePort + "; of both sides a free one",
-	addr: "`HOST[:PORT]` to connect to, or to listen on (default: a server's every IPv4 address; " +
-		"of both sides one of an RDMA device, or loopback)",
+	addr: "`HOST[:PORT]` to connect to, or to listen on (default: a server's every address, of the kernel's " +
+		"devices every IPv4 address; of both sides one of an RDMA device, or loopback)",
 	timeout: "how long a step may be without an answer", patience: 30 * time.Second,
 }
 

@@ -2,9 +2,11 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
+	"net"
 	"net/netip"
 	"strings"
 	"time"
@@ -25,7 +27,7 @@ type where struct {
 }
 
 // addrUsage is the help of -a in most subcommands.
-const addrUsage = "`HOST[:PORT]` to connect to, or to listen on (default every IPv4 address, :: for every one)"
+const addrUsage = "`HOST[:PORT]` to connect to, or to listen on (default every address; of the kernel's devices every IPv4 address)"
 
 // command has the text for the flags of where in a subcommand's help.
 type command struct {
@@ -75,28 +77,61 @@ func (c command) check(w *where, otherwise string, passive bool) error {
 	return w.device.Check()
 }
 
-// lookup resolves a name and the port as rping does. If passive is true, the result is an address
-// to listen on.
-func (w *where) lookup(ctx context.Context, name string, passive bool) (cmid.Addr, error) {
+// lookup resolves a name and the port. If passive is true, the results are addresses to listen on.
+// There is one at least.
+func (w *where) lookup(ctx context.Context, name string, passive bool) ([]cmid.Addr, error) {
 	ctx, cancel := context.WithTimeout(ctx, w.timeout)
 	defer cancel()
-	return device.Lookup(ctx, cmid.PortSpaceTCP, name, w.port, passive)
+	return device.LookupAll(ctx, cmid.PortSpaceTCP, name, w.port, passive)
 }
 
 // listening returns the address on which a server listens, and its device.
 func (w *where) listening(ctx context.Context) (at cmid.Addr, c device.Choice, err error) {
-	if at, err = w.lookup(ctx, w.addr, true); err == nil {
-		c, err = device.Listening(w.device, at.Addr())
+	list, err := w.lookup(ctx, w.addr, true)
+	if err != nil {
+		return at, c, err
+	}
+	at = list[0]
+	c, err = device.Listening(w.device, at.Addr())
+	if w.addr == "" && c.Kind == device.IWARP && hasIPv6() {
+		at = cmid.AddrFrom(netip.IPv6Unspecified(), at.Port()) // it takes IPv4 as well
 	}
 	return at, c, err
 }
 
-// dialling returns the address to which a client connects, and its device.
-func (w *where) dialling(ctx context.Context) (peer cmid.Addr, c device.Choice, err error) {
-	if peer, err = w.lookup(ctx, w.addr, false); err == nil {
-		c, err = device.Dialling(w.device, w.source, peer.Addr())
+// hasIPv6 reports whether this host has IPv6.
+func hasIPv6() bool {
+	l, err := net.Listen("tcp6", "[::]:0")
+	if err != nil {
+		return false
 	}
-	return peer, c, err
+	_ = l.Close()
+	return true
+}
+
+// toEach calls try with each address of the server's name, and the device for it, until one
+// connects or the server's program rejects. name is the subcommand's: what became of an address
+// before the last goes to stderr.
+func (w *where) toEach(
+	ctx context.Context, name string, stderr io.Writer, try func(peer cmid.Addr, c device.Choice, last bool) (connected bool, err error),
+) error {
+	peers, err := w.lookup(ctx, w.addr, false)
+	if err != nil {
+		return err
+	}
+	for i, peer := range peers {
+		connected, last := false, i == len(peers)-1
+		c, err := device.Dialling(w.device, w.source, peer.Addr())
+		if err == nil {
+			connected, err = try(peer, c, last)
+		}
+		rejected, ok := errors.AsType[*cmid.Rejected](err)
+		if err == nil || connected || last || ctx.Err() != nil || ok && rejected.Reason.ByApplication() {
+			return err
+		}
+		fmt.Fprintf(stderr, "rdmactor: %s: %v: %s; trying %v\n", name, peer, cmid.Brief(err), peers[i+1])
+	}
+	return nil
 }
 
 // driver makes the driver of the chosen device. If the program made the choice, driver prints it.

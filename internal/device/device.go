@@ -3,12 +3,16 @@
 package device
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 	"strings"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/rdmactor/rdmactor/cmid"
 	"github.com/rdmactor/rdmactor/iwarp"
@@ -94,31 +98,69 @@ func Named(ctx context.Context, k Kind, addr string, passive bool) (Choice, erro
 	if err != nil {
 		return Choice{}, err
 	}
-	at, err := Lookup(ctx, cmid.PortSpaceTCP, name, port, passive)
+	list, err := LookupAll(ctx, cmid.PortSpaceTCP, name, port, passive)
 	if err != nil {
 		return Choice{}, err
 	}
 	if passive {
-		return Listening(k, at.Addr())
+		return Listening(k, list[0].Addr())
 	}
-	return Dialling(k, netip.Addr{}, at.Addr())
+	return diallingAny(thisHost{}, list)
+}
+
+// diallingAny chooses for connections to one of several addresses, which are tried in turn: Kernel
+// if one of them belongs to an RDMA device, otherwise what the first one with a route says.
+func diallingAny(h host, list []cmid.Addr) (c Choice, err error) {
+	var errs error
+	found := false
+	for _, a := range list {
+		one, err := dialling(h, Auto, netip.Addr{}, a.Addr())
+		switch {
+		case err != nil:
+			errs = errors.Join(errs, err)
+		case one.Kind == Kernel:
+			return one, nil
+		case !found:
+			found, c = true, one
+		}
+	}
+	if found {
+		return c, nil
+	}
+	return Choice{}, errs
 }
 
 // Lookup resolves a name and a port or service: to an address to listen on when passive, else to
-// one to connect to.
+// one to connect to. It is the first of LookupAll.
 func Lookup(ctx context.Context, ps cmid.PortSpace, name, port string, passive bool) (cmid.Addr, error) {
+	list, err := LookupAll(ctx, ps, name, port, passive)
+	if err != nil {
+		return cmid.Addr{}, err
+	}
+	return list[0], nil
+}
+
+// LookupAll is Lookup for all addresses of the name, one at least, in the order to try them.
+func LookupAll(ctx context.Context, ps cmid.PortSpace, name, port string, passive bool) ([]cmid.Addr, error) {
 	hints := &cmid.AddrInfo{PortSpace: ps}
 	if passive {
 		hints.Flags = cmid.RAIPassive
 	}
 	list, err := cmid.LookupAddrInfo(ctx, name, port, hints)
-	switch {
-	case err != nil:
-		return cmid.Addr{}, err
-	case passive:
-		return list[0].Src, nil
+	if err != nil {
+		return nil, err
 	}
-	return list[0].Dst, nil
+	all := make([]cmid.Addr, len(list))
+	for i, info := range list {
+		all[i] = info.Dst
+		if passive {
+			all[i] = info.Src
+		}
+	}
+	if passive { // IPv4 first, as net.Listen does
+		slices.SortStableFunc(all, func(a, b cmid.Addr) int { return cmp.Compare(a.Family(), b.Family()) })
+	}
+	return all, nil
 }
 
 // Any chooses for connections of this host with itself. Choice.Local is an address for them, and
@@ -128,6 +170,9 @@ func Any(k Kind) (Choice, error) { return anywhere(thisHost{}, k) }
 func dialling(h host, k Kind, local, peer netip.Addr) (Choice, error) {
 	if err := k.Check(); err != nil {
 		return Choice{}, err
+	}
+	if peer.Is6() && peer.IsLinkLocalUnicast() && peer.Zone() == "" {
+		return Choice{}, fmt.Errorf("%v is on every interface's link: add %%INTERFACE, as in %v%%eth0 (%w)", peer, peer, unix.EINVAL)
 	}
 	if !local.IsValid() || local.IsUnspecified() {
 		var err error

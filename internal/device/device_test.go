@@ -5,6 +5,10 @@ import (
 	"net/netip"
 	"strings"
 	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmactor/rdmactor/cmid"
 )
 
 // fakeHost is a host with these RDMA devices.
@@ -164,6 +168,54 @@ func TestNamed(t *testing.T) {
 		}
 		if !strings.Contains(said, c.want) {
 			t.Errorf("%s for %s: %s; want %s", c.kind, c.addr, said, c.want)
+		}
+	}
+}
+
+// routed is a host with a route to some addresses only.
+type routed struct {
+	fakeHost
+	sources map[string]string // by peer
+}
+
+func (h *routed) source(peer netip.Addr) (netip.Addr, error) {
+	if from, ok := h.sources[peer.String()]; ok {
+		return netip.MustParseAddr(from), nil
+	}
+	return netip.Addr{}, errors.New("network is unreachable")
+}
+
+// TestDiallingAny: of several addresses the first one does not decide alone, nor one without a
+// route.
+func TestDiallingAny(t *testing.T) {
+	h := &routed{fakeHost{devices: soft}, map[string]string{"10.10.9.7": "10.10.9.1", "10.10.1.7": "10.10.1.1"}}
+	for _, c := range []struct{ peers, want string }{
+		{"10.10.9.7", "device: iwarp (no RDMA device has 10.10.9.1)"},
+		{"2001:db8::2 10.10.9.7", "device: iwarp (no RDMA device has 10.10.9.1)"},
+		{"2001:db8::2 10.10.9.7 10.10.1.7", "device: kernel (rxe0 has 10.10.1.1)"},
+		{"2001:db8::2 2001:db8::3", "no way to 2001:db8::2: network is unreachable\nno way to 2001:db8::3: network is unreachable"},
+	} {
+		var list []cmid.Addr
+		for _, p := range strings.Fields(c.peers) {
+			list = append(list, cmid.AddrFrom(addr(p), 7471))
+		}
+		got, err := diallingAny(h, list)
+		said := got.String()
+		if err != nil {
+			said = err.Error()
+		}
+		if said != c.want {
+			t.Errorf("%s: %q, want %q", c.peers, said, c.want)
+		}
+	}
+}
+
+// TestLinkLocalWithoutZone: the error says what is missing.
+func TestLinkLocalWithoutZone(t *testing.T) {
+	for _, k := range []Kind{Auto, IWARP, Kernel} {
+		_, err := Dialling(k, netip.Addr{}, addr("fe80::1"))
+		if !errors.Is(err, unix.EINVAL) || !strings.Contains(err.Error(), "add %INTERFACE, as in fe80::1%eth0") {
+			t.Errorf("--device %s: %v", k, err)
 		}
 	}
 }

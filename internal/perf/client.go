@@ -26,7 +26,10 @@ type Plan struct {
 }
 
 // Client runs tests one after the other.
-type Client struct{ h *host }
+type Client struct {
+	h         *host
+	connected bool
+}
 
 // Open opens the device for a Client.
 func Open(cfg Config) (*Client, error) {
@@ -35,6 +38,9 @@ func Open(cfg Config) (*Client, error) {
 	cl.h = h
 	return cl, err
 }
+
+// Connected reports whether a test that is over had a connection.
+func (cl *Client) Connected() bool { return cl.connected }
 
 // Close frees everything.
 func (cl *Client) Close() error { return cl.h.close() }
@@ -53,7 +59,9 @@ func (cl *Client) run(ctx context.Context, r *run) (Result, error) {
 	defer context.AfterFunc(ctx, func() {
 		_ = cl.h.loop.Post(func() { r.interrupt(ctx.Err()) })
 	})()
-	if err := <-r.done; err != nil {
+	err := <-r.done
+	cl.connected = cl.connected || r.connected
+	if err != nil {
 		return Result{}, fmt.Errorf("%s of %s, %d bytes: %s: %w", r.Kind, r.Op, r.Size, r.step, err)
 	}
 	return r.result, nil
@@ -89,11 +97,12 @@ type run struct {
 	result Result
 	path   *Path // once it is established
 
-	begun   time.Time // begin of the warm-up, then of the measurement
-	cpu     time.Duration
-	measure bool
-	base    int // value of n at the end of the warm-up
-	n       int // messages known to have arrived, round trips, or Reads
+	connected bool
+	begun     time.Time // begin of the warm-up, then of the measurement
+	cpu       time.Duration
+	measure   bool
+	base      int // value of n at the end of the warm-up
+	n         int // messages known to have arrived, round trips, or Reads
 
 	posted time.Time // latency: when the message was posted
 	times  measure.Times
@@ -179,6 +188,7 @@ func (r *run) clientShape() shape {
 
 func (r *run) established(to place) error {
 	r.c.meet(to)
+	r.connected = true
 	r.path = pathOf(r.c.ID.Path())
 	r.step = "measuring"
 	r.begun, r.cpu = time.Now(), measure.CPUTime()

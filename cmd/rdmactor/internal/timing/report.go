@@ -99,7 +99,8 @@ func milli(d time.Duration) float64 { return float64(d) / float64(time.Milliseco
 // JSON writes the report as one JSON document.
 func (r *Report) JSON(w io.Writer) error { return measure.JSON(w, r) }
 
-// Table writes a run as a table with cmtime's columns.
+// Table writes a run as a table with cmtime's columns. If all identifiers have failed there are no
+// times of a step, but only the number of errors.
 func (r *Run) Table(w io.Writer) {
 	what, unconnected := "identifier", ", not connected"
 	if r.Connect {
@@ -109,6 +110,10 @@ func (r *Run) Table(w io.Writer) {
 		what += "s"
 	}
 	fmt.Fprintf(w, "%d %s%s\n", r.IDs, what, unconnected)
+	if r.Errors == r.IDs {
+		fmt.Fprintf(w, "errors: %d\n\n", r.Errors)
+		return
+	}
 	fmt.Fprintln(w, "step              total ms     max ms     min us  us / conn")
 	var notes []string
 	for _, s := range r.Steps {

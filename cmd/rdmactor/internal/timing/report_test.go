@@ -50,6 +50,13 @@ errors: 1
 	if want := "1 identifier, not connected\n"; !strings.HasPrefix(out.String(), want) {
 		t.Errorf("the table is %q, want %q first", &out, want)
 	}
+	out.Reset()
+	r = sample()
+	r.Errors = r.IDs // what their steps took until they failed is no measurement
+	r.Table(&out)
+	if want := "4 connections\nerrors: 4\n\n"; out.String() != want {
+		t.Errorf("if all have failed the table is %q, want %q", &out, want)
+	}
 }
 
 // TestSchema: programs read these names.
