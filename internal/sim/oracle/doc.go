@@ -11,6 +11,7 @@
 //   - [Bounds]: what grows stays within its limit.
 //   - [Isolation]: a connection that behaves lives, and gets on.
 //   - [Liveness]: when nothing disturbs any more, what is outstanding comes.
+//   - [Returned]: at a quiet moment, while the program lives, all that was taken is returned.
 //   - [End]: nothing is left.
 //
 // The ledgers are pure: no goroutine, no clock, no input but calls. Time is passed in, counted from

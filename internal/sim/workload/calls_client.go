@@ -102,6 +102,7 @@ func (w *calls) call(p *world.Process, machine int) {
 	for _, e := range me.clients {
 		e.c.Close()
 	}
+	w.settle(p, me.rt)
 	w.left[machine] = true
 }
 

@@ -86,6 +86,7 @@ func (s *service) run(p *world.Process) {
 	if next.c != nil {
 		next.c.Close()
 	}
+	w.settle(p, rt)
 	s.over = true
 }
 

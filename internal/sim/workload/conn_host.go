@@ -3,6 +3,7 @@ package workload
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -34,6 +35,7 @@ type connections struct {
 	late       bool // it is in the trace what is outstanding
 	closing    bool // everything was answered, and the runtimes are shut down
 	open       int  // of them: how many are not yet
+	empties    bool // the programs close everything before
 }
 
 func newConnections(e *Env, ops []Op) Workload {
@@ -123,7 +125,7 @@ func (w *connections) close() {
 		c.ending = true
 		c.excuse()
 	}
-	w.open = len(w.hosts)
+	w.open, w.empties = len(w.hosts), w.e.Rand.IntN(2) == 0
 	// as a step of its own: Done must not start anything
 	w.e.World.After(0, w.e.Name+" shuts down", func() {
 		for _, h := range w.hosts {
@@ -136,11 +138,34 @@ func (w *connections) close() {
 func (h *connHost) shutdown() {
 	h.p.Sleep(rest)
 	h.idle()
+	if h.w.empties {
+		h.empty()
+	}
+	for slices.ContainsFunc(h.w.hosts, (*connHost).retains) {
+		h.p.Sleep(time.Second)
+	}
+	h.w.e.settle(h.p, h.rt)
 	if err := h.rt.Shutdown(context.Background()); err != nil {
 		h.w.e.World.Fail("%s: %s: Shutdown: %v", h.w.e.Name, h.p.Name(), err)
 	}
 	h.p.Sleep(time.Second) // owners off the loops get what was sent to them
 	h.w.open--
+}
+
+// empty closes what the program has, and waits until it is gone. The runtime lives on.
+func (h *connHost) empty() {
+	left := 0
+	for _, i := range h.rt.Inspect() {
+		var cmd rdma.Command = &rdma.DestroyID{}
+		if i.Wire != "" {
+			cmd = &rdma.Close{}
+		}
+		left++
+		h.ask(i.PID, cmd, func(any) { left-- })
+	}
+	for left > 0 && !h.p.Dead() {
+		h.p.Sleep(time.Second)
+	}
 }
 
 // outstanding lists what is to come.

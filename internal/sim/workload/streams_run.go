@@ -41,6 +41,7 @@ func (w *streams) dial(p *world.Process, machine int) {
 		})
 	}
 	me.until(20*time.Millisecond, me.idle)
+	w.settle(p, rt)
 	w.left[machine] = true
 }
 
@@ -112,6 +113,7 @@ func (w *streams) serve(p *world.Process) {
 		me.until(time.Millisecond, func() bool { return over })
 	}
 	me.until(20*time.Millisecond, me.idle)
+	w.settle(p, rt)
 	w.left[0] = true
 }
 

@@ -1,0 +1,50 @@
+package oracle
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Returned judges quiet moments, in which a program lives and has nothing under way: everything
+// that was taken for messages, connections and peers that are gone has to be returned by then. So
+// it finds what a Shutdown hides: a budget that shrinks, a place that nobody has, a waiter that
+// nobody wakes. The zero value, with Fail and Within set, is empty.
+type Returned struct {
+	Fail Fail
+	// Within is how long it may take from the first look on until everything is returned.
+	Within time.Duration
+
+	since  time.Duration
+	looked bool
+}
+
+// Held is something that a program has at a quiet moment.
+type Held struct {
+	What  string // such as "bytes of the pool send of host1's loop 0"
+	Count int
+	Owed  int // to be returned later: what those have that are still there
+}
+
+// Look enters what there is now. It reports whether nothing is to be returned any more, or that it
+// is too late, which is a failure.
+func (l *Returned) Look(now time.Duration, where string, all []Held) (over bool) {
+	if !l.looked {
+		l.looked, l.since = true, now
+	}
+	var left []string
+	for _, h := range all {
+		if h.Count != h.Owed {
+			left = append(left, fmt.Sprintf("%d %s, want %d", h.Count, h.What, h.Owed))
+		}
+	}
+	switch {
+	case len(left) == 0:
+		return true
+	case now-l.since < l.Within:
+		return false
+	}
+	l.Fail("%v: %s has not returned everything, %v after the last of it was used: %s",
+		now, where, now-l.since, strings.Join(left, "; "))
+	return true
+}
