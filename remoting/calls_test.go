@@ -37,3 +37,28 @@ func TestCallsThatDoNotReturn(t *testing.T) {
 		t.Errorf("%d calls", got)
 	}
 }
+
+// Calls of Admit that have returned do not count, whatever they have returned: a node that has been
+// asked often goes on asking.
+func TestCallsThatReturn(t *testing.T) {
+	for name, admit := range map[string]func() error{
+		"admits": func() error { return nil }, "refuses": func() error { return errClosed }, "panics": func() error { panic("Admit") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			var calls atomic.Int64
+			n := start(t, remoting.Config{Peers: 2, Admit: func(remoting.Peer) error {
+				calls.Add(1)
+				return admit()
+			}})
+			host := start(t, remoting.Config{})
+			const most = 8 // that may be under way
+			for i := range 2 * most {
+				s := meetFrom(t, host, n, fmt.Sprint("asks:", i)).connect()
+				s.hello()
+				eventually(t, "Admit is not called any more", func() bool { return calls.Load() == int64(i+1) })
+				s.sys.Root.Send(s.link, &rdma.DestroyID{})
+				eventually(t, "it is remembered", func() bool { return len(n.Peers()) == 0 })
+			}
+		})
+	}
+}
