@@ -51,6 +51,35 @@ func (in *instance) withoutDevices(err error) error {
 	return err
 }
 
+// noDeviceTo explains ENODEV for an address that was to be resolved: by the interface from which
+// this host sends to it. Connecting a datagram socket sends nothing.
+func noDeviceTo(dst netip.Addr) error {
+	const discard = 9 // any port does
+	c, err := net.DialUDP("udp", nil, net.UDPAddrFromAddrPort(netip.AddrPortFrom(dst, discard)))
+	if err != nil {
+		return unix.ENODEV
+	}
+	defer func() { _ = c.Close() }()
+	src := c.LocalAddr().(*net.UDPAddr).AddrPort().Addr().Unmap().WithZone("")
+	name := "an interface"
+	interfaces, _ := net.Interfaces() // without them the address must do
+	for _, i := range interfaces {
+		addrs, _ := i.Addrs()
+		if slices.ContainsFunc(addrs, func(a net.Addr) bool {
+			n, ok := a.(*net.IPNet)
+			ip, valid := netip.Addr{}, false
+			if ok {
+				ip, valid = netip.AddrFromSlice(n.IP)
+			}
+			return valid && ip.Unmap() == src
+		}) {
+			name = i.Name
+			break
+		}
+	}
+	return fmt.Errorf("this host sends to %v from %v on %s, which is no RDMA device's (`rdma link` lists those that are): %w", dst, src, name, unix.ENODEV)
+}
+
 // learn asks for the addresses and the device. The error is a *NodeGUIDError if there is a device,
 // and nothing says which.
 func (id *ident) learn() error {
@@ -99,6 +128,7 @@ func (id *ident) resolveAddr(c *cmid.ResolveAddr) error {
 			return err
 		}
 	}
+	id.dst = c.Dst.Addr()
 	if err = id.in.file.ResolveAddr(id.kid, &src, &dst, millis(c.Timeout)); err != nil {
 		_ = id.learn() // it has bound nevertheless, or there is nothing to learn
 	}

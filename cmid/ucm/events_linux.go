@@ -151,6 +151,9 @@ func (id *ident) follow(ev *cmid.DriverEvent) {
 		}
 	case states.KindAddrError:
 		_ = id.learn() // resolving has bound it
+		if ev.Status == -int32(unix.ENODEV) {
+			ev.Err = noDeviceTo(id.dst)
+		}
 	case states.KindEstablished:
 		id.phase = connected
 		id.limitReads(ev.Param.ResponderResources)

@@ -1,6 +1,8 @@
 package ucm
 
 import (
+	"net/netip"
+
 	"github.com/rdmactor/rdmactor/cmid"
 	"github.com/rdmactor/rdmactor/cmid/ucm/uabi"
 	"github.com/rdmactor/rdmactor/eventloop"
@@ -44,16 +46,19 @@ type ident struct {
 	datagram    bool   // UD
 	phase       phase
 	local, peer cmid.Addr
-	dev         *device // nil without one
+	dst         netip.Addr // that was to be resolved last
+	dev         *device    // nil without one
 	port        uint8
 	qp          verbs.ProviderQP
 	offered     cmid.ConnParam // the request's
 	// Reads that we want to have outstanding, as connect or accept has said
-	asks   uint8
-	tos    uint8 // that was set
-	hasTOS bool
-	path   cmid.Path // zero until there is a connection
-	groups []*group
+	asks uint8
+	// minRNRTimer is the peer's wait for a receive, as connect or accept has said.
+	minRNRTimer uint8
+	tos         uint8 // that was set
+	hasTOS      bool
+	path        cmid.Path // zero until there is a connection
+	groups      []*group
 	// the channels it was migrated from: requests that came there brought identifiers of theirs
 	past []*uabi.File
 
