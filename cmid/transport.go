@@ -28,6 +28,10 @@ type Transport struct {
 	// RNRRetryCount is how often the peer is to send a message again for which this side had no
 	// receive posted. 0, and more than 6: for ever. iWARP ignores it.
 	RNRRetryCount uint8
+	// MinRNRTimer is how long the peer waits before it sends again what this side had no receive
+	// for. It is rounded up to a value that InfiniBand has, from 10 µs to 491.52 ms. 0: 0.64 ms.
+	// iWARP ignores it.
+	MinRNRTimer time.Duration
 }
 
 // Or is t, with d's where it says nothing.
@@ -35,6 +39,7 @@ func (t Transport) Or(d Transport) Transport {
 	return Transport{
 		TrafficClass: cmp.Or(t.TrafficClass, d.TrafficClass), AckTimeout: cmp.Or(t.AckTimeout, d.AckTimeout),
 		RetryCount: cmp.Or(t.RetryCount, d.RetryCount), RNRRetryCount: cmp.Or(t.RNRRetryCount, d.RNRRetryCount),
+		MinRNRTimer: cmp.Or(t.MinRNRTimer, d.MinRNRTimer),
 	}
 }
 
@@ -62,13 +67,49 @@ func (t *Transport) ConnectParam(p *ConnParam) *ConnParam {
 func (t *Transport) AcceptParam(p *ConnParam) *ConnParam { return t.param(p, t.RetryCount) }
 
 func (t *Transport) param(p *ConnParam, again uint8) *ConnParam {
-	if p != nil || t.RetryCount == 0 && t.RNRRetryCount == 0 {
+	if p != nil || t.RetryCount == 0 && t.RNRRetryCount == 0 && t.MinRNRTimer <= 0 {
 		return p
 	}
 	const deviceMax, noEnd = 255, 7
 	return &ConnParam{
 		ResponderResources: deviceMax, InitiatorDepth: deviceMax,
 		RetryCount: min(again, retries), RNRRetryCount: cmp.Or(min(t.RNRRetryCount, noEnd), noEnd),
+		MinRNRTimer: t.rnrTimer(),
+	}
+}
+
+// DefaultMinRNRTimer is the exponent of ConnParam.MinRNRTimer that 0 means.
+const DefaultMinRNRTimer = 12
+
+// maxRNRTimer is the largest exponent.
+const maxRNRTimer = 31
+
+// rnrTimer returns the least exponent that gives MinRNRTimer, 0 without one.
+func (t *Transport) rnrTimer() uint8 {
+	if t.MinRNRTimer <= 0 {
+		return 0
+	}
+	for e := uint8(1); e < maxRNRTimer; e++ {
+		if RNRTimer(e) >= t.MinRNRTimer {
+			return e
+		}
+	}
+	return maxRNRTimer
+}
+
+// RNRTimer returns what an exponent of ConnParam.MinRNRTimer means: 10 µs for 1, and 20, 30, 40,
+// 60, 80, 120 µs and so on for those from 2 on. The verbs take 0 for 655.36 ms.
+func RNRTimer(exponent uint8) time.Duration {
+	const unit = 10 * time.Microsecond
+	switch e := min(exponent, maxRNRTimer); {
+	case e == 0:
+		return unit << 16
+	case e == 1:
+		return unit
+	case e%2 == 0:
+		return unit << (e / 2)
+	default:
+		return unit << (e / 2) * 3 / 2
 	}
 }
 
@@ -100,6 +141,9 @@ type Path struct {
 	AckTimeout      time.Duration // 0: for ever
 	RetryCount      uint8
 	RNRRetryCount   uint8 // 7: for ever
+	// MinRNRTimer is how long the peer waits before it sends again what this side had no receive
+	// for.
+	MinRNRTimer time.Duration
 }
 
 // PathOf is the Path of the attributes that have brought a queue pair to RTR and to RTS. For
@@ -108,6 +152,7 @@ func PathOf(rtr, rts *verbs.QPAttr) Path {
 	p := Path{
 		GIDIndex: rtr.AH.GRH.SGIDIndex, SL: rtr.AH.SL, TrafficClass: rtr.AH.GRH.TrafficClass, MTU: 128 << min(rtr.PathMTU, 5),
 		RetryCount: rts.RetryCount, RNRRetryCount: rts.RNRRetry,
+		MinRNRTimer: RNRTimer(rtr.MinRNRTimer),
 	}
 	if rts.Timeout > 0 {
 		p.AckTimeout = AckTimeout(rts.Timeout)

@@ -23,6 +23,24 @@ func TestAckTimeout(t *testing.T) {
 	}
 }
 
+// TestRNRTimer: the pause is never shorter than what was asked for, if InfiniBand has one so long,
+// and 0, which the verbs take for 655 ms, is never what comes out.
+func TestRNRTimer(t *testing.T) {
+	for d, want := range map[time.Duration]uint8{
+		1: 1, 10_000: 1, 10_001: 2, 30_000: 3, 60_000: 5, 640_000: 12, time.Millisecond: 14, 491_520_000: 31, math.MaxInt64: 31,
+	} {
+		p := (&Transport{MinRNRTimer: d}).ConnectParam(nil)
+		if p == nil || p.MinRNRTimer != want {
+			t.Errorf("%v: %+v, want the exponent %d", d, p, want)
+		} else if got := RNRTimer(want); got < d && want < 31 {
+			t.Errorf("%v has become %v", d, got)
+		}
+	}
+	if RNRTimer(0) != 655_360*time.Microsecond || RNRTimer(DefaultMinRNRTimer) != 640*time.Microsecond {
+		t.Errorf("0 is %v, the default %v", RNRTimer(0), RNRTimer(DefaultMinRNRTimer))
+	}
+}
+
 // TestTransportCounts: of what nobody has set nothing is said, and the counts end on every device.
 func TestTransportCounts(t *testing.T) {
 	own := &ConnParam{RetryCount: 7}

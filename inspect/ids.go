@@ -339,11 +339,13 @@ type pathView struct {
 	AckTimeout    float64 `json:"ack_timeout_seconds"`
 	RetryCount    uint8   `json:"retry_count"`
 	RNRRetryCount uint8   `json:"rnr_retry_count"`
+	MinRNRTimer   float64 `json:"min_rnr_timer_seconds"`
 }
 
 func pathOf(p *rdma.Path) pathView {
 	return pathView{
 		p.GIDIndex, p.GIDType, p.NetDev, p.SL, p.TrafficClass, p.MTU, p.AckTimeout.Seconds(), p.RetryCount, p.RNRRetryCount,
+		p.MinRNRTimer.Seconds(),
 	}
 }
 

@@ -1,6 +1,7 @@
 package cmidtest
 
 import (
+	"cmp"
 	"encoding/binary"
 	"net/netip"
 
@@ -120,6 +121,7 @@ func (id *ident) travels(p *cmid.ConnParam) {
 		rts.RetryCount = p.RetryCount
 	}
 	rts.RetryCount = min(rts.RetryCount, retries)
+	rtr.MinRNRTimer = cmp.Or(id.own.MinRNRTimer, cmid.DefaultMinRNRTimer)
 	n.path = cmid.PathOf(&rtr, &rts)
 	n.path.GIDType, n.path.NetDev = "RoCE v2", id.dev.name
 }

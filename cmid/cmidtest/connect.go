@@ -55,6 +55,7 @@ func (id *ident) connect(c *cmid.Connect) error {
 	}
 	id.own = own
 	m := &message{ps: id.ps, src: id.local, dst: id.peer, private: clone(c.PrivateData), param: id.own, class: id.network.class}
+	m.param.MinRNRTimer = 0 // no message carries it
 	id.network.ofRequest = m.class
 	id.state = states.Connecting
 	if id.in.f.iwarp {
@@ -197,7 +198,7 @@ func (id *ident) accept(c *cmid.Accept) error {
 		id.own.InitiatorDepth = id.ord
 	}
 	m := &message{ps: id.ps, private: clone(c.PrivateData), param: id.own}
-	m.param.RetryCount = 0 // a reply does not carry it
+	m.param.RetryCount, m.param.MinRNRTimer = 0, 0 // a reply does not carry them
 	switch {
 	case id.ps.Datagram():
 		id.state = states.Connected

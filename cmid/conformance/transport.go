@@ -10,27 +10,31 @@ import (
 // exponent is the timeout that an exponent of InfiniBand's means.
 func exponent(n int) time.Duration { return 4096 * time.Nanosecond << n }
 
+// usualRNR is how long a peer waits for a receive if nobody has said so. The kernel's own 655 ms
+// would hold up every message that is sent before its receive.
+const usualRNR = 640 * time.Microsecond
+
 // transportScenarios test which way the packets of a connection go, and what of that each side
 // chooses: rdma_set_option(3), and the counts of struct rdma_conn_param.
 var transportScenarios = scenarios{
 	"each side's own": func(w *world) {
-		dials := cmid.Transport{TrafficClass: 0x68, AckTimeout: exponent(13) + 1, RetryCount: 3, RNRRetryCount: 5}
+		dials := cmid.Transport{TrafficClass: 0x68, AckTimeout: exponent(13) + 1, RetryCount: 3, RNRRetryCount: 5, MinRNRTimer: time.Millisecond}
 		serves := cmid.Transport{TrafficClass: 0x20, AckTimeout: time.Second, RetryCount: 9, RNRRetryCount: 9}
 		active, passive := w.travelling(&dials, &serves)
 		w.wantPath("the side that connects", active,
-			cmid.Path{TrafficClass: 0x68, AckTimeout: exponent(14), RetryCount: 3, RNRRetryCount: 7})
+			cmid.Path{TrafficClass: 0x68, AckTimeout: exponent(14), RetryCount: 3, RNRRetryCount: 7, MinRNRTimer: 1280 * time.Microsecond})
 		w.wantPath("the other side", passive,
-			cmid.Path{TrafficClass: 0x20, AckTimeout: exponent(18), RetryCount: 6, RNRRetryCount: 5})
+			cmid.Path{TrafficClass: 0x20, AckTimeout: exponent(18), RetryCount: 6, RNRRetryCount: 5, MinRNRTimer: usualRNR})
 	},
 	"the request's": func(w *world) {
 		active, passive := w.travelling(&cmid.Transport{TrafficClass: 0x68, RetryCount: 3}, &cmid.Transport{})
 		usual := passive.AckTimeout
-		w.wantPath("the side that connects", active, cmid.Path{TrafficClass: 0x68, AckTimeout: usual, RetryCount: 3, RNRRetryCount: 7})
+		w.wantPath("the side that connects", active, cmid.Path{TrafficClass: 0x68, AckTimeout: usual, RetryCount: 3, RNRRetryCount: 7, MinRNRTimer: usualRNR})
 		if w.differs(OnlyTrafficClass) {
 			w.wantPath("the other side", passive, cmid.Path{}) // TCP keeps it to itself
 			return
 		}
-		w.wantPath("the other side", passive, cmid.Path{TrafficClass: 0x68, AckTimeout: usual, RetryCount: 3, RNRRetryCount: 7})
+		w.wantPath("the other side", passive, cmid.Path{TrafficClass: 0x68, AckTimeout: usual, RetryCount: 3, RNRRetryCount: 7, MinRNRTimer: usualRNR})
 	},
 	"the defaults": func(w *world) {
 		active, passive := w.travelling(&cmid.Transport{}, &cmid.Transport{})
@@ -39,7 +43,7 @@ var transportScenarios = scenarios{
 			w.Errorf("without an option a queue pair waits for %v", usual)
 		}
 		for _, p := range []cmid.Path{active, passive} {
-			w.wantPath("each side", p, cmid.Path{AckTimeout: usual, RetryCount: 6, RNRRetryCount: 7})
+			w.wantPath("each side", p, cmid.Path{AckTimeout: usual, RetryCount: 6, RNRRetryCount: 7, MinRNRTimer: usualRNR})
 		}
 	},
 }
@@ -78,7 +82,8 @@ func (w *world) wantPath(which string, got, want cmid.Path) {
 		if got.GIDType == "" || got.NetDev == "" || got.MTU < 256 || got.MTU > 4096 {
 			w.Errorf("%s: %+v, want a GID of an interface, and the MTU", which, got)
 		}
-		got = cmid.Path{TrafficClass: got.TrafficClass, AckTimeout: got.AckTimeout, RetryCount: got.RetryCount, RNRRetryCount: got.RNRRetryCount}
+		got = cmid.Path{TrafficClass: got.TrafficClass, AckTimeout: got.AckTimeout, RetryCount: got.RetryCount, RNRRetryCount: got.RNRRetryCount,
+			MinRNRTimer: got.MinRNRTimer}
 	}
 	if got != want {
 		w.Errorf("%s: %+v, want %+v", which, got, want)

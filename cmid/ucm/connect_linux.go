@@ -1,6 +1,7 @@
 package ucm
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 
@@ -42,7 +43,7 @@ func (id *ident) connParam(p *cmid.ConnParam, in, out uint8, private []byte, lim
 			c.ResponderResources, c.InitiatorDepth, most, unix.EINVAL)
 	}
 	c.PrivateDataLen = uint8(copy(c.PrivateData[:], private))
-	id.asks = c.InitiatorDepth
+	id.asks, id.minRNRTimer = c.InitiatorDepth, min(cmp.Or(p.MinRNRTimer, cmid.DefaultMinRNRTimer), rnrTimerMax)
 	return c, ece, nil
 }
 

@@ -126,6 +126,7 @@ func (id *ident) climb(c *uabi.ConnParam) (*climb, error) {
 			id.choose(&attr, c)
 		}
 		attr.RetryCount = min(attr.RetryCount, retries)
+		attr.MinRNRTimer = id.minRNRTimer // the kernel's 0 is 655 ms
 		told[i] = attr
 		way.steps = append(way.steps, id.qp.ModifyLater(&attr, mask))
 	}
@@ -194,6 +195,8 @@ const (
 	retries  = 6
 	rnrMax   = 7 // of RNR NAKs: without end
 	retryMax = 7
+
+	rnrTimerMax = 31
 )
 
 // depth is how many reads the device can have outstanding; 1, which every device can, where that

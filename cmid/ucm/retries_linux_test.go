@@ -57,17 +57,19 @@ func TestRetriesEnd(t *testing.T) {
 }
 
 // TestAcceptChooses: on the accepting side the kernel's attributes have what the peer has chosen.
-// The side's own traffic class and retries take their place, if it has any, and Path says so.
+// The side's own traffic class and retries take their place, if it has any, and Path says so. The
+// peer's pause before it tries again to find a receive is 0.64 ms, or this side's: the kernel
+// leaves it at 0, which means 655 ms.
 func TestAcceptChooses(t *testing.T) {
-	own := &cmid.ConnParam{RetryCount: 2, RNRRetryCount: 7}
+	own := &cmid.ConnParam{RetryCount: 2, RNRRetryCount: 7, MinRNRTimer: 20}
 	for _, tt := range []struct {
 		tos   int // -1: none was set
 		param *cmid.ConnParam
 		want  cmid.Path
 	}{
-		{-1, nil, cmid.Path{GIDIndex: 3, SL: 4, TrafficClass: 8, MTU: 4096, AckTimeout: 67108864, RetryCount: 5, RNRRetryCount: 6}},
-		{0, own, cmid.Path{GIDIndex: 3, SL: 4, TrafficClass: 0, MTU: 4096, AckTimeout: 67108864, RetryCount: 2, RNRRetryCount: 6}},
-		{104, own, cmid.Path{GIDIndex: 3, SL: 4, TrafficClass: 104, MTU: 4096, AckTimeout: 67108864, RetryCount: 2, RNRRetryCount: 6}},
+		{-1, nil, cmid.Path{GIDIndex: 3, SL: 4, TrafficClass: 8, MTU: 4096, AckTimeout: 67108864, RetryCount: 5, RNRRetryCount: 6, MinRNRTimer: 640 * time.Microsecond}},
+		{0, own, cmid.Path{GIDIndex: 3, SL: 4, TrafficClass: 0, MTU: 4096, AckTimeout: 67108864, RetryCount: 2, RNRRetryCount: 6, MinRNRTimer: 10240 * time.Microsecond}},
+		{104, own, cmid.Path{GIDIndex: 3, SL: 4, TrafficClass: 104, MTU: 4096, AckTimeout: 67108864, RetryCount: 2, RNRRetryCount: 6, MinRNRTimer: 10240 * time.Microsecond}},
 	} {
 		b := newBench(t)
 		id := b.create().on(false)
