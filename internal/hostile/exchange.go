@@ -14,6 +14,7 @@ const (
 	Receives   = 4    // receives posted
 	ReceiveLen = 1024 // bytes of each
 	Depth      = 4    // its IRD and ORD
+	mostDepth  = 128  // to which a device raises its IRD, if the Reply asks for more Reads
 )
 
 // Side says which side opens the TCP connection of an exchange.

@@ -21,7 +21,8 @@ const (
 	MaxInline = 256
 	// UnagreedIRD is how many of the peer's Reads are served at least where the MPA frames agree
 	// on no number (revision 1). Then the peer's owner chooses how many it has outstanding, and
-	// soft-iWARP's maximum is this.
+	// soft-iWARP's maximum is this. An initiator also raises its IRD up to it if the Reply asks
+	// for more Reads.
 	UnagreedIRD = 128
 	// MaxIRD is the largest IRD or ORD that the 14-bit fields carry; 0x3fff means "not negotiated
 	// here" (RFC 6581 section 9.1).

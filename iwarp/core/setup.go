@@ -229,16 +229,20 @@ func (c *Conn) replyFault(now time.Time, e *Error, code uint8) {
 }
 
 // accepted applies an accepting Reply: the limits, CRC, and the ready-to-receive message that it
-// demands.
+// demands. A responder that announces more Reads than this side has offered to serve gets them, up
+// to UnagreedIRD, as from soft-iWARP and cxgb4 (relaxed_ird_negotiation).
 func (c *Conn) accepted(now time.Time, f *wire.Frame, e *Error) {
 	c.crc = c.cfg.CRC || f.Flags&wire.FlagCRC != 0
 	c.ird, c.ord = c.cfg.IRD, c.cfg.ORD
 	if f.Enhanced() {
 		w := f.Control
-		if w.ORD != wire.NotNegotiated && w.ORD > c.ird {
-			e.Text = fmt.Sprintf("the responder wants %d Reads outstanding, more than our %d", w.ORD, c.ird)
-			c.replyFault(now, e, 6)
-			return
+		if w.ORD != wire.NotNegotiated {
+			if w.ORD > max(c.ird, UnagreedIRD) {
+				e.Text = fmt.Sprintf("the responder wants %d Reads outstanding, more than our %d", w.ORD, max(c.ird, UnagreedIRD))
+				c.replyFault(now, e, 6)
+				return
+			}
+			c.ird = max(c.ird, w.ORD)
 		}
 		c.ord = min(c.ord, w.IRD)
 		if c.cfg.PeerToPeer && w.PeerToPeer {
