@@ -199,9 +199,9 @@ func (id *ident) resolveAddr(src, dst cmid.Addr) error {
 }
 
 // bindFor binds to the source of a route, or, when there was none, to the wildcard as rdma_cm
-// does. The port is chosen here and not by bind(2). On a busy host bind(2) searches for
-// milliseconds among ports in TIME_WAIT. It also avoids those ports, although a connection to
-// another address may use them.
+// does. The port is chosen here and not by bind(2), and like there it is none that the operator has
+// reserved. On a busy host bind(2) searches for milliseconds among ports in TIME_WAIT. It also
+// avoids those ports, although a connection to another address may use them.
 func (id *ident) bindFor(dst cmid.Addr, source netip.Addr) error {
 	if !source.IsValid() {
 		source = netip.IPv6Unspecified()
@@ -216,7 +216,11 @@ func (id *ident) bindFor(dst cmid.Addr, source netip.Addr) error {
 	}
 	low, n := id.in.sys.EphemeralPorts()
 	for range portTries {
-		switch err := id.bindPort(cmid.AddrFrom(source, uint16(low+id.in.below(n))), fd); errnoOf(err) {
+		port := low + id.in.below(n)
+		if id.in.sys.ReservedPort(port) {
+			continue
+		}
+		switch err := id.bindPort(cmid.AddrFrom(source, uint16(port)), fd); errnoOf(err) {
 		case unix.EADDRINUSE, unix.EADDRNOTAVAIL, unix.EACCES:
 			// taken, perhaps by another program's listener
 		default:

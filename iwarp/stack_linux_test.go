@@ -98,3 +98,24 @@ func TestCloseInOrder(t *testing.T) {
 		t.Errorf("closed sockets %v, want %v", s.closed, want)
 	}
 }
+
+// reserving is a Stack whose operator has reserved the even ports.
+type reserving struct{ seeded }
+
+func (*reserving) ReservedPort(port int) bool { return port%2 == 0 }
+
+// TestReservedPorts: the port drawn for a connection is none that the operator has reserved, as
+// bind(2) draws none of them.
+func TestReservedPorts(t *testing.T) {
+	s := &reserving{seeded{random: rand.NewChaCha8([32]byte{1})}}
+	n := newNodeOf(t, Config{}.NewOn(func() sockets.Stack { return s }))
+	for range 100 {
+		h := n.id()
+		n.do(h, &cmid.ResolveAddr{Dst: cmid.MustAddr("127.0.0.1:9")})
+		n.wait(h, states.KindAddrResolved)
+		if port := n.in.ids[h].Info().Local.Port(); port%2 == 0 {
+			t.Fatalf("port %d is reserved", port)
+		}
+		n.do(h, &cmid.DestroyID{})
+	}
+}

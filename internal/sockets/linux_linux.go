@@ -4,7 +4,9 @@ import (
 	"crypto/rand"
 	"fmt"
 	"os"
-	"sync"
+	"strconv"
+	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -82,20 +84,61 @@ func ioctl(req uint, ifr *unix.Ifreq) error {
 	return unix.IoctlIfreq(fd, req, ifr)
 }
 
-// EphemeralPorts is net.ipv4.ip_local_port_range as it was at the first call.
-func (*Linux) EphemeralPorts() (low, n int) { return ephemeralPorts() }
+// EphemeralPorts is net.ipv4.ip_local_port_range as it was less than a second ago.
+func (l *Linux) EphemeralPorts() (low, n int) {
+	l.ports.refresh()
+	return l.ports.low, l.ports.high - l.ports.low + 1
+}
 
-var ephemeralPorts = sync.OnceValues(func() (low, n int) {
-	var high int
-	b, err := os.ReadFile("/proc/sys/net/ipv4/ip_local_port_range")
-	if err == nil {
-		_, err = fmt.Sscan(string(b), &low, &high)
+// ReservedPort reads net.ipv4.ip_local_reserved_ports as it was less than a second ago.
+func (l *Linux) ReservedPort(port int) bool {
+	l.ports.refresh()
+	for _, r := range l.ports.reserved {
+		if r[0] <= port && port <= r[1] {
+			return true
+		}
 	}
-	if err != nil || low < 1 || high < low || high > 65535 {
-		low, high = 32768, 60999 // the kernel's default
+	return false
+}
+
+// ports is what the operator has set for ports that are chosen.
+type ports struct {
+	low, high int
+	reserved  [][2]int // ranges, with both ends
+	read      time.Time
+}
+
+// portsAge is how old ports may be. Reading them costs about as much as the rest of a bind.
+const portsAge = time.Second
+
+func (p *ports) refresh() {
+	now := time.Now()
+	if !p.read.IsZero() && now.Sub(p.read) < portsAge {
+		return
 	}
-	return low, high - low + 1
-})
+	*p = ports{low: 32768, high: 60999, read: now} // the kernel's defaults
+	var low, high int
+	if _, err := fmt.Sscan(sysctl("ip_local_port_range"), &low, &high); err == nil && 1 <= low && low <= high && high <= 65535 {
+		p.low, p.high = low, high
+	}
+	for r := range strings.SplitSeq(sysctl("ip_local_reserved_ports"), ",") {
+		from, to, isRange := strings.Cut(r, "-")
+		if !isRange {
+			to = from
+		}
+		first, err := strconv.Atoi(from)
+		last, err2 := strconv.Atoi(to)
+		if err == nil && err2 == nil {
+			p.reserved = append(p.reserved, [2]int{first, last})
+		}
+	}
+}
+
+// sysctl reads a value of net.ipv4; "": there is none.
+func sysctl(name string) string {
+	b, _ := os.ReadFile("/proc/sys/net/ipv4/" + name)
+	return strings.TrimSpace(string(b))
+}
 
 // Random is getrandom(2).
 func (*Linux) Random(b []byte) { _, _ = rand.Read(b) } // never fails

@@ -13,9 +13,11 @@ type Linux struct {
 	iov  [MaxBuffers]unix.Iovec
 	msg  unix.Msghdr
 	name unix.RawSockaddrAny
-	size uint32 // of name
-	in4  unix.SockaddrInet4
-	in6  unix.SockaddrInet6
+
+	ports ports
+	size  uint32 // of name
+	in4   unix.SockaddrInet4
+	in6   unix.SockaddrInet6
 }
 
 // fill sets the vector to bufs. The pointers are typed, so the memory stays alive until result

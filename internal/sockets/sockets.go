@@ -51,6 +51,9 @@ type Stack interface {
 	// EphemeralPorts is net.ipv4.ip_local_port_range, which is IPv6's as well: the lowest port, and
 	// how many there are.
 	EphemeralPorts() (low, n int)
+	// ReservedPort reports whether port is in net.ipv4.ip_local_reserved_ports, which is IPv6's as
+	// well: bind(2) does not choose it.
+	ReservedPort(port int) bool
 	// Random fills b with random bytes.
 	Random(b []byte)
 }

@@ -265,6 +265,9 @@ func (k *Stack) EphemeralPorts() (low, n int) {
 	return cfg.LowPort, cfg.Ports
 }
 
+// ReservedPort is false: no port is reserved.
+func (k *Stack) ReservedPort(int) bool { return false }
+
 // Random fills b with the network's random numbers.
 func (k *Stack) Random(b []byte) {
 	var word [8]byte
