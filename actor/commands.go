@@ -39,7 +39,8 @@ type (
 	// Serve that was begun and fails costs the identifier: Closed follows.
 	Serve struct {
 		// "host:port"; ":port" is all devices. One address of a name is listened on, an IPv4
-		// address if it has one
+		// address if it has one. If that is loopback's, as of a host's own name on Debian, a line
+		// in the log warns that only this machine can connect
 		Addr    string
 		Backlog int // 0 or less: the device's maximum
 	}

@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -210,12 +211,29 @@ func (it *ident) serve(c *Serve, sender *actor.PID) {
 	}
 	t.try = func(ai cmid.AddrInfo) {
 		t.step(&cmid.BindAddr{Addr: ai.Src}, func() {
-			it.do(&asked{cmd: &cmid.Listen{Backlog: c.Backlog}, then: t.outcome})
+			it.do(&asked{cmd: &cmid.Listen{Backlog: c.Backlog}, then: func(ev Event) {
+				if l, ok := ev.(*cmid.Listening); ok && onLoopback(l.Local) && !namesLoopback(node) {
+					it.log.Warn("rdma: the name is an address of loopback here, so this machine only can connect: "+
+						"listen on an address of the network, or on \":PORT\"", it.logKeys(states.OpListen, "addr", c.Addr)...)
+				}
+				t.outcome(ev)
+			}})
 		})
 	}
 	it.lookUp(c, node, service, &cmid.AddrInfo{Flags: cmid.RAIPassive, PortSpace: it.id.PortSpace(), QPType: it.cfg.QPType}, func(info []cmid.AddrInfo, err error) {
 		t.begin(listenOrder(info), err)
 	})
+}
+
+// namesLoopback reports whether node is a literal address, or a name that means loopback
+// everywhere. Other names may mean it on the host that has them: Debian's hosts file has 127.0.1.1
+// for the host's own name.
+func namesLoopback(node string) bool {
+	if _, err := netip.ParseAddr(node); err == nil || node == "" {
+		return true
+	}
+	name := strings.TrimSuffix(strings.ToLower(node), ".")
+	return name == "localhost" || name == "ip6-localhost" || name == "ip6-loopback" || strings.HasSuffix(name, ".localhost")
 }
 
 // listenOrder puts :: first, which listens for both families unless the host has no IPv6, and the
