@@ -60,7 +60,7 @@ func (it *ident) info() IDInfo {
 	if it.id != nil {
 		i.History, i.Path = it.id.History(), it.id.Path()
 		if i.Listener != nil {
-			i.Listener.Strangers = it.id.Strangers()
+			i.Listener.Strangers, i.Listener.Starved = it.id.Strangers(), it.id.Starved()
 		}
 	}
 	for _, a := range it.asked {
@@ -81,7 +81,7 @@ func (it *ident) info() IDInfo {
 
 func (it *ident) listenerInfo() ListenerInfo {
 	i := *it.listened.info()
-	i.Strangers = it.id.Strangers()
+	i.Strangers, i.Starved = it.id.Strangers(), it.id.Starved()
 	return i
 }
 

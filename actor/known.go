@@ -67,7 +67,7 @@ func (k *known) all(now time.Time) []IDInfo {
 		if s := id.said; s != nil {
 			i.asSaid(s)
 			if i.Listener != nil && s.Listener != nil {
-				i.Listener.Strangers = s.Listener.Strangers
+				i.Listener.Strangers, i.Listener.Starved = s.Listener.Strangers, s.Listener.Starved
 			}
 		}
 		infos = append(infos, i)

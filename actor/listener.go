@@ -3,7 +3,7 @@ package actor
 import "sync/atomic"
 
 // ListenerInfo is what Inspect reports about a listener's connection requests. Requests is the sum
-// of all that follow, Strangers excepted.
+// of all that follow, Strangers and Starved excepted.
 type ListenerInfo struct {
 	Requests uint64 // that have come
 	Accepted uint64
@@ -15,6 +15,10 @@ type ListenerInfo struct {
 	// Strangers are connections without a request in the device's protocol, as of IDInfo.AsOf. Only
 	// the embedded device sees them.
 	Strangers uint64
+	// Starved is how often it has paused because the process had no file descriptors, or no memory,
+	// to accept a connection, as of IDInfo.AsOf. Clients wait in TCP's queue meanwhile. Only the
+	// embedded device notices.
+	Starved uint64
 }
 
 // Add adds what another listener has counted.
@@ -26,6 +30,7 @@ func (i *ListenerInfo) Add(more ListenerInfo) {
 	i.Dropped += more.Dropped
 	i.Pending += more.Pending
 	i.Strangers += more.Strangers
+	i.Starved += more.Starved
 	i.Refused.Limits += more.Refused.Limits
 	i.Refused.Memory += more.Refused.Memory
 	i.Refused.Foreign += more.Refused.Foreign

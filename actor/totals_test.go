@@ -99,7 +99,7 @@ func TestAddTraffic(t *testing.T) {
 
 // Add forgets no field, either.
 func TestAddListener(t *testing.T) {
-	one := ListenerInfo{1, 1, 1, 1, 1, Refused{1, 1, 1, 1, 1, 1, 1, 1}, 1, 1}
+	one := ListenerInfo{1, 1, 1, 1, 1, Refused{1, 1, 1, 1, 1, 1, 1, 1}, 1, 1, 1}
 	var sum ListenerInfo
 	if sum.Add(one); sum != one {
 		t.Errorf("%+v, want %+v", sum, one)

@@ -64,7 +64,8 @@ type DriverID interface {
 // Optional interfaces: NameResolver of a Driver, Enclosed of an Instance, StrangerCounter of an
 // Instance and of a DriverID, the others of a DriverID. Without a NameResolver names are looked up
 // with LookupAddrInfo. If a DriverID lacks one, the ID's method of the same name fails with
-// ErrNotSupported. Without a StrangerCounter Channel.Strangers, or ID.Strangers, is 0. Without a
+// ErrNotSupported. Without a StrangerCounter Channel.Strangers, or ID.Strangers, is 0; without a
+// StarvedCounter ID.Starved is. Without a
 // Pather ID.Path is zero. Without an Enclosed Channel.Enclosed is false.
 type (
 	// Migrator moves between its driver's loops: rdma_migrate_id(3), in two halves, of which each
@@ -97,6 +98,11 @@ type (
 		// Strangers counts them since the instance was opened: any goroutine. A DriverID counts
 		// those that have come to itself, on its loop.
 		Strangers() uint64
+	}
+	// StarvedCounter counts how often a listener has paused because it could not accept a
+	// connection for lack of file descriptors or memory.
+	StarvedCounter interface {
+		Starved() uint64
 	}
 	// Enclosed knows whether the device's network is inside this process: the twin, and simulated
 	// machines.

@@ -32,6 +32,7 @@ type ID struct {
 	peer      Addr    // the destination asked for, until the device knows the peer
 	last      *Info   // what was known when it was destroyed
 	strangers uint64  // the same
+	starved   uint64  // the same
 	backlog   int
 	born      time.Time
 	entered   time.Duration // when the state was entered, since born
@@ -115,6 +116,15 @@ func (id *ID) Strangers() uint64 {
 	return id.strangers
 }
 
+// Starved is how often this listener has paused because the process had no file descriptors, or no
+// memory, to accept a connection; when it was destroyed, what it was.
+func (id *ID) Starved() uint64 {
+	if s, ok := id.driver.(StarvedCounter); ok {
+		return s.Starved()
+	}
+	return id.starved
+}
+
 // Device is the device the identifier is attached to, nil when none is.
 func (id *ID) Device() verbs.Device {
 	if id.driver == nil {
@@ -187,7 +197,7 @@ func (id *ID) Do(cmd Command) Event {
 	}
 	if op == states.OpDestroyID {
 		in := id.Info()
-		id.strangers = id.Strangers()
+		id.strangers, id.starved = id.Strangers(), id.Starved()
 		id.last, id.driver = &in, nil
 	}
 	before := id.mark()

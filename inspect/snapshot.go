@@ -165,6 +165,7 @@ type listenerRow struct {
 	OfIdentity  uint64  `json:"refused_identity"`
 	NoIdentity  uint64  `json:"refused_unauthenticated"`
 	Strangers   uint64  `json:"strangers"`
+	Starved     uint64  `json:"starved"`
 }
 
 type listenersView struct {
@@ -209,7 +210,7 @@ func listenerOf(id *rdma.IDInfo, taken time.Time, connections int) listenerRow {
 		l.Requests, l.Pending, l.Accepted, l.Rejected, l.TimedOut, l.Dropped = i.Requests, i.Pending, i.Accepted, i.Rejected, i.TimedOut, i.Dropped
 		f := i.Refused
 		l.Limits, l.NoMemory, l.Foreign, l.Closing, l.Failed, l.Strangers = f.Limits, f.Memory, f.Foreign, f.Closing, f.Failed, i.Strangers
-		l.Rate, l.OfIdentity = f.Rate, f.Identity
+		l.Rate, l.OfIdentity, l.Starved = f.Rate, f.Identity, i.Starved
 		l.NoIdentity = f.Unauthenticated
 	}
 	return l

@@ -82,6 +82,7 @@ type Driver struct {
 	stack     func() sockets.Stack // nil: Linux's
 	ports     *portTable
 	strangers strangers
+	starved   strangers               // the same limit, for listeners that cannot accept
 	capture   atomic.Pointer[Capture] // nil: none
 }
 

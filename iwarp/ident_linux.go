@@ -30,6 +30,7 @@ type ident struct {
 	conn     *conn
 
 	strangers uint64 // that have come to lis, also when it has ended
+	starved   uint64 // pauses of lis because it could not accept
 }
 
 // Handle returns the identifier's handle.

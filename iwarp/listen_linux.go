@@ -94,7 +94,7 @@ func (l *listener) accept(hungUp bool) {
 				return
 			}
 			if wait := in.makeRoom(); wait > 0 {
-				l.rest(min(wait, acceptPause))
+				l.starve(err, min(wait, acceptPause))
 				return
 			}
 		case unix.EINVAL, unix.EBADF, unix.ENOTSOCK:
@@ -104,13 +104,29 @@ func (l *listener) accept(hungUp bool) {
 			// errors of the new connection, not of the listener
 			unix.ENETDOWN, unix.ENETUNREACH, unix.EHOSTDOWN, unix.EHOSTUNREACH, unix.ENONET:
 		default: // no memory, or an unknown error; it may recur in the next turn
-			l.rest(acceptPause)
+			l.starve(err, acceptPause)
 			return
 		}
 		if l.fd < 0 {
 			return
 		}
 	}
+}
+
+// starve stops accepting for d, because the process has no file descriptors or no memory for a
+// connection. Its peers see nothing but a time-out, so this side counts and logs it.
+func (l *listener) starve(err error, d time.Duration) {
+	l.rest(d)
+	l.id.starved++
+	in, local := l.id.in, l.id.local
+	n, ok := in.drv.starved.log(in.loop.Now())
+	if !ok {
+		return
+	}
+	_ = in.loop.Post(func() { // as in stranger
+		in.loop.Logger().Warn("iwarp: a listener cannot accept, and its peers wait: see ulimit -n",
+			"device", in.cfg.Device, "local", local, "err", err, "unlogged", n)
+	})
 }
 
 // fail ends a listener whose socket no longer listens. Either it was shut down (`ss -K`), or
@@ -296,6 +312,7 @@ func (c *conn) Request(r core.Request) {
 var (
 	_ cmid.StrangerCounter = (*instance)(nil)
 	_ cmid.StrangerCounter = (*ident)(nil)
+	_ cmid.StarvedCounter  = (*ident)(nil)
 )
 
 // Strangers counts the connections that ended without an MPA Request. Any goroutine.
@@ -303,6 +320,9 @@ func (in *instance) Strangers() uint64 { return in.strangers.Load() }
 
 // Strangers counts those of a listener.
 func (id *ident) Strangers() uint64 { return id.strangers }
+
+// Starved counts how often a listener has paused because it could not accept.
+func (id *ident) Starved() uint64 { return id.starved }
 
 // stranger records that c has ended without a Request. The text that err quotes from the peer is
 // short and escaped.

@@ -1,7 +1,10 @@
 package iwarp
 
 import (
+	"bytes"
 	"errors"
+	"log/slog"
+	"strings"
 	"testing"
 	"time"
 
@@ -140,9 +143,10 @@ func TestMaxConns(t *testing.T) {
 }
 
 // TestAcceptWithoutFDs: a process that has no file descriptors left pauses its listeners instead of
-// spinning. Later they go on.
+// spinning, counts the pauses, and logs them once a minute. Later they go on.
 func TestAcceptWithoutFDs(t *testing.T) {
-	n := newNode(t)
+	var log bytes.Buffer
+	n := newNodeLogging(t, Config{}.New(), slog.New(slog.NewTextHandler(&log, nil)))
 	lh, at := n.listen("127.0.0.1:0")
 	first, second := rawDial(t, at), rawDial(t, at)
 	first.write(request("one"))
@@ -170,6 +174,12 @@ func TestAcceptWithoutFDs(t *testing.T) {
 	}
 	if got := n.loop.Stats().Turns - turnsBefore; !l.paused || n.in.conns != 0 || got != 100 {
 		t.Errorf("paused %t, %d connections after %d turns", l.paused, n.in.conns, got)
+	}
+	if n.in.ids[lh].Starved() == 0 {
+		t.Error("the pause is not counted")
+	}
+	if lines := strings.Count(log.String(), "cannot accept"); lines != 1 || !strings.Contains(log.String(), at.String()) {
+		t.Errorf("logged %d times, want once, with the address:\n%s", lines, &log)
 	}
 	limit(t, before, before.Cur)
 	turns(t, "both requests", func() bool { return len(n.events) == 2 }, n)

@@ -21,6 +21,7 @@ var perListener = func() (g group[listenerOf]) {
 	requests("timed_out", "Requests that nobody has answered.", func(l listenerOf) uint64 { return l.TimedOut })
 	requests("dropped", "Requests that ended before they were answered.", func(l listenerOf) uint64 { return l.Dropped })
 	requests("strangers", "Connections without a request in the device's protocol.", func(l listenerOf) uint64 { return l.Strangers })
+	requests("starved", "Pauses because there were no file descriptors, or no memory, to accept a connection.", func(l listenerOf) uint64 { return l.Starved })
 	g.add(Definition{"listener", "pending", Gauge, None, []string{"address"}, "Requests that are not answered yet."}, func(l listenerOf) float64 { return float64(l.Pending) })
 	return g
 }()
