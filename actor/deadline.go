@@ -5,6 +5,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/rdmactor/rdmactor/actor/internal/datapath"
+	"github.com/rdmactor/rdmactor/actor/internal/wire"
 	"github.com/rdmactor/rdmactor/cmid"
 	"github.com/rdmactor/rdmactor/states"
 )
@@ -24,7 +26,11 @@ func (it *ident) expire() {
 			it.conn.Reject(nil)
 		}
 		it.answered(fateTimedOut)
-		it.do(&asked{cmd: &cmid.Reject{}, then: func(Event) {}})
+		reject := &cmid.Reject{}
+		if it.peerMode == datapath.ModeMessages && !it.cfg.secured() {
+			reject.PrivateData = wire.LateReject()
+		}
+		it.do(&asked{cmd: reject, then: func(Event) {}})
 		it.destroy(err)
 		return
 	}

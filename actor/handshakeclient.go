@@ -102,6 +102,9 @@ func (it *ident) refusedBy(ev *cmid.Rejected) {
 	switch {
 	case !it.cfg.secured() && h.Features == 0:
 		ev.PrivateData = rest
+		if ok && h.Late() {
+			ev.Remedy = "the peer's application has not answered the request in time (IDConfig.AcceptTimeout there): try again"
+		}
 		return
 	case ok:
 		ev.Err = secure.PeerRefusal(rest)

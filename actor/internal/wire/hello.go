@@ -72,6 +72,18 @@ func ParseHello(b []byte, padded bool) (h Hello, user []byte, ok bool) {
 	return h, b[HelloLen:end:end], true
 }
 
+// LateReject is the private data of a reject by this side's runtime, because its owner has not
+// answered the request in time. Credits and sizes mean nothing in a reject, so this combination,
+// which no side has, stands for the reason: the largest receives, and messages of one byte.
+func LateReject() []byte { return lateReject.Put(nil) }
+
+var lateReject = Hello{Credits: 1, Eager: MaxEager, MaxMessage: 1}
+
+// Late reports whether h, which came with a reject, is LateReject's.
+func (h Hello) Late() bool {
+	return h.Features == 0 && h.Credits == lateReject.Credits && h.Eager == lateReject.Eager && h.MaxMessage == lateReject.MaxMessage
+}
+
 func zeros(b []byte) bool {
 	for _, c := range b {
 		if c != 0 {
