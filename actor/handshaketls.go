@@ -107,6 +107,7 @@ func (it *ident) tlsBeginning() func(context.Context) (*secure.TLS, error) {
 	h, in, config := it.hand.tls, it.id.Info(), it.cfg.Security.TLS
 	peer := secure.TLSPeer{
 		Request: h.Request, Reply: h.Reply, Receive: it.conn.FrameSize(), Place: handshakes.Place{Of: &it.rt.computing, From: it.computesFor()},
+		Authorities: it.cfg.Security.Authorities,
 	}
 	begin := secure.NewTLSServer
 	if came := it.hand.in; came != nil {

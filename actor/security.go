@@ -2,6 +2,7 @@ package actor
 
 import (
 	"crypto/tls"
+	"crypto/x509"
 	"fmt"
 
 	"golang.org/x/sys/unix"
@@ -66,6 +67,12 @@ type Security struct {
 	// not resumed, and there is no early data. Its functions run on goroutines of their own, for as
 	// long as the handshake may take.
 	TLS *tls.Config
+	// Authorities returns the authorities for a handshake in TLS mode, of both sides: it takes the
+	// place of RootCAs and ClientCAs, so that authorities can be replaced while there are
+	// connections, too. (A listener could use GetConfigForClient. Who connects has nothing else:
+	// VerifyConnection does not know the address that was dialled, and its Identity would be "".) A
+	// pool that was returned must not be changed any more. nil is refused. Connections stay.
+	Authorities func() *x509.CertPool
 	// NoAddresses leaves the addresses out of what both sides have to see alike. It is for networks
 	// that translate addresses, and both sides must have it. Without the addresses, who is dialled
 	// can relay the handshake to another server with the same key. The relay reads nothing that is

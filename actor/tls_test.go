@@ -3,7 +3,13 @@ package actor
 import (
 	"bytes"
 	"crypto/tls"
+	"crypto/x509"
+	"sync/atomic"
 	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmactor/rdmactor/internal/certtest"
 )
 
 func TestTLSConversation(t *testing.T) {
@@ -43,6 +49,56 @@ func TestTLSConversation(t *testing.T) {
 			if cl.Err != nil || cl.Unknown+cl.Unsent > 1 {
 				w.Errorf("the end: %v", end)
 			}
+		}
+	})
+}
+
+// Authorities are replaced on both sides without a restart: the old one's peers are refused from
+// then on, the new one's are not, and connections stay. No pool at all is refused.
+func TestAuthoritiesAreReplaced(t *testing.T) {
+	onFlavors(t, func(w *world) {
+		old, young := certtest.New(w), certtest.New(w)
+		var pool atomic.Pointer[x509.CertPool]
+		pool.Store(old.Pool())
+		side := func(of *certtest.Authority, uri, at string) *Security {
+			return &Security{Mode: TLS, Authorities: pool.Load, TLS: &tls.Config{
+				Certificates: []tls.Certificate{of.Of(w, uri, at)}, ClientAuth: tls.RequireAndVerifyClientCert,
+			}}
+		}
+		server, client := w.farProbe(), w.probe()
+		oldListener, _ := listen(server, w.far, there+":7471", IDConfig{Security: side(old, serverID, there)})
+		listen(server, w.far, there+":7472", IDConfig{Security: side(young, serverID, there)})
+		dial := func(of *certtest.Authority, port string, want bool) *Established {
+			w.Helper()
+			id := w.rt.CreateID(client.pid, IDConfig{Security: side(of, aliceID, here)})
+			client.send(id, &Dial{Addr: there + port})
+			if !want {
+				end := until[*Closed](client)
+				is(w, end[0].msg.(error), unix.EACCES)
+				settle()
+				server.quiet()
+				return nil
+			}
+			r, s := next[*ConnectRequest](server)
+			server.send(s, &Accept{})
+			next[*Established](server)
+			e, _ := next[*Established](client)
+			if r.Identity != aliceID || e.Identity != serverID {
+				w.Errorf("the sides are %q and %q", r.Identity, e.Identity)
+			}
+			return e
+		}
+		dial(old, ":7471", true)
+		dial(young, ":7471", false)
+		pool.Store(young.Pool())
+		dial(young, ":7472", true)
+		dial(old, ":7472", false)   // the listener refuses the client
+		dial(young, ":7471", false) // the client refuses the listener
+		pool.Store(nil)
+		dial(young, ":7472", false)
+		server.quiet()
+		if w.info(w.far, oldListener).Listener.Accepted != 1 {
+			w.Error("the first connection was not accepted")
 		}
 	})
 }

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"crypto/subtle"
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 )
@@ -38,6 +39,9 @@ type TLSPeer struct {
 	Receive        int    // bytes that a receive of the peer's holds
 	ServerName     string // that the server has to have if the configuration names none
 	Place          Place  // where it computes; nil: anywhere
+	// Authorities are those of this handshake, in place of the configuration's. It is the user's.
+	// nil: the configuration's
+	Authorities func() *x509.CertPool
 }
 
 // NewTLSClient begins the connecting side's handshake, after the reply has come.
@@ -55,7 +59,11 @@ func newTLS(ctx context.Context, c *tls.Config, p TLSPeer, client bool) (*TLS, e
 		return nil, &ConfigError{What: fmt.Sprintf("a handshake needs receives of %d bytes", MinTLSFrame)}
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
-	c, err := (&users{ctx, cancel, p.Place}).prepared(c)
+	u := &users{ctx, cancel, p.Place}
+	c, err := u.prepared(c)
+	if err == nil && p.Authorities != nil {
+		err = u.trust(c, p.Authorities)
+	}
 	if err != nil {
 		cancel(nil)
 		return nil, err

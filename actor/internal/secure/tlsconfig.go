@@ -36,6 +36,19 @@ func (u *users) prepared(c *tls.Config) (*tls.Config, error) {
 	return c, nil
 }
 
+// trust has c use the authorities that there are now.
+func (u *users) trust(c *tls.Config, authorities func() *x509.CertPool) error {
+	pool, err := guard(u, "Authorities", func() (*x509.CertPool, error) { return authorities(), nil })
+	if err == nil && pool == nil { // crypto/tls would take the system's
+		err = &ConfigError{What: "Authorities has returned none"}
+	}
+	if err != nil {
+		return &HandshakeError{"TLS", err}
+	}
+	c.RootCAs, c.ClientCAs = pool, pool
+	return nil
+}
+
 // users calls the user's code on goroutines of its own: it may panic, call runtime.Goexit, or not
 // return.
 type users struct {
