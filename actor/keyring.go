@@ -55,7 +55,7 @@ func (k *Keyring) toward(name string) *secure.Credential {
 }
 
 // Accept has list be the peers that may connect from now on, in place of earlier ones. An identity
-// may have two keys. An error is EINVAL's.
+// may have two keys, and no two identities the same one. An error is EINVAL's.
 func (k *Keyring) Accept(list ...Credential) error {
 	keys, err := secure.NewKeys(list...)
 	if err != nil {

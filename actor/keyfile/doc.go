@@ -14,11 +14,13 @@
 // The key on the first line is what a program connects with. All of them may connect to it. So two
 // machines can have the same file, and the file of a server has a line for each client, as
 //
-//	cat ann.key bob.key >peers.key
+//	cat ann.key bob.key | install -m 600 /dev/stdin peers.key
 //
-// makes it. An identity may have two keys while one takes the other's place. A new key is put
+// makes it. No two identities have the same key. An identity may have two keys while one takes the other's place. A new key is put
 // behind the others (Add), the file is given to everybody, and then the old line is removed
-// everywhere. A program that uses Follow needs no restart for that, and no connection ends.
+// everywhere. A program that uses Follow needs no restart for that, and no connection ends. Nothing
+// in a file shows whether it is whole, so whoever changes it while programs follow it writes another
+// file and renames it (install -m 600 ... peers.key.new && mv peers.key.new peers.key).
 //
 // # Ownership
 //
@@ -34,12 +36,12 @@
 // # Errors
 //
 // Errors never have a key in them. What is wrong with a line is a *LineError, which has its number
-// (EINVAL). A file that others than its owner can read or write is a *ModeError (EACCES). A file
-// without keys is ErrNoKeys.
+// (EINVAL). A file that others can use is a *ModeError (EACCES): only its owner may write it, and
+// only its owner may read it, or its group too if it is root's. A file without keys is ErrNoKeys.
 //
 // # Limitations
 //
-// A file has at most 4 MiB. It is not encrypted: its mode protects it. Its owner is not looked at.
-// Access lists can make a file look as if its group could read it. Whoever knows better opens the
-// file and uses Read.
+// A file has at most 4 MiB. It is not encrypted: its mode protects it. Access lists can make a file
+// look as if its group could read it. Whoever knows better opens the file and uses Read. Add keeps
+// the owner, the group and the mode, and no access lists.
 package keyfile

@@ -19,8 +19,7 @@ func (e *LineError) Error() string { return fmt.Sprintf("line %d: %s", e.Line, e
 // Unwrap gives the errno.
 func (e *LineError) Unwrap() error { return unix.EINVAL }
 
-// ModeError is a file that others than its owner can read or write. errors.Is: EACCES, and
-// fs.ErrPermission.
+// ModeError is a file that others can use (CheckMode). errors.Is: EACCES, and fs.ErrPermission.
 type ModeError struct {
 	Name string
 	Mode fs.FileMode

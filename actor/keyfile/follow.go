@@ -2,19 +2,22 @@ package keyfile
 
 import (
 	"context"
-	"io/fs"
-	"os"
+	"crypto/sha256"
+	"fmt"
 	"time"
 
 	rdma "github.com/rdmactor/rdmactor/actor"
 )
 
-// Follow looks at a file again and again, and calls changed when its keys have changed, until ctx
+// Follow reads a file again and again, and calls changed when its keys have changed, until ctx
 // ends. changed gets the keys, which are overwritten when it returns, or why they cannot be read:
-// once, not each time. Whoever keeps the keys that they have then loses nothing by a file that is
-// being written. The file as it is at the beginning is a change, too.
+// once, not each time. The file as it is at the beginning is a change, too.
 //
-// Changes are seen by the file's time, size and identity.
+// Later ones are seen by what is in the file, and count when two looks in a row have seen the same.
+// So a file that is written in its place changes nothing while it grows, unless its writer pauses
+// for longer than every. Nothing in a file shows whether it is whole: who changes it should write
+// another one and rename it to its name, as Add does. A program that keeps the keys that it has
+// when it gets an error loses nothing by a file that is gone for a moment.
 func Follow(ctx context.Context, name string, every time.Duration, changed func([]rdma.Credential, error)) {
 	look := time.NewTicker(every)
 	defer look.Stop()
@@ -30,25 +33,35 @@ func Follow(ctx context.Context, name string, every time.Duration, changed func(
 
 // follower is what Follow knows about the file.
 type follower struct {
-	seen  fs.FileInfo // of the keys that were reported; nil: none, or there was an error since
-	error string      // reported last
+	last, reported state // of the last look, and of the last one that was reported
+}
+
+// state is what a look has found. The zero state is none.
+type state struct {
+	sum   [sha256.Size]byte // of the file's bytes
+	error string            // why there are none
 }
 
 func (f *follower) look(name string, changed func([]rdma.Credential, error)) {
-	if f.seen != nil {
-		now, err := os.Stat(name)
-		if err == nil && os.SameFile(f.seen, now) && f.seen.ModTime().Equal(now.ModTime()) && f.seen.Size() == now.Size() {
-			return
+	b, err := contents(name)
+	defer func() { clear(b[:cap(b)]) }()
+	var list []rdma.Credential
+	now := state{}
+	if err == nil {
+		now.sum = sha256.Sum256(b)
+		if list, err = parse(b); err != nil {
+			err = fmt.Errorf("%s: %w", name, err)
 		}
 	}
-	list, info, err := load(name)
-	f.seen = info
-	if err == nil {
-		f.error = ""
-		changed(list, nil)
-		clear(list)
-	} else if f.error != err.Error() {
-		f.error = err.Error()
-		changed(nil, err)
+	defer clear(list)
+	if err != nil {
+		now = state{error: err.Error()}
 	}
+	settled := now == f.last || f.reported == state{}
+	f.last = now
+	if !settled || now == f.reported {
+		return
+	}
+	f.reported = now
+	changed(list, err)
 }

@@ -4,54 +4,80 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 
 	rdma "github.com/rdmactor/rdmactor/actor"
 )
 
-// Load reads a file of keys. Nobody but its owner may be able to read or write it.
+// Load reads a file of keys. Its mode has to be right (CheckMode).
 func Load(name string) ([]rdma.Credential, error) {
-	list, _, err := load(name)
-	return list, err
-}
-
-// load is Load, and returns what the file was when it was opened.
-func load(name string) ([]rdma.Credential, fs.FileInfo, error) {
-	b, info, err := contents(name)
+	b, err := contents(name)
 	defer func() { clear(b[:cap(b)]) }()
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	list, err := parse(b)
 	if err != nil {
-		return nil, nil, fmt.Errorf("%s: %w", name, err)
+		return nil, fmt.Errorf("%s: %w", name, err)
 	}
-	return list, info, nil
+	return list, nil
 }
 
-// contents reads a file that only its owner can use.
-func contents(name string) ([]byte, fs.FileInfo, error) {
+// contents returns the bytes of a file of keys.
+func contents(name string) ([]byte, error) {
+	f, _, err := open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return contentsOf(f)
+}
+
+// open opens a file of keys to read it.
+func open(name string) (*os.File, fs.FileInfo, error) {
 	// opening a pipe would wait for somebody who writes
 	f, err := os.OpenFile(name, os.O_RDONLY|unix.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, nil, err
 	}
-	defer f.Close()
 	info, err := f.Stat()
 	switch {
 	case err != nil:
-		return nil, nil, err
 	case !info.Mode().IsRegular():
-		return nil, nil, fmt.Errorf("%s: %w", name, ErrNotRegular)
-	case info.Mode().Perm()&0o077 != 0:
-		return nil, nil, &ModeError{name, info.Mode()}
+		err = fmt.Errorf("%s: %w", name, ErrNotRegular)
+	default:
+		err = CheckMode(name, info)
 	}
+	if err != nil {
+		f.Close()
+		return nil, nil, err
+	}
+	return f, info, nil
+}
+
+func contentsOf(f *os.File) ([]byte, error) {
 	b, err := readAll(f)
 	if err != nil {
-		return b, nil, fmt.Errorf("%s: %w", name, err)
+		return b, fmt.Errorf("%s: %w", f.Name(), err)
 	}
-	return b, info, nil
+	return b, nil
+}
+
+// CheckMode returns a *ModeError if others can use a file with keys, of this package or of
+// certificates: if others than its owner can write it, or others than its owner and its group can
+// read it. The group may read a file that is root's: so Kubernetes and packages give a service its
+// keys.
+func CheckMode(name string, info fs.FileInfo) error {
+	allowed := fs.FileMode(0o700)
+	if s, ok := info.Sys().(*syscall.Stat_t); ok && s.Uid == 0 {
+		allowed = 0o740
+	}
+	if info.Mode().Perm()&^allowed != 0 {
+		return &ModeError{name, info.Mode()}
+	}
+	return nil
 }
 
 // Use has a program connect with the first key of list, and all of list be who may connect to it.

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -67,7 +66,9 @@ func parse(b []byte) (list []rdma.Credential, err error) {
 			list = nil
 		}
 	}()
-	keys := map[string][]int{} // of each identity, where in list
+	keys := map[string]int{}                // how many each identity has
+	owners := make(map[[keyLen]byte]string) // whose each key is
+	defer clear(owners)
 	n := 0
 	for line := range bytes.Lines(b) {
 		n++
@@ -80,14 +81,17 @@ func parse(b []byte) (list []rdma.Credential, err error) {
 		if what := parseLine(line, c); what != "" {
 			return list, &LineError{n, what}
 		}
-		same := keys[c.Identity]
+		owner, taken := owners[c.Key]
 		switch {
-		case slices.ContainsFunc(same, func(i int) bool { return list[i].Key == c.Key }):
+		case taken && owner == c.Identity:
 			return list, &LineError{n, c.Identity + " has this key already"}
-		case len(same) == keysEach:
+		case taken: // each could pass for the other
+			return list, &LineError{n, fmt.Sprintf("%s and %s have the same key", owner, c.Identity)}
+		case keys[c.Identity] == keysEach:
 			return list, &LineError{n, fmt.Sprintf("%s has more than %d keys", c.Identity, keysEach)}
 		}
-		keys[c.Identity] = append(same, len(list)-1)
+		owners[c.Key] = c.Identity
+		keys[c.Identity]++
 	}
 	if len(list) == 0 {
 		return list, ErrNoKeys

@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 
@@ -64,14 +66,20 @@ func Create(name string, list ...rdma.Credential) error {
 	return nil
 }
 
-// Add puts a key behind those of a file. Whoever reads the file meanwhile sees all of it or what it
-// was before.
+// Add puts a key behind those of a file, whose owner, group and mode stay. A program that reads the
+// file at that time sees all of the new file or all of the old one. Calls of Add take turns, also
+// those of several processes.
 func Add(name string, c rdma.Credential) (err error) {
 	// the new file takes the place of the file, not of a link to it
 	if name, err = filepath.EvalSymlinks(name); err != nil {
 		return err
 	}
-	b, _, err := contents(name)
+	f, info, err := lock(name)
+	if err != nil {
+		return err
+	}
+	defer f.Close() // this unlocks it
+	b, err := contentsOf(f)
 	defer func() { clear(b[:cap(b)]) }()
 	if err != nil {
 		return err
@@ -92,21 +100,63 @@ func Add(name string, c rdma.Credential) (err error) {
 		return fmt.Errorf("%s would not be a list of keys any more: %w", name, err)
 	}
 	clear(list)
-	return replace(name, all)
+	return replace(name, info, all)
 }
 
-// replace puts a new file into the place of name.
-func replace(name string, b []byte) error {
+// lock opens a file for the only one that may replace it.
+func lock(name string) (*os.File, fs.FileInfo, error) {
+	for {
+		f, info, err := open(name)
+		if err != nil {
+			return nil, nil, err
+		}
+		for err = unix.EINTR; errors.Is(err, unix.EINTR); {
+			err = unix.Flock(int(f.Fd()), unix.LOCK_EX)
+		}
+		var now fs.FileInfo
+		if err == nil {
+			now, err = os.Stat(name)
+		}
+		if err == nil && os.SameFile(info, now) {
+			return f, info, nil
+		}
+		f.Close()
+		if err != nil {
+			return nil, nil, fmt.Errorf("lock %s: %w", name, err)
+		}
+		// another one has replaced it until then: that is the file to be locked
+	}
+}
+
+// replace puts a new file into the place of name, with the owner, the group and the mode of the old
+// one.
+func replace(name string, old fs.FileInfo, b []byte) error {
 	f, err := os.CreateTemp(filepath.Dir(name), ".key-*") // its mode is 0600
 	if err != nil {
 		return err
 	}
 	_, err = f.Write(b)
-	if err = errors.Join(err, f.Sync(), f.Close()); err == nil {
+	if err = errors.Join(err, resemble(f, old), f.Sync(), f.Close()); err == nil {
 		err = os.Rename(f.Name(), name)
 	}
 	if err != nil {
 		return errors.Join(err, os.Remove(f.Name()))
 	}
 	return nil
+}
+
+// resemble gives f the owner, the group and the mode of another file.
+func resemble(f *os.File, other fs.FileInfo) error {
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	is, _ := info.Sys().(*syscall.Stat_t)
+	was, ok := other.Sys().(*syscall.Stat_t)
+	if ok && (is.Uid != was.Uid || is.Gid != was.Gid) {
+		if err := f.Chown(int(was.Uid), int(was.Gid)); err != nil {
+			return fmt.Errorf("keep the owner of the file: %w", err)
+		}
+	}
+	return f.Chmod(other.Mode().Perm()) // after Chown, which is for the group that may read it
 }

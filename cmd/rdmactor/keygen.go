@@ -15,7 +15,8 @@ const keygenUsage = `rdmactor keygen IDENTITY [flags]
 
 Makes a pre-shared key, 32 random bytes, and puts it into IDENTITY.key, or into the file that -o names. Nobody but the file's owner can
 read it. A file that is there is left as it is. Programs take it with --key: who connects uses the first key of its file, and who listens
-takes all of its file. So the file of a server has those of its clients: cat ann.key bob.key >server.key; chmod 600 server.key
+takes all of its file. So the file of a server has those of its clients:
+cat ann.key bob.key | install -m 600 /dev/stdin server.key
 
 Give each client a key of its own: who has a key can pass for its identity, and also, towards that client, for the server.
 

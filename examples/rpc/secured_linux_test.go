@@ -46,7 +46,7 @@ func TestKeys(t *testing.T) {
 		t.Error(err)
 	}
 	watch.out.await(t, "\tlate\t")
-	if err := os.Chmod(ofAnn, 0o640); err != nil {
+	if err := os.Chmod(ofAnn, 0o660); err != nil {
 		t.Fatal(err)
 	}
 	refused("get k --key "+ofAnn, "chmod 600 "+ofAnn)

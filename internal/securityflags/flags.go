@@ -7,8 +7,8 @@
 //	--insecure                          no authentication and no encryption, also beyond loopback
 //
 // Without any of them nothing is secured, and the runtime refuses addresses beyond loopback. Keys
-// and certificates, but not authorities, are read again when their files change: connections stay,
-// and later ones use what is there then.
+// and certificates, and authorities, are read again when their files change: connections stay, and
+// later ones use what is there then.
 package securityflags
 
 import (

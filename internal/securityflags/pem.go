@@ -3,6 +3,7 @@ package securityflags
 import (
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 
 	"golang.org/x/sys/unix"
@@ -13,8 +14,15 @@ import (
 // maxPEM is how long a file of certificates may be: a system's list of authorities has a quarter.
 const maxPEM = 1 << 20
 
+// readKey is readPEM for a file with a private key, whose mode has to be right.
+func readKey(name string) ([]byte, error) { return read(name, keyfile.CheckMode) }
+
 // readPEM reads a file. A pipe could keep the program waiting for whoever writes, for ever.
 func readPEM(name string) ([]byte, error) {
+	return read(name, func(string, fs.FileInfo) error { return nil })
+}
+
+func read(name string, check func(string, fs.FileInfo) error) ([]byte, error) {
 	f, err := os.OpenFile(name, os.O_RDONLY|unix.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, err
@@ -28,6 +36,9 @@ func readPEM(name string) ([]byte, error) {
 		return nil, fmt.Errorf("%s: %w", name, keyfile.ErrNotRegular)
 	case info.Size() > maxPEM:
 		return nil, fmt.Errorf("%s has more than %d MiB: %w", name, maxPEM>>20, unix.EFBIG)
+	}
+	if err := check(name, info); err != nil {
+		return nil, err
 	}
 	return io.ReadAll(io.LimitReader(f, maxPEM)) // it may have grown
 }

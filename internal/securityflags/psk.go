@@ -19,12 +19,12 @@ func (f *Flags) psk(note func(string)) (*rdma.Security, func(), error) {
 	if err != nil {
 		return nil, func() {}, fmt.Errorf("--key: %w", err)
 	}
-	stop := background(func(ctx context.Context) { follow(ctx, f.Key, keys, note) })
+	stop := background(func(ctx context.Context) { followKeys(ctx, f.Key, keys, note) })
 	return &rdma.Security{Mode: rdma.PSK, Keys: keys}, stop, nil
 }
 
-// follow has keys be those of the file until ctx ends.
-func follow(ctx context.Context, name string, keys *rdma.Keyring, note func(string)) {
+// followKeys has keys be those of the file until ctx ends.
+func followKeys(ctx context.Context, name string, keys *rdma.Keyring, note func(string)) {
 	begun := false // the first time it is as psk has read it, or it has changed just then
 	keyfile.Follow(ctx, name, every, func(list []rdma.Credential, err error) {
 		if err == nil {

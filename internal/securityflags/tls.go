@@ -2,122 +2,176 @@ package securityflags
 
 import (
 	"context"
+	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
-	"io/fs"
-	"os"
 	"sync/atomic"
 	"time"
 
 	rdma "github.com/rdmactor/rdmactor/actor"
-	"github.com/rdmactor/rdmactor/actor/keyfile"
 )
 
 // tls is Open for certificates.
 func (f *Flags) tls(note func(string)) (*rdma.Security, func(), error) {
-	c := &tls.Config{MinVersion: tls.VersionTLS13}
+	s := &rdma.Security{Mode: rdma.TLS, TLS: &tls.Config{MinVersion: tls.VersionTLS13}}
+	var all []*followed
 	if f.CA != "" {
-		text, err := readPEM(f.CA)
-		if err != nil {
+		a := &authorities{file: f.CA}
+		if err := a.load(a.read()); err != nil {
 			return nil, func() {}, fmt.Errorf("--tls-ca: %w", err)
 		}
-		pool := x509.NewCertPool()
-		if !pool.AppendCertsFromPEM(text) {
-			return nil, func() {}, fmt.Errorf("--tls-ca: %s has no certificates in PEM", f.CA)
-		}
-		c.RootCAs, c.ClientCAs, c.ClientAuth = pool, pool, tls.RequireAndVerifyClientCert
+		s.TLS.ClientAuth, s.Authorities = tls.RequireAndVerifyClientCert, a.now.Load
+		all = append(all, &followed{source: a})
 	}
-	stop := func() {}
 	if f.Cert != "" {
 		p := &pair{cert: f.Cert, key: f.CertKey}
-		if err := p.load(); err != nil {
-			return nil, stop, fmt.Errorf("--tls-cert, --tls-key: %w", err)
+		if err := p.load(p.read()); err != nil {
+			return nil, func() {}, fmt.Errorf("--tls-cert, --tls-key: %w", err)
 		}
-		c.GetCertificate = func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return p.now.Load(), nil }
-		c.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return p.now.Load(), nil }
-		stop = background(func(ctx context.Context) { p.follow(ctx, note) })
+		s.TLS.GetCertificate = func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return p.now.Load(), nil }
+		s.TLS.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return p.now.Load(), nil }
+		all = append(all, &followed{source: p})
 	}
-	return &rdma.Security{Mode: rdma.TLS, TLS: c}, stop, nil
+	return s, background(func(ctx context.Context) { follow(ctx, all, note) }), nil
+}
+
+// source is what is made of files.
+type source interface {
+	// read returns what is in the files.
+	read() ([][]byte, error)
+	// load uses it, from the next handshake on. On an error what there was stays.
+	load(texts [][]byte, err error) error
+	// String describes what is used now, and what of a change.
+	String() string
+	// stays reports that nothing changes.
+	stays() string
+}
+
+// authorities are those of the other side's certificate.
+type authorities struct {
+	file string
+	now  atomic.Pointer[x509.CertPool]
+}
+
+func (a *authorities) read() ([][]byte, error) {
+	text, err := readPEM(a.file)
+	return [][]byte{text}, err
+}
+
+func (a *authorities) load(texts [][]byte, err error) error {
+	if err != nil {
+		return err
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(texts[0]) {
+		return fmt.Errorf("%s has no certificates in PEM", a.file)
+	}
+	a.now.Store(pool)
+	return nil
+}
+
+func (a *authorities) stays() string { return "the authorities stay as they are" }
+
+func (a *authorities) String() string {
+	return a.file + " has changed: its authorities are those of later connections"
 }
 
 // pair is a certificate and its private key, in two files.
 type pair struct {
 	cert, key string
 	now       atomic.Pointer[tls.Certificate]
-
-	seen  [2]fs.FileInfo // when it was loaded; nil: that has failed
-	error string         // noted last
 }
 
-// load reads both files.
-func (p *pair) load() error {
-	seen, err := p.stat()
-	p.seen = [2]fs.FileInfo{}
-	if err != nil {
-		return err
-	}
-	// often a group has the keys of certificates
-	if m := seen[1].Mode(); m.IsRegular() && m.Perm()&0o007 != 0 {
-		return &keyfile.ModeError{Name: p.key, Mode: m}
-	}
+func (p *pair) read() ([][]byte, error) {
 	cert, err := readPEM(p.cert)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	key, err := readPEM(p.key)
-	defer clear(key)
+	key, err := readKey(p.key)
+	return [][]byte{cert, key}, err
+}
+
+func (p *pair) load(texts [][]byte, err error) error {
 	if err != nil {
 		return err
 	}
-	c, err := tls.X509KeyPair(cert, key)
+	c, err := tls.X509KeyPair(texts[0], texts[1])
 	if err != nil {
 		return fmt.Errorf("%s, %s: %w", p.cert, p.key, err)
 	}
 	p.now.Store(&c)
-	p.seen = seen
 	return nil
 }
 
-func (p *pair) stat() (s [2]fs.FileInfo, err error) {
-	for i, name := range []string{p.cert, p.key} {
-		if s[i], err = os.Stat(name); err != nil {
-			return s, err
-		}
-	}
-	return s, nil
+func (p *pair) stays() string { return "the certificate stays as it is" }
+
+func (p *pair) String() string {
+	leaf := p.now.Load().Leaf
+	return fmt.Sprintf("%s has changed: the certificate is that of %v, until %s", p.cert, leaf.Subject, leaf.NotAfter.Format(time.DateOnly))
 }
 
-// follow has the pair be that of the files until ctx ends.
-func (p *pair) follow(ctx context.Context, note func(string)) {
+// followed is a source whose files are looked at again and again. As with keyfile.Follow, a change
+// counts when two looks in a row have seen the same.
+type followed struct {
+	source
+	last, used seen
+}
+
+// seen is what a look has found: a sum of the files' bytes, or why there are none.
+type seen struct {
+	sum   [sha256.Size]byte
+	error string
+}
+
+// follow has sources use what is in their files until ctx ends.
+func follow(ctx context.Context, all []*followed, note func(string)) {
 	look := time.NewTicker(every)
 	defer look.Stop()
 	for {
+		for _, f := range all {
+			f.look(note)
+		}
 		select {
 		case <-look.C:
-			p.look(note)
 		case <-ctx.Done():
 			return
 		}
 	}
 }
 
-// look loads the pair again if its files have changed.
-func (p *pair) look(note func(string)) {
-	if now, err := p.stat(); err == nil && unchanged(p.seen[0], now[0]) && unchanged(p.seen[1], now[1]) {
+// look uses the files if they have changed.
+func (f *followed) look(note func(string)) {
+	texts, err := f.read()
+	defer func() {
+		for _, b := range texts {
+			clear(b)
+		}
+	}()
+	now := seen{}
+	if err != nil {
+		now.error = err.Error()
+	} else {
+		h := sha256.New()
+		for _, b := range texts {
+			sum := sha256.Sum256(b)
+			h.Write(sum[:])
+		}
+		h.Sum(now.sum[:0])
+	}
+	first, settled := f.last == seen{}, now == f.last
+	f.last = now
+	if first && err == nil && f.load(texts, nil) == nil {
+		f.used = now // what the program read at its start, or a change since then
 		return
 	}
-	err := p.load()
-	switch {
-	case err == nil:
-		p.error = ""
-		note(fmt.Sprintf("%s has changed: the certificate is that of %v, until %s", p.cert, p.now.Load().Leaf.Subject, p.now.Load().Leaf.NotAfter.Format(time.DateOnly)))
-	case p.error != err.Error():
-		p.error = err.Error()
-		note(fmt.Sprintf("the certificate stays as it is: %v", err))
+	if !settled || now == f.used {
+		return
 	}
-}
-
-func unchanged(was, is fs.FileInfo) bool {
-	return was != nil && os.SameFile(was, is) && was.ModTime().Equal(is.ModTime()) && was.Size() == is.Size()
+	f.used = now
+	if err = f.load(texts, err); err != nil {
+		note(fmt.Sprintf("%s: %v", f.stays(), err))
+	} else {
+		note(f.String())
+	}
 }

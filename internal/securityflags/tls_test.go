@@ -35,7 +35,7 @@ func TestTLS(t *testing.T) {
 	c := securitytest.NewCerts(t)
 	quiet := func(line string) { t.Error(line) }
 	both := opened(t, quiet, c.Server("server")...)
-	if both.Mode != rdma.TLS || both.TLS.ClientAuth != tls.RequireAndVerifyClientCert || both.TLS.RootCAs == nil || both.TLS.ClientCAs == nil {
+	if both.Mode != rdma.TLS || both.TLS.ClientAuth != tls.RequireAndVerifyClientCert || both.Authorities() == nil {
 		t.Errorf("with everything: %+v", both)
 	}
 	cert, err := both.TLS.GetCertificate(nil)
@@ -43,10 +43,10 @@ func TestTLS(t *testing.T) {
 		t.Errorf("the certificate is %v, %v, %v", cert, err, err2)
 	}
 	all := c.Flags("server")
-	if s := opened(t, quiet, all[2:]...); s.TLS.ClientAuth != tls.NoClientCert || s.TLS.RootCAs != nil {
+	if s := opened(t, quiet, all[2:]...); s.TLS.ClientAuth != tls.NoClientCert || s.Authorities != nil {
 		t.Errorf("without an authority: %+v", s.TLS)
 	}
-	if s := opened(t, quiet, all[:2]...); s.TLS.GetClientCertificate != nil || s.TLS.RootCAs == nil {
+	if s := opened(t, quiet, all[:2]...); s.TLS.GetClientCertificate != nil || s.Authorities() == nil {
 		t.Errorf("without a certificate: %+v", s.TLS)
 	}
 	for _, args := range [][]string{all[2:4], all[4:], append(slices.Clone(all), "--insecure"), {"--tls-ca", "x", "--key", "y"}} {
@@ -128,6 +128,47 @@ func TestCertificatesAreReplaced(t *testing.T) {
 	time.Sleep(1500 * time.Millisecond)
 	if len(notes) > 0 {
 		t.Errorf("nothing has changed, and it says %q", <-notes)
+	}
+}
+
+// TestAuthoritiesAreReplaced: a rotation has authorities as well as certificates. A file that has
+// none changes nothing.
+func TestAuthoritiesAreReplaced(t *testing.T) {
+	c, other := securitytest.NewCerts(t), securitytest.NewCerts(t)
+	notes := make(chan string, 8)
+	files := c.Server("server")
+	s := opened(t, func(line string) { notes <- line }, files...)
+	said := func(text string) {
+		t.Helper()
+		select {
+		case line := <-notes:
+			if !strings.Contains(line, text) {
+				t.Fatalf("it says %q, want %q", line, text)
+			}
+		case <-time.After(time.Minute):
+			t.Fatalf("it never says %q", text)
+		}
+	}
+	first := s.Authorities()
+	if err := os.WriteFile(files[1], []byte("-----BEGIN CERTIF"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if said("the authorities stay as they are"); !s.Authorities().Equal(first) {
+		t.Error("half a file is used")
+	}
+	b, err := os.ReadFile(other.Flags("")[1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(files[1]+".new", b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(files[1]+".new", files[1]); err != nil {
+		t.Fatal(err)
+	}
+	said("has changed")
+	if now := s.Authorities(); now.Equal(first) {
+		t.Error("the authorities are those of before")
 	}
 }
 

@@ -69,10 +69,12 @@ type known struct {
 	psk      [pskLen]byte
 }
 
-// NewKeys takes identities and their keys, at most two of each identity.
+// NewKeys takes identities and their keys, at most two of each identity. No two may have the same
+// key.
 func NewKeys(list ...Credential) (*Keys, error) {
 	k := &Keys{byID: make(map[KeyID]known, len(list))}
-	each := map[string]int{}
+	each, owners := map[string]int{}, make(map[[KeyLen]byte]string)
+	defer clear(owners)
 	for i := range list {
 		c := &list[i]
 		id, psk, err := c.derive()
@@ -82,6 +84,10 @@ func NewKeys(list ...Credential) (*Keys, error) {
 		if other, ok := k.byID[id]; ok {
 			return nil, &ConfigError{What: "the same key id for " + other.identity + " and " + c.Identity}
 		}
+		if other, ok := owners[c.Key]; ok { // each could pass for the other
+			return nil, &ConfigError{What: "the same key for " + other + " and " + c.Identity}
+		}
+		owners[c.Key] = c.Identity
 		if each[c.Identity]++; each[c.Identity] > keysEach {
 			return nil, &ConfigError{What: c.Identity + " has more than two keys"}
 		}

@@ -309,8 +309,8 @@ func TestPSKReflection(t *testing.T) {
 // TestPSKRotation: two keys of an identity are good at once, a third is too many.
 func TestPSKRotation(t *testing.T) {
 	older, newer := credential("node-1", 1), credential("node-1", 2)
-	k := keys(t, older, newer, credential("node-2", 1))
-	for _, c := range []*Credential{older, newer, credential("node-2", 1)} {
+	k := keys(t, older, newer, credential("node-2", 4))
+	for _, c := range []*Credential{older, newer, credential("node-2", 4)} {
 		client, request, err := NewPSKClient(c, AES256GCM, route, requestHello)
 		if err != nil {
 			t.Fatal(err)
@@ -335,6 +335,8 @@ func TestPSKRotation(t *testing.T) {
 	wantConfig(t, "three keys", err)
 	_, err = NewKeys(*older, *older)
 	wantConfig(t, "the same key twice", err)
+	_, err = NewKeys(*older, *credential("node-2", 1))
+	wantConfig(t, "one key of two identities", err)
 }
 
 func TestCredentials(t *testing.T) {
