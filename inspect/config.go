@@ -26,8 +26,9 @@ type Config struct {
 	// Sections are tables of the program's own: remoting's peers, say. See Rows.
 	Sections []Section
 	// Hosts are the names under which browsers may ask for the page, in small letters and without
-	// ports: rdma.example.com. Addresses and localhost need not be named. "*" is any name. Which
-	// names are safe: see the package's documentation.
+	// ports: rdma.example.com. Addresses, localhost and this machine's own name (os.Hostname, also
+	// without its domain) need not be named. "*" is any name. Which names are safe: see the
+	// package's documentation.
 	Hosts []string
 	// Actions switches actions on. nil: there are none.
 	Actions *Actions

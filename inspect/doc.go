@@ -44,9 +44,10 @@
 // Whoever can reach the handler sees all addresses. It authenticates nobody: put it on a listener
 // that only operators reach. A browser of such an operator also runs the scripts of strangers, so:
 //
-//   - Requests are answered for addresses, localhost and the names of Config.Hosts. A stranger who has
-//     a name of his own lead to this machine (DNS rebinding) gets 403. Behind a proxy, Config.Hosts
-//     has the name that browsers use.
+//   - Requests are answered for addresses, localhost, this machine's name and the names of
+//     Config.Hosts. A stranger who has a name of his own lead to this machine (DNS rebinding) gets
+//     403. Behind a proxy, or where DNS has another name for the machine, Config.Hosts has the name
+//     that browsers use.
 //   - What scripts and frames of other sites ask for gets 403; a link to the page does not. Browsers
 //     say who asks with https and on this machine. Elsewhere such an answer is one that they show to
 //     no other site.

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"os"
 	"slices"
 	"strings"
 )
@@ -31,7 +32,18 @@ func (p *Page) known(host string) bool {
 	if _, err := netip.ParseAddr(host); err == nil {
 		return true
 	}
-	return slices.Contains(p.cfg.Hosts, anyHost) || slices.Contains(p.cfg.Hosts, host)
+	return slices.Contains(p.cfg.Hosts, anyHost) || slices.Contains(p.cfg.Hosts, host) || slices.Contains(p.own, host)
+}
+
+// ownNames returns the name of this machine, also without its domain.
+func ownNames() []string {
+	name, err := os.Hostname()
+	if err != nil || name == "" {
+		return nil
+	}
+	name = strings.TrimSuffix(strings.ToLower(name), ".")
+	short, _, _ := strings.Cut(name, ".")
+	return []string{name, short}
 }
 
 // foreign reports whether a browser asks on behalf of another site: a script or a frame there, but

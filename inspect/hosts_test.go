@@ -3,6 +3,8 @@ package inspect
 import (
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"strings"
 	"testing"
 
 	rdma "github.com/rdmactor/rdmactor/actor"
@@ -51,6 +53,24 @@ func TestHosts(t *testing.T) {
 	r.page.cfg.Hosts = []string{anyHost}
 	if status := r.ask(http.MethodGet, "ids", "evil.example"); status != http.StatusOK {
 		t.Errorf("where any name will do: %d", status)
+	}
+}
+
+// TestOwnName: the page answers under the name of its machine, with and without the domain.
+func TestOwnName(t *testing.T) {
+	name, err := os.Hostname()
+	if err != nil {
+		t.Skip(err)
+	}
+	short, _, _ := strings.Cut(name, ".")
+	r := newRig(t, Config{Interval: minInterval}, rdma.Config{})
+	for _, host := range []string{name, name + ":8080", strings.ToUpper(name), name + ".", short} {
+		if status := r.ask(http.MethodGet, "ids", host); status != http.StatusOK {
+			t.Errorf("%q: %d", host, status)
+		}
+	}
+	if status := r.ask(http.MethodGet, "ids", name+".evil.example"); status != http.StatusForbidden {
+		t.Errorf("a stranger's name that begins so: %d", status)
 	}
 }
 

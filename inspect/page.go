@@ -33,6 +33,7 @@ type Page struct {
 	viewers  atomic.Int64
 	bounds   bounds
 	denials  denials
+	own      []string        // this machine's names
 	closed   context.Context // ends the viewers
 	close    context.CancelFunc
 }
@@ -44,7 +45,7 @@ func New(rt *rdma.Runtime, cfg Config) (*Page, error) {
 		return nil, err
 	}
 	p := &Page{
-		rt: rt, cfg: cfg, mux: http.NewServeMux(), titles: []sectionTitle{}, bounds: newBounds(),
+		rt: rt, cfg: cfg, own: ownNames(), mux: http.NewServeMux(), titles: []sectionTitle{}, bounds: newBounds(),
 		snapshot: &feed[*snapshot]{every: cfg.Interval, read: func() *snapshot { return take(rt) }},
 		records: &feed[*recordings]{every: cfg.Interval, read: func() *recordings {
 			return &recordings{loops: rt.Flight(), taken: time.Now()}

@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"strings"
 	"time"
 
 	rdma "github.com/rdmactor/rdmactor/actor"
@@ -46,10 +47,14 @@ func Serve(addr string, rt *rdma.Runtime, device cmid.Driver, level *slog.LevelV
 	if addr == "" {
 		return &Server{}, nil
 	}
-	if _, _, err := net.SplitHostPort(addr); err != nil {
+	host, _, err := net.SplitHostPort(addr)
+	if err != nil {
 		return nil, fmt.Errorf("--inspect: %w", err)
 	}
 	cfg := inspect.Config{Path: path, Sections: sections}
+	if host != "" { // the name that it is to be served at
+		cfg.Hosts = []string{strings.ToLower(strings.TrimSuffix(host, "."))}
+	}
 	if token := os.Getenv(Token); token != "" {
 		cfg.Actions = &inspect.Actions{Token: token, Level: level, Capture: captures(device)}
 	}
