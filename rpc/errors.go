@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"unicode/utf8"
 
 	"golang.org/x/sys/unix"
 
@@ -212,6 +213,16 @@ func DetailsOf[D any](err error) (details *D, ok bool) {
 	return details, c.unpack(e.Details, details) == nil
 }
 
+// plain returns a text for logs and terminals: it is the peer's, and quoted if a terminal would
+// interpret some of it, or if it has more than one line.
+func plain(text string) string {
+	if strings.ContainsFunc(text, func(r rune) bool { return !strconv.IsPrint(r) }) || !utf8.ValidString(text) {
+		return strconv.Quote(text)
+	}
+	return text
+}
+
+// Error is the text for logs. Message has what the peer sent, as it is.
 func (e *Error) Error() string {
 	s := "rpc"
 	if e.Method != "" {
@@ -224,7 +235,7 @@ func (e *Error) Error() string {
 		s += fmt.Sprintf(": code %d", e.Code)
 	}
 	if e.Message != "" {
-		s += ": " + e.Message
+		s += ": " + plain(e.Message)
 	}
 	if e.Err != nil {
 		s += ": " + e.Err.Error()
