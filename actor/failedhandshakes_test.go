@@ -5,12 +5,15 @@ import (
 	"cmp"
 	"crypto/tls"
 	"encoding/json"
+	"errors"
 	"log/slog"
 	"net/netip"
 	"os"
 	"strings"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // failing is a cause for which connections do not come about.
@@ -136,6 +139,10 @@ func (w *world) fails(c failing, log *bytes.Buffer) (seen [3]string) {
 	}
 	if f, ok := dial().any().msg.(Failure); ok {
 		seen[0] = Brief(f)
+		// the advice to compare keys is for those whose keys the peer has looked at
+		if crowded := errors.Is(f, unix.EAGAIN); crowded && strings.Contains(f.Error(), "keys") {
+			w.Errorf("%s: %v", c.cause, f)
+		}
 	} else {
 		w.Errorf("%s: it has not failed", c.cause)
 	}

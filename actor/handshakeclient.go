@@ -2,6 +2,7 @@ package actor
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 
 	"golang.org/x/sys/unix"
@@ -110,6 +111,9 @@ func (it *ident) refusedBy(ev *cmid.Rejected) {
 		ev.Err = secure.PeerRefusal(rest)
 		it.failShake(failureOf(ev.Err), ev.Err)
 		ev.Remedy = "both sides need the same Security.Mode, and in PSK mode keys of one identity"
+		if errors.Is(ev.Err, unix.EAGAIN) { // it has looked at neither
+			ev.Remedy = tryAgain
+		}
 	}
 	ev.PrivateData = nil
 }
