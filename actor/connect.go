@@ -110,11 +110,13 @@ func (it *ident) reported(m *reported) {
 	if m.id != it.id || it.gone() {
 		return // from an address that Dial has tried before this one
 	}
+	if ev, ok := m.ev.(*cmid.Closed); ok {
+		it.returned(ev)
+		it.moved(m.cause())
+		return
+	}
 	it.moved(m.cause())
 	switch ev := m.ev.(type) {
-	case *cmid.Closed:
-		it.returned(ev)
-		return
 	case *cmid.Established:
 		it.established(ev, m.answers)
 		return

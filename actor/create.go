@@ -56,7 +56,7 @@ func (rt *Runtime) admit() bool {
 func (rt *Runtime) newIdent(l *loop, o owner, cfg IDConfig) *ident {
 	it := &ident{rt: rt, l: l, log: rt.log, cfg: cfg, owner: o, life: identAlive}
 	it.box = mailbox.New(l.exec, &mailbox.Config{
-		Retained: retained, Carried: carried, Limit: int32(rt.cfg.Limits.Mailbox), Policy: it, PoisonPill: &poisonPill{},
+		Retained: retained, Carried: carried, Limit: int32(rt.cfg.Limits.Mailbox), Policy: it, Last: &lastMessage{}, PoisonPill: &poisonPill{},
 	})
 	return it
 }

@@ -1,10 +1,11 @@
 package actor
 
 import (
-	"runtime/debug"
+	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/rdmactor/rdmactor/actor/internal/datapath"
 	"github.com/rdmactor/rdmactor/actor/internal/mailbox"
+	"github.com/rdmactor/rdmactor/actor/internal/usercode"
 )
 
 // What an identifier is to its connection. BreakOff is with the other ends.
@@ -14,19 +15,22 @@ func (it *ident) Deliver(in *datapath.Inbound) {
 	m := in.Of.(*Received)
 	m.EventBase, m.Data, m.Since, m.from = it.base(), in.Data, in.Since, it
 	m.HasImm, m.Imm, m.Written = in.HasImm, in.Imm, int(in.Written)
-	if o := it.rt.cfg.Observer; o != nil {
-		o.Event(it.pid, m)
-	}
 	m.begin()
+	defer it.deliver(m) // also if the Observer does not return
+	it.observeEvent(m)
+}
+
+// deliver gives the owner a message.
+func (it *ident) deliver(m *Received) {
 	if it.owner.receive(m, it.pid) {
 		return
 	}
 	// The owner has a mailbox that does not say when it is finished, or there is none: it gets
 	// a copy.
+	defer func() { _ = m.done(it.l.exec) }() // its only reference
 	if it.owner.pid != nil {
-		it.notify(m.Clone())
+		it.owner.send(it.l, &actor.MessageEnvelope{Message: m.Clone(), Sender: it.pid})
 	}
-	_ = m.done(it.l.exec) // its only reference
 }
 
 func (it *ident) Idle() bool { return nothingWaits(it.owner.box) && nothingWaits(it.onward) }
@@ -40,8 +44,9 @@ func (it *ident) Sent(s *datapath.Outgoing) {
 func (it *ident) SendFailed(s *datapath.Outgoing, err error) {
 	ev := &SendFailed{FailureBase: it.failure(nil, "send", err), Bytes: s.Len(), Sends: 1}
 	ev.History = nil // a thousand of them say the same
-	it.reply(s.Of.(*Send).sender, ev)
+	sender := s.Of.(*Send).sender
 	s.Recycle()
+	it.reply(sender, ev)
 }
 
 func (it *ident) SendRefused(s *datapath.Outgoing, kind, err error) {
@@ -51,7 +56,7 @@ func (it *ident) SendRefused(s *datapath.Outgoing, kind, err error) {
 func (it *ident) Writable() { it.notify(&Writable{it.base()}) }
 
 func (it *ident) Counted() {
-	it.rt.cfg.Observer.Credit(it.pid, it.id.Handle(), it.conn.Counts())
+	it.observe(func(o Observer) { o.Credit(it.pid, it.id.Handle(), it.conn.Counts()) })
 }
 
 func (it *ident) Drained() { it.box.PostUserMessage(&drained{}) }
@@ -60,9 +65,8 @@ func (it *ident) GoodbyeLeft() { it.box.PostUserMessage(&goodbyeLeft{}) }
 
 func (it *ident) RenewFailed(value any) {
 	if value == nil {
-		value = mailbox.ErrGoexit
+		value = usercode.ErrGoexit
 	}
-	it.l.failed("Renew of a Send to " + it.pid.Id)
 	it.BreakOff(&PanicError{value})
-	it.rt.sys.EventStream.Publish(&Panicked{"Renew of a Send to", it.pid.Id, value, debug.Stack()})
+	it.l.escaped("Renew of a Send to", it.pid.Id, value)
 }

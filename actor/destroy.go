@@ -3,6 +3,7 @@ package actor
 import (
 	"errors"
 
+	"github.com/rdmactor/rdmactor/actor/internal/usercode"
 	"github.com/rdmactor/rdmactor/cmid"
 	"github.com/rdmactor/rdmactor/states"
 )
@@ -43,12 +44,12 @@ func (it *ident) destroy(cause error) {
 	it.afterGoodbye, it.leaving = nil, nil // this is the end of whatever waited
 	it.sayGoodbye(func() {
 		ev := it.id.Do(&cmid.DestroyID{})
-		it.moved(states.OpDestroyID)
 		if closed, ok := ev.(*cmid.Closed); ok {
 			it.returned(closed)
 		} else if ev != nil {
 			it.destroyed()
 		}
+		it.moved(states.OpDestroyID)
 	})
 	if !it.gone() {
 		// the goodbye or the device takes its time, but other commands need not wait for that
@@ -60,7 +61,7 @@ func (it *ident) destroy(cause error) {
 func (it *ident) answerLate() {
 	waiting := it.asked
 	it.asked = nil
-	for _, a := range waiting {
+	usercode.Each(waiting, func(a *asked) {
 		switch a.cmd.(type) {
 		case *cmid.DestroyID, *Close, *cmid.Reject:
 			it.asked = append(it.asked, a)
@@ -69,7 +70,7 @@ func (it *ident) answerLate() {
 				it.reply(a.sender, it.late(a.cmd))
 			}
 		}
-	}
+	})
 }
 
 // returned is the device's answer to destroy.
@@ -87,11 +88,11 @@ func (it *ident) destroyed() {
 		return
 	}
 	it.setLife(identGone)
-	if it.conn != nil {
-		it.conn.Release()
-	}
-	it.moveOut()
-	it.rt.sys.Root.Stop(it.pid)
+	usercode.Steps(func() {
+		if it.conn != nil {
+			it.conn.Release()
+		}
+	}, it.moveOut, func() { it.rt.sys.Root.Stop(it.pid) })
 }
 
 // ErrHeld is why an identifier was closed whose device has refused to give it back, or had not
@@ -120,16 +121,21 @@ func (it *ident) stopping() {
 
 // orphan destroys the identifier for an actor that does not wait for it. It reports whether the
 // device takes its time, so that the identifier outlives its actor.
-func (it *ident) orphan(cause error) bool {
-	it.destroy(cause)
-	it.goodbyeDone()
-	if it.gone() {
-		return false
-	}
-	it.setLife(identGone)
-	it.l.adopt(it.id, it.conn)
-	it.moveOut()
-	return true
+func (it *ident) orphan(cause error) (late bool) {
+	usercode.Steps(func() { it.destroy(cause) }, it.goodbyeDone, func() {
+		if it.gone() {
+			return
+		}
+		it.setLife(identGone)
+		if it.id.State() == states.Destroying {
+			it.l.adopt(it.id, it.conn)
+		} else { // user code has kept destroy from getting there
+			it.l.discard(it.id, it.conn)
+		}
+		it.moveOut()
+		late = true
+	})
+	return late
 }
 
 // end answers everybody who waits, and reports Closed last of all.
@@ -142,37 +148,57 @@ func (it *ident) end() {
 		it.box.PostUserMessage(&lastMessage{})
 		return
 	}
-	it.reportRefused()
+	var ev *cmid.Closed
+	usercode.Steps(
+		it.reportRefused,
+		func() {
+			if it.conn != nil {
+				it.conn.Abandon()
+			}
+		},
+		it.answerLate,
+		func() { ev = it.settle() },
+		func() {
+			closers := it.asked
+			it.asked = nil
+			usercode.Each(closers, func(a *asked) {
+				if a.then == nil && !it.owns(a.sender) {
+					it.reply(a.sender, ev)
+				}
+			})
+		},
+		it.unwatch,
+		func() { it.notify(ev) },
+		it.dismiss,
+		func() { it.l.forget(it) }, // Shutdown goes on then
+	)
+}
+
+// settle gives back what the identifier has counted, and makes its last event.
+func (it *ident) settle() *cmid.Closed {
 	ev := &cmid.Closed{EventBase: it.base(), Err: it.cause, Unsent: it.unsent}
-	if c := it.conn; c != nil {
-		c.Abandon()
-		c.Fates(ev)
+	if it.conn != nil {
+		it.conn.Fates(ev)
 	}
-	it.answerLate()
-	closers := it.asked
-	it.asked = nil
 	it.uncrowd()
 	it.endTLS()
 	it.unlimit()
 	it.uncount() // first: who gets Closed may want another identifier in its place
-	for _, a := range closers {
-		if a.then == nil && !it.owns(a.sender) {
-			it.reply(a.sender, ev)
-		}
+	if it.release != nil {
+		it.release()
 	}
-	it.unwatch()
-	it.notify(ev)
+	return ev
+}
+
+// dismiss is what follows Closed.
+func (it *ident) dismiss() {
 	it.setLife(identClosed)
 	if it.closed != nil {
 		it.closed(it.cause)
 	}
 	if it.owner.handler {
-		it.rt.sys.Root.Poison(it.owner.pid)
+		it.l.callUser("message to", it.owner.pid.Id, func() { it.rt.sys.Root.Poison(it.owner.pid) })
 	}
-	if it.release != nil {
-		it.release()
-	}
-	it.l.forget(it)
 }
 
 func (it *ident) uncount() {

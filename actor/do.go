@@ -23,9 +23,7 @@ func (it *ident) begin(a *asked) {
 	if a.wire != nil {
 		cmd = a.wire
 	}
-	if o := it.rt.commands; o != nil {
-		o.Begun(it.pid, it.id.Handle(), a.cmd)
-	}
+	it.observeCommand(func(o CommandObserver) { o.Begun(it.pid, it.id.Handle(), a.cmd) })
 	ev := it.id.Do(cmd)
 	it.moved(cmd.Op())
 	if ev != nil {
@@ -52,9 +50,14 @@ func (it *ident) take(cmd Command) *asked {
 // part of, or to the owner.
 func (it *ident) answer(cmd Command, ev Event) {
 	a := it.take(cmd)
-	if o := it.rt.commands; o != nil && a != nil {
-		o.Answered(it.pid, it.id.Handle(), a.cmd, ev)
+	defer it.deliverAnswer(a, ev) // also if the Observer does not return
+	if a != nil {
+		it.observeCommand(func(o CommandObserver) { o.Answered(it.pid, it.id.Handle(), a.cmd, ev) })
 	}
+}
+
+// deliverAnswer is the second half of answer. a is nil if no command waits.
+func (it *ident) deliverAnswer(a *asked, ev Event) {
 	switch {
 	case a == nil:
 		it.notify(ev)
@@ -64,10 +67,7 @@ func (it *ident) answer(cmd Command, ev Event) {
 		if a.wire != nil {
 			restore(ev, a.cmd)
 		}
-		if lifecycle(ev) && !it.owns(a.sender) {
-			it.notify(ev) // the owner always gets these
-		}
-		it.reply(a.sender, ev)
+		it.replyTo(a, ev)
 		f, failed := ev.(*cmid.CommandFailed)
 		if failed {
 			it.failWith(a.cmd, f.Err)
@@ -75,6 +75,15 @@ func (it *ident) answer(cmd Command, ev Event) {
 		if failed && a.wire != nil && it.id.State() == states.Failed && !it.cfg.Manual {
 			it.destroy(f) // an Accept whose peer had gone: nothing else helps, as after Unreachable
 		}
+	}
+}
+
+// replyTo sends an answer to the sender of a command, also if the owner, which gets some answers
+// first, or the Observer does not return.
+func (it *ident) replyTo(a *asked, ev Event) {
+	defer it.reply(a.sender, ev)
+	if lifecycle(ev) && !it.owns(a.sender) {
+		it.notify(ev) // the owner always gets these
 	}
 }
 

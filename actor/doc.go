@@ -67,16 +67,21 @@
 // User code fails to return if it panics or calls runtime.Goexit. What that costs depends on whose
 // code it is:
 //
-//   - An owner's: nothing of the identifier. The owner's supervisor decides.
-//   - A [Call]'s Fn or an [Observer]'s: the identifier for which it was called. The command is
-//     answered with a [PanicError], then Closed comes.
+//   - An owner's: nothing of the identifier. The owner's supervisor decides. An owner that fails
+//     when it is asked to stop, or is restarted more than ten times in 10 s without having received
+//     a message, is stopped without its code.
+//   - A listener's Route, Place, Authorize or Handler: the request, which is rejected.
+//   - A [Call]'s Fn: the identifier for which it was called. The command is answered with a
+//     [PanicError], then Closed comes.
 //   - A [Send]'s Renew: the connection, with the PanicError as its reason. The Sends that wait
 //     there are answered.
+//   - An [Observer]'s, or that of a subscriber of the ActorSystem's events or dead letters: nothing.
+//     What it was notified of happens all the same.
 //
 // After a Goexit the loop continues on another goroutine, and the delivery that was in progress is
-// broken off. On the embedded device that may have been the input of a connection of the same loop:
-// that connection ends (EIO), and Shutdown may name what is left of it. So a Goexit is a bug to
-// mend, not a way to fail.
+// broken off. Its message or answer arrives, but the identifier that has sent it ends with a
+// PanicError. On the embedded device the delivery may have been the input of a connection of the
+// same loop: that connection ends (EIO). So a Goexit is a bug to fix, not a way to fail.
 //
 // Failures of actors are published as Proto.Actor's actor.SupervisorEvent, those of loops go to
 // eventloop.Config.OnPanic, and all others are published as [Panicked]. Any of them fails a test

@@ -219,8 +219,7 @@ func TestCreateIDAfterShutdown(t *testing.T) {
 	})
 }
 
-// A panic in an owner's Receive is its supervisor's business. A panic in an identifier's actor
-// closes that identifier.
+// A panic in an owner's Receive is its supervisor's business.
 func TestPanics(t *testing.T) {
 	onFlavors(t, func(w *world) {
 		p := w.connect()
@@ -236,37 +235,7 @@ func TestPanics(t *testing.T) {
 			w.Errorf("got %v", g)
 		}
 	})
-	o := &panicky{}
-	inWorld(t, states.IWARP, func(w *world) {
-		p := w.probe()
-		id := w.rt.CreateID(p.pid, IDConfig{})
-		other := w.rt.CreateID(p.pid, IDConfig{})
-		settle()
-		o.victim = id
-		p.send(id, &cmid.BindAddr{Addr: MustAddr(here + ":0")})
-		end := until[*Closed](p)
-		var pe *PanicError
-		if c := end[len(end)-1].msg.(*Closed); !errors.As(c.Err, &pe) || pe.Value != "observed" {
-			w.Errorf("the end: %v", end)
-		}
-		o.victim = nil
-		p.send(other, &cmid.BindAddr{Addr: MustAddr(here + ":0")})
-		next[*cmid.Bound](p)
-	}, Config{Observer: o})
 }
-
-// panicky is an observer that panics.
-type panicky struct{ victim *actor.PID }
-
-func (o *panicky) Transition(id *actor.PID, _ Handle, _, to states.State) {
-	if id.Equal(o.victim) && o.victim != nil && to == states.Bound {
-		panic("observed")
-	}
-}
-func (*panicky) Event(*actor.PID, cmid.Event)       {}
-func (*panicky) Credit(*actor.PID, Handle, Credits) {}
-
-func (*panicky) Moved(*actor.PID, Handle, string, string) {}
 
 func TestStoppedFromOutside(t *testing.T) {
 	inWorld(t, states.IWARP, func(w *world) {

@@ -56,7 +56,7 @@ type (
 )
 
 // PanicError is why an identifier was closed after a panic in its actor, or in code of the user's
-// that the actor has called: a Call's Fn, an Observer, a Send's Renew. It also answers the command
+// that the actor has called: a Call's Fn, a Send's Renew. It also answers the command
 // that has panicked.
 type PanicError struct{ Value any }
 

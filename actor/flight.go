@@ -86,7 +86,7 @@ func (d *dumps) handed(k FlightKind) {
 
 // dumpHandler is a dump on its way, as the journal takes it.
 type dumpHandler struct {
-	slog.Handler // nil: the journal calls Handle only
+	slog.Handler // nil: the journal calls Enabled and Handle only
 	kind         FlightKind
 	loop, why    string
 	at           time.Time
@@ -95,6 +95,9 @@ type dumpHandler struct {
 	log          slog.Handler
 	of           *dumps
 }
+
+// Enabled reports true: whether it is logged is known in Handle.
+func (*dumpHandler) Enabled(context.Context, slog.Level) bool { return true }
 
 // Handle hands it over, on the goroutine that writes the log.
 func (h *dumpHandler) Handle(ctx context.Context, rec slog.Record) error {

@@ -25,14 +25,16 @@ type IDConfig struct {
 	// ConnectRequest and all that follows. With a Handler, connections are spread over the loops
 	// (Config.Loops), and handlers of one listener run concurrently. A handler is stopped when it
 	// has got Closed; one that hands its connection over has to stop itself. The Props need no
-	// OnLoop. nil: the listener's owner owns its connections.
+	// OnLoop. If they spawn no actor, because their producer panics, the request is rejected. nil:
+	// the listener's owner owns its connections.
 	Handler *actor.Props
 	// Route says for each of a listener's requests who is to own the connection, before anybody
 	// has heard of it. The connection then lives on that owner's loop, as one that it has created
 	// itself, and the owner gets the ConnectRequest and all that follows. If reject is not nil, the
 	// request is rejected with it. If both are nil, the listener's owner or Handler gets the
 	// request. Route is called on the listener's loop, must not block, and may read r until it
-	// returns. If it panics or calls runtime.Goexit, the request is rejected. nil: none.
+	// returns. If it panics or calls runtime.Goexit, the request is rejected. If reject has more
+	// private data than fits, the peer gets none, and that is logged. nil: none.
 	Route func(r *ConnectRequest) (owner *actor.PID, reject *Reject)
 	// Hint goes with the request of a secured connection, and is for the Place of the peer's
 	// listener. It is neither secret nor, when it is used, authenticated. 0: there is none.

@@ -19,13 +19,14 @@ type incoming struct {
 	owner   *actor.PID   // the listener's, or whom its Route has named; nil: nobody
 	box     *mailbox.Mailbox
 
+	name string // the listener's
+
 	// Of a secured connection: the request's hint, and what is behind that; where Place puts it;
-	// the listener's Route, and its name.
+	// the listener's Route.
 	hint   uint32
 	behind []byte
 	near   *loop // nil: anywhere
 	route  func(r *ConnectRequest) (*actor.PID, *Reject)
-	name   string
 
 	stranger *limits.Stranger // among the runtime's, until its peer is authenticated
 }

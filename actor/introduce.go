@@ -4,14 +4,12 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"runtime/debug"
 
 	"github.com/asynkron/protoactor-go/actor"
 	"golang.org/x/sys/unix"
 
 	"github.com/rdmactor/rdmactor/actor/internal/datapath"
 	"github.com/rdmactor/rdmactor/actor/internal/limits"
-	"github.com/rdmactor/rdmactor/actor/internal/mailbox"
 	"github.com/rdmactor/rdmactor/actor/internal/wire"
 	"github.com/rdmactor/rdmactor/cmid"
 )
@@ -32,65 +30,74 @@ func (it *ident) introduce() {
 	switch {
 	case it.ending():
 	case !ok:
-		it.answered(fateFailed)
-		it.conn.Reject(nil)
-		it.destroy(errRouteFailed)
+		it.refuseFailed()
 	case over != 0:
 		it.refuseOver(over)
-	case reject != nil && len(reject.PrivateData) <= wire.MaxUserData:
-		it.answered(fateRejected)
-		it.conn.Reject(reject.PrivateData)
-		it.destroy(nil)
 	case reject != nil:
-		it.destroy(fmt.Errorf("a Reject with %d bytes of private data: %w", len(reject.PrivateData), unix.EINVAL))
+		private := reject.PrivateData
+		if len(private) > wire.MaxUserData {
+			it.log.Error("rdma: Authorize or Route has rejected a request with too much private data: it is rejected without",
+				"id", it.id.Handle(), "peer", r.Peer, "bytes", len(private))
+			private = nil
+		}
+		it.answered(fateRejected)
+		it.conn.Reject(private)
+		it.destroy(nil)
 	default:
 		it.introduceTo(hand.in, &r)
 	}
 }
 
 func (it *ident) introduceTo(in *incoming, r *cmid.ConnectRequest) {
-	if in.handler != nil {
-		it.setOwner(it.rt.newHandler(it.l, in.handler))
-	} else {
+	if in.handler == nil {
 		it.setOwner(it.rt.newOwner(it.l, in.owner))
+	} else if !it.introduceToHandler(in) {
+		return
 	}
 	it.watch()
 	it.notify(r) // the deadline is that of the handshake: the peer's own goes on, too
 }
 
-// errRouteFailed is why a request has ended whose Authorize or Route has failed.
-var errRouteFailed = errors.New("Security.Authorize or IDConfig.Route has failed")
+// introduceToHandler spawns the owner. Not ok: that has failed, and the peer is refused.
+func (it *ident) introduceToHandler(in *incoming) (ok bool) {
+	var o owner
+	defer func() {
+		if ok = ok && o.pid != nil; ok {
+			it.setOwner(o)
+		} else {
+			it.refuseFailed()
+		}
+	}()
+	return it.l.callUser("Handler of a listener", in.name, func() { o = it.rt.newHandler(it.l, in.handler) })
+}
+
+// errRouteFailed is why a request has ended whose Authorize, Route or Handler has failed.
+var errRouteFailed = errors.New("Security.Authorize, IDConfig.Route or IDConfig.Handler has failed")
+
+// refuseFailed ends a request because of the listener's code.
+func (it *ident) refuseFailed() {
+	it.answered(fateFailed)
+	it.conn.Reject(nil)
+	it.destroy(errRouteFailed)
+}
 
 // authorize asks Authorize and Route, which are the user's. Not ok: one of them has not returned,
 // or has named an owner that nothing can be sent to.
 func (it *ident) authorize(r *cmid.ConnectRequest) (reject *cmid.Reject, over limits.Exceeded, ok bool) {
-	in, returned := it.hand.in, false
-	defer func() {
-		if returned {
-			return
-		}
-		value := recover()
-		if value == nil { // the goroutine ends, and the actor with it
-			value = mailbox.ErrGoexit
-			it.answered(fateFailed)
-		}
-		it.l.failed("Authorize or Route of " + in.name)
-		it.rt.sys.EventStream.Publish(&Panicked{"Authorize or Route of a listener", in.name, value, debug.Stack()})
-	}()
-	var set PeerLimits
-	if f := it.cfg.Security.Authorize; f != nil {
-		seen := *r
-		set, reject = f(&seen)
-	}
-	if reject == nil {
-		over = it.limit(r, set)
-	}
+	in := it.hand.in
 	var owner *actor.PID
-	if in.route != nil && reject == nil && over == 0 {
-		seen := *r
-		owner, reject = in.route(&seen)
+	ok = it.l.callUser("Authorize or Route of a listener", in.name, func() {
+		defer func() {
+			if !ok {
+				it.answered(fateFailed) // also after a Goexit
+			}
+		}()
+		reject, over, owner = it.judge(r)
+		ok = true
+	})
+	if !ok {
+		return nil, 0, false
 	}
-	returned = true
 	if owner != nil && reject == nil {
 		if err := it.rt.CheckOwner(owner); err != nil {
 			it.rt.log.Error("rdma: Route has named an owner that nothing can be sent to", "err", err)
@@ -99,6 +106,23 @@ func (it *ident) authorize(r *cmid.ConnectRequest) (reject *cmid.Reject, over li
 		in.owner, in.handler = owner, nil
 	}
 	return reject, over, true
+}
+
+// judge calls Authorize and Route.
+func (it *ident) judge(r *cmid.ConnectRequest) (reject *cmid.Reject, over limits.Exceeded, owner *actor.PID) {
+	var set PeerLimits
+	if f := it.cfg.Security.Authorize; f != nil {
+		seen := *r
+		set, reject = f(&seen)
+	}
+	if reject == nil {
+		over = it.limit(r, set)
+	}
+	if in := it.hand.in; in.route != nil && reject == nil && over == 0 {
+		seen := *r
+		owner, reject = in.route(&seen)
+	}
+	return reject, over, owner
 }
 
 // judged notes what Authorize and Route have said of a peer that is authenticated.

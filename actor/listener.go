@@ -47,7 +47,8 @@ type Refused struct {
 	Memory  uint64 // no memory to receive another connection's messages into
 	Foreign uint64 // no hello (IDConfig.RefuseForeign)
 	Closing uint64 // the listener or the runtime is being shut down
-	Failed  uint64 // IDConfig.Route or Place has failed, or the request was lost between two loops
+	// IDConfig.Route, Place or Handler has failed, or the request was lost between two loops
+	Failed uint64
 	// the peer wants another Security, has no key of the listener's, or has not shown it in time
 	Unauthenticated uint64
 	Rate            uint64 // too many requests of one address in a second (Limits.RequestRate)

@@ -9,7 +9,8 @@ import (
 )
 
 // Observer is notified of what happens to identifiers. It is called on their loops, so it must not
-// block, and with several loops it is called from several goroutines.
+// block, and with several loops it is called from several goroutines. If it panics, that is
+// published (Panicked), and costs nothing else.
 type Observer interface {
 	// Transition: id has left a state for another. States that it only passed within one command
 	// are not reported.
@@ -44,8 +45,9 @@ type CommandObserver interface {
 type Credits = datapath.Counts
 
 // Panicked is published on the ActorSystem's EventStream when user code that is not an actor, such
-// as a Send's Renew or a handler of package rpc, has panicked or has called runtime.Goexit, and its
-// caller has survived that. It is published by the goroutine on which it happened. For actors there
+// as an Observer, a Send's Renew or a handler of package rpc, has panicked or has called
+// runtime.Goexit, and its caller has survived that. It is published by the goroutine on which it
+// happened. A subscriber that panics at it is logged. For actors there
 // is Proto.Actor's actor.SupervisorEvent, and for what an event loop calls,
 // eventloop.Config.OnPanic.
 type Panicked struct {

@@ -16,6 +16,11 @@ import (
 //
 //	actor.PropsFromFunc(receive, rt.OnLoop())
 //
+// An actor that fails when it is asked to stop is stopped without its code, and so is one that is
+// restarted more than ten times in 10 s without having received a message, whatever its supervisor
+// decides: it would occupy its loop without a pause. What it was sent is answered, and those who
+// watch it are notified.
+//
 // A WithMailbox behind it takes the actor off its loop again: such an actor is refused as an owner
 // (ErrMailbox).
 //

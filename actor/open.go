@@ -36,6 +36,7 @@ func Open(sys *actor.ActorSystem, cfg Config) (*Runtime, error) {
 		cfg.Logger = sys.Logger()
 	}
 	rt := &Runtime{sys: sys, registry: mailbox.RegistryOf(sys), off: &mailbox.Goroutines{Scheduler: cfg.Scheduler}, cfg: cfg, stopped: make(chan struct{})}
+	rt.off.Escaped = rt.escaped
 	rt.commands, _ = cfg.Observer.(CommandObserver)
 	rt.journal.Scheduler = cfg.Scheduler
 	rt.computing.Places(cfg.Scheduler)
@@ -86,7 +87,7 @@ func (rt *Runtime) addLoop(i int, cfg eventloop.Config) error {
 		return err
 	}
 	l.el, l.exec = el, mailbox.NewLoop(el, traces)
-	l.exec.Context, l.exec.Scheduler, l.exec.Failed = l, rt.cfg.Scheduler, l.failed
+	l.exec.Context, l.exec.Scheduler, l.exec.Failed, l.exec.Escaped = l, rt.cfg.Scheduler, l.failed, l.escaped
 	limits := &rt.cfg.Limits
 	l.Init(el, rt.log, datapath.Limits{
 		Receive: limits.ReceiveMemory, Send: limits.SendMemory, Memory: limits.Memory, Queue: limits.SendQueue,
@@ -118,13 +119,35 @@ func noDevice() error {
 	return fmt.Errorf("rdma: no device: set rdma.Config.Device to iwarp.New(), which needs no hardware%s: %w", more, unix.ENODEV)
 }
 
-// guardianProps makes the parent of all identifiers. An identifier that panics is stopped, because
-// what it has in the kernel would not survive a restart.
+// guardianProps makes the parent of all identifiers.
 func (rt *Runtime) guardianProps() *actor.Props {
-	stop := actor.NewOneForOneStrategy(0, 0, func(any) actor.Directive { return actor.StopDirective })
 	return actor.PropsFromFunc(func(ctx actor.Context) {
 		if _, ok := ctx.Message().(*actor.Stopped); ok {
 			close(rt.stopped)
 		}
-	}, onLoop(rt.loops[0]), actor.WithSupervisor(stop))
+	}, onLoop(rt.loops[0]), actor.WithSupervisor(stopsFailed{rt}), actor.WithGuardian(resumesFailed{}))
+}
+
+// resumesFailed supervises identifiers' parents, which fail only if a subscriber of the system's
+// events ends their goroutine. They go on, because identifiers need a supervisor.
+type resumesFailed struct{}
+
+// HandleFailure resumes the parent.
+func (resumesFailed) HandleFailure(
+	_ *actor.ActorSystem, by actor.Supervisor, child *actor.PID, _ *actor.RestartStatistics, _, _ any,
+) {
+	by.ResumeChildren(child)
+}
+
+// stopsFailed supervises identifiers. One that panics is stopped, because what it has in the kernel
+// would not survive a restart. Proto.Actor's strategies publish first, and act when the subscribers
+// have returned.
+type stopsFailed struct{ rt *Runtime }
+
+// HandleFailure stops the identifier.
+func (s stopsFailed) HandleFailure(
+	_ *actor.ActorSystem, by actor.Supervisor, child *actor.PID, _ *actor.RestartStatistics, reason, _ any,
+) {
+	by.StopChildren(child)
+	s.rt.publish(&actor.SupervisorEvent{Child: child, Reason: reason, Directive: actor.StopDirective})
 }

@@ -15,9 +15,17 @@ func (rt *Runtime) newOwner(l *loop, pid *actor.PID) owner {
 	return o
 }
 
-// newHandler spawns the owner of one connection on l.
+// newHandler spawns the owner of one connection on l. The Props are the user's, and may fail. If
+// nothing was spawned, the owner has no PID.
 func (rt *Runtime) newHandler(l *loop, p *actor.Props) owner {
-	pid, err := rt.sys.Root.SpawnNamed(p.Clone(onLoop(l)), rt.name("handler"))
+	name, spawned := rt.name("handler"), false
+	defer func() {
+		if !spawned { // what a spawn that does not return leaves would keep the name
+			rt.sys.ProcessRegistry.Remove(actor.NewPID(rt.sys.Address(), name))
+		}
+	}()
+	pid, err := rt.sys.Root.SpawnNamed(p.Clone(onLoop(l)), name)
+	spawned = err == nil
 	if err != nil {
 		rt.log.Error("rdma: spawn of a handler", "err", err)
 		return owner{}
@@ -39,7 +47,7 @@ func (o *owner) send(l *loop, env *actor.MessageEnvelope) {
 		o.box.PostUserMessage(env)
 	default:
 		l.el.Handoff()
-		l.rt.sys.Root.Send(o.pid, env)
+		l.callUser("message to", o.pid.Id, func() { l.rt.sys.Root.Send(o.pid, env) })
 	}
 }
 
@@ -97,12 +105,12 @@ func (it *ident) setOwner(o owner) {
 
 func (it *ident) watch() {
 	if it.ctx != nil && it.owner.pid != nil {
-		it.ctx.Watch(it.owner.pid)
+		it.l.callUser("watch of", it.owner.pid.Id, func() { it.ctx.Watch(it.owner.pid) })
 	}
 }
 
 func (it *ident) unwatch() {
 	if it.ctx != nil && it.owner.pid != nil {
-		it.ctx.Unwatch(it.owner.pid)
+		it.l.callUser("watch of", it.owner.pid.Id, func() { it.ctx.Unwatch(it.owner.pid) })
 	}
 }

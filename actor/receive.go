@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/rdmactor/rdmactor/actor/internal/datapath"
-	"github.com/rdmactor/rdmactor/actor/internal/mailbox"
+	"github.com/rdmactor/rdmactor/actor/internal/usercode"
 	"github.com/rdmactor/rdmactor/cmid"
 )
 
@@ -72,8 +72,6 @@ func (it *ident) Receive(ctx actor.Context) {
 		it.terminated(m.Who)
 	case *actor.Stopping:
 		it.stopping()
-	case *actor.Stopped:
-		it.box.PostUserMessage(&lastMessage{}) // behind everything that waits
 	case *actor.DeadLetterResponse:
 		it.undelivered(m.Target)
 	case actor.SystemMessage, actor.AutoReceiveMessage:
@@ -97,7 +95,7 @@ func (it *ident) broken() {
 	if r != nil {
 		defer panic(r)
 	} else {
-		r = mailbox.ErrGoexit
+		r = usercode.ErrGoexit
 	}
 	it.cause = &PanicError{r}
 	if cmd, waits := it.cmd, func(a *asked) bool { return a.cmd == it.cmd }; cmd != nil && !slices.ContainsFunc(it.asked, waits) {

@@ -22,12 +22,10 @@ func (it *ident) moved(cause fmt.Stringer) {
 	it.state = now
 	it.l.flight.Transition(it.l.el.Now(), uint64(it.base().ID), from, now)
 	it.publish()
-	if o := it.rt.cfg.Observer; o != nil {
-		o.Transition(it.pid, it.id.Handle(), from, now)
-	}
 	if it.log.Enabled(context.Background(), slog.LevelDebug) {
 		it.log.Debug("rdma: "+now.String(), it.logKeys(cause, "from", from.String())...)
 	}
+	it.observe(func(o Observer) { o.Transition(it.pid, it.id.Handle(), from, now) })
 }
 
 // setLife takes the next step. In builds that look for misuse a step back panics.
@@ -57,31 +55,27 @@ func (it *ident) answered(how fate) {
 	}
 }
 
-// notify sends the owner an event.
+// notify sends the owner an event, also if the Observer does not return.
 func (it *ident) notify(ev Event) {
 	it.noteEvent(ev)
-	if o := it.rt.cfg.Observer; o != nil {
-		o.Event(it.pid, ev)
-	}
-	it.owner.send(it.l, &actor.MessageEnvelope{Message: ev, Sender: it.pid})
+	defer it.owner.send(it.l, &actor.MessageEnvelope{Message: ev, Sender: it.pid})
+	it.observeEvent(ev)
 }
 
 // reply sends an answer to the sender of a command, or to the owner when the command has none.
 // What the owner gets goes through its FIFO.
 func (it *ident) reply(sender *actor.PID, ev Event) {
-	if it.owns(sender) {
-		it.notify(ev)
-	} else {
-		it.noteEvent(ev)
-		if o := it.rt.cfg.Observer; o != nil {
-			o.Event(it.pid, ev)
-		}
-		to := it.rt.newOwner(it.l, sender)
-		to.send(it.l, &actor.MessageEnvelope{Message: ev, Sender: it.pid})
-	}
 	if sender == it.cmdSender {
 		it.cmd = nil
 	}
+	if it.owns(sender) {
+		it.notify(ev)
+		return
+	}
+	it.noteEvent(ev)
+	to := it.rt.newOwner(it.l, sender)
+	defer to.send(it.l, &actor.MessageEnvelope{Message: ev, Sender: it.pid})
+	it.observeEvent(ev)
 }
 
 // owns reports whether what is meant for sender goes to the owner.

@@ -1,12 +1,9 @@
 package actor
 
 import (
-	"runtime/debug"
-
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/rdmactor/rdmactor/actor/internal/datapath"
-	"github.com/rdmactor/rdmactor/actor/internal/mailbox"
 	"github.com/rdmactor/rdmactor/actor/internal/secure"
 	"github.com/rdmactor/rdmactor/actor/internal/wire"
 	"github.com/rdmactor/rdmactor/cmid"
@@ -30,6 +27,7 @@ func (l *loop) request(id *cmid.ID, r *cmid.ConnectRequest) {
 	}
 	in := &incoming{
 		id: id, r: r, cfg: from.cfg, handler: from.cfg.Handler, via: from.counts(), owner: from.owner.pid, box: from.owner.box,
+		name: from.pid.Id,
 	}
 	in.via.count(fateRequested)
 	if !l.inTime(r.Peer) {
@@ -53,7 +51,7 @@ func (l *loop) request(id *cmid.ID, r *cmid.ConnectRequest) {
 		return
 	}
 	if in.cfg.secured() {
-		in.route, in.name = from.cfg.Route, from.pid.Id
+		in.route = from.cfg.Route
 		if from.cfg.Place != nil && !l.placed(from, in) {
 			return
 		}
@@ -77,17 +75,22 @@ func (l *loop) route(from *ident, in *incoming) bool {
 	if ok && reject == nil && owner != nil {
 		if err := l.rt.CheckOwner(owner); err != nil {
 			l.rt.log.Error("rdma: Route has named an owner that nothing can be sent to", "err", err)
-			ok = false
+			l.fail(in)
+			return false
 		}
 	}
 	switch {
 	case !ok:
-		l.fail(in)
 		return false
 	case reject != nil:
 		in.owner, in.box, in.handler, in.cfg.Manual = nil, nil, nil, false
 		l.assigned.Add(1)
 		if it := l.take(in); it != nil {
+			if _, err := it.privateData(it.peerMode, reject.PrivateData, it.id.Limits().RejectData); err != nil {
+				it.log.Error("rdma: Route has rejected a request with too much private data: it is rejected without",
+					"id", it.id.Handle(), "peer", in.r.Peer, "err", err)
+				reject = &cmid.Reject{}
+			}
 			it.box.PostUserMessage(reject)
 		}
 		return false
@@ -104,14 +107,14 @@ func (l *loop) fail(in *incoming) {
 	l.reject(in.id)
 }
 
-// askRoute calls Route. Not ok: it has not returned.
+// askRoute calls Route. Not ok: it has not returned, and the request was rejected.
 func (l *loop) askRoute(from *ident, in *incoming) (owner *actor.PID, reject *cmid.Reject, ok bool) {
 	r := *in.r
 	if !in.cfg.Raw {
 		_, r.PrivateData, ok = wire.ParseHello(r.PrivateData, in.id.Limits().Padded)
 		r.Foreign = !ok
 	}
-	ok = l.ask(from, in, "Route", func() { owner, reject = from.cfg.Route(&r) })
+	ok = l.ask(in, "Route", l.fail, func() { owner, reject = from.cfg.Route(&r) })
 	return owner, reject, ok
 }
 
@@ -119,30 +122,37 @@ func (l *loop) askRoute(from *ident, in *incoming) (owner *actor.PID, reject *cm
 // False: the request was rejected.
 func (l *loop) placed(from *ident, in *incoming) bool {
 	var with *actor.PID
-	if in.hint != 0 && !l.ask(from, in, "Place", func() { with = from.cfg.Place(in.hint) }) {
-		l.fail(in)
+	if in.hint != 0 && !l.ask(in, "Place", l.fail, func() { with = from.cfg.Place(in.hint) }) {
 		return false
 	}
 	in.near = l.rt.loopOf(l.rt.registry.Find(with))
 	return true
 }
 
-// ask calls the listener's code, which is the user's. Not ok: it has not returned.
-func (l *loop) ask(from *ident, in *incoming, name string, call func()) (ok bool) {
+// ask calls code of the listener's configuration, which is the user's. If it does not return, fail
+// rejects the request.
+func (l *loop) ask(in *incoming, what string, fail func(*incoming), code func()) (ok bool) {
 	defer func() {
-		if ok {
-			return
+		if !ok {
+			fail(in)
 		}
-		value := recover()
-		if value == nil { // the goroutine ends: nobody else rejects it
-			value = mailbox.ErrGoexit
-			l.fail(in)
-		}
-		l.failed(name + " of " + from.pid.Id)
-		l.rt.sys.EventStream.Publish(&Panicked{name + " of a listener", from.pid.Id, value, debug.Stack()})
 	}()
-	call()
-	return true
+	return l.callUser(what+" of a listener", in.name, code)
+}
+
+// askHandler spawns the owner of a request's connection. Not ok: that has failed, and the request
+// was rejected.
+func (l *loop) askHandler(in *incoming) (o owner, ok bool) {
+	fail := func(in *incoming) {
+		l.assigned.Add(-1) // before the peer hears of it, who may ask again at once
+		l.fail(in)
+	}
+	ok = l.ask(in, "Handler", fail, func() { o = l.rt.newHandler(l, in.handler) })
+	if ok && o.pid == nil {
+		fail(in)
+		ok = false
+	}
+	return o, ok
 }
 
 // take makes the actor of a new connection and notifies the owner of its listener, or the handler
@@ -192,7 +202,14 @@ func (l *loop) noRoom(in *incoming) bool {
 
 func (l *loop) welcome(in *incoming) *ident {
 	var to owner // nobody's until its peer is authenticated, if it has to be
-	if !in.cfg.secured() {
+	switch {
+	case in.cfg.secured():
+	case in.handler != nil:
+		var ok bool
+		if to, ok = l.askHandler(in); !ok {
+			return nil
+		}
+	default:
 		to = l.rt.newOwner(l, in.owner)
 	}
 	it := l.rt.newIdent(l, to, in.cfg)
@@ -209,9 +226,6 @@ func (l *loop) welcome(in *incoming) *ident {
 		it.publish()
 		it.challenge(in)
 		return it
-	}
-	if in.handler != nil {
-		it.owner = l.rt.newHandler(l, in.handler)
 	}
 	it.publish()
 	it.greet(in.r)
@@ -281,8 +295,8 @@ func (m *move) arrive() {
 	defer m.end()
 	m.to.arrived.Add(1)
 	it := m.to.take(m.incoming)
-	if o := m.rt.cfg.Observer; o != nil && it != nil {
-		o.Moved(it.pid, it.id.Handle(), m.from.el.Name(), m.to.el.Name())
+	if it != nil {
+		it.observe(func(o Observer) { o.Moved(it.pid, it.id.Handle(), m.from.el.Name(), m.to.el.Name()) })
 	}
 }
 

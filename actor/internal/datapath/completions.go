@@ -106,10 +106,18 @@ func (d *Device) fetch() (n int) {
 	return 0
 }
 
-// Drain handles every completion there is: before the end of a connection is reported.
+// Drain handles every completion there is, before the end of a connection is reported, also if an
+// owner that gets a message does not return.
 func (d *Device) Drain() {
+	drained := false
+	defer func() {
+		if !drained {
+			d.Drain()
+		}
+	}()
 	for d.poll(1<<20) > 0 {
 	}
+	drained = true
 }
 
 func (d *Device) complete(wc *verbs.WC) {

@@ -7,6 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/rdmactor/rdmactor/actor/internal/secure"
+	"github.com/rdmactor/rdmactor/actor/internal/usercode"
 	"github.com/rdmactor/rdmactor/actor/internal/wire"
 	"github.com/rdmactor/rdmactor/cmid"
 	"github.com/rdmactor/rdmactor/verbs"
@@ -81,23 +82,26 @@ func New(l *Loop, id *cmid.ID, up Identifier, t Terms) (*Conn, error) {
 }
 
 // Release frees what a connection has of its device, once the device has given the queue pair back.
-func (c *Conn) Release() {
-	c.Device.Drain()
+// What it delivers and answers meanwhile may not return.
+func (c *Conn) Release() { usercode.Steps(c.Device.Drain, c.release) }
+
+func (c *Conn) release() {
 	if c.state == connReleased {
 		return
 	}
-	c.Stop()
-	c.setState(connReleased)
-	c.vacate()
-	c.l.Shares.leave(c)
-	c.cq.Room += c.claim
-	c.remit()
-	if c.out != nil {
-		c.out.close()
-	}
-	c.leave()
-	c.Device.Conns--
-	c.Device.vanish()
+	usercode.Steps(c.Stop, func() {
+		c.setState(connReleased)
+		c.vacate()
+		c.l.Shares.leave(c)
+		c.cq.Room += c.claim
+	}, c.remit, func() {
+		if c.out != nil {
+			c.out.close()
+		}
+		c.leave()
+		c.Device.Conns--
+		c.Device.vanish()
+	})
 }
 
 // Establish begins the flow of messages: the owner has just got Established.

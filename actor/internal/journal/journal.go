@@ -133,7 +133,9 @@ func (w *Journal) write() {
 		if !ok {
 			return
 		}
-		_ = l.to.Handle(l.ctx, l.rec)
+		if l.to.Enabled(l.ctx, l.rec.Level) {
+			_ = l.to.Handle(l.ctx, l.rec)
+		}
 	}
 }
 
@@ -190,14 +192,20 @@ type Handler struct {
 	to slog.Handler
 }
 
-// Enabled is the logger's.
+// Enabled is the logger's for lines that are written where they are logged. For all others the
+// logger is asked when they are written.
 func (h *Handler) Enabled(ctx context.Context, level slog.Level) bool {
+	if level >= slog.LevelInfo {
+		return true
+	}
+	defer func() { _ = recover() }() // then it is not
 	return h.to.Enabled(ctx, level)
 }
 
 // Handle queues a line, or writes it.
 func (h *Handler) Handle(ctx context.Context, rec slog.Record) error {
 	if rec.Level < slog.LevelInfo {
+		defer func() { _ = recover() }() // a logger that panics costs its line
 		return h.to.Handle(ctx, rec)
 	}
 	h.w.Put(ctx, h.to, rec)

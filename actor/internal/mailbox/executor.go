@@ -3,6 +3,7 @@ package mailbox
 import (
 	"runtime"
 	"sync/atomic"
+	"time"
 
 	"github.com/rdmactor/rdmactor/eventloop"
 	"github.com/rdmactor/rdmactor/internal/sched"
@@ -19,6 +20,11 @@ type Executor interface {
 	// Over reports whether the executor has ended: its actors can still be stopped, but receive
 	// nothing more. Any goroutine.
 	Over() bool
+	// escaped reports user code that is not an actor's Receive and has not returned: what it is,
+	// and the name of the actor for whose message it was called. Any goroutine.
+	escaped(kind, name string, value any)
+	// now is the time on the executor's clock. The consumer's goroutine.
+	now() time.Time
 }
 
 // Loop is the executor of actors that an event loop runs, on its goroutine: they must not block.
@@ -30,6 +36,10 @@ type Loop struct {
 	// Failed is called on the loop when an actor has panicked, with the actor's name, before its
 	// supervisor hears of it. nil: nobody wants to know. Set before use.
 	Failed func(actor string)
+	// Escaped is called when other user code has panicked or has called runtime.Goexit: a
+	// subscriber of dead letters, a supervisor. Any goroutine. nil: it is not reported. Set before
+	// use.
+	Escaped func(kind, name string, value any)
 
 	el     *eventloop.Loop
 	traces bool // stalls are reported to somebody, who wants to know the message
@@ -64,6 +74,14 @@ func (l *Loop) turned() {
 // Over reports whether the loop is known to have ended. Any goroutine.
 func (l *Loop) Over() bool { return l.ended.Load() }
 
+func (l *Loop) escaped(kind, name string, value any) {
+	if l.Escaped != nil {
+		l.Escaped(kind, name, value)
+	}
+}
+
+func (l *Loop) now() time.Time { return l.el.Now() }
+
 // bury runs a mailbox whose loop has ended: lifecycle messages reach the actor, so that it can
 // stop, everything else is answered. It has a goroutine of its own, because the poster may hold
 // locks.
@@ -83,6 +101,8 @@ type Goroutines struct {
 	Loops []*Loop
 	// Scheduler is nil, except in a simulation. Set before use.
 	Scheduler *sched.Scheduler
+	// Escaped is as a Loop's.
+	Escaped func(kind, name string, value any)
 }
 
 func (g *Goroutines) schedule(r *eventloop.Runnable) {
@@ -113,6 +133,14 @@ func exhaust(r *eventloop.Runnable) {
 }
 
 func (g *Goroutines) turned() {}
+
+func (g *Goroutines) escaped(kind, name string, value any) {
+	if g.Escaped != nil {
+		g.Escaped(kind, name, value)
+	}
+}
+
+func (g *Goroutines) now() time.Time { return time.Now() }
 
 // Over reports false: goroutines do not end.
 func (g *Goroutines) Over() bool { return false }

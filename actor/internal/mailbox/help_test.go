@@ -134,6 +134,7 @@ type byHand struct {
 	mu    sync.Mutex
 	queue []*eventloop.Runnable
 	ended bool
+	left  []any // what was reported as escaped
 }
 
 func (h *byHand) schedule(r *eventloop.Runnable) {
@@ -143,6 +144,9 @@ func (h *byHand) schedule(r *eventloop.Runnable) {
 }
 func (h *byHand) turned()    {}
 func (h *byHand) Over() bool { return h.ended }
+
+func (h *byHand) escaped(_, _ string, value any) { h.left = append(h.left, value) }
+func (h *byHand) now() time.Time                 { return time.Time{} }
 
 // turn runs what is scheduled once, and says how many mailboxes that were.
 func (h *byHand) turn(budget int) (ran int) {

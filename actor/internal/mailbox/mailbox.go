@@ -41,9 +41,8 @@ type Mailbox struct {
 	// the mailbox in the middle of whose message this one's is received; nil: none
 	outer   *eventloop.Runnable
 	invoker actor.MessageInvoker
-	// what the system had when Stop came; not nil: the actor may be gone after any system message
-	process actor.Process
 	born    actor.Process // what the system had when the actor was spawned; it does not change
+	rare    *rare         // nil: nobody has watched, restarted or stopped the actor
 }
 
 var (
@@ -203,7 +202,7 @@ func (m *Mailbox) wake() {
 // Refuse makes msg, which was sent to the actor, a dead letter. Any goroutine.
 func (m *Mailbox) Refuse(msg any) {
 	at := m.invoker.(Place)
-	at.ActorSystem().DeadLetter.SendUserMessage(at.Self(), msg)
+	m.guard("dead letter to", func() { at.ActorSystem().DeadLetter.SendUserMessage(at.Self(), msg) })
 }
 
 // retained is a message without its envelope as one that has something to give back; nil: it has

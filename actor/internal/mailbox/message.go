@@ -44,6 +44,9 @@ type Config struct {
 	// Policy decides about what the actor will not receive. nil: what is left becomes dead letters.
 	// Not nil with a Limit.
 	Policy Policy
+	// Last is posted when the actor has stopped, behind everything that waits: Policy.Leftover gets
+	// it when it has got all that was sent before. nil: nothing is posted.
+	Last any
 	// PoisonPill takes the place of a PoisonPill. nil: it stops the actor, as Proto.Actor has it.
 	PoisonPill any
 }

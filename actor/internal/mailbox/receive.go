@@ -1,9 +1,9 @@
 package mailbox
 
 import (
-	"errors"
-
 	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/rdmactor/rdmactor/actor/internal/usercode"
 )
 
 // Deliver is for events from devices. The actor receives the event within this call, after the
@@ -171,7 +171,11 @@ func (m *Mailbox) rest(over bool) (more bool) {
 
 // system handles a lifecycle message, and notices when it was the actor's last.
 func (m *Mailbox) system(msg any) {
-	switch msg.(type) {
+	if m.closed {
+		m.systemLate(msg)
+		return
+	}
+	switch msg := msg.(type) {
 	case *actor.SuspendMailbox:
 		m.suspended = true
 		return
@@ -180,9 +184,22 @@ func (m *Mailbox) system(msg any) {
 		return
 	case *actor.Started:
 		m.suspended = false
+	case *actor.Watch:
+		m.seldom().watchers.note(msg.Watcher, true)
+	case *actor.Unwatch:
+		m.seldom().watchers.note(msg.Watcher, false)
+	case *actor.Restart:
+		if m.stopping() { // Proto.Actor would begin it again
+			m.suspended = false
+			return
+		}
+		if m.seldom().begin(m.exec.now()) > maxRestarts {
+			m.terminate()
+			return
+		}
 	case *actor.Stop:
-		if at, ok := m.invoker.(Place); ok && m.process == nil {
-			m.process, _ = at.ActorSystem().ProcessRegistry.GetLocal(at.Self().Id)
+		if at, ok := m.invoker.(Place); ok && !m.stopping() {
+			m.seldom().process, _ = at.ActorSystem().ProcessRegistry.GetLocal(at.Self().Id)
 		}
 	}
 	m.invokeSystem(msg)
@@ -192,23 +209,44 @@ func (m *Mailbox) system(msg any) {
 // closeIfGone closes the mailbox when its actor has left the system's processes, which is how a
 // stopped actor shows from outside. Its name may belong to a successor by now.
 func (m *Mailbox) closeIfGone() {
-	if m.process == nil || m.closed {
+	if !m.stopping() || m.closed {
 		return
 	}
 	at := m.invoker.(Place)
-	if p, _ := at.ActorSystem().ProcessRegistry.GetLocal(at.Self().Id); p == m.process {
-		return
+	if p, _ := at.ActorSystem().ProcessRegistry.GetLocal(at.Self().Id); p != m.rare.process {
+		m.close(at)
 	}
+}
+
+// close notes that the actor has stopped.
+func (m *Mailbox) close(at Place) {
 	m.closed = true
+	m.rare = nil
 	RegistryOf(at.ActorSystem()).remove(at.Self().Id, m)
+	if m.cfg.Last != nil {
+		m.Pass(m.cfg.Last)
+	}
 }
 
 func (m *Mailbox) invokeSystem(msg any) {
-	defer m.received(msg, nil)
+	defer m.receivedSystem(msg)
 	m.inside = true
 	m.note(msg)
 	m.invoker.InvokeSystemMessage(msg)
 	m.inside = false
+}
+
+// receivedSystem ends the invocation of a lifecycle message, however it has ended. Proto.Actor does
+// not get over an actor that fails as it stops: then the rest is done here.
+func (m *Mailbox) receivedSystem(msg any) {
+	if !m.inside {
+		return
+	}
+	reason := recover()
+	if m.stopping() {
+		defer m.terminate()
+	}
+	m.failed(reason, msg)
 }
 
 // user has the actor receive a message, with the reference r, if it has one. A panic in Receive is
@@ -219,38 +257,61 @@ func (m *Mailbox) user(msg any, r Retained) {
 	}
 	defer m.received(msg, r)
 	m.inside = true
+	if m.rare != nil {
+		m.rare.restarts = 0
+	}
 	m.note(msg)
 	m.invoker.InvokeUserMessage(msg)
 	m.inside = false
 }
 
-// ErrGoexit is the reason of a failure that was a runtime.Goexit (testing's FailNow): its goroutine
-// has gone, the actor has not.
-var ErrGoexit = errors.New("runtime.Goexit was called")
-
 // received ends an invocation, however it has ended.
 func (m *Mailbox) received(msg any, r Retained) {
 	if m.inside {
-		m.inside = false
-		m.closeIfGone() // while it is this goroutine's
 		reason := recover()
-		if reason == nil {
-			reason = ErrGoexit
-			m.end()
-			m.busy = false
-			defer m.wake() // in the middle of somebody else's turn, which ends here
+		if r != nil {
+			defer m.release(msg, r)
 		}
-		if l := m.Loop(); l != nil && l.Failed != nil {
-			l.Failed(m.LoopName())
-		}
-		m.invoker.EscalateFailure(reason, msg)
-	}
-	if r == nil {
+		m.failed(reason, msg)
 		return
 	}
-	if err := r.Release(m.Loop()); err != nil {
-		m.invoker.EscalateFailure(err, msg) // the actor's, and nobody else's
+	if r != nil {
+		m.release(msg, r)
 	}
+}
+
+// release gives back the reference r that msg has had.
+func (m *Mailbox) release(msg any, r Retained) {
+	if err := r.Release(m.Loop()); err != nil {
+		m.escalate(err, msg) // the actor's, and nobody else's
+	}
+}
+
+// failed notes that the actor has panicked at msg, or has ended the goroutine: then reason is nil.
+func (m *Mailbox) failed(reason, msg any) {
+	m.inside = false
+	if reason == nil {
+		reason = usercode.ErrGoexit
+		m.end()
+		m.busy = false
+		defer m.wake() // in the middle of somebody else's turn, which ends here
+	}
+	if l := m.Loop(); l != nil && l.Failed != nil {
+		l.Failed(m.LoopName())
+	}
+	m.escalate(reason, msg)
+}
+
+// escalate reports a failure to the actor's supervisor. One that fails itself decides nothing: then
+// the actor is stopped.
+func (m *Mailbox) escalate(reason, msg any) {
+	decided := false
+	defer func() {
+		if at, ok := m.invoker.(Place); ok && !decided {
+			at.ActorSystem().Root.Stop(at.Self())
+		}
+	}()
+	decided = m.guard("supervisor of", func() { m.invoker.EscalateFailure(reason, msg) })
 }
 
 // stops reports whether msg asks the actor to stop, which it can do even when its loop has ended.
@@ -264,6 +325,9 @@ func (m *Mailbox) answer(msg any, r Retained) {
 	if r != nil {
 		r.Delivered()
 	}
+	if r != nil {
+		defer func() { _ = r.Release(m.Loop()) }() // nobody failed: the actor has not had it
+	}
 	switch {
 	case stops(msg): // it has what it asked for
 	case msg == nil && r != nil: // a carrier that has nothing
@@ -271,8 +335,5 @@ func (m *Mailbox) answer(msg any, r Retained) {
 		m.cfg.Policy.Leftover(msg)
 	default:
 		m.Refuse(msg)
-	}
-	if r != nil {
-		_ = r.Release(m.Loop()) // nobody failed: the actor has not had it
 	}
 }

@@ -67,7 +67,7 @@ var endDefects = []defect{
 		mended: "actor: count an identifier no more before Closed is told",
 		edits: []overlay.Edit{
 			edit("actor/destroy.go", "	it.uncount() // first: who gets Closed may want another identifier in its place\n", ""),
-			edit("actor/destroy.go", "	it.l.forget(it)\n", "	it.uncount()\n	it.l.forget(it)\n"),
+			edit("actor/destroy.go", "func() { it.l.forget(it) }, // Shutdown", "func() { it.uncount(); it.l.forget(it) }, // Shutdown"),
 		},
 		pkg: "actor", test: "TestClosedMakesRoom",
 		workload: "lives", within: 150,

@@ -1,0 +1,231 @@
+package actor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/rdmactor/rdmactor/cmid"
+	"github.com/rdmactor/rdmactor/eventloop"
+	"github.com/rdmactor/rdmactor/states"
+)
+
+// fault leaves by panic or Goexit wherever user code is called, while it is armed.
+type fault struct {
+	leave func()
+	where string // the callback that leaves
+	armed atomic.Bool
+	left  atomic.Int64
+}
+
+// at is called by every callback.
+func (f *fault) at(where string) {
+	if f.armed.Load() && where == f.where {
+		f.left.Add(1)
+		f.leave()
+	}
+}
+
+// owner is the Receive of an actor whose every message is a callback of its own.
+func (f *fault) owner(side string, react func(ctx actor.Context)) func(ctx actor.Context) {
+	return func(ctx actor.Context) {
+		f.at(fmt.Sprintf("%s %T", side, ctx.Message()))
+		f.at(side)
+		react(ctx)
+	}
+}
+
+// faultyLogger is a logger whose every line is a callback, if it may fail on the loop.
+type faultyLogger struct {
+	f     *fault
+	level slog.Level
+}
+
+func (h faultyLogger) Enabled(_ context.Context, l slog.Level) bool {
+	h.f.at("Logger.Enabled")
+	return l >= h.level
+}
+
+func (h faultyLogger) Handle(context.Context, slog.Record) error {
+	h.f.at("Logger.Handle")
+	return nil
+}
+
+func (h faultyLogger) WithAttrs([]slog.Attr) slog.Handler { return h }
+func (h faultyLogger) WithGroup(string) slog.Handler      { return h }
+
+// callbacks are all callbacks that the runtime has, and the messages that an owner gets.
+var callbacks = []string{
+	"Handler", "OnInit", "Route", "Place", "Authorize", "Call", "Renew", "Dump", "Logger.Enabled", "Logger.Handle",
+	"DeadLetterEvent", "SupervisorEvent", "Panicked", "any event",
+	"Observer.Transition", "Observer.Event", "Observer.Credit", "Observer.Moved", "Observer.Begun", "Observer.Answered",
+	"server", "server *actor.Started", "server *cmid.ConnectRequest", "server *cmid.Established", "server *actor.Received",
+	"server *cmid.Disconnected", "server *cmid.Closed", "server *actor.Stopping", "server *actor.Stopped",
+	"client", "client *actor.Started", "client *cmid.Established", "client *actor.Received", "client *actor.Sent", "client *cmid.Done",
+	"client *cmid.Disconnected", "client *cmid.Closed", "client *actor.Stopping", "client *actor.Stopped",
+	"bad", "bad *actor.SendFailed", "bad *actor.Restarting", "bad *cmid.Closed",
+}
+
+// faultObserver has each of its methods be a callback.
+type faultObserver struct{ f *fault }
+
+func (o faultObserver) Transition(*actor.PID, Handle, states.State, states.State) {
+	o.f.at("Observer.Transition")
+}
+func (o faultObserver) Event(*actor.PID, cmid.Event)             { o.f.at("Observer.Event") }
+func (o faultObserver) Credit(*actor.PID, Handle, Credits)       { o.f.at("Observer.Credit") }
+func (o faultObserver) Moved(*actor.PID, Handle, string, string) { o.f.at("Observer.Moved") }
+func (o faultObserver) Begun(*actor.PID, Handle, Command)        { o.f.at("Observer.Begun") }
+func (o faultObserver) Answered(*actor.PID, Handle, Command, cmid.Event) {
+	o.f.at("Observer.Answered")
+}
+
+// User code that panics or ends its goroutine at any callback harms nobody else: a connection of
+// others, on the same loops, goes on, the next one is served, and Shutdown leaves nothing.
+func TestFaultsOfUserCode(t *testing.T) {
+	homes := map[string]func(*Runtime) actor.PropsOption{"OnLoop": (*Runtime).OnLoop, "OffLoop": (*Runtime).OffLoop}
+	for _, where := range callbacks {
+		for name, leave := range leavings {
+			for home, at := range homes {
+				if home == "OffLoop" && !strings.HasPrefix(where, "client") && !strings.HasPrefix(where, "bad") {
+					continue // where the clients run makes no difference to it
+				}
+				for device, flavor := range flavors {
+					t.Run(fmt.Sprintf("%s/%s/%s/%s", where, name, home, device), func(t *testing.T) {
+						f := &fault{leave: leave, where: where}
+						inWorld(t, flavor, func(w *world) { attack(w, f, at) }, Config{
+							Observer: faultObserver{f}, Loops: make([]eventloop.Config, 2), Flight: FlightConfig{Dump: func(Flight) { f.at("Dump") }},
+							Logger: slog.New(faultyLogger{f, slog.LevelDebug}),
+						})
+					})
+				}
+			}
+		}
+	}
+}
+
+// attack has user code of connections fail, which are secured on iWARP and not on InfiniBand.
+func attack(w *world, f *fault, at func(*Runtime) actor.PropsOption) {
+	sec := w.flavor == states.IWARP
+	w.subscribe(func(ev any) {
+		switch ev.(type) {
+		case *actor.DeadLetterEvent:
+			f.at("DeadLetterEvent")
+		case *actor.SupervisorEvent:
+			f.at("SupervisorEvent")
+		case *Panicked:
+			f.at("Panicked")
+		}
+		f.at("any event")
+	})
+	var cfg IDConfig
+	if sec {
+		cfg = secured(w)
+		cfg.Hint = someHint
+	}
+	mine := cfg
+	if sec {
+		mine.Security.Authorize = func(*ConnectRequest) (PeerLimits, *Reject) { f.at("Authorize"); return PeerLimits{}, nil }
+		mine.Place = func(uint32) *actor.PID { f.at("Place"); return nil }
+	}
+	mine.Route = func(*ConnectRequest) (*actor.PID, *Reject) { f.at("Route"); return nil, nil }
+	mine.Handler = actor.PropsFromProducer(func() actor.Actor {
+		f.at("Handler")
+		return actor.ReceiveFunc(f.owner("server", echoing))
+	}, actor.WithOnInit(func(actor.Context) { f.at("OnInit") }))
+	w.listen(w.farProbe(), mine)
+	others := w.connectAt(there+":7472", cfg)
+	client := func() {
+		w.sys.Root.Spawn(actor.PropsFromFunc(f.owner("client", func(ctx actor.Context) {
+			switch m := ctx.Message().(type) {
+			case *actor.Started:
+				ctx.Request(w.rt.CreateID(ctx.Self(), cfg), &Dial{Addr: there + ":7471"})
+			case *Established:
+				for range 40 {
+					s := NewSend([]byte("hello"))
+					s.Notify, s.Renew = true, func(b []byte) []byte { f.at("Renew"); return b }
+					ctx.Respond(s)
+				}
+				ctx.Respond(&Call{Fn: func(*cmid.ID) error { f.at("Call"); return nil }})
+				ctx.Request(ctx.Sender(), &Call{Fn: func(*cmid.ID) error { f.at("Call"); return errors.New("no") }})
+				ctx.Respond(&Close{})
+			case *Received:
+				if len(m.Data) == 0 {
+					ctx.Respond(&Close{})
+				}
+			case *Closed:
+				ctx.Stop(ctx.Self())
+			}
+		}), at(w.rt)))
+	}
+	gone := w.probe()
+	stop(w, w.sys, gone.pid)
+	bad := func() { // has what happens of which subscribers, supervisors and dumps are notified
+		w.sys.Root.Spawn(actor.PropsFromFunc(f.owner("bad", func(ctx actor.Context) {
+			switch ctx.Message().(type) {
+			case *actor.Started:
+				ctx.Request(w.rt.CreateID(ctx.Self(), cfg), &Dial{Addr: there + ":7471"})
+			case *Established:
+				for range 40 { // more than go at once
+					s := NewSend([]byte("hello"))
+					s.Renew = func([]byte) []byte { panic("for the test") }
+					ctx.Respond(s)
+				}
+				ctx.RequestWithCustomSender(ctx.Sender(), &Grant{}, gone.pid)
+				ctx.Send(ctx.Self(), "fail")
+			case string:
+				ctx.Send(w.rt.CreateID(ctx.Self(), cfg), NewSend(nil))
+				panic("for the test")
+			case *Closed:
+				ctx.Stop(ctx.Self())
+			}
+		}), at(w.rt)))
+	}
+	f.armed.Store(true)
+	for range 2 {
+		for range 3 {
+			client()
+		}
+		bad()
+		time.Sleep(time.Second)
+	}
+	time.Sleep(2 * time.Minute) // whatever has a deadline meets it
+	f.armed.Store(false)
+	others.client.send(others.c, NewSend([]byte("others")))
+	if g := others.server.any(); g.data != "others" {
+		w.Fatalf("others get %v", g)
+	}
+	p := w.probe()
+	id := w.rt.CreateID(p.pid, cfg)
+	p.send(id, &Dial{Addr: there + ":7471"})
+	next[*Established](p)
+	p.send(id, NewSend([]byte("served")))
+	if g := p.any(); g.data != "served" {
+		w.Fatalf("got %v", g)
+	}
+	w.shutDown()
+	if f.left.Load() == 0 && (sec || f.where != "Place" && f.where != "Authorize") {
+		w.Errorf("%s was never called", f.where)
+	}
+}
+
+// connectAt makes a connection from here to a listener of its own.
+func (w *world) connectAt(addr string, cfg IDConfig) pair {
+	w.Helper()
+	p := pair{client: w.probe(), server: w.farProbe()}
+	p.listener, _ = listen(p.server, w.far, addr, cfg)
+	p.c = w.rt.CreateID(p.client.pid, cfg)
+	p.client.send(p.c, &Dial{Addr: addr})
+	_, p.s = next[*ConnectRequest](p.server)
+	p.server.send(p.s, &Accept{})
+	next[*Established](p.server)
+	next[*Established](p.client)
+	return p
+}

@@ -1,0 +1,131 @@
+package mailbox
+
+import (
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/rdmactor/rdmactor/actor/internal/usercode"
+)
+
+// An actor that fails at every message would be restarted by its supervisor, then stopped, would
+// fail at that, and be restarted again, without a pause and without end: Proto.Actor ends an actor
+// only through its code. So the number of restarts is bounded, and an actor that fails as it stops
+// is ended without its code (terminate).
+
+// maxRestarts is how often an actor is restarted in restartsIn without having received a message of
+// anybody's. It is the bound of Proto.Actor's default supervisor, here for all of them: some would
+// occupy the loop.
+const (
+	maxRestarts = 10
+	restartsIn  = 10 * time.Second
+)
+
+// rare is what a mailbox knows only of an actor that is watched, restarted or stopped.
+type rare struct {
+	// what the system had when Stop came; not nil: the actor may be gone after any system message
+	process  actor.Process
+	watchers watchers
+	restarts int // since the last message
+	since    time.Time
+}
+
+// seldom returns it for a change.
+func (m *Mailbox) seldom() *rare {
+	if m.rare == nil {
+		m.rare = new(rare)
+	}
+	return m.rare
+}
+
+// stopping reports whether the actor was asked to stop.
+func (m *Mailbox) stopping() bool { return m.rare != nil && m.rare.process != nil }
+
+// begin counts a restart, and returns how many there were.
+func (r *rare) begin(now time.Time) int {
+	if r.restarts == 0 || now.Sub(r.since) >= restartsIn {
+		r.restarts, r.since = 0, now
+	}
+	r.restarts++
+	return r.restarts
+}
+
+// terminate ends the actor without its code. What Proto.Actor does at the end of an actor is done
+// here: it leaves the processes, its children are stopped, and those who watch it are notified.
+func (m *Mailbox) terminate() {
+	at, ok := m.invoker.(actor.Context)
+	if !ok || m.closed {
+		return
+	}
+	sys, self := at.ActorSystem(), at.Self()
+	pids := m.seldom().watchers.list()
+	if p := at.Parent(); p != nil {
+		pids = append(pids, p)
+	}
+	children := at.Children()
+	if p, _ := sys.ProcessRegistry.GetLocal(self.Id); p == m.born {
+		sys.ProcessRegistry.Remove(self)
+	}
+	m.close(at)
+	at.CancelReceiveTimeout()
+	usercode.Each(children, func(child *actor.PID) {
+		m.guard("stop of a child of", func() { sys.Root.Stop(child) })
+	})
+	usercode.Each(pids, func(pid *actor.PID) {
+		m.guard("watcher of", func() {
+			p, _ := sys.ProcessRegistry.Get(pid)
+			p.SendSystemMessage(pid, &actor.Terminated{Who: self})
+		})
+	})
+}
+
+// systemLate handles a lifecycle message that comes after the actor has stopped: it must not begin
+// again.
+func (m *Mailbox) systemLate(msg any) {
+	w, ok := msg.(*actor.Watch)
+	if !ok {
+		return
+	}
+	at := m.invoker.(Place)
+	m.guard("watcher of", func() {
+		p, _ := at.ActorSystem().ProcessRegistry.Get(w.Watcher)
+		p.SendSystemMessage(w.Watcher, &actor.Terminated{Who: at.Self()})
+	})
+}
+
+// watchers is who watches the actor. Proto.Actor keeps them private. It is a list of what
+// was asked, because most actors have one watcher, and a map costs more than the rest of a mailbox.
+type watchers []watch
+
+type watch struct {
+	pid *actor.PID
+	on  bool // Watch, not Unwatch
+}
+
+// note takes note of a Watch, or of an Unwatch.
+func (w *watchers) note(pid *actor.PID, on bool) {
+	if n := len(*w); n == cap(*w) && n >= 8 {
+		pids := w.list()
+		*w = make(watchers, 0, 2*len(pids)+8)
+		for _, pid := range pids {
+			*w = append(*w, watch{pid, true})
+		}
+	}
+	*w = append(*w, watch{pid, on})
+}
+
+// list is those who watch.
+func (w *watchers) list() (pids []*actor.PID) {
+	type key struct{ address, id string }
+	on := make(map[key]bool, len(*w))
+	for _, a := range *w {
+		on[key{a.pid.Address, a.pid.Id}] = a.on
+	}
+	for _, a := range *w {
+		if k := (key{a.pid.Address, a.pid.Id}); on[k] {
+			on[k] = false
+			pids = append(pids, a.pid)
+		}
+	}
+	return pids
+}

@@ -1,0 +1,60 @@
+package actor
+
+import (
+	"fmt"
+	"runtime/debug"
+
+	"github.com/rdmactor/rdmactor/actor/internal/usercode"
+)
+
+// Code of the user's that is called in the middle of an identifier's work may panic or call
+// runtime.Goexit: Observers, what a listener's configuration has, senders' middleware, subscribers
+// of the ActorSystem's events and dead letters. All of it is called through callUser. A panic costs
+// nothing but what the code was asked for. After a Goexit the loop's goroutine ends, and with it
+// whatever it was in the middle of. What must not be lost then is done before the call, or
+// deferred.
+
+// callUser calls code of the user's that is not an actor. If it does not return, that is reported
+// (Panicked). After a Goexit callUser does not return either. Loop goroutine.
+func (l *loop) callUser(kind, name string, code func()) (ok bool) {
+	return usercode.Call(code, func(value any) { l.escaped(kind, name, value) })
+}
+
+// escaped reports user code that has not returned. Any goroutine.
+func (l *loop) escaped(kind, name string, value any) {
+	l.failed(kind + " " + name)
+	l.rt.escaped(kind, name, value)
+}
+
+// escaped reports user code that has not returned. Any goroutine.
+func (rt *Runtime) escaped(kind, name string, value any) {
+	rt.publish(&Panicked{kind, name, value, debug.Stack()})
+}
+
+// publish gives ev to the subscribers of the system's events, which may fail. Any goroutine.
+func (rt *Runtime) publish(ev any) {
+	usercode.Call(func() { rt.sys.EventStream.Publish(ev) }, func(value any) {
+		rt.log.Error("rdma: a subscriber of the system's events has panicked", "panic", fmt.Sprint(value), "stack", string(debug.Stack()))
+	})
+}
+
+// observe calls the Observer about an identifier.
+func (it *ident) observe(call func(Observer)) {
+	if o := it.rt.cfg.Observer; o != nil {
+		it.l.callUser("Observer of", it.pid.Id, func() { call(o) })
+	}
+}
+
+// observeEvent notifies the Observer of an event of the identifier's.
+func (it *ident) observeEvent(ev Event) {
+	if o := it.rt.cfg.Observer; o != nil {
+		it.l.callUser("Observer of", it.pid.Id, func() { o.Event(it.pid, ev) })
+	}
+}
+
+// observeCommand calls the CommandObserver about an identifier.
+func (it *ident) observeCommand(call func(CommandObserver)) {
+	if o := it.rt.commands; o != nil {
+		it.l.callUser("Observer of", it.pid.Id, func() { call(o) })
+	}
+}
