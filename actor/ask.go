@@ -23,6 +23,9 @@ func Ask[A cmid.Event](ctx context.Context, rt *Runtime, id *actor.PID, c cmid.C
 	if err := eventloop.MayWait(); err != nil {
 		return none, fmt.Errorf("rdma: Ask: %w", err)
 	}
+	if id == nil || c == nil || missing(c) {
+		return none, fmt.Errorf("rdma: Ask: the identifier or the command is nil: %w", unix.EINVAL)
+	}
 	p := &asking{registry: rt.sys.ProcessRegistry, answer: make(chan any, 1)}
 	p.pid, _ = p.registry.Add(p, "ask"+p.registry.NextID())
 	rt.sys.Root.RequestWithCustomSender(id, within(ctx, c), p.pid)

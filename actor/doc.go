@@ -62,6 +62,13 @@
 // with the first work request that completed with an error: a message, a receive, or a message of
 // this package's own about credits.
 //
+// # Misuse
+//
+// A zero [Send], [Memory] or [Received] is one that was given back: it has no bytes, cannot be sent,
+// and operations on it fail with EINVAL. What is given a nil pointer, or a nil command, returns an
+// error with EINVAL or is answered with one, if it can; else it panics, in the caller, with a
+// sentence that begins with "rdma: ".
+//
 // # Panics
 //
 // User code fails to return if it panics or calls runtime.Goexit. What that costs depends on whose

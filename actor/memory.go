@@ -44,16 +44,33 @@ var (
 )
 
 // Len is its length in bytes. Any goroutine.
-func (m *Memory) Len() int { return m.n }
+func (m *Memory) Len() int {
+	m.need()
+	return m.n
+}
 
 // Access is what AllocMemory was asked for. Any goroutine.
-func (m *Memory) Access() Access { return m.access }
+func (m *Memory) Access() Access {
+	m.need()
+	return m.access
+}
+
+// need panics if there is no Memory.
+func (m *Memory) need() {
+	if m == nil {
+		panic("rdma: a nil *Memory: MemoryAllocated has one")
+	}
+}
+
+// errGone is the error of a Memory that is gone, or was never made.
+func errGone() error { return fmt.Errorf("rdma: %w (%w)", ErrMemoryGone, unix.EINVAL) }
 
 // Bytes is the memory itself; nil when it is gone, or a goroutine uses it (Use). It is valid until
 // Receive, or Call.Fn, returns, and must not be kept: when the connection ends the device takes the
 // memory back, and an access then crashes the process. ReadAt and WriteAt are safe from that. On
 // the connection's loop.
 func (m *Memory) Bytes() []byte {
+	m.need()
 	if m.gone() || m.lease.Owned() {
 		return nil
 	}
@@ -85,11 +102,14 @@ func (m *Memory) WriteAt(p []byte, off int64) (int, error) {
 
 // borrow is n bytes from off, which no goroutine gets (Use) before Unreach.
 func (m *Memory) borrow(off int64, n int) ([]byte, error) {
+	if m == nil || m.home == nil {
+		return nil, errGone()
+	}
 	if overwrite.On && !m.home.el.OnLoop() {
 		return nil, fmt.Errorf("rdma: memory: %w (%w)", ErrOffLoop, unix.EPERM)
 	}
 	if m.gone() {
-		return nil, fmt.Errorf("rdma: %w (%w)", ErrMemoryGone, unix.EINVAL)
+		return nil, errGone()
 	}
 	b := m.mr.Bytes
 	switch {

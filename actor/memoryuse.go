@@ -23,9 +23,12 @@ import (
 // memory is given back, too. f must not keep the bytes: nothing stops the device from unmapping
 // them, and an access then crashes the process.
 func (m *Memory) Use(f func(b []byte) error) error {
+	if m == nil || m.home == nil {
+		return errGone()
+	}
 	switch m.lease.Own() {
 	case datapath.Gone:
-		return fmt.Errorf("rdma: %w (%w)", ErrMemoryGone, unix.EINVAL)
+		return errGone()
 	case datapath.Taken:
 		return fmt.Errorf("rdma: %w", errUsed)
 	case datapath.Reachable:
@@ -42,8 +45,8 @@ func (m *Memory) Use(f func(b []byte) error) error {
 // ErrMemoryUsed. It is called on the loop of m's connection.
 func (l Local) Pin(m *Memory) (b []byte, unpin func(), err error) {
 	switch {
-	case m.gone():
-		return nil, nil, fmt.Errorf("rdma: %w (%w)", ErrMemoryGone, unix.EINVAL)
+	case m == nil || m.gone():
+		return nil, nil, errGone()
 	case !m.lease.Pin():
 		return nil, nil, fmt.Errorf("rdma: %w", errUsed)
 	}

@@ -41,13 +41,19 @@ func NewSend(p []byte) *Send {
 }
 
 // NewSendBuffer makes a message of n bytes that the caller writes into Bytes, which saves NewSend's
-// copy. The bytes are not zeroed. A message that is not sent should be given back with Release. Any
-// goroutine.
-func NewSendBuffer(n int) *Send { return newSend(n) }
+// copy. The bytes are not zeroed. A message that is not sent should be given back with Release. A
+// negative n panics. Any goroutine.
+func NewSendBuffer(n int) *Send {
+	if n < 0 {
+		panic(fmt.Sprintf("rdma: NewSendBuffer of %d bytes", n))
+	}
+	return newSend(n)
+}
 
 // Bytes is the message, to be written before it is sent. Once it was sent it belongs to the
 // connection, and Bytes is nil. Any goroutine that owns s.
 func (s *Send) Bytes() []byte {
+	s.need()
 	if !s.out.Usable() {
 		return nil
 	}
@@ -77,7 +83,17 @@ func newSend(n int) *Send {
 }
 
 // Len is the message's length in bytes.
-func (s *Send) Len() int { return s.out.Len() }
+func (s *Send) Len() int {
+	s.need()
+	return max(s.out.Len(), 0) // a zero Send has no room for a header
+}
+
+// need panics if there is no Send.
+func (s *Send) need() {
+	if s == nil {
+		panic("rdma: a nil *Send: NewSend and NewSendBuffer make one")
+	}
+}
 
 // usable reports whether s was made by NewSend and not sent or released before.
 func (s *Send) usable() bool {
@@ -130,6 +146,7 @@ func (*Received) Kind() states.Kind { return states.KindReceived }
 
 // String is one line for logs. It does not show the data, which is the peer's.
 func (m *Received) String() string {
+	m.need()
 	if m.HasImm {
 		return fmt.Sprintf("the peer has written %d bytes, immediate %#x (id %d)", m.Written, m.Imm, m.ID)
 	}
@@ -139,8 +156,16 @@ func (m *Received) String() string {
 // Clone is a copy that belongs to no connection: it may be kept for ever and sent to anybody. Its
 // Retain and Release do nothing. Any goroutine that has the message.
 func (m *Received) Clone() *Received {
+	m.need()
 	return &Received{
 		EventBase: m.EventBase, Data: append([]byte(nil), m.Data...), Since: m.Since, HasImm: m.HasImm, Imm: m.Imm, Written: m.Written,
+	}
+}
+
+// need panics if there is no message.
+func (m *Received) need() {
+	if m == nil {
+		panic("rdma: a nil *Received: owners receive them, and Clone makes one")
 	}
 }
 

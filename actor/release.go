@@ -51,6 +51,7 @@ func (r *returns) LoopName() string { return "released messages" }
 // Retain keeps the message valid beyond Receive. Each Retain needs one Release; Runtime.Shutdown
 // waits for it until its context ends. Any goroutine that has the message.
 func (m *Received) Retain() *Received {
+	m.need()
 	m.keep()
 	return m
 }
@@ -58,6 +59,7 @@ func (m *Received) Retain() *Received {
 // Release gives a retained message back, and with the last one the peer's credit. Data must not be
 // used any more. Any goroutine.
 func (m *Received) Release() {
+	m.need()
 	if m.in.Conn == nil {
 		return
 	}

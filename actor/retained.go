@@ -22,9 +22,13 @@ func (r *retainedMessage) Release(l *mailbox.Loop) error { return (*Received)(r)
 func retained(msg any) mailbox.Retained {
 	switch m := msg.(type) {
 	case *Received:
-		return (*retainedMessage)(m)
+		if m != nil {
+			return (*retainedMessage)(m)
+		}
 	case *SendFailed:
-		return (*retainedAnswer)(m)
+		if m != nil {
+			return (*retainedAnswer)(m)
+		}
 	case interface{ itself() *Received }: // a type that embeds one
 		if r := m.itself(); r != nil {
 			return (*retainedMessage)(r)

@@ -172,7 +172,7 @@ func newProbe(tb testing.TB, sys *actor.ActorSystem, where actor.PropsOption, re
 func (p *probe) receive(ctx actor.Context) {
 	react := p.react.Load() // first: who takes g from got may set another, for what comes next
 	g := got{msg: ctx.Message(), sender: ctx.Sender()}
-	if m, ok := g.msg.(*Received); ok {
+	if m, ok := g.msg.(*Received); ok && m != nil {
 		g.data = string(m.Data)
 	}
 	if _, ok := g.msg.(actor.SystemMessage); !ok {
