@@ -9,8 +9,9 @@ import (
 
 // Config is how a Listener or a Dialer works. Zero fields have defaults.
 type Config struct {
-	// Backlog is how many connections of a Listener may wait for Accept: 1,024. Further ones are
-	// rejected. A Dialer has no use for it.
+	// Backlog is how many connections of a Listener may be made and not accepted: 1,024. Further
+	// ones are rejected. One address may have as many of them as are left for all others. A Dialer
+	// has no use for it.
 	Backlog int
 	// Linger is how long a Conn that was closed goes on delivering what was written: 30 s. Then
 	// its identifier is destroyed. If Linger is negative that happens at once and without a FIN:

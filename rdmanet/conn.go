@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"net/netip"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -15,8 +16,9 @@ import (
 // call its methods, because they need that loop. There is no SyscallConn: the stream has no file
 // descriptor.
 type Conn struct {
-	local, peer Addr   // set before anybody has the Conn, as is identity
-	identity    string // of the peer
+	local, peer Addr       // set before anybody has the Conn, as is identity
+	identity    string     // of the peer
+	from        netip.Addr // whose place in the backlog it has
 	rd          reader
 	wr          writer
 }

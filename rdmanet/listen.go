@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"os"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 
 	rdma "github.com/rdmactor/rdmactor/actor"
 	"github.com/rdmactor/rdmactor/eventloop"
+	"github.com/rdmactor/rdmactor/internal/fairshare"
 )
 
 // Listener is a net.Listener for streams. Any goroutine but a loop's may call its methods.
@@ -23,6 +25,7 @@ type Listener struct {
 	addr    Addr
 	cfg     Config
 	pending int // connections that were admitted and not yet returned by Accept
+	places  fairshare.Shares[netip.Addr]
 	ready   []*Conn
 }
 
@@ -57,25 +60,33 @@ func (l *Listener) receive(ctx actor.Context) {
 	}
 }
 
-// admit counts a request as a connection that waits for Accept. If it may not, refusal says why.
-func (l *Listener) admit() (refusal string) {
+// admit counts a request as a connection that waits for Accept. If it may not, refusal states why.
+// A peer that does not complete its connection occupies a place until that fails, so no address may
+// have them all.
+func (l *Listener) admit(from netip.Addr) (refusal string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {
 	case l.closed:
 		return "the listener has been closed"
-	case l.pending >= l.cfg.Backlog:
-		return fmt.Sprintf("%d connections wait to be accepted", l.pending)
+	case !l.places.May(from, l.cfg.Backlog):
+		return fmt.Sprintf("%d connections wait to be accepted, %d of them from %v", l.pending, l.places.Has(from), from)
 	}
 	l.pending++
+	l.places.Take(from)
 	return ""
 }
 
 // gone takes note that a connection that was admitted has failed.
-func (l *Listener) gone() {
+func (l *Listener) gone(from netip.Addr) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.leaveLocked(from)
+}
+
+func (l *Listener) leaveLocked(from netip.Addr) {
 	l.pending--
+	l.places.Free(from)
 }
 
 // accepted puts a connection that is established into the line for Accept.
@@ -106,7 +117,7 @@ func (l *Listener) Accept() (net.Conn, error) {
 			c := l.ready[0]
 			l.ready[0] = nil
 			l.ready = l.ready[1:]
-			l.pending--
+			l.leaveLocked(c.from)
 			return c, nil
 		case l.err != nil:
 			return nil, l.opError("accept", l.err)

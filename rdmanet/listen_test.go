@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/netip"
 	"os"
 	"runtime"
 	"strings"
@@ -86,7 +87,7 @@ func TestListenerCloseCutsOff(t *testing.T) {
 // Beyond the backlog the peer is rejected, with a reason; an Accept makes room.
 func TestBacklog(t *testing.T) {
 	rt := openRuntime(t)
-	l := listen(t, rt, Config{Backlog: 2})
+	l := listen(t, rt, Config{Backlog: 3}) // one is left for other addresses
 	dial := func() (net.Conn, error) { return Dial(t.Context(), rt, l.Addr().String(), Config{}) }
 	for range 2 {
 		c, err := dial()
@@ -110,6 +111,52 @@ func TestBacklog(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
+}
+
+// Connections of one address that nobody accepts leave room for others, and so do peers that have
+// only begun theirs.
+func TestBacklogIsShared(t *testing.T) {
+	const backlog = 16
+	rt := openRuntime(t)
+	l := listen(t, rt, Config{Backlog: backlog})
+	dial := func(from string) error {
+		c, err := Dial(t.Context(), rt, l.Addr().String(), Config{Local: rdma.MustAddr(from + ":0")})
+		if err == nil {
+			t.Cleanup(func() { _ = c.Close() })
+		}
+		return err
+	}
+	n := 0
+	for ; dial("127.0.0.1") == nil; n++ {
+		if n > backlog {
+			t.Fatal("the backlog has no end")
+		}
+	}
+	if n < backlog/4 || n > backlog*3/4 {
+		t.Errorf("one address has %d of %d places", n, backlog)
+	}
+	for range 2 {
+		if err := dial("127.0.0.2"); err != nil {
+			t.Errorf("beside %d connections of another address: %v", n, err)
+		}
+	}
+	for range n {
+		if _, err := l.Accept(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	silent := netip.MustParseAddr("127.0.0.3")
+	for n = 0; l.admit(silent) == ""; n++ {
+	}
+	if err := dial("127.0.0.1"); err != nil {
+		t.Errorf("beside %d that are not established: %v", n, err)
+	}
+	for range n {
+		l.gone(silent)
+	}
+	if l.admit(silent) != "" {
+		t.Error("an address whose connections have failed has no place")
+	}
 }
 
 // Streams work on several loops, accepted and dialled ones, at the same time.

@@ -73,13 +73,14 @@ func (o *owner) woke(woke bool) {
 func (o *owner) requested(ctx actor.Context, m *rdma.ConnectRequest) {
 	wrong := checkGreeting(m.PrivateData)
 	if wrong == "" {
-		wrong = o.from.admit()
+		wrong = o.from.admit(m.Peer.Source())
 	}
 	if wrong != "" {
 		ctx.Respond(&rdma.Reject{PrivateData: []byte(wrong)})
 		return
 	}
 	o.conn = newConn(o.from.rt, ctx.Sender(), &o.from.cfg)
+	o.conn.from = m.Peer.Source()
 	ctx.Respond(&rdma.Accept{PrivateData: greeting()})
 }
 
@@ -132,6 +133,6 @@ func (o *owner) closed(ctx actor.Context, m *rdma.Closed) {
 	if o.from == nil {
 		ctx.Poison(ctx.Self())
 	} else if o.conn != nil && !o.accepted {
-		o.from.gone()
+		o.from.gone(o.conn.from)
 	}
 }
