@@ -3,8 +3,8 @@
 // refused at once. Each of the three is shared by these rules:
 //
 //   - Bound: all connections together have no more than a total, and each no more than a limit.
-//   - Floor: a client's address that has nothing may have what is left. One sixteenth of the total
-//     is reserved for such addresses.
+//   - Floor: a client's address that has nothing may have what is left. One sixteenth of the total,
+//     and at least one place, is reserved for such addresses.
 //   - Share: an address that has something may have more, as long as what it has is no more than a
 //     factor, the patience, times what is left for all others. So with patience 1 a greedy address
 //     gets half of the total, and two get a third each.
@@ -32,8 +32,8 @@ const (
 // Amounts is so much of each resource.
 type Amounts [resources]int
 
-// keepPart is which part of a total is for addresses that have nothing.
-const keepPart = 16
+// kept is how much of a total is for addresses that have nothing.
+func kept(total int) int { return max(total/16, 1) }
 
 // patience says how greedy one address may be while it is alone. Calls end soon, and their limit is
 // often a small one that means the handlers: a single address may have nearly all of it. Streams,
@@ -137,14 +137,14 @@ func (c *Conn) mayLocked(r Resource, n int) bool {
 	case p.used[r] == 0:
 		return true
 	}
-	part := k*(p.used[r]+left-a.total[r]/keepPart)/(k+1) + 1 // what the address can come to have
+	part := k*(p.used[r]+left-kept(a.total[r]))/(k+1) + 1 // what the address can come to have
 	return fair(c.used[r], n, part-p.used[r], part, k)
 }
 
 // fair reports whether one that has so much already may have n more, if left are free of a total.
 func fair(has, n, left, total, patience int) bool {
 	if has > 0 {
-		left -= total / keepPart
+		left -= kept(total)
 	}
 	return n <= left && has <= patience*left
 }

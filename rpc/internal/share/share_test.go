@@ -71,6 +71,20 @@ func TestFloor(t *testing.T) {
 	}
 }
 
+// However few places there are: if there are two, one address does not have them all.
+func TestFloorOfFew(t *testing.T) {
+	for total := 2; total <= 40; total++ {
+		a := New(Amounts{Calls: total, Streams: total}, Amounts{Calls: total, Streams: total})
+		for _, r := range []Resource{Calls, Streams} {
+			conns := joined(a, 2, 3)
+			n := greed(r, conns[:3]...)[0]
+			if n == 0 || !conns[3].Take(r, 1) {
+				t.Errorf("resource %d: one address has %d of %d, another has nothing", r, n, total)
+			}
+		}
+	}
+}
+
 // A connection has no more than its own limit, and leaves something of its address's to the others.
 func TestConnections(t *testing.T) {
 	a := New(all, Amounts{Streams: 5})
