@@ -23,9 +23,9 @@ type Config struct {
 	MaxStreams int
 	// Memory is how many bytes may be kept for what is under way: 256 MiB, at least four of the
 	// largest messages. A server keeps requests for its handlers, and answers and items for clients
-	// that do not take them; its clients share it as they share places. A client keeps the items of
-	// streams that nobody receives, and opens no more streams than their windows, with an item
-	// beyond each, have room for. ErrOverloaded.
+	// that do not take them; its clients share it as they share places. Answers and items for which
+	// there is no memory wait. A client keeps the items of streams that nobody receives, and opens
+	// no more streams than their windows, with an item beyond each, have room for. ErrOverloaded.
 	Memory int
 	// MaxMessage is how large a message of the peer may be: 64 KiB. A frame's header, 16 bytes, is
 	// part of the message. Credits are how many of them it may send ahead: 32. See
@@ -38,9 +38,10 @@ type Config struct {
 
 	// MaxCallsInAll is how many calls may be in flight on all connections, streams and OnLoop
 	// handlers apart: 4,096. Clients' addresses share it, and the connections of an address share
-	// what that has: docs/rpc.md, "Shares". What comes beyond is refused on the loop, before any
-	// handler: ErrOverloaded. Handlers run on so many goroutines at most, and as many more as there
-	// may be streams.
+	// what that has: docs/rpc.md, "Shares". Where there are at least two places, one is kept for
+	// clients that have none. What comes beyond is refused before any handler is called:
+	// ErrOverloaded. Handlers run on so many goroutines at most, and as many more as there may be
+	// streams.
 	MaxCallsInAll int
 	// MaxStreamsInAll is MaxCallsInAll for streams: 4,096. A single address may have about half.
 	MaxStreamsInAll int

@@ -2,8 +2,10 @@ package rpc
 
 import (
 	"context"
+	"fmt"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
@@ -99,7 +101,7 @@ func TestRequestWithoutMemoryIsRefused(t *testing.T) {
 	})
 }
 
-// Answers that a client does not take are limited, too. Each call is answered all the same.
+// Answers that a client does not take are limited, too. The others wait, and none is lost.
 func TestAnswersAreBoundedInBytes(t *testing.T) {
 	const each, calls, limit = 60 << 10, 1000, 8 << 20
 	var release chan struct{}
@@ -128,21 +130,146 @@ func TestAnswersAreBoundedInBytes(t *testing.T) {
 		if got, err := CallRaw(r.t.Context(), other, stuck, nil, nil); err != nil || len(got) != each {
 			r.t.Errorf("another client: %d bytes, %v", len(got), err)
 		}
-		answers := make(map[Code]int)
+		if n := r.s.InFlight(); n < calls/2 {
+			r.t.Errorf("%d calls are in flight, whose answers wait", n)
+		}
 		for seen := 0; seen < calls; {
 			for data := actortest.Next[*rdma.Received](c.Probe).Data; len(data) > 0; seen++ {
 				h, body, rest, err := wire.ParseFrame(data)
-				if err != nil || h.Flags&wire.FlagRefused != 0 || h.Number == 0 && len(body) != each {
+				if err != nil || h.Type != wire.FrameReply || len(body) != each {
 					r.t.Fatalf("%+v with %d bytes, %v", h, len(body), err)
 				}
-				answers[Code(h.Number)]++
 				data = rest
 			}
 		}
-		if answers[0] < 10 || answers[0]+answers[CodeOverloaded] != calls {
-			r.t.Errorf("the answers have codes %v", answers)
-		}
 		r.nothingKept()
+	})
+}
+
+// A client that reads everything gets the answers of all calls that were executed, however many
+// large ones come at once.
+func TestAnswersOfExecutedCallsArrive(t *testing.T) {
+	for name, c := range map[string]struct{ calls, each, memory int }{
+		"many": {200, 900 << 10, 8 << 20}, "huge": {4, 15 << 20, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var executed atomic.Int64
+			most := Config{MaxMessage: c.each + 1<<10, Memory: c.memory}
+			inWorld(t, rigConfig{client: most, server: Config{Memory: c.memory}}, func(s *Server) {
+				HandleRaw(s, stuck, func(context.Context, []byte, []byte) ([]byte, error) {
+					executed.Add(1)
+					return make([]byte, c.each), nil
+				}, HandlerConfig{})
+			}, func(r *rig) {
+				errs := make(chan error, c.calls)
+				for range c.calls {
+					go func() {
+						got, err := CallRaw(r.t.Context(), r.c, stuck, nil, nil)
+						if err == nil && len(got) != c.each {
+							err = fmt.Errorf("%d bytes", len(got))
+						}
+						errs <- err
+					}()
+				}
+				for range c.calls {
+					if err := <-errs; err != nil {
+						r.t.Error(err)
+					}
+				}
+				if n := executed.Load(); n != int64(c.calls) {
+					r.t.Errorf("%d calls were executed, want %d", n, c.calls)
+				}
+				r.nothingKept()
+			})
+		})
+	}
+}
+
+// An answer waits no longer than its caller, or its connection.
+func TestAnswersWaitNoLongerThanTheirCallers(t *testing.T) {
+	const each, calls, limit = 60 << 10, 400, 1 << 20
+	for name, end := range map[string]func(r *rig, c *raw){
+		"a deadline": func(r *rig, _ *raw) { r.Advance(time.Minute) },
+		"a cancel": func(_ *rig, c *raw) {
+			frames := make([][]byte, calls)
+			for i := range frames {
+				frames[i] = frame(wire.Header{Type: wire.FrameCancel, Call: wire.CallID(i)}, "")
+			}
+			c.say(frames...)
+		},
+		"the connection's end": func(r *rig, c *raw) { r.Disconnect(c.id) },
+		"the server's end":     func(r *rig, _ *raw) { r.s.Close() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			var release chan struct{}
+			inWorld(t, rigConfig{server: Config{Memory: limit}}, func(s *Server) {
+				release = make(chan struct{}) // closed when all have begun
+				HandleRaw(s, stuck, func(context.Context, []byte, []byte) ([]byte, error) {
+					<-release
+					return make([]byte, each), nil
+				}, HandlerConfig{})
+			}, func(r *rig) {
+				c := r.rawClient()
+				c.say(frame(wire.Header{Type: wire.FrameDeclare}, "test.Stuck"))
+				var h wire.Header
+				if name == "a deadline" {
+					var unit uint8
+					h.Arg, unit = wire.PutTimeout(30 * time.Second)
+					h.Flags = unit
+				}
+				c.begin(h, 0, calls, "")
+				r.Wait()
+				close(release)
+				r.Wait()
+				if n := r.s.InFlight(); n < calls/4 {
+					r.t.Errorf("%d calls are in flight", n)
+				}
+				end(r, c)
+				r.Wait()
+				if n := r.s.InFlight(); n != 0 {
+					r.t.Errorf("%d answers still wait", n)
+				}
+			})
+		})
+	}
+}
+
+// Answers that wait have places. So an address whose answers wait may have no more than others
+// leave to it, and these still have places.
+func TestAnswersThatWaitLeavePlaces(t *testing.T) {
+	const each, places = 60 << 10, 64
+	var b *blocking
+	inWorld(t, rigConfig{server: Config{Memory: 1 << 20, MaxCallsInAll: places}}, func(s *Server) {
+		b = handleBlock(s)
+		HandleRaw(s, stuck, func(context.Context, []byte, []byte) ([]byte, error) { return make([]byte, each), nil }, HandlerConfig{})
+	}, func(r *rig) {
+		for range 4 {
+			c := r.rawClient()
+			c.say(frame(wire.Header{Type: wire.FrameDeclare}, "test.Stuck"))
+			for i := range 4 {
+				c.begin(wire.Header{}, i*places, places, "")
+				r.Wait()
+			}
+		}
+		has := r.s.InFlight()
+		if has < places/8 || has > places*3/4 {
+			r.t.Errorf("the answers of one address have %d of %d places", has, places)
+		}
+		c, err := Dial(r.t.Context(), r.at("10.0.0.9"), r.addr, Config{})
+		if err != nil {
+			r.t.Fatal(err)
+		}
+		defer c.Close()
+		errs := r.calling(c, 8)
+		if n := r.s.InFlight() - has; n != 8 {
+			r.t.Errorf("another address has %d of 8 places", n)
+		}
+		close(b.release)
+		for range 8 {
+			if err := <-errs; err != nil {
+				r.t.Error(err)
+			}
+		}
 	})
 }
 

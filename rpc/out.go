@@ -44,7 +44,7 @@ type out struct {
 	most    int        // bytes of a message that is gathered; 0: the peer's limit is not known yet
 	woken   bool       // a flush is on its way, or waits for the connection
 	ended   bool       // nothing is sent any more
-	waiters []*waiter  // streams that wait for room
+	waiters []*waiter  // those that wait for room
 	purse   share.Purse
 
 	handed uint64 // messages that the connection was given
@@ -72,13 +72,13 @@ func (s *segment) len() int {
 	return len(s.frames)
 }
 
-// waiter is a stream that may have to wait for room. out.mu.
+// waiter is a stream, or an answer, that may have to wait for room. out.mu.
 type waiter struct {
 	waits bool          // it is among out.waiters
 	room  chan struct{} // has a token when something has changed that it may wait for
 }
 
-// goOn has the stream look again whether there is room.
+// goOn has it look again whether there is room.
 func (w *waiter) goOn() {
 	select {
 	case w.room <- struct{}{}:
@@ -277,12 +277,11 @@ func (o *out) end() (handed uint64) {
 //   - A request that there is no memory for is refused: ErrOverloaded.
 //   - If a client does not take its answers, its further requests are not read, and it gets no
 //     credit for them.
-//   - Items wait.
-//   - If there is no memory for an answer, ErrOverloaded is sent instead, although the handler has
-//     run.
+//   - Items wait, and so do answers: each with the goroutine that it comes from, and with the
+//     call's place, whose number is bounded.
 //
-// Whatever others have, share.OwnMemory bytes and one answer or item can wait on every connection:
-// a client that takes what comes gets all its answers.
+// Whatever others have, share.OwnMemory bytes and one answer or item can be put on every
+// connection: a client that takes what comes gets all its answers.
 
 // mayLocked reports whether n more bytes may be kept.
 func (o *out) mayLocked(n int) bool { return o.purse.May(o.bytes, n) }

@@ -91,16 +91,24 @@ func (call *serverCall) wait(n int) error {
 			c.awaitLocked(&call.waiter)
 		}
 		c.mu.Unlock()
-		select {
-		case <-call.room:
-			call.c.s.rt.Scheduler().Resume()
-		case <-call.ctx.Done():
-			call.c.s.rt.Scheduler().Resume()
-		case <-call.c.s.rt.Stalled():
-			call.c.s.rt.Scheduler().Resume()
-			if err := eventloop.MayWait(); err != nil {
-				return fmt.Errorf("rpc: %s: Send: %w", call.h.m.name, err)
-			}
+		if err := call.pause(); err != nil {
+			return fmt.Errorf("rpc: %s: Send: %w", call.h.m.name, err)
 		}
 	}
+}
+
+// pause waits until there may be room, or the call's context has ended. A loop's goroutine must not
+// wait: then it returns an error.
+func (call *serverCall) pause() error {
+	s := call.c.s.rt
+	select {
+	case <-call.room:
+		s.Scheduler().Resume()
+	case <-call.ctx.Done():
+		s.Scheduler().Resume()
+	case <-s.Stalled():
+		s.Scheduler().Resume()
+		return eventloop.MayWait()
+	}
+	return nil
 }

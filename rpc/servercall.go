@@ -24,9 +24,8 @@ type serverCall struct {
 	bytes  int     // of the request, with the memory that it is in; 0 on the loop
 	size   int     // of the request
 
-	// Of a stream; out.mu.
-	window int64
-	waiter
+	window int64 // of a stream; out.mu
+	waiter       // of a stream, or of an answer that has to wait
 }
 
 func (call *serverCall) begin(h wire.Header, metadata []byte) {
@@ -145,9 +144,13 @@ func (call *serverCall) handle() {
 // invoke calls the handler, unless nobody waits any more.
 func (call *serverCall) invoke(scratch []byte) (o outcome) {
 	err := call.ctx.Err()
-	if err != nil {
+	switch {
+	case err != nil:
 		o.flags = wire.FlagRefused
-	} else {
+	case !call.h.inline && !call.h.m.stream && call.c.share.Exceeds():
+		o.flags = wire.FlagRefused
+		err = &Error{Code: CodeOverloaded, Message: "answers wait, because the client does not take them"}
+	default:
 		call.own()
 		o.reply, err = call.h.invoke(call, scratch)
 	}
@@ -164,10 +167,8 @@ func (call *serverCall) givePlaceBack() {
 	}
 }
 
-// noMemory is the body of the error that takes the place of an answer for which there is no memory.
-var noMemory = wire.AppendError(nil, "no memory for the answer, because others wait for the client", nil)
-
-// answer puts the answer, and reports whether a flush has to be requested.
+// answer puts the answer, and reports whether a flush has to be requested. On a worker it waits
+// until there is room.
 func (call *serverCall) answer(o *outcome, scratch []byte) (wake bool) {
 	c := call.c
 	defer func() {
@@ -194,13 +195,22 @@ func (call *serverCall) answer(o *outcome, scratch []byte) (wake bool) {
 	if !call.behind {
 		c.out.purse.Requests -= call.bytes
 	}
+	if !call.roomToAnswerLocked(len(reply)) {
+		if own == nil { // it may lie in the request
+			reply = append(scratch[:0], reply...)
+		}
+		o.reply = nil
+		if code := call.awaitRoomLocked(len(reply)); code != 0 {
+			h.Type, h.Number, h.Flags = wire.FrameError, uint16(code), 0
+			o.code, reply = code, nil
+			if own != nil {
+				own.Release()
+				own = nil
+			}
+		}
+	}
 	sent := 0
-	switch {
-	case c.out.ended:
-	case len(reply) > len(noMemory) && !c.out.roomLocked(wire.HeaderLen+len(reply)):
-		o.code = CodeOverloaded
-		c.out.putLocked(wire.Header{Type: wire.FrameError, Flags: h.Flags, Number: uint16(o.code), Call: call.id}, noMemory)
-	default:
+	if !c.out.ended {
 		sent = len(reply)
 		c.out.putLargeLocked(h, own, nil, reply)
 	}
@@ -215,6 +225,38 @@ func (call *serverCall) answer(o *outcome, scratch []byte) (wake bool) {
 	return wake
 }
 
+// roomToAnswerLocked reports whether an answer of n bytes may be put now. That of an OnLoop handler
+// always may: its request was not read before there was room, and nothing is read before there is
+// room again. So may the end of a stream, which is small.
+func (call *serverCall) roomToAnswerLocked(n int) bool {
+	o := &call.c.out
+	return o.ended || call.h.inline || call.h.m.stream || o.roomLocked(wire.HeaderLen+n)
+}
+
+// awaitRoomLocked waits until an answer of n bytes may be put. It drops the request first. If the
+// call's context ends before there is room, it returns the code for that.
+func (call *serverCall) awaitRoomLocked(n int) (gone Code) {
+	o := &call.c.out
+	if call.room == nil {
+		call.room = make(chan struct{}, 1)
+	}
+	call.c.share.Waits(1)
+	defer call.c.share.Waits(-1)
+	if !call.behind {
+		call.drop()
+	}
+	for !call.roomToAnswerLocked(n) {
+		if err := call.ctx.Err(); err != nil {
+			return codeOf(err)
+		}
+		o.awaitLocked(&call.waiter)
+		o.mu.Unlock()
+		call.pause()
+		o.mu.Lock()
+	}
+	return 0
+}
+
 // maxStreamWindow is what a stream's window may not exceed.
 const maxStreamWindow = 1 << 31
 
@@ -223,7 +265,7 @@ func (call *serverCall) widen(n uint32) error {
 	out := &call.c.out
 	out.mu.Lock()
 	defer out.mu.Unlock()
-	if call.room == nil {
+	if !call.h.m.stream {
 		return violation("a window for call %#x, which is no stream", call.id)
 	}
 	if call.window += int64(n); n == 0 || call.window > maxStreamWindow {

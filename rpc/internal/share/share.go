@@ -8,6 +8,7 @@
 //   - Share: an address that has something may have more, as long as what it has is no more than a
 //     factor, the patience, times what is left for all others. So with patience 1 a greedy address
 //     gets half of the total, and two get a third each.
+//   - While answers of an address wait for it, the factor for its calls is 1.
 //   - The connections of an address share what it may have by the same rules.
 //
 // It knows neither connections nor calls, only their numbers.
@@ -16,6 +17,7 @@ package share
 import (
 	"net/netip"
 	"sync"
+	"sync/atomic"
 )
 
 // Resource is one of the things that are shared.
@@ -55,6 +57,7 @@ type peer struct {
 	addr  netip.Addr
 	conns int
 	used  Amounts
+	waits atomic.Int64 // places for calls whose answers wait for the client
 }
 
 // Conn is what a connection has, from Join on. Any goroutine.
@@ -122,6 +125,22 @@ func (c *Conn) Give(r Resource, n int) {
 	c.forgetLocked()
 }
 
+// Waits counts n more answers that wait until their client takes others. They have places for
+// calls.
+func (c *Conn) Waits(n int) { c.peer.waits.Add(int64(n)) }
+
+// Exceeds reports whether answers wait for the address, and it has more places for calls than it
+// may have meanwhile.
+func (c *Conn) Exceeds() bool {
+	if c.peer.waits.Load() == 0 {
+		return false
+	}
+	c.of.mu.Lock()
+	defer c.of.mu.Unlock()
+	total := c.of.total[Calls]
+	return !fair(c.peer.used[Calls]-1, 1, total-c.of.used[Calls]+1, total, 1)
+}
+
 func (c *Conn) addLocked(r Resource, n int) {
 	c.of.used[r] += n
 	c.peer.used[r] += n
@@ -130,6 +149,9 @@ func (c *Conn) addLocked(r Resource, n int) {
 
 func (c *Conn) mayLocked(r Resource, n int) bool {
 	a, p, k := c.of, c.peer, patience[r]
+	if r == Calls && p.waits.Load() > 0 {
+		k = 1
+	}
 	left := a.total[r] - a.used[r]
 	switch {
 	case c.used[r]+n > a.each[r], !fair(p.used[r], n, left, a.total[r], k):
@@ -137,6 +159,7 @@ func (c *Conn) mayLocked(r Resource, n int) bool {
 	case p.used[r] == 0:
 		return true
 	}
+	k = patience[r]
 	part := k*(p.used[r]+left-kept(a.total[r]))/(k+1) + 1 // what the address can come to have
 	return fair(c.used[r], n, part-p.used[r], part, k)
 }

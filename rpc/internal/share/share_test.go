@@ -85,6 +85,35 @@ func TestFloorOfFew(t *testing.T) {
 	}
 }
 
+// An address whose answers wait has no more than half, and has to go back to that.
+func TestAnswersThatWait(t *testing.T) {
+	a := New(all, all)
+	conns := joined(a, 1, 30)
+	many := greed(Calls, conns...)[0]
+	if conns[0].Exceeds() {
+		t.Error("no answer waits")
+	}
+	conns[1].Waits(1)
+	for n := many; conns[0].Exceeds(); n-- {
+		if conns[0].Take(Calls, 1) {
+			t.Fatalf("with %d of %d it gets more", n, all[Calls])
+		}
+		for _, c := range conns {
+			if c.used[Calls] > 0 {
+				c.Give(Calls, 1)
+				break
+			}
+		}
+	}
+	if n := conns[0].peer.used[Calls]; n < 700 || n > 800 {
+		t.Errorf("it has %d of %d", n, all[Calls])
+	}
+	conns[1].Waits(-1)
+	if n := greed(Calls, conns...)[0]; n < many {
+		t.Errorf("when none waits it has %d, and had %d before", n, many)
+	}
+}
+
 // A connection has no more than its own limit, and leaves something of its address's to the others.
 func TestConnections(t *testing.T) {
 	a := New(all, Amounts{Streams: 5})
