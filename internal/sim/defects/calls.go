@@ -15,7 +15,7 @@ var rpcDefects = []defect{
 					"	n := wire.RequestLen(metadata, body)\n"),
 			edit("rpc/request.go", "	if l.slots[i].number > l.out.handed {", "	if l.slots[i].number > l.out.handed && l.out.trim != nil {"),
 			edit("rpc/servercall.go", "call.c.arrival().Add(t)", "time.Now().Add(t)"),
-			edit("rpc/servercall.go", "import (\n	\"fmt\"\n", "import (\n	\"fmt\"\n	\"time\"\n"),
+			edit("rpc/servercall.go", "import (\n	\"context\"\n	\"fmt\"\n", "import (\n	\"context\"\n	\"fmt\"\n	\"time\"\n"),
 		},
 		pkg: "rpc", test: "TestTimeInTheClientIsSubtracted|TestRequestsGivenUpAreNotSent",
 	},
