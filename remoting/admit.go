@@ -104,6 +104,7 @@ func (l *link) askAdmit(err *error, m any) {
 func (l *link) opened(ctx actor.Context) {
 	p := l.p
 	l.greeting, l.wasOpen = open, true
+	l.back()
 	l.in.inbox.MeterAgain()
 	l.in.forget() // Allow may think otherwise of another node of that name
 	l.stopTimers()

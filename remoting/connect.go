@@ -66,7 +66,7 @@ func (l *link) consider(ctx actor.Context) {
 		ctx.Send(conn, &rdma.DestroyID{})
 	case waits:
 		l.await(ctx)
-	case conn == nil && !l.pausing && !l.remember(ctx):
+	case conn == nil && !l.pausing && !l.remember(ctx) && l.behind.bytes == 0:
 		l.finish(ctx)
 	}
 }
@@ -199,7 +199,9 @@ func (l *link) leave(ctx actor.Context, timeout time.Duration) {
 // overtime gives up what has not been sent.
 func (l *link) overtime(ctx actor.Context) {
 	if !l.ended {
-		l.host.unsent.Store(true)
+		if !l.leaving {
+			l.host.unsent.Store(true)
+		}
 		l.fall(ctx, fmt.Errorf("%w: %w", ErrShutdown, unix.ETIMEDOUT))
 	}
 }

@@ -14,7 +14,7 @@ import (
 
 // flush sends what waits, as far as the connection has room.
 func (l *link) flush(ctx actor.Context) {
-	if !l.out.postFirst() {
+	if !l.out.postFirst() || l.leaving {
 		return
 	}
 	switch l.greeting {
@@ -93,9 +93,10 @@ func (l *link) refuse(ctx actor.Context, err error) {
 	l.greeting, l.cause, l.out.first, l.out.send = refusing, err, nil, nil
 }
 
-// leaveIfSent ends the connection in order when everything was sent.
+// leaveIfSent says goodbye when everything was sent. The peer ends the connection when it has
+// received that, and so confirms what came before.
 func (l *link) leaveIfSent(ctx actor.Context) {
-	if !l.bye || l.greeting != open {
+	if !l.bye || l.leaving || l.greeting != open {
 		return
 	}
 	l.p.mu.Lock()
@@ -104,6 +105,6 @@ func (l *link) leaveIfSent(ctx actor.Context) {
 	if waits { // for targets that the peer meters
 		return
 	}
-	l.refuse(ctx, ErrShutdown)
+	l.leaving, l.cause = true, ErrShutdown
 	l.say(ctx, &frame.Record{Kind: frame.KindGoodbye, Code: frame.GoodbyeShutdown, Reason: "the node shuts down"})
 }

@@ -18,6 +18,7 @@ type link struct {
 	busy      bool // it is in Receive
 	closing   bool // its reconnecting actor was asked to end
 	bye       bool // the node is shutting down, and what waits goes out first
+	leaving   bool // then, the peer's end of the connection is waited for
 	ended     bool
 	counted   bool // in roster.unconnected
 	wasOpen   bool // since it was remembered
@@ -33,6 +34,7 @@ type link struct {
 	forget   func()     // stops Patience since the last connection; nil: it does not run
 	pausing  bool       // no dial before paused comes
 	cause    error      // why this side ends the generation
+	behind   behind     // what the peer has left behind
 }
 
 func newLink(r *roster, p *peer) *link {

@@ -11,7 +11,7 @@ import (
 // lost ends what an open link has had under way: requests whose answers have not come, and
 // watches. What was not posted waits for the next connection.
 func (l *link) lost(ctx actor.Context, err error) {
-	l.in.drop()
+	l.leaveBehind()
 	p := l.p
 	p.mu.Lock()
 	p.state = linkDown
@@ -23,6 +23,9 @@ func (l *link) lost(ctx actor.Context, err error) {
 	spawns := p.spawns.End()
 	p.purgeLocked()
 	p.counts.Unknown += uint64(l.out.posted.records)
+	if l.bye {
+		l.host.unconfirmed.Add(int64(l.out.posted.records))
+	}
 	d := &Disconnected{Peer: l.who, Err: err, Unsent: p.user.Records(), Unknown: l.out.posted.records}
 	p.mu.Unlock()
 	l.count(true)

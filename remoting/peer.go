@@ -23,6 +23,8 @@ type peer struct {
 	received   atomic.Uint64 // messages
 	unreported atomic.Uint64 // events and dead letters
 
+	behind atomic.Bool // it has left something behind
+
 	over atomic.Bool // as ended, for those who do not lock mu
 
 	mu          sync.Mutex
@@ -69,11 +71,11 @@ func (p *peer) met() bool {
 	return p.most > 0
 }
 
-// idle reports whether nothing waits for it, and it is not connected.
+// idle reports whether nothing waits for it or of it, and it is not connected.
 func (p *peer) idle() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.conn == nil && !p.waitsLocked()
+	return p.conn == nil && !p.waitsLocked() && !p.behind.Load()
 }
 
 // waitsLocked reports whether something waits for the peer.

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -158,7 +159,24 @@ func (p *process) leave() {
 	}
 }
 
-func (p *process) freeze() { _ = p.cmd.Process.Signal(unix.SIGSTOP) }
+// freeze stops all threads of the process. The system stops one that runs a little later.
+func (p *process) freeze() {
+	_ = p.cmd.Process.Signal(unix.SIGSTOP)
+	for over := time.Now().Add(soon); !p.frozen() && time.Now().Before(over); {
+		time.Sleep(time.Millisecond)
+	}
+}
+
+func (p *process) frozen() bool {
+	tasks, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", p.cmd.Process.Pid))
+	for _, task := range tasks {
+		b, err := os.ReadFile(task)
+		if _, state, _ := strings.Cut(string(b), ") "); err == nil && !strings.HasPrefix(state, "T") {
+			return false
+		}
+	}
+	return true
+}
 
 func (p *process) thaw() { _ = p.cmd.Process.Signal(unix.SIGCONT) }
 

@@ -82,6 +82,7 @@ func (l *link) stopping(ctx actor.Context) {
 
 // close gives up what an ended link has. Its peer may stay in memory for long: PIDs keep it.
 func (l *link) close() {
+	l.back()
 	l.in.inbox.Close()
 	l.report.end()
 	l.p.mu.Lock()

@@ -75,6 +75,7 @@ func (l *link) react(ctx actor.Context) {
 	default:
 		l.in.inbox.Receive(ctx)
 		l.heed(ctx, l.in.readOn(ctx))
+		l.lookBehind(ctx)
 	}
 }
 

@@ -15,9 +15,10 @@ import (
 // dead letters, nor from other nodes. What was accepted is still sent, until ctx ends, also to
 // peers that the node is about to connect to, but not to those that cannot be reached. Then
 // everything that waits is answered: futures get *Unknown, or ErrDeadLetter if their requests were
-// not sent, and watchers AddressTerminated. The actor system and the runtime are the caller's; shut
-// the runtime down afterwards. Any goroutine but a loop's. Further calls wait for the first and
-// return its error.
+// not sent, and watchers AddressTerminated. If it is not known whether the peers have received all
+// that was sent, that is an error; *Disconnected counts it for each. The actor system and the
+// runtime are the caller's; shut the runtime down afterwards. Any goroutine but a loop's. Further
+// calls wait for the first and return its error.
 func (n *Node) Shutdown(ctx context.Context) error {
 	if err := eventloop.MayWait(); err != nil {
 		return fmt.Errorf("remoting: Shutdown: %w", err)
@@ -59,6 +60,9 @@ func (n *Node) shutDown(ctx context.Context) error {
 		return fmt.Errorf("remoting: a loop does not get on: %w", context.Cause(last))
 	case !sent || n.unsent.Load():
 		return fmt.Errorf("remoting: not all was sent: %w", cmp.Or(context.Cause(ctx), error(unix.ETIMEDOUT)))
+	case n.unconfirmed.Load() > 0:
+		return fmt.Errorf("remoting: %d messages were sent, and it is not known whether their nodes received them: %w",
+			n.unconfirmed.Load(), cmp.Or(context.Cause(ctx), error(unix.ECONNRESET)))
 	case !reported:
 		return fmt.Errorf("remoting: a subscriber of events does not return: %w", context.Cause(ctx))
 	}

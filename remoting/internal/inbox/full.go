@@ -14,9 +14,8 @@ import (
 func (in *Inbox) measure(from *rdma.Received) {
 	if !in.full && in.pending >= in.bytes {
 		if in.lookAtAll(); in.pending > in.enough() {
-			in.full, in.since = true, in.local.Now()
-			in.noteProgress(in.order)
-			in.arm()
+			in.full = true
+			in.beginPatience()
 		}
 	}
 	if n := len(in.retained); in.full && from != nil && (n == 0 || in.retained[n-1] != from) {
@@ -111,10 +110,10 @@ func (in *Inbox) lookAround() {
 	in.noteProgress(in.owing())
 	in.touchAgain()
 	in.logStuck()
-	if in.ease(); in.full {
+	if in.ease(); in.full || in.left {
 		in.giveUp()
 	}
-	if in.full || len(in.slow) > 0 {
+	if in.full || in.left && in.Backlog() > 0 || len(in.slow) > 0 {
 		in.arm()
 	}
 }
@@ -129,9 +128,9 @@ func (in *Inbox) touchAgain() {
 }
 
 // owing is the lines whose progress matters: those in which something waits or, while the inbox is
-// full, all.
+// full or the peer has left, all.
 func (in *Inbox) owing() []*line {
-	if in.full {
+	if in.full || in.left {
 		return in.order
 	}
 	return in.slow
@@ -146,7 +145,7 @@ func (in *Inbox) noteProgress(lines []*line) {
 	}
 }
 
-// stuck reports whether a line's target has consumed nothing for Patience while the inbox was full.
+// stuck reports whether a line's target has consumed nothing for Patience while that mattered.
 func (in *Inbox) stuck(l *line) bool {
 	since := in.since
 	if l.since.After(since) {
@@ -175,13 +174,17 @@ func (in *Inbox) touchLate(r *route) {
 }
 
 // giveUp refuses the lines whose targets are stuck, those with the most bytes first, until a
-// quarter of the room is free. While others progress, however slowly, the inbox stays full.
+// quarter of the room is free; if the peer has left, all. While others progress, however slowly,
+// the inbox stays full.
 func (in *Inbox) giveUp() {
 	lines := slices.Clone(in.order)
 	slices.SortStableFunc(lines, func(a, b *line) int { return cmp.Compare(b.debt(), a.debt()) })
 	for _, most := range lines {
-		if in.pending <= in.enough() {
+		if in.pending <= in.enough() && !in.left {
 			break
+		}
+		if in.left && most.backlog() == 0 {
+			continue
 		}
 		if most.debt() == 0 || !in.stuck(most) {
 			continue

@@ -58,7 +58,8 @@ type Inbox struct {
 	pending       int64 // bytes that are not consumed, as far as is known
 	retained      []*rdma.Received
 	full          bool
-	since         time.Time // full
+	left          bool      // the peer has left
+	since         time.Time // full, or left
 	ticking       bool
 	wakeup        *woken
 	tick          *ticked

@@ -1,0 +1,59 @@
+package inbox
+
+import (
+	"cmp"
+	"slices"
+)
+
+// Leave says that the peer has left. What waits still goes to its targets. From now on those that
+// consume nothing for Patience are refused theirs, also if the inbox is not full.
+func (in *Inbox) Leave() {
+	if in.closed || in.left {
+		return
+	}
+	in.left = true
+	in.beginPatience()
+}
+
+// Return says that the peer is back.
+func (in *Inbox) Return() { in.left = false }
+
+// beginPatience has Patience begin for all lines.
+func (in *Inbox) beginPatience() {
+	in.since = in.local.Now()
+	in.noteProgress(in.order)
+	in.arm()
+}
+
+// Backlog is how many bytes Close would refuse.
+func (in *Inbox) Backlog() (bytes int64) {
+	for _, l := range in.order {
+		bytes += l.backlog()
+	}
+	return bytes
+}
+
+func (l *line) backlog() int64 {
+	if r := l.route; r != nil && r.off && !r.lanes[0].idle() {
+		return l.bytes + r.inFlight() - r.forgotten
+	}
+	return l.bytes
+}
+
+// Trim refuses what waits until at most so many bytes do: first in the line with the most, that
+// which came last.
+func (in *Inbox) Trim(most int64) {
+	over := in.Backlog() - most
+	lines := slices.Clone(in.order)
+	slices.SortStableFunc(lines, func(a, b *line) int { return cmp.Compare(b.bytes, a.bytes) })
+	for _, l := range lines {
+		for over > 0 && l.waiting.Len() > 0 {
+			m := *l.waiting.At(l.waiting.Len() - 1)
+			l.waiting.DropLast()
+			l.bytes -= m.cost
+			in.pending -= m.cost
+			over -= m.cost
+			in.refuse(m, ErrLeft)
+		}
+	}
+}
