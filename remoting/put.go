@@ -62,20 +62,20 @@ func (p *peer) putLocked(r *frame.Record, m *outgoing, size int, first bool) (ve
 	case m.future != nil && !p.futures.Room(p.host.alive):
 		return refused, fmt.Errorf("%d futures wait: %w", tables.FuturesMost, ErrQueueFull)
 	}
-	if m.future != nil {
+	switch {
+	case m.future != nil:
 		r.Sender.ID, r.Sender.Request = p.futures.Next(), uint32(p.host.rt.Scheduler().Uint64())
+	case r.Sender.ID != "" && r.Sender.Address == "":
+		if proc, ok := p.host.sys.ProcessRegistry.GetLocal(m.sender.Id); ok && !p.grants.Sent(m.sender.Id, proc, Reach.bit(), p.host.alive) {
+			return refused, fmt.Errorf("the actors that the peer may answer take %d MiB: %w", tables.GrantBytes>>20, ErrQueueFull)
+		}
 	}
 	if err := p.user.Append(r, size); err != nil {
 		return refused, err
 	}
 	p.counts.Sent++
-	switch {
-	case m.future != nil:
+	if m.future != nil {
 		p.futures.Add(tables.Request{Target: m.target, Future: m.sender, Process: m.future, Packet: p.user.Number(), Token: r.Sender.Request})
-	case r.Sender.ID != "" && r.Sender.Address == "":
-		if proc, ok := p.host.sys.ProcessRegistry.GetLocal(m.sender.Id); ok {
-			p.grants.Sent(m.sender.Id, proc, Reach.bit())
-		}
 	}
 	return accepted, nil
 }

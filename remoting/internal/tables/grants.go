@@ -8,12 +8,15 @@ import (
 )
 
 // Grants are the actors of this node that a peer may reach because they have sent it something as
-// its sender, or because they were spawned for it. It is bounded: those that have sent nothing for
-// long make room. It belongs to the peer's mutex.
+// its sender, or because they were spawned for it. It is bounded in bytes: actors that have stopped
+// make room, and no others. It belongs to the peer's mutex.
 type Grants struct {
-	last         string   // the latest sender: most messages are of one that has sent before ...
-	lastIs       identity // ... and what it was
-	young, older map[string]grant
+	last    string   // the latest sender: most messages are of one that has sent before ...
+	lastIs  identity // ... and what it was
+	of      map[string]grant
+	bytes   int
+	sweepAt int // how many there may be before actors that are gone are looked for
+	refused int // names, since that was done
 }
 
 // Accesses are what a peer may do, a bit each.
@@ -47,49 +50,74 @@ func (i *identity) is(p actor.Process) bool {
 	return reflect.TypeOf(i.other) == t && (t.Kind() != reflect.Pointer || i.other == p)
 }
 
-// grantsMost is half of how many actors a peer may reach in this way.
-const grantsMost = 1 << 14
+// GrantBytes is how many bytes the grants of one peer may take, each counted as its name and
+// grantBytes.
+const (
+	GrantBytes = 32 << 20
+	grantBytes = 128
+)
 
 // Sent notes that a local actor, which is this process, has sent the peer a message, and grants
-// reach.
-func (g *Grants) Sent(id string, p actor.Process, reach Accesses) {
+// reach. alive reports whether an actor still is. False: there is no room for another one's grant.
+func (g *Grants) Sent(id string, p actor.Process, reach Accesses, alive func(id string) bool) (ok bool) {
 	if id == g.last && g.lastIs.is(p) {
-		return
+		return true
 	}
-	to, ok := g.young[id]
+	to, ok := g.of[id]
+	if !ok && !g.room(id, alive) {
+		return false
+	}
 	if !ok || !to.to.is(p) {
 		to = g.add(id, p, reach)
 	}
 	g.last, g.lastIs = id, to.to
+	return true
+}
+
+// room reports whether there may be a grant for another name. Grants of actors that are gone are
+// looked for whenever there are twice as many as when that was done last, and while there is no
+// room once for a number of refused names.
+func (g *Grants) room(id string, alive func(id string) bool) bool {
+	fits := func() bool { return g.bytes+grantBytes+len(id) <= GrantBytes }
+	if g.refused++; fits() {
+		g.refused = 0
+		if len(g.of) < g.sweepAt {
+			return true
+		}
+	} else if g.refused <= len(g.of)/4 && g.refused > 1 {
+		return false
+	}
+	for id := range g.of {
+		if !alive(id) {
+			delete(g.of, id)
+			g.bytes -= grantBytes + len(id)
+		}
+	}
+	g.last, g.refused, g.sweepAt = "", 1, 2*len(g.of)+1024
+	return fits()
 }
 
 // Add grants something, besides what is granted already.
 func (g *Grants) Add(id string, p actor.Process, access Accesses) { g.add(id, p, access) }
 
 func (g *Grants) add(id string, p actor.Process, access Accesses) grant {
-	was, ok := g.young[id]
+	was, ok := g.of[id]
 	if !ok {
-		was = g.older[id]
+		g.bytes += grantBytes + len(id)
 	}
-	if was.to.is(p) {
+	if ok && was.to.is(p) {
 		access |= was.access
 	}
-	if len(g.young) >= grantsMost {
-		g.older, g.young, g.last = g.young, nil, ""
-	}
-	if g.young == nil {
-		g.young = make(map[string]grant)
+	if g.of == nil {
+		g.of = make(map[string]grant)
 	}
 	now := grant{identify(p), access}
-	g.young[id] = now
+	g.of[id] = now
 	return now
 }
 
 // Has reports whether something is granted to the process of a name.
 func (g *Grants) Has(id string, p actor.Process, access Accesses) bool {
-	now, ok := g.young[id]
-	if !ok {
-		now = g.older[id]
-	}
+	now := g.of[id]
 	return now.access&access != 0 && now.to.is(p)
 }

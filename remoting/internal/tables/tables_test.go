@@ -117,7 +117,8 @@ func TestSweepFindsTheDead(t *testing.T) {
 func TestGrantsAreOfOneProcess(t *testing.T) {
 	var g Grants
 	was, is := actor.NewActorProcess(nil), actor.NewActorProcess(nil)
-	g.Sent("a", was, 1)
+	alive := func(string) bool { return true }
+	g.Sent("a", was, 1, alive)
 	g.Add("a", was, 2)
 	if !g.Has("a", was, 1) || !g.Has("a", was, 2) || g.Has("a", was, 4) {
 		t.Error("what was granted last is not all that was")
@@ -125,26 +126,41 @@ func TestGrantsAreOfOneProcess(t *testing.T) {
 	if g.Has("a", is, 1) {
 		t.Error("another one has the grant")
 	}
-	g.Sent("a", is, 1)
+	g.Sent("a", is, 1, alive)
 	if !g.Has("a", is, 1) || g.Has("a", is, 2) || g.Has("a", was, 1) {
 		t.Error("the new one has not just its own")
 	}
 }
 
-// Grants are bounded: those that have sent nothing for long make room for others.
-func TestGrantsMakeRoom(t *testing.T) {
+// Grants are bounded in bytes. None is forgotten while its actor lives: the newest finds no room.
+// Actors that have stopped make room.
+func TestGrantsAreBounded(t *testing.T) {
 	var g Grants
 	p := actor.NewActorProcess(nil)
-	g.Sent("first", p, 1)
-	for i := range 2 * grantsMost {
-		g.Sent(fmt.Sprint(i), p, 1)
+	lives := true
+	alive := func(string) bool { return lives }
+	n := 0
+	for g.Sent(fmt.Sprint(n), p, 1, alive) {
+		n++
 	}
-	if n := len(g.young) + len(g.older); n > 2*grantsMost || g.Has("first", p, 1) {
-		t.Errorf("%d grants", n)
+	if g.bytes > GrantBytes || n < 200_000 {
+		t.Errorf("%d grants, %d bytes", n, g.bytes)
 	}
-	if last := fmt.Sprint(2*grantsMost - 1); !g.Has(last, p, 1) {
-		t.Error("the latest has none")
+	for i := range n {
+		if !g.Has(fmt.Sprint(i), p, 1) {
+			t.Fatalf("grant %d of %d is forgotten", i, n)
+		}
 	}
+	if g.Sent("new", p, 1, alive) || g.Has("new", p, 1) || !g.Sent("0", p, 1, alive) {
+		t.Error("not the newest is refused")
+	}
+	lives = false
+	for range n {
+		if g.Sent("new", p, 1, alive) {
+			return
+		}
+	}
+	t.Error("those that have stopped make no room")
 }
 
 // One address names at most as many nodes as are left for all others, and after a while it may name
