@@ -12,13 +12,26 @@ import (
 	"github.com/rdmactor/rdmactor/remoting/internal/tables"
 )
 
-// user delivers a message.
-func (in *receiving) user(ctx actor.Context, r *frame.Record, m *rdma.Received) {
+// user takes a message. nil: the connection goes on.
+func (in *receiving) user(ctx actor.Context, r *frame.Record, m *rdma.Received) *parting {
 	in.p.received.Add(1)
-	if tables.IsFuture(r.Target) {
-		in.answer(ctx, r)
-		return
+	if !tables.IsFuture(r.Target) {
+		in.deliver(ctx, r, m)
+		return nil
 	}
+	if !in.answer(ctx, r) && !in.p.futures.Has(r.Target) && in.roster.asker(r.Target) != nil && !in.wrong.Take(struct{}{}, wrongAnswers, in.local.Now()) {
+		return &parting{code: frame.GoodbyeBadFrame, err: fmt.Errorf("%w: too many answers for futures that do not wait", ErrProtocol)}
+	}
+	return nil
+}
+
+// wrongAnswers is how many answers a second a peer may have that come too late, to requests that
+// another peer has forwarded to it, and four times as many at once. One that guesses tokens has
+// more.
+const wrongAnswers = 16
+
+// deliver delivers a message.
+func (in *receiving) deliver(ctx actor.Context, r *frame.Record, m *rdma.Received) {
 	t := in.target(r.Target)
 	if err := in.may(t, Reach); err != nil {
 		in.refuseRecord(ctx, r, frame.RefusedDenied, err)
@@ -90,15 +103,16 @@ func header(list []frame.Pair) map[string]string {
 	return m
 }
 
-// answer gives a future of this node what it waits for, once.
-func (in *receiving) answer(ctx actor.Context, r *frame.Record) {
+// answer gives a future of this node what it waits for, once. False: it does not wait, or the token
+// is wrong.
+func (in *receiving) answer(ctx actor.Context, r *frame.Record) (waited bool) {
 	p := in.p
 	f, ok := in.future(r.Target, r.TargetRequest, (*tables.Futures).Take)
 	if !ok {
 		p.mu.Lock()
 		p.counts.Late++
 		p.mu.Unlock()
-		return
+		return false
 	}
 	msg, _, err := in.decode(r)
 	if err == nil && !ordinary(msg) {
@@ -108,15 +122,16 @@ func (in *receiving) answer(ctx actor.Context, r *frame.Record) {
 		no := &Refused{Target: f.Future, By: in.host.name, Err: err}
 		in.report.notify(ctx, no)
 		in.host.answer(&f, no, 0)
-		return
+		return true
 	}
 	if !in.host.answer(&f, msg, r.Size()) {
 		p.mu.Lock()
 		p.counts.Late++
 		p.mu.Unlock()
-		return
+		return true
 	}
 	in.local.Woke()
+	return true
 }
 
 // ordinary reports whether a message is one that actors send each other.

@@ -9,6 +9,8 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/rdmactor/rdmactor/remoting"
+	"github.com/rdmactor/rdmactor/remoting/internal/frame"
+	"github.com/rdmactor/rdmactor/remoting/internal/tables"
 )
 
 // An answer that comes too late changes nothing.
@@ -32,5 +34,29 @@ func TestLateAnswerChangesNothing(t *testing.T) {
 	}
 	if c := a.info(b).Counts; c.Late != 1 {
 		t.Errorf("%+v", c)
+	}
+}
+
+// A node that was not asked cannot answer: it can name no future. One to which a request was
+// forwarded, and that tries tokens, loses its connection.
+func TestGuessedAnswers(t *testing.T) {
+	n := start(t, remoting.Config{})
+	asked, other := meet(t, n, "oracle:1").introduce(), meet(t, n, "guesser:1").introduce()
+	f := n.sys.Root.RequestFuture(actor.NewPID("oracle:1", "oracle"), text("?"), soon)
+	r := asked.hears(frame.KindUser)
+	number, _ := tables.LinkOf(r.Sender.ID)
+	if number < 1<<20 { // one in 2^44
+		t.Errorf("the request is of %s, which can be guessed", r.Sender.ID)
+	}
+	for i := range uint32(1000) {
+		other.say(frame.Record{Kind: frame.KindUser, Target: r.Sender.ID, TargetRequest: r.Sender.Request ^ (i + 1), Type: "google.protobuf.StringValue"})
+	}
+	d := await(t, n, func(d *remoting.Disconnected) bool { return d.Peer.Name == "guesser:1" })
+	if !errors.Is(d.Err, remoting.ErrProtocol) {
+		t.Errorf("%v", d)
+	}
+	asked.say(frame.Record{Kind: frame.KindUser, Target: r.Sender.ID, TargetRequest: r.Sender.Request, Type: "google.protobuf.StringValue"})
+	if _, err := remoting.Result(f); err != nil {
+		t.Error(err)
 	}
 }

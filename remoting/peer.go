@@ -19,6 +19,7 @@ type peer struct {
 	id         uint64        // made of the name
 	link       *actor.PID    // the actor
 	number     uint64        // among the node's links
+	secret     uint64        // names its futures to those who may answer them
 	from       netip.Addr    // a stranger's: whence it came first; zero: it is none
 	received   atomic.Uint64 // messages
 	unreported atomic.Uint64 // events and dead letters

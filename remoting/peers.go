@@ -10,6 +10,7 @@ import (
 	"github.com/rdmactor/rdmactor/actor/reconnect"
 	"github.com/rdmactor/rdmactor/internal/fairshare"
 	"github.com/rdmactor/rdmactor/remoting/internal/frame"
+	"github.com/rdmactor/rdmactor/remoting/internal/tables"
 )
 
 // open is the peer of that name, which is made if there is none.
@@ -40,7 +41,8 @@ func (r *roster) open(name string) (*peer, error) {
 func (r *roster) newLinkLocked(id uint64, name string, from netip.Addr) *peer {
 	r.links++
 	p := newPeer(r.host, id, r.links, name)
-	p.from = from
+	p.from, p.secret = from, r.rt.Scheduler().Uint64()
+	p.futures = tables.MakeFutures(p.secret)
 	l := newLink(r, p)
 	props := actor.PropsFromProducer(func() actor.Actor { return l }, r.rt.OnLoop(), resuming)
 	pid, err := r.sys.Root.SpawnNamed(props, r.own+"/link-"+strconv.FormatUint(r.links, 10))
@@ -49,7 +51,7 @@ func (r *roster) newLinkLocked(id uint64, name string, from netip.Addr) *peer {
 	}
 	p.link = pid
 	l.report = r.newReporterLocked(p, pid)
-	r.peers[id], r.linked[r.links] = p, p
+	r.peers[id], r.linked[p.secret] = p, p
 	if p.stranger() {
 		r.strangers.Take(from)
 	}

@@ -53,7 +53,7 @@ func (l *link) endIf(allowed func() bool) bool {
 	p.grants = tables.Grants{} // a PID may keep the peer in memory
 	p.releaseLocked()
 	delete(r.peers, p.id)
-	delete(r.linked, p.number)
+	delete(r.linked, p.secret)
 	r.ended[p] = struct{}{}
 	if l.report.over {
 		r.forgetLocked(p, p.countsLocked())

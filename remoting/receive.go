@@ -74,7 +74,7 @@ func (in *receiving) readNext(ctx actor.Context) *parting {
 func (in *receiving) record(ctx actor.Context, r *frame.Record, m *rdma.Received) *parting {
 	switch r.Kind {
 	case frame.KindUser:
-		in.user(ctx, r, m)
+		return in.user(ctx, r, m)
 	case frame.KindWatch:
 		in.watchedBy(ctx, r)
 	case frame.KindUnwatch:

@@ -4,6 +4,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	rdma "github.com/rdmactor/rdmactor/actor"
+	"github.com/rdmactor/rdmactor/internal/fairshare"
 	"github.com/rdmactor/rdmactor/internal/ring"
 	"github.com/rdmactor/rdmactor/remoting/internal/frame"
 	"github.com/rdmactor/rdmactor/remoting/internal/inbox"
@@ -22,6 +23,7 @@ type receiving struct {
 	// of the names of targets, and of senders
 	targetBytes, senderBytes int
 	unread                   ring.Ring[unread] // oldest first
+	wrong                    fairshare.Rates[struct{}]
 
 	spawning int // of the peer's Spawns
 }

@@ -20,7 +20,7 @@ type roster struct {
 
 	mu        sync.Mutex
 	peers     map[uint64]*peer   // by the id of the node
-	linked    map[uint64]*peer   // by the number of the link
+	linked    map[uint64]*peer   // by the secret
 	ended     map[*peer]struct{} // not among these any more; their reporters are
 	forgotten Counts             // of those whose reporters have ended, too
 	strangers fairshare.Places   // of peers, those that are
@@ -54,13 +54,13 @@ func (r *roster) find(id uint64) *peer {
 
 // asker is the peer whose futures have a slot of that name; nil: there is none.
 func (r *roster) asker(name string) *peer {
-	number, ok := tables.LinkOf(name)
+	secret, ok := tables.LinkOf(name)
 	if !ok {
 		return nil
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.linked[number]
+	return r.linked[secret]
 }
 
 // peersLocked is the peers in the order in which they were made.

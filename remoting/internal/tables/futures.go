@@ -13,10 +13,11 @@ import (
 //
 // Each request has a slot, and a token. Its sender is called after the slot on the other node, so
 // that few names come again and again, and so that the answer says where to look for it, whoever
-// sends that. The token is the sender's RequestId. Who has it may answer, once: the peer that was
-// asked, or a node that this one has forwarded the request to. Nobody can guess it.
+// sends that. The token is the sender's RequestId. Who has both may answer, once: the peer that was
+// asked, or a node that the request was forwarded to. The name has a random number of 64 bits, one
+// for each peer: nodes that have got none of its requests can name no slot.
 type Futures struct {
-	prefix  string // of the names of its slots: slotPrefix, and the number of the link
+	prefix  string // of the names of its slots: slotPrefix, and the random number of the link
 	slots   []Request
 	free    []int // the one that was used last comes last
 	seq     uint64
@@ -24,7 +25,7 @@ type Futures struct {
 	look    int // the slot that was looked at last when there were too many
 }
 
-// MakeFutures makes those of the link with that number.
+// MakeFutures makes those of the link with that random number.
 func MakeFutures(link uint64) Futures {
 	return Futures{prefix: slotPrefix + strconv.FormatUint(link, 10) + "."}
 }
@@ -139,7 +140,7 @@ func (f *Futures) Take(name string, token uint32) (r Request, ok bool) {
 // Has reports whether a name is one of its slots', used or not.
 func (f *Futures) Has(name string) bool { return strings.HasPrefix(name, f.prefix) }
 
-// LinkOf is the number of the link whose slots are named like this.
+// LinkOf is the random number of the link whose slots are named like this.
 func LinkOf(name string) (link uint64, ok bool) {
 	slot, ok := strings.CutPrefix(name, slotPrefix)
 	if !ok {
