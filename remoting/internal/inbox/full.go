@@ -110,9 +110,8 @@ func (in *Inbox) lookAround() {
 	in.noteProgress(in.owing())
 	in.touchAgain()
 	in.logStuck()
-	if in.ease(); in.full || in.left {
-		in.giveUp()
-	}
+	in.ease()
+	in.giveUp()
 	if in.full || in.left && in.Backlog() > 0 || len(in.slow) > 0 {
 		in.arm()
 	}
@@ -147,9 +146,9 @@ func (in *Inbox) noteProgress(lines []*line) {
 
 // stuck reports whether a line's target has consumed nothing for Patience while that mattered.
 func (in *Inbox) stuck(l *line) bool {
-	since := in.since
-	if l.since.After(since) {
-		since = l.since
+	since := l.since
+	if (in.full || in.left) && !l.metered && in.since.After(since) {
+		since = in.since
 	}
 	return in.local.Now().Sub(since) >= in.cfg.Patience
 }
@@ -175,13 +174,13 @@ func (in *Inbox) touchLate(r *route) {
 
 // giveUp refuses the lines whose targets are stuck, those with the most bytes first, until a
 // quarter of the room is free; if the peer has left, all. While others progress, however slowly,
-// the inbox stays full.
+// the inbox stays full. A metered line is refused, too, because senders wait for it.
 func (in *Inbox) giveUp() {
 	lines := slices.Clone(in.order)
 	slices.SortStableFunc(lines, func(a, b *line) int { return cmp.Compare(b.debt(), a.debt()) })
 	for _, most := range lines {
-		if in.pending <= in.enough() && !in.left {
-			break
+		if !most.metered && !in.left && (!in.full || in.pending <= in.enough()) {
+			continue
 		}
 		if in.left && most.backlog() == 0 {
 			continue

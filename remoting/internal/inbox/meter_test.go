@@ -61,3 +61,25 @@ func TestReserveForTargetsWithLittle(t *testing.T) {
 		})
 	})
 }
+
+// A metered target that consumes nothing for Patience is refused what waits, although the inbox is
+// not full: those who send to it may be waiting for it.
+func TestMeteredGetsStuck(t *testing.T) {
+	cfg := Config{Window: 8 << 10, Bytes: 128 << 10, Meter: func(string, Metering) {}}
+	inRig(t, cfg, func(r *rig) {
+		a := r.spawnTarget("a", r.Runtime().OffLoop())
+		a.suspend()
+		r.deliver(a.pid, 1000, notes(40)...)
+		r.Advance(defaultPatience - 2*time.Second)
+		early := len(r.refusals())
+		r.Advance(4 * time.Second)
+		if n := len(r.refusals()); early != 0 || n == 0 {
+			r.t.Errorf("%d were refused within Patience, and %d in all", early, n)
+		}
+		a.resume()
+		r.Advance(time.Minute)
+		if n := len(r.refusals()) + len(a.notes()); n != 40 {
+			r.t.Errorf("%d were received or refused, of 40", n)
+		}
+	})
+}
