@@ -521,3 +521,30 @@ func TestReceivesOfADomain(t *testing.T) {
 		}
 	})
 }
+
+// Memory of connections of a Domain that have ended is not kept for others of it: with many credits
+// the receives of one connection are 17 MiB, which nobody uses until another one joins.
+func TestReceivesOfADomainGoWithTheirConnections(t *testing.T) {
+	onKernelLike(t, kernelLike{}, func(w *world, _, _ *kernelLike) {
+		d := shareDomain(w, w.far, w.rt, there+":7471", there+":7472", IDConfig{Credits: 1024})
+		stays := d.join()
+		w.exchange(stays.client, stays.c, stays.server, 1, 100)
+		one := w.registered(w.far)
+		var all []pair
+		for range 3 {
+			p := d.join()
+			w.exchange(p.client, p.c, p.server, 100, 8<<10)
+			all = append(all, p)
+		}
+		if n := w.registered(w.far) - one; n < 3*1024*datapath.EagerPosted {
+			w.Fatalf("three connections have receives of %d bytes: they are not large", n)
+		}
+		for _, p := range all {
+			w.closes(p)
+		}
+		// a message that was offered leaves its region
+		if n := w.registered(w.far); n > one+idleBytes {
+			w.Errorf("%d bytes are left of connections that have ended, besides the %d of another one", n-one, one)
+		}
+	})
+}

@@ -282,9 +282,6 @@ func (c *Conn) exchange(b *memory.Chunk) (*memory.Chunk, *recvPool) {
 	r.small += smaller(next, r) - smaller(b, r)
 	r.bytes += next.Size() - b.Size()
 	b.Free()
-	if old.Arena.Out() == 0 {
-		old.Arena.Reclaim()
-	}
 	if r.holds == LeastPosted {
 		c.counts()
 	}

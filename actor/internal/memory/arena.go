@@ -29,6 +29,7 @@ type Arena struct {
 	Slabs  []*slab // all
 	free   int     // chunks
 	out    int     // chunks handed out
+	whole  bool    // keeps no unused slab (InOne)
 	closed bool
 	kept   *list.Element // of budget.keepers
 }
@@ -52,8 +53,10 @@ const (
 	// use.
 	ownSlabBytes = 32 << 10
 	// spareSlabs unused slabs are kept, so that the chunks that an active connection takes and
-	// gives back all the time are not registered anew each time.
+	// gives back all the time are not registered anew each time; one, if two have more than
+	// spareMost bytes.
 	spareSlabs = 2
+	spareMost  = 8 << 20
 )
 
 // NewArena is an arena of chunks of size bytes. One connection's (own) grows by less than one that
@@ -199,11 +202,16 @@ func (s *slab) put(c *Chunk) {
 	a.trim()
 }
 
-// trim gives back unused slabs, but keeps as many bytes of them as are in use, and the spare ones.
+// trim returns unused slabs to the device, but keeps as many bytes of them as are in use, and the
+// spare ones.
 func (a *Arena) trim() {
 	for len(a.idle) > 0 {
 		s := a.idle[0]
-		if a.free-s.n < max(a.out, spareSlabs*s.n) {
+		spare := s.n
+		if spareSlabs*s.n*a.size <= spareMost {
+			spare *= spareSlabs
+		}
+		if !a.whole && a.free-s.n < max(a.out, spare) {
 			return
 		}
 		a.drop(s)
@@ -252,5 +260,7 @@ func (a *Arena) Size() int { return a.size }
 // Out is how many chunks are handed out.
 func (a *Arena) Out() int { return a.out }
 
-// InOne has what the arena takes from now on come in regions of n chunks.
-func (a *Arena) InOne(n int) { a.bytes, a.chunks = n*a.size, n }
+// InOne makes the arena grow by regions of n chunks from now on, which are all receives of one
+// connection. These are posted again and again, so a region that is unused is not needed before
+// another connection is made, and goes back.
+func (a *Arena) InOne(n int) { a.bytes, a.chunks, a.whole = n*a.size, n, true }

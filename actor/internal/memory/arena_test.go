@@ -96,6 +96,66 @@ func TestSlabsGoBack(t *testing.T) {
 	}
 }
 
+// What is kept spare is bounded in bytes: two slabs of large chunks would be most of a budget.
+// One chunk is kept however large it is, so that messages that follow each other use the same
+// memory. Receives that are posted beforehand do not come and go with messages, so an unused region
+// of them goes back while others are in use: it is as large as all receives of a connection.
+func TestSpareIsBoundedInBytes(t *testing.T) {
+	for name, tt := range map[string]struct {
+		size, inOne, n, want int
+		own                  bool
+	}{
+		"small":            {size: 1 << 10, n: 4096, want: spareSlabs * SlabBytes},
+		"small, own":       {size: 1 << 10, n: 4096, want: spareSlabs * ownSlabBytes, own: true},
+		"4 MiB":            {size: 4 << 20, n: 8, want: 8 << 20},
+		"4 MiB, own":       {size: 4 << 20, n: 8, want: 8 << 20, own: true},
+		"32 MiB":           {size: 32 << 20, n: 8, want: 32 << 20},
+		"32 MiB, own":      {size: 32 << 20, n: 8, want: 32 << 20, own: true},
+		"posted":           {size: 16 << 10, inOne: 1041, n: 1041, own: true},
+		"posted, of three": {size: 16 << 10, inOne: 1041, n: 3 * 1041, own: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := NewBudget(nil, 1<<30, 0, 1<<30)
+			pd := &paper{}
+			a := NewArena(paperDevice{pd: pd}, pd, 0, tt.size, tt.own, b)
+			if tt.inOne > 0 {
+				a.InOne(tt.inOne)
+			}
+			take := func(n int) (all []*Chunk) {
+				for range n {
+					c, err := a.Get()
+					if err != nil {
+						t.Fatal(err)
+					}
+					all = append(all, c)
+				}
+				return all
+			}
+			all := take(tt.n)
+			for len(all) > tt.inOne {
+				all[len(all)-1].Free()
+				all = all[:len(all)-1]
+			}
+			if n := tt.inOne * tt.size; n > 0 && pd.bytes != n {
+				t.Errorf("with %d bytes in use there are %d", n, pd.bytes)
+			}
+			for _, c := range all {
+				c.Free()
+			}
+			if pd.bytes != tt.want || b.Free != b.total-pd.bytes || b.small != 0 {
+				t.Errorf("%d bytes are kept, want %d; %d free, %d in use", pd.bytes, tt.want, b.Free, b.small)
+			}
+			if tt.inOne > 0 {
+				return
+			}
+			all = take(1)
+			if all[0].Free(); pd.bytes != tt.want {
+				t.Errorf("a message took more memory than was kept: %d bytes", pd.bytes)
+			}
+		})
+	}
+}
+
 // Where too little is left for a slab that is idle, a chunk is had all the same, as long as there
 // is room for one.
 func TestIdleSlabIsNotInTheWay(t *testing.T) {
