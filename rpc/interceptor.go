@@ -218,7 +218,7 @@ func answerOf[A any](ctx context.Context, p *passage) (answer A, err error) {
 		return answer, err
 	}
 	answer, ok := p.info.Reply.(A)
-	if !ok && !(p.m.stream && p.hasGone()) {
+	if !ok && (!p.m.stream || !p.hasGone()) {
 		return answer, p.unanswered()
 	}
 	return answer, nil

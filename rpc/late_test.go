@@ -58,7 +58,7 @@ func TestServersInterceptorReturnsBeforeNext(t *testing.T) {
 			guard := func(ctx context.Context, call *Info, next func(context.Context) error) error {
 				switch {
 				case call.Method == "test.Slow" && onLoop: // must not wait for a while
-					go next(ctx) //nolint:errcheck // it goes to nobody
+					go next(ctx) // its error goes to nobody
 					<-began
 					return errTaken
 				case call.Method == "test.Slow":

@@ -251,7 +251,7 @@ func (call *serverCall) awaitRoomLocked(n int) (gone Code) {
 		}
 		o.awaitLocked(&call.waiter)
 		o.mu.Unlock()
-		call.pause()
+		_ = call.pause() // the context has the error
 		o.mu.Lock()
 	}
 	return 0

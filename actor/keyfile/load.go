@@ -1,6 +1,7 @@
 package keyfile
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -51,8 +52,7 @@ func open(name string) (*os.File, fs.FileInfo, error) {
 		err = CheckMode(name, info)
 	}
 	if err != nil {
-		f.Close()
-		return nil, nil, err
+		return nil, nil, errors.Join(err, f.Close())
 	}
 	return f, info, nil
 }

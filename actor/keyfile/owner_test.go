@@ -86,10 +86,24 @@ func TestCheckMode(t *testing.T) {
 		mode fs.FileMode
 		ok   bool
 	}{
-		{0, 0o400, true}, {0, 0o600, true}, {0, 0o440, true}, {0, 0o640, true},
-		{0, 0o460, false}, {0, 0o660, false}, {0, 0o620, false}, {0, 0o650, false}, {0, 0o444, false}, {0, 0o604, false}, {0, 0o641, false},
-		{7, 0o400, true}, {7, 0o600, true}, {7, 0o700, true},
-		{7, 0o440, false}, {7, 0o640, false}, {7, 0o660, false}, {7, 0o602, false},
+		{0, 0o400, true},
+		{0, 0o600, true},
+		{0, 0o440, true},
+		{0, 0o640, true},
+		{0, 0o460, false},
+		{0, 0o660, false},
+		{0, 0o620, false},
+		{0, 0o650, false},
+		{0, 0o444, false},
+		{0, 0o604, false},
+		{0, 0o641, false},
+		{7, 0o400, true},
+		{7, 0o600, true},
+		{7, 0o700, true},
+		{7, 0o440, false},
+		{7, 0o640, false},
+		{7, 0o660, false},
+		{7, 0o602, false},
 	} {
 		err := keyfile.CheckMode("a.key", info{nil, c.uid, c.mode})
 		if (err == nil) != c.ok || err != nil && !errors.Is(err, unix.EACCES) {

@@ -120,8 +120,7 @@ func lock(name string) (*os.File, fs.FileInfo, error) {
 		if err == nil && os.SameFile(info, now) {
 			return f, info, nil
 		}
-		f.Close()
-		if err != nil {
+		if err = errors.Join(err, f.Close()); err != nil {
 			return nil, nil, fmt.Errorf("lock %s: %w", name, err)
 		}
 		// another one has replaced it until then: that is the file to be locked

@@ -82,8 +82,10 @@ func (w *world) wantPath(which string, got, want cmid.Path) {
 		if got.GIDType == "" || got.NetDev == "" || got.MTU < 256 || got.MTU > 4096 {
 			w.Errorf("%s: %+v, want a GID of an interface, and the MTU", which, got)
 		}
-		got = cmid.Path{TrafficClass: got.TrafficClass, AckTimeout: got.AckTimeout, RetryCount: got.RetryCount, RNRRetryCount: got.RNRRetryCount,
-			MinRNRTimer: got.MinRNRTimer}
+		got = cmid.Path{
+			TrafficClass: got.TrafficClass, AckTimeout: got.AckTimeout, RetryCount: got.RetryCount, RNRRetryCount: got.RNRRetryCount,
+			MinRNRTimer: got.MinRNRTimer,
+		}
 	}
 	if got != want {
 		w.Errorf("%s: %+v, want %+v", which, got, want)

@@ -65,12 +65,18 @@ func TestMissing(t *testing.T) {
 		"no IPoIB":       {func(r *Report) { r.Devices[0].Addresses, r.Devices[0].Transport = nil, "InfiniBand" }, false, "no IP address", "ib_ipoib"},
 		"little memory":  {func(r *Report) { r.Limits.LockedMemory = 8 << 20 }, true, "8388608 bytes: a connection pins 0.8 MB, so there is room for some 10", "ulimit -l"},
 		"few open files": {func(r *Report) { r.Limits.OpenFiles = 64 }, true, "64 open files", "ulimit -n"},
-		"few threads": {func(r *Report) { r.Limits.Threads, r.Limits.ThreadLimit = 9, "/g/pids.max is 20, and 11 are used" }, true,
-			"9 more threads: /g/pids.max is 20", "TasksMax="},
-		"few objects": {func(r *Report) { r.Devices[0].Groups = []GroupLimit{{"/g/rdma.max", "hca_object", 40, 20}} }, true,
-			"hca_object in /g/rdma.max allows 40 for mlx5_0, and 20 are used", "echo mlx5_0 hca_object=max > /g/rdma.max"},
-		"no handle": {func(r *Report) { r.Devices[0].Groups = []GroupLimit{{"/g/rdma.max", "hca_handle", 2, 3}} }, true,
-			"hca_handle in /g/rdma.max allows 2 for mlx5_0, and 3 are used", "echo mlx5_0 hca_handle=max > /g/rdma.max"},
+		"few threads": {
+			func(r *Report) { r.Limits.Threads, r.Limits.ThreadLimit = 9, "/g/pids.max is 20, and 11 are used" }, true,
+			"9 more threads: /g/pids.max is 20", "TasksMax=",
+		},
+		"few objects": {
+			func(r *Report) { r.Devices[0].Groups = []GroupLimit{{"/g/rdma.max", "hca_object", 40, 20}} }, true,
+			"hca_object in /g/rdma.max allows 40 for mlx5_0, and 20 are used", "echo mlx5_0 hca_object=max > /g/rdma.max",
+		},
+		"no handle": {
+			func(r *Report) { r.Devices[0].Groups = []GroupLimit{{"/g/rdma.max", "hca_handle", 2, 3}} }, true,
+			"hca_handle in /g/rdma.max allows 2 for mlx5_0, and 3 are used", "echo mlx5_0 hca_handle=max > /g/rdma.max",
+		},
 		"no GUID":            {func(r *Report) { r.Devices[0].Addresses, r.unmatched = nil, true }, false, "mlx5_0 cannot be found by its addresses: its node GUID is 0", "vf N node_guid"},
 		"memory that may be": {func(r *Report) { r.Limits = Limits{LockedMemory: 1, MayLock: true, OpenFiles: 1024} }, true, "", ""},
 	} {

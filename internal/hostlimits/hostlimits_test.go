@@ -39,19 +39,27 @@ func TestRDMA(t *testing.T) {
 		m    tree
 		want string
 	}{
-		"version 2": {tree{}.put("proc/self/cgroup", "0::/a.slice/b.scope\n", "proc/self/mountinfo", unifiedMount,
-			"sys/fs/cgroup/a.slice/b.scope/rdma.max", two, "sys/fs/cgroup/a.slice/b.scope/rdma.current", "rxe0 hca_handle=1 hca_object=30\n",
-			"sys/fs/cgroup/a.slice/rdma.max", "rxe0 hca_handle=max hca_object=40\n"),
+		"version 2": {
+			tree{}.put("proc/self/cgroup", "0::/a.slice/b.scope\n", "proc/self/mountinfo", unifiedMount,
+				"sys/fs/cgroup/a.slice/b.scope/rdma.max", two, "sys/fs/cgroup/a.slice/b.scope/rdma.current", "rxe0 hca_handle=1 hca_object=30\n",
+				"sys/fs/cgroup/a.slice/rdma.max", "rxe0 hca_handle=max hca_object=40\n"),
 			"hca_handle in /sys/fs/cgroup/a.slice/b.scope/rdma.max is 2, and 1 are used; " +
-				"hca_object in /sys/fs/cgroup/a.slice/b.scope/rdma.max is 30, and 30 are used; hca_object in /sys/fs/cgroup/a.slice/rdma.max is 40, and 0 are used"},
-		"version 1": {tree{}.put("proc/self/cgroup", "9:pids:/x\n8:cpu,rdma:/b\n0::/y\n", "proc/self/mountinfo", unifiedMount+
-			"35 31 0:32 / /sys/fs/cgroup/rdma rw - cgroup cgroup rw,rdma,cpu\n", "sys/fs/cgroup/rdma/b/rdma.max", two),
-			"hca_handle in /sys/fs/cgroup/rdma/b/rdma.max is 2, and 0 are used; hca_object in /sys/fs/cgroup/rdma/b/rdma.max is 30, and 0 are used"},
-		"a container's namespace": {tree{}.put("proc/self/cgroup", "0::/\n", "proc/self/mountinfo", unifiedMount, "sys/fs/cgroup/rdma.max", two),
-			"hca_handle in /sys/fs/cgroup/rdma.max is 2, and 0 are used; hca_object in /sys/fs/cgroup/rdma.max is 30, and 0 are used"},
-		"a container's mount": {tree{}.put("proc/self/cgroup", "0::/docker/1\n", "proc/self/mountinfo",
-			"29 23 0:26 /docker/1 /sys/fs/cgroup ro - cgroup2 cgroup2 rw\n", "sys/fs/cgroup/rdma.max", two),
-			"hca_handle in /sys/fs/cgroup/rdma.max is 2, and 0 are used; hca_object in /sys/fs/cgroup/rdma.max is 30, and 0 are used"},
+				"hca_object in /sys/fs/cgroup/a.slice/b.scope/rdma.max is 30, and 30 are used; hca_object in /sys/fs/cgroup/a.slice/rdma.max is 40, and 0 are used",
+		},
+		"version 1": {
+			tree{}.put("proc/self/cgroup", "9:pids:/x\n8:cpu,rdma:/b\n0::/y\n", "proc/self/mountinfo", unifiedMount+
+				"35 31 0:32 / /sys/fs/cgroup/rdma rw - cgroup cgroup rw,rdma,cpu\n", "sys/fs/cgroup/rdma/b/rdma.max", two),
+			"hca_handle in /sys/fs/cgroup/rdma/b/rdma.max is 2, and 0 are used; hca_object in /sys/fs/cgroup/rdma/b/rdma.max is 30, and 0 are used",
+		},
+		"a container's namespace": {
+			tree{}.put("proc/self/cgroup", "0::/\n", "proc/self/mountinfo", unifiedMount, "sys/fs/cgroup/rdma.max", two),
+			"hca_handle in /sys/fs/cgroup/rdma.max is 2, and 0 are used; hca_object in /sys/fs/cgroup/rdma.max is 30, and 0 are used",
+		},
+		"a container's mount": {
+			tree{}.put("proc/self/cgroup", "0::/docker/1\n", "proc/self/mountinfo",
+				"29 23 0:26 /docker/1 /sys/fs/cgroup ro - cgroup2 cgroup2 rw\n", "sys/fs/cgroup/rdma.max", two),
+			"hca_handle in /sys/fs/cgroup/rdma.max is 2, and 0 are used; hca_object in /sys/fs/cgroup/rdma.max is 30, and 0 are used",
+		},
 		"unlimited": {tree{}.put("proc/self/cgroup", "0::/a\n", "proc/self/mountinfo", unifiedMount, "sys/fs/cgroup/a/rdma.max", unlimited), ""},
 		"another device's": {tree{}.put("proc/self/cgroup", "0::/a\n", "proc/self/mountinfo", unifiedMount, "sys/fs/cgroup/a/rdma.max",
 			"rxe00 hca_handle=1 hca_object=1\n"), ""},
@@ -86,14 +94,18 @@ func TestThreads(t *testing.T) {
 	}{
 		"the user's limit": {machine(), "RLIMIT_NPROC of user 1000 is 20000, and 800 are used"},
 		"root has none":    {machine().put("proc/self/status", root), "/proc/sys/kernel/pid_max is 32768, and 800 are used"},
-		"root of a rootless container": {machine().put("proc/self/status", root).link("proc/self/ns/user", otherUser),
-			"RLIMIT_NPROC of user 0 is 20000, and 800 are used"},
+		"root of a rootless container": {
+			machine().put("proc/self/status", root).link("proc/self/ns/user", otherUser),
+			"RLIMIT_NPROC of user 0 is 20000, and 800 are used",
+		},
 		"the user's threads are counted": {machine().put("proc/loadavg", "0 0 0 1/15000 1", "proc/sys/kernel/pid_max", "4194304", "proc/12/status", nobody, "proc/13/status", root,
 			"proc/14/status", nobody, "proc/15/status", "", "proc/x/status", nobody), "RLIMIT_NPROC of user 1000 is 20000, and 14 are used"},
 		"a group": {machine().put("sys/fs/cgroup/a/b/pids.max", "max\n", "sys/fs/cgroup/a/b/pids.current", "5\n",
 			"sys/fs/cgroup/a/pids.max", "100\n", "sys/fs/cgroup/a/pids.current", "60\n"), "/sys/fs/cgroup/a/pids.max is 100, and 60 are used"},
-		"more than it may": {machine().put("sys/fs/cgroup/a/b/pids.max", "3\n", "sys/fs/cgroup/a/b/pids.current", "5\n"),
-			"/sys/fs/cgroup/a/b/pids.max is 3, and 5 are used"},
+		"more than it may": {
+			machine().put("sys/fs/cgroup/a/b/pids.max", "3\n", "sys/fs/cgroup/a/b/pids.current", "5\n"),
+			"/sys/fs/cgroup/a/b/pids.max is 3, and 5 are used",
+		},
 		"version 1": {machine().put("proc/self/cgroup", "4:pids:/p\n0::/\n", "proc/self/mountinfo", unifiedMount+oldMounts,
 			"sys/fs/cgroup/pids/p/pids.max", "9\n", "sys/fs/cgroup/pids/p/pids.current", "1"), "/sys/fs/cgroup/pids/p/pids.max is 9, and 1 are used"},
 	} {

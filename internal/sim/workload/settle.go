@@ -23,7 +23,7 @@ func (e *Env) settle(p *world.Process, rt *rdma.Runtime) {
 
 // held lists what a runtime has, and what of it is owed later, by what it reports of itself.
 func held(rt *rdma.Runtime) (all []oracle.Held) {
-	type there struct{ ids, connections, memory int } // on a loop
+	type there struct{ ids, connections int } // on a loop
 	by := make(map[string]there)
 	for _, i := range rt.Inspect() {
 		l := by[i.Loop]

@@ -33,8 +33,8 @@ func TestTargetsShareTheQueue(t *testing.T) {
 		t.Errorf("one target has %d bytes of 8 MiB", q.Bytes())
 	}
 	append1(t, &q, record("b", 100))
-	took := 0
-	for took = 1; ; took++ {
+	took := 1
+	for ; ; took++ {
 		p, ok := q.Take()
 		if !ok {
 			t.Fatal("b's record is lost")
