@@ -59,6 +59,9 @@
 // EPROTO for a peer that speaks something else. The cause is in the text, and errors.As finds the
 // event that reported it: an end by this side's own Shutdown is ECONNRESET with rdma.ErrShutdown.
 //
+// A reset of its device does not end a Listener: it listens again when the device is back. Accept
+// returns ENODEV if it cannot for five minutes, and after the Runtime's Shutdown.
+//
 // # Limitations
 //
 // There is no SyscallConn, no file descriptor, and no keep-alive but the device's. A piece is at

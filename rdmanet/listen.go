@@ -2,7 +2,6 @@ package rdmanet
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -13,15 +12,15 @@ import (
 	"golang.org/x/sys/unix"
 
 	rdma "github.com/rdmactor/rdmactor/actor"
-	"github.com/rdmactor/rdmactor/eventloop"
 	"github.com/rdmactor/rdmactor/internal/fairshare"
+	"github.com/rdmactor/rdmactor/internal/relisten"
 )
 
 // Listener is a net.Listener for streams. Any goroutine but a loop's may call its methods.
 type Listener struct {
 	waiter
 
-	id      *actor.PID
+	own     *relisten.Listener
 	addr    Addr
 	cfg     Config
 	pending int // connections that were admitted and not yet returned by Accept
@@ -33,31 +32,22 @@ var _ net.Listener = (*Listener)(nil)
 
 // Listen listens on addr, "host:port". Without a host it listens on all devices; port 0 is one
 // that is free. The net.Listener is a *Listener. The error is a *net.OpError; errors.Is finds the
-// errno in it.
+// errno in it. After a reset of its device it listens again. If it cannot for five minutes, Accept
+// returns an error.
 func Listen(rt *rdma.Runtime, addr string, cfg Config) (net.Listener, error) {
 	l := &Listener{cfg: cfg.withDefaults()}
 	l.rt, l.wake = rt, newWake()
-	sys := rt.System()
-	pid := sys.Root.SpawnPrefix(actor.PropsFromFunc(l.receive, rt.OnLoop()), "rdmanet")
 	handler := actor.PropsFromProducer(func() actor.Actor { return &owner{from: l} })
-	l.id = rt.CreateID(pid, rdma.IDConfig{Handler: handler, MaxMessage: l.cfg.MaxMessage, Credits: l.cfg.Credits})
-	ev, err := rdma.Ask[*rdma.Listening](context.Background(), rt, l.id, &rdma.Serve{Addr: addr})
+	own, err := relisten.Listen(context.Background(), rt, relisten.Config{
+		Name: "rdmanet", Addr: addr, GiveUp: relisten.GiveUp,
+		ID:    rdma.IDConfig{Handler: handler, MaxMessage: l.cfg.MaxMessage, Credits: l.cfg.Credits},
+		Ended: func(err error) { l.end(&failure{unix.ENODEV, err}) },
+	})
 	if err != nil {
-		if _, ok := errors.AsType[rdma.Failure](err); !ok { // else Closed follows and stops it
-			sys.Root.Stop(pid)
-		}
 		return nil, setupError("listen", addr, err)
 	}
-	l.addr = Addr{ev.Local}
+	l.own, l.addr = own, Addr{own.Addr()}
 	return l, nil
-}
-
-// receive is the actor that owns the listening identifier. It takes note of the listener's end.
-func (l *Listener) receive(ctx actor.Context) {
-	if m, ok := ctx.Message().(*rdma.Closed); ok {
-		l.end(&failure{unix.ENODEV, m.Err})
-		ctx.Stop(ctx.Self())
-	}
 }
 
 // admit counts a request as a connection that waits for Accept. If it may not, refusal states why.
@@ -151,14 +141,9 @@ func (l *Listener) Close() error {
 	for _, c := range left {
 		c.discard()
 	}
-	if eventloop.MayWait() != nil {
-		l.rt.System().Root.Send(l.id, &rdma.DestroyID{})
-		return nil
-	}
 	ctx, cancel := context.WithTimeout(context.Background(), closePatience)
 	defer cancel()
-	// ENOENT: the identifier was gone already, with its device or the runtime
-	_, _ = rdma.Ask[*rdma.Closed](ctx, l.rt, l.id, &rdma.DestroyID{})
+	l.own.Close(ctx)
 	return nil
 }
 

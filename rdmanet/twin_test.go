@@ -246,7 +246,7 @@ func TestTwinDialTimesOut(t *testing.T) {
 	})
 }
 
-// A device that is pulled out ends streams and listeners on both sides.
+// A device that is pulled out ends streams on both sides, and the listener if it stays out.
 func TestTwinDeviceRemoval(t *testing.T) {
 	inWorlds(t, func(w *actortest.World, rt *rdma.Runtime, l *Listener) {
 		client, server := joined(w, rt, l)

@@ -1,6 +1,7 @@
 package remoting
 
 import (
+	"context"
 	"fmt"
 	"sync"
 	"time"
@@ -11,6 +12,7 @@ import (
 	rdma "github.com/rdmactor/rdmactor/actor"
 	"github.com/rdmactor/rdmactor/actor/reconnect"
 	"github.com/rdmactor/rdmactor/eventloop"
+	"github.com/rdmactor/rdmactor/internal/relisten"
 )
 
 // Node is an actor system whose actors can be reached from other machines. Its methods are for any
@@ -18,7 +20,7 @@ import (
 type Node struct {
 	*roster
 	addresses *addresses
-	listener  *listener
+	listener  *relisten.Listener
 
 	shutdown struct {
 		once sync.Once
@@ -50,8 +52,13 @@ func Start(sys *actor.ActorSystem, rt *rdma.Runtime, cfg Config) (*Node, error) 
 	n := &Node{roster: newRoster(h)}
 	n.addresses = &addresses{roster: n.roster, processes: make(map[string]weak.Pointer[process])}
 	n.shutdown.done = make(chan struct{})
-	n.listener = &listener{host: h, addr: cfg.Listen, route: n.route, place: n.place, listens: n.begin, lost: n.lost, gone: make(chan struct{})}
-	if err := n.listener.listen(); err != nil {
+	id := cfg.ID
+	id.Route, id.Place = n.route, n.place
+	// without a bound: a node to which nobody can connect can still connect to others
+	n.listener, err = relisten.Listen(context.Background(), rt, relisten.Config{
+		Name: h.own + "/listener", Addr: cfg.Listen, ID: id, Backoff: cfg.Backoff, Listening: n.begin, Ended: n.lost,
+	})
+	if err != nil {
 		return nil, fmt.Errorf("remoting: listen at %s: %w", cfg.Listen, err)
 	}
 	return n, nil

@@ -50,10 +50,10 @@ func (n *Node) shutDown(ctx context.Context) error {
 	if !sent {
 		n.stopLinks()
 	}
-	n.sys.Root.Stop(n.listener.pid)
+	n.listener.Stop()
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastWord)
 	defer cancel()
-	ended := n.rt.Scheduler().Await(n.alone, last.Done()) && n.rt.Scheduler().Await(n.listener.gone, last.Done())
+	ended := n.rt.Scheduler().Await(n.alone, last.Done()) && n.rt.Scheduler().Await(n.listener.Gone(), last.Done())
 	reported := n.rt.Scheduler().Await(n.idle, ctx.Done())
 	switch {
 	case !ended:

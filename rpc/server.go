@@ -15,6 +15,7 @@ import (
 
 	rdma "github.com/rdmactor/rdmactor/actor"
 	"github.com/rdmactor/rdmactor/eventloop"
+	"github.com/rdmactor/rdmactor/internal/relisten"
 	"github.com/rdmactor/rdmactor/rpc/internal/share"
 )
 
@@ -37,7 +38,7 @@ type Server struct {
 
 	mu        sync.Mutex
 	handlers  map[string]*handler
-	listeners []*actor.PID
+	listeners []*relisten.Listener
 	conns     map[*serverConn]struct{}
 	gone      chan struct{} // closed when draining and there is no connection any more
 	goneOnce  sync.Once
@@ -61,9 +62,9 @@ func NewServer(rt *rdma.Runtime, cfg Config) *Server {
 }
 
 // Listen begins to serve at addr ("host:port", port 0 is any) and returns the address that it has
-// got. A server may listen at several addresses, until Drain or Close. If a listener ends by
-// itself, because its device is gone or the runtime was shut down, that is only logged. Serve
-// returns why.
+// got. A server may listen at several addresses, until Drain or Close. After a reset of its device
+// a listener listens again, as Serve does. If it cannot for five minutes, it has ended, which is
+// only logged. Serve returns why.
 func (s *Server) Listen(ctx context.Context, addr string) (rdma.Addr, error) {
 	at, _, err := s.listen(ctx, addr)
 	return at, err
@@ -72,36 +73,31 @@ func (s *Server) Listen(ctx context.Context, addr string) (rdma.Addr, error) {
 // listen is Listen. When the listener has ended, over delivers why.
 func (s *Server) listen(ctx context.Context, addr string) (at rdma.Addr, over <-chan error, err error) {
 	ended := make(chan error, 1)
-	owner := s.sys.Root.SpawnPrefix(actor.PropsFromFunc(func(ctx actor.Context) {
-		if m, ok := ctx.Message().(*rdma.Closed); ok {
-			ended <- m.Err
-			ctx.Stop(ctx.Self())
-		}
-	}, s.rt.OffLoop()), "rpc")
-	props := actor.PropsFromProducer(func() actor.Actor { return newServerConn(s) }, resuming)
 	cfg := s.cfg.id()
-	cfg.Handler = props
-	id := s.rt.CreateID(owner, cfg)
-	on, err := rdma.Ask[*rdma.Listening](ctx, s.rt, id, &rdma.Serve{Addr: addr})
+	cfg.Handler = actor.PropsFromProducer(func() actor.Actor { return newServerConn(s) }, resuming)
+	l, err := relisten.Listen(ctx, s.rt, relisten.Config{
+		Name: "rpc", Addr: addr, ID: cfg, GiveUp: relisten.GiveUp, Ended: func(err error) { ended <- err },
+	})
 	if err != nil {
-		s.sys.Root.Send(id, &rdma.DestroyID{}) // it may listen by now, if ctx has ended
 		return rdma.Addr{}, nil, fmt.Errorf("rpc: listen at %s: %w", addr, err)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.draining.Load() {
-		s.sys.Root.Send(id, &rdma.DestroyID{})
+		l.Stop()
 		return rdma.Addr{}, nil, &Error{Code: CodeClosed, Fate: FateNotSent}
 	}
-	s.listeners = append(s.listeners, id)
-	return on.Local, ended, nil
+	s.listeners = append(s.listeners, l)
+	return l.Addr(), ended, nil
 }
 
 // Serve listens at addr and serves until one of three things has happened. If ctx ends, Serve
 // closes the server; for an orderly end call Drain before. Or the server was drained or closed. Or
-// nobody can connect to addr any more, because its device is gone, its socket was taken or the
-// runtime was shut down (rdma.ErrShutdown): then the server goes on with the connections that it
-// has.
+// nobody can connect to addr any more, because the runtime was shut down (rdma.ErrShutdown), or
+// because its device was removed, or its socket taken, and Serve could not listen again. It tries
+// that for five minutes, so a reset of the device does not end it. The error then has what ended
+// the listener, such as *rdma.RemovedError, and why the last attempt failed. The server goes on
+// with the connections that it has.
 func (s *Server) Serve(ctx context.Context, addr string) error {
 	at, over, err := s.listen(ctx, addr) // on a loop, too
 	if err != nil {
@@ -211,11 +207,11 @@ func (s *Server) close(ctx context.Context) {
 
 func (s *Server) unlisten(ctx context.Context) {
 	s.mu.Lock()
-	ids := s.listeners
+	listeners := s.listeners
 	s.listeners = nil
 	s.mu.Unlock()
-	for _, id := range ids {
-		_, _ = rdma.Ask[*rdma.Closed](ctx, s.rt, id, &rdma.DestroyID{}) // or it is gone already
+	for _, l := range listeners {
+		l.Close(ctx)
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	rdma "github.com/rdmactor/rdmactor/actor"
 	"github.com/rdmactor/rdmactor/actor/actortest"
 	"github.com/rdmactor/rdmactor/actor/reconnect"
+	"github.com/rdmactor/rdmactor/internal/relisten"
 )
 
 // When a runtime has been shut down, no method of a Client waits for ever, whatever its connection
@@ -99,7 +100,7 @@ func TestServeEndsWithItsListener(t *testing.T) {
 					if !errors.Is(err, tt.is) {
 						w.T().Errorf("Serve says %v, want %v", err, tt.is)
 					}
-				case <-time.After(time.Minute):
+				case <-time.After(2 * relisten.GiveUp):
 					w.T().Error("Serve goes on")
 				}
 				s.Close()

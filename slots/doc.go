@@ -52,6 +52,9 @@
 // peer loses its connection, and nothing else happens. What has come before the end can be received
 // first. ErrClosed and ErrEnded are this side's own doing.
 //
+// A Listener whose device is reset listens again. If it cannot for five minutes, Accept returns a
+// *LostError with the cause, such as *rdma.RemovedError (ENODEV).
+//
 // # Security
 //
 // One-sided operations are not protected (Security.AllowOneSided): on a secured connection Dial

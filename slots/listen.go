@@ -2,7 +2,6 @@ package slots
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/netip"
 	"sync"
@@ -11,15 +10,15 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	rdma "github.com/rdmactor/rdmactor/actor"
-	"github.com/rdmactor/rdmactor/eventloop"
 	"github.com/rdmactor/rdmactor/internal/fairshare"
+	"github.com/rdmactor/rdmactor/internal/relisten"
 )
 
 // Listener accepts connections with slots. Any goroutine but a loop's may call its methods.
 type Listener struct {
 	rt   *rdma.Runtime
 	cfg  Config
-	id   *actor.PID
+	own  *relisten.Listener
 	addr rdma.Addr
 
 	mu      sync.Mutex
@@ -31,40 +30,33 @@ type Listener struct {
 	err     error // nothing comes any more
 }
 
-// Listen listens on addr, "host:port". Port 0 is one that is free. Any goroutine but a loop's.
+// Listen listens on addr, "host:port". Port 0 is one that is free. After a reset of its device it
+// listens again. If it cannot for five minutes, Accept returns an error. Any goroutine but a
+// loop's.
 func Listen(ctx context.Context, rt *rdma.Runtime, addr string, cfg Config) (*Listener, error) {
 	cfg, err := cfg.withDefaults()
 	if err != nil {
 		return nil, err
 	}
 	l := &Listener{rt: rt, cfg: cfg, gate: newGate()}
-	sys := rt.System()
-	pid := sys.Root.SpawnPrefix(actor.PropsFromFunc(l.receive, rt.OnLoop()), "slots")
 	id := cfg.identifier()
 	id.Handler = actor.PropsFromProducer(func() actor.Actor { return &owner{from: l} })
-	l.id = rt.CreateID(pid, id)
-	ev, err := rdma.Ask[*rdma.Listening](ctx, rt, l.id, &rdma.Serve{Addr: addr})
+	l.own, err = relisten.Listen(ctx, rt, relisten.Config{
+		Name: "slots", Addr: addr, ID: id, GiveUp: relisten.GiveUp, Ended: l.ended,
+	})
 	if err != nil {
-		if _, ok := errors.AsType[rdma.Failure](err); !ok { // else Closed follows and stops it
-			sys.Root.Stop(pid)
-		}
 		return nil, fmt.Errorf("slots: listen on %s: %w", addr, err)
 	}
-	l.addr = ev.Local
+	l.addr = l.own.Addr()
 	return l, nil
 }
 
-// receive is the actor that owns the listening identifier. It takes note of the listener's end.
-func (l *Listener) receive(ctx actor.Context) {
-	m, ok := ctx.Message().(*rdma.Closed)
-	if !ok {
-		return
-	}
+// ended takes note of the listener's end.
+func (l *Listener) ended(err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.err = &LostError{m.Err}
+	l.err = &LostError{err}
 	l.gate.wake()
-	ctx.Stop(ctx.Self())
 }
 
 // admit counts a request as a connection that waits for Accept. If it may not, refusal says why. A
@@ -163,13 +155,8 @@ func (l *Listener) Close() error {
 	for _, c := range left {
 		_ = c.Close()
 	}
-	if eventloop.MayWait() != nil {
-		l.rt.System().Root.Send(l.id, &rdma.DestroyID{})
-		return nil
-	}
 	ctx, cancel := context.WithTimeout(context.Background(), closePatience)
 	defer cancel()
-	// ENOENT: the identifier was gone already, with its device or the runtime
-	_, _ = rdma.Ask[*rdma.Closed](ctx, l.rt, l.id, &rdma.DestroyID{})
+	l.own.Close(ctx)
 	return nil
 }

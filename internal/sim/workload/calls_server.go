@@ -98,7 +98,8 @@ func (s *service) handling() (n int) {
 	return n
 }
 
-// serve serves until the server has ended. A device that is lost takes the listener with it.
+// serve serves until the server has ended. Serve listens again by itself after a reset of its
+// device, but not if there is no device when it begins.
 func (i *instance) serve(p *world.Process) {
 	for {
 		err := i.srv.Serve(context.Background(), i.s.w.Addr(i.s.n, 0))

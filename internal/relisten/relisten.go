@@ -1,0 +1,239 @@
+// Package relisten keeps a listener at its address. What ends the listening identifier, such as a
+// reset of its device, does not end a Listener: it listens again at the same address, with growing
+// pauses, until that succeeds or it gives up. So rpc, rdmanet, slots and remoting behave as a
+// listener of TCP, which no reset of a network card ends.
+package relisten
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	rdma "github.com/rdmactor/rdmactor/actor"
+	"github.com/rdmactor/rdmactor/actor/reconnect"
+	"github.com/rdmactor/rdmactor/eventloop"
+)
+
+// GiveUp is how long servers try to listen again: longer than a device's reset, a reload of its
+// driver or the migration of a virtual machine takes.
+const GiveUp = 5 * time.Minute
+
+// longestPause is the default of Config.Backoff.Most.
+const longestPause = 5 * time.Second
+
+// Config configures a Listener.
+type Config struct {
+	Name      string             // prefix of its actor's name
+	Addr      string             // "host:port"; port 0 is one that is free
+	ID        rdma.IDConfig      // of each listening identifier
+	Backoff   reconnect.Backoff  // the pauses, without jitter
+	GiveUp    time.Duration      // ends it after so long without listening; 0: never
+	Listening func(at rdma.Addr) // called on its loop before the first request; nil: nothing is
+	// Ended is called on its loop when nobody can connect any more: err is nil after Close, and
+	// otherwise rdma.ErrShutdown, the *rdma.RemovedError of a driver that is lost, or why it has
+	// given up. It is not called if Listen fails, nor after Stop.
+	Ended func(err error)
+}
+
+// Listener is an actor on a loop that owns the listening identifier, one after the other.
+type Listener struct {
+	rt   *rdma.Runtime
+	cfg  Config
+	pid  *actor.PID
+	gone chan struct{}
+	addr rdma.Addr // set by Listen
+
+	local   rdma.Local
+	id      *actor.PID   // nil: none
+	caller  *actor.PID   // Listen, which waits; nil: it was answered
+	closers []*actor.PID // callers of Close, which wait
+	closing bool
+	heard   bool // it has listened
+	up      bool // it listens
+	pausing bool // an attempt is due after a pause
+
+	at    rdma.Addr // where it listened first, and listens again
+	since time.Time // up or down
+	tries int       // pauses since it was up for Backoff.Stable
+	cause error     // why it no longer listens
+}
+
+// attempt is sent to the listener itself after a pause.
+type attempt struct{}
+
+// Listen waits until it listens. A Failure is returned as the error. On a loop the error is
+// eventloop.ErrOnLoop.
+func Listen(ctx context.Context, rt *rdma.Runtime, cfg Config) (*Listener, error) {
+	if cfg.Backoff.Most <= 0 {
+		cfg.Backoff.Most = longestPause
+	}
+	cfg.Backoff = cfg.Backoff.WithDefaults()
+	l := &Listener{rt: rt, cfg: cfg, gone: make(chan struct{})}
+	root := rt.System().Root
+	pid := root.SpawnPrefix(actor.PropsFromProducer(func() actor.Actor { return l }, rt.OnLoop()), cfg.Name)
+	ev, err := rdma.Ask[*rdma.Listening](ctx, rt, pid, &rdma.Serve{Addr: cfg.Addr})
+	if err != nil {
+		root.Stop(pid)
+		return nil, err
+	}
+	l.pid, l.addr = pid, ev.Local
+	return l, nil
+}
+
+// Addr returns the address at which it listens.
+func (l *Listener) Addr() rdma.Addr { return l.addr }
+
+// Close ends it, and waits until the address is free again or ctx has ended. On a loop it does not
+// wait.
+func (l *Listener) Close(ctx context.Context) {
+	if eventloop.MayWait() != nil {
+		l.rt.System().Root.Send(l.pid, &rdma.DestroyID{})
+		return
+	}
+	// ENOENT: it has ended already
+	_, _ = rdma.Ask[*rdma.Closed](ctx, l.rt, l.pid, &rdma.DestroyID{})
+}
+
+// Stop ends it without waiting for the address.
+func (l *Listener) Stop() { l.rt.System().Root.Stop(l.pid) }
+
+// Gone returns a channel that is closed when the actor has stopped.
+func (l *Listener) Gone() <-chan struct{} { return l.gone }
+
+// Receive implements actor.Actor.
+func (l *Listener) Receive(ctx actor.Context) {
+	switch m := ctx.Message().(type) {
+	case *actor.Started:
+		l.local = rdma.LocalOf(ctx)
+	case *rdma.Serve:
+		l.caller = ctx.Sender()
+		l.create(ctx)
+		ctx.Request(l.id, m)
+	case *attempt:
+		l.pausing = false
+		if l.id == nil {
+			l.create(ctx)
+		}
+		ctx.Request(l.id, &rdma.Serve{Addr: l.at.String()})
+	case *rdma.Listening:
+		l.listening(ctx, m)
+	case *rdma.ConnectRequest:
+		ctx.Respond(&rdma.Reject{}) // neither a Route nor a Handler has taken it
+	case *rdma.DestroyID:
+		l.close(ctx)
+	case *rdma.Closed:
+		l.closed(ctx, m)
+	case rdma.Failure: // Closed follows
+		l.answer(ctx, m)
+	case *actor.Stopped:
+		close(l.gone)
+	}
+}
+
+func (l *Listener) create(ctx actor.Context) { l.id = l.rt.CreateID(ctx.Self(), l.cfg.ID) }
+
+// answer answers Listen, once.
+func (l *Listener) answer(ctx actor.Context, ev any) {
+	if l.caller != nil {
+		ctx.Send(l.caller, ev)
+		l.caller = nil
+	}
+}
+
+func (l *Listener) listening(ctx actor.Context, m *rdma.Listening) {
+	now := l.local.Now()
+	if !l.heard {
+		l.heard, l.at = true, m.Local
+		if l.cfg.Listening != nil {
+			l.cfg.Listening(m.Local)
+		}
+	} else {
+		l.rt.Logger().Info("rdma: the listener listens again", "local", l.at, "pid", ctx.Self().Id, "for", now.Sub(l.since))
+	}
+	l.up, l.since = true, now
+	l.answer(ctx, m)
+}
+
+// close begins the end that Close has asked for.
+func (l *Listener) close(ctx actor.Context) {
+	l.closing = true
+	if from := ctx.Sender(); from != nil {
+		l.closers = append(l.closers, from)
+	}
+	if l.id == nil { // in a pause
+		l.end(ctx, nil)
+		return
+	}
+	ctx.Request(l.id, &rdma.DestroyID{})
+}
+
+// closed handles the end of the identifier.
+func (l *Listener) closed(ctx actor.Context, m *rdma.Closed) {
+	l.id = nil
+	switch {
+	case l.closing:
+		l.end(ctx, nil)
+	case !l.heard, permanent(m.Err):
+		l.end(ctx, m.Err)
+	case !l.pausing: // else attempt creates another one
+		l.pause(ctx, m.Err)
+	}
+}
+
+// permanent reports whether no identifier of this runtime can listen any more: it was shut down, or
+// its driver is lost, as after a change of the process's credentials.
+func permanent(err error) bool {
+	removed, ok := errors.AsType[*rdma.RemovedError](err)
+	return ok && removed.Err != nil || errors.Is(err, rdma.ErrShutdown)
+}
+
+// pause has it listen again later, or gives up.
+func (l *Listener) pause(ctx actor.Context, err error) {
+	now := l.local.Now()
+	err = cmp.Or(err, rdma.ErrListenerClosed)
+	if l.up {
+		if l.cfg.Backoff.Restarts(now.Sub(l.since), false) {
+			l.tries = 0
+		}
+		l.up, l.since, l.cause = false, now, err
+	}
+	d := l.cfg.Backoff.Longest(l.tries)
+	if l.cfg.GiveUp > 0 {
+		left := l.cfg.GiveUp - now.Sub(l.since)
+		if left <= 0 {
+			l.end(ctx, l.gaveUp(err))
+			return
+		}
+		d = min(d, left)
+	}
+	l.rt.Logger().Warn("rdma: the listener has ended, and will be made again", "local", l.at, "pid", ctx.Self().Id, "err", err)
+	l.tries++
+	l.pausing = true
+	l.create(ctx) // now, because its Closed reports a Shutdown during the pause
+	rdma.After(ctx, d, &attempt{})
+}
+
+// gaveUp returns the error after the last attempt, which has failed with err.
+func (l *Listener) gaveUp(err error) error {
+	return fmt.Errorf("the listener at %v has ended: %w; for %v it could not listen again: %w", l.at, l.cause, l.cfg.GiveUp, err)
+}
+
+// end answers everybody and stops the actor.
+func (l *Listener) end(ctx actor.Context, err error) {
+	l.answer(ctx, &rdma.Closed{Err: err})
+	for _, c := range l.closers {
+		ctx.Send(c, &rdma.Closed{})
+	}
+	l.closers = nil
+	if l.heard {
+		if err != nil && !errors.Is(err, rdma.ErrShutdown) {
+			l.rt.Logger().Error("rdma: the listener has ended for good", "local", l.at, "pid", ctx.Self().Id, "err", err)
+		}
+		l.cfg.Ended(err)
+	}
+	ctx.Stop(ctx.Self())
+}
