@@ -100,7 +100,7 @@ func TestFaultsOfUserCode(t *testing.T) {
 				for device, flavor := range flavors {
 					t.Run(fmt.Sprintf("%s/%s/%s/%s", where, name, home, device), func(t *testing.T) {
 						f := &fault{leave: leave, where: where}
-						inWorld(t, flavor, func(w *world) { attack(w, f, at) }, Config{
+						inWorld(t, flavor, func(w *world) { failUserCode(w, f, at) }, Config{
 							Observer: faultObserver{f}, Loops: make([]eventloop.Config, 2), Flight: FlightConfig{Dump: func(Flight) { f.at("Dump") }},
 							Logger: slog.New(faultyLogger{f, slog.LevelDebug}),
 						})
@@ -111,8 +111,8 @@ func TestFaultsOfUserCode(t *testing.T) {
 	}
 }
 
-// attack has user code of connections fail, which are secured on iWARP and not on InfiniBand.
-func attack(w *world, f *fault, at func(*Runtime) actor.PropsOption) {
+// failUserCode makes user code of connections fail, which are secured on iWARP and not on InfiniBand.
+func failUserCode(w *world, f *fault, at func(*Runtime) actor.PropsOption) {
 	sec := w.flavor == states.IWARP
 	w.subscribe(func(ev any) {
 		switch ev.(type) {
