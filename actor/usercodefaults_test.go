@@ -111,7 +111,7 @@ func TestFaultsOfUserCode(t *testing.T) {
 	}
 }
 
-// failUserCode makes user code of connections fail, which are secured on iWARP and not on InfiniBand.
+// failUserCode makes user code of connections fail. They are secured on iWARP only.
 func failUserCode(w *world, f *fault, at func(*Runtime) actor.PropsOption) {
 	sec := w.flavor == states.IWARP
 	w.subscribe(func(ev any) {
