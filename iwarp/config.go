@@ -46,7 +46,8 @@ type Config struct {
 	// UserTimeout is TCP_USER_TIMEOUT: how long sent bytes may stay unacknowledged, or an idle
 	// peer silent to keep-alives, before the connection is given up: 30 s. A connection whose peer
 	// answers, but has no room for so long, is given up too, unless its owner checks the peer
-	// itself (verbs.Mover).
+	// itself (verbs.Mover). It also bounds how long what had arrived on a connection that is lost
+	// waits for a receive, counted from the last message that was received.
 	UserTimeout time.Duration
 }
 

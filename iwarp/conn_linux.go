@@ -50,6 +50,7 @@ type conn struct {
 	qp    *queuePair // nil: none yet, or destroyed
 	reg   *eventloop.Registration
 	timer *eventloop.Timer // nil: nothing is timed
+	loss  *loss            // nil: the socket works
 	at    time.Time        // when timer fires; zero: not armed
 	fd    int
 	phase phase
@@ -63,7 +64,7 @@ type conn struct {
 	over        bool // the core has said Closed
 	silent      bool // whoever ends the core reports the reason
 	shut        bool // FIN is sent, or will be by the kernel
-	blocked     bool // the socket is full: wait until it is writable
+	blocked     bool // the socket is full: wait until it is writable; or it is lost
 	watched     bool // the loop watches for that
 	dirty       bool // in the instance's list of what to write
 	waits       bool // a message waits for a receive: nothing is read
@@ -112,7 +113,7 @@ func (c *conn) detach() {
 		c.timer.Stop()
 		c.timer, c.at = nil, time.Time{}
 	}
-	c.blocked, c.watched, c.shut = false, false, false
+	c.blocked, c.watched, c.shut, c.loss = false, false, false, nil
 	c.waitOver()
 }
 
@@ -136,11 +137,11 @@ func (c *conn) Ready(ev eventloop.Events) {
 		switch {
 		case ev&^eventloop.Writable == 0:
 		case c.waits:
-			c.lost(now)
+			c.lose(now, nil)
 		default:
 			c.input()
 		}
-		if ev&eventloop.Writable != 0 && c.blocked {
+		if ev&eventloop.Writable != 0 && c.blocked && c.loss == nil {
 			c.unblock(now)
 		}
 	case phIdle, phClosed: // no socket
@@ -215,7 +216,10 @@ func (c *conn) read() (any bool) {
 		}
 		switch err {
 		case unix.EAGAIN:
-			return any
+			if c.loss == nil {
+				return any
+			}
+			err = c.lossCause() // nothing more will come
 		case unix.EINTR:
 			continue
 		}
@@ -226,8 +230,9 @@ func (c *conn) read() (any bool) {
 			c.core.InputEnd(now, err)
 			return true
 		case n == 0:
-			c.captureEnd(nil)
-			c.core.InputEnd(now, nil)
+			err = c.streamEnd()
+			c.captureEnd(err)
+			c.core.InputEnd(now, err)
 			return true
 		}
 		any = true
@@ -308,13 +313,11 @@ func size(bufs [][]byte) (n int) {
 	return n
 }
 
-// broken ends a connection that cannot be written to. It first reads what the peer has sent,
+// broken stops writing to a socket that cannot be written to, and reads what the peer has sent,
 // because that may say why.
 func (c *conn) broken(now time.Time, err error) {
+	c.lose(now, err)
 	c.input()
-	if _, closeNow := c.core.WantClose(); !closeNow {
-		c.core.InputEnd(now, err)
-	}
 }
 
 // block waits until the socket is writable.
@@ -362,7 +365,11 @@ func (c *conn) settle(now time.Time) {
 	if c.core.Pending() {
 		c.in.touch(c)
 	}
-	if at, ok := c.core.Deadline(); ok {
+	at, ok := c.core.Deadline()
+	if l := c.loss; l != nil && (!ok || l.until.Before(at)) {
+		at, ok = l.until, true
+	}
+	if ok {
 		c.arm(now, at)
 	} else if !c.at.IsZero() {
 		c.timer.Stop()
@@ -411,6 +418,7 @@ func (c *conn) timeout() {
 		for c.core.Overdue(now) && !c.core.Waiting() && c.input() {
 			// a read may return less than what has come
 		}
+		c.lossTimeout(now)
 		if c.core.HoldOver(now) && c.in.unacked(c.fd) > 0 {
 			c.core.HoldOn(now)
 		}
@@ -443,7 +451,7 @@ func (c *conn) abort(now time.Time) {
 		c.output(now)
 		c.core.Abort(now)
 		c.output(now)
-		if _, closeNow := c.core.WantClose(); closeNow && c.established {
+		if _, closeNow := c.core.WantClose(); closeNow && c.established && c.loss == nil {
 			c.lingerOn(now)
 		}
 		c.settle(now)

@@ -3,8 +3,6 @@ package iwarp
 import (
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/rdmactor/rdmactor/eventloop"
 	"github.com/rdmactor/rdmactor/verbs"
 )
@@ -48,11 +46,12 @@ func (c *conn) checkWaiting() {
 	}
 	if c.waits = !c.waits; c.waits {
 		c.enlist()
+		c.loss.extend(c, c.in.loop.Now())
 	} else {
 		c.delist()
 	}
 	c.countKept()
-	_ = c.reg.Modify(c.interest()) // the fd is open, so this cannot fail
+	c.watch()
 }
 
 // enlist adds c to the connections that wait for a receive of its shared queue.
@@ -97,8 +96,12 @@ func (c *conn) resume(now time.Time) {
 	}
 	q := c.qp
 	in.reading, q.served = c, true
+	before := in.completed
 	c.resumed(now)
 	c.countKept()
+	if in.completed > before {
+		c.loss.extend(c, now)
+	}
 	if c.core.Waiting() {
 		c.enlist()
 	}
@@ -116,16 +119,6 @@ func (c *conn) resumed(now time.Time) {
 	}()
 	c.core.Resume(now)
 	left = false
-}
-
-// lost ends a waiting connection whose socket is broken. All that can still be read from the socket
-// is the error.
-func (c *conn) lost(now time.Time) {
-	var err error = unix.ECONNRESET
-	if e, _ := c.in.sys.Option(c.fd, unix.SOL_SOCKET, unix.SO_ERROR); e != 0 {
-		err = unix.Errno(e)
-	}
-	c.core.InputEnd(now, err)
 }
 
 // Pause implements verbs.Pauser: it makes the peer's messages wait at their sender, beginning with

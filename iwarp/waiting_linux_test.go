@@ -2,7 +2,6 @@ package iwarp
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"runtime"
 	"testing"
@@ -27,8 +26,8 @@ type scarce struct {
 	onEmpty func() // for once
 }
 
-func newScarce(t *testing.T) *scarce {
-	s := &scarce{node: newNode(t)}
+func newScarce(t *testing.T, opts ...option) *scarce {
+	s := &scarce{node: newNode(t, opts...)}
 	var err error
 	if s.mr, err = s.in.dev.Alloc(64<<10, verbs.LocalWrite); err != nil {
 		t.Fatal(err)
@@ -164,18 +163,6 @@ func TestEndOfAConnectionThatWaits(t *testing.T) {
 			t.Errorf("%d connections wait and keep %d bytes", n, s.in.kept)
 		}
 	}
-	t.Run("the peer resets", func(t *testing.T) {
-		client, s, h, child, _ := begin(t)
-		c := client.in.ids[h].conn
-		if err := unix.SetsockoptLinger(c.fd, unix.SOL_SOCKET, unix.SO_LINGER, &unix.Linger{Onoff: 1}); err != nil {
-			t.Fatal(err)
-		}
-		c.close()
-		if e := s.wait(child, states.KindDisconnected); !errors.Is(e.err, unix.ECONNRESET) {
-			t.Errorf("got %v, want ECONNRESET", e.err)
-		}
-		clean(s)
-	})
 	t.Run("we disconnect", func(t *testing.T) {
 		client, s, h, child, _ := begin(t)
 		s.do(child, &cmid.Disconnect{})

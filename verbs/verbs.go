@@ -365,8 +365,9 @@ type Pauser interface {
 	QP
 	// Pause(true) makes the peer's messages wait at their sender, beginning with the next one that
 	// needs a receive. Pause(false) lets them come again. Everything behind a waiting message in
-	// the stream waits too: Writes, the data of Reads, and the end of the stream. A connection that
-	// is lost ends nevertheless. Sending goes on.
+	// the stream waits too: Writes, the data of Reads, and the end of the stream. On the embedded
+	// device the messages that had arrived before a connection was lost wait as well, for a limited
+	// time (iwarp.Config.UserTimeout). Sending goes on.
 	Pause(on bool)
 	// Waiting is true while a message of the peer waits because of Pause or because there is no
 	// receive. Nothing that the peer sends is read then.

@@ -1,0 +1,91 @@
+package iwarp
+
+import (
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// A connection is lost when its socket has an error. Linux still delivers what had arrived, and
+// then the error. Messages among that may have to wait for receives. So a lost connection sends
+// nothing more, and is read to its end, as after a FIN. The messages wait for UserTimeout, which
+// begins anew with each that is received. Without a bound the end of the peer would remain unknown
+// to an owner that keeps the receives until the peer has answered.
+
+// loss is how a connection was lost.
+type loss struct {
+	err    error     // of the write that has found it; nil: it is still in the socket
+	until  time.Time // if a message waits: when the connection is given up
+	parked bool      // the loop does not watch the socket
+}
+
+// lose is called when the loop has reported an error of the socket (nil) or a write has failed.
+func (c *conn) lose(now time.Time, err error) {
+	if c.loss == nil {
+		c.loss = new(loss)
+		if err != unix.EPIPE { // which follows the peer's FIN: the end of the stream was orderly
+			c.loss.err = err
+		}
+		c.blocked, c.watched = true, false
+		c.loss.extend(c, now)
+	}
+	c.watch()
+}
+
+// extend begins the time anew in which a message may wait.
+func (l *loss) extend(c *conn, now time.Time) {
+	if l != nil {
+		l.until = now.Add(c.in.cfg.UserTimeout)
+	}
+}
+
+// watch has the loop watch the socket for c.interest. While a message waits, the loop does not
+// watch a lost connection: epoll reports errors whether asked or not.
+func (c *conn) watch() {
+	l := c.loss
+	switch {
+	case l == nil || !c.waits && !l.parked:
+		_ = c.reg.Modify(c.interest()) // the fd is open, so this cannot fail
+	case c.waits:
+		l.parked = true
+		_ = c.reg.Remove() // as above
+	default:
+		reg, err := c.in.loop.Add(c.fd, c.interest(), c)
+		if err != nil { // the system has no memory for it
+			l.until = c.in.loop.Now() // the timer reads the socket instead
+			return
+		}
+		c.reg, l.parked = reg, false
+	}
+}
+
+// lossTimeout gives up a lost connection whose message has waited for too long.
+func (c *conn) lossTimeout(now time.Time) {
+	switch l := c.loss; {
+	case l == nil || now.Before(l.until):
+	case c.waits:
+		c.core.InputEnd(now, c.lossCause())
+	case !c.core.Waiting():
+		c.input()
+	}
+}
+
+// lossCause returns the error of a lost connection that is not read to its end.
+func (c *conn) lossCause() error {
+	if c.loss.err != nil {
+		return c.loss.err
+	}
+	if err := c.in.sockError(c.fd); err != nil {
+		return err
+	}
+	return unix.ECONNRESET
+}
+
+// streamEnd returns what the end of the stream means: nil for an orderly end. A socket reports an
+// error once, and then the end of the stream. So it may be a write that knows the error.
+func (c *conn) streamEnd() error {
+	if c.loss != nil {
+		return c.loss.err
+	}
+	return nil
+}
