@@ -45,6 +45,7 @@ func TestCallsThatReturn(t *testing.T) {
 		"admits": func() error { return nil }, "refuses": func() error { return errClosed }, "panics": func() error { panic("Admit") },
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel() // each waits for a minute before it fails
 			var calls atomic.Int64
 			n := start(t, remoting.Config{Peers: 2, Admit: func(remoting.Peer) error {
 				calls.Add(1)

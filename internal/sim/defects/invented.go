@@ -66,4 +66,9 @@ var invented = []defect{
 		was:   "A peer that is gone without a word is never given up.",
 		edits: []overlay.Edit{edit("actor/internal/datapath/keepalive.go", "				c.lookAfter()\n", "				_ = c.lookAfter\n")},
 	},
+	{
+		name: "admit-counts-on", layer: invention, workload: "remote", within: 20,
+		was:   "A call of Admit that has returned goes on counting, and at last a node admits nobody.",
+		edits: []overlay.Edit{edit("remoting/admit.go", "		defer func() {\n			h.asking.Add(-1)\n", "		defer func() {\n")},
+	},
 }

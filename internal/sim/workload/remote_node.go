@@ -35,6 +35,7 @@ type remote struct {
 	upset    []bool                   // by machine: connections end
 	active   time.Duration            // when something has happened
 	judged   bool                     // the ledger has said its last word
+	settled  []bool                   // by machine: its node has returned everything
 	left     []bool                   // by machine
 	starts   uint64
 	programs []*Program
@@ -44,11 +45,14 @@ func newRemote(e *Env, ops []Op) *remote {
 	n := len(e.Machines)
 	w := &remote{
 		Env: e, ops: ops, begun: make([]bool, len(ops)), posts: make(map[uint64]*remotePost), nodes: make([]*remoteNode, n),
-		blocked: make(map[[2]int]time.Duration), stood: make(map[*postOp]bool), upset: make([]bool, n), left: make([]bool, n),
+		blocked: make(map[[2]int]time.Duration), stood: make(map[*postOp]bool), upset: make([]bool, n), settled: make([]bool, n), left: make([]bool, n),
 	}
 	w.ledger.Fail, w.bounds.Fail = e.fail, e.fail
 	w.named, w.barred = e.Rand.IntN(3) == 0, one(e, "", "", "", loopB, offB, solid)
 	c := &w.cfg
+	if w.named {
+		c.Peers = 4 * n // few enough to try all of their places
+	}
 	c.Queue, c.MaxMessage = one(e, 0, 64<<10, 256<<10), 64<<10
 	c.Overflow = one(e, remoting.DeadLetter, remoting.Fail, remoting.Block)
 	c.Patience = one(e, 0, time.Second, 3*time.Second)
@@ -174,6 +178,10 @@ func (w *remote) run(p *world.Process, machine int) {
 		me.leave()
 		return
 	}
+	me.readmit()
+	w.settle(p, rt, me.held)
+	w.settled[machine] = true
+	me.until(20*time.Millisecond, func() bool { return p.Dead() || !slices.Contains(w.settled, false) })
 	me.last()
 	w.left[machine] = true
 }
@@ -505,6 +513,74 @@ func (me *remoteNode) leave() {
 		w.nodes[me.machine] = nil
 		w.programs[me.machine].Restart(w.Env)
 	}
+}
+
+// admits is how many calls of Admit a node has under way for each of its Config.Peers at most.
+const admits = 4
+
+// readmit has a node with few places ask Admit about its peers more often than it has places for
+// such calls: each that was taken since the node was started has to be free again. It is called
+// when nothing is under way any more.
+func (me *remoteNode) readmit() {
+	w := me.w
+	for me.blocks() {
+		me.p.Sleep(time.Second)
+	}
+	before := me.connected()
+	if w.cfg.Peers == 0 || before == 0 {
+		return
+	}
+	for range admits*w.cfg.Peers/before + 1 {
+		me.node.Readmit()
+		me.p.Sleep(100 * time.Millisecond) // longer than a call takes
+	}
+	if n := me.connected(); n < before && !me.p.Dead() {
+		w.fail("%v: %s is connected to %d nodes of %d, after its Admit has admitted all of them many times", w.World.Now(), me.name, n, before)
+	}
+}
+
+// blocks reports whether the node's Admit refuses others.
+func (me *remoteNode) blocks() bool {
+	for m := range me.w.Machines {
+		if me.w.World.Now() < me.w.blocked[[2]int{me.machine, m}] {
+			return true
+		}
+	}
+	return false
+}
+
+// connected is to how many others the node is connected.
+func (me *remoteNode) connected() (n int) {
+	for _, i := range me.node.Peers() {
+		if i.Connected {
+			n++
+		}
+	}
+	return n
+}
+
+// held lists what the node has for others at a quiet moment. Both sides know the same watches.
+// Futures that have timed out are known until their answers come, or there are too many: how many
+// there are says nothing.
+func (me *remoteNode) held() (all []oracle.Held) {
+	for _, i := range me.node.Peers() {
+		between := " of " + me.name + " with " + i.Peer.Name
+		all = append(all, oracle.Held{What: "waiting bytes" + between, Count: i.Waiting})
+		if m := me.w.machine(i.Peer.Name); m >= 0 && me.w.nodes[m] != nil {
+			all = append(all, oracle.Held{What: "watches" + between, Count: i.Watching, Owed: me.w.nodes[m].watched(me.name)})
+		}
+	}
+	return all
+}
+
+// watched is how many watches of the node's actors another node has.
+func (me *remoteNode) watched(by string) int {
+	for _, i := range me.node.Peers() {
+		if i.Peer.Name == by {
+			return i.Watched
+		}
+	}
+	return 0
 }
 
 // last shuts the node down when nothing is under way any more.

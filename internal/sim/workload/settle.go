@@ -13,10 +13,18 @@ import (
 const settles = time.Minute
 
 // settle waits until the process's runtime has returned everything that it has taken, or fails the
-// world. Nothing is under way on it, and it lives. It is called on a goroutine of the process.
-func (e *Env) settle(p *world.Process, rt *rdma.Runtime) {
+// world. Nothing is under way on it, and it lives. It is called on a goroutine of the process. more
+// lists what a package above the runtime has.
+func (e *Env) settle(p *world.Process, rt *rdma.Runtime, more ...func() []oracle.Held) {
 	l := oracle.Returned{Fail: e.fail, Within: settles}
-	for !p.Dead() && !l.Look(e.World.Now(), p.Name(), held(rt)) {
+	for !p.Dead() {
+		all := held(rt)
+		for _, f := range more {
+			all = append(all, f()...)
+		}
+		if l.Look(e.World.Now(), p.Name(), all) {
+			return
+		}
 		p.Sleep(time.Second)
 	}
 }
