@@ -21,7 +21,7 @@ func (m *Mailbox) Deliver(msg any) {
 // Hand is Deliver for a message of which the sender has taken a reference: r, which msg is or
 // envelops. nil: it has nothing to give back.
 func (m *Mailbox) Hand(msg any, r Retained) {
-	if !m.enter() {
+	if !m.enter(msg) {
 		m.Post(Event, msg)
 		return
 	}
@@ -30,8 +30,8 @@ func (m *Mailbox) Hand(msg any, r Retained) {
 }
 
 // enter begins an invocation out of turn, behind what is more urgent. False: the message has to
-// wait for its turn.
-func (m *Mailbox) enter() bool {
+// wait for its turn. If the actor ends the goroutine, msg waits for its turn as well.
+func (m *Mailbox) enter(msg any) bool {
 	if m.busy || m.suspended || m.closed {
 		return false
 	}
@@ -42,13 +42,25 @@ func (m *Mailbox) enter() bool {
 	if m.queues[Lifecycle].empty() && m.queues[Event].empty() {
 		return true
 	}
-	m.catchUp()
+	m.catchUpBefore(msg)
 	m.free.put()
 	if m.suspended || m.closed {
 		m.leave()
 		return false
 	}
 	return true
+}
+
+// catchUpBefore is catchUp, and queues msg if that does not return: msg may have a receive buffer.
+func (m *Mailbox) catchUpBefore(msg any) {
+	returned := false
+	defer func() {
+		if !returned {
+			m.Post(Event, msg)
+		}
+	}()
+	m.catchUp()
+	returned = true
 }
 
 // leave ends the invocation that enter has begun.
