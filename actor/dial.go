@@ -144,6 +144,8 @@ func (it *ident) renew() error {
 	}
 	old.Context = nil
 	it.moveOut()
+	it.endTLS() // nobody else ends the handshake with the address that was tried
+	it.hand = nil
 	it.conn, it.notifiable, it.id, id.Context = nil, false, id, it
 	it.l.discard(old, conn)
 	it.moved(states.OpDestroyID)

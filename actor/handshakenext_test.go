@@ -1,0 +1,47 @@
+package actor
+
+import (
+	"testing"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/rdmactor/rdmactor/actor/internal/secure"
+	"github.com/rdmactor/rdmactor/actor/internal/wire"
+)
+
+// A handshake that gets nowhere at one address of a name leaves no goroutine behind, and does not
+// affect the one at the next address: some peers accept, and are silent or end then.
+func TestHandshakeGoesOnAtTheNextAddress(t *testing.T) {
+	hello := wire.Hello{Features: uint8(secure.FeatureTLS), Credits: 2, Eager: 4 * kib, MaxMessage: kib}.Put(nil)
+	for name, then := range map[string]func(p *probe, s *actor.PID){
+		"silent": func(*probe, *actor.PID) {},
+		"gone":   func(p *probe, s *actor.PID) { next[*Established](p); p.send(s, &DestroyID{}) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			onFlavors(t, func(w *world) {
+				k := newCerts(w)
+				w.rt.resolve = addresses(there+":7001", there+":7471")
+				stuck, server, client := w.farProbe(), w.farProbe(), w.probe()
+				listen(stuck, w.far, there+":7001", IDConfig{Raw: true})
+				w.listen(server, IDConfig{Security: k.server})
+				cl := *k.client
+				cl.TLS = cl.TLS.Clone()
+				cl.TLS.ServerName = there
+				id := w.rt.CreateID(client.pid, IDConfig{Security: &cl})
+				client.send(id, &Dial{Addr: "there:7471"})
+				_, s := next[*ConnectRequest](stuck)
+				stuck.send(s, &Accept{PrivateData: hello})
+				then(stuck, s)
+				_, s = next[*ConnectRequest](server)
+				server.send(s, &Accept{})
+				next[*Established](server)
+				next[*Established](client)
+				time.Sleep(time.Minute)
+				settle()
+				client.quiet()
+				server.quiet()
+			})
+		})
+	}
+}
