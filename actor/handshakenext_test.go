@@ -45,3 +45,16 @@ func TestHandshakeGoesOnAtTheNextAddress(t *testing.T) {
 		})
 	}
 }
+
+// The answer of a dead letter may name nobody, or an actor that is not the owner: any actor can
+// send one, and that ends no connection.
+func TestAnswerOfADeadLetterWithoutTarget(t *testing.T) {
+	onFlavors(t, func(w *world) {
+		p := w.connect()
+		w.sys.Root.Send(p.c, &actor.DeadLetterResponse{})
+		w.sys.Root.Send(p.s, &actor.DeadLetterResponse{Target: actor.NewPID("elsewhere", "nobody")})
+		settle()
+		p.client.quiet()
+		p.server.quiet()
+	})
+}

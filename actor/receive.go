@@ -242,6 +242,9 @@ func (it *ident) terminated(who *actor.PID) {
 // undelivered ends an identifier whose owner has gone without notice: by a runtime.Goexit in
 // *actor.Stopped on one of Proto.Actor's own goroutines.
 func (it *ident) undelivered(to *actor.PID) {
+	if to == nil {
+		return // a stranger's: Proto.Actor names the actor
+	}
 	if _, alive := it.rt.sys.ProcessRegistry.GetLocal(to.Id); !alive {
 		it.terminated(to)
 	}
