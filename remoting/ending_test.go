@@ -1,13 +1,16 @@
 package remoting_test
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/rdmactor/rdmactor/remoting"
+	"github.com/rdmactor/rdmactor/remoting/internal/frame"
 )
 
 // A link that was stopped from outside says of no request that was sent that it was not.
@@ -51,4 +54,29 @@ func TestShutdownBeforeConnected(t *testing.T) {
 			t.Error(e)
 		}
 	}
+}
+
+// Two nodes that shut down at the same time do not wait for each other's end of the connection: a
+// goodbye that crosses the node's own ends it.
+func TestGoodbyesThatCross(t *testing.T) {
+	n := open(t, remoting.Config{}, 1)
+	s := meet(t, n, "leaver:1").introduce()
+	await(t, n, anyEvent[*remoting.Connected])
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	ended := make(chan error, 1)
+	go func() { ended <- n.Shutdown(ctx) }()
+	s.hears(frame.KindGoodbye)
+	s.say(frame.Record{Kind: frame.KindGoodbye, Code: frame.GoodbyeShutdown, Reason: "bye"})
+	select {
+	case err := <-ended:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(soon):
+		t.Error("Shutdown waits")
+		cancel()
+		<-ended
+	}
+	n.close()
 }

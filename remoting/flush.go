@@ -14,12 +14,12 @@ import (
 
 // flush sends what waits, as far as the connection has room.
 func (l *link) flush(ctx actor.Context) {
-	if !l.out.postFirst() || l.leaving {
+	if !l.out.postFirst() {
 		return
 	}
 	switch l.greeting {
-	case open:
-		if l.out.postPackets(ctx) {
+	case open: // after a goodbye nothing follows
+		if !l.leaving && l.out.postPackets(ctx) {
 			l.leaveIfSent(ctx)
 		}
 	case refusing:
