@@ -19,16 +19,31 @@ func (in *receiving) user(ctx actor.Context, r *frame.Record, m *rdma.Received) 
 		in.deliver(ctx, r, m)
 		return nil
 	}
-	if !in.answer(ctx, r) && !in.p.futures.Has(r.Target) && in.roster.asker(r.Target) != nil && !in.wrong.Take(struct{}{}, wrongAnswers, in.local.Now()) {
+	if !in.answer(ctx, r) && in.guesses(r) && !in.wrong.Take(struct{}{}, wrongAnswers, in.local.Now()) {
 		return &parting{code: frame.GoodbyeBadFrame, err: fmt.Errorf("%w: too many answers for futures that do not wait", ErrProtocol)}
 	}
 	return nil
 }
 
-// wrongAnswers is how many answers a second a peer may have that come too late, to requests that
-// another peer has forwarded to it, and four times as many at once. One that guesses tokens has
-// more.
+// wrongAnswers is how many answers a second a peer may have for requests to another peer that have
+// neither the token of a request that waits nor of the one before, and four times as many at once.
+// A peer that guesses tokens has more. One whose answers are late has hardly any, however many were
+// forwarded to it.
 const wrongAnswers = 16
+
+// guesses reports whether an answer that no future waits for may be a guess.
+func (in *receiving) guesses(r *frame.Record) bool {
+	if in.p.futures.Has(r.Target) {
+		return false
+	}
+	p := in.roster.asker(r.Target)
+	if p == nil {
+		return false
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return !p.futures.Late(r.Target, r.TargetRequest)
+}
 
 // deliver delivers a message.
 func (in *receiving) deliver(ctx actor.Context, r *frame.Record, m *rdma.Received) {

@@ -60,3 +60,29 @@ func TestGuessedAnswers(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// Answers to forwarded requests may come late, all at once: the peer that was asked has left. The
+// one that answers keeps its connection, although its answers reach nobody.
+func TestLateAnswersToForwardedRequests(t *testing.T) {
+	const requests = 200
+	n := start(t, remoting.Config{})
+	asked, other := meet(t, n, "oracle:1").introduce(), meet(t, n, "other:1").introduce()
+	answer := func(r frame.Record) {
+		other.say(frame.Record{Kind: frame.KindUser, Target: r.Sender.ID, TargetRequest: r.Sender.Request, Type: "google.protobuf.StringValue"})
+	}
+	var list []frame.Record
+	for range requests {
+		n.sys.Root.RequestFuture(actor.NewPID("oracle:1", "oracle"), text("?"), soon)
+		list = append(list, asked.hears(frame.KindUser))
+	}
+	asked.say(frame.Record{Kind: frame.KindGoodbye, Code: frame.GoodbyeShutdown, Reason: "bye"})
+	await(t, n, func(d *remoting.Disconnected) bool { return d.Peer.Name == "oracle:1" })
+	for _, r := range list {
+		answer(r)
+	}
+	f := n.sys.Root.RequestFuture(actor.NewPID("other:1", "actor"), text("?"), soon)
+	answer(other.hears(frame.KindUser))
+	if _, err := remoting.Result(f); err != nil {
+		t.Error(err)
+	}
+}

@@ -39,6 +39,7 @@ type Request struct {
 	Process actor.Process // the future's; nil: the slot is free
 	Packet  uint64        // the number of the packet that it is in
 	Token   uint32
+	last    uint32 // the token of the request before, in the same slot
 }
 
 // FuturesMost is how many futures may wait for one peer.
@@ -96,26 +97,42 @@ func (f *Futures) Add(r Request) {
 	i := f.free[len(f.free)-1]
 	f.free = f.free[:len(f.free)-1]
 	f.seq++
-	r.name, r.seq = f.slots[i].name, f.seq
+	r.name, r.seq, r.last = f.slots[i].name, f.seq, f.slots[i].last
 	f.slots[i] = r
 }
 
 func (f *Futures) vacate(i int) {
-	f.slots[i] = Request{name: f.slots[i].name}
+	f.slots[i] = Request{name: f.slots[i].name, last: f.slots[i].Token}
 	f.free = append(f.free, i)
 }
 
 // slot is the slot of that name; -1: there is none with such a token.
 func (f *Futures) slot(name string, token uint32) int {
+	i := f.index(name)
+	if i < 0 || f.slots[i].Process == nil || f.slots[i].Token != token {
+		return -1
+	}
+	return i
+}
+
+// index is the slot of that name; -1: there is none.
+func (f *Futures) index(name string) int {
 	digits, ok := strings.CutPrefix(name, f.prefix)
 	if !ok {
 		return -1
 	}
 	i, err := strconv.Atoi(digits)
-	if err != nil || i < 0 || i >= len(f.slots) || f.slots[i].Process == nil || f.slots[i].Token != token {
+	if err != nil || i < 0 || i >= len(f.slots) {
 		return -1
 	}
 	return i
+}
+
+// Late reports whether a token is that of a slot's latest request that does not wait any more. An
+// answer with it is late, or another one to the same request, and no guess.
+func (f *Futures) Late(name string, token uint32) bool {
+	i := f.index(name)
+	return i >= 0 && f.slots[i].last == token
 }
 
 // Find returns a request, for who has its token.
