@@ -67,6 +67,10 @@ func (it *ident) timeoutFailure(cmd Command) Failure {
 	}
 	switch cmd.(type) {
 	case *Dial:
+		if it.attempts != nil && it.attempts.waits() {
+			f.Err = fmt.Errorf("this side was busy and has not gone on in time: %w", unix.ETIMEDOUT)
+			return &cmid.CommandFailed{FailureBase: f}
+		}
 		switch it.id.State() {
 		case states.AddrQuery:
 			return &cmid.AddrError{FailureBase: f}

@@ -27,6 +27,9 @@ type attempts struct {
 	spent bool                // an address was tried: the next one needs a new identifier
 	by    time.Time           // the addresses share the time until then; zero: they share none
 	due   time.Time           // the steps for the present address end then; zero: they share none
+	// the next step, which waits in the loop's dialQueue since queued; nil: none waits
+	pending func()
+	queued  time.Time
 }
 
 // leastShare is the least time for an address that is not the last one, as in net.Dialer.
@@ -104,6 +107,31 @@ func (t *attempts) step(cmd Command, then func()) {
 	}})
 }
 
+// whenTurn begins a step that is expensive, or the first of several, when the loop has time for it.
+func (t *attempts) whenTurn(begin func()) {
+	if q := &t.it.l.dials; !q.tryNow(begin) {
+		t.pending, t.queued = begin, t.it.l.el.Now()
+		q.add(t)
+	}
+}
+
+// waits reports whether a step waits for its turn.
+func (t *attempts) waits() bool { return t.pending != nil && t.it.attempts == t && !t.it.ending() }
+
+// resume begins the step whose turn it is. The wait was not the address's fault, and does not count
+// as its time.
+func (t *attempts) resume() {
+	if !t.waits() {
+		return
+	}
+	begin := t.pending
+	t.pending = nil
+	if !t.due.IsZero() {
+		t.due = t.due.Add(t.it.l.el.Now().Sub(t.queued))
+	}
+	begin()
+}
+
 // outcome is the last step's answer.
 func (t *attempts) outcome(ev Event) {
 	if f, ok := ev.(Failure); ok {
@@ -172,10 +200,12 @@ func (it *ident) dial(c *Dial, sender *actor.PID) {
 	it.attempts = t
 	t.try = func(ai cmid.AddrInfo) {
 		timeouts := &it.rt.cfg.Timeouts
-		t.step(&cmid.ResolveAddr{Src: ai.Src, Dst: ai.Dst, Timeout: timeouts.Address}, func() {
-			t.step(&cmid.ResolveRoute{Timeout: timeouts.Route}, func() {
-				connect := &cmid.Connect{PrivateData: ai.PrivateData(c.PrivateData), Param: c.Param}
-				it.connect(connect, nil, t.outcome)
+		connect := func() {
+			it.connect(&cmid.Connect{PrivateData: ai.PrivateData(c.PrivateData), Param: c.Param}, nil, t.outcome)
+		}
+		t.whenTurn(func() {
+			t.step(&cmid.ResolveAddr{Src: ai.Src, Dst: ai.Dst, Timeout: timeouts.Address}, func() {
+				t.step(&cmid.ResolveRoute{Timeout: timeouts.Route}, func() { t.whenTurn(connect) })
 			})
 		})
 	}

@@ -164,6 +164,8 @@ type (
 		err  error
 		then func([]cmid.AddrInfo, error)
 	}
+	// dialTurn begins a step of a Dial that has waited in the dialQueue.
+	dialTurn struct{ t *attempts }
 	// tick says that a deadline has come.
 	tick struct{}
 	// refused says that there are refusals to be reported. It is in the mailbox once.
@@ -195,6 +197,7 @@ type (
 
 func (*reported) Lane() mailbox.Lane      { return mailbox.Event }
 func (*lookedUp) Lane() mailbox.Lane      { return mailbox.Event }
+func (*dialTurn) Lane() mailbox.Lane      { return mailbox.Event }
 func (*tick) Lane() mailbox.Lane          { return mailbox.Event }
 func (*brokenOff) Lane() mailbox.Lane     { return mailbox.Event }
 func (*drained) Lane() mailbox.Lane       { return mailbox.Event }

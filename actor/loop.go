@@ -48,6 +48,7 @@ type loop struct {
 	gone          goneActors       // any goroutine
 	// who called Local.Watch, and for whom
 	watchers map[*mailbox.Mailbox]*actor.PID
+	dials    dialQueue
 	askIDs   inquiry[[]IDInfo]
 	askRest  inquiry[loopFigures]
 

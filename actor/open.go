@@ -93,7 +93,7 @@ func (rt *Runtime) addLoop(i int, cfg eventloop.Config) error {
 		Receive: limits.ReceiveMemory, Send: limits.SendMemory, Memory: limits.Memory, Queue: limits.SendQueue,
 	})
 	l.Observed, l.NewInbound = rt.cfg.Observer != nil, newReceived
-	l.returns.el = el
+	l.returns.el, l.dials.l = el, l
 	rt.loops = append(rt.loops, l)
 	l.ch, err = cmid.NewChannel(el, rt.cfg.Device, l.sink)
 	return err

@@ -42,6 +42,8 @@ func (it *ident) Receive(ctx actor.Context) {
 		it.expire()
 	case *lookedUp:
 		it.lookedUp(m)
+	case *dialTurn:
+		m.t.resume()
 	case *brokenOff:
 		it.brokenOff()
 	case *computed:

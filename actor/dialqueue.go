@@ -1,0 +1,71 @@
+package actor
+
+import (
+	"time"
+
+	"github.com/rdmactor/rdmactor/internal/ring"
+)
+
+// dialSlice is the time of a turn for steps of Dials: the step that exceeds it is the turn's last.
+// With the kernel a step that makes a queue pair takes from some 100 µs to tens of milliseconds.
+const dialSlice = time.Millisecond
+
+// dialQueue spreads the steps of a loop's Dials over its turns, because every turn reads what the
+// device has to report. If hundreds of Dials went on as soon as they were answered, the answers of
+// the others, and the peers' replies, would wait until they are too late. An identifier is in the
+// queue once.
+type dialQueue struct {
+	l       *loop
+	waiting ring.Ring[*attempts]
+	armed   bool          // Run follows
+	turn    time.Time     // the start of the turn that spent is about
+	spent   time.Duration // on steps
+}
+
+// fits reports whether the present turn has time for another step.
+func (q *dialQueue) fits() bool {
+	if now := q.l.el.Now(); !q.turn.Equal(now) {
+		q.turn, q.spent = now, 0
+	}
+	return q.spent < dialSlice
+}
+
+// tryNow begins a step immediately, unless others wait or the present turn has no time for it.
+func (q *dialQueue) tryNow(begin func()) (begun bool) {
+	if q.waiting.Len() > 0 || !q.fits() {
+		return false
+	}
+	q.measure(begin)
+	return true
+}
+
+func (q *dialQueue) measure(begin func()) {
+	before := q.l.clock()
+	begin()
+	q.spent += q.l.clock().Sub(before)
+}
+
+// add queues the pending step of t for the end of this turn, or of a later one.
+func (q *dialQueue) add(t *attempts) {
+	q.waiting.Push(t)
+	q.arm()
+}
+
+func (q *dialQueue) arm() {
+	if !q.armed && q.waiting.Len() > 0 {
+		q.armed = true
+		q.l.el.Defer(q)
+	}
+}
+
+// Run begins what the turn has time for. A turn may call it several times.
+func (q *dialQueue) Run(int) (more bool) {
+	q.armed = false
+	defer q.arm() // also if user code does not return
+	for q.waiting.Len() > 0 && q.fits() {
+		if t := q.waiting.Pop(); t.waits() {
+			q.measure(func() { t.it.box.Deliver(&dialTurn{t}) })
+		}
+	}
+	return false
+}
