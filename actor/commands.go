@@ -16,10 +16,10 @@ type (
 	// rdma_connect(3), trying each address of the name until one answers. A rejection by an
 	// application is an answer (RejectReason.ByApplication). The addresses share Timeout
 	// (Timeouts.Connect if there is none): each but the last has an equal part of what is left,
-	// and 2 s at least. Dials of a busy loop take turns: only Timeout and the context count the wait
-	// for a turn. The identifier must be idle. Established | Rejected | Unreachable | ConnectError
-	// | AddrError | RouteError | AddrInfoError | CommandFailed. A Dial that was begun and fails
-	// costs the identifier: Closed follows.
+	// and 2 s at least. Dials of a busy loop take turns: only Timeout and the context count the
+	// wait for a turn. The identifier must be idle. Established | Rejected | Unreachable |
+	// ConnectError | AddrError | RouteError | AddrInfoError | CommandFailed. A Dial that was begun
+	// and fails costs the identifier: Closed follows.
 	Dial struct {
 		Addr string // "host:port"; names are looked up
 		// what the other side is known as here, to Keyring.UseFor; "": Addr
