@@ -217,7 +217,7 @@ func links(w *World) {
 		_, err := rdma.Ask[*rdma.Listening](p.Context(), rt, id, &rdma.Serve{Addr: at})
 		return err
 	}, func(p *Process, rt *rdma.Runtime) error {
-		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		ctx, cancel := context.WithTimeout(context.Background(), 3*time.Second)
 		defer cancel()
 		several(p, 4, func(i int) {
 			closed := false
