@@ -174,7 +174,7 @@ func TestGivesUp(t *testing.T) {
 		if r.ends() != nil {
 			r.T().Errorf("ended before its time: %v", r.ends())
 		}
-		time.Sleep(1)
+		time.Sleep(time.Nanosecond)
 		r.Wait()
 		if len(r.ends()) != 1 {
 			r.T().Fatalf("Ended was called with %v", r.ends())
