@@ -12,8 +12,8 @@
 // An identifier runs on one of the runtime's loops, as a child of the runtime's guardian. It runs
 // on its owner's loop if the owner is an OnLoop actor; otherwise, and with IDConfig.Handler, on the
 // loop with the fewest identifiers ("Several loops" in docs/design.md). The end of its creator or
-// of its listener does not affect it. When its owner stops, it is destroyed, also if the owner panics
-// or calls runtime.Goexit in *actor.Stopped.
+// of its listener does not affect it. When its owner stops, it is destroyed, also if the owner
+// panics or calls runtime.Goexit in *actor.Stopped.
 //
 // Commands are pointers. A command belongs to the identifier until it was answered, a [Send] for
 // good. A [Received] belongs to the owner until Receive returns, or, after Retain, until Release.

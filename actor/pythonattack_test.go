@@ -255,8 +255,8 @@ func TestPythonStrips(t *testing.T) {
 	a.honest()
 }
 
-// TestPythonHalfHandshakes: handshakes that stop after the reply are bounded and shut no honest peer
-// out, although none of them times out. At the bound the oldest give way.
+// TestPythonHalfHandshakes: handshakes that stop after the reply are bounded and shut out no honest
+// peer, although none of them times out. At the bound the oldest give way.
 func TestPythonHalfHandshakes(t *testing.T) {
 	const places, halves = 40, 60
 	a := startAttack(t, Config{Limits: Limits{Handshakes: places}, Timeouts: Timeouts{Request: time.Hour}})

@@ -16,11 +16,12 @@
 //
 //	cat ann.key bob.key | install -m 600 /dev/stdin peers.key
 //
-// makes it. No two identities have the same key. An identity may have two keys while one takes the other's place. A new key is put
-// behind the others (Add), the file is given to everybody, and then the old line is removed
-// everywhere. A program that uses Follow needs no restart for that, and no connection ends. Nothing
-// in a file shows whether it is whole, so whoever changes it while programs follow it writes another
-// file and renames it (install -m 600 ... peers.key.new && mv peers.key.new peers.key).
+// makes it. No two identities have the same key. An identity may have two keys while one takes the
+// other's place. A new key is put behind the others (Add), the file is given to everybody, and then
+// the old line is removed everywhere. A program that uses Follow needs no restart for that, and no
+// connection ends. Nothing in a file shows whether it is whole, so whoever changes it while
+// programs follow it writes another file and renames it (install -m 600 ... peers.key.new && mv
+// peers.key.new peers.key).
 //
 // # Ownership
 //

@@ -52,7 +52,7 @@ func groups(root fs.FS, controller string) []string {
 		return nil
 	}
 	below, ok := strings.CutPrefix(group, strings.TrimSuffix(top, "/"))
-	if !ok || strings.HasPrefix(below, "/..") {
+	if !ok || below != "" && below[0] != '/' || strings.HasPrefix(below, "/..") {
 		return nil
 	}
 	mounted = strings.TrimPrefix(mounted, "/")

@@ -60,6 +60,11 @@ func TestRDMA(t *testing.T) {
 				"29 23 0:26 /docker/1 /sys/fs/cgroup ro - cgroup2 cgroup2 rw\n", "sys/fs/cgroup/rdma.max", two),
 			"hca_handle in /sys/fs/cgroup/rdma.max is 2, and 0 are used; hca_object in /sys/fs/cgroup/rdma.max is 30, and 0 are used",
 		},
+		"another container's mount": {
+			tree{}.put("proc/self/cgroup", "0::/docker/12\n", "proc/self/mountinfo",
+				"29 23 0:26 /docker/1 /sys/fs/cgroup ro - cgroup2 cgroup2 rw\n", "sys/fs/cgroup/2/rdma.max", two),
+			"",
+		},
 		"unlimited": {tree{}.put("proc/self/cgroup", "0::/a\n", "proc/self/mountinfo", unifiedMount, "sys/fs/cgroup/a/rdma.max", unlimited), ""},
 		"another device's": {tree{}.put("proc/self/cgroup", "0::/a\n", "proc/self/mountinfo", unifiedMount, "sys/fs/cgroup/a/rdma.max",
 			"rxe00 hca_handle=1 hca_object=1\n"), ""},

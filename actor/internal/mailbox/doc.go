@@ -40,9 +40,9 @@
 // letter. That holds for what waits when the actor stops, for what comes after a loop's LastCalls,
 // and for what a loop leaves that has ended or was abandoned (BuryAll). Its actors can be stopped
 // even then. What has no room is Policy.Overflow's, on the sender's goroutine. A nil message is a
-// dead letter. A panic or a runtime.Goexit (usercode.ErrGoexit) in Receive is the supervisor's; it costs
-// that message only. An actor that fails as it stops, or that is restarted again and again and
-// receives nothing, is ended without its code, as Proto.Actor would end it: else it would never
+// dead letter. A panic or a runtime.Goexit (usercode.ErrGoexit) in Receive is the supervisor's; it
+// costs that message only. An actor that fails as it stops, or that is restarted again and again
+// and receives nothing, is ended without its code, as Proto.Actor would end it: else it would never
 // end. Supervisors and subscribers of dead letters are user code, too: if one does not return, that
 // is reported (Loop.Escaped), and costs nothing else.
 //
