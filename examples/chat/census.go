@@ -19,6 +19,7 @@ import (
 type person struct {
 	Identifier    rdma.Handle
 	Nick, Room    string // "": no hello has come yet
+	Identity      string // whom its key or certificate belongs to. "": it is not secured
 	Peer          rdma.Addr
 	LinesWaiting  int // lines that it has not taken
 	WaitingBytes  int
@@ -43,7 +44,7 @@ func (s *server) people() []person {
 	all := make([]person, 0, len(s.peers))
 	for _, p := range s.peers {
 		one := person{
-			Identifier: p.id, Peer: p.addr, LinesWaiting: len(p.lines), WaitingBytes: p.waiting,
+			Identifier: p.id, Identity: p.identity, Peer: p.addr, LinesWaiting: len(p.lines), WaitingBytes: p.waiting,
 			LinesTaken: p.taken, LinesMissed: p.missed, LinesRetained: len(p.retained),
 		}
 		if p.member != nil {

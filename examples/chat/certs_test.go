@@ -35,5 +35,5 @@ func TestCertificates(t *testing.T) {
 	bob := start(t, "bob", join("bob", ours.Client("bob", "bob")...)...)
 	bob.Want("you are bob in lobby with 1 other;", "nobody else was let in")
 	ann.Say("hello")
-	bob.Want("ann: hello", "a line travels")
+	bob.Want("ann ✓: hello", "a line travels, and her certificate is ann's")
 }

@@ -7,7 +7,9 @@
 // later. That pace is for all of its connections, which take turns, and a line that makes the
 // server do more counts as several. An address may have as many connections as are still free, and
 // a backlog as much memory as is still free. A name is refused if it looks like another one, or
-// has characters that cannot be seen: so a name on the screen is one person.
+// has characters that cannot be seen: so a name on the screen is one person. Where connections are
+// secured, "ann ✓" has ann's key or certificate, and 'bob ("ann")' has ann's, too, but calls himself
+// bob.
 //
 // The user can leave at any time. Ctrl-C, Ctrl-D and /quit take a few seconds at most, and lines
 // that were not sent by then are reported. A second Ctrl-C ends the program at once.
@@ -52,6 +54,7 @@ const overview = `chat: rooms over RDMA connections
   chat join ADDR [flags]      join somebody's
 
 Two machines need a key that both have; rdmactor keygen makes it: chat serve :7471 --key FILE, and chat join HOST --key FILE.
+With keys or certificates a name shows whose they are: "ann ✓" has ann's; bob ("ann") has ann's, too, but calls himself bob.
 
 Each takes --help; chat --version prints the build. Once inside, /help lists what can be typed.
 `

@@ -22,7 +22,11 @@ func TestSecured(t *testing.T) {
 	bob := start(t, "bob", "join", addr, "--nick", "bob", "--key", securitytest.KeyFile(t, bobKey))
 	bob.Want("you are bob in lobby with 1 other;", "his key is the host's, too")
 	bob.Say("nobody reads this")
-	ann.Want("bob: nobody reads this", "a line travels")
+	ann.Want("bob ✓: nobody reads this", "a line travels, and his key is bob's")
+	carl := start(t, "carl", "join", addr, "--nick", "carl", "--key", securitytest.KeyFile(t, bobKey))
+	ann.Want(`carl ("bob") joined`, "who has bob's key calls himself carl")
+	carl.Say("hello")
+	ann.Want(`carl ("bob"): hello`, "whose key it is stands beside the name")
 
 	for name, tt := range map[string]struct {
 		args []string
@@ -41,7 +45,7 @@ func TestSecured(t *testing.T) {
 		})
 	}
 	ann.Say("still here")
-	bob.Want("ann: still here", "the others have not noticed")
+	bob.Want("ann ✓: still here", "the others have not noticed")
 	host.Signal(unix.SIGINT)
 	for _, l := range host.Exit(0, "Ctrl-C") {
 		if strings.Contains(l, "eve joined") {
@@ -84,7 +88,7 @@ func TestRotation(t *testing.T) {
 	eve.Want("no key has this id", "the old key opens nothing")
 	eve.Exit(1, "an old key")
 	bob.Say("hello")
-	ann.Want("bob: hello", "who was connected still is")
+	ann.Want(`bob ("ann"): hello`, "who was connected still is")
 
 	// a mistake takes nothing away
 	if err := os.WriteFile(server, []byte("ann:oops\n"), 0o600); err != nil {

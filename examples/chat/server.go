@@ -56,11 +56,13 @@ type outcome struct {
 
 // peer is a connection and who speaks on it.
 type peer struct {
-	pid    *actor.PID
-	id     rdma.Handle
-	addr   rdma.Addr
-	source *source
-	member *room.Member // nil until its hello
+	pid  *actor.PID
+	id   rdma.Handle
+	addr rdma.Addr
+	// identity is whom the connection's key or certificate belongs to. "": it is not secured.
+	identity string
+	source   *source
+	member   *room.Member // nil until its hello
 	// lines beyond its pace: it does not get their credits back, so in the end it cannot send
 	retained []*rdma.Received
 	lines    [][]byte // not taken yet; the bytes of one line are shared by all members
@@ -154,7 +156,7 @@ func (s *server) request(ctx actor.Context, m *rdma.ConnectRequest) {
 	}
 	src.peers++
 	pid := ctx.Sender()
-	s.peers[pid.Id] = &peer{pid: pid, id: m.Ident(), addr: m.Peer, source: src}
+	s.peers[pid.Id] = &peer{pid: pid, id: m.Ident(), addr: m.Peer, identity: m.Identity, source: src}
 	ctx.Respond(&rdma.Accept{})
 }
 
@@ -224,7 +226,7 @@ func (s *server) handle(ctx actor.Context, p *peer, data []byte) {
 func (s *server) hello(ctx actor.Context, p *peer, l room.Line, err error) {
 	var out []room.Delivery
 	if err == nil {
-		p.member, out, err = s.rooms.Join(l.From, l.Room, p)
+		p.member, out, err = s.rooms.Join(l.From, p.identity, l.Room, p)
 	}
 	if err != nil {
 		ctx.Request(p.pid, rdma.NewSend(room.Line{Type: "refused", Text: err.Error()}.Encode()))
@@ -232,7 +234,7 @@ func (s *server) hello(ctx actor.Context, p *peer, l room.Line, err error) {
 		s.forget(ctx, p)
 		return
 	}
-	s.log.Info("joined", "nick", p.member.Nick, "room", p.member.Room.Name)
+	s.log.Info("joined", "nick", p.member.Nick, "identity", p.identity, "room", p.member.Room.Name)
 	s.deliver(ctx, out)
 }
 

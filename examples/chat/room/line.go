@@ -16,6 +16,8 @@ const (
 	MaxNick = 24   // bytes
 	MaxRoom = 32   // bytes
 	MaxText = 4096 // bytes of one line
+	// maxIdentity is how many bytes of an identity are shown.
+	maxIdentity = 64
 )
 
 // Lobby is the room that is always there.
@@ -26,10 +28,12 @@ const Lobby = "lobby"
 type Line struct {
 	Type string `json:"t"`
 	From string `json:"from,omitempty"`
-	To   string `json:"to,omitempty"`
-	Room string `json:"room,omitempty"`
-	Text string `json:"text,omitempty"`
-	Past bool   `json:"past,omitempty"` // from the room's history
+	// Identity is whom the key or certificate of From belongs to. The room sets it.
+	Identity string `json:"identity,omitempty"`
+	To       string `json:"to,omitempty"`
+	Room     string `json:"room,omitempty"`
+	Text     string `json:"text,omitempty"`
+	Past     bool   `json:"past,omitempty"` // from the room's history
 }
 
 // Encode returns the line as a JSON object.
@@ -54,6 +58,7 @@ func Decode(b []byte) (Line, error) {
 // Checked returns the line as Decode does. It is for lines that another codec has decoded.
 func (l Line) Checked() (Line, error) {
 	l.Type, l.From, l.To, l.Room, l.Text = Clean(l.Type), Clean(l.From), Clean(l.To), Clean(l.Room), Clean(l.Text)
+	l.Identity = truncate(l.Identity, maxIdentity)
 	if len(l.From) > MaxNick || len(l.To) > MaxNick || len(l.Room) > MaxRoom || len(l.Type) > MaxNick {
 		return Line{}, errors.New("a name is too long")
 	}
@@ -71,13 +76,26 @@ func (l Line) Show() string {
 	}
 	switch l.Type {
 	case "say":
-		return fmt.Sprintf("%s[%s] %s: %s", past, l.Room, l.From, l.Text)
+		return fmt.Sprintf("%s[%s] %s: %s", past, l.Room, Shown(l.From, l.Identity), l.Text)
 	case "private":
-		return fmt.Sprintf("(private) %s: %s", l.From, l.Text)
+		return fmt.Sprintf("(private) %s: %s", Shown(l.From, l.Identity), l.Text)
 	case "notice":
 		return "* " + l.Text
 	}
 	return ""
+}
+
+// Shown returns nick with what the key or certificate of its member proves: "ann ✓" if it belongs to
+// ann, and 'bob ("ann")' if it belongs to ann, who calls herself bob. Without an identity it returns
+// the nick alone. No nickname can look like the others, because none has a space.
+func Shown(nick, identity string) string {
+	switch identity {
+	case "":
+		return nick
+	case nick:
+		return nick + " ✓"
+	}
+	return fmt.Sprintf("%s (%+q)", nick, truncate(identity, maxIdentity))
 }
 
 // Notice is a line of a room to its members.

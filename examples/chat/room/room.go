@@ -15,9 +15,14 @@ const crowded = 100
 // Member is somebody in a room.
 type Member struct {
 	Nick string
-	Room *Room
-	Conn any // the connection, for whoever sends
+	// Identity is whom the member's key or certificate belongs to. "": nothing is proved.
+	Identity string
+	Room     *Room
+	Conn     any // the connection, for whoever sends
 }
+
+// Shown returns m's nickname with what is proved about it, as [Shown] does.
+func (m *Member) Shown() string { return Shown(m.Nick, m.Identity) }
 
 // Delivery is one line for one member.
 type Delivery struct {
@@ -43,7 +48,7 @@ func (r *Room) Len() int { return len(r.members) }
 // Enter brings m into the room. It gets a line that says where it is, and the room's history. The
 // others get a notice.
 func (r *Room) Enter(m *Member) []Delivery {
-	out := r.announce(m, "%s joined", m.Nick)
+	out := r.announce(m, "%s joined", m.Shown())
 	m.Room = r
 	others := Plural(len(r.members), "other")
 	r.members[m] = struct{}{}
@@ -65,7 +70,7 @@ func (r *Room) Return(m *Member, notice string) []Delivery {
 	if notice == "" {
 		return out
 	}
-	return append(out, r.announce(m, "%s %s", m.Nick, notice)...)
+	return append(out, r.announce(m, "%s %s", m.Shown(), notice)...)
 }
 
 // Exit takes m out of the room, and sends the others a notice that says why.
@@ -79,7 +84,7 @@ func (r *Room) Say(m *Member, text string, remember bool) []Delivery {
 	if text == "" {
 		return nil
 	}
-	l := Line{Type: "say", From: m.Nick, Room: r.Name, Text: text}
+	l := Line{Type: "say", From: m.Nick, Identity: m.Identity, Room: r.Name, Text: text}
 	if remember {
 		if len(r.history) == HistoryLen {
 			r.history = slices.Delete(r.history, 0, 1)
@@ -92,14 +97,14 @@ func (r *Room) Say(m *Member, text string, remember bool) []Delivery {
 // Renamed reports that m, who has been called old, has a new nickname.
 func (r *Room) Renamed(m *Member, old string) []Delivery {
 	out := []Delivery{m.you(), m.Notice("%s is now %s", old, m.Nick)}
-	return append(out, r.announce(m, "%s is now %s", old, m.Nick)...)
+	return append(out, r.announce(m, "%s is now %s", Shown(old, m.Identity), m.Shown())...)
 }
 
 // Who answers m who is in the room.
 func (r *Room) Who(m *Member) []Delivery {
 	var nicks []string
 	for m := range r.members {
-		nicks = append(nicks, m.Nick)
+		nicks = append(nicks, m.Shown())
 	}
 	slices.Sort(nicks)
 	return []Delivery{m.Notice("in %s: %s", r.Name, List(nicks))}

@@ -21,7 +21,7 @@ func heard(out []Delivery, nick string) []string {
 
 func enter(t *testing.T, r *Rooms, nick, room string) *Member {
 	t.Helper()
-	m, _, err := r.Join(nick, room, nil)
+	m, _, err := r.Join(nick, "", room, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,7 +49,7 @@ func TestRooms(t *testing.T) {
 		}
 	})
 	t.Run("a nickname is one's own", func(t *testing.T) {
-		if _, _, err := r.Join("ann", Lobby, nil); err == nil {
+		if _, _, err := r.Join("ann", "", Lobby, nil); err == nil {
 			t.Error("a second ann came in")
 		}
 		out := r.Receive(bob, Line{Type: "nick", Text: "ann"})
@@ -60,7 +60,7 @@ func TestRooms(t *testing.T) {
 	t.Run("a nickname that looks like somebody's is theirs", func(t *testing.T) {
 		// Cyrillic, Armenian, wide
 		for _, nick := range []string{"Ann", "\u0430nn", "a\u0578n", "ａnn"} {
-			if _, _, err := r.Join(nick, Lobby, nil); err == nil {
+			if _, _, err := r.Join(nick, "", Lobby, nil); err == nil {
 				t.Errorf("%+q came in beside ann", nick)
 			}
 			r.Receive(bob, Line{Type: "nick", Text: nick})
@@ -82,7 +82,7 @@ func TestRooms(t *testing.T) {
 		} {
 			m := enter(t, r, names[0], Lobby)
 			for _, nick := range names[1:] {
-				if _, _, err := r.Join(nick, Lobby, nil); err == nil {
+				if _, _, err := r.Join(nick, "", Lobby, nil); err == nil {
 					t.Errorf("%+q came in beside %+q", nick, names[0])
 				}
 				r.Receive(m, Line{Type: "nick", Text: nick})
@@ -133,7 +133,7 @@ func TestRooms(t *testing.T) {
 		r.Leave(m, "")
 	})
 	t.Run("who comes late hears the past", func(t *testing.T) {
-		_, out, err := r.Join("joe", Lobby, nil)
+		_, out, err := r.Join("joe", "", Lobby, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -339,7 +339,7 @@ func FuzzHello(f *testing.F) {
 		if err != nil {
 			return
 		}
-		m, _, err := NewRooms().Join(l.From, l.Room, nil)
+		m, _, err := NewRooms().Join(l.From, "", l.Room, nil)
 		if err != nil {
 			return
 		}
@@ -349,4 +349,60 @@ func FuzzHello(f *testing.F) {
 			}
 		}
 	})
+}
+
+// TestIdentities: what a member's key proves is shown beside the nickname, and cannot be claimed.
+func TestIdentities(t *testing.T) {
+	r := NewRooms()
+	join := func(nick, identity string) *Member {
+		m, _, err := r.Join(nick, identity, Lobby, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return m
+	}
+	reader := join("reader", "")
+	shown := func(out []Delivery) string {
+		for _, d := range out {
+			if d.To == reader {
+				l, err := Decode(d.Line.Encode()) // as its client gets it
+				if err != nil {
+					t.Fatal(err)
+				}
+				return l.Show()
+			}
+		}
+		return ""
+	}
+	for _, tt := range []struct{ nick, identity, want string }{
+		{"ann", "ann", "ann ✓"},
+		{"bob", "eve", `bob ("eve")`},
+		{"zoe", "", "zoe"},
+		{"dan", "dan\x1b[2J\u202e ✓", `dan ("dan\x1b[2J\u202e \u2713")`},
+		{"joe", strings.Repeat("j", 1000), `joe ("` + strings.Repeat("j", maxIdentity) + `")`},
+	} {
+		m := join(tt.nick, tt.identity)
+		forged := Line{From: "reader", Identity: "reader", Text: "hi"}
+		for typ, want := range map[string]string{"say": "[lobby] " + tt.want + ": hi", "private": "(private) " + tt.want + ": hi"} {
+			forged.Type, forged.To = typ, "reader"
+			if got := shown(r.Receive(m, forged)); got != want {
+				t.Errorf("%s of %s (%q): %q, want %q", typ, tt.nick, tt.identity, got, want)
+			}
+		}
+		if got, want := shown(r.Leave(m, "")), "* "+tt.want+" left"; got != want {
+			t.Errorf("%s (%q) leaves: %q, want %q", tt.nick, tt.identity, got, want)
+		}
+	}
+	ann := join("ann", "ann")
+	if got, want := shown(r.Receive(reader, Line{Type: "who"})), "* in lobby: ann ✓, reader"; got != want {
+		t.Errorf("who: %q, want %q", got, want)
+	}
+	if got, want := shown(r.Receive(ann, Line{Type: "nick", Text: "bob"})), `* ann ✓ is now bob ("ann")`; got != want {
+		t.Errorf("another name: %q, want %q", got, want)
+	}
+	for _, nick := range []string{"eve ✓", "eve✓", `eve ("ann")`, "eve\u00a0✓"} {
+		if _, _, err := r.Join(nick, "", Lobby, nil); err == nil {
+			t.Errorf("%q is a nickname", nick)
+		}
+	}
 }

@@ -31,13 +31,14 @@ func (r *Rooms) room(name string) *Room {
 // Len is the measure of what it costs to list the rooms.
 func (r *Rooms) Len() int { return len(r.rooms) }
 
-// Join lets somebody in. They get the room's history, and the others a notice.
-func (r *Rooms) Join(nick, room string, conn any) (*Member, []Delivery, error) {
+// Join lets somebody in. They get the room's history, and the others a notice. identity is whom
+// their key or certificate belongs to. "": nothing is proved.
+func (r *Rooms) Join(nick, identity, room string, conn any) (*Member, []Delivery, error) {
 	name, err := CheckName("room", room, MaxRoom)
 	if err != nil {
 		return nil, nil, err
 	}
-	m := &Member{Conn: conn}
+	m := &Member{Identity: identity, Conn: conn}
 	if err := r.directory.Take(m, nick); err != nil {
 		return nil, nil, err
 	}
@@ -59,7 +60,7 @@ func (r *Rooms) Leave(m *Member, why string) []Delivery {
 	if !r.directory.Give(m) {
 		return nil
 	}
-	return r.exit(m, "%s left%s", m.Nick, why)
+	return r.exit(m, "%s left%s", m.Shown(), why)
 }
 
 // Receive handles what m sent.
@@ -86,7 +87,7 @@ func (r *Rooms) private(m *Member, nick, text string) []Delivery {
 	if !ok {
 		return []Delivery{m.Notice("nobody here is called %s", nick)}
 	}
-	return []Delivery{{to, Line{Type: "private", From: m.Nick, To: to.Nick, Text: text}}}
+	return []Delivery{{to, Line{Type: "private", From: m.Nick, Identity: m.Identity, To: to.Nick, Text: text}}}
 }
 
 func (r *Rooms) rename(m *Member, nick string) []Delivery {
@@ -106,7 +107,7 @@ func (r *Rooms) move(m *Member, name string) []Delivery {
 	if to == m.Room {
 		return []Delivery{m.Notice("you are in %s already", to.Name)}
 	}
-	out := r.exit(m, "%s went to %s", m.Nick, to.Name)
+	out := r.exit(m, "%s went to %s", m.Shown(), to.Name)
 	return append(out, to.Enter(m)...)
 }
 
