@@ -39,7 +39,6 @@ func (l *link) leaveBehind() {
 // keep counts what waits, and returns how much of it may.
 func (l *link) keep(waits int64) (may int64) {
 	l.behind.bytes = l.host.leftovers.keep(l.behind.from, l.behind.bytes, waits)
-	l.p.behind.Store(l.behind.bytes > 0)
 	return l.behind.bytes
 }
 
@@ -59,23 +58,14 @@ func (l *link) back() {
 
 // leftovers is what waits of all peers that are not connected, by addresses. Any goroutine.
 type leftovers struct {
-	mu  sync.Mutex
-	all int64
-	of  map[netip.Addr]int64
+	mu    sync.Mutex
+	bytes fairshare.Amounts[netip.Addr]
 }
 
-// keep counts what a peer has, in place of what it had: wants, or as much as it may.
+// keep replaces the bytes that a peer had with wants, or with as many of them as it may have.
 func (s *leftovers) keep(from netip.Addr, had, wants int64) (may int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	others := s.of[from] - had
-	may = max(min(wants, had), min(wants, (leftMost-s.all+had-others)/2), 0)
-	if s.of == nil {
-		s.of = make(map[netip.Addr]int64)
-	}
-	s.all += may - had
-	if s.of[from] += may - had; s.of[from] == 0 {
-		delete(s.of, from)
-	}
-	return may
+	s.bytes.Most = leftMost
+	return s.bytes.Set(from, had, wants)
 }
