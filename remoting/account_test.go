@@ -1,6 +1,7 @@
 package remoting_test
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -55,10 +56,17 @@ func TestAccount(t *testing.T) {
 // Dead letters are of what this node's actors have sent, all of it: also the requests of futures,
 // and no Stop.
 func TestDeadLettersOfSent(t *testing.T) {
-	n, nobody := start(t, remoting.Config{Expose: everything, Patience: 100 * time.Millisecond}), actor.NewPID("127.0.0.1:1", "nobody")
+	sent := make(chan struct{})
+	n := start(t, remoting.Config{Expose: everything, Patience: 100 * time.Millisecond, Resolve: func(ctx context.Context, name string) (string, error) {
+		<-sent // the first dial fails when all are sent
+		return name, ctx.Err()
+	}})
+	nobody := actor.NewPID("127.0.0.1:1", "nobody")
 	n.sys.Root.Stop(nobody)
+	f := n.sys.Root.RequestFuture(nobody, text("x"), soon)
 	n.sys.Root.Send(nobody, text("x"))
-	if got, err := n.ask(nobody, text("x")); err == nil {
+	close(sent)
+	if got, err := remoting.Result(f); err == nil {
 		t.Error(got)
 	}
 	eventually(t, "they are not all dead letters", func() bool {

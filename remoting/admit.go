@@ -103,7 +103,7 @@ func (l *link) askAdmit(err *error, m any) {
 // opened begins to send.
 func (l *link) opened(ctx actor.Context) {
 	p := l.p
-	l.greeting, l.wasOpen = open, true
+	l.greeting = open
 	l.back()
 	l.in.inbox.MeterAgain()
 	l.in.forget() // Allow may think otherwise of another node of that name
@@ -111,6 +111,7 @@ func (l *link) opened(ctx actor.Context) {
 	p.mu.Lock()
 	unnamed := p.name == ""
 	p.name, p.who, p.most, p.state = l.who.Name, l.who, l.most, linkOpen
+	p.grants.Connected(l.who.Incarnation, l.who.At.Addr(), l.local.Now(), p.sendersLocked)
 	p.mu.Unlock()
 	l.count(false)
 	l.roster.proved(p.id)

@@ -47,8 +47,8 @@ type Config struct {
 	// addresses of the peer's name share it.
 	Patience time.Duration
 	// Peers is how many other nodes this one deals with at a time: 1,024. At most half of them have
-	// come by themselves and are connected or remembered, of one address as many as are left for
-	// all others. Of the nodes that this one has named itself as many are not connected.
+	// dialled before this one sent them anything, of one address as many as are left for all
+	// others. Of the nodes that this one has named itself as many are not connected.
 	Peers int
 	// MaxMessage is how large a message this node takes, in bytes, with its names: 4 MiB; at least
 	// 64 KiB. What a peer takes may be less or more.

@@ -66,18 +66,9 @@ func (l *link) consider(ctx actor.Context) {
 		ctx.Send(conn, &rdma.DestroyID{})
 	case waits:
 		l.await(ctx)
-	case conn == nil && !l.pausing && !l.remember(ctx) && l.behind.bytes == 0:
+	case conn == nil && !l.pausing && l.behind.bytes == 0:
 		l.finish(ctx)
 	}
-}
-
-// remember keeps the peer for a while after its last connection, with what it may answer.
-func (l *link) remember(ctx actor.Context) bool {
-	if l.wasOpen {
-		l.wasOpen, l.remembers = false, true
-		l.forget = rdma.After(ctx, l.host.cfg.Patience, &forgotten{})
-	}
-	return l.remembers
 }
 
 // finish ends the link if still nothing waits.

@@ -40,7 +40,7 @@ func (f *fuzzed) Receive(ctx actor.Context) {
 	f.l.up, f.l.greeting, f.l.who, f.l.most = f.up, open, Peer{Name: "fuzz:1"}, 1<<20
 	f.l.received(ctx, &rdma.Received{Data: m.bytes})
 	f.l.lost(ctx, nil)
-	f.l.up, f.l.greeting, f.l.out.first, f.l.remembers = nil, absent, nil, true
+	f.l.up, f.l.greeting, f.l.out.first, f.l.pausing = nil, absent, nil, true
 }
 
 // FuzzLink has an open link take any frame: it never panics, and what is kept for the peer stays

@@ -54,8 +54,14 @@ func meetFrom(t *testing.T, host, n *node, name string) *stranger {
 
 func meetWith(t *testing.T, host, n *node, name string, id rdma.IDConfig) *stranger {
 	t.Helper()
+	return meetAs(t, host, n, name, 7, id)
+}
+
+// meetAs connects an incarnation of a stranger.
+func meetAs(t *testing.T, host, n *node, name string, incarnation uint64, id rdma.IDConfig) *stranger {
+	t.Helper()
 	s := &stranger{
-		t: t, sys: host.sys, name: name, inc: 7, up: make(chan *reconnect.Up, 1), down: make(chan error, 64), in: make(chan []frame.Record, 1<<16),
+		t: t, sys: host.sys, name: name, inc: incarnation, up: make(chan *reconnect.Up, 1), down: make(chan error, 64), in: make(chan []frame.Record, 1<<16),
 	}
 	owner, err := host.sys.Root.SpawnNamed(actor.PropsFromFunc(s.receive, host.rt.OnLoop()), "stranger-"+name)
 	if err != nil {

@@ -15,14 +15,12 @@ type link struct {
 	in  receiving
 	out sending
 
-	busy      bool // it is in Receive
-	closing   bool // its reconnecting actor was asked to end
-	bye       bool // the node is shutting down, and what waits goes out first
-	leaving   bool // then, the peer's end of the connection is waited for
-	ended     bool
-	counted   bool // in roster.unconnected
-	wasOpen   bool // since it was remembered
-	remembers bool // what the peer may answer, for Patience
+	busy    bool // it is in Receive
+	closing bool // its reconnecting actor was asked to end
+	bye     bool // the node is shutting down, and what waits goes out first
+	leaving bool // then, the peer's end of the connection is waited for
+	ended   bool
+	counted bool // in roster.unconnected
 
 	conn     *actor.PID // the reconnecting actor that was heard of last
 	asking   int        // calls of Config.Admit that have not returned
@@ -31,7 +29,6 @@ type link struct {
 	timer    func()     // stops greetingTime; nil: it does not run
 	patience func()     // stops Patience; nil: it does not run
 	deadline func()     // stops overtime; nil: it does not run
-	forget   func()     // stops Patience since the last connection; nil: it does not run
 	pausing  bool       // no dial before paused comes
 	cause    error      // why this side ends the generation
 	behind   behind     // what the peer has left behind
@@ -52,7 +49,6 @@ type (
 	late       struct{ number uint64 } // greetingTime is over
 	overdue    struct{ number uint64 } // farewellTime is over
 	impatient  struct{}                // Patience is over
-	forgotten  struct{}                // Patience is over since the last connection
 	paused     struct{}                // the pause after a failed dial is over
 	leave      struct{ timeout time.Duration }
 	overtime   struct{}            // the time for leave is over
@@ -88,7 +84,7 @@ func (l *link) await(ctx actor.Context) {
 }
 
 func (l *link) stopTimers() {
-	for _, stop := range []*func(){&l.timer, &l.patience, &l.forget, &l.deadline} {
+	for _, stop := range []*func(){&l.timer, &l.patience, &l.deadline} {
 		if *stop != nil {
 			(*stop)()
 			*stop = nil

@@ -21,6 +21,7 @@ func (l *link) lost(ctx actor.Context, err error) {
 	futures := p.futures.TakeThose(func(r *tables.Request) bool { return !waiting[r.Packet] })
 	ours, theirs := p.watches.End()
 	spawns := p.spawns.End()
+	p.grants.Disconnected(l.local.Now())
 	p.purgeLocked()
 	p.counts.Unknown += uint64(l.out.posted.records)
 	if l.bye {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"github.com/rdmactor/rdmactor/remoting/internal/frame"
 	"github.com/rdmactor/rdmactor/remoting/internal/outbox"
 	"github.com/rdmactor/rdmactor/remoting/internal/tables"
 )
@@ -23,8 +24,6 @@ type peer struct {
 	from       netip.Addr    // a stranger's: whence it came first; zero: it is none
 	received   atomic.Uint64 // messages
 	unreported atomic.Uint64 // events and dead letters
-
-	behind atomic.Bool // it has left something behind
 
 	over atomic.Bool // as ended, for those who do not lock mu
 
@@ -72,18 +71,20 @@ func (p *peer) met() bool {
 	return p.most > 0
 }
 
-// idle reports whether nothing waits for it or of it, and it is not connected.
-func (p *peer) idle() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.conn == nil && !p.waitsLocked() && !p.behind.Load()
-}
-
 // waitsLocked reports whether something waits for the peer.
 func (p *peer) waitsLocked() bool { return !p.user.Empty() || !p.system.Empty() }
 
 // readyLocked reports whether something may be sent.
 func (p *peer) readyLocked() bool { return p.user.Ready() || !p.system.Empty() }
+
+// sendersLocked calls do for the local senders of queued messages.
+func (p *peer) sendersLocked(do func(sender string)) {
+	p.user.Each(func(r *frame.Record) {
+		if r.Sender.ID != "" && r.Sender.Address == "" {
+			do(r.Sender.ID)
+		}
+	})
+}
 
 func (p *peer) info() PeerInfo {
 	p.mu.Lock()

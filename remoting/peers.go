@@ -8,7 +8,6 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/rdmactor/rdmactor/actor/reconnect"
-	"github.com/rdmactor/rdmactor/internal/fairshare"
 	"github.com/rdmactor/rdmactor/remoting/internal/frame"
 	"github.com/rdmactor/rdmactor/remoting/internal/tables"
 )
@@ -42,7 +41,7 @@ func (r *roster) newLinkLocked(id uint64, name string, from netip.Addr) *peer {
 	r.links++
 	p := newPeer(r.host, id, r.links, name)
 	p.from, p.secret = from, r.rt.Scheduler().Uint64()
-	p.futures = tables.MakeFutures(p.secret)
+	p.futures, p.grants = tables.MakeFutures(p.secret), r.departed.Take(id)
 	l := newLink(r, p)
 	props := actor.PropsFromProducer(func() actor.Actor { return l }, r.rt.OnLoop(), resuming)
 	pid, err := r.sys.Root.SpawnNamed(props, r.own+"/link-"+strconv.FormatUint(r.links, 10))
@@ -59,10 +58,9 @@ func (r *roster) newLinkLocked(id uint64, name string, from netip.Addr) *peer {
 	return p
 }
 
-// A stranger is a peer that has come by itself, before this node has sent it anything. It is one
-// for as long as this node remembers it, connected or not. So who comes again and again, by names
-// that he invents, takes no places of the peers that this node sends to, and not all of the
-// strangers' either.
+// A stranger is a peer that has dialled before this node sent it anything. It is one until its link
+// ends. So a peer that dials under ever new names takes no places of the peers that this node sends
+// to, and not all places of strangers.
 
 // stranger is reconnect.PeersConfig.Unknown: a node that nobody here has sent anything has dialled.
 func (r *roster) stranger(s reconnect.Stranger) *actor.PID {
@@ -71,10 +69,7 @@ func (r *roster) stranger(s reconnect.Stranger) *actor.PID {
 	p, from := r.peers[s.Node], s.From.Addr()
 	switch {
 	case p != nil:
-	case r.closing || len(r.peers) >= r.cfg.Peers:
-		return nil
-	case !r.strangers.May(from, r.half()):
-		r.forgetOneLocked(from)
+	case r.closing || len(r.peers) >= r.cfg.Peers || !r.strangers.May(from, r.half()):
 		return nil
 	default:
 		p = r.newLinkLocked(s.Node, "", from)
@@ -86,18 +81,4 @@ func (r *roster) stranger(s reconnect.Stranger) *actor.PID {
 	}
 	r.connectLocked(p, "")
 	return p.conn
-}
-
-// forgetOneLocked has this node forget a stranger from an address that is only remembered, so that
-// another one finds a place when it dials again.
-func (r *roster) forgetOneLocked(from netip.Addr) {
-	var oldest *peer
-	for _, p := range r.peers {
-		if p.stranger() && fairshare.Network(p.from) == fairshare.Network(from) && p.idle() && (oldest == nil || p.number < oldest.number) {
-			oldest = p
-		}
-	}
-	if oldest != nil {
-		r.sys.Root.Send(oldest.link, &forgotten{})
-	}
 }

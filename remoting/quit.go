@@ -39,7 +39,13 @@ func (l *link) quit(ctx actor.Context) {
 }
 
 // endIf ends the link if that is allowed: nothing can be put any more.
-func (l *link) endIf(allowed func() bool) bool {
+func (l *link) endIf(allowed func() bool) (ended bool) {
+	kept := true // the grants
+	defer func() {
+		if !kept {
+			l.host.rt.Logger().Warn("remoting: no room to remember what a peer may still answer: its answers will be refused when it is back", "peer", l.whom().Name)
+		}
+	}()
 	r, p := l.roster, l.p
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -50,6 +56,9 @@ func (l *link) endIf(allowed func() bool) bool {
 	}
 	l.ended, p.ended = true, true
 	p.over.Store(true)
+	if !r.closing {
+		kept = r.departed.Keep(p.id, p.grants, l.local.Now())
+	}
 	p.grants = tables.Grants{} // a PID may keep the peer in memory
 	p.releaseLocked()
 	delete(r.peers, p.id)

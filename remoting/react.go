@@ -55,9 +55,6 @@ func (l *link) react(ctx actor.Context) {
 	case *paused:
 		l.pausing = false
 		l.consider(ctx)
-	case *forgotten:
-		l.remembers = false
-		l.consider(ctx)
 	case *stuck:
 		l.stuck(ctx)
 	case *spawned:

@@ -24,6 +24,7 @@ type roster struct {
 	ended     map[*peer]struct{} // not among these any more; their reporters are
 	forgotten Counts             // of those whose reporters have ended, too
 	strangers fairshare.Places   // of peers, those that are
+	departed  tables.Departed
 	named     tables.Named
 	unproved  tables.Unproved
 	links     uint64 // made so far

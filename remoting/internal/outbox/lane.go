@@ -126,6 +126,16 @@ func (l *Lane) numbers(to map[uint64]bool) {
 	}
 }
 
+// each calls do for each queued record. It closes the packet that is being filled.
+func (l *Lane) each(do func(*frame.Record)) {
+	if !l.open.IsZero() {
+		l.close()
+	}
+	for i := range l.full.Len() {
+		l.full.At(i).Each(do)
+	}
+}
+
 // Filter drops the records that are not to be kept. A packet keeps its number, and is none any more
 // if it has no records left.
 func (l *Lane) Filter(keep func(*frame.Record) bool) {

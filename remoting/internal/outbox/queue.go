@@ -248,6 +248,14 @@ func (q *Queue) Numbers() map[uint64]bool {
 	return all
 }
 
+// Each calls do for each queued record. Packets that Take has returned are not queued.
+func (q *Queue) Each(do func(*frame.Record)) {
+	q.common.each(do)
+	for _, o := range q.lanes {
+		o.each(do)
+	}
+}
+
 // Filter drops the records that are not to be kept. A packet keeps its number, and is none any more
 // if it has no records left.
 func (q *Queue) Filter(keep func(*frame.Record) bool) {

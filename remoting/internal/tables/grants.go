@@ -1,16 +1,20 @@
 package tables
 
 import (
+	"net/netip"
 	"reflect"
+	"time"
 	"weak"
 
 	"github.com/asynkron/protoactor-go/actor"
 )
 
 // Grants are the actors of this node that a peer may reach because they have sent it something as
-// its sender, or because they were spawned for it. It is bounded in bytes: actors that have stopped
-// make room, and no others. It belongs to the peer's mutex.
+// its sender, or because they were spawned for it. They hold for one incarnation of the peer, on all
+// its connections. It is bounded in bytes: actors that have stopped make room, and no others. It
+// belongs to the peer's mutex.
 type Grants struct {
+	peer    connection
 	last    string   // the latest sender: most messages are of one that has sent before ...
 	lastIs  identity // ... and what it was
 	of      map[string]grant
@@ -18,6 +22,40 @@ type Grants struct {
 	sweepAt int // how many there may be before actors that are gone are looked for
 	refused int // names, since that was done
 }
+
+// connection describes the latest connection of a peer.
+type connection struct {
+	known       bool // the peer was connected before
+	incarnation uint64
+	from        netip.Addr
+	ended       time.Time // zero: not yet
+}
+
+// AnswerTime is how long grants outlive the peer's last connection.
+const AnswerTime = time.Hour
+
+// over reports whether the connection ended more than AnswerTime ago.
+func (c *connection) over(now time.Time) bool {
+	return c.known && !c.ended.IsZero() && now.Sub(c.ended) > AnswerTime
+}
+
+// Connected notes the incarnation that is now connected. If it differs from the one before, or
+// AnswerTime is over, only the grants of senders with queued messages stay; waiting lists these.
+func (g *Grants) Connected(incarnation uint64, from netip.Addr, now time.Time, waiting func(do func(sender string))) {
+	if g.peer.known && g.peer.incarnation != incarnation || g.peer.over(now) {
+		before := g.of
+		*g = Grants{}
+		waiting(func(sender string) {
+			if to, ok := before[sender]; ok {
+				g.enter(sender, to)
+			}
+		})
+	}
+	g.peer = connection{known: true, incarnation: incarnation, from: from}
+}
+
+// Disconnected notes that the peer's connection has ended.
+func (g *Grants) Disconnected(now time.Time) { g.peer.ended = now }
 
 // Accesses are what a peer may do, a bit each.
 type Accesses uint8
@@ -101,19 +139,22 @@ func (g *Grants) room(id string, alive func(id string) bool) bool {
 func (g *Grants) Add(id string, p actor.Process, access Accesses) { g.add(id, p, access) }
 
 func (g *Grants) add(id string, p actor.Process, access Accesses) grant {
-	was, ok := g.of[id]
-	if !ok {
-		g.bytes += grantBytes + len(id)
-	}
-	if ok && was.to.is(p) {
+	if was, ok := g.of[id]; ok && was.to.is(p) {
 		access |= was.access
 	}
+	now := grant{identify(p), access}
+	g.enter(id, now)
+	return now
+}
+
+func (g *Grants) enter(id string, to grant) {
 	if g.of == nil {
 		g.of = make(map[string]grant)
 	}
-	now := grant{identify(p), access}
-	g.of[id] = now
-	return now
+	if _, ok := g.of[id]; !ok {
+		g.bytes += grantBytes + len(id)
+	}
+	g.of[id] = to
 }
 
 // Has reports whether something is granted to the process of a name.
