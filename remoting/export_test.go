@@ -13,3 +13,13 @@ func (n *Node) Blocked(name string) int {
 	defer p.mu.Unlock()
 	return p.user.Waiters()
 }
+
+// LeftMost bounds the bytes that wait of all peers that have left.
+const LeftMost = leftMost
+
+// Leftovers is how many there are.
+func (n *Node) Leftovers() int64 {
+	n.leftovers.mu.Lock()
+	defer n.leftovers.mu.Unlock()
+	return n.leftovers.bytes.Total()
+}

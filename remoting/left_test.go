@@ -1,6 +1,7 @@
 package remoting_test
 
 import (
+	"fmt"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -10,6 +11,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/rdmactor/rdmactor/remoting"
+	"github.com/rdmactor/rdmactor/remoting/internal/frame"
 )
 
 // What a node has received belongs to it: a slow actor gets all of it, although the node that has
@@ -64,4 +66,53 @@ func TestShutdownSaysWhatIsUnknown(t *testing.T) {
 	}
 	b.thaw()
 	a.close()
+}
+
+// What peers leave behind is bounded for all together, and one address leaves as much to others as
+// it takes. Each message is received, or refused and reported.
+func TestLeftoversAreBounded(t *testing.T) {
+	const peers, messages, size = 12, 96, 60 << 10
+	n := start(t, remoting.Config{Expose: everything})
+	var got, letters atomic.Int64
+	n.sys.EventStream.Subscribe(func(ev any) {
+		if l, ok := ev.(*actor.DeadLetterEvent); ok && l.PID.Id == "slow" {
+			letters.Add(1)
+		}
+	})
+	hold := make(chan struct{})
+	n.spawn("slow", func(ctx actor.Context) {
+		if _, ok := ctx.Message().(*wrapperspb.BytesValue); ok {
+			<-hold
+			got.Add(1)
+		}
+	}, n.rt.OffLoop())
+	record := frame.Record{
+		Kind: frame.KindUser, Target: "slow", Type: "google.protobuf.BytesValue", Body: marshalled(t, wrapperspb.Bytes(make([]byte, size))),
+	}
+	host := start(t, remoting.Config{})
+	for i := range peers {
+		s := meetFrom(t, host, n, fmt.Sprint("leaves:", i)).introduce()
+		for range messages {
+			s.say(record)
+		}
+		eventually(t, "not all is received", func() bool { peer := n.Peers()[len(n.Peers())-1]; return peer.Counts.Received == messages })
+		s.away()
+		eventually(t, "it does not leave", func() bool { return n.connected() == 0 })
+		if bytes := n.Leftovers(); bytes > remoting.LeftMost/2 {
+			t.Fatalf("peers of one address have left %d bytes", bytes)
+		}
+	}
+	if bytes := n.Leftovers(); bytes < remoting.LeftMost/4 {
+		t.Errorf("only %d bytes are kept", bytes)
+	}
+	close(hold)
+	eventually(t, "the links stay", func() bool { return len(n.Peers()) == 0 && n.Leftovers() == 0 })
+	eventually(t, "messages are neither received nor reported", func() bool {
+		_, c := n.Account()
+		return int64(c.Refused)+got.Load() == peers*messages && letters.Load()+int64(c.Unreported) >= int64(c.Refused)
+	})
+	if got.Load() == peers*messages {
+		t.Error("nothing was refused")
+	}
+	t.Logf("%d of %d received", got.Load(), peers*messages)
 }

@@ -15,7 +15,8 @@ import (
 type lane struct {
 	mu    sync.Mutex
 	queue ring.Ring[item]
-	busy  bool // there is a goroutine
+	bytes int64 // of the messages in queue
+	busy  bool  // there is a goroutine
 }
 
 // item is a message for a process.
@@ -23,6 +24,14 @@ type item struct {
 	message
 	process actor.Process
 	mark    *mark // of the Touch that the message is
+}
+
+// bytes is what the item counts as. Touches count as nothing.
+func (it *item) bytes() int64 {
+	if it.mark != nil {
+		return 0
+	}
+	return it.cost
 }
 
 // fewItems is how many an idle lane keeps memory for.
@@ -33,6 +42,7 @@ func (l *lane) push(it item) (start bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.queue.Push(it)
+	l.bytes += it.bytes()
 	start = !l.busy
 	l.busy = true
 	return start
@@ -49,7 +59,29 @@ func (l *lane) pop() (it item, ok bool) {
 		}
 		return it, false
 	}
-	return l.queue.Pop(), true
+	it = l.queue.Pop()
+	l.bytes -= it.bytes()
+	return it, true
+}
+
+// dropLast removes the item that was pushed last, unless the goroutine has taken it.
+func (l *lane) dropLast() (it item, ok bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.queue.Len() == 0 {
+		return it, false
+	}
+	it = *l.queue.At(l.queue.Len() - 1)
+	l.queue.DropLast()
+	l.bytes -= it.bytes()
+	return it, true
+}
+
+// backlog returns the bytes that the goroutine has not taken.
+func (l *lane) backlog() int64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.bytes
 }
 
 // take removes all that the goroutine has not begun with.
@@ -59,6 +91,7 @@ func (l *lane) take() (all []item) {
 	for l.queue.Len() > 0 {
 		all = append(all, l.queue.Pop())
 	}
+	l.bytes = 0
 	return all
 }
 

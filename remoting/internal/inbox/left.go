@@ -34,10 +34,10 @@ func (in *Inbox) Backlog() (bytes int64) {
 }
 
 func (l *line) backlog() int64 {
-	if r := l.route; r != nil && r.off && !r.lanes[0].idle() {
-		return l.bytes + r.inFlight() - r.forgotten
+	if l.route == nil {
+		return l.bytes
 	}
-	return l.bytes
+	return l.bytes + l.route.lanes[0].backlog()
 }
 
 // Trim refuses what waits until at most so many bytes do: first in the line with the most, that
@@ -45,7 +45,7 @@ func (l *line) backlog() int64 {
 func (in *Inbox) Trim(most int64) {
 	over := in.Backlog() - most
 	lines := slices.Clone(in.order)
-	slices.SortStableFunc(lines, func(a, b *line) int { return cmp.Compare(b.bytes, a.bytes) })
+	slices.SortStableFunc(lines, func(a, b *line) int { return cmp.Compare(b.backlog(), a.backlog()) })
 	for _, l := range lines {
 		for over > 0 && l.waiting.Len() > 0 {
 			m := *l.waiting.At(l.waiting.Len() - 1)
@@ -54,6 +54,16 @@ func (in *Inbox) Trim(most int64) {
 			in.pending -= m.cost
 			over -= m.cost
 			in.refuse(m, ErrLeft)
+		}
+		for over > 0 && l.route != nil {
+			it, ok := l.route.lanes[0].dropLast()
+			if !ok {
+				break
+			}
+			in.undo(l.route, it)
+			if over -= it.bytes(); it.mark == nil {
+				in.refuse(it.message, ErrLeft)
+			}
 		}
 	}
 }

@@ -63,3 +63,37 @@ func TestTrim(t *testing.T) {
 		}
 	})
 }
+
+// Trim keeps no more than it may, also of the messages for a target that blocks the goroutine that
+// sends them. It refuses the others, the last ones first.
+func TestTrimOfATargetThatBlocks(t *testing.T) {
+	inRig(t, Config{}, func(r *rig) {
+		gate := make(chan struct{})
+		p := r.add(&process{name: "a", do: func(any) { <-gate }})
+		r.deliver(p.pid(), 1000, notes(40)...)
+		const most = 10 << 10
+		r.do(func(in *Inbox) {
+			before := in.Backlog()
+			in.Trim(most)
+			if n := in.Backlog(); n > most || n < most-2000 || before < 39*1000 {
+				r.t.Errorf("%d bytes of %d are left", n, before)
+			}
+		})
+		n := len(r.refusals())
+		for i, f := range r.refusals() {
+			if f.msg.(*note).n != 39-i || !errors.Is(f.why, ErrLeft) {
+				r.t.Errorf("refused: %+v", f)
+			}
+		}
+		close(gate)
+		r.Advance(time.Second)
+		if got := len(p.notes()); n == 0 || got != 40-n {
+			r.t.Errorf("%d were refused, and %d of 40 received", n, got)
+		}
+		r.do(func(in *Inbox) {
+			if n := in.Backlog(); n != 0 {
+				r.t.Errorf("%d bytes are left", n)
+			}
+		})
+	})
+}
