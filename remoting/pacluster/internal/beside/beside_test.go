@@ -60,7 +60,7 @@ func TestBeside(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			got := make(map[string]outcome)
-			for _, r := range transports {
+			for _, r := range transports() {
 				t.Run(r.name, func(t *testing.T) { got[r.name] = run(t, r) })
 			}
 			ours, theirs := got["remoting"], got["protoactor"]

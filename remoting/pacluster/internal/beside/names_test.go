@@ -124,7 +124,7 @@ func silentFirst(t *testing.T, r transport) outcome {
 // Proto.Actor's remote. In package remoting it is another node's: its sender learns at once that it
 // was not reached, and the log says that another node answers (docs/remoting.md, "Where a node is").
 func TestAlias(t *testing.T) {
-	for _, r := range transports {
+	for _, r := range transports() {
 		t.Run(r.name, func(t *testing.T) {
 			var log logged
 			a, b := r.start(t, options{log: slog.New(slog.NewTextHandler(&log, nil))}), r.start(t, options{})

@@ -1,0 +1,5 @@
+//go:build !race
+
+package beside
+
+const raceDetector = false
