@@ -144,9 +144,6 @@ func (l *link) notProved(ctx actor.Context, err error) (first bool) {
 
 // closed takes note that the reconnecting actor has ended.
 func (l *link) closed(ctx actor.Context, m *reconnect.Closed) {
-	if l.greeting == open { // Down has not come
-		l.lost(ctx, m.Err)
-	}
 	l.p.mu.Lock()
 	if l.p.conn.Equal(ctx.Sender()) {
 		l.p.conn = nil

@@ -75,7 +75,7 @@ func (p *process) send(r *frame.Record, m *outgoing) {
 	for {
 		to, err := p.open()
 		if to != m.room {
-			m.giveBack(r.Size())
+			m.giveBack()
 		}
 		if err != nil {
 			p.roster.deadLetter(m)

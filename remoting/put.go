@@ -36,7 +36,7 @@ func (p *peer) put(r *frame.Record, m *outgoing) (v verdict, err error) {
 	size := r.Size()
 	p.mu.Lock()
 	first := m.room == p || !p.user.Waits(r.Target)
-	p.unreserveLocked(m, size)
+	p.unreserveLocked(m)
 	if v, err = p.putLocked(r, m, size, first); v == accepted {
 		p.unlock()
 		return v, nil
@@ -137,20 +137,20 @@ func (p *peer) awaitRoom(target string, size int, m *outgoing) {
 }
 
 // unreserveLocked gives back what is reserved for m here.
-func (p *peer) unreserveLocked(m *outgoing, size int) {
+func (p *peer) unreserveLocked(m *outgoing) {
 	if m.room == p {
 		m.room = nil
-		p.user.Unreserve(m.place, size)
+		p.user.Unreserve(m.place)
 		m.place = outbox.Place{}
 	}
 }
 
 // giveBack gives back what is reserved for m, wherever that is: it is not sent there.
-func (m *outgoing) giveBack(size int) {
+func (m *outgoing) giveBack() {
 	if p := m.room; p != nil {
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		p.unreserveLocked(m, size)
+		p.unreserveLocked(m)
 		p.releaseLocked()
 	}
 }

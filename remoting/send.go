@@ -84,18 +84,23 @@ func (out *sending) takeLocked() (ok bool) {
 
 // goneLocked gives up what a packet that was posted has taken of the queue.
 func (out *sending) goneLocked() {
-	p := out.p
-	switch {
-	case out.taken.IsZero():
+	if out.taken.IsZero() {
 		return
-	case out.taken.System:
-		p.system.Gone(&out.taken)
-	default:
-		p.user.Gone(&out.taken)
-		p.releaseLocked()
 	}
+	out.uncountLocked()
 	out.taken.Free()
 	out.taken = outbox.Packet{}
+}
+
+// uncountLocked returns the room of the packet that was taken to its lane.
+func (out *sending) uncountLocked() {
+	p := out.p
+	if out.taken.System {
+		p.system.Gone(&out.taken)
+		return
+	}
+	p.user.Gone(&out.taken)
+	p.releaseLocked()
 }
 
 // backLocked puts back what was taken and not posted.
@@ -170,9 +175,8 @@ func (out *sending) dropTooLarge(ctx actor.Context) {
 	p.mu.Lock()
 	number := out.taken.Number
 	futures := p.futures.TakeThose(func(r *tables.Request) bool { return r.Packet == number })
-	p.user.Gone(&out.taken)
+	out.uncountLocked()
 	p.counts.DeadLetters += uint64(out.taken.Records)
-	p.releaseLocked()
 	p.mu.Unlock()
 	out.host.notSent(futures)
 	out.report.notify(ctx, &Refused{Target: target, By: out.host.name, Err: ErrTooLarge})

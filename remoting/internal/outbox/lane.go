@@ -136,6 +136,16 @@ func (l *Lane) each(do func(*frame.Record)) {
 	}
 }
 
+// eachPacket calls do for each queued packet.
+func (l *Lane) eachPacket(do func(*Packet)) {
+	if !l.open.IsZero() {
+		do(&l.open)
+	}
+	for i := range l.full.Len() {
+		do(l.full.At(i))
+	}
+}
+
 // Filter drops the records that are not to be kept. A packet keeps its number, and is none any more
 // if it has no records left.
 func (l *Lane) Filter(keep func(*frame.Record) bool) {

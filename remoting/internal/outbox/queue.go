@@ -20,31 +20,24 @@ type Queue struct {
 	latest   uint64 // the number of the packet that has the latest record
 	common   Lane
 	shares   map[string]int // bytes in common for each target, of what was put while much waited
-	own      map[string]*own
-	lanes    []*own          // all of own, oldest first
-	names    int             // the bytes of their names
-	ready    ring.Ring[*own] // those that may be taken from, in turn, and perhaps others
+	own      lanes
+	ready    ring.Ring[*own] // lanes that may be taken from, in turn, and perhaps others
 	ownTurn  bool
 }
 
-// own is the lane of one target.
-type own struct {
-	Lane
-	target    string
-	after     uint64 // packets of the common lane with a number up to this one go first
-	metered   bool
-	allowance int // bytes that may be taken while it is metered
-	ready     bool
+// Place is reserved room.
+type Place struct {
+	lane *own
+	size int
 }
-
-// Place is where room is reserved.
-type Place struct{ lane *own }
 
 const (
 	// ownMost is how many targets have lanes of their own, and ownBytes how many bytes their names
 	// have. Targets beyond that are not metered.
 	ownMost  = 4096
 	ownBytes = 256 << 10
+	// partBytes is what it costs to count a target's bytes in the common lane, besides its name.
+	partBytes = 96
 	// Allowance is how many bytes Allow lets a metered target be sent, and what is left of a frame.
 	Allowance = 4 * FrameBytes
 )
@@ -73,7 +66,21 @@ func (q *Queue) lane(o *own) *Lane {
 }
 
 // Room reports whether a record of this size may wait, too, beside those that room is reserved for.
-func (q *Queue) Room(target string, size int) bool { return q.room(q.own[target], size) }
+func (q *Queue) Room(target string, size int) bool {
+	o := q.own.of[target]
+	if q.counts(o) {
+		size = q.withPart(target, size)
+	}
+	return q.room(o, size)
+}
+
+// counts reports whether what is put in a lane counts in shares.
+func (q *Queue) counts(o *own) bool { return o == nil && q.common.bytes > q.heavy() }
+
+// withPart adds the cost of a part to a record's size.
+func (q *Queue) withPart(target string, size int) int {
+	return min(size+partBytes+len(target), max(size, q.limit))
+}
 
 func (q *Queue) room(o *own, size int) bool {
 	left := q.limit - q.bytes - q.reserved
@@ -86,8 +93,8 @@ func (q *Queue) room(o *own, size int) bool {
 
 // Append adds a record, for which there must be room.
 func (q *Queue) Append(r *frame.Record, size int) error {
-	o := q.own[r.Target]
-	counts := o == nil && q.common.bytes > q.heavy()
+	o := q.own.of[r.Target]
+	counts := q.counts(o)
 	if counts && q.shares[r.Target]+size > q.heavy() {
 		o = q.separate(r.Target)
 		counts = o == nil
@@ -105,7 +112,7 @@ func (q *Queue) Append(r *frame.Record, size int) error {
 	if counts {
 		q.count(r.Target, n)
 	}
-	q.makeReady(o)
+	q.note(o)
 	return nil
 }
 
@@ -121,11 +128,13 @@ func (q *Queue) count(target string, n int) {
 		return
 	}
 	q.common.open.parts = append(parts, part{target, n})
+	q.bytes += partBytes + len(target)
 }
 
 // discount does the reverse for a packet.
 func (q *Queue) discount(p *Packet) {
 	for _, part := range p.parts {
+		q.bytes -= partBytes + len(part.target)
 		if left := q.shares[part.target] - part.bytes; left > 0 {
 			q.shares[part.target] = left
 		} else {
@@ -136,34 +145,23 @@ func (q *Queue) discount(p *Packet) {
 
 // separate gives a target a lane of its own; nil: there are too many.
 func (q *Queue) separate(target string) *own {
-	if len(q.lanes) >= ownMost || q.names+len(target) > ownBytes {
-		return nil
-	}
-	o := &own{Lane: MakeLane(q.limit), target: target, after: q.common.number}
-	if q.own == nil {
-		q.own = make(map[string]*own)
-	}
-	q.own[target] = o
-	q.lanes = append(q.lanes, o)
-	q.names += len(target)
-	return o
+	return q.own.add(target, q.limit, q.common.number)
 }
 
-// tidy takes a target's lane away that it does not need.
+// tidy removes a target's lane that is not needed.
 func (q *Queue) tidy(o *own) {
-	if o == nil || o.metered || o.bytes > 0 || o.reserved > 0 || o.Waiters() > 0 || q.own[o.target] != o {
+	if o != nil && !o.removed && !o.metered && o.bytes == 0 && o.reserved == 0 && o.Waiters() == 0 {
+		q.own.remove(o)
+	}
+}
+
+// note enters what has changed in a lane.
+func (q *Queue) note(o *own) {
+	if o == nil {
 		return
 	}
-	delete(q.own, o.target)
-	q.names -= len(o.target)
-	q.lanes = slices.DeleteFunc(q.lanes, func(l *own) bool { return l == o })
-}
-
-// may reports whether a lane may be taken from, as far as its target is concerned.
-func (o *own) may() bool { return !o.Empty() && (!o.metered || o.allowance > 0) }
-
-func (q *Queue) makeReady(o *own) {
-	if o != nil && !o.ready && o.may() {
+	q.own.count(o)
+	if !o.ready && o.may() {
 		o.ready = true
 		q.ready.Push(o)
 	}
@@ -190,13 +188,13 @@ func (q *Queue) Take() (p Packet, ok bool) {
 				continue
 			}
 			if !q.passed(o.after) {
-				q.makeReady(o)
+				q.note(o)
 				continue
 			}
 			p, ok = o.Take()
 			p.lane = o
 			o.allowance -= len(p.Bytes())
-			q.makeReady(o)
+			q.note(o)
 			q.ownTurn = false
 			return p, ok
 		}
@@ -208,7 +206,7 @@ func (q *Queue) Take() (p Packet, ok bool) {
 // Back puts a frame back that Take has taken.
 func (q *Queue) Back(p Packet) {
 	q.lane(p.lane).Back(p)
-	q.makeReady(p.lane)
+	q.note(p.lane)
 }
 
 // Gone says that a frame that Take has taken does not wait any more. It is the caller's to free.
@@ -220,19 +218,15 @@ func (q *Queue) Gone(p *Packet) {
 }
 
 // Empty reports whether nothing waits, apart from what Take has taken.
-func (q *Queue) Empty() bool {
-	return q.common.Empty() && !slices.ContainsFunc(q.lanes, func(o *own) bool { return !o.Empty() })
-}
+func (q *Queue) Empty() bool { return q.common.Empty() && q.own.filled == 0 }
 
 // Ready reports whether there is something to take.
-func (q *Queue) Ready() bool {
-	return !q.common.Empty() || len(q.lanes) > 0 && slices.ContainsFunc(q.lanes, (*own).may)
-}
+func (q *Queue) Ready() bool { return !q.common.Empty() || q.own.open > 0 }
 
 // Records is how many records wait, apart from what Take has taken.
 func (q *Queue) Records() (n int) {
 	n = q.common.Records()
-	for _, o := range q.lanes {
+	for o := range q.own.all {
 		n += o.Records()
 	}
 	return n
@@ -242,7 +236,7 @@ func (q *Queue) Records() (n int) {
 func (q *Queue) Numbers() map[uint64]bool {
 	all := make(map[uint64]bool)
 	q.common.numbers(all)
-	for _, o := range q.lanes {
+	for o := range q.own.all {
 		o.numbers(all)
 	}
 	return all
@@ -251,7 +245,7 @@ func (q *Queue) Numbers() map[uint64]bool {
 // Each calls do for each queued record. Packets that Take has returned are not queued.
 func (q *Queue) Each(do func(*frame.Record)) {
 	q.common.each(do)
-	for _, o := range q.lanes {
+	for o := range q.own.all {
 		o.each(do)
 	}
 }
@@ -259,10 +253,12 @@ func (q *Queue) Each(do func(*frame.Record)) {
 // Filter drops the records that are not to be kept. A packet keeps its number, and is none any more
 // if it has no records left.
 func (q *Queue) Filter(keep func(*frame.Record) bool) {
+	q.common.eachPacket(q.discount)
 	q.shares = nil
 	q.filter(&q.common, keep)
-	for _, o := range slices.Clone(q.lanes) {
+	for o := range q.own.all {
 		q.filter(&o.Lane, keep)
+		q.note(o)
 		q.tidy(o)
 	}
 }
@@ -273,73 +269,87 @@ func (q *Queue) filter(l *Lane, keep func(*frame.Record) bool) {
 	q.bytes += l.bytes - before
 }
 
-// Meter has nothing taken for a target but what Allow lets.
+// Meter holds back a target's packets until Allow.
 func (q *Queue) Meter(target string) {
-	o := q.own[target]
+	o := q.own.of[target]
 	if o == nil {
 		if o = q.separate(target); o == nil {
 			return
 		}
 	}
 	o.metered, o.allowance = true, 0
+	q.note(o)
 }
 
-// Allow lets a metered target be sent an Allowance.
+// Allow releases an Allowance of a metered target's packets.
 func (q *Queue) Allow(target string) {
-	if o := q.own[target]; o != nil && o.metered {
+	if o := q.own.of[target]; o != nil && o.metered {
 		o.allowance = Allowance
-		q.makeReady(o)
+		q.note(o)
 	}
 }
 
 // Free ends Meter.
 func (q *Queue) Free(target string) {
-	if o := q.own[target]; o != nil {
-		o.metered = false
-		q.makeReady(o)
-		q.tidy(o)
+	if o := q.own.of[target]; o != nil {
+		q.free(o)
 	}
+}
+
+func (q *Queue) free(o *own) {
+	o.metered = false
+	q.note(o)
+	q.tidy(o)
 }
 
 // FreeAll ends Meter for all targets: the connection has ended.
 func (q *Queue) FreeAll() {
-	for _, o := range slices.Clone(q.lanes) {
-		q.Free(o.target)
+	for o := range q.own.all {
+		q.free(o)
 	}
 }
 
 // Wait has a sender wait until there is room for so many bytes, which is reserved then: room is
 // closed.
 func (q *Queue) Wait(target string, size int) (room <-chan struct{}, at Place) {
-	o := q.own[target]
-	return q.lane(o).Wait(size), Place{o}
+	o := q.own.of[target]
+	if o == nil { // it may count when its turn has come
+		size = q.withPart(target, size)
+	} else if o.Waiters() == 0 {
+		q.own.blocked = append(q.own.blocked, o)
+	}
+	return q.lane(o).Wait(size), Place{o, size}
 }
 
 // Waits reports whether senders wait for room for a target's messages.
-func (q *Queue) Waits(target string) bool { return q.lane(q.own[target]).Waiters() > 0 }
+func (q *Queue) Waits(target string) bool { return q.lane(q.own.of[target]).Waiters() > 0 }
 
 // Waiters is how many senders wait for room.
 func (q *Queue) Waiters() (n int) {
 	n = q.common.Waiters()
-	for _, o := range q.lanes {
+	for _, o := range q.own.blocked {
 		n += o.Waiters()
 	}
 	return n
 }
 
-// Unreserve gives back what is reserved for one that was let go on.
-func (q *Queue) Unreserve(at Place, size int) {
-	q.lane(at.lane).Unreserve(size)
-	q.reserved -= size
+// Unreserve returns reserved room.
+func (q *Queue) Unreserve(at Place) {
+	q.lane(at.lane).Unreserve(at.size)
+	q.reserved -= at.size
 	q.tidy(at.lane)
 }
 
 // Release lets those go on who have room now, or all of them: the queue is of no more use.
 func (q *Queue) Release(all bool) {
 	q.release(nil, all)
-	for _, o := range q.lanes {
-		q.release(o, all)
+	if len(q.own.blocked) == 0 {
+		return
 	}
+	q.own.blocked = slices.DeleteFunc(q.own.blocked, func(o *own) bool {
+		q.release(o, all)
+		return o.Waiters() == 0
+	})
 }
 
 func (q *Queue) release(o *own, all bool) {
