@@ -1,6 +1,7 @@
 package pacluster
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/asynkron/protoactor-go/cluster"
@@ -10,7 +11,10 @@ import (
 // grain cannot be reached, because the member it was on is gone and the provider has not found that
 // yet, a request is tried again until its time is over. And what has failed on the way is an error,
 // also where Proto.Actor knows only values.
-type calls struct{ cluster.Context }
+type calls struct {
+	cluster.Context
+	halted func() bool
+}
 
 // patient are the options of a request that come before the caller's own.
 var patient = []cluster.GrainCallOption{
@@ -31,6 +35,9 @@ const (
 func (c calls) Request(identity, kind string, message any, opts ...cluster.GrainCallOption) (any, error) {
 	res, err := c.Context.Request(identity, kind, message, append(patient[:len(patient):len(patient)], opts...)...)
 	if err != nil {
+		if c.halted() {
+			err = fmt.Errorf("%w: %w", ErrSuspended, err)
+		}
 		return nil, err
 	}
 	if failed, ok := res.(error); ok {

@@ -26,9 +26,25 @@
 // activator of SpawnNamed. Config.Remoting.Expose adds the application's. A message from a member
 // by which one of Proto.Actor's own actors would panic is refused.
 //
-// A node that the provider has not found is blocked for ever by Proto.Actor. It loses its links,
-// cannot connect any more, and learns that: see Member.Expelled. So does the smaller part of a
-// cluster whose network was in two parts, within seconds after the parts meet again.
+// # Who is a member
+//
+// Proto.Actor blocks a member forever once a list of the provider's lacks it, and does not tell it.
+// Here each list goes through rules first, which all members evaluate alike:
+//
+//   - A member that the provider no longer lists, and that still answers over its link, stays one for
+//     10 s, so that it can register again after an outage of the provider. As long as half of the
+//     members or more are missing like that, none of them is removed.
+//   - A member that does not answer, that leaves, or whose process has gone is removed immediately.
+//   - A removed member is told, stops its grains and shuts itself down: see Member.Expelled. Of two
+//     sides that have removed each other, because the network was cut, the smaller one leaves, and of
+//     equal ones the side without the smallest name. If only some members cannot reach each other,
+//     they learn by gossip through the others that they have removed each other.
+//   - With Config.Contact, a member that does not reach the provider's server stops its grains within
+//     Config.TTL, unless all other members answer. It publishes Suspended, and Resumed if it is still
+//     a member when the server or all members answer again.
+//
+// Member.Members shows the state. Members are known by the ids of their actor systems: a process that
+// is restarted at the same address is another member.
 //
 // Requests to grains are tried again until their time is over while nobody has received them: so
 // they wait for the provider to find that a member is gone. One that was under way to a member that
@@ -63,9 +79,19 @@
 // the RDMA device of that pod is.
 //
 // zk's provider makes ids from names, so a process that takes a lost one's place there stays
-// blocked. While etcd is away, members stay members, and who is lost is not found; if it has lost
-// its data when it is back, its provider learns nothing any more: start the members again. Who does
-// not answer the automanaged provider for Silence is blocked, even if it would have answered later.
+// blocked. While etcd is away, members stay members, lost ones are not removed, and new ones cannot
+// join; if it has lost its data when it is back, its provider receives no lists: restart the
+// members. Its client waits longer between attempts to connect the longer etcd was away. A
+// member that has not registered again 10 s after half of the members have is removed; grpc's
+// backoff.Config in clientv3.Config.DialOptions bounds that wait. A member that does not answer the
+// automanaged provider for Silence, nor over its link, is blocked, even if it would have answered
+// later.
+//
+// Without Contact, a part of the cluster that is cut off goes on, and its grains are in both parts
+// until these meet again. With it, a grain can still run twice: while the stopped one finishes its
+// current message; if a member sees the server and all others do not, and a cut within the TTL
+// separates it from them; and if a process joins that sees the server while no older member does. A
+// lookup other than disthash has to stop its grains itself.
 //
 // Proto.Actor's cluster discards gRPC's log in the whole process, and has data races in itself; the
 // tests run every member in a process of its own.

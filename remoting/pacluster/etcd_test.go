@@ -39,8 +39,29 @@ const (
 	etcdLate = 3500 * time.Millisecond
 )
 
-// startEtcd starts Debian's etcd, and returns where it serves clients.
-func startEtcd(t *testing.T) string {
+// contact asks etcd, and is for a ttl that a busy machine keeps.
+func (p *process) contact() (ask func(context.Context) error, ttl time.Duration) {
+	c, err := clientv3.New(clientv3.Config{Endpoints: []string{p.role.Etcd}, DialTimeout: 5 * time.Second})
+	if err != nil {
+		return func(context.Context) error { return err }, 2 * etcdLate
+	}
+	return func(ctx context.Context) error {
+		_, err := c.Get(ctx, "x")
+		return err
+	}, 2 * etcdLate
+}
+
+// etcdServer is Debian's etcd.
+type etcdServer struct {
+	t    *testing.T
+	args []string
+	addr string // where it serves clients
+	log  bytes.Buffer
+	cmd  *exec.Cmd
+}
+
+// startEtcd starts etcd, which the test's end stops.
+func startEtcd(t *testing.T) *etcdServer {
 	t.Helper()
 	path, err := exec.LookPath("etcd")
 	if err != nil {
@@ -48,46 +69,96 @@ func startEtcd(t *testing.T) string {
 	}
 	addrs := freeAddrs(t, 2)
 	client, peer := "http://"+addrs[0], "http://"+addrs[1]
-	cmd := exec.Command(path, "--data-dir", t.TempDir(), "--listen-client-urls", client, "--advertise-client-urls", client,
-		"--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer, "--initial-cluster", "default="+peer)
-	var log bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &log, &log
-	cmd.SysProcAttr = &unix.SysProcAttr{Pdeathsig: unix.SIGKILL}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	s := &etcdServer{t: t, addr: addrs[0], args: []string{
+		path, "--data-dir", t.TempDir(), "--listen-client-urls", client, "--advertise-client-urls", client,
+		"--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer, "--initial-cluster", "default=" + peer,
+	}}
 	t.Cleanup(func() {
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
+		s.kill()
 		if t.Failed() {
-			t.Logf("etcd: %s", log.String())
+			t.Logf("etcd: %s", s.log.String())
 		}
 	})
-	c, err := clientv3.New(clientv3.Config{Endpoints: []string{addrs[0]}, DialTimeout: patience})
+	s.start()
+	s.client(func(ctx context.Context, c *clientv3.Client) {
+		for {
+			if _, err := c.Get(ctx, "x"); err == nil {
+				return
+			} else if ctx.Err() != nil {
+				t.Fatalf("etcd does not serve: %v", err)
+			}
+		}
+	})
+	return s
+}
+
+// start starts the process, also after a kill.
+func (s *etcdServer) start() {
+	s.t.Helper()
+	s.cmd = exec.Command(s.args[0], s.args[1:]...)
+	s.cmd.Stdout, s.cmd.Stderr = &s.log, &s.log
+	s.cmd.SysProcAttr = &unix.SysProcAttr{Pdeathsig: unix.SIGKILL}
+	if err := s.cmd.Start(); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+func (s *etcdServer) kill() {
+	_ = s.cmd.Process.Kill()
+	_ = s.cmd.Wait()
+}
+
+func (s *etcdServer) client(do func(context.Context, *clientv3.Client)) {
+	s.t.Helper()
+	c, err := clientv3.New(clientv3.Config{Endpoints: []string{s.addr}, DialTimeout: patience})
 	if err != nil {
-		t.Fatal(err)
+		s.t.Fatal(err)
 	}
 	defer c.Close()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	for {
-		if _, err := c.Get(ctx, "x"); err == nil {
-			return addrs[0]
-		} else if ctx.Err() != nil {
-			t.Fatalf("etcd does not serve: %v", err)
+	do(ctx, c)
+}
+
+// leases returns the leases of the members' keys, and those that have no key.
+func (s *etcdServer) leases() (keys, others map[clientv3.LeaseID]bool) {
+	s.t.Helper()
+	keys, others = make(map[clientv3.LeaseID]bool), make(map[clientv3.LeaseID]bool)
+	s.client(func(ctx context.Context, c *clientv3.Client) {
+		got, err := c.Get(ctx, "/rdmactor", clientv3.WithPrefix())
+		if err != nil {
+			s.t.Fatal(err)
 		}
+		for _, kv := range got.Kvs {
+			keys[clientv3.LeaseID(kv.Lease)] = true
+		}
+		all, err := c.Leases(ctx)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		for _, l := range all.Leases {
+			if !keys[l.ID] {
+				others[l.ID] = true
+			}
+		}
+	})
+	return keys, others
+}
+
+// etcdRoles are those of n members that etcd provides.
+func etcdRoles(t *testing.T, s *etcdServer, n int) []role {
+	t.Helper()
+	all := roles(t, n)
+	for i := range all {
+		all[i].Health, all[i].Etcd = nil, s.addr
 	}
+	return all
 }
 
 // With etcd as the provider, members need not know one another. Who is killed is found when its
 // lease ends, who leaves at once.
 func TestEtcd(t *testing.T) {
-	at := startEtcd(t)
-	all := roles(t, 3)
-	for i := range all {
-		all[i].Health, all[i].Etcd = nil, at
-	}
-	m := startAll(t, all...)
+	m := startAll(t, etcdRoles(t, startEtcd(t), 3)...)
 	ids := grainsAt(m[0], m[2].role.Name, 30)
 	m[2].Kill()
 	took := recovered(t, m[0].do("recover %s", strings.Join(ids, " ")))

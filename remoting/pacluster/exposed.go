@@ -21,7 +21,7 @@ const (
 // remote.SpawnNamed spawns is the child of the activator, which whoever has spawned it may stop.
 // Topics are grains. Subscribers are on the same member as the actor that delivers to them. Whoever
 // has sent something can be answered, so futures need no rule.
-func exposed(spawns bool) remoting.Expose {
+func exposed(id string, spawns bool) remoting.Expose {
 	e := remoting.Expose{
 		Reach: []string{
 			cluster.DefaultGossipActorName,
@@ -29,6 +29,7 @@ func exposed(spawns bool) remoting.Expose {
 			disthash.PartitionActivatorActorName + "/*",
 			cluster.PubSubDeliveryName,
 			eventStream,
+			presence(id),
 		},
 		Watch: []string{disthash.PartitionActivatorActorName + "/*"},
 	}

@@ -38,6 +38,10 @@ func TestExposed(t *testing.T) {
 		c.do("stop %s activator/Remote$greeter%d", other, i)
 		c.want("terminated ", "it was stopped")
 	}
+	id := m[0].do("id")
+	if got := m[1].do("touch %s %s", m[0].role.Name, presence(id)); got != "" {
+		t.Errorf("asked whether it is there, a member answers %q", got)
+	}
 	for _, c := range m {
 		c.until("red0,red1,red2", "get colour")
 		c.do("broadcast")
@@ -56,7 +60,7 @@ func TestExposed(t *testing.T) {
 			}
 		}
 	}
-	e := exposed(true)
+	e := exposed(id, true)
 	for access, rules := range map[string][]string{"reach": e.Reach, "watch": e.Watch, "stop": e.Stop, "spawn": e.Spawn} {
 		for _, rule := range rules {
 			prefix, star := strings.CutSuffix(rule, "*")
@@ -81,7 +85,7 @@ func keys(m map[string]bool) func(func(string) bool) {
 
 // Without kinds to spawn, the activator is not reached.
 func TestNothingToSpawn(t *testing.T) {
-	e := exposed(false)
+	e := exposed("x", false)
 	for _, rules := range [][]string{e.Reach, e.Watch, e.Stop} {
 		for _, rule := range rules {
 			if strings.HasPrefix(rule, activator) {

@@ -96,6 +96,7 @@ func TestFrozen(t *testing.T) {
 	m[2].Signal(unix.SIGCONT)
 	m[2].want("expelled", "the others refuse it")
 	t.Logf("it learns that after %v", time.Since(begun))
+	m[2].want("shut down", "it stops")
 	m[2].leaves()
 	for _, c := range m[:2] { // one of them may have had an answer just in time
 		c.knows(m[0].role.Name, m[1].role.Name)

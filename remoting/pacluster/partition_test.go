@@ -100,15 +100,20 @@ func (p *proxy) carry(c net.Conn) {
 	<-back
 }
 
-// A cluster whose network was in two parts is one again soon after: the members of the smaller part
-// learn that they are none any more, and nobody else does.
-func TestPartition(t *testing.T) {
-	all := roles(t, 3)
-	ways := make(map[[2]int][]*proxy)
+// network is the network of members that the automanaged provider finds, with a way for each two.
+type network map[[2]int][]*proxy
+
+// throughProxies has the members reach each other by ways that a test may cut.
+func throughProxies(t *testing.T, all []role) network {
+	t.Helper()
+	ways := make(network)
 	for i := range all {
 		all[i].Dial = map[string]string{all[i].Name: all[i].Name}
 	}
-	health := []string{all[0].Health[0], all[1].Health[0], all[2].Health[0]}
+	var health []string
+	for i := range all {
+		health = append(health, all[i].Health[0])
+	}
 	for i := range all {
 		all[i].Health = health[i : i+1 : i+1]
 		for j := range all {
@@ -121,19 +126,29 @@ func TestPartition(t *testing.T) {
 			ways[[2]int{min(i, j), max(i, j)}] = append(ways[[2]int{min(i, j), max(i, j)}], link, ask)
 		}
 	}
-	cut := func(cut bool) {
-		for _, pair := range [][2]int{{0, 1}, {0, 2}} {
-			for _, p := range ways[pair] {
-				p.set(cut)
-			}
+	return ways
+}
+
+// set cuts the ways between pairs of members, or makes them whole again.
+func (n network) set(cut bool, pairs ...[2]int) {
+	for _, pair := range pairs {
+		for _, p := range n[pair] {
+			p.set(cut)
 		}
 	}
+}
+
+// A cluster whose network was in two parts is one again soon after: the members of the smaller part
+// learn that they were removed, and no other member does.
+func TestPartition(t *testing.T) {
+	all := roles(t, 3)
+	ways := throughProxies(t, all)
 	m := startAll(t, all...)
 	names := []string{all[0].Name, all[1].Name, all[2].Name}
 	for i := range 10 {
 		m[i%3].do("where g%d", i)
 	}
-	cut(true)
+	ways.set(true, [2]int{0, 1}, [2]int{0, 2})
 	m[0].knows(names[0])
 	m[1].knows(names[1:]...)
 	m[2].knows(names[1:]...)
@@ -142,8 +157,9 @@ func TestPartition(t *testing.T) {
 			c.do("where g%d", i)
 		}
 	}
-	cut(false)
+	ways.set(false, [2]int{0, 1}, [2]int{0, 2})
 	m[0].want("expelled", "the larger part does not regard it as a member")
+	m[0].want("shut down", "it stops")
 	m[0].leaves()
 	again := start(t, all[0])
 	for _, c := range append(m[1:3:3], again) {
@@ -151,4 +167,34 @@ func TestPartition(t *testing.T) {
 		c.never("expelled", "it is in the larger part")
 	}
 	silent(m[1], m[2], again)
+}
+
+// If only two of three members cannot reach each other, one of the two leaves while the cut lasts:
+// else each would have the other's grains. It is the one whose side has the larger name.
+func TestPartialCut(t *testing.T) {
+	all := roles(t, 3)
+	ways := throughProxies(t, all)
+	m := startAll(t, all...)
+	for i := range 12 {
+		m[i%3].do("where g%d", i)
+	}
+	leaves, stays := 0, 1
+	leader := func(i int) string { return min(all[i].Name, all[2].Name) }
+	if leader(0) < leader(1) || leader(0) == leader(1) && all[0].Name < all[1].Name {
+		leaves, stays = 1, 0
+	}
+	ways.set(true, [2]int{0, 1})
+	m[leaves].want("expelled", "the other one has removed it")
+	m[leaves].want("shut down", "it stops")
+	for _, c := range []*child{m[stays], m[2]} {
+		c.knows(all[stays].Name, all[2].Name)
+		c.never("expelled", "its side stays")
+	}
+	for i := range 12 {
+		if a, b := m[stays].do("where g%d", i), m[2].do("where g%d", i); a != b {
+			t.Errorf("g%d is at %s and at %s", i, a, b)
+		}
+	}
+	m[leaves].leaves()
+	silent(m[stays], m[2])
 }

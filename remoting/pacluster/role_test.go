@@ -33,6 +33,7 @@ type role struct {
 	Name, Listen string
 	Health       []string // of all members, its own first
 	Etcd         string   // the provider is etcd, there
+	Contact      bool     // with etcd the contact is observed
 	Client       bool
 	Dial         map[string]string // names that are no addresses
 	Nosy         bool              // prints what peers want of its actors
@@ -102,6 +103,8 @@ func (p *process) run(ctx context.Context) error {
 				all = append(all, m.Address())
 			}
 			p.members.Store(new(sorted(all...)))
+		case *Suspended, *Resumed, *Expelled:
+			p.line("event %v", ev)
 		}
 	})
 	cfg, err := p.config(rt)
@@ -112,6 +115,10 @@ func (p *process) run(ctx context.Context) error {
 		return errors.Join(err, rt.Shutdown(context.Background()))
 	}
 	p.line("= member %s", p.sys.ID)
+	go func() {
+		<-p.m.completed
+		p.line("shut down")
+	}()
 	commands := make(chan string)
 	go func() {
 		for in := bufio.NewScanner(os.Stdin); in.Scan(); {
@@ -171,6 +178,9 @@ func (p *process) config(rt *rdma.Runtime) (Config, error) {
 	}
 	if p.role.Dial != nil {
 		cfg.Remoting.Resolve = func(_ context.Context, name string) (string, error) { return p.role.Dial[name], nil }
+	}
+	if p.role.Contact {
+		cfg.Contact, cfg.TTL = p.contact()
 	}
 	if p.role.Nosy {
 		cfg.Remoting.Allow = func(peer remoting.Peer, a remoting.Access, name string) error {
@@ -272,6 +282,27 @@ func (p *process) more(c []string) (string, error) {
 	case "ask": // address, id
 		res, err := remoting.Result(p.sys.Root.RequestFuture(actor.NewPID(c[1], c[2]), wrapperspb.String("hello"), patience))
 		return value[*wrapperspb.StringValue](res, err)
+	case "touch": // address, id
+		_, err := remoting.Result(p.sys.Root.RequestFuture(actor.NewPID(c[1], c[2]), &actor.Touch{}, patience))
+		return "", err
+	case "id":
+		return p.sys.ID, nil
+	case "twice": // whether two members have one address
+		list := p.m.Members()
+		for i, m := range list {
+			if slices.ContainsFunc(list[i+1:], func(o MemberInfo) bool { return o.Name == m.Name }) {
+				return "true", nil
+			}
+		}
+		return "false", nil
+	case "missing": // how many members the provider does not list
+		n := 0
+		for _, m := range p.m.Members() {
+			if m.Missing > 0 {
+				n++
+			}
+		}
+		return fmt.Sprint(n), nil
 	case "watch": // address, id
 		p.sys.Root.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {
 			switch m := ctx.Message().(type) {

@@ -19,8 +19,9 @@ import (
 // spawned stops when it is restarted.
 type serialized struct {
 	codec.Codec
-	spawn map[string]*actor.Props // the kinds that may be spawned
-	kinds []*cluster.Kind         // of grains that are here
+	spawn  map[string]*actor.Props // the kinds that may be spawned
+	kinds  []*cluster.Kind         // of grains that are here
+	halted func() bool             // no grain may be here
 }
 
 // Append implements codec.Codec.
@@ -80,6 +81,9 @@ func (s serialized) check(msg any) error {
 		}
 		ok = m.Subscribers != nil && !slices.ContainsFunc(m.Subscribers.Subscribers, s.elsewhere)
 	case *cluster.ActivationRequest:
+		if s.halted() {
+			return ErrSuspended
+		}
 		ok = m.ClusterIdentity != nil
 	case *cluster.GossipRequest:
 		ok = m.State != nil && whole(m.State)

@@ -12,7 +12,7 @@ import (
 	"github.com/rdmactor/rdmactor/codec"
 )
 
-var batches = serialized{Codec: codec.New()}
+var batches = serialized{Codec: codec.New(), halted: unhalted}
 
 // The batches of pub/sub are messages that Proto.Actor has in another form on the wire.
 func TestBatches(t *testing.T) {

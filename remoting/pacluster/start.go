@@ -23,6 +23,10 @@ import (
 // any more. A process that is started anew is another member.
 var ErrBlocked = errors.New("pacluster: it is no member any more")
 
+// ErrSuspended is why a member that was removed by others, or may have been, makes no grains and
+// finds none. See [Suspended] and [Expelled].
+var ErrSuspended = errors.New("pacluster: the member may have been removed by others")
+
 // ErrStarted: the actor system has a remote already.
 var ErrStarted = errors.New("pacluster: the actor system has a remote already, which would get the messages")
 
@@ -32,6 +36,14 @@ type Config struct {
 	Cluster string
 	// Provider says who the members are. [Automanaged] needs no server.
 	Provider cluster.ClusterProvider
+	// Contact asks the provider's server, such as etcd, whether it serves this node: for etcd, a Get
+	// that is not serializable. It is called on a goroutine, six times in a TTL. A member without
+	// contact that misses others stops its grains, see [Suspended]. nil: contact is not observed, and
+	// such a member goes on.
+	Contact func(ctx context.Context) error
+	// TTL is how long the provider's server keeps a member that it does not hear from, of its lease.
+	// It is needed with Contact.
+	TTL time.Duration
 	// Lookup says where grains are. nil: disthash, on all members. Another one may need more of
 	// Remoting.Expose.
 	Lookup cluster.IdentityLookup
@@ -58,12 +70,12 @@ type Member struct {
 	client   bool
 	shell    *shell
 	observer *eventstream.Subscription
-	blocked  atomic.Pointer[remote.BlockList] // nil: nobody is
-	size     atomic.Int64                     // members
-	departed departed
+	blocked  atomic.Pointer[remote.BlockList] // nil: none
+	governor *governor
 	// for place; nil: the lookup is not disthash
 	topologies chan *cluster.ClusterTopology
-	expel      sync.Once
+	present    *actor.PID  // see presence
+	suspended  atomic.Bool // it may have no grains for now
 	expelled   chan struct{}
 
 	started   chan struct{} // closed when Proto.Actor's cluster has started, or has not
@@ -84,16 +96,22 @@ func Start(ctx context.Context, sys *actor.ActorSystem, rt *rdma.Runtime, cfg Co
 		return nil, errors.New("pacluster: a Provider is needed")
 	case len(sys.ProcessRegistry.RemoteHandlers) > 0:
 		return nil, ErrStarted
+	case cfg.Contact != nil && cfg.TTL <= 0:
+		return nil, errors.New("pacluster: Contact needs a TTL")
+	case cfg.Contact == nil || cfg.Client: // which has no grains
+		cfg.TTL = 0
 	}
 	m := &Member{
 		sys: sys, client: cfg.Client, shell: &shell{},
 		expelled: make(chan struct{}), started: make(chan struct{}), leaving: make(chan struct{}), completed: make(chan struct{}),
 	}
+	m.governor = newGovernor(m, cfg.TTL)
 	node, err := remoting.Start(sys, rt, m.remoting(cfg))
 	if err != nil {
 		return nil, err
 	}
 	m.Node = node
+	m.governor.observe(func(r *rules, _ time.Duration) { r.name = node.Name() })
 	if err := m.join(ctx, cfg); err != nil {
 		end, cancel := context.WithTimeout(context.WithoutCancel(ctx), failedFor)
 		defer cancel()
@@ -109,16 +127,16 @@ const failedFor = 5 * time.Second
 // remoting is the node's configuration.
 func (m *Member) remoting(cfg Config) remoting.Config {
 	c := cfg.Remoting
-	c.Expose = both(exposed(len(cfg.Spawn) > 0), c.Expose)
+	c.Expose = both(exposed(m.sys.ID, len(cfg.Spawn) > 0), c.Expose)
 	if c.Codec == nil {
 		c.Codec = codec.New()
 	}
-	c.Codec = serialized{c.Codec, cfg.Spawn, cfg.Kinds}
+	c.Codec = serialized{c.Codec, cfg.Spawn, cfg.Kinds, m.halted}
 	c.Member = m.sys.ID
 	admit := c.Admit
 	c.Admit = func(p remoting.Peer) error {
 		if m.isBlocked(cfg.Cluster, p.Member) {
-			return refusal{&blocked{int(m.size.Load())}}
+			return refusal{&blocked{m.governor.ownSide()}}
 		}
 		if admit == nil {
 			return nil
@@ -145,10 +163,16 @@ func (m *Member) join(ctx context.Context, cfg Config) error {
 		m.topologies = make(chan *cluster.ClusterTopology)
 		go m.place()
 	}
-	options := append([]cluster.ConfigOption{cluster.WithKinds(cfg.Kinds...)}, cfg.Options...)
-	config := cluster.Configure(cfg.Cluster, cfg.Provider, cfg.Lookup, m.shell.config(m.Node.Name(), cfg.Spawn), options...)
+	if cfg.TTL > 0 {
+		go m.governor.watchContact(cfg.Contact, cfg.TTL)
+	}
+	// The provider and the rules find who is lost. A member that stood still for longer than the
+	// expiration would block all the others.
+	options := append([]cluster.ConfigOption{cluster.WithKinds(cfg.Kinds...), cluster.WithHeartbeatExpiration(never)}, cfg.Options...)
+	provider, lookup := observed{cfg.Provider, m.governor}, gated{cfg.Lookup, m.halted}
+	config := cluster.Configure(cfg.Cluster, provider, lookup, m.shell.config(m.Node.Name(), cfg.Spawn), options...)
 	stock := config.ClusterContextProducer
-	config.ClusterContextProducer = func(c *cluster.Cluster) cluster.Context { return calls{stock(c)} }
+	config.ClusterContextProducer = func(c *cluster.Cluster) cluster.Context { return calls{stock(c), m.halted} }
 	err := errors.New("it has ended its goroutine")
 	go func() {
 		defer close(m.started)
@@ -162,10 +186,14 @@ func (m *Member) join(ctx context.Context, cfg Config) error {
 	}
 }
 
+// never is longer than a process lives.
+const never = 1 << 62 * time.Nanosecond
+
 // startCluster calls functions of Proto.Actor's that panic.
 func (m *Member) startCluster(config *cluster.Config) {
 	m.Cluster = cluster.New(m.sys, config)
 	m.observer = m.sys.EventStream.Subscribe(m.observe)
+	m.present, _ = m.sys.Root.SpawnNamed(actor.PropsFromFunc(m.governor.receivePresence), presence(m.sys.ID)) // a name of its own
 	if m.client {
 		m.Cluster.StartClient()
 	} else {

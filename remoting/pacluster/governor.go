@@ -1,0 +1,243 @@
+package pacluster
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"github.com/asynkron/protoactor-go/cluster"
+
+	"github.com/rdmactor/rdmactor/remoting"
+)
+
+const (
+	// tickEvery is the interval at which the rules are looked at without news.
+	tickEvery = 100 * time.Millisecond
+	// askFor is how long a member may take to answer whether it is there.
+	askFor = 2 * time.Second
+	// gossipEvery is the interval at which the state of Proto.Actor's gossip is read.
+	gossipEvery = time.Second
+	// freshFor is the age up to which a heartbeat shows that a member lives. Each sends one every
+	// 300 ms.
+	freshFor = 5 * time.Second
+)
+
+// governor feeds the rules with observations, and carries out their decisions.
+type governor struct {
+	m       *Member
+	started time.Time
+	wake    chan struct{}
+
+	mu    sync.Mutex
+	rules *rules
+	now   decision // the latest
+}
+
+func newGovernor(m *Member, ttl time.Duration) *governor {
+	return &governor{m: m, started: time.Now(), wake: make(chan struct{}, 1), rules: newRules(m.sys.ID, "", ttl)}
+}
+
+// observe calls do with the rules.
+func (g *governor) observe(do func(r *rules, now time.Duration)) {
+	g.mu.Lock()
+	do(g.rules, time.Since(g.started))
+	g.mu.Unlock()
+	select {
+	case g.wake <- struct{}{}:
+	default:
+	}
+}
+
+// listed takes a list of the provider's.
+func (g *governor) listed(list cluster.Members) {
+	g.observe(func(r *rules, now time.Duration) { r.providerListed(now, list) })
+}
+
+// begin makes the members known that the provider listed when it started, and follows it from now.
+func (g *governor) begin(c *cluster.Cluster) {
+	if !g.apply(c) {
+		return
+	}
+	go g.run(c)
+	go g.readBlocked(c)
+	if !g.m.client {
+		go g.readGossip(c)
+	}
+}
+
+func (g *governor) run(c *cluster.Cluster) {
+	tick := time.NewTicker(tickEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+		case <-g.wake:
+		case <-g.m.leaving:
+			return
+		}
+		if !g.apply(c) {
+			return
+		}
+	}
+}
+
+// apply carries out a decision of the rules. It reports whether this member stays one.
+func (g *governor) apply(c *cluster.Cluster) bool {
+	g.mu.Lock()
+	now := time.Since(g.started)
+	d := g.rules.decide(now)
+	was, before := g.now.suspended, g.now.missing
+	g.now = d
+	g.mu.Unlock()
+	for _, m := range d.ask {
+		go g.ask(m, now)
+	}
+	switch {
+	case d.leave != nil:
+		g.m.expelBy(d.leave, len(d.members))
+		return false
+	case d.suspended != was:
+		g.m.suspend(d.suspended, g.silent())
+	}
+	g.m.logMissing(d.missing, before)
+	c.MemberList.UpdateClusterTopology(d.members)
+	return true
+}
+
+// presence returns the name of the actor that shows that a member is there. It ends when the member
+// begins to leave.
+func presence(id string) string { return "present-" + plainID(id) }
+
+// receivePresence takes note of questions, which Proto.Actor itself answers.
+func (g *governor) receivePresence(ctx actor.Context) {
+	if _, ok := ctx.Message().(*actor.Touch); ok {
+		g.observe(func(r *rules, now time.Duration) { r.presenceAsked(now) })
+	}
+}
+
+// ask asks a member whether it is there.
+func (g *governor) ask(m *cluster.Member, asked time.Duration) {
+	pid := actor.NewPID(m.Address(), presence(m.Id))
+	_, err := remoting.Result(g.m.sys.Root.RequestFuture(pid, &actor.Touch{}, askFor))
+	g.observe(func(r *rules, _ time.Duration) { r.memberAnswered(asked, m.Id, err == nil) })
+}
+
+// each calls do at an interval, until the member is shut down.
+func (g *governor) each(interval time.Duration, do func()) {
+	tick := time.NewTicker(interval)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			do()
+		case <-g.m.leaving:
+			return
+		}
+	}
+}
+
+// readBlocked takes note of the members that Proto.Actor has blocked.
+func (g *governor) readBlocked(c *cluster.Cluster) {
+	g.each(gossipEvery, func() {
+		if g.m.suspended.Load() { // a grain may have started just before
+			g.m.stopGrains()
+		}
+		for _, id := range c.Remote.BlockList().BlockedMembers().ToSlice() {
+			g.observe(func(r *rules, now time.Duration) { r.memberBlocked(now, id) })
+		}
+	})
+}
+
+// readGossip takes note of the members that have left, and of the others' lists. Each state is read
+// from the gossip actor, which may be busy.
+func (g *governor) readGossip(c *cluster.Cluster) {
+	g.each(gossipEvery, func() {
+		left, err := c.Gossip.GetState(cluster.GracefullyLeftKey)
+		if err != nil {
+			return
+		}
+		lists, err := c.Gossip.GetState(cluster.TopologyKey)
+		if err != nil {
+			return
+		}
+		beats, err := c.Gossip.GetState(cluster.HeartbeatKey)
+		if err != nil {
+			return
+		}
+		delete(lists, g.m.sys.ID)
+		delete(left, g.m.sys.ID)
+		for id := range left {
+			g.observe(func(r *rules, now time.Duration) { r.memberLeft(now, id) })
+		}
+		for id, kv := range lists {
+			g.readList(id, kv, beats[id])
+		}
+	})
+}
+
+// readList takes note of a member's list, if its latest heartbeat is fresh.
+func (g *governor) readList(id string, list, beat *cluster.GossipKeyValue) {
+	var t cluster.ClusterTopology
+	if beat == nil || list.Value.UnmarshalTo(&t) != nil || len(t.Members) == 0 {
+		return
+	}
+	if age := time.Since(time.UnixMilli(beat.LocalTimestampUnixMilliseconds)); age <= freshFor {
+		g.observe(func(r *rules, now time.Duration) { r.memberClaimed(now, overheard(id, g.m.sys.ID, &t, now-age)) })
+	}
+}
+
+// overheard returns the claim in a member's list.
+func overheard(by, self string, t *cluster.ClusterTopology, heard time.Duration) claim {
+	c := claim{by: by, excluded: true, heard: heard}
+	var ids, names []string
+	for _, m := range t.Members {
+		id := plainID(m.Id)
+		ids, names = append(ids, id), append(names, m.Address())
+		c.excluded = c.excluded && id != self
+		if id == by {
+			c.name = m.Address()
+		}
+	}
+	slices.Sort(ids)
+	c.list, c.side = strings.Join(ids, ","), side{size: len(ids), leader: slices.Min(names)}
+	return c
+}
+
+// watchContact asks the provider's server, until the member is shut down.
+func (g *governor) watchContact(contact func(context.Context) error, ttl time.Duration) {
+	g.each(ttl/6, func() {
+		asked := time.Since(g.started)
+		ctx, cancel := context.WithTimeout(context.Background(), ttl/3)
+		defer cancel()
+		if guarded(func() error { return contact(ctx) }) == nil {
+			g.observe(func(r *rules, _ time.Duration) { r.providerContacted(asked) })
+		}
+	})
+}
+
+// ownSide returns this member's side, for goodbyes.
+func (g *governor) ownSide() side {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.rules.ownSide(time.Since(g.started))
+}
+
+// lostAddresses returns where members were that have departed.
+func (g *governor) lostAddresses() []string {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.rules.lostAddresses()
+}
+
+// silent returns the names of the members that have not answered lately.
+func (g *governor) silent() (names []string) {
+	for _, m := range g.m.Members() {
+		if !m.Answers {
+			names = append(names, m.Name)
+		}
+	}
+	return names
+}

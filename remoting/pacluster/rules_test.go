@@ -1,0 +1,615 @@
+package pacluster
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/asynkron/protoactor-go/cluster"
+)
+
+// testTTL is the ttl of simulated members that observe their contact.
+const testTTL = 3 * time.Second
+
+// world simulates members with their provider, their network and the time. Ids are names with a
+// generation: "a1", "a2"; addresses are "a:1".
+type world struct {
+	t       *testing.T
+	now     time.Duration
+	nodes   map[string]*simulated
+	cut     func(a, b string) bool // the network between two nodes
+	blind   func(id string) bool   // no contact to the provider's server
+	listed  map[string]bool        // at the provider
+	contact bool                   // nodes observe it
+	each    bool                   // each node lists those that it reaches, as the automanaged provider does
+	reverse bool                   // the order in which nodes take their steps
+}
+
+type simulated struct {
+	r         *rules
+	at        string
+	frozen    bool
+	left      bool // shut down, or has no process any more
+	expelled  *claim
+	blocked   map[string]bool
+	latest    decision
+	announced map[string]string // its list, as others know it by gossip: id to address
+	suspended time.Duration     // since when
+}
+
+func newWorld(t *testing.T, ids ...string) *world {
+	w := &world{
+		t: t, nodes: make(map[string]*simulated), listed: make(map[string]bool),
+		cut: func(string, string) bool { return false }, blind: func(string) bool { return false },
+	}
+	for _, id := range ids {
+		w.listed[id] = true
+	}
+	for _, id := range ids {
+		w.add(id)
+	}
+	return w
+}
+
+func member(id string) *cluster.Member {
+	return &cluster.Member{Id: "test@" + id, Host: strings.TrimRight(id, "0123456789"), Port: 1}
+}
+
+func (w *world) add(id string) *simulated {
+	ttl := time.Duration(0)
+	if w.contact {
+		ttl = testTTL
+	}
+	n := &simulated{r: newRules(id, member(id).Address(), ttl), at: member(id).Address(), blocked: make(map[string]bool)}
+	w.nodes[id], w.listed[id] = n, true
+	return n
+}
+
+func (w *world) alive(id string) bool {
+	n := w.nodes[id]
+	return n != nil && !n.left && n.expelled == nil
+}
+
+// reaches reports whether a node answers another one's question.
+func (w *world) reaches(a, b string) bool {
+	return w.alive(b) && !w.nodes[b].frozen && !w.cut(a, b) && !w.cut(b, a) && !w.nodes[b].blocked[a] && !w.nodes[a].blocked[b]
+}
+
+// pass simulates some time, in steps.
+func (w *world) pass(d time.Duration) {
+	const step = 100 * time.Millisecond
+	for end := w.now + d; w.now < end; w.now += step {
+		ids := sortedKeys(w.nodes)
+		if w.reverse {
+			slices.Reverse(ids)
+		}
+		for _, id := range ids {
+			if n := w.nodes[id]; w.alive(id) && !n.frozen {
+				w.step(id, n)
+			}
+		}
+	}
+}
+
+func (w *world) step(id string, n *simulated) {
+	// what the provider shows this node
+	if !w.blind(id) {
+		var list cluster.Members
+		for _, other := range sortedKeys(w.nodes) {
+			if w.each && (other == id || w.alive(other) && !w.nodes[other].frozen && !w.cut(id, other)) || !w.each && w.listed[other] {
+				list = append(list, member(other))
+			}
+		}
+		n.r.providerListed(w.now, list)
+		n.r.providerContacted(w.now)
+	}
+	for other, o := range w.nodes {
+		switch {
+		case other == id || !w.alive(other) || o.frozen:
+		case w.cut(id, other) || w.cut(other, id):
+		case o.blocked[id]: // its goodbye
+			n.r.memberClaimed(w.now, claim{by: other, name: o.at, side: o.r.ownSide(w.now), told: true, excluded: true})
+		}
+		if w.hears(id, other) && o.announced != nil {
+			t := &cluster.ClusterTopology{}
+			for known := range o.announced {
+				t.Members = append(t.Members, member(known))
+			}
+			n.r.memberClaimed(w.now, overheard(other, id, t, w.now))
+		}
+	}
+	n.latest = n.r.decide(w.now)
+	for _, m := range n.latest.ask {
+		other := plainID(m.Id)
+		n.r.memberAnswered(w.now, m.Id, w.reaches(id, other))
+		if w.reaches(id, other) {
+			w.nodes[other].r.presenceAsked(w.now)
+		}
+	}
+	n.announced = make(map[string]string)
+	for _, m := range n.latest.members {
+		n.announced[plainID(m.Id)] = m.Address()
+	}
+	for _, s := range n.r.departed {
+		n.blocked[plainID(s.member.Id)] = true
+	}
+	if !n.latest.suspended {
+		n.suspended = w.now
+	}
+	if n.latest.leave != nil {
+		for other, o := range w.nodes {
+			if w.hears(other, id) {
+				o.r.memberLeft(w.now, id)
+			}
+		}
+		n.expelled = n.latest.leave
+		delete(w.listed, id)
+	}
+}
+
+// hears reports whether a node gets another's gossip, directly or by a third one.
+func (w *world) hears(id, from string) bool {
+	if from == id || !w.alive(from) || w.nodes[from].frozen {
+		return false
+	}
+	if w.reaches(id, from) {
+		return true
+	}
+	for _, via := range sortedKeys(w.nodes) {
+		if via != id && via != from && w.reaches(id, via) && w.reaches(via, from) {
+			return true
+		}
+	}
+	return false
+}
+
+// want checks the outcome: the members that are left, which all know each other.
+func (w *world) want(ids ...string) {
+	w.t.Helper()
+	var left []string
+	for _, id := range sortedKeys(w.nodes) {
+		if w.alive(id) {
+			left = append(left, id)
+		}
+	}
+	if !slices.Equal(left, ids) {
+		w.t.Errorf("after %v the members are %v, want %v", w.now, left, ids)
+	}
+	for _, id := range left {
+		if known := sortedKeys(w.nodes[id].announced); !w.nodes[id].frozen && !slices.Equal(known, ids) {
+			w.t.Errorf("after %v %s knows %v, want %v", w.now, id, known, ids)
+		}
+	}
+}
+
+// The outcomes of what happens to providers, members and networks.
+func TestRules(t *testing.T) {
+	abc := []string{"a1", "b1", "c1"}
+	split := func(sides ...string) func(a, b string) bool {
+		return func(a, b string) bool {
+			return !slices.ContainsFunc(sides, func(s string) bool { return strings.Contains(s, a[:1]) && strings.Contains(s, b[:1]) })
+		}
+	}
+	whole := func(string, string) bool { return false }
+	for name, tt := range map[string]struct {
+		ids  []string
+		each bool
+		run  func(w *world)
+		want []string
+	}{
+		"a member is killed": {ids: abc, run: func(w *world) {
+			w.nodes["b1"].left = true
+			delete(w.listed, "b1")
+			w.pass(time.Second)
+		}, want: []string{"a1", "c1"}},
+		"a member leaves and is not listed for a moment": {ids: abc, run: func(w *world) {
+			delete(w.listed, "b1")
+			w.pass(3 * time.Second)
+			w.listed["b1"] = true
+			w.pass(time.Minute)
+		}, want: abc},
+		"a member is not listed for good": {ids: abc, run: func(w *world) {
+			delete(w.listed, "b1")
+			w.pass(time.Minute)
+		}, want: []string{"a1", "c1"}},
+		"all are removed one after the other and return late": {ids: abc, run: func(w *world) {
+			for _, id := range abc {
+				delete(w.listed, id)
+				w.pass(500 * time.Millisecond)
+			}
+			w.pass(2 * time.Minute)
+			for _, id := range abc {
+				w.listed[id] = true
+				w.pass(3 * time.Second)
+			}
+			w.pass(time.Minute)
+		}, want: abc},
+		"a member is frozen and given up": {ids: abc, run: func(w *world) {
+			w.nodes["b1"].frozen = true
+			delete(w.listed, "b1")
+			w.pass(30 * time.Second)
+			w.nodes["b1"].frozen = false
+			w.pass(10 * time.Second)
+		}, want: []string{"a1", "c1"}},
+		"a member restarts at its address and is frozen then": {ids: abc, run: func(w *world) {
+			w.nodes["c1"].left = true
+			w.add("c2") // joined before c1 has left
+			w.pass(3 * time.Second)
+			delete(w.listed, "c1")
+			w.pass(10 * time.Second)
+			w.nodes["c2"].frozen = true
+			delete(w.listed, "c2")
+			w.pass(30 * time.Second)
+			w.nodes["c2"].frozen = false
+			w.pass(time.Minute)
+		}, want: []string{"a1", "b1"}},
+		"another member is frozen after a restart": {ids: abc, run: func(w *world) {
+			w.nodes["c1"].left = true
+			w.add("c2")
+			w.pass(3 * time.Second)
+			delete(w.listed, "c1")
+			w.pass(10 * time.Second)
+			w.nodes["b1"].frozen = true // its view has c2
+			delete(w.listed, "b1")
+			w.pass(30 * time.Second)
+			w.nodes["b1"].frozen = false
+			w.pass(time.Minute)
+		}, want: []string{"a1", "c2"}},
+		"two parts meet again": {ids: abc, each: true, run: func(w *world) {
+			w.cut = split("a", "bc")
+			w.pass(20 * time.Second)
+			w.cut = whole
+			w.pass(10 * time.Second)
+		}, want: []string{"b1", "c1"}},
+		"two equal parts meet again": {ids: []string{"a1", "b1", "c1", "d1"}, each: true, run: func(w *world) {
+			w.cut = split("ad", "bc")
+			w.pass(20 * time.Second)
+			w.cut = whole
+			w.pass(10 * time.Second)
+		}, want: []string{"a1", "d1"}},
+		"three parts meet again": {ids: []string{"a1", "b1", "c1", "d1", "e1"}, each: true, run: func(w *world) {
+			w.cut = split("ad", "b", "ce")
+			w.pass(20 * time.Second)
+			w.cut = whole
+			w.pass(20 * time.Second)
+		}, want: []string{"a1", "d1"}},
+		"two of three are cut from each other": {ids: abc, each: true, run: func(w *world) {
+			w.cut = split("ac", "bc")
+			w.pass(20 * time.Second)
+		}, want: []string{"a1", "c1"}},
+		"one of five is cut from two": {ids: []string{"a1", "b1", "c1", "d1", "e1"}, each: true, run: func(w *world) {
+			w.cut = split("ade", "bcde")
+			w.pass(20 * time.Second)
+		}, want: []string{"b1", "c1", "d1", "e1"}},
+	} {
+		for _, reverse := range []bool{false, true} {
+			t.Run(fmt.Sprint(name, " reverse=", reverse), func(t *testing.T) {
+				w := newWorld(t, tt.ids...)
+				w.each, w.reverse = tt.each, reverse
+				w.pass(10 * time.Second)
+				w.want(tt.ids...)
+				tt.run(w)
+				w.want(tt.want...)
+			})
+		}
+	}
+}
+
+// What a member makes of another one's claim to have removed it.
+func TestRulesClaims(t *testing.T) {
+	told := func(by string, size int, settled bool) claim {
+		return claim{by: by, name: by + ":1", side: side{size: size, leader: by, settled: settled}, told: true, excluded: true}
+	}
+	gossip := func(by string, heard time.Duration, list ...string) claim {
+		topology := &cluster.ClusterTopology{}
+		for _, id := range list {
+			topology.Members = append(topology.Members, member(id))
+		}
+		return overheard(by, "c1", topology, heard)
+	}
+	const second = time.Second
+	for name, tt := range map[string]struct {
+		claim  func(now time.Duration) *claim
+		leaves time.Duration // 0: it stays
+		knows  string        // in the end
+	}{
+		"settled and of all others": {
+			claim:  func(time.Duration) *claim { return new(told("b1", 3, true)) },
+			leaves: 2 * second, knows: "a1 b1 c1 d1",
+		},
+		"unsettled at first": {
+			claim:  func(now time.Duration) *claim { return new(told("b1", 3, now > 5*second)) },
+			leaves: 5 * second, knows: "a1 b1 c1 d1",
+		},
+		"of a member that has removed all": {
+			claim: func(time.Duration) *claim { return new(told("b1", 1, true)) }, knows: "a1 c1 d1",
+		},
+		"by gossip of a member that never knew this one": {
+			claim: func(now time.Duration) *claim { return new(gossip("b1", now, "a1", "b1", "d1")) }, knows: "a1 b1 c1 d1",
+		},
+		"by gossip of a member that knew this one": {
+			claim: func(now time.Duration) *claim {
+				if now < second {
+					return new(gossip("b1", now, "a1", "b1", "c1", "d1"))
+				}
+				return new(gossip("b1", now, "a1", "b1", "d1"))
+			},
+			leaves: 11 * second, knows: "a1 b1 c1 d1",
+		},
+		"by gossip that ends, of a member that may have ended": {
+			claim: func(now time.Duration) *claim {
+				switch {
+				case now < second:
+					return new(gossip("b1", now, "a1", "b1", "c1", "d1"))
+				case now < 8*second:
+					return new(gossip("b1", now, "a1", "b1", "d1"))
+				}
+				return nil
+			},
+			knows: "a1 b1 c1 d1",
+		},
+		"by gossip of the time before a goodbye": {
+			claim: func(now time.Duration) *claim {
+				if now == 0 {
+					return new(told("b1", 3, true))
+				}
+				return new(gossip("b1", now, "a1", "b1", "c1", "d1"))
+			},
+			leaves: 2 * second, knows: "a1 b1 c1 d1",
+		},
+		"of a member that is not known": {
+			claim: func(time.Duration) *claim { return new(told("x1", 3, true)) }, knows: "a1 b1 c1 d1",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRules("c1", "c:1", 0)
+			r.providerListed(0, cluster.Members{member("a1"), member("b1"), member("c1"), member("d1")})
+			const since = 10 * time.Second
+			r.decide(since)
+			var left, now time.Duration
+			for ; now < 30*second && left == 0; now += 100 * time.Millisecond {
+				if c := tt.claim(now); c != nil {
+					if !c.told {
+						c.heard += since
+					}
+					r.memberClaimed(since+now, *c)
+				}
+				d := r.decide(since + now)
+				for _, m := range d.ask { // b1 refuses this member
+					r.memberAnswered(since+now, m.Id, plainID(m.Id) != "b1")
+				}
+				if d.leave != nil {
+					left = now
+				}
+			}
+			if got := left.Round(second); got != tt.leaves {
+				t.Errorf("it leaves after %v, want %v", left, tt.leaves)
+			}
+			if got := strings.Join(sortedKeys(r.members), " "); got != tt.knows {
+				t.Errorf("it knows %s, want %s", got, tt.knows)
+			}
+		})
+	}
+}
+
+// A member that was removed claims the same of this one. The claim counts if both lists have settled,
+// if it is later than the removal, and if the other has not left or is wrong by the provider's list.
+func TestRulesDeparted(t *testing.T) {
+	const second = time.Second
+	list := func(ids ...string) (all cluster.Members) {
+		for _, id := range ids {
+			all = append(all, member(id))
+		}
+		return all
+	}
+	larger := &cluster.ClusterTopology{Members: list("a1", "b1", "d1")}
+	for name, tt := range map[string]struct {
+		ttl    time.Duration
+		gossip bool
+		heard  time.Duration // after the removal
+		at     time.Duration // when it is judged
+		before func(r *rules)
+		leaves bool
+	}{
+		"both have settled":         {at: 3 * second, leaves: true},
+		"not settled yet":           {at: second},
+		"by gossip":                 {gossip: true, heard: 3 * second, at: 3 * second, leaves: true},
+		"by gossip that is too old": {gossip: true, heard: second, at: 2 * second},
+		"it has left":               {at: 3 * second, before: func(r *rules) { r.memberLeft(10*second, "b1") }},
+		"the provider knows better": {at: 3 * second, ttl: 30 * second, before: func(r *rules) { r.providerContacted(12 * second) }},
+		"without contact":           {at: 3 * second, ttl: 3 * second, leaves: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRules("c1", "c:1", tt.ttl)
+			r.providerListed(0, list("b1", "c1"))
+			r.decide(0)
+			r.providerListed(10*second, list("c1"))
+			r.memberAnswered(10*second, "b1", false)
+			if d := r.decide(10 * second); len(d.members) != 1 {
+				t.Fatalf("the members are %v", d.members)
+			}
+			if tt.before != nil {
+				tt.before(r)
+			}
+			c := claim{by: "b1", name: "b:1", side: side{size: 3, leader: "a:1", settled: true}, told: true, excluded: true}
+			if tt.gossip {
+				c = overheard("b1", "c1", larger, 10*second+tt.heard)
+			}
+			r.memberClaimed(10*second+tt.at, c)
+			if tt.gossip { // its list settles
+				tt.at += 2*second - 100*time.Millisecond
+				r.memberClaimed(10*second+tt.at, c)
+				tt.at += 100 * time.Millisecond
+				c.heard += 2 * second
+				r.memberClaimed(10*second+tt.at, c)
+			}
+			if d := r.decide(10*second + tt.at); (d.leave != nil) != tt.leaves {
+				t.Errorf("it leaves because of %+v", d.leave)
+			}
+		})
+	}
+}
+
+// A process that is listed at a member's address takes its place, even if the member seems to answer.
+func TestRulesReplaced(t *testing.T) {
+	r := newRules("a1", "a:1", 0)
+	r.providerListed(0, cluster.Members{member("a1"), member("b1")})
+	r.providerListed(1, cluster.Members{member("a1"), member("b2")})
+	r.memberAnswered(2, "b1", true)
+	if d := r.decide(2); len(d.members) != 2 || d.members[1].Id != member("b2").Id {
+		t.Errorf("the members are %v", d.members)
+	}
+}
+
+// A member that the provider's server and some members cannot reach stops its grains within the ttl,
+// and has some again only if it is still a member. An outage of the server alone stops none.
+func TestRulesContact(t *testing.T) {
+	abc := []string{"a1", "b1", "c1"}
+	begin := func(t *testing.T) *world {
+		w := newWorld(t)
+		w.contact = true
+		for _, id := range abc {
+			w.add(id)
+		}
+		w.pass(10 * time.Second)
+		w.want(abc...)
+		return w
+	}
+	suspended := func(w *world) (ids []string) {
+		for _, id := range sortedKeys(w.nodes) {
+			if w.alive(id) && w.nodes[id].latest.suspended {
+				ids = append(ids, id)
+			}
+		}
+		return ids
+	}
+	t.Run("outage", func(t *testing.T) {
+		w := begin(t)
+		w.blind = func(string) bool { return true }
+		for range 1000 {
+			w.pass(100 * time.Millisecond)
+			if ids := suspended(w); ids != nil {
+				t.Fatalf("%v are suspended after %v although all answer", ids, w.now)
+			}
+		}
+		w.want(abc...)
+	})
+	t.Run("cut off and removed", func(t *testing.T) {
+		w := begin(t)
+		w.cut = func(a, b string) bool { return a == "a1" || b == "a1" }
+		w.blind = func(id string) bool { return id == "a1" }
+		w.pass(testTTL / 2)
+		if ids := suspended(w); !slices.Equal(ids, []string{"a1"}) {
+			t.Errorf("after half the ttl %v are suspended", ids)
+		}
+		delete(w.listed, "a1")
+		w.pass(time.Minute)
+		w.cut, w.blind = func(string, string) bool { return false }, func(string) bool { return false }
+		for w.alive("a1") {
+			if len(suspended(w)) == 0 {
+				t.Fatal("it has grains although it was removed")
+			}
+			w.pass(100 * time.Millisecond)
+		}
+		w.pass(time.Second)
+		w.want("b1", "c1")
+	})
+	t.Run("the server is with the smaller part", func(t *testing.T) {
+		w := begin(t)
+		w.cut = func(a, b string) bool { return (a == "c1") != (b == "c1") }
+		w.blind = func(id string) bool { return id != "c1" }
+		w.pass(testTTL / 2)
+		if ids := suspended(w); !slices.Equal(ids, []string{"a1", "b1"}) {
+			t.Errorf("after half the ttl %v are suspended", ids)
+		}
+	})
+	t.Run("back in time", func(t *testing.T) {
+		w := begin(t)
+		w.cut = func(a, b string) bool { return a == "a1" || b == "a1" }
+		w.blind = func(id string) bool { return id == "a1" }
+		w.pass(testTTL)
+		w.cut, w.blind = func(string, string) bool { return false }, func(string) bool { return false }
+		w.pass(2 * testTTL)
+		if ids := suspended(w); ids != nil {
+			t.Errorf("%v are still suspended", ids)
+		}
+		w.want(abc...)
+	})
+}
+
+// After an outage the provider removes members one by one, and lists them again when they have
+// registered. While the network is whole no majority is expelled, however long that takes, and no
+// member at all if each registers within holdFor. Those that stay know each other.
+func TestRulesOutageProperty(t *testing.T) {
+	for seed := range uint64(100) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			rnd := rand.New(rand.NewPCG(seed, 1))
+			var ids []string
+			for i := range 2 + rnd.IntN(6) {
+				ids = append(ids, fmt.Sprintf("%c1", 'a'+i))
+			}
+			w := newWorld(t, ids...)
+			w.pass(5 * time.Second)
+			late := holdFor - time.Second
+			if seed%2 == 1 {
+				late = time.Minute
+			}
+			type event struct {
+				at     time.Duration
+				id     string
+				listed bool
+			}
+			var events []event
+			for _, id := range ids {
+				removed := time.Duration(rnd.IntN(30)) * 100 * time.Millisecond
+				events = append(events, event{removed, id, false}, event{removed + time.Duration(rnd.Int64N(int64(late))), id, true})
+			}
+			slices.SortFunc(events, func(a, b event) int { return int(a.at - b.at) })
+			begun := w.now
+			for _, ev := range events {
+				w.pass(max(0, begun+ev.at-w.now))
+				w.listed[ev.id] = ev.listed && w.alive(ev.id)
+			}
+			w.pass(30 * time.Second)
+			left := slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return !w.alive(id) })
+			if 2*len(left) < len(ids) || seed%2 == 0 && len(left) < len(ids) {
+				t.Errorf("of %v only %v are left", ids, left)
+			}
+			w.want(left...)
+		})
+	}
+}
+
+// However the network was cut, when it is whole again the members that are left know each other, and
+// there is at least one.
+func TestRulesPartitionProperty(t *testing.T) {
+	for seed := range uint64(100) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			rnd := rand.New(rand.NewPCG(seed, 2))
+			var ids []string
+			for i := range 2 + rnd.IntN(6) {
+				ids = append(ids, fmt.Sprintf("%c1", 'a'+i))
+			}
+			w := newWorld(t, ids...)
+			w.each = true
+			w.pass(10 * time.Second)
+			cut := make(map[string]bool)
+			for range rnd.IntN(2 * len(ids)) {
+				a, b := ids[rnd.IntN(len(ids))], ids[rnd.IntN(len(ids))]
+				cut[a+b], cut[b+a] = true, true
+			}
+			w.cut = func(a, b string) bool { return a != b && cut[a+b] }
+			w.pass(time.Duration(rnd.IntN(300)) * 100 * time.Millisecond)
+			w.cut = func(string, string) bool { return false }
+			w.pass(time.Minute)
+			left := slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return !w.alive(id) })
+			if len(left) == 0 {
+				t.Fatalf("of %v none is left, with %v cut", ids, sortedKeys(cut))
+			}
+			w.want(left...)
+		})
+	}
+}
