@@ -3,13 +3,13 @@
 
 # The modules of their own. remoting/pacluster needs etcd, Debian's package etcd-server.
 test-modules:
-	set -e; for module in remoting/pacluster native traces metrics/prom metrics/otel; do go -C $$module test ./...; done
+	set -e; for module in cmd/rdmactor examples lab remoting/pacluster native traces metrics/prom metrics/otel; do go -C $$module test ./...; done
 
 # The tests that need the kernel's RDMA stack, in virtual machines: CONTRIBUTING.md.
 test-vm:
-	go test -tags vm -p 1 -count=1 -timeout 20m ./internal/vm/...
+	go test -tags vm -p 1 -count=1 -timeout 20m ./lab/vm/...
 
 # A shell in such a machine; KERNEL=6.12 for the newer one.
 KERNEL ?= 6.1
 vm:
-	go run ./internal/vm/shell -kernel $(KERNEL)
+	go run ./lab/vm/shell -kernel $(KERNEL)

@@ -20,7 +20,7 @@ import (
 	"github.com/rdmactor/rdmactor/states"
 )
 
-// These are faults, on the kernel's devices: internal/vm/faulttest runs them.
+// These are faults, on the kernel's devices: lab/vm/faulttest runs them.
 
 // again is this test in another process. FAULT in its environment says what it has to do.
 func again(t *testing.T, what string, env ...string) *exec.Cmd {

@@ -22,7 +22,7 @@ import (
 	"github.com/rdmactor/rdmactor/eventloop"
 )
 
-// These tests run where the kernel has RDMA devices: see internal/vm.
+// These tests run where the kernel has RDMA devices: see lab/vm.
 
 // env is what the machine says of itself.
 func env(tb testing.TB, name string) string {

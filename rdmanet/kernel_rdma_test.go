@@ -18,7 +18,7 @@ import (
 	"github.com/rdmactor/rdmactor/cmid/ucm"
 )
 
-// These tests run where the kernel has RDMA devices: see internal/vm.
+// These tests run where the kernel has RDMA devices: see lab/vm.
 
 // onKernel has a runtime over the kernel's devices, and a listener there.
 func onKernel(tb testing.TB, cfg ...Config) (*rdma.Runtime, *Listener) {

@@ -23,7 +23,7 @@ import (
 	"github.com/rdmactor/rdmactor/remoting"
 )
 
-// These tests run where the kernel has RDMA devices: see internal/vm.
+// These tests run where the kernel has RDMA devices: see lab/vm.
 
 // kernelVariable says that the processes of a test are on the kernel's devices, too.
 const kernelVariable = "REMOTING_KERNEL"

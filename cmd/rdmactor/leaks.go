@@ -6,7 +6,7 @@ import (
 	"runtime"
 	"time"
 
-	"github.com/rdmactor/rdmactor/internal/measure"
+	"github.com/rdmactor/rdmactor/cmd/rdmactor/stats"
 )
 
 // resources counts what a command has to free before it ends.
@@ -23,7 +23,7 @@ func inUse() (r resources) {
 			r.goroutines++
 		}
 	}
-	r.fds = measure.OpenFiles("socket:", "/dev/infiniband/")
+	r.fds = stats.OpenFiles("socket:", "/dev/infiniband/")
 	return r
 }
 

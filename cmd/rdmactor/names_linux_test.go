@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/rdmactor/rdmactor/internal/perf"
+	"github.com/rdmactor/rdmactor/cmd/rdmactor/perf"
 )
 
 // dual skips a test on a machine without IPv6.

@@ -7,9 +7,9 @@ import (
 	"io"
 	"os"
 
+	"github.com/rdmactor/rdmactor/cmd/rdmactor/perf"
 	"github.com/rdmactor/rdmactor/cmid"
 	"github.com/rdmactor/rdmactor/internal/device"
-	"github.com/rdmactor/rdmactor/internal/perf"
 )
 
 // perfer is one run of the subcommand perf.

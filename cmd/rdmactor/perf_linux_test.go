@@ -12,7 +12,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/rdmactor/rdmactor/internal/perf"
+	"github.com/rdmactor/rdmactor/cmd/rdmactor/perf"
 )
 
 // servePerf starts a perf server on a free port of loopback.

@@ -9,7 +9,7 @@ import (
 	"os/exec"
 	"testing"
 
-	"github.com/rdmactor/rdmactor/internal/perf"
+	"github.com/rdmactor/rdmactor/cmd/rdmactor/perf"
 )
 
 // TestKernelPerfPath: what each side's flags say about the network is what its packets are sent

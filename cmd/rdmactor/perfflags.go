@@ -10,9 +10,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rdmactor/rdmactor/cmd/rdmactor/perf"
 	"github.com/rdmactor/rdmactor/cmid"
 	"github.com/rdmactor/rdmactor/eventloop"
-	"github.com/rdmactor/rdmactor/internal/perf"
 )
 
 const perfUsage = `NAME

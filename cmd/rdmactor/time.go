@@ -9,9 +9,9 @@ import (
 	"net/netip"
 
 	"github.com/rdmactor/rdmactor/cmd/rdmactor/internal/timing"
+	"github.com/rdmactor/rdmactor/cmd/rdmactor/stats"
 	"github.com/rdmactor/rdmactor/cmid"
 	"github.com/rdmactor/rdmactor/internal/device"
-	"github.com/rdmactor/rdmactor/internal/measure"
 )
 
 // timer is one run of the subcommand time.
@@ -29,7 +29,7 @@ func timeSteps(ctx context.Context, args []string, stdout, stderr io.Writer) (er
 	}
 	t := &timer{o, ctx, stdout, stderr}
 	if o.profile != "" {
-		stop, err := measure.Profile(o.profile)
+		stop, err := stats.Profile(o.profile)
 		if err != nil {
 			return fmt.Errorf("time: %w", err)
 		}

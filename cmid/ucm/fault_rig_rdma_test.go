@@ -25,7 +25,7 @@ import (
 )
 
 // These are faults: devices and peers that go, and requests that nobody answers.
-// internal/vm/faulttest runs them.
+// lab/vm/faulttest runs them.
 
 const (
 	faultPatience = time.Minute            // for what has to come

@@ -35,7 +35,7 @@ import (
 	"github.com/rdmactor/rdmactor/cmid"
 	"github.com/rdmactor/rdmactor/examples/chat/console"
 	"github.com/rdmactor/rdmactor/examples/chat/room"
-	"github.com/rdmactor/rdmactor/examples/internal/live"
+	"github.com/rdmactor/rdmactor/examples/live"
 	"github.com/rdmactor/rdmactor/inspect"
 	"github.com/rdmactor/rdmactor/internal/cli"
 	"github.com/rdmactor/rdmactor/internal/device"

@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/rdmactor/rdmactor/examples/internal/live"
+	"github.com/rdmactor/rdmactor/examples/live"
 	"github.com/rdmactor/rdmactor/internal/chromium"
 )
 

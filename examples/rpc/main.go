@@ -17,7 +17,7 @@ import (
 
 	rdma "github.com/rdmactor/rdmactor/actor"
 	"github.com/rdmactor/rdmactor/cmid"
-	"github.com/rdmactor/rdmactor/examples/internal/live"
+	"github.com/rdmactor/rdmactor/examples/live"
 	"github.com/rdmactor/rdmactor/internal/cli"
 	"github.com/rdmactor/rdmactor/internal/device"
 	"github.com/rdmactor/rdmactor/internal/securityflags"

@@ -3,7 +3,7 @@ package main
 import (
 	"time"
 
-	"github.com/rdmactor/rdmactor/examples/internal/live"
+	"github.com/rdmactor/rdmactor/examples/live"
 	"github.com/rdmactor/rdmactor/inspect"
 	"github.com/rdmactor/rdmactor/rpc"
 )

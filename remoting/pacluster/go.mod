@@ -5,6 +5,7 @@ go 1.26.0
 require (
 	github.com/asynkron/protoactor-go v0.0.0-20260118094027-288962e52f3f
 	github.com/rdmactor/rdmactor v0.0.0-00010101000000-000000000000
+	github.com/rdmactor/rdmactor/examples v0.0.0-00010101000000-000000000000
 	go.etcd.io/etcd/client/v3 v3.6.6
 	go.uber.org/goleak v1.3.0
 	golang.org/x/sys v0.49.0
@@ -60,4 +61,7 @@ require (
 	google.golang.org/genproto/googleapis/rpc v0.0.0-20260817212433-ac3dfec99bb1 // indirect
 )
 
-replace github.com/rdmactor/rdmactor => ../..
+replace (
+	github.com/rdmactor/rdmactor => ../..
+	github.com/rdmactor/rdmactor/examples => ../../examples
+)

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/rdmactor/rdmactor/internal/measure"
+	"github.com/rdmactor/rdmactor/cmd/rdmactor/stats"
 )
 
 // Report is the JSON document of --json. Its field names are stable.
@@ -70,10 +70,10 @@ func (b *bench) result() Run {
 
 // add sorts took, the times of the identifiers, and adds a row for step s.
 func (r *Run) add(s step, total time.Duration, took []time.Duration) {
-	row := Step{Name: stepNames[s], TotalMS: milli(total), PerID: measure.Micros(total) / float64(r.IDs)}
+	row := Step{Name: stepNames[s], TotalMS: milli(total), PerID: stats.Micros(total) / float64(r.IDs)}
 	if slices.Sort(took); len(took) > 0 {
-		row.MaxMS, row.MinUS = milli(took[len(took)-1]), measure.Micros(took[0])
-		row.P50US, row.P99US = measure.Micros(took[len(took)/2]), measure.Micros(took[len(took)*99/100])
+		row.MaxMS, row.MinUS = milli(took[len(took)-1]), stats.Micros(took[0])
+		row.P50US, row.P99US = stats.Micros(took[len(took)/2]), stats.Micros(took[len(took)*99/100])
 	}
 	r.Steps = append(r.Steps, row)
 	r.TotalMS = math.Round((r.TotalMS+row.TotalMS)*1e6) / 1e6 // rounded to nanoseconds
@@ -97,7 +97,7 @@ func (r *Run) inside(s, whole step, took []time.Duration) {
 func milli(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
 // JSON writes the report as one JSON document.
-func (r *Report) JSON(w io.Writer) error { return measure.JSON(w, r) }
+func (r *Report) JSON(w io.Writer) error { return stats.JSON(w, r) }
 
 // Table writes a run as a table with cmtime's columns. If all identifiers have failed there are no
 // times of a step, but only the number of errors.

@@ -1,0 +1,67 @@
+package main
+
+import (
+	"context"
+	"time"
+
+	rdma "github.com/rdmactor/rdmactor/actor"
+	"github.com/rdmactor/rdmactor/lab/contest"
+	"github.com/rdmactor/rdmactor/lab/measure"
+	"github.com/rdmactor/rdmactor/rpc"
+)
+
+var echoMethod = rpc.NewRawMethod("bench.Echo", rpc.MethodConfig{})
+
+// serveRPC answers on goroutines, as all the others do. serveRPCOnLoop answers on the loop.
+func serveRPC(e measure.Entry) (measure.Service, error) {
+	return listenRPC(e, echoCall, rpc.HandlerConfig{}, rpc.Config{})
+}
+
+func serveRPCOnLoop(e measure.Entry) (measure.Service, error) {
+	return listenRPC(e, echoCall, rpc.HandlerConfig{OnLoop: true}, rpc.Config{})
+}
+
+func echoCall(_ context.Context, q, reply []byte) ([]byte, error) { return append(reply, q...), nil }
+
+type rawHandler = func(ctx context.Context, q, reply []byte) ([]byte, error)
+
+func listenRPC(e measure.Entry, h rawHandler, on rpc.HandlerConfig, cfg rpc.Config) (measure.Service, error) {
+	w, err := contest.OpenWorld(e, rdma.Config{})
+	if err != nil {
+		return nil, err
+	}
+	s := rpc.NewServer(w.RT, cfg)
+	rpc.HandleRaw(s, echoMethod, h, on)
+	addr, err := s.Listen(context.Background(), contest.Loopback)
+	return measure.NewService(addr.String(), func() error {
+		s.Close()
+		return w.Close()
+	}), err
+}
+
+// connect connects to a server, and gives up after a while.
+func connect(w contest.World, addr string) (*rpc.Client, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	return rpc.Dial(ctx, w.RT, addr, rpc.Config{})
+}
+
+func dialRPC(addr string, e measure.Entry) (contest.Tripper, error) {
+	w, err := contest.OpenWorld(e, rdma.Config{})
+	if err != nil {
+		return nil, err
+	}
+	c, err := connect(w, addr)
+	if err != nil {
+		return nil, err
+	}
+	return contest.Calls{
+		CallFunc: func(p, room []byte) ([]byte, error) {
+			return rpc.CallRaw(context.Background(), c, echoMethod, p, room[:0])
+		},
+		CloseFunc: func() error {
+			c.Close()
+			return w.Close()
+		},
+	}, nil
+}

@@ -1,0 +1,125 @@
+package main
+
+import (
+	"slices"
+
+	"github.com/rdmactor/rdmactor/lab/contest"
+	"github.com/rdmactor/rdmactor/lab/measure"
+)
+
+// modes are the modes of secured connections, with the AEAD of each.
+var modes = []struct{ name, aead string }{{"PSK", "AES-256-GCM"}, {"TLS", "AES-128-GCM"}}
+
+// secured are our contestants without security and in each mode, and then the others.
+func secured(ours []string, others ...string) []measure.Entry {
+	return slices.Concat(contest.EachMode(contest.Blocking(ours...)), contest.Blocking(others...))
+}
+
+// costs completes a scenario: each of ours in each mode against the same without security. what
+// says what is compared.
+func costs(s measure.Scenario, what, metric string, bar barFunc, bound float64, ours ...string) measure.Scenario {
+	s.On, s.Paired, s.Base = measure.SameCPU, true, ours[0]
+	for _, name := range ours {
+		for _, m := range modes {
+			s.Bars = append(s.Bars, bar(bound, what+", "+name+" "+m.name+", against insecure", metric, name+" "+m.name, name),
+				measure.Published("the same: CPU", measure.CPUPer, name+" "+m.name, name))
+		}
+	}
+	return s
+}
+
+// apart are bars for 1 MiB messages in each mode, against sealing and opening them and sending them
+// without security, one after the other.
+func apart() (bars []measure.Bar) {
+	for _, m := range modes {
+		bars = append(bars, measure.AtMost(1.2, "1 MiB message, "+m.name+", against insecure and AEAD apart: time", measure.MicrosPer,
+			"actor "+m.name, "actor").With(m.aead),
+			measure.Published("the same: CPU", measure.CPUPer, "actor "+m.name, "actor").With(m.aead))
+	}
+	return bars
+}
+
+// tlsToo is a bar without an aim: actors in TLS mode against crypto/tls over TCP.
+func tlsToo(what, metric string) measure.Bar {
+	return measure.Published(what+", TLS, against crypto/tls over TCP", metric, "actor TLS", "crypto/tls")
+}
+
+// barFunc is measure.AtMost, measure.AtLeast or published.
+type barFunc = func(bound float64, what, metric, entry string, base ...string) measure.Bar
+
+// published is a bar without an aim: the bound counts for nothing.
+func published(_ float64, what, metric, entry string, base ...string) measure.Bar {
+	return measure.Published(what, metric, entry, base...)
+}
+
+var (
+	messageColumns = []string{measure.PerSecond, measure.MiBPerS, measure.CPUPer, measure.AllocsPer}
+	tripColumns    = []string{measure.P50, measure.P90, measure.P99, measure.CPUPer, measure.AllocsPer}
+	aead           = contest.AEAD{Size: largeFlow.Size, Window: largeFlow.Window}
+)
+
+// secureScenarios compare secured connections with those that are not, and with crypto/tls. TLS has
+// certificates of both sides, and no session is resumed.
+var secureScenarios = []measure.Scenario{
+	costs(measure.Scenario{
+		Name: "secure-oneway", Title: "Secured messages of 64 B, one way",
+		Note:    "4,096 on their way, each 1,024 answered; each message is sealed. One write for each message of net.Conn and crypto/tls.",
+		Entries: secured([]string{"actor"}, "net.Conn", "crypto/tls"), Columns: messageColumns,
+		Bars:  []measure.Bar{tlsToo("messages/s of 64 B", measure.PerSecond)},
+		Serve: smallFlow.Serve, Dial: smallFlow.Dial,
+	}, "messages/s of 64 B", measure.PerSecond, measure.AtLeast, 0.6, "actor"),
+	costs(measure.Scenario{
+		Name: "secure-calls", Title: "Secured calls, 64 B, 64 goroutines on one connection",
+		Note:    "What was coalesced is sealed once.",
+		Entries: secured([]string{"rpc-onloop", "rpc"}),
+		Columns: []string{measure.PerSecond, measure.CPUPer, measure.AllocsPer, measure.P50, measure.P99},
+		Serve:   contestants.Serve, Dial: contestants.DialMany,
+	}, "calls/s, 64 callers", measure.PerSecond, measure.AtLeast, 0.8, "rpc-onloop", "rpc"),
+	costs(measure.Scenario{
+		Name: "secure-call", Title: "Secured calls, 64 B, 1 caller",
+		Entries: secured([]string{"rpc-onloop", "rpc"}), Columns: tripColumns,
+		Serve: contestants.Serve, Dial: contestants.Dial,
+	}, "call, 1 caller: p50", measure.P50, measure.AtMost, 1.2, "rpc-onloop", "rpc"),
+	costs(measure.Scenario{
+		Name: "secure-echo", Title: "Secured echo of 64 B, 1 caller",
+		Entries: secured([]string{"actor"}, "net.Conn", "crypto/tls"), Columns: tripColumns,
+		Bars:  []measure.Bar{tlsToo("echo of 64 B: p50", measure.P50)},
+		Serve: contestants.Serve, Dial: contestants.Dial,
+	}, "echo of 64 B: p50", measure.P50, published, 0, "actor"),
+	costs(measure.Scenario{
+		Name: "secure-bulk", Title: "Secured messages of 1 MiB, one way, CRC off",
+		Note: "16 on their way, each 4 answered. The AEADs seal and open 16 messages in turn, in one process, and send none. " +
+			"crypto/tls has AES-128-GCM, as TLS mode; PSK mode has AES-256-GCM.",
+		Entries: slices.Concat(secured([]string{"actor"}, "net.Conn", "crypto/tls"), contest.Blocking(modes[0].aead, modes[1].aead)),
+		Columns: []string{measure.MicrosPer, measure.MiBPerS, measure.CPUPer, measure.AllocsPer},
+		Bars:    append(apart(), tlsToo("1 MiB message: time", measure.MicrosPer)),
+		Serve:   serveBulk, Dial: dialBulk,
+	}, "1 MiB message: time", measure.MicrosPer, published, 0, "actor"),
+	costs(measure.Scenario{
+		Name: "secure-connect", Title: "One secured connection at a time, established on both sides",
+		Note: "TCP's includes a round trip, and crypto/tls's handshake before it. TLS has certificates of both sides, and resumes no session. " +
+			"All stay open, so that no end is measured.",
+		Entries: secured([]string{"actor"}, "net.Conn", "crypto/tls"), Columns: tripColumns,
+		Bars:  []measure.Bar{tlsToo("connection: p50", measure.P50), tlsToo("connection: CPU", measure.CPUPer)},
+		Serve: contest.ServeConnect, Dial: contest.DialConnect,
+	}, "connection: p50", measure.P50, published, 0, "actor"),
+}
+
+// alone reports whether the entry is an AEAD that sends nothing.
+func alone(e measure.Entry) bool {
+	return slices.ContainsFunc(modes, func(m struct{ name, aead string }) bool { return m.aead == e.Contestant })
+}
+
+func serveBulk(e measure.Entry) (measure.Service, error) {
+	if alone(e) {
+		return aead.Serve(e)
+	}
+	return largeFlow.Serve(e)
+}
+
+func dialBulk(addr string, e measure.Entry) (measure.Client, error) {
+	if alone(e) {
+		return aead.Dial(addr, e)
+	}
+	return largeFlow.Dial(addr, e)
+}

@@ -1,0 +1,174 @@
+package contest
+
+import (
+	"encoding/binary"
+	"errors"
+	"io"
+	"net"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"golang.org/x/sys/unix"
+
+	rdma "github.com/rdmactor/rdmactor/actor"
+	"github.com/rdmactor/rdmactor/cmd/rdmactor/stats"
+	"github.com/rdmactor/rdmactor/lab/measure"
+)
+
+// connectMost bounds the number of connections of a run, because they stay open.
+const connectMost = 1000
+
+// monotonic returns the time of a clock that all processes of the host share, in nanoseconds.
+func monotonic() int64 {
+	var ts unix.Timespec
+	_ = unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts) // cannot fail with these arguments
+	return ts.Nano()
+}
+
+// ServeConnect is for Scenario.Serve: it starts a server that sends each client the time at which
+// its connection was established at the server.
+func ServeConnect(e measure.Entry) (measure.Service, error) {
+	if e.Contestant != "actor" {
+		return serveDials(e)
+	}
+	return ServeActors(e, func(ctx actor.Context) {
+		if _, ok := ctx.Message().(*rdma.Established); ok {
+			ctx.Respond(rdma.NewSend(binary.BigEndian.AppendUint64(nil, uint64(monotonic()))))
+		}
+	}, rdma.IDConfig{})
+}
+
+// connects is one run that makes connections.
+type connects struct {
+	d     time.Duration
+	begun time.Time
+	times stats.Times
+	n     int
+}
+
+func newConnects(d time.Duration) *connects {
+	return &connects{d: d, begun: time.Now(), times: stats.NewTimes(3)}
+}
+
+// add records how long a connection took, and reports whether it was the last of the run.
+func (c *connects) add(took time.Duration) (last bool) {
+	c.times.Add(took)
+	c.n++
+	return c.n == connectMost || time.Since(c.begun) >= c.d
+}
+
+func (c *connects) sample() measure.Sample {
+	return measure.Sample{N: c.n, Seconds: time.Since(c.begun).Seconds(), Times: measure.Percentiles(c.times)}
+}
+
+// DialConnect is for Scenario.Dial: an actor makes one connection after the other.
+func DialConnect(addr string, e measure.Entry) (measure.Client, error) {
+	if e.Contestant != "actor" {
+		return &dialler{addr: addr, e: e}, nil
+	}
+	w, err := OpenWorld(e, rdma.Config{})
+	if err != nil {
+		return nil, err
+	}
+	ended := make(chan error, 2)
+	var run *connects
+	var began, stood int64
+	pid := w.Spawn(ended, func(ctx actor.Context) {
+		switch m := ctx.Message().(type) {
+		case *connects:
+			run = m
+		case *rdma.Established:
+			stood = monotonic()
+			return
+		case *rdma.Received: // a connection must be established on both sides
+			stood = max(stood, int64(binary.BigEndian.Uint64(m.Data)))
+			if run.add(time.Duration(stood - began)) {
+				ended <- nil
+				return
+			}
+		default:
+			return
+		}
+		began = monotonic()
+		ctx.Request(w.RT.CreateID(ctx.Self(), rdma.IDConfig{}), &rdma.Dial{Addr: addr})
+	})
+	return measure.NewClient(func(d time.Duration) (measure.Sample, error) {
+		run := newConnects(d)
+		w.System.Root.Send(pid, run)
+		err := <-ended
+		return run.sample(), err
+	}, w.Close), nil
+}
+
+// serveDials starts a server that takes one connection after the other, answers one message on
+// each, and leaves the connections open.
+func serveDials(e measure.Entry) (measure.Service, error) {
+	l, err := net.Listen("tcp", Loopback)
+	if err != nil {
+		return nil, err
+	}
+	ended := make(chan error, 1)
+	go func() {
+		b := make([]byte, PayloadSize)
+		for {
+			c, err := l.Accept()
+			if err == nil {
+				c, err = plain(c, e, serverTLS)
+			}
+			if err == nil {
+				defer c.Close()
+				_, err = io.ReadFull(c, b)
+			}
+			if err == nil {
+				_, err = c.Write(b)
+			}
+			if err != nil {
+				ended <- err
+				return
+			}
+		}
+	}()
+	return measure.NewService(l.Addr().String(), func() error {
+		err := l.Close()
+		if e := <-ended; !errors.Is(e, net.ErrClosed) {
+			err = errors.Join(err, e)
+		}
+		return err
+	}), nil
+}
+
+// dialler makes a round trip on each connection.
+type dialler struct {
+	addr  string
+	e     measure.Entry
+	conns []net.Conn
+}
+
+func (c *dialler) Run(d time.Duration) (measure.Sample, error) {
+	run := newConnects(d)
+	for over := false; !over; {
+		began := time.Now()
+		conn, err := dialPlain(c.addr, c.e)
+		if err != nil {
+			return measure.Sample{}, err
+		}
+		c.conns = append(c.conns, conn)
+		b := make([]byte, PayloadSize)
+		if _, err := conn.Write(b); err != nil {
+			return measure.Sample{}, err
+		}
+		if _, err := io.ReadFull(conn, b); err != nil {
+			return measure.Sample{}, err
+		}
+		over = run.add(time.Since(began))
+	}
+	return run.sample(), nil
+}
+
+func (c *dialler) Close() error {
+	var errs []error
+	for _, conn := range c.conns {
+		errs = append(errs, conn.Close())
+	}
+	return errors.Join(errs...)
+}

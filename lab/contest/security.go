@@ -1,0 +1,124 @@
+package contest
+
+import (
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"sync"
+
+	rdma "github.com/rdmactor/rdmactor/actor"
+	"github.com/rdmactor/rdmactor/internal/devcerts"
+	"github.com/rdmactor/rdmactor/lab/measure"
+)
+
+// cryptoTLS is the contestant that has crypto/tls over net.Conn.
+const cryptoTLS = "crypto/tls"
+
+// keysVariable is the environment variable with the keys, as JSON.
+const keysVariable = "CONTEST_KEYS"
+
+// keys are what both sides of secured connections have. They differ from run to run.
+type keys struct {
+	PSK       [32]byte
+	Authority []byte        // its certificate
+	Pair      devcerts.Pair // of both sides
+}
+
+// MakeKeys makes the keys of secured connections, for this process and the children that it starts
+// from now on.
+func MakeKeys() error {
+	_, err := ownKeys()
+	return err
+}
+
+// ownKeys are the keys that this process was started with. If there are none, they are made.
+var ownKeys = sync.OnceValues(func() (*keys, error) {
+	k := new(keys)
+	if text, ok := os.LookupEnv(keysVariable); ok {
+		return k, json.Unmarshal([]byte(text), k)
+	}
+	_, _ = rand.Read(k.PSK[:]) // never fails: it ends the program instead
+	a, err := devcerts.New()
+	if err != nil {
+		return nil, err
+	}
+	k.Authority = a.Pair.Cert
+	if k.Pair, err = a.Server("127.0.0.1"); err != nil {
+		return nil, err
+	}
+	text, err := json.Marshal(k)
+	return k, errors.Join(err, os.Setenv(keysVariable, string(text)))
+})
+
+// config is for both sides: each shows its certificate, and wants the other's. No session is
+// resumed.
+func (k *keys) config() (*tls.Config, error) {
+	own, err := tls.X509KeyPair(k.Pair.Cert, k.Pair.Key)
+	if err != nil {
+		return nil, err
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(k.Authority) {
+		return nil, errors.New("the authority has no certificate")
+	}
+	return &tls.Config{
+		Certificates: []tls.Certificate{own}, RootCAs: pool, ClientCAs: pool, ClientAuth: tls.RequireAndVerifyClientCert,
+		MinVersion: tls.VersionTLS13, SessionTicketsDisabled: true, ServerName: "127.0.0.1",
+	}, nil
+}
+
+// security is how the entry's connections are secured.
+func security(e measure.Entry) (*rdma.Security, error) {
+	if e.Secured == "" {
+		return &rdma.Security{Mode: rdma.Insecure}, nil
+	}
+	k, err := ownKeys()
+	if err != nil {
+		return nil, err
+	}
+	switch e.Secured {
+	case "PSK":
+		ring, who := new(rdma.Keyring), rdma.Credential{Identity: "bench", Key: k.PSK}
+		return &rdma.Security{Mode: rdma.PSK, Keys: ring}, errors.Join(ring.Use(who), ring.Accept(who))
+	case "TLS":
+		config, err := k.config()
+		return &rdma.Security{Mode: rdma.TLS, TLS: config}, err
+	}
+	return nil, fmt.Errorf("no mode %q", e.Secured)
+}
+
+// tlsConfig is crypto/tls's, the same for each connection.
+var tlsConfig = sync.OnceValues(func() (*tls.Config, error) {
+	k, err := ownKeys()
+	if err != nil {
+		return nil, err
+	}
+	return k.config()
+})
+
+// serverTLS and clientTLS put TLS on a connection. The first Read or Write does the handshake.
+func serverTLS(c net.Conn) (net.Conn, error) {
+	config, err := tlsConfig()
+	return tls.Server(c, config), err
+}
+
+func clientTLS(c net.Conn) (net.Conn, error) {
+	config, err := tlsConfig()
+	return tls.Client(c, config), err
+}
+
+// EachMode returns each entry, and after it the same in each of the modes of secured connections.
+func EachMode(entries []measure.Entry) (list []measure.Entry) {
+	for _, e := range entries {
+		for _, mode := range []string{"", "PSK", "TLS"} {
+			e.Secured = mode
+			list = append(list, e)
+		}
+	}
+	return list
+}

@@ -1,0 +1,181 @@
+package contest
+
+import (
+	"errors"
+	"io"
+	"net"
+	"os"
+	"sync"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmactor/rdmactor/lab/measure"
+)
+
+// listening is a Service on a net.Listener.
+type listening struct {
+	l     net.Listener
+	mu    sync.Mutex
+	conns map[net.Conn]bool
+	done  sync.WaitGroup
+}
+
+// Listen makes a Service that calls serve with each connection of l, each on its own goroutine.
+func Listen(l net.Listener, serve func(net.Conn)) measure.Service {
+	s := &listening{l: l, conns: make(map[net.Conn]bool)}
+	s.done.Go(func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			s.mu.Lock()
+			s.conns[c] = true
+			s.mu.Unlock()
+			s.done.Go(func() {
+				serve(c)
+				s.mu.Lock()
+				delete(s.conns, c)
+				s.mu.Unlock()
+				_ = c.Close()
+			})
+		}
+	})
+	return s
+}
+
+func (s *listening) Addr() string { return s.l.Addr().String() }
+
+func (s *listening) Close() error {
+	err := s.l.Close()
+	s.mu.Lock()
+	for c := range s.conns {
+		_ = c.Close()
+	}
+	s.mu.Unlock()
+	s.done.Wait()
+	return err
+}
+
+// ListenTCP is Listen on a new TCP listener on loopback.
+func ListenTCP(serve func(net.Conn)) (measure.Service, error) {
+	l, err := net.Listen("tcp", Loopback)
+	if err != nil {
+		return nil, err
+	}
+	return Listen(l, serve), nil
+}
+
+// socket is a TCP connection that uses read(2) and write(2) directly, without Go's poller.
+type socket struct {
+	net.Conn          // closed
+	f        *os.File // not closed while a call may use it
+	fd       int
+}
+
+// plain returns a connection of the entry's kind: c itself, c under TLS, or a socket that blocks or
+// spins. over puts TLS on a connection.
+func plain(c net.Conn, e measure.Entry, over func(net.Conn) (net.Conn, error)) (net.Conn, error) {
+	switch e.Contestant {
+	case "net.Conn":
+		return c, nil
+	case cryptoTLS:
+		return over(c)
+	}
+	f, err := c.(*net.TCPConn).File()
+	if err := errors.Join(err, c.Close()); err != nil {
+		return nil, err
+	}
+	s := &socket{c, f, int(f.Fd())}
+	return s, unix.SetNonblock(s.fd, e.Contestant == "spinning")
+}
+
+// Close closes the connection. It also ends a Read or a Write that waits.
+func (s *socket) Close() error {
+	_ = unix.Shutdown(s.fd, unix.SHUT_RDWR) // the peer may have gone
+	return nil
+}
+
+func again(err error) bool { return errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EINTR) }
+
+func (s *socket) Read(b []byte) (int, error) {
+	for {
+		n, err := unix.Read(s.fd, b)
+		switch {
+		case err == nil && n == 0:
+			return 0, io.EOF
+		case err == nil:
+			return n, nil
+		case !again(err):
+			return 0, err
+		}
+	}
+}
+
+func (s *socket) Write(b []byte) (int, error) {
+	for rest := b; len(rest) > 0; {
+		n, err := unix.Write(s.fd, rest)
+		if err != nil && !again(err) {
+			return len(b) - len(rest), err
+		}
+		rest = rest[max(n, 0):]
+	}
+	return len(b), nil
+}
+
+// listenPlain is ListenTCP with connections of the entry's kind.
+func listenPlain(e measure.Entry, serve func(net.Conn)) (measure.Service, error) {
+	return ListenTCP(func(c net.Conn) {
+		c, err := plain(c, e, serverTLS)
+		if err != nil {
+			return // the client will report the failure
+		}
+		defer c.Close()
+		serve(c)
+	})
+}
+
+func dialPlain(addr string, e measure.Entry) (net.Conn, error) {
+	c, err := net.Dial("tcp", addr)
+	if err != nil {
+		return nil, err
+	}
+	return plain(c, e, clientTLS)
+}
+
+// Echo sends back every message of PayloadSize that it reads.
+func Echo(c net.Conn) {
+	b := make([]byte, PayloadSize)
+	for {
+		if _, err := io.ReadFull(c, b); err != nil {
+			return
+		}
+		if _, err := c.Write(b); err != nil {
+			return
+		}
+	}
+}
+
+func serveEcho(e measure.Entry) (measure.Service, error) { return listenPlain(e, Echo) }
+
+func dialEcho(addr string, e measure.Entry) (Tripper, error) {
+	c, err := dialPlain(addr, e)
+	if err != nil {
+		return nil, err
+	}
+	return Serial{connCalls(c)}, nil
+}
+
+// connCalls makes a Caller that writes a message and reads it back.
+func connCalls(c net.Conn) Calls {
+	return Calls{
+		CallFunc: func(p, room []byte) ([]byte, error) {
+			if _, err := c.Write(p); err != nil {
+				return nil, err
+			}
+			_, err := io.ReadFull(c, room)
+			return room, err
+		},
+		CloseFunc: c.Close,
+	}
+}

@@ -1,0 +1,193 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"runtime/debug"
+	"sync/atomic"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	rdma "github.com/rdmactor/rdmactor/actor"
+	"github.com/rdmactor/rdmactor/cmd/rdmactor/stats"
+	"github.com/rdmactor/rdmactor/internal/hostile"
+	"github.com/rdmactor/rdmactor/lab/contest"
+	"github.com/rdmactor/rdmactor/lab/measure"
+)
+
+const (
+	stormGood     = 9900
+	stormHostiles = 100
+	quickStorm    = 50 // a quick run has one peer of so many
+	// stormPatience is how long a peer waits for its turn, and how long a hostile peer may stay.
+	stormPatience = 30 * time.Second
+)
+
+// The metrics of the storm. Memory is in MiB. Memory and sockets are the server's.
+const (
+	goodServed     = "good served"
+	goodSeconds    = "s"
+	hostileEnded   = "hostile ended"
+	hostileSeconds = "hostile s"
+	goBefore       = "Go MiB before"
+	goWith         = "Go MiB with all"
+	goAfter        = "Go MiB after"
+	rssPeak        = "RSS MiB at the peak"
+	rssAfter       = "RSS MiB after"
+	socketsBefore  = "sockets before"
+	socketsAfter   = "sockets after"
+)
+
+func mib(bytes uint64) float64 { return float64(bytes) / (1 << 20) }
+
+// howMany returns the numbers of good and of hostile peers.
+func howMany(e measure.Entry) (good, hostiles int) {
+	if e.Quick {
+		return stormGood / quickStorm, stormHostiles / quickStorm
+	}
+	return stormGood, stormHostiles
+}
+
+// stormService is an echo server that measures its own process.
+type stormService struct {
+	measure.Service
+	before, sockets int
+	with            atomic.Uint64 // bytes of Go memory when all good peers are connected
+}
+
+func serveStorm(e measure.Entry) (measure.Service, error) {
+	s := &stormService{}
+	good, _ := howMany(e)
+	up := 0
+	var err error
+	s.Service, err = contest.ServeActors(e, func(ctx actor.Context) {
+		switch m := ctx.Message().(type) {
+		case *rdma.Listening:
+			s.before, s.sockets = int(stats.GoMemory()), openSockets()
+		case *rdma.Received:
+			ctx.Respond(rdma.NewSend(m.Data))
+			if up++; up == good {
+				s.with.Store(stats.GoMemory())
+			}
+		}
+	}, rdma.IDConfig{})
+	return s, err
+}
+
+// Report implements measure.Reporter.
+func (s *stormService) Report() measure.Metrics {
+	// Some connections see their peer's FIN late.
+	for end := time.Now().Add(stormPatience); openSockets() > s.sockets && time.Now().Before(end); {
+		time.Sleep(10 * time.Millisecond)
+	}
+	debug.FreeOSMemory()
+	return measure.Metrics{
+		goBefore: mib(uint64(s.before)), goWith: mib(s.with.Load()), goAfter: mib(stats.GoMemory()),
+		rssPeak: mib(stats.ProcessMemory("VmHWM")), rssAfter: mib(stats.ProcessMemory("VmRSS")),
+		socketsBefore: float64(s.sockets), socketsAfter: float64(openSockets()),
+	}
+}
+
+// openSockets counts the process's sockets. It leaves out the loop's timerfd, which is opened when
+// it is first needed.
+func openSockets() int { return stats.OpenFiles("socket:") }
+
+// stormClient runs all the peers.
+type stormClient struct {
+	contest.World
+	addr           string
+	good, hostiles int
+}
+
+func dialStorm(addr string, e measure.Entry) (measure.Client, error) {
+	w, err := contest.OpenWorld(e, rdma.Config{Timeouts: rdma.Timeouts{Address: stormPatience, Route: stormPatience, Connect: stormPatience}})
+	good, hostiles := howMany(e)
+	return &stormClient{w, addr, good, hostiles}, err
+}
+
+func (c *stormClient) Run(time.Duration) (measure.Sample, error) {
+	hostiles := make(chan measure.Metrics)
+	go func() { hostiles <- c.beHostile() }()
+	s := c.beGood()
+	maps.Copy(s.More, <-hostiles)
+	return s, nil
+}
+
+// beGood dials for all good peers at the same time. Each connection stays open until all peers have
+// their answer.
+func (c *stormClient) beGood() measure.Sample {
+	begun := time.Now()
+	times, done := stats.NewTimes(3), make(chan measure.Sample, 1)
+	payload := make([]byte, contest.PayloadSize)
+	began := make(map[string]time.Time, c.good) // by PID
+	var ids []*actor.PID
+	var s measure.Sample
+	over, closed, failed := 0, 0, 0
+	one := func(ctx actor.Context) { // a peer has got its answer, or never will
+		if over++; over < c.good {
+			return
+		}
+		s.N, s.Seconds, s.Times = int(times.TotalCount()), time.Since(begun).Seconds(), measure.Percentiles(times)
+		s.More = measure.Metrics{goodServed: float64(s.N), goodSeconds: s.Seconds}
+		for _, id := range ids {
+			ctx.Send(id, &rdma.DestroyID{})
+		}
+	}
+	c.System.Root.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {
+		switch m := ctx.Message().(type) {
+		case *actor.Started:
+			for range c.good {
+				id := c.RT.CreateID(ctx.Self(), rdma.IDConfig{})
+				ids, began[id.Id] = append(ids, id), time.Now()
+				ctx.Request(id, &rdma.Dial{Addr: c.addr})
+			}
+		case *rdma.Established:
+			ctx.Respond(rdma.NewSend(payload))
+		case *rdma.Received:
+			times.Add(time.Since(began[ctx.Sender().Id]))
+			one(ctx)
+		case *rdma.Closed:
+			if closed++; closed == c.good {
+				done <- s
+			}
+		case rdma.Failure:
+			if failed++; failed <= 3 { // the others are alike
+				fmt.Fprintln(os.Stderr, "storm: a good peer:", m)
+			}
+			one(ctx)
+		}
+	}, c.RT.OnLoop()))
+	return <-done
+}
+
+// beHostile runs every kind of hostile caller in turn, and counts those that the server ends.
+func (c *stormClient) beHostile() measure.Metrics {
+	kinds := hostile.Callers()
+	gone := make(chan time.Duration, c.hostiles)
+	for i := range c.hostiles {
+		go func() {
+			kind := kinds[i%len(kinds)]
+			ctx, cancel := context.WithTimeout(context.Background(), stormPatience)
+			defer cancel()
+			start := time.Now()
+			if _, err := kind.Dial(ctx, c.addr, hostile.Options{}); err != nil || ctx.Err() != nil {
+				fmt.Fprintf(os.Stderr, "storm: hostile peer %d (%s): %v after %v\n", i, kind.Name, errors.Join(err, ctx.Err()), time.Since(start))
+				gone <- 0
+				return
+			}
+			gone <- time.Since(start)
+		}()
+	}
+	ended, slowest := 0, time.Duration(0)
+	for range c.hostiles {
+		if d := <-gone; d > 0 {
+			ended++
+			slowest = max(slowest, d)
+		}
+	}
+	return measure.Metrics{hostileEnded: float64(ended), hostileSeconds: slowest.Seconds()}
+}

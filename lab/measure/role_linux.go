@@ -1,0 +1,108 @@
+package measure
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/rdmactor/rdmactor/cmd/rdmactor/stats"
+)
+
+// warmUp is the stats.Longest time that a client runs before it is measured.
+const warmUp = 300 * time.Millisecond
+
+// role says which server or client a child is.
+type role struct {
+	Server   bool
+	Scenario string
+	Entry    Entry
+	Addr     string // of the server; only for clients
+	Run      time.Duration
+	Profile  string // file; "": none
+}
+
+// hello is the first line of a child. A server sends its address. A client sends an empty hello
+// when it has warmed up.
+type hello struct{ Addr string }
+
+// RunRole reports whether this process is a child. If it is, RunRole first does the child's work.
+func RunRole(all []Scenario) (child bool, err error) {
+	var r role
+	if child, err = Role(&r); !child || err != nil {
+		return child, err
+	}
+	i := slices.IndexFunc(all, func(s Scenario) bool { return s.Name == r.Scenario })
+	if i < 0 {
+		return true, fmt.Errorf("no scenario %q", r.Scenario)
+	}
+	if r.Profile != "" {
+		stop, failed := stats.Profile(r.Profile)
+		if failed != nil {
+			return true, failed
+		}
+		defer func() { err = errors.Join(err, stop()) }()
+	}
+	if r.Server {
+		return true, r.serve(all[i])
+	}
+	return true, r.dial(all[i])
+}
+
+// serve runs the server, and sends its usage whenever the parent asks.
+func (r role) serve(s Scenario) error {
+	svc, err := s.Serve(r.Entry)
+	if err != nil {
+		return err
+	}
+	if err := Report(hello{svc.Addr()}); err != nil {
+		return err
+	}
+	for in := bufio.NewScanner(os.Stdin); in.Scan(); {
+		u := used()
+		if more, ok := svc.(Reporter); ok {
+			u.More = more.Report()
+		}
+		if err := Report(u); err != nil {
+			return err
+		}
+	}
+	return svc.Close()
+}
+
+// dial warms up, waits until the parent asks, and measures.
+func (r role) dial(s Scenario) error {
+	c, err := s.Dial(r.Addr, r.Entry)
+	if err != nil {
+		return err
+	}
+	return errors.Join(r.run(s, c), c.Close())
+}
+
+func (r role) run(s Scenario, c Client) error {
+	if !s.Cold {
+		if _, err := c.Run(min(r.Run, warmUp)); err != nil {
+			return err
+		}
+	}
+	if err := Report(hello{}); err != nil {
+		return err
+	}
+	in := bufio.NewScanner(os.Stdin)
+	if !in.Scan() {
+		return in.Err()
+	}
+	before := used()
+	smp, err := c.Run(r.Run)
+	if err != nil {
+		return err
+	}
+	after := used()
+	if err := Report(report{smp, after.since(before)}); err != nil {
+		return err
+	}
+	in.Scan() // the parent asks for the server's usage first
+	return nil
+}

@@ -1,0 +1,87 @@
+package measure
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Markdown returns the scenario's table, followed by its bars.
+func (r *Result) Markdown() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "\n### %s\n\n%s", r.Title, strings.ToUpper(r.CPUs[:1])+r.CPUs[1:]+".")
+	if r.Note != "" {
+		b.WriteString(" " + r.Note)
+	}
+	fmt.Fprintf(&b, "\n\n| | %s |", strings.Join(r.Columns, " | "))
+	if r.Base != "" {
+		fmt.Fprintf(&b, " %s, of %s |", r.Columns[0], r.Base)
+	}
+	b.WriteString("\n|---|" + strings.Repeat("---:|", len(r.Columns)))
+	if r.Base != "" {
+		b.WriteString("---:|")
+	}
+	b.WriteString("\n")
+	for _, e := range r.Entries {
+		r.line(&b, e)
+	}
+	if len(r.Bars) > 0 {
+		b.WriteString("\n| bar | aim | got | rounds | |\n|---|---|---:|---|---|\n")
+	}
+	for _, x := range r.Bars {
+		x.line(&b)
+	}
+	for _, f := range r.Failures {
+		fmt.Fprintf(&b, "\nFailed: %s\n", f)
+	}
+	return b.String()
+}
+
+func (r *Result) line(b *strings.Builder, e Measured) {
+	name := e.Name
+	if e.Ours {
+		name = "**" + name + "**"
+	}
+	fmt.Fprintf(b, "| %s |", name)
+	for _, c := range r.Columns {
+		fmt.Fprintf(b, " %s |", Number(e.Median(c)))
+	}
+	if base := r.entry(r.Base); base != nil && len(e.Rounds) > 0 {
+		of, least, most := r.ratio(&e, r.Columns[0], base, r.Columns[0])
+		fmt.Fprintf(b, " %.2f (%.2f to %.2f) |", of, least, most)
+	} else if r.Base != "" {
+		b.WriteString(" |")
+	}
+	b.WriteString("\n")
+}
+
+// Number formats x with three significant digits, or without a fraction.
+func Number(x float64) string {
+	switch {
+	case x >= 1000:
+		return thousands(int64(x + 0.5))
+	case x >= 100:
+		return fmt.Sprintf("%.0f", x)
+	case x >= 10:
+		return fmt.Sprintf("%.1f", x)
+	}
+	return fmt.Sprintf("%.2f", x)
+}
+
+func thousands(n int64) string {
+	s := fmt.Sprint(n)
+	for i := len(s) - 3; i > 0; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}
+
+func (x Verdict) line(b *strings.Builder) {
+	verdict := "**missed**"
+	switch {
+	case x.Bar == "":
+		verdict = "" // a bar that is only published
+	case x.Pass:
+		verdict = "reached"
+	}
+	fmt.Fprintf(b, "| %s | %s | %s | %s to %s | %s |\n", x.What, x.Bar, Number(x.Got), Number(x.Least), Number(x.Most), verdict)
+}

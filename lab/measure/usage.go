@@ -1,0 +1,60 @@
+package measure
+
+import (
+	"maps"
+	"runtime"
+	"time"
+
+	"github.com/rdmactor/rdmactor/cmd/rdmactor/stats"
+)
+
+// usage is what a process has used so far, and what it has now.
+type usage struct {
+	CPU        time.Duration // in user and in kernel mode
+	Mallocs    uint64        // objects allocated
+	Goroutines int
+	RSS        uint64  // bytes
+	More       Metrics // the metrics of a Reporter
+}
+
+func used() usage {
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return usage{CPU: stats.CPUTime(), Mallocs: m.Mallocs, Goroutines: runtime.NumGoroutine(), RSS: stats.ProcessMemory("VmRSS")}
+}
+
+// since returns what was used since before, and what the process has now.
+func (u usage) since(before usage) usage {
+	u.CPU -= before.CPU
+	u.Mallocs -= before.Mallocs
+	return u
+}
+
+// report is a sample with the client's usage for it.
+type report struct {
+	Sample Sample
+	Usage  usage
+}
+
+func (r report) metrics(server usage) Metrics {
+	n, client := max(float64(r.Sample.N), 1), r.Usage
+	sc, cc := stats.Micros(server.CPU), stats.Micros(client.CPU)
+	m := Metrics{
+		PerSecond: n / r.Sample.Seconds,
+		MicrosPer: 1e6 * r.Sample.Seconds / n,
+		MiBPerS:   float64(r.Sample.Bytes) / r.Sample.Seconds / (1 << 20),
+		CPUPer:    (sc + cc) / n, ServerCPUPer: sc / n, ClientCPUPer: cc / n,
+		ServerCPUs: sc / 1e6 / r.Sample.Seconds, ClientCPUs: cc / 1e6 / r.Sample.Seconds,
+		AllocsPer:       float64(client.Mallocs+server.Mallocs) / n,
+		ServerAllocsPer: float64(server.Mallocs) / n, ClientAllocsPer: float64(client.Mallocs) / n,
+		ServerGoroutines: float64(server.Goroutines), ClientGoroutines: float64(client.Goroutines),
+	}
+	if conns := r.Sample.More[Connections]; conns > 0 {
+		m[ServerKiB] = float64(server.RSS) / 1024 / conns
+		m[ClientKiB] = float64(client.RSS) / 1024 / conns
+	}
+	for _, more := range []Metrics{r.Sample.Times, r.Sample.More, server.More} {
+		maps.Copy(m, more)
+	}
+	return m
+}

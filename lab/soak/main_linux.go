@@ -1,0 +1,75 @@
+// Soak runs real processes on the embedded device under faults, and looks for what grows:
+//
+//	go run ./lab/soak -for 30m -o docs    # docs/soak.md has what came out
+//	go run ./lab/soak -for 20s -quick     # short faults and timeouts; growth is not judged
+//
+// It needs root and /dev/net/tun. It makes pairs of network namespaces, with a server in one and a
+// client in the other: this program again, as processes of their own. Between them are calls, calls
+// of actors, streams of items, messages over connections that come back, and byte streams, small
+// and large. The link between the two is this process, which forwards the packets of two tun
+// devices. It can delay, lose and cut where the kernel has no netem, and without ip and tc.
+//
+// Faults come one after the other, and the seed decides which: kill -9 of a process, which is
+// started again, SIGSTOP, the link cut in both directions or in one, an interface that is down, and
+// a machine that vanishes. Delay and loss change with each. There is a pair whose client is killed,
+// one whose server is, and one in which both live, so that each side has a survivor. After a while
+// the faults pause.
+//
+// The processes check what they do: every call has one answer, and it is the one to that call; no
+// call was executed that its caller knows as not executed, and none twice; messages keep their
+// order, come once unless they are idempotent, and have one fate, which is true; byte streams carry
+// what was written, and end in order only where they were ended. The parent checks that every kind
+// of work goes on soon after each fault, that nothing fails while there are no faults, that nothing
+// is left after Shutdown, and that no process that survives grows: memory, heap, goroutines,
+// descriptors and identifiers of the last third of the time against the first.
+//
+// Nothing has a name in the system. When the program ends, also by kill -9, its processes and
+// namespaces end with it.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmactor/rdmactor/lab/measure"
+)
+
+func main() {
+	var r role
+	child, err := measure.Role(&r)
+	switch {
+	case err != nil:
+	case child:
+		err = play(r)
+	default:
+		ctx, stop := signal.NotifyContext(context.Background(), unix.SIGINT, unix.SIGTERM)
+		err = soakAll(ctx, os.Args[1:])
+		stop()
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "soak:", err)
+		os.Exit(1)
+	}
+}
+
+func soakAll(ctx context.Context, args []string) error {
+	f := flag.NewFlagSet("soak", flag.ContinueOnError)
+	long := f.Duration("for", 30*time.Minute, "how long")
+	seed := f.Uint64("seed", uint64(time.Now().UnixNano()), "of the faults")
+	out := f.String("o", "", "folder for soak.csv and soak.svg; none: they are not written")
+	quick := f.Bool("quick", false, "short faults and timeouts, for a soak of less than a minute, which judges no growth")
+	if err := f.Parse(args); err != nil {
+		return err
+	}
+	chosen := plans(slow, slow.byDefault())
+	if *quick {
+		chosen = plans(fast, fast)
+	}
+	return soak(ctx, chosen, *seed, *long, *out)
+}

@@ -1,0 +1,93 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmactor/rdmactor/lab/measure"
+)
+
+// process is a server or a client that runs, as its parent sees it.
+type process struct {
+	role  role
+	child *measure.Child
+	read  chan struct{} // closed when it reports no more
+
+	mu     sync.Mutex
+	killed bool
+	last   sample // the zero one: it has not reported yet
+}
+
+// start starts a process at its end of the link. Each sample goes to sink.
+func start(ctx context.Context, at *namespace, r role, sink func(*process, sample)) (*process, error) {
+	p := &process{role: r, read: make(chan struct{})}
+	if err := at.run(func() (err error) { // its thread lives as long as the namespace: Pdeathsig
+		p.child, err = measure.Start(ctx, r.String(), -1, 2, r)
+		return err
+	}); err != nil {
+		return nil, err
+	}
+	go func() {
+		defer close(p.read)
+		for {
+			var s sample
+			if p.child.Ask("", &s) != nil {
+				return
+			}
+			p.mu.Lock()
+			p.last = s
+			p.mu.Unlock()
+			sink(p, s)
+		}
+	}()
+	return p, nil
+}
+
+func (p *process) sample() sample {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.last
+}
+
+// kill is kill -9.
+func (p *process) kill() {
+	p.mu.Lock()
+	p.killed = true
+	p.mu.Unlock()
+	_ = p.child.Signal(unix.SIGKILL)
+	<-p.read
+	_ = p.child.Stop() // "signal: killed"
+}
+
+// suspend stops it for a while, or less if ctx ends.
+func (p *process) suspend(ctx context.Context, d time.Duration) error {
+	if err := p.child.Signal(unix.SIGSTOP); err != nil {
+		return err
+	}
+	sleep(ctx, d)
+	return p.child.Signal(unix.SIGCONT)
+}
+
+// end has it shut down, and waits for that.
+func (p *process) end() error {
+	err := p.child.Stop()
+	<-p.read
+	if err != nil {
+		return fmt.Errorf("%v: %w", p.role, err)
+	}
+	if !p.sample().Last {
+		return fmt.Errorf("%v has ended without its last report", p.role)
+	}
+	return nil
+}
+
+func sleep(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
+	}
+}
