@@ -135,7 +135,7 @@ func TestBlockedLoop(t *testing.T) {
 		t.Errorf("the overview says that %q is blocked", about.Blocked)
 	}
 	var here, elsewhere []string
-	for _, r := range p.rows("ids?state=connected") {
+	for _, r := range p.rows("ids") { // in any state: that of a blocked loop's identifier may be an old one
 		for name, c := range p.clients() {
 			switch {
 			case c["identifier"] != r["id"]:
