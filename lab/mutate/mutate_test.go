@@ -1,0 +1,104 @@
+package main
+
+import (
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const clamp = `package clamp
+
+// Clamp returns n, or most if n is above it.
+func Clamp(n, most int) (int, error) {
+	if n > most {
+		n = most
+	}
+	return n, nil
+}
+`
+
+// TestRun mutates a module whose tests miss one defect, which a package that imports it finds.
+func TestRun(t *testing.T) {
+	t.Setenv("GOWORK", "off")
+	t.Setenv("GOFLAGS", "")
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"go.mod":         "module example.com/clamp\n\ngo 1.26\n",
+		"clamp.go":       clamp,
+		"clamp_test.go":  "package clamp\n\nimport \"testing\"\n\nfunc TestClamp(t *testing.T) {\n\tif n, _ := Clamp(1, 2); n != 1 {\n\t\tt.Error(n)\n\t}\n}\n",
+		"user/user.go":   "package user\n",
+		"user/u_test.go": "package user\n\nimport (\n\t\"testing\"\n\n\t\"example.com/clamp\"\n)\n\nfunc TestUser(t *testing.T) {\n\tif n, _ := clamp.Clamp(3, 2); n != 2 {\n\t\tt.Error(n)\n\t}\n}\n",
+	} {
+		name = filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var log strings.Builder
+	p := Plan{Dir: dir, Package: ".", N: 10, Seed: 7}
+	survivors, count, err := Run(t.Context(), p, &log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Negated: found. `n = most` deleted: by the user. `>=`: equal to the code without a defect.
+	if count[Found] != 1 || count[FoundLate] != 1 || count[Survived] != 1 || survivors[0].With != ">=" {
+		t.Errorf("%v, %v:\n%s", count, survivors, log.String())
+	}
+	p.Own = true
+	if _, count, err = Run(t.Context(), p, io.Discard); err != nil || count[Survived] != 2 {
+		t.Errorf("with its own tests only: %v, %v", count, err)
+	}
+	if left, err := os.ReadFile(filepath.Join(dir, "clamp.go")); err != nil || string(left) != clamp {
+		t.Errorf("the file was changed: %v\n%s", err, left)
+	}
+}
+
+// TestOperators lists what each operator makes of a function.
+func TestOperators(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "f.go")
+	const text = `package p
+
+func (t *T) f() error {
+	if err != nil {
+		return err
+	}
+	a()
+	b()
+	for i < 3 {
+		i++
+	}
+	return true
+}
+`
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	sites, err := findSites(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, s := range sites {
+		got = append(got, s.Operator+": "+strings.Join(strings.Fields(s.With), " "))
+		if s.Func != "(*T).f" || text[s.Start:s.End] != s.Was {
+			t.Errorf("%v is not %q", s, text[s.Start:s.End])
+		}
+	}
+	want := []string{
+		"deleted statement: ", "deleted statement: ", "swapped neighbours: b() a()", "dropped error: false && err != nil",
+		"dropped error: nil", "another operator: <=", "off by one: 4", "deleted statement: ", "wrong constant: false",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}

@@ -1,0 +1,234 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Outcome is what became of a defect.
+type Outcome string
+
+// The outcomes of a defect that compiles.
+const (
+	Found     Outcome = "found by the package's tests"
+	FoundLate Outcome = "found by a dependent's tests"
+	Survived  Outcome = "survived"
+)
+
+// Plan says what to mutate.
+type Plan struct {
+	Dir     string // where the go command runs
+	Package string // as the go command takes it
+	N       int    // defects that compile
+	Seed    uint64
+	Own     bool     // run the package's own tests only
+	Flags   []string // of go test
+}
+
+// pkg is a package as go list prints it.
+type pkg struct {
+	ImportPath, Dir                                   string
+	GoFiles, Deps, Imports, TestImports, XTestImports []string
+	Standard                                          bool
+}
+
+// mutator runs a Plan.
+type mutator struct {
+	Plan
+	pkg        pkg
+	dependents []string
+	tmp        string
+	limit      time.Duration // of the tests of one defect
+	log        io.Writer
+}
+
+// Run plants the defects of a plan one after the other, writes each with its outcome to log, and
+// returns the survivors and the number of each outcome.
+func Run(ctx context.Context, p Plan, log io.Writer) (survivors []Site, count map[Outcome]int, err error) {
+	m := &mutator{Plan: p, log: log}
+	if m.tmp, err = os.MkdirTemp("", "mutate"); err != nil {
+		return nil, nil, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(m.tmp)) }()
+	if err := m.load(ctx); err != nil {
+		return nil, nil, err
+	}
+	var sites []Site
+	for _, f := range m.pkg.GoFiles {
+		of, err := findSites(filepath.Join(m.pkg.Dir, f))
+		if err != nil {
+			return nil, nil, err
+		}
+		sites = append(sites, of...)
+	}
+	if err := m.measure(ctx); err != nil {
+		return nil, nil, err
+	}
+	rng := rand.New(rand.NewPCG(p.Seed, 0)) //nolint:gosec // a draw that can be repeated
+	rng.Shuffle(len(sites), func(i, j int) { sites[i], sites[j] = sites[j], sites[i] })
+	count = map[Outcome]int{}
+	for _, s := range sites {
+		if count[Found]+count[FoundLate]+count[Survived] == p.N {
+			break
+		}
+		outcome, err := m.try(ctx, s)
+		if err != nil {
+			return survivors, count, err
+		}
+		if outcome == "" {
+			continue
+		}
+		count[outcome]++
+		if outcome == Survived {
+			survivors = append(survivors, s)
+		}
+		fmt.Fprintf(log, "%s: %v\n", outcome, s)
+	}
+	return survivors, count, nil
+}
+
+// load finds the package and its dependents in the same module.
+func (m *mutator) load(ctx context.Context) error {
+	listed, err := m.list(ctx, m.Package)
+	if err != nil {
+		return err
+	}
+	if len(listed) != 1 {
+		return fmt.Errorf("%s is %d packages, want one", m.Package, len(listed))
+	}
+	m.pkg = listed[0]
+	if m.Own {
+		return nil
+	}
+	all, err := m.list(ctx, "./...")
+	if err != nil {
+		return err
+	}
+	deps := map[string][]string{}
+	for _, p := range all {
+		deps[p.ImportPath] = p.Deps
+	}
+	uses := func(path string) bool {
+		return path == m.pkg.ImportPath || slices.Contains(deps[path], m.pkg.ImportPath)
+	}
+	for _, p := range all {
+		if p.ImportPath != m.pkg.ImportPath && slices.ContainsFunc(slices.Concat(p.Imports, p.TestImports, p.XTestImports), uses) {
+			m.dependents = append(m.dependents, p.ImportPath)
+		}
+	}
+	return nil
+}
+
+func (m *mutator) list(ctx context.Context, pattern string) (list []pkg, err error) {
+	cmd := exec.CommandContext(ctx, "go", "list", "-json=ImportPath,Dir,GoFiles,Deps,Imports,TestImports,XTestImports", pattern)
+	cmd.Dir, cmd.Stderr = m.Dir, os.Stderr
+	out, err := cmd.Output()
+	if err != nil {
+		return nil, fmt.Errorf("go list %s: %w", pattern, err)
+	}
+	for d := json.NewDecoder(bytes.NewReader(out)); ; {
+		var p pkg
+		if err := d.Decode(&p); errors.Is(err, io.EOF) {
+			return list, nil
+		} else if err != nil {
+			return nil, err
+		}
+		list = append(list, p)
+	}
+}
+
+// measure runs the tests without a defect.
+func (m *mutator) measure(ctx context.Context) error {
+	m.limit = 20 * time.Minute
+	if _, err := m.test(ctx, "", m.pkg.ImportPath); err != nil { // compiles
+		return err
+	}
+	begin := time.Now()
+	passed, err := m.test(ctx, "", m.pkg.ImportPath)
+	if err != nil {
+		return err
+	}
+	if !passed {
+		return fmt.Errorf("the tests of %s fail without a defect", m.pkg.ImportPath)
+	}
+	m.limit = 10*time.Since(begin) + 30*time.Second
+	return nil
+}
+
+// errNotCompiled is the outcome of a defect that the compiler finds.
+var errNotCompiled = errors.New("does not compile")
+
+// try returns what becomes of a defect, or "" if it does not compile.
+func (m *mutator) try(ctx context.Context, s Site) (Outcome, error) {
+	overlay, err := m.plant(s)
+	if err != nil {
+		return "", err
+	}
+	passed, err := m.test(ctx, overlay, m.pkg.ImportPath)
+	switch {
+	case errors.Is(err, errNotCompiled):
+		return "", nil
+	case err != nil:
+		return "", err
+	case !passed:
+		return Found, nil
+	}
+	for _, d := range m.dependents {
+		if passed, err := m.test(ctx, overlay, d); err != nil {
+			return "", err
+		} else if !passed {
+			return FoundLate, nil
+		}
+	}
+	return Survived, nil
+}
+
+// plant writes the changed file and the overlay for it.
+func (m *mutator) plant(s Site) (overlay string, err error) {
+	text, err := os.ReadFile(s.File)
+	if err != nil {
+		return "", err
+	}
+	changed, overlay := filepath.Join(m.tmp, "changed.go"), filepath.Join(m.tmp, "overlay.json")
+	list, err := json.Marshal(map[string]map[string]string{"Replace": {s.File: changed}})
+	if err != nil {
+		return "", err
+	}
+	return overlay, errors.Join(
+		os.WriteFile(changed, slices.Concat(text[:s.Start], []byte(s.With), text[s.End:]), 0o600),
+		os.WriteFile(overlay, list, 0o600))
+}
+
+// test runs a package's tests and reports whether they pass.
+func (m *mutator) test(ctx context.Context, overlay, of string) (passed bool, err error) {
+	args := slices.Concat([]string{"test", "-vet=off", "-count=1", "-failfast", "-timeout=" + m.limit.String()}, m.Flags)
+	if overlay != "" {
+		args = append(args, "-overlay="+overlay)
+	}
+	cmd := exec.CommandContext(ctx, "go", append(args, of)...)
+	cmd.Dir = m.Dir
+	out, err := cmd.CombinedOutput()
+	var failed *exec.ExitError
+	switch {
+	case err == nil:
+		return true, nil
+	case ctx.Err() != nil:
+		return false, ctx.Err()
+	case !errors.As(err, &failed):
+		return false, err
+	case strings.Contains(string(out), "[build failed]"), strings.Contains(string(out), "[setup failed]"):
+		return false, fmt.Errorf("%s: %w\n%s", of, errNotCompiled, out)
+	}
+	return false, nil
+}
