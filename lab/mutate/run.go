@@ -75,9 +75,9 @@ func Run(ctx context.Context, p Plan, log io.Writer) (survivors []Site, count ma
 	if err := m.measure(ctx); err != nil {
 		return nil, nil, err
 	}
-	rng := rand.New(rand.NewPCG(p.Seed, 0)) //nolint:gosec // a draw that can be repeated
+	rng := rand.New(rand.NewPCG(p.Seed, 0))
 	rng.Shuffle(len(sites), func(i, j int) { sites[i], sites[j] = sites[j], sites[i] })
-	count = map[Outcome]int{}
+	count = make(map[Outcome]int)
 	for _, s := range sites {
 		if count[Found]+count[FoundLate]+count[Survived] == p.N {
 			break

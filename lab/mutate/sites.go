@@ -72,9 +72,8 @@ func (s *source) add(operator string, from, to token.Pos, with string) {
 }
 
 // neighbours are operators that are easily confused.
-var neighbours = map[token.Token]string{
-	token.LSS: "<=", token.LEQ: "<", token.GTR: ">=", token.GEQ: ">", token.EQL: "!=", token.NEQ: "==",
-	token.LAND: "||", token.LOR: "&&", token.ADD: "-", token.SUB: "+",
+var neighbours = map[string]string{
+	"<": "<=", "<=": "<", ">": ">=", ">=": ">", "==": "!=", "&&": "||", "||": "&&", "+": "-", "-": "+",
 }
 
 func (s *source) visit(n ast.Node) bool {
@@ -86,7 +85,7 @@ func (s *source) visit(n ast.Node) bool {
 			s.add("negated condition", n.Cond.Pos(), n.Cond.End(), "!("+s.at(n.Cond)+")")
 		}
 	case *ast.BinaryExpr:
-		if with, ok := neighbours[n.Op]; ok && n.Op != token.NEQ {
+		if with, ok := neighbours[n.Op.String()]; ok {
 			s.add("another operator", n.OpPos, n.OpPos+token.Pos(len(n.Op.String())), with)
 		}
 	case *ast.ReturnStmt:
