@@ -29,6 +29,7 @@ const (
 	initialUser  = "user:[4026531837]"
 	otherUser    = "user:[4026532281]"
 	root         = "Uid:\t0\t0\t0\t0\nThreads:\t7\nCapEff:\t000001ffffffffff\n"
+	dropped      = "Uid:\t0\t0\t0\t0\nThreads:\t7\nCapEff:\t0000000000000000\n"
 	nobody       = "Uid:\t1000\t0\t0\t0\nThreads:\t7\nCapEff:\t0000000000000000\n"
 )
 
@@ -68,9 +69,10 @@ func TestRDMA(t *testing.T) {
 		"unlimited": {tree{}.put("proc/self/cgroup", "0::/a\n", "proc/self/mountinfo", unifiedMount, "sys/fs/cgroup/a/rdma.max", unlimited), ""},
 		"another device's": {tree{}.put("proc/self/cgroup", "0::/a\n", "proc/self/mountinfo", unifiedMount, "sys/fs/cgroup/a/rdma.max",
 			"rxe00 hca_handle=1 hca_object=1\n"), ""},
-		"outside of the namespace": {tree{}.put("proc/self/cgroup", "0::/../a\n", "proc/self/mountinfo", unifiedMount, "sys/fs/cgroup/rdma.max", two), ""},
-		"nothing mounted":          {tree{}.put("proc/self/cgroup", "0::/a\n"), ""},
-		"nothing":                  {tree{}, ""},
+		"outside of the namespace": {tree{}.put("proc/self/cgroup", "0::/../a\n", "proc/self/mountinfo", unifiedMount, "sys/fs/cgroup/rdma.max", two,
+			"sys/fs/a/rdma.max", two), ""},
+		"nothing mounted": {tree{}.put("proc/self/cgroup", "0::/a\n"), ""},
+		"nothing":         {tree{}, ""},
 		"what makes no sense": {tree{}.put("proc/self/cgroup", "0::/a\n:\n\n", "proc/self/mountinfo", " - \n"+unifiedMount,
 			"sys/fs/cgroup/a/rdma.max", "rxe0 hca_handle=-1 hca_object=x =\n"), ""},
 	} {
@@ -99,6 +101,17 @@ func TestThreads(t *testing.T) {
 	}{
 		"the user's limit": {machine(), "RLIMIT_NPROC of user 1000 is 20000, and 800 are used"},
 		"root has none":    {machine().put("proc/self/status", root), "/proc/sys/kernel/pid_max is 32768, and 800 are used"},
+		"root without capabilities has none": {
+			machine().put("proc/self/status", dropped), "/proc/sys/kernel/pid_max is 32768, and 800 are used",
+		},
+		"a user with CAP_SYS_RESOURCE has none": {
+			machine().put("proc/self/status", strings.Replace(nobody, "CapEff:\t0000000000000000", "CapEff:\t0000000001000000", 1)),
+			"/proc/sys/kernel/pid_max is 32768, and 800 are used",
+		},
+		"a user with CAP_SYS_ADMIN has none": {
+			machine().put("proc/self/status", strings.Replace(nobody, "CapEff:\t0000000000000000", "CapEff:\t0000000000200000", 1)),
+			"/proc/sys/kernel/pid_max is 32768, and 800 are used",
+		},
 		"root of a rootless container": {
 			machine().put("proc/self/status", root).link("proc/self/ns/user", otherUser),
 			"RLIMIT_NPROC of user 0 is 20000, and 800 are used",

@@ -214,14 +214,14 @@ func TestStop(t *testing.T) {
 	})
 }
 
-// The bound is of one outage, not of all together.
+// The bound is of one outage, not of all together, nor of the time before it.
 func TestBoundOfOneOutage(t *testing.T) {
 	inWorld(t, "10.0.0.2:7471", time.Minute, func(r *rig) {
 		for range 5 {
 			r.RemoveDevice("mem1")
 			time.Sleep(50 * time.Second)
 			r.AddDevice("mem1")
-			time.Sleep(8 * time.Second)
+			time.Sleep(20 * time.Second)
 		}
 		if err := r.reaches(); err != nil || r.ends() != nil {
 			r.T().Errorf("%v; Ended was called with %v", err, r.ends())
@@ -246,7 +246,37 @@ func TestFlapping(t *testing.T) {
 	})
 }
 
-// Close ends a listener in any state, once, and leaves nothing. Ended is called with nil.
+// After an outage the pauses are short again when it has listened for a while, and not before.
+func TestPausesBeginAnew(t *testing.T) {
+	inWorld(t, "10.0.0.2:7471", 0, func(r *rig) {
+		reset := func() (took time.Duration) {
+			r.RemoveDevice("mem1")
+			r.AddDevice("mem1")
+			r.Wait()
+			begin := time.Now()
+			for r.listening() == nil {
+				time.Sleep(time.Millisecond)
+			}
+			return time.Since(begin)
+		}
+		r.RemoveDevice("mem1")
+		time.Sleep(time.Hour)
+		r.AddDevice("mem1")
+		for r.listening() == nil {
+			time.Sleep(time.Millisecond)
+		}
+		if d := reset(); d < time.Second {
+			r.T().Errorf("it has listened for a moment, and the pause is %v", d)
+		}
+		time.Sleep(time.Hour)
+		if d := reset(); d > 200*time.Millisecond {
+			r.T().Errorf("it has listened for an hour, and the pause is %v", d)
+		}
+	})
+}
+
+// Close ends a listener in any state, once, without waiting for the end of a pause, and leaves
+// nothing. Ended is called with nil.
 func TestClose(t *testing.T) {
 	for name, before := range map[string]func(r *rig){
 		"listening": func(*rig) {},
@@ -260,10 +290,14 @@ func TestClose(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, "10.0.0.2:7471", relisten.GiveUp, func(r *rig) {
 				before(r)
+				begin := time.Now()
 				for range 2 {
 					r.l.Close(r.T().Context())
 				}
 				<-r.l.Gone()
+				if d := time.Since(begin); d > 0 {
+					r.T().Errorf("Close took %v", d)
+				}
 				if n := len(r.far.Inspect()); n != 0 || len(r.ends()) != 1 || r.ends()[0] != nil {
 					r.T().Errorf("%d identifiers are left; Ended was called with %v", n, r.ends())
 				}

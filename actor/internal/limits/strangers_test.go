@@ -3,6 +3,7 @@ package limits
 import (
 	"encoding/binary"
 	"net/netip"
+	"slices"
 	"testing"
 	"time"
 )
@@ -158,6 +159,50 @@ func TestStrangersOfSmallNetworksStay(t *testing.T) {
 	}
 	if !c.in[old] {
 		t.Error("a flood of other networks has cost a peer its place")
+	}
+}
+
+// Which one gives way depends on what the newcomer's address and network have already. Of those
+// that may, it is the oldest.
+func TestWhichStrangerGivesWay(t *testing.T) {
+	const (
+		small, large, other, greedy = "10.1.0.1", "10.2.0.1", "10.3.0.2", "10.3.0.1"
+		most                        = 16
+	)
+	all := []string{small, large, "10.2.0.2", "10.2.0.3", other, greedy, greedy, greedy, greedy, greedy}
+	var apart []string // each of a network that has no other
+	for i := range most {
+		a := netip.AddrFrom4([4]byte{10, 9, byte(i), 1}).String()
+		if apart = append(apart, a); len(all) < most {
+			all = append(all, a)
+		}
+	}
+	for why, c := range map[string]struct {
+		in           []string
+		comes, gives string
+	}{
+		"of an address with more than a quarter: one of its own": {all, greedy, greedy},
+		"of a network with more than a quarter: one of its own":  {all, "10.3.0.9", other},
+		"of a network with little: one of a large one":           {all, honest.String(), large},
+		"where all networks have little: the oldest of all":      {apart, honest.String(), apart[0]},
+	} {
+		table := newCrowded(t, most)
+		var order []*Stranger
+		for _, a := range c.in {
+			s := table.enter(netip.MustParseAddr(a))
+			if s == nil {
+				t.Fatalf("%s: there is no place for %s", why, a)
+			}
+			order = append(order, s)
+		}
+		table.now = table.now.Add(Grace)
+		table.enter(netip.MustParseAddr(c.comes))
+		want := order[slices.Index(c.in, c.gives)]
+		for _, s := range order {
+			if gone := !table.in[s]; gone != (s == want) {
+				t.Errorf("%s: %v has given way: %t; want the first of %s", why, s.From, gone, c.gives)
+			}
+		}
 	}
 }
 
