@@ -62,6 +62,34 @@ func at(w *actortest.World, what string, since, want time.Duration) {
 	}
 }
 
+// The addresses of a name share the time until the context's deadline, so one that is silent leaves
+// the next its part.
+func TestSilentAddressOfAName(t *testing.T) {
+	inWorlds(t, func(w *actortest.World, rt *rdma.Runtime, l *Listener) {
+		const silent = "10.0.0.66"
+		p := w.Probe()
+		p.Request(w.Host("mem2", silent).CreateID(p.PID(), rdma.IDConfig{AcceptTimeout: time.Hour}), &rdma.Serve{Addr: ":7471"})
+		actortest.Next[*rdma.Listening](p)
+		w.Name("svc", silent, "10.0.0.1")
+		ctx, cancel := context.WithTimeout(w.T().Context(), 5*time.Second)
+		defer cancel()
+		begin := w.Elapsed()
+		c, err := Dial(ctx, rt, "svc:7471", Config{})
+		if err != nil {
+			w.T().Fatal(err)
+		}
+		if took := w.Elapsed() - begin; took > 3*time.Second {
+			w.T().Errorf("connected after %v, want half of the 5 s", took)
+		}
+		_ = c.Close()
+		s, err := l.Accept()
+		if err != nil {
+			w.T().Fatal(err)
+		}
+		_ = s.Close()
+	})
+}
+
 // Bytes go both ways, and so does the end, on either flavour.
 func TestTwinConversation(t *testing.T) {
 	inWorlds(t, func(w *actortest.World, rt *rdma.Runtime, l *Listener) {

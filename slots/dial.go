@@ -11,9 +11,9 @@ import (
 )
 
 // Dial connects to a Listener at addr, "host:port". If ctx ends before both sides have their slots,
-// the attempt is given up. errors.Is finds rdma.ErrSecured in the error if the connection is
-// secured and its Security does not allow one-sided operations (Security.AllowOneSided). Any
-// goroutine but a loop's.
+// the attempt is given up; the addresses of a name share the time until its deadline. errors.Is
+// finds rdma.ErrSecured in the error if the connection is secured and its Security does not allow
+// one-sided operations (Security.AllowOneSided). Any goroutine but a loop's.
 func Dial(ctx context.Context, rt *rdma.Runtime, addr string, cfg Config) (*Conn, error) {
 	cfg, err := cfg.withDefaults()
 	if err != nil {

@@ -107,6 +107,43 @@ func TestOnEveryDevice(t *testing.T) {
 	}
 }
 
+// The addresses of a name share the time until the context's deadline, so one that is silent leaves
+// the next its part.
+func TestSilentAddressOfAName(t *testing.T) {
+	for name, infiniBand := range map[string]bool{"iWARP": false, "InfiniBand": true} {
+		t.Run(name, func(t *testing.T) {
+			actortest.Run(t, actortest.Config{InfiniBand: infiniBand}, func(w *actortest.World) {
+				const silent = "10.0.0.66"
+				t, p := w.T(), w.Probe()
+				p.Request(w.Host("mem2", silent).CreateID(p.PID(), rdma.IDConfig{AcceptTimeout: time.Hour}), &rdma.Serve{Addr: ":7471"})
+				actortest.Next[*rdma.Listening](p)
+				l, err := Listen(t.Context(), w.Host("mem1", "10.0.0.2"), "10.0.0.2:7471", Config{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				w.Name("svc", silent, "10.0.0.2")
+				ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+				defer cancel()
+				begin := w.Elapsed()
+				near, err := Dial(ctx, w.Runtime(), "svc:7471", Config{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if took := w.Elapsed() - begin; took > 3*time.Second {
+					t.Errorf("connected after %v, want half of the 5 s", took)
+				}
+				far, err := l.Accept(t.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				_ = near.Close()
+				_ = far.Close()
+				_ = l.Close()
+			})
+		})
+	}
+}
+
 // Whole slots of random bytes arrive as they were, though programs keep some for a while and
 // release them in any order.
 func TestBytesArrive(t *testing.T) {

@@ -47,18 +47,7 @@ func Serve(addr string, rt *rdma.Runtime, device cmid.Driver, level *slog.LevelV
 	if addr == "" {
 		return &Server{}, nil
 	}
-	host, _, err := net.SplitHostPort(addr)
-	if err != nil {
-		return nil, fmt.Errorf("--inspect: %w", err)
-	}
-	cfg := inspect.Config{Path: path, Sections: sections}
-	if host != "" { // the name that it is to be served at
-		cfg.Hosts = []string{strings.ToLower(strings.TrimSuffix(host, "."))}
-	}
-	if token := os.Getenv(Token); token != "" {
-		cfg.Actions = &inspect.Actions{Token: token, Level: level, Capture: captures(device)}
-	}
-	page, err := inspect.New(rt, cfg)
+	page, err := pageAt(addr, rt, device, level, sections)
 	if err != nil {
 		return nil, fmt.Errorf("--inspect: %w", err)
 	}
@@ -83,6 +72,22 @@ func Serve(addr string, rt *rdma.Runtime, device cmid.Driver, level *slog.LevelV
 		close(s.ended)
 	}()
 	return s, nil
+}
+
+// pageAt makes the page that is served at addr. Browsers may ask for it under the name in addr.
+func pageAt(addr string, rt *rdma.Runtime, device cmid.Driver, level *slog.LevelVar, sections []inspect.Section) (*inspect.Page, error) {
+	host, _, err := net.SplitHostPort(addr)
+	if err != nil {
+		return nil, err
+	}
+	cfg := inspect.Config{Path: path, Sections: sections}
+	if host != "" {
+		cfg.Hosts = []string{strings.ToLower(strings.TrimSuffix(host, "."))}
+	}
+	if token := os.Getenv(Token); token != "" {
+		cfg.Actions = &inspect.Actions{Token: token, Level: level, Capture: captures(device)}
+	}
+	return inspect.New(rt, cfg)
 }
 
 // captures is how the page captures: only the embedded device can.

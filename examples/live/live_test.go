@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -83,6 +84,27 @@ func TestServe(t *testing.T) {
 	}
 	if resp, _ := do(t, "POST", s.URL+"actions/disconnect", "anything"); resp.StatusCode < 400 {
 		t.Errorf("an action without a token in the environment: %s", resp.Status)
+	}
+}
+
+// TestNameOfInspect: the page answers under the name that was given to --inspect, and under no
+// stranger's.
+func TestNameOfInspect(t *testing.T) {
+	rt, device := program(t)
+	page, err := pageAt("Ops.Example.com.:8080", rt, device, new(slog.LevelVar), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer page.Close()
+	for host, want := range map[string]int{
+		"ops.example.com:8080": 200, "OPS.example.com.:8080": 200, "127.0.0.1:8080": 200,
+		"example.com:8080": 403, "x.ops.example.com:8080": 403, "evil.example:8080": 403,
+	} {
+		r := httptest.NewRequest(http.MethodGet, "http://"+host+path+"ids", nil)
+		w := httptest.NewRecorder()
+		if page.ServeHTTP(w, r); w.Code != want {
+			t.Errorf("%s: %d, want %d", host, w.Code, want)
+		}
 	}
 }
 

@@ -188,10 +188,11 @@ func (h *routed) source(peer netip.Addr) (netip.Addr, error) {
 // TestDiallingAny: of several addresses the first one does not decide alone, nor one without a
 // route.
 func TestDiallingAny(t *testing.T) {
-	h := &routed{fakeHost{devices: soft}, map[string]string{"10.10.9.7": "10.10.9.1", "10.10.1.7": "10.10.1.1"}}
+	h := &routed{fakeHost{devices: soft}, map[string]string{"10.10.9.7": "10.10.9.1", "10.10.8.7": "10.10.8.1", "10.10.1.7": "10.10.1.1"}}
 	for _, c := range []struct{ peers, want string }{
 		{"10.10.9.7", "device: iwarp (no RDMA device has 10.10.9.1)"},
 		{"2001:db8::2 10.10.9.7", "device: iwarp (no RDMA device has 10.10.9.1)"},
+		{"10.10.9.7 10.10.8.7", "device: iwarp (no RDMA device has 10.10.9.1)"},
 		{"2001:db8::2 10.10.9.7 10.10.1.7", "device: kernel (rxe0 has 10.10.1.1)"},
 		{"2001:db8::2 2001:db8::3", "no way to 2001:db8::2: network is unreachable\nno way to 2001:db8::3: network is unreachable"},
 	} {

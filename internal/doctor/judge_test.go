@@ -77,6 +77,11 @@ func TestMissing(t *testing.T) {
 			func(r *Report) { r.Devices[0].Groups = []GroupLimit{{"/g/rdma.max", "hca_handle", 2, 3}} }, true,
 			"hca_handle in /g/rdma.max allows 2 for mlx5_0, and 3 are used", "echo mlx5_0 hca_handle=max > /g/rdma.max",
 		},
+		"a handle is left": {func(r *Report) { r.Devices[0].Groups = []GroupLimit{{"/g/rdma.max", "hca_handle", 3, 2}} }, true, "", ""},
+		"a GUID": {
+			func(r *Report) { r.Devices[0].Addresses, r.Devices[0].guid, r.unmatched = nil, 7, true }, false,
+			"no IP address", "ip addr add",
+		},
 		"no GUID":            {func(r *Report) { r.Devices[0].Addresses, r.unmatched = nil, true }, false, "mlx5_0 cannot be found by its addresses: its node GUID is 0", "vf N node_guid"},
 		"memory that may be": {func(r *Report) { r.Limits = Limits{LockedMemory: 1, MayLock: true, OpenFiles: 1024} }, true, "", ""},
 	} {

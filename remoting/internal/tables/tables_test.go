@@ -137,8 +137,8 @@ func TestGrantsAreOfOneProcess(t *testing.T) {
 func TestGrantsAreBounded(t *testing.T) {
 	var g Grants
 	p := actor.NewActorProcess(nil)
-	lives := true
-	alive := func(string) bool { return lives }
+	lives, looks := true, 0
+	alive := func(string) bool { looks++; return lives }
 	n := 0
 	for g.Sent(fmt.Sprint(n), p, 1, alive) {
 		n++
@@ -153,6 +153,13 @@ func TestGrantsAreBounded(t *testing.T) {
 	}
 	if g.Sent("new", p, 1, alive) || g.Has("new", p, 1) || !g.Sent("0", p, 1, alive) {
 		t.Error("not the newest is refused")
+	}
+	looks = 0
+	for range 100 {
+		g.Sent("new", p, 1, alive)
+	}
+	if looks > n {
+		t.Errorf("for 100 that were refused %d actors were looked at", looks)
 	}
 	lives = false
 	for range n {

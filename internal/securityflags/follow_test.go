@@ -1,0 +1,44 @@
+package securityflags
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/rdmactor/rdmactor/internal/securityflags/securitytest"
+)
+
+// What is being written in its place changes nothing before it stays as it is from one look to the
+// next, though what is there so far is a list of authorities.
+func TestFollowWaitsForTheWholeFile(t *testing.T) {
+	read := func() []byte {
+		b, err := os.ReadFile(securitytest.NewCerts(t).Flags("")[1])
+		if err != nil {
+			t.Fatal(err)
+		}
+		return b
+	}
+	one, other := read(), read()
+	a := &authorities{file: filepath.Join(t.TempDir(), "ca.pem")}
+	f, notes := &followed{source: a}, 0
+	look := func(why string, content []byte, want int) {
+		t.Helper()
+		if err := os.WriteFile(a.file, content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if f.look(func(string) { notes++ }); notes != want {
+			t.Fatalf("%s: %d changes, want %d", why, notes, want)
+		}
+	}
+	look("the beginning", one, 0)
+	first := a.now.Load()
+	look("half of two", other, 0)
+	look("two", append(other, one...), 0)
+	if !a.now.Load().Equal(first) {
+		t.Error("what was being written is used")
+	}
+	look("two, and they stay", append(other, one...), 1)
+	if a.now.Load().Equal(first) {
+		t.Error("the change is not used")
+	}
+}
