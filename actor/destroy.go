@@ -174,7 +174,7 @@ func (it *ident) end() {
 	)
 }
 
-// settle gives back what the identifier has counted, and makes its last event.
+// settle releases the identifier's counted resources, and returns its last event.
 func (it *ident) settle() *cmid.Closed {
 	ev := &cmid.Closed{EventBase: it.base(), Err: it.cause, Unsent: it.unsent}
 	if it.conn != nil {

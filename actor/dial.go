@@ -78,8 +78,8 @@ func (t *attempts) next() {
 	t.try(t.addrs[0])
 }
 
-// shareTime gives the present address its part of the time that is left. The last address needs
-// none: the command's deadline and those of its steps bound it.
+// shareTime sets the deadline of the present address to its part of the remaining time. The last
+// address has no deadline but the command's and those of its steps.
 func (t *attempts) shareTime() {
 	t.due = time.Time{}
 	if n := len(t.addrs); n > 1 && !t.by.IsZero() {
@@ -88,7 +88,7 @@ func (t *attempts) shareTime() {
 	}
 }
 
-// stepDeadline returns when a step ends that would otherwise end at due.
+// stepDeadline returns the earlier of due and the present address's deadline.
 func (t *attempts) stepDeadline(due time.Time) time.Time {
 	if t.due.IsZero() || due.Before(t.due) {
 		return due
@@ -107,7 +107,7 @@ func (t *attempts) step(cmd Command, then func()) {
 	}})
 }
 
-// whenTurn begins a step that is expensive, or the first of several, when the loop has time for it.
+// whenTurn begins an expensive step, or the first of several, as soon as the loop has time for it.
 func (t *attempts) whenTurn(begin func()) {
 	if q := &t.it.l.dials; !q.tryNow(begin) {
 		t.pending, t.queued = begin, t.it.l.el.Now()
@@ -118,8 +118,8 @@ func (t *attempts) whenTurn(begin func()) {
 // waits reports whether a step waits for its turn.
 func (t *attempts) waits() bool { return t.pending != nil && t.it.attempts == t && !t.it.ending() }
 
-// resume begins the step whose turn it is. The wait was not the address's fault, and does not count
-// as its time.
+// resume begins the pending step. The address's deadline moves by the time that the step has
+// waited, because the address did not cause the wait.
 func (t *attempts) resume() {
 	if !t.waits() {
 		return
@@ -142,8 +142,8 @@ func (t *attempts) outcome(ev Event) {
 	t.it.answer(t.cmd, ev)
 }
 
-// failed goes on with the next address, unless there is none, or the peer's application has
-// rejected. The peer's CM rejects for reasons that another address of the peer may not have.
+// failed tries the next address, unless none is left or the peer's application rejected the
+// request. A rejection by the peer's CM may concern this address only.
 func (t *attempts) failed(f Failure) {
 	if r, ok := f.(*cmid.Rejected); ok && r.Reason.ByApplication() {
 		t.addrs = t.addrs[:1]

@@ -6,20 +6,19 @@ import (
 	"github.com/rdmactor/rdmactor/internal/ring"
 )
 
-// dialSlice is the time of a turn for steps of Dials: the step that exceeds it is the turn's last.
-// With the kernel a step that makes a queue pair takes from some 100 µs to tens of milliseconds.
+// dialSlice is the time for steps of Dials in a turn: the step that exceeds it is the turn's last.
+// With the kernel's devices, creating a queue pair takes from 100 µs to tens of milliseconds.
 const dialSlice = time.Millisecond
 
-// dialQueue spreads the steps of a loop's Dials over its turns, because every turn reads what the
-// device has to report. If hundreds of Dials went on as soon as they were answered, the answers of
-// the others, and the peers' replies, would wait until they are too late. An identifier is in the
-// queue once.
+// dialQueue spreads the steps of a loop's Dials over its turns, because each turn reads some of
+// the device's events. If hundreds of Dials continued immediately, the events of the others, and
+// the peers' replies, would be read too late. An identifier is in the queue at most once.
 type dialQueue struct {
 	l       *loop
 	waiting ring.Ring[*attempts]
 	armed   bool          // Run follows
-	turn    time.Time     // the start of the turn that spent is about
-	spent   time.Duration // on steps
+	turn    time.Time     // start of the turn in which spent was measured
+	spent   time.Duration // time of that turn used for steps
 }
 
 // fits reports whether the present turn has time for another step.
@@ -30,7 +29,7 @@ func (q *dialQueue) fits() bool {
 	return q.spent < dialSlice
 }
 
-// tryNow begins a step immediately, unless others wait or the present turn has no time for it.
+// tryNow begins a step immediately, unless steps are queued or the present turn has no time left.
 func (q *dialQueue) tryNow(begin func()) (begun bool) {
 	if q.waiting.Len() > 0 || !q.fits() {
 		return false
@@ -58,7 +57,7 @@ func (q *dialQueue) arm() {
 	}
 }
 
-// Run begins what the turn has time for. A turn may call it several times.
+// Run begins as many queued steps as the turn has time for. A turn may call it several times.
 func (q *dialQueue) Run(int) (more bool) {
 	q.armed = false
 	defer q.arm() // also if user code does not return

@@ -11,8 +11,8 @@ import (
 	"github.com/rdmactor/rdmactor/states"
 )
 
-// What nobody has made, and what is nil, is refused where it is used: with an error, or in the
-// caller with a sentence that says what it is. It costs nobody else anything.
+// Zero values and nil pointers are refused where they are used: with an error, or with a panic in
+// the caller that names the value. Nothing else is affected.
 func TestMisuse(t *testing.T) {
 	var send *Send
 	var memory *Memory

@@ -7,15 +7,14 @@ import (
 	"github.com/rdmactor/rdmactor/actor/internal/usercode"
 )
 
-// Code of the user's that is called in the middle of an identifier's work may panic or call
-// runtime.Goexit: Observers, what a listener's configuration has, senders' middleware, subscribers
-// of the ActorSystem's events and dead letters. All of it is called through callUser. A panic costs
-// nothing but what the code was asked for. After a Goexit the loop's goroutine ends, and with it
-// whatever it was in the middle of. What must not be lost then is done before the call, or
-// deferred.
+// User code that runs in the middle of an identifier's work may panic or call runtime.Goexit:
+// Observers, the functions of a listener's configuration, senders' middleware, subscribers of the
+// ActorSystem's events and dead letters. callUser calls all of it. A panic costs only the result of
+// that code. A Goexit ends the loop's goroutine and the delivery in progress. Work that must not be
+// lost then is done before the call, or deferred.
 
-// callUser calls code of the user's that is not an actor. If it does not return, that is reported
-// (Panicked). After a Goexit callUser does not return either. Loop goroutine.
+// callUser calls user code that is not an actor. It reports code that does not return (Panicked).
+// After a Goexit callUser does not return either. Loop goroutine.
 func (l *loop) callUser(kind, name string, code func()) (ok bool) {
 	return usercode.Call(code, func(value any) { l.escaped(kind, name, value) })
 }

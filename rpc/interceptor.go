@@ -58,9 +58,9 @@ type Info struct {
 // that was the last to succeed. A stream that an earlier one has opened is closed.
 //
 // An interceptor may call next on another goroutine, and return before next has, as net/http's
-// TimeoutHandler does. What next then still comes to reaches nobody: an answer is dropped, and a
-// stream is closed. At a server the handler that was left behind keeps its place and its request
-// until it returns, so it should obey its context, which is cancelled. While next runs, the
+// TimeoutHandler does. The result of next is then discarded: an answer is dropped, and a stream is
+// closed. At a server the abandoned handler keeps its place and its request until it returns, so it
+// should obey its context, which is cancelled. While next runs, the
 // interceptor must not touch its Info. A call of next after the interceptor has returned fails. A
 // panic in next is that of the goroutine that has called it.
 type Interceptor func(ctx context.Context, call *Info, next func(context.Context) error) error
@@ -68,8 +68,8 @@ type Interceptor func(ctx context.Context, call *Info, next func(context.Context
 // passage is a call on its way through interceptors to what they are around, which is do.
 //
 // An interceptor may call next on another goroutine, and return before next has. So every call of
-// next has an Info of its own, which its interceptor's gets the results from, unless that has
-// returned by then.
+// next has a separate Info. Its results are copied to the interceptor's Info, unless the
+// interceptor has returned by then.
 type passage struct {
 	is   []Interceptor
 	m    *method
@@ -123,7 +123,7 @@ func (p *passage) atEnd(done func()) (running bool) {
 	return running
 }
 
-// tooLate is the error of what is attempted when the interceptor that it was for has returned.
+// tooLate returns the error of a call of next whose interceptor has returned.
 func (p *passage) tooLate() error {
 	return &Error{Code: CodeCanceled, Method: p.m.name, Message: "an interceptor has returned before", Fate: FateNotSent}
 }
@@ -180,7 +180,7 @@ func (h *hop) begin() (*Info, error) {
 	return &in, nil
 }
 
-// end takes over the results of a call of next, if the interceptor still waits for them.
+// end copies the results of a call of next, unless the interceptor has returned.
 func (h *hop) end(in *Info, ok bool) {
 	h.p.mu.Lock()
 	h.p.running--
@@ -231,8 +231,7 @@ func (p *passage) hasGone() bool {
 	return p.went
 }
 
-// unanswered is the error of a call whose interceptors have returned neither an error nor an
-// answer.
+// unanswered returns the error of a call whose interceptors return neither an error nor an answer.
 func (p *passage) unanswered() error {
 	e := &Error{Code: CodeInternal, Method: p.m.name, Message: "an interceptor has neither gone on nor answered", Fate: FateNotSent}
 	if p.hasGone() {

@@ -142,7 +142,7 @@ func number(s string) (n uint64, ok bool) {
 	return n, err == nil
 }
 
-// text is what a file contains, "" if it cannot be read.
+// text returns a file's content, or "" if it cannot be read.
 func text(root fs.FS, file string) string {
 	b, err := fs.ReadFile(root, file)
 	if err != nil {

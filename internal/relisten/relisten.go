@@ -1,7 +1,7 @@
-// Package relisten keeps a listener at its address. What ends the listening identifier, such as a
-// reset of its device, does not end a Listener: it listens again at the same address, with growing
-// pauses, until that succeeds or it gives up. So rpc, rdmanet, slots and remoting behave as a
-// listener of TCP, which no reset of a network card ends.
+// Package relisten keeps a listener at its address. If the listening identifier ends, for example
+// because its device is reset, a Listener listens again at the same address, with growing pauses,
+// until it succeeds or gives up. So listeners of rpc, rdmanet, slots and remoting survive a reset of
+// the network card, as TCP's do.
 package relisten
 
 import (
@@ -33,9 +33,9 @@ type Config struct {
 	Backoff   reconnect.Backoff  // the pauses, without jitter
 	GiveUp    time.Duration      // ends it after so long without listening; 0: never
 	Listening func(at rdma.Addr) // called on its loop before the first request; nil: nothing is
-	// Ended is called on its loop when nobody can connect any more: err is nil after Close, and
-	// otherwise rdma.ErrShutdown, the *rdma.RemovedError of a driver that is lost, or why it has
-	// given up. It is not called if Listen fails, nor after Stop.
+	// Ended is called on its loop when it no longer accepts connections: err is nil after Close, and
+	// otherwise rdma.ErrShutdown, the *rdma.RemovedError of a lost driver, or the reason why it gave
+	// up. It is not called if Listen fails, nor after Stop.
 	Ended func(err error)
 }
 
@@ -49,12 +49,12 @@ type Listener struct {
 
 	local   rdma.Local
 	id      *actor.PID   // nil: none
-	caller  *actor.PID   // Listen, which waits; nil: it was answered
-	closers []*actor.PID // callers of Close, which wait
+	caller  *actor.PID   // the waiting call of Listen; nil: answered
+	closers []*actor.PID // the waiting calls of Close
 	closing bool
-	heard   bool // it has listened
-	up      bool // it listens
-	pausing bool // an attempt is due after a pause
+	heard   bool // has listened before
+	up      bool // listens now
+	pausing bool // an attempt is scheduled
 
 	at    rdma.Addr // where it listened first, and listens again
 	since time.Time // up or down
@@ -184,8 +184,8 @@ func (l *Listener) closed(ctx actor.Context, m *rdma.Closed) {
 	}
 }
 
-// permanent reports whether no identifier of this runtime can listen any more: it was shut down, or
-// its driver is lost, as after a change of the process's credentials.
+// permanent reports whether this runtime can no longer listen: it was shut down, or its driver is
+// lost, as after a change of the process's credentials.
 func permanent(err error) bool {
 	removed, ok := errors.AsType[*rdma.RemovedError](err)
 	return ok && removed.Err != nil || errors.Is(err, rdma.ErrShutdown)
@@ -222,7 +222,7 @@ func (l *Listener) gaveUp(err error) error {
 	return fmt.Errorf("the listener at %v has ended: %w; for %v it could not listen again: %w", l.at, l.cause, l.cfg.GiveUp, err)
 }
 
-// end answers everybody and stops the actor.
+// end answers the waiting calls and stops the actor.
 func (l *Listener) end(ctx actor.Context, err error) {
 	l.answer(ctx, &rdma.Closed{Err: err})
 	for _, c := range l.closers {

@@ -81,8 +81,8 @@ func New(l *Loop, id *cmid.ID, up Identifier, t Terms) (*Conn, error) {
 	return c, nil
 }
 
-// Release frees what a connection has of its device, once the device has given the queue pair back.
-// What it delivers and answers meanwhile may not return.
+// Release frees the connection's resources of its device, after the device has released the queue
+// pair. User code that it calls may not return.
 func (c *Conn) Release() { usercode.Steps(c.Device.Drain, c.release) }
 
 func (c *Conn) release() {

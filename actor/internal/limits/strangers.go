@@ -9,13 +9,12 @@ import (
 	"github.com/rdmactor/rdmactor/internal/fairshare"
 )
 
-// Strangers bounds the peers that are not authenticated. The zero Strangers has none. Any
-// goroutine.
+// Strangers bounds the number of unauthenticated peers. The zero Strangers is empty. Any goroutine.
 //
-// They are counted by address and by network, IPv4 /24 or IPv6 /48, because one attacker can have
-// all addresses of a network. Addresses have fair shares (package fairshare), and a network has
-// three quarters at most. Where a newcomer finds no place, the oldest handshake whose turn it is at
-// the peer gives way, as it is least likely to be an honest one:
+// It counts them by address and by network, IPv4 /24 or IPv6 /48, because one attacker may control
+// all addresses of a network. Addresses have fair shares (package fairshare), and a network has at
+// most three quarters. If there is no place for a newcomer, the oldest handshake that waits for its
+// peer gives way, because it is the least likely to be honest:
 //
 //   - one of the newcomer's own address or network, if that has more than a quarter of all places
 //   - else one of any network that has more than a sixteenth
@@ -35,9 +34,9 @@ type Stranger struct {
 	Evict func()
 
 	network netip.Prefix
-	place   *list.Element // nil: it has none
-	waits   bool          // it is the peer's turn
-	since   time.Time     // the first time that it was
+	place   *list.Element // nil: none
+	waits   bool          // the handshake waits for the peer
+	since   time.Time     // start of its first wait
 }
 
 const (
@@ -47,12 +46,12 @@ const (
 	// A network that has more than 1/large of all places gives way first. An address or a network
 	// that has more than 1/greedy of them gets no place of another.
 	large, greedy = 16, 4
-	// elsewhere is the part of all places that no network has alone.
+	// elsewhere: 1/elsewhere of all places are never of the same network as the others.
 	elsewhere = 4
 )
 
-// Enter gives s a place, with most for all. If another stranger had to give way, evicted is that
-// one, whose Evict the caller calls. Not ok: there is no place.
+// Enter takes one of most places for s. If another stranger gives way, Enter returns it, and the
+// caller must call its Evict. ok is false if there is no place.
 func (t *Strangers) Enter(s *Stranger, most int, now time.Time) (evicted *Stranger, ok bool) {
 	s.network = networkOf(s.From)
 	t.mu.Lock()
@@ -69,7 +68,7 @@ func (t *Strangers) Enter(s *Stranger, most int, now time.Time) (evicted *Strang
 	return evicted, true
 }
 
-// oldest returns the stranger that gives way to s; nil: none may.
+// oldest returns the stranger that gives way to s; nil: none.
 func (t *Strangers) oldest(s *Stranger, most int, now time.Time) (first *Stranger) {
 	gives := func(o *Stranger) bool { return t.networks.Has(o.network) > most/large }
 	switch {
@@ -92,7 +91,7 @@ func (t *Strangers) oldest(s *Stranger, most int, now time.Time) (first *Strange
 	return first
 }
 
-// Wait notes that it is the peer's turn to go on.
+// Wait records that the handshake waits for the peer.
 func (t *Strangers) Wait(s *Stranger, now time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -101,8 +100,8 @@ func (t *Strangers) Wait(s *Stranger, now time.Time) {
 	}
 }
 
-// Compute notes that this side computes the next step. Until it waits again it does not give way:
-// so the steps that are queued have the bound that Enter has.
+// Compute records that this side computes the next step. Until the next Wait the handshake does not
+// give way, so Enter's bound applies to the queued steps, too.
 func (t *Strangers) Compute(s *Stranger) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -125,7 +124,7 @@ func (t *Strangers) remove(s *Stranger) {
 	}
 }
 
-// networkOf is what one owner of many addresses is likely to have of them.
+// networkOf returns the network of a that is likely to have one owner.
 func networkOf(a netip.Addr) netip.Prefix {
 	bits := 24
 	if a = a.Unmap(); a.Is6() {
