@@ -38,6 +38,7 @@ type role struct {
 	Dial         map[string]string // names that are no addresses
 	Nosy         bool              // prints what peers want of its actors
 	Stuck        bool              // its provider never ends
+	Keys         []string          // it connects with the first, and accepts them all; none: without
 }
 
 const (
@@ -55,6 +56,8 @@ type process struct {
 	broadcasts atomic.Int64
 	members    atomic.Pointer[string]
 	print      sync.Mutex
+	keys       rdma.Keyring
+	apart      atomic.Bool // admits nobody
 }
 
 // line prints a line for the test.
@@ -175,6 +178,13 @@ func (p *process) config(rt *rdma.Runtime) (Config, error) {
 	}
 	if !p.role.Client {
 		cfg.Kinds = []*cluster.Kind{cluster.NewKind(grainKind, actor.PropsFromProducer(func() actor.Actor { return &grain{p: p} }))}
+	}
+	if len(p.role.Keys) > 0 {
+		if _, err := p.useKeys(p.role.Keys); err != nil {
+			return cfg, err
+		}
+		cfg.Remoting.Admit = p.admit
+		cfg.Remoting.ID.Security = &rdma.Security{Mode: rdma.PSK, Keys: &p.keys}
 	}
 	if p.role.Dial != nil {
 		cfg.Remoting.Resolve = func(_ context.Context, name string) (string, error) { return p.role.Dial[name], nil }
@@ -334,6 +344,12 @@ func (p *process) more(c []string) (string, error) {
 		return "", nil
 	case "get": // key
 		return p.gossip(c[1])
+	case "keys": // the first one to connect with
+		return p.useKeys(c[1:])
+	case "disconnect":
+		return p.disconnect()
+	case "topic-at": // topic
+		return cl.Get(c[1], cluster.TopicActorKind).GetAddress(), nil
 	case "dial-grpc": // address: as a remote.EndpointConnectedEvent would
 		p.sys.EventStream.Publish(&remote.EndpointConnectedEvent{Address: c[1]})
 		return "", nil
