@@ -63,7 +63,7 @@ func meetAs(t *testing.T, host, n *node, name string, incarnation uint64, id rdm
 	s := &stranger{
 		t: t, sys: host.sys, name: name, inc: incarnation, up: make(chan *reconnect.Up, 1), down: make(chan error, 64), in: make(chan []frame.Record, 1<<16),
 	}
-	owner, err := host.sys.Root.SpawnNamed(actor.PropsFromFunc(s.receive, host.rt.OnLoop()), "stranger-"+name)
+	owner, err := host.sys.Root.SpawnNamed(actor.PropsFromFunc(s.receive, host.rt.OnLoop()), fmt.Sprint("stranger-", name, "-", incarnation))
 	if err != nil {
 		t.Fatal(err)
 	}
