@@ -37,6 +37,21 @@ func TestLateAnswerChangesNothing(t *testing.T) {
 	}
 }
 
+// Futures that have timed out are not counted among those that wait, although their answers have not
+// come.
+func TestTimedOutFuturesDoNotWait(t *testing.T) {
+	a, b := start(t, remoting.Config{}), start(t, remoting.Config{Expose: everything})
+	b.spawn("mute", func(actor.Context) {})
+	waits := a.sys.Root.RequestFuture(b.pid("mute"), text("?"), soon)
+	for range 10 {
+		if _, err := a.sys.Root.RequestFuture(b.pid("mute"), text("?"), time.Millisecond).Result(); !errors.Is(err, actor.ErrTimeout) {
+			t.Fatal(err)
+		}
+	}
+	eventually(t, "they are counted", func() bool { return a.info(b).Futures == 1 })
+	a.sys.Root.Stop(waits.PID())
+}
+
 // A node that was not asked cannot answer: it can name no future. One to which a request was
 // forwarded, and that tries tokens, loses its connection.
 func TestGuessedAnswers(t *testing.T) {

@@ -90,6 +90,7 @@ func (p *peer) info() PeerInfo {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	ours, theirs := p.watches.Len()
+	p.futures.Sweep(p.host.alive)
 	i := PeerInfo{
 		Peer: p.who, Connected: p.state == linkOpen, Waiting: p.user.Bytes() + p.system.Bytes(), Futures: p.futures.Waiting(),
 		Watching: ours, Watched: theirs, Counts: p.countsLocked(),

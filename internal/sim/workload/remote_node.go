@@ -559,13 +559,15 @@ func (me *remoteNode) connected() (n int) {
 	return n
 }
 
-// held lists what the node has for others at a quiet moment. Both sides know the same watches.
-// Futures that have timed out are known until their answers come, or there are too many: how many
-// there are says nothing.
+// held lists what the node has for others at a quiet moment, when no future waits. Both sides know
+// the same watches.
 func (me *remoteNode) held() (all []oracle.Held) {
 	for _, i := range me.node.Peers() {
 		between := " of " + me.name + " with " + i.Peer.Name
-		all = append(all, oracle.Held{What: "waiting bytes" + between, Count: i.Waiting})
+		all = append(all,
+			oracle.Held{What: "waiting bytes" + between, Count: i.Waiting},
+			oracle.Held{What: "futures" + between, Count: i.Futures},
+		)
 		if m := me.w.machine(i.Peer.Name); m >= 0 && me.w.nodes[m] != nil {
 			all = append(all, oracle.Held{What: "watches" + between, Count: i.Watching, Owed: me.w.nodes[m].watched(me.name)})
 		}

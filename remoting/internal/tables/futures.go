@@ -22,7 +22,7 @@ type Futures struct {
 	free    []int // the one that was used last comes last
 	seq     uint64
 	sweepAt int // how many slots there may be before futures that are gone are looked for
-	look    int // the slot that was looked at last when there were too many
+	looked  int // the slot that was looked at last
 }
 
 // MakeFutures makes those of the link with that random number.
@@ -71,17 +71,29 @@ func (f *Futures) Room(alive func(id string) bool) bool {
 	if f.Waiting() < FuturesMost {
 		return true
 	}
-	for range looksMost { // no slot is free, and there are too many for each request to look at all
-		f.look = (f.look + 1) % len(f.slots)
-		if !alive(f.slots[f.look].Future.Id) {
-			f.vacate(f.look)
-		}
-	}
+	f.look(roomLooks, alive) // there are too many for each request to look at all
 	return f.Waiting() < FuturesMost
 }
 
-// looksMost is how many of too many futures are looked at.
-const looksMost = 64
+// How many slots are looked at for futures that are gone: by a request that finds too many, and by
+// Sweep.
+const (
+	roomLooks  = 64
+	sweepLooks = 4096
+)
+
+// Sweep removes futures that are gone, such as those that have timed out. It looks at some of the
+// slots, and at others the next time.
+func (f *Futures) Sweep(alive func(id string) bool) { f.look(sweepLooks, alive) }
+
+func (f *Futures) look(most int, alive func(id string) bool) {
+	for range min(most, len(f.slots)) {
+		f.looked = (f.looked + 1) % len(f.slots)
+		if r := &f.slots[f.looked]; r.Process != nil && !alive(r.Future.Id) {
+			f.vacate(f.looked)
+		}
+	}
+}
 
 // Next is the name of the slot that the next request gets.
 func (f *Futures) Next() string {

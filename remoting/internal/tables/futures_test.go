@@ -11,14 +11,14 @@ import (
 // little.
 func TestFuturesGoneMakeRoom(t *testing.T) {
 	f := MakeFutures(1)
-	looks, waits := 0, true
+	looks, waits, process := 0, true, actor.NewActorProcess(nil)
 	alive := func(string) bool { looks++; return waits }
 	for i := range FuturesMost {
 		if !f.Room(alive) {
 			t.Fatalf("no room for future %d", i)
 		}
 		f.Next()
-		f.Add(Request{Future: actor.NewPID("", strconv.Itoa(i))})
+		f.Add(Request{Future: actor.NewPID("", strconv.Itoa(i)), Process: process})
 	}
 	looks = 0
 	for range 1000 {
@@ -26,11 +26,39 @@ func TestFuturesGoneMakeRoom(t *testing.T) {
 			t.Fatal("there are too many")
 		}
 	}
-	if looks > 1000*looksMost {
+	if looks > 1000*roomLooks {
 		t.Errorf("%d looks", looks)
 	}
 	waits = false
 	if !f.Room(alive) {
 		t.Error("those that are gone make no room")
+	}
+}
+
+// Sweep finds all futures that are gone, some at a time, and keeps the others.
+func TestSweepFutures(t *testing.T) {
+	const futures = 3 * sweepLooks
+	f := MakeFutures(1)
+	process := actor.NewActorProcess(nil)
+	for i := range futures {
+		f.Next()
+		f.Add(Request{Future: actor.NewPID("", strconv.Itoa(i%2)), Process: process, Token: uint32(i)})
+	}
+	looks := 0
+	for range 4 {
+		looks = 0
+		f.Sweep(func(id string) bool { looks++; return id == "1" })
+		if looks > sweepLooks {
+			t.Errorf("%d looks", looks)
+		}
+	}
+	if f.Waiting() != futures/2 {
+		t.Errorf("%d wait, want %d", f.Waiting(), futures/2)
+	}
+	if _, ok := f.Take(slotPrefix+"1.1", 1); !ok {
+		t.Error("one that waits is gone")
+	}
+	if !f.Late(slotPrefix+"1.0", 0) {
+		t.Error("a late answer is taken for a guess")
 	}
 }
