@@ -58,9 +58,11 @@
 // # Security
 //
 // One-sided operations are not protected (Security.AllowOneSided): on a secured connection Dial
-// fails with rdma.ErrSecured, unless that allows rdma.RemoteWrite. The peer may write to the slots
-// at any time, also to one that a program is reading, because it has the key. So a program that
-// looks twice at something, as at a length and then at what the length is of, copies it first.
+// fails with rdma.ErrSecured, unless that allows rdma.RemoteWrite. If the peer ends the connection
+// for that reason before Dial has found out, Dial fails with a *LostError. The peer may write to
+// the slots at any time, also to one that a program is reading, because it has the key. So a
+// program that looks twice at something, as at a length and then at what the length is of, copies
+// it first.
 //
 // # Limitations
 //

@@ -35,10 +35,11 @@ func (g *gate) wake() (woke bool) {
 func (g *gate) wait(ctx context.Context, rt *rdma.Runtime, mu *sync.Mutex) error {
 	g.waiting++
 	mu.Unlock()
-	err := await(ctx, rt, g.tokens)
-	mu.Lock()
-	g.waiting--
-	return err
+	defer func() { // also when a simulation ends the goroutine
+		mu.Lock()
+		g.waiting--
+	}()
+	return await(ctx, rt, g.tokens)
 }
 
 // await waits for a token. A loop's goroutine must not wait: when that is noticed, the error is

@@ -67,6 +67,11 @@ var invented = []defect{
 		edits: []overlay.Edit{edit("actor/internal/datapath/keepalive.go", "				c.lookAfter()\n", "				_ = c.lookAfter\n")},
 	},
 	{
+		name: "slot-twice", layer: invention, workload: "slots", within: 20,
+		was:   "A slot is free when the device is finished with it, although the peer has not released it, and again when it has.",
+		edits: []overlay.Edit{edit("slots/sending.go", "err == nil && !o.theirs && o.freeLocked()", "err == nil && o.freeLocked()")},
+	},
+	{
 		name: "admit-counts-on", layer: invention, workload: "remote", within: 20,
 		was:   "A call of Admit that has returned goes on counting, and at last a node admits nobody.",
 		edits: []overlay.Edit{edit("remoting/admit.go", "		defer func() {\n			h.asking.Add(-1)\n", "		defer func() {\n")},
