@@ -44,5 +44,6 @@
 //
 // A file has at most 4 MiB. It is not encrypted: its mode protects it. Access lists can make a file
 // look as if its group could read it. Whoever knows better opens the file and uses Read. Add keeps
-// the owner, the group and the mode, and no access lists.
+// the owner, the group and the mode, and no access lists. Where a file system has no locks (ENOLCK,
+// EOPNOTSUPP), of two calls of Add at the same time one may lose its key.
 package keyfile

@@ -28,7 +28,7 @@ func Load(name string) ([]rdma.Credential, error) {
 
 // contents returns the bytes of a file of keys.
 func contents(name string) ([]byte, error) {
-	f, _, err := open(name)
+	f, _, err := open(name, os.O_RDONLY)
 	if err != nil {
 		return nil, err
 	}
@@ -36,10 +36,10 @@ func contents(name string) ([]byte, error) {
 	return contentsOf(f)
 }
 
-// open opens a file of keys to read it.
-func open(name string) (*os.File, fs.FileInfo, error) {
+// open opens a file of keys. how is os.O_RDONLY or os.O_RDWR.
+func open(name string, how int) (*os.File, fs.FileInfo, error) {
 	// opening a pipe would wait for somebody who writes
-	f, err := os.OpenFile(name, os.O_RDONLY|unix.O_NONBLOCK, 0)
+	f, err := os.OpenFile(name, how|unix.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -68,7 +68,7 @@ func Create(name string, list ...rdma.Credential) error {
 
 // Add puts a key behind those of a file, whose owner, group and mode stay. A program that reads the
 // file at that time sees all of the new file or all of the old one. Calls of Add take turns, also
-// those of several processes.
+// those of several processes, unless the file system has no locks: see Limitations.
 func Add(name string, c rdma.Credential) (err error) {
 	// the new file takes the place of the file, not of a link to it
 	if name, err = filepath.EvalSymlinks(name); err != nil {
@@ -103,15 +103,24 @@ func Add(name string, c rdma.Credential) (err error) {
 	return replace(name, info, all)
 }
 
+var flock = unix.Flock // tests have others
+
 // lock opens a file for the only one that may replace it.
 func lock(name string) (*os.File, fs.FileInfo, error) {
 	for {
-		f, info, err := open(name)
+		// NFS wants a descriptor that may write; a file that its owner may only read has none
+		f, info, err := open(name, os.O_RDWR)
+		if errors.Is(err, fs.ErrPermission) {
+			f, info, err = open(name, os.O_RDONLY)
+		}
 		if err != nil {
 			return nil, nil, err
 		}
 		for err = unix.EINTR; errors.Is(err, unix.EINTR); {
-			err = unix.Flock(int(f.Fd()), unix.LOCK_EX)
+			err = flock(int(f.Fd()), unix.LOCK_EX)
+		}
+		if errors.Is(err, unix.ENOLCK) || errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.ENOSYS) {
+			err = nil // without locks it is the program's matter that calls of Add take turns
 		}
 		var now fs.FileInfo
 		if err == nil {
