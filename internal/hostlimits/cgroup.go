@@ -69,7 +69,7 @@ func groups(root fs.FS, controller string) []string {
 // groupOf returns the path of this process's group. unified: it is of version 2.
 func groupOf(root fs.FS, controller string) (group string, unified, ok bool) {
 	for line := range strings.Lines(text(root, "proc/self/cgroup")) {
-		fields := strings.SplitN(strings.TrimSpace(line), ":", 3)
+		fields := strings.SplitN(strings.TrimSuffix(line, "\n"), ":", 3)
 		switch {
 		case len(fields) < 3:
 		case slices.Contains(strings.Split(fields[1], ","), controller):
@@ -91,10 +91,27 @@ func mountOf(root fs.FS, controller string, unified bool) (top, dir string, ok b
 			continue
 		}
 		if unified && kind[0] == "cgroup2" || !unified && kind[0] == "cgroup" && slices.Contains(strings.Split(kind[2], ","), controller) {
-			return mount[3], mount[4], true
+			return unescape(mount[3]), unescape(mount[4]), true
 		}
 	}
 	return "", "", false
+}
+
+// unescape returns a path of mountinfo, in which \040 is a space: proc(5).
+func unescape(s string) string {
+	var b strings.Builder
+	for len(s) > 0 {
+		if len(s) >= 4 && s[0] == '\\' {
+			if c, err := strconv.ParseUint(s[1:4], 8, 8); err == nil {
+				b.WriteByte(byte(c))
+				s = s[4:]
+				continue
+			}
+		}
+		b.WriteByte(s[0])
+		s = s[1:]
+	}
+	return b.String()
 }
 
 // RDMA returns the limits that control groups set for the objects that this process has on an RDMA

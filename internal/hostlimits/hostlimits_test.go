@@ -66,6 +66,11 @@ func TestRDMA(t *testing.T) {
 				"29 23 0:26 /docker/1 /sys/fs/cgroup ro - cgroup2 cgroup2 rw\n", "sys/fs/cgroup/2/rdma.max", two),
 			"",
 		},
+		"names with spaces": {
+			tree{}.put("proc/self/cgroup", "0::/my group\\1/x \n", "proc/self/mountinfo",
+				`29 23 0:26 /my\040group\1341 /mnt/my\040groups\0111 ro - cgroup2 cgroup2 rw`+"\n", "mnt/my groups\t1/x /rdma.max", two),
+			"hca_handle in /mnt/my groups\t1/x /rdma.max is 2, and 0 are used; hca_object in /mnt/my groups\t1/x /rdma.max is 30, and 0 are used",
+		},
 		"unlimited": {tree{}.put("proc/self/cgroup", "0::/a\n", "proc/self/mountinfo", unifiedMount, "sys/fs/cgroup/a/rdma.max", unlimited), ""},
 		"another device's": {tree{}.put("proc/self/cgroup", "0::/a\n", "proc/self/mountinfo", unifiedMount, "sys/fs/cgroup/a/rdma.max",
 			"rxe00 hca_handle=1 hca_object=1\n"), ""},
