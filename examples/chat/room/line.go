@@ -85,9 +85,9 @@ func (l Line) Show() string {
 	return ""
 }
 
-// Shown returns nick with what the key or certificate of its member proves: "ann ✓" if it belongs to
-// ann, and 'bob ("ann")' if it belongs to ann, who calls herself bob. Without an identity it returns
-// the nick alone. No nickname can look like the others, because none has a space.
+// Shown returns nick with what the key or certificate of its member proves: "ann ✓" if it belongs
+// to ann, and 'bob ("ann")' if it belongs to ann, who calls herself bob. Without an identity it
+// returns the nick alone. No nickname can look like the others, because none has a space.
 func Shown(nick, identity string) string {
 	switch identity {
 	case "":
