@@ -25,8 +25,8 @@ func (rt *Runtime) actorFailed(ev any) {
 		return
 	}
 	for _, l := range rt.loops {
-		if l.gone.add(e.Child) {
-			_ = l.el.Post(l.reportGone) // refused after the loop's end only
+		if l.gone.add(e.Child) && l.el.Post(l.reportGone) != nil {
+			l.gone.take() // the loop has ended, so no watcher is left
 		}
 	}
 }

@@ -47,3 +47,19 @@ func TestOwnerFailsWhileItStops(t *testing.T) {
 		}
 	}
 }
+
+// Once a loop has ended, what fails later is not collected for it.
+func TestNothingIsCollectedForALoopThatHasEnded(t *testing.T) {
+	onFlavors(t, func(w *world) {
+		l := w.rt.loops[0]
+		if err := w.rt.Shutdown(w.Context()); err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range []string{"one", "two"} {
+			w.rt.actorFailed(&actor.SupervisorEvent{Child: actor.NewPID(w.sys.Address(), name)})
+		}
+		if gone := l.gone.take(); len(gone) != 0 {
+			t.Errorf("%d actors wait for a loop that has ended", len(gone))
+		}
+	})
+}
