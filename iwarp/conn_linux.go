@@ -1,7 +1,6 @@
 package iwarp
 
 import (
-	"fmt"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -380,14 +379,6 @@ func (c *conn) settle(now time.Time) {
 	}
 }
 
-// shutdown sends a FIN.
-func (c *conn) shutdown() {
-	if t := c.tapped(); t != nil {
-		t.end(c, false, false)
-	}
-	_ = c.in.sys.Shutdown(c.fd, unix.SHUT_WR) // ENOTCONN: a reset came first, and will be read
-}
-
 // arm sets the timer that calls timeout to at. If it is set to an earlier time already, it stays:
 // timeout then sets it again.
 func (c *conn) arm(now, at time.Time) {
@@ -428,82 +419,6 @@ func (c *conn) timeout() {
 	case phIdle, phClosed: // the timer is gone with the socket
 	}
 	c.in.drain()
-}
-
-// abort ends the protocol at once, whatever its phase. What was posted is written as far as the
-// socket takes it. A connection that is still being set up ends as MPA demands: see
-// core.Conn.Abort.
-func (c *conn) abort(now time.Time) {
-	if c.phase == phConnecting && c.in.tcpConnected(c.fd) {
-		// the peer has accepted the connection already: a reset would kill a listener of
-		// soft-iWARP's
-		c.begin(now)
-	}
-	switch c.phase {
-	case phIdle, phClosed:
-		c.core.Abort(now)
-	case phConnecting:
-		c.connectFailed(now, fmt.Errorf("iwarp: connect: queue pair destroyed: %w", unix.ECONNABORTED))
-	case phRunning:
-		if c.over { // a Terminate or a rejecting Reply is still on its way
-			return
-		}
-		c.output(now)
-		c.core.Abort(now)
-		c.output(now)
-		if _, closeNow := c.core.WantClose(); closeNow && c.established && c.loss == nil {
-			c.lingerOn(now)
-		}
-		c.settle(now)
-	case phDiscarding:
-	}
-}
-
-// lingerOn sends a FIN and throws away what still comes. If the socket were closed with bytes
-// unread, TCP would send a reset, and the peer could lose what it has not read yet.
-func (c *conn) lingerOn(now time.Time) {
-	c.phase, c.blocked, c.watched = phDiscarding, false, false
-	c.waitOver()
-	c.shutdown()
-	_ = c.reg.Modify(c.interest())
-	if c.timer != nil {
-		c.timer.Stop()
-		c.at = time.Time{}
-	}
-	c.arm(now, now.Add(c.in.cfg.LingerTimeout))
-}
-
-// discard reads on until the peer's FIN.
-func (c *conn) discard() {
-	for range readRounds {
-		n, err := c.in.sys.Recv(c.fd, c.in.staging)
-		if t := c.tapped(); t != nil && n > 0 {
-			t.read(c, n, [][]byte{c.in.staging})
-		}
-		switch {
-		case err == unix.EAGAIN:
-			return
-		case err == unix.EINTR:
-		case err != nil || n == 0:
-			c.captureEnd(err)
-			c.close()
-			return
-		case n < len(c.in.staging):
-			return
-		}
-	}
-}
-
-// abandon is called when the identifier goes.
-func (c *conn) abandon(now time.Time) {
-	c.id = nil
-	c.abort(now)
-	if c.qp != nil {
-		c.qp.detach()
-	}
-	if c.fd >= 0 {
-		c.in.lingers.push(c, c.in.cfg.MaxLinger)
-	}
 }
 
 // Established is called by the core.
@@ -564,54 +479,4 @@ func (c *conn) Closed(err error) {
 		}
 		c.id.report(cmid.DriverEvent{Kind: kind, Status: -int32(errnoOf(err)), Err: err})
 	}
-}
-
-// connList is connections, oldest first: those in set-up, those that have outlived their
-// identifiers, or those that wait for one shared queue's receive. Each is in one list at most.
-type connList struct {
-	oldest, newest *conn
-	n              int
-}
-
-// has reports whether c is in the list, provided that it is in no other list.
-func (l *connList) has(c *conn) bool { return c.older != nil || c.newer != nil || l.oldest == c }
-
-// push adds c, and closes the oldest when there are more than limit.
-func (l *connList) push(c *conn, limit int) {
-	l.add(c)
-	if l.n > limit {
-		l.oldest.evict()
-	}
-}
-
-// add adds c, which is in no list.
-func (l *connList) add(c *conn) {
-	c.older = l.newest
-	if l.newest != nil {
-		l.newest.newer = c
-	} else {
-		l.oldest = c
-	}
-	l.newest = c
-	l.n++
-}
-
-// remove takes c out, if it is in.
-func (l *connList) remove(c *conn) bool {
-	if !l.has(c) {
-		return false
-	}
-	if c.older != nil {
-		c.older.newer = c.newer
-	} else {
-		l.oldest = c.newer
-	}
-	if c.newer != nil {
-		c.newer.older = c.older
-	} else {
-		l.newest = c.older
-	}
-	c.older, c.newer = nil, nil
-	l.n--
-	return true
 }

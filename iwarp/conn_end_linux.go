@@ -1,0 +1,92 @@
+package iwarp
+
+import (
+	"fmt"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// shutdown sends a FIN.
+func (c *conn) shutdown() {
+	if t := c.tapped(); t != nil {
+		t.end(c, false, false)
+	}
+	_ = c.in.sys.Shutdown(c.fd, unix.SHUT_WR) // ENOTCONN: a reset came first, and will be read
+}
+
+// abort ends the protocol at once, whatever its phase. What was posted is written as far as the
+// socket takes it. A connection that is still being set up ends as MPA demands: see
+// core.Conn.Abort.
+func (c *conn) abort(now time.Time) {
+	if c.phase == phConnecting && c.in.tcpConnected(c.fd) {
+		// the peer has accepted the connection already: a reset would kill a listener of
+		// soft-iWARP's
+		c.begin(now)
+	}
+	switch c.phase {
+	case phIdle, phClosed:
+		c.core.Abort(now)
+	case phConnecting:
+		c.connectFailed(now, fmt.Errorf("iwarp: connect: queue pair destroyed: %w", unix.ECONNABORTED))
+	case phRunning:
+		if c.over { // a Terminate or a rejecting Reply is still on its way
+			return
+		}
+		c.output(now)
+		c.core.Abort(now)
+		c.output(now)
+		if _, closeNow := c.core.WantClose(); closeNow && c.established && c.loss == nil {
+			c.lingerOn(now)
+		}
+		c.settle(now)
+	case phDiscarding:
+	}
+}
+
+// lingerOn sends a FIN and throws away what still comes. If the socket were closed with bytes
+// unread, TCP would send a reset, and the peer could lose what it has not read yet.
+func (c *conn) lingerOn(now time.Time) {
+	c.phase, c.blocked, c.watched = phDiscarding, false, false
+	c.waitOver()
+	c.shutdown()
+	_ = c.reg.Modify(c.interest())
+	if c.timer != nil {
+		c.timer.Stop()
+		c.at = time.Time{}
+	}
+	c.arm(now, now.Add(c.in.cfg.LingerTimeout))
+}
+
+// discard reads on until the peer's FIN.
+func (c *conn) discard() {
+	for range readRounds {
+		n, err := c.in.sys.Recv(c.fd, c.in.staging)
+		if t := c.tapped(); t != nil && n > 0 {
+			t.read(c, n, [][]byte{c.in.staging})
+		}
+		switch {
+		case err == unix.EAGAIN:
+			return
+		case err == unix.EINTR:
+		case err != nil || n == 0:
+			c.captureEnd(err)
+			c.close()
+			return
+		case n < len(c.in.staging):
+			return
+		}
+	}
+}
+
+// abandon is called when the identifier goes.
+func (c *conn) abandon(now time.Time) {
+	c.id = nil
+	c.abort(now)
+	if c.qp != nil {
+		c.qp.detach()
+	}
+	if c.fd >= 0 {
+		c.in.lingers.push(c, c.in.cfg.MaxLinger)
+	}
+}
