@@ -47,6 +47,11 @@ func TestNetworks(t *testing.T) {
 	if fill(&p, "2001:db8:0:1::1", 32) == 0 {
 		t.Error("two networks share their places")
 	}
+	p = Places{}
+	fill(&p, "fe80::1", 32)
+	if fill(&p, "fe80::2", 32) == 0 {
+		t.Error("two hosts of a link share their places")
+	}
 }
 
 // Who has no place any more is forgotten.
