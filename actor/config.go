@@ -73,7 +73,8 @@ type Limits struct {
 	// One address (IPv6: a network of 64 bits) has no more of them than are left for all others,
 	// and one network (IPv4 /24, IPv6 /48) at most three quarters. When there is no place, the
 	// oldest handshake gives way whose peer has not answered for 0.1 s: one of a network that has
-	// many of them, if there is one.
+	// many of them, if there is one. At most as many as Handshakes may be ending because they gave
+	// way: a device may be slow to destroy them.
 	Handshakes int
 	// RequestRate is how many requests one network address may make to the listeners of a loop in a
 	// second: 1,000, and 4,000 at once. More are rejected. Negative: any number. Loopback addresses

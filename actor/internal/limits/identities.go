@@ -15,7 +15,7 @@ type Person struct {
 	Address  netip.Addr
 }
 
-// Exceeded is the limit that a peer has reached. It is a byte on the wire.
+// Exceeded is the limit that a peer has reached, or Answer. It is a byte on the wire.
 type Exceeded byte
 
 // The limits. 0 is none of them.
@@ -23,6 +23,7 @@ const (
 	Connections Exceeded = 1 + iota
 	Rate
 	Memory
+	Answer // the time in which the listener's owner has to answer; not the peer's limit
 )
 
 // String says what there is too much of.
@@ -34,6 +35,8 @@ func (e Exceeded) String() string {
 		return "too many connects in this time"
 	case Memory:
 		return "too much memory for its connections"
+	case Answer:
+		return "the peer's application has not answered the request in time (IDConfig.AcceptTimeout there)"
 	}
 	return fmt.Sprintf("reason %d", byte(e))
 }

@@ -20,8 +20,12 @@ import (
 //   - else one of any network that has more than a sixteenth
 //   - else, if the newcomer's own has no more than that, the oldest of all: a flood from any number
 //     of networks only shortens the time that a peer has to answer
+//
+// One that gave way counts until it leaves, because a device may take minutes to destroy its
+// identifier. While there are as many of those as places, none gives way.
 type Strangers struct {
 	mu       sync.Mutex
+	evicted  int       // strangers that gave way and have not left
 	order    list.List // of *Stranger, the oldest first
 	near     fairshare.Shares[netip.Addr]
 	networks fairshare.Shares[netip.Prefix]
@@ -35,6 +39,7 @@ type Stranger struct {
 
 	network netip.Prefix
 	place   *list.Element // nil: none
+	evicted bool          // it gave way and has not left
 	waits   bool          // the handshake waits for the peer
 	since   time.Time     // start of its first wait
 }
@@ -57,10 +62,15 @@ func (t *Strangers) Enter(s *Stranger, most int, now time.Time) (evicted *Strang
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if !t.near.May(s.From, most) || t.networks.Has(s.network) >= most-most/elsewhere {
+		if t.evicted >= most {
+			return nil, false
+		}
 		if evicted = t.oldest(s, most, now); evicted == nil {
 			return nil, false
 		}
 		t.remove(evicted)
+		evicted.evicted = true
+		t.evicted++
 	}
 	t.near.Take(s.From)
 	t.networks.Take(s.network)
@@ -108,11 +118,15 @@ func (t *Strangers) Compute(s *Stranger) {
 	s.waits = false
 }
 
-// Leave returns a stranger's place, if it has one.
+// Leave forgets a stranger, whose identifier has ended or whose peer is authenticated.
 func (t *Strangers) Leave(s *Stranger) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.remove(s)
+	if s.evicted {
+		s.evicted = false
+		t.evicted--
+	}
 }
 
 func (t *Strangers) remove(s *Stranger) {

@@ -257,3 +257,38 @@ func TestStrangersLeaveOnce(t *testing.T) {
 		t.Error("somebody is counted when all have left")
 	}
 }
+
+// Strangers that gave way count until their identifiers have ended, which may take a device long.
+func TestStrangersThatGaveWayAreBounded(t *testing.T) {
+	const most = 8
+	var all Strangers
+	now := time.Unix(1, 0)
+	from := func(i int) netip.Addr { return netip.AddrFrom4([4]byte{10, byte(i >> 8), byte(i), 1}) }
+	var ending []*Stranger
+	enter := func(i int) (ok bool) {
+		now = now.Add(Grace)
+		s := &Stranger{From: from(i)}
+		evicted, ok := all.Enter(s, most, now)
+		if evicted != nil {
+			ending = append(ending, evicted)
+		}
+		if ok {
+			all.Wait(s, now)
+		}
+		return ok
+	}
+	in := 0
+	for i := range 10 * most {
+		if enter(i) {
+			in++
+		}
+	}
+	if in != 2*most || len(ending) != most {
+		t.Fatalf("%d strangers entered, and %d of them gave way; want %d and %d", in, len(ending), 2*most, most)
+	}
+	all.Leave(ending[0])
+	all.Leave(ending[0])
+	if !enter(1000) || enter(1001) {
+		t.Error("when one of those that gave way has ended, want one more to enter")
+	}
+}
