@@ -6,6 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/rdmactor/rdmactor/actor/internal/datapath"
+	"github.com/rdmactor/rdmactor/actor/internal/limits"
 	"github.com/rdmactor/rdmactor/actor/internal/wire"
 	"github.com/rdmactor/rdmactor/cmid"
 	"github.com/rdmactor/rdmactor/states"
@@ -23,12 +24,12 @@ func (it *ident) expire() {
 			it.silent()
 		}
 		if it.deciding() {
-			it.conn.Reject(nil)
+			it.conn.Refuse(byte(limits.Answer))
 		}
 		it.answered(fateTimedOut)
 		reject := &cmid.Reject{}
 		if it.peerMode == datapath.ModeMessages && !it.cfg.secured() {
-			reject.PrivateData = wire.LateReject()
+			reject.PrivateData = wire.RefusedLate.Reject()
 		}
 		it.do(&asked{cmd: reject, then: func(Event) {}})
 		it.destroy(err)

@@ -103,8 +103,8 @@ func (it *ident) refusedBy(ev *cmid.Rejected) {
 	switch {
 	case !it.cfg.secured() && h.Features == 0:
 		ev.PrivateData = rest
-		if ok && h.Late() {
-			ev.Remedy = "the peer's application has not answered the request in time (IDConfig.AcceptTimeout there): try again"
+		if why := h.Refusal(); ok && why != 0 {
+			ev.Remedy = why.String() + ": " + tryAgain
 		}
 		return
 	case ok:

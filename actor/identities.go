@@ -53,5 +53,8 @@ func overLimitError(body []byte) error {
 	if len(body) > 0 {
 		why = limits.Exceeded(body[0])
 	}
+	if why == limits.Answer {
+		return fmt.Errorf("rejected: %v: %w", why, unix.ECONNREFUSED)
+	}
 	return fmt.Errorf("rejected: %v: %w (%w)", why, ErrPeerLimits, unix.ECONNREFUSED)
 }

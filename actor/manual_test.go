@@ -81,7 +81,10 @@ func TestPendingRequestsAreBounded(t *testing.T) {
 		}
 		_, first := next[*ConnectRequest](server)
 		next[*ConnectRequest](server)
-		next[*Rejected](client)
+		f, _ := next[*Rejected](client)
+		if !contains(f.Error(), "too many requests or connections") || contains(f.Error(), "does not speak") || f.PrivateData != nil {
+			w.Errorf("the client got %v, with the private data %q", f, f.PrivateData)
+		}
 		next[*Closed](client)
 		settle()
 		server.quiet()

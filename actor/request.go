@@ -180,7 +180,7 @@ func (l *loop) take(in *incoming) *ident {
 		l.rt.log.Warn("rdma: no memory to receive another connection's messages into (ReceiveMemory, MaxMessage): rejected",
 			"id", in.id.Handle(), "peer", in.r.Peer, "local", in.r.Local)
 		l.refused(in.id, in.via, fateMemory)
-		l.reject(in.id)
+		l.rejectFor(in, wire.RefusedLimits, secure.RefusedLimits)
 	}
 	return nil
 }
@@ -236,7 +236,20 @@ func (l *loop) tooMany(in *incoming) {
 	l.refused(in.id, in.via, fateLimits)
 	l.rt.log.Warn("rdma: too many requests or identifiers (Limits): rejected",
 		"id", in.id.Handle(), "peer", in.r.Peer, "local", in.r.Local)
-	l.reject(in.id)
+	l.rejectFor(in, wire.RefusedLimits, secure.RefusedLimits)
+}
+
+// rejectFor turns a request away and tells the peer why, if it has a hello: an unauthenticated peer
+// may know that there is no room, and learns nothing else.
+func (l *loop) rejectFor(in *incoming, why wire.Refusal, secured secure.Refusal) {
+	reject := new(cmid.Reject)
+	if in.cfg.secured() {
+		reject.PrivateData = in.cfg.refusal(in.cfg.features(0), secured)
+	} else if _, _, ok := wire.ParseHello(in.r.PrivateData, in.id.Limits().Padded); ok && !in.cfg.Raw {
+		reject.PrivateData = why.Reject()
+	}
+	in.id.Do(reject)
+	l.discard(in.id, nil)
 }
 
 // reject turns a request away that has no actor.
@@ -347,12 +360,7 @@ func (l *loop) tooOften(in *incoming) {
 	l.rt.log.Warn("rdma: too many requests of one address (Limits.RequestRate): rejected", "id", in.id.Handle(), "peer", in.r.Peer,
 		"local", in.r.Local)
 	l.refused(in.id, in.via, fateRate)
-	reject := new(cmid.Reject)
-	if in.cfg.secured() {
-		reject.PrivateData = in.cfg.refusal(in.cfg.features(0), secure.RefusedRate)
-	}
-	in.id.Do(reject)
-	l.discard(in.id, nil)
+	l.rejectFor(in, wire.RefusedRate, secure.RefusedRate)
 }
 
 // greet takes a request. It finds out who the peer is, and sets the deadline of the answer.

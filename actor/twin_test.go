@@ -320,6 +320,26 @@ func TestDeadlines(t *testing.T) {
 	})
 }
 
+// A peer that is refused before the owner of a secured listener answers learns why: that there is
+// no room, although it is not authenticated, and that the owner is late, once it is.
+func TestSecuredRefusalsHaveReasons(t *testing.T) {
+	onFlavors(t, func(w *world) {
+		server, client := w.farProbe(), w.probe()
+		cfg := connecting(w, "alice")
+		w.listen(server, peopled(w, nil))
+		for range 3 {
+			client.send(w.rt.CreateID(client.pid, cfg), &Dial{Addr: there + ":7471", Timeout: time.Minute})
+		}
+		for _, want := range []string{"too many requests or connections", "not answered the request in time", "not answered the request in time"} {
+			all := until[*Rejected](client) // Closed of another one may be before it
+			f := all[len(all)-1].msg.(*Rejected)
+			if !contains(f.Error(), want) || errors.Is(f, ErrPeerLimits) || f.PrivateData != nil {
+				w.Errorf("the client got %v, with the private data %q; want %q", f, f.PrivateData, want)
+			}
+		}
+	}, Config{Limits: Limits{PendingRequests: 3}})
+}
+
 func TestUnansweredRequest(t *testing.T) {
 	for want, opts := range map[time.Duration]IDConfig{8 * time.Second: {}, time.Second: {AcceptTimeout: time.Second}} {
 		onFlavors(t, func(w *world) {

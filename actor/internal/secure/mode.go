@@ -79,6 +79,7 @@ const (
 	RefusedMode               // another mode or suite
 	RefusedHandshakes         // too many at once
 	RefusedRate               // too many of this address in this time
+	RefusedLimits             // too many requests or connections, or too little memory
 )
 
 // Error is String's text: a Refusal is the Err of a HandshakeError.
@@ -86,7 +87,7 @@ func (r Refusal) Error() string { return r.String() }
 
 // Unwrap gives EAGAIN if the peer has too much to do, and another attempt may have more luck.
 func (r Refusal) Unwrap() error {
-	if r == RefusedHandshakes || r == RefusedRate {
+	if r == RefusedHandshakes || r == RefusedRate || r == RefusedLimits {
 		return unix.EAGAIN
 	}
 	return nil
@@ -102,6 +103,8 @@ func (r Refusal) String() string {
 		return "too many handshakes at once"
 	case RefusedRate:
 		return "too many requests of this address in this time"
+	case RefusedLimits:
+		return "too many requests or connections, or too little memory"
 	}
 	return fmt.Sprintf("reason %d", uint8(r))
 }
