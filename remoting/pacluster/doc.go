@@ -32,7 +32,8 @@
 // Here each list goes through rules first, which all members evaluate alike:
 //
 //   - A member that the provider no longer lists, and that still answers over its link, stays one for
-//     10 s, so that it can register again after an outage of the provider. As long as half of the
+//     150 s, so that it can register again after an outage of the provider, and for 10 s if another
+//     process joins, whose list lacks it. As long as half of the
 //     members or more are missing like that, none of them is removed.
 //   - A member that does not answer, that leaves, or whose process has gone is removed immediately.
 //   - A removed member is told, stops its grains and shuts itself down: see Member.Expelled. Of two
@@ -81,11 +82,10 @@
 // zk's provider makes ids from names, so a process that takes a lost one's place there stays
 // blocked. While etcd is away, members stay members, lost ones are not removed, and new ones cannot
 // join; if it has lost its data when it is back, its provider receives no lists: restart the
-// members. Its client waits longer between attempts to connect the longer etcd was away. A
-// member that has not registered again 10 s after half of the members have is removed; grpc's
-// backoff.Config in clientv3.Config.DialOptions bounds that wait. A member that does not answer the
-// automanaged provider for Silence, nor over its link, is blocked, even if it would have answered
-// later.
+// members. Its client pauses longer between attempts to connect the longer etcd was away, up to two
+// minutes; backoff.Config of grpc in clientv3.Config.DialOptions bounds that. A member that does
+// not answer the automanaged provider for Silence, nor over its link, is blocked, even if it would
+// have answered later.
 //
 // Without Contact, a part of the cluster that is cut off goes on, and its grains are in both parts
 // until these meet again. With it, a grain can still run twice: while the stopped one finishes its

@@ -14,8 +14,11 @@ import (
 const (
 	// askEvery is the interval between questions to a member whose presence is in doubt.
 	askEvery = time.Second
-	// holdFor is how long a member that answers stays one although the provider no longer lists it.
-	holdFor = 10 * time.Second
+	// holdFor is how long a member that answers stays one although the provider no longer lists it. It
+	// is longer than the longest pause of gRPC's clients, such as etcd's, between attempts to connect.
+	holdFor = 150 * time.Second
+	// holdForJoined is the same after another process has joined, which knows only those listed.
+	holdForJoined = 10 * time.Second
 	// heldFor is how long a member that was removed although it answered counts among the missing.
 	heldFor = 10 * time.Minute
 	// settleFor is how long a list of members is unchanged before it counts in a dispute.
@@ -36,7 +39,7 @@ const (
 //
 //   - A member that the provider no longer lists is asked over its link whether it is there. One that
 //     answers stays for holdFor, because it may just have to register again after an outage of the
-//     provider. If half of the members or more are missing and answer, the provider is at fault, and
+//     provider; if others join in that time, for holdForJoined. If half of the members or more are missing and answer, the provider is at fault, and
 //     they stay as long as that lasts.
 //   - If one of two members has removed the other, the removed one leaves, unless more members are
 //     with it than with the other. If both have removed each other, the smaller side leaves; of equal
@@ -63,6 +66,7 @@ type rules struct {
 // standing describes a member, or one that has departed.
 type standing struct {
 	member   *cluster.Member
+	joined   time.Duration // when the provider first listed it
 	missing  bool          // the provider does not list it
 	left     bool          // it has left the cluster, as it has told
 	held     bool          // it answered when it was removed
@@ -120,7 +124,7 @@ func (r *rules) providerListed(now time.Duration, list cluster.Members) {
 		id := plainID(m.Id)
 		listed[id], at[m.Address()] = true, true
 		if r.members[id] == nil && r.find(id) == nil {
-			r.members[id] = &standing{member: m, asked: -1, answered: -1, failed: -1}
+			r.members[id] = &standing{member: m, joined: now, asked: -1, answered: -1, failed: -1}
 			r.changed = now
 		}
 	}
@@ -272,8 +276,16 @@ func (r *rules) judgeMissing(now time.Duration) {
 	if held > 0 && 2*held >= before {
 		r.outage = now
 	}
+	latest := time.Duration(0)
+	for _, s := range r.members {
+		latest = max(latest, s.joined)
+	}
 	for id, s := range r.members {
-		if s.missing && s.answered >= s.since && now-max(s.since, r.outage) >= holdFor {
+		begun, hold := max(s.since, r.outage), holdFor
+		if latest > s.since {
+			begun, hold = max(begun, latest), holdForJoined
+		}
+		if s.missing && s.answered >= s.since && now-begun >= hold {
 			s.held = true
 			r.remove(now, id)
 		}
