@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 	"golang.org/x/sys/unix"
@@ -88,6 +89,63 @@ func TestLineAfterTheEnd(t *testing.T) {
 			}
 		})
 	})
+}
+
+// A peer that is challenged answers, whatever the keepalive, or its connection ends: also if it
+// was heard a moment before. One challenge at a time is under way.
+func TestChallenge(t *testing.T) {
+	for name, idle := range map[string]time.Duration{"keepalive": 0, "no keepalive": -1} {
+		for _, frozen := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s/frozen %v", name, frozen), func(t *testing.T) {
+				onFlavors(t, func(w *world) {
+					p := w.connect(IDConfig{Keepalive: Keepalive{Idle: idle}})
+					line, answers := (*Line)(nil), 0
+					w.onLoop(w.rt, func(l *loop) { line = &Line{w.conn(l, p.c)} })
+					challenge := func() (asked bool) {
+						w.onLoop(w.rt, func(*loop) { asked = line.Challenge(func() { answers++ }) })
+						return asked
+					}
+					for range 3 {
+						p.server.send(p.s, NewSend([]byte("here")))
+						next[*Received](p.client)
+					}
+					settle()
+					if frozen {
+						w.f.Host("far").Freeze()
+						defer w.f.Host("far").Thaw()
+					}
+					began := time.Now()
+					if !challenge() || challenge() {
+						w.Error("not challenged, or twice at a time")
+					}
+					if frozen {
+						gone(w, p.client, began, ChallengeTime*7/8, ChallengeTime*3/8)
+						w.onLoop(w.rt, func(*loop) {
+							if answers != 0 || line.Challenge(func() {}) {
+								w.Errorf("%d answers, or challenged after the end", answers)
+							}
+						})
+						return
+					}
+					time.Sleep(ChallengeTime / 4)
+					settle()
+					w.onLoop(w.rt, func(*loop) {
+						if answers != 1 {
+							w.Errorf("%d answers", answers)
+						}
+					})
+					for n := 2; n < 30; n++ { // it has ended, and takes no part in the next
+						if !challenge() {
+							w.Errorf("challenge %d was not made", n)
+						}
+						time.Sleep(ChallengeTime / 4)
+					}
+					p.server.send(p.s, NewSend([]byte("still here")))
+					next[*Received](p.client)
+				})
+			})
+		}
+	}
 }
 
 // A Send belongs to one caller.

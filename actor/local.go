@@ -135,6 +135,15 @@ func (l *Line) Delivered() uint64 { return l.c.Delivered() }
 // not.
 func (l *Line) Acknowledged() bool { return l.c.Acknowledged() }
 
+// ChallengeTime is how long a peer has to answer Challenge.
+const ChallengeTime = datapath.ChallengeTime
+
+// Challenge asks the peer for a sign of life now, because there is reason to believe that it is
+// gone. If none comes within ChallengeTime, the connection ends with a *LostError, whatever its
+// Keepalive. If one comes, answered is called, on the loop. False: the peer cannot be asked (a raw
+// connection, or protocol version 2), is being asked already, or is ending the connection.
+func (l *Line) Challenge(answered func()) (asked bool) { return l.c.Challenge(answered) }
+
 // Take reserves s for the caller to Post: it cannot be sent in another way any more. Not ok: it was
 // not made by NewSend, or was sent before. Any goroutine that owns s.
 func (s *Send) Take() (ok bool) {

@@ -32,10 +32,19 @@ func (l *link) request(ctx actor.Context, ev *rdma.ConnectRequest) {
 		kind = helloAgain // it could not be moved to this loop
 		l.remind()
 	}
-	if kind != helloRequest {
-		ctx.Respond(&rdma.Reject{PrivateData: l.cfg.Peers.hello(kind).put(nil)})
+	if kind == helloRequest {
+		l.admit(ctx, ctx.Sender(), r, user)
 		return
 	}
+	if l.local.Has(ev.ID) && l.challenge(ctx, challenger{r, ctx.Sender(), append([]byte(nil), user...), kind}) {
+		return
+	}
+	ctx.Respond(&rdma.Reject{PrivateData: l.cfg.Peers.hello(kind).put(nil)})
+}
+
+// admit accepts a request, whose connection is the next generation.
+func (l *link) admit(ctx actor.Context, id *actor.PID, r request, user []byte) {
+	l.dismiss(ctx)
 	switch l.state {
 	case LinkDialling:
 		l.endGeneration(ctx, ErrSimultaneous, l.local.Now(), false)
@@ -47,10 +56,10 @@ func (l *link) request(ctx actor.Context, ev *rdma.ConnectRequest) {
 	}
 	l.leaveQueue()
 	l.generation++
-	l.id, l.peer, l.peerAt = ctx.Sender(), h, r.from
+	l.id, l.peer, l.peerAt = id, r.hello, r.from
 	l.user = append([]byte(nil), user...)
 	l.enter(LinkAccepting)
-	ctx.Respond(&rdma.Accept{PrivateData: l.cfg.Peers.hello(helloRequest).put(nil)})
+	ctx.Request(id, &rdma.Accept{PrivateData: l.cfg.Peers.hello(helloRequest).put(nil)})
 }
 
 // remind logs, once, that connections come to other loops because a listener has no Place.
@@ -77,7 +86,7 @@ func (l *link) judge(r request) helloKind {
 	case live && elsewhere && r.from == l.home:
 		return helloRequest
 	case live && elsewhere:
-		return helloSimultaneous
+		return helloElsewhere
 	case live && h.incarnation < l.peer.incarnation:
 		return helloStale
 	case live && h.incarnation == l.peer.incarnation && !h.after(l.peer):

@@ -62,6 +62,9 @@ type link struct {
 	peerAt netip.Addr // where that peer is
 	user   []byte     // its private data, with its request
 
+	challenger *challenger // waits for the answer to a challenge; nil: none
+	challenged time.Time   // when the last challenge began
+
 	out outbox
 }
 
@@ -172,6 +175,7 @@ func (l *link) gaveUp() error {
 // nil: the generation has ended otherwise.
 func (l *link) down(ctx actor.Context, err error, f rdma.Failure) {
 	now := l.local.Now()
+	err = l.unanswered(err)
 	if l.state == LinkUp {
 		l.lost(ctx, err)
 	} else {
@@ -204,6 +208,7 @@ func (l *link) down(ctx actor.Context, err error, f rdma.Failure) {
 	}
 	l.endGeneration(ctx, err, now.Add(wait), false)
 	l.timer = rdma.After(ctx, wait, &retry{l.generation})
+	l.displace(ctx)
 }
 
 // pause returns how long to wait before the next attempt.
@@ -261,6 +266,7 @@ func (l *link) finish(ctx actor.Context, err error) {
 		l.fates, _ = l.out.end(true)
 	}
 	l.leaveQueue()
+	l.dismiss(ctx)
 	l.closing, l.cause, l.lastErr = true, err, err
 	l.enter(LinkEnded)
 	if l.release != nil {

@@ -104,6 +104,10 @@ func (l *link) react(ctx actor.Context, m any) {
 		if l.state == LinkPausing && m.generation == l.generation {
 			l.attempt(ctx)
 		}
+	case *vouched:
+		if m.generation == l.generation {
+			l.dismiss(ctx)
+		}
 	case *resolved:
 		l.resolved(ctx, m)
 	case *unresolved:

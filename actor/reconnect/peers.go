@@ -30,8 +30,9 @@ import (
 //
 // Without PeersConfig.Proves nobody has proved what a request says of its node. So nothing follows
 // from it for longer than its connection lasts, nor for a connection with somebody else. A request
-// from another address than that of the present connection is rejected until that has ended
-// (keepalive sees to it), whatever incarnation it claims. A request from the node's own address
+// from another address than that of the present connection is rejected as long as the present peer
+// answers, whatever incarnation it claims: that peer is asked for a sign of life, and the request
+// waits for it (rdma.Line.Challenge). A request from the node's own address
 // (that of Config.Dial or of Address, or where a dial was answered) replaces a connection from
 // elsewhere, and who answers a dial at that address is the node. A rejection ends no actor: it
 // tries again.
@@ -40,8 +41,11 @@ import (
 // cannot take a connection away, nor keep the node out. While the node has no connection, anybody
 // who reaches the listener may pass for it until it comes. Processes behind one address (of one
 // host, or of a NAT) cannot be distinguished: there the later incarnation stays, for as long as it
-// is connected. And a node that dials from another address than it is dialled at may have crashed
-// without anybody noticing. Then it waits until its last connection is given up.
+// is connected. A node whose machine has lost its power, and that comes back at another address, or
+// with an earlier incarnation, is connected when the process before has given no sign of life for
+// rdma.ChallengeTime. Challenges begin at least five seconds apart; requests in between are rejected
+// immediately (ErrElsewhere, ErrStale). A process that does not answer for so long, because an actor
+// blocks its loop, can lose its place in this way.
 //
 // On secured connections PeersConfig.Proves says which identity is which node's. Then a node is who
 // has its identity, wherever it comes from, and nobody else is.
@@ -271,6 +275,10 @@ var (
 	// earlier process's clock was wrong: the actor tries again. A process that knows that another
 	// has taken its place ends it.
 	ErrStale = errors.New("a later incarnation of the node is there")
+	// ErrElsewhere: the peer is connected to another process that is this node, at another address.
+	// That process has answered when it was asked for a sign of life, or was asked a moment ago.
+	// The actor tries again.
+	ErrElsewhere = errors.New("another process of this node, at another address, is connected")
 	// ErrWrongNode: another node answers at the address.
 	ErrWrongNode = errors.New("another node answers")
 	// ErrUnknownNode: the peer does not want a connection with this node (PeersConfig.Unknown).
@@ -300,6 +308,7 @@ const (
 	helloUnknown
 	helloTooMany
 	helloIdentity // it is not that node's
+	helloElsewhere
 )
 
 // err is what a rejection of this kind means to who has dialled. A later version may have others.
@@ -315,6 +324,8 @@ func (k helloKind) err() error {
 		return ErrTooManyNodes
 	case helloIdentity:
 		return ErrWrongIdentity
+	case helloElsewhere:
+		return ErrElsewhere
 	}
 	return errAgain
 }

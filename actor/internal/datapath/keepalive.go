@@ -41,12 +41,23 @@ func NewKeepalive(idle, gone time.Duration) Keepalive {
 // unknown means that nothing was noted yet.
 const unknown = math.MaxUint64
 
+// ChallengeTime is how long a peer has to answer a challenge.
+const ChallengeTime = 2 * time.Second
+
+// challenge is the keepalive of a connection whose peer is challenged: it begins with the probe.
+var challenge = Keepalive{ChallengeTime * looksIdle / 8, ChallengeTime + ChallengeTime*looksIdle/8}
+
 // watch begins the looks at c.
 func (l *Loop) watch(c *Conn) {
-	k := c.terms.Keepalive
-	if k.idle == 0 || !c.Session.Courteous() {
-		return
+	if k := c.terms.Keepalive; k.idle != 0 && c.Session.Courteous() {
+		l.watchAt(c, k)
+		if m, ok := c.QP.(verbs.Mover); ok {
+			m.Watched()
+		}
 	}
+}
+
+func (l *Loop) watchAt(c *Conn, k Keepalive) {
 	o := l.Lookouts[k]
 	if o == nil {
 		every := max(k.idle/looksIdle, 1)
@@ -56,9 +67,6 @@ func (l *Loop) watch(c *Conn) {
 	}
 	if len(o.Conns) == 0 {
 		o.timer.Reset(o.every)
-	}
-	if m, ok := c.QP.(verbs.Mover); ok {
-		m.Watched()
 	}
 	c.Beat = heartbeat{lookout: o, At: len(o.Conns), Look: o.Look}
 	o.Conns = append(o.Conns, c)
@@ -70,7 +78,7 @@ func (c *Conn) unwatch() {
 	if o == nil {
 		return
 	}
-	c.Beat.lookout = nil
+	c.Beat.lookout, c.Beat.answered = nil, nil
 	last := len(o.Conns) - 1
 	moved := o.Conns[last]
 	o.Conns[c.Beat.At], moved.Beat.At = moved, c.Beat.At
@@ -79,6 +87,31 @@ func (c *Conn) unwatch() {
 	if last == 0 {
 		o.Conns = nil
 		o.timer.Stop()
+	}
+}
+
+// Challenge sends the peer a probe now, and gives the peer up if it gives no sign of life within
+// ChallengeTime. If it does, answered is called, on the loop. If this side cannot tell, because it
+// does not read what the peer sends, that counts as a sign. False: the peer does not answer probes,
+// or is challenged already, or the connection is ending.
+func (c *Conn) Challenge(answered func()) (begun bool) {
+	if c.state != connOpen || c.goodbye != goodbyeUnsaid || c.Beat.answered != nil || !c.Session.Courteous() || c.Session.Goodbye() {
+		return false
+	}
+	c.unwatch()
+	c.l.watchAt(c, challenge)
+	b := &c.Beat
+	b.quiet, b.heard, b.answered = looksIdle-1, c.heard(), answered
+	c.lookAfter()
+	return true
+}
+
+// vouch ends a challenge that the peer has answered.
+func (c *Conn) vouch() {
+	if answered := c.Beat.answered; answered != nil {
+		c.unwatch()
+		c.l.watch(c)
+		answered()
 	}
 }
 
@@ -116,14 +149,18 @@ func (o *Lookout) LoopName() string { return "keepalive" }
 // lookAfter is a look at one connection.
 func (c *Conn) lookAfter() {
 	b := &c.Beat
-	c.rest()
+	if b.answered == nil {
+		c.rest()
+	}
 	if qp := c.recv.qp; qp != nil && qp.Waiting() && c.goodbye == goodbyeUnsaid {
 		b.quiet = 0
 		c.sign()
+		c.vouch()
 		return
 	}
 	if heard := c.heard(); heard != b.heard {
 		b.heard, b.quiet = heard, 0
+		c.vouch()
 		return
 	}
 	if b.quiet >= looksIdle && c.moves() || c.goodbye != goodbyeUnsaid {
@@ -133,6 +170,8 @@ func (c *Conn) lookAfter() {
 	switch {
 	case b.quiet >= b.lookout.gone && c.Session.Goodbye():
 		c.up.BreakOff(nil) // it has gone, as it said
+	case b.quiet >= b.lookout.gone && b.answered != nil:
+		c.up.BreakOff(&LostError{fmt.Errorf("another process asks for its place, and it has not answered a challenge within %v: %w", ChallengeTime, unix.ETIMEDOUT)})
 	case b.quiet >= b.lookout.gone:
 		silence := time.Duration(b.quiet) * b.lookout.every
 		c.up.BreakOff(&LostError{fmt.Errorf("nothing was heard from it for %v, nor an answer to a probe: %w", silence, unix.ETIMEDOUT)})

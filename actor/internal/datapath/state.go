@@ -314,6 +314,8 @@ type heartbeat struct {
 	heard   uint64   // what was heard by the last
 	moved   uint64   // what was moved by the last
 	probe   uint32   // number in flight of the last probe
+
+	answered func() // called when the peer answers a challenge; nil: there is none
 }
 
 // Lookout looks at the connections of a loop that have the same keepalive. Loop goroutine.
