@@ -25,23 +25,40 @@ func because(err error, reason string) error {
 // next connection repeats.
 var errLate = fmt.Errorf("%w: no hello, or no answer to ours, within %v", ErrProtocol, greetingTime)
 
-// transient reports whether an attempt to connect has not really failed: the other node is there.
+// transient reports whether an attempt to connect has not really failed: the other node is there,
+// and has answered. EAGAIN alone may be this node's, which has run out of something.
 func transient(err error) bool {
-	for _, e := range []error{errLate, reconnect.ErrSimultaneous, reconnect.ErrReplaced, reconnect.ErrStale, reconnect.ErrUnknownNode, reconnect.ErrTooManyNodes} {
+	for _, e := range []error{
+		errLate, reconnect.ErrSimultaneous, reconnect.ErrReplaced, reconnect.ErrStale, reconnect.ErrElsewhere, reconnect.ErrUnknownNode,
+		reconnect.ErrTooManyNodes, reconnect.ErrAgain,
+	} {
 		if errors.Is(err, e) {
 			return true
 		}
 	}
-	return errors.Is(err, unix.EAGAIN)
+	return isHandshake(err) && errors.Is(err, unix.EAGAIN)
+}
+
+func isHandshake(err error) bool {
+	_, ok := errors.AsType[*rdma.HandshakeError](err)
+	return ok
+}
+
+// errNoReason is the cause when the peer has accepted, and has ended the connection in order before
+// its hello.
+var errNoReason = errors.New("the peer has ended the connection before its hello, without a reason")
+
+// unreachable is ErrUnreachable with why the last attempt has failed; nil: none has.
+func unreachable(why error) error {
+	if why == nil {
+		return ErrUnreachable
+	}
+	return fmt.Errorf("%w: %w", ErrUnreachable, why)
 }
 
 // isUnproved reports whether a dial has failed because of keys, certificates or identities.
 func isUnproved(err error) bool {
-	if errors.Is(err, reconnect.ErrWrongIdentity) {
-		return true
-	}
-	_, ok := errors.AsType[*rdma.HandshakeError](err)
-	return ok && !errors.Is(err, unix.EAGAIN)
+	return errors.Is(err, reconnect.ErrWrongIdentity) || isHandshake(err) && !errors.Is(err, unix.EAGAIN)
 }
 
 // parting is why a connection is to end.

@@ -61,7 +61,7 @@ func (l *link) consider(ctx actor.Context) {
 	switch {
 	case l.bye && (conn == nil || !waits):
 		l.fall(ctx, ErrShutdown)
-	case conn != nil && !l.closing && !waits:
+	case conn != nil && !l.closing && !waits && !l.accepting:
 		l.closing = true
 		ctx.Send(conn, &rdma.DestroyID{})
 	case waits:
@@ -90,6 +90,8 @@ func (l *link) down(ctx actor.Context, m *reconnect.Down) {
 	opened := l.greeting == open
 	// who has accepted is there, and has said no reason
 	again := transient(err) || m.WasUp && l.cause == nil
+	l.noteFailure(err, opened)
+	l.accepting = m.Accepting
 	if opened {
 		l.out.posted.trim(int(m.Counts.Unknown))
 		l.lost(ctx, err)
@@ -114,22 +116,35 @@ func (l *link) down(ctx actor.Context, m *reconnect.Down) {
 }
 
 // dialFailed takes note that the peer was not reached. A future gets no reason with ErrDeadLetter:
-// the log has it, once until the peer is reached or nothing waits; once until the peer is reached
+// *NotSent has it, and the log, once until the peer is reached or nothing waits; once until the peer is reached
 // if it is because of keys or identities.
 func (l *link) dialFailed(ctx actor.Context, err error) {
 	unproved := isUnproved(err)
-	if err == nil {
-		err = ErrUnreachable
-	} else {
-		err = fmt.Errorf("%w: %w", ErrUnreachable, err)
-	}
-	first := l.failed(err)
+	err = unreachable(err)
+	first := l.failed(ctx, err)
 	if unproved {
 		first = l.notProved(ctx, err)
 	}
-	if first && !errors.Is(err, rdma.ErrShutdown) {
+	if first {
+		l.logFailure(err)
+	}
+}
+
+// logFailure logs why the peer was not reached.
+func (l *link) logFailure(err error) {
+	if !errors.Is(err, rdma.ErrShutdown) {
 		l.host.rt.Logger().Warn("remoting: no connection", "peer", l.whom().Name, "err", err)
 	}
+}
+
+// noteFailure remembers why there is no connection, for messages that will not be sent.
+func (l *link) noteFailure(err error, opened bool) {
+	if err == nil && !opened {
+		err = errNoReason
+	}
+	l.p.mu.Lock()
+	defer l.p.mu.Unlock()
+	l.p.failure = err
 }
 
 // notProved publishes that the peer was not reached because of who it is, or who this node is.
@@ -162,7 +177,12 @@ func (l *link) impatient(ctx actor.Context) {
 	if l.greeting == open || l.ended {
 		return
 	}
-	l.unreachable(ErrUnreachable)
+	l.p.mu.Lock()
+	err := unreachable(l.p.failure)
+	l.p.mu.Unlock()
+	if l.unreachable(ctx, err) {
+		l.logFailure(err)
+	}
 	l.consider(ctx)
 }
 

@@ -26,7 +26,8 @@ var (
 	ErrOverflow = fmt.Errorf("the target does not consume what it gets (%w)", unix.ENOBUFS)
 	// ErrUnreachable: the peer was not connected for Config.Patience, or could not be connected.
 	// errors.Is: EHOSTUNREACH.
-	ErrUnreachable = fmt.Errorf("the peer cannot be reached (%w)", unix.EHOSTUNREACH)
+	// Why the last attempt has failed is in it, too.
+	ErrUnreachable error = unreachableError{}
 	// ErrTooManyPeers: there are as many as Config.Peers says. errors.Is: EMFILE.
 	ErrTooManyPeers = fmt.Errorf("too many peers (%w)", unix.EMFILE)
 	// ErrShutdown: this node was shut down. errors.Is: ESHUTDOWN.
@@ -48,6 +49,14 @@ var (
 	// ErrNotRemote: the PID, or the address, is this node's own. errors.Is: EINVAL.
 	ErrNotRemote = fmt.Errorf("the address is this node's own, or empty (%w)", unix.EINVAL)
 )
+
+// unreachableError is ErrUnreachable. Its text leaves out the errno's ("no route to host"), which
+// would be read as the cause.
+type unreachableError struct{}
+
+func (unreachableError) Error() string { return "the peer cannot be reached" }
+
+func (unreachableError) Unwrap() error { return unix.EHOSTUNREACH }
 
 // Unknown is what a future gets in place of an answer, if nobody knows whether its request was
 // received: it was sent, and the link ended before the answer came. It is an error. The request is

@@ -28,6 +28,14 @@ type (
 		// They are not repeated.
 		Unknown int
 	}
+	// NotSent: so many messages, and requests of futures, become dead letters now, because the peer
+	// is not connected. Err is ErrUnreachable, and in it why the last attempt to connect has failed;
+	// or ErrShutdown. A message for a peer that is known to be unreachable is a *Refused of its own.
+	NotSent struct {
+		Peer     Peer // of a peer that has not been connected, only the Name is known
+		Messages int
+		Err      error
+	}
 	// Unreported: so many events and dead letters of the peer's were dropped, because subscribers
 	// have been too slow for twice Config.Queue. It comes when they have caught up, and at the end
 	// of what this node keeps of the peer.
@@ -43,6 +51,11 @@ func (c *Connected) String() string { return "connected with " + c.Peer.Name }
 // String is one line for logs.
 func (d *Disconnected) String() string {
 	return fmt.Sprintf("disconnected from %s%s: %d messages unsent, %d unknown", d.Peer.Name, cause(d.Err), d.Unsent, d.Unknown)
+}
+
+// String is one line for logs.
+func (n *NotSent) String() string {
+	return fmt.Sprintf("%d messages for %s were not sent: %v", n.Messages, n.Peer.Name, n.Err)
 }
 
 // String is one line for logs.

@@ -19,6 +19,7 @@ import (
 func (l *link) begin(ctx actor.Context, up *reconnect.Up) {
 	l.conn = ctx.Sender()
 	l.number++
+	l.accepting = false
 	l.up, l.greeting, l.cause, l.out.posted = up, expecting, nil, tally{}
 	l.timer = rdma.After(ctx, greetingTime, &late{l.number})
 	if most := up.Established.MaxMessage; most < outbox.FrameBytes {

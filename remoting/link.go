@@ -22,16 +22,17 @@ type link struct {
 	ended   bool
 	counted bool // in roster.unconnected
 
-	conn     *actor.PID // the reconnecting actor that was heard of last
-	asking   int        // calls of Config.Admit that have not returned
-	queued   bool       // it is to be asked when one of these has returned
-	askAgain bool       // Readmit was called meanwhile
-	timer    func()     // stops greetingTime; nil: it does not run
-	patience func()     // stops Patience; nil: it does not run
-	deadline func()     // stops overtime; nil: it does not run
-	pausing  bool       // no dial before paused comes
-	cause    error      // why this side ends the generation
-	behind   behind     // what the peer has left behind
+	conn      *actor.PID // the reconnecting actor that was heard of last
+	asking    int        // calls of Config.Admit that have not returned
+	queued    bool       // it is to be asked when one of these has returned
+	askAgain  bool       // Readmit was called meanwhile
+	timer     func()     // stops greetingTime; nil: it does not run
+	patience  func()     // stops Patience; nil: it does not run
+	deadline  func()     // stops overtime; nil: it does not run
+	accepting bool       // a request of the peer's is being accepted
+	pausing   bool       // no dial before paused comes
+	cause     error      // why this side ends the generation
+	behind    behind     // what the peer has left behind
 }
 
 func newLink(r *roster, p *peer) *link {

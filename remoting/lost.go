@@ -41,7 +41,7 @@ func (l *link) lost(ctx actor.Context, err error) {
 // failed ends what fails at once when a dial fails: requests of futures, whose callers can decide
 // what to do next, and watches. Other messages wait for the next attempt. first: it has not failed
 // since the peer was reached, or nothing waited.
-func (l *link) failed(err error) (first bool) {
+func (l *link) failed(ctx actor.Context, err error) (first bool) {
 	p := l.p
 	p.mu.Lock()
 	first = p.state != linkBroken
@@ -57,16 +57,25 @@ func (l *link) failed(err error) (first bool) {
 	spawns := p.spawns.End()
 	p.purgeLocked()
 	p.mu.Unlock()
+	l.notSent(ctx, len(futures), err)
 	l.host.notSent(futures)
 	l.endWatches(ours, theirs)
 	failSpawns(spawns, notSpawned(err))
 	return first
 }
 
-// unreachable makes what waits dead letters.
-func (l *link) unreachable(err error) {
-	l.failed(err)
+// notSent publishes why so many messages become dead letters.
+func (l *link) notSent(ctx actor.Context, messages int, err error) {
+	if messages > 0 {
+		l.report.notify(ctx, &NotSent{Peer: l.whom(), Messages: messages, Err: err})
+	}
+}
+
+// unreachable makes what waits dead letters, because of err. first: as for failed.
+func (l *link) unreachable(ctx actor.Context, err error) (first bool) {
+	first = l.failed(ctx, err)
 	p := l.p
+	messages := 0
 	p.mu.Lock()
 	l.out.backLocked()
 	var list []outbox.Packet
@@ -86,13 +95,16 @@ func (l *link) unreachable(err error) {
 		}
 		p.user.Gone(&out)
 		list = append(list, out)
-		p.counts.DeadLetters += uint64(out.Records)
+		messages += out.Records
 	}
+	p.counts.DeadLetters += uint64(messages)
 	p.awake = false
 	name := p.name
 	p.releaseLocked()
 	p.mu.Unlock()
+	l.notSent(ctx, messages, err)
 	l.report.deadLetters(name, list)
+	return first
 }
 
 // purgeLocked drops the system messages that were for the connection that has ended: the watches on

@@ -33,10 +33,11 @@ type peer struct {
 	connections int        // made so far
 	ended       bool       // it takes nothing any more: the next message makes another peer
 	state       linkState
-	who         Peer // while it is connected
-	most        int  // bytes that it takes in one message; 0: not known
-	awake       bool // the link knows that something waits
-	stuck       bool // the link knows that system messages find no room
+	failure     error // why the last attempt to connect has failed; nil: none has since it was connected
+	who         Peer  // while it is connected
+	most        int   // bytes that it takes in one message; 0: not known
+	awake       bool  // the link knows that something waits
+	stuck       bool  // the link knows that system messages find no room
 	user        outbox.Queue
 	system      outbox.Lane
 	futures     tables.Futures
@@ -92,7 +93,7 @@ func (p *peer) info() PeerInfo {
 	ours, theirs := p.watches.Len()
 	p.futures.Sweep(p.host.alive)
 	i := PeerInfo{
-		Peer: p.who, Connected: p.state == linkOpen, Waiting: p.user.Bytes() + p.system.Bytes(), Futures: p.futures.Waiting(),
+		Peer: p.who, Connected: p.state == linkOpen, Failure: p.failure, Waiting: p.user.Bytes() + p.system.Bytes(), Futures: p.futures.Waiting(),
 		Watching: ours, Watched: theirs, Counts: p.countsLocked(),
 	}
 	i.Peer.Name = p.name

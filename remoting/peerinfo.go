@@ -19,10 +19,11 @@ type Peer struct {
 type PeerInfo struct {
 	Peer      Peer // of the latest connection; before the first one only the Name
 	Connected bool
-	Waiting   int // bytes that wait to be sent
-	Futures   int // that wait for answers of the peer
-	Watching  int // watches of this node's actors
-	Watched   int // watches of the peer's
+	Failure   error // why the last attempt to connect has failed; nil: it is connected, or none has failed
+	Waiting   int   // bytes that wait to be sent
+	Futures   int   // that wait for answers of the peer
+	Watching  int   // watches of this node's actors
+	Watched   int   // watches of the peer's
 	Counts    Counts
 }
 

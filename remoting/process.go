@@ -1,6 +1,7 @@
 package remoting
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"sync/atomic"
@@ -78,7 +79,7 @@ func (p *process) send(r *frame.Record, m *outgoing) {
 			m.giveBack()
 		}
 		if err != nil {
-			p.roster.deadLetter(m)
+			p.roster.refuse(m, err)
 			return
 		}
 		switch v, err := to.put(r, m); v {
@@ -137,9 +138,11 @@ func (h *host) encode(dst []byte, msg any) (name string, out []byte, err error) 
 	return name, out, nil
 }
 
-// refuse makes a message that can never be sent a dead letter, and says why.
+// refuse makes a message that will not be sent a dead letter, and publishes why.
 func (h *host) refuse(m *outgoing, err error) {
-	h.rt.Logger().Warn("remoting: a message was not sent", "target", m.target.Id, "peer", m.target.Address, "type", fmt.Sprintf("%T", m.msg), "err", err)
+	if !errors.Is(err, ErrShutdown) {
+		h.rt.Logger().Warn("remoting: a message was not sent", "target", m.target.Id, "peer", m.target.Address, "type", fmt.Sprintf("%T", m.msg), "err", err)
+	}
 	h.sys.EventStream.Publish(&Refused{Target: m.target, Sender: m.sender, By: h.name, Err: err})
 	h.deadLetter(m)
 }

@@ -56,7 +56,7 @@ func (p *peer) putLocked(r *frame.Record, m *outgoing, size int, first bool) (ve
 	case size > p.user.Limit():
 		return refused, fmt.Errorf("about %d bytes, and the queue has %d: %w", size, p.user.Limit(), ErrTooLarge)
 	case m.future != nil && p.state == linkBroken:
-		return refused, ErrUnreachable
+		return refused, unreachable(p.failure)
 	case !first || !p.user.Room(r.Target, size):
 		return full, nil
 	case m.future != nil && !p.futures.Room(p.host.alive):

@@ -28,7 +28,7 @@ func (l *link) collapse(ctx actor.Context, err error) {
 		ctx.Send(conn, &rdma.DestroyID{})
 	}
 	l.endIf(func() bool { return true })
-	l.unreachable(err)
+	l.unreachable(ctx, err)
 }
 
 // quit stops the link's actor, when the rest has ended. What still waits for slow targets of this

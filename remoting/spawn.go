@@ -37,7 +37,7 @@ func (n *Node) spawn(ctx context.Context, addr, kind, name string) (*actor.PID, 
 	r := frame.Record{Kind: frame.KindSpawn, Type: kind, Target: name}
 	var p *peer
 	var seq uint64
-	var broken bool
+	var broken error
 	for queued := false; !queued; {
 		var err error
 		if p, err = to.open(); err != nil {
@@ -45,8 +45,11 @@ func (n *Node) spawn(ctx context.Context, addr, kind, name string) (*actor.PID, 
 		}
 		var ended bool
 		queued, ended = p.putSystem(&r, func(p *peer) bool {
-			broken = p.state == linkBroken
-			if broken || !p.system.Room(r.Size()) {
+			if p.state == linkBroken {
+				broken = unreachable(p.failure)
+				return false
+			}
+			if !p.system.Room(r.Size()) {
 				return false
 			}
 			seq = p.spawns.Add(answer)
@@ -55,8 +58,8 @@ func (n *Node) spawn(ctx context.Context, addr, kind, name string) (*actor.PID, 
 		})
 		switch {
 		case queued || ended:
-		case broken:
-			return nil, notSpawned(ErrUnreachable)
+		case broken != nil:
+			return nil, notSpawned(broken)
 		default:
 			return nil, notSpawned(ErrQueueFull)
 		}

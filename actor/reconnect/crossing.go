@@ -47,12 +47,12 @@ func (l *link) admit(ctx actor.Context, id *actor.PID, r request, user []byte) {
 	l.dismiss(ctx)
 	switch l.state {
 	case LinkDialling:
-		l.endGeneration(ctx, ErrSimultaneous, l.local.Now(), false)
+		l.endGeneration(ctx, ErrSimultaneous, l.local.Now(), thenAccept)
 	case LinkUp, LinkAccepting:
 		if l.state == LinkUp {
 			l.lost(ctx, ErrReplaced)
 		}
-		l.endGeneration(ctx, ErrReplaced, l.local.Now(), false)
+		l.endGeneration(ctx, ErrReplaced, l.local.Now(), thenAccept)
 	}
 	l.leaveQueue()
 	l.generation++

@@ -176,15 +176,18 @@ func (l *link) gaveUp() error {
 func (l *link) down(ctx actor.Context, err error, f rdma.Failure) {
 	now := l.local.Now()
 	err = l.unanswered(err)
+	reason := l.reason(f)
+	if reason != nil {
+		err = fmt.Errorf("%w: %w", reason, err)
+	}
 	if l.state == LinkUp {
 		l.lost(ctx, err)
 	} else {
 		l.failure = err
 	}
-	reason := l.reason(f)
 	switch {
 	case reason != nil: // the peer's node has answered: that is no failed attempt
-		err, f = fmt.Errorf("%w: %w", reason, err), nil
+		f = nil
 	case l.state != LinkUp && l.state != LinkAccepting: // what a peer begins is no attempt
 		l.failed++
 	}
@@ -206,9 +209,13 @@ func (l *link) down(ctx actor.Context, err error, f rdma.Failure) {
 	if l.state == LinkAccepting {
 		l.pauses-- // nor has it any part in how long the next ones are
 	}
-	l.endGeneration(ctx, err, now.Add(wait), false)
+	if l.challenger != nil {
+		l.endGeneration(ctx, err, now, thenAccept)
+		l.displace(ctx)
+		return
+	}
+	l.endGeneration(ctx, err, now.Add(wait), thenPause)
 	l.timer = rdma.After(ctx, wait, &retry{l.generation})
-	l.displace(ctx)
 }
 
 // pause returns how long to wait before the next attempt.
@@ -221,17 +228,25 @@ func (l *link) pause() time.Duration {
 	return time.Duration(l.rt.Scheduler().Rand().Int64N(most))
 }
 
-// endGeneration ends the generation: events of its identifier are ignored from now on. last: no
-// other generation follows.
-func (l *link) endGeneration(ctx actor.Context, err error, next time.Time, last bool) {
+// sequel is what follows a generation.
+type sequel uint8
+
+const (
+	thenPause  sequel = iota // a pause, and another attempt
+	thenAccept               // a request of the peer's, which is accepted
+	thenEnd                  // nothing
+)
+
+// endGeneration ends the generation: events of its identifier are ignored from now on.
+func (l *link) endGeneration(ctx actor.Context, err error, next time.Time, then sequel) {
 	l.dialled()
 	if l.id != nil {
 		ctx.Send(l.id, &rdma.DestroyID{}) // if it is ending already, this does nothing
 		l.id = nil
 	}
-	d := &Down{Generation: l.generation, WasUp: l.state == LinkUp, Err: err, NextTry: next}
-	if d.WasUp || last {
-		d.Fates, d.Counts = l.out.end(l.cfg.FailFast || last)
+	d := &Down{Generation: l.generation, WasUp: l.state == LinkUp, Err: err, NextTry: next, Accepting: then == thenAccept}
+	if d.WasUp || then == thenEnd {
+		d.Fates, d.Counts = l.out.end(l.cfg.FailFast || then == thenEnd)
 	}
 	d.Waiting = l.out.len()
 	l.lastErr, l.nextTry = err, next
@@ -261,7 +276,7 @@ func (l *link) finish(ctx actor.Context, err error) {
 	}
 	switch l.state {
 	case LinkDialling, LinkAccepting, LinkUp:
-		l.endGeneration(ctx, err, time.Time{}, true)
+		l.endGeneration(ctx, err, time.Time{}, thenEnd)
 	default:
 		l.fates, _ = l.out.end(true)
 	}

@@ -286,8 +286,9 @@ var (
 	// ErrTooManyNodes: the peer has no place for another node that it does not know
 	// (PeersConfig.Strangers).
 	ErrTooManyNodes = errors.New("the peer has too many unknown nodes")
-
-	errAgain = fmt.Errorf("the peer cannot take the request now (%w)", unix.EAGAIN)
+	// ErrAgain: the peer's node cannot take the request now, as while its actor is closing. errors.Is:
+	// EAGAIN.
+	ErrAgain = fmt.Errorf("the peer cannot take the request now (%w)", unix.EAGAIN)
 )
 
 // hello is the beginning of the private data between nodes with Peers: magic u16, version u8, kind
@@ -327,7 +328,7 @@ func (k helloKind) err() error {
 	case helloElsewhere:
 		return ErrElsewhere
 	}
-	return errAgain
+	return ErrAgain
 }
 
 const (
