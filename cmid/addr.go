@@ -2,7 +2,9 @@ package cmid
 
 import (
 	"fmt"
+	"net"
 	"net/netip"
+	"strconv"
 
 	"golang.org/x/sys/unix"
 
@@ -37,13 +39,31 @@ func MustAddr(s string) Addr {
 }
 
 // ParseAddr parses "host:port" with a literal address; an IPv6 address may have a zone
-// ([fe80::1%eth0]:7471). Names are for GetAddrInfo. Its error is EINVAL.
+// ([fe80::1%eth0]:7471). A zone that is the number of an interface becomes its name. Names are for
+// GetAddrInfo. Its error is EINVAL.
 func ParseAddr(s string) (Addr, error) {
 	ap, err := netip.ParseAddrPort(s)
 	if err != nil {
 		return Addr{}, fmt.Errorf("address %q: want IP:PORT such as 127.0.0.1:7471 or [::1]:7471 (names are for GetAddrInfo): %w", s, unix.EINVAL)
 	}
-	return Addr{AddrPort: ap}, nil
+	return AddrFrom(nameZone(ap.Addr()), ap.Port()), nil
+}
+
+// nameZone returns ip with the interface's name in place of a zone that is its number, so that each
+// address is written in one way, and addresses can be compared. Devices report names. A number that
+// is no interface's stays.
+func nameZone(ip netip.Addr) netip.Addr {
+	index, err := strconv.Atoi(ip.Zone())
+	if err != nil {
+		return ip
+	}
+	if _, err := net.InterfaceByName(ip.Zone()); err == nil { // such names are allowed
+		return ip
+	}
+	if i, err := net.InterfaceByIndex(index); err == nil {
+		return ip.WithZone(i.Name)
+	}
+	return ip
 }
 
 // AddrFrom makes an Addr of an IP address and a port.

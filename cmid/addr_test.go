@@ -2,6 +2,8 @@ package cmid
 
 import (
 	"errors"
+	"fmt"
+	"net"
 	"net/netip"
 	"strings"
 	"testing"
@@ -11,7 +13,7 @@ import (
 
 func TestParseAddr(t *testing.T) {
 	for _, s := range []string{
-		"127.0.0.1:7471", "0.0.0.0:0", "255.255.255.255:65535", "[::1]:7471", "[::]:0", "[fe80::1%eth0]:7471", "[fe80::1%3]:7471",
+		"127.0.0.1:7471", "0.0.0.0:0", "255.255.255.255:65535", "[::1]:7471", "[::]:0", "[fe80::1%eth0]:7471", "[fe80::1%2147483647]:7471",
 		"[::ffff:10.0.0.7]:7471",
 	} {
 		a, err := ParseAddr(s)
@@ -32,6 +34,31 @@ func TestParseAddr(t *testing.T) {
 	want := `address "server:7471": want IP:PORT such as 127.0.0.1:7471 or [::1]:7471 (names are for GetAddrInfo): invalid argument`
 	if err == nil || err.Error() != want {
 		t.Errorf("message:\n got %v\nwant %s", err, want)
+	}
+}
+
+// A zone is an interface's name, or its number: that is the same address.
+func TestZones(t *testing.T) {
+	all, err := net.Interfaces()
+	if err != nil || len(all) == 0 {
+		t.Fatalf("no interfaces: %v", err)
+	}
+	for _, i := range all {
+		name, number := "fe80::1%"+i.Name, fmt.Sprintf("fe80::1%%%d", i.Index)
+		if a, b := MustAddr("["+number+"]:7471"), MustAddr("["+name+"]:7471"); a != b {
+			t.Errorf("ParseAddr: %v and %v", a, b)
+		}
+		var found [2]Addr
+		for n, node := range []string{name, number} {
+			info, err := LookupAddrInfo(t.Context(), node, "7471", nil)
+			if err != nil || len(info) != 1 {
+				t.Fatalf("%s: %v, %v", node, info, err)
+			}
+			found[n] = info[0].Dst
+		}
+		if found[0] != found[1] || found[0] != MustAddr("["+name+"]:7471") {
+			t.Errorf("GetAddrInfo: %v", found)
+		}
 	}
 }
 

@@ -81,7 +81,7 @@ func literal(node string, family Family) ([]netip.Addr, *GAIError) {
 	if ip.Is4In6() && family == FamilyIPv4 {
 		ip = ip.Unmap()
 	}
-	return []netip.Addr{ip}, nil
+	return []netip.Addr{nameZone(ip)}, nil
 }
 
 // malformed says what is wrong with a node that is not an address and cannot be a name; "" when it
@@ -145,7 +145,7 @@ func lookupNode(ctx context.Context, res resolver, node string) ([]netip.Addr, *
 	for _, f := range found {
 		if ip, ok := netip.AddrFromSlice(f.IP); ok {
 			// the resolver gives IPv4 addresses in 16 bytes
-			ips = append(ips, ip.Unmap().WithZone(f.Zone))
+			ips = append(ips, nameZone(ip.Unmap().WithZone(f.Zone)))
 		}
 	}
 	if len(ips) == 0 {

@@ -366,6 +366,6 @@ func host(a rdma.Addr) netip.Addr { return a.Addr().Unmap() }
 
 // literal is the host of an address in figures; zero: it is a name.
 func literal(addr string) netip.Addr {
-	ap, _ := netip.ParseAddrPort(addr)
-	return ap.Addr().Unmap()
+	a, _ := rdma.ParseAddr(addr)
+	return host(a)
 }
