@@ -116,8 +116,8 @@ func (l *link) down(ctx actor.Context, m *reconnect.Down) {
 }
 
 // dialFailed takes note that the peer was not reached. A future gets no reason with ErrDeadLetter:
-// *NotSent has it, and the log, once until the peer is reached or nothing waits; once until the peer is reached
-// if it is because of keys or identities.
+// *NotSent has it, and the log: once until the peer is reached or nothing waits, and once until the
+// peer is reached if it is because of keys or identities.
 func (l *link) dialFailed(ctx actor.Context, err error) {
 	unproved := isUnproved(err)
 	err = unreachable(err)

@@ -40,7 +40,7 @@
 // future gets actor.ErrDeadLetter, another sender *actor.DeadLetterResponse, and without a sender a
 // DeadLetterEvent is published. That is certain: the peer has not got it. Messages wait for a peer
 // that is not connected, for Config.Patience; but requests of futures, and watches, fail with the
-// first dial that fails.
+// first dial that fails. *NotSent has the reason.
 //
 // A future whose request was sent, and whose connection ended before the answer, gets *Unknown at
 // once: the peer may have carried the request out. One whose request the peer has refused gets

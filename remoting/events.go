@@ -28,9 +28,9 @@ type (
 		// They are not repeated.
 		Unknown int
 	}
-	// NotSent: so many messages, and requests of futures, become dead letters now, because the peer
-	// is not connected. Err is ErrUnreachable, and in it why the last attempt to connect has failed;
-	// or ErrShutdown. A message for a peer that is known to be unreachable is a *Refused of its own.
+	// NotSent: so many messages, and requests of futures, become dead letters now, because the
+	// peer is not connected. Err is ErrUnreachable, and in it why the last attempt to connect has
+	// failed; or ErrShutdown. A request for a peer whose last dial has failed is *Refused.
 	NotSent struct {
 		Peer     Peer // of a peer that has not been connected, only the Name is known
 		Messages int

@@ -33,7 +33,7 @@ type peer struct {
 	connections int        // made so far
 	ended       bool       // it takes nothing any more: the next message makes another peer
 	state       linkState
-	failure     error // why the last attempt to connect has failed; nil: none has since it was connected
+	failure     error // of the last attempt to connect; nil: none since it was connected
 	who         Peer  // while it is connected
 	most        int   // bytes that it takes in one message; 0: not known
 	awake       bool  // the link knows that something waits

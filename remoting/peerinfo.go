@@ -19,7 +19,7 @@ type Peer struct {
 type PeerInfo struct {
 	Peer      Peer // of the latest connection; before the first one only the Name
 	Connected bool
-	Failure   error // why the last attempt to connect has failed; nil: it is connected, or none has failed
+	Failure   error // of the last attempt to connect; nil: none since it was connected
 	Waiting   int   // bytes that wait to be sent
 	Futures   int   // that wait for answers of the peer
 	Watching  int   // watches of this node's actors

@@ -123,8 +123,8 @@ func powerCut(w *world.World, where string, most time.Duration) {
 }
 
 // A process has the name of a node that is connected. Its requests fail with the reason, which
-// stands in the dead letters' event, in the refusal of the next request and among the peers; and the
-// node keeps its connection.
+// stands in the dead letters' event, in the refusal of the next request and among the peers; and
+// the node keeps its connection.
 func TestReasonOfDeadLetters(t *testing.T) {
 	inWorlds(t, func(t *testing.T, w *world.World) {
 		const a, name = "10.0.0.1:7471", "b.example:7471"

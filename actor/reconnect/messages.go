@@ -131,7 +131,7 @@ type (
 		Err error
 		// on the loop's clock (rdma.Local), the limiter's wait not included; zero: Closed follows
 		NextTry time.Time
-		// a request of the peer's takes its place, and is being accepted: Up, or another Down, follows
+		// a request of the peer's takes its place, and is being accepted: Up or Down follows
 		Accepting bool
 	}
 	// Refused: a message was not accepted. With rdma.ErrTooLarge it may have been accepted before,

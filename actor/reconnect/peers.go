@@ -41,11 +41,11 @@ import (
 // cannot take a connection away, nor keep the node out. While the node has no connection, anybody
 // who reaches the listener may pass for it until it comes. Processes behind one address (of one
 // host, or of a NAT) cannot be distinguished: there the later incarnation stays, for as long as it
-// is connected. A node whose machine has lost its power, and that comes back at another address, or
+// is connected. A node whose machine has lost its power, and that comes back at another address or
 // with an earlier incarnation, is connected when the process before has given no sign of life for
-// rdma.ChallengeTime. Challenges begin at least five seconds apart; requests in between are rejected
-// immediately (ErrElsewhere, ErrStale). A process that does not answer for so long, because an actor
-// blocks its loop, can lose its place in this way.
+// rdma.ChallengeTime. Challenges begin at least five seconds apart; requests in between are
+// rejected immediately (ErrElsewhere, ErrStale). A process that does not answer for so long,
+// because an actor blocks its loop, can lose its place in this way.
 //
 // On secured connections PeersConfig.Proves says which identity is which node's. Then a node is who
 // has its identity, wherever it comes from, and nobody else is.
@@ -286,8 +286,8 @@ var (
 	// ErrTooManyNodes: the peer has no place for another node that it does not know
 	// (PeersConfig.Strangers).
 	ErrTooManyNodes = errors.New("the peer has too many unknown nodes")
-	// ErrAgain: the peer's node cannot take the request now, as while its actor is closing. errors.Is:
-	// EAGAIN.
+	// ErrAgain: the peer's node cannot take the request now, as while its actor is closing.
+	// errors.Is: EAGAIN.
 	ErrAgain = fmt.Errorf("the peer cannot take the request now (%w)", unix.EAGAIN)
 )
 

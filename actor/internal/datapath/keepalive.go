@@ -91,8 +91,8 @@ func (c *Conn) unwatch() {
 }
 
 // Challenge sends the peer a probe now, and gives the peer up if it gives no sign of life within
-// ChallengeTime. If it does, answered is called, on the loop. If this side cannot tell, because it
-// does not read what the peer sends, that counts as a sign. False: the peer does not answer probes,
+// ChallengeTime. If it does, answered is called, on the loop. While this side does not read
+// what the peer sends, that counts as a sign. False: the peer does not answer probes,
 // or is challenged already, or the connection is ending.
 func (c *Conn) Challenge(answered func()) (begun bool) {
 	if c.state != connOpen || c.goodbye != goodbyeUnsaid || c.Beat.answered != nil || !c.Session.Courteous() || c.Session.Goodbye() {
