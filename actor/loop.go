@@ -38,6 +38,7 @@ type loop struct {
 	requests fairshare.Shares[cmid.Handle]
 	rates    fairshare.Rates[netip.Addr] // of requests, by the network address that they come from
 	emptied  func()                      // Shutdown waits for the last identifier; nil: nobody does
+	leavers  leavers
 
 	clock         func() time.Time // the loop's, for any goroutine
 	past          Traffic          // of connections that have ended
@@ -99,8 +100,10 @@ func (l *loop) orphanReturned(id *cmid.ID) {
 	l.checkEmptied()
 }
 
-// empty reports whether no identifier is left, and none may come.
-func (l *loop) empty() bool { return len(l.ids) == 0 && len(l.orphans) == 0 && l.coming.Load() == 0 }
+// empty reports whether no identifier is left, none may come, and no actor still has to leave.
+func (l *loop) empty() bool {
+	return len(l.ids) == 0 && len(l.orphans) == 0 && l.coming.Load() == 0 && len(l.leavers.waiting) == 0
+}
 
 // inOrder is the identifiers, oldest first.
 func (l *loop) inOrder() []*ident {

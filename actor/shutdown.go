@@ -84,6 +84,7 @@ func (rt *Runtime) grace(ctx context.Context) (context.Context, context.CancelFu
 
 // shutDown closes everything on a loop, and closes empty when nothing is left.
 func (l *loop) shutDown(empty chan struct{}) {
+	l.leavers.shutDown(l.rt.sys.Root)
 	if l.empty() {
 		close(empty)
 		return
@@ -144,6 +145,8 @@ func (rt *Runtime) abort(ctx context.Context, empty []chan struct{}) error {
 // abort destroys what is left on a loop. stuck: there is nothing to do but wait, because a slow
 // device is already destroying all of it.
 func (l *loop) abort(cause error) (stuck bool) {
+	clear(l.leavers.waiting)
+	l.checkEmptied()
 	stuck = l.coming.Load() == 0
 	for _, it := range l.inOrder() {
 		stuck = stuck && it.ending() && it.afterGoodbye == nil && !it.gone()

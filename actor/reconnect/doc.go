@@ -40,9 +40,8 @@
 // The peer reports what it has consumed when it returns credits, half a window at a time or along
 // with messages of its own (docs/wire.md). So the last few messages are settled only by an orderly
 // end. On raw connections nothing is ever known to be Delivered: what left is Unknown at once, and
-// not repeated. When the runtime is shut down between two generations, Closed does not come. The
-// messages in the mailbox of an actor that is stopped from outside get no fate. Without
-// rdma.Security and PeersConfig.Proves nodes do not prove who they are: whoever can reach the
-// listener can pass for a node that is not connected, until that node comes from its own address
-// (Peers).
+// not repeated. The messages in the mailbox of an actor that is stopped from outside get no fate.
+// Without rdma.Security and PeersConfig.Proves nodes do not prove who they are: whoever can reach
+// the listener can pass for a node that is not connected, until that node comes from its own
+// address (Peers).
 package reconnect

@@ -238,6 +238,37 @@ func TestShutdown(t *testing.T) {
 	})
 }
 
+// When its runtime is shut down the actor ends also while it has no identifier, and the owner gets
+// Closed.
+func TestShutdownInBetween(t *testing.T) {
+	for name, cfg := range map[string]reconnect.Config{
+		"pausing": {Dial: rdma.Dial{Addr: "10.0.0.2:1"}, Backoff: reconnect.Backoff{First: time.Hour, Most: time.Hour}},
+		"waiting": {Peers: reconnect.NewPeers(reconnect.PeersConfig{Node: 1}), Peer: 2, GiveUp: time.Hour},
+		"resolving": {Dial: rdma.Dial{Addr: "svc:1", Timeout: time.Hour}, Resolve: func(ctx context.Context, _ string) (string, error) {
+			<-ctx.Done()
+			return "", ctx.Err()
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inRig(t, func(r *rig) {
+				client := r.Host("mem2", "10.0.0.3")
+				d := newDiary(r.World, client)
+				link := reconnect.Spawn(client, d.pid, cfg)
+				r.System().Root.Send(link, reconnect.NewSend(7, []byte("x")))
+				r.Advance(time.Second)
+				if err := client.Shutdown(context.Background()); err != nil {
+					t.Error(err)
+				}
+				d.read(r.World, func() {
+					if d.closed == nil || !is(d.closed.Err, rdma.ErrShutdown) || len(d.settled) == 0 {
+						t.Errorf("closed: %+v, fates %v", d.closed, d.settled)
+					}
+				})
+			})
+		})
+	}
+}
+
 // An owner that runs on goroutines gets the same messages, in the same order.
 func TestOwnerElsewhere(t *testing.T) {
 	for name, where := range map[string]func(rt *rdma.Runtime) []actor.PropsOption{

@@ -46,6 +46,8 @@ type link struct {
 	cause      error     // why it ended
 	fates      []Fate    // of what waited then
 	panicked   any       // why it is restarted
+	over       bool      // the runtime is being shut down
+	left       func()    // has the runtime's Shutdown go on
 	orphan     bool      // the owner has stopped: nobody is notified
 	reported   bool      // Closed was delivered
 
@@ -76,6 +78,7 @@ type (
 	tooLong  struct{ since time.Time }   // without a connection
 	overdue  struct{}                    // the deadline of closing
 	canceled struct{ cause error }
+	shutdown struct{} // the runtime's has begun
 )
 
 // dial begins a generation when it is our turn.
@@ -195,6 +198,9 @@ func (l *link) down(ctx actor.Context, err error, f rdma.Failure) {
 	case l.closing && (!l.redial || !l.out.again(l.cfg.FailFast)):
 		l.finish(ctx, err)
 		return
+	case l.over:
+		l.finish(ctx, fmt.Errorf("%w: %w", rdma.ErrShutdown, cmp.Or(err, ErrClosing)))
+		return
 	case f != nil && l.cfg.Permanent(f):
 		l.finish(ctx, fmt.Errorf("%w: %w", ErrPermanent, err))
 		return
@@ -306,6 +312,7 @@ func (l *link) closed() {
 		l.reported = true
 		rosterOf(l.rt).leave(l.status)
 		l.deliver(&Closed{Err: l.cause, Fates: l.fates, Counts: l.out.total})
+		l.left()
 	}
 }
 

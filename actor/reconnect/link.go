@@ -120,6 +120,10 @@ func (l *link) react(ctx actor.Context, m any) {
 		}
 	case *overdue:
 		l.finish(ctx, fmt.Errorf("the peer has not consumed everything in time: %w", unix.ETIMEDOUT))
+	case *shutdown:
+		if l.over = true; l.id == nil { // else its Closed follows
+			l.finish(ctx, rdma.ErrShutdown)
+		}
 	case *canceled:
 		l.finish(ctx, m.cause)
 	case *actor.Terminated:
@@ -174,6 +178,7 @@ func (l *link) start(ctx actor.Context) {
 		return // after a panic; the end is in the mailbox
 	}
 	l.local, l.self = rdma.LocalOf(ctx), ctx.Self()
+	l.left = l.local.OnShutdown(&shutdown{})
 	l.relay, _ = l.local.Relay(l.owner) // our Props are OnLoop
 	l.since = l.local.Now()
 	l.publish()

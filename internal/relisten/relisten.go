@@ -52,9 +52,10 @@ type Listener struct {
 	caller  *actor.PID   // the waiting call of Listen; nil: answered
 	closers []*actor.PID // the waiting calls of Close
 	closing bool
-	heard   bool // has listened before
-	up      bool // listens now
-	pausing bool // an attempt is scheduled
+	heard   bool   // has listened before
+	up      bool   // listens now
+	over    bool   // the runtime is shutting down
+	left    func() // lets the runtime's Shutdown go on
 
 	at    rdma.Addr // where it listened first, and listens again
 	since time.Time // up or down
@@ -62,8 +63,11 @@ type Listener struct {
 	cause error     // why it no longer listens
 }
 
-// attempt is sent to the listener itself after a pause.
-type attempt struct{}
+// The messages of a listener to itself.
+type (
+	attempt  struct{} // a pause is over
+	shutdown struct{} // the runtime's has begun
+)
 
 // Listen waits until it listens. A Failure is returned as the error. On a loop the error is
 // eventloop.ErrOnLoop.
@@ -109,16 +113,18 @@ func (l *Listener) Receive(ctx actor.Context) {
 	switch m := ctx.Message().(type) {
 	case *actor.Started:
 		l.local = rdma.LocalOf(ctx)
+		l.left = l.local.OnShutdown(&shutdown{})
 	case *rdma.Serve:
 		l.caller = ctx.Sender()
 		l.create(ctx)
 		ctx.Request(l.id, m)
 	case *attempt:
-		l.pausing = false
-		if l.id == nil {
-			l.create(ctx)
-		}
+		l.create(ctx)
 		ctx.Request(l.id, &rdma.Serve{Addr: l.at.String()})
+	case *shutdown:
+		if l.over = true; l.heard && l.id == nil { // in a pause; else Closed follows
+			l.end(ctx, rdma.ErrShutdown)
+		}
 	case *rdma.Listening:
 		l.listening(ctx, m)
 	case *rdma.ConnectRequest:
@@ -130,6 +136,7 @@ func (l *Listener) Receive(ctx actor.Context) {
 	case rdma.Failure: // Closed follows
 		l.answer(ctx, m)
 	case *actor.Stopped:
+		l.left()
 		close(l.gone)
 	}
 }
@@ -179,7 +186,9 @@ func (l *Listener) closed(ctx actor.Context, m *rdma.Closed) {
 		l.end(ctx, nil)
 	case !l.heard, permanent(m.Err):
 		l.end(ctx, m.Err)
-	case !l.pausing: // else attempt creates another one
+	case l.over:
+		l.end(ctx, fmt.Errorf("%w: %w", rdma.ErrShutdown, cmp.Or(m.Err, rdma.ErrListenerClosed)))
+	default:
 		l.pause(ctx, m.Err)
 	}
 }
@@ -212,8 +221,6 @@ func (l *Listener) pause(ctx actor.Context, err error) {
 	}
 	l.rt.Logger().Warn("rdma: the listener has ended, and will be made again", "local", l.at, "pid", ctx.Self().Id, "err", err)
 	l.tries++
-	l.pausing = true
-	l.create(ctx) // now, because its Closed reports a Shutdown during the pause
 	rdma.After(ctx, d, &attempt{})
 }
 

@@ -312,6 +312,11 @@ func TestShutdown(t *testing.T) {
 	for name, before := range map[string]func(r *rig){
 		"listening": func(*rig) {},
 		"paused":    func(r *rig) { r.RemoveDevice("mem1"); time.Sleep(time.Second) },
+		"paused, out of identifiers": func(r *rig) {
+			r.RunOut(unix.EMFILE)
+			r.RemoveDevice("mem1")
+			time.Sleep(time.Second)
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, "10.0.0.2:7471", relisten.GiveUp, func(r *rig) {
@@ -323,6 +328,7 @@ func TestShutdown(t *testing.T) {
 				if len(r.ends()) != 1 || !errors.Is(r.ends()[0], rdma.ErrShutdown) {
 					r.T().Errorf("Ended was called with %v, want ErrShutdown", r.ends())
 				}
+				r.RunOut(0)
 				again, err := relisten.Listen(r.T().Context(), r.far, r.config("10.0.0.2:7471", 0))
 				if err == nil {
 					r.T().Errorf("%v listens after Shutdown", again.Addr())
