@@ -1,6 +1,7 @@
 package actor
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -43,6 +44,49 @@ func TestHandshakeGoesOnAtTheNextAddress(t *testing.T) {
 				server.quiet()
 			})
 		})
+	}
+}
+
+// Close ends a Dial in the middle of a handshake, and nothing is tried afterwards: neither behind
+// the reset that the peer answers with, nor while the peer is silent. The same holds for a Dial
+// that has gone on to the next address.
+func TestCloseEndsADialInItsHandshake(t *testing.T) {
+	hello := wire.Hello{Features: uint8(secure.FeatureTLS), Credits: 2, Eager: 4 * kib, MaxMessage: kib}.Put(nil)
+	for _, nth := range []int{1, 2} {
+		for name, then := range map[string]func(p *probe, s *actor.PID){
+			"silent": func(*probe, *actor.PID) {},
+			"reset":  func(p *probe, s *actor.PID) { next[*Established](p); p.send(s, &DestroyID{}) },
+		} {
+			t.Run(fmt.Sprintf("%s/address %d", name, nth), func(t *testing.T) {
+				onFlavors(t, func(w *world) {
+					k := newCerts(w)
+					addrs := []string{there + ":7001", there + ":7471", there + ":7472"}[2-nth:]
+					w.rt.resolve = addresses(addrs...)
+					stuck, server, client := w.farProbe(), w.farProbe(), w.probe()
+					listen(stuck, w.far, there+":7471", IDConfig{Raw: true})
+					listen(server, w.far, there+":7472", IDConfig{Security: k.server})
+					cl := *k.client
+					cl.TLS = cl.TLS.Clone()
+					cl.TLS.ServerName = there
+					id := w.rt.CreateID(client.pid, IDConfig{Security: &cl})
+					client.send(id, &Dial{Addr: "there:7471"})
+					_, s := next[*ConnectRequest](stuck)
+					stuck.send(s, &Accept{PrivateData: hello})
+					settle()
+					client.send(id, &Close{Timeout: time.Hour})
+					then(stuck, s)
+					began := time.Now()
+					until[*Closed](client)
+					if d := time.Since(began); d > 2*goodbyeTime {
+						w.Errorf("Close took %v", d)
+					}
+					time.Sleep(time.Minute)
+					settle()
+					client.quiet()
+					server.quiet()
+				})
+			})
+		}
 	}
 }
 
