@@ -5,6 +5,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"github.com/rdmactor/rdmactor/internal/plain"
 	"github.com/rdmactor/rdmactor/remoting/internal/tables"
 )
 
@@ -51,7 +52,7 @@ func (h *host) pipe(r tables.Request, msg any, bytes int) {
 	if h.piping.Add(int64(bytes)) > pipingMost && bytes > 0 {
 		h.piping.Add(-int64(bytes))
 		h.rt.Logger().Warn("remoting: an answer is dropped, because those to whom answers are piped do not take them",
-			"target", r.Target.Id, "peer", r.Target.Address, "type", fmt.Sprintf("%T", msg))
+			"target", plain.Quote(r.Target.Id), "peer", plain.Quote(r.Target.Address), "type", fmt.Sprintf("%T", msg))
 		return
 	}
 	h.rt.Scheduler().Go(func() {

@@ -9,16 +9,17 @@ import (
 
 	rdma "github.com/rdmactor/rdmactor/actor"
 	"github.com/rdmactor/rdmactor/actor/reconnect"
+	"github.com/rdmactor/rdmactor/internal/plain"
 	"github.com/rdmactor/rdmactor/remoting/internal/frame"
 )
 
-// because adds a peer's reason to an error. The reason may begin with the same text: the peer has
+// because adds a peer's reason to an error, as plain.Quote has it. The reason may begin with the same text: the peer has
 // made it of such an error.
 func because(err error, reason string) error {
 	if reason = strings.TrimPrefix(strings.TrimPrefix(reason, err.Error()), ": "); reason == "" {
 		return err
 	}
-	return fmt.Errorf("%w: %s", err, reason)
+	return fmt.Errorf("%w: %s", err, plain.Quote(reason))
 }
 
 // errLate is the cause when greetingTime is over. A device may have lost a first message, which the

@@ -12,6 +12,7 @@ import (
 
 	rdma "github.com/rdmactor/rdmactor/actor"
 	"github.com/rdmactor/rdmactor/actor/reconnect"
+	"github.com/rdmactor/rdmactor/internal/plain"
 )
 
 // connectLocked makes the reconnecting actor of a peer, which dials addr. p.mu is locked.
@@ -133,7 +134,7 @@ func (l *link) dialFailed(ctx actor.Context, err error) {
 // logFailure logs why the peer was not reached.
 func (l *link) logFailure(err error) {
 	if !errors.Is(err, rdma.ErrShutdown) {
-		l.host.rt.Logger().Warn("remoting: no connection", "peer", l.whom().Name, "err", err)
+		l.host.rt.Logger().Warn("remoting: no connection", "peer", plain.Quote(l.whom().Name), "err", err)
 	}
 }
 

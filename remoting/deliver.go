@@ -8,6 +8,7 @@ import (
 
 	rdma "github.com/rdmactor/rdmactor/actor"
 	"github.com/rdmactor/rdmactor/codec"
+	"github.com/rdmactor/rdmactor/internal/plain"
 	"github.com/rdmactor/rdmactor/remoting/internal/frame"
 	"github.com/rdmactor/rdmactor/remoting/internal/tables"
 )
@@ -186,7 +187,7 @@ func (in *receiving) acceptable(t *target, msg any) (code frame.Code, err error)
 func (in *receiving) decode(r *frame.Record) (msg any, code frame.Code, err error) {
 	defer func() {
 		if v := recover(); v != nil {
-			msg, code, err = nil, frame.RefusedUndecodable, fmt.Errorf("%w: %s: the codec has panicked: %v", ErrDecode, r.Type, v)
+			msg, code, err = nil, frame.RefusedUndecodable, fmt.Errorf("%w: %s: the codec has panicked: %v", ErrDecode, plain.Quote(r.Type), v)
 		}
 	}()
 	msg, err = in.host.cfg.Codec.Decode(r.Type, r.Body)
@@ -196,7 +197,7 @@ func (in *receiving) decode(r *frame.Record) (msg any, code frame.Code, err erro
 	case err != nil:
 		return nil, frame.RefusedUndecodable, fmt.Errorf("%w: %w", ErrDecode, err)
 	case msg == nil:
-		return nil, frame.RefusedUndecodable, fmt.Errorf("%w: %s: the codec gives nothing", ErrDecode, r.Type)
+		return nil, frame.RefusedUndecodable, fmt.Errorf("%w: %s: the codec gives nothing", ErrDecode, plain.Quote(r.Type))
 	}
 	return msg, 0, nil
 }

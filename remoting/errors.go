@@ -6,6 +6,8 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 	"golang.org/x/sys/unix"
+
+	"github.com/rdmactor/rdmactor/internal/plain"
 )
 
 // Why messages are not delivered; errors.Is finds them in *Refused, *Unknown and *Disconnected.
@@ -68,9 +70,9 @@ type Unknown struct {
 
 // Error says what is not known, and why.
 func (u *Unknown) Error() string {
-	who := u.Target.Id + " at " + u.Target.Address
-	if u.Target.Id == "" { // of a Spawn
-		who = u.Target.Address
+	who := plain.Quote(u.Target.Address)
+	if u.Target.Id != "" { // else of a Spawn
+		who = plain.Quote(u.Target.Id) + " at " + who
 	}
 	return fmt.Sprintf("not known whether %s got the request: the link has ended%s", who, cause(u.Err))
 }
@@ -97,7 +99,7 @@ type Refused struct {
 
 // Error says what was refused, and why.
 func (r *Refused) Error() string {
-	return fmt.Sprintf("a message for %s at %s was refused by %s: %v", r.Target.GetId(), r.Target.GetAddress(), r.By, r.Err)
+	return fmt.Sprintf("a message for %s at %s was refused by %s: %v", plain.Quote(r.Target.GetId()), plain.Quote(r.Target.GetAddress()), plain.Quote(r.By), r.Err)
 }
 
 // Unwrap gives the cause.

@@ -2,6 +2,8 @@ package remoting
 
 import (
 	"fmt"
+
+	"github.com/rdmactor/rdmactor/internal/plain"
 )
 
 // What is published on the actor system's EventStream, besides *Refused. Subscribers are called off
@@ -46,24 +48,24 @@ type (
 )
 
 // String is one line for logs.
-func (c *Connected) String() string { return "connected with " + c.Peer.Name }
+func (c *Connected) String() string { return "connected with " + plain.Quote(c.Peer.Name) }
 
 // String is one line for logs.
 func (d *Disconnected) String() string {
-	return fmt.Sprintf("disconnected from %s%s: %d messages unsent, %d unknown", d.Peer.Name, cause(d.Err), d.Unsent, d.Unknown)
+	return fmt.Sprintf("disconnected from %s%s: %d messages unsent, %d unknown", plain.Quote(d.Peer.Name), cause(d.Err), d.Unsent, d.Unknown)
 }
 
 // String is one line for logs.
 func (n *NotSent) String() string {
-	return fmt.Sprintf("%d messages for %s were not sent: %v", n.Messages, n.Peer.Name, n.Err)
+	return fmt.Sprintf("%d messages for %s were not sent: %v", n.Messages, plain.Quote(n.Peer.Name), n.Err)
 }
 
 // String is one line for logs.
 func (u *Unreported) String() string {
-	return fmt.Sprintf("%d events and dead letters of %s were dropped: subscribers are too slow", u.Count, u.Peer.Name)
+	return fmt.Sprintf("%d events and dead letters of %s were dropped: subscribers are too slow", u.Count, plain.Quote(u.Peer.Name))
 }
 
 // String is one line for logs.
 func (a *NotAdmitted) String() string {
-	return fmt.Sprintf("not connected with %s: %v", a.Peer.Name, a.Err)
+	return fmt.Sprintf("not connected with %s: %v", plain.Quote(a.Peer.Name), a.Err)
 }

@@ -9,6 +9,7 @@ import (
 
 	rdma "github.com/rdmactor/rdmactor/actor"
 	"github.com/rdmactor/rdmactor/actor/reconnect"
+	"github.com/rdmactor/rdmactor/internal/plain"
 	"github.com/rdmactor/rdmactor/remoting/internal/frame"
 )
 
@@ -56,7 +57,7 @@ func (l *link) breakOff(ctx actor.Context, code frame.Code, err error) {
 	if l.up == nil || l.greeting == refusing {
 		return
 	}
-	l.host.rt.Logger().Warn("remoting: a connection ends", "peer", l.who.Name, "addr", l.up.Established.Peer, "err", err)
+	l.host.rt.Logger().Warn("remoting: a connection ends", "peer", plain.Quote(l.who.Name), "addr", l.up.Established.Peer, "err", err)
 	l.refuse(ctx, err)
 	rdma.After(ctx, farewellTime, &overdue{l.number})
 	l.say(ctx, &frame.Record{Kind: frame.KindGoodbye, Code: code, Reason: err.Error()})

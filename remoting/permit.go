@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	rdma "github.com/rdmactor/rdmactor/actor"
+	"github.com/rdmactor/rdmactor/internal/plain"
 	"github.com/rdmactor/rdmactor/remoting/internal/frame"
 	"github.com/rdmactor/rdmactor/remoting/internal/tables"
 )
@@ -35,7 +36,7 @@ func (in *receiving) mayAnswer(s *frame.PID) error {
 	} else if in.may(in.target(s.ID), Reach) == nil {
 		return nil
 	}
-	return fmt.Errorf("the sender is %s of this node: %w", s.ID, ErrDenied)
+	return fmt.Errorf("the sender is %s of this node: %w", plain.Quote(s.ID), ErrDenied)
 }
 
 // maySay returns an error if the peer may not say that a sender is at that node.

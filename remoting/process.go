@@ -9,6 +9,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/rdmactor/rdmactor/eventloop"
+	"github.com/rdmactor/rdmactor/internal/plain"
 	"github.com/rdmactor/rdmactor/remoting/internal/frame"
 	"github.com/rdmactor/rdmactor/remoting/internal/outbox"
 	"github.com/rdmactor/rdmactor/remoting/internal/tables"
@@ -141,7 +142,7 @@ func (h *host) encode(dst []byte, msg any) (name string, out []byte, err error) 
 // refuse makes a message that will not be sent a dead letter, and publishes why.
 func (h *host) refuse(m *outgoing, err error) {
 	if !errors.Is(err, ErrShutdown) {
-		h.rt.Logger().Warn("remoting: a message was not sent", "target", m.target.Id, "peer", m.target.Address, "type", fmt.Sprintf("%T", m.msg), "err", err)
+		h.rt.Logger().Warn("remoting: a message was not sent", "target", plain.Quote(m.target.Id), "peer", plain.Quote(m.target.Address), "type", fmt.Sprintf("%T", m.msg), "err", err)
 	}
 	h.sys.EventStream.Publish(&Refused{Target: m.target, Sender: m.sender, By: h.name, Err: err})
 	h.deadLetter(m)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"github.com/rdmactor/rdmactor/internal/plain"
 	"github.com/rdmactor/rdmactor/remoting/internal/frame"
 	"github.com/rdmactor/rdmactor/remoting/internal/inbox"
 	"github.com/rdmactor/rdmactor/remoting/internal/tables"
@@ -28,7 +29,7 @@ func (in *receiving) refuseRecord(ctx actor.Context, r *frame.Record, code frame
 // refused publishes that something of the peer's was refused, and logs it: perhaps nobody hears of
 // it there.
 func (in *receiving) refused(ctx actor.Context, target string, sender *actor.PID, err error) {
-	in.host.rt.Logger().Warn("remoting: a message of a peer was refused", "target", target, "peer", in.who.Name, "err", err)
+	in.host.rt.Logger().Warn("remoting: a message of a peer was refused", "target", plain.Quote(target), "peer", plain.Quote(in.who.Name), "err", err)
 	in.report.notify(ctx, &Refused{Target: actor.NewPID(in.host.name, target), Sender: sender, By: in.host.name, Err: err})
 }
 
@@ -62,7 +63,7 @@ func reasonOf(r *frame.Record) error {
 	case frame.RefusedOverflow:
 		return because(ErrOverflow, r.Reason)
 	}
-	return errors.New(r.Reason)
+	return errors.New(plain.Quote(r.Reason))
 }
 
 // notDelivered takes note that the inbox has refused a message of the peer's: its target does not

@@ -7,6 +7,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/rdmactor/rdmactor/codec"
+	"github.com/rdmactor/rdmactor/internal/plain"
 	"github.com/rdmactor/rdmactor/remoting/internal/frame"
 	"github.com/rdmactor/rdmactor/remoting/internal/outbox"
 	"github.com/rdmactor/rdmactor/remoting/internal/tables"
@@ -171,7 +172,7 @@ func (r *reporter) deadRecord(peer string, rec *frame.Record) {
 	}
 	msg, err := n.cfg.Codec.Decode(rec.Type, rec.Body)
 	if err != nil {
-		n.rt.Logger().Warn("remoting: a message was not sent, and cannot be decoded", "peer", peer, "target", rec.Target, "type", rec.Type, "err", err)
+		n.rt.Logger().Warn("remoting: a message was not sent, and cannot be decoded", "peer", plain.Quote(peer), "target", plain.Quote(rec.Target), "type", rec.Type, "err", err)
 		return
 	}
 	var sender *actor.PID

@@ -7,6 +7,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"github.com/rdmactor/rdmactor/internal/plain"
 	"github.com/rdmactor/rdmactor/remoting/internal/frame"
 	"github.com/rdmactor/rdmactor/remoting/internal/inbox"
 	"github.com/rdmactor/rdmactor/remoting/internal/tables"
@@ -45,7 +46,7 @@ func (in *receiving) answerSpawn(r *frame.Record) {
 	case r.Code == frame.SpawnedDenied:
 		c <- tables.Spawned{Err: notSpawned(ErrDenied)}
 	default:
-		c <- tables.Spawned{Err: fmt.Errorf("%w: %s", ErrSpawn, r.Reason)}
+		c <- tables.Spawned{Err: fmt.Errorf("%w: %s", ErrSpawn, plain.Quote(r.Reason))}
 	}
 }
 

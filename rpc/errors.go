@@ -7,11 +7,11 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"unicode/utf8"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/rdmactor/rdmactor/eventloop"
+	"github.com/rdmactor/rdmactor/internal/plain"
 )
 
 // Code is an error's number on the wire. Those below FirstCode are this package's, the others
@@ -213,15 +213,6 @@ func DetailsOf[D any](err error) (details *D, ok bool) {
 	return details, c.unpack(e.Details, details) == nil
 }
 
-// plain returns a text for logs and terminals: it is the peer's, and quoted if a terminal would
-// interpret some of it, or if it has more than one line.
-func plain(text string) string {
-	if strings.ContainsFunc(text, func(r rune) bool { return !strconv.IsPrint(r) }) || !utf8.ValidString(text) {
-		return strconv.Quote(text)
-	}
-	return text
-}
-
 // Error is the text for logs. Message has what the peer sent, as it is.
 func (e *Error) Error() string {
 	s := "rpc"
@@ -235,7 +226,7 @@ func (e *Error) Error() string {
 		s += fmt.Sprintf(": code %d", e.Code)
 	}
 	if e.Message != "" {
-		s += ": " + plain(e.Message)
+		s += ": " + plain.Quote(e.Message)
 	}
 	if e.Err != nil {
 		s += ": " + e.Err.Error()

@@ -43,6 +43,16 @@ func Text(s string) string {
 
 func escapes(r rune) bool { return r >= beyond || !unicode.IsPrint(r) || unicode.Is(unicode.M, r) }
 
+// Quote returns s for an error or a log: as it is, or as a Go string if it has more than one line,
+// is not UTF-8, or has characters that a terminal would interpret. Printable letters of all
+// alphabets stay.
+func Quote(s string) string {
+	if strings.ContainsFunc(s, func(r rune) bool { return !strconv.IsPrint(r) }) || !utf8.ValidString(s) {
+		return strconv.Quote(s)
+	}
+	return s
+}
+
 // Fit is what Text has made, in exactly so many columns. A tilde ends what is cut.
 func Fit(text string, columns int) string {
 	n := utf8.RuneCountInString(text)

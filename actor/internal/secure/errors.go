@@ -4,6 +4,8 @@ import (
 	"fmt"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/rdmactor/rdmactor/internal/plain"
 )
 
 // TamperedError says that a message is not what the peer sealed at this place: it was changed,
@@ -29,7 +31,7 @@ func (e *HandshakeError) Error() string {
 	if e.Err == nil {
 		return "handshake: " + e.What
 	}
-	return "handshake: " + e.What + ": " + e.Err.Error()
+	return "handshake: " + e.What + ": " + plain.Quote(e.Err.Error())
 }
 
 // Unwrap gives EACCES, and the cause.

@@ -7,6 +7,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	rdma "github.com/rdmactor/rdmactor/actor"
+	"github.com/rdmactor/rdmactor/internal/plain"
 )
 
 // measure notices that the inbox is full, or is so no more. While it is, the RDMA messages that
@@ -158,7 +159,7 @@ func (in *Inbox) logStuck() {
 	for _, l := range in.slow {
 		if d := in.local.Now().Sub(l.since); d >= in.cfg.Patience && !l.logged {
 			l.logged = true
-			in.cfg.Runtime.Logger().Warn("remoting: a target consumes nothing", "target", l.name,
+			in.cfg.Runtime.Logger().Warn("remoting: a target consumes nothing", "target", plain.Quote(l.name),
 				"waiting", l.waiting.Len(), "bytes", l.bytes, "for", d,
 				"remedy", "who fails at *actor.Touch, or whose middleware swallows it, needs OffLoop or OnLoop")
 		}
