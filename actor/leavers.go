@@ -7,7 +7,8 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 )
 
-// leavers are the actors of a loop that end when the runtime does (Local.OnShutdown). Loop goroutine.
+// leavers are the actors of a loop that end when the runtime does (Local.OnShutdown). Loop
+// goroutine.
 type leavers struct {
 	begun   bool // Shutdown has begun
 	last    uint64

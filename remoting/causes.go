@@ -13,8 +13,8 @@ import (
 	"github.com/rdmactor/rdmactor/remoting/internal/frame"
 )
 
-// because adds a peer's reason to an error, as plain.Quote has it. The reason may begin with the same text: the peer has
-// made it of such an error.
+// because adds a peer's reason to an error, quoted if need be. The reason may begin with the same
+// text: the peer has made it of such an error.
 func because(err error, reason string) error {
 	if reason = strings.TrimPrefix(strings.TrimPrefix(reason, err.Error()), ": "); reason == "" {
 		return err

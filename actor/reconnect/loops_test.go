@@ -62,7 +62,7 @@ func (s *site) end(peer uint64, addr string) *end {
 			default:
 			}
 		case *reconnect.Closed:
-			if m.Err != nil && !s.ending {
+			if m.Err != nil && !s.ending && !errors.Is(m.Err, rdma.ErrShutdown) {
 				s.t.Errorf("node %d: %v", s.id, m.Err)
 			}
 			close(e.over)
