@@ -239,8 +239,8 @@ func (l *loop) tooMany(in *incoming) {
 	l.rejectFor(in, wire.RefusedLimits, secure.RefusedLimits)
 }
 
-// rejectFor turns a request away and tells the peer why, if it has a hello: an unauthenticated peer
-// may know that there is no room, and learns nothing else.
+// rejectFor rejects a request and reports the reason to the peer, if it has a hello: an
+// unauthenticated peer may know that there is no room, and learns nothing else.
 func (l *loop) rejectFor(in *incoming, why wire.Refusal, secured secure.Refusal) {
 	reject := new(cmid.Reject)
 	if in.cfg.secured() {

@@ -24,9 +24,9 @@ func NewDialer(rt *rdma.Runtime, cfg Config) *Dialer {
 }
 
 // Dial connects to a Listener at addr, "host:port", and returns a *Conn. If ctx ends before it is
-// connected, the attempt is given up; the addresses of a name share the time until its deadline. The
-// error is a *net.OpError; errors.Is finds the errno in it, such as ECONNREFUSED if nobody listens
-// there, or a program that speaks something else.
+// connected, the attempt is given up; the addresses of a name share the time until its deadline.
+// The error is a *net.OpError; errors.Is finds the errno in it, such as ECONNREFUSED if nobody
+// listens there, or a program that speaks something else.
 func Dial(ctx context.Context, rt *rdma.Runtime, addr string, cfg Config) (net.Conn, error) {
 	return NewDialer(rt, cfg).Dial(ctx, addr)
 }

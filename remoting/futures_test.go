@@ -37,8 +37,8 @@ func TestLateAnswerChangesNothing(t *testing.T) {
 	}
 }
 
-// Futures that have timed out are not counted among those that wait, although their answers have not
-// come.
+// Futures that have timed out are not counted among those that wait, although their answers have
+// not come.
 func TestTimedOutFuturesDoNotWait(t *testing.T) {
 	a, b := start(t, remoting.Config{}), start(t, remoting.Config{Expose: everything})
 	b.spawn("mute", func(actor.Context) {})

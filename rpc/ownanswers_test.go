@@ -138,7 +138,7 @@ func TestEachCallerGetsItsOwnAnswer(t *testing.T) {
 			"server": {server: Config{Interceptors: []Interceptor{p.around}}},
 		} {
 			if p.panics && side == "client" {
-				continue // a server does not tell its clients about panics
+				continue // a server does not report panics to its clients
 			}
 			t.Run(name+"/"+side, func(t *testing.T) { p.underLoad(t, cfg) })
 		}

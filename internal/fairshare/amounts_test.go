@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// The total stays within its bound, owners keep their amounts while they want them, and no key grows
-// beyond the amount left for the others.
+// The total stays within its bound, owners keep their amounts while they want them, and no key
+// grows beyond the amount left for the others.
 func TestAmounts(t *testing.T) {
 	for seed := range uint64(50) {
 		rnd := rand.New(rand.NewPCG(seed, 2))

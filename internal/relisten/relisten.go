@@ -33,9 +33,9 @@ type Config struct {
 	Backoff   reconnect.Backoff  // the pauses, without jitter
 	GiveUp    time.Duration      // ends it after so long without listening; 0: never
 	Listening func(at rdma.Addr) // called on its loop before the first request; nil: nothing is
-	// Ended is called on its loop when it no longer accepts connections: err is nil after Close, and
-	// otherwise rdma.ErrShutdown, the *rdma.RemovedError of a lost driver, or the reason why it gave
-	// up. It is not called if Listen fails, nor after Stop.
+	// Ended is called on its loop when it no longer accepts connections: err is nil after Close,
+	// and otherwise rdma.ErrShutdown, the *rdma.RemovedError of a lost driver, or the reason why it
+	// gave up. It is not called if Listen fails, nor after Stop.
 	Ended func(err error)
 }
 

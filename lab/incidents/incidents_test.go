@@ -135,7 +135,8 @@ func TestBlockedLoop(t *testing.T) {
 		t.Errorf("the overview says that %q is blocked", about.Blocked)
 	}
 	var here, elsewhere []string
-	for _, r := range p.rows("ids") { // in any state: that of a blocked loop's identifier may be an old one
+	// in any state: that of a blocked loop's identifier may be an old one
+	for _, r := range p.rows("ids") {
 		for name, c := range p.clients() {
 			switch {
 			case c["identifier"] != r["id"]:

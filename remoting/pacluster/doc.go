@@ -28,7 +28,8 @@
 //
 // # Who is a member
 //
-// Proto.Actor blocks a member forever once a list of the provider's lacks it, and does not tell it.
+// Proto.Actor blocks a member forever once a list of the provider's lacks it, and does not
+// notify it.
 // Here each list goes through rules first, which all members evaluate alike:
 //
 //   - A member that the provider no longer lists, and that still answers over its link, stays one for
@@ -36,7 +37,7 @@
 //     process joins, whose list lacks it. As long as half of the
 //     members or more are missing like that, none of them is removed.
 //   - A member that does not answer, that leaves, or whose process has gone is removed immediately.
-//   - A removed member is told, stops its grains and shuts itself down: see Member.Expelled. Of two
+//   - A removed member is notified, stops its grains and shuts itself down: see Member.Expelled. Of two
 //     sides that have removed each other, because the network was cut, the smaller one leaves, and of
 //     equal ones the side without the smallest name. If only some members cannot reach each other,
 //     they learn by gossip through the others that they have removed each other.

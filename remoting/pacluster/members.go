@@ -15,17 +15,17 @@ import (
 	"github.com/rdmactor/rdmactor/remoting"
 )
 
-// Proto.Actor blocks a removed member's id forever, and does not tell the member. So a process that
-// stood still, or that was cut off, would go on with grains that others have, too. Here the others
-// refuse its connection and send the reason, and it leaves.
+// Proto.Actor blocks a removed member's id forever, and does not notify the member. So a process
+// that stood still, or that was cut off, would go on with grains that others have, too. Here the
+// others refuse its connection and send the reason, and it leaves.
 
 // probeEvery is the mean interval between attempts to reach departed members, because the network
 // may have been in two parts. Of two members that dial each other at the same time only one learns
 // that it is refused, and members that were started together would dial together each time.
 const probeEvery = 3 * time.Second
 
-// blocked is the reason for which Admit refuses a node that was removed. Its text is in the goodbye, which
-// so tells that node about this side of the dispute.
+// blocked is the reason for which Admit refuses a node that was removed. Its text is in the
+// goodbye, from which that node learns this side of the dispute.
 type blocked struct{ side side }
 
 const (
@@ -49,8 +49,8 @@ type refusal struct{ error }
 
 func (r refusal) Unwrap() error { return r.error }
 
-// blockedBy reads from the reason of a disconnection that the peer, which has this name, has blocked
-// this member, and the peer's side.
+// blockedBy reads from the reason of a disconnection that the peer, which has this name, has
+// blocked this member, and the peer's side.
 func blockedBy(name string, err error) (s side, ok bool) {
 	var own refusal
 	if !errors.Is(err, remoting.ErrBlocked) || errors.As(err, &own) {
@@ -100,19 +100,19 @@ func (m *Member) refused(peer remoting.Peer, err error) {
 	}
 	m.governor.observe(func(r *rules, now time.Duration) {
 		by := cmp.Or(peer.Member, r.idAt(peer.Name)) // "": its goodbye arrived before its hello
-		r.memberClaimed(now, claim{by: by, name: peer.Name, side: s, told: true, excluded: true})
+		r.memberClaimed(now, claim{by: by, name: peer.Name, side: s, direct: true, excluded: true})
 	})
 }
 
 // Expelled is closed when this process has to leave the cluster, because other members have removed
-// it: it did not answer the provider in time, because it stood still or was cut off. The others have
-// made its grains anew. It stops its grains, and shuts itself down as Shutdown does; the owner still
-// shuts down the actor system and the runtime. It cannot join again, as Proto.Actor blocks its actor
-// system's id forever: begin with another actor system, or another process.
+// it: it did not answer the provider in time, because it stood still or was cut off. The others
+// have made its grains anew. It stops its grains, and shuts itself down as Shutdown does; the owner
+// still shuts down the actor system and the runtime. It cannot join again, as Proto.Actor blocks
+// its actor system's id forever: begin with another actor system, or another process.
 func (m *Member) Expelled() <-chan struct{} { return m.expelled }
 
-// probe dials the departed members, now and then, until the member is shut down. A node that answers
-// with a goodbye was not dead, but cut off.
+// probe dials the departed members, now and then, until the member is shut down. A node that
+// answers with a goodbye was not dead, but cut off.
 func (m *Member) probe() {
 	for {
 		select {

@@ -12,9 +12,9 @@ import (
 
 var outages = flag.String("outages", "5s", "how long etcd is away in TestEtcdOutage, such as 5s,30s,120s")
 
-// While etcd is away, stopped or killed, its leases end. When it is back, it removes the members one
-// by one until they have registered again. Their network is whole, so they stay members, and their
-// grains stay where they are.
+// While etcd is away, stopped or killed, its leases end. When it is back, it removes the members
+// one by one until they have registered again. Their network is whole, so they stay members, and
+// their grains stay where they are.
 func TestEtcdOutage(t *testing.T) {
 	for _, text := range strings.Split(*outages, ",") {
 		d, err := time.ParseDuration(text)
@@ -85,7 +85,8 @@ func outage(t *testing.T, d time.Duration, down, up func(*etcdServer)) {
 }
 
 // A member that is started again at its address joins before etcd has removed the one that was
-// killed. If another member is frozen and given up then, it is told, and the restarted one stays.
+// killed. If another member is frozen and given up then, it is notified, and the restarted one
+// stays.
 func TestEtcdRestart(t *testing.T) {
 	m := startAll(t, etcdRoles(t, startEtcd(t), 2)...)
 	names := []string{m[0].role.Name, m[1].role.Name}
@@ -109,8 +110,8 @@ func TestEtcdRestart(t *testing.T) {
 	silent(m...)
 }
 
-// apart returns three members that observe their contact to etcd, and the ways between the first and
-// the others.
+// apart returns three members that observe their contact to etcd, and the ways between the first
+// and the others.
 func apart(t *testing.T, s *etcdServer) (all []role, ways []*proxy) {
 	t.Helper()
 	all = etcdRoles(t, s, 3)
@@ -127,8 +128,8 @@ func apart(t *testing.T, s *etcdServer) (all []role, ways []*proxy) {
 	return all, ways
 }
 
-// While etcd is away, members that miss another one stop their grains, because it might be with etcd.
-// When all answer again, they have grains, and no member was removed.
+// While etcd is away, members that miss another one stop their grains, because it might be with
+// etcd. When all answer again, they have grains, and no member was removed.
 func TestEtcdOutageAndCut(t *testing.T) {
 	s := startEtcd(t)
 	all, ways := apart(t, s)
@@ -164,8 +165,8 @@ func TestEtcdOutageAndCut(t *testing.T) {
 	silent(m...)
 }
 
-// A member that neither etcd nor the others reach stops its grains, so that none runs twice. When the
-// network is whole again, it learns that it was removed.
+// A member that neither etcd nor the others reach stops its grains, so that none runs twice. When
+// the network is whole again, it learns that it was removed.
 func TestEtcdCutOff(t *testing.T) {
 	s := startEtcd(t)
 	all, ways := apart(t, s)

@@ -38,7 +38,8 @@ type role struct {
 	Dial         map[string]string // names that are no addresses
 	Nosy         bool              // prints what peers want of its actors
 	Stuck        bool              // its provider never ends
-	Keys         []string          // it connects with the first, and accepts them all; none: without
+	// it connects with the first, and accepts them all; none: without
+	Keys []string
 }
 
 const (

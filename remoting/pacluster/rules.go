@@ -14,8 +14,9 @@ import (
 const (
 	// askEvery is the interval between questions to a member whose presence is in doubt.
 	askEvery = time.Second
-	// holdFor is how long a member that answers stays one although the provider no longer lists it. It
-	// is longer than the longest pause of gRPC's clients, such as etcd's, between attempts to connect.
+	// holdFor is how long a member that answers stays one although the provider no longer lists it.
+	// It is longer than the longest pause of gRPC's clients, such as etcd's, between attempts to
+	// connect.
 	holdFor = 150 * time.Second
 	// holdForJoined is the same after another process has joined, which knows only those listed.
 	holdForJoined = 10 * time.Second
@@ -32,24 +33,24 @@ const (
 	mostDeparted = 64
 )
 
-// rules decide who the members are, whether this one may have grains, and when it has to leave. They
-// are a state machine without a clock, network or goroutine: its methods take observations, and decide
-// returns the actions. Members are known by the ids of their actor systems, so a process that
-// is restarted at the same address is another member.
+// rules decide which processes are members, whether this one may have grains, and when it has to
+// leave. They are a state machine without a clock, network or goroutine: its methods take
+// observations, and decide returns the actions. Members are known by the ids of their actor
+// systems, so a process that is restarted at the same address is another member.
 //
-//   - A member that the provider no longer lists is asked over its link whether it is there. One that
-//     answers stays for holdFor, because it may just have to register again after an outage of the
-//     provider; if others join in that time, for holdForJoined. If half of the members or more are missing and answer, the provider is at fault, and
-//     they stay as long as that lasts.
+//   - A member that the provider no longer lists is asked over its link whether it is there. One
+//     that answers stays for holdFor, because it may just have to register again after an outage of
+//     the provider; if others join in that time, for holdForJoined. If half of the members or more
+//     are missing and answer, the provider is at fault, and they stay as long as that lasts.
 //   - If one of two members has removed the other, the removed one leaves, unless more members are
-//     with it than with the other. If both have removed each other, the smaller side leaves; of equal
-//     sides the one without the smallest name. Each waits until both lists have settled.
+//     with it than with the other. If both have removed each other, the smaller side leaves; of
+//     equal sides the one without the smallest name. Each waits until both lists have settled.
 //   - Without contact to the provider's server, a member stops its grains before its registration
 //     expires, unless all other members answer: then the server is down for all, or they would have
 //     removed it.
 type rules struct {
 	id, name string
-	ttl      time.Duration // of the registration at the provider's server; 0: contact is not observed
+	ttl      time.Duration // of the registration at the provider's server; 0: not observed
 
 	members  map[string]*standing
 	departed []*standing // the latest last
@@ -68,7 +69,7 @@ type standing struct {
 	member   *cluster.Member
 	joined   time.Duration // when the provider first listed it
 	missing  bool          // the provider does not list it
-	left     bool          // it has left the cluster, as it has told
+	left     bool          // it has left the cluster, as it has announced
 	held     bool          // it answered when it was removed
 	since    time.Duration // when that began; of a departed one, when it was removed
 	asked    time.Duration // when the latest question was asked; -1: never
@@ -89,7 +90,7 @@ type claim struct {
 	by, name string
 	side     side
 	list     string // the other's members, in order; of a claim by gossip
-	told     bool   // the other has refused this member, as one that it has removed
+	direct   bool   // the other has refused this member, as one that it has removed
 	excluded bool   // this member is not in its list
 
 	since     time.Duration // when excluded began
@@ -158,7 +159,7 @@ func (r *rules) memberAnswered(asked time.Duration, id string, present bool) {
 // presenceAsked takes note that another member has asked this one whether it is there.
 func (r *rules) presenceAsked(now time.Duration) { r.doubted = now }
 
-// memberLeft takes note that a member has left the cluster, as it has told the others.
+// memberLeft takes note that a member has left the cluster, as it has announced.
 func (r *rules) memberLeft(now time.Duration, id string) {
 	id = plainID(id)
 	r.remove(now, id)
@@ -187,15 +188,15 @@ func (r *rules) memberClaimed(now time.Duration, c claim) {
 	switch {
 	case c.by == r.id || known == nil && departed == nil:
 		return
-	case !c.told && !c.excluded && known != nil:
+	case !c.direct && !c.excluded && known != nil:
 		r.listing[c.by] = true
-		if old == nil || !old.told {
+		if old == nil || !old.direct {
 			delete(r.claims, c.by)
 		}
 		return
-	case c.told:
+	case c.direct:
 		c.heard = now
-	case old != nil && old.told: // gossip is older than a goodbye
+	case old != nil && old.direct: // gossip is older than a goodbye
 		return
 	case known != nil && !r.listing[c.by]: // it does not know this member yet
 		return
@@ -203,13 +204,13 @@ func (r *rules) memberClaimed(now time.Duration, c claim) {
 		return
 	}
 	c.since, c.unchanged = now, now
-	if old != nil && old.excluded == c.excluded && old.told == c.told {
+	if old != nil && old.excluded == c.excluded && old.direct == c.direct {
 		c.since = old.since
 	}
 	if old != nil && old.list == c.list {
 		c.unchanged = old.unchanged
 	}
-	if !c.told {
+	if !c.direct {
 		c.side.settled = now-c.unchanged >= settleFor
 	}
 	r.claims[c.by] = &c
@@ -270,7 +271,8 @@ func (r *rules) judgeMissing(now time.Duration) {
 			before++
 		}
 	}
-	if held > 0 && now-r.doubted < 2*askEvery { // the provider lists this one for itself in any case
+	// The provider lists this one for itself in any case.
+	if held > 0 && now-r.doubted < 2*askEvery {
 		held++
 	}
 	if held > 0 && 2*held >= before {
@@ -300,7 +302,7 @@ func (r *rules) judgeClaims(now time.Duration) *claim {
 		case known == nil && departed == nil, departed != nil && departed.left, now-c.heard > claimFor:
 			delete(r.claims, id)
 			continue
-		case !c.told && now-c.heard >= settleFor: // it may have ended
+		case !c.direct && now-c.heard >= settleFor: // it may have ended
 			continue
 		case !c.excluded || r.knowsBetter(now, known, departed) || !c.side.settled || now-r.changed < settleFor:
 			continue
@@ -310,7 +312,7 @@ func (r *rules) judgeClaims(now time.Duration) *claim {
 			if r.mustYield(c) {
 				return c
 			}
-		case c.told && now-c.since < settleFor, !c.told && now-c.since < overheardFor:
+		case c.direct && now-c.since < settleFor, !c.direct && now-c.since < overheardFor:
 		case r.supporters(c).size <= c.side.size:
 			return c
 		default:
@@ -329,8 +331,8 @@ func (r *rules) supporters(c *claim) side {
 	})
 }
 
-// knowsBetter reports whether the provider settles the dispute with a member: this one is in contact
-// with its server, which does not list the other.
+// knowsBetter reports whether the provider settles the dispute with a member: this one is in
+// contact with its server, which does not list the other.
 func (r *rules) knowsBetter(now time.Duration, known, departed *standing) bool {
 	other := cmp.Or(known, departed)
 	return r.ttl > 0 && !r.withoutContact(now, 2) && other.missing
@@ -369,7 +371,7 @@ func (r *rules) allAnswer(now time.Duration) bool {
 	return true
 }
 
-// ownSide returns this member's side, as it tells others.
+// ownSide returns this member's side, as its messages contain it.
 func (r *rules) ownSide(now time.Duration) side {
 	s := r.sideOf(func(string, *standing) bool { return true })
 	s.settled = now-r.changed >= settleFor

@@ -24,8 +24,9 @@ type world struct {
 	blind   func(id string) bool   // no contact to the provider's server
 	listed  map[string]bool        // at the provider
 	contact bool                   // nodes observe it
-	each    bool                   // each node lists those that it reaches, as the automanaged provider does
-	reverse bool                   // the order in which nodes take their steps
+	// each node lists those that it reaches, as the automanaged provider does
+	each    bool
+	reverse bool // the order in which nodes take their steps
 }
 
 type simulated struct {
@@ -111,7 +112,7 @@ func (w *world) step(id string, n *simulated) {
 		case other == id || !w.alive(other) || o.frozen:
 		case w.cut(id, other) || w.cut(other, id):
 		case o.blocked[id]: // its goodbye
-			n.r.memberClaimed(w.now, claim{by: other, name: o.at, side: o.r.ownSide(w.now), told: true, excluded: true})
+			n.r.memberClaimed(w.now, claim{by: other, name: o.at, side: o.r.ownSide(w.now), direct: true, excluded: true})
 		}
 		if w.hears(id, other) && o.announced != nil {
 			t := &cluster.ClusterTopology{}
@@ -309,7 +310,7 @@ func TestRules(t *testing.T) {
 // What a member makes of another one's claim to have removed it.
 func TestRulesClaims(t *testing.T) {
 	told := func(by string, size int, settled bool) claim {
-		return claim{by: by, name: by + ":1", side: side{size: size, leader: by, settled: settled}, told: true, excluded: true}
+		return claim{by: by, name: by + ":1", side: side{size: size, leader: by, settled: settled}, direct: true, excluded: true}
 	}
 	gossip := func(by string, heard time.Duration, list ...string) claim {
 		topology := &cluster.ClusterTopology{}
@@ -380,7 +381,7 @@ func TestRulesClaims(t *testing.T) {
 			var left, now time.Duration
 			for ; now < 30*second && left == 0; now += 100 * time.Millisecond {
 				if c := tt.claim(now); c != nil {
-					if !c.told {
+					if !c.direct {
 						c.heard += since
 					}
 					r.memberClaimed(since+now, *c)
@@ -403,8 +404,9 @@ func TestRulesClaims(t *testing.T) {
 	}
 }
 
-// A member that was removed claims the same of this one. The claim counts if both lists have settled,
-// if it is later than the removal, and if the other has not left or is wrong by the provider's list.
+// A member that was removed claims the same of this one. The claim counts if both lists have
+// settled, if it is later than the removal, and if the other has not left or is wrong by the
+// provider's list.
 func TestRulesDeparted(t *testing.T) {
 	const second = time.Second
 	list := func(ids ...string) (all cluster.Members) {
@@ -442,7 +444,7 @@ func TestRulesDeparted(t *testing.T) {
 			if tt.before != nil {
 				tt.before(r)
 			}
-			c := claim{by: "b1", name: "b:1", side: side{size: 3, leader: "a:1", settled: true}, told: true, excluded: true}
+			c := claim{by: "b1", name: "b:1", side: side{size: 3, leader: "a:1", settled: true}, direct: true, excluded: true}
 			if tt.gossip {
 				c = overheard("b1", "c1", larger, 10*second+tt.heard)
 			}
@@ -461,7 +463,8 @@ func TestRulesDeparted(t *testing.T) {
 	}
 }
 
-// A process that is listed at a member's address takes its place, even if the member seems to answer.
+// A process that is listed at a member's address takes its place, even if the member seems to
+// answer.
 func TestRulesReplaced(t *testing.T) {
 	r := newRules("a1", "a:1", 0)
 	r.providerListed(0, cluster.Members{member("a1"), member("b1")})
@@ -472,8 +475,8 @@ func TestRulesReplaced(t *testing.T) {
 	}
 }
 
-// A member that the provider's server and some members cannot reach stops its grains within the ttl,
-// and has some again only if it is still a member. An outage of the server alone stops none.
+// A member that the provider's server and some members cannot reach stops its grains within the
+// ttl, and has some again only if it is still a member. An outage of the server alone stops none.
 func TestRulesContact(t *testing.T) {
 	abc := []string{"a1", "b1", "c1"}
 	begin := func(t *testing.T) *world {
@@ -591,8 +594,8 @@ func TestRulesOutageProperty(t *testing.T) {
 	}
 }
 
-// However the network was cut, when it is whole again the members that are left know each other, and
-// there is at least one.
+// However the network was cut, when it is whole again the members that are left know each other,
+// and there is at least one.
 func TestRulesPartitionProperty(t *testing.T) {
 	for seed := range uint64(40) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {

@@ -68,7 +68,8 @@ func (m *Member) leaveCluster() error {
 		bound time.Duration
 		end   func() error
 	}{
-		{"presence", partFor, func() error { return m.sys.Root.StopFuture(m.present).Wait() }}, // then none holds it
+		// then none holds it
+		{"presence", partFor, func() error { return m.sys.Root.StopFuture(m.present).Wait() }},
 		{"provider", providerFor, func() error { return c.Config.ClusterProvider.Shutdown(true) }},
 		{"gossip", partFor, func() error {
 			if !m.client {

@@ -36,13 +36,13 @@ type Config struct {
 	Cluster string
 	// Provider says who the members are. [Automanaged] needs no server.
 	Provider cluster.ClusterProvider
-	// Contact asks the provider's server, such as etcd, whether it serves this node: for etcd, a Get
-	// that is not serializable. It is called on a goroutine, six times in a TTL. A member without
-	// contact that misses others stops its grains, see [Suspended]. nil: contact is not observed, and
-	// such a member goes on.
+	// Contact asks the provider's server, such as etcd, whether it serves this node: for etcd, a
+	// Get that is not serializable. It is called on a goroutine, six times in a TTL. A member
+	// without contact that misses others stops its grains, see [Suspended]. nil: contact is not
+	// observed, and such a member goes on.
 	Contact func(ctx context.Context) error
-	// TTL is how long the provider's server keeps a member that it does not hear from, of its lease.
-	// It is needed with Contact.
+	// TTL is how long the provider's server keeps a member that it does not hear from, of its
+	// lease. It is needed with Contact.
 	TTL time.Duration
 	// Lookup says where grains are. nil: disthash, on all members. Another one may need more of
 	// Remoting.Expose.
@@ -193,7 +193,8 @@ const never = 1 << 62 * time.Nanosecond
 func (m *Member) startCluster(config *cluster.Config) {
 	m.Cluster = cluster.New(m.sys, config)
 	m.observer = m.sys.EventStream.Subscribe(m.observe)
-	m.present, _ = m.sys.Root.SpawnNamed(actor.PropsFromFunc(m.governor.receivePresence), presence(m.sys.ID)) // a name of its own
+	// a name of its own
+	m.present, _ = m.sys.Root.SpawnNamed(actor.PropsFromFunc(m.governor.receivePresence), presence(m.sys.ID))
 	if m.client {
 		m.Cluster.StartClient()
 	} else {

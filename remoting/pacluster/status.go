@@ -7,8 +7,8 @@ import (
 
 // What is published on the actor system's EventStream.
 type (
-	// Suspended: the provider's server does not answer, nor do some of the members, so the others may
-	// have removed this one. It has stopped its grains, and has none until it knows better.
+	// Suspended: the provider's server does not answer, nor do some of the members, so the others
+	// may have removed this one. It has stopped its grains, and has none until it knows better.
 	Suspended struct {
 		Silent []string // the names of the members that do not answer
 	}

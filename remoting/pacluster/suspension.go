@@ -26,7 +26,8 @@ func (m *Member) stopGrains() {
 		return
 	}
 	name := m.Node.Name()
-	m.sys.Root.Send(actor.NewPID(name, disthash.PartitionActivatorActorName), &cluster.ClusterTopology{}) // none is here
+	// none is here
+	m.sys.Root.Send(actor.NewPID(name, disthash.PartitionActivatorActorName), &cluster.ClusterTopology{})
 	var grains []*actor.PID
 	for _, bucket := range m.sys.ProcessRegistry.LocalPIDs.LocalPIDs {
 		bucket.IterCb(func(id string, _ any) {
@@ -70,7 +71,7 @@ func (m *Member) suspend(begins bool, silent []string) {
 // expelBy ends the membership.
 func (m *Member) expelBy(c *claim, here int) {
 	m.sys.Logger().Warn("pacluster: this process is no member any more",
-		"by", c.name, "members", c.side.size, "here", here, "told", c.told)
+		"by", c.name, "members", c.side.size, "here", here, "direct", c.direct)
 	close(m.expelled)
 	m.stopGrains()
 	m.sys.EventStream.Publish(&Expelled{By: c.name, Members: c.side.size})

@@ -8,8 +8,8 @@ import (
 )
 
 // Departed holds the grants of nodes without a link, because their processes may come back and
-// answer within AnswerTime. It is bounded in bytes, of which the nodes of one address have as many as
-// are left for the others. The roster's mutex guards it. The zero value is empty.
+// answer within AnswerTime. It is bounded in bytes, of which the nodes of one address have as many
+// as are left for the others. The roster's mutex guards it. The zero value is empty.
 type Departed struct {
 	nodes ordered[uint64, Grants] // by node id, roughly in the order of their departure
 	bytes fairshare.Amounts[netip.Addr]

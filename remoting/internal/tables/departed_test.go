@@ -69,8 +69,8 @@ func TestGrantsBeforeTheFirstConnection(t *testing.T) {
 	}
 }
 
-// The grants of departed nodes stay within their bound, whichever nodes come and go, and a node finds
-// its grants again until they are too old.
+// The grants of departed nodes stay within their bound, whichever nodes come and go, and a node
+// finds its grants again until they are too old.
 func TestDepartedAreBounded(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(1, 1))
 	p := actor.NewActorProcess(nil)

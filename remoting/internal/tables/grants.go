@@ -10,9 +10,9 @@ import (
 )
 
 // Grants are the actors of this node that a peer may reach because they have sent it something as
-// its sender, or because they were spawned for it. They hold for one incarnation of the peer, on all
-// its connections. It is bounded in bytes: actors that have stopped make room, and no others. It
-// belongs to the peer's mutex.
+// its sender, or because they were spawned for it. They hold for one incarnation of the peer, on
+// all its connections. It is bounded in bytes: actors that have stopped make room, and no others.
+// It belongs to the peer's mutex.
 type Grants struct {
 	peer    connection
 	last    string   // the latest sender: most messages are of one that has sent before ...

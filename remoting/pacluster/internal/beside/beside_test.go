@@ -5,15 +5,16 @@ import (
 	"flag"
 	"fmt"
 	"net"
-	"os"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
+	"go.uber.org/goleak"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
+	"github.com/rdmactor/rdmactor/internal/leak"
 	"github.com/rdmactor/rdmactor/remoting"
 )
 
@@ -24,7 +25,9 @@ func TestMain(m *testing.M) {
 	if err := flag.Set("test.parallel", "8"); err != nil {
 		panic(err)
 	}
-	os.Exit(m.Run())
+	goleak.VerifyTestMain(leak.Settled{M: m}, // Proto.Actor's remote leaves its gRPC clients
+		goleak.IgnoreAnyFunction("google.golang.org/grpc.(*addrConn).resetTransportAndUnlock"),
+		goleak.IgnoreAnyFunction("google.golang.org/grpc/internal/grpcsync.(*CallbackSerializer).run"))
 }
 
 // outcome is what has gone well in a program, and how much there was.
@@ -84,7 +87,10 @@ func (n *node) slow(name string, pause time.Duration) *atomic.Int64 {
 	var got atomic.Int64
 	n.spawn(name, func(ctx actor.Context) {
 		if _, ok := ctx.Message().(*wrapperspb.BytesValue); ok {
-			time.Sleep(pause)
+			select {
+			case <-time.After(pause):
+			case <-n.t.Context().Done(): // what is left in its mailbox takes no time
+			}
 			got.Add(1)
 		}
 	})

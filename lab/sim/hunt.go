@@ -1,0 +1,266 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/signal"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/rdmactor/rdmactor/lab/sim/swarm"
+)
+
+// run plays many seeds.
+type run struct {
+	o     *options
+	pool  *pool
+	ctx   context.Context
+	first uint64
+	began time.Time
+	state *state // nil: nobody goes on from here
+	old   record // what earlier runs have played
+
+	mu       sync.Mutex
+	next     uint64
+	busy     map[uint64]bool // seeds that are being played
+	worlds   int
+	failures []outcome
+	err      error
+	unsaved  string // why the state was not saved
+}
+
+// hunt plays seeds until there are enough, or one fails.
+func hunt(o *options) error {
+	r := &run{o: o, pool: newPool(o.workers, o.patience), began: time.Now(), busy: make(map[uint64]bool)}
+	defer r.pool.close()
+	if err := r.from(); err != nil {
+		return err
+	}
+	if r.state != nil {
+		defer func() { _ = r.state.close() }() // save has reported what went wrong
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	context.AfterFunc(ctx, stop) // a second interrupt does not wait
+	if o.span > 0 {
+		ctx, stop = context.WithTimeout(ctx, o.span)
+		defer stop()
+	}
+	r.ctx = ctx
+	fmt.Printf("seeds from %d\n", r.first)
+	var wg sync.WaitGroup
+	for range o.workers {
+		wg.Go(r.work)
+	}
+	ended := make(chan struct{})
+	watched := make(chan struct{})
+	go func() {
+		defer close(watched)
+		r.progress(ended)
+	}()
+	wg.Wait()
+	close(ended)
+	<-watched
+	return r.report()
+}
+
+// from finds the first seed.
+func (r *run) from() (err error) {
+	switch {
+	case r.o.from != "":
+		r.first, err = parseSeed(r.o.from)
+	case r.o.span > 0:
+		r.state, err = openState(r.o.state)
+		if err == nil {
+			r.old, r.first = r.state.record, r.state.Next
+		}
+	}
+	if err != nil {
+		return err
+	}
+	if r.first == 0 && r.o.from == "" {
+		r.first = 1 + rand.Uint64N(1e12)
+	}
+	r.next = r.first
+	return nil
+}
+
+// work plays one seed after the other.
+func (r *run) work() {
+	for {
+		seed, ok := r.take()
+		if !ok {
+			return
+		}
+		o, err := r.pool.play(job{Seed: seed, Only: r.o.names()})
+		if !r.done(seed, o, err) {
+			return
+		}
+	}
+}
+
+// take gives the next seed.
+func (r *run) take() (seed uint64, ok bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch {
+	case r.ctx.Err() != nil, r.err != nil, len(r.failures) > 0 && !r.o.keepGoing:
+		return 0, false
+	case r.o.seeds > 0 && r.next-r.first >= r.o.seeds:
+		return 0, false
+	}
+	seed = r.next
+	r.next++
+	r.busy[seed] = true
+	return seed, true
+}
+
+// done notes what became of a seed.
+func (r *run) done(seed uint64, o outcome, err error) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.busy, seed)
+	if err != nil {
+		r.err = cmp.Or(r.err, err)
+		return false
+	}
+	r.worlds++
+	if o.Failure != "" {
+		r.failures = append(r.failures, o)
+		if r.o.keepGoing {
+			line, _, _ := strings.Cut(o.Failure, "\n")
+			fmt.Printf("seed %d failed: %s\n", seed, line)
+		}
+	}
+	return true
+}
+
+// progress prints how far it is, and remembers it, until ended is closed.
+func (r *run) progress(ended chan struct{}) {
+	save := time.NewTicker(time.Second)
+	defer save.Stop()
+	say := time.NewTicker(20 * time.Second)
+	defer say.Stop()
+	for {
+		select {
+		case <-ended:
+			r.save()
+			return
+		case <-save.C:
+			r.save()
+		case <-say.C:
+			r.mu.Lock()
+			fmt.Println(r.pace())
+			r.mu.Unlock()
+		}
+	}
+}
+
+// save remembers the lowest seed that was not played, and what those below have come to.
+func (r *run) save() {
+	if r.state == nil {
+		return
+	}
+	now := r.record()
+	if now.Next == r.state.Next {
+		return
+	}
+	why := ""
+	if err := r.state.save(now); err != nil {
+		why = err.Error()
+	}
+	if why != "" && why != r.unsaved {
+		fmt.Fprintln(os.Stderr, "where to go on is not remembered:", why)
+	}
+	r.unsaved = why
+}
+
+// record is what the next run goes on from. It plays again what was not ready here, so that does
+// not count.
+func (r *run) record() record {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	next := r.next
+	for seed := range r.busy {
+		next = min(next, seed)
+	}
+	below := slices.DeleteFunc(slices.Clone(r.failures), func(o outcome) bool { return o.Seed >= next })
+	return record{next, r.old.Worlds + int(next-r.first), count(r.old.Failures, below)}
+}
+
+// pace says how many worlds there were, and how fast.
+func (r *run) pace() string {
+	took := time.Since(r.began)
+	return fmt.Sprintf("%d worlds, each played twice, in %v: %.0f a minute, %d failures",
+		r.worlds, took.Round(time.Second), float64(r.worlds)/took.Minutes(), len(r.failures))
+}
+
+// report prints what has come out.
+func (r *run) report() error {
+	if r.err != nil {
+		return r.err
+	}
+	if r.next > r.first {
+		fmt.Printf("seeds %d to %d: %s\n", r.first, r.next-1, r.pace())
+	}
+	if len(r.old.Failures) > 0 {
+		all := r.record()
+		fmt.Printf("with the runs before it: %d worlds, and these failures:\n", all.Worlds)
+		printKinds(all.Failures)
+	}
+	if len(r.failures) == 0 {
+		return nil
+	}
+	slices.SortFunc(r.failures, func(a, b outcome) int { return cmp.Compare(a.Seed, b.Seed) })
+	if r.o.keepGoing {
+		printKinds(count(nil, r.failures))
+		return errReported
+	}
+	f := r.failures[0]
+	fmt.Printf("seed %d failed: %s\n", f.Seed, f.Failure)
+	r.shrink(f)
+	return errReported
+}
+
+// shrink prints the smallest plan that fails like this.
+func (r *run) shrink(f outcome) {
+	if r.o.shrink <= 0 {
+		return
+	}
+	plan := swarm.Draw(f.Seed, r.o.names()...)
+	var items []int
+	for _, i := range plan.Items() {
+		items = append(items, i.N)
+	}
+	class, end := swarm.Class(f.Failure), time.Now().Add(r.o.shrink)
+	without := swarm.Shrink(items, func(without []int) bool {
+		if time.Now().After(end) {
+			return false
+		}
+		o, err := r.pool.play(job{f.Seed, without, r.o.names()})
+		return err == nil && swarm.Class(o.Failure) == class
+	})
+	plan.Without(without)
+	if time.Now().After(end) {
+		fmt.Printf("within %v, it shrinks:\n", r.o.shrink)
+	}
+	fmt.Printf("%d of its %d items are enough:\n%s", len(items)-len(without), len(items), plan.Words())
+	fmt.Printf("it is repeated by\n%s\n", r.o.command(f.Seed, without))
+}
+
+// command is how a world is played again.
+func (o *options) command(seed uint64, without []int) string {
+	s := fmt.Sprintf("go run ./lab/sim -seed %d", seed)
+	if len(without) > 0 {
+		s += " -without " + swarm.FormatItems(without)
+	}
+	if o.only != "" {
+		s += " -only " + o.only
+	}
+	return s
+}

@@ -1,0 +1,38 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/rdmactor/rdmactor/lab/sim/swarm"
+)
+
+// kind is the failures of one kind.
+type kind struct {
+	Name  string
+	Times int
+	First uint64 // the lowest seed
+}
+
+// count adds failures to kinds, the most frequent kind first. What it is given does not change.
+func count(kinds []kind, failures []outcome) []kind {
+	kinds = slices.Clone(kinds)
+	for _, f := range failures {
+		name := swarm.Class(f.Failure)
+		i := slices.IndexFunc(kinds, func(k kind) bool { return k.Name == name })
+		if i < 0 {
+			i = len(kinds)
+			kinds = append(kinds, kind{Name: name, First: f.Seed})
+		}
+		kinds[i].Times++
+		kinds[i].First = min(kinds[i].First, f.Seed)
+	}
+	slices.SortStableFunc(kinds, func(a, b kind) int { return b.Times - a.Times })
+	return kinds
+}
+
+func printKinds(kinds []kind) {
+	for _, k := range kinds {
+		fmt.Printf("%6d times, first with seed %d: %s\n", k.Times, k.First, k.Name)
+	}
+}

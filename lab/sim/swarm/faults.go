@@ -1,0 +1,171 @@
+package swarm
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net/netip"
+	"time"
+
+	"github.com/rdmactor/rdmactor/internal/sim/faults"
+	"github.com/rdmactor/rdmactor/internal/sim/world"
+	"github.com/rdmactor/rdmactor/lab/sim/workload"
+)
+
+// fault is one that happens in a plan.
+type fault struct {
+	kind *faults.Kind // nil: left out
+	n    int          // in the plan
+	at   time.Duration
+	span time.Duration // after which it ends
+	a, b int           // machines, two different ones
+}
+
+// drawFaults draws faults, of a few kinds: none at all in a third of the worlds.
+// A third of those with the embedded device have one more, which is aimed at the set-up of
+// connections.
+func drawFaults(r *rand.Rand, p *Plan) (drawn []fault) {
+	all := faults.Of(p.Kind)
+	kinds := r.Perm(len(all))[:1+r.IntN(3)]
+	n := 1 + between(r, 0, 8)
+	if p.Kind == world.Embedded && r.IntN(3) == 0 {
+		k := faults.InSetUp[r.IntN(len(faults.InSetUp))]
+		// for so long that a machine that stands still goes on by itself
+		drawn = append(drawn, fault{kind: k, a: r.IntN(p.Machines), span: p.Time + 10*time.Second})
+	}
+	if r.IntN(3+len(drawn)) < 1+len(drawn) {
+		return drawn
+	}
+	for i := range n {
+		f := fault{kind: all[kinds[r.IntN(len(kinds))]], n: i + 1, a: r.IntN(p.Machines)}
+		f.b = (f.a + 1 + r.IntN(p.Machines-1)) % p.Machines
+		f.at = between(r, time.Second/2, time.Second/2+p.Time)
+		f.span = between(r, 0, max(f.kind.Lasts, time.Millisecond))
+		drawn = append(drawn, f)
+	}
+	return drawn
+}
+
+// drawAttacks draws faults of somebody on the path.
+func drawAttacks(r *rand.Rand, p *Plan) (drawn []fault) {
+	kinds := faults.OnPath(p.Kind)
+	for i := range 4 + r.IntN(12) {
+		k := kinds[r.IntN(len(kinds))]
+		f := fault{kind: k, n: 1000 + i, a: r.IntN(p.Machines)}
+		f.b = (f.a + 1) % p.Machines
+		f.at = between(r, 0, p.Time)
+		drawn = append(drawn, f)
+	}
+	return drawn
+}
+
+// attackable reports whether everything that is sent is protected.
+func (p *Plan) attackable() bool {
+	return p.Security.Secured() && !p.Security.OneSided
+}
+
+// String names it; a fault that was left out has no name.
+func (f *fault) String() string {
+	if f.kind == nil {
+		return ""
+	}
+	s := f.where() + " " + f.kind.Name
+	if f.kind.End != nil {
+		s += fmt.Sprintf(", for %v", f.span)
+	}
+	return s
+}
+
+// where names what the fault hits.
+func (f *fault) where() string {
+	switch f.kind.Hits {
+	case faults.First, faults.Peers, faults.Late, faults.Nobody, faults.Attacked:
+		return fmt.Sprintf("m%d", f.a+1)
+	case faults.Link:
+		return fmt.Sprintf("m%d, seen from m%d,", f.a+1, f.b+1)
+	}
+	return "everything"
+}
+
+// schedule has a fault happen, and returns when it is over.
+func (y *play) schedule(f *fault) (end time.Duration) {
+	if f.kind == nil {
+		return 0
+	}
+	s := &faults.Scene{
+		World: y.w, Rand: source(y.Seed, fmt.Sprint("fault ", f.n)), Latency: y.Latency,
+		A: y.machines[f.a], B: y.machines[f.b], Kill: y.kill, Restart: y.restart,
+	}
+	y.w.After(f.at, f.String(), func() {
+		y.disturb(f)
+		f.kind.Begin(s)
+	})
+	if f.kind.End == nil {
+		return f.at
+	}
+	y.w.After(f.at+f.span, "over: "+f.String(), func() { f.kind.End(s) })
+	return f.at + f.span
+}
+
+// disturb notes which machines a fault hits.
+func (y *play) disturb(f *fault) {
+	if f.kind.Hits == faults.Attacked || f.kind.Hits == faults.Peers && !y.machines[f.a].Connected() {
+		return
+	}
+	for _, e := range y.envs {
+		switch f.kind.Hits {
+		case faults.Nobody:
+			e.Obstruct(f.a)
+			continue
+		case faults.Late:
+			e.Delay(f.a)
+			continue
+		}
+		for m := range y.machines {
+			if f.kind.Hits == faults.All || m == f.a || m == f.b && f.kind.Hits == faults.Link {
+				e.Disturb(m)
+			}
+		}
+	}
+}
+
+// attacked notes whose connection somebody has changed: that of the workload which has the port of
+// its listener.
+func (y *play) attacked(from, to netip.AddrPort) {
+	for _, e := range y.envs {
+		e.Attacked(from, to)
+	}
+}
+
+// programs calls fn for all programs on a machine.
+func (y *play) programs(m *world.Machine, fn func(i int, g *workload.Program)) {
+	for i, e := range y.envs {
+		for _, g := range e.Programs {
+			if y.machines[g.Machine] == m {
+				fn(i, g)
+			}
+		}
+	}
+}
+
+// kill kills what runs on a machine, and notifies the workloads.
+func (y *play) kill(m *world.Machine) {
+	y.programs(m, func(i int, g *workload.Program) {
+		if g.Killed {
+			return
+		}
+		g.Killed = true
+		g.Kill()
+		if k, ok := y.running[i].(workload.Killer); ok {
+			k.Killed(g.Process)
+		}
+	})
+}
+
+// restart starts again what was killed on a machine, if it is on.
+func (y *play) restart(m *world.Machine) {
+	y.programs(m, func(i int, g *workload.Program) {
+		if g.Killed && !m.Off() {
+			g.Restart(y.envs[i])
+		}
+	})
+}

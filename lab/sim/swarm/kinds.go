@@ -1,0 +1,29 @@
+package swarm
+
+import (
+	"slices"
+
+	"github.com/rdmactor/rdmactor/lab/sim/workload"
+)
+
+// kinds are the workloads that a plan may have. The order matters: a seed names them by number.
+var kinds = []*workload.Kind{
+	workload.Echo, workload.Connections, workload.Calls, workload.Streams, workload.Nodes,
+	workload.Lives, workload.Remote, workload.Strangers, workload.Slots,
+}
+
+// trial are workloads that take part only if they are named, until they pass with all faults.
+var trial []*workload.Kind
+
+// choose gives the kinds with some names; all that need not be named, if there are none.
+func choose(names []string) []*workload.Kind {
+	if len(names) == 0 {
+		return kinds
+	}
+	return slices.DeleteFunc(slices.Concat(kinds, trial), func(k *workload.Kind) bool {
+		return !slices.Contains(names, k.Name)
+	})
+}
+
+// Known reports whether there is a workload with a name.
+func Known(name string) bool { return len(choose([]string{name})) > 0 }

@@ -1,0 +1,203 @@
+package swarm
+
+import (
+	"fmt"
+	"hash/fnv"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"time"
+
+	rdma "github.com/rdmactor/rdmactor/actor"
+	"github.com/rdmactor/rdmactor/internal/sim/world"
+	"github.com/rdmactor/rdmactor/lab/sim/workload"
+)
+
+// Plan is what a seed means.
+type Plan struct {
+	Seed     uint64
+	Kind     world.Kind
+	Machines int
+	Config   rdma.Config // of all runtimes
+	Security workload.Security
+	Latency  time.Duration // of the network
+	Time     time.Duration // how long operations begin, and faults happen
+
+	parts  []part
+	faults []fault
+	onPath bool // somebody is, who changes what is sent
+}
+
+// part is a workload of a plan.
+type part struct {
+	kind  *workload.Kind
+	name  string
+	verbs []string
+	ops   []workload.Op
+	port  int
+}
+
+// Draw draws a plan. Workloads other than those named, if any are, take no part. All names must be
+// Known.
+func Draw(seed uint64, only ...string) *Plan {
+	r := source(seed, "plan")
+	p := &Plan{Seed: seed, Kind: drawKind(r), Machines: 2 + r.IntN(3)}
+	p.Time = between(r, 200*time.Millisecond, 10*time.Second)
+	p.Latency = between(r, 0, 20*time.Millisecond)
+	p.Config = drawConfig(source(seed, "limits"), p.Kind)
+	p.Security = drawSecurity(source(seed, "security"))
+	p.faults = drawFaults(source(seed, "faults"), p)
+	if p.onPath = p.attackable(); p.onPath {
+		p.faults = append(p.faults, drawAttacks(source(seed, "attacks"), p)...)
+	}
+	usable := choose(only)
+	for n := range parts(r) {
+		p.parts = append(p.parts, p.draw(n, usable[r.IntN(len(usable))]))
+	}
+	return p
+}
+
+// source gives the random numbers of one concern, so that what one draws changes no other.
+func source(seed uint64, concern string) *rand.Rand {
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(concern)) // never fails
+	return rand.New(rand.NewPCG(seed, h.Sum64()))
+}
+
+// drawKind draws the devices: half of the worlds have the embedded one.
+func drawKind(r *rand.Rand) world.Kind {
+	all := [...]world.Kind{
+		world.Embedded, world.Embedded, world.Embedded, world.Twin, world.TwinSoftRoCE, world.TwinSIW,
+	}
+	return all[r.IntN(len(all))]
+}
+
+// parts draws the number of workloads.
+func parts(r *rand.Rand) int {
+	all := [...]int{1, 1, 1, 1, 2, 2, 3}
+	return all[r.IntN(len(all))]
+}
+
+// draw draws a workload.
+func (p *Plan) draw(n int, k *workload.Kind) part {
+	name := fmt.Sprintf("%s %d", k.Name, n+1)
+	r := source(p.Seed, name)
+	x := part{kind: k, name: name, verbs: some(r, k.Verbs), port: 7000 + 100*n}
+	d := workload.Draw{
+		Rand: r, Has: map[string]bool{}, Machines: max(p.Machines, k.Machines), Device: p.Kind,
+		Faults: len(p.faults) > 0, Time: p.Time,
+	}
+	for _, v := range x.verbs {
+		d.Has[v] = true
+	}
+	p.Machines = d.Machines
+	x.ops = k.Draw(d, between(r, 2, 16))
+	return x
+}
+
+// some draws a part of the names, at least one of them, in their order.
+func some(r *rand.Rand, names []string) (all []string) {
+	if r.IntN(4) == 0 {
+		return names
+	}
+	for _, n := range names {
+		if r.IntN(2) == 0 {
+			all = append(all, n)
+		}
+	}
+	if len(all) == 0 && len(names) > 0 {
+		all = append(all, names[r.IntN(len(names))])
+	}
+	return all
+}
+
+// between draws a number between two, small ones more often than large ones. Times are whole
+// milliseconds, if they are that long.
+func between[T ~int | ~int64](r *rand.Rand, low, high T) T {
+	for high > 2*low && r.IntN(2) == 0 {
+		high /= 2
+	}
+	n := low + T(r.Int64N(int64(max(high-low, 1))))
+	if d, ok := any(n).(time.Duration); ok && d > time.Millisecond {
+		return T(d.Truncate(time.Millisecond))
+	}
+	return n
+}
+
+// Item is something that may be left out of a plan.
+type Item struct {
+	N    int // from 1
+	Text string
+}
+
+// Items lists the workloads with their operations, and the faults. An item has the same number
+// whatever else was left out.
+func (p *Plan) Items() (all []Item) {
+	p.each(func(n int, text string) bool {
+		if text != "" {
+			all = append(all, Item{n, text})
+		}
+		return true
+	})
+	return all
+}
+
+// Without leaves items out, for good.
+func (p *Plan) Without(items []int) {
+	p.each(func(n int, _ string) bool { return !slices.Contains(items, n) })
+}
+
+// each calls keep for all items, and leaves out what it does not keep. Items that were left out
+// have no text.
+func (p *Plan) each(keep func(n int, text string) bool) {
+	n := 0
+	next := func(text string) bool {
+		n++
+		return keep(n, text)
+	}
+	for i := range p.parts {
+		x := &p.parts[i]
+		if !next(x.text()) {
+			x.kind = nil
+		}
+		for j, op := range x.ops {
+			text := ""
+			if op != nil && x.kind != nil {
+				text = x.name + ": " + op.String()
+			}
+			if !next(text) {
+				x.ops[j] = nil
+			}
+		}
+	}
+	for i := range p.faults {
+		f := &p.faults[i]
+		text := ""
+		if f.kind != nil {
+			text = fmt.Sprintf("fault: at %v %v", f.at, f)
+		}
+		if !next(text) {
+			f.kind = nil
+		}
+	}
+}
+
+func (x *part) text() string {
+	if x.kind == nil {
+		return ""
+	}
+	return fmt.Sprintf("%s, with %v", x.name, x.verbs)
+}
+
+// Words says what the plan is, for people. Numbers are those of Items.
+func (p *Plan) Words() string {
+	var s strings.Builder
+	fmt.Fprintf(&s, "seed %d: %d machines, device: %v, time: %v, latency: %v\n",
+		p.Seed, p.Machines, p.Kind, p.Time, p.Latency)
+	fmt.Fprintf(&s, "each runtime: %s\n", limits(p.Config))
+	fmt.Fprintf(&s, "security: %v\n", p.Security)
+	for _, i := range p.Items() {
+		fmt.Fprintf(&s, "%5d  %s\n", i.N, i.Text)
+	}
+	return s.String()
+}

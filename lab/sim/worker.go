@@ -1,0 +1,166 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmactor/rdmactor/lab/sim/swarm"
+)
+
+// workerEnv is set in the environment of a process that plays what another one asks for.
+const workerEnv = "RDMACTOR_SIM_WORKER"
+
+// job is a world to be played.
+type job struct {
+	Seed    uint64
+	Without []int    `json:",omitempty"`
+	Only    []string `json:",omitempty"`
+}
+
+// outcome is what became of it.
+type outcome struct {
+	Seed    uint64
+	Failure string `json:",omitempty"`
+	Hash    uint64 // of the trace
+	Steps   int
+	Elapsed time.Duration // virtual
+}
+
+// serve plays what comes on the standard input. A world that has failed leaves goroutines: then the
+// process ends.
+func serve(t *testing.T) error {
+	signal.Ignore(os.Interrupt) // whoever started this process decides
+	in, out := json.NewDecoder(os.Stdin), json.NewEncoder(os.Stdout)
+	for {
+		var j job
+		if err := in.Decode(&j); err == io.EOF {
+			return nil
+		} else if err != nil {
+			return err
+		}
+		plan := swarm.Draw(j.Seed, j.Only...)
+		plan.Without(j.Without)
+		r := plan.Twice(t, nil)
+		if err := out.Encode(outcome{j.Seed, r.Failure, r.Hash, r.Steps, r.Elapsed}); err != nil {
+			return err
+		}
+		if r.Failure != "" {
+			return errReported
+		}
+	}
+}
+
+// worker is a process that plays.
+type worker struct {
+	cmd    *exec.Cmd
+	in     *json.Encoder
+	close  func() error
+	got    chan outcome // closed when the process has ended
+	ended  error        // how, then
+	output *output
+}
+
+// startWorker starts one. env makes it a worker, and may have more.
+func startWorker(env []string) (*worker, error) {
+	program, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("which program is this: %w", err)
+	}
+	cmd := exec.Command(program)
+	// GOGC: a sixth less time for twice the memory, some 100 MiB.
+	cmd.Env = slices.Concat([]string{"GOGC=400"}, os.Environ(), []string{"GOMAXPROCS=1", "GOTRACEBACK=all"}, env)
+	w := &worker{cmd: cmd, got: make(chan outcome), output: &output{}}
+	cmd.Stderr = w.output
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	w.in, w.close = json.NewEncoder(in), in.Close
+	if err := cmd.Start(); err != nil {
+		return nil, fmt.Errorf("start a worker: %w", err)
+	}
+	go w.read(json.NewDecoder(out))
+	return w, nil
+}
+
+// read gets the outcomes, and waits for the process's end.
+func (w *worker) read(out *json.Decoder) {
+	for {
+		var o outcome
+		if out.Decode(&o) != nil {
+			break
+		}
+		w.got <- o
+	}
+	w.ended = w.cmd.Wait()
+	close(w.got)
+}
+
+// play plays a world. alive: the process can play another one.
+func (w *worker) play(j job, patience time.Duration) (o outcome, alive bool) {
+	o.Seed = j.Seed
+	_ = w.in.Encode(j) // if the process has ended, got says so
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
+	select {
+	case got, ok := <-w.got:
+		if ok {
+			if got.Failure != "" {
+				w.end()
+			}
+			return got, got.Failure == ""
+		}
+		o.Failure = fmt.Sprintf("the process has ended (%v): %s", w.ended, w.output)
+	case <-timer.C:
+		_ = w.cmd.Process.Signal(unix.SIGQUIT) // it prints its goroutines
+		w.end()
+		o.Failure = fmt.Sprintf("no end within %v of real time:\n%s", patience, w.output)
+	}
+	return o, false
+}
+
+// end ends the process, and waits for that.
+func (w *worker) end() {
+	_ = w.close()
+	timer := time.AfterFunc(10*time.Second, func() { _ = w.cmd.Process.Kill() })
+	defer timer.Stop()
+	for range w.got {
+	}
+}
+
+// output keeps the beginning of what a process prints.
+type output struct {
+	mu sync.Mutex
+	b  strings.Builder
+}
+
+// Write implements io.Writer.
+func (o *output) Write(p []byte) (int, error) {
+	const most = 256 << 10
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.b.Write(p[:min(len(p), max(0, most-o.b.Len()))])
+	return len(p), nil
+}
+
+// String is what was printed.
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.b.String()
+}

@@ -1,0 +1,301 @@
+package workload
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/rdmactor/rdmactor/internal/sim/world"
+	"github.com/rdmactor/rdmactor/lab/sim/oracle"
+	"github.com/rdmactor/rdmactor/rpc"
+)
+
+// Calls is package rpc's: servers whose handlers do whatever handlers do, and clients that call
+// them, open streams, give up, and close.
+var Calls = &Kind{
+	Name: "calls", Machines: 2,
+	Verbs: []string{
+		"large", "stream", "deadline", "cancel", "slow", "error", "panic", "forward", "actor", "many",
+		"innocent", "close", "stop", "drain", "crowd", "between", "runtime",
+	},
+	Draw: drawCalls,
+	New:  func(e *Env, ops []Op) Workload { return newCalls(e, ops) },
+}
+
+// perMachine is how many clients a machine has.
+const perMachine = 2
+
+// What handlers are asked to do.
+const (
+	doAnswer  = "answers"
+	doSleep   = "sleeps"
+	doWait    = "waits for its context"
+	doError   = "returns an error"
+	doCode    = "returns a service's error"
+	doPanic   = "panics"
+	doGoexit  = "calls Goexit"
+	doForward = "calls another server"
+	doBehind  = "sends behind its end"
+)
+
+// How calls are made.
+const (
+	viaCall       = "Call"
+	viaIdempotent = "Call, which may be repeated"
+	viaRaw        = "CallRaw"
+	viaOnLoop     = "Call of a handler on the loop"
+	viaGo         = "Go"
+	viaNobody     = "Call of what nobody handles"
+	viaStream     = "Open"
+)
+
+// callOp is a number of calls, one after the other.
+type callOp struct {
+	at              time.Duration
+	machine, client int
+	via             string
+	times           int
+	together        int // goroutines that make so many calls each
+	innocent        bool
+	between         string        // what an interceptor does; empty: nothing
+	request, reply  int           // bytes; of a stream reply is an item's
+	timeout, cancel time.Duration // 0: none
+	does            string
+	sleep           time.Duration // of the handler; of a stream's, before each item
+	// of a stream: how many items are sent; how many are received before the stream is closed,
+	// negative: all; how long the receiver sleeps before each
+	items, take int
+	pause       time.Duration
+}
+
+func (o *callOp) String() string {
+	s := fmt.Sprintf("at %v machine %d's client %d makes %d times a %s, of %d bytes for %d", o.at, o.machine, o.client, o.times, o.via, o.request, o.reply)
+	if o.timeout > 0 {
+		s += fmt.Sprintf(", within %v", o.timeout)
+	}
+	if o.cancel > 0 {
+		s += fmt.Sprintf(", cancelled after %v", o.cancel)
+	}
+	if o.together > 1 {
+		s += fmt.Sprintf(", by %d at once", o.together)
+	}
+	if o.between != "" {
+		s += "; " + o.between
+	}
+	s += fmt.Sprintf("; its handler %s", o.does)
+	if o.sleep > 0 {
+		s += fmt.Sprintf(" for %v", o.sleep)
+	}
+	if o.innocent {
+		s += ", which must get on"
+	}
+	if o.via == viaStream {
+		s += fmt.Sprintf("; %d items, %d are taken, each after %v", o.items, o.take, o.pause)
+	}
+	return s
+}
+
+// endOp ends something in the middle.
+type endOp struct {
+	at      time.Duration
+	machine int
+	client  int // negative: it is about the machine's server
+	how     string
+	timeout time.Duration // of a Drain
+}
+
+// How things end.
+const (
+	endClose = "closed"
+	endStop  = "stopped: its connection's actor is"
+	endDrain = "drained"
+	endBelow = "closed behind its runtime"
+)
+
+func (o *endOp) String() string {
+	who := fmt.Sprintf("client %d", o.client)
+	if o.client < 0 {
+		who = "server"
+	}
+	s := fmt.Sprintf("at %v machine %d's %s is %s", o.at, o.machine, who, o.how)
+	if o.how == endDrain {
+		s += fmt.Sprintf(", within %v", o.timeout)
+	}
+	return s
+}
+
+// servers is how many of so many machines have servers: the first ones.
+func servers(machines int) int {
+	if machines < 4 {
+		return 1
+	}
+	return 2
+}
+
+// calls is the workload.
+type calls struct {
+	*Env
+	ops     []Op
+	begun   []bool  // by operation
+	made    []*call // by number
+	ledger  oracle.Calls
+	bounds  oracle.Bounds
+	iso     oracle.Isolation
+	clients [][perMachine]rpc.Config // by machine
+	callers []*caller                // by machine; nil: its process has not come so far
+	left    []bool                   // by machine: its caller has ended
+	servers []*service               // by machine
+	looked  time.Duration            // when all calls were looked at
+}
+
+// callLate and callTransit are how long what is done at once may take: goroutines wait for their
+// turn.
+const (
+	callLate    = 200 * time.Millisecond
+	callTransit = 400 * time.Millisecond
+)
+
+func newCalls(e *Env, ops []Op) *calls {
+	n := len(e.Machines)
+	w := &calls{
+		Env: e, ops: ops, begun: make([]bool, len(ops)), callers: make([]*caller, n), left: make([]bool, n),
+		clients: make([][perMachine]rpc.Config, n),
+		ledger:  oracle.Calls{Fail: e.fail, Late: callLate, Transit: callTransit},
+		bounds:  oracle.Bounds{Fail: e.fail},
+		iso:     oracle.Isolation{Fail: e.fail, Within: 3 * time.Second},
+	}
+	innocent := false
+	for _, op := range ops {
+		if o, ok := op.(*callOp); ok && o.innocent {
+			innocent = true
+		}
+	}
+	for i := range servers(n) {
+		w.servers = append(w.servers, &service{w: w, n: i, cfg: w.drawServer(innocent), drains: e.Rand.IntN(2) == 0})
+	}
+	for m := range w.clients {
+		for k := range perMachine {
+			w.clients[m][k] = w.drawClient()
+		}
+	}
+	return w
+}
+
+// drawServer draws limits. They leave room for somebody who behaves, if there is one.
+func (w *calls) drawServer(innocent bool) rpc.Config {
+	cfg := rpc.Config{
+		MaxCalls: one(w.Env, 0, 0, 1, 2, 4, 16), MaxStreams: one(w.Env, 0, 0, 1, 2), Memory: one(w.Env, 0, 1<<16, 1<<18),
+		MaxMessage: one(w.Env, 0, 1<<10, 4<<10, 16<<10, 200<<10), Credits: one(w.Env, 0, 1, 2, 4),
+		MaxCallsInAll: one(w.Env, 0, 2, 4, 16), MaxStreamsInAll: one(w.Env, 0, 1, 4, 16),
+	}
+	if innocent {
+		cfg.MaxCallsInAll, cfg.MaxStreamsInAll = max(cfg.MaxCallsInAll, 32), max(cfg.MaxStreamsInAll, 32)
+		w.generous(&cfg)
+	}
+	cfg.Interceptors = w.between(true)
+	return cfg
+}
+
+func (w *calls) drawClient() rpc.Config {
+	cfg := rpc.Config{
+		MaxCalls: one(w.Env, 0, 0, 1, 2, 8), MaxStreams: one(w.Env, 0, 0, 1, 2), Memory: one(w.Env, 0, 0, 1<<16),
+		MaxMessage: one(w.Env, 0, 1<<10, 4<<10, 200<<10), Credits: one(w.Env, 0, 1, 2, 4),
+		StreamWindow: one(w.Env, 0, 1<<10, 4<<10), Timeout: one(w.Env, 0, 0, 500*time.Millisecond), WaitForReady: one(w.Env, true, false),
+		Retry: rpc.Retry{Attempts: one(w.Env, 0, 2, 4), Backoff: 5 * time.Millisecond},
+	}
+	cfg.Backoff.First, cfg.Backoff.Most, cfg.Backoff.Stable = 10*time.Millisecond, 300*time.Millisecond, time.Second
+	w.generous(&cfg)
+	cfg.Interceptors = w.between(false)
+	return cfg
+}
+
+// generous lets a connection have as much as it may, in half of the worlds: then what all share is
+// what is short.
+func (w *calls) generous(cfg *rpc.Config) {
+	if w.Rand.IntN(2) == 0 {
+		cfg.MaxCalls, cfg.MaxStreams = 0, 0
+	}
+}
+
+// Start implements Workload.
+func (w *calls) Start() {
+	for i, s := range w.servers {
+		w.Env.Start(i, s.run)
+	}
+	for m := len(w.servers); m < len(w.Machines); m++ {
+		w.Env.Start(m, func(p *world.Process) { w.call(p, m) })
+	}
+}
+
+// gone reports whether all callers have ended.
+func (w *calls) gone() bool {
+	for _, left := range w.left[len(w.servers):] {
+		if !left {
+			return false
+		}
+	}
+	return true
+}
+
+// Done implements Workload.
+func (w *calls) Done() bool {
+	if now := w.World.Now(); now >= w.looked+callLate/4 {
+		w.looked = now
+		for _, x := range w.made {
+			w.excuse(x)
+		}
+		w.ledger.Check(now)
+	}
+	for _, s := range w.servers {
+		if !s.over {
+			return false
+		}
+	}
+	return w.gone()
+}
+
+// excuse enters whether faults have hit a call's machines.
+func (w *calls) excuse(x *call) {
+	if w.Disturbed(x.machine) {
+		x.Slow()
+	}
+	if w.Disturbed(x.server.n) {
+		x.Far()
+	}
+}
+
+// Check implements Workload.
+func (w *calls) Check() {
+	w.ledger.End(w.World.Now())
+	for _, x := range w.made {
+		if x.behaved != nil && w.explained(x) {
+			x.behaved.Excuse()
+		}
+	}
+	w.iso.Check(w.World.Now())
+	if r := w.ledger.Running(); len(r) > 0 {
+		w.fail("handlers run although the servers have ended: %v", r)
+	}
+}
+
+// Killed implements Killer.
+func (w *calls) Killed(p *world.Process) {
+	for _, c := range w.made {
+		if c.p == p {
+			c.Gone()
+		}
+		c.killed(p)
+	}
+	for m, c := range w.callers {
+		if c != nil && c.p == p {
+			w.callers[m] = nil
+		}
+	}
+	for _, s := range w.servers {
+		if s.p == p {
+			for _, i := range s.all { // when the process's runtime shuts down, at the end
+				p.Go(i.srv.Close)
+			}
+			s.p, s.now, s.all = nil, nil, nil
+		}
+	}
+}

@@ -1,0 +1,156 @@
+package workload
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/rdmactor/rdmactor/internal/sim/world"
+	"github.com/rdmactor/rdmactor/lab/sim/oracle"
+	"github.com/rdmactor/rdmactor/rpc"
+)
+
+// What interceptors do instead of going on, or behind that.
+const (
+	serverAnswers    = "the server's interceptor answers"
+	serverRefuses    = "the server's interceptor returns an error"
+	serverPanics     = "the server's interceptor panics"
+	serverPanicsLate = "the server's interceptor panics behind the handler"
+	clientAnswers    = "the client's interceptor answers"
+	clientRefuses    = "the client's interceptor returns an error"
+	clientPanics     = "the client's interceptor panics"
+	clientPanicsLate = "the client's interceptor panics behind the call"
+)
+
+var betweens = []string{
+	serverAnswers, serverRefuses, serverPanics, serverPanicsLate, clientAnswers, clientRefuses, clientPanics, clientPanicsLate,
+}
+
+// between makes the interceptors of a side, if an operation needs some. They let all other calls
+// and streams go on.
+func (w *calls) between(server bool) []rpc.Interceptor {
+	needs := func(op Op) bool {
+		o, ok := op.(*callOp)
+		return ok && o.between != ""
+	}
+	switch {
+	case !slices.ContainsFunc(w.ops, needs):
+		return nil
+	case server:
+		return []rpc.Interceptor{w.atServer}
+	}
+	return []rpc.Interceptor{w.atClient}
+}
+
+// betweenKey is the key of a call in its caller's context.
+type betweenKey struct{}
+
+// errBetween is what interceptors panic with.
+var errBetween = errors.New("the interceptor was asked to")
+
+// atClient is a client's interceptor.
+func (w *calls) atClient(ctx context.Context, info *rpc.Info, next func(context.Context) error) error {
+	x, _ := ctx.Value(betweenKey{}).(*call)
+	if x == nil {
+		return next(ctx)
+	}
+	switch x.op.between {
+	case clientAnswers:
+		answer(info, x)
+		return nil
+	case clientRefuses:
+		return errOfService
+	case clientPanics:
+		panic(errBetween)
+	case clientPanicsLate:
+		_ = next(ctx) // it has an outcome that nobody gets
+		panic(errBetween)
+	}
+	return next(ctx)
+}
+
+// atServer is a server's interceptor.
+func (w *calls) atServer(ctx context.Context, info *rpc.Info, next func(context.Context) error) error {
+	x := w.callOf(info.Request)
+	if x == nil {
+		return next(ctx)
+	}
+	switch x.op.between {
+	case serverAnswers:
+		answer(info, x)
+		return nil
+	case serverRefuses:
+		x.Instead(how(errOfService))
+		return errOfService
+	case serverPanics:
+		x.Instead(codeName(rpc.CodeInternal))
+		panic(errBetween)
+	case serverPanicsLate:
+		_ = next(ctx) // the panic counts
+		x.Instead(codeName(rpc.CodeInternal))
+		panic(errBetween)
+	}
+	return next(ctx)
+}
+
+// callOf is the call that a request is of; nil: it is nonsense.
+func (w *calls) callOf(request any) *call {
+	q, raw := request.([]byte)
+	if !raw {
+		q = *request.(*rpc.Bytes)
+	}
+	if n := oracle.NumberOf(q); n < uint64(len(w.made)) {
+		return w.made[n]
+	}
+	return nil
+}
+
+// answer answers a call in its handler's place.
+func answer(info *rpc.Info, x *call) {
+	x.Instead("")
+	r := rpc.Bytes(x.Reply())
+	if _, raw := info.Request.([]byte); raw {
+		info.Reply = []byte(r)
+		return
+	}
+	info.Reply = &r
+}
+
+// tried makes a call whose interceptors may panic: that is the caller's matter.
+func (w *calls) tried(x *call, do func()) {
+	defer func() {
+		r := recover()
+		w.excuse(x)
+		switch {
+		case r == nil:
+		case r != any(errBetween):
+			panic(r)
+		case x.op.between == clientPanics:
+			x.NotExecuted(w.World.Now())
+		default:
+			x.Unknown(w.World.Now())
+		}
+	}()
+	do()
+}
+
+// item is an item of a stream. To encode it takes a while, if it has a process: others go on
+// meanwhile.
+type item struct {
+	b []byte
+	p *world.Process
+}
+
+// AppendBinary implements encoding.BinaryAppender.
+func (i *item) AppendBinary(b []byte) ([]byte, error) {
+	if i.p != nil {
+		i.p.Sleep(0)
+	}
+	return append(b, i.b...), nil
+}
+
+// UnmarshalBinary implements encoding.BinaryUnmarshaler.
+func (i *item) UnmarshalBinary(b []byte) error {
+	i.b = slices.Clone(b)
+	return nil
+}

@@ -1,0 +1,464 @@
+package workload
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	rdma "github.com/rdmactor/rdmactor/actor"
+	"github.com/rdmactor/rdmactor/internal/sim/world"
+	"github.com/rdmactor/rdmactor/lab/sim/oracle"
+	"github.com/rdmactor/rdmactor/rpc"
+	"github.com/rdmactor/rdmactor/states"
+)
+
+// The methods.
+var (
+	plainMethod      = rpc.NewMethod[rpc.Bytes, rpc.Bytes]("sim.Plain", rpc.MethodConfig{})
+	idempotentMethod = rpc.NewMethod[rpc.Bytes, rpc.Bytes]("sim.Idempotent", rpc.MethodConfig{Idempotent: true})
+	rawMethod        = rpc.NewRawMethod("sim.Raw", rpc.MethodConfig{})
+	onLoopMethod     = rpc.NewMethod[rpc.Bytes, rpc.Bytes]("sim.OnLoop", rpc.MethodConfig{})
+	nobodysMethod    = rpc.NewMethod[rpc.Bytes, rpc.Bytes]("sim.Nobodys", rpc.MethodConfig{})
+	streamMethod     = rpc.NewStream[rpc.Bytes, item]("sim.Stream", rpc.MethodConfig{})
+)
+
+// frame is how many bytes of a stream's window each item takes besides its own.
+const frame = 16
+
+// call is a call that was made.
+type call struct {
+	*oracle.Call
+	p       *world.Process // its caller's
+	machine int
+	server  *service
+	op      *callOp
+	items   *oracle.Items    // of a stream
+	runs    []*world.Process // where its handlers run
+	client  *endpoint
+	ends    int           // its client's, when it began
+	at      time.Duration // when it began
+	behaved *oracle.Behaved
+}
+
+// killed takes note that a process was killed.
+func (c *call) killed(p *world.Process) {
+	c.runs = slices.DeleteFunc(c.runs, func(q *world.Process) bool {
+		if q == p {
+			c.Lost()
+		}
+		return q == p
+	})
+}
+
+// caller is a process with clients.
+type caller struct {
+	crew
+	w       *calls
+	rt      *rdma.Runtime
+	machine int
+	clients [perMachine]*endpoint
+	ending  bool // something is ended in the middle
+}
+
+// endpoint is a client, which may be closed and made anew.
+type endpoint struct {
+	cfg    rpc.Config
+	server *service
+	c      *rpc.Client // nil: there is none now
+	ends   int         // how often it was ended in the middle
+	broken bool        // its connection's actor may have been stopped
+}
+
+// call is a machine's program that calls.
+func (w *calls) call(p *world.Process, machine int) {
+	if w.left[machine] {
+		return
+	}
+	rt := w.open(p)
+	if rt == nil {
+		return
+	}
+	me := &caller{crew: crew{p: p}, w: w, rt: rt, machine: machine}
+	w.callers[machine] = me
+	for k := range me.clients {
+		me.clients[k] = &endpoint{cfg: w.clients[machine][k], server: w.servers[(machine+k)%len(w.servers)]}
+		me.run(func() { me.dial(me.clients[k]) })
+	}
+	for n, op := range w.ops {
+		if at, mine := me.due(op); mine && !w.begun[n] {
+			me.run(func() {
+				p.Sleep(beginning + at - w.World.Now())
+				w.begun[n] = true
+				me.perform(op)
+			})
+		}
+	}
+	me.until(20*time.Millisecond, me.idle)
+	for _, e := range me.clients {
+		e.c.Close()
+	}
+	w.settle(p, me.rt)
+	w.left[machine] = true
+}
+
+// due is when the caller performs an operation, if it does.
+func (me *caller) due(op Op) (at time.Duration, mine bool) {
+	switch o := op.(type) {
+	case *callOp:
+		return o.at, o.machine == me.machine
+	case *endOp:
+		return o.at, o.machine == me.machine && o.client >= 0
+	}
+	return 0, false
+}
+
+// dial connects a client for the first time.
+func (me *caller) dial(e *endpoint) {
+	for {
+		ctx, cancel := context.WithTimeout(context.Background(), 3*time.Second)
+		c, err := rpc.Dial(ctx, me.rt, me.w.Addr(e.server.n, 0), e.cfg)
+		cancel()
+		if err == nil {
+			e.c = c
+			return
+		}
+		me.w.dialFailed(err)
+		me.p.Sleep(100 * time.Millisecond)
+	}
+}
+
+func (w *calls) dialFailed(err error) {
+	if r, ok := errors.AsType[*rpc.Error](err); !ok || r.Fate != rpc.FateNotSent {
+		w.fail("Dial: %v, want an Error that says that nothing was sent", err)
+	}
+}
+
+// perform performs an operation.
+func (me *caller) perform(op Op) {
+	switch o := op.(type) {
+	case *callOp:
+		e := me.clients[o.client]
+		for range o.together {
+			me.run(func() {
+				for range o.times {
+					me.once(e, o)
+				}
+			})
+		}
+	case *endOp:
+		me.until(5*time.Millisecond, func() bool { return !me.ending })
+		me.ending = true
+		me.end(me.clients[o.client], o)
+		me.ending = false
+	}
+}
+
+// end ends a client in the middle, and makes another one.
+func (me *caller) end(e *endpoint, o *endOp) {
+	switch o.how {
+	case endClose:
+		me.reopen(e)
+		return
+	case endBelow:
+		me.below()
+		return
+	}
+	for _, e := range me.clients {
+		me.client(e)
+		e.ends++
+		e.broken = true
+	}
+	for _, id := range me.rt.Inspect() {
+		if id.State != states.Connected || id.Owner == nil {
+			continue
+		}
+		pid := id.PID
+		if o.at&1 == 0 {
+			pid = id.Owner
+		}
+		me.p.System().Root.Stop(pid)
+		break
+	}
+	me.p.Sleep(50 * time.Millisecond)
+	for _, e := range me.clients { // nobody knows whose it was
+		me.reopen(e)
+	}
+}
+
+// below shuts the runtime down below the clients, closes them, and goes on with another runtime.
+func (me *caller) below() {
+	w := me.w
+	var all [perMachine]*rpc.Client
+	for k, e := range me.clients {
+		all[k] = me.client(e)
+	}
+	for _, e := range me.clients {
+		e.ends++
+		e.c, e.broken = nil, false
+	}
+	begin := w.World.Now()
+	err := me.rt.Shutdown(context.Background())
+	for _, c := range all {
+		c.Close()
+	}
+	if took := w.World.Now() - begin; took > 5*time.Second && !w.Disturbed() {
+		w.fail("machine %d: a runtime, and the clients on it, end after %v (%v)", me.machine, took, err)
+	}
+	rt := w.open(me.p)
+	if rt == nil {
+		return
+	}
+	me.rt = rt
+	for _, e := range me.clients {
+		me.dial(e)
+	}
+}
+
+// reopen closes a client and makes another one.
+func (me *caller) reopen(e *endpoint) {
+	w := me.w
+	c := me.client(e)
+	e.ends++
+	e.c, e.broken = nil, false
+	begin := w.World.Now()
+	c.Close()
+	if took := w.World.Now() - begin; took > 5*time.Second && !w.Disturbed(me.machine) {
+		w.fail("machine %d: a client takes %v to Close", me.machine, took)
+	}
+	if n := c.InFlight(); n > 0 {
+		w.fail("machine %d: a client has %d calls in flight behind Close", me.machine, n)
+	}
+	me.dial(e)
+}
+
+// client waits for a client.
+func (me *caller) client(e *endpoint) *rpc.Client {
+	me.until(5*time.Millisecond, func() bool { return e.c != nil })
+	return e.c
+}
+
+// once makes a call.
+func (me *caller) once(e *endpoint, o *callOp) {
+	c := me.client(e)
+	ctx, cancel := context.Background(), context.CancelFunc(func() {})
+	if o.timeout > 0 && o.via != viaGo {
+		ctx, cancel = context.WithTimeout(ctx, o.timeout)
+	} else if o.cancel > 0 {
+		ctx, cancel = context.WithCancel(ctx)
+	}
+	if o.cancel > 0 {
+		me.run(func() {
+			me.p.Sleep(o.cancel)
+			cancel()
+		})
+	}
+	x := me.w.enter(me.p, me.machine, e, o, ctx)
+	if o.between != "" {
+		ctx = context.WithValue(ctx, betweenKey{}, x)
+	}
+	switch {
+	case o.via == viaStream:
+		me.stream(ctx, c, x)
+	case o.via == viaGo:
+		me.goes(ctx, c, x)
+	case o.innocent:
+		me.behave(ctx, c, x)
+	default:
+		me.w.tried(x, func() {
+			r, err := makeCall(ctx, c, x)
+			me.w.outcome(x, r, err)
+		})
+	}
+	cancel()
+}
+
+// enter enters a call that is about to be made.
+func (w *calls) enter(p *world.Process, machine int, e *endpoint, o *callOp, ctx context.Context) *call {
+	now := w.World.Now()
+	deadline := w.virtual(ctx)
+	switch {
+	case o.via == viaGo && o.timeout > 0:
+		deadline = now + o.timeout
+	case deadline == 0 && o.via != viaStream && e.cfg.Timeout > 0:
+		deadline = now + e.cfg.Timeout
+	}
+	name := fmt.Sprintf("call %d of machine %d's client %d (%s, %d bytes for %d)", len(w.made), machine, o.client, o.via, o.request, o.reply)
+	repeat := o.via == viaIdempotent && e.cfg.Retry.Attempts > 1
+	x := &call{
+		Call: w.ledger.Call(name, o.request, o.reply, deadline, repeat),
+		p:    p, machine: machine, server: e.server, op: o, client: e, ends: e.ends, at: now,
+	}
+	if o.via == viaStream {
+		window := e.cfg.StreamWindow
+		if window == 0 {
+			window = 64 << 10
+		}
+		x.items = x.Items(window, frame)
+		if o.pause > 0 || o.take >= 0 {
+			x.Slow() // its end is seen when what has come was received
+		}
+	}
+	w.made = append(w.made, x)
+	return x
+}
+
+// virtual is a context's deadline in the world's time; 0: it has none.
+func (w *calls) virtual(ctx context.Context) time.Duration {
+	if d, ok := ctx.Deadline(); ok {
+		return w.World.Now() + time.Until(d)
+	}
+	return 0
+}
+
+// makeCall makes a call that waits for its answer.
+func makeCall(ctx context.Context, c *rpc.Client, x *call) ([]byte, error) {
+	q := rpc.Bytes(x.Request())
+	var r *rpc.Bytes
+	var err error
+	switch x.op.via {
+	case viaRaw:
+		return rpc.CallRaw(ctx, c, rawMethod, q, nil)
+	case viaIdempotent:
+		r, err = rpc.Call(ctx, c, idempotentMethod, &q)
+	case viaOnLoop:
+		r, err = rpc.Call(ctx, c, onLoopMethod, &q)
+	case viaNobody:
+		r, err = rpc.Call(ctx, c, nobodysMethod, &q)
+	default:
+		r, err = rpc.Call(ctx, c, plainMethod, &q)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return *r, nil
+}
+
+// behave makes a call that must be answered, whatever others do.
+func (me *caller) behave(ctx context.Context, c *rpc.Client, x *call) {
+	w := me.w
+	b := w.iso.Behaved(fmt.Sprintf("machine %d", me.machine))
+	x.behaved = b
+	b.Wants(w.World.Now(), 1)
+	r, err := makeCall(ctx, c, x)
+	if w.explained(x) {
+		b.Excuse()
+	}
+	if err != nil {
+		b.Ended(w.World.Now(), err.Error())
+	}
+	b.Gets(w.World.Now(), 1)
+	b.Excuse()
+	w.outcome(x, r, err)
+	me.p.Sleep(3 * time.Millisecond)
+}
+
+// goes makes a call as actors do.
+func (me *caller) goes(ctx context.Context, c *rpc.Client, x *call) {
+	w, rt, over := me.w, me.rt, false
+	pending := make(map[*rpc.Pending]bool)
+	q := rpc.Bytes(x.Request())
+	me.p.System().Root.Spawn(actor.PropsFromFunc(func(a actor.Context) {
+		switch m := a.Message().(type) {
+		case *actor.Started:
+			pending[rpc.Go(a, c, plainMethod, &q, rpc.GoConfig{Timeout: x.op.timeout, Context: ctx})] = true
+		case *rpc.Reply[rpc.Bytes]:
+			if !pending[m.Call] {
+				w.fail("a Reply of a call that was not made, or was answered")
+			}
+			delete(pending, m.Call)
+			var r []byte
+			if m.Value != nil {
+				r = *m.Value
+			}
+			w.outcome(x, r, m.Err)
+			over = true
+			a.Stop(a.Self())
+		}
+	}, rt.OnLoop()))
+	me.until(2*time.Millisecond, func() bool { return over || me.rt != rt })
+	if !over { // its loop has ended
+		x.Gone()
+	}
+}
+
+// stream opens a stream and reads it.
+func (me *caller) stream(ctx context.Context, c *rpc.Client, x *call) {
+	w, o := me.w, x.op
+	q := rpc.Bytes(x.Request())
+	r, err := rpc.Open(ctx, c, streamMethod, &q)
+	if err != nil {
+		w.outcome(x, nil, err)
+		return
+	}
+	defer r.Close()
+	for n := 0; ; n++ {
+		if n == o.take {
+			me.p.Sleep(o.pause + 100*time.Millisecond)
+			r.Close()
+		}
+		if o.pause > 0 {
+			me.p.Sleep(o.pause)
+		}
+		item, err := r.Recv()
+		if err != nil {
+			w.outcome(x, nil, err)
+			return
+		}
+		if o.does != doBehind {
+			x.items.Item(w.World.Now(), item.b)
+		}
+	}
+}
+
+// outcome enters a call's outcome.
+func (w *calls) outcome(x *call, r []byte, err error) {
+	now, o := w.World.Now(), x.op
+	w.excuse(x)
+	w.World.Trace("%s: call %d ends: %s", w.Name, x.Number(), outcomeName(err))
+	if err == nil {
+		x.Answered(now, r)
+		return
+	}
+	e, ok := errors.AsType[*rpc.Error](err)
+	how := ""
+	switch {
+	case errors.Is(err, io.EOF) && !ok:
+	case errors.Is(err, errOfService) && !ok && o.between == clientRefuses:
+		x.NotExecuted(now)
+		return
+	case !ok:
+		w.fail("%v is no Error", err)
+		return
+	default:
+		how = codeName(e.Code)
+	}
+	if !ok || e.Fate == rpc.FateAnswered {
+		w.answered(x, how)
+		return
+	}
+	switch {
+	case e.Fate.NotExecuted():
+		x.NotExecuted(now)
+	default:
+		x.Unknown(now)
+		w.doubt(x, e)
+	}
+	if why := w.unexplained(x, e); why != "" {
+		w.fail("call %d (%s): %v: %s", x.Number(), o, err, why)
+	}
+}
+
+func outcomeName(err error) string {
+	switch e, ok := errors.AsType[*rpc.Error](err); {
+	case err == nil:
+		return "answered"
+	case ok:
+		return fmt.Sprintf("%s, %v", codeName(e.Code), e.Fate)
+	}
+	return err.Error()
+}

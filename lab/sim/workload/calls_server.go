@@ -1,0 +1,414 @@
+package workload
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"time"
+
+	"github.com/rdmactor/rdmactor/internal/sim/world"
+	"github.com/rdmactor/rdmactor/lab/sim/oracle"
+	"github.com/rdmactor/rdmactor/rpc"
+)
+
+// errOfService is an error that handlers return.
+var errOfService = rpc.RegisterCode(rpc.FirstCode+7471, "the simulation's")
+
+// service is a machine's program that answers calls.
+type service struct {
+	w      *calls
+	n      int // of its machine
+	cfg    rpc.Config
+	drains bool // at the end, instead of Close
+
+	p    *world.Process
+	now  *instance
+	all  []*instance // of the process
+	ends int         // how often it was ended in the middle
+	over bool        // it has ended for good
+
+	cutAt    time.Duration // when it has cut connections off, the last time; 0: never
+	draining bool          // in the middle
+	doubts   []func()      // which are judged when it does not drain
+}
+
+// instance is a server.
+type instance struct {
+	s              *service
+	srv            *rpc.Server
+	ended          bool
+	calls, streams int // handlers that run, on goroutines
+	bytes          int // of their requests
+	peers          map[string]*occupied
+}
+
+// occupied is what handlers have of a connection.
+type occupied struct{ calls, streams int }
+
+// run is the program.
+func (s *service) run(p *world.Process) {
+	if s.over {
+		return
+	}
+	w := s.w
+	rt := w.open(p)
+	if rt == nil {
+		return
+	}
+	s.p, s.all = p, nil
+	me := &caller{crew: crew{p: p}, w: w, rt: rt, machine: s.n}
+	next := &endpoint{cfg: w.clients[s.n][0], server: w.servers[(s.n+1)%len(w.servers)]}
+	if len(w.servers) > 1 {
+		me.run(func() { s.dialNext(me, next) })
+	}
+	for n, op := range w.ops {
+		if o, ok := op.(*endOp); ok && o.client < 0 && o.machine == s.n && !w.begun[n] {
+			me.run(func() {
+				p.Sleep(beginning + o.at - w.World.Now())
+				w.begun[n] = true
+				s.end(p, o)
+			})
+		}
+	}
+	for !w.gone() {
+		i := &instance{s: s, srv: rpc.NewServer(rt, s.cfg), peers: make(map[string]*occupied)}
+		i.handle(p, me, next)
+		s.now, s.all = i, append(s.all, i)
+		me.run(func() { i.serve(p) })
+		me.until(20*time.Millisecond, func() bool { return i.ended || w.gone() })
+		if !i.ended {
+			s.last(i)
+		}
+	}
+	me.until(20*time.Millisecond, func() bool { return me.idle() && s.handling() == 0 })
+	if next.c != nil {
+		next.c.Close()
+	}
+	w.settle(p, rt)
+	s.over = true
+}
+
+// handling is how many handlers run. They may go on when their server has ended.
+func (s *service) handling() (n int) {
+	for _, i := range s.all {
+		n += i.calls + i.streams
+	}
+	return n
+}
+
+// serve serves until the server has ended. Serve listens again by itself after a reset of its
+// device, but not if there is no device when it begins.
+func (i *instance) serve(p *world.Process) {
+	for {
+		err := i.srv.Serve(context.Background(), i.s.w.Addr(i.s.n, 0))
+		if errors.Is(err, rpc.ErrClosed) {
+			return
+		}
+		i.s.w.World.Trace("%s: machine %d's server does not listen", i.s.w.Name, i.s.n)
+		p.Sleep(50 * time.Millisecond)
+		select {
+		case <-i.srv.Draining():
+			return
+		default:
+		}
+	}
+}
+
+// dialNext connects to the next server, unless everybody has gone before.
+func (s *service) dialNext(me *caller, next *endpoint) {
+	for !s.w.gone() {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		c, err := rpc.Dial(ctx, me.rt, s.w.Addr(next.server.n, 0), next.cfg)
+		cancel()
+		if err == nil {
+			next.c = c
+			return
+		}
+		s.w.dialFailed(err)
+		me.p.Sleep(100 * time.Millisecond)
+	}
+}
+
+// last ends the server when nobody calls any more.
+func (s *service) last(i *instance) {
+	if !s.drains {
+		s.cutAt = s.w.World.Now()
+		i.srv.Close()
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	// a handler may wait for the end of a connection whose client was cut off
+	if err := i.srv.Drain(ctx); err != nil && !s.w.Disturbed() {
+		s.w.fail("machine %d's server does not drain when nobody calls any more: %v", s.n, err)
+	}
+}
+
+// end ends the server in the middle. Another one follows.
+func (s *service) end(p *world.Process, o *endOp) {
+	for s.now == nil || s.now.ended {
+		if s.w.gone() {
+			return
+		}
+		p.Sleep(20 * time.Millisecond)
+	}
+	i, w := s.now, s.w
+	s.ends++
+	begin, most := w.World.Now(), time.Second
+	if o.how == endDrain {
+		ctx, cancel := context.WithTimeout(context.Background(), o.timeout)
+		s.draining = true
+		err := i.srv.Drain(ctx)
+		cancel()
+		if s.draining = false; err != nil {
+			s.cutAt = s.w.World.Now()
+		}
+		s.judge()
+		most = o.timeout + time.Second + callLate
+		w.World.Trace("%s: drained: %v", w.Name, err)
+	} else {
+		s.cutAt = s.w.World.Now()
+		i.srv.Close()
+	}
+	if took := w.World.Now() - begin; took > most && !w.Disturbed(s.n) {
+		w.fail("machine %d's server is %s after %v, want %v at most", s.n, o.how, took, most)
+	}
+	i.ended = true
+}
+
+// handle registers the handlers.
+func (i *instance) handle(p *world.Process, me *caller, next *endpoint) {
+	h := &handling{i: i, p: p, me: me, next: next}
+	unary := func(ctx context.Context, q *rpc.Bytes) (*rpc.Bytes, error) {
+		b, err := h.answer(ctx, *q, i.occupy(ctx, *q, false))
+		r := rpc.Bytes(b)
+		return &r, err
+	}
+	rpc.Handle(i.srv, plainMethod, unary, rpc.HandlerConfig{})
+	rpc.Handle(i.srv, idempotentMethod, unary, rpc.HandlerConfig{})
+	rpc.Handle(i.srv, onLoopMethod, func(ctx context.Context, q *rpc.Bytes) (*rpc.Bytes, error) {
+		b, err := h.answer(ctx, *q, func() {})
+		r := rpc.Bytes(b)
+		return &r, err
+	}, rpc.HandlerConfig{OnLoop: true})
+	rpc.HandleRaw(i.srv, rawMethod, func(ctx context.Context, q, reply []byte) ([]byte, error) {
+		b, err := h.answer(ctx, q, i.occupy(ctx, q, false))
+		return append(reply, b...), err
+	}, rpc.HandlerConfig{})
+	rpc.HandleStream(i.srv, streamMethod, func(ctx context.Context, q *rpc.Bytes, out *rpc.Sender[item]) error {
+		return h.stream(ctx, *q, out, i.occupy(ctx, *q, true))
+	})
+}
+
+// occupy enters that a handler runs on a goroutine, and what that makes of all limits. free enters
+// its end.
+func (i *instance) occupy(ctx context.Context, q []byte, stream bool) (free func()) {
+	peer := "nobody"
+	if info := rpc.InfoOf(ctx); info != nil {
+		peer = info.Peer.String()
+	}
+	c := i.peers[peer]
+	if c == nil {
+		c = &occupied{}
+		i.peers[peer] = c
+	}
+	add := func(n int) {
+		if stream {
+			i.streams, c.streams = i.streams+n, c.streams+n
+		} else {
+			i.calls, c.calls = i.calls+n, c.calls+n
+		}
+		i.bytes += n * len(q)
+	}
+	add(1)
+	cfg := i.s.cfg
+	each := cmp.Or(cfg.MaxCalls, 1024)
+	i.bound("handlers of calls", i.calls, cmp.Or(cfg.MaxCallsInAll, 4096))
+	i.bound("handlers of streams", i.streams, cmp.Or(cfg.MaxStreamsInAll, 4096))
+	i.bound("handlers of a connection", c.calls+c.streams, each)
+	i.bound("streams of a connection", c.streams, cmp.Or(cfg.MaxStreams, (each+1)/2))
+	i.bound("bytes of requests", i.bytes, max(cmp.Or(cfg.Memory, 256<<20), 4*cmp.Or(cfg.MaxMessage, 64<<10))+len(i.peers)*(64<<10))
+	return func() {
+		if add(-1); *c == (occupied{}) {
+			delete(i.peers, peer)
+		}
+	}
+}
+
+// bound enters how much there is of something.
+func (i *instance) bound(what string, n, limit int) {
+	i.s.w.bounds.Sample(i.s.w.World.Now(), fmt.Sprintf("%s of machine %d's server", what, i.s.n), n, limit)
+}
+
+// handling is what handlers have.
+type handling struct {
+	i    *instance
+	p    *world.Process
+	me   *caller
+	next *endpoint // of the next server
+}
+
+// begin enters that a handler was called. nil: with nonsense.
+func (h *handling) begin(ctx context.Context, q []byte) *call {
+	w := h.i.s.w
+	w.judged(q)
+	c := w.ledger.Begins(w.World.Now(), q, w.virtual(ctx))
+	if c == nil {
+		return nil
+	}
+	x := w.made[c.Number()]
+	x.runs = append(x.runs, h.p)
+	return x
+}
+
+// judged enters whether faults have hit the machines of the call whose request is q.
+func (w *calls) judged(q []byte) {
+	if n := oracle.NumberOf(q); n < uint64(len(w.made)) {
+		w.excuse(w.made[n])
+	}
+}
+
+// returns enters that a handler ends, with how.
+func (h *handling) returns(x *call, how string) {
+	for n, p := range x.runs {
+		if p == h.p {
+			x.runs = append(x.runs[:n], x.runs[n+1:]...)
+			break
+		}
+	}
+	x.Returns(how)
+}
+
+// answer is a handler of calls. It calls done when it ends, in whatever way.
+func (h *handling) answer(ctx context.Context, q []byte, done func()) ([]byte, error) {
+	x := h.begin(ctx, q)
+	if x == nil {
+		done()
+		return nil, errors.New("nonsense")
+	}
+	var err error
+	switch o := x.op; o.does {
+	case doSleep:
+		h.p.Sleep(o.sleep)
+	case doForward:
+		err = h.forward(ctx, o)
+	default:
+		err = h.misbehave(ctx, x, done)
+	}
+	done()
+	h.returns(x, how(err))
+	if err != nil {
+		return nil, err
+	}
+	return x.Reply(), nil
+}
+
+// how is what a handler's error is at its caller.
+func how(err error) string {
+	e, ok := errors.AsType[*rpc.Error](err)
+	switch {
+	case err == nil:
+		return ""
+	case ok:
+		return codeName(e.Code)
+	case errors.Is(err, errOfService):
+		return codeName(rpc.FirstCode + 7471)
+	case errors.Is(err, context.DeadlineExceeded):
+		return codeName(rpc.CodeDeadline)
+	case errors.Is(err, context.Canceled):
+		return codeName(rpc.CodeCanceled)
+	}
+	return codeName(rpc.CodeUnknown)
+}
+
+// misbehave does what a handler does that neither answers nor fails by itself.
+func (h *handling) misbehave(ctx context.Context, x *call, done func()) error {
+	w := h.i.s.w
+	switch x.op.does {
+	case doWait:
+		<-ctx.Done()
+		h.p.Sleep(0)
+		w.excuse(x)
+		x.Noticed(w.World.Now())
+		return ctx.Err()
+	case doError:
+		return fmt.Errorf("call %d is not liked", x.Number())
+	case doCode:
+		return fmt.Errorf("call %d: %w", x.Number(), errOfService)
+	case doPanic:
+		done()
+		h.returns(x, codeName(rpc.CodeInternal))
+		panic("the handler was asked to")
+	case doGoexit:
+		done()
+		h.returns(x, codeName(rpc.CodeInternal))
+		runtime.Goexit()
+	}
+	return nil
+}
+
+// forward calls the next server, within the caller's context.
+func (h *handling) forward(ctx context.Context, o *callOp) error {
+	w := h.i.s.w
+	c := h.next.c
+	if c == nil {
+		return nil
+	}
+	further := &callOp{via: viaCall, request: o.request, reply: o.reply, does: doSleep, sleep: o.at % (5 * time.Millisecond), cancel: 1}
+	x := w.enter(h.p, h.i.s.n, h.next, further, ctx)
+	r, err := makeCall(ctx, c, x)
+	w.outcome(x, r, err)
+	return err
+}
+
+// stream is a handler of streams. It calls done when it ends, in whatever way.
+func (h *handling) stream(ctx context.Context, q []byte, out *rpc.Sender[item], done func()) error {
+	x := h.begin(ctx, q)
+	if x == nil {
+		done()
+		return errors.New("nonsense")
+	}
+	w, o := h.i.s.w, x.op
+	err := func() error {
+		for n := range o.items {
+			if o.sleep > 0 {
+				h.p.Sleep(o.sleep)
+			}
+			if o.does == doBehind && n == o.items/2 {
+				h.behind(x, out)
+				return nil
+			}
+			if err := out.Send(&item{b: x.items.Sending(w.World.Now(), o.reply)}); err != nil {
+				w.excuse(x)
+				x.Noticed(w.World.Now())
+				return err
+			}
+			if o.does != doBehind {
+				x.items.Sent(w.World.Now())
+			}
+		}
+		end := func() {
+			done()
+			x.items.Finished(codeName(rpc.CodeInternal))
+		}
+		return h.misbehave(ctx, x, end)
+	}()
+	done()
+	x.items.Finished(how(err))
+	h.returns(x, how(err))
+	return err
+}
+
+// behind has another goroutine send while the handler returns: perhaps in the middle of an item.
+func (h *handling) behind(x *call, out *rpc.Sender[item]) {
+	h.me.run(func() {
+		for range x.op.items {
+			if out.Send(&item{b: []byte("behind"), p: h.p}) != nil {
+				return
+			}
+		}
+	})
+	h.p.Sleep(x.op.sleep)
+}

@@ -1,0 +1,81 @@
+package workload
+
+import (
+	"crypto/ed25519"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"fmt"
+	"math/big"
+	"net"
+	"net/url"
+	"sync"
+	"time"
+
+	"github.com/rdmactor/rdmactor/lab/sim/oracle"
+)
+
+// certified is what machines of worlds in TLS mode have: an authority, and what it has signed.
+//
+// Random numbers of crypto/tls are real ones, and nothing in a trace may depend on them. So the
+// length of no frame does: signatures are Ed25519's, which always have as many bytes, and the
+// exchange of keys is X25519's.
+type certified struct {
+	pool *x509.CertPool
+	of   []tls.Certificate // by machine
+}
+
+// mostMachines is how many machines a world has at most.
+const mostMachines = 8
+
+// certificates are the same in all worlds.
+var certificates = sync.OnceValue(func() *certified {
+	c := &certified{pool: x509.NewCertPool()}
+	authority := &x509.Certificate{
+		Subject: pkix.Name{CommonName: "authority"}, IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
+	}
+	key := signer(0)
+	c.pool.AddCert(sign(authority, authority, key, key))
+	for m := range mostMachines {
+		id := &url.URL{Scheme: "spiffe", Host: "simulation", Path: fmt.Sprintf("/machine-%d", m+1)}
+		own := signer(m + 1)
+		x := sign(&x509.Certificate{
+			URIs: []*url.URL{id}, IPAddresses: []net.IP{net.ParseIP(address(m))},
+			ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+		}, authority, own, key)
+		c.of = append(c.of, tls.Certificate{Certificate: [][]byte{x.Raw}, PrivateKey: own, Leaf: x})
+	}
+	return c
+})
+
+// signer is a key.
+func signer(n int) ed25519.PrivateKey {
+	seed := make([]byte, ed25519.SeedSize)
+	oracle.Fill(seed, keys, uint64(2*mostMachines+n))
+	return ed25519.NewKeyFromSeed(seed)
+}
+
+// sign makes a certificate of c, which is good for longer than any world lasts. That what makes it
+// cannot fail is seen in each world in TLS mode.
+func sign(c, by *x509.Certificate, own, key ed25519.PrivateKey) *x509.Certificate {
+	c.SerialNumber = big.NewInt(1)
+	c.NotBefore, c.NotAfter = time.Date(1990, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(2040, 1, 1, 0, 0, 0, 0, time.UTC)
+	der, err := x509.CreateCertificate(nil, c, by, own.Public(), key)
+	if err != nil {
+		panic(err)
+	}
+	x, err := x509.ParseCertificate(der)
+	if err != nil {
+		panic(err)
+	}
+	return x
+}
+
+// config is that of a machine's connections: both sides have certificates.
+func (c *certified) config(machine int) *tls.Config {
+	return &tls.Config{
+		Certificates: []tls.Certificate{c.of[machine]}, RootCAs: c.pool,
+		ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: c.pool,
+		CurvePreferences: []tls.CurveID{tls.X25519},
+	}
+}

@@ -1,0 +1,210 @@
+package workload
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	rdma "github.com/rdmactor/rdmactor/actor"
+	"github.com/rdmactor/rdmactor/internal/sim/world"
+	"github.com/rdmactor/rdmactor/lab/sim/oracle"
+)
+
+// listener is a Proto.Actor process that calls a function with each message that it gets, where it
+// is sent.
+type listener struct{ got func(msg any) }
+
+// SendUserMessage implements actor.Process.
+func (l *listener) SendUserMessage(_ *actor.PID, msg any) { l.got(actor.UnwrapEnvelopeMessage(msg)) }
+
+// SendSystemMessage implements actor.Process.
+func (l *listener) SendSystemMessage(*actor.PID, any) {}
+
+// Stop implements actor.Process.
+func (l *listener) Stop(*actor.PID) {}
+
+// listen makes an address whose messages are passed to got. It exists as long as the process, so
+// that whatever comes too late or twice is seen.
+func (h *connHost) listen(kind string, got func(msg any)) *actor.PID {
+	pid, _ := h.p.System().ProcessRegistry.Add(&listener{got}, h.name(kind))
+	return pid
+}
+
+// ask sends a command of which nobody but the ledger knows. then, if it is not nil, is called with
+// the answer, on the loop of the identifier or on the sender's goroutine.
+func (h *connHost) ask(id *actor.PID, cmd rdma.Command, then func(answer any)) {
+	q := h.w.ids.Asked(h.w.now(), key(h.p, id), fmt.Sprintf("%T", cmd))
+	p, due := h.p, h.dues.begin(id.Id, cmd)
+	sender := h.listen("asker", func(answer any) {
+		if h.p != p {
+			return // of a process that was killed
+		}
+		h.dues.over(due)
+		h.w.ids.Answered(h.w.now(), q, fmt.Sprintf("%T", answer))
+		h.w.e.World.Trace("%s: %T of %s is answered: %T", p.Name(), cmd, id.Id, answer)
+		if then != nil {
+			then(answer)
+		}
+	})
+	h.root.RequestWithCustomSender(id, cmd, sender)
+}
+
+// clerk makes an address for what becomes of an end's messages. group is its name in the ledger.
+// then, if it is not nil, is called after that.
+func (h *connHost) clerk(e *connEnd, group string, then func()) *actor.PID {
+	return h.listen(group, func(msg any) {
+		e.fate(group, msg)
+		if then != nil {
+			then()
+		}
+	})
+}
+
+// fate enters what is reported about messages of an end.
+func (e *connEnd) fate(group string, msg any) {
+	if e.dead {
+		return // of a process that was killed
+	}
+	f, n := oracle.Sent, 1
+	switch m := msg.(type) {
+	case *rdma.Sent:
+	case *rdma.SendFailed:
+		f, n = oracle.Unsent, m.Sends
+		if errors.Is(m, rdma.ErrFlushed) {
+			f = oracle.Unknown
+		}
+	case *actor.DeadLetterResponse:
+		f = oracle.Dead
+	default:
+		e.c.w.e.World.Fail("%s: a Send of %s is answered with %T", e.c.w.e.Name, e.key, msg)
+		return
+	}
+	if f != oracle.Sent {
+		e.gets(n)
+	}
+	e.out.Fate(e.c.w.now(), group, f, n)
+}
+
+// connObserver feeds the ledgers with what identifiers do.
+type connObserver struct {
+	h       *connHost
+	known   map[string]bool
+	keys    map[rdma.Handle]string // of identifiers that have changed their state
+	p       *world.Process
+	samples int
+}
+
+func (o *connObserver) key(id *actor.PID) string { return o.p.Name() + " " + id.GetId() }
+
+// gone reports whether the process was killed: what it does when the world ends does not count.
+func (o *connObserver) gone() bool { return o.h.p != o.p }
+
+// made enters an identifier that is seen for the first time.
+func (o *connObserver) made(k string, child bool) {
+	if !o.known[k] {
+		if o.known == nil {
+			o.known = make(map[string]bool)
+		}
+		o.known[k] = true
+		o.h.w.ids.Made(k, o.h.w.flavor(), child)
+	}
+}
+
+// Transition implements rdma.Observer.
+func (o *connObserver) Transition(id *actor.PID, h rdma.Handle, from, to rdma.State) {
+	if o.gone() {
+		return
+	}
+	k := o.key(id)
+	o.made(k, false)
+	if o.keys == nil {
+		o.keys = make(map[rdma.Handle]string)
+	}
+	o.keys[h] = k
+	o.h.w.e.World.Trace("%s: %v to %v", k, from, to)
+	o.h.w.ids.Transition(o.h.w.now(), k, uint64(h), from, to)
+}
+
+// Event implements rdma.Observer.
+func (o *connObserver) Event(id *actor.PID, ev rdma.Event) {
+	if o.gone() {
+		return
+	}
+	k := o.key(id)
+	r, child := ev.(*rdma.ConnectRequest)
+	o.made(k, child)
+	if child && o.keys[r.Listener] != "" {
+		o.h.w.ids.Child(k, o.keys[r.Listener])
+	}
+	o.h.w.e.World.Trace("%s sends %v", k, ev.Kind())
+	o.h.w.ids.Event(o.h.w.now(), k, ev.Kind())
+	if e := o.h.ends[id.GetId()]; e != nil && !e.dead {
+		e.observed(ev)
+	}
+	o.sample()
+}
+
+// Moved implements rdma.Observer.
+func (o *connObserver) Moved(id *actor.PID, _ rdma.Handle, from, to string) {
+	o.h.w.e.World.Trace("%s moves from %s to %s", o.key(id), from, to)
+}
+
+// observed is what an end sends.
+func (e *connEnd) observed(ev rdma.Event) {
+	now := e.c.w.now()
+	e.made(ev)
+	switch ev := ev.(type) {
+	case *rdma.Established:
+		e.met(ev)
+		e.opened(ev)
+	case *rdma.Disconnected:
+		e.finished(ev.Err)
+	case *rdma.DeviceRemoval:
+		e.finished(errors.New("the device is gone"))
+	case *rdma.Closed:
+		if !e.closed {
+			e.closed = true
+			e.finished(ev.Err)
+			delivered, unsent, unknown := e.counts(ev)
+			e.out.Closed(now, delivered, unsent, unknown)
+			e.left()
+		}
+	case *rdma.Received:
+		e.delivered(ev)
+	case *rdma.SendFailed:
+		e.full = e.full || e.established && !e.ended && errors.Is(ev, rdma.ErrQueueFull)
+	case *rdma.Writable:
+		e.full = false
+	case *rdma.Done:
+		e.handedOver(ev.Command)
+	}
+}
+
+// counts are what the end's last event says of its messages. What a process receives while it is
+// killed, nobody has counted.
+func (e *connEnd) counts(ev *rdma.Closed) (delivered, unsent, unknown uint64) {
+	delivered = ev.Delivered
+	if p := e.peer(); p != nil && p.dead {
+		delivered = min(delivered, uint64(e.out.Count()))
+	}
+	return delivered, ev.Unsent, ev.Unknown + ev.Delivered - delivered
+}
+
+// delivered enters a message on its way to the owner.
+func (e *connEnd) delivered(m *rdma.Received) {
+	p := e.peer()
+	if p == nil {
+		e.c.w.e.World.Fail("%s: %s has a message, and no peer", e.c.w.e.Name, e.key)
+		return
+	}
+	n, ok := p.out.Received(e.c.w.now(), m.Data)
+	if !ok {
+		return
+	}
+	e.arrived = append(e.arrived, arrival{n, e.o})
+	p.gets(1)
+	if w := p.memory.after[n]; w != nil {
+		w.Arrived()
+	}
+}

@@ -1,0 +1,72 @@
+package workload
+
+import (
+	"cmp"
+	"fmt"
+	"time"
+
+	rdma "github.com/rdmactor/rdmactor/actor"
+	"github.com/rdmactor/rdmactor/cmid"
+	"github.com/rdmactor/rdmactor/lab/sim/oracle"
+)
+
+// dues judges that commands are answered within what their documentation says, whatever becomes of
+// peers and links. Time counts in which the process could do something.
+type dues struct {
+	oracle.Liveness
+	h *connHost
+}
+
+// leeway is what a command may take besides its time-outs: the device's answer to a destroy, and
+// owners that block.
+const leeway = 3 * time.Second
+
+// goodbye is how long an end may wait for its goodbye to leave.
+const goodbye = 500 * time.Millisecond
+
+func (h *connHost) newDues() *dues {
+	d := &dues{h: h}
+	d.Fail = func(format string, args ...any) {
+		h.w.e.World.Fail(h.w.e.Name+": in the time of "+h.p.Name()+": "+format, args...)
+	}
+	d.Calm(0)
+	return d
+}
+
+// begin enters a command; nil: it may take any time.
+func (d *dues) begin(id string, cmd rdma.Command) *oracle.Wait {
+	within, ok := d.within(cmd)
+	if !ok {
+		return nil
+	}
+	return d.BeginFor(d.h.p.Awake(), fmt.Sprintf("the answer to the %T of %s", cmd, id), within+leeway)
+}
+
+// over enters that it was answered.
+func (d *dues) over(w *oracle.Wait) {
+	if w != nil {
+		d.look()
+		w.Over()
+	}
+}
+
+// look judges what is outstanding.
+func (d *dues) look() { d.Check(d.h.p.Awake()) }
+
+// within is how long a command may take. Not ok: as long as its peer likes that is alive.
+func (d *dues) within(cmd rdma.Command) (t time.Duration, ok bool) {
+	to := d.h.w.e.Config.Timeouts
+	address, route := cmp.Or(to.Address, 2*time.Second), cmp.Or(to.Route, 2*time.Second)
+	connect, end := cmp.Or(to.Connect, 10*time.Second), cmp.Or(to.Close, 5*time.Second)
+	switch cmd.(type) {
+	case *rdma.Read, *rdma.Write, *rdma.FetchAdd, *rdma.CompareSwap:
+		return 0, false
+	case *rdma.Dial:
+		return address + route + connect + connect, true // the latter to look the name up
+	case *rdma.Close:
+		return end + goodbye, true
+	case *cmid.Connect, *cmid.Accept, *cmid.Disconnect:
+		return connect + goodbye, true
+	}
+	return address + goodbye, true
+}

@@ -1,0 +1,329 @@
+package workload
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	rdma "github.com/rdmactor/rdmactor/actor"
+	"github.com/rdmactor/rdmactor/cmid"
+	"github.com/rdmactor/rdmactor/lab/sim/oracle"
+)
+
+// conn is a connection, from its dial on.
+type conn struct {
+	w       *connections
+	number  int
+	machine int // who dials
+	spec    *dialSpec
+	ends    [2]*connEnd
+	behaved []*oracle.Behaved // its directions, if it behaves and is established
+	ending  bool              // somebody has done something that ends it
+	rude    bool              // and without a goodbye
+	forged  bool              // a key was used that its peer has not given
+}
+
+func newConn(w *connections, op connOp) *conn {
+	return &conn{w: w, number: op.conn, machine: op.machine, spec: op.dial}
+}
+
+// private is what a dial has as its private data. Zeros are what InfiniBand pads with.
+func (c *conn) private() []byte { return []byte{byte((c.number + 1) >> 8), byte(c.number + 1)} }
+
+// dialled is the connection with that private data. nil: no dial has it.
+func (w *connections) dialled(private []byte) *conn {
+	if len(private) < 2 {
+		return nil
+	}
+	return w.conns[int(private[0])<<8|int(private[1])-1]
+}
+
+// connEnd is one of its ends: an identifier.
+type connEnd struct {
+	c    *conn
+	side int
+	h    *connHost
+	o    *connOwner
+	id   *actor.PID
+	key  string
+	out  *oracle.Direction // what it sends
+	of   *connEnd          // whose place it has taken; nil: of none
+
+	dial    *oracle.Question // that its owner has asked
+	dialled *rdma.Dial
+
+	established bool
+	ended       bool // Disconnected or DeviceRemoval was sent
+	closed      bool
+	dead        bool          // its process was killed
+	full        bool          // a Send found a full queue, and there was no Writable since
+	max         int           // bytes of a message that the peer takes
+	credits     int           // messages that the peer may have under way
+	long        int           // messages that were retained for long
+	stood       time.Duration // at most, because of others that were retained
+	seen        int           // messages, to choose what is done with each
+
+	manual  bool
+	heirs   map[rdma.Command]*connOwner // by the Handover
+	arrived []arrival                   // messages that an owner has not received yet
+	pumping *pumping
+	hoarded []*kept // until its time has come
+	clerk   *actor.PID
+	memory  connMemories
+}
+
+// end makes an end. A request that comes again takes the place of the first. Which one is the older
+// attempt's shows later: see opened and left.
+func (c *conn) end(side int, h *connHost, o *connOwner, id *actor.PID) *connEnd {
+	e := &connEnd{c: c, side: side, h: h, o: o, id: id, key: key(h.p, id)}
+	c.w.directions++
+	e.out = c.w.messages.Direction(uint64(c.w.directions), fmt.Sprintf("connection %d from side %d (%s)", c.number, side, e.key))
+	e.clerk = h.clerk(e, "clerk", nil)
+	e.memory.after = make(map[uint64]*oracle.Write)
+	if e.credits = c.idOf(side).credits; e.credits == 0 {
+		e.credits = 32
+	}
+	e.of, c.ends[side] = c.ends[side], e
+	h.ends[id.GetId()] = e
+	o.ends, o.ids = append(o.ends, e), append(o.ids, e.key)
+	return e
+}
+
+// idOf is the settings of an end.
+func (c *conn) idOf(side int) idSpec {
+	if side == 0 {
+		return c.spec.id
+	}
+	for _, op := range c.w.hosts[c.spec.to].ops {
+		if op.verb == connServe && op.serve.number == c.spec.listener {
+			return op.serve.id
+		}
+	}
+	return idSpec{}
+}
+
+// peer is the other end; nil: there is none yet.
+func (e *connEnd) peer() *connEnd { return e.c.ends[1-e.side] }
+
+// up reports whether both ends are established.
+func (c *conn) up() bool {
+	for _, e := range c.ends {
+		if e == nil || !e.established || e.ended || e.closed || e.dead {
+			return false
+		}
+	}
+	return true
+}
+
+// outstanding lists what is to come.
+func (c *conn) outstanding() (all []string) {
+	for _, e := range c.ends {
+		switch {
+		case e == nil || e.closed || e.dead:
+		case c.up() && c.forged && e.side == 0:
+			all = append(all, fmt.Sprintf("the end of connection %d, on which a forged key was used", c.number))
+		case c.up():
+			if n := e.out.Outstanding(); n > 0 {
+				all = append(all, fmt.Sprintf("%d messages of connection %d from side %d", n, c.number, e.side))
+			} else if e.full {
+				all = append(all, fmt.Sprintf("the Writable of connection %d at side %d", c.number, e.side))
+			}
+		case !e.established && e.side == 0 && e.o.stopped == nil && e.dial == nil && c.spec.way == dialOwner:
+		default:
+			all = append(all, fmt.Sprintf("the end of connection %d at side %d", c.number, e.side))
+		}
+	}
+	return all
+}
+
+// opened notes that an end is established.
+func (e *connEnd) opened(ev *rdma.Established) {
+	if e.established {
+		return
+	}
+	e.established, e.max = true, ev.MaxMessage
+	if !e.c.ends[e.side].established {
+		e.c.ends[e.side] = e
+	}
+	if c := e.c; c.spec.behaved && c.up() && len(c.behaved) == 0 {
+		ledger := &c.w.isolated
+		if c.spec.innocent {
+			ledger = &c.w.floor
+		}
+		for side := range c.ends {
+			c.behaved = append(c.behaved, ledger.Behaved(fmt.Sprintf("connection %d from side %d", c.number, side)))
+		}
+		c.excuse()
+	}
+}
+
+// left has an end that was never established give its place back to one that is.
+func (e *connEnd) left() {
+	if of := e.of; of != nil && !e.established && of.established && !of.closed && e.c.ends[e.side] == e {
+		e.c.ends[e.side] = of
+	}
+}
+
+// disturbed reports whether a fault or an attack may have hit it.
+func (c *conn) disturbed() bool { return c.w.e.DisturbedTo(c.spec.listener, c.machine, c.spec.to) }
+
+// excuse has a connection not judged that a fault may have hit.
+func (c *conn) excuse() {
+	if c.ending || c.disturbed() {
+		for _, b := range c.behaved {
+			b.Excuse()
+		}
+	}
+}
+
+// wants and gets keep what a connection that behaves waits for: messages from a side.
+func (e *connEnd) wants(n int) {
+	if len(e.c.behaved) > 0 {
+		e.c.behaved[e.side].Wants(e.c.w.now(), n)
+	}
+}
+
+func (e *connEnd) gets(n int) {
+	if len(e.c.behaved) > 0 {
+		e.c.excuse()
+		e.c.behaved[e.side].Gets(e.c.w.now(), n)
+	}
+}
+
+// finished notes the end of the connection, as one of its ends reports it.
+func (e *connEnd) finished(why error) {
+	if e.ended || e.dead {
+		return
+	}
+	e.ended = true
+	c, p := e.c, e.peer()
+	c.excuse()
+	for _, b := range c.behaved {
+		b.Ended(c.w.now(), fmt.Sprintf("%s gets %s", e.key, rdma.Brief(why)))
+	}
+	lost := errors.Is(why, rdma.ErrPeerLost)
+	if lost && p != nil && p.established && !c.rude && !c.disturbed() {
+		c.w.e.World.Fail("%s: %s has lost its peer, which was never cut off and says goodbye: %v", c.w.e.Name, e.key, why)
+	}
+	// a request that is rejected was no connection, although its sender was killed
+	if why == nil && e.established && !c.ending && p != nil && p.dead {
+		c.w.e.World.Fail("%s: the peer of %s was killed, and the end looks orderly", c.w.e.Name, e.key)
+	}
+	c.ending = true
+}
+
+// over is called when all was shut down.
+func (c *conn) over() {
+	for _, e := range c.ends {
+		if e != nil && !e.dead {
+			e.out.End(c.w.now(), false)
+		}
+	}
+}
+
+// leavesInTime is how many bytes leave in half a second, through the smallest sockets and over the
+// slowest network without a fault.
+const leavesInTime = 16 << 10
+
+// close ends a connection.
+func (e *connEnd) close(op connOp) {
+	e.lastWords(op)
+	e.c.ending = true
+	waits := e.out.Outstanding() > 0 && e.c.spec.sides[1-e.side].slow()
+	if p := e.peer(); waits || e.c.spec.sides[1].hoard > 0 || p != nil && p.h.retains() {
+		e.c.rude = true // its goodbye may wait behind messages, and is given up in the end
+	}
+	e.c.excuse()
+	switch op.way % 6 {
+	case 0, 1:
+		e.h.ask(e.id, &rdma.Close{}, nil)
+	case 2, 3:
+		if e.out.Bytes() > leavesInTime {
+			e.c.rude = true // its goodbye waits for half a second, and no longer
+		}
+		e.h.ask(e.id, [...]rdma.Command{&rdma.Disconnect{}, &rdma.DestroyID{}}[op.way%6-2], nil)
+	case 4:
+		e.c.rude = true // its goodbye may not leave
+		e.h.root.Stop(e.id)
+	case 5:
+		e.h.root.Poison(e.id)
+	}
+}
+
+// drop stops the owner, or has it panic.
+func (e *connEnd) drop(op connOp) {
+	for _, o := range e.o.ends {
+		if o.c.spec.behaved {
+			return
+		}
+	}
+	if op.way%3 == 0 && !e.o.handler {
+		e.h.root.Send(e.o.pid, &connDo{func(actor.Context) { panic(errPlanned) }})
+		return
+	}
+	for _, o := range e.o.ends {
+		o.c.ending = true
+	}
+	if op.way%3 == 1 {
+		e.h.root.Poison(e.o.pid)
+		return
+	}
+	e.h.root.Stop(e.o.pid)
+}
+
+// meddle sends commands that do not fit.
+func (e *connEnd) meddle(op connOp) {
+	e.c.ending, e.c.w.stray = true, true
+	e.c.excuse()
+	for i := range 1 + op.way%3 {
+		var cmd rdma.Command
+		switch (op.way/3 + i) % 9 {
+		case 0:
+			cmd = &rdma.Accept{}
+		case 1:
+			cmd = &rdma.Connect{}
+		case 2:
+			cmd = &rdma.Listen{}
+		case 3:
+			cmd = (*cmid.Disconnect)(nil)
+		case 4:
+			cmd = &rdma.Listen{}
+			if e.established { // else it might overtake the one of the plan
+				cmd = &rdma.Dial{Addr: e.h.w.e.Addr(e.h.machine, 0)}
+			}
+		case 5:
+			cmd = &rdma.Grant{}
+		case 6:
+			cmd = &rdma.Reject{}
+		case 7:
+			e.handTo(e.o)
+			continue
+		case 8:
+			cmd = &rdma.Disconnect{}
+		}
+		e.h.ask(e.id, cmd, nil)
+	}
+}
+
+// askAndWait dials on a goroutine that waits.
+func (h *connHost) askAndWait(e *connEnd, d *rdma.Dial) {
+	p, rt, busy := h.p, h.rt, h.busy // the host's are those of another process after a crash
+	q := h.w.ids.Asked(h.w.now(), e.key, "dial that is waited for")
+	*busy++
+	p.Go(func() {
+		defer func() { *busy-- }()
+		ctx := context.Background()
+		if e.c.spec.way == dialCancel {
+			var cancel context.CancelFunc
+			ctx, cancel = context.WithTimeout(ctx, e.c.spec.timeout)
+			defer cancel()
+			e.c.ending = true
+		}
+		_, err := rdma.Ask[*rdma.Established](ctx, rt, e.id, d)
+		h.w.ids.Answered(h.w.now(), q, rdma.Brief(err))
+		h.w.e.World.Trace("%s: the dial of %s has returned, with an error: %v", p.Name(), e.key, err != nil)
+	})
+}

@@ -1,0 +1,363 @@
+package workload
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	rdma "github.com/rdmactor/rdmactor/actor"
+	"github.com/rdmactor/rdmactor/internal/sim/world"
+	"github.com/rdmactor/rdmactor/lab/sim/oracle"
+	"github.com/rdmactor/rdmactor/states"
+)
+
+// connections is the workload.
+type connections struct {
+	e     *Env
+	hosts []*connHost
+	conns map[int]*conn
+	order []*conn
+
+	ids      oracle.Identifiers
+	messages oracle.Messages
+	grants   oracle.Grants
+	isolated oracle.Isolation
+	bounds   oracle.Bounds
+	floor    oracle.Isolation // of innocent connections, which need nothing but the floor
+	checked  time.Duration    // when the isolation was judged last
+
+	directions int // of messages
+	writes     int
+	stray      bool // identifiers of a plan may dial what the plan does not have
+	late       bool // it is in the trace what is outstanding
+	closing    bool // everything was answered, and the runtimes are shut down
+	open       int  // of them: how many are not yet
+	empties    bool // the programs close everything before
+}
+
+func newConnections(e *Env, ops []Op) Workload {
+	w := &connections{e: e, conns: make(map[int]*conn)}
+	fail := func(format string, args ...any) { e.World.Fail(e.Name+": "+format, args...) }
+	w.ids.Fail, w.messages.Fail, w.grants.Fail, w.bounds.Fail = fail, fail, fail, fail
+	w.ids.Secured = e.Security.Secured()
+	w.isolated = oracle.Isolation{Fail: fail, Within: e.Patience}
+	w.floor = oracle.Isolation{Fail: fail, Within: innocentWithin}
+	for i := range e.Machines {
+		w.hosts = append(w.hosts, &connHost{w: w, machine: i})
+	}
+	for _, op := range ops {
+		op := op.(connOp)
+		if op.limits != nil {
+			op.limits.apply(e)
+		}
+		h := w.hosts[op.machine]
+		h.ops = append(h.ops, op)
+		if op.verb == connDial {
+			c := newConn(w, op)
+			w.conns[op.conn] = c
+			w.order = append(w.order, c)
+		}
+	}
+	return w
+}
+
+func (w *connections) now() time.Duration { return w.e.World.Now() }
+
+// flavor is the identifiers'.
+func (w *connections) flavor() states.Flavor {
+	if w.e.World.Kind() == world.TwinSoftRoCE {
+		return 0
+	}
+	return states.IWARP
+}
+
+// Start implements Workload.
+func (w *connections) Start() {
+	for _, h := range w.hosts {
+		w.e.Start(h.machine, h.main)
+	}
+}
+
+// Done implements Workload.
+func (w *connections) Done() bool {
+	now := w.now()
+	if now-w.checked > time.Second {
+		w.checked = now
+		for _, c := range w.order {
+			c.excuse()
+		}
+		w.isolated.Check(now)
+		for _, h := range w.hosts {
+			if h.p != nil {
+				h.dues.look()
+			}
+		}
+		w.floor.Check(now)
+	}
+	for _, h := range w.hosts {
+		if h.p == nil || h.next < len(h.ops) || *h.busy > 0 {
+			return false
+		}
+	}
+	if w.closing {
+		return w.open == 0
+	}
+	since, calm := w.e.Calm()
+	switch left := w.outstanding(); {
+	case !calm:
+	case len(left) == 0:
+		w.close()
+	case !w.late && now-since > w.e.Patience/2:
+		w.late = true
+		w.e.World.Trace("%s waits for %q", w.e.Name, left)
+	}
+	return false
+}
+
+// close shuts the runtimes down.
+func (w *connections) close() {
+	w.closing = true
+	w.isolated.Check(w.now())
+	for _, c := range w.order {
+		c.ending = true
+		c.excuse()
+	}
+	w.open, w.empties = len(w.hosts), w.e.Rand.IntN(2) == 0
+	// as a step of its own: Done must not start anything
+	w.e.World.After(0, w.e.Name+" shuts down", func() {
+		for _, h := range w.hosts {
+			h.p.Go(h.shutdown)
+		}
+	})
+}
+
+// shutdown shuts the host's runtime down.
+func (h *connHost) shutdown() {
+	h.p.Sleep(rest)
+	h.idle()
+	if h.w.empties {
+		h.empty()
+	}
+	for slices.ContainsFunc(h.w.hosts, (*connHost).retains) {
+		h.p.Sleep(time.Second)
+	}
+	h.w.e.settle(h.p, h.rt)
+	if err := h.rt.Shutdown(context.Background()); err != nil {
+		h.w.e.World.Fail("%s: %s: Shutdown: %v", h.w.e.Name, h.p.Name(), err)
+	}
+	h.p.Sleep(time.Second) // owners off the loops get what was sent to them
+	h.w.open--
+}
+
+// empty closes what the program has, and waits until it is gone. The runtime lives on.
+func (h *connHost) empty() {
+	left := 0
+	for _, i := range h.rt.Inspect() {
+		var cmd rdma.Command = &rdma.DestroyID{}
+		if i.Wire != "" {
+			cmd = &rdma.Close{}
+		}
+		left++
+		h.ask(i.PID, cmd, func(any) { left-- })
+	}
+	for left > 0 && !h.p.Dead() {
+		h.p.Sleep(time.Second)
+	}
+}
+
+// outstanding lists what is to come.
+func (w *connections) outstanding() []string {
+	all := w.ids.Unanswered(w.now() + 1)
+	for _, c := range w.order {
+		all = append(all, c.outstanding()...)
+	}
+	return all
+}
+
+// Check implements Workload.
+func (w *connections) Check() {
+	w.ids.End(w.now())
+	for _, c := range w.order {
+		c.over()
+	}
+}
+
+// Killed implements Killer.
+func (w *connections) Killed(p *world.Process) {
+	for _, h := range w.hosts {
+		if h.p == p {
+			h.killed()
+		}
+	}
+}
+
+// connHost is the program on a machine.
+type connHost struct {
+	w       *connections
+	machine int
+	ops     []connOp
+	next    int  // of ops
+	busy    *int // goroutines of the process that wait for something
+
+	p      *world.Process
+	rt     *rdma.Runtime
+	root   *actor.RootContext
+	ends   map[string]*connEnd // by the identifier's PID
+	owners []*connOwner
+	shared [ownerKinds]*connOwner
+	sinks  [2]*sink
+	dues   *dues
+	names  int
+}
+
+// main is the program.
+func (h *connHost) main(p *world.Process) {
+	h.p, h.root, h.names, h.busy = p, p.System().Root, 0, new(int)
+	h.ends, h.owners, h.shared, h.sinks = make(map[string]*connEnd), nil, [ownerKinds]*connOwner{}, [2]*sink{}
+	h.dues = h.newDues()
+	rt, ok := h.w.e.OpenObserved(p, &connObserver{h: h, p: p})
+	if !ok || h.p != p {
+		return // it was killed, and goes on when the world ends, for its shutdown
+	}
+	h.rt = rt
+	again := h.next // the listeners of a process that was killed
+	for _, op := range h.ops[:again] {
+		if op.verb == connServe {
+			h.serve(op.serve)
+		}
+	}
+	for h.next < len(h.ops) {
+		op := h.ops[h.next]
+		if wait := op.at - h.w.now(); wait > 0 {
+			p.Sleep(wait)
+		}
+		if h.p != p {
+			return
+		}
+		h.w.e.World.Trace("%s %v", p.Name(), op)
+		h.next++
+		h.do(op)
+	}
+}
+
+// do begins an operation.
+func (h *connHost) do(op connOp) {
+	switch op.verb {
+	case connServe:
+		h.serve(op.serve)
+		return
+	case connDial:
+		h.dial(h.w.conns[op.conn])
+		return
+	}
+	c := h.w.conns[op.conn]
+	if c == nil {
+		return // its dial was left out
+	}
+	e := c.ends[op.side]
+	if e == nil || e.dead {
+		return
+	}
+	switch op.verb {
+	case connSend:
+		e.sendAll(op)
+	case connPump:
+		e.pump(op)
+	case connMemory:
+		e.allocate(op)
+	case connWrite:
+		e.write(op)
+	case connRead:
+		e.read(op)
+	case connAtomic:
+		e.atomic(op)
+	case connRevoke:
+		e.revoke(op)
+	case connLook:
+		e.look(op)
+	case connClose:
+		e.close(op)
+	case connDrop:
+		e.drop(op)
+	case connMeddle:
+		e.meddle(op)
+	case connHand:
+		e.handOver(op)
+	case connForge:
+		e.forge(op)
+	case connForeign:
+		e.foreign(op)
+	case connLeave:
+		e.leave(op)
+	}
+}
+
+// name makes a name that the process has not used.
+func (h *connHost) name(kind string) string {
+	h.names++
+	return fmt.Sprintf("%s%d", kind, h.names)
+}
+
+// key names an identifier for the ledgers.
+func key(p *world.Process, id *actor.PID) string { return p.Name() + " " + id.GetId() }
+
+// config is an identifier's.
+func (s idSpec) config() rdma.IDConfig {
+	return rdma.IDConfig{MaxMessage: s.maxMessage, Credits: s.credits, Memory: s.memory}
+}
+
+func (h *connHost) serve(s *serveSpec) {
+	cfg := s.id.config()
+	var o *connOwner
+	if s.owner == ownHandler {
+		cfg.Handler = actor.PropsFromProducer(func() actor.Actor { return h.newOwner("handler") })
+		o = h.owner(sharedLoop)
+	} else {
+		o = h.owner(s.owner)
+	}
+	id := h.rt.CreateID(o.pid, cfg)
+	o.ids = append(o.ids, key(h.p, id))
+	h.ask(id, &rdma.Serve{Addr: h.w.e.Addr(h.machine, s.number)}, nil)
+}
+
+// dial begins a connection.
+func (h *connHost) dial(c *conn) {
+	s := c.spec
+	o := h.owner(s.owner)
+	cfg := s.id.config()
+	cfg.Manual = s.manual && !h.w.e.Security.Secured() &&
+		h.w.flavor()&states.IWARP != 0 // elsewhere it would make queue pairs
+	id := h.rt.CreateID(o.pid, cfg)
+	e := c.end(0, h, o, id)
+	if e.manual = cfg.Manual; e.manual {
+		h.w.ids.Manual(e.key)
+	}
+	d := &rdma.Dial{Addr: h.w.e.Addr(s.to, s.listener), Src: c.source(), PrivateData: c.private()}
+	switch s.way {
+	case dialOwner:
+		e.dial, e.dialled = h.w.ids.Asked(h.w.now(), key(h.p, id), "dial"), d
+		h.root.RequestWithCustomSender(id, d, o.pid)
+	case dialOther:
+		h.ask(id, d, nil)
+	case dialTwice:
+		h.connectTwice(e, c.private())
+	default:
+		h.askAndWait(e, d)
+	}
+}
+
+// killed forgets what the process had.
+func (h *connHost) killed() {
+	h.w.ids.MootAll(h.p.Name() + " ")
+	for _, c := range h.w.order {
+		for _, e := range c.ends {
+			if e != nil && e.h == h {
+				e.dead = true
+			}
+		}
+	}
+	h.p, h.rt, h.busy = nil, nil, nil
+}

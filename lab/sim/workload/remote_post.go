@@ -1,0 +1,370 @@
+package workload
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/rdmactor/rdmactor/codec"
+	"github.com/rdmactor/rdmactor/lab/sim/oracle"
+	"github.com/rdmactor/rdmactor/remoting"
+)
+
+// remotePost is a message.
+type remotePost struct {
+	*oracle.Post
+	op        *postOp
+	forwarded bool
+	answers   *remotePost // it is the answer to that one
+}
+
+// oddMessage is one that not all codecs take.
+type oddMessage struct {
+	post   *remotePost
+	origin byte // the machine
+	bytes  []byte
+}
+
+// The types of oddMessage, by what is odd about them.
+type (
+	panicsMessage   struct{ oddMessage }
+	unknownMessage  struct{ oddMessage }
+	undecodeMessage struct{ oddMessage }
+)
+
+// MarshalJSON implements json.Marshaler.
+func (*panicsMessage) MarshalJSON() ([]byte, error) { panic(errPlanned) }
+
+// codec makes the node's codec.
+func (me *remoteNode) codec() codec.Codec {
+	own := byte(me.machine)
+	all := []codec.Type{
+		codec.JSON[*panicsMessage]("sim.Panics"),
+		codec.Own("sim.Undecode",
+			func(dst []byte, m *undecodeMessage) ([]byte, error) {
+				return append(append(dst, m.origin), m.bytes...), nil
+			},
+			func(b []byte) (*undecodeMessage, error) {
+				if len(b) == 0 || b[0] != own {
+					return nil, errPlanned
+				}
+				return &undecodeMessage{oddMessage{origin: own, bytes: append([]byte(nil), b[1:]...)}}, nil
+			}),
+	}
+	if me.alien {
+		all = append(all, codec.Own("sim.Unknown",
+			func(dst []byte, m *unknownMessage) ([]byte, error) { return append(dst, m.bytes...), nil },
+			func(b []byte) (*unknownMessage, error) {
+				return &unknownMessage{oddMessage{bytes: append([]byte(nil), b...)}}, nil
+			}))
+	}
+	return codec.New(all...)
+}
+
+// bytesOf is a message of ours that has become a dead letter; nil: it is none.
+func bytesOfLetter(msg any) []byte {
+	switch m := msg.(type) {
+	case *wrapperspb.BytesValue:
+		return m.Value
+	case *oddMessage:
+		return m.bytes
+	case *panicsMessage:
+		return m.bytes
+	case *unknownMessage:
+		return m.bytes
+	case *undecodeMessage:
+		return m.bytes
+	}
+	return nil
+}
+
+// begin performs a postOp.
+func (me *remoteNode) begin(o *postOp) {
+	root := me.p.System().Root
+	switch o.how {
+	case sendNobody:
+		for range o.n {
+			me.post(o, root, "")
+		}
+	case sendFuture:
+		for range o.n {
+			me.ask(o)
+		}
+	default:
+		root.Send(me.own(o.sender), o)
+	}
+}
+
+// sender is what actors and goroutines send by.
+type sender interface {
+	Send(pid *actor.PID, message any)
+	Request(pid *actor.PID, message any)
+}
+
+// post sends a message. who is the actor that does.
+func (me *remoteNode) post(o *postOp, ctx sender, who string) {
+	if !me.happens() {
+		return
+	}
+	if c, ok := ctx.(actor.Context); ok && o.how == sendReenter {
+		me.reenter(o, c, who)
+		return
+	}
+	w, to := me.w, place{o.to, o.target}
+	spec := oracle.Spec{To: w.place(to), Stream: who, Length: o.size, Bad: me.bad(o)}
+	if who == "" {
+		spec.Stream = fmt.Sprintf("goroutine %p", o)
+	}
+	if o.how == sendRequest || o.how.odd() {
+		spec.Sender = who
+	}
+	p := me.enter(me.life.Submit(w.World.Now(), spec), o)
+	pid, msg := me.pid(to), me.message(p)
+	switch {
+	case spec.Sender != "":
+		ctx.Request(pid, msg)
+	case o.header && who == "":
+		ctx.Send(pid, &actor.MessageEnvelope{Header: map[string]string{"who": o.sender, "and": "more"}, Message: msg})
+	default:
+		ctx.Send(pid, msg)
+	}
+	if me.cannotEncode(o) && me.happens() && !p.Dead() {
+		w.fail("%v cannot be encoded, and is no dead letter at once", p)
+	}
+}
+
+// cannotEncode reports whether the node's codec fails.
+func (me *remoteNode) cannotEncode(o *postOp) bool {
+	return o.how == sendUncoded || o.how == sendPanics || o.how == sendUnknown && !me.alien
+}
+
+// bad reports whether a message cannot come.
+func (me *remoteNode) bad(o *postOp) bool {
+	return me.cannotEncode(o) || o.how == sendUndecode || o.how == sendUnknown && o.to%2 != 0
+}
+
+// enter notes a post.
+func (me *remoteNode) enter(p *oracle.Post, o *postOp) *remotePost {
+	q := &remotePost{Post: p, op: o}
+	me.w.posts[p.Number()] = q
+	return q
+}
+
+// message makes a post's message.
+func (me *remoteNode) message(p *remotePost) any {
+	odd := oddMessage{p, byte(me.machine), p.Bytes()}
+	switch p.op.how {
+	case sendUncoded:
+		return &odd
+	case sendPanics:
+		return &panicsMessage{odd}
+	case sendUnknown:
+		return &unknownMessage{odd}
+	case sendUndecode:
+		return &undecodeMessage{odd}
+	}
+	return wrapperspb.Bytes(odd.bytes)
+}
+
+// long is more than anything takes.
+const long = time.Hour
+
+// futures make requests.
+type futures interface {
+	RequestFuture(pid *actor.PID, message any, timeout time.Duration) actor.Future
+}
+
+// request sends a request, and returns its future.
+func (me *remoteNode) request(o *postOp, ctx futures, who string) (*remotePost, actor.Future) {
+	w, to := me.w, place{o.to, o.target}
+	p := me.enter(me.life.Ask(w.World.Now(), oracle.Spec{To: w.place(to), Stream: who, Length: o.size}), o)
+	within := o.timeout
+	switch {
+	case within > 0:
+	case me.mayBeSilent(o):
+		within = 10 * time.Second
+	default:
+		within = long
+	}
+	// Proto.Actor's timers are not simulated, so no two end at once.
+	within += time.Duration(1 + p.Number())
+	f := ctx.RequestFuture(me.pid(to), wrapperspb.Bytes(p.Bytes()), within)
+	p.Asked(f.PID().Id)
+	return p, f
+}
+
+// mayBeSilent reports whether the target may leave a request without an answer.
+func (me *remoteNode) mayBeSilent(o *postOp) bool {
+	return o.then != thenNothing && o.then != thenRetain && o.then != thenSleep || o.target != loopA
+}
+
+// ask has a goroutine wait for an answer.
+func (me *remoteNode) ask(o *postOp) {
+	if !me.happens() {
+		return
+	}
+	p, f := me.request(o, me.p.System().Root, fmt.Sprintf("goroutine %p", o))
+	me.run(func() {
+		res, err := remoting.Result(f)
+		me.p.Sleep(0) // a future does not wait for its turn
+		me.answered(p, res, err)
+	})
+}
+
+// reenter has an actor go on when the answer has come.
+func (me *remoteNode) reenter(o *postOp, ctx actor.Context, who string) {
+	p, f := me.request(o, ctx, who)
+	me.asked[who] = append(me.asked[who], p)
+	ctx.ReenterAfter(f, func(any, error) {
+		if p.Fated() {
+			return // the actor has stopped, and this is another one with its name
+		}
+		res, err := remoting.Result(f)
+		me.answered(p, res, err)
+	})
+}
+
+// answered takes what a future has got.
+func (me *remoteNode) answered(p *remotePost, res any, err error) {
+	w := me.w
+	if !me.happens() {
+		return
+	}
+	fate := oracle.WasAnswered
+	var unknown *remoting.Unknown
+	var refused *remoting.Refused
+	switch {
+	case errors.Is(err, actor.ErrTimeout):
+		fate = oracle.WasLate
+	case errors.Is(err, actor.ErrDeadLetter):
+		fate = oracle.WasDead
+	case errors.As(err, &unknown):
+		fate = oracle.WasUnsure
+		if w.quiet(p.op.from, p.op.to) {
+			w.fail("%v: %v, and nothing has disturbed the two nodes", p, err)
+		}
+	case errors.As(err, &refused):
+		fate = oracle.WasRefused
+	case err != nil:
+		w.fail("%v: %v", p, err)
+	default:
+		me.answerOf(p, res)
+	}
+	w.World.Trace("the future of %v has got %v", p, fate)
+	p.Fate(w.World.Now(), fate)
+}
+
+// answerOf checks that a future has got its own answer.
+func (me *remoteNode) answerOf(p *remotePost, res any) {
+	m, ok := res.(*wrapperspb.BytesValue)
+	if !ok {
+		me.w.fail("the answer of %v is a %T", p, res)
+		return
+	}
+	a := me.w.posts[me.got(p.Future(), m.Value)]
+	if a == nil || a.answers == nil || a.answers.op != p.op || a.answers.Wire() != p.Wire() {
+		me.w.fail("the future of %v has got the answer to %v", p, a)
+	}
+}
+
+// got enters a message that was received, and returns its number.
+func (me *remoteNode) got(name string, b []byte) uint64 {
+	p := me.life.Received(me.w.World.Now(), name, b)
+	if p == nil {
+		return ^uint64(0)
+	}
+	me.w.World.Trace("%s of %s has got %v", name, me.p.Name(), p)
+	return p.Number()
+}
+
+// answer answers a post.
+func (me *remoteNode) answer(ctx actor.Context, who string, p *remotePost, to oracle.Place) {
+	a := me.enter(me.life.Submit(me.w.World.Now(), oracle.Spec{To: to, Stream: who, Length: p.op.size}), p.op)
+	a.answers = p
+	ctx.Respond(wrapperspb.Bytes(a.Bytes()))
+}
+
+// forward forwards a post.
+func (me *remoteNode) forward(ctx actor.Context, who string, p *remotePost) {
+	to := p.op.via
+	q := me.enter(me.life.Forward(me.w.World.Now(), p.Post, who, me.w.place(to)), p.op)
+	q.forwarded = true
+	ctx.Forward(me.pid(to))
+}
+
+// event takes what the node publishes.
+func (me *remoteNode) event(ev any) {
+	w := me.w
+	now := w.World.Now()
+	switch m := ev.(type) {
+	case *actor.DeadLetterEvent:
+		if b := bytesOfLetter(m.Message); b != nil && me.happens() {
+			if p := me.life.DeadLetter(now, placeOf(m.PID), b); p != nil {
+				w.World.Trace("%s: a dead letter: %v", me.p.Name(), p)
+			}
+		}
+	case *remoting.Refused: // without these causes there is also a dead letter
+		denied := errors.Is(m, remoting.ErrDenied)
+		if !denied && !errors.Is(m, remoting.ErrDecode) || strings.HasPrefix(m.Err.Error(), "watch: ") {
+			return // a watch is no message: who watches is answered
+		}
+		if m.Target.GetId() != solid && m.By == me.name && m.Target.GetAddress() == me.name && me.happens() {
+			w.World.Trace("%s: %v", me.p.Name(), m)
+			me.life.Refused(now, m.Target.Id, placeOf(m.Sender), denied)
+		}
+	case *remoting.Unreported:
+		if me.happens() {
+			w.World.Trace("%s: %v", me.p.Name(), m)
+			me.life.Gap(now, m.Peer.Name, int(m.Count))
+		}
+	case *remoting.Disconnected:
+		if !me.happens() {
+			return
+		}
+		w.World.Trace("%s is %v", me.p.Name(), m.Peer.Name)
+		me.life.Cut(now, m.Peer.Name, m.Unknown)
+		if w.quiet(me.machine, w.machine(m.Peer.Name)) {
+			w.fail("%s: %v, and nothing has disturbed the two nodes", me.p.Name(), m)
+		}
+	}
+}
+
+// spawnThere has another node spawn an actor, and uses it.
+func (me *remoteNode) spawnThere(o *spawnOp) {
+	w := me.w
+	if !me.happens() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second+9*time.Nanosecond)
+	defer cancel()
+	pid, err := me.node.Spawn(ctx, w.name(o.to), o.kind, o.name)
+	if !me.happens() {
+		return
+	}
+	w.World.Trace("%s: spawned: %v", me.p.Name(), err == nil)
+	there := w.nodes[o.to]
+	switch {
+	case err == nil && there != nil:
+		there.life.Grant(me.name, pid.Id)
+	case err != nil && o.kind == spawnKind && o.name == "" && w.quiet(o.from, o.to):
+		w.fail("%s: %v, and nothing has disturbed the two nodes", me.p.Name(), err)
+	}
+	if err != nil {
+		return
+	}
+	if o.kind != spawnKind {
+		w.fail("%s: %v was spawned, and may not be", me.p.Name(), pid)
+	}
+	me.ask(&postOp{from: o.from, to: o.to, target: pid.Id, how: sendFuture, n: 1, size: 64, timeout: 20 * time.Second})
+	switch o.then {
+	case "stop":
+		me.p.System().Root.Stop(pid)
+	case "watch":
+		me.p.System().Root.Send(me.own(loopA), &watchOp{from: o.from, to: o.to, target: pid.Id})
+	}
+}

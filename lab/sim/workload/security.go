@@ -1,0 +1,99 @@
+package workload
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	rdma "github.com/rdmactor/rdmactor/actor"
+	"github.com/rdmactor/rdmactor/internal/sim/world"
+	"github.com/rdmactor/rdmactor/lab/sim/oracle"
+)
+
+// Security is how the connections of a world are secured. The zero value is not at all.
+type Security struct {
+	Mode rdma.SecurityMode
+	// OneSided says that one-sided operations are allowed, although nothing protects them.
+	OneSided bool
+}
+
+// Secured reports whether they are.
+func (s Security) Secured() bool { return s.Mode != rdma.Insecure }
+
+// String names it, for people.
+func (s Security) String() string {
+	if s.OneSided {
+		return s.Mode.String() + ", one-sided operations are allowed"
+	}
+	return s.Mode.String()
+}
+
+// secure adds to the configuration of a process how its connections are secured. Each machine has
+// an identity, with a certificate or two keys. Processes use one key or the other, as while keys
+// are replaced.
+func (e *Env) secure(p *world.Process, cfg *rdma.Config) {
+	if !e.Security.Secured() {
+		return
+	}
+	machine := slices.Index(e.Machines, p.Machine())
+	s := &rdma.Security{Mode: e.Security.Mode}
+	if e.Security.OneSided {
+		s.AllowOneSided = rdma.RemoteRead | rdma.RemoteWrite | rdma.RemoteAtomic
+	}
+	cfg.Security = s
+	if s.Mode == rdma.TLS {
+		s.TLS = certificates().config(machine)
+		return
+	}
+	s.Keys = new(rdma.Keyring)
+	var all []rdma.Credential
+	for m := range e.Machines {
+		all = append(all, e.credential(m, 0), e.credential(m, 1))
+	}
+	own := e.credential(machine, len(p.Machine().Name()+p.Name())%2)
+	if err := errors.Join(s.Keys.Use(own), s.Keys.Accept(all...)); err != nil {
+		e.fail("keys: %v", err)
+	}
+}
+
+// keys numbers what keys are filled with, apart from messages.
+const keys = 1 << 21
+
+// credential is one of the two of a machine.
+func (e *Env) credential(machine, n int) (c rdma.Credential) {
+	c.Identity = e.identity(machine)
+	oracle.Fill(c.Key[:], keys, uint64(2*machine+n))
+	return c
+}
+
+// identity is who a machine is for its peers. Empty: nobody has looked.
+func (e *Env) identity(machine int) string {
+	switch e.Security.Mode {
+	case rdma.PSK:
+		return fmt.Sprintf("machine %d", machine+1)
+	case rdma.TLS:
+		return fmt.Sprintf("spiffe://simulation/machine-%d", machine+1)
+	}
+	return ""
+}
+
+// introduced judges whom a request is from, and where it has come to: a machine and an address.
+func (c *conn) introduced(r *rdma.ConnectRequest, machine int) {
+	if want := c.w.e.Addr(c.spec.to, c.spec.listener); machine != c.spec.to || r.Local.String() != want {
+		c.w.e.fail("the request of connection %d, which has dialled %s, has come to %v of machine %d", c.number, want, r.Local, machine)
+	}
+	if want := c.w.e.identity(c.machine); r.Identity != want {
+		c.w.e.fail("the request of connection %d is from %q, and %q has sent it", c.number, r.Identity, want)
+	}
+}
+
+// met judges who the peer of an end is.
+func (e *connEnd) met(ev *rdma.Established) {
+	who := e.c.machine // in PSK mode both sides have the identity of its key
+	if e.side == 0 && e.c.w.e.Security.Mode == rdma.TLS {
+		who = e.c.spec.to
+	}
+	if want := e.c.w.e.identity(who); ev.Identity != want {
+		e.c.w.e.fail("%s has the peer %q, want %q", e.key, ev.Identity, want)
+	}
+}

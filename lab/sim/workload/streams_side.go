@@ -1,0 +1,285 @@
+package workload
+
+import (
+	"cmp"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmactor/rdmactor/internal/sim/world"
+	"github.com/rdmactor/rdmactor/lab/sim/oracle"
+	"github.com/rdmactor/rdmactor/rdmanet"
+)
+
+// stream is a stream.
+type stream struct {
+	w      *streams
+	n      int // of its operation
+	o      *streamOp
+	name   string
+	begun  bool
+	killed bool // a process of it was
+	sides  [2]side
+}
+
+var sideNames = [...]string{"the side that has dialled", "the other side"}
+
+// side is one end of it.
+type side struct {
+	x     *stream
+	n     int
+	o     *sideOp
+	p     *world.Process
+	c     *rdmanet.Conn
+	out   *oracle.Pipe // what it writes
+	since time.Duration
+
+	writing  int  // goroutines
+	reading  bool // a goroutine reads
+	shut     bool // CloseWrite
+	deaf     bool // CloseRead
+	closed   bool // Close
+	closedAt time.Duration
+	resetAt  time.Duration // when it saw a reset; 0: never
+	late     int           // Writes that have begun after the peer's Close, and have succeeded
+}
+
+// opened reports whether both sides have it.
+func (x *stream) opened() bool { return x.sides[0].c != nil && x.sides[1].c != nil }
+
+// behaves reports whether both sides end it in order.
+func (x *stream) behaves() bool { return x.o.sides[0].end == endsBoth && x.o.sides[1].end == endsBoth }
+
+// excused reports whether a fault may have hit it.
+func (x *stream) excused() bool {
+	return x.killed || x.w.Disturbed(0, x.o.machine) || x.w.closes > 0 && !x.opened()
+}
+
+// lingered reports whether a side has closed, and has waited in vain for the other to take
+// everything.
+func (x *stream) lingered() bool {
+	for i := range x.sides {
+		if s := &x.sides[i]; s.peer().resetAt >= s.closedAt+cmp.Or(x.w.cfg.Linger, 30*time.Second) {
+			return true
+		}
+	}
+	return false
+}
+
+// peer is the other end.
+func (s *side) peer() *side { return &s.x.sides[1-s.n] }
+
+// begin has a side do what it is to do.
+func (x *stream) begin(me *crew, n int, c *rdmanet.Conn) {
+	s := &x.sides[n]
+	s.c, s.p, s.since = c, me.p, x.w.World.Now()
+	for range s.o.writers {
+		s.writing++
+		me.run(func() {
+			s.write()
+			s.writing--
+		})
+	}
+	if !s.o.never {
+		s.reading = true
+		me.run(func() {
+			s.read()
+			s.reading = false
+		})
+	}
+	me.run(func() { s.end(me) })
+}
+
+// end ends the side.
+func (s *side) end(me *crew) {
+	w := s.x.w
+	written := func() bool { return s.writing == 0 }
+	switch s.o.end {
+	case endsBoth:
+		me.until(10*time.Millisecond, written)
+		s.closeWrite()
+		me.until(10*time.Millisecond, func() bool { return !s.reading })
+	case endsRead:
+		me.p.Sleep(s.o.after)
+		s.deaf = true
+		_ = s.c.CloseRead()
+		me.until(10*time.Millisecond, written)
+		s.closeWrite()
+		me.p.Sleep(100 * time.Millisecond)
+	case endsAfter:
+		me.until(10*time.Millisecond, written)
+	case endsLinger:
+		me.p.Sleep(s.o.after)
+		_ = s.c.SetLinger(0)
+	default:
+		me.p.Sleep(s.o.after)
+	}
+	s.closed, s.closedAt = true, w.World.Now()
+	s.out.Close()
+	err := s.c.Close()
+	w.World.Trace("%s: stream %d: %s closes", w.Name, s.x.n, sideNames[s.n])
+	if err != nil {
+		w.fail("%s: Close: %v", s.x.name, err)
+	}
+	me.until(10*time.Millisecond, func() bool { return s.writing == 0 && !s.reading })
+	if took := w.World.Now() - s.closedAt; took > time.Second && !w.Disturbed(0, s.x.o.machine) {
+		w.fail("%s: what blocked returns %v after Close", s.x.name, took)
+	}
+	if s.x.o.innocent && !s.x.excused() && w.World.Now()-s.since > 5*time.Second {
+		w.fail("%s behaves, and takes %v", s.x.name, w.World.Now()-s.since)
+	}
+}
+
+func (s *side) closeWrite() {
+	s.out.Close()
+	s.shut = true
+	if err := s.c.CloseWrite(); err != nil {
+		s.judge("CloseWrite", err)
+	}
+}
+
+// write writes all that one goroutine has to write.
+func (s *side) write() {
+	w, p := s.x.w, s.out.Writer()
+	for range s.o.writes {
+		if s.o.pause > 0 {
+			s.p.Sleep(s.o.pause)
+		}
+		if s.o.deadline > 0 {
+			_ = s.c.SetWriteDeadline(time.Now().Add(s.o.deadline))
+		}
+		begin := w.World.Now()
+		x, b := p.Writing(s.o.size)
+		n, err := s.c.Write(b)
+		x.Written(w.World.Now(), n)
+		if err == nil && n < len(b) {
+			w.fail("%s: Write has taken %d of %d bytes without an error", s.x.name, n, len(b))
+		}
+		s.swallowed(begin, err)
+		if err != nil && !s.judge("Write", err) {
+			return
+		}
+	}
+}
+
+// iwarpLingers is how long a socket of the embedded device takes what comes when its connection was
+// reset (iwarp.Config). The peer reads of the reset behind what it has not read so far.
+const iwarpLingers = 5 * time.Second
+
+// swallowed judges a Write to a side that has closed: it learns of it soon.
+func (s *side) swallowed(begin time.Duration, err error) {
+	w, o := s.x.w, s.peer()
+	if !o.closed || s.x.excused() {
+		return
+	}
+	now := w.World.Now()
+	if took := now - max(begin, o.closedAt); took > 5*time.Second && s.o.deadline == 0 {
+		w.fail("%s: a Write returns %v after the peer has closed", s.x.name, took)
+	}
+	soon := time.Second
+	if w.World.Kind() == world.Embedded {
+		soon += iwarpLingers
+	}
+	if err == nil && begin > o.closedAt+soon {
+		if s.late++; s.late > 2 {
+			w.fail("%s: %d Writes succeed that have begun more than %v after the peer's Close at %v", s.x.name, s.late, soon, o.closedAt)
+		}
+	}
+}
+
+// read reads until there is no more.
+func (s *side) read() {
+	w, in := s.x.w, s.peer().out
+	b := make([]byte, s.o.buffer)
+	deadline := s.o.deadline
+	for turn := 0; ; turn++ {
+		if s.o.wait > 0 {
+			s.p.Sleep(s.o.wait)
+		}
+		if deadline > 0 {
+			_ = s.c.SetReadDeadline(time.Now().Add(deadline))
+		}
+		var err error
+		if s.o.writeTo && turn%2 == 0 {
+			_, err = s.c.WriteTo(&taker{s: s, left: s.o.buffer})
+			if err == nil {
+				err = io.EOF
+			} else if errors.Is(err, errTaken) {
+				err = nil
+			}
+		} else {
+			var n int
+			n, err = s.c.Read(b)
+			in.Read(w.World.Now(), b[:n])
+		}
+		if errors.Is(err, os.ErrDeadlineExceeded) { // a slow stream takes minutes
+			deadline = min(2*deadline, max(s.o.deadline, longestTry))
+		} else {
+			deadline = s.o.deadline
+		}
+		switch {
+		case errors.Is(err, io.EOF):
+			if !s.deaf {
+				in.EOF(w.World.Now())
+			}
+			return
+		case err != nil && !s.judge("Read", err):
+			return
+		}
+	}
+}
+
+// longestTry is up to how long Reads wait that are repeated because nothing comes.
+const longestTry = time.Second
+
+// errTaken is what a taker returns when it has enough.
+var errTaken = errors.New("enough")
+
+// taker is a Writer that takes so many bytes.
+type taker struct {
+	s    *side
+	left int
+}
+
+// Write implements io.Writer.
+func (t *taker) Write(b []byte) (int, error) {
+	n := min(len(b), t.left)
+	t.s.peer().out.Read(t.s.x.w.World.Now(), b[:n])
+	if t.left -= n; t.left == 0 {
+		return n, errTaken
+	}
+	return n, nil
+}
+
+// judge judges an error. Its result says that the caller should go on.
+func (s *side) judge(what string, err error) (again bool) {
+	w, o := s.x.w, s.peer()
+	// in whatever way: bytes may cross a Close
+	ended := s.x.excused() || s.closed || o.closed || s.deaf && s.shut || o.deaf && o.shut
+	fine := false
+	errno, numbered := errors.AsType[unix.Errno](err)
+	_, op := errors.AsType[*net.OpError](err)
+	switch {
+	case errors.Is(err, net.ErrClosed):
+		fine = s.closed
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		fine, again = s.o.deadline > 0, true
+	case errno == unix.EPIPE:
+		fine = ended || s.shut
+	case errno == unix.ECONNRESET:
+		fine, s.resetAt = ended, w.World.Now()
+	}
+	text := "no errno"
+	if numbered {
+		text = errno.Error()
+	}
+	w.World.Trace("%s: stream %d: %s: %s: %s", w.Name, s.x.n, sideNames[s.n], what, text)
+	if !fine || !op {
+		w.fail("%s: %s: %s: %v, and nothing has happened to it", s.x.name, sideNames[s.n], what, err)
+	}
+	return again
+}
