@@ -59,6 +59,15 @@ func (l *link) dismiss(ctx actor.Context) {
 	}
 }
 
+// withdraw forgets the request that waits if ctx's message is an event of its identifier: the
+// requesting peer has gone.
+func (l *link) withdraw(ctx actor.Context) {
+	if c := l.challenger; c != nil && c.id.Equal(ctx.Sender()) {
+		l.challenger = nil
+		ctx.Send(c.id, &rdma.DestroyID{}) // if it is ending already, this does nothing
+	}
+}
+
 // displace accepts the request that waits: the challenged peer has not answered, or its connection
 // has ended in another way.
 func (l *link) displace(ctx actor.Context) {

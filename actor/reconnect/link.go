@@ -52,6 +52,7 @@ func (l *link) Receive(ctx actor.Context) {
 		l.flush(ctx)
 	case *rdma.SendFailed, *rdma.Sent: // outbox knows
 	case *rdma.Closed:
+		l.withdraw(ctx)
 		l.gone(ctx, m)
 	case *rdma.ConnectRequest:
 		l.request(ctx, m)
@@ -60,6 +61,8 @@ func (l *link) Receive(ctx actor.Context) {
 			l.delivering = true
 			l.event(ctx, m)
 			l.delivered(ctx)
+		} else {
+			l.withdraw(ctx)
 		}
 	case *rdma.Close:
 		l.close(ctx, m.Timeout, false)

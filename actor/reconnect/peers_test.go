@@ -27,17 +27,18 @@ type node struct {
 	listener *actor.PID // owns it
 	link     *actor.PID
 	peers    *reconnect.Peers
+	cfg      rdma.IDConfig // its identifiers'
 }
 
 // listen has the node take requests.
 func (n *node) listen() {
 	n.peers = reconnect.NewPeers(reconnect.PeersConfig{Node: n.id, Incarnation: n.inc})
-	peers, rt := n.peers, n.rt
+	peers, rt, cfg := n.peers, n.rt, n.cfg
 	n.diary = newDiary(n.w, n.rt)
 	n.listener = n.w.System().Root.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {
 		switch ctx.Message().(type) {
 		case *actor.Started:
-			ctx.Send(rt.CreateID(ctx.Self(), peers.Listener(rdma.IDConfig{})), &rdma.Serve{Addr: ":7471"})
+			ctx.Send(rt.CreateID(ctx.Self(), peers.Listener(cfg)), &rdma.Serve{Addr: ":7471"})
 		case *rdma.ConnectRequest:
 			ctx.Respond(&rdma.Reject{})
 		}
@@ -47,7 +48,7 @@ func (n *node) listen() {
 
 func (n *node) dial() {
 	n.link = reconnect.Spawn(n.rt, n.diary.pid, reconnect.Config{
-		Dial: rdma.Dial{Addr: n.at, PrivateData: []byte("hi")}, Peers: n.peers, Peer: n.peer, Rand: rand.New(rand.NewPCG(n.id, n.inc)),
+		Dial: rdma.Dial{Addr: n.at, PrivateData: []byte("hi")}, ID: n.cfg, Peers: n.peers, Peer: n.peer, Rand: rand.New(rand.NewPCG(n.id, n.inc)),
 	})
 }
 

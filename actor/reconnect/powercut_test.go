@@ -111,6 +111,7 @@ type knocker struct {
 	w        *actortest.World
 	rt       *rdma.Runtime
 	pid      *actor.PID
+	cfg      rdma.IDConfig
 	began    map[string]time.Time
 	rejected int
 	waited   int // of those, for longer than an answer takes
@@ -118,7 +119,7 @@ type knocker struct {
 }
 
 func (k *knocker) knock(node, incarnation uint64) {
-	id := k.rt.CreateID(k.pid, rdma.IDConfig{})
+	id := k.rt.CreateID(k.pid, k.cfg)
 	k.began[id.Id] = time.Now()
 	k.w.System().Root.RequestWithCustomSender(id, &rdma.Dial{Addr: "10.0.0.1:7471", PrivateData: request(node, incarnation, 1)}, k.pid)
 	k.w.Wait()
@@ -170,4 +171,44 @@ func TestReasonOfAKnock(t *testing.T) {
 		})
 		one(t, w, a, b)
 	})
+}
+
+// A process that claims to be a node whose machine has lost its power knocks, and has gone before
+// the old connection is given up. The peer does not wait for it, and dials the node again.
+func TestKnockAndGo(t *testing.T) {
+	for _, secured := range []bool{false, true} {
+		t.Run(fmt.Sprint("secured ", secured), func(t *testing.T) {
+			actortest.Run(t, actortest.Config{}, func(w *actortest.World) {
+				a, b := pair(w, true)
+				var cfg rdma.IDConfig
+				if secured {
+					keys := new(rdma.Keyring)
+					if err := errors.Join(keys.Use(credential(1)), keys.Accept(credential(1))); err != nil {
+						t.Fatal(err)
+					}
+					cfg = withKeys(keys)
+				}
+				a.cfg, b.cfg = cfg, cfg
+				a.listen()
+				b.listen()
+				a.dial()
+				b.dial()
+				w.Advance(10 * time.Second)
+				one(t, w, a, b)
+				downs := len(a.diary.downs)
+				powerCut(w)
+				k := &knocker{w: w, rt: w.Host("mem2", "10.0.0.3"), cfg: cfg, began: make(map[string]time.Time)}
+				k.pid = w.System().Root.Spawn(actor.PropsFromFunc(k.receive, k.rt.OnLoop()))
+				k.knock(b.id, 2)
+				w.Advance(time.Second)
+				_ = w.System().Root.StopFuture(k.pid).Wait() // its identifier ends
+				w.Advance(challengeTime + time.Minute)
+				a.diary.read(w, func() {
+					if n := len(a.diary.downs) - downs; n < 3 {
+						t.Errorf("%d generations have ended, want that of the old connection and those of more attempts: %+v", n, reconnect.Links(a.rt))
+					}
+				})
+			})
+		})
+	}
 }
