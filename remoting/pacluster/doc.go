@@ -40,7 +40,8 @@
 //   - A removed member is notified, stops its grains and shuts itself down: see Member.Expelled. Of two
 //     sides that have removed each other, because the network was cut, the smaller one leaves, and of
 //     equal ones the side without the smallest name. If only some members cannot reach each other,
-//     they learn by gossip through the others that they have removed each other.
+//     they learn by gossip through the others that they have removed each other. Gossip about a member
+//     that answers does not count: any other member may have made it up.
 //   - With Config.Contact, a member that does not reach the provider's server stops its grains within
 //     Config.TTL, unless all other members answer. It publishes Suspended, and Resumed if it is still
 //     a member when the server or all members answer again.

@@ -100,6 +100,9 @@ func (m *Member) refused(peer remoting.Peer, err error) {
 	}
 	m.governor.observe(func(r *rules, now time.Duration) {
 		by := cmp.Or(peer.Member, r.idAt(peer.Name)) // "": its goodbye arrived before its hello
+		if !r.isAt(by, peer.Name) {
+			return // a node may claim to be any member
+		}
 		r.memberClaimed(now, claim{by: by, name: peer.Name, side: s, direct: true, excluded: true})
 	})
 }

@@ -304,6 +304,8 @@ func (r *rules) judgeClaims(now time.Duration) *claim {
 			continue
 		case !c.direct && now-c.heard >= settleFor: // it may have ended
 			continue
+		case !c.direct && known != nil && known.answered >= c.since && now-known.answered < overheardFor:
+			continue // others pass its list on, and it does not refuse this member
 		case !c.excluded || r.knowsBetter(now, known, departed) || !c.side.settled || now-r.changed < settleFor:
 			continue
 		}
@@ -415,6 +417,12 @@ func (r *rules) idAt(addr string) (id string) {
 		}
 	}
 	return id
+}
+
+// isAt reports whether a member, which may have departed, is at an address.
+func (r *rules) isAt(id, addr string) bool {
+	s := cmp.Or(r.members[plainID(id)], r.find(plainID(id)))
+	return s != nil && s.member.Address() == addr
 }
 
 // find returns a departed member; nil: none.

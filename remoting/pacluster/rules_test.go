@@ -321,9 +321,10 @@ func TestRulesClaims(t *testing.T) {
 	}
 	const second = time.Second
 	for name, tt := range map[string]struct {
-		claim  func(now time.Duration) *claim
-		leaves time.Duration // 0: it stays
-		knows  string        // in the end
+		claim   func(now time.Duration) *claim
+		answers bool          // b1 still answers
+		leaves  time.Duration // 0: it stays
+		knows   string        // in the end
 	}{
 		"settled and of all others": {
 			claim:  func(time.Duration) *claim { return new(told("b1", 3, true)) },
@@ -360,6 +361,15 @@ func TestRulesClaims(t *testing.T) {
 			},
 			knows: "a1 b1 c1 d1",
 		},
+		"by gossip, which is forged, of a member that answers": {
+			claim: func(now time.Duration) *claim {
+				if now < second {
+					return new(gossip("b1", now, "a1", "b1", "c1", "d1"))
+				}
+				return new(gossip("b1", now, "a1", "b1", "d1", "e1", "f1", "g1"))
+			},
+			answers: true, knows: "a1 b1 c1 d1",
+		},
 		"by gossip of the time before a goodbye": {
 			claim: func(now time.Duration) *claim {
 				if now == 0 {
@@ -387,8 +397,8 @@ func TestRulesClaims(t *testing.T) {
 					r.memberClaimed(since+now, *c)
 				}
 				d := r.decide(since + now)
-				for _, m := range d.ask { // b1 refuses this member
-					r.memberAnswered(since+now, m.Id, plainID(m.Id) != "b1")
+				for _, m := range d.ask {
+					r.memberAnswered(since+now, m.Id, tt.answers || plainID(m.Id) != "b1")
 				}
 				if d.leave != nil {
 					left = now
