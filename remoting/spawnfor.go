@@ -110,8 +110,13 @@ func (in *receiving) spawned(m *spawned) {
 	if m.answer.Code == frame.SpawnedOK {
 		if proc, ok := in.host.sys.ProcessRegistry.GetLocal(m.answer.Target); ok {
 			in.p.mu.Lock()
-			in.p.grants.Add(m.answer.Target, proc, Reach.bit()|Watch.bit()|Stop.bit())
+			ok = in.p.grants.Add(m.answer.Target, proc, Reach.bit()|Watch.bit()|Stop.bit(), in.host.alive)
 			in.p.mu.Unlock()
+			if !ok {
+				in.host.sys.Root.Stop(actor.NewPID(in.host.name, m.answer.Target))
+				m.answer.Code, m.answer.Target = frame.SpawnedFailed, ""
+				m.answer.Reason = fmt.Sprintf("the actors that the peer may reach take %d MiB", tables.GrantBytes>>20)
+			}
 		}
 	}
 	in.p.putSystem(&m.answer, nil)

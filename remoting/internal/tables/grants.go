@@ -135,8 +135,14 @@ func (g *Grants) room(id string, alive func(id string) bool) bool {
 	return fits()
 }
 
-// Add grants something, besides what is granted already.
-func (g *Grants) Add(id string, p actor.Process, access Accesses) { g.add(id, p, access) }
+// Add grants access to an actor in addition to its grants. It returns false if there is no room.
+func (g *Grants) Add(id string, p actor.Process, access Accesses, alive func(id string) bool) (ok bool) {
+	if _, has := g.of[id]; !has && !g.room(id, alive) {
+		return false
+	}
+	g.add(id, p, access)
+	return true
+}
 
 func (g *Grants) add(id string, p actor.Process, access Accesses) grant {
 	if was, ok := g.of[id]; ok && was.to.is(p) {

@@ -119,7 +119,7 @@ func TestGrantsAreOfOneProcess(t *testing.T) {
 	was, is := actor.NewActorProcess(nil), actor.NewActorProcess(nil)
 	alive := func(string) bool { return true }
 	g.Sent("a", was, 1, alive)
-	g.Add("a", was, 2)
+	g.Add("a", was, 2, alive)
 	if !g.Has("a", was, 1) || !g.Has("a", was, 2) || g.Has("a", was, 4) {
 		t.Error("what was granted last is not all that was")
 	}
