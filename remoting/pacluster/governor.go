@@ -103,7 +103,7 @@ func (g *governor) apply(c *cluster.Cluster) bool {
 		g.m.suspend(d.suspended, g.silent())
 	}
 	g.m.logMissing(d.missing, before)
-	c.MemberList.UpdateClusterTopology(d.members)
+	g.m.contain(func() { c.MemberList.UpdateClusterTopology(d.members) })
 	return true
 }
 

@@ -61,11 +61,11 @@ func (m *Member) suspend(begins bool, silent []string) {
 	if begins {
 		m.stopGrains()
 		m.sys.Logger().Warn("pacluster: no contact to the provider's server and to members: grains are stopped", "silent", silent)
-		m.sys.EventStream.Publish(&Suspended{Silent: silent})
+		m.contain(func() { m.sys.EventStream.Publish(&Suspended{Silent: silent}) })
 		return
 	}
 	m.sys.Logger().Info("pacluster: grains may be here again")
-	m.sys.EventStream.Publish(&Resumed{})
+	m.contain(func() { m.sys.EventStream.Publish(&Resumed{}) })
 }
 
 // expelBy ends the membership.
@@ -74,7 +74,6 @@ func (m *Member) expelBy(c *claim, here int) {
 		"by", c.name, "members", c.side.size, "here", here, "direct", c.direct)
 	close(m.expelled)
 	m.stopGrains()
-	m.sys.EventStream.Publish(&Expelled{By: c.name, Members: c.side.size})
 	go func() {
 		ctx, cancel := context.WithTimeout(context.Background(), expelledFor)
 		defer cancel()
@@ -82,6 +81,23 @@ func (m *Member) expelBy(c *claim, here int) {
 			m.sys.Logger().Warn("pacluster: leaving after the expulsion", "err", err)
 		}
 	}()
+	m.contain(func() { m.sys.EventStream.Publish(&Expelled{By: c.name, Members: c.side.size}) })
+}
+
+// contain calls publish, in which subscribers run. It returns also if one of them panics, which is
+// logged, or calls runtime.Goexit.
+func (m *Member) contain(publish func()) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		defer func() {
+			if p := recover(); p != nil {
+				m.sys.Logger().Error("pacluster: a subscriber has panicked", "panic", p)
+			}
+		}()
+		publish()
+	}()
+	<-done
 }
 
 // expelledFor is how long an expelled member may take to leave.
