@@ -159,7 +159,7 @@ func (l *loop) askHandler(in *incoming) (o owner, ok bool) {
 // that is spawned for it. nil: it was rejected.
 func (l *loop) take(in *incoming) *ident {
 	closing := l.rt.closing.Load()
-	tooMany, noRoom := !l.requests.May(in.r.Listener, l.rt.cfg.Limits.PendingRequests), l.noRoom(in)
+	tooMany, noRoom := !l.requests.MayLocal(in.r.Listener, l.rt.cfg.Limits.PendingRequests), l.noRoom(in)
 	crowded := false
 	if !closing && !tooMany && !noRoom {
 		if crowded = in.cfg.secured() && !l.crowd(in); !crowded {

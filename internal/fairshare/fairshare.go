@@ -1,6 +1,6 @@
 // Package fairshare shares places among the addresses, or other keys, that want them, so that one of
-// these cannot have them all. One may have as many places as are left for all others. A sixteenth
-// is for those that have none. An address is an IPv4 address, or an IPv6 network of 64 bits,
+// these cannot have them all. One may have as many places as are left for all others. A sixteenth,
+// and at least one place, is for those that have none. An address is an IPv4 address, or an IPv6 network of 64 bits,
 // because one host may have all addresses of that. On a link (fe80::/10), where a network has many
 // hosts, each IPv6 address counts by itself.
 package fairshare
@@ -29,10 +29,16 @@ func Network(a netip.Addr) netip.Addr {
 }
 
 // May reports whether a key may have one more, with most for all.
-func (s *Shares[K]) May(k K, most int) bool {
+func (s *Shares[K]) May(k K, most int) bool { return s.may(k, most, max(most/kept, 1)) }
+
+// MayLocal is May for keys that are no peers, such as a program's listeners. Of fewer than 16
+// places none is for those that have none.
+func (s *Shares[K]) MayLocal(k K, most int) bool { return s.may(k, most, most/kept) }
+
+func (s *Shares[K]) may(k K, most, kept int) bool {
 	has, left := s.of[k], most-s.all
 	if has > 0 {
-		left -= most / kept
+		left -= kept
 	}
 	return left > 0 && has <= left
 }

@@ -33,6 +33,23 @@ func TestMay(t *testing.T) {
 	}
 }
 
+// However few the places are, one is for an address that has none, if there are two.
+func TestFewPlaces(t *testing.T) {
+	for most := 2; most <= 16; most++ {
+		var p Places
+		if n := fill(&p, "10.0.0.1", most); n == 0 || n == most {
+			t.Errorf("the first address has %d of %d places", n, most)
+		}
+		if fill(&p, "10.0.0.2", most) == 0 {
+			t.Errorf("the second address has none of %d places", most)
+		}
+	}
+	var p Places
+	if fill(&p, "10.0.0.1", 1) != 1 {
+		t.Error("the only place is not given")
+	}
+}
+
 // Addresses of one network, and one address however it is written, share their places.
 func TestNetworks(t *testing.T) {
 	for _, same := range [][2]string{{"2001:db8::1", "2001:db8::2:3:4:5"}, {"::ffff:10.0.0.1", "10.0.0.1"}} {
