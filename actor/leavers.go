@@ -5,6 +5,8 @@ import (
 	"slices"
 
 	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/rdmactor/rdmactor/actor/internal/usercode"
 )
 
 // leavers are the actors of a loop that end when the runtime does (Local.OnShutdown). Loop
@@ -23,8 +25,8 @@ type leaver struct {
 // OnShutdown has msg sent to the actor when the runtime's Shutdown begins, or soon if it has begun.
 // It is for an actor that may have no identifier at that moment, whose Closed would report it. The
 // actor then ends, and calls left behind everything that it sends for its end: Shutdown waits for
-// that, until its context ends. left may be called at any time, and more than once. Without a loop
-// OnShutdown does nothing.
+// that, until its context ends, but not for an actor that has ended before. left may be called at
+// any time, and more than once. Without a loop OnShutdown does nothing.
 func (l Local) OnShutdown(msg any) (left func()) {
 	if l.l == nil {
 		return func() {}
@@ -46,10 +48,16 @@ func (l Local) OnShutdown(msg any) (left func()) {
 	}
 }
 
-// shutDown notifies the actors.
-func (l *leavers) shutDown(root *actor.RootContext) {
-	l.begun = true
-	for _, n := range slices.Sorted(maps.Keys(l.waiting)) {
-		root.Send(l.waiting[n].pid, l.waiting[n].msg)
-	}
+// notifyLeavers notifies the actors, and forgets those that have ended without calling left.
+func (l *loop) notifyLeavers() {
+	of := &l.leavers
+	of.begun = true
+	usercode.Each(slices.Sorted(maps.Keys(of.waiting)), func(n uint64) {
+		who := of.waiting[n]
+		if _, alive := l.rt.sys.ProcessRegistry.GetLocal(who.pid.Id); !alive {
+			delete(of.waiting, n)
+			return
+		}
+		l.callUser("message to", who.pid.Id, func() { l.rt.sys.Root.Send(who.pid, who.msg) })
+	})
 }

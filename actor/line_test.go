@@ -91,6 +91,33 @@ func TestLineAfterTheEnd(t *testing.T) {
 	})
 }
 
+// What is called with the answer to a challenge may fail. It costs no other connection its answer.
+func TestChallengeWhoseCallbackFails(t *testing.T) {
+	onFlavors(t, func(w *world) {
+		a := w.connect()
+		b := w.connectTo(a.server)
+		answers := 0
+		challenge := func() {
+			w.onLoop(w.rt, func(l *loop) {
+				for _, p := range []pair{a, b} {
+					if !(&Line{w.conn(l, p.c)}).Challenge(func() { answers++; panic("for the test") }) {
+						w.Error("not challenged")
+					}
+				}
+			})
+			time.Sleep(ChallengeTime)
+			settle()
+		}
+		challenge()
+		challenge()
+		w.onLoop(w.rt, func(*loop) {
+			if answers != 4 {
+				w.Errorf("%d answers, want 4", answers)
+			}
+		})
+	})
+}
+
 // A peer that is challenged answers, whatever the keepalive, or its connection ends: also if it
 // was heard a moment before. One challenge at a time is under way.
 func TestChallenge(t *testing.T) {

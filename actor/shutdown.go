@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync/atomic"
 
+	"github.com/rdmactor/rdmactor/actor/internal/usercode"
 	"github.com/rdmactor/rdmactor/cmid"
 	"github.com/rdmactor/rdmactor/eventloop"
 )
@@ -84,7 +85,10 @@ func (rt *Runtime) grace(ctx context.Context) (context.Context, context.CancelFu
 
 // shutDown closes everything on a loop, and closes empty when nothing is left.
 func (l *loop) shutDown(empty chan struct{}) {
-	l.leavers.shutDown(l.rt.sys.Root)
+	usercode.Steps(l.notifyLeavers, func() { l.closeAll(empty) })
+}
+
+func (l *loop) closeAll(empty chan struct{}) {
 	if l.empty() {
 		close(empty)
 		return

@@ -111,7 +111,7 @@ func (c *Conn) vouch() {
 	if answered := c.Beat.answered; answered != nil {
 		c.unwatch()
 		c.l.watch(c)
-		answered()
+		_ = c.l.el.Post(answered) // may panic, and other connections are looked at after this one
 	}
 }
 
