@@ -1,8 +1,8 @@
-// Package fairshare shares places among the addresses, or other keys, that want them, so that one of
-// these cannot have them all. One may have as many places as are left for all others. A sixteenth,
-// and at least one place, is for those that have none. An address is an IPv4 address, or an IPv6 network of 64 bits,
-// because one host may have all addresses of that. On a link (fe80::/10), where a network has many
-// hosts, each IPv6 address counts by itself.
+// Package fairshare shares places among the addresses, or other keys, that want them, so that one
+// of these cannot have them all. One may have as many places as are left for all others. A
+// sixteenth, and at least one place, is for those that have none. An address is an IPv4 address,
+// or an IPv6 network of 64 bits, because one host may have all addresses of that. On a link
+// (fe80::/10), where a network has many hosts, each IPv6 address counts by itself.
 package fairshare
 
 import "net/netip"
