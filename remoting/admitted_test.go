@@ -171,8 +171,13 @@ func TestHostileMember(t *testing.T) {
 		name string
 		do   func(s *stranger)
 	}{
-		{"tokens", b.tokens}, {"lanes", b.lanes}, {"huge names", b.hugeNames}, {"system messages", b.systemMessages},
-		{"half a frame", b.halfFrame}, {"never reads", b.neverReads}, {"again and again", b.againAndAgain},
+		{"tokens", b.tokens},
+		{"lanes", b.lanes},
+		{"huge names", b.hugeNames},
+		{"system messages", b.systemMessages},
+		{"half a frame", b.halfFrame},
+		{"never reads", b.neverReads},
+		{"again and again", b.againAndAgain},
 	} {
 		t.Run(attack.name, func(t *testing.T) {
 			b.t = t
@@ -213,7 +218,7 @@ func (b *besieged) tokens(s *stranger) {
 	got := make(chan bool, 1)
 	b.other.spawn("sees", func(ctx actor.Context) {
 		if _, ok := ctx.Message().(*wrapperspb.StringValue); ok {
-			seen = *ctx.Sender() //nolint:govet // a PID as it was
+			seen = *ctx.Sender() // a PID as it was
 			got <- true
 		}
 	})

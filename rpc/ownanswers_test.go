@@ -214,7 +214,7 @@ func (p *tried) wrong(number uint32, reply []byte, err error) string {
 		want = p.fails(number)
 	}
 	switch expected := append([]byte("> "), answerTo(requestOf(number))...); {
-	case want == nil && err != nil, want != nil && !errors.Is(err, want) && !(want == context.DeadlineExceeded && errors.Is(err, ErrDeadline)):
+	case want == nil && err != nil, want != nil && !errors.Is(err, want) && (!errors.Is(want, context.DeadlineExceeded) || !errors.Is(err, ErrDeadline)):
 		return fmt.Sprintf("the error is %v, want %v", err, want)
 	case want == nil && !bytes.Equal(reply, expected):
 		return fmt.Sprintf("the answer is %d bytes, %.20q, want %d, %.20q", len(reply), reply, len(expected), expected)

@@ -11,8 +11,8 @@ import (
 	"github.com/rdmactor/rdmactor/remoting"
 )
 
-// A goodbye is a claim of the member at the address of the node that has sent it, whatever member that
-// node claims to be.
+// A goodbye is a claim of the member at the address of the node that has sent it, whatever member
+// that node claims to be.
 func TestClaimOfAnother(t *testing.T) {
 	for claimed, want := range map[string]string{"a1": "", "b1": "b1", "": "b1", "x1": ""} {
 		m := &Member{sys: actor.NewActorSystem()}

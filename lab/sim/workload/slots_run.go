@@ -28,13 +28,13 @@ type slotsConn struct {
 
 // slotsSide is one end of it.
 type slotsSide struct {
-	x              *slotsConn
-	n              int
-	o              *slotsSideOp
-	p              *world.Process
-	c              *slots.Conn
-	out            *oracle.Pipe // what it sends
-	sent, received bool         // all of it was
+	x    *slotsConn
+	n    int
+	o    *slotsSideOp
+	p    *world.Process
+	c    *slots.Conn
+	out  *oracle.Pipe // what it sends
+	sent bool         // all of it
 }
 
 func (x *slotsConn) opened() bool { return x.sides[0].c != nil && x.sides[1].c != nil }
@@ -268,7 +268,7 @@ func (s *slotsSide) receive() {
 			kept = nil
 		}
 		r, err := s.c.Receive(context.Background())
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			in.EOF(w.World.Now())
 			return
 		}
