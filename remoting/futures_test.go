@@ -50,6 +50,8 @@ func TestTimedOutFuturesDoNotWait(t *testing.T) {
 	}
 	eventually(t, "they are counted", func() bool { return a.info(b).Futures == 1 })
 	a.sys.Root.Stop(waits.PID())
+	b.spawn("echo", echo)
+	allowed(t, a, b.pid("echo")) // after all others: b shuts down first, and has received them then
 }
 
 // A node that was not asked cannot answer: it can name no future. One to which a request was
