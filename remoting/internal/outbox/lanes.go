@@ -1,29 +1,29 @@
 package outbox
 
+import "container/list"
+
 // lanes are the targets' own lanes. Peers name targets, so nothing that is done for each message
 // looks at all of them.
 type lanes struct {
 	of      map[string]*own // by target
-	first   *own            // oldest
-	last    *own
-	names   int    // the bytes of the targets' names
-	filled  int    // lanes with packets
-	open    int    // lanes that may be taken from
-	blocked []*own // lanes for which senders wait
+	order   list.List       // of *own, the oldest first
+	names   int             // the bytes of the targets' names
+	filled  int             // lanes with packets
+	open    int             // lanes that may be taken from
+	blocked []*own          // lanes for which senders wait
 }
 
 // own is the lane of one target.
 type own struct {
 	Lane
-	target     string
-	prev, next *own
-	removed    bool
-	after      uint64 // packets of the common lane with a number up to this one go first
-	metered    bool
-	allowance  int  // bytes that may be taken while it is metered
-	ready      bool // the lane is in Queue.ready
-	filled     bool // counted in lanes.filled
-	open       bool // counted in lanes.open
+	target    string
+	place     *list.Element // nil: the lane was removed
+	after     uint64        // packets of the common lane with a number up to this one go first
+	metered   bool
+	allowance int  // bytes that may be taken while it is metered
+	ready     bool // the lane is in Queue.ready
+	filled    bool // counted in lanes.filled
+	open      bool // counted in lanes.open
 }
 
 // may reports whether a lane may be taken from, as far as its target is concerned.
@@ -34,16 +34,11 @@ func (l *lanes) add(target string, limit int, after uint64) *own {
 	if len(l.of) >= ownMost || l.names+len(target) > ownBytes {
 		return nil
 	}
-	o := &own{Lane: MakeLane(limit), target: target, after: after, prev: l.last}
+	o := &own{Lane: MakeLane(limit), target: target, after: after}
 	if l.of == nil {
 		l.of = make(map[string]*own)
 	}
-	if l.of[target] = o; l.last == nil {
-		l.first = o
-	} else {
-		l.last.next = o
-	}
-	l.last = o
+	l.of[target], o.place = o, l.order.PushBack(o)
 	l.names += len(target)
 	return o
 }
@@ -52,17 +47,8 @@ func (l *lanes) add(target string, limit int, after uint64) *own {
 func (l *lanes) remove(o *own) {
 	delete(l.of, o.target)
 	l.names -= len(o.target)
-	if o.prev == nil {
-		l.first = o.next
-	} else {
-		o.prev.next = o.next
-	}
-	if o.next == nil {
-		l.last = o.prev
-	} else {
-		o.next.prev = o.prev
-	}
-	o.removed = true
+	l.order.Remove(o.place)
+	o.place = nil
 }
 
 // count counts a lane that has changed.
@@ -85,11 +71,11 @@ func change(was *bool, is bool) int {
 
 // all yields the lanes, oldest first. The loop may remove the one that it has.
 func (l *lanes) all(yield func(*own) bool) {
-	for o := l.first; o != nil; {
-		next := o.next
-		if !yield(o) {
+	for at := l.order.Front(); at != nil; {
+		next := at.Next()
+		if !yield(at.Value.(*own)) {
 			return
 		}
-		o = next
+		at = next
 	}
 }

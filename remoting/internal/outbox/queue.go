@@ -150,7 +150,7 @@ func (q *Queue) separate(target string) *own {
 
 // tidy removes a target's lane that is not needed.
 func (q *Queue) tidy(o *own) {
-	if o != nil && !o.removed && !o.metered && o.bytes == 0 && o.reserved == 0 && o.Waiters() == 0 {
+	if o != nil && o.place != nil && !o.metered && o.bytes == 0 && o.reserved == 0 && o.Waiters() == 0 {
 		q.own.remove(o)
 	}
 }
