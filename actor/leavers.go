@@ -1,6 +1,7 @@
 package actor
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 
@@ -14,36 +15,37 @@ import (
 type leavers struct {
 	begun   bool // Shutdown has begun
 	last    uint64
-	waiting map[uint64]leaver // in the order of their numbers
+	waiting map[string]leaver // by the actors' ids
 }
 
 type leaver struct {
-	pid *actor.PID
-	msg any
+	number uint64 // the order in which they are notified
+	pid    *actor.PID
+	msg    any
 }
 
 // OnShutdown has msg sent to the actor when the runtime's Shutdown begins, or soon if it has begun.
 // It is for an actor that may have no identifier at that moment, whose Closed would report it. The
 // actor then ends, and calls left behind everything that it sends for its end: Shutdown waits for
 // that, until its context ends, but not for an actor that has ended before. left may be called at
-// any time, and more than once. Without a loop OnShutdown does nothing.
+// any time, and more than once. A later call of the same actor, after a restart, replaces the
+// earlier one. Without a loop OnShutdown does nothing.
 func (l Local) OnShutdown(msg any) (left func()) {
 	if l.l == nil {
 		return func() {}
 	}
 	loop, of := l.l, &l.l.leavers
-	of.last++
-	n := of.last
 	if of.begun {
 		loop.rt.sys.Root.Send(l.self, msg)
 		return func() {}
 	}
 	if of.waiting == nil {
-		of.waiting = make(map[uint64]leaver)
+		of.waiting = make(map[string]leaver)
 	}
-	of.waiting[n] = leaver{l.self, msg}
+	of.last++
+	of.waiting[l.self.Id] = leaver{of.last, l.self, msg}
 	return func() {
-		delete(of.waiting, n)
+		delete(of.waiting, l.self.Id)
 		loop.checkEmptied()
 	}
 }
@@ -52,10 +54,10 @@ func (l Local) OnShutdown(msg any) (left func()) {
 func (l *loop) notifyLeavers() {
 	of := &l.leavers
 	of.begun = true
-	usercode.Each(slices.Sorted(maps.Keys(of.waiting)), func(n uint64) {
-		who := of.waiting[n]
+	inOrder := slices.SortedFunc(maps.Values(of.waiting), func(a, b leaver) int { return cmp.Compare(a.number, b.number) })
+	usercode.Each(inOrder, func(who leaver) {
 		if _, alive := l.rt.sys.ProcessRegistry.GetLocal(who.pid.Id); !alive {
-			delete(of.waiting, n)
+			delete(of.waiting, who.pid.Id)
 			return
 		}
 		l.callUser("message to", who.pid.Id, func() { l.rt.sys.Root.Send(who.pid, who.msg) })

@@ -2,6 +2,7 @@ package actor
 
 import (
 	"testing"
+	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 )
@@ -47,4 +48,34 @@ func TestOnShutdownOfAnActorThatIsGone(t *testing.T) {
 			})
 		})
 	}
+}
+
+// An actor that calls OnShutdown again after a restart is notified once, and one call of left is
+// enough.
+func TestOnShutdownAfterARestart(t *testing.T) {
+	type end struct{}
+	onFlavors(t, func(w *world) {
+		started, notified := make(chan struct{}, 2), 0
+		var left func()
+		pid := w.sys.Root.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {
+			switch ctx.Message().(type) {
+			case *actor.Started:
+				left = LocalOf(ctx).OnShutdown(&end{})
+				started <- struct{}{}
+			case string:
+				panic("a bug of the user's")
+			case *end:
+				notified++
+				left()
+			}
+		}, w.rt.OnLoop()))
+		<-started
+		w.sys.Root.Send(pid, "restart")
+		<-started
+		began := time.Now()
+		w.shutDown()
+		if d := time.Since(began); d > 0 || notified != 1 {
+			w.Errorf("notified %d times, Shutdown took %v", notified, d)
+		}
+	})
 }
