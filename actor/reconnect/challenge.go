@@ -77,11 +77,11 @@ func (l *link) displace(ctx actor.Context) {
 	}
 }
 
-// unanswered adds to the error of a connection whose peer has not answered a challenge who takes
-// its place.
+// unanswered adds to the error of a connection whose peer has not answered a challenge which
+// process takes its place.
 func (l *link) unanswered(err error) error {
 	if c := l.challenger; c != nil && errors.Is(err, rdma.ErrPeerLost) {
-		return fmt.Errorf("%w (incarnation %d, from %v)", err, c.hello.incarnation, c.from)
+		return fmt.Errorf("%w; the process of incarnation %d at %v takes its place", err, c.hello.incarnation, c.from)
 	}
 	return err
 }

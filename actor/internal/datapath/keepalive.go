@@ -44,7 +44,8 @@ const unknown = math.MaxUint64
 // ChallengeTime is how long a peer has to answer a challenge.
 const ChallengeTime = 2 * time.Second
 
-// challenge is the keepalive of a connection whose peer is challenged: it begins with the probe.
+// challenge is the keepalive of a connection whose peer is challenged. It looks eight times in
+// ChallengeTime, which begins with the probe: Challenge skips the idle time.
 var challenge = Keepalive{ChallengeTime * looksIdle / 8, ChallengeTime + ChallengeTime*looksIdle/8}
 
 // watch begins the looks at c.
@@ -171,7 +172,7 @@ func (c *Conn) lookAfter() {
 	case b.quiet >= b.lookout.gone && c.Session.Goodbye():
 		c.up.BreakOff(nil) // it has gone, as it said
 	case b.quiet >= b.lookout.gone && b.answered != nil:
-		c.up.BreakOff(&LostError{fmt.Errorf("another process asks for its place, and it has not answered a challenge within %v: %w", ChallengeTime, unix.ETIMEDOUT)})
+		c.up.BreakOff(&LostError{fmt.Errorf("it has not answered a challenge within %v: %w", ChallengeTime, unix.ETIMEDOUT)})
 	case b.quiet >= b.lookout.gone:
 		silence := time.Duration(b.quiet) * b.lookout.every
 		c.up.BreakOff(&LostError{fmt.Errorf("nothing was heard from it for %v, nor an answer to a probe: %w", silence, unix.ETIMEDOUT)})
