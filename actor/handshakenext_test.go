@@ -14,7 +14,6 @@ import (
 // A handshake that gets nowhere at one address of a name leaves no goroutine behind, and does not
 // affect the one at the next address: some peers accept, and are silent or end then.
 func TestHandshakeGoesOnAtTheNextAddress(t *testing.T) {
-	hello := wire.Hello{Features: uint8(secure.FeatureTLS), Credits: 2, Eager: 4 * kib, MaxMessage: kib}.Put(nil)
 	for name, then := range map[string]func(p *probe, s *actor.PID){
 		"silent": func(*probe, *actor.PID) {},
 		"gone":   func(p *probe, s *actor.PID) { next[*Established](p); p.send(s, &DestroyID{}) },
@@ -26,13 +25,7 @@ func TestHandshakeGoesOnAtTheNextAddress(t *testing.T) {
 				stuck, server, client := w.farProbe(), w.farProbe(), w.probe()
 				listen(stuck, w.far, there+":7001", IDConfig{Raw: true})
 				w.listen(server, IDConfig{Security: k.server})
-				cl := *k.client
-				cl.TLS = cl.TLS.Clone()
-				cl.TLS.ServerName = there
-				id := w.rt.CreateID(client.pid, IDConfig{Security: &cl})
-				client.send(id, &Dial{Addr: "there:7471"})
-				_, s := next[*ConnectRequest](stuck)
-				stuck.send(s, &Accept{PrivateData: hello})
+				_, s := dialStuck(w, k, client, stuck)
 				then(stuck, s)
 				_, s = next[*ConnectRequest](server)
 				server.send(s, &Accept{})
@@ -51,7 +44,6 @@ func TestHandshakeGoesOnAtTheNextAddress(t *testing.T) {
 // the reset that the peer answers with, nor while the peer is silent. The same holds for a Dial
 // that has gone on to the next address.
 func TestCloseEndsADialInItsHandshake(t *testing.T) {
-	hello := wire.Hello{Features: uint8(secure.FeatureTLS), Credits: 2, Eager: 4 * kib, MaxMessage: kib}.Put(nil)
 	for _, nth := range []int{1, 2} {
 		for name, then := range map[string]func(p *probe, s *actor.PID){
 			"silent": func(*probe, *actor.PID) {},
@@ -65,13 +57,7 @@ func TestCloseEndsADialInItsHandshake(t *testing.T) {
 					stuck, server, client := w.farProbe(), w.farProbe(), w.probe()
 					listen(stuck, w.far, there+":7471", IDConfig{Raw: true})
 					listen(server, w.far, there+":7472", IDConfig{Security: k.server})
-					cl := *k.client
-					cl.TLS = cl.TLS.Clone()
-					cl.TLS.ServerName = there
-					id := w.rt.CreateID(client.pid, IDConfig{Security: &cl})
-					client.send(id, &Dial{Addr: "there:7471"})
-					_, s := next[*ConnectRequest](stuck)
-					stuck.send(s, &Accept{PrivateData: hello})
+					id, s := dialStuck(w, k, client, stuck)
 					settle()
 					client.send(id, &Close{Timeout: time.Hour})
 					then(stuck, s)
@@ -101,4 +87,17 @@ func TestAnswerOfADeadLetterWithoutTarget(t *testing.T) {
 		p.client.quiet()
 		p.server.quiet()
 	})
+}
+
+// dialStuck dials the name there, whose next address is stuck's. It accepts, and says no more.
+func dialStuck(w *world, k *certs, client, stuck *probe) (id, accepted *actor.PID) {
+	cl := *k.client
+	cl.TLS = cl.TLS.Clone()
+	cl.TLS.ServerName = there
+	id = w.rt.CreateID(client.pid, IDConfig{Security: &cl})
+	client.send(id, &Dial{Addr: "there:7471"})
+	_, accepted = next[*ConnectRequest](stuck)
+	hello := wire.Hello{Features: uint8(secure.FeatureTLS), Credits: 2, Eager: 4 * kib, MaxMessage: kib}.Put(nil)
+	stuck.send(accepted, &Accept{PrivateData: hello})
+	return id, accepted
 }
