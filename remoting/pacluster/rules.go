@@ -29,7 +29,8 @@ const (
 	overheardFor = 10 * time.Second
 	// claimFor is how long a claim lasts without being repeated.
 	claimFor = 15 * time.Second
-	// mostDeparted is how many removed members are remembered, the latest.
+	// mostDeparted is how many removed members are remembered: those that the provider lists, which
+	// would be taken for new ones otherwise, and the latest of the others.
 	mostDeparted = 64
 )
 
@@ -401,7 +402,10 @@ func (r *rules) remove(now time.Duration, id string) {
 	delete(r.listing, id)
 	s.since, r.changed = now, now
 	r.departed = append(r.departed, s)
-	r.departed = r.departed[max(0, len(r.departed)-mostDeparted):]
+	if len(r.departed) > mostDeparted {
+		oldest := slices.IndexFunc(r.departed, func(s *standing) bool { return s.missing })
+		r.departed = slices.Delete(r.departed, max(oldest, 0), max(oldest, 0)+1)
+	}
 }
 
 // idAt returns the id of the member at an address, also of one that has departed; "": none.

@@ -95,11 +95,7 @@ func (m *Member) leaveCluster() error {
 // within does something on a goroutine, which goes on in the background if it takes too long.
 func within(bound time.Duration, do func() error) error {
 	done := make(chan error, 1)
-	go func() {
-		err := errors.New("it has ended its goroutine")
-		defer func() { done <- err }()
-		err = guarded(do)
-	}()
+	go func() { done <- guarded(do) }()
 	late := time.NewTimer(bound)
 	defer late.Stop()
 	select {

@@ -173,7 +173,7 @@ func (m *Member) join(ctx context.Context, cfg Config) error {
 	config := cluster.Configure(cfg.Cluster, provider, lookup, m.shell.config(m.Node.Name(), cfg.Spawn), options...)
 	stock := config.ClusterContextProducer
 	config.ClusterContextProducer = func(c *cluster.Cluster) cluster.Context { return calls{stock(c), m.halted} }
-	err := errors.New("it has ended its goroutine")
+	var err error
 	go func() {
 		defer close(m.started)
 		err = guarded(func() error { m.startCluster(config); return nil })
@@ -193,7 +193,7 @@ const never = 1 << 62 * time.Nanosecond
 func (m *Member) startCluster(config *cluster.Config) {
 	m.Cluster = cluster.New(m.sys, config)
 	m.observer = m.sys.EventStream.Subscribe(m.observe)
-	// a name of its own
+	// SpawnNamed fails only if the name is in use.
 	m.present, _ = m.sys.Root.SpawnNamed(actor.PropsFromFunc(m.governor.receivePresence), presence(m.sys.ID))
 	if m.client {
 		m.Cluster.StartClient()
@@ -202,16 +202,24 @@ func (m *Member) startCluster(config *cluster.Config) {
 	}
 }
 
-// guarded makes an error of a panic.
-func guarded(do func() error) (err error) {
-	defer func() {
-		switch v := recover().(type) {
-		case nil:
-		case error:
-			err = v
-		default:
-			err = fmt.Errorf("%v", v)
-		}
+var errGoexit = errors.New("it has ended its goroutine")
+
+// guarded calls do on another goroutine, and makes errors of a panic and of runtime.Goexit.
+func guarded(do func() error) error {
+	done := make(chan error, 1)
+	go func() {
+		err := errGoexit
+		defer func() {
+			switch v := recover().(type) {
+			case nil:
+			case error:
+				err = v
+			default:
+				err = fmt.Errorf("%v", v)
+			}
+			done <- err
+		}()
+		err = do()
 	}()
-	return do()
+	return <-done
 }

@@ -26,7 +26,7 @@ func (m *Member) stopGrains() {
 		return
 	}
 	name := m.Node.Name()
-	// none is here
+	// in a topology without members, no grain belongs here
 	m.sys.Root.Send(actor.NewPID(name, disthash.PartitionActivatorActorName), &cluster.ClusterTopology{})
 	var grains []*actor.PID
 	for _, bucket := range m.sys.ProcessRegistry.LocalPIDs.LocalPIDs {
@@ -84,20 +84,12 @@ func (m *Member) expelBy(c *claim, here int) {
 	m.contain(func() { m.sys.EventStream.Publish(&Expelled{By: c.name, Members: c.side.size}) })
 }
 
-// contain calls publish, in which subscribers run. It returns also if one of them panics, which is
-// logged, or calls runtime.Goexit.
+// contain calls publish, in which subscribers run. It logs if one of them panics or calls
+// runtime.Goexit.
 func (m *Member) contain(publish func()) {
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		defer func() {
-			if p := recover(); p != nil {
-				m.sys.Logger().Error("pacluster: a subscriber has panicked", "panic", p)
-			}
-		}()
-		publish()
-	}()
-	<-done
+	if err := guarded(func() error { publish(); return nil }); err != nil {
+		m.sys.Logger().Error("pacluster: a subscriber has failed", "err", err)
+	}
 }
 
 // expelledFor is how long an expelled member may take to leave.
