@@ -40,7 +40,6 @@ type Plan struct {
 type pkg struct {
 	ImportPath, Dir                                   string
 	GoFiles, Deps, Imports, TestImports, XTestImports []string
-	Standard                                          bool
 }
 
 // mutator runs a Plan.
@@ -50,13 +49,12 @@ type mutator struct {
 	dependents []string
 	tmp        string
 	limit      time.Duration // of the tests of one defect
-	log        io.Writer
 }
 
 // Run plants the defects of a plan one after the other, writes each with its outcome to log, and
 // returns the survivors and the number of each outcome.
 func Run(ctx context.Context, p Plan, log io.Writer) (survivors []Site, count map[Outcome]int, err error) {
-	m := &mutator{Plan: p, log: log}
+	m := &mutator{Plan: p}
 	if m.tmp, err = os.MkdirTemp("", "mutate"); err != nil {
 		return nil, nil, err
 	}

@@ -1,0 +1,129 @@
+package workload
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/rdmactor/rdmactor/lab/sim/oracle"
+)
+
+// sample looks at what is bounded.
+func (me *remoteNode) sample() {
+	queue := max(me.w.cfg.Queue, me.w.cfg.MaxMessage)
+	if me.w.cfg.Queue == 0 {
+		queue = 8 << 20
+	}
+	for _, i := range me.node.Peers() {
+		limit := queue + max(queue/8, 64<<10)
+		me.w.bounds.Sample(me.w.World.Now(), "bytes that wait in "+me.name+" for "+i.Peer.Name, i.Waiting, limit)
+	}
+}
+
+// judge has the ledger say its last word when nothing is under way any more, or too late.
+func (w *remote) judge() {
+	since, calm := w.Calm()
+	now := w.World.Now()
+	if w.judged || !calm || slices.Contains(w.begun, false) {
+		return
+	}
+	late := now-since > w.Patience-20*time.Second
+	if !late && (now-w.active < 2*time.Second || !w.idle() || w.ledger.Open() != "") {
+		return
+	}
+	for _, n := range w.nodes {
+		if n == nil || n.leaving != nil {
+			return
+		}
+	}
+	w.ledger.End(now)
+	w.sure()
+	w.judged = true
+}
+
+// idle reports whether all nodes have done what they have begun, and nothing waits.
+func (w *remote) idle() bool {
+	for _, n := range w.nodes {
+		if n == nil || !n.idle() || n.asks() {
+			return false
+		}
+		for _, i := range n.node.Peers() {
+			if i.Waiting > 0 {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// sure checks that what nothing could prevent has happened.
+func (w *remote) sure() {
+	bytes := 0
+	for _, p := range w.posts {
+		bytes += p.op.size
+	}
+	if w.cfg.Queue != 0 || bytes > 8<<20 {
+		return // there may have been no room
+	}
+	for n := range uint64(len(w.posts)) {
+		p := w.posts[n]
+		if p == nil || p.op.how.odd() || !w.quiet(p.op.from, p.op.to) {
+			continue
+		}
+		if p.Fated() && w.Config.Limits.PendingRequests > 0 {
+			continue // the dial may have been refused
+		}
+		if p.Dead() && p.op.size > w.cfg.MaxMessage-1<<10 {
+			continue // with its names it may be too large
+		}
+		direct := !p.forwarded && p.answers == nil && p.op.target == loopA
+		answer := p.answers != nil && p.op.how == sendRequest && p.op.sender == loopA && !p.answers.forwarded
+		if (direct || answer) && !p.Received() {
+			w.fail("%v: %v was not received, and nothing has disturbed the two nodes", w.World.Now(), p)
+		}
+	}
+}
+
+// held lists what the node has for others at a quiet moment, when no future waits. Both sides know
+// the same watches.
+func (me *remoteNode) held() (all []oracle.Held) {
+	for _, i := range me.node.Peers() {
+		between := " of " + me.name + " with " + i.Peer.Name
+		all = append(all,
+			oracle.Held{What: "waiting bytes" + between, Count: i.Waiting},
+			oracle.Held{What: "futures" + between, Count: i.Futures},
+		)
+		if m := me.w.machine(i.Peer.Name); m >= 0 && me.w.nodes[m] != nil {
+			all = append(all, oracle.Held{What: "watches" + between, Count: i.Watching, Owed: me.w.nodes[m].watched(me.name)})
+		}
+	}
+	return all
+}
+
+// watched is how many watches of the node's actors another node has.
+func (me *remoteNode) watched(by string) int {
+	for _, i := range me.node.Peers() {
+		if i.Peer.Name == by {
+			return i.Watched
+		}
+	}
+	return 0
+}
+
+// nothingLeft looks for what a node has left that was shut down.
+func (me *remoteNode) nothingLeft(err error) {
+	if n := len(me.node.Peers()); n > 0 {
+		me.w.fail("%s has shut down (%v), and has %d peers", me.p.Name(), err, n)
+	}
+	var left []string
+	for _, names := range me.p.System().ProcessRegistry.LocalPIDs.LocalPIDs {
+		for _, name := range names.Keys() {
+			if strings.HasPrefix(name, "remoting$") && err == nil {
+				left = append(left, name)
+			}
+		}
+	}
+	if slices.Sort(left); len(left) > 0 {
+		me.w.fail("%s has shut down, and has left %q", me.p.Name(), left)
+	}
+}
