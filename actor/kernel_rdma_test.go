@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -20,6 +19,7 @@ import (
 	"github.com/rdmactor/rdmactor/cmid"
 	"github.com/rdmactor/rdmactor/cmid/ucm"
 	"github.com/rdmactor/rdmactor/eventloop"
+	"github.com/rdmactor/rdmactor/internal/leak"
 )
 
 // These tests run where the kernel has RDMA devices: see lab/vm.
@@ -46,31 +46,13 @@ func openKernel(tb testing.TB, sys *actor.ActorSystem, cfg ...Config) *Runtime {
 // shut down.
 func leavesNothing(tb testing.TB) {
 	tb.Helper()
-	device, fds := env(tb, "RDMA_DEVICE"), openFiles(tb)
+	device := env(tb, "RDMA_DEVICE")
+	leak.Files(tb)
 	tb.Cleanup(func() {
 		if now := resources(tb, device); now != "" {
 			tb.Errorf("the kernel still holds\n%s", now)
 		}
-		if now := openFiles(tb); !slices.Equal(now, fds) {
-			tb.Errorf("after the test these files are open: %v, and before %v", now, fds)
-		}
 	})
-}
-
-// openFiles is what the process has open.
-func openFiles(tb testing.TB) (files []string) {
-	tb.Helper()
-	all, err := os.ReadDir("/proc/self/fd")
-	if err != nil {
-		tb.Fatal(err)
-	}
-	for _, f := range all {
-		// else it was the directory
-		if to, err := os.Readlink("/proc/self/fd/" + f.Name()); err == nil {
-			files = append(files, f.Name()+": "+to)
-		}
-	}
-	return files
 }
 
 // resources is what rdma(8) says this process has of a device. The kernel gives some of it back a

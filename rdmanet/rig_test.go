@@ -5,7 +5,6 @@ import (
 	"errors"
 	"log/slog"
 	"net"
-	"os"
 	"sync"
 	"testing"
 	"time"
@@ -13,6 +12,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	rdma "github.com/rdmactor/rdmactor/actor"
+	"github.com/rdmactor/rdmactor/internal/leak"
 	"github.com/rdmactor/rdmactor/iwarp"
 )
 
@@ -57,23 +57,8 @@ func closesFiles(tb testing.TB) {
 	if _, already := watched.LoadOrStore(tb, true); already {
 		return
 	}
-	before := openFiles(tb)
-	tb.Cleanup(func() {
-		watched.Delete(tb)
-		if now := openFiles(tb); now > before {
-			tb.Errorf("%d files are open, and %d were before", now, before)
-		}
-	})
-}
-
-// openFiles counts what the process has open.
-func openFiles(tb testing.TB) int {
-	tb.Helper()
-	all, err := os.ReadDir("/proc/self/fd")
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return len(all)
+	leak.Files(tb)
+	tb.Cleanup(func() { watched.Delete(tb) })
 }
 
 // is fails the test unless err is a *net.OpError in which errors.Is finds target.

@@ -21,6 +21,7 @@ import (
 
 	"github.com/rdmactor/rdmactor/cmid"
 	"github.com/rdmactor/rdmactor/cmid/ucm"
+	"github.com/rdmactor/rdmactor/internal/leak"
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
@@ -437,12 +438,10 @@ func say(words ...any) { fmt.Println(append([]any{"fault:"}, words...)...) }
 // process.
 func leavesNothing(t *testing.T) {
 	t.Helper()
-	fds, goroutines, kernel := openFiles(t), runtime.NumGoroutine(), kernelHas(t)
+	leak.Files(t)
+	goroutines, kernel := runtime.NumGoroutine(), kernelHas(t)
 	t.Cleanup(func() {
 		wantKernelHas(t, kernel)
-		if now := openFiles(t); !slices.Equal(now, fds) {
-			t.Errorf("after the test these files are open: %v, and before %v", now, fds)
-		}
 		for deadline := time.Now().Add(faultPatience); runtime.NumGoroutine() > goroutines; time.Sleep(10 * time.Millisecond) {
 			if time.Now().After(deadline) {
 				stacks := make([]byte, 1<<16)
@@ -451,22 +450,6 @@ func leavesNothing(t *testing.T) {
 			}
 		}
 	})
-}
-
-// openFiles is what the process has open.
-func openFiles(t *testing.T) (files []string) {
-	t.Helper()
-	all, err := os.ReadDir("/proc/self/fd")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, f := range all {
-		// else it was the directory
-		if to, err := os.Readlink("/proc/self/fd/" + f.Name()); err == nil {
-			files = append(files, f.Name()+": "+to)
-		}
-	}
-	return files
 }
 
 // kernelHas is how many of each kind of thing the kernel has of the device. rdma(8) lists of many

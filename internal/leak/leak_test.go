@@ -2,7 +2,9 @@ package leak
 
 import (
 	"log/slog"
+	"os"
 	"testing"
+	"testing/synctest"
 
 	"github.com/asynkron/protoactor-go/actor"
 	"go.uber.org/goleak"
@@ -22,3 +24,33 @@ func TestDeadLetter(t *testing.T) {
 	}
 	sys.Shutdown()
 }
+
+// A file that a test leaves open fails it, and one that it closes does not.
+func TestFiles(t *testing.T) {
+	for name, left := range map[string]bool{"closed": false, "left open": true} {
+		tb := &recorder{TB: t}
+		Files(tb)
+		f, err := os.Open(os.DevNull)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !left {
+			_ = f.Close()
+		}
+		synctest.Test(t, func(*testing.T) { tb.cleanup() })
+		_ = f.Close()
+		if tb.failed != left {
+			t.Errorf("%s: the test has failed: %v, want %v", name, tb.failed, left)
+		}
+	}
+}
+
+// recorder records what a helper does to a test.
+type recorder struct {
+	testing.TB
+	cleanup func()
+	failed  bool
+}
+
+func (r *recorder) Cleanup(fn func())     { r.cleanup = fn }
+func (r *recorder) Errorf(string, ...any) { r.failed = true }
