@@ -94,7 +94,7 @@ func TestFloodOfSends(t *testing.T) {
 			defer wait.Stop()
 			look := time.NewTicker(10 * time.Millisecond)
 			defer look.Stop()
-			for received.Load() < 3_000 {
+			for received.Load() < 1_000 {
 				if n, m := box.UserMessageCount(), own.UserMessageCount(); n > most(rt) || m > most(rt) {
 					t.Fatalf("%d messages wait in the identifier's mailbox and %d in its owner's: no bound holds", n, m)
 				}

@@ -338,7 +338,11 @@ func TestWaitingOutlastsTCP(t *testing.T) {
 
 // A thousand greedy peers do not slow down a good one.
 func TestThousandGreedyPeers(t *testing.T) {
-	const peers, each = 1000, 40
+	const each = 40
+	peers := 1000
+	if testing.Short() {
+		peers = 250
+	}
 	limits := Config{Limits: Limits{ReceiveMemory: 32 << 20, SendQueue: each}}
 	messages := IDConfig{MaxMessage: 4 << 10, Credits: 32}
 	t.Run("embedded", func(t *testing.T) {
@@ -348,7 +352,7 @@ func TestThousandGreedyPeers(t *testing.T) {
 			peers: peers, each: each, size: 4 << 10, cfg: messages,
 		}
 		if overwrite.On { // slow: a thousand set-ups would meet their deadlines on a busy machine
-			g.peers = peers / 4
+			g.peers = 250
 		}
 		g.where = g.server.OffLoop()
 		g.run()

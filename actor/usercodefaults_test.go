@@ -89,7 +89,7 @@ func (o faultObserver) Answered(*actor.PID, Handle, Command, cmid.Event) {
 
 // User code that panics or ends its goroutine at any callback harms nobody else: a connection of
 // others, on the same loops, goes on, the next one is served, and Shutdown leaves nothing.
-func TestFaultsOfUserCode(t *testing.T) {
+func TestUserCodeFails(t *testing.T) {
 	homes := map[string]func(*Runtime) actor.PropsOption{"OnLoop": (*Runtime).OnLoop, "OffLoop": (*Runtime).OffLoop}
 	for _, where := range callbacks {
 		for name, leave := range leavings {

@@ -154,7 +154,10 @@ func TestLinkHostileReason(t *testing.T) {
 // A thousand links that fail again and again are listed in the order of their start, to readers on
 // goroutines of their own, until they have ended.
 func TestThousandLinks(t *testing.T) {
-	const links = 1000
+	links := 1000
+	if testing.Short() {
+		links = 200
+	}
 	inRig(t, func(r *rig) {
 		stop := make(chan struct{})
 		var readers sync.WaitGroup

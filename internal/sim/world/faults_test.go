@@ -153,9 +153,17 @@ func disturb(w *World, r interface{ IntN(int) int }, machines []*Machine, serve 
 	}
 }
 
+// seeds returns n, or a quarter of it with -short.
+func seeds(n uint64) uint64 {
+	if testing.Short() {
+		return n / 4
+	}
+	return n
+}
+
 func TestFaults(t *testing.T) {
 	for _, kind := range []Kind{Embedded, Twin, TwinSoftRoCE, TwinSIW} {
-		for seed := range uint64(30) {
+		for seed := range seeds(30) {
 			t.Run(fmt.Sprint(kind, seed), func(t *testing.T) { twice(t, Config{Seed: seed, Kind: kind}, again) })
 		}
 	}

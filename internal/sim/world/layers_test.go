@@ -24,7 +24,7 @@ import (
 func TestLayers(t *testing.T) {
 	for name, script := range map[string]func(w *World){"calls": calls, "streams": streams, "links": links} {
 		t.Run(name, func(t *testing.T) {
-			for seed := range uint64(20) {
+			for seed := range seeds(20) {
 				twice(t, Config{Seed: seed, Kind: Kind(seed % 4)}, script)
 			}
 		})
