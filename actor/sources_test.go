@@ -28,7 +28,7 @@ func TestLyingPeerComesBack(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			onFlavors(t, func(w *world) {
 				lasts := 10 * time.Minute
-				if testing.Short() { // with the race detector, each byte of a message costs some 50 ns
+				if testing.Short() { // the race detector looks at each byte
 					lasts = 3 * time.Minute
 				}
 				p := w.connect(IDConfig{MaxMessage: all / 2, Credits: 8, eager: kib})
