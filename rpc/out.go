@@ -3,6 +3,7 @@ package rpc
 import (
 	"errors"
 	"sync"
+	"sync/atomic"
 
 	"github.com/asynkron/protoactor-go/actor"
 	"golang.org/x/sys/unix"
@@ -36,15 +37,16 @@ type out struct {
 	// locked then.
 	trim, trimLate func(b []byte) (rest []byte)
 
-	mu      sync.Mutex // guards the connection's table of calls, too
-	cur     []byte     // being gathered
-	full    []segment  // before it, oldest first
-	bytes   int        // in all of them
-	number  uint64     // of the message that is being gathered, counted from 1
-	most    int        // bytes of a message that is gathered; 0: the peer's limit is not known yet
-	woken   bool       // a flush is on its way, or waits for the connection
-	ended   bool       // nothing is sent any more
-	waiters []*waiter  // those that wait for room
+	mu      sync.Mutex   // guards the connection's table of calls, too
+	cur     []byte       // being gathered
+	full    []segment    // before it, oldest first
+	bytes   int          // in all of them
+	number  uint64       // of the message that is being gathered, counted from 1
+	most    int          // bytes of a gathered message; 0: the peer's limit is not known yet
+	woken   bool         // a flush is on its way, or waits for the connection
+	ended   bool         // nothing is sent any more
+	waiters []*waiter    // those that wait for room
+	answers atomic.Int32 // that wait for room; written with mu locked
 	purse   share.Purse
 
 	handed uint64 // messages that the connection was given
@@ -72,7 +74,8 @@ func (s *segment) len() int {
 	return len(s.frames)
 }
 
-// waiter is a stream, or an answer, that may have to wait for room. out.mu.
+// waiter is a stream, an answer, or a call that has not begun, which may have to wait for room.
+// out.mu.
 type waiter struct {
 	waits bool          // it is among out.waiters
 	room  chan struct{} // has a token when something has changed that it may wait for
@@ -126,16 +129,17 @@ func large(metadata, body []byte) *rdma.Send {
 // putLocked puts a frame.
 func (o *out) putLocked(h wire.Header, body []byte) { o.putLargeLocked(h, nil, nil, body) }
 
-// putLargeLocked puts a frame. own is what large has returned for metadata and body. It returns
-// the number of the message that the frame is in.
+// putLargeLocked puts a frame. own is what large has returned for metadata and body, which are not
+// used if that is not nil. It returns the number of the message that the frame is in.
 func (o *out) putLargeLocked(h wire.Header, own *rdma.Send, metadata, body []byte) (number uint64) {
-	h.Length = uint32(wire.RequestLen(metadata, body))
 	if own == nil {
+		h.Length = uint32(wire.RequestLen(metadata, body))
 		p := o.frameLocked(wire.HeaderLen + int(h.Length))
 		h.Put(p)
 		wire.PutRequest(p[wire.HeaderLen:], metadata, body)
 		return o.number
 	}
+	h.Length = uint32(own.Len() - wire.HeaderLen)
 	h.Put(own.Bytes())
 	if len(o.cur) > 0 {
 		o.closeLocked()
@@ -278,7 +282,8 @@ func (o *out) end() (handed uint64) {
 //   - If a client does not take its answers, its further requests are not read, and it gets no
 //     credit for them.
 //   - Items wait, and so do answers: each with the goroutine that it comes from, and with the
-//     call's place, whose number is bounded.
+//     call's place, whose number is bounded. While an answer waits no call of its connection begins
+//     (mayBegin), so that few answers wait besides those of the handlers that run already.
 //
 // Whatever others have, share.OwnMemory bytes and one answer or item can be put on every
 // connection: a client that takes what comes gets all its answers.

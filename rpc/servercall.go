@@ -143,14 +143,10 @@ func (call *serverCall) handle() {
 
 // invoke calls the handler, unless nobody waits any more.
 func (call *serverCall) invoke(scratch []byte) (o outcome) {
-	err := call.ctx.Err()
-	switch {
-	case err != nil:
+	err := call.mayBegin()
+	if err != nil {
 		o.flags = wire.FlagRefused
-	case !call.h.inline && !call.h.m.stream && call.c.share.Exceeds():
-		o.flags = wire.FlagRefused
-		err = &Error{Code: CodeOverloaded, Message: "answers wait, because the client does not take them"}
-	default:
+	} else {
 		call.own()
 		o.reply, err = call.h.invoke(call, scratch)
 	}
@@ -158,6 +154,27 @@ func (call *serverCall) invoke(scratch []byte) (o outcome) {
 		o.code, o.text, o.details = wireError(err)
 	}
 	return o
+}
+
+// mayBegin returns why the handler is not called: nobody waits for its answer any more, or too many
+// others wait to be taken. While one waits for the connection mayBegin does so, too. A handler adds
+// to them, and what it returns has to be kept. The copy of a request can wait, but not the memory
+// that it came in, which connections share.
+func (call *serverCall) mayBegin() error {
+	o := &call.c.out
+	answers := !call.h.inline && !call.h.m.stream
+	if answers && o.answers.Load() > 0 {
+		call.own()
+		o.mu.Lock()
+		// what ends the wait early is seen below
+		_ = call.awaitLocked(func() bool { return o.answers.Load() == 0 })
+		o.mu.Unlock()
+	}
+	err := call.ctx.Err()
+	if err == nil && answers && call.c.share.Exceeds() {
+		err = &Error{Code: CodeOverloaded, Message: "answers wait, because the client does not take them"}
+	}
+	return err
 }
 
 // givePlaceBack gives the call's place to others.
@@ -189,20 +206,22 @@ func (call *serverCall) answer(o *outcome, scratch []byte) (wake bool) {
 			reply = reply[:0]
 		}
 	}
-	own := large(nil, reply)
+	n, own := len(reply), large(nil, reply)
 	call.stop(call.h.counts)
 	c.out.mu.Lock()
 	if !call.behind {
 		c.out.purse.Requests -= call.bytes
 	}
-	if !call.roomToAnswerLocked(len(reply)) {
-		if own == nil { // it may lie in the request
+	if !call.roomToAnswerLocked(n) {
+		if o.reply = nil; own != nil {
+			reply = nil // the handler's memory need not wait
+		} else { // it may lie in the request
 			reply = append(scratch[:0], reply...)
 		}
-		o.reply = nil
-		if code := call.awaitRoomLocked(len(reply)); code != 0 {
-			h.Type, h.Number, h.Flags = wire.FrameError, uint16(code), 0
-			o.code, reply = code, nil
+		if err := call.awaitRoomLocked(n); err != nil {
+			o.code = codeOf(err)
+			h.Type, h.Number, h.Flags = wire.FrameError, uint16(o.code), 0
+			n, reply = 0, nil
 			if own != nil {
 				own.Release()
 				own = nil
@@ -211,7 +230,7 @@ func (call *serverCall) answer(o *outcome, scratch []byte) (wake bool) {
 	}
 	sent := 0
 	if !c.out.ended {
-		sent = len(reply)
+		sent = n
 		c.out.putLargeLocked(h, own, nil, reply)
 	}
 	c.out.purse.Settle(c.out.bytes)
@@ -234,27 +253,39 @@ func (call *serverCall) roomToAnswerLocked(n int) bool {
 }
 
 // awaitRoomLocked waits until an answer of n bytes may be put. It drops the request first. If the
-// call's context ends before there is room, it returns the code for that.
-func (call *serverCall) awaitRoomLocked(n int) (gone Code) {
+// call's context ends before there is room, it returns the context's error.
+func (call *serverCall) awaitRoomLocked(n int) error {
+	o := &call.c.out
+	o.answers.Add(1)
+	call.c.share.Waits(1)
+	if !call.behind {
+		call.drop()
+	}
+	err := call.awaitLocked(func() bool { return call.roomToAnswerLocked(n) })
+	call.c.share.Waits(-1)
+	if o.answers.Add(-1) == 0 {
+		o.releaseLocked() // calls that have not begun
+	}
+	return err
+}
+
+// awaitLocked waits until a condition holds that depends on out, or the call's context has ended,
+// whose error it returns then.
+func (call *serverCall) awaitLocked(holds func() bool) error {
 	o := &call.c.out
 	if call.room == nil {
 		call.room = make(chan struct{}, 1)
 	}
-	call.c.share.Waits(1)
-	defer call.c.share.Waits(-1)
-	if !call.behind {
-		call.drop()
-	}
-	for !call.roomToAnswerLocked(n) {
+	for !holds() {
 		if err := call.ctx.Err(); err != nil {
-			return codeOf(err)
+			return err
 		}
 		o.awaitLocked(&call.waiter)
 		o.mu.Unlock()
 		_ = call.pause() // the context has the error
 		o.mu.Lock()
 	}
-	return 0
+	return nil
 }
 
 // maxStreamWindow is what a stream's window may not exceed.

@@ -1,0 +1,132 @@
+package rpc
+
+import (
+	"context"
+	"runtime"
+	"slices"
+	"sync"
+	"testing"
+	"weak"
+
+	rdma "github.com/rdmactor/rdmactor/actor"
+	"github.com/rdmactor/rdmactor/actor/actortest"
+	"github.com/rdmactor/rdmactor/rpc/internal/wire"
+)
+
+// produced is what the handlers of stuck have returned, by weak pointers.
+type produced struct {
+	mu   sync.Mutex
+	each int
+	all  []weak.Pointer[byte]
+}
+
+func (p *produced) handle(s *Server) {
+	HandleRaw(s, stuck, func(context.Context, []byte, []byte) ([]byte, error) {
+		b := make([]byte, p.each)
+		p.mu.Lock()
+		p.all = append(p.all, weak.Make(&b[0]))
+		p.mu.Unlock()
+		return b, nil
+	}, HandlerConfig{})
+}
+
+func (p *produced) count() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.all)
+}
+
+// little is a world whose peers take few large messages before their owners have read them.
+var little = actortest.Config{Runtime: rdma.Config{Limits: rdma.Limits{ReceiveMemory: 4 << 20}}}
+
+// large is a raw client that takes, and sends, messages of so many bytes, and has declared stuck.
+func (r *rig) large(bytes int) *raw {
+	r.t.Helper()
+	p := r.Probe()
+	c := &raw{p, r.CreateID(p.PID(), rdma.IDConfig{MaxMessage: bytes})}
+	p.Request(c.id, &rdma.Dial{Addr: r.addr, PrivateData: wire.Hello{Version: 1, Window: 64}.Bytes()})
+	actortest.Next[*rdma.Established](p)
+	c.say(frame(wire.Header{Type: wire.FrameDeclare}, "test.Stuck"))
+	return c
+}
+
+// While an answer waits no call of its connection begins. Those that do not begin are reported as
+// not executed. Their requests do not keep the memory that they came in: connections share that.
+func TestCallsBeginWhenNoAnswerWaits(t *testing.T) {
+	const calls, request = 8, 200 << 10
+	p := &produced{each: 1}
+	inWorld(t, rigConfig{server: Config{MaxMessage: 1 << 20}}, p.handle, func(r *rig) {
+		c := r.large(1 << 20)
+		r.Wait()
+		all := r.s.connections()
+		conn := all[slices.IndexFunc(all, func(c *serverConn) bool { return len(c.methods) > 0 })]
+		conn.out.answers.Add(1)
+		for i := range calls {
+			c.begin(wire.Header{}, i, 1, string(make([]byte, request)))
+		}
+		r.Wait()
+		if n := r.s.InFlight(); n != calls || p.count() > 0 {
+			r.t.Fatalf("%d calls are in flight, %d were executed", n, p.count())
+		}
+		for _, call := range conn.calls {
+			if call.body.retained != nil || len(call.body.b) != request {
+				r.t.Errorf("a request of %d bytes is in the memory that it came in", len(call.body.b))
+			}
+		}
+		for i := range calls / 2 {
+			c.say(frame(wire.Header{Type: wire.FrameCancel, Call: wire.CallID(i)}, ""))
+			h, _ := c.answer(t)
+			if h.Type != wire.FrameError || h.Flags&wire.FlagRefused == 0 || Code(h.Number) != CodeCanceled {
+				t.Errorf("a call that was cancelled before it began is answered with %+v", h)
+			}
+		}
+		conn.out.mu.Lock()
+		conn.out.answers.Add(-1)
+		conn.out.releaseLocked()
+		conn.out.mu.Unlock()
+		for range calls / 2 {
+			if h, _ := c.answer(t); h.Type != wire.FrameReply {
+				t.Errorf("a call that began later is answered with %+v", h)
+			}
+		}
+		if n := p.count(); n != calls/2 {
+			t.Errorf("%d calls were executed", n)
+		}
+		r.nothingKept()
+	})
+}
+
+// Of calls that come together, and whose client takes no answers, those that wait to begin do so
+// when it takes them. All are answered.
+func TestCallsThatWaitToBeginAreAnswered(t *testing.T) {
+	const calls = 200
+	p := &produced{each: 900 << 10}
+	inWorld(t, rigConfig{world: little, server: Config{Memory: 4 << 20}}, p.handle, func(r *rig) {
+		c := r.large(1 << 20)
+		c.begin(wire.Header{}, 0, calls, "")
+		r.Wait()
+		if codes := c.tally(r.t, calls); codes[0] != calls || p.count() != calls {
+			r.t.Errorf("%d calls were executed, and have ended with %v", p.count(), codes)
+		}
+		r.nothingKept()
+	})
+}
+
+// An answer waits in memory once: not as its message, and in the handler's memory besides.
+func TestAnswersWaitOnceInMemory(t *testing.T) {
+	p := &produced{each: 900 << 10}
+	inWorld(t, rigConfig{world: little, server: Config{Memory: 1 << 20}}, p.handle, func(r *rig) {
+		c := r.large(1 << 20)
+		c.begin(wire.Header{}, 0, 20, "")
+		r.Wait()
+		runtime.GC()
+		for i, w := range p.all {
+			if w.Value() != nil {
+				r.t.Errorf("what handler %d has returned is still in use", i)
+			}
+		}
+		if r.s.connections()[0].out.answers.Load()+r.s.connections()[1].out.answers.Load() == 0 {
+			r.t.Error("no answer waits")
+		}
+	})
+}
