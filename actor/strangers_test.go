@@ -48,6 +48,10 @@ func TestStrangersWithManyAddresses(t *testing.T) {
 					for range good {
 						next[*Established](client)
 					}
+					settle()
+					if n := w.far.count.Load(); n > 1+places {
+						w.Errorf("%d identifiers, want the listener's and those of %d peers: what gave way is gone", n, places)
+					}
 					time.Sleep(20 * time.Second)
 					settle()
 					if n := len(server.got); n != 2*good {

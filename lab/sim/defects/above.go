@@ -26,16 +26,6 @@ var aboveDefects = []defect{
 		workload: "streams", within: 50,
 	},
 	{
-		name: "break-takes", layer: "reconnect",
-		was:    "What came over a connection that its owner broke off reached nobody, and its sender took it for delivered.",
-		mended: "reconnect: have Break take no messages that its owner does not get",
-		edits: []overlay.Edit{edit("actor/reconnect/link.go",
-			"		if l.id != nil && m.Generation == l.generation {\n",
-			"		if l.id != nil && m.Generation == l.generation {\n			ctx.Request(l.id, &rdma.Close{Timeout: time.Second})\n			l.id = nil\n")},
-		pkg: "actor/reconnect", test: "TestBreakTakesNothing",
-		workload: "nodes", within: 2000,
-	},
-	{
 		name: "drops-what-is-not-reported", layer: "remoting",
 		was:    "What slow subscribers were not notified of was gone with its peer.",
 		mended: "remoting: say what subscribers were not notified of, and count what is unknown",

@@ -63,10 +63,4 @@ var securedDefects = []defect{
 				"		it.opened(ev, answers)\n		return\n	}\n"+
 				"	if err := it.finish(data); err != nil {\n")},
 	},
-	{
-		name: "half-open-stays", layer: invention, workload: "strangers", within: 20,
-		was: "Strangers who begin a handshake and say no more keep their places for ever.",
-		edits: []overlay.Edit{edit("actor/handshakeserver.go",
-			"	it.requestTimer()\n	it.beginShake(", "	it.beginShake(")},
-	},
 }

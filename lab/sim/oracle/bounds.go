@@ -1,10 +1,6 @@
 package oracle
 
-import (
-	"maps"
-	"slices"
-	"time"
-)
+import "time"
 
 // Bounds judges what must not grow beyond a limit: memory, descriptors, timers, identifiers, posted
 // receives. The zero value, with Fail set, is empty.
@@ -15,7 +11,7 @@ type Bounds struct {
 }
 
 // Sample enters a measured value. what names it, such as "memory to receive into of host1's loop
-// 0". A limit that is not positive is none: then only Most remembers it.
+// 0". A limit that is not positive is none.
 func (l *Bounds) Sample(now time.Duration, what string, value, limit int) {
 	if l.most == nil {
 		l.most = make(map[string]int)
@@ -30,12 +26,5 @@ func (l *Bounds) Sample(now time.Duration, what string, value, limit int) {
 	l.most[what] = value
 	if limit > 0 && value > limit {
 		l.Fail("%v: %s: %d, the limit is %d", now, what, value, limit)
-	}
-}
-
-// Most is the largest value of each name that was sampled, in the order of the names.
-func (l *Bounds) Most(each func(what string, value int)) {
-	for _, what := range slices.Sorted(maps.Keys(l.most)) {
-		each(what, l.most[what])
 	}
 }

@@ -162,9 +162,6 @@ func (c *Call) Returns(how string) {
 // how is that of Returns.
 func (c *Call) Instead(how string) { c.returned = append(c.returned, how) }
 
-// Alone reports whether nobody waits for the call any more.
-func (c *Call) Alone() bool { return c.over || c.moot }
-
 // Gone enters that its caller's process has ended: nobody sees an outcome.
 func (c *Call) Gone() { c.moot = true }
 

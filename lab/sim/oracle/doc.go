@@ -5,14 +5,12 @@
 //   - [Messages]: each message in order, once, with its bytes, and its reported fate is true.
 //   - [Calls]: each call has one true outcome, in time; and [Items], the items of the streams of some.
 //   - [Pipes]: streams of bytes.
-//   - [Fates]: messages over connections that follow one another.
 //   - [Posts]: messages and watches between actors of nodes that come and go.
 //   - [Grants]: the bytes of granted memory, Reads, Writes and atomic operations.
 //   - [Bounds]: what grows stays within its limit.
 //   - [Isolation]: a connection that behaves lives, and gets on.
-//   - [Liveness]: when nothing disturbs any more, what is outstanding comes.
+//   - [Liveness]: each answer comes in time.
 //   - [Returned]: at a quiet moment, while the program lives, all that was taken is returned.
-//   - [End]: nothing is left.
 //
 // The ledgers are pure: no goroutine, no clock, no input but calls. Time is passed in, counted from
 // the world's beginning. They know nothing of actors and devices: whoever calls names identifiers,

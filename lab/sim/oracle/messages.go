@@ -48,7 +48,6 @@ type Direction struct {
 	received int
 	failed   int    // as it is reported
 	lost     []int  // were passed over: a later one was received
-	wild     bool   // several senders, whose order among each other is not known
 	muted    bool   // one of the senders is
 	closed   bool   // the sending side has ended
 	counted  uint64 // in its last event
@@ -96,9 +95,6 @@ func (l *Messages) Direction(id uint64, name string) *Direction {
 	}
 	return d
 }
-
-// Wild says that several actors send at the same time: their messages may come in any order.
-func (d *Direction) Wild() { d.wild = true }
 
 // Submit enters a message that is about to be sent, and returns its number, with which Fill makes
 // its bytes. sender is who gets its answers.
@@ -158,7 +154,7 @@ func (d *Direction) honest(now time.Duration, g *group) {
 // Received enters a message that the receiver has got, and says which it is. Not ok: it cannot be.
 func (d *Direction) Received(now time.Duration, p []byte) (number uint64, ok bool) {
 	for n := d.next; n < len(d.sent); n++ {
-		if m := d.sent[n]; !m.received && m.length == len(p) && is(p, d.id, uint64(n)) {
+		if m := d.sent[n]; !m.received && m.length == len(p) && Is(p, d.id, uint64(n)) {
 			d.take(now, n)
 			return uint64(n), true
 		}
@@ -174,12 +170,6 @@ func (d *Direction) take(now time.Duration, n int) {
 	m.group.got++
 	d.received++
 	d.honest(now, m.group)
-	if d.wild {
-		for d.next < len(d.sent) && d.sent[d.next].received {
-			d.next++
-		}
-		return
-	}
 	for ; d.next < n; d.next++ {
 		if d.sent[d.next].length >= distinct {
 			d.lost = append(d.lost, d.next)
@@ -191,7 +181,7 @@ func (d *Direction) take(now time.Duration, n int) {
 // stray says what is wrong with a message that is none of those that may come.
 func (d *Direction) stray(p []byte) string {
 	for n, m := range d.sent {
-		if m.length == len(p) && is(p, d.id, uint64(n)) {
+		if m.length == len(p) && Is(p, d.id, uint64(n)) {
 			if m.received {
 				return fmt.Sprintf("message %d (%d bytes) is received twice", n, m.length)
 			}
@@ -200,7 +190,7 @@ func (d *Direction) stray(p []byte) string {
 	}
 	for _, o := range d.l.order {
 		for n, m := range o.sent {
-			if len(p) >= distinct && m.length == len(p) && is(p, o.id, uint64(n)) {
+			if len(p) >= distinct && m.length == len(p) && Is(p, o.id, uint64(n)) {
 				return fmt.Sprintf("message %d of %s is received here", n, o.name)
 			}
 		}

@@ -118,15 +118,6 @@ func TestMessages(t *testing.T) {
 			p[2]++
 			d.Check(s, 0, p)
 		}, false},
-		{"several senders", "", []int{8, 8, 8}, func(d *Direction) {
-			d.Wild()
-			receive(d, 2, 0, 1)
-			d.Fate(s, "sender", Sent, 3)
-		}, true},
-		{"several senders, twice", "is received twice", []int{8, 8}, func(d *Direction) {
-			d.Wild()
-			receive(d, 1, 0, 1)
-		}, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var v verdicts

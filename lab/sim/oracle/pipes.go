@@ -96,9 +96,6 @@ func (p *Pipe) Close() { p.closed = true }
 // Closed reports whether it was ended.
 func (p *Pipe) Closed() bool { return p.closed }
 
-// Total is how many bytes were read.
-func (p *Pipe) Total() int { return p.total }
-
 // Taken is how many bytes were written. Not all: a Write is not over.
 func (p *Pipe) Taken() (n int, all bool) {
 	all = true

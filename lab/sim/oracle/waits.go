@@ -2,16 +2,12 @@ package oracle
 
 import "time"
 
-// Liveness judges that what is outstanding comes, once nothing disturbs any more. The zero value,
-// with Fail and Within set, is empty.
+// Liveness judges that each outstanding answer comes in time. The zero value, with Fail set, is
+// empty.
 type Liveness struct {
 	Fail Fail
-	// Within is how long something may take when nothing disturbs.
-	Within time.Duration
 
 	waits []*Wait
-	calm  time.Duration // since when nothing disturbs
-	quiet bool
 }
 
 // Wait is something outstanding.
@@ -23,37 +19,15 @@ type Wait struct {
 	late   bool // is reported
 }
 
-// Begin enters something that is outstanding from now on.
-func (l *Liveness) Begin(now time.Duration, what string) *Wait {
-	return l.BeginFor(now, what, l.Within)
-}
-
-// BeginFor is Begin for something that may take another time than Within.
-func (l *Liveness) BeginFor(now time.Duration, what string, within time.Duration) *Wait {
+// Begin enters something that is outstanding from now on, for that long at most.
+func (l *Liveness) Begin(now time.Duration, what string, within time.Duration) *Wait {
 	w := &Wait{what: what, since: now, within: within}
 	l.waits = append(l.waits, w)
 	return w
 }
 
-// Over enters that it has come, or is not waited for any more. w may be nil.
-func (w *Wait) Over() {
-	if w != nil {
-		w.over = true
-	}
-}
-
-// Forget enters that nothing of all that is outstanding is waited for any more.
-func (l *Liveness) Forget() { l.waits = nil }
-
-// Calm enters that nothing disturbs any more. The first call counts, until Disturbed.
-func (l *Liveness) Calm(now time.Duration) {
-	if !l.quiet {
-		l.quiet, l.calm = true, now
-	}
-}
-
-// Disturbed enters a fault.
-func (l *Liveness) Disturbed() { l.quiet = false }
+// Over enters that it has come.
+func (w *Wait) Over() { w.over = true }
 
 // Check judges what is outstanding now.
 func (l *Liveness) Check(now time.Duration) {
@@ -63,23 +37,13 @@ func (l *Liveness) Check(now time.Duration) {
 			continue
 		}
 		left = append(left, w)
-		if begin := max(w.since, l.calm); l.quiet && !w.late && now-begin > w.within {
+		if !w.late && now-w.since > w.within {
 			w.late = true
-			l.Fail("%v: %s is outstanding since %v, and nothing has disturbed it since %v; it may take %v", now, w.what, w.since, l.calm, w.within)
+			l.Fail("%v: %s is outstanding since %v; it may take %v", now, w.what, w.since, w.within)
 		}
 	}
 	clear(l.waits[len(left):])
 	l.waits = left
-}
-
-// Outstanding lists what is outstanding.
-func (l *Liveness) Outstanding() (all []string) {
-	for _, w := range l.waits {
-		if !w.over {
-			all = append(all, w.what)
-		}
-	}
-	return all
 }
 
 // Isolation judges connections that behave: their own ends do nothing wrong, and no fault is aimed
@@ -148,30 +112,5 @@ func (b *Behaved) check(now time.Duration) {
 	if b.waits > 0 && !b.excused && !b.reported && now-b.since > b.l.Within {
 		b.reported = true
 		b.l.Fail("%v: %s behaves, and gets nothing since %v; it waits for %d messages", now, b.name, b.since, b.waits)
-	}
-}
-
-// End judges what is left when a world was shut down. Fail gets a line for each.
-type End struct{ Fail Fail }
-
-// Left enters what is left of a kind at a place: objects of a device, goroutines, identifiers,
-// messages that owners have.
-func (l *End) Left(where, kind string, what ...string) {
-	for _, w := range what {
-		l.Fail("left of %s: %s: %s", where, kind, w)
-	}
-}
-
-// Count enters how many are left of a kind.
-func (l *End) Count(where, kind string, n int) {
-	if n != 0 {
-		l.Fail("left of %s: %d %s", where, n, kind)
-	}
-}
-
-// Shutdown enters what a runtime's Shutdown has returned.
-func (l *End) Shutdown(where string, err error) {
-	if err != nil {
-		l.Fail("left of %s: %v", where, err)
 	}
 }

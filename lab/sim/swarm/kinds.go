@@ -8,8 +8,7 @@ import (
 
 // kinds are the workloads that a plan may have. The order matters: a seed names them by number.
 var kinds = []*workload.Kind{
-	workload.Echo, workload.Connections, workload.Calls, workload.Streams, workload.Nodes,
-	workload.Lives, workload.Remote, workload.Strangers, workload.Slots,
+	workload.Connections, workload.Calls, workload.Streams, workload.Lives, workload.Remote, workload.Slots,
 }
 
 // trial are workloads that take part only if they are named, until they pass with all faults.

@@ -29,7 +29,6 @@ func (h *connHost) newDues() *dues {
 	d.Fail = func(format string, args ...any) {
 		h.w.e.World.Fail(h.w.e.Name+": in the time of "+h.p.Name()+": "+format, args...)
 	}
-	d.Calm(0)
 	return d
 }
 
@@ -39,7 +38,7 @@ func (d *dues) begin(id string, cmd rdma.Command) *oracle.Wait {
 	if !ok {
 		return nil
 	}
-	return d.BeginFor(d.h.p.Awake(), fmt.Sprintf("the answer to the %T of %s", cmd, id), within+leeway)
+	return d.Begin(d.h.p.Awake(), fmt.Sprintf("the answer to the %T of %s", cmd, id), within+leeway)
 }
 
 // over enters that it was answered.

@@ -14,7 +14,7 @@ import (
 // Env is what a Workload has of its world.
 type Env struct {
 	World *world.World
-	// Name names the workload in the trace and in failures, such as "echo 2".
+	// Name names the workload in the trace and in failures, such as "calls 2".
 	Name string
 	// Machines are shared with the other workloads.
 	Machines []*world.Machine

@@ -79,5 +79,3 @@ func TestCalls(t *testing.T) { playAll(t, Calls) }
 func TestStreams(t *testing.T) { playAll(t, Streams) }
 
 func TestSlots(t *testing.T) { playAll(t, Slots) }
-
-func TestNodes(t *testing.T) { playAll(t, Nodes) }
