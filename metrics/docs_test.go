@@ -39,6 +39,7 @@ their own: the core imports neither.
     registry.MustRegister(prom.New(metrics.New(metrics.Config{
         Runtime: rt,
         Node:    node,
+        Cluster: func() metrics.Cluster { return metrics.Cluster(member.Counts()) }, // of remoting/pacluster
         Servers: func() []metrics.Calls { return []metrics.Calls{server} },
         Clients: func() []metrics.Calls { return []metrics.Calls{client} },
     })))
@@ -82,7 +83,7 @@ func TestNames(t *testing.T) {
 			}
 			seen[name+string(d.Unit)] = true
 		}
-		if len(d.Labels) == 0 || !strings.HasSuffix(d.Help, ".") || strings.Contains(d.Help, "|") {
+		if (len(d.Labels) == 0) != (d.area == "cluster") || !strings.HasSuffix(d.Help, ".") || strings.Contains(d.Help, "|") {
 			t.Errorf("%s: %q, %q", d.Name(), d.Labels, d.Help)
 		}
 		if strings.HasSuffix(d.Name(), "_total") != (d.Kind == Counter) {

@@ -14,6 +14,9 @@ import (
 type Config struct {
 	Runtime *rdma.Runtime
 	Node    *remoting.Node
+	// Cluster returns what a member knows of its cluster. It is called at each reading, on a
+	// goroutine of its own.
+	Cluster func() Cluster
 	// Servers and Clients return those of package rpc whose calls are counted. They are called at
 	// each reading, on a goroutine of their own. What has counted stays in the sums when it is not
 	// returned any more; it is read until its last call has ended.
@@ -62,6 +65,9 @@ func New(cfg Config) *Source {
 	s.servers, s.clients = newSide("server", cfg.Servers, methods), newSide("client", cfg.Clients, methods)
 	s.calls = &part{name: "calls", read: func() []Sample { return s.clients.read(s.servers.read(nil)) }}
 	s.parts = []*part{{name: "loops", read: s.readLoops}, {name: "peers", read: s.readPeers}, s.calls}
+	if cfg.Cluster != nil {
+		s.parts = append(s.parts, &part{name: "cluster", read: s.readCluster})
+	}
 	return s
 }
 

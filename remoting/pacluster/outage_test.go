@@ -144,6 +144,9 @@ func TestEtcdOutageAndCut(t *testing.T) {
 		c.want("event suspended", "it misses a member, and etcd")
 	}
 	m[1].want("stopped "+id+".", "the member may have been removed")
+	if got := m[0].do("counts"); !strings.HasPrefix(got, "{Members:3 ") || strings.Contains(got, "Silent:0") || !strings.Contains(got, "Suspended:true") {
+		t.Errorf("a suspended member counts %s", got)
+	}
 	if got := m[2].do("where %s", id); !strings.Contains(got, ErrSuspended.Error()) {
 		t.Errorf("asked for a grain, a suspended member answers %q", got)
 	}
@@ -152,6 +155,7 @@ func TestEtcdOutageAndCut(t *testing.T) {
 	}
 	for _, c := range m {
 		c.want("event resumed", "all answer")
+		c.until("{Members:3 Silent:0 Missing:0 Suspended:false Expelled:false}", "counts")
 	}
 	_ = s.cmd.Process.Signal(unix.SIGCONT)
 	m[0].until(all[1].Name, "where %s", id)

@@ -307,13 +307,9 @@ func (p *process) more(c []string) (string, error) {
 		}
 		return "false", nil
 	case "missing": // how many members the provider does not list
-		n := 0
-		for _, m := range p.m.Members() {
-			if m.Missing > 0 {
-				n++
-			}
-		}
-		return fmt.Sprint(n), nil
+		return fmt.Sprint(p.m.Counts().Missing), nil
+	case "counts":
+		return fmt.Sprintf("%+v", p.m.Counts()), nil
 	case "watch": // address, id
 		p.sys.Root.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {
 			switch m := ctx.Message().(type) {

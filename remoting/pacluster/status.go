@@ -70,6 +70,36 @@ func (m *Member) Members() (all []MemberInfo) {
 	return all
 }
 
+// Counts is what a member knows of the cluster, for metrics.Config.Cluster.
+type Counts struct {
+	Members   int  // this process included
+	Silent    int  // of them, those that did not answer the latest question
+	Missing   int  // of them, those that the provider does not list
+	Suspended bool // this process has stopped its grains
+	Expelled  bool // this process is no longer a member
+}
+
+// Counts counts the members as this process knows them.
+func (m *Member) Counts() (c Counts) {
+	all := m.Members()
+	c.Members = len(all)
+	for i := range all {
+		if !all[i].Answers {
+			c.Silent++
+		}
+		if all[i].Missing > 0 {
+			c.Missing++
+		}
+	}
+	c.Suspended = m.suspended.Load()
+	select {
+	case <-m.expelled:
+		c.Expelled = true
+	default:
+	}
+	return c
+}
+
 // logMissing logs when the provider begins to miss members that answer, and when it no longer does.
 func (m *Member) logMissing(missing, before []string) {
 	switch {

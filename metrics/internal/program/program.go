@@ -72,6 +72,7 @@ func Start(t testing.TB) *Program {
 	server, client := calls(t, a, b)
 	p := &Program{Runtime: a.rt, Source: metrics.New(metrics.Config{
 		Runtime: a.rt, Node: a.node, Peers: 1,
+		Cluster: func() metrics.Cluster { return metrics.Cluster{Members: 2} },
 		Servers: func() []*rpc.Server { return []*rpc.Server{server} },
 		Clients: func() []*rpc.Client { return []*rpc.Client{client} },
 	})}
