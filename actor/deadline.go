@@ -5,8 +5,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/rdmactor/rdmactor/actor/internal/datapath"
-	"github.com/rdmactor/rdmactor/actor/internal/limits"
 	"github.com/rdmactor/rdmactor/actor/internal/wire"
 	"github.com/rdmactor/rdmactor/cmid"
 	"github.com/rdmactor/rdmactor/states"
@@ -20,18 +18,11 @@ func (it *ident) expire() {
 	now := it.l.el.Now()
 	if it.request && !it.requestBy.After(now) {
 		err := fmt.Errorf("nobody has answered the request: %w", unix.ETIMEDOUT)
+		it.refuseUnanswered(wire.RefusedLate)
 		if it.unheard() {
 			it.silent()
 		}
-		if it.deciding() {
-			it.conn.Refuse(byte(limits.Answer))
-		}
 		it.answered(fateTimedOut)
-		reject := &cmid.Reject{}
-		if it.peerMode == datapath.ModeMessages && !it.cfg.secured() {
-			reject.PrivateData = wire.RefusedLate.Reject()
-		}
-		it.do(&asked{cmd: reject, then: func(Event) {}})
 		it.destroy(err)
 		return
 	}

@@ -1,6 +1,7 @@
 package actor
 
 import (
+	"cmp"
 	"errors"
 
 	"github.com/rdmactor/rdmactor/actor/internal/usercode"
@@ -14,6 +15,11 @@ func (it *ident) destroy(cause error) {
 	if it.ending() {
 		return
 	}
+	if why := cmp.Or(it.cause, cause); why != nil {
+		it.refuseUnanswered(refusalOf(why))
+	} else if it.request && it.deciding() {
+		it.conn.Reject(nil)
+	}
 	it.setLife(identEnding)
 	if it.conn != nil {
 		if broken := it.conn.BrokenBy(); broken != nil && !errors.Is(cause, broken) {
@@ -24,9 +30,6 @@ func (it *ident) destroy(cause error) {
 		it.cause = cause
 	}
 	it.failShake(failureOf(it.cause), it.cause)
-	if it.deciding() && it.request {
-		it.conn.Reject(nil)
-	}
 	if it.hand != nil && it.hand.server != nil {
 		it.hand.server.Forget()
 	}

@@ -104,11 +104,11 @@ func (it *ident) refusedBy(ev *cmid.Rejected) {
 	case !it.cfg.secured() && h.Features == 0:
 		ev.PrivateData = rest
 		if why := h.Refusal(); ok && why != 0 {
-			ev.Remedy = why.String() + ": " + tryAgain
+			ev.Remedy = "the peer refuses it: " + why.String() + ": " + tryAgain
 		}
 		return
 	case ok:
-		ev.Err = secure.PeerRefusal(rest)
+		ev.Err = refusalError(rest)
 		it.failShake(failureOf(ev.Err), ev.Err)
 		ev.Remedy = "both sides need the same Security.Mode, and in PSK mode keys of one identity"
 		if errors.Is(ev.Err, unix.EAGAIN) { // it has looked at neither

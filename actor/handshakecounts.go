@@ -8,6 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/rdmactor/rdmactor/actor/internal/secure"
+	"github.com/rdmactor/rdmactor/actor/internal/wire"
 	"github.com/rdmactor/rdmactor/internal/enum"
 )
 
@@ -85,7 +86,7 @@ func failureOf(err error) HandshakeFailure {
 	var (
 		key      *secure.UnknownKeyError
 		tampered *TamperedError
-		peer     secure.Refusal
+		peer     wire.Refusal
 		alert    tls.AlertError
 	)
 	switch {
@@ -112,13 +113,13 @@ var certificateAlerts = []tls.AlertError{42, 43, 44, 45, 46, 48, 116}
 var lostErrnos = []unix.Errno{unix.ECONNRESET, unix.ECONNREFUSED, unix.EPIPE, unix.EHOSTUNREACH, unix.ENETUNREACH, unix.ECONNABORTED}
 
 // failureFrom is what the byte of a reject means.
-func failureFrom(r secure.Refusal) HandshakeFailure {
+func failureFrom(r wire.Refusal) HandshakeFailure {
 	switch r {
-	case secure.RefusedKey:
+	case wire.RefusedKey:
 		return FailedUnknownKey
-	case secure.RefusedMode:
+	case wire.RefusedMode:
 		return FailedMode
-	case secure.RefusedHandshakes:
+	case wire.RefusedHandshakes:
 		return FailedCrowded
 	}
 	return FailedOther

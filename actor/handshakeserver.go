@@ -22,14 +22,14 @@ func (l *loop) same(in *incoming) (ok bool) {
 	peer := secure.Features(h.Features)
 	own := in.cfg.features(peer)
 	if err := own.Same(peer, h.Version); err != nil {
-		l.deny(in, own, secure.RefusedMode, err)
+		l.deny(in, own, wire.RefusedMode, err)
 		return false
 	}
 	if !in.cfg.secured() {
 		return true
 	}
 	if in.hint, in.behind, ok = secure.ParseHint(behind); !ok {
-		l.deny(in, own, secure.RefusedOther, errNoHint)
+		l.deny(in, own, wire.RefusedOther, errNoHint)
 	}
 	return ok
 }
@@ -37,7 +37,7 @@ func (l *loop) same(in *incoming) (ok bool) {
 var errNoHint = &HandshakeError{What: "a request without a hint"}
 
 // deny rejects a request that has no actor, because of err.
-func (l *loop) deny(in *incoming, own secure.Features, why secure.Refusal, err error) {
+func (l *loop) deny(in *incoming, own secure.Features, why wire.Refusal, err error) {
 	l.rt.log.Warn("rdma: a peer that is not authenticated was rejected", "id", in.id.Handle(), "peer", in.r.Peer, "local", in.r.Local,
 		"err", Brief(err))
 	l.refused(in.id, in.via, fateUnauthenticated)
@@ -117,11 +117,7 @@ func (it *ident) sendReply(m *computed) {
 
 // deny rejects the request because of err.
 func (it *ident) deny(err error) {
-	why := secure.RefusedOther
-	var unknown *secure.UnknownKeyError
-	if errors.As(err, &unknown) {
-		why = secure.RefusedKey
-	}
+	why := refusalOf(err)
 	it.log.Warn("rdma: a peer that is not authenticated was rejected", "id", it.id.Handle(), "peer", it.hand.in.r.Peer,
 		"local", it.hand.in.r.Local, "err", Brief(err))
 	it.answered(fateUnauthenticated)

@@ -29,7 +29,7 @@ func (it *ident) heardFirst() {
 		it.rejectedBy(m.body, fmt.Errorf("rejected: by the application: %w", unix.ECONNREFUSED))
 	case wire.TypeRefusal:
 		it.completeShake("refused by the peer")
-		it.rejectedBy(nil, overLimitError(m.body))
+		it.rejectedBy(nil, sealedRefusalError(m.body))
 	case wire.TypeRequest:
 		hand.first = m.body
 		it.introduce()

@@ -206,7 +206,7 @@ func (c *IDConfig) checkSecurity() error {
 }
 
 // refusal is the private data of a reject that says why a request is refused.
-func (c *IDConfig) refusal(own secure.Features, why secure.Refusal) []byte {
+func (c *IDConfig) refusal(own secure.Features, why wire.Refusal) []byte {
 	h := wire.Hello{Features: uint8(own), Credits: c.Credits, Eager: kib, MaxMessage: kib}
 	return h.Put([]byte{byte(why)})
 }

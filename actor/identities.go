@@ -4,8 +4,6 @@ import (
 	"fmt"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/rdmactor/rdmactor/actor/internal/limits"
 )
 
 // The connections that listeners have are shared by the identities of their peers, on all loops:
@@ -46,15 +44,3 @@ type PeerLimits struct {
 // ErrPeerLimits is in Rejected: the peer has reached what this side's identity may have of it
 // (PeerLimits). errors.Is: EUSERS.
 var ErrPeerLimits = fmt.Errorf("the limits of this identity are reached: %w", unix.EUSERS)
-
-// overLimitError is what the peer makes of the reason.
-func overLimitError(body []byte) error {
-	why := limits.Exceeded(0)
-	if len(body) > 0 {
-		why = limits.Exceeded(body[0])
-	}
-	if why == limits.Answer {
-		return fmt.Errorf("rejected: %v: %w", why, unix.ECONNREFUSED)
-	}
-	return fmt.Errorf("rejected: %v: %w (%w)", why, ErrPeerLimits, unix.ECONNREFUSED)
-}

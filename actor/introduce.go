@@ -77,13 +77,13 @@ var errRouteFailed = errors.New("Security.Authorize, IDConfig.Route or IDConfig.
 // refuseFailed ends a request because of the listener's code.
 func (it *ident) refuseFailed() {
 	it.answered(fateFailed)
-	it.conn.Reject(nil)
+	it.conn.Refuse(wire.RefusedFailed)
 	it.destroy(errRouteFailed)
 }
 
 // authorize asks Authorize and Route, which are the user's. Not ok: one of them has not returned,
 // or has named an owner that nothing can be sent to.
-func (it *ident) authorize(r *cmid.ConnectRequest) (reject *cmid.Reject, over limits.Exceeded, ok bool) {
+func (it *ident) authorize(r *cmid.ConnectRequest) (reject *cmid.Reject, over wire.Refusal, ok bool) {
 	in := it.hand.in
 	var owner *actor.PID
 	ok = it.l.callUser("Authorize or Route of a listener", in.name, func() {
@@ -109,7 +109,7 @@ func (it *ident) authorize(r *cmid.ConnectRequest) (reject *cmid.Reject, over li
 }
 
 // judge calls Authorize and Route.
-func (it *ident) judge(r *cmid.ConnectRequest) (reject *cmid.Reject, over limits.Exceeded, owner *actor.PID) {
+func (it *ident) judge(r *cmid.ConnectRequest) (reject *cmid.Reject, over wire.Refusal, owner *actor.PID) {
 	var set PeerLimits
 	if f := it.cfg.Security.Authorize; f != nil {
 		seen := *r
@@ -137,7 +137,7 @@ func (it *ident) judged(welcome bool) {
 }
 
 // limit counts the peer if there is room for it within what is set for it; 0: there is.
-func (it *ident) limit(r *ConnectRequest, set PeerLimits) limits.Exceeded {
+func (it *ident) limit(r *ConnectRequest, set PeerLimits) wire.Refusal {
 	s := it.cfg.Security
 	if denied := set.DenyOneSided & s.AllowOneSided; denied != 0 {
 		own := *s
@@ -158,11 +158,11 @@ func (it *ident) limit(r *ConnectRequest, set PeerLimits) limits.Exceeded {
 }
 
 // refuseOver ends a connection whose peer has reached a limit.
-func (it *ident) refuseOver(why limits.Exceeded) {
+func (it *ident) refuseOver(why wire.Refusal) {
 	it.log.Warn("rdma: a peer has reached the limits of its identity: rejected", "id", it.id.Handle(), "peer", it.hand.in.r.Peer,
 		"local", it.hand.in.r.Local, "identity", it.who, "err", why.String())
 	it.answered(fateIdentity)
-	it.conn.Refuse(byte(why))
+	it.conn.Refuse(why)
 	it.destroy(nil)
 }
 

@@ -4,7 +4,6 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/rdmactor/rdmactor/actor/internal/datapath"
-	"github.com/rdmactor/rdmactor/actor/internal/secure"
 	"github.com/rdmactor/rdmactor/actor/internal/wire"
 	"github.com/rdmactor/rdmactor/cmid"
 )
@@ -17,11 +16,7 @@ func (l *loop) request(id *cmid.ID, r *cmid.ConnectRequest) {
 	if listener != nil {
 		from, _ = listener.Context.(*ident)
 	}
-	if from == nil || from.ending() || l.rt.closing.Load() {
-		if from != nil {
-			from.counts().count(fateRequested)
-			l.refused(id, from.counts(), fateClosing)
-		}
+	if from == nil {
 		l.reject(id)
 		return
 	}
@@ -30,6 +25,11 @@ func (l *loop) request(id *cmid.ID, r *cmid.ConnectRequest) {
 		name: from.pid.Id,
 	}
 	in.via.count(fateRequested)
+	if from.ending() || l.rt.closing.Load() {
+		l.refused(id, in.via, fateClosing)
+		l.rejectFor(in, wire.RefusedClosing)
+		return
+	}
 	if !l.inTime(r.Peer) {
 		l.tooOften(in)
 		return
@@ -104,7 +104,7 @@ func (l *loop) route(from *ident, in *incoming) bool {
 func (l *loop) fail(in *incoming) {
 	l.rt.count.Add(-1)
 	l.refused(in.id, in.via, fateFailed)
-	l.reject(in.id)
+	l.rejectFor(in, wire.RefusedFailed)
 }
 
 // askRoute calls Route. Not ok: it has not returned, and the request was rejected.
@@ -171,16 +171,16 @@ func (l *loop) take(in *incoming) *ident {
 	switch {
 	case closing:
 		l.refused(in.id, in.via, fateClosing)
-		l.reject(in.id)
+		l.rejectFor(in, wire.RefusedClosing)
 	case tooMany:
 		l.tooMany(in)
 	case crowded:
-		l.deny(in, in.cfg.features(0), secure.RefusedHandshakes, errCrowded)
+		l.deny(in, in.cfg.features(0), wire.RefusedHandshakes, errCrowded)
 	default:
 		l.rt.log.Warn("rdma: no memory to receive another connection's messages into (ReceiveMemory, MaxMessage): rejected",
 			"id", in.id.Handle(), "peer", in.r.Peer, "local", in.r.Local)
 		l.refused(in.id, in.via, fateMemory)
-		l.rejectFor(in, wire.RefusedLimits, secure.RefusedLimits)
+		l.rejectFor(in, wire.RefusedLimits)
 	}
 	return nil
 }
@@ -236,15 +236,15 @@ func (l *loop) tooMany(in *incoming) {
 	l.refused(in.id, in.via, fateLimits)
 	l.rt.log.Warn("rdma: too many requests or identifiers (Limits): rejected",
 		"id", in.id.Handle(), "peer", in.r.Peer, "local", in.r.Local)
-	l.rejectFor(in, wire.RefusedLimits, secure.RefusedLimits)
+	l.rejectFor(in, wire.RefusedLimits)
 }
 
 // rejectFor rejects a request and reports the reason to the peer, if it has a hello: an
 // unauthenticated peer may know that there is no room, and learns nothing else.
-func (l *loop) rejectFor(in *incoming, why wire.Refusal, secured secure.Refusal) {
+func (l *loop) rejectFor(in *incoming, why wire.Refusal) {
 	reject := new(cmid.Reject)
 	if in.cfg.secured() {
-		reject.PrivateData = in.cfg.refusal(in.cfg.features(0), secured)
+		reject.PrivateData = in.cfg.refusal(in.cfg.features(0), why)
 	} else if _, _, ok := wire.ParseHello(in.r.PrivateData, in.id.Limits().Padded); ok && !in.cfg.Raw {
 		reject.PrivateData = why.Reject()
 	}
@@ -360,7 +360,7 @@ func (l *loop) tooOften(in *incoming) {
 	l.rt.log.Warn("rdma: too many requests of one address (Limits.RequestRate): rejected", "id", in.id.Handle(), "peer", in.r.Peer,
 		"local", in.r.Local)
 	l.refused(in.id, in.via, fateRate)
-	l.rejectFor(in, wire.RefusedRate, secure.RefusedRate)
+	l.rejectFor(in, wire.RefusedRate)
 }
 
 // greet takes a request. It finds out who the peer is, and sets the deadline of the answer.

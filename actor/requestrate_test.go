@@ -42,9 +42,7 @@ func (w *world) dials(rt *Runtime, n int, cfg IDConfig) (come int) {
 				w.Fatalf("a dial has ended with %v", m)
 			case string(e.PrivateData) == "come":
 				come++
-			case cfg.secured() && !strings.Contains(e.Error(), "too many requests of this address"):
-				w.Errorf("rejected without the reason: %v", e)
-			case !cfg.secured() && (!strings.Contains(e.Error(), "too many requests from this address") || e.PrivateData != nil):
+			case !strings.Contains(e.Error(), "too many requests of this address") || e.PrivateData != nil:
 				w.Errorf("rejected without the reason: %v, private data %q", e, e.PrivateData)
 			}
 		}

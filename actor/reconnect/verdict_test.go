@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	rdma "github.com/rdmactor/rdmactor/actor"
-	"github.com/rdmactor/rdmactor/actor/internal/secure"
+	"github.com/rdmactor/rdmactor/actor/internal/wire"
 	"github.com/rdmactor/rdmactor/actor/reconnect"
 	"github.com/rdmactor/rdmactor/cmid"
 )
@@ -18,8 +18,8 @@ func TestPermanent(t *testing.T) {
 	rejected := func(r rdma.RejectReason, private string) rdma.Failure {
 		return &rdma.Rejected{FailureBase: base(unix.ECONNREFUSED), Reason: r, PrivateData: []byte(private)}
 	}
-	handshake := func(r secure.Refusal) rdma.Failure {
-		return &rdma.CommandFailed{FailureBase: base(secure.PeerRefusal([]byte{byte(r)}))}
+	handshake := func(r wire.Refusal) rdma.Failure {
+		return &rdma.CommandFailed{FailureBase: base(&rdma.HandshakeError{What: "the peer refuses it", Err: r})}
 	}
 	for _, tt := range []struct {
 		why  string
@@ -58,9 +58,9 @@ func TestPermanent(t *testing.T) {
 		{"no IPv6 here", &rdma.CommandFailed{FailureBase: base(unix.EAFNOSUPPORT)}, true},
 		{"the peer speaks HTTP", &rdma.ConnectError{FailureBase: base(unix.EINVAL)}, true},
 		{"the peer went in the middle", &rdma.ConnectError{FailureBase: base(unix.ECONNRESET)}, false},
-		{"no key of ours is known there", handshake(secure.RefusedKey), false},
-		{"the peer has no room for a handshake now", handshake(secure.RefusedHandshakes), false},
-		{"this address has asked too often", handshake(secure.RefusedRate), false},
+		{"no key of ours is known there", handshake(wire.RefusedKey), false},
+		{"the peer has no room for a handshake now", handshake(wire.RefusedHandshakes), false},
+		{"this address has asked too often", handshake(wire.RefusedRate), false},
 		{"shut down", &rdma.CommandFailed{FailureBase: base(fmt.Errorf("%w (%w)", rdma.ErrShutdown, unix.ESHUTDOWN))}, true},
 		{"the name server is away", &rdma.AddrInfoError{FailureBase: base(&cmid.GAIError{Code: cmid.EAIAgain})}, false},
 		{"the name is not known yet", &rdma.AddrInfoError{FailureBase: base(&cmid.GAIError{Code: cmid.EAINoName})}, false},

@@ -81,7 +81,9 @@ func (c *Conn) Reject(body []byte) {
 }
 
 // Refuse has the goodbye be a refusal: this side's runtime rejects the peer, because of why.
-func (c *Conn) Refuse(why byte) { c.sec.last, c.sec.refusal = wire.TypeRefusal, []byte{why} }
+func (c *Conn) Refuse(why wire.Refusal) {
+	c.sec.last, c.sec.refusal = wire.TypeRefusal, []byte{byte(why)}
+}
 
 // Suite is what messages are sealed with; 0: with nothing.
 func (c *Conn) Suite() secure.Suite {

@@ -1,11 +1,11 @@
 package limits
 
 import (
-	"fmt"
 	"net/netip"
 	"sync"
 	"time"
 
+	"github.com/rdmactor/rdmactor/actor/internal/wire"
 	"github.com/rdmactor/rdmactor/internal/fairshare"
 )
 
@@ -13,32 +13,6 @@ import (
 type Person struct {
 	Identity string
 	Address  netip.Addr
-}
-
-// Exceeded is the limit that a peer has reached, or Answer. It is a byte on the wire.
-type Exceeded byte
-
-// The limits. 0 is none of them.
-const (
-	Connections Exceeded = 1 + iota
-	Rate
-	Memory
-	Answer // the time in which the listener's owner has to answer; not the peer's limit
-)
-
-// String says what there is too much of.
-func (e Exceeded) String() string {
-	switch e {
-	case Connections:
-		return "too many connections"
-	case Rate:
-		return "too many connects in this time"
-	case Memory:
-		return "too much memory for its connections"
-	case Answer:
-		return "the peer's application has not answered the request in time (IDConfig.AcceptTimeout there)"
-	}
-	return fmt.Sprintf("reason %d", byte(e))
 }
 
 // Identities counts the connections of authenticated peers. The zero Identities has none. Any
@@ -59,17 +33,17 @@ type May struct {
 
 // Take counts a connection of who's if there is room for it, with most for all persons; 0: there
 // is.
-func (i *Identities) Take(who Person, may May, most int, now time.Time) Exceeded {
+func (i *Identities) Take(who Person, may May, most int, now time.Time) wire.Refusal {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	switch {
 	case may.Connections > 0 && i.places.Has(who) >= may.Connections,
 		!i.places.May(who, most):
-		return Connections
+		return wire.RefusedConnections
 	case !may.Memory():
-		return Memory
+		return wire.RefusedMemory
 	case may.ConnectRate > 0 && !i.rates.Take(who, may.ConnectRate, now):
-		return Rate
+		return wire.RefusedConnects
 	}
 	i.places.Take(who)
 	return 0

@@ -4,6 +4,8 @@ import (
 	"net/netip"
 	"testing"
 	"time"
+
+	"github.com/rdmactor/rdmactor/actor/internal/wire"
 )
 
 func yes() bool { return true }
@@ -14,7 +16,7 @@ func TestIdentitiesHaveLimits(t *testing.T) {
 	var i Identities
 	now := time.Unix(1, 0)
 	alice, bob := Person{Identity: "alice"}, Person{Identity: "bob"}
-	take := func(who Person, may May, want Exceeded) {
+	take := func(who Person, may May, want wire.Refusal) {
 		t.Helper()
 		if got := i.Take(who, may, 64, now); got != want {
 			t.Errorf("%s: %v, want %v", who.Identity, got, want)
@@ -23,10 +25,10 @@ func TestIdentitiesHaveLimits(t *testing.T) {
 	two := May{Connections: 2, Memory: yes}
 	take(alice, two, 0)
 	take(alice, two, 0)
-	take(alice, two, Connections)
+	take(alice, two, wire.RefusedConnections)
 	take(bob, two, 0)
 	i.Free(alice)
-	take(alice, May{Memory: func() bool { return false }}, Memory)
+	take(alice, May{Memory: func() bool { return false }}, wire.RefusedMemory)
 	take(alice, two, 0)
 
 	slow := May{ConnectRate: 1, Memory: yes}
@@ -34,7 +36,7 @@ func TestIdentitiesHaveLimits(t *testing.T) {
 		take(bob, slow, 0)
 		i.Free(bob)
 	}
-	take(bob, slow, Rate)
+	take(bob, slow, wire.RefusedConnects)
 	now = now.Add(time.Second)
 	take(bob, slow, 0)
 }
@@ -55,17 +57,6 @@ func TestIdentitiesShare(t *testing.T) {
 		who := Person{Address: netip.MustParseAddr(a)}
 		if got := i.Take(who, may, most, time.Time{}); got != 0 {
 			t.Errorf("%s is refused: %v", a, got)
-		}
-	}
-}
-
-// What is on the wire is said in words, also by a peer that has other reasons.
-func TestExceeded(t *testing.T) {
-	for e, want := range map[Exceeded]string{
-		1: "too many connections", 2: "too many connects in this time", 3: "too much memory for its connections", 9: "reason 9",
-	} {
-		if e.String() != want {
-			t.Errorf("%d is %q", byte(e), e)
 		}
 	}
 }

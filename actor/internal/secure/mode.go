@@ -1,11 +1,5 @@
 package secure
 
-import (
-	"fmt"
-
-	"golang.org/x/sys/unix"
-)
-
 // Features are the bits of a hello's features byte that are about security.
 type Features uint8
 
@@ -67,52 +61,3 @@ func (f Features) Same(peer Features, version uint8) error {
 
 // oldestVersion is the first version of the hello that knows features.
 const oldestVersion = 3
-
-// Refusal is the byte behind the hello of a reject: why a server refuses a request in a mode.
-// Nobody knows who has sent it.
-type Refusal uint8
-
-// The reasons.
-const (
-	RefusedOther      Refusal = iota
-	RefusedKey                // no key has the id
-	RefusedMode               // another mode or suite
-	RefusedHandshakes         // too many at once
-	RefusedRate               // too many of this address in this time
-	RefusedLimits             // too many requests or connections, or too little memory
-)
-
-// Error is String's text: a Refusal is the Err of a HandshakeError.
-func (r Refusal) Error() string { return r.String() }
-
-// Unwrap gives EAGAIN if the peer has too much to do, and another attempt may have more luck.
-func (r Refusal) Unwrap() error {
-	if r == RefusedHandshakes || r == RefusedRate || r == RefusedLimits {
-		return unix.EAGAIN
-	}
-	return nil
-}
-
-func (r Refusal) String() string {
-	switch r {
-	case RefusedKey:
-		return "no key has this id"
-	case RefusedMode:
-		return "another mode or suite"
-	case RefusedHandshakes:
-		return "too many handshakes at once"
-	case RefusedRate:
-		return "too many requests of this address in this time"
-	case RefusedLimits:
-		return "too many requests or connections, or too little memory"
-	}
-	return fmt.Sprintf("reason %d", uint8(r))
-}
-
-// PeerRefusal is what a client makes of what is behind the hello of a reject.
-func PeerRefusal(data []byte) error {
-	if len(data) != 1 {
-		return refused("the peer refuses it and does not say why")
-	}
-	return &HandshakeError{"the peer refuses it", Refusal(data[0])}
-}

@@ -50,19 +50,3 @@ func TestFeaturesStripped(t *testing.T) {
 		wantRefused(t, "stripped", ours.Same(0, 3))
 	}
 }
-
-func TestRefusals(t *testing.T) {
-	seen := map[string]bool{}
-	for r := range 5 {
-		err := PeerRefusal([]byte{byte(r)})
-		wantRefused(t, Refusal(r).String(), err)
-		if err == nil || !strings.Contains(err.Error(), Refusal(r).String()) || seen[err.Error()] {
-			t.Errorf("reason %d: %v", r, err)
-			continue
-		}
-		seen[err.Error()] = true
-	}
-	for _, data := range [][]byte{nil, {1, 2}, make([]byte, 100)} {
-		wantRefused(t, "no reason", PeerRefusal(data))
-	}
-}

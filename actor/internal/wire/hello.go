@@ -72,45 +72,6 @@ func ParseHello(b []byte, padded bool) (h Hello, user []byte, ok bool) {
 	return h, b[HelloLen:end:end], true
 }
 
-// Refusal is why this side's runtime has rejected a request without asking its owner, or because
-// the owner has not answered. 0: it does not say.
-type Refusal int
-
-// The reasons.
-const (
-	RefusedLate   Refusal = 1 + iota // the owner has not answered in time
-	RefusedLimits                    // too many requests or connections, or too little memory
-	RefusedRate                      // too many requests of this address in this time
-)
-
-// String is what the peer reads.
-func (r Refusal) String() string {
-	switch r {
-	case RefusedLate:
-		return "the peer's application has not answered the request in time (IDConfig.AcceptTimeout there)"
-	case RefusedLimits:
-		return "the peer has too many requests or connections, or too little memory (Limits there)"
-	case RefusedRate:
-		return "the peer gets too many requests from this address (Limits.RequestRate there)"
-	}
-	return ""
-}
-
-// Reject is the private data of such a reject. Credits and sizes mean nothing in a reject, so a
-// combination that no side has stands for the reason: the largest receives, and messages of as many
-// bytes as the reason's number.
-func (r Refusal) Reject() []byte {
-	return Hello{Credits: 1, Eager: MaxEager, MaxMessage: int(r)}.Put(nil)
-}
-
-// Refusal returns the reason in h, which came with a reject.
-func (h Hello) Refusal() Refusal {
-	if h.Features != 0 || h.Credits != 1 || h.Eager != MaxEager || h.MaxMessage > int(RefusedRate) {
-		return 0
-	}
-	return Refusal(h.MaxMessage)
-}
-
 func zeros(b []byte) bool {
 	for _, c := range b {
 		if c != 0 {

@@ -1,0 +1,38 @@
+package wire
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// Every reason has words of its own, also one of a later version. It gets through the private data
+// of a reject, padded or not, and those of them that pass are worth another attempt.
+func TestRefusals(t *testing.T) {
+	seen := make(map[string]bool)
+	for r := RefusedKey; r <= RefusedMemory+1; r++ {
+		text := r.String()
+		if seen[text] || strings.HasPrefix(text, "reason") != (r > RefusedMemory) || r.Error() != text {
+			t.Errorf("reason %d is %q", byte(r), text)
+		}
+		seen[text] = true
+		h, rest, ok := ParseHello(append(r.Reject(), make([]byte, 100)...), true)
+		if !ok || len(rest) > 0 || h.Refusal() != r {
+			t.Errorf("%v is read as %v, with %d bytes more, %v", r, h.Refusal(), len(rest), ok)
+		}
+		passes := r >= RefusedHandshakes && r <= RefusedFailed && r != RefusedLate
+		if errors.Is(r, unix.EAGAIN) != passes {
+			t.Errorf("%v passes: %v", r, !passes)
+		}
+		if r.OfIdentity() != (r >= RefusedConnections && r <= RefusedMemory) {
+			t.Errorf("%v is about an identity: %v", r, r.OfIdentity())
+		}
+	}
+	for _, h := range []Hello{{Credits: 1, Eager: MaxEager, MaxMessage: 256}, {Credits: 2, Eager: MaxEager, MaxMessage: 1}, {Features: 1, Credits: 1, Eager: MaxEager, MaxMessage: 1}} {
+		if r := h.Refusal(); r != RefusedOther {
+			t.Errorf("%+v is read as %v", h, r)
+		}
+	}
+}
