@@ -2,7 +2,7 @@ package metrics
 
 import "testing"
 
-// What a member knows of its cluster is read at each reading.
+// The cluster is read at each reading.
 func TestCluster(t *testing.T) {
 	now := Cluster{Members: 3, Silent: 1}
 	s := New(Config{Cluster: func() Cluster { return now }})

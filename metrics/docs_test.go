@@ -39,7 +39,7 @@ their own: the core imports neither.
     registry.MustRegister(prom.New(metrics.New(metrics.Config{
         Runtime: rt,
         Node:    node,
-        Cluster: func() metrics.Cluster { return metrics.Cluster(member.Counts()) }, // of remoting/pacluster
+        Cluster: member.Counts, // of remoting/pacluster
         Servers: func() []metrics.Calls { return []metrics.Calls{server} },
         Clients: func() []metrics.Calls { return []metrics.Calls{client} },
     })))

@@ -14,8 +14,8 @@ import (
 type Config struct {
 	Runtime *rdma.Runtime
 	Node    *remoting.Node
-	// Cluster returns what a member knows of its cluster. It is called at each reading, on a
-	// goroutine of its own.
+	// Cluster returns the cluster as this member knows it. It is called at each reading, on a
+	// separate goroutine.
 	Cluster func() Cluster
 	// Servers and Clients return those of package rpc whose calls are counted. They are called at
 	// each reading, on a goroutine of their own. What has counted stays in the sums when it is not

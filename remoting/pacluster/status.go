@@ -3,6 +3,8 @@ package pacluster
 import (
 	"fmt"
 	"time"
+
+	"github.com/rdmactor/rdmactor/metrics"
 )
 
 // What is published on the actor system's EventStream.
@@ -70,17 +72,9 @@ func (m *Member) Members() (all []MemberInfo) {
 	return all
 }
 
-// Counts is what a member knows of the cluster, for metrics.Config.Cluster.
-type Counts struct {
-	Members   int  // this process included
-	Silent    int  // of them, those that did not answer the latest question
-	Missing   int  // of them, those that the provider does not list
-	Suspended bool // this process has stopped its grains
-	Expelled  bool // this process is no longer a member
-}
-
-// Counts counts the members as this process knows them.
-func (m *Member) Counts() (c Counts) {
+// Counts returns the numbers of the members as this process knows them, for metrics.Config.Cluster.
+// Any goroutine may call it.
+func (m *Member) Counts() (c metrics.Cluster) {
 	all := m.Members()
 	c.Members = len(all)
 	for i := range all {

@@ -32,8 +32,8 @@ func mix(x uint64) uint64 {
 	return x ^ x>>31
 }
 
-// Is reports whether p is what Fill writes.
-func Is(p []byte, direction, number uint64) bool { return wrong(p, direction, number) < 0 }
+// is reports whether p is the message.
+func is(p []byte, direction, number uint64) bool { return wrong(p, direction, number) < 0 }
 
 // wrong is the first byte of p that is not the message's; -1 if there is none.
 func wrong(p []byte, direction, number uint64) int {
