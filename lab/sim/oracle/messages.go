@@ -154,7 +154,7 @@ func (d *Direction) honest(now time.Duration, g *group) {
 // Received enters a message that the receiver has got, and says which it is. Not ok: it cannot be.
 func (d *Direction) Received(now time.Duration, p []byte) (number uint64, ok bool) {
 	for n := d.next; n < len(d.sent); n++ {
-		if m := d.sent[n]; !m.received && m.length == len(p) && Is(p, d.id, uint64(n)) {
+		if m := d.sent[n]; !m.received && m.length == len(p) && is(p, d.id, uint64(n)) {
 			d.take(now, n)
 			return uint64(n), true
 		}
@@ -181,7 +181,7 @@ func (d *Direction) take(now time.Duration, n int) {
 // stray says what is wrong with a message that is none of those that may come.
 func (d *Direction) stray(p []byte) string {
 	for n, m := range d.sent {
-		if m.length == len(p) && Is(p, d.id, uint64(n)) {
+		if m.length == len(p) && is(p, d.id, uint64(n)) {
 			if m.received {
 				return fmt.Sprintf("message %d (%d bytes) is received twice", n, m.length)
 			}
@@ -190,7 +190,7 @@ func (d *Direction) stray(p []byte) string {
 	}
 	for _, o := range d.l.order {
 		for n, m := range o.sent {
-			if len(p) >= distinct && m.length == len(p) && Is(p, o.id, uint64(n)) {
+			if len(p) >= distinct && m.length == len(p) && is(p, o.id, uint64(n)) {
 				return fmt.Sprintf("message %d of %s is received here", n, o.name)
 			}
 		}
