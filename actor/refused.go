@@ -12,7 +12,7 @@ import (
 	"github.com/rdmactor/rdmactor/cmid"
 )
 
-// refusalOf is the reason that a peer gets when its request ends because of err.
+// refusalOf returns the reason to send to a peer whose request ends because of err.
 func refusalOf(err error) wire.Refusal {
 	var unknown *secure.UnknownKeyError
 	switch {
@@ -23,13 +23,13 @@ func refusalOf(err error) wire.Refusal {
 	case errors.Is(err, errCrowded):
 		return wire.RefusedHandshakes
 	case errors.Is(err, unix.EACCES):
-		return wire.RefusedOther // of a handshake: nobody knows who the peer is
+		return wire.RefusedOther // the peer is not authenticated
 	}
 	return wire.RefusedFailed
 }
 
-// refuseUnanswered gives the peer of a request that has no answer the reason why it ends, where the
-// device or the handshake lets it have one.
+// refuseUnanswered rejects a request that has no answer, with the reason, if the identifier's state
+// allows it.
 func (it *ident) refuseUnanswered(why wire.Refusal) {
 	reject := &cmid.Reject{}
 	switch {
@@ -48,7 +48,7 @@ func (it *ident) refuseUnanswered(why wire.Refusal) {
 	it.do(&asked{cmd: reject, then: func(Event) {}})
 }
 
-// refusalError is what a client makes of what is behind the hello of a reject.
+// refusalError returns the client's error for the data behind the hello of a reject.
 func refusalError(data []byte) error {
 	if len(data) != 1 {
 		return &HandshakeError{What: "the peer refuses it and does not say why"}
@@ -56,7 +56,7 @@ func refusalError(data []byte) error {
 	return &HandshakeError{What: "the peer refuses it", Err: wire.Refusal(data[0])}
 }
 
-// sealedRefusalError is what an authenticated client makes of a refusal.
+// sealedRefusalError returns an authenticated client's error for the body of a refusal.
 func sealedRefusalError(body []byte) error {
 	why := wire.RefusedOther
 	if len(body) > 0 {

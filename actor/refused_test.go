@@ -12,7 +12,7 @@ import (
 	"github.com/rdmactor/rdmactor/cmid"
 )
 
-// rejectedDial dials there, and returns how the client hears that it was rejected.
+// rejectedDial dials there, calls meanwhile, and returns the client's Rejected.
 func (w *world) rejectedDial(cfg IDConfig, meanwhile func()) *Rejected {
 	w.Helper()
 	client := w.probe()
@@ -28,7 +28,7 @@ func (w *world) rejectedDial(cfg IDConfig, meanwhile func()) *Rejected {
 	return nil
 }
 
-// reasonIs asserts what a client reads of the reason that the runtime of the peer gives.
+// reasonIs asserts the peer runtime's reason in a client's Rejected.
 func (w *world) reasonIs(r *Rejected, want string) {
 	w.Helper()
 	if !contains(r.Error(), want) || r.PrivateData != nil || errors.Is(r, ErrPeerLimits) {
@@ -44,7 +44,7 @@ func onModes(t *testing.T, test func(w *world, cfg func() IDConfig)) {
 	onSecured(t, func(w *world, secured mode) { test(w, func() IDConfig { return secured(w) }) })
 }
 
-// Whoever waits for an owner's answer when the runtime is shut down reads that.
+// A request that is pending when the runtime shuts down is rejected with that reason.
 func TestShutdownGivesItsReason(t *testing.T) {
 	onModes(t, func(w *world, cfg func() IDConfig) {
 		server := w.farProbe()
@@ -59,7 +59,7 @@ func TestShutdownGivesItsReason(t *testing.T) {
 	})
 }
 
-// The peer of a listener whose code fails learns that it could not be accepted.
+// A request whose listener's code fails is rejected with that reason.
 func TestFailedListenersGiveTheirReason(t *testing.T) {
 	onModes(t, func(w *world, cfg func() IDConfig) {
 		server := w.farProbe()
@@ -70,7 +70,7 @@ func TestFailedListenersGiveTheirReason(t *testing.T) {
 	})
 }
 
-// An accept of an authenticated peer that fails has the reason of its failure.
+// If the accept of an authenticated peer fails, the peer gets the reason of the failure.
 func TestFailedAcceptGivesItsReason(t *testing.T) {
 	onFlavors(t, func(w *world) {
 		server := w.farProbe()
@@ -89,7 +89,7 @@ func TestFailedAcceptGivesItsReason(t *testing.T) {
 	})
 }
 
-// An owner that destroys a request says nothing, and that is the application's answer.
+// A request that its owner destroys is rejected without a reason of the runtime.
 func TestDestroyedRequestHasNoReason(t *testing.T) {
 	onModes(t, func(w *world, cfg func() IDConfig) {
 		server := w.farProbe()

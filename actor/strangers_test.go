@@ -50,7 +50,7 @@ func TestStrangersWithManyAddresses(t *testing.T) {
 					}
 					settle()
 					if n := w.far.count.Load(); n > 1+places {
-						w.Errorf("%d identifiers, want the listener's and those of %d peers: what gave way is gone", n, places)
+						w.Errorf("%d identifiers, want the listener's and those of %d peers: evicted ones are destroyed", n, places)
 					}
 					time.Sleep(20 * time.Second)
 					settle()

@@ -13,7 +13,7 @@ import (
 	"github.com/rdmactor/rdmactor/rpc/internal/wire"
 )
 
-// produced is what the handlers of stuck have returned, by weak pointers.
+// produced has weak pointers to the answers that the handlers of stuck returned.
 type produced struct {
 	mu   sync.Mutex
 	each int
@@ -36,10 +36,10 @@ func (p *produced) count() int {
 	return len(p.all)
 }
 
-// little is a world whose peers take few large messages before their owners have read them.
+// little is a world whose runtimes have little memory for messages that their owners have not read.
 var little = actortest.Config{Runtime: rdma.Config{Limits: rdma.Limits{ReceiveMemory: 4 << 20}}}
 
-// large is a raw client that takes, and sends, messages of so many bytes, and has declared stuck.
+// large returns a raw client for messages of so many bytes, which has declared stuck.
 func (r *rig) large(bytes int) *raw {
 	r.t.Helper()
 	p := r.Probe()
@@ -50,8 +50,9 @@ func (r *rig) large(bytes int) *raw {
 	return c
 }
 
-// While an answer waits no call of its connection begins. Those that do not begin are reported as
-// not executed. Their requests do not keep the memory that they came in: connections share that.
+// While an answer waits, no further call of its connection begins. A call that is cancelled until
+// then is reported as not executed. Waiting requests do not hold receive memory, which connections
+// share.
 func TestCallsBeginWhenNoAnswerWaits(t *testing.T) {
 	const calls, request = 8, 200 << 10
 	p := &produced{each: 1}
@@ -96,8 +97,7 @@ func TestCallsBeginWhenNoAnswerWaits(t *testing.T) {
 	})
 }
 
-// Of calls that come together, and whose client takes no answers, those that wait to begin do so
-// when it takes them. All are answered.
+// Calls that wait to begin do so when the client takes its answers, and all are answered.
 func TestCallsThatWaitToBeginAreAnswered(t *testing.T) {
 	const calls = 200
 	p := &produced{each: 900 << 10}
@@ -112,7 +112,7 @@ func TestCallsThatWaitToBeginAreAnswered(t *testing.T) {
 	})
 }
 
-// An answer waits in memory once: not as its message, and in the handler's memory besides.
+// While an answer waits, memory holds it once: its message, and not the handler's slice.
 func TestAnswersWaitOnceInMemory(t *testing.T) {
 	p := &produced{each: 900 << 10}
 	inWorld(t, rigConfig{world: little, server: Config{Memory: 1 << 20}}, p.handle, func(r *rig) {
@@ -122,7 +122,7 @@ func TestAnswersWaitOnceInMemory(t *testing.T) {
 		runtime.GC()
 		for i, w := range p.all {
 			if w.Value() != nil {
-				r.t.Errorf("what handler %d has returned is still in use", i)
+				r.t.Errorf("the answer of handler %d is still referenced", i)
 			}
 		}
 		if r.s.connections()[0].out.answers.Load()+r.s.connections()[1].out.answers.Load() == 0 {

@@ -46,7 +46,7 @@ type out struct {
 	woken   bool         // a flush is on its way, or waits for the connection
 	ended   bool         // nothing is sent any more
 	waiters []*waiter    // those that wait for room
-	answers atomic.Int32 // that wait for room; written with mu locked
+	answers atomic.Int32 // number of answers among waiters; written with mu locked
 	purse   share.Purse
 
 	handed uint64 // messages that the connection was given
@@ -129,8 +129,8 @@ func large(metadata, body []byte) *rdma.Send {
 // putLocked puts a frame.
 func (o *out) putLocked(h wire.Header, body []byte) { o.putLargeLocked(h, nil, nil, body) }
 
-// putLargeLocked puts a frame. own is what large has returned for metadata and body, which are not
-// used if that is not nil. It returns the number of the message that the frame is in.
+// putLargeLocked puts a frame. own is the result of large for metadata and body; if it is not nil,
+// they are not used. It returns the number of the message that contains the frame.
 func (o *out) putLargeLocked(h wire.Header, own *rdma.Send, metadata, body []byte) (number uint64) {
 	if own == nil {
 		h.Length = uint32(wire.RequestLen(metadata, body))
@@ -282,8 +282,9 @@ func (o *out) end() (handed uint64) {
 //   - If a client does not take its answers, its further requests are not read, and it gets no
 //     credit for them.
 //   - Items wait, and so do answers: each with the goroutine that it comes from, and with the
-//     call's place, whose number is bounded. While an answer waits no call of its connection begins
-//     (mayBegin), so that few answers wait besides those of the handlers that run already.
+//     call's place, whose number is bounded. While an answer waits, no further call of its
+//     connection begins (mayBegin), so that only the answers of handlers that already run can
+//     join it.
 //
 // Whatever others have, share.OwnMemory bytes and one answer or item can be put on every
 // connection: a client that takes what comes gets all its answers.

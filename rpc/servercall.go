@@ -156,17 +156,17 @@ func (call *serverCall) invoke(scratch []byte) (o outcome) {
 	return o
 }
 
-// mayBegin returns why the handler is not called: nobody waits for its answer any more, or too many
-// others wait to be taken. While one waits for the connection mayBegin does so, too. A handler adds
-// to them, and what it returns has to be kept. The copy of a request can wait, but not the memory
-// that it came in, which connections share.
+// mayBegin returns an error if the handler must not be called: the call has ended, or the client
+// takes too few of its answers. It blocks while an answer of the connection waits for room, because
+// the handler would add another one, which could not be refused. Before it blocks it copies the
+// request, to release the memory of the message, which connections share.
 func (call *serverCall) mayBegin() error {
 	o := &call.c.out
 	answers := !call.h.inline && !call.h.m.stream
 	if answers && o.answers.Load() > 0 {
 		call.own()
 		o.mu.Lock()
-		// what ends the wait early is seen below
+		// an error is the context's, which is checked below
 		_ = call.awaitLocked(func() bool { return o.answers.Load() == 0 })
 		o.mu.Unlock()
 	}
@@ -269,8 +269,8 @@ func (call *serverCall) awaitRoomLocked(n int) error {
 	return err
 }
 
-// awaitLocked waits until a condition holds that depends on out, or the call's context has ended,
-// whose error it returns then.
+// awaitLocked waits until holds, which depends on out, returns true. It returns the error of the
+// call's context if that ends first.
 func (call *serverCall) awaitLocked(holds func() bool) error {
 	o := &call.c.out
 	if call.room == nil {

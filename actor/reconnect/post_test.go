@@ -299,7 +299,7 @@ func TestPostQuiet(t *testing.T) {
 		if len(down.Fates) != 0 || down.Counts != (reconnect.Counts{Delivered: 40}) || n != 0 || ok {
 			t.Errorf("%+v, %d unsettled, %v", down, n, ok)
 		}
-		r.ended() // the next generation counts from zero, as the first
+		r.ended() // the next generation counts from zero
 		actortest.Next[*rdma.ConnectRequest](r.server)
 		r.server.Request(r.server.Sender(), &rdma.Accept{})
 		actortest.Next[*rdma.Established](r.server)

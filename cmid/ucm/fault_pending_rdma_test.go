@@ -108,8 +108,8 @@ func TestFaultBacklogOverflows(t *testing.T) {
 	for range 10 {
 		a.turn(100 * time.Millisecond)
 	}
-	// On siw no request may be fetched before the last client has connected: each makes room for
-	// another. One that siw forgets is never refused.
+	// On siw, fetch no request before the last client has connected: each fetch makes room for
+	// another request. If siw forgets a request, it refuses one client less.
 	for siw && strings.Count(a.all(), "Rejected") < clients-room && time.Since(begin) < 5*time.Second {
 		a.turn(100 * time.Millisecond)
 	}

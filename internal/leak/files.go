@@ -7,12 +7,12 @@ import (
 	"time"
 )
 
-// patience is how long files may stay open after a test. A count of the machine's threads has
-// some open for milliseconds.
+// patience is how long files may stay open after a test. A driver that counts the machine's
+// threads opens some for milliseconds.
 const patience = 10 * time.Second
 
-// Files fails the test if files that it opened are open when it has ended, after the cleanups
-// that the test registers later. It works on Linux.
+// Files fails the test if files that it opened are still open after it and after the cleanups that
+// it registers later. It needs Linux's /proc.
 func Files(tb testing.TB) {
 	tb.Helper()
 	before := openFiles(tb)
@@ -30,7 +30,7 @@ func Files(tb testing.TB) {
 	})
 }
 
-// openFiles lists the open files of the process, each as its number and what it refers to.
+// openFiles lists the open files of the process, each as its number and its target.
 func openFiles(tb testing.TB) (files []string) {
 	tb.Helper()
 	all, err := os.ReadDir("/proc/self/fd")
@@ -38,7 +38,7 @@ func openFiles(tb testing.TB) (files []string) {
 		tb.Fatal(err)
 	}
 	for _, f := range all {
-		// If this fails, it was the directory.
+		// This fails for the descriptor of the directory, which is closed.
 		if to, err := os.Readlink("/proc/self/fd/" + f.Name()); err == nil {
 			files = append(files, f.Name()+": "+to)
 		}

@@ -1,4 +1,5 @@
-// Package leak is for the TestMain of packages whose tests use Proto.Actor's systems as they are.
+// Package leak finds leaks of tests: Settled is for a TestMain that looks for
+// goroutines, Files checks a test's open files.
 package leak
 
 import (

@@ -45,7 +45,7 @@ func TestFiles(t *testing.T) {
 	}
 }
 
-// recorder records what a helper does to a test.
+// recorder records the cleanup and the failure of a test.
 type recorder struct {
 	testing.TB
 	cleanup func()

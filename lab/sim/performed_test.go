@@ -29,7 +29,7 @@ var accuses = regexp.MustCompile(`(?i)\bfail\(|return "|return fmt.Sprintf|\bpan
 var never = regexp.MustCompile(strings.Join([]string{
 	`\) String$`,                        // worlds are played without being printed
 	`connections\) Done, case !w\.late`, // it names what does not come
-	`outstanding, case .*c\.forged`,     // and this what comes at once, most of the time
+	`outstanding, case .*c\.forged`,     // and this is answered immediately, most of the time
 	`call\) killed, a function in it`,   // a process is killed while a handler runs: too rare
 	`opened, case p\.Context`,           // it is killed in the middle of Open: too rare
 }, "|"))

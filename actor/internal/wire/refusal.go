@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Refusal is why this side's runtime refuses a peer, in place of the application. It is in the
-// reject of a request (Reject, and behind the hello in a mode), or sealed in a TypeRefusal.
+// Refusal is the reason why a runtime, not its application, refuses a peer. It is one byte: in a
+// reject (Reject; in a mode, behind the hello), or sealed in a TypeRefusal.
 type Refusal byte
 
 // The reasons. Only authenticated peers get those from RefusedConnections on.
@@ -40,7 +40,7 @@ var refusals = [...]string{
 	RefusedMemory:      "too much memory for its connections",
 }
 
-// String is what the peer reads.
+// String returns the reason in words, for the peer's errors.
 func (r Refusal) String() string {
 	if int(r) < len(refusals) && refusals[r] != "" {
 		return refusals[r]
@@ -48,10 +48,10 @@ func (r Refusal) String() string {
 	return fmt.Sprintf("reason %d", byte(r))
 }
 
-// Error is String's text: a Refusal is the Err of a HandshakeError.
+// Error returns String: a Refusal may be the Err of a HandshakeError.
 func (r Refusal) Error() string { return r.String() }
 
-// Unwrap gives EAGAIN where another attempt may succeed although neither side changes anything.
+// Unwrap returns EAGAIN if another attempt may succeed without a change of configuration.
 func (r Refusal) Unwrap() error {
 	switch r {
 	case RefusedHandshakes, RefusedRate, RefusedLimits, RefusedClosing, RefusedFailed:
@@ -60,19 +60,19 @@ func (r Refusal) Unwrap() error {
 	return nil
 }
 
-// OfIdentity reports whether the peer's identity has reached its limits.
+// OfIdentity reports whether the peer's identity reached its limits.
 func (r Refusal) OfIdentity() bool {
 	return r == RefusedConnections || r == RefusedConnects || r == RefusedMemory
 }
 
-// Reject is the private data of a reject without a mode. Credits and sizes mean nothing in a
-// reject, so a combination that no side has stands for the reason: the largest receives, and
-// messages of as many bytes as the reason's number.
+// Reject returns the private data of a reject without a mode. Credits and sizes mean nothing in a
+// reject, so an impossible combination encodes the reason: the largest receives, and messages of as
+// many bytes as the reason's number.
 func (r Refusal) Reject() []byte {
 	return Hello{Credits: 1, Eager: MaxEager, MaxMessage: int(r)}.Put(nil)
 }
 
-// Refusal returns the reason in h, which came with a reject.
+// Refusal returns the reason in the hello of a reject.
 func (h Hello) Refusal() Refusal {
 	if h.Features != 0 || h.Credits != 1 || h.Eager != MaxEager || h.MaxMessage > 255 {
 		return RefusedOther

@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Every reason has words of its own, also one of a later version. It gets through the private data
-// of a reject, padded or not, and those of them that pass are worth another attempt.
+// Every reason has a different text, also those of later versions, and survives the private data of
+// a padded reject. Temporary ones are EAGAIN.
 func TestRefusals(t *testing.T) {
 	seen := make(map[string]bool)
 	for r := RefusedKey; r <= RefusedMemory+1; r++ {
