@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/rdmactor/rdmactor/remoting"
@@ -61,20 +62,27 @@ func TestGuessedAnswers(t *testing.T) {
 	asked, other := meet(t, n, "oracle:1").introduce(), meet(t, n, "guesser:1").introduce()
 	f := n.sys.Root.RequestFuture(actor.NewPID("oracle:1", "oracle"), text("?"), soon)
 	r := asked.hears(frame.KindUser)
+	body := func(s string) []byte {
+		b, err := proto.Marshal(text(s))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return b
+	}
 	number, _ := tables.LinkOf(r.Sender.ID)
 	if number < 1<<20 { // one in 2^44
 		t.Errorf("the request is of %s, which can be guessed", r.Sender.ID)
 	}
 	for i := range uint32(1000) {
-		other.say(frame.Record{Kind: frame.KindUser, Target: r.Sender.ID, TargetRequest: r.Sender.Request ^ (i + 1), Type: "google.protobuf.StringValue"})
+		other.say(frame.Record{Kind: frame.KindUser, Target: r.Sender.ID, TargetRequest: r.Sender.Request ^ (i + 1), Type: "google.protobuf.StringValue", Body: body("forged")})
 	}
 	d := await(t, n, func(d *remoting.Disconnected) bool { return d.Peer.Name == "guesser:1" })
 	if !errors.Is(d.Err, remoting.ErrProtocol) {
 		t.Errorf("%v", d)
 	}
-	asked.say(frame.Record{Kind: frame.KindUser, Target: r.Sender.ID, TargetRequest: r.Sender.Request, Type: "google.protobuf.StringValue"})
-	if _, err := remoting.Result(f); err != nil {
-		t.Error(err)
+	asked.say(frame.Record{Kind: frame.KindUser, Target: r.Sender.ID, TargetRequest: r.Sender.Request, Type: "google.protobuf.StringValue", Body: body("true")})
+	if got, err := remoting.Result(f); err != nil || got.(*wrapperspb.StringValue).Value != "true" {
+		t.Errorf("%v, %v", got, err)
 	}
 }
 
