@@ -25,7 +25,7 @@ type listening struct {
 func (w *listening) Start() {
 	cmd := func(m int, c rdma.Command) {
 		w.e.Start(m, func(p *world.Process) {
-			rt, ok := w.e.Open(p)
+			rt, ok := w.e.Open(p, nil)
 			if !ok {
 				return
 			}

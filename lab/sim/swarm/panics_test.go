@@ -24,7 +24,7 @@ type panicky struct {
 // Start implements workload.Workload.
 func (w *panicky) Start() {
 	w.e.Start(0, func(p *world.Process) {
-		rt, ok := w.e.Open(p)
+		rt, ok := w.e.Open(p, nil)
 		if !ok {
 			return
 		}

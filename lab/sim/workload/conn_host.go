@@ -218,7 +218,7 @@ func (h *connHost) main(p *world.Process) {
 	h.p, h.root, h.names, h.busy = p, p.System().Root, 0, new(int)
 	h.ends, h.owners, h.shared, h.sinks = make(map[string]*connEnd), nil, [ownerKinds]*connOwner{}, [2]*sink{}
 	h.dues = h.newDues()
-	rt, ok := h.w.e.OpenObserved(p, &connObserver{h: h, p: p})
+	rt, ok := h.w.e.Open(p, &connObserver{h: h, p: p})
 	if !ok || h.p != p {
 		return // it was killed, and goes on when the world ends, for its shutdown
 	}

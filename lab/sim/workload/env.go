@@ -73,12 +73,9 @@ func (g *Program) Restart(e *Env) {
 	}), false
 }
 
-// Open opens a runtime with Config. While memory or descriptors are scarce it tries again: that it
-// fails in another way ends the world. ok is false if it has failed.
-func (e *Env) Open(p *world.Process) (rt *rdma.Runtime, ok bool) { return e.OpenObserved(p, nil) }
-
-// OpenObserved is Open with an observer.
-func (e *Env) OpenObserved(p *world.Process, o rdma.Observer) (rt *rdma.Runtime, ok bool) {
+// Open opens a runtime with Config and an observer, which may be nil. While memory or descriptors
+// are scarce it tries again; any other failure ends the world. ok is false if it failed.
+func (e *Env) Open(p *world.Process, o rdma.Observer) (rt *rdma.Runtime, ok bool) {
 	cfg := e.Config
 	cfg.Observer = o
 	return e.opened(p, cfg)
