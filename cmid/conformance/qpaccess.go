@@ -141,6 +141,7 @@ func letIn(w *world) {
 	w.Barrier(c.BQ, c.AQ)
 	for _, c := range [...]way{c, turned(c)} {
 		w.Must(c.to.QP.SetAccess(verbs.RemoteRead | verbs.RemoteWrite | verbs.RemoteAtomic))
+		w.Sent("the Send of the barrier", c.from) // it may complete after its receive
 		c.from.Forget()
 		near, far := w.Memory(c.from, 64, verbs.LocalWrite, 1), w.Memory(c.to, 64, c.everything(), 2)
 		want := bytes.Clone(near.Bytes)
