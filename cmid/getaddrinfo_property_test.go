@@ -94,7 +94,11 @@ func TestGetAddrInfoProperties(t *testing.T) {
 	for range 20 { // rapid's hundred are too few for what few of them ask
 		rapid.Check(t, property)
 	}
-	if succeeded < 100 { // of a quarter of the 2000 or so
+	enough := 100 // of a quarter of the 2000 or so
+	if testing.Short() {
+		enough /= 5 // rapid asks a fifth
+	}
+	if succeeded < enough {
 		t.Errorf("%d questions were answered: the generator is wrong", succeeded)
 	}
 }
