@@ -47,7 +47,7 @@ var endDefects = []defect{
 		mended: "actor: end Shutdown although a request comes as it begins",
 		edits: []overlay.Edit{
 			edit("actor/create.go", "			it.box.PostUserMessage(&shutdownAsked{})\n", "			return\n"),
-			edit("actor/request.go", "	if from == nil || from.ending() || l.rt.closing.Load() {\n", "	if from == nil || from.ending() {\n"),
+			edit("actor/request.go", "	if from.ending() || l.rt.closing.Load() {\n", "	if from.ending() {\n"),
 			edit("actor/request.go", "	l.ids[it] = struct{}{} // Shutdown may look before Started\n", ""),
 			edit("actor/request.go", "	closing := l.rt.closing.Load()\n", "	closing := false\n"),
 		},
