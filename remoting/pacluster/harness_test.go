@@ -69,7 +69,7 @@ func start(t *testing.T, r role) *child {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &child{proctest.Start(t, r.Name, proctest.Config{Env: []string{asMember + "=" + string(text), raceLogs(t)}}), t, r}
+	return &child{proctest.Start(t, r.Name, proctest.Config{Env: []string{asMember + "=" + string(text), proctest.LogRaces(t)}}), t, r}
 }
 
 // want waits for a line that contains text, also one that came before and that no want has wanted.

@@ -212,7 +212,7 @@ func TestTwoLeave(t *testing.T) {
 // A terminal that stands still keeps nobody else from anything, and no program from ending.
 func TestStuckTerminal(t *testing.T) {
 	all := freeMembers(t, 2)
-	ann := proctest.StartAtTerminal(t, "ann", config(all, all[0], "ann"))
+	ann := proctest.StartAtTerminal(t, "ann", config(t, all, all[0], "ann"))
 	ann.Want("you are ann", "it has joined")
 	bob := start(t, all, all[1], "bob")
 	for line := ""; !strings.Contains(line, "ann, bob"); time.Sleep(20 * time.Millisecond) {

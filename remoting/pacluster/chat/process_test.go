@@ -26,17 +26,17 @@ func freeMembers(t *testing.T, n int) (names []string) {
 	return proctest.FreeAddrs(t, n, healthPort)
 }
 
-func config(all []string, name, nick string, more ...string) proctest.Config {
+func config(t *testing.T, all []string, name, nick string, more ...string) proctest.Config {
 	args := append([]string{"--members", strings.Join(all, ","), "--nick", nick}, more...)
 	if name != "" {
 		args = append(args, name)
 	}
-	return proctest.Config{Args: args, Env: []string{asChat + "=1", "GORACE=exitcode=0 log_path=/dev/null"}}
+	return proctest.Config{Args: args, Env: []string{asChat + "=1", proctest.LogRaces(t)}}
 }
 
 func start(t *testing.T, all []string, name, nick string, more ...string) *process {
 	t.Helper()
-	return &process{proctest.Start(t, nick, config(all, name, nick, more...)), t, name, nick, all}
+	return &process{proctest.Start(t, nick, config(t, all, name, nick, more...)), t, name, nick, all}
 }
 
 // sawNot checks the lines that no Want has wanted.

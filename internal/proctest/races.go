@@ -1,0 +1,56 @@
+package proctest
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// LogRaces returns the environment variable of children that run code of others which races with
+// itself: Proto.Actor's remote and cluster, and the cluster's providers. With it, the race detector
+// of a child does not change its exit status and writes to files. In the end the test fails if a
+// race is with this project's code.
+func LogRaces(t *testing.T) (env string) {
+	t.Helper()
+	dir := t.TempDir()
+	t.Cleanup(func() {
+		files, _ := filepath.Glob(dir + "/race.*")
+		for _, f := range files {
+			b, err := os.ReadFile(f)
+			if err != nil {
+				t.Error(err)
+			}
+			for _, report := range ours(string(b)) {
+				t.Errorf("a data race of ours:\n%s", report)
+			}
+		}
+	})
+	return "GORACE=exitcode=0 atexit_sleep_ms=0 log_path=" + dir + "/race"
+}
+
+var (
+	access = regexp.MustCompile(`(?m)^(?:Previous )?(?i:read|write) at .*:\n((?:  .*\n)+)`)
+	caller = regexp.MustCompile(`(?m)^  (\S+)\(\)$`)
+)
+
+// ours returns the reports in which one of the two accesses is of this project's code. What is
+// of the standard library counts as its caller's.
+func ours(log string) (reports []string) {
+	for _, report := range strings.Split(log, "==================\n") {
+		for _, a := range access.FindAllStringSubmatch(report, -1) {
+			calls := caller.FindAllStringSubmatch(a[1], -1)
+			i := slices.IndexFunc(calls, func(c []string) bool {
+				domain, _, path := strings.Cut(c[1], "/")
+				return path && strings.Contains(domain, ".")
+			})
+			if i >= 0 && strings.HasPrefix(calls[i][1], "github.com/rdmactor/") {
+				reports = append(reports, report)
+				break
+			}
+		}
+	}
+	return reports
+}

@@ -1,0 +1,21 @@
+package proctest
+
+import "testing"
+
+func TestOurs(t *testing.T) {
+	report := func(one, two string) string {
+		return "==================\nWARNING: DATA RACE\nRead at 0x1 by goroutine 1:\n  runtime.x()\n      /go/x.go:1 +0x1\n  " + one +
+			"()\n      /a.go:1 +0x1\n  github.com/rdmactor/rdmactor/x.caller()\n      /b.go:2 +0x1\n\n" +
+			"Previous write at 0x1 by goroutine 2:\n  " + two + "()\n      /a.go:1 +0x1\n\n" +
+			"Goroutine 1 (running) created at:\n  github.com/rdmactor/rdmactor/x.Start()\n      /c.go:1 +0x1\n==================\n"
+	}
+	const theirs, our = "github.com/asynkron/protoactor-go/remote.(*BlockList).Block", "github.com/rdmactor/rdmactor/remoting.(*link).x"
+	for _, tt := range []struct {
+		one, two string
+		want     int
+	}{{theirs, theirs, 0}, {theirs, our, 1}, {our, theirs, 1}, {our, our, 1}} {
+		if got := ours(report(tt.one, tt.two)); len(got) != tt.want {
+			t.Errorf("%s and %s: %q", tt.one, tt.two, got)
+		}
+	}
+}
