@@ -32,7 +32,10 @@ func (c *Conn) ForgoGoodbye() {
 // SayGoodbye posts the goodbye, once. False: there is nothing to wait for.
 func (c *Conn) SayGoodbye() bool {
 	switch {
-	case !c.Session.Courteous() || c.goodbye == goodbyeLeft || c.ID.State() != states.Connected || c.sec.mute():
+	case !c.Session.Courteous() || c.goodbye == goodbyeLeft || c.ID.State() != states.Connected:
+		return false
+	case c.sec.mute():
+		c.goodbye = goodbyeLeft // this side ends the connection all the same
 		return false
 	case c.goodbye == goodbyePosted:
 		return true
