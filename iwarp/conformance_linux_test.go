@@ -3,8 +3,14 @@ package iwarp_test
 import (
 	"net"
 	"net/netip"
+	"os"
+	"strconv"
 	"testing"
+	"unsafe"
 
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmactor/rdmactor/cmid"
 	"github.com/rdmactor/rdmactor/cmid/conformance"
 	"github.com/rdmactor/rdmactor/iwarp"
 )
@@ -12,7 +18,7 @@ import (
 // TestConformance compares the embedded device with what Linux's rdma_cm does over iWARP.
 func TestConformance(t *testing.T) {
 	addr := hostAddress(t)
-	conformance.Run(t, func(*testing.T) conformance.Rig {
+	conformance.Run(t, func(t *testing.T) conformance.Rig {
 		named := func(name string) *iwarp.Driver { return iwarp.Config{Device: name}.New() }
 		// an address that every host has and that no route selects
 		loopback := netip.AddrFrom4([4]byte{127, 0, 0, 2})
@@ -24,6 +30,7 @@ func TestConformance(t *testing.T) {
 			NoRoute: netip.MustParseAddr("ff0e::7471"),
 			// this depends on net.ipv4.ip_unprivileged_port_start and the user
 			Privileged: true,
+			Reset:      func(id *cmid.ID) { reset(t, id) },
 			Differences: []conformance.Difference{
 				{What: conformance.LoopbackOnly, Why: "it is a TCP socket's address; rdma_listen(3) says the same"},
 				{What: conformance.RefusedIsRejected, Why: "connect does not wait, so the refusal comes as an event"},
@@ -36,6 +43,35 @@ func TestConformance(t *testing.T) {
 			},
 		}
 	})
+}
+
+// reset resets an identifier's TCP connection. It finds the socket by its addresses.
+func reset(t *testing.T, id *cmid.ID) {
+	t.Helper()
+	fds, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := func(sa unix.Sockaddr, err error) uint16 {
+		if in, ok := sa.(*unix.SockaddrInet4); ok && err == nil {
+			return uint16(in.Port)
+		}
+		return 0
+	}
+	info := id.Info()
+	for _, e := range fds {
+		fd, err := strconv.Atoi(e.Name())
+		if err != nil || at(unix.Getsockname(fd)) != info.Local.Port() || at(unix.Getpeername(fd)) != info.Peer.Port() {
+			continue
+		}
+		// connect(2) to AF_UNSPEC dissolves the association
+		to := unix.RawSockaddr{Family: unix.AF_UNSPEC}
+		if _, _, errno := unix.Syscall(unix.SYS_CONNECT, uintptr(fd), uintptr(unsafe.Pointer(&to)), unsafe.Sizeof(to)); errno != 0 {
+			t.Fatal(errno)
+		}
+		return
+	}
+	t.Fatalf("no socket of %v and %v", info.Local, info.Peer)
 }
 
 // hostAddress returns an IPv4 address of this host that is not loopback. Without one, a listener on

@@ -82,7 +82,8 @@ func (w *World) Reorder(on bool) { w.fabric.Reorder(on) }
 func (w *World) RunOut(errno unix.Errno) *Fault { return w.fabric.RunOut(errno) }
 
 // Disconnect breaks an identifier's connection, seen from both ends: Disconnected, with ECONNRESET
-// on iWARP. Without a connection the test fails.
+// on iWARP. On the embedded device messages that have arrived come first, also those that wait for
+// their owner. Without a connection the test fails.
 func (w *World) Disconnect(id *actor.PID) {
 	w.t.Helper()
 	i, ok := w.find(id)

@@ -76,7 +76,8 @@ func TestConformance(t *testing.T) {
 }
 
 func embeddedRig() conformance.Rig {
-	rig, _ := twin(Config{Flavor: states.IWARP, Embedded: true, Seed: 7})
+	rig, f := twin(Config{Flavor: states.IWARP, Embedded: true, Seed: 7})
+	rig.Reset = func(id *cmid.ID) { f.Disconnect(id.Handle()) }
 	rig.Differences = append(rig.Differences,
 		conformance.Difference{What: conformance.RefusedIsRejected, Why: "the embedded device's connect does not wait"},
 		conformance.Difference{What: conformance.LoopbackHasDevice, Why: "the embedded device's streams run over loopback as well"},

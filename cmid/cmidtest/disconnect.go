@@ -1,8 +1,11 @@
 package cmidtest
 
 import (
+	"cmp"
+
 	"golang.org/x/sys/unix"
 
+	"github.com/rdmactor/rdmactor/cmid"
 	"github.com/rdmactor/rdmactor/states"
 )
 
@@ -18,7 +21,10 @@ func (id *ident) disconnect() error {
 	case f.iwarp:
 		id.say(MsgDREQ, 0)
 		id.state = states.Timewait
-		id.later(func() { id.report(states.KindDisconnected, 0) })
+		end := cmp.Or(id.lost, &message{})
+		id.later(func() {
+			id.in.event(id, cmid.DriverEvent{Kind: states.KindDisconnected, Status: end.status, Err: end.err})
+		})
 	case id.state == states.PeerDisconnected:
 		id.say(MsgDREP, 0)
 		id.enterTimewait()
@@ -70,7 +76,7 @@ func (id *ident) gotDisconnectReply(p *packet) {
 	}
 }
 
-// gotEndOfStream handles a FIN or RST on iWARP.
+// gotEndOfStream handles a FIN, a Terminate or a RST on iWARP.
 func (id *ident) gotEndOfStream(p *packet) {
 	switch id.state {
 	case states.ConnectRequested:
@@ -78,13 +84,13 @@ func (id *ident) gotEndOfStream(p *packet) {
 	case states.Connecting:
 		id.ended(states.KindRejected, connReset)
 	case states.Connected:
-		// a FIN comes after the messages that wait for a receive
-		if q := id.qp; q != nil && q.waiting.Len() > 0 && p.cm.status == 0 {
+		// A FIN and a Terminate come after the messages that wait for a receive.
+		if q := id.qp; q != nil && q.waiting.Len() > 0 && id.lost == nil && (p.cm.status == 0 || p.cm.err != nil) {
 			q.waiting.Push(*p)
 			q.notice()
 			return
 		}
-		id.endStream(p.cm.status, p.cm.err)
+		id.lose(p.cm)
 	default:
 	}
 }

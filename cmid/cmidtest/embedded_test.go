@@ -9,6 +9,7 @@ import (
 	"github.com/rdmactor/rdmactor/cmid"
 	"github.com/rdmactor/rdmactor/internal/sides"
 	"github.com/rdmactor/rdmactor/states"
+	"github.com/rdmactor/rdmactor/verbs"
 )
 
 // embedded makes a world whose device differs from soft-iWARP as package iwarp does
@@ -135,5 +136,119 @@ func TestEmbeddedBacklog(t *testing.T) {
 	}
 	for range 3 {
 		w.B.Request()
+	}
+}
+
+// TestEmbeddedLoss: messages that had arrived before a connection was lost wait for receives as
+// long as those of package iwarp do. Package conformance tests that they come before its end.
+func TestEmbeddedLoss(t *testing.T) {
+	connected := func(t *testing.T) *losing {
+		l := &losing{}
+		l.World, l.f = embedded(t)
+		l.Link = l.ConnectedWith(sides.Setup{Passive: func(dev verbs.Device, qp *verbs.QPInitAttr) {
+			var err error
+			l.srq, err = dev.CreateSRQ(verbs.SRQInitAttr{MaxWR: 2, OnEmpty: func(verbs.QP) {}})
+			l.Must(err)
+			qp.SRQ = l.srq
+		}})
+		l.Must(l.AQ.PostSend(0, "one"))
+		l.Settle()
+		return l
+	}
+	lost := func(t *testing.T) *losing {
+		l := connected(t)
+		l.Must(l.AQ.PostSend(1, "two"))
+		l.Settle()
+		l.f.Disconnect(l.Active.Handle())
+		sides.Next[*cmid.Disconnected](l.A, l.Active)
+		l.WantQuiet("messages wait")
+		return l
+	}
+	t.Run("nobody receives them", func(t *testing.T) {
+		l := lost(t)
+		begin := l.B.Loop.Now()
+		l.end(unix.ECONNRESET, 0)
+		if d := l.B.Loop.Now().Sub(begin); d != embeddedGiveUp {
+			t.Errorf("after %v, want %v", d, embeddedGiveUp)
+		}
+	})
+	t.Run("one is received late", func(t *testing.T) {
+		l := lost(t)
+		l.Clock.Advance(embeddedGiveUp - time.Second)
+		l.post()
+		l.Settle()
+		l.Clock.Advance(embeddedGiveUp - time.Second)
+		l.WantQuiet("the time begins anew")
+		l.end(unix.ECONNRESET, 1)
+	})
+	t.Run("its owner sends", func(t *testing.T) {
+		l := lost(t)
+		l.Must(l.BQ.PostSend(0, "too late"))
+		l.Settle()
+		if n := len(l.BQ.Of(verbs.Send)); n != 0 {
+			t.Errorf("%d Sends have ended before the connection", n)
+		}
+		l.post()
+		l.post()
+		l.end(unix.ECONNRESET, 2)
+		if wc := l.BQ.Of(verbs.Send); len(wc) != 1 || wc[0].Status != verbs.StatusFlushed {
+			t.Errorf("got %+v, want the Send flushed", wc)
+		}
+	})
+	for name, end := range map[string]func(*losing) error{
+		"its owner disconnects":             func(l *losing) error { return l.Passive.Disconnect() },
+		"its owner destroys the queue pair": func(l *losing) error { return l.BQ.QP.Destroy() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := lost(t)
+			begin := l.B.Loop.Now()
+			l.Must(end(l))
+			l.end(unix.ECONNRESET, 0)
+			if d := l.B.Loop.Now().Sub(begin); d != 0 {
+				t.Errorf("after %v", d)
+			}
+			l.Clock.Advance(2 * embeddedGiveUp)
+			l.WantQuiet("which is all")
+		})
+	}
+	t.Run("nothing was acknowledged", func(t *testing.T) {
+		l := connected(t)
+		a, b := l.f.Host("a"), l.f.Host("b")
+		l.f.Cut(a, b)
+		l.Must(l.BQ.PostSend(0, "does not arrive"))
+		l.Settle()
+		l.Clock.Advance(embeddedGiveUp - time.Second)
+		l.Must(l.AQ.PostSend(1, "arrives after the loss"))
+		l.Settle()
+		l.Clock.Advance(2 * time.Second)
+		l.WantQuiet("a message waits")
+		l.f.Heal(a, b)
+		sides.Next[*cmid.Disconnected](l.A, l.Active)
+		l.WantQuiet("a message still waits")
+		l.post()
+		l.post()
+		l.end(unix.ETIMEDOUT, 1)
+	})
+}
+
+// losing is a connection of the embedded device whose passive side has a shared receive queue.
+type losing struct {
+	*sides.World
+	*sides.Link
+	f   *Fabric
+	srq verbs.SRQ
+}
+
+func (l *losing) post() {
+	l.Helper()
+	l.Must(l.srq.PostRecv(verbs.RecvWR{ID: 100, SGE: verbs.SGE{MR: l.BQ.MR, Length: sides.SlotSize}}))
+}
+
+// end waits for the end on the passive side, behind n messages.
+func (l *losing) end(want unix.Errno, n int) {
+	l.Helper()
+	l.WantErr("the end", sides.Next[*cmid.Disconnected](l.World.B, l.Passive).Err, want)
+	if got := sides.Succeeded(l.BQ.Of(verbs.Recv)); got != n {
+		l.Errorf("%d messages received, want %d", got, n)
 	}
 }

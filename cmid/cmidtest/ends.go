@@ -32,18 +32,41 @@ func (id *ident) becomeEstablished() {
 }
 
 // endStream ends an iWARP connection on this side.
-func (id *ident) endStream(status int32, err error) {
+func (id *ident) endStream(m *message) {
+	id.timer.stop()
 	id.qp.fail()
 	id.state = states.Timewait
-	id.in.event(id, cmid.DriverEvent{Kind: states.KindDisconnected, Status: status, Err: err})
+	id.in.event(id, cmid.DriverEvent{Kind: states.KindDisconnected, Status: m.status, Err: m.err})
+}
+
+// lose ends an iWARP connection that is lost, because of a reset or because nothing was
+// acknowledged. The embedded device first delivers the messages that wait for a receive, until none
+// is received for embeddedGiveUp. Until then it sends nothing.
+func (id *ident) lose(m *message) {
+	switch {
+	case !id.in.f.embedded || id.qp == nil || id.qp.waiting.Len() == 0:
+		id.endStream(m)
+	case id.lost == nil:
+		id.lost = m
+		id.waitLost()
+	}
+}
+
+// waitLost gives the messages of a lost connection time to be received.
+func (id *ident) waitLost() { id.arm(embeddedGiveUp, id.endLost) }
+
+// endLost ends a connection that is lost.
+func (id *ident) endLost() {
+	if id.lost != nil && id.state == states.Connected {
+		id.endStream(id.lost)
+	}
 }
 
 // terminate ends an iWARP connection with an error, at both ends.
 func (q *qp) terminate(why string) {
-	err := fmt.Errorf("%s: terminated: %w", why, unix.ECONNRESET)
-	status := connReset
-	q.id.send(MsgDREQ, &message{status: status, err: err})
-	q.id.endStream(status, err)
+	m := &message{status: connReset, err: fmt.Errorf("%s: terminated: %w", why, unix.ECONNRESET)}
+	q.id.send(MsgDREQ, m)
+	q.id.endStream(m)
 }
 
 // die moves the queue pair to its error state. On iWARP the connection ends as well.
@@ -56,7 +79,7 @@ func (q *qp) die(why string) {
 }
 
 // How long TCP repeats unacknowledged bytes before it gives up the connection. The embedded device
-// sets TCP_USER_TIMEOUT. Without that Linux tries 15 times.
+// sets TCP_USER_TIMEOUT (iwarp.Config.UserTimeout). Without that Linux tries 15 times.
 const (
 	embeddedGiveUp = 30 * time.Second
 	kernelGiveUp   = 924600 * time.Millisecond
@@ -83,6 +106,6 @@ func (in *instance) stalled(who endpoint, yes bool) {
 func (id *ident) giveUp() {
 	id.in.f.unsend(id.self())
 	if id.state == states.Connected {
-		id.endStream(-int32(unix.ETIMEDOUT), fmt.Errorf("nothing was acknowledged for too long: %w", unix.ETIMEDOUT))
+		id.lose(&message{status: -int32(unix.ETIMEDOUT), err: fmt.Errorf("nothing was acknowledged for too long: %w", unix.ETIMEDOUT)})
 	}
 }

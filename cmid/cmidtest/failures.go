@@ -25,7 +25,7 @@ func (f *Fabric) RemoveDevice(name string) {
 }
 
 // Disconnect breaks the connection of an identifier. Both ends get Disconnected, on iWARP with
-// ECONNRESET.
+// ECONNRESET. With Config.Embedded the messages that wait for receives come first.
 func (f *Fabric) Disconnect(h cmid.Handle) {
 	f.onIdent(h, (*ident).breakConnection)
 }

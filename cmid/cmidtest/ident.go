@@ -41,8 +41,9 @@ type ident struct {
 	due      time.Time // of timer
 	onTimer  func()
 
-	stall    clock // iWARP: TCP's timer for a link that is cut
-	stalling bool  // it runs
+	lost     *message // iWARP: how the connection was lost, while messages wait
+	stall    clock    // iWARP: TCP's timer for a link that is cut
+	stalling bool     // it runs
 }
 
 // clock is a timer that is made when it is first needed.

@@ -25,7 +25,7 @@ var messageOf = [...]Message{
 func (q *qp) issue() {
 	for ; q.next < q.sends.Len(); q.next++ {
 		e := q.sends.At(q.next)
-		if e.done { // it has failed, and nothing behind it leaves
+		if e.done || q.id.lost != nil { // it has failed, or the connection is lost: nothing leaves
 			return
 		}
 		if e.fetches() && q.reads >= int(q.id.ord) || e.wr.Flags&verbs.Fence != 0 && q.reads > 0 {

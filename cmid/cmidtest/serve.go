@@ -17,7 +17,7 @@ const rnrTimer = 655 * time.Millisecond
 
 // gotWork handles a Send, a Write, a Read or an atomic operation of the peer.
 func (in *instance) gotWork(id *ident, p *packet) {
-	if id == nil || id.qp == nil || id.qp.over || id.far != p.from {
+	if id == nil || id.qp == nil || id.qp.over || id.lost != nil || id.far != p.from {
 		// This end has given up the stream, and the other does not know. TCP answers with a reset.
 		if in.f.iwarp {
 			in.f.answer(p, p.to, MsgDREQ, connReset)
@@ -104,7 +104,7 @@ func (q *qp) serve(p *packet) (done bool) {
 		return true
 	case MsgDREQ:
 		if q.id.state == states.Connected {
-			q.id.endStream(p.cm.status, p.cm.err)
+			q.id.endStream(p.cm)
 		}
 		return true
 	default:
@@ -311,12 +311,15 @@ func (q *qp) retryNow() {
 	}()
 	for !q.over && q.waiting.Len() > 0 {
 		p := q.waiting.Pop()
-		if q.attempt(&p) {
-			p.release()
-			continue
+		if !q.attempt(&p) {
+			q.waiting.PushFront(p)
+			return
 		}
-		q.waiting.PushFront(p)
-		return
+		p.release()
+		if q.id.lost != nil && !q.over {
+			q.id.waitLost()
+		}
 	}
 	q.rnr.stop()
+	q.id.endLost()
 }

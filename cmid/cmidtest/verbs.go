@@ -165,6 +165,7 @@ func (q *qp) Waiting() bool { return q.waiting.Len() > 0 && !q.missed }
 func (q *qp) Destroy() error {
 	if !q.gone {
 		q.release()
+		q.id.endLost()
 	}
 	return nil
 }

@@ -85,13 +85,15 @@ var dataScenarios = scenarios{
 		w.WantErr("one send too many", c.AQ.PostSend(0, "x"), unix.ENOMEM)
 		w.WantErr("destroy_cq in use", c.AQ.CQ.Close(), unix.EBUSY)
 	},
-	"no receive posted":  noReceive,
-	"receive too short":  tooLong,
-	"shared receives":    sharedReceives,
-	"receives come late": lateReceives,
-	"paused":             pausedReceiver,
-	"empty message":      emptyMessage,
-	"from inside notify": fromNotify,
+	"no receive posted":               noReceive,
+	"receive too short":               tooLong,
+	"shared receives":                 sharedReceives,
+	"receives come late":              lateReceives,
+	"receives come after a Terminate": lateReceivesOfTerminated,
+	"receives come after a reset":     lateReceivesOfReset,
+	"paused":                          pausedReceiver,
+	"empty message":                   emptyMessage,
+	"from inside notify":              fromNotify,
 }
 
 // noReceive tests a message that finds no receive. InfiniBand waits as long as the receiver allows.
@@ -214,20 +216,62 @@ func lateReceives(w *world) {
 	if !w.asksForReceives() {
 		return
 	}
+	s := w.waitingMessages()
+	if w.Clock != nil {
+		w.Clock.Advance(sides.VirtualDeadline)
+		w.WantQuiet("for a long time")
+	}
+	if w.IWARP {
+		w.Must(s.Active.Disconnect())
+	}
+	s.receiveLate()
+	if w.IWARP {
+		w.Disconnected(s.Link)
+	}
+}
+
+// lateReceivesOfTerminated: the peer's Terminate is part of its stream, and so comes behind the
+// messages that wait.
+func lateReceivesOfTerminated(w *world) {
+	if !w.IWARP || !w.asksForReceives() {
+		return
+	}
+	s := w.waitingMessages()
+	w.Must(s.BQ.PostSend(0, "nobody expects it"))
+	sides.Next[*cmid.Disconnected](w.A, s.Active)
+	s.receiveLate()
+	s.wantReset()
+}
+
+// lateReceivesOfReset: a reset takes nothing from the receiver that had arrived before.
+func lateReceivesOfReset(w *world) {
+	w.skipIf(w.rig.Reset == nil, "nobody resets connections here")
+	s := w.waitingMessages()
+	w.rig.Reset(s.Active)
+	sides.Next[*cmid.Disconnected](w.A, s.Active)
+	s.receiveLate()
+	s.wantReset()
+}
+
+// waitingMessages is a connection whose passive side has got three messages, and has no receives.
+func (w *world) waitingMessages() *shared {
+	w.Helper()
 	// Its owner posts nothing when it is asked.
 	s := w.shared(verbs.SRQInitAttr{MaxWR: sides.Depth, OnEmpty: func(verbs.QP) {}})
 	for i := range 3 {
 		w.Must(s.AQ.PostSend(i, fmt.Sprintf("message %d", i)))
 	}
 	w.WantQuiet("messages that find no receive")
-	if w.Clock != nil {
-		w.Clock.Advance(sides.VirtualDeadline)
-		w.WantQuiet("for a long time")
-	}
 	if w.IWARP {
 		w.Until("the Sends to complete", func() bool { return len(s.AQ.Of(verbs.Send)) == 3 })
-		w.Must(s.Active.Disconnect())
 	}
+	return s
+}
+
+// receiveLate posts receives for the waitingMessages, one at a time.
+func (s *shared) receiveLate() {
+	w := s.w
+	w.Helper()
 	for i := range 3 {
 		w.Settle()
 		if n := sides.Succeeded(s.BQ.Of(verbs.Recv)); n != i {
@@ -239,9 +283,13 @@ func lateReceives(w *world) {
 			w.Errorf("receive %d has %q, want %q", i, got, want)
 		}
 	}
-	if w.IWARP {
-		w.Disconnected(s.Link)
-	}
+}
+
+// wantReset waits until the passive side is disconnected with ECONNRESET.
+func (s *shared) wantReset() {
+	s.w.Helper()
+	ev := sides.Next[*cmid.Disconnected](s.w.B, s.Passive)
+	s.w.WantErr("the end behind the messages", ev.Err, unix.ECONNRESET)
 }
 
 // pausedReceiver checks that the messages of a paused queue pair wait although there are receives.
