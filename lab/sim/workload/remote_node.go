@@ -111,8 +111,13 @@ func (w *remote) machine(name string) int {
 	return -1
 }
 
-// quiet reports whether nothing at all has disturbed what is between two nodes.
+// quiet reports whether nothing at all has disturbed what is between two nodes. A third machine
+// that stands still while it connects holds a pending request: where these are fewer than machines,
+// it may keep the others out.
 func (w *remote) quiet(a, b int) bool {
+	if most := w.Config.Limits.PendingRequests; most > 0 && most < len(w.Machines) && w.Disturbed() {
+		return false
+	}
 	for _, m := range []int{a, b} {
 		if m < 0 || w.upset[m] || w.Disturbed(m) || w.Obstructed(m) {
 			return false
