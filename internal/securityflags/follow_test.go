@@ -1,6 +1,7 @@
 package securityflags
 
 import (
+	"bytes"
 	"os"
 	"path/filepath"
 	"testing"
@@ -40,5 +41,29 @@ func TestFollowWaitsForTheWholeFile(t *testing.T) {
 	look("two, and they stay", append(other, one...), 1)
 	if a.now.Load().Equal(first) {
 		t.Error("the change is not used")
+	}
+}
+
+// A list of authorities whose writer has stopped within one of them changes nothing: those before it
+// are not all that there are to be.
+func TestAuthoritiesCutOff(t *testing.T) {
+	b, err := os.ReadFile(securitytest.NewCerts(t).Flags("")[1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := &authorities{file: "ca.pem"}
+	if err := a.load([][]byte{append(bytes.Clone(b), b...)}, nil); err != nil {
+		t.Fatal(err)
+	}
+	two := a.now.Load()
+	for n := 1; n < len(b); n++ {
+		text := append(bytes.Clone(b), b[:n]...)
+		err := a.load([][]byte{text}, nil)
+		if begun := bytes.Count(text, []byte(beginCertificate)) > 1; begun && n < len(b)-1 && err == nil {
+			t.Fatalf("cut off after %d of %d bytes, and used", n, len(b))
+		}
+		if err != nil && !a.now.Load().Equal(two) {
+			t.Fatal("an error has changed the authorities")
+		}
 	}
 }

@@ -1,6 +1,8 @@
 package securityflags
 
 import (
+	"bytes"
+	"encoding/pem"
 	"fmt"
 	"io"
 	"io/fs"
@@ -41,4 +43,18 @@ func read(name string, check func(string, fs.FileInfo) error) ([]byte, error) {
 		return nil, err
 	}
 	return io.ReadAll(io.LimitReader(f, maxPEM)) // it may have grown
+}
+
+const beginCertificate = "-----BEGIN CERTIFICATE-----"
+
+// whole reports whether every certificate that begins in text also ends there. What has an end is
+// read, and the rest is skipped by those who read PEM.
+func whole(text []byte) bool {
+	begun, read := bytes.Count(text, []byte(beginCertificate)), 0
+	for b, rest := pem.Decode(text); b != nil; b, rest = pem.Decode(rest) {
+		if b.Type == "CERTIFICATE" {
+			read++
+		}
+	}
+	return read == begun
 }

@@ -67,6 +67,9 @@ func (a *authorities) load(texts [][]byte, err error) error {
 	if !pool.AppendCertsFromPEM(texts[0]) {
 		return fmt.Errorf("%s has no certificates in PEM", a.file)
 	}
+	if !whole(texts[0]) {
+		return fmt.Errorf("%s has a certificate that is cut off: write another file, and rename it", a.file)
+	}
 	a.now.Store(pool)
 	return nil
 }
