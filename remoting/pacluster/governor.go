@@ -151,11 +151,11 @@ func (g *governor) readBlocked(c *cluster.Cluster) {
 	})
 }
 
-// readGossip takes note of the members that have left, and of the others' lists. Each state is read
-// from the gossip actor, which may be busy.
+// readGossip takes note of the members that seem to have left, and of the others' lists. Each state
+// is read from the gossip actor, which may be busy.
 func (g *governor) readGossip(c *cluster.Cluster) {
 	g.each(gossipEvery, func() {
-		left, err := c.Gossip.GetState(cluster.GracefullyLeftKey)
+		left, err := c.Gossip.GetState(leftKey)
 		if err != nil {
 			return
 		}

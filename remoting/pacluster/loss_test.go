@@ -164,3 +164,23 @@ func TestLeavesWithoutProvider(t *testing.T) {
 	m[1].want("provider: it has not ended in 5s", "and says what has not")
 	m[0].knows(m[0].role.Name) // by gossip
 }
+
+// A member that makes up by gossip that another one has left does not get it removed: the others
+// ask that one, and it answers.
+func TestForgedLeave(t *testing.T) {
+	m := startAll(t, roles(t, 3)...)
+	id := m[1].do("id")
+	if got := m[2].do("forge %s %s", m[0].role.Name, id); got != "" {
+		t.Fatal(got)
+	}
+	answered := make(map[string]bool)
+	for deadline := time.Now().Add(patience); len(answered) < 3; time.Sleep(10 * time.Millisecond) {
+		if answered[m[0].do("answered %s", id)] = true; time.Now().After(deadline) {
+			t.Fatal("it is not asked whether it is there")
+		}
+	}
+	for _, c := range m {
+		c.never("expelled", "nobody has left")
+		c.knows(m[0].role.Name, m[1].role.Name, m[2].role.Name)
+	}
+}

@@ -21,6 +21,7 @@ import (
 	"github.com/asynkron/protoactor-go/cluster/identitylookup/disthash"
 	"github.com/asynkron/protoactor-go/remote"
 	"golang.org/x/sys/unix"
+	"google.golang.org/protobuf/types/known/anypb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	rdma "github.com/rdmactor/rdmactor/actor"
@@ -339,6 +340,12 @@ func (p *process) more(c []string) (string, error) {
 	case "set": // key, value
 		cl.Gossip.SetState(c[1], wrapperspb.String(c[2]))
 		return "", nil
+	case "forge": // address, id: as if that member had left
+		return p.forge(c[1], c[2])
+	case "answered": // id: when the latest question was that it has answered
+		var at time.Duration
+		p.m.governor.observe(func(r *rules, _ time.Duration) { at = r.members[c[1]].answered })
+		return at.String(), nil
 	case "get": // key
 		return p.gossip(c[1])
 	case "keys": // the first one to connect with
@@ -369,6 +376,18 @@ func (p *process) gossip(key string) (string, error) {
 	}
 	slices.Sort(all)
 	return strings.Join(all, ","), nil
+}
+
+// forge sends a member gossip that this one has made up, which contains that another one has left.
+func (p *process) forge(addr, id string) (string, error) {
+	values := make(map[string]*cluster.GossipKeyValue)
+	for i, key := range []string{cluster.GracefullyLeftKey, leftKey} {
+		values[key] = &cluster.GossipKeyValue{SequenceNumber: int64(1<<40 + i), Value: &anypb.Any{TypeUrl: "type.googleapis.com/google.protobuf.Empty"}}
+	}
+	_, err := remoting.Result(p.sys.Root.RequestFuture(actor.NewPID(addr, cluster.DefaultGossipActorName), &cluster.GossipRequest{
+		FromMemberId: p.sys.ID, State: &cluster.GossipState{Members: map[string]*cluster.GossipMemberState{id: {Values: values}}},
+	}, patience))
+	return "", err
 }
 
 // recover asks all grains at once until they answer, and says how long the last one took, in

@@ -29,6 +29,9 @@ const (
 	overheardFor = 10 * time.Second
 	// claimFor is how long a claim lasts without being repeated.
 	claimFor = 15 * time.Second
+	// leaveFor is how long a departed member that has left may still refuse this one. If it does so
+	// later, it has not left.
+	leaveFor = 30 * time.Second
 	// mostDeparted is how many removed members are remembered: those that the provider lists, which
 	// would be taken for new ones otherwise, and the latest of the others.
 	mostDeparted = 64
@@ -43,6 +46,7 @@ const (
 //     that answers stays for holdFor, because it may just have to register again after an outage of
 //     the provider; if others join in that time, for holdForJoined. If half of the members or more
 //     are missing and answer, the provider is at fault, and they stay as long as that lasts.
+//   - A member that has left, as gossip contains, is asked in the same way.
 //   - If one of two members has removed the other, the removed one leaves, unless more members are
 //     with it than with the other. If both have removed each other, the smaller side leaves; of
 //     equal sides the one without the smallest name. Each waits until both lists have settled.
@@ -70,7 +74,8 @@ type standing struct {
 	member   *cluster.Member
 	joined   time.Duration // when the provider first listed it
 	missing  bool          // the provider does not list it
-	left     bool          // it has left the cluster, as it has announced
+	leaving  bool          // gossip contains that it has left, and it has not answered since
+	left     time.Duration // of a departed one, when gossip first contained that; -1: never
 	held     bool          // it answered when it was removed
 	since    time.Duration // when that began; of a departed one, when it was removed
 	asked    time.Duration // when the latest question was asked; -1: never
@@ -126,7 +131,7 @@ func (r *rules) providerListed(now time.Duration, list cluster.Members) {
 		id := plainID(m.Id)
 		listed[id], at[m.Address()] = true, true
 		if r.members[id] == nil && r.find(id) == nil {
-			r.members[id] = &standing{member: m, joined: now, asked: -1, answered: -1, failed: -1}
+			r.members[id] = &standing{member: m, joined: now, asked: -1, answered: -1, failed: -1, left: -1}
 			r.changed = now
 		}
 	}
@@ -160,12 +165,16 @@ func (r *rules) memberAnswered(asked time.Duration, id string, present bool) {
 // presenceAsked takes note that another member has asked this one whether it is there.
 func (r *rules) presenceAsked(now time.Duration) { r.doubted = now }
 
-// memberLeft takes note that a member has left the cluster, as it has announced.
+// memberLeft takes note that gossip contains that a member has left the cluster. Any other member
+// may have made that up, so the member is asked, and is removed if it does not answer. What a
+// departed one claims does not count while it may be leaving.
 func (r *rules) memberLeft(now time.Duration, id string) {
 	id = plainID(id)
-	r.remove(now, id)
-	if s := r.find(id); s != nil {
-		s.left = true
+	if s := r.members[id]; s != nil && !s.missing && !s.leaving {
+		s.leaving, s.since = true, now
+	}
+	if s := r.find(id); s != nil && s.left < 0 {
+		s.left = now
 	}
 }
 
@@ -245,25 +254,28 @@ func (r *rules) askWait(now time.Duration, id string) (time.Duration, bool) {
 		return 0, false
 	case r.withoutContact(now, 3) || r.suspended:
 		return r.ttl / 8, true
-	case s.missing && s.asked < s.since:
+	case (s.missing || s.leaving) && s.asked < s.since:
 		return 0, true
-	case s.missing || len(r.claims) > 0:
+	case s.missing || s.leaving || len(r.claims) > 0:
 		return askEvery, true
 	}
 	return 0, false
 }
 
-// judgeMissing removes the members that the provider does not list, and that do not answer or are
-// held no longer.
+// judgeMissing removes the members that the provider does not list, or that have left as gossip
+// contains, if they do not answer, and those that are held no longer.
 func (r *rules) judgeMissing(now time.Duration) {
 	held, before := 0, len(r.members)
 	for id, s := range r.members {
 		switch {
-		case !s.missing:
+		case !s.missing && !s.leaving:
 		case s.failed >= s.since && s.failed > s.answered:
 			r.remove(now, id)
-		case s.answered >= s.since:
+		case s.answered < s.since:
+		case s.missing:
 			held++
+		default:
+			s.leaving = false
 		}
 	}
 	for _, s := range r.departed { // else many would be removed a few at a time
@@ -300,7 +312,7 @@ func (r *rules) judgeClaims(now time.Duration) *claim {
 	for _, id := range sortedKeys(r.claims) {
 		c, known, departed := r.claims[id], r.members[id], r.find(id)
 		switch {
-		case known == nil && departed == nil, departed != nil && departed.left, now-c.heard > claimFor:
+		case known == nil && departed == nil, now-c.heard > claimFor, departed != nil && departed.left >= 0 && c.heard < departed.left+leaveFor:
 			delete(r.claims, id)
 			continue
 		case !c.direct && now-c.heard >= settleFor: // it may have ended

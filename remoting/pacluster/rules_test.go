@@ -438,6 +438,11 @@ func TestRulesDeparted(t *testing.T) {
 		"by gossip":                 {gossip: true, heard: 3 * second, at: 3 * second, leaves: true},
 		"by gossip that is too old": {gossip: true, heard: second, at: 2 * second},
 		"it has left":               {at: 3 * second, before: func(r *rules) { r.memberLeft(10*second, "b1") }},
+		"it has not left": {at: 31 * second, leaves: true, before: func(r *rules) {
+			for now := 10 * second; now < 41*second; now += second { // made up, again and again
+				r.memberLeft(now, "b1")
+			}
+		}},
 		"the provider knows better": {at: 3 * second, ttl: 30 * second, before: func(r *rules) { r.providerContacted(12 * second) }},
 		"without contact":           {at: 3 * second, ttl: 3 * second, leaves: true},
 	} {
@@ -472,6 +477,25 @@ func TestRulesDeparted(t *testing.T) {
 	}
 }
 
+// A member that has left by gossip, which any other one may have made up, is removed only if it
+// does not answer from then on.
+func TestRulesLeft(t *testing.T) {
+	for answers, want := range map[bool]int{true: 3, false: 2} {
+		r := newRules("c1", "c:1", 0)
+		r.providerListed(0, cluster.Members{member("a1"), member("b1"), member("c1")})
+		r.memberAnswered(0, "b1", !answers) // from before
+		for now := time.Duration(1); now < time.Minute; now += time.Second {
+			r.memberLeft(now, "b1")
+			for _, m := range r.decide(now).ask {
+				r.memberAnswered(now, m.Id, answers)
+			}
+		}
+		if d := r.decide(time.Minute); len(d.members) != want {
+			t.Errorf("it answers: %t, and the members are %v", answers, d.members)
+		}
+	}
+}
+
 // A removed member that the provider still lists is no new one, however many others have been
 // removed after it.
 func TestRulesDepartedAreRemembered(t *testing.T) {
@@ -483,7 +507,7 @@ func TestRulesDepartedAreRemembered(t *testing.T) {
 		now := time.Duration(2+i) * time.Second
 		other := member(fmt.Sprintf("d%d", i))
 		r.providerListed(now, append(listed, other))
-		r.memberLeft(now, other.Id)
+		r.memberBlocked(now, other.Id)
 		r.providerListed(now, listed)
 	}
 	if d := r.decide(time.Hour); len(d.members) != 1 || len(r.departed) > mostDeparted {

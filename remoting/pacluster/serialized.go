@@ -86,9 +86,12 @@ func (s serialized) check(msg any) error {
 		}
 		ok = m.ClusterIdentity != nil
 	case *cluster.GossipRequest:
-		ok = m.State != nil && whole(m.State)
+		if m.State == nil {
+			return errMissing
+		}
+		return checkGossip(m.State)
 	case *cluster.GossipResponse:
-		ok = whole(m.State)
+		return checkGossip(m.State)
 	case *cluster.SubscribeRequest:
 		ok = somebody(m.Subscriber)
 	case *cluster.UnsubscribeRequest:
@@ -120,14 +123,24 @@ func (s serialized) elsewhere(sub *cluster.SubscriberIdentity) bool {
 		!slices.ContainsFunc(s.kinds, func(k *cluster.Kind) bool { return k.Kind == id.Kind })
 }
 
-// whole reports whether each member in a state has one: later values are put into it.
-func whole(s *cluster.GossipState) bool {
+var errBlocks = errors.New("it blocks members, which no member does by gossip")
+
+// checkGossip refuses a member without values, at which Proto.Actor would panic. Any member may
+// make up another one's state, and Proto.Actor blocks members by two parts of it without asking
+// them. So checkGossip refuses a list of blocked members, and deletes GracefullyLeftKey. No member
+// of this version sends either: see leftKey.
+func checkGossip(s *cluster.GossipState) error {
 	for _, m := range s.GetMembers() {
 		if m.Values == nil {
-			return false
+			return errMissing
+		}
+		delete(m.Values, cluster.GracefullyLeftKey)
+		var t cluster.ClusterTopology
+		if m.Values[cluster.TopologyKey].GetValue().UnmarshalTo(&t) == nil && len(t.Blocked) > 0 {
+			return errBlocks
 		}
 	}
-	return true
+	return nil
 }
 
 // somebody reports whether a subscriber is named at all.

@@ -7,6 +7,7 @@ import (
 	"github.com/asynkron/protoactor-go/cluster"
 	"github.com/asynkron/protoactor-go/remote"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/anypb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/rdmactor/rdmactor/codec"
@@ -67,6 +68,13 @@ func sameTexts(t *testing.T, got, want []proto.Message) {
 // not there.
 func TestHostileMessages(t *testing.T) {
 	gossip := &cluster.GossipState{Members: map[string]*cluster.GossipMemberState{"x": {}}}
+	topology, err := anypb.New(&cluster.ClusterTopology{Blocked: []string{"y"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	blocks := &cluster.GossipState{Members: map[string]*cluster.GossipMemberState{"x": {Values: map[string]*cluster.GossipKeyValue{
+		cluster.TopologyKey: {Value: topology},
+	}}}}
 	for what, msg := range map[string]proto.Message{
 		"a type that is not in the list": &cluster.PubSubBatchTransport{Envelopes: []*cluster.PubSubEnvelope{{TypeId: 7}}},
 		"a negative one":                 &cluster.PubSubBatchTransport{Envelopes: []*cluster.PubSubEnvelope{{TypeId: -1}}},
@@ -80,6 +88,8 @@ func TestHostileMessages(t *testing.T) {
 		"no state":                       &cluster.GossipRequest{},
 		"a member without state":         &cluster.GossipRequest{State: gossip},
 		"the same in an answer":          &cluster.GossipResponse{State: gossip},
+		"gossip that blocks a member":    &cluster.GossipRequest{State: blocks},
+		"the same as an answer":          &cluster.GossipResponse{State: blocks},
 		"another member's topology":      &cluster.ClusterTopology{},
 		"a stop in a batch": &cluster.PubSubBatchTransport{
 			TypeNames: []string{"actor.PoisonPill"}, Envelopes: []*cluster.PubSubEnvelope{{}},

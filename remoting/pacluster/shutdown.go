@@ -73,7 +73,7 @@ func (m *Member) leaveCluster() error {
 		{"provider", providerFor, func() error { return c.Config.ClusterProvider.Shutdown(true) }},
 		{"gossip", partFor, func() error {
 			if !m.client {
-				c.Gossip.SetState(cluster.GracefullyLeftKey, &emptypb.Empty{})
+				c.Gossip.SetState(leftKey, &emptypb.Empty{})
 			}
 			return nil
 		}},
@@ -91,6 +91,10 @@ func (m *Member) leaveCluster() error {
 	m.sys.EventStream.Unsubscribe(m.observer)
 	return errors.Join(errs...)
 }
+
+// leftKey is the key of gossip by which a member announces that it leaves. With Proto.Actor's
+// GracefullyLeftKey, each member would block it without asking it: see checkGossip.
+const leftKey = "pacluster.left"
 
 // within does something on a goroutine, which goes on in the background if it takes too long.
 func within(bound time.Duration, do func() error) error {
