@@ -114,7 +114,8 @@ func presence(id string) string { return "present-" + plainID(id) }
 // receivePresence takes note of questions, which Proto.Actor itself answers.
 func (g *governor) receivePresence(ctx actor.Context) {
 	if _, ok := ctx.Message().(*actor.Touch); ok {
-		g.observe(func(r *rules, now time.Duration) { r.presenceAsked(now) })
+		by := ctx.Sender().GetAddress()
+		g.observe(func(r *rules, now time.Duration) { r.presenceAsked(now, by) })
 	}
 }
 

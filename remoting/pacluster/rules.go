@@ -61,7 +61,7 @@ type rules struct {
 	departed []*standing // the latest last
 	changed  time.Duration
 	outage   time.Duration // when half of the members were last missing
-	doubted  time.Duration // when another member last asked this one whether it is there
+	doubted  time.Duration // when a member that the provider lists last asked this one whether it is there
 	claims   map[string]*claim
 	listing  map[string]bool // members whose lists have had this one
 
@@ -162,8 +162,13 @@ func (r *rules) memberAnswered(asked time.Duration, id string, present bool) {
 	}
 }
 
-// presenceAsked takes note that another member has asked this one whether it is there.
-func (r *rules) presenceAsked(now time.Duration) { r.doubted = now }
+// presenceAsked takes note that the node of a name has asked this one whether it is there. One that
+// the provider itself does not list asks all, for as long as it is out of contact.
+func (r *rules) presenceAsked(now time.Duration, by string) {
+	if s := r.members[r.idAt(by)]; s != nil && !s.missing {
+		r.doubted = now
+	}
+}
 
 // memberLeft takes note that gossip contains that a member has left the cluster. Any other member
 // may have made that up, so the member is asked, and is removed if it does not answer. What a

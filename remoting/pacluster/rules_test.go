@@ -126,7 +126,7 @@ func (w *world) step(id string, n *simulated) {
 		other := plainID(m.Id)
 		n.r.memberAnswered(w.now, m.Id, w.reaches(id, other))
 		if w.reaches(id, other) {
-			w.nodes[other].r.presenceAsked(w.now)
+			w.nodes[other].r.presenceAsked(w.now, n.at)
 		}
 	}
 	n.announced = make(map[string]string)
@@ -558,6 +558,16 @@ func TestRulesContact(t *testing.T) {
 				t.Fatalf("%v are suspended after %v although all answer", ids, w.now)
 			}
 		}
+		w.want(abc...)
+	})
+	t.Run("one member is out of contact for good", func(t *testing.T) {
+		w := begin(t)
+		w.add("d1")
+		w.pass(10 * time.Second)
+		w.blind = func(id string) bool { return id == "d1" } // so it asks all others whether they are there
+		w.pass(testTTL)
+		delete(w.listed, "d1")
+		w.pass(holdFor + 10*time.Second)
 		w.want(abc...)
 	})
 	t.Run("cut off and removed", func(t *testing.T) {
