@@ -209,7 +209,7 @@ func (l *link) leave(ctx actor.Context, timeout time.Duration) {
 func (l *link) overtime(ctx actor.Context) {
 	if !l.ended {
 		if !l.leaving {
-			l.host.unsent.Store(true)
+			l.host.shortfall.noteUnsent(l.whom().Name)
 		}
 		l.fall(ctx, fmt.Errorf("%w: %w", ErrShutdown, unix.ETIMEDOUT))
 	}

@@ -24,10 +24,9 @@ type host struct {
 	spawning atomic.Int64 // Spawns of peers that have not returned
 	piping   atomic.Int64 // bytes of answers that are being piped
 	down     atomic.Bool  // nothing is accepted any more
-	unsent   atomic.Bool  // something was not sent before Shutdown gave up
 
-	unconfirmed atomic.Int64 // messages that were sent to peers, which may not have received them
-	leftovers   leftovers
+	shortfall shortfall
+	leftovers leftovers
 }
 
 // nonhost is the address of an actor system, and of its PIDs, before the node has started.

@@ -57,7 +57,7 @@ func TestShutdownSaysWhatIsUnknown(t *testing.T) {
 	if err == nil {
 		t.Fatal("Shutdown returned nil")
 	}
-	if !strings.Contains(err.Error(), "10 messages") {
+	if !strings.Contains(err.Error(), "10 messages were sent to "+b.name+",") {
 		t.Error(err)
 	}
 	d := await(t, a, anyEvent[*remoting.Disconnected])

@@ -24,8 +24,8 @@ func (l *link) lost(ctx actor.Context, err error) {
 	p.grants.Disconnected(l.local.Now())
 	p.purgeLocked()
 	p.counts.Unknown += uint64(l.out.posted.records)
-	if l.bye {
-		l.host.unconfirmed.Add(int64(l.out.posted.records))
+	if l.bye && l.out.posted.records > 0 {
+		l.host.shortfall.noteUnconfirmed(l.who.Name, l.out.posted.records)
 	}
 	d := &Disconnected{Peer: l.who, Err: err, Unsent: p.user.Records(), Unknown: l.out.posted.records}
 	p.mu.Unlock()

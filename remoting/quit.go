@@ -84,6 +84,12 @@ func (l *link) stopping(ctx actor.Context) {
 	err := rdma.ErrStopped
 	if l.host.down.Load() {
 		err = ErrShutdown
+		l.p.mu.Lock()
+		waits := l.p.waitsLocked() || !l.out.taken.IsZero()
+		l.p.mu.Unlock()
+		if waits {
+			l.host.shortfall.noteUnsent(l.whom().Name)
+		}
 	}
 	l.collapse(ctx, err)
 	l.close()

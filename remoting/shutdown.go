@@ -4,21 +4,30 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
+	"strings"
+	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/rdmactor/rdmactor/eventloop"
+	"github.com/rdmactor/rdmactor/internal/plain"
 )
 
 // Shutdown ends the node. It accepts nothing more, neither from this actor system, where it becomes
 // dead letters, nor from other nodes. What was accepted is still sent, until ctx ends, also to
 // peers that the node is about to connect to, but not to those that cannot be reached. Then
 // everything that waits is answered: futures get *Unknown, or ErrDeadLetter if their requests were
-// not sent, and watchers AddressTerminated. If it is not known whether the peers have received all
-// that was sent, that is an error; *Disconnected counts it for each. The actor system and the
-// runtime are the caller's; shut the runtime down afterwards. Any goroutine but a loop's. Further
-// calls wait for the first and return its error.
+// not sent, and watchers AddressTerminated. If not all was sent, or if it is not known whether the
+// peers have received all of it, that is an error, which names up to eight of these peers;
+// *Disconnected counts for each.
+//
+// Config.Patience does not bound Shutdown: a connected peer that takes nothing is waited for until
+// ctx ends, and without a deadline for up to an hour. Give ctx a deadline.
+//
+// The actor system and the runtime are the caller's; shut the runtime down afterwards. Any
+// goroutine but a loop's. Further calls wait for the first and return its error.
 func (n *Node) Shutdown(ctx context.Context) error {
 	if err := eventloop.MayWait(); err != nil {
 		return fmt.Errorf("remoting: Shutdown: %w", err)
@@ -55,16 +64,59 @@ func (n *Node) shutDown(ctx context.Context) error {
 	defer cancel()
 	ended := n.rt.Scheduler().Await(n.alone, last.Done()) && n.rt.Scheduler().Await(n.listener.Gone(), last.Done())
 	reported := n.rt.Scheduler().Await(n.idle, ctx.Done())
+	unsent, unconfirmed, peers := n.shortfall.total()
 	switch {
 	case !ended:
 		return fmt.Errorf("remoting: a loop does not get on: %w", context.Cause(last))
-	case !sent || n.unsent.Load():
-		return fmt.Errorf("remoting: not all was sent: %w", cmp.Or(context.Cause(ctx), error(unix.ETIMEDOUT)))
-	case n.unconfirmed.Load() > 0:
-		return fmt.Errorf("remoting: %d messages were sent, and it is not known whether their nodes received them: %w",
-			n.unconfirmed.Load(), cmp.Or(context.Cause(ctx), error(unix.ECONNRESET)))
+	case !sent || unsent:
+		return fmt.Errorf("remoting: not all was sent%s: %w", peers, cmp.Or(context.Cause(ctx), error(unix.ETIMEDOUT)))
+	case unconfirmed > 0:
+		return fmt.Errorf("remoting: %d messages were sent%s, and it is not known whether they were received: %w",
+			unconfirmed, peers, cmp.Or(context.Cause(ctx), error(unix.ECONNRESET)))
 	case !reported:
 		return fmt.Errorf("remoting: a subscriber of events does not return: %w", context.Cause(ctx))
 	}
 	return nil
+}
+
+// shortfall is what peers may not have received when the node was shut down. Any goroutine.
+type shortfall struct {
+	mu          sync.Mutex
+	unsent      bool
+	unconfirmed int      // messages that were sent
+	peers       []string // the names of these peers, some twice
+}
+
+func (s *shortfall) noteUnsent(peer string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.unsent, s.peers = true, append(s.peers, peer)
+}
+
+func (s *shortfall) noteUnconfirmed(peer string, messages int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.unconfirmed, s.peers = s.unconfirmed+messages, append(s.peers, peer)
+}
+
+// namedPeers is how many peers the error of Shutdown names.
+const namedPeers = 8
+
+// total returns whether something was not sent, how many messages are unconfirmed, and the peers as
+// text for an error: " to a, b and 3 more", or "".
+func (s *shortfall) total() (unsent bool, unconfirmed int, peers string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.peers) == 0 {
+		return s.unsent, s.unconfirmed, ""
+	}
+	names, more := slices.Compact(slices.Sorted(slices.Values(s.peers))), ""
+	if len(names) > namedPeers {
+		names, more = names[:namedPeers], fmt.Sprintf(" and %d more", len(names)-namedPeers)
+	}
+	quoted := make([]string, len(names))
+	for i, name := range names {
+		quoted[i] = plain.Quote(name)
+	}
+	return s.unsent, s.unconfirmed, " to " + strings.Join(quoted, ", ") + more
 }

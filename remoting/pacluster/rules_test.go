@@ -564,7 +564,7 @@ func TestRulesContact(t *testing.T) {
 		w := begin(t)
 		w.add("d1")
 		w.pass(10 * time.Second)
-		w.blind = func(id string) bool { return id == "d1" } // so it asks all others whether they are there
+		w.blind = func(id string) bool { return id == "d1" } // so it asks all others
 		w.pass(testTTL)
 		delete(w.listed, "d1")
 		w.pass(holdFor + 10*time.Second)
