@@ -3,6 +3,7 @@
 //
 //	go run ./lab/mutate ./rpc -n 40 -seed 7
 //	go run ./lab/mutate ./iwarp/core -n 40 -seed 7 -own
+//	go run ./lab/mutate ./actor/internal/datapath -n 40 -seed 7 -sim connections -seeds 300
 //
 // A defect changes the syntax tree: a negated condition, a deleted statement, two neighbours swapped,
 // an off by one, a dropped error, a wrong constant. The sites are drawn from the package's files with
@@ -10,6 +11,9 @@
 // and then, unless -own is set, the tests of the packages that import it. The files on disk do not
 // change: defects are passed to the go command with its -overlay flag.
 //
-// The package's tests must pass without a defect. A test that takes ten times as long as then, and
-// half a minute, has found the defect.
+// With -sim the simulation plays these workloads instead of the tests, so that two runs compare what
+// tests and simulation find.
+//
+// Without a defect, the tests or the seeds must pass. Those that take ten times as long as then, and
+// half a minute, have found the defect.
 package main

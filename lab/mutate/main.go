@@ -26,6 +26,8 @@ func run(ctx context.Context, args []string) error {
 	f.IntVar(&p.N, "n", 40, "`NUMBER` of defects")
 	f.Uint64Var(&p.Seed, "seed", 1, "`SEED` of the draw")
 	f.BoolVar(&p.Own, "own", false, "run only the package's own tests")
+	f.StringVar(&p.Sim, "sim", "", "instead of tests play the simulation with these `WORKLOADS`, such as calls,remote")
+	f.IntVar(&p.Seeds, "seeds", 300, "`NUMBER` of the simulation's seeds, from 1")
 	flags := f.String("flags", "", "further `FLAGS` of go test, such as \"-run Conformance\"")
 	f.Usage = func() {
 		fmt.Fprintln(f.Output(), "usage: mutate PACKAGE [flags]")

@@ -34,6 +34,7 @@ func TestRun(t *testing.T) {
 		"clamp.go":       clamp,
 		"clamp_test.go":  "package clamp\n\nimport \"testing\"\n\nfunc TestClamp(t *testing.T) {\n\tif n, _ := Clamp(1, 2); n != 1 {\n\t\tt.Error(n)\n\t}\n}\n",
 		"user/user.go":   "package user\n",
+		"lab/sim/sim.go": "package main\n\nimport (\n\t\"os\"\n\n\t\"example.com/clamp\"\n)\n\nfunc main() {\n\tif n, _ := clamp.Clamp(3, 2); n != 2 || len(os.Args) != 9 {\n\t\tos.Exit(1)\n\t}\n}\n",
 		"user/u_test.go": "package user\n\nimport (\n\t\"testing\"\n\n\t\"example.com/clamp\"\n)\n\nfunc TestUser(t *testing.T) {\n\tif n, _ := clamp.Clamp(3, 2); n != 2 {\n\t\tt.Error(n)\n\t}\n}\n",
 	} {
 		name = filepath.Join(dir, name)
@@ -57,6 +58,10 @@ func TestRun(t *testing.T) {
 	p.Own = true
 	if _, count, err = Run(t.Context(), p, io.Discard); err != nil || count[Survived] != 2 {
 		t.Errorf("with its own tests only: %v, %v", count, err)
+	}
+	p.Sim = "all"
+	if survivors, count, err = Run(t.Context(), p, io.Discard); err != nil || count[Found] != 2 || survivors[0].With != ">=" {
+		t.Errorf("with the simulation: %v, %v, %v", count, survivors, err)
 	}
 	if left, err := os.ReadFile(filepath.Join(dir, "clamp.go")); err != nil || string(left) != clamp {
 		t.Errorf("the file was changed: %v\n%s", err, left)

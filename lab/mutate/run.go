@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -12,6 +13,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -21,7 +23,7 @@ type Outcome string
 
 // The outcomes of a defect that compiles.
 const (
-	Found     Outcome = "found by the package's tests"
+	Found     Outcome = "found"
 	FoundLate Outcome = "found by a dependent's tests"
 	Survived  Outcome = "survived"
 )
@@ -34,6 +36,8 @@ type Plan struct {
 	Seed    uint64
 	Own     bool     // run the package's own tests only
 	Flags   []string // of go test
+	Sim     string   // workloads of the simulation, which is played instead of tests; empty: it is not
+	Seeds   int      // of the simulation
 }
 
 // pkg is a package as go list prints it.
@@ -106,7 +110,7 @@ func (m *mutator) load(ctx context.Context) error {
 		return fmt.Errorf("%s is %d packages, want one", m.Package, len(listed))
 	}
 	m.pkg = listed[0]
-	if m.Own {
+	if m.Own || m.Sim != "" {
 		return nil
 	}
 	all, err := m.list(ctx, "./...")
@@ -149,16 +153,16 @@ func (m *mutator) list(ctx context.Context, pattern string) (list []pkg, err err
 // measure runs the tests without a defect.
 func (m *mutator) measure(ctx context.Context) error {
 	m.limit = 20 * time.Minute
-	if _, err := m.test(ctx, "", m.pkg.ImportPath); err != nil { // compiles
+	if _, err := m.find(ctx, ""); err != nil { // compiles
 		return err
 	}
 	begin := time.Now()
-	passed, err := m.test(ctx, "", m.pkg.ImportPath)
+	passed, err := m.find(ctx, "")
 	if err != nil {
 		return err
 	}
 	if !passed {
-		return fmt.Errorf("the tests of %s fail without a defect", m.pkg.ImportPath)
+		return fmt.Errorf("%s fails without a defect", cmp.Or(m.Sim, m.pkg.ImportPath))
 	}
 	m.limit = 10*time.Since(begin) + 30*time.Second
 	return nil
@@ -173,7 +177,7 @@ func (m *mutator) try(ctx context.Context, s Site) (Outcome, error) {
 	if err != nil {
 		return "", err
 	}
-	passed, err := m.test(ctx, overlay, m.pkg.ImportPath)
+	passed, err := m.find(ctx, overlay)
 	switch {
 	case errors.Is(err, errNotCompiled):
 		return "", nil
@@ -208,25 +212,63 @@ func (m *mutator) plant(s Site) (overlay string, err error) {
 		os.WriteFile(overlay, list, 0o600))
 }
 
+// find runs what is to find the defect of an overlay, and reports whether it passes.
+func (m *mutator) find(ctx context.Context, overlay string) (passed bool, err error) {
+	if m.Sim != "" {
+		return m.play(ctx, overlay)
+	}
+	return m.test(ctx, overlay, m.pkg.ImportPath)
+}
+
 // test runs a package's tests and reports whether they pass.
 func (m *mutator) test(ctx context.Context, overlay, of string) (passed bool, err error) {
 	args := slices.Concat([]string{"test", "-vet=off", "-count=1", "-failfast", "-timeout=" + m.limit.String()}, m.Flags)
+	passed, out, err := m.run(ctx, "go", append(withOverlay(args, overlay), of)...)
+	if strings.Contains(out, "[build failed]") || strings.Contains(out, "[setup failed]") {
+		return false, fmt.Errorf("%s: %w\n%s", of, errNotCompiled, out)
+	}
+	return passed, err
+}
+
+// play builds the simulation, plays seeds, and reports whether all pass.
+func (m *mutator) play(ctx context.Context, overlay string) (passed bool, err error) {
+	program := filepath.Join(m.tmp, "sim")
+	passed, out, err := m.run(ctx, "go", append(withOverlay([]string{"build", "-o", program}, overlay), "./lab/sim")...)
+	switch {
+	case err != nil:
+		return false, err
+	case !passed:
+		return false, fmt.Errorf("lab/sim: %w\n%s", errNotCompiled, out)
+	}
+	ctx, cancel := context.WithTimeout(ctx, m.limit)
+	defer cancel()
+	passed, _, err = m.run(ctx, program, "-only", m.Sim, "-from", "1", "-seeds", strconv.Itoa(m.Seeds), "-shrink", "0")
+	if errors.Is(err, context.DeadlineExceeded) {
+		return false, nil
+	}
+	return passed, err
+}
+
+func withOverlay(args []string, overlay string) []string {
 	if overlay != "" {
 		args = append(args, "-overlay="+overlay)
 	}
-	cmd := exec.CommandContext(ctx, "go", append(args, of)...)
+	return args
+}
+
+// run runs a command, and reports whether its exit status is 0.
+func (m *mutator) run(ctx context.Context, name string, args ...string) (passed bool, output string, err error) {
+	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Dir = m.Dir
 	out, err := cmd.CombinedOutput()
 	var failed *exec.ExitError
 	switch {
 	case err == nil:
-		return true, nil
+		return true, string(out), nil
 	case ctx.Err() != nil:
-		return false, ctx.Err()
+		return false, "", ctx.Err()
 	case !errors.As(err, &failed):
-		return false, err
-	case strings.Contains(string(out), "[build failed]"), strings.Contains(string(out), "[setup failed]"):
-		return false, fmt.Errorf("%s: %w\n%s", of, errNotCompiled, out)
+		return false, "", err
 	}
-	return false, nil
+	return false, string(out), nil
 }
