@@ -49,7 +49,8 @@ func TestStrangersWithManyAddresses(t *testing.T) {
 						next[*Established](client)
 					}
 					settle()
-					if n := w.far.count.Load(); n > 1+places+good { // who has a connection holds no place
+					// Who has a connection holds no place.
+					if n := w.far.count.Load(); n > 1+places+good {
 						w.Errorf("%d identifiers, want the listener's, at most %d handshakes' and %d connections': evicted ones are destroyed", n, places, good)
 					}
 					time.Sleep(20 * time.Second)

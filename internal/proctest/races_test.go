@@ -1,6 +1,12 @@
 package proctest
 
-import "testing"
+import (
+	"testing"
+
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func TestOurs(t *testing.T) {
 	report := func(one, two string) string {

@@ -87,7 +87,8 @@ func TestRun(t *testing.T) {
 
 // TestRunRemote compares typed remote actors as the program does, with a process that is killed.
 func TestRunRemote(t *testing.T) {
-	if name, value, ok := strings.Cut(proctest.LogRaces(t), "="); ok { // Proto.Actor's remote races with itself
+	// Proto.Actor's remote races with itself.
+	if name, value, ok := strings.Cut(proctest.LogRaces(t), "="); ok {
 		t.Setenv(name, value)
 	}
 	dir := t.TempDir()

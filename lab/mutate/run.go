@@ -36,8 +36,9 @@ type Plan struct {
 	Seed    uint64
 	Own     bool     // run the package's own tests only
 	Flags   []string // of go test
-	Sim     string   // workloads of the simulation, which is played instead of tests; empty: it is not
-	Seeds   int      // of the simulation
+
+	Sim   string // if not empty, play these workloads of the simulation instead of tests
+	Seeds int    // of the simulation
 }
 
 // pkg is a package as go list prints it.

@@ -2,16 +2,13 @@
 
 // Package kerneltest runs the tests that need a kernel with RDMA devices (tag rdma) in the machines
 // of package vm. They are the conformance suite and the tests of the data path, of the actors and
-// of the packages above them. On demand it also runs the differential test. Each runs on soft-RoCE
-// and on soft-iWARP.
+// of the packages above them. Each runs on soft-RoCE and on soft-iWARP.
 //
 //	go test -tags vm ./lab/vm/kerneltest
 //	go test -tags vm ./lab/vm/kerneltest -run 'TestPackages/6.1/siw/ucm'
-//	go test -tags vm -timeout 60m ./lab/vm/kerneltest -run 'TestPackages/6.1' -args -random
 package kerneltest
 
 import (
-	"flag"
 	"strings"
 	"testing"
 
@@ -37,9 +34,6 @@ var packages = []struct {
 	{"cmd/rdmactor", []string{"-test.run=^TestKernel"}},
 }
 
-// random adds the differential test, which is random and takes minutes.
-var random = flag.Bool("random", false, "run the random command sequences of internal/differential as well")
-
 // TestPackages boots a machine for each kernel and kind of device. If a kernel crashes, only the
 // tests in its machine are affected, and the current package runs once more. Afterwards the kernel
 // must have nothing left of the tests.
@@ -52,11 +46,6 @@ func TestPackages(t *testing.T) {
 					for _, p := range packages {
 						t.Run(p.name[strings.LastIndex(p.name, "/")+1:], func(t *testing.T) {
 							b.GoTest(t, module+p.name, vm.Env(kind), p.flags...)
-						})
-					}
-					if *random {
-						t.Run("differential", func(t *testing.T) {
-							b.GoTest(t, module+"internal/differential", vm.Env(kind), "-test.run=^Test(RoCE|Siw)$", "-test.timeout=20m")
 						})
 					}
 					b.Clean(t)
