@@ -49,9 +49,9 @@ type Rig struct {
 	Patience, Quiet time.Duration
 	// RemoveDevice removes the device with Address. It is nil if that is not possible.
 	RemoveDevice func()
-	// Reset resets the connection of an identifier of Active, as a middle box does. Both ends learn
-	// of it. It is nil if that is not possible, or if devices do not keep messages for receives that
-	// come later.
+	// Reset resets the connection of an identifier of Active, as a middle box does. Both ends
+	// learn of it. It is nil if that is not possible, or if devices do not keep messages for
+	// receives that come later.
 	Reset func(*cmid.ID)
 
 	// Differences lists where the driver differs from the kernel, and why. A difference that the
