@@ -44,8 +44,8 @@ func TestFollowWaitsForTheWholeFile(t *testing.T) {
 	}
 }
 
-// A list of authorities whose writer has stopped within one of them changes nothing: those before it
-// are not all that there are to be.
+// A list of authorities whose writer has stopped within one of them changes nothing: those before
+// it are not all that there are to be.
 func TestAuthoritiesCutOff(t *testing.T) {
 	b, err := os.ReadFile(securitytest.NewCerts(t).Flags("")[1])
 	if err != nil {

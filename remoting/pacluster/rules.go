@@ -61,7 +61,7 @@ type rules struct {
 	departed []*standing // the latest last
 	changed  time.Duration
 	outage   time.Duration // when half of the members were last missing
-	doubted  time.Duration // when one that the provider lists last asked this one whether it is there
+	doubted  time.Duration // when one that the provider lists last asked whether this one is there
 	claims   map[string]*claim
 	listing  map[string]bool // members whose lists have had this one
 
