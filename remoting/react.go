@@ -55,6 +55,9 @@ func (l *link) react(ctx actor.Context) {
 	case *paused:
 		l.pausing = false
 		l.consider(ctx)
+	case *readOn:
+		l.in.nextTurn()
+		l.heed(ctx, l.in.readOn(ctx))
 	case *stuck:
 		l.stuck(ctx)
 	case *spawned:

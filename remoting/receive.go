@@ -28,11 +28,15 @@ func (in *receiving) frame(m *rdma.Received) unread {
 	return unread{m: m, d: frame.NewReader(m.Data, &in.names)}
 }
 
-// read takes the records of a frame, until there is a message for an inbox that is full, or the
-// connection is to end.
+// read takes the records of a frame, until there is a message for an inbox that is full, the turn
+// is over, or the connection is to end.
 func (in *receiving) read(ctx actor.Context, f unread) *parting {
 	in.inbox.Begin()
 	for in.greeting == open {
+		if !in.mayRead(ctx) {
+			in.keepUnread(f)
+			return nil
+		}
 		if !f.next {
 			ok, err := f.d.Next(&in.rec)
 			if err != nil {
@@ -43,10 +47,10 @@ func (in *receiving) read(ctx actor.Context, f unread) *parting {
 			}
 		}
 		if f.next = in.rec.Kind == frame.KindUser && in.inbox.Stops(in.rec.Target) && !tables.IsFuture(in.rec.Target); f.next {
-			f.m.Retain()
-			in.unread.PushFront(f)
+			in.keepUnread(f)
 			return nil
 		}
+		in.spend(&in.rec)
 		if why := in.record(ctx, &in.rec, f.m); why != nil {
 			return why
 		}
@@ -54,9 +58,16 @@ func (in *receiving) read(ctx actor.Context, f unread) *parting {
 	return nil
 }
 
-// readOn reads the frames that wait, as far as there is room for what they have.
+// keepUnread has what is left of a frame wait, before those that wait already.
+func (in *receiving) keepUnread(f unread) {
+	f.m.Retain()
+	in.unread.PushFront(f)
+}
+
+// readOn reads the frames that wait, as far as there is room for what they have, and the turn is
+// not over.
 func (in *receiving) readOn(ctx actor.Context) *parting {
-	for in.unread.Len() > 0 && !in.inbox.Full() {
+	for in.unread.Len() > 0 && !in.inbox.Full() && in.mayRead(ctx) {
 		if why := in.readNext(ctx); why != nil {
 			return why
 		}

@@ -1,6 +1,8 @@
 package remoting
 
 import (
+	"time"
+
 	"github.com/asynkron/protoactor-go/actor"
 
 	rdma "github.com/rdmactor/rdmactor/actor"
@@ -23,17 +25,65 @@ type receiving struct {
 	// of the names of targets, and of senders
 	targetBytes, senderBytes int
 	unread                   ring.Ring[unread] // oldest first
+	turn                     turn
 	wrong                    fairshare.Rates[struct{}]
 
 	spawning int // of the peer's Spawns
 }
 
-// unread is a frame that waits, retained, until the inbox is full no more. Its messages are not
-// decoded before: that would need more memory than the frame has.
+// unread is a frame that waits, retained, until the inbox is full no more, or for another turn. Its
+// messages are not decoded before: that would need more memory than the frame has.
 type unread struct {
 	m    *rdma.Received
 	d    frame.Reader // of what is left
 	next bool         // the record that was read last is to be judged first
+}
+
+// turn is what was read in a turn of the loop.
+type turn struct {
+	at    time.Time
+	spent int
+	over  bool // another turn was asked for
+}
+
+const (
+	// turnMost is how many messages are read in a turn of the loop. What they come in may be much
+	// larger, and a record may need a single byte. The rest is read in another turn, after other
+	// connections. What nodes send in a few frames is read in one.
+	turnMost = 1 << 16
+	// otherCost is what a record counts as that is no message, or is a refused one.
+	otherCost = 64
+)
+
+// readOn has a link read on, in another turn. All links share one.
+type readOn struct{}
+
+var readOnMsg any = &readOn{}
+
+// mayRead reports whether more may be read in this turn. If not, it asks for another one.
+func (in *receiving) mayRead(ctx actor.Context) bool {
+	t := &in.turn
+	if now := in.local.Now(); !t.over && !now.Equal(t.at) {
+		t.at, t.spent = now, 0
+	}
+	if t.spent < turnMost {
+		return true
+	}
+	if !t.over {
+		t.over = true
+		rdma.After(ctx, 0, readOnMsg) // a message to itself could be received in this turn
+	}
+	return false
+}
+
+// nextTurn begins another turn.
+func (in *receiving) nextTurn() { in.turn = turn{at: in.local.Now()} }
+
+// spend counts a record that was read.
+func (in *receiving) spend(r *frame.Record) {
+	if in.turn.spent++; r.Kind != frame.KindUser {
+		in.turn.spent += otherCost - 1
+	}
 }
 
 // drop gives back the frames that were not read: their connection has ended.

@@ -14,6 +14,7 @@ import (
 
 // refuseRecord refuses a message of the peer's.
 func (in *receiving) refuseRecord(ctx actor.Context, r *frame.Record, code frame.Code, err error) {
+	in.turn.spent += otherCost
 	p := in.p
 	p.mu.Lock()
 	p.counts.Refused++
