@@ -35,8 +35,8 @@ type host struct {
 	member *cluster.Member // nil: none
 }
 
-// silenceTicks is in how many parts the time of Silence is counted.
-const silenceTicks = 50
+// silenceParts is the number of parts in which the time of Silence is measured.
+const silenceParts = 50
 
 // asking asks one host, again and again. It belongs to one goroutine.
 type asking struct {
@@ -44,7 +44,7 @@ type asking struct {
 	h      *host
 	cancel context.CancelFunc // of the request that is under way; nil: there is none
 	failed bool               // the one before
-	silent int                // ticks since the last answer, if one was asked for
+	silent time.Duration      // how long requests have waited since the last answer
 }
 
 // answered is how a request has ended.
@@ -55,8 +55,9 @@ type answered struct {
 
 // run asks until the provider is shut down.
 func (a *asking) run() {
-	// What is not taken of a ticker's ticks is lost, so a process that stood still has seen one.
-	every := max(a.p.cfg.Silence/silenceTicks, time.Millisecond)
+	// A ticker drops ticks that are not received, so time in which this process stood still counts
+	// as one part.
+	every := max(a.p.cfg.Silence/silenceParts, time.Millisecond)
 	tick := time.NewTicker(every)
 	defer tick.Stop()
 	next := time.NewTimer(0)
@@ -75,7 +76,7 @@ func (a *asking) run() {
 				next.Reset(every)
 			}
 		case <-tick.C:
-			a.tick()
+			a.waited(every)
 		}
 	}
 }
@@ -104,14 +105,15 @@ func (a *asking) ended(is answered) bool {
 	return true
 }
 
-// tick counts how long a host is silent.
-func (a *asking) tick() {
+// waited adds time to how long the host is silent, and gives it up after Silence.
+func (a *asking) waited(d time.Duration) {
 	if a.cancel == nil && !a.failed {
 		return
 	}
-	if a.silent++; a.silent%silenceTicks != 0 {
+	if a.silent += d; a.silent < a.p.cfg.Silence {
 		return
 	}
+	a.silent = 0
 	a.p.set(a.h, nil)
 	if a.cancel != nil { // the connection may be one to a machine that has gone
 		a.cancel()

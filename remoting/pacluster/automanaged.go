@@ -14,18 +14,19 @@ import (
 const (
 	// defaultRefresh is how often the automanaged provider asks all members.
 	defaultRefresh = 500 * time.Millisecond
-	// defaultSilence is how long a member may not answer.
+	// defaultSilence is Silence if it is zero.
 	defaultSilence = 5 * time.Second
 )
 
 // Automanaged is a provider that needs no server, as Proto.Actor's of that name: each member
 // answers a small HTTP request, and asks all others each Refresh whether they do.
 //
-// Proto.Actor blocks a member for ever once its provider has not found it. So this one blames
-// nobody early. Where nobody listens any more, there is no member any more. Else it waits for an
-// answer for the time of Silence, which is counted in ticks that this process has seen: one that
-// stood still, or got no processor time, takes no other one for lost. It asks each member by
-// itself, so that one which does not answer delays nothing, and it never asks itself.
+// Proto.Actor blocks a member forever once its provider has not found it. So this provider gives a
+// member up immediately only if no process listens at its address. Otherwise it repeats its
+// requests for the time of Silence. Time in which this process itself stood still, or got no
+// processor time, does not count, apart from a fiftieth of Silence for each pause: so it does not
+// take all others for lost afterwards. Each member is asked separately, and one that does not
+// answer delays no other.
 type Automanaged struct {
 	// Listen is where this member answers.
 	Listen string
@@ -34,7 +35,8 @@ type Automanaged struct {
 	Members []string
 	// Refresh is how often all are asked. 0: each 500 ms. Who has been killed is found within it.
 	Refresh time.Duration
-	// Silence is how long a member may give no answer until it is none any more. 0: 5 s.
+	// Silence is how long requests to a member may stay without an answer until it is given up. 0:
+	// 5 s.
 	Silence time.Duration
 }
 

@@ -141,9 +141,11 @@ func TestSilence(t *testing.T) {
 	s.want("me,slow")
 }
 
-// Silence is counted in ticks that were seen, whatever the time.
-func TestTicks(t *testing.T) {
-	p := newAutomanaged(Automanaged{Silence: time.Nanosecond}, []string{"x"})
+// A member is given up when requests have waited for Silence since its last answer. Time between
+// two requests does not count.
+func TestSilenceIsOfRequests(t *testing.T) {
+	const silence, part = 10 * time.Millisecond, time.Millisecond
+	p := newAutomanaged(Automanaged{Silence: silence}, []string{"x"})
 	m := &cluster.Member{Id: "x"}
 	a := asking{p: p, h: p.hosts[0]}
 	ask := func(err error) {
@@ -151,13 +153,11 @@ func TestTicks(t *testing.T) {
 		a.ended(answered{m, err})
 	}
 	ask(nil)
-	for range 3 * silenceTicks { // between two requests
-		a.tick()
-	}
+	a.waited(3 * silence) // between two requests
 	for range 5 {
 		ask(net.ErrClosed)
-		for range silenceTicks - 1 {
-			a.tick()
+		for range silence/part - 1 {
+			a.waited(part)
 		}
 		if p.hosts[0].member != m {
 			t.Fatal("it is given up too early")
@@ -165,8 +165,8 @@ func TestTicks(t *testing.T) {
 		ask(nil)
 	}
 	ask(net.ErrClosed)
-	for range silenceTicks {
-		a.tick()
+	for range silence / part {
+		a.waited(part)
 	}
 	if p.hosts[0].member != nil {
 		t.Error("it is not given up")
