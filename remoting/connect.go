@@ -88,6 +88,9 @@ func (l *link) down(ctx actor.Context, m *reconnect.Down) {
 	if l.cause != nil {
 		err = l.cause
 	}
+	if errors.Is(err, reconnect.ErrWrongNode) { // it has only numbers in place of names
+		err = fmt.Errorf("%w, whose name is not %s", reconnect.ErrWrongNode, plain.Quote(l.whom().Name))
+	}
 	opened := l.greeting == open
 	// who has accepted is there, and has said no reason
 	again := transient(err) || m.WasUp && l.cause == nil

@@ -1,6 +1,7 @@
 package remoting_test
 
 import (
+	"context"
 	"errors"
 	"log/slog"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	rdma "github.com/rdmactor/rdmactor/actor"
+	"github.com/rdmactor/rdmactor/actor/reconnect"
 	"github.com/rdmactor/rdmactor/remoting"
 )
 
@@ -92,6 +94,20 @@ func TestUnreachableIsLogged(t *testing.T) {
 	defer mu.Unlock()
 	if got := lines.String(); strings.Count(got, "no connection") != 1 || !strings.Contains(got, nobody) || !strings.Contains(got, "nobody listens") {
 		t.Errorf("the log has %q", got)
+	}
+}
+
+// A PID that names a node by an alias reaches nobody. The reason has the alias, and not what stands
+// for names on the wire.
+func TestAlias(t *testing.T) {
+	b := start(t, remoting.Config{Expose: everything})
+	a := start(t, remoting.Config{Resolve: func(context.Context, string) (string, error) { return b.Name(), nil }})
+	if _, err := a.ask(actor.NewPID("alias:1", "echo"), text("x")); !errors.Is(err, actor.ErrDeadLetter) {
+		t.Error(err)
+	}
+	e := await(t, a, anyEvent[*remoting.NotSent]).Err
+	if want := "another node answers, whose name is not alias:1"; !errors.Is(e, reconnect.ErrWrongNode) || !strings.HasSuffix(e.Error(), want) {
+		t.Errorf("the reason is %v, want %s", e, want)
 	}
 }
 
