@@ -288,6 +288,34 @@ func TestShutdownEndsEverything(t *testing.T) {
 	_ = l.Close()
 }
 
+// A connection that is established after Accept has reported the listener's end is reset, because
+// nobody would take what its peer sends: Shutdown would wait for that in vain.
+func TestAcceptedAfterTheEnd(t *testing.T) {
+	near, far := openRuntime(t), openRuntime(t)
+	l, err := Listen(near, "127.0.0.1:0", Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.(*Listener).end(&failure{unix.ENODEV, rdma.ErrShutdown})
+	_, err = l.Accept()
+	is(t, err, unix.ENODEV)
+	c, err := Dial(t.Context(), far, l.Addr().String(), Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	_, _ = c.Write(make([]byte, 8<<10))
+	_ = c.SetReadDeadline(time.Now().Add(patience))
+	_, err = c.Read(make([]byte, 1))
+	is(t, err, unix.ECONNRESET)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	if err := near.Shutdown(ctx); err != nil {
+		t.Error(err)
+	}
+	_ = l.Close()
+}
+
 // A Dial that nobody answers ends with its context, and leaves nothing.
 func TestDialGivesUp(t *testing.T) {
 	rt := openRuntime(t)

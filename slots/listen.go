@@ -88,11 +88,12 @@ func (l *Listener) leaveLocked(from netip.Addr) {
 	l.places.Free(from)
 }
 
-// accepted puts a connection that is ready into the line for Accept.
+// accepted puts a connection that is ready into the line for Accept. When the listener has ended,
+// nobody may call Accept any more.
 func (l *Listener) accepted(c *Conn) (woke bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.closed {
+	if l.closed || l.err != nil {
 		_ = c.Close()
 		return false
 	}

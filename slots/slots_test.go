@@ -350,3 +350,22 @@ func TestShutdown(t *testing.T) {
 	_, err = near.Reserve(t.Context())
 	is(t, err, unix.ECONNRESET)
 }
+
+// A connection that gets ready after Accept has reported the listener's end is closed.
+func TestAcceptedAfterTheEnd(t *testing.T) {
+	near, far := openRuntime(t), openRuntime(t)
+	l := listen(t, near)
+	l.ended(rdma.ErrShutdown)
+	_, err := l.Accept(soon(t))
+	if !errors.Is(err, rdma.ErrShutdown) {
+		t.Errorf("Accept: %v", err)
+	}
+	c, err := Dial(soon(t), far, l.Addr().String(), Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if _, err := c.Receive(soon(t)); !errors.Is(err, io.EOF) {
+		t.Errorf("its peer's Receive: %v, want EOF", err)
+	}
+}
