@@ -12,6 +12,7 @@ import (
 
 	rdma "github.com/rdmactor/rdmactor/actor"
 	"github.com/rdmactor/rdmactor/actor/actortest"
+	"github.com/rdmactor/rdmactor/actor/reconnect"
 	"github.com/rdmactor/rdmactor/remoting"
 	"github.com/rdmactor/rdmactor/remoting/internal/frame"
 )
@@ -109,6 +110,63 @@ func TestAnswersOfTheSameProcess(t *testing.T) {
 	other.say(answer)
 	if r := other.hears(frame.KindRefused); r.Code != frame.RefusedDenied {
 		t.Errorf("%+v", r)
+	}
+}
+
+// A process that passes for a peer's next one, and is not admitted or does not prove to be the
+// peer, ends nothing of what the peer may answer.
+func TestRefusedProcessEndsNoGrants(t *testing.T) {
+	for what, refuse := range map[string]func(*remoting.Config, *atomic.Bool){
+		"not admitted": func(cfg *remoting.Config, refuses *atomic.Bool) {
+			cfg.Admit = func(remoting.Peer) error {
+				if refuses.Load() {
+					return errors.New("it is refused")
+				}
+				return nil
+			}
+		},
+		"not proved": func(cfg *remoting.Config, refuses *atomic.Bool) {
+			cfg.NodeOf = func(string) string {
+				if refuses.Load() {
+					return ""
+				}
+				return "worker:1"
+			}
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			cfg, refuses := remoting.Config{Patience: 10 * time.Millisecond}, new(atomic.Bool)
+			refuse(&cfg, refuses)
+			n := start(t, cfg)
+			asker, in := n.probe("asker")
+			asked := meetFrom(t, start(t, remoting.Config{}), n, "worker:1").introduce()
+			n.sys.Root.RequestWithCustomSender(actor.NewPID("worker:1", "worker"), text("?"), asker)
+			asked.hears(frame.KindUser)
+			gone := func(s *stranger) {
+				s.away()
+				eventually(t, "its link stays", func() bool { return len(n.Peers()) == 0 })
+			}
+			gone(asked)
+			refuses.Store(true)
+			other := meetAs(t, start(t, remoting.Config{}), n, "worker:1", 8, rdma.IDConfig{MaxMessage: 4 << 20})
+			select {
+			case <-other.up:
+				other.hello()
+				other.ends(frame.GoodbyeBlocked)
+			case err := <-other.down:
+				if !errors.Is(err, reconnect.ErrWrongIdentity) {
+					t.Error(err)
+				}
+			}
+			gone(other)
+			refuses.Store(false)
+			meetFrom(t, start(t, remoting.Config{}), n, "worker:1").introduce().say(frame.Record{
+				Kind: frame.KindUser, Target: "asker", Sender: frame.PID{ID: "worker"}, Type: "google.protobuf.StringValue", Body: marshalled(t, text("done")),
+			})
+			if m := next[*wrapperspb.StringValue](t, in); m.Value != "done" {
+				t.Errorf("%v", m)
+			}
+		})
 	}
 }
 
