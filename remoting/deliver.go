@@ -17,45 +17,56 @@ import (
 func (in *receiving) user(ctx actor.Context, r *frame.Record, m *rdma.Received) *parting {
 	in.p.received.Add(1)
 	if !tables.IsFuture(r.Target) {
-		in.deliver(ctx, r, m)
-		return nil
+		return in.deliver(ctx, r, m)
 	}
-	if !in.answer(ctx, r) && in.guesses(r) && !in.wrong.Take(struct{}{}, wrongAnswers, in.local.Now()) {
-		return &parting{code: frame.GoodbyeBadFrame, err: fmt.Errorf("%w: too many answers for futures that do not wait", ErrProtocol)}
+	if !in.answer(ctx, r) {
+		return in.wrongToken(r.Target, r.TargetRequest)
 	}
 	return nil
 }
 
-// wrongAnswers is how many answers a second a peer may have for requests to another peer that have
-// neither the token of a request that waits nor of the one before, and four times as many at once.
-// A peer that guesses tokens has more. One whose answers are late has hardly any, however many were
-// forwarded to it.
+// wrongAnswers is how many times a second a peer may name a request to another peer by neither the
+// token of a request that waits nor of the one before, and four times as many at once. A peer that
+// guesses tokens has more. One whose answers are late has hardly any, however many were forwarded
+// to it.
 const wrongAnswers = 16
 
-// guesses reports whether an answer that no future waits for may be a guess.
-func (in *receiving) guesses(r *frame.Record) bool {
-	if in.p.futures.Has(r.Target) {
+// wrongToken takes note that the peer has named a future that does not wait, as the target of an
+// answer, or as the sender of a message that would be answered. nil: the connection goes on.
+func (in *receiving) wrongToken(id string, token uint32) *parting {
+	if !in.guesses(id, token) || in.wrong.Take(struct{}{}, wrongAnswers, in.local.Now()) {
+		return nil
+	}
+	return &parting{code: frame.GoodbyeBadFrame, err: fmt.Errorf("%w: too many answers for futures that do not wait", ErrProtocol)}
+}
+
+// guesses reports whether a token that no future has may be a guess.
+func (in *receiving) guesses(id string, token uint32) bool {
+	if in.p.futures.Has(id) {
 		return false
 	}
-	p := in.roster.asker(r.Target)
+	p := in.roster.asker(id)
 	if p == nil {
 		return false
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return !p.futures.Late(r.Target, r.TargetRequest)
+	return !p.futures.Late(id, token)
 }
 
-// deliver delivers a message.
-func (in *receiving) deliver(ctx actor.Context, r *frame.Record, m *rdma.Received) {
+// deliver delivers a message. nil: the connection goes on.
+func (in *receiving) deliver(ctx actor.Context, r *frame.Record, m *rdma.Received) *parting {
 	t := in.target(r.Target)
 	if err := in.may(t, Reach); err != nil {
 		in.refuseRecord(ctx, r, frame.RefusedDenied, err)
-		return
+		return nil
 	}
 	if err := in.mayAnswer(&r.Sender); err != nil {
 		in.refuseRecord(ctx, r, frame.RefusedDenied, err)
-		return
+		if tables.IsFuture(r.Sender.ID) {
+			return in.wrongToken(r.Sender.ID, r.Sender.Request)
+		}
+		return nil
 	}
 	msg, code, err := in.decode(r)
 	if err == nil {
@@ -63,16 +74,17 @@ func (in *receiving) deliver(ctx actor.Context, r *frame.Record, m *rdma.Receive
 	}
 	if err != nil {
 		in.refuseRecord(ctx, r, code, err)
-		return
+		return nil
 	}
 	if err := in.maySay(r.Sender.Address); err != nil {
 		in.refuseRecord(ctx, r, frame.RefusedDenied, err)
-		return
+		return nil
 	}
 	if in.inbox.Full() { // its target has little: it does not stop the peer
 		m = nil
 	}
 	in.inbox.Deliver(t.pid, in.envelope(r, msg), weight(r), m)
+	return nil
 }
 
 // pairBytes is what a pair of a header costs besides its bytes.

@@ -56,9 +56,24 @@ func TestTimedOutFuturesDoNotWait(t *testing.T) {
 }
 
 // A node that was not asked cannot answer: it can name no future. One to which a request was
-// forwarded, and that tries tokens, loses its connection.
+// forwarded, and that tries tokens, loses its connection, also if it names the future as the sender
+// of messages to an actor that would answer them.
 func TestGuessedAnswers(t *testing.T) {
-	n := start(t, remoting.Config{})
+	for name, forged := range map[string]func(n *node, future string, token uint32) frame.Record{
+		"answers": func(_ *node, future string, token uint32) frame.Record {
+			return frame.Record{Target: future, TargetRequest: token}
+		},
+		"senders": func(n *node, future string, token uint32) frame.Record {
+			return frame.Record{Target: "echo", Sender: frame.PID{Address: n.Name(), ID: future, Request: token}}
+		},
+	} {
+		t.Run(name, func(t *testing.T) { guessAnswers(t, forged) })
+	}
+}
+
+func guessAnswers(t *testing.T, forged func(n *node, future string, token uint32) frame.Record) {
+	n := start(t, remoting.Config{Expose: remoting.Expose{Reach: []string{"echo"}}})
+	n.spawn("echo", echo)
 	asked, other := meet(t, n, "oracle:1").introduce(), meet(t, n, "guesser:1").introduce()
 	f := n.sys.Root.RequestFuture(actor.NewPID("oracle:1", "oracle"), text("?"), soon)
 	r := asked.hears(frame.KindUser)
@@ -74,7 +89,9 @@ func TestGuessedAnswers(t *testing.T) {
 		t.Errorf("the request is of %s, which can be guessed", r.Sender.ID)
 	}
 	for i := range uint32(1000) {
-		other.say(frame.Record{Kind: frame.KindUser, Target: r.Sender.ID, TargetRequest: r.Sender.Request ^ (i + 1), Type: "google.protobuf.StringValue", Body: body("forged")})
+		g := forged(n, r.Sender.ID, r.Sender.Request^(i+1))
+		g.Kind, g.Type, g.Body = frame.KindUser, "google.protobuf.StringValue", body("forged")
+		other.say(g)
 	}
 	d := await(t, n, func(d *remoting.Disconnected) bool { return d.Peer.Name == "guesser:1" })
 	if !errors.Is(d.Err, remoting.ErrProtocol) {
