@@ -215,13 +215,19 @@ func (c *Client) do(ctx context.Context, m *method, body []byte) (*clientCall, e
 	}
 }
 
-// inAll is the last attempt's error with the fate of all of them. unsure: an earlier one may have
-// been executed.
+// inAll is the last attempt's error with the fate of all of them. unsure: another one may have been
+// executed.
 func inAll(err error, unsure bool) error {
-	if e, ok := errors.AsType[*Error](err); ok && unsure && e.Fate.NotExecuted() {
-		e.Fate = FateUnknown
+	e, ok := errors.AsType[*Error](err)
+	if !ok || !unsure || !e.Fate.NotExecuted() {
+		return err
 	}
-	return err
+	all := *e // an interceptor may still have e
+	all.Fate = FateUnknown
+	if any(err) != any(e) { // it is wrapped
+		all.Err = err
+	}
+	return &all
 }
 
 // limited is ctx with Config.Timeout's deadline, if it has none.

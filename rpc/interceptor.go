@@ -3,6 +3,7 @@ package rpc
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"sync"
 	"time"
 
@@ -55,7 +56,8 @@ type Info struct {
 // caller's or the handler's goroutine; those of OnLoop handlers run on the loop, too.
 //
 // next may be called more than once, also at the same time: the answer is that of the call of next
-// that was the last to succeed. A stream that an earlier one has opened is closed.
+// that was the last to succeed. A stream that an earlier one has opened is closed. If all fail, the
+// call's Fate is FateUnknown when any of them may have been executed.
 //
 // An interceptor may call next on another goroutine, and return before next has, as net/http's
 // TimeoutHandler does. The result of next is then discarded: an answer is dropped, and a stream is
@@ -80,25 +82,51 @@ type passage struct {
 
 	mu      sync.Mutex
 	went    bool   // do was called
+	out     int    // calls of do that have not returned
+	unsure  bool   // one has, and the call may have been executed
 	running int    // calls of next that have not returned
 	over    bool   // the outermost interceptor has returned
 	done    func() // called when running is 0; nil: none
 }
 
-// run calls the interceptors.
-func (p *passage) run(ctx context.Context) error { return p.within(ctx, 0, p.info) }
+// run calls the interceptors. At a client the error has the fate of all calls of do.
+func (p *passage) run(ctx context.Context) error {
+	err := p.within(ctx, 0, p.info)
+	if err == nil || p.info.Server {
+		return err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return inAll(err, p.unsure || p.out > 0)
+}
 
 // within calls interceptor i, or do if there are no more.
 func (p *passage) within(ctx context.Context, i int, call *Info) error {
 	if i == len(p.is) {
-		p.mu.Lock()
-		p.went = true
-		p.mu.Unlock()
-		return p.do(ctx, call)
+		return p.goOn(ctx, call)
 	}
 	h := &hop{p: p, i: i, call: call}
 	defer h.leave()
 	return p.is[i](ctx, call, h.next)
+}
+
+// goOn calls do.
+func (p *passage) goOn(ctx context.Context, call *Info) (err error) {
+	p.mu.Lock()
+	p.went = true
+	p.out++
+	p.mu.Unlock()
+	returned := false
+	defer func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.out--
+		e, ok := errors.AsType[*Error](err)
+		p.unsure = p.unsure || !returned || !ok || !e.Fate.NotExecuted()
+	}()
+	err = p.do(ctx, call)
+	returned = true
+	return err
 }
 
 // whileAwaited runs fn, unless the outermost interceptor has returned. It does not return while fn
