@@ -24,7 +24,8 @@ type (
 		Addr string // "host:port"; names are looked up
 		// what the other side is known as here, to Keyring.UseFor; "": Addr
 		Name string
-		// where to connect from; the zero Addr lets the routing tables choose
+		// where to connect from; a name's addresses of another family are not tried. The zero Addr
+		// lets the routing tables choose
 		Src Addr
 		// which of the name's addresses to try first, such as the one that worked last; the zero
 		// Addr, or one that the name does not have: the order of the look-up

@@ -210,8 +210,19 @@ func (it *ident) dial(c *Dial, sender *actor.PID) {
 		})
 	}
 	it.lookUp(c, node, service, &cmid.AddrInfo{PortSpace: it.id.PortSpace(), QPType: it.cfg.QPType, Src: c.Src}, func(info []cmid.AddrInfo, err error) {
-		t.begin(firstOf(info, c.First), err)
+		t.begin(firstOf(from(info, c.Src), c.First), err)
 	})
+}
+
+// from leaves out the addresses that cannot be reached from src, because they are of another
+// family: they would take time from the others, and the last one's error is the Dial's. If all are,
+// the device says so.
+func from(info []cmid.AddrInfo, src cmid.Addr) []cmid.AddrInfo {
+	same := slices.DeleteFunc(slices.Clone(info), func(a cmid.AddrInfo) bool { return !a.Dst.SameFamily(src) })
+	if src.IsZero() || len(same) == 0 {
+		return info
+	}
+	return same
 }
 
 // firstOf puts the address first before the others, if it is among them.

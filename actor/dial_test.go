@@ -18,7 +18,7 @@ func addresses(list ...string) func(context.Context, string, string, *cmid.AddrI
 	return func(_ context.Context, _, _ string, hints *cmid.AddrInfo) ([]cmid.AddrInfo, error) {
 		var infos []cmid.AddrInfo
 		for _, s := range list {
-			ai := cmid.AddrInfo{Dst: MustAddr(s)}
+			ai := cmid.AddrInfo{Src: hints.Src, Dst: MustAddr(s)}
 			if hints.Flags&cmid.RAIPassive != 0 {
 				ai = cmid.AddrInfo{Src: MustAddr(s)}
 			}
@@ -262,4 +262,25 @@ func TestMailboxIsBounded(t *testing.T) {
 			w.Errorf("%d sends met a full mailbox, want 10", full)
 		}
 	}, Config{Limits: Limits{Mailbox: 10}})
+}
+
+// Of a name's addresses only those are tried that are of the source's family: the last one's error
+// would otherwise say what was not the reason, and end a reconnecting actor for good (EINVAL).
+func TestDialFromAnAddressOfOneFamily(t *testing.T) {
+	onFlavors(t, func(w *world) {
+		const other = "[2001:db8::1]:7471"
+		client := w.probe()
+		dial := func(list ...string) {
+			w.rt.resolve = addresses(list...)
+			client.send(w.rt.CreateID(client.pid, IDConfig{}), &Dial{Addr: "there:7471", Src: MustAddr(here + ":0")})
+		}
+		dial(there+":7001", other)
+		f, _ := next[Failure](client)
+		is(w, f, unix.ECONNREFUSED)
+		next[*Closed](client)
+		dial(other)
+		f, _ = next[Failure](client)
+		is(w, f, unix.EINVAL)
+		next[*Closed](client)
+	})
 }
