@@ -96,6 +96,10 @@ type IDConfig struct {
 	// devices the connection's receive buffers are there, too, and what it sends from, which other
 	// connections share.
 	Memory int
+	// Stream is for messages that are parts of a whole, such as a stream of bytes. A Send for which
+	// there is no memory then ends the connection, and nothing that was sent behind it leaves.
+	// Without it only that message is missing (SendFailed).
+	Stream bool
 	// Keepalive is this connection's, or that of a listener's connections.
 	Keepalive Keepalive
 	// Transport is this connection's, or that of a listener's connections.

@@ -56,7 +56,7 @@ func (it *ident) terms(m datapath.Mode) datapath.Terms {
 	return datapath.Terms{
 		Mode: m, Credits: it.cfg.Credits, Messages: it.cfg.MaxMessage, SendMost: it.cfg.MaxSend, Sends: it.cfg.Sends, Eager: it.cfg.eager,
 		Reads: it.reading, Serves: it.served, Keepalive: datapath.NewKeepalive(it.cfg.Keepalive.Idle, it.cfg.Keepalive.Gone), Peer: it.peerHello,
-		Features: uint8(it.features), Rekey: it.cfg.rekey, Promised: it.promised,
+		Features: uint8(it.features), Rekey: it.cfg.rekey, Promised: it.promised, Stream: it.cfg.Stream,
 	}
 }
 

@@ -121,6 +121,44 @@ func TestNoMemoryToSendFrom(t *testing.T) {
 	})
 }
 
+// A stream ends at the message that there was no memory for. Its peer gets nothing of what was sent
+// behind it.
+func TestNoMemoryForPartOfAStream(t *testing.T) {
+	inWorld(t, 0, func(w *world) {
+		p := w.connect(IDConfig{MaxMessage: 64 << 10, Credits: 4, Stream: true})
+		w.onLoop(w.rt, func(l *loop) {
+			a := l.Devices[0].Shared.SendArena(60 << 10)
+			a.PD = &stumblingPD{PD: a.PD}
+		})
+		w.inTurn(func(actor.Context) {
+			for range 2 {
+				p.client.send(p.c, NewSend(make([]byte, 60<<10)))
+			}
+		})
+		for range 2 {
+			f, _ := next[*SendFailed](p.client)
+			is(w, f, ErrFlushed)
+		}
+		d, _ := next[*Disconnected](p.client)
+		is(w, d.Err, unix.ENOMEM)
+		next[*Disconnected](p.server)
+	})
+}
+
+// stumblingPD has no memory once.
+type stumblingPD struct {
+	verbs.PD
+	asked bool
+}
+
+func (p *stumblingPD) Alloc(n int, a verbs.Access) (*verbs.MR, error) {
+	if !p.asked {
+		p.asked = true
+		return nil, unix.ENOMEM
+	}
+	return p.PD.Alloc(n, a)
+}
+
 // poorPD has no memory.
 type poorPD struct{ verbs.PD }
 

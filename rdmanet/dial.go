@@ -58,7 +58,7 @@ func (d *Dialer) dial(ctx context.Context, addr string) (*Conn, error) {
 	sys := d.rt.System()
 	c := newConn(d.rt, nil, &d.cfg)
 	pid := sys.Root.SpawnPrefix(actor.PropsFromProducer(func() actor.Actor { return &owner{conn: c} }, d.rt.OnLoop()), "rdmanet")
-	c.wr.id = d.rt.CreateID(pid, rdma.IDConfig{MaxMessage: d.cfg.MaxMessage, Credits: d.cfg.Credits})
+	c.wr.id = d.rt.CreateID(pid, rdma.IDConfig{MaxMessage: d.cfg.MaxMessage, Credits: d.cfg.Credits, Stream: true})
 	ev, err := rdma.Ask[*rdma.Established](ctx, d.rt, c.wr.id, &rdma.Dial{Addr: addr, Src: d.cfg.Local, PrivateData: greeting()})
 	if err != nil {
 		if _, ok := errors.AsType[rdma.Failure](err); ok { // Closed follows and stops the owner

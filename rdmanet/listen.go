@@ -40,7 +40,7 @@ func Listen(rt *rdma.Runtime, addr string, cfg Config) (net.Listener, error) {
 	handler := actor.PropsFromProducer(func() actor.Actor { return &owner{from: l} })
 	own, err := relisten.Listen(context.Background(), rt, relisten.Config{
 		Name: "rdmanet", Addr: addr, GiveUp: relisten.GiveUp,
-		ID:    rdma.IDConfig{Handler: handler, MaxMessage: l.cfg.MaxMessage, Credits: l.cfg.Credits},
+		ID:    rdma.IDConfig{Handler: handler, MaxMessage: l.cfg.MaxMessage, Credits: l.cfg.Credits, Stream: true},
 		Ended: func(err error) { l.end(&failure{unix.ENODEV, err}) },
 	})
 	if err != nil {

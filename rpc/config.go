@@ -97,7 +97,7 @@ func positive[T ~int | ~int64](v, byDefault T) T { return cmp.Or(max(v, 0), byDe
 
 // id is how the identifiers work.
 func (c *Config) id() rdma.IDConfig {
-	return rdma.IDConfig{MaxMessage: c.MaxMessage, Credits: c.Credits}
+	return rdma.IDConfig{MaxMessage: c.MaxMessage, Credits: c.Credits, Stream: true}
 }
 
 // keeps is how many bytes may be kept.

@@ -153,6 +153,10 @@ func (c *Conn) post(s *Outgoing, quiet bool) (ok bool) {
 		c.l.Shares.again(c)
 		c.retry()
 		return false
+	case errors.Is(err, unix.ENOMEM) && c.terms.Stream: // which would have a hole
+		c.unsent++
+		c.up.SendFailed(s, fmt.Errorf("%w: %w", ErrFlushed, err))
+		c.up.BreakOff(fmt.Errorf("a message of %d bytes could not be sent: %w", n, err))
 	case errors.Is(err, unix.ENOMEM): // no completion will make room, but the connection lives on
 		c.unsent++
 		c.up.SendFailed(s, err)

@@ -218,6 +218,7 @@ type Terms struct {
 	Reads     bool  // this side makes Reads
 	Serves    bool  // and serves them
 	Keepalive Keepalive
+	Stream    bool  // nothing may leave behind a message that was not sent
 	Features  uint8 // how it is secured, as in a hello; 0: not
 	Promised  int   // bytes that a receive holds, if a hello says so already; 0: what Hello says
 	Rekey     int   // tests': after so many records this side changes its key; 0: when that is due
