@@ -78,7 +78,7 @@ func (w *World) Latency(addr string, d time.Duration) *Fault { return w.fabric.L
 func (w *World) Reorder(on bool) { w.fabric.Reorder(on) }
 
 // RunOut makes every identifier and queue pair from now on fail with errno (EMFILE, ENOMEM), until
-// RunOut(0).
+// RunOut(0). With ENOMEM all memory, queues and domains that are taken from a device fail as well.
 func (w *World) RunOut(errno unix.Errno) *Fault { return w.fabric.RunOut(errno) }
 
 // Disconnect breaks an identifier's connection, seen from both ends: Disconnected, with ECONNRESET

@@ -41,7 +41,11 @@ func (v *view) CreateAH(named verbs.PD, attr *verbs.AHAttr) (verbs.AH, error) {
 	if dst.IsUnspecified() || dst.Is4() != src.Is4() {
 		return nil, unix.EINVAL
 	}
-	return &ah{v.object(resAH, p), src, dst}, nil
+	o, err := v.object(resAH, p)
+	if err != nil {
+		return nil, err
+	}
+	return &ah{o, src, dst}, nil
 }
 
 // wayTo is the address vector from id's address to ip.

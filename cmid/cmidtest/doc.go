@@ -6,9 +6,10 @@
 // answered, and there is timewait. On iWARP private data is exact, and both sides are established
 // and disconnected at once.
 //
-// Faults are scripted: Silence, Drop, Delay, Reorder, Overlook, Disconnect, RemoveDevice and
-// RunOut. Cut and Heal act on the link between two hosts. Host.Freeze, Thaw and Crash act on the
-// programs of one host. [Fabric.Missed] lists the faults that were asked for but have not happened.
+// Faults are scripted: Silence, Drop, Delay, Reorder, Overlook, Disconnect, RemoveDevice, RunOut
+// and RunShort. Cut and Heal act on the link between two hosts. Host.Freeze, Thaw and Crash act on
+// the programs of one host. [Fabric.Missed] lists the faults that were asked for but have not
+// happened.
 //
 // By default iWARP behaves like soft-iWARP, whose Connect waits for TCP. That Connect fails when
 // nobody listens or answers, and may be repeated. With Config.Embedded iWARP behaves like package

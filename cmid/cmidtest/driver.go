@@ -41,7 +41,7 @@ func (d *driver) Open(l *eventloop.Loop, up cmid.Upcalls) (cmid.Instance, error)
 // CreateID makes an identifier. It fails with EPROTONOSUPPORT for RDMA_PS_IB, because the twin does
 // not have that port space's addresses. The embedded device has reliable connections only.
 func (in *instance) CreateID(h cmid.Handle, ps cmid.PortSpace, _ cmid.QPType) (cmid.DriverID, error) {
-	if err := in.f.exhausted(); err != nil {
+	if err := in.f.exhausted(resIdentifier); err != nil {
 		return nil, err
 	}
 	switch {

@@ -8,7 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Fault is a fault that a test has requested with Silence, Drop, LatencyFor, RunOut or Cut. Any
+// Fault is a fault that a test has requested with Silence, Drop, LatencyFor, RunOut,
+// RunShort or Cut. Any
 // goroutine may call its method.
 type Fault struct {
 	f        *Fabric
@@ -17,8 +18,9 @@ type Fault struct {
 	asked    int
 	optional bool
 
-	delay time.Duration // LatencyFor's
-	errno unix.Errno    // RunOut's
+	delay       time.Duration // LatencyFor's
+	errno       unix.Errno    // RunOut's
+	probability float64       // RunShort's
 }
 
 // Optional allows the fault not to happen. Missed then does not list it.
@@ -204,24 +206,39 @@ func (f *Fabric) coin() bool {
 	return f.faults.reorder && f.rng.IntN(2) == 0
 }
 
-// RunOut makes every CreateID and CreateQP fail with errno (EMFILE, ENOMEM), until RunOut(0).
-func (f *Fabric) RunOut(errno unix.Errno) *Fault {
+// RunOut makes every CreateID and CreateQP fail with errno (EMFILE, ENOMEM), until RunOut(0). With
+// ENOMEM everything else that is made on a device fails as well: protection domains, memory
+// regions, completion queues, shared receive queues and address handles.
+func (f *Fabric) RunOut(errno unix.Errno) *Fault { return f.RunShort(errno, 1) }
+
+// RunShort is RunOut with a probability: what is made fails now and then, as Config.Seed decides.
+// RunOut(0) ends it.
+func (f *Fabric) RunShort(errno unix.Errno, probability float64) *Fault {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if errno == 0 {
 		f.faults.runOut = nil
 		return new(Fault)
 	}
-	x := f.askLocked(1, "RunOut(%s)", unix.ErrnoName(errno))
-	x.errno, f.faults.runOut = errno, x
+	what := fmt.Sprintf("RunOut(%s)", unix.ErrnoName(errno))
+	if probability < 1 {
+		what = fmt.Sprintf("RunShort(%s, %v)", unix.ErrnoName(errno), probability)
+	}
+	x := f.askLocked(1, "%s", what)
+	x.errno, x.probability, f.faults.runOut = errno, probability, x
 	return x
 }
 
-// exhausted returns the errno of RunOut, if there is one.
-func (f *Fabric) exhausted() error {
+// exhausted returns the errno of RunOut, if it fails what is being made.
+func (f *Fabric) exhausted(what resource) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if x := f.faults.runOut; x.hitLocked() {
+	switch x := f.faults.runOut; {
+	case x == nil:
+	case x.errno != unix.ENOMEM && what != resIdentifier && what != resQP: // it needs no descriptor
+	case x.probability < 1 && f.rng.Float64() >= x.probability:
+	default:
+		x.hitLocked()
 		return x.errno
 	}
 	return nil

@@ -360,6 +360,65 @@ func TestRunOut(t *testing.T) {
 	})
 }
 
+// TestRunOutOfMemory: without memory nothing can be made on a device. Nothing is left of what
+// failed, and what exists still works.
+func TestRunOutOfMemory(t *testing.T) {
+	both(t, func(w *sides.World, f *Fabric) {
+		c := w.Connected(1)
+		dev := c.Active.Device()
+		id := w.Resolved(tcp, w.Target())
+		grh := verbs.AHAttr{Global: true, Port: 1, GRH: verbs.GlobalRoute{DGID: w.Address.As16()}}
+		pd, err := dev.AllocPD()
+		w.Must(err)
+		before := f.Left()
+		all := map[string]func() error{
+			"create_id":  func() error { return sides.Err(w.A.Ch.CreateID(tcp)) },
+			"create_qp":  func() error { return sides.Err(id.CreateQP(verbs.QPInitAttr{SendCQ: c.AQ.CQ, RecvCQ: c.AQ.CQ})) },
+			"alloc_pd":   func() error { return sides.Err(dev.AllocPD()) },
+			"reg_mr":     func() error { return sides.Err(dev.Alloc(1, 0)) },
+			"in a pd":    func() error { return sides.Err(pd.Alloc(1, 0)) },
+			"create_cq":  func() error { return sides.Err(dev.CreateCQ(1, nil)) },
+			"create_srq": func() error { return sides.Err(dev.CreateSRQ(verbs.SRQInitAttr{PD: pd, MaxWR: 1})) },
+		}
+		if !w.IWARP {
+			all["create_ah"] = func() error { return sides.Err(dev.CreateAH(pd, &grh)) }
+		}
+		f.RunOut(unix.ENOMEM)
+		for what, make := range all {
+			w.WantErr(what, make(), unix.ENOMEM)
+		}
+		if left := f.Left(); !slices.Equal(left, before) {
+			t.Errorf("there are %v, want %v", left, before)
+		}
+		w.Barrier(c.AQ, c.BQ)
+		f.RunOut(0)
+		for what, make := range all {
+			w.WantErr(what, make(), 0)
+		}
+	})
+}
+
+// TestRunShort: now and then something cannot be made, and the rest can.
+func TestRunShort(t *testing.T) {
+	both(t, func(w *sides.World, f *Fabric) {
+		x := f.RunShort(unix.ENOMEM, 0.3)
+		dev := w.B.Ch.Devices()[0]
+		failed := 0
+		for range 100 {
+			if _, err := dev.Alloc(1, 0); err != nil {
+				w.WantErr("reg_mr", err, unix.ENOMEM)
+				failed++
+			}
+		}
+		if failed < 10 || failed > 60 {
+			t.Errorf("%d of 100 have failed, want some 30", failed)
+		}
+		if x.left != 0 {
+			t.Error("the fault has not happened")
+		}
+	})
+}
+
 // TestDeviceComesBack: a wildcard listener hears devices that come after it.
 func TestDeviceComesBack(t *testing.T) {
 	both(t, func(w *sides.World, f *Fabric) {

@@ -73,7 +73,11 @@ func (v *view) CreateCQ(cqe int, notify func()) (verbs.CQ, error) {
 	if cqe <= 0 || v.in.f.reserved && cqe > maxCQE {
 		return nil, unix.EINVAL
 	}
-	return &cq{object: v.object(resCQ, nil), entries: cqe, callback: notify}, nil
+	o, err := v.object(resCQ, nil)
+	if err != nil {
+		return nil, err
+	}
+	return &cq{object: o, entries: cqe, callback: notify}, nil
 }
 
 // srq is a shared receive queue.
@@ -91,7 +95,11 @@ func (v *view) CreateSRQ(attr verbs.SRQInitAttr) (verbs.SRQ, error) {
 	if err != nil || attr.MaxWR <= 0 {
 		return nil, unix.EINVAL
 	}
-	return &srq{object: v.object(resSRQ, p), attr: attr}, nil
+	o, err := v.object(resSRQ, p)
+	if err != nil {
+		return nil, err
+	}
+	return &srq{object: o, attr: attr}, nil
 }
 
 // Arm sets the limit.

@@ -18,7 +18,7 @@ func (id *ident) CreateQP(attr verbs.QPInitAttr) (verbs.QP, error) {
 	case id.ps.Datagram() && id.in.f.iwarp:
 		return nil, verbs.ErrNotSupported
 	}
-	if err := id.in.f.exhausted(); err != nil {
+	if err := id.in.f.exhausted(resQP); err != nil {
 		return nil, err
 	}
 	in := id.in

@@ -30,6 +30,7 @@ func (in *instance) view(d *device) *view {
 	if v == nil {
 		v = &view{in: in, dev: d, Device: memory.NewDevice(memory.Config{
 			Shares: !in.f.reserved, Atomics: !in.f.iwarp, Salt: in.salt,
+			Full:  func(what string) error { return in.f.exhausted(resource(what)) },
 			Count: func(what string, n int) { d.count(resource(what), n) },
 		})}
 		in.views[d] = v
@@ -46,12 +47,15 @@ type object struct {
 	closed bool
 }
 
-func (v *view) object(what resource, pd *memory.Domain) object {
+func (v *view) object(what resource, pd *memory.Domain) (object, error) {
+	if err := v.in.f.exhausted(what); err != nil {
+		return object{}, err
+	}
 	if pd != nil {
 		pd.Use(1)
 	}
 	v.dev.count(what, 1)
-	return object{v: v, pd: pd, what: what}
+	return object{v: v, pd: pd, what: what}, nil
 }
 
 // close closes the object. It returns EBUSY while the object has users. A second close does

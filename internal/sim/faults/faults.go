@@ -201,10 +201,18 @@ func unstall(s *Scene)      { s.A.FreezeOnAccept(0) }
 func far(s *Scene)          { s.World.Latency(50*time.Millisecond, 20*time.Millisecond, 0) }
 func bad(s *Scene)          { s.World.Latency(time.Millisecond, 5*time.Millisecond, 0.2) }
 func near(s *Scene)         { s.World.Latency(s.Latency, s.Latency/2, 0) }
-func scarce(s *Scene)       { s.World.Scarce(0.05) }
 func plenty(s *Scene)       { s.World.Scarce(0) }
 func reorder(s *Scene)      { s.World.Reorder(true) }
 func ordered(s *Scene)      { s.World.Reorder(false) }
+
+// scarce makes some calls fail. A twin's program makes few calls that can fail, and may fail all.
+func scarce(s *Scene) {
+	if s.World.Kind() == world.Embedded {
+		s.World.Scarce(0.05)
+		return
+	}
+	s.World.Scarce([]float64{0.05, 0.3, 1}[s.Rand.IntN(3)])
+}
 
 // jump is what programs see after their computer was suspended.
 func jump(s *Scene) { s.World.Suspend(time.Duration(1+s.Rand.IntN(100)) * time.Second) }

@@ -231,7 +231,7 @@ func (w *World) Reorder(on bool) {
 }
 
 // Scarce makes system calls fail from now on, with that probability, as they do when memory or
-// descriptors are short. On twins making identifiers and queue pairs fails as long as it is not 0.
+// descriptors are short. Twins have no memory instead for what is made on a device.
 func (w *World) Scarce(rate float64) {
 	w.scarce = rate
 	if w.fabric != nil {
@@ -239,7 +239,7 @@ func (w *World) Scarce(rate float64) {
 		if rate > 0 {
 			errno = unix.ENOMEM
 		}
-		w.fabric.RunOut(errno).Optional()
+		w.fabric.RunShort(errno, rate).Optional()
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// The objects that Config.Count reports.
+// The objects that Config.Full and Config.Count are about.
 const (
 	CountRegions = "memory region"
 	CountDomains = "protection domain"
@@ -29,6 +29,8 @@ type Config struct {
 	Atomics bool
 	// Salt is the low byte of every key. Devices with different salts have no key in common.
 	Salt byte
+	// Full returns why a region or a domain cannot be made, if there is a reason.
+	Full func(what string) error
 	// Count is called when n regions or domains were made, or freed if n is negative.
 	Count func(what string, n int)
 }
@@ -59,6 +61,9 @@ func (d *Device) PD() verbs.PD { return &d.own }
 
 // AllocPD makes a protection domain.
 func (d *Device) AllocPD() (verbs.PD, error) {
+	if err := d.cfg.Full(CountDomains); err != nil {
+		return nil, err
+	}
 	d.cfg.Count(CountDomains, 1)
 	return &Domain{d: d}, nil
 }
@@ -137,6 +142,9 @@ func (p *Domain) Alloc(n int, access verbs.Access) (*verbs.MR, error) {
 	}
 	if access&verbs.RemoteAtomic != 0 && !p.d.cfg.Atomics {
 		return nil, verbs.ErrNotSupported
+	}
+	if err := p.d.cfg.Full(CountRegions); err != nil {
+		return nil, err
 	}
 	key := p.d.nextKey()
 	mr := &verbs.MR{PD: p, Bytes: make([]byte, n), Addr: uint64(key) << 32, LKey: key, RKey: key, Access: access}

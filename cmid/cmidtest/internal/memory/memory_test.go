@@ -19,6 +19,7 @@ const all = verbs.LocalWrite | verbs.RemoteWrite | verbs.RemoteRead | verbs.Remo
 // device makes a device whose counts are kept.
 func device(cfg Config) (*Device, map[string]int) {
 	counts := map[string]int{}
+	cfg.Full = func(string) error { return nil }
 	cfg.Count = func(what string, n int) { counts[what] += n }
 	return NewDevice(cfg), counts
 }
