@@ -33,7 +33,7 @@ type Life struct {
 	ended   time.Duration
 	actors  map[string]*presence
 	reach   map[string]*presence // whom others may reach
-	grants  map[Place]bool       // the Node may reach the Name
+	grants  map[Place]*granted   // who of the Node may reach the Name
 	cuts    []cut
 	gaps    []cut
 	watches map[watchKey]*watching
@@ -44,6 +44,13 @@ type presence struct {
 	now          bool
 	began, ended time.Duration // the latest; ended: -1 never
 	silent       bool          // what it had not received when it ended is reported by nobody
+}
+
+// granted describes who of a node may reach an actor of another one, whatever is exposed there.
+type granted struct {
+	any   bool           // every life: the actor is a future, and who has its request may answer it
+	waits int            // messages with the actor as the sender that no life has received
+	to    map[*Life]bool // lives that have received one, or for which the actor was spawned
 }
 
 // since reports whether it was there at any time from then on.
@@ -144,7 +151,7 @@ func (l *Posts) Life(node string) *Life {
 	}
 	f := &Life{
 		l: l, node: node, number: len(l.lives[node]) + 1, actors: make(map[string]*presence), reach: make(map[string]*presence),
-		grants: make(map[Place]bool), watches: make(map[watchKey]*watching),
+		grants: make(map[Place]*granted), watches: make(map[watchKey]*watching),
 	}
 	l.lives[node] = append(l.lives[node], f)
 	return f
@@ -199,15 +206,40 @@ func (f *Life) Stops(now time.Duration, name string, silent bool) {
 // Expose enters whether other nodes may reach an actor of that name from now on.
 func (f *Life) Expose(now time.Duration, name string, on bool) { set(f.reach, now, name, on) }
 
-// Grant enters that another node may reach an actor, whatever is exposed.
-func (f *Life) Grant(node, name string) { f.grants[Place{node, name}] = true }
+// Grant enters that a life of another node may reach an actor, whatever is exposed.
+func (f *Life) Grant(to *Life, name string) { f.granted(to.node, name).to[to] = true }
+
+// granted returns what is granted to a node.
+func (f *Life) granted(node, name string) *granted {
+	g := f.grants[Place{node, name}]
+	if g == nil {
+		g = &granted{to: make(map[*Life]bool)}
+		f.grants[Place{node, name}] = g
+	}
+	return g
+}
+
+// mayReach reports whether a life of another node may reach an actor. A message that no life has
+// received may be for the next one.
+func (f *Life) mayReach(by *Life, name string) bool {
+	g := f.grants[Place{by.node, name}]
+	return g != nil && (g.any || g.waits > 0 || g.to[by])
+}
+
+// arrives enters that a message has arrived at a life, which may answer it.
+func (p *Post) arrives(at *Life) {
+	if p.spec.Sender != "" && !p.got && !p.dead && at != p.life {
+		p.life.granted(at.node, p.spec.Sender).waits--
+		p.life.Grant(at, p.spec.Sender)
+	}
+}
 
 // Submit enters a message that is about to be sent.
 func (f *Life) Submit(now time.Duration, s Spec) *Post {
 	p := f.submit(now, s)
 	if s.Sender != "" {
 		p.asker = Place{f.node, s.Sender}
-		f.Grant(s.To.Node, s.Sender)
+		f.granted(s.To.Node, s.Sender).waits++
 	}
 	f.l.enter(p)
 	return p
@@ -238,7 +270,7 @@ func (f *Life) Ask(now time.Duration, s Spec) *Post {
 func (p *Post) Asked(future string) {
 	p.asker = Place{p.life.node, future}
 	p.life.Begins(p.at, future)
-	p.life.Grant(p.spec.To.Node, future)
+	p.life.granted(p.spec.To.Node, future).any = true
 	p.l.enter(p)
 }
 
@@ -248,7 +280,7 @@ func (f *Life) Forward(now time.Duration, p *Post, who string, to Place) *Post {
 	q := f.submit(now, Spec{To: to, Stream: who, Length: p.spec.Length})
 	q.wire, q.asker, p.passed = p.wire, p.asker, true
 	if p.future { // whoever has the request may answer it
-		p.life.Grant(to.Node, p.asker.Name)
+		p.life.granted(to.Node, p.asker.Name).any = true
 	}
 	f.l.enter(q)
 	return q
@@ -328,9 +360,10 @@ func (f *Life) Received(now time.Duration, name string, b []byte) *Post {
 		l.Fail("%v: %v is received, and cannot be encoded or decoded", now, p)
 	case p.dead || p.fate == WasDead || p.fate == WasRefused:
 		l.Fail("%v: %v is received, and was reported not to be", now, p)
-	case p.life != f && !f.reach[name].since(p.at) && !f.grants[Place{p.life.node, name}]:
+	case p.life != f && !f.reach[name].since(p.at) && !f.mayReach(p.life, name):
 		l.Fail("%v: %v is received, and its target is neither exposed nor granted", now, p)
 	}
+	p.arrives(f)
 	p.got = true
 	l.weigh(now, p.route())
 	s := stream{p.life, p.spec.Stream, here}

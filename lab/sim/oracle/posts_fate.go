@@ -27,6 +27,7 @@ func (f *Life) DeadLetter(now time.Duration, to Place, b []byte) *Post {
 	case p.dead:
 		l.Fail("%v: %v is a dead letter twice", now, p)
 	}
+	p.arrives(f)
 	p.dead = true
 	l.weigh(now, p.route())
 	return p

@@ -38,6 +38,12 @@ func (t *town) ask() *Post {
 	return p
 }
 
+// answer enters that a life of b sends the asker something, which gets it.
+func (t *town) answer(by *Life) {
+	p := by.Submit(4*s, Spec{To: home, Stream: there.Name, Length: 20})
+	t.a.Received(5*s, home.Name, p.Bytes())
+}
+
 // get enters that the target gets it.
 func (t *town) get(p *Post) { t.b.Received(2*s, p.spec.To.Name, p.Bytes()) }
 
@@ -47,6 +53,30 @@ func TestPosts(t *testing.T) {
 		do         func(t *town)
 	}{
 		{"received", "", func(t *town) { t.get(t.send()) }},
+		{"by a grant", "", func(t *town) {
+			t.get(t.send())
+			t.answer(t.b)
+		}},
+		{"by a grant to the life before", "neither exposed nor granted", func(t *town) {
+			t.get(t.send())
+			t.b.Over(3 * s)
+			t.answer(t.l.Life("b"))
+		}},
+		{"by a message that has waited for the next life", "", func(t *town) {
+			t.get(t.send())
+			t.send()
+			t.b.Over(3 * s)
+			t.answer(t.l.Life("b"))
+		}},
+		{"by a grant for what was spawned", "", func(t *town) {
+			t.a.Grant(t.b, home.Name)
+			t.answer(t.b)
+		}},
+		{"by one for the life before", "neither exposed nor granted", func(t *town) {
+			t.a.Grant(t.b, home.Name)
+			t.b.Over(3 * s)
+			t.answer(t.l.Life("b"))
+		}},
 		{"a dead letter", "", func(t *town) { t.a.DeadLetter(s, there, t.send().Bytes()) }},
 		{"a dead letter of the other node", "", func(t *town) { t.b.DeadLetter(s, there, t.send().Bytes()) }},
 		{"refused there", "", func(t *town) {

@@ -350,7 +350,7 @@ func (me *remoteNode) spawnThere(o *spawnOp) {
 	there := w.nodes[o.to]
 	switch {
 	case err == nil && there != nil:
-		there.life.Grant(me.name, pid.Id)
+		there.life.Grant(me.life, pid.Id)
 	case err != nil && o.kind == spawnKind && o.name == "" && w.quiet(o.from, o.to):
 		w.fail("%s: %v, and nothing has disturbed the two nodes", me.p.Name(), err)
 	}
