@@ -27,6 +27,7 @@ type attempts struct {
 	spent bool                // an address was tried: the next one needs a new identifier
 	by    time.Time           // the addresses share the time until then; zero: they share none
 	due   time.Time           // the steps for the present address end then; zero: they share none
+	why   Failure             // of the address that has got furthest; nil: none has failed
 	// the next step, which waits in the loop's dialQueue since queued; nil: none waits
 	pending func()
 	queued  time.Time
@@ -148,12 +149,26 @@ func (t *attempts) failed(f Failure) {
 	if r, ok := f.(*cmid.Rejected); ok && r.Reason.ByApplication() {
 		t.addrs = t.addrs[:1]
 	}
-	if t.it.ending() || len(t.addrs) <= 1 {
+	if t.it.ending() {
 		t.fail(f)
+		return
+	}
+	if t.why == nil || isConnect(f) || !isConnect(t.why) {
+		t.why = f
+	}
+	if len(t.addrs) <= 1 {
+		t.fail(t.why)
 		return
 	}
 	t.addrs = t.addrs[1:]
 	t.next()
+}
+
+// isConnect reports whether an address has failed at the last step. That says more than that there
+// is no way to another one, such as an IPv6 address on a host without IPv6.
+func isConnect(f Failure) bool {
+	_, ok := f.Failed().(*cmid.Connect)
+	return ok
 }
 
 // fail answers the command; the identifier goes with it.

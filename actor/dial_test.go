@@ -284,3 +284,22 @@ func TestDialFromAnAddressOfOneFamily(t *testing.T) {
 		next[*Closed](client)
 	})
 }
+
+// If nobody listens on one address of a name, and there is no way to another one, as on a host
+// without IPv6, then nobody listens: whichever of them is the last.
+func TestDialSaysHowFarItGot(t *testing.T) {
+	onFlavors(t, func(w *world) {
+		const nowhere = "[2001:db8::1]:7471"
+		client := w.probe()
+		for _, list := range [][]string{{there + ":7001", nowhere}, {nowhere, there + ":7001"}, {nowhere, there + ":7001", nowhere}} {
+			w.rt.resolve = addresses(list...)
+			client.send(w.rt.CreateID(client.pid, IDConfig{}), &Dial{Addr: "there:7471"})
+			f, _ := next[Failure](client)
+			is(w, f, unix.ECONNREFUSED)
+			if _, ok := f.Failed().(*Dial); !ok {
+				w.Errorf("it answers %T", f.Failed())
+			}
+			next[*Closed](client)
+		}
+	})
+}
