@@ -134,10 +134,7 @@ func TestHostileQueries(t *testing.T) {
 func TestPages(t *testing.T) {
 	r := newRig(t, quick, rdma.Config{})
 	r.connect(r.echo(), 0)
-	idle := 10_000
-	if testing.Short() {
-		idle = 2_000
-	}
+	const idle = 2_000
 	r.idle(idle)
 	fresh()
 	seen := make(map[string]bool)
