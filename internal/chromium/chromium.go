@@ -229,25 +229,40 @@ func (b *Browser) Wait(expression string) error {
 	return errors.Join(fmt.Errorf("chromium: never: %s", expression), err)
 }
 
-// Click presses the mouse's left button in the middle of what a selector finds.
+// clicks is how often Click tries.
+const clicks = 20
+
+// Click presses the mouse's left button in the middle of what a selector finds. If the page replaces
+// that or moves it between the press and the release, it is no click, and Click tries again.
 func (b *Browser) Click(selector string) error {
 	quoted, err := json.Marshal(selector)
 	if err != nil {
 		return err
 	}
-	var at struct{ X, Y float64 }
-	err = b.Eval(`(() => { const e = document.querySelector(`+string(quoted)+`); e.scrollIntoView({ block: "center" });
-		const r = e.getBoundingClientRect(); return { X: r.x + r.width / 2, Y: r.y + r.height / 2 }; })()`, &at)
-	for _, kind := range []string{"mouseMoved", "mousePressed", "mouseReleased"} {
-		event := map[string]any{"type": kind, "x": at.X, "y": at.Y, "button": "left", "clickCount": 1}
-		if kind == "mouseMoved" {
-			event["button"], event["clickCount"] = "none", 0
+	for range clicks {
+		var at struct{ X, Y float64 }
+		err := b.Eval(`(() => { const s = `+string(quoted)+`, e = document.querySelector(s); e.scrollIntoView({ block: "center" });
+			window.clickMissed = true;
+			document.addEventListener("click", c => { window.clickMissed = !c.target.closest(s); }, { capture: true, once: true });
+			const r = e.getBoundingClientRect(); return { X: r.x + r.width / 2, Y: r.y + r.height / 2 }; })()`, &at)
+		for _, kind := range []string{"mouseMoved", "mousePressed", "mouseReleased"} {
+			event := map[string]any{"type": kind, "x": at.X, "y": at.Y, "button": "left", "clickCount": 1}
+			if kind == "mouseMoved" {
+				event["button"], event["clickCount"] = "none", 0
+			}
+			if err == nil {
+				err = b.call("Input.dispatchMouseEvent", event, nil)
+			}
 		}
+		missed := false
 		if err == nil {
-			err = b.call("Input.dispatchMouseEvent", event, nil)
+			err = b.Eval(`window.clickMissed === true`, &missed) // another page knows nothing of it
+		}
+		if err != nil || !missed {
+			return err
 		}
 	}
-	return err
+	return fmt.Errorf("chromium: %s was not clicked in %d tries", selector, clicks)
 }
 
 // Key presses a key: "j", "Enter", "Escape".
