@@ -26,14 +26,15 @@ func (in *receiving) user(ctx actor.Context, r *frame.Record, m *rdma.Received) 
 }
 
 // wrongAnswers is how many times a second a peer may name a request to another peer by neither the
-// token of a request that waits nor of the one before, and four times as many at once. A peer that
-// guesses tokens has more. One whose answers are late has hardly any, however many were forwarded
-// to it.
+// token of a request that waits nor of one that has waited lately, and four times as many at once.
+// A peer that guesses tokens has more. One whose answers are late has hardly any, however many were
+// forwarded to it.
 const wrongAnswers = 16
 
 // wrongToken takes note that the peer has named a future that does not wait, as the target of an
 // answer, or as the sender of a message that would be answered. nil: the connection goes on.
 func (in *receiving) wrongToken(id string, token uint32) *parting {
+	in.turn.spent += otherCost
 	if !in.guesses(id, token) || in.wrong.Take(struct{}{}, wrongAnswers, in.local.Now()) {
 		return nil
 	}

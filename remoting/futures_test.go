@@ -103,6 +103,31 @@ func guessAnswers(t *testing.T, forged func(n *node, future string, token uint32
 	}
 }
 
+// A request may be forwarded to two nodes, and both answer. The slower one keeps its connection,
+// although its answers are always some requests late, and those use the same slot again.
+func TestSecondAnswersToForwardedRequests(t *testing.T) {
+	const requests, behind = 200, 5
+	n := start(t, remoting.Config{})
+	asked, other := meet(t, n, "faster:1").introduce(), meet(t, n, "slower:1").introduce()
+	var answers []frame.Record
+	for range requests {
+		f := n.sys.Root.RequestFuture(actor.NewPID("faster:1", "oracle"), text("?"), soon)
+		r := asked.hears(frame.KindUser)
+		answers = append(answers, frame.Record{
+			Kind: frame.KindUser, Target: r.Sender.ID, TargetRequest: r.Sender.Request, Type: "google.protobuf.StringValue", Body: marshalled(t, text("yes")),
+		})
+		asked.say(answers[len(answers)-1])
+		if _, err := remoting.Result(f); err != nil {
+			t.Fatal(err)
+		}
+		if len(answers) > behind {
+			other.say(answers[len(answers)-1-behind])
+		}
+	}
+	late := func() uint64 { return infoOf(n, "slower:1").Counts.Late }
+	eventually(t, "not all of the slower one's answers have come", func() bool { return late() == requests-behind })
+}
+
 // Answers to forwarded requests may come late, all at once: the peer that was asked has left. The
 // one that answers keeps its connection, although its answers reach nobody.
 func TestLateAnswersToForwardedRequests(t *testing.T) {

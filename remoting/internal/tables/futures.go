@@ -23,6 +23,9 @@ type Futures struct {
 	seq     uint64
 	sweepAt int // how many slots there may be before futures that are gone are looked for
 	looked  int // the slot that was looked at last
+
+	gone []uint32 // the tokens of the latest requests that do not wait any more, in a ring
+	old  int      // the oldest of them, if there are goneMost
 }
 
 // MakeFutures makes those of the link with that random number.
@@ -113,9 +116,20 @@ func (f *Futures) Add(r Request) {
 	f.slots[i] = r
 }
 
+// goneMost is how many tokens of requests that do not wait any more are remembered, beside the
+// latest of each slot.
+const goneMost = 4096
+
 func (f *Futures) vacate(i int) {
-	f.slots[i] = Request{name: f.slots[i].name, last: f.slots[i].Token}
+	token := f.slots[i].Token
+	f.slots[i] = Request{name: f.slots[i].name, last: token}
 	f.free = append(f.free, i)
+	if len(f.gone) < goneMost {
+		f.gone = append(f.gone, token)
+		return
+	}
+	f.gone[f.old] = token
+	f.old = (f.old + 1) % goneMost
 }
 
 // slot is the slot of that name; -1: there is none with such a token.
@@ -140,11 +154,13 @@ func (f *Futures) index(name string) int {
 	return i
 }
 
-// Late reports whether a token is that of a slot's latest request that does not wait any more. An
-// answer with it is late, or another one to the same request, and no guess.
+// Late reports whether a token is that of a slot's latest request that does not wait any more, or
+// of one of the latest of all slots. An answer with it is late, or another one to the same request,
+// and no guess: the slot that is free for the shortest time is used again first, so a node that
+// answers a little later than another one finds requests of the slot that have come since.
 func (f *Futures) Late(name string, token uint32) bool {
 	i := f.index(name)
-	return i >= 0 && f.slots[i].last == token
+	return i >= 0 && (f.slots[i].last == token || slices.Contains(f.gone, token))
 }
 
 // Find returns a request, for who has its token.

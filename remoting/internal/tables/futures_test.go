@@ -62,3 +62,22 @@ func TestSweepFutures(t *testing.T) {
 		t.Error("a late answer is taken for a guess")
 	}
 }
+
+// The tokens of the latest requests are remembered, whatever slot they have had, and no more.
+func TestLateTokens(t *testing.T) {
+	f := MakeFutures(1)
+	process := actor.NewActorProcess(nil)
+	for i := uint32(1); i <= 2*goneMost; i++ {
+		name := f.Next()
+		f.Add(Request{Process: process, Token: i})
+		if f.Late(name, i) {
+			t.Fatal("a request that waits is late")
+		}
+		f.Take(name, i)
+	}
+	for token, want := range map[uint32]bool{goneMost: false, goneMost + 1: true, 2 * goneMost: true, 2*goneMost + 1: false} {
+		if got := f.Late(slotPrefix+"1.0", token); got != want {
+			t.Errorf("token %d is late: %t", token, got)
+		}
+	}
+}
