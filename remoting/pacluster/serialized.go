@@ -74,9 +74,11 @@ func (s serialized) check(msg any) error {
 			return fmt.Errorf("the kind %q cannot be spawned here", m.Kind)
 		}
 	case *cluster.PubSubBatch:
-		return messages(m.Envelopes)
+		return s.messages(m.Envelopes)
+	case *cluster.PubSubAutoRespondBatch: // an actor gets each of them
+		return s.messages(m.Envelopes)
 	case *cluster.DeliverBatchRequest:
-		if err := messages(m.PubSubBatch.Envelopes); err != nil {
+		if err := s.messages(m.PubSubBatch.Envelopes); err != nil {
 			return err
 		}
 		ok = m.Subscribers != nil && !slices.ContainsFunc(m.Subscribers.Subscribers, s.elsewhere)
@@ -103,13 +105,16 @@ func (s serialized) check(msg any) error {
 	return nil
 }
 
-// messages refuses a batch in which one would stop who subscribes, or would be taken for
-// Proto.Actor's own. Package remoting looks at those batches that go to an actor directly.
-func messages(batch []proto.Message) error {
+// messages refuses a batch in which one would stop who subscribes, or would be refused if it came
+// alone: any actor can be named as a subscriber, also those of Proto.Actor's.
+func (s serialized) messages(batch []proto.Message) error {
 	for _, m := range batch {
 		switch m := any(m).(type) {
 		case actor.SystemMessage, actor.AutoReceiveMessage:
 			return fmt.Errorf("a %T cannot be published", m)
+		}
+		if err := s.check(m); err != nil {
+			return fmt.Errorf("a %T in a batch: %w", m, err)
 		}
 	}
 	return nil

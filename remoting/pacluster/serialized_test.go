@@ -119,6 +119,63 @@ func TestHostileMessages(t *testing.T) {
 	}
 }
 
+// What is refused alone is refused in a batch, too: Proto.Actor gives each message of one to the
+// actor that the batch is for, and any actor may be named as a subscriber.
+func TestHostileBatches(t *testing.T) {
+	gossip := func(key string, value proto.Message) *cluster.GossipRequest {
+		a, err := anypb.New(value)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return &cluster.GossipRequest{State: &cluster.GossipState{Members: map[string]*cluster.GossipMemberState{
+			"x": {Values: map[string]*cluster.GossipKeyValue{key: {Value: a}}},
+		}}}
+	}
+	in := func(m proto.Message) []any {
+		list := []proto.Message{m}
+		return []any{
+			&cluster.PubSubBatch{Envelopes: list}, &cluster.PubSubAutoRespondBatch{Envelopes: list},
+			&cluster.DeliverBatchRequest{Subscribers: &cluster.Subscribers{}, PubSubBatch: &cluster.PubSubBatch{Envelopes: list}},
+		}
+	}
+	decode := func(batch any) (any, error) {
+		name, b, err := batches.Append(nil, batch)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return batches.Decode(name, b)
+	}
+	for _, m := range []proto.Message{
+		&cluster.ClusterTopology{}, gossip(cluster.TopologyKey, &cluster.ClusterTopology{Blocked: []string{"y"}}), &cluster.ActivationRequest{},
+	} {
+		for _, batch := range in(m) {
+			if _, err := decode(batch); err == nil {
+				t.Errorf("a %T with %v is accepted", batch, m)
+			}
+		}
+	}
+	for _, batch := range in(gossip(cluster.GracefullyLeftKey, wrapperspb.String(""))) {
+		got, err := decode(batch)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var list []proto.Message
+		switch m := got.(type) {
+		case *cluster.PubSubBatch:
+			list = m.Envelopes
+		case *cluster.PubSubAutoRespondBatch:
+			list = m.Envelopes
+		case *cluster.DeliverBatchRequest:
+			list = m.PubSubBatch.Envelopes
+		}
+		for _, m := range list {
+			if g := m.(*cluster.GossipRequest); len(g.State.Members["x"].Values) > 0 {
+				t.Errorf("in a %T a member has left by gossip", batch)
+			}
+		}
+	}
+}
+
 func FuzzDecode(f *testing.F) {
 	for _, name := range []string{"cluster.PubSubBatchTransport", "cluster.DeliverBatchRequestTransport", "cluster.PubSubAutoRespondBatchTransport"} {
 		f.Add(name, []byte{})
