@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// A slot there and back allocates nothing. (The race detector makes pools forget on purpose.)
+// A slot's round trip allocates nothing. (The race detector makes pools drop items on purpose.)
 func TestNoAllocationPerSlot(t *testing.T) {
 	near, far := pipe(t, openRuntime(t), Config{Slots: 8, Size: 10_000})
 	done := make(chan struct{})

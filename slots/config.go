@@ -10,19 +10,19 @@ import (
 	rdma "github.com/rdmactor/rdmactor/actor"
 )
 
-// Config is how the connections of a Listener, or of Dial, work. Zero fields have defaults.
+// Config configures the connections of a Listener or of Dial. Zero fields have defaults.
 type Config struct {
-	// Slots is how many slots each direction has: 8, at most 128. If the sides differ, the lower
-	// number counts. Size is how many bytes a slot has: 256 KiB; again the lower number counts. A
-	// connection takes memory for 2 * Slots * Size bytes on each side (rdma.Limits.Memory): one
-	// half the peer writes to, the other half is written from.
+	// Slots is the number of slots in each direction: 8, at most 128. If the sides differ, the
+	// lower number counts. Size is the number of bytes in a slot: 256 KiB; again the lower number
+	// counts. A connection takes 2 * Slots * Size bytes of memory on each side
+	// (rdma.Limits.Memory): the peer writes to one half, the other half is written from.
 	Slots, Size int
-	// Backlog is how many connections of a Listener may be made and not accepted: 64. Further ones
-	// are rejected. One address may have as many of them as are left for all others.
+	// Backlog is the number of a Listener's connections that may wait for Accept: 64. Further ones
+	// are rejected. One address may have at most as many of them as are left for all others.
 	Backlog int
-	// Linger is how long a Conn that was closed goes on sending what was sent before: 30 s.
+	// Linger is how long a closed Conn goes on sending the slots sent before: 30 s.
 	Linger time.Duration
-	// Local is the address to connect from. If it is not set the routing tables choose.
+	// Local is the address to connect from. If it is not set, the routing tables choose.
 	Local rdma.Addr
 }
 
@@ -40,8 +40,8 @@ func (c Config) withDefaults() (Config, error) {
 	return c, nil
 }
 
-// identifier is the configuration of an identifier. The peer sends at most one small message for
-// each slot of either direction before it has to wait for this side.
+// identifier returns the configuration of an identifier. The peer sends at most one small message
+// for each slot of either direction before it has to wait for this side.
 func (c *Config) identifier() rdma.IDConfig {
 	return rdma.IDConfig{Memory: 2 * c.Slots * c.Size, MaxMessage: 1 << 10, Credits: max(32, 2*c.Slots+8), Stream: true}
 }

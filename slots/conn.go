@@ -8,23 +8,23 @@ import (
 	rdma "github.com/rdmactor/rdmactor/actor"
 )
 
-// Conn is a connection with a ring of slots in each direction. Any goroutine may call its methods;
-// those that wait, Reserve and Receive, are not for a loop's.
+// Conn is a connection with a ring of slots in each direction. Any goroutine may call its methods,
+// except that Reserve and Receive, which block, must not be called on a loop's.
 type Conn struct {
 	rt         *rdma.Runtime
 	cfg        Config
 	id, owner  *actor.PID
 	local      rdma.Local // the owner's
-	near, peer rdma.Addr  // set before anybody has the Conn, as is identity
+	near, peer rdma.Addr  // set before the Conn is handed out, as is identity
 	identity   string
-	made       chan error // one: nil when it is ready, or why it was not made
+	made       chan error // receives once: nil when the connection is ready, or why it was not made
 
-	mu      sync.Mutex // guards all the rest, and is never locked for long
+	mu      sync.Mutex // guards all fields below; never locked for long
 	out     sending
 	in      receiving
 	users   int      // slots that programs have
-	pins    []func() // of the memory; they are released when it is over and nobody has a slot
-	pumping bool     // the owner will look at what is to be sent
+	pins    []func() // of the memory; called when the connection is over and unused
+	pumping bool     // the owner is about to send the queued slots
 	endSent bool
 	closed  bool // Close was called
 	closing bool // the identifier was asked to close
@@ -39,24 +39,24 @@ func newConn(rt *rdma.Runtime, cfg Config) *Conn {
 	return c
 }
 
-// Size is how many bytes of a slot that Reserve returns fit into the peer's. Any goroutine.
+// Size returns how many bytes of a reserved slot fit into the peer's. Any goroutine.
 func (c *Conn) Size() int { return c.out.size }
 
-// Slots is how many slots each direction has. Any goroutine.
+// Slots returns the number of slots in each direction. Any goroutine.
 func (c *Conn) Slots() int { return len(c.out.slots) }
 
-// LocalAddr is this end's address. Any goroutine.
+// LocalAddr returns this end's address. Any goroutine.
 func (c *Conn) LocalAddr() rdma.Addr { return c.near }
 
-// RemoteAddr is the peer's address. Any goroutine.
+// RemoteAddr returns the peer's address. Any goroutine.
 func (c *Conn) RemoteAddr() rdma.Addr { return c.peer }
 
-// Identity is who the peer is, as Established has it: "" if the connection is not secured.
+// Identity returns Established.Identity, the peer's: "" if the connection is not secured.
 func (c *Conn) Identity() string { return c.identity }
 
-// End says that nothing more will be sent: behind everything that was, the peer's Receive returns
-// io.EOF. Receiving goes on. A Reserved that was not sent cannot be sent any more. It does not
-// wait. The error is why nothing can be sent. Any goroutine.
+// End ends this direction: after all slots that were sent, the peer's Receive returns io.EOF.
+// Receiving goes on. A Reserved that was not sent can no longer be sent. End does not wait. The
+// error is why nothing can be sent. Any goroutine.
 func (c *Conn) End() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -73,10 +73,10 @@ func (c *Conn) endLocked() {
 	c.pumpLocked()
 }
 
-// Close ends the connection. What was sent before still goes to the peer, and the end behind it,
-// for as long as Config.Linger. What the peer has sent and nobody has received is dropped. Calls
-// that wait return ErrClosed. Slots that programs have stay theirs until Send or Release. Close
-// does not wait; Runtime.Shutdown waits for the connection, and for those slots. Any goroutine.
+// Close ends the connection. Slots that were sent before still go to the peer, followed by the end,
+// for at most Config.Linger. Slots that arrived and were not received are dropped. Waiting calls
+// return ErrClosed. Slots that programs have stay theirs until Send or Release. Close does not
+// wait; Runtime.Shutdown waits for the connection and for those slots. Any goroutine.
 func (c *Conn) Close() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -92,12 +92,12 @@ func (c *Conn) Close() error {
 	return nil
 }
 
-// look has the owner look at what is to be sent.
+// look makes the owner send queued slots and notices.
 type look struct{}
 
 var lookNow = &look{}
 
-// pumpLocked has what is to be sent go out, on the loop.
+// pumpLocked makes the owner send queued slots and notices, on the loop.
 func (c *Conn) pumpLocked() {
 	if !c.pumping && c.err == nil {
 		c.pumping = true
@@ -105,7 +105,7 @@ func (c *Conn) pumpLocked() {
 	}
 }
 
-// fail notes why nothing comes, or goes, any more. first: nobody has noted a reason before. Loop
+// fail records why nothing more is sent or received. first: no reason was recorded before. Loop
 // goroutine.
 func (c *Conn) fail(err error) (first bool) {
 	c.mu.Lock()
@@ -120,15 +120,15 @@ func (c *Conn) fail(err error) (first bool) {
 	return first
 }
 
-// abort ends the connection at once. Loop goroutine.
+// abort ends the connection immediately. Loop goroutine.
 func (c *Conn) abort(err error) {
 	if c.fail(err) {
 		c.rt.System().Root.Send(c.id, &rdma.DestroyID{})
 	}
 }
 
-// ended notes that the connection has ended. Its memory goes when nobody has a slot any more. Loop
-// goroutine.
+// ended records that the connection has ended. Its memory is released when no program has a slot.
+// Loop goroutine.
 func (c *Conn) ended(err error) {
 	c.fail(&LostError{err})
 	c.mu.Lock()
@@ -137,7 +137,7 @@ func (c *Conn) ended(err error) {
 	c.unpinLocked()
 }
 
-// usedLocked notes that a program has given a slot back.
+// usedLocked records that a program no longer has a slot.
 func (c *Conn) usedLocked() {
 	c.users--
 	c.unpinLocked()

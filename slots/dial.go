@@ -11,9 +11,9 @@ import (
 )
 
 // Dial connects to a Listener at addr, "host:port". If ctx ends before both sides have their slots,
-// the attempt is given up; the addresses of a name share the time until its deadline. errors.Is
+// the attempt is given up. The addresses of a name share the time until its deadline. errors.Is
 // finds rdma.ErrSecured in the error if the connection is secured and its Security does not allow
-// one-sided operations (Security.AllowOneSided). Any goroutine but a loop's.
+// one-sided operations (Security.AllowOneSided). Any goroutine except a loop's.
 func Dial(ctx context.Context, rt *rdma.Runtime, addr string, cfg Config) (*Conn, error) {
 	cfg, err := cfg.withDefaults()
 	if err != nil {
@@ -27,7 +27,7 @@ func Dial(ctx context.Context, rt *rdma.Runtime, addr string, cfg Config) (*Conn
 	if err != nil {
 		// a Failure: Closed follows and stops the owner
 		if _, ok := errors.AsType[rdma.Failure](err); !ok {
-			sys.Root.Stop(c.owner) // and the identifier with it
+			sys.Root.Stop(c.owner) // and with it the identifier
 		}
 		return nil, fmt.Errorf("slots: dial %s: %w", addr, err)
 	}

@@ -10,24 +10,24 @@ import (
 // ErrClosed: Conn.Close or Listener.Close was called.
 var ErrClosed = errors.New("slots: closed")
 
-// ErrEnded: Conn.End was called: nothing more may be sent.
+// ErrEnded: Conn.End was called, so nothing more may be sent.
 var ErrEnded = errors.New("slots: End was called")
 
-// ProtocolError says what the peer did that this package's protocol forbids. It ends that
-// connection only. errors.Is: EPROTO.
+// ProtocolError reports how the peer violated this package's protocol. It ends that connection
+// only. errors.Is: EPROTO.
 type ProtocolError struct{ What string }
 
 func (e *ProtocolError) Error() string { return "slots: the peer has broken the protocol: " + e.What }
 
-// Unwrap is EPROTO.
+// Unwrap returns EPROTO.
 func (*ProtocolError) Unwrap() error { return unix.EPROTO }
 
 func violation(format string, args ...any) error {
 	return &ProtocolError{fmt.Sprintf(format, args...)}
 }
 
-// LostError is why nothing comes, or goes, any more: the connection has ended without the peer's
-// End. Its field Err is why, or nil. errors.Is: ECONNRESET, and what Err is.
+// LostError reports that the connection has ended without the peer's End, so nothing more is sent
+// or received. Err is the cause, or nil. errors.Is: ECONNRESET, and Err's own.
 type LostError struct{ Err error }
 
 func (e *LostError) Error() string {
@@ -37,7 +37,7 @@ func (e *LostError) Error() string {
 	return "slots: the connection has ended: " + e.Err.Error()
 }
 
-// Unwrap gives both.
+// Unwrap returns ECONNRESET and Err.
 func (e *LostError) Unwrap() []error {
 	if e.Err == nil {
 		return []error{unix.ECONNRESET}

@@ -9,8 +9,8 @@ import (
 	"github.com/rdmactor/rdmactor/eventloop"
 )
 
-// gate is where goroutines wait for something that a lock guards, which guards the gate, too. A
-// token wakes one of them: who has found what it waited for, and leaves some, calls wake again.
+// gate lets goroutines wait for a condition. The lock that guards the condition guards the gate,
+// too. A token wakes one goroutine, which calls wake again if it leaves something for the next.
 type gate struct {
 	tokens  chan struct{}
 	waiting int
@@ -18,7 +18,7 @@ type gate struct {
 
 func newGate() gate { return gate{tokens: make(chan struct{}, 1)} }
 
-// wake has one of those that wait look again. It reports whether there is one.
+// wake lets one of the waiting goroutines check again. It reports whether there is one.
 func (g *gate) wake() (woke bool) {
 	if g.waiting == 0 {
 		return false
@@ -30,8 +30,8 @@ func (g *gate) wake() (woke bool) {
 	return true
 }
 
-// wait returns when the caller should look again, or says why it must not wait any longer. It is
-// called with mu, which it unlocks meanwhile.
+// wait returns when the caller should check again, or why it must not wait any longer. It is called
+// with mu locked, and unlocks it while it waits.
 func (g *gate) wait(ctx context.Context, rt *rdma.Runtime, mu *sync.Mutex) error {
 	g.waiting++
 	mu.Unlock()

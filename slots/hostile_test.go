@@ -17,11 +17,11 @@ import (
 	"github.com/rdmactor/rdmactor/iwarp"
 )
 
-// hostile is a peer without this package: an actor that dials, says where its slots are, and then
-// sends what it is to send, when it has heard where the other side's are.
+// hostile is a peer without this package: an actor that dials, sends its ring, and sends its other
+// messages when it has the other side's ring.
 type hostile struct {
 	addr  string
-	first func(key rdma.RemoteKey) []byte // in place of its ring; nil: its ring
+	first func(key rdma.RemoteKey) []byte // replaces its ring; nil: its ring
 	then  [][]byte
 	rt    *rdma.Runtime
 	ended chan error
@@ -52,7 +52,7 @@ func (h *hostile) Receive(ctx actor.Context) {
 	}
 }
 
-// attack has a hostile peer connect.
+// attack makes a hostile peer connect.
 func attack(tb testing.TB, rt *rdma.Runtime, l *Listener, h *hostile) {
 	tb.Helper()
 	h.addr, h.rt, h.ended = l.Addr().String(), rt, make(chan error, 1)
@@ -68,7 +68,7 @@ func clone(s *rdma.Send) []byte {
 	return append([]byte(nil), s.Bytes()...)
 }
 
-// A peer that breaks the rules loses its connection, and that only, with the reason.
+// A peer that violates the protocol loses its connection, with the reason, and no other.
 func TestHostilePeers(t *testing.T) {
 	rt, far := openRuntime(t), openRuntime(t)
 	l := listen(t, rt, Config{Slots: 4, Size: 1024})
@@ -106,7 +106,7 @@ func TestHostilePeers(t *testing.T) {
 					r.Release()
 				}
 			}
-			for errors.Is(err, io.EOF) { // it has ended before: the reason is what Reserve says
+			for errors.Is(err, io.EOF) { // the peer ended before: Reserve returns the reason
 				var s Reserved
 				if s, err = c.Reserve(soon(t)); err == nil {
 					s.Release()
@@ -130,7 +130,7 @@ func TestHostilePeers(t *testing.T) {
 	receives(t, good, "the others go on")
 }
 
-// A ring that cannot be one, or none at all, is no connection.
+// An invalid or missing ring makes no connection.
 func TestHostileRings(t *testing.T) {
 	rt, far := openRuntime(t), openRuntime(t)
 	l := listen(t, rt, Config{Slots: 4, Size: 1024})
@@ -165,7 +165,7 @@ func TestHostileRings(t *testing.T) {
 			}
 		})
 	}
-	joined(t, far, l, Config{}) // they take no room in the backlog
+	joined(t, far, l, Config{}) // they take no place in the backlog
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.pending != 0 {
@@ -173,7 +173,7 @@ func TestHostileRings(t *testing.T) {
 	}
 }
 
-// Who does not say where its slots are is given up, and takes no place then.
+// A peer that does not send its ring is given up, and its place is free again.
 func TestSilentPeer(t *testing.T) {
 	rt, far := openRuntime(t), openRuntime(t)
 	l := listen(t, rt, Config{Backlog: 1})
@@ -197,8 +197,8 @@ func TestSilentPeer(t *testing.T) {
 	}
 }
 
-// Peers at one address that do not say where their slots are leave places for others, and get them
-// back.
+// Peers at one address that do not send their rings leave places for others, and their places are
+// free again afterwards.
 func TestSilentPeers(t *testing.T) {
 	rt := openRuntime(t)
 	l := listen(t, rt, Config{Backlog: 16})
@@ -222,7 +222,8 @@ func TestSilentPeers(t *testing.T) {
 	}
 }
 
-// Who wants something else is rejected, and a server of something else is noticed.
+// A peer that speaks another protocol is rejected, and Dial notices a server that speaks another
+// one.
 func TestStrangers(t *testing.T) {
 	rt := openRuntime(t)
 	l := listen(t, rt)
@@ -247,8 +248,8 @@ func TestStrangers(t *testing.T) {
 	is(t, err, unix.EPROTO)
 }
 
-// In a secured mode nothing protects one-sided operations: they are refused unless they are
-// allowed, and Dial says so.
+// In a secured mode one-sided operations are not protected: they are refused unless allowed, and
+// Dial reports that.
 func TestSecured(t *testing.T) {
 	credential := rdma.Credential{Identity: "ann", Key: [32]byte{1, 2, 3}}
 	for _, allowed := range []rdma.Access{0, rdma.RemoteWrite} {
@@ -279,7 +280,7 @@ func TestSecured(t *testing.T) {
 	}
 }
 
-// Memory that there is not costs the connection, with the errno, and what cannot be is refused.
+// Missing memory costs the connection, with the errno, and an invalid Config is refused.
 func TestNoMemory(t *testing.T) {
 	rt := openRuntime(t, rdma.Config{Device: iwarp.New(), Limits: rdma.Limits{Memory: 1 << 10}})
 	l := listen(t, openRuntime(t))
@@ -295,13 +296,13 @@ func TestNoMemory(t *testing.T) {
 	is(t, err, context.Canceled)
 }
 
-// releases is the message that has a hostile peer send that it has released slots.
+// releases is the message that makes a hostile peer send that it has released slots.
 type releases []uint16
 
 // A peer that releases a slot while the device still reads it does not get the slot overwritten,
-// and the slot is free once: two programs never fill the same bytes.
+// and the slot becomes free only once: two programs never fill the same bytes.
 func TestReleasedWhileTheDeviceWrites(t *testing.T) {
-	// where a Write is complete after a round trip
+	// with a device whose Writes complete after a round trip
 	actortest.Run(t, actortest.Config{InfiniBand: true}, func(w *actortest.World) {
 		t, rt := w.T(), w.Runtime()
 		l, err := Listen(t.Context(), rt, "10.0.0.1:7471", Config{Slots: 1, Size: 1024})
@@ -340,7 +341,7 @@ func TestReleasedWhileTheDeviceWrites(t *testing.T) {
 		w.Advance(50 * time.Millisecond)
 		send(t, c, "under way")
 		reserved("when it was sent", false)
-		w.Advance(60 * time.Millisecond) // it has been released, and did not arrive
+		w.Advance(60 * time.Millisecond) // the release has arrived, the Write has not completed
 		reserved("while the device reads it", false)
 		w.Advance(time.Second)
 		s := reserved("when the device is finished", true)

@@ -14,7 +14,7 @@ import (
 	"github.com/rdmactor/rdmactor/internal/relisten"
 )
 
-// Listener accepts connections with slots. Any goroutine but a loop's may call its methods.
+// Listener accepts connections with slots. Any goroutine except a loop's may call its methods.
 type Listener struct {
 	rt   *rdma.Runtime
 	cfg  Config
@@ -23,15 +23,15 @@ type Listener struct {
 
 	mu      sync.Mutex
 	gate    gate
-	pending int // connections that were admitted and not yet returned by Accept
+	pending int // connections that were admitted and that Accept has not yet returned
 	places  fairshare.Places
 	ready   []*Conn
 	closed  bool
-	err     error // nothing comes any more
+	err     error // why no more connections arrive
 }
 
-// Listen listens on addr, "host:port". Port 0 is one that is free. After a reset of its device it
-// listens again. If it cannot for five minutes, Accept returns an error. Any goroutine but a
+// Listen listens on addr, "host:port". Port 0 chooses a free one. After a reset of its device it
+// listens again. If it cannot for five minutes, Accept returns an error. Any goroutine except a
 // loop's.
 func Listen(ctx context.Context, rt *rdma.Runtime, addr string, cfg Config) (*Listener, error) {
 	cfg, err := cfg.withDefaults()
@@ -51,7 +51,7 @@ func Listen(ctx context.Context, rt *rdma.Runtime, addr string, cfg Config) (*Li
 	return l, nil
 }
 
-// ended takes note of the listener's end.
+// ended records the listener's end.
 func (l *Listener) ended(err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -59,9 +59,9 @@ func (l *Listener) ended(err error) {
 	l.gate.wake()
 }
 
-// admit counts a request as a connection that waits for Accept. If it may not, refusal says why. A
-// peer that does not say where its slots are has a place for as long as setupTime, so no address
-// may have them all.
+// admit counts a request as a connection that waits for Accept. If it is not admitted, refusal is
+// the reason. A peer that does not send its ring keeps a place for setupTime, so no single address
+// may take all places.
 func (l *Listener) admit(from netip.Addr) (refusal string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -76,7 +76,7 @@ func (l *Listener) admit(from netip.Addr) (refusal string) {
 	return ""
 }
 
-// gone takes note that a connection that was admitted has failed.
+// gone records that an admitted connection has failed.
 func (l *Listener) gone(from netip.Addr) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -88,8 +88,8 @@ func (l *Listener) leaveLocked(from netip.Addr) {
 	l.places.Free(from)
 }
 
-// accepted puts a connection that is ready into the line for Accept. When the listener has ended,
-// nobody may call Accept any more.
+// accepted queues a ready connection for Accept. After the listener's end it closes the connection,
+// as Accept may not be called again.
 func (l *Listener) accepted(c *Conn) (woke bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -101,8 +101,8 @@ func (l *Listener) accepted(c *Conn) (woke bool) {
 	return l.gate.wake()
 }
 
-// Accept waits for a connection whose both sides have their slots. The error is ErrClosed, why the
-// listener has ended, or that ctx has ended.
+// Accept waits for a connection on which both sides have their slots. The error is ErrClosed, the
+// cause of the listener's end, or that ctx has ended.
 func (l *Listener) Accept(ctx context.Context) (*Conn, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -126,22 +126,22 @@ func (l *Listener) Accept(ctx context.Context) (*Conn, error) {
 		}
 		if err := l.gate.wait(ctx, l.rt, &l.mu); err != nil {
 			if len(l.ready) > 0 {
-				l.gate.wake() // the token may have been for who gives up
+				l.gate.wake() // the token may have been for this caller, which gives up
 			}
 			return nil, err
 		}
 	}
 }
 
-// Addr is the address that it listens on.
+// Addr returns the address that the listener is bound to.
 func (l *Listener) Addr() rdma.Addr { return l.addr }
 
 // closePatience is how long Close waits for the address to be free again.
 const closePatience = time.Second
 
-// Close has Accept return ErrClosed, and closes the connections that nobody has accepted. Those
-// that were accepted go on. When Close returns the address is free, unless the device takes longer
-// than a second for it. On a loop's goroutine Close does not wait for that.
+// Close makes Accept return ErrClosed, and closes the connections that were not accepted. Accepted
+// ones go on. When Close returns the address is free, unless the device takes longer than a second.
+// On a loop's goroutine Close does not wait for that.
 func (l *Listener) Close() error {
 	l.mu.Lock()
 	if l.closed {

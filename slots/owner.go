@@ -11,19 +11,19 @@ import (
 	rdma "github.com/rdmactor/rdmactor/actor"
 )
 
-// setupTime is how long a peer may take to say where it has its slots.
+// setupTime is the time limit for the peer's ring.
 const setupTime = 10 * time.Second
 
 // owner is the actor that owns a connection's identifier and gets its events, on its loop. A
-// connection has no goroutine of its own.
+// connection has no goroutine.
 type owner struct {
-	conn   *Conn     // nil until the request, on the accepting side
+	conn   *Conn     // on the accepting side nil until the request
 	from   *Listener // nil on the dialling side
 	local  rdma.Local
 	handle rdma.Handle
 
 	out       *rdma.Memory
-	granted   bool // the peer was sent our ring
+	granted   bool // the peer was sent this side's ring
 	described bool // the peer has sent its ring
 	ready     bool
 	immediate bool // Writes notify the peer
@@ -31,7 +31,7 @@ type owner struct {
 	filled    []written
 }
 
-// tooLate is what an owner sends itself.
+// tooLate is the message that an owner sends itself when setupTime is over.
 type tooLate struct{}
 
 // Receive implements actor.Actor.
@@ -70,13 +70,13 @@ func (o *owner) Receive(ctx actor.Context) {
 		o.ended(&rdma.RemovedError{Device: m.Device, Err: m.Err})
 	case *rdma.Closed:
 		o.closed(ctx, m)
-	case *actor.Stopping: // Dial has given up: the identifier goes, and nobody is notified
+	case *actor.Stopping: // Dial has given up: the identifier is destroyed without notice
 		o.ended(rdma.ErrOwnerDied)
 	}
 }
 
-// requested accepts a peer that wants slots, and rejects one that wants something else, or that
-// there is no room for.
+// requested accepts a peer that speaks this protocol. It rejects any other, and one for which there
+// is no room.
 func (o *owner) requested(ctx actor.Context, m *rdma.ConnectRequest) {
 	wrong := checkGreeting(m.PrivateData)
 	if wrong == "" {
@@ -92,7 +92,7 @@ func (o *owner) requested(ctx actor.Context, m *rdma.ConnectRequest) {
 	ctx.Respond(&rdma.Accept{PrivateData: greeting()})
 }
 
-// established asks for memory: for the peer to write to, and to write from.
+// established allocates memory: one block that the peer writes to, one that this side writes from.
 func (o *owner) established(ctx actor.Context, m *rdma.Established) {
 	c := o.conn
 	c.id, c.local, o.handle = ctx.Sender(), o.local, m.ID
@@ -107,7 +107,8 @@ func (o *owner) established(ctx actor.Context, m *rdma.Established) {
 	ctx.Request(c.id, &rdma.AllocMemory{Bytes: n})
 }
 
-// allocated pins memory: it is used on any goroutine, and must not go while a program has a slot.
+// allocated pins memory, which any goroutine may use and which must stay while a program has a
+// slot.
 func (o *owner) allocated(ctx actor.Context, m *rdma.MemoryAllocated) {
 	b, unpin, err := o.local.Pin(m.Memory)
 	if err != nil { // the connection has just ended
@@ -125,7 +126,7 @@ func (o *owner) allocated(ctx actor.Context, m *rdma.MemoryAllocated) {
 	o.out, c.out.memory = m.Memory, b
 }
 
-// describe says where our slots are.
+// describe sends this side's ring.
 func (o *owner) describe(ctx actor.Context, m *rdma.Granted) {
 	c := o.conn
 	s, err := (&ring{c.cfg.Slots, c.cfg.Size, m.Key}).put()
@@ -138,7 +139,7 @@ func (o *owner) describe(ctx actor.Context, m *rdma.Granted) {
 	o.begin()
 }
 
-// begin hands the Conn out when both sides have said where their slots are.
+// begin hands out the Conn when each side has the other's ring.
 func (o *owner) begin() {
 	c := o.conn
 	if o.ready || !o.granted || !o.described || o.out == nil {
@@ -157,7 +158,7 @@ func (o *owner) begin() {
 	}
 }
 
-// received takes a message of the peer's, or its notice that a slot is written.
+// received handles a message of the peer's, or its notice that a slot is written.
 func (o *owner) received(m *rdma.Received) error {
 	c := o.conn
 	switch {
@@ -179,7 +180,7 @@ func (o *owner) received(m *rdma.Received) error {
 	return violation("a message of the kind %d", m.Data[0])
 }
 
-// peerRing takes note of where the peer has its slots.
+// peerRing records the peer's ring.
 func (o *owner) peerRing(b []byte) error {
 	if o.described {
 		return violation("it has said twice where its slots are")
@@ -198,7 +199,7 @@ func (o *owner) peerRing(b []byte) error {
 	return nil
 }
 
-// pump sends what is to be sent: slots, what was released, the end.
+// pump sends the queued slots, the notices about released slots, and the end.
 func (o *owner) pump(ctx actor.Context) {
 	c := o.conn
 	var released *rdma.Send
@@ -232,7 +233,7 @@ func (o *owner) pump(ctx actor.Context) {
 	}
 }
 
-// write has slots written, and the peer notified.
+// write posts the slots' Writes and notifies the peer.
 func (o *owner) write(ctx actor.Context, queue []*outSlot) error {
 	o.filled = o.filled[:0]
 	for _, s := range queue {
@@ -248,7 +249,7 @@ func (o *owner) write(ctx actor.Context, queue []*outSlot) error {
 	return nil
 }
 
-// setupFailed ends a connection that could not be made.
+// setupFailed ends a connection that could not be set up.
 func (o *owner) setupFailed(err error) {
 	if o.conn != nil { // a Reject may fail, too
 		o.conn.abort(err)
@@ -256,7 +257,7 @@ func (o *owner) setupFailed(err error) {
 	}
 }
 
-// notMade notifies who waits for the connection.
+// notMade reports the error to the caller that waits for the connection.
 func (o *owner) notMade(err error) {
 	if o.ready {
 		return
@@ -268,7 +269,7 @@ func (o *owner) notMade(err error) {
 	}
 }
 
-// ended notes the end of the connection. What came before can still be received.
+// ended records the end of the connection. Slots that arrived before can still be received.
 func (o *owner) ended(cause error) {
 	if c := o.conn; c != nil {
 		c.ended(cause)
@@ -276,8 +277,8 @@ func (o *owner) ended(cause error) {
 	}
 }
 
-// closed handles the last of the identifier's events. It stops the dialling side's owner. The
-// runtime stops the accepting side's.
+// closed handles the identifier's last event. It stops the owner of a dialling side. The runtime
+// stops that of an accepting side.
 func (o *owner) closed(ctx actor.Context, m *rdma.Closed) {
 	o.ended(m.Err)
 	if o.late != nil {

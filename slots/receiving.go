@@ -14,35 +14,34 @@ type receiving struct {
 	slots     []inSlot
 	arrived   fifo.Ring[written]
 	free      int      // slots that the peer may fill
-	returning []uint16 // released, and the peer does not know
-	batch     int      // of those, if the peer has as many that it may fill
-	ended     bool     // the peer has said that nothing more comes
+	returning []uint16 // slots that were released without a notice to the peer yet
+	batch     int      // number of returning that is worth a message
+	ended     bool     // the peer has sent its end
 }
 
-// inState is what happens with a slot.
+// inState is the state of a slot that the peer fills.
 type inState uint8
 
 const (
 	inFree      inState = iota // the peer may fill it
-	inArrived                  // it is filled, and waits for Receive
+	inArrived                  // filled, waits for Receive
 	inUse                      // a program has it
-	inReturning                // it is released, and the peer does not know
+	inReturning                // released, the peer is not notified yet
 )
 
 // inSlot is a slot that the peer writes.
 type inSlot struct {
 	state inState
-	use   uint32 // how often it was received
+	use   uint32 // how often it was received, to detect stale Receiveds
 }
 
-// set makes the slots, when both sides have said what they have.
+// set makes the slots when both sides' numbers are known.
 func (r *receiving) set(slots int) {
 	r.slots, r.free = make([]inSlot, slots), slots
 	r.returning, r.batch = make([]uint16, 0, slots), max(1, slots/4)
 }
 
-// Received is a slot that the peer has filled. It belongs to who has got it from Receive, until
-// Release.
+// Received is a slot that the peer has filled. It belongs to the caller of Receive until Release.
 type Received struct {
 	c     *Conn
 	slot  int
@@ -51,8 +50,9 @@ type Received struct {
 }
 
 // Receive waits for the next slot that the peer has filled, in the order in which it sent them. The
-// error is why there will be none: io.EOF behind everything if the peer has called End or Close,
-// what Conn says of its end, ErrClosed, or that ctx has ended. Any goroutine but a loop's.
+// error is why there will be none: io.EOF after everything else if the peer has called End or
+// Close, the cause of the connection's end, ErrClosed, or that ctx has ended. Any goroutine except
+// a loop's.
 func (c *Conn) Receive(ctx context.Context) (Received, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -75,14 +75,14 @@ func (c *Conn) Receive(ctx context.Context) (Received, error) {
 		}
 		if err := r.wait(ctx, c.rt, &c.mu); err != nil {
 			if r.arrived.Len() > 0 {
-				r.wake() // the token may have been for who gives up
+				r.wake() // the token may have been for this caller, which gives up
 			}
 			return Received{}, err
 		}
 	}
 }
 
-// receivableLocked says why nothing more will come; nil: something may.
+// receivableLocked returns why nothing more arrives; nil: something may.
 func (c *Conn) receivableLocked() error {
 	switch {
 	case c.closed:
@@ -93,13 +93,13 @@ func (c *Conn) receivableLocked() error {
 	return c.err
 }
 
-// Bytes is what the peer has written. They stay where they are until Release, also when the
-// connection ends. A peer that breaks the rules may change them meanwhile: copy once what is looked
-// at more than once. Any goroutine that owns r.
+// Bytes returns the bytes that the peer has written. They stay valid until Release, even if the
+// connection ends. A peer that violates the protocol may change them until then: copy anything that
+// is read more than once. Any goroutine that owns r.
 func (r Received) Bytes() []byte { return r.bytes }
 
-// Release gives the slot back, and the peer may fill it again. It panics if the slot was released
-// before. Any goroutine that owns r.
+// Release lets the peer fill the slot again. It panics if the slot was released before. Any
+// goroutine that owns r.
 func (r Received) Release() {
 	c := r.c
 	c.mu.Lock()
@@ -118,8 +118,8 @@ func (c *Conn) returnLocked(slot int) {
 	c.in.returning = append(c.in.returning, uint16(slot))
 }
 
-// returnDueLocked has the peer notified of slots that it may fill again, if that is worth a message
-// or the peer may need them.
+// returnDueLocked notifies the peer of released slots if that is worth a message or the peer may
+// need them.
 func (c *Conn) returnDueLocked() {
 	r := &c.in
 	if n := len(r.returning); n > 0 && (n >= r.batch || r.free < r.batch) && c.err == nil {
@@ -127,8 +127,8 @@ func (c *Conn) returnDueLocked() {
 	}
 }
 
-// takeLocked is the slots that the peer is about to be notified of. It is valid until the lock is
-// unlocked.
+// takeLocked returns the slots that the peer is about to be notified of. The slice is valid until
+// the lock is unlocked.
 func (r *receiving) takeLocked() []uint16 {
 	all := r.returning
 	for _, slot := range all {
@@ -139,7 +139,7 @@ func (r *receiving) takeLocked() []uint16 {
 	return all
 }
 
-// filled takes note that the peer has filled a slot. Loop goroutine.
+// filled records that the peer has filled a slot. Loop goroutine.
 func (c *Conn) filled(w written) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -168,7 +168,7 @@ func (c *Conn) filled(w written) error {
 	return nil
 }
 
-// peerEnds takes note that nothing more comes. Loop goroutine.
+// peerEnds records the peer's end. Loop goroutine.
 func (c *Conn) peerEnds() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

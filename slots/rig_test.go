@@ -12,18 +12,18 @@ import (
 	"github.com/rdmactor/rdmactor/iwarp"
 )
 
-// patience is how long a test waits for what should happen at once.
+// patience is the time-out for events that should happen immediately.
 const patience = 20 * time.Second
 
-// soon is a context that ends after patience.
+// soon returns a context that ends after patience.
 func soon(tb testing.TB) context.Context {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	tb.Cleanup(cancel)
 	return ctx
 }
 
-// openRuntime opens a runtime over the embedded device. When the test has ended, it is shut down,
-// and nothing is left.
+// openRuntime opens a runtime over the embedded device. At the test's end it is shut down without
+// leftovers.
 func openRuntime(tb testing.TB, cfg ...rdma.Config) *rdma.Runtime {
 	tb.Helper()
 	log := slog.New(slog.NewTextHandler(tb.Output(), &slog.HandlerOptions{Level: slog.LevelWarn}))
@@ -43,7 +43,7 @@ func openRuntime(tb testing.TB, cfg ...rdma.Config) *rdma.Runtime {
 			tb.Error(err)
 		}
 		sys.Shutdown()
-		time.Sleep(5 * time.Millisecond) // Proto.Actor's throttle of dead letters ends by itself
+		time.Sleep(5 * time.Millisecond) // Proto.Actor's throttle of dead letters ends on a timer
 	})
 	return rt
 }
@@ -67,13 +67,13 @@ func listen(tb testing.TB, rt *rdma.Runtime, cfg ...Config) *Listener {
 	return l
 }
 
-// pipe is both ends of a connection, which are closed when the test has ended.
+// pipe returns both ends of a connection, which are closed when the test has ended.
 func pipe(tb testing.TB, rt *rdma.Runtime, cfg ...Config) (client, server *Conn) {
 	tb.Helper()
 	return joined(tb, rt, listen(tb, rt, cfg...), one(cfg))
 }
 
-// joined is a connection to l.
+// joined returns both ends of a connection to l.
 func joined(tb testing.TB, rt *rdma.Runtime, l *Listener, cfg Config) (client, server *Conn) {
 	tb.Helper()
 	client, err := Dial(soon(tb), rt, l.Addr().String(), cfg)
@@ -91,7 +91,7 @@ func joined(tb testing.TB, rt *rdma.Runtime, l *Listener, cfg Config) (client, s
 	return client, server
 }
 
-// reserve is c's next slot.
+// reserve returns c's next free slot.
 func reserve(tb testing.TB, c *Conn) Reserved {
 	tb.Helper()
 	s, err := c.Reserve(soon(tb))
@@ -110,7 +110,7 @@ func send(tb testing.TB, c *Conn, text string) {
 	}
 }
 
-// receive is the next slot that has come to c.
+// receive returns the next slot that c receives.
 func receive(tb testing.TB, c *Conn) Received {
 	tb.Helper()
 	r, err := c.Receive(soon(tb))
@@ -120,7 +120,7 @@ func receive(tb testing.TB, c *Conn) Received {
 	return r
 }
 
-// receives fails the test unless the next slot has text in it.
+// receives fails the test unless the next slot contains text.
 func receives(tb testing.TB, c *Conn, text string) {
 	tb.Helper()
 	r := receive(tb, c)

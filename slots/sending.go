@@ -9,29 +9,29 @@ import (
 	rdma "github.com/rdmactor/rdmactor/actor"
 )
 
-// sending is the half of a Conn that fills slots. The slots here and those at the peer have the
-// same numbers: a slot is free when the peer has released its own, and the device is finished with
-// ours.
+// sending is the half of a Conn that fills slots. This side's slots and the peer's have the same
+// numbers: a slot is free when the peer has released its own and the device is finished with this
+// side's.
 type sending struct {
 	gate
 	memory []byte // of all slots
 	peer   ring
 	size   int // bytes that fit into a slot
 	slots  []outSlot
-	free   []*outSlot // the last to come back is used first: its memory is in the processor's cache
-	queue  []*outSlot // sent, and not begun to be written
-	spare  []*outSlot // a queue that was
+	free   []*outSlot // last released, first used: its memory is in the processor's cache
+	queue  []*outSlot // sent, not yet posted
+	spare  []*outSlot // previous backing array of queue
 	ended  bool       // End was called
 }
 
-// outState is what happens with a slot.
+// outState is the state of a slot that this side fills.
 type outState uint8
 
 const (
 	outFree     outState = iota
 	outReserved          // a program fills it
-	outQueued            // it is to be written
-	outPosted            // the device writes it, or the peer has it, or both
+	outQueued            // waits to be posted
+	outPosted            // the device writes it, the peer has it, or both
 )
 
 // outSlot is a slot that this side writes.
@@ -40,7 +40,7 @@ type outSlot struct {
 	index   int
 	bytes   []byte
 	state   outState
-	use     uint32 // how often it was reserved: a Reserved of an earlier time is recognized
+	use     uint32 // how often it was reserved, to detect stale Reserveds
 	n       int    // bytes
 	writing bool   // the device has it
 	theirs  bool   // the peer has it
@@ -48,7 +48,7 @@ type outSlot struct {
 	done    func(error)
 }
 
-// set makes the slots, when both sides have said what they have.
+// set makes the slots when both sides' numbers are known.
 func (s *sending) set(c *Conn, m *rdma.Memory, own int) {
 	n := min(c.cfg.Slots, s.peer.slots)
 	s.size = min(own, s.peer.size)
@@ -66,15 +66,14 @@ func (s *sending) set(c *Conn, m *rdma.Memory, own int) {
 	}
 }
 
-// Reserved is a slot to be filled. It belongs to who has got it from Reserve, until Send or
-// Release.
+// Reserved is a slot to be filled. It belongs to the caller of Reserve until Send or Release.
 type Reserved struct {
 	s   *outSlot
 	use uint32
 }
 
-// Reserve waits for a slot that is free, and returns it. The error is why there will be none: what
-// Conn says of its end, ErrClosed, ErrEnded, or that ctx has ended. Any goroutine but a loop's.
+// Reserve waits for a free slot and returns it. The error is why there will be none: the cause of
+// the connection's end, ErrClosed, ErrEnded, or that ctx has ended. Any goroutine except a loop's.
 func (c *Conn) Reserve(ctx context.Context) (Reserved, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -97,14 +96,14 @@ func (c *Conn) Reserve(ctx context.Context) (Reserved, error) {
 		}
 		if err := s.wait(ctx, c.rt, &c.mu); err != nil {
 			if len(s.free) > 0 {
-				s.wake() // the token may have been for who gives up
+				s.wake() // the token may have been for this caller, which gives up
 			}
 			return Reserved{}, err
 		}
 	}
 }
 
-// sendableLocked says why nothing more may be sent; nil: it may.
+// sendableLocked returns why nothing more may be sent; nil: it may.
 func (c *Conn) sendableLocked() error {
 	switch {
 	case c.closed:
@@ -117,15 +116,15 @@ func (c *Conn) sendableLocked() error {
 	return nil
 }
 
-// Bytes is the slot's memory, Conn.Size bytes, with what was in it before. They stay where they
-// are until Send or Release, also when the connection ends. Any goroutine that owns r.
+// Bytes returns the slot's memory, Conn.Size bytes, with its previous contents. They stay valid
+// until Send or Release, even if the connection ends. Any goroutine that owns r.
 func (r Reserved) Bytes() []byte { return r.s.bytes }
 
-// Send writes the first n bytes into the peer's slot, and notifies it. It does not wait: r is the
-// connection's from now on. An error says that the slot was not sent: EINVAL for an n that a slot
-// does not have, and then r is still the caller's; otherwise Reserve's, and the slot was released.
-// nil does not mean that the bytes have arrived: only an answer of the peer's says so. Send panics
-// if the slot was sent or released before. Any goroutine that owns r.
+// Send writes the first n bytes into the peer's slot and notifies the peer. It does not wait: from
+// now on the connection owns r. An error means that the slot was not sent: EINVAL if the slot does
+// not have n bytes, and then r is still the caller's; otherwise one of Reserve's errors, and the
+// slot was released. nil does not mean that the bytes have arrived: only an answer from the peer
+// shows that. Send panics if the slot was sent or released before. Any goroutine that owns r.
 func (r Reserved) Send(n int) error {
 	c := r.s.c
 	c.mu.Lock()
@@ -145,8 +144,8 @@ func (r Reserved) Send(n int) error {
 	return nil
 }
 
-// Release gives a slot back that is not to be sent. It panics if the slot was sent or released
-// before. Any goroutine that owns r.
+// Release frees a slot without sending it. It panics if the slot was sent or released before. Any
+// goroutine that owns r.
 func (r Reserved) Release() {
 	c := r.s.c
 	c.mu.Lock()
@@ -166,7 +165,7 @@ func (o *outSlot) giveBackLocked() {
 	o.c.usedLocked()
 }
 
-// freeLocked makes the slot free. It reports whether somebody waited for one.
+// freeLocked frees the slot. It reports whether a caller waited for one.
 func (o *outSlot) freeLocked() (woke bool) {
 	o.state = outFree
 	o.c.out.free = append(o.c.out.free, o)
@@ -174,7 +173,7 @@ func (o *outSlot) freeLocked() (woke bool) {
 }
 
 // written is called on the loop when the device is finished with the slot's memory. An error means
-// that the connection ends, and that event follows.
+// that the connection ends; its event follows.
 func (o *outSlot) written(err error) {
 	o.c.mu.Lock()
 	defer o.c.mu.Unlock()
@@ -184,8 +183,8 @@ func (o *outSlot) written(err error) {
 	}
 }
 
-// takeLocked is the slots that are to be written, which count as the peer's from now on. It is
-// valid until the next call.
+// takeLocked returns the queued slots, which count as the peer's from now on. The slice is valid
+// until the next call.
 func (s *sending) takeLocked() []*outSlot {
 	queue := s.queue
 	s.queue, s.spare = s.spare[:0], queue
@@ -195,7 +194,7 @@ func (s *sending) takeLocked() []*outSlot {
 	return queue
 }
 
-// released takes note that the peer has released a slot. Loop goroutine.
+// released records that the peer has released a slot. Loop goroutine.
 func (c *Conn) released(slot int) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

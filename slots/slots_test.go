@@ -76,7 +76,7 @@ func TestBothWays(t *testing.T) {
 }
 
 // On devices with immediates the Write notifies the peer itself, on others a message does. Both
-// bring what was written, in virtual time.
+// deliver the bytes, in virtual time.
 func TestOnEveryDevice(t *testing.T) {
 	for name, infiniBand := range map[string]bool{"iWARP": false, "InfiniBand": true} {
 		t.Run(name, func(t *testing.T) {
@@ -107,8 +107,8 @@ func TestOnEveryDevice(t *testing.T) {
 	}
 }
 
-// The addresses of a name share the time until the context's deadline, so one that is silent leaves
-// the next its part.
+// The addresses of a name share the time until the context's deadline, so a silent one leaves the
+// next its part.
 func TestSilentAddressOfAName(t *testing.T) {
 	for name, infiniBand := range map[string]bool{"iWARP": false, "InfiniBand": true} {
 		t.Run(name, func(t *testing.T) {
@@ -144,8 +144,8 @@ func TestSilentAddressOfAName(t *testing.T) {
 	}
 }
 
-// Whole slots of random bytes arrive as they were, though programs keep some for a while and
-// release them in any order.
+// Whole slots of random bytes arrive unchanged, though programs keep some for a while and release
+// them in any order.
 func TestBytesArrive(t *testing.T) {
 	near, far := pipe(t, openRuntime(t), Config{Slots: 6, Size: 100_000})
 	sums := make(chan []byte, 1000)
@@ -208,7 +208,7 @@ func TestBytesArrive(t *testing.T) {
 	}
 }
 
-// Whose peer releases nothing waits, and does not take more memory.
+// If the peer releases nothing, Reserve waits and takes no more memory.
 func TestFlowControl(t *testing.T) {
 	near, far := pipe(t, openRuntime(t), Config{Slots: 4, Size: 64})
 	for i := range 4 {
@@ -235,7 +235,7 @@ func TestFlowControl(t *testing.T) {
 	all[3].Release()
 }
 
-// Slots of a program stay its own: it cannot use them when it has given them back.
+// A program cannot use a slot after it has sent or released it.
 func TestSlotsAreUsedOnce(t *testing.T) {
 	near, far := pipe(t, openRuntime(t), Config{Slots: 2, Size: 64})
 	s := reserve(t, near)
@@ -256,7 +256,7 @@ func TestSlotsAreUsedOnce(t *testing.T) {
 	receives(t, far, "the connection goes on")
 }
 
-// Each side ends by itself, once, and a connection that is closed delivers what was sent.
+// Each direction ends independently, once, and a closed connection delivers what was sent.
 func TestEnds(t *testing.T) {
 	near, far := pipe(t, openRuntime(t), Config{Slots: 4, Size: 64})
 	send(t, near, "last")
@@ -287,7 +287,7 @@ func TestEnds(t *testing.T) {
 	is(t, err, io.EOF)
 }
 
-// A connection that is lost is reported to all that wait, and what programs have of it stays.
+// A lost connection is reported to all waiting calls, and programs keep their slots.
 func TestLost(t *testing.T) {
 	far := openRuntime(t)
 	rt := openRuntime(t)
@@ -321,14 +321,14 @@ func TestLost(t *testing.T) {
 	got.Release()
 }
 
-// arrived is how many slots wait for Receive.
+// arrived returns the number of slots that wait for Receive.
 func (c *Conn) arrived() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.in.arrived.Len()
 }
 
-// Shutdown ends connections, and waits for the slots that programs have.
+// Shutdown ends connections, and waits for slots that programs have.
 func TestShutdown(t *testing.T) {
 	rt := openRuntime(t)
 	near, far := pipe(t, rt, Config{Slots: 2, Size: 64})

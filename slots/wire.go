@@ -8,19 +8,19 @@ import (
 	rdma "github.com/rdmactor/rdmactor/actor"
 )
 
-// tag begins the private data of a request and of its reply. The version follows. So a program
-// that speaks another protocol over RDMA is not taken for one with slots.
+// tag begins the private data of a request and of its reply, followed by the version. It
+// distinguishes this protocol from others over RDMA.
 const tag = "slots"
 
-// version is the version that this package speaks. The lower one of the two sides counts. There is
-// none below 1.
+// version is this package's protocol version. The lower one of the two sides counts. There is none
+// below 1.
 const version = 1
 
-// greeting is our private data.
+// greeting returns this side's private data.
 func greeting() []byte { return append([]byte(tag), version) }
 
-// checkGreeting says what is wrong with the peer's private data. "": nothing. What follows the
-// version is ignored: it belongs to later versions.
+// checkGreeting returns what is wrong with the peer's private data; "": nothing. It ignores the
+// bytes after the version, which belong to later versions.
 func checkGreeting(b []byte) (wrong string) {
 	switch {
 	case !bytes.HasPrefix(b, []byte(tag)) || len(b) == len(tag):
@@ -31,11 +31,11 @@ func checkGreeting(b []byte) (wrong string) {
 	return ""
 }
 
-// The messages. Each begins with a byte that says what it is.
+// The messages' first byte.
 const (
-	msgRing     = 1 // where the sender has its slots, once and first: see ring
-	msgFilled   = 2 // slots of the receiver's that have been written: uint16 and uint32 for each
-	msgReleased = 3 // slots of the receiver's that it may write again: uint16 for each
+	msgRing     = 1 // the sender's ring, once and first: see ring
+	msgFilled   = 2 // the receiver's slots that were written: uint16 and uint32 for each
+	msgReleased = 3 // the receiver's slots that it may write again: uint16 for each
 	msgEnd      = 4 // nothing more will be written
 )
 
@@ -45,14 +45,14 @@ const (
 	releasedLen = 2
 )
 
-// ring is where a side has the slots that its peer writes: one behind the other.
+// ring describes the slots that a side's peer writes. They are contiguous.
 type ring struct {
 	slots int
-	size  int // bytes of a slot
+	size  int // the slot's size in bytes
 	key   rdma.RemoteKey
 }
 
-// put makes the message that says so.
+// put encodes the ring as a message.
 func (r *ring) put() (*rdma.Send, error) {
 	b := append(make([]byte, 0, ringLen), msgRing)
 	b = binary.BigEndian.AppendUint16(b, uint16(r.slots))
@@ -61,7 +61,7 @@ func (r *ring) put() (*rdma.Send, error) {
 	return rdma.NewSend(b), err
 }
 
-// parseRing parses what follows the first byte of a msgRing.
+// parseRing parses the bytes after the first of a msgRing.
 func parseRing(b []byte) (r ring, err error) {
 	if len(b) != ringLen-1 {
 		return r, violation("a ring's description of %d bytes, want %d", len(b), ringLen-1)
@@ -85,7 +85,7 @@ type written struct {
 	n    int // bytes
 }
 
-// putFilled makes the message about slots that have been written.
+// putFilled makes the message about slots that were written.
 func putFilled(all []written) *rdma.Send {
 	s := rdma.NewSendBuffer(1 + len(all)*filledLen)
 	b := append(s.Bytes()[:0], msgFilled)
@@ -96,7 +96,7 @@ func putFilled(all []written) *rdma.Send {
 	return s
 }
 
-// eachFilled parses what follows the first byte of a msgFilled.
+// eachFilled parses the bytes after the first of a msgFilled.
 func eachFilled(b []byte, take func(written) error) error {
 	if len(b) == 0 || len(b)%filledLen != 0 {
 		return violation("%d bytes about slots that are filled", len(b))
@@ -119,7 +119,7 @@ func putReleased(all []uint16) *rdma.Send {
 	return s
 }
 
-// eachReleased parses what follows the first byte of a msgReleased.
+// eachReleased parses the bytes after the first of a msgReleased.
 func eachReleased(b []byte, take func(slot int) error) error {
 	if len(b) == 0 || len(b)%releasedLen != 0 {
 		return violation("%d bytes about slots that are released", len(b))
