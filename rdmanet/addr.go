@@ -8,5 +8,5 @@ import (
 // an AF_IB address.
 type Addr struct{ rdma.Addr }
 
-// Network is "rdma".
+// Network returns "rdma".
 func (Addr) Network() string { return "rdma" }

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// A round trip allocates nothing, except the device's notice for every sixteenth message. (The
-// race detector makes pools forget on purpose.)
+// A round trip allocates nothing, except the device's notice for every sixteenth message. (The race
+// detector makes pools drop items on purpose.)
 func TestNoAllocationPerMessage(t *testing.T) {
 	client, server := pipe(t, openRuntime(t))
 	done := make(chan struct{})

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// networks are what the benchmarks compare: this package, and TCP over loopback.
+// networks runs a benchmark over this package and over TCP on loopback.
 func networks(b *testing.B, run func(b *testing.B, l net.Listener, dial *Dialer)) {
 	b.Run("rdma", func(b *testing.B) {
 		run(b, listen(b, openRuntime(b)), NewDialer(openRuntime(b), Config{}))
@@ -25,7 +25,7 @@ func networks(b *testing.B, run func(b *testing.B, l net.Listener, dial *Dialer)
 	})
 }
 
-// ends are both ends of a connection.
+// ends returns both ends of a connection.
 func ends(b *testing.B, l net.Listener, dial *Dialer) (client, server net.Conn) {
 	b.Helper()
 	var err error
@@ -43,7 +43,7 @@ func ends(b *testing.B, l net.Listener, dial *Dialer) (client, server net.Conn) 
 	return client, server
 }
 
-// BenchmarkEcho is a round trip of 64 bytes.
+// BenchmarkEcho measures a round trip of 64 bytes.
 func BenchmarkEcho(b *testing.B) {
 	networks(b, func(b *testing.B, l net.Listener, dial *Dialer) {
 		client, server := ends(b, l, dial)
@@ -68,7 +68,7 @@ func BenchmarkEcho(b *testing.B) {
 	})
 }
 
-// BenchmarkBulk is one way, in Writes of a size.
+// BenchmarkBulk measures one direction, with Writes of several sizes.
 func BenchmarkBulk(b *testing.B) {
 	for _, size := range []int{64, 64 << 10, 1 << 20} {
 		b.Run(fmt.Sprint(size), func(b *testing.B) {
@@ -100,7 +100,7 @@ func BenchmarkBulk(b *testing.B) {
 	}
 }
 
-// BenchmarkHTTP is GETs over 64 connections at once; b.N counts requests.
+// BenchmarkHTTP measures GETs over 64 concurrent connections; b.N counts requests.
 func BenchmarkHTTP(b *testing.B) {
 	networks(b, func(b *testing.B, l net.Listener, dial *Dialer) {
 		const clients = 64

@@ -11,17 +11,17 @@ import (
 	rdma "github.com/rdmactor/rdmactor/actor"
 )
 
-// A stream ends as one of TCP's does. Close sends a FIN behind what was written, and the
-// connection lingers until the peer has taken that. But a side that has closed reads nothing more.
-// So bytes of the peer's that nobody has read, or that come now, are lost. The peer must learn of
-// it, so the connection is reset (RFC 9293, 3.6.1). A reset ends the connection at once. The peer
-// gets no FIN, unless that was sent already, and nothing of what still waits to be sent.
+// A stream ends as one of TCP's does. Close sends a FIN after the written bytes, and the connection
+// lingers until the peer has taken both. But a side that has closed no longer reads, so the peer's
+// unread and later bytes are lost. The peer must learn of it, so the connection is reset (RFC 9293,
+// 3.6.1). A reset ends the connection immediately. The peer gets no FIN, unless that was sent
+// already, and none of the bytes that still wait to be sent.
 
-// errLost is the cause of a reset because the peer has sent what nobody will read.
+// errLost is the cause of a reset due to bytes of the peer's that will not be read.
 var errLost = errors.New("the peer has sent bytes that nobody reads any more")
 
-// CloseWrite sends a FIN: the peer reads io.EOF behind everything that was written. Reading goes
-// on. It does not block.
+// CloseWrite sends a FIN: after all written bytes the peer reads io.EOF. Reading goes on.
+// CloseWrite does not block.
 func (c *Conn) CloseWrite() error {
 	c.wr.mu.Lock()
 	defer c.wr.mu.Unlock()
@@ -35,8 +35,8 @@ func (c *Conn) CloseWrite() error {
 	return nil
 }
 
-// CloseRead has Read return io.EOF, and drops what comes from the peer. The peer does not learn of
-// it. But if this side has called CloseWrite too, what comes resets the connection, as after
+// CloseRead makes Read return io.EOF, and drops the peer's unread and later bytes. The peer is not
+// notified. But if this side has called CloseWrite too, later bytes reset the connection, as after
 // Close.
 func (c *Conn) CloseRead() error {
 	c.rd.mu.Lock()
@@ -50,10 +50,10 @@ func (c *Conn) CloseRead() error {
 	return nil
 }
 
-// SetLinger says what Close does with what was written and has not arrived, as net.TCPConn's does.
-// If sec < 0, Config.Linger counts, as without SetLinger. If it is 0, the bytes are dropped, and
-// the connection is reset. If sec > 0, Close delivers them for so many seconds. Close does not
-// block in any case.
+// SetLinger sets what Close does with written bytes that have not arrived, as net.TCPConn's does.
+// If sec < 0, Config.Linger applies, as without SetLinger. If sec is 0, Close drops them and resets
+// the connection. If sec > 0, Close goes on delivering them for at most sec seconds. Close never
+// blocks.
 func (c *Conn) SetLinger(sec int) error {
 	c.wr.mu.Lock()
 	defer c.wr.mu.Unlock()
@@ -68,11 +68,11 @@ func (c *Conn) SetLinger(sec int) error {
 	return nil
 }
 
-// Close ends the stream, as TCP's does. Calls that block return net.ErrClosed. What was written is
-// still sent, and then a FIN, for as long as Config.Linger or SetLinger says. But if there are
-// bytes of the peer's that were not read, or as soon as some come, the connection is reset. Then
-// the peer's Write returns EPIPE or ECONNRESET, and its Read ECONNRESET if the FIN has not
-// arrived. Close does not block. Runtime.Shutdown waits for connections that linger.
+// Close ends the stream, as TCP's does. Blocked calls return net.ErrClosed. The written bytes are
+// still sent, followed by a FIN, for at most Config.Linger or SetLinger's time. But if there are
+// unread bytes of the peer's, or as soon as more arrive, the connection is reset. Then the peer's
+// Write returns EPIPE or ECONNRESET, and its Read ECONNRESET if the FIN has not arrived. Close does
+// not block. Runtime.Shutdown waits for connections that linger.
 func (c *Conn) Close() error {
 	unread, ok := c.close()
 	if !ok {
@@ -90,7 +90,7 @@ func (c *Conn) Close() error {
 	return nil
 }
 
-// close ends both halves for whoever calls them. Not ok: they were closed before.
+// close ends both halves for their callers. Not ok: they were closed before.
 func (c *Conn) close() (unread, ok bool) {
 	c.wr.mu.Lock()
 	c.wr.closeLocked() // before the reader: see unwanted
@@ -103,7 +103,7 @@ func (c *Conn) close() (unread, ok bool) {
 	return unread, ok
 }
 
-// unwanted handles bytes that nobody will read. It is called on the loop.
+// unwanted handles bytes that will not be read. It is called on the loop.
 func (c *Conn) unwanted() {
 	c.wr.mu.Lock()
 	over := c.wr.closed || c.wr.fin
@@ -113,7 +113,7 @@ func (c *Conn) unwanted() {
 	}
 }
 
-// abort ends a stream at once: Read and Write of both sides return ECONNRESET.
+// abort ends a stream immediately: Read and Write of both sides return ECONNRESET.
 func (c *Conn) abort(err error) {
 	c.rd.end(err)
 	c.wr.mu.Lock()
@@ -122,7 +122,7 @@ func (c *Conn) abort(err error) {
 	c.wr.end(err)
 }
 
-// discard ends a stream that nobody will use.
+// discard ends a stream that will not be used.
 func (c *Conn) discard() {
 	c.close()
 	c.abort(net.ErrClosed)

@@ -18,8 +18,8 @@ import (
 	"github.com/rdmactor/rdmactor/eventloop"
 )
 
-// writeOn writes until that fails. It must fail soon, because the windows of both sides take some
-// 3 MiB.
+// writeOn writes until an error. It must occur soon, because the windows of both sides take some 3
+// MiB.
 func writeOn(tb testing.TB, c *Conn) error {
 	tb.Helper()
 	p := make([]byte, 32<<10)
@@ -33,7 +33,7 @@ func writeOn(tb testing.TB, c *Conn) error {
 	}
 }
 
-// left fails the test when rt still has identifiers.
+// left fails the test if rt still has identifiers.
 func left(w *actortest.World, rt *rdma.Runtime) {
 	w.T().Helper()
 	w.Wait()
@@ -42,8 +42,8 @@ func left(w *actortest.World, rt *rdma.Runtime) {
 	}
 }
 
-// Data behind a Close reset the connection, as RFC 9293 (3.6.1) says, however long it may linger.
-// The peer can still read what was sent to it.
+// Data after a Close reset the connection (RFC 9293, 3.6.1), however long it may linger. The peer
+// can still read the bytes that were sent to it.
 func TestTwinDataBehindCloseResets(t *testing.T) {
 	inWorlds(t, func(w *actortest.World, rt *rdma.Runtime, l *Listener) {
 		client, server := joined(w, rt, l)
@@ -51,7 +51,7 @@ func TestTwinDataBehindCloseResets(t *testing.T) {
 		if _, err := client.Write(want); err != nil {
 			t.Fatal(err)
 		}
-		_ = client.Close() // and lingers, since the server does not read
+		_ = client.Close() // it lingers, since the server does not read
 		w.Wait()
 		begin := w.Elapsed()
 		is(t, writeOn(t, server), unix.EPIPE)
@@ -63,8 +63,8 @@ func TestTwinDataBehindCloseResets(t *testing.T) {
 	})
 }
 
-// The same when the windows are full, so that the closed side can send nothing more. The FIN has
-// not arrived, so the end is not io.EOF.
+// The same with full windows, so that the closed side can send nothing more. The FIN has not
+// arrived, so the end is not io.EOF.
 func TestTwinDataBehindCloseResetsThroughAFullQueue(t *testing.T) {
 	inWorlds(t, func(w *actortest.World, rt *rdma.Runtime, l *Listener) {
 		client, server := joined(w, rt, l)
@@ -167,8 +167,8 @@ func TestTwinCloseDuringWriteTo(t *testing.T) {
 	}
 }
 
-// SetLinger works as net.TCPConn's does: with less than 0 Config.Linger counts, 0 is a reset, and
-// more is a limit.
+// SetLinger works as net.TCPConn's does: Config.Linger applies if it is negative, 0 resets, and a
+// positive value is a limit.
 func TestTwinSetLinger(t *testing.T) {
 	for name, c := range map[string]struct {
 		sec  []int
@@ -180,7 +180,7 @@ func TestTwinSetLinger(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			inWorlds(t, func(w *actortest.World, rt *rdma.Runtime, l *Listener) {
 				client, server := joined(w, rt, l)
-				if _, err := client.Write(make([]byte, 10_000)); err != nil { // nobody reads them
+				if _, err := client.Write(make([]byte, 10_000)); err != nil { // not read
 					t.Fatal(err)
 				}
 				for _, sec := range c.sec {
@@ -199,7 +199,7 @@ func TestTwinSetLinger(t *testing.T) {
 				left(w, rt)
 				_, err := io.ReadAll(server)
 				if c.want == 0 {
-					is(t, err, unix.ECONNRESET) // without a FIN, though everything has come
+					is(t, err, unix.ECONNRESET) // without a FIN, though all bytes have arrived
 				} else if err != nil {
 					t.Error(err)
 				}
@@ -208,7 +208,7 @@ func TestTwinSetLinger(t *testing.T) {
 	}
 }
 
-// The longest possible time must not overflow to one that has passed.
+// The longest possible time must not overflow to one in the past.
 func TestTwinLingerForEver(t *testing.T) {
 	inWorlds(t, func(w *actortest.World, rt *rdma.Runtime, l *Listener) {
 		client, server := joined(w, rt, l)
@@ -230,7 +230,7 @@ func TestTwinLingerForEver(t *testing.T) {
 	})
 }
 
-// Both sides close at once, also with bytes on their way that nobody will read.
+// Both sides close at the same time, also with bytes under way that will not be read.
 func TestTwinBothClose(t *testing.T) {
 	inWorlds(t, func(w *actortest.World, rt *rdma.Runtime, l *Listener) {
 		for _, write := range []int{0, 10, 100_000} {
@@ -254,7 +254,7 @@ func TestTwinBothClose(t *testing.T) {
 	})
 }
 
-// A connection does not linger for longer than it may because its peer was stopped.
+// A stopped peer does not make a connection linger for longer than it may.
 func TestTwinLingerForAFrozenPeer(t *testing.T) {
 	inWorlds(t, func(w *actortest.World, rt *rdma.Runtime, l *Listener) {
 		_, server := joined(w, rt, l)
@@ -293,7 +293,7 @@ func TestTwinBothHalvesShut(t *testing.T) {
 		if err := client.CloseRead(); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := server.Write(make([]byte, 10<<20)); err != nil { // dropped, without a word
+		if _, err := server.Write(make([]byte, 10<<20)); err != nil { // dropped silently
 			t.Fatal(err)
 		}
 		w.Wait()
@@ -313,7 +313,7 @@ func TestTwinBothHalvesShut(t *testing.T) {
 	})
 }
 
-// A half-closed connection is read on, and its peer may write.
+// A half-closed connection can still be read, and its peer may write.
 func TestTwinCloseWriteDoesNotReset(t *testing.T) {
 	inWorlds(t, func(w *actortest.World, rt *rdma.Runtime, l *Listener) {
 		client, server := joined(w, rt, l)
@@ -368,7 +368,7 @@ func TestTwinShutdownWhileItLingers(t *testing.T) {
 	}
 }
 
-// If this side's Shutdown ends a connection, the error does not say that the peer has ended it.
+// If this side's Shutdown ends a connection, the error does not blame the peer.
 func TestTwinOwnShutdownIsNotThePeers(t *testing.T) {
 	inWorlds(t, func(w *actortest.World, rt *rdma.Runtime, l *Listener) {
 		client, server := joined(w, rt, l)
@@ -394,8 +394,8 @@ func TestTwinOwnShutdownIsNotThePeers(t *testing.T) {
 	})
 }
 
-// Close at the same time as all other methods: each call returns an error of a closed stream, and
-// nothing of the connection is left, which Shutdown would report.
+// Close races with all other methods: each call returns an error of a closed stream, and nothing of
+// the connection is left, which Shutdown would report.
 func TestCloseRacesWithEverything(t *testing.T) {
 	rt := openRuntime(t, rdma.Config{Loops: make([]eventloop.Config, 2)})
 	l := listen(t, rt)
@@ -433,7 +433,7 @@ func TestDataBehindCloseOnSeveralLoops(t *testing.T) {
 	var all sync.WaitGroup
 	for range 8 {
 		client, server := connect(t, rt, l)
-		if _, err := client.Write(make([]byte, 500_000)); err != nil { // nobody reads them
+		if _, err := client.Write(make([]byte, 500_000)); err != nil { // not read
 			t.Fatal(err)
 		}
 		_ = client.Close()
@@ -446,9 +446,9 @@ func TestDataBehindCloseOnSeveralLoops(t *testing.T) {
 	all.Wait()
 }
 
-// Close and CloseRead return the memory of what was not read: at once what nobody is reading, and
-// the message in use when its reader is finished, however little of it the reader has taken.
-// Otherwise the peer's credits would be lost, and Shutdown would wait.
+// Close and CloseRead release the memory of unread bytes: immediately unless it is in use, and the
+// message in use when its reader is finished, however little of it was read. Otherwise the peer's
+// credits would be lost, and Shutdown would wait.
 func TestTwinEndOfReadingReturnsMemory(t *testing.T) {
 	reading := map[string]func(t *testing.T, c *Conn, end func()){
 		"idle": func(_ *testing.T, _ *Conn, end func()) { end() },

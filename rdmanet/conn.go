@@ -12,13 +12,13 @@ import (
 	rdma "github.com/rdmactor/rdmactor/actor"
 )
 
-// Conn is one end of a byte stream over a connection: a net.Conn. Any goroutine but a loop's may
+// Conn is one end of a byte stream over a connection: a net.Conn. Any goroutine except a loop's may
 // call its methods, because they need that loop. There is no SyscallConn: the stream has no file
 // descriptor.
 type Conn struct {
-	local, peer Addr       // set before anybody has the Conn, as is identity
-	identity    string     // of the peer
-	from        netip.Addr // whose place in the backlog it has
+	local, peer Addr       // set before the Conn is handed out, as is identity
+	identity    string     // the peer's
+	from        netip.Addr // address whose share of the backlog it occupies
 	rd          reader
 	wr          writer
 }
@@ -38,15 +38,15 @@ func newConn(rt *rdma.Runtime, id *actor.PID, cfg *Config) *Conn {
 	return c
 }
 
-// established is called before anybody has the Conn.
+// established is called before the Conn is handed out.
 func (c *Conn) established(ev *rdma.Established) {
 	c.local, c.peer, c.identity = Addr{ev.Local}, Addr{ev.Peer}, ev.Identity
 	c.wr.piece = min(ev.MaxMessage, pieceMax)
 }
 
-// Read copies what has come into p. It blocks while there is nothing. When a message was read
-// whole, the peer gets its credit back. After everything that the peer has sent before its FIN,
-// Read returns io.EOF. ECONNRESET is an end without a FIN.
+// Read copies received bytes into p. It blocks while there are none. When a message was read whole,
+// the peer gets its credit back. After all bytes before the peer's FIN, Read returns io.EOF.
+// ECONNRESET means an end without a FIN.
 func (c *Conn) Read(p []byte) (int, error) {
 	n, err := c.rd.read(p)
 	if err != nil && !errors.Is(err, io.EOF) {
@@ -55,8 +55,8 @@ func (c *Conn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// WriteTo reads to the end and writes to w. io.Copy uses it. w gets the memory into which the
-// device has put a message. What w does not take, also if it panics, can be read afterwards.
+// WriteTo reads to the end and writes to w. io.Copy uses it. w gets the memory that the device
+// placed the message in. Bytes that w does not take, even if it panics, can be read afterwards.
 func (c *Conn) WriteTo(w io.Writer) (int64, error) {
 	n, readErr, err := c.rd.writeTo(w)
 	switch {
@@ -69,9 +69,9 @@ func (c *Conn) WriteTo(w io.Writer) (int64, error) {
 }
 
 // Write sends p, in pieces of at most the peer's MaxMessage. It returns when the last piece was
-// taken. It blocks while the peer does not keep up. A deadline or Close can interrupt it between
-// two pieces; n is how many bytes were taken. p is the caller's again when Write returns. That
-// bytes were taken does not mean that they have arrived: only an answer of the peer's says so.
+// queued. It blocks while the peer does not keep up. A deadline or Close can interrupt it between
+// two pieces; n is the number of bytes queued. p is the caller's again when Write returns. Queued
+// bytes have not necessarily arrived: only an answer from the peer shows that.
 func (c *Conn) Write(p []byte) (n int, err error) {
 	if n, err = c.wr.write(p); err != nil {
 		err = c.opError("write", err)
@@ -79,18 +79,18 @@ func (c *Conn) Write(p []byte) (n int, err error) {
 	return n, err
 }
 
-// LocalAddr is this end's Addr.
+// LocalAddr returns this end's Addr.
 func (c *Conn) LocalAddr() net.Addr { return c.local }
 
-// RemoteAddr is the peer's Addr.
+// RemoteAddr returns the peer's Addr.
 func (c *Conn) RemoteAddr() net.Addr { return c.peer }
 
-// Identity is who the peer is: of a secured connection what its key or certificate proves
-// (actor.Security), as Established has it. It is "" if the connection is not secured, or the peer
-// needs no certificate. An http.Server finds it in ConnContext.
+// Identity returns the peer's identity: of a secured connection the one that its key or certificate
+// proves (actor.Security), as in Established. It is "" if the connection is not secured, or the
+// peer needs no certificate. An http.Server finds it in ConnContext.
 func (c *Conn) Identity() string { return c.identity }
 
-// SetDeadline is SetReadDeadline and SetWriteDeadline.
+// SetDeadline calls SetReadDeadline and SetWriteDeadline.
 func (c *Conn) SetDeadline(t time.Time) error {
 	if err := c.setDeadline(&c.rd.waiter, t); err != nil {
 		return err
@@ -98,11 +98,11 @@ func (c *Conn) SetDeadline(t time.Time) error {
 	return c.setDeadline(&c.wr.waiter, t)
 }
 
-// SetReadDeadline says until when Read may block, also for a Read that blocks already. From then
-// on Read returns os.ErrDeadlineExceeded. The zero Time is no deadline.
+// SetReadDeadline sets the time until which Read may block, including a blocked Read. From then on
+// Read returns os.ErrDeadlineExceeded. The zero Time means no deadline.
 func (c *Conn) SetReadDeadline(t time.Time) error { return c.setDeadline(&c.rd.waiter, t) }
 
-// SetWriteDeadline is the same for Write, which may have taken some bytes when it is interrupted.
+// SetWriteDeadline does the same for Write. An interrupted Write may have queued some bytes.
 func (c *Conn) SetWriteDeadline(t time.Time) error { return c.setDeadline(&c.wr.waiter, t) }
 
 func (c *Conn) setDeadline(w *waiter, t time.Time) error {

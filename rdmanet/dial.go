@@ -11,7 +11,7 @@ import (
 	rdma "github.com/rdmactor/rdmactor/actor"
 )
 
-// Dialer makes streams over a runtime's connections. Any goroutine but a loop's may call its
+// Dialer dials streams over a runtime's connections. Any goroutine except a loop's may call its
 // methods.
 type Dialer struct {
 	rt  *rdma.Runtime
@@ -24,9 +24,9 @@ func NewDialer(rt *rdma.Runtime, cfg Config) *Dialer {
 }
 
 // Dial connects to a Listener at addr, "host:port", and returns a *Conn. If ctx ends before it is
-// connected, the attempt is given up; the addresses of a name share the time until its deadline.
-// The error is a *net.OpError; errors.Is finds the errno in it, such as ECONNREFUSED if nobody
-// listens there, or a program that speaks something else.
+// connected, the attempt is given up. The addresses of a name share the time until its deadline.
+// The error is a *net.OpError; errors.Is finds the errno in it, such as ECONNREFUSED if there is no
+// listener, or a program with another protocol.
 func Dial(ctx context.Context, rt *rdma.Runtime, addr string, cfg Config) (net.Conn, error) {
 	return NewDialer(rt, cfg).Dial(ctx, addr)
 }
@@ -64,7 +64,7 @@ func (d *Dialer) dial(ctx context.Context, addr string) (*Conn, error) {
 		if _, ok := errors.AsType[rdma.Failure](err); ok { // Closed follows and stops the owner
 			return nil, err
 		}
-		sys.Root.Stop(pid) // and the identifier with it
+		sys.Root.Stop(pid) // and with it the identifier
 		return nil, cancelled(ctx, err)
 	}
 	c.established(ev)

@@ -27,7 +27,7 @@ func (f *failure) Error() string {
 	return f.errno.Error() + ": " + f.cause.Error()
 }
 
-// Unwrap gives both.
+// Unwrap returns the errno and the cause.
 func (f *failure) Unwrap() []error {
 	if f.cause == nil {
 		return []error{f.errno}
@@ -40,10 +40,10 @@ func (f *failure) Timeout() bool {
 	return f.errno.Timeout() || errors.Is(f.cause, context.DeadlineExceeded)
 }
 
-// Temporary implements net.Error. It is never true.
+// Temporary implements net.Error. It returns false.
 func (f *failure) Temporary() bool { return false }
 
-// setupError is the error of a Dial or a Listen at addr.
+// setupError returns the error of a Dial or a Listen at addr.
 func setupError(op, addr string, err error) *net.OpError {
 	errno, known := errors.AsType[unix.Errno](err)
 	_, rejected := errors.AsType[*rdma.Rejected](err)
@@ -65,17 +65,16 @@ func setupError(op, addr string, err error) *net.OpError {
 	return e
 }
 
-// reset is the error when a connection has ended without the peer's FIN.
+// reset returns the error for a connection that has ended without the peer's FIN.
 func reset(cause error) error { return &failure{unix.ECONNRESET, cause} }
 
-// broken is the error of a Write that comes too late: behind CloseWrite, or when the peer has
-// closed.
+// broken returns the error of a Write after CloseWrite or after the peer has closed.
 func broken(cause error) error { return &failure{unix.EPIPE, cause} }
 
-// violation is the error when the peer did what this package's protocol forbids.
+// violation returns the error for a peer that violates this package's protocol.
 func violation(what string) error { return &failure{unix.EPROTO, errors.New(what)} }
 
-// opError is the error of one of c's operations.
+// opError returns the error of one of c's operations.
 func (c *Conn) opError(op string, err error) error {
 	return &net.OpError{Op: op, Net: c.local.Network(), Source: c.local, Addr: c.peer, Err: err}
 }

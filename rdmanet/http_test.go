@@ -25,7 +25,7 @@ func serveHTTP(tb testing.TB, l net.Listener, h http.Handler) *httptest.Server {
 	return srv
 }
 
-// transport is the standard library's over a Dialer. It counts the connections that it dials.
+// transport returns the standard library's over a Dialer. It counts the connections that it dials.
 func transport(tb testing.TB, d *Dialer, dialed *atomic.Int32) *http.Transport {
 	t := &http.Transport{DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
 		dialed.Add(1)
@@ -35,7 +35,7 @@ func transport(tb testing.TB, d *Dialer, dialed *atomic.Int32) *http.Transport {
 	return t
 }
 
-// echoHandler answers with the request's body. In HTTP/1 that has to be read first.
+// echoHandler answers with the request's body, which HTTP/1 has to read first.
 func echoHandler(w http.ResponseWriter, r *http.Request) {
 	b, err := io.ReadAll(r.Body)
 	if err != nil {
@@ -45,7 +45,7 @@ func echoHandler(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(b)
 }
 
-// post sends a body, and checks that it comes back.
+// post sends a body, and checks the echo.
 func post(tb testing.TB, c *http.Client, url string, body []byte) *http.Response {
 	tb.Helper()
 	res, err := c.Post(url, "application/octet-stream", bytes.NewReader(body))
@@ -60,8 +60,8 @@ func post(tb testing.TB, c *http.Client, url string, body []byte) *http.Response
 	return res
 }
 
-// The standard library's HTTP, over one connection that is kept: small and large bodies; in the
-// clear, over TLS, and HTTP/2 both ways.
+// The standard library's HTTP, over one kept connection: small and large bodies; in the clear, over
+// TLS, and HTTP/2 both ways.
 func TestHTTP(t *testing.T) {
 	for _, c := range []struct {
 		name       string
@@ -102,8 +102,8 @@ func TestHTTP(t *testing.T) {
 	}
 }
 
-// If a client gives up in the middle of a response the server notices it, and the client's error
-// is its deadline's.
+// If a client gives up in the middle of a response, the server notices it, and the client's error
+// is its context's.
 func TestHTTPClientGivesUp(t *testing.T) {
 	noticed := make(chan error, 1)
 	srv := serveHTTP(t, listen(t, openRuntime(t)), http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -137,7 +137,7 @@ func TestHTTPClientGivesUp(t *testing.T) {
 	}
 }
 
-// A handler's read deadline interrupts a body that does not come, and the response still goes out.
+// A handler's read deadline interrupts a body that does not arrive, and the response is still sent.
 func TestHTTPReadDeadline(t *testing.T) {
 	srv := serveHTTP(t, listen(t, openRuntime(t)), http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if err := http.NewResponseController(w).SetReadDeadline(time.Now().Add(10 * time.Millisecond)); err != nil {
@@ -161,7 +161,7 @@ func TestHTTPReadDeadline(t *testing.T) {
 	}
 }
 
-// Shutdown of the server waits for the request under way, whose response arrives whole, and ends
+// The server's Shutdown waits for the request under way, whose response arrives whole, and ends
 // idle connections.
 func TestHTTPShutdown(t *testing.T) {
 	begun, end := make(chan struct{}), make(chan struct{})
@@ -203,9 +203,9 @@ func TestHTTPShutdown(t *testing.T) {
 	}
 }
 
-// Clients that have gone in the middle of a download delay a server's Shutdown no longer than TCP
-// does, also when they have sent what the server does not read: their connections linger, but what
-// the handlers write resets them.
+// Clients that leave in the middle of a download delay a server's Shutdown no longer than over TCP,
+// even if they sent bytes that the server does not read: their connections linger, but the
+// handlers' writes reset them.
 func TestHTTPShutdownAfterClientsHaveGone(t *testing.T) {
 	const clients = 8
 	srv := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -229,12 +229,12 @@ func TestHTTPShutdownAfterClientsHaveGone(t *testing.T) {
 			if _, err := io.CopyN(io.Discard, res.Body, 1<<20); err != nil {
 				t.Error(err)
 			}
-			// of which the rest is not read: the transport closes the connection
+			// with the rest unread: the transport closes the connection
 			_ = res.Body.Close()
 		})
 	}
 	downloads.Wait()
-	ctx, cancel := context.WithTimeout(t.Context(), patience) // which is less than they may linger
+	ctx, cancel := context.WithTimeout(t.Context(), patience) // less than they may linger
 	defer cancel()
 	if err := srv.Shutdown(ctx); err != nil {
 		t.Error(err)

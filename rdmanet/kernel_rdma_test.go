@@ -20,7 +20,7 @@ import (
 
 // These tests run where the kernel has RDMA devices: see lab/vm.
 
-// onKernel has a runtime over the kernel's devices, and a listener there.
+// onKernel opens a runtime over the kernel's devices, and a listener there.
 func onKernel(tb testing.TB, cfg ...Config) (*rdma.Runtime, *Listener) {
 	tb.Helper()
 	addr := os.Getenv("RDMA_ADDR")
@@ -36,7 +36,7 @@ func onKernel(tb testing.TB, cfg ...Config) (*rdma.Runtime, *Listener) {
 	return rt, l.(*Listener)
 }
 
-// few asks for few receives, because each connection has memory for all of them there.
+// few returns a Config with few receives, because there each connection has memory for all of them.
 func few() Config { return Config{MaxMessage: 16 << 10, Credits: 8} }
 
 // The tests that every net.Conn has to pass.
@@ -55,7 +55,7 @@ func TestKernelConn(t *testing.T) {
 	})
 }
 
-// Each half ends for itself, with a megabyte each way.
+// Each half ends independently, with a megabyte each way.
 func TestKernelHalfClose(t *testing.T) {
 	rt, l := onKernel(t)
 	client, server := connect(t, rt, l)
@@ -73,7 +73,7 @@ func TestKernelHalfClose(t *testing.T) {
 	}
 }
 
-// The standard library's HTTP, over ten connections at once.
+// The standard library's HTTP, over ten concurrent connections.
 func TestKernelHTTP(t *testing.T) {
 	rt, l := onKernel(t, few())
 	srv := serveHTTP(t, l, http.HandlerFunc(echoHandler))
@@ -103,7 +103,7 @@ func TestKernelHTTP(t *testing.T) {
 	}
 }
 
-// Ten connections at once, with a megabyte each way on each.
+// Ten concurrent connections, with a megabyte each way on each.
 func TestKernelConnections(t *testing.T) {
 	rt, l := onKernel(t, few())
 	go func() {

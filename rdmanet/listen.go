@@ -16,23 +16,23 @@ import (
 	"github.com/rdmactor/rdmactor/internal/relisten"
 )
 
-// Listener is a net.Listener for streams. Any goroutine but a loop's may call its methods.
+// Listener is a net.Listener for streams. Any goroutine except a loop's may call its methods.
 type Listener struct {
 	waiter
 
 	own     *relisten.Listener
 	addr    Addr
 	cfg     Config
-	pending int // connections that were admitted and not yet returned by Accept
+	pending int // connections that were admitted and that Accept has not yet returned
 	places  fairshare.Shares[netip.Addr]
 	ready   []*Conn
 }
 
 var _ net.Listener = (*Listener)(nil)
 
-// Listen listens on addr, "host:port". Without a host it listens on all devices; port 0 is one
-// that is free. The net.Listener is a *Listener. The error is a *net.OpError; errors.Is finds the
-// errno in it. After a reset of its device it listens again. If it cannot for five minutes, Accept
+// Listen listens on addr, "host:port". Without a host it listens on all devices; port 0 chooses a
+// free one. The net.Listener is a *Listener. The error is a *net.OpError; errors.Is finds the errno
+// in it. After a reset of its device it listens again. If it cannot for five minutes, Accept
 // returns an error.
 func Listen(rt *rdma.Runtime, addr string, cfg Config) (net.Listener, error) {
 	l := &Listener{cfg: cfg.withDefaults()}
@@ -50,9 +50,9 @@ func Listen(rt *rdma.Runtime, addr string, cfg Config) (net.Listener, error) {
 	return l, nil
 }
 
-// admit counts a request as a connection that waits for Accept. If it may not, refusal states why.
-// A peer that does not complete its connection occupies a place until that fails, so no address may
-// have them all.
+// admit counts a request as a connection that waits for Accept. If it is not admitted, refusal is
+// the reason. A peer that does not complete its connection occupies a place until that fails, so no
+// single address may take all places.
 func (l *Listener) admit(from netip.Addr) (refusal string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -67,7 +67,7 @@ func (l *Listener) admit(from netip.Addr) (refusal string) {
 	return ""
 }
 
-// gone takes note that a connection that was admitted has failed.
+// gone records that an admitted connection has failed.
 func (l *Listener) gone(from netip.Addr) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -79,8 +79,8 @@ func (l *Listener) leaveLocked(from netip.Addr) {
 	l.places.Free(from)
 }
 
-// accepted puts a connection that is established into the line for Accept. When the listener has
-// ended, nobody may call Accept any more.
+// accepted queues an established connection for Accept. After the listener's end it discards the
+// connection, as Accept may not be called again.
 func (l *Listener) accepted(c *Conn) (woke bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -126,9 +126,9 @@ func (l *Listener) opError(op string, err error) error {
 // closePatience is how long Close waits for the address to be free again.
 const closePatience = time.Second
 
-// Close has Accept return net.ErrClosed, and ends the connections that nobody has accepted. Those
-// that were accepted go on. When Close returns the address is free, unless the device takes longer
-// than a second for it. On a loop's goroutine Close does not wait for that.
+// Close makes Accept return net.ErrClosed, and ends the connections that were not accepted.
+// Accepted ones go on. When Close returns the address is free, unless the device takes longer than
+// a second. On a loop's goroutine Close does not wait for that.
 func (l *Listener) Close() error {
 	l.mu.Lock()
 	if l.closed {
@@ -148,10 +148,10 @@ func (l *Listener) Close() error {
 	return nil
 }
 
-// Addr is the address that it listens on, an Addr.
+// Addr returns the address that the listener is bound to, an Addr.
 func (l *Listener) Addr() net.Addr { return l.addr }
 
-// SetDeadline says until when Accept may block, as Conn.SetReadDeadline does for Read.
+// SetDeadline sets the time until which Accept may block, as Conn.SetReadDeadline does for Read.
 func (l *Listener) SetDeadline(t time.Time) error {
 	if !l.setDeadline(t) {
 		return l.opError("set", net.ErrClosed)

@@ -20,8 +20,8 @@ import (
 	"github.com/rdmactor/rdmactor/states"
 )
 
-// Close ends Accept and the connections that nobody has accepted, and frees the address.
-// Connections that were accepted go on.
+// Close ends Accept and the connections that were not accepted, and frees the address. Accepted
+// connections go on.
 func TestListenerClose(t *testing.T) {
 	rt := openRuntime(t)
 	l := listen(t, rt)
@@ -63,7 +63,7 @@ func TestListenerClose(t *testing.T) {
 	}
 }
 
-// The listener's Close ends connections that nobody has accepted.
+// The listener's Close ends connections that were not accepted.
 func TestListenerCloseCutsOff(t *testing.T) {
 	rt := openRuntime(t)
 	l := listen(t, rt)
@@ -113,8 +113,8 @@ func TestBacklog(t *testing.T) {
 	defer c.Close()
 }
 
-// Connections of one address that nobody accepts leave room for others, and so do peers that have
-// only begun theirs.
+// Unaccepted connections of one address leave room for others, and so do peers that have only begun
+// theirs.
 func TestBacklogIsShared(t *testing.T) {
 	const backlog = 16
 	rt := openRuntime(t)
@@ -159,7 +159,7 @@ func TestBacklogIsShared(t *testing.T) {
 	}
 }
 
-// Streams work on several loops, accepted and dialled ones, at the same time.
+// Streams work on several loops, accepted and dialled ones, concurrently.
 func TestSeveralLoops(t *testing.T) {
 	rt := openRuntime(t, rdma.Config{Loops: make([]eventloop.Config, 2)})
 	l := listen(t, rt)
@@ -235,7 +235,7 @@ func TestListenFails(t *testing.T) {
 	is(t, err, unix.EINVAL)
 }
 
-// Accept ends with a time-out at its deadline, goes on afterwards, and does not notice an old one.
+// Accept ends with a time-out at its deadline, works afterwards, and does not see an old one.
 func TestAcceptDeadline(t *testing.T) {
 	rt := openRuntime(t)
 	l := listen(t, rt)
@@ -252,7 +252,7 @@ func TestAcceptDeadline(t *testing.T) {
 	connect(t, rt, l)
 }
 
-// When the runtime was shut down Listen and Dial fail, and methods that wait return an error.
+// After the runtime's Shutdown Listen and Dial fail, and waiting methods return an error.
 func TestShutdownEndsEverything(t *testing.T) {
 	rt := openRuntime(t)
 	l := listen(t, rt)
@@ -274,7 +274,7 @@ func TestShutdownEndsEverything(t *testing.T) {
 			t.Errorf("after Shutdown what waited got %v", err)
 		}
 	}
-	for err := error(nil); err == nil; { // what the window takes
+	for err := error(nil); err == nil; { // fills the window
 		_, err = server.Write([]byte("x"))
 	}
 	if _, err := Dial(t.Context(), rt, l.Addr().String(), Config{}); err == nil {
@@ -289,7 +289,7 @@ func TestShutdownEndsEverything(t *testing.T) {
 }
 
 // A connection that is established after Accept has reported the listener's end is reset, because
-// nobody would take what its peer sends: Shutdown would wait for that in vain.
+// the bytes that its peer sends would not be read, and Shutdown would wait for that in vain.
 func TestAcceptedAfterTheEnd(t *testing.T) {
 	near, far := openRuntime(t), openRuntime(t)
 	l, err := Listen(near, "127.0.0.1:0", Config{})
@@ -316,7 +316,7 @@ func TestAcceptedAfterTheEnd(t *testing.T) {
 	_ = l.Close()
 }
 
-// A Dial that nobody answers ends with its context, and leaves nothing.
+// A Dial without an answer ends with its context, and leaves nothing behind.
 func TestDialGivesUp(t *testing.T) {
 	rt := openRuntime(t)
 	ctx, cancel := context.WithCancel(t.Context())

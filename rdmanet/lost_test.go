@@ -11,7 +11,7 @@ import (
 	"github.com/rdmactor/rdmactor/actor/actortest"
 )
 
-// If the peer was killed a stream does not end with io.EOF, which stands for a FIN: bytes may be
+// If the peer was killed, a stream does not end with io.EOF, which stands for a FIN: bytes may be
 // missing.
 func TestTwinPeerIsKilled(t *testing.T) {
 	inWorlds(t, func(w *actortest.World, rt *rdma.Runtime, l *Listener) {

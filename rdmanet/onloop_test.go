@@ -38,7 +38,7 @@ func TestWaitingOnALoop(t *testing.T) {
 			if err := l.Close(); err != nil {
 				return err
 			}
-			return eventloop.ErrOnLoop // it has nothing to report, and did not wait
+			return eventloop.ErrOnLoop // Close has nothing to report, and did not wait
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -11,9 +11,9 @@ import (
 )
 
 // owner is the actor that owns a connection's identifier and gets its events, on its loop. A
-// connection has no goroutine of its own.
+// connection has no goroutine.
 type owner struct {
-	conn     *Conn     // nil until the request, on the accepting side
+	conn     *Conn     // on the accepting side nil until the request
 	from     *Listener // nil on the dialling side
 	accepted bool      // from got the Conn
 	local    rdma.Local
@@ -41,7 +41,7 @@ func (o *owner) Receive(ctx actor.Context) {
 	case *rdma.ConnectRequest:
 		o.requested(ctx, m)
 	case *rdma.CommandFailed:
-		// Accept, for lack of memory: nothing else answers the peer
+		// an Accept that failed for lack of memory: nothing else answers the peer
 		if o.from != nil && o.conn != nil && !o.accepted {
 			o.conn.abort(reset(m))
 		}
@@ -60,7 +60,7 @@ func (o *owner) Receive(ctx actor.Context) {
 	}
 }
 
-// woke has a goroutine that was woken run soon: what it writes is then sent in this turn or the
+// woke lets a goroutine that was woken run soon: what it writes is then sent in this turn or the
 // next, and it does not have to wake the loop.
 func (o *owner) woke(woke bool) {
 	if woke {
@@ -68,8 +68,8 @@ func (o *owner) woke(woke bool) {
 	}
 }
 
-// requested accepts a peer that wants a stream, and rejects one that wants something else, or that
-// there is no room for.
+// requested accepts a peer that speaks this protocol. It rejects any other, and one for which there
+// is no room.
 func (o *owner) requested(ctx actor.Context, m *rdma.ConnectRequest) {
 	wrong := checkGreeting(m.PrivateData)
 	if wrong == "" {
@@ -84,8 +84,8 @@ func (o *owner) requested(ctx actor.Context, m *rdma.ConnectRequest) {
 	ctx.Respond(&rdma.Accept{PrivateData: greeting()})
 }
 
-// sendFailed ends a stream from which a message is missing. If Sends fail because the connection
-// ends, nothing is to be done: that event follows.
+// sendFailed ends a stream that lacks a message. If Sends fail because the connection ends, it does
+// nothing: that event follows.
 func (o *owner) sendFailed(m *rdma.SendFailed) {
 	if errors.Is(m, rdma.ErrFlushed) || errors.Is(m, unix.ENOTCONN) {
 		return
@@ -96,8 +96,8 @@ func (o *owner) sendFailed(m *rdma.SendFailed) {
 // errNoFIN is the cause of a reset if the connection has ended without an error.
 var errNoFIN = errors.New("the peer has ended the connection without a FIN")
 
-// ended gives both halves the error that follows from the end of the connection. That of a secured
-// one is reported after a rejection, too, and then there are no halves.
+// ended gives both halves the error for the connection's end. The end of a secured connection is
+// reported after a rejection, too; then there are no halves.
 func (o *owner) ended(ctx actor.Context, cause error) {
 	c := o.conn
 	if c == nil {
@@ -120,8 +120,8 @@ func (o *owner) ended(ctx actor.Context, cause error) {
 	o.woke(woke)
 }
 
-// closed handles the last of the identifier's events. It stops the dialling side's owner. The
-// runtime stops the accepting side's.
+// closed handles the identifier's last event. It stops the owner of a dialling side. The runtime
+// stops that of an accepting side.
 func (o *owner) closed(ctx actor.Context, m *rdma.Closed) {
 	if o.conn != nil {
 		cause := m.Err

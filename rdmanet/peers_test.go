@@ -17,15 +17,13 @@ import (
 	rdma "github.com/rdmactor/rdmactor/actor"
 )
 
-// stranger is a peer without this package: an actor that sends what script says. script is called
-// with every message.
+// stranger spawns a peer without this package: an actor that runs script on every message.
 func stranger(tb testing.TB, rt *rdma.Runtime, script func(ctx actor.Context)) *actor.PID {
 	tb.Helper()
 	return rt.System().Root.Spawn(actor.PropsFromFunc(script, rt.OnLoop()))
 }
 
-// A peer that wants something else, or does not say what it wants, is rejected with a reason in
-// words.
+// A peer with another protocol, or without a greeting, is rejected with a reason as text.
 func TestStrangersAreRejected(t *testing.T) {
 	rt := openRuntime(t)
 	l := listen(t, rt)
@@ -37,10 +35,10 @@ func TestStrangersAreRejected(t *testing.T) {
 			t.Errorf("with %q: %v", private, err)
 		}
 	}
-	connect(t, rt, l) // they take no room in the backlog
+	connect(t, rt, l) // they take no place in the backlog
 }
 
-// A later version begins as this one does.
+// A later version's greeting begins as this one's does.
 func TestLaterVersions(t *testing.T) {
 	for private, ok := range map[string]bool{
 		tag + "\x01": true, tag + "\x02": true, tag + "\x02and more": true,
@@ -52,7 +50,8 @@ func TestLaterVersions(t *testing.T) {
 	}
 }
 
-// servesStrangers is a listener of another protocol. It rejects, or accepts, with private data.
+// servesStrangers starts a listener of another protocol. It answers each request with answer, a
+// Reject or an Accept with private data.
 func servesStrangers(tb testing.TB, rt *rdma.Runtime, answer rdma.Command) (addr string) {
 	tb.Helper()
 	pid := stranger(tb, rt, func(ctx actor.Context) {
@@ -67,7 +66,7 @@ func servesStrangers(tb testing.TB, rt *rdma.Runtime, answer rdma.Command) (addr
 	return ev.Local.String()
 }
 
-// If a server speaks another protocol Dial's error says so.
+// If a server speaks another protocol, Dial's error reports that.
 func TestDialingAStranger(t *testing.T) {
 	rt := openRuntime(t)
 	_, err := Dial(t.Context(), rt, servesStrangers(t, rt, &rdma.Accept{PrivateData: []byte("chat/1")}), Config{})
@@ -79,7 +78,7 @@ func TestDialingAStranger(t *testing.T) {
 	}
 }
 
-// dialsAs dials l with the right greeting, and then sends what the test wants. It returns the
+// dialsAs dials l with the right greeting, and then sends the test's messages. It returns the
 // server's end.
 func dialsAs(tb testing.TB, rt *rdma.Runtime, l *Listener, cfg rdma.IDConfig, sends ...string) (id *actor.PID, server *Conn) {
 	tb.Helper()
@@ -99,7 +98,7 @@ func dialsAs(tb testing.TB, rt *rdma.Runtime, l *Listener, cfg rdma.IDConfig, se
 	return id, s.(*Conn)
 }
 
-// If a peer sends something behind its FIN the connection is ended. The FIN still counts.
+// A message after the peer's FIN ends the connection. The FIN still counts.
 func TestBytesBehindTheFIN(t *testing.T) {
 	rt := openRuntime(t)
 	_, server := dialsAs(t, rt, listen(t, rt), rdma.IDConfig{}, "some", "", "more")
@@ -113,8 +112,8 @@ func TestBytesBehindTheFIN(t *testing.T) {
 	is(t, err, unix.EPROTO)
 }
 
-// A peer without a hello does not wait for credits. What it sends beyond the window waits until
-// what came before was read.
+// A peer without a hello does not wait for credits. Messages beyond the window wait until earlier
+// ones were read.
 func TestPeerWithoutCredits(t *testing.T) {
 	rt := openRuntime(t)
 	large := string(make([]byte, 5000))
@@ -128,8 +127,8 @@ func TestPeerWithoutCredits(t *testing.T) {
 	}
 }
 
-// An end without a FIN is not io.EOF, even if the connection ends in order. What had arrived is
-// read first, then Read returns ECONNRESET.
+// An end without a FIN is not io.EOF, even if the connection ends in order. Bytes that have arrived
+// are read first, then Read returns ECONNRESET.
 func TestEndWithoutFIN(t *testing.T) {
 	rt := openRuntime(t)
 	l := listen(t, rt)
@@ -153,7 +152,7 @@ func TestEndWithoutFIN(t *testing.T) {
 	}
 }
 
-// If the peer is killed while Read waits, Read returns ECONNRESET, and nothing is left.
+// If the peer is killed while Read waits, Read returns ECONNRESET, and nothing is left behind.
 func TestPeerIsKilled(t *testing.T) {
 	if at := os.Getenv("RDMANET_TEST_DIAL"); at != "" {
 		c, err := Dial(context.Background(), openRuntime(t), at, Config{})

@@ -12,13 +12,13 @@ import (
 )
 
 const (
-	// blockSize is how many bytes of small messages that nobody has read a connection gathers.
-	// Each message has come in a buffer that would hold the largest one. Its buffer and its credit
-	// are given back at once, on the loop.
+	// blockSize is how many bytes of small unread messages a connection gathers. Each message
+	// arrives in a buffer of the largest message's size. Its buffer and its credit are returned
+	// immediately, on the loop.
 	blockSize = 16 << 10
-	// smallMax is the size of the largest message that is gathered. To copy one of twice the size
-	// costs more than to give its buffer back later, for which the reader's goroutine has to wake
-	// the loop.
+	// smallMax is the size of the largest message that is gathered. Copying one of twice the size
+	// costs more than returning its buffer later, for which the reader's goroutine has to wake the
+	// loop.
 	smallMax = 4 << 10
 )
 
@@ -27,32 +27,32 @@ type block [blockSize]byte
 
 var blocks = sync.Pool{New: func() any { return new(block) }}
 
-// reader is the receiving half of a connection. What was not read is small messages in a block,
-// and after them messages that are kept as they came.
+// reader is the receiving half of a connection. Unread bytes are small messages in a block,
+// followed by messages that are kept in their buffers.
 type reader struct {
 	waiter
 
 	small    *block // nil: none
-	from, to int    // of small: what was not read
+	from, to int    // unread part of small
 
 	retained []*rdma.Received
-	at       int  // of retained[0]: what was read
-	using    int  // of the oldest bytes: what somebody reads without the lock
+	at       int  // bytes read of retained[0]
+	using    int  // oldest bytes that a caller is reading without the lock
 	finned   bool // the peer has sent its FIN
 	shut     bool // CloseRead
 }
 
-// errUnwanted is take's error for bytes that nobody will read.
+// errUnwanted is take's error for bytes that will not be read.
 var errUnwanted = errors.New("the reading side is closed")
 
-// take takes a message of the peer's. It is called on the loop. The error is errUnwanted, or says
-// why the connection must end.
+// take stores a message of the peer's. It is called on the loop. The error is errUnwanted, or why
+// the connection must end.
 func (r *reader) take(m *rdma.Received) (woke bool, err error) {
 	n := len(m.Data)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	switch {
-	case r.err != nil: // what comes now would be behind a hole
+	case r.err != nil: // bytes before this message are missing
 		return false, nil
 	case r.finned:
 		return false, violation("the peer has sent something behind its FIN")
@@ -68,7 +68,7 @@ func (r *reader) take(m *rdma.Received) (woke bool, err error) {
 	return r.signalLocked(), nil
 }
 
-// fitsLocked makes room for n bytes in the block, if there is.
+// fitsLocked makes room for n bytes in the block. It reports whether they fit.
 func (r *reader) fitsLocked(n int) bool {
 	if r.small == nil {
 		r.small, r.from, r.to = blocks.Get().(*block), 0, 0
@@ -80,7 +80,7 @@ func (r *reader) fitsLocked(n int) bool {
 	return r.to+n <= len(r.small)
 }
 
-// unreadLocked reports whether there are bytes that nobody has read and nobody is using.
+// unreadLocked reports whether there are bytes that were not read and are not in use.
 func (r *reader) unreadLocked() bool {
 	if r.small != nil {
 		return r.to-r.from > r.using || len(r.retained) > 0
@@ -88,8 +88,8 @@ func (r *reader) unreadLocked() bool {
 	return len(r.retained) > 1 || len(r.retained) == 1 && len(r.retained[0].Data)-r.at > r.using
 }
 
-// discardLocked gives back the memory of what was not read. If the oldest is in use, its user
-// gives that back later.
+// discardLocked releases the memory of unread bytes. If the oldest are in use, their user releases
+// it later.
 func (r *reader) discardLocked() {
 	keep := 0
 	switch {
@@ -129,7 +129,7 @@ func (r *reader) readyLocked() error {
 	}
 }
 
-// read copies what is there to p.
+// read copies available bytes to p.
 func (r *reader) read(p []byte) (n int, err error) {
 	r.turn.Lock(r.rt.Scheduler())
 	defer r.turn.Unlock(r.rt.Scheduler())
@@ -146,14 +146,13 @@ func (r *reader) read(p []byte) (n int, err error) {
 		r.giveBack(n)
 		return n, nil
 	}
-	n = copy(p, r.small[r.from:r.to]) // so little that the loop can wait for it
+	n = copy(p, r.small[r.from:r.to]) // few enough for the loop to wait
 	r.tookLocked(n)
 	return n, nil
 }
 
-// borrowLocked returns the oldest bytes that were not read, at most so many. It unlocks mu, and
-// giveBack locks it again, so that the loop need not wait for the user of the bytes. Nobody moves
-// them meanwhile.
+// borrowLocked returns the oldest unread bytes, at most most. It unlocks mu, and giveBack locks it
+// again, so that the loop need not wait for the user of the bytes. Until then they do not move.
 func (r *reader) borrowLocked(most int) []byte {
 	var rest []byte
 	if r.small != nil {
@@ -167,8 +166,8 @@ func (r *reader) borrowLocked(most int) []byte {
 	return rest
 }
 
-// giveBack ends what borrowLocked has begun, with n bytes read. It gives their memory back if
-// nothing else in it is to be read.
+// giveBack ends the use that borrowLocked has begun, with n bytes read. It releases their memory if
+// it contains no unread bytes.
 func (r *reader) giveBack(n int) {
 	r.mu.Lock()
 	r.using = 0
@@ -190,7 +189,7 @@ func (r *reader) giveBack(n int) {
 	r.mu.Lock()
 }
 
-// tookLocked notes that n bytes of the block were read.
+// tookLocked records that n bytes of the block were read.
 func (r *reader) tookLocked(n int) {
 	if r.from += n; r.from == r.to || r.closed || r.shut {
 		blocks.Put(r.small)
@@ -198,8 +197,8 @@ func (r *reader) tookLocked(n int) {
 	}
 }
 
-// writeTo writes everything to w, directly from where it lies. readErr is the stream's error, err
-// is w's.
+// writeTo writes all bytes to w, directly from their buffers. readErr is the stream's error, err is
+// w's.
 func (r *reader) writeTo(w io.Writer) (n int64, readErr, err error) {
 	r.turn.Lock(r.rt.Scheduler())
 	defer r.turn.Unlock(r.rt.Scheduler())
@@ -216,7 +215,8 @@ func (r *reader) writeTo(w io.Writer) (n int64, readErr, err error) {
 	return n, nil, err
 }
 
-// passLocked writes what is oldest to w. What w does not take stays the oldest, also when w panics.
+// passLocked writes the oldest bytes to w. Those that w does not take stay the oldest, even if w
+// panics.
 func (r *reader) passLocked(w io.Writer) (n int, err error) {
 	rest := r.borrowLocked(math.MaxInt)
 	defer func() { r.giveBack(n) }()
@@ -226,8 +226,8 @@ func (r *reader) passLocked(w io.Writer) (n int, err error) {
 // errWriter is the error for a Writer that returns an impossible count.
 var errWriter = errors.New("rdmanet: WriteTo's Writer has returned an impossible count of bytes")
 
-// write is w.Write, with an error for a Writer that returns too small a count without one, or an
-// impossible one.
+// write calls w.Write, and returns an error if that reports too small a count without one, or an
+// impossible count.
 func write(w io.Writer, p []byte) (n int, err error) {
 	n, err = w.Write(p)
 	switch {

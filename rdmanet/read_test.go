@@ -8,7 +8,7 @@ import (
 	rdma "github.com/rdmactor/rdmactor/actor"
 )
 
-// What comes after bytes that were dropped is not read: a stream must not have gaps.
+// Bytes that arrive after dropped ones are not read: a stream must not have gaps.
 func TestNoHoles(t *testing.T) {
 	r := reader{waiter: waiter{rt: new(rdma.Runtime), wake: newWake()}}
 	message := func() *rdma.Received { return &rdma.Received{Data: make([]byte, smallMax+1)} }
@@ -36,12 +36,12 @@ func TestNoHoles(t *testing.T) {
 	}
 }
 
-// sparing is a Writer that takes fewer bytes than it was given, and returns no error.
+// sparing is a Writer that takes fewer bytes than it is given, and returns no error.
 type sparing struct{}
 
 func (sparing) Write(p []byte) (int, error) { return len(p) / 2, nil }
 
-// A Writer that does not take everything ends WriteTo, as it ends io.Copy: bytes would be missing.
+// A Writer that does not take all bytes ends WriteTo, as it ends io.Copy: bytes would be missing.
 func TestShortWrites(t *testing.T) {
 	for _, n := range []int{smallMax, smallMax + 1} {
 		r := reader{waiter: waiter{rt: new(rdma.Runtime), wake: newWake()}}

@@ -48,7 +48,7 @@ func TestHTTPServesAgainAfterReset(t *testing.T) {
 	})
 }
 
-// If the device does not return Accept ends at the bound, with an error that states what was lost.
+// If the device does not return, Accept ends at the bound, with an error that states what was lost.
 func TestAcceptEndsWithoutDevice(t *testing.T) {
 	inWorlds(t, func(w *actortest.World, _ *rdma.Runtime, l *Listener) {
 		begin := w.Elapsed()
@@ -64,7 +64,7 @@ func TestAcceptEndsWithoutDevice(t *testing.T) {
 	})
 }
 
-// Close and the runtime's Shutdown end a listener that is about to listen again.
+// Close and the runtime's Shutdown end a listener that waits to listen again.
 func TestListenerEndsWithoutDevice(t *testing.T) {
 	for name, end := range map[string]struct {
 		by   func(rt *rdma.Runtime, l *Listener) error

@@ -16,11 +16,11 @@ import (
 	"github.com/rdmactor/rdmactor/iwarp"
 )
 
-// patience is how long a test waits for what should happen at once.
+// patience is the time-out for events that should happen immediately.
 const patience = 20 * time.Second
 
-// openRuntime opens a runtime over the embedded device. When the test has ended, it is shut down,
-// and nothing is left.
+// openRuntime opens a runtime over the embedded device. At the test's end it is shut down without
+// leftovers.
 func openRuntime(tb testing.TB, cfg ...rdma.Config) *rdma.Runtime {
 	tb.Helper()
 	closesFiles(tb)
@@ -43,12 +43,12 @@ func openRuntime(tb testing.TB, cfg ...rdma.Config) *rdma.Runtime {
 			tb.Error(err)
 		}
 		sys.Shutdown()
-		time.Sleep(5 * time.Millisecond) // Proto.Actor's throttle of dead letters ends by itself
+		time.Sleep(5 * time.Millisecond) // Proto.Actor's throttle of dead letters ends on a timer
 	})
 	return rt
 }
 
-// watched has the tests whose open files are counted.
+// watched contains the tests whose open files are counted.
 var watched sync.Map
 
 // closesFiles fails a test if more files are open after it, when its runtimes were shut down, than
@@ -89,7 +89,7 @@ func listen(tb testing.TB, rt *rdma.Runtime, cfg ...Config) *Listener {
 	return l.(*Listener)
 }
 
-// pipe is both ends of a stream, which are closed when the test has ended.
+// pipe returns both ends of a stream, which are closed when the test has ended.
 func pipe(tb testing.TB, rt *rdma.Runtime, cfg ...Config) (client, server *Conn) {
 	tb.Helper()
 	l := listen(tb, rt, cfg...)

@@ -15,7 +15,7 @@ import (
 	"github.com/rdmactor/rdmactor/internal/certtest"
 )
 
-// sharedKey is PSK mode for both sides, which have one key, of alice's.
+// sharedKey returns PSK mode for both sides, which share one key, alice's.
 func sharedKey(tb testing.TB) *rdma.Security {
 	tb.Helper()
 	c := rdma.Credential{Identity: "alice"}
@@ -27,7 +27,7 @@ func sharedKey(tb testing.TB) *rdma.Security {
 	return &rdma.Security{Mode: rdma.PSK, Keys: k}
 }
 
-// certified is a tls.Config for both sides, which have the same certificate.
+// certified returns a tls.Config for both sides, which have the same certificate.
 func certified(tb testing.TB) *tls.Config {
 	tb.Helper()
 	a := certtest.New(tb)
@@ -37,7 +37,7 @@ func certified(tb testing.TB) *tls.Config {
 	}
 }
 
-// Both ends of a stream say who the other one is, if its connection is secured.
+// Both ends of a stream report the other's identity, if its connection is secured.
 func TestIdentity(t *testing.T) {
 	for name, c := range map[string]struct {
 		sec  *rdma.Security
@@ -58,7 +58,7 @@ func TestIdentity(t *testing.T) {
 
 type identityKey struct{}
 
-// The standard library's server knows who asks.
+// The standard library's server knows the client's identity.
 func TestHTTPIdentity(t *testing.T) {
 	cfg := rdma.Config{Security: sharedKey(t)}
 	srv := serveHTTP(t, listen(t, openRuntime(t, cfg)), http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -80,8 +80,8 @@ func TestHTTPIdentity(t *testing.T) {
 	}
 }
 
-// A stream carries the TLS of its program, whether its connection is secured or not: then who the
-// peer is comes from there.
+// A stream carries its program's TLS, whether its connection is secured or not: then the peer's
+// identity is TLS's.
 func TestOwnTLS(t *testing.T) {
 	for name, sec := range map[string]*rdma.Security{"insecure": {Mode: rdma.Insecure}, "PSK": sharedKey(t)} {
 		t.Run(name, func(t *testing.T) {

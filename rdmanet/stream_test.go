@@ -16,15 +16,15 @@ import (
 	rdma "github.com/rdmactor/rdmactor/actor"
 )
 
-// random is n bytes that are the same in every run.
+// random returns n bytes that are the same in every run.
 func random(n int) []byte {
 	b := make([]byte, n)
 	_, _ = rand.NewChaCha8([32]byte{}).Read(b)
 	return b
 }
 
-// A stream has no message boundaries. Whatever the sizes of Writes and Reads are, the bytes are
-// those that were written.
+// A stream has no message boundaries. Whatever the sizes of Writes and Reads, the bytes are those
+// that were written.
 func TestSizesDoNotMatter(t *testing.T) {
 	client, server := pipe(t, openRuntime(t))
 	want := random(8 << 20)
@@ -59,7 +59,7 @@ func TestSizesDoNotMatter(t *testing.T) {
 	}
 }
 
-// Each half ends for itself: io.Copy both ways at once, through WriteTo and through Read.
+// Each half ends independently: io.Copy both ways concurrently, through WriteTo and through Read.
 func TestHalfClose(t *testing.T) {
 	for _, through := range []string{"WriteTo", "Read"} {
 		t.Run(through, func(t *testing.T) {
@@ -103,8 +103,9 @@ func TestHalfClose(t *testing.T) {
 	}
 }
 
-// WriteTo returns its writer's error, and not the stream's. Reading then goes on after what was
-// written, whatever has come meanwhile, and however the bytes were divided into Writes.
+// WriteTo returns its writer's error, and not the stream's. Reading then goes on after the bytes
+// that were written, whatever has arrived in between, and however the bytes were divided into
+// Writes.
 func TestWriteToStopsAtTheWritersError(t *testing.T) {
 	for _, size := range []int{3000, 50_000} {
 		t.Run(strconv.Itoa(size), func(t *testing.T) {
@@ -118,7 +119,7 @@ func TestWriteToStopsAtTheWritersError(t *testing.T) {
 			}
 			n, err := io.Copy(writeFunc(func(p []byte) (int, error) {
 				given := bytes.Clone(p)
-				for i := size; i < len(want); i += 1000 { // more than a block takes
+				for i := size; i < len(want); i += 1000 { // more than fits into a block
 					if _, err := client.Write(want[i : i+1000]); err != nil {
 						t.Error(err)
 					}
@@ -126,7 +127,7 @@ func TestWriteToStopsAtTheWritersError(t *testing.T) {
 				if err := client.CloseWrite(); err != nil {
 					t.Error(err)
 				}
-				for finned := false; !finned; runtime.Gosched() { // all has come
+				for finned := false; !finned; runtime.Gosched() { // until all has arrived
 					server.rd.mu.Lock()
 					finned = server.rd.finned
 					server.rd.mu.Unlock()
@@ -146,8 +147,8 @@ func TestWriteToStopsAtTheWritersError(t *testing.T) {
 	}
 }
 
-// A writer that panics, or ends its goroutine, in the middle of WriteTo has not taken the bytes.
-// The process goes on, and so does reading afterwards.
+// A writer that panics, or ends its goroutine, in the middle of WriteTo has taken no bytes. The
+// process goes on, and so does reading afterwards.
 func TestWriteToSurvivesItsWriter(t *testing.T) {
 	for name, end := range map[string]func(){"panic": func() { panic("the writer's") }, "Goexit": runtime.Goexit} {
 		for _, size := range []int{3000, 50_000} {
@@ -176,8 +177,7 @@ func TestWriteToSurvivesItsWriter(t *testing.T) {
 	}
 }
 
-// A writer that says that it has taken more than there was, or less than nothing, has taken
-// nothing.
+// A writer that reports more bytes than there were, or fewer than none, has taken none.
 func TestWriteToDoesNotBelieveItsWriter(t *testing.T) {
 	for _, says := range []int{-1, 3001} {
 		client, server := pipe(t, openRuntime(t))
@@ -194,7 +194,7 @@ func TestWriteToDoesNotBelieveItsWriter(t *testing.T) {
 	}
 }
 
-// After CloseRead nothing can be read, and the peer does not have to wait because nobody reads.
+// After CloseRead nothing can be read, and the peer does not block because of it.
 func TestCloseRead(t *testing.T) {
 	client, server := pipe(t, openRuntime(t))
 	if _, err := client.Write(make([]byte, 100_000)); err != nil {
@@ -220,8 +220,8 @@ func TestCloseRead(t *testing.T) {
 	}
 }
 
-// What was written before Close arrives, and behind it the FIN; writing to a side that has closed
-// is EPIPE.
+// Bytes written before Close arrive, followed by the FIN; writing to a side that has closed returns
+// EPIPE.
 func TestCloseDelivers(t *testing.T) {
 	client, server := pipe(t, openRuntime(t))
 	want := random(2 << 20)
@@ -247,7 +247,7 @@ func TestCloseDelivers(t *testing.T) {
 	}
 }
 
-// Close ends methods that block, and they return net.ErrClosed.
+// Close ends blocked methods, which return net.ErrClosed.
 func TestCloseUnblocks(t *testing.T) {
 	client, _ := pipe(t, openRuntime(t))
 	errs := make(chan error, 2)
@@ -276,8 +276,8 @@ func TestCloseUnblocks(t *testing.T) {
 	is(t, client.CloseRead(), net.ErrClosed)
 }
 
-// A Close in the middle of a Read from a message gives the message back: Shutdown would wait for
-// it, and fail the test.
+// A Close in the middle of a Read from a message releases the message: otherwise Shutdown would
+// wait for it, and fail the test.
 func TestCloseDuringReads(t *testing.T) {
 	rt := openRuntime(t)
 	l := listen(t, rt)
@@ -308,7 +308,7 @@ func TestCloseDuringReads(t *testing.T) {
 	}
 }
 
-// Close, and CloseRead, while a message is being read: it is given back, once, when its reader is
+// Close and CloseRead while a message is being read: it is released, once, when its reader is
 // finished with it.
 func TestCloseWithinARead(t *testing.T) {
 	for name, end := range map[string]func(*Conn) error{"Close": (*Conn).Close, "CloseRead": (*Conn).CloseRead} {
@@ -339,8 +339,8 @@ type writeFunc func(p []byte) (int, error)
 
 func (f writeFunc) Write(p []byte) (int, error) { return f(p) }
 
-// If a runtime's queues are too short for a stream's window, an error says so, and the peer does
-// not get a stream with a gap.
+// If a runtime's queues are too short for a stream's window, an error reports that, and the peer
+// does not get a stream with a gap.
 func TestQueueTooShort(t *testing.T) {
 	client, server := pipe(t, openRuntime(t, rdma.Config{Limits: rdma.Limits{SendQueue: 4}}))
 	want := random(16 << 20)
@@ -354,7 +354,7 @@ func TestQueueTooShort(t *testing.T) {
 	}
 }
 
-// The addresses are those of the two ends, crosswise.
+// Each end's remote address is the other's local one.
 func TestAddresses(t *testing.T) {
 	rt := openRuntime(t)
 	l := listen(t, rt)

@@ -5,19 +5,19 @@ import (
 	"fmt"
 )
 
-// tag begins the private data of a request and of its reply. The version follows. So a program
-// that speaks another protocol over RDMA is not taken for a stream.
+// tag begins the private data of a request and of its reply, followed by the version. It
+// distinguishes a stream from other protocols over RDMA.
 const tag = "rdmanet"
 
-// version is the version that this package speaks. The lower one of the two sides counts. There is
-// none below 1.
+// version is this package's protocol version. The lower one of the two sides counts. There is none
+// below 1.
 const version = 1
 
-// greeting is our private data.
+// greeting returns this side's private data.
 func greeting() []byte { return append([]byte(tag), version) }
 
-// checkGreeting says what is wrong with the peer's private data. "": nothing. What follows the
-// version is ignored: it belongs to later versions.
+// checkGreeting returns what is wrong with the peer's private data; "": nothing. It ignores the
+// bytes after the version, which belong to later versions.
 func checkGreeting(b []byte) (wrong string) {
 	switch {
 	case !bytes.HasPrefix(b, []byte(tag)) || len(b) == len(tag):

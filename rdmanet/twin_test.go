@@ -37,7 +37,7 @@ func inWorlds(
 	}
 }
 
-// joined is a stream from rt to l.
+// joined returns a stream from rt to l.
 func joined(w *actortest.World, rt *rdma.Runtime, l *Listener) (client, server *Conn) {
 	c, err := Dial(w.T().Context(), rt, l.Addr().String(), Config{})
 	if err != nil {
@@ -54,7 +54,7 @@ func joined(w *actortest.World, rt *rdma.Runtime, l *Listener) (client, server *
 	return c.(*Conn), s.(*Conn)
 }
 
-// at fails the test unless exactly so much time has passed.
+// at fails the test unless exactly that much time has passed.
 func at(w *actortest.World, what string, since, want time.Duration) {
 	w.T().Helper()
 	if passed := w.Elapsed() - since; passed != want {
@@ -62,8 +62,8 @@ func at(w *actortest.World, what string, since, want time.Duration) {
 	}
 }
 
-// The addresses of a name share the time until the context's deadline, so one that is silent leaves
-// the next its part.
+// The addresses of a name share the time until the context's deadline, so a silent one leaves the
+// next its part.
 func TestSilentAddressOfAName(t *testing.T) {
 	inWorlds(t, func(w *actortest.World, rt *rdma.Runtime, l *Listener) {
 		const silent = "10.0.0.66"
@@ -90,7 +90,7 @@ func TestSilentAddressOfAName(t *testing.T) {
 	})
 }
 
-// Bytes go both ways, and so does the end, on either flavour.
+// Bytes go both ways, and so does the end, on iWARP and InfiniBand.
 func TestTwinConversation(t *testing.T) {
 	inWorlds(t, func(w *actortest.World, rt *rdma.Runtime, l *Listener) {
 		client, server := joined(w, rt, l)
@@ -109,8 +109,8 @@ func TestTwinConversation(t *testing.T) {
 	})
 }
 
-// Read, Write and Accept end at their deadline and not before, also when it is set while they
-// wait, moved, or taken away.
+// Read, Write and Accept end at their deadline and not before, even if it is set, moved or removed
+// while they wait.
 func TestTwinDeadlines(t *testing.T) {
 	inWorlds(t, func(w *actortest.World, rt *rdma.Runtime, l *Listener) {
 		client, _ := joined(w, rt, l)
@@ -165,7 +165,7 @@ func TestTwinDeadlines(t *testing.T) {
 	})
 }
 
-// A Write that a deadline interrupts returns how much was taken, and exactly that arrives;
+// A Write interrupted by a deadline returns how many bytes were queued, and exactly those arrive;
 // afterwards the stream goes on.
 func TestTwinInterruptedWriteReturnsHowMuch(t *testing.T) {
 	inWorlds(t, func(w *actortest.World, rt *rdma.Runtime, l *Listener) {
@@ -199,7 +199,7 @@ func TestTwinInterruptedWriteReturnsHowMuch(t *testing.T) {
 	})
 }
 
-// Close returns at once. If the peer does not read, the connection stays for as long as it may
+// Close returns immediately. If the peer does not read, the connection stays for as long as it may
 // linger, and no longer.
 func TestTwinLinger(t *testing.T) {
 	inWorlds(t, func(w *actortest.World, rt *rdma.Runtime, l *Listener) {
@@ -220,14 +220,14 @@ func TestTwinLinger(t *testing.T) {
 		if n := len(rt.Inspect()); n != 0 {
 			t.Errorf("after 31 s there are %d identifiers", n)
 		}
-		// it had arrived, and so had the FIN
+		// all bytes had arrived, and so had the FIN
 		if got, err := io.ReadAll(server); len(got) != 10_000 {
 			t.Errorf("%d bytes came, %v", len(got), err)
 		}
 	})
 }
 
-// A peer that reads slowly still gets everything.
+// A slow reader still gets everything.
 func TestTwinLingerUntilItIsRead(t *testing.T) {
 	inWorlds(t, func(w *actortest.World, rt *rdma.Runtime, l *Listener) {
 		client, server := joined(w, rt, l)
@@ -246,7 +246,7 @@ func TestTwinLingerUntilItIsRead(t *testing.T) {
 	})
 }
 
-// If nobody answers, Dial fails with a time-out when the device gives up or the context ends.
+// Without an answer Dial fails with a time-out when the device gives up or the context ends.
 func TestTwinDialTimesOut(t *testing.T) {
 	inWorlds(t, func(w *actortest.World, rt *rdma.Runtime, _ *Listener) {
 		w.Silence("10.0.0.9")
@@ -301,7 +301,7 @@ func TestTwinDeviceRemoval(t *testing.T) {
 	})
 }
 
-// When a connection breaks both sides get ECONNRESET, after what had arrived.
+// When a connection breaks, both sides get ECONNRESET, after the bytes that had arrived.
 func TestTwinBreak(t *testing.T) {
 	inWorlds(t, func(w *actortest.World, rt *rdma.Runtime, l *Listener) {
 		client, server := joined(w, rt, l)
@@ -345,8 +345,8 @@ func TestTwinNoLinger(t *testing.T) {
 	})
 }
 
-// A listener that has no memory for a connection rejects it at once: neither its peer nor a place
-// in the backlog waits until the request is too old.
+// A listener that has no memory for a connection rejects it immediately: neither its peer nor a
+// place in the backlog waits until the request is too old.
 func TestRejectsWhatItCannotAccept(t *testing.T) {
 	inWorlds(t, func(w *actortest.World, rt *rdma.Runtime, l *Listener) {
 		w.Latency("10.0.0.1", 100*time.Millisecond)

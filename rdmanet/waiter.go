@@ -9,21 +9,21 @@ import (
 	"github.com/rdmactor/rdmactor/internal/sched"
 )
 
-// waiter is the part that one direction of a connection, or a listener, needs for waiting: a lock,
-// a deadline, and what wakes the goroutine that waits. One goroutine waits at a time: the one that
-// has locked turn.
+// waiter lets the callers of one direction of a connection, or of a listener, wait: it has a lock,
+// a deadline, and a channel that wakes the waiting goroutine. One goroutine waits at a time: the
+// one that has locked turn.
 type waiter struct {
-	turn sched.Lock // one call at a time; it keeps this locked while it waits
-	mu   sync.Mutex // guards all the rest, and is never locked for long
+	turn sched.Lock // held by the current call, even while it waits
+	mu   sync.Mutex // guards all fields below; never locked for long
 
 	rt      *rdma.Runtime
-	wake    chan struct{} // one token for each time that waiting ends
+	wake    chan struct{} // one token for each end of a wait
 	waiting bool
 	timer   *time.Timer
 	at      time.Time // the deadline, on the monotonic clock; zero: none, or it has passed
 	expired bool
 	closed  bool
-	err     error // nothing comes, or goes, any more
+	err     error // why nothing more is sent or received
 }
 
 // newWake makes a waiter's channel.
@@ -50,7 +50,7 @@ func (w *waiter) waitLocked() error {
 	}
 }
 
-// giveUp ends a wait with err. If signalLocked has ended it meanwhile, giveUp takes its token and
+// giveUp ends a wait with err. If signalLocked has ended it in between, giveUp takes its token and
 // returns nil.
 func (w *waiter) giveUp(err error) error {
 	w.mu.Lock()
@@ -63,7 +63,7 @@ func (w *waiter) giveUp(err error) error {
 	return err
 }
 
-// signalLocked ends the wait, and reports whether anybody waited.
+// signalLocked ends the wait. It reports whether a goroutine waited.
 func (w *waiter) signalLocked() (woke bool) {
 	if !w.waiting {
 		return false
@@ -73,7 +73,7 @@ func (w *waiter) signalLocked() (woke bool) {
 	return true
 }
 
-// end notes that nothing comes, or goes, any more, and why. It ends the wait.
+// end records why nothing more is sent or received, and ends the wait.
 func (w *waiter) end(err error) (woke bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -83,7 +83,7 @@ func (w *waiter) end(err error) (woke bool) {
 	return w.signalLocked()
 }
 
-// closeLocked ends the wait. From now on nobody waits.
+// closeLocked ends the wait. No further wait begins.
 func (w *waiter) closeLocked() {
 	w.closed = true
 	w.stopTimerLocked()
@@ -100,7 +100,7 @@ func (w *waiter) setDeadline(t time.Time) (ok bool) {
 	return !w.closed
 }
 
-// setTimerLocked has the wait end at t.
+// setTimerLocked makes the wait end at t.
 func (w *waiter) setTimerLocked(t time.Time) {
 	w.at, w.expired = time.Time{}, false
 	if t.IsZero() {

@@ -7,8 +7,8 @@ import (
 	rdma "github.com/rdmactor/rdmactor/actor"
 )
 
-// A timer that has fired before it could be stopped has no effect on a deadline that was set
-// since, or if there is none any more.
+// A timer that fired before it could be stopped has no effect if the deadline was changed or
+// removed since.
 func TestLateTimer(t *testing.T) {
 	for name, at := range map[string]time.Time{"none": {}, "later": time.Now().Add(time.Hour)} {
 		w := waiter{rt: new(rdma.Runtime), wake: newWake()}

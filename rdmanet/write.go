@@ -12,15 +12,14 @@ import (
 	"github.com/rdmactor/rdmactor/internal/inflight"
 )
 
-// limits says how much a connection may have sent that the device has not taken yet. A Write that
-// would exceed Most blocks. With every Part the device is asked for a notice when it has taken
-// that.
+// limits bounds how much a connection may have sent that the device has not completed. A Write that
+// would exceed Most blocks. Each Part asks the device for a notice of its completion.
 var limits = inflight.Limits{
 	Most: inflight.Amount{Messages: 64, Bytes: 512 << 10},
 	Part: inflight.Amount{Messages: 16, Bytes: 128 << 10},
 }
 
-// pieceMax is the largest message that Write makes. With the header before it, it fills a buffer
+// pieceMax is the size of the largest message that Write sends. With its header it fills a buffer
 // of 64 KiB.
 const pieceMax = 64<<10 - 8
 
@@ -29,7 +28,7 @@ type writer struct {
 	waiter
 
 	id    *actor.PID
-	piece int // bytes of the largest message that the peer takes and this side makes
+	piece int // size of the largest message that the peer takes and this side sends
 
 	inFlight inflight.Window
 
@@ -40,8 +39,8 @@ type writer struct {
 	cut bool // the identifier is being destroyed
 }
 
-// usableLocked waits until a message may be sent, or returns why none can be sent any more.
-// nothing: it does not wait for room, because nothing is to be sent.
+// usableLocked waits until a message may be sent, or returns why none can be sent. If nothing is
+// set, there is no message, and it does not wait for room.
 func (w *writer) usableLocked(nothing bool) error {
 	for {
 		switch {
@@ -62,7 +61,7 @@ func (w *writer) usableLocked(nothing bool) error {
 	}
 }
 
-// write sends p in pieces. n is how many bytes were taken, also if there is an error.
+// write sends p in pieces. n is the number of bytes queued, even if there is an error.
 func (w *writer) write(p []byte) (n int, err error) {
 	w.turn.Lock(w.rt.Scheduler())
 	defer w.turn.Unlock(w.rt.Scheduler())
@@ -82,7 +81,7 @@ func (w *writer) write(p []byte) (n int, err error) {
 	}
 }
 
-// send waits for room, and sends one message. If s is nil it only looks for an error.
+// send waits for room, and sends one message. If s is nil it only checks for an error.
 func (w *writer) send(s *rdma.Send) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -94,7 +93,7 @@ func (w *writer) send(s *rdma.Send) error {
 	return nil
 }
 
-// sent takes note that the device has taken messages. It is called on the loop.
+// sent handles a notice that the device has completed messages. It is called on the loop.
 func (w *writer) sent() (woke bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -112,7 +111,7 @@ func (w *writer) finishLocked() {
 	w.signalLocked()
 }
 
-// resetLocked has the identifier destroyed, once, which resets the connection.
+// resetLocked destroys the identifier, once, which resets the connection.
 func (w *writer) resetLocked() {
 	if !w.endedLocked() {
 		w.rt.System().Root.Send(w.id, &rdma.DestroyID{})
@@ -120,5 +119,5 @@ func (w *writer) resetLocked() {
 	w.cut = true
 }
 
-// endedLocked reports whether the identifier takes no messages any more.
+// endedLocked reports whether the identifier no longer takes messages.
 func (w *writer) endedLocked() bool { return w.cut || w.err != nil }
