@@ -7,7 +7,7 @@ import (
 	"github.com/rdmactor/rdmactor/rpc"
 )
 
-// perSide is how many calls are under way.
+// perSide is the number of calls under way.
 var perSide = func() (g group[int]) {
 	g.add(Definition{"rpc", "in_flight", Gauge, None, []string{"side"}, "Calls that are under way."}, func(n int) float64 { return float64(n) })
 	return g
@@ -15,7 +15,7 @@ var perSide = func() (g group[int]) {
 
 type callsOf = *rpc.MethodInfo
 
-// perMethod are the calls of a method, at a client each attempt.
+// perMethod are the calls of a method; a client counts each attempt.
 var perMethod = func() (g group[callsOf]) {
 	add := func(kind Kind, name, help string, value func(callsOf) float64) {
 		g.add(Definition{"rpc", name, kind, None, []string{"side", "method"}, help}, value)
@@ -26,22 +26,22 @@ var perMethod = func() (g group[callsOf]) {
 	return g
 }()
 
-// perCode is how many calls have ended in one way.
+// perCode is the number of calls that ended with one code.
 var perCode = func() (g group[uint64]) {
 	g.add(Definition{"rpc", "ended_calls", Counter, None, []string{"side", "method", "code"}, "Calls that have ended, by code: OK, or that of the error."}, func(n uint64) float64 { return float64(n) })
 	return g
 }()
 
-// perReason is how many calls were refused for one reason.
+// perReason is the number of calls refused for one reason.
 var perReason = func() (g group[uint64]) {
 	g.add(Definition{"rpc", "refused_calls", Counter, None, []string{"side", "method", "reason"}, "Calls that never began, by reason."}, func(n uint64) float64 { return float64(n) })
 	return g
 }()
 
-// latency is how long the calls of a method have taken.
+// latency is the distribution of the durations of a method's calls.
 var latency = define(Definition{"rpc", "latency", Histogram, Seconds, []string{"side", "method"}, "How long calls have taken, streams included: some are timed, and count for all."})
 
-// caller is an *rpc.Server or an *rpc.Client. It runs no code of the program's.
+// caller is an *rpc.Server or an *rpc.Client. Its methods run no code of the program's.
 type caller interface {
 	comparable
 	InFlight() int
@@ -52,10 +52,10 @@ type caller interface {
 type side[C caller] struct {
 	name    string
 	list    func() []C // the program's; nil: the side is left out
-	methods *names     // both sides'
+	methods *names     // shared by both sides
 
-	seen    []C                        // that have not gone
-	gone    map[string]*rpc.MethodInfo // what the others have counted, by label
+	seen    []C                        // present ones
+	gone    map[string]*rpc.MethodInfo // counts of those that have gone, by label
 	started map[string]uint64          // by label
 }
 
@@ -63,8 +63,8 @@ func newSide[C caller](name string, list func() []C, methods *names) *side[C] {
 	return &side[C]{name: name, list: list, methods: methods, gone: make(map[string]*rpc.MethodInfo), started: make(map[string]uint64)}
 }
 
-// read sums all by method. Who is not in the list any more is read on until its last call has
-// ended.
+// read sums all calls by method. It reads a caller that is no longer in the list until its last
+// call has ended.
 func (s *side[C]) read(all []Sample) []Sample {
 	if s.list == nil {
 		return all
@@ -99,7 +99,7 @@ func (s *side[C]) read(all []Sample) []Sample {
 	return s.samples(all, sums)
 }
 
-// label has infos name labels instead of methods.
+// label replaces the methods in infos by their labels.
 func (s *side[C]) label(infos []rpc.MethodInfo) {
 	name := func(i int) string { return infos[i].Method }
 	s.methods.give(len(infos), name, name)
@@ -111,7 +111,7 @@ func (s *side[C]) label(infos []rpc.MethodInfo) {
 func (s *side[C]) samples(all []Sample, sums map[string]*rpc.MethodInfo) []Sample {
 	for _, label := range slices.Sorted(maps.Keys(sums)) {
 		m := sums[label]
-		// a request to a handler on a loop is in flight for a moment also if it is refused then
+		// a request to a handler on a loop is briefly in flight even if it is then refused
 		m.Started = max(m.Started, s.started[label])
 		s.started[label] = m.Started
 		all = perMethod.samples(all, m, s.name, label)
@@ -127,7 +127,7 @@ func (s *side[C]) samples(all []Sample, sums map[string]*rpc.MethodInfo) []Sampl
 	return all
 }
 
-// refusals are the calls that were refused, by reason.
+// refusals returns the number of refused calls, by reason.
 func refusals(r *rpc.RefusedCalls) map[string]uint64 {
 	return map[string]uint64{
 		"limit": r.Limit, "memory": r.Memory, "draining": r.Draining, "connection": r.Connection,
@@ -140,14 +140,14 @@ func busy(infos []rpc.MethodInfo) bool {
 	return slices.ContainsFunc(infos, func(i rpc.MethodInfo) bool { return i.InFlight+i.Waiting > 0 })
 }
 
-// sum adds what was counted to the sums, by label.
+// sum adds infos to the sums, by label.
 func sum(sums map[string]*rpc.MethodInfo, infos []rpc.MethodInfo) {
 	for i := range infos {
 		addTo(sums, infos[i].Method, &infos[i])
 	}
 }
 
-// addTo adds to the sum with a label.
+// addTo adds m to the sum with a label.
 func addTo(sums map[string]*rpc.MethodInfo, label string, m *rpc.MethodInfo) {
 	to := sums[label]
 	if to == nil {

@@ -23,7 +23,7 @@ const (
 	inFlight = "rdmactor_rpc_in_flight"
 )
 
-// fake has counted what it says.
+// fake is a caller with given counts.
 type fake struct {
 	inFlight int
 	infos    []rpc.MethodInfo
@@ -33,7 +33,7 @@ func (f *fake) InFlight() int { return f.inFlight }
 
 func (f *fake) Inspect() []rpc.MethodInfo { return append([]rpc.MethodInfo(nil), f.infos...) }
 
-// ok has so many calls of each method end well.
+// ok adds successful calls of each method.
 func (f *fake) ok(calls uint64, methods ...string) *fake {
 	for _, m := range methods {
 		f.infos = append(f.infos, rpc.MethodInfo{Method: m, Started: calls, OK: calls})
@@ -41,15 +41,15 @@ func (f *fake) ok(calls uint64, methods ...string) *fake {
 	return f
 }
 
-// fakes is a side of some that can be changed.
+// fakes returns a changeable list of callers, and a function that reads them as one side.
 func fakes(most int, all ...*fake) (*[]*fake, func() []Sample) {
 	list := &all
 	s := newSide("client", func() []*fake { return *list }, keptNames(most, labelOther))
 	return list, func() []Sample { return s.read(nil) }
 }
 
-// Methods beyond the bound are summed. Who has a label has it for good, whatever the order is in
-// which methods are seen.
+// Methods beyond the bound are summed. A label is never withdrawn, whatever order the methods are
+// seen in.
 func TestManyMethods(t *testing.T) {
 	const most, count = 4, 10
 	f := new(fake)
@@ -79,7 +79,7 @@ func TestManyMethods(t *testing.T) {
 	}
 }
 
-// Methods with hostile names, and those that a program makes up, leave nothing behind.
+// Methods with hostile names, and names that a program makes up, leave nothing behind.
 func TestInventedMethods(t *testing.T) {
 	f := new(fake)
 	names := keptNames(8, labelOther)
@@ -97,8 +97,8 @@ func TestInventedMethods(t *testing.T) {
 	}
 }
 
-// What a client has counted that has gone stays in the sums, with what it has counted after it was
-// read last. It is read until its last call has ended.
+// The counts of a client that has gone stay in the sums, including those after its last reading. It
+// is read until its last call has ended.
 func TestAClientGoes(t *testing.T) {
 	a, b := new(fake).ok(5, "m"), new(fake).ok(7, "m")
 	list, read := fakes(4, a, nil, b, b)
@@ -166,7 +166,7 @@ func TestReasons(t *testing.T) {
 
 var echo, fails = rpc.NewRawMethod("test.Echo", rpc.MethodConfig{}), rpc.NewRawMethod("test.Fails", rpc.MethodConfig{})
 
-// served is a server that listens, and its address.
+// served returns a listening server, and a function that dials it.
 func served(t *testing.T) (*rpc.Server, func() *rpc.Client) {
 	t.Helper()
 	_, rt := open(t, "server")
@@ -188,8 +188,8 @@ func served(t *testing.T) (*rpc.Server, func() *rpc.Client) {
 	}
 }
 
-// Servers and clients are read. While clients come and go nothing goes down, and nothing is lost of
-// those that a reading has seen.
+// Servers and clients are read. While clients come and go, no sum goes down, and no count is lost
+// of those that a reading has seen.
 func TestCalls(t *testing.T) {
 	server, dial := served(t)
 	var mu sync.Mutex
@@ -211,7 +211,7 @@ func TestCalls(t *testing.T) {
 			mu.Lock()
 			clients = []*rpc.Client{c}
 			mu.Unlock()
-			s.Read(ctx) // which may share a reading that has begun before
+			s.Read(ctx) // may share a reading that began earlier
 			s.Read(ctx)
 			for range 50 {
 				_, err := rpc.CallRaw(ctx, c, echo, []byte("x"), nil)
@@ -248,7 +248,7 @@ func TestCalls(t *testing.T) {
 	}
 }
 
-// stayed is grown, and nothing has gone.
+// stayed checks that no counter has gone down (grown) and no sample is missing.
 func stayed(t *testing.T, before, now []Sample) {
 	t.Helper()
 	grown(t, before, now)
@@ -265,7 +265,7 @@ func stayed(t *testing.T, before, now []Sample) {
 	}
 }
 
-// histogramOf finds a histogram; nil: there is none.
+// histogramOf finds a histogram; nil: none.
 func histogramOf(samples []Sample, labels ...string) *rpc.Histogram {
 	for _, s := range samples {
 		if s.Kind == Histogram && fmt.Sprint(s.Values) == fmt.Sprint(labels) {

@@ -6,18 +6,18 @@ import (
 	"github.com/rdmactor/rdmactor/rpc"
 )
 
-// Kind says how values of a metric follow one another. Its text is Prometheus'.
+// Kind specifies how a metric's values change. Its text is Prometheus'.
 type Kind string
 
 // The kinds.
 const (
-	Counter Kind = "counter" // only grows, until what it counts has gone
+	Counter Kind = "counter" // only grows, until its subject has gone
 	Gauge   Kind = "gauge"   // goes up and down
-	// Histogram counts durations by how long they are. It only grows, too.
+	// Histogram counts durations by length. It only grows, too.
 	Histogram Kind = "histogram"
 )
 
-// Unit is what a metric is measured in.
+// Unit is the unit of a metric.
 type Unit string
 
 // The units.
@@ -27,8 +27,8 @@ const (
 	Bytes   Unit = "bytes"
 )
 
-// UCUM is the unit as OpenTelemetry wants it. What is counted has an annotation: "1" is for
-// fractions, and its exporter for Prometheus would call it a ratio.
+// UCUM returns OpenTelemetry's name of the unit. Counts have an annotation: "1" is for fractions,
+// and OpenTelemetry's exporter for Prometheus would call it a ratio.
 func (u Unit) UCUM() string {
 	switch u {
 	case Seconds:
@@ -50,7 +50,7 @@ type Definition struct {
 	Help   string // one sentence
 }
 
-// Name is the metric's name by Prometheus' conventions: "rdmactor_loop_busy_seconds_total".
+// Name returns the metric's name by Prometheus' conventions: "rdmactor_loop_busy_seconds_total".
 func (d *Definition) Name() string {
 	name := "rdmactor_" + d.area + "_" + d.name
 	if d.Unit != None {
@@ -62,7 +62,7 @@ func (d *Definition) Name() string {
 	return name
 }
 
-// Instrument is the metric's name by OpenTelemetry's conventions: "rdmactor.loop.busy".
+// Instrument returns the metric's name by OpenTelemetry's conventions: "rdmactor.loop.busy".
 func (d *Definition) Instrument() string {
 	return "rdmactor." + d.area + "." + d.name
 }
@@ -70,15 +70,14 @@ func (d *Definition) Instrument() string {
 // Sample is a value of a metric. There is one for each combination of labels.
 type Sample struct {
 	*Definition
-	Values []string // of Labels: valid UTF-8 of bounded length
-	Value  float64  // of a counter or a gauge
-	// Histogram is that of a metric of this kind. The bounds of its buckets are always the same:
-	// Octaves.
+	Values []string // the labels' values: valid UTF-8 of bounded length
+	Value  float64  // a counter's or a gauge's
+	// Histogram is a histogram's value. The bounds of its buckets are always the same: Octaves.
 	Histogram *rpc.Histogram
 }
 
-// merged has one sample for each combination of labels. Two devices of a loop, for instance, may
-// have one name.
+// merged returns one sample for each combination of labels. Two devices of a loop, for instance,
+// may share a name.
 func merged(samples []Sample) []Sample {
 	type key struct {
 		def    *Definition
@@ -87,7 +86,7 @@ func merged(samples []Sample) []Sample {
 	at := make(map[key]int, len(samples))
 	one := samples[:0]
 	for _, s := range samples {
-		k := key{s.Definition, strings.Join(s.Values, "\x00")} // which no label has
+		k := key{s.Definition, strings.Join(s.Values, "\x00")} // no label contains the separator
 		if i, twice := at[k]; twice {
 			one[i].Value += s.Value
 			continue
@@ -98,7 +97,7 @@ func merged(samples []Sample) []Sample {
 	return one
 }
 
-// group is the metrics that are read from values of one type.
+// group are the metrics that are read from values of one type.
 type group[T any] struct{ metrics []metric[T] }
 
 type metric[T any] struct {
@@ -126,5 +125,5 @@ func define(d Definition) *Definition {
 	return &d
 }
 
-// Definitions are all metrics, in the order of docs/metrics.md. They are not to be changed.
+// Definitions returns all metrics, in the order of docs/metrics.md. They must not be changed.
 func Definitions() []*Definition { return definitions }

@@ -2,12 +2,12 @@ package metrics
 
 import rdma "github.com/rdmactor/rdmactor/actor"
 
-// No label is an identity: there are as many as there are keys or certificates, and a certificate's
-// names are chosen by who has it made. Inspect and the log have identities.
+// No label is an identity: there are as many identities as keys or certificates, and a
+// certificate's requester chooses its names. Inspect and the log report identities.
 
 type handshakesOf = *rdma.Handshakes
 
-// perHandshakes are the handshakes of secured connections, by who has begun the connection.
+// perHandshakes are the handshakes of secured connections, by the side that dialled.
 var perHandshakes = func() (g group[handshakesOf]) {
 	add := func(name, help string, value func(handshakesOf) uint64) {
 		g.add(Definition{"handshake", name, Counter, None, []string{"loop", "side"}, help}, func(h handshakesOf) float64 { return float64(value(h)) })
@@ -17,7 +17,7 @@ var perHandshakes = func() (g group[handshakesOf]) {
 	return g
 }()
 
-// perFailure is how many have failed for one reason.
+// perFailure is the number of handshakes that failed for one reason.
 var perFailure = func() (g group[uint64]) {
 	g.add(Definition{"handshake", "failed", Counter, None, []string{"loop", "side", "reason"}, "Handshakes that have failed, by reason."}, func(n uint64) float64 { return float64(n) })
 	return g
@@ -25,7 +25,7 @@ var perFailure = func() (g group[uint64]) {
 
 type securityOf = *rdma.SecurityTotals
 
-// perSecurity are a loop's secured connections.
+// perSecurity are the metrics of a loop's secured connections.
 var perSecurity = func() (g group[securityOf]) {
 	add := func(kind Kind, name, help string, value func(securityOf) float64) {
 		g.add(Definition{"secured", name, kind, None, []string{"loop"}, help}, value)
@@ -38,7 +38,7 @@ var perSecurity = func() (g group[securityOf]) {
 	return g
 }()
 
-// securitySamples adds a loop's.
+// securitySamples adds the samples of a loop.
 func securitySamples(all []Sample, s securityOf, loop string) []Sample {
 	all = perSecurity.samples(all, s, loop)
 	for _, by := range []struct {

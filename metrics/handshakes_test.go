@@ -10,7 +10,7 @@ import (
 	rdma "github.com/rdmactor/rdmactor/actor"
 )
 
-// keys are one identity's, for both sides.
+// keys returns one identity's keys, for both sides.
 func keys(t *testing.T, identity string) *rdma.Security {
 	t.Helper()
 	c := rdma.Credential{Identity: identity}
@@ -25,7 +25,7 @@ func keys(t *testing.T, identity string) *rdma.Security {
 	return &rdma.Security{Mode: rdma.PSK, Keys: k}
 }
 
-// Handshakes are counted by what has become of them, and no metric has an identity.
+// Handshakes are counted by outcome, and no metric contains an identity.
 func TestHandshakes(t *testing.T) {
 	sys, rt := open(t, "a")
 	at, up, ended := make(chan rdma.Addr, 1), make(chan bool, 2), make(chan bool, 4)

@@ -71,14 +71,14 @@ func TestPeers(t *testing.T) {
 	want(t, got, 2, sent, "b")
 	want(t, got, 4, sent, "other")
 
-	gone := remoting.Counts{Sent: 5} // a has gone, and has sent 4 more meanwhile
+	gone := remoting.Counts{Sent: 5} // a has gone, after 4 more messages
 	got = some.peerSamples(peersOf(counts, "b", "c"), gone)
-	want(t, got, 9, sent, "other") // c stays there although there is a label again
+	want(t, got, 9, sent, "other") // c stays there although a label is free again
 	if _, ok := value(got, sent, "a"); ok {
 		t.Error("a peer that has gone has its label")
 	}
 	counts["a"] = 10
-	got = some.peerSamples(peersOf(counts, "b", "c", "a"), gone) // and is back
+	got = some.peerSamples(peersOf(counts, "b", "c", "a"), gone) // a returns
 	want(t, got, 10, sent, "a")
 	want(t, got, 9, sent, "other")
 	if len(some.peers.given) != 3 {
@@ -86,7 +86,7 @@ func TestPeers(t *testing.T) {
 	}
 }
 
-// A peer whose name reads like another one's label has none of its own.
+// A peer whose name equals another one's label gets no label.
 func TestStolenLabel(t *testing.T) {
 	const sent = "rdmactor_peer_sent_messages_total"
 	first := "a\n"
@@ -97,7 +97,7 @@ func TestStolenLabel(t *testing.T) {
 	want(t, got, 2, sent, "other")
 }
 
-// A peer that has not said its name takes no label, and none from others.
+// A peer whose name is unknown gets no label, and takes none from others.
 func TestUnnamedPeer(t *testing.T) {
 	const known = "rdmactor_peer_known"
 	s := New(Config{Peers: 1})
@@ -120,8 +120,8 @@ func TestManyPeers(t *testing.T) {
 	}
 }
 
-// Listeners beyond the bound are summed, and so are those that have ended. Whatever the order is in
-// which a loop has them, no counter goes down.
+// Listeners beyond the bound are summed, and so are ended ones. Whatever order a loop lists them
+// in, no counter goes down.
 func TestManyListeners(t *testing.T) {
 	const requests, most, count = "rdmactor_listener_requests_total", 4, 10
 	loop := rdma.LoopInfo{}
@@ -133,7 +133,7 @@ func TestManyListeners(t *testing.T) {
 	}
 	s := New(Config{Listeners: most})
 	got := s.listenerSamples(nil, []rdma.LoopInfo{loop})
-	want(t, got, count-most, requests, "other") // the second one at port 1 among them
+	want(t, got, count-most, requests, "other") // including the second one at port 1
 	want(t, got, 1, requests, "127.0.0.1:1")
 	want(t, got, count-most, "rdmactor_listener_refused_total", "other", "memory")
 	before := got

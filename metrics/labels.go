@@ -8,20 +8,20 @@ import (
 	"unicode/utf8"
 )
 
-// labelAll is for what is summed over everything, and labelOther for what is beyond a bound.
+// labelAll is the label of a sum of all values, labelOther that of a sum beyond a bound.
 const (
 	labelAll   = "all"
 	labelOther = "other"
 )
 
-// maxLabel is how long a label's value may be, in bytes.
+// maxLabel is the largest length of a label's value, in bytes.
 const maxLabel = 96
 
-// label makes a label's value of text that may be a peer's: valid UTF-8 without control
-// characters, and not longer than maxLabel. What had to be changed ends with a hash, so that two
-// texts remain two, and no text is taken for one of this package's own labels.
+// label makes a label's value of text that may come from a peer: valid UTF-8 without control
+// characters, and not longer than maxLabel. A changed text ends with a hash, so that two texts
+// remain different, and no text equals one of this package's labels.
 func label(text string) string {
-	clean := strings.Map(func(r rune) rune { // which makes each invalid byte a ReplacementChar
+	clean := strings.Map(func(r rune) rune { // it also makes each invalid byte a ReplacementChar
 		if unicode.IsControl(r) {
 			return unicode.ReplacementChar
 		}

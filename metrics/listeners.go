@@ -26,14 +26,14 @@ var perListener = func() (g group[listenerOf]) {
 	return g
 }()
 
-// perRefusal is how many requests the runtime has refused for one reason.
+// perRefusal is the number of requests that the runtime has refused for one reason.
 var perRefusal = func() (g group[uint64]) {
 	g.add(Definition{"listener", "refused", Counter, None, []string{"address", "reason"}, "Requests that the runtime has refused, by reason."}, func(n uint64) float64 { return float64(n) })
 	return g
 }()
 
 // listenerSamples adds the listeners. Those beyond Config.Listeners are summed as "other", with
-// those that have ended.
+// ended ones.
 func (s *Source) listenerSamples(all []Sample, loops []rdma.LoopInfo) []Sample {
 	var ended rdma.ListenerInfo
 	var listeners []rdma.ListenerTotals

@@ -9,7 +9,7 @@ import (
 
 type loopOf = *rdma.LoopInfo
 
-// perLoop are a loop's metrics; the label names it.
+// perLoop are a loop's metrics; the label is its name.
 var perLoop = func() (g group[loopOf]) {
 	add := func(kind Kind, unit Unit, name, help string, value func(loopOf) float64) {
 		g.add(Definition{"loop", name, kind, unit, []string{"loop"}, help}, value)
@@ -34,7 +34,7 @@ var perLoop = func() (g group[loopOf]) {
 	return g
 }()
 
-// perTraffic are what the connections of a loop have moved.
+// perTraffic is the traffic of a loop's connections.
 var perTraffic = func() (g group[loopOf]) {
 	add := func(kind Kind, unit Unit, name, help string, value func(loopOf) float64) {
 		g.add(Definition{"connection", name, kind, unit, []string{"loop"}, help}, value)
@@ -63,7 +63,7 @@ var perTraffic = func() (g group[loopOf]) {
 	return g
 }()
 
-// perState is how many identifiers are in a state.
+// perState is the number of identifiers in a state.
 var perState = func() (g group[int]) {
 	g.add(Definition{"identifiers", "state", Gauge, None, []string{"state"}, "Identifiers by state, of all loops."}, func(n int) float64 { return float64(n) })
 	return g
@@ -85,7 +85,7 @@ var perPool = func() (g group[poolOf]) {
 
 type deviceOf = *rdma.DeviceInfo
 
-// perDevice are the metrics of what a loop has of a device.
+// perDevice are the metrics of a loop's use of a device.
 var perDevice = func() (g group[deviceOf]) {
 	add := func(name, help string, value func(deviceOf) int) {
 		g.add(Definition{"device", name, Gauge, None, []string{"loop", "device"}, help}, func(d deviceOf) float64 { return float64(value(d)) })

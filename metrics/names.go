@@ -1,27 +1,28 @@
 package metrics
 
-// names gives what is counted labels, and at most so many. Who has one keeps it for as long as it
-// is seen, and has it alone; who has none stays without. So no sum moves from one label to another,
-// but for those of who has gone: the rest has them then. Only one reading at a time.
+// names assigns labels to keys, at most a given number. A key keeps its label for as long as it is
+// seen, and has it alone; a key without a label stays without one. So no sum moves from one label
+// to another, except that the sums of keys that have gone move to the rest. Only one reading at a
+// time.
 type names struct {
 	most  int
 	rest  string            // the label of all others
 	given map[string]string // by key
-	keeps bool              // who has a label keeps it for good
+	keeps bool              // a key keeps its label forever
 }
 
 func newNames(most int, rest string) *names {
 	return &names{most: most, rest: rest, given: make(map[string]string)}
 }
 
-// keptNames are labels that are given for good: what has one stays in its sum.
+// keptNames returns names that never withdraw a label, so a key's counts stay in their sum.
 func keptNames(most int, rest string) *names {
 	n := newNames(most, rest)
 	n.keeps = true
 	return n
 }
 
-// give names what is seen now. Key and text are of the thing at i; text is what its label says.
+// give labels the keys seen now. key and text return those of the item at i; text is the label's.
 func (n *names) give(count int, key, text func(i int) string) {
 	now, taken := make(map[string]string, count), make(map[string]bool)
 	if n.keeps {
@@ -44,7 +45,7 @@ func (n *names) give(count int, key, text func(i int) string) {
 			continue
 		}
 		l := label(text(i))
-		if l == "" || taken[l] || len(taken) >= n.most { // no label is one to Prometheus
+		if l == "" || taken[l] || len(taken) >= n.most { // to Prometheus an empty label is none
 			l = n.rest
 		} else {
 			taken[l] = true

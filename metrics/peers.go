@@ -20,7 +20,7 @@ var perPeer = func() (g group[countsOf]) {
 	return g
 }()
 
-// peersNow is what is so at this moment, of the peers with one label.
+// peersNow is the present state of the peers with one label.
 type peersNow struct{ known, connected, waiting, futures, watching, watched int }
 
 var perPeerNow = func() (g group[*peersNow]) {
@@ -44,7 +44,7 @@ func (s *Source) readPeers() []Sample {
 	return s.peerSamples(s.cfg.Node.Account())
 }
 
-// peerSamples sums the peers with one label. Those that the node has forgotten are among the rest.
+// peerSamples sums the peers with one label. Those that the node has forgotten are in the rest.
 func (s *Source) peerSamples(peers []remoting.PeerInfo, forgotten remoting.Counts) (all []Sample) {
 	name := func(i int) string { return peers[i].Peer.Name }
 	s.peers.give(len(peers), name, name)

@@ -10,7 +10,7 @@ import (
 	"github.com/rdmactor/rdmactor/rpc"
 )
 
-// Config says what is read. What is nil is left out.
+// Config selects what is read. Nil fields are left out.
 type Config struct {
 	Runtime *rdma.Runtime
 	Node    *remoting.Node
@@ -18,24 +18,25 @@ type Config struct {
 	// separate goroutine.
 	Cluster func() Cluster
 	// Servers and Clients return those of package rpc whose calls are counted. They are called at
-	// each reading, on a goroutine of their own. What has counted stays in the sums when it is not
-	// returned any more; it is read until its last call has ended.
+	// each reading, on a separate goroutine. The counts of one that is no longer returned stay in
+	// the sums; it is read until its last call has ended.
 	Servers func() []*rpc.Server
 	Clients func() []*rpc.Client
-	// Methods is how many methods have labels of their own: 64. The others are summed as "other".
-	// Who has a label has it for good.
+	// Methods is the number of methods with a label: 64. The others are summed as "other". A label
+	// is never withdrawn.
 	Methods int
-	// Peers is how many of the node's peers have labels of their own: none. The others are summed
-	// as "other", with those that the node has forgotten. Peers' names are chosen by peers.
+	// Peers is the number of the node's peers with a label: none. The others are summed as "other",
+	// including those that the node has forgotten. Peers choose their names.
 	Peers int
-	// Listeners is how many listeners have labels of their own, their addresses: 64. The others are
-	// summed as "other", with those that have ended, and with those whose address another one has.
+	// Listeners is the number of listeners with a label, their address: 64. The others are summed
+	// as "other", including ended ones and those with the address of another.
 	Listeners int
-	// Within is how long a reading waits: 2 s. Loops that are blocked take 100 ms of it.
+	// Within is the time limit of a reading: 2 s. Blocked loops take 100 ms of it.
 	Within time.Duration
 }
 
-// Source reads the metrics. Any goroutine but a loop's, which would wait for itself.
+// Source reads the metrics. It may be used on any goroutine except a loop's, which would wait for
+// itself.
 type Source struct {
 	cfg       Config
 	peers     *names
@@ -43,7 +44,7 @@ type Source struct {
 	servers   *side[*rpc.Server]
 	clients   *side[*rpc.Client]
 	calls     *part
-	parts     []*part // calls among them
+	parts     []*part // including calls
 }
 
 // New makes a Source.
@@ -71,18 +72,18 @@ func New(cfg Config) *Source {
 	return s
 }
 
-// perPart say how reading goes.
+// perPart are the metrics of reading itself.
 var perPart = func() (g group[*partInfo]) {
 	g.add(Definition{"read", "failures", Counter, None, []string{"part"}, "Readings that were not done in time, or have panicked."}, func(p *partInfo) float64 { return float64(p.failures) })
 	g.add(Definition{"read", "duration", Gauge, Seconds, []string{"part"}, "How long the last reading took, or the present one has until now, if that is longer."}, func(p *partInfo) float64 { return p.took.Seconds() })
 	return g
 }()
 
-// Read reads all metrics, and waits at most until ctx is done or Config.Within has passed. The
-// result is shared with others who read at the same time, and not to be changed.
+// Read reads all metrics, and waits at most until ctx is done or Config.Within has passed.
+// Concurrent callers share the result, which must not be changed.
 func (s *Source) Read(ctx context.Context) []Sample { return s.read(ctx, s.parts...) }
 
-// ReadCalls is Read of the metrics of calls alone. It asks no loop.
+// ReadCalls reads only the metrics of calls. It asks no loop.
 func (s *Source) ReadCalls(ctx context.Context) []Sample { return s.read(ctx, s.calls) }
 
 func (s *Source) read(ctx context.Context, parts ...*part) []Sample {
@@ -101,15 +102,15 @@ func (s *Source) read(ctx context.Context, parts ...*part) []Sample {
 	return all
 }
 
-// part is what can fail by itself. At most one goroutine reads it at a time, so one that never
-// returns costs one goroutine.
+// part is a part of a reading that can fail alone. At most one goroutine reads it at a time, so one
+// that never returns costs one goroutine.
 type part struct {
 	name string
 	read func() []Sample
 
 	mu    sync.Mutex
-	under *reading // under way; nil: nobody reads
-	last  []Sample // what was read last
+	under *reading // the reading under way; nil: none
+	last  []Sample // result of the last reading
 	info  partInfo
 }
 
@@ -118,7 +119,7 @@ type partInfo struct {
 	took     time.Duration
 }
 
-// reading is one call of read, for everybody who asks meanwhile.
+// reading is one call of read, shared by all callers until it ends.
 type reading struct {
 	began time.Time
 	done  chan struct{}

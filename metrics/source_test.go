@@ -14,7 +14,7 @@ import (
 	"github.com/rdmactor/rdmactor/rpc"
 )
 
-// A listener and a runtime that is shut down are seen.
+// A reading contains a listener, and works after the runtime's shutdown.
 func TestReadsARuntime(t *testing.T) {
 	sys, rt := open(t, "a", "a", "b\"\n")
 	at := make(chan rdma.Addr, 1)
@@ -119,7 +119,7 @@ func TestHostileProviders(t *testing.T) {
 	t.Error("a provider that returns late is not heard of again")
 }
 
-// Readings at the same time share an answer.
+// Concurrent readings share an answer.
 func TestSharedReading(t *testing.T) {
 	free, begun := make(chan struct{}), make(chan struct{}, 100)
 	s := New(Config{Within: time.Minute, Servers: func() []*rpc.Server {
@@ -139,7 +139,7 @@ func TestSharedReading(t *testing.T) {
 	for asking.Load() < 20 {
 		time.Sleep(time.Millisecond)
 	}
-	time.Sleep(50 * time.Millisecond) // until all have asked; a late one would only read anew
+	time.Sleep(50 * time.Millisecond) // until all have asked; a late one would read again
 	close(free)
 	all.Wait()
 	if n := len(begun); n > 1 {

@@ -15,7 +15,7 @@ import (
 	"github.com/rdmactor/rdmactor/metrics/otel/histograms"
 )
 
-// OpenTelemetry's exporter for Prometheus gives the metrics the names that metrics/prom gives them.
+// OpenTelemetry's exporter for Prometheus uses the same names as metrics/prom.
 func TestPrometheusNames(t *testing.T) {
 	p := program.Start(t)
 	registry := prometheus.NewRegistry()

@@ -1,12 +1,11 @@
-// Package otel gives the metrics of package metrics to OpenTelemetry. It is a module of its own,
+// Package otel exports the metrics of package metrics to OpenTelemetry. It is a separate module,
 // and needs OpenTelemetry's API only; the program chooses the SDK.
 //
 // # Ownership
 //
-// The meter's provider calls the source at each collection, until Register's result is
-// unregistered or the provider is shut down. Each runtime of a process needs a meter with an
-// attribute of its own (metric.WithInstrumentationAttributes): of two with one meter the SDK mixes
-// the values.
+// The meter's provider calls the source at each collection, until Register's result is unregistered
+// or the provider is shut down. Each runtime of a process needs a meter with a distinct attribute
+// (metric.WithInstrumentationAttributes): if two share a meter, the SDK mixes their values.
 //
 // # Ordering
 //
@@ -14,14 +13,14 @@
 //
 // # Errors
 //
-// Register fails if the meter refuses an instrument. A collection does not fail because of what is
-// read: see package metrics.
+// Register fails if the meter refuses an instrument. A collection does not fail because of a
+// reading: see package metrics.
 //
 // # Limitations
 //
-// Histograms are for package metrics/otel/histograms: OpenTelemetry's API has none that is read. So
-// Register leaves them out. Instruments are named as OpenTelemetry wants it, "rdmactor.loop.busy" with the unit "s", and have
-// floats: docs/metrics.md lists both names.
+// Register leaves out histograms, because OpenTelemetry's API has none that is read: see package
+// metrics/otel/histograms. Instruments have OpenTelemetry's names, such as "rdmactor.loop.busy"
+// with the unit "s", and floats: docs/metrics.md lists both names.
 package otel
 
 import (

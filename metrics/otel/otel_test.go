@@ -13,7 +13,7 @@ import (
 	"github.com/rdmactor/rdmactor/metrics/internal/program"
 )
 
-// OpenTelemetry collects what the source reads, which is what Prometheus scrapes.
+// OpenTelemetry collects the values that the source reads, which Prometheus scrapes, too.
 func TestCollect(t *testing.T) {
 	p := program.Start(t)
 	reader := sdk.NewManualReader()
@@ -52,7 +52,7 @@ func TestCollect(t *testing.T) {
 	}
 }
 
-// collect gives the values by everything that is known of them.
+// collect returns the values by name, labels and all other attributes.
 func collect(t *testing.T, reader sdk.Reader) map[string]float64 {
 	t.Helper()
 	var all metricdata.ResourceMetrics

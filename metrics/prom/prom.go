@@ -1,10 +1,9 @@
-// Package prom gives the metrics of package metrics to Prometheus. It is a module of its own.
+// Package prom exports the metrics of package metrics to Prometheus. It is a separate module.
 //
 // # Ownership
 //
-// A collector owns nothing. It may be registered with as many registries as there are. A registry
-// refuses a second one, of another runtime, unless it has a label of its own:
-// prometheus.WrapRegistererWith.
+// A collector owns nothing. It may be registered with any number of registries. A registry refuses
+// a second one, of another runtime, unless a label distinguishes it: prometheus.WrapRegistererWith.
 //
 // # Ordering
 //
@@ -12,7 +11,7 @@
 //
 // # Errors
 //
-// A scrape never fails because of what is read: see package metrics. A scrape waits at most for
+// A scrape never fails because of a reading: see package metrics. A scrape waits at most for
 // metrics.Config.Within.
 //
 // # Limitations
@@ -34,7 +33,7 @@ type collector struct {
 	descs  map[*metrics.Definition]*prometheus.Desc
 }
 
-// New makes a collector of what source reads.
+// New makes a collector of the metrics that source reads.
 func New(source *metrics.Source) prometheus.Collector {
 	c := &collector{source, make(map[*metrics.Definition]*prometheus.Desc)}
 	for _, d := range metrics.Definitions() {
@@ -43,14 +42,14 @@ func New(source *metrics.Source) prometheus.Collector {
 	return c
 }
 
-// Describe sends all metrics that there may be.
+// Describe sends all metrics that a scrape may contain.
 func (c *collector) Describe(to chan<- *prometheus.Desc) {
 	for _, d := range metrics.Definitions() {
 		to <- c.descs[d]
 	}
 }
 
-// Collect reads, once.
+// Collect reads the source once.
 func (c *collector) Collect(to chan<- prometheus.Metric) {
 	for _, s := range c.source.Read(context.Background()) {
 		m, err := convert(c.descs[s.Definition], &s)

@@ -17,7 +17,7 @@ import (
 	"github.com/rdmactor/rdmactor/metrics/internal/program"
 )
 
-// register gives the program's metrics to a registry that finds fault with what is inconsistent.
+// register registers the program's metrics with a registry that rejects inconsistent ones.
 func register(t *testing.T, p *program.Program) *prometheus.Registry {
 	t.Helper()
 	registry := prometheus.NewPedanticRegistry()
@@ -27,7 +27,7 @@ func register(t *testing.T, p *program.Program) *prometheus.Registry {
 	return registry
 }
 
-// gathered are the values of a scrape, by name and labels.
+// gathered returns the values of a scrape, by name and labels.
 func gathered(t *testing.T, registry *prometheus.Registry) map[string]float64 {
 	t.Helper()
 	families, err := registry.Gather()
@@ -47,7 +47,7 @@ func gathered(t *testing.T, registry *prometheus.Registry) map[string]float64 {
 	return values
 }
 
-// A scrape has every metric that is defined, with what the source has read.
+// A scrape contains every defined metric, with the source's values.
 func TestScrape(t *testing.T) {
 	p := program.Start(t)
 	registry := register(t, p)
@@ -85,7 +85,7 @@ func TestScrape(t *testing.T) {
 	}
 }
 
-// A program may end while it is scraped, by several at a time.
+// A program may end while several clients scrape it.
 func TestScrapedAtTheEnd(t *testing.T) {
 	p := program.Start(t)
 	server := httptest.NewServer(promhttp.HandlerFor(register(t, p), promhttp.HandlerOpts{}))
@@ -119,7 +119,7 @@ func scrape(t *testing.T, server *httptest.Server) string {
 	return string(text)
 }
 
-// Two runtimes of a process differ by a label; without one the second is refused.
+// A label distinguishes two runtimes of a process; without one the second is refused.
 func TestTwoRuntimes(t *testing.T) {
 	registry := prometheus.NewPedanticRegistry()
 	one, two := program.Start(t), program.Start(t)

@@ -26,7 +26,7 @@ import (
 
 // These tests need Debian's package prometheus.
 
-// promtool finds no fault with the text of a scrape.
+// promtool accepts the text of a scrape.
 func TestPromtool(t *testing.T) {
 	p := program.Start(t)
 	server := httptest.NewServer(promhttp.HandlerFor(register(t, p), promhttp.HandlerOpts{}))
@@ -50,7 +50,7 @@ func TestPrometheus(t *testing.T) {
 		Value  [2]any
 	}
 	query := func(q string) {
-		found = nil // a slice that is used again keeps what its maps had
+		found = nil // a reused slice keeps the old entries of its maps
 		api.get(t, "query?query="+url.QueryEscape(q), &found)
 	}
 	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
@@ -61,7 +61,7 @@ func TestPrometheus(t *testing.T) {
 	if len(found) != 2 || found[0].Metric["loop"] == found[1].Metric["loop"] {
 		t.Fatalf("the loops: %v", found)
 	}
-	named := 0 // a loop has a name with quotes, a new line, and what is no UTF-8
+	named := 0 // a loop has a name with quotes, a new line, and invalid UTF-8
 	for _, f := range found {
 		if strings.HasPrefix(f.Metric["loop"], "a \"loop\"\ufffdof \\ \ufffd bytes~") {
 			named++
@@ -106,7 +106,7 @@ func TestPrometheus(t *testing.T) {
 	}
 }
 
-// prometheusAPI is its HTTP API.
+// prometheusAPI is the address of Prometheus' HTTP API.
 type prometheusAPI string
 
 func (a prometheusAPI) get(t *testing.T, path string, data any) {
@@ -120,7 +120,7 @@ func (a prometheusAPI) get(t *testing.T, path string, data any) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// a query's data has its result one level down
+	// a query's result is one level down in its data
 	var said struct {
 		Status string
 		Data   json.RawMessage

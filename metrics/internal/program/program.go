@@ -1,5 +1,5 @@
-// Package program is a program for tests to watch: two nodes that have talked, and a server of
-// calls with a client. Nothing in it moves after Shutdown.
+// Package program is a program for tests to watch: two nodes that have exchanged messages, and a
+// server of calls with a client. After Shutdown none of its figures changes.
 package program
 
 import (
@@ -20,23 +20,23 @@ import (
 	"github.com/rdmactor/rdmactor/rpc"
 )
 
-// LoopName is the name of a loop: what no label should be.
+// LoopName is the name of a loop, with characters that no label should contain.
 const LoopName = "a \"loop\"\nof \\ \xff bytes"
 
-// Messages is how many the first node has received from the second.
+// Messages is the number of messages that the first node has received from the second.
 const Messages = 10
 
-// Calls is how many calls have ended well; one more has not.
+// Calls is the number of calls that succeeded; one more has failed.
 const Calls = 20
 
-// Echo is their method: a name that no label should be.
+// Echo is their method, whose name has characters that no label should contain.
 var Echo = rpc.NewRawMethod("a \"method\"\nof \\ \xff bytes", rpc.MethodConfig{})
 
 // Program is the first node.
 type Program struct {
 	Source   *metrics.Source
 	Runtime  *rdma.Runtime
-	Shutdown func() // of both nodes; a test that ends does it
+	Shutdown func() // of both nodes; called at the test's end, too
 }
 
 type machine struct {
@@ -45,7 +45,7 @@ type machine struct {
 	node *remoting.Node
 }
 
-// Start starts the program, and waits until the nodes have talked.
+// Start starts the program, and waits until the nodes have exchanged messages.
 func Start(t testing.TB) *Program {
 	t.Helper()
 	loops := []eventloop.Config{{Name: LoopName, StallAfter: -1}, {Name: "second", StallAfter: -1}}
@@ -90,7 +90,7 @@ func Start(t testing.TB) *Program {
 	return p
 }
 
-// calls has b call a.
+// calls makes b call a.
 func calls(t testing.TB, a, b *machine) (*rpc.Server, *rpc.Client) {
 	server := rpc.NewServer(a.rt, rpc.Config{})
 	rpc.HandleRaw(server, Echo, func(_ context.Context, q, reply []byte) ([]byte, error) {

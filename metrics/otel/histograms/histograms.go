@@ -1,18 +1,18 @@
-// Package histograms gives the histograms of package metrics to OpenTelemetry's SDK. Its API has no
-// histogram whose buckets somebody else has counted, and one that is given every call would cost
-// every call. So the SDK's readers ask a Producer. It is a package of its own because it needs the
-// SDK, and metrics/otel does not.
+// Package histograms exports the histograms of package metrics to OpenTelemetry's SDK.
+// OpenTelemetry's API has no histogram whose buckets are counted elsewhere, and one that records
+// every call would cost every call. So the SDK's readers ask a Producer. It is a separate package
+// because it needs the SDK, and metrics/otel does not.
 //
 //	scope := instrumentation.Scope{Name: "program"}
 //	reader := metric.NewPeriodicReader(exporter, metric.WithProducer(histograms.New(source, scope)))
 //
 // # Ownership
 //
-// A producer owns nothing. The reader calls it at each collection until it is shut down.
+// A producer owns nothing. The reader calls it at each collection until the reader is shut down.
 //
 // # Ordering
 //
-// Producers are called after the instruments of metrics/otel, so what they report is a little newer.
+// Producers are called after the instruments of metrics/otel, so their figures are a little newer.
 //
 // # Errors
 //
@@ -20,8 +20,8 @@
 //
 // # Limitations
 //
-// The SDK's views do not apply to what a producer reports, and its sums are cumulative, whatever
-// the reader prefers.
+// The SDK's views do not apply to a producer's figures, and its sums are cumulative, whatever the
+// reader prefers.
 package histograms
 
 import (
@@ -42,13 +42,13 @@ type producer struct {
 	began  time.Time
 }
 
-// New makes a producer of what source reads. scope is that of the meter that metrics/otel was
-// registered with, and as there each runtime of a process needs one of its own.
+// New makes a producer of the histograms that source reads. scope is that of the meter registered
+// with metrics/otel. As there, each runtime of a process needs a separate one.
 func New(source *metrics.Source, scope instrumentation.Scope) sdk.Producer {
 	return &producer{source, scope, time.Now()}
 }
 
-// Produce reads the calls, and no loop.
+// Produce reads the calls. It asks no loop.
 func (p *producer) Produce(ctx context.Context) ([]metricdata.ScopeMetrics, error) {
 	points, now := make(map[*metrics.Definition][]metricdata.HistogramDataPoint[float64]), time.Now()
 	for _, s := range p.source.ReadCalls(ctx) {
@@ -69,7 +69,7 @@ func (p *producer) Produce(ctx context.Context) ([]metricdata.ScopeMetrics, erro
 	return []metricdata.ScopeMetrics{scope}, nil
 }
 
-// point is a histogram as OpenTelemetry has it: each bucket counts for itself.
+// point converts a histogram to OpenTelemetry's form, in which buckets are not cumulative.
 func (p *producer) point(s *metrics.Sample, now time.Time) metricdata.HistogramDataPoint[float64] {
 	labels := make([]attribute.KeyValue, len(s.Labels))
 	for i, name := range s.Labels {

@@ -57,7 +57,7 @@ func TestCollect(t *testing.T) {
 	}
 }
 
-// same compares a point with what the source has.
+// same compares a point with the source's sample.
 func same(t *testing.T, d *metricdata.HistogramDataPoint[float64], s *metrics.Sample) {
 	t.Helper()
 	if d.Count != program.Calls+1 || d.Sum != s.Histogram.Sum().Seconds() || !d.Time.After(d.StartTime) || len(d.BucketCounts) != len(d.Bounds)+1 {
@@ -75,7 +75,7 @@ func same(t *testing.T, d *metricdata.HistogramDataPoint[float64], s *metrics.Sa
 	}
 }
 
-// With no calls there is nothing to report.
+// Without calls there is nothing to report.
 func TestNothing(t *testing.T) {
 	if all, err := New(metrics.New(metrics.Config{}), instrumentation.Scope{}).Produce(context.Background()); err != nil || all != nil {
 		t.Errorf("%v, %v", all, err)
