@@ -12,7 +12,7 @@ import (
 	"github.com/rdmactor/rdmactor/rpc"
 )
 
-// nothing is an exporter that takes everything at once.
+// nothing returns an exporter that drops all spans.
 func nothing() sdktrace.TracerProviderOption {
 	return sdktrace.WithBatcher(badExporter{func() error { return nil }})
 }
@@ -33,7 +33,7 @@ func BenchmarkCall(b *testing.B) {
 	} {
 		b.Run(c.name, func(b *testing.B) {
 			provider := sdktrace.NewTracerProvider(c.providers...)
-			// what is lost does not matter
+			// losses do not matter
 			b.Cleanup(func() { _ = provider.Shutdown(context.Background()) })
 			m := &machine{t: b, tr: New(Config{Provider: provider})}
 			var o rdma.Observer
@@ -70,7 +70,7 @@ func BenchmarkRequest(b *testing.B) {
 	}{{"off", false, false}, {"outside", true, false}, {"recorded", true, true}} {
 		b.Run(c.name, func(b *testing.B) {
 			provider := sdktrace.NewTracerProvider(nothing())
-			// what is lost does not matter
+			// losses do not matter
 			b.Cleanup(func() { _ = provider.Shutdown(context.Background()) })
 			m := &machine{t: b, tr: New(Config{Provider: provider})}
 			m.open(nil)

@@ -11,11 +11,11 @@ import (
 	"github.com/rdmactor/rdmactor/rpc"
 )
 
-// What goes along with a call or a message is bounded, in both directions. A value that is too
-// large is left out, and nothing else: traceparent always has room before baggage takes it.
+// The size of the context that travels with a call or a message is bounded in both directions. Only
+// a value that is too large is left out: traceparent gets its room before baggage.
 const (
-	maxTraceState = 512  // as W3C recommends
-	maxBaggage    = 4096 // half of what W3C has everybody take; all of an rpc value
+	maxTraceState = 512  // W3C's recommendation
+	maxBaggage    = 4096 // half of what W3C requires all to accept; all of an rpc value
 	maxOther      = 1024 // the fields of other propagators
 )
 
@@ -30,7 +30,7 @@ func fits(key, value string) bool {
 	return len(value) <= maxOther
 }
 
-// fields are what a propagator has given, or takes.
+// fields are the fields that a propagator has set, or reads.
 type fields map[string]string
 
 // Get returns a field that is small enough.
@@ -41,7 +41,8 @@ func (f fields) Get(key string) string {
 	return ""
 }
 
-// Set keeps a field that is small enough, and text: package remoting refuses a message with others.
+// Set keeps a field if it is small enough and valid text: package remoting refuses a message with
+// other bytes.
 func (f fields) Set(key, value string) {
 	if fits(key, value) && utf8.ValidString(key) && utf8.ValidString(value) {
 		f[key] = value
@@ -57,7 +58,7 @@ func (f fields) Keys() []string {
 	return keys
 }
 
-// inject returns what of ctx goes along; nil: nothing, also if the propagator panics.
+// inject returns the fields to send for ctx; nil: none, also if the propagator panics.
 func (t *Tracing) inject(ctx context.Context) (f fields) {
 	defer func() {
 		if recover() != nil {
@@ -70,8 +71,8 @@ func (t *Tracing) inject(ctx context.Context) (f fields) {
 	return f
 }
 
-// wellFormed reports whether a field from a peer is. OpenTelemetry reports each baggage that is not
-// to its error handler, which logs it: a peer could fill the log.
+// wellFormed reports whether a field from a peer is well-formed. OpenTelemetry reports each
+// malformed baggage to its error handler, which logs it: a peer could fill the log.
 func wellFormed(key, value string) bool {
 	if key != "baggage" || !fits(key, value) {
 		return true
@@ -80,7 +81,7 @@ func wellFormed(key, value string) bool {
 	return err == nil
 }
 
-// extract returns ctx with what has come along. get returns a field.
+// extract returns ctx with the received fields. get returns a field.
 func (t *Tracing) extract(ctx context.Context, get func(key string) string) (in context.Context) {
 	defer func() {
 		if recover() != nil {
@@ -100,7 +101,7 @@ func (t *Tracing) extract(ctx context.Context, get func(key string) string) (in 
 	return t.prop.Extract(ctx, f)
 }
 
-// order has the fields that a trace cannot do without first.
+// order yields the fields, first those that a trace cannot do without.
 func (f fields) order(yield func(key, value string) bool) {
 	for _, key := range [...]string{"traceparent", "tracestate"} {
 		if v, ok := f[key]; ok && !yield(key, v) {
@@ -114,11 +115,10 @@ func (f fields) order(yield func(key, value string) bool) {
 	}
 }
 
-// pairRoom is what a pair of rpc's metadata takes besides its key and value.
+// pairRoom is the room for a pair of rpc's metadata in addition to its key and value.
 const pairRoom = 3
 
-// outgoing puts what of ctx goes along into the metadata of calls made with it, as far as there is
-// room for it.
+// outgoing adds ctx's fields to the metadata of calls made with it, as far as there is room.
 func (t *Tracing) outgoing(ctx context.Context) context.Context {
 	with := ctx
 	for key, v := range t.inject(ctx).order {
@@ -129,15 +129,15 @@ func (t *Tracing) outgoing(ctx context.Context) context.Context {
 	return with
 }
 
-// What a header of package remoting has room for: docs/remoting-wire.md. A message with more is
-// refused, so the fields are added only as far as they leave it below that.
+// Limits of a header of package remoting: docs/remoting-wire.md. A larger message is refused, so
+// fields are added only up to these limits.
 const (
 	headerPairs = 64
 	headerBytes = 16 << 10
 )
 
-// withHeader is an envelope with what of ctx goes along. It is a copy, because the sender may send
-// its own to others.
+// withHeader returns an envelope with ctx's fields. It is a copy, because the sender may send the
+// original to others.
 func (t *Tracing) withHeader(ctx context.Context, env *actor.MessageEnvelope) *actor.MessageEnvelope {
 	add := t.inject(ctx)
 	if len(add) == 0 {
@@ -145,7 +145,7 @@ func (t *Tracing) withHeader(ctx context.Context, env *actor.MessageEnvelope) *a
 	}
 	to := &actor.MessageEnvelope{Message: env.Message, Sender: env.Sender}
 	header, bytes := make(map[string]string, len(env.Header)+len(add)), 0
-	old := t.prop.Fields() // of the trace that a forwarded message has come with
+	old := t.prop.Fields() // the fields of the trace that a forwarded message arrived with
 	for k, v := range env.Header {
 		if !slices.Contains(old, k) {
 			header[k] = v

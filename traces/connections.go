@@ -16,16 +16,16 @@ import (
 	"github.com/rdmactor/rdmactor/states"
 )
 
-// What is kept of one connection at a time: a peer can make it go through errors, and its owner
-// through commands, as often as they like.
+// Limits for one connection at a time: a peer can cause any number of errors, and its owner can
+// send any number of commands.
 const (
 	maxStates   = 64 // events of its span
-	maxCommands = 32 // that are under way
+	maxCommands = 32 // commands under way
 )
 
 // Observer returns an observer for rdma.Config, which makes the spans of connections and listeners.
-// next is notified, too; it may be nil. On the loops it only notes times and texts: the spans are
-// made elsewhere, also those that a sampler leaves out.
+// next is notified, too; it may be nil. On the loops it only records times and texts: the spans are
+// made elsewhere, even those that a sampler leaves out.
 func (t *Tracing) Observer(next rdma.Observer) rdma.Observer {
 	o := &observer{t: t, next: next, all: make(map[*actor.PID]*connection)}
 	o.commands, _ = next.(rdma.CommandObserver)
@@ -34,14 +34,15 @@ func (t *Tracing) Observer(next rdma.Observer) rdma.Observer {
 
 type observer struct {
 	t        *Tracing
-	next     rdma.Observer        // nil: nobody
+	next     rdma.Observer        // nil: none
 	commands rdma.CommandObserver // next, if it is one
 
 	mu  sync.Mutex
-	all map[*actor.PID]*connection // without a value: there was no room for its span
+	all map[*actor.PID]*connection // nil value: there was no room for the span
 }
 
-// connection is an identifier. Its loop uses the first part, and the queue the second.
+// connection is the state kept of an identifier. Its loop uses the first part, the queue the
+// second.
 type connection struct {
 	underWay []command
 	noted    int // events of the span
@@ -50,13 +51,13 @@ type connection struct {
 	ctx  context.Context
 }
 
-// command is one that has no answer yet.
+// command is a command without an answer yet.
 type command struct {
 	cmd rdma.Command // only compared
 	at  time.Time
 }
 
-// of returns what is kept of an identifier, and begins its span when it is new. nil: nothing.
+// of returns the state kept of an identifier, and begins its span if it is new. nil: none.
 func (o *observer) of(id *actor.PID, h rdma.Handle, kind trace.SpanKind) *connection {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -71,7 +72,7 @@ func (o *observer) of(id *actor.PID, h rdma.Handle, kind trace.SpanKind) *connec
 	return c
 }
 
-// forget returns what is kept of an identifier for the last time.
+// forget removes the state kept of an identifier, and returns it.
 func (o *observer) forget(id *actor.PID) *connection {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -130,7 +131,7 @@ func (o *observer) Answered(id *actor.PID, h rdma.Handle, cmd rdma.Command, ev c
 	}
 }
 
-// command makes the span of a command that is over. text: why it has failed.
+// command makes the span of a command that is over. text: why it failed.
 func (o *observer) command(c *connection, u command, text string) {
 	name, now := u.cmd.Op().String(), time.Now()
 	o.t.ends.put(func() {
@@ -185,7 +186,7 @@ func (o *observer) Moved(id *actor.PID, h rdma.Handle, from, to string) {
 	o.note(o.of(id, h, trace.SpanKindServer), "moved", attribute.String("rdmactor.loop", clip(to)))
 }
 
-// note puts an event on a connection's span.
+// note adds an event to a connection's span.
 func (o *observer) note(c *connection, what string, attrs ...attribute.KeyValue) {
 	if c == nil || c.noted >= maxStates {
 		return
@@ -195,7 +196,7 @@ func (o *observer) note(c *connection, what string, attrs ...attribute.KeyValue)
 	o.t.ends.put(func() { c.span.AddEvent(what, trace.WithTimestamp(at), trace.WithAttributes(attrs...)) })
 }
 
-// failed notes an event that has an error. nil: it has none.
+// failed records an event that has an error. nil: none.
 func (o *observer) failed(id *actor.PID, ev cmid.Event, err error) {
 	var attrs []attribute.KeyValue
 	if err != nil {
@@ -204,7 +205,7 @@ func (o *observer) failed(id *actor.PID, ev cmid.Event, err error) {
 	o.note(o.of(id, ev.Ident(), trace.SpanKindInternal), ev.Kind().String(), attrs...)
 }
 
-// addresses notes between whom a connection is.
+// addresses records a connection's addresses.
 func (o *observer) addresses(c *connection, local, with cmid.Addr, device string) {
 	if c == nil {
 		return
@@ -245,7 +246,7 @@ func (o *observer) closed(id *actor.PID, ev *cmid.Closed) {
 	})
 }
 
-// begin makes the span, a trace of its own.
+// begin makes the span, in a new trace.
 func (c *connection) begin(t *Tracing, h rdma.Handle, kind trace.SpanKind, at time.Time) {
 	c.ctx, c.span = t.start(context.Background(), "rdma connection", trace.WithSpanKind(kind), trace.WithTimestamp(at),
 		trace.WithAttributes(attribute.Int64("rdmactor.id", int64(h))))

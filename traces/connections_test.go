@@ -55,7 +55,7 @@ func events(s tracetest.SpanStub) (list []string) {
 	return list
 }
 
-// A connection is a span on both sides, with its commands below it and its states as events.
+// A connection has a span on both sides, with its commands below it and its states as events.
 func TestConnection(t *testing.T) {
 	here, there := boot(t), boot(t)
 	call(t, here, there)
@@ -84,7 +84,7 @@ func TestConnection(t *testing.T) {
 	}
 }
 
-// A dial that fails says why: in its command's span, and in its own.
+// A failed dial reports the cause in its command's span, and in its own.
 func TestRefusedConnection(t *testing.T) {
 	m := boot(t)
 	if _, err := rpc.Dial(t.Context(), m.rt, "127.0.0.1:1", rpc.Config{}); err == nil {
@@ -104,7 +104,7 @@ func TestRefusedConnection(t *testing.T) {
 	}
 }
 
-// What a sampler leaves out has no spans, and neither have its commands.
+// A connection that a sampler leaves out has no spans, and neither have its commands.
 func TestUnsampledConnection(t *testing.T) {
 	here, there := boot(t, sdktrace.WithSampler(sdktrace.NeverSample())), boot(t)
 	call(t, here, there)
@@ -114,7 +114,7 @@ func TestUnsampledConnection(t *testing.T) {
 	}
 }
 
-// commandsOnly samples everything but connections, whatever their parents.
+// commandsOnly samples everything except connections, whatever their parents.
 type commandsOnly struct{}
 
 func (commandsOnly) ShouldSample(p sdktrace.SamplingParameters) sdktrace.SamplingResult {
@@ -135,7 +135,7 @@ func TestUnsampledCommands(t *testing.T) {
 	}
 }
 
-// plain is an Observer that wants no commands, and counts.
+// plain is an Observer that observes no commands, and counts.
 type plain struct{ transitions, events, credits atomic.Int64 }
 
 func (p *plain) Transition(*actor.PID, rdma.Handle, states.State, states.State) { p.transitions.Add(1) }
@@ -156,7 +156,7 @@ func TestNextObserver(t *testing.T) {
 	}
 }
 
-// An identifier that goes through errors for ever has a bounded span, and leaves nothing behind.
+// An identifier with an endless series of errors has a bounded span, and leaves nothing behind.
 func TestManyEvents(t *testing.T) {
 	spans := tracetest.NewInMemoryExporter()
 	tr := New(Config{Provider: sdktrace.NewTracerProvider(sdktrace.WithSyncer(spans))})

@@ -1,7 +1,7 @@
-// Package traces makes OpenTelemetry spans of what rdmactor does: of calls and streams of package
-// rpc, of messages between actors, also those of other nodes, and of the life of each connection.
-// The context goes along as W3C's traceparent, tracestate and baggage, so one trace leads from a
-// client through all nodes. It is a module of its own: nothing in the core imports OpenTelemetry.
+// Package traces makes OpenTelemetry spans of calls and streams of package rpc, of messages between
+// actors, including those on other nodes, and of the life of each connection. It propagates the
+// context as W3C's traceparent, tracestate and baggage, so one trace leads from a client through
+// all nodes. It is a separate module: nothing in the core imports OpenTelemetry.
 //
 //	t := traces.New(traces.Config{Provider: provider})
 //	rt, err := rdma.Open(system, rdma.Config{Device: iwarp.New(), Observer: t.Observer(nil)})
@@ -12,43 +12,43 @@
 //
 // # Spans
 //
-// A call has a client span, and at the server a server span with two parts: "queue", from when the
-// request has come to when its turn has, and "handler". A stream's client span lasts as long as
-// the stream. What a server refuses before its interceptors (too many calls, draining) has the
-// client's span only.
+// A call has a client span, and at the server a server span with two parts: "queue", from the
+// request's arrival to its turn, and "handler". A stream's client span lasts as long as the stream.
+// Calls that a server refuses before its interceptors (too many calls, draining) have the client's
+// span only.
 //
 // A message that is sent within a trace has a producer span, and a consumer span at its receiver,
-// whichever node that is on. Messages outside of a trace have none, and begin none.
+// on whichever node. Messages outside of a trace have no spans, and begin no trace.
 //
 // A connection has a span from its first command or event to Closed, with a span for each command
-// that went to the device, and its states as events. It is a trace of its own, because it serves
+// that reached the device, and its states as events. It has a separate trace, because it serves
 // many others.
 //
 // # Ownership
 //
 // A Tracing may be used by any goroutine, and by several runtimes. It ends with its last span and
-// needs no closing. The TracerProvider is the program's: Flush, then shut it down.
+// needs no closing. The program owns the TracerProvider: Flush, then shut it down.
 //
 // # Ordering
 //
-// Spans end in the order in which what they are about has ended, on a goroutine of the Tracing's.
+// Spans end in the order in which their subjects ended, on a goroutine of the Tracing's.
 //
 // # Errors
 //
 // Tracing never makes a call, a message or a connection fail. A context that is malformed or too
-// large is left out. If a sampler, a processor or an exporter panics, or blocks, it costs spans:
-// Stats counts them. Spans end on a goroutine of their own, so no loop and no caller ever waits
-// for an exporter, whatever the SDK's processor is. A span begins where its work is, because its
-// context is needed there: so a Sampler, and a SpanProcessor's OnStart, must not block. The SDK's
-// own do not. Use its batch processor (sdktrace.WithBatcher), without WithBlocking. It calls the
-// exporter on a goroutine of its own, and a panic there ends the process: Guard prevents that.
+// large is left out. If a sampler, a processor or an exporter panics, or blocks, spans are lost:
+// Stats counts them. Spans end on a separate goroutine, so no loop and no caller ever waits for an
+// exporter, whatever the SDK's processor is. A span begins where its work is, because its context
+// is needed there: so a Sampler, and a SpanProcessor's OnStart, must not block. The SDK's own do
+// not. Use its batch processor (sdktrace.WithBatcher), without WithBlocking. It calls the exporter
+// on a separate goroutine, and a panic there ends the process: Guard prevents that.
 //
 // # Limitations
 //
-// The context is part of a call or a message, up to 6 KiB of it. One that is as large as its
-// receiver takes (MaxMessage) becomes too large. An actor's ReceiveTimeout is of no trace. The
-// attempts of a call that was repeated (rpc.Retry) are one span. Reads, Writes and atomics
-// have no spans. A future's answer has its producer span, but nothing that consumes it. What an
-// actor sends in ReenterAfter belongs to the message that it had then. A connection's span does not
-// say which call has made it be dialled.
+// The context is part of a call or a message, up to 6 KiB of it. A message that is already as large
+// as its receiver takes (MaxMessage) becomes too large. An actor's ReceiveTimeout belongs to no
+// trace. The attempts of a repeated call (rpc.Retry) share one span. Reads, Writes and atomics have
+// no spans. A future's answer has its producer span, but no consumer span. Messages that an actor
+// sends in ReenterAfter belong to the message that it had then. A connection's span does not name
+// the call that caused the dial.
 package traces

@@ -27,7 +27,7 @@ func Example() {
 	provider := trace.NewTracerProvider(trace.WithBatcher(traces.Guard(spans)))
 	t := traces.New(traces.Config{Provider: provider})
 
-	// Lines that are logged with a span's context have trace_id and span_id.
+	// Lines logged with a span's context contain trace_id and span_id.
 	system := actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger {
 		return slog.New(traces.Handler(slog.NewTextHandler(io.Discard, nil)))
 	}))

@@ -8,9 +8,9 @@ import (
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 )
 
-// Guard returns an exporter whose panics are errors, which the SDK reports to OpenTelemetry's error
-// handler, and so is runtime.Goexit. The SDK's batch processor calls its exporter on a goroutine of
-// its own, so without Guard a panic there ends the process, and a Goexit ends all exporting.
+// Guard returns an exporter that turns panics and runtime.Goexit into errors, which the SDK reports
+// to OpenTelemetry's error handler. The SDK's batch processor calls its exporter on a separate
+// goroutine, so without Guard a panic there ends the process, and a Goexit ends all exporting.
 func Guard(e sdktrace.SpanExporter) sdktrace.SpanExporter { return guarded{e} }
 
 type guarded struct{ to sdktrace.SpanExporter }

@@ -25,7 +25,7 @@ import (
 
 const parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 
-// contexts are what a hostile peer may send. None is a context; the rest of the call is in order.
+// contexts are contexts that a hostile peer may send. None is valid; the rest of the call is.
 var contexts = map[string]map[string]string{
 	"empty":               {"traceparent": ""},
 	"garbage":             {"traceparent": "\x00\xff"},
@@ -39,7 +39,7 @@ var contexts = map[string]map[string]string{
 	"tracestate, garbage": {"tracestate": strings.Repeat("=,", 1900)},
 }
 
-// hostileServer is a machine with a server whose handler says of which trace its call is.
+// hostileServer returns a machine with a server whose handler reports the trace of each call.
 func hostileServer(t *testing.T) (m *machine, addr string, traces chan trace.SpanContext) {
 	m, traces = boot(t), make(chan trace.SpanContext, 1)
 	server := rpc.NewServer(m.rt, rpc.Config{Interceptors: []rpc.Interceptor{m.tr.Server()}})
@@ -50,7 +50,7 @@ func hostileServer(t *testing.T) (m *machine, addr string, traces chan trace.Spa
 	return m, m.listen(server), traces
 }
 
-// A call with a context that is none is handled, and begins a trace of its own.
+// A call with an invalid context is handled, and begins a new trace.
 func TestHostileMetadata(t *testing.T) {
 	_, addr, traces := hostileServer(t)
 	c := boot(t).dial(addr, rpc.Config{})
@@ -94,8 +94,8 @@ func TestManyValues(t *testing.T) {
 	}
 }
 
-// What a caller has in its metadata, or in a header, is not displaced: a call or a message that has
-// no room left goes without the context.
+// A caller's metadata or header is not displaced: a call or a message without room is sent without
+// the context.
 func TestNoRoom(t *testing.T) {
 	_, addr, traces := hostileServer(t)
 	client := boot(t)
@@ -125,7 +125,7 @@ func TestNoRoom(t *testing.T) {
 	}
 }
 
-// A peer's baggage that is none is not logged.
+// A peer's invalid baggage is not logged.
 func TestQuietBaggage(t *testing.T) {
 	var logged atomic.Int64
 	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(error) { logged.Add(1) }))
@@ -143,7 +143,7 @@ func TestQuietBaggage(t *testing.T) {
 	}
 }
 
-// bytesOnly is a propagator that puts what is no text into everything.
+// bytesOnly is a propagator that adds fields with invalid text.
 type bytesOnly struct{ propagation.TraceContext }
 
 func (p bytesOnly) Inject(ctx context.Context, to propagation.TextMapCarrier) {
@@ -152,7 +152,7 @@ func (p bytesOnly) Inject(ctx context.Context, to propagation.TextMapCarrier) {
 	to.Set("\xfe", "key")
 }
 
-// What a message cannot carry is left out, and the message goes.
+// Fields that a message cannot carry are left out, and the message is sent.
 func TestNoText(t *testing.T) {
 	tr := New(Config{Propagator: bytesOnly{}, Provider: sdktrace.NewTracerProvider()})
 	ctx, span := tr.start(t.Context(), "shop")
@@ -171,7 +171,7 @@ func many(n int) map[string]string {
 	return header
 }
 
-// A message of another node with a context that is none is received outside of any trace.
+// A message of another node with an invalid context is received outside of any trace.
 func TestHostileHeaders(t *testing.T) {
 	here, there := boot(t), boot(t)
 	here.node(remoting.Config{})
@@ -186,7 +186,7 @@ func TestHostileHeaders(t *testing.T) {
 	}
 	for name, header := range contexts {
 		if name == "garbage" || name == "baggage, no UTF-8" {
-			continue // package remoting takes no header that is no UTF-8
+			continue // package remoting accepts only headers of valid UTF-8
 		}
 		here.sys.Root.Send(actor.NewPID(node.Name(), "a"), &actor.MessageEnvelope{Message: wrapperspb.String("x"), Header: header})
 		if sc := trace.SpanContextFromContext(<-got); sc.IsValid() {
@@ -201,13 +201,13 @@ func TestHostileHeaders(t *testing.T) {
 	}
 }
 
-// badExporter does what its function does.
+// badExporter calls its function.
 type badExporter struct{ export func() error }
 
 func (e badExporter) ExportSpans(context.Context, []sdktrace.ReadOnlySpan) error { return e.export() }
 func (badExporter) Shutdown(context.Context) error                               { return nil }
 
-// sampler does what its function does.
+// sampler calls its function.
 type sampler func()
 
 func (s sampler) ShouldSample(p sdktrace.SamplingParameters) sdktrace.SamplingResult {
@@ -216,7 +216,7 @@ func (s sampler) ShouldSample(p sdktrace.SamplingParameters) sdktrace.SamplingRe
 }
 func (sampler) Description() string { return "bad" }
 
-// calls makes calls of a handler on a loop, with all spans those of one machine.
+// calls calls a handler on a loop n times; all spans are m's.
 func (m *machine) calls(t *testing.T, n int) {
 	t.Helper()
 	server := rpc.NewServer(m.rt, rpc.Config{Interceptors: []rpc.Interceptor{m.tr.Server()}})
@@ -236,7 +236,7 @@ func bad(t *testing.T, opt ...sdktrace.TracerProviderOption) *machine {
 	return m
 }
 
-// An exporter that blocks, even in the SDK's simple processor, costs spans: nobody waits for it.
+// An exporter that blocks, even in the SDK's simple processor, costs spans: no caller waits for it.
 func TestBlockedExporter(t *testing.T) {
 	open := make(chan struct{})
 	m := bad(t, sdktrace.WithSyncer(badExporter{func() error { <-open; return nil }}))
@@ -255,7 +255,7 @@ func TestBlockedExporter(t *testing.T) {
 	}
 }
 
-// An exporter that panics, or ends its goroutine, costs its spans.
+// An exporter that panics, or ends its goroutine, loses its spans.
 func TestPanickingExporter(t *testing.T) {
 	m := bad(t, sdktrace.WithSyncer(badExporter{func() error { panic("no") }}))
 	m.calls(t, 10)
@@ -264,7 +264,7 @@ func TestPanickingExporter(t *testing.T) {
 	}
 }
 
-// With Guard the SDK's own goroutine survives it, too, and goes on exporting.
+// With Guard the SDK's goroutine survives it, too, and goes on exporting.
 func TestGuard(t *testing.T) {
 	for name, leave := range map[string]func(){"panic": func() { panic("no") }, "Goexit": runtime.Goexit} {
 		t.Run(name, func(t *testing.T) {
@@ -291,7 +291,7 @@ func TestGuard(t *testing.T) {
 	}
 }
 
-// A sampler that panics costs its span: the call is made, handled and answered.
+// A sampler that panics loses its span: the call is made, handled and answered.
 func TestPanickingSampler(t *testing.T) {
 	m := bad(t, sdktrace.WithSampler(sampler(func() { panic("no") })))
 	m.calls(t, 10)
@@ -300,7 +300,7 @@ func TestPanickingSampler(t *testing.T) {
 	}
 }
 
-// What ends the queue's goroutine costs that piece of work.
+// A call that ends the queue's goroutine is lost, and no other.
 func TestGoexit(t *testing.T) {
 	tr := New(Config{})
 	tr.ends.put(func() { runtime.Goexit() })

@@ -14,24 +14,23 @@ import (
 	rdma "github.com/rdmactor/rdmactor/actor"
 )
 
-// maxName is how long the name of an actor may be in a span: a peer can choose it.
+// maxName is the largest length of an actor's name in a span: a peer can choose it.
 const maxName = 128
 
-// Props are for actors that receive and send messages within traces, whichever node these come
-// from and go to: actor.PropsFromFunc(receive, t.Props()...). A message that belongs to a trace has
-// a consumer span. What the actor sends meanwhile (Send, Request, RequestFuture, Respond, Forward)
-// goes on with it, and so does what it sends later in ReenterAfter.
+// Props are for actors that receive and send messages within traces, from and to any node:
+// actor.PropsFromFunc(receive, t.Props()...). A message that belongs to a trace has a consumer
+// span. Messages that the actor sends while it receives that one (Send, Request, RequestFuture,
+// Respond, Forward) continue its trace, and so do those that it sends later in ReenterAfter.
 func (t *Tracing) Props() []actor.PropsOption {
 	return []actor.PropsOption{actor.WithReceiverMiddleware(t.receiver), actor.WithSenderMiddleware(t.sender)}
 }
 
-// Context returns the context of the message that an actor with Props is receiving. It has the
-// message's span, and what has come along as baggage. Outside of a trace it is
-// context.Background().
+// Context returns the context of the message that an actor with Props is receiving. It contains the
+// message's span, and the received baggage. Outside of a trace it is context.Background().
 func (t *Tracing) Context(ctx actor.Context) context.Context { return t.within(ctx) }
 
-// Root returns a copy of root whose messages belong to ctx's trace. It is for code that is no
-// actor, such as an rpc handler. The copy has no other sender middleware, and need not be kept.
+// Root returns a copy of root whose messages belong to ctx's trace. It is for code outside of
+// actors, such as an rpc handler. The copy has no other sender middleware, and need not be kept.
 func (t *Tracing) Root(ctx context.Context, root *actor.RootContext) *actor.RootContext {
 	return root.Copy().WithSenderMiddleware(func(next actor.SenderFunc) actor.SenderFunc {
 		return func(c actor.SenderContext, target *actor.PID, env *actor.MessageEnvelope) {
@@ -40,27 +39,27 @@ func (t *Tracing) Root(ctx context.Context, root *actor.RootContext) *actor.Root
 	})
 }
 
-// extensionID is where an actor's context has its current.
+// extensionID identifies the current of an actor's context.
 var extensionID = ctxext.NextContextExtensionID()
 
-// current is the trace context of the message that an actor is receiving; nil: of none. Any
-// goroutine: users' code sends from others, too.
+// current is the trace context of the message that an actor is receiving; nil: no trace. Any
+// goroutine may read it: users' code also sends from others.
 type current struct {
 	ctx atomic.Pointer[context.Context]
 }
 
-// ExtensionID is Proto.Actor's.
+// ExtensionID implements Proto.Actor's interface.
 func (*current) ExtensionID() ctxext.ContextExtensionID { return extensionID }
 
-// currentOf is an actor's current; nil: it has none yet. Proto.Actor's Get panics if there were
-// never as many extensions.
+// currentOf returns an actor's current; nil: none yet. Proto.Actor's Get panics if there were never
+// as many extensions.
 func currentOf(c actor.ExtensionContext) (cur *current) {
 	defer func() { _ = recover() }()
 	cur, _ = c.Get(extensionID).(*current)
 	return cur
 }
 
-// within is the trace context in which an actor runs.
+// within returns the trace context in which an actor runs.
 func (t *Tracing) within(c actor.SenderContext) context.Context {
 	ext, ok := c.(actor.ExtensionContext)
 	if !ok {
@@ -75,7 +74,7 @@ func (t *Tracing) within(c actor.SenderContext) context.Context {
 	return t.of(c.MessageHeader())
 }
 
-// of is the trace context that a message has come with.
+// of returns the trace context that a message arrived with.
 func (t *Tracing) of(header actor.ReadonlyMessageHeader) context.Context {
 	if header == nil || header.Length() == 0 {
 		return context.Background()
@@ -83,7 +82,7 @@ func (t *Tracing) of(header actor.ReadonlyMessageHeader) context.Context {
 	return t.extract(context.Background(), header.Get)
 }
 
-// receiver gives a message that belongs to a trace its span.
+// receiver makes the span of a received message that belongs to a trace.
 func (t *Tracing) receiver(next actor.ReceiverFunc) actor.ReceiverFunc {
 	return func(c actor.ReceiverContext, env *actor.MessageEnvelope) {
 		cur := currentOf(c)
@@ -113,11 +112,11 @@ func (t *Tracing) receiver(next actor.ReceiverFunc) actor.ReceiverFunc {
 	}
 }
 
-// sender gives a message that is sent within a trace its span and its header.
+// sender makes the span and the header of a message that is sent within a trace.
 func (t *Tracing) sender(next actor.SenderFunc) actor.SenderFunc {
 	return func(c actor.SenderContext, target *actor.PID, env *actor.MessageEnvelope) {
 		if _, timer := env.Message.(*actor.ReceiveTimeout); timer {
-			// a timer sends it, on its goroutine, whatever the actor receives meanwhile
+			// a timer sends it, on its goroutine, whatever the actor is receiving
 			next(c, target, env)
 			return
 		}
@@ -138,13 +137,13 @@ func (t *Tracing) send(ctx context.Context, next actor.SenderFunc, c actor.Sende
 	finish = nil
 }
 
-// ofConnection reports whether a message is for a connection, where no trace goes on.
+// ofConnection reports whether a message is a connection's command, where a trace ends.
 func ofConnection(msg any) bool {
 	_, ok := msg.(rdma.Command)
 	return ok
 }
 
-// kindOf is the type of a message. There are only so many.
+// kindOf returns the type of a message. The number of types is bounded.
 func kindOf(msg any) string { return fmt.Sprintf("%T", msg) }
 
 func messageAttributes(what string, to *actor.PID, msg any) []attribute.KeyValue {

@@ -17,7 +17,7 @@ type receiving struct {
 func (r receiving) Get(ctxext.ContextExtensionID) ctxext.ContextExtension { return r.cur }
 func (r receiving) Set(ctxext.ContextExtension)                           {}
 
-// A ReceiveTimeout, which a timer sends beside the message that the actor receives, is not of that
+// A ReceiveTimeout, which a timer sends while the actor receives a message, does not belong to that
 // message's trace.
 func TestReceiveTimeout(t *testing.T) {
 	m := boot(t)

@@ -6,17 +6,17 @@ import (
 	"sync/atomic"
 )
 
-// queue is what is to be done with the SDK, in order, by a goroutine that lasts as long as there is
-// something to do. Whoever puts something never waits for that.
+// queue runs calls of the SDK in order, on a goroutine that lasts as long as there are any. put
+// never waits for them.
 type queue struct {
 	room     int
-	panicked func() // what was done has panicked
+	panicked func() // called if a call has panicked
 	dropped  atomic.Uint64
 
 	mu      sync.Mutex
 	waiting []func()
 	working bool
-	idle    chan struct{} // made by who waits; closed when there is nothing left to do
+	idle    chan struct{} // made by flush; closed when the queue is empty
 }
 
 // put queues f, or drops it if there is no room.
@@ -31,8 +31,8 @@ func (q *queue) put(f func()) (ok bool) {
 	return true
 }
 
-// putAlways queues f also if there is no room. It is for the last of several, of which the first
-// had room, so the queue stays bounded.
+// putAlways queues f even if there is no room. It is for the last of several calls, of which the
+// first had room, so the queue stays bounded.
 func (q *queue) putAlways(f func()) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -47,7 +47,8 @@ func (q *queue) putLocked(f func()) {
 	}
 }
 
-// work does what waits. If that ends the goroutine (runtime.Goexit), another one goes on.
+// work runs the queued calls. If one ends the goroutine (runtime.Goexit), another goroutine goes
+// on.
 func (q *queue) work() {
 	left := true
 	defer func() {
@@ -66,7 +67,7 @@ func (q *queue) work() {
 	}
 }
 
-// take takes the next piece of work; nil: there is none, and the goroutine ends.
+// take removes the next call; nil: none, and the goroutine ends.
 func (q *queue) take() func() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -93,7 +94,7 @@ func (q *queue) do(f func()) {
 	f()
 }
 
-// flush waits until there is nothing left to do.
+// flush waits until the queue is empty.
 func (q *queue) flush(ctx context.Context) error {
 	q.mu.Lock()
 	if !q.working {

@@ -17,10 +17,10 @@ import (
 	"github.com/rdmactor/rdmactor/rpc"
 )
 
-// soon is how long a test waits for what has to come. It is much longer than that takes.
+// soon is the time-out of a test for an expected event, much longer than that takes.
 const soon = time.Minute
 
-// machine is what a process has: an actor system, a runtime, and what makes its spans.
+// machine has the parts of a process: an actor system, a runtime, and a Tracing.
 type machine struct {
 	t     testing.TB
 	sys   *actor.ActorSystem
@@ -94,7 +94,7 @@ func (m *machine) dial(addr string, cfg rpc.Config) *rpc.Client {
 	return c
 }
 
-// ended are the spans that have ended, by their names. It waits for what is still in the queue.
+// ended returns the spans that have ended, by name. It waits for those in the queue.
 func (m *machine) ended() map[string]tracetest.SpanStub {
 	m.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), soon)
@@ -128,7 +128,7 @@ func names(all map[string]tracetest.SpanStub) (list []string) {
 	return list
 }
 
-// attr is an attribute of a span as text; "" without one.
+// attr returns an attribute of a span as text; "" without one.
 func attr(s tracetest.SpanStub, key string) string {
 	for _, a := range s.Attributes {
 		if a.Key == attribute.Key(key) {

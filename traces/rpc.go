@@ -16,14 +16,14 @@ import (
 	"github.com/rdmactor/rdmactor/rpc"
 )
 
-// system is what the spans of calls and messages say they are made with.
+// system is the name of the system in the spans of calls and messages.
 const system = "rdmactor"
 
-// maxText is how long a text may be that a peer can choose, in bytes.
+// maxText is the largest length of a text that a peer can choose, in bytes.
 const maxText = 256
 
-// Client returns an interceptor for clients: it gives each call and each stream a span, and sends
-// its context along. Put it first, so that the other interceptors are within the span.
+// Client returns an interceptor for clients: it makes a span for each call and each stream, and
+// sends its context along. Put it first, so that the other interceptors are within the span.
 func (t *Tracing) Client() rpc.Interceptor {
 	return func(ctx context.Context, call *rpc.Info, next func(context.Context) error) error {
 		in, span := t.start(ctx, call.Method, trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(clientAttributes(call)...))
@@ -58,9 +58,9 @@ func (t *Tracing) Client() rpc.Interceptor {
 	}
 }
 
-// Server returns an interceptor for servers: it goes on with the trace that a call belongs to, or
+// Server returns an interceptor for servers: it continues the trace that a call belongs to, or
 // begins one. Put it first, so that the other interceptors are within the span. The handler's
-// context has the span of the handler: trace.SpanFromContext.
+// context contains the span of the handler: trace.SpanFromContext.
 func (t *Tracing) Server() rpc.Interceptor {
 	return func(ctx context.Context, call *rpc.Info, next func(context.Context) error) error {
 		now := time.Now()
@@ -70,7 +70,7 @@ func (t *Tracing) Server() rpc.Interceptor {
 		})
 		in, span := t.start(from, call.Method, trace.WithSpanKind(trace.SpanKindServer),
 			trace.WithTimestamp(call.Arrived), trace.WithAttributes(serverAttributes(call)...))
-		if !span.IsRecording() { // what the handler calls belongs to the trace all the same
+		if !span.IsRecording() { // the handler's calls belong to the trace even so
 			return next(in)
 		}
 		t.child(in, "queue", call.Arrived, now)
@@ -96,7 +96,7 @@ func serverAttributes(call *rpc.Info) []attribute.KeyValue {
 		semconv.RPCSystemNameKey.String(system), semconv.RPCMethod(call.Method))
 }
 
-// peer is an address as two attributes; none if it is not known.
+// peer returns an address as two attributes; none if it is unknown.
 func peer(a rdma.Addr, address, port attribute.Key) []attribute.KeyValue {
 	if a.IsZero() {
 		return nil
@@ -104,13 +104,13 @@ func peer(a rdma.Addr, address, port attribute.Key) []attribute.KeyValue {
 	return []attribute.KeyValue{address.String(a.Source().String()), port.Int(int(a.Port()))}
 }
 
-// left is how a span ends whose code has not returned: it has panicked, or called runtime.Goexit.
+// left ends a span whose code has not returned: it has panicked, or called runtime.Goexit.
 func left(span trace.Span) {
 	span.SetAttributes(semconv.ErrorTypeKey.String("panic"))
 	span.SetStatus(codes.Error, "the code has not returned")
 }
 
-// ended is how the span of a call ends.
+// ended returns the function that ends the span of a call.
 func ended(err error, side trace.SpanKind) func(trace.Span) {
 	if err == nil {
 		return func(span trace.Span) { span.SetAttributes(semconv.RPCResponseStatusCode("OK")) }
@@ -129,8 +129,8 @@ func ended(err error, side trace.SpanKind) func(trace.Span) {
 	}
 }
 
-// serverFault reports whether a code says that something is wrong at the server. The others say
-// what is wrong with a call, or are a service's own answers: at the server they are no errors.
+// serverFault reports whether a code means a fault of the server. The others mean a fault of the
+// call, or are a service's answers: at the server they are no errors.
 func serverFault(code rpc.Code) bool {
 	switch code {
 	case rpc.CodeUnknown, rpc.CodeDeadline, rpc.CodeInternal, rpc.CodeTooLarge, rpc.CodeUnavailable:
@@ -146,8 +146,8 @@ var codeNames = [...]string{
 	rpc.CodeUnavailable: "UNAVAILABLE", rpc.CodeClosed: "CLOSED", rpc.CodeForeign: "FOREIGN_PEER", rpc.CodeVersion: "VERSION",
 }
 
-// CodeName is a code as spans have it (rpc.response.status_code, error.type): a name, or the number
-// of a service's own.
+// CodeName returns a code as it appears in spans (rpc.response.status_code, error.type): a name, or
+// the number of a service's code.
 func CodeName(code rpc.Code) string {
 	if int(code) < len(codeNames) {
 		return codeNames[code]
@@ -155,7 +155,7 @@ func CodeName(code rpc.Code) string {
 	return strconv.Itoa(int(code))
 }
 
-// textOf is an error's text, also if its Error method panics.
+// textOf returns an error's text, even if its Error method panics.
 func textOf(err error) (text string) {
 	defer func() {
 		if recover() != nil {
@@ -165,5 +165,5 @@ func textOf(err error) (text string) {
 	return err.Error()
 }
 
-// clip is a text of at most maxText bytes. It is valid UTF-8: exporters refuse others.
+// clip cuts a text to maxText bytes of valid UTF-8: exporters refuse others.
 func clip(s string) string { return clipTo(s, maxText) }

@@ -19,7 +19,7 @@ var (
 	errGone = rpc.RegisterCode(4711, "gone")
 )
 
-// pair is a client and a server with spans.
+// pair returns a client and a server with spans.
 func pair(t *testing.T, handle func(ctx context.Context, q, reply []byte) ([]byte, error)) (client, server *machine, c *rpc.Client) {
 	client, server = boot(t), boot(t)
 	s := rpc.NewServer(server.rt, rpc.Config{Interceptors: []rpc.Interceptor{server.tr.Server()}})
@@ -35,7 +35,7 @@ func pair(t *testing.T, handle func(ctx context.Context, q, reply []byte) ([]byt
 	return client, server, client.dial(server.listen(s), rpc.Config{Interceptors: []rpc.Interceptor{client.tr.Client()}})
 }
 
-// Errors have our codes, on both sides; a text of any length is cut.
+// Errors have this package's code names, on both sides; a text of any length is cut.
 func TestErrors(t *testing.T) {
 	for _, c := range []struct {
 		err    error
@@ -66,7 +66,7 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// The code names are those of the codes, each its own.
+// The code names are those of the codes, all different.
 func TestCodeNames(t *testing.T) {
 	seen := make(map[string]bool)
 	for code := rpc.Code(0); code <= rpc.CodeVersion; code++ {
@@ -78,7 +78,7 @@ func TestCodeNames(t *testing.T) {
 	}
 }
 
-// A handler that panics has spans that say so.
+// The spans of a handler that panics report that.
 func TestPanickingHandler(t *testing.T) {
 	_, server, c := pair(t, func(context.Context, []byte, []byte) ([]byte, error) { panic("no") })
 	if _, err := rpc.CallRaw(t.Context(), c, greet, nil, nil); !errors.Is(err, rpc.ErrInternal) {
@@ -120,10 +120,10 @@ func TestStreams(t *testing.T) {
 	}
 }
 
-// What the client's sampler leaves out is left out at the server, and the trace goes on all the
-// same.
+// A call that the client's sampler leaves out is left out at the server, and the trace still
+// continues.
 func TestUnsampled(t *testing.T) {
-	server := boot(t) // its sampler does what the parent's has done
+	server := boot(t) // its sampler follows the parent's decision
 	got := make(chan trace.SpanContext, 1)
 	s := rpc.NewServer(server.rt, rpc.Config{Interceptors: []rpc.Interceptor{server.tr.Server()}})
 	rpc.HandleRaw(s, greet, func(ctx context.Context, _, reply []byte) ([]byte, error) {

@@ -7,7 +7,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// The keys by which Handler names a trace in a line of a log.
+// The keys of the ids that Handler adds to a log line.
 const (
 	KeyTrace = "trace_id"
 	KeySpan  = "span_id"

@@ -10,7 +10,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// A line that is logged within a span has its ids, and others have none.
+// A line that is logged within a span contains its ids, and others contain none.
 func TestHandler(t *testing.T) {
 	var b bytes.Buffer
 	log := slog.New(Handler(slog.NewTextHandler(&b, nil))).With("peer", "x")

@@ -5,7 +5,7 @@ import (
 	"unicode/utf8"
 )
 
-// clipTo is a text of at most n bytes, as valid UTF-8.
+// clipTo cuts a text to n bytes of valid UTF-8.
 func clipTo(s string, n int) string {
 	if len(s) > n {
 		for n > 0 && !utf8.RuneStart(s[n]) {

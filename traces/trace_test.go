@@ -16,7 +16,7 @@ import (
 var greet = rpc.NewRawMethod("greeter.Greet", rpc.MethodConfig{})
 
 // One trace leads from a client through a handler to an actor on another node, and on to a second
-// actor there. What has happened where shows in the links between the spans.
+// actor there. The links between the spans show the order and the place of each step.
 func TestOneTrace(t *testing.T) {
 	client, front, back := boot(t), boot(t), boot(t)
 	front.node(remoting.Config{})

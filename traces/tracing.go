@@ -12,18 +12,18 @@ import (
 	"go.opentelemetry.io/otel/trace/noop"
 )
 
-// Name is the name of the tracer that all spans are of.
+// Name is the name of the tracer that makes all spans.
 const Name = "github.com/rdmactor/rdmactor/traces"
 
 // Config configures a Tracing. Zero fields have defaults.
 type Config struct {
 	// Provider makes the tracer. nil: OpenTelemetry's global one, as it is when New is called.
 	Provider trace.TracerProvider
-	// Propagator says what goes along with a call or a message. nil: traceparent, tracestate and
-	// baggage. Without propagation.Baggage no peer's baggage gets into this process.
+	// Propagator selects the context that travels with a call or a message. nil: traceparent,
+	// tracestate and baggage. Without propagation.Baggage no peer's baggage gets into this process.
 	Propagator propagation.TextMapPropagator
-	// Queue is how many spans may wait for their end, because the SDK is slow: 4,096. Further ones
-	// are dropped. Not positive: the default.
+	// Queue is the number of spans that may wait for their end, because the SDK is slow: 4,096.
+	// Further ones are dropped. Not positive: the default.
 	Queue int
 }
 
@@ -49,23 +49,22 @@ func New(cfg Config) *Tracing {
 	return t
 }
 
-// Stats counts what was lost.
+// Stats counts losses.
 type Stats struct {
 	Dropped  uint64 // spans, commands and states that found the queue full
-	Panicked uint64 // calls of the SDK, or of what it calls, that have panicked
+	Panicked uint64 // calls of the SDK, or of code that it calls, that have panicked
 }
 
-// Stats returns what was lost so far. Any goroutine.
+// Stats returns the losses so far. Any goroutine.
 func (t *Tracing) Stats() Stats {
 	return Stats{Dropped: t.ends.dropped.Load(), Panicked: t.panics.Load()}
 }
 
-// Flush waits until every span that has ended by now is the SDK's, or ctx ends. The SDK's own queue
+// Flush waits until the SDK has every span that has ended by now, or ctx ends. The SDK's own queue
 // is flushed by its provider.
 func (t *Tracing) Flush(ctx context.Context) error { return t.ends.flush(ctx) }
 
-// start begins a span. If the SDK panics there is none, and ctx stays what it was: the span that
-// is returned records nothing.
+// start begins a span. If the SDK panics, there is none: in is ctx, and the span records nothing.
 func (t *Tracing) start(ctx context.Context, name string, opts ...trace.SpanStartOption) (in context.Context, span trace.Span) {
 	in, span = ctx, noop.Span{}
 	defer func() {
@@ -77,7 +76,8 @@ func (t *Tracing) start(ctx context.Context, name string, opts ...trace.SpanStar
 	return t.tracer.Start(ctx, name, opts...)
 }
 
-// end ends a span as of now, elsewhere. finish is called before that, if the span records.
+// end ends a span as of now, on the queue's goroutine. finish is called before that, if the span
+// records.
 func (t *Tracing) end(span trace.Span, finish func(trace.Span)) {
 	if !span.IsRecording() {
 		return
@@ -91,7 +91,7 @@ func (t *Tracing) end(span trace.Span, finish func(trace.Span)) {
 	})
 }
 
-// child is a finished span within another one.
+// child makes a finished span within another one.
 func (t *Tracing) child(ctx context.Context, name string, from, to time.Time, opts ...trace.SpanStartOption) {
 	_, span := t.start(ctx, name, append(opts, trace.WithTimestamp(from))...)
 	if span.IsRecording() {
