@@ -15,7 +15,7 @@ import (
 	rdma "github.com/rdmactor/rdmactor/actor"
 )
 
-// dial is a connection to the page's server, for requests by hand.
+// dial returns a connection to the page's server, for requests by hand.
 func (r *rig) dial() (net.Conn, *bufio.Reader) {
 	r.Helper()
 	conn, err := net.Dial("tcp", strings.Split(r.url, "/")[2])
@@ -29,7 +29,7 @@ func (r *rig) dial() (net.Conn, *bufio.Reader) {
 	return conn, bufio.NewReader(conn)
 }
 
-// exchange is a request and its answer on a connection that both keep.
+// exchange sends a request and returns its answer, on a connection that both keep.
 func (r *rig) exchange(conn net.Conn, in *bufio.Reader, method, path string, header ...string) (status int, body string) {
 	r.Helper()
 	fmt.Fprintf(conn, "%s %s%s HTTP/1.1\r\nHost: localhost\r\n", method, r.page.cfg.Path, path)
@@ -49,7 +49,8 @@ func (r *rig) exchange(conn net.Conn, in *bufio.Reader, method, path string, hea
 	return resp.StatusCode, string(text)
 }
 
-// TestTooManyRequests: where others wait already, one waits, and is refused then. A viewer stays.
+// TestTooManyRequests: a request waits while others occupy all places, and is then refused. A
+// viewer stays.
 func TestTooManyRequests(t *testing.T) {
 	r := newRig(t, quick, rdma.Config{})
 	for name, places := range map[string]chan struct{}{"answers": r.page.bounds.answers, "making": r.page.bounds.making} {
@@ -68,7 +69,7 @@ func TestTooManyRequests(t *testing.T) {
 		if event, data := next(); (event == "failure") != (name == "making") {
 			t.Errorf("%s: %s %s", name, event, data)
 		}
-		for range cap(places) { // And no more: the viewer takes a place at once, and gives it back.
+		for range cap(places) { // No more: the viewer takes a place immediately, and frees it.
 			<-places
 		}
 		event, _ := next()
@@ -82,7 +83,7 @@ func TestTooManyRequests(t *testing.T) {
 	}
 }
 
-// TestRequestsThatAreNotRead: those who ask and take no answers cost a few answers, for seconds.
+// TestRequestsThatAreNotRead: clients that do not read answers cost a few answers, for seconds.
 func TestRequestsThatAreNotRead(t *testing.T) {
 	r := newRig(t, quick, rdma.Config{})
 	r.idle(1000)
@@ -103,7 +104,7 @@ func TestRequestsThatAreNotRead(t *testing.T) {
 	}
 }
 
-// TestHead: who asks for headers gets them, and takes no viewer's place.
+// TestHead: HEAD returns headers, and takes no viewer's place.
 func TestHead(t *testing.T) {
 	r := newRig(t, quick, rdma.Config{})
 	for _, path := range []string{"", "ids", "page.js", "states.svg", "events?view=ids"} {
@@ -117,7 +118,7 @@ func TestHead(t *testing.T) {
 	r.until("no viewers", func() bool { return r.page.viewers.Load() == 0 })
 }
 
-// TestNoNumbers: what JSON has no number for is a text.
+// TestNoNumbers: a value that is no number in JSON is a text.
 func TestNoNumbers(t *testing.T) {
 	type row struct {
 		A float64
@@ -139,7 +140,7 @@ func TestNoNumbers(t *testing.T) {
 	}
 }
 
-// TestErrorsAreText: what a terminal would interpret in an error is escaped.
+// TestErrorsAreText: characters of an error that a terminal would interpret are escaped.
 func TestErrorsAreText(t *testing.T) {
 	r := newRig(t, Config{Interval: minInterval, Actions: &Actions{Token: token, Capture: func(io.Writer, Chosen) (Capture, error) {
 		return nil, errors.New("a\x1b[2Jb\u202e\nc")
@@ -149,7 +150,7 @@ func TestErrorsAreText(t *testing.T) {
 	}
 }
 
-// plain is a number that JSON would ask the program about.
+// plain is a number whose MarshalJSON must not be called.
 type plain float64
 
 func (plain) MarshalJSON() ([]byte, error) { panic("asked by the page's goroutine") }

@@ -16,10 +16,10 @@ import (
 	"github.com/rdmactor/rdmactor/cmid"
 )
 
-// actionFor bounds how long the answer to an action is waited for.
+// actionFor is the time limit for the answer to an action.
 const actionFor = 30 * time.Second
 
-// asked is what an action is about.
+// asked is the body of an action's request.
 type asked struct {
 	ID      uint64      `json:"id"`
 	Level   *slog.Level `json:"level"`
@@ -29,7 +29,7 @@ type asked struct {
 	Capture int         `json:"capture"`
 }
 
-// action lets those act who have the token.
+// action wraps do in a handler that requires the token.
 func (p *Page) action(do func(context.Context, asked) (string, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if !p.authorized(r) {
@@ -56,7 +56,7 @@ func (p *Page) action(do func(context.Context, asked) (string, error)) http.Hand
 	}
 }
 
-// logAction says what was done, and from where.
+// logAction logs an action, its outcome and its peer.
 func (p *Page) logAction(r *http.Request, action string, id uint64, outcome string, err error) {
 	log := p.rt.Logger()
 	if id != 0 {
@@ -69,19 +69,19 @@ func (p *Page) logAction(r *http.Request, action string, id uint64, outcome stri
 	log.Warn("an operator has acted", "action", action, "peer", r.RemoteAddr, "outcome", outcome)
 }
 
-// authorized compares in a time that says nothing about the token.
+// authorized compares in a time that is independent of the token.
 func (p *Page) authorized(r *http.Request) bool {
 	token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	given, want := sha256.Sum256([]byte(token)), sha256.Sum256([]byte(p.cfg.Actions.Token))
 	return subtle.ConstantTimeCompare(given[:], want[:]) == 1 && ok
 }
 
-// disconnect ends a connection at once.
+// disconnect ends a connection immediately.
 func (p *Page) disconnect(ctx context.Context, what asked) (string, error) {
 	return p.command(ctx, what.ID, &cmid.Disconnect{})
 }
 
-// drain ends an identifier when the peer has consumed what was sent.
+// drain ends an identifier when the peer has consumed all messages that were sent.
 func (p *Page) drain(ctx context.Context, what asked) (string, error) {
 	return p.command(ctx, what.ID, &rdma.Close{})
 }
@@ -97,7 +97,7 @@ func (p *Page) command(ctx context.Context, id uint64, c cmid.Command) (string, 
 	}
 	answered := make(chan answer, 1)
 	go func() {
-		// Not with ctx: an Ask that is cancelled destroys the identifier.
+		// Not with ctx: a cancelled Ask destroys the identifier.
 		ev, err := rdma.Ask[cmid.Event](context.Background(), p.rt, found.PID, c)
 		answered <- answer{ev, err}
 	}()
@@ -116,7 +116,7 @@ func (p *Page) command(ctx context.Context, id uint64, c cmid.Command) (string, 
 	return a.event.Kind().String(), nil
 }
 
-// find is the identifier with that number.
+// find returns the identifier with that number.
 func (p *Page) find(ctx context.Context, id uint64) (*rdma.IDInfo, error) {
 	r, err := p.snapshot.get(ctx)
 	if err != nil || r.value == nil {
@@ -129,12 +129,12 @@ func (p *Page) find(ctx context.Context, id uint64) (*rdma.IDInfo, error) {
 	return found, nil
 }
 
-// actionsView is what may be done, and the captures.
+// actionsView lists the possible actions and the captures.
 type actionsView struct {
 	Taken    string       `json:"taken"`
 	Possible bool         `json:"possible"`  // actions are switched on
 	Level    string       `json:"log_level"` // "": it cannot be set
-	Captures bool         `json:"captures"`  // there may be some
+	Captures bool         `json:"captures"`  // captures are possible
 	Rows     []captureRow `json:"rows"`      // the captures, oldest first
 }
 
@@ -151,7 +151,7 @@ func (p *Page) actionsView(now time.Time) actionsView {
 	return v
 }
 
-// level sets how much is logged.
+// level sets the log level.
 func (p *Page) level(_ context.Context, what asked) (string, error) {
 	if p.cfg.Actions.Level == nil {
 		return "", &failure{http.StatusNotFound, "this program's log has no level that could be set"}

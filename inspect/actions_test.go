@@ -18,7 +18,7 @@ import (
 
 const token = "0123456789abcdef"
 
-// post asks for an action.
+// post requests an action.
 func (r *rig) post(path, body string, header ...string) (status int, answer string) {
 	r.Helper()
 	req, err := http.NewRequestWithContext(r.Context(), http.MethodPost, r.url+path, strings.NewReader(body))
@@ -107,8 +107,8 @@ func TestDisconnectAndDrain(t *testing.T) {
 	}
 }
 
-// TestActionWithoutAnswer: one whose loop is blocked is given up by its operator, and done later. A
-// listener, which cannot be disconnected, survives that.
+// TestActionWithoutAnswer: an action on an identifier whose loop is blocked is given up by its
+// operator, and done later. A listener, which cannot be disconnected, survives that.
 func TestActionWithoutAnswer(t *testing.T) {
 	r := newRig(t, Config{Interval: minInterval, Actions: &Actions{Token: token}}, rdma.Config{
 		Loops: []eventloop.Config{{OnStall: func(eventloop.Stall) {}}},
@@ -133,7 +133,7 @@ func TestActionWithoutAnswer(t *testing.T) {
 	r.connect(addr, 0)
 }
 
-// lineWriter gives away what a log has written.
+// lineWriter sends the lines of a log.
 type lineWriter chan string
 
 func (w lineWriter) Write(line []byte) (int, error) {
@@ -141,7 +141,7 @@ func (w lineWriter) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// TestActionsAreLogged: what was done, from where, and nothing that was not asked for.
+// TestActionsAreLogged: the log contains the action and the peer, and nothing else.
 func TestActionsAreLogged(t *testing.T) {
 	lines := make(lineWriter, 100)
 	log := slog.New(slog.NewTextHandler(lines, nil))

@@ -59,7 +59,7 @@ func prefersText(accept string) bool {
 	return text >= 0 && (js < 0 || text < js)
 }
 
-// fail answers with an error. Its text has nothing of the request in it.
+// fail answers with an error. Its text contains nothing of the request.
 func (p *Page) fail(w http.ResponseWriter, err error) {
 	status := http.StatusServiceUnavailable
 	if f := (*failure)(nil); errors.As(err, &f) {
@@ -120,7 +120,7 @@ func writeTable(w io.Writer, list reflect.Value) {
 	_ = out.Flush()
 }
 
-// writeSection writes a section, whose columns are not a struct's.
+// writeSection writes a section, whose columns are not those of a struct.
 func writeSection(w io.Writer, s sectionView) {
 	if s.Error != "" {
 		fmt.Fprintf(w, "error: %s\n", escaped(s.Error))
@@ -140,7 +140,7 @@ func writeSection(w io.Writer, s sectionView) {
 	_ = out.Flush()
 }
 
-// columns are the JSON names of a struct's fields, those of embedded structs among them.
+// columns returns the JSON names of a struct's fields, including those of embedded structs.
 func columns(t reflect.Type) (names []string) {
 	for i := range t.NumField() {
 		f := t.Field(i)
@@ -154,7 +154,7 @@ func columns(t reflect.Type) (names []string) {
 	return names
 }
 
-// flat are the values of a struct's fields, in the order of columns.
+// flat returns the values of a struct's fields, in the order of columns.
 func flat(v reflect.Value) (cells []reflect.Value) {
 	for i := range v.NumField() {
 		if v.Type().Field(i).Anonymous {
@@ -166,13 +166,13 @@ func flat(v reflect.Value) (cells []reflect.Value) {
 	return cells
 }
 
-// text is a cell. An empty one is a hyphen, so that columns can be counted.
+// text returns a cell's text. An empty cell is a hyphen, so that columns can be counted.
 func text(v reflect.Value) string {
 	switch {
 	case !v.IsValid():
 		return "-"
 	case v.CanFloat():
-		// JSON has all digits; for people, a microsecond is enough
+		// JSON contains all digits; for people, a microsecond is enough
 		return strings.TrimRight(strings.TrimRight(strconv.FormatFloat(v.Float(), 'f', 6, 64), "0"), ".")
 	case v.Kind() == reflect.String && v.String() == "":
 		return "-"
@@ -182,7 +182,7 @@ func text(v reflect.Value) string {
 	return fmt.Sprint(v.Interface())
 }
 
-// escaped is a text without characters that a terminal or a table would interpret.
+// escaped returns a text without characters that a terminal or a table would interpret.
 func escaped(text string) string {
 	quoted := strconv.QuoteToGraphic(text)
 	return strings.ReplaceAll(quoted[1:len(quoted)-1], `\"`, `"`)

@@ -13,10 +13,10 @@ import (
 	"github.com/rdmactor/rdmactor/eventloop"
 )
 
-// BenchmarkNews is what a page costs with 10,000 connected identifiers: in each interval one
-// inspection for all viewers, and for each viewer its page of them. The time of an operation is, at
-// the default interval, the part of a processor that it takes; cpu-ns/op is without the time of
-// other programs, and turn-ns is the longest turn lately.
+// BenchmarkNews measures the cost of a page with 10,000 connected identifiers: in each interval one
+// inspection for all viewers, and for each viewer its page of them. At the default interval, the
+// time of an operation is the part of a processor that it takes; cpu-ns/op is without the time of
+// other programs, and turn-ns is the longest recent turn.
 func BenchmarkNews(b *testing.B) {
 	r := newRig(b, Config{}, rdma.Config{Loops: make([]eventloop.Config, 2)})
 	addr := r.echo()
@@ -68,7 +68,7 @@ func BenchmarkNews(b *testing.B) {
 	}
 }
 
-// processorTime is what this process has used.
+// processorTime returns the processor time that this process has used.
 func processorTime(tb testing.TB) time.Duration {
 	tb.Helper()
 	var used unix.Rusage

@@ -6,26 +6,26 @@ import (
 	"time"
 )
 
-// Whoever reaches the page may ask as often as he likes. So answers are made one after the other,
-// on one core at most, and only so many are in memory while connections take them.
+// Any client that reaches the page may send any number of requests. So answers are made one after
+// the other, on one core at most, and few are in memory while connections take them.
 const (
 	mostAnswers = 16
-	// answerFor is how long an answer may take on its way. writeFor is for a part of it.
+	// answerFor is the time limit for sending an answer, writeFor that for sending a part of it.
 	answerFor = 30 * time.Second
 	part      = 64 << 10
 )
 
-// bounds are what all requests of a page share.
+// bounds are shared by all requests of a page.
 type bounds struct {
-	answers chan struct{} // has an element for each answer that is made, or on its way
-	making  chan struct{} // has one while an answer is made
+	answers chan struct{} // one element for each answer being made or sent
+	making  chan struct{} // one element while an answer is made
 }
 
 func newBounds() bounds {
 	return bounds{make(chan struct{}, mostAnswers), make(chan struct{}, 1)}
 }
 
-// enter takes a place in one of them, unless there is none for too long.
+// enter takes a place in one of the channels, or fails if none is free for too long.
 func enter(ctx context.Context, places chan struct{}) error {
 	select {
 	case places <- struct{}{}:
@@ -57,8 +57,8 @@ func (b *bounds) produce(ctx context.Context, value func() (any, error), format 
 	return format(made)
 }
 
-// pour writes in parts, so that who reads slowly is not taken for one who does not read. Where the
-// server knows no deadlines, its own count.
+// pour writes in parts, so that a slow reader is not taken for a stopped one. If the server does
+// not support deadlines, its own limits apply.
 func pour(w http.ResponseWriter, data []byte) error {
 	control, end := http.NewResponseController(w), time.Now().Add(answerFor)
 	for len(data) > 0 {

@@ -18,33 +18,33 @@ import (
 // Bounds of captures.
 const (
 	keptCaptures   = 4
-	captureFor     = time.Minute // unless somebody asks for another time
+	captureFor     = time.Minute // unless another time is asked for
 	longestCapture = 10 * time.Minute
 	stopCaptureFor = 5 * time.Second // after that its writer is no longer waited for
 	fileChunk      = part
 )
 
-// What a capture's file does not take.
+// Reasons why a capture's file does not grow.
 var (
 	errFull = errors.New("the file is as large as it may become")
 	errOver = errors.New("the capture is over")
 )
 
-// captures are those of a page: one that runs, and some that have ended.
+// captures are those of a page: a running one, and some that have ended.
 type captures struct {
 	mu   sync.Mutex
 	made int
 	kept []*capture // oldest first
 }
 
-// capture is one, with its file.
+// capture is a capture and its file.
 type capture struct {
 	number int
 	of     string
 	begun  time.Time
 	limit  time.Duration
 	most   int64
-	stop   chan struct{} // closed by whoever stops it
+	stop   chan struct{} // closed to stop it
 	over   chan struct{} // closed when it has ended
 
 	mu      sync.Mutex
@@ -55,7 +55,7 @@ type capture struct {
 	bytes   int64
 }
 
-// captureRow is what is shown of one.
+// captureRow is a capture as shown.
 type captureRow struct {
 	Capture int     `json:"capture"` // its number
 	Of      string  `json:"of"`
@@ -68,7 +68,7 @@ type captureRow struct {
 	Error   string  `json:"error"`
 }
 
-// Write takes a part of the file.
+// Write appends a part to the file.
 func (c *capture) Write(b []byte) (int, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -92,7 +92,8 @@ func (c *capture) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// file is what there is of the file. Who reads it disturbs nobody: what follows comes behind it.
+// file returns the chunks of the file so far. Readers may keep them: later parts are appended after
+// them.
 func (c *capture) file() [][]byte {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -120,7 +121,7 @@ func (c *capture) row(now time.Time) captureRow {
 	return r
 }
 
-// end notes that it is over. Only the first call counts.
+// end records the end of the capture. Only the first call counts.
 func (c *capture) end(err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -130,7 +131,7 @@ func (c *capture) end(err error) {
 	}
 }
 
-// finish has it end soon.
+// finish makes the capture end soon.
 func (c *capture) finish() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -140,8 +141,8 @@ func (c *capture) finish() {
 	}
 }
 
-// watch ends it when its time is over, somebody stops it or the page is closed. What the program
-// has given may block or panic: that ends this capture.
+// watch ends the capture when its time is over, it is stopped or the page is closed. The program's
+// Capture may block or panic: that ends this capture.
 func (c *capture) watch(running Capture, closed <-chan struct{}) {
 	err := errors.New("it has ended its goroutine") // unless it returns or panics
 	defer func() {
@@ -163,7 +164,7 @@ func (c *capture) watch(running Capture, closed <-chan struct{}) {
 	err = running.Stop(ctx)
 }
 
-// add makes room for a new one, and lets it begin unless one runs.
+// add makes room for a new capture and adds it, unless one runs.
 func (s *captures) add(c *capture) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -250,7 +251,7 @@ func (p *Page) startCapture(ctx context.Context, what asked) (string, error) {
 	return fmt.Sprintf("capture %d of %s", c.number, of), nil
 }
 
-// choose says which connections are asked for.
+// choose returns the connections that are asked for.
 func (p *Page) choose(ctx context.Context, what asked) (c Chosen, of string, err error) {
 	switch {
 	case what.ID != 0 && what.Peer == "":
@@ -277,7 +278,8 @@ func (p *Page) choose(ctx context.Context, what asked) (c Chosen, of string, err
 	return c, "", &failure{http.StatusBadRequest, "of which identifier, or of which peer?"}
 }
 
-// connectionsOf is an identifier's connection, or a listener's connections; "": it has no address.
+// connectionsOf returns an identifier's connection, or a listener's connections; "": it has no
+// address.
 func connectionsOf(i *rdma.IDInfo) (c Chosen, of string) {
 	one := func(a rdma.Addr) netip.Prefix {
 		ip := a.Addr().Unmap().WithZone("")
@@ -327,7 +329,7 @@ func (p *Page) stopCapture(ctx context.Context, what asked) (string, error) {
 	}
 }
 
-// deleteCapture forgets one that has ended.
+// deleteCapture removes a capture that has ended.
 func (p *Page) deleteCapture(_ context.Context, what asked) (string, error) {
 	c, err := p.captures.find(what.Capture)
 	if err != nil {
@@ -340,7 +342,7 @@ func (p *Page) deleteCapture(_ context.Context, what asked) (string, error) {
 	return "deleted", nil
 }
 
-// download gives the file of a capture to those who have the token.
+// download sends the file of a capture. It requires the token.
 func (p *Page) download(w http.ResponseWriter, r *http.Request) {
 	if !p.authorized(r) {
 		p.denied(r)

@@ -17,7 +17,7 @@ import (
 
 var with = []string{"Authorization", "Bearer " + token}
 
-// row is a capture's.
+// row returns a capture's row.
 func (r *rig) row(number int) captureRow {
 	r.Helper()
 	for _, row := range read[actionsView](r, "actions").Rows {
@@ -28,7 +28,7 @@ func (r *rig) row(number int) captureRow {
 	return captureRow{}
 }
 
-// TestCapture captures one connection of two, and what a peer sends, and gives the files.
+// TestCapture captures one connection of two, and a peer's traffic, and downloads the files.
 func TestCapture(t *testing.T) {
 	r := newRig(t, Config{Interval: minInterval, Actions: &Actions{Token: token}}, rdma.Config{})
 	addr := r.echo()
@@ -80,7 +80,7 @@ func TestCapture(t *testing.T) {
 	}
 }
 
-// TestCapturesNeedTheToken, also to be downloaded, and where actions are off there are none.
+// TestCapturesNeedTheToken, even for a download, and without actions there are none.
 func TestCapturesNeedTheToken(t *testing.T) {
 	r := newRig(t, Config{Interval: minInterval, Actions: &Actions{Token: token}}, rdma.Config{})
 	if status, answer := r.post("actions/capture", `{"peer":"127.0.0.1"}`, with...); status != 200 {
@@ -109,7 +109,7 @@ func TestCapturesNeedTheToken(t *testing.T) {
 	}
 }
 
-// TestCaptureRequests: those that make no sense are refused, and nothing runs then.
+// TestCaptureRequests: invalid requests are refused, and no capture runs then.
 func TestCaptureRequests(t *testing.T) {
 	r := newRig(t, Config{Interval: minInterval, Actions: &Actions{Token: token, CaptureBytes: 1 << 20}}, rdma.Config{})
 	r.idle(1)
@@ -147,7 +147,7 @@ func TestCaptureRequests(t *testing.T) {
 	r.until("its time is over", func() bool { return r.row(read[actionsView](r, "actions").Rows[0].Capture).State == "ended" })
 }
 
-// TestCaptureIsBounded: a file becomes no larger than was asked for.
+// TestCaptureIsBounded: a file grows no larger than requested.
 func TestCaptureIsBounded(t *testing.T) {
 	r := newRig(t, Config{Interval: minInterval, Actions: &Actions{Token: token, CaptureBytes: 300_000}}, rdma.Config{})
 	r.connect(r.echo(), 4)
@@ -160,7 +160,7 @@ func TestCaptureIsBounded(t *testing.T) {
 	}
 }
 
-// wild is a capture of a program that does not behave.
+// wild is a capture of a misbehaving program.
 type wild struct {
 	stop func()
 	done chan struct{}
@@ -169,7 +169,7 @@ type wild struct {
 func (w wild) Stop(context.Context) error { w.stop(); return errors.New("out of order") }
 func (w wild) Done() <-chan struct{}      { return w.done }
 
-// TestWildCaptures: one that fails, panics, blocks or writes too much costs only itself.
+// TestWildCaptures: a capture that fails, panics, blocks or writes too much affects only itself.
 func TestWildCaptures(t *testing.T) {
 	free := make(chan struct{})
 	var begin func(io.Writer) (Capture, error)
@@ -217,7 +217,7 @@ func TestWildCaptures(t *testing.T) {
 	r.until("Close has ended it", func() bool { return r.row(number+1).State == "ended" })
 }
 
-// TestFile: what is downloaded while a capture goes on is what there was.
+// TestFile: a download during a capture contains the file as it was.
 func TestFile(t *testing.T) {
 	c := &capture{most: 1 << 20}
 	var all []byte

@@ -14,7 +14,7 @@ import (
 	"testing"
 )
 
-// outcome waits for what has become of an action.
+// outcome waits for the outcome of an action.
 func (b browser) outcome(text string) {
 	b.Helper()
 	b.Want(fmt.Sprintf(`document.getElementById("outcome").textContent.includes(%q)`, text))
@@ -39,7 +39,7 @@ func TestChromiumActions(t *testing.T) {
 	}
 	b.Press("#set-level")
 	b.Want(`document.querySelector("dialog[open]")`)
-	b.key("j") // is no command here
+	b.key("j") // not a command here
 	b.key("Escape")
 	b.Want(`!document.querySelector("dialog") && location.hash === "#/actions"`)
 	b.Must(b.Eval(`document.getElementById("level").value = "DEBUG"`, nil))
@@ -63,7 +63,7 @@ func TestChromiumActions(t *testing.T) {
 	}
 }
 
-// end ends the connection that is the first of the table, and looks at it meanwhile.
+// end ends the first connection in the table while it shows it.
 func (b browser) end(action string) {
 	b.Helper()
 	b.Press(`#tabs a[href="#/ids"]`)
@@ -76,7 +76,7 @@ func (b browser) end(action string) {
 	b.Want(`document.getElementById("alert").textContent.includes("there is no such identifier, or no more")`)
 }
 
-// capture captures a connection, and downloads what has come.
+// capture captures a connection, and downloads the file.
 func (b browser) capture(r *rig) {
 	b.Helper()
 	dir := b.TempDir()
@@ -116,7 +116,7 @@ func (b browser) capture(r *rig) {
 	b.Want(`document.querySelectorAll("main tbody tr").length === 2`)
 }
 
-// TestChromiumWithoutActions: where they are off, nothing offers them.
+// TestChromiumWithoutActions: without actions, the page does not offer them.
 func TestChromiumWithoutActions(t *testing.T) {
 	b := open(t, busyProgram(t, nil))
 	b.Want(`document.querySelectorAll("main tbody tr").length === 50 && document.querySelector("#diagram svg")`)
@@ -131,8 +131,8 @@ func TestChromiumWithoutActions(t *testing.T) {
 	b.Want(`document.getElementById("actions-off").textContent.includes("not switched on") && document.getElementById("capture-start").disabled`)
 }
 
-// TestChromiumOtherSites: neither a stranger's name that leads to this machine nor his page's
-// script gets anything, or does anything.
+// TestChromiumOtherSites: neither an attacker's name that points to this machine nor the script of
+// his page gets or does anything.
 func TestChromiumOtherSites(t *testing.T) {
 	level := new(slog.LevelVar)
 	r := busyProgram(t, &Actions{Token: token, Level: level})
@@ -165,6 +165,6 @@ func TestChromiumOtherSites(t *testing.T) {
 	if level.Level() != slog.LevelInfo {
 		t.Errorf("the level is %v", level.Level())
 	}
-	// The page has gone, and is no viewer soon. What the stranger opens stays open.
+	// The page has gone, and will soon be no viewer. Streams that the attacker opens stay open.
 	r.until("no viewer is left", func() bool { return r.page.viewers.Load() == 0 })
 }

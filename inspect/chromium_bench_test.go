@@ -27,10 +27,10 @@ var (
 	window      = flag.Duration("window", 10*time.Second, "of each measurement")
 )
 
-// BenchmarkPageOpen is what the open page costs a program under load: its processor time with
-// Chromium at the page, less that without, in turns; how long it takes from when the program sends
-// news to when they are painted; and the memory that the page takes. The peers are another process.
-// Where other programs keep it from taking all messages, the processor time says nothing.
+// BenchmarkPageOpen measures the cost of the open page to a program under load: its processor time
+// with Chromium at the page, less that without, in turns; the time from when the program sends news
+// to when they are painted; and the memory of the page. The peers are another process. If other
+// programs keep it from receiving all messages, the processor time is meaningless.
 func BenchmarkPageOpen(b *testing.B) {
 	r := newRig(b, Config{}, rdma.Config{})
 	r.besieged()
@@ -75,7 +75,7 @@ type sample struct {
 	paints         []float64
 }
 
-// besieged has many peers connect to r, and send.
+// besieged makes many peers connect to r, and send.
 func (r *rig) besieged() {
 	r.Helper()
 	sink := r.sys.Root.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {
@@ -106,10 +106,10 @@ func (r *rig) besieged() {
 	}
 }
 
-// measure lets the program work for a while.
+// measure takes a sample while the program works.
 func (r *rig) measure(b browser, page bool) (m sample) {
 	b.Helper()
-	time.Sleep(2 * time.Second) // until what opening the page took is over
+	time.Sleep(2 * time.Second) // until the work of opening the page is over
 	b.Must(b.Eval(`(window.paints = [], new MutationObserver(() => paints.push(Number(document.body.dataset.sentMilliseconds)))
 		.observe(document.body, { attributes: true, attributeFilter: ["data-painted"] }))`, nil))
 	began, busy, received := time.Now(), processorTime(b), r.received()
@@ -127,7 +127,7 @@ func (r *rig) measure(b browser, page bool) (m sample) {
 	return m
 }
 
-// received is how many messages have come.
+// received returns the number of messages received.
 func (r *rig) received() (n uint64) {
 	for _, l := range r.rt.Loops() {
 		n += l.Traffic.Received
@@ -135,7 +135,7 @@ func (r *rig) received() (n uint64) {
 	return n
 }
 
-// resident is this process's memory, in KiB.
+// resident returns this process's memory, in KiB.
 func resident(tb testing.TB) int {
 	tb.Helper()
 	status, err := os.ReadFile("/proc/self/status")

@@ -26,8 +26,8 @@ var (
 	hatred = rpc.RegisterCode(301, "the server does not like that")
 )
 
-// calls serves a method to a client, which calls it again and again until the test ends; one call
-// of two fails.
+// calls serves a method to a client, which calls it repeatedly until the test ends; every other
+// call fails.
 func (r *rig) calls() *rpc.Server {
 	r.Helper()
 	server := rpc.NewServer(r.rt, rpc.Config{})
@@ -109,7 +109,7 @@ func (r *rig) node() *remoting.Node {
 	return node
 }
 
-// TestChromiumSections: the tables of rpc and remoting are sections like a program's own, and live.
+// TestChromiumSections: the tables of rpc and remoting are sections like a program's, and live.
 func TestChromiumSections(t *testing.T) {
 	var server atomic.Pointer[rpc.Server]
 	var node atomic.Pointer[remoting.Node]

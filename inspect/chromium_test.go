@@ -21,7 +21,7 @@ type browser struct{ *chromium.Tab }
 
 func (b browser) key(name string) { b.Helper(); b.Must(b.Key(name)) }
 
-// busyProgram is one with connections under load, and names that peers have chosen.
+// busyProgram returns a program with connections under load, and names that peers have chosen.
 func busyProgram(t *testing.T, actions *Actions) *rig {
 	r := newRig(t, Config{
 		Interval: 200 * time.Millisecond, Actions: actions,
@@ -88,14 +88,14 @@ func TestChromium(t *testing.T) {
 		b.Press(`#tabs a[href="#/` + view + `"]`)
 		b.Want(`[...document.querySelectorAll("main td")].some(e => e.textContent.includes("` + want + `"))`)
 	}
-	b.Want(`(location.hash = "#/ids/%zz") && true`) // which is no escape
+	b.Want(`(location.hash = "#/ids/%zz") && true`) // not an escape
 	b.Want(`document.getElementById("alert").textContent.includes("no such identifier")`)
 	if errs := b.Errors(); len(errs) > 0 {
 		t.Errorf("the browser complains: %q", errs)
 	}
 }
 
-// TestChromiumHostileNames: what peers have chosen is text in the page.
+// TestChromiumHostileNames: names that peers have chosen are text in the page.
 func TestChromiumHostileNames(t *testing.T) {
 	b := open(t, busyProgram(t, nil))
 	b.Press(`#tabs a[href="#/sections/members"]`)
@@ -108,7 +108,7 @@ func TestChromiumHostileNames(t *testing.T) {
 	}
 }
 
-// TestChromiumNews: what the server says is painted soon, and after a break it comes again.
+// TestChromiumNews: the server's news are painted soon, and again after a break.
 func TestChromiumNews(t *testing.T) {
 	r := busyProgram(t, nil)
 	b := open(t, r)

@@ -18,24 +18,24 @@ import (
 type Config struct {
 	// Path is where the handler is mounted, with a slash at both ends: /debug/rdma/.
 	Path string
-	// Interval is how often viewers get news, and the runtime is inspected at most: 1 s, and at
-	// least 100 ms.
+	// Interval is the time between events for viewers, and the least time between inspections of
+	// the runtime: 1 s, and at least 100 ms.
 	Interval time.Duration
-	// Viewers is how many may get events at a time: 16.
+	// Viewers is how many requests may get events at a time: 16.
 	Viewers int
-	// Sections are tables of the program's own: remoting's peers, say. See Rows.
+	// Sections are tables of the program, such as remoting's peers. See Rows.
 	Sections []Section
-	// Hosts are the names under which browsers may ask for the page, in small letters and without
-	// ports: rdma.example.com. Addresses, localhost and this machine's own name (os.Hostname, also
-	// without its domain) need not be named. "*" is any name. Which names are safe: see the
-	// package's documentation.
+	// Hosts are the names by which browsers may address the page, in small letters and without
+	// ports: rdma.example.com. Addresses, localhost and this machine's name (os.Hostname, also
+	// without its domain) need not be listed. "*" allows any name. For which names are safe, see
+	// the package's documentation.
 	Hosts []string
-	// Actions switches actions on. nil: there are none.
+	// Actions switches actions on. nil: none.
 	Actions *Actions
 }
 
-// Actions are what the page may do besides showing. Each is a POST whose body is JSON, with the
-// header
+// Actions configures what the page may do besides showing. Each action is a POST whose body is
+// JSON, with the header
 //
 //	Authorization: Bearer TOKEN
 //
@@ -47,13 +47,13 @@ type Config struct {
 // A browser sends that header only for the page itself, because the page asks for the token and
 // keeps it in its tab. Each action is logged.
 type Actions struct {
-	// Token is what an action needs. It has at least 16 bytes.
+	// Token is required by each action. It has at least 16 bytes.
 	Token string
-	// Level is what actions/level sets. nil: that action is refused.
+	// Level is set by actions/level. nil: that action is refused.
 	Level *slog.LevelVar
-	// Capture begins a capture: what the chosen connections send and receive goes to w as a file
-	// that Wireshark reads. The page calls it while no capture of its own runs. nil: there are
-	// none. Of the embedded device:
+	// Capture begins a capture: it writes the traffic of the chosen connections to w as a file that
+	// Wireshark reads. The page calls it while none of its captures runs. nil: no captures. For the
+	// embedded device:
 	//
 	//	func(w io.Writer, c inspect.Chosen) (inspect.Capture, error) {
 	//		return driver.StartCapture(iwarp.CaptureConfig{
@@ -62,24 +62,24 @@ type Actions struct {
 	//		})
 	//	}
 	Capture func(w io.Writer, c Chosen) (Capture, error)
-	// CaptureBytes is how large a capture's file may become: 16 MiB. The page keeps the last four
-	// in memory.
+	// CaptureBytes is the largest size of a capture's file: 16 MiB. The page keeps the last four in
+	// memory.
 	CaptureBytes int64
 }
 
-// Chosen says which connections a capture is of, by the addresses of their two ends. What is zero
-// chooses all.
+// Chosen selects the connections of a capture by the addresses of their two ends. Zero fields
+// select all.
 type Chosen struct {
 	Local, Peer         netip.Prefix
 	LocalPort, PeerPort uint16
 	MaxBytes            int64 // of the file; never 0
 }
 
-// Capture is a capture that runs: an *iwarp.Capture, say.
+// Capture is a running capture, such as an *iwarp.Capture.
 type Capture interface {
-	// Stop ends the capture, and returns when its writer has everything or ctx is done.
+	// Stop ends the capture, and returns when its writer has all of it or ctx is done.
 	Stop(ctx context.Context) error
-	// Done is closed when the capture has ended by itself.
+	// Done is closed when the capture has ended without Stop.
 	Done() <-chan struct{}
 }
 
@@ -92,10 +92,10 @@ const (
 	defaultCapture  = 16 << 20
 )
 
-// sectionName is what may stand in a path and in a page's address.
+// sectionName matches names that may appear in a path and in a page's address.
 var sectionName = regexp.MustCompile(`^[a-z0-9-]{1,32}$`)
 
-// withDefaults is c as a Page uses it.
+// withDefaults returns c with its defaults, or an error.
 func (c Config) withDefaults() (Config, error) {
 	c.Path = cmp.Or(c.Path, defaultPath)
 	if !strings.HasPrefix(c.Path, "/") || !strings.HasSuffix(c.Path, "/") || strings.ContainsAny(c.Path, "{} \t") ||
@@ -112,7 +112,7 @@ func (c Config) withDefaults() (Config, error) {
 		names[s.name] = true
 	}
 	if c.Actions != nil {
-		actions := *c.Actions // which is the program's
+		actions := *c.Actions // the original is the program's
 		if len(actions.Token) < minToken {
 			return c, errors.New("inspect: a token has at least 16 bytes")
 		}

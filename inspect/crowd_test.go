@@ -14,15 +14,15 @@ import (
 	"github.com/rdmactor/rdmactor/iwarp"
 )
 
-// The environment of this program as a crowd of peers: where they connect to, how many they are,
-// and how many messages they send in a second.
+// The environment of this program as a crowd of peers: the address that they connect to, their
+// number, and their messages per second.
 const (
 	crowdOf   = "RDMACTOR_TEST_CROWD_OF"
 	crowdSize = "RDMACTOR_TEST_CROWD_SIZE"
 	crowdRate = "RDMACTOR_TEST_CROWD_RATE"
 )
 
-// crowd says when all have connected, and sends until its input ends.
+// crowd reports when all have connected, and sends until its input ends.
 func crowd(addr string) (status int) {
 	size, err1 := strconv.Atoi(os.Getenv(crowdSize))
 	rate, err2 := strconv.Atoi(os.Getenv(crowdRate))
@@ -55,10 +55,10 @@ func crowd(addr string) (status int) {
 	return 0
 }
 
-// tick has the sender send what is due.
+// tick makes the sender send the messages that are due.
 type tick struct{}
 
-// sender sends to one after the other, as many messages in a second as it is to.
+// sender sends to the peers in turn, at a rate of messages per second.
 type sender struct {
 	ids     []*actor.PID
 	rate    int
@@ -67,7 +67,7 @@ type sender struct {
 	sent    int
 }
 
-// send sends at most 10 ms' worth: what a slow peer has not taken by then is not made up for.
+// send sends at most 10 ms' worth: messages that are later than that are skipped.
 func (s *sender) send(ctx actor.Context) {
 	due := int(time.Since(s.began).Seconds() * float64(s.rate))
 	s.sent = max(s.sent, due-s.rate/100)

@@ -6,16 +6,16 @@ import (
 	"time"
 )
 
-// Somebody who guesses tokens may ask as often as he likes, so few of these requests are logged.
+// An attacker who guesses tokens may send any number of requests, so few of them are logged.
 
-// denialsEvery is the least time between two requests without the token that are logged.
+// denialsEvery is the least time between two logged requests without the token.
 const denialsEvery = time.Second
 
-// denials limits how often requests without the token are logged. Any goroutine.
+// denials limits the logging of requests without the token. Any goroutine.
 type denials struct {
 	mu       sync.Mutex
 	next     time.Time
-	unlogged int // since the last one that was logged
+	unlogged int // since the last logged one
 }
 
 // log reports whether this request is to be logged, and how many before it were not.
@@ -30,7 +30,7 @@ func (d *denials) log(now time.Time) (unlogged int, ok bool) {
 	return unlogged, true
 }
 
-// denied logs that somebody has not had the token. What he has sent in its place is not logged: it
+// denied logs a request without the token. It does not log the credential that was sent instead: it
 // may be nearly right.
 func (p *Page) denied(r *http.Request) {
 	if unlogged, ok := p.denials.log(time.Now()); ok {

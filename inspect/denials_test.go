@@ -27,7 +27,7 @@ func TestDenialsAreLoggedOnceASecond(t *testing.T) {
 	}
 }
 
-// lines is what was logged. Any goroutine.
+// lines collects log output. Any goroutine.
 type lines struct {
 	mu sync.Mutex
 	b  bytes.Buffer
@@ -39,7 +39,7 @@ func (l *lines) Write(p []byte) (int, error) {
 	return l.b.Write(p)
 }
 
-// A wrong token is logged, without the token, and more of them soon after it are not.
+// A wrong token is logged, without the token, and further ones soon after it are not.
 func TestWrongTokensAreLogged(t *testing.T) {
 	var log lines
 	cfg := rdma.Config{Logger: slog.New(slog.NewTextHandler(&log, nil))}

@@ -9,10 +9,10 @@ import (
 	"github.com/rdmactor/rdmactor/states"
 )
 
-// flavors are the diagrams that there are.
+// flavors are the existing diagrams.
 var flavors = map[string]states.Flavor{"": states.IWARP, "iwarp": states.IWARP, "ib": 0, "ud": states.UD}
 
-// places are where the states stand: column and row.
+// places are the positions of the states: column and row.
 var places = map[states.State][2]int{
 	states.Idle: {0, 0}, states.Bound: {1, 0}, states.AddrQuery: {2, 0}, states.AddrResolved: {3, 0}, states.RouteQuery: {4, 0},
 	states.RouteResolved: {5, 0},
@@ -21,7 +21,7 @@ var places = map[states.State][2]int{
 	states.Destroying: {0, 3}, states.Removed: {1, 3}, states.PeerDisconnected: {3, 3}, states.Timewait: {4, 3}, states.Disconnecting: {5, 3},
 }
 
-// The diagram's measures, in its own units.
+// The diagram's measures, in its units.
 const (
 	boxWidth, boxHeight = 124.0, 44.0
 	columnsApart        = 156.0
@@ -44,7 +44,7 @@ func (p *Page) diagram(w http.ResponseWriter, r *http.Request) {
 	p.give(w, r, "image/svg+xml", picture, func(drawn any) ([]byte, error) { return []byte(drawn.(string)), nil })
 }
 
-// draw draws the states package's own table. The texts are all of this program.
+// draw draws the states package's table. All texts are from this program.
 func draw(f states.Flavor, counts map[string]int) string {
 	var b strings.Builder
 	width, height := 2*margin+5*columnsApart+boxWidth, 2*margin+3*rowsApart+boxHeight
@@ -91,8 +91,8 @@ func centre(place [2]int) (x, y float64) {
 	return margin + boxWidth/2 + float64(place[0])*columnsApart, margin + boxHeight/2 + float64(place[1])*rowsApart
 }
 
-// curve leads from the border of one box to that of another, around the boxes between them, and
-// beside the arrow that leads back.
+// curve draws an arc from the border of one box to that of another, around the boxes between them,
+// and beside the arrow in the other direction.
 func curve(from, to [2]int, back bool) string {
 	x1, y1 := centre(from)
 	x2, y2 := centre(to)
@@ -116,7 +116,7 @@ func curve(from, to [2]int, back bool) string {
 	return fmt.Sprintf("M%.1f %.1fQ%.1f %.1f %.1f %.1f", sx, sy, cx, cy, ex, ey)
 }
 
-// border is where the line from the middle of a box to a point outside leaves the box.
+// border returns where the line from the middle of a box to a point outside leaves the box.
 func border(x, y, toX, toY float64) (float64, float64) {
 	dx, dy := toX-x, toY-y
 	scale := math.Inf(1)

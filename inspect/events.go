@@ -11,10 +11,11 @@ import (
 
 const eventStream = "text/event-stream"
 
-// writeFor is how long a viewer's connection may take nothing.
+// writeFor is how long a viewer's connection may take no bytes.
 const writeFor = 5 * time.Second
 
-// events sends a viewer what a view shows, again and again, until it goes, or does not read.
+// events sends a viewer the content of a view at each interval, until the viewer leaves, or does
+// not read.
 func (p *Page) events(w http.ResponseWriter, r *http.Request) {
 	query := r.URL.Query()
 	shown, err := p.view(query.Get("view"), query)
@@ -24,7 +25,7 @@ func (p *Page) events(w http.ResponseWriter, r *http.Request) {
 	}
 	if r.Method == http.MethodHead {
 		w.Header().Set("Content-Type", eventStream)
-		return // there would be no end
+		return // the answer would have no end
 	}
 	if p.closed.Err() != nil {
 		p.fail(w, &failure{http.StatusServiceUnavailable, "the page is closed"})
@@ -46,7 +47,7 @@ func (p *Page) events(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("Content-Type", eventStream)
-	w.Header().Set("X-Accel-Buffering", "no") // proxies wait for more otherwise
+	w.Header().Set("X-Accel-Buffering", "no") // otherwise proxies wait for more
 	for {
 		began := time.Now()
 		var news []byte
@@ -64,7 +65,7 @@ func (p *Page) events(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// pause waits until there is something new: at the same time for all, so that they share it.
+// pause waits for the next reading, at the same time for all viewers, so that they share it.
 func (p *Page) pause(ctx context.Context, began time.Time) {
 	next := time.NewTimer(p.untilNext(began))
 	defer next.Stop()
@@ -81,17 +82,17 @@ func (p *Page) untilNext(began time.Time) time.Duration {
 	if due := time.Until(taken.Add(p.cfg.Interval)); due > 0 {
 		return due
 	}
-	return time.Until(began.Add(p.cfg.Interval)) // a section, or what is read does not return
+	return time.Until(began.Add(p.cfg.Interval)) // for a section, or if a read does not return
 }
 
-// viewer is one that gets events.
+// viewer is a client that gets events.
 type viewer struct {
 	w       http.ResponseWriter
 	control *http.ResponseController
 }
 
-// send writes an event: what is shown, which is JSON without a line break, or why that is not
-// possible. Its id is when, so that a browser can say how long it took to come to the screen.
+// send writes an event: the view's content, which is JSON without a line break, or an error. Its id
+// is the time, so that a browser can show the delay until it is on the screen.
 func (v *viewer) send(news []byte, failed error) (err error) {
 	name := "news"
 	if failed != nil {
@@ -111,7 +112,7 @@ func (v *viewer) send(news []byte, failed error) (err error) {
 	return v.control.Flush()
 }
 
-// isGone reports whether what a viewer looks at is there no more. A page with too much to do is.
+// isGone reports whether the viewed object no longer exists. An overloaded page does not count.
 func isGone(err error) bool {
 	f := (*failure)(nil)
 	return errors.As(err, &f) && f.status != http.StatusServiceUnavailable

@@ -53,7 +53,7 @@ func (r *rig) watch(query string) (next func() (name, data string), stop func())
 	return next, func() { cancel(); resp.Body.Close() }
 }
 
-// TestEvents: viewers get news of what they look at, of the same inspection.
+// TestEvents: viewers get news of their view, of the same inspection.
 func TestEvents(t *testing.T) {
 	r := newRig(t, quick, rdma.Config{})
 	id := r.connect(r.echo(), 4)
@@ -78,8 +78,8 @@ func TestEvents(t *testing.T) {
 	}
 }
 
-// TestSharedReading: however many ask, what is shown is read once in an interval, and only if
-// somebody asks.
+// TestSharedReading: whatever the number of viewers, a view is read once in an interval, and only
+// on request.
 func TestSharedReading(t *testing.T) {
 	var reads atomic.Int64
 	r := newRig(t, Config{Interval: 200 * time.Millisecond, Viewers: 50, Sections: []Section{
@@ -117,7 +117,7 @@ func TestSharedReading(t *testing.T) {
 	}
 }
 
-// TestViewersAreBounded: one too many is refused, and there is room again when one goes.
+// TestViewersAreBounded: one too many is refused, and there is room again when one leaves.
 func TestViewersAreBounded(t *testing.T) {
 	r := newRig(t, Config{Interval: minInterval, Viewers: 2}, rdma.Config{})
 	_, stop1 := r.watch("view=ids")
@@ -145,14 +145,14 @@ func TestCloseEndsViewers(t *testing.T) {
 	next()
 	r.page.Close()
 	for name, _ := next(); name != ""; name, _ = next() {
-		continue // what was under way
+		continue // news under way
 	}
 	if status, _, _ := r.get("events?view=ids"); status != http.StatusServiceUnavailable {
 		t.Errorf("after Close: %d", status)
 	}
 }
 
-// TestViewerThatDoesNotRead is dropped, and delays nobody.
+// TestViewerThatDoesNotRead is dropped, and does not delay others.
 func TestViewerThatDoesNotRead(t *testing.T) {
 	r := newRig(t, Config{Interval: minInterval, Viewers: 2}, rdma.Config{})
 	r.idle(2000)
@@ -168,7 +168,7 @@ func TestViewerThatDoesNotRead(t *testing.T) {
 	defer stop()
 	var news atomic.Int64
 	over := make(chan string, 1)
-	go func() { // from before the one comes until it has gone
+	go func() { // from before the slow viewer arrives until it has gone
 		name, _ := next()
 		for ; name == "news"; name, _ = next() {
 			news.Add(1)
@@ -191,7 +191,7 @@ func TestViewerThatDoesNotRead(t *testing.T) {
 // noDeadlines is a ResponseWriter of a middleware that hides the deadlines.
 type noDeadlines struct{ http.ResponseWriter }
 
-// TestNoDeadlines: where a viewer that does not read could not be dropped, there are no viewers.
+// TestNoDeadlines: if a viewer that does not read could not be dropped, viewers are refused.
 func TestNoDeadlines(t *testing.T) {
 	r := newRig(t, quick, rdma.Config{})
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, r.page.cfg.Path+"events?view=ids", nil)
@@ -214,7 +214,7 @@ func (w *recorder) Header() http.Header         { return w.header }
 func (w *recorder) Write(p []byte) (int, error) { return len(p), nil }
 func (w *recorder) WriteHeader(status int)      { w.status = status }
 
-// TestIdentifierGoes: who looks at one that ends is notified, and the request ends.
+// TestIdentifierGoes: a viewer of an identifier that ends is notified, and the request ends.
 func TestIdentifierGoes(t *testing.T) {
 	r := newRig(t, quick, rdma.Config{})
 	id := r.connect(r.echo(), 0)
@@ -237,7 +237,7 @@ func TestIdentifierGoes(t *testing.T) {
 	}
 }
 
-// block has an actor wait on the first loop, until free is called.
+// block makes an actor wait on the first loop, until free is called.
 func (r *rig) block() (free func()) {
 	r.Helper()
 	waits := make(chan struct{})
@@ -254,7 +254,7 @@ func (r *rig) block() (free func()) {
 	return func() { close(waits) }
 }
 
-// TestBlockedLoop: the page goes on, and says who blocks the loop.
+// TestBlockedLoop: the page goes on, and names the actor that blocks the loop.
 func TestBlockedLoop(t *testing.T) {
 	r := newRig(t, quick, rdma.Config{Loops: []eventloop.Config{{OnStall: func(eventloop.Stall) {}}}})
 	r.connect(r.echo(), 1)
@@ -267,7 +267,7 @@ func TestBlockedLoop(t *testing.T) {
 	}
 }
 
-// TestSectionsOfOthers: a section that blocks, panics or ends its goroutine costs only itself.
+// TestSectionsOfOthers: a section that blocks, panics or ends its goroutine affects only itself.
 func TestSectionsOfOthers(t *testing.T) {
 	free := make(chan struct{})
 	defer close(free)

@@ -21,7 +21,7 @@ import (
 	"github.com/rdmactor/rdmactor/rpc"
 )
 
-// A program shows its runtime, and a table of its own, on a port that only operators reach.
+// A program shows its runtime, and one of its tables, on a port that only operators reach.
 func Example() {
 	system := actor.NewActorSystem()
 	defer system.Shutdown()

@@ -8,32 +8,32 @@ import (
 	"time"
 )
 
-// errSlow: a feed has been asked, and has not answered even once.
+// errSlow: a feed has not answered even once yet.
 var errSlow = errors.New("no answer yet")
 
-// patience is how long one waits for a feed. Then it gets what was read before.
+// patience is the time limit for an answer of a feed. After that callers get the reading before.
 const patience = 2 * time.Second
 
-// feed reads something for all who ask, at most once in a while, and only when somebody asks. What
-// it calls may block or panic: nobody waits for it longer than patience, and it is not called again
-// before it has returned.
+// feed reads something for all callers, at most once in an interval, and only on request. Its read
+// function may block or panic: no caller waits for it longer than patience, and it is not called
+// again before it has returned.
 type feed[T any] struct {
 	every time.Duration
 	read  func() T
 
 	mu     sync.Mutex
 	latest reading[T]
-	done   chan struct{} // closed when the call under way has returned; nil: there is none
+	done   chan struct{} // closed when the call under way has returned; nil: none
 }
 
-// reading is what a feed has read.
+// reading is the result of a feed's read.
 type reading[T any] struct {
 	value T
 	taken time.Time // when the call began
-	err   error     // the value is the one before, if there was one
+	err   error     // the value is the one before, if any
 }
 
-// late is how long ago it was read, beyond the interval.
+// late returns the reading's age beyond the interval, in seconds.
 func (r reading[T]) late(interval time.Duration) float64 {
 	if r.taken.IsZero() {
 		return 0
@@ -41,7 +41,7 @@ func (r reading[T]) late(interval time.Duration) float64 {
 	return max(time.Since(r.taken)-interval, 0).Round(time.Millisecond).Seconds()
 }
 
-// get is the latest reading, of this interval if what it calls returns.
+// get returns the latest reading, of this interval if read returns.
 func (f *feed[T]) get(ctx context.Context) (reading[T], error) {
 	f.mu.Lock()
 	if time.Since(f.latest.taken) < f.every {
@@ -70,7 +70,7 @@ func (f *feed[T]) get(ctx context.Context) (reading[T], error) {
 	return f.latest, nil
 }
 
-// gather calls read, and survives it.
+// gather calls read, and survives its panics.
 func (f *feed[T]) gather(began time.Time) {
 	var value T
 	err := errors.New("it has ended its goroutine") // unless it returns or panics

@@ -13,7 +13,7 @@ import (
 	rdma "github.com/rdmactor/rdmactor/actor"
 )
 
-// recordings is what the flight recorders had, for all viewers.
+// recordings are the flight recorders' records, shared by all viewers.
 type recordings struct {
 	taken time.Time
 	loops []rdma.Flight
@@ -31,7 +31,7 @@ type flightRow struct {
 	Error  string  `json:"error"` // the errno's name
 }
 
-// flightLoop is how much a loop has recorded.
+// flightLoop is the number of records of a loop.
 type flightLoop struct {
 	Loop    string `json:"loop"`
 	Records int    `json:"records"`
@@ -50,15 +50,15 @@ type flightView struct {
 	Rows    []flightRow  `json:"rows"`
 }
 
-// flightQuery is which records are asked for.
+// flightQuery selects records.
 type flightQuery struct {
-	id         uint64 // 0: of all
+	id         uint64 // 0: all
 	loop, text string
 	kinds      map[rdma.FlightKind]bool // none: all
 	page, size int
 }
 
-// parseFlightQuery reads a query. Its error says what is wrong, without the words of the query.
+// parseFlightQuery parses a query. Its error does not repeat the query's words.
 func parseFlightQuery(v url.Values) (q flightQuery, err error) {
 	q = flightQuery{loop: v.Get("loop"), text: strings.ToLower(v.Get("q"))}
 	if len(q.loop) > maxText || len(q.text) > maxText {
@@ -76,7 +76,7 @@ func parseFlightQuery(v url.Values) (q flightQuery, err error) {
 	return q, err
 }
 
-// parseKinds reads names of kinds, with commas.
+// parseKinds parses names of kinds, separated by commas.
 func parseKinds(list string) (map[rdma.FlightKind]bool, error) {
 	if list == "" {
 		return nil, nil
@@ -99,13 +99,13 @@ func parseKinds(list string) (map[rdma.FlightKind]bool, error) {
 	return wanted, nil
 }
 
-// cursor is at a loop's latest record that q asks for and that is still to come.
+// cursor is the position of a loop's latest matching record that is not in the view yet.
 type cursor struct {
-	record int // -1: there is none
+	record int // -1: none
 	age    time.Duration
 }
 
-// of is the page of r that q asks for. The records of each loop are in order already.
+// of returns the page of r that q selects. The records of each loop are in order already.
 func (q *flightQuery) of(r *recordings) flightView {
 	v := flightView{Taken: stamp(r.taken), Size: q.size, Loops: []flightLoop{}, Rows: []flightRow{}}
 	next := make([]cursor, len(r.loops))
@@ -132,7 +132,7 @@ func (q *flightQuery) of(r *recordings) flightView {
 	return v
 }
 
-// before is at the last record before i that q asks for.
+// before returns the position of the last matching record before i.
 func (q *flightQuery) before(i int, f *rdma.Flight, taken time.Time) cursor {
 	for i--; i >= 0; i-- {
 		if q.matches(f.Loop, &f.Records[i]) {
@@ -142,7 +142,7 @@ func (q *flightQuery) before(i int, f *rdma.Flight, taken time.Time) cursor {
 	return cursor{record: -1}
 }
 
-// latest is the loop whose next record is the latest. There is one.
+// latest returns the loop whose next record is the latest. There is one.
 func latest(next []cursor) (loop int) {
 	for l, c := range next {
 		if c.record >= 0 && (next[loop].record < 0 || c.age < next[loop].age) {
@@ -165,7 +165,7 @@ func (q *flightQuery) matches(loop string, r *rdma.FlightRecord) bool {
 		(q.text == "" || contains(r.What, q.text) || contains(errnoName(r.Errno), q.text))
 }
 
-// errnoName is "" for none.
+// errnoName returns an errno's name; "" for 0.
 func errnoName(n int32) string {
 	if n == 0 {
 		return ""
@@ -173,7 +173,7 @@ func errnoName(n int32) string {
 	return cmp.Or(unix.ErrnoName(unix.Errno(n)), strconv.Itoa(int(n)))
 }
 
-// flight is the view of the flight recorders.
+// flight returns the view of the flight recorders.
 func (p *Page) flight(v url.Values) (view, error) {
 	q, err := parseFlightQuery(v)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/rdmactor/rdmactor/eventloop"
 )
 
-// TestFlight: what a connection has gone through is there, by its number, as JSON and as text.
+// TestFlight: the history of a connection is found by its number, as JSON and as text.
 func TestFlight(t *testing.T) {
 	r := newRig(t, quick, rdma.Config{Loops: make([]eventloop.Config, 2)})
 	pid := r.connect(r.echo(), 1)
@@ -57,7 +57,7 @@ func TestFlight(t *testing.T) {
 	})
 }
 
-// TestFlightQueries: none is answered with more than a page, or with what it says.
+// TestFlightQueries: no answer is larger than a page, or repeats the query.
 func TestFlightQueries(t *testing.T) {
 	r := newRig(t, quick, rdma.Config{})
 	r.idle(300)
@@ -83,7 +83,7 @@ func TestFlightQueries(t *testing.T) {
 	}
 }
 
-// TestNoFlightRecorder: a program without one has no records, and says so.
+// TestNoFlightRecorder: a program without a flight recorder has no records.
 func TestNoFlightRecorder(t *testing.T) {
 	r := newRig(t, quick, rdma.Config{Flight: rdma.FlightConfig{Records: -1}})
 	r.idle(3)
@@ -92,8 +92,8 @@ func TestNoFlightRecorder(t *testing.T) {
 	}
 }
 
-// TestFlightOrder: records of several loops are by time, the latest first, and one with an error
-// has its name.
+// TestFlightOrder: records of several loops are ordered by time, the latest first, and a record
+// with an error has its name.
 func TestFlightOrder(t *testing.T) {
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	rec := func(s int, id uint64) rdma.FlightRecord {

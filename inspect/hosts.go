@@ -10,24 +10,24 @@ import (
 	"strings"
 )
 
-// A site can have its own name lead to an operator's machine, or to one that only his browser
+// A site can make its own name point to an operator's machine, or to one that only his browser
 // reaches, after the browser has loaded the site (DNS rebinding). The browser then takes this page
-// for a part of that site. So the page answers only to names that no stranger can have.
+// for a part of that site. So the page answers only to names that no attacker can own.
 
-// anyHost in Config.Hosts switches that off.
+// anyHost in Config.Hosts switches that check off.
 const anyHost = "*"
 
-// known reports whether a request's Host is one that the page has.
+// known reports whether a request's Host is one of the page's names.
 func (p *Page) known(host string) bool {
 	if host == "" {
-		return true // browsers always say one
+		return true // browsers always send one
 	}
 	if h, _, err := net.SplitHostPort(host); err == nil {
 		host = h
 	}
 	host = strings.TrimSuffix(strings.ToLower(strings.Trim(host, "[]")), ".")
 	if host == "localhost" || strings.HasSuffix(host, ".localhost") {
-		return true // for these browsers ask no name server
+		return true // browsers do not ask a name server for these
 	}
 	if _, err := netip.ParseAddr(host); err == nil {
 		return true
@@ -35,7 +35,7 @@ func (p *Page) known(host string) bool {
 	return slices.Contains(p.cfg.Hosts, anyHost) || slices.Contains(p.cfg.Hosts, host) || slices.Contains(p.own, host)
 }
 
-// ownNames returns the name of this machine, also without its domain.
+// ownNames returns the name of this machine, with and without its domain.
 func ownNames() []string {
 	name, err := os.Hostname()
 	if err != nil || name == "" {
@@ -46,8 +46,8 @@ func ownNames() []string {
 	return []string{name, short}
 }
 
-// foreign reports whether a browser asks on behalf of another site: a script or a frame there, but
-// not a user who has followed a link.
+// foreign reports whether a browser asks on behalf of another site: for a script or a frame there,
+// but not for a user who has followed a link.
 func (p *Page) foreign(r *http.Request) bool {
 	site := r.Header.Get("Sec-Fetch-Site")
 	switch site {
@@ -64,6 +64,7 @@ func (p *Page) foreign(r *http.Request) bool {
 	if err != nil || of.Host == "" {
 		return true
 	}
-	// A proxy may have put a Host of its own. Then the browser's word counts, for a name of ours.
+	// A proxy may have set another Host. Then the browser's statement counts, for a name of the
+	// page.
 	return of.Host != r.Host && (site != "same-origin" || !p.known(of.Host))
 }

@@ -10,7 +10,7 @@ import (
 	rdma "github.com/rdmactor/rdmactor/actor"
 )
 
-// ask is a request's status, with that Host and those headers.
+// ask returns the status of a request with that Host and those headers.
 func (r *rig) ask(method, path, host string, header ...string) int {
 	r.Helper()
 	req := httptest.NewRequest(method, "http://localhost"+r.page.cfg.Path+path, nil)
@@ -23,8 +23,8 @@ func (r *rig) ask(method, path, host string, header ...string) int {
 	return w.Code
 }
 
-// TestHosts: the page answers under names that no stranger can have lead to it, and no others,
-// whatever is asked for.
+// TestHosts: whatever the resource, the page answers under names that no attacker can point to it,
+// and no others.
 func TestHosts(t *testing.T) {
 	r := newRig(t, Config{Interval: minInterval, Hosts: []string{"ops.example.com"}, Actions: &Actions{Token: token}}, rdma.Config{})
 	for _, host := range []string{
@@ -74,8 +74,8 @@ func TestOwnName(t *testing.T) {
 	}
 }
 
-// TestOtherSites: what a script or a frame of another site asks for is refused, and a link there
-// leads here.
+// TestOtherSites: requests of a script or a frame of another site are refused, and a link there
+// works.
 func TestOtherSites(t *testing.T) {
 	r := newRig(t, Config{Interval: minInterval, Hosts: []string{"ops.example.com"}}, rdma.Config{})
 	const host = "127.0.0.1:80"

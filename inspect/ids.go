@@ -13,9 +13,9 @@ import (
 	"github.com/rdmactor/rdmactor/states"
 )
 
-// idRow is what is shown of an identifier in a table.
+// idRow is an identifier as shown in a table.
 type idRow struct {
-	ID        uint64  `json:"id"` // 0: it has none yet
+	ID        uint64  `json:"id"` // 0: none yet
 	PID       string  `json:"pid"`
 	State     string  `json:"state"`
 	InState   float64 `json:"in_state_seconds"`
@@ -26,10 +26,10 @@ type idRow struct {
 	Loop      string  `json:"loop"`
 	Owner     string  `json:"owner"`
 	Wire      string  `json:"wire"`
-	Mode      string  `json:"mode"`     // how it is secured: insecure, PSK
-	Security  string  `json:"security"` // what its messages are sealed with; "": nothing
-	Identity  string  `json:"identity"` // whose key it has
-	Waiting   string  `json:"waiting"`  // the command whose answer is still to come
+	Mode      string  `json:"mode"`     // mode of its security: insecure, PSK
+	Security  string  `json:"security"` // cipher of its messages; "": none
+	Identity  string  `json:"identity"` // the peer's identity
+	Waiting   string  `json:"waiting"`  // command without an answer yet
 	Mailbox   int     `json:"mailbox_messages"`
 	Queued    int     `json:"queued_messages"`
 	InFlight  int     `json:"in_flight_messages"`
@@ -40,7 +40,7 @@ type idRow struct {
 	Delivered uint64  `json:"delivered_messages"`
 	Memory    int     `json:"memory_bytes"`
 
-	KeyUpdates     uint64 `json:"key_updates"` // of a secured connection's keys, by this side
+	KeyUpdates     uint64 `json:"key_updates"` // this side's key updates of a secured connection
 	PeerKeyUpdates uint64 `json:"peer_key_updates"`
 
 	Sent          uint64  `json:"sent_messages"`
@@ -55,11 +55,11 @@ type idRow struct {
 	WriteBytes    uint64  `json:"write_bytes"`
 	Atomics       uint64  `json:"atomics"`
 	CreditWaits   uint64  `json:"credit_waits"`
-	CreditWait    float64 `json:"credit_wait_seconds"` // in all, with the present wait
-	WaitsFor      float64 `json:"waits_for_seconds"`   // for credits, now; 0: nothing waits
+	CreditWait    float64 `json:"credit_wait_seconds"` // in total, including the present wait
+	WaitsFor      float64 `json:"waits_for_seconds"`   // present wait for credits; 0: none
 
-	// Old is how long ago the loop has said how many messages and bytes there are: more than 0 if
-	// it is blocked, -1 if it has not said so yet.
+	// Old is the age of the loop's last report on messages and bytes: more than 0 if it is blocked,
+	// -1 if it has not reported yet.
 	Old float64 `json:"old_seconds"`
 }
 
@@ -83,7 +83,7 @@ func rowOf(i *rdma.IDInfo, taken time.Time) idRow {
 	return r
 }
 
-// old is how long before taken a loop has said something; -1: never.
+// old returns how long before taken a loop has reported; -1: never.
 func old(taken, asOf time.Time) float64 {
 	if asOf.IsZero() {
 		return -1
@@ -91,7 +91,7 @@ func old(taken, asOf time.Time) float64 {
 	return max(taken.Sub(asOf), 0).Seconds()
 }
 
-// address is "" for the zero address.
+// address returns an address as text, "" for the zero address.
 func address(a rdma.Addr) string {
 	if a.IsZero() {
 		return ""
@@ -99,7 +99,7 @@ func address(a rdma.Addr) string {
 	return a.String()
 }
 
-// key is what identifiers are sorted by.
+// key is a sort key of an identifier.
 type key struct {
 	number float64
 	text   string
@@ -150,23 +150,23 @@ var keys = map[string]func(*rdma.IDInfo) key{
 	"old_seconds":              func(i *rdma.IDInfo) key { return key{number: -float64(i.AsOf.UnixNano())} },
 }
 
-// What a query may ask for.
+// Bounds of a query.
 const (
 	defaultSize = 50
 	maxSize     = 500
 	maxText     = 256 // bytes of a filter
 )
 
-// query is which identifiers are asked for, and in which order.
+// query selects identifiers and their order.
 type query struct {
-	states     map[states.State]bool // none: all
+	states     map[states.State]bool // nil: all
 	peer, text string                // in lower case
 	sort       string
 	descending bool
 	page, size int
 }
 
-// parseQuery reads a query. Its error says what is wrong, without the words of the query.
+// parseQuery parses a query. Its error does not repeat the query's words.
 func parseQuery(v url.Values) (q query, err error) {
 	q = query{peer: strings.ToLower(v.Get("peer")), text: strings.ToLower(v.Get("q")), sort: cmp.Or(v.Get("sort"), "id")}
 	if len(q.peer) > maxText || len(q.text) > maxText {
@@ -189,7 +189,7 @@ func parseQuery(v url.Values) (q query, err error) {
 	return q, err
 }
 
-// parseStates reads names of states, with commas.
+// parseStates parses names of states, separated by commas.
 func parseStates(list string) (map[states.State]bool, error) {
 	if list == "" {
 		return nil, nil
@@ -212,7 +212,7 @@ func parseStates(list string) (map[states.State]bool, error) {
 	return wanted, nil
 }
 
-// parsePage reads which page is asked for, and how many rows a page has.
+// parsePage parses the number of a page, and its number of rows.
 func parsePage(v url.Values) (page, size int, err error) {
 	if page, err = parseNumber(v.Get("page"), 1); err != nil {
 		return 0, 0, fmt.Errorf("a page is a number from 1 on")
@@ -223,7 +223,7 @@ func parsePage(v url.Values) (page, size int, err error) {
 	return page, min(size, maxSize), nil
 }
 
-// parseNumber reads a number from 1 on. What is larger than any page is a page beyond the last.
+// parseNumber parses a number from 1 on. A number larger than any page is a page beyond the last.
 func parseNumber(text string, byDefault int) (int, error) {
 	if text == "" {
 		return byDefault, nil
@@ -244,11 +244,11 @@ type idsView struct {
 	Page    int            `json:"page"`
 	Pages   int            `json:"pages"`
 	Size    int            `json:"size"`
-	States  map[string]int `json:"states"` // of all
+	States  map[string]int `json:"states"` // of all identifiers
 	Rows    []idRow        `json:"rows"`
 }
 
-// ids is the page of s that q asks for.
+// of returns the page of s that q selects.
 func (q *query) of(s *snapshot) idsView {
 	matching := make([]*rdma.IDInfo, 0, len(s.ids))
 	for i := range s.ids {
@@ -270,7 +270,7 @@ func (q *query) of(s *snapshot) idsView {
 	return v
 }
 
-// order sorts. Identifiers come by number, and those with the same key stay so.
+// order sorts identifiers. They are given by number, and those with the same key stay so.
 func (q *query) order(ids []*rdma.IDInfo) {
 	if q.sort == "id" {
 		if q.descending {
@@ -315,23 +315,23 @@ func (q *query) matches(i *rdma.IDInfo) bool {
 		strconv.FormatUint(uint64(i.ID), 10) == q.text
 }
 
-// contains reports whether text has what, which is in lower case.
+// contains reports whether text contains what, which is in lower case.
 func contains(text, what string) bool { return strings.Contains(strings.ToLower(text), what) }
 
-// idView is one identifier.
+// idView is one identifier as shown in detail.
 type idView struct {
 	Taken string `json:"taken"`
 	idRow
 	pathView
 	Meaning string    `json:"meaning"` // of its state
-	Kernel  string    `json:"kernel"`  // its state as `rdma resource show cm_id` prints it
+	Kernel  string    `json:"kernel"`  // its state as printed by `rdma resource show cm_id`
 	History []sojourn `json:"history"` // oldest first; the last is its present state
 }
 
-// pathView is rdma.IDInfo.Path. On iWARP it has no more than a traffic class.
+// pathView is rdma.IDInfo.Path. On iWARP it has at most a traffic class.
 type pathView struct {
 	GIDIndex      uint8   `json:"gid_index"`
-	GIDType       string  `json:"gid_type"` // "": the rest is not known
+	GIDType       string  `json:"gid_type"` // "": the rest is unknown
 	NetDev        string  `json:"gid_netdev"`
 	SL            uint8   `json:"service_level"`
 	TrafficClass  uint8   `json:"traffic_class"`
@@ -353,7 +353,7 @@ func pathOf(p *rdma.Path) pathView {
 type sojourn struct {
 	State string  `json:"state"`
 	At    float64 `json:"at_seconds"`  // since the identifier was made
-	For   float64 `json:"for_seconds"` // how long it stayed
+	For   float64 `json:"for_seconds"` // duration of the stay
 }
 
 func detail(i *rdma.IDInfo, taken time.Time) idView {

@@ -11,8 +11,8 @@ import (
 	rdma "github.com/rdmactor/rdmactor/actor"
 )
 
-// TestBehindAProxy: one that has a prefix and a name of its own passes on the page, its news and
-// its actions.
+// TestBehindAProxy: a proxy with another prefix and name passes on the page, its news and its
+// actions.
 func TestBehindAProxy(t *testing.T) {
 	r := newRig(t, Config{Interval: minInterval, Hosts: []string{"ops.example.com"}, Actions: &Actions{Token: token}}, rdma.Config{})
 	backend, err := url.Parse(r.url)
@@ -44,7 +44,7 @@ func TestBehindAProxy(t *testing.T) {
 	}
 }
 
-// TestMountedElsewhere: the page is where Config.Path says, also with a prefix that is stripped.
+// TestMountedElsewhere: the page is at Config.Path, even with a stripped prefix.
 func TestMountedElsewhere(t *testing.T) {
 	for _, path := range []string{"/", "/a/b/"} {
 		r := newRig(t, Config{Interval: minInterval, Path: path}, rdma.Config{})
@@ -53,7 +53,7 @@ func TestMountedElsewhere(t *testing.T) {
 		for _, base := range []string{r.url, prefixed.URL + "/x" + path} {
 			r.url = base
 			_, _, html := r.get("", "Accept", "text/html")
-			if strings.Contains(html, `"/`) { // all that it asks for is beside it
+			if strings.Contains(html, `"/`) { // all its links are relative
 				t.Errorf("%s:\n%s", base, html)
 			}
 			if v := read[idsView](r, "ids"); v.Total != 0 {
@@ -63,7 +63,7 @@ func TestMountedElsewhere(t *testing.T) {
 	}
 }
 
-// TestHTTP2: a viewer that takes nothing is dropped there, too, and its connection goes on.
+// TestHTTP2: there, too, a viewer that does not read is dropped, and its connection goes on.
 func TestHTTP2(t *testing.T) {
 	r := newRig(t, quick, rdma.Config{})
 	r.idle(500)

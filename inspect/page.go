@@ -62,7 +62,7 @@ func New(rt *rdma.Runtime, cfg Config) (*Page, error) {
 	return p, nil
 }
 
-// Close ends all that get events, and a capture that runs, and lets nobody begin. Any goroutine.
+// Close ends all requests for events and a running capture, and lets none begin. Any goroutine.
 func (p *Page) Close() { p.close() }
 
 // ServeHTTP implements http.Handler.
@@ -116,7 +116,7 @@ func (p *Page) routes() {
 	}
 }
 
-// root is the page itself for a browser, and the overview for others.
+// root serves the page to a browser, and the overview to other clients.
 func (p *Page) root(w http.ResponseWriter, r *http.Request) {
 	if r.URL.Query().Get("format") == "" && strings.Contains(r.Header.Get("Accept"), "text/html") {
 		asset("page.html", "text/html; charset=utf-8")(w, r)
@@ -125,7 +125,7 @@ func (p *Page) root(w http.ResponseWriter, r *http.Request) {
 	p.resource("overview")(w, r)
 }
 
-// asset serves a file of the program. A browser keeps it, and asks whether it is still the same.
+// asset serves an embedded file. A browser caches it, and asks whether it has changed.
 func asset(name, kind string) http.HandlerFunc {
 	data, err := assets.ReadFile("assets/" + name)
 	if err != nil {
@@ -145,7 +145,7 @@ func asset(name, kind string) http.HandlerFunc {
 	}
 }
 
-// failure is an error with the status that it is answered with.
+// failure is an error with the status of its answer.
 type failure struct {
 	status int
 	text   string
@@ -155,8 +155,8 @@ func (f *failure) Error() string { return f.text }
 
 func badRequest(err error) error { return &failure{http.StatusBadRequest, err.Error()} }
 
-// A view is what a resource shows, again and again: it waits for a feed. What it gives makes the
-// answer of what that has read.
+// A view waits for a feed's reading, repeatedly. The function that it returns makes the answer of
+// that reading.
 type view func(ctx context.Context) (func() (any, error), error)
 
 // resource answers with a view once.
@@ -183,7 +183,7 @@ func (p *Page) resource(name string) http.HandlerFunc {
 	}
 }
 
-// view finds the view of that name. What it shows further depends on the query.
+// view returns the view of that name. Its content also depends on the query.
 func (p *Page) view(name string, v url.Values) (view, error) {
 	switch name {
 	case "ids":
@@ -216,10 +216,10 @@ func (p *Page) view(name string, v url.Values) (view, error) {
 	return nil, &failure{http.StatusBadRequest, "there is no such view"}
 }
 
-// of is a view of the runtime.
+// of returns a view of the runtime.
 func (p *Page) of(show func(*snapshot) (any, error)) view { return of(p.snapshot, show) }
 
-// of is a view of what a feed reads.
+// of returns a view of a feed's readings.
 func of[T any](f *feed[*T], show func(*T) (any, error)) view {
 	return func(ctx context.Context) (func() (any, error), error) {
 		r, err := f.get(ctx)
@@ -233,7 +233,7 @@ func of[T any](f *feed[*T], show func(*T) (any, error)) view {
 	}
 }
 
-// identifier is the view of one identifier, by its number or its PID's id.
+// identifier returns the view of one identifier, by its number or its PID's id.
 func (p *Page) identifier(which string) (view, error) {
 	handle, err := strconv.ParseUint(which, 10, 64)
 	if err != nil {
@@ -251,7 +251,7 @@ func (p *Page) identifier(which string) (view, error) {
 	}), nil
 }
 
-// section is the view of a table of the program's own.
+// section returns the view of one of the program's tables.
 func (p *Page) section(name string) (view, error) {
 	f := p.sections[name]
 	if f == nil {

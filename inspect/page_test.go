@@ -12,7 +12,7 @@ import (
 	rdma "github.com/rdmactor/rdmactor/actor"
 )
 
-// TestResources gets everything, as JSON and as text, of a program with connections.
+// TestResources gets all resources, as JSON and as text, of a program with connections.
 func TestResources(t *testing.T) {
 	r := newRig(t, Config{Interval: minInterval, Sections: []Section{
 		Rows("numbers", "Some numbers", func() []struct{ Squared int } { return []struct{ Squared int }{{1}, {4}} }),
@@ -31,7 +31,7 @@ func TestResources(t *testing.T) {
 	if len(listeners.Rows) != 1 || listeners.Rows[0].Connections != 3 || listeners.Rows[0].Accepted != 3 || listeners.Rows[0].Pending != 0 {
 		t.Errorf("listeners: %+v", listeners)
 	}
-	// A loop that is slow to answer has its queue pairs later, and is taken for blocked.
+	// A loop that answers late has its queue pairs later, and is taken for blocked.
 	r.until("the device", func() bool {
 		devices := read[devicesView](r, "devices").Rows
 		return len(devices) == 1 && devices[0].Connected == 6 && devices[0].QueuePairs == 6 && devices[0].Listening == 1
@@ -60,7 +60,7 @@ func TestResources(t *testing.T) {
 	}
 }
 
-// TestOneIdentifier shows one, by its number and by its PID, with how it has come to be there.
+// TestOneIdentifier shows one, by its number and by its PID, with its history.
 func TestOneIdentifier(t *testing.T) {
 	r := newRig(t, quick, rdma.Config{})
 	pid := r.connect(r.echo(), 1)
@@ -98,7 +98,7 @@ func TestOneIdentifier(t *testing.T) {
 	}
 }
 
-// TestHostileQueries: none is answered with more than a page, or with what it says.
+// TestHostileQueries: no answer is larger than a page, or repeats the query.
 func TestHostileQueries(t *testing.T) {
 	r := newRig(t, quick, rdma.Config{})
 	r.idle(120)
@@ -130,7 +130,7 @@ func TestHostileQueries(t *testing.T) {
 	}
 }
 
-// TestPages: 10,000 identifiers are paged, filtered and sorted here, not in the browser.
+// TestPages: 2,000 identifiers are paged, filtered and sorted by the server, not in the browser.
 func TestPages(t *testing.T) {
 	r := newRig(t, quick, rdma.Config{})
 	r.connect(r.echo(), 0)
@@ -168,7 +168,7 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// TestFieldsSort: every field of a row is one to sort by, and nothing else is.
+// TestFieldsSort: every field of a row can be sorted by, and nothing else.
 func TestFieldsSort(t *testing.T) {
 	names := columns(reflect.TypeFor[idRow]())
 	if len(names) != len(keys) {
@@ -181,7 +181,7 @@ func TestFieldsSort(t *testing.T) {
 	}
 }
 
-// TestHeaders: no answer may be framed, sniffed or kept, and no page runs a script of others.
+// TestHeaders: no answer may be framed, sniffed or cached, and no page runs scripts of others.
 func TestHeaders(t *testing.T) {
 	r := newRig(t, quick, rdma.Config{})
 	for _, path := range []string{"", "page.js", "flight.js", "actions.js", "page.css", "states.svg", "ids", "flight", "actions", "nowhere", "ids?page=x"} {
@@ -212,7 +212,7 @@ func TestHeaders(t *testing.T) {
 	}
 }
 
-// TestConfig: what cannot work is refused when the page is made.
+// TestConfig: an impossible configuration is refused when the page is made.
 func TestConfig(t *testing.T) {
 	none := func() []struct{} { return nil }
 	for name, cfg := range map[string]Config{

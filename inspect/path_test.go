@@ -10,11 +10,11 @@ import (
 	rdma "github.com/rdmactor/rdmactor/actor"
 )
 
-// TestPath: an identifier's page says which way its packets go.
+// TestPath: an identifier's page shows the path of its packets.
 func TestPath(t *testing.T) {
 	r := newRig(t, Config{}, rdma.Config{Transport: rdma.Transport{TrafficClass: 104}})
 	pid := r.connect(r.echo(), 1)
-	// A loop that is slow to answer has its path later.
+	// A loop that answers late has its path later.
 	r.until("the traffic class 104, which is all that the embedded device has", func() bool {
 		return read[idView](r, "ids/"+pid.Id).pathView == pathView{TrafficClass: 104}
 	})

@@ -18,7 +18,7 @@ import (
 	"github.com/rdmactor/rdmactor/states"
 )
 
-// testPatience is how long a test waits for what should come soon.
+// testPatience is the time-out of a test for events that should occur soon.
 const testPatience = 3 * time.Minute
 
 // rig is a program with a page.
@@ -67,7 +67,7 @@ func newRig(tb testing.TB, cfg Config, loops rdma.Config) *rig {
 	return &rig{tb, rt, sys, driver, page, server.URL + page.cfg.Path}
 }
 
-// captureOf is Actions.Capture of the embedded device.
+// captureOf returns Actions.Capture of the embedded device.
 func captureOf(driver *iwarp.Driver) func(io.Writer, Chosen) (Capture, error) {
 	return func(w io.Writer, c Chosen) (Capture, error) {
 		return driver.StartCapture(iwarp.CaptureConfig{
@@ -76,7 +76,7 @@ func captureOf(driver *iwarp.Driver) func(io.Writer, Chosen) (Capture, error) {
 	}
 }
 
-// echo listens, and sends back what comes.
+// echo listens, and returns messages to their sender.
 func (r *rig) echo() rdma.Addr {
 	r.Helper()
 	owner := r.sys.Root.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {
@@ -95,7 +95,8 @@ func (r *rig) echo() rdma.Addr {
 	return on.Local
 }
 
-// connect makes a connection that sends each answer again. load is how many messages are under way.
+// connect makes a connection that sends each answer again. load is the number of messages under
+// way.
 func (r *rig) connect(to rdma.Addr, load int) *actor.PID {
 	r.Helper()
 	established := make(chan struct{})
@@ -130,7 +131,7 @@ func (r *rig) idle(n int) {
 	}
 	r.until("all identifiers are there", func() bool {
 		there := 0
-		for _, i := range r.rt.Inspect() { // others may be there, too
+		for _, i := range r.rt.Inspect() { // others may exist, too
 			if i.State == states.Idle {
 				there++
 			}
@@ -139,7 +140,7 @@ func (r *rig) idle(n int) {
 	})
 }
 
-// until waits for what is to come.
+// until waits for a condition.
 func (r *rig) until(what string, is func() bool) {
 	r.Helper()
 	for end := time.Now().Add(testPatience); !is(); time.Sleep(5 * time.Millisecond) {
@@ -149,7 +150,7 @@ func (r *rig) until(what string, is func() bool) {
 	}
 }
 
-// get is a request and its answer.
+// get sends a request and returns its answer.
 func (r *rig) get(path string, header ...string) (status int, h http.Header, body string) {
 	r.Helper()
 	req, err := http.NewRequestWithContext(r.Context(), http.MethodGet, r.url+path, nil)
@@ -198,5 +199,5 @@ func read[T any](r *rig, path string) (v T) {
 // quick is the shortest interval.
 var quick = Config{Interval: minInterval}
 
-// fresh waits until the page reads anew.
+// fresh waits until the page reads again.
 func fresh() { time.Sleep(minInterval + time.Millisecond) }

@@ -10,34 +10,34 @@ import (
 	"unicode"
 )
 
-// Section is a table of the program's own that the page shows: made by Rows.
+// Section is a table of the program that the page shows, made by Rows.
 type Section struct {
 	name, title string
 	columns     []string
 	read        func() table
 }
 
-// table is what a section has read.
+// table is the result of a section's read.
 type table struct {
 	rows  []map[string]any
-	total int // of which rows are the first
+	total int // number of all rows, of which rows are the first
 }
 
-// sectionRows bounds what a section shows.
+// sectionRows is the largest number of rows that a section shows.
 const sectionRows = 1000
 
-// Rows makes a section of what read returns: a row for each value, a column for each exported field
-// of T, a struct. A struct inside gives its fields, with its name before theirs. The columns have
-// the fields' names in lower case (DeadLetters is dead_letters); durations end in _seconds. A time
-// is shown as RFC 3339 has it, and the zero one as nothing. In the
-// column identifier, an rdma.Handle is a link to what the page shows of it. name is for addresses
-// and paths: small letters, digits and hyphens. The page calls read on a goroutine of its own, only
-// while somebody looks, and shows the first 1,000 rows.
+// Rows makes a section of read's result: a row for each value, a column for each exported field of
+// T, a struct. The fields of a struct inside have its name before theirs. The columns have the
+// fields' names in lower case (DeadLetters is dead_letters); durations end in _seconds. A time is
+// shown as RFC 3339, the zero time as nothing. In the column identifier, an rdma.Handle is a link
+// to the page's view of it. name is for addresses and paths: small letters, digits and hyphens. The
+// page calls read on a separate goroutine, only while a client asks, and shows the first 1,000
+// rows.
 //
 //	inspect.Rows("peers", "Remoting peers", node.Peers)
 //
-// Of rpc's Server.Inspect, P50 and P99 are since the start. Histogram.Since of two readings gives
-// recent ones.
+// The P50 and P99 of rpc's Server.Inspect are since the start. Histogram.Since of two readings
+// returns recent ones.
 func Rows[T any](name, title string, read func() []T) Section {
 	fields := fieldsOf(reflect.TypeFor[T](), "", nil)
 	s := Section{name: name, title: title}
@@ -91,13 +91,13 @@ func fieldsOf(t reflect.Type, prefix string, index []int) (fields []field) {
 	return fields
 }
 
-// prints reports whether a type has a text of its own.
+// prints reports whether a type's values have a text.
 func prints(t reflect.Type) bool {
 	return t.Implements(reflect.TypeFor[fmt.Stringer]()) || t.Implements(reflect.TypeFor[error]()) ||
 		t.Implements(reflect.TypeFor[encoding.TextMarshaler]()) || t.Kind() == reflect.Pointer
 }
 
-// value is what a cell shows: a number, a bool or a text.
+// value returns a cell's value: a number, a bool or a text.
 func (f field) value(row reflect.Value) any {
 	v := row
 	if len(f.index) > 0 {
@@ -135,10 +135,10 @@ func (f field) value(row reflect.Value) any {
 	return cut(fmt.Sprint(v.Interface()))
 }
 
-// longest is how many bytes of a text of somebody else's are shown.
+// longest is the largest number of bytes shown of a text from outside.
 const longest = 512
 
-// cut is the beginning of a text, as valid UTF-8.
+// cut returns the beginning of a text, as valid UTF-8.
 func cut(text string) string {
 	if len(text) > longest {
 		text = text[:longest] + "..."
@@ -146,12 +146,12 @@ func cut(text string) string {
 	return strings.ToValidUTF8(text, "\uFFFD")
 }
 
-// snake is the name of a field in lower case, words apart.
+// snake returns a field's name in lower case, with underscores between words.
 func snake(name string) string {
 	runes := []rune(name)
 	var b strings.Builder
 	for i, r := range runes {
-		plural := i+2 == len(runes) && runes[i+1] == 's' // of an abbreviation: FDs
+		plural := i+2 == len(runes) && runes[i+1] == 's' // plural of an abbreviation: FDs
 		if i > 0 && unicode.IsUpper(r) && !plural &&
 			(unicode.IsLower(runes[i-1]) || i+1 < len(runes) && unicode.IsLower(runes[i+1])) {
 			b.WriteByte('_')
@@ -161,19 +161,19 @@ func snake(name string) string {
 	return b.String()
 }
 
-// sectionView is a section as it is shown.
+// sectionView is a section as shown.
 type sectionView struct {
 	Taken   string           `json:"taken"`
 	Name    string           `json:"name"`
 	Title   string           `json:"title"`
-	Error   string           `json:"error,omitempty"` // the rows are those from before it
+	Error   string           `json:"error,omitempty"` // the rows are those from before the error
 	Late    float64          `json:"late_seconds"`    // since Taken, beyond the interval
 	Total   int              `json:"total"`
 	Columns []string         `json:"columns"`
 	Rows    []map[string]any `json:"rows"`
 }
 
-// sectionTitle is one of the list of sections.
+// sectionTitle is an entry in the list of sections.
 type sectionTitle struct {
 	Name  string `json:"name"`
 	Title string `json:"title"`

@@ -17,7 +17,7 @@ import (
 	"github.com/rdmactor/rdmactor/states"
 )
 
-// peerLike is a struct as others have them.
+// peerLike is a struct like those of other packages.
 type peerLike struct {
 	Peer        struct{ Name, Addr string }
 	Connected   bool
@@ -65,7 +65,7 @@ var hostile = []string{
 	"\u202eright to left", "data: x\n\nevent: news\ndata: {}", strings.Repeat("long", 10_000), "javascript:alert(1)", "\u2028", "",
 }
 
-// TestHostileNames: what a peer has chosen is text wherever it goes.
+// TestHostileNames: a name that a peer has chosen is text wherever it appears.
 func TestHostileNames(t *testing.T) {
 	r := newRig(t, Config{Interval: minInterval, Sections: []Section{Rows("names", "Names", func() []struct{ Name string } {
 		rows := []struct{ Name string }{}
@@ -98,7 +98,7 @@ func TestHostileNames(t *testing.T) {
 	}
 }
 
-// TestUnprintable: a text of its own may panic, or be long.
+// TestUnprintable: a value's text may panic, or be long.
 func TestUnprintable(t *testing.T) {
 	r := newRig(t, Config{Interval: minInterval, Sections: []Section{
 		Rows("texts", "", func() []struct{ Err error } { return []struct{ Err error }{{bad{}}} }),
@@ -116,7 +116,7 @@ type bad struct{}
 
 func (bad) Error() string { panic("in Error") }
 
-// TestDiagram: every state has a place of its own, and the picture has the table's arrows.
+// TestDiagram: every state has a different place, and the picture has the table's arrows.
 func TestDiagram(t *testing.T) {
 	taken := make(map[[2]int]states.State)
 	for s := range states.State(states.NumStates) {

@@ -11,7 +11,7 @@ import (
 	"github.com/rdmactor/rdmactor/states"
 )
 
-// snapshot is what all viewers share.
+// snapshot is the runtime's state, shared by all viewers.
 type snapshot struct {
 	taken   time.Time
 	ids     []rdma.IDInfo // by number
@@ -42,7 +42,7 @@ func take(rt *rdma.Runtime) *snapshot {
 	return s
 }
 
-// find gives the identifier with that number, or the PID's id.
+// find returns the identifier with that number, or with the PID's id; nil: none.
 func (s *snapshot) find(handle uint64, pid string) *rdma.IDInfo {
 	at := slices.IndexFunc(s.ids, func(i rdma.IDInfo) bool {
 		return handle != 0 && uint64(i.ID) == handle || handle == 0 && i.PID.Id == pid
@@ -53,14 +53,14 @@ func (s *snapshot) find(handle uint64, pid string) *rdma.IDInfo {
 	return &s.ids[at]
 }
 
-// loopRow is what is shown of a loop.
+// loopRow is a loop as shown.
 type loopRow struct {
 	Name        string  `json:"name"`
 	Identifiers int     `json:"identifiers"`
 	Busy        float64 `json:"busy_seconds"` // since the loop was made
 	LongestTurn float64 `json:"longest_turn_seconds"`
 	RecentTurn  float64 `json:"recent_turn_seconds"` // the longest of the last 10 to 20 s
-	Turn        float64 `json:"turn_seconds"`        // the present one, 0: there is nothing to do
+	Turn        float64 `json:"turn_seconds"`        // the present one; 0: the loop is idle
 	LongestWait float64 `json:"longest_wait_seconds"`
 	Blocked     float64 `json:"blocked_seconds"` // 0: the loop goes on
 	BlockedBy   string  `json:"blocked_by"`
@@ -73,7 +73,7 @@ type loopRow struct {
 	Runs        uint64  `json:"runs"`
 	Panics      uint64  `json:"panics"`
 	Secured     int     `json:"secured_connections"`
-	Handshakes  uint64  `json:"handshakes"` // of secured connections that have begun
+	Handshakes  uint64  `json:"handshakes"` // handshakes of secured connections that have begun
 	HandsFailed uint64  `json:"failed_handshakes"`
 	Tampered    uint64  `json:"tampered_connections"`
 	FDs         int     `json:"fds"`
@@ -106,7 +106,7 @@ func loopsOf(s *snapshot) loopsView {
 	return v
 }
 
-// memoryRow is a pool of a loop's, or the process's.
+// memoryRow is a pool of a loop, or of the process.
 type memoryRow struct {
 	Loop       string  `json:"loop"` // "": the process
 	Pool       string  `json:"pool"`
@@ -114,7 +114,7 @@ type memoryRow struct {
 	Registered uint64  `json:"registered_bytes"`
 	Limit      uint64  `json:"limit_bytes"` // 0: none
 	Waiting    int     `json:"waiting_connections"`
-	Old        float64 `json:"old_seconds"` // as of an identifier
+	Old        float64 `json:"old_seconds"` // as in idRow
 }
 
 type memoryView struct {
@@ -140,7 +140,7 @@ func memoryOf(s *snapshot) memoryView {
 	)}
 }
 
-// listenerRow is what is shown of a listener.
+// listenerRow is a listener as shown.
 type listenerRow struct {
 	ID          uint64  `json:"id"`
 	PID         string  `json:"pid"`
@@ -149,13 +149,13 @@ type listenerRow struct {
 	Loop        string  `json:"loop"`
 	Owner       string  `json:"owner"`
 	Age         float64 `json:"age_seconds"`
-	Connections int     `json:"connections"` // that have its port, and its address if it has one
-	Requests    uint64  `json:"requests"`    // that have come
-	Pending     int     `json:"pending"`     // of these, not answered yet
+	Connections int     `json:"connections"` // those with its port, and its address if it has one
+	Requests    uint64  `json:"requests"`    // all connection requests
+	Pending     int     `json:"pending"`     // requests without an answer yet
 	Accepted    uint64  `json:"accepted"`
 	Rejected    uint64  `json:"rejected"`
 	TimedOut    uint64  `json:"timed_out"`
-	Dropped     uint64  `json:"dropped"` // ended before they were answered
+	Dropped     uint64  `json:"dropped"` // requests that ended before they were answered
 	Limits      uint64  `json:"refused_limits"`
 	NoMemory    uint64  `json:"refused_memory"`
 	Foreign     uint64  `json:"refused_foreign"`
@@ -216,16 +216,16 @@ func listenerOf(id *rdma.IDInfo, taken time.Time, connections int) listenerRow {
 	return l
 }
 
-// deviceRow is what is shown of a device.
+// deviceRow is a device as shown.
 type deviceRow struct {
 	Name        string `json:"name"` // "": identifiers without one
 	Identifiers int    `json:"identifiers"`
 	Listening   int    `json:"listening"`
 	Connected   int    `json:"connected"`
-	Memory      int    `json:"memory_bytes"` // of AllocMemory
+	Memory      int    `json:"memory_bytes"` // AllocMemory's
 	QueuePairs  int    `json:"queue_pairs"`
 	Queues      int    `json:"completion_queues"`
-	Retained    int    `json:"retained_messages"` // that owners have
+	Retained    int    `json:"retained_messages"` // messages that owners retain
 }
 
 type devicesView struct {
@@ -259,7 +259,7 @@ func devicesOf(s *snapshot) devicesView {
 	return v
 }
 
-// row is a device's row.
+// row returns the row of a device.
 func (v *devicesView) row(name string) *deviceRow {
 	name = cut(name)
 	at := slices.IndexFunc(v.Rows, func(r deviceRow) bool { return r.Name == name })
@@ -270,7 +270,7 @@ func (v *devicesView) row(name string) *deviceRow {
 	return &v.Rows[at]
 }
 
-// overview is what a program other than a browser gets of the page.
+// overview is the page's content for a program other than a browser.
 type overview struct {
 	Taken      string         `json:"taken"`
 	Go         string         `json:"go"`

@@ -44,7 +44,7 @@ func TestLinksSection(t *testing.T) {
 	r.until("both have ended", func() bool { return len(read[sectionView](r, "sections/links").Rows) == 0 })
 }
 
-// longError has a text as long as somebody likes it.
+// longError has a very long text.
 type longError struct{}
 
 func (*longError) Error() string { return strings.Repeat("no", 10_000) }
