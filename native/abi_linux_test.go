@@ -13,7 +13,8 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// oracle is what infiniband/verbs.h says. The test with the tag abi compares it with the headers.
+// oracle contains the values of infiniband/verbs.h. The test with the tag abi compares it with the
+// headers.
 const oracle = "testdata/abi.json"
 
 // structs are the C structs with the fields that this package uses, in the mirrors' order.
@@ -45,10 +46,10 @@ var structs = []struct {
 	{"ibv_async_event", "element event_type", asyncEvent{}},
 }
 
-// grown are the structs whose mirrors are larger, for versions of the library that have more.
+// grown are the structs whose mirrors are larger, for versions of the library with more fields.
 var grown = map[string]bool{"ibv_port_attr": true}
 
-// places are offsets in the library's memory and in unions, and values of enums.
+// places returns offsets in the library's memory and in unions, and values of enums.
 func places() map[string]int64 {
 	ctx := func(f string) string { return "offsetof(struct ibv_context, " + f + ")" }
 	wr := func(f string) string {
@@ -98,7 +99,7 @@ func places() map[string]int64 {
 	}
 }
 
-// mirrored is what the mirrors say, by C expression.
+// mirrored returns the mirrors' values, by C expression.
 func mirrored(t *testing.T) map[string]int64 {
 	t.Helper()
 	all := places()

@@ -26,14 +26,14 @@ type adapter struct {
 	caps    hca.Caps
 	sends   staging
 	queues  map[hca.Handle]*completions
-	// queues that will be asked for an event at the end of the turn
+	// queues for which an event will be requested at the end of the turn
 	foreseen []*completions
-	recent   *completions // that had the last event
+	recent   *completions // the one with the last event
 
-	mu      sync.Mutex // the rest: calls off the loop make and destroy objects, too
-	using   int        // such calls that are under way
+	mu      sync.Mutex // guards the fields below: calls off the loop make and destroy objects, too
+	using   int        // number of such calls under way
 	closed  bool
-	last    func() // gives everything back, with the last of them
+	last    func() // releases the adapter's resources, after the last such call
 	objects [kinds]map[uintptr]*object
 }
 
@@ -48,11 +48,11 @@ const (
 	kinds
 )
 
-// object is one that the library has made.
+// object is an object that the library has made.
 type object struct {
 	addr    uintptr
 	unacked int    // events of a completion queue that were read and not acknowledged
-	mem     []byte // that belongs to it
+	mem     []byte // memory that belongs to it
 }
 
 var _ hca.Adapter = (*adapter)(nil)
@@ -94,7 +94,7 @@ func (a *adapter) open() error {
 		return a.unknownLayout("ibv_comp_channel.context")
 	}
 	for _, fd := range a.fds() {
-		if err := unix.SetNonblock(fd, true); err != nil { // and so it is a descriptor
+		if err := unix.SetNonblock(fd, true); err != nil { // it fails if this is not a descriptor
 			return errors.Join(a.unknownLayout("descriptors"), err)
 		}
 	}
@@ -102,7 +102,7 @@ func (a *adapter) open() error {
 	return err
 }
 
-// unknownLayout says that the library's structs are not as they have always been.
+// unknownLayout returns the error for structs with an unexpected layout.
 func (a *adapter) unknownLayout(what string) error {
 	return &LibraryError{
 		Library: a.file, Symbol: what, Err: fmt.Errorf("is not where this program looks for it: %w", unix.EPROTONOSUPPORT),
@@ -110,21 +110,21 @@ func (a *adapter) unknownLayout(what string) error {
 	}
 }
 
-// fds are the descriptors of events.
+// fds returns the descriptors of events.
 func (a *adapter) fds() []int {
 	return []int{int(peek[int32](a.channel, channelFD)), int(peek[int32](a.ctx, contextAsyncFD))}
 }
 
-// Channels gives the descriptors of events.
+// Channels returns the descriptors of events.
 func (a *adapter) Channels() (hca.Channels, error) {
 	fds := a.fds()
 	return hca.Channels{Completions: fds[0], Async: fds[1]}, nil
 }
 
-// siwVendor is soft-iWARP's, as it says in its attributes.
+// siwVendor is the vendor ID in soft-iWARP's attributes.
 const siwVendor = 0x626d74
 
-// Query gives the device's limits.
+// Query returns the device's limits.
 func (a *adapter) Query() (hca.Caps, error) {
 	p := a.page
 	dev, at := scratch[deviceAttr](p, 0)
@@ -142,7 +142,7 @@ func (a *adapter) Query() (hca.Caps, error) {
 			MaxRDAtom: int(min(dev.MaxQPRdAtom, dev.MaxQPInitRdAtom, 255)), Atomics: dev.AtomicCap != 0,
 		},
 	}
-	if dev.MaxQPInitRdAtom == 0 { // not all drivers say
+	if dev.MaxQPInitRdAtom == 0 { // not all drivers report it
 		c.Attr.MaxRDAtom = int(min(dev.MaxQPRdAtom, 255))
 	}
 	c.Attr.Immediate = !c.IWARP
@@ -166,7 +166,7 @@ func (a *adapter) Query() (hca.Caps, error) {
 	return a.caps, err
 }
 
-// created remembers an object, to destroy it when the adapter is closed.
+// created records an object, to destroy it when the adapter is closed.
 func (a *adapter) created(kind int, addr uintptr, mem []byte) *object {
 	o := &object{addr: addr, mem: mem}
 	a.mu.Lock()
@@ -179,7 +179,7 @@ func (a *adapter) created(kind int, addr uintptr, mem []byte) *object {
 func (a *adapter) destroy(p *page, kind int, v verb, h hca.Handle) error {
 	a.mu.Lock()
 	o := a.objects[kind][uintptr(h)]
-	delete(a.objects[kind], uintptr(h)) // before another one can have the address
+	delete(a.objects[kind], uintptr(h)) // before another object can have the address
 	a.mu.Unlock()
 	if o == nil {
 		return unix.EINVAL
@@ -227,7 +227,7 @@ func (a *adapter) RegMR(pd hca.Handle, mem []byte, access verbs.Access) (hca.MR,
 	return hca.MR{Handle: hca.Handle(mr), LKey: peek[uint32](mr, mrLKey), RKey: peek[uint32](mr, mrRKey)}, nil
 }
 
-// DeregMR gives memory back.
+// DeregMR deregisters memory.
 func (a *adapter) DeregMR(mr hca.Handle) error { return a.destroy(a.page, mrObject, a.deregMR, mr) }
 
 // Aside calls use off the loop.
@@ -257,7 +257,7 @@ func (a *adapter) Aside(use func(hca.Adapter) error) error {
 	return err
 }
 
-// Close gives everything back.
+// Close releases the adapter's resources, and waits at most wait for that.
 func (a *adapter) Close(wait time.Duration) error {
 	done := make(chan struct{})
 	back := func() { a.giveBack(); close(done) }
@@ -282,8 +282,8 @@ func (a *adapter) Close(wait time.Duration) error {
 	return nil
 }
 
-// giveBack destroys what is left, and closes the device. Errors mean that the device is gone; then
-// the library has freed its memory nevertheless.
+// giveBack destroys the remaining objects, and closes the device. Errors mean that the device is
+// gone; the library has then freed its memory nevertheless.
 func (a *adapter) giveBack() {
 	p := a.page
 	for kind, v := range [kinds]verb{a.destroyQP, a.destroyAH, a.destroyCQ, a.destroySRQ, a.deregMR, a.deallocPD} {
@@ -304,8 +304,8 @@ func (a *adapter) giveBack() {
 	p.release()
 }
 
-// acknowledge acknowledges the events of a completion queue that were read. The library does not
-// destroy a queue with others.
+// acknowledge acknowledges the read events of a completion queue. The library does not destroy a
+// queue with unacknowledged events.
 func (a *adapter) acknowledge(p *page, o *object) {
 	if o.unacked > 0 {
 		p.invoke(a.ackCQEvents.addr, o.addr, uintptr(o.unacked))
@@ -313,7 +313,7 @@ func (a *adapter) acknowledge(p *page, o *object) {
 	}
 }
 
-// big is the bytes of a big endian number in memory.
+// big returns a number whose bytes in memory are x in big endian order.
 func big(x uint32) uint32 {
 	var b [4]byte
 	binary.BigEndian.PutUint32(b[:], x)

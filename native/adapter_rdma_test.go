@@ -75,8 +75,8 @@ func TestNoSuchDevice(t *testing.T) {
 	}
 }
 
-// TestManyQueues makes queues that are a page each, so that there is one at every place that the
-// kernel gives to those of twenty connections.
+// TestManyQueues makes queues of a page each: one at every place that the kernel gives to those of
+// twenty connections.
 func TestManyQueues(t *testing.T) {
 	a := theAdapter(t)
 	if _, err := a.Query(); err != nil {

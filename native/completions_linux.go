@@ -15,19 +15,19 @@ type completions struct {
 	cq      uintptr
 	mem     []byte // polled
 	next, n int
-	seen    int       // how often Empty still believes the last look, which has found nothing
-	made    []hca.CQE // of sends that the library has refused
+	seen    int       // how many further calls of Empty trust the last, empty poll
+	made    []hca.CQE // for sends that the library has refused
 
 	foreseen bool    // it is in adapter.foreseen
-	only     uintptr // what the foreseen event is asked for
-	ahead    bool    // that event was asked for, and has not come
-	refusal  error   // the answer
+	only     uintptr // argument of the request for the foreseen event
+	ahead    bool    // the foreseen event was requested, and has not arrived
+	refusal  error   // error of that request
 }
 
-// polled is how many completions one call may bring.
+// polled is the largest number of completions that one call returns.
 const polled = 32
 
-// fill polls when there is nothing left of what was polled.
+// fill polls if no polled completion is left.
 func (q *completions) fill() bool {
 	if q.next < q.n {
 		return true
@@ -42,24 +42,24 @@ func (q *completions) fill() bool {
 	return q.got(p.calls[0].ret)
 }
 
-// poll is the call that polls.
+// poll returns the call that polls.
 func (q *completions) poll() cCall {
 	return cCall{fn: peek[uintptr](q.a.ctx, contextPollCQ), args: [6]uintptr{q.cq, polled, addressOf(q.mem)}}
 }
 
-// got takes the answer to it.
+// got handles the result of that call.
 func (q *completions) got(ret uintptr) bool {
 	q.next, q.n, q.seen = 0, min(max(int(int32(ret)), 0), polled), 0
 	return q.n > 0
 }
 
-// askCall is the call that asks for an event.
+// askCall returns the call that requests an event.
 func (q *completions) askCall(only uintptr) cCall {
 	return cCall{fn: peek[uintptr](q.a.ctx, contextReqNotify), args: [6]uintptr{q.cq, only}}
 }
 
-// ask asks for an event. What has come before that brings none, so the queue is polled in the same
-// crossing.
+// ask requests an event. Completions before the request cause no event, so the queue is polled in
+// the same crossing.
 func (q *completions) ask(only uintptr) error {
 	p, n := q.a.page, 1
 	p.calls[0] = q.askCall(only)
@@ -75,8 +75,8 @@ func (q *completions) ask(only uintptr) error {
 	return err
 }
 
-// Empty says whether there is no completion. A look that has found nothing is believed as often as
-// package uverbs asks in a turn: before it asks for an event, and afterwards.
+// Empty reports whether there is no completion. It trusts an empty poll as often as package uverbs
+// calls it in a turn: before it requests an event, and afterwards.
 func (q *completions) Empty() bool {
 	if q.next < q.n || len(q.made) > 0 {
 		return false
@@ -88,8 +88,8 @@ func (q *completions) Empty() bool {
 	return true
 }
 
-// Take removes the oldest completion. It believes no earlier look: when a connection has ended,
-// everything is to be taken that came before.
+// Take removes the oldest completion. It trusts no earlier poll: when a connection has ended, all
+// its completions have to be taken.
 func (q *completions) Take(c *hca.CQE) bool {
 	if !q.fill() {
 		if len(q.made) == 0 {
@@ -126,8 +126,8 @@ func statusOf(s uint32) verbs.Status {
 	return verbs.Status(s)
 }
 
-// Foresee has the queue looked into behind the next sends that are posted, or when somebody asks
-// whether it is empty.
+// Foresee makes the next post of sends, or the next call of Empty, poll the queue and request the
+// event.
 func (a *adapter) Foresee(_ hca.Handle, queue hca.Completions, solicitedOnly bool) {
 	q := queue.(*completions)
 	q.only, q.ahead = bit(solicitedOnly), false
@@ -144,7 +144,7 @@ func bit(b bool) uintptr {
 	return 0
 }
 
-// unforesee is for what was done, or is not to be done any more.
+// unforesee removes a queue from the foreseen ones.
 func (a *adapter) unforesee(q *completions) {
 	if q.foreseen {
 		q.foreseen = false
@@ -153,8 +153,8 @@ func (a *adapter) unforesee(q *completions) {
 	}
 }
 
-// crossAnd makes the first n calls, and looks into a foreseen queue in the same crossing. Most
-// loops have one queue.
+// crossAnd makes the first n calls, and polls a foreseen queue in the same crossing. Most loops
+// have one queue.
 func (a *adapter) crossAnd(n int) {
 	if len(a.foreseen) > 0 && n+3 <= maxCalls {
 		a.look(n, a.foreseen[0])
@@ -163,8 +163,8 @@ func (a *adapter) crossAnd(n int) {
 	a.page.cross(n)
 }
 
-// look makes the first n calls, polls the queue, and, if there is nothing, asks for an event and
-// polls once more, all in one crossing.
+// look makes the first n calls, polls the queue, and, if it is empty, requests an event and polls
+// once more, all in one crossing.
 func (a *adapter) look(n int, q *completions) {
 	a.unforesee(q)
 	p := a.page
@@ -183,7 +183,7 @@ func (a *adapter) look(n int, q *completions) {
 	}
 }
 
-// ReqNotify asks for an event, unless look has.
+// ReqNotify requests an event, unless look has done so.
 func (a *adapter) ReqNotify(_ hca.Handle, queue hca.Completions, solicitedOnly bool) error {
 	q, only := queue.(*completions), bit(solicitedOnly)
 	a.unforesee(q)
@@ -194,7 +194,7 @@ func (a *adapter) ReqNotify(_ hca.Handle, queue hca.Completions, solicitedOnly b
 	return q.ask(only)
 }
 
-// forget is for a queue that is being destroyed.
+// forget removes references to a queue that is being destroyed.
 func (q *completions) forget() {
 	q.a.unforesee(q)
 	if q.a.recent == q {

@@ -19,7 +19,8 @@ import (
 )
 
 // TestChangedCredentials: when the process has changed its credentials, the kernel refuses the
-// sends that the driver announces. The device is given up, and says why and the way out.
+// sends that the driver announces. The device is given up, and its error states the cause and a
+// remedy.
 func TestChangedCredentials(t *testing.T) {
 	if kernelrig.Env(t, "RDMA_KIND") == "siw" {
 		t.Skip("siw's queue pairs are connected by the connection manager only")
@@ -32,7 +33,7 @@ func TestChangedCredentials(t *testing.T) {
 	x.pingPong(1)
 	var ready, done sync.WaitGroup
 	ready.Add(8)
-	for range 8 { // threads, each of which gets credentials of its own
+	for range 8 { // threads, each of which gets separate credentials
 		done.Go(func() {
 			runtime.LockOSThread()
 			defer runtime.UnlockOSThread()

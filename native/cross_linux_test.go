@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// libc is a library with the C library's functions.
+// libc returns a page and the address of a function of the C library.
 func libc(tb testing.TB, symbol string) (*page, uintptr) {
 	tb.Helper()
 	errno, err := purego.Dlsym(purego.RTLD_DEFAULT, "__errno_location")
@@ -69,7 +69,7 @@ func TestOptionalCalls(t *testing.T) {
 		for i := range 4 {
 			p.calls[i] = cCall{fn: labs, args: [6]uintptr{9}}
 		}
-		p.calls[1].args[0] = uintptr(c.before) // the first one returns more than 0, too
+		p.calls[1].args[0] = uintptr(c.before) // the first call returns more than 0, too
 		p.crossUnless(4, 2)
 		if got := p.calls[2].ret == 9 && p.calls[3].ret == 9; got != c.made || p.calls[0].ret != 9 {
 			t.Errorf("behind labs(%d): made %v", c.before, got)
@@ -82,7 +82,7 @@ func TestOptionalCalls(t *testing.T) {
 	}
 }
 
-// TestErrno: errno is what the call has set, and 0 if it has set none, whatever was before.
+// TestErrno: errno is the call's, and 0 if it has set none, whatever it was before.
 func TestErrno(t *testing.T) {
 	p, closeFn := libc(t, "close")
 	minus := -1
@@ -97,7 +97,7 @@ func TestErrno(t *testing.T) {
 	}
 }
 
-// TestCrossingsOnManyThreads: errno belongs to the thread of its crossing, also while others cross
+// TestCrossingsOnManyThreads: errno belongs to the thread of its crossing, even while others cross
 // and Go's memory is collected.
 func TestCrossingsOnManyThreads(t *testing.T) {
 	_, closeFn := libc(t, "close")

@@ -11,18 +11,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// crossing is a list of calls of C functions that are made in one crossing from Go to C. Its layout
-// is known to trampoline. It is in mapped memory.
+// crossing is a list of calls of C functions that are made in one crossing from Go to C. trampoline
+// depends on its layout. It is in mapped memory.
 type crossing struct {
 	count         uintptr
 	errnoLocation uintptr // __errno_location
 	errno         uintptr // of the calls, 0 if none has set it
-	// so many calls at the end are not made if the one before them returns more than 0
+	// number of calls at the end to skip if the one before them returns more than 0
 	optional uintptr
 	calls    [maxCalls]cCall
 }
 
-// maxCalls is how many calls there are in one crossing at most.
+// maxCalls is the largest number of calls in one crossing.
 const maxCalls = 16
 
 // cCall is a call of a C function with up to six integers or addresses.
@@ -37,13 +37,13 @@ func trampoline() //nolint:unused // by its address
 
 var trampolineAddr unsafe.Pointer
 
-// cgocall calls fn on the thread's own stack. Package runtime keeps it for packages like this one.
+// cgocall calls fn on the thread's stack. Package runtime keeps it for packages like this one.
 //
 //go:linkname cgocall runtime.cgocall
 //go:noescape
 func cgocall(fn, arg unsafe.Pointer) int32
 
-// page is mapped memory for crossings, one at a time, with room for what the calls point to.
+// page is mapped memory for crossings, one at a time, with room for data that the calls point to.
 type page struct {
 	*crossing
 	lib *library
@@ -52,10 +52,10 @@ type page struct {
 
 const (
 	pageLen   = 4096
-	scratchAt = 2048 // what calls point to
+	scratchAt = 2048 // data that calls point to
 )
 
-// pages are for calls that are not made often.
+// pages are for infrequent calls.
 var pages struct {
 	sync.Mutex
 	free [][]byte
@@ -81,7 +81,7 @@ func (l *library) newPage() (*page, error) {
 	return p, nil
 }
 
-// release gives the page back.
+// release returns the page to pages.
 func (p *page) release() {
 	if p == nil || p.mem == nil {
 		return
@@ -95,8 +95,8 @@ func (p *page) release() {
 // cross makes the first n calls of the crossing.
 func (p *page) cross(n int) { p.crossUnless(n, -1) }
 
-// crossUnless makes n calls, but not the last ones, optional in number, if the call before them
-// returns more than 0.
+// crossUnless makes n calls, but skips the last optional ones if the call before them returns more
+// than 0.
 func (p *page) crossUnless(n, optional int) {
 	p.count, p.optional = uintptr(n), uintptr(optional)
 	cgocall(trampolineAddr, unsafe.Pointer(p.crossing))
@@ -117,46 +117,46 @@ func mapMemory(n int) ([]byte, error) {
 	return mem, os.NewSyscallError("mmap", err)
 }
 
-// unmap gives *mem back, once.
+// unmap unmaps *mem, once.
 func unmap(mem *[]byte) {
 	if *mem != nil {
-		_ = unix.Munmap(*mem) // it fails for what was not mapped only
+		_ = unix.Munmap(*mem) // it fails only for memory that is not mapped
 		*mem = nil
 	}
 }
 
-// addressIn is where C finds x, which is in mapped memory.
+// addressIn returns the address for C of x, which is in mapped memory.
 func addressIn[T any](x *T) uint64 { return uint64(uintptr(unsafe.Pointer(x))) }
 
-// at is a T in mapped memory. Out of its bounds it panics, as a slice does.
+// at returns a T in mapped memory. Out of its bounds it panics, as a slice does.
 func at[T any](mem []byte, off int) *T {
 	var zero T
 	return (*T)(unsafe.Pointer(unsafe.SliceData(mem[off : off+int(unsafe.Sizeof(zero))])))
 }
 
-// sizeOf is T's size in C.
+// sizeOf returns T's size in C.
 func sizeOf[T any]() int {
 	var zero T
 	return int(unsafe.Sizeof(zero))
 }
 
-// addressOf is where C finds mem.
+// addressOf returns the address for C of mem.
 func addressOf(mem []byte) uintptr { return uintptr(unsafe.Pointer(unsafe.SliceData(mem))) }
 
-// scratch is a T in the page's scratch memory, and its address for C.
+// scratch returns a T in the page's scratch memory, and its address for C.
 func scratch[T any](p *page, off int) (*T, uintptr) {
 	x := at[T](p.mem, scratchAt+off)
 	return x, uintptr(unsafe.Pointer(x))
 }
 
-// pointer is an address of C's memory. That memory does not belong to Go, so that nothing moves it
-// or frees it.
+// pointer converts an address in C's memory. That memory does not belong to Go, so Go neither moves
+// nor frees it.
 func pointer(addr uintptr) unsafe.Pointer { return *(*unsafe.Pointer)(unsafe.Pointer(&addr)) }
 
-// peek is a T in C's memory, off bytes from addr.
+// peek returns a T in C's memory, off bytes from addr.
 func peek[T any](addr uintptr, off uintptr) T { return *(*T)(pointer(addr + off)) }
 
-// text is a string of C's memory, of at most n bytes.
+// text returns a string in C's memory, of at most n bytes.
 func text(addr uintptr, n int) string {
 	if addr == 0 {
 		return ""

@@ -21,8 +21,8 @@ type foundDevice struct {
 
 func (d foundDevice) free(p *page) { p.invoke(d.lib.freeDeviceList.addr, d.list) }
 
-// findDevice finds the device in the library's list, which has the devices that the library has a
-// driver for.
+// findDevice finds the device in the library's list, which contains the devices that the library
+// has a driver for.
 func (a *adapter) findDevice() (foundDevice, error) {
 	p := a.page
 	n, at := scratch[int32](p, 0)
@@ -47,7 +47,7 @@ func (a *adapter) findDevice() (foundDevice, error) {
 	return foundDevice{}, a.noDriver(int(*n))
 }
 
-// noDriver says why the library does not list a device.
+// noDriver returns why the library does not list a device.
 func (a *adapter) noDriver(others int) error {
 	file := deviceFile(a.name)
 	if file == "" {
@@ -63,8 +63,8 @@ func (a *adapter) noDriver(others int) error {
 	}
 }
 
-// notOpened is the error of ibv_open_device. The library says ENOENT whatever is wrong with the
-// device's file, so open(2) is asked.
+// notOpened returns the error of ibv_open_device. The library reports ENOENT whatever is wrong with
+// the device's file, so open(2) is tried.
 func (a *adapter) notOpened(err error) error {
 	if file := deviceFile(a.name); file != "" {
 		if why := tryFile(file); why != nil {
@@ -74,7 +74,7 @@ func (a *adapter) notOpened(err error) error {
 	return err
 }
 
-// deviceFile is the device's file, or "" if there is no such device.
+// deviceFile returns the device's file, or "" if there is no such device.
 func deviceFile(name string) string {
 	names, _ := filepath.Glob("/sys/class/infiniband_verbs/*/ibdev") // the pattern is right
 	for _, n := range names {
@@ -85,7 +85,7 @@ func deviceFile(name string) string {
 	return ""
 }
 
-// tryFile says why a device's file cannot be opened, and what would help.
+// tryFile returns why a device's file cannot be opened, and a remedy.
 func tryFile(file string) error {
 	fd, err := unix.Open(file, unix.O_RDWR|unix.O_CLOEXEC, 0)
 	switch {

@@ -2,15 +2,15 @@ package native
 
 import "fmt"
 
-// LibraryError says that libibverbs cannot be used, and what would help. errors.Is finds an errno.
+// LibraryError reports that libibverbs cannot be used, and a remedy. errors.Is finds an errno.
 type LibraryError struct {
-	Library string // the file, with its version if that is known
-	Symbol  string // the function that is missing, if it is one
+	Library string // the file, with its version if known
+	Symbol  string // the missing function, if it is one
 	Remedy  string
 	Err     error
 }
 
-// Error says so in one line.
+// Error returns the error in one line.
 func (e *LibraryError) Error() string {
 	what := e.Library
 	if e.Symbol != "" {
@@ -19,10 +19,10 @@ func (e *LibraryError) Error() string {
 	return fmt.Sprintf("%s: %v: %s", what, e.Err, e.Remedy)
 }
 
-// Unwrap gives the cause.
+// Unwrap returns the cause.
 func (e *LibraryError) Unwrap() error { return e.Err }
 
-// CallError is a call of the library that has failed. errors.Is finds the errno.
+// CallError is a failed call of the library. errors.Is finds the errno.
 type CallError struct {
 	Library string // the file, with its version
 	Symbol  string // the function
@@ -34,5 +34,5 @@ func (e *CallError) Error() string {
 	return fmt.Sprintf("%s of %s: %v", e.Symbol, e.Library, e.Err)
 }
 
-// Unwrap gives the errno.
+// Unwrap returns the errno.
 func (e *CallError) Unwrap() error { return e.Err }

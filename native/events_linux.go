@@ -8,13 +8,13 @@ import (
 	"github.com/rdmactor/rdmactor/internal/hca"
 )
 
-// ackAfter is how many events of a completion queue are acknowledged at once. Each time the library
-// takes a lock.
+// ackAfter is how many events of a completion queue are acknowledged together. Each time the
+// library takes a lock.
 const ackAfter = 64
 
 // NextCompletion reads an event of the completion channel. The library must do that: some drivers
-// count the events. The queue that had the event before is polled in the same crossing, for most
-// loops have one queue.
+// count the events. The queue with the previous event is polled in the same crossing, as most loops
+// have one queue.
 func (a *adapter) NextCompletion() (uint64, error) {
 	p, guess := a.page, a.recent
 	cq, cqAt := scratch[uintptr](p, 0)
@@ -53,7 +53,7 @@ func (a *adapter) NextCompletion() (uint64, error) {
 	return name, nil
 }
 
-// NextEvent reads an asynchronous event. It is acknowledged at once, because an object is not
+// NextEvent reads an asynchronous event. It is acknowledged immediately, because an object is not
 // destroyed before.
 func (a *adapter) NextEvent() (hca.Event, error) {
 	ev, at := scratch[asyncEvent](a.page, 0)
@@ -88,7 +88,7 @@ func (a *adapter) next(v verb, args ...uintptr) error {
 	}
 }
 
-// eventErrno is why a function that reads an event has read none, or 0.
+// eventErrno returns why a function that reads an event has read none, or 0.
 func eventErrno(ret uintptr, errno unix.Errno) unix.Errno {
 	switch {
 	case int32(ret) == 0:

@@ -13,7 +13,7 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// fakeContext is an adapter whose driver is the test: its functions are Go's, called from C.
+// fakeContext returns an adapter whose driver is the test: its functions are Go's, called from C.
 func fakeContext(tb testing.TB) (a *adapter, provide func(off uintptr, fn any)) {
 	tb.Helper()
 	p, _ := libc(tb, "labs")
@@ -39,7 +39,7 @@ func fakeContext(tb testing.TB) (a *adapter, provide func(off uintptr, fn any)) 
 	}
 }
 
-// newQueues are a completion queue and a send queue of a fake.
+// newQueues returns a completion queue and a send queue of a fake.
 func newQueues(tb testing.TB, a *adapter, qp uintptr) (*completions, *sendQueue) {
 	tb.Helper()
 	mem, err := mapMemory(polled * sizeOf[wc]())
@@ -51,7 +51,7 @@ func newQueues(tb testing.TB, a *adapter, qp uintptr) (*completions, *sendQueue)
 	return cq, &sendQueue{a: a, qp: qp, num: 17, cq: cq}
 }
 
-// walk is the cookies of a chain of sends.
+// walk returns the cookies and addresses of a chain of sends.
 func walk(wr uintptr) (cookies []uint64, addrs []uintptr) {
 	for ; wr != 0; wr = uintptr(peek[sendWR](wr, 0).Next) {
 		cookies, addrs = append(cookies, peek[sendWR](wr, 0).WRID), append(addrs, wr)
@@ -59,8 +59,8 @@ func walk(wr uintptr) (cookies []uint64, addrs []uintptr) {
 	return cookies, addrs
 }
 
-// TestRefusedSends: a send that the library refuses completes with an error, and those behind it
-// are flushed. Those before it were posted, and complete as the device says.
+// TestRefusedSends: a send that the library refuses completes with an error, and those after it are
+// flushed. Those before it were posted, and complete as the device reports.
 func TestRefusedSends(t *testing.T) {
 	for _, c := range []struct {
 		wr   verbs.SendWR
@@ -98,7 +98,7 @@ func TestRefusedSends(t *testing.T) {
 	}
 }
 
-// TestMoreSendsThanSlots: sends are posted in order, each once, however many there are in a turn.
+// TestMoreSendsThanSlots: sends are posted in order, each once, whatever their number in a turn.
 func TestMoreSendsThanSlots(t *testing.T) {
 	a, provide := fakeContext(t)
 	posted := map[uintptr][]uint64{}
@@ -130,7 +130,7 @@ func TestMoreSendsThanSlots(t *testing.T) {
 	}
 }
 
-// TestInlineBytesAreCopied: the caller may use its bytes again after Put.
+// TestInlineBytesAreCopied: the caller may overwrite its bytes after Put.
 func TestInlineBytesAreCopied(t *testing.T) {
 	a, provide := fakeContext(t)
 	var got string
@@ -152,7 +152,7 @@ func TestInlineBytesAreCopied(t *testing.T) {
 	}
 }
 
-// TestPoll: what one call has polled is taken one by one. A failing driver has no completions.
+// TestPoll: completions polled by one call are taken one by one. A failing driver has none.
 func TestPoll(t *testing.T) {
 	a, provide := fakeContext(t)
 	left, next := polled+3, uint64(0)
@@ -178,7 +178,7 @@ func TestPoll(t *testing.T) {
 	var e hca.CQE
 	for i := range uint64(polled + 3) {
 		want := hca.CQE{Cookie: i, QPN: 7, Status: verbs.StatusGeneral, Bytes: 3, Imm: 0x01020304, HasImm: true, SrcQPN: 8, GRH: true}
-		want.Last = i == polled+2 // nothing was behind it in a poll that could have brought more
+		want.Last = i == polled+2 // the last completion of a poll that could have returned more
 		if i%2 == 1 {
 			want.HasImm, want.Imm, want.InvalidatedRKey = false, 0, big(0x01020304)
 		}
@@ -220,7 +220,7 @@ func TestAcknowledgements(t *testing.T) {
 	}
 }
 
-// idle is an adapter whose driver's functions do nothing. labs of 0 is 0.
+// idle returns queues of an adapter whose driver's functions do nothing. labs of 0 is 0.
 func idle(tb testing.TB) (*completions, *sendQueue) {
 	a, provide := fakeContext(tb)
 	_, labs := libc(tb, "labs")
@@ -244,7 +244,8 @@ func TestPostingAndPollingDoNotAllocate(t *testing.T) {
 	}
 }
 
-// BenchmarkTurn is what a send costs beside the driver's own work: it is put, posted, and polled.
+// BenchmarkTurn measures the cost of a send without the driver's work: it is put, posted, and
+// polled.
 func BenchmarkTurn(b *testing.B) {
 	cq, q := idle(b)
 	wr, list, e := &verbs.SendWR{}, make([]hca.Place, 1), hca.CQE{}
@@ -273,7 +274,7 @@ func TestDroppedSends(t *testing.T) {
 	}
 }
 
-// TestManyQueuesInOneCrossing: each queue's result is its own.
+// TestManyQueuesInOneCrossing: each queue gets its own result.
 func TestManyQueuesInOneCrossing(t *testing.T) {
 	a, provide := fakeContext(t)
 	provide(contextPollCQ, func(uintptr, uintptr, uintptr) uintptr { return 0 })
@@ -299,8 +300,8 @@ func TestManyQueuesInOneCrossing(t *testing.T) {
 	}
 }
 
-// TestArmingPolls: what comes before an event is asked for is seen with the same crossing, and what
-// comes later only by another poll.
+// TestArmingPolls: a completion before the request for an event is found in the same crossing, and
+// a later one only by another poll.
 func TestArmingPolls(t *testing.T) {
 	a, provide := fakeContext(t)
 	var log []string
@@ -333,8 +334,8 @@ func TestArmingPolls(t *testing.T) {
 	}
 }
 
-// TestTakeBelievesNothing: when a turn has ended with nothing, the end of a connection may be read
-// next. What came before it must be found then, although no event of the queue was read.
+// TestTakeBelievesNothing: after an idle turn, the end of a connection may be read next.
+// Completions before it must be found then, although no event of the queue was read.
 func TestTakeBelievesNothing(t *testing.T) {
 	for _, sends := range []bool{false, true} {
 		a, provide := fakeContext(t)
@@ -365,8 +366,8 @@ func TestTakeBelievesNothing(t *testing.T) {
 	}
 }
 
-// TestTurnIsOneCrossing: what is posted, the look at the queue and the request for an event cross
-// at once. No event is asked for while there are completions.
+// TestTurnIsOneCrossing: the post, the poll and the request for an event are one crossing. No event
+// is requested while there are completions.
 func TestTurnIsOneCrossing(t *testing.T) {
 	a, provide := fakeContext(t)
 	var log []string
@@ -409,7 +410,7 @@ func TestTurnIsOneCrossing(t *testing.T) {
 	}
 }
 
-// TestAddressHandleOfASend: a datagram that was put is posted before its address handle goes. The
+// TestAddressHandleOfASend: a queued datagram is posted before its address handle is destroyed. The
 // library reads the handle's memory then, and frees it with the handle.
 func TestAddressHandleOfASend(t *testing.T) {
 	a, provide := fakeContext(t)
@@ -432,8 +433,8 @@ func TestAddressHandleOfASend(t *testing.T) {
 	}
 }
 
-// TestRefusedWithoutASend: a library that does not say which send it has refused, or names none of
-// them, has refused them all. None is without a completion.
+// TestRefusedWithoutASend: a library that reports no refused send, or one outside the chain, has
+// refused them all. Each gets a completion.
 func TestRefusedWithoutASend(t *testing.T) {
 	for _, named := range []uintptr{0, 0x1234} {
 		a, provide := fakeContext(t)

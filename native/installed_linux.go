@@ -11,10 +11,10 @@ import (
 	"strings"
 )
 
-// Installed loads libibverbs, and says which one it is and what it has drivers for. It is for
-// programs that look at a machine: opening a device needs no call of it. The error is a
-// *LibraryError if the library is missing or too old, else a *CallError; what is known is returned
-// beside it. Any goroutine. The library stays loaded.
+// Installed loads libibverbs, and returns its file and the drivers that it has. It is for programs
+// that examine a machine: opening a device does not require it. The error is a *LibraryError if the
+// library is missing or too old, otherwise a *CallError; known facts are returned with it. Any
+// goroutine. The library stays loaded.
 func Installed() (Library, error) {
 	lib, err := libibverbs()
 	if err != nil {
@@ -35,15 +35,15 @@ func Installed() (Library, error) {
 		}
 		p.invoke(lib.freeDeviceList.addr, list)
 	}
-	maps, _ := os.ReadFile("/proc/self/maps") // without it their versions are not known
+	maps, _ := os.ReadFile("/proc/self/maps") // on an error their versions are unknown
 	l.Drivers = loadedDrivers(maps)
 	return l, err
 }
 
-// driverFile is how drivers of libibverbs are called: libsiw-rdmav34.so, libmlx5.so.1.24.44.0.
+// driverFile matches the files of libibverbs' drivers: libsiw-rdmav34.so, libmlx5.so.1.24.44.0.
 var driverFile = regexp.MustCompile(`^lib([a-z0-9_]+-rdmav[0-9]+\.so|(efa|hns|mana|mlx4|mlx5)\.so\.[0-9.]+)$`)
 
-// loadedDrivers are the drivers in a process's maps.
+// loadedDrivers returns the drivers in a process's maps.
 func loadedDrivers(maps []byte) (files []string) {
 	for line := range bytes.Lines(maps) {
 		fields := strings.Fields(string(line))

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestInstalled: there is a library with a name, or an error that says what to install.
+// TestInstalled: there is a library with a name, or an error with a remedy.
 func TestInstalled(t *testing.T) {
 	l, err := Installed()
 	var missing *LibraryError

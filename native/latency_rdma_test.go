@@ -15,7 +15,7 @@ import (
 
 // TestLatency measures half a round trip of 64 bytes between two queue pairs of one loop, with
 // package uverbs and through libibverbs in turn, and prints the medians. It fails if libibverbs
-// takes more than twice as long: what the machine does besides makes finer limits meaningless.
+// takes more than twice as long: the machine's other work makes finer limits meaningless.
 func TestLatency(t *testing.T) {
 	if kernelrig.Env(t, "RDMA_KIND") == "siw" {
 		t.Skip("siw's queue pairs are connected by the connection manager only")
@@ -39,21 +39,20 @@ func TestLatency(t *testing.T) {
 	}
 }
 
-// pair is two queue pairs on one loop, with one completion queue, as the connections of a loop
-// have.
+// pair is two queue pairs on one loop, with one completion queue, as for the connections of a loop.
 type pair struct {
 	testing.TB
 	loop  *eventloop.Loop
 	dev   verbs.ProviderDevice
 	a     *side
 	cq    verbs.CQ
-	peer  map[verbs.QP]*side // of a queue pair
+	peer  map[verbs.QP]*side // the peer of a queue pair
 	wc    [16]verbs.WC
 	begun time.Time
 	took  []time.Duration
-	left  int // answers
+	left  int // remaining answers
 
-	written int // Writes
+	written int // completed Writes
 }
 
 type side struct {
@@ -71,7 +70,7 @@ func newPair(t *testing.T, p verbs.Provider) *pair {
 	x.dev, err = p.Open(x.loop, verbs.DeviceIdent{Name: kernelrig.Env(t, "RDMA_DEVICE")})
 	x.must(err)
 	t.Cleanup(func() {
-		x.must(x.loop.Turn()) // what the last message has left to do
+		x.must(x.loop.Turn()) // finishes the work of the last message
 		x.must(x.dev.Close())
 		x.must(x.loop.Shutdown(t.Context()))
 	})
@@ -85,7 +84,7 @@ func newPair(t *testing.T, p verbs.Provider) *pair {
 	return x
 }
 
-// pingPong returns the halves of round trips.
+// pingPong returns half of each round trip.
 func (x *pair) pingPong(rounds int) []time.Duration {
 	x.took, x.left = nil, 2*rounds
 	x.send(x.a)
@@ -119,7 +118,7 @@ func (x *pair) send(s *side) {
 	x.must(s.qp.PostSend(&verbs.SendWR{Flags: verbs.Signaled, SGL: []verbs.SGE{{MR: s.mr, Offset: 64, Length: 64}}}))
 }
 
-// poll answers each message in the turn in which it comes, as an actor does.
+// poll answers each message in the turn in which it arrives, as an actor does.
 func (x *pair) poll() {
 	for n := x.cq.Poll(x.wc[:]); n > 0; n = x.cq.Poll(x.wc[:]) {
 		for i := range x.wc[:n] {

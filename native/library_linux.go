@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// soname is the library's name. All versions of it since 2007 have the structs of mirrors_linux.go.
+// soname is the library's name. All its versions since 2007 have the structs of mirrors_linux.go.
 const soname = "libibverbs.so.1"
 
 // verb is a function of the library.
@@ -37,7 +37,7 @@ type library struct {
 	detachMcast, getAsyncEvent, ackAsyncEvent                   verb
 }
 
-// verbs are the functions and their symbols.
+// verbs returns the functions and their symbols.
 func (l *library) verbs() map[*verb]string {
 	return map[*verb]string{
 		&l.getDeviceList:  "ibv_get_device_list",
@@ -74,7 +74,7 @@ func (l *library) verbs() map[*verb]string {
 	}
 }
 
-// libibverbs is loaded when it is first needed, and then stays.
+// libibverbs is loaded on first use, and then stays.
 var libibverbs = sync.OnceValues(func() (*library, error) { return load(soname) })
 
 // load loads a library and finds its functions. The error is a *LibraryError.
@@ -97,7 +97,7 @@ const installHow = "install it: Debian and Ubuntu have it in libibverbs1, with t
 // resolve finds the functions.
 func (l *library) resolve(handle uintptr) error {
 	var err error
-	// of the C library, which is loaded with every dynamic program
+	// in the C library, which is loaded with every dynamic program
 	if l.errnoLocation, err = purego.Dlsym(purego.RTLD_DEFAULT, "__errno_location"); err != nil {
 		return &LibraryError{Library: "libc", Symbol: "__errno_location", Err: fmt.Errorf("%w: %w", err, unix.ENOSYS), Remedy: "use glibc or musl"}
 	}
@@ -114,7 +114,7 @@ func (l *library) resolve(handle uintptr) error {
 	return nil
 }
 
-// loadedFile is the name of the file that was loaded, which has the version in it.
+// loadedFile returns the name of the loaded file, which contains the version.
 func loadedFile(name string) string {
 	maps, err := os.ReadFile("/proc/self/maps")
 	if err != nil {
@@ -130,7 +130,7 @@ func loadedFile(name string) string {
 	return name
 }
 
-// status makes a call of a verb that returns 0, an errno, or -1 and sets errno.
+// status calls a verb that returns 0, an errno, or -1 and sets errno.
 func (p *page) status(v verb, args ...uintptr) error {
 	ret, errno := p.invoke(v.addr, args...)
 	n := int32(ret)
@@ -147,13 +147,13 @@ func (p *page) status(v verb, args ...uintptr) error {
 	return &CallError{Library: p.lib.file, Symbol: v.symbol, Err: errno}
 }
 
-// object makes a call of a verb that returns an object, or NULL and sets errno.
+// object calls a verb that returns an object, or NULL and sets errno.
 func (p *page) object(v verb, args ...uintptr) (uintptr, error) {
 	ret, errno := p.invoke(v.addr, args...)
 	if ret != 0 {
 		return ret, nil
 	}
-	if errno == 0 { // drivers forget it
+	if errno == 0 { // drivers forget to set it
 		return 0, &CallError{Library: p.lib.file, Symbol: v.symbol, Err: fmt.Errorf("has made nothing, and says not why: %w", unix.EIO)}
 	}
 	return 0, &CallError{Library: p.lib.file, Symbol: v.symbol, Err: errno}

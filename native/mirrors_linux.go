@@ -2,9 +2,9 @@
 
 package native
 
-// The structs of infiniband/verbs.h that cross, with similar names. Addresses are uint64. No field
-// has moved since libibverbs 1.1, and what was added is at the ends: a struct of the newest size
-// suits every version.
+// The structs of infiniband/verbs.h that are passed between Go and C, with similar names. Addresses
+// are uint64. No field has moved since libibverbs 1.1, and new ones were added at the ends: a
+// struct of the newest size suits every version.
 
 type deviceAttr struct {
 	FWVer                [64]byte
@@ -72,7 +72,7 @@ type portAttr struct {
 	PhysState    uint8
 	LinkLayer    uint8
 	Flags        uint8
-	_            [16]byte // for what later versions have added
+	_            [16]byte // fields of later versions
 }
 
 type sge struct {
@@ -227,7 +227,7 @@ type asyncEvent struct {
 	_         uint32
 }
 
-// Offsets in structs of the library's own memory. What is read is in front of the first mutex,
+// Offsets in structs of the library's memory. The fields that are read precede the first mutex,
 // whose size depends on the architecture and the C library.
 const (
 	deviceNodeType   = 16 // ibv_device
@@ -248,7 +248,7 @@ const (
 	mrRKey           = 40
 	channelContext   = 0 // ibv_comp_channel
 	channelFD        = 8
-	cqContext        = 16 // ibv_cq: what it was named by
+	cqContext        = 16 // ibv_cq: the event argument of CreateCQ
 	cqEntries        = 28
 	srqContext       = 8 // ibv_srq
 	srqPD            = 16

@@ -12,7 +12,7 @@ import (
 	"github.com/rdmactor/rdmactor/verbs/uverbs"
 )
 
-// aside is an adapter for a call off the loop, which has a page of its own.
+// aside is an adapter for a call off the loop, with a separate page.
 type aside struct {
 	*adapter
 	page *page
@@ -112,7 +112,7 @@ func (a *adapter) CreateQP(i *hca.QPInit) (hca.QP, error) {
 	return made, nil
 }
 
-// probeInline finds out how much inline data a queue pair may have, which no attribute says.
+// probeInline finds the largest size of inline data of a queue pair, which no attribute reports.
 func (a *adapter) probeInline() error {
 	pd, err := a.AllocPD()
 	if err != nil {
@@ -175,8 +175,8 @@ func mirrorAH(a *verbs.AHAttr) ahAttr {
 	return x
 }
 
-// Connected asks for the state of a queue pair that its driver moves. soft-iWARP does not say it,
-// but its doorbell refuses to ring before.
+// Connected reports whether a queue pair that its driver moves is connected. soft-iWARP does not
+// report the state, but its doorbell fails before.
 func (a *adapter) Connected(qp hca.Handle) bool {
 	if a.caps.Siw {
 		return a.doorbell(uintptr(qp)) == nil
@@ -188,12 +188,12 @@ func (a *adapter) Connected(qp hca.Handle) bool {
 	return err == nil && attr.QPState == qpStateRTS
 }
 
-// doorbell has the kernel's soft-iWARP look into a send queue.
+// doorbell makes the kernel's soft-iWARP process a send queue.
 func (a *adapter) doorbell(qp uintptr) error {
 	return uverbs.Doorbell(a.cmdFD(), peek[uint32](qp, qpHandle))
 }
 
-// cmdFD is the descriptor of the device's file.
+// cmdFD returns the descriptor of the device's file.
 func (a *adapter) cmdFD() int { return int(peek[int32](a.ctx, contextCmdFD)) }
 
 // DestroyQP destroys a queue pair.
@@ -243,14 +243,14 @@ func (a *adapter) newAH(p *page, pd hca.Handle, attr *verbs.AHAttr) (hca.AH, err
 	return hca.AH{Handle: hca.Handle(ah)}, nil
 }
 
-// DestroyAH destroys an address handle. Sends that were put are posted first: the library looks
-// into the handle's memory then, which it frees here.
+// DestroyAH destroys an address handle. Queued sends are posted first: the library reads the
+// handle's memory then, which it frees here.
 func (a *adapter) DestroyAH(ah hca.Handle) error {
 	a.sends.post(a)
 	return a.destroy(a.page, ahObject, a.destroyAH, ah)
 }
 
-// ahOf is the library's address handle.
+// ahOf returns the library's address handle.
 func (a *adapter) ahOf(ah verbs.AH) uint64 {
 	if h, ok := ah.(hca.Addressed); ok {
 		return uint64(h.Made().Handle)

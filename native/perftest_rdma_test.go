@@ -16,9 +16,9 @@ import (
 	"github.com/rdmactor/rdmactor/verbs/uverbs"
 )
 
-// TestAgainstPerftest prints what ib_send_lat and ib_write_bw of perftest measure, and the same of
-// this project, in one boot. perftest has a process on each side, and both spin. Here both sides
-// are on one loop, which needs no second processor.
+// TestAgainstPerftest prints the results of perftest's ib_send_lat and ib_write_bw, and the same
+// measurements of this project, in one boot. perftest has a process on each side, and both spin.
+// Here both sides are on one loop, which needs no second processor.
 func TestAgainstPerftest(t *testing.T) {
 	if kernelrig.Env(t, "RDMA_KIND") == "siw" {
 		t.Skip("siw's queue pairs are connected by the connection manager only")

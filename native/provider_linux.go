@@ -11,7 +11,7 @@ import (
 )
 
 // Open opens a device through libibverbs. The error is a *LibraryError if the library or its driver
-// for the device is missing, and a *CallError if the library refuses something.
+// for the device is missing, and a *CallError if a call of the library fails.
 func (Provider) Open(l *eventloop.Loop, id verbs.DeviceIdent) (verbs.ProviderDevice, error) {
 	lib, err := libibverbs()
 	if err != nil {

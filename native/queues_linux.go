@@ -15,15 +15,15 @@ import (
 )
 
 const (
-	// maxSGE and maxInline bound what one send may have, however much the device could take.
+	// maxSGE and maxInline bound one send, even if the device could take more.
 	maxSGE    = 16
 	maxInline = 256
-	// slots is how many sends are collected before they are posted: they are posted at the end of
-	// the loop's turn in any case.
+	// slots is the number of sends that are collected before they are posted. In any case they are
+	// posted at the end of the loop's turn.
 	slots = 64
 )
 
-// slot is the memory of one send until it is posted. The library copies it then.
+// slot is the memory of one send until it is posted. Then the library copies it.
 type slot struct {
 	wr     sendWR
 	list   [maxSGE]sge
@@ -35,7 +35,7 @@ type slot struct {
 type staging struct {
 	mem    []byte
 	free   []uint16
-	queues []*sendQueue // that have sends in slots
+	queues []*sendQueue // those with sends in slots
 }
 
 func newStaging() (staging, error) {
@@ -62,8 +62,8 @@ type sendQueue struct {
 	ud     bool
 	cq     *completions
 	chain  []uint16 // slots, in order
-	failed error    // what the library has answered, until it is asked for
-	again  bool     // the kernel has not looked at what was posted
+	failed error    // the library's error, until Announce returns it
+	again  bool     // the kernel has not processed the posted sends
 }
 
 var opcodes = [...]uint32{
@@ -128,11 +128,11 @@ func sendFlags(wr *verbs.SendWR, reported bool) (f uint32) {
 	return f
 }
 
-// post posts everything that was collected: one call for each queue, and one crossing for many.
+// post posts all collected sends: one call for each queue, and one crossing for many.
 func (s *staging) post(a *adapter) {
 	for len(s.queues) > 0 {
 		n := min(len(s.queues), maxCalls)
-		if a.caps.Siw { // whose driver sets errno, of which a crossing has one
+		if a.caps.Siw { // its driver sets errno, of which a crossing has one
 			n = 1
 		}
 		s.postFirst(a, n)
@@ -157,9 +157,9 @@ func (s *staging) postFirst(a *adapter, n int) {
 	}
 }
 
-// posted frees the slots of what was posted. err and bad are what the library has answered.
+// posted frees the slots of posted sends. err and bad are the library's answer.
 func (q *sendQueue) posted(err error, bad uint64) error {
-	// soft-iWARP's driver has queued the sends, and the kernel could not look at them
+	// soft-iWARP's driver has queued the sends, and the kernel could not process them
 	q.again = q.a.caps.Siw && errors.Is(err, unix.ENOTCONN)
 	switch {
 	case err == nil, q.again, errors.Is(err, unix.EIO), errors.Is(err, unix.ENODEV):
@@ -174,9 +174,9 @@ func (q *sendQueue) posted(err error, bad uint64) error {
 	return err
 }
 
-// refused completes the sends that the library has not taken, beginning with the one at bad, or
-// with the first if it names none of them. It checks some things itself that others leave to the
-// peer.
+// refused completes the sends that the library has refused, beginning with the one at bad, or with
+// the first if bad is none of them. The library checks some errors itself that other providers
+// leave to the peer.
 func (q *sendQueue) refused(bad uint64) error {
 	s := &q.a.sends
 	first := max(slices.IndexFunc(q.chain, func(i uint16) bool { return addressIn(s.at(i)) == bad }), 0)
@@ -196,8 +196,8 @@ func (q *sendQueue) refused(bad uint64) error {
 	return hca.ErrRefused
 }
 
-// errnoOf is the result of a driver's function: an errno, or a negative one, or -1 and it has set
-// errno.
+// errnoOf returns the result of a driver's function as an error. The function returns an errno, or
+// a negative one, or -1 and sets errno.
 func errnoOf(ret uintptr, errno unix.Errno) error {
 	switch n := int32(ret); {
 	case n > 0:
@@ -210,10 +210,10 @@ func errnoOf(ret uintptr, errno unix.Errno) error {
 	return nil
 }
 
-// Taken is not known.
+// Taken returns false: the library does not report it.
 func (q *sendQueue) Taken(uint64) bool { return false }
 
-// Drop frees the slots of what was not posted.
+// Drop frees the slots of sends that were not posted.
 func (q *sendQueue) Drop() {
 	s := &q.a.sends
 	s.free = append(s.free, q.chain...)
@@ -223,7 +223,7 @@ func (q *sendQueue) Drop() {
 	}
 }
 
-// Close is Drop: the queue belongs to the library.
+// Close calls Drop: the queue belongs to the library.
 func (q *sendQueue) Close() error {
 	q.Drop()
 	return nil
@@ -238,7 +238,7 @@ func (a *adapter) Announce(_ hca.Handle, queue hca.SendQueue) error {
 	}
 	err := q.failed
 	q.failed = nil
-	if again && err == nil { // the driver rings only if the kernel had looked at what was before
+	if again && err == nil { // the driver rings only if the kernel processed the previous sends
 		err = a.doorbell(q.qp)
 		q.again = errors.Is(err, unix.ENOTCONN)
 	}
@@ -264,7 +264,7 @@ func (q *recvQueue) Put(cookie uint64, place hca.Place) bool {
 	return errnoOf(ret, errno) == nil
 }
 
-// Left is not known.
+// Left returns 0: the library does not report it.
 func (q *recvQueue) Left() int { return 0 }
 
 // Close does nothing: the queue belongs to the library.

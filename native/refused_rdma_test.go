@@ -33,7 +33,7 @@ func openIt(t *testing.T) (verbs.ProviderDevice, error) {
 	return d, err
 }
 
-// again runs one test of this program in another process, where child says true.
+// again runs one test of this program in another process, where child returns true.
 func again(t *testing.T, change func(*exec.Cmd)) string {
 	t.Helper()
 	cmd := exec.Command("/proc/self/exe", "-test.run=^"+t.Name()+"$", "-test.v")
@@ -48,12 +48,12 @@ func again(t *testing.T, change func(*exec.Cmd)) string {
 
 func child() bool { return os.Getenv("NATIVE_CHILD") != "" }
 
-// asNobody is an unprivileged user. The kernel's limit does not apply to root.
+// asNobody makes cmd run as an unprivileged user. The kernel's limit does not apply to root.
 func asNobody(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
 }
 
-// wants checks that an error wraps an errno and says something.
+// wants checks that an error wraps an errno and that its text contains some words.
 func wants(t *testing.T, err error, errno unix.Errno, says ...string) {
 	t.Helper()
 	if !errors.Is(err, errno) {
@@ -66,7 +66,7 @@ func wants(t *testing.T, err error, errno unix.Errno, says ...string) {
 	}
 }
 
-// theFile is the device's file.
+// theFile returns the device's file.
 func theFile(t *testing.T) string {
 	t.Helper()
 	file := deviceFile(kernelrig.Env(t, "RDMA_DEVICE"))
@@ -100,7 +100,7 @@ func TestMemlock(t *testing.T) {
 	wants(t, err, unix.ENOMEM, "ibv_reg_mr", "libibverbs.so.1", "ulimit -l")
 }
 
-// TestNoPermission: a user who may not open the file learns so.
+// TestNoPermission: without permission for the file, the error states the cause.
 func TestNoPermission(t *testing.T) {
 	if !child() {
 		file := theFile(t)
@@ -115,7 +115,7 @@ func TestNoPermission(t *testing.T) {
 	wants(t, err, unix.EACCES, "ibv_open_device", "libibverbs.so.1", "permission", "/dev/infiniband")
 }
 
-// TestNoFile: a container without the file learns so.
+// TestNoFile: a container without the file gets an error with the cause.
 func TestNoFile(t *testing.T) {
 	file := theFile(t)
 	if err := os.Rename(file, file+".away"); err != nil {
@@ -130,7 +130,7 @@ func TestNoFile(t *testing.T) {
 	wants(t, err, unix.ENOENT, file, "container")
 }
 
-// TestNoDriver: a device that the library has no driver for is named, with what to install.
+// TestNoDriver: a device without a driver in the library is named, with what to install.
 func TestNoDriver(t *testing.T) {
 	if !child() {
 		const configs = "/etc/libibverbs.d"

@@ -2,15 +2,15 @@
 
 package native
 
-// siwCover is how many completions it takes for a queue of soft-iWARP's to cover the first MiB of
-// what it maps.
+// siwCover is the number of completions for which a queue of soft-iWARP's covers the first MiB of
+// its mappings.
 const siwCover = 1 << 15
 
-// coverRefused makes a completion queue that nobody uses. soft-iWARP's driver in the library takes
-// the place 0x90000 of a queue's memory for the kernel's failure to map it (SIW_INVAL_UOBJ_KEY). It
-// then refuses the queue that is there, without an errno: one of the first twenty connections. The
-// kernel gives each queue the first place with enough room. So the first queue covers that one, and
-// stays until the device is closed.
+// coverRefused makes an unused completion queue. If a queue's memory is mapped at 0x90000,
+// soft-iWARP's driver in the library takes that for the kernel's failure to map it
+// (SIW_INVAL_UOBJ_KEY), and refuses the queue without an errno: this happens to one of the first
+// twenty connections. The kernel gives each queue the first place with enough room. So the first
+// queue covers that place, and stays until the device is closed.
 func (a *adapter) coverRefused() error {
 	cq, err := a.page.object(a.createCQ, a.ctx, siwCover, 0, 0, 0)
 	if err != nil {

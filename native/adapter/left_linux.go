@@ -11,7 +11,7 @@ import (
 	"github.com/rdmactor/rdmactor/internal/nldev"
 )
 
-// settling is how long the kernel may take to give back what a process had.
+// settling is the time limit for the kernel to release a process's objects.
 const settling = 30 * time.Second
 
 // objects counts the device's objects, of all processes.
@@ -28,8 +28,8 @@ func objects(device string) (map[string]uint64, error) {
 	return nil, fmt.Errorf("%s is gone", device)
 }
 
-// settled waits until a device has no more objects than before. Of those that could not be counted
-// it says so.
+// settled waits until a device has at most as many objects as before. If they could not be counted,
+// left reports that.
 func settled(ctx context.Context, device string, before map[string]uint64, err error) (clean bool, left string) {
 	if err != nil {
 		return false, "not known: " + err.Error()
@@ -54,7 +54,7 @@ func settled(ctx context.Context, device string, before map[string]uint64, err e
 	}
 }
 
-// grown says of which objects there are more.
+// grown lists the kinds of objects of which there are more.
 func grown(before, now map[string]uint64) string {
 	var all []string
 	for _, kind := range slices.Sorted(maps.Keys(now)) {

@@ -18,27 +18,27 @@ import (
 const (
 	oneSided   = 64 << 10 // bytes of memory of each side
 	largest    = 16 << 20
-	many       = 64 // connections at once
+	many       = 64 // concurrent connections
 	roundTrips = 20 // of each size
 )
 
-// stage has a server that echoes, on the device's address.
+// stage is an echo server on the device's address.
 type stage struct {
 	rt       *rdma.Runtime
 	sys      *actor.ActorSystem
-	at       string          // where the server listens
+	at       string          // the server's address
 	accepted chan *actor.PID // the server's side of connections
 }
 
-// config is that of every identifier.
+// config returns the configuration of every identifier.
 func config() rdma.IDConfig { return rdma.IDConfig{Memory: oneSided, MaxMessage: largest} }
 
-// loopback has actors talk over the device, as a program's would.
+// loopback makes actors exchange messages over the device, as a program's would.
 func loopback(t *testing.T, p *plan) {
 	s := &stage{sys: actor.NewActorSystem(), accepted: make(chan *actor.PID, many)}
 	t.Cleanup(s.sys.Shutdown)
 	var err error
-	// nobody else is asked in: both ends are this process
+	// no other peers connect: both ends are in this process
 	s.rt, err = rdma.Open(s.sys, rdma.Config{Device: p.driver(), Security: &rdma.Security{Mode: rdma.Insecure}})
 	if err != nil {
 		t.Fatal(err)
@@ -67,7 +67,8 @@ func loopback(t *testing.T, p *plan) {
 	t.Run("many connections", s.many)
 }
 
-// owner is an actor that gives what it receives to got, or echoes it if that is nil.
+// owner spawns an actor that sends the messages that it receives to got, or echoes them if that is
+// nil.
 func (s *stage) owner(got chan<- []byte) *actor.PID {
 	return s.sys.Root.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {
 		switch m := ctx.Message().(type) {
@@ -91,7 +92,7 @@ func (s *stage) owner(got chan<- []byte) *actor.PID {
 	}, s.rt.OnLoop()))
 }
 
-// ask is rdma.Ask with the suite's patience.
+// ask calls rdma.Ask with the suite's patience.
 func ask[A cmid.Event](t *testing.T, s *stage, id *actor.PID, c cmid.Command) (A, error) {
 	t.Helper()
 	ctx, stop := context.WithTimeoutCause(t.Context(), patience, errors.New("no answer"))
@@ -99,7 +100,7 @@ func ask[A cmid.Event](t *testing.T, s *stage, id *actor.PID, c cmid.Command) (A
 	return rdma.Ask[A](ctx, s.rt, id, c)
 }
 
-// must is ask that fails the test.
+// must calls ask, and fails the test on an error.
 func must[A cmid.Event](t *testing.T, s *stage, id *actor.PID, c cmid.Command) A {
 	t.Helper()
 	a, err := ask[A](t, s, id, c)
@@ -113,7 +114,7 @@ func must[A cmid.Event](t *testing.T, s *stage, id *actor.PID, c cmid.Command) A
 type pair struct {
 	s              *stage
 	client, server *actor.PID
-	got            chan []byte // by the client
+	got            chan []byte // received by the client
 }
 
 func (s *stage) connect(t *testing.T) *pair {
@@ -129,7 +130,7 @@ func (s *stage) connect(t *testing.T) *pair {
 	return p
 }
 
-// timeout ends the wait for something.
+// timeout returns a channel that is closed after patience.
 func timeout(t *testing.T) <-chan struct{} {
 	ctx, stop := context.WithTimeout(t.Context(), patience)
 	t.Cleanup(stop)
@@ -153,7 +154,7 @@ func (p *pair) close(t *testing.T) {
 	}
 }
 
-// echoes sends messages of n bytes, all at once, and wants each back.
+// echoes sends messages of n bytes without waiting, and checks that each is echoed.
 func (p *pair) echoes(t *testing.T, n, times int) {
 	t.Helper()
 	random := rand.New(rand.NewPCG(uint64(n), 1)) //nolint:gosec // to be repeated
@@ -195,7 +196,7 @@ func (s *stage) large(t *testing.T) {
 	p.close(t)
 }
 
-// shared is memory of both sides, and the server's key.
+// shared allocates memory on both sides, and returns it and the server's key.
 func (p *pair) shared(t *testing.T, access rdma.Access) (near, far *rdma.Memory, key rdma.RemoteKey) {
 	t.Helper()
 	far = must[*rdma.MemoryAllocated](t, p.s, p.server, &rdma.AllocMemory{Bytes: oneSided / 2, Access: access}).Memory
@@ -215,7 +216,7 @@ func (s *stage) writeAndRead(t *testing.T) {
 	pattern := bytes.Repeat([]byte("one-sided"), 1000)
 	p.on(t, p.client, func() error { _, err := near.WriteAt(pattern, 0); return err })
 	must[*rdma.WriteDone](t, s, p.client, &rdma.Write{Memory: near, Length: len(pattern), Key: key, Offset: 100})
-	p.echoes(t, 1, 1) // behind the Write: then its bytes are there
+	p.echoes(t, 1, 1) // after the Write: then its bytes are there
 	got := make([]byte, len(pattern))
 	p.on(t, p.server, func() error { _, err := far.ReadAt(got, 100); return err })
 	if !bytes.Equal(got, pattern) {

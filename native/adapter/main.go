@@ -1,5 +1,5 @@
-// Adapter tries this project on an RDMA adapter, through libibverbs; see adapter --help. It is for
-// people who have one, and reports what they can send.
+// Adapter tests this project on an RDMA adapter, through libibverbs; see adapter --help. It is for
+// owners of an adapter, and prints a report that they can send.
 package main
 
 import (
@@ -44,7 +44,7 @@ func execute(ctx context.Context, args []string, stdout, stderr io.Writer) error
 	return fmt.Errorf("unknown command %q; see adapter --help", args[0])
 }
 
-// examined is what the doctor looks at. library has libibverbs open rxe and siw, too.
+// examined configures the doctor. If library is set, libibverbs opens rxe and siw, too.
 func examined(library bool) doctor.Config {
 	cfg := doctor.Config{Name: "adapter doctor", Library: installed, Remedy: remedy}
 	if library {
@@ -53,8 +53,8 @@ func examined(library bool) doctor.Config {
 	return cfg
 }
 
-// installed is the library for the report. An error of a call is not the library's: its kernel has
-// no devices.
+// installed returns the library for the report. A call's error is not a fault of the library: its
+// kernel has no devices.
 func installed() doctor.Library {
 	l, err := native.Installed()
 	out := doctor.Library{File: l.File, Devices: l.Devices, Drivers: l.Drivers}

@@ -6,11 +6,11 @@ import (
 	"os"
 )
 
-// plan is what a process of a test run is to do. The command starts one for each suite, so that
-// none takes the others, or the report, with it.
+// plan is the task of a process of a test run. The command starts one process for each suite, so
+// that a crash loses neither the others nor the report.
 type plan struct {
 	Suite   string // "TestConformance"
-	Pattern string // which groups of it, as in go test -run; "": all
+	Pattern string // groups to run, as in go test -run; "": all
 	Device  string
 	Driver  string // the kernel's: "mlx5"
 	Release string // of the kernel
@@ -18,14 +18,14 @@ type plan struct {
 	IWARP   bool
 	Atomics bool
 	// Address is the device's, Second another one of it, Other another device's, and Plain one
-	// without a device. The latter three need not be there.
+	// without a device. The latter three are optional.
 	Address, Second, Other, Plain netip.Addr
 }
 
-// planned is the environment variable that has the plan.
+// planned is the environment variable that contains the plan.
 const planned = "RDMACTOR_ADAPTER_PLAN"
 
-// environment is this process's, with the plan.
+// environment returns this process's environment, with the plan.
 func (p *plan) environment() ([]string, error) {
 	text, err := json.Marshal(p)
 	return append(os.Environ(), planned+"="+string(text)), err

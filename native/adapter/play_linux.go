@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	// suiteTime bounds a suite. An adapter needs a minute or two, an emulated machine ten.
+	// suiteTime is a suite's time limit. An adapter needs a minute or two, an emulated machine ten.
 	suiteTime = 30 * time.Minute
 	patience  = 30 * time.Second // for one answer
 )
@@ -48,7 +48,7 @@ func playing() bool {
 	return true
 }
 
-// driver is rdma_cm as a program has it.
+// driver returns a program's rdma_cm driver.
 func (p *plan) driver() cmid.Driver {
 	var cfg ucm.Config
 	if p.Library {
@@ -57,13 +57,13 @@ func (p *plan) driver() cmid.Driver {
 	return ucm.New(cfg)
 }
 
-// rig is the device with both sides on its own address. Nothing of the machine is changed for the
-// suite: what needs a second address, an unanswered one or a device's end is skipped.
+// rig returns the device with both sides on its address. The suite changes nothing on the machine:
+// tests that need a second address, an unanswered one or a device's end are skipped.
 func (p *plan) rig() conformance.Rig {
 	d := p.driver()
 	r := conformance.Rig{
 		Active: d, Passive: d, Address: p.Address, Second: p.Second, Local: p.Address, Other: p.Other, Plain: p.Plain,
-		NotLocal:   netip.MustParseAddr("198.51.100.1"), // of RFC 5737: nobody's
+		NotLocal:   netip.MustParseAddr("198.51.100.1"), // of RFC 5737: unassigned
 		Privileged: privileged(p.Address), Datagrams: !p.IWARP, Patience: patience,
 		Differences: kernelrig.Differences(p.Driver, p.Release),
 	}

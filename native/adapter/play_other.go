@@ -2,5 +2,5 @@
 
 package main
 
-// playing is for Linux: there are no devices elsewhere.
+// playing returns false: only Linux has devices.
 func playing() bool { return false }

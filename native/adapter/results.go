@@ -13,14 +13,14 @@ import (
 	"github.com/rdmactor/rdmactor/internal/plain"
 )
 
-// The suites, as tests are called.
+// The suites, by the names of their tests.
 const (
 	conformanceSuite = "TestConformance"
 	loopbackSuite    = "TestLoopback"
 )
 
 const (
-	mostLines = 40      // of a test's output that are kept
+	mostLines = 40      // kept lines of a test's output
 	mostLine  = 1 << 20 // bytes
 )
 
@@ -33,18 +33,18 @@ const (
 	skipped verdict = "SKIP"
 )
 
-// test is a test as its process has printed it.
+// test is a test as printed by its process.
 type test struct {
 	name   string // "TestConformance/bind_addr/port 0"
 	result verdict
-	lines  []string // what it has said, the first of it
+	lines  []string // the first lines of its output
 }
 
 // results are the tests of a process.
 type results struct {
 	tests map[string]*test
 	order []string
-	loose []string // lines of nobody: a crash
+	loose []string // lines outside of tests: a crash
 }
 
 var (
@@ -52,7 +52,7 @@ var (
 	ended = regexp.MustCompile(`^\x16? *--- (PASS|FAIL|SKIP): (\S+) \(`)
 )
 
-// read reads what go test -v=test2json prints, and copies it to echo, unless that is nil.
+// read reads the output of go test -v=test2json, and copies it to echo, unless that is nil.
 func read(from io.Reader, echo io.Writer) (*results, error) {
 	r := &results{tests: make(map[string]*test)}
 	var now *test
@@ -96,12 +96,12 @@ func (r *results) test(name string) *test {
 	return r.tests[name]
 }
 
-// leaf reports whether a test has no tests of its own.
+// leaf reports whether a test has no subtests.
 func (r *results) leaf(name string) bool {
 	return !slices.ContainsFunc(r.order, func(other string) bool { return strings.HasPrefix(other, name+"/") })
 }
 
-// group is the part of a suite that a test belongs to.
+// group returns the part of a suite that a test belongs to.
 func group(name string) string {
 	parts := strings.SplitN(name, "/", 3)
 	if len(parts) < 2 {
@@ -114,10 +114,10 @@ func group(name string) string {
 type tally struct {
 	group                              string
 	passed, failed, skipped, undecided int
-	reasons                            []string // of what was skipped
+	reasons                            []string // reasons of the skips
 }
 
-// tallies count the tests that have no tests of their own, and those that fail by themselves.
+// tallies counts the tests without subtests, and those with a failure outside of their subtests.
 func (r *results) tallies() (all []*tally) {
 	rows := make(map[string]*tally)
 	for _, name := range r.order {
@@ -144,13 +144,13 @@ func (r *results) tallies() (all []*tally) {
 				row.reasons = append(row.reasons, why)
 			}
 		default:
-			row.undecided++ // its process has ended before it
+			row.undecided++ // its process has ended before
 		}
 	}
 	return all
 }
 
-// reason is what a test has said when it was skipped, without its file and line.
+// reason returns why a test was skipped, without its file and line.
 func reason(t *test) string {
 	if len(t.lines) == 0 {
 		return "no reason given"
@@ -164,7 +164,7 @@ func reason(t *test) string {
 	return why
 }
 
-// write writes a suite's table, and what the tests that fail have said.
+// write writes a suite's table, and the output of failed tests.
 func (r *results) write(w io.Writer, suite string) {
 	var table bytes.Buffer
 	out := tabwriter.NewWriter(&table, 0, 8, 2, ' ', 0)

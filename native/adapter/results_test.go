@@ -46,7 +46,7 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// TestAllIsWell: what passed, and was skipped.
+// TestAllIsWell: passed and skipped tests are good, and none at all is not.
 func TestAllIsWell(t *testing.T) {
 	if r, err := read(strings.NewReader("=== RUN   TestLoopback\n--- PASS: TestLoopback (0.00s)\nPASS\n"), nil); err != nil || !r.good() || len(r.loose) > 0 {
 		t.Errorf("%v, %+v", err, r)
@@ -56,7 +56,7 @@ func TestAllIsWell(t *testing.T) {
 	}
 }
 
-// TestCrash: tests that were running when their process died count, and its last words are kept.
+// TestCrash: tests that were running when their process died count, and its last output is kept.
 func TestCrash(t *testing.T) {
 	out := "=== RUN   TestLoopback\n=== RUN   TestLoopback/echo\n--- PASS: TestLoopback/echo (0.00s)\n=== RUN   TestLoopback/atomics\n" +
 		"fatal error: unexpected signal\n[signal SIGSEGV]\n" + strings.Repeat("goroutine\n", 10*mostLines)
@@ -75,7 +75,7 @@ func TestCrash(t *testing.T) {
 	}
 }
 
-// TestEcho: with -v the user sees what comes, as it comes.
+// TestEcho: the user of -v sees the output as it is printed.
 func TestEcho(t *testing.T) {
 	var b bytes.Buffer
 	if _, err := read(strings.NewReader("\x16=== RUN   TestX\n    \x1b]0;title\x07\n"), &b); err != nil || b.String() != "=== RUN   TestX\n    \\x1b]0;title\\a\n" {

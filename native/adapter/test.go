@@ -37,7 +37,7 @@ DESCRIPTION
 FLAGS
 `
 
-// reportTo is where reports go.
+// reportTo is the address for reports.
 const reportTo = "https://github.com/rdmactor/rdmactor/issues"
 
 type options struct {
@@ -117,7 +117,7 @@ func try(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	return nil
 }
 
-// chosen are the suites to run.
+// chosen returns the suites to run.
 func (o *options) chosen() []string {
 	switch o.suites {
 	case "conformance":
@@ -164,7 +164,7 @@ func (o *options) plan(r *doctor.Report) (p plan, err error) {
 	return p, nil
 }
 
-// addresses parses them. IPv4 comes first, because most of the suite is about it.
+// addresses parses addresses. IPv4 comes first, because most of the suite is about it.
 func addresses(texts []string) (all []netip.Addr) {
 	for _, s := range texts {
 		if a, err := netip.ParseAddr(s); err == nil {
@@ -175,7 +175,7 @@ func addresses(texts []string) (all []netip.Addr) {
 	return all
 }
 
-// like is the first of the addresses that is another one of the same family.
+// like returns the first of the addresses that differs from one and has its family.
 func like(one netip.Addr, of []netip.Addr) netip.Addr {
 	for _, a := range of {
 		if a != one && a.Is4() == one.Is4() {
@@ -185,7 +185,7 @@ func like(one netip.Addr, of []netip.Addr) netip.Addr {
 	return netip.Addr{}
 }
 
-// run runs the plan in a process of its own.
+// run runs the plan in a separate process.
 func (p *plan) run(ctx context.Context, chat bool, stderr io.Writer) (*results, error) {
 	env, err := p.environment()
 	if err != nil {
@@ -212,7 +212,7 @@ func (p *plan) run(ctx context.Context, chat bool, stderr io.Writer) (*results, 
 	}
 	r, err := read(out, echo)
 	if err != nil {
-		_, _ = io.Copy(io.Discard, out) // so that it can end
+		_, _ = io.Copy(io.Discard, out) // so that the process can end
 	}
 	return r, errors.Join(err, cmd.Wait())
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/rdmactor/rdmactor/internal/doctor"
 )
 
-// machine is a report of two devices, and one that is not usable.
+// machine returns a report of two usable devices, and one that is not.
 func machine() *doctor.Report {
 	can := &doctor.Capability{Atomics: true}
 	return &doctor.Report{Kernel: "6.12.1", Usable: true, Devices: []doctor.Device{
@@ -49,8 +49,8 @@ func TestPlan(t *testing.T) {
 	}
 }
 
-// TestSuiteWithoutItsDevice runs a suite, in a process of its own, on an address that is nobody's:
-// it fails, and says of what.
+// TestSuiteWithoutItsDevice runs a suite, in a separate process, on an unassigned address: it
+// fails, and reports the cause.
 func TestSuiteWithoutItsDevice(t *testing.T) {
 	p := plan{Suite: loopbackSuite, Address: netip.MustParseAddr("198.51.100.1")}
 	r, err := p.run(t.Context(), false, nil)
@@ -87,7 +87,7 @@ func TestArguments(t *testing.T) {
 	}
 }
 
-// TestGrown: fewer objects are no harm, and a new kind is one.
+// TestGrown: fewer objects are accepted, and a new kind is not.
 func TestGrown(t *testing.T) {
 	if s := grown(map[string]uint64{"qp": 3, "mr": 2}, map[string]uint64{"qp": 4, "mr": 1, "pd": 1, "cq": 0}); s != "pd 1 instead of 0, qp 4 instead of 3" {
 		t.Errorf("%q", s)
