@@ -1,15 +1,15 @@
 package codec
 
-// Codec is what package remoting asks of codecs. A *Registry is one. Its methods may be called on
-// any goroutine, several at the same time.
+// Codec encodes and decodes messages for package remoting. A *Registry is one. Its methods may be
+// called on any goroutine, concurrently.
 type Codec interface {
-	// Append appends the bytes of msg to dst, of which it changes nothing, and gives the name of
-	// its type. If it returns an error nothing was appended, and out is dst.
+	// Append appends the bytes of msg to dst, whose bytes it does not change, and returns the name
+	// of its type. If it returns an error, nothing was appended, and out is dst.
 	Append(dst []byte, msg any) (name string, out []byte, err error)
-	// Decode gives the message of a type of that name that body is the bytes of. It keeps nothing
-	// of body.
+	// Decode returns the message of the type with that name whose bytes are body. It keeps no
+	// reference to body.
 	Decode(name string, body []byte) (msg any, err error)
 }
 
-// MaxName is how long the name of a type may be, in bytes.
+// MaxName is the largest length of a type's name, in bytes.
 const MaxName = 512

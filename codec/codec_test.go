@@ -33,7 +33,7 @@ type (
 	line  struct{ Text string }
 	point struct{ x, y uint32 }
 	batch []int
-	// extended has the methods of a protobuf message, and is none.
+	// extended has the methods of a protobuf message, but is none.
 	extended struct {
 		*wrapperspb.StringValue
 		more []int
@@ -55,7 +55,7 @@ func some() *Registry {
 	return New(JSON[*job]("job"), JSON[line]("line"), JSON[batch]("batch"), Own("point", appendPoint, decodePoint))
 }
 
-// messages are of all kinds, and some that are easily forgotten.
+// messages are of all kinds, including some that are easily forgotten.
 var messages = []struct {
 	name string
 	msg  any
@@ -71,7 +71,7 @@ var messages = []struct {
 	{"google.protobuf.Duration", durationpb.New(time.Hour)},
 }
 
-// What is encoded behind anything, in memory that is too short or not, is decoded to the same.
+// A message encoded after other bytes, in memory that is too short or not, is decoded to the same.
 func TestRoundTrip(t *testing.T) {
 	r := some()
 	for _, m := range messages {
@@ -95,7 +95,7 @@ func TestRoundTrip(t *testing.T) {
 			}
 			got, err = r.Unmarshal(whole[6:])
 			for i := range whole {
-				whole[i] = 0xee // the memory of a message that has arrived is used again
+				whole[i] = 0xee // the memory of a received message is reused
 			}
 			same(t, m.msg, got, err)
 		}
@@ -109,7 +109,7 @@ func same(t *testing.T, want, got any, err error) {
 	}
 }
 
-// The zero value has protobuf, and nothing else.
+// The zero value contains protobuf's types, and no others.
 func TestZeroRegistry(t *testing.T) {
 	var r Registry
 	b, err := r.Marshal(wrapperspb.String("hi"))
@@ -123,7 +123,7 @@ func TestZeroRegistry(t *testing.T) {
 	}
 }
 
-// Registered, a protobuf message has the codec and the name that it was registered with.
+// A registered protobuf message has the codec and the name of its registration.
 func TestRegisteredProtobuf(t *testing.T) {
 	own := Own("text", func(dst []byte, m *wrapperspb.StringValue) ([]byte, error) { return append(dst, m.Value...), nil },
 		func(b []byte) (*wrapperspb.StringValue, error) { return wrapperspb.String(string(b)), nil })
@@ -135,7 +135,7 @@ func TestRegisteredProtobuf(t *testing.T) {
 	got, err := r.Unmarshal(b)
 	same(t, wrapperspb.String("hi"), got, err)
 
-	r = New() // what was encoded before may be registered, too
+	r = New() // a type that was encoded before may be registered, too
 	if _, err := r.Marshal(wrapperspb.String("hi")); err != nil {
 		t.Error(err)
 	}
@@ -145,7 +145,7 @@ func TestRegisteredProtobuf(t *testing.T) {
 		t.Errorf("%q, %v", b, err)
 	}
 
-	own.name = "google.protobuf.StringValue" // its own name, and bytes of one's own
+	own.name = "google.protobuf.StringValue" // protobuf's name for it, with a custom codec
 	r = New()
 	if _, err := r.Decode(own.name, nil); err != nil {
 		t.Error(err)
@@ -153,7 +153,7 @@ func TestRegisteredProtobuf(t *testing.T) {
 	r.Register(own)
 	got, err = r.Decode(own.name, []byte("hi"))
 	same(t, wrapperspb.String("hi"), got, err)
-	// Decode on another goroutine has not found it, just before Register.
+	// Decode on another goroutine did not find it, just before Register.
 	if late := r.generated(own.name); late.of == nil {
 		t.Error("what was registered has been replaced")
 	}
@@ -176,7 +176,8 @@ func TestDynamicMessages(t *testing.T) {
 	}
 }
 
-// What cannot be encoded is an error that says what to do, and leaves the memory as it was.
+// A message that cannot be encoded results in an error with a remedy, and leaves the memory
+// unchanged.
 func TestNotEncoded(t *testing.T) {
 	boom := errors.New("boom")
 	r := some()
@@ -242,7 +243,7 @@ type (
 	error3 struct{}
 )
 
-// protobufValue is a value, not a pointer, which vet does not want to be copied.
+// protobufValue is a value, not a pointer; vet forbids copying it.
 var protobufValue = func() any { var d any = *durationpb.New(0); return d }()
 
 func failed(t *testing.T, err, cause error, text string, errno unix.Errno) {
@@ -255,7 +256,7 @@ func failed(t *testing.T, err, cause error, text string, errno unix.Errno) {
 	}
 }
 
-// What cannot be decoded is an error.
+// Bytes that cannot be decoded result in an error.
 func TestNotDecoded(t *testing.T) {
 	boom := errors.New("boom")
 	r := some()
@@ -304,7 +305,7 @@ func TestNotDecoded(t *testing.T) {
 	}
 }
 
-// deep is a value in a list in a list.
+// deep returns a value nested n lists deep.
 func deep(n int) string {
 	var b []byte
 	for range n { // a value in a list, which is a value
@@ -382,7 +383,7 @@ func TestManyGoroutines(t *testing.T) {
 	}
 }
 
-// A codec that ends its goroutine, as testing's FailNow does, leaves the registry as it was.
+// A codec that ends its goroutine, as testing's FailNow does, leaves the registry unchanged.
 func TestGoexit(t *testing.T) {
 	r := New(Own("exits", func([]byte, error1) ([]byte, error) { runtime.Goexit(); return nil, nil },
 		func([]byte) (error1, error) { runtime.Goexit(); return error1{}, nil }))
@@ -407,7 +408,7 @@ func TestGoexit(t *testing.T) {
 	}
 }
 
-// In steady state, to encode allocates nothing; to decode, the message.
+// In steady state, encoding allocates nothing, and decoding only the message.
 func TestAllocations(t *testing.T) {
 	r := some()
 	buf := make([]byte, 0, 1<<10)
@@ -441,7 +442,8 @@ func TestAllocations(t *testing.T) {
 	}
 }
 
-// FuzzUnmarshal takes any bytes, as from a stranger. What can be decoded can be encoded again.
+// FuzzUnmarshal decodes any bytes, as from an untrusted peer. A decoded message can be encoded
+// again.
 func FuzzUnmarshal(f *testing.F) {
 	r := some()
 	for _, m := range messages {

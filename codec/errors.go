@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What errors.Is finds in an *Error, if it is not the error of a type's codec.
+// The errors that errors.Is finds in an *Error, unless it is the error of a type's codec.
 var (
 	// ErrNil: nil, or a nil pointer, is no message. A codec may not return one, either.
 	ErrNil = errors.New("it is nil")
@@ -19,14 +19,14 @@ var (
 	ErrMalformed = errors.New("not a message with the name of its type")
 )
 
-// Error is why a message could not be encoded or decoded. errors.Is and errors.As find Err; and
-// EINVAL, or EBADMSG if Decoding.
+// Error reports why a message could not be encoded or decoded. errors.Is and errors.As find Err;
+// and EINVAL, or EBADMSG if Decoding.
 type Error struct {
 	Decoding bool
 	Name     string // the type's, "" if it has none
 	Type     string // the type of a message to encode, as %T prints it
 	Err      error
-	Hint     string // what to do; may be empty
+	Hint     string // a remedy; may be empty
 }
 
 func (e *Error) Error() string {
@@ -40,7 +40,7 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("%s: %v: %s", what, e.Err, e.Hint)
 }
 
-// Unwrap gives the cause and the errno.
+// Unwrap returns the cause and the errno.
 func (e *Error) Unwrap() []error {
 	if e.Decoding {
 		return []error{e.Err, unix.EBADMSG}
@@ -52,12 +52,12 @@ func (e *Error) Unwrap() []error {
 // error.
 type PanicError struct {
 	Value any
-	Stack []byte // of where it was
+	Stack []byte // of the panic
 }
 
 func (e *PanicError) Error() string { return fmt.Sprintf("its codec has panicked: %v", e.Value) }
 
-// Unwrap gives Value, if it is an error.
+// Unwrap returns Value, if it is an error.
 func (e *PanicError) Unwrap() error {
 	err, _ := e.Value.(error)
 	return err

@@ -10,7 +10,7 @@ import (
 	"github.com/rdmactor/rdmactor/codec"
 )
 
-// Job and Done are what a queue and its workers say to each other.
+// Job and Done are messages between a queue and its workers.
 type (
 	Job  struct{ ID int }
 	Done struct {
@@ -50,7 +50,7 @@ func Example() {
 	// protobuf needs no line
 }
 
-// Bytes of one's own, for messages that are to be small and fast.
+// A custom codec, for messages that have to be small and fast.
 func ExampleOwn() {
 	type Point struct{ X, Y uint16 }
 	messages := codec.New(codec.Own("point",
@@ -75,7 +75,7 @@ func ExampleOwn() {
 	// cannot decode "point": a point has 4 bytes
 }
 
-// Errors say what to do.
+// Errors include a remedy.
 func ExampleError() {
 	messages := codec.New(codec.JSON[*Job]("job"))
 	_, err := messages.Marshal(Job{7})

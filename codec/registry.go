@@ -15,16 +15,16 @@ import (
 	"google.golang.org/protobuf/reflect/protoregistry"
 )
 
-// Registry has the types of messages by their names. The zero value has those of protobuf.
+// Registry contains the types of messages by name. The zero value contains those of protobuf.
 type Registry struct {
-	mu sync.Mutex // who changes the tables
-	// what is there is never changed: changes make new tables
+	mu sync.Mutex // held while the tables are changed
+	// immutable: changes make new tables
 	tables atomic.Pointer[tables]
 }
 
 type tables struct {
-	byType map[reflect.Type]*Type // what was registered, and protobuf messages encoded before
-	byName map[string]*Type       // what was registered, and protobuf messages decoded before
+	byType map[reflect.Type]*Type // registered types, and protobuf messages encoded before
+	byName map[string]*Type       // registered types, and protobuf messages decoded before
 }
 
 // New makes a Registry with these types, and those of protobuf. It panics as Register does.
@@ -36,7 +36,7 @@ func New(types ...Type) *Registry {
 
 // Register adds types, at any time. It panics if a name or a Go type is registered already, if a
 // name is that of another protobuf message, is empty, too long or not UTF-8, if a type is an
-// interface (each message has a type of its own), or if a Type was made by neither JSON nor Own.
+// interface (each message has a concrete type), or if a Type was made by neither JSON nor Own.
 func (r *Registry) Register(types ...Type) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -103,11 +103,11 @@ func (r *Registry) Decode(name string, body []byte) (msg any, err error) {
 	return t.message(body)
 }
 
-// Marshal gives the bytes of msg behind the name of its type, for Unmarshal.
+// Marshal returns the name of msg's type followed by its bytes, for Unmarshal.
 func (r *Registry) Marshal(msg any) ([]byte, error) { return r.MarshalAppend(nil, msg) }
 
-// MarshalAppend appends what Marshal gives to dst, of which it changes nothing. If it returns an
-// error nothing was appended.
+// MarshalAppend appends Marshal's result to dst, whose bytes it does not change. If it returns an
+// error, nothing was appended.
 func (r *Registry) MarshalAppend(dst []byte, msg any) ([]byte, error) {
 	t, name, err := r.find(msg)
 	if err != nil {
@@ -120,7 +120,7 @@ func (r *Registry) MarshalAppend(dst []byte, msg any) ([]byte, error) {
 	return out, nil
 }
 
-// Unmarshal gives the message that b is what Marshal gave of. It keeps nothing of b.
+// Unmarshal returns the message from which Marshal has made b. It keeps no reference to b.
 func (r *Registry) Unmarshal(b []byte) (msg any, err error) {
 	n, used := binary.Uvarint(b)
 	if used <= 0 || n == 0 || n > MaxName || n > uint64(len(b)-used) {
@@ -135,7 +135,7 @@ func (r *Registry) Unmarshal(b []byte) (msg any, err error) {
 	return r.Decode(string(name), body)
 }
 
-// find gives the type of a message, and its name.
+// find returns the type of a message, and its name.
 func (r *Registry) find(msg any) (t *Type, name string, err error) {
 	if isNil(msg) {
 		return nil, "", &Error{Type: fmt.Sprintf("%T", msg), Err: ErrNil, Hint: "a message is a value, or a pointer to one"}
@@ -161,8 +161,8 @@ func (r *Registry) find(msg any) (t *Type, name string, err error) {
 	return &anyProtobuf, string(of.Descriptor().FullName()), nil
 }
 
-// messageType is a protobuf message's. What embeds one has its methods, and would arrive as that
-// one.
+// messageType returns the type of a protobuf message. A struct that embeds a message has its
+// methods, and would arrive as that message.
 func messageType(m proto.Message) (of protoreflect.MessageType, err error) {
 	defer recovered(&err)
 	r := m.ProtoReflect()
@@ -172,7 +172,7 @@ func messageType(m proto.Message) (of protoreflect.MessageType, err error) {
 	return r.Type(), nil
 }
 
-// known gives a type that was registered, or decoded before.
+// known returns a type that was registered, or decoded before.
 func (r *Registry) known(name string) *Type {
 	if now := r.tables.Load(); now != nil {
 		return now.byName[name]
@@ -188,7 +188,7 @@ func (r *Registry) generated(name string) *Type {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if t := r.known(name); t != nil { // somebody else was here
+	if t := r.known(name); t != nil { // another goroutine was faster
 		return t
 	}
 	next, t := r.copied(), protobuf(of)
@@ -197,8 +197,8 @@ func (r *Registry) generated(name string) *Type {
 	return t
 }
 
-// remember remembers a protobuf message by its Go type. As generated, it does so only as often as
-// the program has types.
+// remember remembers a protobuf message by its Go type. Like generated, it does so at most once for
+// each type of the program.
 func (r *Registry) remember(of protoreflect.MessageType, t reflect.Type) *Type {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -218,7 +218,7 @@ func (t *Type) message(body []byte) (any, error) {
 	return msg, nil
 }
 
-// unregistered says what to do about a type.
+// unregistered returns the error for a type, with a remedy.
 func unregistered(now *tables, of reflect.Type) error {
 	e := &Error{Type: of.String(), Err: ErrUnregistered}
 	other, what := reflect.PointerTo(of), "a pointer to it"
@@ -241,7 +241,7 @@ func unregistered(now *tables, of reflect.Type) error {
 	return e
 }
 
-// unknown says what to do about a name, of which a stranger's may be as long as they like.
+// unknown returns the error for a name, with a remedy. A peer's name may have any length.
 func unknown(name string) error {
 	if len(name) > MaxName {
 		name = name[:MaxName]

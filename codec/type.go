@@ -21,7 +21,7 @@ type Type struct {
 	decode func(body []byte) (any, error)
 }
 
-// JSON has messages of type T travel as JSON objects (encoding/json). T may be a pointer.
+// JSON encodes messages of type T as JSON (encoding/json). T may be a pointer.
 func JSON[T any](name string) Type {
 	return Type{name, reflect.TypeFor[T](), appendJSON, func(body []byte) (any, error) {
 		var msg T
@@ -30,11 +30,11 @@ func JSON[T any](name string) Type {
 	}}
 }
 
-// Own has messages of type T travel as bytes of your own. T may be a pointer.
+// Own encodes messages of type T with a custom codec. T may be a pointer.
 //
-// encode appends to dst, as append does, and returns the result. It sees nothing of what stands
-// before. decode must not keep body, which is overwritten later: copy what is needed of it. The
-// bytes may come from a stranger, so decode has to return an error for what it does not understand.
+// encode appends to dst, as append does, and returns the result. It does not see the bytes before.
+// decode must not keep body, which is overwritten later: it copies the bytes that it needs. The
+// bytes may come from an untrusted peer, so decode has to return an error for invalid ones.
 func Own[T any](name string, encode func(dst []byte, msg T) ([]byte, error), decode func(body []byte) (T, error)) Type {
 	if encode == nil || decode == nil {
 		return Type{name: name, of: reflect.TypeFor[T]()}
@@ -46,12 +46,12 @@ func Own[T any](name string, encode func(dst []byte, msg T) ([]byte, error), dec
 	}
 }
 
-// protobuf has the messages of a type that is generated.
+// protobuf returns the Type of a generated message.
 func protobuf(of protoreflect.MessageType) *Type {
 	return &Type{name: string(of.Descriptor().FullName()), append: appendProto, decode: decodeProto(of)}
 }
 
-// decodeProto decodes messages of a type.
+// decodeProto returns a function that decodes messages of a type.
 func decodeProto(of protoreflect.MessageType) func(body []byte) (any, error) {
 	fresh := func() proto.Message { return of.New().Interface() }
 	if t := generatedType(of); t != nil { // half the time of New
@@ -59,13 +59,13 @@ func decodeProto(of protoreflect.MessageType) func(body []byte) (any, error) {
 	}
 	return func(body []byte) (any, error) {
 		msg := fresh()
-		err := proto.UnmarshalOptions{Merge: true}.Unmarshal(body, msg) // there is nothing to reset
+		err := proto.UnmarshalOptions{Merge: true}.Unmarshal(body, msg) // msg is new
 		return msg, err
 	}
 }
 
-// generatedType is the Go type that protoc has made of a message. All its values are that message.
-// nil: there is none, and one Go type may stand for many messages.
+// generatedType returns the Go type that protoc has made of a message. All its values are that
+// message. nil: none, and one Go type may stand for many messages.
 func generatedType(of protoreflect.MessageType) reflect.Type {
 	if info, ok := of.(*protoimpl.MessageInfo); ok {
 		return info.GoReflectType
@@ -73,7 +73,7 @@ func generatedType(of protoreflect.MessageType) reflect.Type {
 	return nil
 }
 
-// anyProtobuf encodes those of no generated type. Their names are their own.
+// anyProtobuf encodes messages without a generated type. Each has its own name.
 var anyProtobuf = Type{append: appendProto}
 
 func appendProto(dst []byte, msg any) ([]byte, error) {
@@ -107,7 +107,7 @@ func appendJSON(dst []byte, msg any) ([]byte, error) {
 	return bytes.TrimSuffix(out, []byte("\n")), err
 }
 
-// encode appends msg's bytes to dst. It does not let the codec see or change dst.
+// encode appends msg's bytes to dst. The codec can neither see nor change dst's bytes.
 func (t *Type) encode(dst []byte, msg any) (out []byte, err error) {
 	own, err := t.try(dst[len(dst):], msg)
 	switch {
@@ -116,12 +116,12 @@ func (t *Type) encode(dst []byte, msg any) (out []byte, err error) {
 	case len(own) == 0:
 		return dst, nil
 	case cap(dst)-len(dst) >= len(own) && &dst[:len(dst)+1][len(dst)] == &own[0]:
-		return dst[:len(dst)+len(own)], nil // it is there already
+		return dst[:len(dst)+len(own)], nil // already in place
 	}
 	return append(dst, own...), nil
 }
 
-// try calls the codec, and has its panic as an error.
+// try calls the codec, and returns its panic as an error.
 func (t *Type) try(room []byte, msg any) (own []byte, err error) {
 	defer recovered(&err)
 	return t.append(room, msg)
