@@ -302,7 +302,7 @@ type releases []uint16
 // A peer that releases a slot while the device still reads it does not get the slot overwritten,
 // and the slot becomes free only once: two programs never fill the same bytes.
 func TestReleasedWhileTheDeviceWrites(t *testing.T) {
-	// with a device whose Writes complete after a round trip
+	// Writes of this device complete after a round trip
 	actortest.Run(t, actortest.Config{InfiniBand: true}, func(w *actortest.World) {
 		t, rt := w.T(), w.Runtime()
 		l, err := Listen(t.Context(), rt, "10.0.0.1:7471", Config{Slots: 1, Size: 1024})

@@ -27,7 +27,7 @@ type Listener struct {
 	places  fairshare.Places
 	ready   []*Conn
 	closed  bool
-	err     error // why no more connections arrive
+	err     error // the cause of the listener's end
 }
 
 // Listen listens on addr, "host:port". Port 0 chooses a free one. After a reset of its device it

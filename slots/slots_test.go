@@ -208,7 +208,7 @@ func TestBytesArrive(t *testing.T) {
 	}
 }
 
-// If the peer releases nothing, Reserve waits and takes no more memory.
+// If the peer releases nothing, Reserve waits and takes no further memory.
 func TestFlowControl(t *testing.T) {
 	near, far := pipe(t, openRuntime(t), Config{Slots: 4, Size: 64})
 	for i := range 4 {
@@ -256,7 +256,7 @@ func TestSlotsAreUsedOnce(t *testing.T) {
 	receives(t, far, "the connection goes on")
 }
 
-// Each direction ends independently, once, and a closed connection delivers what was sent.
+// Each direction ends independently, once, and a closed connection delivers its sent slots.
 func TestEnds(t *testing.T) {
 	near, far := pipe(t, openRuntime(t), Config{Slots: 4, Size: 64})
 	send(t, near, "last")
