@@ -229,7 +229,7 @@ func TestHTTPShutdownAfterClientsHaveGone(t *testing.T) {
 			if _, err := io.CopyN(io.Discard, res.Body, 1<<20); err != nil {
 				t.Error(err)
 			}
-			// with the rest unread: the transport closes the connection
+			// closed with unread bytes: the transport closes the connection
 			_ = res.Body.Close()
 		})
 	}

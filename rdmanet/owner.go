@@ -60,8 +60,8 @@ func (o *owner) Receive(ctx actor.Context) {
 	}
 }
 
-// woke lets a goroutine that was woken run soon: what it writes is then sent in this turn or the
-// next, and it does not have to wake the loop.
+// woke lets a goroutine that was woken run soon: its writes are then sent in this turn or the next,
+// and it does not have to wake the loop.
 func (o *owner) woke(woke bool) {
 	if woke {
 		o.local.Woke()
@@ -85,7 +85,7 @@ func (o *owner) requested(ctx actor.Context, m *rdma.ConnectRequest) {
 }
 
 // sendFailed ends a stream that lacks a message. If Sends fail because the connection ends, it does
-// nothing: that event follows.
+// nothing, as the event of the end follows.
 func (o *owner) sendFailed(m *rdma.SendFailed) {
 	if errors.Is(m, rdma.ErrFlushed) || errors.Is(m, unix.ENOTCONN) {
 		return

@@ -48,7 +48,7 @@ func TestHTTPServesAgainAfterReset(t *testing.T) {
 	})
 }
 
-// If the device does not return, Accept ends at the bound, with an error that states what was lost.
+// If the device does not return, Accept ends at the bound, with an error that names the device.
 func TestAcceptEndsWithoutDevice(t *testing.T) {
 	inWorlds(t, func(w *actortest.World, _ *rdma.Runtime, l *Listener) {
 		begin := w.Elapsed()

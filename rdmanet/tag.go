@@ -16,8 +16,8 @@ const version = 1
 // greeting returns this side's private data.
 func greeting() []byte { return append([]byte(tag), version) }
 
-// checkGreeting returns what is wrong with the peer's private data; "": nothing. It ignores the
-// bytes after the version, which belong to later versions.
+// checkGreeting returns the error in the peer's private data; "": none. It ignores the bytes after
+// the version, which belong to later versions.
 func checkGreeting(b []byte) (wrong string) {
 	switch {
 	case !bytes.HasPrefix(b, []byte(tag)) || len(b) == len(tag):
