@@ -45,7 +45,7 @@ func TestReadsARuntime(t *testing.T) {
 	want(t, got, 0, "rdmactor_read_failures_total", "loops")
 }
 
-// A blocked loop takes its bound and no more, and is reported as it was.
+// A blocked loop takes at most its bound, and is reported as it was.
 func TestABlockedLoop(t *testing.T) {
 	sys, rt := open(t, "a", "b")
 	free, blocked := make(chan struct{}), make(chan string, 1)
@@ -139,7 +139,7 @@ func TestSharedReading(t *testing.T) {
 	for asking.Load() < 20 {
 		time.Sleep(time.Millisecond)
 	}
-	time.Sleep(50 * time.Millisecond) // until all have asked; a late one would read again
+	time.Sleep(50 * time.Millisecond) // all have asked; a late one would read again
 	close(free)
 	all.Wait()
 	if n := len(begun); n > 1 {
