@@ -172,7 +172,7 @@ func text(v reflect.Value) string {
 	case !v.IsValid():
 		return "-"
 	case v.CanFloat():
-		// JSON contains all digits; for people, a microsecond is enough
+		// JSON contains all digits; a microsecond is enough for people
 		return strings.TrimRight(strings.TrimRight(strconv.FormatFloat(v.Float(), 'f', 6, 64), "0"), ".")
 	case v.Kind() == reflect.String && v.String() == "":
 		return "-"

@@ -109,7 +109,7 @@ func (r *rig) besieged() {
 // measure takes a sample while the program works.
 func (r *rig) measure(b browser, page bool) (m sample) {
 	b.Helper()
-	time.Sleep(2 * time.Second) // until the work of opening the page is over
+	time.Sleep(2 * time.Second) // the work of opening the page ends
 	b.Must(b.Eval(`(window.paints = [], new MutationObserver(() => paints.push(Number(document.body.dataset.sentMilliseconds)))
 		.observe(document.body, { attributes: true, attributeFilter: ["data-painted"] }))`, nil))
 	began, busy, received := time.Now(), processorTime(b), r.received()

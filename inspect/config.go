@@ -34,8 +34,7 @@ type Config struct {
 	Actions *Actions
 }
 
-// Actions configures what the page may do besides showing. Each action is a POST whose body is
-// JSON, with the header
+// Actions configures the page's actions. Each action is a POST whose body is JSON, with the header
 //
 //	Authorization: Bearer TOKEN
 //
@@ -49,7 +48,7 @@ type Config struct {
 type Actions struct {
 	// Token is required by each action. It has at least 16 bytes.
 	Token string
-	// Level is set by actions/level. nil: that action is refused.
+	// Level is set by actions/level. nil: the action is refused.
 	Level *slog.LevelVar
 	// Capture begins a capture: it writes the traffic of the chosen connections to w as a file that
 	// Wireshark reads. The page calls it while none of its captures runs. nil: no captures. For the

@@ -46,8 +46,8 @@ func ownNames() []string {
 	return []string{name, short}
 }
 
-// foreign reports whether a browser asks on behalf of another site: for a script or a frame there,
-// but not for a user who has followed a link.
+// foreign reports whether a browser asks on behalf of another site, as for a script or a frame
+// there. It is false if a user has followed a link.
 func (p *Page) foreign(r *http.Request) bool {
 	site := r.Header.Get("Sec-Fetch-Site")
 	switch site {
