@@ -42,7 +42,8 @@
 //     sides that have removed each other, because the network was cut, the smaller one leaves, and of
 //     equal ones the side without the smallest name. If only some members cannot reach each other,
 //     they learn by gossip through the others that they have removed each other. Gossip about a member
-//     that answers does not count: any other member may have made it up.
+//     that answers does not count: any other member may have made it up. Gossip about a removed one
+//     counts, unless the provider's server answers (Config.Contact).
 //   - With Config.Contact, a member that does not reach the provider's server stops its grains within
 //     Config.TTL, unless all other members answer. It publishes Suspended, and Resumed if it is still
 //     a member when the server or all members answer again.
@@ -75,8 +76,12 @@
 // # Limitations
 //
 // Members trust one another: whoever is admitted may activate grains, publish and, where kinds are
-// given, spawn. Providers find members by ways of their own: the automanaged one by HTTP without
-// authentication, which also shows the names of kinds.
+// given, spawn. A member may name any actor of another one as a subscriber, and so send it messages
+// that Config.Remoting.Expose does not allow. Proto.Actor keeps whatever arrives by gossip, also of
+// members that do not exist: a hostile member can fill the memory of others.
+//
+// Providers find members by ways of their own: the automanaged one by HTTP without authentication,
+// which also shows the names of kinds.
 //
 // Tested are the providers automanaged and etcd (3.4). consul, zk and k8s were not tried. For
 // Kubernetes, whose provider takes a pod's address as its name, remoting.Config.Resolve says where
