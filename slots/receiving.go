@@ -98,10 +98,13 @@ func (c *Conn) receivableLocked() error {
 // is read more than once. Any goroutine that owns r.
 func (r Received) Bytes() []byte { return r.bytes }
 
-// Release lets the peer fill the slot again. It panics if the slot was released before. Any
-// goroutine that owns r.
+// Release lets the peer fill the slot again. It panics if the slot was released before, or if r is
+// zero. Any goroutine that owns r.
 func (r Received) Release() {
 	c := r.c
+	if c == nil {
+		panic("slots: a zero Received was released: Receive makes them")
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	s := &c.in.slots[r.slot]

@@ -66,10 +66,19 @@ func (s *sending) set(c *Conn, m *rdma.Memory, own int) {
 	}
 }
 
-// Reserved is a slot to be filled. It belongs to the caller of Reserve until Send or Release.
+// Reserved is a slot to be filled. It belongs to the caller of Reserve until Send or Release. The
+// methods of the zero Reserved panic.
 type Reserved struct {
 	s   *outSlot
 	use uint32
+}
+
+// slot returns the slot. It panics if there is none.
+func (r Reserved) slot() *outSlot {
+	if r.s == nil {
+		panic("slots: a zero Reserved was used: Reserve makes them")
+	}
+	return r.s
 }
 
 // Reserve waits for a free slot and returns it. The error is why there will be none: the cause of
@@ -118,7 +127,7 @@ func (c *Conn) sendableLocked() error {
 
 // Bytes returns the slot's memory, Conn.Size bytes, with its previous contents. They stay valid
 // until Send or Release, even if the connection ends. Any goroutine that owns r.
-func (r Reserved) Bytes() []byte { return r.s.bytes }
+func (r Reserved) Bytes() []byte { return r.slot().bytes }
 
 // Send writes the first n bytes into the peer's slot and notifies the peer. It does not wait: from
 // now on the connection owns r. An error means that the slot was not sent: EINVAL if the slot does
@@ -126,7 +135,7 @@ func (r Reserved) Bytes() []byte { return r.s.bytes }
 // slot was released. nil does not mean that the bytes have arrived: only an answer from the peer
 // shows that. Send panics if the slot was sent or released before. Any goroutine that owns r.
 func (r Reserved) Send(n int) error {
-	c := r.s.c
+	c := r.slot().c
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	r.checkLocked()
@@ -147,7 +156,7 @@ func (r Reserved) Send(n int) error {
 // Release frees a slot without sending it. It panics if the slot was sent or released before. Any
 // goroutine that owns r.
 func (r Reserved) Release() {
-	c := r.s.c
+	c := r.slot().c
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	r.checkLocked()

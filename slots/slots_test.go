@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -367,5 +368,27 @@ func TestAcceptedAfterTheEnd(t *testing.T) {
 	defer c.Close()
 	if _, err := c.Receive(soon(t)); !errors.Is(err, io.EOF) {
 		t.Errorf("its peer's Receive: %v, want EOF", err)
+	}
+}
+
+// A zero Reserved or Received, such as comes with an error, panics where it is used, with a sentence.
+func TestZeroSlots(t *testing.T) {
+	for name, use := range map[string]func(){
+		"Reserved.Bytes":   func() { Reserved{}.Bytes() },
+		"Reserved.Send":    func() { _ = Reserved{}.Send(0) },
+		"Reserved.Release": func() { Reserved{}.Release() },
+		"Received.Release": func() { Received{}.Release() },
+	} {
+		func() {
+			defer func() {
+				if sentence, ok := recover().(string); !ok || !strings.HasPrefix(sentence, "slots: ") {
+					t.Errorf("%s panics with %q", name, sentence)
+				}
+			}()
+			use()
+		}()
+	}
+	if b := (Received{}).Bytes(); b != nil {
+		t.Errorf("a zero Received has %d bytes", len(b))
 	}
 }
