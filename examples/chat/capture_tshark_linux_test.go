@@ -12,8 +12,8 @@ import (
 	"github.com/rdmactor/rdmactor/iwarp"
 )
 
-// TestTshark: Wireshark reads what a host and two members say to each other, of whom one is there
-// before the capture begins.
+// TestTshark: Wireshark decodes the traffic of a host and two members, one of which connects before
+// the capture starts.
 func TestTshark(t *testing.T) {
 	addr := freeAddr(t)
 	device := iwarp.New()

@@ -12,34 +12,34 @@ import (
 	"github.com/rdmactor/rdmactor/inspect"
 )
 
-// What the live page shows of the chat: its people and its rooms. The server's actor has them, so
-// the page asks it, at most once for each interval and only while somebody looks.
+// The chat's sections of the live page: its people and its rooms. The server's actor owns them, so
+// the page asks it, at most once per interval and only while a browser reads the page.
 
-// person is a connection, and who speaks on it.
+// person is a connection and its user.
 type person struct {
 	Identifier    rdma.Handle
-	Nick, Room    string // "": no hello has come yet
-	Identity      string // whom its key or certificate belongs to. "": it is not secured
+	Nick, Room    string // "": no hello received yet
+	Identity      string // the owner of its key or certificate; "": the connection is not secured
 	Peer          rdma.Addr
-	LinesWaiting  int // lines that it has not taken
+	LinesWaiting  int // lines queued for it
 	WaitingBytes  int
 	LinesTaken    int
-	LinesMissed   int // since the last notice that says so
-	LinesRetained int // of its own, beyond its pace
+	LinesMissed   int // since the last notice of missed lines
+	LinesRetained int // received lines beyond its pace
 }
 
-// roomRow is a room with somebody in it.
+// roomRow is a room that is not empty.
 type roomRow struct {
 	Room         string
 	Members      int
-	LinesWaiting int // for all of them
+	LinesWaiting int // sum over its members
 	Who          string
 }
 
-// census asks the server for its people.
-type census struct{ answer chan<- []person } // has room for the answer
+// census requests the list of people from the server.
+type census struct{ answer chan<- []person } // buffered
 
-// people is the answer to a census.
+// people returns the answer to a census.
 func (s *server) people() []person {
 	all := make([]person, 0, len(s.peers))
 	for _, p := range s.peers {
@@ -55,7 +55,7 @@ func (s *server) people() []person {
 	return all
 }
 
-// sectionsOf are the page's tables of a server's people and rooms. They are empty when ctx ends.
+// sectionsOf returns the page's tables of a server's people and rooms. They are empty if ctx ends.
 func sectionsOf(ctx context.Context, system *actor.ActorSystem, server *actor.PID) []inspect.Section {
 	ask := func() []person {
 		answer := make(chan []person, 1)
@@ -76,7 +76,7 @@ func sectionsOf(ctx context.Context, system *actor.ActorSystem, server *actor.PI
 	}
 }
 
-// roomsOf sorts people, who come in the order of their names, into rooms.
+// roomsOf groups people, who are sorted by name, into rooms.
 func roomsOf(all []person) (rooms []roomRow) {
 	who := make(map[string][]string)
 	rows := make(map[string]*roomRow)

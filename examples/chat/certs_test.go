@@ -6,7 +6,8 @@ import (
 	"github.com/rdmactor/rdmactor/internal/securityflags/securitytest"
 )
 
-// TestCertificates: a host with a certificate, and who comes with one, without, and with another's.
+// TestCertificates: a host with a certificate, and clients with a certificate, without one, and
+// with one of another authority.
 func TestCertificates(t *testing.T) {
 	ours, theirs := securitytest.NewCerts(t), securitytest.NewCerts(t)
 	addr := freeAddr(t)

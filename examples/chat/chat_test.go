@@ -13,8 +13,8 @@ import (
 	"github.com/rdmactor/rdmactor/internal/proctest"
 )
 
-// These tests run the chat end to end. Each part is a process of its own, which runs this test
-// binary as the chat.
+// These tests run the chat end to end. Each part is a separate process, which runs this test binary
+// as the chat.
 
 const asChat = "RUN_AS_CHAT"
 
@@ -101,7 +101,7 @@ func TestPipe(t *testing.T) {
 	start(t, "host", "serve", "--addr", addr).Want("hosting on", "it listens")
 	ear := start(t, "ear", "join", addr, "--nick", "ear")
 	ear.Want("you are ear", "connected")
-	const n = 1000 // no more than a backlog takes, whatever else the machine does
+	const n = 1000 // fits into a backlog, however slow the machine is
 	mouth := start(t, "mouth", "join", addr, "--nick", "mouth")
 	for range n {
 		mouth.Say("one line in")
@@ -198,7 +198,7 @@ func TestReadableErrors(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := start(t, "chat", tt.args...)
-			p.CloseInput() // nothing to say is no reason to call a failure a success
+			p.CloseInput() // a failure is reported even if no line was unsent
 			p.Want(tt.want, "an error a user understands")
 			p.Exit(1, "an error")
 		})

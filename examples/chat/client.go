@@ -15,50 +15,50 @@ import (
 )
 
 const (
-	dialFor     = 5 * time.Second // and as long for the server's answer to the hello
+	dialFor     = 5 * time.Second // also the limit for the server's answer to the hello
 	redialFirst = 250 * time.Millisecond
 	redialMost  = 10 * time.Second
 	closeFor    = 5 * time.Second
-	// leaveFor is how long what a person has typed may still be sent when they leave.
+	// leaveFor limits how long typed lines are still sent after the user has left.
 	leaveFor = 2 * time.Second
 )
 
-// client is the actor that keeps a connection to the server. It connects and talks, and when the
-// server goes away it tries again. It may block, because the console does, so it does not run on
-// the loop.
+// client is the actor that keeps a connection to the server. It connects and talks, and reconnects
+// when the server goes away. It may block, because the console does, so it does not run on the
+// loop.
 type client struct {
 	rt     *rdma.Runtime
 	server string
 	hello  hello
 	con    console.Console
 	in     *console.Input
-	ended  chan<- error // gets the outcome, once
+	ended  chan<- error // receives the outcome, once
 
-	id      *actor.PID // the identifier of the present attempt
-	up      bool       // connected, and let in
-	been    bool       // was let in before
-	going   bool       // the present attempt is being ended
+	id      *actor.PID // the identifier of the current attempt
+	up      bool       // connected and admitted
+	been    bool       // was admitted before
+	going   bool       // the current attempt is being ended
 	quits   bool       // the user is leaving
-	now     bool       // and does not wait long
-	failed  error      // what has gone wrong while leaving
+	now     bool       // the user does not wait long
+	failed  error      // the error that made the client leave
 	backoff time.Duration
 	waiting []room.Line // not yet sent
-	sent    []room.Line // handed to the connection; Sent and SendFailed come back in this order
+	sent    []room.Line // handed to the connection; Sent and SendFailed arrive in this order
 	reason  error       // why the attempt failed
-	shown   string      // the reason that was shown last
+	shown   string      // the last reason shown
 }
 
-// The messages to the client, of the program and of its own.
+// The messages to the client, from the program and from itself.
 type (
 	typed struct{ text string }
-	// quit leaves: at the end of a pipe when all is sent, at a person's request soon.
+	// quit leaves: at the end of a pipe after everything is sent, at a person's request soon.
 	quit struct {
 		now bool
-		why error // nil: the user has wanted it
+		why error // nil: requested by the user
 	}
 	redial struct{}
-	// giveUp ends an attempt that has waited for the server for too long: to be let in, or to send
-	// the lines of somebody who is leaving.
+	// giveUp ends an attempt that has waited too long for the server: for admission, or for the
+	// lines of a leaving user to be sent.
 	giveUp struct {
 		id *actor.PID
 		up bool
@@ -104,11 +104,11 @@ func (c *client) Receive(ctx actor.Context) {
 		if c.reason == nil {
 			c.reason = why(m)
 		}
-		c.destroy(ctx) // some failures leave the identifier usable, but each attempt has its own
+		c.destroy(ctx) // some failures leave the identifier usable, but each attempt uses a new one
 	}
 }
 
-// why is a failure in a few words. The whole story is for --debug.
+// why returns a failure in a few words. The full error is for --debug.
 func why(f rdma.Failure) error {
 	if _, ok := errors.AsType[*rdma.HandshakeError](f); ok && !errors.Is(f, unix.EAGAIN) {
 		return fmt.Errorf("%s: do both sides have the same --key, or certificates of the same --tls-ca?", rdma.Brief(f))
@@ -162,7 +162,7 @@ func (c *client) welcome(ctx actor.Context) {
 	c.finish(ctx)
 }
 
-// typed takes a line of the user's.
+// typed handles a line that the user typed.
 func (c *client) typed(ctx actor.Context, text string) {
 	l, local := room.Parse(text)
 	if local != "" {
@@ -173,7 +173,7 @@ func (c *client) typed(ctx actor.Context, text string) {
 		c.in.Done()
 		return
 	case !c.up && c.been && (l.Type == "nick" || l.Type == "room"):
-		// perhaps why the server does not let us in again
+		// perhaps the reason why the server does not admit us again
 		c.rename(l)
 		c.in.Done()
 		return
@@ -184,7 +184,7 @@ func (c *client) typed(ctx actor.Context, text string) {
 	c.flush(ctx)
 }
 
-// rename changes what the next dial asks for.
+// rename changes the name or room that the next dial asks for.
 func (c *client) rename(l room.Line) {
 	what, field, limit := "nickname", &c.hello.nick, room.MaxNick
 	if l.Type == "room" {
@@ -237,7 +237,7 @@ func (c *client) received(ctx actor.Context, m *rdma.Received) {
 	switch l.Type {
 	case "say", "private", "notice":
 		c.print(ctx, l.Show())
-	case "you": // a new name or room is kept for the next dial
+	case "you": // keep a new name or room for the next dial
 		c.hello = hello{nick: l.From, room: l.Room}
 		if !c.up {
 			c.welcome(ctx)
@@ -247,8 +247,8 @@ func (c *client) received(ctx actor.Context, m *rdma.Received) {
 	}
 }
 
-// print shows a line of the chat. If that fails nobody can see the chat any more, and the client
-// leaves.
+// print shows a line of the chat. If that fails, the user can no longer see the chat, and the
+// client leaves.
 func (c *client) print(ctx actor.Context, s string) {
 	if err := c.con.Print(s); err != nil {
 		c.quit(ctx, &quit{now: true, why: err})
@@ -288,7 +288,7 @@ func (c *client) closed(ctx actor.Context, m *rdma.Closed) {
 	}
 }
 
-// quit leaves when everything typed was sent, or when that takes too long.
+// quit leaves after everything typed was sent, or when that takes too long.
 func (c *client) quit(ctx actor.Context, m *quit) {
 	c.quits, c.now, c.failed = true, c.now || m.now, errors.Join(c.failed, m.why)
 	switch {
@@ -315,14 +315,14 @@ func (c *client) leaveSoon(ctx actor.Context) {
 	rdma.After(ctx, d, &giveUp{c.id, true})
 }
 
-// finish closes the connection of a user who is leaving, once nothing of theirs is waiting.
+// finish closes the connection of a leaving user once no line is waiting.
 func (c *client) finish(ctx actor.Context) {
 	if c.quits && c.up && len(c.waiting) == 0 && len(c.sent) == 0 {
 		ctx.Request(c.id, &rdma.Close{Timeout: console.PipeFor})
 	}
 }
 
-// unsent is the error that says how many lines were not sent. nil: all were.
+// unsent returns an error with the number of lines that were not sent, or nil if all were.
 func (c *client) unsent() error {
 	n := len(c.waiting)
 	if n == 0 {

@@ -15,16 +15,16 @@ import (
 	"github.com/rdmactor/rdmactor/iwarp"
 )
 
-// crowd is many members in one actor: it counts what each of them hears.
+// crowd is many members in one actor. It counts the lines that each receives.
 type crowd struct {
 	rt    *rdma.Runtime
 	addr  string
 	size  int
-	want  int // lines for each
+	want  int // lines for each member
 	in    int
 	heard map[string]int
-	full  chan<- struct{} // closed when everybody is in
-	done  chan<- error    // gets nil when everybody has heard everything
+	full  chan<- struct{} // closed when all have joined
+	done  chan<- error    // receives nil when all members have received all lines
 }
 
 func (c *crowd) Receive(ctx actor.Context) {
@@ -75,7 +75,7 @@ func openOn(t *testing.T, device *iwarp.Driver) (*rdma.Runtime, *actor.ActorSyst
 	t.Helper()
 	log := slog.New(slog.DiscardHandler)
 	system := actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return log }),
-		actor.WithDeadLetterThrottleInterval(time.Millisecond)) // a goroutine lasts as long
+		actor.WithDeadLetterThrottleInterval(time.Millisecond)) // a goroutine lives that long
 	rt, err := rdma.Open(system, rdma.Config{Device: device, Logger: log})
 	if err != nil {
 		t.Fatal(err)
@@ -91,8 +91,8 @@ func openOn(t *testing.T, device *iwarp.Driver) (*rdma.Runtime, *actor.ActorSyst
 	return rt, system
 }
 
-// TestOneToAThousand has one member write to a thousand, and looks at what the server keeps
-// meanwhile.
+// TestOneToAThousand has one member write to a thousand, and measures the memory that the server
+// uses.
 func TestOneToAThousand(t *testing.T) {
 	const members, lines = 1000, 100
 	addr := freeAddr(t)
@@ -127,8 +127,8 @@ func TestOneToAThousand(t *testing.T) {
 	case <-timeout:
 		t.Fatal("not everybody has heard everything")
 	}
-	// Both ends are in this process. What one line costs for a member is bounded by the window and
-	// the credits, not by the lines.
+	// Both ends are in this process. The memory that lines cost per member is bounded by the window
+	// and the credits, not by the number of lines.
 	if grown := int(heap()) - int(before); grown > 64<<20 {
 		t.Errorf("%d MiB more after %d lines to %d members", grown>>20, lines, members)
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/rdmactor/rdmactor/examples/chat/room"
 )
 
-// typeAll types the same for ever, until stop is closed.
+// typeAll types the same lines in a loop until stop is closed.
 func typeAll(s *script, stop <-chan struct{}, texts ...string) {
 	for i := 0; ; i++ {
 		select {
@@ -26,7 +26,7 @@ func typeAll(s *script, stop <-chan struct{}, texts ...string) {
 	}
 }
 
-// An address cannot write more lines because it has more connections. A member at that address who
+// An address cannot write more lines by opening more connections. A member at that address that
 // writes little still has its turn.
 func TestManyOfOneAddress(t *testing.T) {
 	actortest.Run(t, actortest.Config{}, func(w *actortest.World) {
@@ -66,8 +66,8 @@ func TestManyOfOneAddress(t *testing.T) {
 	})
 }
 
-// A line costs what it makes the server do, such as to send a room's history again and again, or
-// to read a large request.
+// A line costs as much as the work that it causes in the server, such as sending a room's history
+// again and again, or reading a large request.
 func TestCost(t *testing.T) {
 	actortest.Run(t, actortest.Config{}, func(w *actortest.World) {
 		serve(w, w.Runtime(), chatAddr)
@@ -89,7 +89,7 @@ func TestCost(t *testing.T) {
 	})
 }
 
-// seen is a server, and what it keeps after each message.
+// seen is a server that records its state after each message.
 type seen struct {
 	*server
 	mu                            sync.Mutex
@@ -104,7 +104,8 @@ func (s *seen) Receive(ctx actor.Context) {
 	s.most = max(s.most, s.waiting)
 }
 
-// startServer has a test look into the server, for whose members so many bytes may wait.
+// startServer starts a server that the test can inspect. At most all bytes may wait for its
+// members.
 func startServer(w *actortest.World, all int) *seen {
 	s := &seen{server: newServer(w.Runtime(), chatAddr, slog.New(slog.DiscardHandler), nil)}
 	s.all = all
@@ -113,10 +114,11 @@ func startServer(w *actortest.World, all int) *seen {
 	return s
 }
 
-// What waits for all members together is limited, and is given back when they have gone.
+// The bytes that wait for all members together are limited, and are released when the members have
+// gone.
 func TestBacklogsInAll(t *testing.T) {
 	actortest.Run(t, actortest.Config{}, func(w *actortest.World) {
-		const frozen, all = 20, 4 << 20 // as many backlogs are more
+		const frozen, all = 20, 4 << 20 // that many full backlogs exceed it
 		s := startServer(w, all)
 		idle := w.Host("mem1", "10.0.0.2")
 		for i := range frozen {
@@ -153,7 +155,7 @@ func TestBacklogsInAll(t *testing.T) {
 	})
 }
 
-// dialer connects, and says nothing or who it is, until it is refused.
+// dialer connects, and sends a hello or nothing, until it is refused.
 type dialer struct {
 	rt      *rdma.Runtime
 	mu      sync.Mutex
@@ -175,7 +177,7 @@ func (d *dialer) Receive(ctx actor.Context) {
 	}
 }
 
-// If an address takes all connections it can get, there are still some for others.
+// If an address takes as many connections as it can get, some are left for others.
 func TestPlaces(t *testing.T) {
 	actortest.Run(t, actortest.Config{}, func(w *actortest.World) {
 		s := startServer(w, all)

@@ -20,7 +20,7 @@ var pictures = flag.Bool("pictures", false, "write the pictures in docs")
 
 const secret = "a token of a test"
 
-// talkOn has people talk until stop is called, or the test ends.
+// talkOn makes people type lines until stop is called or the test ends.
 func talkOn(t *testing.T, people ...*proctest.Process) (stop func()) {
 	stopped, ended := make(chan struct{}), make(chan struct{})
 	go func() {
@@ -42,8 +42,8 @@ func talkOn(t *testing.T, people ...*proctest.Process) (stop func()) {
 	return stop
 }
 
-// TestChromiumChat: an operator finds a person on the page of a chat in which people talk, sees
-// what the person's connection moves, and disconnects it. The person comes back.
+// TestChromiumChat: an operator finds a person on the page of a busy chat, sees the traffic of that
+// person's connection, and disconnects it. The person reconnects.
 func TestChromiumChat(t *testing.T) {
 	t.Setenv(live.Token, secret)
 	addr := freeAddr(t)

@@ -12,7 +12,7 @@ import (
 	"github.com/rdmactor/rdmactor/internal/proctest"
 )
 
-// pageOf is where a process has its page.
+// pageOf returns the URL of a process's page.
 func pageOf(p *proctest.Process) string {
 	_, url, _ := strings.Cut(p.Want("-- the live page is at ", "it has a page"), " at ")
 	return url
@@ -23,7 +23,7 @@ type table struct {
 	Rows []map[string]any `json:"rows"`
 }
 
-// find is the row that has those values.
+// find returns the row that has these values.
 func (l table) find(want map[string]any) map[string]any {
 	for _, row := range l.Rows {
 		same := true
@@ -55,7 +55,7 @@ func read(t *testing.T, url string) (l table) {
 	return l
 }
 
-// await reads until a row has those values.
+// await polls until a row has these values.
 func await(t *testing.T, url string, want map[string]any) map[string]any {
 	t.Helper()
 	for end := time.Now().Add(2 * time.Minute); ; time.Sleep(50 * time.Millisecond) {
@@ -69,8 +69,8 @@ func await(t *testing.T, url string, want map[string]any) map[string]any {
 	}
 }
 
-// TestInspect: the page of a host has its people, each with its identifier, and its rooms. The page
-// of one who has joined has none, and ends with its program.
+// TestInspect: the page of a host lists its people, each with its identifier, and its rooms. The
+// page of a client lists neither, and ends with its program.
 func TestInspect(t *testing.T) {
 	addr := freeAddr(t)
 	host := start(t, "host", "serve", "--addr", addr, "--inspect", "127.0.0.1:0")

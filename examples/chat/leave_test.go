@@ -15,7 +15,7 @@ import (
 	"github.com/rdmactor/rdmactor/examples/chat/room"
 )
 
-// Somebody can leave whatever the server does.
+// A user can leave whatever the server does.
 func TestLeaving(t *testing.T) {
 	const addr = "10.0.0.9:7471"
 	for _, tt := range []struct {
@@ -24,7 +24,7 @@ func TestLeaving(t *testing.T) {
 		lines  int
 		away   func(w *actortest.World)
 		within time.Duration
-		want   []string // in the error
+		want   []string // substrings of the error
 		notice string
 	}{
 		{
@@ -77,7 +77,7 @@ func TestLeaving(t *testing.T) {
 				if ann.count(tt.notice) == 0 {
 					t.Errorf("ann saw %q, want %q", ann.shown, tt.notice)
 				}
-				go func() { // the rest of a pipe that nobody reads
+				go func() { // the rest of a pipe that is not read
 					for range ann.typed {
 					}
 				}()
@@ -86,7 +86,7 @@ func TestLeaving(t *testing.T) {
 	}
 }
 
-// Somebody who leaves while the first connection is being made has not failed.
+// Leaving while the first connection is being made is not a failure.
 func TestLeavingBeforeThere(t *testing.T) {
 	actortest.Run(t, actortest.Config{}, func(w *actortest.World) {
 		w.Silence("10.0.0.9")
@@ -102,7 +102,7 @@ func TestLeavingBeforeThere(t *testing.T) {
 	})
 }
 
-// A server that accepts and then says nothing is not waited for.
+// The client does not wait for a server that accepts and then sends nothing.
 func TestMuteServer(t *testing.T) {
 	actortest.Run(t, actortest.Config{}, func(w *actortest.World) {
 		w.System().Root.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {
@@ -125,7 +125,7 @@ func TestMuteServer(t *testing.T) {
 	})
 }
 
-// full is a script whose output has no room.
+// full is a script whose output is full.
 type full struct{ *script }
 
 var errFull = errors.New("no space left")

@@ -1,18 +1,18 @@
-// Chat is rooms full of people over RDMA connections, each connection an actor. Alone it hosts on
-// loopback and joins as the first user; see chat --help.
+// Chat is a chat server and client with rooms over RDMA connections, each connection an actor.
+// Without arguments it hosts on loopback and joins as the first user; see chat --help.
 //
-// Nobody waits for anybody else. Each member has a backlog of its own. A member that does not read
-// misses lines, and gets a notice that says how many. It is disconnected if a line has waited in
-// its backlog for too long. If an address sends lines faster than its pace, the server reads them
-// later. That pace is for all of its connections, which take turns, and a line that makes the
+// No member waits for another. Each member has its own backlog. A member that does not read misses
+// lines, and gets a notice with their number. It is disconnected if a line has waited in its
+// backlog for too long. If an address sends lines faster than its pace, the server reads them
+// later. That pace is shared by all of its connections, which take turns, and a line that makes the
 // server do more counts as several. An address may have as many connections as are still free, and
 // a backlog as much memory as is still free. A name is refused if it looks like another one, or
-// has characters that cannot be seen: so a name on the screen is one person. Where connections are
-// secured, "ann ✓" has ann's key or certificate, and 'bob ("ann")' has ann's, too, but calls himself
-// bob.
+// contains invisible characters: so a name on the screen is one person. Where connections are
+// secured, "ann ✓" has ann's key or certificate, and 'bob ("ann")' has ann's, too, but calls
+// himself bob.
 //
 // The user can leave at any time. Ctrl-C, Ctrl-D and /quit take a few seconds at most, and lines
-// that were not sent by then are reported. A second Ctrl-C ends the program at once.
+// that were not sent by then are reported. A second Ctrl-C ends the program immediately.
 package main
 
 import (
@@ -74,20 +74,20 @@ up when the host has taken nothing for 10 s while 64 lines wait.
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, unix.SIGTERM)
-	context.AfterFunc(ctx, stop) // a second signal ends the program at once
+	context.AfterFunc(ctx, stop) // a second signal ends the program immediately
 	if err := run(ctx, stop, os.Args[1:]); err != nil {
 		console.Fail("chat", err)
 	}
 }
 
-// settings are what the flags say.
+// settings are the parsed flags.
 type settings struct {
 	command string // "", "serve" or "join"
 	addr    string
 	hello   hello
 	device  device.Kind
 	debug   bool
-	inspect string // where the page is; "": there is none
+	inspect string // the address of the page; "": none
 	secure  securityflags.Flags
 }
 
@@ -112,7 +112,7 @@ func parseFlags(args []string) (settings, error) {
 		f.StringVar(&s.hello.room, "room", room.Lobby, "the `ROOM` to enter")
 	}
 	f.SetOutput(io.Discard) // main prints errors, once
-	var words []string      // flags may stand before and after them
+	var words []string      // flags may stand before and after the words
 	for {
 		if err := f.Parse(args); errors.Is(err, flag.ErrHelp) {
 			return s, help(usage[s.command], f)
@@ -128,7 +128,7 @@ func parseFlags(args []string) (settings, error) {
 	return s, s.check(name, words)
 }
 
-// help prints the text and the flags. It returns flag.ErrHelp when that has worked.
+// help prints the text and the flags. It returns flag.ErrHelp if that succeeds.
 func help(text string, f *flag.FlagSet) error {
 	var flags strings.Builder
 	f.SetOutput(&flags)
@@ -164,7 +164,7 @@ func (s *settings) check(name string, words []string) error {
 	return room.CheckFlags(s.hello.nick, s.hello.room)
 }
 
-// run is the program. ctx ends when the user leaves; leave ends it.
+// run runs the program. ctx ends when the user leaves; leave cancels it.
 func run(ctx context.Context, leave func(), args []string) (err error) {
 	defer func() { err = securityflags.Explain(err) }()
 	if len(args) > 0 && (args[0] == "--version" || args[0] == "-version") {
@@ -207,7 +207,7 @@ func run(ctx context.Context, leave func(), args []string) (err error) {
 		end, cancel := context.WithTimeout(context.Background(), leaveFor)
 		defer cancel()
 		e := rt.Shutdown(end)
-		if errors.Is(e, context.DeadlineExceeded) { // that is not this user's error
+		if errors.Is(e, context.DeadlineExceeded) { // is not this user's error
 			console.Note("somebody did not answer the goodbye")
 			e = nil
 		}
@@ -217,7 +217,7 @@ func run(ctx context.Context, leave func(), args []string) (err error) {
 	return s.play(ctx, leave, rt, system, driver, level, log)
 }
 
-// play hosts and joins, as the command says, and serves the page meanwhile.
+// play hosts and joins, as the command requires, and serves the page until it returns.
 func (s settings) play(
 	ctx context.Context, leave func(), rt *rdma.Runtime, system *actor.ActorSystem, driver cmid.Driver, level *slog.LevelVar, log *slog.Logger,
 ) (err error) {
@@ -229,7 +229,7 @@ func (s settings) play(
 		switch {
 		case err == nil:
 			fmt.Fprintf(os.Stderr, "-- hosting on %v; join with: chat join %s%s\n", at.local, reachable(at.local), s.secure.Other())
-			name, _, _ := net.SplitHostPort(s.addr) // listening on it has worked
+			name, _, _ := net.SplitHostPort(s.addr) // listening on it has succeeded
 			s.addr = net.JoinHostPort(name, fmt.Sprint(at.local.Port()))
 			sections = sectionsOf(ctx, system, at.server)
 		case s.command == "serve" || !errors.Is(err, unix.EADDRINUSE):
@@ -292,7 +292,7 @@ func join(ctx context.Context, leave func(), rt *rdma.Runtime, system *actor.Act
 	return errors.Join(talk(ctx, leave, con, rt, system, s), con.Close())
 }
 
-// talk talks until the user leaves: by a signal, or at the terminal, which calls leave.
+// talk runs the client until the user leaves: by a signal, or at the terminal, which calls leave.
 func talk(ctx context.Context, leave func(), con console.Console, rt *rdma.Runtime, system *actor.ActorSystem, s settings) error {
 	ended := make(chan error, 1)
 	in := console.NewInput(con, "the server")
@@ -312,7 +312,7 @@ func talk(ctx context.Context, leave func(), con console.Console, rt *rdma.Runti
 		return err
 	case <-ctx.Done():
 	}
-	if err := con.Close(); err != nil { // now, so that Ctrl-C is a signal again
+	if err := con.Close(); err != nil { // now, so that Ctrl-C raises a signal again
 		return err
 	}
 	system.Root.Send(pid, &quit{now: true})

@@ -11,7 +11,8 @@ import (
 	"github.com/rdmactor/rdmactor/internal/securityflags/securitytest"
 )
 
-// TestSecured: a host with a file of keys, and who comes with a key, without one, and with another.
+// TestSecured: a host with a file of keys, and clients with a key, without one, and with a wrong
+// one.
 func TestSecured(t *testing.T) {
 	annKey, bobKey := securitytest.Key(t, "ann"), securitytest.Key(t, "bob")
 	addr := freeAddr(t)
@@ -54,7 +55,8 @@ func TestSecured(t *testing.T) {
 	}
 }
 
-// TestKeyOfAnInsecureHost: who wants a key of the host does not talk to one without.
+// TestKeyOfAnInsecureHost: a client that requires a key of the host does not talk to a host without
+// one.
 func TestKeyOfAnInsecureHost(t *testing.T) {
 	addr := freeAddr(t)
 	start(t, "host", "serve", addr).Want("hosting on", "it listens")
@@ -64,8 +66,8 @@ func TestKeyOfAnInsecureHost(t *testing.T) {
 	ann.Exit(1, "no connection")
 }
 
-// TestRotation: a key is replaced while people talk. Nobody is disconnected, and in the end the old
-// key opens nothing.
+// TestRotation: a key is replaced while people talk. No connection is lost, and in the end the old
+// key is refused.
 func TestRotation(t *testing.T) {
 	old, young := securitytest.Key(t, "ann"), securitytest.Key(t, "ann")
 	both, server := securitytest.KeyFile(t, old), securitytest.KeyFile(t, old)
@@ -90,7 +92,7 @@ func TestRotation(t *testing.T) {
 	bob.Say("hello")
 	ann.Want(`bob ("ann"): hello`, "who was connected still is")
 
-	// a mistake takes nothing away
+	// a mistake in the file revokes no key
 	if err := os.WriteFile(server, []byte("ann:oops\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -98,7 +100,7 @@ func TestRotation(t *testing.T) {
 	zoe := start(t, "zoe", "join", addr, "--nick", "zoe", "--key", securitytest.KeyFile(t, young))
 	zoe.Want("you are zoe in lobby with 2 others;", "the keys are as they were")
 
-	// and whose file has changed comes back with the new key
+	// and a client whose file has changed reconnects with the new key
 	host.Signal(unix.SIGINT)
 	host.Exit(0, "Ctrl-C")
 	ann.Want("trying again", "the host has gone")
@@ -132,7 +134,7 @@ func TestBadKeyFiles(t *testing.T) {
 	}
 }
 
-// TestBeyondLoopback: the error names the flags, and with one of them the host is there.
+// TestBeyondLoopback: the error names the flags, and with one of them the host starts.
 func TestBeyondLoopback(t *testing.T) {
 	for _, args := range [][]string{{"serve", ":0"}, {"join", "192.0.2.1", "--nick", "x"}} {
 		p := start(t, args[0], args...)

@@ -12,75 +12,74 @@ import (
 )
 
 const (
-	// helloFor is how long somebody may be connected without a hello.
+	// helloFor limits how long a client may be connected without a hello.
 	helloFor = 5 * time.Second
-	// window is how many lines for one member its connection has; the others are in the member's
-	// backlog.
+	// window is how many lines for one member are handed to its connection; the others are in the
+	// member's backlog.
 	window = 128
-	// most is how many bytes may wait for one member, and all for all members. A member may have
-	// as many as are left of all, and least in any case. Lines beyond that are left out, and
-	// counted.
+	// most is how many bytes may wait for one member, and all for all members. A member may have as
+	// many as are left of all, and always least. Lines beyond that are dropped and counted.
 	most  = 1 << 20
 	all   = 256 << 20
 	least = 16 << 10
 	// patience is how long a line may be in a backlog before its member is disconnected. It may
-	// take twice as long, because a backlog is looked at only once in that time.
+	// take twice as long, because a backlog is checked only once in that time.
 	patience = 10 * time.Second
 )
 
 // server is the actor that owns the listener and every connection to it. It runs on the runtime's
-// loop. Nobody waits for anybody else. A member that does not read misses lines, and is
-// disconnected in the end. If an address writes too fast, what is beyond its pace is read later.
+// loop. No member waits for another. A member that does not read misses lines, and is disconnected
+// in the end. If an address writes too fast, the lines beyond its pace are read later.
 type server struct {
 	rt      *rdma.Runtime
 	addr    string
 	rooms   *room.Rooms
-	peers   map[string]*peer // by the connection's PID
+	peers   map[string]*peer // keyed by the connection's PID
 	sources map[netip.Addr]*source
-	started chan<- outcome // gets the outcome of Serve, once
+	started chan<- outcome // receives the outcome of Serve, once
 	log     *slog.Logger
 
 	all     int // bytes that may wait for all members
-	waiting int // bytes that do
-	spent   int // bytes that the line being handled has cost
+	waiting int // bytes that are waiting
+	spent   int // bytes that the current line has cost
 
-	last    room.Line // the line encoded last, since one line goes to many
+	last    room.Line // the last line encoded, since one line goes to many
 	encoded []byte
 }
 
-// outcome is where a server listens, or why it does not.
+// outcome is the address at which a server listens, or why it does not.
 type outcome struct {
 	local rdma.Addr
 	err   error
 }
 
-// peer is a connection and who speaks on it.
+// peer is a connection and its member.
 type peer struct {
 	pid  *actor.PID
 	id   rdma.Handle
 	addr rdma.Addr
-	// identity is whom the connection's key or certificate belongs to. "": it is not secured.
+	// identity is the owner of the connection's key or certificate. "": it is not secured.
 	identity string
 	source   *source
 	member   *room.Member // nil until its hello
-	// lines beyond its pace: it does not get their credits back, so in the end it cannot send
+	// lines beyond its pace: their credits are withheld, so in the end it cannot send
 	retained []*rdma.Received
-	lines    [][]byte // not taken yet; the bytes of one line are shared by all members
-	// how many of lines the connection has; the rest is the backlog
+	lines    [][]byte // not yet taken; the bytes of one line are shared by all members
+	// how many of lines are handed to the connection; the rest is the backlog
 	sending int
 	waiting int  // bytes of lines
-	taken   int  // lines before these
-	missed  int  // lines left out since there was no room
-	watched bool // a look is due
+	taken   int  // number of lines taken before these
+	missed  int  // lines dropped since there was no room
+	watched bool // a look message is scheduled
 }
 
 // The messages of the server to itself.
 type (
-	// resume goes on with what is retained.
+	// resume continues with the retained lines.
 	resume struct{ source *source }
 	// forgive forgets an address that has no connections and owes nothing.
 	forgive struct{ source *source }
-	// look disconnects a peer that has not sent a hello, or not taken so many lines.
+	// look disconnects a peer that has not sent a hello, or has not taken that many lines.
 	look struct {
 		peer  *peer
 		taken int
@@ -129,7 +128,7 @@ func (s *server) Receive(ctx actor.Context) {
 	case rdma.Failure:
 		s.log.Debug("chat server", "failure", m)
 		s.reportStarted(rdma.Addr{}, m)
-		if p := s.peers[ctx.Sender().Id]; p != nil { // not every failure costs the identifier
+		if p := s.peers[ctx.Sender().Id]; p != nil { // not every failure ends the identifier
 			s.drop(ctx, p, "")
 		}
 	}
@@ -142,7 +141,7 @@ func (s *server) reportStarted(local rdma.Addr, err error) {
 	}
 }
 
-// request answers somebody who wants to connect. They say who they are when they are connected.
+// request answers a connection request. The client sends its hello after it is connected.
 func (s *server) request(ctx actor.Context, m *rdma.ConnectRequest) {
 	if string(m.PrivateData) != version {
 		ctx.Respond(&rdma.Reject{PrivateData: []byte("this is a " + version + " server")})
@@ -167,7 +166,7 @@ func (s *server) established(ctx actor.Context) {
 	}
 }
 
-// received takes a line, and handles it after those that are retained.
+// received queues a line, and handles it after those that are retained.
 func (s *server) received(ctx actor.Context, m *rdma.Received) {
 	p := s.peers[ctx.Sender().Id]
 	if p == nil {
@@ -180,7 +179,7 @@ func (s *server) received(ctx actor.Context, m *rdma.Received) {
 	}
 }
 
-// resume handles what an address has sent, at its pace, a line of each of its connections in turn.
+// resume handles the lines of an address, at its pace, one line of each of its connections in turn.
 func (s *server) resume(ctx actor.Context, src *source) {
 	for !src.waits {
 		p := src.next()
@@ -212,7 +211,7 @@ func (s *server) handle(ctx actor.Context, p *peer, data []byte) {
 	case err != nil:
 		s.deliver(ctx, []room.Delivery{p.member.Notice("%v", err)})
 	default:
-		switch l.Type { // all names are looked at, though not all are sent
+		switch l.Type { // all names are checked, though not all are sent
 		case "who":
 			s.spent += perLine * p.member.Room.Len()
 		case "rooms":
@@ -222,7 +221,7 @@ func (s *server) handle(ctx actor.Context, p *peer, data []byte) {
 	}
 }
 
-// hello lets somebody in, or answers why it does not.
+// hello admits a client, or answers why it does not.
 func (s *server) hello(ctx actor.Context, p *peer, l room.Line, err error) {
 	var out []room.Delivery
 	if err == nil {
@@ -238,7 +237,7 @@ func (s *server) hello(ctx actor.Context, p *peer, l room.Line, err error) {
 	s.deliver(ctx, out)
 }
 
-// deliver sends lines, or puts them behind those that wait.
+// deliver sends lines, after those already queued.
 func (s *server) deliver(ctx actor.Context, out []room.Delivery) {
 	for _, d := range out {
 		p := d.To.Conn.(*peer)
@@ -256,7 +255,7 @@ func (s *server) deliver(ctx actor.Context, out []room.Delivery) {
 	}
 }
 
-// queue sends a line, or puts it into the backlog.
+// queue sends a line, or appends it to the backlog.
 func (s *server) queue(ctx actor.Context, p *peer, encoded []byte) {
 	p.lines = append(p.lines, encoded)
 	p.waiting += len(encoded)
@@ -267,7 +266,8 @@ func (s *server) queue(ctx actor.Context, p *peer, encoded []byte) {
 	}
 }
 
-// watch has look check p after patience. By then p has to have taken what waits for it now.
+// watch schedules a look at p after patience. By then p must have taken the lines that wait for it
+// now.
 func (s *server) watch(ctx actor.Context, p *peer) {
 	if !p.watched {
 		p.watched = true
@@ -275,7 +275,7 @@ func (s *server) watch(ctx actor.Context, p *peer) {
 	}
 }
 
-// pump gives a connection as many lines as the window allows.
+// pump hands a connection as many lines as the window allows.
 func (s *server) pump(ctx actor.Context, p *peer) {
 	for p.sending < min(window, len(p.lines)) {
 		send := rdma.NewSend(p.lines[p.sending])
@@ -285,7 +285,7 @@ func (s *server) pump(ctx actor.Context, p *peer) {
 	}
 }
 
-// sent removes n lines that were sent, or cannot be sent any more.
+// sent removes n lines that were sent, or can no longer be sent.
 func (s *server) sent(ctx actor.Context, n int) {
 	p := s.peers[ctx.Sender().Id]
 	if p == nil {
@@ -309,7 +309,7 @@ func (s *server) sent(ctx actor.Context, n int) {
 	s.deliver(ctx, []room.Delivery{notice})
 }
 
-// look drops a member that does not read, or somebody who has not sent a hello.
+// look drops a member that does not read, or a client that has not sent a hello.
 func (s *server) look(ctx actor.Context, m *look) {
 	p := m.peer
 	switch {
@@ -341,7 +341,7 @@ func (s *server) closed(ctx actor.Context, m *rdma.Closed) {
 	}
 }
 
-// leave takes the member out of its room.
+// leave removes the member from its room.
 func (s *server) leave(ctx actor.Context, p *peer, why string) {
 	s.forget(ctx, p)
 	if p.member != nil {
@@ -349,7 +349,7 @@ func (s *server) leave(ctx actor.Context, p *peer, why string) {
 	}
 }
 
-// forget gives back what a connection that is over has.
+// forget releases the resources of a closed connection.
 func (s *server) forget(ctx actor.Context, p *peer) {
 	delete(s.peers, p.pid.Id)
 	s.waiting -= p.waiting
@@ -361,7 +361,7 @@ func (s *server) forget(ctx actor.Context, p *peer) {
 	s.settle(ctx, p.source)
 }
 
-// settle removes an address without connections, as soon as it owes nothing.
+// settle removes an address without connections as soon as it owes nothing.
 func (s *server) settle(ctx actor.Context, src *source) {
 	if src.peers == 0 {
 		rdma.After(ctx, forgiven, &forgive{src})

@@ -15,10 +15,10 @@ import (
 	"github.com/rdmactor/rdmactor/examples/chat/room"
 )
 
-// script is a console whose user types what a test says, and remembers what was shown.
+// script is a console whose input comes from the test. It records what was shown.
 type script struct {
 	typed  chan string
-	person bool // types at a terminal; else it is a pipe
+	person bool // a terminal; else a pipe
 	ended  chan error
 	mu     sync.Mutex
 	shown  []string
@@ -42,7 +42,7 @@ func (s *script) Status(l string) { _ = s.Print("-- " + l) }
 func (s *script) Attended() bool  { return s.person }
 func (s *script) Close() error    { return nil }
 
-// count is how many lines shown contain text.
+// count returns how many of the shown lines contain text.
 func (s *script) count(text string) (n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -56,7 +56,7 @@ func (s *script) count(text string) (n int) {
 
 const chatAddr = "10.0.0.1:7471"
 
-// serve starts the chat's own server on a machine of the world.
+// serve starts the chat's server on a machine of the world.
 func serve(w *actortest.World, rt *rdma.Runtime, addr string) {
 	w.T().Helper()
 	if _, err := host(w.T().Context(), rt, w.System(), addr, slog.New(slog.DiscardHandler)); err != nil {
@@ -64,7 +64,7 @@ func serve(w *actortest.World, rt *rdma.Runtime, addr string) {
 	}
 }
 
-// enterWorld starts the chat's own client on a machine of the world.
+// enterWorld starts the chat's client on a machine of the world.
 func enterWorld(w *actortest.World, rt *rdma.Runtime, addr, nick, where string, person bool) *script {
 	w.T().Helper()
 	s := &script{typed: make(chan string), person: person, ended: make(chan error, 1)}
@@ -92,7 +92,7 @@ func leave(w *actortest.World, all ...*script) {
 	w.Advance(time.Second)
 }
 
-// enterProbe has a Probe say hello: it reads when the test does.
+// enterProbe sends hello through a Probe, which reads only when the test does.
 func enterProbe(w *actortest.World, rt *rdma.Runtime, nick, where string) *actortest.Probe {
 	w.T().Helper()
 	p := w.Probe()
@@ -108,8 +108,8 @@ func enterProbe(w *actortest.World, rt *rdma.Runtime, nick, where string) *actor
 	return p
 }
 
-// A member repeatedly takes nothing for a while and then catches up, while somebody writes to it
-// without a pause. Nobody else is affected by it, in other rooms or in its own.
+// A member repeatedly takes nothing for a while and then catches up, while another member writes to
+// it without a pause. No other member is affected, in other rooms or in its own.
 func TestHostileReader(t *testing.T) {
 	for _, where := range []string{"cellar", room.Lobby} {
 		t.Run(where, func(t *testing.T) {
@@ -155,7 +155,7 @@ func TestHostileReader(t *testing.T) {
 	}
 }
 
-// If a member writes faster than its pace, its own lines wait, and nobody else's.
+// If a member writes faster than its pace, only its own lines wait.
 func TestFlooder(t *testing.T) {
 	actortest.Run(t, actortest.Config{}, func(w *actortest.World) {
 		serve(w, w.Runtime(), chatAddr)
@@ -189,7 +189,7 @@ func TestFlooder(t *testing.T) {
 	})
 }
 
-// If a member has caught up and is slow again, its time begins anew.
+// If a member has caught up and is slow again, its time starts again.
 func TestSlowTwice(t *testing.T) {
 	actortest.Run(t, actortest.Config{}, func(w *actortest.World) {
 		serve(w, w.Runtime(), chatAddr)
@@ -200,7 +200,7 @@ func TestSlowTwice(t *testing.T) {
 		for range lines {
 			ann.typed <- "line"
 		}
-		w.Advance(patience - 2*time.Second) // about 1 s before her time is up
+		w.Advance(patience - 2*time.Second) // about 1 s before its time is up
 		for range lines {
 			actortest.Next[*rdma.Received](eve)
 		}
@@ -219,7 +219,7 @@ func TestSlowTwice(t *testing.T) {
 	})
 }
 
-// A member that stops reading delays nobody, and is disconnected. Nobody else misses a line.
+// A member that stops reading delays no other, and is disconnected. No other member misses a line.
 func TestStalledReader(t *testing.T) {
 	actortest.Run(t, actortest.Config{}, func(w *actortest.World) {
 		serve(w, w.Runtime(), chatAddr)
@@ -232,7 +232,7 @@ func TestStalledReader(t *testing.T) {
 		for i := range lines {
 			ann.typed <- fmt.Sprint("line ", i)
 		}
-		w.Advance(100 * time.Millisecond) // what is retained
+		w.Advance(100 * time.Millisecond) // for the retained lines
 		if n := bob.count("ann: line"); n != lines {
 			t.Errorf("bob has heard %d of %d lines", n, lines)
 		}
@@ -255,7 +255,7 @@ func TestStalledReader(t *testing.T) {
 	})
 }
 
-// What a full backlog leaves out is counted, and reported in its place.
+// Lines that do not fit into a backlog are counted, and reported in their place.
 func TestMissedLines(t *testing.T) {
 	actortest.Run(t, actortest.Config{}, func(w *actortest.World) {
 		serve(w, w.Runtime(), chatAddr)
@@ -290,7 +290,7 @@ func TestMissedLines(t *testing.T) {
 	})
 }
 
-// A connection is ended if it does not send a valid hello soon.
+// A connection is closed if it does not send a valid hello soon.
 func TestStrangers(t *testing.T) {
 	actortest.Run(t, actortest.Config{}, func(w *actortest.World) {
 		serve(w, w.Runtime(), chatAddr)

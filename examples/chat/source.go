@@ -8,30 +8,30 @@ import (
 )
 
 const (
-	// pace is how many lines of one address are handled per second, and burst how many at once. A
+	// pace is how many lines of one address are handled per second, and burst how many in a row. A
 	// line that makes more work counts as several. Lines beyond that wait at their sender.
 	pace  = 1000
 	burst = 100
-	// work is how many bytes, read or written, count as one more line. Each delivery counts for a
-	// few more bytes than its text has.
+	// work is how many bytes, read or written, count as one more line. Each delivery counts as
+	// perLine bytes more than its text has.
 	work     = 8 << 10
 	perLine  = 256
 	forgiven = 2 * burst * time.Second / pace // after which no address owes anything
-	// places is how many connections there may be. One address may have as many as are left.
+	// places is the maximum number of connections. One address may have as many as are left.
 	places = 4096
 )
 
-// source is an address that connections come from. They share one pace and take turns, so that an
-// address costs the others no more if it has more connections.
+// source is an address that connections come from. Its connections share one pace and take turns,
+// so an address gains nothing by opening more of them.
 type source struct {
 	addr  netip.Addr
 	pace  *rate.Limiter
 	peers int
-	turns []*peer // those with lines that were not read, in order
-	waits bool    // until the address may go on
+	turns []*peer // connections with unread lines, in order
+	waits bool    // a resume is scheduled
 }
 
-// source finds the source of an address, or makes it.
+// source returns the source of an address, and creates it if necessary.
 func (s *server) source(addr netip.Addr) *source {
 	src := s.sources[addr]
 	if src == nil {
@@ -41,7 +41,7 @@ func (s *server) source(addr netip.Addr) *source {
 	return src
 }
 
-// wait is how long the source's next line has to wait.
+// wait returns how long the source's next line has to wait.
 func (src *source) wait(now time.Time) time.Duration {
 	missing := 1 - src.pace.TokensAt(now)
 	if missing <= 0 {
@@ -50,7 +50,7 @@ func (src *source) wait(now time.Time) time.Duration {
 	return max(time.Duration(missing*float64(time.Second/pace)), time.Second/pace)
 }
 
-// pay charges the source for a line, when it was handled and its cost is known.
+// pay charges the source for a line after it was handled and its cost is known.
 func (src *source) pay(now time.Time, bytes int) {
 	src.pace.ReserveN(now, min(1+bytes/work, burst))
 }
@@ -60,7 +60,7 @@ func (src *source) next() *peer {
 	for len(src.turns) > 0 {
 		p := src.turns[0]
 		src.turns = src.turns[1:]
-		if len(p.retained) > 0 { // else its connection is over
+		if len(p.retained) > 0 { // else its connection is closed
 			return p
 		}
 	}

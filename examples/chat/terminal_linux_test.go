@@ -26,16 +26,15 @@ func TestTerminal(t *testing.T) {
 
 	ann.Keys("helo")
 	ann.Want("helo", "what is typed is shown")
-	ann.Keys("\x1b[Dl") // go left, insert: the rest is drawn again, and the cursor goes back
+	ann.Keys("\x1b[Dl") // cursor left, insert: the rest is drawn again, and the cursor moves back
 	ann.Want("lo\x1b[D", "the line is being edited")
 	bob.Say("meanwhile")
-	// The terminal takes the half-typed line away, prints the chat, and draws prompt and line
-	// again.
+	// The terminal erases the half-typed line, prints the chat, and draws prompt and line again.
 	ann.Want("[lobby] bob: meanwhile\r\n", "the chat goes on above the prompt")
 	ann.Want("> hello", "what was typed is still there, in one piece")
 	ann.Keys("\r")
 	bob.Want("[lobby] ann: hello", "the edited line")
-	ann.Keys("\x1b[A\r") // the line before, from the history
+	ann.Keys("\x1b[A\r") // the previous line, from the history
 	bob.Want("[lobby] ann: hello", "the history")
 	ann.Keys("/help\r")
 	ann.Want("/msg NAME TEXT", "help")
@@ -46,7 +45,7 @@ func TestTerminal(t *testing.T) {
 	}
 }
 
-// A person can leave at every stage, however much is typed that does not get away.
+// A person can leave at every stage, even if typed lines cannot be sent.
 func TestTerminalCanBeLeft(t *testing.T) {
 	const ctrlC, ctrlD = "\x03", "\x04"
 	enter := func(t *testing.T) (host *proctest.Process, ann *proctest.Screen) {
@@ -85,14 +84,14 @@ func TestTerminalCanBeLeft(t *testing.T) {
 		ann.Want("leaving when", "lines wait")
 		ann.Keys(ctrlC)
 		state, shown := ann.Exit("a second Ctrl-C")
-		// It may have left by itself, on a machine that was busy for so long.
+		// On a busy machine it may have ended before the signal.
 		if status := state.Sys().(syscall.WaitStatus); !status.Signaled() && time.Since(begin) < leaveFor {
 			t.Errorf("%v, and it shows %q", state, shown)
 		}
 	})
 }
 
-// A terminal that stands still keeps no program from ending.
+// A terminal that is stuck does not keep a program from ending.
 func TestStuckTerminal(t *testing.T) {
 	addr := freeAddr(t)
 	start(t, "host", "serve", "--addr", addr).Want("hosting on", "it listens")
@@ -101,12 +100,12 @@ func TestStuckTerminal(t *testing.T) {
 	ann := startAtTerminal(t, "ann", "join", addr, "--nick", "ann")
 	ann.Want("you are ann", "connected")
 	ann.Stick()
-	for range 100 { // more than a terminal takes
+	for range 100 { // more than a terminal buffers
 		bob.Say("%s", strings.Repeat("x", 2000))
 	}
 	bob.Say("/who")
 	bob.Want("in lobby: ", "the host has got them all")
-	time.Sleep(100 * time.Millisecond) // nobody sees that the terminal is full
+	time.Sleep(100 * time.Millisecond) // the test cannot see when the terminal is full
 	ann.Signal(unix.SIGTERM)
 	if state, _ := ann.Exit("SIGTERM"); state.ExitCode() != 1 {
 		t.Errorf("it ends with %v", state)

@@ -22,7 +22,7 @@ import (
 	"github.com/rdmactor/rdmactor/rdmanet"
 )
 
-// slowly is a health service whose Check waits until its caller gives up, and reports that.
+// slowly is a health service whose Check waits until its caller gives up, and records that.
 type slowly struct {
 	*health.Server
 	begun atomic.Bool
@@ -112,7 +112,7 @@ func TestGRPC(t *testing.T) {
 		}
 	}
 
-	for d := 10 * time.Millisecond; !s.begun.Load(); d *= 2 { // until one gets as far as the server
+	for d := 10 * time.Millisecond; !s.begun.Load(); d *= 2 { // until one call reaches the server
 		ctx, cancel := context.WithTimeout(t.Context(), d)
 		if _, err := client.Check(ctx, &healthpb.HealthCheckRequest{Service: "slow"}); status.Code(err) != codes.DeadlineExceeded {
 			t.Errorf("behind its deadline: %v", err)
@@ -129,7 +129,7 @@ func TestGRPC(t *testing.T) {
 	}
 }
 
-// Many calls at once over one connection.
+// Many concurrent calls over one connection.
 func TestGRPCConcurrentCalls(t *testing.T) {
 	_, s, client := serveGRPC(t)
 	errs := make(chan error, 50)

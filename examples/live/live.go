@@ -19,8 +19,8 @@ import (
 	"github.com/rdmactor/rdmactor/iwarp"
 )
 
-// Token is the environment variable with the token for actions. It is no flag, because everybody on
-// the machine can read those.
+// Token is the environment variable with the token for actions. It is not a flag, because every
+// user of the machine can read flags.
 const Token = "RDMACTOR_INSPECT_TOKEN"
 
 // Usage explains the flag --inspect.
@@ -30,7 +30,7 @@ const (
 	path      = "/debug/rdma/"
 	headerFor = 5 * time.Second
 	idleFor   = time.Minute
-	// endFor is how long a request under way may take at the end.
+	// endFor limits how long a request in flight may take at the end.
 	endFor = 2 * time.Second
 )
 
@@ -42,7 +42,7 @@ type Server struct {
 }
 
 // Serve serves the page of rt, with its sections, until Close. With addr "" it serves none. The
-// page's actions capture what device sends and receives, and set level.
+// page's actions capture the device's traffic, and set level.
 func Serve(addr string, rt *rdma.Runtime, device cmid.Driver, level *slog.LevelVar, sections ...inspect.Section) (*Server, error) {
 	if addr == "" {
 		return &Server{}, nil
@@ -74,7 +74,7 @@ func Serve(addr string, rt *rdma.Runtime, device cmid.Driver, level *slog.LevelV
 	return s, nil
 }
 
-// pageAt makes the page that is served at addr. Browsers may ask for it under the name in addr.
+// pageAt makes the page that is served at addr. Browsers may request it under the name in addr.
 func pageAt(addr string, rt *rdma.Runtime, device cmid.Driver, level *slog.LevelVar, sections []inspect.Section) (*inspect.Page, error) {
 	host, _, err := net.SplitHostPort(addr)
 	if err != nil {
@@ -90,7 +90,7 @@ func pageAt(addr string, rt *rdma.Runtime, device cmid.Driver, level *slog.Level
 	return inspect.New(rt, cfg)
 }
 
-// captures is how the page captures: only the embedded device can.
+// captures returns the function with which the page captures, or nil: only the embedded device can.
 func captures(device cmid.Driver) func(io.Writer, inspect.Chosen) (inspect.Capture, error) {
 	d, ok := device.(*iwarp.Driver)
 	if !ok {
@@ -103,7 +103,7 @@ func captures(device cmid.Driver) func(io.Writer, inspect.Chosen) (inspect.Captu
 	}
 }
 
-// Close ends the page. Those that look at it are disconnected. Again it does nothing.
+// Close stops the page and disconnects its readers. Further calls do nothing.
 func (s *Server) Close() error {
 	if s.server == nil {
 		return nil
@@ -111,7 +111,7 @@ func (s *Server) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), endFor)
 	defer cancel()
 	err := s.server.Shutdown(ctx)
-	if errors.Is(err, context.DeadlineExceeded) { // somebody is in the middle of a request
+	if errors.Is(err, context.DeadlineExceeded) { // a request is still in flight
 		err = s.server.Close()
 	}
 	if e := <-s.ended; e != nil && !errors.Is(e, http.ErrServerClosed) {

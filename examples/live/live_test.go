@@ -50,7 +50,7 @@ func serve(t *testing.T, addr string) *Server {
 	return s
 }
 
-// do makes a request without a connection that outlives it.
+// do makes a request on a connection that does not outlive it.
 func do(t *testing.T, method, url, token string) (*http.Response, string) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(`{"id": 1}`))
@@ -87,8 +87,7 @@ func TestServe(t *testing.T) {
 	}
 }
 
-// TestNameOfInspect: the page answers under the name that was given to --inspect, and under no
-// stranger's.
+// TestNameOfInspect: the page answers under the name given to --inspect, and under no other.
 func TestNameOfInspect(t *testing.T) {
 	rt, device := program(t)
 	page, err := pageAt("Ops.Example.com.:8080", rt, device, new(slog.LevelVar), nil)
@@ -122,7 +121,7 @@ func TestActionsNeedTheToken(t *testing.T) {
 	}
 }
 
-// TestClose: whoever looks on does not delay the end.
+// TestClose: an open page does not delay the end.
 func TestClose(t *testing.T) {
 	s := serve(t, "127.0.0.1:0")
 	resp, err := http.Get(s.URL + "events?view=loops")

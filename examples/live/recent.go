@@ -7,25 +7,25 @@ import (
 	"github.com/rdmactor/rdmactor/rpc"
 )
 
-// recentFor is how far back what is recent begins, at least. It is at most twice that while
-// somebody looks.
+// recentFor is the minimum age at which the recent calls start. While the page is read, they start
+// at most twice that far back.
 const recentFor = 10 * time.Second
 
 // Recent makes P50 and P99 of methods those of the last 10 to 20 s: over all calls since the start
-// nobody would see that something has become slow. Who looks for the first time, or after a pause,
-// sees all that was counted until then. Any goroutine.
+// a recent slowdown would not show. The first reader, and one after a pause, gets the values of all
+// calls until then. Any goroutine.
 type Recent struct {
 	mu           sync.Mutex
 	older, newer reading
 }
 
-// reading is what was counted of each method.
+// reading is the counts of each method at a time.
 type reading struct {
 	at        time.Time
 	latencies map[string]rpc.Histogram
 }
 
-// Of changes infos, which Inspect has returned, and returns them.
+// Of replaces the percentiles in infos, which Inspect has returned, and returns infos.
 func (r *Recent) Of(infos []rpc.MethodInfo) []rpc.MethodInfo { return r.at(time.Now(), infos) }
 
 func (r *Recent) at(now time.Time, infos []rpc.MethodInfo) []rpc.MethodInfo {

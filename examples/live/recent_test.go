@@ -10,7 +10,8 @@ import (
 
 var echo = rpc.NewRawMethod("test.Echo", rpc.MethodConfig{})
 
-// TestRecent: what is shown are the calls of the last 10 to 20 s, and after a pause only once more.
+// TestRecent: the calls of the last 10 to 20 s are shown, and after a pause the older ones once
+// more.
 func TestRecent(t *testing.T) {
 	rt, _ := program(t)
 	server := rpc.NewServer(rt, rpc.Config{})

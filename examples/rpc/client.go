@@ -13,21 +13,21 @@ import (
 	"github.com/rdmactor/rdmactor/rpc"
 )
 
-// dial connects to a store. A call is repeated if it was refused, or if its connection was lost
-// and it was certainly not executed.
+// dial connects to a store. A call is repeated if it was refused, or if its connection was lost and
+// it was certainly not executed.
 func dial(ctx context.Context, rt *rdma.Runtime, addr string) (*rpc.Client, error) {
 	return rpc.Dial(ctx, rt, addr,
 		rpc.Config{Retry: rpc.Retry{Attempts: 5}, Timeout: callFor, MaxMessage: maxMessage, Credits: 32})
 }
 
-// callFor is how long a call may take.
+// callFor limits how long a call may take.
 const callFor = 5 * time.Second
 
-// command is one of the client's, on a connection.
+// command is one of the client's commands, on a connection.
 type command struct {
-	args string // its arguments, for the usage
+	args string // its arguments, for the usage text
 	help string
-	min  int // arguments
+	min  int // number of arguments
 	max  int
 	run  func(ctx context.Context, c *rpc.Client, args []string, out io.Writer) error
 }
@@ -103,7 +103,7 @@ func printEntry(out io.Writer, e *kv.Entry) {
 	fmt.Fprintf(out, "%d\t%s\t%s\n", e.Revision, shown(e.Key), shown(string(e.Value)))
 }
 
-// shown makes text printable, whoever has written it: it stays in its column and on its line.
+// shown makes untrusted text printable: it stays in its column and on its line.
 func shown(text string) string {
 	for _, r := range text {
 		if r == utf8.RuneError || !strconv.IsPrint(r) {

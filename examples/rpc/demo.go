@@ -13,7 +13,7 @@ import (
 	"github.com/rdmactor/rdmactor/rpc"
 )
 
-// demo runs a server on a free port and a client of it, which talk over a real connection.
+// demo runs a server on a free port and a client, which talk over a real connection.
 func demo(ctx context.Context, rt *rdma.Runtime, out io.Writer) error {
 	srv := newServer(rt, newStore())
 	defer srv.Close()
@@ -71,8 +71,8 @@ func demo(ctx context.Context, rt *rdma.Runtime, out io.Writer) error {
 	return l.run(ctx, rt, local.String(), out)
 }
 
-// existing receives the entries that there are already. They end with a revision, from which on a
-// watch receives every change.
+// existing receives the existing entries. They end with a revision, from which on a watch receives
+// every change.
 func existing(watched *rpc.Receiver[kv.Change]) (seen []*kv.Change, err error) {
 	for {
 		change, err := watched.Recv()
@@ -92,7 +92,8 @@ func existing(watched *rpc.Receiver[kv.Change]) (seen []*kv.Change, err error) {
 func show(ctx context.Context, c *rpc.Client, out io.Writer, line ...string) error {
 	fmt.Fprintf(out, "\n$ rpc %s\n", strings.Join(line, " "))
 	err := commands[line[0]].run(ctx, c, line[1:], out)
-	if errors.Is(err, kv.ErrChanged) || errors.Is(err, kv.ErrNotFound) { // these are answers, too
+	if errors.Is(err, kv.ErrChanged) || errors.Is(err, kv.ErrNotFound) { // these errors are
+		// answers, too
 		fmt.Fprintln(out, err)
 		return nil
 	}

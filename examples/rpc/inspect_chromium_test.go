@@ -15,8 +15,8 @@ var pictures = flag.Bool("pictures", false, "write the pictures in docs")
 
 const secret = "a token of a test"
 
-// TestChromiumKV: an operator looks at a store under load, finds the connection of somebody who
-// watches it, and disconnects that. The watcher comes back, and the load goes on meanwhile.
+// TestChromiumKV: an operator looks at a store under load, finds the connection of a watcher, and
+// disconnects it. The watcher reconnects, and the load is not interrupted.
 func TestChromiumKV(t *testing.T) {
 	t.Setenv(live.Token, secret)
 	server, at, url := startInspected(t)
@@ -28,7 +28,7 @@ func TestChromiumKV(t *testing.T) {
 	b := chromium.Look(t, url, 1180, 380)
 	b.Press(`#tabs a[href="#/ids"]`)
 	b.Want(`document.querySelectorAll("main tbody tr").length === 3`) // one is the listener
-	for _, order := range []string{"ascending", "descending"} {       // the busiest comes first
+	for _, order := range []string{"ascending", "descending"} {       // the busiest is first
 		b.Press("th[data-name=sent_messages] button")
 		b.Want(`document.querySelector("th[data-name=sent_messages]").getAttribute("aria-sort") === "` + order + `"`)
 	}
@@ -50,12 +50,12 @@ func TestChromiumKV(t *testing.T) {
 	output(t, "put", "alarm/b", "2", "--addr", at)
 	watch.out.await(t, "alarm/b")
 	b.Press(`#tabs a[href="#/sections/store"]`)
-	// a cell says exactly what it shows when the mouse comes
+	// a cell's title has the exact value after a mouseover
 	const exactly = `(td => { td.dispatchEvent(new MouseEvent("mouseover", { bubbles: true })); return Number(td.title.split(" ")[0]); })`
 	revision := exactly + `(document.querySelectorAll("main tbody td")[2])`
 	b.Want(`document.querySelectorAll("main tbody td").length === 6`)
 	n = chromium.Get[int](b, revision)
-	b.Want(fmt.Sprintf("%s > %d", revision, n+100)) // the load goes on
+	b.Want(fmt.Sprintf("%s > %d", revision, n+100)) // the load continues
 	b.Press(`#tabs a[href="#/sections/methods"]`)
 	b.Want(`document.querySelector("th[data-name=p99_seconds]")`)
 	get := func(column string) string {

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// startInspected starts a server with a page, and gives where both are.
+// startInspected starts a server with a page, and returns the addresses of both.
 func startInspected(t *testing.T) (server *started, addr, url string) {
 	t.Helper()
 	server = start(t, "serve", "--addr", "127.0.0.1:0", "--inspect", "127.0.0.1:0")

@@ -17,8 +17,8 @@ import (
 	"github.com/rdmactor/rdmactor/rpc"
 )
 
-// load says what the load generator does. Callers, each with one call at a time, read and write
-// random keys over some connections.
+// load configures the load generator. Callers, each with one call at a time, read and write random
+// keys over some connections.
 type load struct {
 	callers, connections int
 	keys, size           int
@@ -43,7 +43,7 @@ func (l load) check() error {
 	return nil
 }
 
-// tally is what callers have seen.
+// tally counts the outcomes of the callers' calls.
 type tally struct {
 	sync.Mutex
 	took    *hdrhistogram.Histogram // nanoseconds
@@ -73,7 +73,7 @@ func (l load) run(ctx context.Context, rt *rdma.Runtime, addr string, out io.Wri
 	err := callers.Wait()
 	took := time.Since(begin)
 	if ctx.Err() != nil && t.took.TotalCount() > 0 {
-		err = nil // Ctrl-C: what was measured so far is printed
+		err = nil // Ctrl-C: print the measurements so far
 	}
 	if err != nil {
 		return err
@@ -89,7 +89,7 @@ func newHistogram() *hdrhistogram.Histogram {
 	return hdrhistogram.New(1, int64(callFor), 3)
 }
 
-// fill makes the keys.
+// fill creates the keys.
 func (l load) fill(ctx context.Context, c *rpc.Client) error {
 	value := make([]byte, l.size)
 	for i := range l.keys {
@@ -102,7 +102,7 @@ func (l load) fill(ctx context.Context, c *rpc.Client) error {
 
 func (l load) key(i int) string { return fmt.Sprintf("load/%06d", i) }
 
-// call is one caller. Its last call begins before end.
+// call is one caller. Its last call starts before end.
 func (l load) call(ctx context.Context, end time.Time, c *rpc.Client, t *tally) error {
 	mine := newHistogram()
 	var refused int64

@@ -50,7 +50,7 @@ Flags stand before or behind the arguments; rpc load --help has more of them:
 `)
 }
 
-// settings are what the flags say.
+// settings are the parsed flags.
 type settings struct {
 	command string
 	args    []string
@@ -59,7 +59,7 @@ type settings struct {
 	after   uint64
 	load    load
 	drain   time.Duration
-	inspect string // where a server's page is; "": there is none
+	inspect string // the address of a server's page; "": none
 	secure  securityflags.Flags
 }
 
@@ -92,7 +92,7 @@ func parseFlags(args []string, out io.Writer) (s settings, err error) {
 	return s, s.check()
 }
 
-// flags defines the flags that only the command has. They may stand after the command.
+// flags defines the flags of the command. They may stand after the command.
 func (s *settings) flags(f *flag.FlagSet) {
 	switch s.command {
 	case "watch":
@@ -195,7 +195,7 @@ func run(ctx context.Context, args []string, out, log io.Writer) (err error) {
 	return commands[s.command].run(ctx, c, s.args, out)
 }
 
-// serve answers until ctx ends, and then finishes what is in flight.
+// serve answers calls until ctx ends, and then finishes those in flight.
 func (s settings) serve(ctx context.Context, rt *rdma.Runtime, driver cmid.Driver, level *slog.LevelVar, log io.Writer) (err error) {
 	store := newStore()
 	srv := newServer(rt, store)

@@ -20,11 +20,11 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(leak.Settled{M: m}) }
 
-// screen is what a command prints, readable while it runs.
+// screen is the output of a command, readable while it runs.
 type screen struct {
 	mu   sync.Mutex
 	text bytes.Buffer
-	more chan struct{} // something was printed
+	more chan struct{} // signals new output
 }
 
 func newScreen() *screen { return &screen{more: make(chan struct{}, 1)} }
@@ -45,7 +45,7 @@ func (s *screen) String() string {
 	return s.text.String()
 }
 
-// await returns when text was printed.
+// await returns after text was printed.
 func (s *screen) await(t *testing.T, text string) {
 	t.Helper()
 	late := time.After(2 * time.Minute)
@@ -78,7 +78,7 @@ func start(t *testing.T, args ...string) *started {
 	return p
 }
 
-// startServer gives a server and where it listens.
+// startServer starts a server and returns its address.
 func startServer(t *testing.T, addr string) (*started, string) {
 	t.Helper()
 	return startServerWith(t, "serve", "--addr", addr)
@@ -132,8 +132,8 @@ func TestCommands(t *testing.T) {
 	}
 }
 
-// The largest value goes both ways, and one byte more is refused by the store, not by the
-// connection.
+// The largest value passes in both directions, and one byte more is refused by the store, not by
+// the connection.
 func TestLargestValue(t *testing.T) {
 	_, at := startServer(t, "127.0.0.1:0")
 	largest := strings.Repeat("v", maxValue)
@@ -148,8 +148,8 @@ func TestLargestValue(t *testing.T) {
 	}
 }
 
-// A watch gets what there is and what changes, and goes on at a server that takes the place of
-// the one that has drained.
+// A watch gets the existing entries and the changes, and continues at the server that replaces a
+// drained one.
 func TestWatchSurvivesItsServer(t *testing.T) {
 	server, at := startServer(t, "127.0.0.1:0")
 	put := func(key string) {
@@ -172,7 +172,7 @@ func TestWatchSurvivesItsServer(t *testing.T) {
 	}
 	w.log.await(t, "trying again")
 	startServer(t, at)
-	put("w/a") // the new store begins anew, with revisions that the old one had, too
+	put("w/a") // the new store starts again, with revisions that the old one had, too
 	w.out.await(t, "1\tw/a\tv\n")
 	w.log.await(t, "another store")
 	if err := w.stop(); err != nil {

@@ -8,16 +8,16 @@ import (
 	"github.com/rdmactor/rdmactor/rpc"
 )
 
-// What the live page shows of the store.
+// The store's sections of the live page.
 
-// figures are the store's, and of the calls to it.
+// figures are those of the store and of the calls to it.
 type figures struct {
 	Keys          int
 	StoredBytes   int // keys and values
 	Revision      uint64
-	ChangesKept   int // that watches can still go back to
+	ChangesKept   int // changes from which a watch can still resume
 	ChangesBytes  int
-	CallsInFlight int // and watches
+	CallsInFlight int // including watches
 }
 
 func (s *store) figures() figures {
@@ -29,7 +29,7 @@ func (s *store) figures() figures {
 	}
 }
 
-// calls are those of a method: of rpc.MethodInfo, what fits on a screen.
+// calls are those of one method: the fields of rpc.MethodInfo that fit on a screen.
 type calls struct {
 	Method    string
 	InFlight  int
@@ -38,7 +38,7 @@ type calls struct {
 	Failed    uint64
 	Refused   uint64         // for any reason
 	P50, P99  time.Duration  // of the last 10 to 20 s
-	Errors    rpc.CodeCounts // of those that have failed
+	Errors    rpc.CodeCounts // of the failed calls
 }
 
 func callsOf(srv *rpc.Server, recent *live.Recent) (rows []calls) {

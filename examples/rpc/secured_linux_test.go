@@ -8,7 +8,7 @@ import (
 	"github.com/rdmactor/rdmactor/internal/securityflags/securitytest"
 )
 
-// TestKeys: the store is for those whose key its file has.
+// TestKeys: only clients whose key is in the store's file may use the store.
 func TestKeys(t *testing.T) {
 	ann, bob := securitytest.Key(t, "ann"), securitytest.Key(t, "bob")
 	ofServer, ofAnn := securitytest.KeyFile(t, ann, bob), securitytest.KeyFile(t, ann)
@@ -38,7 +38,7 @@ func TestKeys(t *testing.T) {
 	refused("get k --insecure", "another mode or suite")
 	refused("get k --insecure --key "+ofAnn, "--key or --insecure?")
 
-	// bob is let in no longer, and ann keeps her connection
+	// bob is no longer admitted, and ann keeps her connection
 	securitytest.Replace(t, ofServer, ann)
 	srv.log.await(t, "keys of peers: 1")
 	refused("get k --key "+securitytest.KeyFile(t, bob), "no key has this id")
@@ -55,7 +55,7 @@ func TestKeys(t *testing.T) {
 	}
 }
 
-// TestCertificates: the store is for those whose certificate the authority has signed.
+// TestCertificates: only clients whose certificate the authority has signed may use the store.
 func TestCertificates(t *testing.T) {
 	ours := securitytest.NewCerts(t)
 	_, addr := startServerWith(t, append([]string{"serve", "--addr", "127.0.0.1:0"}, ours.Server("server")...)...)

@@ -12,8 +12,8 @@ import (
 // maxMessage is the size of the largest value, with some room for its key and the encoding.
 const maxMessage = maxValue + 64<<10
 
-// newServer makes a store callable. Nothing in the store waits, so calls are answered on the loop
-// on which they arrive. A watch waits, and so it has a goroutine.
+// newServer makes a store callable. Nothing in the store blocks, so calls are answered on the loop
+// on which they arrive. A watch blocks, and so it has a goroutine.
 func newServer(rt *rdma.Runtime, s *store) *rpc.Server {
 	srv := rpc.NewServer(rt, rpc.Config{MaxMessage: maxMessage, Credits: 32})
 	rpc.Handle(srv, kv.Get, func(_ context.Context, q *kv.KeyRequest) (*kv.GetReply, error) {
@@ -39,7 +39,7 @@ func newServer(rt *rdma.Runtime, s *store) *rpc.Server {
 	rpc.HandleStream(srv, kv.Watch, func(ctx context.Context, q *kv.WatchRequest, out *rpc.Sender[kv.Change]) error {
 		ctx, stop := context.WithCancelCause(ctx)
 		defer stop(nil)
-		// a watch does not end by itself: its client goes on at another server, or at this one's
+		// a watch ends only here: its client continues at another server, or at this one's
 		// successor
 		go func() {
 			select {
@@ -66,12 +66,12 @@ func newServer(rt *rdma.Runtime, s *store) *rpc.Server {
 	return srv
 }
 
-// revision is the answer to a change.
+// revision returns the answer to a change.
 func revision(r uint64, err error) (*kv.RevisionReply, error) {
 	return &kv.RevisionReply{Revision: r}, err
 }
 
-// snapshot sends all entries, and returns the revision after which the changes go on. It sends
+// snapshot sends all entries, and returns the revision after which the changes continue. It sends
 // that revision last, because a watcher that is cut off earlier has not seen everything up to any
 // revision. If an entry changes between two pages, it may be sent both as it was and as it is now.
 // Its change follows in any case.
@@ -93,7 +93,7 @@ func snapshot(s *store, prefix string, out *rpc.Sender[kv.Change]) (revision uin
 	}
 }
 
-// withDetails makes an error with details.
+// withDetails returns an error with details.
 func withDetails[D any](of error, message string, details *D) error {
 	e, err := rpc.NewError(of, message, details)
 	if err != nil {

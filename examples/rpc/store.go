@@ -21,22 +21,22 @@ const (
 	pageBytes  = 256 << 10 // of keys and values in one List, unless one entry alone has more
 
 	history      = 1 << 14  // changes that a watcher may be behind
-	historyBytes = 64 << 20 // of keys and values in them
+	historyBytes = 64 << 20 // of keys and values in the changes
 )
 
-// store has keys with their values. Each entry has the revision of the store that its last change
-// has made. Entries that were handed out are never changed, so that they can be sent without a
-// copy. Any goroutine.
+// store has keys with their values. Each entry has the store's revision after its last change.
+// Entries that were handed out are never changed, so that they can be sent without a copy. Any
+// goroutine.
 type store struct {
-	// distinguishes its revisions from those of the store of an earlier server; never 0
+	// distinguishes its revisions from those of an earlier server's store; never 0
 	epoch uint64
 
 	mu       sync.Mutex
 	entries  *btree.BTreeG[*kv.Entry]
-	bytes    int // in entries
+	bytes    int // of all entries
 	revision uint64
 	changes  [history]*kv.Change // the change of revision r is at r modulo history
-	// revision of the first of them; later than revision when there is none
+	// revision of the oldest change; later than revision if there is none
 	oldest  uint64
 	past    int           // bytes in changes
 	changed chan struct{} // closed at the next change
@@ -51,7 +51,7 @@ func newStore() *store {
 	}
 }
 
-// size is the bytes of an entry, 0 for none.
+// size returns the bytes of an entry, 0 for none.
 func size(e *kv.Entry) int { return len(e.GetKey()) + len(e.GetValue()) }
 
 func (s *store) get(key string) (*kv.Entry, error) {
@@ -111,8 +111,8 @@ func (s *store) remove(key string) (revision uint64, err error) {
 	return s.revision, nil
 }
 
-// record adds a change to those that are kept, drops the oldest if they are too many, and wakes
-// those who wait for one.
+// record adds a change to the history, drops the oldest changes beyond its limits, and wakes the
+// waiting watchers.
 func (s *store) record(c *kv.Change) {
 	s.revision++
 	s.past += size(c.Entry)
@@ -128,7 +128,7 @@ func (s *store) record(c *kv.Change) {
 }
 
 // list returns the keys with a prefix that come after a key, in order: at most limit, and as many
-// as a page has room for.
+// as fit into a page.
 func (s *store) list(prefix, after string, limit int) *kv.ListReply {
 	if limit <= 0 || limit > maxPage {
 		limit = maxPage
@@ -155,8 +155,8 @@ func (s *store) list(prefix, after string, limit int) *kv.ListReply {
 	return page
 }
 
-// knows reports whether a watcher can go on after a revision. epoch is that of the store whose
-// revision it is; 0: the watcher does not know.
+// knows reports whether a watcher can resume after a revision. epoch is that of the store whose
+// revision it is; 0: unknown.
 func (s *store) knows(epoch, revision uint64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -164,8 +164,8 @@ func (s *store) knows(epoch, revision uint64) bool {
 }
 
 // watch calls send for every change of a key with the prefix and a revision greater than after, in
-// order, until ctx ends or send fails. A watcher that is too far behind gets kv.ErrCompacted:
-// nothing is kept for it.
+// order, until ctx ends or send fails. It returns kv.ErrCompacted if the watcher is too far behind:
+// the store keeps nothing for it.
 func (s *store) watch(ctx context.Context, prefix string, after uint64, send func(*kv.Change) error) error {
 	for {
 		c, changed, err := s.next(after)
@@ -190,7 +190,7 @@ func (s *store) watch(ctx context.Context, prefix string, after uint64, send fun
 }
 
 // next returns the change after a revision. If there is none yet, it returns a channel that is
-// closed when there is.
+// closed at the next change.
 func (s *store) next(after uint64) (*kv.Change, <-chan struct{}, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -91,7 +91,7 @@ func TestListPages(t *testing.T) {
 	}
 }
 
-// A page is bounded in bytes too, but an entry that is larger alone is still listed.
+// A page is bounded in bytes too, but an entry that alone is larger is still listed.
 func TestListPageBytes(t *testing.T) {
 	s := newStore()
 	for _, k := range []string{"a", "b", "c"} {
@@ -146,11 +146,11 @@ func TestWatcherTooFarBehindIsTold(t *testing.T) {
 	}
 }
 
-// The store keeps a limited number of bytes, also of its earlier changes, however often large
+// The store keeps a limited number of bytes, including those of its history, however often large
 // values are written.
 func TestBytesOfAStore(t *testing.T) {
 	s := newStore()
-	value := make([]byte, maxValue) // all entries share it
+	value := make([]byte, maxValue) // shared by all entries
 	n := 0
 	for ; ; n++ {
 		_, err := s.put(fmt.Sprint(n), value)
@@ -186,7 +186,7 @@ func TestBytesOfAStore(t *testing.T) {
 	}
 }
 
-// Keys and values that others have written cannot forge lines or columns of the output.
+// Keys and values from others cannot forge lines or columns of the output.
 func TestShown(t *testing.T) {
 	for text, want := range map[string]string{
 		"plain: é": "plain: é", "a\n9\tkey\tforged": `"a\n9\tkey\tforged"`, "\x1b[2J": `"\x1b[2J"`, "\xff": `"\xff"`,

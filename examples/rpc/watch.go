@@ -13,30 +13,30 @@ import (
 	"github.com/rdmactor/rdmactor/rpc"
 )
 
-// watcher prints what a prefix has, and every change, over one connection after the other.
+// watcher prints the entries of a prefix, and every change, over successive connections.
 type watcher struct {
 	rt       *rdma.Runtime
 	addr     string
 	prefix   string
 	out, log io.Writer
 
-	// Where it goes on. after grows when everything up to a revision was printed. So it does not
-	// grow in the middle of a snapshot.
+	// Where to resume. after grows only when everything up to a revision was printed, so it does
+	// not grow in the middle of a snapshot.
 	epoch, after uint64
 }
 
-// redialAfter is the pause between two attempts to reach a server that has gone.
+// redialAfter is the pause between two attempts to reach a lost server.
 const redialAfter = 200 * time.Millisecond
 
-// run goes on until ctx ends, or an error comes that every other attempt would end with, too. If
-// the server is away, or does not answer, run tries again until it is there. If the server was
-// started anew, run asks it for everything.
+// run returns when ctx ends, or with an error that every other attempt would end with, too. If the
+// server is away, or does not answer, run tries again until it is back. If the server was
+// restarted, run asks it for everything.
 func (w *watcher) run(ctx context.Context) error {
 	printed := ""
 	for ctx.Err() == nil {
 		err := w.follow(ctx, func() { printed = "" })
 		switch {
-		case ctx.Err() != nil: // the error is only that
+		case ctx.Err() != nil: // the error only reports that
 			continue
 		case errors.Is(err, kv.ErrCompacted):
 			fmt.Fprintln(w.log, "--", rdma.Brief(err), "- beginning again")
@@ -68,7 +68,7 @@ func hopeless(err error) bool {
 	return errors.As(err, &f) && reconnect.Permanent(f)
 }
 
-// follow watches over one connection. It calls connected when there is one.
+// follow watches over one connection. It calls connected when the connection is established.
 func (w *watcher) follow(ctx context.Context, connected func()) error {
 	c, err := dial(ctx, w.rt, w.addr)
 	if err != nil {

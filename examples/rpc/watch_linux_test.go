@@ -18,11 +18,11 @@ import (
 	"github.com/rdmactor/rdmactor/rpc"
 )
 
-// wire is a network between a store and those who come to it, which can be cut.
+// wire is a network between a store and its clients, which can be cut.
 type wire struct {
 	to    string
 	at    string
-	most  int64 // bytes from the store over the first connection; 0: as many as there are
+	most  int64 // bytes from the store over the first connection; 0: unlimited
 	conns []net.Conn
 
 	mu   sync.Mutex
@@ -92,21 +92,21 @@ func fill(t *testing.T, at string, keys ...string) {
 	}
 }
 
-// If a watch loses its connection while it gets the present entries, it gets all of them again.
+// If a watch loses its connection during the snapshot, it gets all entries again.
 func TestWatchCutInItsSnapshot(t *testing.T) {
 	_, at := startServer(t, "127.0.0.1:0")
 	const keys = 3000
 	if _, err := output(t, "load", "--addr", at, "--keys", fmt.Sprint(keys), "--duration", "1ms", "--callers", "1"); err != nil {
 		t.Fatal(err)
 	}
-	fill(t, at, "load/000000") // what comes first has changed last
+	fill(t, at, "load/000000") // the first key has changed last
 	cut := newWire(t, at, 32<<10)
 	w := start(t, "watch", "load/", "--addr", cut.at)
 	w.log.await(t, "trying again")
 	if strings.Contains(w.out.String(), fmt.Sprintf("load/%06d", keys-1)) {
 		t.Fatal("it was not cut in the middle")
 	}
-	w.out.await(t, fmt.Sprintf("load/%06d", keys-1)) // they come in order
+	w.out.await(t, fmt.Sprintf("load/%06d", keys-1)) // they arrive in order
 	if err := w.stop(); err != nil {
 		t.Error(err)
 	}
@@ -119,8 +119,8 @@ func TestWatchCutInItsSnapshot(t *testing.T) {
 	}
 }
 
-// A watch whose connection is lost afterwards goes on where it was: nothing is missing, nothing is
-// sent twice.
+// A watch whose connection is lost after the snapshot resumes where it was: nothing is missing,
+// nothing is sent twice.
 func TestWatchGoesOnWhereItWas(t *testing.T) {
 	_, at := startServer(t, "127.0.0.1:0")
 	fill(t, at, "a", "b")
@@ -141,7 +141,7 @@ func TestWatchGoesOnWhereItWas(t *testing.T) {
 	}
 }
 
-// A watch that begins before its server does waits for it.
+// A watch that starts before its server waits for it.
 func TestWatchWaitsForItsServer(t *testing.T) {
 	at := proctest.FreeAddrs(t, 1)[0]
 	w := start(t, "watch", "--addr", at)
@@ -157,7 +157,7 @@ func TestWatchWaitsForItsServer(t *testing.T) {
 	}
 }
 
-// A watch ends only with errors that another attempt would end with, too. It goes on if a server
+// A watch ends only with errors that another attempt would end with, too. It continues if a server
 // is away, late, frozen or overloaded.
 func TestWatchGivesUp(t *testing.T) {
 	refused := &rdma.Rejected{}
@@ -174,7 +174,7 @@ func TestWatchGivesUp(t *testing.T) {
 		{&rpc.Error{Code: rpc.CodeDeadline}, false},
 		{&rpc.Error{Code: rpc.CodeOverloaded}, false},
 		{&rpc.Error{Code: rpc.CodeInternal}, false},
-		{nil, false}, // the store has ended it
+		{nil, false}, // the store has ended the watch
 		{&rpc.Error{Code: rpc.CodeForeign}, true},
 		{&rpc.Error{Code: rpc.CodeVersion}, true},
 		{&rpc.Error{Code: rpc.CodeUnknownMethod}, true},
@@ -186,7 +186,7 @@ func TestWatchGivesUp(t *testing.T) {
 	}
 }
 
-// If nothing stands behind the command it has the defaults of its flags, too: calls in flight may
+// Without arguments after the command the defaults of its flags apply, too: calls in flight may
 // finish, and watches are notified.
 func TestServeDrainsWithoutFlags(t *testing.T) {
 	for range 8 {
@@ -203,15 +203,15 @@ func TestServeDrainsWithoutFlags(t *testing.T) {
 	}
 }
 
-// On Ctrl-C a load prints what it has measured. A command that has not done its work yet ends with
-// an error that says so.
+// On Ctrl-C a load prints its measurements. A command that has not finished its work returns an
+// error that reports so.
 func TestInterrupted(t *testing.T) {
 	_, at := startServer(t, "127.0.0.1:0")
 	fill(t, at, "a")
 	w := start(t, "watch", "--addr", at)
 	w.out.await(t, "1\ta\tv\n")
 	l := start(t, "load", "--addr", at, "--callers", "1", "--keys", "1", "--reads", "0", "--duration", "1h")
-	w.out.await(t, "\n9\tload/000000") // the one caller has had the answers of those before
+	w.out.await(t, "\n9\tload/000000") // the only caller has received the earlier answers
 	if err := l.stop(); err != nil || !strings.Contains(l.out.String(), " calls in ") {
 		t.Errorf("a load that was interrupted: %q, %v", l.out, err)
 	}

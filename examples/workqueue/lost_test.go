@@ -8,8 +8,8 @@ import (
 	"github.com/rdmactor/rdmactor/internal/overlay"
 )
 
-// TestALostJobIsFound leaves out the line that takes back the job of a worker that is gone. The
-// simulation must find that with the seeds that it plays by default.
+// TestALostJobIsFound removes the line that takes back the job of a lost worker. The simulation
+// must find that with its default seeds.
 func TestALostJobIsFound(t *testing.T) {
 	list, err := overlay.Write("../..", t.TempDir(), overlay.Edit{
 		File: "examples/workqueue/queue.go",

@@ -1,6 +1,6 @@
-// Package workqueue hands jobs to workers on other machines. Workers may be killed at any moment,
-// and links may be cut: no job is lost, but one may be done more than once. Its test plays that on
-// simulated machines, for any number of seeds.
+// Package workqueue distributes jobs to workers on other machines. Workers may be killed at any
+// moment, and links may be cut: no job is lost, but one may be done more than once. Its test plays
+// that on simulated machines, for any number of seeds.
 package workqueue
 
 import (
@@ -12,7 +12,7 @@ import (
 	"github.com/rdmactor/rdmactor/codec"
 )
 
-// Do and Done are what a Coordinator and its workers say to each other.
+// Do and Done are the messages between a Coordinator and its workers.
 type (
 	Do   struct{ Job uint64 }
 	Done struct{ Job uint64 }
@@ -32,13 +32,13 @@ func send(ctx actor.Context, to *actor.PID, msg any) {
 // Coordinator has the jobs, which are numbers. It is the Handler's actor of a listener: each
 // connection is a worker, which has one job at a time.
 type Coordinator struct {
-	// Waiting are the jobs that no worker has.
+	// Waiting is the jobs that no worker has.
 	Waiting []uint64
-	// Finished is called for each job that a worker has done, perhaps not for the first time.
+	// Finished is called for each job that a worker has done, perhaps more than once per job.
 	Finished func(job uint64)
 
 	idle []*actor.PID      // workers without a job
-	has  map[string]uint64 // which job a worker has, by its connection's id
+	has  map[string]uint64 // each worker's job, keyed by its connection's id
 }
 
 // Receive implements actor.Actor.
@@ -58,7 +58,8 @@ func (c *Coordinator) Receive(ctx actor.Context) {
 	c.assign(ctx)
 }
 
-// received has a worker's job done. What is no worker has to go: Closed follows.
+// received marks a worker's job as done. It disconnects a peer that is not a worker: Closed
+// follows.
 func (c *Coordinator) received(ctx actor.Context, m *rdma.Received) {
 	msg, err := messages.Unmarshal(m.Data)
 	done, ok := msg.(*Done)
@@ -71,7 +72,7 @@ func (c *Coordinator) received(ctx actor.Context, m *rdma.Received) {
 	c.idle = append(c.idle, ctx.Sender())
 }
 
-// lost takes back the job of a worker that is gone.
+// lost takes back the job of a lost worker.
 func (c *Coordinator) lost(worker *actor.PID) {
 	for i, w := range c.idle {
 		if w.Equal(worker) {
@@ -95,16 +96,16 @@ func (c *Coordinator) assign(ctx actor.Context) {
 	}
 }
 
-// Worker connects to a Coordinator, does the jobs that it gets, and connects again whenever it has
-// lost it.
+// Worker connects to a Coordinator, does the jobs that it gets, and reconnects whenever the
+// connection is lost.
 type Worker struct {
 	Runtime *rdma.Runtime
 	Addr    string // the Coordinator's
-	// Work is how long a job takes.
+	// Work returns how long a job takes.
 	Work func(job uint64) time.Duration
 }
 
-// done and redial are what a Worker sends to itself.
+// done and redial are messages of a Worker to itself.
 type done struct {
 	coordinator *actor.PID
 	job         uint64
@@ -126,7 +127,7 @@ func (w *Worker) Receive(ctx actor.Context) {
 	}
 }
 
-// received begins a job. What is no Coordinator is left: Closed follows.
+// received starts a job. It disconnects a peer that is not a Coordinator: Closed follows.
 func (w *Worker) received(ctx actor.Context, m *rdma.Received) {
 	msg, err := messages.Unmarshal(m.Data)
 	do, ok := msg.(*Do)

@@ -16,8 +16,8 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // TestNoJobIsLost plays a coordinator and three workers on simulated machines. Whatever happens to
-// the workers and to the network, each job is done. Of the coordinator it knows that it is not
-// killed: this one has its jobs in memory only.
+// the workers and to the network, each job is done. The coordinator is never killed: it keeps its
+// jobs in memory only.
 //
 //	go test ./examples/workqueue -actortest.seeds=10000
 //	go test ./examples/workqueue -actortest.seed=17 -v     # the trace of one

@@ -1,5 +1,4 @@
-// Package console is where a person's lines come from and where a chat goes: a terminal in raw mode,
-// or a pipe.
+// Package console reads a user's lines and shows a chat: on a terminal in raw mode, or on pipes.
 package console
 
 import (
@@ -17,25 +16,24 @@ import (
 	"golang.org/x/term"
 )
 
-// Console is where the user's lines come from and where the chat goes. Each method may be called by
-// any goroutine, but only one reads lines.
+// Console reads the user's lines and shows the chat. Each method may be called by any goroutine,
+// but only one reads lines.
 type Console interface {
-	// ReadLine gives the next line without its end. io.EOF when there are no more, or the user
-	// pressed Ctrl-C or Ctrl-D.
+	// ReadLine returns the next line without its end. It returns io.EOF at the end of the input, or
+	// if the user pressed Ctrl-C or Ctrl-D.
 	ReadLine() (string, error)
-	// Print shows one line of the chat. The error says why nobody sees it.
+	// Print shows one line of the chat. The error is why it could not be shown.
 	Print(s string) error
 	// Status shows one line about the program: connected, gone, help.
 	Status(s string)
-	// Attended says that a person types, who must never have to wait.
+	// Attended reports whether a person types, who must never have to wait.
 	Attended() bool
-	// Close gives the terminal back: from now on it is one like any other. Only the first call
-	// does anything.
+	// Close restores the terminal's mode. Only the first call has an effect.
 	Close() error
 }
 
-// Open gives the comfortable console when both ends are a terminal, else the plain one. Of a line
-// that is longer than most bytes the plain one drops the rest, but for one byte.
+// Open returns the console with line editing if both ends are a terminal, else the plain one. The
+// plain one cuts a line that is longer than most bytes after most+1 bytes.
 func Open(prompt string, most int) (Console, error) {
 	if term.IsTerminal(int(os.Stdin.Fd())) && term.IsTerminal(int(os.Stdout.Fd())) {
 		return openTerminal(prompt)
@@ -43,11 +41,11 @@ func Open(prompt string, most int) (Console, error) {
 	return &pipe{in: bufio.NewReader(os.Stdin), most: most, out: os.Stdout, status: os.Stderr}, nil
 }
 
-// pipe is one line in, one line out; what is not chat goes to standard error.
+// pipe is one line in, one line out; status lines go to standard error.
 type pipe struct {
 	in     *bufio.Reader
-	most   int        // bytes of a line
-	mu     sync.Mutex // lines come from the client's actor and from the reader of standard input
+	most   int        // bytes per line
+	mu     sync.Mutex // lines are written by the client's actor and by the reader of standard input
 	out    io.Writer
 	status io.Writer
 }
@@ -71,7 +69,7 @@ func (p *pipe) ReadLine() (string, error) {
 
 func (p *pipe) Print(s string) error { return p.write(p.out, s) }
 
-// nobody is left to report an error to
+// there is nowhere to report an error
 func (p *pipe) Status(s string) { _ = p.write(p.status, "-- "+s) }
 func (p *pipe) Attended() bool  { return false }
 func (p *pipe) Close() error    { return nil }
@@ -83,8 +81,8 @@ func (p *pipe) write(w io.Writer, s string) error {
 	return err
 }
 
-// terminal edits lines, remembers them, and keeps the prompt in one piece while the chat goes on
-// above it. It is in raw mode until Close: Ctrl-C is a key then, and no signal.
+// terminal edits lines, keeps a history, and keeps the prompt intact while the chat scrolls above
+// it. It is in raw mode until Close: Ctrl-C is a key then, not a signal.
 type terminal struct {
 	*term.Terminal
 	before *term.State
@@ -113,7 +111,7 @@ func openTerminal(prompt string) (*terminal, error) {
 
 func (t *terminal) followSize() {
 	for range t.resize {
-		// 0: the terminal does not know
+		// 0: unknown to the terminal
 		if w, h, err := term.GetSize(int(os.Stdout.Fd())); err == nil && w > 0 {
 			_ = t.SetSize(w, h) // it only repaints
 		}
@@ -137,11 +135,11 @@ func (t *terminal) Print(s string) error {
 	return err
 }
 
-// nobody is left to report an error to
+// there is nowhere to report an error
 func (t *terminal) Status(s string) { _ = t.Print("-- " + s) }
 func (t *terminal) Attended() bool  { return true }
 
-// Close does not wait for anybody who writes, because the terminal itself may be stuck.
+// Close does not wait for a pending write, because the terminal itself may be stuck.
 func (t *terminal) Close() error {
 	if t.closed.Swap(true) {
 		return nil
@@ -149,20 +147,20 @@ func (t *terminal) Close() error {
 	signal.Stop(t.resize)
 	close(t.resize)
 	err := term.Restore(int(os.Stdin.Fd()), t.before)
-	atMost(func() { fmt.Fprintln(os.Stdout) }) // what follows must not stick to the prompt
+	atMost(func() { fmt.Fprintln(os.Stdout) }) // later output must not continue the prompt's line
 	return err
 }
 
-// Fail ends a program, with an error that it prints if the terminal is not stuck.
+// Fail ends a program with an error, which it prints if the terminal is not stuck.
 func Fail(program string, err error) {
 	atMost(func() { fmt.Fprintln(os.Stderr, program+":", err) })
 	os.Exit(1)
 }
 
-// Note prints a line about the program at its end, if the terminal is not stuck.
+// Note prints a line about the program at its end if the terminal is not stuck.
 func Note(s string) { atMost(func() { fmt.Fprintln(os.Stderr, "--", s) }) }
 
-// lastWord is how long that may take.
+// lastWord limits how long that may take.
 const lastWord = time.Second
 
 func atMost(write func()) {

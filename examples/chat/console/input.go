@@ -11,33 +11,35 @@ import (
 )
 
 const (
-	// Ahead is how many lines may be waiting that were typed while nobody takes them.
+	// Ahead is how many typed lines may wait to be processed.
 	Ahead = 64
-	// PipeFor is how long a pipe's lines may wait.
+	// PipeFor limits how long a pipe's lines may wait.
 	PipeFor = 10 * time.Second
 )
 
-// ErrNotTaken is why Read ends when nobody has taken a line of a pipe for [PipeFor].
+// ErrNotTaken is returned by Read if no line of a pipe was taken for [PipeFor].
 var ErrNotTaken = errors.New("no line")
 
-// Input is what is typed at a console, so many lines ahead of those that are done.
+// Input reads the lines typed at a console, at most Ahead lines ahead of those that are done.
 type Input struct {
 	con    Console
-	by     string // who takes the lines
+	by     string // the consumer's name
 	tokens chan struct{}
 }
 
-// NewInput returns the input of a console. by is who takes the lines, such as "the server".
+// NewInput returns the input of a console. by names the consumer of the lines, such as "the
+// server".
 func NewInput(con Console, by string) *Input {
 	return &Input{con: con, by: by, tokens: make(chan struct{}, Ahead)}
 }
 
-// Done has one more line be typed. It is called once for each that Read has given.
+// Done allows Read to read one more line. It is called once for each line that Read has passed on.
 func (in *Input) Done() { <-in.tokens }
 
-// Read gives each line that is typed to take. If too many are not done, lines from a pipe wait for
-// a while. A person who types does not wait, because they could not leave meanwhile. It ends when
-// the person leaves, or with the input. asked reports that a person at a terminal wants to leave.
+// Read passes each typed line to take. If too many are not done, lines from a pipe wait for a
+// while. A person does not wait, because while waiting they could not leave. Read returns when the
+// person leaves, or at the end of the input. asked reports that a person at a terminal wants to
+// leave.
 func (in *Input) Read(take func(line string)) (asked bool, err error) {
 	for {
 		line, err := in.con.ReadLine()
@@ -60,7 +62,7 @@ func (in *Input) Read(take func(line string)) (asked bool, err error) {
 	}
 }
 
-// room waits for room for a line, as long as it may.
+// room waits until there is room for a line, as long as the line may wait.
 func (in *Input) room(line string) (bool, error) {
 	select {
 	case in.tokens <- struct{}{}:

@@ -14,7 +14,7 @@ const HelpText = `/help              this text
 /msg NAME TEXT     a private message
 /quit              leave (so do Ctrl-C and Ctrl-D)`
 
-// Parse makes a line for the server of what was typed, or a text for the user.
+// Parse turns typed text into a line for the server, or into a text for the user.
 func Parse(text string) (l Line, local string) {
 	text = strings.TrimRight(text, " \r\n")
 	slash := strings.TrimLeft(text, " \t")

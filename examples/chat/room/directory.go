@@ -2,13 +2,13 @@ package room
 
 import "fmt"
 
-// Directory is who has which nickname. The zero value is not usable; [NewDirectory] makes one.
+// Directory maps nicknames to members. The zero value is not usable; [NewDirectory] makes one.
 type Directory struct{ members Names[*Member] }
 
 // NewDirectory returns a directory without members.
 func NewDirectory() *Directory { return &Directory{make(Names[*Member])} }
 
-// Take gives m a nickname, unless somebody else has it, or one that looks like it.
+// Take gives m a nickname, unless another member has it, or one that looks like it.
 func (d *Directory) Take(m *Member, nick string) error {
 	nick, err := CheckName("nickname", nick, MaxNick)
 	if err != nil {
@@ -28,10 +28,10 @@ func (d *Directory) Take(m *Member, nick string) error {
 	return nil
 }
 
-// Find returns the member of that nickname, or of one that looks like it.
+// Find returns the member with that nickname, or with one that looks like it.
 func (d *Directory) Find(nick string) (*Member, bool) { return d.members.Find(nick) }
 
-// Give makes m's nickname free again. It reports whether m has had it.
+// Give frees m's nickname. It reports whether m had it.
 func (d *Directory) Give(m *Member) bool {
 	if found, _ := d.Find(m.Nick); found != m {
 		return false

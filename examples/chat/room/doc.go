@@ -1,9 +1,9 @@
-// Package room is what the chats of this repository share: lines and their bytes, what people may
-// be called, who is in a room and what was said there, and what can be typed. One machine's chat
+// Package room contains what the chats of this repository share: lines and their encoding, the
+// rules for names, the members and the history of a room, and the commands. One machine's chat
 // (examples/chat) has all rooms in one actor. The chat across machines (remoting/pacluster/chat)
-// has each room in a virtual actor of its own.
+// has each room in its own virtual actor.
 //
-// It does no input or output. What changes a room returns the lines that are to be sent.
+// It does no input or output. Methods that change a room return the lines to be sent.
 //
 // # Ownership
 //
@@ -11,11 +11,11 @@
 //
 // # Errors
 //
-// Bytes and names come from strangers. [Decode] removes what could move the reader's cursor, and
-// checks lengths; [CheckName] refuses what cannot be seen. What a member asks in vain is answered
-// with a notice; only [Rooms.Join] returns an error.
+// Bytes and names come from untrusted peers. [Decode] removes characters that could move the
+// reader's cursor, and checks lengths; [CheckName] refuses invisible characters. A member's invalid
+// request is answered with a notice; only [Rooms.Join] returns an error.
 //
 // # Limitations
 //
-// A room remembers 50 lines, and keeps no record of what was said before.
+// A room remembers 50 lines, and keeps no record of older ones.
 package room

@@ -5,8 +5,8 @@ import (
 	"os"
 )
 
-// DefaultNick is the nickname of who has not chosen one: the user's name, if it can be one, and a
-// number.
+// DefaultNick returns the nickname of a user who has not chosen one: the user's name, if it is
+// valid, and a number.
 func DefaultNick() string {
 	name := os.Getenv("USER")
 	if _, err := CheckName("nickname", name, MaxNick-8); err != nil {
@@ -15,7 +15,7 @@ func DefaultNick() string {
 	return fmt.Sprintf("%s%d", name, os.Getpid()%10000)
 }
 
-// CheckFlags judges what the flags --nick and --room say.
+// CheckFlags checks the values of the flags --nick and --room.
 func CheckFlags(nick, room string) error {
 	if _, err := CheckName("nickname", nick, MaxNick); err != nil {
 		return fmt.Errorf("--nick: %w", err)

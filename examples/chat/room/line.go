@@ -11,7 +11,7 @@ import (
 	"golang.org/x/text/secure/precis"
 )
 
-// Limits of what people write.
+// Limits of input.
 const (
 	MaxNick = 24   // bytes
 	MaxRoom = 32   // bytes
@@ -23,12 +23,13 @@ const (
 // Lobby is the room that is always there.
 const Lobby = "lobby"
 
-// Line is one line of a chat, in either direction. To rooms go hello, say, private, nick, room, who
-// and rooms; to members you (who they are, and where), refused, say, private and notice.
+// Line is one line of a chat, in either direction. Lines to rooms have the types hello, say,
+// private, nick, room, who and rooms; lines to members you (their name and room), refused, say,
+// private and notice.
 type Line struct {
 	Type string `json:"t"`
 	From string `json:"from,omitempty"`
-	// Identity is whom the key or certificate of From belongs to. The room sets it.
+	// Identity is the owner of From's key or certificate. The room sets it.
 	Identity string `json:"identity,omitempty"`
 	To       string `json:"to,omitempty"`
 	Room     string `json:"room,omitempty"`
@@ -45,8 +46,7 @@ func (l Line) Encode() []byte {
 	return b
 }
 
-// Decode parses what a peer sent. The peer is not trusted: control characters go, lengths are
-// checked.
+// Decode parses a line from an untrusted peer. It removes control characters and checks lengths.
 func Decode(b []byte) (Line, error) {
 	var l Line
 	if err := json.Unmarshal(b, &l); err != nil {
@@ -55,7 +55,8 @@ func Decode(b []byte) (Line, error) {
 	return l.Checked()
 }
 
-// Checked returns the line as Decode does. It is for lines that another codec has decoded.
+// Checked checks and cleans the line as Decode does. It is for lines that another codec has
+// decoded.
 func (l Line) Checked() (Line, error) {
 	l.Type, l.From, l.To, l.Room, l.Text = Clean(l.Type), Clean(l.From), Clean(l.To), Clean(l.Room), Clean(l.Text)
 	l.Identity = truncate(l.Identity, maxIdentity)
@@ -68,7 +69,7 @@ func (l Line) Checked() (Line, error) {
 	return l, nil
 }
 
-// Show returns the line as a person reads it. "": there is nothing to read.
+// Show returns the line as a person reads it, or "" if there is nothing to read.
 func (l Line) Show() string {
 	past := ""
 	if l.Past {
@@ -85,9 +86,10 @@ func (l Line) Show() string {
 	return ""
 }
 
-// Shown returns nick with what the key or certificate of its member proves: "ann ✓" if it belongs
-// to ann, and 'bob ("ann")' if it belongs to ann, who calls herself bob. Without an identity it
-// returns the nick alone. No nickname can look like the others, because none has a space.
+// Shown returns nick with the identity that its member's key or certificate proves: "ann ✓" if it
+// belongs to ann, and 'bob ("ann")' if it belongs to ann, who calls herself bob. Without an
+// identity it returns the nick alone. No nickname can look like the others, because none has a
+// space.
 func Shown(nick, identity string) string {
 	switch identity {
 	case "":
@@ -98,19 +100,19 @@ func Shown(nick, identity string) string {
 	return fmt.Sprintf("%s (%+q)", nick, truncate(identity, maxIdentity))
 }
 
-// Notice is a line of a room to its members.
+// Notice returns a line of a room to its members.
 func Notice(room, format string, args ...any) Line {
 	return Line{Type: "notice", Room: room, Text: fmt.Sprintf(format, args...)}
 }
 
-// CheckName gives s as everybody will see it, or says why it cannot be a nickname or a room. What
-// cannot be seen is refused, and so is whatever else is no letter, digit or ASCII character: names
-// are PRECIS usernames (RFC 8265).
+// CheckName returns s as all members will see it, or an error if it cannot be a nickname or a room.
+// It refuses invisible characters and all others except letters, digits and ASCII: names are PRECIS
+// usernames (RFC 8265).
 func CheckName(what, s string, limit int) (string, error) {
 	if s == "" {
 		return "", fmt.Errorf("a %s is needed", what)
 	}
-	if len(s) > 4*limit { // no other form of as long a name is short enough
+	if len(s) > 4*limit { // no form of so long a name is short enough
 		return "", fmt.Errorf("the %s is longer than %d bytes", what, limit)
 	}
 	name, err := precis.UsernameCasePreserved.String(s)
@@ -124,9 +126,9 @@ func CheckName(what, s string, limit int) (string, error) {
 	return name, nil
 }
 
-// Clean removes what could move the reader's cursor, ring the bell, or change the direction of
-// writing: control and format characters and bytes that are not UTF-8. The zero-width joiner
-// stays, because it joins emoji.
+// Clean removes characters that could move the reader's cursor, ring the bell, or change the
+// direction of writing: control and format characters and bytes that are not UTF-8. The zero-width
+// joiner stays, because it joins emoji.
 func Clean(s string) string {
 	return strings.Map(func(r rune) rune {
 		switch {

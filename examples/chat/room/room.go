@@ -9,19 +9,19 @@ import (
 // HistoryLen is how many lines a room remembers.
 const HistoryLen = 50
 
-// crowded is from how many on a room is not notified who comes and goes.
+// crowded is the number of members from which a room no longer announces joins and leaves.
 const crowded = 100
 
-// Member is somebody in a room.
+// Member is a user in a room.
 type Member struct {
 	Nick string
-	// Identity is whom the member's key or certificate belongs to. "": nothing is proved.
+	// Identity is the owner of the member's key or certificate. "": nothing is proved.
 	Identity string
 	Room     *Room
-	Conn     any // the connection, for whoever sends
+	Conn     any // the connection, for the sender's use
 }
 
-// Shown returns m's nickname with what is proved about it, as [Shown] does.
+// Shown returns m's nickname and identity as [Shown] does.
 func (m *Member) Shown() string { return Shown(m.Nick, m.Identity) }
 
 // Delivery is one line for one member.
@@ -30,7 +30,7 @@ type Delivery struct {
 	Line Line
 }
 
-// Room is who is in it, and what was said, oldest first.
+// Room has the members of a room, and its history, oldest first.
 type Room struct {
 	Name    string
 	members map[*Member]struct{}
@@ -42,10 +42,10 @@ func New(name string) *Room {
 	return &Room{Name: name, members: make(map[*Member]struct{})}
 }
 
-// Len is how many are in the room.
+// Len returns the number of members in the room.
 func (r *Room) Len() int { return len(r.members) }
 
-// Enter brings m into the room. It gets a line that says where it is, and the room's history. The
+// Enter adds m to the room. m gets a line with its name and room, and the room's history. The
 // others get a notice.
 func (r *Room) Enter(m *Member) []Delivery {
 	out := r.announce(m, "%s joined", m.Shown())
@@ -60,9 +60,9 @@ func (r *Room) Enter(m *Member) []Delivery {
 	return out
 }
 
-// Return brings m into the room again, which m has lost, or which was made anew. It gets the line
-// that says where it is. The others get the notice, unless that is empty: they have not seen m go
-// if the room was made anew.
+// Return adds m to the room again after the connection was lost or the room was made anew. m gets
+// the line with its name and room. The others get the notice, unless that is empty: if the room was
+// made anew, they have not seen m go.
 func (r *Room) Return(m *Member, notice string) []Delivery {
 	m.Room = r
 	r.members[m] = struct{}{}
@@ -73,13 +73,13 @@ func (r *Room) Return(m *Member, notice string) []Delivery {
 	return append(out, r.announce(m, "%s %s", m.Shown(), notice)...)
 }
 
-// Exit takes m out of the room, and sends the others a notice that says why.
+// Exit removes m from the room, and sends the others a notice with the reason.
 func (r *Room) Exit(m *Member, format string, args ...any) []Delivery {
 	delete(r.members, m)
 	return r.announce(m, format, args...)
 }
 
-// Say delivers what m says to the others. With remember, those who enter later get it, too.
+// Say delivers m's text to the others. With remember, members who enter later get it, too.
 func (r *Room) Say(m *Member, text string, remember bool) []Delivery {
 	if text == "" {
 		return nil
@@ -94,13 +94,13 @@ func (r *Room) Say(m *Member, text string, remember bool) []Delivery {
 	return r.broadcast(m, l)
 }
 
-// Renamed reports that m, who has been called old, has a new nickname.
+// Renamed announces that m, formerly old, has a new nickname.
 func (r *Room) Renamed(m *Member, old string) []Delivery {
 	out := []Delivery{m.you(), m.Notice("%s is now %s", old, m.Nick)}
 	return append(out, r.announce(m, "%s is now %s", Shown(old, m.Identity), m.Shown())...)
 }
 
-// Who answers m who is in the room.
+// Who answers m with the members of the room.
 func (r *Room) Who(m *Member) []Delivery {
 	var nicks []string
 	for m := range r.members {
@@ -110,7 +110,7 @@ func (r *Room) Who(m *Member) []Delivery {
 	return []Delivery{m.Notice("in %s: %s", r.Name, List(nicks))}
 }
 
-// Crowded reports whether there are so many that nobody could read who comes and goes.
+// Crowded reports whether the room has too many members to announce joins and leaves.
 func (r *Room) Crowded() bool { return len(r.members) >= crowded }
 
 // announce sends the room a notice about m, unless it is crowded.
@@ -121,7 +121,7 @@ func (r *Room) announce(m *Member, format string, args ...any) []Delivery {
 	return r.broadcast(m, Notice(r.Name, format, args...))
 }
 
-// broadcast delivers a line to everybody in the room but one.
+// broadcast delivers a line to all members of the room but one.
 func (r *Room) broadcast(but *Member, l Line) []Delivery {
 	var out []Delivery
 	for m := range r.members {
@@ -132,17 +132,17 @@ func (r *Room) broadcast(but *Member, l Line) []Delivery {
 	return out
 }
 
-// you is the line from which m's client learns who and where m is.
+// you returns the line that tells m's client its name and room.
 func (m *Member) you() Delivery {
 	return Delivery{m, Line{Type: "you", From: m.Nick, Room: m.Room.Name}}
 }
 
-// Notice is a line of m's room to m alone.
+// Notice returns a line of m's room to m alone.
 func (m *Member) Notice(format string, args ...any) Delivery {
 	return Delivery{m, Notice(m.Room.Name, format, args...)}
 }
 
-// List puts names into one text, as many as a line has room for.
+// List joins names into one text, as many as fit into a line.
 func List(names []string) string {
 	const most = 100
 	if len(names) <= most {
@@ -151,7 +151,7 @@ func List(names []string) string {
 	return fmt.Sprintf("%s and %s", strings.Join(names[:most], ", "), Plural(len(names)-most, "other"))
 }
 
-// Plural is "1 line", "2 lines".
+// Plural returns "1 line", "2 lines".
 func Plural(n int, what string) string {
 	if n != 1 {
 		what += "s"

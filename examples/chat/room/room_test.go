@@ -8,7 +8,7 @@ import (
 	"unicode"
 )
 
-// heard gives what one member is sent, as text.
+// heard returns the texts delivered to one member.
 func heard(out []Delivery, nick string) []string {
 	var texts []string
 	for _, d := range out {
@@ -256,7 +256,7 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// Letters that differ in nothing but their case do not distinguish people.
+// Letters that differ only in case do not distinguish people.
 func TestLikeness(t *testing.T) {
 	for upper := range unicode.MaxRune {
 		lower := unicode.ToLower(upper)
@@ -351,7 +351,8 @@ func FuzzHello(f *testing.F) {
 	})
 }
 
-// TestIdentities: what a member's key proves is shown beside the nickname, and cannot be claimed.
+// TestIdentities: the identity proved by a member's key is shown beside the nickname, and cannot be
+// claimed.
 func TestIdentities(t *testing.T) {
 	r := NewRooms()
 	join := func(nick, identity string) *Member {
@@ -365,7 +366,7 @@ func TestIdentities(t *testing.T) {
 	shown := func(out []Delivery) string {
 		for _, d := range out {
 			if d.To == reader {
-				l, err := Decode(d.Line.Encode()) // as its client gets it
+				l, err := Decode(d.Line.Encode()) // as its client receives it
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -2,13 +2,13 @@ package room
 
 import "slices"
 
-const maxRooms = 256 // with a history of their own
+const maxRooms = 256 // each with a history
 
-// Rooms is all rooms of one place, and who is where. Nobody is in two of them. A nickname is one
-// person's in all of them.
+// Rooms is all rooms of one place, and their members. A member is in one room. A nickname is unique
+// across all rooms.
 type Rooms struct {
 	directory *Directory
-	rooms     Names[*Room] // those that somebody is in, and the lobby
+	rooms     Names[*Room] // rooms with members, and the lobby
 }
 
 // NewRooms returns a place with an empty lobby.
@@ -18,7 +18,7 @@ func NewRooms() *Rooms {
 	return r
 }
 
-// room finds a room, or makes it.
+// room returns a room, and creates it if necessary.
 func (r *Rooms) room(name string) *Room {
 	found, ok := r.rooms.Find(name)
 	if !ok {
@@ -28,11 +28,11 @@ func (r *Rooms) room(name string) *Room {
 	return found
 }
 
-// Len is the measure of what it costs to list the rooms.
+// Len returns the number of entries that a list of the rooms reads.
 func (r *Rooms) Len() int { return len(r.rooms) }
 
-// Join lets somebody in. They get the room's history, and the others a notice. identity is whom
-// their key or certificate belongs to. "": nothing is proved.
+// Join admits a member. The member gets the room's history, and the others a notice. identity is
+// the owner of the member's key or certificate. "": nothing is proved.
 func (r *Rooms) Join(nick, identity, room string, conn any) (*Member, []Delivery, error) {
 	name, err := CheckName("room", room, MaxRoom)
 	if err != nil {
@@ -45,8 +45,8 @@ func (r *Rooms) Join(nick, identity, room string, conn any) (*Member, []Delivery
 	return m, r.room(name).Enter(m), nil
 }
 
-// exit takes m out of its room. An empty room is removed with its history, so that rooms cannot
-// pile up.
+// exit removes m from its room. An empty room is removed with its history, so that rooms cannot
+// accumulate.
 func (r *Rooms) exit(m *Member, format string, args ...any) []Delivery {
 	out := m.Room.Exit(m, format, args...)
 	if m.Room.Len() == 0 && m.Room.Name != Lobby {
@@ -55,7 +55,7 @@ func (r *Rooms) exit(m *Member, format string, args ...any) []Delivery {
 	return out
 }
 
-// Leave takes somebody out and notifies the room why.
+// Leave removes a member and announces why to the room.
 func (r *Rooms) Leave(m *Member, why string) []Delivery {
 	if !r.directory.Give(m) {
 		return nil
@@ -63,7 +63,7 @@ func (r *Rooms) Leave(m *Member, why string) []Delivery {
 	return r.exit(m, "%s left%s", m.Shown(), why)
 }
 
-// Receive handles what m sent.
+// Receive handles a line from m.
 func (r *Rooms) Receive(m *Member, l Line) []Delivery {
 	switch l.Type {
 	case "say":

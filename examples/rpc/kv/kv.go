@@ -1,4 +1,4 @@
-// Package kv has what the store's server and its clients share: the calls, their messages, and
+// Package kv contains what the store's server and its clients share: the calls, their messages, and
 // their errors.
 package kv
 
@@ -9,11 +9,10 @@ import "github.com/rdmactor/rdmactor/rpc"
 var (
 	// Get returns an entry, or ErrNotFound.
 	Get = rpc.NewMethod[KeyRequest, GetReply]("kv.Get", rpc.MethodConfig{Idempotent: true})
-	// Put sets a key to a value, whatever it was.
+	// Put sets a key, whether or not it exists.
 	Put = rpc.NewMethod[Entry, RevisionReply]("kv.Put", rpc.MethodConfig{})
-	// CompareAndSwap sets a key that has not changed since the caller saw it. Otherwise it fails
-	// with ErrChanged. That error's details are a RevisionReply with the revision that the key has
-	// now.
+	// CompareAndSwap sets a key that has not changed since the caller read it. Otherwise it fails
+	// with ErrChanged. That error's details are a RevisionReply with the key's current revision.
 	CompareAndSwap = rpc.NewMethod[CompareAndSwapRequest, RevisionReply]("kv.CompareAndSwap", rpc.MethodConfig{})
 	// Delete removes a key, or fails with ErrNotFound.
 	Delete = rpc.NewMethod[KeyRequest, RevisionReply]("kv.Delete", rpc.MethodConfig{})
@@ -21,14 +20,14 @@ var (
 	List = rpc.NewMethod[ListRequest, ListReply]("kv.List", rpc.MethodConfig{Idempotent: true})
 	// Watch streams the changes of the keys with a prefix: those after a revision, or first all
 	// entries and then all changes. A watcher that names a revision of another store, with another
-	// epoch, also gets all entries first. These come without a revision. A watcher may later go on
-	// after a revision if it has received the Change with it. ErrCompacted: the watcher is too far
-	// behind, and has to begin again.
+	// epoch, also gets all entries first. These have no revision. A watcher may later resume after
+	// a revision if it has received the Change with it. ErrCompacted: the watcher is too far
+	// behind, and has to start again.
 	Watch = rpc.NewStream[WatchRequest, Change]("kv.Watch", rpc.MethodConfig{})
 )
 
-// The errors of calls, besides rpc's own. The codes are sent on the wire, so a number must never
-// be used for something else.
+// The errors of calls, besides rpc's. The codes are sent on the wire, so a number must never be
+// reused for something else.
 var (
 	ErrNotFound  = rpc.RegisterCode(rpc.FirstCode+0, "no such key")
 	ErrChanged   = rpc.RegisterCode(rpc.FirstCode+1, "the key has another revision")
