@@ -9,9 +9,9 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// buffer is the content of every message in rping's protocol. A client's message says where the
-// client's data is, or where the server has to put data. A server's message has the same size, but
-// its content has no meaning.
+// buffer is the content of every message in rping's protocol. A client's message has the address of
+// the client's data, or of the memory for the server's data. A server's message has the same size,
+// but its content has no meaning.
 type buffer struct {
 	addr uint64
 	rkey uint32
@@ -42,8 +42,8 @@ func decodeBuffer(m []byte) (buffer, error) {
 	}, nil
 }
 
-// fill puts a round's text into b as rping does: a prefix, then the letters from 'A' to 'z' again
-// and again, then a zero. Each round begins with the next letter.
+// fill puts a round's text into b as rping does: a prefix, then the letters from 'A' to 'z' in a
+// cycle, then a zero. Each round starts with the next letter.
 func fill(b []byte, round int) {
 	const first, letters = 'A', 'z' - 'A' + 1
 	n := copy(b, fmt.Sprintf("rdma-ping-%d: ", round))

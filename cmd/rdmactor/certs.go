@@ -28,7 +28,7 @@ line. No file is replaced. Certificates are valid for a year, and cannot be take
 
 `
 
-// certsFlags are the command line of certs.
+// certsFlags is the command line of certs.
 type certsFlags struct {
 	dir     string
 	server  []string
@@ -56,7 +56,7 @@ func parseCerts(args []string, stdout io.Writer) (c certsFlags, err error) {
 	return c, nil
 }
 
-// isHost reports whether a name can be that of a host.
+// isHost reports whether a name is a valid host name.
 func isHost(name string) bool {
 	return name != "" && len(name) < 254 && name[0] != '.' && name[0] != '-' &&
 		strings.Trim(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-.") == ""
@@ -93,20 +93,20 @@ func certs(args []string, stdout io.Writer) error {
 	return c.write(files, stdout)
 }
 
-// authority is the one that the folder has.
+// authority reads the folder's authority.
 func (c *certsFlags) authority() (*devcerts.Authority, error) {
 	cert, err := os.ReadFile(c.path("ca.pem"))
 	if err != nil {
 		return nil, err
 	}
 	key, err := os.ReadFile(c.path("ca-key.pem"))
-	if err != nil { // not fs.ErrNotExist: there is half of an authority
+	if err != nil { // not fs.ErrNotExist: one of the authority's files is missing
 		return nil, errors.New("there is ca.pem, and no ca-key.pem that could sign: " + err.Error())
 	}
 	return devcerts.Load(devcerts.Pair{Cert: cert, Key: key})
 }
 
-// sign adds to files what the command line names.
+// sign adds the certificates that the command line names to files.
 func (c *certsFlags) sign(ca *devcerts.Authority, files map[string]devcerts.Pair) (err error) {
 	if len(c.server) > 0 {
 		if files["server"], err = ca.Server(c.server...); err != nil {
@@ -121,7 +121,7 @@ func (c *certsFlags) sign(ca *devcerts.Authority, files map[string]devcerts.Pair
 	return nil
 }
 
-// write writes what was made, if nothing of it is there.
+// write writes the new files, if none of them exists.
 func (c *certsFlags) write(files map[string]devcerts.Pair, stdout io.Writer) error {
 	if err := os.MkdirAll(c.dir, 0o700); err != nil {
 		return err

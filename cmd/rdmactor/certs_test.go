@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// leaf is a certificate of a folder, with its key.
+// leaf returns a certificate of a folder and checks its key.
 func leaf(t *testing.T, dir, name string) *x509.Certificate {
 	t.Helper()
 	pair, err := tls.LoadX509KeyPair(filepath.Join(dir, name+".pem"), filepath.Join(dir, name+"-key.pem"))
@@ -23,7 +23,7 @@ func leaf(t *testing.T, dir, name string) *x509.Certificate {
 	return pair.Leaf
 }
 
-// signed checks that the authority of a folder has signed it.
+// signed checks that the authority of a folder has signed c.
 func signed(t *testing.T, dir string, c *x509.Certificate) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(dir, "ca.pem"))
@@ -36,7 +36,7 @@ func signed(t *testing.T, dir string, c *x509.Certificate) {
 	}
 }
 
-// files are what a folder has.
+// files returns the names of a folder's files.
 func files(t *testing.T, dir string) (names []string) {
 	t.Helper()
 	list, err := os.ReadDir(dir)
@@ -75,7 +75,7 @@ func TestCerts(t *testing.T) {
 		}
 	}
 
-	// more of the same authority, and never in place of others
+	// more of the same authority, without overwriting others
 	made(t, "certs --client ann --client bob --client ann")
 	signed(t, "certs", leaf(t, "certs", "ann"))
 	signed(t, "certs", leaf(t, "certs", "bob"))
@@ -107,7 +107,7 @@ func TestCertsOfNames(t *testing.T) {
 	}
 }
 
-// TestHalfAnAuthority: a folder that cannot be what it seems is left as it is.
+// TestHalfAnAuthority: a folder with half an authority is left as it is.
 func TestHalfAnAuthority(t *testing.T) {
 	t.Chdir(t.TempDir())
 	made(t, "certs")

@@ -7,7 +7,7 @@ import (
 	"github.com/rdmactor/rdmactor/internal/doctor"
 )
 
-// examine looks at this machine's devices. This program is linked without libibverbs.
+// examine examines this machine's devices. This program is linked without libibverbs.
 func examine(ctx context.Context, args []string, stdout io.Writer) error {
 	return doctor.Command(ctx, doctor.Config{Name: "rdmactor doctor"}, args, stdout)
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/rdmactor/rdmactor/internal/doctor"
 )
 
-// TestKernelDoctor: the machine's device is found whole, opened without libibverbs, and usable.
+// TestKernelDoctor: the machine's device is complete, opened without libibverbs, and usable.
 func TestKernelDoctor(t *testing.T) {
 	var out bytes.Buffer
 	if err := examine(t.Context(), []string{"--json"}, &out); err != nil {
@@ -63,8 +63,8 @@ func seen(t *testing.T) (r doctor.Report, d doctor.Device) {
 	return r, d
 }
 
-// TestKernelDoctorWithoutGUID: a device without a node GUID, as a function of SR-IOV is at first,
-// is found by its addresses nevertheless.
+// TestKernelDoctorWithoutGUID: a device without a node GUID, as an SR-IOV function is at first, is
+// still found by its addresses.
 func TestKernelDoctorWithoutGUID(t *testing.T) {
 	shell(t, "modprobe nodeguid devices=rxe0,siw0")
 	defer shell(t, "rmmod nodeguid")
@@ -80,7 +80,7 @@ func shell(t *testing.T, script string) {
 	}
 }
 
-// TestKernelDoctorLimited: the file of a control group that allows too little is named, with its
+// TestKernelDoctorLimited: the file of a control group whose limit is too low is named, with its
 // value. CAP_IPC_LOCK in a user namespace does not lift RLIMIT_MEMLOCK.
 func TestKernelDoctorLimited(t *testing.T) {
 	const dir = "/sys/fs/cgroup/doctor"
@@ -99,7 +99,7 @@ func TestKernelDoctorLimited(t *testing.T) {
 	}
 	shell(t, "[ -f /sys/fs/cgroup/cgroup.procs ] || mount -t cgroup2 none /sys/fs/cgroup; echo '+rdma +pids' > /sys/fs/cgroup/cgroup.subtree_control; mkdir "+dir)
 	device := os.Getenv("RDMA_DEVICE")
-	// A group that is removed with a limit costs the kernel its life when the device goes.
+	// Removing a group that still has a limit crashes the kernel when the device is removed.
 	defer shell(t, "echo "+device+" hca_handle=max hca_object=max > "+dir+"/rdma.max; until rmdir "+dir+"; do sleep 0.1; done")
 	for _, c := range []struct{ file, limit, said string }{
 		{"rdma.max", device + " hca_object=9", "hca_object in " + dir + "/rdma.max allows 9 for " + device},

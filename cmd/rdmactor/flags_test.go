@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// TestFlagsLikeGetopt: what rping takes on its command line.
+// TestFlagsLikeGetopt: the spellings of flags that rping accepts.
 func TestFlagsLikeGetopt(t *testing.T) {
 	want := pingFlags{
 		where: where{client: true, addr: "10.0.0.1", port: "99", device: "auto", timeout: 10 * time.Second},

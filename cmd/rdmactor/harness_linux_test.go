@@ -30,7 +30,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(leak.Settled{M: m})
 }
 
-// patience is for what has no time limit of its own: far above what any step here takes.
+// patience bounds steps that have no time limit: far above the duration of any step here.
 const patience = 2 * time.Minute
 
 // running is one command line in this process.
@@ -38,15 +38,15 @@ type running struct {
 	t      *testing.T
 	args   []string
 	cancel context.CancelFunc // Ctrl-C
-	// what it printed, once it has ended; of a server without its first line
+	// its output, complete after its end; for a server without the first line
 	out   *bytes.Buffer
 	errs  *bytes.Buffer
-	port  string // of a server
+	port  string // a server's
 	ended chan error
 	spoke chan struct{} // closed when a client has printed something
 }
 
-// Write takes what a client prints.
+// Write records a client's output.
 func (r *running) Write(b []byte) (int, error) {
 	if r.out.Len() == 0 {
 		close(r.spoke)
@@ -82,7 +82,7 @@ func serve(t *testing.T, args ...string) *running {
 	return listen(t, append([]string{"ping", "-s", "-a", "127.0.0.1", "-p", "0", "--device", "iwarp"}, args...)...)
 }
 
-// listen starts a server, and returns when it has said where it listens.
+// listen starts a server, and returns after it has printed its address.
 func listen(t *testing.T, args ...string) *running {
 	t.Helper()
 	from, to := io.Pipe()
@@ -117,7 +117,7 @@ func dial(t *testing.T, port string, args ...string) *running {
 	return begin(t, nil, append([]string{"ping", "-c", "-a", "127.0.0.1", "-p", port, "--device", "iwarp"}, args...)...)
 }
 
-// dialForever starts a client that plays until it is asked to end, and returns when it has had a
+// dialForever starts a client that plays until it is told to end, and returns after its first
 // round.
 func dialForever(t *testing.T, port string, args ...string) *running {
 	t.Helper()
@@ -132,7 +132,7 @@ func dialForever(t *testing.T, port string, args ...string) *running {
 	return r
 }
 
-// wait gives the outcome.
+// wait returns the outcome.
 func (r *running) wait() error {
 	r.t.Helper()
 	select {
@@ -151,7 +151,7 @@ func (r *running) mustEnd() {
 	}
 }
 
-// mustFail checks that the outcome is an error with these words in it.
+// mustFail checks that the outcome is an error that contains these words.
 func (r *running) mustFail(words ...string) {
 	r.t.Helper()
 	err := r.wait()
@@ -166,8 +166,8 @@ func (r *running) mustFail(words ...string) {
 	}
 }
 
-// stranger is a peer that does not keep to the conversation. It is a session whose role and talk
-// are scripted.
+// stranger is a peer that does not follow the protocol. It is a session whose role and talk are
+// scripted.
 type stranger struct {
 	c           *conn
 	s           *session
@@ -178,8 +178,8 @@ type stranger struct {
 	heard       func(*conn, buffer) error
 	finished    bool
 	deaf        atomic.Bool   // does not answer requests
-	rejects     atomic.Bool   // says what it is instead of accepting
-	asked       chan struct{} // closed when a request came that is not answered
+	rejects     atomic.Bool   // rejects with a text instead of accepting
+	asked       chan struct{} // closed when an unanswered request has arrived
 	gone        chan struct{} // closed when its connection has ended
 }
 
@@ -272,7 +272,7 @@ func (st *stranger) event(ev cmid.Event) error {
 	return nil
 }
 
-// vanish handles a message by ending without an answer.
+// vanish ends instead of answering a message.
 func vanish(c *conn, _ buffer) error {
 	c.talk.(*stranger).finished = true
 	return nil

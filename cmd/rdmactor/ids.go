@@ -15,7 +15,7 @@ import (
 	"github.com/rdmactor/rdmactor/internal/plain"
 )
 
-// listIDs is the command ids.
+// listIDs runs the command ids.
 func listIDs(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	o, err := parseIDs(args, stdout)
 	if err != nil {
@@ -47,7 +47,7 @@ func listIDs(ctx context.Context, args []string, stdout, stderr io.Writer) error
 	return show(stdout, o.json, pairs, pairTable)
 }
 
-// programs are the identifiers of the page.
+// programs returns the identifiers of the page.
 func (o *idsFlags) programs(ctx context.Context, stderr io.Writer) ([]page.Row, error) {
 	c, err := page.Open(o.address)
 	if err != nil {
@@ -55,7 +55,7 @@ func (o *idsFlags) programs(ctx context.Context, stderr io.Writer) ([]page.Row, 
 	}
 	defer c.Close()
 	q := page.Query{States: o.state, Sort: o.sort, Descending: o.desc}
-	if !o.kernel { // what the filter leaves out would seem to be the kernel's alone
+	if !o.kernel { // identifiers that the filter removes would seem to be the kernel's alone
 		q.Text = o.filter
 	}
 	rows, complete, err := c.All(ctx, q)
@@ -68,7 +68,7 @@ func (o *idsFlags) programs(ctx context.Context, stderr io.Writer) ([]page.Row, 
 	return rows, nil
 }
 
-// kernels are the identifiers of the kernel.
+// kernels returns the identifiers of the kernel.
 func (o *idsFlags) kernels(stderr io.Writer) ([]kernel.ID, error) {
 	ids, steady, err := kernel.IDs()
 	if err != nil {
@@ -86,7 +86,7 @@ func (o *idsFlags) kernels(stderr io.Writer) ([]kernel.ID, error) {
 	return ids, kernel.Order(ids, o.sort, o.desc)
 }
 
-// wants reports whether a pair has the filter's text.
+// wants reports whether a pair contains the filter's text.
 func (o *idsFlags) wants(p compare.Pair) bool {
 	if strings.Contains(string(p.Who), o.filter) {
 		return true
@@ -120,7 +120,7 @@ func line(w io.Writer, cells ...string) {
 	fmt.Fprintln(w, strings.Join(cells, "\t"))
 }
 
-// programTable has a column for the field that it is sorted by, if none of the others shows it, and
+// programTable adds a column for the field that it is sorted by, if no other column shows it, and
 // one for identities, if there are any.
 func programTable(w io.Writer, rows []page.Row, sorted string) {
 	titles := []string{
@@ -148,7 +148,7 @@ func programTable(w io.Writer, rows []page.Row, sorted string) {
 	}
 }
 
-// programFields are what the columns of programTable show.
+// programFields are the fields in programTable's columns.
 var programFields = []string{
 	"id", "state", "in_state_seconds", "device", "local", "peer", "loop", "queued_messages", "credits_send_messages",
 	"waits_for_seconds", "sent_messages", "received_messages", "memory_bytes", "waiting", "pid",
@@ -163,7 +163,7 @@ func programCells(r *page.Row) []string {
 	}
 }
 
-// handle is an identifier's number, a hyphen if it has none yet.
+// handle returns an identifier's number, or a hyphen if it has none yet.
 func handle(id uint64) string {
 	if id == 0 {
 		return "-"
@@ -180,7 +180,7 @@ func kernelTable(w io.Writer, ids []kernel.ID) {
 	}
 }
 
-// deviceOf is the device and its port: rxe0/1.
+// deviceOf returns the device and its port: rxe0/1.
 func deviceOf(k *kernel.ID) string {
 	if k.Port == 0 {
 		return plain.Or(k.Device)

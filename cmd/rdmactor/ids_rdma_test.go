@@ -26,8 +26,8 @@ import (
 	"github.com/rdmactor/rdmactor/inspect"
 )
 
-// kernelProgram is this process with a listener and a connection on the kernel's devices. It
-// returns its page's address.
+// kernelProgram gives this process a listener and a connection on the kernel's devices. It returns
+// the address of its page.
 func kernelProgram(t *testing.T) string {
 	t.Helper()
 	sys := actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return slog.New(slog.DiscardHandler) }))
@@ -75,7 +75,7 @@ func kernelProgram(t *testing.T) string {
 	return web.URL
 }
 
-// facts is what rdma(8) prints of an identifier, from ours.
+// facts returns an identifier of package kernel as rdma(8) prints it.
 func facts(k kernel.ID) map[string]string {
 	f := map[string]string{
 		"link": fmt.Sprintf("%s/%d", k.Device, k.Port), "cm-idn": strconv.FormatUint(uint64(k.CMIDN), 10), "state": k.State, "ps": k.PS,
@@ -94,7 +94,7 @@ func facts(k kernel.ID) map[string]string {
 	return f
 }
 
-// spelled is an identifier in one spelling.
+// spelled returns the facts of an identifier as one string.
 func spelled(f map[string]string) string {
 	var b strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(f)) {
@@ -103,8 +103,8 @@ func spelled(f map[string]string) string {
 	return b.String()
 }
 
-// TestKernelIDs: our table of the kernel's identifiers is that of rdma(8), and each of ours is in
-// both.
+// TestKernelIDs: package kernel's table of identifiers equals that of rdma(8), and each of this
+// process's identifiers is in both.
 func TestKernelIDs(t *testing.T) {
 	url := kernelProgram(t)
 	said, err := exec.CommandContext(t.Context(), "rdma", "resource", "show", "cm_id").CombinedOutput()

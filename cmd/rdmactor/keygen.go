@@ -25,7 +25,7 @@ the first line everywhere when all have it. Programs that run read their files a
 
 `
 
-// keygenFlags are the command line of keygen.
+// keygenFlags is the command line of keygen.
 type keygenFlags struct {
 	identity, file string
 	add            bool

@@ -12,7 +12,7 @@ import (
 	"github.com/rdmactor/rdmactor/actor/keyfile"
 )
 
-// made runs a command line that prints what it has made.
+// made runs a command line that creates files, and returns its output.
 func made(t *testing.T, line string) string {
 	t.Helper()
 	var out bytes.Buffer
@@ -36,7 +36,7 @@ func TestKeygen(t *testing.T) {
 		t.Fatalf("it has %v, %v", first, err)
 	}
 
-	// not again, and what is there stays
+	// a second run fails and leaves the file unchanged
 	if err := execute(t.Context(), []string{"keygen", "ann"}, io.Discard, io.Discard); !errors.Is(err, fs.ErrExist) {
 		t.Errorf("a file that is there: %v", err)
 	}
@@ -57,7 +57,7 @@ func TestKeygen(t *testing.T) {
 	}
 }
 
-// TestKeygenPrints: only who asks for it sees a key.
+// TestKeygenPrints: a key is printed only on request.
 func TestKeygenPrints(t *testing.T) {
 	t.Chdir(t.TempDir())
 	list, err := keyfile.Read(strings.NewReader(made(t, "keygen -o - 10.0.0.1:7471")))

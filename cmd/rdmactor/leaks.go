@@ -9,7 +9,7 @@ import (
 	"github.com/rdmactor/rdmactor/cmd/rdmactor/stats"
 )
 
-// resources counts what a command has to free before it ends.
+// resources counts the resources that a command must free before it ends.
 type resources struct{ goroutines, fds int }
 
 // inUse counts the goroutines started by this project's packages, and the open sockets and device
@@ -27,7 +27,7 @@ func inUse() (r resources) {
 	return r
 }
 
-// leaked returns an error if more is in use than r. What was closed a moment ago may still be
+// leaked returns an error if more is in use than r. Resources closed a moment ago may still be
 // counted, so leaked waits a little.
 func (r resources) leaked() error {
 	const patience = 2 * time.Second

@@ -1,4 +1,4 @@
-// Rdmactor is the project's tool for the command line; see rdmactor --help.
+// Rdmactor is the project's command-line tool; see rdmactor --help.
 package main
 
 import (
@@ -31,7 +31,7 @@ its like are their peers. Run them where all machines of the network are trusted
 
 func main() { cli.Main("rdmactor", execute) }
 
-// execute runs one command line. When ctx is done, it ends early and frees everything.
+// execute runs one command line. When ctx is done, it returns early and frees everything.
 func execute(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if len(args) == 0 {
 		return errors.New("which command? see rdmactor --help")

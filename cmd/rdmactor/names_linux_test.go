@@ -19,8 +19,8 @@ func dual(t *testing.T) {
 	l.Close()
 }
 
-// TestEachAddress: a client tries each address of a name. No name is this host's ::1 and
-// 127.0.0.1, of which the server here has the second only.
+// TestEachAddress: a client tries each address of a name. The empty name resolves to this host's
+// ::1 and 127.0.0.1, of which the server here has only the second.
 func TestEachAddress(t *testing.T) {
 	dual(t)
 	t.Run("ping", func(t *testing.T) {
@@ -57,7 +57,7 @@ func TestEachAddress(t *testing.T) {
 	}
 }
 
-// TestNoAddress: the error is that of the last address, and the client has said what became of
+// TestNoAddress: the error is that of the last address, and the client has reported the errors of
 // the others.
 func TestNoAddress(t *testing.T) {
 	dual(t)

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// fakePage is a program's page, as a test has it answer.
+// fakePage is a program's page with scripted answers.
 type fakePage struct {
 	*httptest.Server
 	asked  atomic.Int64
@@ -69,7 +69,7 @@ func output(t *testing.T, args ...string) (out, errs string, err error) {
 	return o.String(), e.String(), err
 }
 
-// TestIDs: the table and the JSON of a program's identifiers, without what a terminal would
+// TestIDs: the table and the JSON of a program's identifiers, without bytes that a terminal would
 // interpret.
 func TestIDs(t *testing.T) {
 	p := newFakePage(t)
@@ -100,7 +100,7 @@ func TestIDs(t *testing.T) {
 	}
 }
 
-// TestTopOnce: a snapshot for those who have no terminal.
+// TestTopOnce: a snapshot without a terminal.
 func TestTopOnce(t *testing.T) {
 	p := newFakePage(t)
 	out, _, err := output(t, "top", "--once", p.URL)
@@ -129,5 +129,5 @@ func TestTopOnce(t *testing.T) {
 	}
 }
 
-// wait waits a little: a test has no other sign of what it waits for.
+// wait sleeps for a moment: a test has no other way to wait.
 func (p *fakePage) wait() { time.Sleep(5 * time.Millisecond) }

@@ -18,8 +18,8 @@ import (
 	"github.com/rdmactor/rdmactor/iwarp"
 )
 
-// missing are the JSON names of a struct's fields that an answer does not have, and of its lists'
-// elements.
+// missing returns the JSON names of the fields of a struct, and of its lists' elements, that an
+// answer lacks.
 func missing(t reflect.Type, answer any) (names []string) {
 	object, ok := answer.(map[string]any)
 	if !ok {
@@ -32,7 +32,7 @@ func missing(t reflect.Type, answer any) (names []string) {
 		switch {
 		case f.Anonymous:
 			names = append(names, missing(f.Type, answer)...)
-		case !has && name != "blocked": // there only if a loop is
+		case !has && name != "blocked": // present only if a loop is blocked
 			names = append(names, name)
 		case f.Type.Kind() == reflect.Slice:
 			list, _ := value.([]any)
@@ -46,7 +46,7 @@ func missing(t reflect.Type, answer any) (names []string) {
 	return names
 }
 
-// TestFields: every field that is read here is one of package inspect's.
+// TestFields: every field that is read here is a field of package inspect.
 func TestFields(t *testing.T) {
 	sys := actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return slog.New(slog.DiscardHandler) }))
 	defer sys.Shutdown()

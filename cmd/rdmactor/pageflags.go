@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// oneAddress is the page's address of a command line, "" if it has none.
+// oneAddress returns the page's address from a command line, or "" if it has none.
 func oneAddress(f *flag.FlagSet, rest []string) (string, error) {
 	switch len(rest) {
 	case 0:

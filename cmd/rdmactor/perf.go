@@ -20,7 +20,7 @@ type perfer struct {
 	tables         io.Writer
 }
 
-// perform is the subcommand perf.
+// perform runs the subcommand perf.
 func perform(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	o, err := parsePerf(args, stdout)
 	if err != nil {
@@ -69,7 +69,7 @@ func (p *perfer) measure() error {
 	return p.toEach(p.ctx, "perf", p.stderr, p.measureAt)
 }
 
-// measureAt runs the client against one address of the server's.
+// measureAt runs the client against one of the server's addresses.
 func (p *perfer) measureAt(peer cmid.Addr, choice device.Choice, last bool) (connected bool, err error) {
 	before := inUse()
 	cl, err := perf.Open(p.config(choice))
@@ -100,8 +100,8 @@ func (p *perfer) measureAt(peer cmid.Addr, choice device.Choice, last bool) (con
 	return connected, errors.Join(err, p.leave(&r))
 }
 
-// runs makes the tests, and prints each result when it is there. Ctrl-C ends them. That is an error
-// only if nothing was measured.
+// runs runs the tests, and prints each result as soon as it is there. Ctrl-C ends them. That is an
+// error only if nothing was measured.
 func (p *perfer) runs(cl *perf.Client, r *perf.Report, from, peer cmid.Addr) error {
 	for i, t := range p.tests() {
 		plan := perf.Plan{Test: t, Local: from, Peer: peer, WarmUp: p.warmUp, Duration: p.duration, Count: p.count}

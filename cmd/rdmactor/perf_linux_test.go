@@ -26,7 +26,7 @@ func perfClient(t *testing.T, port string, args ...string) *running {
 	return begin(t, nil, append([]string{"perf", "-c", "-a", "127.0.0.1", "-p", port, "--device", "iwarp", "--warmup", "0s", "--count", "20"}, args...)...)
 }
 
-// TestPerf: one server, clients that want tables, a document, and pictures.
+// TestPerf: one server, clients that request tables, a document, and pictures.
 func TestPerf(t *testing.T) {
 	dir := t.TempDir()
 	srv := servePerf(t)
@@ -87,7 +87,8 @@ func checkReport(t *testing.T, b []byte, wait string, results int) {
 	}
 }
 
-// TestPerfFails: the document says why there are no results, and standard error has the error.
+// TestPerfFails: the document has the reason why there are no results, and standard error has the
+// error.
 func TestPerfFails(t *testing.T) {
 	cl := perfClient(t, "1", "--json", "-")
 	cl.mustFail("perf: latency of send, 64 bytes: connecting", "ECONNREFUSED")
@@ -103,7 +104,7 @@ func TestPerfFails(t *testing.T) {
 	srv.mustEnd()
 }
 
-// TestPerfInterrupted: Ctrl-C ends a measurement as it does ping(8), with what there is.
+// TestPerfInterrupted: Ctrl-C ends a measurement as it does ping(8), and prints the results so far.
 func TestPerfInterrupted(t *testing.T) {
 	srv := servePerf(t)
 	args := []string{

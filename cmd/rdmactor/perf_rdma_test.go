@@ -12,8 +12,8 @@ import (
 	"github.com/rdmactor/rdmactor/cmd/rdmactor/perf"
 )
 
-// TestKernelPerfPath: what each side's flags say about the network is what its packets are sent
-// with, and the client says so.
+// TestKernelPerfPath: each side's packets have the network parameters of its flags, and the client
+// prints them.
 func TestKernelPerfPath(t *testing.T) {
 	at := os.Getenv("RDMA_ADDR")
 	srv := listen(t, "perf", "-s", "-a", at, "-p", "0", "--device", "kernel", "--tos", "32", "--qp-timeout", "16", "--retry-count", "2")
@@ -44,8 +44,8 @@ func TestKernelPerfPath(t *testing.T) {
 	}
 }
 
-// client runs a command in a process of its own, because it looks for what it leaves there, and
-// returns what it prints.
+// client runs a command in a separate process, because the command checks for resources that it
+// leaks in its process, and returns its output.
 func client(t *testing.T, args ...string) []byte {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), os.Args[0], args...)

@@ -49,7 +49,7 @@ FLAGS
 `
 
 const (
-	perfPort   = "18515" // perftest's
+	perfPort   = "18515" // the same as perftest's
 	roomOnWay  = 16 << 20
 	leastDepth = 4
 	mostDepth  = 256
@@ -175,7 +175,7 @@ func (o *perfFlags) check() error {
 	return perfCommand.check(&o.where, perfPort, o.server)
 }
 
-// transport is what this side's connections send with.
+// transport returns the parameters with which this side's connections send.
 func (o *perfFlags) transport() cmid.Transport {
 	t := cmid.Transport{TrafficClass: uint8(o.tos), RetryCount: uint8(o.retries)}
 	if o.qpTimeout > 0 {
@@ -184,7 +184,7 @@ func (o *perfFlags) transport() cmid.Transport {
 	return t
 }
 
-// tests returns the tests that the flags ask for, table by table.
+// tests returns the tests that the flags request, table by table.
 func (o *perfFlags) tests() (list []perf.Test) {
 	for _, kind := range o.kinds {
 		for _, op := range o.ops {
@@ -196,7 +196,7 @@ func (o *perfFlags) tests() (list []perf.Test) {
 	return list
 }
 
-// test returns the test that the flags ask for with a size.
+// test returns the test that the flags request for a size.
 func (o *perfFlags) test(kind perf.Kind, op perf.Op, size int) perf.Test {
 	t := perf.Test{Op: op, Kind: kind, Size: size, Depth: 1}
 	if kind == perf.Bandwidth {

@@ -42,7 +42,7 @@ func TestSizes(t *testing.T) {
 	}
 }
 
-// TestRpingText compares fill with what rping printed.
+// TestRpingText compares fill with rping's output.
 func TestRpingText(t *testing.T) {
 	b := make([]byte, 64)
 	for round, want := range map[int]string{
@@ -68,7 +68,7 @@ func TestSeveralClients(t *testing.T) {
 	for _, cl := range clients {
 		cl.mustEnd()
 	}
-	dial(t, srv.port, "-V", "-C", "1").mustEnd() // it goes on
+	dial(t, srv.port, "-V", "-C", "1").mustEnd() // the server continues
 	srv.cancel()
 	srv.mustEnd()
 	if srv.errs.Len() > 0 {
@@ -133,7 +133,7 @@ func TestGarbage(t *testing.T) {
 	}
 }
 
-// TestSinkTooSmall: what was read would not fit where it is to be written.
+// TestSinkTooSmall: the data read does not fit into the memory to write.
 func TestSinkTooSmall(t *testing.T) {
 	srv := serve(t)
 	var mr *verbs.MR
@@ -148,16 +148,16 @@ func TestSinkTooSmall(t *testing.T) {
 	srv.mustFail("the client's sink", "wants 64 bytes back in 63")
 }
 
-// TestNotWritten: -V sees a server that says it has written and has not.
+// TestNotWritten: -V detects a server that reports a Write without having written.
 func TestNotWritten(t *testing.T) {
 	answer := func(c *conn, _ buffer) error { return c.send(buffer{}) }
 	st := meet(t, "", nil, answer)
 	dial(t, st.port, "-V", "-C", "1").mustFail("round 0, the server's write", "data mismatch at byte 0 of 64")
 	st = meet(t, "", nil, answer)
-	dial(t, st.port, "-C", "1").mustEnd() // nobody asked
+	dial(t, st.port, "-C", "1").mustEnd() // unsolicited
 }
 
-// TestSilence: each side gives up a peer that says nothing.
+// TestSilence: each side gives up a silent peer.
 func TestSilence(t *testing.T) {
 	st := meet(t, "", nil, nil)
 	dial(t, st.port, "--timeout", "200ms").mustFail("round 0, the server's read", "no progress for 200ms")
@@ -166,9 +166,9 @@ func TestSilence(t *testing.T) {
 	srv.mustFail("the client's source", "no progress for 200ms")
 }
 
-// TestVanish: each side notices that the other has gone in the middle, at once.
+// TestVanish: each side notices immediately that the other has gone in the middle of a round.
 func TestVanish(t *testing.T) {
-	const never = "1h" // so that no time limit notices
+	const never = "1h" // so that no time limit takes effect
 	srv := serve(t, "--timeout", never)
 	var mr *verbs.MR
 	meet(t, srv.port,
@@ -207,7 +207,7 @@ func TestAsksForCRC(t *testing.T) {
 		if got := request[flags] & c; got != want {
 			t.Errorf("%s: the Request is %x: its CRC flag is %#x, want %#x", crc, request, got, want)
 		}
-		nc.Close() // again for a second try, with revision 1
+		nc.Close() // again for a second attempt, with revision 1
 		if nc, err = l.Accept(); err == nil {
 			nc.Close()
 		}
@@ -220,7 +220,7 @@ func TestNobody(t *testing.T) {
 	begin(t, nil, "ping", "-s", "-a", "203.0.113.1").mustFail("bind_addr", "EADDRNOTAVAIL")
 }
 
-// TestRejected: what the server says when it rejects is for the user to read.
+// TestRejected: the user sees the server's text of a rejection.
 func TestRejected(t *testing.T) {
 	st := meet(t, "", nil, nil)
 	st.rejects.Store(true)
@@ -243,7 +243,7 @@ func TestInterrupt(t *testing.T) {
 		t.Errorf("the server complains although it was asked to end: %s", srv.errs)
 	}
 
-	srv = serve(t) // nobody came
+	srv = serve(t) // no client connected
 	srv.cancel()
 	srv.mustEnd()
 

@@ -10,13 +10,13 @@ import (
 	"github.com/rdmactor/rdmactor/iwarp"
 )
 
-// capture begins to write --pcap's file. stop ends that, when the device is closed.
+// capture starts writing --pcap's file. stop finishes the file after the device is closed.
 func (s *session) capture(driver cmid.Driver) (stop func() error, err error) {
 	device, ok := driver.(*iwarp.Driver)
 	if !ok {
 		return nil, errors.New("--pcap: only the embedded device sees what it sends; add --device iwarp, or capture at the interface")
 	}
-	// nobody else's to read: it has every byte of every message, and keys
+	// readable only by its owner: it has every byte of every message, and keys
 	file, err := os.OpenFile(s.pcap, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("--pcap: %w", err)

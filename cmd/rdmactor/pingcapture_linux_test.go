@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// TestPcap: both sides write what they have read and written, and end as without it.
+// TestPcap: both sides write the bytes that they have read and written, and end as without a
+// capture.
 func TestPcap(t *testing.T) {
 	dir := t.TempDir()
 	server, client := filepath.Join(dir, "server.pcapng"), filepath.Join(dir, "client.pcapng")
@@ -33,7 +34,7 @@ func TestPcap(t *testing.T) {
 	}
 }
 
-// TestPcapFails: a file that cannot be written is an error, and so is a device that sees nothing.
+// TestPcapFails: a file that cannot be written is an error, and so is a device that cannot capture.
 func TestPcapFails(t *testing.T) {
 	none := filepath.Join(t.TempDir(), "no", "such", "directory")
 	dial(t, "1", "--pcap", none).mustFail("--pcap", "no such file")

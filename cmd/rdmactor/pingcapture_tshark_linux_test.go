@@ -10,7 +10,7 @@ import (
 	"github.com/rdmactor/rdmactor/internal/tshark"
 )
 
-// TestPcapTshark: Wireshark finds the same in the files of both sides, and what ping does: in each
+// TestPcapTshark: Wireshark finds the same in the files of both sides, and ping's pattern: in each
 // round a Read, a Write, and four messages.
 func TestPcapTshark(t *testing.T) {
 	const rounds = 4

@@ -16,10 +16,10 @@ type pingClient struct {
 	c            *conn
 	source, sink *verbs.MR
 	established  bool
-	round        int  // rounds that are done
-	written      bool // the sink was sent; the next message says that it was written
+	round        int  // completed rounds
+	written      bool // the sink was sent; the next message reports that it was written
 	stopped      bool
-	begun        time.Time // of the round
+	begun        time.Time // of the current round
 	times        roundTimes
 }
 
@@ -61,14 +61,14 @@ func (cl *pingClient) connect() (err error) {
 	return cl.c.ID.Connect(nil, depths())
 }
 
-// begin does the first step of a round.
+// begin takes the first step of a round.
 func (cl *pingClient) begin() error {
 	if cl.stopped || cl.s.count > 0 && cl.round == cl.s.count {
 		cl.c.hangUp()
 		return nil
 	}
 	fill(cl.source.Bytes, cl.round)
-	for i := range cl.sink.Bytes { // shows whether the Write came
+	for i := range cl.sink.Bytes { // shows whether the Write arrived
 		cl.sink.Bytes[i] = 0xff
 	}
 	cl.written = false
@@ -97,7 +97,7 @@ func (cl *pingClient) received(buffer) error {
 	return cl.begin()
 }
 
-// difference reports the first byte that is not what was sent.
+// difference reports the first byte that differs from the data sent.
 func difference(sent, got []byte) error {
 	if bytes.Equal(sent, got) {
 		return nil

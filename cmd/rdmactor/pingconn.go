@@ -14,11 +14,11 @@ import (
 type conn struct {
 	endpoint.Endpoint
 	talk    talk
-	timeout time.Duration // for each step
+	timeout time.Duration // per step
 
-	step     string // what the peer or the device must do next, for error messages
+	step     string // the next action expected of the peer or the device, for error messages
 	deadline time.Time
-	ending   bool // Disconnect was asked for
+	ending   bool // Disconnect was called
 	over     bool
 	err      error
 }
@@ -29,7 +29,7 @@ type talk interface {
 	event(ev cmid.Event) error
 	// received handles a message of the peer.
 	received(b buffer) error
-	// done handles the end of a Read or a Write that this side has posted.
+	// done handles the completion of a Read or a Write that this side has posted.
 	done(op verbs.Opcode) error
 	// idle reports whether the peer may disconnect now.
 	idle() bool
@@ -58,7 +58,7 @@ func (c *conn) send(b buffer) error {
 	return c.QP.PostSend(&verbs.SendWR{Op: verbs.Send, Flags: verbs.Signaled, Inline: b.encode()})
 }
 
-// expect begins a step and its deadline.
+// expect starts a step and its deadline.
 func (c *conn) expect(step string) {
 	c.step, c.deadline = step, time.Now().Add(c.timeout)
 }
@@ -82,7 +82,7 @@ func (c *conn) event(ev cmid.Event) {
 	}
 }
 
-// gone handles an end of the connection that this side did not ask for.
+// gone handles a disconnect that this side did not request.
 func (c *conn) gone(why error) {
 	switch {
 	case why != nil:
@@ -96,7 +96,7 @@ func (c *conn) gone(why error) {
 func (c *conn) completed() {
 	c.Poll(func(wc *verbs.WC) bool {
 		if c.ending || c.over || wc.Status == verbs.StatusFlushed {
-			return true // the event of the end says why
+			return true // the disconnect event has the reason
 		}
 		if err := c.complete(wc); err != nil {
 			c.fail(err)
@@ -144,7 +144,7 @@ func (c *conn) fail(err error) {
 	}
 }
 
-// hangUp asks for the end of the connection.
+// hangUp requests the end of the connection.
 func (c *conn) hangUp() {
 	c.ending = true
 	if c.ID.Disconnect() != nil { // not connected, or no longer
@@ -164,5 +164,5 @@ func (c *conn) late() {
 	c.hangUp()
 }
 
-// free frees what the connection has.
+// free frees the connection's resources.
 func (c *conn) free() { c.fail(c.Close()) }

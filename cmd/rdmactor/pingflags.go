@@ -31,7 +31,7 @@ type pingFlags struct {
 	pcap              string
 }
 
-const pingPort = "7174" // rping's
+const pingPort = "7174" // the same as rping's
 
 // maxSize bounds -S, because a server allocates a buffer of that size for every client.
 const maxSize = 1 << 30

@@ -14,7 +14,7 @@ const backlog = 128
 // pingServer is the role of -s: a listener and its connections.
 type pingServer struct {
 	s        *session
-	listener *cmid.ID // nil when no more clients are wanted
+	listener *cmid.ID // nil: no more clients are accepted
 }
 
 func (srv *pingServer) start(addr cmid.Addr) error {
@@ -54,7 +54,7 @@ func (srv *pingServer) accept(id *cmid.ID) error {
 	return srv.close()
 }
 
-// close ends the listener, so that further clients are refused.
+// close closes the listener, so that further clients are refused.
 func (srv *pingServer) close() error {
 	id := srv.listener
 	srv.listener = nil
@@ -96,12 +96,12 @@ type serving struct {
 	at   stage
 }
 
-// stage says what a server is waiting for.
+// stage is the event that a server waits for.
 type stage uint8
 
 const (
 	theSource stage = iota // the client's buffer to read
-	theRead                // our Read of it
+	theRead                // the server's Read of it
 	theSink                // the client's buffer to write
 )
 

@@ -12,7 +12,7 @@ import (
 	"github.com/rdmactor/rdmactor/internal/endpoint"
 )
 
-// session serves one event channel. Everything runs on the goroutine that has called run.
+// session serves one event channel. Everything runs on the goroutine that called run.
 type session struct {
 	pingFlags
 	ctx            context.Context
@@ -25,7 +25,7 @@ type session struct {
 
 // role is the part of a session that differs between a client and a server.
 type role interface {
-	// start begins the work.
+	// start starts the work.
 	start(addr cmid.Addr) error
 	// other handles an event of an identifier that is not a connection, or is not one yet.
 	other(id *cmid.ID, ev cmid.Event) error
@@ -37,7 +37,7 @@ type role interface {
 	over() bool
 }
 
-// run is the whole program. A client has one session after the other, until it is connected.
+// run runs the whole program. A client starts one session after the other, until it is connected.
 func (s *session) run() error {
 	if s.client {
 		return s.toEach(s.ctx, "ping", s.stderr, func(peer cmid.Addr, c device.Choice, _ bool) (bool, error) {
@@ -55,7 +55,7 @@ func (s *session) run() error {
 	return s.play(at, choice)
 }
 
-// play has the role at an address, with a device of its own.
+// play runs the role at an address, on a new device.
 func (s *session) play(addr cmid.Addr, choice device.Choice) (err error) {
 	driver := s.driver(choice, s.crc, s.stderr)
 	if s.pcap != "" {
@@ -113,7 +113,7 @@ func (s *session) event(id *cmid.ID, ev cmid.Event) error {
 	return s.role.other(id, ev)
 }
 
-// sweep ends the connections whose deadline has passed, and forgets those that have ended. It
+// sweep ends the connections whose deadline has passed, and removes those that have ended. It
 // returns the time until the next deadline. That is negative if there is none.
 func (s *session) sweep() (wait time.Duration, err error) {
 	now := time.Now()
@@ -136,7 +136,7 @@ func (s *session) sweep() (wait time.Duration, err error) {
 	return max(0, time.Until(next)), err
 }
 
-// ping is the subcommand ping.
+// ping runs the subcommand ping.
 func ping(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	o, err := parsePing(args, stdout)
 	if err != nil {

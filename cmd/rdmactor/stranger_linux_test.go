@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestPlainTCP: a listener that speaks no iWARP is reported as such, whether it is silent, hangs
-// up, or answers in its own way.
+// TestPlainTCP: a listener that does not implement iWARP is reported as such, whether it is silent,
+// hangs up, or answers in another protocol.
 func TestPlainTCP(t *testing.T) {
 	for name, meets := range map[string]func(net.Conn){
 		"silent":   func(net.Conn) {},

@@ -21,7 +21,7 @@ type timer struct {
 	stdout, stderr io.Writer
 }
 
-// timeSteps is the subcommand time.
+// timeSteps runs the subcommand time.
 func timeSteps(ctx context.Context, args []string, stdout, stderr io.Writer) (err error) {
 	o, err := parseTime(args, stdout)
 	if err != nil {
@@ -87,8 +87,8 @@ func (t *timer) dial() error {
 	})
 }
 
-// both measures against a server in this process. The server has its own device, and its own loop
-// or goroutine.
+// both measures against a server in this process. The server has a separate device, and a separate
+// loop or goroutine.
 func (t *timer) both() (err error) {
 	choice, err := t.chooseBoth()
 	if err != nil {
@@ -150,8 +150,8 @@ func (t *timer) client(cfg timing.Config, choice device.Choice, peer cmid.Addr, 
 	return connected, err
 }
 
-// runs makes the runs that the flags ask for. It returns the error of the first identifier that
-// failed as first, and whether one was connected, or none had to be.
+// runs makes the runs that the flags request. It returns as first the error of the first identifier
+// that failed, and whether one was connected, or none had to be.
 func (t *timer) runs(
 	cl timing.Client, r *timing.Report, local netip.Addr, peer cmid.Addr, s timing.Server, last bool,
 ) (connected bool, first, err error) {

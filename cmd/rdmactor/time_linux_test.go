@@ -30,7 +30,7 @@ func timeIt(t *testing.T, args ...string) timing.Report {
 	return doc
 }
 
-// checkRun looks at a run in which nothing failed.
+// checkRun checks a run without failures.
 func checkRun(t *testing.T, level string, r timing.Run, want int, connect bool) {
 	t.Helper()
 	rows := []string{"create id", "bind addr", "destroy"}
@@ -70,9 +70,9 @@ func listenTime(t *testing.T, level string) *running {
 	t.Helper()
 	before := inUse()
 	srv := listen(t, "time", "-s", "-a", "127.0.0.1", "-p", "0", "--level", level, "--device", "iwarp")
-	// its loop begins when it is listening, and is not the clients' leak
+	// its loop starts when it is listening, and is not a leak of the clients
 	for end := time.Now().Add(time.Second); inUse().goroutines == before.goroutines && time.Now().Before(end); {
-		time.Sleep(time.Millisecond) // not for ever: one of before may have ended
+		time.Sleep(time.Millisecond) // bounded: a goroutine counted in before may have ended
 	}
 	return srv
 }
@@ -113,8 +113,8 @@ func TestTimeTable(t *testing.T) {
 	}
 }
 
-// TestTimeRaw looks at a client's MPA Request (RFC 6581, 9): a C server must find nothing of ours
-// in it.
+// TestTimeRaw reads a client's MPA Request (RFC 6581, 9): a C server must find nothing of this
+// project's protocol in it.
 func TestTimeRaw(t *testing.T) {
 	for _, level := range levels {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -166,10 +166,10 @@ func TestTimeFails(t *testing.T) {
 	}
 }
 
-// TestHeld: what is not given back is seen.
+// TestHeld: resources that are not freed are detected.
 func TestHeld(t *testing.T) {
 	before := inUse()
-	for range 50 { // what another test has just ended may take a moment to go
+	for range 50 { // resources of another test may take a moment to be freed
 		time.Sleep(2 * time.Millisecond)
 		now := inUse()
 		before = resources{min(before.goroutines, now.goroutines), min(before.fds, now.fds)}
@@ -196,7 +196,7 @@ func TestHeld(t *testing.T) {
 	}
 }
 
-// TestRoundTimes: a client reports on standard error how long its rounds took; standard output
+// TestRoundTimes: a client reports the durations of its rounds on standard error; standard output
 // stays rping's.
 func TestRoundTimes(t *testing.T) {
 	srv := serve(t)

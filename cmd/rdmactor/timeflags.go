@@ -41,7 +41,7 @@ type timeFlags struct {
 }
 
 const (
-	timePort  = "7471" // cmtime's
+	timePort  = "7471" // the same as cmtime's
 	manyIDs   = 10_000
 	maxCounts = 50_000 // ports have 16 bits, and the server has half of the runtime's limit
 )

@@ -76,7 +76,7 @@ func parseTop(args []string, stdout io.Writer) (o topFlags, err error) {
 	return o, nil
 }
 
-// watch is the command top.
+// watch runs the command top.
 func watch(ctx context.Context, args []string, stdout, _ io.Writer) error {
 	o, err := parseTop(args, stdout)
 	if err != nil {

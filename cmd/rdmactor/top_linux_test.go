@@ -11,7 +11,7 @@ import (
 	"github.com/rdmactor/rdmactor/internal/proctest"
 )
 
-// asRdmactor has this test binary be rdmactor.
+// asRdmactor is the environment variable that makes this test binary run as rdmactor.
 const asRdmactor = "RUN_AS_RDMACTOR"
 
 func atTerminal(t *testing.T, args ...string) *proctest.Screen {
@@ -19,10 +19,9 @@ func atTerminal(t *testing.T, args ...string) *proctest.Screen {
 	return proctest.StartAtTerminal(t, "rdmactor", proctest.Config{Args: args, Env: []string{asRdmactor + "=1"}})
 }
 
-const back = "\x1b[?25h\x1b[?1049l" // the end of what gives the screen back
+const back = "\x1b[?25h\x1b[?1049l" // the end of the sequence that restores the screen
 
-// TestTopAtTerminal: a person looks at the page, filters, sorts, looks at one identifier, and
-// quits.
+// TestTopAtTerminal: a user looks at the page, filters, sorts, looks at one identifier, and quits.
 func TestTopAtTerminal(t *testing.T) {
 	p := newFakePage(t)
 	s := atTerminal(t, "top", p.URL)
@@ -62,7 +61,7 @@ func wantGivenBack(t *testing.T, s *proctest.Screen, why string, code int) {
 	}
 }
 
-// TestTopEnds: however it ends, the terminal is as it was before.
+// TestTopEnds: however top ends, the terminal is restored.
 func TestTopEnds(t *testing.T) {
 	for name, c := range map[string]struct {
 		end  func(*proctest.Screen)
@@ -83,7 +82,8 @@ func TestTopEnds(t *testing.T) {
 	}
 }
 
-// TestTopGone: while the program does not answer, it says so, and shows its news when it does.
+// TestTopGone: while the program does not answer, top reports that, and shows the new data when it
+// answers again.
 func TestTopGone(t *testing.T) {
 	p := newFakePage(t)
 	s := atTerminal(t, "top", p.URL)
@@ -101,7 +101,7 @@ func TestTopGone(t *testing.T) {
 	wantGivenBack(t, s, "q", 0)
 }
 
-// TestTopGarbage: what a server says unasked does not get to the screen by way of a log.
+// TestTopGarbage: unsolicited bytes of a server do not reach the screen by way of a log.
 func TestTopGarbage(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -126,7 +126,7 @@ func TestTopGarbage(t *testing.T) {
 	s := atTerminal(t, "top", l.Addr().String())
 	for range 20 {
 		<-asked
-		s.Keys("r") // another question
+		s.Keys("r") // another request
 	}
 	s.Keys("q")
 	state, shown := s.Exit("q")
@@ -135,13 +135,13 @@ func TestTopGarbage(t *testing.T) {
 	}
 }
 
-// TestTopStuck: a terminal that takes nothing keeps it from nothing.
+// TestTopStuck: a terminal that reads nothing does not block top.
 func TestTopStuck(t *testing.T) {
 	p := newFakePage(t)
 	s := atTerminal(t, "top", p.URL)
 	s.Want("10.0.0.1:50002", "the table")
 	s.Stick()
-	for asked := p.asked.Load(); p.asked.Load() < asked+40; { // more frames than a terminal takes
+	for asked := p.asked.Load(); p.asked.Load() < asked+40; { // more frames than a terminal buffers
 		p.wait()
 	}
 	s.Signal(unix.SIGTERM)
@@ -150,7 +150,7 @@ func TestTopStuck(t *testing.T) {
 	}
 }
 
-// TestTopSuspended: Ctrl-Z and SIGTSTP give the terminal to the shell, and fg gives it back.
+// TestTopSuspended: Ctrl-Z and SIGTSTP hand the terminal to the shell, and fg takes it back.
 func TestTopSuspended(t *testing.T) {
 	p := newFakePage(t)
 	const script = `set -m
@@ -191,7 +191,7 @@ func TestTopNoShell(t *testing.T) {
 	wantGivenBack(t, s, "q", 0)
 }
 
-// TestTopTiny: a terminal of one column and one line, and one that grows meanwhile.
+// TestTopTiny: a terminal of one column and one line, which then grows.
 func TestTopTiny(t *testing.T) {
 	p := newFakePage(t)
 	s := atTerminal(t, "top", p.URL)

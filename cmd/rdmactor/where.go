@@ -17,7 +17,7 @@ import (
 	"github.com/rdmactor/rdmactor/iwarp"
 )
 
-// where has the flags of every subcommand: which side it is, and the addresses of both sides.
+// where has the flags of every subcommand: the side, and the addresses of both sides.
 type where struct {
 	server, client bool
 	addr, port     string
@@ -29,10 +29,10 @@ type where struct {
 // addrUsage is the help of -a in most subcommands.
 const addrUsage = "`HOST[:PORT]` to connect to, or to listen on (default every address; of the kernel's devices every IPv4 address)"
 
-// command has the text for the flags of where in a subcommand's help.
+// command has the texts for the flags of where in a subcommand's help.
 type command struct {
 	name, usage         string
-	server, client      string // text behind "be"
+	server, client      string // text after "be"
 	addr, port, timeout string
 	patience            time.Duration
 }
@@ -78,7 +78,7 @@ func (c command) check(w *where, otherwise string, passive bool) error {
 }
 
 // lookup resolves a name and the port. If passive is true, the results are addresses to listen on.
-// There is one at least.
+// There is at least one.
 func (w *where) lookup(ctx context.Context, name string, passive bool) ([]cmid.Addr, error) {
 	ctx, cancel := context.WithTimeout(ctx, w.timeout)
 	defer cancel()
@@ -110,8 +110,8 @@ func hasIPv6() bool {
 }
 
 // toEach calls try with each address of the server's name, and the device for it, until one
-// connects or the server's program rejects. name is the subcommand's: what became of an address
-// before the last goes to stderr.
+// connects or the server's program rejects. name is the subcommand's: the errors of all addresses
+// but the last go to stderr.
 func (w *where) toEach(
 	ctx context.Context, name string, stderr io.Writer, try func(peer cmid.Addr, c device.Choice, last bool) (connected bool, err error),
 ) error {
@@ -135,8 +135,8 @@ func (w *where) toEach(
 }
 
 // driver makes the driver of the chosen device. If the program made the choice, driver prints it.
-// The device waits for a reply a little less than --timeout. So its error comes first, which says
-// how far the connection has come.
+// The device's time limit for a reply is a little less than --timeout, so its error comes first,
+// which reports how far the connection got.
 func (w *where) driver(c device.Choice, crc bool, stderr io.Writer) cmid.Driver {
 	if c.Why != "" {
 		fmt.Fprintln(stderr, c)

@@ -18,10 +18,10 @@ type Plan struct {
 	Local, Peer cmid.Addr     // if Local is zero, the routing tables choose
 	WarmUp      time.Duration // not measured
 	Duration    time.Duration // measured; ignored if Count is set
-	Count       int           // messages to measure; 0: for Duration
-	// OwnMemory gives each message on its way its own memory on this side, as in a program that
+	Count       int           // messages to measure; 0: bounded by Duration
+	// OwnMemory gives each message in flight separate memory on this side, as in a program that
 	// sends different messages. Such messages are in the processor's caches less often than one
-	// message that is sent again and again.
+	// message that is sent repeatedly.
 	OwnMemory bool
 }
 
@@ -45,9 +45,9 @@ func (cl *Client) Connected() bool { return cl.connected }
 // Close frees everything.
 func (cl *Client) Close() error { return cl.h.close() }
 
-// Run runs one test. If ctx ends first, the test ends too. The result is then what was measured
-// until that time, or the error of ctx if nothing was measured. Only one goroutine at a time may
-// call Run.
+// Run runs one test. If ctx ends first, the test ends too. It then returns what was measured until
+// that time, or the error of ctx if nothing was measured. Only one goroutine at a time may call
+// Run.
 func (cl *Client) Run(ctx context.Context, p Plan) (Result, error) { return cl.run(ctx, newRun(p)) }
 
 func newRun(p Plan) *run { return &run{Plan: p, step: "resolving", done: make(chan error, 1)} }
@@ -67,7 +67,7 @@ func (cl *Client) run(ctx context.Context, r *run) (Result, error) {
 	return r.result, nil
 }
 
-// interrupt ends a run early, with what it has measured.
+// interrupt ends a run early, with the results so far.
 func (r *run) interrupt(why error) {
 	measured := r.n - r.base
 	switch {
@@ -98,7 +98,7 @@ type run struct {
 	path   *Path // once it is established
 
 	connected bool
-	begun     time.Time // begin of the warm-up, then of the measurement
+	begun     time.Time // start of the warm-up, then of the measurement
 	cpu       time.Duration
 	measure   bool
 	base      int // value of n at the end of the warm-up
@@ -107,7 +107,7 @@ type run struct {
 	posted time.Time // latency: when the message was posted
 	times  stats.Times
 
-	ahead int // bandwidth: messages on their way
+	ahead int // bandwidth: messages in flight
 }
 
 func (r *run) start(h *host) error {
@@ -205,8 +205,8 @@ func (r *run) established(to place) error {
 // heartbeat is how often a client that only Reads sends a message.
 const heartbeat = time.Second
 
-// beat shows the server of a test of Reads that its client is alive. Such a server notices nothing
-// else.
+// beat shows the server of a Read test that its client is alive. Such a server sees no other
+// completions.
 func (r *run) beat() {
 	r.c.h.loop.AfterFunc(heartbeat, func() {
 		if r.c.ending || r.c.over {
@@ -238,7 +238,7 @@ func (r *run) complete(wc *verbs.WC) error {
 	return r.fill()
 }
 
-// trip begins a round trip.
+// trip starts a round trip.
 func (r *run) trip() error {
 	r.posted = time.Now()
 	if r.Op == Read {
@@ -258,7 +258,7 @@ func (r *run) tripped() error {
 	return r.trip()
 }
 
-// fill posts messages until as many as allowed are on their way.
+// fill posts messages up to the allowed number in flight.
 func (r *run) fill() error {
 	batch := r.batch()
 	for ; r.ahead+batch <= r.Depth; r.ahead += batch {
@@ -280,7 +280,7 @@ func (r *run) fill() error {
 	return nil
 }
 
-// arrived counts n messages, and reports whether the test has enough. Messages after that are not
+// arrived counts n messages, and reports whether the test has enough. Later messages are not
 // counted.
 func (r *run) arrived(n int) (enough bool) {
 	if r.result.Count > 0 {

@@ -23,7 +23,7 @@ type conn struct {
 
 	inline  bool // messages are posted inline, not from data
 	message verbs.SendWR
-	own     int // number of messages with their own memory; 0 or 1: all share one
+	own     int // number of messages with separate memory; 0 or 1: all share one
 	next    int // the next of these messages
 	empty   verbs.SendWR
 
@@ -34,10 +34,10 @@ type conn struct {
 
 	moved    int // completions so far
 	watchdog *eventloop.Timer
-	ending   bool // this side has asked for the disconnect
+	ending   bool // this side has requested the disconnect
 	over     bool
-	// refused is the error of posting to a queue pair that has ended. It may come before the event
-	// of the end.
+	// refused is the error of posting to a queue pair that has ended. It may come before the
+	// disconnect event.
 	refused error
 	err     error
 }
@@ -54,7 +54,7 @@ type shape struct {
 // markSize is the size in bytes of a receive for a mark. A mark is an empty Send.
 const markSize = 8
 
-// markDepth is more than the number of marks and answers to marks that can be on their way.
+// markDepth is more than the number of marks and answers to marks that can be in flight.
 const markDepth = 16
 
 // prepare makes the queue pair and the memory, and posts the receives.
@@ -102,7 +102,7 @@ func (c *conn) place() place {
 	return place{c.data.Addr, c.data.RKey}
 }
 
-// meet prepares the work requests, which are then used again and again. peer is the place of the
+// meet prepares the work requests, which are reused for every message. peer is the place of the
 // peer's data.
 func (c *conn) meet(peer place) {
 	c.empty = verbs.SendWR{Op: verbs.Send, Flags: verbs.Signaled}
@@ -136,7 +136,7 @@ func (c *conn) turn() error {
 	return errors.Join(c.post(verbs.Signaled), c.mark())
 }
 
-// watch ends the connection if nothing happens within the time limit.
+// watch ends the connection if there is no completion within the time limit.
 func (c *conn) watch() {
 	seen := c.moved
 	c.watchdog = c.h.loop.AfterFunc(c.h.cfg.Timeout, func() {
@@ -156,10 +156,10 @@ func (c *conn) poll() {
 	c.Poll(func(wc *verbs.WC) bool {
 		c.moved++
 		if c.ending || c.over || wc.Status == verbs.StatusFlushed {
-			return !c.over // the event of the end says why
+			return !c.over // the disconnect event has the reason
 		}
 		switch err := c.completed(wc); {
-		case errors.Is(err, unix.EINVAL): // the connection is over, and its event will come
+		case errors.Is(err, unix.EINVAL): // the connection has ended, and its event will follow
 			c.refused = err
 		case err != nil:
 			c.fail(err)
@@ -188,7 +188,7 @@ func (c *conn) fail(err error) {
 	c.hangUp()
 }
 
-// hangUp asks for the end of the connection.
+// hangUp requests the end of the connection.
 func (c *conn) hangUp() {
 	if c.ending || c.over {
 		return
@@ -199,7 +199,7 @@ func (c *conn) hangUp() {
 	}
 }
 
-// disconnected handles the end of the connection, whichever side has asked for it.
+// disconnected handles the end of the connection, whichever side requested it.
 func (c *conn) disconnected(why error) {
 	if c.over {
 		return
@@ -219,8 +219,8 @@ func (c *conn) lost(why error) {
 	}
 }
 
-// free frees everything at the end of this turn. It cannot do so at once, because it may be called
-// inside a completion.
+// free frees everything at the end of this turn. It cannot do so immediately, because it may be
+// called inside a completion.
 func (c *conn) free() {
 	if c.over {
 		return

@@ -10,15 +10,15 @@
 // these:
 //
 //   - latency of send: the client Sends, the server Sends as much back, in turn.
-//   - latency of write: each side Writes into the other's memory and posts an empty Send behind
-//     it, in turn. (perftest polls memory until the last byte changes. The documentation of
-//     package verbs says why that is not a correct way to wait.)
+//   - latency of write: each side Writes into the other's memory and posts an empty Send after
+//     it, in turn. (perftest polls memory until the last byte changes. The documentation of package
+//     verbs explains why that is not a correct way to wait.)
 //   - latency of read: the client Reads, one at a time.
-//   - bandwidth of send: the client has up to Test.Depth messages on their way. The server
-//     answers each quarter of that with an empty Send, once it has posted their receives again.
-//   - bandwidth of write: the same, with an empty Send behind each quarter. That Send is what the
-//     server receives and answers.
-//   - bandwidth of read: the client has up to Test.Depth Reads on their way.
+//   - bandwidth of send: the client has up to Test.Depth messages in flight. The server answers
+//     each quarter of that with an empty Send, once it has posted their receives again.
+//   - bandwidth of write: the same, with an empty Send after each quarter, which the server
+//     receives and answers.
+//   - bandwidth of read: the client has up to Test.Depth Reads in flight.
 //
 // A client that Reads posts an empty Send each second, so that the server knows that the client is
 // alive. The client ends the test by disconnecting.
@@ -29,17 +29,17 @@
 //
 // # Ownership
 //
-// A Client and a Server each have a loop, and everything they use belongs to it. Call their methods
+// A Client and a Server each have a loop, which owns everything that they use. Call their methods
 // on any other goroutine, but not on the loop's.
 //
 // # Ordering
 //
-// A client's runs follow one another. A server serves any number of clients at once.
+// A client's runs follow one another. A server serves any number of clients concurrently.
 //
 // # Errors
 //
-// The error of a run says what was under way. Use errors.Is to find the errno. A server reports
-// each failed connection to Config.Complain and goes on.
+// The error of a run names the step that failed. Use errors.Is to find the errno. A server reports
+// each failed connection to Config.Complain and continues.
 //
 // # Limitations
 //

@@ -16,14 +16,14 @@ type Config struct {
 	// Timeout is the time limit for progress. A connection without any progress ends after one to
 	// two Timeouts.
 	Timeout time.Duration
-	// Transport is what this side's connections send with.
+	// Transport has the parameters with which this side's connections send.
 	Transport cmid.Transport
 	// Complain is called on the loop for each connection of a server that has failed. A client does
 	// not call it.
 	Complain func(error)
 }
 
-// host is an event channel on a loop of its own.
+// host is an event channel on its loop.
 type host struct {
 	cfg  Config
 	loop *eventloop.Loop

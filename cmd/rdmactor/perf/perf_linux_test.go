@@ -20,14 +20,14 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// patience is far above what anything here takes.
+// patience is far above the duration of any step here.
 const patience = 20 * time.Second
 
 // rig is a device and an address of it.
 type rig struct {
 	driver cmid.Driver
 	at     string
-	fabric *cmidtest.Fabric // nil: it is no twin
+	fabric *cmidtest.Fabric // nil: not a twin
 }
 
 func twin(cfg cmidtest.Config) rig {
@@ -36,8 +36,8 @@ func twin(cfg cmidtest.Config) rig {
 	return rig{f.Driver(), "10.0.0.1:0", f}
 }
 
-// rigs are the embedded device, and the twin as InfiniBand and as the kernel's iWARP play it, where
-// receives must be there beforehand.
+// rigs are the embedded device, and the twin as InfiniBand and as the kernel's iWARP, where
+// receives must be posted beforehand.
 func rigs() map[string]rig {
 	return map[string]rig{
 		"iwarp":      {driver: iwarp.New(), at: "127.0.0.1:0"},
@@ -50,7 +50,7 @@ func (r rig) config(t *testing.T) Config {
 	return Config{Driver: r.driver, Timeout: patience, Complain: func(err error) { t.Errorf("the server complains: %v", err) }}
 }
 
-// serve starts a server that has to end with as many tests served.
+// serve starts a server that must have served want tests at its end.
 func (r rig) serve(t *testing.T, cfg Config, want int) *Server {
 	t.Helper()
 	s, err := Listen(cfg, cmid.MustAddr(r.at))
@@ -131,7 +131,7 @@ func check(t *testing.T, test Test, res Result, count int) {
 	}
 }
 
-// TestWaits: every mode, and a run that ends by its time.
+// TestWaits: every mode, and a run that ends after its duration.
 func TestWaits(t *testing.T) {
 	r := rigs()["iwarp"]
 	for _, wait := range []eventloop.WaitMode{eventloop.Block, eventloop.Spin, eventloop.Busy} {
@@ -152,7 +152,7 @@ func TestWaits(t *testing.T) {
 	}
 }
 
-// TestManyClients: at once, and after one that has failed.
+// TestManyClients: concurrent clients, and one after another that has failed.
 func TestManyClients(t *testing.T) {
 	r := rigs()["iwarp"]
 	const clients = 8
@@ -173,7 +173,7 @@ func TestManyClients(t *testing.T) {
 	}
 }
 
-// TestRefused: a server says why it will not.
+// TestRefused: a server gives the reason for a refusal.
 func TestRefused(t *testing.T) {
 	for name, r := range rigs() {
 		t.Run(name, func(t *testing.T) {
@@ -181,7 +181,7 @@ func TestRefused(t *testing.T) {
 			cfg := r.config(t)
 			cfg.Complain = func(err error) { complaints = append(complaints, err.Error()) }
 			s := r.serve(t, cfg, 0)
-			s.memory = serverMemory // as if others had it; nobody has connected yet
+			s.memory = serverMemory // as if other connections used it; none exists yet
 			cl := r.open(t, r.config(t))
 			_, err := cl.Run(t.Context(), Plan{Test: Test{Send, Latency, 64, 1}, Peer: s.Addr(), Count: 1})
 			const want = "the server says: the server's other clients have its memory"
@@ -196,7 +196,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestNobody: the errno of a server that is not there.
+// TestNobody: the errno of a server that does not exist.
 func TestNobody(t *testing.T) {
 	r := rigs()["iwarp"]
 	cl := r.open(t, r.config(t))
@@ -222,7 +222,7 @@ func TestSilence(t *testing.T) {
 	}
 }
 
-// TestServerEnds: both sides come to their end, whichever is asked to end first.
+// TestServerEnds: both sides end, whichever is asked to end first.
 func TestServerEnds(t *testing.T) {
 	for name, r := range rigs() {
 		for _, test := range []Test{{Send, Latency, 64, 1}, {Write, Bandwidth, 64, 16}, {Read, Bandwidth, 64, 16}} {
@@ -256,7 +256,7 @@ func TestServerEnds(t *testing.T) {
 	}
 }
 
-// TestInterrupted: ctx ends a test before anything was measured, and the server does not mind.
+// TestInterrupted: ctx ends a test before anything was measured, and the server is not affected.
 func TestInterrupted(t *testing.T) {
 	for name, r := range rigs() {
 		t.Run(name, func(t *testing.T) {
@@ -282,8 +282,8 @@ func TestInterrupted(t *testing.T) {
 	}
 }
 
-// TestInterruptedMeasurement: a test that ctx ends gives what it has measured by then, whatever it
-// is, and the server does not mind.
+// TestInterruptedMeasurement: a test that ctx ends returns the results so far, for every operation,
+// and the server is not affected.
 func TestInterruptedMeasurement(t *testing.T) {
 	for name, dev := range rigs() {
 		t.Run(name, func(t *testing.T) {

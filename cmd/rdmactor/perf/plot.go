@@ -25,11 +25,11 @@ func CheckPlotName(file string) error {
 
 const (
 	plotWidth  = 16 * vg.Centimeter
-	plotHeight = 10 * vg.Centimeter // of each kind
+	plotHeight = 10 * vg.Centimeter // per kind
 )
 
 // Plot draws the results against their sizes, with latencies above bandwidths. The extension of the
-// file name says which image format it writes.
+// file name selects the image format.
 func (r *Report) Plot(file string) error {
 	var plots [][]*plot.Plot
 	for _, draw := range []func() (*plot.Plot, error){r.latencies, r.bandwidths} {
@@ -80,7 +80,7 @@ type line struct {
 	y    func(Result) float64
 }
 
-// lines draws each operation in a colour of its own.
+// lines draws each operation in a different colour.
 func (r *Report) lines(p *plot.Plot, kind Kind, lines []line) (*plot.Plot, error) {
 	some := false
 	for colour, op := range ops[1:] {

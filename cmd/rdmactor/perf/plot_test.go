@@ -7,8 +7,7 @@ import (
 	"testing"
 )
 
-// TestPlotNeedsNoFont checks that a picture is the same to somebody who does not have the font it
-// was laid out with.
+// TestPlotNeedsNoFont checks that a picture looks the same without the font used for its layout.
 func TestPlotNeedsNoFont(t *testing.T) {
 	r := Report{Device: "iwarp", Wait: "block", Results: []Result{
 		{Op: Send, Kind: Latency, Size: 64, Times: &Times{P50US: 10, P99US: 20}},

@@ -14,14 +14,14 @@ type Result struct {
 	Op    Op   `json:"op"`
 	Kind  Kind `json:"kind"`
 	Size  int  `json:"size"`  // bytes of a message
-	Count int  `json:"count"` // messages measured; for latency, round trips or Reads
+	Count int  `json:"count"` // measured messages; for latency, round trips or Reads
 
 	Times *Times `json:"latency,omitempty"`
 	Rate  *Rate  `json:"bandwidth,omitempty"`
 	// CPUUS is the client's processor time per message (see Count) in µs, in user and in kernel
 	// mode.
 	CPUUS float64 `json:"client_cpu_us"`
-	// Path is which way the client's packets went. nil on iWARP.
+	// Path is the path of the client's packets. nil on iWARP.
 	Path *Path `json:"path,omitempty"`
 }
 
@@ -33,7 +33,7 @@ type Path struct {
 	SL           uint8   `json:"service_level"`
 	TrafficClass uint8   `json:"traffic_class"`
 	MTU          int     `json:"mtu_bytes"`
-	AckTimeoutS  float64 `json:"ack_timeout_seconds"` // 0: for ever
+	AckTimeoutS  float64 `json:"ack_timeout_seconds"` // 0: unlimited
 	RetryCount   uint8   `json:"retry_count"`
 }
 
@@ -44,7 +44,7 @@ func pathOf(p cmid.Path) *Path {
 	return &Path{p.GIDIndex, p.GIDType, p.NetDev, p.SL, p.TrafficClass, p.MTU, p.AckTimeout.Seconds(), p.RetryCount}
 }
 
-// String is the path as the line below a table's head.
+// String formats the path as the line below a table's head.
 func (p *Path) String() string {
 	return fmt.Sprintf("GID index %d (%s, %s), service level %d, traffic class %d, MTU %d, ack timeout %.3g s, %d retries",
 		p.GIDIndex, p.GIDType, p.NetDev, p.SL, p.TrafficClass, p.MTU, p.AckTimeoutS, p.RetryCount)
@@ -52,7 +52,8 @@ func (p *Path) String() string {
 
 // Times is a distribution of latencies, in µs, to three significant digits.
 type Times struct {
-	// Of says what a latency covers: "half round trip" (send, write) or "round trip" (read).
+	// Of is the interval that a latency covers: "half round trip" (send, write) or "round trip"
+	// (read).
 	Of     string  `json:"of"`
 	MinUS  float64 `json:"min_us"`
 	P50US  float64 `json:"p50_us"`
@@ -64,7 +65,7 @@ type Times struct {
 
 // Rate is a bandwidth.
 type Rate struct {
-	Depth     int     `json:"depth"` // messages on their way
+	Depth     int     `json:"depth"` // messages in flight
 	Seconds   float64 `json:"seconds"`
 	MiBPerS   float64 `json:"mib_per_s"`
 	MsgPerSec float64 `json:"messages_per_s"`
@@ -90,7 +91,7 @@ func (r *run) conclude(n int, took, cpu time.Duration) Result {
 	return res
 }
 
-// Report has the results of a command, and says what was measured.
+// Report has the results of a command, and the parameters of the measurement.
 type Report struct {
 	Device  string   `json:"device"`
 	Level   string   `json:"level"` // always "verbs": no actors
@@ -100,8 +101,8 @@ type Report struct {
 	Server  string   `json:"server"`
 	Results []Result `json:"results"`
 	Error   string   `json:"error,omitempty"` // why the rest is missing
-	// Interrupted says that results are missing, and that the last one may have been measured for a
-	// shorter time.
+	// Interrupted reports that results are missing, and that the last one may have been measured
+	// for a shorter time.
 	Interrupted bool `json:"interrupted,omitempty"`
 }
 
@@ -117,7 +118,7 @@ func (r *Report) Head() string {
 	return fmt.Sprintf("%s, verbs level (no actors), client waits: %s, %s, %s to %s", r.Device, r.Wait, crc, r.Local, r.Server)
 }
 
-// Row writes a result as a line of its table. If first is true, it writes the table's head before.
+// Row writes a result as a line of its table. If first is true, it writes the table's head first.
 func (r *Result) Row(w io.Writer, first bool) {
 	if first && r.Path != nil {
 		fmt.Fprintf(w, "\n%v\n", r.Path)

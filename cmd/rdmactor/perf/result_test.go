@@ -27,8 +27,8 @@ func TestRate(t *testing.T) {
 	}
 }
 
-// TestWarmUp: what arrives before its end is counted nowhere, and what arrives behind the last
-// message neither.
+// TestWarmUp: messages that arrive before the end of the warm-up, or after the last message, are
+// not counted.
 func TestWarmUp(t *testing.T) {
 	r := &run{Plan: Plan{Test: Test{Send, Bandwidth, 64, 4}, WarmUp: time.Hour, Count: 3}, begun: time.Now()}
 	if r.arrived(1000) || r.measure {

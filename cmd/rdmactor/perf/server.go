@@ -26,7 +26,7 @@ type Server struct {
 	served   int
 	closing  bool
 	empty    chan struct{} // closed when the server is closing and has no connections left
-	lost     chan error    // has the error if the listener has failed
+	lost     chan error    // receives the error if the listener has failed
 }
 
 // Listen opens the device, and serves tests at the address at.
@@ -54,7 +54,7 @@ func (s *Server) Addr() cmid.Addr { return s.at }
 // Failed returns a channel that delivers the error if the listener fails.
 func (s *Server) Failed() <-chan error { return s.lost }
 
-// Close ends the tests under way and frees everything. It returns the number of tests served.
+// Close ends the running tests and frees everything. It returns the number of tests served.
 func (s *Server) Close() (served int, err error) {
 	err = s.h.do(func() error {
 		s.closing = true
@@ -90,7 +90,7 @@ func (s *Server) event(id *cmid.ID, ev cmid.Event, _ cmid.Command) {
 			s.lost <- e
 		case c != nil:
 			c.lost(e)
-		default: // after a Reject, if the client has disconnected by itself
+		default: // after a Reject, if the client has disconnected
 			_ = id.Destroy()
 		}
 	}

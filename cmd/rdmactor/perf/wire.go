@@ -16,7 +16,7 @@ const (
 	Read  Op = "read"
 )
 
-// Kind is what a test measures.
+// Kind is the measured quantity.
 type Kind string
 
 // The kinds.
@@ -25,7 +25,7 @@ const (
 	Bandwidth Kind = "bandwidth"
 )
 
-// Their numbers on the wire are the indices.
+// The numbers on the wire are the indices.
 var (
 	ops   = [...]Op{1: Send, 2: Write, 3: Read}
 	kinds = [...]Kind{1: Latency, 2: Bandwidth}
@@ -34,16 +34,16 @@ var (
 // Limits of a test.
 const (
 	MaxSize   = 1 << 28 // bytes of a message
-	MaxDepth  = 4096    // messages on their way
-	MaxMemory = 1 << 28 // bytes of all messages on their way
+	MaxDepth  = 4096    // messages in flight
+	MaxMemory = 1 << 28 // bytes of all messages in flight
 )
 
-// Test is what a client asks a server to take part in.
+// Test is a client's request to a server.
 type Test struct {
 	Op    Op
 	Kind  Kind
-	Size  int // bytes of a message, from 1
-	Depth int // messages on their way; 1 for latency
+	Size  int // bytes of a message, at least 1
+	Depth int // messages in flight; 1 for latency
 }
 
 // Check returns an error for a test that no server accepts.

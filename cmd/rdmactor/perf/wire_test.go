@@ -52,7 +52,7 @@ func TestStrangers(t *testing.T) {
 	}
 }
 
-// FuzzRequest: a stranger's bytes never panic, and what is taken is within the limits.
+// FuzzRequest: untrusted bytes never cause a panic, and accepted requests are within the limits.
 func FuzzRequest(f *testing.F) {
 	f.Add(encodeRequest(Test{Op: Read, Kind: Latency, Size: 1, Depth: 1}, place{1, 2}))
 	f.Fuzz(func(t *testing.T, b []byte) {

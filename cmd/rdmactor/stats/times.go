@@ -6,7 +6,7 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
-// Longest is the Longest time that Times records. Longer times count as Longest.
+// Longest is the longest time that Times records. Longer times count as Longest.
 const Longest = time.Minute
 
 // Times is a distribution of times.

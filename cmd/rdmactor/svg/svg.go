@@ -1,6 +1,5 @@
-// Package svg draws pictures that look the same everywhere: text is outlines. A reader seldom
-// has the font that a picture was laid out with, and letters of another font are cut off at the
-// edge, or run into each other.
+// Package svg draws pictures that look the same everywhere: text is outlines. A viewer seldom has
+// the font used for the layout, and letters of another font are cut off at the edge, or overlap.
 package svg
 
 import (
@@ -14,14 +13,14 @@ import (
 	"gonum.org/v1/plot/vg/vgsvg"
 )
 
-// Canvas is an SVG picture under way. It is used by one goroutine at a time.
+// Canvas is an SVG picture being drawn. It is used by one goroutine at a time.
 type Canvas struct{ *vgsvg.Canvas }
 
-// New is an empty picture of that size.
+// New returns an empty picture of that size.
 func New(width, height vg.Length) Canvas { return Canvas{vgsvg.New(width, height)} }
 
-// FillString draws text from pt on, along the baseline, with the advances and the kerning that the
-// layout counts with (fonts.Face.Width). It panics if the font cannot be read, as gonum's do.
+// FillString draws text from pt on, along the baseline, with the advances and the kerning of the
+// layout (fonts.Face.Width). It panics if the font cannot be read, as gonum's does.
 func (c Canvas) FillString(face fonts.Face, pt vg.Point, text string) {
 	var (
 		buf    sfnt.Buffer

@@ -12,8 +12,8 @@ import (
 	"gonum.org/v1/plot/vg"
 )
 
-// TestTextIsAsWideAsItWasLaidOut checks that what is drawn needs no font, and is where the layout
-// counts on it, kerning included.
+// TestTextIsAsWideAsItWasLaidOut checks that drawn text needs no font, and has the position of the
+// layout, kerning included.
 func TestTextIsAsWideAsItWasLaidOut(t *testing.T) {
 	const text = "HAVE 64K, |x|H" // both ends nearly fill their advance
 	face := fonts.DefaultCache.Lookup(plot.DefaultFont, 40)
@@ -40,7 +40,7 @@ func TestTextIsAsWideAsItWasLaidOut(t *testing.T) {
 	}
 }
 
-// TestNoText checks that what has no outline draws nothing.
+// TestNoText checks that characters without an outline draw nothing.
 func TestNoText(t *testing.T) {
 	face := fonts.DefaultCache.Lookup(plot.DefaultFont, 40)
 	for _, text := range []string{"", "  "} {
@@ -56,7 +56,7 @@ func TestNoText(t *testing.T) {
 	}
 }
 
-// path is the data of the only path in a picture.
+// path returns the data of the only path in a picture.
 func path(t *testing.T, picture string) string {
 	t.Helper()
 	_, data, ok := strings.Cut(picture, `<path d="`)

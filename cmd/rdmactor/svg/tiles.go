@@ -13,7 +13,7 @@ import (
 	"gonum.org/v1/plot/vg/vgimg"
 )
 
-// Tiles draws rows of plots, width by height each, into a file: a PNG if its name says so. A row
+// Tiles draws rows of plots, width by height each, into a file: a PNG if its name ends so. A row
 // has as many places as the first; a nil plot leaves its place empty.
 func Tiles(file string, width, height vg.Length, rows [][]*plot.Plot) error {
 	const gap = 4 * vg.Millimeter

@@ -1,6 +1,6 @@
-// Package compare joins the identifiers of a program with those of the kernel: who has what the
-// other has not. Both tables are read one after the other, so what changes meanwhile differs
-// without anything being wrong.
+// Package compare joins the identifiers of a program with those of the kernel, and shows which of
+// them only one side has. The two tables are read one after the other, so identifiers that change
+// in between differ without an error.
 package compare
 
 import (
@@ -13,27 +13,27 @@ import (
 	"github.com/rdmactor/rdmactor/states"
 )
 
-// Who has an identifier.
+// Who is the side that has an identifier.
 type Who string
 
-// Who has an identifier.
+// The values of Who.
 const (
 	Both    Who = "both"
 	Differ  Who = "differ"  // both, in different states
-	Program Who = "program" // and not the kernel, although it has the device
-	Kernel  Who = "kernel"  // and not the program: another process's, or one that was lost
-	Apart   Who = "apart"   // the program alone, as it has to be: it has no device of the kernel's
+	Program Who = "program" // not the kernel, although it has the device
+	Kernel  Who = "kernel"  // not the program: another process's, or a leaked one
+	Apart   Who = "apart"   // only the program, as expected: it has no kernel device
 )
 
 // Pair is an identifier as its program and the kernel have it.
 type Pair struct {
 	Who     Who       `json:"who"`
 	Program *page.Row `json:"program,omitempty"`
-	// of a listener at every address one for each device
+	// a listener at every address has one for each device
 	Kernel []kernel.ID `json:"kernel,omitempty"`
 }
 
-// place is what is the same in both tables.
+// place is the key common to both tables.
 type place struct{ device, local, peer string }
 
 // Join pairs the rows of a program with the identifiers that the kernel has on those devices: by
@@ -79,7 +79,7 @@ func Join(rows []page.Row, ids []kernel.ID, devices []string) (pairs []Pair) {
 	return pairs
 }
 
-// pick takes one of the identifiers at a place out: one in that state if there is one.
+// pick removes one of the identifiers at a place: one in that state if there is one.
 func pick(at map[place][]int, p place, ids []kernel.ID, state string) (n int, ok bool) {
 	list := at[p]
 	if len(list) == 0 {
@@ -100,7 +100,7 @@ func (p *Pair) add(id *kernel.ID, row *page.Row) {
 	}
 }
 
-// stateOf is the kernel's name of a row's state, "" if there is no such state.
+// stateOf returns the kernel's name of a row's state, or "" if there is no such state.
 func stateOf(row *page.Row) string {
 	for s := range states.State(states.NumStates) {
 		if s.String() == row.State {
@@ -110,8 +110,8 @@ func stateOf(row *page.Row) string {
 	return ""
 }
 
-// address is an address in one spelling: without the zone, which one side has as a name and the
-// other as a number. The kernel's peer of a listener is 0.0.0.0:0, which is none.
+// address returns an address in one spelling: without the zone, which one side has as a name and
+// the other as a number. A listener's peer in the kernel is 0.0.0.0:0, which becomes "".
 func address(text string) string {
 	if a, err := netip.ParseAddrPort(text); err == nil {
 		if a.Port() == 0 && a.Addr().WithZone("").IsUnspecified() {

@@ -14,11 +14,11 @@ import (
 )
 
 const (
-	procRoom = 1024 // bytes of a file in /proc: what is read of it is in front
-	attempts = 5    // of a table that changes meanwhile
+	procRoom = 1024 // bytes read of a file in /proc: the fields used are at its start
+	attempts = 5    // for a table that changes while it is read
 )
 
-// Devices are the names of the kernel's devices.
+// Devices returns the names of the kernel's devices.
 func Devices() (names []string, err error) {
 	devices, err := nldev.Devices()
 	for _, d := range devices {
@@ -27,8 +27,8 @@ func Devices() (names []string, err error) {
 	return names, err
 }
 
-// IDs is the kernel's table, of all devices. steady is false if it changed while it was read, again
-// and again: then an identifier may be missing, or there twice.
+// IDs returns the kernel's table, of all devices. steady is false if it changed during each attempt
+// to read it: then an identifier may be missing, or in it twice.
 func IDs() (ids []ID, steady bool, err error) {
 	devices, err := nldev.Devices()
 	if err != nil {
@@ -38,7 +38,7 @@ func IDs() (ids []ID, steady bool, err error) {
 	for _, d := range devices {
 		of, err := idsOf(d)
 		switch {
-		case errors.Is(err, unix.EINVAL), errors.Is(err, unix.ENODEV): // it is gone meanwhile
+		case errors.Is(err, unix.EINVAL), errors.Is(err, unix.ENODEV): // the device is gone
 			continue
 		case errors.Is(err, errChanged):
 			steady = false
@@ -56,7 +56,7 @@ func IDs() (ids []ID, steady bool, err error) {
 	return ids, steady, nil
 }
 
-// proc is the beginning of a file of a thread's, nothing if the thread is gone.
+// proc returns the beginning of a thread's file, or nothing if the thread is gone.
 func proc(thread uint32, name string) []byte {
 	f, err := os.Open("/proc/" + strconv.FormatUint(uint64(thread), 10) + "/" + name)
 	if err != nil {
@@ -71,7 +71,7 @@ func proc(thread uint32, name string) []byte {
 	return b[:n]
 }
 
-// idsOf is the table of one device. With errChanged it is the last that was read.
+// idsOf returns the table of one device. With errChanged it is the last one read.
 func idsOf(d nldev.Device) (ids []ID, err error) {
 	which := nldev.Attr(nil, nldev.Index, binary.NativeEndian.AppendUint32(nil, d.Index))
 	for range attempts {

@@ -43,7 +43,7 @@ func (a Addr) compare(b Addr) int {
 	return cmp.Or(a.Compare(b.AddrPort), cmp.Compare(a.SID, b.SID))
 }
 
-// Has reports whether a text of the identifier's has what, in whatever case.
+// Has reports whether one of the identifier's texts contains what, ignoring case.
 func (i *ID) Has(what string) bool {
 	what = strings.ToLower(what)
 	for _, text := range []string{i.Device, i.Type, i.State, i.PS, i.Command, i.Local.String(), i.Peer.String()} {

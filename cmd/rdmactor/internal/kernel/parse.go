@@ -12,7 +12,7 @@ import (
 	"github.com/rdmactor/rdmactor/internal/nldev"
 )
 
-// Of the kernel's <rdma/rdma_netlink.h>, <linux/socket.h> and the structs of addresses.
+// From the kernel's <rdma/rdma_netlink.h>, <linux/socket.h> and the address structs.
 const (
 	resCMID        = nldev.Client | 11 // RDMA_NLDEV_CMD_RES_CM_ID_GET
 	attrPortIndex  = 3                 // RDMA_NLDEV_ATTR_PORT_INDEX
@@ -30,17 +30,17 @@ const (
 	familyInet     = 2                 // AF_INET
 	familyInet6    = 10                // AF_INET6
 	familyIB       = 27                // AF_IB
-	sockaddrInLen  = 8                 // of struct sockaddr_in what is used
+	sockaddrInLen  = 8                 // used bytes of struct sockaddr_in
 	sockaddrIn6Len = 28                // struct sockaddr_in6
-	sockaddrIBLen  = 40                // of struct sockaddr_ib what is used
+	sockaddrIBLen  = 40                // used bytes of struct sockaddr_ib
 	mostIDs        = 1 << 20
 )
 
-// errChanged: the table has changed while it was read.
+// errChanged: the table changed while it was read.
 var errChanged = errors.New("the kernel's table changes while it is read")
 
-// ID is an identifier as the kernel has it. Names are those of `rdma --json resource show cm_id`,
-// besides process (ours).
+// ID is an identifier in the kernel. Names are those of `rdma --json resource show cm_id`, except
+// process, which this package adds.
 type ID struct {
 	Device string `json:"ifname"`
 	Port   uint32 `json:"port,omitempty"` // of the device
@@ -49,8 +49,8 @@ type ID struct {
 	Type   string `json:"qp-type,omitempty"`
 	State  string `json:"state"`
 	PS     string `json:"ps"`
-	// of the thread that made it; 0: it is the kernel's own or another namespace's, or the thread
-	// has ended
+	// of the thread that created it; 0: it belongs to the kernel or another namespace, or the
+	// thread has ended
 	PID     uint32 `json:"pid,omitempty"`
 	Process uint32 `json:"process,omitempty"` // of that thread
 	Command string `json:"comm"`
@@ -58,14 +58,14 @@ type ID struct {
 	Peer    Addr   `json:"dst-addr"`
 }
 
-// Addr is an address and a port, or what AF_IB has instead.
+// Addr is an address and a port, or the fields that AF_IB has instead.
 type Addr struct {
 	netip.AddrPort
 	SID uint64 // the service id of an AF_IB address, whose GID is AddrPort's address
 	IB  bool
 }
 
-// String is as identifiers print addresses, "" for none.
+// String formats the address as identifiers print it, "" for none.
 func (a Addr) String() string {
 	switch {
 	case a.IB:
@@ -76,10 +76,10 @@ func (a Addr) String() string {
 	return a.AddrPort.String()
 }
 
-// MarshalText is String's text.
+// MarshalText returns String's text.
 func (a Addr) MarshalText() ([]byte, error) { return []byte(a.String()), nil }
 
-// names of numbers, as rdma(8) prints them
+// names of the numbers, as rdma(8) prints them
 var (
 	states = []string{
 		"IDLE", "ADDR_QUERY", "ADDR_RESOLVED", "ROUTE_QUERY", "ROUTE_RESOLVED", "CONNECT", "DISCONNECT", "ADDR_BOUND", "LISTEN",
@@ -127,7 +127,7 @@ func parseIDs(payload []byte, ids []ID) ([]ID, error) {
 	return ids, nil
 }
 
-// parseID reads one identifier. Like rdma(8) it wants its state and its port space.
+// parseID reads one identifier. Like rdma(8) it requires its state and its port space.
 func parseID(entry []byte) (id ID, err error) {
 	id = ID{State: "", PS: ""}
 	err = nldev.Each(entry, func(kind uint16, value []byte) (err error) {
@@ -150,7 +150,7 @@ func parseID(entry []byte) (id ID, err error) {
 	return id, err
 }
 
-// number sets what is a number in the message.
+// number sets a numeric field from the message.
 func (id *ID) number(kind uint16, value []byte) error {
 	size := 4
 	switch kind {
@@ -186,7 +186,7 @@ func (id *ID) number(kind uint16, value []byte) error {
 	return nil
 }
 
-// parseAddr reads a struct sockaddr_storage. Of another family there is no address.
+// parseAddr reads a struct sockaddr_storage. For other families it returns no address.
 func parseAddr(b []byte) (a Addr, err error) {
 	if len(b) < 2 {
 		return a, nldev.Protocol("an address of %d bytes", len(b))
@@ -211,7 +211,7 @@ func parseAddr(b []byte) (a Addr, err error) {
 	return a, nil
 }
 
-// processOf is the process in a thread's /proc/PID/status, 0 if there is none.
+// processOf returns the process in a thread's /proc/PID/status, or 0 if there is none.
 func processOf(status []byte) uint32 {
 	for l := range strings.Lines(string(status)) {
 		if number, ok := strings.CutPrefix(l, "Tgid:"); ok {

@@ -13,7 +13,7 @@ import (
 	"github.com/rdmactor/rdmactor/internal/nldev"
 )
 
-// e has the host's byte order: that of netlink.
+// e is the host's byte order, which netlink uses.
 var e = binary.NativeEndian
 
 func attr(kind uint16, value ...byte) []byte { return nldev.Attr(nil, kind, value) }
@@ -23,7 +23,7 @@ func letters(kind uint16, s string) []byte {
 	return attr(kind, append([]byte(s), 0)...)
 }
 
-// nest is an attribute of attributes. The kernel marks it since 5.2 (NLA_F_NESTED).
+// nest returns an attribute of attributes. The kernel marks these since 5.2 (NLA_F_NESTED).
 func nest(kind uint16, of ...[]byte) []byte { return attr(kind|1<<15, join(of...)...) }
 
 func join(parts ...[]byte) (all []byte) {
@@ -33,15 +33,15 @@ func join(parts ...[]byte) (all []byte) {
 	return all
 }
 
-// storage is a struct sockaddr_storage.
+// storage returns a struct sockaddr_storage.
 func storage(family uint16, rest ...byte) []byte {
 	b := append(e.AppendUint16(nil, family), rest...)
 	return append(b, make([]byte, 128-len(b))...)
 }
 
-// table is made up: a message of RDMA_NLDEV_CMD_RES_CM_ID_GET with two identifiers, one of the
-// kernel's own (nvme_rdma) whose two addresses are of different families, and an attribute that
-// this package does not know. What kernels send is what TestKernelIDs reads, in a machine.
+// table is a made-up message of RDMA_NLDEV_CMD_RES_CM_ID_GET with two identifiers, one of the
+// kernel's (nvme_rdma) whose two addresses are of different families, and an attribute that this
+// package does not know. TestKernelIDs reads real messages, in a virtual machine.
 var (
 	listener = nest(attrCMIDEntry,
 		number(attrPortIndex, 1),
@@ -86,7 +86,7 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// TestBytes has a message byte by byte, as a little-endian machine has it.
+// TestBytes has a message byte by byte, as on a little-endian machine.
 func TestBytes(t *testing.T) {
 	if e.Uint16([]byte{1, 0}) != 1 {
 		t.Log("a big-endian machine has other bytes")
@@ -126,7 +126,7 @@ func TestAddresses(t *testing.T) {
 	}
 }
 
-// TestRefused: what the kernel does not send is EPROTO.
+// TestRefused: messages that the kernel does not send are EPROTO.
 func TestRefused(t *testing.T) {
 	one := func(attrs ...[]byte) []byte { return nest(attrCMID, nest(attrCMIDEntry, attrs...)) }
 	for name, b := range map[string][]byte{
@@ -142,7 +142,7 @@ func TestRefused(t *testing.T) {
 		}
 	}
 	for n := 1; n < len(table); n++ {
-		// whole attributes are left only where one ends
+		// a truncated message is valid only at the end of an attribute
 		if ids, err := parseIDs(table[:n], nil); err == nil && len(ids) != 0 || err != nil && !errors.Is(err, unix.EPROTO) {
 			t.Errorf("the first %d bytes of %d: %v, %v", n, len(table), ids, err)
 		}

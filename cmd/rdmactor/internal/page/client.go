@@ -17,15 +17,15 @@ import (
 
 const (
 	defaultPath = "/debug/rdma/"
-	patience    = 10 * time.Second // for one answer
+	patience    = 10 * time.Second // per answer
 	roomHeader  = 64 << 10
-	roomAnswer  = 16 << 20 // 500 rows whose texts are as long as a page has them, twice
-	roomSaid    = 256      // of the text of an error
+	roomAnswer  = 16 << 20 // twice 500 rows with texts of a page's maximum length
+	roomSaid    = 256      // of an error's text
 	roomList    = 256 << 20
-	// of a list in an answer, far above what a page has
+	// of a list in an answer, far above a page's maximum
 	mostElements = 4096
 	mostNames    = 256
-	roomCell     = 512 // of a value that is no text
+	roomCell     = 512 // of a value that is not a text
 
 	// MostRows is how many rows one answer has at most.
 	MostRows = 500
@@ -38,11 +38,11 @@ var (
 	errLong   = fmt.Errorf("an answer without end: more than %d MiB", roomAnswer>>20)
 	// ErrSilent: no answer, or no end of it, in time.
 	ErrSilent = fmt.Errorf("no answer within %v", patience)
-	// ErrGone: there is no such identifier, or no more.
+	// ErrGone: there is no such identifier, or no longer.
 	ErrGone = errors.New("there is no such identifier, or no more")
 )
 
-// Client asks one page.
+// Client sends requests to one page.
 type Client struct {
 	base     *url.URL
 	http     http.Client
@@ -50,7 +50,8 @@ type Client struct {
 	room     int64
 }
 
-// Open makes a client of the page at an address: a URL, or HOST:PORT for a page at its usual path.
+// Open returns a client of the page at an address: a URL, or HOST:PORT for a page at its usual
+// path.
 func Open(address string) (*Client, error) {
 	if !strings.Contains(address, "://") {
 		address = "http://" + address
@@ -58,7 +59,7 @@ func Open(address string) (*Client, error) {
 	u, err := url.Parse(address)
 	switch {
 	case err != nil:
-		return nil, errors.New("that is no URL") // which might have a password in it
+		return nil, errors.New("that is no URL") // without the text, which might contain a password
 	case u.Scheme != "http" && u.Scheme != "https":
 		return nil, fmt.Errorf("%q: want an http or https URL", u.Redacted())
 	case u.Host == "" || u.Hostname() == "":
@@ -73,18 +74,18 @@ func Open(address string) (*Client, error) {
 	c.http.Transport = &http.Transport{
 		Proxy: http.ProxyFromEnvironment, MaxResponseHeaderBytes: roomHeader, MaxIdleConns: 2, IdleConnTimeout: time.Minute,
 	}
-	// a page redirects nobody, and what does leads elsewhere
+	// a page never redirects, and another server's redirect leads elsewhere
 	c.http.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	return c, nil
 }
 
-// Close closes the connections that are kept.
+// Close closes idle connections.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
-// String is the page's address, without a password.
+// String returns the page's address, without a password.
 func (c *Client) String() string { return plain.Text(c.base.Redacted()) }
 
-// Query is which identifiers are asked for.
+// Query selects identifiers.
 type Query struct {
 	Text, States, Sort string
 	Descending         bool
@@ -109,7 +110,7 @@ func (q Query) values() url.Values {
 	return v
 }
 
-// IDs asks for a page of identifiers.
+// IDs requests a page of identifiers.
 func (c *Client) IDs(ctx context.Context, q Query) (v IDs, err error) {
 	_, err = c.ids(ctx, q, &v)
 	return v, err
@@ -128,9 +129,9 @@ func (c *Client) ids(ctx context.Context, q Query, v *IDs) (size int, err error)
 	return size, nil
 }
 
-// All asks for all identifiers that q asks for, a page after the other. They are not of one moment:
-// one that ends meanwhile may be missing, and one that comes may move another out of sight.
-// Complete is false if there are more than MostIDs, or than memory is for.
+// All requests all identifiers that q selects, page by page. They are not a snapshot: an identifier
+// that ends in between may be missing, and a new one may move another out of sight. Complete is
+// false if there are more than MostIDs, or more than the memory limit allows.
 func (c *Client) All(ctx context.Context, q Query) (rows []Row, complete bool, err error) {
 	type name struct {
 		id  uint64
@@ -160,7 +161,7 @@ func (c *Client) All(ctx context.Context, q Query) (rows []Row, complete bool, e
 	}
 }
 
-// ID asks for one identifier, by its number or its PID's id.
+// ID requests one identifier, by its number or its PID's id.
 func (c *Client) ID(ctx context.Context, which string) (v ID, err error) {
 	_, err = c.get(ctx, "ids/"+url.PathEscape(which), url.Values{"format": {"json"}}, &v)
 	if gone := (*statusError)(nil); errors.As(err, &gone) && gone.code == http.StatusNotFound {
@@ -172,7 +173,7 @@ func (c *Client) ID(ctx context.Context, which string) (v ID, err error) {
 	return v, err
 }
 
-// Overview asks for the program as a whole.
+// Overview requests the data of the program as a whole.
 func (c *Client) Overview(ctx context.Context) (v Overview, err error) {
 	_, err = c.get(ctx, "", url.Values{"format": {"json"}}, &v)
 	if err == nil && v.Loops == nil {
@@ -182,7 +183,7 @@ func (c *Client) Overview(ctx context.Context) (v Overview, err error) {
 	return v, err
 }
 
-// Sections asks which tables of its own the program has.
+// Sections requests the list of the program's tables.
 func (c *Client) Sections(ctx context.Context) (all []Title, err error) {
 	var v list[Title]
 	_, err = c.get(ctx, "sections", url.Values{"format": {"json"}}, &v)
@@ -192,7 +193,7 @@ func (c *Client) Sections(ctx context.Context) (all []Title, err error) {
 	return v, err
 }
 
-// Section asks for a table of the program's own.
+// Section requests one of the program's tables.
 func (c *Client) Section(ctx context.Context, name string) (v Section, err error) {
 	_, err = c.get(ctx, "sections/"+url.PathEscape(name), url.Values{"format": {"json"}}, &v)
 	if err == nil && (v.Rows == nil || len(v.Columns) > mostNames) {
@@ -202,7 +203,7 @@ func (c *Client) Section(ctx context.Context, name string) (v Section, err error
 	return v, err
 }
 
-// get asks for a resource, and returns how long the answer was.
+// get requests a resource, and returns the length of the answer.
 func (c *Client) get(ctx context.Context, path string, query url.Values, into any) (size int, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, c.patience, ErrSilent)
 	defer cancel()
@@ -230,7 +231,7 @@ func (c *Client) get(ctx context.Context, path string, query url.Values, into an
 	return len(data), decode(data, into)
 }
 
-// why is the cause of an error, without the request's address and fit for a terminal.
+// why returns the cause of an error, without the request's address and fit for a terminal.
 func why(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -241,7 +242,7 @@ func why(ctx context.Context, err error) error {
 	return &failure{err}
 }
 
-// failure is an error whose text may have bytes of the server's.
+// failure is an error whose text may contain bytes from the server.
 type failure struct{ error }
 
 func (f *failure) Error() string {
@@ -251,7 +252,7 @@ func (f *failure) Error() string {
 
 func (f *failure) Unwrap() error { return f.error }
 
-// statusError is an answer with another status than 200.
+// statusError is an answer with a status other than 200.
 type statusError struct {
 	code int
 	text string

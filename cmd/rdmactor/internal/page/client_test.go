@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// serve has a client of what handle answers.
+// serve returns a client of a server that answers with handle.
 func serve(t *testing.T, handle http.HandlerFunc) *Client {
 	t.Helper()
 	server := httptest.NewServer(handle)
@@ -53,7 +53,7 @@ func TestOpen(t *testing.T) {
 	}
 }
 
-// TestHostile: whatever a server does, a question ends soon, with an error that can be printed.
+// TestHostile: whatever a server does, a request ends soon, with an error that can be printed.
 func TestHostile(t *testing.T) {
 	write := func(w http.ResponseWriter, s string) { _, _ = io.WriteString(w, s) }
 	endless := func(w io.Writer, r *http.Request, part string) {
@@ -109,7 +109,7 @@ func TestHostile(t *testing.T) {
 	}
 }
 
-// TestHostileBytes: a server that speaks no HTTP.
+// TestHostileBytes: a server that does not implement HTTP.
 func TestHostileBytes(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -141,8 +141,8 @@ func TestHostileBytes(t *testing.T) {
 	}
 }
 
-// TestLies: a server gives more rows than were asked for, the same ones again and again, and says
-// that there are more.
+// TestLies: a server returns more rows than requested, the same ones repeatedly, and claims that
+// there are more.
 func TestLies(t *testing.T) {
 	asked := 0
 	fresh := false
@@ -176,7 +176,7 @@ func TestLies(t *testing.T) {
 	}
 }
 
-// TestSmall: an answer of few bytes does not become much memory.
+// TestSmall: a short answer does not use much memory.
 func TestSmall(t *testing.T) {
 	const room = 4 << 20
 	many := func(element string) string { return strings.Repeat(element+",", room/(len(element)+1)/2) + element }
@@ -198,14 +198,14 @@ func TestSmall(t *testing.T) {
 			_, err = c.Section(t.Context(), "rooms")
 		}
 		runtime.ReadMemStats(&after)
-		// the answer is read into slices that grow, and the race detector has its part
+		// the answer is read into growing slices, and the race detector adds its part
 		if grown := after.TotalAlloc - before.TotalAlloc; !errors.Is(err, errNoPage) || grown > 16*room {
 			t.Errorf("%s: %v, and %d MiB", name, err, grown>>20)
 		}
 	}
 }
 
-// TestCancelled: whoever asks may stop asking.
+// TestCancelled: the caller can cancel a request.
 func TestCancelled(t *testing.T) {
 	began := make(chan struct{})
 	c := serve(t, func(_ http.ResponseWriter, r *http.Request) { close(began); <-r.Context().Done() })

@@ -10,9 +10,9 @@ import (
 	"github.com/rdmactor/rdmactor/internal/plain"
 )
 
-// Row is an identifier, with the names that the page gives to its fields.
+// Row is an identifier, with the page's names of its fields.
 type Row struct {
-	ID        uint64  `json:"id"` // 0: it has none yet
+	ID        uint64  `json:"id"` // 0: none yet
 	PID       string  `json:"pid"`
 	State     string  `json:"state"`
 	InState   float64 `json:"in_state_seconds"`
@@ -53,7 +53,7 @@ type Row struct {
 	Old           float64 `json:"old_seconds"`
 }
 
-// Text is the field with that name, for people; "" if there is none.
+// Text returns the field with that name, for display; "" if there is none.
 func (r *Row) Text(field string) string {
 	v := reflect.ValueOf(r).Elem()
 	for i := range v.NumField() {
@@ -94,7 +94,7 @@ type ID struct {
 	History list[Stay] `json:"history"`
 }
 
-// Stay is a stay in a state.
+// Stay is one visit to a state.
 type Stay struct {
 	State string  `json:"state"`
 	At    float64 `json:"at_seconds"`
@@ -112,7 +112,7 @@ type Loop struct {
 	Queued      int64   `json:"queued"`
 }
 
-// Memory is a pool of a loop's, or the process's.
+// Memory is a pool of a loop, or of the process.
 type Memory struct {
 	Loop       string `json:"loop"`
 	Pool       string `json:"pool"`
@@ -122,7 +122,7 @@ type Memory struct {
 	Waiting    int64  `json:"waiting_connections"`
 }
 
-// Overview is the program as a whole.
+// Overview has the data of the program as a whole.
 type Overview struct {
 	Taken      string       `json:"taken"`
 	Go         string       `json:"go"`
@@ -135,7 +135,7 @@ type Overview struct {
 	Memory     list[Memory] `json:"memory"`
 }
 
-// Title names a table of the program's own.
+// Title names one of the program's tables.
 type Title struct {
 	Name  string `json:"name"`
 	Title string `json:"title"`
@@ -145,15 +145,15 @@ type Title struct {
 type Section struct {
 	Taken   string             `json:"taken"`
 	Title   string             `json:"title"`
-	Error   string             `json:"error"` // the rows are those from before it
+	Error   string             `json:"error"` // the rows are those from before the error
 	Late    float64            `json:"late_seconds"`
 	Total   int                `json:"total"`
 	Columns list[string]       `json:"columns"`
 	Rows    list[object[cell]] `json:"rows"`
 }
 
-// list is a list of at most that many, so that an answer of few bytes cannot become much memory: an
-// element may be two bytes of JSON and hundreds of a struct. It is nil if the answer has none.
+// list has a limited number of elements, so that a short answer cannot use much memory: an element
+// may be two bytes of JSON and hundreds of a struct. It is nil if the answer has none.
 type list[T any] []T
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -181,7 +181,7 @@ func (l *list[T]) UnmarshalJSON(data []byte) error {
 	}
 }
 
-// object has values by name, bounded as lists are.
+// object maps names to values, with the same limit as lists.
 type object[T any] map[string]T
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -227,7 +227,7 @@ func (c *cell) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// decode reads an answer. What does not fit is something else than a page's.
+// decode reads an answer. It fails for answers that a page does not send.
 func decode(data []byte, into any) error {
 	if json.Unmarshal(data, into) != nil {
 		return errNoPage

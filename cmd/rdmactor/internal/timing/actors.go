@@ -14,7 +14,7 @@ import (
 	"github.com/rdmactor/rdmactor/internal/cli"
 )
 
-// system is a runtime with its own ActorSystem.
+// system is a runtime with its ActorSystem.
 type system struct {
 	sys     *actor.ActorSystem
 	rt      *rdma.Runtime
@@ -62,7 +62,7 @@ func openActorClient(c Config) (Client, error) {
 
 func (cl *actorClient) Close() error {
 	if cl.stopped {
-		return cl.close(len(cl.rt.Inspect())) // some may be left of an interrupted run
+		return cl.close(len(cl.rt.Inspect())) // an interrupted run may leave some
 	}
 	return cl.close(0)
 }
@@ -98,7 +98,7 @@ type actorLevel struct {
 	b     *bench
 	ctx   actor.Context
 	pids  []*actor.PID
-	index map[string]int // of a PID
+	index map[string]int // keyed by PID
 }
 
 // watch is a message that actorLevel sends itself, to check whether there was an answer since the

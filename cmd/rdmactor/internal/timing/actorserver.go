@@ -33,7 +33,7 @@ func listenActor(c Config, at cmid.Addr) (Server, error) {
 	return s, nil
 }
 
-// Close shuts the server down. It is no error that connections are left, because their peers end
+// Close shuts the server down. Remaining connections are not an error, because their peers end
 // them.
 func (s *actorServer) Close() error { return s.close(len(s.rt.Inspect())) }
 
@@ -41,9 +41,9 @@ func (s *actorServer) Close() error { return s.close(len(s.rt.Inspect())) }
 type accepting struct {
 	*count
 	rt       *rdma.Runtime
-	at       cmid.Addr // to listen on, then where it listens
+	at       cmid.Addr // the address to listen on, then the local address
 	listener *actor.PID
-	started  chan error // gets the outcome of Listen; nil afterwards
+	started  chan error // receives the outcome of Listen; nil afterwards
 }
 
 // Receive handles the events of the identifiers. The Sender is the identifier.
@@ -53,7 +53,7 @@ func (a *accepting) Receive(ctx actor.Context) {
 		a.listener = a.rt.CreateID(ctx.Self(), bare)
 		ctx.Request(a.listener, &cmid.BindAddr{Addr: a.at})
 	case *cmid.Bound:
-		ctx.Request(a.listener, &cmid.Listen{}) // with the device's maximum backlog, as cmtime
+		ctx.Request(a.listener, &cmid.Listen{}) // with the device's maximum backlog, as in cmtime
 	case *cmid.Listening:
 		a.at = m.Local
 		a.begin(nil)
@@ -78,8 +78,8 @@ func (a *accepting) Receive(ctx actor.Context) {
 	}
 }
 
-// listening handles the failure or end of the listener. It reports whether the event was of the
-// listener.
+// listening handles the failure or end of the listener. It reports whether the event was the
+// listener's.
 func (a *accepting) listening(ctx actor.Context, err error) bool {
 	if ctx.Sender() == nil || !ctx.Sender().Equal(a.listener) {
 		return false

@@ -38,8 +38,7 @@ type level interface {
 	endsItself() bool
 }
 
-// bench takes the identifiers through the steps of one run. Only the goroutine of its level may use
-// it.
+// bench takes the identifiers through the steps of one run. Only its level's goroutine may use it.
 type bench struct {
 	Plan
 	level   level
@@ -51,8 +50,8 @@ type bench struct {
 	ids     []timed
 	total   [steps]span
 	now     step
-	due     int  // identifiers whose answer is due
-	begun   bool // the first step has begun
+	due     int  // identifiers with a pending answer
+	begun   bool // the first step has started
 	asking  bool
 	answers int // number of answers so far
 	errors  int
@@ -60,7 +59,7 @@ type bench struct {
 	over    bool
 }
 
-// span says when something began and ended, measured from the beginning of the run.
+// span is the start and end of an interval, relative to the start of the run.
 type span struct{ from, to time.Duration }
 
 // timed is an identifier with the times of its steps.
@@ -118,7 +117,7 @@ func (b *bench) take(s step) {
 		n.due = true
 		b.due++
 		if s == destroy && n.gone && b.level.endsItself() {
-			continue // its destruction began when its connection ended
+			continue // its destruction started when its connection ended
 		}
 		n.at[s].from = b.clock()
 		switch s {
@@ -133,8 +132,8 @@ func (b *bench) take(s step) {
 	b.asking = false
 }
 
-// command makes the command for a step. Each identifier needs its own command, because an answer is
-// matched by its command.
+// command makes the command for a step. Each identifier needs a separate command, because an answer
+// is matched by its command.
 func (b *bench) command(s step) cmid.Command {
 	switch s {
 	case bindAddr:
@@ -144,7 +143,7 @@ func (b *bench) command(s step) cmid.Command {
 	case resolveRoute:
 		return &cmid.ResolveRoute{Timeout: b.timeout}
 	case connect:
-		const retries = 2 // as cmtime's
+		const retries = 2 // as in cmtime
 		return &cmid.Connect{Param: &cmid.ConnParam{ResponderResources: 1, InitiatorDepth: 1, RetryCount: retries}}
 	case disconnect:
 		return &cmid.Disconnect{}
@@ -191,7 +190,7 @@ func (b *bench) event(i int, ev cmid.Event) {
 	b.advance()
 }
 
-// because returns an error that says what happened, and why if that is known.
+// because returns an error with what happened, and with the reason if that is known.
 func because(what string, why error) error {
 	if why == nil {
 		return errors.New(what)
@@ -229,7 +228,7 @@ func (b *bench) took(i int) {
 	b.settle(n)
 }
 
-// settle records that no answer of an identifier is due any more.
+// settle records that no answer of an identifier is pending.
 func (b *bench) settle(n *timed) {
 	if n.due {
 		n.due = false
@@ -237,7 +236,7 @@ func (b *bench) settle(n *timed) {
 	}
 }
 
-// fail records that an identifier has failed. It takes no more steps except the last, destroy.
+// fail records that an identifier has failed. It takes no further steps except the last, destroy.
 func (b *bench) fail(i int, err error) {
 	n := &b.ids[i]
 	if n.failed {
@@ -253,7 +252,8 @@ func (b *bench) fail(i int, err error) {
 	}
 }
 
-// stall gives up the identifiers whose answer is due, because no answer came within the time limit.
+// stall gives up the identifiers with a pending answer, because no answer came within the time
+// limit.
 func (b *bench) stall() {
 	for i := range b.ids {
 		n := &b.ids[i]

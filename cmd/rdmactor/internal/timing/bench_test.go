@@ -13,7 +13,7 @@ import (
 	"github.com/rdmactor/rdmactor/cmid"
 )
 
-// script is a level that does nothing by itself: the test answers.
+// script is a level that does nothing: the test answers.
 type script struct {
 	b     *bench
 	asked []string
@@ -52,7 +52,7 @@ func refusal(err error) *cmid.CommandFailed {
 	return &cmid.CommandFailed{FailureBase: cmid.FailureBase{Op: "x", Err: err}}
 }
 
-// TestSteps: a step begins when all have taken the one before.
+// TestSteps: a step starts when all have taken the previous one.
 func TestSteps(t *testing.T) {
 	s := newScript(2, false)
 	s.want(t, "create 0", "create 1")
@@ -62,7 +62,7 @@ func TestSteps(t *testing.T) {
 	s.want(t, "BindAddr 0", "BindAddr 1")
 	s.event(&cmid.Bound{}, 0, 1)
 	s.want(t, "ResolveAddr 0", "ResolveAddr 1")
-	s.event(&cmid.AddrResolved{}, 1, 1) // twice is once
+	s.event(&cmid.AddrResolved{}, 1, 1) // a repeated event counts once
 	s.want(t)
 	s.event(&cmid.AddrResolved{}, 0)
 	s.want(t, "ResolveRoute 0", "ResolveRoute 1")
@@ -82,7 +82,7 @@ func TestSteps(t *testing.T) {
 	}
 }
 
-// connected is a script whose identifiers are to be disconnected.
+// connected returns a script whose identifiers are to be disconnected.
 func connected(n int, ends bool) *script {
 	s := newScript(n, ends)
 	for i := range n {
@@ -105,7 +105,7 @@ func connected(n int, ends bool) *script {
 	return s
 }
 
-// TestEndsItself: actors destroy what was disconnected; nobody asks them.
+// TestEndsItself: actors destroy disconnected identifiers without a request.
 func TestEndsItself(t *testing.T) {
 	s := connected(2, true)
 	s.event(&cmid.Disconnected{}, 0)
@@ -121,7 +121,7 @@ func TestEndsItself(t *testing.T) {
 	}
 }
 
-// TestFailures: one that fails takes no more steps, is destroyed, and counts once.
+// TestFailures: an identifier that fails takes no further steps, is destroyed, and counts once.
 func TestFailures(t *testing.T) {
 	s := newScript(3, false)
 	s.made(0, nil)
@@ -158,7 +158,7 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-// TestStall: silence ends the step, and the run.
+// TestStall: without answers the step ends, and the run.
 func TestStall(t *testing.T) {
 	s := connected(2, false)
 	s.event(&cmid.Disconnected{}, 0)

@@ -107,7 +107,7 @@ type plainLevel struct {
 	ids []*cmid.ID
 }
 
-// abandon destroys what is left of a run that did not end.
+// abandon destroys the remaining identifiers of an unfinished run.
 func (l *plainLevel) abandon() {
 	for i, id := range l.ids {
 		if id != nil && !l.b.ids[i].closed {

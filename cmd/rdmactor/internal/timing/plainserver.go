@@ -9,7 +9,7 @@ import (
 	"github.com/rdmactor/rdmactor/internal/endpoint"
 )
 
-// plainServer serves with the plain calls, on a goroutine of its own.
+// plainServer serves with the plain calls, on a separate goroutine.
 type plainServer struct {
 	*count
 	ch       *endpoint.Channel

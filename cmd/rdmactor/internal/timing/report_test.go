@@ -25,7 +25,7 @@ func sample() Run {
 	return r
 }
 
-// TestTable: the columns, and the rows, are those of rdma-core 44's cmtime.
+// TestTable: the columns and rows are those of rdma-core 44's cmtime.
 func TestTable(t *testing.T) {
 	const want = `4 connections
 step              total ms     max ms     min us  us / conn
@@ -52,7 +52,7 @@ errors: 1
 	}
 	out.Reset()
 	r = sample()
-	r.Errors = r.IDs // what their steps took until they failed is no measurement
+	r.Errors = r.IDs // the times until a failure are not a measurement
 	r.Table(&out)
 	if want := "4 connections\nerrors: 4\n\n"; out.String() != want {
 		t.Errorf("if all have failed the table is %q, want %q", &out, want)

@@ -8,7 +8,7 @@ import (
 	"github.com/rdmactor/rdmactor/cmid"
 )
 
-// Level says through which interface the connections are made.
+// Level is the interface through which the connections are made.
 type Level string
 
 // The levels.
@@ -40,11 +40,11 @@ type Client interface {
 	// Run makes one run and waits for its end. The Run counts identifiers that failed. An error
 	// means that the run did not come to its end. Run returns early when ctx is done.
 	Run(ctx context.Context, p Plan) (Run, error)
-	// Close frees everything. Its error says what the runs have left.
+	// Close frees everything. Its error reports resources that the runs have left.
 	Close() error
 }
 
-// Server accepts whoever connects, and waits for the end of the connection.
+// Server accepts every connection, and waits for its end.
 type Server interface {
 	// Addr returns the address on which the server listens.
 	Addr() cmid.Addr
@@ -53,7 +53,7 @@ type Server interface {
 	// Idle waits until every connection has ended, but no longer than Config.Timeout. It returns
 	// how many are left.
 	Idle() (left int)
-	// Close ends the listener and every connection. Afterwards Served no longer changes.
+	// Close closes the listener and every connection. Afterwards Served no longer changes.
 	Close() error
 	// Served returns the counts of connections so far.
 	Served() Served
@@ -62,6 +62,6 @@ type Server interface {
 // Served counts a server's connections.
 type Served struct {
 	Accepted int   // established
-	Errors   int   // that failed
+	Errors   int   // failed connections
 	First    error // why the first one failed
 }

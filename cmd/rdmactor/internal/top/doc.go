@@ -1,9 +1,9 @@
-// Package top shows a page of package inspect in a terminal, again and again. What is shown and
-// what keys do is pure (model, lines); terminal and run have the side effects.
+// Package top shows a page of package inspect in a terminal and refreshes it. The content of the
+// screen and the effect of keys are pure (model, lines); terminal and run have the side effects.
 //
 // # Ownership
 //
-// One goroutine, Run's, has the model. Others read keys, write frames and ask the page, and give it
-// what they have got through channels. A terminal that takes nothing gets the newest frame when it
-// takes something again, and delays nothing else.
+// Run's goroutine owns the model. Others read keys, write frames and query the page, and send the
+// results through channels. A terminal that stops reading gets the newest frame when it reads
+// again, and delays nothing else.
 package top

@@ -2,7 +2,7 @@ package top
 
 import "unicode/utf8"
 
-// key is a key: a character, or one of these.
+// key is a character, or one of the keys below.
 type key rune
 
 const (
@@ -28,11 +28,11 @@ var finals = map[byte]key{'A': keyUp, 'B': keyDown, 'C': keyRight, 'D': keyLeft,
 
 var numbered = map[string]key{"1": keyHome, "7": keyHome, "4": keyEnd, "8": keyEnd, "5": keyPageUp, "6": keyPageDown}
 
-// longestSequence is how many bytes a key may have.
+// longestSequence is the maximum number of bytes of a key.
 const longestSequence = 32
 
-// decode takes keys from what was read. An escape at its end is the key Escape: a terminal writes
-// what belongs together at once.
+// decode decodes the keys in b. An escape at its end is the key Escape: a terminal writes the bytes
+// of a sequence together.
 func decode(b []byte) (keys []key) {
 	for len(b) > 0 {
 		k, n := first(b)
@@ -41,7 +41,7 @@ func decode(b []byte) (keys []key) {
 	return keys
 }
 
-// first is the first key of b, and how many bytes it has.
+// first returns the first key of b, and its number of bytes.
 func first(b []byte) (k key, n int) {
 	switch {
 	case b[0] == '\n':

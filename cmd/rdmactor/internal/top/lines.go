@@ -13,7 +13,7 @@ import (
 	"github.com/rdmactor/rdmactor/internal/plain"
 )
 
-// style is how a line looks.
+// style is the style of a line.
 type style string
 
 const (
@@ -23,14 +23,14 @@ const (
 	alarm   style = "1;31"
 )
 
-// line is a line of the screen, without what a terminal would interpret.
+// line is a line of the screen, without bytes that a terminal would interpret.
 type line struct {
 	text string
 	style
 }
 
 const (
-	mostLoops  = 4   // that are shown
+	mostLoops  = 4   // shown at most
 	widest     = 28  // columns of a cell
 	mostLine   = 400 // bytes of a list in a line
 	keysTable  = "q quit  arrows jk move  PgUp PgDn page  Enter history  Tab tables  / filter  s S sort  r reverse"
@@ -38,7 +38,7 @@ const (
 	keysDetail = "q back  Ctrl-C quit"
 )
 
-// summary is the program as a whole.
+// summary returns the lines about the program as a whole.
 func (m *model) summary(address string, now time.Time) []line {
 	first := line{"rdmactor top  " + address, bold}
 	if o := m.overview; !m.got.IsZero() {
@@ -84,7 +84,7 @@ func inStates(counts map[string]int) string {
 	return list(parts)
 }
 
-// list is as many of the parts as fit into a line.
+// list joins as many of the parts as fit into a line.
 func list(parts []string) string {
 	var b strings.Builder
 	for n, p := range parts {
@@ -103,7 +103,7 @@ func list(parts []string) string {
 	return b.String()
 }
 
-// loops has a line for each loop: blocked ones, then the busiest.
+// loops returns a line for each loop: blocked ones, then the busiest.
 func (m *model) loops() (lines []line) {
 	loops := slices.Clone(m.overview.Loops)
 	slices.SortStableFunc(loops, func(a, b page.Loop) int {
@@ -118,7 +118,7 @@ func (m *model) loops() (lines []line) {
 	for _, l := range loops[:min(len(loops), mostLoops)] {
 		busy := "   ?"
 		if share, ok := m.rates.busy[l.Name]; l.Blocked > 0 {
-			busy = "100%" // its turn is counted when it ends
+			busy = "100%" // its turn is counted only when it ends
 		} else if ok {
 			busy = fmt.Sprintf("%3.0f%%", share*100)
 		}
@@ -137,7 +137,7 @@ func (m *model) loops() (lines []line) {
 	return lines
 }
 
-// memory lists pools: those of one name on all loops together.
+// memory lists pools: those with the same name on all loops together.
 func memory(pools []page.Memory) string {
 	type sum struct{ used, limit, waiting float64 }
 	sums := make(map[string]*sum)
@@ -168,7 +168,7 @@ func memory(pools []page.Memory) string {
 
 var titles = []string{"ID", "STATE", "FOR", "PEER", "LOCAL", "QUEUED", "WAITS", "SENT/S", "RECV/S", "DEVICE", "LOOP", "CREDITS", "MEMORY", "OWNER"}
 
-// cells are a row of the table.
+// cells returns a row of the table.
 func (m *model) cells(r *page.Row) []string {
 	sent, received := "-", "-"
 	if now, ok := m.rates.ids[name(r)]; ok {
@@ -191,10 +191,10 @@ func (m *model) cells(r *page.Row) []string {
 	return cells
 }
 
-// further reports whether the table is sorted by a field that needs a column of its own.
+// further reports whether the table is sorted by a field that needs an additional column.
 func (m *model) further() bool { return !slices.Contains(sorts, m.query.Sort) }
 
-// rows is the table. The title by which it is sorted is marked.
+// rows returns the table. The title by which it is sorted is marked.
 func (m *model) rows() (lines []line) {
 	names, fields := slices.Clone(titles), slices.Clone(sorts)
 	if m.further() {
@@ -216,7 +216,7 @@ func (m *model) rows() (lines []line) {
 	return grid(rows)
 }
 
-// grid is a table whose columns are as wide as what is in them. The first row are titles.
+// grid returns a table whose columns are as wide as their contents. The first row is the titles.
 func grid(table [][]string) (lines []line) {
 	widths := make([]int, len(table[0]))
 	for _, cells := range table {
@@ -239,7 +239,7 @@ func grid(table [][]string) (lines []line) {
 	return lines
 }
 
-// foot is the line that says what is shown.
+// foot returns the line that describes the selection.
 func (m *model) foot() line {
 	text := fmt.Sprintf("%d of %d, page %d of %d, by %s", m.ids.Matched, m.ids.Total, m.query.Page, m.ids.Pages, m.query.Sort)
 	if m.query.Descending {
@@ -251,7 +251,7 @@ func (m *model) foot() line {
 	return line{text, normal}
 }
 
-// ownRows is a table of the program's own.
+// ownRows returns one of the program's tables.
 func (m *model) ownRows() (lines []line) {
 	t := &m.own
 	if t.Rows == nil {
@@ -280,7 +280,7 @@ func (m *model) ownRows() (lines []line) {
 	return append(lines, grid(rows)...)
 }
 
-// about is one identifier.
+// about returns the lines of one identifier.
 func (m *model) about() (lines []line) {
 	i := &m.one
 	switch which := "identifier " + plain.Text(cut(m.detail)); {
@@ -310,7 +310,7 @@ func (m *model) about() (lines []line) {
 	return append(lines, line{"history  " + plain.Fit("AT", 8) + plain.Fit("FOR", 8) + "STATE", inverse})
 }
 
-// history is how the identifier got to where it is: the end of that, if there is no room for all.
+// history returns the identifier's states so far: the last ones, if there is no room for all.
 func (m *model) history(room int) (lines []line) {
 	stays := m.one.History
 	for _, s := range stays[max(len(stays)-max(room, 0), 0):] {
@@ -320,7 +320,7 @@ func (m *model) history(room int) (lines []line) {
 	return lines
 }
 
-// screen is all lines, as many as the terminal has.
+// screen returns all lines, as many as the terminal has.
 func (m *model) screen(address string, height int, now time.Time) []line {
 	lines := m.head(address, height, now)
 	last := line{keysTable, inverse}
@@ -350,14 +350,14 @@ func (m *model) screen(address string, height int, now time.Time) []line {
 	return append(lines, last)
 }
 
-// head is what is above the table: the summary, in at most half of the lines.
+// head returns the lines above the table: the summary, in at most half of the lines.
 func (m *model) head(address string, height int, now time.Time) []line {
 	lines := m.summary(address, now)
 	return lines[:min(len(lines), max(height/2, 1))]
 }
 
-// above is how many lines the table has no room for.
+// above returns how many lines the table cannot use.
 func (m *model) above(height int, now time.Time) int { return len(m.head("", height, now)) + 3 }
 
-// cut bounds a text of the server's.
+// cut bounds a text from the server.
 func cut(s string) string { return s[:min(len(s), 200)] }

@@ -9,16 +9,16 @@ import (
 	"github.com/rdmactor/rdmactor/cmd/rdmactor/internal/page"
 )
 
-// sorts are the fields that the key s goes through.
+// sorts are the fields that the key s cycles through.
 var sorts = []string{
 	"id", "state", "in_state_seconds", "peer", "local", "queued_messages", "waits_for_seconds", "sent_messages",
 	"received_messages", "device", "loop", "credits_send_messages", "memory_bytes", "owner",
 }
 
-// longestFilter is what the page takes, for characters of one byte.
+// longestFilter is the page's limit, for characters of one byte.
 const longestFilter = 100
 
-// name is an identifier's name: its number or, if it has none yet, its PID's id.
+// name returns an identifier's name: its number or, if it has none yet, its PID's id.
 func name(r *page.Row) string {
 	if r.ID == 0 {
 		return r.PID
@@ -26,25 +26,25 @@ func name(r *page.Row) string {
 	return strconv.FormatUint(r.ID, 10)
 }
 
-// model is what is shown, and what was asked for.
+// model is the state of the display and the last answers.
 type model struct {
 	query    page.Query
-	detail   string // the identifier that is shown alone; "": the table
-	section  string // the program's own table that is shown instead; "": none
-	from     int    // its first row that is shown
+	detail   string // the identifier shown in detail; "": the table
+	section  string // the program's table shown instead; "": none
+	from     int    // its first visible row
 	cursor   int
 	editing  bool
-	edit     string // the filter that is typed
+	edit     string // the filter being typed
 	overview page.Overview
 	ids      page.IDs
 	sections []page.Title
-	own      page.Section // the program's own table
+	own      page.Section // the program's table
 	one      page.ID
-	gone     bool // it has ended: one is what it was
+	gone     bool // the identifier has ended: one is its last state
 	rates    rates
-	got      time.Time // when the last answer came; zero: none yet
-	err      error     // nil: the last question was answered
-	retry    time.Time // when the next question is asked, after an error
+	got      time.Time // when the last answer arrived; zero: none yet
+	err      error     // nil: the last request was answered
+	retry    time.Time // when to send the next request, after an error
 }
 
 func newModel(q page.Query) *model {
@@ -55,7 +55,7 @@ func newModel(q page.Query) *model {
 	return &model{query: q}
 }
 
-// question is what the model wants to know.
+// question is the next request of the model.
 type question struct {
 	page.Query
 	detail  string
@@ -64,20 +64,20 @@ type question struct {
 
 func (m *model) question() question { return question{m.query, m.detail, m.section} }
 
-// answer is what the page has said to a question.
+// answer is the page's answer to a question.
 type answer struct {
-	n        int // of the questions
+	n        int // number of the question
 	to       question
 	overview page.Overview
 	sections []page.Title
 	table    page.Section
 	ids      page.IDs
 	one      page.ID
-	gone     bool // there is no such identifier any more
+	gone     bool // the identifier no longer exists
 	err      error
 }
 
-// take shows an answer. After an error what was there before stays.
+// take stores an answer. After an error the previous data stay.
 func (m *model) take(a answer, now time.Time) {
 	if m.err = a.err; a.err != nil {
 		return
@@ -101,7 +101,7 @@ func (m *model) take(a answer, now time.Time) {
 	m.move(0)
 }
 
-// press does what a key does. quit: the user has seen enough.
+// press handles a key. quit: the user quits.
 func (m *model) press(k key) (quit bool) {
 	switch {
 	case k == keyInterrupt:
@@ -121,7 +121,7 @@ func (m *model) press(k key) (quit bool) {
 	return false
 }
 
-// table does what a key does in the table.
+// table handles a key in the table.
 func (m *model) table(k key) (quit bool) {
 	switch k {
 	case 'q':
@@ -160,7 +160,7 @@ func (m *model) table(k key) (quit bool) {
 	return false
 }
 
-// ownTable does what a key does in a table of the program's own.
+// ownTable handles a key in one of the program's tables.
 func (m *model) ownTable(k key) {
 	switch k {
 	case 'q', keyEscape:
@@ -183,7 +183,7 @@ func (m *model) ownTable(k key) {
 	}
 }
 
-// turnTo shows the program's nth table, or identifiers behind the last.
+// turnTo shows the program's nth table, or identifiers after the last.
 func (m *model) turnTo(n int) {
 	m.section, m.own, m.from = "", page.Section{}, 0
 	if n < len(m.sections) {
@@ -193,7 +193,7 @@ func (m *model) turnTo(n int) {
 
 func (m *model) scroll(by int) { m.from = max(min(m.from+by, len(m.own.Rows)-1), 0) }
 
-// typed does what a key does while the filter is typed.
+// typed handles a key while the filter is edited.
 func (m *model) typed(k key) {
 	switch {
 	case k == keyEscape:
@@ -210,7 +210,7 @@ func (m *model) typed(k key) {
 	}
 }
 
-// move moves the cursor. Beyond the table there is the next page.
+// move moves the cursor. At the end of the table it shows the next page.
 func (m *model) move(by int) {
 	m.cursor += by
 	last := len(m.ids.Rows) - 1
@@ -230,7 +230,7 @@ func (m *model) turn(to int) {
 	m.cursor = 0
 }
 
-// sort sorts by the next field, or the one before.
+// sort sorts by the next or the previous field.
 func (m *model) sort(by int) {
 	at := 0
 	for n, field := range sorts {

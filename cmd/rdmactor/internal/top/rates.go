@@ -6,7 +6,7 @@ import (
 	"github.com/rdmactor/rdmactor/cmd/rdmactor/internal/page"
 )
 
-// rate is how many messages an identifier has sent and received in a second.
+// rate is how many messages per second an identifier sends and receives.
 type rate struct{ sent, received float64 }
 
 // rates are the differences between two answers.
@@ -15,10 +15,10 @@ type rates struct {
 	busy  map[string]float64 // of loops: 0 to 1
 	rows  map[string]page.Row
 	loops map[string]page.Loop
-	taken [2]time.Time // by the program's clock: of rows, of loops
+	taken [2]time.Time // by the program's clock: rows, loops
 }
 
-// take compares an answer with the one before. One of the same moment says nothing new.
+// take compares an answer with the previous one. Answers of the same moment change nothing.
 func (r *rates) take(a *answer) {
 	if since, ok := r.since(1, a.overview.Taken); ok {
 		before := r.loops
@@ -36,7 +36,7 @@ func (r *rates) take(a *answer) {
 	since, ok := r.since(0, a.ids.Taken)
 	before := r.rows
 	r.rows = make(map[string]page.Row)
-	if !ok { // but other rows, perhaps
+	if !ok { // but perhaps other rows
 		for _, row := range a.ids.Rows {
 			r.rows[name(&row)] = row
 		}
@@ -52,7 +52,8 @@ func (r *rates) take(a *answer) {
 	}
 }
 
-// since is how many seconds after the answer before one was taken. ok is false if it is the same.
+// since returns the seconds between the previous answer and this one. ok is false if they are the
+// same.
 func (r *rates) since(which int, stamp string) (seconds float64, ok bool) {
 	taken, err := time.Parse(time.RFC3339Nano, stamp)
 	before := r.taken[which]

@@ -23,12 +23,12 @@ const (
 	longest   = time.Minute
 	firstWait = time.Second      // after an error
 	mostWait  = 10 * time.Second // after several
-	staleTick = time.Second      // how often the age of old news is shown anew
-	// by when a process that stops itself surely has stopped
+	staleTick = time.Second      // how often the displayed age of old data is refreshed
+	// time in which a process that stops itself has surely stopped
 	stopsWithin = 100 * time.Millisecond
 )
 
-// interval is how often the page has news, as it says itself.
+// interval returns the interval at which the page refreshes its data, according to the page.
 func interval(seconds float64) time.Duration {
 	if math.IsNaN(seconds) || seconds <= 0 {
 		return usual
@@ -36,7 +36,7 @@ func interval(seconds float64) time.Duration {
 	return time.Duration(max(min(seconds, longest.Seconds()), shortest.Seconds()) * float64(time.Second))
 }
 
-// ask has the page answer a question. A panic is an error: the terminal has to be given back.
+// ask sends a question to the page. A panic becomes an error: the terminal must be restored.
 func ask(ctx context.Context, c *page.Client, q question) (a answer) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -63,7 +63,7 @@ func ask(ctx context.Context, c *page.Client, q question) (a answer) {
 	return a
 }
 
-// Once writes what there is, as text. It asks twice, because rates need two answers.
+// Once writes the current data as text. It asks twice, because rates need two answers.
 func Once(ctx context.Context, c *page.Client, q page.Query, w io.Writer) error {
 	m := newModel(q)
 	for n := range 2 {
@@ -76,7 +76,7 @@ func Once(ctx context.Context, c *page.Client, q page.Query, w io.Writer) error 
 			break
 		}
 		select {
-		// surely another moment
+		// surely another sample
 		case <-time.After(time.Until(began.Add(interval(m.overview.Interval) * 5 / 4))):
 		case <-ctx.Done():
 			return context.Cause(ctx)
@@ -99,16 +99,17 @@ type session struct {
 	terminal *terminal
 	signals  chan os.Signal
 	answers  chan answer
-	asked    int                // questions: only the answer to the last one is shown
+	asked    int // number of questions sent: only the answer to the last one is
+	// shown
 	cancel   context.CancelFunc // of the last question
 	failures int
-	due      *time.Timer // for the next question
+	due      *time.Timer // fires for the next question
 }
 
 // Run shows the page at a terminal until the user quits, ctx ends, or the terminal is gone. However
-// it ends, a panic included, the terminal is as it was before.
+// it ends, a panic included, the terminal is restored.
 func Run(ctx context.Context, c *page.Client, q page.Query, in, out *os.File) (err error) {
-	// net/http logs what a server says unasked: that would be in the middle of the screen
+	// net/http logs unsolicited bytes of a server: these would appear in the middle of the screen
 	defer log.SetOutput(log.Writer())
 	log.SetOutput(io.Discard)
 	ctx, cancel := context.WithCancel(ctx)
@@ -116,7 +117,8 @@ func Run(ctx context.Context, c *page.Client, q page.Query, in, out *os.File) (e
 		model: newModel(q), client: c, in: in, out: out, answers: make(chan answer), due: time.NewTimer(0), cancel: func() {},
 		signals: make(chan os.Signal, 8),
 	}
-	// The first two end ctx. The second one of them must not kill who gives the terminal back.
+	// The first two end ctx. A second one must not kill the process before the terminal is
+	// restored.
 	signal.Notify(s.signals, unix.SIGINT, unix.SIGTERM, unix.SIGHUP, unix.SIGWINCH, unix.SIGCONT, unix.SIGTSTP)
 	defer signal.Stop(s.signals)
 	if s.terminal, err = openTerminal(in, out); err != nil {
@@ -125,7 +127,7 @@ func Run(ctx context.Context, c *page.Client, q page.Query, in, out *os.File) (e
 	}
 	defer func() { s.terminal.close() }()
 	defer s.due.Stop()
-	defer cancel() // before the terminal is given back: nobody asks any more
+	defer cancel() // before the terminal is restored: cancels the pending question
 	return s.loop(ctx)
 }
 
@@ -149,7 +151,7 @@ func (s *session) loop(ctx context.Context) error {
 			before := s.question()
 			for _, k := range decode(typed) {
 				if k == keySuspend {
-					_ = unix.Kill(0, unix.SIGTSTP) // this process is among those
+					_ = unix.Kill(0, unix.SIGTSTP) // the group includes this process
 				} else if s.press(k) {
 					return nil
 				}
@@ -172,18 +174,18 @@ func (s *session) signal(sig os.Signal) error {
 		return errHungUp
 	case unix.SIGTSTP:
 		return s.suspend()
-	case unix.SIGCONT: // a shell has had the terminal meanwhile
+	case unix.SIGCONT: // a shell has used the terminal in between
 		s.terminal.close()
 		return s.reopen()
 	}
 	return nil
 }
 
-// suspend gives the terminal back, and has this process stopped if a shell is there to continue it.
+// suspend restores the terminal, and stops this process if a shell is there to continue it.
 func (s *session) suspend() error {
 	s.terminal.close()
 	sid, err := unix.Getsid(0)
-	if err != nil || sid == unix.Getpgrp() { // no shell has made this a job
+	if err != nil || sid == unix.Getpgrp() { // not a job of a shell
 		return s.reopen()
 	}
 	if err := unix.Kill(unix.Getpid(), unix.SIGSTOP); err != nil {
@@ -214,7 +216,7 @@ func (s *session) reopen() error {
 	return err
 }
 
-// ask asks what the model wants to know now, instead of what it wanted to know before.
+// ask sends the model's current question, and cancels the previous one.
 func (s *session) ask(ctx context.Context) {
 	s.cancel()
 	s.due.Stop()
@@ -233,10 +235,10 @@ func (s *session) ask(ctx context.Context) {
 	}()
 }
 
-// answered shows an answer, and says when to ask again.
+// answered shows an answer, and schedules the next question.
 func (s *session) answered(a answer) {
 	if a.n != s.asked {
-		return // to a question that was canceled a moment ago
+		return // the answer to a question canceled a moment ago
 	}
 	s.cancel()
 	now := time.Now()

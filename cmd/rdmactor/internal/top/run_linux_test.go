@@ -21,7 +21,7 @@ import (
 
 const patience = 2 * time.Minute
 
-// pty is a terminal of this process's, and what was written to it.
+// pty is a terminal of this process, and the bytes written to it.
 type pty struct {
 	t             *testing.T
 	master, slave *os.File
@@ -54,7 +54,7 @@ func newPTY(t *testing.T, reads bool) *pty {
 		close(p.read)
 	}
 	t.Cleanup(func() {
-		_ = slave.Close() // the last one: the terminal reports an error then
+		_ = slave.Close() // the last descriptor: afterwards the terminal reports an error
 		<-p.read
 		_ = master.Close()
 	})
@@ -75,7 +75,7 @@ func (p *pty) copy() {
 	}
 }
 
-// want waits until the terminal has shown something.
+// want waits until the terminal has shown text.
 func (p *pty) want(text string) {
 	p.t.Helper()
 	for end := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
@@ -91,7 +91,7 @@ func (p *pty) want(text string) {
 	}
 }
 
-// modes are the terminal's.
+// modes returns the terminal's modes.
 func (p *pty) modes() unix.Termios {
 	p.t.Helper()
 	modes, err := unix.IoctlGetTermios(int(p.slave.Fd()), unix.TCGETS)
@@ -101,7 +101,7 @@ func (p *pty) modes() unix.Termios {
 	return *modes
 }
 
-// program has a client of a page with always the same.
+// program returns a client of a page with constant answers.
 func program(t *testing.T) *page.Client {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -125,7 +125,7 @@ func program(t *testing.T) *page.Client {
 	return c
 }
 
-// TestRunRestores: however Run ends, the terminal has the modes that it had before.
+// TestRunRestores: however Run ends, the terminal has its original modes.
 func TestRunRestores(t *testing.T) {
 	for name, c := range map[string]struct {
 		end  func(p *pty, cancel func())
@@ -140,7 +140,7 @@ func TestRunRestores(t *testing.T) {
 			before := p.modes()
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
-			var client *page.Client // nil: a fault in what is shown
+			var client *page.Client // nil: causes a panic while drawing
 			if c.end != nil {
 				client = program(t)
 			}
@@ -172,7 +172,7 @@ func TestRunRestores(t *testing.T) {
 	}
 }
 
-// TestRunStuck: a terminal that takes nothing gets its modes back, and Run ends.
+// TestRunStuck: a terminal that reads nothing gets its modes back, and Run returns.
 func TestRunStuck(t *testing.T) {
 	p := newPTY(t, false)
 	before := p.modes()
@@ -192,7 +192,7 @@ func TestRunStuck(t *testing.T) {
 	if after := p.modes(); after != before {
 		t.Errorf("the terminal has %+v, and had %+v", after, before)
 	}
-	b := make([]byte, 1<<16) // now it takes what there is, and who writes ends
+	b := make([]byte, 1<<16) // now the terminal is read, and the writer ends
 	go func() {
 		for {
 			if _, err := p.master.Read(b); err != nil {
@@ -202,7 +202,7 @@ func TestRunStuck(t *testing.T) {
 	}()
 }
 
-// TestRunHungUp: without a terminal there is nobody to show anything to.
+// TestRunHungUp: without a terminal Run returns.
 func TestRunHungUp(t *testing.T) {
 	p := newPTY(t, true)
 	ended := make(chan error, 1)
@@ -215,8 +215,8 @@ func TestRunHungUp(t *testing.T) {
 	}
 }
 
-// TestLateAnswers: an answer to a question that was canceled is not shown, even if the same was
-// asked again meanwhile.
+// TestLateAnswers: an answer to a canceled question is not shown, even if the same question was
+// asked again in between.
 func TestLateAnswers(t *testing.T) {
 	client := program(t)
 	p := newPTY(t, true)

@@ -17,11 +17,11 @@ import (
 )
 
 const (
-	// the other screen, no cursor, no wrapping
+	// alternate screen, no cursor, no wrapping
 	enter = "\x1b[?1049h\x1b[?25l\x1b[?7l"
-	// back
+	// restores the screen
 	leave = "\x1b[0m\x1b[?7h\x1b[?25h\x1b[?1049l"
-	// how long a terminal may take nothing at the end
+	// how long a terminal may read nothing at the end
 	leaveFor  = time.Second
 	largest   = 1000 // columns and lines
 	keysRoom  = 1024
@@ -33,21 +33,21 @@ const (
 // errHungUp: the terminal is gone.
 var errHungUp = errors.New("the terminal is gone")
 
-// terminal is a terminal in raw mode, on its other screen.
+// terminal is a terminal in raw mode, on its alternate screen.
 type terminal struct {
 	in, out *os.File
 	before  *term.State
-	typed   chan []byte   // bytes as they come: only Run's goroutine makes sense of them
-	gone    chan struct{} // closed when there are no more keys
-	wake    [2]*os.File   // a pipe that ends reading
-	frames  chan string   // the newest frame, if it is not written yet
+	typed   chan []byte   // raw bytes: only Run's goroutine decodes them
+	gone    chan struct{} // closed when no more keys will arrive
+	wake    [2]*os.File   // a pipe that ends the reading
+	frames  chan string   // the newest frame not yet written
 	stop    chan struct{}
 	readers sync.WaitGroup
-	written chan struct{} // closed when nothing is written any more
+	written chan struct{} // closed when writing has ended
 	once    sync.Once
 }
 
-// openTerminal makes the terminal raw. Whoever opens it closes it, whatever happens.
+// openTerminal makes the terminal raw. Its caller must close it in every case.
 func openTerminal(in, out *os.File) (*terminal, error) {
 	t := &terminal{
 		in: in, out: out, typed: make(chan []byte), gone: make(chan struct{}), frames: make(chan string, 1),
@@ -67,8 +67,7 @@ func openTerminal(in, out *os.File) (*terminal, error) {
 	return t, nil
 }
 
-// close gives the terminal back, even if it takes nothing any more. Only the first call does
-// anything.
+// close restores the terminal, even if it no longer reads. Only the first call has an effect.
 func (t *terminal) close() {
 	t.once.Do(func() {
 		close(t.stop)
@@ -80,7 +79,7 @@ func (t *terminal) close() {
 		select {
 		case <-t.written:
 		case <-late.C:
-			// what it has not taken is dropped
+			// drops unread output
 			_ = unix.IoctlSetInt(int(t.out.Fd()), flushRequest, flushOutput)
 			select {
 			case <-t.written:
@@ -122,7 +121,7 @@ func (t *terminal) read() {
 	}
 }
 
-// write writes the newest frame, and at the end what brings the screen back.
+// write writes the newest frame, and at the end the sequence that restores the screen.
 func (t *terminal) write() {
 	defer close(t.written)
 	if _, err := io.WriteString(t.out, enter); err != nil {
@@ -141,16 +140,16 @@ func (t *terminal) write() {
 	}
 }
 
-// show has a frame written, instead of one that waits.
+// show queues a frame for writing, and replaces one that waits.
 func (t *terminal) show(frame string) {
 	select {
 	case <-t.frames:
 	default:
 	}
-	t.frames <- frame // nobody else sends
+	t.frames <- frame // there is no other sender
 }
 
-// size is how many columns and lines there are.
+// size returns the number of columns and lines.
 func (t *terminal) size() (columns, lines int) {
 	columns, lines, err := term.GetSize(int(t.out.Fd()))
 	if err != nil || columns < smallest || lines < smallest {
@@ -159,8 +158,8 @@ func (t *terminal) size() (columns, lines int) {
 	return min(columns, largest), min(lines, largest)
 }
 
-// frame is what a terminal gets for these lines. Their text is plain, so only the styles are
-// escape sequences.
+// frame encodes the lines for a terminal. Their text is plain, so only the styles are escape
+// sequences.
 func frame(lines []line, columns int) string {
 	var b strings.Builder
 	b.WriteString("\x1b[?2026h\x1b[H")

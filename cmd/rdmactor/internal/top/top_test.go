@@ -51,7 +51,7 @@ func FuzzKeys(f *testing.F) {
 
 var moment = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
-// said is an answer of a program that was asked for the nth time, a second after the time before.
+// said returns a program's answer to the nth question, a second after the previous one.
 func said(q question, n int) answer {
 	stamp := moment.Add(time.Duration(n) * time.Second).Format("2006-01-02T15:04:05.000Z")
 	a := answer{to: q}
@@ -73,7 +73,7 @@ func said(q question, n int) answer {
 	return a
 }
 
-// shown is a model with two answers.
+// shown returns a model with two answers.
 func shown() *model {
 	m := newModel(page.Query{})
 	m.take(said(m.question(), 1), moment)
@@ -122,7 +122,7 @@ ID^  STATE      FOR    PEER            LOCAL       QUEUED  WAITS  SENT/S  RECV/S
 	}
 }
 
-// TestGone: an identifier that has ended is shown as it was, and so is the program.
+// TestGone: an identifier that has ended is shown in its last state, and so is the program.
 func TestGone(t *testing.T) {
 	m := shown()
 	m.press(keyEnter)
@@ -141,7 +141,7 @@ func TestGone(t *testing.T) {
 	}
 }
 
-// TestOwnTables: Tab shows the program's own tables, one after the other.
+// TestOwnTables: Tab shows the program's tables, one after the other.
 func TestOwnTables(t *testing.T) {
 	m := shown()
 	m.press(keyTab)
@@ -194,7 +194,7 @@ func TestSmall(t *testing.T) {
 	}
 }
 
-// TestErrors: without an answer it says so, and keeps what was there.
+// TestErrors: without an answer the error is shown, and the previous data stay.
 func TestErrors(t *testing.T) {
 	m := newModel(page.Query{})
 	m.take(answer{err: errors.New("connection refused")}, moment)
@@ -262,11 +262,11 @@ func TestPresses(t *testing.T) {
 	}
 }
 
-// TestLies: numbers that no program has, and always new names, neither break nor fill anything.
+// TestLies: impossible numbers, and names that always change, neither break nor fill anything.
 func TestLies(t *testing.T) {
 	m := newModel(page.Query{})
 	for n := range 100 {
-		a := said(m.question(), 1) // always of the same moment
+		a := said(m.question(), 1) // always the same moment
 		a.overview.Interval, a.overview.Loops[0].Busy = -1e300, 1e300*float64(n%2)
 		a.ids.Rows[0] = page.Row{ID: uint64(n + 10), Queued: -1 << 63, InState: 1e308, WaitsFor: -1e308, Sent: 1<<64 - 1}
 		a.ids.Pages = 1 + n%3
@@ -282,8 +282,8 @@ func TestLies(t *testing.T) {
 	}
 }
 
-// FuzzFrame: whatever a program calls itself and its identifiers, a frame has only our own escape
-// sequences, and no line is wider than the terminal.
+// FuzzFrame: whatever names a program and its identifiers have, a frame contains only this
+// package's escape sequences, and no line is wider than the terminal.
 func FuzzFrame(f *testing.F) {
 	f.Add("\x1b[2J\u009b\x07", 80, 24)
 	f.Fuzz(func(t *testing.T, s string, columns, lines int) {
