@@ -12,18 +12,18 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// Linked is the command that has libibverbs linked in, in the repository.
+// Linked is the command in the repository that has libibverbs linked in.
 const Linked = "`go -C native run ./adapter doctor`"
 
-// Config says what this program can do.
+// Config describes the program that runs the doctor.
 type Config struct {
 	Name string // of the program and its command: "rdmactor doctor"
 	// Provider opens devices; nil: verbs/uverbs, as in ucm.Config.
 	Provider verbs.Provider
-	// Library looks at libibverbs; nil: it is not linked in.
+	// Library examines libibverbs; nil: it is not linked in.
 	Library func() Library
-	// Remedy is what would help against an error of Provider or of libibverbs, "" if it does not
-	// know it. nil: it knows none.
+	// Remedy returns a remedy for an error of Provider or of libibverbs, "" if it knows none. nil:
+	// no remedies.
 	Remedy func(error) string
 }
 
@@ -45,10 +45,10 @@ DESCRIPTION
 FLAGS
 `
 
-// ErrUnusable says that no device is usable.
+// ErrUnusable means that no device is usable.
 var ErrUnusable = errors.New("no RDMA device is usable here: the way out is above; the embedded device (--device iwarp) needs none")
 
-// Command is the command line. The error is ErrUnusable when no device is usable.
+// Command runs the command line. The error is ErrUnusable when no device is usable.
 func Command(ctx context.Context, cfg Config, args []string, stdout io.Writer) error {
 	f := flag.NewFlagSet(cfg.Name, flag.ContinueOnError)
 	asJSON := f.Bool("json", false, "print JSON instead of text")
@@ -70,7 +70,7 @@ func Command(ctx context.Context, cfg Config, args []string, stdout io.Writer) e
 	return err
 }
 
-// Look looks at this machine.
+// Look examines this machine.
 func Look(ctx context.Context, cfg Config) (*Report, error) {
 	r, err := look(ctx, cfg)
 	if err != nil {

@@ -1,8 +1,8 @@
-// Package doctor looks at a machine's RDMA devices, and says what a program of this project can do
-// with them: which devices there are, whether their files can be opened, what opens their data
-// path, and what is missing, each with the way out. It is `rdmactor doctor`, and that of module
-// native's adapter, which has libibverbs to look at besides.
+// Package doctor examines a machine's RDMA devices, and reports what a program of this project can
+// do with them: the devices, whether their files can be opened, what opens their data path, and
+// what is missing, each with a remedy. `rdmactor doctor` runs it, and so does the doctor of module
+// native's adapter, which also examines libibverbs.
 //
-// What the kernel, firmware and names have in them may be odd: everything is read with a bound, and
-// printed with what a terminal would interpret escaped.
+// The texts of the kernel and firmware, and names, may be odd: everything read has a bound, and
+// printed bytes that a terminal would interpret are escaped.
 package doctor

@@ -24,14 +24,14 @@ import (
 
 const (
 	mostAddresses = 256
-	// patience is how long a device may take to be opened: a driver may hang with its adapter.
+	// patience limits how long a device may take to open: a driver may hang with its adapter.
 	patience = 10 * time.Second
 )
 
-// root has this host's files.
+// root is this host's file system.
 var root = os.DirFS("/")
 
-// look looks at this host.
+// look examines this host.
 func look(ctx context.Context, cfg Config) (*Report, error) {
 	r := &Report{User: os.Getuid(), Limits: limits(), Devices: []Device{}}
 	var u unix.Utsname
@@ -73,10 +73,11 @@ func look(ctx context.Context, cfg Config) (*Report, error) {
 	return r, nil
 }
 
-// connections looks at rdma_cm's device file.
+// connections examines rdma_cm's device file.
 func connections() Node {
 	n := Node{Path: "/dev/infiniband/rdma_cm"}
-	_, _, err := ucm.DeviceFor(netip.IPv6Unspecified()) // no device has it: the file matters
+	_, _, err := ucm.DeviceFor(netip.IPv6Unspecified()) // no device has that address: only the file
+	// matters
 	if e := (*ucm.OpenError)(nil); errors.As(err, &e) {
 		n.Error, n.Way = fmt.Sprintf("open %s: %v", orPath(e.Path), e.Err), e.Remedy
 	}
@@ -90,7 +91,7 @@ func orPath(path string) string {
 	return path
 }
 
-// askKernel adds what sysfs does not say. Without answers it stays with that.
+// askKernel adds what sysfs does not contain. Without answers it adds nothing.
 func askKernel(devices []Device) {
 	known, _ := nldev.Devices()
 	for i := range devices {
@@ -114,8 +115,8 @@ func askKernel(devices []Device) {
 	}
 }
 
-// openWithin opens a device, and gives up when that takes too long. What opens it then stays
-// behind. The error is ctx's.
+// openWithin opens a device, and gives up when that takes too long. The goroutine that opens it is
+// then left behind. The error is ctx's.
 func openWithin(ctx context.Context, d *Device, cfg Config) error {
 	done := make(chan Device, 1)
 	go func(d Device) {
@@ -161,7 +162,7 @@ func (d *Device) open(cfg Config) {
 	}
 }
 
-// pathFor names what has opened the device.
+// pathFor names the code that has opened the device.
 func (d *Device) pathFor(cfg Config) string {
 	if cfg.Provider == nil && (d.Driver == "rxe" || d.Driver == "siw") {
 		return "uverbs"
@@ -182,7 +183,7 @@ func capability(dev verbs.ProviderDevice) *Capability {
 	return c
 }
 
-// wayOut is what would help against the error of a device that is not opened.
+// wayOut returns a remedy for the error of a device that could not be opened.
 func wayOut(err error, cfg Config) string {
 	if cfg.Remedy != nil {
 		if way := cfg.Remedy(err); way != "" {
@@ -208,7 +209,7 @@ func wayOut(err error, cfg Config) string {
 	return "see dmesg"
 }
 
-// addresses finds the devices' addresses, by asking rdma_cm as auto does.
+// addresses finds the devices' addresses by asking rdma_cm, as auto does.
 func (r *Report) addresses() {
 	all, _ := net.InterfaceAddrs()
 	for i, a := range all {
@@ -232,7 +233,7 @@ func (r *Report) addresses() {
 	}
 }
 
-// limits are this process's.
+// limits returns this process's limits.
 func limits() (l Limits) {
 	var lim unix.Rlimit
 	if unix.Getrlimit(unix.RLIMIT_MEMLOCK, &lim) == nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/rdmactor/rdmactor/verbs/uverbs"
 )
 
-// TestThisMachine: whatever this machine has, the report is complete, and the error is about it.
+// TestThisMachine: on any machine the report is complete, and the error is about this machine.
 func TestThisMachine(t *testing.T) {
 	for _, args := range [][]string{nil, {"--json"}} {
 		var out bytes.Buffer
@@ -46,7 +46,7 @@ func (f failing) Open(*eventloop.Loop, verbs.DeviceIdent) (verbs.ProviderDevice,
 	return nil, f.err
 }
 
-// TestWaysOut: each reason why a device is not opened has a way out of its own.
+// TestWaysOut: each reason why a device is not opened has its remedy.
 func TestWaysOut(t *testing.T) {
 	special := errors.New("special")
 	for _, c := range []struct {

@@ -10,18 +10,19 @@ import (
 )
 
 const (
-	// perConnection is what a connection pins at first with the defaults of rdma.IDConfig on a
-	// kernel's device, on the side that asks for it: 48 receives of 16 KiB and a header.
+	// perConnection is the memory that a connection pins at first with the defaults of
+	// rdma.IDConfig on a kernel device, on the side that connects: 48 receives of 16 KiB and a
+	// header.
 	perConnection = 48 * (16<<10 + 64)
-	wantLocked    = 64 << 20 // is enough to begin with
+	wantLocked    = 64 << 20 // is enough to start with
 	wantFiles     = 256
 	wantThreads   = 64
-	wantObjects   = 32 // of a device: is enough to begin with
+	wantObjects   = 32 // of a device: is enough to start with
 
 	unlock = "ulimit -l unlimited (/etc/security/limits.conf), LimitMEMLOCK=infinity in systemd, --ulimit memlock=-1 for containers"
 )
 
-// judge finds out which devices are usable, and what is missing, the worst first.
+// judge determines which devices are usable, and what is missing, the worst first.
 func (r *Report) judge() {
 	r.Missing = []Missing{}
 	for i := range r.Devices {
@@ -58,12 +59,12 @@ func (r *Report) judge() {
 	}
 }
 
-// once is an error without the way out behind it, which is said apart.
+// once returns an error without its remedy, which is reported separately.
 func once(err, way string) string { return strings.TrimSuffix(err, ": "+way) }
 
 func (r *Report) miss(what, way string) { r.Missing = append(r.Missing, Missing{what, way}) }
 
-// noDevices says how to get a device.
+// noDevices reports how to get a device.
 func (r *Report) noDevices() {
 	netdev := "NETDEV"
 	if len(r.Netdevs) > 0 {
@@ -80,7 +81,7 @@ func (r *Report) noDevices() {
 	r.miss("no RDMA device", way)
 }
 
-// judgeDevice says what a device lacks.
+// judgeDevice reports what a device lacks.
 func (r *Report) judgeDevice(d *Device) {
 	if d.Error != "" {
 		r.miss(d.Name+" has no data path here: "+d.Error, d.Way)
@@ -119,7 +120,7 @@ func (r *Report) judgeDevice(d *Device) {
 	}
 }
 
-// judgeGroups says which control group leaves too little of a device.
+// judgeGroups reports the control group that leaves too little of a device.
 func (r *Report) judgeGroups(d *Device) {
 	for _, g := range d.Groups {
 		want := uint64(wantObjects)

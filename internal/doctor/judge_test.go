@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// healthy is a machine where nothing is missing.
+// healthy returns the report of a machine where nothing is missing.
 func healthy() *Report {
 	return &Report{
 		subsystem: true, Limits: Limits{LockedMemory: unlimited, OpenFiles: 1024}, CM: Node{Path: "/dev/infiniband/rdma_cm"},
@@ -38,12 +38,12 @@ func TestNothingMissing(t *testing.T) {
 	}
 }
 
-// TestMissing takes one thing away at a time. What is missing has a way out.
+// TestMissing removes one thing at a time. Whatever is missing has a remedy.
 func TestMissing(t *testing.T) {
 	for name, c := range map[string]struct {
 		take      func(r *Report)
 		usable    bool
-		what, way string // of the first that is missing
+		what, way string // of the first entry in Missing
 	}{
 		"the kernel has no RDMA": {func(r *Report) {
 			*r = Report{CM: Node{Error: "no such file"}, Limits: r.Limits, Netdevs: []string{"eth7"}}
@@ -107,7 +107,7 @@ func TestMissing(t *testing.T) {
 	}
 }
 
-// TestOrder: what keeps every device from being used is said before what limits them.
+// TestOrder: problems that make every device unusable are reported before limits.
 func TestOrder(t *testing.T) {
 	r := healthy()
 	r.Limits = Limits{}

@@ -2,55 +2,56 @@ package doctor
 
 import "net/netip"
 
-// Report is what there is, and what is missing.
+// Report lists what the machine has, and what is missing.
 type Report struct {
-	Program string   `json:"program"` // with its version
+	Program string   `json:"program"` // including its version
 	Kernel  string   `json:"kernel"`  // release
 	User    int      `json:"user"`
 	CM      Node     `json:"rdma_cm"`
-	Modules []string `json:"modules"` // of interest, that are loaded
+	Modules []string `json:"modules"` // loaded modules of interest
 	// Library is libibverbs, or nil if this program is linked without.
 	Library *Library `json:"libibverbs"`
 	Limits  Limits   `json:"limits"`
 	Devices []Device `json:"devices"`
 	// Netdevs are Ethernet interfaces that are up, on which a software device could be made.
 	Netdevs []string `json:"netdevs"`
-	// Missing has first what keeps all devices from being used.
+	// Missing starts with the problems that make all devices unusable.
 	Missing []Missing `json:"missing"`
-	Usable  bool      `json:"usable"` // at least one device is
+	Usable  bool      `json:"usable"` // at least one device is usable
 
 	subsystem bool         // the kernel has RDMA
-	plain     []netip.Addr // that no device has
-	unmatched bool         // an address has a device without a GUID, and nothing says which
+	plain     []netip.Addr // addresses without an RDMA device
+	unmatched bool         // an address has a device without a GUID, and it is unknown which device
 }
 
-// Plain are addresses of this machine that no RDMA device has.
+// Plain returns the addresses of this machine that no RDMA device has.
 func (r *Report) Plain() []netip.Addr { return r.plain }
 
 // Node is a device file.
 type Node struct {
-	Path string `json:"path,omitempty"` // "": there is none
-	// Error says why it cannot be opened, and Way what would help.
+	Path string `json:"path,omitempty"` // "": none
+	// Error is why it cannot be opened, and Way a remedy.
 	Error string `json:"error,omitempty"`
 	Way   string `json:"way_out,omitempty"`
 }
 
 // Library is libibverbs.
 type Library struct {
-	File    string   `json:"file,omitempty"`    // with its version; "": it cannot be loaded
-	Devices []string `json:"devices"`           // that it has drivers for
+	File    string   `json:"file,omitempty"`    // including its version; "": it cannot be loaded
+	Devices []string `json:"devices"`           // devices for which it has drivers
 	Drivers []string `json:"drivers"`           // their files
 	Error   string   `json:"error,omitempty"`   // why it cannot be used
-	Way     string   `json:"way_out,omitempty"` // what would help
+	Way     string   `json:"way_out,omitempty"` // a remedy
 }
 
 // Limits are this process's.
 type Limits struct {
 	LockedMemory uint64 `json:"locked_memory_bytes"` // RLIMIT_MEMLOCK; all ones: unlimited
-	MayLock      bool   `json:"may_lock"`            // CAP_IPC_LOCK: that limit does not apply
+	MayLock      bool   `json:"may_lock"`            // CAP_IPC_LOCK: RLIMIT_MEMLOCK does not apply
 	OpenFiles    uint64 `json:"open_files"`
-	Threads      uint64 `json:"threads_left"` // that this process may still start, by ThreadLimit
-	// ThreadLimit is the limit that leaves the fewest threads; "": none is known.
+	Threads      uint64 `json:"threads_left"` // number of threads that this process may still
+	// start, by ThreadLimit
+	// ThreadLimit is the limit that leaves the fewest threads; "": unknown.
 	ThreadLimit string `json:"thread_limit,omitempty"`
 }
 
@@ -65,7 +66,7 @@ type GroupLimit struct {
 // Device is an RDMA device.
 type Device struct {
 	Name      string `json:"name"`
-	Driver    string `json:"driver,omitempty"` // the kernel's: rxe, mlx5
+	Driver    string `json:"driver,omitempty"` // the kernel's name: rxe, mlx5
 	Transport string `json:"transport,omitempty"`
 	NodeGUID  string `json:"node_guid,omitempty"`
 	Firmware  string `json:"firmware,omitempty"`
@@ -73,10 +74,10 @@ type Device struct {
 	PCI       string `json:"pci,omitempty"`
 	File      string `json:"file,omitempty"` // of its data path
 	Ports     []Port `json:"ports"`
-	// Addresses are those that rdma_cm finds the device by.
+	// Addresses are those by which rdma_cm finds the device.
 	Addresses []string `json:"addresses"`
-	// Path is what opens it here: "uverbs", "libibverbs", or "" for nothing. Error and Way say why
-	// that has failed, and what would help.
+	// Path is what opens it here: "uverbs", "libibverbs", or "" for nothing. Error and Way are the
+	// reason for a failure, and a remedy.
 	Path   string      `json:"data_path,omitempty"`
 	Error  string      `json:"error,omitempty"`
 	Way    string      `json:"way_out,omitempty"`
@@ -85,19 +86,19 @@ type Device struct {
 	Groups []GroupLimit `json:"cgroup_limits,omitempty"`
 	Usable bool         `json:"usable"`
 
-	guid uint64 // 0: not known, and not compared
+	guid uint64 // 0: unknown, and not compared
 }
 
-// Capability is what an open device can.
+// Capability has the limits of an open device.
 type Capability struct {
 	QueuePairs       int    `json:"queue_pairs"`
-	Outstanding      int    `json:"outstanding_requests"` // of a queue
+	Outstanding      int    `json:"outstanding_requests"` // per queue
 	CompletionQueues int    `json:"completion_queues"`
-	Completions      int    `json:"completions"` // of a queue
+	Completions      int    `json:"completions"` // per queue
 	MemoryRegions    int    `json:"memory_regions"`
-	Reads            int    `json:"reads"`         // outstanding for each queue pair
+	Reads            int    `json:"reads"`         // outstanding per queue pair
 	Inline           int    `json:"inline_bytes"`  // of a send
-	Message          uint32 `json:"message_bytes"` // the longest
+	Message          uint32 `json:"message_bytes"` // maximum
 	Datagram         int    `json:"datagram_bytes,omitempty"`
 	Immediate        bool   `json:"immediate"`
 	Atomics          bool   `json:"atomics"`
@@ -113,7 +114,7 @@ type Port struct {
 	Netdev    string `json:"netdev,omitempty"`
 	MTU       int    `json:"netdev_mtu_bytes,omitempty"`
 	GIDs      []GID  `json:"gids"`
-	Cut       bool   `json:"gids_cut,omitempty"` // there are more
+	Cut       bool   `json:"gids_cut,omitempty"` // the list is incomplete
 }
 
 // GID is an address of a port.

@@ -11,14 +11,14 @@ import (
 	"strings"
 )
 
-// Bounds of what is read. A device has up to 255 ports in theory and 4 in practice. A port of an
+// Bounds of the input. A device has up to 255 ports in theory and 4 in practice. A port of an
 // adapter has 256 GIDs, most of them empty.
 const (
-	mostText    = 4096 // bytes: a page, as sysfs has it
+	mostText    = 4096 // bytes: a page, the maximum of a sysfs file
 	mostDevices = 256
 	mostPorts   = 32
 	mostIndices = 1024
-	mostGIDs    = 64 // that are reported
+	mostGIDs    = 64 // reported at most
 )
 
 const (
@@ -26,7 +26,7 @@ const (
 	verbsClass = "class/infiniband_verbs"
 )
 
-// sysDevices reads the devices from sysfs, whose root sys is. There is an error if the kernel has
+// sysDevices reads the devices from sysfs, whose root is sys. It returns an error if the kernel has
 // no RDMA.
 func sysDevices(sys fs.FS) ([]Device, error) {
 	names, err := list(sys, class, mostDevices)
@@ -41,7 +41,7 @@ func sysDevices(sys fs.FS) ([]Device, error) {
 	return all, nil
 }
 
-// list has the names in a directory, in order and at most so many.
+// list returns the names in a directory, sorted and at most most of them.
 func list(sys fs.FS, dir string, most int) (names []string, err error) {
 	f, err := sys.Open(dir)
 	if err != nil {
@@ -63,7 +63,7 @@ func list(sys fs.FS, dir string, most int) (names []string, err error) {
 	return names, err
 }
 
-// text is what a file of sysfs says, "" if it says nothing.
+// text returns the content of a sysfs file, or "" if there is none.
 func text(sys fs.FS, name ...string) string {
 	f, err := sys.Open(path.Join(name...))
 	if err != nil {
@@ -75,7 +75,7 @@ func text(sys fs.FS, name ...string) string {
 	return strings.TrimSpace(string(b[:n]))
 }
 
-// dataFiles are the files of data paths, by device.
+// dataFiles returns the files of data paths, by device.
 func dataFiles(sys fs.FS) map[string]string {
 	files := make(map[string]string)
 	names, _ := list(sys, verbsClass, 2*mostDevices) // without ib_uverbs there are none
@@ -98,7 +98,7 @@ func sysDevice(sys fs.FS, name, file string) Device {
 	for line := range strings.Lines(text(sys, dir, "device/uevent")) {
 		switch key, value, _ := strings.Cut(strings.TrimSpace(line), "="); key {
 		case "DRIVER":
-			d.Driver = value // unless the kernel says which one its data path has
+			d.Driver = value // unless the kernel reports the device's data path
 		case "PCI_SLOT_NAME":
 			d.PCI = value
 		}
@@ -117,7 +117,7 @@ func sysDevice(sys fs.FS, name, file string) Device {
 	return d
 }
 
-// transport names what a device speaks. node is as in "1: CA".
+// transport names a device's transport. node is as in "1: CA".
 func transport(node string, ports []Port) string {
 	number, _, _ := strings.Cut(node, ":")
 	switch {
@@ -140,7 +140,7 @@ func sysPort(sys fs.FS, dir string, number int) Port {
 		index := strconv.Itoa(i)
 		address := text(sys, dir, "gids", index)
 		if address == "" {
-			break // the table ends
+			break // the end of the table
 		}
 		ip, err := netip.ParseAddr(address)
 		if err == nil && ip.IsUnspecified() {
@@ -169,7 +169,7 @@ func (p *Port) untyped() {
 	}
 }
 
-// behindColon is ACTIVE of "4: ACTIVE".
+// behindColon returns ACTIVE for "4: ACTIVE".
 func behindColon(s string) string {
 	if _, word, ok := strings.Cut(s, ":"); ok {
 		return strings.TrimSpace(word)
@@ -177,7 +177,7 @@ func behindColon(s string) string {
 	return s
 }
 
-// netdevMTU is a network interface's, 0 if it is not known.
+// netdevMTU returns a network interface's MTU, or 0 if it is unknown.
 func netdevMTU(sys fs.FS, netdev string) int {
 	if netdev == "" || !fs.ValidPath(netdev) {
 		return 0
@@ -195,7 +195,7 @@ var ofInterest = []string{
 	"qedr", "hns_roce_hw_v2", "vmw_pvrdma", "erdma", "mana_ib", "efa", "hfi1", "ocrdma",
 }
 
-// modules are those of interest that are loaded, or built in with parameters.
+// modules returns the modules of interest that are loaded, or built in with parameters.
 func modules(sys fs.FS) []string {
 	loaded := []string{}
 	for _, m := range ofInterest {
@@ -206,7 +206,7 @@ func modules(sys fs.FS) []string {
 	return loaded
 }
 
-// ethernets are interfaces that are up and have a device behind them, or might: loopback is none.
+// ethernets returns the interfaces that are up and may have a device: all but loopback.
 func ethernets(sys fs.FS) []string {
 	names := []string{}
 	const ethernet, most = "1", 8 // ARPHRD_ETHER

@@ -10,8 +10,8 @@ import (
 	"unicode/utf8"
 )
 
-// The trees here are made up: nobody has seen these devices. What they are made of is how the
-// kernel's sysfs-class-infiniband describes itself.
+// The trees here are made up, not recorded from real devices. They follow the kernel's
+// sysfs-class-infiniband.
 type tree fstest.MapFS
 
 func (m tree) put(dir string, files ...string) tree {
@@ -21,7 +21,7 @@ func (m tree) put(dir string, files ...string) tree {
 	return m
 }
 
-// device makes up a device with one port.
+// device adds a made-up device with one port.
 func (m tree) device(name, nodeType, driver, state, link string, gids ...string) tree {
 	dir := "class/infiniband/" + name
 	m.put(dir, "node_guid", "0200:00ff:fe00:0001", "node_type", nodeType, "fw_ver", "1.2.3",
@@ -99,7 +99,7 @@ func TestTrees(t *testing.T) {
 	}
 }
 
-// TestOddTrees: whatever is in the files, what is read has a bound, and nothing panics.
+// TestOddTrees: whatever the files contain, the input is bounded, and nothing panics.
 func TestOddTrees(t *testing.T) {
 	m := tree{}.device("odd0", "", "", "", "")
 	m.put("class/infiniband/odd0", "node_guid", strings.Repeat("f", 1<<20), "fw_ver", "\x1b[2J\xff", "device/uevent", "DRIVER\n=\nDRIVER=", "mtu", "1")

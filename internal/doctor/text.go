@@ -10,7 +10,7 @@ import (
 	"github.com/rdmactor/rdmactor/internal/plain"
 )
 
-// WriteText writes the report for people.
+// WriteText writes the report as text.
 func (r *Report) WriteText(w io.Writer) error {
 	var b bytes.Buffer
 	say := func(format string, args ...any) {
@@ -107,7 +107,7 @@ func mtu(n int) string {
 	return fmt.Sprintf(" with MTU %d", n)
 }
 
-// and is a text behind another one, or nothing.
+// and returns a text after another one, or nothing.
 func and(before, s string) string {
 	if s == "" {
 		return ""
