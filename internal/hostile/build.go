@@ -35,7 +35,7 @@ func termMsg(payload ...byte) []byte {
 	return seg(wire.Header{Last: true, Opcode: wire.OpTerminate, QN: 2, MSN: 1}, payload...)
 }
 
-// zeros are n zero bytes.
+// zeros returns n zero bytes.
 func zeros(n int) []byte { return make([]byte, n) }
 
 // ctl makes a ULPDU of n bytes that begins with the control bytes d and r.

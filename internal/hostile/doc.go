@@ -14,8 +14,8 @@
 //
 // # Ordering
 //
-// An exchange does its steps, then reads until the other side ends the connection, then closes its
-// own end.
+// An exchange takes its steps, then reads until the other side ends the connection, then closes its
+// end.
 //
 // # Errors
 //

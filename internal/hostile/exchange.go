@@ -12,12 +12,12 @@ import (
 // What Want assumes about the attacked side.
 const (
 	Receives   = 4    // receives posted
-	ReceiveLen = 1024 // bytes of each
+	ReceiveLen = 1024 // bytes per receive
 	Depth      = 4    // its IRD and ORD
 	mostDepth  = 128  // to which a device raises its IRD, if the Reply asks for more Reads
 )
 
-// Side says which side opens the TCP connection of an exchange.
+// Side is the side that opens the TCP connection of an exchange.
 type Side uint8
 
 // The sides.
@@ -41,23 +41,23 @@ const (
 	Unreachable                 // Unreachable
 )
 
-// Term is the kind of a Terminate message. The zero value, which nobody sends, means no Terminate.
+// Term is the kind of a Terminate message. The zero value, which is never sent, means no Terminate.
 type Term struct {
 	Layer      wire.Layer
 	Type, Code uint8
 }
 
-// Want says how an exchange has to end.
+// Want is how an exchange must end.
 type Want struct {
 	Outcome Outcome
 	Errno   unix.Errno // in the reported error
 	Text    string     // found in the reported error
 	Term    Term       // the Terminate that the hostile peer reads, and the error names
 	Copy    bool       // the Terminate carries the length and the headers of the offending segment
-	ByPeer  bool       // Term is the hostile peer's own: the error names it, and it is not answered
+	ByPeer  bool       // the hostile peer sends Term: the error names it, and it is not answered
 	Reject  bool       // the hostile peer reads a Reply that rejects
-	// Hit is the status with which the receive or the Read completes that the error affects.
-	// StatusSuccess means that nothing is required.
+	// Hit is the status with which the affected receive or Read completes. StatusSuccess means that
+	// nothing is required.
 	Hit verbs.Status
 }
 
@@ -65,20 +65,20 @@ type Want struct {
 type Exchange struct {
 	// Name is unique.
 	Name string
-	// Rule is the rule that it breaks: a section of an RFC, or something that a robust endpoint has
-	// to expect.
+	// Rule is the rule that it breaks: a section of an RFC, or a situation that a robust endpoint
+	// must expect.
 	Rule string
 	Side Side
-	// CRC says that the exchange makes sense only with CRC.
+	// CRC means that the exchange makes sense only with CRC.
 	CRC bool
-	// Reads is how many bytes the victim has to Read from the peer once the connection is
+	// Reads is how many bytes the victim must Read from the peer once the connection is
 	// established. 0 means no Read.
 	Reads uint32
-	// Regions says that the exchange needs Options.Regions.
+	// Regions means that the exchange needs Options.Regions.
 	Regions bool
-	// Slow says that only a time limit of the other side ends the exchange.
+	// Slow means that only a time limit of the other side ends the exchange.
 	Slow bool
-	// Want says how the exchange has to end.
+	// Want is how the exchange must end.
 	Want Want
 
 	raw bool // run does the set-up itself
@@ -109,12 +109,12 @@ type Options struct {
 	CRC bool
 	// Timeout bounds every wait. 0 means 10 s.
 	Timeout time.Duration
-	// Regions is what the other side has registered. The zero value means nothing, because STag 0
-	// is never used.
+	// Regions is the memory that the other side has registered. The zero value means none, because
+	// STag 0 is never used.
 	Regions Regions
 }
 
-// End says how the other side ended the connection.
+// End is how the other side ended the connection.
 type End uint8
 
 // The ends.
@@ -134,6 +134,6 @@ type Result struct {
 	// Offending is the ULPDU that was wrong on purpose. It is nil if no particular one was.
 	Offending []byte
 	End       End
-	// Wrong says what is wrong with the other side's bytes. It is empty if nothing is.
+	// Wrong describes an error in the other side's bytes. It is empty if there is none.
 	Wrong string
 }

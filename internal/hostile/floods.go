@@ -2,7 +2,7 @@ package hostile
 
 import "github.com/rdmactor/rdmactor/iwarp/wire"
 
-// many is how many messages a flood has.
+// many is the number of messages in a flood.
 const many = 10000
 
 // flood sends many ULPDUs without a pause. add appends each to a buffer. flood reuses the buffer,

@@ -21,7 +21,7 @@ type Peer struct {
 	dials bool
 	crc   bool
 	deaf  bool   // does not read until the end of the stream
-	in    []byte // read and not yet looked at
+	in    []byte // read but not yet parsed
 	seen  Result
 }
 
@@ -35,7 +35,7 @@ func (p *Peer) write(b ...[]byte) {
 	}
 }
 
-// slowly sends b byte by byte, each in a TCP segment of its own.
+// slowly sends b byte by byte, each in a separate TCP segment.
 func (p *Peer) slowly(b []byte) {
 	for i := range b {
 		p.write(b[i : i+1])
@@ -43,7 +43,7 @@ func (p *Peer) slowly(b []byte) {
 	}
 }
 
-// fin ends the stream to the other side. The peer goes on reading.
+// fin ends the stream to the other side. The peer continues to read.
 func (p *Peer) fin() { _ = p.conn.CloseWrite() }
 
 // reset closes the connection with an RST.
@@ -69,7 +69,7 @@ func (p *Peer) more() bool {
 		p.seen.End = FIN
 	case errors.Is(err, unix.ECONNRESET):
 		p.seen.End = Reset
-	default: // nothing came, or ctx was done
+	default: // nothing arrived, or ctx was done
 		return false
 	}
 	return n > 0
@@ -236,7 +236,7 @@ func (p *Peer) drain() {
 		return
 	}
 	if p.seen.Frame == nil && p.frame() == nil && p.dials {
-		for p.more() { // what comes now cannot be interpreted
+		for p.more() { // the remaining bytes cannot be interpreted
 			p.in = nil
 		}
 		return

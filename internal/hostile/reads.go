@@ -82,7 +82,7 @@ func (p *Peer) asked() (r wire.ReadRequest, ok bool) {
 	}
 }
 
-// responds makes an exchange that answers a Read of readLen bytes: with right, and then with wrong.
+// responds makes an exchange that answers a Read of readLen bytes with right, and then with wrong.
 func responds(name string, w Want, wrong func(r wire.ReadRequest) []byte, right ...func(r wire.ReadRequest) []byte) Exchange {
 	return readFrom(name, "RFC 5040 5.4: Read Response", w, answersAsked("Read Request", w, wrong, right))
 }
@@ -109,10 +109,10 @@ func answersAsked(what string, w Want, last func(r wire.ReadRequest) []byte, bef
 	}
 }
 
-// readLen is how many bytes the victim reads.
+// readLen is how many bytes the victim Reads.
 const readLen = 64
 
-// respond makes a Read Response of n bytes to stag+ds, off bytes from where it should begin.
+// respond makes a Read Response of n bytes to stag+ds, off bytes from its correct start.
 func respond(ds uint32, off uint64, n int, last bool) func(wire.ReadRequest) []byte {
 	return func(r wire.ReadRequest) []byte {
 		return seg(wire.Header{Tagged: true, Last: last, Opcode: wire.OpReadResponse, STag: r.SinkSTag + ds, TO: r.SinkTO + off}, zeros(n)...)

@@ -46,7 +46,7 @@ func segments() []Exchange {
 	return list
 }
 
-// unusual are exchanges that are unusual, and that an endpoint has to accept.
+// unusual are unusual exchanges that an endpoint must accept.
 var unusual = []Exchange{
 	does("reserved bits of both control bytes", "RFC 5041 4.1: ignored", orderly, func(p *Peer) {
 		u := seg(send(1, 0), 'x')

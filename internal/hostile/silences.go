@@ -18,7 +18,7 @@ func (p *Peer) loris(b []byte) {
 	}
 }
 
-// patiently marks exchanges as Slow: they end only by a time limit of the other side.
+// patiently marks exchanges as Slow: only a time limit of the other side ends them.
 func patiently(list ...Exchange) []Exchange {
 	for i := range list {
 		list[i].Slow = true

@@ -2,12 +2,12 @@ package hostile
 
 import "github.com/rdmactor/rdmactor/iwarp/wire"
 
-// step is a part of what a hostile peer does.
+// step is one action of a hostile peer.
 type step = func(*Peer)
 
 var fin, reset, settle, stay step = (*Peer).fin, (*Peer).reset, (*Peer).settle, (*Peer).stay
 
-// readFrame reads the other side's frame, and ignores what it says.
+// readFrame reads the other side's frame, and ignores its content.
 func readFrame(p *Peer) { p.frame() }
 
 // does makes an exchange with steps after a correct set-up.
@@ -101,7 +101,7 @@ func says(m message, changes ...change) step {
 	return func(p *Peer) { p.write(changed(m(p), changes)) }
 }
 
-// begins makes a step that sends a Request. It goes on with steps if the Request is accepted.
+// begins makes a step that sends a Request. It takes steps if the Request is accepted.
 func begins(c wire.Control, steps ...step) step {
 	return func(p *Peer) {
 		if !p.begin(wire.FlagEnhanced, 2, c) {

@@ -57,7 +57,7 @@ func other(stag uint32) func(*Regions) Region {
 // key returns a region with another key, which is the low byte of the STag.
 func key(r *Regions) Region { return Region{r.Both.STag ^ 1, r.Both.TO, r.Both.Len} }
 
-// end is the offset behind the last byte of a region. All regions have the same length.
+// end is the offset after the last byte of a region. All regions have the same length.
 const end = RegionLen
 
 // RegionLen is the length in bytes that Want assumes for every region of Regions.

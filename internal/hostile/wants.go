@@ -18,7 +18,7 @@ const (
 	tooLong = verbs.StatusLocLen
 )
 
-// The ends that several exchanges have in common.
+// The ends that several exchanges share.
 var (
 	anything = Want{Outcome: Anything}
 	orderly  = Want{Outcome: Orderly}
@@ -30,7 +30,7 @@ var (
 	tooEarly      = Want{Outcome: ConnectError, Errno: unix.ECONNRESET}
 	outOfPatience = Want{Outcome: Unreachable, Errno: unix.ETIMEDOUT}
 
-	// of an initiator: for a malformed frame, and for no frame
+	// of an initiator: after a malformed frame, and after none
 	notAReply = Want{Outcome: ConnectError, Errno: unix.EINVAL, Term: Term{mpa, 0, 4}}
 	noRTR     = Want{Outcome: ConnectError, Errno: unix.EINVAL, Term: Term{mpa, 0, 7}}
 	hungUp    = Want{Outcome: Refused, Errno: unix.ECONNRESET}
