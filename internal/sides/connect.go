@@ -9,7 +9,7 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// qpns is the last number for queue pairs that do not exist. Numbers are not used again, because a
+// qpns is the last number for queue pairs that do not exist. Numbers are not reused, because a
 // peer's kernel rejects a number that it got from this host a moment ago.
 var qpns atomic.Uint32
 
@@ -104,7 +104,7 @@ func (w *World) Connected(recvs int) *Link {
 	return w.ConnectedWith(Setup{Recvs: recvs})
 }
 
-// Setup says how to make a connection.
+// Setup describes how to make a connection.
 type Setup struct {
 	Recvs           int
 	Connect, Accept *cmid.ConnParam
@@ -112,7 +112,7 @@ type Setup struct {
 	Active, Passive func(verbs.Device, *verbs.QPInitAttr)
 }
 
-// ConnectedWith makes a connection with queue pairs on both sides, as s says.
+// ConnectedWith makes a connection with queue pairs on both sides, as s specifies.
 func (w *World) ConnectedWith(s Setup) *Link {
 	w.Helper()
 	c, _ := w.request(nil, s)

@@ -1,8 +1,7 @@
-// Package sides has the two sides of a connection in a test. Each side is a driver with a channel
+// Package sides runs the two sides of a connection in a test. Each side is a driver with a channel
 // on a loop that the test's goroutine turns.
 //
-// The conformance suite and the tests of the device in memory run on it. A [World] makes
-// identifiers, connections and queue pairs. It waits in the drivers' time, which is virtual or real.
-// If another event than the expected one comes, it ends the test. Everything belongs to the test's
-// goroutine.
+// The conformance suite and the tests of the device in memory use it. A [World] makes identifiers,
+// connections and queue pairs. It waits in the drivers' time, which is virtual or real. An
+// unexpected event ends the test. Everything belongs to the test's goroutine.
 package sides

@@ -84,10 +84,10 @@ func (w *World) WantState(what string, id *cmid.ID, want states.State) {
 	}
 }
 
-// Forget drops the events of both sides that nobody has asked for yet.
+// Forget drops the events of both sides that the test has not yet taken.
 func (w *World) Forget() { w.A.Heard, w.B.Heard = nil, nil }
 
-// First waits for the next event, whatever it is.
+// First waits for the next event of any type.
 func (e *Side) First() Heard {
 	e.w.Helper()
 	e.w.Until("an event on the "+e.name+" side", func() bool { return len(e.Heard) > 0 })

@@ -190,7 +190,7 @@ func (w *World) Barrier(from, to *Queues) {
 	}
 }
 
-// Same requires that memory has the bytes that it should have.
+// Same requires that memory has the expected bytes.
 func (w *World) Same(why string, got, want []byte) {
 	w.Helper()
 	if bytes.Equal(got, want) {

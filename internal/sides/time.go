@@ -69,8 +69,8 @@ func (w *World) Settle() {
 	w.Within(0, w.Quiet, func() bool { return false })
 }
 
-// ActiveOnly turns only the active side's loop. The devices go on, and events for the passive side
-// stay unread.
+// ActiveOnly turns only the active side's loop. The devices keep running, and events for the
+// passive side stay unread.
 func (w *World) ActiveOnly() {
 	w.Helper()
 	for deadline := time.Now().Add(w.Quiet); ; time.Sleep(time.Millisecond) {

@@ -27,8 +27,8 @@ type Config struct {
 	Address netip.Addr
 	// Flavor is the flavor of that device. If it is nil, New asks the device.
 	Flavor *states.Flavor
-	// Patience is how long an answer may take in real time (0: 15 s). When nothing has happened for
-	// the time Quiet, nothing more is expected (0: 30 ms).
+	// Patience limits how long an answer may take in real time (0: 15 s). When nothing has happened
+	// for the time Quiet, nothing more is expected (0: 30 ms).
 	Patience, Quiet time.Duration
 }
 
@@ -38,7 +38,7 @@ type World struct {
 	Config
 	IWARP  bool   // the device's transport is iWARP
 	A, B   *Side  // active, passive
-	Port   uint16 // of the listener that was made last
+	Port   uint16 // of the last listener made
 	loops  Loops
 	closed bool
 }
@@ -67,20 +67,20 @@ type Side struct {
 	d     cmid.Driver
 	Ch    *cmid.Channel
 	Extra *cmid.Channel // see Other
-	Heard []Heard       // events that nobody has asked for yet, oldest first
+	Heard []Heard       // events that the test has not yet taken, oldest first
 	Then  func(Heard)   // called with each event, when set
 }
 
-// Heard is an event as the channel's sink got it.
+// Heard is an event as the channel's sink received it.
 type Heard struct {
 	ID      *cmid.ID
 	Event   cmid.Event
 	Answers cmid.Command
-	ch      *cmid.Channel // that delivered it
+	ch      *cmid.Channel // the channel that delivered it
 }
 
-// Close ends both sides. The passive one is first, because the kernel may keep an identifier that
-// connects until the request is answered. A second Close does nothing.
+// Close ends both sides. The passive one is first, because the kernel may keep a connecting
+// identifier until the request is answered. A second Close does nothing.
 func (w *World) Close() {
 	if w.closed {
 		return
@@ -111,7 +111,7 @@ func (e *Side) channel() (ch *cmid.Channel) {
 	e.w.Helper()
 	ch, err := cmid.NewChannel(e.Loop, e.d, func(id *cmid.ID, ev cmid.Event, answers cmid.Command) {
 		switch ev.(type) {
-		case *cmid.Closed: // the device has given an identifier back late
+		case *cmid.Closed: // the device has released an identifier late
 			return
 		case *cmid.QPFailed: // a device may report it, or only flush
 			return
@@ -134,7 +134,7 @@ func (e *Side) Other() *cmid.Channel {
 	return e.Extra
 }
 
-// SideOf is the side that an identifier was made on.
+// SideOf returns the side on which an identifier was made.
 func (w *World) SideOf(id *cmid.ID) *Side {
 	for _, ch := range []*cmid.Channel{w.B.Ch, w.B.Extra} {
 		if ch != nil && ch.ID(id.Handle()) == id {
@@ -144,7 +144,7 @@ func (w *World) SideOf(id *cmid.ID) *Side {
 	return w.A
 }
 
-// Pending describes the events that the test has not asked for yet.
+// Pending describes the events that the test has not yet taken.
 func (e *Side) Pending() []string {
 	var out []string
 	for _, h := range e.Heard {
