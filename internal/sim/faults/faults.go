@@ -1,5 +1,5 @@
-// Package faults lists what may happen to the machines of a simulated world: to their processes,
-// their links, their devices and their kernels.
+// Package faults lists the faults of the machines of a simulated world: of their processes, links,
+// devices and kernels.
 package faults
 
 import (
@@ -11,68 +11,68 @@ import (
 	"github.com/rdmactor/rdmactor/internal/sim/world"
 )
 
-// Class is what a Kind does, in the words of a user who chooses some. Classes are bits.
+// Class is the effect of a Kind, under the name by which a user selects it. Classes are bits.
 type Class uint
 
 // The classes.
 const (
 	Kill     Class = 1 << iota // a process is killed
-	Freeze                     // processes stand still
-	PowerOff                   // a machine stops, and says nothing
-	Cut                        // a link is cut, both ways or one way
+	Freeze                     // processes are stopped
+	PowerOff                   // a machine stops without notice
+	Cut                        // a link is cut, in both directions or one
 	Delay                      // messages take longer, or are lost and sent again
-	Reset                      // a connection is reset on the way, or hung up on when it begins
-	Device                     // a device is removed, or an address
+	Reset                      // a connection is reset on the path, or closed when it starts
+	Device                     // a device or an address is removed
 	Scarce                     // memory and descriptors are short
 	Reorder                    // completions and events overtake each other
-	Attack                     // somebody on the path changes what is sent
-	Suspend                    // time passes, and nobody has had a turn
+	Attack                     // an attacker on the path changes the traffic
+	Suspend                    // time passes without any turn
 )
 
 // Kind is a kind of fault.
 type Kind struct {
 	Class Class
-	// Name says in words what happens.
+	// Name describes the fault.
 	Name string
-	// Hits says whose connections may notice.
+	// Hits is the set of connections that may notice.
 	Hits Extent
-	// Lasts is the longest time between Begin and End that is useful.
+	// Lasts is the longest useful time between Begin and End.
 	Lasts time.Duration
-	// Begin lets it happen, and End undoes it. A fault that ends at once has no End.
+	// Begin starts the fault, and End undoes it. A momentary fault has no End.
 	Begin func(s *Scene)
 	End   func(s *Scene)
 }
 
-// Extent is how much of a world a fault hits.
+// Extent is the part of a world that a fault affects.
 type Extent uint8
 
 // The extents.
 const (
-	Nobody   Extent = iota // nobody is disturbed who connects to machine A twice
+	Nobody   Extent = iota // affects no client that dials machine A twice
 	Late                   // machine A is late by less than 10 s
 	First                  // the Scene's machine A
-	Peers                  // the same, if it has a connection
-	Link                   // A, B, and what is between them
+	Peers                  // machine A, if it has a connection
+	Link                   // A, B, and the link between them
 	All                    // everything
-	Attacked               // the connections that World.OnPath names, once it does
+	Attacked               // the connections that World.OnPath reports, once it does
 )
 
-// Scene is where a fault happens. Which of its machines matter depends on the Kind: the first, or
-// the link between both.
+// Scene is the place of a fault. Whether both machines matter, or only the first, or the link
+// between them, depends on the Kind.
 type Scene struct {
 	World *world.World
 	Rand  *rand.Rand
-	// Latency is the network's, when nothing slows it down.
+	// Latency is the network's latency when nothing slows it down.
 	Latency time.Duration
 	// A and B are two different machines.
 	A, B *world.Machine
-	// Kill kills what runs on a machine, and Restart starts it again. Restart is called for a
+	// Kill kills the program of a machine, and Restart starts it again. Restart is called for a
 	// machine that is on, and that may have been restarted already.
 	Kill, Restart func(m *world.Machine)
 }
 
-// Of lists the kinds that do something where the machines have such devices. Their order matters to
-// whoever draws from them.
+// Of lists the kinds that have an effect on machines with such devices. Their order matters to
+// callers that draw from them.
 func Of(device world.Kind) []*Kind {
 	if device == world.Embedded {
 		return slices.Concat(anywhere, onNetworks, InSetUp)
@@ -94,27 +94,27 @@ var anywhere = []*Kind{
 	{Suspend, "has its clock jump", All, 0, jump, nil},
 }
 
-// InSetUp are kinds that are aimed at the set-up of connections. They are of use before the first
-// connections are made, and when little else disturbs those.
+// InSetUp are kinds for the set-up of connections. They are useful before the first connections are
+// made, and when few other faults disturb those.
 var InSetUp = []*Kind{
 	{Reset, "has its first connections hung up on", Nobody, time.Minute, hangUp, pickUp},
 	{Freeze, "stands still when it has accepted a connection", Late, time.Minute, stall, unstall},
 }
 
-// Twins have no segments that could be lost, and no connections that somebody between them sees.
+// Twins have no segments that could be lost, and no connections that a middlebox sees.
 var onNetworks = []*Kind{
 	{Cut, "is not heard", Link, 2 * time.Minute, cutOneWay, heal},
 	{Reset, "has a connection reset", Peers, 0, reset, nil},
 	{Delay, "has a bad link", All, time.Minute, bad, near},
 }
 
-// Only twins report completions and events apart from each other.
+// Only twins report completions and events separately.
 var onTwins = []*Kind{
 	{Reorder, "has its events overtake completions", All, time.Minute, reorder, ordered},
 }
 
-// OnPath lists the kinds for worlds with World.OnPath where the machines have such devices. Only
-// what is secured survives them. They wait for something that they can change.
+// OnPath lists the kinds for worlds with World.OnPath whose machines have such devices. Only
+// secured connections survive them. They wait for something that they can change.
 func OnPath(device world.Kind) []*Kind {
 	if device == world.Embedded {
 		return slices.Concat(onMessages, onFrames)
@@ -205,7 +205,7 @@ func plenty(s *Scene)       { s.World.Scarce(0) }
 func reorder(s *Scene)      { s.World.Reorder(true) }
 func ordered(s *Scene)      { s.World.Reorder(false) }
 
-// scarce makes some calls fail. A twin's program makes few calls that can fail, and may fail all.
+// scarce makes some calls fail. A twin's program makes few calls that can fail, so all of them may.
 func scarce(s *Scene) {
 	if s.World.Kind() == world.Embedded {
 		s.World.Scarce(0.05)
@@ -214,10 +214,10 @@ func scarce(s *Scene) {
 	s.World.Scarce([]float64{0.05, 0.3, 1}[s.Rand.IntN(3)])
 }
 
-// jump is what programs see after their computer was suspended.
+// jump suspends the computers for a while: programs see time jump.
 func jump(s *Scene) { s.World.Suspend(time.Duration(1+s.Rand.IntN(100)) * time.Second) }
 
-// stall lasts longer than a device waits for a peer's Request, and shorter than for a Reply.
+// stall lasts longer than a device waits for a peer's Request, and less than for a Reply.
 func stall(s *Scene) {
 	s.A.FreezeOnAccept(5*time.Second + time.Duration(1+s.Rand.Int64N(int64(4*time.Second))))
 }

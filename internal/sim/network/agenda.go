@@ -6,33 +6,33 @@ import (
 	"time"
 )
 
-// agenda is the events that are to happen.
+// agenda is the future events.
 type agenda struct {
-	events []*event // the earliest first; of those due at the same time, the older one is first
+	events []*event // sorted by due time, then by age
 	serial uint64   // of the newest event
 }
 
-// event is something that is to happen at a time. Its owner uses it again and again.
+// event is something that happens at a time. Its owner reuses it.
 type event struct {
 	due    time.Time
-	serial uint64 // in which order events were made
+	serial uint64 // the order in which events were made
 	on     bool   // it is in the agenda
 	what   happening
 }
 
-// happening is what an event does. happen is called when the event is no longer in the agenda. It
-// returns the line for the trace.
+// happening is the action of an event. happen is called when the event is no longer in the agenda.
+// It returns the line for the trace.
 type happening interface {
 	happen() string
 }
 
-// event makes an event that is not in the agenda yet.
+// event makes an event that is not yet in the agenda.
 func (a *agenda) event(what happening) event {
 	a.serial++
 	return event{serial: a.serial, what: what}
 }
 
-// set puts e into the agenda, or moves it there.
+// set adds e to the agenda, or moves it there.
 func (a *agenda) set(e *event, due time.Time) {
 	if e.on {
 		if e.due.Equal(due) {
@@ -44,7 +44,7 @@ func (a *agenda) set(e *event, due time.Time) {
 	a.events = slices.Insert(a.events, a.place(e), e)
 }
 
-// stop takes e out of the agenda, if it is in.
+// stop removes e from the agenda if it is there.
 func (a *agenda) stop(e *event) {
 	if e.on {
 		i := a.place(e)
@@ -53,7 +53,7 @@ func (a *agenda) stop(e *event) {
 	}
 }
 
-// place is where e is, or should be.
+// place returns the index of e, or the one at which to insert it.
 func (a *agenda) place(e *event) int {
 	return sort.Search(len(a.events), func(i int) bool {
 		if c := a.events[i].due.Compare(e.due); c != 0 {
@@ -63,7 +63,7 @@ func (a *agenda) place(e *event) int {
 	})
 }
 
-// next is when the earliest event is due. ok is false if there is none.
+// next returns when the earliest event is due. ok is false if there is none.
 func (a *agenda) next() (due time.Time, ok bool) {
 	if len(a.events) == 0 {
 		return time.Time{}, false
@@ -71,12 +71,12 @@ func (a *agenda) next() (due time.Time, ok bool) {
 	return a.events[0].due, true
 }
 
-// due is how many events are due at now.
+// due returns how many events are due at now.
 func (a *agenda) due(now time.Time) int {
 	return sort.Search(len(a.events), func(i int) bool { return a.events[i].due.After(now) })
 }
 
-// happen takes the event i out of the agenda and lets it happen.
+// happen removes event i from the agenda and runs it.
 func (a *agenda) happen(i int) string {
 	e := a.events[i]
 	a.stop(e)

@@ -10,7 +10,7 @@ import (
 // portTries is how many ephemeral ports are tried at random before all are tried in order.
 const portTries = 8
 
-// bind is bind(2).
+// bind implements bind(2).
 func (s *sock) bind(to netip.AddrPort) error {
 	ip := to.Addr()
 	switch {
@@ -60,7 +60,7 @@ func (s *sock) tryPort(port uint16, share bool) error {
 	return nil
 }
 
-// conflict says whether another socket keeps s from its port.
+// conflict reports whether another socket keeps s from its port.
 func (s *sock) conflict(share bool) bool {
 	if s.dgram {
 		return false
@@ -81,7 +81,7 @@ func (s *sock) conflict(share bool) bool {
 	return false
 }
 
-// overlap says whether the addresses of two sockets have one in common.
+// overlap reports whether two sockets have an address in common.
 func overlap(a, b *sock) bool {
 	x, y := a.local.Addr(), b.local.Addr()
 	if x.Is4() && y.Is4() {
@@ -90,13 +90,13 @@ func overlap(a, b *sock) bool {
 	return a.anyOf(y) || b.anyOf(x) || x == y
 }
 
-// anyOf says whether an IPv6 socket is bound to all addresses, ip included.
+// anyOf reports whether an IPv6 socket is bound to all addresses, ip included.
 func (s *sock) anyOf(ip netip.Addr) bool {
 	own := s.local.Addr()
 	return own.Is6() && own.IsUnspecified() && (!s.options.v6only || ip.Is6())
 }
 
-// claim puts s into the table of ports.
+// claim adds s to the table of ports.
 func (s *sock) claim() {
 	if !s.claims && !s.dgram {
 		s.claims = true
@@ -105,7 +105,7 @@ func (s *sock) claim() {
 	}
 }
 
-// unclaim gives the port back.
+// unclaim releases the port.
 func (s *sock) unclaim() {
 	if !s.claims {
 		return

@@ -1,6 +1,6 @@
 package network
 
-// queue is bytes in order.
+// queue is a byte queue.
 type queue struct {
 	b    []byte
 	head int
@@ -27,11 +27,11 @@ func (q *queue) pop(b []byte) int {
 	return n
 }
 
-// sender is what a connection sends. Positions count from the beginning of the connection. The FIN
-// has one, too.
+// sender is the sending half of a connection. Positions count from the start of the connection. The
+// FIN has one, too.
 type sender struct {
-	size    int    // the most bytes that may wait for an acknowledgement
-	bytes   queue  // not sent yet
+	size    int    // maximum of bytes that may wait for an acknowledgement
+	bytes   queue  // not yet sent
 	una     uint64 // everything before it is acknowledged
 	next    uint64 // everything before it is sent
 	edge    uint64 // the peer has room for everything before it
@@ -39,7 +39,7 @@ type sender struct {
 	finSent bool
 }
 
-// dataTo is the end of the bytes that are sent.
+// dataTo returns the end of the sent bytes.
 func (o *sender) dataTo() uint64 {
 	if o.finSent {
 		return o.next - 1
@@ -47,20 +47,20 @@ func (o *sender) dataTo() uint64 {
 	return o.next
 }
 
-// waiting is how many bytes are not acknowledged.
+// waiting returns how many bytes are not acknowledged.
 func (o *sender) waiting() int { return int(o.next-o.una) + o.bytes.len() }
 
-// roomy is Linux's rule for writability: a third of the buffer is free.
+// roomy implements Linux's rule for writability: a third of the buffer is free.
 func (o *sender) roomy() bool { return o.size-o.waiting() >= (o.waiting()+1)/2 }
 
-// receiver is what a connection has received.
+// receiver is the receiving half of a connection.
 type receiver struct {
 	size   int   // of the buffer
-	bytes  queue // not read yet
+	bytes  queue // not yet read
 	next   uint64
 	shown  uint64 // the edge that the peer knows
-	before uint64 // of the peer's bytes, how many were read
+	before uint64 // how many of the peer's bytes were read
 }
 
-// edge is the end of what there is room for.
+// edge returns the position up to which there is room.
 func (i *receiver) edge() uint64 { return i.before + uint64(max(i.size, i.bytes.len())) }

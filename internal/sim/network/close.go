@@ -2,7 +2,7 @@ package network
 
 import "golang.org/x/sys/unix"
 
-// close is close(2), after the descriptor was released.
+// close implements close(2), after the descriptor was released.
 func (s *sock) close() {
 	s.closed = true
 	switch {
@@ -21,7 +21,7 @@ func (s *sock) close() {
 	}
 }
 
-// shutdown is shutdown(2).
+// shutdown implements shutdown(2).
 func (s *sock) shutdown(how int) error {
 	if how < unix.SHUT_RD || how > unix.SHUT_RDWR {
 		return unix.EINVAL
@@ -49,7 +49,7 @@ func (s *sock) shutdown(how int) error {
 	return nil
 }
 
-// finish queues a FIN behind what was written.
+// finish queues a FIN after the written bytes.
 func (s *sock) finish() {
 	if s.wrShut {
 		return
@@ -67,7 +67,7 @@ func (s *sock) finish() {
 	s.transmit()
 }
 
-// finAcked is called when the peer has our FIN.
+// finAcked is called when the peer has acknowledged this side's FIN.
 func (s *sock) finAcked() {
 	switch s.state {
 	case stateFinWait1:
@@ -80,7 +80,7 @@ func (s *sock) finAcked() {
 	}
 }
 
-// finCame is called when the peer's FIN has come.
+// finCame is called when the peer's FIN arrives.
 func (s *sock) finCame() {
 	s.rdShut, s.finished = true, true
 	switch s.state {
@@ -93,7 +93,7 @@ func (s *sock) finCame() {
 	}
 }
 
-// orphan lets a closed socket go that has only the peer's FIN to wait for.
+// orphan ends a closed socket that waits only for the peer's FIN.
 func (s *sock) orphan() {
 	if s.closed && s.state == stateFinWait2 {
 		s.wait(true)

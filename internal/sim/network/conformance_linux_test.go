@@ -21,7 +21,7 @@ type process struct {
 
 func (p *process) Ready(fd int) eventloop.Events { return p.p.Ready(fd) }
 
-// exhaust opens sockets until there are no more descriptors.
+// exhaust opens sockets until no descriptors are left.
 func (p *process) exhaust() (restore func()) {
 	var open []int
 	for {
@@ -39,7 +39,7 @@ func (p *process) exhaust() (restore func()) {
 	}
 }
 
-// clock is the network's time. It is moved when nothing is due.
+// clock is the network's time. It advances when nothing is due.
 type clock struct {
 	net *network.Network
 	now time.Time
@@ -53,7 +53,7 @@ func newClock(seed uint64, cfg network.Config) *clock {
 	return c
 }
 
-// wait lets an event happen, or a little time pass until there is one.
+// wait runs an event, or lets a little time pass until there is one.
 func (c *clock) wait() bool {
 	if _, ok := c.net.Next(); !ok {
 		return false
@@ -67,7 +67,7 @@ func (c *clock) wait() bool {
 }
 
 // TestItIsLikeLinux checks the facts that hold on Linux: on one machine as the loopback test on
-// Linux does, and between two.
+// Linux does, and between two machines.
 func TestItIsLikeLinux(t *testing.T) {
 	machine := func(c *clock, name, last string) *network.Machine {
 		return c.net.Machine(name, netip.MustParsePrefix("10.0.0."+last+"/24"), netip.MustParsePrefix("fd00::"+last+"/64"))

@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// connect is connect(2).
+// connect implements connect(2).
 func (s *sock) connect(to netip.AddrPort) error {
 	switch {
 	case s.state == stateSynSent:
@@ -72,7 +72,7 @@ func (s *sock) dial() {
 	s.arm()
 }
 
-// associate is connect(2) of a datagram socket: it asks the routing table.
+// associate implements connect(2) of a datagram socket: it asks the routing table.
 func (s *sock) associate(to netip.AddrPort) error {
 	to, from, err := s.route(to)
 	if err != nil {
@@ -86,7 +86,7 @@ func (s *sock) associate(to netip.AddrPort) error {
 	return nil
 }
 
-// dissociate removes a datagram socket's peer, and what bind(2) has not given it.
+// dissociate removes a datagram socket's peer, and the address and port that bind(2) did not set.
 func (s *sock) dissociate() {
 	ip, port := s.local.Addr(), s.local.Port()
 	if !s.ownAddr {

@@ -18,8 +18,8 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// poller is the epoll of a process, for a loop that the test's goroutine turns. Before it
-// reports what is ready it lets everything happen that is due.
+// poller is the epoll of a process, for a loop that the test's goroutine turns. Before it reports
+// ready descriptors it runs all events that are due.
 type poller struct {
 	net     *network.Network
 	p       *network.Process
@@ -110,8 +110,8 @@ func devices(seed uint64, cfg network.Config) (sides.Config, *network.Network) {
 	}, net
 }
 
-// TestDevicesEcho: two devices connect, send and write to one another, and disconnect, over
-// networks of all kinds.
+// TestDevicesEcho: two devices connect, send and write to each other, and disconnect, over networks
+// of all kinds.
 func TestDevicesEcho(t *testing.T) {
 	for name, cfg := range map[string]network.Config{
 		"perfect": {},
@@ -144,7 +144,7 @@ func TestDevicesEcho(t *testing.T) {
 	}
 }
 
-// rest waits until nothing happens any more.
+// rest waits until no events are left.
 func rest(t *testing.T, net *network.Network) {
 	t.Helper()
 	for range 10000 {

@@ -21,7 +21,7 @@ func (s *sock) done() {
 	}
 }
 
-// reset is what a reset from the peer does.
+// reset handles a reset from the peer.
 func (s *sock) reset() {
 	switch s.state {
 	case stateClosed, stateListen:
@@ -68,7 +68,7 @@ func (s *sock) unlisten() {
 	}
 }
 
-// wait leaves the connection to a timeWait.
+// wait replaces the connection by a timeWait.
 func (s *sock) wait(half bool) {
 	s.done()
 	s.m.waits.add(s, half, s.m.now())

@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Errnos returns the errnos with which a call may fail on Linux although its caller did nothing
-// wrong. The calls are socket, bind, listen, accept, connect, send, recv and setsockopt.
+// Errnos returns the errnos with which a call may fail on Linux through no fault of its caller. The
+// calls are socket, bind, listen, accept, connect, send, recv and setsockopt.
 func Errnos(call string) []unix.Errno {
 	switch call {
 	case "socket":
@@ -27,7 +27,8 @@ func Errnos(call string) []unix.Errno {
 	return nil
 }
 
-// fail asks whether a call fails although its caller did nothing wrong.
+// fail returns the error of a call that fails through no fault of its caller, if the Config makes
+// it fail.
 func (m *Machine) fail(call string) error {
 	if f := m.net.cfg.Fail; f != nil {
 		if errno := f(m, call); errno != 0 {
@@ -61,6 +62,6 @@ func (m *Machine) Connections() []Connection {
 	return list
 }
 
-// Reset resets this end of the connection, as if somebody between the machines had sent a segment
-// for it. The other end learns of it when it sends something.
+// Reset resets this end of the connection, as if a middlebox had sent it a reset. The other end
+// notices when it sends something.
 func (c Connection) Reset() { c.sock.reset() }

@@ -24,7 +24,7 @@ func (r *rig) tune(k *Stack, fd int) {
 	r.must(k.SetOption(fd, unix.IPPROTO_TCP, tcpKeepIntvl, 5))
 }
 
-// errorWithin passes time until fd has an error, and returns when that was.
+// errorWithin passes time until fd has an error, and returns the time that passed.
 func (r *rig) errorWithin(p *Process, fd int, d time.Duration) time.Duration {
 	r.t.Helper()
 	begin := r.now
@@ -63,9 +63,8 @@ func (r *rig) recvFails(k *Stack, fd int, want unix.Errno) {
 	r.want(err, want)
 }
 
-// TestASilentPeerIsNoticed: with every way in which a peer may fall silent, and whether one waits
-// for its acknowledgement or not, the connection ends with ETIMEDOUT after the time that
-// TCP_USER_TIMEOUT and keepalive say.
+// TestASilentPeerIsNoticed: however a peer falls silent, and whether or not an acknowledgement is
+// pending, the connection ends with ETIMEDOUT after the time set by TCP_USER_TIMEOUT and keepalive.
 func TestASilentPeerIsNoticed(t *testing.T) {
 	silence := map[string]func(r *rig){
 		"the peer is off":               func(r *rig) { r.b.PowerOff() },
@@ -95,7 +94,7 @@ func TestASilentPeerIsNoticed(t *testing.T) {
 	}
 }
 
-// TestAShortSilenceIsSurvived: what was sent meanwhile comes later.
+// TestAShortSilenceIsSurvived: data sent during the silence arrives later.
 func TestAShortSilenceIsSurvived(t *testing.T) {
 	r := newRig(t, 1, Config{Link: Link{Delay: time.Millisecond}})
 	a, b := r.pair()
@@ -129,7 +128,7 @@ func TestAShortSilenceIsSurvived(t *testing.T) {
 }
 
 // TestAClosedWindow: a peer that does not read stops the sender. With TCP_USER_TIMEOUT the sender
-// gives up although the peer answers, and without it it waits for ever.
+// gives up although the peer answers; without it, it waits forever.
 func TestAClosedWindow(t *testing.T) {
 	r := newRig(t, 1, Config{Link: Link{Delay: time.Millisecond}, MinBuffer: 1000})
 	a, b := r.pair()
@@ -221,7 +220,7 @@ func TestAForgottenConnectionMakesRoom(t *testing.T) {
 }
 
 // TestAKilledProcess: its machine closes everything. Peers see the end of the stream, or a reset if
-// there was something unread.
+// there was unread data.
 func TestAKilledProcess(t *testing.T) {
 	r := newRig(t, 1, Config{Link: Link{Delay: time.Millisecond}})
 	a1, _ := r.pair()
@@ -248,7 +247,7 @@ func TestAKilledProcess(t *testing.T) {
 	r.want(r.kb.Close(l), unix.EBADF)
 }
 
-// TestConnectingToNobody: what connect(2) reports, and when.
+// TestConnectingToNobody: the errors of connect(2) without a listener, and when they are reported.
 func TestConnectingToNobody(t *testing.T) {
 	for _, c := range []struct {
 		what  string
@@ -291,7 +290,7 @@ func TestConnectingToNobody(t *testing.T) {
 	}
 }
 
-// TestDescriptors: they are the lowest free ones, used again, and bounded.
+// TestDescriptors: they are the lowest free ones, reused, and bounded.
 func TestDescriptors(t *testing.T) {
 	r := newRig(t, 1, Config{Files: 5})
 	p := r.a.Process(Limits{Files: 6})
@@ -322,8 +321,8 @@ func TestDescriptors(t *testing.T) {
 	}
 }
 
-// TestCallsFail: each call fails as the Config says, and then has done nothing. What Errnos says is
-// for calls that ask.
+// TestCallsFail: each call fails as the Config specifies, and then has had no effect. Errnos has
+// errnos for the calls that consult Fail.
 func TestCallsFail(t *testing.T) {
 	r := newRig(t, 1, Config{})
 	l := r.listener(7, 1)
@@ -386,7 +385,7 @@ func TestTimeWaitEnds(t *testing.T) {
 	r.must(bind())
 }
 
-// TestNothingIsLeftOfAPeerThatNeverCloses: the half of a connection that is closed ends by itself.
+// TestNothingIsLeftOfAPeerThatNeverCloses: the closed half of a connection ends after a while.
 func TestNothingIsLeftOfAPeerThatNeverCloses(t *testing.T) {
 	r := newRig(t, 1, Config{Link: Link{Delay: time.Millisecond}})
 	a, b := r.pair()

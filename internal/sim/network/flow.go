@@ -8,7 +8,7 @@ import (
 	"github.com/rdmactor/rdmactor/internal/ring"
 )
 
-// flow is the segments of one socket that are on their way, in order. It may outlive its socket.
+// flow is the segments of one socket that are in flight, in order. It may outlive its socket.
 type flow struct {
 	event
 	s     *sock
@@ -38,7 +38,7 @@ func (f *flow) push(seg segment) {
 		d += time.Duration(n.cfg.Rand.Int64N(int64(mostDelay)))
 	}
 	if f.segs.Len() == 1 && f.segs.At(0).kind == kindAck {
-		f.drop() // what is sent now is an acknowledgement, too
+		f.drop() // the segment sent now is an acknowledgement, too
 	}
 	if seg.due = now.Add(d); f.segs.Len() > 0 && seg.due.Before(f.last) {
 		seg.due = f.last
@@ -52,7 +52,7 @@ func (f *flow) push(seg segment) {
 	}
 }
 
-// drop forgets all segments.
+// drop removes all segments.
 func (f *flow) drop() {
 	for f.segs.Len() > 0 {
 		f.pop()
@@ -67,7 +67,7 @@ func (f *flow) pop() {
 // retry is called when the oldest segment has not arrived.
 func (f *flow) retry(seg segment, now time.Time, line *strings.Builder) {
 	switch {
-	case f.s.state == stateClosed: // nobody is left who would repeat it
+	case f.s.state == stateClosed: // no socket is left that would repeat it
 		line.WriteString(" lost")
 		f.drop()
 		return
@@ -89,7 +89,7 @@ func (f *flow) retry(seg segment, now time.Time, line *strings.Builder) {
 	f.s.m.net.agenda.set(&f.event, now.Add(d))
 }
 
-// arrived removes the oldest segment, which the other machine has.
+// arrived removes the oldest segment, which the other machine has received.
 func (f *flow) arrived() {
 	f.tries = 0
 	f.pop()

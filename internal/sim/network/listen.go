@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// listen is listen(2).
+// listen implements listen(2).
 func (s *sock) listen(backlog int) error {
 	switch {
 	case s.dgram:
@@ -29,7 +29,7 @@ func (s *sock) listen(backlog int) error {
 	return nil
 }
 
-// accept is accept4(2), but for the descriptor.
+// accept implements accept4(2), except for the descriptor.
 func (s *sock) accept() (*sock, error) {
 	switch {
 	case s.dgram:
@@ -65,7 +65,7 @@ func (s *sock) forget(child *sock) {
 	s.requests = slices.DeleteFunc(s.requests, func(o *sock) bool { return o == child })
 }
 
-// listener finds the listener for a connection: the one with that very address first.
+// listener finds the listener for a connection: one with exactly that address first.
 func (m *Machine) listener(t tuple) (best *sock) {
 	score := 0
 	for _, s := range m.ports[t.local.Port()] {

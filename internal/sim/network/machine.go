@@ -18,9 +18,9 @@ type Machine struct {
 	ports map[uint16][]*sock
 	conns map[tuple]*sock
 	waits waits
-	stray int            // answers on their way that belong to no socket
-	hangs bool           // a middlebox is before the machine
-	known map[tuple]bool // whose first connections were a middlebox's
+	stray int            // answers in flight that belong to no socket
+	hangs bool           // there is a middlebox before the machine
+	known map[tuple]bool // connections whose first attempt ended at a middlebox
 }
 
 // Machine adds a machine. Each address comes with the length of its network's prefix: it reaches
@@ -36,17 +36,17 @@ func (n *Network) Machine(name string, addrs ...netip.Prefix) *Machine {
 	return m
 }
 
-// clear forgets all sockets.
+// clear removes all sockets.
 func (m *Machine) clear() {
 	m.ports = make(map[uint16][]*sock)
 	m.conns = make(map[tuple]*sock)
 	m.waits = waits{table: make(map[tuple]*timeWait)}
 }
 
-// Name is the name that the machine was made with.
+// Name returns the machine's name.
 func (m *Machine) Name() string { return m.name }
 
-// Addrs is the machine's addresses, without those of loopback.
+// Addrs returns the machine's addresses, without those of loopback.
 func (m *Machine) Addrs() []netip.Prefix { return slices.Clone(m.addrs) }
 
 // AddAddr gives the machine an address. It panics if another machine has it.
@@ -61,7 +61,7 @@ func (m *Machine) AddAddr(p netip.Prefix) {
 	}
 }
 
-// RemoveAddr takes an address from the machine. Sockets keep it, but nothing goes or comes.
+// RemoveAddr removes an address from the machine. Sockets keep it, but nothing is sent or received.
 func (m *Machine) RemoveAddr(ip netip.Addr) {
 	if !ip.IsLoopback() && m.has(ip) {
 		delete(m.net.owners, ip)
@@ -69,7 +69,7 @@ func (m *Machine) RemoveAddr(ip netip.Addr) {
 	}
 }
 
-// has says whether ip is an address of the machine.
+// has reports whether ip is an address of the machine.
 func (m *Machine) has(ip netip.Addr) bool {
 	if ip.IsLoopback() {
 		return true

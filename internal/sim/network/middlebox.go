@@ -1,9 +1,9 @@
 package network
 
-// HangUp puts a middlebox before the machine, or takes it away. For each pair of addresses and
-// ports it accepts the first connection itself, and closes it when bytes have come, as a proxy does
-// whose server is not there yet. The next connection between them reaches the machine, also behind
-// a middlebox that was taken away and has come back.
+// HangUp puts a middlebox before the machine, or removes it. For each pair of addresses and ports
+// it accepts the first connection, and closes it when bytes arrive, as a proxy does whose server is
+// not there yet. The next connection between them reaches the machine, even if the middlebox was
+// removed and added again.
 func (m *Machine) HangUp(on bool) {
 	m.hangs = on
 	if m.known == nil {
@@ -20,7 +20,7 @@ func (m *Machine) hangsUp(t tuple) bool {
 	return true
 }
 
-// swallow is what the middlebox does with a connection's bytes.
+// swallow discards a connection's bytes at the middlebox.
 func (s *sock) swallow(n int) {
 	s.in.before += uint64(n)
 	s.finish()

@@ -9,8 +9,8 @@ import (
 	"github.com/rdmactor/rdmactor/eventloop"
 )
 
-// TestAMiddleboxHangsUpOnce: it closes the first connection from a port when bytes have come. The
-// second one from there reaches the listener.
+// TestAMiddleboxHangsUpOnce: the middlebox closes the first connection from a port when bytes
+// arrive. The second one from there reaches the listener.
 func TestAMiddleboxHangsUpOnce(t *testing.T) {
 	r := newRig(t, 1, Config{Link: Link{Delay: time.Millisecond, MSS: 3}})
 	l := r.listener(7, 4)
@@ -44,7 +44,7 @@ func TestAMiddleboxHangsUpOnce(t *testing.T) {
 	}
 }
 
-// dialFromPort connects from a port of its own to the second machine, and lets time pass.
+// dialFromPort connects from a fixed port to the second machine, and lets time pass.
 func (r *rig) dialFromPort(d time.Duration) int {
 	fd := r.socket(r.ka)
 	r.must(r.ka.SetOption(fd, unix.SOL_SOCKET, unix.SO_REUSEADDR, 1))

@@ -1,19 +1,19 @@
-// Package network simulates machines, their links, and TCP as Linux's sockets show it. The embedded
-// device runs on it through sockets.Stack.
+// Package network simulates machines, their links, and TCP as seen through Linux's sockets. The
+// embedded device runs on it through sockets.Stack.
 //
 // Everything happens in calls: there are no goroutines and no timers, and time and random numbers
 // come from the Config. A Network and all that belongs to it are used by one goroutine at a time.
 //
-// What takes time is an event. Segments of one socket travel in order. A segment that is lost comes
-// later, as if it were sent again, and so do those behind it. Acknowledgements have no segments of
-// their own unless somebody waits for one: a segment that arrives brings what its sender has
-// received by then.
+// Everything that takes time is an event. Segments of one socket travel in order. A lost segment
+// arrives later, as if it were sent again, and so do those after it. Acknowledgements have no
+// separate segments unless the sender waits for one: an arriving segment carries the
+// acknowledgement of everything that its sender has received by then.
 //
-// The files build on one another, from the ground up: agenda, buffer and segment know no machine.
+// The files build on one another, from the bottom up: agenda, buffer and segment know no machine.
 // network and machine have the addresses and tables, process the descriptors. sock is a socket's
 // state; flow, timer and wait belong to it. route and bind find addresses and ports. listen,
-// connect, stream, end and close are what a socket does, receive and probe what comes to it. option
-// and stack are the calls; power, fault and middlebox are what befalls a machine.
+// connect, stream, end and close are a socket's actions, receive and probe its reactions to
+// segments. option and stack are the calls; power, fault and middlebox are the faults of a machine.
 package network
 
 import (
@@ -24,35 +24,35 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Config is what a Network is made of. Zero values stand for the defaults in brackets.
+// Config configures a Network. Zero values stand for the defaults in brackets.
 type Config struct {
-	Now  func() time.Time // the present; required
-	Rand *rand.Rand       // decides everything that is left open; required
-	Link Link             // how segments travel between machines, unless SetLink says otherwise
+	Now  func() time.Time // the current time; required
+	Rand *rand.Rand       // makes all random choices; required
+	Link Link             // the default link between machines; see SetLink
 
 	// MinBuffer and MaxBuffer are the range from which the sizes of each socket's send buffer and
 	// receive buffer are drawn, in bytes [128 KiB both].
 	MinBuffer, MaxBuffer int
-	// Short is how often, from 0 to 1, a segment is cut shorter than it could be, and a read or a
-	// write does less than it could [0].
+	// Short is the probability, from 0 to 1, that a segment is shorter than possible, or that a
+	// read or a write transfers less than possible [0].
 	Short float64
 	// LowPort and Ports are the range of ephemeral ports: the lowest, and how many [32768, 28232].
 	LowPort, Ports int
 	// Files is how many descriptors all processes of a machine may have open [65536].
 	Files int
-	// Fail is asked by each call that may fail although its caller did nothing wrong. 0 lets the
-	// call go on. Errnos has what Linux may answer. [never]
+	// Fail is called by each call that may fail through no fault of its caller. 0 lets the call
+	// continue. Errnos has the possible errnos of Linux. [never]
 	Fail func(m *Machine, call string) unix.Errno
 	// Accepted is called by accept(2) when it returns another machine's connection from which no
-	// byte has come yet. [never]
+	// byte has arrived yet. [never]
 	Accepted func(m *Machine)
 }
 
-// Link is how segments travel one way. A Link without Delay and MSS is a fast and perfect one.
+// Link is how segments travel in one direction. A Link without Delay and MSS is fast and lossless.
 type Link struct {
 	Delay, Jitter time.Duration // each segment takes Delay and up to Jitter more
-	Loss          float64       // how many segments are lost, from 0 to below 1
-	MSS           int           // the most bytes in a segment [65483, as on loopback]
+	Loss          float64       // share of lost segments, from 0 to below 1
+	MSS           int           // maximum of bytes in a segment [65483, as on loopback]
 	Down          bool          // nothing arrives
 }
 
@@ -91,20 +91,21 @@ func New(cfg Config) *Network {
 	return &Network{cfg: cfg, owners: make(map[netip.Addr]*Machine), links: make(map[[2]*Machine]Link)}
 }
 
-// Next is when the earliest event is due, which may be in the past. ok is false if there is none.
+// Next returns when the earliest event is due, which may be in the past. ok is false if there is
+// none.
 func (n *Network) Next() (due time.Time, ok bool) { return n.agenda.next() }
 
-// Due is how many events are due at now.
+// Due returns how many events are due at now.
 func (n *Network) Due(now time.Time) int { return n.agenda.due(now) }
 
-// Step lets the event i of those that are due happen, and describes it in a line. i counts from 0,
-// the event that was due first.
+// Step runs event i of those that are due, and describes it in a line. i counts from 0, the event
+// that was due first.
 func (n *Network) Step(i int) string { return n.agenda.happen(i) }
 
-// InFlight is how many bytes were sent and have not arrived.
+// InFlight returns how many bytes were sent and have not arrived.
 func (n *Network) InFlight() int { return n.inFlight }
 
-// Link is how segments travel from one machine to another, or inside one machine.
+// Link returns how segments travel from one machine to another, or inside one machine.
 func (n *Network) Link(from, to *Machine) Link {
 	l, ok := n.links[[2]*Machine{from, to}]
 	if !ok && from != to {
@@ -117,18 +118,18 @@ func (n *Network) Link(from, to *Machine) Link {
 }
 
 // SetLink changes how segments travel from one machine to another. Delay and MSS apply to segments
-// that are sent from now on.
+// sent from now on.
 func (n *Network) SetLink(from, to *Machine, l Link) { n.links[[2]*Machine{from, to}] = l }
 
-// SetDown cuts the way from one machine to another, or mends it. Segments that would have arrived
-// meanwhile are sent again after a while.
+// SetDown cuts the path from one machine to another, or restores it. Segments that would have
+// arrived while it was cut are sent again after a while.
 func (n *Network) SetDown(from, to *Machine, down bool) {
 	l := n.Link(from, to)
 	l.Down = down
 	n.SetLink(from, to, l)
 }
 
-// chance is true with the probability p.
+// chance returns true with probability p.
 func (n *Network) chance(p float64) bool { return p > 0 && n.cfg.Rand.Float64() < p }
 
 // short returns a number from 1 to at most most, and usually most.

@@ -14,7 +14,7 @@ import (
 	"github.com/rdmactor/rdmactor/eventloop"
 )
 
-// rig is two machines, each with a process, and a clock that is moved by hand.
+// rig is two machines, each with a process, and a manual clock.
 type rig struct {
 	t      *testing.T
 	net    *Network
@@ -46,7 +46,7 @@ func newRig(t *testing.T, seed uint64, cfg Config) *rig {
 	return r
 }
 
-// step lets one event happen. It returns false when nothing is due within d.
+// step runs one event. It returns false if nothing is due within d.
 func (r *rig) step(d time.Duration) bool {
 	due, ok := r.net.Next()
 	if !ok || due.After(r.now.Add(d)) {
@@ -59,7 +59,7 @@ func (r *rig) step(d time.Duration) bool {
 	return true
 }
 
-// pass lets everything happen that is due within d, and moves the clock by d.
+// pass runs all events that are due within d, and advances the clock by d.
 func (r *rig) pass(d time.Duration) {
 	end := r.now.Add(d)
 	for r.step(end.Sub(r.now)) {

@@ -16,7 +16,7 @@ const (
 	tcpQuickAck    = 12
 )
 
-// The least sizes of buffers that Linux gives.
+// Linux's minimum sizes of buffers.
 const (
 	leastSend    = 4608
 	leastReceive = 2304
@@ -24,7 +24,7 @@ const (
 
 type optionName struct{ level, opt int }
 
-// setOption is setsockopt(2) for an int.
+// setOption implements setsockopt(2) for an int.
 func (s *sock) setOption(level, opt, value int) error {
 	on, o := value != 0, &s.options
 	switch (optionName{level, opt}) {
@@ -104,7 +104,7 @@ func (s *sock) setKeep(d *time.Duration, secs int) error {
 	return nil
 }
 
-// option is getsockopt(2) for an int.
+// option implements getsockopt(2) for an int.
 func (s *sock) option(level, opt int) (int, error) {
 	o := &s.options
 	switch (optionName{level, opt}) {
@@ -170,7 +170,7 @@ func number(b bool) int {
 	return 0
 }
 
-// child draws the sizes of an accepted socket's buffers, unless the listener has its own.
+// child draws the sizes of an accepted socket's buffers, unless they are set on the listener.
 func (s *sock) child() (snd, rcv int) {
 	if snd = s.options.sndbuf; snd == 0 {
 		snd = s.m.net.buffer()

@@ -2,28 +2,28 @@ package network
 
 import "net/netip"
 
-// Flow is one direction of a connection. Conn is another one for each attempt to connect.
+// Flow is one direction of a connection. Conn is different for each attempt to connect.
 type Flow struct {
 	Conn     uint64
 	From, To netip.AddrPort
 }
 
-// Path is somebody between the machines, who sees the bytes of all connections.
+// Path is an observer between the machines that sees the bytes of all connections.
 type Path interface {
-	// Meet is called when a connection begins, and returns where it is made to. That is f.To, or
-	// another place, if it is relayed. Both ends see the addresses that they would see otherwise.
+	// Meet is called when a connection starts, and returns its destination. That is f.To, or
+	// another address, if it is relayed. Both ends see the addresses that they would see otherwise.
 	Meet(f Flow) netip.AddrPort
-	// Pass gets bytes in their order, and returns what arrives in their place. TCP does not notice,
-	// whatever that is. b is not kept.
+	// Pass gets bytes in order, and returns the bytes that arrive instead. TCP does not notice any
+	// change. b is not kept.
 	Pass(f Flow, b []byte) []byte
-	// End is called when no more come, and returns what arrives before the end.
+	// End is called after the last bytes, and returns the bytes that arrive before the end.
 	End(f Flow) []byte
 }
 
-// OnPath puts somebody between the machines. What loopback carries is not seen.
+// OnPath puts p between the machines. It does not see loopback traffic.
 func (n *Network) OnPath(p Path) { n.between = p }
 
-// relay has whoever is on the path choose where a connection that begins is made to.
+// relay lets the Path choose the destination of a new connection.
 func (s *sock) relay() {
 	s.realPeer, s.knownAs = netip.AddrPort{}, netip.AddrPort{}
 	if p := s.m.net.between; p != nil && !s.m.has(s.remote.Addr()) {
@@ -33,7 +33,7 @@ func (s *sock) relay() {
 	}
 }
 
-// destination is the address where segments go.
+// destination returns the address to which segments go.
 func (s *sock) destination() netip.Addr {
 	if s.realPeer.IsValid() {
 		return s.realPeer.Addr()
@@ -41,7 +41,7 @@ func (s *sock) destination() netip.Addr {
 	return s.remote.Addr()
 }
 
-// opposite is the key of the connection at the peer.
+// opposite returns the key of the connection at the peer.
 func (s *sock) opposite() tuple {
 	t := s.tuple()
 	t.local, t.remote = t.remote, t.local
@@ -54,7 +54,7 @@ func (s *sock) opposite() tuple {
 	return t
 }
 
-// along has whoever is on the path see what has come to a socket, and returns what arrives.
+// along passes the received bytes of a socket through the Path, and returns the bytes that arrive.
 func (s *sock) along(seg segment) []byte {
 	p := s.m.net.between
 	if p == nil || s.m.has(s.remote.Addr()) || s.middlebox {

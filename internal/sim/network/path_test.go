@@ -15,8 +15,8 @@ func (e elsewhere) Meet(Flow) netip.AddrPort     { return e.to }
 func (e elsewhere) Pass(_ Flow, b []byte) []byte { return b }
 func (e elsewhere) End(Flow) []byte              { return nil }
 
-// TestRelay: a connection that is relayed reaches another listener, of the same machine or not.
-// Both ends see what they would see otherwise, and each notices when the other one is gone.
+// TestRelay: a relayed connection reaches another listener, of the same machine or not. Both ends
+// see the addresses that they would see otherwise, and each notices when the other one is gone.
 func TestRelay(t *testing.T) {
 	for _, to := range []string{"10.0.0.3:8", "10.0.0.2:8"} {
 		for name, end := range map[string]func(r *rig, client, server int, k *Stack){
@@ -56,7 +56,7 @@ func TestRelay(t *testing.T) {
 				fd := r.dialFromPort(10 * time.Millisecond)
 				s, from, err := k.Accept(l)
 				r.must(err)
-				client := outcome(nil, from) // which is valid until the next call
+				client := outcome(nil, from) // valid until the next call
 				local, err := k.Local(s)
 				r.must(err)
 				peer, err := r.ka.Peer(fd)

@@ -1,7 +1,7 @@
 package network
 
-// PowerOff stops the machine at once. Its peers are not notified: what they send gets no answer.
-// All its processes have ended.
+// PowerOff stops the machine immediately. Its peers are not notified: their segments get no answer.
+// All its processes end.
 func (m *Machine) PowerOff() {
 	m.off = true
 	for _, p := range m.procs {
@@ -25,10 +25,10 @@ func (m *Machine) PowerOff() {
 }
 
 // PowerOn starts the machine again, with its addresses and without processes. It answers segments
-// of the connections that it had with resets.
+// of its old connections with resets.
 func (m *Machine) PowerOn() { m.off = false }
 
-// Off says whether the machine is switched off.
+// Off reports whether the machine is switched off.
 func (m *Machine) Off() bool { return m.off }
 
 // vanish ends a socket of a machine that was switched off.

@@ -2,7 +2,7 @@ package network
 
 import "golang.org/x/sys/unix"
 
-// happen asks the peer for a sign of life, or gives the connection up.
+// happen probes the peer, or gives up the connection.
 func (t *timer) happen() string {
 	s := t.s
 	line := arrow(s.local, s.remote)
@@ -33,7 +33,7 @@ func (t *timer) happen() string {
 	return line
 }
 
-// timeOut gives the connection up.
+// timeOut gives up the connection.
 func (s *sock) timeOut() string {
 	if s.state != stateSynReceived {
 		s.err = unix.ETIMEDOUT
@@ -47,7 +47,7 @@ func (s *sock) timeOut() string {
 	return " times out"
 }
 
-// probe asks the peer what it has received, and hears the answer at once.
+// probe asks the peer what it has received, and gets the answer immediately.
 func (s *sock) probe() string {
 	n := s.m.net
 	dst := n.path(s.m, s.local.Addr(), s.destination())
@@ -60,7 +60,7 @@ func (s *sock) probe() string {
 	if peer == nil || peer.conn != s.conn {
 		peer = nil
 		if w := dst.waits.find(t, dst.now()); w != nil && w.s.conn == s.conn {
-			if peer = w.s; w.half && s.out.dataTo() > peer.in.next { // nobody will read it
+			if peer = w.s; w.half && s.out.dataTo() > peer.in.next { // it will never be read
 				dst.waits.end(w)
 				peer = nil
 			}

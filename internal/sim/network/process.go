@@ -9,19 +9,19 @@ import (
 	"github.com/rdmactor/rdmactor/eventloop"
 )
 
-// firstFile is the lowest descriptor that a process may get: it has the standard ones.
+// firstFile is the lowest descriptor that a process may get, after the standard ones.
 const firstFile = 3
 
-// Limits bound what a process may have. Zero means no bound.
+// Limits bounds a process's resources. Zero means no bound.
 type Limits struct {
 	Files int // RLIMIT_NOFILE: each descriptor is below it
 }
 
-// Process is a program that runs on a machine. It has descriptors.
+// Process is a program on a machine. It has descriptors.
 type Process struct {
 	m     *Machine
 	limit int
-	files []*sock // by descriptor
+	files []*sock // indexed by descriptor
 	dead  bool
 }
 
@@ -36,11 +36,11 @@ func (m *Machine) Process(l Limits) *Process {
 	return p
 }
 
-// Machine is where the process runs.
+// Machine returns the machine on which the process runs.
 func (p *Process) Machine() *Machine { return p.m }
 
-// Ready is what a descriptor is ready for, as epoll would report it: Hangup and Error included. It
-// is none if the descriptor is not open.
+// Ready returns a descriptor's ready events, as epoll would report them: Hangup and Error included.
+// It returns none if the descriptor is not open.
 func (p *Process) Ready(fd int) eventloop.Events {
 	s, err := p.file(fd)
 	if err != nil {
@@ -50,7 +50,7 @@ func (p *Process) Ready(fd int) eventloop.Events {
 }
 
 // File identifies the open file behind a descriptor, in the whole network. It is 0 if the
-// descriptor is not open. A descriptor that was closed and is used again has another file.
+// descriptor is not open. A reused descriptor has another file.
 func (p *Process) File(fd int) uint64 {
 	s, err := p.file(fd)
 	if err != nil {
@@ -76,7 +76,7 @@ func (p *Process) Kill() {
 	}
 }
 
-// Dead says whether the process has ended.
+// Dead reports whether the process has ended.
 func (p *Process) Dead() bool { return p.dead }
 
 // Left describes the open descriptors of all processes.
@@ -100,7 +100,7 @@ func (p *Process) end() {
 	p.files, p.dead = nil, true
 }
 
-// file is the socket behind a descriptor.
+// file returns the socket behind a descriptor.
 func (p *Process) file(fd int) (*sock, error) {
 	if fd < 0 || fd >= len(p.files) || p.files[fd] == nil {
 		return nil, unix.EBADF
@@ -108,7 +108,7 @@ func (p *Process) file(fd int) (*sock, error) {
 	return p.files[fd], nil
 }
 
-// slot is the lowest free descriptor.
+// slot returns the lowest free descriptor.
 func (p *Process) slot() (int, error) {
 	if p.dead {
 		return -1, unix.EMFILE
@@ -126,7 +126,7 @@ func (p *Process) slot() (int, error) {
 	return fd, nil
 }
 
-// open gives s a descriptor that slot has found.
+// open assigns s a descriptor returned by slot.
 func (p *Process) open(fd int, s *sock) {
 	for len(p.files) <= fd {
 		p.files = append(p.files, nil)

@@ -12,7 +12,7 @@ import (
 	"github.com/rdmactor/rdmactor/eventloop"
 )
 
-// end is one end of a connection that does random things with it.
+// end is one end of a connection that does random things.
 type end struct {
 	name     string
 	k        *Stack
@@ -21,12 +21,12 @@ type end struct {
 	key      byte // the byte at position i is byte(i)*key
 	sent     int
 	toSend   int
-	shut     bool // its FIN is queued: it has said all
+	shut     bool // its FIN is queued: everything is sent
 	got      int
 	eof      bool
-	err      error // that has ended it
+	err      error // the error that has ended it
 	closed   bool
-	unread   bool // it closed before it had read everything
+	unread   bool // it closed before reading everything
 	impolite bool // it may close early
 }
 
@@ -35,8 +35,8 @@ type world struct {
 	*rig
 	seed   uint64
 	ends   [][2]*end
-	faulty bool // something was done to the network
-	eintr  bool // calls fail now and then
+	faulty bool // a fault has affected the network
+	eintr  bool // calls fail occasionally
 }
 
 func (w *world) fatal(format string, args ...any) {
@@ -48,7 +48,7 @@ func (w *world) fatal(format string, args ...any) {
 	w.t.Fatalf("seed %d: %s", w.seed, fmt.Sprintf(format, args...))
 }
 
-// draw makes a world of a seed.
+// draw makes a world from a seed.
 func draw(t *testing.T, seed uint64) *world {
 	r := rand.New(rand.NewPCG(seed, 2))
 	pick := func(choices ...int) int { return choices[r.IntN(len(choices))] }
@@ -89,7 +89,7 @@ func draw(t *testing.T, seed uint64) *world {
 	return w
 }
 
-// keepAlive has a socket notice that its peer is gone.
+// keepAlive makes a socket notice that its peer is gone.
 func (w *world) keepAlive(k *Stack, fd int) {
 	w.must(k.SetOption(fd, unix.SOL_SOCKET, unix.SO_KEEPALIVE, 1))
 	w.must(k.SetOption(fd, unix.IPPROTO_TCP, tcpKeepIdle, 30))
@@ -99,7 +99,7 @@ func (w *world) keepAlive(k *Stack, fd int) {
 	}
 }
 
-// interrupt lets calls fail that their callers simply repeat.
+// interrupt makes calls fail that their callers simply repeat.
 func (w *world) interrupt(_ *Machine, call string) unix.Errno {
 	if (call == "send" || call == "recv") && w.rand.IntN(5) == 0 {
 		return []unix.Errno{unix.EINTR, unix.EAGAIN}[w.rand.IntN(2)]
@@ -139,7 +139,7 @@ func (w *world) connect(pair [2]*end, l int) {
 	w.fatal("no connection")
 }
 
-// act lets one end do something.
+// act makes one end do something.
 func (w *world) act(e, peer *end) {
 	if e.fd < 0 {
 		return
@@ -167,7 +167,7 @@ func (w *world) act(e, peer *end) {
 	}
 }
 
-// over says whether the end has nothing more to do.
+// over reports whether the end has nothing more to do.
 func (e *end) over() bool { return e.err != nil || e.shut && e.eof }
 
 func (w *world) write(e, peer *end) {
@@ -230,7 +230,7 @@ func (w *world) read(e, peer *end) {
 	}
 }
 
-// ended judges an error.
+// ended checks an error.
 func (w *world) ended(e, peer *end, err error) {
 	e.err = err
 	allowed := peer.unread && (errors.Is(err, unix.ECONNRESET) || errors.Is(err, unix.EPIPE))
@@ -240,7 +240,7 @@ func (w *world) ended(e, peer *end, err error) {
 	}
 }
 
-// run lets things happen until all ends are over.
+// run runs events until all ends are over.
 func (w *world) run(fault func()) {
 	for range 400000 {
 		busy := false
@@ -275,7 +275,7 @@ func (w *world) run(fault func()) {
 	w.fatal("it does not end")
 }
 
-// idle says whether no end can do anything but wait.
+// idle reports whether all ends can only wait.
 func (w *world) idle() bool {
 	for _, pair := range w.ends {
 		for _, e := range pair {
@@ -338,7 +338,7 @@ func TestRandomProgramsAndFaults(t *testing.T) {
 	}
 }
 
-// fault does something to the network. The last one mends it.
+// fault changes the network. The last one restores it.
 func (w *world) fault(last bool) {
 	w.faulty = true
 	m, o := w.a, w.b

@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// mostStray is how many answers of a machine that belong to no socket may be on their way.
+// mostStray bounds a machine's answers in flight that belong to no socket.
 const mostStray = 256
 
-// happen brings the oldest segments that are due to the other machine.
+// happen delivers the oldest due segments to the other machine.
 func (f *flow) happen() string {
 	n := f.s.m.net
 	now := n.cfg.Now()
@@ -39,8 +39,7 @@ func (f *flow) happen() string {
 	return line.String()
 }
 
-// receive takes the oldest segment of a flow. It returns false if the machine does as if nothing
-// had come.
+// receive takes the oldest segment of a flow. It returns false if the machine ignores it.
 func (m *Machine) receive(f *flow, seg segment, line *strings.Builder) bool {
 	from := f.s
 	t := from.opposite()
@@ -125,7 +124,7 @@ func (s *sock) input(f *flow, seg segment, line *strings.Builder) bool {
 	return true
 }
 
-// acked is called when the peer has shown what it has received.
+// acked is called when the peer has reported what it has received.
 func (s *sock) acked(peer *sock) {
 	peer.in.shown = peer.in.edge()
 	if !s.live() {
@@ -142,7 +141,7 @@ func (s *sock) acked(peer *sock) {
 	}
 }
 
-// challenge is called when a SYN has come for a connection that exists: the peer has forgotten it.
+// challenge is called when a SYN arrives for a connection that exists: the peer has forgotten it.
 // The acknowledgement that answers the SYN makes the peer reset the old connection.
 func (s *sock) challenge(line *strings.Builder) {
 	if n := s.m.net; n.path(s.m, s.local.Addr(), s.destination()) != nil {
@@ -151,7 +150,7 @@ func (s *sock) challenge(line *strings.Builder) {
 	}
 }
 
-// late takes a segment of a connection whose socket is gone here.
+// late takes a segment of a connection whose socket is gone on this side.
 func (m *Machine) late(w *timeWait, f *flow, seg segment) {
 	f.arrived()
 	switch {

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// owner returns the machine that has ip where m is, or nil.
+// owner returns the machine that has address ip from m's point of view, or nil.
 func (m *Machine) owner(ip netip.Addr) *Machine {
 	if m.has(ip) {
 		return m
@@ -25,13 +25,14 @@ func (n *Network) path(m *Machine, from, to netip.Addr) *Machine {
 	return dst
 }
 
-// unreachable says whether the machine's network knows that nobody has the peer's address.
+// unreachable reports whether the machine's network knows that no machine has the peer's address.
 func (s *sock) unreachable() bool {
 	dst := s.m.owner(s.destination())
 	return dst == nil || dst.off
 }
 
-// route returns the peer's address, with the machine's own for a wildcard, and the source to it.
+// route returns the peer's address, with the machine's address in place of a wildcard, and the
+// source for it.
 func (s *sock) route(to netip.AddrPort) (netip.AddrPort, netip.Addr, error) {
 	ip := to.Addr()
 	switch {
@@ -48,15 +49,15 @@ func (s *sock) route(to netip.AddrPort) (netip.AddrPort, netip.Addr, error) {
 		return to, own, unix.EACCES
 	case s.domain == unix.AF_INET6 && ip.Is4() && (s.options.v6only || own.Is6() && !own.IsUnspecified()):
 		return to, own, unix.ENETUNREACH
-	case ip.Is6() && own.Is4(): // an IPv6 socket that is bound to a mapped address
+	case ip.Is6() && own.Is4(): // an IPv6 socket bound to a mapped address
 		return to, own, unix.EAFNOSUPPORT
 	}
 	from, err := s.m.source(own, ip)
 	return netip.AddrPortFrom(ip, to.Port()), from, err
 }
 
-// source returns the address that is used towards to. from is the socket's own, or unspecified.
-// IPv6 lets a socket keep an address from which nothing arrives.
+// source returns the source address towards to. from is the socket's address, or unspecified. IPv6
+// lets a socket keep an address from which nothing arrives.
 func (m *Machine) source(from, to netip.Addr) (netip.Addr, error) {
 	chosen := !from.IsUnspecified()
 	own := m.has(to)
@@ -78,7 +79,7 @@ func (m *Machine) source(from, to netip.Addr) (netip.Addr, error) {
 	return best.WithZone(to.Zone()), nil
 }
 
-// nearest returns the machine's first address in the smallest of its networks that has ip.
+// nearest returns the machine's first address in the smallest of its networks that contains ip.
 func (m *Machine) nearest(ip netip.Addr) (netip.Addr, bool) {
 	var best netip.Prefix
 	for _, p := range m.addrs {
@@ -89,7 +90,7 @@ func (m *Machine) nearest(ip netip.Addr) (netip.Addr, bool) {
 	return best.Addr(), best.IsValid()
 }
 
-// broadcast says whether ip is the broadcast address of one of the machine's networks.
+// broadcast reports whether ip is the broadcast address of one of the machine's networks.
 func (m *Machine) broadcast(ip netip.Addr) bool {
 	if !ip.Is4() {
 		return false

@@ -8,11 +8,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestSources: which source connect(2) chooses, or why it fails. This is what Linux 6.18 answers
-// on a host with these addresses.
+// TestSources: the source that connect(2) chooses, or the reason for its failure. These are the
+// answers of Linux 6.18 on a host with these addresses.
 func TestSources(t *testing.T) {
 	for _, c := range []struct {
-		what, from, to string // from: bound to, or none
+		what, from, to string // from: the address bound to, or none
 		want           string // a source, or an errno
 	}{
 		{"", "127.0.0.1", "10.9.9.2", "EINVAL"},
@@ -60,7 +60,7 @@ func TestSources(t *testing.T) {
 	}
 }
 
-// outcome is the source that a socket got, or the name of the errno.
+// outcome returns a socket's source, or the name of the errno.
 func outcome(err error, local unix.Sockaddr) string {
 	var errno unix.Errno
 	if errors.As(err, &errno) && errno != unix.EINPROGRESS {

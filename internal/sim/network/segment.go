@@ -7,7 +7,7 @@ type kind uint8
 const (
 	kindSyn kind = iota
 	kindSynAck
-	kindOpen // the acknowledgement of a SYN-ACK, which is sent at once
+	kindOpen // the acknowledgement of a SYN-ACK, which is sent immediately
 	kindAck
 	kindData
 	kindFin
@@ -18,27 +18,27 @@ var kindNames = [...]string{"SYN", "SYN-ACK", "ACK", "ACK", "data", "FIN", "RST"
 
 func (k kind) String() string { return kindNames[k] }
 
-// segment is what travels. It belongs to the flow of the socket that has sent it.
+// segment is a unit of travel. It belongs to the flow of the socket that sent it.
 type segment struct {
 	kind kind
 	data []byte
 	due  time.Time
 }
 
-// repeated says whether the sender repeats the segment until it has arrived.
+// repeated reports whether the sender repeats the segment until it has arrived.
 func (s *segment) repeated() bool {
 	return s.kind != kindOpen && s.kind != kindAck && s.kind != kindReset
 }
 
-// Times of retransmissions, as Linux has them.
+// Linux's times of retransmissions.
 const (
-	firstSyn   = time.Second // until a SYN is repeated
+	firstSyn   = time.Second // before a SYN is repeated
 	firstRetry = 200 * time.Millisecond
 	mostRetry  = 2 * time.Minute
 	mostDelay  = 40 * time.Millisecond // of an acknowledgement
 )
 
-// backoff is how long to wait after n attempts before.
+// backoff returns how long to wait after n attempts.
 func backoff(first time.Duration, n int) time.Duration {
 	return min(first<<min(n, 20), mostRetry)
 }

@@ -10,11 +10,11 @@ import (
 	"github.com/rdmactor/rdmactor/eventloop"
 )
 
-// state is TCP's. TIME_WAIT is not one of a socket: see timeWait.
+// state is TCP's state. TIME_WAIT is not a socket's state: see timeWait.
 type state uint8
 
 const (
-	stateClosed state = iota // not connected yet, or not any more
+	stateClosed state = iota // not yet connected, or no longer
 	stateListen
 	stateSynSent
 	stateSynReceived
@@ -32,7 +32,7 @@ var stateNames = [...]string{
 
 func (st state) String() string { return stateNames[st] }
 
-// sock is a socket. It lives on after close(2) while TCP has something to do.
+// sock is a socket. It outlives close(2) while TCP has something to do.
 type sock struct {
 	m       *Machine
 	domain  int
@@ -41,35 +41,35 @@ type sock struct {
 
 	local, remote netip.AddrPort // IPv4 addresses are not mapped
 	ownAddr       bool           // bind(2) was given a specific address
-	ownPort       bool           // bind(2) has got a port
+	ownPort       bool           // bind(2) has assigned a port
 	claims        bool           // it is in the machine's table of ports
 
-	// Of a connection that is relayed: where the side that has connected gets to, and what that has
-	// dialled, at the other side. Neither of them knows.
+	// For a relayed connection: the real peer of the connecting side, and, at the other side, the
+	// address that was dialled. Neither side knows of it.
 	realPeer, knownAs netip.AddrPort
 
 	state      state
-	conn       uint64 // of the attempt to connect; the same at both ends
-	peer       *sock  // of the newest attempt; nil: it has not been answered
+	conn       uint64 // number of the attempt to connect; the same at both ends
+	peer       *sock  // of the last attempt; nil: not yet answered
 	mss        int
 	err        unix.Errno // SO_ERROR
-	rdShut     bool       // nothing more is read, except what is there
+	rdShut     bool       // nothing more is read, except queued bytes
 	wrShut     bool       // nothing more may be written
-	finished   bool       // the peer's FIN has come
+	finished   bool       // the peer's FIN has arrived
 	connecting bool       // connect(2) has not returned the outcome
-	closed     bool       // by close(2)
-	middlebox  bool       // it belongs to no process, but to the middlebox
+	closed     bool       // close(2) was called
+	middlebox  bool       // it belongs to the middlebox, not to a process
 
 	out sender
 	in  receiver
 
 	backlog  int     // of a listener
-	accepts  []*sock // of a listener: established, and not accepted yet
-	requests []*sock // of a listener: whose handshake is under way
-	parent   *sock   // of one that is in such a list
+	accepts  []*sock // of a listener: established but not accepted
+	requests []*sock // of a listener: in their handshake
+	parent   *sock   // of a socket in one of these lists: the listener
 
-	began  time.Time // when the handshake or the wait for an acknowledgement began
-	heard  time.Time // when the peer was last heard of
+	began  time.Time // start of the handshake or of the wait for an acknowledgement
+	heard  time.Time // when the peer was last heard from
 	tries  int       // since began
 	probes int       // keepalives without an answer
 
@@ -77,7 +77,7 @@ type sock struct {
 	timer timer
 }
 
-// options is what setsockopt(2) sets and accepted sockets inherit.
+// options are those set by setsockopt(2) that accepted sockets inherit.
 type options struct {
 	reuse        bool
 	keepAlive    bool
@@ -95,8 +95,8 @@ type options struct {
 	rcvbuf       int
 }
 
-// tuple is what distinguishes a machine's connections. The addresses have no zones, and IPv4
-// addresses are not mapped.
+// tuple identifies a machine's connection. The addresses have no zones, and IPv4 addresses are not
+// mapped.
 type tuple struct{ local, remote netip.AddrPort }
 
 // sock makes a socket without a descriptor.
@@ -112,7 +112,7 @@ func (m *Machine) sock(domain int, dgram bool) *sock {
 	return s
 }
 
-// wildcard is the address of a socket that is not bound.
+// wildcard returns the address of an unbound socket.
 func wildcard(domain int) netip.Addr {
 	if domain == unix.AF_INET6 {
 		return netip.IPv6Unspecified()
@@ -127,7 +127,7 @@ func (s *sock) String() string {
 	return fmt.Sprintf("%v, %v", arrow(s.local, s.remote), s.state)
 }
 
-// tuple is the key of the connection.
+// tuple returns the key of the connection.
 func (s *sock) tuple() tuple {
 	return tuple{
 		netip.AddrPortFrom(s.local.Addr().WithZone(""), s.local.Port()),
@@ -135,10 +135,10 @@ func (s *sock) tuple() tuple {
 	}
 }
 
-// live says whether a connection exists and its handshake is over.
+// live reports whether a connection exists and its handshake is over.
 func (s *sock) live() bool { return s.state >= stateEstablished }
 
-// ready is Linux's tcp_poll.
+// ready implements Linux's tcp_poll.
 func (s *sock) ready() (ev eventloop.Events) {
 	switch {
 	case s.dgram:
@@ -169,7 +169,7 @@ func (s *sock) ready() (ev eventloop.Events) {
 	return ev
 }
 
-// takeError is SO_ERROR: the error, which is then forgotten.
+// takeError implements SO_ERROR: it returns the error and clears it.
 func (s *sock) takeError() error {
 	if s.err == 0 {
 		return nil

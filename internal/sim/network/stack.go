@@ -29,7 +29,7 @@ type Stack struct {
 // Stack makes the sockets of the process for one of its loops. All loops use the same descriptors.
 func (p *Process) Stack() *Stack { return &Stack{p: p} }
 
-// Socket is socket(2).
+// Socket implements socket(2).
 func (k *Stack) Socket(domain, typ int) (int, error) {
 	if domain != unix.AF_INET && domain != unix.AF_INET6 {
 		return -1, unix.EAFNOSUPPORT
@@ -48,7 +48,7 @@ func (k *Stack) Socket(domain, typ int) (int, error) {
 	return fd, nil
 }
 
-// Bind is bind(2).
+// Bind implements bind(2).
 func (k *Stack) Bind(fd int, sa unix.Sockaddr) error {
 	s, to, err := k.address(fd, sa)
 	if err != nil {
@@ -60,7 +60,7 @@ func (k *Stack) Bind(fd int, sa unix.Sockaddr) error {
 	return s.bind(to)
 }
 
-// Listen is listen(2).
+// Listen implements listen(2).
 func (k *Stack) Listen(fd, backlog int) error {
 	s, err := k.p.file(fd)
 	if err != nil {
@@ -72,7 +72,7 @@ func (k *Stack) Listen(fd, backlog int) error {
 	return s.listen(backlog)
 }
 
-// Accept is accept4(2).
+// Accept implements accept4(2).
 func (k *Stack) Accept(fd int) (int, unix.Sockaddr, error) {
 	s, err := k.p.file(fd)
 	if err != nil {
@@ -99,7 +99,7 @@ func (k *Stack) Accept(fd int) (int, unix.Sockaddr, error) {
 	return slot, k.sockaddr(c, c.remote), nil
 }
 
-// Connect is connect(2).
+// Connect implements connect(2).
 func (k *Stack) Connect(fd int, sa unix.Sockaddr) error {
 	s, to, err := k.address(fd, sa)
 	if err != nil {
@@ -124,7 +124,7 @@ func (k *Stack) Disconnect(fd int) error {
 	return nil
 }
 
-// Send is sendmsg(2). The flags make no difference.
+// Send implements sendmsg(2). The flags make no difference.
 func (k *Stack) Send(fd int, bufs [][]byte, _ int) (int, error) {
 	s, err := k.p.file(fd)
 	if err != nil {
@@ -136,10 +136,10 @@ func (k *Stack) Send(fd int, bufs [][]byte, _ int) (int, error) {
 	return s.send(bufs)
 }
 
-// Recv is recv(2).
+// Recv implements recv(2).
 func (k *Stack) Recv(fd int, b []byte) (int, error) { return k.Readv(fd, [][]byte{b}) }
 
-// Readv is readv(2).
+// Readv implements readv(2).
 func (k *Stack) Readv(fd int, bufs [][]byte) (int, error) {
 	s, err := k.p.file(fd)
 	if err != nil {
@@ -151,7 +151,7 @@ func (k *Stack) Readv(fd int, bufs [][]byte) (int, error) {
 	return s.recv(bufs)
 }
 
-// Shutdown is shutdown(2).
+// Shutdown implements shutdown(2).
 func (k *Stack) Shutdown(fd, how int) error {
 	s, err := k.p.file(fd)
 	if err != nil {
@@ -160,7 +160,7 @@ func (k *Stack) Shutdown(fd, how int) error {
 	return s.shutdown(how)
 }
 
-// Close is close(2).
+// Close implements close(2).
 func (k *Stack) Close(fd int) error {
 	s, err := k.p.file(fd)
 	if err != nil {
@@ -171,7 +171,7 @@ func (k *Stack) Close(fd int) error {
 	return nil
 }
 
-// Local is getsockname(2).
+// Local implements getsockname(2).
 func (k *Stack) Local(fd int) (unix.Sockaddr, error) {
 	s, err := k.p.file(fd)
 	if err != nil {
@@ -180,7 +180,7 @@ func (k *Stack) Local(fd int) (unix.Sockaddr, error) {
 	return k.sockaddr(s, s.local), nil
 }
 
-// Peer is getpeername(2).
+// Peer implements getpeername(2).
 func (k *Stack) Peer(fd int) (unix.Sockaddr, error) {
 	s, err := k.p.file(fd)
 	if err != nil {
@@ -192,7 +192,7 @@ func (k *Stack) Peer(fd int) (unix.Sockaddr, error) {
 	return k.sockaddr(s, s.remote), nil
 }
 
-// SetOption is setsockopt(2).
+// SetOption implements setsockopt(2).
 func (k *Stack) SetOption(fd, level, opt, value int) error {
 	s, err := k.p.file(fd)
 	if err != nil {
@@ -204,7 +204,7 @@ func (k *Stack) SetOption(fd, level, opt, value int) error {
 	return s.setOption(level, opt, value)
 }
 
-// Option is getsockopt(2).
+// Option implements getsockopt(2).
 func (k *Stack) Option(fd, level, opt int) (int, error) {
 	s, err := k.p.file(fd)
 	if err != nil {
@@ -213,7 +213,7 @@ func (k *Stack) Option(fd, level, opt int) (int, error) {
 	return s.option(level, opt)
 }
 
-// SetLinger is SO_LINGER.
+// SetLinger sets SO_LINGER.
 func (k *Stack) SetLinger(fd int, l *unix.Linger) error {
 	s, err := k.p.file(fd)
 	if err != nil {
@@ -223,7 +223,7 @@ func (k *Stack) SetLinger(fd int, l *unix.Linger) error {
 	return nil
 }
 
-// Unacknowledged is SIOCOUTQ.
+// Unacknowledged implements SIOCOUTQ.
 func (k *Stack) Unacknowledged(fd int) (int, error) {
 	s, err := k.p.file(fd)
 	switch {
@@ -237,7 +237,7 @@ func (k *Stack) Unacknowledged(fd int) (int, error) {
 	return s.out.waiting() + number(s.out.fin && !s.out.finSent), nil
 }
 
-// InterfaceIndex is SIOCGIFINDEX.
+// InterfaceIndex implements SIOCGIFINDEX.
 func (k *Stack) InterfaceIndex(name string) (int, error) {
 	switch name {
 	case "lo":
@@ -248,7 +248,7 @@ func (k *Stack) InterfaceIndex(name string) (int, error) {
 	return 0, unix.ENODEV
 }
 
-// InterfaceName is SIOCGIFNAME.
+// InterfaceName implements SIOCGIFNAME.
 func (k *Stack) InterfaceName(index int) (string, error) {
 	switch index {
 	case loopbackIndex:
@@ -259,13 +259,13 @@ func (k *Stack) InterfaceName(index int) (string, error) {
 	return "", unix.ENODEV
 }
 
-// EphemeralPorts is the range of ports that bind(2) chooses from: the lowest, and how many.
+// EphemeralPorts returns the range of ports that bind(2) chooses from: the lowest, and how many.
 func (k *Stack) EphemeralPorts() (low, n int) {
 	cfg := &k.p.m.net.cfg
 	return cfg.LowPort, cfg.Ports
 }
 
-// ReservedPort is false: no port is reserved.
+// ReservedPort returns false: no port is reserved.
 func (k *Stack) ReservedPort(int) bool { return false }
 
 // Random fills b with the network's random numbers.
@@ -277,7 +277,7 @@ func (k *Stack) Random(b []byte) {
 	}
 }
 
-// address is the socket behind fd, and sa as its family has it.
+// address returns the socket behind fd, and sa in the form of its family.
 func (k *Stack) address(fd int, sa unix.Sockaddr) (*sock, netip.AddrPort, error) {
 	var to netip.AddrPort
 	s, err := k.p.file(fd)
@@ -308,7 +308,7 @@ func (k *Stack) address(fd int, sa unix.Sockaddr) (*sock, netip.AddrPort, error)
 	return s, to, nil
 }
 
-// sockaddr is an address as the socket's family has it.
+// sockaddr returns an address in the form of the socket's family.
 func (k *Stack) sockaddr(s *sock, a netip.AddrPort) unix.Sockaddr {
 	ip := a.Addr()
 	if s.domain == unix.AF_INET {

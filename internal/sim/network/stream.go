@@ -9,7 +9,7 @@ func length(bufs [][]byte) (n int) {
 	return n
 }
 
-// send is sendmsg(2).
+// send implements sendmsg(2).
 func (s *sock) send(bufs [][]byte) (int, error) {
 	if s.state != stateEstablished && s.state != stateCloseWait {
 		if err := s.takeError(); err != nil {
@@ -38,7 +38,7 @@ func (s *sock) send(bufs [][]byte) (int, error) {
 	return sent, nil
 }
 
-// recv is readv(2).
+// recv implements readv(2).
 func (s *sock) recv(bufs [][]byte) (int, error) {
 	if s.state == stateListen {
 		return 0, unix.ENOTCONN
@@ -62,7 +62,7 @@ func (s *sock) recv(bufs [][]byte) (int, error) {
 	return 0, unix.EAGAIN
 }
 
-// take moves n bytes to bufs. It shows the peer the new room when there is much.
+// take moves n bytes to bufs. It reports the new room to the peer when there is much.
 func (s *sock) take(bufs [][]byte, n int) int {
 	for left := n; left > 0; bufs = bufs[1:] {
 		left -= s.in.bytes.pop(bufs[0][:min(left, len(bufs[0]))])
@@ -74,7 +74,7 @@ func (s *sock) take(bufs [][]byte, n int) int {
 	return n
 }
 
-// transmit sends what the peer has room for.
+// transmit sends as much as the peer has room for.
 func (s *sock) transmit() {
 	for s.out.bytes.len() > 0 && s.out.next < s.out.edge {
 		n := min(s.out.bytes.len(), s.mss, int(s.out.edge-s.out.next))
@@ -91,8 +91,8 @@ func (s *sock) transmit() {
 	s.arm()
 }
 
-// acknowledge has the peer learn what has come and how much room there is. A segment that is on its
-// way brings that, too.
+// acknowledge reports the received bytes and the room to the peer. A segment in flight carries
+// that, too.
 func (s *sock) acknowledge() {
 	if s.flow.segs.Len() == 0 {
 		s.flow.push(segment{kind: kindAck})

@@ -2,7 +2,7 @@ package network
 
 import "time"
 
-// How long Linux tries.
+// Linux's limits of attempts.
 const (
 	connectFor = 127 * time.Second         // tcp_syn_retries
 	resolveFor = 3 * time.Second           // ARP, or neighbour discovery
@@ -11,14 +11,14 @@ const (
 	mostAnswer = 5                         // tcp_synack_retries
 )
 
-// why is what a socket's timer waits for.
+// why is the reason for which a socket's timer is set.
 type why uint8
 
 const (
 	whyNothing   why = iota
 	whyHandshake     // the other half of the handshake
-	whyAck           // that the peer acknowledges what was sent
-	whyWindow        // that the peer has room
+	whyAck           // the acknowledgement of sent data
+	whyWindow        // room at the peer
 	whyAlive         // any sign of life: keepalive
 )
 
@@ -29,7 +29,7 @@ type timer struct {
 	why why
 }
 
-// why is what s waits for now.
+// why returns what s waits for now.
 func (s *sock) why() why {
 	switch {
 	case s.state == stateSynSent, s.state == stateSynReceived:
@@ -46,7 +46,7 @@ func (s *sock) why() why {
 	return whyNothing
 }
 
-// arm sets the timer to the next time at which there is something to do.
+// arm sets the timer to the time of the next action.
 func (s *sock) arm() {
 	n, why := s.m.net, s.why()
 	if why != s.timer.why {
@@ -66,7 +66,7 @@ func (s *sock) arm() {
 	n.agenda.set(&s.timer.event, due)
 }
 
-// nextTry is when the peer is asked again.
+// nextTry returns when the peer is probed again.
 func (s *sock) nextTry() time.Time {
 	first := s.retryAfter()
 	switch s.timer.why {
@@ -87,7 +87,7 @@ func (s *sock) nextTry() time.Time {
 	return at
 }
 
-// retryAfter is longer than an acknowledgement takes when nothing is lost.
+// retryAfter returns a time longer than a lossless acknowledgement takes.
 func (s *sock) retryAfter() time.Duration {
 	d := firstRetry
 	if dst := s.m.net.owners[s.remote.Addr().WithZone("")]; dst != nil {
@@ -97,7 +97,7 @@ func (s *sock) retryAfter() time.Duration {
 	return d
 }
 
-// giveUp is when the connection ends unless the peer is heard of.
+// giveUp returns when the connection ends unless the peer is heard from.
 func (s *sock) giveUp() time.Time {
 	user := s.options.userTimeout
 	switch s.timer.why {

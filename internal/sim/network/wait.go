@@ -4,13 +4,13 @@ import "time"
 
 const (
 	waitFor  = time.Minute // how long TIME_WAIT lasts, and FIN_WAIT_2 of a closed socket
-	mostWait = 4096        // of a machine
+	mostWait = 4096        // per machine
 )
 
-// timeWait is a connection that is over but for what may still be on its way. It needs no socket.
+// timeWait is a connection that is over, except for segments in flight. It needs no socket.
 type timeWait struct {
 	s    *sock
-	half bool // it is in FIN_WAIT_2: the peer's FIN has not come
+	half bool // it is in FIN_WAIT_2: the peer's FIN has not arrived
 	over time.Time
 	gone bool
 }
@@ -21,7 +21,7 @@ type waits struct {
 	order []*timeWait // the oldest first; some may have ended early
 }
 
-// add begins the timeWait of a connection at now, if there is room.
+// add starts the timeWait of a connection at now, if there is room.
 func (l *waits) add(s *sock, half bool, now time.Time) {
 	if len(l.table) >= mostWait {
 		return
@@ -32,7 +32,7 @@ func (l *waits) add(s *sock, half bool, now time.Time) {
 	l.order = append(l.order, w)
 }
 
-// expire forgets the timeWaits whose time is over.
+// expire removes the timeWaits whose time is over.
 func (l *waits) expire(now time.Time) {
 	i := 0
 	for i < len(l.order) && (l.order[i].gone || !l.order[i].over.After(now)) {
@@ -49,13 +49,13 @@ func (l *waits) end(w *timeWait) {
 	}
 }
 
-// find is the timeWait of a connection, or nil.
+// find returns the timeWait of a connection, or nil.
 func (l *waits) find(t tuple, now time.Time) *timeWait {
 	l.expire(now)
 	return l.table[t]
 }
 
-// renew starts a timeWait's time again, as a full one.
+// renew restarts a timeWait, as a full one.
 func (l *waits) renew(w *timeWait, now time.Time) {
 	l.end(w)
 	l.add(w.s, false, now)

@@ -1,5 +1,5 @@
-// Package onpath is somebody between simulated machines: it reads what they send, and changes some
-// of it.
+// Package onpath is an attacker between simulated machines: it reads their traffic, and changes
+// some of it.
 //
 // # Ownership
 //
@@ -7,16 +7,16 @@
 //
 // # Ordering
 //
-// Frames that are left alone keep their order, and arrive when they are whole.
+// Unchanged frames keep their order, and arrive when they are complete.
 //
 // # Errors
 //
-// There are none: what is no frame passes as it is.
+// There are none: bytes that are not a frame pass unchanged.
 //
 // # Limitations
 //
-// Frames must have no markers, as those of the embedded device. Of devices whose messages come as
-// they are, by Message, none is left out, and none overtakes another.
+// Frames must have no markers, like those of the embedded device. For devices whose messages arrive
+// without frames, through Message, none is dropped, and none overtakes another.
 package onpath
 
 import (
@@ -27,28 +27,28 @@ import (
 	"github.com/rdmactor/rdmactor/internal/sim/network"
 )
 
-// Act is what is done to what is sent.
+// Act is a change of the traffic.
 type Act uint8
 
 // The acts.
 const (
 	Nothing Act = iota
-	Flip        // a bit is another one, and the frame's CRC is right
-	Drop        // a frame is left out
-	Repeat      // it comes twice
-	Swap        // the next one comes before it
-	Cut         // the end of what it carries is missing, and its length and CRC are right
-	Splice      // one of another connection's comes in its place
-	Replay      // an earlier message is in it, and its headers and CRC are right
-	Graft       // so is a message of another connection's, which had the same number there
-	Strip       // of the set-up: what the private data says of security is left out
-	Relay       // a connection that begins is made to another listener
+	Flip        // a bit is flipped, and the frame's CRC is correct
+	Drop        // a frame is dropped
+	Repeat      // a frame arrives twice
+	Swap        // the next frame overtakes it
+	Cut         // the end of its payload is missing, and its length and CRC are correct
+	Splice      // a frame of another connection replaces it
+	Replay      // it contains an earlier message, with correct headers and CRC
+	Graft       // it contains the message with the same number of another connection
+	Strip       // in set-up: the security fields of the private data are removed
+	Relay       // a new connection is made to another listener
 )
 
-// Attacker is somebody on the path. The zero value with Rand lets everything pass.
+// Attacker is an attacker on the path. The zero value with Rand lets everything pass.
 type Attacker struct {
 	Rand *rand.Rand
-	// Acted is called when something was done to a connection. nil: nobody.
+	// Acted is called after a change of a connection. nil: not called.
 	Acted func(f network.Flow, act Act)
 
 	flows     map[network.Flow]*flow
@@ -56,26 +56,25 @@ type Attacker struct {
 	dialled   []netip.AddrPort
 	armed     []*arm
 	last      []byte       // a frame that has passed
-	from      network.Flow // and where
+	from      network.Flow // its flow
 }
 
-// arm is something that is to be done, once.
+// arm is one planned act.
 type arm struct {
 	act  Act
-	skip int // so many times
+	skip int // matches to skip
 	to   func(f network.Flow) bool
 }
 
-// Arm has the attacker act once, on something in a flow that to chooses, after some that it leaves
-// alone.
+// Arm makes the attacker act once, on something in a flow that to selects, after skipping some.
 func (a *Attacker) Arm(act Act, skip int, to func(f network.Flow) bool) {
 	a.armed = append(a.armed, &arm{act, skip, to})
 }
 
-// Disarm has the attacker do nothing any more.
+// Disarm cancels all planned acts.
 func (a *Attacker) Disarm() { a.armed = nil }
 
-// due is what is done to something in a flow: the oldest of the acts that fit.
+// due returns the act for something in a flow: the oldest planned one that fits.
 func (a *Attacker) due(to network.Flow, fits func(act Act) bool) Act {
 	i := slices.IndexFunc(a.armed, func(x *arm) bool {
 		if !x.to(to) || !fits(x.act) {
@@ -99,8 +98,8 @@ func (a *Attacker) acted(f network.Flow, act Act) {
 	}
 }
 
-// Meet implements network.Path. A connection is relayed to another address that somebody has
-// dialled before.
+// Meet implements network.Path. A relayed connection goes to another address that was dialled
+// before.
 func (a *Attacker) Meet(f network.Flow) netip.AddrPort {
 	var others []netip.AddrPort
 	for _, at := range a.dialled {
@@ -115,11 +114,11 @@ func (a *Attacker) Meet(f network.Flow) netip.AddrPort {
 		return f.To
 	}
 	to := others[a.Rand.IntN(len(others))]
-	a.acted(network.Flow{Conn: f.Conn, From: f.From, To: to}, Relay) // that listener's, too
+	a.acted(network.Flow{Conn: f.Conn, From: f.From, To: to}, Relay) // also for that listener
 	return to
 }
 
-// inSetUp reports whether an act is done to private data.
+// inSetUp reports whether an act changes private data.
 func inSetUp(act Act) bool { return act == Strip || act == Flip }
 
 // flip changes one of the last bits.
@@ -129,7 +128,7 @@ func (a *Attacker) flip(b []byte) {
 	}
 }
 
-// strip takes what private data says of security out of it, or all that it says.
+// strip removes some or all of the security fields of private data.
 func (a *Attacker) strip(b []byte) {
 	const features = 6 // of a hello
 	if len(b) > features && a.Rand.IntN(2) == 0 {

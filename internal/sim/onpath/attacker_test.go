@@ -36,7 +36,7 @@ var (
 	bob   = network.Flow{Conn: 2, From: netip.MustParseAddrPort("10.0.0.1:3"), To: netip.MustParseAddrPort("10.0.0.2:2")}
 )
 
-// TestAttacker: frames arrive whole, wherever they are cut, and each act does what it says.
+// TestAttacker: frames arrive complete, wherever they are cut, and each act has its effect.
 func TestAttacker(t *testing.T) {
 	zero, one, two, three := send("before"), send("between"), send("second one"), send("third")
 	for act, want := range map[Act][][]byte{
@@ -76,7 +76,7 @@ func TestAttacker(t *testing.T) {
 	}
 }
 
-// passed is what arrives of bytes that come in pieces.
+// passed returns the bytes that arrive if all is passed in pieces.
 func passed(a *Attacker, f network.Flow, all []byte, step int) (got []byte) {
 	for rest := all; len(rest) > 0; {
 		n := min(step, len(rest))
@@ -86,8 +86,8 @@ func passed(a *Attacker, f network.Flow, all []byte, step int) (got []byte) {
 	return append(got, a.End(f)...)
 }
 
-// TestGraft puts the message of the same number of another connection in a message's place, and
-// leaves alone what is part of a longer one.
+// TestGraft replaces a message by the one with the same number of another connection, and leaves
+// parts of longer messages unchanged.
 func TestGraft(t *testing.T) {
 	request := append([]byte("MPA ID Req Frame\x00\x02\x00"), 0)
 	sent := func(who string) []byte {
@@ -104,7 +104,7 @@ func TestGraft(t *testing.T) {
 	}
 }
 
-// TestSetUp changes private data only: a bit of it, or what it says of security.
+// TestSetUp changes private data only: a bit of it, or its security fields.
 func TestSetUp(t *testing.T) {
 	acted := map[Act]int{}
 	for _, act := range []Act{Strip, Flip} {
@@ -127,7 +127,7 @@ func TestSetUp(t *testing.T) {
 	}
 }
 
-// TestRelay makes a connection to a listener that somebody has dialled, on another machine.
+// TestRelay relays a connection to a listener on another machine that was dialled before.
 func TestRelay(t *testing.T) {
 	a := attacker()
 	var acted []network.Flow
@@ -136,7 +136,7 @@ func TestRelay(t *testing.T) {
 	to := netip.MustParseAddrPort
 	for _, c := range []struct{ from, dials, gets string }{
 		{"10.0.0.1:9", "10.0.0.2:7", "10.0.0.2:7"}, // no other is known
-		{"10.0.0.2:9", "10.0.0.3:7", "10.0.0.3:7"}, // but one of its own
+		{"10.0.0.2:9", "10.0.0.3:7", "10.0.0.3:7"}, // except one of the same machine
 		{"10.0.0.1:9", "10.0.0.2:7", "10.0.0.3:7"},
 		{"10.0.0.1:9", "10.0.0.2:7", "10.0.0.2:7"}, // once
 	} {
@@ -149,7 +149,7 @@ func TestRelay(t *testing.T) {
 	}
 }
 
-// TestMessages: each act on messages without frames does what it says.
+// TestMessages: each act on messages without frames has its effect.
 func TestMessages(t *testing.T) {
 	for act, want := range map[Act][]string{
 		Nothing: {"0", "1", "two", "three"},

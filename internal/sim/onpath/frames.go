@@ -11,9 +11,9 @@ import (
 // flow is one direction of a connection.
 type flow struct {
 	*history
-	set  bool   // its frame of the set-up has passed
-	part []byte // of a frame
-	late []byte // a whole one, that the next one overtakes
+	set  bool   // its set-up frame has passed
+	part []byte // an incomplete frame
+	late []byte // a complete frame, which the next one overtakes
 }
 
 // Pass implements network.Path.
@@ -53,10 +53,10 @@ func (a *Attacker) End(to network.Flow) []byte {
 	return append(f.late, f.part...)
 }
 
-// header is the length of a frame of the set-up without its private data.
+// header is the length of a set-up frame without its private data.
 const header = 20
 
-// whole is the length of the frame at the beginning; 0: it is not whole.
+// whole returns the length of the first frame; 0: it is incomplete.
 func (f *flow) whole() int {
 	n := header
 	switch {
@@ -73,7 +73,7 @@ func (f *flow) whole() int {
 	return n
 }
 
-// frame is what arrives in a frame's place.
+// frame returns the bytes that arrive instead of a frame.
 func (a *Attacker) frame(to network.Flow, f *flow, b []byte) []byte {
 	if !f.set {
 		return a.setUp(to, b)
@@ -127,8 +127,8 @@ func (a *Attacker) frame(to network.Flow, f *flow, b []byte) []byte {
 	return b
 }
 
-// setUp is what arrives in the place of a frame of the set-up. What the device says there is left
-// as it is.
+// setUp returns the bytes that arrive instead of a set-up frame. The device's part of it is
+// unchanged.
 func (a *Attacker) setUp(to network.Flow, b []byte) []byte {
 	act := a.due(to, inSetUp)
 	private := b[header:]
@@ -155,9 +155,9 @@ func (a *Attacker) flipped(b []byte) []byte {
 	return wire.AppendFPDU(nil, &f)
 }
 
-// cut leaves out the end of what a frame carries, and mends its length and its CRC. If bytes of the
-// frame itself were missing, the receiver would take those behind it for headers. They are sealed,
-// with keys that are not the seed's, so no two runs would be the same.
+// cut removes the end of a frame's payload, and corrects its length and its CRC. If bytes of the
+// frame itself were missing, the receiver would take those after it for headers. They are sealed,
+// with keys that do not depend on the seed, so no two runs would be the same.
 func (a *Attacker) cut(b []byte) []byte {
 	f, _, err := wire.ConsumeFPDU(b)
 	if err != nil || len(f.ULPDU) == 0 {
@@ -175,8 +175,8 @@ func (a *Attacker) cut(b []byte) []byte {
 	return wire.AppendFPDU(nil, &f)
 }
 
-// choices are the messages that may take the place of the one in a frame: earlier ones, and those
-// of other connections. A message that has several frames has none.
+// choices returns the messages that may replace the one in a frame: earlier ones, and those of
+// other connections. A message of several frames has none.
 func (a *Attacker) choices(f *flow, b []byte) (earlier, others [][]byte) {
 	m, last := message(b)
 	if m == nil || !last {
@@ -185,7 +185,7 @@ func (a *Attacker) choices(f *flow, b []byte) (earlier, others [][]byte) {
 	return f.earlier(m), a.others(f.history, m)
 }
 
-// keep remembers the message that a frame has, or ends.
+// keep records the message that a frame contains or ends.
 func (f *flow) keep(b []byte) {
 	switch m, last := message(b); {
 	case m != nil && last:
@@ -195,7 +195,7 @@ func (f *flow) keep(b []byte) {
 	}
 }
 
-// message is a Send that begins in a frame; nil: there is none. last says that a Send ends in it.
+// message returns a Send that starts in a frame; nil: none. last reports that a Send ends in it.
 func message(b []byte) (m []byte, last bool) {
 	f, _, err := wire.ConsumeFPDU(b)
 	if err != nil || len(f.ULPDU) < wire.UntaggedLen || f.ULPDU[0]&0x80 != 0 || f.ULPDU[1]&0xf != 3 {
@@ -211,7 +211,7 @@ func message(b []byte) (m []byte, last bool) {
 
 // put puts a message into a frame that has one.
 func put(b, m []byte) []byte {
-	f, _, _ := wire.ConsumeFPDU(b) // as message has
+	f, _, _ := wire.ConsumeFPDU(b) // message has checked it
 	f.ULPDU = slices.Concat(f.ULPDU[:wire.UntaggedLen], m)
 	f.CRC = f.Checksum()
 	return wire.AppendFPDU(nil, &f)

@@ -8,27 +8,26 @@ import (
 	"github.com/rdmactor/rdmactor/internal/sim/network"
 )
 
-// What somebody on the path remembers: so many messages of each flow that are not longer than this,
-// of so many flows.
+// Limits of an attacker's memory: messages per flow, length of a message, and flows.
 const (
 	messages = 64
 	longest  = 4 << 10
 	flows    = 64
 )
 
-// first is the number of the first message that is worth to be repeated: those before it are of the
-// handshake, and no owner sees them.
+// first is the number of the first message worth repeating: those before it are of the handshake,
+// and are not delivered to an owner.
 const first = 2
 
-// history is what somebody has sent on a connection.
+// history is the messages sent in one direction of a connection.
 type history struct {
 	to   network.Flow
-	asks bool // it is of the side that has connected
-	n    int  // messages
+	asks bool // of the connecting side
+	n    int  // number of messages
 	last [messages][]byte
 }
 
-// history begins that of a flow.
+// history starts the history of a flow.
 func (a *Attacker) history(to network.Flow, asks bool) *history {
 	h := &history{to: to, asks: asks}
 	if len(a.histories) == flows {
@@ -38,7 +37,7 @@ func (a *Attacker) history(to network.Flow, asks bool) *history {
 	return h
 }
 
-// sent remembers a message; nil: one that is too long, or has several frames.
+// sent records a message; nil: one that is too long, or has several frames.
 func (h *history) sent(m []byte) {
 	if len(m) > longest {
 		m = nil
@@ -47,7 +46,7 @@ func (h *history) sent(m []byte) {
 	h.n++
 }
 
-// at is the message with a number; nil: it is not known, or not any more.
+// at returns the message with a number; nil: unknown, or no longer kept.
 func (h *history) at(n int) []byte {
 	if n >= h.n || n < h.n-messages {
 		return nil
@@ -55,7 +54,7 @@ func (h *history) at(n int) []byte {
 	return h.last[n%messages]
 }
 
-// earlier are the messages that came before, but for those that are the same.
+// earlier returns the earlier messages that differ from now.
 func (h *history) earlier(now []byte) (all [][]byte) {
 	for n := max(first, h.n-messages); n < h.n; n++ {
 		if m := h.at(n); m != nil && !bytes.Equal(m, now) {
@@ -65,7 +64,7 @@ func (h *history) earlier(now []byte) (all [][]byte) {
 	return all
 }
 
-// client is the machine that has connected.
+// client returns the address of the connecting machine.
 func (h *history) client() netip.Addr {
 	if h.asks {
 		return h.to.From.Addr()
@@ -73,8 +72,8 @@ func (h *history) client() netip.Addr {
 	return h.to.To.Addr()
 }
 
-// others are the messages that have the next number in other connections of the same machine, in
-// the same direction.
+// others returns the messages with the next number in other connections of the same machine, in the
+// same direction.
 func (a *Attacker) others(h *history, now []byte) (all [][]byte) {
 	if h.n < first {
 		return nil

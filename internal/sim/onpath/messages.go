@@ -6,19 +6,19 @@ import (
 	"github.com/rdmactor/rdmactor/internal/sim/network"
 )
 
-// Message is one that comes as it is, without frames.
+// Message is the kind of a message without frames.
 type Message uint8
 
 // The messages.
 const (
 	Request Message = iota // the private data of a request to connect
-	Reply                  // that of its answer
+	Reply                  // the private data of its answer
 	Send
-	Answer // the bytes that a Read asks for
+	Answer // the bytes that a Read requests
 )
 
-// Message is what arrives in the place of a message. It may change b. Each flow has a Conn of its
-// own.
+// Message returns the bytes that arrive instead of a message. It may change b. Each flow has a
+// different Conn.
 func (a *Attacker) Message(to network.Flow, kind Message, b []byte) []byte {
 	h := a.remembered(to, kind)
 	switch kind {
@@ -57,7 +57,7 @@ func (a *Attacker) Message(to network.Flow, kind Message, b []byte) []byte {
 	return b
 }
 
-// remembered is what a flow has had.
+// remembered returns the history of a flow.
 func (a *Attacker) remembered(to network.Flow, kind Message) *history {
 	i := slices.IndexFunc(a.histories, func(h *history) bool { return h.to == to })
 	if i < 0 {

@@ -10,8 +10,8 @@ import (
 	"github.com/rdmactor/rdmactor/internal/sim/onpath"
 )
 
-// OnPath puts an attacker between all machines. It calls attacked when it has changed something
-// that goes from one address to another. Twins carry messages, and no frames.
+// OnPath puts an attacker between all machines. It calls attacked when it has changed traffic from
+// one address to another. Twins carry messages, not frames.
 func (w *World) OnPath(attacked func(from, to netip.AddrPort)) {
 	w.attacker = &onpath.Attacker{Rand: w.Rand("attacker"), Acted: func(f network.Flow, act onpath.Act) {
 		w.Trace("somebody attacks %v > %v: act %d", f.From, f.To, act)
@@ -24,7 +24,7 @@ func (w *World) OnPath(attacked func(from, to netip.AddrPort)) {
 	w.fabric.InterceptPassing(w.passing)
 }
 
-// passing is what arrives in the place of a twin's message.
+// passing returns the bytes that arrive instead of a twin's message.
 func (w *World) passing(p cmidtest.Passing) []byte {
 	kind := onpath.Send
 	switch p.Message {
@@ -36,12 +36,13 @@ func (w *World) passing(p cmidtest.Passing) []byte {
 		kind = onpath.Answer
 	}
 	if p.Local.Addr() == p.Peer.Addr() {
-		return p.Bytes // nobody else sees what stays on a machine
+		return p.Bytes // traffic inside a machine is not visible to the attacker
 	}
 	return w.attacker.Message(network.Flow{Conn: uint64(p.Handle), From: p.Local.AddrPort, To: p.Peer.AddrPort}, kind, p.Bytes)
 }
 
-// Attack has the attacker, if there is one, act on something that the machine sends or gets next.
+// Attack makes the attacker, if there is one, act on something that the machine sends or receives
+// next.
 func (m *Machine) Attack(act onpath.Act, r *rand.Rand) {
 	if m.w.attacker == nil {
 		return
@@ -54,7 +55,7 @@ func (m *Machine) Attack(act onpath.Act, r *rand.Rand) {
 	})
 }
 
-// Disarm has the attacker do nothing any more.
+// Disarm cancels the attacker's planned acts.
 func (w *World) Disarm() {
 	if w.attacker != nil {
 		w.attacker.Disarm()

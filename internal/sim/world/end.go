@@ -12,10 +12,10 @@ import (
 	"time"
 )
 
-// endPatience is how long a runtime may take to shut down.
+// endPatience limits how long a runtime may take to shut down.
 const endPatience = 2 * time.Minute
 
-// end shuts all processes down, and looks for what is left.
+// end shuts all processes down, and checks for leftovers.
 func (w *World) end() {
 	if w.Failed() {
 		return
@@ -29,7 +29,7 @@ func (w *World) end() {
 	}
 	for _, p := range w.procs {
 		p.Thaw()
-		if p.dead { // its goroutines go on, too, and see by Context that they are too late
+		if p.dead { // its goroutines continue, too, and see by Context that they are too late
 			p.dead = false
 			p.cancel()
 		}
@@ -73,7 +73,7 @@ func (w *World) end() {
 	w.trace.line(w.Now(), "the end, after %d steps", w.steps)
 }
 
-// shutdown ends a process. It runs on one of its goroutines.
+// shutdown ends a process. It runs on one of the process's goroutines.
 func (p *Process) shutdown() {
 	p.cancel()
 	for p.opening > 0 { // it was killed in the middle of Open
@@ -84,7 +84,7 @@ func (p *Process) shutdown() {
 	for _, rt := range p.rts {
 		err := rt.Shutdown(ctx)
 		if err != nil && ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
-			continue // the program has shut it down before, and had less time
+			continue // the program has shut it down before, with less time
 		}
 		if err != nil {
 			p.w.Fail("%s: Shutdown: %v", p.name, err)
@@ -98,7 +98,7 @@ func (p *Process) shutdown() {
 // close ends the goroutines of a World that has failed.
 func (w *World) close() {
 	w.mu.Lock()
-	w.elapsed = w.Now() // outside of the bubble it is another time
+	w.elapsed = w.Now() // outside of the bubble the time is different
 	w.over = true
 	parked := w.parked
 	w.parked = nil
@@ -113,11 +113,11 @@ func (w *World) close() {
 	}
 }
 
-// header matches the beginning of the stack of a goroutine in a bubble.
+// header matches the first line of the stack of a goroutine in a bubble.
 var header = regexp.MustCompile(`^goroutine \d+ .*\[.*synctest bubble (\d+).*\]:`)
 
-// leftovers gives the stacks of the bubble's goroutines, without the caller, the testing package's,
-// and the one that waits for the script.
+// leftovers returns the stacks of the bubble's goroutines, without the caller, the testing
+// package's, and the one that waits for the script.
 func leftovers() (all []string) {
 	buf := make([]byte, 64<<10)
 	for {

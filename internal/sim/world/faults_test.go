@@ -10,9 +10,8 @@ import (
 	rdma "github.com/rdmactor/rdmactor/actor"
 )
 
-// again is a script: clients connect, send, and connect again whenever their connection has ended,
-// while every fault happens to them and to their server. Once the faults have stopped each must get
-// answers.
+// again is a script: clients connect, send, and reconnect whenever their connection has ended,
+// while every fault happens to them and to their server. After the faults each must get answers.
 func again(w *World) {
 	r := w.Rand("faults")
 	addr := "10.0.0.1:7471"
@@ -72,7 +71,7 @@ func again(w *World) {
 	}
 }
 
-// ask connects again and again, and counts answers.
+// ask connects repeatedly, and counts answers.
 func ask(p *Process, addr string, got *int) {
 	rt, err := p.Open(rdma.Config{Keepalive: rdma.Keepalive{Idle: 3 * time.Second}})
 	if err != nil {
@@ -105,7 +104,7 @@ func ask(p *Process, addr string, got *int) {
 	}, rt.OnLoop()))
 }
 
-// disturb lets one fault happen.
+// disturb starts one fault.
 func disturb(w *World, r interface{ IntN(int) int }, machines []*Machine, serve func(*Process)) {
 	m, other := machines[0], machines[1+r.IntN(2)]
 	switch what := r.IntN(10); what {

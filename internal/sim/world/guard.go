@@ -8,19 +8,19 @@ import (
 	"time"
 )
 
-// silence is how long nothing may happen, of real time.
+// silence limits the real time without a step.
 const silence = time.Minute
 
-// guard looks at a World from outside. When a goroutine of the World never rests, virtual time
-// stands still, and nobody inside can report that.
+// guard watches a World from outside. If a goroutine of the World never rests, virtual time stands
+// still, and nothing inside can report that.
 type guard struct {
 	seed    uint64
-	beats   atomic.Int64 // how often the World has looked what can happen
+	beats   atomic.Int64 // how often the World has computed the possible steps
 	failure atomic.Pointer[string]
 	over    chan struct{}
 }
 
-// newGuard starts a guard. Its owner calls end.
+// newGuard starts a guard. The caller must call end.
 func newGuard(t *testing.T, seed uint64) *guard {
 	t.Helper()
 	g := &guard{seed: seed, over: make(chan struct{})}
@@ -31,7 +31,7 @@ func newGuard(t *testing.T, seed uint64) *guard {
 
 func (g *guard) end() { close(g.over) }
 
-// run ends the program when nothing happens any more, or shortly before the test's deadline.
+// run ends the program when no steps happen, or shortly before the test's deadline.
 func (g *guard) run(deadline time.Time) {
 	tick := time.NewTicker(silence / 120)
 	defer tick.Stop()
@@ -65,8 +65,8 @@ func (g *guard) stop(why string) {
 	panic(fmt.Sprintf("simulation: seed %d: %s", g.seed, why))
 }
 
-// apart calls fn on a goroutine of its own. A panic there, or t.FailNow, fails the World, and does
-// not end the test program.
+// apart calls fn on a new goroutine. A panic there, or t.FailNow, fails the World, and does not end
+// the test program.
 func (w *World) apart(fn func()) {
 	ended := make(chan struct{})
 	go func() {

@@ -34,7 +34,7 @@ func TestLayers(t *testing.T) {
 // handles are numbered over the whole process.
 var handles = regexp.MustCompile(`\bid \d+`)
 
-// text is an error without what differs from run to run.
+// text returns an error without the parts that differ from run to run.
 func text(err error) string { return handles.ReplaceAllString(fmt.Sprint(err), "id") }
 
 const (
@@ -43,8 +43,8 @@ const (
 	at   = far + ":7471"
 )
 
-// pair starts a server, and when that listens a client, each with a runtime of two loops. When the
-// client has returned, and some time has passed, the world is over.
+// pair starts a server, and after that listens a client, each with a runtime of two loops. Some
+// time after the client has returned, the world ends.
 func pair(w *World, server, client func(p *Process, rt *rdma.Runtime) error) {
 	done := false
 	start := func(name, addr string, main func(p *Process, rt *rdma.Runtime) error) {
@@ -88,8 +88,8 @@ var (
 	count  = rpc.NewStream[rpc.Bytes, rpc.Bytes]("order.Count", rpc.MethodConfig{})
 )
 
-// calls has goroutines call, with deadlines that some calls miss, and read streams that some of
-// them give up. Meanwhile the server drains.
+// calls has goroutines that call, with deadlines that some calls miss, and read streams that some
+// of them give up. The server drains during that.
 func calls(w *World) {
 	pair(w, func(p *Process, rt *rdma.Runtime) error {
 		s := rpc.NewServer(rt, rpc.Config{MaxCalls: 4})
@@ -199,8 +199,8 @@ func streams(w *World) {
 	})
 }
 
-// links has links that reconnect, to a server that closes what it accepts, and actors that may
-// block.
+// links has links that reconnect, to a server that closes the connections it accepts, and actors
+// that may block.
 func links(w *World) {
 	pair(w, func(p *Process, rt *rdma.Runtime) error {
 		owner := p.System().Root.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {

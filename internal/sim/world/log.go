@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// logger writes into the trace. Its lines do not count, because they may name what differs from
-// run to run, such as a goroutine's number.
-// Lines other than debugging ones are written by goroutines, so they are written whether somebody
-// reads them or not: what is printed must be what happened before.
+// logger writes into the trace. Its lines are not hashed, because they may contain parts that
+// differ from run to run, such as a goroutine's number. Lines other than debugging ones are written
+// by goroutines, so they are written even if the trace is not printed: a printed run must equal an
+// unprinted one.
 func (p *Process) logger() *slog.Logger {
 	var h slog.Handler = lines{p: p}
 	if p.w.cfg.Log != nil {

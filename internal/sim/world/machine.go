@@ -11,17 +11,17 @@ import (
 	"github.com/rdmactor/rdmactor/internal/sim/network"
 )
 
-// Machine is a computer with addresses and one RDMA device of its own name.
+// Machine is a computer with addresses and one RDMA device, named like the machine.
 type Machine struct {
 	w     *World
 	name  string
 	addrs []string
-	host  *cmidtest.Host   // a twin's
-	net   *network.Machine // the embedded device's
+	host  *cmidtest.Host   // for a twin
+	net   *network.Machine // for the embedded device
 	off   bool
 	out   bool // a twin's device was removed
 	procs []*Process
-	stall time.Duration // how long it stands still when it has accepted a connection; 0: not at all
+	stall time.Duration // how long it is stopped after accepting a connection; 0: not at all
 }
 
 // Machine adds a machine. Addresses are like "10.0.0.1/24".
@@ -41,13 +41,13 @@ func (w *World) Machine(name string, addrs ...string) *Machine {
 	return m
 }
 
-// Name is the machine's name.
+// Name returns the machine's name.
 func (m *Machine) Name() string { return m.name }
 
-// Processes are the programs that run on the machine.
+// Processes returns the programs of the machine.
 func (m *Machine) Processes() []*Process { return m.procs }
 
-// PowerOff stops the machine at once. Its processes end, and nobody is notified.
+// PowerOff stops the machine immediately. Its processes end, without notice to peers.
 func (m *Machine) PowerOff() {
 	if m.off {
 		return
@@ -92,8 +92,8 @@ func (m *Machine) crash() {
 	m.procs, m.out = nil, true
 }
 
-// RemoveDevice takes a twin's device out of its machine, as if somebody pulled the adapter. The
-// embedded device has none that could be taken out: its machine loses its addresses.
+// RemoveDevice removes a twin's device from its machine, as if the adapter were pulled. The
+// embedded device cannot be removed: its machine loses its addresses.
 func (m *Machine) RemoveDevice() {
 	if m.out {
 		return
@@ -124,8 +124,8 @@ func (m *Machine) AddDevice() {
 }
 
 // Cut cuts the link between two machines: what they send to each other is lost, and sent again by
-// the transport. With oneWay only what m sends is lost; twins have no such links, and are cut
-// both ways.
+// the transport. With oneWay only messages from m are lost; twins have no such links, and are cut
+// in both directions.
 func (m *Machine) Cut(other *Machine, oneWay bool) {
 	if m.net == nil {
 		m.w.fabric.Cut(m.host, other.host).Optional()
@@ -149,7 +149,7 @@ func (m *Machine) Heal(other *Machine) {
 	m.w.net.SetDown(other.net, m.net, false)
 }
 
-// Reset breaks one of the machine's connections, which r chooses, as a middle box does. It does
+// Reset breaks one of the machine's connections, which r chooses, as a middlebox does. It does
 // nothing if there is none, or on twins.
 func (m *Machine) Reset(r *rand.Rand) {
 	if m.net == nil {
@@ -163,9 +163,8 @@ func (m *Machine) Reset(r *rand.Rand) {
 // Connected reports whether there is a connection that Reset may end.
 func (m *Machine) Connected() bool { return m.net != nil && len(m.net.Connections()) > 0 }
 
-// HangUp has somebody between the machines accept each first connection to this one, and close it
-// when bytes have come, or ends that. The embedded device connects again then. It does nothing on
-// twins.
+// HangUp makes a middlebox accept each first connection to this machine, and close it when bytes
+// arrive, or ends that. The embedded device then connects again. It does nothing on twins.
 func (m *Machine) HangUp(on bool) {
 	if m.net != nil {
 		m.net.HangUp(on)
@@ -186,11 +185,11 @@ func (m *Machine) Thaw() {
 	}
 }
 
-// FreezeOnAccept stops all processes of the machine for d when one of them has next accepted a TCP
+// FreezeOnAccept stops all processes of the machine for d when one of them next accepts a TCP
 // connection, in the middle of its set-up. 0 ends that. It does nothing on twins.
 func (m *Machine) FreezeOnAccept(d time.Duration) { m.stall = d }
 
-// accepted is called by a loop that has accepted a connection. It has its turn to the end.
+// accepted is called by a loop that has accepted a connection. Its turn continues to the end.
 func (w *World) accepted(on *network.Machine) {
 	for _, m := range w.machines {
 		if m.net == on && m.stall > 0 {
@@ -206,7 +205,7 @@ func (w *World) accepted(on *network.Machine) {
 func (m *Machine) Off() bool { return m.off }
 
 // Latency sets how long messages take between all machines from now on: at least d, and up to
-// jitter more. loss is how many segments are lost, and so come later; twins lose none.
+// jitter more. loss is the share of segments that are lost, and so arrive later; twins lose none.
 func (w *World) Latency(d, jitter time.Duration, loss float64) {
 	if w.fabric != nil {
 		w.fabric.Delay(d)
@@ -231,7 +230,7 @@ func (w *World) Reorder(on bool) {
 }
 
 // Scarce makes system calls fail from now on, with that probability, as they do when memory or
-// descriptors are short. Twins have no memory instead for what is made on a device.
+// descriptors are short. On twins, creating objects on a device fails for lack of memory instead.
 func (w *World) Scarce(rate float64) {
 	w.scarce = rate
 	if w.fabric != nil {

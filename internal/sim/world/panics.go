@@ -10,10 +10,10 @@ import (
 	"github.com/rdmactor/rdmactor/eventloop"
 )
 
-// Failures passes on to h what an ActorSystem logs, and reports each actor that has failed: by a
+// Failures passes on to h the log of an ActorSystem, and reports each actor that has failed: by a
 // panic, or by runtime.Goexit. Proto.Actor logs that on the actor's goroutine, before it asks a
-// supervisor, so the stack is the one that has failed. The event that it publishes comes later, and
-// not always. report is called there.
+// supervisor, so the stack is the failed one. The event that it publishes comes later, and not
+// always. report is called on that goroutine.
 func Failures(h slog.Handler, report func(eventloop.Panic)) slog.Handler { return failures{h, report} }
 
 type failures struct {

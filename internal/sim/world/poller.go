@@ -12,24 +12,24 @@ import (
 	"github.com/rdmactor/rdmactor/eventloop"
 )
 
-// poller is a loop's eventloop.Poller. Wait returns when the World has given the loop a turn.
+// poller is a loop's eventloop.Poller. Wait returns when the World has granted the loop a turn.
 type poller struct {
 	p      *Process
 	name   string
 	number int // in its process
 
 	mu      sync.Mutex
-	watched []watch // by descriptor
+	watched []watch // sorted by descriptor
 	woken   bool
 	waiting bool      // the loop is in Wait
-	due     time.Time // when Wait is over; zero: never
+	due     time.Time // the end of Wait; zero: never
 	closed  bool
 	turn    chan []eventloop.Ready
 }
 
 type watch struct {
 	fd       int
-	file     uint64 // the number may have been used again
+	file     uint64 // the number may have been reused
 	interest eventloop.Events
 	tag      uint64
 }
@@ -43,7 +43,7 @@ func (q *poller) find(fd int) (int, bool) {
 	return slices.BinarySearchFunc(q.watched, fd, func(w watch, fd int) int { return w.fd - fd })
 }
 
-// forget drops what was closed without being removed, as epoll does.
+// forget removes descriptors that were closed without being removed, as epoll does.
 func (q *poller) forget() {
 	if !q.p.dead {
 		q.watched = slices.DeleteFunc(q.watched, func(w watch) bool { return q.p.file(w.fd) != w.file })
@@ -111,7 +111,7 @@ func (q *poller) Wait(dst []eventloop.Ready, timeout time.Duration) (int, error)
 	return copy(dst, got), nil
 }
 
-// ran notes which goroutine runs a twin's loop. A Goexit may have changed it.
+// ran records which goroutine runs a twin's loop. A Goexit may have changed it.
 func (w *World) ran(q *poller) {
 	if w.loops != nil {
 		w.mu.Lock()
@@ -137,7 +137,8 @@ func (q *poller) Close() error {
 	return nil
 }
 
-// ready lists what Wait could report now, by descriptor, and whether the loop would have a turn.
+// ready returns the events that Wait could report now, by descriptor, and whether the loop may have
+// a turn.
 func (q *poller) ready(now time.Time) (all []eventloop.Ready, turn bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -163,7 +164,7 @@ func (q *poller) late() bool {
 	return q.expired(time.Now())
 }
 
-// deadline is when Wait is over: zero for never.
+// deadline returns the end of Wait: zero for never.
 func (q *poller) deadline() time.Time {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -173,7 +174,7 @@ func (q *poller) deadline() time.Time {
 	return q.due
 }
 
-// grant gives the loop a turn with what it reports.
+// grant gives the loop a turn in which Wait reports got.
 func (q *poller) grant(got []eventloop.Ready) {
 	q.mu.Lock()
 	q.waiting, q.woken = false, false
@@ -181,7 +182,7 @@ func (q *poller) grant(got []eventloop.Ready) {
 	q.turn <- got
 }
 
-// describe names reports for the trace, by descriptor, because tags are the loop's own matter.
+// describe lists reports for the trace, by descriptor, because tags are private to the loop.
 func (q *poller) describe(got []eventloop.Ready) string {
 	var s strings.Builder
 	for _, r := range got {

@@ -30,12 +30,12 @@ type Process struct {
 	pollers []*poller
 	source  rand.Source
 	opening int // calls of Open that have not returned
-	started int // tasks
+	started int // number of tasks
 	ctx     context.Context
 	cancel  context.CancelFunc
 	frozen  bool
 	since   time.Duration // when it was frozen
-	stood   time.Duration // how long it was
+	stood   time.Duration // total of the earlier freezes
 	dead    bool
 }
 
@@ -61,28 +61,27 @@ func (m *Machine) Start(main func(p *Process)) *Process {
 	return p
 }
 
-// Context ends when the World does: then programs shut down, as at SIGTERM. So do those that were
-// killed, whose goroutines go on until then, with what is left of their process.
+// Context ends when the World does: then programs shut down, as at SIGTERM. So do killed ones,
+// whose goroutines continue until then, with what is left of their process.
 func (p *Process) Context() context.Context { return p.ctx }
 
-// Name is the process's name: its machine's, and a number.
+// Name returns the process's name: its machine's, and a number.
 func (p *Process) Name() string { return p.name }
 
-// Machine is where the process runs.
+// Machine returns the machine on which the process runs.
 func (p *Process) Machine() *Machine { return p.m }
 
-// World is the world of the process.
+// World returns the world of the process.
 func (p *Process) World() *World { return p.w }
 
-// System is the process's actor system.
+// System returns the process's actor system.
 func (p *Process) System() *actor.ActorSystem { return p.sys }
 
-// Rand gives random numbers of the process's.
+// Rand returns a source of the process's random numbers.
 func (p *Process) Rand() *rand.Rand { return rand.New(p.source) }
 
-// Open is rdma.Open with the process's device, loops and logger in cfg: cfg.Loops says how many
-// loops there are. The World shuts the runtime down at the end. When Context has ended there is no
-// runtime any more.
+// Open calls rdma.Open with the process's device, loops and logger in cfg: cfg.Loops is the number
+// of loops. The World shuts the runtime down at the end. After the end of Context Open fails.
 func (p *Process) Open(cfg rdma.Config) (*rdma.Runtime, error) {
 	if err := p.ctx.Err(); err != nil {
 		return nil, err
@@ -110,7 +109,7 @@ func (p *Process) device() cmid.Driver {
 	return iwarp.Config{}.NewOn(func() sockets.Stack { return p.net.Stack() })
 }
 
-// Sockets are the process's, on a simulated network. Twins have none: nil.
+// Sockets returns the process's sockets on a simulated network. Twins have none: nil.
 func (p *Process) Sockets() sockets.Stack {
 	if p.net == nil {
 		return nil
@@ -118,7 +117,7 @@ func (p *Process) Sockets() sockets.Stack {
 	return p.net.Stack()
 }
 
-// file says which file the process has open under a descriptor. 0: none. Twins have none.
+// file identifies the file that the process has open under a descriptor. 0: none. Twins have none.
 func (p *Process) file(fd int) uint64 {
 	if p.net == nil {
 		return 0
@@ -126,7 +125,7 @@ func (p *Process) file(fd int) uint64 {
 	return p.net.File(fd)
 }
 
-// events is what a descriptor is ready for.
+// events returns a descriptor's ready events.
 func (p *Process) events(fd int) eventloop.Events {
 	if p.net == nil {
 		return 0
@@ -134,7 +133,7 @@ func (p *Process) events(fd int) eventloop.Events {
 	return p.net.Ready(fd)
 }
 
-// Freeze stops the process, as SIGSTOP does. Its kernel goes on.
+// Freeze stops the process, as SIGSTOP does. Its kernel keeps running.
 func (p *Process) Freeze() {
 	if !p.frozen {
 		p.frozen, p.since = true, p.w.awake()
@@ -144,7 +143,7 @@ func (p *Process) Freeze() {
 // Thaw ends Freeze.
 func (p *Process) Thaw() { p.stood, p.frozen = p.still(), false }
 
-// still is how long the process was frozen up to now.
+// still returns how long the process has been frozen in all.
 func (p *Process) still() time.Duration {
 	if p.frozen {
 		return p.stood + p.w.awake() - p.since
@@ -152,15 +151,15 @@ func (p *Process) still() time.Duration {
 	return p.stood
 }
 
-// Awake is how much time has passed in which the process could do something: the World's, without
-// that in which it was frozen, or its computer suspended.
+// Awake returns how long the process could run: the World's time without that in which it was
+// frozen, or its computer suspended.
 func (p *Process) Awake() time.Duration { return p.w.awake() - p.still() }
 
 // Dead reports whether the process was killed.
 func (p *Process) Dead() bool { return p.dead }
 
-// Kill ends the process, as SIGKILL does: it does nothing any more, and its kernel closes what it
-// had. On twins that ends all processes of the machine.
+// Kill ends the process, as SIGKILL does: it stops, and its kernel closes its descriptors. On twins
+// that ends all processes of the machine.
 func (p *Process) Kill() {
 	if p.dead {
 		return
@@ -177,11 +176,11 @@ func (p *Process) Kill() {
 	p.m.procs = slices.DeleteFunc(p.m.procs, func(other *Process) bool { return other == p })
 }
 
-// runs reports whether the process does anything.
+// runs reports whether the process may run.
 func (p *Process) runs() bool { return !p.frozen && !p.dead }
 
-// turns reports whether the process's loops may have turns. Those of a twin that was killed have
-// one more, in which the twin stops them.
+// turns reports whether the process's loops may have turns. Those of a killed twin have one more,
+// in which the twin stops them.
 func (p *Process) turns() bool { return p.runs() || p.dead && p.net == nil }
 
 func (p *Process) panicked(x eventloop.Panic) {

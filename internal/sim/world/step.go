@@ -8,17 +8,17 @@ import (
 	"github.com/rdmactor/rdmactor/eventloop"
 )
 
-// choice is one thing that can happen next.
+// choice is one possible next step.
 type choice struct {
-	task  *task             // goes on
+	task  *task             // continues
 	loop  *poller           // has a turn
-	got   []eventloop.Ready // what it could report
-	event int               // of the network, from 1
-	plan  int               // from 1: an index of planned
+	got   []eventloop.Ready // the events that it could report
+	event int               // number of a network event, from 1
+	plan  int               // index in planned, from 1
 }
 
-// RunUntil lets things happen until done is true, at most for d of virtual time. It reports whether
-// done was true. done is called between two steps.
+// RunUntil takes steps until done is true, for at most d of virtual time. It reports whether done
+// was true. done is called between two steps.
 func (w *World) RunUntil(d time.Duration, done func() bool) bool {
 	end := time.Now().Add(d)
 	for {
@@ -45,19 +45,19 @@ func (w *World) RunUntil(d time.Duration, done func() bool) bool {
 	}
 }
 
-// RunFor lets things happen for d of virtual time.
+// RunFor takes steps for d of virtual time.
 func (w *World) RunFor(d time.Duration) { w.RunUntil(d, func() bool { return false }) }
 
-// slow is how often time passes although something could happen: then processors are busy with
-// other things.
+// slow is how often time passes although a step is possible: then the processors are busy with
+// other work.
 const slow = 64
 
-// lets decides that time passes before the next thing happens.
+// lets decides whether time passes before the next step.
 func (w *World) lets(end time.Time) bool {
 	return w.order.IntN(slow) == 0 && time.Now().Before(end)
 }
 
-// choices lists what can happen now, in an order that depends on nothing but what has happened.
+// choices lists the possible steps, in an order that depends only on the past.
 func (w *World) choices() (all []choice) {
 	now := time.Now()
 	w.mu.Lock()
@@ -90,7 +90,7 @@ func (w *World) choices() (all []choice) {
 	return all
 }
 
-// do lets one thing happen.
+// do takes one step.
 func (w *World) do(c choice) {
 	w.steps++
 	switch {
@@ -120,9 +120,9 @@ func (w *World) do(c choice) {
 	}
 }
 
-// some takes a part of what a loop could report, in any order. The rest is reported in a later
-// turn, as epoll does when more is ready than fits. A loop whose time is over may get nothing:
-// epoll has returned before anything was ready, and the process was late after that.
+// some takes a part of the events that a loop could report, in any order. The rest is reported in a
+// later turn, as epoll does when more is ready than fits. A loop whose time is over may get
+// nothing: epoll has returned before anything was ready, and the process was late after that.
 func (w *World) some(all []eventloop.Ready, late bool) []eventloop.Ready {
 	if len(all) == 0 || late && w.order.IntN(2) == 0 {
 		return nil
@@ -134,9 +134,9 @@ func (w *World) some(all []eventloop.Ready, late bool) []eventloop.Ready {
 	return all
 }
 
-// pass lets time pass: until the next thing is due, or for a moment when something could happen
-// already. How long that is does not depend on what is due: a loop that is woken while it starts
-// may have a time-out that is over, or none, and Go decides which.
+// pass lets time pass: until the next event is due, or for a moment if a step is possible. How long
+// that is does not depend on the due times: a loop that is woken while it starts may have an
+// expired time-out, or none, and Go decides which.
 func (w *World) pass(end time.Time, busy bool) {
 	if busy {
 		time.Sleep(time.Duration(1 + w.order.Int64N(int64(2*time.Millisecond))))
@@ -148,7 +148,7 @@ func (w *World) pass(end time.Time, busy bool) {
 			until = at
 		}
 	}
-	select { // a kick that is left from before means nothing
+	select { // discard an old kick
 	case <-w.moved:
 	default:
 	}
@@ -160,7 +160,7 @@ func (w *World) pass(end time.Time, busy bool) {
 	}
 }
 
-// dues lists when the things happen that wait for a time.
+// dues lists the times for which something waits.
 func (w *World) dues() (all []time.Time) {
 	w.mu.Lock()
 	for _, t := range w.parked {

@@ -16,17 +16,17 @@ import (
 // task is a goroutine off the loops.
 type task struct {
 	p    *Process
-	n    int // in the order in which they were started, or their timers made
+	n    int // in the order of starts, or of making timers
 	turn chan bool
-	due  time.Time // not before
-	// machine: it is what a twin's machine does without its program
+	due  time.Time // not to run before
+	// it belongs to a twin's machine, not to its program
 	machine bool
 }
 
-// may reports whether the task's goroutine may go on.
+// may reports whether the task's goroutine may continue.
 func (t *task) may() bool { return t.machine || t.p.runs() }
 
-// scheduler is what a process's program gets as its sched.Scheduler.
+// scheduler returns the sched.Scheduler of a process's program.
 func (p *Process) scheduler() *sched.Scheduler {
 	return &sched.Scheduler{Turn: p.turn, Wait: p.resume, Source: p.source}
 }
@@ -35,7 +35,7 @@ func (p *Process) scheduler() *sched.Scheduler {
 // it.
 func (p *Process) Go(fn func()) { go p.turn(fn)() }
 
-// turn gives fn the next number of a goroutine.
+// turn assigns fn the next number of a goroutine.
 func (p *Process) turn(fn func()) func() {
 	p.w.mu.Lock()
 	defer p.w.mu.Unlock()
@@ -59,23 +59,22 @@ func (t *task) recover() {
 	}
 }
 
-// resume parks the calling goroutine until it is its turn, unless it is a loop's, whose turn it
-// is.
+// resume parks the calling goroutine until its turn, unless it is a loop's, which has its turn.
 func (p *Process) resume() {
 	if t := p.current(); t != nil {
 		p.w.park(t)
 	}
 }
 
-// current is the calling goroutine's task, or nil.
+// current returns the calling goroutine's task, or nil.
 func (p *Process) current() *task {
 	p.w.mu.Lock()
 	defer p.w.mu.Unlock()
 	return p.w.tasks[goid()]
 }
 
-// exit ends the process's goroutines that sleep, or wait for their turn, one after the other: what
-// they have deferred is the workload's, which has no locks. It may wait once more.
+// exit ends the process's goroutines that sleep, or wait for their turn, one after the other: their
+// deferred calls belong to the workload, which has no locks. A deferred call may wait once more.
 func (p *Process) exit() {
 	var all []*task
 	p.w.mu.Lock()
@@ -105,7 +104,7 @@ func (p *Process) Sleep(d time.Duration) {
 	p.w.park(t)
 }
 
-// stand parks the goroutine of a loop whose twin plays the machine without its program.
+// stand parks the goroutine of a loop whose twin runs the machine without its program.
 func (w *World) stand() {
 	w.mu.Lock()
 	q := w.loops[goid()]
@@ -115,7 +114,7 @@ func (w *World) stand() {
 	}
 }
 
-// enter and leave keep which task a goroutine is.
+// enter and leave maintain the map from goroutines to tasks.
 func (w *World) enter(id uint64, t *task) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -128,7 +127,7 @@ func (w *World) leave(id uint64) {
 	delete(w.tasks, id)
 }
 
-// park blocks the task's goroutine until the World lets it go on, or ends it.
+// park blocks the task's goroutine until the World lets it continue, or ends it.
 func (w *World) park(t *task) {
 	w.mu.Lock()
 	if w.over {
@@ -146,7 +145,7 @@ func (w *World) park(t *task) {
 	}
 }
 
-// goid is the calling goroutine's number, which Go hides well.
+// goid returns the calling goroutine's number, parsed from its stack.
 func goid() uint64 {
 	var buf [64]byte
 	s := buf[:runtime.Stack(buf[:], false)]

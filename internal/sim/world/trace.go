@@ -7,13 +7,13 @@ import (
 	"time"
 )
 
-// Aside begins a line of the trace that does not count: it may differ from run to run.
+// Aside starts a line of the trace that is not hashed: it may differ from run to run.
 const Aside = "# "
 
-// trace is what has happened, as a hash and, if somebody wants to read it, as lines.
+// trace is the record of a run, as a hash and, if requested, as lines.
 type trace struct {
 	hash  hash.Hash64
-	print func(line string) // nil: nobody reads
+	print func(line string) // nil: not printed
 	buf   []byte
 }
 
@@ -29,7 +29,7 @@ func (t *trace) line(at time.Duration, format string, args ...any) {
 	}
 }
 
-// note adds a line that is not part of the hash. It begins with Aside.
+// note adds a line that is not part of the hash. It starts with Aside.
 func (t *trace) note(at time.Duration, text string) {
 	if t.print != nil {
 		t.print(fmt.Sprintf("%s%12s  %s", Aside, at, text))

@@ -19,15 +19,15 @@ import (
 	"github.com/rdmactor/rdmactor/states"
 )
 
-// Kind is what the machines' devices are.
+// Kind is the kind of the machines' devices.
 type Kind uint8
 
 // The kinds of devices. All machines of a World have the same.
 const (
 	Embedded     Kind = iota // the embedded device, over a simulated TCP
-	Twin                     // the twin, as it plays the embedded device
-	TwinSoftRoCE             // the twin, as rxe behaves
-	TwinSIW                  // the twin, as siw behaves
+	Twin                     // the twin as the embedded device
+	TwinSoftRoCE             // the twin as rxe
+	TwinSIW                  // the twin as siw
 )
 
 var kindNames = [...]string{"embedded", "twin", "twin as rxe", "twin as siw"}
@@ -35,18 +35,18 @@ var kindNames = [...]string{"embedded", "twin", "twin as rxe", "twin as siw"}
 // String names the kind.
 func (k Kind) String() string { return kindNames[k] }
 
-// Config is how a World is made.
+// Config configures a World.
 type Config struct {
 	// Seed decides everything.
 	Seed uint64
 	Kind Kind
-	// Print gets each line of the trace. nil: nobody.
+	// Print receives each line of the trace. nil: not printed.
 	Print func(line string)
-	// Log may put a handler of its own before what a process logs to. nil: it does not.
+	// Log may wrap the handler of a process's log. nil: no wrapper.
 	Log func(slog.Handler) slog.Handler
 }
 
-// Result is what became of a World.
+// Result is the outcome of a World.
 type Result struct {
 	Seed    uint64
 	Hash    uint64 // of the trace
@@ -55,41 +55,41 @@ type Result struct {
 	Failure string        // empty: none
 }
 
-// maxSteps is how much may happen before a World is given up as one that never rests.
+// maxSteps is the number of steps after which a World is given up as one that never rests.
 const maxSteps = 200_000
 
-// World is what a script of Run has.
+// World is the simulated world of a script.
 type World struct {
 	cfg      Config
 	guard    *guard
 	start    time.Time
-	elapsed  time.Duration // in the end
+	elapsed  time.Duration // at the end
 	steps    int
 	failure  string
-	order    *rand.Rand // who is next
+	order    *rand.Rand // chooses the next step
 	trace    *trace
 	machines []*Machine
 	procs    []*Process
 	planned  []planned
 	plans    int
-	fabric   *cmidtest.Fabric // of twins
-	net      *network.Network // of embedded devices
-	attacker *onpath.Attacker // between them; nil: nobody
-	errnos   *rand.Rand       // which system calls fail
-	scarce   float64          // how many of them do
+	fabric   *cmidtest.Fabric // for twins
+	net      *network.Network // for embedded devices
+	attacker *onpath.Attacker // between them; nil: none
+	errnos   *rand.Rand       // chooses which system calls fail
+	scarce   float64          // the share that fails
 
-	suspended time.Duration // all in all
+	suspended time.Duration // in total
 
-	moved chan struct{} // something may have become possible
+	moved chan struct{} // new steps may be possible
 
 	mu     sync.Mutex
 	over   bool
-	tasks  map[uint64]*task   // by goroutine
-	parked []*task            // by process and number
-	loops  map[uint64]*poller // by goroutine; of twins
+	tasks  map[uint64]*task   // keyed by goroutine
+	parked []*task            // sorted by process and number
+	loops  map[uint64]*poller // keyed by goroutine; for twins
 }
 
-// planned is something that the script wants to happen at a time.
+// planned is an action that the script has scheduled.
 type planned struct {
 	at   time.Time
 	n    int
@@ -97,10 +97,9 @@ type planned struct {
 	fn   func()
 }
 
-// Run plays a World: it calls script, and looks for what is left when script has returned. The
-// World is used up then. If nothing happens any more for a minute of real time, Run ends the
-// program with a panic that names the seed. Run may be called in a test, not in a testing/synctest
-// bubble.
+// Run plays a World: it calls script, and checks for leftovers after script has returned. The World
+// must not be used after that. If no step happens for a minute of real time, Run ends the program
+// with a panic that names the seed. Run may be called in a test, not in a testing/synctest bubble.
 func Run(t *testing.T, cfg Config, script func(w *World)) (result Result) {
 	t.Helper()
 	var w *World
@@ -134,7 +133,8 @@ func newWorld(cfg Config) *World {
 	if cfg.Kind != Embedded {
 		w.loops = make(map[uint64]*poller)
 		f := cmidtest.Config{Seed: cfg.Seed, Scheduler: &sched.Scheduler{Wait: w.stand}}
-		f.Reserved = cfg.Kind != Twin // the kernel's devices have their receives from the beginning
+		f.Reserved = cfg.Kind != Twin // the kernel's devices have their receives posted from the
+		// start
 		if cfg.Kind != TwinSoftRoCE {
 			f.Flavor, f.Embedded = states.IWARP, cfg.Kind == Twin
 		}
@@ -158,18 +158,18 @@ func (w *World) result() Result {
 	}
 }
 
-// Rand gives the random numbers of one concern. Two concerns do not disturb each other: when one
-// takes more numbers, the other gets the same as before.
+// Rand returns a source of random numbers for one concern. Concerns are independent: when one takes
+// more numbers, the others get the same as before.
 func (w *World) Rand(concern string) *rand.Rand {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(concern)) // never fails
 	return rand.New(rand.NewPCG(w.cfg.Seed, h.Sum64()))
 }
 
-// Kind is Config.Kind.
+// Kind returns Config.Kind.
 func (w *World) Kind() Kind { return w.cfg.Kind }
 
-// Now is the virtual time since Run.
+// Now returns the virtual time since Run.
 func (w *World) Now() time.Duration { return time.Since(w.start) }
 
 // Trace adds a line to the trace.
@@ -179,15 +179,15 @@ func (w *World) Trace(format string, args ...any) {
 	w.trace.line(w.Now(), format, args...)
 }
 
-// note adds a line that does not count: its text may differ from run to run.
+// note adds a line that is not hashed: its text may differ from run to run.
 func (w *World) note(text string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.trace.note(w.Now(), text)
 }
 
-// Fail ends the World with a failure. The first one counts. Everything goes on until the step that
-// has failed is over.
+// Fail ends the World with a failure. Only the first one counts. Everything continues until the end
+// of the failed step.
 func (w *World) Fail(format string, args ...any) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -198,33 +198,33 @@ func (w *World) Fail(format string, args ...any) {
 	}
 }
 
-// Failed reports whether there was a Fail.
+// Failed reports whether Fail was called.
 func (w *World) Failed() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.failure != ""
 }
 
-// After has fn called, by the script's goroutine, when d has passed. A fault is planned so.
+// After schedules a call of fn by the script's goroutine after d. Faults are scheduled this way.
 func (w *World) After(d time.Duration, name string, fn func()) {
 	w.plans++
 	w.planned = append(w.planned, planned{time.Now().Add(d), w.plans, name, fn})
 }
 
 // Suspend lets d pass in which no loop and no goroutine gets a turn and nothing arrives, as on
-// computers that sleep.
+// sleeping computers.
 func (w *World) Suspend(d time.Duration) {
 	w.suspended += d
 	time.Sleep(d)
 }
 
-// Suspended is how much time has passed in which computers were suspended.
+// Suspended returns how long the computers were suspended.
 func (w *World) Suspended() time.Duration { return w.suspended }
 
-// awake is how much time has passed in which computers were not suspended.
+// awake returns how long the computers were not suspended.
 func (w *World) awake() time.Duration { return w.Now() - w.suspended }
 
-// kick has the script's goroutine look again.
+// kick makes the script's goroutine compute the steps again.
 func (w *World) kick() {
 	select {
 	case w.moved <- struct{}{}:

@@ -100,8 +100,8 @@ func twice(t *testing.T, cfg Config, script func(w *World)) {
 	}
 }
 
-// TestGoroutinesEndOneByOne: what a process's goroutines have deferred runs when the World ends,
-// and needs no locks. The race detector sees whether they end at once.
+// TestGoroutinesEndOneByOne: the deferred calls of a process's goroutines run when the World ends,
+// and need no locks. The race detector detects concurrent ends.
 func TestGoroutinesEndOneByOne(t *testing.T) {
 	ended := 0
 	r := Run(t, Config{Seed: 1}, func(w *World) {
@@ -120,8 +120,8 @@ func TestGoroutinesEndOneByOne(t *testing.T) {
 	}
 }
 
-// TestDeferredWaits: what a goroutine has deferred may wait when the World ends it, as for a server
-// that it closes.
+// TestDeferredWaits: a goroutine's deferred calls may wait when the World ends it, for example for
+// a server that it closes.
 func TestDeferredWaits(t *testing.T) {
 	var ended []string
 	r := Run(t, Config{Seed: 1}, func(w *World) {
