@@ -198,7 +198,7 @@ func TestReadableErrors(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := start(t, "chat", tt.args...)
-			p.CloseInput() // a failure is reported even if no line was unsent
+			p.CloseInput() // an empty input must not turn a failure into a success
 			p.Want(tt.want, "an error a user understands")
 			p.Exit(1, "an error")
 		})
