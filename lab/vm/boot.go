@@ -31,7 +31,7 @@ type Config struct {
 	Logf func(format string, args ...any)
 }
 
-// bootLimit is far above what a boot takes on a busy machine: 5 to 30 s under TCG.
+// bootLimit is far above the duration of a boot on a busy machine: 5 to 30 s under TCG.
 const bootLimit = 3 * time.Minute
 
 // bootAttempts is more than one because about one boot in 50 ends in an int3 Oops, mostly in
@@ -72,7 +72,7 @@ func Boot(ctx context.Context, c Config) (*Machine, error) {
 	}
 }
 
-// bootOnce makes one attempt to boot, in a directory of its own.
+// bootOnce makes one attempt to boot, in a new directory.
 func bootOnce(ctx context.Context, c Config, image *Image) (*Machine, error) {
 	dir, err := os.MkdirTemp("", "rdmactor-vm-")
 	if err != nil {

@@ -29,7 +29,7 @@ done
 exec %[3]s "${args[@]}"
 `
 
-// fatal is what a kernel without an initrd says last.
+// fatal is the last message of a kernel without an initrd.
 const fatal = "Unable to mount root fs"
 
 // dying makes the first machines die while they boot. started returns how many machines have been

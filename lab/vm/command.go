@@ -27,7 +27,7 @@ type Command struct {
 }
 
 // Start starts a script with /bin/sh as root in /root. Processes that the script leaves in the
-// background go on after its end. Their output is dropped from then on.
+// background continue after its end. Their output is dropped from then on.
 func (m *Machine) Start(script string) (*Command, error) {
 	if len(script) > wire.MaxPayload {
 		return nil, fmt.Errorf("a script of %d bytes is longer than %d", len(script), wire.MaxPayload)
@@ -86,7 +86,7 @@ func (c *Command) Kill() error {
 	return nil
 }
 
-// Output returns what the command has written so far.
+// Output returns the command's output so far.
 func (c *Command) Output() string { return c.out.String() }
 
 func (c *Command) result() Result {

@@ -12,10 +12,10 @@ import (
 	"sync"
 )
 
-// Compiler says how programs for the guest are built. The zero value makes static programs without
-// cgo.
+// Compiler configures how programs for the guest are built. The zero value makes static programs
+// without cgo.
 type Compiler struct {
-	// Libibverbs links the module native into programs of this module, and has it drive rxe and
+	// Libibverbs links the module native into programs of this module, and makes it drive rxe and
 	// siw, too. They are dynamic then.
 	Libibverbs bool
 	Cgo        bool
@@ -27,7 +27,7 @@ var compiled struct {
 	files map[string]string
 }
 
-// Compile is the zero Compiler's.
+// Compile compiles with the zero Compiler.
 func Compile(ctx context.Context, command, pkg string) (string, error) {
 	return Compiler{}.Compile(ctx, command, pkg)
 }
@@ -103,7 +103,7 @@ func init() { hca.PreferLibrary() }
 func writeOverlay(to, name, pkgDir string) error {
 	added := "libibverbs.go"
 	if name != "main" {
-		added = "libibverbs_test.go" // the program is the package's tests
+		added = "libibverbs_test.go" // the package's tests are the program
 	}
 	overlay, err := json.Marshal(map[string]map[string]string{"Replace": {filepath.Join(pkgDir, added): filepath.Join(to, "preference")}})
 	if err != nil {

@@ -1,6 +1,6 @@
 // Package vm boots Debian's stock kernels in QEMU, without KVM, and runs programs there. The
-// machines have the soft RDMA devices rxe and siw. Every test that needs the kernel's own rdma_cm
-// runs in such a machine. The machine that runs the tests needs neither RDMA nor loadable modules.
+// machines have the soft RDMA devices rxe and siw. Every test that needs the kernel's rdma_cm runs
+// in such a machine. The machine that runs the tests needs neither RDMA nor loadable modules.
 //
 //	m, err := vm.Boot(ctx, vm.Config{Kernel: "6.1"})
 //	defer m.Close()
@@ -14,7 +14,7 @@
 //
 // Linux on amd64, apt-get with a Debian mirror in /etc/apt, and qemu-system-x86_64, gcc, make, xz
 // and zstd. If a program is missing, the package installs it from Debian if root runs it. For other
-// users the error says what to install. KVM, loadable modules and root are not needed.
+// users the error names the packages to install. KVM, loadable modules and root are not needed.
 //
 // # What is in the machine
 //
@@ -24,11 +24,11 @@
 // rdmacm-utils, ibverbs-utils, perftest, iproute2, strace, bash and busybox, with the libraries
 // that they need. All are unmodified.
 //
-// The module nodeguid, which is this package's, takes the node GUIDs of devices away, until it is
+// The module nodeguid, which is part of this package, removes the node GUIDs of devices until it is
 // unloaded.
 //
 // Two devices are up. Each is on one end of a veth pair and has two addresses. /etc/rxe.env and
-// /etc/siw.env export what a test needs to know:
+// /etc/siw.env export the variables for tests:
 //
 //	RDMA_KIND            rxe          siw
 //	RDMA_DEVICE          rxe0         siw0
@@ -36,7 +36,7 @@
 //	RDMA_ADDR            10.10.1.1    10.10.2.1
 //	RDMA_ADDR2           10.10.1.2    10.10.2.2
 //	RDMA_OTHER_ADDR      10.10.2.1    10.10.1.1    the other device's
-//	RDMA_SILENT_ADDR     10.10.1.99   10.10.2.99   resolves (a permanent neighbour), and nobody answers
+//	RDMA_SILENT_ADDR     10.10.1.99   10.10.2.99   resolves (a permanent neighbour), and never answers
 //	RDMA_NOARP_ADDR      10.10.1.98   10.10.2.98   has no neighbour: resolving the address fails
 //	RDMA_PLAIN_ADDR      10.10.9.1    10.10.9.1    on the dummy pl0, which has no RDMA device
 //
@@ -49,7 +49,7 @@
 //
 // A Go program in the guest, the agent, runs the commands. It exchanges frames (package wire) with
 // the rig over a virtio-serial port, so that the kernel's log on the serial console does not mix
-// with them. An oops causes a panic, and a panic ends QEMU. The error of a command under way then
+// with them. An oops causes a panic, and a panic ends QEMU. The error of a running command then
 // contains the end of the console's output.
 //
 // # What is cached

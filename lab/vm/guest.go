@@ -25,7 +25,7 @@ func Env(kind string) []string {
 	return env
 }
 
-// writeRig writes an archive of the rig's own files: those in the directory guest, and the agent.
+// writeRig writes an archive of the rig's files: those in the directory guest, and the agent.
 func writeRig(w io.Writer, agent string) error {
 	a := newArchive(w)
 	err := fs.WalkDir(guest, "guest", func(path string, d fs.DirEntry, err error) error {

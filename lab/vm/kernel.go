@@ -19,7 +19,7 @@ import (
 // kernelPackages names one kernel in Debian's archive.
 type kernelPackages struct {
 	release string // as in uname -r
-	version string // of every package built with it
+	version string // the version of every package built with it
 	headers []string
 }
 

@@ -37,7 +37,7 @@ type Machine struct {
 	commands map[uint32]*Command
 }
 
-// ErrDied is wrapped by every error that the machine's end has caused.
+// ErrDied is wrapped by every error caused by the machine's end.
 var ErrDied = errors.New("the VM died")
 
 func newMachine(image *Image, dir string, forwarded map[int]int) *Machine {
@@ -55,7 +55,7 @@ func (m *Machine) Forwarded(guestPort int) string {
 // Wait waits until the machine has ended.
 func (m *Machine) Wait() { <-m.dead }
 
-// Close ends the machine at once, as a power cut does.
+// Close ends the machine immediately, like a power cut.
 func (m *Machine) Close() error {
 	m.mu.Lock()
 	m.closed = true
@@ -111,7 +111,7 @@ func (m *Machine) send(f wire.Frame) error {
 	return wire.Write(m.conn, f)
 }
 
-// death returns the error of every command that is under way when QEMU ends.
+// death returns the error of every command that runs when QEMU ends.
 func (m *Machine) death() error {
 	m.mu.Lock()
 	closed := m.closed

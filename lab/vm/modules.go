@@ -68,7 +68,7 @@ type modulePacker struct {
 	archive    *archive
 	files      map[string]string
 	dir        string
-	packed     map[string][]string // by name: its dependencies, in loading order
+	packed     map[string][]string // by module name: its dependencies, in loading order
 	dep, alias bytes.Buffer
 }
 

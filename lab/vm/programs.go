@@ -26,7 +26,7 @@ var (
 		"ib_send_bw", "ib_send_lat", "ib_write_bw", "ib_write_lat", "ib_read_bw", "ib_read_lat",
 	}
 	// Libraries that programs load by name: providers of libibverbs, libgcc_s, which pthread_exit
-	// needs, and what Go programs that call C name besides libc.
+	// needs, and the libraries that Go programs with cgo name besides libc.
 	loaded = []string{
 		"libibverbs/librxe-rdmav34.so", "libibverbs/libsiw-rdmav34.so", "libgcc_s.so.1", "libdl.so.2", "libpthread.so.0",
 	}

@@ -73,7 +73,7 @@ func relocate(makefile, root string) error {
 }
 
 // kbuildLibraries returns a directory that has only libelf, which the kernel's build tools need. If
-// it also had the C library of the same tree, this machine's own programs would not run.
+// it also had the C library of the same tree, this machine's programs would not run.
 func kbuildLibraries(root, programs string) (string, error) {
 	found, err := filepath.Glob(filepath.Join(programs, "usr/lib/x86_64-linux-gnu/libelf.so.1"))
 	if err != nil || len(found) != 1 {

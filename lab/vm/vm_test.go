@@ -74,7 +74,7 @@ func devices(t *testing.T, m *vm.Machine) {
 	vmtest.Run(t, m, minute, "test -c /dev/infiniband/rdma_cm && test -c /dev/infiniband/uverbs0 && test -c /dev/infiniband/uverbs1")
 }
 
-// environment compares the variables with what the kernel says about the addresses in them.
+// environment compares the variables with the kernel's data about the addresses in them.
 func environment(t *testing.T, m *vm.Machine) {
 	for _, kind := range []string{"rxe", "siw"} {
 		inGuest := vmtest.Run(t, m, minute, "env -i /bin/sh -c '. /etc/"+kind+".env; /usr/bin/env' | grep ^RDMA_")
@@ -123,7 +123,7 @@ func background(t *testing.T, m *vm.Machine) {
 	if got != "early\n" {
 		t.Errorf("the output is %q", got)
 	}
-	vmtest.Run(t, m, minute, "kill $(cat /tmp/pid)") // fails if it has not gone on
+	vmtest.Run(t, m, minute, "kill $(cat /tmp/pid)") // fails if the process has not continued
 }
 
 func tooLong(t *testing.T, m *vm.Machine) {

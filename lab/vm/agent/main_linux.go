@@ -129,7 +129,7 @@ func (c *command) feed(w *os.File) {
 
 // forward sends a command's output, then its exit code. It sends everything that was written before
 // the command's end. It does not wait for more, because processes in the background may keep the
-// pipe open for ever. It reads what they write and drops it.
+// pipe open forever. It reads and drops their output.
 func (a *agent) forward(id uint32, out, ended int, cmd *exec.Cmd) {
 	buf := make([]byte, wire.MaxPayload)
 	exited := false

@@ -1,8 +1,8 @@
 //go:build vm
 
 // Package faulttest runs the tests TestFault... of cmid/ucm and actor in a machine of each kernel.
-// In them peers are killed, devices, modules, interfaces and files are removed, and nobody answers
-// requests and connects. No process may hang. Afterwards the kernel must have nothing left of the
+// In them peers are killed, devices, modules, interfaces and files are removed, and requests and
+// connects get no answer. No process may hang. Afterwards the kernel must have nothing left of the
 // tests, and no complaint in its log.
 //
 //	go test -tags vm ./lab/vm/faulttest

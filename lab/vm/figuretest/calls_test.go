@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// calls are numbers of system calls by name.
+// calls maps names of system calls to their numbers.
 type calls map[string]float64
 
 // commands returns the number of system calls that are commands to the kernel's RDMA stack.
@@ -19,7 +19,7 @@ type calls map[string]float64
 // wake rdmactor's loop are not commands.
 func (c calls) commands() float64 { return c["write"] + c["ioctl"] }
 
-// shared allows for commands that several connections share: now and then a queue is armed, or
+// shared allows for commands that several connections share: occasionally a queue is armed, or
 // memory is registered.
 const shared = 0.2
 
@@ -33,8 +33,8 @@ const (
 )
 
 // waiting returns the number of system calls that a program makes while it waits. cmtime's client
-// spins on sched_yield(2), and Go's runtime looks after its threads now and then. The number
-// depends on the duration of the wait only.
+// spins on sched_yield(2), and Go's runtime checks its threads occasionally. The number depends
+// only on the duration of the wait.
 func (c calls) waiting() float64 { return c["sched_yield"] + c["nanosleep"] }
 
 func (c calls) all() (n float64) {

@@ -71,7 +71,7 @@ func TestFigures(t *testing.T) {
 }
 
 // connectRows compares times. Each program connects to cmtime's server and to rdmactor's. Beyond
-// the limit of cmtime, rdmactor goes on alone.
+// the limit of cmtime, rdmactor continues alone.
 func (g *guest) connectRows(k kind, n counts) (rows []string) {
 	load := hostLoad()
 	theirs, ours := make(map[string][]float64), make(map[string][]float64)

@@ -15,7 +15,7 @@ import (
 	"github.com/rdmactor/rdmactor/lab/vm/vmtest"
 )
 
-// guest is the machine with one kind of device to use in it.
+// guest is the machine and the kind of device to use in it.
 type guest struct {
 	t    *testing.T
 	m    *vm.Machine
@@ -25,12 +25,12 @@ type guest struct {
 // with returns the guest for a subtest.
 func (g *guest) with(t *testing.T) *guest { return &guest{t, g.m, g.kind} }
 
-// limit is the time limit of one run. The slowest is cmtime against a server that has to share its
+// limit is the time limit of one run. The slowest is cmtime against a server that must share its
 // processors with the spinning cmtime.
 const limit = 5 * time.Minute
 
-// prelude begins every script. cmtime's server never ends by itself, and refuses clients after the
-// first. So each run has its own server.
+// prelude starts every script. cmtime's server never ends, and refuses clients after the first. So
+// each run has a separate server.
 const prelude = `. /etc/%s.env
 listening() { rdma resource show cm_id | grep -q 'state LISTEN .*:7471 '; }
 await() { # whether it is listening or not

@@ -10,13 +10,13 @@ import (
 // conversation is a pair of command lines, of a server and its client. This project's programs have
 // the same flags as those of rdmacm-utils.
 type conversation struct {
-	server, client string // ADDR and PORT are where the server is
-	// what a success prints: rping's exit status is 0 in most failures too
+	server, client string // ADDR and PORT stand for the server's address
+	// output of a success: rping's exit status is 0 in most failures too
 	serverSays, clientSays string
 	over                   []string
 }
 
-// name is how the results call it: the client's program and what both sides are given besides
+// name returns the name in the results: the client's program and the flags of both sides, except
 // addresses.
 func (c conversation) name() string {
 	words := strings.Fields(c.client)
@@ -30,7 +30,7 @@ func (c conversation) name() string {
 	return name
 }
 
-// The ways between the two sides.
+// The ways between the two sides. Ours are this project's programs, theirs those of rdmacm-utils.
 const (
 	rxe = "rxe" // ours on the kernel's rdma_cm, both on the soft-RoCE device
 	siw = "siw" // ours on the kernel's rdma_cm, both on the soft-iWARP device
@@ -67,11 +67,11 @@ var conversations = []conversation{
 	},
 }
 
-// others returns the command line for a program of rdmacm-utils, or for ours in C. The sender of
-// mckey destroys its queue pair right after its last post, without waiting for a completion. rxe of
-// 6.12 sends in a work queue (rxe of 6.1 sends in the post itself). It drops what the work queue
-// has not yet sent, often all ten messages. So the sender is delayed after the tenth post: strace
-// makes that system call take 2 s longer.
+// others returns the command line for a program of rdmacm-utils, or for this project's C program.
+// The sender of mckey destroys its queue pair right after its last post, without waiting for a
+// completion. rxe of 6.12 sends in a work queue (rxe of 6.1 sends in the post itself). It drops the
+// messages that the work queue has not yet sent, often all ten. So the sender is delayed after the
+// tenth post: strace makes that system call take 2 s longer.
 func others(line string) string {
 	if strings.HasPrefix(line, "writeimm ") {
 		return "/share/" + line
@@ -89,7 +89,7 @@ func ucmatose(flags string) conversation {
 	}
 }
 
-// writeimm is a C program of ours, for rdmacm-utils has none with immediate data.
+// writeimm is a C program of this project, because rdmacm-utils has none with immediate data.
 func writeimm(flags string) conversation {
 	return conversation{
 		"writeimm -b ADDR -p PORT" + flags, "writeimm -s ADDR -p PORT" + flags,
@@ -111,7 +111,7 @@ func rping(flags string) conversation {
 type cell struct {
 	conversation
 	over       string
-	ourServer  bool   // else our client
+	ourServer  bool   // else the client is ours
 	port       string // of the server
 	wantFailed string
 }
@@ -127,7 +127,7 @@ func (c cell) String() string {
 	return fmt.Sprintf("%s: our %s, over %s", c.name(), ours, c.over)
 }
 
-// cells returns all cells. Those that do not affect the machine when they fail are first.
+// cells returns all cells. Those whose failure does not affect the machine are first.
 func cells() (list []cell) {
 	for _, over := range []string{rxe, siw, iwarp} {
 		for _, c := range conversations {

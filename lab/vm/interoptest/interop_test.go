@@ -28,10 +28,10 @@ import (
 )
 
 const (
-	cellLimit = 5 * time.Minute // for one cell, on a busy machine; most take a second or two
-	stepLimit = time.Minute     // of rdmapeer
-	attempts  = 5               // of a cell that siw's races fail
-	firstPort = 20000           // of the cells' servers, each has its own
+	cellLimit = 5 * time.Minute // per cell, on a busy machine; most take a second or two
+	stepLimit = time.Minute     // per step of rdmapeer
+	attempts  = 5               // for a cell that fails because of siw's races
+	firstPort = 20000           // of the cells' servers; each server has a different port
 )
 
 // TestInterop runs every cell on every kernel, one after the other in one boot. If a machine dies,
@@ -186,8 +186,8 @@ func (r *round) place() place {
 	return place{net.JoinHostPort("10.0.2.15", r.port), r.m.Forwarded(n)}
 }
 
-// listens waits until the kernel has the server's listener. Nobody listens to a group, so for a
-// group it waits until the kernel has joined it for the receiver.
+// listens waits until the kernel has the server's listener. A group has no listener, so for a group
+// it waits until the kernel has joined it for the receiver.
 func (r *round) listens(ctx context.Context, server *process) error {
 	port := r.port
 	if strings.HasPrefix(r.server, "udaddy") {
@@ -205,7 +205,7 @@ func (r *round) listens(ctx context.Context, server *process) error {
 	return errors.Join(fmt.Errorf("the server does not listen: exit code %d", result.Code), err, errors.New(server.wait().String()))
 }
 
-// listening waits until a server outside the machine prints where it listens, and returns the port.
+// listening waits until a server outside the machine prints its address, and returns the port.
 func listening(ctx context.Context, server *process) (string, error) {
 	for ctx = server.while(ctx); ctx.Err() == nil; time.Sleep(5 * time.Millisecond) {
 		for line := range strings.Lines(server.said()) {

@@ -26,7 +26,7 @@ type process struct {
 	outcome
 }
 
-// outcome says how a program ended. err is set if it did not end by itself.
+// outcome is how a program ended. err is set if it was killed or could not run.
 type outcome struct {
 	line, output string
 	code         int
@@ -49,11 +49,11 @@ func (o outcome) String() string {
 	return text
 }
 
-// rpingsEnd is what rping's event thread may print after a success, with an exit status of 255,
-// because the main thread closes the channel that it uses.
+// rpingsEnd is a message that rping's event thread may print after a success, with an exit status
+// of 255, because the main thread closes the channel that it uses.
 const rpingsEnd = "rdma_get_cm_event: Bad file descriptor"
 
-// fine reports whether the program ended well, and printed what it prints in that case.
+// fine reports whether the program succeeded, and printed the text of a success.
 func (o outcome) fine(says string) bool {
 	good := o.code == 0 || strings.HasPrefix(o.line, "rping ") && strings.Contains(o.output, rpingsEnd)
 	return o.err == nil && good && strings.Contains(o.output, says)

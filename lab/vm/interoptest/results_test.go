@@ -20,7 +20,7 @@ const (
 	tableEnd   = "<!-- end of results -->\n"
 )
 
-// results say whether a cell has passed, by kernel and name. They have the cells that ran.
+// results maps kernel and cell name to whether the cell has passed. It contains the cells that ran.
 type results map[string]map[string]bool
 
 func (r results) note(kernel string, c cell, ok bool) {

@@ -16,7 +16,7 @@ import (
 
 var whole = flag.Bool("whole", false, "adapter test runs the whole conformance suite, which TestConformance does, too")
 
-// step is a command of somebody who tries an adapter.
+// step is a command of a user who tries an adapter.
 type step struct {
 	why, script string
 	code        int
@@ -24,7 +24,8 @@ type step struct {
 	limit       time.Duration
 }
 
-// steps are what a stranger would run on a device, and how it goes when something is missing.
+// steps returns the commands that a new user would run on a device, and their outcome when
+// something is missing.
 func steps(kind string) []step {
 	groups := "--groups 'connect|data|remote.access|atomics'"
 	if *whole {
@@ -60,7 +61,7 @@ func steps(kind string) []step {
 	}
 }
 
-// stranger has a stranger try the devices.
+// stranger runs the steps on the devices.
 func stranger(t *testing.T, b *vmtest.Bench, kind string) {
 	err := b.Try(t, func(m *vm.Machine) error {
 		file, err := vmtest.Compile(t.Context(), "build", "github.com/rdmactor/rdmactor/native/adapter")

@@ -10,9 +10,9 @@ import (
 )
 
 // Bench is a machine for several tests. It is booted when the first test needs it. These kernels
-// crash now and then, because of their drivers or QEMU. A crash says nothing about the test, so the
+// crash occasionally, because of their drivers or QEMU. A crash is no result of the test, so the
 // test runs once more in a fresh machine. A test that only fails does not run again. Tests that run
-// at the same time may share a Bench.
+// concurrently may share a Bench.
 type Bench struct {
 	c       vm.Config
 	prepare string

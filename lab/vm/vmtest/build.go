@@ -17,7 +17,8 @@ var (
 	goFlags    = flag.String("goflags", "", "`FLAGS` of go build for what runs in the machine, such as -race with -cgo")
 )
 
-// Compile compiles a package for the guest, as the flags say. command is "build" or "test -c".
+// Compile compiles a package for the guest, with the flags' options. command is "build" or "test
+// -c".
 func Compile(ctx context.Context, command, pkg string) (string, error) {
 	c := vm.Compiler{Libibverbs: *libibverbs, Cgo: *cgo, Flags: strings.Fields(*goFlags)}
 	return c.Compile(ctx, command, pkg)

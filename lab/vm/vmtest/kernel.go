@@ -21,7 +21,7 @@ const counts = "rdma resource show | sed 's/^[0-9]*: //' | sort"
 // holders lists the RDMA objects of processes. The kernel's own objects have no pid.
 const holders = "for kind in cm_id qp cq mr pd ctx srq; do rdma resource show $kind | grep ' pid '; done; true"
 
-// scriptLimit is the time limit of a script that only looks at something.
+// scriptLimit is the time limit of a script that only reads state.
 const scriptLimit = 2 * time.Minute
 
 // settleLimit is how long the kernel may take to free the objects of a process that has ended. An

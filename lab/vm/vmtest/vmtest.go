@@ -124,7 +124,7 @@ func goTest(t testing.TB, m *vm.Machine, pkg string, env, args []string) (string
 			limit = d
 		}
 	}
-	// Tests that run at the same time may be of the same package.
+	// Concurrent tests may be of the same package.
 	dir := fmt.Sprintf("/tmp/test/%d/%s", runs.Add(1), path.Base(pkg))
 	binary := dir + "/" + path.Base(pkg) + ".test"
 	file, err := Compile(t.Context(), "test -c -tags rdma", pkg)
