@@ -106,7 +106,7 @@ func (c *Child) Ask(say string, v any) error {
 	return nil
 }
 
-// Signal sends the child a signal. One that was killed must be stopped, too.
+// Signal sends the child a signal. A killed child must be stopped, too.
 func (c *Child) Signal(s os.Signal) error { return c.cmd.Process.Signal(s) }
 
 // Stop ends the child and returns its error, if it failed.
@@ -128,7 +128,7 @@ func Role(v any) (child bool, err error) {
 	return true, json.Unmarshal([]byte(text), v)
 }
 
-// answers goes to the parent. A child may have os.Stdout go elsewhere, for modules that print.
+// answers goes to the parent. A child may redirect os.Stdout, for modules that print.
 var answers = os.Stdout
 
 // Report sends an answer from a child to its parent.

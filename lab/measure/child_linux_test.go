@@ -15,10 +15,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// patience is far above what anything here takes.
+// patience is far above the duration of any step here.
 const patience = 2 * time.Minute
 
-// actions are what children of these tests do; play is their server's, and their client's.
+// actions are the actions of children in these tests; play has their server and their client.
 var actions = map[string]func() error{
 	"die":     func() error { return errors.New("as it was asked to") },
 	"garbage": func() error { return sayAndWait("this is no JSON") },
@@ -27,7 +27,7 @@ var actions = map[string]func() error{
 	"cpu": func() error {
 		return sayAndWait(fmt.Sprint(runtime.NumCPU(), runtime.GOMAXPROCS(0)))
 	},
-	// parent starts a child, and says which. It does not end when its input does.
+	// parent starts a child, and reports its process. It does not end with its input.
 	"parent": func() error {
 		c, err := Start(context.Background(), "the grandchild", -1, 1, "deaf")
 		if err != nil {
@@ -41,7 +41,7 @@ var actions = map[string]func() error{
 		forever()
 		return nil
 	},
-	// deaf does not look at its input.
+	// deaf ignores its input.
 	"deaf": func() error {
 		fmt.Println(os.Getpid())
 		forever()
@@ -92,7 +92,7 @@ func gone(t *testing.T, pid int) {
 	for end := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
 		b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 		_, state, _ := strings.Cut(string(b), ") ")
-		// whoever inherits it may be slow to wait for it
+		// its new parent may be slow to wait for it
 		if err != nil || strings.HasPrefix(state, "Z") {
 			return
 		}
@@ -102,8 +102,7 @@ func gone(t *testing.T, pid int) {
 	}
 }
 
-// TestChildren that do not do what they should: the caller gets an error that says so, and none is
-// left.
+// TestChildren that misbehave: the caller gets an error that describes it, and no child is left.
 func TestChildren(t *testing.T) {
 	for action, want := range map[string]string{"die": "the child ended early", "garbage": `the child says "this is no JSON"`} {
 		t.Run(action, func(t *testing.T) {
@@ -120,7 +119,7 @@ func TestChildren(t *testing.T) {
 	}
 }
 
-// TestSilentChild: one that says nothing is waited for as long as the context allows.
+// TestSilentChild: the caller waits for a silent child as long as the context allows.
 func TestSilentChild(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	c := start(t, ctx, -1, "nothing")
@@ -139,7 +138,7 @@ func TestSilentChild(t *testing.T) {
 	gone(t, c.cmd.Process.Pid)
 }
 
-// TestStop: a child ends with its input, and says nothing else.
+// TestStop: a child ends with its input, and sends nothing else.
 func TestStop(t *testing.T) {
 	c := start(t, t.Context(), 0, "pid")
 	var pid int

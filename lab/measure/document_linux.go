@@ -16,7 +16,7 @@ import (
 	"github.com/rdmactor/rdmactor/cmd/rdmactor/stats"
 )
 
-// Document has the results of a run, and describes what was measured on which machine.
+// Document has the results of a run, and describes the measurement and the machine.
 type Document struct {
 	CPU       string            `json:"cpu"`
 	CPUs      int               `json:"cpus"`
@@ -29,7 +29,7 @@ type Document struct {
 	Quick     bool              `json:"quick"`
 	Load      string            `json:"load_average_at_start"`
 	TCP       string            `json:"tcp_congestion_control"`
-	Security  string            `json:"security"` // how connections are secured, in words
+	Security  string            `json:"security"` // the security of connections, as text
 	Scenarios []Result          `json:"scenarios"`
 
 	settings Settings
@@ -72,7 +72,7 @@ func words(file string) []string {
 // idleLoad is the load average above which other programs are assumed to be running.
 const idleLoad = 0.7
 
-// Head describes what was measured on which machine.
+// Head describes the measurement and the machine.
 func (d *Document) Head() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d CPUs of an %s, %s (TCP: %s), %s, GOMAXPROCS=%d everywhere; load average at the start %s.\n",

@@ -2,8 +2,8 @@ package measure
 
 import "github.com/rdmactor/rdmactor/cmd/rdmactor/stats"
 
-// Metrics are the figures of a measurement by name. The names are those below, and a scenario's
-// own.
+// Metrics are the figures of a measurement by name. The names are those below, and those of a
+// scenario.
 type Metrics map[string]float64
 
 // The metrics that every scenario has.
@@ -43,7 +43,7 @@ type Sample struct {
 	Seconds float64
 	Bytes   int     // of all N messages, in one direction
 	Times   Metrics // of the N calls; nil if no times were recorded
-	More    Metrics // metrics of the scenario's own
+	More    Metrics // the scenario's metrics
 }
 
 // Percentiles returns the percentiles of t that tables show.

@@ -30,7 +30,7 @@ type Measured struct {
 // Verdict is a bar, and whether it was reached.
 type Verdict struct {
 	What  string  `json:"what"`
-	Bar   string  `json:"bar"` // "": only published, without an aim
+	Bar   string  `json:"bar"` // "": published without an aim
 	Got   float64 `json:"got"`
 	Least float64 `json:"round_min"`
 	Most  float64 `json:"round_max"`
@@ -73,7 +73,7 @@ func median(v []float64) float64 {
 	return (v[(len(v)-1)/2] + v[len(v)/2]) / 2
 }
 
-// plus is m with another entry's metric added in each round, and no other metric.
+// plus returns m with another entry's metric added in each round, and without other metrics.
 func (m *Measured) plus(other *Measured, metric string) *Measured {
 	sum := &Measured{}
 	for i := range min(len(m.Rounds), len(other.Rounds)) {

@@ -81,7 +81,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// TestPlus: an entry is judged against two others that take their time one after the other.
+// TestPlus: an entry is compared with the sum of two others.
 func TestPlus(t *testing.T) {
 	s := Scenario{Name: "s", Entries: []Entry{{Contestant: "a"}, {Contestant: "b"}, {Contestant: "c"}}, Paired: true}
 	b := AtMost(1.2, "", MicrosPer, "a", "b").With("c")
@@ -108,7 +108,7 @@ func TestNumber(t *testing.T) {
 	}
 }
 
-// TestTimes: what is out of bounds counts as the bound.
+// TestTimes: a time out of bounds counts as the bound.
 func TestTimes(t *testing.T) {
 	times := stats.NewTimes(3)
 	for _, d := range []time.Duration{0, -1, 100 * time.Microsecond, time.Hour} {
@@ -122,7 +122,7 @@ func TestTimes(t *testing.T) {
 	}
 }
 
-// TestReport: what the two sides say becomes metrics.
+// TestReport: the reports of the two sides become metrics.
 func TestReport(t *testing.T) {
 	r := report{
 		Sample{N: 10, Seconds: 2, Bytes: 4 << 20, Times: Metrics{P50: 7}, More: Metrics{Connections: 5, "own": 1}},
@@ -140,7 +140,7 @@ func TestReport(t *testing.T) {
 	}
 }
 
-// TestMarkdown: a table has a line for each entry, and for each bar; what has failed is below.
+// TestMarkdown: a table has a line for each entry, and for each bar; failures are below.
 func TestMarkdown(t *testing.T) {
 	s := Scenario{
 		Name: "s", Title: "A title", Note: "A note.", On: OwnCPU, Columns: []string{P50, P99}, Base: "b",

@@ -11,10 +11,10 @@ import (
 	"github.com/rdmactor/rdmactor/cmd/rdmactor/stats"
 )
 
-// warmUp is the stats.Longest time that a client runs before it is measured.
+// warmUp is the longest time that a client runs before it is measured.
 const warmUp = 300 * time.Millisecond
 
-// role says which server or client a child is.
+// role is the server or client that a child runs.
 type role struct {
 	Server   bool
 	Scenario string

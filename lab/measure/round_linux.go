@@ -13,9 +13,9 @@ import (
 // childLife bounds the lifetime of a pair of processes.
 const childLife = 10 * time.Minute
 
-// Measure runs the scenarios one after the other. It prints the table of each scenario when that is
-// measured, and all bars at the end. If an entry fails, the others run nevertheless. When ctx is
-// done, Measure ends early.
+// Measure runs the scenarios one after the other. It prints the table of each scenario after
+// measuring it, and all bars at the end. If an entry fails, the others run nevertheless. When ctx
+// is done, Measure returns early.
 func (d *Document) Measure(ctx context.Context, scenarios []Scenario, out io.Writer) error {
 	fmt.Fprint(out, d.Head())
 	var errs []error

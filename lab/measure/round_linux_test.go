@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// toy is a service and a client that only count how long they were asked to run.
+// toy is a service and a client that only record how long they were asked to run.
 type toy struct{ quick bool }
 
 func (toy) Addr() string    { return "here" }
@@ -28,7 +28,7 @@ func (y toy) Run(d time.Duration) (Sample, error) {
 	return s, nil
 }
 
-// hung is a client that does not come to an end.
+// hung is a client that does not return.
 type hung struct{ toy }
 
 func (hung) Run(time.Duration) (Sample, error) { forever(); return Sample{}, nil }
@@ -69,7 +69,7 @@ func toySettings(t *testing.T, args ...string) (set Settings) {
 	return set
 }
 
-// TestRounds: every entry is measured in every round, in processes of their own.
+// TestRounds: every entry is measured in every round, in separate processes.
 func TestRounds(t *testing.T) {
 	profile := filepath.Join(t.TempDir(), "profile")
 	doc := NewDocument(toySettings(t, "-cpuprofile", profile), "golang.org/x/sys")
@@ -113,7 +113,7 @@ func TestRounds(t *testing.T) {
 	}
 }
 
-// TestQuick: a quick run is one round, and its entries know.
+// TestQuick: a quick run is one round, and its entries have Quick set.
 func TestQuick(t *testing.T) {
 	doc := NewDocument(toySettings(t, "-quick"))
 	if err := doc.Measure(t.Context(), scenarios[:1], io.Discard); err != nil {

@@ -18,7 +18,7 @@ type Entry struct {
 	CRC        bool               // ours only
 	Loops      int                // ours only; 0: one
 	Secured    string             // ours only: PSK or TLS; "": connections are not secured
-	Quick      bool               // for a quick run: small numbers are enough
+	Quick      bool               // a quick run: small numbers are enough
 }
 
 // Name returns the entry's name in tables, such as "rpc" or "rpc busy".
@@ -59,7 +59,7 @@ type service struct {
 func (s service) Addr() string { return s.addr }
 func (s service) Close() error { return s.end() }
 
-// Reporter is a Service with metrics of its own.
+// Reporter is a Service with additional metrics.
 type Reporter interface {
 	// Report is called before the measurement and after it. Only the second result counts.
 	Report() Metrics
@@ -87,16 +87,16 @@ func (c client) Close() error                        { return c.end() }
 
 // Scenario is one comparison.
 type Scenario struct {
-	Name    string // for the command line
+	Name    string // name on the command line
 	Title   string
-	Note    string // what is compared, and how fair the comparison is
+	Note    string // describes the comparison and its fairness
 	On      CPUs
 	Entries []Entry
 	Columns []string // the metrics of its table
-	Base    string   // the entry that ratios are to; "": none
+	Base    string   // the entry to which ratios are relative; "": none
 	Bars    []Bar
 	AtLeast time.Duration // minimum duration of a measurement, if Settings.Run is less
-	// Once says that one round is enough, because the result does not depend on other programs.
+	// Once means that one round is enough, because the result does not depend on other programs.
 	Once   bool
 	Cold   bool // clients do not warm up
 	Paired bool // a ratio is the median of the rounds' ratios, not that of the medians
@@ -142,27 +142,27 @@ func (b Bar) With(entry string) Bar {
 	return b
 }
 
-// Published is a bar without an aim, for a metric of an entry or its ratio to that of a base.
+// Published returns a bar without an aim, for a metric of an entry or its ratio to that of a base.
 func Published(what, metric, entry string, base ...string) Bar {
 	return Bar{What: what, Metric: metric, Entry: entry, Base: strings.Join(base, "")}
 }
 
-// AtMost is a bar that a value of at most most reaches.
+// AtMost returns a bar that a value of at most most reaches.
 func AtMost(most float64, what, metric, entry string, base ...string) Bar {
 	b := Published(what, metric, entry, base...)
 	b.Most = most
 	return b
 }
 
-// AtLeast is a bar that a value of at least least reaches.
+// AtLeast returns a bar that a value of at least least reaches.
 func AtLeast(least float64, what, metric, entry string, base ...string) Bar {
 	b := Published(what, metric, entry, base...)
 	b.Least = least
 	return b
 }
 
-// Check returns an error for mistakes in scenarios: names that occur twice, and bars of entries
-// that do not exist.
+// Check returns an error for mistakes in scenarios: duplicate names, and bars of entries that do
+// not exist.
 func Check(all []Scenario) error {
 	var errs []error
 	names := make(map[string]bool)
@@ -215,8 +215,8 @@ func (s Scenario) Try(e Entry) error {
 	return errors.Join(err, svc.Close())
 }
 
-// Choose returns the scenarios of those names, with only the contestants in the list. An empty list
-// means all contestants.
+// Choose returns the scenarios with those names, with only the contestants in the list. An empty
+// list means all contestants.
 func Choose(all []Scenario, names []string, contestants string) (chosen []Scenario, err error) {
 	wanted := strings.Split(contestants, ",")
 	for _, name := range names {

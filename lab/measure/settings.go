@@ -13,7 +13,7 @@ type Settings struct {
 	// Profile is the prefix of the files <Profile>.<scenario>.<contestant>.<side>, to which
 	// children write their CPU profiles. If it is empty, they write none.
 	Profile string
-	Procs   int // GOMAXPROCS of every child, ours and theirs
+	Procs   int // GOMAXPROCS of every child, this project's and the others
 }
 
 // Flags defines a flag for each setting. rounds is the default for Rounds.

@@ -79,7 +79,7 @@ func (x Verdict) line(b *strings.Builder) {
 	verdict := "**missed**"
 	switch {
 	case x.Bar == "":
-		verdict = "" // a bar that is only published
+		verdict = "" // a bar without an aim
 	case x.Pass:
 		verdict = "reached"
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/rdmactor/rdmactor/cmd/rdmactor/stats"
 )
 
-// usage is what a process has used so far, and what it has now.
+// usage is the resources that a process has consumed so far, and those that it holds.
 type usage struct {
 	CPU        time.Duration // in user and in kernel mode
 	Mallocs    uint64        // objects allocated
@@ -23,7 +23,7 @@ func used() usage {
 	return usage{CPU: stats.CPUTime(), Mallocs: m.Mallocs, Goroutines: runtime.NumGoroutine(), RSS: stats.ProcessMemory("VmRSS")}
 }
 
-// since returns what was used since before, and what the process has now.
+// since returns the resources consumed since before, and those that the process holds now.
 func (u usage) since(before usage) usage {
 	u.CPU -= before.CPU
 	u.Mallocs -= before.Mallocs
