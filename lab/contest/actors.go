@@ -36,7 +36,7 @@ func OpenWorld(e measure.Entry, cfg rdma.Config) (World, error) {
 	return OpenWorldIn(NewSystem(slog.LevelError), e, cfg)
 }
 
-// OpenWorldIn is OpenWorld in an actor system that there is.
+// OpenWorldIn is OpenWorld with an existing actor system.
 func OpenWorldIn(system *actor.ActorSystem, e measure.Entry, cfg rdma.Config) (World, error) {
 	own, err := security(e)
 	if err != nil {
@@ -57,8 +57,8 @@ func (w World) Close() error {
 	return err
 }
 
-// Spawn starts an actor on a loop. It sends failures to failed instead of the actor. Those that
-// failed has no room for are dropped.
+// Spawn starts an actor on a loop. It sends failures to failed instead of the actor. Failures for
+// which failed has no room are dropped.
 func (w World) Spawn(failed chan<- error, receive actor.ReceiveFunc) *actor.PID {
 	return w.System.Root.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {
 		if f, ok := ctx.Message().(rdma.Failure); ok {

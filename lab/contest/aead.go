@@ -9,15 +9,15 @@ import (
 	"github.com/rdmactor/rdmactor/lab/measure"
 )
 
-// aeadKeys are the lengths of the keys of AES-GCM, by the entries that seal and open messages on
-// their own: that of PSK mode, and that of TLS mode and crypto/tls.
+// aeadKeys are the lengths of the keys of AES-GCM, by the entries that only seal and open messages:
+// that of PSK mode, and that of TLS mode and crypto/tls.
 var aeadKeys = map[string]int{"AES-256-GCM": 32, "AES-128-GCM": 16}
 
-// AEAD seals and opens messages of Size bytes, and sends none. As many of them as Window are sealed
-// before the first is opened, because messages on their way are in no cache either.
+// AEAD seals and opens messages of Size bytes, and sends none. It seals Window of them before it
+// opens the first, because messages in flight are in no cache either.
 type AEAD struct{ Size, Window int }
 
-// Serve is for Scenario.Serve: nobody is needed.
+// Serve is for Scenario.Serve: it starts no server.
 func (AEAD) Serve(measure.Entry) (measure.Service, error) {
 	return measure.NewService("", func() error { return nil }), nil
 }

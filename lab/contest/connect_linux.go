@@ -80,7 +80,7 @@ func DialConnect(addr string, e measure.Entry) (measure.Client, error) {
 		case *rdma.Established:
 			stood = monotonic()
 			return
-		case *rdma.Received: // a connection must be established on both sides
+		case *rdma.Received: // the connection must be established on both sides
 			stood = max(stood, int64(binary.BigEndian.Uint64(m.Data)))
 			if run.add(time.Duration(stood - began)) {
 				ended <- nil

@@ -13,7 +13,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(leak.Settled{M: m}) }
 
-// TestLies: an answer that differs from what was sent fails its call.
+// TestLies: an answer that differs from the message fails its call.
 func TestLies(t *testing.T) {
 	c := Calls{CallFunc: func(p, room []byte) ([]byte, error) {
 		copy(room, p)
@@ -29,7 +29,7 @@ func TestLies(t *testing.T) {
 	}
 }
 
-// TestOurs: each contestant echoes and frees everything. Each one that can sends one way too.
+// TestOurs: each contestant echoes and frees everything. Those that can also send one way.
 func TestOurs(t *testing.T) {
 	flow := Flow{Size: 4096, Batch: 4, Window: 16}
 	oneWay := map[string]bool{"verbs": true, "actor": true, "net.Conn": true, "read/write": true, cryptoTLS: true}

@@ -13,7 +13,7 @@ import (
 )
 
 // Flow sends messages of one size in one direction. The receiver answers each batch, and the sender
-// has no more than Window messages unanswered. Plain TCP has its own window instead.
+// has no more than Window messages unanswered. Plain TCP uses TCP's window instead.
 type Flow struct {
 	Size, Batch, Window int
 	Largest             int // longest message that receivers accept; 0: Size
@@ -98,7 +98,8 @@ func (o *oneWay) begin(send sendFunc) {
 func (o *oneWay) fill(send sendFunc) {
 	for !o.over && o.sent+o.Batch <= o.arrived+o.Window {
 		for range o.Batch {
-			send(rdma.NewSendBuffer(o.Size)) // filled where it is sent from, as in verbs
+			send(rdma.NewSendBuffer(o.Size)) // filled in the memory from which it is sent, as in
+			// verbs
 		}
 		o.sent += o.Batch
 	}
@@ -132,7 +133,7 @@ func (f Flow) drain(c net.Conn) {
 }
 
 // pour writes each message with one write. It reads the answers after the last write. They are few
-// bytes, and nobody waits for them earlier.
+// bytes, and not needed earlier.
 func (f Flow) pour(c net.Conn, d time.Duration) (measure.Sample, error) {
 	payload := NewPayload(f.Size)
 	begun := time.Now()

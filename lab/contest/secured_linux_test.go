@@ -6,7 +6,7 @@ import (
 	"github.com/rdmactor/rdmactor/lab/measure"
 )
 
-// TestSecured: those that can be secured echo, send one way and connect in each mode.
+// TestSecured: the contestants with security echo, send one way and connect in each mode.
 func TestSecured(t *testing.T) {
 	flow := Flow{Size: 4096, Batch: 4, Window: 16}
 	for _, e := range append(EachMode(Blocking("actor")), Blocking(cryptoTLS)...) {

@@ -16,16 +16,16 @@ import (
 	"github.com/rdmactor/rdmactor/lab/measure"
 )
 
-// cryptoTLS is the contestant that has crypto/tls over net.Conn.
+// cryptoTLS is the contestant with crypto/tls over net.Conn.
 const cryptoTLS = "crypto/tls"
 
 // keysVariable is the environment variable with the keys, as JSON.
 const keysVariable = "CONTEST_KEYS"
 
-// keys are what both sides of secured connections have. They differ from run to run.
+// keys are those of both sides of secured connections. They differ from run to run.
 type keys struct {
 	PSK       [32]byte
-	Authority []byte        // its certificate
+	Authority []byte        // the authority's certificate
 	Pair      devcerts.Pair // of both sides
 }
 
@@ -36,7 +36,7 @@ func MakeKeys() error {
 	return err
 }
 
-// ownKeys are the keys that this process was started with. If there are none, they are made.
+// ownKeys returns the keys with which this process was started. If there are none, it makes them.
 var ownKeys = sync.OnceValues(func() (*keys, error) {
 	k := new(keys)
 	if text, ok := os.LookupEnv(keysVariable); ok {
@@ -55,8 +55,8 @@ var ownKeys = sync.OnceValues(func() (*keys, error) {
 	return k, errors.Join(err, os.Setenv(keysVariable, string(text)))
 })
 
-// config is for both sides: each shows its certificate, and wants the other's. No session is
-// resumed.
+// config returns the configuration of both sides: each shows its certificate, and requires the
+// other's. No session is resumed.
 func (k *keys) config() (*tls.Config, error) {
 	own, err := tls.X509KeyPair(k.Pair.Cert, k.Pair.Key)
 	if err != nil {
@@ -72,7 +72,7 @@ func (k *keys) config() (*tls.Config, error) {
 	}, nil
 }
 
-// security is how the entry's connections are secured.
+// security returns the security of the entry's connections.
 func security(e measure.Entry) (*rdma.Security, error) {
 	if e.Secured == "" {
 		return &rdma.Security{Mode: rdma.Insecure}, nil
@@ -92,7 +92,7 @@ func security(e measure.Entry) (*rdma.Security, error) {
 	return nil, fmt.Errorf("no mode %q", e.Secured)
 }
 
-// tlsConfig is crypto/tls's, the same for each connection.
+// tlsConfig returns the configuration of crypto/tls, the same for each connection.
 var tlsConfig = sync.OnceValues(func() (*tls.Config, error) {
 	k, err := ownKeys()
 	if err != nil {
@@ -101,7 +101,7 @@ var tlsConfig = sync.OnceValues(func() (*tls.Config, error) {
 	return k.config()
 })
 
-// serverTLS and clientTLS put TLS on a connection. The first Read or Write does the handshake.
+// serverTLS and clientTLS run TLS on a connection. The first Read or Write does the handshake.
 func serverTLS(c net.Conn) (net.Conn, error) {
 	config, err := tlsConfig()
 	return tls.Server(c, config), err
@@ -112,7 +112,7 @@ func clientTLS(c net.Conn) (net.Conn, error) {
 	return tls.Client(c, config), err
 }
 
-// EachMode returns each entry, and after it the same in each of the modes of secured connections.
+// EachMode returns each entry, followed by a copy for each mode of secured connections.
 func EachMode(entries []measure.Entry) (list []measure.Entry) {
 	for _, e := range entries {
 		for _, mode := range []string{"", "PSK", "TLS"} {

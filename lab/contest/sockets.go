@@ -73,8 +73,8 @@ type socket struct {
 	fd       int
 }
 
-// plain returns a connection of the entry's kind: c itself, c under TLS, or a socket that blocks or
-// spins. over puts TLS on a connection.
+// plain returns a connection of the entry's kind: c, c under TLS, or a socket that blocks or spins.
+// over runs TLS on a connection.
 func plain(c net.Conn, e measure.Entry, over func(net.Conn) (net.Conn, error)) (net.Conn, error) {
 	switch e.Contestant {
 	case "net.Conn":
@@ -90,7 +90,7 @@ func plain(c net.Conn, e measure.Entry, over func(net.Conn) (net.Conn, error)) (
 	return s, unix.SetNonblock(s.fd, e.Contestant == "spinning")
 }
 
-// Close closes the connection. It also ends a Read or a Write that waits.
+// Close closes the connection. It also ends a blocked Read or Write.
 func (s *socket) Close() error {
 	_ = unix.Shutdown(s.fd, unix.SHUT_RDWR) // the peer may have gone
 	return nil

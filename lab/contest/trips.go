@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	// PayloadSize is the size of a message in bytes, unless a scenario says otherwise.
+	// PayloadSize is the size of a message in bytes, unless a scenario specifies another.
 	PayloadSize = 64
 	// Loopback is the address that every contestant listens on.
 	Loopback = "127.0.0.1:0"

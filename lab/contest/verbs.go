@@ -10,13 +10,13 @@ import (
 	"github.com/rdmactor/rdmactor/lab/measure"
 )
 
-// device returns the embedded device. It uses CRC only if the entry says so, because plain TCP has
-// only its checksum.
+// device returns the embedded device. It uses CRC only if the entry requests it, because plain TCP
+// has only its checksum.
 func device(e measure.Entry) cmid.Driver {
 	return iwarp.Config{CRC: e.CRC}.New()
 }
 
-// ownMemory is the contestant at the verbs level whose messages on their way each have their own
+// ownMemory is the contestant at the verbs level whose messages in flight each have separate
 // memory. Otherwise all messages are sent from the same memory, as in perftest.
 const ownMemory = "verbs-own"
 
@@ -38,7 +38,7 @@ func serveVerbs(e measure.Entry) (measure.Service, error) {
 	}), nil
 }
 
-// dialVerbs opens the client of `rdmactor perf`. Each Run is a connection of its own.
+// dialVerbs opens the client of `rdmactor perf`. Each Run uses a new connection.
 func dialVerbs(addr string, e measure.Entry, t perf.Test) (measure.Client, error) {
 	cl, err := perf.Open(perfConfig(e))
 	if err != nil {
