@@ -33,8 +33,8 @@ func TestMain(m *testing.M) {
 	)
 }
 
-// TestEveryEntry has each contestant of each scenario answer in this process: every echo is
-// compared with what was sent. Not so those with grains: a cluster leaves goroutines behind.
+// TestEveryEntry makes each contestant of each scenario answer in this process: every echo is
+// compared with the message. It omits those with grains: a cluster leaves goroutines behind.
 func TestEveryEntry(t *testing.T) {
 	for _, s := range slices.Concat(scenarios, remoteScenarios, secureScenarios) {
 		for _, e := range s.Entries {
@@ -50,7 +50,7 @@ func TestEveryEntry(t *testing.T) {
 	}
 }
 
-// TestRun runs two scenarios as the program does, in processes of their own.
+// TestRun runs two scenarios as the program does, in separate processes.
 func TestRun(t *testing.T) {
 	dir := t.TempDir()
 	if err := run(t.Context(), []string{"-quick", "-only", "echo,overload", "-contestants", "actor,rpc,grpc-go", "-o", dir}); err != nil {
@@ -146,7 +146,7 @@ func TestRunSecure(t *testing.T) {
 	}
 }
 
-// TestScenarios checks that no name is there twice, and that each bar is about entries that exist.
+// TestScenarios checks that names are unique, and that each bar's entries exist.
 func TestScenarios(t *testing.T) {
 	if err := measure.Check(slices.Concat(scenarios, remoteScenarios, grainScenarios, secureScenarios)); err != nil {
 		t.Error(err)

@@ -50,7 +50,7 @@ func chart(d *measure.Document, file string) error {
 	return svg.Tiles(file, panelWidth, panelHeight, grid)
 }
 
-// panel draws a scenario. nil: there is nothing to compare.
+// panel draws a scenario. It returns nil if there is nothing to compare.
 func panel(r measure.Result) (*plot.Plot, error) {
 	if r.Base == "" || len(r.Entries) == 0 {
 		return nil, nil
@@ -95,10 +95,11 @@ func panel(r measure.Result) (*plot.Plot, error) {
 	labels.Offset.Y = vg.Points(1.5) // they are centred as if digits had descenders
 	p.Add(labels)
 	p.NominalY(names...)
-	const fewest = 5 // a panel has room for as many bars, so that all bars are equally thick
+	const fewest = 5 // a panel has room for at least that many bars, so that all bars are equally
+	// thick
 	p.Y.Max = float64(n) - 0.5
 	p.Y.Min = min(-0.5, p.Y.Max-fewest)
-	const room = 1.2 // for the longest bar's number
+	const room = 1.2 // room for the longest bar's number
 	p.X.Max = max(most*room, math.SmallestNonzeroFloat32)
 	return p, nil
 }

@@ -2,7 +2,7 @@ package main
 
 import "github.com/rdmactor/rdmactor/lab/contest"
 
-// contestants has all by name. README.md says what each one is.
+// contestants maps names to all contestants. README.md describes each one.
 var contestants = contest.Contestants{
 	"verbs":      contest.Ours["verbs"],
 	"actor":      contest.Ours["actor"],

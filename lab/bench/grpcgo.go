@@ -38,7 +38,7 @@ func (rawCodec) Unmarshal(data mem.BufferSlice, v any) error {
 
 const grpcMethod = "/bench.Echo/Echo"
 
-// echoDesc is what protoc would generate, without protobuf.
+// echoDesc is the description that protoc would generate, without protobuf.
 var echoDesc = grpc.ServiceDesc{
 	ServiceName: "bench.Echo",
 	HandlerType: (*any)(nil),

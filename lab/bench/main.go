@@ -1,9 +1,9 @@
 // Bench compares rdmactor with other ways to send bytes from a Go program, on this machine, over
 // loopback. Of rdmactor it measures the raw verbs level, actors, calls (package rpc) and net.Conn
 // (package rdmanet); of others net.Conn, net/rpc, grpc-go, Proto.Actor's remote and
-// cloudwego/netpoll. README.md says how, and why that is fair.
+// cloudwego/netpoll. README.md describes the method, and why it is fair.
 //
-//	go run ./lab/bench                     # everything, some six minutes; -o says where its files go
+//	go run ./lab/bench                     # everything, some six minutes; -o sets the directory of its files
 //	go run ./lab/bench -only echo,calls    # some scenarios
 //	go run ./lab/bench -remote             # typed remote actors, those of package remoting and Proto.Actor's
 //	go run ./lab/bench -secure             # secured connections, against those that are not
@@ -54,10 +54,10 @@ var compared = []string{
 	"golang.org/x/sys",
 }
 
-// comparison is what one run measures.
+// comparison is the content of one run.
 type comparison struct {
 	name      string // of its files
-	flag      string // that chooses it, and a blank
+	flag      string // that selects it, and a blank
 	scenarios []measure.Scenario
 }
 

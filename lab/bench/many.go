@@ -17,13 +17,13 @@ import (
 	"github.com/rdmactor/rdmactor/lab/measure"
 )
 
-// There are many connections. On one in four a message is sent each second.
+// There are many connections. One in four sends a message each second.
 const (
 	manyConns   = 20_000
 	quickConns  = 200
 	spareFiles  = 200 // file descriptors that a process needs for other things
 	dialsAtOnce = 64
-	talking     = 4 // one connection in so many
+	talking     = 4 // share of connections that send: one in talking
 )
 
 // howMany is manyConns, or fewer if the limit of open files does not allow so many.
@@ -52,7 +52,7 @@ func dialMany(addr string, e measure.Entry) (measure.Client, error) {
 	return dialManyActors(addr, e)
 }
 
-// stamped is a message that says when it was sent.
+// stamped writes the current time into a message.
 func stamped(p []byte) []byte {
 	binary.BigEndian.PutUint64(p, uint64(time.Now().UnixNano()))
 	return p
@@ -62,7 +62,7 @@ func age(p []byte) time.Duration {
 	return time.Since(time.Unix(0, int64(binary.BigEndian.Uint64(p))))
 }
 
-// talk has each of n connections send once a second for d, evenly distributed over the second.
+// talk makes each of n connections send once a second for d, evenly distributed over the second.
 func talk(n int, d time.Duration, send func(i int, p []byte) error) (sent int, err error) {
 	p := contest.NewPayload(contest.PayloadSize)
 	begun := time.Now()
@@ -83,7 +83,7 @@ type tally struct {
 	mu   sync.Mutex
 	h    stats.Times
 	n    int
-	some chan struct{} // something has come
+	some chan struct{} // signals an arrival
 }
 
 func newTally() *tally { return &tally{h: stats.NewTimes(2), some: make(chan struct{}, 1)} }
@@ -159,7 +159,7 @@ func (c actorsClient) Run(d time.Duration) (measure.Sample, error) {
 	})
 }
 
-// connsClient has a goroutine for each connection that talks, and none for the others.
+// connsClient has a goroutine for each connection that sends, and none for the others.
 type connsClient struct {
 	conns []net.Conn
 	tally *tally

@@ -18,7 +18,7 @@ import (
 // calls in flight is also the limit of its queue.
 const (
 	callCost      = 50 * time.Microsecond
-	callLimit     = 16 // in flight at the server, in all
+	callLimit     = 16 // in flight at the server, in total
 	callsPerConn  = 8  // in flight on a connection
 	overloadConns = 4
 	belowLoad     = 0.9
@@ -75,7 +75,8 @@ func (c *overloadClient) Close() error {
 	return c.World.Close()
 }
 
-// Run measures which load the service can sustain. Then it offers less and more than that, in turn.
+// Run measures the load that the service can sustain. Then it offers less and more than that, in
+// turn.
 func (c *overloadClient) Run(d time.Duration) (measure.Sample, error) {
 	p := contest.NewPayload(contest.PayloadSize)
 	var next atomic.Int64
@@ -106,7 +107,7 @@ func (c *overloadClient) call(i int, p, room []byte) ([]byte, error) {
 	return rpc.CallRaw(context.Background(), c.conns[i%len(c.conns)], echoMethod, p, room[:0])
 }
 
-// offered counts what became of the calls of an offered load.
+// offered counts the outcomes of the calls of an offered load.
 type offered struct {
 	mu                sync.Mutex
 	answers, refusals stats.Times
@@ -118,8 +119,8 @@ func newOffer() *offered {
 	return &offered{answers: stats.NewTimes(2), refusals: stats.NewTimes(2)}
 }
 
-// offer makes calls at a rate, each on a goroutine of its own, so that no call waits for earlier
-// ones. Times are measured from the call on.
+// offer makes calls at a rate, each on a new goroutine, so that no call waits for earlier ones.
+// Times are measured from the start of the call.
 func (c *overloadClient) offer(p []byte, rate float64, d time.Duration, o *offered) error {
 	var all sync.WaitGroup
 	const pause = 100 * time.Microsecond
@@ -160,7 +161,7 @@ func (o *offered) add(took time.Duration, err error) {
 
 func (o *offered) answered() int { return int(o.answers.TotalCount()) }
 
-// refused is the share of all calls that were refused.
+// refused returns the share of all calls that were refused.
 func (o *offered) refused() float64 {
 	n := o.refusals.TotalCount()
 	return float64(n) / float64(max(n+o.answers.TotalCount(), 1))

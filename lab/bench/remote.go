@@ -33,7 +33,7 @@ var openers = map[string]func(measure.Entry) (node, error){
 	onLoopWaits: openOurs(remoting.Block, onLoop),
 }
 
-// stock is Proto.Actor's own remote, over gRPC and TCP.
+// stock is Proto.Actor's remote, over gRPC and TCP.
 const stock = "proto.actor"
 
 // open opens a node, and spawns an actor with that name unless receive is nil.
@@ -56,8 +56,8 @@ type stockNode struct {
 	r      *remote.Remote
 }
 
-// newSystem makes an actor system that does not log errors, because each end of a connection is
-// one.
+// newSystem makes an actor system that does not log errors, because it logs each end of a
+// connection as one.
 func newSystem() *actor.ActorSystem { return contest.NewSystem(slog.LevelError + 1) }
 
 func openStock(measure.Entry) (node, error) {
@@ -75,8 +75,9 @@ func (s *stockNode) Props(receive actor.ReceiveFunc) *actor.Props {
 	return actor.PropsFromFunc(receive)
 }
 
-// Close stops it. If the peer stops at the same moment, the remote panics while it stops, because
-// it sends on a channel that it has closed. Then only the gRPC server is left to be stopped.
+// Close stops the node. If the peer stops at the same moment, the remote panics while it stops,
+// because it sends on a channel that it has closed. Then only the gRPC server is left to be
+// stopped.
 func (s *stockNode) Close() error {
 	defer s.system.Shutdown()
 	defer func() {
@@ -90,7 +91,7 @@ func (s *stockNode) Close() error {
 
 const (
 	echoName = "echo"
-	patience = 10 * time.Second // with an answer
+	patience = 10 * time.Second // limit for an answer
 )
 
 func echoes(ctx actor.Context) {

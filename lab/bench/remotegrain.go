@@ -29,7 +29,7 @@ import (
 const (
 	clusterName = "bench"
 	roomKind    = "room"
-	roomsKilled = 30                     // grains that are asked for when their member was killed
+	roomsKilled = 30                     // grains that are requested after their member was killed
 	refresh     = 200 * time.Millisecond // of the cluster's provider
 	joining     = time.Minute            // at most
 )
@@ -49,7 +49,7 @@ type member interface {
 	Close() error
 }
 
-// ports are the provider's ports of all members, a member's own port first.
+// ports are the provider's ports of all members, starting with the member's.
 type ports []int
 
 // newPorts returns n free ports.
@@ -66,7 +66,7 @@ func newPorts(n int) (ports, error) {
 	return list, nil
 }
 
-// of returns the ports as the i-th member needs them.
+// of returns the ports in the i-th member's order.
 func (p ports) of(i int) ports { return append(append(ports{}, p[i:]...), p[:i]...) }
 
 func (p ports) String() string {
@@ -109,7 +109,7 @@ func join(e measure.Entry, p ports, rooms bool) (member, error) {
 	return joiner(e, p, rooms)
 }
 
-// kinds are the kinds of a member. A room echoes, and says where it is.
+// kinds returns the kinds of a member. A room echoes, and returns its member's address.
 func kinds(rooms bool, options ...actor.PropsOption) []*cluster.Kind {
 	if !rooms {
 		return nil
@@ -130,7 +130,7 @@ type ourMember struct {
 	m *pacluster.Member
 }
 
-// joinOurs makes the joiner of a contestant whose rooms run there.
+// joinOurs returns the joiner of a contestant with that placement of its rooms.
 func joinOurs(place func(*rdma.Runtime) actor.PropsOption) func(measure.Entry, ports, bool) (member, error) {
 	return func(e measure.Entry, p ports, rooms bool) (member, error) {
 		provider, err := p.provider()
@@ -157,7 +157,7 @@ func (m *ourMember) Cluster() *cluster.Cluster { return m.m.Cluster }
 
 func (m *ourMember) Streams() int { return m.m.Streams() }
 
-// Close fails if anything went over gRPC.
+// Close fails if any traffic used gRPC.
 func (m *ourMember) Close() error {
 	var err error
 	if n := m.Streams(); n > 0 {
@@ -245,7 +245,7 @@ func ask[A any](m member, room string, q any) (a A, err error) {
 	return a, nil
 }
 
-// askLong asks until there is an answer.
+// askLong repeats a request until there is an answer.
 func askLong(m member, room string) (where string, err error) {
 	for begun := time.Now(); time.Since(begun) < joining; time.Sleep(time.Millisecond) {
 		var a *wrapperspb.StringValue
@@ -336,7 +336,8 @@ func (k *grainKiller) Run(time.Duration) (measure.Sample, error) {
 	}, nil
 }
 
-// askAll asks all rooms at once, and returns when each and the last one answered.
+// askAll sends requests to all rooms concurrently, and returns the time of each answer and of the
+// last.
 func (k *grainKiller) askAll(rooms []string, killed time.Time) (stats.Times, time.Duration, error) {
 	times, last := stats.NewTimes(3), time.Duration(0)
 	var mu sync.Mutex

@@ -16,8 +16,8 @@ import (
 	"github.com/rdmactor/rdmactor/lab/measure"
 )
 
-// victim is the role of a process that is killed. It has a node with actors that are watched, or it
-// is a member of a cluster.
+// victim is the role of a process to be killed. It has a node with watched actors, or it is a
+// member of a cluster.
 type victim struct {
 	Victim bool
 	Entry  measure.Entry
@@ -27,11 +27,11 @@ type victim struct {
 // watchers is how many actors watch one of a victim's actors each.
 const watchers = 100
 
-// lastHeard is the time from the kill until the last watcher has heard, the worst of all kills.
+// lastHeard is the time from the kill until the last watcher was notified, the worst of all kills.
 const lastHeard = "last, worst ms"
 
 // runVictim reports whether this process is a victim. If it is, runVictim first works until it is
-// killed, or its parent has gone.
+// killed, or its parent has ended.
 func runVictim() (child bool, err error) {
 	var r victim
 	if child, err = measure.Role(&r); !child || err != nil || !r.Victim {
@@ -45,7 +45,7 @@ func runVictim() (child bool, err error) {
 	if err == nil {
 		err = measure.Report(addr)
 	}
-	bufio.NewScanner(os.Stdin).Scan() // until the parent has gone
+	bufio.NewScanner(os.Stdin).Scan() // until the parent has ended
 	return true, err
 }
 
@@ -131,7 +131,8 @@ func (k *killer) Run(d time.Duration) (measure.Sample, error) {
 	}, nil
 }
 
-// kill starts a victim, has its actors watched, kills it, and returns when each watcher heard.
+// kill starts a victim, makes the watchers watch its actors, kills it, and returns when each
+// watcher was notified.
 func (k *killer) kill() ([]time.Duration, error) {
 	c, addr, err := startVictim(victim{Victim: true, Entry: k.e})
 	if err != nil {
@@ -180,7 +181,7 @@ func (k *killer) watch(addr string) (pids []*actor.PID, err error) {
 	for range watchers {
 		<-watching
 	}
-	// This was sent behind the requests to watch.
+	// This was sent after the requests to watch.
 	_, err = request[*wrapperspb.BytesValue](k.node, actor.NewPID(addr, echoName), wrapperspb.Bytes(nil))
 	return pids, err
 }

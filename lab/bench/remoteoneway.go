@@ -15,13 +15,13 @@ import (
 // number of messages that have arrived so far.
 type typedFlow struct {
 	Size, Batch int
-	// Window bounds the unanswered messages. 0: the sender sends what is taken from it.
+	// Window bounds the unanswered messages. 0: no bound.
 	Window int
 }
 
 const drainName = "drain"
 
-// accepted is the rate at which the sender sends, arrivals or not.
+// accepted is the rate at which the sender sends, whether or not messages arrive.
 const accepted = "accepted/s"
 
 // serve is for Scenario.Serve.
@@ -30,7 +30,7 @@ func (f typedFlow) serve(e measure.Entry) (measure.Service, error) {
 	got := 0
 	return open(e, drainName, func(ctx actor.Context) {
 		switch ctx.Message().(type) {
-		case *wrapperspb.BoolValue: // a run begins
+		case *wrapperspb.BoolValue: // a run starts
 			reader, got = ctx.Sender(), 0
 			ctx.Respond(wrapperspb.Int64(0))
 		case *wrapperspb.BytesValue:
@@ -51,7 +51,7 @@ type flowClient struct {
 
 // dial is for Scenario.Dial.
 func (f typedFlow) dial(addr string, e measure.Entry) (measure.Client, error) {
-	const room = 1 << 16 // for the answers that nobody waits for
+	const room = 1 << 16 // for answers that are not yet read
 	n, err := open(e, "", nil)
 	if err != nil {
 		return nil, err
@@ -65,7 +65,7 @@ func (f typedFlow) dial(addr string, e measure.Entry) (measure.Client, error) {
 	return c, nil
 }
 
-// await waits until so many messages have arrived, and returns how many have.
+// await waits until want messages have arrived, and returns how many have.
 func (c *flowClient) await(want, arrived int) (int, error) {
 	late := time.NewTimer(patience)
 	defer late.Stop()

@@ -26,7 +26,7 @@ var grains = func() contest.Contestants {
 	return all
 }()
 
-// requestBars are the aims for an entry's requests of one caller.
+// requestBars returns the aims for an entry's requests of one caller.
 func requestBars(entry, what string) []measure.Bar {
 	return []measure.Bar{
 		measure.AtMost(0.5, "request, 1 caller, "+what+", against Proto.Actor's remote: p50", measure.P50, entry, stock),
@@ -36,7 +36,7 @@ func requestBars(entry, what string) []measure.Bar {
 	}
 }
 
-// sinkBars are the aims for an entry's memory: what is configured, and room for Go.
+// sinkBars returns the aims for an entry's memory: the configured amount, and room for Go.
 func sinkBars(entry string) []measure.Bar {
 	const room = 64 // MiB
 	return []measure.Bar{
@@ -50,16 +50,16 @@ var (
 	openFlow   = typedFlow{Size: contest.PayloadSize, Batch: 1024}
 )
 
-// aim is one for both of our entries.
+// aim is an aim for both entries of this project.
 type aim struct {
 	bar    func(bound float64, what, metric, entry string, base ...string) measure.Bar
 	bound  float64
-	what   string // %s is who the entry is
+	what   string // %s stands for the entry
 	metric string
 }
 
-// versus completes a scenario of two entries of ours, a what on the loop and one with the default
-// mailbox, and Proto.Actor's remote.
+// versus completes a scenario of two entries of this project, a what on the loop and one with the
+// default mailbox, and Proto.Actor's remote.
 func versus(s measure.Scenario, what, onLoop, inMailbox string, aims ...aim) measure.Scenario {
 	s.On, s.Entries, s.Base, s.Paired = measure.SameCPU, contest.Blocking(onLoop, inMailbox, stock), stock, true
 	for _, a := range aims {

@@ -12,12 +12,12 @@ import (
 	"github.com/rdmactor/rdmactor/lab/measure"
 )
 
-// An actor is sent more than it can take.
+// An actor is sent more than it can handle.
 const (
 	sinkMessages = 300_000
 	quickSink    = 1000
 	sinkSize     = 1 << 10
-	sinkPause    = time.Millisecond // for each message
+	sinkPause    = time.Millisecond // per message
 	sinkSending  = 5 * time.Second  // at most
 	sinkSettling = 2 * time.Second  // afterwards, until the memory is measured
 	sinkName     = "sink"
@@ -28,7 +28,7 @@ const (
 	sinkServerMiB = "server peak MiB"
 	sinkClientMiB = "client peak MiB"
 	sinkSent      = "sent"
-	sinkRefused   = "refused" // the sender knows
+	sinkRefused   = "refused" // the sender is notified
 	sinkDelivered = "delivered"
 )
 
@@ -61,7 +61,7 @@ func (s *sink) Report() measure.Metrics {
 	return measure.Metrics{sinkServerMiB: peakMiB(), sinkDelivered: float64(s.delivered.Load())}
 }
 
-// Close lets the actor take the rest at once.
+// Close makes the actor handle the remaining messages immediately.
 func (s *sink) Close() error {
 	s.over.Store(true)
 	return s.Service.Close()
@@ -87,7 +87,7 @@ func dialSink(addr string, e measure.Entry) (measure.Client, error) {
 		begun := time.Now()
 		sent := 0
 		for ; sent < messages && time.Since(begun) < sinkSending; sent++ {
-			// Each message has memory of its own, as in a real program.
+			// Each message has separate memory, as in a real program.
 			n.System().Root.Send(to, wrapperspb.Bytes(contest.NewPayload(sinkSize)))
 		}
 		took := time.Since(begun)
@@ -97,7 +97,7 @@ func dialSink(addr string, e measure.Entry) (measure.Client, error) {
 			More: measure.Metrics{sinkSent: float64(sent), sinkRefused: float64(refused.Load()), sinkClientMiB: peakMiB()},
 		}, nil
 	}, func() error {
-		_ = n.Close() // it says that not all was sent
+		_ = n.Close() // it reports that not everything was sent
 		return nil
 	}), nil
 }

@@ -13,8 +13,9 @@ import (
 	"github.com/rdmactor/rdmactor/remoting"
 )
 
-// The contestants of package remoting: by where their actors run, and by what becomes of a message
-// that finds no room in the queue. A dead letter, unless the name says that its sender waits.
+// The contestants of package remoting: by the placement of their actors, and by the overflow of a
+// queue. A message that does not fit is a dead letter, unless the name states that its sender
+// waits.
 const (
 	ours        = "remoting" // Proto.Actor's own mailbox
 	oursOnLoop  = "remoting-onloop"
@@ -23,7 +24,8 @@ const (
 	onLoopWaits = "remoting-onloop-block"
 )
 
-// queueMiB is what may wait for a peer, and as much what came from one: the default.
+// queueMiB is the limit of the bytes queued for a peer, and of those received from one: the
+// default.
 const queueMiB = 8
 
 // ourNode is a node of package remoting.
@@ -33,7 +35,7 @@ type ourNode struct {
 	props []actor.PropsOption
 }
 
-// openOurs makes the opener of such a contestant.
+// openOurs returns the opener of such a contestant.
 func openOurs(overflow remoting.Overflow, place func(*rdma.Runtime) actor.PropsOption) func(measure.Entry) (node, error) {
 	return func(e measure.Entry) (node, error) {
 		w, err := contest.OpenWorldIn(newSystem(), e, rdma.Config{})

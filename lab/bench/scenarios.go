@@ -8,7 +8,7 @@ import (
 	"github.com/rdmactor/rdmactor/lab/measure"
 )
 
-// onceOnly is what a run allocates once, divided by the number of its calls.
+// onceOnly allows for a run's one-time allocations, divided by the number of its calls.
 const onceOnly = 0.05
 
 var (

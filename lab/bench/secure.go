@@ -10,13 +10,14 @@ import (
 // modes are the modes of secured connections, with the AEAD of each.
 var modes = []struct{ name, aead string }{{"PSK", "AES-256-GCM"}, {"TLS", "AES-128-GCM"}}
 
-// secured are our contestants without security and in each mode, and then the others.
+// secured returns this project's contestants without security and in each mode, followed by the
+// others.
 func secured(ours []string, others ...string) []measure.Entry {
 	return slices.Concat(contest.EachMode(contest.Blocking(ours...)), contest.Blocking(others...))
 }
 
 // costs completes a scenario: each of ours in each mode against the same without security. what
-// says what is compared.
+// names the comparison.
 func costs(s measure.Scenario, what, metric string, bar barFunc, bound float64, ours ...string) measure.Scenario {
 	s.On, s.Paired, s.Base = measure.SameCPU, true, ours[0]
 	for _, name := range ours {
@@ -28,8 +29,8 @@ func costs(s measure.Scenario, what, metric string, bar barFunc, bound float64, 
 	return s
 }
 
-// apart are bars for 1 MiB messages in each mode, against sealing and opening them and sending them
-// without security, one after the other.
+// apart returns bars for 1 MiB messages in each mode, against the sum of sealing and opening them
+// and of sending them without security.
 func apart() (bars []measure.Bar) {
 	for _, m := range modes {
 		bars = append(bars, measure.AtMost(1.2, "1 MiB message, "+m.name+", against insecure and AEAD apart: time", measure.MicrosPer,
@@ -39,7 +40,7 @@ func apart() (bars []measure.Bar) {
 	return bars
 }
 
-// tlsToo is a bar without an aim: actors in TLS mode against crypto/tls over TCP.
+// tlsToo returns a bar without an aim: actors in TLS mode against crypto/tls over TCP.
 func tlsToo(what, metric string) measure.Bar {
 	return measure.Published(what+", TLS, against crypto/tls over TCP", metric, "actor TLS", "crypto/tls")
 }
@@ -47,7 +48,7 @@ func tlsToo(what, metric string) measure.Bar {
 // barFunc is measure.AtMost, measure.AtLeast or published.
 type barFunc = func(bound float64, what, metric, entry string, base ...string) measure.Bar
 
-// published is a bar without an aim: the bound counts for nothing.
+// published returns a bar without an aim: it ignores the bound.
 func published(_ float64, what, metric, entry string, base ...string) measure.Bar {
 	return measure.Published(what, metric, entry, base...)
 }
@@ -58,7 +59,7 @@ var (
 	aead           = contest.AEAD{Size: largeFlow.Size, Window: largeFlow.Window}
 )
 
-// secureScenarios compare secured connections with those that are not, and with crypto/tls. TLS has
+// secureScenarios compare secured connections with unsecured ones, and with crypto/tls. TLS has
 // certificates of both sides, and no session is resumed.
 var secureScenarios = []measure.Scenario{
 	costs(measure.Scenario{
