@@ -24,7 +24,8 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(leak.Settled{M: m})
 }
 
-// TestEveryFigure has each contestant run in this process for a blink, and give back what it has.
+// TestEveryFigure runs each contestant in this process for a moment, and checks that it frees
+// everything.
 func TestEveryFigure(t *testing.T) {
 	all := scenarios(2)
 	if err := measure.Check(all); err != nil {
@@ -41,7 +42,7 @@ func TestEveryFigure(t *testing.T) {
 	}
 }
 
-// TestRun: the whole way, in processes of their own, with the loops that the flag says.
+// TestRun: a complete run, in separate processes, with the loops of the flag.
 func TestRun(t *testing.T) {
 	if err := measureAll(t.Context(), []string{"-quick", "-loops", "3", "loops"}); err != nil {
 		t.Error(err)
@@ -53,7 +54,7 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// TestLarge: a contestant's size makes the flow.
+// TestLarge: a contestant's name sets the size of the flow.
 func TestLarge(t *testing.T) {
 	for name, want := range map[string]string{
 		"actor 32 KiB":   "actor: 32768 of 1048576, 32, 8",

@@ -20,10 +20,10 @@ import (
 const (
 	bySlots    = "slots"
 	bySendfile = "sendfile"        // the receiver reads and writes, 256 KiB at a time
-	bySplice   = "sendfile+splice" // the receiver has the kernel do that, too
+	bySplice   = "sendfile+splice" // the receiver uses splice(2), too
 )
 
-// fileBytes is how long the file is.
+// fileBytes is the length of the file.
 const fileBytes, quickFileBytes = 1 << 30, 64 << 20
 
 // files returns the scenario that copies a file from one process to another.
@@ -56,8 +56,7 @@ func newFile() (*os.File, error) {
 	return f, os.Remove(f.Name())
 }
 
-// keepFile writes a file by write, and answers with how long it is. To give its memory back is not
-// measured.
+// keepFile writes a file by write, and answers with its length. Freeing its memory is not measured.
 func keepFile(write func(*os.File) error, answer func(n uint64) error) error {
 	f, err := newFile()
 	if err != nil {
@@ -103,7 +102,7 @@ func serveFiles(e measure.Entry) (measure.Service, error) {
 	}), nil
 }
 
-// takeTCP writes what comes to a file, and answers with its length.
+// takeTCP writes the received bytes to a file, and answers with its length.
 func takeTCP(e measure.Entry, c net.Conn) error {
 	return keepFile(func(f *os.File) error {
 		var err error
@@ -189,7 +188,7 @@ func dialFiles(addr string, e measure.Entry) (measure.Client, error) {
 	return measure.NewClient(func(d time.Duration) (measure.Sample, error) { return s.copies(d, give) }, end), nil
 }
 
-// copies copies the file again and again for the time d, once at least.
+// copies copies the file repeatedly for the time d, at least once.
 func (s *source) copies(d time.Duration, give func() (uint64, error)) (sample measure.Sample, err error) {
 	for begun := time.Now(); sample.N == 0 || sample.Seconds < d.Seconds(); sample.Seconds = time.Since(begun).Seconds() {
 		if _, err := s.Seek(0, io.SeekStart); err != nil {

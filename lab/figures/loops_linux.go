@@ -13,7 +13,7 @@ import (
 
 const (
 	talkConns  = 64
-	talkWindow = 16 // messages under way on each connection
+	talkWindow = 16 // messages in flight on each connection
 )
 
 // serveLoops starts a server with a handler for each connection, which echoes on the connection's
@@ -30,8 +30,8 @@ func serveLoops(e measure.Entry) (measure.Service, error) {
 	return contest.ServeActors(e, func(actor.Context) {}, rdma.IDConfig{Handler: handler})
 }
 
-// talk is one run. Every owner keeps a window of messages under way, and sends each again when it
-// comes back.
+// talk is one run. Every owner keeps a window of messages in flight, and sends each again when it
+// returns.
 type talk struct {
 	over atomic.Bool
 	n    atomic.Int64
@@ -62,7 +62,7 @@ func (c *talkClient) owner(addr string) actor.ReceiveFunc {
 	var id *actor.PID
 	var run *talk
 	var got int64
-	way := 0 // number of messages under way
+	way := 0 // number of messages in flight
 	payload := make([]byte, contest.PayloadSize)
 	return func(ctx actor.Context) {
 		switch m := ctx.Message().(type) {

@@ -21,7 +21,7 @@ const (
 func serveRate(e measure.Entry) (measure.Service, error) {
 	if e.Contestant == "net.Conn" {
 		return contest.ListenTCP(func(c net.Conn) {
-			_, _ = c.Read(make([]byte, 1)) // until the client's end
+			_, _ = c.Read(make([]byte, 1)) // until the client closes
 		})
 	}
 	return contest.ServeActors(e, func(actor.Context) {}, rdma.IDConfig{})
@@ -35,8 +35,8 @@ func atClient(e measure.Entry) measure.Entry {
 	return e
 }
 
-// dialRate makes a client that connects and closes again and again. Several connections are under
-// way at a time, each with its own owner or goroutine.
+// dialRate makes a client that connects and closes repeatedly. Several connections are in progress
+// at a time, each with its owner or goroutine.
 func dialRate(addr string, e measure.Entry) (measure.Client, error) {
 	if e.Contestant == "net.Conn" {
 		return measure.NewClient(func(d time.Duration) (measure.Sample, error) { return rateTCP(addr, d) }, func() error { return nil }), nil
@@ -73,8 +73,7 @@ func rate(w contest.World, addr string, d time.Duration) (measure.Sample, error)
 	return sampleOf(begun, ended, rateAtOnce, &n)
 }
 
-// sampleOf waits until all owners have ended, and returns the sample of what they have counted in
-// n.
+// sampleOf waits until all owners have ended, and returns the sample with the count in n.
 func sampleOf(begun time.Time, ended <-chan error, owners int, n *atomic.Int64) (measure.Sample, error) {
 	for range owners {
 		if err := <-ended; err != nil {

@@ -22,7 +22,7 @@ import (
 const (
 	stormGood     = 9900
 	stormHostiles = 100
-	quickStorm    = 50 // a quick run has one peer of so many
+	quickStorm    = 50 // a quick run has one in quickStorm of the peers
 	// stormPatience is how long a peer waits for its turn, and how long a hostile peer may stay.
 	stormPatience = 30 * time.Second
 )
@@ -52,7 +52,7 @@ func howMany(e measure.Entry) (good, hostiles int) {
 	return stormGood, stormHostiles
 }
 
-// stormService is an echo server that measures its own process.
+// stormService is an echo server that measures its process.
 type stormService struct {
 	measure.Service
 	before, sockets int
@@ -117,17 +117,17 @@ func (c *stormClient) Run(time.Duration) (measure.Sample, error) {
 	return s, nil
 }
 
-// beGood dials for all good peers at the same time. Each connection stays open until all peers have
+// beGood dials for all good peers concurrently. Each connection stays open until all peers have
 // their answer.
 func (c *stormClient) beGood() measure.Sample {
 	begun := time.Now()
 	times, done := stats.NewTimes(3), make(chan measure.Sample, 1)
 	payload := make([]byte, contest.PayloadSize)
-	began := make(map[string]time.Time, c.good) // by PID
+	began := make(map[string]time.Time, c.good) // keyed by PID
 	var ids []*actor.PID
 	var s measure.Sample
 	over, closed, failed := 0, 0, 0
-	one := func(ctx actor.Context) { // a peer has got its answer, or never will
+	one := func(ctx actor.Context) { // a peer has its answer, or never will
 		if over++; over < c.good {
 			return
 		}
@@ -155,7 +155,7 @@ func (c *stormClient) beGood() measure.Sample {
 				done <- s
 			}
 		case rdma.Failure:
-			if failed++; failed <= 3 { // the others are alike
+			if failed++; failed <= 3 { // the others are similar
 				fmt.Fprintln(os.Stderr, "storm: a good peer:", m)
 			}
 			one(ctx)
