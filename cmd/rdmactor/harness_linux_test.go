@@ -117,7 +117,7 @@ func dial(t *testing.T, port string, args ...string) *running {
 	return begin(t, nil, append([]string{"ping", "-c", "-a", "127.0.0.1", "-p", port, "--device", "iwarp"}, args...)...)
 }
 
-// dialForever starts a client that plays until it is told to end, and returns after its first
+// dialForever starts a client that plays until it is stopped, and returns after its first
 // round.
 func dialForever(t *testing.T, port string, args ...string) *running {
 	t.Helper()

@@ -132,7 +132,7 @@ func (r *Room) broadcast(but *Member, l Line) []Delivery {
 	return out
 }
 
-// you returns the line that tells m's client its name and room.
+// you returns the line that reports its name and room to m's client.
 func (m *Member) you() Delivery {
 	return Delivery{m, Line{Type: "you", From: m.Nick, Room: m.Room.Name}}
 }
