@@ -371,7 +371,7 @@ func TestAcceptedAfterTheEnd(t *testing.T) {
 	}
 }
 
-// A zero Reserved or Received, such as comes with an error, panics where it is used, with a sentence.
+// A zero Reserved or Received, which comes with an error, panics with a sentence when it is used.
 func TestZeroSlots(t *testing.T) {
 	for name, use := range map[string]func(){
 		"Reserved.Bytes":   func() { Reserved{}.Bytes() },

@@ -232,8 +232,8 @@ func (b *Browser) Wait(expression string) error {
 // clicks is how often Click tries.
 const clicks = 20
 
-// Click presses the mouse's left button in the middle of what a selector finds. If the page replaces
-// that or moves it between the press and the release, it is no click, and Click tries again.
+// Click presses the mouse's left button in the middle of what a selector finds. If the page
+// replaces or moves it between the press and the release, there is no click, and Click tries again.
 func (b *Browser) Click(selector string) error {
 	quoted, err := json.Marshal(selector)
 	if err != nil {
