@@ -11,9 +11,9 @@
 // and then, unless -own is set, the tests of the packages that import it. The files on disk do not
 // change: defects are passed to the go command with its -overlay flag.
 //
-// With -sim the simulation plays these workloads instead of the tests, so that two runs compare what
-// tests and simulation find.
+// With -sim the simulation plays these workloads instead of the tests, so that two runs compare
+// what tests and simulation find.
 //
-// Without a defect, the tests or the seeds must pass. Those that take ten times as long as then, and
-// half a minute, have found the defect.
+// Without a defect, the tests or the seeds must pass. Those that take ten times as long as then,
+// and half a minute, have found the defect.
 package main
