@@ -229,12 +229,15 @@ func (it *ident) dial(c *Dial, sender *actor.PID) {
 	})
 }
 
-// from leaves out the addresses that cannot be reached from src, because they are of another
-// family: they would take time from the others, and the last one's error is the Dial's. If all are,
-// the device says so.
+// from leaves out the addresses of another family than src: they cannot be reached from it, and
+// would take time from the others. If all are of another family it keeps them, and the device
+// returns the error.
 func from(info []cmid.AddrInfo, src cmid.Addr) []cmid.AddrInfo {
+	if src.IsZero() {
+		return info
+	}
 	same := slices.DeleteFunc(slices.Clone(info), func(a cmid.AddrInfo) bool { return !a.Dst.SameFamily(src) })
-	if src.IsZero() || len(same) == 0 {
+	if len(same) == 0 {
 		return info
 	}
 	return same

@@ -264,8 +264,8 @@ func TestMailboxIsBounded(t *testing.T) {
 	}, Config{Limits: Limits{Mailbox: 10}})
 }
 
-// Of a name's addresses only those are tried that are of the source's family: the last one's error
-// would otherwise say what was not the reason, and end a reconnecting actor for good (EINVAL).
+// Dial tries only addresses of the source's family: the error of the last one (EINVAL) would
+// otherwise hide the reason, and end a reconnecting actor for good.
 func TestDialFromAnAddressOfOneFamily(t *testing.T) {
 	onFlavors(t, func(w *world) {
 		const other = "[2001:db8::1]:7471"
