@@ -21,9 +21,9 @@
 //   - 127.0.0.1 is an address of the first device.
 //   - The backlog is that of TCP. It has room for one request more than was asked for, and rejects
 //     none: a request that finds it full is repeated.
-//   - Messages that had arrived before a connection was lost are delivered before its end. They wait
-//     for receives for up to 30 s, which begin anew with each that is received. InfiniBand and
-//     soft-iWARP drop them.
+//   - Messages that had arrived before a connection was lost are delivered before its end. They
+//     wait for receives for up to 30 s, which begin anew with each that is received. InfiniBand
+//     and soft-iWARP drop them.
 //   - There are no datagram identifiers.
 //
 // Queue pairs do Sends, Writes and Reads. InfiniBand completes a Send or a Write when the peer has

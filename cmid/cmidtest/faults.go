@@ -8,9 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Fault is a fault that a test has requested with Silence, Drop, LatencyFor, RunOut,
-// RunShort or Cut. Any
-// goroutine may call its method.
+// Fault is a fault that a test has requested with Silence, Drop, LatencyFor, RunOut, RunShort or
+// Cut. Any goroutine may call its method.
 type Fault struct {
 	f        *Fabric
 	what     string

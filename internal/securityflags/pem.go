@@ -47,8 +47,8 @@ func read(name string, check func(string, fs.FileInfo) error) ([]byte, error) {
 
 const beginCertificate = "-----BEGIN CERTIFICATE-----"
 
-// whole reports whether every certificate that begins in text also ends there. What has an end is
-// read, and the rest is skipped by those who read PEM.
+// whole reports whether every certificate that begins in text also ends there. A PEM reader skips
+// a certificate without an end.
 func whole(text []byte) bool {
 	begun, read := bytes.Count(text, []byte(beginCertificate)), 0
 	for b, rest := pem.Decode(text); b != nil; b, rest = pem.Decode(rest) {

@@ -36,8 +36,8 @@
 //     150 s, so that it can register again after an outage of the provider, and for 10 s if another
 //     process joins, whose list lacks it. As long as half of the
 //     members or more are missing like that, none of them is removed.
-//   - A member that does not answer, that leaves, or whose process has gone is removed immediately. One
-//     that has left by gossip, which any member may have made up, is asked first.
+//   - A member that does not answer, that leaves, or whose process has gone is removed immediately.
+//     If only gossip contains that it left, which any member can forge, it is asked first.
 //   - A removed member is notified, stops its grains and shuts itself down: see Member.Expelled. Of two
 //     sides that have removed each other, because the network was cut, the smaller one leaves, and of
 //     equal ones the side without the smallest name. If only some members cannot reach each other,

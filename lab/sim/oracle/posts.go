@@ -48,7 +48,7 @@ type presence struct {
 
 // granted describes who of a node may reach an actor of another one, whatever is exposed there.
 type granted struct {
-	any   bool           // every life: the actor is a future, and who has its request may answer it
+	any   bool           // every life may: the actor is a future
 	waits int            // messages with the actor as the sender that no life has received
 	to    map[*Life]bool // lives that have received one, or for which the actor was spawned
 }

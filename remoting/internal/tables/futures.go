@@ -24,8 +24,8 @@ type Futures struct {
 	sweepAt int // how many slots there may be before futures that are gone are looked for
 	looked  int // the slot that was looked at last
 
-	gone []uint32 // the tokens of the latest requests that do not wait any more, in a ring
-	old  int      // the oldest of them, if there are goneMost
+	gone []uint32 // a ring of the tokens of the latest requests that no longer wait
+	old  int      // the index of its oldest token, once it has goneMost
 }
 
 // MakeFutures makes those of the link with that random number.
@@ -116,8 +116,7 @@ func (f *Futures) Add(r Request) {
 	f.slots[i] = r
 }
 
-// goneMost is how many tokens of requests that do not wait any more are remembered, beside the
-// latest of each slot.
+// goneMost is the number of tokens in gone. The latest of each slot is kept in addition.
 const goneMost = 4096
 
 func (f *Futures) vacate(i int) {
@@ -154,10 +153,10 @@ func (f *Futures) index(name string) int {
 	return i
 }
 
-// Late reports whether a token is that of a slot's latest request that does not wait any more, or
-// of one of the latest of all slots. An answer with it is late, or another one to the same request,
-// and no guess: the slot that is free for the shortest time is used again first, so a node that
-// answers a little later than another one finds requests of the slot that have come since.
+// Late reports whether a token belongs to the slot's previous request, or to one of the latest
+// requests of all slots. An answer with it is late, or a second one to the same request, and not a
+// guess: the slot that was freed last is reused first, so its number may already belong to newer
+// requests.
 func (f *Futures) Late(name string, token uint32) bool {
 	i := f.index(name)
 	return i >= 0 && (f.slots[i].last == token || slices.Contains(f.gone, token))
