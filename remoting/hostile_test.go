@@ -82,8 +82,9 @@ func (s *stranger) receive(ctx actor.Context) {
 	case *reconnect.Down:
 		s.down <- m.Err
 	case *rdma.Received:
+		retains := s.retains.Load() // now: the test may go on when it has read the frame
 		s.in <- readFrame(s.t, m.Data)
-		if s.retains.Load() {
+		if retains {
 			s.mu.Lock()
 			defer s.mu.Unlock()
 			s.retained = append(s.retained, m.Retain())
