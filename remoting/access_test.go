@@ -53,6 +53,11 @@ func TestExposeReach(t *testing.T) {
 	denied(t, a, b.pid("private"))
 	denied(t, a, b.pid("room/1"))
 	allowed(t, a, b.pid("greeter"))
+	for name, want := range map[string]bool{"greeter": true, "room/1": false, "guardian$1": false} {
+		if b.Exposes(remoting.Reach, name) != want || b.Exposes(remoting.Watch, name) {
+			t.Errorf("%s: it is not %v that every peer may reach it and none watch it", name, want)
+		}
+	}
 	if c := b.info(a).Counts; c.Refused != 7 {
 		t.Errorf("%+v", c)
 	}
@@ -328,6 +333,9 @@ func TestAllow(t *testing.T) {
 	}})
 	for _, name := range []string{"open", "secret", "panics"} {
 		b.spawn(name, echo)
+	}
+	if b.Exposes(remoting.Reach, "open") {
+		t.Error("every peer may reach it, and Allow was not asked about it")
 	}
 	for range 3 {
 		allowed(t, a, b.pid("open"))

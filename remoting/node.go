@@ -109,6 +109,12 @@ func (n *Node) Expose(more Expose) { n.setRules(func(e Expose) Expose { return e
 // have sent a peer something can still be answered by it. Any goroutine.
 func (n *Node) Conceal(less Expose) { n.setRules(func(e Expose) Expose { return e.without(less) }) }
 
+// Exposes reports whether every peer has that access to an actor or a kind of that name: a rule
+// contains it, and there is no Config.Allow, which decides for each peer. Any goroutine.
+func (n *Node) Exposes(a Access, name string) bool {
+	return n.cfg.Allow == nil && !never(name) && n.rules.Load().allow(a, name)
+}
+
 func (n *Node) setRules(change func(Expose) Expose) {
 	for {
 		was := n.rules.Load()

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/asynkron/protoactor-go/actor"
 	"github.com/asynkron/protoactor-go/cluster"
 )
 
@@ -11,9 +12,12 @@ import (
 // grain cannot be reached, because the member it was on is gone and the provider has not found that
 // yet, a request is tried again until its time is over. And what has failed on the way is an error,
 // also where Proto.Actor knows only values.
+//
+// It notes the actors that are subscribed to topics.
 type calls struct {
 	cluster.Context
-	halted func() bool
+	halted        func() bool
+	subscriptions *subscriptions
 }
 
 // patient are the options of a request that come before the caller's own.
@@ -33,7 +37,12 @@ const (
 // Request implements cluster.Context. What the cluster tries again was not received by an actor: a
 // dead letter. A request with an unknown fate is not sent again.
 func (c calls) Request(identity, kind string, message any, opts ...cluster.GrainCallOption) (any, error) {
+	c.subscribes(identity, kind, message)
 	res, err := c.Context.Request(identity, kind, message, append(patient[:len(patient):len(patient)], opts...)...)
+	m, asked := message.(*cluster.UnsubscribeRequest)
+	if _, ok := res.(*cluster.UnsubscribeResponse); ok && asked {
+		c.subscriptions.remove(identity, m.Subscriber)
+	}
 	if err != nil {
 		if c.halted() {
 			err = fmt.Errorf("%w: %w", ErrSuspended, err)
@@ -46,4 +55,17 @@ func (c calls) Request(identity, kind string, message any, opts ...cluster.Grain
 		}
 	}
 	return res, nil
+}
+
+// RequestFuture implements cluster.Context.
+func (c calls) RequestFuture(identity, kind string, message any, opts ...cluster.GrainCallOption) (actor.Future, error) {
+	c.subscribes(identity, kind, message)
+	return c.Context.RequestFuture(identity, kind, message, opts...)
+}
+
+// subscribes notes a subscription before the topic can publish to it.
+func (c calls) subscribes(identity, kind string, message any) {
+	if m, ok := message.(*cluster.SubscribeRequest); ok && kind == cluster.TopicActorKind {
+		c.subscriptions.add(identity, m.Subscriber)
+	}
 }

@@ -47,7 +47,7 @@ func TestCalls(t *testing.T) {
 		"an error":          {err: actor.ErrTimeout, wantErr: actor.ErrTimeout},
 	} {
 		a := &answering{res: tt.res, err: tt.err}
-		res, err := calls{a, unhalted}.Request("id", "kind", answer)
+		res, err := calls{a, unhalted, nil}.Request("id", "kind", answer)
 		if res != tt.wantRes || !errors.Is(err, tt.wantErr) {
 			t.Errorf("%s gives %v, %v", what, res, err)
 		}
@@ -57,7 +57,7 @@ func TestCalls(t *testing.T) {
 // A caller's options count, and else the time.
 func TestCallOptions(t *testing.T) {
 	a := &answering{}
-	if _, err := (calls{a, unhalted}).Request("id", "kind", nil); err != nil {
+	if _, err := (calls{a, unhalted, nil}).Request("id", "kind", nil); err != nil {
 		t.Fatal(err)
 	}
 	begun, n := time.Now(), 0
@@ -67,7 +67,7 @@ func TestCallOptions(t *testing.T) {
 	if d := time.Since(begun); n != 5 || d < 5*retryFirst || a.config.RetryCount < 1<<20 {
 		t.Errorf("%d attempts took %v, and there may be %d", n, d, a.config.RetryCount)
 	}
-	if _, err := (calls{a, unhalted}).Request("id", "kind", nil, cluster.WithRetryCount(2)); err != nil || a.config.RetryCount != 2 {
+	if _, err := (calls{a, unhalted, nil}).Request("id", "kind", nil, cluster.WithRetryCount(2)); err != nil || a.config.RetryCount != 2 {
 		t.Errorf("%v, %+v", err, a.config)
 	}
 }

@@ -26,6 +26,12 @@
 // activator of SpawnNamed. Config.Remoting.Expose adds the application's. A message from a member
 // by which one of Proto.Actor's own actors would panic is refused.
 //
+// A batch of pub/sub reaches the grains and the actors that this process has subscribed to its topic
+// with the cluster's Subscribe functions, and those that are exposed. Other subscribers in it are
+// removed: this member publishes and logs *remoting.Refused for each, and their topic removes them.
+// So a process that is restarted subscribes its actors again, and an actor that another member
+// subscribes has to be in Config.Remoting.Expose.Reach (and there is no Allow).
+//
 // # Who is a member
 //
 // Proto.Actor blocks a member forever once a list of the provider's lacks it, and does not
@@ -76,8 +82,7 @@
 // # Limitations
 //
 // Members trust one another: whoever is admitted may activate grains, publish and, where kinds are
-// given, spawn. A member may name any actor of another one as a subscriber, and so send it messages
-// that Config.Remoting.Expose does not allow. Proto.Actor keeps whatever arrives by gossip, also of
+// given, spawn. Proto.Actor keeps whatever arrives by gossip, also of
 // members that do not exist: a hostile member can fill the memory of others.
 //
 // Providers find members by ways of their own: the automanaged one by HTTP without authentication,

@@ -2,8 +2,75 @@ package pacluster
 
 import (
 	"fmt"
+	"strings"
 	"testing"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"github.com/asynkron/protoactor-go/cluster"
+
+	"github.com/rdmactor/rdmactor/remoting"
 )
+
+// topicAt returns a topic that a member has.
+func topicAt(c *child) string {
+	c.t.Helper()
+	for i := range 1000 {
+		if topic := fmt.Sprint("topic", i); c.do("topic-at %s", topic) == c.role.Name {
+			return topic
+		}
+	}
+	c.t.Fatalf("%s has no topics", c.role.Name)
+	return ""
+}
+
+// A member that delivers a batch, or that has a topic, names an actor of another member as a
+// subscriber. Only one that its own process has subscribed, or that is exposed, gets it.
+func TestHostileDelivery(t *testing.T) {
+	m := startAll(t, roles(t, 2)...)
+	victim, hostile := m[0], m[1]
+	name := victim.role.Name
+	here, there := topicAt(victim), topicAt(hostile)
+	for _, id := range []string{"secret", "subscribed", "left", "exposed"} {
+		victim.do("actor %s", id)
+	}
+	victim.do("expose exposed")
+	for _, id := range []string{"subscribed", "left"} {
+		if got := victim.do("subscribe-pid %s %s %s", there, name, id); got != "" {
+			t.Fatal(got)
+		}
+	}
+	victim.do("unsubscribe-pid %s %s left", there, name)
+
+	hostile.do("deliver %s %s forged. %[1]s secret %[1]s left %[3]s gossip %[1]s subscribed %[1]s exposed", name, there, hostile.role.Name)
+	for _, id := range []string{"subscribed", "exposed"} {
+		victim.want(id+" got forged.", "the honest part arrives")
+	}
+	for _, id := range []string{"secret", "left"} {
+		victim.want("refused "+id, "it may not be reached")
+	}
+	hostile.want("topic removes subscribers", "it reports them as not reachable")
+	if got := hostile.do("subscribe-pid %s %s secret", here, name); !strings.Contains(got, remoting.ErrDecode.Error()) {
+		t.Errorf("asked to subscribe another member's actor, a topic answers %q", got)
+	}
+	if got := hostile.do("subscribe-pid %s %s exposed", here, name); got != "" {
+		t.Errorf("asked to subscribe another member's exposed actor, a topic answers %q", got)
+	}
+	if got := hostile.do("subscribe-pid %s %s secret", there, name); got != "" {
+		t.Fatal(got)
+	}
+	hostile.do("publish %s published.", there)
+	victim.want("subscribed got published.", "it has subscribed")
+	victim.want("refused secret", "its own process has not subscribed it")
+	hostile.want("topic removes subscribers", "it reports that one, too")
+	victim.do("expose secret")
+	hostile.do("publish %s again.", there)
+	victim.want("subscribed got again.", "it has subscribed")
+	hostile.do("publish %s here.", here)
+	victim.want("exposed got here.", "another member has subscribed it")
+	victim.never("secret got", "it was not subscribed by its own process")
+	victim.never("left got", "it has unsubscribed")
+	silent(m...)
+}
 
 // A member is killed that has a topic, and subscribers of another one. Who is left hears once each
 // what is published in the other one. The killed topic is made anew elsewhere, without its
@@ -11,15 +78,6 @@ import (
 // what is published then.
 func TestPubSubUnderKill(t *testing.T) {
 	m := startAll(t, roles(t, 3)...)
-	topicAt := func(c *child) string {
-		for i := range 1000 {
-			if topic := fmt.Sprint("topic", i); m[0].do("topic-at %s", topic) == c.role.Name {
-				return topic
-			}
-		}
-		t.Fatalf("%s has no topics", c.role.Name)
-		return ""
-	}
 	subscribe := func(topic string, who ...*child) {
 		for _, c := range who {
 			if got := c.do("subscribe %s", topic); got != "" {
@@ -60,4 +118,18 @@ func TestPubSubUnderKill(t *testing.T) {
 		c.never("expelled", "it has done nothing")
 	}
 	silent(left...)
+}
+
+// The subscriptions of actors that have stopped are forgotten, and denials that nobody takes.
+func TestSubscriptionsBound(t *testing.T) {
+	s := subscribed("a")
+	for i := range 100 * sweepFrom {
+		pid := actor.NewPID("a", fmt.Sprint("stopped", i))
+		sub := &cluster.SubscriberIdentity{Identity: &cluster.SubscriberIdentity_Pid{Pid: pid}}
+		s.add("topic", sub)
+		s.filter(&cluster.DeliverBatchRequest{Topic: "other", Subscribers: &cluster.Subscribers{Subscribers: []*cluster.SubscriberIdentity{sub}}})
+	}
+	if len(s.all) > sweepFrom || len(s.denials) != mostDenials {
+		t.Errorf("%d subscriptions and %d denials are kept", len(s.all), len(s.denials))
+	}
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/asynkron/protoactor-go/cluster/identitylookup/disthash"
 	"github.com/asynkron/protoactor-go/remote"
 	"golang.org/x/sys/unix"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/anypb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
@@ -92,7 +93,7 @@ func (p *process) run(ctx context.Context) error {
 	if os.Getenv("MEMBER_LOG") != "" {
 		level = slog.LevelDebug
 	}
-	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level}))
+	log := slog.New(topicLog{slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level}), p})
 	p.sys = actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return log }))
 	rt, err := rdma.Open(p.sys, rdma.Config{Device: iwarp.New(), Logger: log})
 	if err != nil {
@@ -108,6 +109,10 @@ func (p *process) run(ctx context.Context) error {
 				all = append(all, m.Address())
 			}
 			p.members.Store(new(sorted(all...)))
+		case *remoting.Refused:
+			if ev.By == p.role.Name {
+				p.line("refused %s", ev.Target.Id)
+			}
 		case *Suspended, *Resumed, *Expelled:
 			p.line("event %v", ev)
 		}
@@ -140,6 +145,26 @@ func (p *process) run(ctx context.Context) error {
 	p.sys.Shutdown()
 	p.line("= left")
 	return err
+}
+
+// topicLog also prints that a topic of Proto.Actor's removes subscribers.
+type topicLog struct {
+	slog.Handler
+	p *process
+}
+
+func (l topicLog) Enabled(ctx context.Context, level slog.Level) bool {
+	return level >= slog.LevelWarn || l.Handler.Enabled(ctx, level)
+}
+
+func (l topicLog) Handle(ctx context.Context, r slog.Record) error {
+	if strings.HasPrefix(r.Message, "Topic removed subscribers") {
+		l.p.line("topic removes subscribers")
+	}
+	if !l.Handler.Enabled(ctx, r.Level) {
+		return nil
+	}
+	return l.Handler.Handle(ctx, r)
 }
 
 // serve does what it reads, each on a goroutine of its own, until it is terminated.
@@ -331,6 +356,24 @@ func (p *process) more(c []string) (string, error) {
 			}
 		})
 		return "", err
+	case "actor": // id: one that is not exposed
+		_, err := p.sys.Root.SpawnNamed(actor.PropsFromFunc(func(ctx actor.Context) {
+			if m, ok := ctx.Message().(*wrapperspb.StringValue); ok {
+				p.line("%s got %s", c[1], m.Value)
+			}
+		}), c[1])
+		return "", err
+	case "expose": // id
+		p.m.Node.Expose(remoting.Expose{Reach: []string{c[1]}})
+		return "", nil
+	case "subscribe-pid": // topic, address, id
+		_, err := cl.SubscribeByPid(c[1], actor.NewPID(c[2], c[3]))
+		return "", err
+	case "unsubscribe-pid":
+		_, err := cl.UnsubscribeByPid(c[1], actor.NewPID(c[2], c[3]))
+		return "", err
+	case "deliver": // address, topic, text, addresses and ids of subscribers: as if the topic were here
+		return p.deliver(c[1], c[2], c[3], c[4:])
 	case "publish": // topic, text
 		_, err := cl.Publisher().Publish(context.Background(), c[1], wrapperspb.String(c[2]))
 		return "", err
@@ -388,6 +431,19 @@ func (p *process) forge(addr, id string) (string, error) {
 		FromMemberId: p.sys.ID, State: &cluster.GossipState{Members: map[string]*cluster.GossipMemberState{id: {Values: values}}},
 	}, patience))
 	return "", err
+}
+
+// deliver sends a member a batch for subscribers that this one has chosen.
+func (p *process) deliver(addr, topic, text string, subscribers []string) (string, error) {
+	list := &cluster.Subscribers{}
+	for i := 0; i < len(subscribers); i += 2 {
+		pid := actor.NewPID(subscribers[i], subscribers[i+1])
+		list.Subscribers = append(list.Subscribers, &cluster.SubscriberIdentity{Identity: &cluster.SubscriberIdentity_Pid{Pid: pid}})
+	}
+	p.sys.Root.Send(actor.NewPID(addr, cluster.PubSubDeliveryName), &cluster.DeliverBatchRequest{
+		Subscribers: list, Topic: topic, PubSubBatch: &cluster.PubSubBatch{Envelopes: []proto.Message{wrapperspb.String(text)}},
+	})
+	return "", nil
 }
 
 // recover asks all grains at once until they answer, and says how long the last one took, in

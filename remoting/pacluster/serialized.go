@@ -22,6 +22,8 @@ type serialized struct {
 	spawn  map[string]*actor.Props // the kinds that may be spawned
 	kinds  []*cluster.Kind         // of grains that are here
 	halted func() bool             // no grain may be here
+
+	subscriptions *subscriptions
 }
 
 // Append implements codec.Codec.
@@ -81,7 +83,9 @@ func (s serialized) check(msg any) error {
 		if err := s.messages(m.PubSubBatch.Envelopes); err != nil {
 			return err
 		}
-		ok = m.Subscribers != nil && !slices.ContainsFunc(m.Subscribers.Subscribers, s.elsewhere)
+		if ok = m.Subscribers != nil && !slices.ContainsFunc(m.Subscribers.Subscribers, s.elsewhere); ok {
+			s.subscriptions.filter(m)
+		}
 	case *cluster.ActivationRequest:
 		if s.halted() {
 			return ErrSuspended
@@ -95,6 +99,9 @@ func (s serialized) check(msg any) error {
 	case *cluster.GossipResponse:
 		return checkGossip(m.State)
 	case *cluster.SubscribeRequest:
+		if s.subscriptions.local(m.Subscriber) && !s.subscriptions.exposes(m.Subscriber.GetPid().Id) {
+			return errSubscribes
+		}
 		ok = somebody(m.Subscriber)
 	case *cluster.UnsubscribeRequest:
 		ok = somebody(m.Subscriber)
@@ -147,6 +154,8 @@ func checkGossip(s *cluster.GossipState) error {
 	}
 	return nil
 }
+
+var errSubscribes = errors.New("only its own member subscribes an actor that is not exposed")
 
 // somebody reports whether a subscriber is named at all.
 func somebody(s *cluster.SubscriberIdentity) bool {

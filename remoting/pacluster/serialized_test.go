@@ -1,6 +1,7 @@
 package pacluster
 
 import (
+	"log/slog"
 	"testing"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -13,7 +14,18 @@ import (
 	"github.com/rdmactor/rdmactor/codec"
 )
 
-var batches = serialized{Codec: codec.New(), halted: unhalted}
+var batches = serialized{Codec: codec.New(), halted: unhalted, subscriptions: subscribed("a", subscription{"topic", "b"})}
+
+// subscribed returns the subscriptions of a member.
+func subscribed(name string, all ...subscription) *subscriptions {
+	sys := actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return slog.New(slog.DiscardHandler) }))
+	sys.ProcessRegistry.Address = name
+	s := newSubscriptions(sys, func(string) bool { return false })
+	for _, is := range all {
+		s.add(is.topic, &cluster.SubscriberIdentity{Identity: &cluster.SubscriberIdentity_Pid{Pid: actor.NewPID(name, is.id)}})
+	}
+	return s
+}
 
 // The batches of pub/sub are messages that Proto.Actor has in another form on the wire.
 func TestBatches(t *testing.T) {
@@ -83,14 +95,17 @@ func TestHostileMessages(t *testing.T) {
 		"no batch":                       &cluster.DeliverBatchRequestTransport{Topic: "x"},
 		"no subscribers":                 &cluster.DeliverBatchRequestTransport{Batch: &cluster.PubSubBatchTransport{}},
 		"nobody who subscribes":          &cluster.SubscribeRequest{Subscriber: &cluster.SubscriberIdentity{}},
-		"nobody who unsubscribes":        &cluster.UnsubscribeRequest{},
-		"no grain":                       &cluster.ActivationRequest{},
-		"no state":                       &cluster.GossipRequest{},
-		"a member without state":         &cluster.GossipRequest{State: gossip},
-		"the same in an answer":          &cluster.GossipResponse{State: gossip},
-		"gossip that blocks a member":    &cluster.GossipRequest{State: blocks},
-		"the same as an answer":          &cluster.GossipResponse{State: blocks},
-		"another member's topology":      &cluster.ClusterTopology{},
+		"another member's actor": &cluster.SubscribeRequest{Subscriber: &cluster.SubscriberIdentity{
+			Identity: &cluster.SubscriberIdentity_Pid{Pid: actor.NewPID("a", "b")},
+		}},
+		"nobody who unsubscribes":     &cluster.UnsubscribeRequest{},
+		"no grain":                    &cluster.ActivationRequest{},
+		"no state":                    &cluster.GossipRequest{},
+		"a member without state":      &cluster.GossipRequest{State: gossip},
+		"the same in an answer":       &cluster.GossipResponse{State: gossip},
+		"gossip that blocks a member": &cluster.GossipRequest{State: blocks},
+		"the same as an answer":       &cluster.GossipResponse{State: blocks},
+		"another member's topology":   &cluster.ClusterTopology{},
 		"a stop in a batch": &cluster.PubSubBatchTransport{
 			TypeNames: []string{"actor.PoisonPill"}, Envelopes: []*cluster.PubSubEnvelope{{}},
 		},

@@ -72,6 +72,9 @@ type Member struct {
 	observer *eventstream.Subscription
 	blocked  atomic.Pointer[remote.BlockList] // nil: none
 	governor *governor
+	exposing atomic.Pointer[remoting.Node] // nil: it is starting
+	// what this process has subscribed to topics
+	subscriptions *subscriptions
 	// for place; nil: the lookup is not disthash
 	topologies chan *cluster.ClusterTopology
 	present    *actor.PID  // see presence
@@ -106,11 +109,13 @@ func Start(ctx context.Context, sys *actor.ActorSystem, rt *rdma.Runtime, cfg Co
 		expelled: make(chan struct{}), started: make(chan struct{}), leaving: make(chan struct{}), completed: make(chan struct{}),
 	}
 	m.governor = newGovernor(m, cfg.TTL)
+	m.subscriptions = newSubscriptions(sys, m.exposes)
 	node, err := remoting.Start(sys, rt, m.remoting(cfg))
 	if err != nil {
 		return nil, err
 	}
 	m.Node = node
+	m.exposing.Store(node)
 	m.governor.observe(func(r *rules, _ time.Duration) { r.name = node.Name() })
 	if err := m.join(ctx, cfg); err != nil {
 		end, cancel := context.WithTimeout(context.WithoutCancel(ctx), failedFor)
@@ -118,6 +123,7 @@ func Start(ctx context.Context, sys *actor.ActorSystem, rt *rdma.Runtime, cfg Co
 		return nil, errors.Join(fmt.Errorf("pacluster: the cluster does not start: %w", err), m.Shutdown(end))
 	}
 	go m.probe()
+	go m.reportDenials()
 	return m, nil
 }
 
@@ -131,7 +137,7 @@ func (m *Member) remoting(cfg Config) remoting.Config {
 	if c.Codec == nil {
 		c.Codec = codec.New()
 	}
-	c.Codec = serialized{c.Codec, cfg.Spawn, cfg.Kinds, m.halted}
+	c.Codec = serialized{c.Codec, cfg.Spawn, cfg.Kinds, m.halted, m.subscriptions}
 	c.Member = m.sys.ID
 	admit := c.Admit
 	c.Admit = func(p remoting.Peer) error {
@@ -147,6 +153,12 @@ func (m *Member) remoting(cfg Config) remoting.Config {
 		return nil
 	}
 	return c
+}
+
+// exposes reports whether every member may send messages to an actor of this one.
+func (m *Member) exposes(id string) bool {
+	node := m.exposing.Load()
+	return node != nil && node.Exposes(remoting.Reach, id)
 }
 
 // isBlocked reports whether a node is no member any more. Some providers, such as etcd's, put the
@@ -172,7 +184,7 @@ func (m *Member) join(ctx context.Context, cfg Config) error {
 	provider, lookup := observed{cfg.Provider, m.governor}, gated{cfg.Lookup, m.halted}
 	config := cluster.Configure(cfg.Cluster, provider, lookup, m.shell.config(m.Node.Name(), cfg.Spawn), options...)
 	stock := config.ClusterContextProducer
-	config.ClusterContextProducer = func(c *cluster.Cluster) cluster.Context { return calls{stock(c), m.halted} }
+	config.ClusterContextProducer = func(c *cluster.Cluster) cluster.Context { return calls{stock(c), m.halted, m.subscriptions} }
 	var err error
 	go func() {
 		defer close(m.started)
