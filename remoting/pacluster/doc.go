@@ -81,9 +81,16 @@
 //
 // # Limitations
 //
-// Members trust one another: whoever is admitted may activate grains, publish and, where kinds are
-// given, spawn. Proto.Actor keeps whatever arrives by gossip, also of
-// members that do not exist: a hostile member can fill the memory of others.
+// Members trust one another: whoever is admitted may activate grains, publish, gossip in the name of
+// any member and, where kinds are given, spawn.
+//
+// Proto.Actor never forgets gossip, also of members that have departed or do not exist. So a member
+// accepts 8 MiB of it about members, or two messages of Config.Remoting.MaxMessage if that is more,
+// and as much about others. Each of n members has an n-th part even if the others have used up all.
+// Values count with their keys and 1 KiB each, names once for each member; further values are
+// dropped, and logged at most once a minute. Gossip about others includes that of a member that the
+// provider has not listed here yet: after thousands of restarts, hundreds in a large cluster, it
+// may be lost.
 //
 // Providers find members by ways of their own: the automanaged one by HTTP without authentication,
 // which also shows the names of kinds.

@@ -51,6 +51,17 @@ func (g *governor) observe(do func(r *rules, now time.Duration)) {
 	}
 }
 
+// memberIDs returns the ids of the members.
+func (g *governor) memberIDs() map[string]bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	ids := make(map[string]bool, len(g.rules.members))
+	for id := range g.rules.members {
+		ids[id] = true
+	}
+	return ids
+}
+
 // listed takes a list of the provider's.
 func (g *governor) listed(list cluster.Members) {
 	g.observe(func(r *rules, now time.Duration) { r.providerListed(now, list) })

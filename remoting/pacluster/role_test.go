@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -372,7 +373,7 @@ func (p *process) more(c []string) (string, error) {
 	case "unsubscribe-pid":
 		_, err := cl.UnsubscribeByPid(c[1], actor.NewPID(c[2], c[3]))
 		return "", err
-	case "deliver": // address, topic, text, addresses and ids of subscribers: as if the topic were here
+	case "deliver": // address, topic, text, addresses and ids: as if the topic were here
 		return p.deliver(c[1], c[2], c[3], c[4:])
 	case "publish": // topic, text
 		_, err := cl.Publisher().Publish(context.Background(), c[1], wrapperspb.String(c[2]))
@@ -383,6 +384,13 @@ func (p *process) more(c []string) (string, error) {
 	case "set": // key, value
 		cl.Gossip.SetState(c[1], wrapperspb.String(c[2]))
 		return "", nil
+	case "flood": // address, names, bytes: gossip about members that do not exist
+		return p.flood(c[1], c[2], c[3])
+	case "heap":
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return fmt.Sprint(m.HeapAlloc), nil
 	case "forge": // address, id: as if that member had left
 		return p.forge(c[1], c[2])
 	case "answered": // id: when the latest question was that it has answered
@@ -431,6 +439,23 @@ func (p *process) forge(addr, id string) (string, error) {
 		FromMemberId: p.sys.ID, State: &cluster.GossipState{Members: map[string]*cluster.GossipMemberState{id: {Values: values}}},
 	}, patience))
 	return "", err
+}
+
+// flood sends a member gossip about so many members that do not exist, each with one value.
+func (p *process) flood(addr, names, size string) (string, error) {
+	n, _ := strconv.Atoi(names)
+	bytes, _ := strconv.Atoi(size)
+	value := &anypb.Any{TypeUrl: "type.googleapis.com/google.protobuf.Empty", Value: make([]byte, bytes)}
+	for i := range n {
+		state := &cluster.GossipState{Members: map[string]*cluster.GossipMemberState{fmt.Sprint("made-up", i): {
+			Values: map[string]*cluster.GossipKeyValue{"junk": {SequenceNumber: 1, Value: value}},
+		}}}
+		if _, err := remoting.Result(p.sys.Root.RequestFuture(actor.NewPID(addr, cluster.DefaultGossipActorName),
+			&cluster.GossipRequest{FromMemberId: p.sys.ID, State: state}, patience)); err != nil {
+			return "", err
+		}
+	}
+	return "", nil
 }
 
 // deliver sends a member a batch for subscribers that this one has chosen.

@@ -24,6 +24,7 @@ type serialized struct {
 	halted func() bool             // no grain may be here
 
 	subscriptions *subscriptions
+	gossip        *gossipLimit
 }
 
 // Append implements codec.Codec.
@@ -95,9 +96,9 @@ func (s serialized) check(msg any) error {
 		if m.State == nil {
 			return errMissing
 		}
-		return checkGossip(m.State)
+		return s.checkGossip(m.State)
 	case *cluster.GossipResponse:
-		return checkGossip(m.State)
+		return s.checkGossip(m.State)
 	case *cluster.SubscribeRequest:
 		if s.subscriptions.local(m.Subscriber) && !s.subscriptions.exposes(m.Subscriber.GetPid().Id) {
 			return errSubscribes
@@ -133,26 +134,6 @@ func (s serialized) elsewhere(sub *cluster.SubscriberIdentity) bool {
 	id := sub.GetClusterIdentity()
 	return id != nil && id.Kind != cluster.TopicActorKind &&
 		!slices.ContainsFunc(s.kinds, func(k *cluster.Kind) bool { return k.Kind == id.Kind })
-}
-
-var errBlocks = errors.New("it blocks members, which no member does by gossip")
-
-// checkGossip refuses a member without values, at which Proto.Actor would panic. Any member may
-// make up another one's state, and Proto.Actor blocks members by two parts of it without asking
-// them. So checkGossip refuses a list of blocked members, and deletes GracefullyLeftKey. No member
-// of this version sends either: see leftKey.
-func checkGossip(s *cluster.GossipState) error {
-	for _, m := range s.GetMembers() {
-		if m.Values == nil {
-			return errMissing
-		}
-		delete(m.Values, cluster.GracefullyLeftKey)
-		var t cluster.ClusterTopology
-		if m.Values[cluster.TopologyKey].GetValue().UnmarshalTo(&t) == nil && len(t.Blocked) > 0 {
-			return errBlocks
-		}
-	}
-	return nil
 }
 
 var errSubscribes = errors.New("only its own member subscribes an actor that is not exposed")

@@ -14,7 +14,9 @@ import (
 	"github.com/rdmactor/rdmactor/codec"
 )
 
-var batches = serialized{Codec: codec.New(), halted: unhalted, subscriptions: subscribed("a", subscription{"topic", "b"})}
+var batches = serialized{
+	Codec: codec.New(), halted: unhalted, subscriptions: subscribed("a", subscription{"topic", "b"}), gossip: limited(),
+}
 
 // subscribed returns the subscriptions of a member.
 func subscribed(name string, all ...subscription) *subscriptions {
@@ -184,7 +186,7 @@ func TestHostileBatches(t *testing.T) {
 			list = m.PubSubBatch.Envelopes
 		}
 		for _, m := range list {
-			if g := m.(*cluster.GossipRequest); len(g.State.Members["x"].Values) > 0 {
+			if g := m.(*cluster.GossipRequest); len(g.State.Members["x"].GetValues()) > 0 {
 				t.Errorf("in a %T a member has left by gossip", batch)
 			}
 		}

@@ -137,7 +137,10 @@ func (m *Member) remoting(cfg Config) remoting.Config {
 	if c.Codec == nil {
 		c.Codec = codec.New()
 	}
-	c.Codec = serialized{c.Codec, cfg.Spawn, cfg.Kinds, m.halted, m.subscriptions}
+	c.Codec = serialized{
+		Codec: c.Codec, spawn: cfg.Spawn, kinds: cfg.Kinds, halted: m.halted, subscriptions: m.subscriptions,
+		gossip: newGossipLimit(c.MaxMessage, m.governor.memberIDs, m.sys.Logger()),
+	}
 	c.Member = m.sys.ID
 	admit := c.Admit
 	c.Admit = func(p remoting.Peer) error {
