@@ -10,7 +10,7 @@ import (
 
 // Reply is the answer of a call that Go has made, as a message to the actor that has called.
 type Reply[R any] struct {
-	Call  *Pending // what Go has returned
+	Call  *Pending // the result of Go
 	Value *R       // nil with an error
 	Err   error    // an *Error, as Call returns it
 }
@@ -38,15 +38,15 @@ type GoConfig struct {
 	Context context.Context
 }
 
-// unlimited is the key of a context's value which says that the client's Config.Timeout does not
-// apply. A call that an interceptor makes with another client keeps that client's.
+// unlimited is the key of a context's value that switches the client's Config.Timeout off. A call
+// that an interceptor makes with another client keeps that client's.
 type unlimited struct{ client *Client }
 
 // Go calls a method for an actor, and does not block. The actor always gets exactly one answer, a
 // *Reply[R]. If the Client has interceptors, retries or WaitForReady, the call is made on a
-// goroutine, and q must not be changed until the answer has come. Otherwise q is the caller's
-// again when Go returns. The answer is decoded on the client's loop, or on a goroutine if it has
-// more than 64 KiB.
+// goroutine, and q must not be changed until the answer arrives. Otherwise q is the caller's again
+// when Go returns. The answer is decoded on the client's loop, or on a goroutine if it has more
+// than 64 KiB.
 func Go[Q, R any](ctx actor.Context, c *Client, m Method[Q, R], q *Q, cfg GoConfig) *Pending {
 	under := cfg.Context
 	if under == nil {

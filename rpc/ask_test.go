@@ -12,7 +12,7 @@ import (
 	rdma "github.com/rdmactor/rdmactor/actor"
 )
 
-// asks is an actor that calls Go for the test and passes on what comes.
+// asks is an actor that calls Go for the test and passes the answers on.
 func asks(r *rig, opts ...actor.PropsOption) (do func(func(ctx actor.Context)), got chan any) {
 	got = make(chan any, 100)
 	pid := r.System().Root.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {
@@ -87,7 +87,7 @@ func TestGo(t *testing.T) {
 	}
 }
 
-// Config.Timeout is for calls that have no deadline of their own.
+// Config.Timeout applies only to calls without a deadline.
 func TestGoKeepsTheDeadlineOfItsContext(t *testing.T) {
 	var b *blocking
 	inWorld(t, rigConfig{client: Config{Timeout: time.Second}}, func(s *Server) { b = handleBlock(s) }, func(r *rig) {

@@ -16,7 +16,7 @@ import (
 
 var benchEcho = NewRawMethod("bench.Echo", MethodConfig{})
 
-// pair is a server and a client over iWARP on loopback, each with a runtime of its own.
+// pair is a server and a client over iWARP on loopback, each with a runtime.
 type pair struct {
 	client *Client
 	server *Server
@@ -59,12 +59,12 @@ func echoPair(tb testing.TB, cfg HandlerConfig, more ...func(*Server)) *pair {
 			}
 		}
 		sys.Shutdown()
-		time.Sleep(5 * time.Millisecond) // Proto.Actor's throttle of dead letters ends by itself
+		time.Sleep(5 * time.Millisecond) // Proto.Actor's throttle of dead letters expires
 	})
 	return &pair{c, s, here, at}
 }
 
-// cpuTime is what this process has used.
+// cpuTime returns the CPU time that this process has used.
 func cpuTime() time.Duration {
 	var u unix.Rusage
 	_ = unix.Getrusage(unix.RUSAGE_SELF, &u) // cannot fail with these arguments

@@ -13,8 +13,8 @@ const keepBuffer = 64 << 10
 
 var buffers = sync.Pool{New: func() any { return new(buffer) }}
 
-// smallBuffer is the size of the buffers for small requests. They have a pool of their own, so
-// that a small request that waits does not occupy a large buffer.
+// smallBuffer is the size of the buffers for small requests. They have a separate pool, so that a
+// small request that waits does not occupy a large buffer.
 const smallBuffer = 1 << 10
 
 var smallBuffers = sync.Pool{New: func() any { return &buffer{make([]byte, 0, smallBuffer), true} }}

@@ -7,8 +7,8 @@ import (
 	rdma "github.com/rdmactor/rdmactor/actor"
 )
 
-// newCall takes a call from the client's pool. Every client has a pool of its own, because a call
-// has a channel, which must not leave its synctest bubble.
+// newCall takes a call from the client's pool. Every client has its own pool, because a call
+// contains a channel, which must not leave its synctest bubble.
 func (c *Client) newCall(m *method) *clientCall {
 	cl, ok := c.calls.Get().(*clientCall)
 	if !ok {
@@ -18,7 +18,7 @@ func (c *Client) newCall(m *method) *clientCall {
 	return cl
 }
 
-// release takes a call back that nobody else has any more.
+// release returns a call to the pool. The caller holds the last reference.
 func (c *Client) release(cl *clientCall) {
 	if cap(cl.reply) > keepBuffer {
 		cl.reply = nil
@@ -128,8 +128,8 @@ func (c *Client) packWithin(p *passage, q any) (memory *buffer, body []byte, err
 	return memory, body, err
 }
 
-// packRequest encodes a request of m. body lies in memory, or in another allocation if that was
-// too small. The caller puts memory back when it does not need body any more.
+// packRequest encodes a request of m. body lies in memory, or in another allocation if that was too
+// small. The caller puts memory back after its last use of body.
 func (c *Client) packRequest(m *method, q any) (memory *buffer, body []byte, err error) {
 	scratch, packed := getBuffer(), false
 	defer func() {
@@ -238,7 +238,7 @@ func (c *Client) limited(ctx context.Context) (context.Context, context.CancelFu
 	return context.WithTimeout(ctx, c.cfg.Timeout)
 }
 
-// unsent reports whether err says that a request was not sent because its connection ended or
+// unsent reports whether err means that a request was not sent because its connection ended or
 // drained, or because there was none. Such a call can wait for another connection, unless the
 // runtime was shut down.
 func unsent(err error) bool {
@@ -309,7 +309,7 @@ func (c *Client) start(ctx, ready context.Context, cl *clientCall, body []byte) 
 		if !c.cfg.WaitForReady || !unsent(err) {
 			return nil, c.refused(cl.m, err)
 		}
-		// The connection has ended meanwhile. The next call of current waits for another one.
+		// The connection has ended since. The next call of current waits for another one.
 	}
 }
 

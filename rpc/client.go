@@ -29,11 +29,11 @@ type Client struct {
 	calls  sync.Pool // of *clientCall
 	ledger *ledger
 
-	streams atomic.Int64 // that the server has not ended
+	streams atomic.Int64 // opened and not yet ended by the server
 
 	mu      sync.Mutex
-	link    *link              // what calls go over; nil: none
-	dialing *link              // what is being dialled to replace it; nil: none
+	link    *link              // carries new calls; nil: none
+	dialing *link              // being dialled to replace link; nil: none
 	links   map[*link]struct{} // all that are not gone, also those that drain
 	// ends the pause before another is dialled, or the wait for a turn; nil: there is neither
 	timer   *time.Timer
@@ -42,18 +42,18 @@ type Client struct {
 	failed  int               // attempts in a row
 	upSince time.Time         // of link
 	worked  rdma.Addr         // where the last dial has connected; zero: none has
-	ready   chan struct{}     // closed when there is a link, or no more
+	ready   chan struct{}     // closed when link is set, or no further link will be made
 	waiting int               // calls that wait for ready
 	why     error             // why there is no link
 	last    bool              // there will be no other link: the runtime has been shut down
 	closed  bool
 }
 
-// Dial connects to a server and returns when the connection is there. ctx is for that first
-// connection only, and the addresses of a name share its time: later ones are made when one is
-// lost, until Close, and begin with the address that worked last. Its error is an *Error:
-// ErrUnavailable, or what says more (ErrForeignPeer, ErrVersion, ErrDraining, ErrDeadline,
-// context.Canceled). The cause is in it.
+// Dial connects to a server and returns when the connection is established. ctx limits that first
+// connection only, and the addresses of a name share its time. Until Close, a lost connection is
+// replaced by another one, beginning with the address that worked last. The error is an *Error:
+// ErrUnavailable, or a more specific one (ErrForeignPeer, ErrVersion, ErrDraining, ErrDeadline,
+// context.Canceled). It wraps the cause.
 func Dial(ctx context.Context, rt *rdma.Runtime, addr string, cfg Config) (*Client, error) {
 	c := &Client{
 		rt: rt, sys: rt.System(), addr: addr, cfg: cfg.withDefaults(), ledger: newLedger(),
@@ -122,13 +122,13 @@ func (c *Client) up(l *link) {
 	}
 }
 
-// moveOn takes note that a connection takes no more calls, and why. Calls go over another one from
-// then on, which is dialled if there is none.
+// moveOn records that a connection takes no further calls, and why. Later calls use another one,
+// which is dialled if there is none.
 func (c *Client) moveOn(l *link, why error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.last {
-		why = c.why // calls do not wait for another connection, whatever has ended this one
+		why = c.why // calls do not wait for another connection, however this one ended
 	}
 	if c.dialing == l {
 		c.dialing, c.why = nil, why

@@ -16,12 +16,12 @@ type clientCall struct {
 	// has a token when the call is finished; streams and actors do not use it
 	done  chan struct{}
 	reply []byte      // the answer
-	err   *Error      // or why there is none
-	next  *clientCall // among those that are being finished
-	body  body        // of those: the answer in the received message
+	err   *Error      // the reason why there is no answer
+	next  *clientCall // in the list of calls that are being finished
+	body  body        // the answer in the received message, while the call is in that list
 
 	stream items // of a stream
-	actor  ender // whose answer is a message
+	actor  ender // receives the answer as a message
 }
 
 // ender is notified of a call's end: on the loop, unless its answer is large.
@@ -34,7 +34,7 @@ type items interface {
 	itemLocked(m *rdma.Received, b []byte) error
 }
 
-// finish notifies whoever waits.
+// finish notifies the stream, the actor or the goroutine that waits for the call.
 func (c *clientCall) finish() {
 	switch {
 	case c.stream != nil:
@@ -54,8 +54,8 @@ func (c *clientCall) failure() error {
 	return c.err
 }
 
-// own copies the answer out of the message that was retained for it, if one was. Then it runs on
-// the caller's goroutine or on one of its own, not on the loop.
+// own copies the answer out of the message that was retained for it, if one was. In that case it
+// runs on the caller's goroutine or on a separate one, not on the loop.
 func (c *clientCall) own() {
 	if c.body.retained != nil {
 		c.copy()

@@ -28,7 +28,7 @@ func (l *table) countLocked(c *clientCall, code Code) {
 	d.counts.fail(code)
 }
 
-// keepCounts keeps what a connection has counted whose calls have all ended.
+// keepCounts keeps the counts of a connection whose calls have all ended.
 func (l *table) keepCounts() {
 	l.out.mu.Lock()
 	for i := range l.methods {

@@ -12,7 +12,7 @@ import (
 )
 
 // callContext is the context of a handler. Most handlers never wait for its end. So the real
-// context, which can be cancelled, is made when somebody first needs it.
+// context, which can be cancelled, is made on first use.
 type callContext struct {
 	info     Info
 	metadata []byte
@@ -20,9 +20,9 @@ type callContext struct {
 
 	mu   sync.Mutex
 	real atomic.Pointer[realContext] // set with mu held, as is over
-	// how it has ended, if that was before there was a real one; it does not change any more
+	// final state if the call ended before there was a real context; set once
 	over  atomic.Uint32
-	cause error // when over is canceled
+	cause error // the reason if over is canceled
 }
 
 // The values of callContext.over.
@@ -55,8 +55,8 @@ func InfoOf(ctx context.Context) *Info {
 // Deadline is when the caller stops waiting, on this side's clock.
 func (c *callContext) Deadline() (time.Time, bool) { return c.deadline, !c.deadline.IsZero() }
 
-// Done is closed when the caller has cancelled, the deadline has passed, the connection has ended
-// or the handler has returned.
+// Done is closed when the caller cancels, the deadline passes, the connection ends or the handler
+// returns.
 func (c *callContext) Done() <-chan struct{} { return c.make().Done() }
 
 // Err is nil until one of these has happened. Then it is context.Canceled or
@@ -85,7 +85,7 @@ func (c *callContext) Err() error {
 // late reports whether the deadline has passed.
 func (c *callContext) late() bool { return !c.deadline.IsZero() && time.Until(c.deadline) <= 0 }
 
-// noteLocked records how it has ended while there is no real one.
+// noteLocked records the end of the call if there is no real context.
 func (c *callContext) noteLocked(cause error) {
 	switch {
 	case c.over.Load() != running:
@@ -135,7 +135,8 @@ func (c *callContext) make() *realContext {
 	return r
 }
 
-// end cancels the context, and frees what it has. Any goroutine, any number of times.
+// end cancels the context, and frees its resources. It may be called from any goroutine and more
+// than once.
 func (c *callContext) end(cause error) {
 	c.mu.Lock()
 	r := c.real.Load()
@@ -149,7 +150,7 @@ func (c *callContext) end(cause error) {
 	}
 }
 
-// touched reports whether somebody has asked for what outlives the handler.
+// touched reports whether the real context was made, which may be used after the handler.
 func (c *callContext) touched() bool { return c.real.Load() != nil }
 
 type metadataKey struct{}
@@ -157,10 +158,10 @@ type metadataKey struct{}
 // pairs is metadata for calls that will be made: its bytes on the wire, without the length of all.
 type pairs struct{ b []byte }
 
-// WithMetadata adds a key and its value to what the calls made with the context carry to the
-// server: credentials, a trace. A key has 1 to 255 bytes, a value up to 4 KiB, and all pairs
-// together up to 8 KiB. Calls with anything else fail with ErrTooLarge. If a key was added twice,
-// the later value counts.
+// WithMetadata adds a key and its value to the metadata of calls made with the context:
+// credentials, a trace. A key has 1 to 255 bytes, a value up to 4 KiB, and all pairs together up to
+// 8 KiB. Calls with anything else fail with ErrTooLarge. If a key was added twice, the later value
+// counts.
 func WithMetadata(ctx context.Context, key, value string) context.Context {
 	was, _ := ctx.Value(metadataKey{}).(*pairs)
 	p := &pairs{}
@@ -175,9 +176,9 @@ func WithMetadata(ctx context.Context, key, value string) context.Context {
 	return context.WithValue(ctx, metadataKey{}, p)
 }
 
-// MetadataRoom is how many bytes of metadata may still be added with WithMetadata. A pair takes its
-// key, its value and 3 bytes. What is optional should be left out when there is no room for it,
-// because calls whose metadata is too large fail.
+// MetadataRoom returns the number of bytes of metadata that WithMetadata can still add. A pair
+// takes its key, its value and 3 bytes. Optional pairs should be left out if there is no room for
+// them, because calls whose metadata is too large fail.
 func MetadataRoom(ctx context.Context) int {
 	p, _ := ctx.Value(metadataKey{}).(*pairs)
 	if p == nil {

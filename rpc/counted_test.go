@@ -17,14 +17,14 @@ import (
 	"github.com/rdmactor/rdmactor/eventloop"
 )
 
-// How a handler ends is what the first byte of its request says.
+// The first byte of a request selects how its handler ends.
 const (
 	endsWell    = "well"
 	endsInError = "error"
-	endsLate    = "late" // waits for its context, and not for ever
+	endsLate    = "late" // waits for its context, which has a deadline
 	endsInPanic = "panic"
 	endsGoexit  = "goexit"
-	endsLarge   = "large" // has an answer that the client does not take
+	endsLarge   = "large" // returns an answer that is too large for the client
 )
 
 var endings = []string{endsWell, endsInError, endsLate, endsInPanic, endsGoexit, endsLarge}
@@ -32,11 +32,11 @@ var endings = []string{endsWell, endsInError, endsLate, endsInPanic, endsGoexit,
 // anyEnd is a stream whose request is one of endings.
 var anyEnd = NewStream[wrapperspb.StringValue, wrapperspb.Int64Value]("test.AnyEnd", MethodConfig{})
 
-// book is what one side has seen for itself of the calls of a method.
+// book is the number of calls of a method that one side has counted independently.
 type book struct {
 	mu     sync.Mutex
 	inside int
-	ended  map[Code]uint64 // 0: well
+	ended  map[Code]uint64 // 0: success
 }
 
 func (b *book) begin() {
@@ -84,7 +84,7 @@ func (b *book) handle(ctx context.Context, how string, onLoop bool) (reply []byt
 	return reply, err
 }
 
-// counted is a server and a client whose calls end in all ways, and what both have seen of it.
+// counted is a server and a client whose calls end in all ways, and independent counts of both.
 type counted struct {
 	*rig
 	rand                *rand.Rand
@@ -107,7 +107,7 @@ func (c *counted) random() (context.Context, context.CancelFunc) {
 	return context.WithCancel(c.t.Context())
 }
 
-// call calls, and notes how that has ended.
+// call makes a call and notes how it ended.
 func (c *counted) call() {
 	how := endings[c.rand.IntN(len(endings))]
 	q := []byte(how)
@@ -125,7 +125,7 @@ func (c *counted) call() {
 		})
 	default:
 		c.hereStreams.begin()
-		items := c.rand.IntN(5) // that are read
+		items := c.rand.IntN(5) // number of items to read
 		c.callers.Go(func() {
 			defer cancel()
 			c.hereStreams.end(CodeOf(c.receive(ctx, how, items)))
@@ -146,12 +146,12 @@ func (c *counted) receive(ctx context.Context, how string, items int) error {
 			return err
 		}
 		if n == items {
-			in.Close() // Recv says how it has ended: maybe otherwise, before
+			in.Close() // Recv returns how it ended, maybe otherwise before
 		}
 	}
 }
 
-// check compares what a side has counted with what was seen. Now nothing moves.
+// check compares a side's counters with the independent counts while nothing is in flight.
 func (b *book) check(t *testing.T, side string, i MethodInfo) {
 	t.Helper()
 	b.mu.Lock()
@@ -171,7 +171,7 @@ func (b *book) check(t *testing.T, side string, i MethodInfo) {
 	}
 	refused := i.Refused
 	late := uint64(0)
-	if side == "server" { // nobody here sees what a server refuses, and what it did not handle
+	if side == "server" { // neither refused calls nor those without a handler reach the test
 		refused, late = RefusedCalls{}, i.Late
 	}
 	for _, g := range []struct {
@@ -228,8 +228,8 @@ func (c *counted) checkAll() {
 	c.thereStreams.check(c.t, "server", info(there, "test.AnyEnd"))
 }
 
-// Whatever becomes of a call, each side counts its end once, with its code. At any moment at which
-// nothing moves, what has started has ended or is in flight.
+// Each side counts the end of every call once, with its code. Whenever the system is idle, every
+// call that started has ended or is in flight.
 func TestEveryEndIsCountedOnce(t *testing.T) {
 	for seed := range uint64(20) {
 		for _, onLoop := range []bool{false, true} {
@@ -279,7 +279,7 @@ func countAll(t *testing.T, seed uint64, onLoop bool) {
 			r.c.Close()
 		}
 		c.checkAll()
-		for range 5 { // there is no connection any more
+		for range 5 { // without a connection
 			c.call()
 		}
 		c.callers.Wait()

@@ -8,10 +8,11 @@ import (
 	"github.com/rdmactor/rdmactor/rpc/internal/wire"
 )
 
-// What every call counts is in a tally of its connection, which out.mu guards: the call locks that
-// anyway, so counting costs a few plain additions. What is rare is in the counts of its method.
+// Counters that every call changes are in a tally of its connection, which out.mu guards: the call
+// locks it anyway, so counting costs a few plain additions. Rare events are in the counts of its
+// method.
 
-// tally is what a connection has counted of the calls of a method. out.mu guards it.
+// tally has a connection's counters for the calls of a method. out.mu guards it.
 type tally struct {
 	begun, ok, failed     uint64
 	items, sent, received uint64 // items of streams, either way; bytes
@@ -98,7 +99,8 @@ func reasonOf(code Code) reason {
 	return forConnection
 }
 
-// methodCounts is what a Server or a Client counts of the calls of a method. Any goroutine.
+// methodCounts has the counters of a Server or a Client for the calls of a method. Any goroutine
+// may use it.
 type methodCounts struct {
 	name         string
 	latency      histogram
@@ -106,13 +108,13 @@ type methodCounts struct {
 	late         atomic.Uint64
 	repeated     atomic.Uint64
 	undecoded    atomic.Uint64
-	unconnected  atomic.Int64 // calls of a client that wait for a connection
+	unconnected  atomic.Int64 // client calls that wait for a connection
 	mu           sync.Mutex   // guards failures and pace
 	failures     map[Code]uint64
 	pace         pace
-	past         tally  // of connections that are gone; ledger.mu
-	taken        uint64 // calls that workers have begun to handle; workers.mu
-	index        int    // in tallies of a server's connections
+	past         tally  // sum over former connections; ledger.mu
+	taken        uint64 // calls that workers have started to handle; workers.mu
+	index        int    // in the tallies of a server's connections
 	stream, loop bool
 }
 
@@ -142,8 +144,8 @@ func (m *methodCounts) perSecond(now time.Time, begun uint64) float64 {
 	return m.pace.at(now, begun)
 }
 
-// fail counts an error. Codes that nobody has registered here count as CodeUnknown: a peer may send
-// any.
+// fail counts an error. Codes that are not registered in this program count as CodeUnknown: a peer
+// may send any.
 func (m *methodCounts) fail(code Code) {
 	if code == 0 {
 		return
@@ -159,11 +161,11 @@ func (m *methodCounts) fail(code Code) {
 	m.failures[code]++
 }
 
-// kept is what a connection that has ended has counted of a method, until methodCounts.past has it.
+// kept has the counts of an ended connection for a method, until methodCounts.past includes them.
 type kept struct {
 	of *methodCounts
 	tally
-	summed uint64 // the last reading that has counted it where it was
+	summed uint64 // the last reading that included the tally at its connection
 }
 
 // keep keeps a tally whose connection has ended. settle follows.
@@ -176,7 +178,8 @@ func (l *ledger) keep(of *methodCounts, t *tally, summed uint64) {
 	l.kept = append(l.kept, kept{of, *t, summed})
 }
 
-// settle moves what was kept into the past. If tallies are being summed, that does it at its end.
+// settle adds kept tallies to methodCounts.past. If another goroutine is summing tallies, it does
+// so at its end.
 func (l *ledger) settle() {
 	if l.mu.TryLock() {
 		defer l.mu.Unlock()
@@ -184,7 +187,8 @@ func (l *ledger) settle() {
 	}
 }
 
-// settleLocked is settle, and adds to sums what this reading has not counted. nil: it is none.
+// settleLocked is settle with ledger.mu locked. It adds the tallies that this reading has not
+// counted yet to sums. nil: this is not a reading.
 func (l *ledger) settleLocked(sums *methodSums) {
 	l.keeping.Lock()
 	all := l.kept
@@ -199,8 +203,8 @@ func (l *ledger) settleLocked(sums *methodSums) {
 	}
 }
 
-// signature is what methods have in common that are one to the peer: a program may have made it
-// more than once.
+// signature identifies methods that are the same to the peer: a program may have declared one more
+// than once.
 type signature struct {
 	name   string
 	stream bool
@@ -219,7 +223,7 @@ type ledger struct {
 	names   sync.Mutex // guards all; locked last
 	all     []*methodCounts
 	of      map[signature]*methodCounts
-	unknown methodCounts // what no method here has
+	unknown methodCounts // calls of unknown methods
 }
 
 // unknownMethod is the name of the entry for calls of methods that are not known here.
@@ -236,7 +240,7 @@ func newLedger() *ledger {
 // share one entry.
 func (l *ledger) method(m *method) *methodCounts { return l.add(m, false) }
 
-// add is method, and says whether the method's handler is called on a loop.
+// add returns the counts of a method, and records whether its handler is called on a loop.
 func (l *ledger) add(m *method, onLoop bool) *methodCounts {
 	l.names.Lock()
 	defer l.names.Unlock()

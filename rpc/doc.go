@@ -1,6 +1,6 @@
-// Package rpc makes calls over connections that are actors of package actor (imported as rdma).
-// What both sides know of a method is one value in a package that they share; messages are
-// protobuf's generated structs as they are, types that encode themselves, or bytes:
+// Package rpc makes calls over connections that are actors of package actor (imported as rdma). A
+// method is a value in a package that client and server share; messages are protobuf's generated
+// structs as they are, types that encode themselves, or bytes:
 //
 //	var Get = rpc.NewMethod[kvpb.GetRequest, kvpb.GetReply]("kv.Get", rpc.MethodConfig{})
 //
@@ -9,21 +9,20 @@
 //
 //	reply, err := rpc.Call(ctx, client, Get, &kvpb.GetRequest{Key: "a"})
 //
-// The deadline and the end of a caller's context reach the handler's. A request that nobody waits
-// for any more when its turn comes is not sent, and not handled. Go is for actors: the answer
-// comes as a message. Streams (HandleStream, Open) have one request and any number of answers, at
-// the receiver's pace. HandleRaw and CallRaw carry bytes. If both sides append to memory of their
-// own, a call allocates its handler's context and nothing else. An OnLoop handler's context is not
-// allocated either.
+// The deadline and the end of a caller's context reach the handler's. A request whose caller has
+// given up is neither sent nor handled. Go is for actors: the answer comes as a message. Streams
+// (HandleStream, Open) have one request and any number of answers, at the receiver's pace.
+// HandleRaw and CallRaw carry bytes. If both sides append to their own buffers, a call allocates
+// its handler's context and nothing else. An OnLoop handler's context is not allocated either.
 //
 // # Ownership
 //
-// Servers and Clients are on a Runtime that the caller has, and are closed before it is shut down.
-// A request is the caller's again when the call returns. It is the handler's while that runs; a
-// raw request's bytes are not valid beyond that. What a raw handler returns is copied when it has
-// returned. A context of a handler is cancelled when the handler returns. That of an OnLoop
-// handler must not be used afterwards. With interceptors, all this is true of the moment when they
-// have returned, and the handler too: an interceptor may return earlier (Interceptor).
+// Servers and Clients use a Runtime of the caller, and are closed before it is shut down. A request
+// is the caller's again when the call returns. It belongs to the handler while that runs; a raw
+// request's bytes are not valid afterwards. The result of a raw handler is copied when it returns.
+// A context of a handler is cancelled when the handler returns. That of an OnLoop handler must not
+// be used afterwards. With interceptors, all this applies to the moment when both they and the
+// handler have returned: an interceptor may return earlier (Interceptor).
 //
 // # Ordering
 //
@@ -35,41 +34,42 @@
 //
 // # Errors
 //
-// A call fails with an *Error: errors.Is finds what it is (ErrDeadline, ErrOverloaded,
-// ErrDraining, ErrUnavailable, a service's own of RegisterCode), Fate says whether the handler may
-// have run, and NewError attaches details of any message type, and DetailsOf gets them. Errors of a
-// handler that have no code arrive as CodeUnknown with their text; a panic as ErrInternal without
-// it. Config.Retry says which calls are repeated automatically. docs/rpc.md has the rules and the
-// bytes on the wire.
+// A call fails with an *Error: errors.Is matches it with its kind (ErrDeadline, ErrOverloaded,
+// ErrDraining, ErrUnavailable, or a service's error from RegisterCode), and Fate reports whether
+// the handler may have run. NewError attaches details of any message type, and DetailsOf returns
+// them. Errors of a handler that have no code arrive as CodeUnknown with their text; a panic as
+// ErrInternal without it. Config.Retry selects the calls that are repeated automatically.
+// docs/rpc.md has the rules and the bytes on the wire.
 //
 // # Isolation
 //
 // A server shares its places and its memory out by the client's address and by connection. A client
-// that takes all it can get leaves room for others, and is refused with ErrOverloaded. docs/rpc.md
-// has the rule ("Shares").
+// that takes as much as it can leaves room for others, and is refused with ErrOverloaded.
+// docs/rpc.md has the rule ("Shares").
 //
 // # Counters
 //
-// Server.Inspect and Client.Inspect report on each method's calls: how many, how they have ended, by
-// code, and how long they took. They wait for no loop. docs/rpc.md says what counts as what.
+// Server.Inspect and Client.Inspect report on each method's calls: how many, how they ended, by
+// code, and how long they took. They wait for no loop. docs/rpc.md defines the counters.
 //
 // # Code that does not return
 //
 // Handlers, interceptors, codecs and errors are the user's, and may panic or call runtime.Goexit
-// (testing's FailNow). That costs the call they were at. At a server it is answered with
-// ErrInternal, logged, and published (rdma.Panicked); its place and its worker are free again, and
-// the other calls of its message go on. That is so also where the handler is OnLoop and its loop
-// has to continue on another goroutine. Package actor says when that ends the connection that was
-// just delivering an event. At a client a codec's panic is the error of the call: ErrBadMessage,
-// with a *PanicError in it. Go answers always, and what it calls on goroutines of its own does not
-// end the process. Two things remain the caller's: a panic of an interceptor on the caller's
-// goroutine reaches the caller, and a Goexit there ends that goroutine. A stream that was being
-// opened or read is closed then.
+// (testing's FailNow). That ends only the current call. A server answers it with ErrInternal, logs
+// it, and publishes it (rdma.Panicked); its place and its worker are free again, and the other
+// calls of its message go on. This also holds for an OnLoop handler, whose loop then continues on
+// another goroutine. Package actor documents when that ends the connection that was delivering an
+// event. At a client a codec's panic is the error of the call: ErrBadMessage, with a *PanicError in
+// it. Go always answers, and code that it calls on its own goroutines does not end the process. Two
+// cases remain with the caller: a panic of an interceptor on the caller's goroutine reaches the
+// caller, and a Goexit there ends that goroutine. A stream that was being opened or read is closed
+// then.
 //
 // # Limitations
 //
 // Clients do not stream. A Client has one connection at a time, to one address: nothing balances
-// load. Messages are as large as Config.MaxMessage says. Connections are secured as the Runtime's
-// Config.Security says, each as a whole. Then Info.Identity says who the other side is, and an
-// interceptor decides what it may call. Metadata proves nothing: the caller has chosen it.
+// load. Config.MaxMessage limits the size of messages. Connections are secured as configured by the
+// Runtime's Config.Security, each as a whole. Info.Identity is then the identity of the other side,
+// and an interceptor decides which methods it may call. Metadata proves nothing: the caller has
+// chosen it.
 package rpc

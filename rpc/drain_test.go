@@ -11,9 +11,8 @@ import (
 	"github.com/rdmactor/rdmactor/rpc/internal/wire"
 )
 
-// A request arrives when the server, which has nothing more to do, has just sent its last drain
-// frame. It is not executed, and its caller knows that: the frame says so about every call without
-// an answer.
+// A request arrives after an idle server has sent its last drain frame. It is not executed, and its
+// caller knows that: the frame covers every call without an answer.
 func TestCallCrossesTheEndOfADrain(t *testing.T) {
 	inWorld(t, rigConfig{}, func(s *Server) {
 		handleEcho(s)
@@ -107,7 +106,7 @@ func (s *Server) connections() (all []*serverConn) {
 }
 
 // The client closes its connection to a server that drains, when it has its answers. Otherwise a
-// server that drains for ever would keep one connection each time that its client makes another.
+// server that drains forever would keep one connection each time that its client makes another.
 func TestLeavesAServerThatDrainsForEver(t *testing.T) {
 	var b *blocking
 	inWorld(t, rigConfig{client: quick}, func(s *Server) { b = handleBlock(s) }, func(r *rig) {
@@ -141,8 +140,8 @@ func TestLeavesAServerThatDrainsForEver(t *testing.T) {
 	})
 }
 
-// A drain has answered everything, and its connections end in order, which waits for a client that
-// was cut off. To close the server, or to have no more time, ends that.
+// After a drain has answered everything, its connections shut down politely, which waits for a
+// client that was cut off. Closing the server or the end of the context stops that.
 func TestCutsOffWhatIsEndingInOrder(t *testing.T) {
 	for _, c := range []struct {
 		name string

@@ -55,7 +55,7 @@ func TestInterceptorThatDoesNotGoOn(t *testing.T) {
 	inWorld(t, rigConfig{server: Config{Interceptors: []Interceptor{swallow}}}, setup, func(r *rig) { all(r, FateAnswered) })
 }
 
-// Interceptors that answer by themselves still do.
+// Interceptors that answer without calling next.
 func TestInterceptorThatAnswers(t *testing.T) {
 	answer := func(_ context.Context, call *Info, _ func(context.Context) error) error {
 		if call.Reply = []byte("cached"); call.Method == "test.Length" {
@@ -78,8 +78,8 @@ func TestInterceptorThatAnswers(t *testing.T) {
 	}
 }
 
-// A stream that an interceptor has opened is closed if nobody gets it, because the interceptor has
-// called next again, or has panicked.
+// A stream that an interceptor has opened is closed if it does not reach the caller, because the
+// interceptor called next again or panicked.
 func TestInterceptorLeaksNoStream(t *testing.T) {
 	panics := false
 	twice := func(ctx context.Context, _ *Info, next func(context.Context) error) error {
@@ -119,8 +119,7 @@ func TestInterceptorLeaksNoStream(t *testing.T) {
 }
 
 // The error with which a handler's context has ended does not change, whether the deadline or the
-// end of the call came first, and whether anybody has called Done before that, between the two or
-// never.
+// end of the call came first, and whether Done was called before that, between the two or never.
 func TestContextEndsOnce(t *testing.T) {
 	actortest.Run(t, actortest.Config{}, func(w *actortest.World) {
 		for _, asked := range []string{"never", "before", "between"} {
@@ -145,7 +144,7 @@ func TestContextEndsOnce(t *testing.T) {
 				if asked == "between" {
 					c.make()
 				}
-				c.end(errHandled) // which nobody has to have asked Err before
+				c.end(errHandled) // even if Err was not called before
 				look("after the end")
 				<-c.Done()
 				look("after Done")

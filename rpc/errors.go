@@ -21,9 +21,9 @@ type Code uint16
 // FirstCode is the first code that a service may register.
 const FirstCode Code = 256
 
-// The codes of this package, and what errors.Is finds for them.
+// The codes of this package, and the errors that errors.Is finds for them.
 const (
-	CodeUnknown       Code = iota + 1 // the handler's error has no code
+	CodeUnknown       Code = iota + 1 // an error of the handler without a code
 	CodeCanceled                      // context.Canceled
 	CodeDeadline                      // ErrDeadline
 	CodeInternal                      // ErrInternal
@@ -52,7 +52,7 @@ func (c Code) String() string {
 	return strconv.Itoa(int(c))
 }
 
-// What errors.Is finds in the errors of calls.
+// The errors that errors.Is finds in the errors of calls.
 var (
 	// ErrDeadline: the deadline has passed, here or at the server.
 	ErrDeadline = context.DeadlineExceeded
@@ -63,34 +63,34 @@ var (
 	ErrUnknownMethod = builtin(CodeUnknownMethod, "unknown method", nil)
 	// ErrBadMessage: a request or a reply could not be decoded, or encoded.
 	ErrBadMessage = builtin(CodeBadMessage, "malformed message", nil)
-	// ErrTooLarge: the message is larger than the receiving side takes (Config.MaxMessage).
+	// ErrTooLarge: the message is larger than the receiver's limit (Config.MaxMessage).
 	ErrTooLarge = builtin(CodeTooLarge, "message too large", nil)
-	// ErrOverloaded: as many calls are in flight as may be, here or at the server. Nothing was
+	// ErrOverloaded: the limit of calls in flight is reached, here or at the server. Nothing was
 	// executed.
 	ErrOverloaded = builtin(CodeOverloaded, "too many calls in flight", nil)
 	// ErrDraining: the server is about to end and takes no further calls. Nothing was executed.
 	ErrDraining = builtin(CodeDraining, "the server is draining", nil)
-	// ErrUnavailable: there is no connection, or it ended before the answer came. Error.Fate says
-	// what that means for the call.
+	// ErrUnavailable: there is no connection, or it ended before the answer came. Error.Fate
+	// reports what that means for the call.
 	ErrUnavailable = builtin(CodeUnavailable, "no connection to the server", nil)
 	// ErrClosed: the Client or the Server was closed.
 	ErrClosed = builtin(CodeClosed, "closed", nil)
-	// ErrForeignPeer: what answers at the address does not speak this protocol.
+	// ErrForeignPeer: the peer at the address does not speak this protocol.
 	ErrForeignPeer = builtin(CodeForeign, "the peer does not speak this protocol", nil)
 	// ErrVersion: the peer speaks another version of this protocol.
 	ErrVersion = builtin(CodeVersion, "the peer speaks another version of the protocol", nil)
 )
 
-// sentinel is the error that stands for a code: what errors.Is is asked for.
+// sentinel is the error that represents a code as the target of errors.Is.
 type sentinel struct {
 	code Code
 	text string
-	std  error // what the standard library has for it instead; nil: nothing
+	std  error // the standard library's error that is used instead; nil: none
 }
 
 func (s *sentinel) Error() string { return "rpc: " + s.text }
 
-// err is what errors.Is finds.
+// err returns the error that errors.Is finds.
 func (s *sentinel) err() error {
 	if s.std != nil {
 		return s.std
@@ -127,7 +127,7 @@ func RegisterCode(code Code, text string) error {
 	return s
 }
 
-// sentinelOf is what was registered for a code; nil: nothing.
+// sentinelOf returns the error that was registered for a code, or nil.
 func sentinelOf(code Code) *sentinel {
 	if code < FirstCode {
 		return codes[code] // complete before main begins
@@ -137,7 +137,7 @@ func sentinelOf(code Code) *sentinel {
 	return codes[code]
 }
 
-// Fate is what became of a call that has failed.
+// Fate is the outcome of a failed call.
 type Fate uint8
 
 const (
@@ -213,7 +213,7 @@ func DetailsOf[D any](err error) (details *D, ok bool) {
 	return details, c.unpack(e.Details, details) == nil
 }
 
-// Error is the text for logs. Message has what the peer sent, as it is.
+// Error returns the text for logs. Message has the peer's text, unchanged.
 func (e *Error) Error() string {
 	s := "rpc"
 	if e.Method != "" {
@@ -237,7 +237,7 @@ func (e *Error) Error() string {
 	return s
 }
 
-// Unwrap gives what was registered for the code, and the cause.
+// Unwrap returns the error registered for the code, and the cause.
 func (e *Error) Unwrap() []error {
 	var all []error
 	if of := sentinelOf(e.Code); of != nil {
@@ -249,8 +249,8 @@ func (e *Error) Unwrap() []error {
 	return all
 }
 
-// badMessage is the error of a call whose codec has refused a message. what says which: "request",
-// "reply" or "item".
+// badMessage returns the error of a call whose codec has refused a message. what names the message:
+// "request", "reply" or "item".
 func badMessage(m *method, what string, err error, f Fate) *Error {
 	return &Error{Code: CodeBadMessage, Method: m.name, Message: what, Fate: f, Err: err}
 }
@@ -281,14 +281,14 @@ func CodeOf(err error) Code {
 	return codeOf(err)
 }
 
-// wireError returns what is sent of a handler's error.
+// wireError returns the parts of a handler's error that are sent.
 func wireError(err error) (code Code, text string, details []byte) {
 	if e, ok := errors.AsType[*Error](err); ok && e.Code != 0 {
 		text = e.Message
 		if text == "" && e.Err != nil {
 			text = e.Err.Error()
 		}
-		// another error wraps it: that one's text is sent, with this message in it
+		// another error wraps it: send the text of that, with this message in it
 		if of, whole := sentinelOf(e.Code), err.Error(); whole != e.Error() {
 			if text == "" && of != nil {
 				text = of.text
@@ -300,13 +300,13 @@ func wireError(err error) (code Code, text string, details []byte) {
 	code = codeOf(err)
 	text = err.Error()
 	if of := sentinelOf(code); of != nil && of.err().Error() == text {
-		text = "" // the code says it
+		text = "" // implied by the code
 	}
 	return code, text, nil
 }
 
-// ProtocolError says what the peer did that docs/rpc.md forbids. It ends that connection only.
-// errors.Is: EPROTO.
+// ProtocolError describes a violation of the protocol in docs/rpc.md by the peer. It ends that
+// connection only. errors.Is: EPROTO.
 type ProtocolError struct{ What string }
 
 func (e *ProtocolError) Error() string { return "rpc: protocol error: " + e.What }
@@ -316,10 +316,10 @@ func (e *ProtocolError) Unwrap() error { return unix.EPROTO }
 
 func violation(format string, args ...any) error { return malformed(fmt.Errorf(format, args...)) }
 
-// malformed is the error of a connection whose peer has sent what cannot be read.
+// malformed returns the error of a connection whose peer has sent data that cannot be parsed.
 func malformed(err error) error { return &ProtocolError{err.Error()} }
 
-// contextError is the error of a call whose context has ended.
+// contextError returns the error of a call whose context has ended.
 func contextError(ctx context.Context, m *method, f Fate) *Error {
 	e := &Error{Code: CodeCanceled, Method: m.name, Fate: f}
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
@@ -340,7 +340,7 @@ func onLoop(m *method, f Fate) *Error {
 	return nil
 }
 
-// withMethod says in an error which method it is about.
+// withMethod sets the method in an error.
 func withMethod(err error, m *method) error {
 	if e, ok := errors.AsType[*Error](err); ok {
 		e.Method = m.name

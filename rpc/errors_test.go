@@ -13,7 +13,7 @@ import (
 	rdma "github.com/rdmactor/rdmactor/actor"
 )
 
-// Whatever Dial fails with is an *Error that says what it is, and of which address.
+// Every failure of Dial is an *Error that names its kind and the address.
 func TestDialErrorIsTyped(t *testing.T) {
 	inWorld(t, rigConfig{}, handleEcho, func(r *rig) {
 		dial := func(ctx context.Context, addr string, is error) {
@@ -24,7 +24,7 @@ func TestDialErrorIsTyped(t *testing.T) {
 				r.t.Errorf("%v does not say that it is about %s", err, addr)
 			}
 		}
-		dial(r.t.Context(), there+":1", ErrUnavailable) // nobody listens
+		dial(r.t.Context(), there+":1", ErrUnavailable) // no listener
 		dial(r.t.Context(), "nonsense", ErrUnavailable)
 		r.Silence(there)
 		dial(r.within(time.Second), r.addr, ErrDeadline)
@@ -37,7 +37,7 @@ func TestDialErrorIsTyped(t *testing.T) {
 	})
 }
 
-// serveStrangers has a listener that is not this protocol's answer every request.
+// serveStrangers starts a listener of another protocol, which answers every request with answer.
 func (r *rig) serveStrangers(answer any) (addr string) {
 	r.t.Helper()
 	pid := r.System().Root.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {
@@ -65,7 +65,7 @@ func TestDialSaysWhyItWasRejected(t *testing.T) {
 	})
 }
 
-// The error of a call that has waited for a connection in vain says why there was none.
+// The error of a call that waited in vain for a connection states why there was none.
 func TestWaitForReadySaysWhyItWaits(t *testing.T) {
 	cfg := rigConfig{client: Config{Backoff: quick.Backoff, WaitForReady: true, MaxCalls: 1}}
 	inWorld(t, cfg, handleEcho, func(r *rig) {
@@ -96,8 +96,8 @@ func TestWaitForReadySaysWhyItWaits(t *testing.T) {
 	})
 }
 
-// If a handler returns an error that wraps an *Error, its text is sent, but not what the *Error
-// says about another call.
+// If a handler returns an error that wraps an *Error, its text is sent, but not the *Error's
+// context, which belongs to another call.
 func TestTextAroundAnErrorTravels(t *testing.T) {
 	taken := &Error{Code: codeOf(errTaken), Message: "key a", Method: "kv.Put", Details: []byte("d")}
 	for text, err := range map[string]error{

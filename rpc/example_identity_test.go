@@ -15,7 +15,7 @@ import (
 	"github.com/rdmactor/rdmactor/rpc"
 )
 
-// ErrNotAllowed has a code of its own, so callers find it with errors.Is.
+// ErrNotAllowed has its own code, so callers find it with errors.Is.
 var ErrNotAllowed = rpc.RegisterCode(301, "not allowed")
 
 // Allowed refuses calls of methods that the caller's identity may not call: of those that are not
@@ -29,7 +29,7 @@ func Allowed(callers map[string][]string) rpc.Interceptor {
 	}
 }
 
-// A server that decides by identity and method. Each client has a key of its own.
+// A server that decides by identity and method. Each client has its own key.
 func ExampleInfo_identity() {
 	// A program reads them from files, which "rdmactor keygen" makes.
 	keys := make(map[string]rdma.Credential)

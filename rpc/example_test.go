@@ -16,7 +16,7 @@ import (
 	"github.com/rdmactor/rdmactor/rpc"
 )
 
-// What a client and a server share.
+// Methods and errors that a client and a server share.
 var (
 	Upper    = rpc.NewMethod[wrapperspb.StringValue, wrapperspb.StringValue]("text.Upper", rpc.MethodConfig{Idempotent: true})
 	Words    = rpc.NewStream[wrapperspb.StringValue, wrapperspb.StringValue]("text.Words", rpc.MethodConfig{})

@@ -8,8 +8,8 @@ import (
 	"github.com/rdmactor/rdmactor/rpc/internal/wire"
 )
 
-// Requests that wait until answers were sent are handled also if these are sent at once. No later
-// event would have them handled.
+// Requests that wait until answers are sent are handled even if these are sent immediately. No
+// later event would trigger that.
 func TestAnswersThatGoAtOnce(t *testing.T) {
 	const n = 2*highWater/(60<<10) + 1
 	answer := bytes.Repeat([]byte("x"), 60<<10)
@@ -30,7 +30,7 @@ func TestAnswersThatGoAtOnce(t *testing.T) {
 	})
 }
 
-// What is gathered into one message is no larger than the peer takes.
+// A gathered message does not exceed the peer's limit.
 func TestGathersWhatThePeerTakes(t *testing.T) {
 	small := Config{MaxMessage: 4 << 10, Credits: 32}
 	for name, cfg := range map[string]rigConfig{

@@ -15,13 +15,13 @@ import (
 	"github.com/rdmactor/rdmactor/rpc/internal/wire"
 )
 
-// deaf is an actor that calls, and keeps each answer without giving its memory back: the server's
+// deaf is an actor that calls, and keeps each answer without releasing its memory: the server's
 // credits run out, and then its memory.
 type deaf struct {
 	mu   sync.Mutex
 	kept []*rdma.Received
 	ends []string
-	stop bool // it listens again
+	stop bool // releases answers again
 }
 
 // deafCalls is more than a server answers ahead of its credits, and keeps unanswered: see
@@ -64,8 +64,8 @@ func (d *deaf) listen() {
 }
 
 // The requests of clients that never read their answers wait in memory that the server's
-// connections share. Nobody else is affected by it. Nothing of theirs is lost, either: when they
-// read, all of it is answered.
+// connections share. Other clients are not affected. No request is lost, either: when these clients
+// read, all requests are answered.
 func TestInnocentCallsAmongDeafClients(t *testing.T) {
 	const clients, patience = 5, time.Minute
 	sys := actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return slog.New(slog.DiscardHandler) }),
@@ -85,7 +85,7 @@ func TestInnocentCallsAmongDeafClients(t *testing.T) {
 	}
 	t.Cleanup(func() {
 		sys.Shutdown()
-		time.Sleep(5 * time.Millisecond) // Proto.Actor's throttle of dead letters ends by itself
+		time.Sleep(5 * time.Millisecond) // Proto.Actor's throttle of dead letters expires
 	})
 	there, here := open(rdma.Config{Limits: rdma.Limits{ReceiveMemory: 8 << 20}}), open(rdma.Config{})
 	s := NewServer(there, Config{})

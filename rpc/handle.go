@@ -9,19 +9,19 @@ import (
 
 // HandlerConfig is how a handler of Handle or HandleRaw is called.
 type HandlerConfig struct {
-	// OnLoop has the handler called on the loop of its connection, so it must not block. That is
-	// the fastest way to an answer, but other connections of that loop wait meanwhile. The loop's
-	// watchdog (eventloop.Config.StallAfter) reports a slow handler as "rpc" and the method's
-	// name. The handler's context, and a raw request, are valid until it and the interceptors have
-	// returned. Handlers of streams always run on goroutines.
+	// If OnLoop is set, the handler is called on the loop of its connection, so it must not block.
+	// That is the fastest way to an answer, but other connections of that loop wait for it. The
+	// loop's watchdog (eventloop.Config.StallAfter) reports a slow handler as "rpc" and the
+	// method's name. The handler's context, and a raw request, are valid until it and the
+	// interceptors have returned. Handlers of streams always run on goroutines.
 	//
 	// Its request is decoded on the loop, and its answer encoded and copied there, however large
 	// they are: a method with large messages is better off on a goroutine.
 	OnLoop bool
 }
 
-// Handle has fn answer the calls of a method. What fn returns is encoded when fn and the
-// interceptors have returned. fn runs on a goroutine of the server's, unless OnLoop is set. Handle
+// Handle registers fn as the handler of a method. The result of fn is encoded when fn and the
+// interceptors have returned. fn runs on a goroutine of the server, unless OnLoop is set. Handle
 // panics if the method has a handler already. Handlers are registered before Listen.
 func Handle[Q, R any](s *Server, m Method[Q, R], fn func(ctx context.Context, q *Q) (*R, error), cfg HandlerConfig) {
 	s.handle(&handler{
@@ -38,9 +38,9 @@ func Handle[Q, R any](s *Server, m Method[Q, R], fn func(ctx context.Context, q 
 	})
 }
 
-// HandleRaw has fn answer the calls of a raw method. It appends its answer to reply and returns
-// that, or returns bytes of its own, which are copied when it and the interceptors have returned.
-// q is valid until then. With interceptors, reply is nil.
+// HandleRaw registers fn as the handler of a raw method. fn appends its answer to reply and returns
+// that, or returns other bytes, which are copied when fn and the interceptors have returned. q is
+// valid until then. With interceptors, reply is nil.
 func HandleRaw(s *Server, m RawMethod, fn func(ctx context.Context, q, reply []byte) ([]byte, error), cfg HandlerConfig) {
 	s.handle(&handler{m: m.m, inline: cfg.OnLoop, raw: fn})
 }

@@ -69,8 +69,8 @@ func (h *handler) serve(ctx context.Context, msg any, out sink) (answer any, err
 	return h.call(ctx, msg)
 }
 
-// guard is serve within the interceptors. It is not a part of invoke, because what its closure
-// captures is allocated: there that would happen in every call.
+// guard calls serve within the interceptors. It is separate from invoke, because its closure's
+// captured variables are allocated: in invoke that would happen in every call.
 func (h *handler) guard(call *serverCall, msg any) (answer any, err error) {
 	call.within(msg, func(ctx context.Context, in *Info) error {
 		a, err := h.serve(ctx, in.Request, call)

@@ -9,7 +9,7 @@ import (
 )
 
 // A duration's bucket: four for the first 4.096 µs, then four in each doubling up to 137 s, and one
-// for what is longer.
+// for longer ones.
 const (
 	firstOctave = 12 // of nanoseconds: below 2^12 the buckets are equally wide
 	lastOctave  = 37
@@ -52,7 +52,7 @@ func (h *histogram) add(d time.Duration, weight uint64) {
 	h.sum.Add(ns * weight)
 }
 
-// read is what was counted so far.
+// read returns the counts so far.
 func (h *histogram) read() (r Histogram) {
 	r.sum = time.Duration(min(h.sum.Load(), math.MaxInt64))
 	for i := range h.counts {
@@ -98,7 +98,7 @@ func (h *Histogram) Quantile(q float64) time.Duration {
 }
 
 // Octaves returns how many calls took less than each bound. The bounds are 4.096 µs and its
-// doublings up to 137 s. What took longer is in Count only.
+// doublings up to 137 s. Longer calls are in Count only.
 func (h *Histogram) Octaves(yield func(bound time.Duration, calls uint64) bool) {
 	var n uint64
 	for i, c := range h.counts[:buckets-1] {
@@ -109,7 +109,7 @@ func (h *Histogram) Octaves(yield func(bound time.Duration, calls uint64) bool) 
 	}
 }
 
-// Add adds what another one has counted.
+// Add adds another histogram's counts.
 func (h *Histogram) Add(o *Histogram) {
 	h.sum = min(h.sum, math.MaxInt64-o.sum) + o.sum
 	for i, c := range o.counts {
@@ -117,7 +117,7 @@ func (h *Histogram) Add(o *Histogram) {
 	}
 }
 
-// Since is what was counted after before was read, of the same method. Its quantiles are recent
+// Since returns the counts since before was read, of the same method. Its quantiles are recent
 // ones, those of a MethodInfo are of all calls since the start.
 func (h *Histogram) Since(before *Histogram) (r Histogram) {
 	r.sum = max(h.sum-before.sum, 0)

@@ -52,7 +52,7 @@ func TestQuantiles(t *testing.T) {
 	}
 }
 
-// What was counted between two readings has quantiles of its own.
+// The difference of two readings has its own quantiles.
 func TestSince(t *testing.T) {
 	var h histogram
 	for range 100_000 {
@@ -93,7 +93,7 @@ func TestClocksThatJump(t *testing.T) {
 	}
 }
 
-// Streams may last for hours, and a server may have many: the sum ends at what it can say.
+// Streams may last for hours, and a server may have many: the sum saturates.
 func TestLongestSum(t *testing.T) {
 	var h histogram
 	for range 300_000 {

@@ -150,8 +150,8 @@ func TestCallsThatAreWrong(t *testing.T) {
 	}
 }
 
-// A request says how long its handler may take, and not what time it is on the caller's clock. If
-// no cancel frame comes, the server's own clock ends the call.
+// A request contains the time that its handler may take, not a time of the caller's clock. If no
+// cancel frame comes, the server's own clock ends the call.
 func TestDeadlineOfTheServersOwn(t *testing.T) {
 	var b *blocking
 	inWorld(t, rigConfig{}, func(s *Server) { b = handleBlock(s) }, func(r *rig) {
@@ -172,8 +172,8 @@ func TestDeadlineOfTheServersOwn(t *testing.T) {
 	})
 }
 
-// If a client makes calls and does not read the answers, its further requests are not read. Nobody
-// else is affected by it.
+// If a client makes calls and does not read the answers, its further requests are not read. Other
+// clients are not affected.
 func TestClientThatNeverReads(t *testing.T) {
 	handled := make(chan struct{}, 1<<16)
 	inWorld(t, rigConfig{}, func(s *Server) {
@@ -197,8 +197,8 @@ func TestClientThatNeverReads(t *testing.T) {
 			p.say(frames...)
 		}
 		r.Wait()
-		// The peer's credits, our messages ahead of them, what waits in the connection, and what
-		// is over the high water.
+		// The peer's credits, our messages ahead of them, the messages that wait in the connection,
+		// and those beyond the high water.
 		if n, most := len(handled), (32+ahead.Most.Messages)+highWater/(32<<10)+1; n > most || n < 32 {
 			r.t.Errorf("%d requests were answered to nobody, want at most %d", n, most)
 		}
@@ -208,7 +208,7 @@ func TestClientThatNeverReads(t *testing.T) {
 	})
 }
 
-// A client that cancels all its calls occupies no more than it may have in flight.
+// A client that cancels all its calls occupies no more places than it may have in flight.
 func TestClientThatCancelsEverything(t *testing.T) {
 	var b *blocking
 	inWorld(t, rigConfig{server: Config{MaxCallsInAll: 8}}, func(s *Server) {
@@ -344,7 +344,7 @@ func TestHostileServer(t *testing.T) {
 					if in, err = Open(w.T().Context(), client, blobs, nil); err != nil {
 						w.T().Fatal(err)
 					}
-					w.Wait() // nobody reads before all is there
+					w.Wait() // all is there before the first read
 					for _, err = range in.All() {
 					}
 				} else {
@@ -363,7 +363,7 @@ func TestHostileServer(t *testing.T) {
 	}
 }
 
-// The same answer twice is one answer too many, whether or not the slot has a new call.
+// A repeated answer is a violation, whether or not the slot has a new call.
 func TestDuplicateReply(t *testing.T) {
 	actortest.Run(t, actortest.Config{}, func(w *actortest.World) {
 		far := w.Host("mem1", there)

@@ -37,8 +37,8 @@ func bothCertified(tb testing.TB) *rdma.Security {
 	}}
 }
 
-// Who the other side is comes from the connection, and is the same for every kind of call and for
-// both sides. Without security nobody is anybody.
+// The identity of the other side comes from the connection, and is the same for every kind of call
+// and for both sides. Without security it is empty.
 func TestIdentity(t *testing.T) {
 	for name, mode := range map[string]struct {
 		sec  func(testing.TB) *rdma.Security
@@ -84,7 +84,7 @@ func TestIdentity(t *testing.T) {
 	}
 }
 
-// seenInfo compares what calls say of the other side with what it is.
+// seenInfo compares the other side's identity in calls with the expected one.
 type seenInfo struct {
 	t    *testing.T
 	want string
@@ -111,7 +111,7 @@ func (s *seenInfo) look(call *Info) {
 	}
 }
 
-// Each client of a server is who its key says, call by call.
+// Each call of a client has the identity of that client's key.
 func TestIdentityOfEach(t *testing.T) {
 	keys := new(rdma.Keyring)
 	all := map[string]rdma.Credential{}

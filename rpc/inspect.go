@@ -11,39 +11,40 @@ import (
 	"github.com/rdmactor/rdmactor/rpc/internal/wire"
 )
 
-// MethodInfo is what Inspect reports about the calls of a method, since the Server or the Client
-// was made. Of a client each attempt is a call.
+// MethodInfo has the counters of a method since the Server or the Client was made. At a client each
+// attempt is a call.
 type MethodInfo struct {
-	// Method is its name, or "unknown": at a server that is for the calls of all methods that it
-	// does not have, and on both sides for those of more than 4,096 methods.
+	// Method is its name, or "unknown": at a server for the calls of all methods that it does not
+	// have, and on both sides for methods beyond the first 4,096.
 	Method string
-	// PerSecond is how many have begun in a second, between the last two calls of Inspect that were
-	// a second apart or more. The first one counts from when the method was first known.
+	// PerSecond is the number of calls started per second, between the last two calls of Inspect
+	// that were a second apart or more. The first one counts from the method's first use.
 	PerSecond float64
-	P50, P99  time.Duration // of Latency, so since the start: Histogram.Since gives recent ones
-	InFlight  int           // have begun, and have not ended
-	Waiting   int           // for a worker, at a client for a connection or to be sent
-	Started   uint64        // have begun: OK, Failed and InFlight together
-	OK        uint64        // have ended with an answer, or a stream in order
-	Failed    uint64        // have ended with an error
-	Errors    CodeCounts    // Failed, by code
+	P50, P99  time.Duration // since the start, from Latency; for recent ones use Histogram.Since
+	InFlight  int           // started and not ended
+	Waiting   int           // for a worker; at a client: for a connection, or to be sent
+	Started   uint64        // OK, Failed and InFlight together
+	OK        uint64        // calls that ended with an answer, streams that ended in order
+	Failed    uint64        // calls and streams that ended with an error
+	Errors    CodeCounts    // Failed by code
 	Stream    bool
 	OnLoop    bool // of a server: its handler is
-	// Late is of Failed: nobody waited any more when it was the request's turn, so it was not sent,
-	// or not handled.
+	// Late is the part of Failed whose callers had given up before the request was sent, or
+	// handled.
 	Late uint64
-	// Repeated is of a client: attempts after the first (Config.Retry).
+	// Repeated is the number of a client's attempts after the first (Config.Retry).
 	Repeated uint64
-	// Undecoded is of a client, and of OK: answers, not items, that could not be decoded.
+	// Undecoded is the part of a client's OK whose answers could not be decoded. It does not count
+	// items.
 	Undecoded uint64
 	Refused   RefusedCalls
-	Items     uint64 // of streams
-	// SentBytes are of requests with their metadata, answers and items, without headers, when they
-	// were queued. A client's requests that were not sent then are among them (Late).
+	Items     uint64 // items of streams
+	// SentBytes counts requests with their metadata, answers and items, without headers, when they
+	// are queued. It includes a client's requests that were dropped later (Late).
 	SentBytes     uint64
 	ReceivedBytes uint64
-	// Latency is from a request's arrival to its answer, and at a client from when the request was
-	// queued until the caller has its answer or gives up. A stream takes as long as it lasts. A
+	// Latency is the time from a request's arrival to its answer; at a client, from queueing the
+	// request until the caller has its answer or gives up. A stream takes as long as it lasts. A
 	// connection times the first 64 calls of a method, and then one of 16, which counts as 16.
 	Latency Histogram
 }
@@ -65,8 +66,8 @@ type CodeCount struct {
 	Calls uint64
 }
 
-// CodeCounts are in the order of the codes. What has a code that nobody has registered here
-// (RegisterCode) is counted as CodeUnknown.
+// CodeCounts are ordered by code. A code that is not registered in this program (RegisterCode) is
+// counted as CodeUnknown.
 type CodeCounts []CodeCount
 
 func (c CodeCounts) String() string {
@@ -82,13 +83,13 @@ func (c CodeCounts) String() string {
 func (s *Server) Inspect() []MethodInfo {
 	return s.sums().infos(func(i *MethodInfo, sum *methodSum) {
 		i.InFlight += sum.running
-		if !i.OnLoop { // what workers have taken was read first, so it is not more than has begun
+		if !i.OnLoop { // taken was read first, so it does not exceed the calls that started
 			i.Waiting = min(int(sum.begun-sum.taken), i.InFlight)
 		}
 	})
 }
 
-// sums is what all connections have counted until now.
+// sums returns the sums of all connections' counts until now.
 func (s *Server) sums() *methodSums {
 	s.ledger.mu.Lock()
 	defer s.ledger.mu.Unlock()
@@ -119,15 +120,15 @@ func (s *Server) sums() *methodSums {
 }
 
 // Inspect reports on the methods that were called, ordered by name. It waits for no loop. Any
-// goroutine. inspect.Rows shows it. A call that its caller has given up is not in flight here, but
-// is in what Client.InFlight reports.
+// goroutine. inspect.Rows shows it. A call whose caller has given up is not in flight here, but
+// Client.InFlight counts it.
 func (c *Client) Inspect() []MethodInfo {
 	return c.sums().infos(func(i *MethodInfo, sum *methodSum) {
 		i.Waiting = sum.running + int(sum.counts.unconnected.Load())
 	})
 }
 
-// sums is what all connections have counted until now.
+// sums returns the sums of all connections' counts until now.
 func (c *Client) sums() *methodSums {
 	c.ledger.mu.Lock()
 	defer c.ledger.mu.Unlock()
@@ -148,12 +149,12 @@ func (c *Client) sums() *methodSums {
 	return sums
 }
 
-// methodSum is what all connections have counted of a method.
+// methodSum has the sums of all connections' counts for a method.
 type methodSum struct {
 	tally
 	counts  *methodCounts
 	taken   uint64
-	running int // on a loop; at a client: not sent
+	running int // being handled on a loop; at a client: not sent yet
 }
 
 // methodSums are those of all methods, the unknown one last.
@@ -181,8 +182,8 @@ func (s *methodSums) at(index int) *methodSum {
 	return &methodSum{} // it is newer than the list: the next reading has it
 }
 
-// infos is what Inspect returns. more adds what is not in the tallies. ledger.mu is not locked:
-// other readings wait for that.
+// infos returns the result of Inspect. more adds values that are not in the tallies. The caller has
+// not locked ledger.mu: other readings wait for it.
 func (s *methodSums) infos(more func(*MethodInfo, *methodSum)) []MethodInfo {
 	infos, now := make([]MethodInfo, 0, len(s.all)), time.Now()
 	for i, sum := range s.all {

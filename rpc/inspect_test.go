@@ -15,7 +15,7 @@ import (
 	"github.com/rdmactor/rdmactor/rpc/internal/wire"
 )
 
-// methodOf is what was counted of a method.
+// methodOf returns the counters of a method.
 func methodOf(t *testing.T, infos []MethodInfo, name string) MethodInfo {
 	t.Helper()
 	for _, i := range infos {
@@ -40,7 +40,7 @@ func wantCounts(t *testing.T, i MethodInfo, inFlight, waiting int, ok uint64, fa
 	}
 }
 
-// Both sides count what has ended how, and how much was carried.
+// Both sides count the ends of calls by outcome, and the bytes.
 func TestInspect(t *testing.T) {
 	for _, onLoop := range []bool{false, true} {
 		t.Run(fmt.Sprintf("OnLoop %v", onLoop), func(t *testing.T) {
@@ -91,7 +91,7 @@ func TestInspect(t *testing.T) {
 	}
 }
 
-// What waits for a worker, and what a server refuses, is seen by method.
+// Calls that wait for a worker, and refused calls, are counted by method.
 func TestInspectALoadedServer(t *testing.T) {
 	var b *blocking
 	inWorld(t, rigConfig{server: Config{MaxCalls: 8}, client: Config{MaxCalls: 8}}, func(s *Server) {
@@ -407,8 +407,8 @@ func TestInspectWaiting(t *testing.T) {
 	})
 }
 
-// A connection that ends does not wait for whoever reads the counters, and what it has counted is
-// in the next reading.
+// A connection that ends does not wait for a reader of the counters, and its counts are in the next
+// reading.
 func TestInspectDelaysNobody(t *testing.T) {
 	inWorld(t, rigConfig{}, handleEcho, func(r *rig) {
 		if _, err := CallRaw(r.t.Context(), r.c, echo, nil, nil); err != nil {
@@ -476,7 +476,8 @@ func TestInspectGrows(t *testing.T) {
 	}
 }
 
-// BenchmarkCounting is what the counters of both sides cost a call: without what it does besides.
+// BenchmarkCounting measures the cost of both sides' counters per call, without the rest of the
+// call.
 func BenchmarkCounting(b *testing.B) {
 	m := newMethod("bench.Counting", false, bytesCodec, bytesCodec, MethodConfig{})
 	h := &handler{m: m, counts: newLedger().method(m)}

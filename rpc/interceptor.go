@@ -16,17 +16,17 @@ type Info struct {
 	Stream bool
 	Server bool      // the call is being handled, not made
 	Peer   rdma.Addr // the other side
-	// Identity is who the other side is: of a secured connection what its key or certificate
-	// proves (actor.Security). It is "" if the connection is not secured, or the peer needs no
-	// certificate. In PSK mode a client sees the identity of its own key. At a client Peer,
-	// Identity and TLS are those of the connection that there is when the call begins; a call that
-	// waits or is repeated may go over a later one, to the same address.
+	// Identity is the identity of the other side, as proved by its key or certificate on a secured
+	// connection (actor.Security). It is "" if the connection is not secured, or the peer needs no
+	// certificate. In PSK mode a client sees the identity of its own key. At a client, Peer,
+	// Identity and TLS belong to the current connection when the call begins; a call that waits or
+	// is repeated may go over a later one, to the same address.
 	Identity string
-	// TLS is what crypto/tls says of the connection, in TLS mode; nil otherwise. Calls share it, so
-	// it must not be changed.
+	// TLS is crypto/tls's state of the connection in TLS mode; nil otherwise. Calls share it, so it
+	// must not be changed.
 	TLS *tls.ConnectionState
-	// Arrived is when the server has received the request. What has passed since is the time that
-	// it has waited there: for memory, for its turn, for a goroutine. Zero at a client.
+	// Arrived is the time when the server received the request. The time since then was spent
+	// waiting: for memory, for its turn, for a goroutine. Zero at a client.
 	Arrived time.Time
 	// Request is the message (a *Q of the Method), or a []byte. A client's interceptor may replace
 	// it by one of the same type before it goes on.
@@ -34,12 +34,12 @@ type Info struct {
 	// Reply is the answer of a call, once next has returned without an error: a *R of the Method,
 	// or a []byte. It may be replaced by one of the same type, and may be kept. A stream has none.
 	Reply any
-	// Ended is called once, when a stream that the client has opened has ended for its receiver:
-	// with io.EOF at its end in order, otherwise with the error of Recv. Items may still wait to be
-	// received. If another interceptor fails behind next, so that the caller gets no stream, it
-	// is called with the error of Open. An interceptor of a client may set it; it calls what was
-	// there before. It may be called on a loop, so it must not block. A call and a server have no
-	// use for it.
+	// Ended is called once, when a stream that the client opened ends for its receiver: with io.EOF
+	// at its end in order, otherwise with the error of Recv. Items may still wait to be received.
+	// If another interceptor fails behind next, so that the caller gets no stream, it is called
+	// with the error of Open. An interceptor of a client may set it, and then calls the previous
+	// function. It may be called on a loop, so it must not block. It is unused for calls and at
+	// servers.
 	Ended func(error)
 
 	// At a client: the stream that was opened, if the caller may still get it, and whether one was.
@@ -47,17 +47,17 @@ type Info struct {
 	opened bool
 }
 
-// An Interceptor is called around calls and streams, on either side. It calls next with the
-// context that it was given, or one derived from it, and returns next's error or another one. If
-// it does not call next, nothing is sent, or handled. If it returns nil all the same, it must have
-// set Info.Reply: otherwise the call fails with ErrInternal. A stream has no Reply, so it fails.
-// Around a stream, next returns at the server when the stream has ended, and at the client when it
-// was opened. All retries of a call happen within one call of next. Interceptors are called on the
-// caller's or the handler's goroutine; those of OnLoop handlers run on the loop, too.
+// An Interceptor is called around calls and streams, on either side. It calls next with the context
+// that it was given, or one derived from it, and returns next's error or another one. If it does
+// not call next, nothing is sent, or handled. If it still returns nil, it must have set Info.Reply:
+// otherwise the call fails with ErrInternal. A stream has no Reply, so it fails. Around a stream,
+// next returns at the server when the stream has ended, and at the client when it was opened. All
+// retries of a call happen within one call of next. Interceptors are called on the caller's or the
+// handler's goroutine; those of OnLoop handlers run on the loop, too.
 //
-// next may be called more than once, also at the same time: the answer is that of the call of next
-// that was the last to succeed. A stream that an earlier one has opened is closed. If all fail, the
-// call's Fate is FateUnknown when any of them may have been executed.
+// next may be called more than once, also at the same time: the answer is that of the last
+// successful call of next. A stream that an earlier one opened is closed. If all fail, the call's
+// Fate is FateUnknown when any of them may have been executed.
 //
 // An interceptor may call next on another goroutine, and return before next has, as net/http's
 // TimeoutHandler does. The result of next is then discarded: an answer is dropped, and a stream is
@@ -67,7 +67,7 @@ type Info struct {
 // panic in next is that of the goroutine that has called it.
 type Interceptor func(ctx context.Context, call *Info, next func(context.Context) error) error
 
-// passage is a call on its way through interceptors to what they are around, which is do.
+// passage is a call on its way through interceptors to do, the function that they wrap.
 //
 // An interceptor may call next on another goroutine, and return before next has. So every call of
 // next has a separate Info. Its results are copied to the interceptor's Info, unless the
@@ -77,7 +77,7 @@ type passage struct {
 	m    *method
 	info *Info                                       // the outermost interceptor's
 	do   func(ctx context.Context, call *Info) error // sets call.Reply, or call.stream
-	// notifies call.Ended of a stream that was opened for nobody
+	// notifies call.Ended of a stream that did not reach the caller
 	unopened func(call *Info)
 
 	mu      sync.Mutex
@@ -100,7 +100,7 @@ func (p *passage) run(ctx context.Context) error {
 	return inAll(err, p.unsure || p.out > 0)
 }
 
-// within calls interceptor i, or do if there are no more.
+// within calls interceptor i, or do after the last one.
 func (p *passage) within(ctx context.Context, i int, call *Info) error {
 	if i == len(p.is) {
 		return p.goOn(ctx, call)
@@ -130,7 +130,7 @@ func (p *passage) goOn(ctx context.Context, call *Info) (err error) {
 }
 
 // whileAwaited runs fn, unless the outermost interceptor has returned. It does not return while fn
-// runs: so fn may use what the caller has passed.
+// runs: so fn may use the caller's arguments.
 func (p *passage) whileAwaited(fn func() error) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -173,7 +173,7 @@ func (h *hop) leave() {
 	}
 }
 
-// next is what the interceptor is given.
+// next is the function that the interceptor calls.
 func (h *hop) next(ctx context.Context) (err error) {
 	in, err := h.begin()
 	if err != nil {
@@ -217,7 +217,7 @@ func (h *hop) end(in *Info, ok bool) {
 		h.call.Ended = in.Ended
 		h.call.opened = h.call.opened || in.opened
 		if ok {
-			unwanted = h.call.stream // of another call of next, which ran beside this one
+			unwanted = h.call.stream // opened by another call of next, which ran in parallel
 			h.call.Reply, h.call.stream = in.Reply, in.stream
 		}
 	}

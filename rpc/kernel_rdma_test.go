@@ -21,12 +21,12 @@ import (
 
 // These tests run where the kernel has RDMA devices: see lab/vm.
 
-// kernelPatience is far above what an emulated machine takes for anything here.
+// kernelPatience is far above the time that an emulated machine needs for any step here.
 const kernelPatience = 30 * time.Second
 
-// onKernel is a server and a client over the kernel's devices, each with a runtime of its own. The
-// credits are few and the messages small, because each connection has memory for all of them
-// there. What is larger is read by its receiver.
+// onKernel is a server and a client over the kernel's devices, each with a runtime. The credits are
+// few and the messages small, because there each connection has memory for all of them. Larger
+// messages are read by their receiver.
 func onKernel(t *testing.T, setup func(s *Server)) (s *Server, dial func() *Client) {
 	t.Helper()
 	addr := os.Getenv("RDMA_ADDR")
@@ -38,7 +38,7 @@ func onKernel(t *testing.T, setup func(s *Server)) (s *Server, dial func() *Clie
 		actor.WithDeadLetterThrottleInterval(time.Millisecond))
 	t.Cleanup(func() {
 		sys.Shutdown()
-		time.Sleep(5 * time.Millisecond) // Proto.Actor's throttle of dead letters ends by itself
+		time.Sleep(5 * time.Millisecond) // Proto.Actor's throttle of dead letters expires
 	})
 	open := func() *rdma.Runtime {
 		rt, err := rdma.Open(sys, rdma.Config{Device: ucm.New(ucm.Config{}), Security: &rdma.Security{Mode: rdma.Insecure}, Logger: log})
@@ -116,7 +116,7 @@ func TestKernelStream(t *testing.T) {
 	}
 }
 
-// What is in flight when the server drains is answered, and what comes then is refused.
+// When the server drains, calls in flight are answered and new ones are refused.
 func TestKernelDrain(t *testing.T) {
 	var b *blocking
 	s, dial := onKernel(t, func(s *Server) {

@@ -7,11 +7,11 @@ import (
 	"github.com/rdmactor/rdmactor/internal/sched"
 )
 
-// A loop copies what is small out of the memory that it was received in. What is larger stays there
-// until a goroutine has copied it, so that other connections do not wait. It stays no longer, so
+// A loop copies small bodies out of the memory that they were received in. Larger ones stay there
+// until a goroutine has copied them, so that other connections do not wait. They stay no longer, so
 // that neither a handler nor a slow receiver keeps memory that connections share.
 
-// copyOnLoop is how many bytes are copied on the loop at most.
+// copyOnLoop is the largest body that is copied on the loop.
 const copyOnLoop = keepBuffer
 
 // body is a request or an answer: in the message that it came in, or copied.
@@ -21,8 +21,8 @@ type body struct {
 	retained *rdma.Received
 }
 
-// retain takes b, which lies in m. It retains m, unless b is so small that the caller copies it at
-// once. It is called on the loop.
+// retain takes b, which lies in m. It retains m, unless b is so small that the caller copies it
+// immediately. It is called on the loop.
 func (y *body) retain(m *rdma.Received, b []byte) (small bool) {
 	y.b = b
 	if small = len(b) <= copyOnLoop; !small {
@@ -31,13 +31,13 @@ func (y *body) retain(m *rdma.Received, b []byte) (small bool) {
 	return small
 }
 
-// copy copies it into memory, whose contents are overwritten, and gives its message back.
+// copy copies it into memory, whose contents are overwritten, and releases its message.
 func (y *body) copy(memory []byte) {
 	y.b = append(memory[:0], y.b...)
 	y.drop()
 }
 
-// drop gives its message back.
+// drop releases its message.
 func (y *body) drop() {
 	if y.retained != nil {
 		y.retained.Release()

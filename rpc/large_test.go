@@ -60,8 +60,8 @@ var largeStream = NewStream[Bytes, Bytes]("test.Large", MethodConfig{})
 // item is the i-th of a stream: some are large.
 func item(i int) Bytes { return bytes.Repeat([]byte{byte(i)}, 1+i%3*(copyOnLoop/2+10)) }
 
-// Large requests, answers and items arrive whole and in order. There is little memory for them,
-// and it is given back, also by requests that have expired and by streams that nobody reads.
+// Large requests, answers and items arrive whole and in order. There is little memory for them, and
+// it is released, also by requests that have expired and by streams that are not read.
 func TestLargeMessagesGiveTheirMemoryBack(t *testing.T) {
 	const memory, most, size, items = 4 << 20, 1 << 20, 900 << 10, 30
 	cfg := rigConfig{

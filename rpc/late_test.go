@@ -45,20 +45,19 @@ var (
 	hold = NewRawMethod("test.Hold", MethodConfig{})
 )
 
-// An interceptor of the server may return before next has. The handler that is left behind keeps
-// its request, and what it then answers reaches nobody: other calls have memory of their own, and
-// their connections go on.
+// An interceptor of the server may return before next has. The abandoned handler keeps its request,
+// and its answer is dropped: other calls have separate memory, and their connections go on.
 func TestServersInterceptorReturnsBeforeNext(t *testing.T) {
 	const clients, size, others = 3, 700, 40
 	for name, onLoop := range map[string]bool{"goroutine": false, "loop": true} {
 		t.Run(name, func(t *testing.T) {
 			var began, release, fill chan struct{}
-			var late chan []byte // requests, as the handlers left behind have them in the end
+			var late chan []byte // requests as the abandoned handlers see them in the end
 			timeout := giveUpAfter(time.Second, nil)
 			guard := func(ctx context.Context, call *Info, next func(context.Context) error) error {
 				switch {
 				case call.Method == "test.Slow" && onLoop: // must not wait for a while
-					go next(ctx) // its error goes to nobody
+					go next(ctx) // its error is dropped
 					<-began
 					return errTaken
 				case call.Method == "test.Slow":
@@ -247,8 +246,8 @@ func TestRequestIsTheCallersAgain(t *testing.T) {
 	})
 }
 
-// A stream that is opened after its interceptor has returned is closed, and whoever asked for its
-// end is notified.
+// A stream that is opened after its interceptor has returned is closed, and its Ended function is
+// called.
 func TestStreamOpenedTooLate(t *testing.T) {
 	ends := make(chan error, 4)
 	hear := func(ctx context.Context, call *Info, next func(context.Context) error) error {

@@ -10,14 +10,15 @@ import (
 
 // The user's code need not return: handlers, interceptors, codecs, the Error methods of errors. It
 // may panic, which is recovered here, or call runtime.Goexit (testing's FailNow), which ends the
-// goroutine. Deferred functions run in both cases. So they give back the call's place and its
-// worker, send its answer, and have the rest of its message read.
+// goroutine. Deferred functions run in both cases. So they release the call's place and its worker,
+// send its answer, and resume reading its message.
 
-// PanicError is in the error of a call in which this side's code, a codec or an interceptor, has
-// panicked, or has called runtime.Goexit. errors.Is and errors.As find Value, if it is an error.
+// PanicError is wrapped by the error of a call in which this side's code, a codec or an
+// interceptor, panicked or called runtime.Goexit. errors.Is and errors.As find Value, if it is an
+// error.
 type PanicError struct {
 	Value any
-	Stack []byte // of where it was
+	Stack []byte // of the panic
 }
 
 func (e *PanicError) Error() string {
@@ -71,6 +72,6 @@ func publish(sys *actor.ActorSystem, ev any) {
 	try(func() { sys.EventStream.Publish(ev) }, func(*PanicError) {})
 }
 
-// resuming is the supervision of a connection's actor. What panics in it is code of one call: the
-// actor goes on with the state that it has.
+// resuming is the supervision of a connection's actor. A panic in it comes from the code of one
+// call: the actor goes on with the state that it has.
 var resuming = actor.WithGuardian(actor.NewOneForOneStrategy(0, 0, func(any) actor.Directive { return actor.ResumeDirective }))

@@ -25,7 +25,7 @@ var leavings = map[string]func(){
 	"Goexit": runtime.Goexit,
 }
 
-// wild is a message whose encoding does not return if leave says so. Its decoding does not return
+// wild is a message whose encoding calls leave, which may not return. Its decoding does not return
 // if it reads the name of a way to leave.
 type wild struct {
 	text  string
@@ -64,9 +64,9 @@ var (
 // mayLeave is a world in which it is no failure that a loop's goroutine ends.
 var mayLeave = actortest.Config{OnPanic: func(eventloop.Panic) {}, Runtime: rdma.Config{Logger: slog.New(slog.DiscardHandler)}}
 
-// settled waits until both sides know that they are connected. What reaches the server before that
-// is delivered while its identifier handles a message of its own. A Goexit would interrupt that,
-// and end the connection.
+// settled waits until both sides know that they are connected. Messages that reach the server
+// before that are delivered while its identifier handles another message. A Goexit would interrupt
+// that, and end the connection.
 func (r *rig) settled() {
 	r.t.Helper()
 	if _, err := CallRaw(r.within(time.Minute), r.c, echo, nil, nil); err != nil {
@@ -74,8 +74,8 @@ func (r *rig) settled() {
 	}
 }
 
-// All of the user's code that a server calls may panic or call Goexit. The call is answered, its
-// place is free again, and the other calls of the message and of the server go on.
+// All user code that a server calls may panic or call Goexit. The call is answered, its place is
+// free again, and the other calls of the message and of the server go on.
 func TestServersCodeLeaves(t *testing.T) {
 	stages := map[string]HandlerConfig{
 		"handler": {}, "handler OnLoop": {OnLoop: true}, "raw": {}, "raw OnLoop": {OnLoop: true},

@@ -67,7 +67,7 @@ func TestCancelledCallsStillCount(t *testing.T) {
 	stuck := make(chan struct{}, 100)
 	inWorld(t, rigConfig{server: Config{MaxCalls: 3}}, func(s *Server) {
 		release := make(chan struct{})
-		// heeds nothing
+		// ignores its context
 		HandleRaw(s, block, func(_ context.Context, _, reply []byte) ([]byte, error) {
 			stuck <- struct{}{}
 			<-release
@@ -289,8 +289,8 @@ func TestRetriesUntilThereIsRoom(t *testing.T) {
 	})
 }
 
-// A server that has no memory for a connection rejects it at once. Its client does not wait until
-// the request is too old, nor does a Drain.
+// A server that has no memory for a connection rejects it immediately. Its client does not wait
+// until the request is too old, nor does a Drain.
 func TestRejectsWhatItCannotAccept(t *testing.T) {
 	inWorlds(t, handleEcho, func(r *rig) {
 		r.Latency(there, 100*time.Millisecond)

@@ -21,7 +21,7 @@ type link struct {
 	rt        *rdma.Runtime
 	sys       *actor.ActorSystem
 	addr      string
-	within    time.Duration // that the dial may take; 0: what the runtime's Timeouts allow
+	within    time.Duration // limit for the dial; 0: the runtime's Timeouts
 	first     rdma.Addr     // of the name's addresses; zero: the order of the look-up
 	cfg       *Config
 	client    keeper
@@ -31,11 +31,11 @@ type link struct {
 	gone      chan struct{} // closed when the identifier is
 	local     rdma.Local
 	cause     error // why we hung up; nil: we did not
-	over      bool  // nothing is received any more
+	over      bool  // nothing more is received
 	finished  bool  // closed was called
 	closeSent bool  // Close was sent: the server drains and has answered everything
 	unsure    bool  // messages were lost, and it is not known which
-	used      bool  // the server has answered a call, drains, or has ended the connection in order
+	used      bool  // the server has answered a call, drains, or has ended the connection politely
 
 	backlog
 	ends []any // events of the connection's end, while something is parked
@@ -44,7 +44,7 @@ type link struct {
 // keeper is the client whose connection it is.
 type keeper interface {
 	up(l *link)                // it is there
-	moveOn(l *link, why error) // it takes no more calls
+	moveOn(l *link, why error) // records that l takes no further calls
 	gone(l *link)              // its identifier is
 }
 
@@ -54,11 +54,11 @@ type (
 	hangUp struct{ cause error }
 )
 
-// notify sends the actor a message. An actor whose runtime was shut down receives nothing any
-// more: then the message goes to deadLetters, which stops the actor. Any goroutine.
+// notify sends the actor a message. An actor whose runtime was shut down receives no messages: then
+// the message goes to deadLetters, which stops the actor. Any goroutine.
 func (l *link) notify(m any) { l.sys.Root.RequestWithCustomSender(l.out.pid, m, l.dead.pid) }
 
-// deadLetters is the process that gets back what the actor does not receive.
+// deadLetters is the process that gets the messages that the actor does not receive.
 type deadLetters struct {
 	l   *link
 	pid *actor.PID
@@ -86,7 +86,7 @@ func (l *link) receive(ctx actor.Context) {
 	m := ctx.Message()
 	if l.parked.Len()+len(l.ends) > 0 {
 		switch m.(type) {
-		case rdma.Failure, *rdma.Closed: // what has come before it is read first
+		case rdma.Failure, *rdma.Closed: // handled after earlier messages were read
 			l.ends = append(l.ends, m)
 			return
 		}
@@ -127,12 +127,12 @@ func (l *link) react(ctx actor.Context, m any) {
 		l.closed(ctx, m)
 	case *actor.Stopped: // after closed, or in its place
 		l.handleEnds(ctx)
-		l.unsure = true // nobody has said what has arrived
+		l.unsure = true // it is unknown which requests arrived
 		l.closed(ctx, &rdma.Closed{Err: rdma.ErrShutdown})
 	}
 }
 
-// rejected is what a server's reject means.
+// rejected returns the error for a server's reject.
 func rejected(m *rdma.Rejected) error {
 	h, ok := wire.ParseHello(m.PrivateData)
 	switch {
@@ -168,7 +168,7 @@ func (l *link) established(ctx actor.Context, m *rdma.Established) {
 	l.dialled(nil)
 }
 
-// dialled reports how the dial has ended, once.
+// dialled reports the end of the dial, once.
 func (l *link) dialled(err error) {
 	if l.report != nil {
 		if err == nil {
@@ -242,7 +242,7 @@ func (l *link) closed(ctx actor.Context, m *rdma.Closed) {
 }
 
 // finish gives callers their answers. If the decoding of one answer ends the goroutine, the other
-// callers get theirs all the same.
+// callers still get theirs.
 func (l *link) finish(list *clientCall) {
 	defer func() {
 		if list != nil {
@@ -284,7 +284,7 @@ func (l *link) resume(ctx actor.Context) {
 	l.readOn(ctx, l)
 }
 
-// handleEnds handles the events of the connection's end, which have waited for what was parked.
+// handleEnds handles the events of the connection's end, which waited for parked messages.
 func (l *link) handleEnds(ctx actor.Context) {
 	ends := l.ends
 	l.ends = nil
@@ -332,9 +332,9 @@ func (l *link) read(ctx actor.Context) {
 	}
 }
 
-// closeIfIdle is for a connection whose server drains: it closes it if nobody waits for an answer
-// any more. Otherwise connections would pile up at a server that drains for ever, or never
-// answers. The loop's.
+// closeIfIdle closes the connection to a draining server if no call waits for an answer. Otherwise
+// connections would pile up at a server that drains forever, or never answers. It is called on the
+// loop.
 func (l *link) closeIfIdle(ctx actor.Context) {
 	l.out.mu.Lock()
 	waits := slices.ContainsFunc(l.slots, func(s slot) bool { return s.call != nil })
@@ -383,8 +383,8 @@ func (l *link) finishExpired() {
 	}
 }
 
-// flush sends what was queued. If that has dropped the last call, and the server drains, it closes
-// the connection. It is called on the loop.
+// flush sends queued frames. If that drops the last call, and the server drains, it closes the
+// connection. It is called on the loop.
 func (l *link) flush(ctx actor.Context) {
 	l.out.flush(ctx, l.id)
 	l.finishExpired()

@@ -27,8 +27,8 @@ func (l *slowLog) Handle(context.Context, slog.Record) error {
 func (l *slowLog) WithAttrs([]slog.Attr) slog.Handler { return l }
 func (l *slowLog) WithGroup(string) slog.Handler      { return l }
 
-// A handler panics as often as a client calls it, and the logger is slow. Nobody's calls have to
-// wait for that, also if the handler is OnLoop, and the log does not grow without limit.
+// A handler panics as often as a client calls it, and the logger is slow. No call waits for that,
+// even if the handler is OnLoop, and the log does not grow without limit.
 func TestPanicsDoNotFillTheLog(t *testing.T) {
 	for name, cfg := range map[string]HandlerConfig{"on goroutines": {}, "OnLoop": {OnLoop: true}} {
 		t.Run(name, func(t *testing.T) {
@@ -38,7 +38,7 @@ func TestPanicsDoNotFillTheLog(t *testing.T) {
 				HandleRaw(s, fail, func(context.Context, []byte, []byte) ([]byte, error) { panic("for the test") }, cfg)
 			}, func(r *rig) {
 				log.open = make(chan struct{}) // of the bubble
-				const calls, lines = 200, 10   // that Runtime.Logger allows
+				const calls, lines = 200, 10   // allowed by Runtime.Logger
 				for range calls {
 					r.ExpectPanic("for the test")
 					_, err := CallRaw(r.within(time.Minute), r.c, fail, nil, nil)

@@ -8,7 +8,7 @@ import (
 	rdma "github.com/rdmactor/rdmactor/actor"
 )
 
-// The error of a call whose server was stopped says so, and has the right fate, as after every
+// The error of a call whose server was stopped reports that, with the right fate, as after every
 // other end of a connection.
 func TestServerIsLost(t *testing.T) {
 	inWorld(t, rigConfig{}, handleEcho, func(r *rig) {
@@ -31,8 +31,8 @@ func TestServerIsLost(t *testing.T) {
 	})
 }
 
-// When a connection's actor is stopped it does not learn what became of its requests. Then no
-// error says that a request was not sent.
+// When a connection's actor is stopped the fate of its requests is unknown. So no error claims that
+// a request was not sent.
 func TestStoppedConnectionIsUnsure(t *testing.T) {
 	inWorld(t, rigConfig{client: quick}, func(s *Server) { handleBlock(s) }, func(r *rig) {
 		errs := r.calling(r.c, 1)

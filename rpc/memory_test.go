@@ -15,8 +15,8 @@ import (
 	"github.com/rdmactor/rdmactor/rpc/internal/wire"
 )
 
-// kept returns how many bytes a server's connections say that they keep, and how many they have
-// handed over without a notice so far.
+// kept returns the number of bytes that a server's connections report as kept, and the number
+// handed over and not yet confirmed.
 func (s *Server) kept() (here, handed int) {
 	for _, c := range s.connections() {
 		c.out.mu.Lock()
@@ -27,7 +27,7 @@ func (s *Server) kept() (here, handed int) {
 	return here, handed
 }
 
-// nothingKept asserts that everything that is shared was given back.
+// nothingKept asserts that all shared memory and places were released.
 func (r *rig) nothingKept() {
 	r.t.Helper()
 	r.Wait()
@@ -72,7 +72,7 @@ func TestRequestsAreBoundedInBytes(t *testing.T) {
 	})
 }
 
-// A request that is refused for want of memory is answered at once, and may be repeated.
+// A request that is refused for lack of memory is answered immediately, and may be repeated.
 func TestRequestWithoutMemoryIsRefused(t *testing.T) {
 	const each, requests = 60 << 10, 20
 	inWorld(t, rigConfig{server: Config{Memory: 1 << 20}}, func(s *Server) {
@@ -147,7 +147,7 @@ func TestAnswersAreBoundedInBytes(t *testing.T) {
 }
 
 // A client that reads everything gets the answers of all calls that were executed, however many
-// large ones come at once.
+// large ones arrive together.
 func TestAnswersOfExecutedCallsArrive(t *testing.T) {
 	for name, c := range map[string]struct{ calls, each, memory int }{
 		"many": {200, 900 << 10, 8 << 20}, "huge": {4, 15 << 20, 1},
@@ -234,8 +234,8 @@ func TestAnswersWaitNoLongerThanTheirCallers(t *testing.T) {
 	}
 }
 
-// Answers that wait have places. So an address whose answers wait may have no more than others
-// leave to it, and these still have places.
+// Answers that wait have places. So an address whose answers wait gets only the places that others
+// leave, and these still have places.
 func TestAnswersThatWaitLeavePlaces(t *testing.T) {
 	const each, places = 60 << 10, 64
 	var b *blocking
@@ -304,7 +304,7 @@ func TestItemsAreBoundedInBytes(t *testing.T) {
 	const conns, items, each, limit = 16, 40, 60 << 10, 2 << 20
 	var all chan struct{}
 	inWorld(t, rigConfig{server: Config{Memory: limit}}, func(s *Server) {
-		// closed when all have begun: requests are not what is refused here
+		// closed when all have begun, so that no request is refused
 		all = make(chan struct{})
 		HandleStream(s, blobs, func(_ context.Context, _ *wrapperspb.Int64Value, out *Sender[Bytes]) error {
 			<-all
@@ -387,7 +387,8 @@ func TestItemsThatWaitAreNotEncoded(t *testing.T) {
 	})
 }
 
-// A client opens no more streams than it has memory for what the server may send of each.
+// A client opens only as many streams as it has memory for, each with all items that the server may
+// send.
 func TestStreamsOfAClientAreBoundedInBytes(t *testing.T) {
 	cfg := Config{Memory: 1 << 20, StreamWindow: 192 << 10}
 	inWorld(t, rigConfig{client: cfg}, func(s *Server) { handleIdle(s) }, func(r *rig) {

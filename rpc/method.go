@@ -7,7 +7,7 @@ import (
 	"github.com/rdmactor/rdmactor/rpc/internal/wire"
 )
 
-// method is what both sides know of a method.
+// method is the part of a method that both sides share.
 type method struct {
 	name       string
 	index      int // in tables of methods, counted from 0
@@ -29,8 +29,8 @@ func newMethod(name string, stream bool, req, rep codec, cfg MethodConfig) *meth
 
 // MethodConfig configures a method.
 type MethodConfig struct {
-	// Idempotent says that executing a request twice does no harm: a call whose fate is unknown may
-	// be repeated (Config.Retry).
+	// Idempotent methods can be executed twice without harm: calls with an unknown fate may be
+	// repeated (Config.Retry).
 	Idempotent bool
 }
 
@@ -40,9 +40,9 @@ type MethodConfig struct {
 // (encoding.BinaryAppender, BinaryUnmarshaler), or Bytes.
 type Method[Q, R any] struct{ m *method }
 
-// NewMethod declares a method. name ("kv.Get") is what the client sends to say which method it
-// calls. NewMethod panics if the name does not have 1 to 255 bytes, or if Q or R cannot be
-// encoded. It is meant for package variables: a method is never removed.
+// NewMethod declares a method. The client sends name ("kv.Get") to select the method. NewMethod
+// panics if the name does not have 1 to 255 bytes, or if Q or R cannot be encoded. It is meant for
+// package variables: a method is never removed.
 func NewMethod[Q, R any](name string, cfg MethodConfig) Method[Q, R] {
 	return Method[Q, R]{newMethod(name, false, mustCodec[Q](), mustCodec[R](), cfg)}
 }

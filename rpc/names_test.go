@@ -46,7 +46,7 @@ func TestDialsDeadline(t *testing.T) {
 	inWorlds(t, handleEcho, func(r *rig) {
 		r.Name("svc", there, there)
 		r.Silence(there)
-		for range 10 { // if both had the same deadline, either might be first
+		for range 10 { // with equal deadlines either call might end first
 			ctx, cancel := context.WithTimeout(r.t.Context(), time.Second)
 			_, err := Dial(ctx, r.Runtime(), "svc:7471", Config{})
 			cancel()

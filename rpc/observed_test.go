@@ -14,7 +14,7 @@ import (
 	"github.com/rdmactor/rdmactor/rpc/internal/wire"
 )
 
-// A server's interceptor sees when the request has come: what has passed since is the time in the
+// A server's interceptor sees the arrival time of a request: the time since then was spent in the
 // queue.
 func TestArrived(t *testing.T) {
 	const busy = 3 * time.Second
@@ -134,7 +134,7 @@ func TestEndedWithoutStream(t *testing.T) {
 	}
 }
 
-// What Ended is given panics: the stream has ended all the same, and its loop goes on.
+// If Ended panics, the stream has still ended, and its loop goes on.
 func TestEndedPanics(t *testing.T) {
 	explode := func(ctx context.Context, call *Info, next func(context.Context) error) error {
 		call.Ended = func(error) { panic("Ended says no") }
@@ -154,7 +154,7 @@ func TestEndedPanics(t *testing.T) {
 	})
 }
 
-// MetadataRoom is exact: what it says still fits, and a byte more does not.
+// MetadataRoom is exact: a pair of that size fits, and a byte more does not.
 func TestMetadataRoom(t *testing.T) {
 	ctx := t.Context()
 	if room := MetadataRoom(ctx); room != wire.MaxMetadata {

@@ -79,7 +79,7 @@ func TestWaitingOnALoop(t *testing.T) {
 	t.Run("the server's loop", func(t *testing.T) {
 		inWorld(t, rigConfig{world: mayStall}, handleEcho, func(r *rig) {
 			err := r.onLoop(r.far, func() error {
-				// that loop would have to make its answer
+				// the answer would have to be made by the same loop
 				_, err := CallRaw(ctx, r.c, echo, []byte("x"), nil)
 				return err
 			})

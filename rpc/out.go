@@ -14,37 +14,37 @@ import (
 	"github.com/rdmactor/rdmactor/rpc/internal/wire"
 )
 
-// gatherBytes is how much is gathered into one message: what callers and handlers have for the peer
-// while the loop is busy goes together. A larger frame has a message of its own.
+// gatherBytes limits a gathered message: frames that callers and handlers queue while the loop is
+// busy are sent together. A larger frame is sent as a separate message.
 const gatherBytes = 16 << 10
 
-// ahead limits what the connection has been handed and the device has not taken yet. It is less
-// than any send queue takes (Limits.SendQueue: 256).
+// ahead limits the messages handed to the connection that the device has not taken yet. It is less
+// than the size of any send queue (Limits.SendQueue: 256).
 var ahead = inflight.Limits{
 	Most: inflight.Amount{Messages: 64, Bytes: 4 << 20},
 	Part: inflight.Amount{Messages: 32, Bytes: 1 << 20},
 }
 
-// out is the outgoing half of a connection. Any goroutine puts frames into it, and the
-// connection's owner sends them on its loop: those that have come together as one message. What
-// the connection does not take yet waits here, and is gathered into fewer messages.
+// out is the outgoing half of a connection. Any goroutine puts frames into it, and the connection's
+// owner sends them on its loop: those that are queued together as one message. While the connection
+// is busy, frames wait here, and are gathered into fewer messages.
 type out struct {
 	sys *actor.ActorSystem
 	pid *actor.PID // the owner
 
-	// nil at a server. trim returns what is still to be sent of a message that is next. mu is
-	// locked then. trimLate is the same for a message that has waited in the connection. mu is not
+	// nil at a server. trim returns the part of the next message that is still to be sent. mu is
+	// locked then. trimLate is the same for a message that waited in the connection. mu is not
 	// locked then.
 	trim, trimLate func(b []byte) (rest []byte)
 
 	mu      sync.Mutex   // guards the connection's table of calls, too
 	cur     []byte       // being gathered
 	full    []segment    // before it, oldest first
-	bytes   int          // in all of them
+	bytes   int          // in cur and full
 	number  uint64       // of the message that is being gathered, counted from 1
 	most    int          // bytes of a gathered message; 0: the peer's limit is not known yet
 	woken   bool         // a flush is on its way, or waits for the connection
-	ended   bool         // nothing is sent any more
+	ended   bool         // nothing more is sent
 	waiters []*waiter    // those that wait for room
 	answers atomic.Int32 // number of answers among waiters; written with mu locked
 	purse   share.Purse
@@ -52,8 +52,8 @@ type out struct {
 	handed uint64 // messages that the connection was given
 
 	// The loop's.
-	ahead inflight.Window // of them, those that may be with the connection still
-	spare []byte          // for cur, when that is sent
+	ahead inflight.Window // part of handed that may still be in the connection
+	spare []byte          // next backing array of cur
 }
 
 // highWater is how many bytes may wait for a connection. While there are more, nothing is done
@@ -81,7 +81,7 @@ type waiter struct {
 	room  chan struct{} // has a token when something has changed that it may wait for
 }
 
-// goOn has it look again whether there is room.
+// goOn makes the waiter check again whether there is room.
 func (w *waiter) goOn() {
 	select {
 	case w.room <- struct{}{}:
@@ -89,7 +89,7 @@ func (w *waiter) goOn() {
 	}
 }
 
-// flush asks an owner to send what has been put. All share the one flushMsg.
+// flush asks an owner to send its queued frames. All share flushMsg.
 type flush struct{}
 
 var flushMsg any = &flush{}
@@ -114,8 +114,8 @@ func (o *out) frameLocked(n int) []byte {
 	return o.cur[at:]
 }
 
-// large encodes a body into a message of its own. That is done before mu is locked, so that others
-// need not wait for it. nil: the body is small enough to be gathered.
+// large encodes a body into a separate message. That is done before mu is locked, so that other
+// goroutines need not wait for it. nil: the body is small enough to be gathered.
 func large(metadata, body []byte) *rdma.Send {
 	n := wire.RequestLen(metadata, body)
 	if n <= gatherBytes {
@@ -208,7 +208,7 @@ func (o *out) wakeLocked() bool {
 	return true
 }
 
-// unlock unlocks mu, and has the owner send what was put.
+// unlock unlocks mu, and asks the owner to send the queued frames.
 func (o *out) unlock() {
 	wake := o.wakeLocked()
 	o.mu.Unlock()
@@ -217,10 +217,11 @@ func (o *out) unlock() {
 	}
 }
 
-// requestFlush has the owner send what was put. Any goroutine.
+// requestFlush asks the owner to send the queued frames. Any goroutine may call it.
 func (o *out) requestFlush() { o.sys.Root.Send(o.pid, flushMsg) }
 
-// flush gives the connection as much of what waits as it has room for. It is called on the loop.
+// flush hands as many queued messages to the connection as it has room for. It is called on the
+// loop.
 func (o *out) flush(ctx actor.Context, id *actor.PID) {
 	for !o.ahead.Full() {
 		o.mu.Lock()
@@ -246,10 +247,10 @@ func (o *out) flush(ctx actor.Context, id *actor.PID) {
 		s.Notify = o.ahead.Add(seg.len())
 		ctx.Send(id, s)
 	}
-	// woken stays true: when the next Sent comes, what was put meanwhile is sent.
+	// woken stays true: frames that are queued until the next Sent are sent then.
 }
 
-// trimSegmentLocked cuts out of a message, whose turn has come, what need not be sent any more.
+// trimSegmentLocked removes the frames from the next message that need not be sent.
 func (o *out) trimSegmentLocked(seg *segment) {
 	if seg.send == nil {
 		seg.frames = o.trim(seg.frames)
@@ -263,8 +264,8 @@ func (o *out) trimSegmentLocked(seg *segment) {
 	}
 }
 
-// end drops what was not sent, and everything that is put from now on, and reports how many
-// messages were handed over.
+// end drops unsent frames, and all that are queued later, and returns the number of messages that
+// were handed over.
 func (o *out) end() (handed uint64) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -278,16 +279,15 @@ func (o *out) end() (handed uint64) {
 // A server keeps requests until they are answered, and answers and items until the connection takes
 // them, in memory that its clients share (share.Purse).
 //
-//   - A request that there is no memory for is refused: ErrOverloaded.
+//   - A request without memory is refused: ErrOverloaded.
 //   - If a client does not take its answers, its further requests are not read, and it gets no
 //     credit for them.
-//   - Items wait, and so do answers: each with the goroutine that it comes from, and with the
-//     call's place, whose number is bounded. While an answer waits, no further call of its
-//     connection begins (mayBegin), so that only the answers of handlers that already run can
-//     join it.
+//   - Items wait, and so do answers: each with its goroutine, and with the call's place, whose
+//     number is bounded. While an answer waits, no further call of its connection begins
+//     (mayBegin), so that only the answers of handlers that already run can join it.
 //
-// Whatever others have, share.OwnMemory bytes and one answer or item can be put on every
-// connection: a client that takes what comes gets all its answers.
+// However much other connections use, share.OwnMemory bytes and one answer or item can be queued on
+// every connection: a client that reads its answers gets all of them.
 
 // mayLocked reports whether n more bytes may be kept.
 func (o *out) mayLocked(n int) bool { return o.purse.May(o.bytes, n) }
@@ -295,8 +295,8 @@ func (o *out) mayLocked(n int) bool { return o.purse.May(o.bytes, n) }
 // roomLocked reports whether n more bytes may wait for the connection.
 func (o *out) roomLocked(n int) bool { return o.bytes <= share.OwnMemory || o.mayLocked(n) }
 
-// lostFrames reports whether frames were lost on a connection that would go on without them. Such
-// a connection has to be ended. After every other failure of a Send it ends by itself.
+// lostFrames reports whether frames were lost on a connection that would go on without them. Such a
+// connection has to be closed. Every other failure of a Send ends the connection.
 func lostFrames(m *rdma.SendFailed) bool {
 	return !errors.Is(m, rdma.ErrFlushed) && !errors.Is(m, unix.ENOTCONN)
 }

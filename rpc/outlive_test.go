@@ -75,8 +75,8 @@ func TestSenderOutlivesItsHandler(t *testing.T) {
 	})
 }
 
-// If a server drains and never answers calls that were given up, the client closes the connection
-// all the same. It keeps it only for callers who wait for an answer.
+// If a server drains and never answers calls that were given up, the client still closes the
+// connection. It keeps it only for callers that wait for an answer.
 func TestGivenUpCallsKeepNoDrainingConnection(t *testing.T) {
 	release := make(chan struct{})
 	inWorld(t, rigConfig{client: quick}, func(s *Server) {
@@ -118,12 +118,12 @@ func TestGivenUpCallsKeepNoDrainingConnection(t *testing.T) {
 	})
 }
 
-// Drain ends in order also a connection that was accepted, and is established seconds later. Its
-// client here does not close it, so that takes as long as a Close waits. That needs InfiniBand: on
-// iWARP the accepting side is connected at once.
+// Drain also shuts down a connection that was accepted and is established seconds later. Its client
+// does not close it here, so that takes as long as Close waits. This needs InfiniBand: on iWARP the
+// accepting side is connected immediately.
 func TestDrainDuringASetUp(t *testing.T) {
 	inWorld(t, rigConfig{world: actortest.Config{InfiniBand: true}}, handleEcho, func(r *rig) {
-		r.Drop(actortest.MsgREP, 1) // which comes again after seconds
+		r.Drop(actortest.MsgREP, 1) // repeated after seconds
 		p := r.Probe()
 		p.Request(r.CreateID(p.PID(), rdma.IDConfig{}), &rdma.Dial{Addr: r.addr, PrivateData: wire.Hello{Version: 1, Window: 64}.Bytes()})
 		for range 100 {
@@ -150,7 +150,7 @@ func TestDrainDuringASetUp(t *testing.T) {
 	})
 }
 
-// A connection that the server has no memory to accept is not counted any more.
+// A connection that the server has no memory to accept is no longer counted.
 func TestAcceptFails(t *testing.T) {
 	for _, errno := range []unix.Errno{unix.ENOMEM, unix.EMFILE} {
 		inWorld(t, rigConfig{}, handleEcho, func(r *rig) {

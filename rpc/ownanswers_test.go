@@ -17,7 +17,7 @@ import (
 type tried struct {
 	around Interceptor
 	panics bool                      // every fifth handler
-	fails  func(number uint32) error // the error that a call ends with; nil: it has an answer
+	fails  func(number uint32) error // the error that a call ends with; nil: none
 }
 
 func numberOf(call *Info) uint32 { return binary.BigEndian.Uint32(call.Request.([]byte)) }
@@ -60,7 +60,7 @@ var underLoad = map[string]tried{
 	}},
 	// gRPC's hedgingPolicy: the first answer wins, and the other attempt is cancelled
 	"hedge": {around: hedged(context.WithCancel)},
-	// the same, by somebody who forgets the other attempt
+	// the same without cancelling the other attempt
 	"hedge that goes on": {around: hedged(func(ctx context.Context) (context.Context, context.CancelFunc) {
 		return context.WithoutCancel(ctx), func() {}
 	})},
@@ -127,10 +127,10 @@ func answerTo(q []byte) []byte {
 	return bytes.Repeat(append([]byte("to "), q...), 1+int(q[3])%10)
 }
 
-// Within each pattern, at either side, with many calls at once: each caller gets the answer to its
-// own request and none else, its buffer is not written when CallRaw has returned, and its request
-// is its own then. Handlers have the request of their call until they return, also if they are left
-// behind.
+// With each pattern, at either side, with many concurrent calls: each caller gets the answer to its
+// own request and no other, its buffer is not written after CallRaw returns, and its request
+// belongs to it again. Handlers keep the request of their call until they return, even if they were
+// abandoned.
 func TestEachCallerGetsItsOwnAnswer(t *testing.T) {
 	for name, p := range underLoad {
 		for side, cfg := range map[string]rigConfig{
@@ -207,7 +207,7 @@ func (p *tried) underLoad(t *testing.T, cfg rigConfig) {
 	})
 }
 
-// wrong returns what is wrong with the end of a call.
+// wrong describes an unexpected end of a call.
 func (p *tried) wrong(number uint32, reply []byte, err error) string {
 	var want error
 	if p.fails != nil {

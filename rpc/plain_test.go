@@ -5,8 +5,7 @@ import (
 	"testing"
 )
 
-// What a peer puts into an error's text can neither make lines of its own in a log nor control a
-// terminal.
+// A peer's error text can neither add lines to a log nor control a terminal.
 func TestErrorTextIsPlain(t *testing.T) {
 	for _, text := range []string{"two\nlines", "\x1b[2J", "a\u202eb", "\xff"} {
 		e := &Error{Code: CodeUnknown, Message: text}

@@ -132,9 +132,9 @@ func (r *Receiver[T]) All() iter.Seq2[*T, error] {
 	}
 }
 
-// Close gives the stream up. The context of the server's handler is cancelled. Recv returns the
-// items that have come already, and then context.Canceled. A stream that has ended need not be
-// closed. Any goroutine.
+// Close abandons the stream. The context of the server's handler is cancelled. Recv returns the
+// items that have arrived, and then context.Canceled. A stream that has ended need not be closed.
+// Any goroutine.
 func (r *Receiver[T]) Close() { r.r.close(nil) }
 
 // receiving is the part of a Receiver that does not depend on the type.
@@ -149,13 +149,13 @@ type receiving struct {
 	at   int
 
 	mu     sync.Mutex
-	stop   func() bool // watching the context; nil: not yet, or not any more
+	stop   func() bool // stops watching the context; nil: not watched
 	in     []byte      // items, each behind its length, or largeItem
 	large  []*landing  // the large ones of in, and of read
 	credit int64       // bytes that the server may still send
 	taken  int64       // bytes that were read and not granted again
 	err    error       // the end
-	ended  func(error) // is called with it; nil: nobody asked, or it was called
+	ended  func(error) // called with err; nil: not registered, or called
 }
 
 // open sends the request of a stream, body, which lies in scratch.
@@ -171,14 +171,14 @@ func (c *Client) open(ctx context.Context, m *method, scratch *buffer, body []by
 	return r, nil
 }
 
-// newReceiving makes what a stream's items go to.
+// newReceiving makes the receiving end of a stream.
 func (c *Client) newReceiving(m *method) *receiving {
 	r := &receiving{sched: c.rt.Scheduler(), window: int64(c.cfg.StreamWindow), credit: int64(c.cfg.StreamWindow), ready: make(chan struct{}, 1)}
 	r.call.m, r.call.stream = m, r
 	return r
 }
 
-// watch has the stream end with ctx.
+// watch ends the stream with ctx.
 func (r *receiving) watch(ctx context.Context) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -219,7 +219,7 @@ func (r *receiving) notify() {
 	}
 }
 
-// finish takes note that the stream has ended. It is called on the loop.
+// finish records the end of the stream. It is called on the loop.
 func (r *receiving) finish(c *clientCall) { r.end(cmp.Or(c.failure(), io.EOF)) }
 
 func (r *receiving) end(err error) {
@@ -235,7 +235,7 @@ func panicked(sys *actor.ActorSystem, m *method, why *PanicError) {
 	publish(sys, &rdma.Panicked{Kind: "rpc Info.Ended", Name: m.name, Value: why.Value, Stack: why.Stack})
 }
 
-// endLocking takes note of the end, and returns whom to notify of it, if it is the first.
+// endLocking records the end, and if it is the first, returns the function to notify.
 func (r *receiving) endLocking(err error) (ended func(error)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -251,7 +251,8 @@ func (r *receiving) endLocking(err error) (ended func(error)) {
 	return ended
 }
 
-// onEnd has ended be called with the end: now, if it has come already. nil: nobody asks.
+// onEnd registers ended, which is called with the stream's final error, immediately if the stream
+// has ended. nil: none.
 func (r *receiving) onEnd(ended func(error)) {
 	if ended == nil {
 		return
@@ -283,8 +284,8 @@ func (r *receiving) close(err error) {
 	r.end(err)
 }
 
-// fail ends the stream at once: items that have come already are not read any more. It is called
-// on the reader's goroutine.
+// fail ends the stream immediately: items that have arrived are dropped. It is called on the
+// reader's goroutine.
 func (r *receiving) fail(err error) {
 	r.close(err)
 	r.mu.Lock()

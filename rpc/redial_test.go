@@ -134,8 +134,8 @@ func TestWaitForReady(t *testing.T) {
 	})
 }
 
-// While a server drains, its client finds another one at the address, and what is in flight
-// finishes with the old one.
+// While a server drains, its client finds another one at the address, and calls in flight finish
+// with the old one.
 func TestMovesOnFromADrainingServer(t *testing.T) {
 	var b *blocking
 	inWorld(t, rigConfig{client: Config{Backoff: quick.Backoff, WaitForReady: true}}, func(s *Server) { b = handleBlock(s) }, func(r *rig) {
@@ -273,8 +273,8 @@ func TestNoWaitAfterShutdownBesideADrain(t *testing.T) {
 	})
 }
 
-// Clients that have lost their server dial it again in turns, not all at once; one that is closed
-// while it waits leaves the line.
+// Clients that have lost their server dial it again in turns, not all together; one that is closed
+// while it waits leaves the queue.
 func TestRedialsInTurns(t *testing.T) {
 	inWorld(t, rigConfig{client: quick}, handleEcho, func(r *rig) {
 		clients := []*Client{r.c}

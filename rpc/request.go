@@ -8,9 +8,8 @@ import (
 )
 
 // This file puts requests into a connection's queue, and takes them out again when their callers
-// give up. A request may wait in the client for the loop, for credits, or for memory that a large
-// message is offered from (docs/wire.md). When its turn has come trimLocked decides whether it is
-// still sent.
+// give up. A request may wait in the client for the loop, for credits, or for memory for a large
+// message (docs/wire.md). When its turn comes, trimLocked decides whether it is still sent.
 
 // start queues a request, or returns why it cannot.
 func (l *table) start(c *clientCall, metadata, body []byte) error {
@@ -117,9 +116,8 @@ func (l *table) markLocked(s *slot) {
 	}
 }
 
-// abandon gives a call up: nobody gets its answer. If the request was sent, the server is
-// notified. It counts as failed with code. Not ok: the call was finished before, or is being
-// finished.
+// abandon gives a call up: its answer is dropped. If the request was sent, the server is notified.
+// It counts as failed with code. Not ok: the call was finished before, or is being finished.
 func (l *table) abandon(c *clientCall, code Code) (f Fate, ok bool) {
 	l.out.mu.Lock()
 	i := c.id.Slot()
@@ -139,17 +137,17 @@ func (l *table) abandon(c *clientCall, code Code) (f Fate, ok bool) {
 	return FateUnknown, true
 }
 
-// trimLocked returns what is still to be sent of b, the message that is sent next. It cuts out
+// trimLocked returns the part of b, the next message, that is still to be sent. It cuts out
 // requests that were given up. It also cuts out those whose deadline has passed, and puts their
-// calls on l.expired, which its caller finishes. Into other requests with a deadline it writes the
-// time that is left. If no request is marked, it returns b as it is, unless the server drains or
-// the connection has failed.
+// calls on l.expired, which its caller finishes. It updates the remaining time in other requests
+// with a deadline. If no request is marked, it returns b as it is, unless the server drains or the
+// connection has failed.
 func (l *table) trimLocked(b []byte) (rest []byte) {
 	if l.marked == 0 && !l.draining && l.failed == nil {
 		return b
 	}
 	var now time.Time
-	var last wire.CallID // of what was cut out
+	var last wire.CallID // of the requests cut out
 	kept := 0
 	for at := 0; at < len(b); {
 		h, body, _, err := wire.ParseFrame(b[at:])
@@ -178,8 +176,8 @@ func (l *table) trimLocked(b []byte) (rest []byte) {
 	return b[:kept]
 }
 
-// wantedLocked reports whether somebody still waits for a request. If its call has a deadline, it
-// writes the time that is left into h. It sets now when it first needs it.
+// wantedLocked reports whether a caller still waits for a request. If its call has a deadline, it
+// writes the remaining time into h. It sets now on first use.
 func (l *table) wantedLocked(h *wire.Header, now *time.Time) bool {
 	i := h.Call.Slot()
 	s := &l.slots[i]

@@ -58,8 +58,8 @@ func TestServesAgainAfterReset(t *testing.T) {
 	})
 }
 
-// If the device does not return Serve ends, with an error that states what was lost. It does not
-// before the bound.
+// If the device does not return, Serve ends with an error that names the lost device, not before
+// the time limit.
 func TestServeEndsWithoutDevice(t *testing.T) {
 	inReset(t, func(w *actortest.World, _ *rdma.Runtime, _ *Server, over <-chan error) {
 		begin := w.Elapsed()

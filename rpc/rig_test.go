@@ -79,7 +79,7 @@ func (r *rig) good() {
 	}
 }
 
-// want asserts what an error is, and what became of the call.
+// want asserts an error and the fate of the call.
 func want(t *testing.T, err, is error, f Fate) {
 	t.Helper()
 	var e *Error
@@ -100,8 +100,8 @@ func handleEcho(s *Server) {
 	HandleRaw(s, echo, func(_ context.Context, q, reply []byte) ([]byte, error) { return append(reply, q...), nil }, HandlerConfig{})
 }
 
-// blocking is a handler of block that waits for its context, or for release, and reports what it
-// saw.
+// blocking is a handler of block that waits for its context, or for release, and reports the
+// result.
 type blocking struct {
 	began   chan struct{}
 	release chan struct{}

@@ -11,16 +11,15 @@ import (
 // Sender sends the items of a stream. It is for the handler's goroutine, until the handler returns.
 type Sender[T any] struct{ out sink }
 
-// Send sends an item, which is the handler's again when Send returns. It waits while the receiver
-// has not taken what is under way: a slow receiver stops its own stream, and nothing else. If
-// nobody waits for the stream any more (its caller has cancelled it, its deadline has passed, the
-// connection has ended), Send returns why, and the handler should return. When the handler has
-// returned Send fails.
+// Send sends an item, which is the handler's again when Send returns. It waits while the stream's
+// window is full: a slow receiver stops its own stream, and nothing else. If the stream has ended
+// (its caller has cancelled it, its deadline has passed, the connection has ended), Send returns
+// why, and the handler should return. After the handler has returned, Send fails.
 func (s *Sender[T]) Send(item *T) error { return s.out.send(item) }
 
 // send is Sender's Send.
 func (call *serverCall) send(item any) error {
-	for n := 0; ; { // while it waits the item is not kept encoded: that would take memory
+	for n := 0; ; { // the item is not kept encoded while it waits, to save memory
 		if err := call.wait(n); err != nil {
 			return err
 		}
@@ -97,8 +96,8 @@ func (call *serverCall) wait(n int) error {
 	}
 }
 
-// pause waits until there may be room, or the call's context has ended. A loop's goroutine must not
-// wait: then it returns an error.
+// pause waits until there may be room, or the call's context ends. On a loop's goroutine, which
+// must not wait, it returns an error.
 func (call *serverCall) pause() error {
 	s := call.c.s.rt
 	select {

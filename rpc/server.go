@@ -40,7 +40,7 @@ type Server struct {
 	handlers  map[string]*handler
 	listeners []*relisten.Listener
 	conns     map[*serverConn]struct{}
-	gone      chan struct{} // closed when draining and there is no connection any more
+	gone      chan struct{} // closed when draining and there is no connection left
 	goneOnce  sync.Once
 }
 
@@ -61,16 +61,16 @@ func NewServer(rt *rdma.Runtime, cfg Config) *Server {
 	return s
 }
 
-// Listen begins to serve at addr ("host:port", port 0 is any) and returns the address that it has
-// got. A server may listen at several addresses, until Drain or Close. After a reset of its device
-// a listener listens again, as Serve does. If it cannot for five minutes, it has ended, which is
-// only logged. Serve returns why.
+// Listen starts serving at addr ("host:port", port 0 is any) and returns the actual address. A
+// server may listen at several addresses, until Drain or Close. After a reset of its device a
+// listener listens again, as Serve does. If it fails for five minutes, it ends, which is only
+// logged. Serve returns the reason.
 func (s *Server) Listen(ctx context.Context, addr string) (rdma.Addr, error) {
 	at, _, err := s.listen(ctx, addr)
 	return at, err
 }
 
-// listen is Listen. When the listener has ended, over delivers why.
+// listen is Listen. When the listener ends, over delivers the reason.
 func (s *Server) listen(ctx context.Context, addr string) (at rdma.Addr, over <-chan error, err error) {
 	ended := make(chan error, 1)
 	cfg := s.cfg.id()
@@ -91,15 +91,14 @@ func (s *Server) listen(ctx context.Context, addr string) (at rdma.Addr, over <-
 	return l.Addr(), ended, nil
 }
 
-// Serve listens at addr and serves until one of three things has happened. If ctx ends, Serve
-// closes the server; for an orderly end call Drain before. Or the server was drained or closed. Or
-// nobody can connect to addr any more, because the runtime was shut down (rdma.ErrShutdown), or
-// because its device was removed, or its socket taken, and Serve could not listen again. It tries
-// that for five minutes, so a reset of the device does not end it. The error then has what ended
-// the listener, such as *rdma.RemovedError, and why the last attempt failed. The server goes on
-// with the connections that it has.
+// Serve listens at addr and serves until one of three events. If ctx ends, Serve closes the server;
+// for a polite shutdown call Drain first. Or the server is drained or closed. Or the listener ends,
+// because the runtime was shut down (rdma.ErrShutdown), or because its device was removed, or its
+// socket taken, and Serve could not listen again. It retries for five minutes, so a reset of the
+// device does not end it. The error then wraps the cause, such as *rdma.RemovedError, and the
+// failure of the last attempt. The server keeps its existing connections.
 func (s *Server) Serve(ctx context.Context, addr string) error {
-	at, over, err := s.listen(ctx, addr) // on a loop, too
+	at, over, err := s.listen(ctx, addr) // may be on a loop
 	if err != nil {
 		return err
 	}
@@ -122,15 +121,14 @@ func (s *Server) Serve(ctx context.Context, addr string) error {
 	return &Error{Code: CodeClosed, Fate: FateNotSent}
 }
 
-// InFlight is how many calls are being handled.
+// InFlight returns the number of calls that are being handled.
 func (s *Server) InFlight() int { return int(s.inFlight.Load()) }
 
-// Draining is closed when Drain or Close begins. The handler of a stream that has no end by itself
-// should return then, with ErrDraining: so its caller knows that it can go on elsewhere.
+// Draining returns a channel that is closed when Drain or Close begins. The handler of an endless
+// stream should then return ErrDraining, so that its caller can continue at another server.
 func (s *Server) Draining() <-chan struct{} { return s.ending }
 
-// end notes that no further calls are taken, and sends m to the connections that there are. No
-// other will come.
+// end stops taking calls, and sends m to the existing connections. There will be no others.
 func (s *Server) end(m any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -173,10 +171,11 @@ func (s *Server) Drain(ctx context.Context) error {
 	return nil
 }
 
-// abortFor is how long a Drain whose context has ended waits for the connections that it cuts off.
+// abortFor is the time that a Drain whose context has ended waits for the connections that it cuts
+// off.
 const abortFor = time.Second
 
-// abort is Close for a Drain that has no more time. It does not wait for a blocked loop for long.
+// abort is Close for a Drain that has no more time. It does not wait long for a blocked loop.
 func (s *Server) abort(ctx context.Context) error {
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), abortFor)
 	defer cancel()
@@ -215,7 +214,7 @@ func (s *Server) unlisten(ctx context.Context) {
 	}
 }
 
-// join notes a connection. Not ok: the server has ended.
+// join registers a connection. Not ok: the server has ended.
 func (s *Server) join(c *serverConn) (ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -233,7 +232,7 @@ func (s *Server) leave(c *serverConn) {
 	s.emptiedLocked()
 }
 
-// admit takes a call in, or says why it is refused.
+// admit accepts a call, or returns why it is refused.
 func (s *Server) admit(c *serverConn, h *handler) (refused Code) {
 	s.inFlight.Add(1)
 	switch {
@@ -248,7 +247,7 @@ func (s *Server) admit(c *serverConn, h *handler) (refused Code) {
 	return refused
 }
 
-// answered ends what admit began.
+// answered ends the call that admit began.
 func (s *Server) answered() {
 	if s.inFlight.Add(-1) == 0 && s.draining.Load() {
 		s.checkIdle()
@@ -268,8 +267,8 @@ func (s *Server) handler(name string) *handler {
 	return s.handlers[name]
 }
 
-// panicked logs and publishes what has left a handler. The value is the user's, and its String or
-// Error method may not return. So it is called here, and not when the log line is written.
+// panicked logs and publishes a handler's panic. The value is the user's, and its String or Error
+// method may not return. So it is called here, and not when the log line is written.
 func (s *Server) panicked(method string, why *PanicError) {
 	try(func() {
 		s.log.Error("rpc: a handler has panicked", "method", method, "panic", fmt.Sprint(why.Value), "stack", string(why.Stack))

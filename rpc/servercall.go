@@ -73,8 +73,8 @@ func (call *serverCall) within(request any, do func(ctx context.Context, in *Inf
 }
 
 // leave reports whether the handler, or an interceptor, still runs although the outermost one has
-// returned. Then what the call has is kept until they have returned: its place, its context, and
-// what the request is in.
+// returned. If so, the call's place, its context, and the memory of the request are kept until they
+// return.
 func (call *serverCall) leave() (behind bool) {
 	if call.passage == nil {
 		return false
@@ -91,8 +91,8 @@ func (call *serverCall) leave() (behind bool) {
 	return false
 }
 
-// release gives back what was kept for a handler that was left behind, except its memory: the
-// answer may lie in that. Any goroutine.
+// release releases the resources of an abandoned handler, except its memory, which may contain the
+// answer. Any goroutine may call it.
 func (call *serverCall) release() {
 	call.body.drop()
 	out := &call.c.out
@@ -103,7 +103,7 @@ func (call *serverCall) release() {
 	call.givePlaceBack()
 }
 
-// drop gives back what the request is in.
+// drop releases the memory of the request.
 func (call *serverCall) drop() {
 	call.body.drop()
 	if call.memory != nil {
@@ -113,7 +113,7 @@ func (call *serverCall) drop() {
 	call.body.b = nil
 }
 
-// outcome is what the call of a handler results in.
+// outcome is the result of calling a handler.
 type outcome struct {
 	reply   []byte
 	code    Code // 0: reply is the answer
@@ -122,8 +122,8 @@ type outcome struct {
 	details []byte
 }
 
-// handle calls the handler and puts the answer, also if the handler panics or calls
-// runtime.Goexit. On another goroutine than the loop's it has the loop send it.
+// handle calls the handler and queues the answer, even if the handler panics or calls
+// runtime.Goexit. On a goroutine other than the loop's it requests a flush.
 func (call *serverCall) handle() {
 	scratch := getBuffer()
 	var o outcome
@@ -135,13 +135,13 @@ func (call *serverCall) handle() {
 		scratch.put(len(o.reply))
 	}()
 	try(func() { o = call.invoke(scratch.b) }, func(why *PanicError) {
-		// the client does not get why: it may be private
+		// the reason is not sent to the client: it may be private
 		o = outcome{code: CodeInternal, text: "the handler has panicked"}
 		call.c.s.panicked(call.h.m.name, why)
 	})
 }
 
-// invoke calls the handler, unless nobody waits any more.
+// invoke calls the handler, unless the caller has given up.
 func (call *serverCall) invoke(scratch []byte) (o outcome) {
 	err := call.mayBegin()
 	if err != nil {
@@ -288,7 +288,7 @@ func (call *serverCall) awaitLocked(holds func() bool) error {
 	return nil
 }
 
-// maxStreamWindow is what a stream's window may not exceed.
+// maxStreamWindow is the upper bound of a stream's window.
 const maxStreamWindow = 1 << 31
 
 // widen lets more of a stream be sent. It is called on the loop.

@@ -24,7 +24,7 @@ type serverConn struct {
 	local    rdma.Local
 	limit    int        // bytes the peer takes
 	window   int64      // bytes of a stream that the peer takes at first
-	methods  []*handler // by the number they were declared with; nil: there is no such method here
+	methods  []*handler // indexed by declared number; nil: there is no such method here
 	backlog
 	joined  bool
 	ending  bool // the peer broke the protocol, or close was asked for
@@ -35,7 +35,7 @@ type serverConn struct {
 	// Handed to the workers at the end of a message.
 	head, tail *serverCall
 
-	calls []*serverCall // by slot; out.mu
+	calls []*serverCall // indexed by slot; out.mu
 	connCounts
 	share share.Conn
 }
@@ -137,9 +137,10 @@ func (c *serverConn) sendDrain(ctx actor.Context) {
 	c.flush(ctx)
 }
 
-// closed ends what the connection had: the contexts of handlers end, and their answers go nowhere.
+// closed ends the calls of the connection: the contexts of handlers end, and their answers are
+// dropped.
 func (c *serverConn) closed(err error) {
-	c.ending, c.leaving = true, false // there is nobody left to notify
+	c.ending, c.leaving = true, false // the peer is gone
 	c.out.end()
 	cause := &Error{Code: CodeUnavailable, Err: err}
 	c.out.mu.Lock()
@@ -181,14 +182,13 @@ func (c *serverConn) violated(ctx actor.Context, err error) {
 	}
 }
 
-// flush sends what there is, and closes the connection behind the last of it if that is due.
+// flush sends queued frames, and if the connection is to be closed, closes it after the last one.
 func (c *serverConn) flush(ctx actor.Context) {
 	c.out.flush(ctx, c.id)
 	c.progress(ctx)
 }
 
-// progress does what waits until answers have been sent: it reads on what was parked, or closes
-// the connection.
+// progress continues after answers were sent: it reads parked messages, or closes the connection.
 func (c *serverConn) progress(ctx actor.Context) {
 	if c.parked.Len() > 0 && !c.waits && c.goesOn() && !c.ending {
 		c.readOn(ctx, c)
@@ -206,7 +206,7 @@ func (c *serverConn) queued() int {
 	return c.out.bytes
 }
 
-// goesOn reports whether there is room for further answers, so that what was parked may be read.
+// goesOn reports whether there is room for further answers, so that parked messages may be read.
 func (c *serverConn) goesOn() bool {
 	c.out.mu.Lock()
 	defer c.out.mu.Unlock()
@@ -216,16 +216,16 @@ func (c *serverConn) goesOn() bool {
 // received takes a message. If there is no room for its answers now, it is parked, and its sender
 // does not get the credit back.
 func (c *serverConn) received(ctx actor.Context, m *rdma.Received) {
-	// after the last drain frame the client knows what becomes of its calls
+	// after the last drain frame the client knows the fate of its calls
 	if c.ending || c.closing {
 		return
 	}
 	c.take(ctx, m, c)
-	c.flush(ctx) // if it hands everything over, nothing else would have the rest read on
+	c.flush(ctx) // if it hands everything over, no other event resumes reading
 }
 
-// read takes the frames of a message, up to the one that has to wait, and no more than are read in
-// a turn. If a handler ends the goroutine (runtime.Goexit), the rest is read in the next turn.
+// read takes the frames of a message, up to the first one that has to wait, at most turnBytes. If a
+// handler ends the goroutine (runtime.Goexit), the rest is read in the next turn.
 func (c *serverConn) read(ctx actor.Context) {
 	left := true
 	defer func() {
@@ -253,7 +253,7 @@ func (c *serverConn) read(ctx actor.Context) {
 			}
 		}
 		if c.rest = rest; len(rest) > 0 {
-			c.arrival() // noted before a handler on the loop delays what follows
+			c.arrival() // recorded before a handler on the loop delays it
 		}
 		if err == nil {
 			err = c.frame(h, body)
@@ -310,10 +310,10 @@ func (c *serverConn) find(id wire.CallID) *serverCall {
 	if i := id.Slot(); i < len(c.calls) && c.calls[i] != nil && c.calls[i].id == id {
 		return c.calls[i]
 	}
-	return nil // it was answered meanwhile
+	return nil // answered since
 }
 
-// call admits a request, or refuses it at once.
+// call admits a request, or refuses it.
 func (c *serverConn) call(h wire.Header, body []byte) error {
 	if int(h.Number) >= len(c.methods) {
 		c.refuse(h.Call, CodeUnknownMethod, "the method was not declared", &c.s.ledger.unknown, forMethod)
@@ -432,9 +432,9 @@ func (c *serverConn) callOnLoop(h wire.Header, hd *handler, metadata, body []byt
 	return nil
 }
 
-// recycle ends what callOnLoop has begun. It keeps the call for the next one, if it may.
+// recycle ends the call that callOnLoop began. It keeps it for reuse, if it may.
 func (c *serverConn) recycle(call *serverCall) {
-	if call.behind || call.ctx.touched() { // somebody may still wait for it
+	if call.behind || call.ctx.touched() { // a goroutine may still wait for it
 		call.ctx.end(errHandled)
 		return
 	}

@@ -2,14 +2,14 @@ package rpc
 
 import "github.com/rdmactor/rdmactor/rpc/internal/wire"
 
-// connCounts is what a server's connection has counted.
+// connCounts has the counters of a server's connection.
 type connCounts struct {
-	// by methodCounts.index, of the methods that were declared; out.mu, and only the loop sets it
+	// indexed by methodCounts.index, for declared methods; out.mu, and only the loop sets it
 	tallies []*tally
-	// of the OnLoop handler that is being called, or is about to be; out.mu. Its call counts as
-	// begun when it ends, so that it need not lock out.mu for that
+	// counts of the OnLoop handler that is being called, or is about to be; out.mu. Its call counts
+	// as begun when it ends, to avoid another lock of out.mu
 	onLoop *methodCounts
-	summed uint64 // the last reading that has counted tallies; out.mu
+	summed uint64 // the last reading that included tallies; out.mu
 }
 
 // count makes the tally of a method that was declared. It is called on the loop.
@@ -28,8 +28,8 @@ func (c *serverConn) count(h *handler) {
 	}
 }
 
-// tally is that of a handler's method; nil: the connection has ended. On the loop, or with out.mu
-// locked.
+// tally returns the tally of a handler's method; nil: the connection has ended. It is called on the
+// loop, or with out.mu locked.
 func (c *serverConn) tally(h *handler) *tally {
 	if i := h.counts.index; i < len(c.tallies) {
 		return c.tallies[i]
@@ -61,8 +61,8 @@ func (c *serverConn) sentLocked(h *handler, n int) {
 	}
 }
 
-// endedLocked counts the end of a call that was answered with so many bytes. Not counted: the
-// connection has ended before.
+// endedLocked counts the end of a call whose answer has sent bytes. Not counted: the connection
+// ended before.
 func (c *serverConn) endedLocked(call *serverCall, code Code, sent int) (counted bool) {
 	if call.h.inline {
 		c.onLoop = nil
@@ -85,7 +85,7 @@ func (call *serverCall) endIn(t *tally, code Code) {
 	t.end(code)
 }
 
-// ended counts how a call has ended. counted: its connection has counted that it has.
+// ended counts the end of a call by its outcome. counted: endedLocked has counted it already.
 func (s *Server) ended(call *serverCall, o *outcome, counted bool) {
 	m := call.h.counts
 	m.fail(o.code)
@@ -100,7 +100,7 @@ func (s *Server) ended(call *serverCall, o *outcome, counted bool) {
 	}
 }
 
-// keepCounts keeps what a connection has counted that has ended.
+// keepCounts keeps the counts of an ended connection.
 func (s *Server) keepCounts(c *serverConn) {
 	c.out.mu.Lock()
 	for _, m := range append(s.ledger.methods(), &s.ledger.unknown) {

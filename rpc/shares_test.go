@@ -17,7 +17,7 @@ var idle = NewStream[wrapperspb.Int64Value, Bytes]("test.Idle", MethodConfig{})
 
 var stuck = NewRawMethod("test.Stuck", MethodConfig{})
 
-// handleIdle has the streams of idle send nothing until their contexts end.
+// handleIdle handles streams of idle by sending nothing until their contexts end.
 func handleIdle(s *Server) {
 	HandleStream(s, idle, func(ctx context.Context, _ *wrapperspb.Int64Value, _ *Sender[Bytes]) error {
 		<-ctx.Done()
@@ -25,7 +25,7 @@ func handleIdle(s *Server) {
 	})
 }
 
-// at is a runtime on a machine of its own.
+// at returns a runtime on a separate machine.
 func (r *rig) at(addr string) *rdma.Runtime { return r.Host("host "+addr, addr) }
 
 // rawFrom is rawClient from another machine.
@@ -67,9 +67,9 @@ func (c *raw) tally(t *testing.T, n int) map[Code]int {
 	return codes
 }
 
-// One machine has all the streams and calls that a server lets one machine have. Others still get
-// what they need: a call that blocks, one on the loop, and a stream, over another connection of
-// the same machine and from another machine. What is too much is refused at once.
+// One machine has all the streams and calls that a single machine may have. Others still get
+// theirs: a call that blocks, one on the loop, and a stream, over another connection of the same
+// machine and from another machine. Excess calls are refused immediately.
 func TestIdleStreamsStarveNobody(t *testing.T) {
 	for name, method := range map[string]string{"streams": "test.Idle", "calls": "test.Stuck"} {
 		t.Run(name, func(t *testing.T) {
@@ -122,8 +122,8 @@ func TestIdleStreamsStarveNobody(t *testing.T) {
 	}
 }
 
-// A machine that comes later gets its share, and so do those after it. What is left is shared by
-// the same rule, and a machine without a place always gets one.
+// A machine that comes later gets its share, and so do those after it. The rest is shared by the
+// same rule, and a machine without a place always gets one.
 func TestStreamsAreSharedFairly(t *testing.T) {
 	inWorld(t, rigConfig{server: Config{MaxStreamsInAll: 64, MaxStreams: 64, MaxCalls: 100}}, func(s *Server) {
 		handleIdle(s)
@@ -183,7 +183,7 @@ func TestStreamsLeaveRoomForCalls(t *testing.T) {
 	})
 }
 
-// A server counts the streams of a connection itself: its client need not have a limit of its own.
+// A server counts the streams of a connection itself: it does not rely on a limit of its client.
 func TestStreamsOfAConnection(t *testing.T) {
 	inWorld(t, rigConfig{server: Config{MaxCalls: 8}}, func(s *Server) {
 		handleEcho(s)

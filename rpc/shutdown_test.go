@@ -14,8 +14,8 @@ import (
 	"github.com/rdmactor/rdmactor/internal/relisten"
 )
 
-// When a runtime has been shut down, no method of a Client waits for ever, whatever its connection
-// was doing.
+// After a runtime was shut down, no method of a Client waits forever, whatever its connection was
+// doing.
 func TestAfterShutdown(t *testing.T) {
 	for name, test := range map[string]func(w *actortest.World, at string){
 		"Dial": func(w *actortest.World, at string) {
@@ -74,7 +74,7 @@ func TestAfterShutdown(t *testing.T) {
 	}
 }
 
-// Serve ends with an error when nobody can come any more.
+// Serve ends with an error when its listener has ended.
 func TestServeEndsWithItsListener(t *testing.T) {
 	for name, tt := range map[string]struct {
 		end func(w *actortest.World, rt *rdma.Runtime)
@@ -125,7 +125,7 @@ func TestShutdownAtEveryStage(t *testing.T) {
 			"Shutdown": func(w *actortest.World, _ func()) {
 				ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 				defer cancel()
-				_ = w.Runtime().Shutdown(ctx) // what it was at may be aborted
+				_ = w.Runtime().Shutdown(ctx) // an operation in progress may be aborted
 			},
 		} {
 			inWorldAt := func(test func(w *actortest.World, at string)) func(t *testing.T) {
@@ -178,7 +178,7 @@ func TestShutdownAtEveryStage(t *testing.T) {
 	}
 }
 
-// A context that has ended, or ends while nobody answers.
+// A context that ended before, or ends while there is no answer.
 func TestDialWithoutTime(t *testing.T) {
 	actortest.Run(t, actortest.Config{}, func(w *actortest.World) {
 		over, cancel := context.WithCancel(context.Background())

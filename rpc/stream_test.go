@@ -18,7 +18,7 @@ var (
 	blobs = NewStream[wrapperspb.Int64Value, Bytes]("test.Blobs", MethodConfig{})
 )
 
-// handleCount counts up to the request, or for ever if that is negative.
+// handleCount counts up to the request, or forever if that is negative.
 func handleCount(s *Server) (sent *atomic.Int64, ended chan error) {
 	sent, ended = new(atomic.Int64), make(chan error, 100)
 	HandleStream(s, count, func(_ context.Context, q *wrapperspb.Int64Value, out *Sender[wrapperspb.Int64Value]) error {
@@ -60,7 +60,7 @@ func TestStream(t *testing.T) {
 	})
 }
 
-// If nobody reads a stream its handler has to wait. No more than its window is kept, and nothing
+// If a stream is not read, its handler has to wait. No more than its window is kept, and nothing
 // else is delayed.
 func TestSlowReceiverStopsItsStreamOnly(t *testing.T) {
 	var sent *atomic.Int64
@@ -90,7 +90,7 @@ func TestSlowReceiverStopsItsStreamOnly(t *testing.T) {
 				r.t.Fatal(err)
 			}
 		}
-		for i := range unread { // what is read is sent again
+		for i := range unread { // bytes that are read are sent again
 			if item, err := slow.Recv(); err != nil || item.Value != i {
 				r.t.Fatal(item, err)
 			}
@@ -126,7 +126,7 @@ func TestStreamEnds(t *testing.T) {
 			return fmt.Errorf("after one: %w", errTaken)
 		})
 	}, func(r *rig) {
-		// nearly a window, in a message of its own
+		// nearly a window, in a separate message
 		in, err := Open(r.t.Context(), r.c, blobs, wrapperspb.Int64(60<<10))
 		if err != nil {
 			r.t.Fatal(err)
@@ -156,7 +156,7 @@ func TestStreamEnds(t *testing.T) {
 		if err != nil {
 			r.t.Fatal(err)
 		}
-		r.Advance(2 * time.Second) // nobody asks: it ends all the same
+		r.Advance(2 * time.Second) // without a read, it still ends
 		if err := <-ended; !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, context.Canceled) {
 			r.t.Errorf("the handler got %v", err)
 		}

@@ -31,16 +31,16 @@ type table struct {
 	marked   int        // of slots, those whose request may not go as it was put: see trimLocked
 	limit    int        // of slots
 	streams  int64      // as many may be open
-	numbers  []uint16   // by method.index: the number it was declared with, counted from 1
-	methods  []declared // by that number, counted from 0
+	numbers  []uint16   // declared numbers, indexed by method.index, counted from 1
+	methods  []declared // declared methods, indexed by number, counted from 0
 	summed   uint64     // the last reading that has counted methods
-	draining bool       // the server wants no calls any more
-	failed   error      // no calls any more; nil while there is a connection
+	draining bool       // the server takes no more calls
+	failed   error      // why there are no more calls; nil while there is a connection
 }
 
 // slot is the place of a call from its request to its answer.
 type slot struct {
-	call   *clientCall // nil: the caller has gone, or the slot is free
+	call   *clientCall // nil: the caller has given up, or the slot is free
 	number uint64      // of the message that the request is in
 	use    uint16
 	busy   bool // the server has not answered
@@ -48,7 +48,7 @@ type slot struct {
 	marked bool // the call has a deadline, or was given up
 }
 
-// fate is what became of a request when its connection ended.
+// fate returns the fate of a request after its connection ended.
 func (s *slot) fate(handed uint64, m *rdma.Closed) Fate {
 	switch {
 	case s.number > handed || s.number > m.Delivered+m.Unknown:
@@ -136,7 +136,7 @@ func (l *table) refusedLocked() (list *clientCall) {
 	return list
 }
 
-// vacateLocked makes a slot free for another call.
+// vacateLocked frees a slot for another call.
 func (l *table) vacateLocked(i int) {
 	if l.slots[i].stream {
 		l.open.Add(-1)

@@ -14,8 +14,8 @@ import (
 	"github.com/rdmactor/rdmactor/rpc/internal/wire"
 )
 
-// miser is a server that gives one credit, and gives it back only when the test says so. It
-// answers every request, and notes it.
+// miser is a server that grants one credit, and renews it only on the test's command. It answers
+// every request, and records it.
 type miser struct {
 	mu      sync.Mutex
 	giving  bool
@@ -94,7 +94,7 @@ func startCalls(w *actortest.World, ctx context.Context, c *Client, n int, q []b
 			_, err := CallRaw(ctx, c, echo, q, nil)
 			errs <- err
 		}()
-		w.Wait() // the next one is in a message of its own, as long as the connection takes them
+		w.Wait() // the next one is in a separate message, while the connection takes them
 	}
 	return errs
 }
@@ -133,7 +133,7 @@ func TestTimeInTheClientIsSubtracted(t *testing.T) {
 	})
 }
 
-// A request that nobody waits for any more when its turn comes is not sent.
+// A request whose caller gave up before its turn is not sent.
 func TestRequestsGivenUpAreNotSent(t *testing.T) {
 	for name, end := range map[string]struct {
 		with func(context.Context) (context.Context, context.CancelFunc)
@@ -209,7 +209,7 @@ func TestLateContext(t *testing.T) {
 	})
 }
 
-// dozing is a context that has a deadline and does not end at it.
+// dozing is a context with a deadline that does not end it.
 type dozing struct {
 	context.Context
 	at time.Time

@@ -9,29 +9,28 @@ import (
 	"github.com/rdmactor/rdmactor/internal/ring"
 )
 
-// turnBytes is how much of what a peer has sent is read in a turn of the loop: when as much was
-// read, the rest is read in another turn, after other connections. A message may be much larger,
-// and its frames may cost less to send than to read. The value is the default of
-// Config.MaxMessage.
+// turnBytes is the number of received bytes that are read per turn of the loop: the rest is read in
+// another turn, after other connections. A message may be much larger, and its frames may cost less
+// to send than to read. The value is the default of Config.MaxMessage.
 const turnBytes = 64 << 10
 
-// resume has a connection read on, in another turn. All connections share one.
+// resume makes a connection continue reading in another turn. All connections share one.
 type resume struct{}
 
 var resumeMsg any = &resume{}
 
-// backlog is what a connection has received and not read: what is left of the message that is being
-// read, and behind it messages that wait for another turn, or until answers have gone, oldest
-// first. The loop's.
+// backlog is the received, unread input of a connection: the rest of the current message, and
+// behind it messages that wait for another turn, or until answers were sent, oldest first. It
+// belongs to the loop.
 type backlog struct {
 	reading *rdma.Received // the message that is being read, or was last
-	rest    []byte         // of it: what was not read
-	came    time.Time      // when it did; zero: nobody has asked
+	rest    []byte         // unread part of reading
+	came    time.Time      // arrival of reading; zero: not needed yet
 	parked  ring.Ring[parked]
-	waits   bool // another turn was asked for
+	waits   bool // another turn was requested
 }
 
-// parked is a message of a backlog, and what was not read of it.
+// parked is a message of a backlog, and its unread part.
 type parked struct {
 	m    *rdma.Received
 	rest []byte
@@ -59,13 +58,13 @@ func (b *backlog) take(ctx actor.Context, m *rdma.Received, r reader) {
 func (b *backlog) readOn(ctx actor.Context, r reader) {
 	p := b.parked.Pop()
 	b.reading, b.rest, b.came = p.m, p.rest, p.came
-	defer p.m.Release() // what was read of it is in use until then
+	defer p.m.Release() // the bytes read are in use until then
 	defer b.park(ctx)
 	r.read(ctx)
 }
 
-// park keeps what is left of the message that was being read, and asks for another turn if anything
-// waits for one.
+// park keeps the rest of the current message, and requests another turn if any message waits for
+// one.
 func (b *backlog) park(ctx actor.Context) {
 	if len(b.rest) > 0 {
 		b.parked.PushFront(parked{b.reading.Retain(), b.rest, b.arrival()})
@@ -96,7 +95,7 @@ func orNow(t time.Time) time.Time {
 	return t
 }
 
-// forget gives back what was parked.
+// forget releases the parked messages.
 func (b *backlog) forget() {
 	for b.parked.Len() > 0 {
 		p := b.parked.Pop()

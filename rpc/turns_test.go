@@ -16,7 +16,7 @@ import (
 	"github.com/rdmactor/rdmactor/rpc/internal/wire"
 )
 
-// order is what was done one after the other.
+// order records events in order.
 type order struct {
 	mu   sync.Mutex
 	what []string
@@ -47,8 +47,8 @@ func manyFrames(first, nothing, last []byte) []byte {
 	return slices.Concat(first, bytes.Repeat(nothing, 2<<20/len(nothing)), last)
 }
 
-// A message of very many frames is not read in one turn of the server's loop. So calls of others
-// that have come meanwhile do not wait for all of it.
+// A message of very many frames is not read in one turn of the server's loop. So calls of other
+// clients that arrive then do not wait for all of it.
 func TestServerReadsInTurns(t *testing.T) {
 	var o order
 	inWorld(t, rigConfig{server: Config{MaxMessage: 4 << 20, Credits: 4}}, func(s *Server) {
@@ -92,8 +92,7 @@ func (n *noting) UnmarshalBinary(b []byte) error {
 	return nil
 }
 
-// A client reads in turns, too. It handles the end of the connection after everything that has
-// come before.
+// A client reads in turns, too. It handles the end of the connection after all earlier input.
 func TestClientReadsInTurns(t *testing.T) {
 	for _, ends := range []bool{false, true} {
 		actortest.Run(t, actortest.Config{}, func(w *actortest.World) {
@@ -153,7 +152,7 @@ func TestClientReadsInTurns(t *testing.T) {
 				w.T().Fatal(err)
 			}
 			w.Wait()
-			in.Close() // what still comes is nobody's
+			in.Close() // later items are dropped
 			var errs []error
 			pid := w.System().Root.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {
 				switch m := ctx.Message().(type) {

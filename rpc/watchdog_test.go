@@ -35,7 +35,7 @@ func TestWatchdogNamesASlowHandler(t *testing.T) {
 	}
 	s := NewServer(there, Config{})
 	HandleRaw(s, echo, func(_ context.Context, q, reply []byte) ([]byte, error) {
-		stall := <-stalls // until it was reported
+		stall := <-stalls // until it is reported
 		return append(reply, stall.Holder.String()...), nil
 	}, HandlerConfig{OnLoop: true})
 	at, err := s.Listen(t.Context(), "127.0.0.1:0")
@@ -58,5 +58,5 @@ func TestWatchdogNamesASlowHandler(t *testing.T) {
 		}
 	}
 	sys.Shutdown()
-	time.Sleep(5 * time.Millisecond) // Proto.Actor's throttle of dead letters ends by itself
+	time.Sleep(5 * time.Millisecond) // Proto.Actor's throttle of dead letters expires
 }

@@ -7,9 +7,9 @@ import (
 )
 
 // workers are the goroutines that handlers run on. They are reused; there are never more than max,
-// and few stay when there is nothing to do. Work is taken in order. A worker that takes a call
-// while others wait wakes another worker. Only one is being woken at a time. So few goroutines
-// serve handlers that do not block, and nobody waits for one that does.
+// and few stay when there is no work. Work is taken in order. A worker that takes a call while
+// others wait wakes another worker. Only one is being woken at a time. So few goroutines serve
+// handlers that do not block, and no call waits for one that does.
 type workers struct {
 	max   int
 	sched *sched.Scheduler
@@ -99,7 +99,7 @@ func (w *workers) run() {
 	}
 }
 
-// close has the workers go when there is nothing left to do.
+// close ends the workers after the last work.
 func (w *workers) close() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
