@@ -43,13 +43,13 @@ func TestWatchdogByDefault(t *testing.T) {
 	}
 }
 
-// stand is what the stack names.
+// stand is the function that the stack names.
 //
 //go:noinline
 func stand(d time.Duration) { time.Sleep(d) }
 
-// An Alarm is rung once a callback has stalled, and again while it goes on, also for who comes
-// late. Only a callback of a loop may not wait.
+// An Alarm rings when a callback stalls, and again while it goes on, for late waiters. Only a
+// callback of a loop may not wait.
 func TestAlarm(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := eventloop.NewAlarm()

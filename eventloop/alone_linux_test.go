@@ -29,7 +29,7 @@ func sameFDs(t *testing.T) {
 	})
 }
 
-// A timer of a loop that has ended must not reach the timerfd whose number somebody else has now.
+// A timer of a loop that has ended must not change a timerfd that reuses the number.
 func TestTimerOfALoopThatEnded(t *testing.T) {
 	sameFDs(t)
 	ended := newHost(t)
@@ -75,7 +75,7 @@ func TestEmbeddedStoppedTimers(t *testing.T) {
 	h.wantQuiet("the timer that was due was stopped")
 }
 
-// FD is asked for and Shutdown called at once: one comes first.
+// FD and Shutdown are called at the same time: either may be first.
 func TestFDDuringShutdown(t *testing.T) {
 	sameFDs(t)
 	for range 300 {
@@ -93,8 +93,8 @@ func TestFDDuringShutdown(t *testing.T) {
 	}
 }
 
-// A host that recovers what OnPanic panics with has a loop that works: what the Turn had not come
-// to runs, and FD reports what comes then.
+// If a host recovers a panic of OnPanic, its loop still works: the rest of the Turn runs, and FD
+// reports later events.
 func TestHostRecovers(t *testing.T) {
 	sameFDs(t)
 	l := newLoop(t, eventloop.Config{OnPanic: rethrow})
@@ -201,7 +201,7 @@ func TestGoexitInTurn(t *testing.T) {
 	}
 }
 
-// A panic in OnPanic in the Turn that ends the loop is the host's, and the loop has ended.
+// A panic in OnPanic in the Turn that ends the loop reaches the host, and the loop has ended.
 func TestPanicInOnPanicInTheLastTurn(t *testing.T) {
 	sameFDs(t)
 	l := newLoop(t, eventloop.Config{OnPanic: rethrow, Logger: quiet})
@@ -231,8 +231,8 @@ func TestPanicInOnPanicInTheLastTurn(t *testing.T) {
 	}
 }
 
-// A host that calls Turn no more leaves a loop that ends with the Shutdown that has waited for it.
-// A host that comes back gets an error, and what it does meanwhile hits nobody.
+// If a host stops calling Turn, its loop ends with the Shutdown that waited for it. A host that
+// returns gets an error, and its calls have no effect on other files.
 func TestHostThatHasLeft(t *testing.T) {
 	sameFDs(t)
 	h := newHost(t)

@@ -48,10 +48,10 @@ func (p Panic) Log(to *slog.Logger) {
 		"panic", fmt.Sprint(p.Value), "stack", string(p.Stack))
 }
 
-// Blame says that the callback that runs now works for r. Until another callback runs, the
-// watchdog names r in its place. With nil it names the callback itself again. Blame returns the
-// previous value, so that the caller can restore it. What r points to must not change any more.
-// Loop goroutine. Blaming the same r again costs next to nothing.
+// Blame attributes the current callback to r. Until another callback runs, the watchdog names r in
+// its place. With nil it names the callback itself again. Blame returns the previous value, so that
+// the caller can restore it. *r must not change afterwards. Loop goroutine. Blaming the same r
+// again costs next to nothing.
 func (l *Loop) Blame(r *Runnable) (was *Runnable) {
 	if was = l.blamed.Load(); was != r {
 		l.blamed.Store(r)
@@ -60,8 +60,8 @@ func (l *Loop) Blame(r *Runnable) (was *Runnable) {
 }
 
 // Holder names the callback that runs now. A LoopName that does not return delays it by a second.
-// Any goroutine: what holder points to is written before it is published, or under the queue's
-// lock.
+// Any goroutine may call it: the value that holder points to is written before it is published, or
+// under the queue's lock.
 func (l *Loop) Holder() Holder {
 	l.queue.mu.Lock()
 	var r Runnable

@@ -17,7 +17,8 @@ const (
 	// Spin polls for Config.SpinFor after the last work, then blocks: a whole processor during
 	// bursts and SpinFor beyond, none while idle.
 	Spin
-	// Busy polls for ever: a whole processor, always. Only where one is set aside for the loop.
+	// Busy polls forever and takes a whole processor. Use it only where one is reserved for the
+	// loop.
 	Busy
 )
 
@@ -34,7 +35,7 @@ func (m WaitMode) String() string {
 // MarshalText is String's text.
 func (m WaitMode) MarshalText() ([]byte, error) { return []byte(m.String()), nil }
 
-// UnmarshalText reads what MarshalText has written: "block", "spin" or "busy".
+// UnmarshalText parses the text of MarshalText: "block", "spin" or "busy".
 func (m *WaitMode) UnmarshalText(text []byte) error {
 	i := slices.Index(waitModeNames[:], string(text))
 	if i < 0 {

@@ -2,14 +2,15 @@ package eventloop
 
 import "errors"
 
-// FD returns the descriptor of a loop that is embedded in another event loop instead of run. The
-// host puts it into its poll, select or epoll, level-triggered. When it is readable, Turn has
-// something to do. The descriptor belongs to the loop, whose end closes it. The host's last Turn
-// or its Shutdown ends the loop. So does anybody's Shutdown before the host's first Turn, or when
-// the host does not call Turn any more. errors.ErrUnsupported with a Poller of the caller's;
-// ErrRunning when Run runs, ErrClosed after the end. Call it on the goroutine that will call Turn.
+// FD returns the descriptor of a loop that is embedded in another event loop. The host puts it into
+// its poll, select or epoll, level-triggered. When it is readable, Turn has work to do. The
+// descriptor belongs to the loop, which closes it at its end. The host's last Turn or its Shutdown
+// ends the loop. So does a Shutdown from any goroutine before the host's first Turn, or when the
+// host no longer calls Turn. Errors: errors.ErrUnsupported with a custom Poller, ErrRunning when
+// Run runs, ErrClosed after the end. Call it on the goroutine that will call Turn.
 func (l *Loop) FD() (int, error) {
-	// against a Shutdown from elsewhere, which waits for no host before its first Turn
+	// excludes a Shutdown on another goroutine, which does not wait for a host before its first
+	// Turn
 	l.life.mu.Lock()
 	defer l.life.mu.Unlock()
 	if err := l.life.claimLocked(hosted); err != nil {
@@ -32,11 +33,11 @@ func (l *Loop) FD() (int, error) {
 	return fd, nil
 }
 
-// Turn runs one turn of a loop that is embedded instead of run. It handles what there is to do now
-// (ready fds, due timers, queued work up to the turn's budget, deferred work) and returns without
-// blocking. All Turns happen on one goroutine, which is the loop's. Another one may take over when
-// a callback has ended that goroutine (Goexit). ErrClosed once Shutdown has begun: this Turn has
-// drained and ended the loop, or the loop had ended before. ErrRunning inside a Turn and when Run
+// Turn runs one turn of an embedded loop. It handles all work that is ready now (ready fds, due
+// timers, queued work up to the turn's budget, deferred work) and returns without blocking. All
+// Turns happen on one goroutine, which is the loop's. Another one may take over when a callback has
+// ended that goroutine (Goexit). It returns ErrClosed after a call of Shutdown: this Turn has
+// drained and ended the loop, or the loop had ended before; ErrRunning inside a Turn and when Run
 // runs. Any other error has ended the loop.
 func (l *Loop) Turn() error {
 	if err := l.enterTurn(); err != nil {
@@ -129,8 +130,8 @@ func (l *Loop) brokenTurn(panicked bool) {
 	}
 }
 
-// parkHosted is park for an embedded loop: it makes FD readable at once, at the earliest timer, or
-// on the next wake-up.
+// parkHosted is park for an embedded loop: it makes FD readable immediately, at the earliest timer,
+// or on the next wake-up.
 func (l *Loop) parkHosted() error {
 	if l.embedded == nil {
 		return nil
@@ -146,7 +147,7 @@ func (l *Loop) parkHosted() error {
 			return nil
 		}
 		if !l.asleep.CompareAndSwap(true, false) {
-			return nil // who queued it has woken the loop
+			return nil // the caller that queued it has woken the loop
 		}
 	}
 	l.wakeups.Add(1)

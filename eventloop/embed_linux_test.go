@@ -12,7 +12,7 @@ import (
 	"github.com/rdmactor/rdmactor/eventloop/eventlooptest"
 )
 
-// host is somebody else's event loop: it polls FD and calls Turn when that is readable.
+// host is a foreign event loop: it polls FD and calls Turn when that is readable.
 type host struct {
 	t  *testing.T
 	l  *eventloop.Loop
@@ -62,8 +62,8 @@ func (h *host) wantQuiet(why string) {
 	}
 }
 
-// quietUntil checks that FD is not readable before due. A test that was stopped meanwhile sees
-// nothing of that.
+// quietUntil checks that FD is not readable before due. If the test was stopped in between, it does
+// not check.
 func (h *host) quietUntil(due time.Time, why string) {
 	h.t.Helper()
 	if h.readable(0) && time.Now().Before(due) {
@@ -130,7 +130,7 @@ func TestEmbedded(t *testing.T) {
 }
 
 // TestEmbeddedWakeUps: the eventfd is written for work that comes while the host polls, not for
-// what a Turn finds itself.
+// work that a Turn finds anyway.
 func TestEmbeddedWakeUps(t *testing.T) {
 	h := newHost(t)
 	l := h.l
@@ -246,7 +246,7 @@ func TestEmbeddedShutdownFromAnotherGoroutine(t *testing.T) {
 	}
 }
 
-// TestEmbeddedShutdownWithoutTurns: a host that calls no Turn any more is reported at the deadline.
+// TestEmbeddedShutdownWithoutTurns: a host that no longer calls Turn is reported at the deadline.
 func TestEmbeddedShutdownWithoutTurns(t *testing.T) {
 	h := newHost(t)
 	turn(t, h.l)

@@ -15,7 +15,7 @@ import (
 	"github.com/rdmactor/rdmactor/eventloop/eventlooptest"
 )
 
-// soon bounds what a test waits for and expects.
+// soon returns a context that bounds the waits of a test.
 func soon(t testing.TB) context.Context {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
@@ -23,8 +23,7 @@ func soon(t testing.TB) context.Context {
 	return ctx
 }
 
-// inGoroutine runs fn on a goroutine that fn may end or have panic, and gives what it panicked
-// with.
+// inGoroutine runs fn on a goroutine that fn may end, and returns the value of its panic.
 func inGoroutine(fn func()) any {
 	out := make(chan any)
 	go func() {
@@ -34,7 +33,7 @@ func inGoroutine(fn func()) any {
 	return <-out
 }
 
-// What Schedule has taken runs, however close to the end it came; what comes later is refused.
+// Work that Schedule accepts runs, however close to the end; later work is refused.
 func TestScheduledRunsOrIsRefused(t *testing.T) {
 	const rounds, producers, most = 300, 4, 2000
 	for range rounds {
@@ -69,8 +68,7 @@ func TestScheduledRunsOrIsRefused(t *testing.T) {
 	}
 }
 
-// While Shutdown runs what a loop that never ran has queued, the loop stays shut down for
-// everybody.
+// While Shutdown runs the queue of a loop that never ran, all other calls get ErrClosed.
 func TestClaimsDuringShutdown(t *testing.T) {
 	l := newLoop(t, eventloop.Config{})
 	in, out := make(chan struct{}), make(chan struct{})
@@ -95,8 +93,8 @@ func TestClaimsDuringShutdown(t *testing.T) {
 	}
 }
 
-// endings are the ways to a Shutdown that runs what is left itself: of a loop that never ran, and
-// of its host's.
+// endings tests both kinds of Shutdown that run the remaining work themselves: that of a loop that
+// never ran, and that of the host.
 func endings(t *testing.T, cfg eventloop.Config, try func(t *testing.T, l *eventloop.Loop)) {
 	for _, how := range []string{"never ran", "embedded"} {
 		t.Run(how, func(t *testing.T) {
@@ -160,8 +158,8 @@ func TestPanicInOnPanicInShutdown(t *testing.T) {
 	})
 }
 
-// A loop that nobody runs ends at the latest when the caller of Shutdown does not wait any more,
-// also when what is queued blocks.
+// A loop that never ran ends at the latest when the caller of Shutdown stops waiting, even when
+// queued work blocks.
 func TestShutdownOfALoopThatNeverRanIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := eventlooptest.NewPoller()
@@ -185,8 +183,7 @@ func TestShutdownOfALoopThatNeverRanIsBounded(t *testing.T) {
 	})
 }
 
-// Where there is nothing to wait for, a context that has ended is no obstacle; what is queued is
-// not run then.
+// If there is nothing to wait for, an ended context is no error; queued work is not run.
 func TestShutdownWithAContextThatHasEnded(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
@@ -209,7 +206,8 @@ func TestShutdownWithAContextThatHasEnded(t *testing.T) {
 	}
 }
 
-// A Shutdown that waits longer than the one that ran out of time reports what that has left undone.
+// A Shutdown that waits longer than the one that ran out of time reports the work that that one
+// left undone.
 func TestPatientShutdownIsTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLoop(t, eventloop.Config{Poller: eventlooptest.NewPoller(), Logger: quiet, TurnBudget: 1})
@@ -236,8 +234,7 @@ func TestPatientShutdownIsTold(t *testing.T) {
 	})
 }
 
-// What a loop has accepted runs also when it ends because it cannot wait any more, but not for
-// ever.
+// Accepted work runs once even when the loop ends because its wait failed, but not forever.
 func TestAcceptedRunsWhenTheWaitFails(t *testing.T) {
 	for _, how := range []string{"run", "embedded"} {
 		p := eventlooptest.NewPoller()
@@ -304,8 +301,8 @@ func TestWildPollers(t *testing.T) {
 	}
 }
 
-// A callback of a loop may not wait for loops: the host in its Turn, and a Shutdown that runs what
-// is left. Between two Turns the host may wait for others.
+// A callback of a loop may not wait for loops: neither the host in its Turn, nor a Shutdown that
+// runs the remaining work. Between two Turns the host may wait for others.
 func TestMayWaitOfAHost(t *testing.T) {
 	a := newLoop(t, eventloop.Config{Poller: eventlooptest.NewPoller()})
 	b := newLoop(t, eventloop.Config{Poller: eventlooptest.NewPoller()})

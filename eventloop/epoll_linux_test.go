@@ -25,7 +25,7 @@ func openFDs(t *testing.T) int {
 // pipeFDs are a pipe's ends, reading and writing.
 type pipeFDs [2]int
 
-// pipe opens a non-blocking pipe; the test's end closes what it has not closed.
+// pipe opens a non-blocking pipe; the test's end closes the ends that are still open.
 func pipe(t *testing.T) *pipeFDs {
 	t.Helper()
 	p := new(pipeFDs)
@@ -55,7 +55,7 @@ func TestPipe(t *testing.T) {
 		reg, err = l.Add(r, eventloop.Readable, readyFunc(func(ev eventloop.Events) {
 			var buf [1]byte
 			if n, _ := unix.Read(r, buf[:]); n == 0 {
-				// the end of the stream stays readable for ever
+				// the end of the stream stays readable forever
 				if err := reg.Remove(); err != nil {
 					t.Error(err)
 				}
@@ -136,8 +136,8 @@ func TestTimerDoesNotSpin(t *testing.T) {
 	}
 }
 
-// TestCloseBeforeRemove breaks the rule, with the number used again by somebody else: the late
-// Remove must not hit them.
+// TestCloseBeforeRemove breaks the rule, and another file reuses the number: the late Remove must
+// not affect it.
 func TestCloseBeforeRemove(t *testing.T) {
 	l := newLoop(t, eventloop.Config{})
 	start(t, l)

@@ -11,18 +11,18 @@ var (
 	ErrClosed = errors.New("closed")
 	// ErrOnLoop: the call would wait for the loop that it runs on.
 	ErrOnLoop = errors.New("called on the loop's own goroutine")
-	// ErrRunning: another goroutine runs the loop already, or it is run in the other way (Run or
-	// Turn).
+	// ErrRunning: another goroutine already runs the loop, or the loop is run in the other way (Run
+	// or Turn).
 	ErrRunning = errors.New("the loop is run already")
 )
 
-// OpError says which operation on which loop failed. errors.Is finds the errno, ErrClosed and the
-// like below it.
+// OpError names the operation and the loop that failed. errors.Is matches the errno, ErrClosed and
+// the like that it wraps.
 type OpError struct {
 	// "open", "add", "modify", "remove", "wait", "run", "turn", "fd", "post", "schedule"
 	Op   string
 	Loop string // the loop's name
-	FD   int    // the file descriptor it was about, -1 for none
+	FD   int    // the file descriptor, -1 for none
 	Err  error
 }
 
@@ -37,14 +37,14 @@ func (e *OpError) Error() string {
 // Unwrap gives the cause.
 func (e *OpError) Unwrap() error { return e.Err }
 
-// ShutdownError says that a loop had not ended when Shutdown's context did, and what it was doing.
-// The loop still ends when the callback that occupies its goroutine returns. When one of several
-// Shutdowns runs out of time, those that wait longer get a ShutdownError with Undone, and with the
-// context's cause of the first.
+// ShutdownError reports a loop that had not ended when Shutdown's context did, and what occupied
+// it. The loop still ends when the callback that occupies its goroutine returns. When one of
+// several Shutdowns runs out of time, those that wait longer get a ShutdownError with Undone, and
+// with the context's cause of the first.
 type ShutdownError struct {
 	Loop   string
-	Holder Holder // what ran at that moment; its zero value when nothing did
-	// pieces of work that were accepted and, as the loop has ended now, will not be done
+	Holder Holder // the callback at that moment; the zero value: none
+	// number of accepted pieces of work that will not run, because the loop has ended
 	Undone int
 	Err    error // the context's cause
 }

@@ -4,7 +4,7 @@ package eventloop
 // the loop runs.
 func (l *Loop) SetYield(fn func()) { l.yield = fn }
 
-// GoroutineID is what OnLoop compares.
+// GoroutineID returns the id that OnLoop compares.
 func GoroutineID() uint64 { return goroutineID() }
 
 // WatchdogSleeps reports whether the watchdog waits for the loop to have something to do.

@@ -21,7 +21,7 @@ func TestFarTimers(t *testing.T) {
 	begin := time.Now()
 	if err := l.Post(func() {
 		l.AfterFunc(time.Hour, func() {})
-		l.AfterFunc(10*time.Millisecond, func() { // by now the timerfd is an hour's
+		l.AfterFunc(10*time.Millisecond, func() { // by now the timerfd is set to an hour
 			l.AfterFunc(far, func() {
 				l.AfterFunc(far, func() { fired <- time.Now() })
 				fired <- time.Now()

@@ -6,9 +6,9 @@ type Registration struct {
 	watch
 }
 
-// glance asks the handler of the fd that was ready last whether something has come. After some
-// glances that found nothing the kernel is asked instead. Most glances find nothing, so the clock
-// is read only when somebody asks for the time.
+// glance asks the handler of the last ready fd for new input. After some glances that found
+// nothing, the loop polls the kernel instead. Most glances find nothing, so the clock is read only
+// on demand.
 func (l *Loop) glance() (worked bool) {
 	g := &l.glancing
 	for g.w != nil && g.left > 0 && !l.queue.pending() {
@@ -29,8 +29,8 @@ func (l *Loop) glance() (worked bool) {
 // Add watches fd, level-triggered, and calls h when it is ready. The fd stays the caller's: Remove
 // the registration first, then close it. The error is an *OpError: EBADF (not open), EEXIST
 // (registered already), EPERM (cannot be polled), ENOSPC (the user's limit of epoll watches),
-// ENOMEM, and whatever a Poller of the caller's says, EMFILE and ENFILE included; ErrClosed after
-// the end. Loop goroutine, or before the loop runs.
+// ENOMEM, and the errors of a custom Poller, such as EMFILE and ENFILE; ErrClosed after the end.
+// Loop goroutine, or before the loop runs.
 func (l *Loop) Add(fd int, interest Events, h Handler) (*Registration, error) {
 	l.checkOwner()
 	if l.life.over.Load() {
@@ -55,7 +55,8 @@ func (l *Loop) Add(fd int, interest Events, h Handler) (*Registration, error) {
 	return r, nil
 }
 
-// Modify changes what the fd is watched for; 0 leaves Hangup and Error. ErrClosed after Remove.
+// Modify changes the events that the fd is watched for; 0 leaves Hangup and Error. ErrClosed after
+// Remove.
 func (r *Registration) Modify(interest Events) error {
 	l := r.l
 	l.checkOwner()
@@ -69,11 +70,11 @@ func (r *Registration) Modify(interest Events) error {
 	return nil
 }
 
-// Remove ends the registration: the handler is not called again, not even for what was ready in
-// this turn. It does so even when it returns an error. The errors EBADF, and ENOENT when the
-// number belongs to another file by now, say that the fd was closed before Remove. If a duplicate
-// of the fd is still open, the kernel goes on reporting it, and the loop does not sleep while it
-// is ready: see Limitations in the package comment. A second Remove does nothing.
+// Remove ends the registration: the handler is not called again, not even for events of this turn.
+// It does so even when it returns an error. The errors EBADF, and ENOENT when the number belongs to
+// another file by now, mean that the fd was closed before Remove. If a duplicate of the fd is still
+// open, the kernel goes on reporting it, and the loop does not sleep while it is ready: see
+// Limitations in the package comment. A second Remove does nothing.
 func (r *Registration) Remove() error {
 	l := r.l
 	l.checkOwner()

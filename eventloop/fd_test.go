@@ -125,7 +125,7 @@ func (p *fullPoller) Add(_ int, _ eventloop.Events, tag uint64) error {
 	return syscall.ENOSPC
 }
 
-// TestFailedAddLeavesNothing: somebody who tries again and again does not grow the loop's table.
+// TestFailedAddLeavesNothing: repeated failures do not grow the loop's table.
 func TestFailedAddLeavesNothing(t *testing.T) {
 	p := &fullPoller{}
 	l := newLoop(t, eventloop.Config{Poller: p})

@@ -4,8 +4,9 @@ import "fmt"
 
 // Handler is called when its fd is ready.
 type Handler interface {
-	// Ready is called on the loop. Readiness is level-triggered: what is not consumed is reported
-	// again in the next turn. A Handler that panics keeps its registration; OnPanic may remove it.
+	// Ready is called on the loop. Readiness is level-triggered: input that is not consumed is
+	// reported again in the next turn. A Handler that panics keeps its registration; OnPanic may
+	// remove it.
 	Ready(ev Events)
 }
 
@@ -14,11 +15,11 @@ type Handler interface {
 // one is ready. It saves a system call between the arrival of bytes and reading them.
 type Glancer interface {
 	Handler
-	// Glance reads what may be there, and reports whether anything was. Loop goroutine.
+	// Glance reads available input, and reports whether there was any. Loop goroutine.
 	Glance() (worked bool)
 }
 
-// watch is what a loop knows of an fd that it watches.
+// watch is an fd that a loop watches.
 type watch struct {
 	fd       int
 	interest Events
@@ -26,11 +27,11 @@ type watch struct {
 	handler  Handler
 	task     Runnable // fdTask, for call
 	look     Runnable // glanceTask, if the handler is a Glancer
-	ready    Events   // what task reports to the handler
+	ready    Events   // events that task reports to the handler
 	removed  bool
 }
 
-// fdTask makes a handler's turn a Runnable, so that there is one way into callbacks.
+// fdTask makes a handler's call a Runnable, so that there is one path into callbacks.
 type fdTask struct{ *watch }
 
 func (t fdTask) identify() (Holder, any) { return t.whose() }
@@ -47,7 +48,7 @@ func (t glanceTask) identify() (Holder, any) { return t.whose() }
 
 func (t glanceTask) Run(int) (worked bool) { return t.handler.(Glancer).Glance() }
 
-// whose names the handler.
+// whose returns the name of the handler.
 func (w *watch) whose() (Holder, any) {
 	if n, ok := w.handler.(named); ok {
 		return Holder{"handler", nameOf(n)}, n
@@ -60,7 +61,7 @@ const glances = 8
 
 // glancing is the fd that a polling loop glances at.
 type glancing struct {
-	w    *watch // that was ready last, if it can be glanced at
+	w    *watch // last ready watch, if its handler is a Glancer
 	left int    // before the kernel is asked
 }
 
@@ -80,7 +81,7 @@ func (g *glancing) found(fds *fdTable, reports []Ready) {
 
 // fdTable finds a watch by the tag of a report: slot in the low half, the slot's generation in the
 // high half. A report that was taken from the kernel before its watch was removed carries an old
-// generation and reaches nobody.
+// generation and is dropped.
 type fdTable struct {
 	slots []slot
 	free  []uint32

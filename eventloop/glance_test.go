@@ -8,7 +8,7 @@ import (
 	"github.com/rdmactor/rdmactor/eventloop/eventlooptest"
 )
 
-// glancer counts. What a glance finds is found.
+// glancer is a Glancer that counts its calls.
 type glancer struct {
 	ready, glances int
 	found          int // glances that will find something
@@ -41,7 +41,7 @@ func addFD(t *testing.T, l *eventloop.Loop, fd int, h eventloop.Handler) (r *eve
 	return r
 }
 
-// until lets the loop turn until cond, which is looked at on the loop.
+// until runs turns of the loop until cond, which is evaluated on the loop.
 func until(t *testing.T, l *eventloop.Loop, cond func() bool) {
 	t.Helper()
 	for met := false; !met; {
@@ -129,7 +129,8 @@ func TestGlanceIsWork(t *testing.T) {
 	}
 }
 
-// TestGlancePanics: who panicked in a glance is the handler, so that OnPanic may remove it.
+// TestGlancePanics: a panic in a glance is reported as the handler's, so that OnPanic may remove
+// it.
 func TestGlancePanics(t *testing.T) {
 	p := eventlooptest.NewPoller()
 	got := make(chan eventloop.Panic, 1)

@@ -7,34 +7,35 @@ import (
 	"sync/atomic"
 )
 
-// mode is who runs a loop.
+// mode specifies what runs a loop.
 type mode uint8
 
 const (
-	fresh   mode = iota // nobody yet: Run, Start, Turn, FD or Shutdown decides
+	fresh   mode = iota // undecided: set by Run, Start, Turn, FD or Shutdown
 	running             // Run
-	hosted              // somebody else's loop, through Turn
-	ending              // Shutdown: nobody else did
+	hosted              // run by a host, through Turn
+	ending              // run by Shutdown, as nothing else ran it
 	over                // ended
 )
 
-// life is a loop's lifetime from New to its end: who runs it, and who may not wait for it.
+// life is a loop's lifetime from New to its end: what runs it, and which goroutines may not wait
+// for it.
 type life struct {
 	mu      sync.Mutex
 	mode    mode
 	owner   atomic.Uint64         // goroutine id of the loop, 0 while it has none
-	watcher atomic.Uint64         // the watchdog's, which may not wait for the loop's end either
+	watcher atomic.Uint64         // goroutine id of the watchdog, which may not wait for the loop
 	closing atomic.Bool           // Shutdown has begun
-	abandon atomic.Pointer[error] // why a Shutdown does not wait any longer: do not drain
-	inTurn  bool                  // a Turn is under way; written by the loop's goroutine under mu
+	abandon atomic.Pointer[error] // why a Shutdown stopped waiting; set: do not drain
+	inTurn  bool                  // a Turn is running; written by the loop's goroutine under mu
 	over    atomic.Bool           // mode is over, for the loop's own calls
-	err     error                 // why the loop ended by itself; written before done is closed
-	left    error                 // what it left undone; likewise
+	err     error                 // why the loop failed; written before done is closed
+	left    error                 // work left undone; likewise
 	done    chan struct{}
 }
 
-// claim makes the caller the one who runs the loop, in mode m. A hosted loop may be claimed again
-// by its host, also to end it.
+// claim lets the caller run the loop in mode m. A hosted loop may be claimed again by its host,
+// also to end it.
 func (f *life) claim(m mode) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -102,11 +103,11 @@ func (o *ownership) of(id uint64) []*life {
 	return slices.Clone(o.lives[id])
 }
 
-// MayWait reports whether the calling goroutine may wait for what loops do. It returns ErrOnLoop
-// on any loop's own goroutine. It also does so on a goroutine that OnStall is called on, because a
+// MayWait reports whether the calling goroutine may wait for work of loops. It returns ErrOnLoop on
+// any loop's own goroutine. It also does so on a goroutine that OnStall is called on, because a
 // loop's end waits for OnStall. The goroutine that embeds a loop may wait for other loops between
 // two Turns, but never for its own. The check costs 1 to 10 µs, because Go hides goroutine ids
-// well: it is for rare operations, and for after an Alarm.
+// well: use it in rare operations, and after an Alarm.
 func MayWait() error {
 	id := goroutineID()
 	for _, f := range owners.of(id) {

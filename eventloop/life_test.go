@@ -14,7 +14,7 @@ import (
 	"github.com/rdmactor/rdmactor/eventloop/eventlooptest"
 )
 
-// namedRun is a Runnable with a name of its own.
+// namedRun is a Runnable with a LoopName.
 type namedRun struct {
 	name string
 	run  func() bool
@@ -23,7 +23,7 @@ type namedRun struct {
 func (r *namedRun) LoopName() string { return r.name }
 func (r *namedRun) Run(int) bool     { return r.run() }
 
-// namedHandler is a Handler with a name of its own.
+// namedHandler is a Handler with a LoopName.
 type namedHandler struct {
 	readyFunc
 	name string
@@ -169,8 +169,8 @@ func TestShutdownOfWorkWithoutEnd(t *testing.T) {
 	}
 }
 
-// A callback that ends its goroutine costs nobody else anything: the loop goes on on another one,
-// with what the turn had still to do.
+// A callback that ends its goroutine affects nothing else: the loop goes on on another one, with
+// the rest of the turn.
 func TestGoexitStaysWithItsCallback(t *testing.T) {
 	var reported atomic.Int32
 	p := eventlooptest.NewPoller()
@@ -220,8 +220,8 @@ func TestGoexitStaysWithItsCallback(t *testing.T) {
 	}
 }
 
-// Work that ends its goroutine, and what has run before it in the same turn, does not count as
-// waiting for ever.
+// Work that ends its goroutine, and work that ran before it in the same turn, does not count as
+// waiting forever.
 func TestQueuedAfterGoexit(t *testing.T) {
 	l := newLoop(t, eventloop.Config{Poller: eventlooptest.NewPoller(), Logger: quiet})
 	for range 3 {
@@ -288,7 +288,7 @@ func TestOneRunsTheLoop(t *testing.T) {
 func TestCheckOwner(t *testing.T) {
 	l := newLoop(t, eventloop.Config{Poller: eventlooptest.NewPoller()})
 	timer := l.NewTimer(func() {})
-	r, err := l.Add(1, 0, readyFunc(nil)) // nobody runs it yet
+	r, err := l.Add(1, 0, readyFunc(nil)) // not run yet
 	if err != nil {
 		t.Fatal(err)
 	}

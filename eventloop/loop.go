@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// Loop is one goroutine's event loop: fds, timers, posted work and Runnables. See the package
-// comment for who may call what.
+// Loop is one goroutine's event loop: fds, timers, posted work and Runnables. The package comment
+// specifies which goroutines may call which method.
 type Loop struct {
 	cfg    Config
 	log    *slog.Logger
@@ -45,8 +45,8 @@ type Loop struct {
 	meter    meter
 
 	// For any goroutine to read.
-	holder     atomic.Pointer[Runnable] // what runs now; nil while waiting
-	blamed     atomic.Pointer[Runnable] // for whom it runs; nil: for itself
+	holder     atomic.Pointer[Runnable] // current callback; nil while waiting
+	blamed     atomic.Pointer[Runnable] // set by Blame; nil: the holder itself
 	turns      atomic.Uint64
 	runs       atomic.Uint64
 	panics     atomic.Uint64
@@ -59,7 +59,7 @@ type Loop struct {
 func (l *Loop) Logger() *slog.Logger { return l.log }
 
 // New makes a loop. It opens the loop's epoll and eventfd (a timerfd is opened when it is needed).
-// So a loop that is not needed any more must be shut down, even if it never ran. EMFILE, ENFILE;
+// So every loop must be shut down, even if it never ran. Errors: EMFILE, ENFILE;
 // errors.ErrUnsupported where there is no epoll and no Config.Poller.
 func New(cfg Config) (*Loop, error) {
 	cfg.Name = cmp.Or(cfg.Name, "loop")
@@ -123,12 +123,12 @@ func (l *Loop) checkOwner() {
 	}
 }
 
-// Handoff says that the caller, on the loop, has just given work to another goroutine (a channel
-// send, an unblocked Wait). The loop then yields its processor twice: when it has handled what the
-// fds and the timers had, and before it blocks. Otherwise the goroutine would wait until the
-// scheduler notices that the processor's thread sleeps in the kernel, which takes some 20 times
-// longer (BenchmarkPostRoundTrip: 26 µs instead of 1.4). What it posts after the first yield runs
-// in the same turn, and what that sends is sent in it.
+// Handoff announces that the caller, on the loop, has just passed work to another goroutine (a
+// channel send, an unblocked Wait). The loop then yields its processor twice: after the fds and
+// timers of the turn, and before it blocks. Otherwise the goroutine would wait until the scheduler
+// notices that the processor's thread sleeps in the kernel, which takes some 20 times longer
+// (BenchmarkPostRoundTrip: 26 µs instead of 1.4). Work that it posts after the first yield runs in
+// the same turn, which also sends the output.
 func (l *Loop) Handoff() { l.handoff = 2 }
 
 // Stats are a loop's counters since it was made.
@@ -145,14 +145,14 @@ type Stats struct {
 	Queued int
 	// Busy is the time in turns that had something to do, without the present one.
 	Busy time.Duration
-	// LongestTurn is the longest turn that has ended.
+	// LongestTurn is the duration of the longest finished turn.
 	LongestTurn time.Duration
-	// RecentTurn is the longest turn that has ended in the last 10 to 20 s.
+	// RecentTurn is the duration of the longest turn that finished in the last 10 to 20 s.
 	RecentTurn time.Duration
 	// LongestWait is the longest time between two turns: with nothing to do, or without a
 	// processor.
 	LongestWait time.Duration
-	// Turn is how long the present turn has lasted; 0: there is nothing to do.
+	// Turn is the duration of the current turn so far; 0: idle.
 	Turn time.Duration
 }
 
@@ -189,9 +189,9 @@ func (l *Loop) opError(op string, fd int, err error) error {
 }
 
 // wake ends the loop's wait if the loop has announced that it sleeps. The loop sets its flag first
-// and then looks at the queue again. The caller of wake has queued its element first and then
-// reads the flag. So at least one of the two sees what the other has done. Only one caller per
-// sleep writes to the eventfd.
+// and then looks at the queue again. The caller of wake has queued its element first and then reads
+// the flag. So at least one of the two sees the other's write. Only one caller per sleep writes to
+// the eventfd.
 func (l *Loop) wake() {
 	if l.asleep.Load() && l.asleep.CompareAndSwap(true, false) {
 		l.wakeups.Add(1)
@@ -204,7 +204,7 @@ func (l *Loop) wake() {
 // progress is where a turn is.
 type progress struct {
 	reports   int  // fds that are ready
-	delivered int  // of them
+	delivered int  // reports that were delivered
 	ran       int  // pieces of queued work, not counted yet
 	flushed   int  // of flushing
 	undone    int  // deferred work that was left

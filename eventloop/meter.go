@@ -10,7 +10,7 @@ import (
 // reading the clock twice would cost more than most turns do. Times count from Loop.base.
 type meter struct {
 	// The loop's.
-	open   bool  // a turn has begun and not ended
+	open   bool  // a turn is in progress
 	worked bool  // it has something to do, as far as is known
 	ended  int64 // when the last one has
 
@@ -67,8 +67,8 @@ func (m *meter) end(now int64) {
 	}
 }
 
-// lately is the longest turn that has ended in this recentFor or in the one before it. Any
-// goroutine.
+// lately returns the duration of the longest turn that finished in this period of recentFor or in
+// the previous one. Any goroutine may call it.
 func (m *meter) lately(now int64) time.Duration {
 	switch now/recentFor - m.window.Load() {
 	case 0:

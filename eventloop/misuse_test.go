@@ -24,8 +24,9 @@ type wildName struct {
 func (w *wildName) LoopName() string { return w.name() }
 func (w *wildName) Run(int) bool     { w.run(); return false }
 
-// A LoopName that panics, ends its goroutine or does not return costs its owner the name, and
-// nobody anything else: not the loop that reports a panic, nor the watchdog, nor a Shutdown.
+// A LoopName that panics, ends its goroutine or does not return costs its owner the name, and has
+// no other effect: neither on the loop that reports a panic, nor on the watchdog, nor on a
+// Shutdown.
 func TestWildNames(t *testing.T) {
 	for how, name := range map[string]func() string{
 		"panics": func() string { panic("in LoopName") },
@@ -120,7 +121,7 @@ func TestWildOnStall(t *testing.T) {
 	}
 }
 
-// A Shutdown that runs out of time while OnStall does not return says so.
+// A Shutdown that runs out of time while OnStall does not return reports that.
 func TestOnStallThatBlocks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
@@ -143,7 +144,7 @@ func TestOnStallThatBlocks(t *testing.T) {
 	})
 }
 
-// OnPanic may do what a callback may.
+// OnPanic may use the loop like a callback.
 func TestOnPanicMayUseTheLoop(t *testing.T) {
 	var l *eventloop.Loop
 	ran := make(chan string, 3)
@@ -170,8 +171,7 @@ func TestOnPanicMayUseTheLoop(t *testing.T) {
 	}
 }
 
-// An OnPanic that ends its goroutine ends the loop, whoever runs it and whatever was reported to
-// it.
+// An OnPanic that ends its goroutine ends the loop, however it is run and whatever the report.
 func TestOnPanicThatExits(t *testing.T) {
 	for name, fn := range map[string]func(){"panic": func() { panic("once") }, "Goexit": runtime.Goexit} {
 		for _, how := range []string{"started", "Run", "never ran"} {

@@ -90,7 +90,7 @@ func TestPanicIsLogged(t *testing.T) {
 	}
 }
 
-// embeds is a user's work that has a Registration in it, which may not be there yet.
+// embeds is a user's Runnable that embeds a Registration, which may still be nil.
 type embeds struct{ *eventloop.Registration }
 
 func (embeds) LoopName() string { return "mine" }

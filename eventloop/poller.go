@@ -40,7 +40,7 @@ func (ev Events) String() string {
 // MarshalText is String's text.
 func (ev Events) MarshalText() ([]byte, error) { return []byte(ev.String()), nil }
 
-// Ready is one report of a [Poller]: the tag the fd was added with, and what it is ready for.
+// Ready is one report of a [Poller]: the tag that the fd was added with, and its events.
 type Ready struct {
 	Tag    uint64
 	Events Events
@@ -53,18 +53,18 @@ type Poller interface {
 	// Add watches fd for ev and reports it with tag. EEXIST when fd is watched already, EBADF when
 	// it is not open, EPERM for a file that cannot be polled.
 	Add(fd int, ev Events, tag uint64) error
-	// Modify changes what a watched fd is watched for. ENOENT when it is not watched.
+	// Modify changes the events that a watched fd is watched for. ENOENT when it is not watched.
 	Modify(fd int, ev Events, tag uint64) error
 	// Remove stops watching fd. Reports already taken from the kernel may still name its tag.
 	Remove(fd int) error
-	// Wait fills dst with what is ready. When nothing is ready it blocks for up to timeout: 0 does
-	// not block, a negative timeout blocks for ever. It returns early, with 0, after a Wake. EINTR
-	// is passed on.
+	// Wait fills dst with reports. When nothing is ready it blocks for up to timeout: 0 does not
+	// block, a negative timeout blocks forever. It returns early, with 0, after a Wake. EINTR is
+	// passed on.
 	Wait(dst []Ready, timeout time.Duration) (int, error)
 	// Wake ends the current Wait, or the next one when none is under way. After Close it does
 	// nothing.
 	Wake() error
-	// Close gives back the Poller's descriptors and memory.
+	// Close releases the Poller's descriptors and memory.
 	Close() error
 }
 
@@ -77,9 +77,9 @@ type Clock interface {
 // embedder is a Poller that can be waited for from outside.
 type embedder interface {
 	// embed returns an fd that is readable when Wait would report something, when Wake was called,
-	// and when the time given to arm has come.
+	// and when the time set by arm is reached.
 	embed() (int, error)
-	// arm gives that time, from now; negative means never.
+	// arm sets that time, relative to now; negative means never.
 	arm(d time.Duration) error
 }
 

@@ -99,7 +99,7 @@ func (p *epoll) ctl(op, fd int, e *unix.EpollEvent) error {
 
 func (p *epoll) watches(fd int, ev Events, tag uint64) bool { return p.Modify(fd, ev, tag) == nil }
 
-// number reads the kernel's list of what the epoll watches: "tfd: 8 events: 19 data: 100000002
+// number finds the number in the kernel's list of watched files: "tfd: 8 events: 19 data: 100000002
 // pos:0 ...".
 func (p *epoll) number(tag uint64) int {
 	info, err := os.ReadFile("/proc/self/fdinfo/" + strconv.Itoa(p.fd))
@@ -214,7 +214,7 @@ func (p *epoll) openTimer() error {
 	return nil
 }
 
-// arm sets the timerfd d ahead; 0 means at once, negative disarms. After Close it does nothing.
+// arm sets the timerfd d ahead; 0 means immediately, negative disarms. After Close it does nothing.
 func (p *epoll) arm(d time.Duration) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -11,10 +11,10 @@ func (f postFunc) Run(int) bool {
 
 func (f postFunc) identify() (Holder, any) { return Holder{"post", functionName(f)}, nil }
 
-// Post queues fn to be run on the loop, in the order of the Post and Schedule calls. Any
-// goroutine, the loop's included; it never blocks. The queue has no bound: whoever posts in answer
-// to somebody else's input limits that itself. ErrClosed once Shutdown has begun; what was
-// accepted before is run.
+// Post queues fn to be run on the loop, in the order of the Post and Schedule calls. Any goroutine
+// may call it, including the loop's; it never blocks. The queue is not bounded: a caller that posts
+// for each input of a peer must limit that itself. It returns ErrClosed after a call of Shutdown;
+// work accepted before is run.
 func (l *Loop) Post(fn func()) error {
 	q := &l.queue
 	q.mu.Lock()
@@ -29,11 +29,11 @@ func (l *Loop) Post(fn func()) error {
 	return nil
 }
 
-// Schedule queues r to be run on the loop. Any goroutine, the loop's included; it neither
-// allocates nor blocks. The caller guarantees, with a flag of its own, that it schedules r at most
-// once until r's Run begins. Schedule still works during Shutdown, so that actors can finish. nil
-// means that r will run, or else that a Shutdown which ran out of time counts it as undone.
-// ErrClosed once there is nothing left to run.
+// Schedule queues r to be run on the loop. Any goroutine may call it, including the loop's; it
+// neither allocates nor blocks. The caller guarantees, with its own flag, that it schedules r at
+// most once until r's Run begins. Schedule still works during Shutdown, so that actors can finish.
+// nil means that r will run, or is counted as undone by a Shutdown that ran out of time. ErrClosed
+// means that the loop has run all its work.
 func (l *Loop) Schedule(r Runnable) error {
 	q := &l.queue
 	q.mu.Lock()
@@ -48,8 +48,8 @@ func (l *Loop) Schedule(r Runnable) error {
 }
 
 // Defer makes r run at the end of this turn, after the queued work and before the loop waits.
-// Devices use it to write everything that a turn has produced at once. It does not allocate. What
-// is deferred meanwhile, and an r whose Run returns more, runs in the same phase for up to 8
+// Devices use it to write all output of a turn together. It does not allocate. Work that is
+// deferred in that phase, and an r whose Run returns more, runs in the same phase for up to 8
 // rounds. The rest runs in the next turn, which does not wait. The caller guarantees that r is
 // deferred at most once until its Run begins. Loop goroutine.
 func (l *Loop) Defer(r Runnable) {

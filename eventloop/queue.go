@@ -8,9 +8,9 @@ import (
 // Runnable is work that is queued on a loop without allocating: a mailbox, a device that flushes
 // its writes.
 type Runnable interface {
-	// Run is called on the loop. It should stop after budget units of its own work (messages) and
-	// say whether more is left; then it is put at the back of the queue again. A Run that panics
-	// counts as one with nothing left.
+	// Run is called on the loop. It should stop after budget units of its work (messages) and
+	// report whether more is left; if so, it is queued again. A Run that panics counts as one with
+	// nothing left.
 	Run(budget int) (more bool)
 }
 
@@ -23,7 +23,7 @@ const RunBudget = 64
 type queue struct {
 	mu      sync.Mutex
 	in      []Runnable
-	filled  atomic.Bool // in is not empty: what a loop that polls looks at all the time
+	filled  atomic.Bool // in is not empty: polled by the loop
 	posts   uint64      // functions accepted by Post
 	pushes  uint64      // all that was queued
 	closing bool        // Post refuses
@@ -45,7 +45,7 @@ func (q *queue) next() *Runnable {
 	return &q.batch[q.pos-1]
 }
 
-// take makes what was queued since the last take the batch.
+// take makes the work queued since the last take the batch.
 func (q *queue) take() bool {
 	if len(q.batch) == 0 && !q.filled.Load() {
 		return false
@@ -53,11 +53,11 @@ func (q *queue) take() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if len(q.batch) > 0 {
-		clear(q.batch) // let go of what has run
+		clear(q.batch) // drop references to finished work
 	}
 	done := q.batch[:0]
 	if cap(done) > keepCap && len(q.batch) < cap(done)/8 {
-		done = nil // a burst is over: give its memory back
+		done = nil // a burst is over: release its memory
 	}
 	q.batch, q.in, q.pos = q.in, done, 0
 	q.filled.Store(false)
@@ -89,7 +89,7 @@ func (q *queue) seal() bool {
 	return true
 }
 
-// end makes Post and Schedule refuse from now on, and counts what is left.
+// end makes Post and Schedule refuse from now on, and returns the number of remaining elements.
 func (q *queue) end() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()

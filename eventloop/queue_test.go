@@ -100,7 +100,7 @@ func TestWakeUpsAreCoalesced(t *testing.T) {
 		synctest.Wait()
 		on(t, l, func() {
 			for range 10 {
-				post(func() {}) // by the loop itself
+				post(func() {}) // called on the loop
 			}
 		})
 		synctest.Wait()
@@ -116,8 +116,8 @@ func TestWakeUpsAreCoalesced(t *testing.T) {
 	})
 }
 
-// TestOneWaitPerTurn: an event, the Runnable it schedules and what that defers are one turn with
-// one wait.
+// TestOneWaitPerTurn: an event, the Runnable that it schedules and the work that this defers are
+// one turn with one wait.
 func TestOneWaitPerTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := eventlooptest.NewPoller()
@@ -152,7 +152,7 @@ func TestOneWaitPerTurn(t *testing.T) {
 	})
 }
 
-// TestFullRunnablesStarveNobody: with Runnables that always have more, each turn still looks at
+// TestFullRunnablesStarveNobody: with Runnables that always have more work, each turn still handles
 // fds, timers and posts.
 func TestFullRunnablesStarveNobody(t *testing.T) {
 	const full = 8 // runs in a turn: each uses up its own budget

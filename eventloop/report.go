@@ -10,7 +10,7 @@ import (
 // Holder names the callback that occupies the loop.
 type Holder struct {
 	Kind string // "handler", "timer", "post" or "runnable", "watchdog" for OnStall; empty: none
-	Name string // what LoopName says, or the type with the fd, or the function's name
+	Name string // the result of LoopName, or the type with the fd, or the function's name
 }
 
 // String is kind and name.
@@ -24,15 +24,15 @@ func (h Holder) String() string {
 // Panic is a callback's panic, or its runtime.Goexit, as reported to Config.OnPanic.
 type Panic struct {
 	Loop   string
-	Holder Holder // what panicked
+	Holder Holder // callback that panicked
 	Who    any    // the Handler or Runnable itself; nil for a function
-	Value  any    // what recover returned; for runtime.Goexit an error that says so
+	Value  any    // the result of recover; for runtime.Goexit an error
 	Stack  []byte // of the panic
 }
 
-// named may be implemented by Handlers and Runnables, so that reports have their name. LoopName is
-// called on another goroutine while the callback runs. It must return at once, and must not read
-// anything that the callback changes.
+// named may be implemented by Handlers and Runnables, so that reports contain their name. LoopName
+// is called on another goroutine while the callback runs. It must return immediately, and must not
+// read anything that the callback changes.
 type named interface{ LoopName() string }
 
 // task is a Runnable of the loop's own, which stands for something of its user's.
@@ -55,9 +55,8 @@ func describe(r Runnable) (h Holder, who any) {
 // nameWait is how long a LoopName may take.
 const nameWait = time.Second
 
-// nameOf asks n for its name. It does so on a goroutine of its own, because LoopName may panic,
-// block or call Goexit, and the caller is the loop, the watchdog or a Shutdown. If it gets no name
-// it returns the type's.
+// nameOf calls n.LoopName on a separate goroutine, because it may panic, block or call Goexit, and
+// the caller is the loop, the watchdog or a Shutdown. If it gets no name, it returns the type's.
 func nameOf(n named) string {
 	name := make(chan string, 1)
 	go func() {

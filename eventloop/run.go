@@ -5,9 +5,9 @@ import (
 	"runtime/debug"
 )
 
-// Start runs the loop on a goroutine of its own. The error that Run would return is logged, and
-// returned by Shutdown. Start does nothing to a loop whose Shutdown has begun. Starting a loop
-// that runs already is a bug, and panics.
+// Start runs the loop on a new goroutine. The error that Run would return is logged, and returned
+// by Shutdown. Start does nothing to a loop whose Shutdown has begun. Starting a loop that runs
+// already is a bug, and panics.
 func (l *Loop) Start() {
 	if err := l.life.claim(running); err != nil {
 		if errors.Is(err, ErrClosed) {
@@ -19,8 +19,8 @@ func (l *Loop) Start() {
 }
 
 // Run runs the loop on the calling goroutine, which becomes the loop's, until Shutdown. An error
-// means that the loop ended because waiting failed (never for EINTR). ErrRunning when somebody runs
-// it already, ErrClosed once Shutdown has begun.
+// means that the loop ended because waiting failed (never for EINTR). Run returns ErrRunning when
+// the loop is already run, and ErrClosed after a call of Shutdown.
 func (l *Loop) Run() error {
 	if err := l.life.claim(running); err != nil {
 		return l.opError("run", -1, err)
@@ -36,7 +36,7 @@ func (l *Loop) runLoop() (err error) {
 // goOn runs a loop on the calling goroutine, which becomes its own.
 func (l *Loop) goOn() (err error) {
 	l.life.own()
-	err = errGoexit // what is left to say when a callback ends the goroutine under us
+	err = errGoexit // the result if a callback ends this goroutine
 	goesOn := false
 	defer func() {
 		if !goesOn {
@@ -73,16 +73,16 @@ func (l *Loop) work() error {
 	return nil
 }
 
-// A callback that calls runtime.Goexit (testing's FailNow does) ends the goroutine that it runs
-// on, and nothing can prevent that. Everything else on the loop must not suffer from it. So the
-// loop goes on on another goroutine, with what the turn had not come to.
+// A callback that calls runtime.Goexit (testing's FailNow does) ends the goroutine that it runs on,
+// and nothing can prevent that. Everything else on the loop must not suffer from it. So the loop
+// continues on another goroutine, with the rest of the turn.
 
 // errGoexit takes the place of a panic's value in the report of such a callback. It is also the
 // error of a loop whose OnPanic has ended its goroutine.
 var errGoexit = errors.New("a callback ended the loop's goroutine (runtime.Goexit, or a panic in OnPanic)")
 
-// exited handles a Goexit; whoever runs the loop calls it from a deferred function. It is false
-// when OnPanic has called Goexit, too, or when it was no callback but a Poller of the caller's.
+// exited handles a Goexit; the function that runs the loop defers it. It returns false when OnPanic
+// has called Goexit, too, or when a custom Poller did, not a callback.
 func (l *Loop) exited() (goesOn bool) {
 	r := l.holder.Load()
 	if l.at.reporting || r == nil {
@@ -93,7 +93,7 @@ func (l *Loop) exited() (goesOn bool) {
 	return true
 }
 
-// breakOff keeps for later what a turn has not come to.
+// breakOff keeps the rest of a turn for the next one.
 func (l *Loop) breakOff() {
 	l.at.reporting = false
 	l.holder.Store(nil)
@@ -102,8 +102,8 @@ func (l *Loop) breakOff() {
 	l.at.flushed = len(l.flushing)
 }
 
-// drain runs what is queued and deferred, and what that queues. It ends when nothing is left, and
-// Schedule refuses from then on. It also ends when nobody waits any longer.
+// drain runs queued and deferred work, and the work that this queues. It ends when nothing is left,
+// and Schedule refuses from then on. It also ends when Shutdown stops waiting.
 func (l *Loop) drain() {
 	for l.life.abandon.Load() == nil {
 		l.now = l.clock.Now()
@@ -118,8 +118,8 @@ func (l *Loop) drain() {
 	l.at.undone = len(l.deferred)
 }
 
-// runLast is drain for a loop whose waiting has failed. No context bounds it, so everything that
-// was accepted is run once, and no more.
+// runLast is drain for a loop whose wait has failed. No context bounds it, so all accepted work is
+// run once only.
 func (l *Loop) runLast() {
 	for range l.queue.end() {
 		if r := l.queue.next(); l.call(r) {
@@ -129,8 +129,8 @@ func (l *Loop) runLast() {
 	l.runDeferred()
 }
 
-// finish ends the loop: nothing is accepted any more, and everything is given back, whatever the
-// Poller and the Logger do.
+// finish ends the loop: it accepts no more work and releases all resources, even if the Poller or
+// the Logger panics.
 func (l *Loop) finish(err error) error {
 	l.holder.Store(nil)
 	undone := l.queue.end() + l.at.undone
@@ -152,7 +152,7 @@ func (l *Loop) finish(err error) error {
 	return err
 }
 
-// undone says that a loop was abandoned with work left.
+// undone returns the error of a loop that was abandoned with n pieces of work left.
 func (l *Loop) undone(n int) error {
 	why := l.life.abandon.Load()
 	if n == 0 || why == nil {

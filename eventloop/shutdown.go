@@ -5,27 +5,27 @@ import (
 	"errors"
 )
 
-// Shutdown ends the loop. From now on Post refuses. What was queued is run, and what that queues,
-// but fds and timers are not served any more. Run returns, and epoll, eventfd and timerfd are
-// closed. Shutdown waits for all that. Callers should first stop what they have on the loop.
+// Shutdown ends the loop. From now on Post refuses. Queued work is run, and work that this queues,
+// but fds and timers are no longer served. Run returns, and epoll, eventfd and timerfd are closed.
+// Shutdown waits for all that. Callers should first stop their activities on the loop.
 //
-// Any goroutine but the loop's and the watchdog's (OnStall), which get ErrOnLoop. The goroutine
-// that embeds a loop with Turn may call it between two Turns, and then runs what is left itself.
-// If nobody runs the loop, or a callback has ended its host, what is left is run on a new
-// goroutine. Shutdown is idempotent.
+// Any goroutine may call it but the loop's and the watchdog's (OnStall), which get ErrOnLoop. The
+// goroutine that embeds a loop with Turn may call it between two Turns, and then runs the remaining
+// work itself. If the loop is not run, or a callback has ended its host, the remaining work is run
+// on a new goroutine. Shutdown is idempotent.
 //
 // When ctx ends first, the result is a *ShutdownError that names the callback that occupies the
-// loop. The loop then ends without draining, as soon as it can. Another Shutdown may wait for
-// that. One that was already waiting returns how much was left undone. A host that has not called
-// Turn by then counts as gone: its loop is ended at once, and the number that FD gave it is free.
-// If the loop had ended by itself, Shutdown returns the reason.
+// loop. The loop then ends without draining, as soon as it can. Another Shutdown may wait for that.
+// One that was already waiting returns the number of undone pieces of work. A host that has not
+// called Turn by then counts as gone: its loop ends immediately, and the number of its FD is free.
+// If the loop had failed before, Shutdown returns the reason.
 func (l *Loop) Shutdown(ctx context.Context) error {
-	knows := l.life.abandon.Load() != nil // that the loop is not drained
+	knows := l.life.abandon.Load() != nil // the loop is already known not to be drained
 	by, err := l.beginShutdown()
 	switch {
 	case err != nil:
 		return err
-	case by == byCaller, by == byNobody && ctx.Err() != nil: // when ctx has ended nothing is run
+	case by == byCaller, by == byNobody && ctx.Err() != nil: // after the end of ctx nothing is run
 		return l.endHere(ctx)
 	case by == byNobody:
 		if !l.endElsewhere(ctx) {
@@ -52,16 +52,17 @@ func (l *Loop) Shutdown(ctx context.Context) error {
 	return stuck
 }
 
-// who ends a loop that is shut down.
+// ender is the goroutine that ends a loop that is shut down.
 type ender uint8
 
 const (
-	byOwner  ender = iota // who runs it already
+	byOwner  ender = iota // the goroutine that runs it
 	byCaller              // its host, between two Turns
-	byNobody              // nobody runs it
+	byNobody              // none yet: the loop is not run
 )
 
-// beginShutdown makes Post, Run and Turn refuse from now on, and determines who ends the loop.
+// beginShutdown makes Post, Run and Turn refuse from now on, and determines which goroutine ends
+// the loop.
 func (l *Loop) beginShutdown() (by ender, err error) {
 	id := goroutineID()
 	onLoop := l.life.owner.Load() == id
@@ -110,9 +111,9 @@ func (l *Loop) endHere(ctx context.Context) error {
 	return l.outcome(false)
 }
 
-// outcome is what Shutdown returns for a loop that has ended. A Shutdown that began after another
-// had run out of time knows that the loop is not drained, so this is not reported again: it gets
-// other errors only.
+// outcome returns the result of Shutdown for a loop that has ended. A Shutdown that began after
+// another had run out of time knows that the loop is not drained, so this is not reported again: it
+// gets other errors only.
 func (l *Loop) outcome(knows bool) error {
 	if knows {
 		return l.life.err
@@ -120,9 +121,9 @@ func (l *Loop) outcome(knows bool) error {
 	return errors.Join(l.life.err, l.life.left)
 }
 
-// endElsewhere drains and ends the loop on a goroutine of its own, so that a callback that blocks
-// cannot keep the caller beyond ctx. A panic in OnPanic is the caller's, as it would be Run's.
-// False: ctx has ended.
+// endElsewhere drains and ends the loop on a new goroutine, so that a callback that blocks cannot
+// keep the caller beyond ctx. A panic in OnPanic is passed to the caller, as by Run. It returns
+// false if ctx has ended.
 func (l *Loop) endElsewhere(ctx context.Context) bool {
 	ended, gone := make(chan any), make(chan struct{})
 	defer close(gone)

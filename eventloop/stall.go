@@ -15,10 +15,10 @@ type Stall struct {
 	Stack []byte
 }
 
-// Alarm notifies goroutines that wait for something on loops when a loop stands still. One of
-// these goroutines may be the loop's own, and then it would wait for ever. So it waits on C, too,
-// which costs nothing more, and calls MayWait once after an alarm. Calling MayWait before each
-// wait would cost more than the wait. Any number of loops may share an Alarm (Config.Alarm).
+// Alarm notifies goroutines that wait for loops when a loop stalls. One of these goroutines may be
+// the loop's own, which would wait forever. So it also waits on C, which is free, and calls MayWait
+// once after an alarm. Calling MayWait before each wait would cost more than the wait. Any number
+// of loops may share an Alarm (Config.Alarm).
 type Alarm struct{ c atomic.Pointer[chan struct{}] }
 
 // NewAlarm makes an Alarm.
@@ -61,9 +61,9 @@ func (w *watchdog) rouse() {
 	}
 }
 
-// sight is what the watchdog sees of the callback that has the loop. A call is identified by its
-// turn and the place of its Runnable. Only deferred work that defers itself, and glances, can be
-// in one place twice in a turn; of the glances all but the last found nothing.
+// sight is the watchdog's view of the current callback. A call is identified by its turn and the
+// place of its Runnable. Only deferred work that defers itself, and glances, can occur in one place
+// twice in a turn; all glances but the last found nothing.
 type sight struct {
 	turn           uint64
 	holder, blamed *Runnable

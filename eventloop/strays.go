@@ -3,25 +3,23 @@ package eventloop
 // A stray is a descriptor that was closed while it was watched, but has a duplicate that is still
 // open (dup, a forked process, SCM_RIGHTS). It stays in epoll, which watches open files and not
 // their numbers. Only closing the duplicate takes it out, because its old number is closed or
-// belongs to another file. While a stray is ready no wait sleeps, so the loop logs what keeps it
-// busy.
+// belongs to another file. While a stray is ready no wait sleeps, so the loop logs the cause.
 
-// lookEvery is how many waits that found something lie between two looks for strays. A loop that a
+// lookEvery is the number of waits with reports between two searches for strays. A loop that a
 // stray keeps busy gets there within milliseconds.
 const lookEvery = 4096
 
-// strayFinder is a Poller that knows what became of what it watches.
+// strayFinder is a Poller that can check its watches.
 type strayFinder interface {
-	// watches says whether fd still is what was added as tag.
+	// watches reports whether fd is still the file that was added as tag.
 	watches(fd int, ev Events, tag uint64) bool
-	// number is what fd was when tag was added; -1 when that cannot be found out.
+	// number returns the fd with which tag was added; -1: unknown.
 	number(tag uint64) int
 }
 
-// findStrays looks at what a wait has just reported, before any handler is called. A report that
-// belongs to no registration, or to one whose descriptor is closed, is a stray's. It is logged
-// once, when it is seen for the second time, because at the first time its descriptor may just
-// have been closed.
+// findStrays examines the reports of a wait before any handler is called. A report that belongs to
+// no registration, or to one whose descriptor is closed, is a stray's. It is logged once, when it
+// is seen for the second time, because at the first time its descriptor may just have been closed.
 func (l *Loop) findStrays(reports []Ready) {
 	p, ok := l.poller.(strayFinder)
 	if !ok {

@@ -13,7 +13,7 @@ type Timer struct {
 	deadline
 }
 
-// timerFunc makes a timer's function a Runnable, which is what call takes.
+// timerFunc makes a timer's function a Runnable, for call.
 type timerFunc func()
 
 func (f timerFunc) Run(int) bool {
@@ -37,8 +37,8 @@ func (l *Loop) AfterFunc(d time.Duration, fn func()) *Timer {
 	return t
 }
 
-// Reset arms t, or moves it when it is armed, to run d from now (the clock's now, not the turn's).
-// 0 or less means the next turn. It does nothing when the loop has ended.
+// Reset arms t, or moves it when it is armed, to run in d from the clock's time, not the turn's. 0
+// or less means the next turn. It does nothing when the loop has ended.
 func (t *Timer) Reset(d time.Duration) {
 	l := t.l
 	l.checkOwner()

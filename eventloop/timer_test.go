@@ -120,7 +120,7 @@ func TestTimerStopAndReset(t *testing.T) {
 	}
 }
 
-// TestTimersAgainstModel arms, moves and stops timers at random and compares what fires with a
+// TestTimersAgainstModel arms, moves and stops timers at random and compares the fired ones with a
 // sorted list.
 func TestTimersAgainstModel(t *testing.T) {
 	type armed struct {

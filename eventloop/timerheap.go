@@ -1,6 +1,6 @@
 package eventloop
 
-// deadline is when a timer fires, and what it runs.
+// deadline is the time at which a timer fires, and its task.
 type deadline struct {
 	task  Runnable // timerFunc
 	when  int64    // nanoseconds since the loop's base

@@ -64,7 +64,7 @@ func (l *Loop) ask(timeout time.Duration) (n int, err error) {
 	return n, nil
 }
 
-// deliverReady calls the handlers of what is ready.
+// deliverReady calls the handlers of the ready fds.
 func (l *Loop) deliverReady() {
 	for l.at.delivered < l.at.reports {
 		l.at.delivered++
@@ -72,8 +72,8 @@ func (l *Loop) deliverReady() {
 	}
 }
 
-// park decides how long the next wait may block. If it may block, park announces that: from then
-// on whoever queues work wakes the loop.
+// park returns how long the next wait may block. If it may block, park announces that: from then on
+// queueing work wakes the loop.
 func (l *Loop) park() time.Duration {
 	if len(l.deferred) > 0 || l.cfg.Wait == Busy || l.queue.pending() {
 		return 0
@@ -104,8 +104,8 @@ func (l *Loop) park() time.Duration {
 const yieldEvery = 8
 
 // polled ends a turn of a polling loop. A loop that finds nothing yields the processor now and
-// then. It yields at once to goroutines that it has given work to. Polling is worth a processor
-// only while the processor has nothing else to do.
+// then. It yields immediately to goroutines that it has passed work to. Polling is worth a
+// processor only while the processor has nothing else to do.
 func (l *Loop) polled(worked bool) {
 	if worked {
 		l.lastWork, l.idle = l.now, 0
@@ -145,8 +145,8 @@ func (l *Loop) countRuns() {
 	}
 }
 
-// runDeferred runs what the turn deferred. It is moved to flushing under the queue's lock, so that
-// the watchdog may read it there while Defer appends elsewhere without one.
+// runDeferred runs the turn's deferred work. It is moved to flushing under the queue's lock, so
+// that the watchdog may read it there while Defer appends elsewhere without one.
 func (l *Loop) runDeferred() (ran int) {
 	for round := 0; round < deferRounds && len(l.deferred) > 0; round++ {
 		l.queue.mu.Lock()

@@ -118,7 +118,7 @@ func TestHandoffYieldsOnceBeforeBlocking(t *testing.T) {
 	})
 }
 
-// TestHandoffYieldsBehindTheEvents: what a goroutine posts that an event has woken runs in the turn
+// TestHandoffYieldsBehindTheEvents: work posted by a goroutine that an event woke runs in the turn
 // of that event, and the loop yields once more before it blocks.
 func TestHandoffYieldsBehindTheEvents(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -151,8 +151,8 @@ func TestHandoffYieldsBehindTheEvents(t *testing.T) {
 	})
 }
 
-// TestWorkWhileFallingAsleep: what comes between the loop's first look at its queue and its
-// announcement that it sleeps wakes nobody; the loop has to look again.
+// TestWorkWhileFallingAsleep: work that arrives between the loop's first look at its queue and its
+// announcement that it sleeps causes no wake-up; the loop has to look again.
 func TestWorkWhileFallingAsleep(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLoop(t, eventloop.Config{Poller: eventlooptest.NewPoller()})
@@ -176,7 +176,7 @@ func TestWorkWhileFallingAsleep(t *testing.T) {
 func TestShutdownWhileFallingAsleep(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLoop(t, eventloop.Config{Poller: eventlooptest.NewPoller(), Logger: quiet})
-		l.SetYield(func() { time.Sleep(time.Minute) }) // Shutdown comes meanwhile
+		l.SetYield(func() { time.Sleep(time.Minute) }) // Shutdown is called here
 		l.Handoff()
 		l.Start()
 		time.Sleep(time.Second)
@@ -193,7 +193,7 @@ func TestWatchdogNamesTheHolder(t *testing.T) {
 		var stalls []eventloop.Stall
 		pass := func(d time.Duration) {
 			time.Sleep(d)
-			synctest.Wait() // for the watchdog too, whose writes are seen from here on
+			synctest.Wait() // also for the watchdog, whose writes are seen from here on
 		}
 		p := eventlooptest.NewPoller()
 		l := newLoop(t, eventloop.Config{

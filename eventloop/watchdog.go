@@ -41,7 +41,7 @@ func (l *Loop) watch() {
 		if over {
 			close(w.done)
 		} else {
-			go l.watch() // OnStall has ended the goroutine
+			go l.watch() // OnStall ended this goroutine
 		}
 	}()
 	tick := time.NewTicker(max(l.cfg.StallAfter/4, time.Millisecond))
@@ -72,10 +72,10 @@ func (l *Loop) watch() {
 	}
 }
 
-// sleepWatchdog waits until the loop has something to do. Not ok: the loop has ended.
+// sleepWatchdog waits until the loop has work to do. Not ok: the loop has ended.
 func (l *Loop) sleepWatchdog() (ok bool) {
 	l.watchdog.asleep.Store(true)
-	if l.holder.Load() != nil { // it has begun meanwhile, and may not have seen the mark
+	if l.holder.Load() != nil { // a callback has started since, and may not have seen the mark
 		l.watchdog.asleep.Store(false)
 		return true
 	}
@@ -123,8 +123,8 @@ func (s Stall) Log(to *slog.Logger) {
 }
 
 // stackOf is the largest number of goroutines with which the loop's stack is read. Go returns
-// another goroutine's stack only together with those of all goroutines, and stops all of them
-// meanwhile.
+// another goroutine's stack only together with those of all goroutines, and stops all of them for
+// that time.
 const stackOf = 1000
 
 // stack is where the loop's goroutine is.

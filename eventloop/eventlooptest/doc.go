@@ -14,8 +14,8 @@
 //
 // # Errors
 //
-// Add, Modify and Remove fail as epoll's do (EEXIST, ENOENT), or with what Fail has queued for
-// them, once per queued error.
+// Add, Modify and Remove fail as epoll's do (EEXIST, ENOENT), or with the errors that Fail has
+// queued for them, once per queued error.
 //
 // # Limitations
 //

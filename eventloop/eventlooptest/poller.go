@@ -98,12 +98,12 @@ func (p *Poller) Modify(fd int, ev eventloop.Events, tag uint64) error {
 		return unix.ENOENT
 	}
 	w.interest, w.tag = ev, tag
-	p.signal() // what was fired without being asked for may be asked for now
+	p.signal() // earlier reports may match the new interest
 	return nil
 }
 
-// Remove implements eventloop.Poller: ENOENT for an fd that is not watched. What was fired for it
-// already is still reported with its old tag, as it may be with epoll.
+// Remove implements eventloop.Poller: ENOENT for an fd that is not watched. Events already fired
+// for it are still reported with its old tag, as it may be with epoll.
 func (p *Poller) Remove(fd int) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -159,7 +159,7 @@ func (p *Poller) Wait(dst []eventloop.Ready, timeout time.Duration) (int, error)
 	}
 }
 
-// collect moves what can be reported to dst, and says whether Wait is over.
+// collect moves due reports to dst, and reports whether Wait is over.
 func (p *Poller) collect(dst []eventloop.Ready) (n int, done bool) {
 	kept := p.pending[:0]
 	for _, r := range p.pending {
@@ -215,7 +215,7 @@ func (p *Poller) nudge() {
 	p.signal()
 }
 
-// signal has the Wait under way, or the next, look again.
+// signal makes the current Wait, or the next one, check again.
 func (p *Poller) signal() {
 	select {
 	case p.kick <- struct{}{}:
@@ -235,8 +235,8 @@ func (p *Poller) fault(op Op) error {
 
 // Fire reports fd ready for ev, once. Bits that the fd is not watched for are reported when it is
 // watched for them. An fd that was removed is reported with its old tag: a stale report, which a
-// loop must not deliver to any handler. Fire panics for an fd that was never added, because a test
-// that does that would wait for ever.
+// loop must not deliver to any handler. Fire panics for an fd that was never added, because such a
+// test would wait forever.
 func (p *Poller) Fire(fd int, ev eventloop.Events) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -248,8 +248,8 @@ func (p *Poller) Fire(fd int, ev eventloop.Events) {
 	p.signal()
 }
 
-// Fail makes the next calls of op fail, one per error. A Wait that blocks already returns its
-// error at once.
+// Fail makes the next calls of op fail, one per error. A Wait that already blocks returns its error
+// immediately.
 func (p *Poller) Fail(op Op, errs ...error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -257,7 +257,7 @@ func (p *Poller) Fail(op Op, errs ...error) {
 	p.signal()
 }
 
-// Interest is what fd is watched for; false when it is not watched.
+// Interest returns the events that fd is watched for; false when it is not watched.
 func (p *Poller) Interest(fd int) (eventloop.Events, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
