@@ -1,11 +1,11 @@
-// Package wire encodes and decodes what package rpc sends (docs/rpc.md). A message is one or more
-// frames. A frame is a header and a body. Both sides send a Hello in their private data. All
+// Package wire encodes and decodes the messages of package rpc (docs/rpc.md). A message is one or
+// more frames. A frame is a header and a body. Both sides send a Hello in their private data. All
 // numbers are in network order.
 //
-// What a Put or Append function has written, the function that reads it returns unchanged.
-// Functions that read accept any bytes, and never read beyond them. They return slices of their
-// argument, but copies of an error's text and details. Their errors say what is wrong. The
-// functions keep nothing, do not depend on time, and may be called on any goroutine.
+// The functions that read return the values that Put and Append functions have written. Functions
+// that read accept any bytes, and never read beyond them. They return slices of their argument, but
+// copies of an error's text and details. Their errors describe the fault. The functions keep no
+// references, do not depend on time, and may be called on any goroutine.
 package wire
 
 import (
@@ -18,14 +18,14 @@ import (
 // HeaderLen is the length of a frame's header.
 const HeaderLen = 16
 
-// FrameType says what a frame is.
+// FrameType is the type of a frame.
 type FrameType uint8
 
-// The types of frames, with who sends them.
+// The types of frames, and their senders.
 const (
 	FrameDeclare FrameType = iota + 1 // client: number is the method that the body names
 	FrameCall                         // client: a request
-	FrameCancel                       // client: the caller has gone
+	FrameCancel                       // client: the caller has given up
 	FrameWindow                       // client: arg more bytes of a stream may be sent
 	FrameReply                        // server: the answer, or the end of a stream
 	FrameError                        // server: the answer is an error, number is its code

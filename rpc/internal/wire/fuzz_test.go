@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// FuzzFrames parses any bytes, as both sides do before they look at what a frame says.
+// FuzzFrames parses any bytes, as both sides do before they handle a frame.
 func FuzzFrames(f *testing.F) {
 	f.Add(frame(Header{Type: FrameCall, Flags: FlagMetadata, Arg: 7}, "\x00\x04\x01k\x00\x01vq"))
 	f.Add(frame(Header{Type: FrameError, Number: 3}, "\x00\x02nodetails"))

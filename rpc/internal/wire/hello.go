@@ -9,13 +9,13 @@ const (
 	helloLen     = 8
 )
 
-// Hello is what both sides say of themselves in their private data: magic u16, version u8, 0 u8,
+// Hello is the private data in which both sides describe themselves: magic u16, version u8, 0 u8,
 // calls u16, window u16.
 type Hello struct {
 	Version uint8
-	Calls   int // server: how many calls the client may have unanswered, at least 1. Client: 0
-	// client: KiB of a stream that the server may send before the client lets it send more, at
-	// least 1. Server: 0
+	Calls   int // server: limit of the client's unanswered calls, at least 1. Client: 0
+	// client: KiB of a stream that the server may send before the client grants more, at least 1.
+	// Server: 0
 	Window int
 }
 
@@ -29,7 +29,7 @@ func (h Hello) Bytes() []byte {
 	return b
 }
 
-// ParseHello takes a hello. What follows it is a transport's padding, or a later version's.
+// ParseHello parses a hello. Further bytes are a transport's padding, or belong to a later version.
 func ParseHello(b []byte) (h Hello, ok bool) {
 	if len(b) < helloLen || binary.BigEndian.Uint16(b) != helloMagic || b[2] == 0 {
 		return h, false

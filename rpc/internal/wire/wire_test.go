@@ -53,7 +53,7 @@ func frame(h Header, body string) []byte {
 	return append(b, body...)
 }
 
-// What was put is read back, and a frame that is not complete is an error.
+// Frames that were written are read back, and an incomplete frame is an error.
 func TestFramesComeBack(t *testing.T) {
 	first := frame(Header{Type: FrameCall, Flags: FlagMetadata | FlagStream, Number: 7, Call: NewCallID(65_535, 9), Arg: 1}, "request")
 	b := append(first, frame(Header{Type: FrameCancel, Call: 3}, "")...)
