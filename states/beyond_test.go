@@ -2,9 +2,9 @@ package states
 
 import "testing"
 
-// What the oracle does not know: calls that librdmacm answers without the kernel or that came in
-// 2025, where a failing command leaves the identifier, and events out of place. The pages of
-// section 3 are the source.
+// The following is not in the oracle: calls that librdmacm answers without the kernel or that were
+// added in 2025, the state after a failing command, and events out of place. The sources are the
+// manual pages of section 3.
 
 // TestCallsBeyondTheOracle: rdma_create_qp(3) wants a device and brings the queue pair to INIT;
 // rdma_leave_multicast(3) a membership; rdma_resolve_addrinfo(3) and rdma_join_multicast(3) an
@@ -57,7 +57,8 @@ func TestCallsBeyondTheOracle(t *testing.T) {
 		{0, Removed, OpWriteCMEvent, Refuse, Removed, ENXIO},
 		{0, Destroying, OpWriteCMEvent, Refuse, Destroying, ENOENT},
 
-		// iWARP waits for Established after its Accept; the oracle's kernel is established at once.
+		// iWARP waits for Established after its Accept; the oracle's kernel is established
+		// immediately.
 		{IWARP, Accepting, OpAccept, Refuse, Accepting, EINVAL},
 		{IWARP, Accepting, OpReject, Refuse, Accepting, EINVAL},
 		{IWARP, Accepting, OpDisconnect, Guard, Accepting, EINVAL},
@@ -115,8 +116,8 @@ func TestWhereFailureLeaves(t *testing.T) {
 	})
 }
 
-// TestEventsOutOfPlace: what is late, a duplicate, or was never asked for changes nothing and is
-// not reported.
+// TestEventsOutOfPlace: events that are late, duplicates, or unsolicited change nothing and are not
+// reported.
 func TestEventsOutOfPlace(t *testing.T) {
 	for _, c := range []struct {
 		f    Flavor
@@ -128,7 +129,7 @@ func TestEventsOutOfPlace(t *testing.T) {
 		// the query was answered already
 		{0, Bound, KindAddrResolved, Ignore, Bound},
 		{0, AddrResolved, KindAddrResolved, Ignore, AddrResolved},  // twice
-		{0, AddrResolved, KindRouteResolved, Ignore, AddrResolved}, // nobody asked
+		{0, AddrResolved, KindRouteResolved, Ignore, AddrResolved}, // unsolicited
 		{0, RouteResolved, KindRouteError, Ignore, RouteResolved},  // late
 		{0, Connected, KindConnectRequest, Ignore, Connected},      // no listener
 		{0, Connected, KindEstablished, Ignore, Connected},         // twice

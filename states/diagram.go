@@ -8,8 +8,8 @@ type Edge struct {
 	Inputs   []string
 }
 
-// Edges gives the arrows of a flavor: what is allowed and changes the state. DestroyID and
-// DeviceRemoval lead out of nearly every state and are drawn once, by the callers.
+// Edges returns the arrows of a flavor: the inputs that are allowed and change the state. DestroyID
+// and DeviceRemoval lead out of nearly every state and are drawn once, by the callers.
 func Edges(f Flavor) []Edge {
 	f |= Device
 	var es []Edge
@@ -37,8 +37,8 @@ func Edges(f Flavor) []Edge {
 }
 
 // Mermaid draws the state machine of a flavor as a Mermaid stateDiagram-v2. DestroyID and
-// DeviceRemoval, which nearly every state has, start from two states of their own; inputs that
-// change nothing are left out.
+// DeviceRemoval, which nearly every state has, start from two extra states; inputs that change
+// nothing are left out.
 func Mermaid(f Flavor) string {
 	var b strings.Builder
 	// "state" ids know no hyphen
@@ -64,7 +64,7 @@ func Mermaid(f Flavor) string {
 	return b.String()
 }
 
-// DOT draws what Mermaid draws, for Graphviz.
+// DOT draws the same diagram for Graphviz.
 func DOT(f Flavor) string {
 	var b strings.Builder
 	b.WriteString("digraph rdma_cm_id {\n    node [shape=box, style=rounded]\n")

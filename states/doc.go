@@ -4,8 +4,8 @@
 // it, and errors explain a refusal with its help (Why).
 //
 // Three kinds of input move an identifier. Requested judges a command before the device sees it;
-// when it is allowed, the next state applies at once. CommandFailed takes the identifier where a
-// failing device leaves it. Occurred judges an event:
+// when it is allowed, the next state applies immediately. CommandFailed takes the identifier where
+// a failing device leaves it. Occurred judges an event:
 //
 //	s, v := states.Step(f, s, states.Requested(states.OpConnect))           // route-resolved -> connecting
 //	s, v = states.Step(f, s, states.Occurred(states.KindRejected))          // connecting -> failed
@@ -13,28 +13,28 @@
 // # Ownership
 //
 // Everything is a value. The tables are built when the program starts and never change, so all
-// functions may be called from any goroutine; an identifier's state belongs to whoever drives the
-// identifier. Slices that are returned are the caller's.
+// functions may be called from any goroutine; an identifier's state belongs to the code that drives
+// the identifier. Returned slices belong to the caller.
 //
 // # Ordering
 //
-// Step knows neither clock nor history. One command at a time may be under way per identifier.
-// Events may overtake its outcome. An outcome or event for which the identifier is no longer in
-// the right state changes nothing. Two commands connect without an event: Establish, and Accept of
-// a datagram request. An Established after them is a duplicate. The end of an identifier is final:
+// Step knows neither clock nor history. One command at a time may be in progress per identifier.
+// Events may overtake its outcome. An outcome or event for which the identifier is no longer in the
+// right state changes nothing. Two commands connect without an event: Establish, and Accept of a
+// datagram request. An Established after them is a duplicate. The end of an identifier is final:
 // Failed is left only towards Removed and Destroying, Removed only towards Destroying, Destroying
 // not at all.
 //
 // # Errors
 //
 // A command is refused with the kernel's errno (Refuse) or with EINVAL where the kernel would do
-// harm (Guard); Why says why, what to do instead and which manual page says so. Nothing panics:
+// harm (Guard); Why returns the reason, the alternative and the manual page. Nothing panics:
 // numbers out of range are refused or ignored.
 //
 // # Limitations
 //
 // The table knows states, not arguments: addresses, timeouts and private data are judged by the
-// device. It is stricter than the kernel where Guards says so. It also differs from the kernel in
+// device. It is stricter than the kernel in the cases of Guards. It also differs from the kernel in
 // these points:
 //
 //   - Where both a command and an event report one change (SetIBPath, NotifyCommEst, Accept and

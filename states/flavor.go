@@ -12,7 +12,7 @@ const (
 	// connections go through iw_cm; else through ib_cm (InfiniBand and RoCE)
 	IWARP Flavor = 1 << iota
 	UD           // a datagram port space (RDMA_PS_UDP, RDMA_PS_IPOIB); else RC
-	// a device is attached: by BindAddr to its own address, or since AddrResolved
+	// a device is attached, by BindAddr to its address or since AddrResolved
 	Device
 
 	// NumFlavors is the number of combinations.
@@ -39,14 +39,14 @@ func (f Flavor) String() string {
 // MarshalText is String's text.
 func (f Flavor) MarshalText() ([]byte, error) { return []byte(f.String()), nil }
 
-// Exists says whether an identifier of this flavor can ever be in state s. Step has an answer for
-// every state nevertheless: it judges a state that does not exist like Failed.
+// Exists reports whether an identifier of this flavor can ever be in state s. Step still has an
+// answer for every state: it judges a state that does not exist like Failed.
 func Exists(f Flavor, s State) bool {
 	return s < State(NumStates) && existing[f%Flavor(NumFlavors)].has(s)
 }
 
-// HasDevice says whether a device is attached in state s: from AddrResolved on always, before that
-// when the flavor says so, and no longer in Removed and Destroying.
+// HasDevice reports whether a device is attached in state s: from AddrResolved on always, before
+// that depending on the flavor, and no longer in Removed and Destroying.
 func HasDevice(f Flavor, s State) bool {
 	switch {
 	case deviceless.has(s):

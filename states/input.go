@@ -18,8 +18,8 @@ const (
 	NumInputs = unknownCommand + 1
 )
 
-// Requested says that op was asked. Step judges it and gives the state after the device has taken
-// it.
+// Requested returns the input of a request for op. Step judges it and returns the state after the
+// device has accepted it.
 func Requested(op Op) Input {
 	if int(op) >= NumOps {
 		return Input(unknownCommand)
@@ -27,9 +27,9 @@ func Requested(op Op) Input {
 	return Input(op)
 }
 
-// CommandFailed says that op, which Requested had allowed, failed in the device, at once or later.
-// It is never refused and never ignored, since every command is answered. The next state is the
-// one in which the failure leaves the identifier.
+// CommandFailed returns the input of a failure of op in the device, immediately or later, after
+// Requested was allowed. It is never refused and never ignored, since every command is answered.
+// The next state is that of the identifier after the failure.
 func CommandFailed(op Op) Input {
 	if int(op) >= NumOps {
 		return Input(unknownEvent)
@@ -37,8 +37,8 @@ func CommandFailed(op Op) Input {
 	return Input(firstFailed + int(op))
 }
 
-// Occurred says that the device reported an event. Kinds that only answer commands (KindBound and
-// on), and numbers of later kernels, are ignored in every state.
+// Occurred returns the input of an event that the device reported. Kinds that only answer commands
+// (KindBound and on), and numbers of later kernels, are ignored in every state.
 func Occurred(k Kind) Input {
 	if int(k) >= NumKernelKinds {
 		return Input(unknownEvent)

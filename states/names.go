@@ -2,8 +2,8 @@ package states
 
 import "strconv"
 
-// stateInfo describes each state: its short name, the kernel's, what it means, and how a refusal
-// begins there.
+// stateInfo describes each state: its short name, the kernel's, its meaning, and the first words of
+// a refusal.
 var stateInfo = [NumStates]struct{ name, kernel, meaning, now string }{
 	Idle:             {"idle", "IDLE", "new, without an address", "not bound yet"},
 	Bound:            {"bound", "ADDR_BOUND", "has a local address and port, perhaps a device", "bound, but nothing is resolved"},
@@ -47,7 +47,7 @@ func (s State) Kernel() string {
 	return ""
 }
 
-// Meaning says in half a sentence what the state means.
+// Meaning describes the state in half a sentence.
 func (s State) Meaning() string {
 	if int(s) < NumStates {
 		return stateInfo[s].meaning
@@ -55,8 +55,8 @@ func (s State) Meaning() string {
 	return ""
 }
 
-// opInfo describes each command: its name, the call of librdmacm (also its manual page), and what
-// it needs.
+// opInfo describes each command: its name, the call of librdmacm (also its manual page), and its
+// precondition.
 var opInfo = [NumOps]struct{ name, c, need string }{
 	OpBindAddr:        {"BindAddr", "rdma_bind_addr", "BindAddr needs a new identifier"},
 	OpResolveAddr:     {"ResolveAddr", "rdma_resolve_addr", "ResolveAddr needs a new or bound identifier"},
@@ -138,7 +138,7 @@ var ownKinds = [...]string{
 	"AccessError", "AtomicDone",
 }
 
-// String is the event's name: "AddrResolved"; "Bound" for one of ours.
+// String returns the event's name: "AddrResolved"; "Bound" for one of this package.
 func (k Kind) String() string {
 	if int(k) < NumKernelKinds {
 		return kindNames[k].name
@@ -152,7 +152,7 @@ func (k Kind) String() string {
 // MarshalText is String's text.
 func (k Kind) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
 
-// C is the kernel's name: "RDMA_CM_EVENT_ADDR_RESOLVED"; "" for an event of ours.
+// C returns the kernel's name: "RDMA_CM_EVENT_ADDR_RESOLVED"; "" for an event of this package.
 func (k Kind) C() string {
 	if int(k) < NumKernelKinds {
 		return "RDMA_CM_EVENT_" + kindNames[k].c

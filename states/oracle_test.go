@@ -8,10 +8,10 @@ import (
 	"testing"
 )
 
-// The oracle, state-table.json of the conformance suite, is what Linux 6.1 and 6.12 answered to 36
-// commands in 40 sub-states, on soft-RoCE and on soft-iWARP. This file compares the table with it:
-// the kernel's errno 0 is Allow or a Guard, any other errno is a Refuse with the same errno, and
-// the next states agree.
+// The oracle, state-table.json of the conformance suite, contains the answers of Linux 6.1 and 6.12
+// to 36 commands in 40 sub-states, on soft-RoCE and on soft-iWARP. This file compares the table
+// with it: the kernel's errno 0 is Allow or a Guard, any other errno is a Refuse with the same
+// errno, and the next states agree.
 
 type oracleCell struct {
 	Next  string          `json:"next"`
@@ -83,7 +83,7 @@ var places = map[string]place{
 	"UD:CONNECT/self_rejected(passive)": {UD, Failed, "ib"},
 }
 
-// flavors gives all flavors of one transport that the sub-state stands for: with the device bit
+// flavors returns all flavors of one transport that the sub-state represents: with the device bit,
 // and without it where it is implied.
 func (p place) flavors(transport string) []Flavor {
 	if p.only != "" && p.only != transport {
@@ -99,8 +99,8 @@ func (p place) flavors(transport string) []Flavor {
 	return []Flavor{f, f | Device}
 }
 
-// asks says which command of ours an oracle's command is. An argument the kernel refuses in any
-// state (wrong) is the same command, failing when it is allowed.
+// asks maps the oracle's commands to those of this package. A command with an argument that the
+// kernel refuses in any state (wrong) is the same command, which fails when it is allowed.
 var asks = map[string]struct {
 	op    Op
 	wrong bool
@@ -241,8 +241,8 @@ func loadOracle(t *testing.T) (cells map[string]map[string]oracleCell, async map
 	return cells, async
 }
 
-// on gives what the kernel answers on a transport: errno, next sub-state, and whether it is known
-// to hurt the machine.
+// on returns the kernel's answer on a transport: errno, next sub-state, and whether it is known to
+// hurt the machine.
 func (c oracleCell) on(transport string) (errno, next string, danger bool) {
 	errno, next = c.Errno, c.Next
 	if transport == "iwarp" && c.IWARP != nil {
@@ -313,7 +313,7 @@ func TestOracleCommands(t *testing.T) {
 			}
 		}
 	}
-	// IB without closed(iwarp); iWARP without what only IB has
+	// IB without closed(iwarp); iWARP without the cells of IB only
 	if want := (40 - 1 + 24 - 5) * 36; compared < want {
 		t.Errorf("compared %d cells, want at least %d", compared, want)
 	}
@@ -344,7 +344,7 @@ func compareCell(t *testing.T, transport, from, command string, f Flavor, s Stat
 		same = wrong || errno == "0"
 	case Refuse:
 		same = why.Errno.String() == errno
-	case Guard: // the kernel does something, or says that it did
+	case Guard: // the kernel does something, or claims it
 		same, want = wrong || errno == "0" || want != s || danger, s
 	}
 	agree := same && next == want
@@ -365,7 +365,7 @@ func compareCell(t *testing.T, transport, from, command string, f Flavor, s Stat
 	}
 }
 
-// compareEvent wants an event allowed, and to lead where the oracle says.
+// compareEvent checks that an event is allowed, and leads to the oracle's state.
 func compareEvent(t *testing.T, f Flavor, s State, ev oracleEvent, what string) {
 	t.Helper()
 	next, v := Step(f, s, Occurred(kindNamed(t, ev.Event)))
@@ -408,7 +408,7 @@ func TestOracleEvents(t *testing.T) {
 	}
 }
 
-// concerns says whether an input of the oracle belongs to a transport: some name theirs.
+// concerns reports whether an input of the oracle belongs to a transport: some name it.
 func concerns(input, transport string) bool {
 	ibOnly := strings.Contains(input, "ib)") || strings.Contains(input, "RoCE") || strings.Contains(input, "RTU") || strings.Contains(input, "SIDR")
 	iwOnly := strings.Contains(input, "iwarp") && !strings.Contains(input, "REQ retries")
@@ -438,7 +438,7 @@ func compareAsync(t *testing.T, transport, from string, f Flavor, s State, ev or
 	}
 }
 
-// compareAnyState checks what can happen wherever a device is attached, and only there.
+// compareAnyState checks the events that can occur in all states with a device, and only there.
 func compareAnyState(t *testing.T, evs []oracleEvent) {
 	t.Helper()
 	for _, ev := range evs {
@@ -477,8 +477,8 @@ func TestOracleExceptions(t *testing.T) {
 	}
 }
 
-// TestOracleGuards: a guard is justified by what the kernel does. Those that the oracle cannot
-// know say why.
+// TestOracleGuards: a guard is justified by the kernel's behaviour. Guards that are not in the
+// oracle state the reason.
 func TestOracleGuards(t *testing.T) {
 	cells, _ := loadOracle(t)
 	beyond := map[string]string{

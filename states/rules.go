@@ -1,6 +1,7 @@
 package states
 
-// rule decides the cells flavors x from x input. Rules never overlap, so their order says nothing.
+// rule decides the cells flavors x from x input. Rules never overlap, so their order has no
+// meaning.
 type rule struct {
 	in      Input
 	flavors flavorSet
@@ -8,7 +9,7 @@ type rule struct {
 	to      State // stay: unchanged
 	verdict Verdict
 	errno   Errno  // Refuse and Guard
-	why     string // Refuse and Guard; "": composed from the state and what the command needs
+	why     string // Refuse and Guard; "": composed from the state and the command's precondition
 }
 
 // stay is the next state of a rule that changes none.
@@ -143,8 +144,8 @@ var deviceRules = []rule{
 	refuse(OpResolveAddrInfo, iw&device, in(Bound), EOPNOTSUPP, "iWARP has no subnet administrator that could resolve a service"),
 }
 
-// guardRules are the commands that the kernel would carry out, and we refuse. Each says what the
-// kernel does.
+// guardRules are the commands that the kernel would execute, and this table refuses. Each states
+// what the kernel would do.
 var guardRules = []rule{
 	guard(OpListen, every, in(Idle),
 		"not bound: send BindAddr first; the kernel would listen on 0.0.0.0 and a random port"),
@@ -186,7 +187,7 @@ var guardRules = []rule{
 		"a listener has no connection: send DestroyID; the kernel would answer 0 and do nothing"),
 }
 
-// failureRules say in which state a failing command leaves the identifier. A failing Disconnect
+// failureRules specify the state of the identifier after a failed command. A failing Disconnect
 // does not change the state, so that it can be repeated.
 var failureRules = []rule{
 	fails(OpBindAddr, every, in(Bound), Idle),

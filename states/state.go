@@ -10,8 +10,8 @@ const (
 	// Idle is a new identifier (rdma_create_id), or one whose BindAddr failed. Options are set
 	// here. Left by BindAddr and by ResolveAddr, which binds.
 	Idle State = iota
-	// Bound has a local address and port, with a device when that address is a device's own.
-	// Entered by BindAddr, and again by AddrError, by a ResolveAddr that failed at once (even from
+	// Bound has a local address and port, with a device when it is the address of a device. Entered
+	// by BindAddr, and again by AddrError, by a ResolveAddr that failed immediately (even from
 	// Idle) and by a Listen that failed. Left by ResolveAddr or Listen.
 	Bound
 	// AddrQuery waits for AddrResolved or AddrError. Entered by ResolveAddr.
@@ -21,13 +21,14 @@ const (
 	AddrResolved
 	// RouteQuery waits for RouteResolved or RouteError. Entered by ResolveRoute.
 	RouteQuery
-	// RouteResolved may Connect. Entered by RouteResolved, and again when Connect failed at once.
+	// RouteResolved may Connect. Entered by RouteResolved, and again when Connect failed
+	// immediately.
 	RouteResolved
 	// Listening receives ConnectRequest events, each with a new identifier. Entered by Listen;
 	// left for good by DestroyID only, which its children survive.
 	Listening
 	// Connecting has sent its request and waits for the answer (kernel CONNECT; ib_cm REQ_SENT):
-	// Established, Rejected, Unreachable or ConnectError, or ConnectResponse for owners who drive
+	// Established, Rejected, Unreachable or ConnectError, or ConnectResponse for owners that drive
 	// their queue pair. Only DestroyID ends the wait.
 	Connecting
 	// ConnectRequested is an identifier that came with a ConnectRequest and waits for Accept or
@@ -49,9 +50,9 @@ const (
 	// PeerDisconnected has received the peer's disconnect (ib_cm DREQ_RCVD). Its owner must answer
 	// with Disconnect, or the peer waits 100 s.
 	PeerDisconnected
-	// Timewait has been disconnected by both sides. TimewaitExit then says that the queue pair may
-	// be used again. On iWARP this state is the closed connection (kernel CONNECT), and that event
-	// does not come. The only thing left to do is DestroyID.
+	// Timewait has been disconnected by both sides. TimewaitExit then reports that the queue pair
+	// may be used again. On iWARP this state is the closed connection (kernel CONNECT), and that
+	// event does not come. Only DestroyID is left.
 	Timewait
 	// Failed was rejected, unreachable, aborted or refused; only DestroyID helps.
 	Failed

@@ -67,8 +67,8 @@ func calls(t *testing.T) map[string]call {
 	return all
 }
 
-// exported is what librdmacm.so.1 exports (RDMACM_1.0 to 1.5) besides rsocket, and what its
-// headers define inline.
+// exported has the symbols of librdmacm.so.1 (RDMACM_1.0 to 1.5) except rsocket, and the inline
+// functions of its headers.
 const exported = `
 	rdma_create_event_channel rdma_destroy_event_channel rdma_create_id rdma_destroy_id rdma_bind_addr rdma_resolve_addr
 	rdma_resolve_route rdma_connect rdma_listen rdma_get_request rdma_accept rdma_reject rdma_reject_ece rdma_establish

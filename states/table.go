@@ -2,7 +2,7 @@ package states
 
 import "strconv"
 
-// Verdict is what Step decides about an input.
+// Verdict is the decision of Step about an input.
 type Verdict uint8
 
 // The verdicts.
@@ -60,7 +60,7 @@ func init() {
 }
 
 // Step judges an input to an identifier of flavor f in state s. next is s unless the verdict is
-// Allow. Step is a pure function, has an answer for any values at all, and does not allocate.
+// Allow. Step is a pure function, has an answer for any values, and does not allocate.
 func Step(f Flavor, s State, in Input) (next State, v Verdict) {
 	if int(s) >= NumStates || int(in) >= NumInputs {
 		return s, Refuse
@@ -69,7 +69,7 @@ func Step(f Flavor, s State, in Input) (next State, v Verdict) {
 	return c.next, c.verdict
 }
 
-// decide finds a cell's rule and resolves what the rule leaves open.
+// decide finds a cell's rule and completes the values that the rule leaves open.
 func decide(f Flavor, s State, in Input) (cell, *rule) {
 	judged := s
 	if !Exists(f, s) {

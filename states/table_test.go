@@ -79,8 +79,8 @@ func TestProduct(t *testing.T) {
 	}
 }
 
-// TestRulesDisjoint: no two rules decide one cell, so that their order says nothing, and each rule
-// decides at least one.
+// TestRulesDisjoint: no two rules decide one cell, so that their order has no meaning, and each
+// rule decides at least one.
 func TestRulesDisjoint(t *testing.T) {
 	for f := range Flavor(NumFlavors) {
 		for s := range State(NumStates) {
@@ -132,7 +132,7 @@ func TestReachable(t *testing.T) {
 				}
 				for i := range Input(NumInputs) {
 					// A device may be attached by a specific address or on the way, whatever the
-					// flavor says now.
+					// flavor is now.
 					for _, f := range []Flavor{f, f | Device} {
 						next, _ := Step(f, s, i)
 						seen |= in(next)
@@ -167,8 +167,8 @@ func TestMissingStates(t *testing.T) {
 	}
 }
 
-// TestDead: rdma_get_cm_event(3) wants an identifier destroyed after its device has gone; and a
-// destroyed one is gone.
+// TestDead: rdma_get_cm_event(3) requires that an identifier is destroyed after its device was
+// removed; a destroyed one accepts nothing.
 func TestDead(t *testing.T) {
 	cells(func(f Flavor, s State, i Input) {
 		next, v := Step(f, s, i)
@@ -283,7 +283,7 @@ func TestGuards(t *testing.T) {
 	}
 }
 
-// TestNames: no two states, commands or events share a name; flavors say what they are.
+// TestNames: no two states, commands or events share a name; flavors print their bits.
 func TestNames(t *testing.T) {
 	seen := map[string]bool{}
 	unique := func(kind, name string) {

@@ -12,7 +12,7 @@ func anyInput() *rapid.Generator[Input] {
 	return rapid.Map(rapid.IntRange(0, NumInputs-1), func(i int) Input { return Input(i) })
 }
 
-// likelyInput prefers what moves an identifier of flavor f in state s, so that walks get far.
+// likelyInput prefers inputs that move an identifier of flavor f in state s, so that walks get far.
 func likelyInput(t *rapid.T, f Flavor, s State) Input {
 	if rapid.IntRange(0, 3).Draw(t, "dice") == 0 {
 		return anyInput().Draw(t, "input")
@@ -53,8 +53,7 @@ var into = map[State][]Input{
 	Destroying: {Requested(OpDestroyID)},
 }
 
-// TestWalks sends identifiers of all flavors on random walks and watches what must hold on every
-// one.
+// TestWalks sends identifiers of all flavors on random walks and checks the invariants on each.
 func TestWalks(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		f := Flavor(rapid.IntRange(0, NumFlavors-1).Draw(t, "flavor"))
@@ -128,8 +127,8 @@ func TestOvertaken(t *testing.T) {
 	})
 }
 
-// TestFailedCommandUndone: a command that fails at once leaves the identifier where the same or a
-// milder command is legal again, except where the kernel notifies the peer (Accept, Establish,
+// TestFailedCommandUndone: a command that fails immediately leaves the identifier where the same or
+// a milder command is legal again, except where the kernel notifies the peer (Accept, Establish,
 // Reject).
 func TestFailedCommandUndone(t *testing.T) {
 	final := []Op{OpAccept, OpEstablish, OpReject, OpDestroyID}

@@ -2,9 +2,9 @@ package states
 
 // Reason explains a verdict that is not Allow.
 type Reason struct {
-	Text  string // what is wrong and what to do, with the manual page; "" for Allow
+	Text  string // the reason and the alternative, with the manual page; "" for Allow
 	Errno Errno  // the kernel's; 0 for Allow and Ignore
-	Legal []Op   // what may be asked in that state, in the order of the Op constants
+	Legal []Op   // commands that are legal in that state, in the order of the Op constants
 }
 
 // Why explains Step's verdict on the same arguments. It allocates; it is for errors and logs.
@@ -69,11 +69,11 @@ func Legal(f Flavor, s State) []Op {
 type Guarded struct {
 	Op     Op
 	States []State
-	Text   string // why, what to do instead, and what the kernel would do
+	Text   string // the reason, the alternative, and the kernel's behaviour
 	rule   *rule
 }
 
-// Applies says whether the entry concerns identifiers of flavor f in state s.
+// Applies reports whether the entry concerns identifiers of flavor f in state s.
 func (g Guarded) Applies(f Flavor, s State) bool {
 	return int(s) < NumStates && reasons[f%Flavor(NumFlavors)][s][Requested(g.Op)] == g.rule
 }
