@@ -5,7 +5,7 @@ package verbs
 type GlobalRoute struct {
 	DGID         [16]byte // the destination, an IPv6 or an IPv4-mapped address on RoCE v2
 	FlowLabel    uint32   // 20 bits
-	SGIDIndex    uint8    // which of the port's GIDs is the source
+	SGIDIndex    uint8    // index of the source address in the port's table of GIDs
 	HopLimit     uint8
 	TrafficClass uint8
 }

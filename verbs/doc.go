@@ -9,10 +9,10 @@
 // has been polled. Work requests are copied when they are posted.
 //
 // A Write has no completion at its target, except for one with immediate data, which uses up a
-// receive. So memory that a peer may write (RemoteWrite) can change at any time. Access what a peer
-// wrote only after you have received a Send that the peer posted after the Write, or the Write's
-// own immediate data. Do not wait for a byte to change: that is a data race in Go's memory model, and
-// on most devices the bytes of a Write come in no particular order. From the moment when the peer
+// receive. So memory that a peer may write (RemoteWrite) can change at any time. Access a peer's
+// data only after you have received a Send that the peer posted after the Write, or the Write's own
+// immediate data. Do not wait for a byte to change: that is a data race in Go's memory model, and
+// on most devices the bytes of a Write arrive in no particular order. From the moment when the peer
 // may know the key until that receive, do not access the region. A peer's Read has no completion on
 // this side either. Keep the bytes unchanged until the peer reports, in a Send, that it has read
 // them.
@@ -28,7 +28,7 @@
 // # Errors
 //
 // Calls return errors that wrap unix errnos (errors.Is finds them). A failure after the call is
-// reported in a [WC] with a [Status]. When a queue pair has ended, every outstanding work request
+// reported in a [WC] with a [Status]. When a queue pair ends, every outstanding work request
 // completes once with [StatusFlushed]. A work request that is posted afterwards may get no
 // completion.
 //

@@ -14,7 +14,7 @@ func (unsupported) Is(target error) bool { return target == unix.EOPNOTSUPP }
 
 // ErrQPState is returned by QP.PostSend if the queue pair is not connected or has ended. It
 // distinguishes that from a malformed work request: both are EINVAL in ibv_post_send(3), and
-// errors.Is finds EINVAL in it.
+// errors.Is matches it with EINVAL.
 var ErrQPState error = qpState{}
 
 type qpState struct{}

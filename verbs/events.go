@@ -3,7 +3,7 @@ package verbs
 import "github.com/rdmactor/rdmactor/internal/enum"
 
 // DeviceEvent is an asynchronous event of a device or of one of its ports (enum ibv_event_type). It
-// ends no connection by itself: what has ended is reported for each identifier.
+// does not end connections: their ends are reported for each identifier.
 type DeviceEvent uint8
 
 // The events.
@@ -29,7 +29,7 @@ func (e DeviceEvent) String() string { return enum.At(deviceEventNames, e, "Devi
 // MarshalText is String's text.
 func (e DeviceEvent) MarshalText() ([]byte, error) { return []byte(e.String()), nil }
 
-// Reporter is a Device that reports events of its own. Loop goroutine only.
+// Reporter is a Device that reports its asynchronous events. Loop goroutine only.
 type Reporter interface {
 	Device
 	// OnDeviceEvent makes the device call f, on the loop, for each event. port counts from 1; it is

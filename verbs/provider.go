@@ -10,11 +10,11 @@ import (
 // vendor's library.
 type Provider interface {
 	// Open opens a device and registers its fds with l. It is called on l. If the provider does not
-	// support the device, the error wraps ErrNotSupported and says why.
+	// support the device, the error wraps ErrNotSupported and states why.
 	Open(l *eventloop.Loop, dev DeviceIdent) (ProviderDevice, error)
 }
 
-// DeviceIdent identifies a device by what rdma_cm and sysfs both know of it.
+// DeviceIdent identifies a device by the values that rdma_cm and sysfs share.
 type DeviceIdent struct {
 	Name string // of /sys/class/infiniband: "rxe0"
 	GUID uint64 // the node's, in host byte order
@@ -24,7 +24,7 @@ type DeviceIdent struct {
 // goroutine only.
 type ProviderDevice interface {
 	Device
-	// IWARP says that the device is an RNIC: its driver moves queue pairs to RTS itself.
+	// IWARP reports whether the device is an RNIC: its driver moves queue pairs to RTS itself.
 	IWARP() bool
 	// CreateQP is ibv_create_qp(3): the queue pair is in the state RESET.
 	CreateQP(t QPType, attr QPInitAttr) (ProviderQP, error)
@@ -36,7 +36,7 @@ type ProviderDevice interface {
 // ProviderQP is a queue pair whose state its owner drives.
 type ProviderQP interface {
 	QP
-	// Modify is ibv_modify_qp(3). A transition to QPError flushes what is outstanding. A
+	// Modify is ibv_modify_qp(3). A transition to QPError flushes outstanding work requests. A
 	// transition to QPRTR may block, and so may [QP.Destroy]. A driver that shares its loop with
 	// others uses ModifyLater and DestroyLater.
 	Modify(attr *QPAttr, mask QPAttrMask) error
@@ -45,12 +45,12 @@ type ProviderQP interface {
 	//
 	// Messages received while a change is under way are delivered, in order, by the End of the last
 	// change. The reason is that the peer may send as soon as the kernel has brought the queue pair
-	// to RTS, before this side knows. An owner that answers such a message at once needs a queue
-	// pair that can send.
+	// to RTS, before this side knows. An owner that answers such a message immediately needs a
+	// queue pair that can send.
 	//
 	// After DestroyLater nothing can be posted (EINVAL) and no event is delivered. Its End flushes
-	// what is outstanding and releases the domain and the queues. Until then PD.Close, SRQ.Close
-	// and CQ.Close fail with EBUSY. Destroy waits for a DestroyLater that is under way.
+	// outstanding work requests and releases the domain and the queues. Until then PD.Close,
+	// SRQ.Close and CQ.Close fail with EBUSY. Destroy waits for a DestroyLater that is in progress.
 	ModifyLater(attr *QPAttr, mask QPAttrMask) Later
 	DestroyLater() Later
 	// Attach and Detach are ibv_attach_mcast(3) and ibv_detach_mcast(3), for datagram queue pairs.
@@ -61,18 +61,18 @@ type ProviderQP interface {
 	OnEvent(f func(QPEvent))
 }
 
-// Later is a call that may wait in the kernel, split into parts. Whoever returns a Later has done
-// the first part on the loop. The caller then calls Wait, or skips it, and then End, unless the
-// device was closed.
+// Later is a call that may wait in the kernel, split into parts. The function that returns a Later
+// has done the first part on the loop. The caller then calls Wait, or skips it, and then End,
+// unless the device was closed.
 type Later struct {
 	// Wait is the call itself. Any goroutine may call it, because it uses nothing that belongs to
-	// the loop. There may be one at a time for each queue pair. Meanwhile the completion queue may
-	// be polled, receives may be posted, and the queue pair may be modified to QPError. After
-	// ProviderDevice.Close it fails, or has no effect.
+	// the loop. There may be one at a time for each queue pair. In the meantime the completion
+	// queue may be polled, receives may be posted, and the queue pair may be modified to QPError.
+	// After ProviderDevice.Close it fails, or has no effect.
 	Wait func() error
-	// End takes the error that Wait has returned, or the reason why it was not called, and returns
-	// the result of the whole call. It is called on the loop. A queue pair cannot be destroyed
-	// before the End of every change (EBUSY).
+	// End takes the error that Wait returned, or the reason why it was not called, and returns the
+	// result of the whole call. It is called on the loop. A queue pair cannot be destroyed before
+	// the End of every change (EBUSY).
 	End func(error) error
 }
 
@@ -84,7 +84,8 @@ const (
 	// IBV_EVENT_COMM_EST: a message arrived before the state RTS; report it with rdma_notify(3)
 	QPCommEst QPEvent = iota
 	QPFatal           // IBV_EVENT_QP_FATAL, _REQ_ERR, _ACCESS_ERR: the state is QPError
-	// IBV_EVENT_QP_LAST_WQE_REACHED: it takes no more receives from its shared receive queue
+	// IBV_EVENT_QP_LAST_WQE_REACHED: the queue pair takes no more receives from its shared receive
+	// queue
 	QPLastWQE
 )
 
@@ -182,7 +183,7 @@ type QPAttr struct {
 }
 
 // AHMaker is a Device whose CreateAH may block while the kernel looks up the destination's link
-// address. If nobody answers, that takes a second. The sender of a datagram can forge its source
+// address. Without an answer, that takes a second. The sender of a datagram can forge its source
 // address, so anyone can cause such delays. A program that answers unknown senders on a loop with
 // other connections should use CreateAHLater.
 type AHMaker interface {

@@ -18,7 +18,7 @@ const (
 	StatusRemAccess Status = 10 // IBV_WC_REM_ACCESS_ERR
 	StatusRemOp     Status = 11 // IBV_WC_REM_OP_ERR
 	StatusRetryExc  Status = 12 // IBV_WC_RETRY_EXC_ERR
-	// IBV_WC_RNR_RETRY_EXC_ERR: for too long, the peer had no receive posted
+	// IBV_WC_RNR_RETRY_EXC_ERR: the peer had no receive posted for too long
 	StatusRNRRetryExc Status = 13
 	StatusFatal       Status = 19 // IBV_WC_FATAL_ERR
 	StatusGeneral     Status = 21 // IBV_WC_GENERAL_ERR

@@ -26,7 +26,7 @@ type Device interface {
 	// CreateCQ makes a completion queue of at least cqe entries. notify is called on the loop when
 	// completions were added to a queue that was empty or has just been polled. Only an owner that
 	// polls until Poll returns 0 can rely on another call. notify must not be nil; an owner that
-	// polls by itself passes an empty function. See CQ.ReqNotify.
+	// polls without notifications passes an empty function. See CQ.ReqNotify.
 	CreateCQ(cqe int, notify func()) (CQ, error)
 	// CreateSRQ makes a shared receive queue.
 	CreateSRQ(attr SRQInitAttr) (SRQ, error)
@@ -52,29 +52,29 @@ type DeviceAttr struct {
 	// MaxDatagram is the largest length of a datagram's payload in bytes, without GRHLen. 0 means
 	// that the device has no datagrams.
 	MaxDatagram int
-	// Immediate says that the device has SendWithImm and WriteWithImm, Invalidates that it has
+	// Immediate: the device has SendWithImm and WriteWithImm. Invalidates: it has
 	// SendWithInvalidate.
 	Immediate, Invalidates bool
-	// Atomics says that the device has AtomicCmpSwap and AtomicFetchAdd
-	// (ibv_device_attr.atomic_cap). They are atomic only with respect to other atomic operations on
-	// the same device. They are not atomic with respect to Writes or to a processor's accesses.
+	// Atomics: the device has AtomicCmpSwap and AtomicFetchAdd (ibv_device_attr.atomic_cap). They
+	// are atomic only with respect to other atomic operations on the same device. They are not
+	// atomic with respect to Writes or to a processor's accesses.
 	Atomics bool
-	// AsksForReceives says that the device calls SRQInitAttr.OnEmpty when a message finds a shared
-	// receive queue empty, and that the message waits at its sender if OnEmpty posts nothing. The
-	// queue pairs of such a device are Pausers. On other devices enough receives must be posted
+	// AsksForReceives: the device calls SRQInitAttr.OnEmpty when a message finds a shared receive
+	// queue empty, and that the message waits at its sender if OnEmpty posts nothing. The queue
+	// pairs of such a device are Pausers. On other devices enough receives must be posted
 	// beforehand: on iWARP a message that finds none ends its connection.
 	AsksForReceives bool
-	// SharesMemory says that queue pairs of every domain may send from memory of Device.PD, receive
-	// and read into it, and use shared receive queues of Device.PD. On other devices a queue pair
-	// uses only its own domain. On every device, memory that a peer accesses must be in the queue
-	// pair's domain.
+	// SharesMemory: queue pairs of every domain may send from memory of Device.PD, receive and read
+	// into it, and use shared receive queues of Device.PD. On other devices a queue pair uses only
+	// its own domain. On every device, memory that a peer accesses must be in the queue pair's
+	// domain.
 	SharesMemory bool
-	// QPAccess says that a queue pair has rights of its own: QP.SetAccess.
+	// QPAccess: each queue pair has its own access rights (QP.SetAccess).
 	QPAccess bool
-	// NotifiesAll says that notify is called for every completion, regardless of CQ.ReqNotify.
+	// NotifiesAll: notify is called for every completion, regardless of CQ.ReqNotify.
 	NotifiesAll bool
-	// OverlooksFirst says that the device may overlook a message that comes while it makes a
-	// connection, until more comes. The sender's device completes that message as sent.
+	// OverlooksFirst: the device may overlook a message that arrives while it sets up a connection,
+	// until another one arrives. The sender's device completes that message as sent.
 	OverlooksFirst bool
 }
 
@@ -139,8 +139,8 @@ type SGE struct {
 	Offset, Length uint32
 }
 
-// Opcode says what a send work request does (ibv_wr_opcode) or what a completion reports
-// (ibv_wc_opcode). The numbers are ours.
+// Opcode is the operation of a send work request (ibv_wr_opcode) or of a completion
+// (ibv_wc_opcode). The numbers are specific to this package.
 type Opcode uint8
 
 // The opcodes. Recv and RecvWrite appear in completions only.
@@ -240,10 +240,11 @@ type WC struct {
 	ID     uint64 // the work request's
 	Status Status
 	Op     Opcode
-	// Bytes were received, sent, written or read; AtomicLen for an atomic operation. Of RecvWrite
-	// they are what the peer has written, which is not in the receive's buffer and may be larger.
+	// Bytes is the number of bytes received, sent, written or read; AtomicLen for an atomic
+	// operation. For RecvWrite it is the length of the peer's Write, which is not in the receive's
+	// buffer and may be larger.
 	Bytes uint32
-	// InvalidatedRKey, on a receive, is the key that the peer's SendWithInvalidate has invalidated
+	// InvalidatedRKey, on a receive, is the key that the peer's SendWithInvalidate invalidated
 	// (IBV_WC_WITH_INV); 0: none.
 	InvalidatedRKey uint32
 	QP              QP     // the queue pair of the work request
@@ -275,10 +276,10 @@ type SRQInitAttr struct {
 	PD    PD  // nil: Device.PD
 	MaxWR int // receives outstanding
 	// OnEmpty is called on the loop when a message for qp finds the queue empty. The owner may then
-	// post a receive, or Pause qp. If it does neither, the message waits at its sender until
-	// somebody posts a receive; nothing more of its stream is read until then. Waiting queue pairs
-	// are served in the order in which they began to wait, and OnEmpty is called for them again.
-	// Only a device with AsksForReceives calls OnEmpty. If OnEmpty is nil, a message that finds no
+	// post a receive, or Pause qp. If it does neither, the message waits at its sender until a
+	// receive is posted; nothing more of its stream is read until then. Waiting queue pairs are
+	// served in the order in which they started to wait, and OnEmpty is called for them again. Only
+	// a device with AsksForReceives calls OnEmpty. If OnEmpty is nil, a message that finds no
 	// receive ends its connection. On InfiniBand that happens once the sender's retries are used
 	// up.
 	OnEmpty func(qp QP)
@@ -292,8 +293,8 @@ type SRQ interface {
 	// PostRecv adds a receive. ENOMEM when MaxWR are outstanding.
 	PostRecv(wr RecvWR) error
 	// Arm requests a call of OnLimit when fewer than limit receives are posted (ibv_modify_srq(3)
-	// with IBV_SRQ_LIMIT). If that is already so, the call comes at once. A limit of 0 cancels the
-	// request. A limit above MaxWR is EINVAL.
+	// with IBV_SRQ_LIMIT). If that is already the case, the call follows immediately. A limit of 0
+	// cancels the request. A limit above MaxWR is EINVAL.
 	Arm(limit int) error
 	// Close destroys the queue. Queue pairs that use it must be gone: EBUSY. Receives still posted
 	// are dropped.
@@ -304,7 +305,7 @@ type SRQ interface {
 type QPInitAttr struct {
 	PD             PD // nil: Device.PD
 	SendCQ, RecvCQ CQ
-	SRQ            SRQ // of the same domain; nil: the queue pair has its own receive queue
+	SRQ            SRQ // must be of the same domain; nil: the queue pair has its own receive queue
 	MaxSendWR      int // work requests outstanding on the send queue
 	MaxRecvWR      int // on the receive queue; ignored with SRQ
 	MaxSGE         int // per send work request; 0: 1
@@ -316,7 +317,7 @@ type QPInitAttr struct {
 type QP interface {
 	// Num is the queue pair number, unique on its device while it lives.
 	Num() uint32
-	// Context is what QPInitAttr.Context was.
+	// Context returns the value of QPInitAttr.Context.
 	Context() any
 	// PostSend queues wr. The error is ENOMEM if the queue is full. It is ErrQPState if the queue
 	// pair is not connected or has ended (nothing will complete). It is EINVAL if wr is malformed,
@@ -326,22 +327,21 @@ type QP interface {
 	// PostRecv queues wr. It may be called from creation on, before the connection is established.
 	// It fails with ENOMEM if the queue is full.
 	PostRecv(wr RecvWR) error
-	// SetAccess says what the peer may do in the memory of the queue pair's domain
-	// (ibv_modify_qp(3) with IBV_QP_ACCESS_FLAGS): RemoteWrite, RemoteRead and RemoteAtomic. A
-	// region's own rights count beside that. A new queue pair allows all three. What the peer
-	// does without the right ends the connection, and it sees StatusRemInvReq, on iWARP a
-	// Terminate. Without any right it cannot take keys back either (SendWithInvalidate). An
-	// operation without bytes may pass.
+	// SetAccess sets the peer's rights in the memory of the queue pair's domain (ibv_modify_qp(3)
+	// with IBV_QP_ACCESS_FLAGS): RemoteWrite, RemoteRead and RemoteAtomic. A region's own rights
+	// apply as well. A new queue pair allows all three. An access without the right ends the
+	// connection, and the peer sees StatusRemInvReq, on iWARP a Terminate. Without any right it
+	// cannot invalidate keys either (SendWithInvalidate). An operation without bytes may pass.
 	//
-	// When SetAccess returns, the change counts for whatever the device begins to handle. The error
-	// is ErrNotSupported without DeviceAttr.QPAccess, EINVAL for a queue pair that is destroyed,
-	// else the device's; then nothing has changed.
+	// When SetAccess returns, the change applies to every request that the device handles from then
+	// on. The error is ErrNotSupported without DeviceAttr.QPAccess, EINVAL for a destroyed queue
+	// pair, else the device's; after an error nothing has changed.
 	SetAccess(access Access) error
-	// Destroy flushes what is outstanding (each posted work request completes once, with
+	// Destroy flushes outstanding work (each posted work request completes once, with
 	// StatusFlushed) and frees the queue pair. On the kernel's devices it may block until packets
-	// that are under way are done with: 3 s if a host has died, at most 50 s. Destroying the
-	// identifier also destroys the queue pair, without blocking; it is gone when that is reported
-	// (cmid's Closed). If that destruction is under way, Destroy waits for it.
+	// in flight are done: 3 s if a host has died, at most 50 s. Destroying the identifier also
+	// destroys the queue pair, without blocking; it is gone when that is reported (cmid's Closed).
+	// If that destruction is under way, Destroy waits for it.
 	Destroy() error
 }
 
@@ -356,7 +356,7 @@ type Mover interface {
 	// system call.
 	Went() uint64
 	// Watched announces that from now on the owner itself checks whether the peer is alive. The
-	// transport then no longer gives up a peer that answers but has no room for what is sent.
+	// transport then no longer gives up a peer that answers but has no room for messages.
 	Watched()
 }
 
