@@ -163,7 +163,7 @@ func offset(v any, field string) uintptr {
 	return f.Offset
 }
 
-// oracle has what a C compiler reports for the headers: for each C expression, a struct's size or
+// oracle contains a C compiler's values for the headers: for each C expression, a struct's size or
 // an offset in it.
 const oracle = "testdata/abi.json"
 

@@ -53,7 +53,7 @@ func (d *device) CreateAHLater(pd verbs.PD, attr *verbs.AHAttr) verbs.LaterAH {
 	}
 }
 
-// Made is what the device made.
+// Made returns the device's address handle.
 func (a *addressHandle) Made() hca.AH { return a.AH }
 
 // Close destroys the handle.
@@ -96,9 +96,9 @@ func (d *device) InitAHFromWC(wc *verbs.WC, grh []byte) (verbs.AHAttr, error) {
 	}, nil
 }
 
-// routing takes the addresses and the traffic class from a routing header. What is in front of
-// IPv4's is zero or anything; its checksum is not filled in for a datagram that never left the
-// device.
+// routing takes the addresses and the traffic class from a routing header. The bytes in front of an
+// IPv4 header are zero or arbitrary; its checksum is not filled in for a datagram that never left
+// the device.
 func routing(h []byte) (src, dst [16]byte, class uint8, ok bool) {
 	ip := h[20:]
 	six := h[0]>>4 == 6

@@ -35,8 +35,9 @@ func (f *fake) received(b *batches) {
 	b.left++
 }
 
-// TestNothingBehindTheLast: an owner that polls until there is nothing, as it was notified, costs
-// an adapter that polls many at a time no more calls. Whoever polls later gets what has come.
+// TestNothingBehindTheLast: an owner that polls until there is nothing, after a notification,
+// causes no further calls with an adapter that polls many completions per call. A later poll
+// returns what has arrived.
 func TestNothingBehindTheLast(t *testing.T) {
 	f := newFake(t)
 	b := &batches{}
@@ -60,7 +61,7 @@ func TestNothingBehindTheLast(t *testing.T) {
 	}
 }
 
-// TestPanicInANotification: what was believed during it is not believed afterwards.
+// TestPanicInANotification: the assumption made during it ends with it.
 func TestPanicInANotification(t *testing.T) {
 	f := newFake(t)
 	b := &batches{}
@@ -80,8 +81,8 @@ func TestPanicInANotification(t *testing.T) {
 	}
 }
 
-// TestSeveralPartsHaveNoLast: the last completion of one of the kernel's queues says nothing of the
-// others.
+// TestSeveralPartsHaveNoLast: the last completion of one of the kernel's queues implies nothing
+// about the others.
 func TestSeveralPartsHaveNoLast(t *testing.T) {
 	f := newFake(t)
 	one, two := &batches{}, &batches{}

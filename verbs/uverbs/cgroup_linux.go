@@ -11,17 +11,17 @@ import (
 	"github.com/rdmactor/rdmactor/internal/hostlimits"
 )
 
-// CgroupError reports that a control group allows this process no more objects on a device.
+// CgroupError reports that a control group allows this process no further objects on a device.
 // errors.Is finds the kernel's errno, which is EAGAIN.
 type CgroupError struct {
 	Device    string
 	File      string // rdma.max of the control group
-	Resource  string // hca_handle: opened devices; hca_object: what is made on them
-	Max, Used uint64 // as of the error; Used counts every process of the group
+	Resource  string // hca_handle: opened devices; hca_object: objects made on them
+	Max, Used uint64 // at the time of the error; Used counts every process of the group
 	Err       error  // the kernel's
 }
 
-// Error says what to do.
+// Error describes the remedy.
 func (e *CgroupError) Error() string {
 	return fmt.Sprintf("%v, because %s of %s in %s is %d, and %d are used: raise it (`echo %s %s=max > %s`)",
 		e.Err, e.Resource, e.Device, e.File, e.Max, e.Used, e.Device, e.Resource, e.File)

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestControlGroupIsNamed: EAGAIN is put down to a control group only if that group allows no more
-// of what was asked for. The error names the file, its value, and what raises it.
+// TestControlGroupIsNamed: EAGAIN is attributed to a control group only if its limit for the
+// requested object is reached. The error names the file, its value, and the command that raises it.
 func TestControlGroupIsNamed(t *testing.T) {
 	root := fstest.MapFS{}
 	for file, content := range map[string]string{

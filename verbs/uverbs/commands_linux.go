@@ -30,7 +30,7 @@ func (k *kernel) Channels() (hca.Channels, error) {
 	return k.channels, err
 }
 
-// Query says what the device is and can.
+// Query returns the device's identity and capabilities.
 func (k *kernel) Query() (hca.Caps, error) {
 	resp, err := call[ask, queryDeviceResp](k, cmdQueryDevice, ask{})
 	if err != nil {
@@ -65,8 +65,8 @@ func (k *kernel) Query() (hca.Caps, error) {
 }
 
 const (
-	// rxeInline is the inline data of a send queue's elements: as much as fits beside the rest
-	// into 512 bytes, in round numbers.
+	// rxeInline is the inline data of a send queue's elements: as much as fits into 512 bytes with
+	// the rest, in round numbers.
 	rxeInline = 256
 	rxeMaxSGE = rxeInline / 16
 )
@@ -224,7 +224,7 @@ func (k *kernel) Detach(qp hca.Handle, gid [16]byte, lid uint16) error {
 	return execute(k, cmdDetachMcast, attachMcast{GID: gid, QPHandle: uint32(qp), MLID: lid})
 }
 
-// Announce has the kernel look into a send queue.
+// Announce makes the kernel look into a send queue.
 func (k *kernel) Announce(qp hca.Handle, _ hca.SendQueue) error { return k.doorbell(uint32(qp)) }
 
 // Connected asks siw for the queue pair's state. Unless that is RTS, siw refuses the doorbell

@@ -83,7 +83,7 @@ func (q *completionQueue) push(wc verbs.WC) {
 	q.ready.Push(wc)
 }
 
-// wake has the owner notified of what was pushed.
+// wake notifies the owner of pushed completions.
 func (q *completionQueue) wake() {
 	q.loud = true
 	q.later()

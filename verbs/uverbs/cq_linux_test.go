@@ -23,7 +23,7 @@ func kernelOf(t *testing.T, path string) *kernel {
 
 // TestSolicitedMessageBeforeTheArming: the owner is notified of all completions, then chooses
 // solicited ones only, and polls. What arrives before the queue is armed again is not reported by
-// the kernel, so the owner must be notified of it nevertheless.
+// the kernel, so the owner must still be notified of it.
 func TestSolicitedMessageBeforeTheArming(t *testing.T) {
 	f := newFake(t)
 	f.d.hw = kernelOf(t, os.DevNull)
@@ -33,7 +33,7 @@ func TestSolicitedMessageBeforeTheArming(t *testing.T) {
 	f.must(f.q.PostRecv(verbs.RecvWR{ID: 2}))
 	f.must(f.q.PostRecv(verbs.RecvWR{ID: 3}))
 	f.recv(0)
-	f.cq.parts[0].armed = false // its event has come
+	f.cq.parts[0].armed = false // its event was reported
 	f.cq.heard()
 	f.cq.ReqNotify(true)
 	f.want("the first", verbs.WC{ID: 1, Op: verbs.Recv})
@@ -51,8 +51,8 @@ func TestSolicitedMessageBeforeTheArming(t *testing.T) {
 	}
 }
 
-// TestLostDeviceReportsWhatHasCome: what a lost device has completed is reported as completed, and
-// the owner is notified, although no event will come.
+// TestLostDeviceReportsWhatHasCome: work requests that a lost device has completed are reported as
+// completed, and the owner is notified, although no event follows.
 func TestLostDeviceReportsWhatHasCome(t *testing.T) {
 	f := newFake(t)
 	f.d.cqs[f.cq] = struct{}{}
@@ -75,8 +75,8 @@ func TestLostDeviceReportsWhatHasCome(t *testing.T) {
 	f.want("completed before the device went", verbs.WC{ID: 1, Op: verbs.Recv, Bytes: 10}, verbs.WC{ID: 2, Op: verbs.Send})
 }
 
-// TestClosedDeviceIsSilent: if an owner closes the device when it is notified, there are no more
-// notifications in that turn.
+// TestClosedDeviceIsSilent: if an owner closes the device when it is notified, no notification
+// follows in that turn.
 func TestClosedDeviceIsSilent(t *testing.T) {
 	f := newFake(t)
 	f.cq.notify = func() { t.Error("notified after the device was closed") }

@@ -22,15 +22,15 @@ func Denied(fd int, file string, again func() (int, error)) (int, error) {
 	return again()
 }
 
-// Allowed says whether the kernel takes commands to fd, a device file, from this thread. It writes
-// something that is too short to be a command: the kernel refuses that, but only after it has
+// Allowed reports whether the kernel accepts commands to fd, a device file, from this thread. It
+// writes something that is too short to be a command: the kernel refuses that, but only after it
 // compared the credentials.
 func Allowed(fd int) bool {
 	_, err := unix.Write(fd, []byte{0})
 	return !errors.Is(err, unix.EACCES)
 }
 
-// denied says whether err is a *verbs.CredentialsError.
+// denied reports whether err is a *verbs.CredentialsError.
 func denied(err error) bool {
 	var c *verbs.CredentialsError
 	return errors.As(err, &c)

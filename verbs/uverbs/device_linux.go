@@ -9,7 +9,7 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// query fills in what the device is and can.
+// query sets the device's identity and capabilities.
 func (d *device) query(guid uint64) (err error) {
 	if d.caps, err = d.hw.Query(); err != nil {
 		return err
@@ -25,13 +25,13 @@ func (d *device) query(guid uint64) (err error) {
 // Name is the device's name.
 func (d *device) Name() string { return d.name }
 
-// IWARP says that the device is an RNIC.
+// IWARP reports whether the device is an RNIC.
 func (d *device) IWARP() bool { return d.caps.IWARP }
 
 // Attr gives the device's limits.
 func (d *device) Attr() verbs.DeviceAttr { return d.attr }
 
-// Caps is what the device is and can, for this project's own tools.
+// Caps returns the device's capabilities, for this project's tools.
 func (d *device) Caps() hca.Caps { return d.caps }
 
 // PD is the domain of whatever names none.
@@ -52,7 +52,7 @@ func (d *device) later() {
 	}
 }
 
-// gone is the error of calls on a device that is no more.
+// gone returns the error of calls on a device that was lost or closed; nil: neither.
 func (d *device) gone() error {
 	switch {
 	case d.lost != nil:

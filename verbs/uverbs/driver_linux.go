@@ -9,8 +9,9 @@ import (
 	"github.com/rdmactor/rdmactor/internal/nldev"
 )
 
-// driverOf asks the kernel which driver a device has, 0 if it does not say (before 5.3). Opening
-// the device does not show it: some drivers (mlx5, irdma) make a context for their library only.
+// driverOf asks the kernel which driver a device has, 0 if it does not report it (before 5.3).
+// Opening the device does not show it: some drivers (mlx5, irdma) make a context for their library
+// only.
 func driverOf(name string) uint32 {
 	devices, _ := nldev.Devices()
 	i := slices.IndexFunc(devices, func(d nldev.Device) bool { return d.Name == name })

@@ -30,8 +30,8 @@ func climbing(t *testing.T) (f *fake, rtr, rts verbs.Later, notified *int) {
 }
 
 // TestMessageBeforeTheOutcome: a message that arrives before the loop knows that its queue pair can
-// send is reported once the loop knows. So the owner can answer at once. Messages keep their order.
-// Another queue pair of the same completion queue does not wait.
+// send is reported once the loop knows. So the owner can answer immediately. Messages keep their
+// order. Another queue pair of the same completion queue does not wait.
 func TestMessageBeforeTheOutcome(t *testing.T) {
 	f, rtr, rts, notified := climbing(t)
 	other := &queuePair{
@@ -66,8 +66,8 @@ func TestMessageBeforeTheOutcome(t *testing.T) {
 }
 
 // TestMessageBeforeAFailure: however the change ends, messages that have arrived are reported
-// before what is flushed. This is so even if the device is removed meanwhile and the change never
-// ends.
+// before flushed work requests, even if the device is removed during the change and the change
+// never ends.
 func TestMessageBeforeAFailure(t *testing.T) {
 	came := []verbs.WC{{ID: 1, Op: verbs.Recv, Bytes: 10}}
 	flushed := []verbs.WC{

@@ -14,7 +14,7 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// opened is a provider that notes what it is asked for.
+// opened is a provider that records its requests.
 type opened struct{ ids *[]verbs.DeviceIdent }
 
 var errOpened = errors.New("opened")
@@ -25,7 +25,7 @@ func (o opened) Open(_ *eventloop.Loop, id verbs.DeviceIdent) (verbs.ProviderDev
 }
 
 // TestOtherDevices: a device of another driver is opened through libibverbs if that is linked in,
-// else the error says what to import. Other errors are what they are.
+// else the error names the package to import. Other errors are returned unchanged.
 func TestOtherDevices(t *testing.T) {
 	id := verbs.DeviceIdent{Name: "mlx5_0", GUID: 7}
 	other := &OtherDeviceError{Vendor: 0x2c9}
@@ -51,8 +51,8 @@ func TestOtherDevices(t *testing.T) {
 	}
 }
 
-// TestWhoseDriver: the kernel's number of a driver decides. Where there is none, the device does:
-// the contexts of rxe and siw are refused to nobody.
+// TestWhoseDriver: the kernel's number of a driver decides. Without one, the device does: rxe and
+// siw never refuse a context.
 func TestWhoseDriver(t *testing.T) {
 	for driver, want := range map[uint32]bool{0: true, 14: true, 18: true, 1: false, 9: false, 99: false} {
 		if ours(driver) != want {
@@ -75,7 +75,7 @@ type droppable struct {
 
 func (q *droppable) Drop() { q.drops++ }
 
-// TestDestroyLaterDropsSends: a library must get no more sends for a queue pair that is being
+// TestDestroyLaterDropsSends: a library must get no further sends for a queue pair that is being
 // destroyed off the loop.
 func TestDestroyLaterDropsSends(t *testing.T) {
 	f := newFake(t)

@@ -26,7 +26,7 @@ func (q *queuePair) quiet() uint64 {
 	return n
 }
 
-// finish completes what is outstanding when the kernel will report no more completions.
+// finish completes outstanding work requests when the kernel will report no further completions.
 func (q *queuePair) finish(quiet uint64) {
 	q.sendCQ.drain()
 	q.recvCQ.drain()
@@ -85,13 +85,13 @@ func (q *queuePair) release() (err error) {
 	return err
 }
 
-// left completes what is outstanding on a destroyed queue pair, and forgets the queue pair.
+// left completes outstanding work requests of a destroyed queue pair, and forgets the queue pair.
 func (q *queuePair) left() {
 	q.finish(q.leaving.quiet)
 	q.forget()
 }
 
-// fail handles an answer that the kernel gives only for a device that does not exist any more.
+// fail handles an answer that the kernel gives only for a device that no longer exists.
 func (d *device) fail(err error) {
 	d.lose(err)
 	_ = d.unwatch() // a closed channel stays readable
@@ -106,9 +106,9 @@ func (d *device) unwatch() (err error) {
 	return err
 }
 
-// lose ends everything on a device that has been removed: what is outstanding is flushed, and what
-// had completed before is delivered unchanged. The kernel's own report of the removal may never
-// come.
+// lose ends everything on a device that has been removed: outstanding work requests are flushed,
+// and earlier completions are delivered unchanged. The kernel's own report of the removal may never
+// arrive.
 func (d *device) lose(err error) {
 	if d.lost != nil {
 		return
@@ -127,9 +127,9 @@ func (d *device) lose(err error) {
 // closeWait is how long Close waits for the kernel.
 const closeWait = 2 * time.Second
 
-// Close closes the device. The kernel gives back what was made on it when its fd is closed, and
-// deregisters its memory; the queues' maps are given back here. Memory that was not freed stays
-// mapped until Free, because somebody may still read it.
+// Close closes the device. The kernel releases the device's objects when its fd is closed, and
+// deregisters its memory; the queues' maps are released here. Memory that was not freed stays
+// mapped until Free, because it may still be read.
 func (d *device) Close() error {
 	if d.closed {
 		return nil
@@ -145,7 +145,7 @@ func (d *device) Close() error {
 	return err
 }
 
-// giveBack gives back everything that the kernel knows of, memory excepted.
+// giveBack releases all objects in the kernel, except memory.
 func (d *device) giveBack(wait time.Duration) (err error) {
 	for _, q := range d.qps {
 		q.forget()
@@ -158,9 +158,9 @@ func (d *device) giveBack(wait time.Duration) (err error) {
 	return firstError(err, d.hw.Close(wait))
 }
 
-// Removed says that the kernel is removing the device. rxe and siw wait with that until nobody has
-// them open, and notify nobody: what is outstanding is flushed, and everything that the kernel
-// waits for is given back at once. Memory stays until Free.
+// Removed is called when the kernel is removing the device. rxe and siw delay that until they are
+// no longer open, and notify no process: outstanding work requests are flushed, and everything that
+// the kernel waits for is released immediately. Memory stays until Free.
 func (d *device) Removed() {
 	if d.closed || d.back {
 		return

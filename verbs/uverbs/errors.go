@@ -6,15 +6,15 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// OtherDeviceError says that a device is neither rxe nor siw. Its data path needs libibverbs, which
-// the module native of this project uses. errors.Is finds verbs.ErrNotSupported.
+// OtherDeviceError reports a device that is neither rxe nor siw. Its data path needs libibverbs,
+// which the module native of this project uses. errors.Is finds verbs.ErrNotSupported.
 type OtherDeviceError struct {
-	Driver string // the kernel's, "" if it does not say
-	Vendor uint32 // the device's, 0 if it was not asked
-	Err    error  // of the device when it was opened nevertheless, or nil
+	Driver string // the kernel's name of it, "" if unknown
+	Vendor uint32 // the device's vendor ID, 0 if it was not queried
+	Err    error  // the kernel's refusal to open the device, or nil
 }
 
-// Error says what to import.
+// Error names the package to import.
 func (e *OtherDeviceError) Error() string {
 	what := "a device"
 	switch {

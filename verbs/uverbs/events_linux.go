@@ -40,10 +40,10 @@ var deviceEvents = map[uint32]verbs.DeviceEvent{
 // compEvents hears that an armed queue has a completion.
 type compEvents struct{ d *device }
 
-// eventsPerTurn bounds how many events are read at once.
+// eventsPerTurn limits the events that are read in a row.
 const eventsPerTurn = 64
 
-// readEvents reads what there is of events.
+// readEvents reads the available events.
 func readEvents[T any](d *device, next func() (T, error), happened func(T), more func() bool) {
 	for range eventsPerTurn {
 		ev, err := next()
@@ -85,8 +85,7 @@ func (d *device) completed(queue uint64) {
 	p.q.heard()
 }
 
-// asked notes for what the kernel was asked to report the next completion: every one, solicited
-// ones, or neither.
+// asked records which completion the kernel will report next: any one, a solicited one, or none.
 func (p *cqPart) asked(all, solicited bool) {
 	if p.armed || p.quietly {
 		p.q.dev.armed--
@@ -97,7 +96,7 @@ func (p *cqPart) asked(all, solicited bool) {
 	}
 }
 
-// asyncEvents hears what happens to the device and its queues.
+// asyncEvents handles the asynchronous events of the device and its queues.
 type asyncEvents struct{ d *device }
 
 // Ready reads events.
@@ -136,7 +135,8 @@ func (d *device) happened(ev hca.Event) {
 	}
 }
 
-// changed is an event of the device or of a port. Who is notified may close the device.
+// changed handles an event of the device or of a port. The function that it calls may close the
+// device.
 func (d *device) changed(what verbs.DeviceEvent, port int) {
 	switch what {
 	case verbs.GIDChange:
@@ -152,7 +152,7 @@ func (d *device) changed(what verbs.DeviceEvent, port int) {
 	}
 }
 
-// OnDeviceEvent sets who is notified of the device's own events.
+// OnDeviceEvent sets the function that is called for the device's events.
 func (d *device) OnDeviceEvent(f func(verbs.DeviceEvent, int)) { d.onEvent = f }
 
 // broken ends the queue pairs that use a queue that the device has given up. It will complete

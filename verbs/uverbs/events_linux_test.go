@@ -11,8 +11,8 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// TestDeviceEvents: events that are not a queue's are reported with their port, if somebody wants
-// to know. A fatal one ends the device's queue pairs.
+// TestDeviceEvents: events that are not a queue's are reported with their port, if a function is
+// set. A fatal one ends the device's queue pairs.
 func TestDeviceEvents(t *testing.T) {
 	f := newFake(t)
 	var heard []string

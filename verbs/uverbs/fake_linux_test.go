@@ -133,7 +133,7 @@ func (f *fake) poll() []verbs.WC {
 	return wc[:f.cq.Poll(wc)]
 }
 
-// want polls and checks that there are exactly these completions.
+// want polls and checks for exactly these completions.
 func (f *fake) want(why string, want ...verbs.WC) {
 	f.Helper()
 	got := f.poll()

@@ -12,10 +12,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// gidIndex is the index of the port's RoCE v2 GID that a datagram was sent to. One that went to a
-// group was sent to the port's first GID of the same family. What was found is remembered until the
-// kernel reports a change. A report that is not read yet counts too: another address may have the
-// place by now.
+// gidIndex returns the index of the port's RoCE v2 GID that a datagram was sent to. For a group it
+// is that of the port's first GID of the same family. Results are cached until the kernel reports a
+// change. A report that is not read yet counts too: the index may belong to another address by now.
 func (d *device) gidIndex(gid [16]byte) (uint8, error) {
 	if len(d.gids) > 0 && readable(d.channels.Async) {
 		clear(d.gids)
@@ -23,7 +22,7 @@ func (d *device) gidIndex(gid [16]byte) (uint8, error) {
 	if i, ok := d.gids[gid]; ok {
 		return i, nil
 	}
-	name, err := os.ReadFile(filepath.Join(sysClass, d.file, "ibdev")) // which may have changed
+	name, err := os.ReadFile(filepath.Join(sysClass, d.file, "ibdev")) // may have changed
 	if err != nil {
 		return 0, fmt.Errorf("uverbs: %s: %w", d.name, err)
 	}
@@ -38,13 +37,13 @@ func (d *device) gidIndex(gid [16]byte) (uint8, error) {
 	return i, nil
 }
 
-// readable says whether there is an event to read: when in doubt, there is.
+// readable reports whether there is an event to read, and true when in doubt.
 func readable(fd int) bool {
 	n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 0)
 	return n != 0 || err != nil
 }
 
-// maxGIDs bounds what is remembered.
+// maxGIDs limits the cache.
 const maxGIDs = 256
 
 func findGID(port string, want [16]byte) (uint8, error) {

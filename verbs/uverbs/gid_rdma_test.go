@@ -12,7 +12,7 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// The source of an answer is the address to which the datagram was sent. That address may meanwhile
+// The source of an answer is the address to which the datagram was sent. By then that address may
 // have another index in the port's table, and its old index may belong to another address.
 func TestGIDsMove(t *testing.T) {
 	if onSIW(t) {

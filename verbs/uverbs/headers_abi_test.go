@@ -18,7 +18,7 @@ import (
 var update = flag.Bool("update", false, "write "+oracle+" anew from the installed headers")
 
 // TestOracleIsTheHeaders compiles a program against the installed headers (linux-libc-dev) and
-// compares the oracle with what it says.
+// compares the oracle with its output.
 func TestOracleIsTheHeaders(t *testing.T) {
 	asked := slices.Sorted(maps.Keys(mirrored()))
 	var c bytes.Buffer

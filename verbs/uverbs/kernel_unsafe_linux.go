@@ -95,8 +95,8 @@ func (k *kernel) Close(wait time.Duration) error {
 	}
 }
 
-// aside calls use off the loop, where its commands may wait. They get memory of their own for
-// requests and answers. ENODEV when the file was closed.
+// aside calls use off the loop, where its commands may wait. They get separate memory for requests
+// and answers. It returns ENODEV after the file was closed.
 func (k *kernel) aside(use func(*kernel) error) error {
 	k.mu.Lock()
 	fd := k.fd
@@ -151,7 +151,7 @@ func execute[Req any](k *kernel, cmd uint32, req Req) error {
 	return k.write(requestAt, header(cmd, unsafe.Sizeof(req), 0))
 }
 
-// doorbell has the kernel look into a queue pair's send queue.
+// doorbell makes the kernel look into a queue pair's send queue.
 func (k *kernel) doorbell(qp uint32) error {
 	at[postSend](k.page, doorbellAt+hdrLen).QPHandle = qp
 	return k.write(doorbellAt, *at[cmdHdr](k.page, doorbellAt))
@@ -186,7 +186,7 @@ func (k *kernel) put(buf []byte) (int, error) {
 	}
 }
 
-// mapQueue maps what the kernel shares of itself at off.
+// mapQueue maps the kernel's shared memory at off.
 func (k *kernel) mapQueue(off uint64, size int) ([]byte, error) {
 	if size <= 0 || off > 1<<62 {
 		return nil, fmt.Errorf("a queue of %d bytes at %#x: %w", size, off, unix.EIO)
@@ -195,8 +195,8 @@ func (k *kernel) mapQueue(off uint64, size int) ([]byte, error) {
 	return mem, os.NewSyscallError("mmap", err)
 }
 
-// mapMemory is n bytes of memory of their own, which children do not get: the kernel has pinned the
-// pages, and a copy of them is not pinned.
+// mapMemory maps n bytes of separate memory, which children do not inherit: the kernel has pinned
+// the pages, and a copy of them is not pinned.
 func mapMemory(n int) ([]byte, error) {
 	mem, err := unix.Mmap(-1, 0, n, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
 	if err != nil {
@@ -237,8 +237,8 @@ func sizeOf[T any]() int {
 	return int(unsafe.Sizeof(zero))
 }
 
-// word is a field that both sides of a shared queue access: atomically, so that what was written
-// before it is seen with it.
+// word is a field that both sides of a shared queue access, atomically, so that earlier writes are
+// visible with it.
 func word[T any](p *T) *atomic.Uint32 {
 	_ = [1]struct{}{}[unsafe.Sizeof(*p)-4]
 	return (*atomic.Uint32)(unsafe.Pointer(p))

@@ -79,7 +79,7 @@ func TestNumberComesAgain(t *testing.T) {
 	}
 }
 
-// TestModifyLater: a change takes effect at End. A failure that was noticed meanwhile remains.
+// TestModifyLater: a change takes effect at End. A failure that was noticed before remains.
 func TestModifyLater(t *testing.T) {
 	f := newFake(t)
 	f.d.hw = kernelOf(t, os.DevNull)

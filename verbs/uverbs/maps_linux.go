@@ -89,7 +89,7 @@ func (k *kernel) mapSiw(key uint64, n uint32, elem int, head headFunc) (siwQueue
 	})
 }
 
-// mapAs maps what the kernel shares of a queue, and makes the queue of it.
+// mapAs maps the shared memory of a queue, and makes the queue from it.
 func mapAs[Q any](
 	k *kernel, off uint64, size int, queue func(mem []byte) (Q, error),
 ) (none Q, err error) {

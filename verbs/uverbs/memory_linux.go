@@ -161,8 +161,9 @@ type MemlockError struct {
 	Err    error  // the kernel's
 }
 
-// Error says what to do. It does not suggest a limit from Need, which is one region only: a loop
-// registers more regions over time, so a limit with room for just this one would soon be too small.
+// Error describes the remedy. It does not suggest a limit from Need, which is one region only: a
+// loop registers more regions over time, so a limit with room for just this one would soon be too
+// small.
 func (e *MemlockError) Error() string {
 	sure := ""
 	if !e.certain() {
@@ -177,8 +178,7 @@ func (e *MemlockError) Error() string {
 func (e *MemlockError) Unwrap() error { return e.Err }
 
 // memlock turns an error of reg_mr or mmap into a *MemlockError if the limit explains the error or
-// may explain it. It cannot always be certain, because the kernel does not report what it has
-// counted.
+// may explain it. It cannot always be certain, because the kernel does not report its counters.
 func memlock(err error, need int) error {
 	if !errors.Is(err, unix.ENOMEM) && !errors.Is(err, unix.EPERM) && !errors.Is(err, unix.EAGAIN) {
 		return err

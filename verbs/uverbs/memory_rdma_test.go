@@ -90,7 +90,7 @@ func TestDestroyFlushesOnce(t *testing.T) {
 }
 
 // TestMemlock runs itself as an unprivileged user, because with rxe the limit does not apply to
-// users who may lock memory.
+// users that may lock memory.
 func TestMemlock(t *testing.T) {
 	if os.Getenv("UVERBS_MEMLOCK") == "" {
 		path, err := find(env(t, "RDMA_DEVICE"))

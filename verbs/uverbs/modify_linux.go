@@ -17,7 +17,7 @@ func (q *queuePair) Modify(attr *verbs.QPAttr, mask verbs.QPAttrMask) error {
 	}
 	quiet := q.quiet()
 	if q.dirty && mask&verbs.QPAttrState != 0 && attr.State == verbs.QPSQD {
-		q.announce() // what was posted before a disconnect is still sent
+		q.announce() // work requests posted before a disconnect are still sent
 	}
 	if err := d.hw.ModifyQP(q.handle, attr, mask); err != nil {
 		return q.unchanged(attr, mask, err)
@@ -26,8 +26,8 @@ func (q *queuePair) Modify(attr *verbs.QPAttr, mask verbs.QPAttrMask) error {
 	return nil
 }
 
-// SetAccess changes what the peer may do. On iWARP drivers do not agree: soft-iWARP keeps the
-// rights and never looks at them, cxgb4 takes no change of a connection that there is.
+// SetAccess changes the peer's rights. iWARP drivers differ: soft-iWARP stores the rights and never
+// checks them, cxgb4 accepts no change of an existing connection.
 func (q *queuePair) SetAccess(access verbs.Access) error {
 	if !q.dev.attr.QPAccess {
 		return fmt.Errorf("uverbs: %s: access rights of a queue pair: %w", q.dev.name, verbs.ErrNotSupported)
@@ -50,7 +50,8 @@ func (q *queuePair) unchanged(attr *verbs.QPAttr, mask verbs.QPAttrMask, err err
 	return fmt.Errorf("uverbs: %s: modify_qp of %d to %d with %#x: %w", q.dev.name, q.num, attr.State, mask, err)
 }
 
-// changed records what the kernel has changed. quiet is the value of q.quiet before the change.
+// changed records a change that the kernel has made. quiet is the value of q.quiet before the
+// change.
 func (q *queuePair) changed(attr *verbs.QPAttr, mask verbs.QPAttrMask, quiet uint64) {
 	if mask&verbs.QPAttrMaxRDAtomic != 0 {
 		q.reads = attr.MaxRDAtomic > 0
@@ -61,8 +62,8 @@ func (q *queuePair) changed(attr *verbs.QPAttr, mask verbs.QPAttrMask, quiet uin
 	}
 	q.state = attr.State
 	if q.dev.siw && q.state == verbs.QPError {
-		// siw flushes the work requests that it knows of before it answers. But when a connection
-		// closes, it forgets the Reads that wait for their responses.
+		// siw flushes its work requests before it answers. But when a connection closes, it forgets
+		// the Reads that wait for their responses.
 		q.finish(quiet)
 	}
 }
@@ -115,7 +116,7 @@ func (q *queuePair) modified(to *verbs.QPAttr, mask verbs.QPAttrMask, quiet uint
 	switch {
 	case err != nil:
 		return q.unchanged(to, mask, err)
-	case !q.gone && q.state != verbs.QPError: // otherwise it has failed meanwhile
+	case !q.gone && q.state != verbs.QPError: // otherwise it has failed since
 		q.changed(to, mask, quiet)
 	}
 	return nil

@@ -21,10 +21,10 @@ type device struct {
 	channels          hca.Channels
 	asyncReg, compReg *eventloop.Registration
 
-	// by the handle that events name: *cqPart, *queuePair, *sharedQueue
+	// indexed by the handle in events: *cqPart, *queuePair, *sharedQueue
 	handles    map[uint64]any
 	lastHandle uint64
-	onEvent    func(verbs.DeviceEvent, int) // nil: nobody wants to know
+	onEvent    func(verbs.DeviceEvent, int) // nil: not reported
 	gids       map[[16]byte]uint8
 	qps        map[uint32]*queuePair
 	domains    map[*domain]struct{}
@@ -51,7 +51,7 @@ type domain struct {
 	gone   bool
 }
 
-// region is what the device keeps for a verbs.MR.
+// region is a device's data for a verbs.MR.
 type region struct {
 	handle hca.Handle
 	mem    []byte // whole pages
@@ -107,7 +107,7 @@ type sharedQueue struct {
 	handle hca.Handle
 	event  uint64 // the handle in events
 	ring   recvRing
-	slots  []slot // by cookie
+	slots  []slot // indexed by cookie
 	free   []uint32
 	limit  int  // OnLimit is called when fewer receives are posted
 	low    bool // OnLimit is due
@@ -149,8 +149,8 @@ type queuePair struct {
 	awaits  bool // they are announced later,
 	refused uint // after so many times
 	gone    bool
-	changes int                 // that are under way
-	early   ring.Ring[verbs.WC] // receives that have completed meanwhile
+	changes int                 // number in progress
+	early   ring.Ring[verbs.WC] // receives that completed during a change
 	leaving *leaving            // non-nil while its destruction is under way
 	groups  []group             // the multicast groups that it is attached to
 	onEvent func(verbs.QPEvent)
@@ -158,9 +158,9 @@ type queuePair struct {
 
 // leaving is the destruction of a queue pair that is under way.
 type leaving struct {
-	quiet uint64        // what the device had taken when it began
+	quiet uint64        // the device's progress when the change began
 	back  chan struct{} // closed when Wait has returned
-	err   error         // what it has returned
+	err   error         // the result of the change
 }
 
 // closer unmaps memory.

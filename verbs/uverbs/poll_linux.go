@@ -20,10 +20,10 @@ func (q *completionQueue) Poll(wc []verbs.WC) int {
 	return n
 }
 
-// nothingBehind reports whether the completion that was taken last was the last one there was. The
-// owner, whom one notification has poll until there is nothing, is believed to want no more than
-// that. Outside of a notification nothing is believed: the end of a connection may have been read
-// meanwhile, and what came before it is to be delivered first.
+// nothingBehind reports whether the completion taken last was the last one. An owner that polls
+// after a notification is assumed to need no later completions. Outside of a notification that is
+// not assumed: the end of a connection may have been read, and everything before it must be
+// delivered first.
 func (q *completionQueue) nothingBehind() bool {
 	return q.notifying && q.taken.Last && len(q.parts) == 1
 }
@@ -110,8 +110,8 @@ func (q *queuePair) report() {
 
 // received delivers a receive, but keeps it while the queue pair is being modified. The kernel may
 // already have brought the queue pair to RTS, so that the peer can send, before the loop knows. An
-// owner that answers the message at once must find a queue pair that can send. Receives of other
-// queue pairs are delivered meanwhile.
+// owner that answers the message immediately must find a queue pair that can send. Receives of
+// other queue pairs are not delayed.
 func (q *queuePair) received(wc verbs.WC) {
 	if q.changes > 0 {
 		q.early.Push(wc)
@@ -132,7 +132,7 @@ func (q *queuePair) deliverEarly() {
 	q.recvCQ.wake()
 }
 
-// end marks the queue pair as ended: nothing can be posted to it any more.
+// end marks the queue pair as ended: nothing can be posted to it.
 func (q *queuePair) end() {
 	if q.typ == verbs.RC {
 		q.state = verbs.QPError

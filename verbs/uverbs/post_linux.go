@@ -24,7 +24,7 @@ func (q *queuePair) PostSend(wr *verbs.SendWR) error {
 		return fmt.Errorf("uverbs: send queue full, %d sends outstanding: %w", q.attr.MaxSendWR, unix.ENOMEM)
 	}
 	signaled := wr.Flags&verbs.Signaled != 0
-	// whose completion does not come in order
+	// the completion of such a Read is out of order
 	reported := signaled || wr.Op == verbs.Read && total > 0 && q.dev.siw
 	if !q.put(wr, total, reported) {
 		return fmt.Errorf("uverbs: send queue full: %w", unix.ENOMEM)
@@ -34,7 +34,7 @@ func (q *queuePair) PostSend(wr *verbs.SendWR) error {
 }
 
 // connected asks an RNIC whether the queue pair is in the state RTS. Its driver changes that state
-// by itself.
+// on its own.
 func (q *queuePair) connected() bool {
 	if !q.dev.caps.IWARP || q.gone || q.state != verbs.QPInit && q.state != verbs.QPRTR || q.dev.lost != nil || !q.dev.hw.Connected(q.handle) {
 		return false
@@ -141,7 +141,7 @@ func (q *queuePair) PostRecv(wr verbs.RecvWR) error {
 }
 
 // announce makes the kernel look at the send queue. If the kernel refuses, the queue pair has ended
-// and its owner is notified. What was posted is then flushed with the rest.
+// and its owner is notified. The posted work requests are then flushed with the rest.
 func (q *queuePair) announce() {
 	q.dirty = false
 	d := q.dev
@@ -169,7 +169,7 @@ const announcements = 10
 
 // again repeats the announcement later. siw does not wait for a queue pair's lock: if the queue
 // pair's state is being changed at that moment, siw answers as if there were no connection. If the
-// connection really has ended, that is reported before the repetitions are used up.
+// connection has really ended, that is reported before the last repetition.
 func (q *queuePair) again() {
 	if q.awaits {
 		return

@@ -18,7 +18,7 @@ import (
 // Provider opens rxe and siw devices. The zero value is ready.
 type Provider struct{}
 
-// Open opens the device of that name. An error says what is missing: the device's file (module
+// Open opens the device of that name. An error names the missing part: the device's file (module
 // ib_uverbs), or the permission to open it. A device of another driver than rxe and siw is opened
 // through libibverbs if the program imports the module native, else the error is an
 // *OtherDeviceError.

@@ -301,9 +301,9 @@ func FuzzCompletion(f *testing.F) {
 	})
 }
 
-// TestMoreBytesThanTheReceive: an owner never hears that a receive has more bytes than it has room
-// for, whatever the device says: it would read beyond its memory. A peer's Write with immediate
-// data is elsewhere, and may be longer.
+// TestMoreBytesThanTheReceive: a receive is never reported with more bytes than it has room for,
+// whatever the device reports: the owner would read beyond its memory. A peer's Write with
+// immediate data is elsewhere, and may be longer.
 func TestMoreBytesThanTheReceive(t *testing.T) {
 	for _, c := range []struct {
 		bytes, opcode uint32

@@ -22,7 +22,7 @@ func refusing(t *testing.T) (f *fake, events *[]verbs.QPEvent, turn func(while f
 	t.Cleanup(func() { f.must(loop.Shutdown(context.Background())) })
 	f.d.hw = kernelOf(t, os.DevNull)
 	f.d.loop, f.d.siw, f.q.dirty = loop, true, false
-	// connected to nobody
+	// not connected
 	alone, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	f.must(err)
 	f.must(unix.Dup3(alone, f.d.hw.(*kernel).fd, unix.O_CLOEXEC))
@@ -53,7 +53,7 @@ func refusing(t *testing.T) (f *fake, events *[]verbs.QPEvent, turn func(while f
 func TestSiwIsBusy(t *testing.T) {
 	f, events, turn, answer := refusing(t)
 	f.q.announce()
-	f.q.announce() // for what was posted next
+	f.q.announce() // for the work requests posted next
 	if f.q.refused != 1 || f.q.state != verbs.QPRTS || len(*events) != 0 {
 		t.Fatalf("refused %d times, state %d, got %v; want to wait", f.q.refused, f.q.state, *events)
 	}
@@ -66,7 +66,7 @@ func TestSiwIsBusy(t *testing.T) {
 }
 
 // TestSiwRefuses: if siw refuses for a second, or for another reason, the queue pair ends and its
-// owner is notified. If the queue pair has ended meanwhile, that is reported separately.
+// owner is notified. If the queue pair has ended since, that is reported separately.
 func TestSiwRefuses(t *testing.T) {
 	f, events, turn, _ := refusing(t)
 	f.q.announce()

@@ -13,9 +13,8 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// TestRemovedDevice: what was received on a removed device can be read until its owner frees it.
-// After that nothing is mapped any more, and everything that was made on the device can be closed
-// in the usual order.
+// TestRemovedDevice: received data on a removed device can be read until its owner frees it. After
+// that nothing remains mapped, and all objects of the device can be closed in the usual order.
 func TestRemovedDevice(t *testing.T) {
 	f := newFake(t)
 	d := f.d

@@ -57,7 +57,7 @@ func (r *rig) must(err error) {
 	}
 }
 
-// until runs the loop until ok returns true.
+// until runs the loop while ok returns false.
 func (r *rig) until(why string, ok func() bool) {
 	r.Helper()
 	deadline := time.Now().Add(time.Minute)

@@ -2,7 +2,7 @@ package uverbs
 
 import "github.com/rdmactor/rdmactor/internal/hca"
 
-// The queues of a device, whoever makes them. A cookie identifies a work request in its completion.
+// The queues of a device, from any library. A cookie identifies a work request in its completion.
 type (
 	place    = hca.Place
 	cqe      = hca.CQE
@@ -11,11 +11,11 @@ type (
 	cqRing   = hca.Completions
 )
 
-// inPlace is the part of a send queue in memory that is shared with the kernel: what was put is
-// there.
+// inPlace is embedded in send queues in memory that is shared with the kernel, where posted sends
+// already are.
 type inPlace struct{}
 
-// Drop does nothing: the kernel stops by itself to look there.
+// Drop does nothing: the kernel stops reading the queue.
 func (inPlace) Drop() {}
 
 // recvCookie is a bit that is set in the cookies of receives.

@@ -9,13 +9,13 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// siwQueue is what siw's work queues have in common: a ring of n elements, where n is a power of
+// siwQueue is the common part of siw's work queues: a ring of n elements, where n is a power of
 // two. An element whose flags are not zero belongs to the device.
 type siwQueue struct {
 	mem  []byte
 	mask uint64
 	puts uint64
-	gone uint64 // how many of them are known to be taken
+	gone uint64 // the number of puts known to be taken
 	head headFunc
 }
 

@@ -45,8 +45,8 @@ func (s *sends) push(w send) {
 }
 
 // done records the kernel's completion of n. A device reports completions in posting order, except
-// siw's Reads, which may complete late but are always reported. The result says whether n is a Read
-// of more than 0 bytes.
+// siw's Reads, which may complete late but are always reported. It reports whether n is a Read of
+// more than 0 bytes.
 func (s *sends) done(n uint64, status verbs.Status) (read bool) {
 	if n-s.head >= s.tail-s.head || s.at(n).done {
 		return false
@@ -121,14 +121,14 @@ func (r *recvs) pop() recv {
 }
 
 // backlog holds the sends that wait here for earlier Reads: fenced sends, and Reads beyond the
-// number that the peer serves at once. If siw got them, they would block its transmit path, so it
-// would not answer the peer's Reads meanwhile. Two sides in that state would wait for one another
+// number that the peer serves in parallel. If siw got them, they would block its transmit path, so
+// it would not answer the peer's Reads either. Two sides in that state would wait for one another
 // forever.
 type backlog struct {
 	q      []waitingSend // the oldest first; the memory of its elements is reused
 	n      int
-	flying int // Reads that the device has
-	atOnce int // Reads that it may have
+	flying int // Reads at the device
+	atOnce int // limit of flying
 }
 
 type waitingSend struct {

@@ -98,9 +98,9 @@ func (s *sharedQueue) arm(limit int) error {
 }
 
 // reached makes OnLimit be called at the end of the turn if the queue is low. The queue may not be
-// low if the event belongs to an earlier Arm. Then the kernel has forgotten the limit, and it is
-// set again. OnLimit also waits for the completion of the receive that the kernel has just taken:
-// until then its slot is not free, and the owner would have no room to post another one.
+// low if the event belongs to an earlier Arm. In that case the kernel has dropped the limit, and it
+// is set again. OnLimit also waits for the completion of the receive that the kernel has just
+// taken: until then its slot is not free, and the owner could not post another one.
 func (s *sharedQueue) reached() {
 	switch {
 	case s.limit == 0 || s.gone:

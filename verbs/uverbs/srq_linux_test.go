@@ -6,7 +6,7 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// takenRecvs is a receive queue of which a test says how many the kernel has not taken.
+// takenRecvs is a receive queue with a scripted number of receives that the kernel has not taken.
 type takenRecvs int
 
 func (q *takenRecvs) Put(uint64, place) bool { *q++; return true }

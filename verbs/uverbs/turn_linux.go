@@ -1,6 +1,6 @@
 package uverbs
 
-// Run ends a turn. It announces what was posted, notifies owners, and arms the queues whose owners
+// Run ends a turn. It announces posted sends, notifies owners, and arms the queues whose owners
 // have polled everything.
 func (d *device) Run(int) bool {
 	d.deferred = false
@@ -23,7 +23,7 @@ func (d *device) Run(int) bool {
 	return false
 }
 
-// ring announces what was posted. The device may complete it during the announcement.
+// ring announces posted sends. The device may complete them during the announcement.
 func (d *device) ring() {
 	dirty := d.dirty
 	d.dirty = d.spare[:0]
@@ -34,7 +34,7 @@ func (d *device) ring() {
 	d.spare = dirty
 }
 
-// foresee announces what settle will do if there is no completion.
+// foresee announces the arming by settle in the absence of completions.
 func (q *completionQueue) foresee() {
 	if q.gone || q.notified || q.users == 0 || q.ready.Len() > 0 || q.dev.lost != nil || q.dev.closed {
 		return
@@ -84,7 +84,7 @@ func (q *completionQueue) notifyOwner() bool {
 	return true
 }
 
-// doubt ends what nothingBehind believes.
+// doubt ends the assumption of nothingBehind.
 func (q *completionQueue) doubt() { q.notifying, q.taken.Last = false, false }
 
 // arm asks the kernel to report the next completion. The result is false if that was not necessary.
@@ -109,7 +109,7 @@ func (q *completionQueue) arm() (asked bool) {
 }
 
 // heard handles the kernel's report of a completion of the kind for which it was armed. If the
-// queue was armed for solicited completions, it is armed again at once. Everything that arrived
+// queue was armed for solicited completions, it is armed again immediately. Everything that arrived
 // before that is polled now, so no solicited completion is missed and no other one is reported.
 func (q *completionQueue) heard() {
 	q.loud = true

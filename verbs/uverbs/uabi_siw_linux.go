@@ -89,8 +89,8 @@ type siwCQCtrl struct {
 	Pad   uint32
 }
 
-// Flags of work requests and completions (enum siw_wqe_flags), opcodes (enum siw_opcode), what a
-// queue is armed for (enum siw_notify_flags).
+// Flags of work requests and completions (enum siw_wqe_flags), opcodes (enum siw_opcode), and
+// arming flags of a queue (enum siw_notify_flags).
 const (
 	siwValid     = 1 << 0
 	siwInline    = 1 << 1

@@ -81,14 +81,14 @@ func TestUDMulticast(t *testing.T) {
 		t.Error("a group was left twice")
 	}
 	r.must(s[1].qp.Attach(group, 0))
-	r.must(s[1].qp.Destroy()) // which leaves the group
+	r.must(s[1].qp.Destroy()) // leaves the group
 }
 
 // TestUDToNobody: an address that does not answer delays nothing else.
 func TestUDToNobody(t *testing.T) {
 	r, s := datagrams(t, 2)
 	index, gid := r.gid()
-	gid[15] = 211 // nobody has that
+	gid[15] = 211 // not in use
 	later := r.dev.CreateAHLater(nil, &verbs.AHAttr{
 		Global: true, Port: 1, GRH: verbs.GlobalRoute{DGID: gid, SGIDIndex: index, HopLimit: 64},
 	})
