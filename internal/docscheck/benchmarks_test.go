@@ -38,7 +38,7 @@ func TestBenchmarksInDocuments(t *testing.T) {
 	}
 }
 
-// hasBenchmark reports whether a package has one of that name, or with that end.
+// hasBenchmark reports whether a package has a benchmark of that name, or with that suffix.
 func hasBenchmark(t *testing.T, dir, name string) bool {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(dir, "*_test.go"))

@@ -18,7 +18,7 @@ const goodDoc = `
 | listen-4 | it passes the suite | ` + "`a.TestSuite/bind/port_0`" + ` | |
 `
 
-// goodPage is what goodDoc is about.
+// goodPage is the manual page that goodDoc describes.
 var goodPage = manpage{"listen", 4, 0xbbfd42ee}
 
 func testCode(t *testing.T) map[string]*pkg {

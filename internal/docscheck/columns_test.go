@@ -24,11 +24,11 @@ func TestCommentsFitTheirColumns(t *testing.T) {
 	})
 }
 
-// wide gives the lines on which comments are too wide. What is not prose may be: examples and what
-// they print, directives, and what a generator has written.
+// wide returns the lines on which comments are too wide. Examples and their output, directives, and
+// generated code may be wider.
 func wide(src []byte) (lines []int) {
 	text := bytes.Split(src, []byte("\n"))
-	output := 0 // the last line of what an example prints
+	output := 0 // the last line of an example's output
 	for _, c := range comments(src) {
 		if !strings.HasPrefix(c.text, "//") {
 			continue
@@ -54,7 +54,7 @@ func width(line []byte) int {
 	return len([]rune(string(line))) + 3*bytes.Count(line, []byte("\t"))
 }
 
-// TestWide shows what is too wide and what is not.
+// TestWide shows comments that are too wide, and others.
 func TestWide(t *testing.T) {
 	long := strings.Repeat("word ", 20)
 	src := fmt.Sprintf("package p\n\n// %s\nvar a int // %s\n\n//nolint:x // %s\nvar b int\n\n//\texample %s\n// https://%s\n"+

@@ -28,7 +28,7 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// enumerations has a value of each type that is one of a few, and what it prints.
+// enumerations has a value of each enumeration type, and its text.
 var enumerations = []struct {
 	value encoding.TextMarshaler
 	want  string
@@ -68,9 +68,8 @@ var enumerations = []struct {
 	{remoting.Block, "block"},
 }
 
-// TestEnumerations: what is one of a few prints its name everywhere: with fmt, in JSON, in slog's
-// handlers. Nothing reads these texts back but for a WaitMode's, which programs have in their
-// configuration.
+// TestEnumerations: values of enumerations print their names everywhere: with fmt, in JSON, in
+// slog's handlers. Only a WaitMode's text is parsed, as programs have it in their configuration.
 func TestEnumerations(t *testing.T) {
 	for _, e := range enumerations {
 		text, err := e.value.MarshalText()

@@ -32,8 +32,8 @@ func TestLeaksAreLookedFor(t *testing.T) {
 	}
 }
 
-// leaky names the packages under dir whose tests run without goleak's TestMain, and says how many
-// packages have tests.
+// leaky names the packages under dir whose tests run without goleak's TestMain, and returns the
+// number of packages with tests.
 func leaky(dir string) (complaints []string, packages int, err error) {
 	files := map[string][]string{} // the test files of each folder
 	err = filepath.WalkDir(dir, func(name string, d fs.DirEntry, err error) error {

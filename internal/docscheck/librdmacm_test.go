@@ -20,8 +20,8 @@ import (
 
 var update = flag.Bool("update", false, "write docs/librdmacm.md")
 
-// coverage is docs/librdmacm.json: what every symbol of librdmacm is here. That no symbol is
-// missing is a test of package states.
+// coverage is docs/librdmacm.json: the counterpart of every symbol of librdmacm in this project. A
+// test of package states checks that no symbol is missing.
 type coverage struct {
 	Symbols []covered
 	Events  []covered
@@ -33,7 +33,7 @@ type covered struct {
 	Kind          string   // of a symbol: CM, V, U
 	Since         string   // the version node, or "inline"
 	Ours          []string // as package.Name, package.Type.Member
-	Note          string   // what is different; without an answer, why there is none
+	Note          string   // the difference; without an answer, the reason
 	Tests         []string // as in docs/manpages.md, without the back quotes
 	Page          string   // the manual page; "": it has none
 }
@@ -83,7 +83,7 @@ func TestLibrdmacm(t *testing.T) {
 	}
 }
 
-// check says what is wrong with a row.
+// check returns the faults of a row.
 func (c covered) check(names map[string]bool, tests map[string]*pkg) (complaints []string) {
 	complain := func(format string, args ...any) { complaints = append(complaints, fmt.Sprintf(format, args...)) }
 	switch {
@@ -107,8 +107,8 @@ func (c covered) check(names map[string]bool, tests map[string]*pkg) (complaints
 	return complaints
 }
 
-// exported adds what a package exports: package.Name, and package.Type.Member for methods and
-// fields, those of interfaces too.
+// exported adds the exported names of a package: package.Name, and package.Type.Member for methods
+// and fields, those of interfaces too.
 func exported(t *testing.T, dir string, names map[string]bool) {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(root, dir, "*.go"))
@@ -165,7 +165,7 @@ func declared(d ast.Decl, add func(parts ...string)) {
 	}
 }
 
-// members are a struct's fields and an interface's methods, without what is embedded.
+// members returns a struct's fields and an interface's methods, without embedded ones.
 func members(typ ast.Expr) (names []string) {
 	var list *ast.FieldList
 	switch typ := typ.(type) {

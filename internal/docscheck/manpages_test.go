@@ -29,8 +29,8 @@ const (
 type manpage struct {
 	name string
 	rows int // so many that a row that is gone is missed, the last one, too
-	// sum is CRC-32 of the sentences, a line each. The pages do not change, and neither does what
-	// their tests show: a sentence that does has its tests looked at, and the sum changed.
+	// sum is CRC-32 of the sentences, a line each. Neither the pages nor the properties that their
+	// tests show should change: after a change of a sentence, review its tests and update sum.
 	sum uint32
 }
 
@@ -39,8 +39,7 @@ var pages = []manpage{
 }
 
 // TestManpages fails on a sentence of a man page that neither a test shows nor a deviation
-// explains, on a row that is gone, and on a row and a test that do not both say that they belong
-// together.
+// explains, on a row without a test, and on a row and a test of which only one names the other.
 func TestManpages(t *testing.T) {
 	doc, err := os.ReadFile(filepath.Join(root, "docs", "manpages.md"))
 	if err != nil {
@@ -55,10 +54,10 @@ func TestManpages(t *testing.T) {
 	}
 }
 
-// pkg is what is in the test files of a directory.
+// pkg has the contents of a directory's test files.
 type pkg struct {
-	tests    map[string][]*mark // the test functions, and what is above them
-	subtests map[string][]*mark // what can be a subtest, named as go test prints it
+	tests    map[string][]*mark // test functions, and the marks above them
+	subtests map[string][]*mark // possible subtests, named as go test prints them
 	marks    []*mark
 	suite    bool // runs the conformance suite
 }
@@ -110,7 +109,7 @@ func (p *pkg) add(name string, src []byte) error {
 	for _, imp := range f.Imports {
 		p.suite = p.suite || strings.HasSuffix(imp.Path.Value, "/"+conformance+`"`)
 	}
-	above := map[int][]*mark{} // by line
+	above := map[int][]*mark{} // indexed by line
 	for _, group := range f.Comments {
 		if lists := markLine.FindAllString(group.Text(), -1); lists != nil {
 			end := fset.Position(group.End()).Line
@@ -156,8 +155,8 @@ func (p *pkg) add(name string, src []byte) error {
 	return nil
 }
 
-// find is what is above the subtest at path, such as "bind/port_0", which is made of names of
-// subtests.
+// find returns the marks above the subtest at path, such as "bind/port_0", which consists of names
+// of subtests.
 func find(subtests map[string][]*mark, path string) (above []*mark, ok bool) {
 	if above, ok = subtests[path]; ok {
 		return above, true
@@ -267,7 +266,7 @@ func check(doc string, pages []manpage, code map[string]*pkg) (complaints []stri
 	return complaints
 }
 
-// resolve is what is above the test that ref names, or what is wrong with ref.
+// resolve returns the marks above the test that ref names, or the fault of ref.
 func resolve(ref string, code map[string]*pkg) (above []*mark, why string) {
 	m := testRef.FindStringSubmatch(ref)
 	if m == nil {

@@ -14,18 +14,18 @@ import (
 
 const ours = "(ours)"
 
-// theirs is how a comment names what a command or an event is called in C.
+// theirs matches the C name of a command or an event in a comment.
 var theirs = regexp.MustCompile(`\brdma_[a-z_]+\(3\)|\bRDMA_CM_EVENT_[A-Z_]+\b`)
 
 // vocabulary is the exported types of a package.
 type vocabulary struct {
-	docs    map[string]string // by type
+	docs    map[string]string // indexed by type
 	aliases map[string]bool
 	speaks  map[string]bool // types that are a command (Op) or an event (Kind)
 }
 
-// TestOurNames checks that the comment of every command and event says what librdmacm calls it, or
-// that it is ours, and that docs/design.md lists ours.
+// TestOurNames checks that the comment of every command and event states librdmacm's name of it, or
+// that there is none, and that docs/design.md lists those without one.
 func TestOurNames(t *testing.T) {
 	doc, err := os.ReadFile(filepath.Join(root, "docs", "design.md"))
 	if err != nil {
@@ -117,8 +117,8 @@ func (v vocabulary) types(d *ast.GenDecl) {
 	}
 }
 
-// method notes a type with one of the methods that Command and Event want. The failures have Kind
-// of their own, too.
+// method records a type with one of the methods that Command and Event require. The failures have
+// their own Kind, too.
 func (v vocabulary) method(d *ast.FuncDecl) {
 	if d.Recv == nil || d.Name.Name != "Op" && d.Name.Name != "Kind" {
 		return

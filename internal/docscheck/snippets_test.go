@@ -36,7 +36,7 @@ func TestSnippetsAreFromExamples(t *testing.T) {
 	}
 }
 
-// flush is code without its indentation, and without what aligns the values of a literal.
+// flush returns code without its indentation, and without the alignment of a literal's values.
 func flush(code string) string {
 	var lines []string
 	for line := range strings.Lines(code) {

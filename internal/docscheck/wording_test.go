@@ -15,7 +15,7 @@ import (
 )
 
 // unusual are words that the comments and documents of this module do without, because readers
-// stumble over them, and what is said instead.
+// stumble over them, and the words to use instead.
 var unusual = []struct {
 	word    *regexp.Regexp
 	instead string
@@ -27,8 +27,8 @@ var unusual = []struct {
 }
 
 // TestUsualWords checks that comments and documents use the words that CONTRIBUTING.md asks for.
-// What stands in quotation marks or in back quotes is somebody else's: a man page's, a kernel's.
-// The CHANGELOG is history.
+// Text in quotation marks or back quotes is exempt: a man page's, a kernel's. The CHANGELOG is
+// history.
 func TestUsualWords(t *testing.T) {
 	walk(t, func(name string, src []byte) {
 		var passages []passage
@@ -106,10 +106,10 @@ func lines(src []byte) (list []passage) {
 	return list
 }
 
-// quotation is what a passage quotes.
+// quotation matches quoted text in a passage.
 var quotation = regexp.MustCompile("\"[^\"]*\"|`[^`]*`")
 
-// wording says which unusual words stand where.
+// wording returns the unusual words with their lines.
 func wording(passages []passage) (complaints []string) {
 	for _, p := range passages {
 		for i, line := range strings.Split(quotation.ReplaceAllString(p.text, `""`), "\n") {
@@ -123,7 +123,7 @@ func wording(passages []passage) (complaints []string) {
 	return complaints
 }
 
-// TestWording shows what is found and what is not.
+// TestWording shows words that are found, and others.
 func TestWording(t *testing.T) {
 	src := "package p\n\n// It tells it \"is told\".\nvar told = \"tells\" // a\n/* b\nis poisoned */\n"
 	want := []string{`3: "tells": say deliver, notify, report, say`, `6: "poisoned": say overwrite`}

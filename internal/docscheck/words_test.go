@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// packages are those whose exported names the documents use, by what they are called there.
+// packages has the packages whose exported names the documents use, by the names that they have
+// there.
 var packages = map[string]string{
 	"actor": "actor", "rdma": "actor", "actortest": "actor/actortest", "reconnect": "actor/reconnect",
 	"cmid": "cmid", "cmidtest": "cmid/cmidtest", "conformance": "cmid/conformance", "ucm": "cmid/ucm", "verbs": "verbs", "uverbs": "verbs/uverbs",
@@ -20,8 +21,7 @@ var packages = map[string]string{
 // qualified is an exported name, such as cmid.ID.Listen or Limits.Mailbox.
 var qualified = regexp.MustCompile(`(?:\b([a-z]+)\.)?\b([A-Z]\w*(?:\.[A-Z]\w*)*)`)
 
-// TestNamesInDocuments checks that what a document calls by a package's name, or by a type's, is
-// there.
+// TestNamesInDocuments checks that the exported names and members that documents use exist.
 func TestNamesInDocuments(t *testing.T) {
 	names, anywhere := map[string]bool{}, map[string]bool{}
 	for _, dir := range packages {
@@ -41,7 +41,7 @@ func TestNamesInDocuments(t *testing.T) {
 	}
 	found := 0
 	for _, file := range documents {
-		if filepath.Base(file) == "CHANGELOG.md" { // which also has what is gone
+		if filepath.Base(file) == "CHANGELOG.md" { // also has removed names
 			continue
 		}
 		text, err := os.ReadFile(file)
