@@ -6,7 +6,7 @@ import (
 	rdma "github.com/rdmactor/rdmactor/actor"
 )
 
-// unsaid is rdma.ErrNoSecurity for who has a command line and no program.
+// unsaid is rdma.ErrNoSecurity, with a text for users of a command line.
 type unsaid struct{ err error }
 
 func (e *unsaid) Error() string {
@@ -24,7 +24,8 @@ func Explain(err error) error {
 	return err
 }
 
-// Other is what the command line of the other side needs, each with a space before it.
+// Other returns the flags that the command line of the other side needs, each with a space before
+// it.
 func (f *Flags) Other() string {
 	switch {
 	case f.Insecure:

@@ -1,14 +1,14 @@
-// Package securityflags has the flags with which programs say how their connections are
-// secured, the same in all of them:
+// Package securityflags has the flags that select how a program's connections are secured, the same
+// in all programs:
 //
 //	--key FILE                          pre-shared keys, as rdmactor keygen makes them
 //	--tls-cert FILE --tls-key FILE      this side's certificate
 //	--tls-ca FILE                       who signs the other side's
 //	--insecure                          no authentication and no encryption, also beyond loopback
 //
-// Without any of them nothing is secured, and the runtime refuses addresses beyond loopback. Keys
-// and certificates, and authorities, are read again when their files change: connections stay, and
-// later ones use what is there then.
+// Without any of them nothing is secured, and the runtime refuses addresses beyond loopback. Keys,
+// certificates and authorities are read again when their files change: connections stay, and later
+// ones use the new contents.
 package securityflags
 
 import (
@@ -23,12 +23,12 @@ import (
 // every is how often files are looked at.
 const every = time.Second
 
-// Flags are what a command line says about security. "" is a file that it does not name.
+// Flags are the security flags of a command line. "" is a file that it does not name.
 type Flags struct {
-	Key      string // of pre-shared keys
-	Cert     string // of this side's certificate, and of what is between it and its authority
-	CertKey  string // of the certificate's private key
-	CA       string // of the authorities of the other side's certificate
+	Key      string // file of pre-shared keys
+	Cert     string // file of this side's certificate and the intermediate ones
+	CertKey  string // file of the certificate's private key
+	CA       string // file of the authorities of the other side's certificate
 	Insecure bool
 }
 
@@ -55,9 +55,10 @@ func (f *Flags) Check() error {
 	return nil
 }
 
-// Open reads what the flags name. It returns nil if there are none. Until closed is called, changed
-// files are used as soon as they are seen, and note gets a line about them, or about why they
-// cannot be used. What was read before stays then. note is called on a goroutine of its own.
+// Open reads the files that the flags name. It returns nil if there are none. Until closed is
+// called, changed files are used as soon as they are noticed, and note gets a line about them, or
+// about why they cannot be used. In that case the previous contents stay in use. note is called on
+// a separate goroutine.
 func (f *Flags) Open(note func(string)) (s *rdma.Security, closed func(), err error) {
 	switch {
 	case f.Insecure:
@@ -70,7 +71,7 @@ func (f *Flags) Open(note func(string)) (s *rdma.Security, closed func(), err er
 	return nil, func() {}, nil
 }
 
-// background runs a function until what it returns is called.
+// background runs a function until stop is called.
 func background(run func(context.Context)) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})

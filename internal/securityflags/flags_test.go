@@ -56,7 +56,7 @@ func TestModes(t *testing.T) {
 	}
 }
 
-// TestOther: who has these flags can talk to who has those.
+// TestOther: a program with these flags can connect to one with those.
 func TestOther(t *testing.T) {
 	for line, want := range map[string]string{
 		"": "", "--insecure": " --insecure", "--key a": " --key FILE",
@@ -105,7 +105,7 @@ func TestOpenFails(t *testing.T) {
 	}
 }
 
-// TestChangesAreUsed: what is used is what was noted.
+// TestChangesAreUsed: the contents in use are those that were reported.
 func TestChangesAreUsed(t *testing.T) {
 	ann := securitytest.Key(t, "ann")
 	name := securitytest.KeyFile(t, ann)
@@ -127,7 +127,7 @@ func TestChangesAreUsed(t *testing.T) {
 			t.Errorf("it never says %q", text)
 		}
 	}
-	time.Sleep(50 * time.Millisecond) // until it has looked for the first time
+	time.Sleep(50 * time.Millisecond) // the first read of the files
 	securitytest.Replace(t, name, securitytest.Key(t, "bob"), ann)
 	want("connecting with the key of bob; keys of peers: 2")
 	if err := os.Remove(name); err != nil {

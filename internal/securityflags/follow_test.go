@@ -9,8 +9,8 @@ import (
 	"github.com/rdmactor/rdmactor/internal/securityflags/securitytest"
 )
 
-// What is being written in its place changes nothing before it stays as it is from one look to the
-// next, though what is there so far is a list of authorities.
+// A file that is being overwritten changes nothing until it is the same in two successive reads,
+// even if the part written so far is a list of authorities.
 func TestFollowWaitsForTheWholeFile(t *testing.T) {
 	read := func() []byte {
 		b, err := os.ReadFile(securitytest.NewCerts(t).Flags("")[1])
@@ -44,8 +44,8 @@ func TestFollowWaitsForTheWholeFile(t *testing.T) {
 	}
 }
 
-// A list of authorities whose writer has stopped within one of them changes nothing: those before
-// it are not all that there are to be.
+// A list of authorities that was cut off within one of them changes nothing: the ones before it are
+// not the whole list.
 func TestAuthoritiesCutOff(t *testing.T) {
 	b, err := os.ReadFile(securitytest.NewCerts(t).Flags("")[1])
 	if err != nil {

@@ -19,7 +19,7 @@ const maxPEM = 1 << 20
 // readKey is readPEM for a file with a private key, whose mode has to be right.
 func readKey(name string) ([]byte, error) { return read(name, keyfile.CheckMode) }
 
-// readPEM reads a file. A pipe could keep the program waiting for whoever writes, for ever.
+// readPEM reads a file. It refuses pipes, because a pipe could block the program forever.
 func readPEM(name string) ([]byte, error) {
 	return read(name, func(string, fs.FileInfo) error { return nil })
 }

@@ -36,13 +36,14 @@ func (f *Flags) tls(note func(string)) (*rdma.Security, func(), error) {
 	return s, background(func(ctx context.Context) { follow(ctx, all, note) }), nil
 }
 
-// source is what is made of files.
+// source is a setting that is read from files.
 type source interface {
-	// read returns what is in the files.
+	// read returns the contents of the files.
 	read() ([][]byte, error)
-	// load uses it, from the next handshake on. On an error what there was stays.
+	// load uses the contents from the next handshake on. After an error the previous ones stay in
+	// use.
 	load(texts [][]byte, err error) error
-	// String describes what is used now, and what of a change.
+	// String describes the contents in use, and their source.
 	String() string
 	// stays reports that nothing changes.
 	stays() string
@@ -121,13 +122,13 @@ type followed struct {
 	last, used seen
 }
 
-// seen is what a look has found: a sum of the files' bytes, or why there are none.
+// seen is the result of reading the files: a sum of their bytes, or the error.
 type seen struct {
 	sum   [sha256.Size]byte
 	error string
 }
 
-// follow has sources use what is in their files until ctx ends.
+// follow keeps sources up to date with their files until ctx ends.
 func follow(ctx context.Context, all []*followed, note func(string)) {
 	look := time.NewTicker(every)
 	defer look.Stop()
@@ -165,7 +166,7 @@ func (f *followed) look(note func(string)) {
 	first, settled := f.last == seen{}, now == f.last
 	f.last = now
 	if first && err == nil && f.load(texts, nil) == nil {
-		f.used = now // what the program read at its start, or a change since then
+		f.used = now // the contents read at the start, or a change since then
 		return
 	}
 	if !settled || now == f.used {

@@ -19,7 +19,7 @@ import (
 	"github.com/rdmactor/rdmactor/internal/securityflags/securitytest"
 )
 
-// opened is what a command line is made of, until the test ends.
+// opened returns the Security of a command line, which is closed when the test ends.
 func opened(t *testing.T, note func(string), args ...string) *rdma.Security {
 	t.Helper()
 	f := parse(t, strings.Join(args, " "))
@@ -86,7 +86,7 @@ func TestTLSFails(t *testing.T) {
 	}
 }
 
-// TestCertificatesAreReplaced: what is in the files is what the next handshake uses.
+// TestCertificatesAreReplaced: the next handshake uses the files' new contents.
 func TestCertificatesAreReplaced(t *testing.T) {
 	c := securitytest.NewCerts(t)
 	notes := make(chan string, 8)
@@ -172,7 +172,7 @@ func TestAuthoritiesAreReplaced(t *testing.T) {
 	}
 }
 
-// Pipes, directories and devices are refused at once, and so is what has no end.
+// Pipes, directories and devices are refused immediately, and so are endless files.
 func TestPEMIsAFile(t *testing.T) {
 	dir := t.TempDir()
 	pipe, huge := filepath.Join(dir, "pipe"), filepath.Join(dir, "huge")

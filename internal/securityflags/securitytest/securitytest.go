@@ -58,8 +58,8 @@ func NewCerts(t testing.TB) *Certs {
 	return c
 }
 
-// Flags are the flags of who has the certificate of file, and wants one of the authority from the
-// other side.
+// Flags returns the flags of a program that has the certificate of file, and requires one of the
+// authority from the other side.
 func (c *Certs) Flags(file string) []string {
 	return []string{
 		"--tls-ca", filepath.Join(c.dir, "ca.pem"),
