@@ -19,21 +19,21 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// patience is how long what a test wants may take, on a busy machine.
+// patience limits the waits of a test, for a busy machine.
 const patience = 2 * time.Minute
 
 // Config is a process as a test wants it.
 type Config struct {
 	Program string // "": this test binary
 	Args    []string
-	Env     []string // besides this process's
+	Env     []string // added to this process's
 	Stdout  *os.File // nil: a pipe, as for standard error
 }
 
-// Process is a process on pipes. What it writes comes line by line.
+// Process is a process on pipes. Its output arrives line by line.
 type Process struct {
 	Name string
-	Seen []string // lines that nobody has wanted
+	Seen []string // lines that no call waited for
 
 	t     testing.TB
 	cmd   *exec.Cmd
@@ -147,14 +147,14 @@ func (p *Process) Kill() {
 	p.end("it was killed")
 }
 
-// end waits for its end. What it still wrote is Seen.
+// end waits for its end. Its remaining output is in Seen.
 func (p *Process) end(why string) {
 	p.t.Helper()
 	if _, err := p.Next("\x00", patience); err != io.EOF { //nolint:errorlint // Next gives it as it is
 		p.t.Fatalf("%s does not end (%s); it wrote %q", p.Name, why, p.Seen)
 	}
 	p.ended = true
-	_ = p.cmd.Wait() // the state says how it ended
+	_ = p.cmd.Wait() // the state has the outcome
 }
 
 // Exit waits for its end, and checks its code; -1 is a signal. It gives the lines that were still
@@ -169,9 +169,9 @@ func (p *Process) Exit(code int, why string) (rest []string) {
 	return p.Seen[n:]
 }
 
-// FreeAddrs returns addresses of loopback at which nobody listens, nor at the ports that are so far
-// from theirs. They are not of the ports that connections get, which might take them until a
-// process listens there.
+// FreeAddrs returns addresses of loopback with no listener, neither at their ports nor at the ports
+// at the given offsets. They are outside of the range of ephemeral ports, so that no connection
+// takes them before a process listens there.
 func FreeAddrs(t testing.TB, n int, offsets ...int) (addrs []string) {
 	t.Helper()
 	return FreeAddrsOf(t, "127.0.0.1", n, offsets...)

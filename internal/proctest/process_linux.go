@@ -6,10 +6,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// tie has a process end with this one, also if this one is killed.
+// tie makes a process end with this one, even if this one is killed.
 func tie(cmd *exec.Cmd) { cmd.SysProcAttr = &unix.SysProcAttr{Pdeathsig: unix.SIGKILL} }
 
-// Freeze has all its threads stand still: until they do, it may take what is sent.
+// Freeze stops all its threads, and waits until they have stopped: before that they may still
+// receive.
 func (p *Process) Freeze() {
 	p.t.Helper()
 	p.Signal(unix.SIGSTOP)

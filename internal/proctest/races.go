@@ -36,8 +36,8 @@ var (
 	caller = regexp.MustCompile(`(?m)^  (\S+)\(\)$`)
 )
 
-// ours returns the reports in which one of the two accesses is of this project's code. What is
-// of the standard library counts as its caller's.
+// ours returns the reports in which one of the two accesses is in this project's code. An access in
+// the standard library counts as its caller's.
 func ours(log string) (reports []string) {
 	for _, report := range strings.Split(log, "==================\n") {
 		for _, a := range access.FindAllStringSubmatch(report, -1) {

@@ -21,7 +21,7 @@ type Screen struct {
 	master *os.File
 	cmd    *exec.Cmd
 	read   chan struct{}
-	gate   sync.Mutex // locked: nobody reads what it writes
+	gate   sync.Mutex // locked: the output is not read
 	stuck  bool
 	mu     sync.Mutex
 	out    bytes.Buffer
@@ -60,7 +60,7 @@ func StartAtTerminal(t testing.TB, name string, cfg Config) *Screen {
 			_ = s.cmd.Wait()
 		}
 		s.loosen()
-		<-s.read // the terminal reports an error once nobody has it open
+		<-s.read // the terminal reports an error once it is no longer open
 		_ = master.Close()
 	})
 	return s
@@ -82,7 +82,7 @@ func (s *Screen) copy() {
 	}
 }
 
-// Stick has nobody read what it writes, until it has ended.
+// Stick stops reading the output until the process ends.
 func (s *Screen) Stick() {
 	s.gate.Lock()
 	s.stuck = true
@@ -112,7 +112,7 @@ func (s *Screen) Resize(columns, lines int) {
 	}
 }
 
-// Want waits until what was written since the last Want contains text, and forgets it.
+// Want waits until the output since the last Want contains text, and discards it up to there.
 func (s *Screen) Want(text, why string) string {
 	s.t.Helper()
 	for deadline := time.Now().Add(patience); ; {
@@ -139,11 +139,11 @@ func (s *Screen) Signal(sig unix.Signal) {
 	}
 }
 
-// Exit waits for its end, and gives how it ended and what was shown.
+// Exit waits for its end, and returns its state and the remaining output.
 func (s *Screen) Exit(why string) (state *os.ProcessState, shown string) {
 	s.t.Helper()
 	stuck := time.AfterFunc(patience+10*time.Second, func() { _ = s.cmd.Process.Kill() })
-	_ = s.cmd.Wait() // the state says how it ended
+	_ = s.cmd.Wait() // the state has the outcome
 	if !stuck.Stop() {
 		s.t.Fatalf("%s: %s does not end", why, s.Name)
 	}
