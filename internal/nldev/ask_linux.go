@@ -9,7 +9,7 @@ import (
 
 const (
 	family = 20      // NETLINK_RDMA
-	wait   = 5       // s, for one message: the kernel may load a module meanwhile
+	wait   = 5       // s, for one message: the kernel may load a module first
 	room   = 1 << 16 // more than the kernel fills
 )
 
@@ -56,8 +56,8 @@ func Netdevs(index uint32) (map[uint32]string, error) {
 	return ports, err
 }
 
-// Counts says how many objects of each kind a device has, of all processes: "qp", "cm_id" and so
-// on.
+// Counts returns the number of a device's objects of each kind, of all processes: "qp", "cm_id" and
+// so on.
 func Counts(index uint32) (counts map[string]uint64, err error) {
 	_, err = Ask(resGet, false, which(index), func(payload []byte) (err error) {
 		counts, err = parseCounts(payload)
@@ -66,8 +66,8 @@ func Counts(index uint32) (counts map[string]uint64, err error) {
 	return counts, err
 }
 
-// Ask sends a request, and has message read what each message of the answer has in it: those of a
-// dump, or else one. changed: what a dump lists has changed meanwhile.
+// Ask sends a request, and calls message with the payload of each message of the answer: several
+// for a dump, or else one. changed: the table changed during a dump.
 func Ask(command uint16, dump bool, attrs []byte, message func(payload []byte) error) (changed bool, err error) {
 	fd, err := open()
 	if err != nil {

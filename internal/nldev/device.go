@@ -15,7 +15,7 @@ const (
 	mostKinds      = 64 // of objects; kernels have about ten
 )
 
-// which is the attribute that names a device.
+// which encodes the attribute of a device's index.
 func which(index uint32) []byte {
 	return Attr(nil, Index, binary.NativeEndian.AppendUint32(nil, index))
 }

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestChardevAnswer: what the kernel says of a device file, whole and cut off.
+// TestChardevAnswer: the kernel's answer about a device file, whole and cut off.
 func TestChardevAnswer(t *testing.T) {
 	answer := Attr(nil, attrChardevName, []byte("uverbs7\x00"))
 	named := len(answer)
@@ -50,7 +50,7 @@ func TestPortAnswer(t *testing.T) {
 	}
 }
 
-// TestCounts: the numbers of a device's objects, and what no kernel sends.
+// TestCounts: the numbers of a device's objects, and malformed answers.
 func TestCounts(t *testing.T) {
 	count := func(name string, n uint64) []byte {
 		return Attr(Attr(nil, attrEntryName, append([]byte(name), 0)), attrEntryCount, e.AppendUint64(nil, n))

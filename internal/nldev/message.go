@@ -21,7 +21,7 @@ const (
 	nlmsgDone     = 3          // NLMSG_DONE
 	flagRequest   = 1          // NLM_F_REQUEST
 	flagDump      = 0x300      // NLM_F_DUMP
-	flagInterrupt = 0x10       // NLM_F_DUMP_INTR: the table has changed meanwhile
+	flagInterrupt = 0x10       // NLM_F_DUMP_INTR: the table changed during the dump
 	headerLen     = 16         // struct nlmsghdr
 	attrLen       = 4          // struct nlattr
 	aligned       = 4
@@ -61,7 +61,7 @@ type answer struct {
 	changed bool
 }
 
-// take reads what one receive has given. more is false at the answer's end.
+// take parses the bytes of one receive. more is false at the answer's end.
 func (a *answer) take(b []byte) (more bool, err error) {
 	e := binary.NativeEndian
 	for len(b) >= headerLen {
@@ -106,7 +106,7 @@ func status(payload []byte, mayBeEmpty bool) error {
 	}
 }
 
-// Protocol is the error for what the kernel does not send.
+// Protocol returns the error for a malformed answer.
 func Protocol(format string, args ...any) error {
 	return fmt.Errorf("netlink: "+format+": %w", append(args, unix.EPROTO)...)
 }

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// e has the host's byte order: that of netlink.
+// e is the host's byte order, which netlink uses.
 var e = binary.NativeEndian
 
 // message is a struct nlmsghdr and its payload.
@@ -32,7 +32,7 @@ func errno(n unix.Errno) []byte { return e.AppendUint32(nil, uint32(-int32(n))) 
 
 var done = message(nlmsgDone, 2, make([]byte, 4))
 
-// read reads what an answer's receives have given.
+// read parses the receives of an answer.
 func read(dump bool, receives ...[]byte) (all []Device, changed bool, err error) {
 	a := &answer{dump: dump, message: func(payload []byte) error {
 		d, err := parseDevice(payload)
@@ -50,8 +50,8 @@ func read(dump bool, receives ...[]byte) (all []Device, changed bool, err error)
 	return all, a.changed, nil
 }
 
-// TestAnswers: a dump has a message for each device, in as many parts as the kernel likes, and ends
-// with one of its own. Another answer is one message.
+// TestAnswers: a dump has a message for each device, in any number of parts, and ends with a
+// separate one. Any other answer is one message.
 func TestAnswers(t *testing.T) {
 	want := []Device{{"rxe0", 0}, {"siw0", 7}, {"x", 8}}
 	all, changed, err := read(true, slices.Concat(device("rxe0", 0), device("siw0", 7)), slices.Concat(device("x", 8), done))
@@ -93,7 +93,7 @@ func TestBytes(t *testing.T) {
 	}
 }
 
-// TestRefused: what the kernel does not send is EPROTO, and its errors are errnos.
+// TestRefused: malformed answers are EPROTO, and the kernel's errors are errnos.
 func TestRefused(t *testing.T) {
 	for name, c := range map[string]struct {
 		b    []byte
