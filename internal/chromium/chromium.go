@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// patience is how long the browser may take for one thing.
+// patience limits the time of one step of the browser.
 const patience = 2 * time.Minute
 
 // Browser is a running Chromium with one tab. Its methods are for one goroutine.
@@ -26,14 +26,14 @@ type Browser struct {
 	to, from *os.File
 	session  string
 	last     int
-	ended    chan struct{} // what reads its answers has ended
+	ended    chan struct{} // closed when receive has returned
 
 	mu      sync.Mutex
 	waiting map[int]chan answer
-	errors  []string // exceptions and what the console has reported as errors
+	errors  []string // exceptions and errors on the console
 }
 
-// answer is what the browser says.
+// answer is a message of the browser.
 type answer struct {
 	ID     int             `json:"id"`
 	Method string          `json:"method"`
@@ -44,8 +44,8 @@ type answer struct {
 	} `json:"error"`
 }
 
-// Start starts Chromium with an empty tab of that size. Names that end in .test lead to
-// this machine. The error says so if Chromium is not installed.
+// Start starts Chromium with an empty tab of that size. Names that end in .test lead to this
+// machine. The error states if Chromium is not installed.
 func Start(width, height int) (*Browser, error) {
 	dir, err := os.MkdirTemp("", "chromium")
 	if err != nil {
@@ -60,7 +60,7 @@ func Start(width, height int) (*Browser, error) {
 		return nil, err
 	}
 	b := &Browser{dir: dir, to: to, from: from, ended: make(chan struct{}), waiting: make(map[int]chan answer)}
-	// no sandbox: tests may run as root, and open pages of their own only
+	// no sandbox: tests may run as root, and open only their own pages
 	b.cmd = exec.Command("chromium", "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run",
 		"--disable-background-networking", "--disable-component-update", "--remote-debugging-pipe", "--user-data-dir="+dir,
 		"--host-resolver-rules=MAP *.test 127.0.0.1", fmt.Sprintf("--window-size=%d,%d", width, height), "about:blank")
@@ -99,7 +99,7 @@ func (b *Browser) attach(width, height int) error {
 
 // Close ends Chromium.
 func (b *Browser) Close() error {
-	_ = b.to.Close() // which it takes as the end
+	_ = b.to.Close() // asks the browser to end
 	if b.cmd.Process != nil {
 		ended := time.AfterFunc(5*time.Second, func() { _ = b.cmd.Process.Kill() })
 		_ = b.cmd.Wait()
@@ -121,7 +121,7 @@ func removed(dir string) error {
 	}
 }
 
-// receive distributes what the browser says.
+// receive distributes the browser's messages.
 func (b *Browser) receive() {
 	defer close(b.ended)
 	r := bufio.NewReaderSize(b.from, 1<<20)
@@ -232,8 +232,9 @@ func (b *Browser) Wait(expression string) error {
 // clicks is how often Click tries.
 const clicks = 20
 
-// Click presses the mouse's left button in the middle of what a selector finds. If the page
-// replaces or moves it between the press and the release, there is no click, and Click tries again.
+// Click presses the mouse's left button in the middle of the element that a selector finds. If the
+// page replaces or moves it between the press and the release, there is no click, and Click tries
+// again.
 func (b *Browser) Click(selector string) error {
 	quoted, err := json.Marshal(selector)
 	if err != nil {
@@ -279,7 +280,7 @@ func (b *Browser) Key(name string) error {
 	return errors.Join(b.call("Input.dispatchKeyEvent", down, nil), b.call("Input.dispatchKeyEvent", up, nil))
 }
 
-// Type types a text into what has the focus.
+// Type types a text into the element with the focus.
 func (b *Browser) Type(text string) error {
 	for _, r := range text {
 		if err := b.Key(string(r)); err != nil {
@@ -289,7 +290,7 @@ func (b *Browser) Type(text string) error {
 	return nil
 }
 
-// Dark says whether the user likes it dark.
+// Dark sets whether the user prefers a dark page.
 func (b *Browser) Dark(dark bool) error {
 	scheme := "light"
 	if dark {
@@ -299,7 +300,7 @@ func (b *Browser) Dark(dark bool) error {
 		map[string]any{"features": []map[string]string{{"name": "prefers-color-scheme", "value": scheme}}}, nil)
 }
 
-// Picture is what the tab shows, as a PNG.
+// Picture returns a screenshot of the tab as a PNG.
 func (b *Browser) Picture() ([]byte, error) {
 	var r struct{ Data string }
 	if err := b.call("Page.captureScreenshot", map[string]any{"format": "png"}, &r); err != nil {
@@ -313,7 +314,7 @@ func (b *Browser) Downloads(dir string) error {
 	return b.call("Browser.setDownloadBehavior", map[string]any{"behavior": "allow", "downloadPath": dir}, nil)
 }
 
-// Errors is what has gone wrong in the page: exceptions, and what the browser has refused.
+// Errors returns the page's errors: exceptions, and requests that the browser refused.
 func (b *Browser) Errors() []string {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -48,7 +48,7 @@ func (t *Tab) Want(expression string) {
 	t.Must(t.Wait(expression))
 }
 
-// Press clicks what a selector finds, as soon as it is there.
+// Press clicks the element that a selector finds, as soon as it exists.
 func (t *Tab) Press(selector string) {
 	t.Helper()
 	t.Want(`document.querySelector(` + strconv.Quote(selector) + `)`)
@@ -82,12 +82,12 @@ func (t *Tab) Sure(token string) {
 	t.Want(`!document.querySelector("dialog")`)
 }
 
-// Save writes what the tab shows to a file, for the documents.
+// Save writes a screenshot of the tab to a file, for the documents.
 func (t *Tab) Save(file string, dark bool) {
 	t.Helper()
 	t.Must(t.Dark(dark))
 	t.Must(t.Eval("scrollTo(0, 0)", nil))
-	time.Sleep(500 * time.Millisecond) // until it is drawn
+	time.Sleep(500 * time.Millisecond) // wait for the drawing
 	data, err := t.Picture()
 	t.Must(err)
 	if filepath.Ext(file) != ".png" || len(data) > mostBytes {
