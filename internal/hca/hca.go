@@ -1,13 +1,12 @@
-// Package hca is the seam between the bookkeeping of a device's queues and who makes them. An
-// [Adapter] is an open device (a host channel adapter, in InfiniBand's words): the kernel's commands
-// and mapped queues (package verbs/uverbs), or libibverbs (module native). Package verbs/uverbs does
-// the bookkeeping for both: which work requests are outstanding, in what order they complete, whom
-// to notify.
+// Package hca is the seam between the bookkeeping of a device's queues and their implementation. An
+// [Adapter] is an open device (a host channel adapter, in InfiniBand's words): the kernel's
+// commands and mapped queues (package verbs/uverbs), or libibverbs (module native). Package
+// verbs/uverbs does the bookkeeping for both: outstanding work requests, the order of completions,
+// notifications.
 //
 // # Ownership
 //
-// An Adapter and its queues belong to the goroutine of the device's loop, except for what runs in
-// Aside.
+// An Adapter and its queues belong to the goroutine of the device's loop, except during Aside.
 package hca
 
 import (
@@ -23,12 +22,11 @@ var ErrRefused = errors.New("the device refuses a send")
 // Handle names an object of an adapter: the kernel's number, or the library's address.
 type Handle uint64
 
-// Caps is what a device is and can.
+// Caps has the identity and capabilities of a device.
 type Caps struct {
 	Attr verbs.DeviceAttr
 	GUID uint64 // the node's, in host byte order
-	// IWARP says that the device is an RNIC, Siw that it is the kernel's soft-iWARP, whose Reads
-	// need care.
+	// IWARP: the device is an RNIC. Siw: it is the kernel's soft-iWARP, whose Reads need care.
 	IWARP, Siw bool
 	MaxCQE     int // entries of a completion queue
 	MaxSRQWR   int // receives of a shared receive queue
@@ -52,8 +50,8 @@ type SendQueue interface {
 	// Taken reports whether the device is known to have taken the n'th work request that was put.
 	// It may be asked only of work requests that are not known to be done.
 	Taken(n uint64) bool
-	// Drop forgets what was put and not announced. Nothing is put or announced afterwards: somebody
-	// off the loop will destroy the queue pair.
+	// Drop discards sends that were put and not announced. Nothing is put or announced afterwards:
+	// the queue pair will be destroyed off the loop.
 	Drop()
 	Close() error
 }
@@ -88,10 +86,9 @@ type CQE struct {
 	HasImm bool
 	Write  bool // of a receive that a Write with immediate data has used up
 	GRH    bool
-	// Last says that there was none behind it when the adapter looked, which it does for many at a
-	// time.
+	// Last: no completion followed it when the adapter polled, many at a time.
 	Last bool
-	// InvalidatedRKey is the key that the peer's message has invalidated, or 0.
+	// InvalidatedRKey is the key that the peer's message invalidated, or 0.
 	InvalidatedRKey uint32
 }
 
@@ -104,7 +101,7 @@ type MR struct {
 // CQ is a new completion queue.
 type CQ struct {
 	Handle  Handle
-	Entries int // at least what was asked for
+	Entries int // at least the requested number
 	Queue   Completions
 }
 
@@ -156,8 +153,8 @@ type Channels struct {
 // Event is an asynchronous event.
 type Event struct {
 	Type uint32 // enum ibv_event_type
-	// Object is what a queue was named by when it was made. Of a port's event it is the port's
-	// number. For other events it means nothing.
+	// Object identifies a queue, as given at its creation. For a port's event it is the port's
+	// number. For other events it has no meaning.
 	Object uint64
 }
 
@@ -167,8 +164,8 @@ type Adapter interface {
 	Query() (Caps, error)
 	// Channels gives the descriptors of events, which do not block and belong to the adapter.
 	Channels() (Channels, error)
-	// NextCompletion reads an event of the completion channel and returns what its queue was named
-	// by. EAGAIN means that there is none, EIO that the device is gone.
+	// NextCompletion reads an event of the completion channel and returns the identification of its
+	// queue. EAGAIN means that there is none, EIO that the device is gone.
 	NextCompletion() (event uint64, err error)
 	// NextEvent reads an asynchronous event. Errors as for NextCompletion.
 	NextEvent() (Event, error)
@@ -180,9 +177,9 @@ type Adapter interface {
 	DeregMR(mr Handle) error
 
 	CreateCQ(entries int, event uint64) (CQ, error)
-	// Foresee says, before what was put is announced, that ReqNotify will be called at the end of
-	// this turn unless there is a completion. The adapter may ask for the event with the
-	// announcement.
+	// Foresee announces that ReqNotify will be called at the end of this turn unless there is a
+	// completion. It is called before the announcement of sends, so that the adapter may request
+	// the event together with it.
 	Foresee(cq Handle, queue Completions, solicitedOnly bool)
 	// ReqNotify asks for an event with the next completion.
 	ReqNotify(cq Handle, queue Completions, solicitedOnly bool) error
@@ -198,8 +195,8 @@ type Adapter interface {
 	DestroyQP(qp Handle) error
 	Attach(qp Handle, gid [16]byte, lid uint16) error
 	Detach(qp Handle, gid [16]byte, lid uint16) error
-	// Announce makes the device look at what was put into a send queue. ErrRefused means that it
-	// has refused some of it, and that their completions say so.
+	// Announce makes the device process the sends that were put into a send queue. ErrRefused means
+	// that it refused some of them, which is reported in their completions.
 	Announce(qp Handle, queue SendQueue) error
 	// Connected reports whether the driver of an RNIC has brought a queue pair to RTS.
 	Connected(qp Handle) bool
@@ -211,7 +208,7 @@ type Adapter interface {
 	// ModifyQP, DestroyQP and CreateAH of the adapter that it gets. The error is ENODEV when the
 	// adapter was closed.
 	Aside(use func(Adapter) error) error
-	// Close gives back the device and what was made on it, memory included. It waits no longer than
-	// wait: the rest happens when the kernel is done.
+	// Close releases the device and its objects, memory included. It waits no longer than wait: the
+	// rest happens when the kernel is done.
 	Close(wait time.Duration) error
 }

@@ -15,7 +15,7 @@ var (
 // native calls it when it is linked into the program.
 func SetLibrary(p verbs.Provider) { library.Store(&p) }
 
-// Library is what SetLibrary was called with, or nil.
+// Library returns the provider set by SetLibrary, or nil.
 func Library() verbs.Provider {
 	if p := library.Load(); p != nil {
 		return *p
