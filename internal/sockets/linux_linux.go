@@ -101,7 +101,7 @@ func (l *Linux) ReservedPort(port int) bool {
 	return false
 }
 
-// ports is what the operator has set for ports that are chosen.
+// ports has the operator's settings for automatically chosen ports.
 type ports struct {
 	low, high int
 	reserved  [][2]int // ranges, with both ends

@@ -37,8 +37,8 @@ func (v *Linux) fill(bufs [][]byte) int {
 // Send is sendmsg(2) on a connected non-blocking socket. It sends bufs in order, as far as the
 // socket has room. The call does not block, so it bypasses the Go scheduler. On loopback the call
 // also runs the receiver's half of TCP. With GOMAXPROCS=1 the scheduler would take the processor
-// away in the middle of that and give it back right after. This would cost a sixth of the CPU time
-// of an echo.
+// away in the middle of that and return it right after. This would cost a sixth of the CPU time of
+// an echo.
 func (v *Linux) Send(fd int, bufs [][]byte, flags int) (int, error) {
 	if len(bufs) == 1 { // sendto(2): the kernel need not fetch a header and a vector
 		b := bufs[0]

@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The operator's ports are those of now: the range, and what is reserved in it. The test changes
-// them in a network namespace of its thread.
+// The current settings apply: the range of ports, and the reserved ones. The test changes them in a
+// network namespace of its thread.
 func TestPortsFollowTheSysctls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		runtime.LockOSThread() // never unlocked

@@ -1,4 +1,4 @@
-// Package sockets is what the embedded device asks of an operating system: stream sockets, the
+// Package sockets is the embedded device's interface to an operating system: stream sockets, the
 // routing table, and random numbers. Package iwarp makes one Stack for each of its instances. It is
 // Linux's, or that of a simulated machine.
 package sockets

@@ -8,7 +8,7 @@ import (
 	"github.com/rdmactor/rdmactor/eventloop"
 )
 
-// limits is options, and what happens when something runs out.
+// limits is about options and exhausted resources.
 var limits = []fact{
 	{"options", func(w *world) {
 		e := w.tcp(w.Client)

@@ -57,7 +57,8 @@ func (l *linux) Ready(fd int) eventloop.Events {
 	}
 }
 
-// exhaust sets the limit of descriptors to what is open. Nothing else runs in this process.
+// exhaust sets the limit of descriptors to the number of open ones. Nothing else runs in this
+// process.
 func (l *linux) exhaust() (restore func()) {
 	var before unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &before); err != nil {

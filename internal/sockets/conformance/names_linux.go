@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// names is addresses of sockets, and what the machine says about itself.
+// names is about addresses of sockets, and the machine's own.
 var names = []fact{
 	{"addresses of a socket", func(w *world) {
 		e := w.tcp(w.Server)

@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ports is who may have which port.
+// ports is about the allocation of ports.
 var ports = []fact{
 	{"a port that is taken", func(w *world) {
 		one := w.tcp(w.Server)
@@ -111,7 +111,7 @@ var ports = []fact{
 			c.close()
 			s.ready("the end", both)
 			s.close()
-			w.settle() // until the peer's FIN has come
+			w.settle() // wait for the peer's FIN
 			again := w.tcp(w.Client)
 			w.want("bind without SO_REUSEADDR", again.p.Bind(again.fd, sockaddr(from)), unix.EADDRINUSE)
 			again.share()

@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// routes is what a datagram socket learns from the routing table when it is connected.
+// routes is about the addresses that a connected datagram socket gets from the routing table.
 var routes = []fact{
 	{"the source towards an address", func(w *world) {
 		e := w.socket(w.Client, family(w.Address), unix.SOCK_DGRAM)

@@ -8,10 +8,11 @@ import (
 	"github.com/rdmactor/rdmactor/internal/sockets"
 )
 
-// Process is the sockets of one process, and how its loops learn what they are ready for.
+// Process is the sockets of one process, and the readiness that its loops are notified of.
 type Process interface {
 	sockets.Stack
-	// Ready is what epoll would report for fd, with Readable and Writable asked for.
+	// Ready returns the events that epoll would report for fd, if it watched for Readable and
+	// Writable.
 	Ready(fd int) eventloop.Events
 }
 
@@ -34,11 +35,11 @@ type Pair struct {
 	// Exhaust takes away the descriptors that the server could still get, until restore is called.
 	// It is nil if there are always enough.
 	Exhaust func() (restore func())
-	// Wait gives what is under way some time. False: nothing is under way.
+	// Wait lets pending activity proceed for a while. False: there is none.
 	Wait func() bool
 }
 
-// fact is what the name says.
+// fact is a named check of one behaviour.
 type fact struct {
 	name  string
 	check func(w *world)

@@ -102,11 +102,11 @@ var setup = []fact{
 	}},
 	{"nobody listens", func(w *world) {
 		none := w.tcp(w.Server)
-		at := none.bind(netip.AddrPortFrom(w.Address, 0)) // nobody else takes the port
+		at := none.bind(netip.AddrPortFrom(w.Address, 0)) // no other socket takes the port
 		c := w.tcp(w.Client)
 		c.bind(netip.AddrPortFrom(w.Source, 0))
 		if err := c.p.Connect(c.fd, sockaddr(at)); err == unix.ECONNREFUSED {
-			return // known at once
+			return // known immediately
 		} else if err != unix.EINPROGRESS {
 			w.Fatal(err)
 		}
@@ -139,7 +139,7 @@ var setup = []fact{
 	}},
 }
 
-// backlog is what a listener does when it has too many connections, or goes.
+// backlog is about listeners with too many connections, and their end.
 var backlog = []fact{
 	{"a full backlog", func(w *world) {
 		l, at := w.listen(1)

@@ -10,7 +10,7 @@ import (
 	"github.com/rdmactor/rdmactor/eventloop"
 )
 
-// Combinations of what a socket is ready for.
+// Combinations of a socket's readiness.
 const (
 	nothing  eventloop.Events = 0
 	writable                  = eventloop.Writable
@@ -126,7 +126,7 @@ func (e *end) stays(what string, want eventloop.Events) {
 	}
 }
 
-// settle gives what is under way a while.
+// settle lets pending activity proceed.
 func (w *world) settle() {
 	for range 20 {
 		w.Wait()
@@ -287,7 +287,7 @@ func (e *end) send(what string, want error) {
 	}
 }
 
-// fill writes until there is no room for more, even after a while, and returns what was written.
+// fill writes until there is no room, even after a while, and returns the bytes written.
 func (e *end) fill() (sent []byte) {
 	e.w.Helper()
 	b := pattern(1 << 16)
