@@ -32,7 +32,7 @@ const (
 const Usage = "`KIND` of device: iwarp, the embedded one; kernel, an RDMA device that the kernel has; " +
 	"auto, kernel if the address belongs to an RDMA device, else iwarp"
 
-// Check refuses what is no kind.
+// Check returns an error for an unknown kind.
 func (k Kind) Check() error {
 	switch k {
 	case Auto, IWARP, Kernel:
@@ -46,8 +46,8 @@ type Choice struct {
 	Kind Kind // IWARP or Kernel
 	// the connections' address on this host; not valid when it is unknown or any
 	Local netip.Addr
-	Why   string       // for people to read; "" when the user has chosen
-	IWARP iwarp.Config // of the embedded device; its defaults unless the program says more
+	Why   string       // text for people; "" when the user has chosen
+	IWARP iwarp.Config // configures the embedded device; its defaults unless the program changes it
 }
 
 // String is the line for the user: "device: iwarp (no RDMA device has 127.0.0.1)".
@@ -68,7 +68,7 @@ func (c Choice) Driver() cmid.Driver {
 
 // host is the part of this host that a choice depends on.
 type host interface {
-	// device finds the RDMA device that has a local address. The error says why rdma_cm cannot be
+	// device finds the RDMA device that has a local address. The error states why rdma_cm cannot be
 	// used.
 	device(local netip.Addr) (name string, ok bool, err error)
 	// source is the local address that connections to peer come from.
@@ -77,8 +77,8 @@ type host interface {
 	addrs() ([]netip.Addr, error)
 }
 
-// Dialling chooses for connections to peer. They come from local, or from where the routing tables
-// say if that is not valid.
+// Dialling chooses for connections to peer. They come from local, or if that is not valid, from the
+// source address of the route.
 func Dialling(k Kind, local, peer netip.Addr) (Choice, error) {
 	return dialling(thisHost{}, k, local, peer)
 }
@@ -88,8 +88,8 @@ func Dialling(k Kind, local, peer netip.Addr) (Choice, error) {
 // listener on a wildcard then serves those devices.
 func Listening(k Kind, local netip.Addr) (Choice, error) { return listening(thisHost{}, k, local) }
 
-// Named chooses by "host:port", the form of Dial and Serve of actors, and looks names up. passive
-// says that the address is to listen on. Only Auto needs the address.
+// Named chooses by "host:port", the form of Dial and Serve of actors, and looks names up. passive:
+// the address is to listen on. Only Auto needs the address.
 func Named(ctx context.Context, k Kind, addr string, passive bool) (Choice, error) {
 	if k != Auto {
 		return Choice{Kind: k}, k.Check()
@@ -109,7 +109,7 @@ func Named(ctx context.Context, k Kind, addr string, passive bool) (Choice, erro
 }
 
 // diallingAny chooses for connections to one of several addresses, which are tried in turn: Kernel
-// if one of them belongs to an RDMA device, otherwise what the first one with a route says.
+// if one of them belongs to an RDMA device, otherwise the choice for the first one with a route.
 func diallingAny(h host, list []cmid.Addr) (c Choice, err error) {
 	var errs error
 	found := false
@@ -272,7 +272,7 @@ func search(h host) (found []owner, err error) {
 	return found, nil
 }
 
-// none says why no RDMA device is used. An error changes nothing but that text.
+// none returns the reason why no RDMA device is used. An error only changes this text.
 func none(err error) string {
 	if err != nil {
 		return "no kernel devices: " + err.Error()

@@ -13,7 +13,7 @@ import (
 
 // fakeHost is a host with these RDMA devices.
 type fakeHost struct {
-	devices map[string]string // by address
+	devices map[string]string // indexed by address
 	err     error             // instead
 	from    string            // the source of every connection
 	all     []string          // addresses
@@ -111,7 +111,7 @@ func TestAny(t *testing.T) {
 	for _, c := range []struct {
 		kind Kind
 		host fakeHost
-		want string // with the address, or the error
+		want string // the address, or the error
 	}{
 		{Auto, fakeHost{devices: soft, all: every}, "device: kernel (rxe0 has 10.10.1.1) 10.10.1.1"},
 		{Auto, fakeHost{all: every}, "device: iwarp (no RDMA device has an address of this host) 127.0.0.1"},
@@ -133,7 +133,7 @@ func TestAny(t *testing.T) {
 	}
 }
 
-// TestThisHost: what needs no RDMA device.
+// TestThisHost: functions that need no RDMA device.
 func TestThisHost(t *testing.T) {
 	for _, ip := range []string{"127.0.0.1", "127.0.0.5"} {
 		from, err := thisHost{}.source(addr(ip))
@@ -175,7 +175,7 @@ func TestNamed(t *testing.T) {
 // routed is a host with a route to some addresses only.
 type routed struct {
 	fakeHost
-	sources map[string]string // by peer
+	sources map[string]string // indexed by peer
 }
 
 func (h *routed) source(peer netip.Addr) (netip.Addr, error) {
@@ -211,7 +211,7 @@ func TestDiallingAny(t *testing.T) {
 	}
 }
 
-// TestLinkLocalWithoutZone: the error says what is missing.
+// TestLinkLocalWithoutZone: the error names the missing zone.
 func TestLinkLocalWithoutZone(t *testing.T) {
 	for _, k := range []Kind{Auto, IWARP, Kernel} {
 		_, err := Dialling(k, netip.Addr{}, addr("fe80::1"))
