@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// full is a disk that takes no more than so many writes.
+// full is a disk that takes only this number of writes.
 type full int
 
 func (f *full) Write(p []byte) (int, error) {
@@ -61,7 +61,7 @@ func TestStatus(t *testing.T) {
 	}
 }
 
-// TestFullDisk: a run whose output goes nowhere is ended, once, and says why.
+// TestFullDisk: a run whose output fails is ended, once, and reports why.
 func TestFullDisk(t *testing.T) {
 	disk := full(2)
 	lines := 0
@@ -90,7 +90,7 @@ func TestVersion(t *testing.T) {
 
 func TestParseAddress(t *testing.T) {
 	for _, c := range []struct {
-		s, want string // the address, or what its error says
+		s, want string // the address, or the text of its error
 		passive bool
 	}{
 		{"127.0.0.1:99", "127.0.0.1:99", false},

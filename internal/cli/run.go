@@ -17,10 +17,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Statuses of a command that has not done what it was asked for.
+// Statuses of a command that did not succeed.
 const (
 	failed      = 1
-	interrupted = 130 // what shells have for SIGINT
+	interrupted = 130 // the shells' status for SIGINT
 )
 
 // ErrInterrupted is in the error of a run that was ended by its context before it had done its
@@ -49,7 +49,7 @@ func Execute(ctx context.Context, name string, args []string, stdout, stderr io.
 		err = run(ctx, args, out, stderr)
 	}
 	switch full := out.error(); {
-	case full != nil: // run's own error only says that it was canceled
+	case full != nil: // run's own error only reports the cancellation
 		fmt.Fprintf(stderr, "%s: standard output: %v\n", name, full)
 		return failed
 	case err == nil, errors.Is(err, flag.ErrHelp):
