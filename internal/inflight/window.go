@@ -1,5 +1,5 @@
-// Package inflight bounds what a connection has of messages that the device has not taken yet, in
-// number and in bytes, and says with which messages a notice is due that reports how far it is.
+// Package inflight limits a connection's messages that the device has not taken yet, in number and
+// in bytes, and decides which messages request a notice of progress.
 package inflight
 
 import "github.com/rdmactor/rdmactor/internal/ring"
@@ -15,8 +15,8 @@ func (a *Amount) add(messages, bytes int) {
 	a.Bytes += bytes
 }
 
-// Limits are what a Window goes by: nothing is added behind the message that reaches Most, and a
-// notice is due with every one that reaches a further Part.
+// Limits configure a Window: nothing is added behind the message that reaches Most, and a notice is
+// due with every one that reaches a further Part.
 type Limits struct{ Most, Part Amount }
 
 // Window is the messages that are in flight. It belongs to one goroutine, or to whatever mutex its
@@ -25,8 +25,8 @@ type Window struct {
 	Amount // in flight
 	Limits *Limits
 
-	recent Amount            // of these, what no notice is due for yet
-	parts  ring.Ring[Amount] // what each of the notices that are due is for, oldest first
+	recent Amount            // the part of these that no notice covers yet
+	parts  ring.Ring[Amount] // amounts that the due notices cover, oldest first
 }
 
 // Full reports whether nothing may be added now.

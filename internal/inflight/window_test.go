@@ -14,7 +14,7 @@ func TestWindow(t *testing.T) {
 	limits := Limits{Most: Amount{4, 100}, Part: Amount{2, 50}}
 	for name, c := range map[string]struct {
 		bytes  []int  // of each message
-		notify string // with which of them a notice is due
+		notify string // messages with which a notice is due
 		left   Amount // behind the first notice
 	}{
 		"many messages":   {[]int{1, 1, 1, 1}, ".!.!", Amount{2, 2}},
