@@ -1,4 +1,4 @@
-// Package certtest makes certificates for tests: an authority, and what it signs.
+// Package certtest makes certificates for tests: an authority, and certificates that it signs.
 package certtest
 
 import (
@@ -72,7 +72,7 @@ func (a *Authority) Of(tb testing.TB, uri, address string) tls.Certificate {
 	return a.Issue(tb, &x509.Certificate{URIs: []*url.URL{u}, IPAddresses: []net.IP{net.ParseIP(address)}}, time.Hour)
 }
 
-// Issue signs a certificate for both sides of connections. c says for whom.
+// Issue signs a certificate for both sides of connections. c has the names.
 func (a *Authority) Issue(tb testing.TB, c *x509.Certificate, valid time.Duration) tls.Certificate {
 	tb.Helper()
 	key := newKey(tb)

@@ -1,6 +1,6 @@
-// Package devcerts makes certificates for development: an authority, and what it has signed. Their
-// subjects say what they are for. Nothing of it is for production: the authority's key is a file
-// beside the others, and nothing can be taken back.
+// Package devcerts makes certificates for development: an authority, and certificates that it
+// signed. Their subjects state this purpose. None of them is for production: the authority's key is
+// a file next to the others, and no certificate can be revoked.
 package devcerts
 
 import (
@@ -50,7 +50,7 @@ func New() (*Authority, error) {
 	return a, err
 }
 
-// Load reads what New has made: an authority of Pair.
+// Load reads an authority that New has made, as a Pair.
 func Load(p Pair) (*Authority, error) {
 	a := &Authority{Pair: p}
 	var err error
@@ -107,7 +107,7 @@ func (a *Authority) leaf(names []string, use ...x509.ExtKeyUsage) (Pair, error) 
 	return p, err
 }
 
-// blank is what all certificates have.
+// blank returns the common part of all certificates.
 func blank(name string) *x509.Certificate {
 	serial := make([]byte, 16)
 	_, _ = rand.Read(serial) // never fails: it ends the program instead

@@ -9,8 +9,8 @@ import (
 	"github.com/rdmactor/rdmactor/cmid/conformance"
 )
 
-// Differences is where a device's driver ("rxe", "siw"), in a kernel of that release, differs from
-// what the conformance suite expects. Of other drivers nothing is known.
+// Differences returns how a device's driver ("rxe", "siw"), in a kernel of that release, differs
+// from the conformance suite. Other drivers are not known.
 func Differences(driver, release string) []conformance.Difference {
 	differences := []conformance.Difference{
 		{What: conformance.LoopbackOnly, Why: "the driver turns away what the kernel brings from elsewhere"},
@@ -44,8 +44,8 @@ func Differences(driver, release string) []conformance.Difference {
 	return differences
 }
 
-// before says whether a release such as 6.1.0-56-amd64 is older than a version. It is not if it
-// cannot be read.
+// before reports whether a release such as 6.1.0-56-amd64 is older than a version. It returns false
+// for a release that it cannot parse.
 func before(release string, major, minor int) bool {
 	var is [2]int
 	if n, _ := fmt.Sscanf(release, "%d.%d", &is[0], &is[1]); n != len(is) {

@@ -1,8 +1,8 @@
 //go:build linux
 
-// Package kernelrig is what tests know about the device of the machine that they run in: its
-// addresses, and where its kernel differs from what the conformance suite expects. Package vm
-// describes the device in environment variables.
+// Package kernelrig describes to tests the device of the machine that they run in: its addresses,
+// and the differences of its kernel from the conformance suite. Package vm describes the device in
+// environment variables.
 package kernelrig
 
 import (
@@ -82,7 +82,7 @@ func Rig(t *testing.T, d cmid.Driver) conformance.Rig {
 		Patience:    30 * time.Second,
 		Differences: Differences(kind, release(t)),
 		RemoveDevice: func() {
-			// it waits until nobody has the device open
+			// it waits until the device is no longer open
 			removed := StartRDMA(t, "link", "del", device)
 			t.Cleanup(func() {
 				if err := removed(); err != nil {
