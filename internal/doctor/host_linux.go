@@ -91,7 +91,7 @@ func orPath(path string) string {
 	return path
 }
 
-// askKernel adds what sysfs does not contain. Without answers it adds nothing.
+// askKernel adds facts that sysfs does not contain. Without answers it adds nothing.
 func askKernel(devices []Device) {
 	known, _ := nldev.Devices()
 	for i := range devices {

@@ -11,10 +11,10 @@ import (
 	"github.com/rdmactor/rdmactor/cmid"
 )
 
-// Channel is an event channel on a loop of its own.
+// Channel is an event channel on a separate loop.
 type Channel struct {
 	*cmid.Channel
-	fds     [2]unix.PollFd // of the channel and of stopped
+	fds     [2]unix.PollFd // descriptors of the channel and of stopped
 	stopped *os.File       // readable once wake is closed
 	wake    *os.File
 }
@@ -47,8 +47,8 @@ func (c *Channel) Close() error {
 	return c.Channel.Close()
 }
 
-// Drain calls handle with each event that is available. Completions are delivered meanwhile. An
-// error of handle ends Drain.
+// Drain calls handle with each event that is available. It also delivers completions. An error of
+// handle ends Drain.
 func (c *Channel) Drain(handle func(*cmid.ID, cmid.Event) error) error {
 	for {
 		ev, id, err := c.GetEvent()
@@ -71,7 +71,7 @@ type Woken uint8
 const (
 	Ready   Woken = iota // there may be something to drain
 	Late                 // nothing happened within the time
-	Stopped              // by Stop, reported once
+	Stopped              // requested by Stop, reported once
 )
 
 // Wait waits until there may be something to drain, for at most d. A negative d means without a

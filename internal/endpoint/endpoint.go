@@ -12,7 +12,7 @@ import (
 type Endpoint struct {
 	ID *cmid.ID
 	QP verbs.QP
-	CQ verbs.CQ // for sends and receives
+	CQ verbs.CQ // serves sends and receives
 
 	in   *verbs.MR // a slot for each receive
 	slot uint32    // bytes of a slot

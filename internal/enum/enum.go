@@ -3,12 +3,12 @@ package enum
 
 import "fmt"
 
-// Integer is what such a type is.
+// Integer is the constraint of such types.
 type Integer interface {
 	~uint8 | ~uint16 | ~uint32
 }
 
-// Name is what names has for v. format prints the number of another value.
+// Name returns the name of v. format prints the number of a value without a name.
 func Name[T Integer](names map[T]string, v T, format string) string {
 	if name, ok := names[v]; ok {
 		return name

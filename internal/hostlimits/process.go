@@ -47,7 +47,7 @@ func field(status, name string) (value string, ok bool) {
 }
 
 // Threads returns the limit that leaves this process the fewest threads: pids.max of its control
-// groups, RLIMIT_NPROC of its user, or what the machine has. The Go runtime ends a process that
+// groups, RLIMIT_NPROC of its user, or the machine's limit. The Go runtime ends a process that
 // cannot start a thread. The last result is false if nothing is known to limit it.
 func Threads(root fs.FS) (tightest Limit, ok bool) {
 	var all []Limit

@@ -13,8 +13,8 @@ import (
 //
 //	func TestMain(m *testing.M) { goleak.VerifyTestMain(leak.Settled{M: m}) }
 //
-// Proto.Actor keeps a goroutine for a second (actor.Config.DeadLetterThrottleInterval) after a
-// dead letter, even if its system has been shut down meanwhile. goleak waits for half of that.
+// Proto.Actor keeps a goroutine for a second (actor.Config.DeadLetterThrottleInterval) after a dead
+// letter, even if its system was shut down since. goleak waits for half of that.
 type Settled struct{ *testing.M }
 
 // Run runs the tests, and waits a few seconds at most.

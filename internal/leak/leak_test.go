@@ -10,7 +10,7 @@ import (
 	"go.uber.org/goleak"
 )
 
-// TestMain fails if a dead letter's goroutine is there when Run has ended.
+// TestMain fails if a dead letter's goroutine still runs after Run.
 func TestMain(m *testing.M) { goleak.VerifyTestMain(Settled{M: m}) }
 
 // TestDeadLetter leaves such a goroutine.

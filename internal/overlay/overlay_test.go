@@ -32,7 +32,7 @@ func TestApply(t *testing.T) {
 	}
 }
 
-// The go command builds what the edits say, and the files stay as they are.
+// The go command builds the edited files, and the originals stay unchanged.
 func TestWrite(t *testing.T) {
 	root, dir := t.TempDir(), t.TempDir()
 	main := filepath.Join(root, "main.go")

@@ -1,6 +1,6 @@
-// Package plain makes texts of somebody else's fit for a terminal. Names and addresses come from a
-// peer or from another program, and may have escape sequences in them, characters that turn the
-// direction of a line, or no end.
+// Package plain makes foreign texts fit for a terminal. Names and addresses come from a peer or
+// from another program, and may have escape sequences in them, characters that turn the direction
+// of a line, or no end.
 package plain
 
 import (
@@ -53,7 +53,7 @@ func Quote(s string) string {
 	return s
 }
 
-// Fit is what Text has made, in exactly so many columns. A tilde ends what is cut.
+// Fit returns a result of Text in exactly this number of columns. A tilde marks text that is cut.
 func Fit(text string, columns int) string {
 	n := utf8.RuneCountInString(text)
 	switch {

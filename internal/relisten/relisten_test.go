@@ -18,7 +18,7 @@ import (
 	"github.com/rdmactor/rdmactor/states"
 )
 
-// rig is a listener on the machine with device mem1, and how it has ended.
+// rig is a listener on the machine with device mem1, and how it ended.
 type rig struct {
 	*actortest.World
 	far *rdma.Runtime
@@ -29,7 +29,7 @@ type rig struct {
 	ended []error
 }
 
-// ends returns what Ended was called with.
+// ends returns the errors that Ended was called with.
 func (r *rig) ends() []error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -120,7 +120,7 @@ func TestSamePort(t *testing.T) {
 	})
 }
 
-// Whatever ends the identifier, a command of somebody else's too, the listener listens again.
+// Whatever ends the identifier, even a command of another program, the listener listens again.
 func TestIdentifierDestroyed(t *testing.T) {
 	for name, end := range map[string]func(r *rig, id *actor.PID){
 		"destroyed": func(r *rig, id *actor.PID) { r.System().Root.Send(id, &rdma.DestroyID{}) },
@@ -157,7 +157,7 @@ func TestOutOfIdentifiers(t *testing.T) {
 }
 
 // A listener without a bound never gives up. One with a bound ends once, when that is over, with
-// what ended it and why it could not listen again.
+// the cause and the reason why it could not listen again.
 func TestGivesUp(t *testing.T) {
 	inWorld(t, "10.0.0.2:7471", 0, func(r *rig) {
 		r.RemoveDevice("mem1")

@@ -38,7 +38,7 @@ func (r *Ring[T]) Push(v T) {
 	*r.At(r.n - 1) = v
 }
 
-// PushFront adds v before all others: what Pop took is put back.
+// PushFront adds v before all others, such as a value that Pop returned.
 func (r *Ring[T]) PushFront(v T) {
 	if r.n == len(r.buf) {
 		r.grow(math.MaxInt)

@@ -52,8 +52,8 @@ func TestRingIsAQueue(t *testing.T) {
 	})
 }
 
-// TestSlotsAreUsedAgain: what is dropped stays in its place, for the one that comes there next,
-// and no more places are made than the limit says.
+// TestSlotsAreUsedAgain: a dropped value stays in its slot for the next one, and there are no more
+// slots than the limit.
 func TestSlotsAreUsedAgain(t *testing.T) {
 	const limit = 5
 	var r Ring[[]byte]

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// Report is what tshark has made of a capture.
+// Report is tshark's analysis of a capture.
 type Report struct {
 	Packets     int
 	FPDUs       int
@@ -23,7 +23,7 @@ type Report struct {
 	Complaints []string
 }
 
-// accepted are warnings about what is as it should be.
+// accepted are warnings about intended properties.
 var accepted = []string{
 	"as required by RFC 5044",          // revision 2 is RFC 6581's, which tshark 4.0 does not know
 	"Connection reset (RST)",           // it was
