@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"os"
 	"os/signal"
 	"runtime"
@@ -41,6 +42,7 @@ type role struct {
 	Dial         map[string]string // names that are no addresses
 	Nosy         bool              // prints what peers want of its actors
 	Stuck        bool              // its provider never ends
+	Stock        bool              // it is a member of Proto.Actor's own, over gRPC
 	// it connects with the first, and accepts them all; none: without
 	Keys []string
 }
@@ -118,8 +120,11 @@ func (p *process) run(ctx context.Context) error {
 			p.line("event %v", ev)
 		}
 	})
-	cfg, err := p.config(rt)
-	if err == nil {
+	if p.role.Stock {
+		err = p.startStock()
+	} else if cfg, bad := p.config(rt); bad != nil {
+		err = bad
+	} else {
 		p.m, err = Start(ctx, p.sys, rt, cfg)
 	}
 	if err != nil {
@@ -142,6 +147,10 @@ func (p *process) run(ctx context.Context) error {
 	p.serve(ctx, commands)
 	end, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
+	if p.role.Stock {
+		p.m.Cluster.Shutdown(false)
+		return rt.Shutdown(end)
+	}
 	err = errors.Join(p.m.Shutdown(end), rt.Shutdown(end))
 	p.sys.Shutdown()
 	p.line("= left")
@@ -205,7 +214,7 @@ func (p *process) config(rt *rdma.Runtime) (Config, error) {
 		Remoting: remoting.Config{Name: p.role.Name, Listen: p.role.Listen, Patience: 5 * time.Second},
 	}
 	if !p.role.Client {
-		cfg.Kinds = []*cluster.Kind{cluster.NewKind(grainKind, actor.PropsFromProducer(func() actor.Actor { return &grain{p: p} }))}
+		cfg.Kinds = []*cluster.Kind{p.grains()}
 	}
 	if len(p.role.Keys) > 0 {
 		if _, err := p.useKeys(p.role.Keys); err != nil {
@@ -227,6 +236,30 @@ func (p *process) config(rt *rdma.Runtime) (Config, error) {
 		}
 	}
 	return cfg, err
+}
+
+func (p *process) grains() *cluster.Kind {
+	return cluster.NewKind(grainKind, actor.PropsFromProducer(func() actor.Actor { return &grain{p: p} }))
+}
+
+// startStock starts a member as a program without this package does.
+func (p *process) startStock() error {
+	provider, err := p.provider()
+	if err != nil {
+		return err
+	}
+	host, text, err := net.SplitHostPort(p.role.Name)
+	if err != nil {
+		return err
+	}
+	port, err := strconv.Atoi(text)
+	if err != nil {
+		return err
+	}
+	c := cluster.New(p.sys, cluster.Configure("test", provider, disthash.New(), remote.Configure(host, port), cluster.WithKinds(p.grains())))
+	p.m = &Member{Cluster: c}
+	c.StartMember()
+	return nil
 }
 
 // grain says where it is, counts, and is slow if it is asked to be.

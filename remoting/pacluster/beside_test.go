@@ -1,0 +1,95 @@
+package pacluster
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// The same programs run on members of Proto.Actor's own, over gRPC, and on this package's. Each
+// counts the grains that are as they have to be. This package's have to be all, and never fewer.
+func TestBeside(t *testing.T) {
+	programs := map[string]func(*testing.T, *etcdServer, []*child) int{
+		"grains stay while etcd is away": besideOutage,
+		"grains answer after a restart":  besideRestart,
+	}
+	var mu sync.Mutex
+	good := make(map[string]map[bool]int)
+	t.Run("programs", func(t *testing.T) {
+		for name, run := range programs {
+			good[name] = make(map[bool]int)
+			for _, stock := range []bool{false, true} {
+				t.Run(fmt.Sprint(name, ", stock ", stock), func(t *testing.T) {
+					t.Parallel()
+					s := startEtcd(t)
+					all := etcdRoles(t, s, 3)
+					for i := range all {
+						all[i].Stock = stock
+					}
+					n := run(t, s, startAll(t, all...))
+					mu.Lock()
+					defer mu.Unlock()
+					good[name][stock] = n
+				})
+			}
+		}
+	})
+	for name, is := range good {
+		t.Logf("%s: %d of %d here, %d with Proto.Actor's remote", name, is[false], besideGrains, is[true])
+		if is[false] < besideGrains || is[false] < is[true] {
+			t.Errorf("%s: %d of %d, and %d with Proto.Actor's remote", name, is[false], besideGrains, is[true])
+		}
+	}
+}
+
+const besideGrains = 12
+
+// countAll asks all grains at the same time through a member, and returns how many of them answer
+// want.
+func countAll(c *child, want string) (n int) {
+	var commands []string
+	for i := range besideGrains {
+		commands = append(commands, c.begin("count g%d 0", i))
+	}
+	for _, command := range commands {
+		if c.ends(command) == want {
+			n++
+		}
+	}
+	return n
+}
+
+// etcd stands still for longer than its leases last. The grains that have not been made anew go on
+// counting.
+func besideOutage(t *testing.T, s *etcdServer, m []*child) int {
+	if n := countAll(m[0], "1"); n != besideGrains {
+		t.Fatalf("%d grains answer", n)
+	}
+	_ = s.cmd.Process.Signal(unix.SIGSTOP)
+	time.Sleep(5 * time.Second)
+	_ = s.cmd.Process.Signal(unix.SIGCONT)
+	time.Sleep(etcdLate) // members register again
+	return countAll(m[0], "2")
+}
+
+// A member is killed and started again at its address before etcd has removed it. Then another one
+// asks for all grains, those of the killed one included, which are made anew.
+func besideRestart(t *testing.T, _ *etcdServer, m []*child) int {
+	if n := countAll(m[0], "1"); n != besideGrains {
+		t.Fatalf("%d grains answer", n)
+	}
+	m[2].Kill()
+	m[2] = start(t, m[2].role)
+	m[2].want("= member ", "it has started")
+	time.Sleep(etcdLate)
+	n := 0
+	for i := range besideGrains {
+		if got := m[2].do("count g%d 0", i); got == "1" || got == "2" {
+			n++
+		}
+	}
+	return n
+}
