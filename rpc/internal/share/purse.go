@@ -1,23 +1,23 @@
 package share
 
 const (
-	// OwnMemory is how many bytes every connection has to itself.
+	// OwnMemory is the number of bytes that are reserved for every connection.
 	OwnMemory = 64 << 10
-	// grantStep is what is granted at a time.
+	// grantStep is the unit of grants.
 	grantStep = 64 << 10
 )
 
-// Purse is the memory of a connection. The first OwnMemory bytes are its own. The rest has to be
-// granted by the Account. So a connection whose client takes its answers seldom has to ask. The
+// Purse is the memory of a connection. The first OwnMemory bytes are reserved. The rest has to be
+// granted by the Account. So a connection whose client takes its answers seldom needs a grant. The
 // caller locks. The zero Purse is a client's connection, which needs no grant.
 type Purse struct {
-	Of       *Conn // who pays
+	Of       *Conn // account that grants
 	Requests int   // bytes of requests that are not answered
 	granted  int
 }
 
-// May reports whether n more bytes may be kept. waiting is how many bytes wait for the connection
-// to take them.
+// May reports whether n more bytes may be kept. waiting is the number of bytes that wait for the
+// connection.
 func (p *Purse) May(waiting, n int) bool {
 	more := waiting + p.Requests + n - OwnMemory - p.granted
 	if p.Of == nil || more <= 0 {
@@ -31,7 +31,7 @@ func (p *Purse) May(waiting, n int) bool {
 	return true
 }
 
-// Settle gives back what is granted and not needed.
+// Settle returns granted memory that is not needed.
 func (p *Purse) Settle(waiting int) {
 	if p.granted == 0 {
 		return

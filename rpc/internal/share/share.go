@@ -1,17 +1,17 @@
-// Package share decides how much one client may have of what all clients of a server share: places
-// for calls, places for streams, and memory. Nothing waits here: what a client may not have is
-// refused at once. Each of the three is shared by these rules:
+// Package share divides a server's resources among its clients: places for calls, places for
+// streams, and memory. Nothing waits here: a client's excess is refused immediately. Each of the
+// three is shared by these rules:
 //
-//   - Bound: all connections together have no more than a total, and each no more than a limit.
-//   - Floor: a client's address that has nothing may have what is left. One sixteenth of the total,
-//     and at least one place, is reserved for such addresses.
-//   - Share: an address that has something may have more, as long as what it has is no more than a
-//     factor, the patience, times what is left for all others. So with patience 1 a greedy address
-//     gets half of the total, and two get a third each.
+//   - Bound: all connections together have at most a total, and each at most a limit.
+//   - Floor: a client's address that has nothing may take from the rest. One sixteenth of the
+//     total, and at least one place, is reserved for such addresses.
+//   - Share: an address that has something may take more, while its usage is at most a factor, the
+//     patience, times the rest left for all others. So with patience 1 a greedy address gets half
+//     of the total, and two get a third each.
 //   - While answers of an address wait for it, the factor for its calls is 1.
-//   - The connections of an address share what it may have by the same rules.
+//   - The connections of an address share its part by the same rules.
 //
-// It knows neither connections nor calls, only their numbers.
+// The package handles numbers only, neither connections nor calls.
 package share
 
 import (
@@ -31,18 +31,18 @@ const (
 	resources
 )
 
-// Amounts is so much of each resource.
+// Amounts has an amount of each resource.
 type Amounts [resources]int
 
-// kept is how much of a total is for addresses that have nothing.
+// kept returns the part of a total that is reserved for addresses that have nothing.
 func kept(total int) int { return max(total/16, 1) }
 
-// patience says how greedy one address may be while it is alone. Calls end soon, and their limit is
-// often a small one that means the handlers: a single address may have nearly all of it. Streams,
-// and what a client does not take, may stay for ever.
+// patience limits the part of a single address while it is alone. Calls end soon, and their limit
+// is often a small one, meant for the handlers: a single address may have nearly all of it.
+// Streams, and answers that a client does not take, may stay forever.
 var patience = Amounts{Calls: 16, Streams: 1, Memory: 1}
 
-// Account is what a server has to share, and how much of it everybody has. Any goroutine.
+// Account has a server's resources and their usage by each client. Any goroutine may use it.
 type Account struct {
 	total, each Amounts // of all connections, and of one
 
@@ -51,8 +51,8 @@ type Account struct {
 	peers map[netip.Addr]*peer
 }
 
-// peer is what the connections of an address have. It is kept while the address has connections or
-// anything else, because handlers may outlive their connection.
+// peer has the usage of the connections of an address. It is kept while the address has connections
+// or resources, because handlers may outlive their connection.
 type peer struct {
 	addr  netip.Addr
 	conns int
@@ -60,19 +60,19 @@ type peer struct {
 	waits atomic.Int64 // places for calls whose answers wait for the client
 }
 
-// Conn is what a connection has, from Join on. Any goroutine.
+// Conn has the usage of a connection, from Join on. Any goroutine may use it.
 type Conn struct {
 	of   *Account
 	peer *peer
 	used Amounts // of.mu
 }
 
-// New makes the account of a server: total is what all connections may have, each what one may.
+// New makes the account of a server: total limits all connections together, each limits one.
 func New(total, each Amounts) *Account {
 	return &Account{total: total, each: each, peers: make(map[netip.Addr]*peer)}
 }
 
-// Taken is what all connections have.
+// Taken returns the usage of all connections.
 func (a *Account) Taken() Amounts {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -92,7 +92,7 @@ func (c *Conn) Join(a *Account, addr netip.Addr) {
 	c.of, c.peer = a, p
 }
 
-// Leave says that the connection is gone. It keeps what it has until Give.
+// Leave is called when the connection is gone. Its usage remains until Give.
 func (c *Conn) Leave() {
 	c.of.mu.Lock()
 	defer c.of.mu.Unlock()
@@ -130,7 +130,7 @@ func (c *Conn) Give(r Resource, n int) {
 func (c *Conn) Waits(n int) { c.peer.waits.Add(int64(n)) }
 
 // Exceeds reports whether answers wait for the address, and it has more places for calls than it
-// may have meanwhile.
+// may have during that time.
 func (c *Conn) Exceeds() bool {
 	if c.peer.waits.Load() == 0 {
 		return false
@@ -160,7 +160,7 @@ func (c *Conn) mayLocked(r Resource, n int) bool {
 		return true
 	}
 	k = patience[r]
-	part := k*(p.used[r]+left-kept(a.total[r]))/(k+1) + 1 // what the address can come to have
+	part := k*(p.used[r]+left-kept(a.total[r]))/(k+1) + 1 // the address's possible total
 	return fair(c.used[r], n, part-p.used[r], part, k)
 }
 

@@ -21,8 +21,8 @@ func joined(a *Account, addrs, each int) (conns []*Conn) {
 	return conns
 }
 
-// greed has connections take one each, in turn, until none may have more. It returns what their
-// addresses have then.
+// greed makes connections take one each, in turn, until none may have more. It returns the
+// resulting amounts of their addresses.
 func greed(r Resource, conns ...*Conn) (has []int) {
 	for more := true; more; {
 		more = false
@@ -41,7 +41,7 @@ func greed(r Resource, conns ...*Conn) (has []int) {
 }
 
 // An address that takes all it can get, over many connections, gets nearly half of the resources
-// that may be kept for ever, and two get a third each. Of the places for calls one address may get
+// that may be kept forever, and two get a third each. Of the places for calls one address may get
 // nearly all. A single connection gets half of what its address may have.
 func TestGreed(t *testing.T) {
 	for _, c := range []struct {
@@ -85,7 +85,7 @@ func TestFloorOfFew(t *testing.T) {
 	}
 }
 
-// An address whose answers wait has no more than half, and has to go back to that.
+// An address whose answers wait has at most half, and has to return to that.
 func TestAnswersThatWait(t *testing.T) {
 	a := New(all, all)
 	conns := joined(a, 1, 30)
@@ -114,7 +114,7 @@ func TestAnswersThatWait(t *testing.T) {
 	}
 }
 
-// A connection has no more than its own limit, and leaves something of its address's to the others.
+// A connection has at most its own limit, and leaves part of its address's share to the others.
 func TestConnections(t *testing.T) {
 	a := New(all, Amounts{Streams: 5})
 	conns := joined(a, 1, 2)
@@ -132,7 +132,7 @@ func TestConnections(t *testing.T) {
 	}
 }
 
-// Connections take, give back and leave in any order. No more is ever taken than there is. In the
+// Connections take, return and leave in any order. The amounts taken never exceed the total. In the
 // end nothing is taken, and no address is kept.
 func TestAccount(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
@@ -172,8 +172,8 @@ func TestAccount(t *testing.T) {
 	}
 }
 
-// The first bytes are a connection's own. What is granted in addition is given back in the end,
-// but not at every change.
+// The first bytes are reserved for a connection. Grants are returned in the end, but not at every
+// change.
 func TestPurse(t *testing.T) {
 	a := New(Amounts{Memory: 10 << 20}, Amounts{Memory: 1 << 20})
 	c := joined(a, 1, 1)[0]
