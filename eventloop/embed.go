@@ -92,7 +92,7 @@ func (l *Loop) leaveTurn(whole *bool) {
 	v := recover()
 	defer func() {
 		if v != nil {
-			panic(v) // the host's to recover
+			panic(v) // for the host to recover
 		}
 	}()
 	l.brokenTurn(v != nil)
@@ -103,7 +103,7 @@ func (l *Loop) leaveTurn(whole *bool) {
 // goroutine that takes the host's place.
 func (l *Loop) brokenTurn(panicked bool) {
 	goesOn := false
-	defer func() { // whatever OnPanic does now
+	defer func() { // even if OnPanic panics or exits
 		l.breakOff()
 		if err := l.parkHosted(); err != nil {
 			l.log.Error("eventloop: wake-up failed", "loop", l.cfg.Name, "err", err)

@@ -19,7 +19,7 @@ func (l *Loop) glance() (worked bool) {
 		g.left--
 		l.stale = true
 		if l.call(&g.w.look) {
-			g.left = 0 // the others' turn
+			g.left = 0 // other fds are next
 			return true
 		}
 	}
@@ -83,7 +83,7 @@ func (r *Registration) Remove() error {
 	}
 	l.forget(&r.watch)
 	if l.life.over.Load() {
-		return nil // the Poller is closed, and with it every watch
+		return nil // the closed Poller has no watches
 	}
 	return l.opError("remove", r.fd, l.poller.Remove(r.fd))
 }

@@ -62,7 +62,7 @@ const glances = 8
 // glancing is the fd that a polling loop glances at.
 type glancing struct {
 	w    *watch // last ready watch, if its handler is a Glancer
-	left int    // before the kernel is asked
+	left int    // glances until the kernel is polled
 }
 
 // found takes the kernel's reports. If exactly one fd was ready, that is the one to glance at.

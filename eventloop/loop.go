@@ -22,23 +22,23 @@ type Loop struct {
 	asleep atomic.Bool // the loop is about to wait: a wake-up is needed
 
 	// Owned by the loop's goroutine.
-	base     time.Time // timers count from here
+	base     time.Time // origin of the timers' times
 	now      time.Time // the clock at the start of the turn
-	stale    bool      // now is an earlier turn's
-	lastWork time.Time // Spin: the last turn that had any
+	stale    bool      // now is from an earlier turn
+	lastWork time.Time // last turn with work, for Spin
 	events   []Ready
 	fds      fdTable
 	glancing glancing
-	looked   uint64          // waits that found something
-	strays   map[uint64]bool // tags that findStrays has seen; true: and logged
-	idle     int             // turns that found nothing, one after the other
+	looked   uint64          // waits with reports
+	strays   map[uint64]bool // tags that findStrays has seen; true: logged
+	idle     int             // turns without work in a row
 	timers   timerHeap
 	deferred []Runnable // this turn's Defers
-	flushing []Runnable // those being run; written under queue.mu, like the queue's elements
+	flushing []Runnable // work being run; written under queue.mu, like the queue's elements
 	at       progress
-	handoff  int      // how often to yield, because work was given to another goroutine
-	embedded embedder // nil until FD was asked for
-	armed    int64    // when the timerfd expires, as the timers count; never when it does not
+	handoff  int      // number of yields due after work was passed to another goroutine
+	embedded embedder // nil until FD is called
+	armed    int64    // expiry of the timerfd, in the timers' time; never: not armed
 
 	life     life
 	watchdog watchdog
@@ -171,7 +171,7 @@ func (l *Loop) Stats() Stats {
 		Panics:      l.panics.Load(),
 		FDs:         int(l.fdCount.Load()),
 		Timers:      int(l.timerCount.Load()),
-		Queued:      max(int(pushes-runs), 0), // some may have been pushed and run in between
+		Queued:      max(int(pushes-runs), 0), // elements may have been pushed and run in between
 		Busy:        time.Duration(l.meter.busy.Load()),
 		LongestTurn: time.Duration(l.meter.longest.Load()),
 		RecentTurn:  l.meter.lately(l.elapsed()),
@@ -203,10 +203,10 @@ func (l *Loop) wake() {
 
 // progress is where a turn is.
 type progress struct {
-	reports   int  // fds that are ready
+	reports   int  // number of ready fds
 	delivered int  // reports that were delivered
 	ran       int  // pieces of queued work, not counted yet
-	flushed   int  // of flushing
-	undone    int  // deferred work that was left
-	reporting bool // OnPanic is under way: its end is the loop's
+	flushed   int  // elements of flushing that were run
+	undone    int  // deferred work left undone
+	reporting bool // OnPanic is running: if it ends the goroutine, the loop ends
 }

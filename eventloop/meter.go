@@ -11,16 +11,16 @@ import (
 type meter struct {
 	// The loop's.
 	open   bool  // a turn is in progress
-	worked bool  // it has something to do, as far as is known
-	ended  int64 // when the last one has
+	worked bool  // the turn has work, as far as known
+	ended  int64 // end of the last turn
 
 	// Written by the loop, for any goroutine to read.
-	began       atomic.Int64 // the last turn
+	began       atomic.Int64 // start of the last turn
 	busy        atomic.Int64
 	longest     atomic.Int64
-	window      atomic.Int64 // the number of the recentFor that recent counts
-	recent      atomic.Int64 // the longest turn in it
-	before      atomic.Int64 // and in the one before it
+	window      atomic.Int64 // index of the period that recent covers
+	recent      atomic.Int64 // longest turn in this period
+	before      atomic.Int64 // longest turn in the previous period
 	longestWait atomic.Int64
 }
 

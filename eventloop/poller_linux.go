@@ -22,19 +22,19 @@ const (
 // epoll is the kernel's Poller: one epoll instance and the eventfd that ends its wait.
 type epoll struct {
 	fd     int
-	timer  int  // timerfd of the embedded mode, and of far time-outs; -1 until asked for
-	hosted bool // it is the embedded mode's
+	timer  int  // timerfd for embedding and for far time-outs; -1 until needed
+	hosted bool // timer is used for embedding
 	events []unix.EpollEvent
 
-	far  time.Duration // time-outs from here on are the timerfd's
-	base time.Time     // next counts from here
-	next time.Duration // when the timerfd expires
+	far  time.Duration // shortest time-out that needs the timerfd
+	base time.Time     // origin of next
+	next time.Duration // expiry of the timerfd
 
 	// mu protects the fd numbers. After Close they are all -1, because the process may use the
 	// numbers for other files. Late callers are a Wake, and a host between two Turns whose loop
 	// was shut down.
 	mu    sync.Mutex
-	event int // the eventfd
+	event int // eventfd
 }
 
 // newPoller opens an epoll instance and its eventfd. EMFILE and ENFILE leave nothing open.

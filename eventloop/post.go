@@ -33,7 +33,7 @@ func (l *Loop) Post(fn func()) error {
 // neither allocates nor blocks. The caller guarantees, with its own flag, that it schedules r at
 // most once until r's Run begins. Schedule still works during Shutdown, so that actors can finish.
 // nil means that r will run, or is counted as undone by a Shutdown that ran out of time. ErrClosed
-// means that the loop has run all its work.
+// means that the loop has ended, or has no work left after a call of Shutdown.
 func (l *Loop) Schedule(r Runnable) error {
 	q := &l.queue
 	q.mu.Lock()

@@ -25,12 +25,12 @@ type queue struct {
 	in      []Runnable
 	filled  atomic.Bool // in is not empty: polled by the loop
 	posts   uint64      // functions accepted by Post
-	pushes  uint64      // all that was queued
+	pushes  uint64      // number of elements queued
 	closing bool        // Post refuses
 	ended   bool        // Schedule refuses too
 
-	batch []Runnable // the loop's
-	pos   int        // the loop's: the next of batch
+	batch []Runnable // belongs to the loop
+	pos   int        // index of the next element of batch; belongs to the loop
 }
 
 // keepCap is a buffer capacity that is kept however little of it is used.

@@ -57,7 +57,7 @@ func (l *Loop) goOn() (err error) {
 // work is the loop's turns, until Shutdown.
 func (l *Loop) work() error {
 	if !l.life.closing.Load() {
-		l.deliverReady() // of a turn that was broken off
+		l.deliverReady() // rest of a turn that was broken off
 	}
 	for !l.life.closing.Load() {
 		worked, err := l.turn(l.park(), l.cfg.Wait != Block)

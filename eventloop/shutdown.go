@@ -41,7 +41,7 @@ func (l *Loop) Shutdown(ctx context.Context) error {
 	}
 	l.giveUp(ctx)
 	select {
-	case <-l.life.done: // both were ready
+	case <-l.life.done: // both channels were ready
 		return l.outcome(knows)
 	default:
 	}
@@ -57,7 +57,7 @@ type ender uint8
 
 const (
 	byOwner  ender = iota // the goroutine that runs it
-	byCaller              // its host, between two Turns
+	byCaller              // the host, between two Turns
 	byNobody              // none yet: the loop is not run
 )
 

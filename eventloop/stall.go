@@ -42,14 +42,14 @@ func (a *Alarm) ring() {
 type watchdog struct {
 	stop      chan struct{}
 	done      chan struct{}
-	awake     chan struct{} // holds a token when the loop has something to do again
-	asleep    atomic.Bool   // the loop had nothing to do, so nor has the watchdog
-	reporting atomic.Bool   // OnStall is under way
+	awake     chan struct{} // holds a token when the loop has work again
+	asleep    atomic.Bool   // the watchdog sleeps, as the loop had no work
+	reporting atomic.Bool   // OnStall is running
 
 	// The watchdog's own, or that of the goroutine that takes its place.
 	last  sight
 	since time.Time
-	due   time.Duration // of the next alarm
+	due   time.Duration // duration of the stall at the next report
 }
 
 // rouse ends the watchdog's sleep. Loop goroutine.

@@ -101,7 +101,7 @@ func (l *Loop) alarm(first bool, lasted time.Duration) {
 func (l *Loop) stalled(lasted time.Duration) {
 	s := Stall{Loop: l.cfg.Name, Holder: l.Holder(), For: lasted, Stack: l.stack()}
 	if s.Holder.Kind == "" {
-		return // it has just returned
+		return // the callback has just returned
 	}
 	if l.cfg.OnStall != nil {
 		l.watchdog.reporting.Store(true)

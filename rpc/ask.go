@@ -21,11 +21,11 @@ type Pending struct {
 	link   *link
 	sys    *actor.ActorSystem
 	to     *actor.PID
-	cancel context.CancelFunc // of Timeout's context; on a goroutine, of the call's
+	cancel context.CancelFunc // cancels Timeout's context; on a goroutine, the call's
 	reply  func(b []byte, err error) any
 
 	mu   sync.Mutex
-	stop func() bool // watching the context
+	stop func() bool // stops watching the context
 	over bool
 }
 

@@ -5,7 +5,7 @@ import "sync"
 // buffer is memory for a message on its way between its encoding and the wire.
 type buffer struct {
 	b     []byte
-	small bool // of smallBuffers
+	small bool // belongs to smallBuffers
 }
 
 // keepBuffer is the largest buffer that is kept for the next use.

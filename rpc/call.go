@@ -195,7 +195,7 @@ func (c *Client) callRaw(ctx context.Context, m *method, q, reply []byte) ([]byt
 func (c *Client) do(ctx context.Context, m *method, body []byte) (*clientCall, error) {
 	ctx, cancel := c.limited(ctx)
 	defer cancel()
-	unsure := false // an earlier attempt may have been executed
+	unsure := false // whether an earlier attempt may have been executed
 	for attempt := 1; ; {
 		cl, err := c.once(ctx, m, body)
 		switch {
@@ -209,7 +209,7 @@ func (c *Client) do(ctx context.Context, m *method, body []byte) (*clientCall, e
 		default:
 			attempt++
 			c.ledger.method(m).repeated.Add(1)
-			e, _ := errors.AsType[*Error](err) // retryable has looked
+			e, _ := errors.AsType[*Error](err) // retryable has checked it
 			unsure = unsure || !e.Fate.NotExecuted()
 		}
 	}

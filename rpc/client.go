@@ -26,7 +26,7 @@ type Client struct {
 	sys    *actor.ActorSystem
 	addr   string
 	cfg    Config
-	calls  sync.Pool // of *clientCall
+	calls  sync.Pool // *clientCall
 	ledger *ledger
 
 	streams atomic.Int64 // opened and not yet ended by the server
@@ -34,18 +34,18 @@ type Client struct {
 	mu      sync.Mutex
 	link    *link              // carries new calls; nil: none
 	dialing *link              // being dialled to replace link; nil: none
-	links   map[*link]struct{} // all that are not gone, also those that drain
+	links   map[*link]struct{} // all links that are not gone, including those that drain
 	// ends the pause before another is dialled, or the wait for a turn; nil: there is neither
 	timer   *time.Timer
 	queued  bool              // the pause is over, and the dial waits for its turn
-	turn    *reconnect.Ticket // to dial again
-	failed  int               // attempts in a row
-	upSince time.Time         // of link
-	worked  rdma.Addr         // where the last dial has connected; zero: none has
+	turn    *reconnect.Ticket // for the next dial
+	failed  int               // failed attempts in a row
+	upSince time.Time         // start of link
+	worked  rdma.Addr         // address of the last connection; zero: none
 	ready   chan struct{}     // closed when link is set, or no further link will be made
 	waiting int               // calls that wait for ready
 	why     error             // why there is no link
-	last    bool              // there will be no other link: the runtime has been shut down
+	last    bool              // no further link: the runtime was shut down
 	closed  bool
 }
 
@@ -143,7 +143,7 @@ func (c *Client) moveOn(l *link, why error) {
 		}
 	}
 	if errors.Is(why, rdma.ErrShutdown) && !c.closed && !c.last {
-		c.last, c.why = true, why // also if l was a connection that drains
+		c.last, c.why = true, why // even if l was a connection that drains
 		c.turn.Leave()
 		if c.link == nil {
 			close(c.ready)

@@ -20,7 +20,7 @@ type clientCall struct {
 	next  *clientCall // in the list of calls that are being finished
 	body  body        // the answer in the received message, while the call is in that list
 
-	stream items // of a stream
+	stream items // set for a stream
 	actor  ender // receives the answer as a message
 }
 

@@ -19,7 +19,7 @@ type callContext struct {
 	deadline time.Time // zero: none
 
 	mu   sync.Mutex
-	real atomic.Pointer[realContext] // set with mu held, as is over
+	real atomic.Pointer[realContext] // set with mu held, like over
 	// final state if the call ended before there was a real context; set once
 	over  atomic.Uint32
 	cause error // the reason if over is canceled
@@ -169,7 +169,7 @@ func WithMetadata(ctx context.Context, key, value string) context.Context {
 		p.b = append(p.b, was.b...)
 	}
 	if len(key) == 0 || len(key) > wire.MaxMetadataKey || len(value) > wire.MaxMetadataValue {
-		p.b = make([]byte, wire.MaxMetadata+1) // so the call fails
+		p.b = make([]byte, wire.MaxMetadata+1) // makes the call fail
 		return context.WithValue(ctx, metadataKey{}, p)
 	}
 	p.b = wire.AppendPair(p.b, key, value)
@@ -209,7 +209,7 @@ func Metadata(ctx context.Context, key string) (value string, ok bool) {
 	}
 	for b := c.metadata; len(b) > 0; {
 		var k, v []byte
-		k, v, b, _ = wire.NextPair(b) // checked when it came
+		k, v, b, _ = wire.NextPair(b) // was checked on arrival
 		if string(k) == key {
 			value, ok = string(v), true
 		}

@@ -15,7 +15,7 @@ import (
 // tally has a connection's counters for the calls of a method. out.mu guards it.
 type tally struct {
 	begun, ok, failed     uint64
-	items, sent, received uint64 // items of streams, either way; bytes
+	items, sent, received uint64 // stream items in both directions; bytes
 }
 
 func (t *tally) add(o *tally) {
@@ -120,8 +120,8 @@ type methodCounts struct {
 
 // pace is how many calls begin in a second.
 type pace struct {
-	since     time.Time // when it was determined last
-	begun     uint64    // then
+	since     time.Time // time of the last calculation
+	begun     uint64    // calls started by then
 	perSecond float64
 }
 
@@ -215,7 +215,7 @@ type ledger struct {
 	// mu is locked while tallies are summed, and before any out.mu. That may take long, so nothing
 	// but another reading waits for it.
 	mu      sync.Mutex
-	reading uint64 // counted from 1
+	reading uint64 // number of the current reading, from 1
 
 	keeping sync.Mutex // guards kept; locked last
 	kept    []kept

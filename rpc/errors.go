@@ -65,8 +65,8 @@ var (
 	ErrBadMessage = builtin(CodeBadMessage, "malformed message", nil)
 	// ErrTooLarge: the message is larger than the receiver's limit (Config.MaxMessage).
 	ErrTooLarge = builtin(CodeTooLarge, "message too large", nil)
-	// ErrOverloaded: the limit of calls in flight is reached, here or at the server. Nothing was
-	// executed.
+	// ErrOverloaded: a limit of calls, streams or memory is reached, here or at the server. Nothing
+	// was executed.
 	ErrOverloaded = builtin(CodeOverloaded, "too many calls in flight", nil)
 	// ErrDraining: the server is about to end and takes no further calls. Nothing was executed.
 	ErrDraining = builtin(CodeDraining, "the server is draining", nil)
@@ -175,11 +175,11 @@ func (f Fate) NotExecuted() bool { return f == FateNotSent || f == FateRefused }
 // the place of the *Error's text.
 type Error struct {
 	Code    Code
-	Message string // the handler's error, or more about the code
-	Details []byte // the handler's; NewError and DetailsOf encode
+	Message string // the handler's error, or details of the code
+	Details []byte // from the handler; see NewError and DetailsOf
 	Method  string
 	Fate    Fate
-	Err     error // why a connection ended, and other causes on this side; may be nil
+	Err     error // why a connection ended, or another local cause; may be nil
 }
 
 // NewError makes an error for a handler to return. of gives the code: it is an error that

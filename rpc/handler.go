@@ -11,7 +11,7 @@ import (
 type handler struct {
 	m      *method
 	inline bool
-	task   *rdma.Task // of an inline one
+	task   *rdma.Task // set if inline
 	raw    func(ctx context.Context, q, reply []byte) ([]byte, error)
 	call   func(ctx context.Context, q any) (any, error)
 	stream func(ctx context.Context, q any, out sink) error

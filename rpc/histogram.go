@@ -11,7 +11,7 @@ import (
 // A duration's bucket: four for the first 4.096 µs, then four in each doubling up to 137 s, and one
 // for longer ones.
 const (
-	firstOctave = 12 // of nanoseconds: below 2^12 the buckets are equally wide
+	firstOctave = 12 // exponent in nanoseconds: below 2^12 the buckets are equally wide
 	lastOctave  = 37
 	perOctave   = 4
 	buckets     = perOctave*(lastOctave-firstOctave+1) + 1

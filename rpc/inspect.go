@@ -22,13 +22,13 @@ type MethodInfo struct {
 	PerSecond float64
 	P50, P99  time.Duration // since the start, from Latency; for recent ones use Histogram.Since
 	InFlight  int           // started and not ended
-	Waiting   int           // for a worker; at a client: for a connection, or to be sent
+	Waiting   int           // waiting for a worker; at a client: for a connection, or to be sent
 	Started   uint64        // OK, Failed and InFlight together
 	OK        uint64        // calls that ended with an answer, streams that ended in order
 	Failed    uint64        // calls and streams that ended with an error
 	Errors    CodeCounts    // Failed by code
 	Stream    bool
-	OnLoop    bool // of a server: its handler is
+	OnLoop    bool // at a server: its handler runs on the loop
 	// Late is the part of Failed whose callers had given up before the request was sent, or
 	// handled.
 	Late uint64
@@ -51,13 +51,13 @@ type MethodInfo struct {
 
 // RefusedCalls are calls that never began, by reason. They are in no other figure.
 type RefusedCalls struct {
-	Limit      uint64 // as many were in flight as may be (Config)
-	Memory     uint64 // there was no memory for the request
+	Limit      uint64 // the limit of calls in flight was reached (Config)
+	Memory     uint64 // no memory for the request
 	Draining   uint64 // the server drains
-	Connection uint64 // there was none, or the client was closed
-	Method     uint64 // the server does not have it, or the connection has no number for it
-	Message    uint64 // a request that was too large, or metadata that was wrong
-	Context    uint64 // the caller's had ended
+	Connection uint64 // no connection, or the client was closed
+	Method     uint64 // unknown at the server, or without a number on the connection
+	Message    uint64 // the request was too large, or its metadata was invalid
+	Context    uint64 // the caller's context had ended
 }
 
 // CodeCount is how many calls have failed with a code.
@@ -179,7 +179,7 @@ func (s *methodSums) at(index int) *methodSum {
 	case index == wire.MaxMethods:
 		return s.all[last]
 	}
-	return &methodSum{} // it is newer than the list: the next reading has it
+	return &methodSum{} // newer than the list: the next reading includes it
 }
 
 // infos returns the result of Inspect. more adds values that are not in the tallies. The caller has

@@ -75,7 +75,7 @@ type Interceptor func(ctx context.Context, call *Info, next func(context.Context
 type passage struct {
 	is   []Interceptor
 	m    *method
-	info *Info                                       // the outermost interceptor's
+	info *Info                                       // Info of the outermost interceptor
 	do   func(ctx context.Context, call *Info) error // sets call.Reply, or call.stream
 	// notifies call.Ended of a stream that did not reach the caller
 	unopened func(call *Info)
@@ -83,7 +83,7 @@ type passage struct {
 	mu      sync.Mutex
 	went    bool   // do was called
 	out     int    // calls of do that have not returned
-	unsure  bool   // one has, and the call may have been executed
+	unsure  bool   // a call of do has returned, and the call may have been executed
 	running int    // calls of next that have not returned
 	over    bool   // the outermost interceptor has returned
 	done    func() // called when running is 0; nil: none
@@ -161,7 +161,7 @@ type hop struct {
 	p    *passage
 	i    int
 	call *Info
-	left bool // it has returned; p.mu
+	left bool // the interceptor has returned; p.mu
 }
 
 func (h *hop) leave() {

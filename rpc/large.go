@@ -48,7 +48,7 @@ func (y *body) drop() {
 // landing is a large item of a stream on its way out of the message that it came in.
 type landing struct {
 	item []byte
-	here chan struct{} // closed when it is complete
+	here chan struct{} // closed when the item is complete
 }
 
 // largeItem stands in receiving.in where the length of a small item would.

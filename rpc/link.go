@@ -22,15 +22,15 @@ type link struct {
 	sys       *actor.ActorSystem
 	addr      string
 	within    time.Duration // limit for the dial; 0: the runtime's Timeouts
-	first     rdma.Addr     // of the name's addresses; zero: the order of the look-up
+	first     rdma.Addr     // preferred address of the name; zero: the order of the look-up
 	cfg       *Config
 	client    keeper
 	dead      deadLetters
 	id        *actor.PID
 	report    func(error)   // called once, when the connection is there or cannot be; then nil
-	gone      chan struct{} // closed when the identifier is
+	gone      chan struct{} // closed when the identifier is closed
 	local     rdma.Local
-	cause     error // why we hung up; nil: we did not
+	cause     error // why this side ended the connection; nil: it did not
 	over      bool  // nothing more is received
 	finished  bool  // closed was called
 	closeSent bool  // Close was sent: the server drains and has answered everything
@@ -43,9 +43,9 @@ type link struct {
 
 // keeper is the client whose connection it is.
 type keeper interface {
-	up(l *link)                // it is there
+	up(l *link)                // the connection is established
 	moveOn(l *link, why error) // records that l takes no further calls
-	gone(l *link)              // its identifier is
+	gone(l *link)              // the identifier is closed
 }
 
 // The messages of a Client to its connection.
@@ -119,13 +119,13 @@ func (l *link) react(ctx actor.Context, m any) {
 			l.unsure = true
 			l.hangUp(ctx, m)
 		}
-	case rdma.Failure: // not every one costs the identifier
+	case rdma.Failure: // not every failure ends the identifier
 		l.hangUp(ctx, m)
 	case *hangUp:
 		l.hangUp(ctx, m.cause)
 	case *rdma.Closed:
 		l.closed(ctx, m)
-	case *actor.Stopped: // after closed, or in its place
+	case *actor.Stopped: // follows closed, or replaces it
 		l.handleEnds(ctx)
 		l.unsure = true // it is unknown which requests arrived
 		l.closed(ctx, &rdma.Closed{Err: rdma.ErrShutdown})
@@ -368,7 +368,7 @@ func (l *link) trimLate(b []byte) []byte {
 	l.out.mu.Unlock()
 	l.finishExpired()
 	if l.draining {
-		l.out.requestFlush() // if that was the last call, flush closes the connection
+		l.out.requestFlush() // after the last call flush closes the connection
 	}
 	return b
 }

@@ -10,7 +10,7 @@ import (
 // method is the part of a method that both sides share.
 type method struct {
 	name       string
-	index      int // in tables of methods, counted from 0
+	index      int // index in tables of methods, from 0
 	stream     bool
 	idempotent bool
 	req, rep   codec

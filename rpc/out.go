@@ -30,26 +30,26 @@ var ahead = inflight.Limits{
 // is busy, frames wait here, and are gathered into fewer messages.
 type out struct {
 	sys *actor.ActorSystem
-	pid *actor.PID // the owner
+	pid *actor.PID // owner
 
 	// nil at a server. trim returns the part of the next message that is still to be sent. mu is
 	// locked then. trimLate is the same for a message that waited in the connection. mu is not
 	// locked then.
 	trim, trimLate func(b []byte) (rest []byte)
 
-	mu      sync.Mutex   // guards the connection's table of calls, too
+	mu      sync.Mutex   // also guards the connection's table of calls
 	cur     []byte       // being gathered
-	full    []segment    // before it, oldest first
+	full    []segment    // complete messages before cur, oldest first
 	bytes   int          // in cur and full
-	number  uint64       // of the message that is being gathered, counted from 1
+	number  uint64       // number of the message in cur, from 1
 	most    int          // bytes of a gathered message; 0: the peer's limit is not known yet
 	woken   bool         // a flush is on its way, or waits for the connection
 	ended   bool         // nothing more is sent
-	waiters []*waiter    // those that wait for room
+	waiters []*waiter    // wait for room
 	answers atomic.Int32 // number of answers among waiters; written with mu locked
 	purse   share.Purse
 
-	handed uint64 // messages that the connection was given
+	handed uint64 // messages handed to the connection
 
 	// The loop's.
 	ahead inflight.Window // part of handed that may still be in the connection
@@ -77,8 +77,8 @@ func (s *segment) len() int {
 // waiter is a stream, an answer, or a call that has not begun, which may have to wait for room.
 // out.mu.
 type waiter struct {
-	waits bool          // it is among out.waiters
-	room  chan struct{} // has a token when something has changed that it may wait for
+	waits bool          // listed in out.waiters
+	room  chan struct{} // has a token after a change that may end the wait
 }
 
 // goOn makes the waiter check again whether there is room.

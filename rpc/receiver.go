@@ -55,7 +55,7 @@ func openWithin[Q, T any](ctx context.Context, c *Client, m Stream[Q, T], q *Q) 
 	p.unopened = func(call *Info) { c.unopened(m.m, call, nil) }
 	var err error
 	delivered := false
-	defer func() { // an interceptor has failed behind next, or has panicked
+	defer func() { // an interceptor behind next failed or panicked
 		if delivered {
 			return
 		}
@@ -139,22 +139,22 @@ func (r *Receiver[T]) Close() { r.r.close(nil) }
 
 // receiving is the part of a Receiver that does not depend on the type.
 type receiving struct {
-	l      *link // set when the request was put: items may come before
+	l      *link // set when the request is queued: items may arrive earlier
 	sched  *sched.Scheduler
-	call   clientCall // not used again: Close may come late
+	call   clientCall // not reused: Close may come late
 	window int64
-	ready  chan struct{} // has a token when something has changed
+	ready  chan struct{} // has a token after a change
 
-	read []byte // taken from in; the reader's, as is at
+	read []byte // taken from in; belongs to the reader, like at
 	at   int
 
 	mu     sync.Mutex
 	stop   func() bool // stops watching the context; nil: not watched
-	in     []byte      // items, each behind its length, or largeItem
-	large  []*landing  // the large ones of in, and of read
+	in     []byte      // items, each preceded by its length or largeItem
+	large  []*landing  // large items of in and read
 	credit int64       // bytes that the server may still send
-	taken  int64       // bytes that were read and not granted again
-	err    error       // the end
+	taken  int64       // bytes read and not granted again
+	err    error       // final error
 	ended  func(error) // called with err; nil: not registered, or called
 }
 

@@ -152,7 +152,7 @@ func (l *table) trimLocked(b []byte) (rest []byte) {
 	for at := 0; at < len(b); {
 		h, body, _, err := wire.ParseFrame(b[at:])
 		if err != nil {
-			panic(err) // we have written it
+			panic(err) // was written by this side
 		}
 		n := wire.HeaderLen + len(body)
 		if h.Type == wire.FrameCall {

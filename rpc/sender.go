@@ -12,9 +12,10 @@ import (
 type Sender[T any] struct{ out sink }
 
 // Send sends an item, which is the handler's again when Send returns. It waits while the stream's
-// window is full: a slow receiver stops its own stream, and nothing else. If the stream has ended
-// (its caller has cancelled it, its deadline has passed, the connection has ended), Send returns
-// why, and the handler should return. After the handler has returned, Send fails.
+// window is full or the connection has no memory for the item: a slow receiver stops its own
+// stream, and nothing else. If the stream has ended (its caller has cancelled it, its deadline has
+// passed, the connection has ended), Send returns why, and the handler should return. After the
+// handler has returned, Send fails.
 func (s *Sender[T]) Send(item *T) error { return s.out.send(item) }
 
 // send is Sender's Send.

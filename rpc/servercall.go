@@ -17,15 +17,15 @@ type serverCall struct {
 	next *serverCall // in the workers' queue
 	stopwatch
 
-	passage *passage // through the interceptors; nil: there are none
-	behind  bool     // an interceptor has returned before its next: release follows
+	passage *passage // set with interceptors
+	behind  bool     // an interceptor returned before its next: release follows
 
-	memory *buffer // of body; nil: it is the received message's
-	bytes  int     // of the request, with the memory that it is in; 0 on the loop
-	size   int     // of the request
+	memory *buffer // memory of body; nil: the received message's
+	bytes  int     // memory of the request; 0 on the loop
+	size   int     // bytes of the request
 
-	window int64 // of a stream; out.mu
-	waiter       // of a stream, or of an answer that has to wait
+	window int64 // window of a stream; out.mu
+	waiter       // for a stream, or an answer that has to wait
 }
 
 func (call *serverCall) begin(h wire.Header, metadata []byte) {
@@ -116,7 +116,7 @@ func (call *serverCall) drop() {
 // outcome is the result of calling a handler.
 type outcome struct {
 	reply   []byte
-	code    Code // 0: reply is the answer
+	code    Code // 0: success, with reply
 	flags   uint8
 	text    string
 	details []byte
@@ -215,7 +215,7 @@ func (call *serverCall) answer(o *outcome, scratch []byte) (wake bool) {
 	if !call.roomToAnswerLocked(n) {
 		if o.reply = nil; own != nil {
 			reply = nil // the handler's memory need not wait
-		} else { // it may lie in the request
+		} else { // the answer may lie in the request
 			reply = append(scratch[:0], reply...)
 		}
 		if err := call.awaitRoomLocked(n); err != nil {
@@ -264,7 +264,7 @@ func (call *serverCall) awaitRoomLocked(n int) error {
 	err := call.awaitLocked(func() bool { return call.roomToAnswerLocked(n) })
 	call.c.share.Waits(-1)
 	if o.answers.Add(-1) == 0 {
-		o.releaseLocked() // calls that have not begun
+		o.releaseLocked() // wakes calls that have not begun
 	}
 	return err
 }

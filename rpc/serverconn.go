@@ -22,13 +22,13 @@ type serverConn struct {
 	identity string
 	tls      *tls.ConnectionState
 	local    rdma.Local
-	limit    int        // bytes the peer takes
-	window   int64      // bytes of a stream that the peer takes at first
+	limit    int        // largest message that the peer takes
+	window   int64      // initial window of a stream
 	methods  []*handler // indexed by declared number; nil: there is no such method here
 	backlog
 	joined  bool
-	ending  bool // the peer broke the protocol, or close was asked for
-	closing bool // the next drain frame is the last one; Close is sent when everything was
+	ending  bool // the peer broke the protocol, or close was called
+	closing bool // the next drain frame is the last one; Close follows when everything was sent
 	leaving bool // Close was sent, which waits for the peer
 	inline  *serverCall
 
@@ -42,8 +42,8 @@ type serverConn struct {
 
 // The messages of a Server to its connections.
 type (
-	drain  struct{} // notify the client
-	finish struct{} // everything was answered
+	drain  struct{} // notifies the client
+	finish struct{} // after all answers
 	abort  struct{}
 )
 

@@ -14,26 +14,26 @@ import (
 // half by which their requests are sent. out.mu guards it. Any goroutine may make calls.
 type table struct {
 	out     out
-	open    *atomic.Int64 // streams, of all the client's connections
+	open    *atomic.Int64 // open streams of all connections of the client
 	ledger  *ledger
-	expired *clientCall // those whose turn came too late, for the loop to finish; the loop's
+	expired *clientCall // expired calls that the loop has to finish; belongs to the loop
 
 	// Set before the first call.
-	max      int // bytes the server takes
+	max      int // largest message that the server takes
 	peer     rdma.Addr
 	identity string
 	tls      *tls.ConnectionState
 
 	// out.mu.
 	slots    []slot
-	free     []uint16 // of slots
+	free     []uint16 // free slots
 	inUse    int
-	marked   int        // of slots, those whose request may not go as it was put: see trimLocked
-	limit    int        // of slots
-	streams  int64      // as many may be open
+	marked   int        // slots whose request may need a change before it is sent: trimLocked
+	limit    int        // limit of slots
+	streams  int64      // limit of open
 	numbers  []uint16   // declared numbers, indexed by method.index, counted from 1
 	methods  []declared // declared methods, indexed by number, counted from 0
-	summed   uint64     // the last reading that has counted methods
+	summed   uint64     // the last reading that included methods
 	draining bool       // the server takes no more calls
 	failed   error      // why there are no more calls; nil while there is a connection
 }
@@ -41,7 +41,7 @@ type table struct {
 // slot is the place of a call from its request to its answer.
 type slot struct {
 	call   *clientCall // nil: the caller has given up, or the slot is free
-	number uint64      // of the message that the request is in
+	number uint64      // number of the message with the request
 	use    uint16
 	busy   bool // the server has not answered
 	stream bool
@@ -85,7 +85,7 @@ func (l *table) answerLocked(h wire.Header, body []byte, reading *rdma.Received)
 			return nil, violation("an item for call %#x, which is no stream", h.Call)
 		}
 		if c == nil {
-			return nil, nil // on its way when the stream was given up
+			return nil, nil // was in flight when the stream was given up
 		}
 		t := l.declaredLocked(c.m)
 		t.items++

@@ -23,7 +23,7 @@ var resumeMsg any = &resume{}
 // behind it messages that wait for another turn, or until answers were sent, oldest first. It
 // belongs to the loop.
 type backlog struct {
-	reading *rdma.Received // the message that is being read, or was last
+	reading *rdma.Received // the current message, or the last one
 	rest    []byte         // unread part of reading
 	came    time.Time      // arrival of reading; zero: not needed yet
 	parked  ring.Ring[parked]
@@ -78,7 +78,7 @@ func (b *backlog) park(ctx actor.Context) {
 func (b *backlog) next(ctx actor.Context) {
 	if !b.waits {
 		b.waits = true
-		rdma.After(ctx, 0, resumeMsg) // a message to itself could be received in this turn
+		rdma.After(ctx, 0, resumeMsg) // a message to itself could be received in the same turn
 	}
 }
 

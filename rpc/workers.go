@@ -16,9 +16,9 @@ type workers struct {
 
 	mu         sync.Mutex
 	head, tail *serverCall
-	idle       []chan struct{} // of those that wait
-	n          int             // goroutines
-	waking     bool            // one was woken, or started, and has not looked yet
+	idle       []chan struct{} // idle workers
+	n          int             // number of goroutines
+	waking     bool            // a worker was woken or started, and has not checked the queue yet
 	closed     bool
 }
 

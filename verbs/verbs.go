@@ -60,9 +60,9 @@ type DeviceAttr struct {
 	// atomic with respect to Writes or to a processor's accesses.
 	Atomics bool
 	// AsksForReceives: the device calls SRQInitAttr.OnEmpty when a message finds a shared receive
-	// queue empty, and that the message waits at its sender if OnEmpty posts nothing. The queue
-	// pairs of such a device are Pausers. On other devices enough receives must be posted
-	// beforehand: on iWARP a message that finds none ends its connection.
+	// queue empty, and the message waits at its sender if OnEmpty posts nothing. The queue pairs of
+	// such a device are Pausers. On other devices enough receives must be posted beforehand: on
+	// iWARP a message that finds none ends its connection.
 	AsksForReceives bool
 	// SharesMemory: queue pairs of every domain may send from memory of Device.PD, receive and read
 	// into it, and use shared receive queues of Device.PD. On other devices a queue pair uses only

@@ -86,7 +86,7 @@ type CQE struct {
 	HasImm bool
 	Write  bool // of a receive that a Write with immediate data has used up
 	GRH    bool
-	// Last: no completion followed it when the adapter polled, many at a time.
+	// Last: no completion followed it when the adapter last polled.
 	Last bool
 	// InvalidatedRKey is the key that the peer's message invalidated, or 0.
 	InvalidatedRKey uint32

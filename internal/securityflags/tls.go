@@ -43,7 +43,7 @@ type source interface {
 	// load uses the contents from the next handshake on. After an error the previous ones stay in
 	// use.
 	load(texts [][]byte, err error) error
-	// String describes the contents in use, and their source.
+	// String returns the note about a change that load accepted.
 	String() string
 	// stays reports that nothing changes.
 	stays() string
