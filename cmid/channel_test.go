@@ -370,10 +370,10 @@ func TestErrorsDocument(t *testing.T) {
 	var doc strings.Builder
 	doc.WriteString(`# Errors
 
-Every failure says what failed, between whom as far as that is known, in which state and why. Where they apply it also says what to
-do, what would have been legal instead, and the history: the last states of the identifier, each with the time at which it was
-entered, counted from the identifier's creation (not from the state before). ` + "`errors.Is` finds the errno in it. `rdma.Brief`" + ` gives
-what failed, where and why alone, for people and log lines. The last example is a call that concerns no identifier. Written by
+Every error names the call that failed, the addresses as far as they are known, the state, and the cause. Where they apply it also
+names the remedy, the legal commands, and the history: the last states of the identifier, each with the time at which it was
+entered, counted from the identifier's creation (not from the state before). ` + "`errors.Is` finds the errno in it. `rdma.Brief`" + ` returns
+only the call, the place and the cause, for people and log lines. The last example is a call that concerns no identifier. Written by
 ` + "`go test ./cmid -run ErrorsDocument -update`" + `.
 `)
 	add := func(title string, err error) {
@@ -455,7 +455,7 @@ func errorCases(t *testing.T) []errorCase {
 	add("BindAddr: a privileged port", failing(states.OpBindAddr, unix.EACCES, func() error { return id.BindAddr(MustAddr("10.0.0.5:80")) }))
 	s.info.Local = MustAddr("0.0.0.0:40000") // the bind inside has succeeded
 	add("ResolveAddr: no route", failing(states.OpResolveAddr, unix.ENETUNREACH, func() error { return id.ResolveAddr(Addr{}, MustAddr("10.0.0.7:7471"), 0) }))
-	add("BindAddr after a ResolveAddr that failed: it has bound", id.BindAddr(MustAddr("10.0.0.5:7471")))
+	add("BindAddr after a failed ResolveAddr, which has bound the identifier", id.BindAddr(MustAddr("10.0.0.5:7471")))
 	s.info.Local = Addr{}
 
 	id = inState(states.AddrQuery)
@@ -465,21 +465,21 @@ func errorCases(t *testing.T) []errorCase {
 	id = inState(states.Connecting)
 	add("Accept while connecting", id.Accept(nil, nil))
 	add("Disconnect before connected", id.Disconnect())
-	add("Rejected: nobody listens (InfiniBand)", event(id, time.Millisecond, &DriverEvent{Kind: states.KindRejected, Status: 8}))
+	add("Rejected: no listener (InfiniBand)", event(id, time.Millisecond, &DriverEvent{Kind: states.KindRejected, Status: 8}))
 	add("Connect again on a rejected identifier", id.Connect(nil, nil))
 	id = inState(states.Connecting)
-	add("Rejected: by the application", event(id, time.Millisecond, &DriverEvent{Kind: states.KindRejected, Status: 28}))
+	add("Rejected by the application", event(id, time.Millisecond, &DriverEvent{Kind: states.KindRejected, Status: 28}))
 	id = inState(states.Connecting)
-	add("Rejected: by the application, with a reason in the private data", event(id, time.Millisecond, &DriverEvent{
+	add("Rejected by the application, with a reason in the private data", event(id, time.Millisecond, &DriverEvent{
 		// InfiniBand pads
 		Kind: states.KindRejected, Status: 28, PrivateData: []byte("this is a \"chat/1\" server\x00\x00"),
 	}))
 	id = inState(states.Connecting)
-	add("Rejected: by the application, with private data that is no text", event(id, time.Millisecond, &DriverEvent{
+	add("Rejected by the application, with private data that is not text", event(id, time.Millisecond, &DriverEvent{
 		Kind: states.KindRejected, Status: 28, PrivateData: []byte("\x1b[2Jall is well"),
 	}))
 	id = inState(states.Connecting)
-	add("Rejected: nobody listens (iWARP)", event(id, time.Millisecond, &DriverEvent{Kind: states.KindRejected, Status: -111}))
+	add("Rejected: no listener (iWARP)", event(id, time.Millisecond, &DriverEvent{Kind: states.KindRejected, Status: -111}))
 	id = inState(states.Connecting)
 	add("Unreachable: no answer", event(id, 10*time.Second, &DriverEvent{Kind: states.KindUnreachable, Status: -110}))
 	id = inState(states.Connecting)

@@ -33,8 +33,8 @@ func docs() string {
 
 Generated from package metrics by ` + "`go test ./metrics -run Docs -update`" + `; do not edit.
 
-Prometheus scrapes them through ` + "`metrics/prom`" + `, OpenTelemetry collects them through ` + "`metrics/otel`" + `. Both are modules of
-their own: the core imports neither.
+Prometheus scrapes them through ` + "`metrics/prom`" + `, OpenTelemetry collects them through ` + "`metrics/otel`" + `. Both are separate
+modules: the core imports neither.
 
     registry.MustRegister(prom.New(metrics.New(metrics.Config{
         Runtime: rt,
@@ -45,23 +45,24 @@ their own: the core imports neither.
     })))
     http.Handle("/metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
 
-What is nil in Config has no series. A program's page can show the calls of each method, too:
+A nil field of Config has no series. A program's page can show the calls of each method, too:
 ` + "`inspect.Rows(\"served\", \"Calls served\", server.Inspect)`" + `.
 
 - A scrape asks each loop once. A loop that is blocked for more than 100 ms is reported as it answered last, and
-  ` + "`rdmactor_loop_blocked`" + ` is 1. Scrapes at the same time share an answer.
-- No series is kept for an identifier. Peers are summed, with the label "all"; ` + "`metrics.Config.Peers`" + ` gives the first so
-  many labels of their own, and the rest has "other". Listeners beyond ` + "`metrics.Config.Listeners`" + ` (64), and all but the
-  first at an address, are "other", too. Methods of rpc have labels for good, as many as ` + "`metrics.Config.Methods`" + ` (64); the
-  rest has "other". Codes are those that are registered, reasons are few.
-- No label is an identity: a peer with a certificate may have chosen its name, and there may be as many as keys. The
-  page, ` + "`rdmactor ids`" + ` and the log have them.
-- Texts from peers become valid UTF-8 without control characters, of at most 96 bytes; what was changed ends with a hash.
-- What connections, listeners, peers, servers and clients have counted that have gone stays in the sums: of listeners and
-  peers in "other", or "all". So no counter goes down, but for that of a peer with a label of its own that was forgotten and has come back.
-- A histogram's buckets are 4.096 µs and its doublings up to 137 s: ` + "`_bucket`, `_sum`, `_count`" + ` to Prometheus. To
-  OpenTelemetry's SDK ` + "`metrics/otel/histograms`" + ` gives them, to a reader (` + "`metric.WithProducer`" + `): its API has no histogram
-  that somebody else has counted. Counters with a label for the bucket would be no histograms to who queries them.
+  ` + "`rdmactor_loop_blocked`" + ` is 1. Concurrent scrapes share an answer.
+- Identifiers have no series. Peers are summed, with the label "all"; with ` + "`metrics.Config.Peers`" + ` the first so many have
+  their own label, and the rest is "other". Listeners beyond ` + "`metrics.Config.Listeners`" + ` (64), and all but the first at an
+  address, are "other", too. Methods of rpc keep their labels, as many as ` + "`metrics.Config.Methods`" + ` (64); the rest is
+  "other". Codes are those that are registered, reasons are few.
+- No label is an identity: a peer with a certificate may choose its name, and there may be as many names as keys. The
+  page, ` + "`rdmactor ids`" + ` and the log show them.
+- Texts from peers become valid UTF-8 without control characters, of at most 96 bytes; a changed text ends with a hash.
+- The counts of closed connections, listeners, peers, servers and clients stay in the sums: those of listeners and peers
+  in "other", or "all". So no counter decreases, except that of a peer with its own label which was forgotten and returned.
+- A histogram's buckets are 4.096 µs and its doublings up to 137 s: ` + "`_bucket`" + `, ` + "`_sum`" + `, ` + "`_count`" + ` to Prometheus.
+  ` + "`metrics/otel/histograms`" + ` passes them to a reader of OpenTelemetry's SDK (` + "`metric.WithProducer`" + `), because its API does
+  not accept a histogram that was counted elsewhere. As counters with a label for the bucket they could not be queried as
+  histograms.
 - Proto.Actor's own metrics stay off. They raise the cost of a message from 1 µs to between 9 and 16.
 
 | Prometheus | kind | labels | OpenTelemetry | unit | what it is |

@@ -53,7 +53,7 @@ everything between a connection request and its end below CONNECT and DISCONNECT
 		title, text string
 		flavor      Flavor
 	}{
-		{"InfiniBand and RoCE, connected (RC)", "An owner that leaves its queue pair to the device never sees responded: the device sends what is due.", 0},
+		{"InfiniBand and RoCE, connected (RC)", "An owner that leaves its queue pair to the device never sees responded: the device sends the RTU.", 0},
 		{"iWARP, connected (RC)", "No reply to be confirmed, and no timewait: timewait is the closed connection.", IWARP},
 		{"InfiniBand and RoCE, datagrams (UD)", "Connect looks a datagram service up; there is nothing to disconnect.", UD},
 	} {
@@ -62,8 +62,8 @@ everything between a connection request and its end below CONNECT and DISCONNECT
 	b.WriteString(`
 ## Guards
 
-What the kernel would carry out, and we refuse with EINVAL, because it harms a connection or the machine or goes against the
-manual page. Everything else that is refused, the kernel refuses too, with the same errno.
+Commands that the kernel would execute, but that are refused here with EINVAL, because they harm a connection or the machine or
+contradict the manual page. The kernel refuses every other refused command, too, with the same errno.
 
 | command | in | on | why |
 |---|---|---|---|
@@ -74,7 +74,7 @@ manual page. Everything else that is refused, the kernel refuses too, with the s
 	b.WriteString(`
 ## Where the kernel ends in another state
 
-On purpose; measured on Linux 6.1 and 6.12, named as in cmid/conformance/testdata/state-table.json.
+Deliberate differences, measured on Linux 6.1 and 6.12, named as in cmid/conformance/testdata/state-table.json.
 
 | in | asked or happened | on | the kernel | here | why |
 |---|---|---|---|---|---|

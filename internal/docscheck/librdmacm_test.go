@@ -192,12 +192,12 @@ func (c coverage) page() string {
 Generated from [librdmacm.json](librdmacm.json) by ` + "`go generate ./internal/docscheck`" + `; do not edit. For how to move a program see
 [from-librdmacm.md](from-librdmacm.md).
 
-What librdmacm.so.1 exports (RDMACM_1.0 to 1.5) and its headers define inline, but for the rsocket family: that is a library on top of
-the rest, and Go's word for it is net.Conn. Most commands and events of package ` + "`cmid`" + ` have the same names in package ` + "`actor`" + `. A
-version behind a symbol is the node that brought it.
+The symbols that librdmacm.so.1 exports (RDMACM_1.0 to 1.5) or its headers define inline, except the rsocket family: that is a library on top of
+the rest, and its equivalent in Go is net.Conn. Most commands and events of package ` + "`cmid`" + ` have the same names in package ` + "`actor`" + `. A
+version after a symbol is the version node that introduced it.
 
-A test named ` + "`cmid/cmidtest.TestConformance/InfiniBand/...`" + ` is of the conformance suite, which runs on every device; here it is named for
-the twin in memory, which has everything.
+A test named ` + "`cmid/cmidtest.TestConformance/InfiniBand/...`" + ` belongs to the conformance suite, which runs on every device; this page names
+the in-memory twin's, which supports everything.
 `)
 	for _, section := range []struct{ kind, title string }{
 		{"CM", "Connection management"}, {"V", "Verbs: wrappers, and the inline helpers of rdma_verbs.h"}, {"U", "Utilities"},

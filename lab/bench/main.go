@@ -105,7 +105,7 @@ func run(ctx context.Context, args []string) error {
 		if err := contest.MakeKeys(); err != nil {
 			return err
 		}
-		doc.Security = "secured as the names say"
+		doc.Security = "secured as the names indicate"
 	}
 	err = doc.Measure(ctx, chosen, os.Stdout)
 	if ctx.Err() != nil {

@@ -94,13 +94,13 @@ var remoteScenarios = []measure.Scenario{
 		aim{measure.AtLeast, 2, "messages/s one way, %s, against Proto.Actor's remote", measure.PerSecond}),
 	versus(measure.Scenario{
 		Name: "remote-open", Title: "Typed messages of 64 B, one way, as many as the sender may send",
-		Note:    "Nothing slows the sender down but what it sends through. per s is what has arrived, until all has.",
+		Note:    "Only the transport slows the sender down. per s is the rate of arrivals, until the last message.",
 		Columns: []string{measure.PerSecond, accepted, measure.CPUPer, measure.AllocsPer},
 		Serve:   openFlow.serve, Dial: openFlow.dial,
 	}, "actor", onLoopWaits, oursWaits,
 		aim{measure.AtLeast, 2, "messages/s one way, sender waits for room, %s, against Proto.Actor's remote", measure.PerSecond}),
 	{
-		Name: "remote-kill", Title: "kill -9: until 100 watchers of a process's actors have heard",
+		Name: "remote-kill", Title: "kill -9, until 100 watchers of a process's actors are notified",
 		On: measure.AnyCPU, Entries: contest.Blocking(ours, stock), Cold: true,
 		Columns: []string{measure.P50, measure.P99, lastHeard},
 		Base:    stock, Paired: true,
@@ -128,8 +128,8 @@ var grainScenarios = []measure.Scenario{
 	}, "grain", oursOnLoop, ours,
 		aim{measure.AtMost, 0.5, "request to a grain, 1 caller, %s, against Proto.Actor's remote: p50", measure.P50}),
 	{
-		Name: "grain-kill", Title: "kill -9 of one of three members: until 30 of its grains answer again",
-		Note: "The provider refreshes each 200 ms. The callers ask again until there is an answer.",
+		Name: "grain-kill", Title: "kill -9 of one of three members, until 30 of its grains answer again",
+		Note: "The provider refreshes each 200 ms. The callers repeat their requests until they are answered.",
 		On:   measure.AnyCPU, Entries: contest.Blocking(ours, stock), Cold: true,
 		Columns: []string{allAnswered, memberLeft, afterLeft, grpcStreams},
 		Base:    stock, Paired: true,

@@ -86,8 +86,8 @@ var scenarios = []measure.Scenario{
 	},
 	{
 		Name: "pages", Title: "Messages of 4 KiB, one way, blocking",
-		Note: "1,024 on their way, each 256 answered. verbs sends the same 4 KiB again and again, out of the first cache; verbs-own has as many of " +
-			"them as are on their way, which is what actors have.",
+		Note: "1,024 on their way, each 256 answered. verbs sends the same 4 KiB again and again, from the first-level cache; verbs-own has a " +
+			"buffer for each message on its way, as actors do.",
 		On: measure.OwnCPU, Entries: contest.Blocking("verbs", "verbs-own", "actor", "net.Conn"),
 		Columns: []string{measure.PerSecond, measure.MiBPerS, measure.CPUPer, measure.AllocsPer},
 		Base:    "verbs",
@@ -121,8 +121,8 @@ var scenarios = []measure.Scenario{
 	},
 	{
 		Name: "overload", Title: "Overload: a call costs 50 us, 16 may be in flight",
-		Note: "Four connections of 8 calls at most. Sustainable is what 8 callers get; then calls come at 0.9 and at 2 times that rate, " +
-			"whatever became of those before. Times are of the calls that were answered, from the call on.",
+		Note: "Four connections of 8 calls at most. Sustainable is what 8 callers get; then calls start at 0.9 and at 2 times that rate, " +
+			"regardless of the outcome of earlier ones. Times are those of answered calls, from their start.",
 		On: measure.OwnCPU, Entries: contest.Blocking("rpc"),
 		Columns: []string{sustainable, belowP99, aboveP99, goodput, refusedBelow, refusedShare, answerP50, refusalP50, refusalP99},
 		Bars: []measure.Bar{
@@ -137,9 +137,9 @@ var scenarios = []measure.Scenario{
 	},
 	{
 		Name: "many", Title: "20,000 connections, a quarter of them with 1 message of 64 B each second",
-		Note: "As many of them as the limit of open files allows. Memory is all that the process has resident, divided by the connections; " +
-			"the kernel's socket buffers are not in it. net.Conn has a goroutine for each connection at the server, and at the client for " +
-			"each that talks.",
+		Note: "As many of them as the limit of open files allows. Memory is the resident memory of the process, divided by the connections, " +
+			"without the kernel's socket buffers. net.Conn has a goroutine for each connection at the server, and for each active one " +
+			"at the client.",
 		// actors leave their ports in TIME_WAIT
 		On: measure.AnyCPU, Entries: contest.Blocking("net.Conn", "actor"),
 		Columns: []string{measure.Connections, measure.ServerKiB, measure.ClientKiB, measure.ServerGoroutines, measure.ClientGoroutines, measure.PerSecond, measure.CPUPer, measure.P50, measure.P99},

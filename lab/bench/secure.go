@@ -71,7 +71,7 @@ var secureScenarios = []measure.Scenario{
 	}, "messages/s of 64 B", measure.PerSecond, measure.AtLeast, 0.6, "actor"),
 	costs(measure.Scenario{
 		Name: "secure-calls", Title: "Secured calls, 64 B, 64 goroutines on one connection",
-		Note:    "What was coalesced is sealed once.",
+		Note:    "Coalesced calls are sealed together, once.",
 		Entries: secured([]string{"rpc-onloop", "rpc"}),
 		Columns: []string{measure.PerSecond, measure.CPUPer, measure.AllocsPer, measure.P50, measure.P99},
 		Serve:   contestants.Serve, Dial: contestants.DialMany,
@@ -99,7 +99,7 @@ var secureScenarios = []measure.Scenario{
 	costs(measure.Scenario{
 		Name: "secure-connect", Title: "One secured connection at a time, established on both sides",
 		Note: "TCP's includes a round trip, and crypto/tls's handshake before it. TLS has certificates of both sides, and resumes no session. " +
-			"All stay open, so that no end is measured.",
+			"All stay open, so that no close is measured.",
 		Entries: secured([]string{"actor"}, "net.Conn", "crypto/tls"), Columns: tripColumns,
 		Bars:  []measure.Bar{tlsToo("connection: p50", measure.P50), tlsToo("connection: CPU", measure.CPUPer)},
 		Serve: contest.ServeConnect, Dial: contest.DialConnect,

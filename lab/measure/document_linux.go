@@ -89,7 +89,7 @@ func (d *Document) Head() string {
 		b.WriteString(".\n")
 	}
 	if busy, _ := strconv.ParseFloat(strings.Fields(d.Load + " 0")[0], 64); busy > idleLoad {
-		b.WriteString("\n**Other programs ran meanwhile: the figures say little, the spread of the rounds how little.**\n")
+		b.WriteString("\n**Other programs ran at the same time: the figures are unreliable, and the spread of the rounds shows how much.**\n")
 	}
 	if d.Quick {
 		b.WriteString("\n**A quick run: that everything runs is all it says.**\n")
