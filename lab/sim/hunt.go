@@ -22,8 +22,8 @@ type run struct {
 	ctx   context.Context
 	first uint64
 	began time.Time
-	state *state // nil: nobody goes on from here
-	old   record // what earlier runs have played
+	state *state // nil: the next run does not continue from here
+	old   record // results of earlier runs
 
 	mu       sync.Mutex
 	next     uint64
@@ -34,7 +34,7 @@ type run struct {
 	unsaved  string // why the state was not saved
 }
 
-// hunt plays seeds until there are enough, or one fails.
+// hunt plays seeds until the requested number or time is reached, or one fails.
 func hunt(o *options) error {
 	r := &run{o: o, pool: newPool(o.workers, o.patience), began: time.Now(), busy: make(map[uint64]bool)}
 	defer r.pool.close()
@@ -42,7 +42,7 @@ func hunt(o *options) error {
 		return err
 	}
 	if r.state != nil {
-		defer func() { _ = r.state.close() }() // save has reported what went wrong
+		defer func() { _ = r.state.close() }() // save has reported any error
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
@@ -69,7 +69,7 @@ func hunt(o *options) error {
 	return r.report()
 }
 
-// from finds the first seed.
+// from determines the first seed.
 func (r *run) from() (err error) {
 	switch {
 	case r.o.from != "":
@@ -90,7 +90,7 @@ func (r *run) from() (err error) {
 	return nil
 }
 
-// work plays one seed after the other.
+// work plays seeds, one after the other.
 func (r *run) work() {
 	for {
 		seed, ok := r.take()
@@ -104,7 +104,7 @@ func (r *run) work() {
 	}
 }
 
-// take gives the next seed.
+// take returns the next seed.
 func (r *run) take() (seed uint64, ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -120,7 +120,7 @@ func (r *run) take() (seed uint64, ok bool) {
 	return seed, true
 }
 
-// done notes what became of a seed.
+// done records the outcome of a seed, and reports whether to continue.
 func (r *run) done(seed uint64, o outcome, err error) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -140,7 +140,7 @@ func (r *run) done(seed uint64, o outcome, err error) bool {
 	return true
 }
 
-// progress prints how far it is, and remembers it, until ended is closed.
+// progress prints and saves the progress until ended is closed.
 func (r *run) progress(ended chan struct{}) {
 	save := time.NewTicker(time.Second)
 	defer save.Stop()
@@ -161,7 +161,7 @@ func (r *run) progress(ended chan struct{}) {
 	}
 }
 
-// save remembers the lowest seed that was not played, and what those below have come to.
+// save stores the lowest unplayed seed, and the results of those below it.
 func (r *run) save() {
 	if r.state == nil {
 		return
@@ -180,8 +180,8 @@ func (r *run) save() {
 	r.unsaved = why
 }
 
-// record is what the next run goes on from. It plays again what was not ready here, so that does
-// not count.
+// record returns the starting point of the next run. Seeds that are still in play do not count,
+// because the next run plays them again.
 func (r *run) record() record {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -193,14 +193,14 @@ func (r *run) record() record {
 	return record{next, r.old.Worlds + int(next-r.first), count(r.old.Failures, below)}
 }
 
-// pace says how many worlds there were, and how fast.
+// pace formats how many worlds were played, and how fast.
 func (r *run) pace() string {
 	took := time.Since(r.began)
 	return fmt.Sprintf("%d worlds, each played twice, in %v: %.0f a minute, %d failures",
 		r.worlds, took.Round(time.Second), float64(r.worlds)/took.Minutes(), len(r.failures))
 }
 
-// report prints what has come out.
+// report prints the results.
 func (r *run) report() error {
 	if r.err != nil {
 		return r.err
@@ -227,7 +227,7 @@ func (r *run) report() error {
 	return errReported
 }
 
-// shrink prints the smallest plan that fails like this.
+// shrink prints the smallest plan with a failure of the same class.
 func (r *run) shrink(f outcome) {
 	if r.o.shrink <= 0 {
 		return
@@ -253,7 +253,7 @@ func (r *run) shrink(f outcome) {
 	fmt.Printf("it is repeated by\n%s\n", r.o.command(f.Seed, without))
 }
 
-// command is how a world is played again.
+// command returns the command that plays a world again.
 func (o *options) command(seed uint64, without []int) string {
 	s := fmt.Sprintf("go run ./lab/sim -seed %d", seed)
 	if len(without) > 0 {

@@ -7,14 +7,14 @@ import (
 	"github.com/rdmactor/rdmactor/lab/sim/swarm"
 )
 
-// kind is the failures of one kind.
+// kind counts the failures of one class.
 type kind struct {
 	Name  string
 	Times int
 	First uint64 // the lowest seed
 }
 
-// count adds failures to kinds, the most frequent kind first. What it is given does not change.
+// count adds failures to a copy of kinds, the most frequent kind first.
 func count(kinds []kind, failures []outcome) []kind {
 	kinds = slices.Clone(kinds)
 	for _, f := range failures {

@@ -81,16 +81,16 @@ func exit(err error) {
 	os.Exit(1)
 }
 
-// errReported is a failure that was printed already.
+// errReported is a failure that is already printed.
 var errReported = errors.New("failed")
 
-// inTest calls fn with a test, which testing/synctest wants, and ends the program.
+// inTest calls fn with a test, as required by testing/synctest, and ends the program.
 func inTest(fn func(t *testing.T) error) {
 	tests := []testing.InternalTest{{Name: "simulation", F: func(t *testing.T) { exit(fn(t)) }}}
 	testing.Main(func(string, string) (bool, error) { return true, nil }, tests, nil, nil)
 }
 
-// replay plays one seed, and prints it.
+// replay plays one seed, and prints its trace.
 func replay(t *testing.T, o *options) error {
 	plan, err := o.plan(o.seed, o.without)
 	if err != nil {
@@ -110,7 +110,7 @@ func replay(t *testing.T, o *options) error {
 	return nil
 }
 
-// parseSeed reads a seed.
+// parseSeed parses a seed.
 func parseSeed(s string) (uint64, error) {
 	n, err := strconv.ParseUint(s, 0, 64)
 	if err != nil {
@@ -134,7 +134,7 @@ func (o *options) plan(seed, without string) (*swarm.Plan, error) {
 	return plan, nil
 }
 
-// names are the workloads that -only names.
+// names returns the workloads of -only.
 func (o *options) names() []string {
 	if o.only == "" {
 		return nil

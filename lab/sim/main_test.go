@@ -15,20 +15,20 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// TestWorker is what the test program runs when it is a worker. Then it ends.
+// TestWorker is the main function of the test program as a worker.
 func TestWorker(t *testing.T) {
 	switch os.Getenv(workerEnv) {
 	case "":
 	case "panic":
 		panic("as a world may")
 	case "hang":
-		time.Sleep(time.Hour) // without cgo, the Go runtime ends a process that is blocked for good
+		time.Sleep(time.Hour) // without cgo, the Go runtime ends a process that is blocked forever
 	default:
 		exit(serve(t))
 	}
 }
 
-// TestPool plays worlds in a process, and one that ends with its seed.
+// TestPool plays worlds in a process, and in one that panics or hangs.
 func TestPool(t *testing.T) {
 	if os.Getenv(workerEnv) != "" {
 		return
@@ -52,7 +52,7 @@ func TestPool(t *testing.T) {
 	}
 }
 
-// TestTwoProcesses plays worlds in processes that have nothing in common but the seeds.
+// TestTwoProcesses plays the same seeds in two processes with different settings.
 func TestTwoProcesses(t *testing.T) {
 	if os.Getenv(workerEnv) != "" {
 		return
@@ -77,13 +77,13 @@ func TestTwoProcesses(t *testing.T) {
 	}
 }
 
-// TestState goes on where the last run has ended, with the failures that it has counted.
+// TestState continues where the last run ended, with its counted failures.
 func TestState(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "new", "seed")
 	want := record{}
 	for _, next := range []record{
 		{Next: 1e9, Worlds: 17, Failures: []kind{{"one that is long", 3, 7}}},
-		{Next: 18, Worlds: 18}, // shorter than what was there
+		{Next: 18, Worlds: 18}, // shorter than the previous record
 		{Next: 19},
 	} {
 		s, err := openState(file)
@@ -109,7 +109,7 @@ func TestState(t *testing.T) {
 	}
 }
 
-// TestRecord counts failures once, although what was not ready is played again by the next run.
+// TestRecord counts failures once, although the next run repeats seeds that were still in play.
 func TestRecord(t *testing.T) {
 	r := &run{
 		first: 10, next: 20, busy: map[uint64]bool{15: true, 18: true},

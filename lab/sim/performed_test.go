@@ -19,25 +19,25 @@ import (
 
 var performed = flag.Bool("performed", false, "play 1,000 seeds, and see whether all that may happen does: a minute long")
 
-// judged are the packages of which each part must have been executed, but for what accuses.
+// judged are the packages of which every part must be executed, except accusations.
 var judged = []string{"workload", "faults"}
 
-// accuses matches the beginning of what is executed only if something is wrong.
+// accuses matches the beginning of code that is executed only if something is wrong.
 var accuses = regexp.MustCompile(`(?i)\bfail\(|return "|return fmt.Sprintf|\bpanic\(r\)`)
 
-// never matches what need not happen in 1,000 worlds.
+// never matches code that 1,000 worlds need not execute.
 var never = regexp.MustCompile(strings.Join([]string{
 	`\) String$`,                        // worlds are played without being printed
-	`connections\) Done, case !w\.late`, // it names what does not come
-	`outstanding, case .*c\.forged`,     // and this is answered immediately, most of the time
+	`connections\) Done, case !w\.late`, // names whatever is missing
+	`outstanding, case .*c\.forged`,     // answered immediately, most of the time
 	`call\) killed, a function in it`,   // a process is killed while a handler runs: too rare
-	`opened, case p\.Context`,           // it is killed in the middle of Open: too rare
+	`opened, case p\.Context`,           // killed in the middle of Open: too rare
 }, "|"))
 
-// TestPerformed plays worlds, and looks whether everything that may happen in one has happened:
-// each kind of device was played, each fault has begun, and each operation was performed. For the
-// last two, each function of their packages, and each case of a switch there, must have been
-// executed. So nobody has to count, and nobody can forget to.
+// TestPerformed plays worlds, and checks that everything that can happen in one happens: each kind
+// of device is played, each fault begins, and each operation is performed. For the last two, each
+// function of their packages, and each case of a switch there, must be executed. So no workload has
+// to count its operations.
 func TestPerformed(t *testing.T) {
 	if !*performed {
 		return
@@ -70,8 +70,8 @@ func TestPerformed(t *testing.T) {
 // block is a part of a file without branches.
 type block struct{ line, column, endLine, endColumn int }
 
-// executes plays seeds with a program that counts, and returns which blocks of each file were
-// executed.
+// executes plays seeds with an instrumented program, and returns whether each block of each file
+// was executed.
 func executes(t *testing.T, seeds int) map[string]blocks {
 	t.Helper()
 	tmp := t.TempDir()
@@ -111,7 +111,7 @@ func executes(t *testing.T, seeds int) map[string]blocks {
 	return all
 }
 
-// looks looks for functions and cases of a file that were never executed.
+// looks reports functions and cases of a file that were never executed.
 func looks(t *testing.T, file string, executed map[string]blocks) {
 	t.Helper()
 	set := token.NewFileSet()
@@ -127,7 +127,7 @@ func looks(t *testing.T, file string, executed map[string]blocks) {
 		return string(source[set.Position(from).Offset:set.Position(to).Offset])
 	}
 	name := ""
-	// part: it is not all of a function
+	// part: body is not a whole function
 	look := func(what string, body []ast.Stmt, part bool) {
 		if len(body) == 0 {
 			return
@@ -157,10 +157,10 @@ func looks(t *testing.T, file string, executed map[string]blocks) {
 	})
 }
 
-// blocks are those of a file.
+// blocks records whether each block of a file was executed.
 type blocks map[block]bool
 
-// at reports whether the block at a place was executed.
+// at reports whether the block at a position was executed.
 func (all blocks) at(line, column int) (ran, known bool) {
 	for b, x := range all {
 		after := line > b.line || line == b.line && column >= b.column

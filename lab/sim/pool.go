@@ -2,7 +2,7 @@ package main
 
 import "time"
 
-// pool has the processes that play. Each of its users plays one world at a time.
+// pool manages the processes that play. Each of its users plays one world at a time.
 type pool struct {
 	idle     chan *worker
 	patience time.Duration
@@ -13,7 +13,7 @@ func newPool(n int, patience time.Duration) *pool {
 	return &pool{idle: make(chan *worker, n), patience: patience, env: []string{workerEnv + "=1"}}
 }
 
-// play plays a world in some process, or in a new one.
+// play plays a world in an idle process, or in a new one.
 func (l *pool) play(j job) (outcome, error) {
 	var w *worker
 	select {

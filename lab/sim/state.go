@@ -11,21 +11,21 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// state remembers, in a file, what runs with -for have played so far. One run at a time has it.
+// state is the progress of runs with -for, stored in a file. Only one run at a time can use it.
 type state struct {
 	file *os.File
 	record
 }
 
-// record is what is in the file.
+// record is the content of the file.
 type record struct {
-	Next     uint64 // the lowest seed that was not played; 0: nothing is remembered
+	Next     uint64 // the lowest unplayed seed; 0: nothing is stored
 	Worlds   int
 	Failures []kind // of seeds below Next
 }
 
-// openState reads it. No name: a file in the user's cache. It can be written, or that is an error
-// now, and not after a night.
+// openState opens the file, or one in the user's cache if name is empty. An unwritable file is an
+// error now, not after a night.
 func openState(name string) (*state, error) {
 	if name == "" {
 		cache, err := os.UserCacheDir()
@@ -49,7 +49,7 @@ func openState(name string) (*state, error) {
 	return s, nil
 }
 
-// read locks the file until the process ends, however it does, and reads it.
+// read locks the file until the process ends, and reads it.
 func (s *state) read() error {
 	switch err := unix.Flock(int(s.file.Fd()), unix.LOCK_EX|unix.LOCK_NB); {
 	case errors.Is(err, unix.EWOULDBLOCK):
@@ -58,7 +58,7 @@ func (s *state) read() error {
 		return err
 	}
 	err := json.NewDecoder(s.file).Decode(&s.record)
-	if err == io.EOF { // it is new
+	if err == io.EOF { // a new file
 		return nil
 	}
 	if err != nil {
@@ -67,8 +67,8 @@ func (s *state) read() error {
 	return nil
 }
 
-// save writes it over what was there. What is left behind it means nothing. So a process that is
-// killed leaves one or the other.
+// save overwrites the record. Bytes after it are ignored, so a process that is killed leaves either
+// the old or the new record.
 func (s *state) save(r record) error {
 	b, err := json.Marshal(r)
 	if err != nil {
@@ -81,5 +81,5 @@ func (s *state) save(r record) error {
 	return s.file.Truncate(int64(len(b) + 1))
 }
 
-// close ends the lock.
+// close releases the lock.
 func (s *state) close() error { return s.file.Close() }

@@ -18,7 +18,7 @@ import (
 	"github.com/rdmactor/rdmactor/lab/sim/swarm"
 )
 
-// workerEnv is set in the environment of a process that plays what another one asks for.
+// workerEnv is set in the environment of a worker, which plays the jobs of another process.
 const workerEnv = "RDMACTOR_SIM_WORKER"
 
 // job is a world to be played.
@@ -28,7 +28,7 @@ type job struct {
 	Only    []string `json:",omitempty"`
 }
 
-// outcome is what became of it.
+// outcome is the result of a job.
 type outcome struct {
 	Seed    uint64
 	Failure string `json:",omitempty"`
@@ -37,10 +37,10 @@ type outcome struct {
 	Elapsed time.Duration // virtual
 }
 
-// serve plays what comes on the standard input. A world that has failed leaves goroutines: then the
-// process ends.
+// serve plays the jobs from standard input. A failed world leaves goroutines behind, so the process
+// ends.
 func serve(t *testing.T) error {
-	signal.Ignore(os.Interrupt) // whoever started this process decides
+	signal.Ignore(os.Interrupt) // the parent process decides
 	in, out := json.NewDecoder(os.Stdin), json.NewEncoder(os.Stdout)
 	for {
 		var j job
@@ -67,11 +67,11 @@ type worker struct {
 	in     *json.Encoder
 	close  func() error
 	got    chan outcome // closed when the process has ended
-	ended  error        // how, then
+	ended  error        // the process's exit error; valid when got is closed
 	output *output
 }
 
-// startWorker starts one. env makes it a worker, and may have more.
+// startWorker starts a worker. env makes the program a worker, and may contain more variables.
 func startWorker(env []string) (*worker, error) {
 	program, err := os.Executable()
 	if err != nil {
@@ -98,7 +98,7 @@ func startWorker(env []string) (*worker, error) {
 	return w, nil
 }
 
-// read gets the outcomes, and waits for the process's end.
+// read receives the outcomes, and waits until the process ends.
 func (w *worker) read(out *json.Decoder) {
 	for {
 		var o outcome
@@ -114,7 +114,7 @@ func (w *worker) read(out *json.Decoder) {
 // play plays a world. alive: the process can play another one.
 func (w *worker) play(j job, patience time.Duration) (o outcome, alive bool) {
 	o.Seed = j.Seed
-	_ = w.in.Encode(j) // if the process has ended, got says so
+	_ = w.in.Encode(j) // if the process has ended, got is closed
 	timer := time.NewTimer(patience)
 	defer timer.Stop()
 	select {
@@ -127,14 +127,14 @@ func (w *worker) play(j job, patience time.Duration) (o outcome, alive bool) {
 		}
 		o.Failure = fmt.Sprintf("the process has ended (%v): %s", w.ended, w.output)
 	case <-timer.C:
-		_ = w.cmd.Process.Signal(unix.SIGQUIT) // it prints its goroutines
+		_ = w.cmd.Process.Signal(unix.SIGQUIT) // prints its goroutines
 		w.end()
 		o.Failure = fmt.Sprintf("no end within %v of real time:\n%s", patience, w.output)
 	}
 	return o, false
 }
 
-// end ends the process, and waits for that.
+// end ends the process, and waits until it has ended.
 func (w *worker) end() {
 	_ = w.close()
 	timer := time.AfterFunc(10*time.Second, func() { _ = w.cmd.Process.Kill() })
@@ -143,7 +143,7 @@ func (w *worker) end() {
 	}
 }
 
-// output keeps the beginning of what a process prints.
+// output keeps the beginning of a process's output.
 type output struct {
 	mu sync.Mutex
 	b  strings.Builder
@@ -158,7 +158,7 @@ func (o *output) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// String is what was printed.
+// String returns the output.
 func (o *output) String() string {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -2,9 +2,9 @@ package oracle
 
 import "time"
 
-// Integer judges the atomic operations on one integer of eight bytes: there is an order of them, in
-// which none is before one that had ended when it was asked, and in which each found what the ones
-// before it had left.
+// Integer judges the atomic operations on one integer of eight bytes. They must have an order in
+// which none precedes an operation that ended before it was requested, and in which each finds the
+// result of its predecessors.
 type Integer struct {
 	Fail Fail
 
@@ -17,21 +17,21 @@ type Integer struct {
 type Atomic struct {
 	i       *Integer
 	swap    bool
-	a, b    uint64 // what to add; or what to compare with and what to swap in
+	a, b    uint64 // addend; or compare value and new value
 	old     uint64
-	asked   int // when, in entries of this integer
+	asked   int // position among the entries of this integer
 	ended   int
 	done    bool
 	refused bool
 }
 
-// Integer enters an integer, which is 0.
+// Integer enters an integer with the value 0.
 func (l *Grants) Integer(name string) *Integer { return &Integer{Fail: l.Fail, name: name} }
 
-// Add enters a FetchAdd that is about to be asked.
+// Add enters a FetchAdd that is about to be requested.
 func (i *Integer) Add(n uint64) *Atomic { return i.enter(&Atomic{a: n}) }
 
-// Swap enters a CompareSwap that is about to be asked.
+// Swap enters a CompareSwap that is about to be requested.
 func (i *Integer) Swap(compare, swap uint64) *Atomic {
 	return i.enter(&Atomic{swap: true, a: compare, b: swap})
 }
@@ -49,11 +49,11 @@ func (op *Atomic) Done(old uint64) {
 	op.done, op.old, op.ended = true, old, op.i.entries
 }
 
-// Refused enters that an operation was refused: it has done nothing. One that is never answered, or
-// that failed in another way, may have been done.
+// Refused enters that an operation was refused: it had no effect. One that is never answered, or
+// that fails in another way, may have had its effect.
 func (op *Atomic) Refused() { op.refused = true }
 
-// after is what the integer is after the operation.
+// after returns the integer's value after the operation.
 func (op *Atomic) after(v uint64) uint64 {
 	switch {
 	case !op.swap:
@@ -64,7 +64,7 @@ func (op *Atomic) after(v uint64) uint64 {
 	return v
 }
 
-// End is called when no operation is under way any more. value is what the integer is now.
+// End judges the operations when none is under way. value is the integer's value.
 func (i *Integer) End(now time.Duration, value uint64) {
 	var ops []*Atomic
 	for _, op := range i.ops {
@@ -72,7 +72,7 @@ func (i *Integer) End(now time.Duration, value uint64) {
 			ops = append(ops, op)
 		}
 	}
-	const most = 64 // the set of those that were done is a word
+	const most = 64 // the set of executed operations is a word
 	if len(ops) > most {
 		return
 	}
@@ -82,14 +82,14 @@ func (i *Integer) End(now time.Duration, value uint64) {
 	}
 }
 
-// search looks for an order.
+// search searches for an order.
 type search struct {
 	ops  []*Atomic
 	want uint64
 	seen map[place]bool
 }
 
-// place is how far it has come.
+// place is a state of the search.
 type place struct{ done, value uint64 }
 
 func (s *search) from(p place) bool {
@@ -111,7 +111,7 @@ func (s *search) from(p place) bool {
 	return false
 }
 
-// enough reports whether all that was answered is done, and the integer is as it is.
+// enough reports whether all answered operations are executed, and the integer has its final value.
 func (s *search) enough(p place) bool {
 	for n, op := range s.ops {
 		if op.done && p.done>>n&1 == 0 {
@@ -121,8 +121,8 @@ func (s *search) enough(p place) bool {
 	return p.value == s.want
 }
 
-// first reports whether op can be the next one: nothing that is not done had ended when it was
-// asked.
+// first reports whether op can be the next one: no pending operation had ended when op was
+// requested.
 func (s *search) first(p place, op *Atomic) bool {
 	for n, o := range s.ops {
 		if p.done>>n&1 == 0 && o != op && o.done && o.ended < op.asked {

@@ -2,8 +2,8 @@ package oracle
 
 import "time"
 
-// Bounds judges what must not grow beyond a limit: memory, descriptors, timers, identifiers, posted
-// receives. The zero value, with Fail set, is empty.
+// Bounds judges quantities that must stay within a limit: memory, descriptors, timers, identifiers,
+// posted receives. The zero value, with Fail set, is empty.
 type Bounds struct {
 	Fail Fail
 
@@ -11,7 +11,7 @@ type Bounds struct {
 }
 
 // Sample enters a measured value. what names it, such as "memory to receive into of host1's loop
-// 0". A limit that is not positive is none.
+// 0". Only a positive limit is checked.
 func (l *Bounds) Sample(now time.Duration, what string, value, limit int) {
 	if l.most == nil {
 		l.most = make(map[string]int)

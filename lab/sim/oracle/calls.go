@@ -7,12 +7,12 @@ import (
 )
 
 // Calls judges calls: each has one outcome, which is true, and has it in time. Calls are numbered
-// in the order in which they are entered, and their bytes say which call they are of. The zero
-// value, with Fail set, is empty.
+// in the order in which they are entered, and their bytes identify their call. The zero value, with
+// Fail set, is empty.
 type Calls struct {
 	Fail Fail
-	// Late is how long after its deadline a call may end, and a handler may learn of it on its own
-	// side. Transit is how long what one side does may take to be seen on the other.
+	// Late is how long after its deadline a call may end, and a handler may learn of it on the
+	// server. Transit is how long an action of one side may take to be visible on the other.
 	Late, Transit time.Duration
 
 	calls []*Call
@@ -25,21 +25,21 @@ type Call struct {
 	name           string
 	request, reply int
 	deadline       time.Duration // 0: none
-	repeat         bool          // it may be executed more than once
+	repeat         bool          // may be executed more than once
 
 	begun    int // executions
 	running  int
-	returned []string // how executions have ended
+	returned []string // results of the executions that have ended
 	over     bool
 	ended    time.Duration // when over
-	moot     bool          // its caller is gone
-	slow     bool          // its caller's machine may be late
-	far      bool          // the server's, or the way there
-	never    bool          // it is reported not to have been executed
-	reported bool          // as late
+	moot     bool          // the caller is gone
+	slow     bool          // the caller's machine may be late
+	far      bool          // a fault hits the server or the path to it
+	never    bool          // reported as not executed
+	reported bool          // already reported as late
 }
 
-// The lengths of what calls carry: their number comes first.
+// The lengths of calls' messages: their number comes first.
 const (
 	MinCall = 8
 	// the directions of Fill
@@ -47,9 +47,8 @@ const (
 	replies  = 1<<50 + 1
 )
 
-// Call enters a call that is about to be made. request and reply are lengths, of MinCall at least.
-// deadline is when its caller stops waiting; 0: never. repeat says that it may be executed more
-// than once.
+// Call enters a call that is about to be made. request and reply are lengths of at least MinCall.
+// deadline is when its caller stops waiting; 0: never. repeat: it may be executed more than once.
 func (l *Calls) Call(name string, request, reply int, deadline time.Duration, repeat bool) *Call {
 	c := &Call{
 		l: l, number: uint64(len(l.calls)), name: name, request: request, reply: reply, deadline: deadline, repeat: repeat,
@@ -58,13 +57,13 @@ func (l *Calls) Call(name string, request, reply int, deadline time.Duration, re
 	return c
 }
 
-// Number is its number, with which its bytes begin.
+// Number returns its number, with which its bytes begin.
 func (c *Call) Number() uint64 { return c.number }
 
-// Request gives the bytes of its request.
+// Request returns the bytes of its request.
 func (c *Call) Request() []byte { return c.bytes(c.request, requests) }
 
-// Reply gives the bytes of its answer.
+// Reply returns the bytes of its answer.
 func (c *Call) Reply() []byte { return c.bytes(c.reply, replies) }
 
 func (c *Call) bytes(n int, direction uint64) []byte {
@@ -74,7 +73,7 @@ func (c *Call) bytes(n int, direction uint64) []byte {
 	return p
 }
 
-// wrongIn is the first byte of p that is not the call's; -1 if there is none.
+// wrongIn returns the index of the first byte of p that differs from the call's, or -1.
 func (c *Call) wrongIn(p []byte, direction uint64) int {
 	for i := MinCall; i < len(p); i++ {
 		if p[i] != at(direction, c.number, i) {
@@ -84,7 +83,8 @@ func (c *Call) wrongIn(p []byte, direction uint64) int {
 	return -1
 }
 
-// NumberOf is the number of the call that has a request or an answer; the largest one: none.
+// NumberOf returns the number of the call to which a request or an answer belongs; the largest
+// number: none.
 func NumberOf(p []byte) uint64 {
 	if len(p) < MinCall {
 		return math.MaxUint64
@@ -92,8 +92,8 @@ func NumberOf(p []byte) uint64 {
 	return binary.LittleEndian.Uint64(p)
 }
 
-// Begins enters that a handler was called with a request, whose time is over at deadline; 0: never.
-// nil: it is no call's.
+// Begins enters that a handler is called with a request, and with a deadline; 0: none. It returns
+// nil if the bytes belong to no call.
 func (l *Calls) Begins(now time.Duration, q []byte, deadline time.Duration) *Call {
 	number := NumberOf(q)
 	if number >= uint64(len(l.calls)) {
@@ -136,13 +136,13 @@ func (c *Call) timely(now, deadline time.Duration) {
 	}
 }
 
-// Slow enters that a fault hits the caller's machine: it may be late with everything.
+// Slow enters that a fault hits the caller's machine: everything there may be late.
 func (c *Call) Slow() { c.slow = true }
 
-// Far enters that a fault hits the server's machine, or the way there.
+// Far enters that a fault hits the server's machine, or the path to it.
 func (c *Call) Far() { c.far = true }
 
-// Noticed enters that a handler sees its context end.
+// Noticed enters that a handler's context has ended.
 func (c *Call) Noticed(now time.Duration) {
 	if c.over && !c.slow && !c.far && now > c.ended+c.l.Transit {
 		c.l.Fail("%v: %s: its handler learns now that its caller has gone at %v", now, c.name, c.ended)
@@ -152,20 +152,20 @@ func (c *Call) Noticed(now time.Duration) {
 // Lost enters that a handler's process has ended.
 func (c *Call) Lost() { c.running-- }
 
-// Returns enters that a handler ends: with an answer if how is empty, or how else.
+// Returns enters that a handler returns: successfully if how is empty, or with that error.
 func (c *Call) Returns(how string) {
 	c.running--
 	c.returned = append(c.returned, how)
 }
 
-// Instead enters that an interceptor has ended an execution, or has answered before there was one:
-// how is that of Returns.
+// Instead enters that an interceptor has replaced the result of an execution, or has answered
+// without one; how is as in Returns.
 func (c *Call) Instead(how string) { c.returned = append(c.returned, how) }
 
-// Gone enters that its caller's process has ended: nobody sees an outcome.
+// Gone enters that its caller's process has ended: its outcome is not observed.
 func (c *Call) Gone() { c.moot = true }
 
-// Answered enters the outcome that its handler has answered.
+// Answered enters a successful outcome with its handler's answer.
 func (c *Call) Answered(now time.Duration, r []byte) {
 	c.end(now)
 	switch i := c.wrongIn(r, replies); {
@@ -186,13 +186,13 @@ func (l *Calls) nameOf(number uint64) string {
 	return l.calls[number].name
 }
 
-// Refused enters an outcome that its handler has caused: how it has ended.
+// Refused enters an outcome that is its handler's error.
 func (c *Call) Refused(now time.Duration, how string) {
 	c.end(now)
 	c.explained(now, how)
 }
 
-// explained judges whether a handler has ended so.
+// explained judges whether a handler has ended with that result.
 func (c *Call) explained(now time.Duration, how string) {
 	for _, r := range c.returned {
 		if r == how {
@@ -202,7 +202,7 @@ func (c *Call) explained(now time.Duration, how string) {
 	c.l.Fail("%v: %s ends as if its handler had returned %q, and it was executed %d times and has returned %q", now, c.name, how, c.begun, c.returned)
 }
 
-// Executed enters another outcome, which says that its handler has ended.
+// Executed enters another outcome, which implies that its handler has ended.
 func (c *Call) Executed(now time.Duration) {
 	c.end(now)
 	if len(c.returned) == 0 {
@@ -219,7 +219,7 @@ func (c *Call) NotExecuted(now time.Duration) {
 	}
 }
 
-// Unknown enters an outcome that says nothing of whether it was executed.
+// Unknown enters an outcome that leaves open whether it was executed.
 func (c *Call) Unknown(now time.Duration) { c.end(now) }
 
 func (c *Call) end(now time.Duration) {
@@ -230,7 +230,7 @@ func (c *Call) end(now time.Duration) {
 	c.over, c.ended = true, now
 }
 
-// late judges whether it should have had its outcome.
+// late judges whether its outcome is overdue.
 func (c *Call) late(now time.Duration) {
 	if l := c.l; !c.over && !c.moot && !c.reported && !c.slow && c.deadline != 0 && now > c.deadline+l.Late {
 		c.reported = true
@@ -245,7 +245,7 @@ func (l *Calls) Check(now time.Duration) {
 	}
 }
 
-// Outstanding lists the calls that have no outcome yet.
+// Outstanding lists the calls without an outcome.
 func (l *Calls) Outstanding() (all []string) {
 	for _, c := range l.calls {
 		if !c.over && !c.moot {
@@ -265,12 +265,12 @@ func (l *Calls) Running() (all []string) {
 	return all
 }
 
-// End judges what is left when all is over.
+// End judges the remaining calls at the end of the world.
 func (l *Calls) End(now time.Duration) {
 	if left := l.Outstanding(); len(left) > 0 {
 		l.Fail("%v: %d calls have no outcome: %s", now, len(left), some(left))
 	}
 }
 
-// Deadline is when its caller stops waiting; 0: never.
+// Deadline returns when its caller stops waiting; 0: never.
 func (c *Call) Deadline() time.Duration { return c.deadline }

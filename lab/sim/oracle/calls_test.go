@@ -5,13 +5,13 @@ import (
 	"time"
 )
 
-// due is when the calls of these tests are to have ended.
+// due is when the calls of these tests must have ended.
 const due = 10 * s
 
 func TestCalls(t *testing.T) {
 	for _, c := range []struct {
 		name, want string
-		do         func(l *Calls, c *Call) // c is to end within 10 s, and has 20 bytes for 30
+		do         func(l *Calls, c *Call) // c ends within 10 s: 20 bytes for 30
 	}{
 		{"answered", "", func(l *Calls, c *Call) {
 			l.Begins(s, c.Request(), due).Returns("")
@@ -120,7 +120,7 @@ func TestCallsEnd(t *testing.T) {
 func TestItems(t *testing.T) {
 	for _, c := range []struct {
 		name, want string
-		do         func(i *Items) // its window is 100 bytes, and an item has 10 besides its own
+		do         func(i *Items) // the window is 100 bytes, and an item has a header of 10 bytes
 	}{
 		{"in order", "", func(i *Items) {
 			a, b := i.Sending(s, 20), i.Sending(s, 0)

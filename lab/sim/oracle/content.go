@@ -3,7 +3,7 @@ package oracle
 import "encoding/binary"
 
 // Fill writes the bytes of a message. Each byte follows from the direction, the message's number
-// and its place, so that whoever sees a byte can say where it belongs.
+// and its place, so that each byte can be attributed.
 func Fill(p []byte, direction, number uint64) {
 	whole := len(p) &^ 7
 	for i := 0; i < whole; i += 8 {
@@ -14,17 +14,17 @@ func Fill(p []byte, direction, number uint64) {
 	}
 }
 
-// word is the eight bytes of a message that the byte at a place belongs to.
+// word returns the eight bytes of a message that contain the byte at a place.
 func word(direction, number uint64, i int) uint64 {
 	return mix(direction<<40 ^ number<<8 ^ uint64(i>>3))
 }
 
-// at is one byte of a message.
+// at returns one byte of a message.
 func at(direction, number uint64, i int) byte {
 	return byte(word(direction, number, i) >> (i & 7 * 8))
 }
 
-// mix is splitmix64's: each bit of the result depends on all of x.
+// mix is the finalizer of splitmix64: each bit of the result depends on all of x.
 func mix(x uint64) uint64 {
 	x += 0x9e3779b97f4a7c15
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
@@ -35,7 +35,7 @@ func mix(x uint64) uint64 {
 // is reports whether p is the message.
 func is(p []byte, direction, number uint64) bool { return wrong(p, direction, number) < 0 }
 
-// wrong is the first byte of p that is not the message's; -1 if there is none.
+// wrong returns the index of the first byte of p that differs from the message's, or -1.
 func wrong(p []byte, direction, number uint64) int {
 	i := 0
 	for i+8 <= len(p) && binary.LittleEndian.Uint64(p[i:]) == word(direction, number, i) {

@@ -1,30 +1,29 @@
-// Package oracle judges what a simulated world does. Each oracle is a ledger: the workload enters
-// what it asked for and what is reported to it, and the ledger says what cannot be.
+// Package oracle judges the behaviour of a simulated world. Each oracle is a ledger: the workload
+// enters its requests and the reports that it receives, and the ledger reports contradictions.
 //
 //   - [Identifiers]: the states of each identifier, its events, and one answer for each command.
 //   - [Messages]: each message in order, once, with its bytes, and its reported fate is true.
-//   - [Calls]: each call has one true outcome, in time; and [Items], the items of the streams of some.
+//   - [Calls]: each call has one true outcome, in time; and [Items], the items of some calls' streams.
 //   - [Pipes]: streams of bytes.
 //   - [Posts]: messages and watches between actors of nodes that come and go.
 //   - [Grants]: the bytes of granted memory, Reads, Writes and atomic operations.
-//   - [Bounds]: what grows stays within its limit.
-//   - [Isolation]: a connection that behaves lives, and gets on.
+//   - [Bounds]: quantities stay within their limits.
+//   - [Isolation]: a well-behaved connection lives, and makes progress.
 //   - [Liveness]: each answer comes in time.
-//   - [Returned]: at a quiet moment, while the program lives, all that was taken is returned.
+//   - [Returned]: at a quiet moment, while the program lives, all resources are returned.
 //
-// The ledgers are pure: no goroutine, no clock, no input but calls. Time is passed in, counted from
-// the world's beginning. They know nothing of actors and devices: whoever calls names identifiers,
-// connections and senders by strings that are the same in each run of a seed.
+// The ledgers are pure: they have no goroutine, no clock, and no input but calls. Time is an
+// argument, counted from the world's beginning. They do not depend on actors or devices: callers
+// name identifiers, connections and senders by strings that are the same in each run of a seed.
 //
 // # Ownership
 //
-// A ledger is used by one goroutine at a time. Its verdicts come in an order that depends only on
-// the calls.
+// A ledger is used by one goroutine at a time. The order of its verdicts depends only on the calls.
 package oracle
 
 import "fmt"
 
-// Fail gets the verdicts. Each is a sentence that names what was violated, and where.
+// Fail receives the verdicts. Each is a sentence that names the violation, and where it was found.
 type Fail func(format string, args ...any)
 
 // some prints the first few of many.

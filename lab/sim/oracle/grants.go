@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// Grants judges granted memory: its bytes change only by what its owner and its peer do to it, and
-// what a peer reads was there. The zero value, with Fail set, is empty. A memory has one peer, so
-// Writes to it keep their order.
+// Grants judges granted memory: its bytes change only by actions of its owner and its peer, and a
+// peer reads only bytes that were there. The zero value, with Fail set, is empty. A memory has one
+// peer, so Writes to it keep their order.
 type Grants struct {
 	Fail Fail
 
@@ -18,9 +18,9 @@ type Grants struct {
 type Memory struct {
 	l       *Grants
 	name    string
-	base    []byte   // as it certainly was
-	over    []*Write // the peer's, which may or may not have arrived, in order
-	reads   []*Read  // that are not answered
+	base    []byte   // its certain content
+	over    []*Write // the peer's Writes that may or may not have arrived, in order
+	reads   []*Read  // unanswered Reads
 	granted bool
 	closed  bool // to Writes
 	gone    bool
@@ -31,14 +31,14 @@ type Write struct {
 	m    *Memory
 	off  int
 	data []byte
-	dead bool // it was refused, or names memory that was not granted: it must not arrive
+	dead bool // refused, or to memory that was not granted: it must not arrive
 }
 
 // Read is a Read of a peer.
 type Read struct {
 	m       *Memory
 	off     int
-	allowed [][]byte // what the bytes may be: each has length n, with which covers what
+	allowed [][]byte // possible contents of the spans in where
 	where   []span
 	n       int
 }
@@ -53,7 +53,7 @@ func (l *Grants) Memory(name string, n int) *Memory {
 	return m
 }
 
-// Len is its length.
+// Len returns its length.
 func (m *Memory) Len() int { return len(m.base) }
 
 // ReadOnly enters that the peer may never write.
@@ -62,7 +62,7 @@ func (m *Memory) ReadOnly() { m.closed = true }
 // Grant enters that the peer may use it from now on.
 func (m *Memory) Grant() { m.granted = true }
 
-// Revoke enters that the peer may not use it any more. What it has written before may have arrived.
+// Revoke enters that the peer may no longer use it. Earlier Writes may have arrived.
 func (m *Memory) Revoke() { m.granted = false }
 
 // Free enters that the memory is gone.
@@ -71,7 +71,7 @@ func (m *Memory) Free() { m.granted, m.gone = false, true }
 // Live reports whether the peer may use it.
 func (m *Memory) Live() bool { return m.granted }
 
-// Set enters that the owner has written bytes itself, while nothing of its peer's was under way.
+// Set enters that the owner has written bytes, while no operation of its peer was under way.
 func (m *Memory) Set(off int, p []byte) {
 	for _, w := range m.over {
 		w.apply(m.base)
@@ -102,8 +102,8 @@ func (w *Write) Refused() {
 	}
 }
 
-// Arrived enters that a message was received which the peer has sent behind the Write. The Write,
-// and all before it, are there.
+// Arrived enters the receipt of a message which the peer sent after the Write. The Write, and all
+// earlier ones, are there.
 func (w *Write) Arrived() {
 	for i, o := range w.m.over {
 		if o != w {
@@ -119,7 +119,7 @@ func (w *Write) Arrived() {
 
 func (w *Write) apply(to []byte) { copy(to[w.off:], w.data) }
 
-// covers reports whether the Write has a byte for a place, and which.
+// covers returns the Write's byte for a place, if there is one.
 func (w *Write) covers(at int) (b byte, ok bool) {
 	if at < w.off || at >= w.off+len(w.data) {
 		return 0, false
@@ -127,15 +127,15 @@ func (w *Write) covers(at int) (b byte, ok bool) {
 	return w.data[at-w.off], true
 }
 
-// alternatives lets what is being read be what was written just now.
+// alternatives allows pending Reads to return bytes that were just written.
 func (m *Memory) alternatives(off int, p []byte) {
 	for _, r := range m.reads {
 		r.allow(off, p)
 	}
 }
 
-// Look enters the memory's bytes as its owner sees them. Each must be what it was, or what a Write
-// brings that may be there. If the memory is not granted they do not change any more.
+// Look enters the memory's bytes as its owner sees them. Each must be its known value, or that of a
+// Write that may have arrived. If the memory is not granted they no longer change.
 func (m *Memory) Look(now time.Duration, p []byte) {
 	if len(p) != len(m.base) {
 		m.l.Fail("%v: %s has %d bytes, want %d", now, m.name, len(p), len(m.base))
@@ -179,7 +179,7 @@ func (m *Memory) Read(off, n int) *Read {
 	return r
 }
 
-// allow notes what the bytes at an offset of the memory may be.
+// allow adds possible bytes at an offset of the memory.
 func (r *Read) allow(off int, p []byte) {
 	from, to := max(off, r.off), min(off+len(p), r.off+r.n)
 	if from < to {
@@ -188,8 +188,8 @@ func (r *Read) allow(off int, p []byte) {
 	}
 }
 
-// Done enters what the Read has brought. Each byte must have been there at some time since the Read
-// was asked.
+// Done enters the bytes that the Read returned. Each byte must have been there at some time since
+// the Read was requested.
 func (r *Read) Done(now time.Duration, p []byte) {
 	r.leave()
 	switch {

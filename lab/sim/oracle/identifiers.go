@@ -8,11 +8,11 @@ import (
 	"github.com/rdmactor/rdmactor/states"
 )
 
-// Identifiers judges each identifier by the state machine, and by what an owner is promised. The
+// Identifiers judges each identifier by the state machine, and by the promises to its owner. The
 // zero value, with Fail set, is empty.
 type Identifiers struct {
 	Fail Fail
-	// Secured says that owners hear of peers only when these are authenticated.
+	// Secured: owners learn of peers only when these are authenticated.
 	Secured bool
 
 	ids       map[string]*identifier
@@ -20,35 +20,35 @@ type Identifiers struct {
 	questions []*Question
 }
 
-// identifier is what is known of one.
+// identifier is the known state of an identifier.
 type identifier struct {
 	flavor    states.Flavor
 	handle    uint64
 	from, now states.State
 	manual    bool
-	orphan    bool // its owner has stopped
-	made      bool // its loop has begun with it
+	orphan    bool // the owner has stopped
+	made      bool // the loop has started it
 	closed    bool // Closed was sent
 	moot      bool
 
-	requested  bool        // it came with a request of a peer that was not authenticated then
-	introduced bool        // its owner was sent the request
+	requested  bool        // created by a request of a peer that was not authenticated then
+	introduced bool        // the owner was sent the request
 	listener   *identifier // of a child
 
-	all    tally             // what its owners have received
-	owners map[string]*heard // what each of them has received
+	all    tally             // events that its owners received
+	owners map[string]*heard // events that each of them received
 }
 
-// tally counts what must not come twice.
+// tally counts events that must not come twice.
 type tally struct{ established, disconnected, removed, closed int }
 
 // ended counts the ends.
 func (t *tally) ended() int { return t.disconnected + t.removed }
 
-// heard is what an owner has received of an identifier.
+// heard counts the events of an identifier that an owner received.
 type heard struct{ tally }
 
-// Question is a command that waits for its answer.
+// Question is a command, with its answers.
 type Question struct {
 	id, command string
 	asked       time.Duration
@@ -57,7 +57,7 @@ type Question struct {
 }
 
 // Made enters an identifier. flavor is that of its device; whether a device is attached need not be
-// known. child says that it came with a request.
+// known. child: it was created by a request.
 func (l *Identifiers) Made(id string, flavor states.Flavor, child bool) {
 	i := l.id(id)
 	i.made, i.flavor = true, flavor&^states.Device
@@ -66,15 +66,14 @@ func (l *Identifiers) Made(id string, flavor states.Flavor, child bool) {
 	}
 }
 
-// Manual says that the identifier's owner drives it itself.
+// Manual enters that the identifier's owner drives its queue pair.
 func (l *Identifiers) Manual(id string) { l.id(id).manual = true }
 
-// Orphan says that the identifier's owner has stopped, and may not have received what was sent to
-// it.
+// Orphan enters that the identifier's owner has stopped, and may not have received its events.
 func (l *Identifiers) Orphan(id string) { l.id(id).orphan = true }
 
-// Child says which listener's request a child came with. Their owner is the same one, unless that
-// has received the request.
+// Child enters which listener's request created a child. The listener's owner is also the child's,
+// unless another one has received events of the child.
 func (l *Identifiers) Child(id, listener string) { l.id(id).listener = l.id(listener) }
 
 // orphaned reports whether the identifier's owner has stopped.
@@ -95,8 +94,8 @@ func (l *Identifiers) id(name string) *identifier {
 	return i
 }
 
-// Transition enters that an identifier has left a state for another. One actor may have had
-// several, with handles of their own: Dial takes a new one for each address.
+// Transition enters a state transition of an identifier. One actor may use several identifiers with
+// different handles: Dial takes a new one for each address.
 func (l *Identifiers) Transition(now time.Duration, id string, handle uint64, from, to states.State) {
 	i := l.id(id)
 	if i.moot {
@@ -115,19 +114,19 @@ func (l *Identifiers) Transition(now time.Duration, id string, handle uint64, fr
 		if !i.reaches(from, to) {
 			l.Fail("%v: %s goes from %v to %v, which no command and no event does", now, id, from, to)
 		}
-	default: // a new identifier in the place of one that has failed
+	default: // a new identifier that replaces a failed one
 	}
 	i.handle, i.from, i.now = handle, from, to
 }
 
-// reaches reports whether at most two inputs lead from one state to another: a state that is only
-// passed within one command is not reported.
+// reaches reports whether at most two inputs lead from one state to another: a state that is passed
+// within one command is not reported.
 func (i *identifier) reaches(from, to states.State) bool {
 	r := reach()
 	return r[i.flavor][from][to] || r[i.flavor|states.Device][from][to]
 }
 
-// reach has what reaches asks for. A device may be attached by the first of the two inputs.
+// reach returns the table for reaches. The first of the two inputs may attach a device.
 var reach = sync.OnceValue(func() (r [states.NumFlavors][states.NumStates][states.NumStates]bool) {
 	step := func(f states.Flavor, from states.State, do func(to states.State)) {
 		for in := range states.Input(states.NumInputs) {
@@ -147,8 +146,8 @@ var reach = sync.OnceValue(func() (r [states.NumFlavors][states.NumStates][state
 	return r
 })
 
-// Event enters that an identifier has sent an event, to whomever. An event of the device must be
-// one that the state machine reports in the state that the identifier is in, or has just left.
+// Event enters that an identifier has sent an event to some actor. An event of the device must be
+// one that the state machine reports in the identifier's current or previous state.
 func (l *Identifiers) Event(now time.Duration, id string, kind states.Kind) {
 	i := l.id(id)
 	if i.moot {
@@ -164,16 +163,16 @@ func (l *Identifiers) Event(now time.Duration, id string, kind states.Kind) {
 	}
 }
 
-// behind reports whether the device has connected the identifier already. In a secured world owners
-// hear of requests, answers and rejections after that. Who disconnects before it has the answer to
-// its dial, or whose peer does, gets that as an error.
+// behind reports whether the device has already connected the identifier. In a secured world owners
+// learn of requests, answers and rejections after that. A disconnect by either side before the
+// dial's answer is reported as an error.
 func (i *identifier) behind(kind states.Kind) bool {
 	return i.now == states.Connected || i.from == states.Connected ||
 		(i.from == states.Disconnecting || i.from == states.PeerDisconnected) && kind == states.KindConnectError
 }
 
 func (i *identifier) reports(kind states.Kind) bool {
-	if kind == states.KindConnectRequest { // the table has it where it comes from, at the listener
+	if kind == states.KindConnectRequest { // the table has it at the listener, where it arises
 		return i.now == states.ConnectRequested
 	}
 	for _, f := range [...]states.Flavor{i.flavor, i.flavor | states.Device} {
@@ -183,12 +182,12 @@ func (i *identifier) reports(kind states.Kind) bool {
 			}
 		}
 	}
-	// what an identifier that has ended still reports: the cause that was found first
+	// an identifier that has ended may still report the cause that was found first
 	return i.now == states.Destroying || i.now == states.Failed
 }
 
-// Heard enters what an owner of the identifier has received, in the order in which it has received
-// it. What it gets as the answer to a command of its own counts, too.
+// Heard enters an event of the identifier that an owner has received, in the order of receipt.
+// Answers to the owner's commands count, too.
 func (l *Identifiers) Heard(now time.Duration, owner, id string, kind states.Kind) {
 	i := l.id(id)
 	if i.moot {
@@ -214,7 +213,7 @@ func (l *Identifiers) Heard(now time.Duration, owner, id string, kind states.Kin
 		}
 	case states.KindDisconnected, states.KindDeviceRemoval:
 		twice := i.all.ended() > 1
-		if i.manual { // it also has to know of a removal that follows
+		if i.manual { // also learns of a removal that follows
 			twice = i.all.disconnected > 1 || i.all.removed > 1
 		}
 		if twice {
@@ -265,11 +264,11 @@ func (l *Identifiers) Answered(now time.Duration, q *Question, what string) {
 // Open reports whether a command has no answer yet.
 func (q *Question) Open() bool { return len(q.answers) == 0 && !q.moot }
 
-// Command is what the command was called.
+// Command returns the command's name.
 func (q *Question) Command() string { return q.command }
 
-// MootAll says that nothing more is expected of all identifiers whose names begin so, because their
-// process was killed.
+// MootAll enters that nothing more is expected of all identifiers whose names have the prefix,
+// because their process was killed.
 func (l *Identifiers) MootAll(prefix string) {
 	for _, name := range l.order {
 		if strings.HasPrefix(name, prefix) {
@@ -281,7 +280,7 @@ func (l *Identifiers) MootAll(prefix string) {
 	}
 }
 
-// Unanswered lists the commands without an answer that were asked before a time.
+// Unanswered lists the commands without an answer that were sent before a time.
 func (l *Identifiers) Unanswered(before time.Duration) (all []string) {
 	for _, q := range l.questions {
 		if q.Open() && q.asked < before {
@@ -294,7 +293,7 @@ func (l *Identifiers) Unanswered(before time.Duration) (all []string) {
 // Closed reports whether the identifier has sent Closed.
 func (l *Identifiers) Closed(id string) bool { return l.id(id).closed }
 
-// End is called when all is over. Each identifier that had an owner must have been Closed, and each
+// End judges the end of the world. Each identifier that had an owner must be Closed, and each
 // command answered.
 func (l *Identifiers) End(now time.Duration) {
 	for _, name := range l.order {
@@ -303,7 +302,7 @@ func (l *Identifiers) End(now time.Duration) {
 		case i.moot:
 		case !i.closed:
 			l.Fail("%v: %s was never Closed; it was last in %v", now, name, i.now)
-		case l.Secured && i.requested && !i.introduced: // nobody is to hear of it
+		case l.Secured && i.requested && !i.introduced: // no owner may learn of it
 			if len(i.owners) > 0 {
 				l.Fail("%v: owners have heard of %s, whose peer was not authenticated", now, name)
 			}
@@ -318,8 +317,8 @@ func (l *Identifiers) End(now time.Duration) {
 	}
 }
 
-// Living counts the identifiers whose names begin so that were made and not Closed. Until its loop
-// has begun with it nobody knows whether the runtime has room for it.
+// Living counts the identifiers whose names have the prefix that were made and not Closed. Until
+// its loop has started an identifier, it is unknown whether the runtime has room for it.
 func (l *Identifiers) Living(prefix string) (n int) {
 	for _, name := range l.order {
 		if i := l.ids[name]; i.made && !i.closed && !i.moot && strings.HasPrefix(name, prefix) {
@@ -329,7 +328,7 @@ func (l *Identifiers) Living(prefix string) (n int) {
 	return n
 }
 
-// Open counts the commands that an identifier has not answered.
+// Open counts the unanswered commands of an identifier.
 func (l *Identifiers) Open(id string) (n int) {
 	for _, q := range l.questions {
 		if q.id == id && q.Open() {

@@ -8,7 +8,7 @@ import (
 	"github.com/rdmactor/rdmactor/states"
 )
 
-// dialled is an identifier that has connected, as its owner sees it.
+// dialled enters a connected identifier, as its owner sees it.
 func dialled(l *Identifiers) {
 	l.Made("a", states.IWARP, false)
 	for _, step := range [][2]states.State{
@@ -25,7 +25,7 @@ func dialled(l *Identifiers) {
 	l.Heard(s, "owner", "a", states.KindEstablished)
 }
 
-// ended is the orderly end of that.
+// ended enters the orderly end of that.
 func ended(l *Identifiers) {
 	l.Transition(s, "a", 1, states.Connected, states.Timewait)
 	l.Event(s, "a", states.KindDisconnected)
@@ -169,8 +169,8 @@ func TestUnanswered(t *testing.T) {
 	}
 }
 
-// An identifier that its owner has asked for, and of which it has said something, may still be
-// refused by the loop.
+// A loop may still refuse an identifier that its owner has requested, and about which it has
+// already entered something.
 func TestLivingAreMade(t *testing.T) {
 	l := &Identifiers{Fail: t.Errorf}
 	l.Manual("a")
@@ -187,8 +187,8 @@ func TestLivingAreMade(t *testing.T) {
 	}
 }
 
-// In a secured world an owner need not hear of a peer that was not authenticated, and must not
-// hear of its end.
+// In a secured world an owner need not learn of a peer that was not authenticated, and must not
+// learn of its end.
 func TestIdentifiersOfStrangers(t *testing.T) {
 	for name, tt := range map[string]struct {
 		does func(l *Identifiers)

@@ -2,8 +2,8 @@ package oracle
 
 import "time"
 
-// Items judges the items of a stream that a call has opened: they come in order, once, and before
-// its end, and not more of them than its receiver has room for.
+// Items judges the items of a stream that a call has opened: they come in order, once, before its
+// end, and within the receiver's window.
 type Items struct {
 	c              *Call
 	window, header int // bytes
@@ -14,11 +14,11 @@ type Items struct {
 	how            string
 }
 
-// Items makes the ledger of the stream. Its receiver lets window bytes come ahead, and each item
-// takes header bytes more than it has.
+// Items creates the ledger of the stream. Its receiver's window is window bytes, and each item
+// occupies header bytes more than its length.
 func (c *Call) Items(window, header int) *Items { return &Items{c: c, window: window, header: header} }
 
-// Sending enters an item of n bytes that is about to be sent, and gives its bytes.
+// Sending enters an item of n bytes that is about to be sent, and returns its bytes.
 func (s *Items) Sending(now time.Duration, n int) []byte {
 	if s.done {
 		s.c.l.Fail("%v: %s sends an item after its end", now, s.c.name)
@@ -29,7 +29,7 @@ func (s *Items) Sending(now time.Duration, n int) []byte {
 	return p
 }
 
-// Sent enters that the item was accepted. The receiver may be taking one, which it has not entered
+// Sent enters that the item was accepted. The receiver may be taking one that it has not entered
 // yet.
 func (s *Items) Sent(now time.Duration) {
 	n := s.header + s.lengths[s.sent]
@@ -44,7 +44,7 @@ func (s *Items) Sent(now time.Duration) {
 	s.ahead += n
 }
 
-// Finished enters that the handler returns: with how, or in order if that is empty.
+// Finished enters that the handler returns: successfully if how is empty, or with that error.
 func (s *Items) Finished(how string) { s.done, s.how = true, how }
 
 // Item enters an item that was received.
@@ -65,8 +65,8 @@ func (s *Items) Item(now time.Duration, p []byte) {
 	s.ahead -= s.header + len(p)
 }
 
-// Ended enters that the receiver has seen the handler's end: how it has returned, or in order if
-// that is empty.
+// Ended enters that the receiver has seen the handler's end: success if how is empty, or that
+// error.
 func (s *Items) Ended(now time.Duration, how string) {
 	switch l := s.c.l; {
 	case !s.done:

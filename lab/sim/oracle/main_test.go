@@ -11,7 +11,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// verdicts collects what a ledger says.
+// verdicts collects the verdicts of a ledger.
 type verdicts []string
 
 func (v *verdicts) fail(format string, args ...any) { *v = append(*v, fmt.Sprintf(format, args...)) }

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Fate is what a sender gets reported about a message.
+// Fate is the reported fate of a message.
 type Fate uint8
 
 // The fates.
@@ -26,8 +26,8 @@ func (f Fate) String() string {
 	return [...]string{"nothing", "Sent", "Unsent", "Unknown", "Dead"}[f]
 }
 
-// Messages judges the messages of connections. Each direction of each connection has a number of
-// its own, and its messages are numbered in the order in which they were sent. The zero value, with
+// Messages judges the messages of connections. Each direction of each connection has its own
+// number, and its messages are numbered in the order in which they were sent. The zero value, with
 // Fail set, is empty.
 type Messages struct {
 	Fail Fail
@@ -44,16 +44,16 @@ type Direction struct {
 
 	sent     []*message
 	groups   map[string]*group
-	next     int // the first number that may still be received
+	next     int // the lowest number that may still be received
 	received int
-	failed   int    // as it is reported
-	lost     []int  // were passed over: a later one was received
-	muted    bool   // one of the senders is
+	failed   int    // according to the reports
+	lost     []int  // passed over, because a later one was received
+	muted    bool   // one of the senders is mute
 	closed   bool   // the sending side has ended
-	counted  uint64 // in its last event
+	counted  uint64 // total in the last event
 }
 
-// message is one of them.
+// message is a message of a direction.
 type message struct {
 	length   int
 	notify   bool
@@ -61,28 +61,28 @@ type message struct {
 	received bool
 }
 
-// group is the messages of one sender. Answers to a sender may stand for several messages and do
-// not name them.
+// group is the messages of one sender. A report to a sender may cover several messages and does not
+// name them.
 type group struct {
 	name    string
 	numbers []int
 	notify  int
 	mute    bool
-	vague   bool // some of its messages look like others
+	vague   bool // some of its messages cannot be distinguished
 	reports [Dead + 1]int
-	got     int // how many were received
+	got     int // received messages
 }
 
-// unsent is how many were certainly not sent.
+// unsent returns how many were certainly not sent.
 func (g *group) unsent() int { return g.reports[Unsent] + g.reports[Dead] }
 
-// failed is how many are reported to have failed.
+// failed returns how many are reported as failed.
 func (g *group) failed() int { return g.unsent() + g.reports[Unknown] }
 
-// distinct is how many bytes a message must have to be known among all others.
+// distinct is the length from which a message differs from all others.
 const distinct = 8
 
-// Direction finds a direction, or enters it with a name for verdicts.
+// Direction returns a direction, and enters it with a name for verdicts if it is new.
 func (l *Messages) Direction(id uint64, name string) *Direction {
 	if l.of == nil {
 		l.of = make(map[uint64]*Direction)
@@ -96,8 +96,8 @@ func (l *Messages) Direction(id uint64, name string) *Direction {
 	return d
 }
 
-// Submit enters a message that is about to be sent, and returns its number, with which Fill makes
-// its bytes. sender is who gets its answers.
+// Submit enters a message that is about to be sent, and returns its number, from which Fill
+// generates its bytes. Its reports go to sender.
 func (d *Direction) Submit(sender string, length int, notify bool) (number uint64) {
 	g := d.groups[sender]
 	if g == nil {
@@ -114,7 +114,7 @@ func (d *Direction) Submit(sender string, length int, notify bool) (number uint6
 	return uint64(n)
 }
 
-// Mute says that a sender has stopped, so that what is reported to it may not be entered.
+// Mute enters that a sender has stopped, so that reports to it may be missing.
 func (d *Direction) Mute(sender string) {
 	if g := d.groups[sender]; g != nil {
 		g.mute, d.muted = true, true
@@ -124,7 +124,7 @@ func (d *Direction) Mute(sender string) {
 // Fill writes the bytes of a message of this direction.
 func (d *Direction) Fill(p []byte, number uint64) { Fill(p, d.id, number) }
 
-// Fate enters what is reported to a sender about n of its messages.
+// Fate enters a report to a sender about n of its messages.
 func (d *Direction) Fate(now time.Duration, sender string, f Fate, n int) {
 	g := d.groups[sender]
 	if g == nil {
@@ -144,14 +144,15 @@ func (d *Direction) Fate(now time.Duration, sender string, f Fate, n int) {
 	d.honest(now, g)
 }
 
-// honest checks the fates that are reported to a sender against what was received.
+// honest compares the fates that are reported to a sender with the received messages.
 func (d *Direction) honest(now time.Duration, g *group) {
 	if all := len(g.numbers); !g.vague && g.got > all-g.unsent() {
 		d.l.Fail("%v: %s: %d of %d messages of %s were received, and %d are reported not to have been sent", now, d.name, g.got, all, g.name, g.unsent())
 	}
 }
 
-// Received enters a message that the receiver has got, and says which it is. Not ok: it cannot be.
+// Received enters a message that the receiver has got, and returns its number. Not ok: the message
+// is not possible.
 func (d *Direction) Received(now time.Duration, p []byte) (number uint64, ok bool) {
 	for n := d.next; n < len(d.sent); n++ {
 		if m := d.sent[n]; !m.received && m.length == len(p) && is(p, d.id, uint64(n)) {
@@ -163,7 +164,7 @@ func (d *Direction) Received(now time.Duration, p []byte) (number uint64, ok boo
 	return 0, false
 }
 
-// take notes the receipt of a message.
+// take records the receipt of a message.
 func (d *Direction) take(now time.Duration, n int) {
 	m := d.sent[n]
 	m.received = true
@@ -178,7 +179,7 @@ func (d *Direction) take(now time.Duration, n int) {
 	d.next = n + 1
 }
 
-// stray says what is wrong with a message that is none of those that may come.
+// stray describes an unexpected message.
 func (d *Direction) stray(p []byte) string {
 	for n, m := range d.sent {
 		if m.length == len(p) && is(p, d.id, uint64(n)) {
@@ -203,14 +204,14 @@ func (d *Direction) stray(p []byte) string {
 	return fmt.Sprintf("%d bytes are received that nobody has sent; message %d would be next, of %d", len(p), d.next, len(d.sent))
 }
 
-// Check enters that a received message was looked at again, before it was given back.
+// Check enters a second look at a received message, before it is released.
 func (d *Direction) Check(now time.Duration, number uint64, p []byte) {
 	if i := wrong(p, d.id, number); i >= 0 {
 		d.l.Fail("%v: %s: byte %d of message %d has changed while its owner had it", now, d.name, i, number)
 	}
 }
 
-// Closed enters what the sending side's last event says about all messages.
+// Closed enters the counts of all messages in the sending side's last event.
 func (d *Direction) Closed(now time.Duration, delivered, unsent, unknown uint64) {
 	all := uint64(len(d.sent))
 	d.closed, d.counted = true, delivered+unsent+unknown
@@ -224,13 +225,13 @@ func (d *Direction) Closed(now time.Duration, delivered, unsent, unknown uint64)
 	}
 }
 
-// Outstanding is how many messages may still be received.
+// Outstanding returns how many messages may still be received.
 func (d *Direction) Outstanding() int {
 	return max(len(d.sent)-d.received-d.failed, 0)
 }
 
-// Bytes is how many bytes there are in messages that were neither received nor passed over. It
-// counts those that have failed.
+// Bytes returns the total length of the messages that were neither received nor passed over,
+// including failed ones.
 func (d *Direction) Bytes() (n int) {
 	for _, m := range d.sent[min(d.next, len(d.sent)):] {
 		if !m.received {
@@ -240,15 +241,15 @@ func (d *Direction) Bytes() (n int) {
 	return n
 }
 
-// Submitted is how many messages were entered.
+// Submitted returns how many messages were entered.
 func (d *Direction) Submitted() int { return len(d.sent) }
 
-// Count is how many messages were received.
+// Count returns how many messages were received.
 func (d *Direction) Count() int { return d.received }
 
-// End is called when all is over and everybody who has sent something was answered. delivered says
-// that the connection has ended in order, so that whatever was accepted must have arrived. It is
-// not called for a sender whose process was killed.
+// End judges the end of the world, when all senders were answered. delivered: the connection has
+// ended in order, so that all accepted messages must have arrived. End is not called for a sender
+// whose process was killed.
 func (d *Direction) End(now time.Duration, delivered bool) {
 	lost := make(map[*group][]int)
 	for _, n := range d.lost {
@@ -276,7 +277,7 @@ func (d *Direction) End(now time.Duration, delivered bool) {
 	}
 }
 
-// senders is the groups, in the order of their names.
+// senders returns the groups, in the order of their names.
 func (d *Direction) senders() (all []*group) {
 	for _, name := range slices.Sorted(maps.Keys(d.groups)) {
 		all = append(all, d.groups[name])

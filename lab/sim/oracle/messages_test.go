@@ -2,7 +2,8 @@ package oracle
 
 import "testing"
 
-// pipe is a direction with messages of these lengths, of one sender that wants to know of each.
+// pipe returns a direction with messages of these lengths, from one sender that wants a report of
+// each.
 func pipe(l *Messages, lengths ...int) *Direction {
 	d := l.Direction(7, "a to b")
 	for _, n := range lengths {
@@ -11,14 +12,14 @@ func pipe(l *Messages, lengths ...int) *Direction {
 	return d
 }
 
-// bytesOf makes a message of the direction.
+// bytesOf generates a message of the direction.
 func bytesOf(d *Direction, number uint64) []byte {
 	p := make([]byte, d.sent[number].length)
 	d.Fill(p, number)
 	return p
 }
 
-// receive has messages arrive.
+// receive enters the receipt of messages.
 func receive(d *Direction, numbers ...uint64) {
 	for _, n := range numbers {
 		d.Received(s, bytesOf(d, n))

@@ -20,12 +20,12 @@ type Pipe struct {
 	name string
 
 	writers []*Writer
-	at      *Piece // what is being read; nil: the next byte is of another one
-	read    int    // of at
-	unclear []byte // was read, and may be of several pieces
+	at      *Piece // piece that is being read; nil: the next byte begins another one
+	read    int    // bytes of at
+	unclear []byte // bytes that were read, and may belong to several pieces
 	closed  bool   // the writing side has ended it in order
-	ended   bool   // its end was read
-	total   int    // was read
+	ended   bool   // the end was read
+	total   int    // bytes that were read
 }
 
 // Writer is a goroutine that writes. Its pieces keep their order.
@@ -33,21 +33,21 @@ type Writer struct {
 	p      *Pipe
 	n      int
 	pieces []*Piece
-	next   int // of pieces: the first that was not read to its end
+	next   int // first of pieces that was not read completely
 }
 
-// Piece is what one Write is about.
+// Piece is the data of one Write.
 type Piece struct {
 	w       *Writer
 	number  uint64
 	length  int
-	written bool // it is over
+	written bool // the Write has returned
 }
 
-// MinPiece is how long a piece must be when several goroutines write: it says which it is.
+// MinPiece is the minimum length of a piece if several goroutines write: it identifies the piece.
 const MinPiece = 8
 
-// pipes is the directions of Fill.
+// pipes is the base of the directions of Fill.
 const pipes = 1 << 51
 
 // Pipe enters a direction.
@@ -63,7 +63,7 @@ func (p *Pipe) Writer() *Writer {
 	return w
 }
 
-// Writing enters that n bytes are about to be written, and gives them.
+// Writing enters that n bytes are about to be written, and returns them.
 func (w *Writer) Writing(n int) (*Piece, []byte) {
 	x := &Piece{w: w, number: uint64(w.n)<<20 | uint64(len(w.pieces)), length: n}
 	w.pieces = append(w.pieces, x)
@@ -72,7 +72,7 @@ func (w *Writer) Writing(n int) (*Piece, []byte) {
 	return x, b
 }
 
-// Written enters that n bytes of the piece were taken, and no more will be.
+// Written enters that n bytes of the piece were taken, and that no more will be.
 func (x *Piece) Written(now time.Duration, n int) {
 	p := x.w.p
 	if n > x.length || p.at == x && p.read > n {
@@ -82,7 +82,7 @@ func (x *Piece) Written(now time.Duration, n int) {
 	p.settle()
 }
 
-// settle leaves what was read to its end.
+// settle moves on from a piece that was read completely.
 func (p *Pipe) settle() {
 	if x := p.at; x != nil && p.read == x.length && x.written {
 		x.w.next++
@@ -90,13 +90,13 @@ func (p *Pipe) settle() {
 	}
 }
 
-// Close enters that the writing side ends the direction in order, behind what was written.
+// Close enters that the writing side ends the direction in order, after all written bytes.
 func (p *Pipe) Close() { p.closed = true }
 
 // Closed reports whether it was ended.
 func (p *Pipe) Closed() bool { return p.closed }
 
-// Taken is how many bytes were written. Not all: a Write is not over.
+// Taken returns how many bytes were written. Not all: a Write has not returned.
 func (p *Pipe) Taken() (n int, all bool) {
 	all = true
 	for _, w := range p.writers {
@@ -193,8 +193,8 @@ func (p *Pipe) EOF(now time.Duration) {
 // Ended reports whether its end was read.
 func (p *Pipe) Ended() bool { return p.ended }
 
-// End is called when all is over. Everything was read if the end was, unless a writer's process was
-// killed while it wrote.
+// End judges the end of the world. If the end was read, all bytes must be, unless a writer's
+// process was killed while it wrote.
 func (p *Pipe) End(now time.Duration) {
 	if taken, all := p.Taken(); p.ended && all && taken != p.total {
 		p.l.Fail("%v: %s: its end is read after %d bytes, and %d were written", now, p.name, p.total, taken)

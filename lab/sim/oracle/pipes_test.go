@@ -64,7 +64,7 @@ func TestPipes(t *testing.T) {
 			v, w := p.Writer(), p.Writer()
 			x, a := v.Writing(20)
 			y, b := w.Writing(20)
-			for _, c := range b { // each byte may be of several, until enough have come
+			for _, c := range b { // each byte may belong to several pieces, until enough were read
 				p.Read(s, []byte{c})
 			}
 			p.Read(s, a)

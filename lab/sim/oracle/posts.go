@@ -7,20 +7,20 @@ import (
 	"time"
 )
 
-// Posts judges messages between actors of nodes that come and go, and what becomes of each. A node
-// has one [Life] after the other. The zero value, with Fail set, is empty.
+// Posts judges messages between actors of nodes that come and go, and the fate of each. A node has
+// consecutive [Life]s. The zero value, with Fail set, is empty.
 type Posts struct {
 	Fail Fail
 
 	posts  []*Post
-	lives  map[string][]*Life // by the node's name, oldest first
+	lives  map[string][]*Life // keyed by node name, oldest first
 	routes map[route][]*Post
-	pairs  map[stream]uint64 // the last post that was received
-	// how many messages nodes have refused, of which it is only known whom they were for
+	pairs  map[stream]uint64 // the last received post
+	// number of messages that nodes refused, of which only the route is known
 	refused map[route]int
 }
 
-// Place is an actor's address: its node's name, and its own.
+// Place is an actor's address: the names of its node and of the actor.
 type Place struct{ Node, Name string }
 
 // Life is a run of a node.
@@ -29,11 +29,11 @@ type Life struct {
 	node    string
 	number  int
 	over    bool
-	abrupt  bool // it has not ended in order
+	abrupt  bool // did not end in order
 	ended   time.Duration
 	actors  map[string]*presence
-	reach   map[string]*presence // whom others may reach
-	grants  map[Place]*granted   // who of the Node may reach the Name
+	reach   map[string]*presence // actors that other nodes may reach
+	grants  map[Place]*granted   // grants to the Node to reach the Name
 	cuts    []cut
 	gaps    []cut
 	watches map[watchKey]*watching
@@ -43,36 +43,37 @@ type Life struct {
 type presence struct {
 	now          bool
 	began, ended time.Duration // the latest; ended: -1 never
-	silent       bool          // what it had not received when it ended is reported by nobody
+	silent       bool          // messages it had not received at its end are not reported
 }
 
-// granted describes who of a node may reach an actor of another one, whatever is exposed there.
+// granted describes which lives of a node may reach an actor of another one, regardless of
+// exposure.
 type granted struct {
 	any   bool           // every life may: the actor is a future
 	waits int            // messages with the actor as the sender that no life has received
 	to    map[*Life]bool // lives that have received one, or for which the actor was spawned
 }
 
-// since reports whether it was there at any time from then on.
+// since reports whether it was there at any time since t.
 func (p *presence) since(t time.Duration) bool { return p != nil && (p.now || p.ended >= t) }
 
-// always reports whether it was there all the time from then on.
+// always reports whether it was there all the time since t.
 func (p *presence) always(t time.Duration) bool {
 	return p != nil && p.now && p.began <= t && p.ended < t
 }
 
-// cut is the end of a connection, or of a time when a node has reported nothing.
+// cut is the end of a connection, or of a period in which a node has reported nothing.
 type cut struct {
 	at      time.Duration
 	peer    string
 	unknown int
 }
 
-// Spec is what a message is to be.
+// Spec describes a message.
 type Spec struct {
 	To     Place
-	Sender string // the name of the actor that wants the answer, on this node; "": nobody
-	Stream string // who sends it: messages of one stream keep their order
+	Sender string // name of the actor on this node that wants the answer; "": none
+	Stream string // sending actor or goroutine: messages of one stream keep their order
 	Length int
 	// Bad: it cannot be encoded, or the receiver does not know its type.
 	Bad bool
@@ -82,27 +83,27 @@ type Spec struct {
 type Post struct {
 	l      *Posts
 	number uint64
-	wire   uint64 // the number in its bytes: that of another one, if that was forwarded
+	wire   uint64 // number in its bytes: the original's if it was forwarded
 	life   *Life
 	spec   Spec
-	asker  Place // who gets the answer, if it is known
+	asker  Place // recipient of the answer, if it is known
 	at     time.Duration
 	got    bool
 	dead   bool
-	passed bool // it was forwarded, so that what becomes of the other one is its fate, too
+	passed bool // forwarded, so that its fate is also that of the other post
 	future bool
 	fate   FutureFate
 }
 
-// FutureFate is what a future has got.
+// FutureFate is the result of a future.
 type FutureFate uint8
 
 // The fates of futures.
 const (
 	WasAnswered FutureFate = iota + 1
 	WasDead                // the request was certainly not delivered
-	WasRefused             // the same: it was refused
-	WasUnsure              // nobody knows
+	WasRefused             // refused, so certainly not delivered
+	WasUnsure              // unknown whether the request was delivered
 	WasLate                // the future's time was over
 )
 
@@ -110,11 +111,11 @@ func (f FutureFate) String() string {
 	return [...]string{"nothing", "an answer", "a dead letter", "a refusal", "unknown", "a time-out"}[f]
 }
 
-// route is what is known of a message that is refused.
+// route is the known part of a refused message.
 type route struct{ to, asker Place }
 
-// routeOf is the route of a message. All futures of a node are one asker: on other nodes they have
-// names that come again and again.
+// routeOf returns the route of a message. All futures of a node count as one asker: their names on
+// other nodes are reused.
 func routeOf(to, asker Place) route {
 	if strings.HasPrefix(asker.Name, futurePrefix) {
 		asker.Name = futurePrefix
@@ -122,23 +123,23 @@ func routeOf(to, asker Place) route {
 	return route{to, asker}
 }
 
-// isCalled reports whether place may be what other nodes call p: a future has a name there that is
-// not its own.
+// isCalled reports whether place may be the name of p on other nodes: a future has a different name
+// there.
 func (p Place) isCalled(place Place) bool {
 	return p.Node == place.Node && strings.HasPrefix(p.Name, futurePrefix) && strings.HasPrefix(place.Name, futurePrefix+"#")
 }
 
-// futurePrefix is what the names of Proto.Actor's futures begin with, on every node.
+// futurePrefix is the prefix of the names of Proto.Actor's futures, on every node.
 const futurePrefix = "future$"
 
-// stream is messages that keep their order.
+// stream identifies messages that keep their order.
 type stream struct {
 	from *Life
 	who  string
 	to   Place
 }
 
-// MinPost is how long a message must be: it says which it is.
+// MinPost is the minimum length of a message, which identifies it.
 const MinPost = 8
 
 // posts is the direction of Fill.
@@ -160,11 +161,11 @@ func (l *Posts) Life(node string) *Life {
 // String names a life for verdicts.
 func (f *Life) String() string { return fmt.Sprintf("%s (life %d)", f.node, f.number) }
 
-// Over enters that a life has ended: it was killed, or was shut down and had to give something up.
-// What it says afterwards does not count.
+// Over enters that a life has ended: it was killed, or its shutdown had to abandon something. Its
+// later entries do not count.
 func (f *Life) Over(now time.Duration) { f.end(now, true) }
 
-// Ended enters that a life has ended in order: all that it was given has been accounted for.
+// Ended enters that a life has ended in order: all its messages are accounted for.
 func (f *Life) Ended(now time.Duration) { f.end(now, false) }
 
 func (f *Life) end(now time.Duration, abrupt bool) {
@@ -173,7 +174,7 @@ func (f *Life) end(now time.Duration, abrupt bool) {
 	}
 }
 
-// Lives reports whether the life goes on.
+// Lives reports whether the life continues.
 func (f *Life) Lives() bool { return !f.over }
 
 // set enters that something begins or ends.
@@ -193,11 +194,11 @@ func set(m map[string]*presence, now time.Duration, name string, on bool) *prese
 	return p
 }
 
-// Begins enters that an actor of that name is there.
+// Begins enters that an actor of that name exists.
 func (f *Life) Begins(now time.Duration, name string) { set(f.actors, now, name, true) }
 
-// Stops enters that an actor of that name is gone, or is about to go. silent: what it has not
-// received is reported by nobody.
+// Stops enters that an actor of that name is gone, or is about to go. silent: messages that it has
+// not received are not reported.
 func (f *Life) Stops(now time.Duration, name string, silent bool) {
 	p := set(f.actors, now, name, false)
 	p.silent = p.silent || silent
@@ -206,10 +207,10 @@ func (f *Life) Stops(now time.Duration, name string, silent bool) {
 // Expose enters whether other nodes may reach an actor of that name from now on.
 func (f *Life) Expose(now time.Duration, name string, on bool) { set(f.reach, now, name, on) }
 
-// Grant enters that a life of another node may reach an actor, whatever is exposed.
+// Grant enters that a life of another node may reach an actor, regardless of exposure.
 func (f *Life) Grant(to *Life, name string) { f.granted(to.node, name).to[to] = true }
 
-// granted returns what is granted to a node.
+// granted returns the grants to a node.
 func (f *Life) granted(node, name string) *granted {
 	g := f.grants[Place{node, name}]
 	if g == nil {
@@ -254,7 +255,7 @@ func (f *Life) submit(now time.Duration, s Spec) *Post {
 
 func (p *Post) route() route { return routeOf(p.spec.To, p.asker) }
 
-// enter notes a post by what is known of it when it is refused.
+// enter indexes a post by its route, which is all that is known of it when it is refused.
 func (l *Posts) enter(p *Post) {
 	l.routes[p.route()] = append(l.routes[p.route()], p)
 }
@@ -274,19 +275,19 @@ func (p *Post) Asked(future string) {
 	p.l.enter(p)
 }
 
-// Forward enters that an actor of f is about to forward a message that it has got. Its receiver
-// sees who has asked for the answer.
+// Forward enters that an actor of f is about to forward a message that it has received. Its
+// receiver sees the original asker.
 func (f *Life) Forward(now time.Duration, p *Post, who string, to Place) *Post {
 	q := f.submit(now, Spec{To: to, Stream: who, Length: p.spec.Length})
 	q.wire, q.asker, p.passed = p.wire, p.asker, true
-	if p.future { // whoever has the request may answer it
+	if p.future { // any recipient of the request may answer it
 		p.life.granted(to.Node, p.asker.Name).any = true
 	}
 	f.l.enter(q)
 	return q
 }
 
-// Bytes makes the message.
+// Bytes generates the message.
 func (p *Post) Bytes() []byte {
 	b := make([]byte, p.spec.Length)
 	Fill(b, posts, p.wire)
@@ -294,16 +295,16 @@ func (p *Post) Bytes() []byte {
 	return b
 }
 
-// Number is the post's own.
+// Number returns the post's own number.
 func (p *Post) Number() uint64 { return p.number }
 
-// Wire is the number in its bytes: its own, or that of the one that it forwards.
+// Wire returns the number in its bytes: its own, or that of the forwarded post.
 func (p *Post) Wire() uint64 { return p.wire }
 
-// Future is the name of the future that waits for its answer.
+// Future returns the name of the future that waits for its answer.
 func (p *Post) Future() string { return p.asker.Name }
 
-// Asker is where its answer goes: other nodes have a name of their own for a future.
+// Asker returns the recipient of its answer. A future has a different name on other nodes.
 func (p *Post) Asker() Place { return p.asker }
 
 // String names a post for verdicts.
@@ -311,7 +312,7 @@ func (p *Post) String() string {
 	return fmt.Sprintf("post %d from %v to %s at %s", p.number, p.life, p.spec.To.Name, p.spec.To.Node)
 }
 
-// find is the post with those bytes to a place; nil: there is none.
+// find returns the post with those bytes to a place; nil: none.
 func (l *Posts) find(b []byte, to Place) *Post {
 	if len(b) < MinPost {
 		return nil
@@ -341,7 +342,8 @@ func (p *Post) Intact(b []byte) bool {
 	return true
 }
 
-// Received enters that an actor of f has got a message, and returns it; nil: it is none of ours.
+// Received enters that an actor of f has received a message, and returns its post; nil: not entered
+// by a workload.
 func (f *Life) Received(now time.Duration, name string, b []byte) *Post {
 	l, here := f.l, Place{f.node, name}
 	if f.over {

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// DeadLetter enters that a node has made a message a dead letter: that of its sender, or that of
-// its target. It returns the message; nil: it is none of ours.
+// DeadLetter enters that a node has turned a message into a dead letter: the node of its sender, or
+// of its target. It returns the post; nil: not entered by a workload.
 func (f *Life) DeadLetter(now time.Duration, to Place, b []byte) *Post {
 	l := f.l
 	if f.over {
@@ -33,28 +33,28 @@ func (f *Life) DeadLetter(now time.Duration, to Place, b []byte) *Post {
 	return p
 }
 
-// Full enters that a sender was refused a message, because there was no room for it.
+// Full enters that a sender's message was refused, because there was no room for it.
 func (f *Life) Full(now time.Duration, sender string, to Place) {
 	if !f.over {
 		f.l.refuse(now, routeOf(to, Place{f.node, sender}))
 	}
 }
 
-// Refused enters that a node has refused a message for one of its actors. asker is who was to get
-// the answer, as far as it is known. denied: because the actor is not exposed.
+// Refused enters that a node has refused a message to one of its actors. asker is the recipient of
+// the answer, as far as it is known. denied: the reason is that the actor is not exposed.
 func (f *Life) Refused(now time.Duration, name string, asker Place, denied bool) {
 	l := f.l
 	if f.over {
 		return
 	}
 	l.refuse(now, routeOf(Place{f.node, name}, asker))
-	// A message that claims to come from this node itself may be refused for that.
+	// A message that claims to come from this very node may be refused for that.
 	if p := f.reach[name]; denied && p != nil && p.now && p.ended < 0 && asker.Node != f.node {
 		l.Fail("%v: %v refuses a message to %s, which is exposed", now, f, name)
 	}
 }
 
-// refuse enters that one of the messages with a route is refused: nobody knows which.
+// refuse enters that one of the messages with a route is refused; which one is unknown.
 func (l *Posts) refuse(now time.Duration, r route) {
 	if l.refused == nil {
 		l.refused = make(map[route]int)
@@ -63,8 +63,8 @@ func (l *Posts) refuse(now time.Duration, r route) {
 	l.weigh(now, r)
 }
 
-// weigh judges that no message was refused and had another fate as well. What answers nobody may be
-// none of ours, such as that there is a dead letter.
+// weigh judges that no message was refused and had another fate as well. A message without an asker
+// may be an internal one, such as a notification of a dead letter.
 func (l *Posts) weigh(now time.Duration, r route) {
 	n := l.refused[r]
 	if n == 0 || r.asker == (Place{}) {
@@ -81,8 +81,7 @@ func (l *Posts) weigh(now time.Duration, r route) {
 	}
 }
 
-// Cut enters that a connection has ended, and of how many messages nobody knows whether they were
-// received.
+// Cut enters that a connection has ended, and for how many messages the receipt is unknown.
 func (f *Life) Cut(now time.Duration, peer string, unknown int) {
 	if !f.over {
 		f.cuts = append(f.cuts, cut{now, peer, unknown})
@@ -90,14 +89,14 @@ func (f *Life) Cut(now time.Duration, peer string, unknown int) {
 	}
 }
 
-// Gap enters that a node has not reported what has become of so many messages to or from a peer.
+// Gap enters that a node has not reported the fate of so many messages to or from a peer.
 func (f *Life) Gap(now time.Duration, peer string, unreported int) {
 	if !f.over {
 		f.gaps = append(f.gaps, cut{now, peer, unreported})
 	}
 }
 
-// Fate enters what a future has got.
+// Fate enters the result of a future.
 func (p *Post) Fate(now time.Duration, fate FutureFate) {
 	l := p.l
 	if p.life.over {
@@ -115,10 +114,10 @@ func (p *Post) Fate(now time.Duration, fate FutureFate) {
 	p.life.Stops(now, p.asker.Name, true)
 }
 
-// Settled reports whether a message was received, or reported by itself.
+// Settled reports whether a message was received, or reported individually.
 func (p *Post) Settled() bool { return p.got || p.dead || p.fate != 0 }
 
-// Fated reports whether a future has got something.
+// Fated reports whether a future has a result.
 func (p *Post) Fated() bool { return p.fate != 0 }
 
 // Received reports whether a message was received.
@@ -127,8 +126,8 @@ func (p *Post) Received() bool { return p.got }
 // Dead reports whether a message has become a dead letter.
 func (p *Post) Dead() bool { return p.dead }
 
-// excused reports whether a message may have gone without a word: with a process, or with an actor
-// whose mailbox says nothing.
+// excused reports whether a message may have disappeared without a report: with a process, or with
+// an actor whose mailbox reports nothing.
 func (p *Post) excused() bool {
 	if p.life.over && p.life.abrupt {
 		return true
@@ -144,19 +143,19 @@ func (p *Post) excused() bool {
 	return false
 }
 
-// End judges what has become of all messages and watches, when nothing is under way any more.
+// End judges the fate of all messages and watches, when nothing is under way.
 func (l *Posts) End(now time.Duration) {
 	if what := l.Open(); what != "" {
 		l.Fail("%v: %s", now, what)
 	}
 }
 
-// Open names what has neither come nor been accounted for; empty: there is nothing.
+// Open describes the messages and watches that are not accounted for; empty: none.
 func (l *Posts) Open() string {
-	lost := make(map[stream][]*Post) // without a sender's name
+	lost := make(map[stream][]*Post) // keyed without a sender's name
 	refused := maps.Clone(l.refused)
-	// Of the messages of one route any may be those that were refused. It is the last ones that are
-	// taken for them: the end of a connection may account for the earlier ones.
+	// Any messages of a route may be the refused ones. The last ones are assumed, because the end
+	// of a connection may account for the earlier ones.
 	for _, p := range slices.Backward(l.posts) {
 		if p.Settled() || p.excused() {
 			continue
@@ -181,9 +180,8 @@ func (l *Posts) Open() string {
 	return ""
 }
 
-// open judges messages to a node that were neither received nor reported by themselves: as many as
-// were sent before the ends of connections were reported as unknown then. lost begins with the last
-// one.
+// open judges messages to a node that were neither received nor reported individually. There may be
+// as many as were reported as unknown at later ends of connections. lost begins with the last one.
 func (f *Life) open(peer string, lost []*Post) string {
 	for i, p := range lost {
 		unknown := since(f.cuts, peer, p.at) + since(f.gaps, peer, p.at)
@@ -197,7 +195,7 @@ func (f *Life) open(peer string, lost []*Post) string {
 	return ""
 }
 
-// since is of how many messages nobody knows that were sent at that time.
+// since returns how many messages sent at that time may be among the unknown ones.
 func since(all []cut, peer string, at time.Duration) (unknown int) {
 	for _, c := range all {
 		if c.peer == peer && c.at >= at {

@@ -2,7 +2,8 @@ package oracle
 
 import "testing"
 
-// town is two nodes with an actor each. That of the second is exposed, and another one is not.
+// town is two nodes with an actor each. The second one's actor is exposed; a further one there is
+// not.
 type town struct {
 	l    *Posts
 	a, b *Life
@@ -38,13 +39,13 @@ func (t *town) ask() *Post {
 	return p
 }
 
-// answer enters that a life of b sends the asker something, which gets it.
+// answer enters that a life of b sends a message to the asker, which receives it.
 func (t *town) answer(by *Life) {
 	p := by.Submit(4*s, Spec{To: home, Stream: there.Name, Length: 20})
 	t.a.Received(5*s, home.Name, p.Bytes())
 }
 
-// get enters that the target gets it.
+// get enters that the target receives it.
 func (t *town) get(p *Post) { t.b.Received(2*s, p.spec.To.Name, p.Bytes()) }
 
 func TestPosts(t *testing.T) {

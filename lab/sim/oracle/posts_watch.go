@@ -23,7 +23,7 @@ func (r Reason) String() string {
 	return [...]string{"stopped", "unreachable", "not found"}[r]
 }
 
-// watchKey is who watches whom.
+// watchKey identifies a watch: the watcher and the watched actor.
 type watchKey struct {
 	watcher string
 	to      Place
@@ -34,16 +34,16 @@ func (k watchKey) String() string {
 	return k.watcher + " watches " + k.to.Name + " at " + k.to.Node
 }
 
-// watching is the watches of one actor of another.
+// watching is the watches of one actor by another.
 type watching struct {
-	since   []time.Duration // of those for which no Terminated has come, oldest first
-	on      bool            // the latest was not taken back
+	since   []time.Duration // starts of the watches without a Terminated, oldest first
+	on      bool            // the latest was not cancelled
 	due     bool            // the connection has ended
-	allowed bool            // the other node lets it be watched
+	allowed bool            // the other node permits the watch
 }
 
-// Watch enters that an actor of f watches another one. allowed: the other node lets it be watched.
-// Not ok: it watches it already, and has to be sent nothing.
+// Watch enters that an actor of f watches another one. allowed: the other node permits it. Not ok:
+// the actor is watched already, and no message must be sent.
 func (f *Life) Watch(now time.Duration, watcher string, to Place, allowed bool) (ok bool) {
 	k := watchKey{watcher, to}
 	w := f.watches[k]
@@ -59,14 +59,14 @@ func (f *Life) Watch(now time.Duration, watcher string, to Place, allowed bool) 
 	return true
 }
 
-// Unwatch enters that a watch is taken back. A Terminated that is on its way may still come.
+// Unwatch enters that a watch is cancelled. A Terminated that is on its way may still come.
 func (f *Life) Unwatch(watcher string, to Place) {
 	if w := f.watches[watchKey{watcher, to}]; w != nil {
 		w.on = false
 	}
 }
 
-// Forget enters that a watcher is gone, which is not notified any more.
+// Forget enters that a watcher is gone, and is no longer notified.
 func (f *Life) Forget(watcher string) {
 	for k, w := range f.watches {
 		if k.watcher == watcher {
@@ -96,10 +96,10 @@ func (f *Life) Terminated(now time.Duration, watcher string, to Place, why Reaso
 		l.Fail("%v: %s of %v is notified that %s at %s is unreachable, and nothing has disturbed the two", now, watcher, f, to.Name, to.Node)
 	}
 	w.since = w.since[1:]
-	w.on = false // if it was watched again meanwhile, nobody knows which of the two this is about
+	w.on = false // if it was watched again in between, it is unknown which of the two watches ended
 }
 
-// there reports whether an actor was there all the time from then on.
+// there reports whether an actor was there all the time since then.
 func (l *Posts) there(to Place, since time.Duration) bool {
 	for _, f := range l.lives[to.Node] {
 		if !f.over && f.actors[to.Name].always(since) {
@@ -109,7 +109,7 @@ func (l *Posts) there(to Place, since time.Duration) bool {
 	return false
 }
 
-// stopped reports whether an actor has stopped at any time from then on.
+// stopped reports whether an actor has stopped at any time since then.
 func (l *Posts) stopped(to Place, since time.Duration) bool {
 	for _, f := range l.lives[to.Node] {
 		if a := f.actors[to.Name]; a != nil && a.ended >= since {
@@ -119,7 +119,7 @@ func (l *Posts) stopped(to Place, since time.Duration) bool {
 	return false
 }
 
-// owed lists the watchers that have to be notified, and were not.
+// owed lists the watchers that must be notified, and were not.
 func (l *Posts) owed() (all []string) {
 	for _, node := range slices.Sorted(maps.Keys(l.lives)) {
 		for _, f := range l.lives[node] {
@@ -135,7 +135,7 @@ func (l *Posts) owed() (all []string) {
 const endOfTime = time.Duration(math.MaxInt64)
 
 // cutWatches enters that the connection with a peer has ended, which ends all watches. It is
-// reported a little later, so the latest may be of the next connection.
+// reported a little later, so the latest watches may belong to the next connection.
 func (f *Life) cutWatches(now time.Duration, peer string) {
 	for k, w := range f.watches {
 		if n := len(w.since); k.to.Node == peer && w.on && n > 0 && w.since[n-1] < now-time.Second {

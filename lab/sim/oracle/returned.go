@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// Returned judges quiet moments, in which a program lives and has nothing under way: everything
-// that was taken for messages, connections and peers that are gone has to be returned by then. So
-// it finds what a Shutdown hides: a budget that shrinks, a place that nobody has, a waiter that
-// nobody wakes. The zero value, with Fail and Within set, is empty.
+// Returned judges quiet moments, in which a program lives and has nothing under way: by then all
+// resources for finished messages, closed connections and departed peers must be returned. So it
+// finds faults that a Shutdown hides: a shrinking budget, a lost slot, a waiter that is never
+// woken. The zero value, with Fail and Within set, is empty.
 type Returned struct {
 	Fail Fail
 	// Within is how long it may take from the first look on until everything is returned.
@@ -19,15 +19,15 @@ type Returned struct {
 	looked bool
 }
 
-// Held is something that a program has at a quiet moment.
+// Held is a resource that a program holds at a quiet moment.
 type Held struct {
 	What  string // such as "bytes of the pool send of host1's loop 0"
 	Count int
-	Owed  int // to be returned later: what those have that are still there
+	Owed  int // the part that is still in legitimate use, and returned later
 }
 
-// Look enters what there is now. It reports whether nothing is to be returned any more, or that it
-// is too late, which is a failure.
+// Look enters the resources held now. It reports whether everything is returned, or whether it is
+// too late, which is a failure.
 func (l *Returned) Look(now time.Duration, where string, all []Held) (over bool) {
 	if !l.looked {
 		l.looked, l.since = true, now

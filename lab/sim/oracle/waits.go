@@ -16,20 +16,20 @@ type Wait struct {
 	since  time.Duration
 	within time.Duration
 	over   bool
-	late   bool // is reported
+	late   bool // already reported
 }
 
-// Begin enters something that is outstanding from now on, for that long at most.
+// Begin enters something that is outstanding from now on, for the given time at most.
 func (l *Liveness) Begin(now time.Duration, what string, within time.Duration) *Wait {
 	w := &Wait{what: what, since: now, within: within}
 	l.waits = append(l.waits, w)
 	return w
 }
 
-// Over enters that it has come.
+// Over enters that it has arrived.
 func (w *Wait) Over() { w.over = true }
 
-// Check judges what is outstanding now.
+// Check judges the outstanding answers now.
 func (l *Liveness) Check(now time.Duration) {
 	left := l.waits[:0]
 	for _, w := range l.waits {
@@ -46,35 +46,35 @@ func (l *Liveness) Check(now time.Duration) {
 	l.waits = left
 }
 
-// Isolation judges connections that behave: their own ends do nothing wrong, and no fault is aimed
-// at them, their machines or their link. What others do must neither end nor starve them. The zero
-// value, with Fail and Within set, is empty.
+// Isolation judges well-behaved connections: their own ends do nothing wrong, and no fault is aimed
+// at them, their machines or their link. The actions of others must neither end nor starve them.
+// The zero value, with Fail and Within set, is empty.
 type Isolation struct {
 	Fail Fail
-	// Within is how long a connection that behaves may wait for anything at all to come.
+	// Within is how long a well-behaved connection may wait without any arrival.
 	Within time.Duration
 
 	all []*Behaved
 }
 
-// Behaved is a connection that behaves.
+// Behaved is a well-behaved connection.
 type Behaved struct {
 	l        *Isolation
 	name     string
-	waits    int // how much is outstanding
+	waits    int // number of outstanding arrivals
 	since    time.Duration
 	excused  bool
 	reported bool
 }
 
-// Behaved enters a connection that behaves from now on.
+// Behaved enters a connection that is well-behaved from now on.
 func (l *Isolation) Behaved(name string) *Behaved {
 	b := &Behaved{l: l, name: name}
 	l.all = append(l.all, b)
 	return b
 }
 
-// Wants enters that the connection waits for n things more, such as messages to arrive.
+// Wants enters that the connection waits for n more arrivals, such as messages.
 func (b *Behaved) Wants(now time.Duration, n int) {
 	if b.waits == 0 {
 		b.since = now
@@ -82,15 +82,15 @@ func (b *Behaved) Wants(now time.Duration, n int) {
 	b.waits += n
 }
 
-// Gets enters that n of them have come.
+// Gets enters n arrivals.
 func (b *Behaved) Gets(now time.Duration, n int) {
 	b.check(now)
 	b.waits = max(b.waits-n, 0)
 	b.since = now
 }
 
-// Excuse enters that the connection is not judged any more: it ends because one of its own ends
-// wants it, or a fault is aimed at it.
+// Excuse enters that the connection is no longer judged: one of its own ends closes it, or a fault
+// is aimed at it.
 func (b *Behaved) Excuse() { b.excused = true }
 
 // Ended enters that the connection has ended, and why.

@@ -6,8 +6,8 @@ import (
 	rdma "github.com/rdmactor/rdmactor/actor"
 )
 
-// TestAttacksAreReal wants what is sent without a key to be judged wrong when somebody is on the
-// path, within a few worlds. With keys the same worlds pass.
+// TestAttacksAreReal checks that within a few worlds the attacks of a man in the middle are
+// detected if no keys are used. The same worlds pass with keys.
 func TestAttacksAreReal(t *testing.T) {
 	for seed := range uint64(300) {
 		p := Draw(seed, "connections")

@@ -48,8 +48,8 @@ func drawConfig(r *rand.Rand, kind world.Kind) (c rdma.Config) {
 	return c
 }
 
-// drawSecurity draws how connections are secured: those of a third of the worlds are, most of them
-// by keys.
+// drawSecurity draws how connections are secured. A third of the worlds are secured, most of them
+// with keys.
 func drawSecurity(r *rand.Rand) (s workload.Security) {
 	if r.IntN(3) > 0 {
 		return s
@@ -61,7 +61,7 @@ func drawSecurity(r *rand.Rand) (s workload.Security) {
 	return s
 }
 
-// limits names what is not a default.
+// limits lists the values that are not defaults.
 func limits(c rdma.Config) string {
 	all := []string{fmt.Sprintf("loops: %d", len(c.Loops))}
 	add := func(name string, value any, drawn bool) {

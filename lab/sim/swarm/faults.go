@@ -11,25 +11,24 @@ import (
 	"github.com/rdmactor/rdmactor/lab/sim/workload"
 )
 
-// fault is one that happens in a plan.
+// fault is a fault of a plan.
 type fault struct {
 	kind *faults.Kind // nil: left out
-	n    int          // in the plan
+	n    int          // number within the plan
 	at   time.Duration
-	span time.Duration // after which it ends
-	a, b int           // machines, two different ones
+	span time.Duration // how long it lasts
+	a, b int           // two different machines
 }
 
-// drawFaults draws faults, of a few kinds: none at all in a third of the worlds.
-// A third of those with the embedded device have one more, which is aimed at the set-up of
-// connections.
+// drawFaults draws faults of a few kinds, and none in a third of the worlds. A third of the worlds
+// with the embedded device have an additional fault, aimed at the set-up of connections.
 func drawFaults(r *rand.Rand, p *Plan) (drawn []fault) {
 	all := faults.Of(p.Kind)
 	kinds := r.Perm(len(all))[:1+r.IntN(3)]
 	n := 1 + between(r, 0, 8)
 	if p.Kind == world.Embedded && r.IntN(3) == 0 {
 		k := faults.InSetUp[r.IntN(len(faults.InSetUp))]
-		// for so long that a machine that stands still goes on by itself
+		// long enough for a stopped machine to continue without another fault
 		drawn = append(drawn, fault{kind: k, a: r.IntN(p.Machines), span: p.Time + 10*time.Second})
 	}
 	if r.IntN(3+len(drawn)) < 1+len(drawn) {
@@ -45,7 +44,7 @@ func drawFaults(r *rand.Rand, p *Plan) (drawn []fault) {
 	return drawn
 }
 
-// drawAttacks draws faults of somebody on the path.
+// drawAttacks draws the faults of a man in the middle.
 func drawAttacks(r *rand.Rand, p *Plan) (drawn []fault) {
 	kinds := faults.OnPath(p.Kind)
 	for i := range 4 + r.IntN(12) {
@@ -63,7 +62,7 @@ func (p *Plan) attackable() bool {
 	return p.Security.Secured() && !p.Security.OneSided
 }
 
-// String names it; a fault that was left out has no name.
+// String describes the fault; it is empty for a fault that was left out.
 func (f *fault) String() string {
 	if f.kind == nil {
 		return ""
@@ -75,7 +74,7 @@ func (f *fault) String() string {
 	return s
 }
 
-// where names what the fault hits.
+// where names the target of the fault.
 func (f *fault) where() string {
 	switch f.kind.Hits {
 	case faults.First, faults.Peers, faults.Late, faults.Nobody, faults.Attacked:
@@ -86,7 +85,7 @@ func (f *fault) where() string {
 	return "everything"
 }
 
-// schedule has a fault happen, and returns when it is over.
+// schedule schedules a fault, and returns when it is over.
 func (y *play) schedule(f *fault) (end time.Duration) {
 	if f.kind == nil {
 		return 0
@@ -106,7 +105,7 @@ func (y *play) schedule(f *fault) (end time.Duration) {
 	return f.at + f.span
 }
 
-// disturb notes which machines a fault hits.
+// disturb notifies the workloads of the machines that a fault hits.
 func (y *play) disturb(f *fault) {
 	if f.kind.Hits == faults.Attacked || f.kind.Hits == faults.Peers && !y.machines[f.a].Connected() {
 		return
@@ -128,8 +127,8 @@ func (y *play) disturb(f *fault) {
 	}
 }
 
-// attacked notes whose connection somebody has changed: that of the workload which has the port of
-// its listener.
+// attacked notifies the workloads that bytes of a connection were changed. It concerns the workload
+// whose listener has the port.
 func (y *play) attacked(from, to netip.AddrPort) {
 	for _, e := range y.envs {
 		e.Attacked(from, to)
@@ -147,7 +146,7 @@ func (y *play) programs(m *world.Machine, fn func(i int, g *workload.Program)) {
 	}
 }
 
-// kill kills what runs on a machine, and notifies the workloads.
+// kill kills the programs on a machine, and notifies the workloads.
 func (y *play) kill(m *world.Machine) {
 	y.programs(m, func(i int, g *workload.Program) {
 		if g.Killed {
@@ -161,7 +160,7 @@ func (y *play) kill(m *world.Machine) {
 	})
 }
 
-// restart starts again what was killed on a machine, if it is on.
+// restart starts the killed programs of a machine again, if it is on.
 func (y *play) restart(m *world.Machine) {
 	y.programs(m, func(i int, g *workload.Program) {
 		if g.Killed && !m.Off() {

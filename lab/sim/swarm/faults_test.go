@@ -13,8 +13,8 @@ import (
 	"github.com/rdmactor/rdmactor/lab/sim/workload"
 )
 
-// listening is a workload with a listener on the first machine, to which the second connects if the
-// plan has it do so. It says in the end whether its first machine was disturbed.
+// listening is a workload with a listener on the first machine. If connects is set, the second
+// machine connects to it. In the end it reports whether its first machine was disturbed.
 type listening struct {
 	e         *workload.Env
 	connects  bool
@@ -29,7 +29,7 @@ func (w *listening) Start() {
 			if !ok {
 				return
 			}
-			p.Sleep(time.Duration(m) * time.Second / 2) // so that the first listens already
+			p.Sleep(time.Duration(m) * time.Second / 2) // so that the first machine already listens
 			root := p.System().Root
 			owner := root.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {
 				if _, ok := ctx.Message().(*rdma.ConnectRequest); ok {
@@ -51,8 +51,8 @@ func (w *listening) Done() bool { return true }
 // Check implements workload.Workload.
 func (w *listening) Check() { *w.disturbed = w.e.Disturbed(0) }
 
-// TestResetDisturbsPeers wants a reset to excuse what happens on a machine only if the machine has
-// a connection that could be reset.
+// TestResetDisturbsPeers checks that a reset excuses events on a machine only if the machine has a
+// connection that could be reset.
 func TestResetDisturbsPeers(t *testing.T) {
 	all := faults.Of(world.Embedded)
 	reset := all[slices.IndexFunc(all, func(k *faults.Kind) bool { return k.Name == "has a connection reset" })]

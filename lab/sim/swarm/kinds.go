@@ -6,7 +6,8 @@ import (
 	"github.com/rdmactor/rdmactor/lab/sim/workload"
 )
 
-// kinds are the workloads that a plan may have. The order matters: a seed names them by number.
+// kinds are the workloads that a plan may contain. The order matters, because a seed selects them
+// by number.
 var kinds = []*workload.Kind{
 	workload.Connections, workload.Calls, workload.Streams, workload.Lives, workload.Remote, workload.Slots,
 }
@@ -14,7 +15,7 @@ var kinds = []*workload.Kind{
 // trial are workloads that take part only if they are named, until they pass with all faults.
 var trial []*workload.Kind
 
-// choose gives the kinds with some names; all that need not be named, if there are none.
+// choose returns the kinds with the given names, or all except the trial ones if there are none.
 func choose(names []string) []*workload.Kind {
 	if len(names) == 0 {
 		return kinds

@@ -49,8 +49,8 @@ func (w *panicky) Done() bool { return w.e.World.Now() > time.Second }
 // Check implements workload.Workload.
 func (w *panicky) Check() {}
 
-// TestPanics wants a world to fail when an actor does, unless its plan has it fail: supervisors
-// would stop or restart it, and nothing else might show that.
+// TestPanics checks that a world fails when an actor panics, unless the panic is planned:
+// supervisors would stop or restart the actor, and nothing else might reveal it.
 func TestPanics(t *testing.T) {
 	for _, c := range []struct {
 		name  string

@@ -13,7 +13,7 @@ import (
 	"github.com/rdmactor/rdmactor/lab/sim/workload"
 )
 
-// Plan is what a seed means.
+// Plan is the decoded form of a seed.
 type Plan struct {
 	Seed     uint64
 	Kind     world.Kind
@@ -21,11 +21,11 @@ type Plan struct {
 	Config   rdma.Config // of all runtimes
 	Security workload.Security
 	Latency  time.Duration // of the network
-	Time     time.Duration // how long operations begin, and faults happen
+	Time     time.Duration // period in which operations begin and faults happen
 
 	parts  []part
 	faults []fault
-	onPath bool // somebody is, who changes what is sent
+	onPath bool // a man in the middle changes messages
 }
 
 // part is a workload of a plan.
@@ -37,8 +37,7 @@ type part struct {
 	port  int
 }
 
-// Draw draws a plan. Workloads other than those named, if any are, take no part. All names must be
-// Known.
+// Draw draws a plan. If names are given, only these workloads take part. All names must be Known.
 func Draw(seed uint64, only ...string) *Plan {
 	r := source(seed, "plan")
 	p := &Plan{Seed: seed, Kind: drawKind(r), Machines: 2 + r.IntN(3)}
@@ -57,14 +56,15 @@ func Draw(seed uint64, only ...string) *Plan {
 	return p
 }
 
-// source gives the random numbers of one concern, so that what one draws changes no other.
+// source returns the random numbers of one concern, so that draws for one concern do not affect
+// others.
 func source(seed uint64, concern string) *rand.Rand {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(concern)) // never fails
 	return rand.New(rand.NewPCG(seed, h.Sum64()))
 }
 
-// drawKind draws the devices: half of the worlds have the embedded one.
+// drawKind draws the devices: half of the worlds use the embedded one.
 func drawKind(r *rand.Rand) world.Kind {
 	all := [...]world.Kind{
 		world.Embedded, world.Embedded, world.Embedded, world.Twin, world.TwinSoftRoCE, world.TwinSIW,
@@ -95,7 +95,7 @@ func (p *Plan) draw(n int, k *workload.Kind) part {
 	return x
 }
 
-// some draws a part of the names, at least one of them, in their order.
+// some draws a subset of the names, at least one of them, in their order.
 func some(r *rand.Rand, names []string) (all []string) {
 	if r.IntN(4) == 0 {
 		return names
@@ -111,8 +111,8 @@ func some(r *rand.Rand, names []string) (all []string) {
 	return all
 }
 
-// between draws a number between two, small ones more often than large ones. Times are whole
-// milliseconds, if they are that long.
+// between draws a number between low and high, small ones more often than large ones. Times above a
+// millisecond are truncated to whole milliseconds.
 func between[T ~int | ~int64](r *rand.Rand, low, high T) T {
 	for high > 2*low && r.IntN(2) == 0 {
 		high /= 2
@@ -124,14 +124,14 @@ func between[T ~int | ~int64](r *rand.Rand, low, high T) T {
 	return n
 }
 
-// Item is something that may be left out of a plan.
+// Item is a part that may be left out of a plan.
 type Item struct {
 	N    int // from 1
 	Text string
 }
 
-// Items lists the workloads with their operations, and the faults. An item has the same number
-// whatever else was left out.
+// Items lists the workloads with their operations, and the faults. The number of an item does not
+// depend on items that were left out.
 func (p *Plan) Items() (all []Item) {
 	p.each(func(n int, text string) bool {
 		if text != "" {
@@ -142,13 +142,13 @@ func (p *Plan) Items() (all []Item) {
 	return all
 }
 
-// Without leaves items out, for good.
+// Without permanently removes items.
 func (p *Plan) Without(items []int) {
 	p.each(func(n int, _ string) bool { return !slices.Contains(items, n) })
 }
 
-// each calls keep for all items, and leaves out what it does not keep. Items that were left out
-// have no text.
+// each calls keep for all items, and removes those for which it returns false. Removed items have
+// an empty text.
 func (p *Plan) each(keep func(n int, text string) bool) {
 	n := 0
 	next := func(text string) bool {
@@ -189,7 +189,7 @@ func (x *part) text() string {
 	return fmt.Sprintf("%s, with %v", x.name, x.verbs)
 }
 
-// Words says what the plan is, for people. Numbers are those of Items.
+// Words describes the plan for people. Numbers are those of Items.
 func (p *Plan) Words() string {
 	var s strings.Builder
 	fmt.Fprintf(&s, "seed %d: %d machines, device: %v, time: %v, latency: %v\n",

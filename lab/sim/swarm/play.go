@@ -12,10 +12,10 @@ import (
 	"github.com/rdmactor/rdmactor/lab/sim/workload"
 )
 
-// patience is how long a world's programs may take when no faults happen any more.
+// patience is how long a world's programs may take after the last fault.
 const patience = 3 * time.Minute
 
-// play is a plan while it is played.
+// play is a plan in play.
 type play struct {
 	*Plan
 	w        *world.World
@@ -24,15 +24,15 @@ type play struct {
 	running  []workload.Workload
 }
 
-// Play plays the plan once. print gets the lines of the trace; nil: nobody.
+// Play plays the plan once. print is called with the lines of the trace; nil: none.
 func (p *Plan) Play(t *testing.T, print func(line string)) world.Result {
 	t.Helper()
 	y := &play{Plan: p}
 	return world.Run(t, world.Config{Seed: p.Seed, Kind: p.Kind, Print: print, Log: y.log}, y.script)
 }
 
-// log fails the world with each actor that fails, other than those that a plan has fail. The
-// supervisor of an identifier would stop it, and the rest of the world might go on.
+// log fails the world whenever an actor fails, unless the failure is planned. The supervisor of an
+// identifier would stop it, and the rest of the world might continue.
 func (y *play) log(h slog.Handler) slog.Handler {
 	return world.Failures(h, func(p eventloop.Panic) {
 		if !workload.Planned(p.Value) {
@@ -41,7 +41,7 @@ func (y *play) log(h slog.Handler) slog.Handler {
 	})
 }
 
-// script is a world's life.
+// script plays a world from its beginning to its end.
 func (y *play) script(w *world.World) {
 	y.w = w
 	for n := range y.Machines {

@@ -7,12 +7,12 @@ import (
 	"strings"
 )
 
-// Shrink leaves out as many items as it can, so that the failure stays. fails says whether it is
-// still there without some of them; they are given in ascending order. Shrink returns what can be
-// left out.
+// Shrink leaves out as many items as it can while the failure stays. fails reports whether it still
+// occurs without the given items, which are in ascending order. Shrink returns the items that can
+// be left out.
 //
-// It tries to leave out halves, then quarters, and at last single items. When one item is needed
-// only because of another that has gone, it finds that in the next round.
+// It tries to leave out halves, then quarters, and at last single items. An item that is needed
+// only because of another, removed one is found in the next round.
 func Shrink(items []int, fails func(without []int) bool) (without []int) {
 	left := slices.Clone(items)
 	for size := (len(left) + 1) / 2; size > 0; {
@@ -39,7 +39,7 @@ func Shrink(items []int, fails func(without []int) bool) (without []int) {
 	return without
 }
 
-// FormatItems writes numbers of items as ranges: 3,7-12. They are in ascending order.
+// FormatItems formats item numbers as ranges: 3,7-12. They must be in ascending order.
 func FormatItems(items []int) string {
 	var all []string
 	for i := 0; i < len(items); {
@@ -57,7 +57,7 @@ func FormatItems(items []int) string {
 	return strings.Join(all, ",")
 }
 
-// ParseItems reads what FormatItems writes.
+// ParseItems parses the format of FormatItems.
 func ParseItems(s string) (items []int, err error) {
 	if s == "" {
 		return nil, nil

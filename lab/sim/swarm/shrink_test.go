@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// TestShrink leaves out all that a failure does not need, also what others have to go before.
+// TestShrink leaves out all items that a failure does not need, including those that can only be
+// removed after others.
 func TestShrink(t *testing.T) {
 	var items []int
 	for n := 1; n <= 40; n++ {

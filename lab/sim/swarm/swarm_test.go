@@ -8,7 +8,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// TestSeeds plays a few worlds. More of them, and fresh ones, are played by .ci/run.
+// TestSeeds plays a few worlds. .ci/run plays more of them, and fresh ones.
 func TestSeeds(t *testing.T) {
 	for seed := range uint64(30) {
 		if r := Draw(seed).Twice(t, nil); r.Failure != "" {
@@ -17,7 +17,7 @@ func TestSeeds(t *testing.T) {
 	}
 }
 
-// TestPlan leaves items out of plans. Their numbers stay, and the plan says what is left.
+// TestPlan removes items from plans. Numbers stay, and the plan lists the remaining items.
 func TestPlan(t *testing.T) {
 	for seed := range uint64(50) {
 		all := Draw(seed).Items()

@@ -11,7 +11,7 @@ import (
 )
 
 // Twice plays a plan twice. If the two traces differ, that is the failure, with the first lines
-// that differ. print gets the lines of the first run; nil: nobody.
+// that differ. print is called with the lines of the first run; nil: none.
 func (p *Plan) Twice(t *testing.T, print func(line string)) world.Result {
 	t.Helper()
 	first := p.Play(t, print)
@@ -28,8 +28,8 @@ func (p *Plan) Twice(t *testing.T, print func(line string)) world.Result {
 	return first
 }
 
-// differ plays the plan again and again until a run differs from the first, and says where. What
-// depends on chance need not show at once.
+// differ plays the plan repeatedly until a run differs from the first, and describes the
+// difference. A difference that depends on chance need not occur in the second run.
 func (p *Plan) differ(t *testing.T) string {
 	t.Helper()
 	const runs = 30
@@ -53,7 +53,7 @@ func (p *Plan) lines(t *testing.T) (lines []string) {
 	return lines
 }
 
-// Differ says where two traces part, with the lines around.
+// Differ describes where two traces diverge, with the surrounding lines.
 func Differ(a, b []string) string {
 	n := 0
 	for n < len(a) && n < len(b) && a[n] == b[n] {
@@ -67,11 +67,11 @@ func Differ(a, b []string) string {
 	return fmt.Sprintf("at line %d, after\n%s\none has\n%s\nand the other\n%s", n+1, strings.Join(a[from:n], "\n"), around(a), around(b))
 }
 
-// number matches what differs between two failures of one kind.
+// number matches the parts that differ between two failures of one class.
 var number = regexp.MustCompile(`0x[0-9a-f]+|[0-9][0-9.]*((ns|µs|ms|s|m|h)[0-9.]*)*`)
 
-// Class is the kind of a failure: its first line, with its numbers left blank. If that line only
-// begins something, the next two belong to it.
+// Class returns the class of a failure: its first line with all numbers replaced. If that line ends
+// with a colon, the next two belong to it.
 func Class(failure string) string {
 	lines := strings.SplitN(failure, "\n", 4)
 	n := 1

@@ -9,8 +9,8 @@ import (
 	"github.com/rdmactor/rdmactor/rpc"
 )
 
-// Calls is package rpc's: servers whose handlers do whatever handlers do, and clients that call
-// them, open streams, give up, and close.
+// Calls is the workload of package rpc: servers whose handlers do everything that handlers may do,
+// and clients that call them, open streams, give up, and close.
 var Calls = &Kind{
 	Name: "calls", Machines: 2,
 	Verbs: []string{
@@ -21,10 +21,10 @@ var Calls = &Kind{
 	New:  func(e *Env, ops []Op) Workload { return newCalls(e, ops) },
 }
 
-// perMachine is how many clients a machine has.
+// perMachine is the number of clients per machine.
 const perMachine = 2
 
-// What handlers are asked to do.
+// Actions of handlers.
 const (
 	doAnswer  = "answers"
 	doSleep   = "sleeps"
@@ -56,12 +56,12 @@ type callOp struct {
 	times           int
 	together        int // goroutines that make so many calls each
 	innocent        bool
-	between         string        // what an interceptor does; empty: nothing
-	request, reply  int           // bytes; of a stream reply is an item's
+	between         string        // action of an interceptor; empty: none
+	request, reply  int           // bytes; reply is an item's for a stream
 	timeout, cancel time.Duration // 0: none
 	does            string
 	sleep           time.Duration // of the handler; of a stream's, before each item
-	// of a stream: how many items are sent; how many are received before the stream is closed,
+	// for a stream: how many items are sent; how many are received before the stream is closed,
 	// negative: all; how long the receiver sleeps before each
 	items, take int
 	pause       time.Duration
@@ -94,11 +94,11 @@ func (o *callOp) String() string {
 	return s
 }
 
-// endOp ends something in the middle.
+// endOp closes or stops something in the middle.
 type endOp struct {
 	at      time.Duration
 	machine int
-	client  int // negative: it is about the machine's server
+	client  int // negative: the machine's server
 	how     string
 	timeout time.Duration // of a Drain
 }
@@ -123,7 +123,7 @@ func (o *endOp) String() string {
 	return s
 }
 
-// servers is how many of so many machines have servers: the first ones.
+// servers returns how many of the machines have servers: the first ones.
 func servers(machines int) int {
 	if machines < 4 {
 		return 1
@@ -135,20 +135,19 @@ func servers(machines int) int {
 type calls struct {
 	*Env
 	ops     []Op
-	begun   []bool  // by operation
-	made    []*call // by number
+	begun   []bool  // per operation
+	made    []*call // indexed by number
 	ledger  oracle.Calls
 	bounds  oracle.Bounds
 	iso     oracle.Isolation
-	clients [][perMachine]rpc.Config // by machine
-	callers []*caller                // by machine; nil: its process has not come so far
-	left    []bool                   // by machine: its caller has ended
-	servers []*service               // by machine
-	looked  time.Duration            // when all calls were looked at
+	clients [][perMachine]rpc.Config // per machine
+	callers []*caller                // per machine; nil: its process has not got that far
+	left    []bool                   // per machine: its caller has ended
+	servers []*service               // per machine
+	looked  time.Duration            // when all calls were judged last
 }
 
-// callLate and callTransit are how long what is done at once may take: goroutines wait for their
-// turn.
+// callLate and callTransit are how long immediate actions may take: goroutines wait for their turn.
 const (
 	callLate    = 200 * time.Millisecond
 	callTransit = 400 * time.Millisecond
@@ -180,7 +179,7 @@ func newCalls(e *Env, ops []Op) *calls {
 	return w
 }
 
-// drawServer draws limits. They leave room for somebody who behaves, if there is one.
+// drawServer draws limits. They leave room for innocent calls, if there are any.
 func (w *calls) drawServer(innocent bool) rpc.Config {
 	cfg := rpc.Config{
 		MaxCalls: one(w.Env, 0, 0, 1, 2, 4, 16), MaxStreams: one(w.Env, 0, 0, 1, 2), Memory: one(w.Env, 0, 1<<16, 1<<18),
@@ -208,8 +207,8 @@ func (w *calls) drawClient() rpc.Config {
 	return cfg
 }
 
-// generous lets a connection have as much as it may, in half of the worlds: then what all share is
-// what is short.
+// generous removes the limits of a connection in half of the worlds, so that the shared limits
+// become short.
 func (w *calls) generous(cfg *rpc.Config) {
 	if w.Rand.IntN(2) == 0 {
 		cfg.MaxCalls, cfg.MaxStreams = 0, 0

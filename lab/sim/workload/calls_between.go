@@ -10,7 +10,7 @@ import (
 	"github.com/rdmactor/rdmactor/rpc"
 )
 
-// What interceptors do instead of going on, or behind that.
+// Actions of interceptors, instead of calling next or after that.
 const (
 	serverAnswers    = "the server's interceptor answers"
 	serverRefuses    = "the server's interceptor returns an error"
@@ -26,8 +26,8 @@ var betweens = []string{
 	serverAnswers, serverRefuses, serverPanics, serverPanicsLate, clientAnswers, clientRefuses, clientPanics, clientPanicsLate,
 }
 
-// between makes the interceptors of a side, if an operation needs some. They let all other calls
-// and streams go on.
+// between returns the interceptors of a side, if an operation needs some. They pass on all other
+// calls and streams.
 func (w *calls) between(server bool) []rpc.Interceptor {
 	needs := func(op Op) bool {
 		o, ok := op.(*callOp)
@@ -45,7 +45,7 @@ func (w *calls) between(server bool) []rpc.Interceptor {
 // betweenKey is the key of a call in its caller's context.
 type betweenKey struct{}
 
-// errBetween is what interceptors panic with.
+// errBetween is the value with which interceptors panic.
 var errBetween = errors.New("the interceptor was asked to")
 
 // atClient is a client's interceptor.
@@ -63,7 +63,7 @@ func (w *calls) atClient(ctx context.Context, info *rpc.Info, next func(context.
 	case clientPanics:
 		panic(errBetween)
 	case clientPanicsLate:
-		_ = next(ctx) // it has an outcome that nobody gets
+		_ = next(ctx) // its outcome is lost
 		panic(errBetween)
 	}
 	return next(ctx)
@@ -93,7 +93,7 @@ func (w *calls) atServer(ctx context.Context, info *rpc.Info, next func(context.
 	return next(ctx)
 }
 
-// callOf is the call that a request is of; nil: it is nonsense.
+// callOf returns the call to which a request belongs; nil: the request is nonsense.
 func (w *calls) callOf(request any) *call {
 	q, raw := request.([]byte)
 	if !raw {
@@ -105,7 +105,7 @@ func (w *calls) callOf(request any) *call {
 	return nil
 }
 
-// answer answers a call in its handler's place.
+// answer answers a call in place of its handler.
 func answer(info *rpc.Info, x *call) {
 	x.Instead("")
 	r := rpc.Bytes(x.Reply())
@@ -116,7 +116,7 @@ func answer(info *rpc.Info, x *call) {
 	info.Reply = &r
 }
 
-// tried makes a call whose interceptors may panic: that is the caller's matter.
+// tried makes a call whose interceptors may panic. A client's interceptor panics in its caller.
 func (w *calls) tried(x *call, do func()) {
 	defer func() {
 		r := recover()
@@ -134,8 +134,8 @@ func (w *calls) tried(x *call, do func()) {
 	do()
 }
 
-// item is an item of a stream. To encode it takes a while, if it has a process: others go on
-// meanwhile.
+// item is an item of a stream. If it has a process, encoding it takes a while, in which other
+// goroutines run.
 type item struct {
 	b []byte
 	p *world.Process

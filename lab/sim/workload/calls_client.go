@@ -33,19 +33,19 @@ const frame = 16
 // call is a call that was made.
 type call struct {
 	*oracle.Call
-	p       *world.Process // its caller's
+	p       *world.Process // of its caller
 	machine int
 	server  *service
 	op      *callOp
 	items   *oracle.Items    // of a stream
-	runs    []*world.Process // where its handlers run
+	runs    []*world.Process // processes that run its handlers
 	client  *endpoint
-	ends    int           // its client's, when it began
+	ends    int           // ends of its client, when it began
 	at      time.Duration // when it began
 	behaved *oracle.Behaved
 }
 
-// killed takes note that a process was killed.
+// killed handles the end of a process.
 func (c *call) killed(p *world.Process) {
 	c.runs = slices.DeleteFunc(c.runs, func(q *world.Process) bool {
 		if q == p {
@@ -62,19 +62,19 @@ type caller struct {
 	rt      *rdma.Runtime
 	machine int
 	clients [perMachine]*endpoint
-	ending  bool // something is ended in the middle
+	ending  bool // an endOp is under way
 }
 
-// endpoint is a client, which may be closed and made anew.
+// endpoint is a client, which may be closed and replaced.
 type endpoint struct {
 	cfg    rpc.Config
 	server *service
-	c      *rpc.Client // nil: there is none now
+	c      *rpc.Client // nil: none now
 	ends   int         // how often it was ended in the middle
 	broken bool        // its connection's actor may have been stopped
 }
 
-// call is a machine's program that calls.
+// call is the program of a machine that calls.
 func (w *calls) call(p *world.Process, machine int) {
 	if w.left[machine] {
 		return
@@ -106,7 +106,7 @@ func (w *calls) call(p *world.Process, machine int) {
 	w.left[machine] = true
 }
 
-// due is when the caller performs an operation, if it does.
+// due returns when the caller performs an operation, if it does.
 func (me *caller) due(op Op) (at time.Duration, mine bool) {
 	switch o := op.(type) {
 	case *callOp:
@@ -158,7 +158,7 @@ func (me *caller) perform(op Op) {
 	}
 }
 
-// end ends a client in the middle, and makes another one.
+// end ends a client in the middle, and replaces it.
 func (me *caller) end(e *endpoint, o *endOp) {
 	switch o.how {
 	case endClose:
@@ -185,12 +185,12 @@ func (me *caller) end(e *endpoint, o *endOp) {
 		break
 	}
 	me.p.Sleep(50 * time.Millisecond)
-	for _, e := range me.clients { // nobody knows whose it was
+	for _, e := range me.clients { // it is unknown whose it was
 		me.reopen(e)
 	}
 }
 
-// below shuts the runtime down below the clients, closes them, and goes on with another runtime.
+// below shuts the runtime down before the clients, closes them, and continues with another runtime.
 func (me *caller) below() {
 	w := me.w
 	var all [perMachine]*rpc.Client
@@ -219,7 +219,7 @@ func (me *caller) below() {
 	}
 }
 
-// reopen closes a client and makes another one.
+// reopen closes a client and replaces it.
 func (me *caller) reopen(e *endpoint) {
 	w := me.w
 	c := me.client(e)
@@ -300,14 +300,14 @@ func (w *calls) enter(p *world.Process, machine int, e *endpoint, o *callOp, ctx
 		}
 		x.items = x.Items(window, frame)
 		if o.pause > 0 || o.take >= 0 {
-			x.Slow() // its end is seen when what has come was received
+			x.Slow() // its end is seen after all items that have arrived
 		}
 	}
 	w.made = append(w.made, x)
 	return x
 }
 
-// virtual is a context's deadline in the world's time; 0: it has none.
+// virtual returns a context's deadline in the world's time; 0: none.
 func (w *calls) virtual(ctx context.Context) time.Duration {
 	if d, ok := ctx.Deadline(); ok {
 		return w.World.Now() + time.Until(d)
@@ -315,7 +315,7 @@ func (w *calls) virtual(ctx context.Context) time.Duration {
 	return 0
 }
 
-// makeCall makes a call that waits for its answer.
+// makeCall makes a call and waits for its answer.
 func makeCall(ctx context.Context, c *rpc.Client, x *call) ([]byte, error) {
 	q := rpc.Bytes(x.Request())
 	var r *rpc.Bytes
@@ -338,7 +338,7 @@ func makeCall(ctx context.Context, c *rpc.Client, x *call) ([]byte, error) {
 	return *r, nil
 }
 
-// behave makes a call that must be answered, whatever others do.
+// behave makes a call that must be answered, regardless of others.
 func (me *caller) behave(ctx context.Context, c *rpc.Client, x *call) {
 	w := me.w
 	b := w.iso.Behaved(fmt.Sprintf("machine %d", me.machine))
@@ -357,7 +357,7 @@ func (me *caller) behave(ctx context.Context, c *rpc.Client, x *call) {
 	me.p.Sleep(3 * time.Millisecond)
 }
 
-// goes makes a call as actors do.
+// goes makes a call from an actor.
 func (me *caller) goes(ctx context.Context, c *rpc.Client, x *call) {
 	w, rt, over := me.w, me.rt, false
 	pending := make(map[*rpc.Pending]bool)

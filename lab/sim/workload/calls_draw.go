@@ -9,7 +9,7 @@ import (
 func drawCalls(d Draw, n int) (ops []Op) {
 	clients := d.Machines - servers(d.Machines) // machines
 	if d.Has["innocent"] && clients > 1 {
-		clients-- // its address is its own
+		clients-- // the innocent machine shares its address with no others
 		ops = drawInnocents(d)
 	}
 	for len(ops) < n {
@@ -116,7 +116,7 @@ func drawHandler(d Draw, o *callOp) {
 	}
 }
 
-// drawInnocents draws calls and streams that nobody may disturb.
+// drawInnocents draws calls and streams that other clients must not disturb.
 func drawInnocents(d Draw) []Op {
 	calls := &callOp{
 		at: d.within(d.Time / 2), machine: d.Machines - 1, via: viaCall, times: 3 + d.IntN(10), together: 1,
@@ -127,7 +127,7 @@ func drawInnocents(d Draw) []Op {
 	return []Op{calls, &streams}
 }
 
-// drawCrowd has many do the same at once: what they share is short then.
+// drawCrowd multiplies a call to many concurrent ones, so that shared resources become short.
 func drawCrowd(d Draw, o *callOp) {
 	if !d.Has["crowd"] || d.IntN(5) > 0 {
 		return
@@ -139,12 +139,12 @@ func drawCrowd(d Draw, o *callOp) {
 	}
 	o.items = min(o.items, 4)
 	o.take = min(o.take, o.items)
-	if d.IntN(2) == 0 { // streams that are open, and nothing comes
+	if d.IntN(2) == 0 { // open streams without arriving items
 		o.pause = d.duration(time.Second/2, 2)
 	}
 }
 
-// drawBetween has an interceptor do something else than to go on.
+// drawBetween gives a call an interceptor that does not simply call next.
 func drawBetween(d Draw, o *callOp) {
 	if !d.Has["between"] || d.IntN(4) > 0 || o.via == viaStream || o.via == viaNobody || o.via == viaGo {
 		return

@@ -7,7 +7,7 @@ import (
 	"github.com/rdmactor/rdmactor/rpc"
 )
 
-// answered enters that the server has answered: how, or in order if that is empty.
+// answered enters the server's answer: a success if how is empty, or that error.
 func (w *calls) answered(x *call, how string) {
 	now := w.World.Now()
 	switch how {
@@ -29,12 +29,12 @@ func (w *calls) explained(x *call) bool {
 	return w.Disturbed(x.machine, x.server.n) || x.client.ends > x.ends || x.client.broken || x.server.ends > 0
 }
 
-// unexplained says what is wrong with a failure that no handler has caused. Empty: nothing.
+// unexplained describes the contradiction in a failure that no handler has caused; empty: none.
 func (w *calls) unexplained(x *call, e *rpc.Error) string {
 	now, o := w.World.Now(), x.op
 	switch e.Code {
 	case rpc.CodeDeadline:
-		// of a stream the client's time-out limits the wait for a connection
+		// for a stream the client's time-out limits the wait for a connection
 		waited := o.via == viaStream && x.client.cfg.Timeout > 0 && e.Fate == rpc.FateNotSent
 		if d := x.Deadline(); !waited && (d == 0 || now < d-time.Millisecond) {
 			return fmt.Sprintf("its deadline is %v", d)
@@ -61,8 +61,8 @@ func (w *calls) unexplained(x *call, e *rpc.Error) string {
 	return ""
 }
 
-// doubt judges that nobody knows whether a call was executed. A server that drains answers what it
-// has begun, and says of the rest that it was refused.
+// doubt judges an outcome that leaves open whether the call was executed. A server that drains
+// answers the calls that it has started, and refuses the others.
 func (w *calls) doubt(x *call, e *rpc.Error) {
 	s := x.server
 	switch e.Code {
@@ -79,7 +79,8 @@ func (w *calls) doubt(x *call, e *rpc.Error) {
 	s.judge()
 }
 
-// judge judges the doubts, unless a Drain goes on: when its time is over it cuts off what is left.
+// judge judges the doubts, unless a Drain is under way, which cuts off the remaining calls at its
+// deadline.
 func (s *service) judge() {
 	if s.draining {
 		return

@@ -16,10 +16,10 @@ import (
 // errOfService is an error that handlers return.
 var errOfService = rpc.RegisterCode(rpc.FirstCode+7471, "the simulation's")
 
-// service is a machine's program that answers calls.
+// service is the program of a machine that answers calls.
 type service struct {
 	w      *calls
-	n      int // of its machine
+	n      int // its machine
 	cfg    rpc.Config
 	drains bool // at the end, instead of Close
 
@@ -29,9 +29,9 @@ type service struct {
 	ends int         // how often it was ended in the middle
 	over bool        // it has ended for good
 
-	cutAt    time.Duration // when it has cut connections off, the last time; 0: never
-	draining bool          // in the middle
-	doubts   []func()      // which are judged when it does not drain
+	cutAt    time.Duration // when it last cut connections off; 0: never
+	draining bool          // a Drain in the middle is under way
+	doubts   []func()      // judged when it is not draining
 }
 
 // instance is a server.
@@ -39,12 +39,12 @@ type instance struct {
 	s              *service
 	srv            *rpc.Server
 	ended          bool
-	calls, streams int // handlers that run, on goroutines
+	calls, streams int // running handlers, on goroutines
 	bytes          int // of their requests
 	peers          map[string]*occupied
 }
 
-// occupied is what handlers have of a connection.
+// occupied counts the running handlers of a connection.
 type occupied struct{ calls, streams int }
 
 // run is the program.
@@ -90,7 +90,7 @@ func (s *service) run(p *world.Process) {
 	s.over = true
 }
 
-// handling is how many handlers run. They may go on when their server has ended.
+// handling returns how many handlers run. They may continue when their server has ended.
 func (s *service) handling() (n int) {
 	for _, i := range s.all {
 		n += i.calls + i.streams
@@ -98,8 +98,8 @@ func (s *service) handling() (n int) {
 	return n
 }
 
-// serve serves until the server has ended. Serve listens again by itself after a reset of its
-// device, but not if there is no device when it begins.
+// serve serves until the server has ended. Serve listens again after a reset of its device, but
+// returns if there is no device when it starts.
 func (i *instance) serve(p *world.Process) {
 	for {
 		err := i.srv.Serve(context.Background(), i.s.w.Addr(i.s.n, 0))
@@ -116,7 +116,7 @@ func (i *instance) serve(p *world.Process) {
 	}
 }
 
-// dialNext connects to the next server, unless everybody has gone before.
+// dialNext connects to the next server, unless all callers end first.
 func (s *service) dialNext(me *caller, next *endpoint) {
 	for !s.w.gone() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
@@ -131,7 +131,7 @@ func (s *service) dialNext(me *caller, next *endpoint) {
 	}
 }
 
-// last ends the server when nobody calls any more.
+// last ends the server after the last call.
 func (s *service) last(i *instance) {
 	if !s.drains {
 		s.cutAt = s.w.World.Now()
@@ -202,8 +202,8 @@ func (i *instance) handle(p *world.Process, me *caller, next *endpoint) {
 	})
 }
 
-// occupy enters that a handler runs on a goroutine, and what that makes of all limits. free enters
-// its end.
+// occupy enters that a handler runs on a goroutine, and checks the resulting usage against all
+// limits. free enters its end.
 func (i *instance) occupy(ctx context.Context, q []byte, stream bool) (free func()) {
 	peer := "nobody"
 	if info := rpc.InfoOf(ctx); info != nil {
@@ -237,20 +237,20 @@ func (i *instance) occupy(ctx context.Context, q []byte, stream bool) (free func
 	}
 }
 
-// bound enters how much there is of something.
+// bound enters the usage of a limited resource.
 func (i *instance) bound(what string, n, limit int) {
 	i.s.w.bounds.Sample(i.s.w.World.Now(), fmt.Sprintf("%s of machine %d's server", what, i.s.n), n, limit)
 }
 
-// handling is what handlers have.
+// handling is the environment of handlers.
 type handling struct {
 	i    *instance
 	p    *world.Process
 	me   *caller
-	next *endpoint // of the next server
+	next *endpoint // to the next server
 }
 
-// begin enters that a handler was called. nil: with nonsense.
+// begin enters that a handler was called. It returns nil for nonsense.
 func (h *handling) begin(ctx context.Context, q []byte) *call {
 	w := h.i.s.w
 	w.judged(q)
@@ -281,7 +281,7 @@ func (h *handling) returns(x *call, how string) {
 	x.Returns(how)
 }
 
-// answer is a handler of calls. It calls done when it ends, in whatever way.
+// answer is the handler of calls. It always calls done when it ends.
 func (h *handling) answer(ctx context.Context, q []byte, done func()) ([]byte, error) {
 	x := h.begin(ctx, q)
 	if x == nil {
@@ -305,7 +305,7 @@ func (h *handling) answer(ctx context.Context, q []byte, done func()) ([]byte, e
 	return x.Reply(), nil
 }
 
-// how is what a handler's error is at its caller.
+// how returns the form in which a handler's error reaches its caller.
 func how(err error) string {
 	e, ok := errors.AsType[*rpc.Error](err)
 	switch {
@@ -323,7 +323,7 @@ func how(err error) string {
 	return codeName(rpc.CodeUnknown)
 }
 
-// misbehave does what a handler does that neither answers nor fails by itself.
+// misbehave performs the actions of handlers that neither answer nor fail in the usual way.
 func (h *handling) misbehave(ctx context.Context, x *call, done func()) error {
 	w := h.i.s.w
 	switch x.op.does {
@@ -363,7 +363,7 @@ func (h *handling) forward(ctx context.Context, o *callOp) error {
 	return err
 }
 
-// stream is a handler of streams. It calls done when it ends, in whatever way.
+// stream is the handler of streams. It always calls done when it ends.
 func (h *handling) stream(ctx context.Context, q []byte, out *rpc.Sender[item], done func()) error {
 	x := h.begin(ctx, q)
 	if x == nil {
@@ -401,7 +401,7 @@ func (h *handling) stream(ctx context.Context, q []byte, out *rpc.Sender[item], 
 	return err
 }
 
-// behind has another goroutine send while the handler returns: perhaps in the middle of an item.
+// behind sends from another goroutine while the handler returns, perhaps in the middle of an item.
 func (h *handling) behind(x *call, out *rpc.Sender[item]) {
 	h.me.run(func() {
 		for range x.op.items {

@@ -15,17 +15,17 @@ import (
 	"github.com/rdmactor/rdmactor/lab/sim/oracle"
 )
 
-// certified is what machines of worlds in TLS mode have: an authority, and what it has signed.
+// certified is the authority and the certificates of machines in TLS mode.
 //
-// Random numbers of crypto/tls are real ones, and nothing in a trace may depend on them. So the
-// length of no frame does: signatures are Ed25519's, which always have as many bytes, and the
-// exchange of keys is X25519's.
+// Random numbers of crypto/tls are real ones, and a trace must not depend on them. So no frame's
+// length may vary: signatures are Ed25519, which have a fixed length, and the key exchange is
+// X25519.
 type certified struct {
 	pool *x509.CertPool
-	of   []tls.Certificate // by machine
+	of   []tls.Certificate // per machine
 }
 
-// mostMachines is how many machines a world has at most.
+// mostMachines is the maximum number of machines in a world.
 const mostMachines = 8
 
 // certificates are the same in all worlds.
@@ -48,15 +48,15 @@ var certificates = sync.OnceValue(func() *certified {
 	return c
 })
 
-// signer is a key.
+// signer returns a key.
 func signer(n int) ed25519.PrivateKey {
 	seed := make([]byte, ed25519.SeedSize)
 	oracle.Fill(seed, keys, uint64(2*mostMachines+n))
 	return ed25519.NewKeyFromSeed(seed)
 }
 
-// sign makes a certificate of c, which is good for longer than any world lasts. That what makes it
-// cannot fail is seen in each world in TLS mode.
+// sign creates a certificate, which is valid for longer than any world lasts. Each world in TLS
+// mode shows that it cannot fail.
 func sign(c, by *x509.Certificate, own, key ed25519.PrivateKey) *x509.Certificate {
 	c.SerialNumber = big.NewInt(1)
 	c.NotBefore, c.NotAfter = time.Date(1990, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(2040, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -71,7 +71,7 @@ func sign(c, by *x509.Certificate, own, key ed25519.PrivateKey) *x509.Certificat
 	return x
 }
 
-// config is that of a machine's connections: both sides have certificates.
+// config returns the configuration of a machine's connections: both sides have certificates.
 func (c *certified) config(machine int) *tls.Config {
 	return &tls.Config{
 		Certificates: []tls.Certificate{c.of[machine]}, RootCAs: c.pool,

@@ -11,8 +11,8 @@ import (
 	"github.com/rdmactor/rdmactor/lab/sim/oracle"
 )
 
-// listener is a Proto.Actor process that calls a function with each message that it gets, where it
-// is sent.
+// listener is a Proto.Actor process that calls a function with each message, on the sender's
+// goroutine.
 type listener struct{ got func(msg any) }
 
 // SendUserMessage implements actor.Process.
@@ -24,15 +24,15 @@ func (l *listener) SendSystemMessage(*actor.PID, any) {}
 // Stop implements actor.Process.
 func (l *listener) Stop(*actor.PID) {}
 
-// listen makes an address whose messages are passed to got. It exists as long as the process, so
-// that whatever comes too late or twice is seen.
+// listen creates an address whose messages are passed to got. It exists as long as the process, to
+// detect late and duplicate messages.
 func (h *connHost) listen(kind string, got func(msg any)) *actor.PID {
 	pid, _ := h.p.System().ProcessRegistry.Add(&listener{got}, h.name(kind))
 	return pid
 }
 
-// ask sends a command of which nobody but the ledger knows. then, if it is not nil, is called with
-// the answer, on the loop of the identifier or on the sender's goroutine.
+// ask sends a command, whose answer goes to the ledger. then, if it is not nil, is called with the
+// answer, on the loop of the identifier or on the sender's goroutine.
 func (h *connHost) ask(id *actor.PID, cmd rdma.Command, then func(answer any)) {
 	q := h.w.ids.Asked(h.w.now(), key(h.p, id), fmt.Sprintf("%T", cmd))
 	p, due := h.p, h.dues.begin(id.Id, cmd)
@@ -50,8 +50,8 @@ func (h *connHost) ask(id *actor.PID, cmd rdma.Command, then func(answer any)) {
 	h.root.RequestWithCustomSender(id, cmd, sender)
 }
 
-// clerk makes an address for what becomes of an end's messages. group is its name in the ledger.
-// then, if it is not nil, is called after that.
+// clerk creates an address for the reports about an end's messages. group is its name in the
+// ledger. then, if it is not nil, is called after each report.
 func (h *connHost) clerk(e *connEnd, group string, then func()) *actor.PID {
 	return h.listen(group, func(msg any) {
 		e.fate(group, msg)
@@ -61,7 +61,7 @@ func (h *connHost) clerk(e *connEnd, group string, then func()) *actor.PID {
 	})
 }
 
-// fate enters what is reported about messages of an end.
+// fate enters a report about messages of an end.
 func (e *connEnd) fate(group string, msg any) {
 	if e.dead {
 		return // of a process that was killed
@@ -86,7 +86,7 @@ func (e *connEnd) fate(group string, msg any) {
 	e.out.Fate(e.c.w.now(), group, f, n)
 }
 
-// connObserver feeds the ledgers with what identifiers do.
+// connObserver enters the actions of identifiers in the ledgers.
 type connObserver struct {
 	h       *connHost
 	known   map[string]bool
@@ -97,7 +97,7 @@ type connObserver struct {
 
 func (o *connObserver) key(id *actor.PID) string { return o.p.Name() + " " + id.GetId() }
 
-// gone reports whether the process was killed: what it does when the world ends does not count.
+// gone reports whether the process was killed: its actions at the end of the world do not count.
 func (o *connObserver) gone() bool { return o.h.p != o.p }
 
 // made enters an identifier that is seen for the first time.
@@ -150,7 +150,7 @@ func (o *connObserver) Moved(id *actor.PID, _ rdma.Handle, from, to string) {
 	o.h.w.e.World.Trace("%s moves from %s to %s", o.key(id), from, to)
 }
 
-// observed is what an end sends.
+// observed handles an event that an end sends.
 func (e *connEnd) observed(ev rdma.Event) {
 	now := e.c.w.now()
 	e.made(ev)
@@ -181,8 +181,8 @@ func (e *connEnd) observed(ev rdma.Event) {
 	}
 }
 
-// counts are what the end's last event says of its messages. What a process receives while it is
-// killed, nobody has counted.
+// counts returns the message counts in the end's last event. Messages that a process received while
+// it was killed are not in the ledger.
 func (e *connEnd) counts(ev *rdma.Closed) (delivered, unsent, unknown uint64) {
 	delivered = ev.Delivered
 	if p := e.peer(); p != nil && p.dead {

@@ -10,7 +10,7 @@ import (
 	rdma "github.com/rdmactor/rdmactor/actor"
 )
 
-// limits are the runtimes', with the defaults for those that were not drawn.
+// limits returns the runtimes' limits, with defaults for those that were not drawn.
 func (e *Env) limits() rdma.Limits {
 	l := e.Config.Limits
 	l.Connections, l.PendingRequests = cmp.Or(l.Connections, 100_000), cmp.Or(l.PendingRequests, 4096)
@@ -32,10 +32,10 @@ func (o *connObserver) Credit(id *actor.PID, _ rdma.Handle, c rdma.Credits) {
 	}
 }
 
-// inspectEvery is how many events there are between two looks at the identifiers.
+// inspectEvery is the number of events between two inspections of the identifiers.
 const inspectEvery = 16
 
-// sample looks at the loop that calls, or at its runtime.
+// sample samples the calling loop, or its runtime.
 func (o *connObserver) sample() {
 	if o.samples++; o.samples%inspectEvery != 0 || o.gone() || o.h.rt == nil {
 		return
@@ -48,7 +48,7 @@ func (o *connObserver) sample() {
 		memory += i.Memory
 	}
 	w.bounds.Sample(w.now(), "memory for one-sided operations of a loop of "+name, memory, l.Memory)
-	// one more: who gets Closed may have made another
+	// one more: the recipient of Closed may already have created another
 	w.bounds.Sample(w.now(), "identifiers of "+name, w.ids.Living(name+" "), l.Connections+1)
 	for _, i := range o.h.rt.Loops() {
 		w.bounds.Sample(w.now(), "descriptors of "+i.Name, i.FDs, perLoop+perIdentifier*i.Identifiers)
@@ -57,20 +57,20 @@ func (o *connObserver) sample() {
 }
 
 const (
-	// ownPosts is what an identifier posts to itself at most.
+	// ownPosts is the maximum number of messages that an identifier posts to itself.
 	ownPosts = 8
-	// A loop has descriptors and timers of its own, for set-ups that are no identifiers yet, and
-	// for each identifier: a socket; a deadline, a goodbye, memory, TCP's.
+	// Descriptors and timers of a loop, for set-ups that are not identifiers yet, and of each
+	// identifier: a socket; timers for a deadline, a goodbye, memory, and TCP.
 	perLoop       = 16
 	perIdentifier = 5
 )
 
-// idle looks at a runtime from which nothing is asked any more, on a goroutine of the process: its
-// identifiers are those that the ledger has.
+// idle compares the identifiers of an idle runtime with those of the ledger, on a goroutine of the
+// process.
 func (h *connHost) idle() {
 	before := h.living()
 	there := h.rt.Inspect()
-	after := h.living() // some may have ended meanwhile
+	after := h.living() // some may have ended in between
 	for _, i := range there {
 		if e := h.ends[i.PID.GetId()]; e != nil && !slices.Contains(before, e) {
 			h.w.e.World.Fail("%s: %s is there, and was Closed", h.w.e.Name, e.key)
@@ -95,5 +95,5 @@ func (h *connHost) living() (all []*connEnd) {
 	return all
 }
 
-// rest is how long a runtime has to give back what the last ends had.
+// rest is how long a runtime may take to return the resources of the last ends.
 const rest = time.Second

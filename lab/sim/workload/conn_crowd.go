@@ -10,10 +10,11 @@ import (
 	"github.com/rdmactor/rdmactor/internal/sim/world"
 )
 
-// connLimits is small limits of all runtimes of the workload, which go with what needs them.
+// connLimits sets small limits for all runtimes of the workload. It accompanies operations that
+// need them.
 const connLimits = "limits"
 
-// limitSpec is limits.
+// limitSpec is the limits to set.
 type limitSpec struct{ receive int }
 
 // apply sets the limits.
@@ -25,15 +26,15 @@ func (s *limitSpec) apply(e *Env) {
 	}
 }
 
-// connected is how long a connection takes, most of the time.
+// connected is how long most connections take.
 const connected = 200 * time.Millisecond
 
 // crowdListener is the number of a crowd's listener.
 const crowdListener = 5
 
-// crowd draws peers of one listener whose owner retains all that it gets, for a while, so that
-// there is no memory. Some of them may have gone by then. Beside them are innocent ones, whose
-// messages nobody retains.
+// crowd draws peers of one listener whose owner retains all messages for a while, so that memory
+// runs out. Some of the peers may be gone by then. In addition there are innocent ones, whose
+// messages are not retained.
 func (w *drawer) crowd() {
 	at, from, to := w.at()/2, w.IntN(w.Machines), w.IntN(w.Machines)
 	id := idSpec{maxMessage: w.one(0, 2<<10, 64<<10, 1<<20), credits: w.one(0, 0, 4, 60)}
@@ -43,7 +44,7 @@ func (w *drawer) crowd() {
 			number: crowdListener, owner: ownerKind(w.one(int(ownLoop), int(ownOff), int(ownHandler))), id: id,
 		}})
 	hoard := at + w.upTo(100*time.Second)
-	// what is shorter than half a receive is copied
+	// messages shorter than half a receive are copied
 	size, most := w.one(1, 34<<10, 60<<10, 64<<10, 1<<20), 20
 	switch {
 	case id.maxMessage == 2<<10:
@@ -78,10 +79,10 @@ func (w *drawer) crowd() {
 	w.noneHolds()
 }
 
-// noneHolds has no owner retain requests until the answers are gone, where there is too little
-// memory for the requests of one connection: the credits that the answers wait for may be behind
-// requests that find none, and such owners wait for ever (docs/design.md, "What it does not do").
-// On other devices each connection has receives for all its credits.
+// noneHolds prevents owners from retaining requests until their answers are sent, on devices with
+// too little memory for the requests of one connection: the credits that the answers need may be
+// behind requests that find no memory, and such owners wait forever (docs/design.md, "What it does
+// not do"). On other devices each connection has receives for all its credits.
 func (w *drawer) noneHolds() {
 	if w.Device != world.Embedded && w.Device != world.Twin {
 		return
@@ -93,10 +94,10 @@ func (w *drawer) noneHolds() {
 	}
 }
 
-// connHoard says that all that an end's owner hoards is to be given back.
+// connHoard releases all hoarded messages of an end.
 type connHoard struct{ e *connEnd }
 
-// hoard retains a message until all that its connection hoards is given back.
+// hoard retains a message until all hoarded messages of its connection are released.
 func (o *connOwner) hoard(ctx actor.Context, e *connEnd, m *rdma.Received, n uint64) {
 	d := e.c.spec.sides[e.side].hoard - o.h.w.now()
 	if d <= 0 {
@@ -115,8 +116,8 @@ func (h *connHost) retains() bool {
 	})
 }
 
-// innocentWithin is how long a small message takes at most that finds the floor that is kept for
-// it, when no fault is in its way.
+// innocentWithin is the maximum time that a small message takes within its reserved memory, if no
+// fault is in its way.
 const innocentWithin = 20 * time.Second
 
 // peer draws a connection to a crowd's listener.
@@ -129,7 +130,7 @@ func (w *drawer) peer(from, to int, at time.Duration, id idSpec) *connOp {
 	return &op
 }
 
-// sends draws messages of who has dialled, within a time after it has connected.
+// sends draws messages of the dialling side, within a time after it has connected.
 func (w *drawer) sends(c *connOp, n, bytes int, within time.Duration) {
 	w.ops = append(w.ops, connOp{
 		verb: connSend, machine: c.machine, conn: c.conn, at: c.at + connected + w.upTo(within),

@@ -7,8 +7,8 @@ import (
 	"github.com/rdmactor/rdmactor/internal/sim/world"
 )
 
-// Connections is the workload of connections: actors that dial, accept, send, retain, forward, read
-// and write each other's memory, and close in every way.
+// Connections is the workload of connections: actors that dial, accept, send, retain, forward,
+// access each other's memory, and close in every way.
 var Connections = &Kind{Name: "connections", Machines: 2, Verbs: connVerbs, Draw: drawConnections, New: newConnections}
 
 var connVerbs = []string{
@@ -21,7 +21,7 @@ var connVerbs = []string{
 type drawer struct {
 	Draw
 	ops   []Op
-	conns []*connOp // the dials
+	conns []*connOp // dials
 	serve []*connOp
 }
 
@@ -47,7 +47,7 @@ func drawConnections(d Draw, n int) []Op {
 	return w.ops
 }
 
-// verbs lists what the plan has, some of it more often.
+// verbs lists the verbs of the plan, some of them several times.
 func (w *drawer) verbs() (all []string) {
 	often := map[string]int{connSend: 6, connPump: 3, connMemory: 3, connWrite: 4, connRead: 4, connAtomic: 2, connLook: 2}
 	for _, v := range connVerbs {
@@ -63,8 +63,8 @@ func (w *drawer) verbs() (all []string) {
 	return all
 }
 
-// missing draws what the plan has and was not drawn, once each. Memory comes three times, because
-// some operations need that of two connections.
+// missing draws each verb of the plan that was not drawn, once. Memory is drawn three times,
+// because some operations need that of two connections.
 func (w *drawer) missing() {
 	times := make(map[string]int)
 	for _, op := range w.ops {
@@ -115,7 +115,7 @@ func (w *drawer) id() idSpec {
 	return s
 }
 
-// at is when an operation of the plan may begin.
+// at draws when an operation of the plan may begin.
 func (w *drawer) at() time.Duration { return w.upTo(w.Time).Truncate(time.Millisecond) }
 
 func (w *drawer) dial() {
@@ -126,7 +126,7 @@ func (w *drawer) dial() {
 	}
 	op := connOp{verb: connDial, machine: w.IntN(w.Machines), conn: len(w.conns), at: w.at(), dial: s}
 	if w.IntN(3) > 0 {
-		op.at /= 4 // so that others find it
+		op.at /= 4 // early, for other operations to use it
 	}
 	if !s.behaved {
 		if w.IntN(4) == 0 {
@@ -145,17 +145,17 @@ func (w *drawer) dial() {
 		s.sides[i] = w.side(s.behaved)
 	}
 	if s.sides[0].echo == 1 && s.sides[1].echo == 1 {
-		s.sides[w.IntN(2)].echo = 2 // or they would answer one another for ever
+		s.sides[w.IntN(2)].echo = 2 // otherwise they would answer one another forever
 	}
 	if s.sides[0].hold && s.sides[1].hold {
-		s.sides[w.IntN(2)].hold = false // or each might wait for the other's credits
+		s.sides[w.IntN(2)].hold = false // otherwise each might wait for the other's credits
 	}
 	w.conns = append(w.conns, &op)
 	w.ops = append(w.ops, op)
 }
 
-// slowest is how long an owner retains each message, at most: with one credit a full queue has to
-// come within the patience that a world has.
+// slowest is the maximum time for which an owner retains each message: with one credit a full queue
+// must be delivered within the world's patience.
 const slowest = 200 * time.Millisecond
 
 func (w *drawer) side(behaved bool) (s sideSpec) {
@@ -242,8 +242,8 @@ func (w *drawer) used(granted connOp) {
 	}
 }
 
-// beside draws an end of another connection that is on the machine of an operation: the
-// operation's own, if there is none.
+// beside draws an end of another connection on the same machine, or the operation's own end if
+// there is none.
 func (w *drawer) beside(op connOp) (conn, side int) {
 	for _, conn := range w.Perm(len(w.conns)) {
 		for side := range 2 {
@@ -255,7 +255,7 @@ func (w *drawer) beside(op connOp) (conn, side int) {
 	return op.conn, op.side
 }
 
-// machineOf is the machine of one side of a connection that is dialled.
+// machineOf returns the machine of one side of a dialled connection.
 func (o *connOp) machineOf(side int) int {
 	if side == 1 {
 		return o.dial.to
@@ -263,7 +263,7 @@ func (o *connOp) machineOf(side int) int {
 	return o.machine
 }
 
-// size is a message's.
+// size draws the size of a message.
 func (w *drawer) size() int {
 	switch w.IntN(8) {
 	case 0:

@@ -9,8 +9,8 @@ import (
 	"github.com/rdmactor/rdmactor/internal/sim/world"
 )
 
-// Owners that retain requests until the answers are gone wait for ever when these requests are all
-// that may be retained. So none does where a plan has that little memory, and some do elsewhere.
+// Owners that retain requests until the answers are sent wait forever if these requests use all
+// memory. So none does in plans with that little memory, and some do elsewhere.
 func TestNoneHoldsWhereMemoryIsShort(t *testing.T) {
 	holds := func(s sideSpec) bool { return s.hold }
 	for _, tt := range []struct {

@@ -10,18 +10,18 @@ import (
 	"github.com/rdmactor/rdmactor/lab/sim/oracle"
 )
 
-// dues judges that commands are answered within what their documentation says, whatever becomes of
-// peers and links. Time counts in which the process could do something.
+// dues judges that commands are answered within their documented time, regardless of peers and
+// links. Only time in which the process could run counts.
 type dues struct {
 	oracle.Liveness
 	h *connHost
 }
 
-// leeway is what a command may take besides its time-outs: the device's answer to a destroy, and
-// owners that block.
+// leeway is how long a command may take besides its time-outs: the device's answer to a destroy,
+// and owners that block.
 const leeway = 3 * time.Second
 
-// goodbye is how long an end may wait for its goodbye to leave.
+// goodbye is how long an end may wait until its goodbye has left.
 const goodbye = 500 * time.Millisecond
 
 func (h *connHost) newDues() *dues {
@@ -49,10 +49,10 @@ func (d *dues) over(w *oracle.Wait) {
 	}
 }
 
-// look judges what is outstanding.
+// look judges the outstanding commands.
 func (d *dues) look() { d.Check(d.h.p.Awake()) }
 
-// within is how long a command may take. Not ok: as long as its peer likes that is alive.
+// within returns how long a command may take. Not ok: it depends on the peer.
 func (d *dues) within(cmd rdma.Command) (t time.Duration, ok bool) {
 	to := d.h.w.e.Config.Timeouts
 	address, route := cmp.Or(to.Address, 2*time.Second), cmp.Or(to.Route, 2*time.Second)
@@ -61,7 +61,7 @@ func (d *dues) within(cmd rdma.Command) (t time.Duration, ok bool) {
 	case *rdma.Read, *rdma.Write, *rdma.FetchAdd, *rdma.CompareSwap:
 		return 0, false
 	case *rdma.Dial:
-		return address + route + connect + connect, true // the latter to look the name up
+		return address + route + connect + connect, true // the second connect looks up the name
 	case *rdma.Close:
 		return end + goodbye, true
 	case *cmid.Connect, *cmid.Accept, *cmid.Disconnect:

@@ -17,23 +17,24 @@ import (
 type conn struct {
 	w       *connections
 	number  int
-	machine int // who dials
+	machine int // the dialling one
 	spec    *dialSpec
 	ends    [2]*connEnd
 	behaved []*oracle.Behaved // its directions, if it behaves and is established
-	ending  bool              // somebody has done something that ends it
-	rude    bool              // and without a goodbye
-	forged  bool              // a key was used that its peer has not given
+	ending  bool              // an operation may end it
+	rude    bool              // without a goodbye
+	forged  bool              // a key was used that its peer has not granted
 }
 
 func newConn(w *connections, op connOp) *conn {
 	return &conn{w: w, number: op.conn, machine: op.machine, spec: op.dial}
 }
 
-// private is what a dial has as its private data. Zeros are what InfiniBand pads with.
+// private returns the private data of a dial: its number plus one, which cannot be mistaken for
+// InfiniBand's padding of zeros.
 func (c *conn) private() []byte { return []byte{byte((c.number + 1) >> 8), byte(c.number + 1)} }
 
-// dialled is the connection with that private data. nil: no dial has it.
+// dialled returns the connection with that private data; nil: none.
 func (w *connections) dialled(private []byte) *conn {
 	if len(private) < 2 {
 		return nil
@@ -49,10 +50,10 @@ type connEnd struct {
 	o    *connOwner
 	id   *actor.PID
 	key  string
-	out  *oracle.Direction // what it sends
-	of   *connEnd          // whose place it has taken; nil: of none
+	out  *oracle.Direction // messages that it sends
+	of   *connEnd          // the end that it replaces; nil: none
 
-	dial    *oracle.Question // that its owner has asked
+	dial    *oracle.Question // dial of its owner
 	dialled *rdma.Dial
 
 	established bool
@@ -60,23 +61,23 @@ type connEnd struct {
 	closed      bool
 	dead        bool          // its process was killed
 	full        bool          // a Send found a full queue, and there was no Writable since
-	max         int           // bytes of a message that the peer takes
+	max         int           // maximum length of messages to the peer
 	credits     int           // messages that the peer may have under way
 	long        int           // messages that were retained for long
-	stood       time.Duration // at most, because of others that were retained
-	seen        int           // messages, to choose what is done with each
+	stood       time.Duration // maximum delay caused by retained messages
+	seen        int           // received messages, to select the action for each
 
 	manual  bool
-	heirs   map[rdma.Command]*connOwner // by the Handover
+	heirs   map[rdma.Command]*connOwner // keyed by Handover
 	arrived []arrival                   // messages that an owner has not received yet
 	pumping *pumping
-	hoarded []*kept // until its time has come
+	hoarded []*kept // until the hoard is released
 	clerk   *actor.PID
 	memory  connMemories
 }
 
-// end makes an end. A request that comes again takes the place of the first. Which one is the older
-// attempt's shows later: see opened and left.
+// end creates an end. A repeated request replaces the first. Which of the two belongs to the older
+// attempt is known later: see opened and left.
 func (c *conn) end(side int, h *connHost, o *connOwner, id *actor.PID) *connEnd {
 	e := &connEnd{c: c, side: side, h: h, o: o, id: id, key: key(h.p, id)}
 	c.w.directions++
@@ -92,7 +93,7 @@ func (c *conn) end(side int, h *connHost, o *connOwner, id *actor.PID) *connEnd 
 	return e
 }
 
-// idOf is the settings of an end.
+// idOf returns the settings of an end.
 func (c *conn) idOf(side int) idSpec {
 	if side == 0 {
 		return c.spec.id
@@ -105,7 +106,7 @@ func (c *conn) idOf(side int) idSpec {
 	return idSpec{}
 }
 
-// peer is the other end; nil: there is none yet.
+// peer returns the other end; nil: there is none yet.
 func (e *connEnd) peer() *connEnd { return e.c.ends[1-e.side] }
 
 // up reports whether both ends are established.
@@ -118,7 +119,7 @@ func (c *conn) up() bool {
 	return true
 }
 
-// outstanding lists what is to come.
+// outstanding lists expected events.
 func (c *conn) outstanding() (all []string) {
 	for _, e := range c.ends {
 		switch {
@@ -139,7 +140,7 @@ func (c *conn) outstanding() (all []string) {
 	return all
 }
 
-// opened notes that an end is established.
+// opened records that an end is established.
 func (e *connEnd) opened(ev *rdma.Established) {
 	if e.established {
 		return
@@ -160,7 +161,7 @@ func (e *connEnd) opened(ev *rdma.Established) {
 	}
 }
 
-// left has an end that was never established give its place back to one that is.
+// left restores an established end that this one, which was never established, had replaced.
 func (e *connEnd) left() {
 	if of := e.of; of != nil && !e.established && of.established && !of.closed && e.c.ends[e.side] == e {
 		e.c.ends[e.side] = of
@@ -170,7 +171,7 @@ func (e *connEnd) left() {
 // disturbed reports whether a fault or an attack may have hit it.
 func (c *conn) disturbed() bool { return c.w.e.DisturbedTo(c.spec.listener, c.machine, c.spec.to) }
 
-// excuse has a connection not judged that a fault may have hit.
+// excuse excuses a connection that a fault may have hit.
 func (c *conn) excuse() {
 	if c.ending || c.disturbed() {
 		for _, b := range c.behaved {
@@ -179,7 +180,7 @@ func (c *conn) excuse() {
 	}
 }
 
-// wants and gets keep what a connection that behaves waits for: messages from a side.
+// wants and gets count the messages from a side for which a well-behaved connection waits.
 func (e *connEnd) wants(n int) {
 	if len(e.c.behaved) > 0 {
 		e.c.behaved[e.side].Wants(e.c.w.now(), n)
@@ -193,7 +194,7 @@ func (e *connEnd) gets(n int) {
 	}
 }
 
-// finished notes the end of the connection, as one of its ends reports it.
+// finished handles the end of the connection, as reported by one of its ends.
 func (e *connEnd) finished(why error) {
 	if e.ended || e.dead {
 		return
@@ -208,14 +209,14 @@ func (e *connEnd) finished(why error) {
 	if lost && p != nil && p.established && !c.rude && !c.disturbed() {
 		c.w.e.World.Fail("%s: %s has lost its peer, which was never cut off and says goodbye: %v", c.w.e.Name, e.key, why)
 	}
-	// a request that is rejected was no connection, although its sender was killed
+	// a rejected request was no connection, although its sender was killed
 	if why == nil && e.established && !c.ending && p != nil && p.dead {
 		c.w.e.World.Fail("%s: the peer of %s was killed, and the end looks orderly", c.w.e.Name, e.key)
 	}
 	c.ending = true
 }
 
-// over is called when all was shut down.
+// over judges the messages after the shutdown.
 func (c *conn) over() {
 	for _, e := range c.ends {
 		if e != nil && !e.dead {
@@ -224,8 +225,8 @@ func (c *conn) over() {
 	}
 }
 
-// leavesInTime is how many bytes leave in half a second, through the smallest sockets and over the
-// slowest network without a fault.
+// leavesInTime is how many bytes leave within half a second, through the smallest sockets and over
+// the slowest network without a fault.
 const leavesInTime = 16 << 10
 
 // close ends a connection.
@@ -234,7 +235,7 @@ func (e *connEnd) close(op connOp) {
 	e.c.ending = true
 	waits := e.out.Outstanding() > 0 && e.c.spec.sides[1-e.side].slow()
 	if p := e.peer(); waits || e.c.spec.sides[1].hoard > 0 || p != nil && p.h.retains() {
-		e.c.rude = true // its goodbye may wait behind messages, and is given up in the end
+		e.c.rude = true // its goodbye may wait behind messages, and be abandoned
 	}
 	e.c.excuse()
 	switch op.way % 6 {
@@ -253,7 +254,7 @@ func (e *connEnd) close(op connOp) {
 	}
 }
 
-// drop stops the owner, or has it panic.
+// drop stops the owner, or makes it panic.
 func (e *connEnd) drop(op connOp) {
 	for _, o := range e.o.ends {
 		if o.c.spec.behaved {
@@ -274,7 +275,7 @@ func (e *connEnd) drop(op connOp) {
 	e.h.root.Stop(e.o.pid)
 }
 
-// meddle sends commands that do not fit.
+// meddle sends commands that are not legal in the present state.
 func (e *connEnd) meddle(op connOp) {
 	e.c.ending, e.c.w.stray = true, true
 	e.c.excuse()
@@ -291,7 +292,7 @@ func (e *connEnd) meddle(op connOp) {
 			cmd = (*cmid.Disconnect)(nil)
 		case 4:
 			cmd = &rdma.Listen{}
-			if e.established { // else it might overtake the one of the plan
+			if e.established { // otherwise it might overtake the planned one
 				cmd = &rdma.Dial{Addr: e.h.w.e.Addr(e.h.machine, 0)}
 			}
 		case 5:
@@ -310,7 +311,7 @@ func (e *connEnd) meddle(op connOp) {
 
 // askAndWait dials on a goroutine that waits.
 func (h *connHost) askAndWait(e *connEnd, d *rdma.Dial) {
-	p, rt, busy := h.p, h.rt, h.busy // the host's are those of another process after a crash
+	p, rt, busy := h.p, h.rt, h.busy // after a crash the host's fields belong to another process
 	q := h.w.ids.Asked(h.w.now(), e.key, "dial that is waited for")
 	*busy++
 	p.Go(func() {

@@ -5,8 +5,8 @@ import (
 	"github.com/rdmactor/rdmactor/cmid"
 )
 
-// forge uses a key that the peer has not given: for another right, for bytes behind the end, or of
-// another connection's memory. The connection must end, and the memory be as it was.
+// forge uses a key that the peer has not granted: with another right, beyond the end, or for
+// another connection's memory. The connection must end, and the memory stay unchanged.
 func (e *connEnd) forge(op connOp) {
 	e.remote(op, false, func(g *grant) {
 		if key, off, ok := e.forged(g, op); ok {
@@ -17,7 +17,7 @@ func (e *connEnd) forge(op connOp) {
 	})
 }
 
-// forged makes a key of one that was given, and says where it is to be used.
+// forged derives a key from one that was granted, and returns the offset at which to use it.
 func (e *connEnd) forged(g *grant, op connOp) (key rdma.RemoteKey, off int, ok bool) {
 	key = g.key
 	switch way := op.way % 4; {
@@ -37,7 +37,7 @@ func (e *connEnd) forged(g *grant, op connOp) (key rdma.RemoteKey, off int, ok b
 	return key, off, true
 }
 
-// use uses a forged key, to write or to read.
+// use writes or reads with a forged key.
 func (e *connEnd) use(key rdma.RemoteKey, off int, write bool) {
 	e.c.ending, e.c.rude = true, true
 	e.c.excuse()
@@ -66,7 +66,7 @@ func (e *connEnd) use(key rdma.RemoteKey, off int, write bool) {
 	})
 }
 
-// another is memory that an end of the peer's program has granted to somebody else.
+// another returns memory that the peer's program has granted to another end.
 func (e *connEnd) another() *grant {
 	for _, c := range e.c.w.order {
 		for _, x := range c.ends {

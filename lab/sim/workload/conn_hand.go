@@ -17,8 +17,8 @@ type arrival struct {
 	to *connOwner
 }
 
-// arrivedFor takes the oldest message that is on its way to an owner. An identifier that was handed
-// over may have sent some to the owner that it had.
+// arrivedFor removes the oldest message that is on its way to an owner. An identifier that was
+// handed over may have sent some to its previous owner.
 func (e *connEnd) arrivedFor(o *connOwner) (n uint64, ok bool) {
 	for i, a := range e.arrived {
 		if a.to == o {
@@ -29,7 +29,7 @@ func (e *connEnd) arrivedFor(o *connOwner) (n uint64, ok bool) {
 	return 0, false
 }
 
-// handOver gives the identifier another owner, of its own.
+// handOver hands the identifier over to a new owner.
 func (e *connEnd) handOver(op connOp) {
 	if !e.established || e.ended || e.closed || e.dial != nil {
 		return
@@ -41,7 +41,7 @@ func (e *connEnd) handOver(op connOp) {
 	e.handTo(e.h.owner(kind))
 }
 
-// handTo is Handover to an owner.
+// handTo hands the identifier over to an owner.
 func (e *connEnd) handTo(o *connOwner) {
 	cmd := &rdma.Handover{To: o.pid}
 	if e.heirs == nil {
@@ -51,7 +51,7 @@ func (e *connEnd) handTo(o *connOwner) {
 	e.h.ask(e.id, cmd, nil)
 }
 
-// handedOver is called when a Handover is answered: everything goes to the heir from now on.
+// handedOver is called when a Handover is answered: later messages go to the heir.
 func (e *connEnd) handedOver(cmd rdma.Command) {
 	heir, was := e.heirs[cmd], e.o
 	if heir == nil || heir == was {
@@ -69,29 +69,29 @@ func (e *connEnd) handedOver(cmd rdma.Command) {
 		e.c.ending = true
 		e.h.w.ids.Orphan(e.key)
 	}
-	if was.handler { // nobody else stops it, when its connection has gone to another
+	if was.handler { // nothing else stops it after the handover of its connection
 		e.h.root.Poison(was.pid)
 	}
 }
 
-// connPass is a retained message that is handed to another actor, which gives it back.
+// connPass is a retained message that is handed to another actor, which releases it.
 type connPass struct {
 	k *kept
 	d time.Duration
 }
 
-// pass retains a message, and has another actor give it back.
+// pass retains a message that another actor releases.
 func (o *connOwner) pass(ctx actor.Context, e *connEnd, m *rdma.Received, n uint64, d time.Duration) {
 	k := o.keep(e, m, n)
 	k.passed = true
 	ctx.Send(o.h.sink(int(n%2)).pid, &connPass{k, d})
 }
 
-// leave has code of the program's not return: the Fn of a Call, or an owner's Receive, by a panic
-// or by runtime.Goexit. No code exits on a loop: that is a bug, which OnPanic reports.
+// leave makes code of the program not return: the Fn of a Call, or an owner's Receive, by a panic
+// or by runtime.Goexit. No code calls Goexit on a loop: that is a bug, which OnPanic reports.
 func (e *connEnd) leave(op connOp) {
 	if op.way%3 == 0 {
-		e.c.ending, e.c.rude = true, true // the identifier's actor ends at once
+		e.c.ending, e.c.rude = true, true // the identifier's actor ends immediately
 		e.c.excuse()
 		e.h.ask(e.id, &rdma.Call{Fn: func(*cmid.ID) error { panic(errPlanned) }}, func(answer any) {
 			if _, done := answer.(*rdma.Done); done {
@@ -105,7 +105,7 @@ func (e *connEnd) leave(op connOp) {
 		away = runtime.Goexit
 	}
 	switch {
-	case e.o.handler: // its Props make another one, which would know nothing
+	case e.o.handler: // its Props would create another one without its state
 	case op.way/3%2 == 0:
 		e.h.root.Send(e.o.pid, &connDo{func(actor.Context) { away() }})
 	default:
@@ -113,8 +113,8 @@ func (e *connEnd) leave(op connOp) {
 	}
 }
 
-// foreign sends the identifier commands about memory of another connection's. They must be refused,
-// and the other connection must not notice.
+// foreign sends the identifier commands about memory of another connection. They must be refused,
+// without an effect on the other connection.
 func (e *connEnd) foreign(op connOp) {
 	var other *connEnd
 	var m *rdma.Memory

@@ -26,15 +26,15 @@ type connections struct {
 	grants   oracle.Grants
 	isolated oracle.Isolation
 	bounds   oracle.Bounds
-	floor    oracle.Isolation // of innocent connections, which need nothing but the floor
-	checked  time.Duration    // when the isolation was judged last
+	floor    oracle.Isolation // of innocent connections, which need only the reserved memory
+	checked  time.Duration    // when the isolation was last judged
 
 	directions int // of messages
 	writes     int
-	stray      bool // identifiers of a plan may dial what the plan does not have
-	late       bool // it is in the trace what is outstanding
-	closing    bool // everything was answered, and the runtimes are shut down
-	open       int  // of them: how many are not yet
+	stray      bool // identifiers may dial unplanned connections
+	late       bool // the outstanding events were traced
+	closing    bool // everything was answered, and the runtimes are being shut down
+	open       int  // runtimes that are not shut down yet
 	empties    bool // the programs close everything before
 }
 
@@ -66,7 +66,7 @@ func newConnections(e *Env, ops []Op) Workload {
 
 func (w *connections) now() time.Duration { return w.e.World.Now() }
 
-// flavor is the identifiers'.
+// flavor returns the identifiers' flavor.
 func (w *connections) flavor() states.Flavor {
 	if w.e.World.Kind() == world.TwinSoftRoCE {
 		return 0
@@ -126,7 +126,7 @@ func (w *connections) close() {
 		c.excuse()
 	}
 	w.open, w.empties = len(w.hosts), w.e.Rand.IntN(2) == 0
-	// as a step of its own: Done must not start anything
+	// as a separate step: Done must not start anything
 	w.e.World.After(0, w.e.Name+" shuts down", func() {
 		for _, h := range w.hosts {
 			h.p.Go(h.shutdown)
@@ -148,11 +148,12 @@ func (h *connHost) shutdown() {
 	if err := h.rt.Shutdown(context.Background()); err != nil {
 		h.w.e.World.Fail("%s: %s: Shutdown: %v", h.w.e.Name, h.p.Name(), err)
 	}
-	h.p.Sleep(time.Second) // owners off the loops get what was sent to them
+	h.p.Sleep(time.Second) // owners off the loops receive their messages
 	h.w.open--
 }
 
-// empty closes what the program has, and waits until it is gone. The runtime lives on.
+// empty closes all identifiers of the program, and waits until they are gone. The runtime
+// continues.
 func (h *connHost) empty() {
 	left := 0
 	for _, i := range h.rt.Inspect() {
@@ -168,7 +169,7 @@ func (h *connHost) empty() {
 	}
 }
 
-// outstanding lists what is to come.
+// outstanding lists expected events.
 func (w *connections) outstanding() []string {
 	all := w.ids.Unanswered(w.now() + 1)
 	for _, c := range w.order {
@@ -199,13 +200,13 @@ type connHost struct {
 	w       *connections
 	machine int
 	ops     []connOp
-	next    int  // of ops
-	busy    *int // goroutines of the process that wait for something
+	next    int  // index into ops
+	busy    *int // goroutines of the process that wait
 
 	p      *world.Process
 	rt     *rdma.Runtime
 	root   *actor.RootContext
-	ends   map[string]*connEnd // by the identifier's PID
+	ends   map[string]*connEnd // keyed by PID
 	owners []*connOwner
 	shared [ownerKinds]*connOwner
 	sinks  [2]*sink
@@ -220,10 +221,10 @@ func (h *connHost) main(p *world.Process) {
 	h.dues = h.newDues()
 	rt, ok := h.w.e.Open(p, &connObserver{h: h, p: p})
 	if !ok || h.p != p {
-		return // it was killed, and goes on when the world ends, for its shutdown
+		return // killed: it continues only for its shutdown, when the world ends
 	}
 	h.rt = rt
-	again := h.next // the listeners of a process that was killed
+	again := h.next // listeners of a killed process
 	for _, op := range h.ops[:again] {
 		if op.verb == connServe {
 			h.serve(op.serve)
@@ -295,7 +296,7 @@ func (h *connHost) do(op connOp) {
 	}
 }
 
-// name makes a name that the process has not used.
+// name generates a name that the process has not used.
 func (h *connHost) name(kind string) string {
 	h.names++
 	return fmt.Sprintf("%s%d", kind, h.names)
@@ -304,7 +305,7 @@ func (h *connHost) name(kind string) string {
 // key names an identifier for the ledgers.
 func key(p *world.Process, id *actor.PID) string { return p.Name() + " " + id.GetId() }
 
-// config is an identifier's.
+// config returns the settings of an identifier.
 func (s idSpec) config() rdma.IDConfig {
 	return rdma.IDConfig{MaxMessage: s.maxMessage, Credits: s.credits, Memory: s.memory}
 }
@@ -329,7 +330,7 @@ func (h *connHost) dial(c *conn) {
 	o := h.owner(s.owner)
 	cfg := s.id.config()
 	cfg.Manual = s.manual && !h.w.e.Security.Secured() &&
-		h.w.flavor()&states.IWARP != 0 // elsewhere it would make queue pairs
+		h.w.flavor()&states.IWARP != 0 // elsewhere it would create queue pairs
 	id := h.rt.CreateID(o.pid, cfg)
 	e := c.end(0, h, o, id)
 	if e.manual = cfg.Manual; e.manual {
@@ -349,7 +350,7 @@ func (h *connHost) dial(c *conn) {
 	}
 }
 
-// killed forgets what the process had.
+// killed discards the state of the process.
 func (h *connHost) killed() {
 	h.w.ids.MootAll(h.p.Name() + " ")
 	for _, c := range h.w.order {

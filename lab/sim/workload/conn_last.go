@@ -8,8 +8,8 @@ import (
 	rdma "github.com/rdmactor/rdmactor/actor"
 )
 
-// lastWords sends messages right before the end is asked for, more than fit into a small mailbox in
-// some ways. Some may find no room. None may be refused because of the end that comes behind it.
+// lastWords sends messages right before the end is requested, in some ways more than fit into a
+// small mailbox. Some may find no room. None may be refused because of the end that follows.
 func (e *connEnd) lastWords(op connOp) {
 	n := [...]int{0, 140, 20}[op.way/6%3]
 	if n == 0 || e.closed || e.c.spec.sides[1].hoard > 0 {
@@ -30,5 +30,5 @@ func (e *connEnd) lastWords(op connOp) {
 	}
 }
 
-// lastWord is how many bytes each has.
+// lastWord is the length of each message.
 const lastWord = 16

@@ -12,9 +12,9 @@ import (
 // connMemories is the memory of an end.
 type connMemories struct {
 	granted []*grant
-	scratch *rdma.Memory             // for what it reads and writes
+	scratch *rdma.Memory             // for its reads and writes
 	busy    bool                     // the scratch is in use
-	after   map[uint64]*oracle.Write // by the message that was sent behind it
+	after   map[uint64]*oracle.Write // keyed by the message sent after the Write
 }
 
 // grant is memory of an end that its peer may use.
@@ -24,12 +24,12 @@ type grant struct {
 	key      rdma.RemoteKey
 	ledger   *oracle.Memory
 	integer  *oracle.Integer // of memory for atomic operations
-	under    int             // operations of the peer's that may be under way
+	under    int             // operations of the peer that may be under way
 	live     bool
 	readOnly bool
 }
 
-// scratchBytes is how much an end reads or writes at once, at most.
+// scratchBytes is the maximum length of a read or a write.
 const scratchBytes = 2000
 
 // allocate allocates memory and grants it.
@@ -57,7 +57,7 @@ func (e *connEnd) allocate(op connOp) {
 	})
 }
 
-// grant gives the peer a key.
+// grant grants memory to the peer.
 func (e *connEnd) grant(g *grant) {
 	e.h.ask(e.id, &rdma.Grant{Memory: g.m}, func(answer any) {
 		if a, ok := answer.(*rdma.Granted); ok {
@@ -71,7 +71,7 @@ func (e *connEnd) grant(g *grant) {
 	})
 }
 
-// revoke takes a key back. A peer that still uses it loses its connection.
+// revoke revokes a grant. A peer that still uses it loses its connection.
 func (e *connEnd) revoke(op connOp) {
 	all := e.memory.granted
 	if len(all) == 0 {
@@ -85,7 +85,7 @@ func (e *connEnd) revoke(op connOp) {
 		return
 	}
 	e.c.ending, g.live = true, false
-	e.c.rude = e.c.rude || g.under > 0 // whose operation comes too late is thrown out
+	e.c.rude = e.c.rude || g.under > 0 // a late operation ends the connection
 	e.c.excuse()
 	var cmd rdma.Command = &rdma.Revoke{Memory: g.m}
 	if op.way%3 == 0 {
@@ -103,7 +103,7 @@ func (e *connEnd) revoke(op connOp) {
 	})
 }
 
-// regrant grants what was revoked.
+// regrant grants revoked memory again.
 func (e *connEnd) regrant(g *grant) {
 	e.h.ask(e.id, &rdma.Grant{Memory: g.m}, func(answer any) {
 		if a, ok := answer.(*rdma.Granted); ok {
@@ -135,8 +135,8 @@ func (e *connEnd) look(op connOp) {
 	}}, nil)
 }
 
-// remote finds what an operation of e's may use: memory of the peer's, and e's own, which is then
-// reserved until busy is false. Nothing happens if there is none.
+// remote finds memory for an operation of e: memory of the peer, and e's scratch memory, which is
+// reserved until busy is false. It does nothing if there is none.
 func (e *connEnd) remote(op connOp, atomic bool, then func(g *grant)) {
 	p, m := e.peer(), &e.memory
 	if p == nil || m.busy {
@@ -166,8 +166,7 @@ func (e *connEnd) remote(op connOp, atomic bool, then func(g *grant)) {
 	})
 }
 
-// use notes that an operation of e's is under way. Who uses a key that was taken back is thrown
-// out.
+// use records that an operation of e is under way. Using a revoked key ends the connection.
 func (g *grant) use(e *connEnd) {
 	g.under++
 	if !g.live {
@@ -176,13 +175,13 @@ func (g *grant) use(e *connEnd) {
 	}
 }
 
-// span is the part of the grant that an operation uses.
+// span returns the part of the grant that an operation uses.
 func (g *grant) span(op connOp) (off, n int) {
 	off = op.n % g.m.Len()
 	return off, min(op.bytes, g.m.Len()-off)
 }
 
-// write writes to the peer's memory, and may send a message behind it.
+// write writes to the peer's memory, and may send a message after it.
 func (e *connEnd) write(op connOp) {
 	e.remote(op, false, func(g *grant) { e.writeTo(g, op) })
 }
@@ -202,7 +201,7 @@ func (e *connEnd) writeTo(g *grant, op connOp) {
 			return
 		}
 		w := g.ledger.Write(off, p)
-		g.use(e) // for good: the answer says nothing about the peer
+		g.use(e) // for good: the answer leaves open whether the peer has executed it
 		e.h.ask(e.id, &rdma.Write{Memory: m.scratch, Length: n, Key: g.key, Offset: off}, func(answer any) {
 			m.busy = false
 			if f, ok := answer.(*rdma.AccessError); ok && refused(f) {
@@ -243,7 +242,7 @@ func (e *connEnd) readFrom(g *grant, op connOp) {
 	})
 }
 
-// atomic adds to an integer of the peer's, or swaps it.
+// atomic adds to an integer of the peer, or swaps it.
 func (e *connEnd) atomic(op connOp) {
 	e.remote(op, true, func(g *grant) { e.atomicOn(g, op) })
 }
@@ -252,7 +251,7 @@ func (e *connEnd) atomicOn(g *grant, op connOp) {
 	m := &e.memory
 	off := 0
 	if op.way%8 == 7 {
-		off = 4 // no integer is there
+		off = 4 // not the offset of an integer
 	}
 	var cmd rdma.Command
 	var a *oracle.Atomic
@@ -281,7 +280,7 @@ func (e *connEnd) atomicOn(g *grant, op connOp) {
 	})
 }
 
-// refused reports whether an operation was refused on its own side, and has done nothing.
+// refused reports whether an operation was refused on its own side, without any effect.
 func refused(f *rdma.AccessError) bool {
 	return !errors.Is(f, rdma.ErrFlushed) && !errors.Is(f, rdma.ErrRemoteAccess)
 }

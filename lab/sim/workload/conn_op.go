@@ -5,12 +5,12 @@ import (
 	"time"
 )
 
-// The verbs of the workload of connections. Serve and dial are always there: nothing works without.
+// The verbs of the workload of connections. Every plan contains serve and dial.
 const (
 	connServe  = "serve"
 	connDial   = "dial"
-	connSend   = "send"   // messages, all at once
-	connPump   = "pump"   // messages, as many as go, and more on each Writable
+	connSend   = "send"   // messages, in one burst
+	connPump   = "pump"   // messages, as many as possible, and more on each Writable
 	connMemory = "memory" // allocate and grant
 	connWrite  = "write"
 	connRead   = "read"
@@ -18,13 +18,13 @@ const (
 	connRevoke = "revoke"
 	connLook   = "look" // at granted memory
 	connClose  = "close"
-	connDrop   = "drop"   // stop an owner, or have it panic
-	connMeddle = "meddle" // commands that do not fit
+	connDrop   = "drop"   // stop an owner, or make it panic
+	connMeddle = "meddle" // commands that are not legal in the state
 
 	connHand    = "hand over" // to another owner
 	connForge   = "forge"     // a key, and use it
 	connForeign = "foreign"   // commands about memory of another connection
-	connLeave   = "leave"     // code of the program's that panics or exits
+	connLeave   = "leave"     // code of the program that panics or exits
 	connCrowd   = "crowd"     // peers whose messages are retained: see drawer.crowd
 )
 
@@ -32,19 +32,19 @@ const (
 type connOp struct {
 	at      time.Duration
 	verb    string
-	machine int // who does it
-	conn    int // on which connection
-	side    int // 0: who has dialled, 1: who has accepted
+	machine int // the acting one
+	conn    int // number of the connection
+	side    int // 0: the dialling side, 1: the accepting side
 	n       int
 	bytes   int
-	way     int // one of several ways to do it
+	way     int // variant of the operation
 
 	serve  *serveSpec // of serve
 	dial   *dialSpec  // of dial
 	limits *limitSpec // of limits
 }
 
-// String says what happens.
+// String describes the operation.
 func (o connOp) String() string {
 	s := fmt.Sprintf("at %v machine %d: %s", o.at, o.machine, o.verb)
 	switch {
@@ -58,7 +58,7 @@ func (o connOp) String() string {
 	return fmt.Sprintf("%s connection %d.%d n=%d bytes=%d way=%d", s, o.conn, o.side, o.n, o.bytes, o.way)
 }
 
-// ownerKind is who owns connections.
+// ownerKind is the kind of a connection's owner.
 type ownerKind int
 
 const (
@@ -92,24 +92,24 @@ func (s idSpec) String() string {
 	return fmt.Sprintf("(max %d, credits %d, memory %d)", s.maxMessage, s.credits, s.memory)
 }
 
-// answerKind is what becomes of a request.
+// answerKind is the answer to a request.
 type answerKind int
 
 const (
 	answerAccept answerKind = iota
 	answerReject
 	answerLate   // accept, after a while
-	answerIgnore // until it is rejected by itself
+	answerIgnore // until the runtime rejects it
 )
 
 func (k answerKind) String() string { return [...]string{"accept", "reject", "late", "ignore"}[k] }
 
-// dialWay is how a connection is asked for.
+// dialWay is how a connection is requested.
 type dialWay int
 
 const (
 	dialOwner  dialWay = iota // by its owner
-	dialOther                 // by another actor, which gets the answer
+	dialOther                 // by another actor, which receives the answer
 	dialAsk                   // by a goroutine that waits
 	dialCancel                // by a goroutine that gives up early
 	dialTwice                 // step by step, with two Connects from two senders
@@ -120,7 +120,7 @@ func (k dialWay) String() string { return [...]string{"owner", "other", "ask", "
 // dialSpec is a connection.
 type dialSpec struct {
 	to       int // machine
-	listener int // of its listeners
+	listener int // number of the machine's listener
 	owner    ownerKind
 	id       idSpec
 	answer   answerKind
@@ -128,9 +128,9 @@ type dialSpec struct {
 	way      dialWay
 	timeout  time.Duration // of dialCancel
 	source   sourceKind
-	behaved  bool // nothing is done to it that could end or stop it
-	manual   bool // its owner does what the man pages demand
-	innocent bool // and small messages come soon, because none is retained
+	behaved  bool // no operation could end or stop it
+	manual   bool // its owner follows the man pages
+	innocent bool // its small messages arrive soon, because none is retained
 	sides    [2]sideSpec
 }
 
@@ -145,12 +145,12 @@ func (s *dialSpec) String() string {
 	return fmt.Sprintf("to machine %d listener %d%v, owner %v by %v, %v, %v%s, %v", s.to, s.listener, s.source, s.owner, s.way, s.id, s.answer, b, s.sides)
 }
 
-// sideSpec is what an owner does with the messages that it gets.
+// sideSpec is an owner's treatment of received messages.
 type sideSpec struct {
 	keepOf  int           // one of so many is retained; 0: none
 	keep    time.Duration // for so long
 	forward int           // one of so many is forwarded; 0: none
-	pass    int           // one of so many is handed to another actor, which gives it back; 0: none
+	pass    int           // one of so many is passed to another actor, which releases it; 0: none
 	block   time.Duration // off the loops: the owner is busy with each for so long
 	echo    int           // one of so many is answered; 0: none
 	hold    bool          // an answered one is retained until the answer is sent

@@ -14,16 +14,16 @@ import (
 // connOwner is an actor that owns connections.
 type connOwner struct {
 	h       *connHost
-	p       *world.Process // where it runs
+	p       *world.Process // process in which it runs
 	name    string
 	kind    ownerKind
 	handler bool
 	pid     *actor.PID
 	ids     []string // of all its identifiers
 	ends    []*connEnd
-	former  []*connEnd // that were handed over to another
+	former  []*connEnd // handed over to another
 	kept    []*kept
-	away    func() // does not return: for the next message
+	away    func() // does not return; called on the next message
 	stopped *time.Duration
 }
 
@@ -34,20 +34,20 @@ type kept struct {
 	data   []byte // of m
 	number uint64
 	over   bool
-	passed bool // another actor gives it back
+	passed bool // another actor releases it
 }
 
-// What an owner is sent by the workload.
+// Messages of the workload to owners.
 type (
 	// connDo calls a function in Receive.
 	connDo struct{ do func(ctx actor.Context) }
-	// connFree says that a retained message is to be given back.
+	// connFree releases a retained message.
 	connFree struct{ k *kept }
-	// connGo has a pump go on.
+	// connGo continues a pump.
 	connGo struct{ e *connEnd }
 )
 
-// owner gives an owner of a kind.
+// owner returns an owner of a kind.
 func (h *connHost) owner(kind ownerKind) *connOwner {
 	shared := kind == sharedLoop || kind == sharedOff
 	if o := h.shared[kind]; shared && o != nil && o.stopped == nil {
@@ -94,7 +94,7 @@ func (o *connOwner) Receive(ctx actor.Context) {
 		return
 	}
 	if o.p != o.h.p {
-		return // killed: it goes on when the world ends, for its shutdown
+		return // killed: it continues only for its shutdown, when the world ends
 	}
 	switch m := ctx.Message().(type) {
 	case *connDo:
@@ -112,7 +112,7 @@ func (o *connOwner) Receive(ctx actor.Context) {
 	}
 }
 
-// stopping gives everything back.
+// stopping releases all retained messages.
 func (o *connOwner) stopping() {
 	now := o.h.w.now()
 	o.stopped = &now
@@ -140,13 +140,13 @@ func (o *connOwner) stopping() {
 	}
 }
 
-// event is what an identifier reports to its owner.
+// event handles a report of an identifier to its owner.
 func (o *connOwner) event(ctx actor.Context, ev rdma.Event) {
 	from := ctx.Sender()
 	o.h.w.ids.Heard(o.h.w.now(), o.name, o.key(from), ev.Kind())
 	e := o.h.ends[from.GetId()]
 	if e == nil {
-		return // a listener's
+		return // a listener
 	}
 	switch m := ev.(type) {
 	case *rdma.Received:
@@ -159,11 +159,11 @@ func (o *connOwner) event(ctx actor.Context, ev rdma.Event) {
 			e.pumpOn(ctx)
 		}
 	case *rdma.Disconnected, *rdma.DeviceRemoval:
-		if e.manual { // nobody else destroys it
+		if e.manual { // nothing else destroys it
 			destroy := func(actor.Context) { o.h.ask(e.id, &rdma.DestroyID{}, nil) }
 			rdma.After(ctx, e.c.spec.sides[0].keep, &connDo{destroy})
 		}
-	case *rdma.Closed: // an owner that is late hears of a request that has gone already
+	case *rdma.Closed: // a late owner may learn of a request that is already gone
 		e.closed, e.ended = true, true
 	case *rdma.Established:
 		e.dialAnswered(ev.Kind())
@@ -176,7 +176,7 @@ func (o *connOwner) event(ctx actor.Context, ev rdma.Event) {
 
 func (o *connOwner) key(id *actor.PID) string { return key(o.h.p, id) }
 
-// dialAnswered is the answer to a dial of the owner's.
+// dialAnswered enters the answer to a dial of the owner.
 func (e *connEnd) dialAnswered(kind states.Kind) {
 	if e.dial != nil {
 		e.h.w.ids.Answered(e.h.w.now(), e.dial, kind.String())
@@ -184,13 +184,13 @@ func (e *connEnd) dialAnswered(kind states.Kind) {
 	}
 }
 
-// requested answers a request, as its dial's plan has it.
+// requested answers a request as planned.
 func (o *connOwner) requested(ctx actor.Context, r *rdma.ConnectRequest) {
 	id := ctx.Sender()
 	o.h.w.ids.Heard(o.h.w.now(), o.name, o.key(id), r.Kind())
 	c := o.h.w.dialled(r.PrivateData)
 	if c == nil && o.h.w.stray && len(bytes.Trim(r.PrivateData, "\x00")) == 0 {
-		o.h.ask(id, &rdma.Reject{}, nil) // of somebody who meddles
+		o.h.ask(id, &rdma.Reject{}, nil) // from an unplanned dial
 		return
 	}
 	if c == nil {
@@ -211,7 +211,7 @@ func (o *connOwner) requested(ctx actor.Context, r *rdma.ConnectRequest) {
 	}
 }
 
-// received is a message of the peer's.
+// received handles a message of the peer.
 func (o *connOwner) received(ctx actor.Context, e *connEnd, m *rdma.Received) {
 	w := o.h.w
 	n, ok := e.arrivedFor(o)
@@ -248,10 +248,10 @@ func (o *connOwner) received(ctx actor.Context, e *connEnd, m *rdma.Received) {
 	}
 }
 
-// mayKeep reports whether an owner that wants to get on retains another message. The peer learns
-// what was consumed when that is half of the credits. So half of them are retained at most, and for
-// long only a few messages. The others stop a peer for a minute in all, or many messages for one
-// credit would take longer than anybody waits for them.
+// mayKeep reports whether an owner that must make progress retains another message. The peer learns
+// of consumed messages when they are half of the credits. So at most half of them are retained, and
+// only a few messages for long. The others delay a peer for at most a minute in total, because many
+// messages with one credit would otherwise exceed the world's patience.
 func (o *connOwner) mayKeep(e *connEnd, d time.Duration) bool {
 	n := 0
 	for _, k := range o.kept {
@@ -284,7 +284,7 @@ func (o *connOwner) keep(e *connEnd, m *rdma.Received, n uint64) *kept {
 	return k
 }
 
-// free gives it back.
+// free releases it.
 func (k *kept) free() {
 	if k.over {
 		return
@@ -294,7 +294,7 @@ func (k *kept) free() {
 	k.m.Release()
 }
 
-// check looks at its bytes, which must not have changed.
+// check compares its bytes, which must not have changed.
 func (k *kept) check() {
 	if !k.e.dead {
 		k.e.peer().out.Check(k.e.c.w.now(), k.number, k.data)

@@ -6,7 +6,7 @@ import (
 	rdma "github.com/rdmactor/rdmactor/actor"
 )
 
-// message makes a message and enters it. It must be sent at once.
+// message generates a message and enters it. It must be sent immediately.
 func (e *connEnd) message(group string, size int, notify, buffer bool) *rdma.Send {
 	n := e.out.Submit(group, size, notify)
 	e.wants(1)
@@ -24,14 +24,14 @@ func (e *connEnd) message(group string, size int, notify, buffer bool) *rdma.Sen
 	return s
 }
 
-// sendAll sends messages, all at once.
+// sendAll sends messages in one burst.
 func (e *connEnd) sendAll(op connOp) {
 	if e.closed && op.n > 3 {
 		return
 	}
 	notify, clerk, inside := op.way&1 == 1, op.way&2 != 0, op.way&4 != 0
 	size := op.bytes
-	if op.way>>3 != 0 { // most of the time one that the peer takes
+	if op.way>>3 != 0 { // usually one that the peer accepts
 		size = min(size, e.max)
 	}
 	group, sender := "owner", e.o.pid
@@ -55,7 +55,7 @@ func (e *connEnd) sendAll(op connOp) {
 	burst(func(s *rdma.Send) { e.h.root.RequestWithCustomSender(e.id, s, sender) })
 }
 
-// pumping is messages that are sent as fast as they go.
+// pumping is a series of messages that are sent as fast as possible.
 type pumping struct {
 	left, bytes int
 	full        bool // until Writable

@@ -9,17 +9,17 @@ import (
 	"github.com/rdmactor/rdmactor/internal/sim/world"
 )
 
-// defaultMaxMessage is IDConfig.MaxMessage, if nobody sets it. Half of the least receive memory
-// that plans have is more than any that is set.
+// defaultMaxMessage is the default of IDConfig.MaxMessage. Half of the smallest receive memory in
+// plans is more than any that is set.
 const defaultMaxMessage = 64 << 10
 
-// sealing is how many bytes a sealed message has more, at most.
+// sealing is the maximum overhead of a sealed message in bytes.
 const sealing = 64
 
-// firstSource is the first of the workload's ports that connections come from.
+// firstSource is the first source port among the workload's ports.
 const firstSource = 10
 
-// source is where a connection comes from; zero: the routing tables choose.
+// source returns the source address of a connection; zero: the routing tables choose.
 func (c *conn) source() rdma.Addr {
 	switch c.spec.source {
 	case fromPort:
@@ -31,13 +31,13 @@ func (c *conn) source() rdma.Addr {
 	return rdma.Addr{}
 }
 
-// sourceKind says how much of its source a dial chooses.
+// sourceKind is how much of its source a dial specifies.
 type sourceKind int
 
 const (
 	fromAnywhere sourceKind = iota
 	fromAddress
-	fromPort // which no other connection uses
+	fromPort // used by no other connection
 	sourceKinds
 )
 
@@ -45,7 +45,7 @@ func (k sourceKind) String() string {
 	return [...]string{"", " from its address", " from a port of its own"}[k]
 }
 
-// made judges how an end was made, by what it sends.
+// made judges the set-up of an end by the events that it sends.
 func (e *connEnd) made(ev rdma.Event) {
 	switch ev := ev.(type) {
 	case *rdma.Established:
@@ -57,11 +57,11 @@ func (e *connEnd) made(ev rdma.Event) {
 	}
 }
 
-// agreed judges what was agreed on. In a second attempt that is the same as in the first.
+// agreed judges the negotiated values. A second attempt must agree on the same values as the first.
 func (e *connEnd) agreed(ev *rdma.Established) {
 	c := e.c
 	env, to := c.w.e, c.spec.to
-	// a responder that is late finds the Request when it goes on; an initiator has sent none
+	// a late responder finds the Request when it continues; an initiator has sent none
 	excused := env.Obstructed(to) || env.hit(c.machine) || env.Broken(to) || env.AttackedTo(c.spec.listener, c.machine, to)
 	if ev.Fallback != nil && !excused {
 		env.World.Fail("%s: %s has connected in two attempts, and nobody was in its way: %v", env.Name, e.key, ev.Fallback)
@@ -71,17 +71,17 @@ func (e *connEnd) agreed(ev *rdma.Established) {
 		want = defaultMaxMessage
 	}
 	if half := c.w.e.Config.Limits.ReceiveMemory / 2; half > 0 && want > half {
-		want = min(ev.MaxMessage, half) // memory is had in steps
+		want = min(ev.MaxMessage, half) // memory is allocated in steps
 	}
 	if c.w.e.Security.Secured() && ev.MaxMessage < want && want <= ev.MaxMessage+sealing {
-		want = ev.MaxMessage // the tag needs room, too, and there is none
+		want = ev.MaxMessage // the tag also needs room, and there is none
 	}
 	if k := c.w.e.World.Kind(); (k == world.Embedded || k == world.Twin) && ev.MaxMessage != want {
 		c.w.e.World.Fail("%s: %s may send %d bytes, and its peer takes %d", c.w.e.Name, e.key, ev.MaxMessage, want)
 	}
 }
 
-// refused judges a failure of the side that dials.
+// refused judges a failure of the dialling side.
 func (e *connEnd) refused(f rdma.Failure) {
 	c := e.c
 	if e.side != 0 || e.established || c.disturbed() {

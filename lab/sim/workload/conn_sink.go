@@ -10,7 +10,7 @@ import (
 // sink is an actor to which messages are forwarded.
 type sink struct {
 	h      *connHost
-	p      *world.Process // where it runs
+	p      *world.Process // process in which it runs
 	pid    *actor.PID
 	coming []forwarded
 }
@@ -20,7 +20,7 @@ type forwarded struct {
 	n uint64
 }
 
-// sink is an actor on a loop, 0, or off them, 1.
+// sink returns an actor on a loop, 0, or off them, 1.
 func (h *connHost) sink(i int) *sink {
 	if h.sinks[i] == nil {
 		place := h.rt.OnLoop()

@@ -59,7 +59,8 @@ func scarce(r *rand.Rand) rdma.Config {
 	return c
 }
 
-// TestConnections plays worlds twice each, and wants no verdict and the same trace.
+// TestConnections plays worlds twice each, and checks that there is no verdict, and that the traces
+// are equal.
 func TestConnections(t *testing.T) {
 	for _, kind := range []world.Kind{world.Embedded, world.Twin, world.TwinSoftRoCE, world.TwinSIW} {
 		t.Run(kind.String(), func(t *testing.T) {
@@ -88,7 +89,7 @@ func TestConnections(t *testing.T) {
 	}
 }
 
-// differ says where two runs differ.
+// differ reports where two runs differ.
 func differ(t *testing.T, seed uint64, lines [2][]string) {
 	for i, l := range lines[0] {
 		if i >= len(lines[1]) || l != lines[1][i] {

@@ -8,7 +8,7 @@ import (
 	"github.com/rdmactor/rdmactor/internal/sim/world"
 )
 
-// crew is the goroutines of a process that its program waits for.
+// crew counts the goroutines of a process for which its program waits.
 type crew struct {
 	p    *world.Process
 	busy int
@@ -23,18 +23,18 @@ func (c *crew) run(fn func()) {
 	})
 }
 
-// until waits until done is true. It looks after step, and then more and more seldom.
+// until waits until done is true. It polls after step, and then less and less often.
 func (c *crew) until(step time.Duration, done func() bool) {
 	for most := 32 * step; !done(); step = min(step+step/8, most) {
 		c.p.Sleep(step)
 	}
 }
 
-// idle reports whether all of them have ended.
+// idle reports whether all goroutines have ended.
 func (c *crew) idle() bool { return c.busy == 0 }
 
-// open opens a process's runtime, with room for what the packages above connections need. nil: the
-// process has ended.
+// open opens a process's runtime, with the limits that the packages above connections need. nil:
+// the process has ended.
 func (e *Env) open(p *world.Process) *rdma.Runtime {
 	cfg := e.Config
 	memory := 0
@@ -64,10 +64,10 @@ func (e *Env) fail(format string, args ...any) {
 	e.World.Fail("%s: %s", e.Name, fmt.Sprintf(format, args...))
 }
 
-// one draws one of several.
+// one draws one of several values.
 func one[T any](e *Env, of ...T) T { return of[e.Rand.IntN(len(of))] }
 
-// beginning is when the first operations may begin: then the listeners listen.
+// beginning is when the first operations may begin: the listeners are ready then.
 const beginning = time.Second
 
 // within draws a time.
@@ -75,13 +75,13 @@ func (d Draw) within(most time.Duration) time.Duration {
 	return time.Duration(d.Int64N(int64(max(most, 1))))
 }
 
-// duration draws a time from first to 2^(doublings+1) times as much: each of its orders is as
-// likely as the others.
+// duration draws a time from first to 2^(doublings+1) times as much. Each order of magnitude is
+// equally likely.
 func (d Draw) duration(first time.Duration, doublings int) time.Duration {
 	t := first << d.IntN(doublings+1)
 	return t + d.within(t)
 }
 
-// size draws how long a message is, from 8 bytes to 8 << (doublings + 1): each of its orders is as
-// likely as the others.
+// size draws the length of a message, from 8 bytes to 8 << (doublings + 1). Each order of magnitude
+// is equally likely.
 func (d Draw) size(doublings int) int { return int(d.duration(8, doublings)) }

@@ -11,42 +11,42 @@ import (
 	"github.com/rdmactor/rdmactor/internal/sim/world"
 )
 
-// Env is what a Workload has of its world.
+// Env is the environment of a Workload in its world.
 type Env struct {
 	World *world.World
 	// Name names the workload in the trace and in failures, such as "calls 2".
 	Name string
 	// Machines are shared with the other workloads.
 	Machines []*world.Machine
-	// Config is what its processes open their runtimes with, by world.Process.Open: limits and
-	// timeouts that were drawn, and the number of loops.
+	// Config is the configuration with which its processes open their runtimes
+	// (world.Process.Open): drawn limits and timeouts, and the number of loops.
 	Config rdma.Config
 	// Security is how the connections of all its processes are secured.
 	Security Security
-	// Port is the first of 100 that are the workload's own, on each machine.
+	// Port is the first of the workload's 100 ports on each machine.
 	Port int
-	// Rand is the workload's own, for what need not be drawn before.
+	// Rand is the workload's source of random decisions that need not be drawn in advance.
 	Rand *rand.Rand
-	// Patience is how long everything may take when nothing disturbs any more.
+	// Patience is how long everything may take after the last fault.
 	Patience time.Duration
-	// Programs are what the workload has started, in that order.
+	// Programs are the programs that the workload has started, in that order.
 	Programs []*Program
 
-	disturbed []bool // by machine
-	broken    []bool // by machine: a fault that was not only a delay
-	obstructs []bool // by machine
+	disturbed []bool // per machine
+	broken    []bool // per machine: a fault that was not only a delay
+	obstructs []bool // per machine
 	attacks   []attack
 	calm      bool
 	calmed    time.Duration
 }
 
-// attack is somebody's who has changed what one machine and a port of another one sent each other.
+// attack is a change of messages between one machine and a port of another one.
 type attack struct {
 	machine int
 	with    netip.AddrPort
 }
 
-// Program is what a workload runs on a machine: a process, and after a crash another one.
+// Program is a program of a workload on a machine: a process, and after a crash another one.
 type Program struct {
 	*world.Process // the newest
 	Machine        int
@@ -54,8 +54,8 @@ type Program struct {
 	main           func(p *world.Process)
 }
 
-// Start starts a program: main runs in a process of the machine with a number of Machines. After a
-// crash it runs again, in a new process.
+// Start starts a program: main runs in a process of the machine with the given index. After a crash
+// it runs again, in a new process.
 func (e *Env) Start(machine int, main func(p *world.Process)) *Program {
 	g := &Program{Machine: machine, main: main}
 	e.Programs = append(e.Programs, g)
@@ -63,8 +63,8 @@ func (e *Env) Start(machine int, main func(p *world.Process)) *Program {
 	return g
 }
 
-// Restart starts the program anew. Its process was killed. A process that is killed before it has
-// begun must not begin when the world ends, as what is left of it does for its shutdown.
+// Restart starts the program again after its process was killed. Processes that were killed before
+// they started run at the end of the world, for their shutdown, but must not start the program.
 func (g *Program) Restart(e *Env) {
 	g.Process, g.Killed = e.Machines[g.Machine].Start(func(p *world.Process) {
 		if g.Process == p && !g.Killed {
@@ -100,28 +100,28 @@ func (e *Env) opened(p *world.Process, cfg rdma.Config) (rt *rdma.Runtime, ok bo
 	}
 }
 
-// IP is an address of a machine.
+// IP returns the address of a machine.
 func (e *Env) IP(machine int) string { return address(machine) }
 
 func address(machine int) string { return fmt.Sprintf("10.0.0.%d", machine+1) }
 
-// Addr is the address of a workload's service: the nth of its ports on a machine.
+// Addr returns the address of a workload's service: the nth of its ports on a machine.
 func (e *Env) Addr(machine, n int) string { return fmt.Sprintf("%s:%d", e.IP(machine), e.Port+n) }
 
-// Disturb notes a fault that hits a machine, its processes or its links.
+// Disturb records a fault that hits a machine, its processes or its links.
 func (e *Env) Disturb(machine int) {
 	e.note(&e.disturbed, machine)
 	e.note(&e.broken, machine)
 }
 
-// Delay notes that a machine's processes stand still, for less than 10 s. Its kernel goes on.
+// Delay records that a machine's processes stand still, for less than 10 s. Its kernel continues.
 func (e *Env) Delay(machine int) { e.note(&e.disturbed, machine) }
 
-// Obstruct notes that somebody is in the way of those who connect to a machine: they do so twice.
+// Obstruct records that connects to a machine are obstructed, and need a second attempt.
 func (e *Env) Obstruct(machine int) { e.note(&e.obstructs, machine) }
 
-// Attacked notes that somebody has changed what goes from one address to another. It does nothing
-// if none of the two is the workload's.
+// Attacked records that a message from one address to the other was changed. It does nothing if
+// neither address is the workload's.
 func (e *Env) Attacked(from, to netip.AddrPort) {
 	for _, x := range [...][2]netip.AddrPort{{from, to}, {to, from}} {
 		if port := int(x[1].Port()); port >= e.Port && port < e.Port+ports {
@@ -130,10 +130,10 @@ func (e *Env) Attacked(from, to netip.AddrPort) {
 	}
 }
 
-// ports are so many as a workload has.
+// ports is the number of a workload's ports.
 const ports = 100
 
-// at is the machine with an address; -1: none has it.
+// at returns the machine with an address; -1: none.
 func (e *Env) at(a netip.Addr) (machine int) {
 	for m := range e.Machines {
 		if e.IP(m) == a.String() {
@@ -150,9 +150,9 @@ func (e *Env) note(all *[]bool, machine int) {
 	(*all)[machine] = true
 }
 
-// Disturbed reports whether a fault has hit any of the machines up to now, or of all machines if
-// none is named, or an attack a connection of the workload's there. A connection between machines
-// that were never disturbed must live.
+// Disturbed reports whether a fault has hit any of the machines (or any machine at all, if none is
+// given), or an attack a connection of the workload there. A connection between machines that were
+// never disturbed must live.
 func (e *Env) Disturbed(machines ...int) bool {
 	if len(machines) == 0 {
 		return slices.Contains(e.disturbed, true) || len(e.attacks) > 0
@@ -168,7 +168,7 @@ func (e *Env) DisturbedTo(n int, from, to int) bool {
 	return e.hit(from, to) || e.AttackedTo(n, from, to)
 }
 
-// AttackedTo reports whether somebody has changed what such a connection sends.
+// AttackedTo reports whether messages of such a connection were changed.
 func (e *Env) AttackedTo(n int, from, to int) bool {
 	return slices.ContainsFunc(e.attacks, func(a attack) bool {
 		return a.machine == from && a.with.String() == e.Addr(to, n)
@@ -180,13 +180,13 @@ func (e *Env) hit(machines ...int) bool {
 	return e.disturbed != nil && slices.ContainsFunc(machines, func(m int) bool { return e.disturbed[m] })
 }
 
-// Broken is Disturbed for one machine, but for Delay.
+// Broken is Disturbed for one machine, without delays and attacks.
 func (e *Env) Broken(machine int) bool { return e.broken != nil && e.broken[machine] }
 
-// Obstructed reports whether somebody was in the way up to now.
+// Obstructed reports whether connects to the machine were obstructed.
 func (e *Env) Obstructed(machine int) bool { return e.obstructs != nil && e.obstructs[machine] }
 
-// Rest notes that no more faults happen.
+// Rest records that no more faults happen.
 func (e *Env) Rest() {
 	if !e.calm {
 		e.calm, e.calmed = true, e.World.Now()

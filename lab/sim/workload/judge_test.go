@@ -9,7 +9,7 @@ import (
 	"github.com/rdmactor/rdmactor/internal/sim/world"
 )
 
-// What these tests play is right, and worlds have failed because of it.
+// These tests play correct behaviour that once failed worlds.
 
 // inWorld plays two machines with embedded devices, 10 ms apart.
 func inWorld(t *testing.T, script func(w *world.World, e *Env)) {
@@ -27,7 +27,7 @@ func inWorld(t *testing.T, script func(w *world.World, e *Env)) {
 	}
 }
 
-// served is a listener of machine 0, and a connection to it that machine 1 dials.
+// served returns a listener of machine 0, and a connection to it that machine 1 dials.
 func served(at time.Duration, more ...Op) []Op {
 	id := idSpec{memory: 4 << 10}
 	return append([]Op{
@@ -36,8 +36,8 @@ func served(at time.Duration, more ...Op) []Op {
 	}, more...)
 }
 
-// A program that was killed does not go on when the world ends, although what is left of it does,
-// for its shutdown.
+// A killed program does not continue when the world ends, although its process does, for its
+// shutdown.
 func TestKilledProgramsStay(t *testing.T) {
 	inWorld(t, func(w *world.World, e *Env) {
 		e.Start(0, func(*world.Process) { w.Fail("a program begins that was killed before") })
@@ -55,7 +55,7 @@ func TestKilledProgramsStay(t *testing.T) {
 	})
 }
 
-// An owner with one credit, and many messages that it retains, gets on.
+// An owner with one credit that retains many messages makes progress.
 func TestKeepsNotForTooLong(t *testing.T) {
 	o, e := &connOwner{}, &connEnd{credits: 1}
 	var stood time.Duration
@@ -69,7 +69,7 @@ func TestKeepsNotForTooLong(t *testing.T) {
 	}
 }
 
-// Memory is freed while the peer reads it. The peer loses its connection, and has the right to.
+// Memory is freed while the peer reads it. The connection may end.
 func TestFreedWhileItIsRead(t *testing.T) {
 	inWorld(t, func(w *world.World, e *Env) {
 		const second = time.Second
@@ -92,7 +92,7 @@ func TestFreedWhileItIsRead(t *testing.T) {
 	})
 }
 
-// A dial that the plan does not have gets through. It is nobody's connection.
+// An unplanned dial succeeds. Its connection belongs to no plan.
 func TestMeddlersDialGetsThrough(t *testing.T) {
 	inWorld(t, func(w *world.World, e *Env) {
 		c := newConnections(e, served(0)).(*connections)
@@ -134,8 +134,8 @@ func TestPanicsLateBecauseOfAFault(t *testing.T) {
 	})
 }
 
-// A request is rejected whose sender's machine has lost its power meanwhile. Its end is in order:
-// its owner has asked for it.
+// A request is rejected after its sender's machine has lost power. The end is in order, because its
+// owner has requested it.
 func TestRejectsWhoIsGone(t *testing.T) {
 	inWorld(t, func(w *world.World, e *Env) {
 		ops := served(time.Second)

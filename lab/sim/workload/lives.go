@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Lives is runtimes that come and go in processes that stay: each listens, dials others, and shuts
-// down while connections are being made and used.
+// Lives is the workload of runtimes that come and go in lasting processes: each listens, dials
+// others, and shuts down while connections are being established and used.
 var Lives = &Kind{
 	Name: "lives", Machines: 2,
 	Verbs: lifeVerbs,
@@ -15,15 +15,15 @@ var Lives = &Kind{
 	New:   newLives,
 }
 
-// What a life has besides its listener. Each is the name of a verb.
+// Activities of a life besides its listener. Each is the name of a verb.
 const (
 	lifeRedial = "redial" // owners that dial again on Closed, as many as there is room for
 	lifeAsk    = "ask"    // a goroutine that dials, and gives up at about the time of the answer
 	lifeTwice  = "twice"  // two senders of one Connect
-	lifeFlood  = "flood"  // owners that end while others send without a pause
+	lifeFlood  = "flood"  // owners that end while messages are sent without a pause
 	lifeTalk   = "talk"   // two actors on the loop that answer one another while it shuts down
 	lifeLink   = "link"   // reconnecting actors, whose owners may be off the loops
-	lifeCall   = "call"   // a client of package rpc that is closed behind the runtime
+	lifeCall   = "call"   // a client of package rpc that is closed after the runtime
 )
 
 var lifeVerbs = []string{lifeRedial, lifeAsk, lifeTwice, lifeFlood, lifeTalk, lifeCall, lifeLink}
@@ -36,12 +36,12 @@ type lifeOp struct {
 	span    time.Duration // how long until it shuts down
 	has     []string
 	off     bool          // the listener's owner is off the loops
-	late    time.Duration // how long it takes to accept
+	late    time.Duration // delay before Accept
 	dials   int           // owners that dial, or attempts
-	to      int           // the number of the life that it dials
+	to      int           // number of the life that it dials
 	rest    time.Duration // how long a connection is used
 	pause   time.Duration // between a flood's end and the next
-	cut     time.Duration // how long Shutdown may take; 0: as long as it likes
+	cut     time.Duration // how long Shutdown may take; 0: no limit
 }
 
 func (o *lifeOp) String() string {
@@ -78,7 +78,7 @@ func drawLives(d Draw, n int) (ops []Op) {
 				o.has = append(o.has, v)
 			}
 		}
-		if slices.Contains(o.has, lifeTalk) { // what keeps its loop busy stays alone
+		if slices.Contains(o.has, lifeTalk) { // nothing else runs on a loop that is kept busy
 			o.has, o.dials = []string{lifeTalk}, 0
 		}
 		ops = append(ops, o)

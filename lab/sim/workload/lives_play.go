@@ -33,7 +33,7 @@ type life struct {
 	begun   bool
 	closing bool
 	ended   bool
-	waits   int // goroutines that it has started and that have not returned
+	waits   int // goroutines that have not returned
 	owners  []*lifeOwner
 	asked   []*lifeAsked
 	links   []*lifeLinked
@@ -72,20 +72,20 @@ func (w *lives) main(machine int, p *world.Process) {
 	}
 }
 
-// lifeServers is the port of the first life's server, of package rpc.
+// lifeServers is the port of the first life's rpc server.
 const lifeServers = 50
 
-// addr is where a life listens, or, with lifeServers, where its server does.
+// addr returns the address of a life's listener, or, with lifeServers, of its server.
 func (w *lives) addr(n int) string {
 	for _, l := range w.all {
 		if l.number == n%lifeServers {
 			return w.Addr(l.machine, n)
 		}
 	}
-	return w.Addr(0, n) // it was left out: nobody listens there
+	return w.Addr(0, n) // it was left out: there is no listener
 }
 
-// live is a life.
+// live runs a life.
 func (l *life) live() {
 	cfg := l.w.Config
 	if l.has(lifeRedial) {
@@ -99,7 +99,7 @@ func (l *life) live() {
 		return
 	}
 	l.rt = rt
-	if !l.has(lifeTalk) { // nobody is to wait for a loop that is so busy
+	if !l.has(lifeTalk) { // no peer must wait for a loop that is so busy
 		l.listen()
 	}
 	if !l.has(lifeTalk) && !l.has(lifeRedial) {
@@ -166,7 +166,7 @@ func (l *life) shutdown() {
 	if l.has(lifeCall) {
 		l.goes(l.call) // in vain
 	}
-	l.p.Sleep(time.Second) // owners off the loops have goroutines of their own
+	l.p.Sleep(time.Second) // owners off the loops run on other goroutines
 	if l.killed() {
 		return
 	}
@@ -182,12 +182,12 @@ func (l *life) shutdown() {
 	}
 }
 
-// killed reports whether the process was killed. At the end of the world its goroutines go on, with
-// what was left of it.
+// killed reports whether the process was killed. Its goroutines continue at the end of the world,
+// without their state.
 func (l *life) killed() bool { return l.p.Context().Err() != nil }
 
-// lifeEnds is how long a Shutdown may take when peers and network work. It waits for no peer to
-// close by itself.
+// lifeEnds is how long a Shutdown may take when peers and network work. It does not wait for peers
+// to close.
 const lifeEnds = 5 * time.Second
 
 // disturbedAtAll reports whether a fault has hit any machine.
@@ -232,7 +232,7 @@ func (w *lives) Check() {
 	}
 }
 
-// lifeOwner owns identifiers: a listener with its connections, or one after the other that dials.
+// lifeOwner owns identifiers: a listener with its connections, or consecutive ones that dial.
 type lifeOwner struct {
 	l      *life
 	name   string
@@ -241,7 +241,7 @@ type lifeOwner struct {
 	ids    map[string]bool // made, and not closed
 }
 
-// listen makes the listener.
+// listen creates the listener.
 func (l *life) listen() {
 	o := &lifeOwner{}
 	pid := l.spawn(o, l.off)
@@ -250,7 +250,7 @@ func (l *life) listen() {
 	l.rt.System().Root.RequestWithCustomSender(id, &rdma.Serve{Addr: l.w.Addr(l.machine, l.number)}, pid)
 }
 
-// spawn starts an owner. One that is not on a loop only accepts.
+// spawn starts an owner. An owner off the loops only accepts.
 func (l *life) spawn(o *lifeOwner, off bool) *actor.PID {
 	o.l, o.name, o.ids = l, fmt.Sprintf("owner %d", len(l.owners)+1), make(map[string]bool)
 	o.dials = len(l.owners) > 0
@@ -262,7 +262,7 @@ func (l *life) spawn(o *lifeOwner, off bool) *actor.PID {
 	return l.rt.System().Root.Spawn(actor.PropsFromProducer(func() actor.Actor { return o }, place))
 }
 
-// lifeLater has an owner do something later.
+// lifeLater makes an owner call a function.
 type lifeLater struct{ do func(ctx actor.Context) }
 
 // Receive implements actor.Actor.
@@ -298,7 +298,7 @@ func (o *lifeOwner) Receive(ctx actor.Context) {
 	}
 }
 
-// later has an owner do something after a while, wherever it runs.
+// later makes an owner call a function after a while, wherever it runs.
 func (l *life) later(ctx actor.Context, d time.Duration, do func(ctx actor.Context)) {
 	self, root := ctx.Self(), ctx.ActorSystem().Root
 	l.p.Go(func() {
@@ -313,7 +313,7 @@ func (o *lifeOwner) dial(ctx actor.Context) {
 	ctx.Request(id, &rdma.Dial{Addr: o.l.w.addr(o.l.to)})
 }
 
-// closed is the end of an identifier. There is room for another one then.
+// closed handles the end of an identifier, after which there is room for another one.
 func (o *lifeOwner) closed(ctx actor.Context, m *rdma.Closed) {
 	l := o.l
 	id := ctx.Sender().Id
@@ -328,7 +328,7 @@ func (o *lifeOwner) closed(ctx actor.Context, m *rdma.Closed) {
 		l.w.World.Fail("%s: runtime %d: %s has no room for its only identifier: %v", l.w.Name, l.number, o.name, m.Err)
 	}
 	if l.w.dials++; l.w.dials < 1000 && m.Err == nil {
-		o.dial(ctx) // at once
+		o.dial(ctx) // immediately
 		return
 	}
 	l.later(ctx, 50*time.Millisecond, func(ctx actor.Context) {
@@ -338,13 +338,14 @@ func (o *lifeOwner) closed(ctx actor.Context, m *rdma.Closed) {
 	})
 }
 
-// shared reports whether others may take what a life's owners have left: peers that dial it.
+// shared reports whether others may use the room that a life's owners have freed: peers that dial
+// it.
 func (l *life) shared() bool {
 	return l.w.Disturbed(l.machine) || slices.ContainsFunc(l.w.all, func(o *life) bool { return o.to == l.number })
 }
 
-// ask dials on a goroutine, and gives up when the answer is about to come. What is given up must
-// be gone.
+// ask dials on a goroutine, and gives up when the answer is about to arrive. The abandoned
+// identifier must disappear.
 func (l *life) ask() {
 	for range 20 {
 		if l.closing {
@@ -370,7 +371,7 @@ func (l *life) ask() {
 	}
 }
 
-// gone fails the world if an identifier is still there after a while.
+// gone fails the world if an identifier still exists after a while.
 func (o *lifeOwner) gone(id *actor.PID, why error) {
 	l := o.l
 	for range 20 {
@@ -382,7 +383,7 @@ func (o *lifeOwner) gone(id *actor.PID, why error) {
 	l.w.World.Fail("%s: runtime %d: a dial was given up (%v), and its identifier is still there", l.w.Name, l.number, why)
 }
 
-// lifeAsked is who has sent a command.
+// lifeAsked is the sender of a command.
 type lifeAsked struct {
 	what    string
 	answers int
@@ -397,7 +398,7 @@ func (a *lifeAsked) SendSystemMessage(*actor.PID, any) {}
 // Stop implements actor.Process.
 func (a *lifeAsked) Stop(*actor.PID) {}
 
-// asker makes an address whose answers are counted.
+// asker creates an address whose answers are counted.
 func (l *life) asker(what string) *actor.PID {
 	a := &lifeAsked{what: what}
 	l.asked = append(l.asked, a)
@@ -405,7 +406,7 @@ func (l *life) asker(what string) *actor.PID {
 	return pid
 }
 
-// twice sends one Connect for two.
+// twice sends one Connect from two senders.
 func (l *life) twice() {
 	root := l.rt.System().Root
 	id := l.rt.CreateID(nil, rdma.IDConfig{})
@@ -441,7 +442,7 @@ func (l *life) flood() {
 		root.RequestWithCustomSender(id, &rdma.Dial{Addr: l.w.addr(l.to)}, owner)
 		l.p.Sleep(l.pause)
 		root.Stop(owner)
-		l.p.Sleep(0) // others may go on, or not
+		l.p.Sleep(0) // others may or may not continue
 		for range 300 {
 			root.RequestWithCustomSender(id, rdma.NewSend([]byte("x")), owner)
 		}
@@ -451,7 +452,7 @@ func (l *life) flood() {
 	}
 }
 
-// talk has two actors answer one another for ever.
+// talk starts two actors that answer one another forever.
 func (l *life) talk() {
 	root := l.rt.System().Root
 	answer := func(ctx actor.Context) {
@@ -464,11 +465,11 @@ func (l *life) talk() {
 	root.RequestWithCustomSender(a, "how are you?", b)
 }
 
-// lifeLinked is a reconnecting actor. One that has no connection when its runtime is shut down may
-// end without a word.
+// lifeLinked is the state of a reconnecting actor. One without a connection at the shutdown of its
+// runtime may end silently.
 type lifeLinked struct{ up, closed bool }
 
-// link has a reconnecting actor.
+// link starts a reconnecting actor.
 func (l *life) link() {
 	place := l.rt.OnLoop()
 	if l.off {
@@ -491,14 +492,14 @@ func (l *life) link() {
 	reconnect.Spawn(l.rt, owner, cfg)
 }
 
-// serve has a server of package rpc.
+// serve starts a server of package rpc.
 func (l *life) serve() {
 	if _, err := rpc.NewServer(l.rt, rpc.Config{}).Listen(context.Background(), l.w.addr(l.number+lifeServers)); err != nil {
 		l.w.World.Trace("%s: runtime %d: no server", l.w.Name, l.number)
 	}
 }
 
-// call has a client that outlives its runtime.
+// call uses a client that outlives its runtime.
 func (l *life) call() {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()

@@ -7,7 +7,8 @@ import (
 	"github.com/rdmactor/rdmactor/lab/sim/oracle"
 )
 
-// Remote is package remoting's: nodes whose actors send each other messages, requests and watches.
+// Remote is the workload of package remoting: nodes whose actors exchange messages, requests and
+// watches.
 var Remote = &Kind{
 	Name: "remote", Machines: 2,
 	Verbs: []string{
@@ -18,7 +19,7 @@ var Remote = &Kind{
 	New:  func(e *Env, ops []Op) Workload { return newRemote(e, ops) },
 }
 
-// The actors of each node. What the others may do is in exposed.
+// The actors of each node. Expose in newRemote permits access to them.
 const (
 	loopA  = "loop-a" // lives as long as its node
 	loopB  = "loop-b"
@@ -26,23 +27,23 @@ const (
 	offB   = "off-b"
 	mailA  = "mail-a" // has Proto.Actor's mailbox
 	hidden = "hidden" // may not be reached
-	solid  = "solid"  // may be watched, and neither be reached nor be stopped
-	nobody = "nobody" // is not there
+	solid  = "solid"  // may be watched, but neither be reached nor be stopped
+	nobody = "nobody" // does not exist
 
 	spawnKind  = "kind"
-	noKind     = "unknown" // is exposed, and there is none
-	deniedKind = "denied"  // is there, and not exposed
-	// spawnedAs begins the names of what was spawned for others.
+	noKind     = "unknown" // exposed, but does not exist
+	deniedKind = "denied"  // exists, but is not exposed
+	// spawnedAs is the prefix of the names of actors that were spawned for others.
 	spawnedAs = "Remote$"
 )
 
-// remoteTargets are whom messages are sent to, the likely ones more often.
+// remoteTargets are the targets of messages, the likely ones more often.
 var remoteTargets = []string{loopA, loopA, loopA, loopB, loopB, offA, offA, offB, offB, mailA, mailA, hidden, nobody}
 
-// remoteSenders are who sends and watches.
+// remoteSenders are the actors that send and watch.
 var remoteSenders = []string{loopA, loopB, offA, offB, mailA}
 
-// sendHow is who sends a message, and how.
+// sendHow is the sender of a message, and its method.
 type sendHow uint8
 
 const (
@@ -51,7 +52,7 @@ const (
 	sendNobody                  // a goroutine, which wants no answer
 	sendFuture                  // a goroutine, which waits for the answer
 	sendReenter                 // an actor, which has the answer from a future
-	sendUncoded                 // an actor: nobody knows how to encode it
+	sendUncoded                 // an actor: there is no codec for it
 	sendPanics                  // an actor: its codec panics
 	sendUnknown                 // an actor: machines with odd numbers do not know the type
 	sendUndecode                // an actor: it cannot be decoded
@@ -62,10 +63,10 @@ var sendHows = [...]string{
 	"sends of a type that not all know", "sends of a type that only it can decode",
 }
 
-// odd reports whether the message is none that the receiver can get.
+// odd reports whether the receiver cannot get the message.
 func (h sendHow) odd() bool { return h >= sendUncoded }
 
-// thenDo is what the target does.
+// thenDo is the target's reaction.
 type thenDo uint8
 
 const (
@@ -76,7 +77,7 @@ const (
 	thenPanic
 	thenGoexit // if it is not on a loop
 	thenEnd    // it stops
-	thenStand  // the first has it sleep for long
+	thenStand  // it sleeps for long at the first message
 )
 
 var thenDos = [...]string{"", ", which sleeps", ", which keeps them", ", which forwards them", ", which panics", ", which calls Goexit", ", which stops", ", which stands still"}
@@ -89,7 +90,7 @@ type postOp struct {
 	target   string
 	how      sendHow
 	then     thenDo
-	via      place // whom it is forwarded to
+	via      place // target of forwarding
 	d        time.Duration
 	timeout  time.Duration // of a future; 0: a long one
 	n, size  int
@@ -123,7 +124,7 @@ type watchOp struct {
 	from, to int
 	watcher  string
 	target   string
-	unwatch  time.Duration // after which it is taken back; 0: never
+	unwatch  time.Duration // after which it is cancelled; 0: never
 }
 
 func (o *watchOp) String() string {
@@ -146,7 +147,7 @@ func (o *haltOp) String() string {
 	return fmt.Sprintf("at %v machine %d stops %s of machine %d (poison: %v)", o.at, o.from, o.target, o.to, o.poison)
 }
 
-// spawnOp has another machine spawn an actor, and sends it a message.
+// spawnOp spawns an actor on another machine, and sends it a message.
 type spawnOp struct {
 	at       time.Duration
 	from, to int
@@ -170,7 +171,7 @@ func (o *exposeOp) String() string {
 	return fmt.Sprintf("at %v machine %d exposes %s: %v", o.at, o.machine, offB, o.on)
 }
 
-// leaveOp shuts a node down, and starts it anew.
+// leaveOp shuts a node down, and starts another one.
 type leaveOp struct {
 	at      time.Duration
 	machine int
@@ -181,7 +182,7 @@ func (o *leaveOp) String() string {
 	return fmt.Sprintf("at %v machine %d shuts its node down within %v, and starts another one", o.at, o.machine, o.timeout)
 }
 
-// blockOp has a node refuse another one for a while.
+// blockOp makes a node refuse another one for a while.
 type blockOp struct {
 	at           time.Duration
 	machine, who int
@@ -262,7 +263,7 @@ func (d Draw) post(at time.Duration, from, to int) *postOp {
 	return o
 }
 
-// flood draws many messages to one that does not take them for a while.
+// flood draws many messages to an actor that consumes none of them for a while.
 func (d Draw) flood(at time.Duration, from, to int) *postOp {
 	o := d.post(at, from, to)
 	o.how, o.target, o.then = pick(d, []sendHow{sendPlain, sendNobody, sendRequest, sendRequest}), pick(d, []string{offA, offB, mailA}), thenStand
@@ -270,7 +271,7 @@ func (d Draw) flood(at time.Duration, from, to int) *postOp {
 	return o
 }
 
-// then draws what a target does.
+// then draws the reaction of a target.
 func (d Draw) then() thenDo {
 	switch x := d.IntN(10); {
 	case x <= 1 && d.Has["slow"]:

@@ -19,10 +19,10 @@ type remoteActor struct {
 	name string
 }
 
-// doUnwatch takes a watch back.
+// doUnwatch cancels a watch.
 type doUnwatch struct{ o *watchOp }
 
-// remoteDispatcher has Proto.Actor's mailboxes run on goroutines of the process.
+// remoteDispatcher runs Proto.Actor's mailboxes on goroutines of the process.
 type remoteDispatcher struct{ p *world.Process }
 
 // Schedule implements actor.Dispatcher.
@@ -31,7 +31,7 @@ func (d remoteDispatcher) Schedule(fn func()) { d.p.Go(fn) }
 // Throughput implements actor.Dispatcher.
 func (d remoteDispatcher) Throughput() int { return 30 }
 
-// props are those of an actor. Without a name it is one that was spawned for another node.
+// props returns the Props of an actor. Without a name it is one that is spawned for another node.
 func (me *remoteNode) props(name string) *actor.Props {
 	place := me.rt.OnLoop()
 	switch {
@@ -96,7 +96,7 @@ func (a *remoteActor) Receive(ctx actor.Context) {
 	}
 }
 
-// stopping takes note that the actor ends.
+// stopping records that the actor ends.
 func (a *remoteActor) stopping() {
 	me := a.me
 	if me.gone || !me.happens() {
@@ -108,7 +108,7 @@ func (a *remoteActor) stopping() {
 	me.w.World.Trace("%s of %s stops", a.name, me.p.Name())
 	me.life.Stops(me.w.World.Now(), a.name, a.name == mailA)
 	me.life.Forget(a.name)
-	for _, p := range me.asked[a.name] { // nobody goes on any more
+	for _, p := range me.asked[a.name] { // their continuations no longer run
 		if !p.Fated() {
 			p.Fate(me.w.World.Now(), oracle.WasLate)
 		}
@@ -116,7 +116,7 @@ func (a *remoteActor) stopping() {
 	delete(me.asked, a.name)
 }
 
-// again has the node spawn another actor of that name after a while.
+// again spawns another actor of that name after a while.
 func (a *remoteActor) again() {
 	me, name := a.me, a.name
 	if me.gone || strings.HasPrefix(name, spawnedAs) {
@@ -162,7 +162,7 @@ func (a *remoteActor) terminated(m *actor.Terminated) {
 	me.life.Terminated(me.w.World.Now(), a.name, who, why, me.w.quiet(me.machine, me.w.machine(who.Node)))
 }
 
-// received takes a message.
+// received handles a message.
 func (a *remoteActor) received(ctx actor.Context, b []byte) {
 	me, w := a.me, a.me.w
 	if !me.happens() {
@@ -190,7 +190,7 @@ func (a *remoteActor) received(ctx actor.Context, b []byte) {
 	}
 }
 
-// do does what the message wants.
+// do performs the reaction to a message.
 func (a *remoteActor) do(ctx actor.Context, p *remotePost, b []byte) {
 	me, o := a.me, p.op
 	switch o.then {

@@ -8,7 +8,7 @@ import (
 	"github.com/rdmactor/rdmactor/lab/sim/oracle"
 )
 
-// sample looks at what is bounded.
+// sample samples bounded quantities.
 func (me *remoteNode) sample() {
 	queue := max(me.w.cfg.Queue, me.w.cfg.MaxMessage)
 	if me.w.cfg.Queue == 0 {
@@ -20,7 +20,7 @@ func (me *remoteNode) sample() {
 	}
 }
 
-// judge has the ledger say its last word when nothing is under way any more, or too late.
+// judge completes the ledger when nothing is under way, or when it is too late.
 func (w *remote) judge() {
 	since, calm := w.Calm()
 	now := w.World.Now()
@@ -41,7 +41,7 @@ func (w *remote) judge() {
 	w.judged = true
 }
 
-// idle reports whether all nodes have done what they have begun, and nothing waits.
+// idle reports whether all nodes have finished their operations, and nothing waits.
 func (w *remote) idle() bool {
 	for _, n := range w.nodes {
 		if n == nil || !n.idle() || n.asks() {
@@ -56,7 +56,7 @@ func (w *remote) idle() bool {
 	return true
 }
 
-// sure checks that what nothing could prevent has happened.
+// sure checks that everything has happened which nothing could prevent.
 func (w *remote) sure() {
 	bytes := 0
 	for _, p := range w.posts {
@@ -84,8 +84,8 @@ func (w *remote) sure() {
 	}
 }
 
-// held lists what the node has for others at a quiet moment, when no future waits. Both sides know
-// the same watches.
+// held lists the node's resources for others at a quiet moment, when no future waits. Both sides
+// know the same watches.
 func (me *remoteNode) held() (all []oracle.Held) {
 	for _, i := range me.node.Peers() {
 		between := " of " + me.name + " with " + i.Peer.Name
@@ -100,7 +100,7 @@ func (me *remoteNode) held() (all []oracle.Held) {
 	return all
 }
 
-// watched is how many watches of the node's actors another node has.
+// watched returns how many watches of the node's actors another node has.
 func (me *remoteNode) watched(by string) int {
 	for _, i := range me.node.Peers() {
 		if i.Peer.Name == by {
@@ -110,7 +110,7 @@ func (me *remoteNode) watched(by string) int {
 	return 0
 }
 
-// nothingLeft looks for what a node has left that was shut down.
+// nothingLeft looks for remains of a node that was shut down.
 func (me *remoteNode) nothingLeft(err error) {
 	if n := len(me.node.Peers()); n > 0 {
 		me.w.fail("%s has shut down (%v), and has %d peers", me.p.Name(), err, n)

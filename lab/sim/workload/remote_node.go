@@ -23,19 +23,19 @@ type remote struct {
 	ops      []Op
 	begun    []bool
 	cfg      remoting.Config
-	named    bool             // nodes have names that are no addresses
-	barred   string           // whom Allow refuses; "": nobody
-	stood    map[*postOp]bool // whose target has stood still
+	named    bool             // nodes have names that are not addresses
+	barred   string           // actor that Allow refuses; "": none
+	stood    map[*postOp]bool // operations whose target has stood still
 	ledger   oracle.Posts
 	bounds   oracle.Bounds
-	posts    map[uint64]*remotePost   // by the post's number
-	nodes    []*remoteNode            // by machine; nil: its process has not come so far
-	blocked  map[[2]int]time.Duration // machine, whom it refuses
-	upset    []bool                   // by machine: connections end
-	active   time.Duration            // when something has happened
-	judged   bool                     // the ledger has said its last word
-	settled  []bool                   // by machine: its node has returned everything
-	left     []bool                   // by machine
+	posts    map[uint64]*remotePost   // keyed by post number
+	nodes    []*remoteNode            // per machine; nil: its process has not got that far
+	blocked  map[[2]int]time.Duration // per machine and refused machine
+	upset    []bool                   // per machine: connections end
+	active   time.Duration            // time of the last event
+	judged   bool                     // the ledger is complete
+	settled  []bool                   // per machine: its node has returned everything
+	left     []bool                   // per machine
 	starts   uint64
 	programs []*Program
 }
@@ -50,7 +50,7 @@ func newRemote(e *Env, ops []Op) *remote {
 	w.named, w.barred = e.Rand.IntN(3) == 0, one(e, "", "", "", loopB, offB, solid)
 	c := &w.cfg
 	if w.named {
-		c.Peers = 4 * n // few enough to try all of their places
+		c.Peers = 4 * n // few enough to use all of them
 	}
 	c.Queue, c.MaxMessage = one(e, 0, 64<<10, 256<<10), 64<<10
 	c.Overflow = one(e, remoting.DeadLetter, remoting.Fail, remoting.Block)
@@ -93,7 +93,7 @@ func (w *remote) Killed(p *world.Process) {
 	}
 }
 
-// name is a machine's node.
+// name returns the name of a machine's node.
 func (w *remote) name(machine int) string {
 	if w.named {
 		return fmt.Sprintf("node-%d", machine)
@@ -101,7 +101,7 @@ func (w *remote) name(machine int) string {
 	return w.Addr(machine, 0)
 }
 
-// machine is a node's; -1: it is none.
+// machine returns the machine of a node; -1: none.
 func (w *remote) machine(name string) int {
 	for m := range w.Machines {
 		if w.name(m) == name {
@@ -111,9 +111,9 @@ func (w *remote) machine(name string) int {
 	return -1
 }
 
-// quiet reports whether nothing at all has disturbed what is between two nodes. A third machine
-// that stands still while it connects holds a pending request: where these are fewer than machines,
-// it may keep the others out.
+// quiet reports whether nothing has disturbed the connection of two nodes. A third machine that
+// stands still while it connects holds a pending request: if fewer of these are allowed than there
+// are machines, it may exclude the others.
 func (w *remote) quiet(a, b int) bool {
 	if most := w.Config.Limits.PendingRequests; most > 0 && most < len(w.Machines) && w.Disturbed() {
 		return false
@@ -137,12 +137,12 @@ type remoteNode struct {
 	life    *oracle.Life
 	pids    map[place]*actor.PID     // of other nodes' actors
 	alien   bool                     // knows the type that not all know
-	asked   map[string][]*remotePost // by actors, which go on when the answer has come
-	leaving *leaveOp                 // it is to shut down
-	gone    bool                     // it has been shut down
+	asked   map[string][]*remotePost // per actor: it continues when the answer arrives
+	leaving *leaveOp                 // requested shutdown
+	gone    bool                     // it was shut down
 }
 
-// run is a machine's program.
+// run is the program of a machine.
 func (w *remote) run(p *world.Process, machine int) {
 	if w.left[machine] {
 		return
@@ -190,13 +190,13 @@ func (w *remote) run(p *world.Process, machine int) {
 	w.left[machine] = true
 }
 
-// later performs an operation when its time has come.
+// later performs an operation at its time.
 func (me *remoteNode) later(n int, at time.Duration, do func()) {
 	w := me.w
 	me.p.Go(func() {
 		me.p.Sleep(beginning + at - w.World.Now())
 		if me.leaving != nil || w.begun[n] || w.nodes[me.machine] != me {
-			return // the machine's next node does
+			return // left to the machine's next node
 		}
 		w.begun[n] = true
 		me.busy++
@@ -244,7 +244,7 @@ func (me *remoteNode) start() (ok bool) {
 	return true
 }
 
-// resolve is the nodes' Resolve. At times it fails, panics, or does not return in time.
+// resolve is the nodes' Resolve. Sometimes it fails, panics, or does not return in time.
 func (me *remoteNode) resolve(ctx context.Context, name string) (string, error) {
 	me.p.Sleep(me.w.pause())
 	m := me.w.machine(name)
@@ -256,14 +256,14 @@ func (me *remoteNode) resolve(ctx context.Context, name string) (string, error) 
 			panic("a Resolve that panics")
 		case x == 3:
 			runtime.Goexit()
-		case x == 4: // later than the attempt waits for
+		case x == 4: // beyond the time limit of the attempt
 			me.p.Sleep(12 * time.Second)
 		}
 	}
 	return me.w.Addr(m, 0), ctx.Err()
 }
 
-// pause draws how long something takes that is not on a loop.
+// pause draws the duration of an action off the loops.
 func (w *remote) pause() time.Duration { return time.Duration(w.Rand.IntN(20)) * time.Millisecond }
 
 // admit is the nodes' Admit.
@@ -286,7 +286,7 @@ func (me *remoteNode) allow(_ remoting.Peer, a remoting.Access, name string) err
 	return errors.New("it is barred")
 }
 
-// due is when a node performs an operation, and how; nil: it is not its.
+// due returns when and how a node performs an operation; nil: another node does.
 func (me *remoteNode) due(op Op) (at time.Duration, do func()) {
 	root := me.p.System().Root
 	switch o := op.(type) {
@@ -322,10 +322,10 @@ func (me *remoteNode) due(op Op) (at time.Duration, do func()) {
 	return 0, nil
 }
 
-// own is an actor of this node.
+// own returns the PID of an actor of this node.
 func (me *remoteNode) own(name string) *actor.PID { return actor.NewPID(me.name, name) }
 
-// pid is an actor of another node. A PID keeps what it stands for, so some are used again.
+// pid returns the PID of an actor of another node. A PID caches its process, so some are reused.
 func (me *remoteNode) pid(p place) *actor.PID {
 	if pid := me.pids[p]; pid != nil && me.w.Rand.IntN(2) == 0 {
 		return pid
@@ -334,12 +334,12 @@ func (me *remoteNode) pid(p place) *actor.PID {
 	return me.pids[p]
 }
 
-// place is what the ledger calls an actor.
+// place returns an actor's name in the ledger.
 func (w *remote) place(p place) oracle.Place {
 	return oracle.Place{Node: w.name(p.machine), Name: p.name}
 }
 
-// placeOf is the same for a PID; nil is nobody.
+// placeOf returns the same for a PID; for nil it is empty.
 func placeOf(pid *actor.PID) oracle.Place {
 	return oracle.Place{Node: pid.GetAddress(), Name: pid.GetId()}
 }
@@ -381,7 +381,7 @@ func (me *remoteNode) asks() bool {
 	return false
 }
 
-// reach asks an actor of another node when no more faults happen, until it has answered.
+// reach sends requests to an actor of another node after the last fault, until one is answered.
 func (me *remoteNode) reach(other int) {
 	w := me.w
 	since, calm := w.Calm()
@@ -406,7 +406,7 @@ func (me *remoteNode) reach(other int) {
 	}
 }
 
-// happens notes that something has happened, and reports whether it counts.
+// happens records an event, and reports whether it counts.
 func (me *remoteNode) happens() bool {
 	if me.w.judged || !me.life.Lives() {
 		return false
@@ -424,7 +424,7 @@ func (me *remoteNode) leave() {
 	err := me.node.Shutdown(ctx)
 	w.World.Trace("%s: %s: shut down: %v", w.Name, me.p.Name(), err != nil)
 	me.gone = true
-	if err == nil || w.World.Suspended() == suspended { // or its time may have been over at once
+	if err == nil || w.World.Suspended() == suspended { // otherwise its time may have ended early
 		me.nothingLeft(err)
 	}
 	me.until(20*time.Millisecond, me.idle) // its futures were answered
@@ -443,12 +443,12 @@ func (me *remoteNode) leave() {
 	}
 }
 
-// admits is how many calls of Admit a node has under way for each of its Config.Peers at most.
+// admits is the maximum number of concurrent Admit calls of a node for each of its Config.Peers.
 const admits = 4
 
-// readmit has a node with few places ask Admit about its peers more often than it has places for
-// such calls: each that was taken since the node was started has to be free again. It is called
-// when nothing is under way any more.
+// readmit makes a node with a small Config.Peers repeat its Admit calls more often than the limit
+// on concurrent ones: each slot that was used since the node's start must be free again. It is
+// called when nothing is under way.
 func (me *remoteNode) readmit() {
 	w := me.w
 	for me.blocks() {
@@ -477,7 +477,7 @@ func (me *remoteNode) blocks() bool {
 	return false
 }
 
-// connected is to how many others the node is connected.
+// connected returns how many nodes this one is connected to.
 func (me *remoteNode) connected() (n int) {
 	for _, i := range me.node.Peers() {
 		if i.Connected {
@@ -487,7 +487,7 @@ func (me *remoteNode) connected() (n int) {
 	return n
 }
 
-// last shuts the node down when nothing is under way any more.
+// last shuts the node down when nothing is under way.
 func (me *remoteNode) last() {
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()

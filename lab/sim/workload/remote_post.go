@@ -20,17 +20,17 @@ type remotePost struct {
 	*oracle.Post
 	op        *postOp
 	forwarded bool
-	answers   *remotePost // it is the answer to that one
+	answers   *remotePost // the post that it answers
 }
 
-// oddMessage is one that not all codecs take.
+// oddMessage is one that not all codecs accept.
 type oddMessage struct {
 	post   *remotePost
 	origin byte // the machine
 	bytes  []byte
 }
 
-// The types of oddMessage, by what is odd about them.
+// The types of oddMessage, by their oddity.
 type (
 	panicsMessage   struct{ oddMessage }
 	unknownMessage  struct{ oddMessage }
@@ -40,7 +40,7 @@ type (
 // MarshalJSON implements json.Marshaler.
 func (*panicsMessage) MarshalJSON() ([]byte, error) { panic(errPlanned) }
 
-// codec makes the node's codec.
+// codec creates the node's codec.
 func (me *remoteNode) codec() codec.Codec {
 	own := byte(me.machine)
 	all := []codec.Type{
@@ -66,7 +66,8 @@ func (me *remoteNode) codec() codec.Codec {
 	return codec.New(all...)
 }
 
-// bytesOf is a message of ours that has become a dead letter; nil: it is none.
+// bytesOfLetter returns the bytes of a workload's message that has become a dead letter; nil: it is
+// another one's.
 func bytesOfLetter(msg any) []byte {
 	switch m := msg.(type) {
 	case *wrapperspb.BytesValue:
@@ -100,13 +101,13 @@ func (me *remoteNode) begin(o *postOp) {
 	}
 }
 
-// sender is what actors and goroutines send by.
+// sender is the common interface of sending actors and goroutines.
 type sender interface {
 	Send(pid *actor.PID, message any)
 	Request(pid *actor.PID, message any)
 }
 
-// post sends a message. who is the actor that does.
+// post sends a message. who is the sending actor, or empty.
 func (me *remoteNode) post(o *postOp, ctx sender, who string) {
 	if !me.happens() {
 		return
@@ -143,19 +144,19 @@ func (me *remoteNode) cannotEncode(o *postOp) bool {
 	return o.how == sendUncoded || o.how == sendPanics || o.how == sendUnknown && !me.alien
 }
 
-// bad reports whether a message cannot come.
+// bad reports whether a message cannot arrive.
 func (me *remoteNode) bad(o *postOp) bool {
 	return me.cannotEncode(o) || o.how == sendUndecode || o.how == sendUnknown && o.to%2 != 0
 }
 
-// enter notes a post.
+// enter records a post.
 func (me *remoteNode) enter(p *oracle.Post, o *postOp) *remotePost {
 	q := &remotePost{Post: p, op: o}
 	me.w.posts[p.Number()] = q
 	return q
 }
 
-// message makes a post's message.
+// message creates a post's message.
 func (me *remoteNode) message(p *remotePost) any {
 	odd := oddMessage{p, byte(me.machine), p.Bytes()}
 	switch p.op.how {
@@ -171,7 +172,7 @@ func (me *remoteNode) message(p *remotePost) any {
 	return wrapperspb.Bytes(odd.bytes)
 }
 
-// long is more than anything takes.
+// long is longer than anything takes.
 const long = time.Hour
 
 // futures make requests.
@@ -191,7 +192,7 @@ func (me *remoteNode) request(o *postOp, ctx futures, who string) (*remotePost, 
 	default:
 		within = long
 	}
-	// Proto.Actor's timers are not simulated, so no two end at once.
+	// Proto.Actor's timers are not simulated, so no two of them end simultaneously.
 	within += time.Duration(1 + p.Number())
 	f := ctx.RequestFuture(me.pid(to), wrapperspb.Bytes(p.Bytes()), within)
 	p.Asked(f.PID().Id)
@@ -203,7 +204,7 @@ func (me *remoteNode) mayBeSilent(o *postOp) bool {
 	return o.then != thenNothing && o.then != thenRetain && o.then != thenSleep || o.target != loopA
 }
 
-// ask has a goroutine wait for an answer.
+// ask waits for an answer on a goroutine.
 func (me *remoteNode) ask(o *postOp) {
 	if !me.happens() {
 		return
@@ -216,7 +217,7 @@ func (me *remoteNode) ask(o *postOp) {
 	})
 }
 
-// reenter has an actor go on when the answer has come.
+// reenter continues an actor when the answer arrives.
 func (me *remoteNode) reenter(o *postOp, ctx actor.Context, who string) {
 	p, f := me.request(o, ctx, who)
 	me.asked[who] = append(me.asked[who], p)
@@ -229,7 +230,7 @@ func (me *remoteNode) reenter(o *postOp, ctx actor.Context, who string) {
 	})
 }
 
-// answered takes what a future has got.
+// answered handles the result of a future.
 func (me *remoteNode) answered(p *remotePost, res any, err error) {
 	w := me.w
 	if !me.happens() {
@@ -297,7 +298,7 @@ func (me *remoteNode) forward(ctx actor.Context, who string, p *remotePost) {
 	ctx.Forward(me.pid(to))
 }
 
-// event takes what the node publishes.
+// event handles the node's published events.
 func (me *remoteNode) event(ev any) {
 	w := me.w
 	now := w.World.Now()
@@ -308,10 +309,10 @@ func (me *remoteNode) event(ev any) {
 				w.World.Trace("%s: a dead letter: %v", me.p.Name(), p)
 			}
 		}
-	case *remoting.Refused: // without these causes there is also a dead letter
+	case *remoting.Refused: // with other causes there is also a dead letter
 		denied := errors.Is(m, remoting.ErrDenied)
 		if !denied && !errors.Is(m, remoting.ErrDecode) || strings.HasPrefix(m.Err.Error(), "watch: ") {
-			return // a watch is no message: who watches is answered
+			return // a watch is not a message: the watcher is answered
 		}
 		if m.Target.GetId() != solid && m.By == me.name && m.Target.GetAddress() == me.name && me.happens() {
 			w.World.Trace("%s: %v", me.p.Name(), m)
@@ -334,7 +335,7 @@ func (me *remoteNode) event(ev any) {
 	}
 }
 
-// spawnThere has another node spawn an actor, and uses it.
+// spawnThere spawns an actor on another node, and uses it.
 func (me *remoteNode) spawnThere(o *spawnOp) {
 	w := me.w
 	if !me.happens() {

@@ -46,8 +46,8 @@ func play(t *testing.T, k *Kind, seed uint64, kind world.Kind, print func(string
 	})
 }
 
-// playAll runs a kind of workload with many seeds, each twice, and wants no verdict and the same
-// trace.
+// playAll runs a kind of workload with many seeds, each twice, and checks that there is no verdict,
+// and that the traces are equal.
 func playAll(t *testing.T, k *Kind) {
 	for seed := *from; seed < *from+*seeds; seed++ {
 		kind := []world.Kind{world.Embedded, world.Twin, world.TwinSoftRoCE, world.TwinSIW}[seed%4]

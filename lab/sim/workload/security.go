@@ -10,17 +10,17 @@ import (
 	"github.com/rdmactor/rdmactor/lab/sim/oracle"
 )
 
-// Security is how the connections of a world are secured. The zero value is not at all.
+// Security is how the connections of a world are secured. The zero value means not at all.
 type Security struct {
 	Mode rdma.SecurityMode
-	// OneSided says that one-sided operations are allowed, although nothing protects them.
+	// OneSided allows one-sided operations, although nothing protects them.
 	OneSided bool
 }
 
-// Secured reports whether they are.
+// Secured reports whether they are secured.
 func (s Security) Secured() bool { return s.Mode != rdma.Insecure }
 
-// String names it, for people.
+// String describes it for people.
 func (s Security) String() string {
 	if s.OneSided {
 		return s.Mode.String() + ", one-sided operations are allowed"
@@ -28,9 +28,8 @@ func (s Security) String() string {
 	return s.Mode.String()
 }
 
-// secure adds to the configuration of a process how its connections are secured. Each machine has
-// an identity, with a certificate or two keys. Processes use one key or the other, as while keys
-// are replaced.
+// secure adds the security of connections to a process's configuration. Each machine has an
+// identity, with a certificate or two keys. Processes use either key, as during a key replacement.
 func (e *Env) secure(p *world.Process, cfg *rdma.Config) {
 	if !e.Security.Secured() {
 		return
@@ -56,17 +55,17 @@ func (e *Env) secure(p *world.Process, cfg *rdma.Config) {
 	}
 }
 
-// keys numbers what keys are filled with, apart from messages.
+// keys is the number from which keys are filled, distinct from messages.
 const keys = 1 << 21
 
-// credential is one of the two of a machine.
+// credential returns one of the two credentials of a machine.
 func (e *Env) credential(machine, n int) (c rdma.Credential) {
 	c.Identity = e.identity(machine)
 	oracle.Fill(c.Key[:], keys, uint64(2*machine+n))
 	return c
 }
 
-// identity is who a machine is for its peers. Empty: nobody has looked.
+// identity returns a machine's identity for its peers; empty: it is not authenticated.
 func (e *Env) identity(machine int) string {
 	switch e.Security.Mode {
 	case rdma.PSK:
@@ -77,7 +76,7 @@ func (e *Env) identity(machine int) string {
 	return ""
 }
 
-// introduced judges whom a request is from, and where it has come to: a machine and an address.
+// introduced judges the identity and the destination of a request.
 func (c *conn) introduced(r *rdma.ConnectRequest, machine int) {
 	if want := c.w.e.Addr(c.spec.to, c.spec.listener); machine != c.spec.to || r.Local.String() != want {
 		c.w.e.fail("the request of connection %d, which has dialled %s, has come to %v of machine %d", c.number, want, r.Local, machine)
@@ -87,7 +86,7 @@ func (c *conn) introduced(r *rdma.ConnectRequest, machine int) {
 	}
 }
 
-// met judges who the peer of an end is.
+// met judges the identity of an end's peer.
 func (e *connEnd) met(ev *rdma.Established) {
 	who := e.c.machine // in PSK mode both sides have the identity of its key
 	if e.side == 0 && e.c.w.e.Security.Mode == rdma.TLS {

@@ -8,13 +8,13 @@ import (
 	"github.com/rdmactor/rdmactor/lab/sim/oracle"
 )
 
-// settles is how long a runtime may take to return what it has taken, when nothing is under way any
-// more and no owner retains a message. A stream that was closed may linger for half of it.
+// settles is how long a runtime may take to return its resources when nothing is under way and no
+// owner retains a message. A closed stream may linger for half of it.
 const settles = time.Minute
 
-// settle waits until the process's runtime has returned everything that it has taken, or fails the
-// world. Nothing is under way on it, and it lives. It is called on a goroutine of the process. more
-// lists what a package above the runtime has.
+// settle waits until the process's runtime has returned all its resources, or fails the world.
+// Nothing is under way on it, and it lives. It is called on a goroutine of the process. more lists
+// the resources of a package above the runtime.
 func (e *Env) settle(p *world.Process, rt *rdma.Runtime, more ...func() []oracle.Held) {
 	l := oracle.Returned{Fail: e.fail, Within: settles}
 	for !p.Dead() {
@@ -29,7 +29,8 @@ func (e *Env) settle(p *world.Process, rt *rdma.Runtime, more ...func() []oracle
 	}
 }
 
-// held lists what a runtime has, and what of it is owed later, by what it reports of itself.
+// held lists the resources of a runtime, and which part of them is owed later, according to its own
+// reports.
 func held(rt *rdma.Runtime) (all []oracle.Held) {
 	type there struct{ ids, connections int } // on a loop
 	by := make(map[string]there)

@@ -9,8 +9,8 @@ import (
 	"github.com/rdmactor/rdmactor/slots"
 )
 
-// Slots is package slots': both sides of a connection fill slots and release those of the other, in
-// any order and at any pace.
+// Slots is the workload of package slots: both sides of a connection fill slots and release those
+// of the other, in any order and at any pace.
 var Slots = &Kind{
 	Name: "slots", Machines: 2, Verbs: []string{"many", "unsent", "keep", "slow", "close"},
 	Draw: drawSlots,
@@ -24,7 +24,7 @@ type slotsOp struct {
 	sides   [2]slotsSideOp // the dialling side is the first
 }
 
-// slotsSideOp is what one side does.
+// slotsSideOp is the behaviour of one side.
 type slotsSideOp struct {
 	n      int           // slots sent
 	pause  time.Duration // between two of them
@@ -82,7 +82,7 @@ type slotsWork struct {
 	cfg   slots.Config
 	all   []*slotsConn
 	pipes oracle.Pipes
-	left  []bool // by machine: its program is done
+	left  []bool // per machine: its program is done
 }
 
 func newSlots(e *Env, ops []Op) *slotsWork {
@@ -110,7 +110,7 @@ func (w *slotsWork) Start() {
 	}
 }
 
-// gone reports whether no program dials any more.
+// gone reports whether all dialling programs are done.
 func (w *slotsWork) gone() bool {
 	for _, left := range w.left[1:] {
 		if !left {

@@ -22,7 +22,7 @@ type slotsConn struct {
 	n      int
 	o      *slotsOp
 	begun  bool
-	killed bool // a process of it was
+	killed bool // one of its processes was killed
 	sides  [2]slotsSide
 }
 
@@ -33,8 +33,8 @@ type slotsSide struct {
 	o    *slotsSideOp
 	p    *world.Process
 	c    *slots.Conn
-	out  *oracle.Pipe // what it sends
-	sent bool         // all of it
+	out  *oracle.Pipe // sent bytes
+	sent bool         // everything was sent
 }
 
 func (x *slotsConn) opened() bool { return x.sides[0].c != nil && x.sides[1].c != nil }
@@ -165,7 +165,7 @@ func (w *slotsWork) greet(me *crew, c *slots.Conn) {
 	w.all[n].sides[1].begin(me, c)
 }
 
-// begin begins what a side does.
+// begin starts the activities of a side.
 func (s *slotsSide) begin(me *crew, c *slots.Conn) {
 	s.p, s.c = me.p, c
 	s.x.w.World.Trace("%s: connection %d: %s has it", s.x.w.Name, s.x.n, sideNames[s.n])
@@ -191,7 +191,7 @@ func (s *slotsSide) begin(me *crew, c *slots.Conn) {
 	})
 }
 
-// send sends everything, and the end behind it.
+// send sends everything, followed by the end.
 func (s *slotsSide) send() {
 	w, writer := s.x.w, s.out.Writer()
 	for i := range s.o.n {

@@ -9,8 +9,8 @@ import (
 	"github.com/rdmactor/rdmactor/rdmanet"
 )
 
-// Streams is package rdmanet's: streams of bytes in both directions, which are read and written in
-// many ways, and end in all the ways there are.
+// Streams is the workload of package rdmanet: streams of bytes in both directions, which are read
+// and written in many ways, and end in all possible ways.
 var Streams = &Kind{
 	Name: "streams", Machines: 2,
 	Verbs: []string{"large", "deadline", "concurrent", "close", "linger", "half", "writeto", "never", "slow", "innocent", "listener", "swallow"},
@@ -30,22 +30,22 @@ const (
 // streamOp is a stream.
 type streamOp struct {
 	at       time.Duration
-	machine  int // which dials
+	machine  int // the dialling one
 	sides    [2]sideOp
-	innocent bool // it behaves, and must get on
+	innocent bool // it behaves, and must make progress
 }
 
-// sideOp is what one side does: that which has dialled is the first.
+// sideOp is the behaviour of one side: the dialling side is the first.
 type sideOp struct {
 	writers, writes, size int // goroutines, Writes of each, bytes of each
 	pause                 time.Duration
 	buffer                int  // bytes of each Read
-	writeTo               bool // in turn with Read
+	writeTo               bool // alternating with Read
 	never                 bool // it does not read before it ends
 	wait                  time.Duration
 	deadline              time.Duration // of each Read and Write; 0: none
 	end                   string
-	after                 time.Duration // of what ends in the middle
+	after                 time.Duration // delay of an end in the middle
 }
 
 func (s *sideOp) String() string {
@@ -119,8 +119,8 @@ func drawStreams(d Draw, n int) (ops []Op) {
 	return ops
 }
 
-// drawDeaf draws a side that writes on and on, and reads nothing of what the other writes, such as
-// one that delivers a log. The other has closed long before.
+// drawDeaf draws a side that keeps writing, and reads nothing from the other, such as one that
+// delivers a log. The other has closed long before.
 func drawDeaf(d Draw, o *streamOp) {
 	talks := d.IntN(2)
 	o.sides[talks] = sideOp{
@@ -167,7 +167,7 @@ func drawSide(d Draw) sideOp {
 		s.never, s.end, s.after = true, endsEarly, 2*time.Second
 	}
 	if d.Has["close"] && d.IntN(3) == 0 {
-		s.writes = 30 // as much as goes until somebody has ended it
+		s.writes = 30 // as much as possible until a side ends it
 	}
 	return s
 }
@@ -176,16 +176,16 @@ func drawSide(d Draw) sideOp {
 type streams struct {
 	*Env
 	ops    []Op
-	all    []*stream // by operation; nil: it is none
+	all    []*stream // per operation; nil: not a stream
 	cfg    rdmanet.Config
 	pipes  oracle.Pipes
-	crews  []*crew // by machine; nil: its process has not come so far
-	left   []bool  // by machine: it does nothing any more
-	closes int     // of the listener
+	crews  []*crew // per machine; nil: its process has not got that far
+	left   []bool  // per machine: it is done
+	closes int     // closes of the listener
 	slow   time.Duration
 }
 
-// greeting is how many bytes the dialling side sends first: they say which stream it is.
+// greeting is how many bytes the dialling side sends first, to identify the stream.
 const greeting = 8
 
 func newStreams(e *Env, ops []Op) *streams {
@@ -214,7 +214,7 @@ func (w *streams) Start() {
 	}
 }
 
-// gone reports whether nobody dials any more.
+// gone reports whether all dialling programs are done.
 func (w *streams) gone() bool {
 	for _, left := range w.left[1:] {
 		if !left {

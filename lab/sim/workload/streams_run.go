@@ -45,7 +45,7 @@ func (w *streams) dial(p *world.Process, machine int) {
 	w.left[machine] = true
 }
 
-// connect dials, and says which stream it is. nil: it has failed.
+// connect dials, and sends the stream's number. nil: it has failed.
 func (w *streams) connect(p *world.Process, d *rdmanet.Dialer, x *stream) *rdmanet.Conn {
 	for range 20 {
 		ctx, cancel := context.WithTimeout(context.Background(), 3*time.Second)
@@ -153,7 +153,7 @@ func (w *streams) accept(me *crew, l *rdmanet.Listener) {
 	}
 }
 
-// greet finds out which stream it is.
+// greet receives the stream's number.
 func (w *streams) greet(me *crew, c *rdmanet.Conn) {
 	var b [greeting]byte
 	if _, err := io.ReadFull(c, b[:]); err != nil {
@@ -172,7 +172,7 @@ func (w *streams) greet(me *crew, c *rdmanet.Conn) {
 	}
 }
 
-// newStream makes a stream that is to be dialled.
+// newStream creates a stream that is to be dialled.
 func (w *streams) newStream(n int, o *streamOp) *stream {
 	x := &stream{w: w, n: n, o: o, name: fmt.Sprintf("stream %d of machine %d", n, o.machine)}
 	for i := range x.sides {

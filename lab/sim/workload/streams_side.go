@@ -18,11 +18,11 @@ import (
 // stream is a stream.
 type stream struct {
 	w      *streams
-	n      int // of its operation
+	n      int // number of its operation
 	o      *streamOp
 	name   string
 	begun  bool
-	killed bool // a process of it was
+	killed bool // one of its processes was killed
 	sides  [2]side
 }
 
@@ -35,7 +35,7 @@ type side struct {
 	o     *sideOp
 	p     *world.Process
 	c     *rdmanet.Conn
-	out   *oracle.Pipe // what it writes
+	out   *oracle.Pipe // written bytes
 	since time.Duration
 
 	writing  int  // goroutines
@@ -45,8 +45,8 @@ type side struct {
 	closed   bool // Close
 	closedAt time.Duration
 	resetAt  time.Duration // when it saw a reset; 0: never
-	readAt   time.Duration // when it has last read
-	late     int           // Writes that have begun after the peer's Close, and have succeeded
+	readAt   time.Duration // time of the last read
+	late     int           // Writes that started after the peer's Close, and succeeded
 }
 
 // opened reports whether both sides have it.
@@ -71,10 +71,10 @@ func (x *stream) lingered() bool {
 	return false
 }
 
-// peer is the other end.
+// peer returns the other end.
 func (s *side) peer() *side { return &s.x.sides[1-s.n] }
 
-// begin has a side do what it is to do.
+// begin starts the activities of a side.
 func (x *stream) begin(me *crew, n int, c *rdmanet.Conn) {
 	s := &x.sides[n]
 	s.c, s.p, s.since = c, me.p, x.w.World.Now()
@@ -143,7 +143,7 @@ func (s *side) closeWrite() {
 	}
 }
 
-// write writes all that one goroutine has to write.
+// write performs the writes of one goroutine.
 func (s *side) write() {
 	w, p := s.x.w, s.out.Writer()
 	for range s.o.writes {
@@ -167,15 +167,15 @@ func (s *side) write() {
 	}
 }
 
-// iwarpLingers is how long a socket of the embedded device takes what comes when its connection was
-// reset (iwarp.Config). The peer reads of the reset behind what it has not read so far.
+// iwarpLingers is how long a socket of the embedded device still accepts data after a reset of its
+// connection (iwarp.Config). The peer reads the reset after all data that it has not read so far.
 const iwarpLingers = 5 * time.Second
 
-// iwarpWaits is how long messages wait on the embedded device that had arrived before their
-// connection was lost (iwarp.Config.UserTimeout). Its owner reads of the loss behind them.
+// iwarpWaits is how long messages wait on the embedded device that arrived before the loss of their
+// connection (iwarp.Config.UserTimeout). Its owner reads the loss after them.
 const iwarpWaits = 30 * time.Second
 
-// swallowed judges a Write to a side that has closed: it learns of it soon.
+// swallowed judges a Write to a side that has closed: the writer must learn of it soon.
 func (s *side) swallowed(begin time.Duration, err error) {
 	w, o := s.x.w, s.peer()
 	if !o.closed || s.x.excused() {
@@ -199,7 +199,7 @@ func (s *side) swallowed(begin time.Duration, err error) {
 	}
 }
 
-// read reads until there is no more.
+// read reads until the end.
 func (s *side) read() {
 	w, in := s.x.w, s.peer().out
 	b := make([]byte, s.o.buffer)
@@ -242,10 +242,10 @@ func (s *side) read() {
 	}
 }
 
-// longestTry is up to how long Reads wait that are repeated because nothing comes.
+// longestTry limits the deadline of Reads that are repeated because no data arrives.
 const longestTry = time.Second
 
-// errTaken is what a taker returns when it has enough.
+// errTaken is returned by a taker that has enough.
 var errTaken = errors.New("enough")
 
 // taker is a Writer that takes so many bytes.
@@ -264,7 +264,7 @@ func (t *taker) Write(b []byte) (int, error) {
 	return n, nil
 }
 
-// judge judges an error. Its result says that the caller should go on.
+// judge judges an error, and reports whether the caller should try again.
 func (s *side) judge(what string, err error) (again bool) {
 	w, o := s.x.w, s.peer()
 	// in whatever way: bytes may cross a Close
