@@ -10,10 +10,10 @@ import (
 	"github.com/rdmactor/rdmactor/rpc"
 )
 
-// atOnce is how many calls an asker has in flight at most.
+// atOnce is the maximum number of calls that an asker has in flight.
 const atOnce = 8
 
-// asker is an actor that makes calls, each of which must have exactly one answer.
+// asker is an actor that makes calls, each of which must be answered exactly once.
 type asker struct {
 	c       *customer
 	worker  uint64
@@ -92,7 +92,7 @@ func (a *asker) reply(m *rpc.Reply[rpc.Bytes]) {
 	call.end(err)
 }
 
-// close waits until every call has had its answer.
+// close waits until every call is answered.
 func (a *asker) close() {
 	a.c.system.Root.Send(a.pid, hangUp{})
 	a.c.wait("the calls of an actor", a.closed)

@@ -5,7 +5,7 @@ import (
 	"math/bits"
 )
 
-// mix makes one number of several, so that what belongs to different numbers differs.
+// mix hashes several numbers into one, so that data of different numbers differs.
 func mix(numbers ...uint64) (h uint64) {
 	for _, n := range numbers {
 		h = (bits.RotateLeft64(h, 23) ^ n) * 0x9E3779B97F4A7C15
@@ -14,7 +14,7 @@ func mix(numbers ...uint64) (h uint64) {
 	return h
 }
 
-// fill writes bytes into p that depend on seed only.
+// fill fills p with bytes that depend only on seed.
 func fill(p []byte, seed uint64) []byte {
 	x := seed | 1
 	for i := 0; i < len(p); i += 8 {
@@ -28,7 +28,7 @@ func fill(p []byte, seed uint64) []byte {
 	return p
 }
 
-// intact reports whether p is what fill has written.
+// intact reports whether p has the bytes that fill writes.
 func intact(p []byte, seed uint64) bool {
 	x := seed | 1
 	for i := 0; i < len(p); i += 8 {

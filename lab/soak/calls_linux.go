@@ -10,7 +10,7 @@ import (
 	"github.com/rdmactor/rdmactor/rpc"
 )
 
-// call has a worker make one call after the other.
+// call starts a worker that makes one call after the other.
 func (c *customer) call(worker uint64, work string, client *rpc.Client, m rpc.RawMethod, pause time.Duration, most int) {
 	var never lately
 	c.every(pause, work, patience+grace, func(n uint64) error {
@@ -24,19 +24,19 @@ func (c *customer) call(worker uint64, work string, client *rpc.Client, m rpc.Ra
 	})
 }
 
-// crowd makes more calls at a time than a server keeps goroutines for while there are none (16).
-// Without that, their number would rise now and then, for as long as the soak lasts.
+// crowd makes more concurrent calls than the number of idle goroutines that a server keeps (16).
+// Otherwise their number would rise now and then, for as long as the soak lasts.
 func (c *customer) crowd(client *rpc.Client) {
 	const many = 24
 	for range many {
 		c.workers.Go(func() {
-			// a fault may break it off
+			// a fault may interrupt it
 			_, _ = rpc.CallRaw(c.ctx, client, crowd, nil, nil)
 		})
 	}
 }
 
-// receive has a worker open one stream of items after the other.
+// receive starts a worker that opens one stream of items after the other.
 func (c *customer) receive(worker uint64, work string, client *rpc.Client, pause time.Duration, count, most int) {
 	const giveUp = 7 // one of so many streams is not read to its end
 	var never lately
@@ -77,7 +77,7 @@ func (c *customer) receive(worker uint64, work string, client *rpc.Client, pause
 // streamPatience is how long a stream may take.
 const streamPatience = 30 * time.Second
 
-// sendAudits has the server compare what is known about messages.
+// sendAudits sends known fates of messages to the server, which compares them.
 func (c *customer) sendAudits(client *rpc.Client) {
 	for {
 		select {

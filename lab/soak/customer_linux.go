@@ -10,8 +10,7 @@ import (
 	"github.com/rdmactor/rdmactor/rpc"
 )
 
-// customer is the client process. What it does is done by workers, each of which does one thing
-// after the other.
+// customer is the client process. Its workers each do one piece of work after the other.
 type customer struct {
 	*host
 	ctx     context.Context // ends with the work
@@ -19,7 +18,7 @@ type customer struct {
 	audits  chan fates
 }
 
-// The kinds of work. When a fault is over each of them has to go on.
+// The kinds of work. Each of them must continue after a fault.
 const (
 	smallCalls    = "small calls"
 	loopCalls     = "calls on the loop"
@@ -38,8 +37,8 @@ var kindsOfWork = []string{
 	smallCalls, loopCalls, repeatedCalls, largeCalls, askedCalls, smallItems, largeItems, smallMessages, largeMessages, shortStreams, longStream,
 }
 
-// every calls do again and again, until the work ends, with numbers from 1 on. It has to end within
-// that time of this process's own.
+// every calls do repeatedly, until the work ends, with numbers from 1 on. Each call must end within
+// the given time, measured by this process.
 func (c *customer) every(pause time.Duration, work string, within time.Duration, do func(n uint64) error) {
 	c.workers.Go(func() { c.work(pause, work, within, do) })
 }
@@ -54,13 +53,13 @@ func (c *customer) work(pause time.Duration, work string, within time.Duration, 
 		end := c.begin(work, within)
 		err := do(n)
 		if c.ctx.Err() != nil {
-			err = nil // it was broken off
+			err = nil // it was interrupted
 		}
 		end(err)
 	}
 }
 
-// wait waits for what has to come soon.
+// wait waits for an event that must come soon.
 func (c *customer) wait(what string, closed <-chan struct{}) {
 	select {
 	case <-closed:
@@ -69,13 +68,13 @@ func (c *customer) wait(what string, closed <-chan struct{}) {
 	}
 }
 
-// grace is how much longer than its deadline something may take.
+// grace is by how much an operation may exceed its deadline.
 const grace = 20 * time.Second
 
-// lately are the numbers of the last calls that the server cannot have executed.
+// lately are the numbers of the latest calls that the server cannot have executed.
 type lately [never]uint64
 
-// add takes the error of call n.
+// add handles the error of call n.
 func (l *lately) add(n uint64, err error) {
 	if e, ok := errors.AsType[*rpc.Error](err); ok && e.Fate.NotExecuted() {
 		copy(l[1:], l[:])
@@ -83,8 +82,8 @@ func (l *lately) add(n uint64, err error) {
 	}
 }
 
-// hangUp has an actor end its work.
+// hangUp asks an actor to end its work.
 type hangUp struct{}
 
-// another has an actor make a call, or send a message.
+// another asks an actor to make a call, or to send a message.
 type another struct{}

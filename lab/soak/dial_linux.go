@@ -27,7 +27,7 @@ func dial(h *host) (end func(), err error) {
 			return nil, err
 		}
 	}
-	if h.number == 1 { // later ones have a peer that has been through it, or do not live long
+	if h.number == 1 { // the peer of later ones is warmed up, or they do not live long
 		if err := h.stock(ctx, plain); err != nil {
 			cancel()
 			return nil, err

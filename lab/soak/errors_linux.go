@@ -12,14 +12,14 @@ import (
 	"github.com/rdmactor/rdmactor/rpc"
 )
 
-// errWrong is in errors that no fault of the network or of the other process explains.
+// errWrong marks errors that no fault of the network or of the other process explains.
 var errWrong = errors.New("wrong")
 
 func wrong(format string, args ...any) error {
 	return fmt.Errorf("%w: %w", errWrong, fmt.Errorf(format, args...))
 }
 
-// nameOf is the kind of an error. expected: the faults explain it.
+// nameOf returns the kind of an error. expected: the faults explain it.
 func nameOf(err error) (name string, expected bool) {
 	if errors.Is(err, errWrong) {
 		return "wrong", false

@@ -11,12 +11,12 @@ import (
 type kind int
 
 const (
-	kill   kind = iota // kill -9; the process is started again at once
+	kill   kind = iota // kill -9; the process is restarted immediately
 	stop               // SIGSTOP, and SIGCONT later
 	cut                // every packet is lost, in both directions
 	deaf               // every packet to one side is lost
 	down               // the interface of one side is down, so that it has no address and no route
-	vanish             // the link is cut and the process killed: nothing says goodbye
+	vanish             // the link is cut and the process killed, so that it sends no goodbye
 )
 
 var kindNames = [...]string{"kill -9", "SIGSTOP", "cut", "cut in one direction", "interface down", "cut and kill -9"}
@@ -42,15 +42,15 @@ func (f fault) String() string {
 	return text + fmt.Sprintf(", weather %v", f.Weather)
 }
 
-// faults makes one fault after the other.
+// faults draws one fault after the other.
 type faults struct {
 	random *rand.Rand
 	kinds  []kind
-	mortal side // which side is killed
+	mortal side // the side that is killed
 	scale  scale
 }
 
-// next is the next fault and the pause after it.
+// next returns the next fault and the pause after it.
 func (f *faults) next() (next fault, pause time.Duration) {
 	next = fault{Kind: f.kinds[f.random.IntN(len(f.kinds))], Side: side(f.random.IntN(2))}
 	const shortest = 100 * time.Millisecond

@@ -19,7 +19,7 @@ import (
 	"github.com/rdmactor/rdmactor/lab/measure"
 )
 
-// host is what server and client have in common.
+// host is the common part of server and client.
 type host struct {
 	*tally
 	system *actor.ActorSystem
@@ -31,7 +31,7 @@ type host struct {
 
 // Proto.Actor's registry is 1,024 maps of this many shards, by default 32, each of which takes 288
 // bytes when it is first used. That would take hours of connections, and look like a leak of 9 MiB.
-// The number is the process's, and must not change once there is an ActorSystem.
+// The number is process-wide, and must not change once there is an ActorSystem.
 func init() { cmap.SHARD_COUNT = 1 }
 
 func openHost(r role) (*host, error) {
@@ -64,7 +64,7 @@ func (h *host) close() {
 	h.system.Shutdown()
 }
 
-// eventually calls f until it succeeds. Nobody may listen yet.
+// eventually calls f until it succeeds. The server may not listen yet.
 func eventually(ctx context.Context, f func() error) error {
 	for {
 		err := f()
@@ -80,8 +80,8 @@ func eventually(ctx context.Context, f func() error) error {
 }
 
 func look(rt *rdma.Runtime) *footprint {
-	runtime.GC()         // the first leaves what is in pools
-	debug.FreeOSMemory() // collects garbage, and gives back what Go would keep for later
+	runtime.GC()         // the first collection leaves the contents of pools
+	debug.FreeOSMemory() // collects garbage, and returns memory that Go would retain
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return &footprint{
@@ -90,7 +90,8 @@ func look(rt *rdma.Runtime) *footprint {
 	}
 }
 
-// report reports until ctx ends: at each beat what was done, and every so often what there is.
+// report reports until ctx ends: the completed work at each beat, and the footprint at longer
+// intervals.
 func (t *tally) report(ctx context.Context, rt *rdma.Runtime, every time.Duration) error {
 	ticker := time.NewTicker(beat)
 	defer ticker.Stop()

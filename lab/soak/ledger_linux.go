@@ -5,7 +5,7 @@ import "sync"
 // window is how many of the last numbers of a source a ledger remembers.
 const window = 1 << 15
 
-// numbers are the last window numbers that have come from one source, whatever their order was.
+// numbers are the last window numbers that arrived from one source, in any order.
 type numbers struct {
 	came [window / 64]uint64
 	next uint64 // one more than the highest
@@ -15,7 +15,7 @@ func (s *numbers) bit(n uint64) (word *uint64, mask uint64) {
 	return &s.came[n%window/64], 1 << (n % 64)
 }
 
-// add notes that n has come. again: it has come before.
+// add records that n arrived. again: it had arrived before.
 func (s *numbers) add(n uint64) (again bool) {
 	if n+window < s.next { // too old to know
 		return false
@@ -30,7 +30,7 @@ func (s *numbers) add(n uint64) (again bool) {
 	return again
 }
 
-// has reports whether n has come. Not known: it is too old, or nothing has come at all.
+// has reports whether n arrived. Not known: it is too old.
 func (s *numbers) has(n uint64) (came, known bool) {
 	if n >= s.next {
 		return false, true
@@ -42,11 +42,11 @@ func (s *numbers) has(n uint64) (came, known bool) {
 	return *word&mask != 0, true
 }
 
-// remembered is of how many client processes a ledger keeps the numbers. What an earlier one has
-// sent cannot come any more.
+// remembered is the number of client processes whose numbers a ledger keeps. Data of earlier ones
+// can no longer arrive.
 const remembered = 3
 
-// ledger is what a server has got.
+// ledger records the numbers that a server received.
 type ledger struct {
 	mu sync.Mutex
 	of map[source]*numbers

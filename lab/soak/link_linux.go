@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// queued is how many packets may be delayed in one direction. Further ones are lost, as at a
+// queued is the maximum number of delayed packets in one direction. Further ones are lost, as at a
 // router.
 const queued = 4096
 
@@ -29,7 +29,7 @@ type packet struct {
 	n    int
 }
 
-// link joins two namespaces, the way netem does where the kernel has it: packets travel through
+// link joins two namespaces, as netem does where the kernel supports it: packets travel through
 // this process, which delays and drops them.
 type link struct {
 	ends    [2]*namespace
@@ -39,7 +39,7 @@ type link struct {
 	forward sync.WaitGroup
 }
 
-// newLink makes two namespaces and what joins them: [server] and [client].
+// newLink creates two namespaces, for [server] and [client], and the link between them.
 func newLink(seed uint64) (l *link, err error) {
 	l = &link{names: [2]string{"soak0", "soak1"}}
 	defer func() {
@@ -68,7 +68,7 @@ func newLink(seed uint64) (l *link, err error) {
 	return l, nil
 }
 
-// read reads packets, and loses them or has them written later.
+// read reads packets, and drops them or queues them for writing.
 func (d *direction) read() {
 	defer close(d.delayed)
 	var last time.Time
@@ -99,14 +99,14 @@ func (d *direction) read() {
 	}
 }
 
-// write writes packets when they are due. What was on its way when the link was cut is lost.
+// write writes packets when they are due. Packets that are under way when the link is cut are lost.
 func (d *direction) write() {
 	for p := range d.delayed {
 		if wait := time.Until(p.due); wait > 0 {
 			time.Sleep(wait)
 		}
 		if !d.cut.Load() {
-			_, _ = d.to.Write(p.data[:p.n]) // an interface that is down takes nothing
+			_, _ = d.to.Write(p.data[:p.n]) // an interface that is down accepts nothing
 		}
 		d.spare.Put(p.data)
 	}
@@ -118,11 +118,11 @@ func (l *link) setWeather(w weather) {
 	}
 }
 
-// cut loses all packets to an end, or none.
+// cut starts or stops dropping all packets to an end.
 func (l *link) cut(end side, yes bool) { l.to[end].cut.Store(yes) }
 
-// down sets an end's interface down, or up.
-// In its namespace there is then no route, and its address is nobody's.
+// down sets an end's interface down, or up. While it is down, its namespace has no route, and its
+// address does not exist.
 func (l *link) down(end side, yes bool) error {
 	return l.ends[end].run(func() error { return setFlags(l.names[end], !yes) })
 }

@@ -1,26 +1,26 @@
-// Soak runs real processes on the embedded device under faults, and looks for what grows:
+// Soak runs real processes on the embedded device under faults, and looks for growth:
 //
-//	go run ./lab/soak -for 30m -o docs    # docs/soak.md has what came out
+//	go run ./lab/soak -for 30m -o docs    # docs/soak.md has the results
 //	go run ./lab/soak -for 20s -quick     # short faults and timeouts; growth is not judged
 //
-// It needs root and /dev/net/tun. It makes pairs of network namespaces, with a server in one and a
-// client in the other: this program again, as processes of their own. Between them are calls, calls
-// of actors, streams of items, messages over connections that come back, and byte streams, small
-// and large. The link between the two is this process, which forwards the packets of two tun
-// devices. It can delay, lose and cut where the kernel has no netem, and without ip and tc.
+// It needs root and /dev/net/tun. It creates pairs of network namespaces, with a server in one and
+// a client in the other: separate processes of this program. They exchange calls, calls of actors,
+// streams of items, messages over reconnecting connections, and byte streams, small and large. The
+// link between the two is this process, which forwards the packets of two tun devices. It can
+// delay, drop and cut where the kernel has no netem, and without ip and tc.
 //
 // Faults come one after the other, and the seed decides which: kill -9 of a process, which is
-// started again, SIGSTOP, the link cut in both directions or in one, an interface that is down, and
-// a machine that vanishes. Delay and loss change with each. There is a pair whose client is killed,
+// restarted, SIGSTOP, the link cut in both directions or in one, an interface that is down, and a
+// machine that vanishes. Delay and loss change with each. There is a pair whose client is killed,
 // one whose server is, and one in which both live, so that each side has a survivor. After a while
 // the faults pause.
 //
-// The processes check what they do: every call has one answer, and it is the one to that call; no
-// call was executed that its caller knows as not executed, and none twice; messages keep their
-// order, come once unless they are idempotent, and have one fate, which is true; byte streams carry
-// what was written, and end in order only where they were ended. The parent checks that every kind
-// of work goes on soon after each fault, that nothing fails while there are no faults, that nothing
-// is left after Shutdown, and that no process that survives grows: memory, heap, goroutines,
+// The processes check their work: every call has one answer, which belongs to that call; no call
+// was executed that its caller knows as not executed, and none twice; messages keep their order,
+// come once unless they are idempotent, and have one fate, which is true; byte streams carry the
+// written bytes, and end in order only where they were ended. The parent checks that every kind of
+// work continues soon after each fault, that nothing fails while there are no faults, that nothing
+// is left after Shutdown, and that no surviving process grows: memory, heap, goroutines,
 // descriptors and identifiers of the last third of the time against the first.
 //
 // Nothing has a name in the system. When the program ends, also by kill -9, its processes and

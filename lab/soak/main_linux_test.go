@@ -27,11 +27,12 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
-	os.Setenv("GORACE", "atexit_sleep_ms=0") // children with the race detector sleep for a second
+	os.Setenv("GORACE", "atexit_sleep_ms=0") // children with -race sleep for a second otherwise
 	goleak.VerifyTestMain(leak.Settled{M: m})
 }
 
-// TestSoak runs the pairs with their faults, in network namespaces. It fails where it cannot.
+// TestSoak runs the pairs with their faults, in network namespaces. It fails where that is not
+// possible.
 //
 //	go test ./lab/soak -args -soak
 func TestSoak(t *testing.T) {

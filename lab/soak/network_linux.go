@@ -9,18 +9,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The addresses of the two ends, in namespaces of their own.
+// The addresses of the two ends, in separate namespaces.
 const (
 	serverIP = "10.77.0.1"
 	clientIP = "10.77.0.2"
-	mtu      = 9000 // fewer packets to forward than with Ethernet's
+	mtu      = 9000 // fewer packets to forward than with Ethernet's MTU
 )
 
-// namespace is a network namespace of one thread. It has no name, so it is gone with its thread
-// and the processes that were started in it, also when this process is killed.
+// namespace is a network namespace of one thread. It has no name, so it ends with its thread and
+// the processes that were started in it, also when this process is killed.
 type namespace struct{ do chan func() }
 
-// newNamespace makes one, in which only the loopback interface is there, and down.
+// newNamespace creates a namespace that contains only the loopback interface, which is down.
 func newNamespace() (*namespace, error) {
 	n := &namespace{make(chan func())}
 	made := make(chan error)
@@ -41,7 +41,7 @@ func newNamespace() (*namespace, error) {
 	return n, nil
 }
 
-// run calls f in the namespace. A process that f starts is in it.
+// run calls f in the namespace. A process that f starts belongs to it.
 func (n *namespace) run(f func() error) error {
 	done := make(chan error)
 	n.do <- func() { done <- f() }
@@ -50,8 +50,8 @@ func (n *namespace) run(f func() error) error {
 
 func (n *namespace) close() { close(n.do) }
 
-// tun makes a network interface in the namespace, whose packets are read from and written to the
-// descriptor that it returns.
+// tun creates a network interface in the namespace. Its packets are read from and written to the
+// returned descriptor.
 func (n *namespace) tun(name, ip string) (fd int, err error) {
 	err = n.run(func() error {
 		if fd, err = unix.Open("/dev/net/tun", unix.O_RDWR|unix.O_CLOEXEC|unix.O_NONBLOCK, 0); err != nil {
@@ -97,7 +97,7 @@ func setFlags(name string, up bool) error {
 	})
 }
 
-// configure sets something of an interface of this thread's namespace: netdevice(7).
+// configure sets a property of an interface in this thread's namespace: netdevice(7).
 func configure(name string, op uint, fill func(*unix.Ifreq) error) error {
 	s, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {

@@ -17,7 +17,7 @@ type pair struct {
 	began  time.Time
 	lived  time.Duration
 	log    func(format string, args ...any)
-	both   [2]*process // the pair's goroutine's
+	both   [2]*process // only for the pair's goroutine
 
 	mu         sync.Mutex
 	calm       bool
@@ -44,7 +44,8 @@ func mixName(s string) (h uint64) {
 	return h
 }
 
-// run runs the pair for so long. Its error is about the rig; what went wrong is in problems.
+// run runs the pair for the given time. Its error concerns the rig; faults that it found are in
+// problems.
 func (p *pair) run(ctx context.Context, seed uint64, long time.Duration) (err error) {
 	if p.link, err = newLink(seed); err != nil {
 		return err
@@ -90,7 +91,7 @@ func (p *pair) start(ctx context.Context, s side, number uint64) (err error) {
 	return err
 }
 
-// took takes a sample.
+// took records a sample.
 func (p *pair) took(of *process, s sample) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -117,7 +118,7 @@ func (p *pair) problemLocked(format string, args ...any) {
 	p.log("WRONG: %s", text)
 }
 
-// storm has one fault follow the other.
+// storm injects one fault after the other.
 func (p *pair) storm(ctx context.Context, long time.Duration) error {
 	for end := time.Now().Add(p.Scale.Storm); ctx.Err() == nil && time.Now().Before(end) && time.Since(p.began) < long; {
 		f, pause := p.faults.next()
@@ -137,7 +138,7 @@ func (p *pair) storm(ctx context.Context, long time.Duration) error {
 	return nil
 }
 
-// inject has a fault happen, and waits until it is over.
+// inject injects a fault, and waits until it is over.
 func (p *pair) inject(ctx context.Context, f fault) error {
 	switch f.Kind {
 	case kill:
@@ -174,7 +175,7 @@ func (p *pair) restart(ctx context.Context, s side) error {
 	return p.start(ctx, s, old.role.Number+1)
 }
 
-// retire counts what a process has done.
+// retire adds up the work of a process that ends.
 func (p *pair) retire(old *process) {
 	s := old.sample()
 	p.mu.Lock()
@@ -221,7 +222,7 @@ func (p *pair) recover(ctx context.Context, what string, since time.Time) (after
 	return 0, false
 }
 
-// quiet ends the faults. Soon nothing may fail any more.
+// quiet stops the faults, and checks that after a while nothing fails.
 func (p *pair) quiet(ctx context.Context) {
 	p.link.setWeather(weather{})
 	sleep(ctx, p.Scale.Settle)

@@ -11,8 +11,8 @@ import (
 	"github.com/rdmactor/rdmactor/cmd/rdmactor/svg"
 )
 
-// picture draws every metric of the processes that have lived as long as the soak, and how long it
-// took after each fault until everything went on.
+// picture draws every metric of the processes that live as long as the soak, and the time after
+// each fault until all work continued.
 func picture(file string, pairs []*pair) error {
 	var plots []*plot.Plot
 	for i := range metrics {
@@ -26,7 +26,7 @@ func picture(file string, pairs []*pair) error {
 	if err != nil {
 		return err
 	}
-	// in the place of the retained messages, of which there are hardly any
+	// instead of the retained messages, of which there are hardly any
 	plots[len(plots)-1] = after
 	const width, height = 15 * vg.Centimeter, 8 * vg.Centimeter
 	var rows [][]*plot.Plot

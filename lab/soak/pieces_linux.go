@@ -27,8 +27,8 @@ func (h *host) readChunk(c net.Conn, t *transfer, buf []byte, back bool, i uint6
 	return nil
 }
 
-// readAll fills p. There is no deadline: the keepalive has to find out that a peer is gone. A FIN
-// comes too early: a process that was killed sends none.
+// readAll fills p. There is no deadline: the keepalive must detect that a peer is gone. A FIN here
+// is an error: a killed process sends none.
 func (h *host) readAll(c net.Conn, p []byte) (err error) {
 	defer h.begin("pieces read", h.scale.bound())(nil)
 	if _, err = io.ReadFull(c, p); errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {

@@ -1,15 +1,15 @@
 package main
 
-// plan says what happens to a pair.
+// plan is the faults of a pair.
 type plan struct {
 	Name   string
-	Mortal side // who is killed
+	Mortal side // the side that is killed
 	Kinds  []kind
 	Scale  scale
 }
 
-// plans are those of the long soak. Who is killed does not live long, so there is a pair for each
-// side, and one in which both live.
+// plans returns the plans of the long soak. A process that is killed does not live long, so there
+// is a pair for each side, and one in which both live.
 func plans(s scale, calm scale) []plan {
 	mortal := []kind{kill, kill, stop, cut, deaf, down, vanish}
 	return []plan{

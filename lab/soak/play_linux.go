@@ -11,7 +11,7 @@ import (
 	"github.com/rdmactor/rdmactor/lab/measure"
 )
 
-// play is a process: it works until its standard input ends, shuts down, and reports whether
+// play runs a process: it works until its standard input ends, shuts down, and reports whether
 // anything is left.
 func play(r role) error {
 	h, err := openHost(r)
@@ -47,8 +47,8 @@ func play(r role) error {
 	return measure.Report(s)
 }
 
-// leftOver returns an error that names the goroutines that do not end. Proto.Actor's counting of
-// dead letters takes a second longer than its system.
+// leftOver returns an error that names the goroutines that do not end. Proto.Actor's dead-letter
+// counter takes a second longer than its system.
 func leftOver() (err error) {
 	for end := time.Now().Add(5 * time.Second); time.Now().Before(end); {
 		if err = goleak.Find(); err == nil {

@@ -11,15 +11,15 @@ import (
 	"github.com/rdmactor/rdmactor/lab/measure"
 )
 
-// process is a server or a client that runs, as its parent sees it.
+// process is a running server or client, as seen by its parent.
 type process struct {
 	role  role
 	child *measure.Child
-	read  chan struct{} // closed when it reports no more
+	read  chan struct{} // closed after its last report
 
 	mu     sync.Mutex
 	killed bool
-	last   sample // the zero one: it has not reported yet
+	last   sample // zero: no report yet
 }
 
 // start starts a process at its end of the link. Each sample goes to sink.
@@ -53,7 +53,7 @@ func (p *process) sample() sample {
 	return p.last
 }
 
-// kill is kill -9.
+// kill sends SIGKILL, and waits.
 func (p *process) kill() {
 	p.mu.Lock()
 	p.killed = true
@@ -63,7 +63,7 @@ func (p *process) kill() {
 	_ = p.child.Stop() // "signal: killed"
 }
 
-// suspend stops it for a while, or less if ctx ends.
+// suspend stops the process for the given time, or until ctx ends.
 func (p *process) suspend(ctx context.Context, d time.Duration) error {
 	if err := p.child.Signal(unix.SIGSTOP); err != nil {
 		return err
@@ -72,7 +72,7 @@ func (p *process) suspend(ctx context.Context, d time.Duration) error {
 	return p.child.Signal(unix.SIGCONT)
 }
 
-// end has it shut down, and waits for that.
+// end asks the process to shut down, and waits.
 func (p *process) end() error {
 	err := p.child.Stop()
 	<-p.read

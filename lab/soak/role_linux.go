@@ -2,10 +2,10 @@ package main
 
 import "fmt"
 
-// addresses are where a server listens.
+// addresses are the addresses on which a server listens.
 type addresses struct{ Calls, Messages, Streams string }
 
-// role is what a process is.
+// role identifies a process.
 type role struct {
 	Side   side
 	Number uint64 // of its side's processes, from 1 on

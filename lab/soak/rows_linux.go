@@ -2,7 +2,7 @@ package main
 
 import "time"
 
-// row is a sample in which the process has looked at itself.
+// row is a sample with a footprint.
 type row struct {
 	At     time.Duration // since the soak began
 	Pair   string
@@ -13,7 +13,7 @@ type row struct {
 	Done, Errors uint64
 }
 
-// recovery is a fault, and how long it took until every kind of work went on.
+// recovery is a fault, and the time until every kind of work continued.
 type recovery struct {
 	At   time.Duration
 	Pair string

@@ -2,7 +2,7 @@ package main
 
 import "time"
 
-// side is one of the two processes, and the end of the link that it is at.
+// side is one of the two processes, and its end of the link.
 type side int
 
 const (
@@ -12,22 +12,22 @@ const (
 
 func (s side) String() string { return [...]string{"server", "client"}[s] }
 
-// scale is how long things take. The short soak has other times than the long one.
+// scale is the durations of a soak. Those of the short soak differ from those of the long one.
 type scale struct {
 	Idle, Gone   time.Duration // of the keepalive
 	Connect      time.Duration // how long a connection may take
-	Storm        time.Duration // faults come for so long, one after the other,
-	Calm         time.Duration // and then no error is expected for so long,
-	Settle       time.Duration // once so much time has passed since the last fault
-	Pause        time.Duration // the most between two faults
+	Storm        time.Duration // duration of consecutive faults
+	Calm         time.Duration // following time in which no error is expected
+	Settle       time.Duration // delay before Calm, from the last fault
+	Pause        time.Duration // maximum between two faults
 	Longest      time.Duration // the longest cut
 	Every        time.Duration // between two samples of memory
 	WorthJudging bool          // growth can be judged
 }
 
-// bound is within what time work goes on when a fault is over: a dead connection is noticed after
-// Gone and a third of Idle, TCP gives up a handshake or sends again after as long as it was cut,
-// then come pauses before attempts, and their time.
+// bound returns the time within which work must continue after a fault: a dead connection is
+// noticed after Gone and a third of Idle, TCP gives up a handshake or retransmits after as long as
+// the link was cut, then come pauses before attempts, and their time.
 func (s scale) bound() time.Duration { return 2*s.Gone + s.Longest + 3*s.Connect + 15*time.Second }
 
 var (
@@ -41,7 +41,8 @@ var (
 	}
 )
 
-// byDefault has the default times of actor.Keepalive, so that connections outlive the longest cut.
+// byDefault returns a scale with the default times of actor.Keepalive, so that connections outlive
+// the longest cut.
 func (s scale) byDefault() scale {
 	s.Idle, s.Gone = 15*time.Second, 45*time.Second
 	s.Storm, s.Settle = 180*time.Second, 75*time.Second

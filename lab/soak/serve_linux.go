@@ -68,7 +68,7 @@ func (s *servant) close() {
 	s.streams.Wait()
 }
 
-// take notes that a request has come.
+// take records the receipt of a request.
 func (s *servant) take(b []byte, once bool) (q question, err error) {
 	if q, err = unpack(b); err != nil {
 		s.fault("%v", err)
@@ -116,7 +116,7 @@ func (s *servant) items(_ context.Context, b *rpc.Bytes, out *rpc.Sender[rpc.Byt
 	return nil
 }
 
-// audit compares what a client knows about its messages with what has come.
+// audit compares a client's knowledge of its messages with the received ones.
 func (s *servant) audit(_ context.Context, b, reply []byte) ([]byte, error) {
 	var f fates
 	if _, err := binary.Decode(b, binary.BigEndian, &f); err != nil {
@@ -139,10 +139,10 @@ func (s *servant) audit(_ context.Context, b, reply []byte) ([]byte, error) {
 type listener struct {
 	s    *servant
 	from source
-	last uint64 // the tag that has come last
+	last uint64 // last received tag
 }
 
-// retained is of how many messages one is retained for a while.
+// retained selects the messages that are retained for a while: one of so many.
 const retained = 16
 
 // Receive implements actor.Actor.
@@ -227,7 +227,7 @@ func (s *servant) stream(c *rdmanet.Conn) (err error) {
 	}
 	err = answer(c, &h, buf)
 	if h.How == abandoned && errors.Is(err, unix.ECONNRESET) {
-		return nil // as it was said to come
+		return nil // as announced
 	}
 	return err
 }

@@ -14,7 +14,7 @@ const maxMessage = 1 << 20
 // patience is how long a call waits for its answer.
 const patience = 10 * time.Second
 
-// What the two sides share. Requests and answers begin with a question.
+// The methods of the service. Requests and answers begin with a question.
 var (
 	echo  = rpc.NewRawMethod("soak.Echo", rpc.MethodConfig{})
 	quick = rpc.NewRawMethod("soak.Quick", rpc.MethodConfig{}) // answered on the loop
@@ -27,15 +27,15 @@ var (
 	audit = rpc.NewRawMethod("soak.Audit", rpc.MethodConfig{Idempotent: true})
 )
 
-// never is of how many earlier calls a request says that they were never executed.
+// never is the number of earlier calls that a request reports as never executed.
 const never = 4
 
-// question is the head of a request. A body follows, which is filled by sum.
+// question is the head of a request. A body follows, which is generated from sum.
 type question struct {
 	Client, Worker, Seq uint64
 	// numbers of this worker's calls that the server never got; 0: none
 	Never [never]uint64
-	// of the answer: so many items of so many bytes; a call has one
+	// items of the answer and bytes of each; a call has one item
 	Count, Size uint32
 }
 
@@ -43,7 +43,7 @@ var questionSize = binary.Size(question{})
 
 func (q *question) sum() uint64 { return mix(q.Client, q.Worker, q.Seq) }
 
-// pack is a request with a body of so many bytes.
+// pack returns a request with a body of so many bytes.
 func (q *question) pack(size int) []byte {
 	b, err := binary.Append(make([]byte, 0, questionSize+size), binary.BigEndian, q)
 	if err != nil {
@@ -65,7 +65,7 @@ func unpack(b []byte) (q question, err error) {
 	return q, nil
 }
 
-// answer is item i of what the question asks for.
+// answer returns item i of the answer.
 func (q *question) answer(i uint64) []byte { return fill(make([]byte, q.Size), mix(q.sum(), i)) }
 
 // answered checks item i.
@@ -76,11 +76,11 @@ func (q *question) answered(i uint64, b []byte) error {
 	return nil
 }
 
-// fates is what soak.Audit carries: what is known of messages that a server got, or not.
+// fates is the content of soak.Audit: messages that are known to have arrived, or not.
 type fates struct {
 	Client, Part uint64
-	Server       uint64 // whom they were sent to
-	Came         bool   // all have come; otherwise none has
+	Server       uint64 // number of the receiving server
+	Came         bool   // all have arrived; otherwise none has
 	N            uint32
 	Tags         [256]uint64
 }
@@ -152,5 +152,6 @@ func (h *transfer) sum(back bool, i uint64) uint64 {
 	return mix(h.Client, h.Seq, direction, i)
 }
 
-// source is whose numbers they are: the client process, by its number, and a part of it.
+// source identifies the origin of numbers: a part of a client process, which is identified by its
+// number.
 type source struct{ Client, Part uint64 }

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// soak runs the pairs at the same time, prints what has come out, and returns an error that says
-// what was wrong. With a folder it writes soak.csv and soak.svg there.
+// soak runs the pairs concurrently, prints the results, and returns an error that lists the
+// problems. With a folder it writes soak.csv and soak.svg there.
 func soak(ctx context.Context, plans []plan, seed uint64, long time.Duration, folder string) error {
 	fmt.Printf("soak: %d pairs for %v, -seed %d\n", len(plans), long, seed)
 	fmt.Println("packets travel through this process, which delays, loses and cuts; netem is not needed")

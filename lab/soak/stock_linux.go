@@ -7,13 +7,13 @@ import (
 	"github.com/rdmactor/rdmactor/rpc"
 )
 
-// largest is about the most bytes that a request, an answer or a message has.
+// largest is about the maximum length of a request, an answer or a message.
 const largest = 400 << 10
 
-// stock has both sides get what memory they may keep to receive large messages into: 8 MiB for each
-// of two loops. Messages of random sizes would take hours for that, and it would look like a leak.
-// So clients of its own, several for each loop, make many large calls at a time, of every size that
-// memory is kept in.
+// stock makes both sides allocate the memory that they may retain for receiving large messages: 8
+// MiB for each of two loops. With messages of random sizes this would take hours, and look like a
+// leak. So additional clients, several for each loop, make many concurrent large calls, of every
+// size for which memory is retained.
 func (h *host) stock(ctx context.Context, cfg rpc.Config) error {
 	const clients, atATime, smallest = 4, 8, 64 << 10
 	ctx, cancel := context.WithTimeout(ctx, 6*patience)
@@ -24,12 +24,12 @@ func (h *host) stock(ctx context.Context, cfg rpc.Config) error {
 		if err != nil {
 			return err
 		}
-		defer client.Close() // behind Wait
+		defer client.Close() // after Wait
 		for range atATime {
 			callers.Go(func() {
 				b := make([]byte, largest)
 				for n := largest; n > smallest; n -= n / 8 {
-					// where the machine is busy one may fail, and others do
+					// on a busy machine some may fail, but not all
 					_, _ = rpc.CallRaw(ctx, client, bulk, b[:n], nil)
 				}
 			})

@@ -9,7 +9,7 @@ import (
 	"github.com/rdmactor/rdmactor/rdmanet"
 )
 
-// connect dials for a stream and says what it carries.
+// connect dials for a stream and sends its head.
 func (c *customer) connect(h *transfer) (*rdmanet.Conn, error) {
 	ctx, cancel := context.WithTimeout(c.ctx, patience)
 	defer cancel()
@@ -28,7 +28,7 @@ func (c *customer) connect(h *transfer) (*rdmanet.Conn, error) {
 	return conn.(*rdmanet.Conn), nil
 }
 
-// transfer has a worker carry one byte stream after the other.
+// transfer starts a worker that carries one byte stream after the other.
 func (c *customer) transfer(work string) {
 	c.every(150*time.Millisecond, work, streamPatience+grace, func(n uint64) error {
 		h := transfer{Client: c.number, Seq: n, Chunks: rand.N(uint32(40)), Size: 1 + rand.N(uint32(20<<10)), How: ending(n) % endless}
@@ -82,8 +82,8 @@ func reset(c *rdmanet.Conn) {
 	_ = c.Close()
 }
 
-// keepOn has a worker keep one byte stream, until its connection breaks; then the next. It has no
-// deadline.
+// keepOn starts a worker that uses one byte stream until its connection breaks, and then the next.
+// It has no deadline.
 func (c *customer) keepOn(work string) {
 	var (
 		conn *rdmanet.Conn

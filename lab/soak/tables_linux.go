@@ -17,7 +17,7 @@ func write(file string, body func(io.Writer)) error {
 	return f.Close()
 }
 
-// csv has a line for each time that a process has looked at itself.
+// csv writes a line for each footprint.
 func csv(w io.Writer, pairs []*pair) {
 	fmt.Fprintln(w, "seconds,pair,side,process,calm,rss_kib,heap_kib,goroutines,descriptors,identifiers,retained,done,failed")
 	for _, p := range pairs {
@@ -68,7 +68,7 @@ func tables(w io.Writer, pairs []*pair, growths []growth) {
 	}
 }
 
-// grown prints, of each process and metric, the medians while there were no faults and those of the
+// grown prints the medians of each process and metric while there were no faults, and over the
 // whole time.
 func grown(w io.Writer, all []growth) {
 	if len(all) > 0 {

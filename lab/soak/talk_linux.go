@@ -13,15 +13,15 @@ import (
 )
 
 const (
-	// undecided is how many messages may be without their fate. More than credits, because fates
-	// come along with acknowledgements and in bursts.
+	// undecided is the maximum number of messages without a known fate. It is more than the
+	// credits, because fates are reported with acknowledgements and in bursts.
 	undecided = 64
-	// drained is after how many acknowledgements a connection is ended in order.
+	// drained is the number of acknowledgements after which a connection is ended in order.
 	drained = 1000
 )
 
-// talker owns a reconnecting actor, and keeps account of the fate of each message. The server
-// acknowledges each.
+// talker owns a reconnecting actor, and tracks the fate of each message. The server acknowledges
+// each.
 type talker struct {
 	c        *customer
 	self     source
@@ -33,7 +33,7 @@ type talker struct {
 	server   uint64 // of this generation; 0: unknown
 	open     map[uint64]bool
 	tag      uint64 // the last
-	acked    uint64 // the last that was acknowledged in this generation
+	acked    uint64 // last acknowledged one in this generation
 	count    int
 	draining bool
 	closing  bool
@@ -128,7 +128,7 @@ func (t *talker) drain(ctx actor.Context) {
 	}
 }
 
-// settle takes what is known of messages.
+// settle handles reported fates of messages.
 func (t *talker) settle(all []reconnect.Fate) {
 	came := fates{Client: t.self.Client, Part: t.self.Part, Server: t.server, Came: true}
 	not := came
@@ -168,13 +168,13 @@ func (t *talker) send(f *fates) {
 	if f.N > 0 && f.Server != 0 {
 		select {
 		case t.c.audits <- *f:
-		default: // while there is no connection, nobody can compare
+		default: // without a connection they cannot be compared
 		}
 	}
 	f.N = 0
 }
 
-// over is the end of a link.
+// over handles the end of a link.
 func (t *talker) over(ctx actor.Context, m *reconnect.Closed) {
 	t.settle(m.Fates)
 	if len(t.open) > 0 {

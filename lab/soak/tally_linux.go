@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// tally counts what a process does. Any goroutine.
+// tally counts the work of a process. Any goroutine may use it.
 type tally struct {
 	mu           sync.Mutex
 	done, errors map[string]uint64
@@ -22,15 +22,15 @@ type attempt struct {
 	left int // beats
 }
 
-// beat is how often a process reports. A process that is stopped has no beats, so what it
-// does is given its time in beats.
+// beat is the interval of a process's reports. A stopped process has no beats, so time limits of
+// its work are counted in beats.
 const beat = 500 * time.Millisecond
 
 func newTally() *tally {
 	return &tally{done: make(map[string]uint64), errors: make(map[string]uint64), open: make(map[uint64]*attempt)}
 }
 
-// begin notes that work was begun that has to end within that time of this process's own.
+// begin records the start of work that must end within the given time, measured by this process.
 func (t *tally) begin(work string, within time.Duration) (end func(error)) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -45,7 +45,7 @@ func (t *tally) begin(work string, within time.Duration) (end func(error)) {
 	}
 }
 
-// count notes that work has ended, and how.
+// count records that work has ended, and how.
 func (t *tally) count(work string, err error) {
 	if err == nil {
 		t.mu.Lock()
@@ -62,7 +62,7 @@ func (t *tally) count(work string, err error) {
 	t.mu.Unlock()
 }
 
-// fault notes what must never happen.
+// fault records an event that must never happen.
 func (t *tally) fault(format string, args ...any) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

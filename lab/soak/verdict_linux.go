@@ -6,19 +6,19 @@ import (
 	"time"
 )
 
-// metric is something that must not grow.
+// metric is a quantity that must not grow.
 type metric struct {
 	name, unit string
 	of         func(*row) float64
-	factor     float64 // how much more of it is still no growth,
-	plus       float64 // and so much in addition
+	factor     float64 // tolerated growth: a factor,
+	plus       float64 // and a constant in addition
 }
 
 const mib = 1 << 20
 
-// metrics are what must not grow. Caches are full from the beginning (stock, crowd). What is left
-// goes up and down with what is under way: slabs for small messages, 256 KiB each, of which a pool
-// keeps two that are free, and messages that wait.
+// metrics are the quantities that must not grow. Caches are full from the beginning (stock, crowd).
+// The rest fluctuates with the work under way: slabs for small messages, 256 KiB each, of which a
+// pool keeps two free ones, and waiting messages.
 var metrics = []metric{
 	{"RSS", "MiB", func(r *row) float64 { return float64(r.RSS) / mib }, 1.1, 4},
 	{"heap in use", "MiB", func(r *row) float64 { return float64(r.Heap) / mib }, 1.1, 1},
@@ -28,7 +28,7 @@ var metrics = []metric{
 	{"messages retained", "", func(r *row) float64 { return float64(r.Held) }, 1, 2},
 }
 
-// label is its name and unit.
+// label returns the name and unit.
 func (m *metric) label() string { return m.name + choose(m.unit == "", "", ", "+m.unit) }
 
 // growth compares a metric of one process at two times.
@@ -52,8 +52,8 @@ func (g *growth) String() string {
 // warmUp is the part of the time that is not judged: pools fill, and Go's heap finds its size.
 const warmUp = 0.1
 
-// judge compares, of a process that has lived for that long, the median of the first third after
-// the warm-up with that of the last third. Not ok: there are too few samples.
+// judge compares the median of the first third after the warm-up with that of the last third, for a
+// process that has lived for the given time. Not ok: there are too few samples.
 func judge(rows []row, of *metric, lived time.Duration) (g growth, ok bool) {
 	from := time.Duration(warmUp * float64(lived))
 	third := (lived - from) / 3

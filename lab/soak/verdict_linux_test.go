@@ -16,7 +16,7 @@ import (
 	"github.com/rdmactor/rdmactor/rpc"
 )
 
-// TestGrowth shows what is growth and what is not.
+// TestGrowth shows which changes count as growth.
 func TestGrowth(t *testing.T) {
 	const lived = 30 * time.Minute
 	for name, r := range map[string]struct {
@@ -65,7 +65,7 @@ func TestMortalsAreNotJudged(t *testing.T) {
 }
 
 // TestFaults checks that the seed alone decides, that only the mortal side is killed, and that cuts
-// and stops are as long as they have to be.
+// and stops have the required lengths.
 func TestFaults(t *testing.T) {
 	for _, p := range plans(slow, slow.byDefault()) {
 		make := func(seed uint64) (all []fault) {
@@ -100,7 +100,7 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// TestNumbers checks the memory of what has come.
+// TestNumbers checks the memory of received numbers.
 func TestNumbers(t *testing.T) {
 	var l ledger
 	a, b := source{1, 1}, source{1, 2}

@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// weather is what happens to the packets of one direction. It may be changed at any time.
+// weather is the treatment of packets in one direction. It may be changed at any time.
 type weather struct {
 	Delay, Jitter time.Duration // every packet is delayed by Delay, and up to Jitter more
-	Loss          float64       // the part of packets that is lost
+	Loss          float64       // fraction of packets that is lost
 }
 
 func (w weather) String() string {

@@ -10,7 +10,7 @@ import (
 	"github.com/rdmactor/rdmactor/actor/reconnect"
 )
 
-// here is a server and a client in this process, without faults.
+// here opens a host in this process, for a test without faults.
 func here(t *testing.T, r role) *host {
 	t.Helper()
 	r.Number, r.Scale = 1, slow.byDefault()
@@ -21,8 +21,8 @@ func here(t *testing.T, r role) *host {
 	return h
 }
 
-// TestWork checks that every kind of work is done where there are no faults, that none of it fails,
-// and that nothing is left. The rest of the soak stands on that.
+// TestWork checks that every kind of work is done if there are no faults, that none of it fails,
+// and that nothing is left. The rest of the soak relies on that.
 func TestWork(t *testing.T) {
 	of := here(t, role{Side: server, Server: addresses{"127.0.0.1:0", "127.0.0.1:0", "127.0.0.1:0"}})
 	s, err := serve(of)
@@ -65,7 +65,7 @@ func TestWork(t *testing.T) {
 	}
 }
 
-// TestServerFinds shows what a server takes for wrong.
+// TestServerFinds shows what a server reports as wrong.
 func TestServerFinds(t *testing.T) {
 	q := func(seq uint64, never ...uint64) []byte {
 		q := question{Client: 1, Worker: 2, Seq: seq}
@@ -124,7 +124,7 @@ func (s *servant) check(t *testing.T, f fates) {
 	}
 }
 
-// TestClientFinds shows what a client takes for wrong about the fates of its messages.
+// TestClientFinds shows what a client reports as wrong about the fates of its messages.
 func TestClientFinds(t *testing.T) {
 	type fate = reconnect.Fate
 	for name, row := range map[string]struct {
