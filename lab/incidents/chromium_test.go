@@ -12,14 +12,14 @@ import (
 
 var pictures = flag.Bool("pictures", false, "write the pictures in docs")
 
-// has is whether a cell of the table's column has that text.
+// has returns a script that evaluates to whether a cell of the table's column contains the text.
 func has(column, text string) string {
 	return fmt.Sprintf(`(() => { const at = [...document.querySelectorAll("th")].findIndex(h => h.dataset.name === %q);
 		return [...document.querySelectorAll("main tbody tr")].some(r => r.cells[at] && r.cells[at].textContent.includes(%q)); })()`, column, text)
 }
 
-// TestChromiumIncidents: what the operator's page says of an incident is to be seen on the live
-// page. With -pictures it is taken for docs.
+// TestChromiumIncidents checks that the live page shows the symptoms of the operator's page. With
+// -pictures it takes the pictures for docs.
 func TestChromiumIncidents(t *testing.T) {
 	for name, what := range map[string]struct {
 		view   string // of the live page

@@ -10,14 +10,14 @@ import (
 )
 
 const (
-	thinkFor    = 5 * time.Millisecond   // between an answer and the next question
+	thinkFor    = 5 * time.Millisecond   // between an answer and the next request
 	readEvery   = 250 * time.Millisecond // of a slow reader
 	uploadEvery = 20 * time.Millisecond
 	uploadBytes = 60 << 10
 	uploadQueue = 16 // messages that an uploader has ready
 )
 
-// client is one of the server's clients. Its connection comes back if it is lost.
+// client is one of the server's clients. It reconnects if its connection is lost.
 type client struct {
 	s    *stage
 	rt   *rdma.Runtime
@@ -32,7 +32,7 @@ type client struct {
 // again is a client's timer.
 type again struct{ generation uint64 }
 
-// join has clients of those names connect from a runtime.
+// join connects clients of those names from a runtime.
 func (s *stage) join(rt *rdma.Runtime, act func(*client, actor.Context), names ...string) {
 	for _, name := range names {
 		c := &client{s: s, rt: rt, p: s.parties.find(name), act: act}
@@ -67,7 +67,7 @@ func (c *client) later(ctx actor.Context, d time.Duration) {
 	rdma.After(ctx, d, &again{c.generation})
 }
 
-// call asks the server, and a little after its answer again.
+// call sends a request, and after its answer and a short pause the next one.
 func (c *client) call(ctx actor.Context) {
 	switch ctx.Message().(type) {
 	case *reconnect.Up, *again:
@@ -78,7 +78,7 @@ func (c *client) call(ctx actor.Context) {
 	}
 }
 
-// read reads what comes.
+// read reads messages.
 func (c *client) read(ctx actor.Context) {
 	if _, ok := ctx.Message().(*rdma.Received); ok {
 		c.p.gets()
@@ -118,7 +118,7 @@ func (c *client) take() {
 	}
 }
 
-// upload sends as much as the server takes.
+// upload sends as much as the server accepts.
 func (c *client) upload(ctx actor.Context) {
 	switch ctx.Message().(type) {
 	case *reconnect.Up, *again:
@@ -127,8 +127,8 @@ func (c *client) upload(ctx actor.Context) {
 	}
 }
 
-// freeze has all of a runtime's clients stand still while there is trouble, as a process does that
-// was stopped, or whose machine hangs.
+// freeze stops all of a runtime's clients while there is trouble, as if their process was stopped,
+// or their machine hung.
 func (s *stage) freeze(rt *rdma.Runtime) {
 	s.system.Root.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {
 		if _, ok := ctx.Message().(*actor.Started); ok {
@@ -138,7 +138,7 @@ func (s *stage) freeze(rt *rdma.Runtime) {
 	}, rt.OnLoop()))
 }
 
-// gather makes the crowd: clients that only want to be connected.
+// gather creates the crowd: clients that only connect.
 func (s *stage) gather(n int) {
 	s.system.Root.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {
 		if _, ok := ctx.Message().(*actor.Started); ok {

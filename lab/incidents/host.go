@@ -9,11 +9,11 @@ import (
 	rdma "github.com/rdmactor/rdmactor/actor"
 )
 
-// host is the server's actor for one connection. The client says its name in the request.
+// host is the server's actor for one connection. The request contains the client's name.
 type host struct {
 	s        *stage
 	serve    func(h *host, ctx actor.Context)
-	crowd    bool   // there is one
+	crowd    bool   // the incident has a crowd
 	party    *party // nil: one of the crowd
 	conn     *actor.PID
 	id       rdma.Handle
@@ -22,7 +22,7 @@ type host struct {
 
 const (
 	tickEvery = 50 * time.Millisecond
-	lines     = 20 // that a publisher sends to each subscriber at each tick
+	lines     = 20 // sent to each subscriber at each tick
 	crowdName = "crowd"
 )
 
@@ -77,7 +77,7 @@ func (h *host) closed(ctx actor.Context) {
 	delete(h.s.crowd, ctx.Self().Id)
 }
 
-// release consumes what was retained.
+// release consumes the retained messages.
 func (h *host) release() {
 	for _, m := range h.retained {
 		m.Release()
@@ -89,14 +89,14 @@ func (h *host) release() {
 // uploads reports whether the client uploads.
 func (h *host) uploads() bool { return h.party != nil && strings.HasPrefix(h.party.name, "upload-") }
 
-// echo sends back what comes.
+// echo sends received messages back.
 func (h *host) echo(ctx actor.Context) {
 	if m, ok := ctx.Message().(*rdma.Received); ok {
 		ctx.Respond(rdma.NewSend(m.Data))
 	}
 }
 
-// publish sends lines without asking whether anybody reads them.
+// publish sends lines, regardless of how fast they are read.
 func (h *host) publish(ctx actor.Context) {
 	switch m := ctx.Message().(type) {
 	case *tick:
@@ -108,7 +108,7 @@ func (h *host) publish(ctx actor.Context) {
 	}
 }
 
-// store consumes what is uploaded. While there is trouble it keeps it instead.
+// store consumes uploads. While there is trouble it retains them instead.
 func (h *host) store(ctx actor.Context) {
 	switch m := ctx.Message().(type) {
 	case *rdma.Received:
@@ -125,7 +125,7 @@ func (h *host) store(ctx actor.Context) {
 	}
 }
 
-// ask waits on the loop, which no actor may, for something that does not come.
+// ask waits for something that does not come, on the loop, which actors must not do.
 func (h *host) ask(ctx actor.Context) {
 	if _, ok := ctx.Message().(*tick); ok && h.s.trouble.Load() {
 		h.s.waitForOthers()

@@ -9,20 +9,20 @@ import (
 	"github.com/rdmactor/rdmactor/eventloop"
 )
 
-// incident is what happens, and to whom.
+// incident describes an incident.
 type incident struct {
 	about, look   string
-	trouble, calm string // what is printed when it begins
+	trouble, calm string // printed when it begins
 	config        rdma.Config
 	id            rdma.IDConfig // the listener's
 	parties       []string
-	crowd         int // clients besides those
+	crowd         int // additional clients
 	serve         func(h *host, ctx actor.Context)
 	clients       func(s *stage)
-	begin         func(s *stage) // nil: the parties look at the stage themselves
+	begin         func(s *stage) // nil: the parties check the stage's state themselves
 }
 
-// others are the clients that nothing has to happen to.
+// others are the clients that must stay unaffected.
 var others = []string{"ann", "bob", "eve", "zoe"}
 
 const (
@@ -30,7 +30,7 @@ const (
 	crowdSize   = 600
 )
 
-// goneAfter is less than the default, which is 45 s, so that nobody has to wait for so long.
+// goneAfter is shorter than the default of 45 s, to shorten the wait.
 var goneAfter = rdma.Keepalive{Idle: time.Second, Gone: 3 * time.Second}
 
 var incidents = map[string]incident{

@@ -13,8 +13,8 @@ import (
 	rdma "github.com/rdmactor/rdmactor/actor"
 )
 
-// Each of these tests holds docs/operating.md to what it says about an incident: what the page
-// shows, that the others go on, what helps, and how it ends.
+// Each of these tests verifies what docs/operating.md states about an incident: the page's figures,
+// the progress of the other clients, the remedy, and the end.
 
 func TestSlowReader(t *testing.T) {
 	p := begin(t, "slow-reader", "-trouble", "8s", "-calm", "5s")
@@ -135,7 +135,7 @@ func TestBlockedLoop(t *testing.T) {
 		t.Errorf("the overview says that %q is blocked", about.Blocked)
 	}
 	var here, elsewhere []string
-	// in any state: that of a blocked loop's identifier may be an old one
+	// in any state, because a blocked loop reports outdated ones
 	for _, r := range p.rows("ids") {
 		for name, c := range p.clients() {
 			switch {
@@ -167,7 +167,7 @@ func TestBlockedLoop(t *testing.T) {
 		}
 	}
 	p.measures("rdmactor_loop_recent_turn_seconds", func(v float64) bool { return v > 1 })
-	p.goOn(here...) // with the connections that they have had
+	p.goOn(here...) // over their previous connections
 }
 
 func TestPeerGone(t *testing.T) {
@@ -237,7 +237,7 @@ func TestEnds(t *testing.T) { // alone, so that a few seconds are enough to begi
 	}
 }
 
-// TestNoCrowd: where there is no crowd, nobody comes in as one of it.
+// TestNoCrowd: an incident without a crowd rejects its members.
 func TestNoCrowd(t *testing.T) {
 	p := begin(t, "blocked-loop")
 	s := p.stage

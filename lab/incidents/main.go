@@ -1,6 +1,6 @@
-// Incidents plays what an operator may have to deal with: a server and its clients over the
-// embedded device, in one process, with the server's live page. Trouble and calm take turns until
-// Ctrl-C. See docs/operating.md for what is to be seen, what it means, and what to do.
+// Incidents plays incidents for operators: a server and its clients over the embedded device, in
+// one process, with the server's live page. Trouble and calm alternate until Ctrl-C. See
+// docs/operating.md for the symptoms, their meaning, and the remedies.
 package main
 
 import (
@@ -19,13 +19,13 @@ import (
 
 func main() { cli.Main("incidents", run) }
 
-// settings are what the flags say.
+// settings are the values of the flags.
 type settings struct {
 	name          string
 	inspect       string
 	lasts         time.Duration
 	trouble, calm time.Duration
-	begun         func(*stage) // tests'
+	begun         func(*stage) // set by tests
 }
 
 func usage(w io.Writer) {
@@ -102,7 +102,7 @@ func (set settings) run(ctx context.Context, out, log io.Writer) (err error) {
 	return s.play(what, set, out)
 }
 
-// play has trouble and calm take turns until the end.
+// play alternates between trouble and calm until the end.
 func (s *stage) play(what incident, set settings, out io.Writer) error {
 	if err := s.connected(what); err != nil {
 		return err

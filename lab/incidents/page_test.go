@@ -11,8 +11,8 @@ import (
 	"github.com/rdmactor/rdmactor/metrics"
 )
 
-// TestOperatorsPage: what docs/operating.md names is there: metrics, fields of the live page,
-// incidents and their pictures.
+// TestOperatorsPage checks that everything named in docs/operating.md exists: metrics, fields of
+// the live page, incidents and their pictures.
 func TestOperatorsPage(t *testing.T) {
 	text, err := os.ReadFile("../../docs/operating.md")
 	if err != nil {
@@ -29,7 +29,7 @@ func TestOperatorsPage(t *testing.T) {
 			known[name] = true
 		}
 	}
-	// of one identifier, which an incident's, on the embedded device, do not all have
+	// fields of an identifier: those of an incident on the embedded device do not have all of them
 	id, err := os.ReadFile("../../inspect/ids.go")
 	if err != nil {
 		t.Fatal(err)

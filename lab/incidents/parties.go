@@ -8,13 +8,13 @@ import (
 	rdma "github.com/rdmactor/rdmactor/actor"
 )
 
-// party is a client of the server's, and what it gets.
+// party is a client of the server, with its counts.
 type party struct {
 	name   string
-	id     atomic.Uint64 // the server's identifier for it; 0: it is not connected
+	id     atomic.Uint64 // the server's identifier for it; 0: not connected
 	got    atomic.Uint64 // messages
 	missed atomic.Uint64 // messages that the server could not queue for it
-	last   atomic.Int64  // when it got the last, in nanoseconds
+	last   atomic.Int64  // time of the last message, in nanoseconds
 }
 
 // gets counts a message.
@@ -23,12 +23,12 @@ func (p *party) gets() {
 	p.last.Store(time.Now().UnixNano())
 }
 
-// parties are all clients but the crowd.
+// parties are all clients except the crowd.
 type parties struct {
 	all []*party
 
 	mu     sync.Mutex
-	before []uint64 // what they had got at the last reading
+	before []uint64 // counts at the last reading
 	at     time.Time
 }
 
@@ -42,7 +42,7 @@ func newParties(names []string) *parties {
 	return p
 }
 
-// find is the party of that name; nil: there is none.
+// find returns the party of that name; nil: none.
 func (p *parties) find(name string) *party {
 	for _, one := range p.all {
 		if one.name == name {
@@ -59,7 +59,7 @@ func (p *parties) names() (names []string) {
 	return names
 }
 
-// missing is how many are not connected.
+// missing returns how many are not connected.
 func (p *parties) missing() (n int) {
 	for _, one := range p.all {
 		if one.id.Load() == 0 {
@@ -69,17 +69,17 @@ func (p *parties) missing() (n int) {
 	return n
 }
 
-// partyRow is what the page shows of a client.
+// partyRow is a client's row on the page.
 type partyRow struct {
 	Identifier      rdma.Handle
 	Client          string
-	MessagesASecond float64       // that it got since the last look
-	Silent          time.Duration // since it got the last
+	MessagesASecond float64       // since the last reading
+	Silent          time.Duration // time since the last message
 	GotMessages     uint64
 	MissedMessages  uint64
 }
 
-// rows is what the page shows.
+// rows returns the page's rows.
 func (p *parties) rows() []partyRow {
 	p.mu.Lock()
 	defer p.mu.Unlock()

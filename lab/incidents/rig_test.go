@@ -30,7 +30,7 @@ const (
 	secret   = "a token of a test"
 )
 
-// screen is what a program prints.
+// screen is the output of a program.
 type screen struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -48,12 +48,12 @@ func (s *screen) String() string {
 	return s.text.String()
 }
 
-// program is an incident that goes on until the test ends.
+// program is an incident that runs until the test ends.
 type program struct {
 	*testing.T
 	url      string
 	out, log *screen
-	source   *metrics.Source // of the server's
+	source   *metrics.Source // of the server
 	stage    *stage
 }
 
@@ -139,7 +139,7 @@ func (p *program) rows(path string) []row {
 	return table.Rows
 }
 
-// clients are the rows of the clients, by name.
+// clients returns the rows of the clients, by name.
 func (p *program) clients() map[string]row {
 	p.Helper()
 	all := make(map[string]row)
@@ -149,7 +149,7 @@ func (p *program) clients() map[string]row {
 	return all
 }
 
-// identifier is the row of a client's identifier; nil: it has none.
+// identifier returns the row of a client's identifier; nil: none.
 func (p *program) identifier(client string) row {
 	p.Helper()
 	id := p.clients()[client].number("identifier")
@@ -161,7 +161,7 @@ func (p *program) identifier(client string) row {
 	return nil
 }
 
-// goOn wants all these clients to get more messages, and none of them to be connected anew.
+// goOn checks that all these clients receive more messages, over their existing connections.
 func (p *program) goOn(names ...string) {
 	p.Helper()
 	before := p.clients()
@@ -176,7 +176,7 @@ func (p *program) goOn(names ...string) {
 	}
 }
 
-// logs waits for a line of the log that has all these texts.
+// logs waits for a line of the log that contains all these texts.
 func (p *program) logs(texts ...string) {
 	p.Helper()
 	p.until("the log has "+strings.Join(texts, ", "), func() bool {
@@ -193,7 +193,7 @@ func (p *program) logs(texts ...string) {
 	})
 }
 
-// measures waits until a metric of a runtime's is what a test wants, of one of its series.
+// measures waits until one of a metric's series has a value that is accepts.
 func (p *program) measures(name string, is func(v float64) bool) {
 	p.Helper()
 	p.until("the metric "+name, func() bool {

@@ -19,8 +19,8 @@ import (
 	"github.com/rdmactor/rdmactor/iwarp"
 )
 
-// stage is a server, which the page shows, and its clients. They have runtimes of their own, as
-// programs on other machines would have, and talk over loopback.
+// stage is a server, which the page shows, and its clients. They have separate runtimes, like
+// programs on other machines, and communicate over loopback.
 type stage struct {
 	ctx     context.Context
 	system  *actor.ActorSystem
@@ -29,24 +29,24 @@ type stage struct {
 	clients *rdma.Runtime
 	far     *rdma.Runtime // clients that may stand still
 	level   *slog.LevelVar
-	at      string // where the server listens
+	at      string // the server's address
 	trouble atomic.Bool
 	parties *parties
 
 	mu    sync.Mutex
-	crowd map[string]*actor.PID // the server's actors that serve the crowd
+	crowd map[string]*actor.PID // the server's actors for the crowd's connections
 }
 
 const endFor = 30 * time.Second
 
-// newStage opens the runtimes, has the server listen, and its clients connect.
+// newStage opens the runtimes, starts the server's listener, and connects its clients.
 func newStage(ctx context.Context, what incident, log io.Writer) (_ *stage, err error) {
 	s := &stage{
 		ctx: ctx, device: iwarp.New(), level: new(slog.LevelVar), parties: newParties(what.parties),
 		crowd: make(map[string]*actor.PID),
 	}
 	logger := slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: s.level}))
-	// of the clients: what they log is not what the server's operator sees
+	// the server's operator does not see the clients' log
 	quiet := slog.New(slog.DiscardHandler)
 	s.system = actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return quiet }))
 	defer func() {
@@ -106,7 +106,7 @@ func (s *stage) connected(what incident) error {
 	return nil
 }
 
-// crowded is how many of the crowd are connected.
+// crowded returns how many of the crowd are connected.
 func (s *stage) crowded() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -122,7 +122,7 @@ func (s *stage) hangUp() {
 	}
 }
 
-// waitForOthers is a call that does not return while there is trouble: to a database, say.
+// waitForOthers is a call that does not return while there is trouble, such as one to a database.
 func (s *stage) waitForOthers() {
 	for s.trouble.Load() && s.ctx.Err() == nil {
 		time.Sleep(10 * time.Millisecond)
@@ -133,7 +133,7 @@ func (s *stage) waitForOthers() {
 type dials struct {
 	Crowd   int // connected
 	Dialing int
-	InLine  int // wait for their turn to dial
+	InLine  int // waiting for their turn to dial
 }
 
 func (s *stage) sections() []inspect.Section {
