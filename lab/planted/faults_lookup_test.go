@@ -1,6 +1,6 @@
 package planted
 
-// What breaks rdma_getaddrinfo(3): node and service, the hints, the errors.
+// Faults of rdma_getaddrinfo(3): node and service, the hints, the errors.
 
 const (
 	lookup = "cmid/getaddrinfo.go"

@@ -15,7 +15,7 @@ import (
 )
 
 // TestPlantedKernel plants the faults of the kernel's driver, one after the other, in one machine:
-// on soft-RoCE, which has datagrams too. Soft-iWARP is the other device there.
+// on soft-RoCE, which also has datagrams. The other device there is soft-iWARP.
 func TestPlantedKernel(t *testing.T) {
 	if !*plant {
 		return
@@ -25,7 +25,7 @@ func TestPlantedKernel(t *testing.T) {
 	n := 0
 	judge(t, citation.kernel, (*fault).kernel, func(t *testing.T, f *fault, tests []citation) map[citation]string {
 		n++
-		name := strconv.Itoa(n) // a new one each time: the guest may remember the old
+		name := strconv.Itoa(n) // a new name each time, because the guest may cache the old file
 		args := []string{"test", "-c", "-tags=rdma", "-vet=off", "-o", filepath.Join(shared, name)}
 		if f != nil {
 			args = append(args, "-overlay="+f.overlay(t))
@@ -52,8 +52,8 @@ func TestPlantedKernel(t *testing.T) {
 	})
 }
 
-// outcomes reads what a test binary says with -test.v. A test that began and did not end has
-// failed: it took the others along.
+// outcomes parses the output of a test binary with -test.v. A test that started and did not end has
+// failed, and ended the others.
 func outcomes(out string, tests []citation) map[citation]string {
 	said := map[string]string{}
 	for line := range strings.Lines(out) {

@@ -51,7 +51,7 @@ func TestFaultsApply(t *testing.T) {
 	}
 }
 
-// TestPlanted plants the faults that need no kernel's device.
+// TestPlanted plants the faults that need none of the kernel's devices.
 func TestPlanted(t *testing.T) {
 	if !*plant {
 		return
@@ -62,7 +62,7 @@ func TestPlanted(t *testing.T) {
 			if f != nil {
 				overlay = f.overlay(t)
 				below, _, _ := strings.Cut(f.file, "/")
-				// the others do not have the fault, or only far below
+				// the others do not contain the fault, or only far below
 				tests = slices.DeleteFunc(tests, func(c citation) bool {
 					return below != "cmid" && c.pkg != below || below == "cmid" && c.pkg == "actor"
 				})
@@ -90,9 +90,9 @@ func TestKernelFaultsCompile(t *testing.T) {
 	}
 }
 
-// judge runs the cited tests as they are, which must pass, and then with each fault, when at least
-// one of every row it breaks must fail. run gives each test's outcome: pass, fail, skip; nil stands
-// for no fault.
+// judge runs the cited tests without a fault, when they must pass, and then with each fault, when
+// at least one of every row that it breaks must fail. run returns each test's outcome: pass, fail,
+// skip; nil stands for no fault.
 func judge(
 	t *testing.T, mine func(citation) bool, ours func(*fault) bool, run func(*testing.T, *fault, []citation) map[citation]string,
 ) {
@@ -109,7 +109,7 @@ func judge(
 	}
 	var planted []*fault
 	var broken []string
-	left := map[string]bool{} // rows with a fault that is not asked for
+	left := map[string]bool{} // rows with a fault that is not selected
 	for i := range faults {
 		switch f := &faults[i]; {
 		case !ours(f):
@@ -161,7 +161,7 @@ func judge(
 	}
 }
 
-// pattern is what -test.run takes for exactly these tests, and those below them.
+// pattern returns a pattern for -test.run that selects exactly these tests, and their subtests.
 func pattern(tests []citation) string {
 	var all []string
 	for _, c := range tests {
@@ -177,7 +177,7 @@ func pattern(tests []citation) string {
 // runHere runs the tests on this machine, with an overlay if there is one.
 func runHere(t *testing.T, overlay string, tests []citation) map[citation]string {
 	t.Helper()
-	elsewhere := "-exec=env -C " + t.TempDir() // rapid writes a file of what fails
+	elsewhere := "-exec=env -C " + t.TempDir() // rapid writes a file for each failure
 	args := []string{"test", elsewhere, "-json", "-count=1", "-vet=off", "-timeout=5m", "-run=" + pattern(tests)}
 	if overlay != "" {
 		args = append(args, "-overlay="+overlay)
@@ -193,7 +193,7 @@ func runHere(t *testing.T, overlay string, tests []citation) map[citation]string
 	cmd.Dir = root
 	out, err := cmd.Output()
 	var exit *exec.ExitError
-	if err != nil && !errors.As(err, &exit) { // a test that fails is what we want
+	if err != nil && !errors.As(err, &exit) { // a failing test is expected
 		t.Fatal(err)
 	}
 	for dec := json.NewDecoder(bytes.NewReader(out)); dec.More(); {

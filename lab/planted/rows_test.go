@@ -27,8 +27,8 @@ func (c citation) kernel() bool { return c.pkg == "cmid/ucm" }
 // real reports whether it runs on a device, not on the twin or above the drivers.
 func (c citation) real() bool { return c.pkg == "iwarp" || c.kernel() }
 
-// scenario is the conformance suite's name for the test: the same for every device. Other tests
-// have their own.
+// scenario returns the conformance suite's name for the test, which is the same for every device.
+// Other tests have different names.
 func (c citation) scenario() string {
 	if s, ok := strings.CutPrefix(c.test, "TestConformance/"); ok {
 		return strings.TrimPrefix(s, "InfiniBand/")
@@ -41,7 +41,7 @@ var (
 	cite = regexp.MustCompile("`([a-z0-9_/]+)\\.(Test[^`]+)`")
 )
 
-// cited reads docs/manpages.md: the rows that cite tests.
+// cited reads the rows that cite tests from docs/manpages.md.
 func cited(t testing.TB) map[string][]citation {
 	t.Helper()
 	doc, err := os.ReadFile(filepath.Join(root, "docs", "manpages.md"))
