@@ -51,7 +51,7 @@ func TestRun(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Negated: found. `n = most` deleted: by the user. `>=`: equal to the code without a defect.
+	// Negated: found. `n = most` deleted: found by the user. `>=`: equivalent to the original code.
 	if count[Found] != 1 || count[FoundLate] != 1 || count[Survived] != 1 || survivors[0].With != ">=" {
 		t.Errorf("%v, %v:\n%s", count, survivors, log.String())
 	}
@@ -68,7 +68,7 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// TestOperators lists what each operator makes of a function.
+// TestOperators lists the mutations of a function by each operator.
 func TestOperators(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "f.go")
 	const text = `package p

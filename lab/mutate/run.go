@@ -18,7 +18,7 @@ import (
 	"time"
 )
 
-// Outcome is what became of a defect.
+// Outcome is the fate of a defect.
 type Outcome string
 
 // The outcomes of a defect that compiles.
@@ -28,13 +28,13 @@ const (
 	Survived  Outcome = "survived"
 )
 
-// Plan says what to mutate.
+// Plan is a run's configuration.
 type Plan struct {
-	Dir     string // where the go command runs
-	Package string // as the go command takes it
+	Dir     string // directory of the go command
+	Package string // as an argument of the go command
 	N       int    // defects that compile
 	Seed    uint64
-	Own     bool     // run the package's own tests only
+	Own     bool     // run only the package's tests, not those of dependents
 	Flags   []string // of go test
 
 	Sim   string // if not empty, play these workloads of the simulation instead of tests
@@ -53,7 +53,7 @@ type mutator struct {
 	pkg        pkg
 	dependents []string
 	tmp        string
-	limit      time.Duration // of the tests of one defect
+	limit      time.Duration // for the tests of one defect
 }
 
 // Run plants the defects of a plan one after the other, writes each with its outcome to log, and
@@ -172,7 +172,7 @@ func (m *mutator) measure(ctx context.Context) error {
 // errNotCompiled is the outcome of a defect that the compiler finds.
 var errNotCompiled = errors.New("does not compile")
 
-// try returns what becomes of a defect, or "" if it does not compile.
+// try returns the outcome of a defect, or "" if it does not compile.
 func (m *mutator) try(ctx context.Context, s Site) (Outcome, error) {
 	overlay, err := m.plant(s)
 	if err != nil {
@@ -213,7 +213,7 @@ func (m *mutator) plant(s Site) (overlay string, err error) {
 		os.WriteFile(overlay, list, 0o600))
 }
 
-// find runs what is to find the defect of an overlay, and reports whether it passes.
+// find runs the tests or the simulation with an overlay, and reports whether they pass.
 func (m *mutator) find(ctx context.Context, overlay string) (passed bool, err error) {
 	if m.Sim != "" {
 		return m.play(ctx, overlay)
