@@ -14,7 +14,7 @@ import (
 	"github.com/rdmactor/rdmactor/states"
 )
 
-// host has an event channel, on which it waits for one thing after the other, as the C programs do.
+// host has an event channel, on which it waits for one event after the other, as the C programs do.
 // It keeps the first error. After an error its methods do nothing.
 type host struct {
 	ch      *endpoint.Channel
@@ -181,7 +181,7 @@ func (h *host) have(received, sent int) (all bool, err error) {
 	return all, nil
 }
 
-// until handles events until done returns true. done must not post work requests.
+// until handles events up to the moment when done returns true. done must not post work requests.
 func (h *host) until(what string, done func() (bool, error)) {
 	for end := time.Now().Add(h.timeout); h.err == nil; {
 		err := h.ch.Drain(h.event)

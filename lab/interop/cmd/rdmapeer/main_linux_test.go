@@ -47,7 +47,7 @@ func (p *playing) end(t *testing.T, status int, says string) {
 	}
 }
 
-// port waits until the program prints where it listens, and returns the port.
+// port waits until the program prints its address, and returns the port.
 func (p *playing) port(t *testing.T) string {
 	t.Helper()
 	_, port, err := net.SplitHostPort(p.says(t, "listening on "))
@@ -148,7 +148,7 @@ func TestNobodyListens(t *testing.T) {
 	}
 }
 
-// TestDatagramsNeedADevice: the embedded device has none, and says so.
+// TestDatagramsNeedADevice: the embedded device has none, and reports that.
 func TestDatagramsNeedADevice(t *testing.T) {
 	start("udaddy", "-b", "127.0.0.1").end(t, failed, "return status -1")
 	start("mckey", "-m", "239.1.1.1", "-b", "127.0.0.1").end(t, failed, "return status -1")

@@ -20,7 +20,7 @@ type peer struct {
 	size  uint32
 	ah    verbs.AH // the destination of datagrams
 
-	written func(wc *verbs.WC) error // checks what the other side wrote with immediate data
+	written func(wc *verbs.WC) error // checks the bytes written with immediate data
 
 	received, sent int
 	first          verbs.WC // the first message's completion
@@ -68,7 +68,7 @@ func (e *peer) poll() (err error) {
 
 func (e *peer) complete(wc *verbs.WC) error {
 	switch {
-	case wc.Status == verbs.StatusFlushed: // the event of the end says why
+	case wc.Status == verbs.StatusFlushed: // the event of the end has the reason
 		return nil
 	case wc.Status != verbs.StatusSuccess:
 		return fmt.Errorf("%v: %v", wc.Op, wc.Status)
@@ -103,7 +103,7 @@ func (e *peer) event(ev cmid.Event) error {
 	return nil
 }
 
-// disconnect disconnects, or answers the peer's disconnect. Only the first call does something.
+// disconnect disconnects, or answers the peer's disconnect. Only the first call has an effect.
 func (e *peer) disconnect() error {
 	if e.disconnecting {
 		return nil
@@ -112,7 +112,7 @@ func (e *peer) disconnect() error {
 	return e.ID.Disconnect()
 }
 
-// close frees what the peer has.
+// close frees the peer's resources.
 func (e *peer) close() error {
 	err := e.Close()
 	if e.ah != nil {

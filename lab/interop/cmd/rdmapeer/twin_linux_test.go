@@ -34,7 +34,8 @@ func (w twin) left(t *testing.T) {
 	}
 }
 
-// TestTwin: both flavors of a kernel's device, and datagrams, which the embedded device has not.
+// TestTwin tests both flavors of a kernel's device, and datagrams, which the embedded device does
+// not support.
 func TestTwin(t *testing.T) {
 	for name, c := range map[string]struct {
 		flavor         states.Flavor
@@ -60,8 +61,8 @@ func TestTwin(t *testing.T) {
 	}
 }
 
-// TestDatagramsOfAnotherSize: a datagram that is too long is dropped, one that is too short is
-// seen.
+// TestDatagramsOfAnotherSize: a datagram that is too long is dropped, and one that is too short is
+// detected.
 func TestDatagramsOfAnotherSize(t *testing.T) {
 	w := newTwin(0)
 	server := startOn(w.server, "udaddy", "-b", "10.0.0.1", "-S", "101")
@@ -72,7 +73,7 @@ func TestDatagramsOfAnotherSize(t *testing.T) {
 	w.left(t)
 }
 
-// TestWritesOfAnotherSize: who has memory for another number of bytes is not written to.
+// TestWritesOfAnotherSize: a peer with memory of another size is not written to.
 func TestWritesOfAnotherSize(t *testing.T) {
 	w := newTwin(0)
 	server := startOn(w.server, "writeimm", "-b", "10.0.0.1", "-S", "101")

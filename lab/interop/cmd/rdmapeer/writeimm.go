@@ -20,8 +20,8 @@ const (
 // keyLen is the length of a key in private data: address, key, size.
 const keyLen = 16
 
-// writeImm is our side of interoptest's testdata/writeimm.c. Client and server write into each
-// other's memory with immediate data, the client first.
+// writeImm is the counterpart of interoptest's testdata/writeimm.c. Client and server write into
+// each other's memory with immediate data, the client first.
 func writeImm(f *flag.FlagSet) func(h *host) {
 	bind := f.String("b", "", "`ADDR` to listen on")
 	server := f.String("s", "", "`ADDR` of the server; without it be the server")
@@ -92,7 +92,7 @@ func (w *writer) offer(e *peer, imm uint32) (key []byte, err error) {
 	return binary.BigEndian.AppendUint32(key, uint32(w.size)), nil
 }
 
-// wantWritten checks a receive that the other side's Write has used up, and its bytes.
+// wantWritten checks a receive that the other side's Write has consumed, and its bytes.
 func wantWritten(wc *verbs.WC, to []byte, imm uint32) error {
 	if !wc.HasImm || wc.Imm != imm || int(wc.Bytes) != len(to) {
 		return fmt.Errorf("%d bytes were written with %#x, want %d with %#x", wc.Bytes, wc.Imm, len(to), imm)
@@ -105,7 +105,7 @@ func wantWritten(wc *verbs.WC, to []byte, imm uint32) error {
 	return nil
 }
 
-// write writes with imm to what key is for. Byte i is imm + i.
+// write writes with imm to the memory of key. Byte i is imm + i.
 func (w *writer) write(e *peer, key []byte, imm uint32) error {
 	if len(key) < keyLen {
 		return errors.New("the other side has given no key")
