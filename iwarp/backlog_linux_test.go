@@ -12,8 +12,8 @@ import (
 	"github.com/rdmactor/rdmactor/cmid"
 )
 
-// TestListenBacklog: the backlog is the listening socket's, which turns away what comes above while
-// nobody accepts.
+// TestListenBacklog: the backlog is the listening socket's, which refuses further connections while
+// none is accepted.
 // manpages: listen-1
 func TestListenBacklog(t *testing.T) {
 	for _, want := range []uint32{1, 5} {
@@ -22,7 +22,7 @@ func TestListenBacklog(t *testing.T) {
 		n.do(h, &cmid.BindAddr{Addr: cmid.MustAddr("127.0.0.1:0")})
 		n.do(h, &cmid.Listen{Backlog: int(want)})
 		at := n.in.ids[h].Info().Local
-		for range 2 * want { // nobody accepts: the loop does not turn
+		for range 2 * want { // the loop does not turn, so nothing is accepted
 			fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
 			if err != nil {
 				t.Fatal(err)

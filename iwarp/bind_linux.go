@@ -12,8 +12,8 @@ import (
 	"github.com/rdmactor/rdmactor/states"
 )
 
-// portTries is how many ports the kernel may offer for port 0 before one is free among our own
-// identifiers too.
+// portTries is how many ports the kernel may offer for port 0 until one is also free among this
+// process's identifiers.
 const portTries = 16
 
 // bindAddr is rdma_bind_addr(3): it takes the port, with a bound socket that does not listen.
@@ -54,8 +54,8 @@ func (id *ident) bind(a cmid.Addr) error {
 	return err
 }
 
-// bindPort takes a's port, which is not 0, with the unbound socket fd, or one of its own when that
-// is -1. It leaves an fd that is not bound to the caller.
+// bindPort takes a's port, which is not 0, with the unbound socket fd, or with a new socket if fd
+// is -1. On failure an unbound fd stays with the caller.
 func (id *ident) bindPort(a cmid.Addr, fd int) error {
 	b := &binding{addr: a, reuse: id.reuse, afonly: id.afonly}
 	if err := id.in.drv.ports.take(b); err != nil {
@@ -76,7 +76,7 @@ func (id *ident) bindPort(a cmid.Addr, fd int) error {
 	return nil
 }
 
-// newSocket makes a TCP socket bound to a, and gives its address with the port it got.
+// newSocket makes a TCP socket bound to a, and returns its address with the assigned port.
 func (id *ident) newSocket(a cmid.Addr) (fd int, local cmid.Addr, err error) {
 	fd, err = id.unboundSocket(a)
 	if err != nil {
@@ -114,7 +114,7 @@ func (id *ident) unboundSocket(a cmid.Addr) (fd int, err error) {
 	return fd, nil
 }
 
-// options sets what a socket of the identifier has before it is bound.
+// options sets the options that a socket of the identifier needs before it is bound.
 func (id *ident) options(fd, domain int) error {
 	if id.reuse || id.auto {
 		if err := id.in.shareAddr(fd); err != nil {
@@ -138,7 +138,7 @@ func (id *ident) options(fd, domain int) error {
 	return id.in.tune(fd, id.in.cfg.UserTimeout)
 }
 
-// bindSocket is bind(2). A socket that it fails for may be bound to something else.
+// bindSocket is bind(2). After a failure the socket may be bound to something else.
 func (in *instance) bindSocket(fd int, a cmid.Addr) error {
 	sa, _, err := in.sockaddr(a)
 	if err != nil {
@@ -166,9 +166,9 @@ func (in *instance) shareAddr(fd int) error {
 	return nil
 }
 
-// resolveAddr is rdma_resolve_addr(3). The routing table says which source address goes with dst.
-// Only TCP finds out later whether dst answers. An identifier that was not bound is bound
-// afterwards, even when this fails.
+// resolveAddr is rdma_resolve_addr(3). The routing table determines the source address for dst.
+// Whether dst answers is only known later, from TCP. An identifier that was not bound is bound
+// afterwards, even on failure.
 func (id *ident) resolveAddr(src, dst cmid.Addr) error {
 	switch {
 	case id.lis != nil || id.conn != nil && id.conn.phase != phIdle:
@@ -198,8 +198,8 @@ func (id *ident) resolveAddr(src, dst cmid.Addr) error {
 	return nil
 }
 
-// bindFor binds to the source of a route, or, when there was none, to the wildcard as rdma_cm
-// does. The port is chosen here and not by bind(2), and like there it is none that the operator has
+// bindFor binds to the source of a route, or, without a route, to the wildcard as rdma_cm does. The
+// port is chosen here and not by bind(2), and as there it is never one that the operator has
 // reserved. On a busy host bind(2) searches for milliseconds among ports in TIME_WAIT. It also
 // avoids those ports, although a connection to another address may use them.
 func (id *ident) bindFor(dst cmid.Addr, source netip.Addr) error {
@@ -276,7 +276,7 @@ func (in *instance) route(from, dst cmid.Addr) (peer cmid.Addr, source netip.Add
 	return peer, source, err
 }
 
-// routeFrom asks with a socket that is bound to from.
+// routeFrom looks the route up with a socket that is bound to from.
 func (in *instance) routeFrom(from cmid.Addr, to unix.Sockaddr, domain int) (source netip.Addr, err error) {
 	sa, _, err := in.sockaddr(cmid.AddrFrom(from.Addr(), 0))
 	if err != nil {
@@ -293,7 +293,7 @@ func (in *instance) routeFrom(from cmid.Addr, to unix.Sockaddr, domain int) (sou
 	return in.sourceOf(fd, to)
 }
 
-// routeTo asks with a socket that is kept: making one costs more than all the rest.
+// routeTo looks the route up with a permanent socket: creating one costs more than everything else.
 func (in *instance) routeTo(to unix.Sockaddr, domain int) (source netip.Addr, err error) {
 	fd, ok := in.probes[domain]
 	if !ok {
@@ -319,7 +319,7 @@ func (in *instance) probe(domain int) (int, error) {
 	return fd, nil
 }
 
-// sourceOf connects a datagram socket and gives its address.
+// sourceOf connects a datagram socket and returns its address.
 func (in *instance) sourceOf(fd int, to unix.Sockaddr) (netip.Addr, error) {
 	if err := in.sys.Connect(fd, to); err != nil {
 		if err == unix.EACCES { // a broadcast address

@@ -16,27 +16,27 @@ import (
 	"github.com/rdmactor/rdmactor/iwarp/internal/pcapng"
 )
 
-// CaptureConfig says which connections a Capture is of, and where it goes. Fields that are not set,
+// CaptureConfig selects the connections of a Capture, and its destination. Fields that are not set,
 // or not positive, are the defaults named here.
 type CaptureConfig struct {
-	// Writer gets the file, in pieces of up to Memory bytes, on a goroutine of the Capture's. It
-	// may block: packets that find no room in Memory meanwhile are dropped and counted. If it
-	// fails, panics or ends its goroutine, the capture is over.
+	// Writer receives the file, in pieces of up to Memory bytes, on a goroutine of the Capture. It
+	// may block: packets that find no room in Memory are dropped and counted. If it fails, panics
+	// or ends its goroutine, the capture is over.
 	Writer io.Writer
-	// Local and Peer choose connections by the addresses of their two ends: every address. An
-	// IPv4 connection has IPv4 addresses, also at a listener on ::.
+	// Local and Peer select connections by the addresses of their two ends: every address. An IPv4
+	// connection has IPv4 addresses, also at a listener on ::.
 	Local, Peer netip.Prefix
-	// LocalPort and PeerPort choose connections by their ports: every port.
+	// LocalPort and PeerPort select connections by their ports: every port.
 	LocalPort, PeerPort uint16
-	// MaxBytes bounds the file: 1 GiB. With the packet that would make it larger the capture is
-	// over.
+	// MaxBytes limits the file: 1 GiB. The capture ends before the first packet that would exceed
+	// it.
 	MaxBytes int64
-	// Memory is the capture's, for packets that wait for the Writer: 8 MiB. It takes twice as
-	// much: while the Writer has one half, packets go to the other. At least 256 KiB.
+	// Memory is the size of each of the capture's two buffers for packets: 8 MiB. While the Writer
+	// has one, packets go to the other. At least 256 KiB.
 	Memory int
 }
 
-// What a file says about itself, and the limit of a Capture that no CaptureConfig changes.
+// The descriptions in a file, and the limits of a Capture that no CaptureConfig changes.
 const (
 	captureProgram = "rdmactor, package iwarp"
 	captureRemark  = "The bytes are those that the embedded iWARP device has read from its sockets and written to them. " +
@@ -44,41 +44,41 @@ const (
 	captureAbout = "TCP streams of the embedded iWARP device, with IP and TCP headers that are made up"
 	// captureLeast is the least memory of a capture: a few of the largest packets.
 	captureLeast = 256 << 10
-	// captureBeginning bounds what a connection begins with: a handshake, MPA frames that are made
-	// up, the beginnings of FPDUs.
+	// captureBeginning is an upper limit for the beginning of a connection: a handshake, synthetic
+	// MPA frames, the beginnings of FPDUs.
 	captureBeginning = 4 << 10
 )
 
-// CaptureStats counts what a Capture has done so far.
+// CaptureStats counts the activities of a Capture.
 type CaptureStats struct {
-	Connections int    // that were chosen
-	Packets     uint64 // that are in the file, or on their way there
-	// Dropped counts the packets that found no room. What follows one of them in the same system
-	// call, and up to the next whole FPDU, is left out with it. A connection that begins meanwhile
-	// is there from when there is room.
+	Connections int    // selected connections
+	Packets     uint64 // in the file, or on their way there
+	// Dropped counts the packets that found no room. The rest of the same system call, and
+	// everything up to the next whole FPDU, is omitted, too. A connection that begins without room
+	// is included as soon as there is room.
 	Dropped uint64
 	Bytes   int64 // of the file
 }
 
-// Capture writes what a device's chosen connections send and receive to a file that Wireshark
-// reads (pcapng), until it is stopped, its file is as large as it may become, or its Writer fails.
-// Any goroutine may call its methods. The file has everything that was on the wire: messages,
-// private data, keys of granted memory. Who may read it is up to who has made the Writer.
+// Capture writes the traffic of a device's selected connections to a file that Wireshark reads
+// (pcapng), until it is stopped, its file reaches MaxBytes, or its Writer fails. Any goroutine may
+// call its methods. The file contains everything that was on the wire: messages, private data, keys
+// of granted memory. Protecting it is the responsibility of the Writer's creator.
 //
-// It copies what a connection's system calls have read and written, and never waits. The IP and TCP
-// headers are made up, because a process does not see the real ones. So is a handshake at the
-// beginning of each connection, and, if that was set up before the capture has begun, an MPA
-// Request and Reply without private data: without these Wireshark would not know the protocol. Of
-// such a connection, and behind packets that were dropped, the capture begins with a whole FPDU.
-// Comments in the file say what was made up, and name the rdma_cm_id.
+// It copies the bytes that a connection's system calls have read and written, and never waits. The
+// IP and TCP headers are synthetic, because a process does not see the real ones. So is a handshake
+// at the beginning of each connection, and, if the connection was set up before the capture
+// started, an MPA Request and Reply without private data: without these Wireshark could not
+// identify the protocol. For such a connection, and after dropped packets, the capture begins with
+// a whole FPDU. Comments in the file mark synthetic parts, and name the rdma_cm_id.
 //
-// If both ends of a connection are connections of the same device, the file has it once, as the
-// end sees it that has read or written first.
+// If both ends of a connection are connections of the same device, the file contains it once, as
+// seen by the end that has read or written first.
 type Capture struct {
 	drv  *Driver
 	cfg  CaptureConfig
 	wake chan struct{} // there are blocks, or the capture is over
-	done chan struct{} // closed when the Writer is not used any more
+	done chan struct{} // closed when the Writer is no longer used
 
 	mu      sync.Mutex
 	over    bool
@@ -94,13 +94,13 @@ type Capture struct {
 // endpoints are a connection's addresses.
 type endpoints struct{ local, peer netip.AddrPort }
 
-// errCaptureRuns is why a second capture of a device is refused.
+// errCaptureRuns is the error of a second capture of a device.
 var errCaptureRuns = fmt.Errorf("iwarp: a capture of this device runs already: %w", unix.EBUSY)
 
-// StartCapture begins a capture of connections of this device, those that exist and those to come,
-// on all loops that it is opened on. It fails with EINVAL if c is not valid, and with EBUSY if a
-// capture of this device runs already. A capture that is started before the device is opened misses
-// nothing. Any goroutine.
+// StartCapture begins a capture of this device's connections, existing and future ones, on all
+// loops on which it is opened. It fails with EINVAL if c is not valid, and with EBUSY if a capture
+// of this device is running. A capture that is started before the device is opened misses nothing.
+// Any goroutine may call it.
 func (d *Driver) StartCapture(c CaptureConfig) (*Capture, error) {
 	if c.Writer == nil {
 		return nil, fmt.Errorf("iwarp: a capture without a Writer: %w", unix.EINVAL)
@@ -125,9 +125,9 @@ func (d *Driver) StartCapture(c CaptureConfig) (*Capture, error) {
 }
 
 // Stop ends the capture and waits until its Writer has everything, or until ctx is done. It returns
-// what was wrong with the Writer, if anything was. Afterwards the Writer is not used any more,
-// unless ctx was done first. Stop may be called any number of times, also to wait for the end of a
-// capture that is over.
+// the error of the Writer, if there was one. Afterwards the Writer is no longer used, unless ctx
+// was done first. Stop may be called any number of times, also to wait for the end of a capture
+// that is over.
 func (p *Capture) Stop(ctx context.Context) error {
 	p.mu.Lock()
 	p.end()
@@ -136,7 +136,7 @@ func (p *Capture) Stop(ctx context.Context) error {
 	case <-p.done:
 	case <-ctx.Done():
 		select {
-		case <-p.done: // both are
+		case <-p.done: // both are done
 		default:
 			return fmt.Errorf("iwarp: the capture's Writer has not returned: %w", context.Cause(ctx))
 		}
@@ -146,18 +146,18 @@ func (p *Capture) Stop(ctx context.Context) error {
 	return p.err
 }
 
-// Done is closed when the capture has ended, whatever the reason, and its Writer is not used any
-// more. Stop then returns at once.
+// Done is closed when the capture has ended, for whatever reason, and its Writer is no longer used.
+// Stop then returns immediately.
 func (p *Capture) Done() <-chan struct{} { return p.done }
 
-// Stats counts what the capture has done so far.
+// Stats returns the counts so far.
 func (p *Capture) Stats() CaptureStats {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.stats
 }
 
-// end ends the capture for the loops. The lock is ours.
+// end ends the capture for the loops. The caller holds the lock.
 func (p *Capture) end() {
 	if p.over {
 		return
@@ -174,7 +174,7 @@ func (p *Capture) notify() {
 	}
 }
 
-// write gives the Writer what there is until the capture is over.
+// write passes all blocks to the Writer until the capture is over.
 func (p *Capture) write() {
 	defer close(p.done)
 	defer p.written(errors.New("iwarp: the capture's Writer has ended its goroutine"))
@@ -198,7 +198,7 @@ func (p *Capture) write() {
 	}
 }
 
-// take returns the blocks that the Writer has not been given. last says that no more will come.
+// take returns the blocks that the Writer has not received. last: there will be no more.
 func (p *Capture) take() (b []byte, last bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -245,7 +245,7 @@ func (p *Capture) written(err error) {
 	p.blocks, p.spare, p.present = nil, nil, nil
 }
 
-// chooses reports whether the capture is of connections with these addresses.
+// chooses reports whether the capture includes connections with these addresses.
 func (p *Capture) chooses(e endpoints) bool {
 	in := func(want netip.Prefix, port uint16, has netip.AddrPort) bool {
 		return (!want.IsValid() || want.Contains(has.Addr())) && cmp.Or(port, has.Port()) == has.Port()
@@ -254,7 +254,8 @@ func (p *Capture) chooses(e endpoints) bool {
 }
 
 // join counts a connection. n distinguishes it from all others of the capture; 0: it cannot join,
-// because the capture is over or has the other end already, or because there is no room now (full).
+// because the capture is over or contains the other end already, or because there is no room now
+// (full).
 func (p *Capture) join(e endpoints) (n int, full bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -304,7 +305,7 @@ func (p *Capture) add(packet *pcapng.Packet, n int, payload [][]byte) bool {
 	return true
 }
 
-// addrPort returns an address as it is in IP and TCP headers.
+// addrPort returns an address as in IP and TCP headers.
 func addrPort(a cmid.Addr) netip.AddrPort {
 	return netip.AddrPortFrom(a.Addr().Unmap().WithZone(""), a.Port())
 }

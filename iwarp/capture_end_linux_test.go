@@ -25,7 +25,7 @@ type writerFunc func([]byte) (int, error)
 
 func (f writerFunc) Write(b []byte) (int, error) { return f(b) }
 
-// stuck is a Writer that blocks until it is let go, and then keeps what it gets.
+// stuck is a Writer that blocks until it is released, and then keeps its input.
 type stuck struct {
 	bytes.Buffer
 	entered, let chan struct{}
@@ -39,8 +39,8 @@ func (w *stuck) Write(b []byte) (int, error) {
 	return w.Buffer.Write(b)
 }
 
-// TestCaptureWriterBlocks: a Writer that blocks delays nobody. What finds no room is dropped and
-// counted, and the file goes on with a whole FPDU when the Writer does.
+// TestCaptureWriterBlocks: a Writer that blocks delays no connection. Packets without room are
+// dropped and counted, and the file continues with a whole FPDU when the Writer does.
 func TestCaptureWriterBlocks(t *testing.T) {
 	for _, crc := range []bool{false, true} {
 		w := newStuck()
@@ -67,8 +67,8 @@ func TestCaptureWriterBlocks(t *testing.T) {
 	}
 }
 
-// TestCaptureStopOfOneThatIsOver: what a capture has come to is said whatever has become of the
-// context.
+// TestCaptureStopOfOneThatIsOver: Stop reports the outcome of a capture even if the context is
+// done.
 func TestCaptureStopOfOneThatIsOver(t *testing.T) {
 	x := capturing(t, Config{}, CaptureConfig{Writer: writerFunc(func([]byte) (int, error) { return 0, unix.ENOSPC })})
 	<-x.Done()
@@ -81,16 +81,16 @@ func TestCaptureStopOfOneThatIsOver(t *testing.T) {
 	}
 }
 
-// TestCaptureGap: behind packets that were dropped, each direction goes on with a whole FPDU, and
-// its numbers say how many bytes are missing.
+// TestCaptureGap: after dropped packets, each direction continues with a whole FPDU, and its
+// sequence numbers show how many bytes are missing.
 func TestCaptureGap(t *testing.T) {
 	for _, crc := range []bool{false, true} {
 		gap(t, Config{CRC: crc}).judgeGap()
 	}
 }
 
-// gap is a capture whose Writer blocks while much is written and read, and takes what comes behind:
-// 40 messages.
+// gap makes a capture whose Writer blocks while much is written and read, and then records 40
+// messages.
 func gap(t *testing.T, cfg Config) *captured {
 	t.Helper()
 	w := newStuck()
@@ -120,8 +120,8 @@ func gap(t *testing.T, cfg Config) *captured {
 }
 
 // TestCaptureBeginsWhileFull: a connection that begins while the capture has no room is in the file
-// from when there is room, as one that is older than the capture: with a handshake, which names it,
-// and the MPA frames without which nobody could read the rest.
+// as soon as there is room, like one that is older than the capture: with a handshake, which names
+// it, and the MPA frames without which the rest could not be decoded.
 func TestCaptureBeginsWhileFull(t *testing.T) {
 	w := newStuck()
 	x := capturing(t, Config{}, CaptureConfig{Writer: w, Memory: 1})
@@ -170,7 +170,7 @@ func TestCaptureBeginsWhileFull(t *testing.T) {
 	}
 }
 
-// fill posts a Write and has the client write as much of it as its socket takes, which is not all.
+// fill posts a Write of which the client's socket accepts only a part.
 func (p *pair) fill() {
 	p.client.t.Helper()
 	cm, sm := p.client.alloc(16<<20, anyAccess), p.server.alloc(16<<20, anyAccess)
@@ -185,8 +185,8 @@ func (p *Capture) waiting() int {
 	return len(p.blocks)
 }
 
-// judgeGap checks that the bytes of each direction of the one connection are where its numbers say,
-// and that behind each gap they begin with a whole FPDU.
+// judgeGap checks that the bytes of each direction of the one connection match its sequence
+// numbers, and that after each gap they begin with a whole FPDU.
 func (x *captured) judgeGap() {
 	x.t.Helper()
 	all := x.rec.ended[0]
@@ -226,8 +226,8 @@ func (x *captured) judgeGap() {
 	}
 }
 
-// TestCaptureWriterFails: whatever a Writer does, the connection goes on, the capture is over, and
-// Stop says why. Another capture may then begin.
+// TestCaptureWriterFails: after any failure of a Writer, the connection continues, the capture is
+// over, and Stop returns the reason. Another capture may then begin.
 func TestCaptureWriterFails(t *testing.T) {
 	for name, w := range map[string]struct {
 		write writerFunc
@@ -317,7 +317,7 @@ func TestCaptureChoice(t *testing.T) {
 	}
 }
 
-// TestCaptureBothEnds: of a connection of the device with itself the file has one end.
+// TestCaptureBothEnds: the file contains a connection of the device with itself once.
 func TestCaptureBothEnds(t *testing.T) {
 	x := capturing(t, Config{}, CaptureConfig{})
 	client, server := newNodeOf(t, x.drv), newNodeOf(t, x.drv)
@@ -395,8 +395,8 @@ func TestCaptureLater(t *testing.T) {
 	}
 }
 
-// judgeLater checks that each direction of the one connection is a made up MPA frame and the end of
-// what was on the socket, from an FPDU's beginning.
+// judgeLater checks that each direction of the one connection is a synthetic MPA frame and the end
+// of the bytes on the socket, from an FPDU's beginning.
 func (x *captured) judgeLater() {
 	x.t.Helper()
 	got := x.streams()

@@ -13,7 +13,7 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// exchanges are what a client and a server do, each with a device that is captured.
+// exchanges are exchanges between a client and a server, whose devices are both captured.
 var exchanges = map[string]func(t testing.TB, client, server *node){
 	"messages": func(t testing.TB, client, server *node) {
 		p := connect(t, client, server, 100)
@@ -145,7 +145,7 @@ func (p *pair) disconnect() {
 	p.client.do(p.ch, &cmid.DestroyID{})
 }
 
-// oneSided has each side write and read that many bytes of the other's, some times.
+// oneSided makes each side write and read that many bytes of the other's memory, several times.
 func (p *pair) oneSided(size, times int) {
 	p.client.t.Helper()
 	all := verbs.LocalWrite | verbs.RemoteWrite | verbs.RemoteRead
@@ -210,8 +210,8 @@ func TestCapture(t *testing.T) {
 	})
 }
 
-// TestCaptureHostile: whatever a peer sends, the file has exactly what was on the sockets, and the
-// connections end as they do without a capture.
+// TestCaptureHostile: regardless of a peer's bytes, the file contains exactly the bytes on the
+// sockets, and the connections end as without a capture.
 func TestCaptureHostile(t *testing.T) {
 	c, s := capturing(t, Config{}, roomy), capturing(t, Config{}, roomy)
 	a := newArenaOf(t, newNodeOf(t, c.drv), newNodeOf(t, s.drv), hostile.Receives, hostile.ReceiveLen)
@@ -236,7 +236,7 @@ func TestCaptureHostile(t *testing.T) {
 	}
 }
 
-// roomy has room for everything that an exchange says, however slow the machine is.
+// roomy has room for all packets of an exchange, however slow the machine is.
 var roomy = CaptureConfig{Memory: 32 << 20}
 
 // BenchmarkCapturedPingPong is BenchmarkPingPong with a capture at one end.

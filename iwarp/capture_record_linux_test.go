@@ -15,7 +15,7 @@ import (
 // twoStreams are the bytes that a socket has written and read.
 type twoStreams struct{ out, in []byte }
 
-// recorder notes what the sockets of a device read and write, below the device.
+// recorder records the bytes that the sockets of a device read and write, below the device.
 type recorder struct {
 	mu    sync.Mutex
 	open  map[int]*twoStreams
@@ -186,8 +186,7 @@ func (x *captured) streams() (all []*twoStreams) {
 	return all
 }
 
-// unended returns how many connections of the file this side has not ended with a FIN, and nobody
-// with a reset.
+// unended returns how many connections of the file have neither a FIN of this side nor a reset.
 func (x *captured) unended() (n int) {
 	for _, p := range x.read.Packets {
 		const fin, syn, rst = 1, 2, 4
@@ -201,8 +200,7 @@ func (x *captured) unended() (n int) {
 	return n
 }
 
-// fpdus counts the FPDUs of a stream that begins with an MPA frame; what is behind the last whole
-// one is not counted.
+// fpdus counts the whole FPDUs of a stream that begins with an MPA frame.
 func fpdus(b []byte) (n int) {
 	_, k, err := wire.ConsumeFrame(b)
 	for ; err == nil; n++ {
@@ -212,8 +210,8 @@ func fpdus(b []byte) (n int) {
 	return max(n-1, 0)
 }
 
-// judge compares the file with what the sockets have read and written, and returns how many FPDUs
-// that were.
+// judge compares the file with the bytes that the sockets have read and written, and returns the
+// number of FPDUs.
 func (x *captured) judge() (count int) {
 	x.t.Helper()
 	got := slices.DeleteFunc(x.streams(), func(s *twoStreams) bool { return len(s.in)+len(s.out) == 0 })

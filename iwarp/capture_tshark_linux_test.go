@@ -73,8 +73,8 @@ func TestTsharkLater(t *testing.T) {
 	}
 }
 
-// TestTsharkGap: behind packets that were dropped Wireshark finds whole FPDUs. It says that packets
-// are missing, and nothing else.
+// TestTsharkGap: after dropped packets Wireshark finds whole FPDUs. It reports missing packets, and
+// nothing else.
 func TestTsharkGap(t *testing.T) {
 	x := gap(t, Config{})
 	r := x.dissect()

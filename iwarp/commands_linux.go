@@ -40,7 +40,7 @@ func (id *ident) Do(cmd cmid.Command) error {
 	case *cmid.SetOption:
 		return id.setOption(c.Option, c.Value)
 	case *cmid.Notify:
-		return nil // iw_cm takes it and does nothing
+		return nil // iw_cm accepts it and does nothing
 	}
 	return fmt.Errorf("iwarp has no %v: %w", cmd.Op(), unix.EOPNOTSUPP)
 }
@@ -75,7 +75,7 @@ func (id *ident) CreateQP(attr verbs.QPInitAttr) (verbs.QP, error) {
 	return qp, nil
 }
 
-// accept is rdma_accept(3). When it fails the peer is rejected. The kernel does the same, and the
+// accept is rdma_accept(3). On failure the peer is rejected. The kernel does the same, and the
 // state machine expects it.
 func (id *ident) accept(private []byte, p *cmid.ConnParam) error {
 	if !id.child || id.answered {
@@ -85,7 +85,7 @@ func (id *ident) accept(private []byte, p *cmid.ConnParam) error {
 	c, now := id.conn, time.Now()
 	err := c.accept(now, private, p)
 	if err != nil {
-		_ = c.core.Reject(now, nil) // ECONNRESET: there is nobody to answer
+		_ = c.core.Reject(now, nil) // ECONNRESET: the peer is gone
 	}
 	c.settle(now)
 	return err
@@ -116,8 +116,8 @@ func (id *ident) reject(private []byte) error {
 	return nil
 }
 
-// disconnect is rdma_disconnect(3). Disconnected comes with the peer's FIN, so that what it sent
-// before is received.
+// disconnect is rdma_disconnect(3). Disconnected is reported at the peer's FIN, so that everything
+// it sent before is received.
 func (id *ident) disconnect() error {
 	c := id.conn
 	switch {
@@ -127,7 +127,7 @@ func (id *ident) disconnect() error {
 		return nil
 	}
 	now := time.Now()
-	c.output(now) // what was posted before
+	c.output(now) // work requests that were posted before
 	c.core.Disconnect(now)
 	c.settle(now)
 	return nil
@@ -160,7 +160,7 @@ func (id *ident) setOption(o cmid.Option, v int) error {
 	return nil
 }
 
-// sockets are the fds the identifier has now.
+// sockets returns the identifier's present fds.
 func (id *ident) sockets() []int {
 	var fds []int
 	if id.fd >= 0 {
@@ -175,8 +175,8 @@ func (id *ident) sockets() []int {
 	return fds
 }
 
-// setAFOnly changes whether an IPv6 socket takes IPv4 too. That cannot be changed once a socket is
-// bound, so another one takes its place: with SO_REUSEADDR both have the port for a moment.
+// setAFOnly changes whether an IPv6 socket accepts IPv4, too. This cannot be changed after a socket
+// is bound, so another socket replaces it: with SO_REUSEADDR both have the port for a moment.
 func (id *ident) setAFOnly(only bool) error {
 	if id.fd < 0 || id.local.Family() != cmid.FamilyIPv6 || only == id.afonly {
 		id.afonly = only

@@ -9,26 +9,26 @@ import (
 	"github.com/rdmactor/rdmactor/iwarp/core"
 )
 
-// Config is what can be chosen about a Driver. Fields that are not set, or not positive, are the
+// Config is the configuration of a Driver. Fields that are not set, or not positive, are the
 // defaults named here.
 type Config struct {
 	// Device is the device's name in Info and Devices: "iwarp0".
 	Device string
-	// CRC asks every peer for CRC32c in both directions: false. A peer that asks gets it in any
-	// case. With soft-iWARP peers it works only if nothing on the way resegments the TCP stream:
-	// soft-iWARP takes a CRC for wrong that is split over two segments.
+	// CRC requests CRC32c in both directions from every peer: false. A peer that requests it gets
+	// it in any case. With soft-iWARP peers it works only if nothing on the path resegments the TCP
+	// stream: soft-iWARP considers a CRC wrong that is split over two segments.
 	CRC bool
-	// ClientServer has connecting sides keep to MPA's client-server model, in which the connecting
-	// side must send first: false. Otherwise they ask for the peer-to-peer model (RFC 6581), in
-	// which either side may. Some adapters accept nothing else.
+	// ClientServer makes connecting sides use MPA's client-server model, in which the connecting
+	// side must send first: false. Otherwise they request the peer-to-peer model (RFC 6581), in
+	// which either side may. Some adapters accept only the former.
 	ClientServer bool
-	// MaxConns bounds an instance's TCP connections, in set-up, open and lingering: 65536. Further
-	// ones that come in are closed, and counted as strangers.
+	// MaxConns limits an instance's TCP connections, in set-up, open and lingering: 65536. Further
+	// incoming ones are closed, and counted as strangers.
 	MaxConns int
-	// MaxSetups bounds the inbound connections whose MPA Request has not completely arrived, or
-	// was refused by the device itself: 1024. Further ones wait in the kernel's queue (listen(2))
-	// until a Request is complete. The oldest connection is closed to make room when its Request
-	// has not arrived within a tenth of RequestTimeout.
+	// MaxSetups limits the inbound connections whose MPA Request has not completely arrived, or was
+	// refused by the device itself: 1024. Further ones wait in the kernel's queue (listen(2)) until
+	// a Request is complete. The oldest connection is closed to make room if its Request has not
+	// arrived within a tenth of RequestTimeout.
 	MaxSetups int
 	// MaxLinger bounds the sockets that outlive their identifier while they wait for the peer's
 	// FIN: 256. If there are more, the oldest is closed.
@@ -40,14 +40,14 @@ type Config struct {
 	ReplyTimeout time.Duration
 	// LingerTimeout is how long the socket of a destroyed identifier waits for the peer's FIN: 5 s.
 	LingerTimeout time.Duration
-	// MessageTimeout is how long a peer may be silent in the middle of a message, whose receive
-	// it occupies: 30 s. Then the connection is given up.
+	// MessageTimeout is how long a peer may be silent in the middle of a message, whose receive it
+	// occupies: 30 s. Then the connection is given up.
 	MessageTimeout time.Duration
-	// UserTimeout is TCP_USER_TIMEOUT: how long sent bytes may stay unacknowledged, or an idle
-	// peer silent to keep-alives, before the connection is given up: 30 s. A connection whose peer
-	// answers, but has no room for so long, is given up too, unless its owner checks the peer
-	// itself (verbs.Mover). It also bounds how long what had arrived on a connection that is lost
-	// waits for a receive, counted from the last message that was received.
+	// UserTimeout is TCP_USER_TIMEOUT: how long sent bytes may stay unacknowledged, or an idle peer
+	// silent to keep-alives, before the connection is given up: 30 s. A connection whose peer
+	// answers, but has no room for that long, is given up, too, unless its owner checks the peer
+	// (verbs.Mover). It also limits how long data that arrived on a lost connection waits for a
+	// receive, counted from the last message that was received.
 	UserTimeout time.Duration
 }
 
@@ -64,14 +64,14 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// positive is v, or the default when v is not positive.
+// positive returns v, or the default if v is not positive.
 func positive[T ~int | ~int64](v, byDefault T) T { return cmp.Or(max(v, 0), byDefault) }
 
 // Limits of the device that no Config changes.
 const (
-	maxBacklog = 1024             // as rdma_ucm's default
+	maxBacklog = 1024             // same as rdma_ucm's default
 	maxQPWR    = 32768            // work requests outstanding per queue
-	maxRDAtom  = core.UnagreedIRD // IRD and ORD, as soft-iWARP
+	maxRDAtom  = core.UnagreedIRD // IRD and ORD, same as soft-iWARP
 	maxPrivate = core.MaxPrivateData
 )
 
@@ -90,15 +90,15 @@ type Driver struct {
 // New makes the device with a Config's defaults. It opens nothing yet.
 func New() *Driver { return Config{}.New() }
 
-// New makes the device as c says. It opens nothing yet.
+// New makes the device with configuration c. It opens nothing yet.
 func (c Config) New() *Driver { return &Driver{cfg: c.withDefaults(), ports: ports} }
 
-// NewOn makes the device as c says, for one process on a simulated machine. stack makes the Stack
-// of each loop, and is called on any goroutine. NewOn is for this project's simulator, and for
-// nobody else: package sockets is internal.
+// NewOn makes the device with configuration c, for one process on a simulated machine. stack makes
+// the Stack of each loop, and is called on any goroutine. NewOn is only for this project's
+// simulator: package sockets is internal.
 func (c Config) NewOn(stack func() sockets.Stack) *Driver {
 	return &Driver{cfg: c.withDefaults(), stack: stack, ports: newPortTable()}
 }
 
-// Name is "iwarp" and the device's name.
+// Name returns "iwarp" and the device's name.
 func (d *Driver) Name() string { return "iwarp " + d.cfg.Device }

@@ -15,7 +15,7 @@ import (
 	"github.com/rdmactor/rdmactor/iwarp"
 )
 
-// TestConformance compares the embedded device with what Linux's rdma_cm does over iWARP.
+// TestConformance compares the embedded device with Linux's rdma_cm over iWARP.
 func TestConformance(t *testing.T) {
 	addr := hostAddress(t)
 	conformance.Run(t, func(t *testing.T) conformance.Rig {

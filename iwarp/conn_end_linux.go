@@ -15,13 +15,11 @@ func (c *conn) shutdown() {
 	_ = c.in.sys.Shutdown(c.fd, unix.SHUT_WR) // ENOTCONN: a reset came first, and will be read
 }
 
-// abort ends the protocol at once, whatever its phase. What was posted is written as far as the
-// socket takes it. A connection that is still being set up ends as MPA demands: see
-// core.Conn.Abort.
+// abort immediately ends the protocol, in any phase. Posted work is written as far as the socket
+// accepts it. A connection in set-up ends as MPA requires: see core.Conn.Abort.
 func (c *conn) abort(now time.Time) {
 	if c.phase == phConnecting && c.in.tcpConnected(c.fd) {
-		// the peer has accepted the connection already: a reset would kill a listener of
-		// soft-iWARP's
+		// the peer has already accepted the connection: a reset would kill a listener of soft-iWARP
 		c.begin(now)
 	}
 	switch c.phase {
@@ -44,8 +42,8 @@ func (c *conn) abort(now time.Time) {
 	}
 }
 
-// lingerOn sends a FIN and throws away what still comes. If the socket were closed with bytes
-// unread, TCP would send a reset, and the peer could lose what it has not read yet.
+// lingerOn sends a FIN and discards later input. If the socket were closed with unread bytes, TCP
+// would send a reset, and the peer could lose data that it has not read yet.
 func (c *conn) lingerOn(now time.Time) {
 	c.phase, c.blocked, c.watched = phDiscarding, false, false
 	c.waitOver()
@@ -58,7 +56,7 @@ func (c *conn) lingerOn(now time.Time) {
 	c.arm(now, now.Add(c.in.cfg.LingerTimeout))
 }
 
-// discard reads on until the peer's FIN.
+// discard reads until the peer's FIN.
 func (c *conn) discard() {
 	for range readRounds {
 		n, err := c.in.sys.Recv(c.fd, c.in.staging)
@@ -79,7 +77,7 @@ func (c *conn) discard() {
 	}
 }
 
-// abandon is called when the identifier goes.
+// abandon is called when the identifier is destroyed.
 func (c *conn) abandon(now time.Time) {
 	c.id = nil
 	c.abort(now)

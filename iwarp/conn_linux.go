@@ -13,29 +13,28 @@ import (
 )
 
 const (
-	// readBudget (bytes), turnMessages and the rounds bound what one connection receives before
-	// the others have their turn: each message costs its owner time. It is not known before how
-	// many messages a read will bring. So one read asks for as many bytes, of those that have no
-	// place yet, as turnMessages messages would have if they were as large as those of the last
-	// read. The first read asks for readLeast bytes.
+	// readBudget (bytes), turnMessages and the rounds limit how much one connection receives before
+	// others have their turn: each message costs its owner time. The number of messages in a read
+	// is not known in advance. So the part of a read without a known destination is limited to
+	// turnMessages messages of the size in the last read. The first read asks for readLeast bytes.
 	readBudget   = 1 << 20
 	turnMessages = 1 << 10
 	readRounds   = 32
 	readLeast    = 32 << 10
 	writeRounds  = 64
-	alignEach    = 1 << 20 // bytes written from one look at the size of TCP's segments to the next
+	alignEach    = 1 << 20 // bytes written between two checks of TCP's segment size
 )
 
-// phase is what a conn's socket is doing.
+// phase is the state of a conn's socket.
 type phase uint8
 
 const (
 	phIdle       phase = iota // no socket yet: a queue pair was made before Connect
 	phConnecting              // TCP's three-way handshake
-	phRunning                 // the core has it
-	// the core is done and the FIN was sent; what still comes is thrown away until the peer's FIN
+	phRunning                 // the core uses the socket
+	// the core is done and the FIN was sent; later input is discarded up to the peer's FIN
 	phDiscarding
-	phClosed // no socket any more
+	phClosed // the socket is closed
 )
 
 // conn is a TCP connection and the protocol on it. It begins as an accepted socket without an
@@ -45,47 +44,47 @@ type conn struct {
 	in    *instance
 	core  core.Conn
 	id    *ident     // nil: no Request yet, or lingering
-	lis   *listener  // until its Request is complete: where it came in
+	lis   *listener  // the accepting listener, until the Request is complete
 	qp    *queuePair // nil: none yet, or destroyed
 	reg   *eventloop.Registration
-	timer *eventloop.Timer // nil: nothing is timed
+	timer *eventloop.Timer // nil: no timer
 	loss  *loss            // nil: the socket works
 	at    time.Time        // when timer fires; zero: not armed
 	fd    int
 	phase phase
 
-	came, went uint64 // bytes, read and written
-	each       int    // bytes for each message of the last read that brought any
+	came, went uint64 // bytes read and written
+	each       int    // bytes per message of the last read that completed any
 
 	initiator   bool
 	established bool
-	fresh       bool // established, and not at rest since
-	over        bool // the core has said Closed
-	silent      bool // whoever ends the core reports the reason
+	fresh       bool // established, and never at rest since
+	over        bool // the core has called Closed
+	silent      bool // the code that ends the core reports the reason
 	shut        bool // FIN is sent, or will be by the kernel
-	blocked     bool // the socket is full: wait until it is writable; or it is lost
-	watched     bool // the loop watches for that
-	dirty       bool // in the instance's list of what to write
+	blocked     bool // the socket is full and must become writable, or it is lost
+	watched     bool // the loop watches for writability
+	dirty       bool // in the instance's list of connections to write
 	waits       bool // a message waits for a receive: nothing is read
-	kept        int  // bytes that were read meanwhile
+	kept        int  // bytes that were read while a message waits
 
 	local, peer cmid.Addr      // of a responder
 	asked       cmid.ConnParam // of a responder's Request
 	// of an initiator until it is established or failed: for the second attempt
 	dialed *core.Config
-	again  *core.Conn // the receives to take to the second attempt
-	first  error      // why there was one; nil: there was none
-	tap    *tap       // its part in a capture; nil: none, or not known yet
+	again  *core.Conn // the receives for the second attempt
+	first  error      // error of the first attempt; nil: there was no second one
+	tap    *tap       // part in a capture; nil: none, or not known yet
 
 	older, newer *conn // connList
 }
 
 func newConn(in *instance) *conn { return &conn{in: in, fd: -1} }
 
-// ready says whether the core may read and write the socket.
+// ready reports whether the core may read and write the socket.
 func (c *conn) ready() bool { return c.phase == phRunning }
 
-// asks says whether it is a request that nobody has answered.
+// asks reports whether this is an unanswered request.
 func (c *conn) asks() bool { return c.id.child && !c.id.answered }
 
 // attach takes over fd.
@@ -149,7 +148,7 @@ func (c *conn) Ready(ev eventloop.Events) {
 	c.in.drain()
 }
 
-// Glance is called by a loop that polls, when this connection was the last to be ready.
+// Glance is called by a polling loop, if this connection was the last to be ready.
 func (c *conn) Glance() (worked bool) {
 	if c.phase != phRunning {
 		return false
@@ -162,20 +161,20 @@ func (c *conn) Glance() (worked bool) {
 	return true
 }
 
-// input reads the bytes that have come, and says whether there were any. When a large payload has
-// partly come, one call reads the rest to its place and the beginning of what follows to the
-// staging buffer.
+// input reads the available bytes, and reports whether there were any. If a large payload has
+// partly arrived, one call reads the rest to its destination and the following bytes to the staging
+// buffer.
 func (c *conn) input() (any bool) {
 	if c.in.reading != nil || c.waits {
-		// What is read may lead to a write that fails, which then reads what the peer has said.
-		// That is being read already.
+		// Reading may lead to a failed write, which then reads the peer's last data. That data is
+		// being read already.
 		return false
 	}
 	c.in.reading = c
 	left := true
 	defer func() {
-		// also when the application does not return (Goexit): bytes that nobody reads would keep
-		// the loop awake for ever
+		// also when the application does not return (Goexit): unread bytes would keep the loop
+		// awake forever
 		c.in.reading = nil
 		if left {
 			c.torn()
@@ -186,7 +185,7 @@ func (c *conn) input() (any bool) {
 	return any
 }
 
-// torn ends a connection when the application has ended the loop's goroutine in OnEmpty, in the
+// torn ends a connection after the application has ended the loop's goroutine in OnEmpty, in the
 // middle of the connection's input: the position in the stream is lost.
 func (c *conn) torn() {
 	now := c.in.loop.Now()
@@ -218,7 +217,7 @@ func (c *conn) read() (any bool) {
 			if c.loss == nil {
 				return any
 			}
-			err = c.lossCause() // nothing more will come
+			err = c.lossCause() // no more data arrives
 		case unix.EINTR:
 			continue
 		}
@@ -257,7 +256,7 @@ func (c *conn) read() (any bool) {
 	return any
 }
 
-// output writes what the core has, until the socket is full.
+// output writes the core's pending output, until the socket is full.
 func (c *conn) output(now time.Time) {
 	// in the middle of Input nothing may be gathered
 	if c.blocked || !c.ready() || c.in.reading == c {
@@ -304,7 +303,7 @@ func (c *conn) output(now time.Time) {
 	c.block() // the others first
 }
 
-// size returns how many bytes bufs are.
+// size returns the total length of bufs.
 func size(bufs [][]byte) (n int) {
 	for _, b := range bufs {
 		n += len(b)
@@ -312,8 +311,8 @@ func size(bufs [][]byte) (n int) {
 	return n
 }
 
-// broken stops writing to a socket that cannot be written to, and reads what the peer has sent,
-// because that may say why.
+// broken stops writing to a socket after a failed write, and reads the peer's data, which may
+// contain the reason.
 func (c *conn) broken(now time.Time, err error) {
 	c.lose(now, err)
 	c.input()
@@ -331,7 +330,7 @@ func (c *conn) block() {
 	}
 }
 
-// unblock goes on writing.
+// unblock continues writing.
 func (c *conn) unblock(now time.Time) {
 	c.blocked = false
 	c.output(now)
@@ -341,8 +340,8 @@ func (c *conn) unblock(now time.Time) {
 	}
 }
 
-// settle does what the core needs after each call of it: writes, shuts down or closes the socket,
-// and sets the timer.
+// settle performs the actions that the core needs after each call: it writes, shuts down or closes
+// the socket, and sets the timer.
 func (c *conn) settle(now time.Time) {
 	if c.phase != phRunning {
 		return
@@ -373,14 +372,14 @@ func (c *conn) settle(now time.Time) {
 	} else if !c.at.IsZero() {
 		c.timer.Stop()
 		c.at = time.Time{}
-		if c.fresh { // the timer of the set-up: an idle connection has none
+		if c.fresh { // the set-up's timer: an idle connection has none
 			c.timer, c.fresh = nil, false
 		}
 	}
 }
 
-// arm sets the timer that calls timeout to at. If it is set to an earlier time already, it stays:
-// timeout then sets it again.
+// arm sets the timer that calls timeout to at. A timer for an earlier time stays: timeout then sets
+// it again.
 func (c *conn) arm(now, at time.Time) {
 	if c.timer == nil {
 		c.timer = c.in.loop.NewTimer(c.timeout)
@@ -407,7 +406,7 @@ func (c *conn) timeout() {
 		c.close()
 	case phRunning:
 		for c.core.Overdue(now) && !c.core.Waiting() && c.input() {
-			// a read may return less than what has come
+			// a read may return less than the available data
 		}
 		c.lossTimeout(now)
 		if c.core.HoldOver(now) && c.in.unacked(c.fd) > 0 {
@@ -416,7 +415,7 @@ func (c *conn) timeout() {
 		c.core.Timeout(now)
 		c.output(now)
 		c.settle(now)
-	case phIdle, phClosed: // the timer is gone with the socket
+	case phIdle, phClosed: // the timer was stopped with the socket
 	}
 	c.in.drain()
 }
@@ -435,8 +434,8 @@ func (c *conn) Established(private []byte, ird, ord uint16) {
 	}
 }
 
-// alignSegments makes FPDUs as large as a TCP segment, because a soft-iWARP receiver takes a CRC
-// that is split over two segments for wrong. A TCP segment is at most half as large as the largest
+// alignSegments makes FPDUs as large as a TCP segment, because a soft-iWARP receiver considers a
+// CRC wrong that is split over two segments. A TCP segment is at most half as large as the largest
 // window that the peer has offered. So segments grow while a connection is young, on loopback from
 // 32 to 64 KiB. The network path may make them smaller.
 func (c *conn) alignSegments() {
@@ -460,7 +459,7 @@ func (c *conn) Closed(err error) {
 	}
 	c.over = true
 	if c.qp != nil && !c.established {
-		c.qp.release() // there will be no Established to wait for
+		c.qp.release() // there will be no Established
 	}
 	switch {
 	case c.lis != nil:
@@ -469,10 +468,10 @@ func (c *conn) Closed(err error) {
 	case c.established:
 		c.id.report(cmid.DriverEvent{Kind: states.KindDisconnected, Err: err})
 	case c.initiator:
-		if c.dialed != nil { // else Rejected has reported it
+		if c.dialed != nil { // otherwise Rejected has reported it
 			c.connectEvent(nil, err)
 		}
-	case c.id.answered && err != nil: // accepted, but the peer went before it was established
+	case c.id.answered && err != nil: // accepted, but the peer left before it was established
 		kind := states.KindConnectError
 		if errnoOf(err) == unix.ETIMEDOUT {
 			kind = states.KindUnreachable

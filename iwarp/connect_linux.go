@@ -48,8 +48,8 @@ func (id *ident) connect(private []byte, p *cmid.ConnParam) error {
 	return c.dial()
 }
 
-// depths are IRD and ORD of p. Where p is nil or a depth is 255, def's apply. EINVAL above the
-// device's maximum.
+// depths returns IRD and ORD of p. Where p is nil or a depth is 255, def's apply. It fails with
+// EINVAL above the device's maximum.
 func depths(p *cmid.ConnParam, def cmid.ConnParam) (ird, ord uint16, err error) {
 	q := def
 	if p != nil {
@@ -67,7 +67,8 @@ func depths(p *cmid.ConnParam, def cmid.ConnParam) (ird, ord uint16, err error) 
 	return uint16(q.ResponderResources), uint16(q.InitiatorDepth), nil
 }
 
-// prepare makes a fresh core for an attempt to connect, with the receives posted to the one before.
+// prepare makes a new core for an attempt to connect, with the receives that were posted to the
+// previous one.
 func (c *conn) prepare(cfg core.Config, posted *core.Conn) error {
 	cfg.Queues, cfg.Withheld = c.qp.queues(), c.qp.withheld
 	var fresh core.Conn
@@ -79,9 +80,9 @@ func (c *conn) prepare(cfg core.Config, posted *core.Conn) error {
 	return nil
 }
 
-// dial starts TCP's handshake on the identifier's socket. A refusal that is known at once is
-// reported like one that comes later. Only an error that another attempt could cure is returned,
-// and leaves everything as it was.
+// dial starts TCP's handshake on the identifier's socket. An immediate refusal is reported like a
+// later one. An error is returned only if another attempt could succeed, and then nothing has
+// changed.
 func (c *conn) dial() error {
 	id := c.id
 	if id.local == id.peer { // TCP would connect the socket to itself
@@ -91,7 +92,7 @@ func (c *conn) dial() error {
 	if err != nil {
 		return err
 	}
-	if !id.auto && !id.reuse { // else it shares already
+	if !id.auto && !id.reuse { // otherwise it shares already
 		if err = id.in.shareAddr(id.fd); err != nil {
 			return err
 		}
@@ -116,7 +117,7 @@ func (c *conn) dial() error {
 	}
 	fd, now := id.fd, time.Now()
 	id.fd = -1
-	// on this host the handshake is over by now, whatever connect(2) says
+	// on this host the handshake is complete by now, whatever connect(2) returns
 	done := err == nil || c.in.tcpConnected(fd)
 	interest := eventloop.Writable
 	if done {
@@ -136,7 +137,7 @@ func (c *conn) dial() error {
 	return nil
 }
 
-// refuseDial reports a refusal that is known at once.
+// refuseDial reports an immediate refusal.
 func (c *conn) refuseDial(err error) error {
 	c.in.closeFD(c.id.fd)
 	c.id.fd = -1
@@ -144,7 +145,7 @@ func (c *conn) refuseDial(err error) error {
 	return nil
 }
 
-// redraw takes another port in place of one that nobody asked for.
+// redraw replaces an automatically chosen port.
 func (id *ident) redraw() error {
 	id.in.closeFD(id.fd)
 	id.fd = -1
@@ -153,13 +154,13 @@ func (id *ident) redraw() error {
 	return id.bindFor(id.peer, id.local.Addr())
 }
 
-// tcpConnected says whether fd's handshake is done.
+// tcpConnected reports whether fd's handshake is complete.
 func (in *instance) tcpConnected(fd int) bool {
 	_, err := in.sys.Peer(fd)
 	return err == nil
 }
 
-// connected is called when the socket knows how its handshake ended.
+// connected is called when the socket's handshake has ended.
 func (c *conn) connected(now time.Time) {
 	err := c.in.sockError(c.fd)
 	switch {
@@ -170,8 +171,8 @@ func (c *conn) connected(now time.Time) {
 	}
 }
 
-// begin starts MPA on a connected socket. The Request is sent at once, because until it comes the
-// connection occupies a place at the peer.
+// begin starts MPA on a connected socket. The Request is sent immediately, because until it arrives
+// the connection occupies a set-up slot at the peer.
 func (c *conn) begin(now time.Time) {
 	if c.phase == phConnecting {
 		c.timer.Stop()
@@ -179,7 +180,7 @@ func (c *conn) begin(now time.Time) {
 		_ = c.reg.Modify(eventloop.Readable) // the fd is open, so this cannot fail
 	}
 	c.phase = phRunning
-	if c.id != nil && c.id.binding.addr.IsWildcard() { // the kernel has chosen the source just now
+	if c.id != nil && c.id.binding.addr.IsWildcard() { // the kernel has just chosen the source
 		if sa, err := c.in.sys.Local(c.fd); err == nil {
 			c.id.local = c.in.addrOf(sa)
 		}
@@ -188,7 +189,7 @@ func (c *conn) begin(now time.Time) {
 	c.output(now)
 }
 
-// connectFailed ends an attempt that did not get as far as MPA.
+// connectFailed ends an attempt that failed before MPA.
 func (c *conn) connectFailed(now time.Time, err error) {
 	c.silent = true
 	c.core.Abort(now)
@@ -196,14 +197,14 @@ func (c *conn) connectFailed(now time.Time, err error) {
 	c.connectEvent(nil, err)
 }
 
-// retry connects again, with MPA revision 1. The peer has closed the connection upon the revision
-// 2 Request, as some adapters do. The first connection is reset; the peer loses nothing by that,
-// because it has closed already. An orderly close would last until the peer has acknowledged it,
-// and TCP cannot have two connections between the same ports meanwhile.
+// retry connects again, with MPA revision 1, after the peer has closed the connection upon the
+// revision 2 Request, as some adapters do. The first connection is reset; the peer loses nothing by
+// that, because it has already closed. An orderly close would last until the peer has acknowledged
+// it, and until then TCP cannot have a second connection between the same ports.
 func (c *conn) retry(now time.Time) {
 	posted, cfg := c.again, *c.dialed
 	c.again = nil
-	// of an open socket: cannot fail
+	// of an open socket, so this cannot fail
 	_ = c.in.sys.SetLinger(c.fd, &unix.Linger{Onoff: 1})
 	c.captureClose(true)
 	c.detach()
@@ -235,7 +236,7 @@ func (c *conn) Rejected(private []byte, err error) {
 	c.connectEvent(private, err)
 }
 
-// connectEvent reports why a connection did not come about.
+// connectEvent reports why a connection failed.
 func (c *conn) connectEvent(private []byte, err error) {
 	c.dialed = nil
 	kind, errno := states.KindConnectError, errnoOf(err)
@@ -253,6 +254,6 @@ func (c *conn) connectEvent(private []byte, err error) {
 	}
 }
 
-// depth is an IRD or ORD as struct rdma_conn_param has it; what the peer left open becomes our
-// maximum.
+// depth returns an IRD or ORD as in struct rdma_conn_param; one that the peer left open becomes the
+// device's maximum.
 func depth(n uint16) uint8 { return uint8(min(n, maxRDAtom)) }

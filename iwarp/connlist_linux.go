@@ -30,7 +30,7 @@ func (l *connList) add(c *conn) {
 	l.n++
 }
 
-// remove takes c out, if it is in.
+// remove removes c, if it is in the list.
 func (l *connList) remove(c *conn) bool {
 	if !l.has(c) {
 		return false

@@ -35,7 +35,7 @@ func (q *completionQueue) push(wc verbs.WC, solicited bool) {
 	}
 }
 
-// notifyOwner calls notify, unless the queue has been polled empty meanwhile.
+// notifyOwner calls notify, unless the queue was polled empty in between.
 func (q *completionQueue) notifyOwner() {
 	q.queued = false
 	if q.q.Len() > 0 && !q.gone {

@@ -74,7 +74,8 @@ func TestBulk(t *testing.T) {
 	}
 }
 
-// TestOneWritePerTurn: what is posted in a turn is sent with one system call and received with one.
+// TestOneWritePerTurn: all work requests of a turn are sent with one system call and received with
+// one.
 func TestOneWritePerTurn(t *testing.T) {
 	client, server := newNode(t), newNode(t)
 	p := connect(t, client, server, 64)
@@ -194,7 +195,7 @@ func TestReadInPlace(t *testing.T) {
 }
 
 // TestSegmentsWithCRC: with CRC in use, a TCP segment contains only whole FPDUs, because soft-iWARP
-// takes a CRC that is split over two segments for a wrong one. Small FPDUs share a segment.
+// considers a CRC wrong that is split over two segments. Small FPDUs share a segment.
 func TestSegmentsWithCRC(t *testing.T) {
 	n := newNode(t)
 	l := rawListen(t)
@@ -224,7 +225,7 @@ func TestSegmentsWithCRC(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	size = (size-24)&^7 + 24 // what alignSegments makes of it
+	size = (size-24)&^7 + 24 // result of alignSegments
 	fpdus, bytes, segments, filled := 0, 0, 0, size
 	turns(t, "all of it", func() bool {
 		r.read()

@@ -45,7 +45,7 @@ func (d *device) PD() verbs.PD { return d.pd }
 // AllocPD makes a protection domain.
 func (d *device) AllocPD() (verbs.PD, error) { return &domain{dev: d}, nil }
 
-// Alloc makes a memory region in the device's own domain.
+// Alloc makes a memory region in the device's default domain.
 func (d *device) Alloc(n int, access verbs.Access) (*verbs.MR, error) { return d.pd.Alloc(n, access) }
 
 // Free removes mr. It fails with EINVAL if mr is not, or is no longer, a region of this device.
@@ -132,7 +132,7 @@ func (p *domain) Close() error {
 	return nil
 }
 
-// domainOf returns pd as a domain of this device; a nil pd means the device's own domain.
+// domainOf returns pd as a domain of this device; a nil pd means the device's default domain.
 func (d *device) domainOf(pd verbs.PD) (*domain, error) {
 	if pd == nil {
 		return d.pd, nil

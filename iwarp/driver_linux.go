@@ -60,7 +60,7 @@ func (in *instance) Close() error {
 		return nil
 	}
 	in.closed = true
-	// in order, so that peers see the same each time that a simulation is repeated
+	// in order, so that peers see the same in each run of a simulation
 	for _, h := range slices.Sorted(maps.Keys(in.ids)) {
 		in.ids[h].destroy()
 	}

@@ -44,8 +44,8 @@ func TestDisconnectByEither(t *testing.T) {
 	}
 }
 
-// TestDisconnectKeepsWhatWasSent: what the peer has sent before it saw our FIN is received, and
-// reported before Disconnected.
+// TestDisconnectKeepsWhatWasSent: data that the peer sent before it saw this side's FIN is
+// received, and reported before Disconnected.
 func TestDisconnectKeepsWhatWasSent(t *testing.T) {
 	client, server := newNode(t), newNode(t)
 	p := connect(t, client, server, 4)
@@ -227,8 +227,8 @@ func reach(t *testing.T, stage, whose string, client, server *node, lh cmid.Hand
 	return own()
 }
 
-// TestDestroyIsOrderly: destroying a connection sends a FIN, not a reset, and what was posted
-// before arrives.
+// TestDestroyIsOrderly: destroying a connection sends a FIN, not a reset, and posted messages
+// arrive.
 func TestDestroyIsOrderly(t *testing.T) {
 	client, server := newNode(t), newNode(t)
 	p := connect(t, client, server, 2)

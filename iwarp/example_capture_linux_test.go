@@ -27,7 +27,7 @@ func ExampleDriver_StartCapture() {
 	})
 	must(err)
 
-	// ... what is to be seen happens here
+	// ... the traffic of interest happens here
 
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()

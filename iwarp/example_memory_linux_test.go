@@ -36,7 +36,7 @@ func newEndpoint(id *cmid.ID) (e endpoint) {
 
 // Remote memory: in its private data the listening side sends the address and key of memory that
 // its peer may write and read. The other side writes to it, reports that in a Send, and reads the
-// memory back. The listening side looks at what was written only after it has received that Send.
+// memory back. The listening side looks at the written bytes only after it has received that Send.
 func Example_remoteMemory() {
 	ch, err := cmid.OpenChannel(iwarp.New())
 	must(err)
@@ -73,7 +73,7 @@ func Example_remoteMemory() {
 			log.Fatal(e)
 		}
 	}
-	// until calls GetEvent, which also sends what was posted and receives completions. So it checks
+	// until calls GetEvent, which also sends posted messages and receives completions. So it checks
 	// the condition after each call, before it waits.
 	until := func(done func() bool) {
 		for {

@@ -13,8 +13,8 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// arena is two nodes that exchange messages all the time. Meanwhile hostile peers connect to the
-// listener of one node, or the other node connects to them.
+// arena is two nodes that exchange messages all the time. Hostile peers connect to the listener of
+// one node, or the other node connects to them.
 type arena struct {
 	t              *testing.T
 	client, server *node
@@ -23,14 +23,14 @@ type arena struct {
 	lair           *net.TCPListener // here hostile peers answer
 	steady         pingPong         // the connection that exists before and after each attack
 	asked, turns   int              // its rounds, and the loops' turns
-	receives       int              // that a victim posts
+	receives       int              // posted by a victim
 	receiveLen     int
 	regionLen      int
 	victims        map[cmid.Handle]*victim
 	goodChild      cmid.Handle
-	memory         map[*node][2]*verbs.MR // for victims' receives and Reads
+	memory         map[*node][2]*verbs.MR // receives and Reads of victims
 	reads          uint32
-	script         func(*victim) // what a victim posts when established
+	script         func(*victim) // work requests of a victim after Established
 	each           func()        // is called each turn
 	quiet          leftovers
 }
@@ -44,7 +44,7 @@ type victim struct {
 	delivered []delivered
 	wcs       []verbs.WC
 	atEnd     int // completions when the end was delivered
-	reads     int // posted: Reads, or what the script has
+	reads     int // posted Reads, or those of the script
 	over      bool
 }
 
@@ -120,7 +120,7 @@ func newArenaOf(t *testing.T, client, server *node, receives, receiveLen int) *a
 		}
 	}
 	a.good()
-	x, _ := hostile.Find("HTTP") // creates what Go's own poller needs
+	x, _ := hostile.Find("HTTP") // creates the descriptors of Go's own poller
 	a.settled()
 	a.attack(x, hostile.Dials, hostile.Options{})
 	a.settled()
@@ -134,7 +134,7 @@ func (a *arena) on(t *testing.T) {
 	a.quiet.goroutines = runtime.NumGoroutine()
 }
 
-// until runs both loops until done returns true, while the steady connection is at work.
+// until runs both loops until done returns true, while the steady connection is active.
 func (a *arena) until(what string, done func() bool) {
 	a.t.Helper()
 	from, end := a.steady.cq.heard, time.Now().Add(patience)
@@ -170,7 +170,7 @@ func (a *arena) turn() {
 		a.each()
 	}
 	if a.turns++; a.turns%16 == 0 {
-		// the hostile peer is a thread of its own, and processors may be few
+		// the hostile peer is a separate thread, and there may be few processors
 		time.Sleep(20 * time.Microsecond)
 	}
 	runtime.Gosched()
@@ -261,7 +261,7 @@ func (a *arena) attack(x *hostile.Exchange, side hostile.Side, o hostile.Options
 	return a.attackWith(x, side, o, nil)
 }
 
-// attackWith is attack, with something to be done meanwhile.
+// attackWith is attack, with an action during the attack.
 func (a *arena) attackWith(x *hostile.Exchange, side hostile.Side, o hostile.Options, meanwhile func()) attacked {
 	a.t.Helper()
 	n := a.server
@@ -428,7 +428,7 @@ func (a *arena) left() leftovers {
 	return l
 }
 
-// clean waits until nothing is left, and forgets what was delivered.
+// clean waits until nothing is left, and discards delivered events.
 func (a *arena) clean() {
 	a.t.Helper()
 	a.until("nothing left", func() bool {

@@ -24,8 +24,8 @@ func sides(x *hostile.Exchange) []hostile.Side {
 }
 
 // TestHostile runs every exchange of the table against a listener and against a connecting side,
-// with and without CRC. Each ends as the table says, and nothing is left of it. Neither a
-// connection that existed before nor a new one to the same listener is affected.
+// with and without CRC. Each ends as in the table, and nothing is left of it. Neither a connection
+// that existed before nor a new one to the same listener is affected.
 func TestHostile(t *testing.T) {
 	a := newArena(t)
 	for _, x := range hostile.All() {
@@ -70,17 +70,16 @@ func TestHostileHeap(t *testing.T) {
 	}
 }
 
-// heapNow is the bytes of what is reachable, and not of what a peer in this process has thrown
-// away meanwhile.
+// heapNow returns the bytes of reachable memory, without garbage of a peer in this process.
 func heapNow() uint64 {
 	runtime.GC()
-	runtime.GC() // what the first one finalised
+	runtime.GC() // collects objects that the first one finalised
 	live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
 	metrics.Read(live)
 	return live[0].Value.Uint64()
 }
 
-// judge compares what was delivered and what the hostile peer saw with the table.
+// judge compares delivered events and the hostile peer's observations with the table.
 func (a *arena) judge(x *hostile.Exchange, got attacked) {
 	a.t.Helper()
 	w := &x.Want
@@ -213,7 +212,7 @@ func (a *arena) judgeCompletions(w *hostile.Want, v *victim) {
 	}
 }
 
-// judgePeer compares what the hostile peer saw with the table.
+// judgePeer compares the hostile peer's observations with the table.
 func (a *arena) judgePeer(w *hostile.Want, got *hostile.Result) {
 	a.t.Helper()
 	byUs := w.Term != hostile.Term{} && !w.ByPeer

@@ -7,7 +7,7 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// own is the regions of a node, and what a peer knows of them.
+// own is the regions of a node, and their part that a peer knows.
 type own struct {
 	known hostile.Regions
 	other verbs.PD

@@ -14,13 +14,13 @@ type ident struct {
 	in          *instance
 	h           cmid.Handle
 	local, peer cmid.Addr
-	binding     *binding // its place in the table of ports
-	// the socket that keeps the port, until Listen or Connect takes it over; -1: none
+	binding     *binding // entry in the port table
+	// the socket that holds the port, until Listen or Connect takes it over; -1: none
 	fd       int
 	device   bool
 	dead     bool
 	child    bool // made for a connection request
-	auto     bool // ResolveAddr chose its port, nobody asked for it
+	auto     bool // ResolveAddr chose its port
 	answered bool // of a child: accepted or rejected
 	reuse    bool
 	afonly   bool
@@ -29,7 +29,7 @@ type ident struct {
 	lis      *listener
 	conn     *conn
 
-	strangers uint64 // that have come to lis, also when it has ended
+	strangers uint64 // strangers of lis, also after it has ended
 	starved   uint64 // pauses of lis because it could not accept
 }
 
@@ -56,7 +56,7 @@ func (id *ident) Info() cmid.Info {
 	return i
 }
 
-// Path is the traffic class that was set: TCP does the rest.
+// Path returns the traffic class that was set: TCP does the rest.
 func (id *ident) Path() cmid.Path { return cmid.Path{TrafficClass: id.tos} }
 
 // Device returns the one device if the identifier has a specific address. It is the verbs.Device of
@@ -78,5 +78,5 @@ type listener struct {
 	reg    *eventloop.Registration
 	pause  *eventloop.Timer // nil until the first pause
 	paused bool
-	lost   bool // fd no longer belongs to us
+	lost   bool // fd no longer belongs to this listener
 }

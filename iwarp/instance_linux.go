@@ -12,10 +12,10 @@ import (
 const (
 	stagingLen = core.SpillLen // bytes of one read
 	// peekLen is how many bytes are read in addition to large payloads: the end of their segments
-	// and the headers of the next one. So the next payload can be read to its destination too.
+	// and the headers of the next one. So the next payload can be read to its destination, too.
 	peekLen = 512
-	// landLen is the first capacity of instance.land: slices for the payloads of one read and for
-	// what is between them.
+	// landLen is the initial capacity of instance.land: slices for the payloads of one read and for
+	// the bytes between them.
 	landLen = 32
 )
 
@@ -34,16 +34,16 @@ type instance struct {
 	crowded []*listener // wait until there is room for another set-up
 	probes  map[int]int // by address family: a datagram socket that asks the routing table
 
-	staging []byte        // every read goes here,
-	peek    [peekLen]byte // except what follows large payloads,
-	land    [][]byte      // which are read to their destination
+	staging []byte        // destination of every read,
+	peek    [peekLen]byte // except bytes after large payloads
+	land    [][]byte      // destinations of large payloads
 	pool    core.Pool
 	iov     [][]byte
 	sys     sockets.Stack
-	random  [12]byte // what sys fills
+	random  [12]byte // filled by sys
 
 	reading  *conn // its input is being processed: it uses the staging buffer
-	deferred bool  // Run will come at the end of the turn
+	deferred bool  // Run will be called at the end of the turn
 	draining bool
 	dirty    []*conn // connections with something to write
 	spare    []*conn
@@ -84,8 +84,8 @@ func (in *instance) later() {
 	}
 }
 
-// touch schedules c's output for the end of the turn, so that everything that is posted in the turn
-// is written in one system call.
+// touch schedules c's output for the end of the turn, so that all work requests of the turn are
+// written in one system call.
 func (in *instance) touch(c *conn) {
 	if !c.dirty && !c.blocked && c.ready() {
 		c.dirty = true

@@ -43,8 +43,8 @@ func (id *ident) listen(backlog int) error {
 	if err := in.drv.ports.listens(id.binding); err != nil {
 		return err
 	}
-	// so that another socket can listen here after this one; while this one listens it shares the
-	// port with nobody
+	// so that another socket can listen here after this one; while this one listens no other socket
+	// can
 	if err := in.shareAddr(id.fd); err != nil {
 		return err
 	}
@@ -54,8 +54,8 @@ func (id *ident) listen(backlog int) error {
 	}
 	reg, err := in.loop.Add(l.fd, eventloop.Readable, l)
 	if err != nil {
-		// the socket listens already, but nobody is notified of connections; the identifier can
-		// only be destroyed or listen again
+		// the socket listens already, but connections are not reported; the identifier can only be
+		// destroyed or listen again
 		return err
 	}
 	l.reg, id.lis, id.fd = reg, l, -1
@@ -68,7 +68,7 @@ func (l *listener) Ready(ev eventloop.Events) {
 	l.id.in.drain()
 }
 
-// accept takes the connections that wait, as long as there is room. A listening socket hangs up
+// accept accepts the waiting connections, as long as there is room. A listening socket hangs up
 // only when it no longer listens. A pause would not keep that event from the loop, so accept does
 // not pause then.
 func (l *listener) accept(hungUp bool) {
@@ -129,8 +129,8 @@ func (l *listener) starve(err error, d time.Duration) {
 	})
 }
 
-// fail ends a listener whose socket no longer listens. Either it was shut down (`ss -K`), or
-// somebody has closed it; then its number may already belong to another file.
+// fail ends a listener whose socket no longer listens. Either it was shut down (`ss -K`), or other
+// code has closed it; then its number may already belong to another file.
 func (l *listener) fail(err error) {
 	text := "the system has shut the listening socket down"
 	if err != unix.EINVAL {
@@ -144,8 +144,8 @@ func (l *listener) fail(err error) {
 	})
 }
 
-// rest stops accepting for d. Meanwhile connections wait in the kernel's queue. The result is false
-// if it cannot stop.
+// rest stops accepting for d. Connections wait in the kernel's queue. The result is false if it
+// cannot stop.
 func (l *listener) rest(d time.Duration) bool {
 	if l.reg.Modify(0) != nil {
 		return false
@@ -168,12 +168,12 @@ func (l *listener) resume() {
 }
 
 // close ends the listener and the set-ups whose Request has not arrived. Children whose request was
-// delivered live on.
+// delivered continue.
 func (l *listener) close() {
 	if l.paused {
 		l.resume()
 	}
-	// the fd is open, so this cannot fail; if the fd is not ours the call reports that
+	// the fd is open, so this cannot fail; if the fd belongs to other code the call reports that
 	_ = l.reg.Remove()
 	if !l.lost {
 		l.id.in.closeFD(l.fd)

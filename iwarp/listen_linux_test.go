@@ -72,7 +72,7 @@ func TestSetupCap(t *testing.T) {
 	if n.in.conns != 2 || len(n.events) != 0 || c.ended() || d.ended() {
 		t.Errorf("%d connections of at most 2, events %v, or a connection that could wait was ended", n.in.conns, n.events)
 	}
-	// its set-up is done: there is room for c, whose set-up is done at once, and then for d
+	// its set-up is done: there is room for c, whose set-up is done immediately, and then for d
 	a.write(request("a"))
 	turns(t, "the fourth", func() bool { return len(n.events) == 2 && n.in.setups.n == 2 }, n)
 	if got := n.events[0].private + n.events[1].private; got != "ac" {
@@ -240,7 +240,7 @@ func refused() []byte {
 	return wire.AppendFrame(nil, &wire.Frame{Flags: wire.FlagMarkers, Revision: 1})
 }
 
-// TestRefusedSetups: a refused set-up waits until its peer has read the reason. Meanwhile it is
+// TestRefusedSetups: a refused set-up waits until its peer has read the reason. Until then it is
 // still a set-up: it is limited together with the others, counted once, and closed with its
 // listener and its device.
 func TestRefusedSetups(t *testing.T) {
@@ -345,7 +345,7 @@ func TestListenerDestroyed(t *testing.T) {
 	}
 }
 
-// pendingBytes says whether every identifier's connection has written its Request.
+// pendingBytes reports whether every identifier's connection has written its Request.
 func pendingBytes(n *node, hs []cmid.Handle) bool {
 	for _, h := range hs {
 		if c := n.in.ids[h].conn; c.phase != phRunning || c.core.Pending() {
@@ -446,8 +446,8 @@ func TestListenerKilled(t *testing.T) {
 	}
 }
 
-// TestListenerClosed: a file descriptor that somebody else has closed is not closed again, because
-// its number may be in use again.
+// TestListenerClosed: a file descriptor that other code has closed is not closed again, because its
+// number may be in use again.
 func TestListenerClosed(t *testing.T) {
 	n := newNode(t)
 	lh, _ := n.listen("127.0.0.1:0")

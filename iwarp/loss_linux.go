@@ -6,15 +6,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A connection is lost when its socket has an error. Linux still delivers what had arrived, and
-// then the error. Messages among that may have to wait for receives. So a lost connection sends
-// nothing more, and is read to its end, as after a FIN. The messages wait for UserTimeout, which
-// begins anew with each that is received. Without a bound the end of the peer would remain unknown
-// to an owner that keeps the receives until the peer has answered.
+// A connection is lost when its socket has an error. Linux still delivers the data that had
+// arrived, and then the error. Messages in that data may have to wait for receives. So a lost
+// connection sends nothing, and is read to its end, as after a FIN. The messages wait for
+// UserTimeout, which restarts with each that is received. Without this limit an owner that keeps
+// the receives until the peer has answered would never learn of the peer's end.
 
-// loss is how a connection was lost.
+// loss describes how a connection was lost.
 type loss struct {
-	err    error     // of the write that has found it; nil: it is still in the socket
+	err    error     // of the write that detected it; nil: still in the socket
 	until  time.Time // if a message waits: when the connection is given up
 	parked bool      // the loop does not watch the socket
 }
@@ -32,15 +32,15 @@ func (c *conn) lose(now time.Time, err error) {
 	c.watch()
 }
 
-// extend begins the time anew in which a message may wait.
+// extend restarts the time for which a message may wait.
 func (l *loss) extend(c *conn, now time.Time) {
 	if l != nil {
 		l.until = now.Add(c.in.cfg.UserTimeout)
 	}
 }
 
-// watch has the loop watch the socket for c.interest. While a message waits, the loop does not
-// watch a lost connection: epoll reports errors whether asked or not.
+// watch makes the loop watch the socket for c.interest. While a message waits, the loop does not
+// watch a lost connection, because epoll always reports errors.
 func (c *conn) watch() {
 	l := c.loss
 	switch {
@@ -81,8 +81,8 @@ func (c *conn) lossCause() error {
 	return unix.ECONNRESET
 }
 
-// streamEnd returns what the end of the stream means: nil for an orderly end. A socket reports an
-// error once, and then the end of the stream. So it may be a write that knows the error.
+// streamEnd returns the meaning of the end of the stream: nil for an orderly end. A socket reports
+// an error once, and then the end of the stream. So a write may already have consumed the error.
 func (c *conn) streamEnd() error {
 	if c.loss != nil {
 		return c.loss.err

@@ -17,7 +17,7 @@ import (
 // and fewer than TCP's first window.
 const arrivals = 600
 
-// losing is a connection whose messages have all arrived, and which its peer can end.
+// losing is a connection whose messages have all arrived, and whose peer can end it.
 type losing struct {
 	*scarce
 	client *node
@@ -51,7 +51,7 @@ func newLosing(t *testing.T, opts ...option) *losing {
 
 func (l *losing) conn() *conn { return l.in.ids[l.child].conn }
 
-// reset ends the peer's socket with a reset, and waits until it has come.
+// reset ends the peer's socket with a reset, and waits until it has arrived.
 func (l *losing) reset() {
 	l.t.Helper()
 	if err := unix.SetsockoptLinger(l.peer.fd, unix.SOL_SOCKET, unix.SO_LINGER, &unix.Linger{Onoff: 1}); err != nil {
@@ -135,9 +135,9 @@ func (l *losing) clean() {
 	}
 }
 
-// What has arrived before a connection is lost is received, in order, before its end, however late
+// Data that arrived before a connection is lost is received, in order, before its end, however late
 // there are receives and whatever this side sends until then. The peer's kernel has acknowledged
-// these messages, and Linux keeps them. A send that fails says nothing about them.
+// these messages, and Linux keeps them. A failed send does not affect them.
 func TestMessagesThatArrivedBeforeALoss(t *testing.T) {
 	for what, lose := range map[string]func(l *losing){
 		"a reset": func(l *losing) {
@@ -184,8 +184,8 @@ func TestMessagesThatArrivedBeforeALoss(t *testing.T) {
 	}
 }
 
-// A peer that has sent everything and has closed does not take what this side sends: its kernel
-// answers with a reset. All messages are received nevertheless, and then the orderly end.
+// A peer that has sent everything and has closed does not accept data: its kernel answers with a
+// reset. All messages are received nevertheless, and then the orderly end.
 func TestMessagesThatArrivedBeforeAClose(t *testing.T) {
 	l := newLosing(t)
 	l.peer.close()

@@ -47,8 +47,8 @@ func (n *node) completed(k int, others ...*node) {
 	turns(n.t, fmt.Sprintf("%d completions", k), func() bool { return len(n.wcs) >= k }, append(others, n)...)
 }
 
-// TestWriteRead writes to the peer's memory and reads it back, in one segment and in many, at once
-// and while the socket is full.
+// TestWriteRead writes to the peer's memory and reads it back, in one segment and in many,
+// immediately and while the socket is full.
 func TestWriteRead(t *testing.T) {
 	for _, crc := range []bool{false, true} {
 		for _, size := range []int{1, 127, 128, 129, 4096, 16383, 16384, 65504, 65505, 3 << 20} {
@@ -203,7 +203,7 @@ func TestRegister(t *testing.T) {
 	}
 	p.cq.post(verbs.SendWR{ID: 9, Op: verbs.Write})
 	client.completed(1, server)
-	if client.wcs[0].Status == verbs.StatusSuccess { // else the end has come first
+	if client.wcs[0].Status == verbs.StatusSuccess { // otherwise the end came first
 		for i := range src {
 			src[i] = 2
 		}

@@ -14,9 +14,9 @@ import (
 
 var _ cmid.Migrator = (*ident)(nil)
 
-// detached is an identifier that is on no loop. The identifiers of its requests that were not
-// delivered yet go with it, and so do the sockets of all of them. No loop watches these sockets.
-// What their peers send waits in the kernel.
+// detached is an identifier that is on no loop. The identifiers of its undelivered requests go with
+// it, and so do the sockets of all of them. No loop watches these sockets. Data of their peers
+// waits in the kernel.
 type detached struct {
 	from   *instance
 	ids    []*ident // the first is the detached one
@@ -59,8 +59,8 @@ func (id *ident) Detach() (cmid.DetachedInstance, error) {
 	return d, nil
 }
 
-// Attach puts the identifier and its sockets on other's loop. That loop then reads what has arrived
-// meanwhile.
+// Attach puts the identifier and its sockets on other's loop. That loop then reads the data that
+// has arrived in between.
 func (d *detached) Attach(other cmid.Instance) error {
 	to, ok := other.(*instance)
 	switch {
@@ -111,7 +111,7 @@ func (d *detached) join(to *instance) error {
 }
 
 // Destroy closes the sockets, which are on no loop. A peer that waits for a Reply is rejected:
-// without an answer it would ask again.
+// without an answer it would retry.
 func (d *detached) Destroy() {
 	sys := d.from.drv.newStack() // those of the loops belong to other goroutines
 	for _, c := range d.conns {
@@ -154,8 +154,8 @@ func (c *conn) giveUp(sys sockets.Stack) {
 	c.phase = phClosed
 }
 
-// leave takes c off its loop. Until it joins another one, nobody reads or writes its socket and it
-// has no timers.
+// leave removes c from its loop. Until it joins another one, its socket is neither read nor written
+// and it has no timers.
 func (c *conn) leave() {
 	in := c.in
 	if c.fd >= 0 {
@@ -171,7 +171,7 @@ func (c *conn) leave() {
 		c.dirty = false
 		in.dirty = slices.DeleteFunc(in.dirty, func(d *conn) bool { return d == c })
 	}
-	c.requestDone() // if it was in set-up, another connection can have its place
+	c.requestDone() // frees its set-up slot
 }
 
 // join puts c on a loop after leave.
@@ -189,7 +189,7 @@ func (c *conn) join(to *instance) error {
 	return nil
 }
 
-// leave takes the listening socket off its loop. Meanwhile connections wait in the kernel's queue.
+// leave removes the listening socket from its loop. Connections wait in the kernel's queue.
 func (l *listener) leave() {
 	if l.paused {
 		l.resume()

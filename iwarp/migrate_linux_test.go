@@ -39,7 +39,7 @@ func (n *node) attach(d cmid.DetachedInstance) {
 }
 
 // TestMigrateListener: connections whose Request has partly arrived move with the listener and keep
-// their deadline. So does a connection of which nobody was notified.
+// their deadline. So does a connection that was not reported yet.
 func TestMigrateListener(t *testing.T) {
 	one, two := twoLoops(t, func(c *Config) { c.RequestTimeout = 200 * time.Millisecond })
 	lh, at := one.listen("127.0.0.1:0")
@@ -185,7 +185,7 @@ func TestMigrateConnection(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, fd := range two.in.ids[p.sh].sockets() {
-		if err := unix.Shutdown(fd, unix.SHUT_RDWR); err != nil { // what is written now fails
+		if err := unix.Shutdown(fd, unix.SHUT_RDWR); err != nil { // the next write fails
 			t.Fatal(err)
 		}
 	}

@@ -7,8 +7,8 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// TestMover: each side counts what the other has sent, and how much of its own output the other's
-// TCP has acknowledged.
+// TestMover: each side counts the bytes that the other has sent, and how much of its output the
+// other's TCP has acknowledged.
 func TestMover(t *testing.T) {
 	client, server := newNode(t), newNode(t)
 	p := connect(t, client, server, 8)

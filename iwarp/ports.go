@@ -13,7 +13,7 @@ import (
 // ports is the table of this process.
 var ports = newPortTable()
 
-// portTable says which identifier has which TCP port in a process, on all loops, by the rules of
+// portTable records which identifier has which TCP port in a process, on all loops, by the rules of
 // rdma_cm. The host's rules apply in addition, because a bound socket also has the port.
 type portTable struct {
 	mu    sync.Mutex
@@ -80,7 +80,8 @@ func (t *portTable) take(b *binding) error {
 	return nil
 }
 
-// listens repeats the check for listening, as rdma_listen does: nobody else may have the port.
+// listens repeats the check for listening, as rdma_listen does: no other identifier may have the
+// port.
 func (t *portTable) listens(b *binding) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()

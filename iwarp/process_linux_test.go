@@ -55,7 +55,7 @@ func TestTwoProcesses(t *testing.T) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	defer cmd.Process.Kill() // it has ended by itself when all is well
+	defer cmd.Process.Kill() // if all is well it has already exited
 	line, err := bufio.NewReader(out).ReadString('\n')
 	if err != nil {
 		t.Fatal(err)

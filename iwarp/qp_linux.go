@@ -20,13 +20,13 @@ type queuePair struct {
 	srq            *sharedQueue
 	pd             *domain
 	attr           verbs.QPInitAttr
-	// Established was delivered, so completions go to their queues; before that they are kept in
+	// Established was delivered, so completions go to their queues; before that they are held in
 	// early
 	open     bool
-	early    []earlyWC    // completions that are kept
-	withheld verbs.Access // SetAccess
-	paused   bool         // Pause
-	served   bool         // it is its turn to take a receive
+	early    []earlyWC    // completions that are held back
+	withheld verbs.Access // access removed by SetAccess
+	paused   bool         // by Pause
+	served   bool         // its turn to take a receive
 }
 
 type earlyWC struct {
@@ -97,7 +97,7 @@ func (q *queuePair) check() error {
 	return err
 }
 
-// queues returns what the core needs of the attributes.
+// queues returns the core's part of the attributes.
 func (q *queuePair) queues() core.Queues {
 	out := core.Queues{SendWRs: q.attr.MaxSendWR, RecvWRs: q.attr.MaxRecvWR, PD: q.pd, Regions: &q.dev.regions}
 	if q.srq != nil {
@@ -136,7 +136,7 @@ func (q *queuePair) PostRecv(wr verbs.RecvWR) error {
 	return q.conn.core.PostRecv(wr)
 }
 
-// SetAccess changes what the peer may do.
+// SetAccess changes the peer's rights.
 func (q *queuePair) SetAccess(access verbs.Access) error {
 	if q.conn == nil {
 		return fmt.Errorf("iwarp: queue pair destroyed: %w", unix.EINVAL)
@@ -230,7 +230,7 @@ func (q *queuePair) complete(wc verbs.WC, solicited bool) {
 	cq.push(wc, solicited)
 }
 
-// release passes the completions that were kept to their queues, and later ones directly.
+// release passes the held completions to their queues, and later ones directly.
 func (q *queuePair) release() {
 	q.open = true
 	for _, h := range q.early {

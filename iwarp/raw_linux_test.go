@@ -11,7 +11,7 @@ import (
 	"github.com/rdmactor/rdmactor/iwarp/wire"
 )
 
-// raw is a non-blocking TCP socket that sends what the test gives it.
+// raw is a non-blocking TCP socket that sends bytes chosen by the test.
 type raw struct {
 	t    testing.TB
 	fd   int
@@ -43,7 +43,7 @@ func (r *raw) reset() {
 }
 
 // lose makes the socket receive nothing, as if each packet for it were lost, or lets it receive
-// again. Lost packets are retransmitted, because nobody has acknowledged them.
+// again. Lost packets are retransmitted, because they were not acknowledged.
 func (r *raw) lose(on bool) {
 	r.t.Helper()
 	err := unix.SetsockoptInt(r.fd, unix.SOL_SOCKET, unix.SO_DETACH_FILTER, 0)
@@ -80,7 +80,7 @@ func (r *raw) write(b []byte) {
 	}
 }
 
-// read takes what is there.
+// read reads the available bytes.
 func (r *raw) read() {
 	buf := make([]byte, 4096)
 	for !r.over {
@@ -116,7 +116,7 @@ func (r *raw) frame(nodes ...*node) wire.Frame {
 	return f
 }
 
-// rawListener is a TCP listener whose connections send what the test gives them.
+// rawListener is a TCP listener whose connections send bytes chosen by the test.
 type rawListener struct {
 	t  testing.TB
 	fd int
@@ -131,7 +131,7 @@ func rawListen(t testing.TB) *rawListener {
 // fullListener drops SYNs until it has accepted the connection in its queue.
 func fullListener(t testing.TB) (l *rawListener, at cmid.Addr) {
 	t.Helper()
-	l = rawListenFor(t, 0) // which has room for one
+	l = rawListenFor(t, 0) // has room for one
 	rawDial(t, l.at)
 	return l, l.at
 }
@@ -171,7 +171,7 @@ func (l *rawListener) accept(nodes ...*node) *raw {
 // tcpEstablished is TCP_ESTABLISHED.
 const tcpEstablished = 1
 
-// tcpState is what the kernel says of a socket, whether the loop has heard of it or not.
+// tcpState returns the kernel's state of a socket, whether the loop knows of it or not.
 func tcpState(t testing.TB, fd int) uint8 {
 	t.Helper()
 	info, err := unix.GetsockoptTCPInfo(fd, unix.IPPROTO_TCP, unix.TCP_INFO)

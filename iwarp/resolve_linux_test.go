@@ -25,7 +25,8 @@ func TestResolveAddr(t *testing.T) {
 	}
 }
 
-// TestResolveErrors: what has no way is reported at once, and nothing is lost by asking.
+// TestResolveErrors: an unreachable destination is reported immediately, and the attempt loses
+// nothing.
 // manpages: resolve_addr-6
 func TestResolveErrors(t *testing.T) {
 	for _, c := range []struct {
@@ -68,8 +69,8 @@ func TestResolveErrors(t *testing.T) {
 	}
 }
 
-// TestResolveWithoutRoute uses a network namespace of its own thread's, where not even loopback is
-// up.
+// TestResolveWithoutRoute uses a separate network namespace of its thread, where not even loopback
+// is up.
 func TestResolveWithoutRoute(t *testing.T) {
 	n := newNode(t)
 	h := n.id()

@@ -14,8 +14,8 @@ import (
 // outside are packages that reach a machine, or chance, without sockets.Stack.
 var outside = []string{"crypto/rand", "math/rand", "math/rand/v2", "net", "os", "syscall", "unsafe"}
 
-// around returns what a source file asks of the system without sockets.Stack. Of unix it may have
-// constants and types, but no calls.
+// around returns the system interfaces that a source file uses without sockets.Stack. Of unix it
+// may use constants and types, but no calls.
 func around(t *testing.T, name string, src any) (found []string) {
 	t.Helper()
 	f, err := parser.ParseFile(token.NewFileSet(), name, src, parser.SkipObjectResolution)

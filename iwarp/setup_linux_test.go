@@ -107,7 +107,7 @@ func TestConnectNeedsAQueuePair(t *testing.T) {
 func TestConnectRefused(t *testing.T) {
 	n := newNode(t)
 	free := n.id()
-	n.do(free, &cmid.BindAddr{Addr: cmid.MustAddr("127.0.0.1:0")}) // bound, and nobody listens
+	n.do(free, &cmid.BindAddr{Addr: cmid.MustAddr("127.0.0.1:0")}) // bound, but without a listener
 	h := n.resolve(n.in.ids[free].Info().Local)
 	q := n.qp(h, 2)
 	n.do(h, &cmid.Connect{})
@@ -167,8 +167,8 @@ func TestNoTCPAnswer(t *testing.T) {
 	flushed(t, n, 1)
 }
 
-// TestHoldOffLostReply: if a Reply is lost and retransmitted, what the responder has posted does
-// not arrive together with it. soft-iWARP would read both at once, which it does not support.
+// TestHoldOffLostReply: if a Reply is lost and retransmitted, the responder's messages do not
+// arrive together with it. soft-iWARP would read both in one call, which it does not support.
 func TestHoldOffLostReply(t *testing.T) {
 	n := newNode(t)
 	lh, at := n.listen("127.0.0.1:0")

@@ -12,7 +12,7 @@ import (
 	"github.com/rdmactor/rdmactor/cmid"
 )
 
-// closeFD closes fd. Its errors (EINTR, EIO of a file) say nothing about a socket.
+// closeFD closes fd. Its errors (EINTR, EIO of a file) are irrelevant for a socket.
 func (in *instance) closeFD(fd int) { _ = in.sys.Close(fd) }
 
 // sockaddr converts a for the kernel and returns its address family too. It fails with EINVAL if a
@@ -101,7 +101,7 @@ func (in *instance) tune(fd int, user time.Duration) error {
 	return nil
 }
 
-// setTOS sets the traffic class of what fd sends, IPv4 and IPv6.
+// setTOS sets the traffic class of fd's packets, IPv4 and IPv6.
 func (in *instance) setTOS(fd int, tos uint8) error {
 	domain, err := in.sys.Option(fd, unix.SOL_SOCKET, unix.SO_DOMAIN)
 	if err != nil {

@@ -29,15 +29,15 @@ func (s *seeded) Close(fd int) error {
 	return s.Linux.Close(fd)
 }
 
-// seededNode is a node on a Stack of its own.
+// seededNode returns a node with its own seeded Stack.
 func seededNode(t *testing.T) (*node, *seeded) {
 	t.Helper()
 	s := &seeded{random: rand.NewChaCha8([32]byte{1})}
 	return newNodeOf(t, Config{}.NewOn(func() sockets.Stack { return s })), s
 }
 
-// TestChanceIsTheStacks: what the device leaves to chance comes from its Stack, so a simulation
-// that repeats it repeats every byte.
+// TestChanceIsTheStacks: all random choices of the device come from its Stack, so a simulation that
+// repeats them repeats every byte.
 func TestChanceIsTheStacks(t *testing.T) {
 	type chosen struct {
 		key  uint32
@@ -62,8 +62,8 @@ func TestChanceIsTheStacks(t *testing.T) {
 	}
 }
 
-// TestProcessesShareNoPorts: devices of NewOn are in different processes, so of a port that both
-// want they know only what the machine says.
+// TestProcessesShareNoPorts: devices of NewOn are in different processes, so conflicts over a port
+// are only detected by the machine.
 func TestProcessesShareNoPorts(t *testing.T) {
 	one, _ := seededNode(t)
 	two, _ := seededNode(t)

@@ -49,7 +49,7 @@ func TestStalledPeer(t *testing.T) {
 }
 
 // A peer that has done its part of a set-up in time is not given up because this side's loop was
-// busy. What waits in the socket is read first, to the end.
+// busy. Data that waits in the socket is read first, to the end.
 func TestSetupOnABusyLoop(t *testing.T) {
 	t.Run("at once", func(t *testing.T) { testSetupOnABusyLoop(t, func(*node) {}) })
 	t.Run("in pieces", func(t *testing.T) { testSetupOnABusyLoop(t, func(n *node) { n.in.sys = sips{n.in.sys} }) })

@@ -15,7 +15,7 @@ const strangersEvery = time.Minute
 type strangers struct {
 	mu       sync.Mutex
 	next     time.Time
-	unlogged int // how many have come since the last one that was logged
+	unlogged int // strangers since the last one that was logged
 }
 
 // log reports whether this stranger is to be logged, and how many before it were not.

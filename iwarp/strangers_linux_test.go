@@ -105,7 +105,7 @@ func TestStrangersAreNotPeers(t *testing.T) {
 	}
 }
 
-// TestStrangersOnceAMinute: the next stranger that is logged says how many were not.
+// TestStrangersOnceAMinute: the next stranger that is logged reports how many were not.
 func TestStrangersOnceAMinute(t *testing.T) {
 	var s strangers
 	start := time.Now()

@@ -11,16 +11,16 @@ import (
 	"github.com/rdmactor/rdmactor/iwarp/wire"
 )
 
-// ackEvery is after how many bytes in one direction an acknowledgement of their own is made up.
-// Others travel with data. It is far below the window that packets announce.
+// ackEvery is the number of bytes in one direction after which a separate acknowledgement is
+// generated. Others travel with data. It is far below the window that packets announce.
 const ackEvery = 1 << 20
 
 // tap is a connection's part in a capture. It belongs to the connection.
 type tap struct {
 	capture *Capture
 	endpoints
-	decided bool // whether the capture is of this connection
-	chosen  bool // it is
+	decided bool // whether the capture includes this connection is decided
+	chosen  bool // the capture includes it
 	named   bool // a comment has named the identifier
 	in, out stream
 	pieces  [][]byte // scratch
@@ -29,10 +29,10 @@ type tap struct {
 // stream is one direction of a captured connection.
 type stream struct {
 	next  uint32 // sequence number of its next byte
-	acked uint32 // up to where the other side has acknowledged it
-	skip  int    // how many bytes are left out before it goes on; negative: all
-	gap   bool   // bytes were dropped: those that are left out afterwards are counted, too
-	lost  bool   // bytes were dropped just now: where it goes on must be found out
+	acked uint32 // sequence number up to which the other side has acknowledged it
+	skip  int    // bytes to omit before it continues; negative: all
+	gap   bool   // bytes were dropped: bytes that are omitted afterwards are counted, too
+	lost  bool   // bytes were just dropped: the position to continue must be determined
 	over  bool   // it has ended
 }
 
@@ -45,8 +45,8 @@ func (c *conn) tapped() *tap {
 	return c.tapOf()
 }
 
-// tapOf is tapped for a device with a capture. It decides once whether a capture is of c, but waits
-// until there is room for c's beginning: without that nobody could read the rest.
+// tapOf is tapped for a device with a capture. It decides once whether a capture includes c, but
+// waits until there is room for c's beginning, without which the rest could not be decoded.
 func (c *conn) tapOf() *tap {
 	p := c.in.drv.capture.Load()
 	if p == nil { // it has just ended
@@ -75,7 +75,7 @@ func (c *conn) endpoints() endpoints {
 	return endpoints{}
 }
 
-// begin decides whether the capture is of c, and makes up how c has begun.
+// begin decides whether the capture includes c, and generates c's beginning.
 func (t *tap) begin(c *conn) {
 	if !t.local.Addr().IsValid() || !t.peer.Addr().IsValid() || !t.capture.chooses(t.endpoints) {
 		t.decided = true
@@ -86,7 +86,7 @@ func (t *tap) begin(c *conn) {
 	if !t.chosen {
 		return
 	}
-	// so that connections between the same addresses, one after the other, differ
+	// so that consecutive connections between the same addresses differ
 	t.out.next, t.in.next = uint32(n)*1_000_003, uint32(n)*1_000_003+1<<30
 	initiator, responder := &t.in, &t.out
 	if c.initiator {
@@ -99,7 +99,7 @@ func (t *tap) begin(c *conn) {
 	t.put(c, initiator, pcapng.ACK)
 
 	in, out := c.core.InputPosition(), c.core.OutputPosition()
-	heard := c.came > uint64(len(in.Head)) // more than what is here of an MPA frame
+	heard := c.came > uint64(len(in.Head)) // more was read than the part of an MPA frame in Head
 	for _, s := range [...]*stream{initiator, responder} {
 		if s == &t.in && heard || s == &t.out && c.went > 0 {
 			t.makeUp(c, s, s == responder)
@@ -111,7 +111,7 @@ func (t *tap) begin(c *conn) {
 	t.goOn(c, &t.in, in)
 }
 
-// makeUp adds an MPA Request or Reply in place of one that was not captured.
+// makeUp adds a synthetic MPA Request or Reply in place of one that was not captured.
 func (t *tap) makeUp(c *conn, s *stream, reply bool) {
 	f := wire.Frame{Reply: reply, Revision: 1}
 	if c.core.CRC() {
@@ -120,7 +120,7 @@ func (t *tap) makeUp(c *conn, s *stream, reply bool) {
 	t.send(c, s, wire.FrameLen, "made up, because the capture has begun later than the connection", wire.AppendFrame(nil, &f))
 }
 
-// goOn has s go on at a position in the connection's bytes.
+// goOn continues s at a position in the connection's bytes.
 func (t *tap) goOn(c *conn, s *stream, at core.Position) {
 	s.skip = at.Rest
 	if len(at.Head) == 0 {
@@ -150,7 +150,7 @@ func (t *tap) wrote(c *conn, n int, bufs [][]byte) {
 	t.add(c, &t.out, n, bufs)
 }
 
-// add adds the first n bytes of bufs without those that are left out.
+// add adds the first n bytes of bufs without omitted ones.
 func (t *tap) add(c *conn, s *stream, n int, bufs [][]byte) {
 	from := cursor{bufs: bufs}
 	if left := s.leftOut(n); left > 0 {
@@ -170,7 +170,7 @@ func (t *tap) add(c *conn, s *stream, n int, bufs [][]byte) {
 	clear(t.pieces)
 }
 
-// leftOut returns how many of the next n bytes are left out.
+// leftOut returns how many of the next n bytes are omitted.
 func (s *stream) leftOut(n int) int {
 	if s.skip >= 0 {
 		n = min(n, s.skip)
@@ -271,14 +271,14 @@ func (t *tap) end(c *conn, in, reset bool) {
 	}
 }
 
-// captureEnd adds what ended the peer's stream: a FIN (nil), or an error of the socket.
+// captureEnd adds the end of the peer's stream: a FIN (nil), or an error of the socket.
 func (c *conn) captureEnd(err error) {
 	if t := c.tapped(); t != nil && (err == nil || err == unix.ECONNRESET) {
 		t.end(c, true, err != nil)
 	}
 }
 
-// captureClose adds what closing the socket does, and ends c's part in a capture.
+// captureClose adds the effect of closing the socket, and ends c's part in a capture.
 func (c *conn) captureClose(reset bool) {
 	if c.tap == nil {
 		return

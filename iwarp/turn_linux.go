@@ -102,7 +102,7 @@ func (in *instance) drained() {
 func (in *instance) deliver(ev *event) {
 	if ev.id.dead {
 		if ev.Child != nil {
-			_ = ev.Child.Do(&cmid.DestroyID{}) // nobody would ever answer the request
+			_ = ev.Child.Do(&cmid.DestroyID{}) // the request could not be answered any longer
 		}
 		return
 	}

@@ -122,7 +122,7 @@ func (c *conn) resumed(now time.Time) {
 }
 
 // Pause implements verbs.Pauser: it makes the peer's messages wait at their sender, beginning with
-// the next one, or lets them come again.
+// the next one, or lets them continue.
 func (q *queuePair) Pause(on bool) {
 	c := q.conn
 	if c == nil || q.paused == on {

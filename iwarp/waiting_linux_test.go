@@ -13,7 +13,7 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// scarce is a node whose shared receive queue has no more receives than a test posts.
+// scarce is a node whose shared receive queue contains only the receives that a test posts.
 type scarce struct {
 	*node
 	lh     cmid.Handle
@@ -23,7 +23,7 @@ type scarce struct {
 	asked  int
 	posted int
 
-	onEmpty func() // for once
+	onEmpty func() // called once
 }
 
 func newScarce(t *testing.T, opts ...option) *scarce {
@@ -126,8 +126,7 @@ func TestMessagesWaitForReceives(t *testing.T) {
 	}
 }
 
-// The bytes that connections read beyond what they can receive are limited for all of them
-// together.
+// The bytes that connections read in excess of their receives are limited for all of them together.
 func TestWhatIsKeptIsBounded(t *testing.T) {
 	client, s := newNode(t), newScarce(t)
 	const conns = 24
@@ -251,8 +250,8 @@ func TestNoReturnForOneOfThoseThatGoOn(t *testing.T) {
 	}
 }
 
-// It does not delay what other connections have to send. A connection that cannot be written to is
-// read once more, and may then ask for a receive.
+// It does not delay the output of other connections. A connection that cannot be written to is read
+// once more, and may then ask for a receive.
 func TestNoReturnWhileOthersSend(t *testing.T) {
 	client, s := newNode(t), newScarce(t)
 	a, h, qa := s.dial(client)

@@ -1,15 +1,15 @@
 // Package capture reads packet captures for tests. Load reads those in iwarp/testdata, classic pcap
-// files with one TCP connection over IPv4 and Ethernet, and puts the connection's two byte streams
-// together. ReadPcapng reads what a device of this project has captured.
+// files with one TCP connection over IPv4 and Ethernet, and reassembles the connection's two byte
+// streams. ReadPcapng reads captures of a device of this project.
 //
 // # Ownership
 //
-// A Conn and a File are values of their own. A File's packets refer to the bytes that were read.
+// A Conn and a File are plain values. A File's packets refer to the bytes that were read.
 //
 // # Ordering
 //
-// Streams are in sequence number order; retransmissions and duplicates are laid over each other. A
-// File's packets are in the order of the file.
+// Streams are in sequence number order; retransmissions and duplicates are overlaid. A File's
+// packets are in the order of the file.
 //
 // # Errors
 //
@@ -29,7 +29,7 @@ import (
 
 // Conn is a captured TCP connection.
 type Conn struct {
-	Initiator, Responder []byte // what each side sent
+	Initiator, Responder []byte // bytes that each side sent
 }
 
 const (
@@ -104,8 +104,8 @@ func Load(path string) (Conn, error) {
 	return Conn{Initiator: side[0].data, Responder: side[1].data}, nil
 }
 
-// segment is the TCP header and what follows in an Ethernet frame, with the length of the payload;
-// nil for another protocol.
+// segment returns the TCP header and the following bytes of an Ethernet frame, with the length of
+// the payload; nil for another protocol.
 func segment(p []byte) (tcp []byte, n int) {
 	if len(p) < ethHeader+20 || binary.BigEndian.Uint16(p[12:]) != 0x0800 {
 		return nil, 0

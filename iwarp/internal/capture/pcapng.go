@@ -13,11 +13,11 @@ type File struct {
 	Program, Remark string // of the section
 	Name, About     string // of the interface
 	Packets         []Packet
-	// Statistics are the interface's at the end, by the codes of their options; nil: none.
+	// Statistics are the interface's at the end, keyed by option code; nil: none.
 	Statistics map[uint16]uint64
 }
 
-// Packet is a TCP segment and what the file says about it.
+// Packet is a TCP segment with its metadata in the file.
 type Packet struct {
 	Time     time.Time
 	Inbound  bool
@@ -28,16 +28,16 @@ type Packet struct {
 	Payload  []byte
 }
 
-// pcapng's numbers are as in its specification, draft-ietf-opsawg-pcapng.
+// pcapng's numbers as in its specification, draft-ietf-opsawg-pcapng.
 const (
 	sectionBlock, interfaceBlock, statisticsBlock, packetBlock = 0x0a0d0d0a, 1, 5, 6
 	ipv4Only                                                   = 0x45
 )
 
-// options are a block's, by code.
+// options are the options of a block, keyed by code.
 type options map[uint16]string
 
-// ReadPcapng reads a whole file, and complains about everything in it that is not as it should be:
+// ReadPcapng reads a whole file, and returns an error for everything in it that is not correct:
 // lengths, padding, checksums.
 func ReadPcapng(b []byte) (f File, err error) {
 	for at := 0; at < len(b); {
@@ -181,8 +181,8 @@ func (p *Packet) read(b []byte) error {
 	return nil
 }
 
-// sum is the one's complement sum of b, two bytes at a time: 0xffff if b has a checksum that is
-// right.
+// sum returns the one's complement sum of b, two bytes at a time: 0xffff if b contains a correct
+// checksum.
 func sum(b []byte) uint32 {
 	var s uint32
 	for i, v := range b {

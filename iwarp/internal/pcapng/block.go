@@ -35,7 +35,7 @@ const (
 	statisticsFixed = 12 // interface, time
 )
 
-// StatisticsLen is the length of what AppendStatistics appends.
+// StatisticsLen is the number of bytes that AppendStatistics appends.
 const StatisticsLen = blockOverhead + statisticsFixed + 5*(4+8) + 4
 
 // open begins a block.
@@ -74,7 +74,7 @@ func numberOption(b []byte, code uint16, value uint64) []byte {
 	return binary.LittleEndian.AppendUint64(b, value)
 }
 
-// timeOption appends a time in the way of a packet's: the upper half first.
+// timeOption appends a time in a packet's format: the upper half first.
 func timeOption(b []byte, code uint16, t time.Time) []byte {
 	b = binary.LittleEndian.AppendUint16(b, code)
 	b = binary.LittleEndian.AppendUint16(b, 8)
@@ -89,8 +89,7 @@ func appendTime(b []byte, t time.Time) []byte {
 
 func endOptions(b []byte) []byte { return append(b, endOfOptions, 0, 0, 0) }
 
-// AppendSection appends the header of a file: the program that writes it, and a remark for those
-// who read it.
+// AppendSection appends the header of a file: the writing program, and a remark for readers.
 func AppendSection(b []byte, program, remark string) []byte {
 	b, at := open(b, sectionHeader)
 	b = binary.LittleEndian.AppendUint32(b, byteOrder)
@@ -110,7 +109,7 @@ func AppendInterface(b []byte, called, about string) []byte {
 	return closed(endOptions(b), at)
 }
 
-// Statistics are a capture's, from its beginning to its end.
+// Statistics are the statistics of a capture, from its beginning to its end.
 type Statistics struct {
 	Start, End       time.Time
 	Written, Dropped uint64 // packets
@@ -128,10 +127,10 @@ func AppendStatistics(b []byte, s Statistics) []byte {
 	return closed(endOptions(b), at)
 }
 
-// Packet is a TCP segment of a connection, and what is known about it.
+// Packet is a TCP segment of a connection, with its metadata.
 type Packet struct {
 	Time    time.Time
-	Inbound bool // the peer has sent it
+	Inbound bool // sent by the peer
 	Comment string
 	Segment
 }
@@ -145,8 +144,8 @@ func AppendPacket(b []byte, p *Packet, payload ...[]byte) []byte {
 	b, at := open(b, enhancedPacket)
 	b = append(b, 0, 0, 0, 0) // the interface
 	b = appendTime(b, p.Time)
-	b = binary.LittleEndian.AppendUint32(b, uint32(n)) // here
-	b = binary.LittleEndian.AppendUint32(b, uint32(n)) // and originally
+	b = binary.LittleEndian.AppendUint32(b, uint32(n)) // captured length
+	b = binary.LittleEndian.AppendUint32(b, uint32(n)) // original length
 	b = pad(p.append(b, payload), at)
 	if p.Comment != "" {
 		b = option(b, comment, p.Comment)
@@ -159,7 +158,7 @@ func AppendPacket(b []byte, p *Packet, payload ...[]byte) []byte {
 	return closed(endOptions(b), at)
 }
 
-// PacketLen bounds the length of what AppendPacket appends for n bytes of payload.
+// PacketLen returns an upper limit for the length that AppendPacket appends for n bytes of payload.
 func PacketLen(n int, comment string) int {
 	return blockOverhead + packetFixed + maxHeader + n + 3 + 4 + len(comment) + 3 + 8 + 4
 }

@@ -1,17 +1,17 @@
 // Package pcapng writes packet captures in the format that Wireshark reads: blocks of a file, and
-// TCP segments in IP packets whose headers are made up. It is for captures of bytes that were read
-// from sockets and written to them, where nobody has seen real headers.
+// TCP segments in IP packets with synthetic headers. It is for captures of bytes that were read
+// from sockets and written to them, where the real headers are not available.
 //
 // A file is one section: AppendSection, AppendInterface, then AppendPacket any number of times, and
 // last AppendStatistics.
 //
 // # Ownership
 //
-// Everything is appended to a slice of the caller's. Nothing is kept.
+// Everything is appended to a slice of the caller. Nothing is retained.
 //
 // # Ordering
 //
-// Packets stand in the file in the order in which they were appended, whatever their times.
+// Packets are in the file in the order in which they were appended, regardless of their times.
 //
 // # Errors
 //

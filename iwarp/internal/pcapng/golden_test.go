@@ -1,6 +1,6 @@
 package pcapng_test
 
-// golden is the file of TestGolden: hexadecimal bytes, and what they are.
+// golden is the file of TestGolden: hexadecimal bytes, with their meaning.
 const golden = `
 0a0d0d0a38000000  section header, its length
 4d3c2b1a01000000ffffffffffffffff  byte order, version 1.0, of unknown length

@@ -19,7 +19,7 @@ var (
 	six   = pcapng.Segment{From: netip.MustParseAddrPort("[2001:db8::1]:40000"), To: netip.MustParseAddrPort("[2001:db8::7]:7174")}
 )
 
-// file is what every capture begins with.
+// file returns the beginning of every capture.
 func file() []byte {
 	b := pcapng.AppendSection(nil, "program", "a remark")
 	return pcapng.AppendInterface(b, "iwarp0", "about it")
@@ -30,7 +30,8 @@ func packet(s pcapng.Segment, flags pcapng.Flags, comment string) *pcapng.Packet
 	return &pcapng.Packet{Time: begun, Inbound: comment != "", Comment: comment, Segment: s}
 }
 
-// TestGolden compares a small file with its bytes, which tshark has read without a complaint.
+// TestGolden compares a small file with its expected bytes, which tshark has read without a
+// complaint.
 func TestGolden(t *testing.T) {
 	b := pcapng.AppendPacket(file(), packet(four, pcapng.SYN, ""))
 	b = pcapng.AppendPacket(b, packet(six, pcapng.PSH|pcapng.ACK, "who"), []byte("pay"), nil, []byte("load"))
@@ -81,7 +82,7 @@ func check(t *testing.T, p *pcapng.Packet, payload ...[]byte) {
 	}
 }
 
-// TestSizes: packets of every size near what matters, in pieces.
+// TestSizes: packets of every size near the critical ones, in pieces.
 func TestSizes(t *testing.T) {
 	data := make([]byte, pcapng.MaxPayload)
 	for i := range data {
@@ -104,7 +105,7 @@ func TestSizes(t *testing.T) {
 	pcapng.AppendPacket(nil, packet(four, pcapng.ACK, ""), data, []byte{1})
 }
 
-// FuzzPacket reads back what was written, with the checksums of an independent implementation.
+// FuzzPacket reads packets back, with the checksums of an independent implementation.
 func FuzzPacket(f *testing.F) {
 	f.Add(uint32(7), uint32(9), uint8(0x18), "comment", []byte("payload"), uint(3), true)
 	f.Add(uint32(1<<32-1), uint32(0), uint8(0x02), "", []byte{}, uint(0), false)
@@ -116,7 +117,7 @@ func FuzzPacket(f *testing.F) {
 		}
 		most := pcapng.MaxPayload
 		if pcapng.Flags(flags)&pcapng.SYN != 0 {
-			most -= 40 // its header may have that many bytes of options
+			most -= 40 // the header may have that many bytes of options
 		}
 		payload = payload[:min(len(payload), most)]
 		comment = comment[:min(len(comment), 1<<16-1)]

@@ -14,18 +14,18 @@ const (
 	protocolTCP    = 6
 	hopLimit       = 64
 
-	// MaxPayload is the most that a segment carries: an IPv4 packet has 65,535 bytes at most.
+	// MaxPayload is the largest payload of a segment: an IPv4 packet has at most 65,535 bytes.
 	MaxPayload = 1<<16 - 1 - ip4Len - tcpLen
 
-	// A window of 1 GiB: nobody knows the real one, and one that is never full raises no questions.
+	// A window of 1 GiB: the real one is unknown, and one that is never full raises no questions.
 	window      = 1<<16 - 1
 	windowScale = 14
 )
 
-// Flags are a segment's.
+// Flags are a segment's flags.
 type Flags uint8
 
-// The flags that connections here need.
+// The flags of the connections here.
 const (
 	FIN Flags = 0x01
 	SYN Flags = 0x02
@@ -34,8 +34,8 @@ const (
 	ACK Flags = 0x10
 )
 
-// Segment is the headers of a TCP segment, as far as they are not the same for all. From and To are
-// of one family, and not IPv4 mapped in IPv6.
+// Segment contains the variable header fields of a TCP segment. From and To are of one family, and
+// not IPv4 mapped in IPv6.
 type Segment struct {
 	From, To netip.AddrPort
 	Seq, Ack uint32
@@ -114,12 +114,12 @@ func (s *Segment) appendTCP(b []byte) []byte {
 	b = append(b, 0, 0, 0, 0) // checksum, urgent pointer
 	if s.Flags&SYN != 0 {
 		b = append(b, 2, 4, MaxPayload>>8, MaxPayload&0xff) // the largest segment
-		b = append(b, 1, 3, 3, windowScale)                 // nothing, and the window's scale
+		b = append(b, 1, 3, 3, windowScale)                 // no operation, and the window's scale
 	}
 	return b
 }
 
-// pseudoHeader returns the sum of what TCP's checksum covers besides the segment.
+// pseudoHeader returns the checksum of the fields that TCP's checksum covers besides the segment.
 func (s *Segment) pseudoHeader(n int) uint64 {
 	var b [36]byte
 	h := appendAddr(appendAddr(b[:0], s.From.Addr()), s.To.Addr())
@@ -150,7 +150,7 @@ func add(sum uint64, b []byte) uint64 {
 	return sum
 }
 
-// fold makes 16 bits of a sum.
+// fold reduces a sum to 16 bits.
 func fold(sum uint64) uint16 {
 	for sum>>16 != 0 {
 		sum = sum&0xffff + sum>>16
