@@ -192,8 +192,8 @@ func (c coverage) page() string {
 Generated from [librdmacm.json](librdmacm.json) by ` + "`go generate ./internal/docscheck`" + `; do not edit. For how to move a program see
 [from-librdmacm.md](from-librdmacm.md).
 
-The symbols that librdmacm.so.1 exports (RDMACM_1.0 to 1.5) or its headers define inline, except the rsocket family: that is a library on top of
-the rest, and its equivalent in Go is net.Conn. Most commands and events of package ` + "`cmid`" + ` have the same names in package ` + "`actor`" + `. A
+The symbols that librdmacm.so.1 exports (RDMACM_1.0 to 1.5) or its headers define inline, except the rsocket family, a library on top of
+the rest whose equivalent in Go is net.Conn. Most commands and events of package ` + "`cmid`" + ` have the same names in package ` + "`actor`" + `. A
 version after a symbol is the version node that introduced it.
 
 A test named ` + "`cmid/cmidtest.TestConformance/InfiniBand/...`" + ` belongs to the conformance suite, which runs on every device; this page names
