@@ -8,10 +8,12 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
+	"github.com/rdmactor/rdmactor/internal/proctest"
 	"github.com/rdmactor/rdmactor/remoting"
 )
 
 func init() {
+	programs["a node that lost its power comes back"] = powerLost
 	programs["an answer comes long after an interruption"] = interrupted
 }
 
@@ -57,4 +59,35 @@ func interrupted(t *testing.T, r transport) outcome {
 	case <-time.After(still):
 		return outcome{of: 1, note: "nothing comes"}
 	}
+}
+
+// A node loses its power, which the other one does not notice, and comes back with its name.
+func powerLost(t *testing.T, r transport) outcome {
+	a, b := r.start(t, options{cuttable: true}), r.start(t, options{cuttable: true})
+	a.spawn("echo", echo)
+	b.spawn("echo", echo)
+	if _, err := a.ask(b.pid("echo"), "x", soon); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.ask(a.pid("echo"), "x", soon); err != nil {
+		t.Fatal(err)
+	}
+	listen := proctest.FreeAddrs(t, 1)[0]
+	a.way.lose(a.way.to)
+	b.way.lose(listen)
+	again := r.start(t, options{name: b.name, listen: listen})
+	again.spawn("echo", echo)
+	defer b.way.cut() // what is left of the lost process can shut down
+	defer a.way.cut()
+	o := outcome{of: 2}
+	got, err := again.ask(a.pid("echo"), "x", briefly)
+	if got == "x" {
+		o.good++
+	}
+	got, bad := a.ask(again.pid("echo"), "x", briefly)
+	if got == "x" {
+		o.good++
+	}
+	o.note = fmt.Sprint(err, "; ", bad)
+	return o
 }

@@ -1,7 +1,6 @@
 package beside
 
 import (
-	"io"
 	"net"
 	"strconv"
 	"sync"
@@ -10,11 +9,13 @@ import (
 
 // way is where a node is dialled: its connections can be cut, and are made again.
 type way struct {
-	l  net.Listener
-	to string
+	l    net.Listener
+	over chan struct{} // closed when the test ends
 
 	mu    sync.Mutex
+	to    string
 	conns map[net.Conn]bool
+	lost  map[net.Conn]bool // nothing is carried any more, and its end is not noticed
 	all   sync.WaitGroup
 }
 
@@ -24,7 +25,7 @@ func newWay(t *testing.T, to string) *way {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &way{l: l, to: to, conns: make(map[net.Conn]bool)}
+	w := &way{l: l, over: make(chan struct{}), to: to, conns: make(map[net.Conn]bool), lost: make(map[net.Conn]bool)}
 	w.all.Go(func() {
 		for {
 			c, err := l.Accept()
@@ -36,6 +37,7 @@ func newWay(t *testing.T, to string) *way {
 	})
 	t.Cleanup(func() {
 		l.Close()
+		close(w.over)
 		w.cut()
 		w.all.Wait()
 	})
@@ -55,6 +57,33 @@ func (w *way) cut() (ended int) {
 	return len(w.conns) / 2
 }
 
+// lose is what a power cut does: the present connections are silent. Others lead elsewhere.
+func (w *way) lose(to string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.to = to
+	for c := range w.conns {
+		w.lost[c] = true
+	}
+}
+
+// copy carries one direction of a connection until it ends, or the test does if it is lost.
+func (w *way) copy(to, from net.Conn) {
+	for b := make([]byte, 32<<10); ; {
+		n, err := from.Read(b)
+		w.mu.Lock()
+		lost := w.lost[from]
+		w.mu.Unlock()
+		if lost {
+			<-w.over
+			return
+		}
+		if _, bad := to.Write(b[:n]); err != nil || bad != nil {
+			return
+		}
+	}
+}
+
 func (w *way) keep(c net.Conn, keep bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -69,7 +98,10 @@ func (w *way) keep(c net.Conn, keep bool) {
 func (w *way) carry(in net.Conn) {
 	w.keep(in, true)
 	defer w.keep(in, false)
-	out, err := net.Dial("tcp", w.to)
+	w.mu.Lock()
+	addr := w.to
+	w.mu.Unlock()
+	out, err := net.Dial("tcp", addr)
 	if err != nil {
 		return
 	}
@@ -77,10 +109,10 @@ func (w *way) carry(in net.Conn) {
 	defer w.keep(out, false)
 	var back sync.WaitGroup
 	back.Go(func() {
-		_, _ = io.Copy(in, out)
+		w.copy(in, out)
 		in.Close()
 	})
-	_, _ = io.Copy(out, in)
+	w.copy(out, in)
 	out.Close()
 	back.Wait()
 }
