@@ -1,7 +1,6 @@
 package actor
 
 import (
-	"errors"
 	"fmt"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -12,88 +11,80 @@ import (
 	"github.com/rdmactor/rdmactor/states"
 )
 
-// connect makes the queue pair and asks the peer. then is nil for a command of the user's.
-func (it *ident) connect(c *cmid.Connect, sender *actor.PID, then func(Event)) {
-	a := &asked{cmd: c, sender: sender, then: then}
-	switch {
-	case it.id.Datagram() && it.cfg.secured():
-		it.refuse(a, fmt.Errorf("a datagram identifier cannot be secured: %w", unix.EINVAL))
-		return
-	case it.legal(c) && !it.id.Datagram():
-		own, mode := *c, datapath.ModeMessages
-		own.Param = it.cfg.Transport.ConnectParam(c.Param)
-		if it.cfg.Raw {
-			mode = datapath.ModeRaw
-		}
-		a.wire = &own
-		it.depths(c.Param, nil)
-		if err := it.prepareConnect(mode, &own.PrivateData); err != nil {
-			it.refuse(a, err)
+// connect makes the queue pair and asks the peer.
+func (it *ident) connect(p *cmid.Pending, c *cmid.Connect) {
+	if it.id.Datagram() {
+		if it.cfg.secured() {
+			p.Answer(it.commandFailed(c, fmt.Errorf("a datagram identifier cannot be secured: %w", unix.EINVAL)))
 			return
 		}
+		p.Proceed(c)
+		return
 	}
-	it.do(a)
+	own, mode := *c, datapath.ModeMessages
+	own.Param = it.cfg.Transport.ConnectParam(c.Param)
+	if it.cfg.Raw {
+		mode = datapath.ModeRaw
+	}
+	it.depths(c.Param, nil)
+	if err := it.prepareConnect(mode, &own.PrivateData); err != nil {
+		p.Answer(it.commandFailed(c, err))
+		return
+	}
+	p.Proceed(&own)
 }
 
 // accept is connect's counterpart on the passive side.
-func (it *ident) accept(c *cmid.Accept, sender *actor.PID) {
-	if it.deciding() {
-		it.acceptSecured(c, sender)
+func (it *ident) accept(p *cmid.Pending, c *cmid.Accept) {
+	own := *c
+	own.Param = it.cfg.Transport.AcceptParam(c.Param)
+	it.depths(c.Param, &it.peerReads)
+	if err := it.prepare(it.peerMode, &own.PrivateData, it.id.Limits().AcceptData); err != nil {
+		p.Answer(it.commandFailed(c, err)) // a device that refuses it rejects the request
 		return
 	}
-	a := &asked{cmd: c, sender: sender}
-	if it.legal(c) {
-		own := *c
-		own.Param = it.cfg.Transport.AcceptParam(c.Param)
-		a.wire = &own
-		it.depths(c.Param, &it.peerReads)
-		if err := it.prepare(it.peerMode, &own.PrivateData, it.id.Limits().AcceptData); err != nil {
-			it.refuse(a, err) // a device that refuses it rejects the request
-			return
-		}
-		if it.conn != nil {
-			it.conn.Agree(it.peerHello, it.peerMode == datapath.ModeMessages, it.id.Limits().MaxMessage)
-		}
-		it.answered(fateAccepted)
+	if it.conn != nil {
+		it.conn.Agree(it.peerHello, it.peerMode == datapath.ModeMessages, it.id.Limits().MaxMessage)
 	}
-	it.do(a)
+	it.answered(fateAccepted)
+	p.Proceed(&own)
+}
+
+// replyOrDestroy is replyTo for Connect and Accept. A failure may cost the identifier: an Accept
+// whose peer has gone, as after Unreachable.
+func (it *ident) replyOrDestroy(sender *actor.PID) func(Event) {
+	reply := it.replyTo(sender)
+	return func(ev Event) {
+		reply(ev)
+		if f, ok := ev.(*cmid.CommandFailed); ok && it.id.State() == states.Failed && !it.cfg.Manual {
+			it.destroy(f)
+		}
+	}
 }
 
 // reject ends a request. Unless the owner is Manual the identifier goes with it, and the answer is
 // Closed.
 func (it *ident) reject(c *cmid.Reject, sender *actor.PID) {
-	if it.deciding() {
-		it.rejectSecured(c, sender)
-		return
-	}
-	a := &asked{cmd: c, sender: sender}
-	if !it.legal(c) {
-		it.do(a)
-		return
-	}
-	own := *c
-	var err error
-	if own.PrivateData, err = it.privateData(it.peerMode, c.PrivateData, it.id.Limits().RejectData); err != nil {
-		it.refuse(a, err)
-		return
-	}
-	it.answered(fateRejected)
-	if it.cfg.Manual {
-		a.wire = &own
-		it.do(a)
-		return
-	}
-	it.asked = append(it.asked, a) // answered by Closed
-	it.do(&asked{cmd: &own, then: func(ev Event) {
-		if f, ok := ev.(Failure); ok && errors.Is(f, unix.EBUSY) {
-			// something else is in progress. After other failures destroying it rejects the peer
-			// as well
-			restore(f, c)
-			it.answer(c, f)
+	asked, reply := false, it.replyTo(sender)
+	it.do(c, func(p *cmid.Pending) {
+		own := *c
+		var err error
+		if own.PrivateData, err = it.privateData(it.peerMode, c.PrivateData, it.id.Limits().RejectData); err != nil {
+			p.Answer(it.commandFailed(c, err))
 			return
 		}
+		it.answered(fateRejected)
+		asked = true
+		p.Proceed(&own)
+	}, func(ev Event) {
+		if !asked || it.cfg.Manual {
+			reply(ev)
+			return
+		}
+		// if the device has failed to reject the peer, destroying it does that
+		it.closers = append(it.closers, closer{cmd: c, sender: sender})
 		it.destroy(nil)
-	}})
+	})
 }
 
 // prepareConnect is prepare for the side that connects.
@@ -110,8 +101,8 @@ func (it *ident) reported(m *reported) {
 	if m.id != it.id || it.gone() {
 		return // from an address that Dial has tried before this one
 	}
-	if ev, ok := m.ev.(*cmid.Closed); ok {
-		it.returned(ev)
+	if _, ok := m.ev.(*cmid.Closed); ok {
+		m.answers.Answer(m.ev)
 		it.moved(m.cause())
 		return
 	}
@@ -137,11 +128,7 @@ func (it *ident) reported(m *reported) {
 		}
 		// the queue pair is the owner's
 	}
-	if m.answers != nil {
-		it.answer(m.answers, m.ev)
-	} else {
-		it.notify(m.ev)
-	}
+	it.answer(m.answers, m.ev)
 	if f, ok := m.ev.(Failure); ok {
 		it.destroyFailed(m.id, f)
 	}

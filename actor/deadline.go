@@ -26,9 +26,15 @@ func (it *ident) expire() {
 		it.destroy(err)
 		return
 	}
-	for _, a := range it.asked {
-		if !a.due.IsZero() && !a.due.After(now) {
-			it.timedOut(a)
+	for _, p := range it.id.Pending() {
+		if !p.Due.IsZero() && !p.Due.After(now) {
+			it.timedOut(p)
+			return
+		}
+	}
+	for _, c := range it.closers {
+		if !c.due.IsZero() && !c.due.After(now) {
+			it.destroy(fmt.Errorf("close: the peer has not %s in time: %w", it.closeAwaits(), unix.ETIMEDOUT))
 			return
 		}
 	}
@@ -37,14 +43,10 @@ func (it *ident) expire() {
 
 // timedOut answers a command that took too long. The identifier is lost: the device's only cancel
 // is destroy.
-func (it *ident) timedOut(a *asked) {
+func (it *ident) timedOut(p *cmid.Pending) {
 	h := it.id.Handle()
-	f := it.timeoutFailure(a.cmd)
-	if _, ok := a.cmd.(*Close); ok {
-		it.destroy(fmt.Errorf("close: the peer has not %s in time: %w", it.closeAwaits(), unix.ETIMEDOUT))
-		return
-	}
-	it.answer(a.cmd, f)
+	f := it.timeoutFailure(p.Command)
+	p.Answer(f)
 	if !it.ending() && it.id.Handle() == h { // else Dial has gone on to another address
 		it.destroy(f)
 	}

@@ -3,6 +3,7 @@ package actor
 import (
 	"cmp"
 	"errors"
+	"slices"
 
 	"github.com/rdmactor/rdmactor/actor/internal/usercode"
 	"github.com/rdmactor/rdmactor/cmid"
@@ -44,14 +45,9 @@ func (it *ident) destroy(cause error) {
 	if it.timer != nil {
 		it.timer.Stop()
 	}
-	it.afterGoodbye, it.leaving = nil, nil // this is the end of whatever waited
+	it.afterGoodbye = nil // this is the end of whatever waited
 	it.sayGoodbye(func() {
-		ev := it.id.Do(&cmid.DestroyID{})
-		if closed, ok := ev.(*cmid.Closed); ok {
-			it.returned(closed)
-		} else if ev != nil {
-			it.destroyed()
-		}
+		it.id.Do(&cmid.DestroyID{}, it.returned)
 		it.moved(states.OpDestroyID)
 	})
 	if !it.gone() {
@@ -62,24 +58,17 @@ func (it *ident) destroy(cause error) {
 
 // answerLate answers the commands that wait for something other than the end.
 func (it *ident) answerLate() {
-	waiting := it.asked
-	it.asked = nil
-	usercode.Each(waiting, func(a *asked) {
-		switch a.cmd.(type) {
-		case *cmid.DestroyID, *Close, *cmid.Reject:
-			it.asked = append(it.asked, a)
-		default:
-			if a.then == nil {
-				it.reply(a.sender, it.late(a.cmd))
-			}
+	usercode.Each(slices.Clone(it.pending()), func(p *cmid.Pending) {
+		if _, ok := p.Command.(*cmid.DestroyID); !ok {
+			p.Answer(it.late(p.Command))
 		}
 	})
 }
 
 // returned is the device's answer to destroy.
-func (it *ident) returned(ev *cmid.Closed) {
-	if ev.Err != nil {
-		it.cause = errors.Join(it.cause, ErrHeld, ev.Err)
+func (it *ident) returned(ev Event) {
+	if closed, ok := ev.(*cmid.Closed); ok && closed.Err != nil {
+		it.cause = errors.Join(it.cause, ErrHeld, closed.Err)
 	}
 	it.destroyed()
 }
@@ -162,11 +151,11 @@ func (it *ident) end() {
 		it.answerLate,
 		func() { ev = it.settle() },
 		func() {
-			closers := it.asked
-			it.asked = nil
-			usercode.Each(closers, func(a *asked) {
-				if a.then == nil && !it.owns(a.sender) {
-					it.reply(a.sender, ev)
+			closers := it.closers
+			it.closers = nil
+			usercode.Each(closers, func(c closer) {
+				if !c.silent && !it.owns(c.sender) {
+					it.reply(c.sender, ev)
 				}
 			})
 		},

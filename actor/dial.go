@@ -21,7 +21,7 @@ import (
 // attempts is a Dial or a Serve under way. It tries one address after the other, until one works.
 type attempts struct {
 	it    *ident
-	cmd   Command
+	p     *cmid.Pending       // the Dial or Serve
 	try   func(cmid.AddrInfo) // takes the steps for one address; the last ends in outcome
 	addrs []cmid.AddrInfo     // the one being tried first
 	spent bool                // an address was tried: the next one needs a new identifier
@@ -59,7 +59,7 @@ func (it *ident) composite(cmd Command, addr string, sender *actor.PID) (node, s
 // begin takes what was looked up.
 func (t *attempts) begin(info []cmid.AddrInfo, err error) {
 	if err != nil {
-		t.fail(t.it.addrInfoError(t.cmd, err))
+		t.fail(t.it.addrInfoError(t.p.Command, err))
 		return
 	}
 	t.addrs = info
@@ -70,7 +70,7 @@ func (t *attempts) begin(info []cmid.AddrInfo, err error) {
 func (t *attempts) next() {
 	if t.spent {
 		if err := t.it.renew(); err != nil {
-			t.fail(&cmid.CommandFailed{FailureBase: t.it.failure(t.cmd, opName(t.cmd), err)})
+			t.fail(t.it.commandFailed(t.p.Command, err))
 			return
 		}
 	}
@@ -99,13 +99,13 @@ func (t *attempts) stepDeadline(due time.Time) time.Time {
 
 // step goes on when cmd has succeeded.
 func (t *attempts) step(cmd Command, then func()) {
-	t.it.do(&asked{cmd: cmd, then: func(ev Event) {
+	t.it.doInner(cmd, nil, func(ev Event) {
 		if f, ok := ev.(Failure); ok {
 			t.failed(f)
 			return
 		}
 		then()
-	}})
+	})
 }
 
 // whenTurn begins an expensive step, or the first of several, as soon as the loop has time for it.
@@ -140,7 +140,7 @@ func (t *attempts) outcome(ev Event) {
 		return
 	}
 	t.it.attempts = nil
-	t.it.answer(t.cmd, ev)
+	t.it.answer(t.p, ev)
 }
 
 // failed tries the next address, unless none is left or the peer's application rejected the
@@ -148,10 +148,6 @@ func (t *attempts) outcome(ev Event) {
 func (t *attempts) failed(f Failure) {
 	if r, ok := f.(*cmid.Rejected); ok && r.Reason.ByApplication() {
 		t.addrs = t.addrs[:1]
-	}
-	if t.it.ending() {
-		t.fail(f)
-		return
 	}
 	if t.why == nil || isConnect(f) || !isConnect(t.why) {
 		t.why = f
@@ -173,8 +169,8 @@ func isConnect(f Failure) bool {
 
 // fail answers the command; the identifier goes with it.
 func (t *attempts) fail(f Failure) {
-	restore(f, t.cmd)
-	t.it.answer(t.cmd, f)
+	restore(f, t.p.Command)
+	t.p.Answer(f)
 	t.it.destroy(f)
 }
 
@@ -190,10 +186,16 @@ func (it *ident) renew() error {
 	it.endTLS() // nobody else ends the handshake with the address that was tried
 	it.hand = nil
 	it.conn, it.notifiable, it.id, id.Context = nil, false, id, it
+	id.Inherit(old)
+	for _, p := range slices.Clone(old.Pending()) {
+		if !p.Inner {
+			p.Answer(it.late(p.Command))
+		}
+	}
 	it.l.discard(old, conn)
 	it.moved(states.OpDestroyID)
 	for _, o := range it.options {
-		id.Do(o) // what was refused is refused again
+		id.Do(o, nil) // what was refused is refused again
 	}
 	return nil
 }
@@ -205,18 +207,18 @@ func (it *ident) dial(c *Dial, sender *actor.PID) {
 		return
 	}
 	it.dialled, it.host = cmp.Or(c.Name, c.Addr), node
-	a, now := &asked{cmd: c, sender: sender}, it.l.el.Now()
+	p, now := it.expect(c, sender), it.l.el.Now()
 	if c.Timeout > 0 {
-		a.due = now.Add(c.Timeout)
+		p.Due = now.Add(c.Timeout)
 	}
-	it.asked = append(it.asked, a)
 	it.rearm()
-	t := &attempts{it: it, cmd: c, by: now.Add(positive(c.Timeout, it.rt.cfg.Timeouts.Connect))}
+	t := &attempts{it: it, p: p, by: now.Add(positive(c.Timeout, it.rt.cfg.Timeouts.Connect))}
 	it.attempts = t
 	t.try = func(ai cmid.AddrInfo) {
 		timeouts := &it.rt.cfg.Timeouts
 		connect := func() {
-			it.connect(&cmid.Connect{PrivateData: ai.PrivateData(c.PrivateData), Param: c.Param}, nil, t.outcome)
+			c := &cmid.Connect{PrivateData: ai.PrivateData(c.PrivateData), Param: c.Param}
+			it.doInner(c, func(p *cmid.Pending) { it.connect(p, c) }, t.outcome)
 		}
 		t.whenTurn(func() {
 			t.step(&cmid.ResolveAddr{Src: ai.Src, Dst: ai.Dst, Timeout: timeouts.Address}, func() {
@@ -224,7 +226,7 @@ func (it *ident) dial(c *Dial, sender *actor.PID) {
 			})
 		})
 	}
-	it.lookUp(c, node, service, &cmid.AddrInfo{PortSpace: it.id.PortSpace(), QPType: it.cfg.QPType, Src: c.Src}, func(info []cmid.AddrInfo, err error) {
+	it.lookUp(p, node, service, &cmid.AddrInfo{PortSpace: it.id.PortSpace(), QPType: it.cfg.QPType, Src: c.Src}, func(info []cmid.AddrInfo, err error) {
 		t.begin(firstOf(from(info, c.Src), c.First), err)
 	})
 }
@@ -263,25 +265,25 @@ func (it *ident) serve(c *Serve, sender *actor.PID) {
 	if !ok {
 		return
 	}
-	it.asked = append(it.asked, &asked{cmd: c, sender: sender})
-	t := &attempts{it: it, cmd: c}
+	p := it.expect(c, sender)
+	t := &attempts{it: it, p: p}
 	it.attempts = t
 	if err := it.canListen(); err != nil {
-		t.fail(&cmid.CommandFailed{FailureBase: it.failure(c, opName(c), err)})
+		t.fail(it.commandFailed(c, err))
 		return
 	}
 	t.try = func(ai cmid.AddrInfo) {
 		t.step(&cmid.BindAddr{Addr: ai.Src}, func() {
-			it.do(&asked{cmd: &cmid.Listen{Backlog: c.Backlog}, then: func(ev Event) {
+			it.doInner(&cmid.Listen{Backlog: c.Backlog}, nil, func(ev Event) {
 				if l, ok := ev.(*cmid.Listening); ok && onLoopback(l.Local) && !namesLoopback(node) {
 					it.log.Warn("rdma: the name is an address of loopback here, so this machine only can connect: "+
 						"listen on an address of the network, or on \":PORT\"", it.logKeys(states.OpListen, "addr", c.Addr)...)
 				}
 				t.outcome(ev)
-			}})
+			})
 		})
 	}
-	it.lookUp(c, node, service, &cmid.AddrInfo{Flags: cmid.RAIPassive, PortSpace: it.id.PortSpace(), QPType: it.cfg.QPType}, func(info []cmid.AddrInfo, err error) {
+	it.lookUp(p, node, service, &cmid.AddrInfo{Flags: cmid.RAIPassive, PortSpace: it.id.PortSpace(), QPType: it.cfg.QPType}, func(info []cmid.AddrInfo, err error) {
 		t.begin(listenOrder(info), err)
 	})
 }
@@ -314,10 +316,10 @@ func listenOrder(info []cmid.AddrInfo) []cmid.AddrInfo {
 	return info
 }
 
-// lookUp is rdma_getaddrinfo(3) for cmd, which waits in asked. A look-up that needs nobody's
+// lookUp is rdma_getaddrinfo(3) for a command that waits. A look-up that needs nobody's
 // answer is done at once. Any other has a goroutine of its own, since a name server may take its
 // time.
-func (it *ident) lookUp(cmd Command, node, service string, hints *cmid.AddrInfo, then func([]cmid.AddrInfo, error)) {
+func (it *ident) lookUp(p *cmid.Pending, node, service string, hints *cmid.AddrInfo, then func([]cmid.AddrInfo, error)) {
 	if literal(node, service) {
 		then(it.rt.resolve(context.Background(), node, service, hints))
 		return
@@ -331,17 +333,14 @@ func (it *ident) lookUp(cmd Command, node, service string, hints *cmid.AddrInfo,
 		defer cancel()
 		info, err := it.rt.resolve(ctx, node, service, hints)
 		it.rt.Scheduler().Resume()
-		box.PostUserMessage(&lookedUp{cmd, info, err, then})
+		box.PostUserMessage(&lookedUp{p, info, err, then})
 	})
 }
 
 // lookedUp goes on with the command, if it still waits.
 func (it *ident) lookedUp(m *lookedUp) {
-	for _, a := range it.asked {
-		if a.cmd == m.cmd && !it.ending() {
-			m.then(m.info, m.err)
-			return
-		}
+	if !it.ending() && slices.Contains(it.id.Pending(), m.of) {
+		m.then(m.info, m.err)
 	}
 }
 
@@ -355,16 +354,16 @@ func literal(node, service string) bool {
 }
 
 func (it *ident) getAddrInfo(c *cmid.GetAddrInfo, sender *actor.PID) {
-	a := &asked{cmd: c, sender: sender}
-	it.asked = append(it.asked, a)
-	it.lookUp(c, c.Node, c.Service, c.Hints, func(info []cmid.AddrInfo, err error) {
+	p := it.expect(c, sender)
+	p.Due = it.l.el.Now().Add(it.phase(c))
+	it.rearm()
+	it.lookUp(p, c.Node, c.Service, c.Hints, func(info []cmid.AddrInfo, err error) {
 		if err != nil {
-			it.answer(c, it.addrInfoError(c, err))
+			p.Answer(it.addrInfoError(c, err))
 			return
 		}
-		it.answer(c, &cmid.AddrInfoResolved{EventBase: it.base(), Info: info})
+		p.Answer(&cmid.AddrInfoResolved{EventBase: it.base(), Info: info})
 	})
-	it.setDeadline(a)
 }
 
 func (it *ident) addrInfoError(cmd Command, err error) Failure {

@@ -1,7 +1,7 @@
 package actor
 
 import (
-	"slices"
+	"cmp"
 
 	"github.com/asynkron/protoactor-go/actor"
 	"golang.org/x/sys/unix"
@@ -36,14 +36,14 @@ func (it *ident) brokenOff() {
 	}
 	it.sayGoodbye(func() {
 		if !it.ending() && !it.endReported {
-			it.conclude(ev, it.awaiting(it.id.Waiting()))
+			it.conclude(ev, it.id.TakeWaiting())
 		}
 	})
 }
 
 // disconnected is the end of a connection that the device reports. What the peer has sent before
 // is delivered first.
-func (it *ident) disconnected(ev *cmid.Disconnected, answers Command) {
+func (it *ident) disconnected(ev *cmid.Disconnected, answers *cmid.Pending) {
 	if c := it.conn; c != nil {
 		c.CatchUp()
 		ev.Err = c.Verdict(ev.Err)
@@ -53,7 +53,6 @@ func (it *ident) disconnected(ev *cmid.Disconnected, answers Command) {
 	if it.unheard() && it.lostUnheard(ev.Err) {
 		return
 	}
-	answers = it.awaiting(answers)
 	if it.cfg.Manual || it.ending() {
 		it.endOf(ev, answers)
 		it.goodbyeDone()
@@ -62,27 +61,18 @@ func (it *ident) disconnected(ev *cmid.Disconnected, answers Command) {
 	it.conclude(ev, answers)
 }
 
-// awaiting is the command that an end answers: the one that the device answers, or the Disconnect
-// that waits for its goodbye.
-func (it *ident) awaiting(device Command) Command {
-	if device == nil && it.leaving != nil {
-		return it.leaving
-	}
-	return device
-}
-
 // conclude reports the end, and does what the man pages demand after it.
-func (it *ident) conclude(ev *cmid.Disconnected, answers Command) {
+func (it *ident) conclude(ev *cmid.Disconnected, answers *cmid.Pending) {
 	it.endOf(ev, answers)
-	if _, ours := answers.(*cmid.Disconnect); !ours {
+	if !isDisconnect(answers) {
 		// rdma_get_cm_event(3): the answer is due, if the state machine says so
-		it.do(&asked{cmd: &cmid.Disconnect{}, then: func(Event) {}})
+		it.doInner(&cmid.Disconnect{}, nil, func(Event) {})
 	}
 	it.destroy(ev.Err) // this answers a peer whose disconnect has crossed ours
 }
 
 // removed is the end of a connection whose device has gone.
-func (it *ident) removed(ev *cmid.DeviceRemoval, answers Command) {
+func (it *ident) removed(ev *cmid.DeviceRemoval, answers *cmid.Pending) {
 	dev := it.id.Device()
 	if c := it.conn; c != nil {
 		c.CatchUp()
@@ -120,57 +110,46 @@ func (e *RemovedError) Unwrap() []error {
 	return []error{unix.ENODEV}
 }
 
-// endOf reports an end, once. It answers a Disconnect. Any other command that waited has failed,
-// and its failure is reported before the end. A Manual owner is also notified of a removal that
-// follows, because it has to destroy the identifier.
-func (it *ident) endOf(ev Event, answers Command) {
-	_, removal := ev.(*cmid.DeviceRemoval)
-	silent := it.endReported && (!removal || !it.cfg.Manual)
-	it.endReported = true
-	_, asked := answers.(*cmid.Disconnect)
-	switch {
-	case asked && !removal && !silent:
-		it.answer(answers, ev)
-		it.answerOthers(ev)
-		return
-	case asked && !removal:
-		if a := it.take(answers); a != nil && a.then == nil {
-			it.reply(a.sender, ev)
-		}
-		it.answerOthers(ev)
-		return
-	case answers != nil:
-		var err error = unix.ECONNRESET
-		switch e := ev.(type) {
-		case *cmid.Disconnected:
-			if e.Err != nil {
-				err = e.Err
-			}
-		case *cmid.DeviceRemoval:
-			err = &RemovedError{e.Device, e.Err}
-		}
-		it.answer(answers, &cmid.CommandFailed{FailureBase: it.failure(answers, opName(answers), err)})
+// endOf reports an end, once. It answers every Disconnect. Any other command that waited has
+// failed, and its failure is reported before the end. A Manual owner is also notified of a removal
+// that follows, because it has to destroy the identifier.
+func (it *ident) endOf(ev Event, answers *cmid.Pending) {
+	removal, removed := ev.(*cmid.DeviceRemoval)
+	if it.endReported && (!removed || !it.cfg.Manual) {
+		it.told = ev // it knows already
 	}
-	if !silent {
+	it.endReported = true
+	switch {
+	case answers == nil:
+	case removed:
+		it.failPending(answers, &RemovedError{removal.Device, removal.Err})
+	case isDisconnect(answers):
+		answers.Answer(ev)
+	default:
+		it.failPending(answers, cmp.Or(ev.(*cmid.Disconnected).Err, error(unix.ECONNRESET)))
+	}
+	if it.told != ev {
 		it.notify(ev)
 	}
 }
 
-// answerOthers answers every further Disconnect with the one event that there is.
-func (it *ident) answerOthers(ev Event) {
-	for _, a := range slices.Clone(it.asked) {
-		if _, ok := a.cmd.(*cmid.Disconnect); ok && a.then == nil {
-			it.take(a.cmd)
-			it.reply(a.sender, ev)
-		}
+func (it *ident) failPending(p *cmid.Pending, err error) {
+	p.Answer(it.commandFailed(p.Command, err))
+}
+
+func isDisconnect(p *cmid.Pending) bool {
+	if p == nil {
+		return false
 	}
+	_, ok := p.Command.(*cmid.Disconnect)
+	return ok
 }
 
 // close ends a connection in order: drain, rdma_disconnect(3), rdma_destroy_id(3). An identifier
 // that is not connected is destroyed at once.
-func (it *ident) close(c *Close, sender *actor.PID, then func(Event)) {
-	it.asked = append(it.asked, &asked{
-		cmd: c, sender: sender, then: then,
+func (it *ident) close(c *Close, sender *actor.PID, silent bool) {
+	it.closers = append(it.closers, closer{
+		cmd: c, sender: sender, silent: silent,
 		due: it.l.el.Now().Add(positive(c.Timeout, it.rt.cfg.Timeouts.Close)),
 	})
 	switch {
@@ -194,7 +173,7 @@ func (it *ident) close(c *Close, sender *actor.PID, then func(Event)) {
 // poisonPill ends an identifier as Close does.
 func (it *ident) poisonPill() {
 	if !it.ending() {
-		it.close(&Close{}, nil, func(Event) {})
+		it.close(&Close{}, nil, true)
 	}
 }
 
@@ -209,41 +188,30 @@ func (it *ident) closeAwaits() string {
 	return "taken everything"
 }
 
-// leave is Disconnect: the goodbye goes first. A further Disconnect waits for the answer of the
-// first.
-func (it *ident) leave(c *cmid.Disconnect, sender *actor.PID) {
-	a := &asked{cmd: c, sender: sender}
-	if !it.legal(c) {
-		it.do(a)
-		return
-	}
-	it.asked = append(it.asked, a)
-	if it.leaving != nil {
-		a.with = it.leaving
-		return
-	}
-	it.leaving = c
-	it.sayGoodbye(func() {
-		it.leaving = nil
-		it.begin(a)
-	})
-}
-
 // disconnect follows the drain. Disconnected then brings the end.
 func (it *ident) disconnect() {
-	if it.ending() || !it.legal(&cmid.Disconnect{}) {
+	if it.ending() {
 		return
 	}
-	it.do(&asked{cmd: &cmid.Disconnect{}, then: func(ev Event) {
+	asked := false
+	it.doInner(&cmid.Disconnect{}, func(p *cmid.Pending) {
+		asked = true
+		p.Proceed(p.Command)
+	}, func(ev Event) {
+		if !asked {
+			return // it is ended already
+		}
 		var cause error
 		if d, ok := ev.(*cmid.Disconnected); ok {
-			it.notify(d)
+			if it.told != ev {
+				it.notify(d)
+			}
 			cause = d.Err
 		}
 		if _, ok := ev.(Failure); ok || it.cfg.Manual {
 			it.destroy(cause)
 		}
-	}})
+	})
 }
 
 // shutDown ends an identifier in order.
@@ -254,5 +222,5 @@ func (it *ident) shutDown() {
 	if it.cause == nil {
 		it.cause = ErrShutdown
 	}
-	it.close(&Close{}, nil, func(Event) {})
+	it.close(&Close{}, nil, true)
 }

@@ -1,98 +1,99 @@
 package actor
 
 import (
-	"slices"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/rdmactor/rdmactor/cmid"
-	"github.com/rdmactor/rdmactor/states"
 )
 
-// do has the identifier execute a command, and waits for its answer.
-func (it *ident) do(a *asked) {
-	if err := it.exposes(a.cmd); err != nil {
-		it.refuse(a, err)
-		return
-	}
-	it.asked = append(it.asked, a)
-	it.begin(a)
-}
-
-// begin is do for a command that waits already.
-func (it *ident) begin(a *asked) {
-	cmd := a.cmd
-	if a.wire != nil {
-		cmd = a.wire
-	}
-	it.observeCommand(func(o CommandObserver) { o.Begun(it.pid, it.id.Handle(), a.cmd) })
-	ev := it.id.Do(cmd)
+// do has the device execute cmd. Once cmd is legal, prepare does what cannot be undone; it ends in
+// Proceed or Answer. nil: nothing is to be done. answer gets the answer.
+func (it *ident) do(cmd Command, prepare func(*cmid.Pending), answer func(Event)) *cmid.Pending {
+	it.observeCommand(func(o CommandObserver) { o.Begun(it.pid, it.id.Handle(), cmd) })
+	answer = it.observed(cmd, answer)
+	p := it.id.DoPrepared(cmd, func(p *cmid.Pending) {
+		if err := it.exposes(cmd); err != nil {
+			p.Answer(it.commandFailed(cmd, err))
+		} else if prepare != nil {
+			prepare(p)
+		} else {
+			p.Proceed(cmd)
+		}
+	}, func(ev Event) {
+		it.moved(cmd.Op())
+		answer(ev)
+	})
 	it.moved(cmd.Op())
-	if ev != nil {
-		it.answer(cmd, ev)
-		return
+	if p != nil {
+		p.Due = it.l.el.Now().Add(it.phase(cmd))
 	}
-	it.setDeadline(a)
+	it.rearm()
+	return p
 }
 
-// take removes a command from those that wait: the user's, or what it is on the wire. If one value
-// was sent several times, that is the last: it is refused at once, while the device has the first.
-func (it *ident) take(cmd Command) *asked {
-	for i, a := range slices.Backward(it.asked) {
-		if a.cmd == cmd || a.wire == cmd {
-			it.asked = append(it.asked[:i], it.asked[i+1:]...)
+// doInner is do for a step of another command, or of what the identifier does without being asked.
+// Once the identifier is ending, nobody needs the answer.
+func (it *ident) doInner(cmd Command, prepare func(*cmid.Pending), then func(Event)) {
+	p := it.do(cmd, prepare, func(ev Event) {
+		if !it.ending() {
+			then(ev)
+		}
+	})
+	if p != nil {
+		p.Inner = true
+		if it.attempts != nil {
+			p.Due = it.attempts.stepDeadline(p.Due)
 			it.rearm()
-			return a
 		}
 	}
-	return nil
 }
 
-// answer ends a command that waits. The answer goes to its sender, to the composite that it is
-// part of, or to the owner.
-func (it *ident) answer(cmd Command, ev Event) {
-	a := it.take(cmd)
-	defer it.deliverAnswer(a, ev) // also if the Observer does not return
-	if a != nil {
-		it.observeCommand(func(o CommandObserver) { o.Answered(it.pid, it.id.Handle(), a.cmd, ev) })
+// expect notes a command that the identifier carries out with others.
+func (it *ident) expect(cmd Command, sender *actor.PID) *cmid.Pending {
+	return it.id.Expect(cmd, it.observed(cmd, it.replyTo(sender)))
+}
+
+// observed notifies the Observer of cmd's answer first.
+func (it *ident) observed(cmd Command, answer func(Event)) func(Event) {
+	return func(ev Event) {
+		it.rearm()
+		defer answer(ev) // also if the Observer does not return
+		it.observeCommand(func(o CommandObserver) { o.Answered(it.pid, it.id.Handle(), cmd, ev) })
 	}
 }
 
-// deliverAnswer is the second half of answer. a is nil if no command waits.
-func (it *ident) deliverAnswer(a *asked, ev Event) {
-	switch {
-	case a == nil:
+// replyTo returns what sends an answer to the sender of a command, also if the owner, which gets
+// some answers first, or the Observer does not return.
+func (it *ident) replyTo(sender *actor.PID) func(Event) {
+	return func(ev Event) {
+		defer it.reply(sender, ev)
+		if lifecycle(ev) && !it.owns(sender) && it.told != ev {
+			it.notify(ev) // the owner always gets these
+		}
+	}
+}
+
+// answer gives an event to the command that it answers, or to the owner.
+func (it *ident) answer(p *cmid.Pending, ev Event) {
+	if !p.Answer(ev) {
 		it.notify(ev)
-	case a.then != nil:
-		a.then(ev)
-	default:
-		if a.wire != nil {
-			restore(ev, a.cmd)
-		}
-		it.replyTo(a, ev)
-		f, failed := ev.(*cmid.CommandFailed)
-		if failed {
-			it.failWith(a.cmd, f.Err)
-		}
-		if failed && a.wire != nil && it.id.State() == states.Failed && !it.cfg.Manual {
-			it.destroy(f) // an Accept whose peer had gone: nothing else helps, as after Unreachable
-		}
 	}
 }
 
-// replyTo sends an answer to the sender of a command, also if the owner, which gets some answers
-// first, or the Observer does not return.
-func (it *ident) replyTo(a *asked, ev Event) {
-	defer it.reply(a.sender, ev)
-	if lifecycle(ev) && !it.owns(a.sender) {
-		it.notify(ev) // the owner always gets these
+// pending returns the commands that have no answer yet, except for those that wait for the end.
+func (it *ident) pending() []*cmid.Pending {
+	if it.id == nil {
+		return nil
 	}
+	return it.id.Pending()
 }
 
-// failWith answers the commands that have waited with one that has failed.
-func (it *ident) failWith(first Command, err error) {
-	for _, a := range slices.Clone(it.asked) {
-		if a.with == first {
-			it.take(a.cmd)
-			it.fail(a.cmd, a.sender, err)
-		}
-	}
+// closer is a command that is answered with Closed.
+type closer struct {
+	cmd    Command
+	sender *actor.PID
+	silent bool      // nobody waits for its answer
+	due    time.Time // zero: no deadline
 }

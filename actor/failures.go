@@ -28,17 +28,11 @@ func (it *ident) failure(cmd Command, op string, err error) cmid.FailureBase {
 
 // fail answers a command that did not reach the device.
 func (it *ident) fail(cmd Command, sender *actor.PID, err error) {
-	it.reply(sender, &cmid.CommandFailed{FailureBase: it.failure(cmd, opName(cmd), err)})
+	it.reply(sender, it.commandFailed(cmd, err))
 }
 
-// refuse answers a command that did not reach the device.
-func (it *ident) refuse(a *asked, err error) {
-	ev := &cmid.CommandFailed{FailureBase: it.failure(a.cmd, opName(a.cmd), err)}
-	if a.then != nil {
-		a.then(ev)
-		return
-	}
-	it.reply(a.sender, ev)
+func (it *ident) commandFailed(cmd Command, err error) *cmid.CommandFailed {
+	return &cmid.CommandFailed{FailureBase: it.failure(cmd, opName(cmd), err)}
 }
 
 // unknown answers what is no command: a command by value, or whatever else was sent by mistake.
@@ -86,7 +80,7 @@ func (it *ident) late(cmd Command) Event {
 	if _, ok := cmd.(oneSided); ok {
 		return it.accessError(cmd, err)
 	}
-	return &cmid.CommandFailed{FailureBase: it.failure(cmd, opName(cmd), err)}
+	return it.commandFailed(cmd, err)
 }
 
 func (it *ident) accessError(cmd Command, err error) *AccessError {

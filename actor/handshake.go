@@ -22,8 +22,8 @@ type handshake struct {
 
 	// Of the side that connects.
 	client  *secure.PSKClient
-	user    []byte  // what its request says
-	answers Command // its Connect
+	user    []byte        // what its request says
+	answers *cmid.Pending // its Connect, once the device has connected
 
 	// Of the other side.
 	in      *incoming         // nil: this is not the other side

@@ -51,7 +51,7 @@ func (it *ident) beginHandshake(private *[]byte, limit int) error {
 }
 
 // replied takes the reply to this side's request: the device has connected.
-func (it *ident) replied(ev *cmid.Established, answers Command) {
+func (it *ident) replied(ev *cmid.Established, answers *cmid.Pending) {
 	hand := it.hand
 	hand.established, hand.answers = ev, answers
 	data := ev.PrivateData
@@ -89,10 +89,10 @@ func (it *ident) rejectedBy(body []byte, err error) {
 	if it.id.Flavor()&states.IWARP != 0 {
 		reason = cmid.RejectReset
 	}
-	cmd := it.hand.answers
-	f := it.failure(cmd, opName(cmd), err)
+	p := it.hand.answers
+	f := it.failure(p.Command, opName(p.Command), err)
 	ev := &cmid.Rejected{FailureBase: f, Reason: reason, PrivateData: body}
-	it.answer(cmd, ev)
+	it.answer(p, ev)
 	it.failed(ev)
 }
 

@@ -42,7 +42,7 @@ func (l *loop) deny(in *incoming, own secure.Features, why wire.Refusal, err err
 		"err", Brief(err))
 	l.refused(in.id, in.via, fateUnauthenticated)
 	l.neverShake(failureFrom(why), uint64(in.id.Handle()))
-	in.id.Do(&cmid.Reject{PrivateData: in.cfg.refusal(own, why)})
+	in.id.Do(&cmid.Reject{PrivateData: in.cfg.refusal(own, why)}, nil)
 	l.discard(in.id, nil)
 }
 
@@ -97,22 +97,26 @@ func (it *ident) sendReply(m *computed) {
 		hand.server = m.server
 	}
 	accept := &cmid.Accept{PrivateData: hand.reply, Param: it.cfg.Transport.AcceptParam(nil)}
-	if !it.legal(accept) { // the peer has gone
-		it.destroy(unix.ECONNRESET)
-		return
-	}
-	if err := it.queuePair(datapath.ModeMessages); err != nil {
-		it.deny(err)
-		return
-	}
-	it.conn.Agree(it.peerHello, true, it.id.Limits().MaxMessage)
-	it.shakeStep("reply sent")
-	it.awaitPeer()
-	it.do(&asked{cmd: accept, then: func(ev Event) {
-		if f, ok := ev.(Failure); ok {
+	asked := false
+	it.doInner(accept, func(p *cmid.Pending) {
+		asked = true
+		if err := it.queuePair(datapath.ModeMessages); err != nil {
+			it.deny(err)
+			return
+		}
+		it.conn.Agree(it.peerHello, true, it.id.Limits().MaxMessage)
+		it.shakeStep("reply sent")
+		it.awaitPeer()
+		p.Proceed(accept)
+	}, func(ev Event) {
+		f, failed := ev.(Failure)
+		switch {
+		case !asked: // the peer has gone
+			it.destroy(unix.ECONNRESET)
+		case failed:
 			it.destroy(f)
 		}
-	}})
+	})
 }
 
 // deny rejects the request because of err.
@@ -121,13 +125,13 @@ func (it *ident) deny(err error) {
 	it.log.Warn("rdma: a peer that is not authenticated was rejected", "id", it.id.Handle(), "peer", it.hand.in.r.Peer,
 		"local", it.hand.in.r.Local, "err", Brief(err))
 	it.answered(fateUnauthenticated)
-	it.do(&asked{cmd: &cmid.Reject{PrivateData: it.cfg.refusal(it.features, why)}, then: func(Event) {}})
+	it.doInner(&cmid.Reject{PrivateData: it.cfg.refusal(it.features, why)}, nil, func(Event) {})
 	it.destroy(err)
 }
 
 // admitted notes that the device has connected to a peer that is not authenticated.
-func (it *ident) admitted(ev *cmid.Established, answers Command) {
-	it.take(answers)
+func (it *ident) admitted(ev *cmid.Established, answers *cmid.Pending) {
+	answers.Answer(ev)
 	ev.PrivateData = nil
 	it.hand.established = ev
 	if it.hand.tls != nil {

@@ -47,7 +47,7 @@ func (it *ident) lostUnheard(cause error) (ended bool) {
 		it.goodbyeDone()
 		return true
 	}
-	it.do(&asked{cmd: &cmid.Disconnect{}, then: func(Event) {}})
+	it.doInner(&cmid.Disconnect{}, nil, func(Event) {})
 	if it.conn.BrokenBy() != nil {
 		it.destroy(&HandshakeError{What: "the connection has ended before it was established", Err: cause})
 	} else {
@@ -64,17 +64,17 @@ func (it *ident) reset(cause error) {
 	if cause != nil {
 		err = fmt.Errorf("%w: %w", err, cause)
 	}
-	cmd := it.hand.answers
-	if cmd == nil { // nobody waits: the other side connects
+	p := it.hand.answers
+	if p == nil { // nobody waits: the other side connects
 		it.destroy(err)
 		return
 	}
-	ev := &cmid.ConnectError{FailureBase: it.failure(cmd, opName(cmd), err)}
-	it.answer(cmd, ev)
+	ev := &cmid.ConnectError{FailureBase: it.failure(p.Command, opName(p.Command), err)}
+	it.answer(p, ev)
 	it.failed(ev)
 }
 
-func (it *ident) established(ev *cmid.Established, answers Command) {
+func (it *ident) established(ev *cmid.Established, answers *cmid.Pending) {
 	switch hand := it.hand; {
 	case it.ending() && hand != nil:
 		return

@@ -5,7 +5,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/rdmactor/rdmactor/cmid"
 	"github.com/rdmactor/rdmactor/states"
 )
 
@@ -26,7 +25,11 @@ func (it *ident) connects() bool {
 	case it.leavesQueuePair() || it.id.Device() == nil:
 		return false
 	}
-	return it.legal(&cmid.Connect{}) || it.legal(&cmid.Accept{})
+	allows := func(op states.Op) bool {
+		_, v := states.Step(it.id.Flavor(), it.id.State(), states.Requested(op))
+		return v == states.Allow
+	}
+	return allows(states.OpConnect) || allows(states.OpAccept)
 }
 
 // leavesQueuePair reports whether it is the owner who makes the queue pair.

@@ -57,7 +57,8 @@ type ident struct {
 	served  bool // and serves them
 	lined   bool // an actor counts what is sent (Line)
 
-	asked   []*asked
+	closers []closer          // wait for Closed
+	told    Event             // the end that the owner was notified of last; nil: none
 	timer   *eventloop.Timer  // of the earliest deadline; nil until the first
 	options []*cmid.SetOption // for Dial, which may need a new identifier
 	release func() bool       // ends the watch of cfg.Context
@@ -78,32 +79,12 @@ type ident struct {
 	// what goes on when the goodbye has left; nil: nothing waits for it
 	afterGoodbye func()
 	goodbyeTimer *eventloop.Timer // of it; nil: the same
-	leaving      *cmid.Disconnect // waits for it; nil: none
 
 	attempts *attempts      // the Dial or Serve under way; nil: none
 	counted  bool           // in Runtime.count
 	person   *limits.Person // in Runtime.identities; nil: it is not there
 	life     identLife
 	cause    error // why it ended; nil: it was asked for
-}
-
-// asked is a command that has no answer yet.
-type asked struct {
-	cmd    Command
-	wire   Command // what goes to the device in its place, with the hello; nil: itself
-	sender *actor.PID
-	then   func(Event) // part of a composite: gets the answer, instead of the sender
-	due    time.Time   // zero: no deadline
-	with   Command     // fails if that one fails; nil: it was begun
-}
-
-// legal reports whether the state machine allows cmd now. cmid.ID.Do checks that for every
-// command. legal is only for what has to be done before Do and cannot be undone: a queue pair, the
-// hello's terms, a request's deadline, a goodbye. A command that is not legal goes to Do all the
-// same, which words the refusal.
-func (it *ident) legal(cmd Command) bool {
-	_, v := states.Step(it.id.Flavor(), it.id.State(), states.Requested(cmd.Op()))
-	return v == states.Allow
 }
 
 // base is the part of an event that names the identifier.
@@ -155,11 +136,11 @@ type (
 	reported struct {
 		id      *cmid.ID
 		ev      cmid.Event
-		answers cmid.Command
+		answers *cmid.Pending // nil: nobody asked
 	}
 	// lookedUp is the outcome of a look-up that ran off the loop.
 	lookedUp struct {
-		cmd  Command // for which it was
+		of   *cmid.Pending // for which it was
 		info []cmid.AddrInfo
 		err  error
 		then func([]cmid.AddrInfo, error)
@@ -217,7 +198,7 @@ func carried(msg any) any {
 // our answer to it.
 func (m *reported) cause() fmt.Stringer {
 	if m.answers != nil && int(m.ev.Kind()) >= states.NumKernelKinds {
-		return m.answers.Op()
+		return m.answers.Command.Op()
 	}
 	return m.ev.Kind()
 }

@@ -1,6 +1,8 @@
 package actor
 
 import (
+	"slices"
+
 	"github.com/rdmactor/rdmactor/actor/internal/mailbox"
 	"github.com/rdmactor/rdmactor/states"
 )
@@ -63,10 +65,14 @@ func (it *ident) info() IDInfo {
 			i.Listener.Strangers, i.Listener.Starved = it.id.Strangers(), it.id.Starved()
 		}
 	}
-	for _, a := range it.asked {
-		if a.then == nil {
-			i.Waiting = opName(a.cmd)
-			break
+	for _, c := range slices.Backward(it.closers) {
+		if !c.silent {
+			i.Waiting = opName(c.cmd)
+		}
+	}
+	for _, p := range slices.Backward(it.pending()) {
+		if !p.Inner {
+			i.Waiting = opName(p.Command)
 		}
 	}
 	if c := it.conn; c != nil {

@@ -168,9 +168,8 @@ func (it *ident) refuseOver(why wire.Refusal) {
 
 // acceptSecured is Accept of an owner whose peer is authenticated.
 func (it *ident) acceptSecured(c *cmid.Accept, sender *actor.PID) {
-	a := &asked{cmd: c, sender: sender}
 	if err := cmp.Or(it.canAnswer(c.PrivateData), it.meet()); err != nil {
-		it.refuse(a, err)
+		it.fail(c, sender, err)
 		return
 	}
 	err := it.keyIsKnown()
@@ -178,27 +177,25 @@ func (it *ident) acceptSecured(c *cmid.Accept, sender *actor.PID) {
 		err = it.conn.Accept(c.PrivateData)
 	}
 	if err != nil {
-		it.refuse(a, err)
+		it.fail(c, sender, err)
 		it.destroy(err)
 		return
 	}
 	it.answered(fateAccepted)
 	ev := it.hand.established
 	it.hand = nil
-	it.asked = append(it.asked, a)
-	it.opened(ev, c)
+	it.opened(ev, it.expect(c, sender))
 }
 
 // rejectSecured is the same for Reject.
 func (it *ident) rejectSecured(c *cmid.Reject, sender *actor.PID) {
-	a := &asked{cmd: c, sender: sender}
 	if err := it.canAnswer(c.PrivateData); err != nil {
-		it.refuse(a, err)
+		it.fail(c, sender, err)
 		return
 	}
 	it.answered(fateRejected)
 	it.conn.Reject(c.PrivateData)
-	it.asked = append(it.asked, a) // answered by Closed
+	it.closers = append(it.closers, closer{cmd: c, sender: sender})
 	it.destroy(nil)
 }
 

@@ -111,7 +111,7 @@ func (id *kernelID) Do(cmd cmid.Command) error {
 	id.late = in.l.NewTimer(func() {
 		id.late = nil
 		if err := do(); !errors.Is(err, cmid.ErrPending) {
-			in.Done(id.Handle(), cmd, err)
+			in.Done(id.Handle(), err)
 		}
 	})
 	id.late.Reset(d)

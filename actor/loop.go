@@ -71,7 +71,7 @@ func (l *loop) discard(id *cmid.ID, c *datapath.Conn) {
 	if c != nil {
 		c.Stop()
 	}
-	if id.Do(&cmid.DestroyID{}) == nil {
+	if id.Do(&cmid.DestroyID{}, nil) != nil {
 		l.adopt(id, c)
 	} else if c != nil {
 		c.Release()

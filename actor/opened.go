@@ -13,9 +13,9 @@ import (
 )
 
 // opened reports that there is a connection, and begins it.
-func (it *ident) opened(ev *cmid.Established, answers Command) {
+func (it *ident) opened(ev *cmid.Established, answers *cmid.Pending) {
 	if c := it.conn; c != nil && !c.Opened() {
-		_, active := answers.(*cmid.Connect)
+		active := answers != nil && answers.Command.Op() == states.OpConnect
 		if it.features != 0 {
 			ev.Identity = it.who
 		} else if active && c.Acknowledged() {
@@ -43,11 +43,7 @@ func (it *ident) opened(ev *cmid.Established, answers Command) {
 			return
 		}
 	}
-	if answers != nil {
-		it.answer(answers, ev)
-	} else {
-		it.notify(ev)
-	}
+	it.answer(answers, ev)
 	if it.conn != nil && !it.ending() {
 		it.conn.Establish()
 	}

@@ -75,7 +75,7 @@ func (it *ident) Leftover(msg any) {
 		case missing(m):
 			it.reply(sender, it.nothing(m))
 		case ends(m):
-			it.asked = append(it.asked, &asked{cmd: m, sender: sender})
+			it.closers = append(it.closers, closer{cmd: m, sender: sender})
 		default:
 			it.reply(sender, it.late(m))
 		}

@@ -13,7 +13,7 @@ import (
 )
 
 // sink delivers the events of this loop's identifiers to their actors.
-func (l *loop) sink(id *cmid.ID, ev cmid.Event, answers cmid.Command) {
+func (l *loop) sink(id *cmid.ID, ev cmid.Event, answers *cmid.Pending) {
 	if r, ok := ev.(*cmid.ConnectRequest); ok {
 		l.request(id, r)
 		return
@@ -22,6 +22,7 @@ func (l *loop) sink(id *cmid.ID, ev cmid.Event, answers cmid.Command) {
 		it.box.Deliver(&reported{id, ev, answers})
 		return
 	}
+	answers.Answer(ev)
 	if _, ok := ev.(*cmid.Closed); ok {
 		l.orphanReturned(id)
 	}
@@ -100,10 +101,16 @@ func (it *ident) broken() {
 		r = usercode.ErrGoexit
 	}
 	it.cause = &PanicError{r}
-	if cmd, waits := it.cmd, func(a *asked) bool { return a.cmd == it.cmd }; cmd != nil && !slices.ContainsFunc(it.asked, waits) {
+	if cmd := it.cmd; cmd != nil && !it.waits(cmd) {
 		it.cmd = nil
 		it.fail(cmd, it.cmdSender, it.cause)
 	}
+}
+
+// waits reports whether cmd will be answered.
+func (it *ident) waits(cmd Command) bool {
+	return slices.ContainsFunc(it.pending(), func(p *cmid.Pending) bool { return p.Command == cmd }) ||
+		slices.ContainsFunc(it.closers, func(c closer) bool { return c.cmd == cmd })
 }
 
 // command executes a command, or refuses it.
@@ -113,13 +120,13 @@ func (it *ident) command(cmd Command, sender *actor.PID) {
 		return
 	}
 	it.noteCommand(cmd)
-	if n := len(it.asked); n >= 2*commandRoom || n >= commandRoom && !ends(cmd) {
+	if n := len(it.pending()) + len(it.closers); n >= 2*commandRoom || n >= commandRoom && !ends(cmd) {
 		it.fail(cmd, sender, fmt.Errorf("%d commands wait for their answers: %w (%w)", n, ErrQueueFull, unix.ENOBUFS))
 		return
 	}
 	if it.ending() {
 		if _, ok := cmd.(*cmid.DestroyID); ok && !it.gone() {
-			it.asked = append(it.asked, &asked{cmd: cmd, sender: sender})
+			it.closers = append(it.closers, closer{cmd: cmd, sender: sender})
 			return
 		}
 		it.reply(sender, it.late(cmd))
@@ -135,7 +142,7 @@ func (it *ident) execute(cmd Command, sender *actor.PID) {
 	case *Handover:
 		it.handover(c, sender)
 	case *Close:
-		it.close(c, sender, nil)
+		it.close(c, sender, false)
 	case *Dial:
 		it.dial(c, sender)
 	case *Serve:
@@ -151,28 +158,36 @@ func (it *ident) execute(cmd Command, sender *actor.PID) {
 	case *cmid.GetAddrInfo:
 		it.getAddrInfo(c, sender)
 	case *cmid.DestroyID:
-		it.asked = append(it.asked, &asked{cmd: cmd, sender: sender})
+		it.closers = append(it.closers, closer{cmd: cmd, sender: sender})
 		it.destroy(nil)
 	case *cmid.Connect:
-		it.connect(c, sender, nil)
+		it.do(c, func(p *cmid.Pending) { it.connect(p, c) }, it.replyOrDestroy(sender))
 	case *cmid.Accept:
-		it.accept(c, sender)
+		if it.deciding() {
+			it.acceptSecured(c, sender)
+			return
+		}
+		it.do(c, func(p *cmid.Pending) { it.accept(p, c) }, it.replyOrDestroy(sender))
 	case *cmid.Reject:
+		if it.deciding() {
+			it.rejectSecured(c, sender)
+			return
+		}
 		it.reject(c, sender)
 	case *cmid.Disconnect:
-		it.leave(c, sender)
+		it.do(c, func(p *cmid.Pending) { it.sayGoodbye(func() { p.Proceed(c) }) }, it.replyTo(sender))
 	case *cmid.SetOption:
-		it.do(&asked{cmd: cmd, sender: sender})
+		it.do(cmd, nil, it.replyTo(sender))
 		it.options = append(it.options, c)
 	case *cmid.Listen:
 		if err := it.canListen(); err != nil {
 			it.fail(cmd, sender, err)
 			return
 		}
-		it.do(&asked{cmd: cmd, sender: sender})
+		it.do(cmd, nil, it.replyTo(sender))
 	case *cmid.BindAddr, *cmid.ResolveAddr, *cmid.ResolveRoute, *cmid.Establish, *cmid.Notify,
 		*cmid.JoinMulticast, *cmid.LeaveMulticast, *cmid.SetIBPath, *cmid.ResolveIBService, *cmid.WriteCMEvent:
-		it.do(&asked{cmd: cmd, sender: sender})
+		it.do(cmd, nil, it.replyTo(sender))
 	default:
 		it.unknown(cmd, sender)
 	}

@@ -38,14 +38,13 @@ func (it *ident) refuseUnanswered(why wire.Refusal) {
 	case it.deciding():
 		it.conn.Refuse(why)
 		return
-	case !it.legal(reject):
-		return // the device has accepted it, and the peer is not authenticated
 	case it.cfg.secured():
 		reject.PrivateData = it.cfg.refusal(it.features, why)
 	case it.peerMode == datapath.ModeMessages:
 		reject.PrivateData = why.Reject()
 	}
-	it.do(&asked{cmd: reject, then: func(Event) {}})
+	// illegal if the device has accepted a peer that is not authenticated
+	it.doInner(reject, nil, func(Event) {})
 }
 
 // refusalError returns the client's error for the data behind the hello of a reject.

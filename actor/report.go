@@ -57,6 +57,10 @@ func (it *ident) answered(how fate) {
 
 // notify sends the owner an event, also if the Observer does not return.
 func (it *ident) notify(ev Event) {
+	switch ev.(type) {
+	case *cmid.Disconnected, *cmid.DeviceRemoval:
+		it.told = ev
+	}
 	it.noteEvent(ev)
 	defer it.owner.send(it.l, &actor.MessageEnvelope{Message: ev, Sender: it.pid})
 	it.observeEvent(ev)

@@ -248,13 +248,13 @@ func (l *loop) rejectFor(in *incoming, why wire.Refusal) {
 	} else if _, _, ok := wire.ParseHello(in.r.PrivateData, in.id.Limits().Padded); ok && !in.cfg.Raw {
 		reject.PrivateData = why.Reject()
 	}
-	in.id.Do(reject)
+	in.id.Do(reject, nil)
 	l.discard(in.id, nil)
 }
 
 // reject turns a request away that has no actor.
 func (l *loop) reject(id *cmid.ID) {
-	id.Do(&cmid.Reject{})
+	id.Do(&cmid.Reject{}, nil)
 	l.discard(id, nil)
 }
 

@@ -1,7 +1,6 @@
 package actor
 
 import (
-	"slices"
 	"time"
 
 	"github.com/rdmactor/rdmactor/cmid"
@@ -28,17 +27,6 @@ func (it *ident) phase(cmd Command) time.Duration {
 	return t.Address + slack
 }
 
-// setDeadline bounds a command that was not answered at once.
-func (it *ident) setDeadline(a *asked) {
-	if slices.Contains(it.asked, a) {
-		a.due = it.l.el.Now().Add(it.phase(a.cmd))
-		if a.then != nil && it.attempts != nil {
-			a.due = it.attempts.stepDeadline(a.due)
-		}
-		it.rearm()
-	}
-}
-
 // requestTimer bounds the wait for an answer to a ConnectRequest.
 func (it *ident) requestTimer() {
 	it.requestBy = it.l.el.Now().Add(it.cfg.AcceptTimeout)
@@ -54,15 +42,21 @@ func (it *ident) rearm() {
 	if it.request {
 		first = it.requestBy
 	}
-	for _, a := range it.asked {
-		if !a.due.IsZero() && (first.IsZero() || a.due.Before(first)) {
-			first = a.due
+	sooner := func(due time.Time) {
+		if !due.IsZero() && (first.IsZero() || due.Before(first)) {
+			first = due
 		}
+	}
+	for _, p := range it.id.Pending() {
+		sooner(p.Due)
+	}
+	for _, c := range it.closers {
+		sooner(c.due)
 	}
 	switch {
 	case first.IsZero() && it.timer != nil:
 		it.timer.Stop()
-		if len(it.asked) == 0 { // else the next step of a Dial wants it
+		if len(it.id.Pending()) == 0 { // else the next step of a Dial wants it
 			it.timer = nil // an idle connection has no timer
 		}
 	case first.IsZero():

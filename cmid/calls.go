@@ -90,12 +90,14 @@ func (id *ID) SrcPort() uint16 { return id.Info().Local.Port() }
 // DstPort is rdma_get_dst_port(3), in host byte order.
 func (id *ID) DstPort() uint16 { return id.Info().Peer.Port() }
 
-func (id *ID) call(cmd Command) error {
-	switch ev := id.Do(cmd).(type) {
-	case Failure:
-		return ev
-	case *Closed:
-		return ev.Err
-	}
-	return nil
+func (id *ID) call(cmd Command) (err error) {
+	id.Do(cmd, func(ev Event) {
+		switch ev := ev.(type) {
+		case Failure:
+			err = ev
+		case *Closed:
+			err = ev.Err
+		}
+	})
+	return err
 }

@@ -61,7 +61,7 @@ func TestCalls(t *testing.T) {
 	t.Run("bind/specific address", func(t *testing.T) {
 		s, _, id := setup(t, PortSpaceTCP)
 		s.info = Info{Local: local, Device: "dev0", Port: 1}
-		bound, ok := id.Do(&BindAddr{Addr: local}).(*Bound)
+		bound, ok := atOnce(id, &BindAddr{Addr: local}).(*Bound)
 		if !ok || bound.Local != local || bound.Device != "dev0" || bound.Ident() != id.Handle() {
 			t.Errorf("answer %+v, want the address and its device", bound)
 		}
@@ -72,7 +72,7 @@ func TestCalls(t *testing.T) {
 	t.Run("bind/wildcard", func(t *testing.T) {
 		s, _, id := setup(t, PortSpaceTCP)
 		s.info = Info{Local: MustAddr("0.0.0.0:7471")}
-		bound, ok := id.Do(&BindAddr{Addr: MustAddr("0.0.0.0:7471")}).(*Bound)
+		bound, ok := atOnce(id, &BindAddr{Addr: MustAddr("0.0.0.0:7471")}).(*Bound)
 		if !ok || !bound.Local.IsWildcard() || bound.Device != "" || id.Device() != nil {
 			t.Errorf("answer %+v, want the wildcard and no device", bound)
 		}
@@ -210,7 +210,7 @@ func TestCalls(t *testing.T) {
 			s, _, id := setup(t, PortSpaceTCP)
 			must(t, id.BindAddr(local))
 			s.info = Info{Local: local}
-			l, ok := id.Do(&Listen{Backlog: r.asked}).(*Listening)
+			l, ok := atOnce(id, &Listen{Backlog: r.asked}).(*Listening)
 			if !ok || l.Backlog != r.got || l.Local != local {
 				t.Errorf("backlog %d: %+v, want %d of at most 1024", r.asked, l, r.got)
 			}

@@ -14,8 +14,8 @@ import (
 )
 
 // Sink receives the events of a Channel's identifiers, on the loop. answers is the command that ev
-// answers, nil when nobody asked.
-type Sink func(id *ID, ev Event, answers Command)
+// answers, nil if ev answers none. The Sink, or what it passes ev to, calls answers.Answer.
+type Sink func(id *ID, ev Event, answers *Pending)
 
 // Channel is an rdma_event_channel: identifiers of one driver on one loop, and their events in one
 // FIFO.
@@ -36,7 +36,7 @@ type Channel struct {
 type queued struct {
 	id      *ID
 	ev      Event
-	answers Command
+	answers *Pending
 }
 
 // handles numbers identifiers over the whole process, so that a handle is never reused, whatever
@@ -68,7 +68,7 @@ func OpenChannel(d Driver) (*Channel, error) {
 		return nil, errors.Join(err, l.Shutdown(context.Background()))
 	}
 	c.own = true
-	c.sink = func(id *ID, ev Event, answers Command) { c.queue = append(c.queue, queued{id, ev, answers}) }
+	c.sink = func(id *ID, ev Event, answers *Pending) { c.queue = append(c.queue, queued{id, ev, answers}) }
 	return c, nil
 }
 
@@ -99,6 +99,7 @@ func (c *Channel) GetEvent() (Event, *ID, error) {
 	}
 	q := c.queue[0]
 	c.queue = c.queue[1:]
+	q.answers.Answer(q.ev)
 	return q.ev, q.id, nil
 }
 
@@ -224,9 +225,9 @@ func (u *upcalls) Event(h Handle, ev *DriverEvent) {
 }
 
 // Done ends a command that the driver had answered with ErrPending.
-func (u *upcalls) Done(h Handle, cmd Command, err error) {
+func (u *upcalls) Done(h Handle, err error) {
 	c := (*Channel)(u)
 	if id := c.ids[h]; id != nil {
-		id.done(cmd, err)
+		id.done(err)
 	}
 }

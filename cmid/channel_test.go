@@ -113,6 +113,14 @@ func open(t *testing.T, s *script) *Channel {
 	return c
 }
 
+// atOnce returns the answer to cmd if it is known at once.
+func atOnce(id *ID, cmd Command) (answer Event) {
+	if id.Do(cmd, func(ev Event) { answer = ev }) != nil {
+		return nil
+	}
+	return answer
+}
+
 // create makes an identifier and brings it to RouteResolved, or less.
 func create(t *testing.T, s *script, c *Channel, to states.State) *ID {
 	t.Helper()
@@ -152,6 +160,9 @@ func create(t *testing.T, s *script, c *Channel, to states.State) *ID {
 			t.Fatalf("state %v, want %v", id.State(), step.state)
 		}
 	}
+	for _, q := range c.queue {
+		q.answers.Answer(q.ev)
+	}
 	c.queue = nil
 	return id
 }
@@ -189,7 +200,7 @@ func TestAnswerComesLater(t *testing.T) {
 	if err := id.Disconnect(); err == nil {
 		t.Error("a second command went through while one was in progress")
 	}
-	s.up.Done(id.Handle(), id.Waiting(), unix.ECONNREFUSED)
+	s.up.Done(id.Handle(), unix.ECONNREFUSED)
 	ev, from, err := c.GetEvent()
 	if err != nil || from != id {
 		t.Fatalf("GetEvent = %v, %v, %v", ev, from, err)
@@ -214,9 +225,8 @@ func TestEventOvertakesTheAnswer(t *testing.T) {
 	if err := id.Connect(nil, nil); err != nil {
 		t.Fatal(err)
 	}
-	cmd := id.Waiting()
 	s.up.Event(id.Handle(), &DriverEvent{Kind: states.KindEstablished})
-	s.up.Done(id.Handle(), cmd, nil)
+	s.up.Done(id.Handle(), nil)
 	ev, _, _ := c.GetEvent()
 	if _, ok := ev.(*Established); !ok {
 		t.Fatalf("got %T, want Established", ev)
@@ -236,7 +246,7 @@ func TestEventFromInsideIsTheAnswer(t *testing.T) {
 	s.inside = func(h Handle, cmd Command) {
 		s.up.Event(h, &DriverEvent{Kind: states.KindDisconnected})
 	}
-	if ans := id.Do(&Disconnect{}); ans != nil {
+	if ans := atOnce(id, &Disconnect{}); ans != nil {
 		t.Errorf("a second answer: %v", ans)
 	}
 	if ev, _, _ := c.GetEvent(); ev == nil || ev.Kind() != states.KindDisconnected {
@@ -302,11 +312,10 @@ func TestDestroyIsRefused(t *testing.T) {
 	}
 	id = create(t, s, c, states.Connected)
 	s.answers[states.OpDestroyID] = ErrPending
-	cmd := &DestroyID{}
-	if ev := id.Do(cmd); ev != nil {
+	if ev := atOnce(id, &DestroyID{}); ev != nil {
 		t.Errorf("answered %v", ev)
 	}
-	s.up.Done(id.Handle(), cmd, unix.EINVAL)
+	s.up.Done(id.Handle(), unix.EINVAL)
 	ev, _, _ := c.GetEvent()
 	if closed, ok := ev.(*Closed); !ok || !errors.Is(closed.Err, unix.EINVAL) || c.Len() != 0 {
 		t.Errorf("got %v, and %d identifiers; want Closed with EINVAL, and none", ev, c.Len())
@@ -516,17 +525,10 @@ func TestEventEndsACommandInFlight(t *testing.T) {
 	id := create(t, s, c, states.RouteResolved)
 	s.answers[states.OpConnect] = ErrPending
 	answered := 0
-	connect := &Connect{}
-	c.sink = func(_ *ID, _ Event, answers Command) {
-		if answers == Command(connect) {
-			answered++
-		}
-	}
-	if ev := id.Do(connect); ev != nil {
-		t.Fatal(ev)
-	}
+	c.sink = func(_ *ID, ev Event, answers *Pending) { answers.Answer(ev) }
+	id.Do(&Connect{}, func(Event) { answered++ })
 	s.up.Event(id.Handle(), &DriverEvent{Kind: states.KindDeviceRemoval})
-	s.up.Done(id.Handle(), connect, unix.ENODEV)
+	s.up.Done(id.Handle(), unix.ENODEV)
 	if answered != 1 {
 		t.Errorf("Connect was answered %d times", answered)
 	}

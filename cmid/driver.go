@@ -139,8 +139,9 @@ type Upcalls interface {
 	// a listener that gets no requests any more. ev and its PrivateData belong to the driver again
 	// when Event returns.
 	Event(h Handle, ev *DriverEvent)
-	// Done ends a Do that returned ErrPending.
-	Done(h Handle, cmd Command, err error)
+	// Done ends the Do that returned ErrPending. An identifier has one such Do at a time: only
+	// DestroyID may follow, and then Done is that of DestroyID.
+	Done(h Handle, err error)
 	// NewHandle gives a handle that was never used before.
 	NewHandle() Handle
 }

@@ -1,8 +1,6 @@
 package cmid
 
 import (
-	"slices"
-
 	"golang.org/x/sys/unix"
 
 	"github.com/rdmactor/rdmactor/states"
@@ -33,10 +31,14 @@ func (id *ID) event(ev *DriverEvent) {
 		return // the table ignores it: late, duplicate or unsolicited
 	}
 	id.enter(next)
-	asked := id.waiting
-	answered := id.answered(ev)
+	waiting := id.waiting()
+	answered := id.answeredBy(ev)
 	if answered != nil {
-		asked = answered
+		waiting = answered
+	}
+	var asked Command
+	if waiting != nil {
+		asked = waiting.Command
 	}
 	out := id.typed(ev, before, asked)
 	if out == nil {
@@ -44,27 +46,11 @@ func (id *ID) event(ev *DriverEvent) {
 	}
 	id.ch.sink(id, out, answered)
 	if ev.Kind == states.KindDeviceRemoval {
-		for len(id.joins) > 0 { // not if the identifier has just been destroyed
-			id.unjoined(id.joins.take(id.joins[0].Addr), "the device was removed", unix.ENODEV)
+		// none if the identifier was destroyed just now
+		for p := id.joining(anyJoin); p != nil; p = id.joining(anyJoin) {
+			id.unjoined(p, "the device was removed", unix.ENODEV)
 		}
 	}
-}
-
-// answered takes the command that an event answers.
-func (id *ID) answered(ev *DriverEvent) Command {
-	k := ev.Kind
-	if k == states.KindMulticastJoin || k == states.KindMulticastError {
-		if j := id.joins.take(ev.Addr); j != nil {
-			return j
-		}
-		return nil
-	}
-	cmd := id.waiting
-	if cmd == nil || !slices.Contains(answers[cmd.Op()], k) {
-		return nil
-	}
-	id.waiting = nil
-	return cmd
 }
 
 // request makes the identifier that a ConnectRequest brings.

@@ -3,7 +3,6 @@ package cmid
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -18,21 +17,18 @@ type ID struct {
 	// Context is whatever its owner wants to find again from an event.
 	Context any
 
-	ch      *Channel
-	driver  DriverID // nil once it was asked to destroy the identifier, and between two channels
-	handle  Handle
-	ps      PortSpace
-	flavor  states.Flavor
-	state   states.State
-	hadQP   bool
-	waiting Command // the command whose answer is an event still to come
-	// those that wait beside it: a datagram identifier may join many groups at once
-	joins     joins
-	inFlight  Command // the command the driver has not finished yet (ErrPending)
-	peer      Addr    // the destination asked for, until the device knows the peer
-	last      *Info   // what was known when it was destroyed
-	strangers uint64  // the same
-	starved   uint64  // the same
+	ch        *Channel
+	driver    DriverID // nil once it was asked to destroy the identifier, and between two channels
+	handle    Handle
+	ps        PortSpace
+	flavor    states.Flavor
+	state     states.State
+	hadQP     bool
+	pending   []*Pending // commands without an answer
+	peer      Addr       // the destination asked for, until the device knows the peer
+	last      *Info      // what was known when it was destroyed
+	strangers uint64     // the same
+	starved   uint64     // the same
 	backlog   int
 	born      time.Time
 	entered   time.Duration // when the state was entered, since born
@@ -82,15 +78,12 @@ func (id *ID) Age() time.Duration { return id.ch.loop.Now().Sub(id.born) }
 // InState is the time in the present state.
 func (id *ID) InState() time.Duration { return id.Age() - id.entered }
 
-// Waiting is the command whose answer is still to come, nil when there is none.
+// Waiting is the command whose answer is still to come from the device, nil when there is none.
 func (id *ID) Waiting() Command {
-	switch {
-	case id.inFlight != nil:
-		return id.inFlight
-	case id.waiting == nil && len(id.joins) > 0:
-		return id.joins[0]
+	if p := id.waiting(); p != nil {
+		return p.Command
 	}
-	return id.waiting
+	return nil
 }
 
 // Info has the addresses and the device; of a destroyed identifier, what they were.
@@ -136,7 +129,7 @@ func (id *ID) Device() verbs.Device {
 // CreateQP is rdma_create_qp(3): it ties a queue pair to the identifier, which destroys it. Needed
 // before Connect and Accept.
 func (id *ID) CreateQP(attr verbs.QPInitAttr) (verbs.QP, error) {
-	if err := id.judge(states.OpCreateQP, "create_qp"); err != nil {
+	if err := id.judgeCall(states.OpCreateQP, "create_qp"); err != nil {
 		return nil, err
 	}
 	qp, err := id.driver.CreateQP(attr)
@@ -171,54 +164,6 @@ func (id *ID) enter(s states.State) {
 	}
 }
 
-// Do asks for cmd. It returns the answer when that is known at once; nil when the answer comes
-// later, through the channel.
-func (id *ID) Do(cmd Command) Event {
-	driver := id.driver
-	if driver == nil {
-		why := id.absent(cmd.Op())
-		return id.refused(cmd, why.Text, unix.Errno(why.Errno), why.Legal)
-	}
-	op := cmd.Op()
-	flavor := id.Flavor()
-	next, v := states.Step(flavor, id.state, states.Requested(op))
-	if v == states.Refuse || v == states.Guard {
-		why := states.Why(flavor, id.state, states.Requested(op))
-		return id.refused(cmd, why.Text, unix.Errno(why.Errno), why.Legal)
-	}
-	if id.inFlight != nil && op != states.OpDestroyID {
-		return id.refused(cmd, fmt.Sprintf("%v is still in progress: wait for its answer, or send DestroyID", id.inFlight.Op()), unix.EBUSY, nil)
-	}
-	if a, ok := cmd.(*ResolveAddr); ok {
-		id.peer = a.Dst
-	}
-	if l, ok := cmd.(*Listen); ok {
-		id.backlog = id.clampBacklog(l.Backlog)
-	}
-	if op == states.OpDestroyID {
-		in := id.Info()
-		id.strangers, id.starved = id.Strangers(), id.Starved()
-		id.last, id.driver = &in, nil
-	}
-	before := id.mark()
-	id.enter(next)
-	id.expect(cmd)
-	err := driver.Do(cmd)
-	switch {
-	case errors.Is(err, ErrPending):
-		id.inFlight = cmd
-		return nil
-	case answeredByEvent(cmd) && !id.awaits(cmd):
-		return nil // an event from inside was its answer
-	case op == states.OpDestroyID:
-		return id.closed(err)
-	case err != nil:
-		id.forgo(cmd)
-		return id.failed(cmd, before, err)
-	}
-	return id.accepted(cmd)
-}
-
 // closed is the answer to DestroyID. With an error the device has not given the identifier back;
 // nothing can be done with it any more.
 func (id *ID) closed(err error) Event {
@@ -238,66 +183,10 @@ func (id *ID) mark() mark {
 	return mark{id.state, id.steps, id.entered, id.history[id.steps%historyLen]}
 }
 
-// expect notes the command whose answer is an event. It is noted before the driver runs, because
-// the event may come from inside.
-func (id *ID) expect(cmd Command) {
-	switch c := cmd.(type) {
-	case *DestroyID:
-		id.waiting, id.joins, id.inFlight = nil, nil, nil
-	case *JoinMulticast:
-		id.joins = append(id.joins, c)
-	default:
-		if answeredByEvent(cmd) {
-			id.waiting = cmd
-		}
-	}
-}
-
-// awaits reports whether the event that answers cmd is still to come.
-func (id *ID) awaits(cmd Command) bool {
-	if j, ok := cmd.(*JoinMulticast); ok {
-		return slices.Contains(id.joins, j)
-	}
-	return id.waiting == cmd
-}
-
-// forgo ends the wait for the event that answers cmd.
-func (id *ID) forgo(cmd Command) {
-	if j, ok := cmd.(*JoinMulticast); ok {
-		id.joins.remove(j)
-	} else if id.waiting == cmd {
-		id.waiting = nil
-	}
-}
-
-// done ends a pending command.
-func (id *ID) done(cmd Command, err error) {
-	if id.inFlight != cmd {
-		return
-	}
-	id.inFlight = nil
-	if answeredByEvent(cmd) && !id.awaits(cmd) {
-		return // an event was faster, and was its answer
-	}
-	var answer Event
-	switch {
-	case cmd.Op() == states.OpDestroyID:
-		answer = id.closed(err)
-	case err != nil:
-		id.forgo(cmd)
-		answer = id.failed(cmd, id.mark(), err)
-	default:
-		answer = id.accepted(cmd)
-	}
-	if answer != nil {
-		id.ch.sink(id, answer, cmd)
-	}
-}
-
 // accepted builds the answer to a command the driver has executed, nil when an event will bring it.
-func (id *ID) accepted(cmd Command) Event {
+func (id *ID) accepted(p *Pending) Event {
 	base := EventBase{ID: id.handle}
-	switch c := cmd.(type) {
+	switch c := p.Command.(type) {
 	case *BindAddr:
 		in := id.Info()
 		return &Bound{EventBase: base, Local: in.Local, Device: in.Device}
@@ -311,25 +200,22 @@ func (id *ID) accepted(cmd Command) Event {
 			return nil
 		}
 		// nothing more is reported for a datagram identifier: the kernel has no event for it
-		id.waiting = nil
 		in := id.Info()
 		return &Established{EventBase: base, Local: in.Local, Peer: in.Peer}
 	case *Disconnect:
 		if id.state == states.Disconnecting {
 			return nil
-		}
-		id.waiting = nil // it was the answer to the peer's, or it had nothing left to do
-		return &Done{EventBase: base, Command: c}
+		} // else it was the answer to the peer's, or it had nothing left to do
 	case *LeaveMulticast:
-		if j := id.joins.take(c.Addr); j != nil {
+		if j := id.joining(func(j *JoinMulticast) bool { return j.Addr.Equal(c.Addr) }); j != nil {
 			id.unjoined(j, "left before it was joined", unix.ECANCELED)
 		}
 	default:
-		if answeredByEvent(cmd) {
+		if answeredByEvent(c) {
 			return nil
 		}
 	}
-	return &Done{EventBase: base, Command: cmd}
+	return &Done{EventBase: base, Command: p.Command}
 }
 
 // failed sets the state in which the kernel leaves the identifier, and builds the answer. A
@@ -356,10 +242,11 @@ func (id *ID) failed(cmd Command, from mark, err error) Event {
 }
 
 // refused answers a command that never reached the driver.
-func (id *ID) refused(cmd Command, reason string, errno unix.Errno, legal []states.Op) Event {
+func (id *ID) refused(cmd Command, why states.Reason) *CommandFailed {
+	errno := unix.Errno(why.Errno)
 	f := id.failure(cmd, errno)
-	f.Err = &refusal{reason, errno}
-	f.Legal = legal
+	f.Err = &refusal{why.Text, errno}
+	f.Legal = why.Legal
 	return &CommandFailed{f}
 }
 
@@ -402,7 +289,7 @@ func (id *ID) clampBacklog(n int) int {
 // absent says why an identifier that has no DriverID any more takes no commands.
 func (id *ID) absent(op states.Op) states.Reason {
 	switch {
-	case id.state == states.Destroying && id.inFlight != nil:
+	case id.state == states.Destroying && id.running() != nil:
 		return states.Why(id.Flavor(), id.state, states.Requested(op))
 	case id.last == nil:
 		return states.Reason{Text: "the identifier is on its way to another loop, or its channel was closed", Errno: states.ENOENT}
@@ -410,8 +297,8 @@ func (id *ID) absent(op states.Op) states.Reason {
 	return states.Reason{Text: "the identifier is destroyed", Errno: states.ENOENT}
 }
 
-// judge says whether a call that is no Command is legal now. It is called call in messages.
-func (id *ID) judge(op states.Op, call string) error {
+// judgeCall says whether a call that is no Command is legal now. It is called call in messages.
+func (id *ID) judgeCall(op states.Op, call string) error {
 	if id.driver == nil {
 		why := id.absent(op)
 		return id.callFailed(call, &refusal{why.Text, unix.Errno(why.Errno)})
@@ -432,9 +319,10 @@ func (id *ID) callFailed(call string, err error) error {
 	return &CommandFailed{f}
 }
 
-// unjoined reports that no event will answer a join that was taken.
-func (id *ID) unjoined(j *JoinMulticast, why string, errno unix.Errno) {
-	f := id.failure(j, errno)
+// unjoined reports that no event will answer a join.
+func (id *ID) unjoined(p *Pending, why string, errno unix.Errno) {
+	p.awaits = false
+	f := id.failure(p.Command, errno)
 	f.Err = &refusal{why, errno}
-	id.ch.sink(id, &CommandFailed{f}, j)
+	id.ch.sink(id, &CommandFailed{f}, p)
 }

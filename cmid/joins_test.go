@@ -15,7 +15,10 @@ func joining(t *testing.T) (s *script, id *ID, delivered *[]queued) {
 	s = &script{device: dev{}}
 	c := open(t, s)
 	delivered = new([]queued)
-	c.sink = func(id *ID, ev Event, answers Command) { *delivered = append(*delivered, queued{id, ev, answers}) }
+	c.sink = func(id *ID, ev Event, answers *Pending) {
+		*delivered = append(*delivered, queued{id, ev, answers})
+		answers.Answer(ev)
+	}
 	id, err := c.CreateID(PortSpaceUDP)
 	if err != nil {
 		t.Fatal(err)
@@ -27,7 +30,7 @@ func joining(t *testing.T) (s *script, id *ID, delivered *[]queued) {
 func join(t *testing.T, id *ID, group Addr) *JoinMulticast {
 	t.Helper()
 	j := &JoinMulticast{Addr: group}
-	if ev := id.Do(j); ev != nil {
+	if ev := atOnce(id, j); ev != nil {
 		t.Fatalf("join %v: %v", group, ev)
 	}
 	return j
@@ -41,7 +44,7 @@ func TestJoinsAreAnsweredByGroup(t *testing.T) {
 	first, second := join(t, id, MustAddr("239.0.0.1:0")), join(t, id, MustAddr("239.0.0.2:0"))
 	third := join(t, id, ib())
 	route := &ResolveRoute{}
-	if ev := id.Do(route); ev != nil {
+	if ev := atOnce(id, route); ev != nil {
 		t.Fatal(ev)
 	}
 	s.up.Event(id.Handle(), &DriverEvent{Kind: states.KindMulticastJoin, Addr: second.Addr})
@@ -57,7 +60,7 @@ func TestJoinsAreAnsweredByGroup(t *testing.T) {
 		t.Fatalf("got %v, want %d events", *delivered, len(want))
 	}
 	for i, q := range *delivered {
-		if q.answers != want[i] {
+		if q.answers.Command != want[i] {
 			t.Errorf("%v answers %+v, want %+v", q.ev, q.answers, want[i])
 		}
 	}
@@ -86,7 +89,7 @@ func TestJoinsThatNoEventAnswers(t *testing.T) {
 		errno unix.Errno
 	}{0: {left, unix.ECANCELED}, 2: {other, unix.ENODEV}} {
 		f, ok := (*delivered)[i].ev.(*CommandFailed)
-		if !ok || (*delivered)[i].answers != want.cmd || !errors.Is(f, want.errno) {
+		if !ok || (*delivered)[i].answers.Command != want.cmd || !errors.Is(f, want.errno) {
 			t.Errorf("%v answers %+v, want %v of %+v", (*delivered)[i].ev, (*delivered)[i].answers, want.errno, want.cmd)
 		}
 	}
@@ -100,7 +103,7 @@ func TestFailureLeavesOthersWaiting(t *testing.T) {
 	s, id, delivered := joining(t)
 	j := join(t, id, MustAddr("239.0.0.1:0"))
 	route := &ResolveRoute{}
-	if ev := id.Do(route); ev != nil {
+	if ev := atOnce(id, route); ev != nil {
 		t.Fatal(ev)
 	}
 	s.answers[states.OpSetTOS] = unix.EINVAL
@@ -109,7 +112,7 @@ func TestFailureLeavesOthersWaiting(t *testing.T) {
 	}
 	s.up.Event(id.Handle(), &DriverEvent{Kind: states.KindRouteResolved})
 	s.up.Event(id.Handle(), &DriverEvent{Kind: states.KindMulticastJoin, Addr: j.Addr})
-	if len(*delivered) != 2 || (*delivered)[0].answers != Command(route) || (*delivered)[1].answers != Command(j) {
+	if len(*delivered) != 2 || (*delivered)[0].answers.Command != Command(route) || (*delivered)[1].answers.Command != Command(j) {
 		t.Errorf("got %v: each answers its command", *delivered)
 	}
 }

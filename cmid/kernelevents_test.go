@@ -56,7 +56,13 @@ func TestEveryKernelEvent(t *testing.T) {
 			c := open(t, s)
 			var delivered []Event
 			var answers []Command
-			c.sink = func(_ *ID, ev Event, a Command) { delivered, answers = append(delivered, ev), append(answers, a) }
+			c.sink = func(_ *ID, ev Event, p *Pending) {
+				var answered Command
+				if p.Answer(ev) {
+					answered = p.Command
+				}
+				delivered, answers = append(delivered, ev), append(answers, answered)
+			}
 			ps := PortSpaceTCP
 			if _, ok := r.asked.(*JoinMulticast); ok {
 				ps = PortSpaceUDP
@@ -67,7 +73,7 @@ func TestEveryKernelEvent(t *testing.T) {
 			}
 			id.enter(r.in)
 			if r.asked != nil {
-				id.expect(r.asked)
+				id.Expect(r.asked, nil).awaits = true
 			}
 			r.ev.Kind, r.ev.Child = r.kind, s.id(s.up.NewHandle())
 			s.up.Event(id.Handle(), &r.ev)
@@ -103,7 +109,7 @@ func TestNeighbourChanged(t *testing.T) {
 		s := &script{device: dev{}}
 		c := open(t, s)
 		var delivered []Event
-		c.sink = func(_ *ID, ev Event, answers Command) {
+		c.sink = func(_ *ID, ev Event, answers *Pending) {
 			delivered = append(delivered, ev)
 			if answers != nil {
 				t.Errorf("in %v it answers %v", in, answers)

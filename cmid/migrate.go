@@ -19,7 +19,7 @@ import (
 // until the queue pair is gone. ErrNotSupported where the device cannot; EBUSY while a command is
 // in progress.
 func (id *ID) Migrate(to *Channel) error {
-	if err := id.judge(states.OpMigrateID, "migrate_id"); err != nil {
+	if err := id.judgeCall(states.OpMigrateID, "migrate_id"); err != nil {
 		return err
 	}
 	from := id.ch
@@ -65,7 +65,7 @@ type queuedThere struct {
 // pair, which would stay on its loop; ErrNotSupported where the device cannot. Then the identifier
 // is where it was.
 func (id *ID) Detach() (*Detached, error) {
-	if err := id.judge(states.OpMigrateID, "migrate_id"); err != nil {
+	if err := id.judgeCall(states.OpMigrateID, "migrate_id"); err != nil {
 		return nil, err
 	}
 	if id.state != states.ConnectRequested || id.hadQP {
@@ -78,11 +78,11 @@ func (id *ID) Detach() (*Detached, error) {
 func (id *ID) detach() (*Detached, error) {
 	from := id.ch
 	m, ok := id.driver.(Migrator)
-	switch {
-	case !ok:
+	if !ok {
 		return nil, id.callFailed("migrate_id", ErrNotSupported)
-	case id.inFlight != nil:
-		return nil, id.callFailed("migrate_id", fmt.Errorf("%v is still in progress: wait for its answer: %w", id.inFlight.Op(), unix.EBUSY))
+	}
+	if p := id.running(); p != nil {
+		return nil, id.callFailed("migrate_id", fmt.Errorf("%v is still in progress: wait for its answer: %w", p.Command.Op(), unix.EBUSY))
 	}
 	inst, err := m.Detach()
 	if err != nil {

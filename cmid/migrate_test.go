@@ -227,7 +227,7 @@ func TestMigrateRefused(t *testing.T) {
 	if err := id.Migrate(to); !errors.Is(err, unix.EBUSY) {
 		t.Errorf("while Connect is in progress: %v, want EBUSY", err)
 	}
-	old.up.Done(id.Handle(), id.Waiting(), nil)
+	old.up.Done(id.Handle(), nil)
 	old.err = map[Handle]error{id.Handle(): unix.EMFILE}
 	if err := id.Migrate(to); !errors.Is(err, unix.EMFILE) || from.ID(id.Handle()) != id {
 		t.Errorf("the driver failed: %v, want EMFILE, and the identifier where it was", err)

@@ -21,7 +21,7 @@ func (id *ID) InitQPAttr(s verbs.QPState) (verbs.QPAttr, verbs.QPAttrMask, error
 	default:
 		return verbs.QPAttr{}, 0, id.callFailed("init_qp_attr", &refusal{"no such queue pair state", unix.EINVAL})
 	}
-	if err := id.judge(op, "init_qp_attr"); err != nil {
+	if err := id.judgeCall(op, "init_qp_attr"); err != nil {
 		return verbs.QPAttr{}, 0, err
 	}
 	q, ok := id.driver.(QPAttrs)
@@ -63,7 +63,7 @@ func (id *ID) QueryGID() (local, peer Addr, err error) {
 }
 
 func (id *ID) router(call string) (Router, error) {
-	if err := id.judge(states.OpQuery, call); err != nil {
+	if err := id.judgeCall(states.OpQuery, call); err != nil {
 		return nil, err
 	}
 	if r, ok := id.driver.(Router); ok {

@@ -153,7 +153,7 @@ func TestNewCommands(t *testing.T) {
 	}
 
 	s.did = nil
-	if done, ok := id.Do(&WriteCMEvent{Arg: 5}).(*Done); !ok || done.Ident() != id.Handle() {
+	if done, ok := atOnce(id, &WriteCMEvent{Arg: 5}).(*Done); !ok || done.Ident() != id.Handle() {
 		t.Error("WriteCMEvent is not Done")
 	}
 	s.want(t, "the word reaches the device", &WriteCMEvent{Arg: 5})

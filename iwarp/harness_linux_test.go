@@ -128,7 +128,7 @@ func (n *node) Event(h cmid.Handle, ev *cmid.DriverEvent) {
 	}
 }
 
-func (n *node) Done(cmid.Handle, cmid.Command, error) { n.t.Error("Done without ErrPending") }
+func (n *node) Done(cmid.Handle, error) { n.t.Error("Done without ErrPending") }
 
 // turns runs the nodes' loops until done returns true.
 func turns(t testing.TB, what string, done func() bool, nodes ...*node) {

@@ -96,10 +96,10 @@ func (id *ident) report(kind states.Kind, status int32) {
 }
 
 // done reports the outcome of a pending command.
-func (id *ident) done(c *cmid.Connect, err error) {
+func (id *ident) done(err error) {
 	id.in.program(func() {
 		if id.alive() {
-			id.in.up.Done(id.h, c, err)
+			id.in.up.Done(id.h, err)
 		}
 	})
 }

@@ -45,7 +45,7 @@ func (id *ident) streamFailed(c *cmid.Connect, kind states.Kind, errno unix.Errn
 		id.ended(kind, -int32(errno))
 	default:
 		id.opening, id.state = nil, states.RouteResolved
-		id.done(c, errno)
+		id.done(errno)
 	}
 }
 
@@ -71,7 +71,7 @@ func (id *ident) streamOpen(c *cmid.Connect, m *message) {
 	case foundSilence:
 	}
 	if !id.in.f.embedded {
-		id.done(c, nil)
+		id.done(nil)
 	}
 }
 

@@ -51,8 +51,11 @@ func newSide(t *testing.T, d cmid.Driver) *side {
 	return s
 }
 
-func (s *side) sink(id *cmid.ID, ev cmid.Event, answers cmid.Command) {
-	e := delivered{id, ev, answers}
+func (s *side) sink(id *cmid.ID, ev cmid.Event, answers *cmid.Pending) {
+	e := delivered{id: id, ev: ev}
+	if answers.Answer(ev) {
+		e.answers = answers.Command
+	}
 	s.events = append(s.events, e)
 	if s.onEvent != nil {
 		s.onEvent(e)

@@ -96,7 +96,7 @@ var eceScenarios = scenarios{
 	},
 	"rejected": func(w *world) {
 		c, _ := w.Requested(0, nil, &cmid.ConnParam{ECE: cmid.ECE{VendorID: 1}})
-		w.Must(failure(c.Passive.Do(&cmid.Reject{VendorECE: true})))
+		w.Must(do(c.Passive, &cmid.Reject{VendorECE: true}))
 		w.WantRejected(c.Active, cmid.RejectVendorOption)
 	},
 }

@@ -60,11 +60,14 @@ func somePath() []byte {
 	return b
 }
 
-func failure(ev cmid.Event) error {
-	if f, ok := ev.(cmid.Failure); ok {
-		return f
-	}
-	return nil
+// do returns the failure of a command that fails at once.
+func do(id *cmid.ID, cmd cmid.Command) (err error) {
+	id.Do(cmd, func(ev cmid.Event) {
+		if f, ok := ev.(cmid.Failure); ok {
+			err = f
+		}
+	})
+	return err
 }
 
 // wantQPState requires that a queue pair has refused a work request because of its own state, and

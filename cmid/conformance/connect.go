@@ -135,7 +135,7 @@ var connectScenarios = scenarios{
 	},
 	"vendor option": func(w *world) {
 		c, _ := w.Requested(0, nil, nil)
-		w.Must(failure(c.Passive.Do(&cmid.Reject{VendorECE: true})))
+		w.Must(do(c.Passive, &cmid.Reject{VendorECE: true}))
 		w.WantRejected(c.Active, cmid.RejectVendorOption)
 	},
 	"nobody answers": func(w *world) {

@@ -78,10 +78,11 @@ var listenScenarios = scenarios{
 	"backlog": func(w *world) {
 		id := w.B.Bound(tcp, sides.Any4(0))
 		for ask, want := range map[int]int{5: 5, 0: id.Limits().MaxBacklog} {
-			ev, ok := w.B.Bound(tcp, sides.Any4(0)).Do(&cmid.Listen{Backlog: ask}).(*cmid.Listening)
-			if !ok || ev.Backlog != want {
-				w.Errorf("backlog %d: %+v, want %d (0 is the device's maximum)", ask, ev, want)
-			}
+			w.B.Bound(tcp, sides.Any4(0)).Do(&cmid.Listen{Backlog: ask}, func(ev cmid.Event) {
+				if l, ok := ev.(*cmid.Listening); !ok || l.Backlog != want {
+					w.Errorf("backlog %d: %+v, want %d (0 is the device's maximum)", ask, ev, want)
+				}
+			})
 		}
 	},
 	// manpages: listen-9

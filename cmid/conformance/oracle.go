@@ -64,7 +64,7 @@ var calls = map[string]call{
 	"ACCEPT(valid=1)":            {states.OpAccept, func(_ *world, id *cmid.ID) error { return id.Accept(nil, nil) }},
 	"ACCEPT(valid=0)":            {states.OpEstablish, func(_ *world, id *cmid.ID) error { return id.Establish() }},
 	"REJECT":                     {states.OpReject, func(_ *world, id *cmid.ID) error { return id.Reject(nil) }},
-	"REJECT(reason=35)":          {states.OpReject, func(_ *world, id *cmid.ID) error { return failure(id.Do(&cmid.Reject{VendorECE: true})) }},
+	"REJECT(reason=35)":          {states.OpReject, func(_ *world, id *cmid.ID) error { return do(id, &cmid.Reject{VendorECE: true}) }},
 	"DISCONNECT":                 {states.OpDisconnect, func(_ *world, id *cmid.ID) error { return id.Disconnect() }},
 	"NOTIFY(COMM_EST)":           {states.OpNotifyCommEst, func(_ *world, id *cmid.ID) error { return id.Notify(false) }},
 	"NOTIFY(PATH_MIG)":           {states.OpNotifyPathMig, func(_ *world, id *cmid.ID) error { return id.Notify(true) }},

@@ -94,7 +94,7 @@ func TestDestroyBehindAccept(t *testing.T) {
 	}
 	close(q.hold)
 	b.until("the destruction", func() bool { return len(b.up.done) == 1 })
-	if _, ok := b.up.done[0].cmd.(*cmid.DestroyID); !ok || b.k.destroyed(id.kid) != 1 || q.destroyed != 1 {
+	if d := b.up.done[0]; d.h != id.h || id.ending == nil || b.k.destroyed(id.kid) != 1 || q.destroyed != 1 {
 		t.Errorf("done %+v, destroyed %d times, its queue pair %d times", b.up.done, b.k.destroyed(id.kid), q.destroyed)
 	}
 }

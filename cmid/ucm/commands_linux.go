@@ -13,7 +13,7 @@ import (
 func (id *ident) Do(cmd cmid.Command) error {
 	in := id.in
 	if _, ok := cmd.(*cmid.DestroyID); ok {
-		return id.destroy(cmd)
+		return id.destroy()
 	}
 	if in.lost != nil {
 		return in.lost.err
@@ -43,7 +43,7 @@ func (id *ident) do(cmd cmid.Command) error {
 	case *cmid.Establish:
 		return id.establish()
 	case *cmid.Disconnect:
-		return id.disconnect(c)
+		return id.disconnect()
 	case *cmid.SetOption:
 		return id.setOption(c.Option, c.Value)
 	case *cmid.Notify:

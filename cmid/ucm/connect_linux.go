@@ -69,7 +69,7 @@ func (id *ident) connect(c *cmid.Connect) error {
 	}
 	in.connecting++
 	id.phase = half
-	return id.offLoop(&in.lanes.connects, c, "connect", func() error { return in.file.Connect(cmd) }, func(err error) error {
+	return id.offLoop(&in.lanes.connects, "connect", func() error { return in.file.Connect(cmd) }, func(err error) error {
 		in.connecting--
 		if err != nil {
 			id.phase = unconnected
@@ -103,7 +103,7 @@ func (id *ident) accept(c *cmid.Accept) error {
 		return err
 	}
 	if way != nil {
-		return id.offLoop(&in.lanes.accepts, c, "accept", func() error {
+		return id.offLoop(&in.lanes.accepts, "accept", func() error {
 			if err := way.wait(); err != nil {
 				reject()
 				return err
@@ -187,7 +187,7 @@ func (id *ident) establish() error {
 // disconnect is rdma_disconnect(3). It first changes the queue pair's state, so that what is
 // outstanding is flushed. On iWARP the kernel's command waits while the peer's reply is
 // outstanding.
-func (id *ident) disconnect(c *cmid.Disconnect) error {
+func (id *ident) disconnect() error {
 	in := id.in
 	iwarp := id.iwarp()
 	if id.qp != nil && id.phase == connected {
@@ -199,7 +199,7 @@ func (id *ident) disconnect(c *cmid.Disconnect) error {
 		_ = id.qp.Modify(&verbs.QPAttr{State: to}, verbs.QPAttrState)
 	}
 	if iwarp && id.phase == half {
-		return id.offLoop(&in.lanes.destroys, c, "disconnect", func() error { return in.file.Disconnect(id.kid) },
+		return id.offLoop(&in.lanes.destroys, "disconnect", func() error { return in.file.Disconnect(id.kid) },
 			func(err error) error { return err })
 	}
 	if err := in.file.Disconnect(id.kid); err != nil {

@@ -83,7 +83,7 @@ func TestAfterDestroy(t *testing.T) {
 	}
 	close(release)
 	b.until("the answer", func() bool { return len(b.up.done) == 1 })
-	if d := b.up.done[0]; d.h != id.h || d.cmd != cmd || d.err != nil {
+	if d := b.up.done[0]; d.h != id.h || d.err != nil {
 		t.Errorf("done %+v", d)
 	}
 }

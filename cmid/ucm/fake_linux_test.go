@@ -135,7 +135,6 @@ type delivered struct {
 
 type done struct {
 	h   cmid.Handle
-	cmd cmid.Command
 	err error
 }
 
@@ -150,8 +149,8 @@ func (u *upcalls) Event(h cmid.Handle, ev *cmid.DriverEvent) {
 	}
 }
 
-func (u *upcalls) Done(h cmid.Handle, cmd cmid.Command, err error) {
-	u.done = append(u.done, done{h, cmd, err})
+func (u *upcalls) Done(h cmid.Handle, err error) {
+	u.done = append(u.done, done{h, err})
 }
 
 // bench is an instance on a scripted kernel.

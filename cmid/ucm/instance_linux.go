@@ -83,7 +83,7 @@ func (in *instance) Close() error {
 		err = in.reg.Remove()
 	}
 	for _, id := range in.ids {
-		_ = id.destroy(nil)
+		_ = id.destroy()
 	}
 	late := in.mail.settle(in.drv.closeWait)
 	in.lanes.leave()

@@ -90,7 +90,7 @@ func (in *instance) denied(err error) bool {
 
 // destroyed reports that the kernel has destroyed the identifier, or why it has not.
 func (id *ident) destroyed(err error) {
-	if cmd := id.ending.cmd; cmd != nil && !id.in.closed {
-		id.in.up.Done(id.h, cmd, err)
+	if id.ending.reports && !id.in.closed {
+		id.in.up.Done(id.h, err)
 	}
 }

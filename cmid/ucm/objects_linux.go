@@ -84,8 +84,8 @@ const (
 	removed // the device has gone
 )
 
-// ended is a destruction under way: cmd is nil when nobody asked for it.
-type ended struct{ cmd cmid.Command }
+// ended is a destruction under way.
+type ended struct{ reports bool } // Done is due: DestroyID was asked for
 
 // device is one RDMA device on this loop.
 type device struct {

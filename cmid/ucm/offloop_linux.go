@@ -12,14 +12,14 @@ import (
 // destroy destroys the identifier. Its events are not delivered from now on. If the kernel may
 // wait, the destruction runs off the loop. If a command of the same identifier is under way there,
 // the destruction starts when that has ended.
-func (id *ident) destroy(cmd cmid.Command) error {
+func (id *ident) destroy() error {
 	in := id.in
 	in.strike(id)
 	if id.waitsForPeer() {
 		id.fail()
 	}
 	id.late = nil
-	id.ending = &ended{cmd}
+	id.ending = &ended{reports: true}
 	switch {
 	case id.away != nil:
 		id.lane.drop(id.away)
@@ -137,10 +137,10 @@ func (in *instance) offLoop(l *lane, id *ident, doing string, call func() error,
 
 // offLoop executes a command that may wait in the kernel. after gets its error, and gives what
 // is reported of it.
-func (id *ident) offLoop(l *lane, cmd cmid.Command, doing string, call func() error, after func(error) error) error {
+func (id *ident) offLoop(l *lane, doing string, call func() error, after func(error) error) error {
 	id.aside(l, doing, call, func(err error) (report func()) {
 		err = after(err)
-		return func() { id.in.up.Done(id.h, cmd, err) }
+		return func() { id.in.up.Done(id.h, err) }
 	})
 	return cmid.ErrPending
 }

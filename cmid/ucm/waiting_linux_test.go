@@ -86,7 +86,7 @@ func TestDestroyBehindConnect(t *testing.T) {
 	}
 	close(release)
 	b.until("the destruction", func() bool { return len(b.up.done) == 1 })
-	if d := b.up.done[0]; d.cmd != cmd || b.k.destroyed(id.kid) != 1 || q.destroyed != 1 {
+	if d := b.up.done[0]; d.h != id.h || b.k.destroyed(id.kid) != 1 || q.destroyed != 1 {
 		t.Errorf("done %+v, destroyed %d times, its queue pair %d times", d, b.k.destroyed(id.kid), q.destroyed)
 	}
 }

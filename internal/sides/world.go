@@ -109,14 +109,18 @@ func (w *World) side(name string, d cmid.Driver) *Side {
 // channel opens the driver on the side's loop, and collects its events.
 func (e *Side) channel() (ch *cmid.Channel) {
 	e.w.Helper()
-	ch, err := cmid.NewChannel(e.Loop, e.d, func(id *cmid.ID, ev cmid.Event, answers cmid.Command) {
+	ch, err := cmid.NewChannel(e.Loop, e.d, func(id *cmid.ID, ev cmid.Event, answers *cmid.Pending) {
+		h := Heard{ID: id, Event: ev, ch: ch}
+		if answers.Answer(ev) {
+			h.Answers = answers.Command
+		}
 		switch ev.(type) {
 		case *cmid.Closed: // the device has released an identifier late
 			return
 		case *cmid.QPFailed: // a device may report it, or only flush
 			return
 		}
-		e.Heard = append(e.Heard, Heard{id, ev, answers, ch})
+		e.Heard = append(e.Heard, h)
 		if e.Then != nil {
 			e.Then(e.Heard[len(e.Heard)-1])
 		}

@@ -81,7 +81,8 @@ func (r *run) interrupt(why error) {
 }
 
 // event passes an event to the run of its identifier.
-func (cl *Client) event(id *cmid.ID, ev cmid.Event, _ cmid.Command) {
+func (cl *Client) event(id *cmid.ID, ev cmid.Event, answers *cmid.Pending) {
+	answers.Answer(ev)
 	r := id.Context.(*run)
 	if err := r.event(ev); err != nil {
 		r.c.fail(err)

@@ -207,7 +207,7 @@ func (c *conn) disconnected(why error) {
 	if !c.ending && why != nil && c.err == nil {
 		c.err = fmt.Errorf("the peer has gone: %w", why)
 	}
-	c.ID.Do(&cmid.Disconnect{}) // InfiniBand requires this answer; others refuse it
+	c.ID.Do(&cmid.Disconnect{}, nil) // InfiniBand requires this answer; others refuse it
 	c.free()
 }
 

@@ -75,7 +75,8 @@ func (s *Server) swept() {
 	}
 }
 
-func (s *Server) event(id *cmid.ID, ev cmid.Event, _ cmid.Command) {
+func (s *Server) event(id *cmid.ID, ev cmid.Event, answers *cmid.Pending) {
+	answers.Answer(ev)
 	c, _ := id.Context.(*conn)
 	switch e := ev.(type) {
 	case *cmid.ConnectRequest:

@@ -111,7 +111,7 @@ type plainLevel struct {
 func (l *plainLevel) abandon() {
 	for i, id := range l.ids {
 		if id != nil && !l.b.ids[i].closed {
-			id.Do(&cmid.DestroyID{})
+			id.Do(&cmid.DestroyID{}, nil)
 		}
 	}
 }
@@ -133,8 +133,10 @@ func (l *plainLevel) ask(i int, cmd cmid.Command) {
 		l.b.event(i, &cmid.Closed{})
 		return
 	}
-	if ev := l.ids[i].Do(cmd); ev != nil {
-		l.b.event(i, ev)
+	var answer cmid.Event
+	// what is not known at once the channel delivers
+	if l.ids[i].Do(cmd, func(ev cmid.Event) { answer = ev }) == nil {
+		l.b.event(i, answer)
 	}
 }
 

@@ -46,7 +46,7 @@ func (s *plainServer) Close() error {
 
 // free frees everything.
 func (s *plainServer) free() error {
-	s.listener.Do(&cmid.DestroyID{})
+	s.listener.Do(&cmid.DestroyID{}, nil)
 	// The channel comes first, because queue pairs use the completion queues until it is closed.
 	return errors.Join(s.ch.Close(), s.queues.close())
 }
@@ -65,7 +65,7 @@ func (s *plainServer) handle(id *cmid.ID, ev cmid.Event) {
 		if e.Err != nil {
 			s.failed(fmt.Errorf("%v: %w", id.PeerAddr(), e.Err))
 		}
-		id.Do(&cmid.Disconnect{}) // rdma_get_cm_event(3) requires this answer
+		id.Do(&cmid.Disconnect{}, nil) // rdma_get_cm_event(3) requires this answer
 		s.destroy(id)
 	case *cmid.Closed:
 		s.over()
@@ -87,7 +87,7 @@ func (s *plainServer) accept(id *cmid.ID) error {
 }
 
 func (s *plainServer) destroy(id *cmid.ID) {
-	if ev := id.Do(&cmid.DestroyID{}); ev != nil {
+	if id.Do(&cmid.DestroyID{}, nil) == nil {
 		s.over()
 	}
 }

@@ -1,0 +1,294 @@
+package cmid
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmactor/rdmactor/states"
+)
+
+// Pending is a command that has no answer yet: a row in its identifier's table (ID.Pending). It is
+// in the table once, from Do or Expect until Answer.
+type Pending struct {
+	Command Command // as it was asked for
+	// Inner and Due are the caller's: a step of another command; when to give up.
+	Inner bool
+	Due   time.Time
+
+	id       *ID
+	answer   func(Event) // nil once it was called
+	judged   states.State
+	next     states.State
+	prepares bool // Proceed was not called yet
+	running  bool // the driver returned ErrPending and has not called Done
+	awaits   bool // an event may answer it
+	with     []*Pending
+}
+
+// Do has the device execute cmd, if the state machine allows it. answer is called exactly once with
+// the answer: inside of Do if it is known at once, else by Pending.Answer, with what the channel's
+// Sink got. The answers that are still due when the identifier is destroyed are the caller's to
+// give. A nil answer ignores it. Do returns nil if the command was answered.
+func (id *ID) Do(cmd Command, answer func(Event)) *Pending { return id.DoPrepared(cmd, nil, answer) }
+
+// DoPrepared is Do of a command that needs something done first which cannot be undone. prepare is
+// called when the command is legal, and no other one is in progress. It calls Proceed or Answer,
+// then or later. While it has called neither, an event may answer the command, and another
+// Disconnect waits for the answer of the first.
+func (id *ID) DoPrepared(cmd Command, prepare func(*Pending), answer func(Event)) *Pending {
+	p := id.Expect(cmd, answer)
+	next, refused := id.judge(cmd)
+	switch {
+	case refused != nil:
+		p.Answer(refused)
+	case id.joinsPrepared(p):
+	case prepare == nil:
+		p.execute(cmd, next)
+	default:
+		p.judged, p.next, p.prepares, p.awaits = id.state, next, true, answeredByEvent(cmd)
+		prepare(p)
+	}
+	if p.answer == nil {
+		return nil
+	}
+	return p
+}
+
+// Expect notes a command that the caller carries out with other commands, and answers.
+func (id *ID) Expect(cmd Command, answer func(Event)) *Pending {
+	if answer == nil {
+		answer = func(Event) {}
+	}
+	p := &Pending{Command: cmd, id: id, answer: answer}
+	id.pending = append(id.pending, p)
+	return p
+}
+
+// Pending returns the commands that have no answer yet, oldest first. The slice is the
+// identifier's: it changes with the next Do or Answer.
+func (id *ID) Pending() []*Pending { return id.pending }
+
+// Inherit takes over what Expect has noted at another identifier, in whose place id is.
+func (id *ID) Inherit(from *ID) {
+	from.pending = slices.DeleteFunc(from.pending, func(p *Pending) bool {
+		if p.prepares || p.running || p.awaits {
+			return false
+		}
+		p.id = id
+		id.pending = append(id.pending, p)
+		return true
+	})
+}
+
+// Proceed ends the preparation: the device executes cmd in the place of p.Command.
+func (p *Pending) Proceed(cmd Command) {
+	if !p.prepares || p.answer == nil {
+		return // an event was the answer
+	}
+	p.prepares = false
+	next := p.next
+	if p.id.state != p.judged {
+		var refused *CommandFailed
+		if next, refused = p.id.judge(p.Command); refused != nil {
+			p.Answer(refused)
+			return
+		}
+	}
+	p.execute(cmd, next)
+}
+
+// Answer answers the command, and the others that wait for the same answer. It reports false if
+// that was done before, or p is nil.
+func (p *Pending) Answer(ev Event) bool {
+	if p == nil || p.answer == nil {
+		return false
+	}
+	answer := p.answer
+	p.answer, p.awaits, p.prepares = nil, false, false
+	p.leave()
+	answer(ev)
+	for _, other := range p.with {
+		own := ev
+		if f, ok := ev.(*CommandFailed); ok {
+			failed := *f
+			failed.Command, own = other.Command, &failed
+		}
+		other.Answer(own)
+	}
+	return true
+}
+
+// leave removes an answered command from the table, unless the driver is not finished with it.
+func (p *Pending) leave() {
+	if i := slices.Index(p.id.pending, p); i >= 0 && !p.running {
+		p.id.pending = slices.Delete(p.id.pending, i, i+1)
+	}
+}
+
+// execute passes cmd, which is p.Command or stands for it, to the driver.
+func (p *Pending) execute(cmd Command, next states.State) {
+	id, driver := p.id, p.id.driver
+	switch c := cmd.(type) {
+	case *ResolveAddr:
+		id.peer = c.Dst
+	case *Listen:
+		id.backlog = id.clampBacklog(c.Backlog)
+	case *DestroyID:
+		in := id.Info()
+		id.strangers, id.starved = id.Strangers(), id.Starved()
+		id.last, id.driver = &in, nil
+		for _, other := range id.pending {
+			other.running, other.awaits = false, false // no event, and no Done
+		}
+	}
+	before := id.mark()
+	id.enter(next)
+	p.awaits = answeredByEvent(cmd) // before the driver runs: the event may come from inside
+	err := driver.Do(cmd)
+	if errors.Is(err, ErrPending) {
+		p.running = true
+		return
+	}
+	if ev := p.outcome(before, err); ev != nil {
+		p.Answer(ev)
+	}
+}
+
+// outcome returns the answer to a command that the driver has finished, nil when an event is it.
+func (p *Pending) outcome(before mark, err error) Event {
+	switch {
+	case answeredByEvent(p.Command) && !p.awaits:
+		return nil // it came first
+	case p.Command.Op() == states.OpDestroyID:
+		return p.id.closed(err)
+	case err != nil:
+		p.awaits = false
+		return p.id.failed(p.Command, before, err)
+	}
+	ev := p.id.accepted(p)
+	if ev != nil {
+		p.awaits = false
+	}
+	return ev
+}
+
+// done ends the command that the driver had answered with ErrPending.
+func (id *ID) done(err error) {
+	p := id.running()
+	if p == nil {
+		return
+	}
+	p.running = false
+	if p.answer == nil {
+		p.leave()
+		return
+	}
+	if ev := p.outcome(id.mark(), err); ev != nil {
+		id.ch.sink(id, ev, p)
+	}
+}
+
+// running returns the command that the driver has not finished.
+func (id *ID) running() *Pending {
+	for _, p := range id.pending {
+		if p.running {
+			return p
+		}
+	}
+	return nil
+}
+
+// joinsPrepared has a Disconnect wait for the answer of another one that is being prepared.
+func (id *ID) joinsPrepared(p *Pending) bool {
+	if p.Command.Op() != states.OpDisconnect {
+		return false
+	}
+	for _, other := range id.pending {
+		if other.prepares && other.Command.Op() == states.OpDisconnect {
+			other.with = append(other.with, p)
+			return true
+		}
+	}
+	return false
+}
+
+// waiting returns the command whose answer is to come from the device.
+func (id *ID) waiting() *Pending {
+	if p := id.running(); p != nil {
+		return p
+	}
+	for _, p := range slices.Backward(id.pending) {
+		if _, join := p.Command.(*JoinMulticast); p.awaits && !join {
+			return p
+		}
+	}
+	return id.joining(anyJoin)
+}
+
+// joining returns the oldest join that waits for its event and matches.
+func (id *ID) joining(matches func(*JoinMulticast) bool) *Pending {
+	for _, p := range id.pending {
+		if j, ok := p.Command.(*JoinMulticast); ok && p.awaits && matches(j) {
+			return p
+		}
+	}
+	return nil
+}
+
+func anyJoin(*JoinMulticast) bool { return true }
+
+// TakeWaiting takes the command whose answer is to come from the device, nil when there is none:
+// the caller answers it, and no event does.
+func (id *ID) TakeWaiting() *Pending { return id.take(id.waiting()) }
+
+// take has no further event answer p, nor the others of the same kind that wait: one event answers
+// every Disconnect.
+func (id *ID) take(p *Pending) *Pending {
+	if p == nil || !p.awaits {
+		return p
+	}
+	p.awaits = false
+	for _, other := range id.pending {
+		if other.awaits && other.Command.Op() == p.Command.Op() && p.Command.Op() == states.OpDisconnect {
+			other.awaits = false
+			p.with = append(p.with, other)
+		}
+	}
+	return p
+}
+
+// answeredBy takes the command that an event answers.
+func (id *ID) answeredBy(ev *DriverEvent) *Pending {
+	k := ev.Kind
+	if k == states.KindMulticastJoin || k == states.KindMulticastError {
+		return id.take(id.joining(func(j *JoinMulticast) bool { return j.Addr.Equal(ev.Addr) }))
+	}
+	for _, p := range slices.Backward(id.pending) {
+		if p.awaits && slices.Contains(answers[p.Command.Op()], k) {
+			return id.take(p)
+		}
+	}
+	return nil
+}
+
+// judge returns the state that cmd leads to, or its refusal.
+func (id *ID) judge(cmd Command) (next states.State, refused *CommandFailed) {
+	op := cmd.Op()
+	if id.driver == nil {
+		return 0, id.refused(cmd, id.absent(op))
+	}
+	flavor := id.Flavor()
+	next, v := states.Step(flavor, id.state, states.Requested(op))
+	if v == states.Refuse || v == states.Guard {
+		return 0, id.refused(cmd, states.Why(flavor, id.state, states.Requested(op)))
+	}
+	if p := id.running(); p != nil && op != states.OpDestroyID {
+		why := fmt.Sprintf("%v is still in progress: wait for its answer, or send DestroyID", p.Command.Op())
+		return 0, id.refused(cmd, states.Reason{Text: why, Errno: states.Errno(unix.EBUSY)})
+	}
+	return next, nil
+}

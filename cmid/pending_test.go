@@ -1,0 +1,126 @@
+package cmid
+
+import (
+	"errors"
+	"slices"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmactor/rdmactor/states"
+)
+
+// prepared asks for a command that prepare precedes. The answers are collected.
+func prepared(id *ID, cmd Command, prepare func(*Pending)) *[]Event {
+	answers := new([]Event)
+	id.DoPrepared(cmd, prepare, func(ev Event) { *answers = append(*answers, ev) })
+	return answers
+}
+
+// What cannot be undone is done only for a command that reaches the device.
+func TestPrepareFollowsTheVerdict(t *testing.T) {
+	s := &script{flavor: states.IWARP}
+	c := open(t, s)
+	never := func(*Pending) { t.Error("prepared") }
+	id := create(t, s, c, states.Idle)
+	if a := *prepared(id, &Connect{}, never); len(a) != 1 || !errors.Is(a[0].(Failure), unix.EINVAL) {
+		t.Errorf("illegal: %v", a)
+	}
+	id = create(t, s, c, states.RouteResolved)
+	s.answers[states.OpConnect] = ErrPending
+	id.Do(&Connect{}, nil)
+	if a := *prepared(id, &SetOption{}, never); len(a) != 1 || !errors.Is(a[0].(Failure), unix.EBUSY) {
+		t.Errorf("while another command is in progress: %v", a)
+	}
+}
+
+// The device executes what the preparation has made of the command, and the answer names the
+// command.
+func TestProceedWithAnotherCommand(t *testing.T) {
+	s := &script{flavor: states.IWARP}
+	c := open(t, s)
+	id := create(t, s, c, states.RouteResolved)
+	asked, made := &Connect{}, &Connect{PrivateData: []byte("hello")}
+	s.answers[states.OpConnect] = unix.ENOMEM
+	a := *prepared(id, asked, func(p *Pending) { p.Proceed(made) })
+	if len(a) != 1 || a[0].(Failure).Failed() != Command(asked) || s.did[len(s.did)-1] != Command(made) {
+		t.Errorf("the device did %v, the answer is %v", s.did, a)
+	}
+	if id.State() != states.RouteResolved || len(id.Pending()) != 0 {
+		t.Errorf("%v, %d pending", id.State(), len(id.Pending()))
+	}
+}
+
+// A preparation that fails leaves the device and the state alone.
+func TestPreparationFails(t *testing.T) {
+	s := &script{flavor: states.IWARP}
+	c := open(t, s)
+	id := create(t, s, c, states.RouteResolved)
+	did := len(s.did)
+	a := *prepared(id, &Connect{}, func(p *Pending) { p.Answer(&CommandFailed{}); p.Proceed(p.Command) })
+	if len(a) != 1 || len(s.did) != did || id.State() != states.RouteResolved || id.Waiting() != nil {
+		t.Errorf("%v; the device did %v; %v", a, s.did[did:], id.State())
+	}
+}
+
+// One event answers every Disconnect, also while the first is being prepared, which then does not
+// reach the device.
+func TestDisconnectsShareTheirAnswer(t *testing.T) {
+	for _, when := range []string{"prepared", "executed", "executed twice"} {
+		t.Run(when, func(t *testing.T) {
+			s := &script{flavor: states.IWARP}
+			c := open(t, s)
+			id := create(t, s, c, states.Connected)
+			c.sink = func(_ *ID, ev Event, answers *Pending) { answers.Answer(ev) }
+			did := len(s.did)
+			var first *Pending
+			a := prepared(id, &Disconnect{}, func(p *Pending) { first = p })
+			if when == "executed twice" {
+				first.Proceed(first.Command)
+			}
+			b := prepared(id, &Disconnect{}, func(p *Pending) { p.Proceed(p.Command) })
+			if when == "executed" {
+				first.Proceed(first.Command)
+			}
+			s.up.Event(id.Handle(), &DriverEvent{Kind: states.KindDisconnected})
+			first.Proceed(first.Command)
+			if len(*a) != 1 || !slices.Equal(*a, *b) || len(id.Pending()) != 0 {
+				t.Errorf("answers %v and %v, %d pending", *a, *b, len(id.Pending()))
+			}
+			if n, want := len(s.did)-did, map[string]int{"executed": 1, "executed twice": 2}[when]; n != want {
+				t.Errorf("the device did %d, want %d", n, want)
+			}
+		})
+	}
+}
+
+// Disconnects that fail together name each its own command.
+func TestDisconnectsFailTogether(t *testing.T) {
+	s := &script{flavor: states.IWARP}
+	c := open(t, s)
+	id := create(t, s, c, states.Connected)
+	s.answers[states.OpDisconnect] = unix.EIO
+	one, other := &Disconnect{}, &Disconnect{}
+	var first *Pending
+	a, b := prepared(id, one, func(p *Pending) { first = p }), prepared(id, other, nil)
+	first.Proceed(one)
+	if len(*a) != 1 || len(*b) != 1 || (*a)[0].(Failure).Failed() != Command(one) || (*b)[0].(Failure).Failed() != Command(other) {
+		t.Errorf("%v and %v", *a, *b)
+	}
+}
+
+// What the caller carries out itself goes along to the identifier that takes the place of another.
+func TestInherit(t *testing.T) {
+	s := &script{flavor: states.IWARP}
+	c := open(t, s)
+	old, id := create(t, s, c, states.Connecting), create(t, s, c, states.Idle)
+	answered := 0
+	p := old.Expect(&GetAddrInfo{}, func(Event) { answered++ })
+	id.Inherit(old)
+	if len(old.Pending()) != 1 /* its Connect */ || !slices.Equal(id.Pending(), []*Pending{p}) {
+		t.Errorf("%d stayed, %d came", len(old.Pending()), len(id.Pending()))
+	}
+	if !p.Answer(&Done{}) || p.Answer(&Done{}) || answered != 1 || len(id.Pending()) != 0 {
+		t.Errorf("answered %d times, %d pending", answered, len(id.Pending()))
+	}
+}
