@@ -24,7 +24,7 @@ const (
 
 var waitModeNames = [...]string{"block", "spin", "busy"}
 
-// String is the mode in a word.
+// String returns the mode in a word.
 func (m WaitMode) String() string {
 	if int(m) < len(waitModeNames) {
 		return waitModeNames[m]
@@ -32,7 +32,7 @@ func (m WaitMode) String() string {
 	return fmt.Sprintf("WaitMode(%d)", uint32(m))
 }
 
-// MarshalText is String's text.
+// MarshalText returns String's text.
 func (m WaitMode) MarshalText() ([]byte, error) { return []byte(m.String()), nil }
 
 // UnmarshalText parses the text of MarshalText: "block", "spin" or "busy".

@@ -34,7 +34,7 @@ func (e *OpError) Error() string {
 	return s + ": " + e.Err.Error()
 }
 
-// Unwrap gives the cause.
+// Unwrap returns the cause.
 func (e *OpError) Unwrap() error { return e.Err }
 
 // ShutdownError reports a loop that had not ended when Shutdown's context did, and what occupied
@@ -59,5 +59,5 @@ func (e *ShutdownError) Error() string {
 	return fmt.Sprintf("eventloop %s: shutdown: occupied by %v: %v", e.Loop, e.Holder, e.Err)
 }
 
-// Unwrap gives the context's cause.
+// Unwrap returns the context's cause.
 func (e *ShutdownError) Unwrap() error { return e.Err }

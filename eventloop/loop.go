@@ -92,10 +92,10 @@ func New(cfg Config) (*Loop, error) {
 	return l, nil
 }
 
-// Name is the loop's name.
+// Name returns the loop's name.
 func (l *Loop) Name() string { return l.cfg.Name }
 
-// Now is the loop's clock as of the start of this turn. Loop goroutine.
+// Now returns the loop's clock as of the start of this turn. Loop goroutine.
 func (l *Loop) Now() time.Time {
 	if l.stale {
 		l.now, l.stale = l.clock.Now(), false

@@ -79,7 +79,7 @@ func (m *meter) lately(now int64) time.Duration {
 	return 0
 }
 
-// inTurn is how long the present turn has lasted; 0: no callback runs. Any goroutine.
+// inTurn returns how long the present turn has lasted; 0: no callback runs. Any goroutine.
 func (l *Loop) inTurn() time.Duration {
 	if l.holder.Load() == nil {
 		return 0

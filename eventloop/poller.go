@@ -37,7 +37,7 @@ func (ev Events) String() string {
 	return strings.Join(names, "|")
 }
 
-// MarshalText is String's text.
+// MarshalText returns String's text.
 func (ev Events) MarshalText() ([]byte, error) { return []byte(ev.String()), nil }
 
 // Ready is one report of a [Poller]: the tag that the fd was added with, and its events.

@@ -36,7 +36,8 @@ type queue struct {
 // keepCap is a buffer capacity that is kept however little of it is used.
 const keepCap = 1024
 
-// next is the element to run now, nil when there is none. It stays valid until the following call.
+// next returns the element to run now, nil when there is none. It stays valid until the following
+// call.
 func (q *queue) next() *Runnable {
 	if q.pos == len(q.batch) && !q.take() {
 		return nil

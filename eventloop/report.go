@@ -13,7 +13,7 @@ type Holder struct {
 	Name string // the result of LoopName, or the type with the fd, or the function's name
 }
 
-// String is kind and name.
+// String returns kind and name.
 func (h Holder) String() string {
 	if h.Kind == "" {
 		return "nobody"
@@ -79,7 +79,7 @@ func nameOf(n named) string {
 	}
 }
 
-// functionName is where fn was written: "main.serve.func1".
+// functionName returns the name of function fn: "main.serve.func1".
 func functionName(fn any) string {
 	if f := runtime.FuncForPC(reflect.ValueOf(fn).Pointer()); f != nil {
 		return f.Name()

@@ -54,7 +54,7 @@ func (l *Loop) goOn() (err error) {
 	return err
 }
 
-// work is the loop's turns, until Shutdown.
+// work runs turns until Shutdown.
 func (l *Loop) work() error {
 	if !l.life.closing.Load() {
 		l.deliverReady() // rest of a turn that was broken off

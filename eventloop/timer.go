@@ -95,7 +95,7 @@ func (l *Loop) fireTimers() (fired int) {
 	return fired
 }
 
-// untilTimer is how long it is from now until the earliest timer: negative for none.
+// untilTimer returns how long it is from now until the earliest timer: negative for none.
 func (l *Loop) untilTimer(now int64) time.Duration {
 	if len(l.timers.heap) == 0 {
 		return -1

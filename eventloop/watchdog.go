@@ -127,7 +127,7 @@ func (s Stall) Log(to *slog.Logger) {
 // that time.
 const stackOf = 1000
 
-// stack is where the loop's goroutine is.
+// stack returns the stack of the loop's goroutine.
 func (l *Loop) stack() []byte {
 	if runtime.NumGoroutine() > stackOf {
 		return nil

@@ -143,7 +143,7 @@ func (p *Pending) abandon(err *Error) {
 	}
 }
 
-// finish takes note that the call is over: on the loop, unless the answer is large.
+// finish records that the call is over: on the loop, unless the answer is large.
 func (p *Pending) finish(c *clientCall) {
 	if c.err != nil {
 		p.answer(nil, c.err)

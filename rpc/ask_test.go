@@ -12,7 +12,7 @@ import (
 	rdma "github.com/rdmactor/rdmactor/actor"
 )
 
-// asks is an actor that calls Go for the test and passes the answers on.
+// asks starts an actor that calls Go for the test, and passes the answers to got.
 func asks(r *rig, opts ...actor.PropsOption) (do func(func(ctx actor.Context)), got chan any) {
 	got = make(chan any, 100)
 	pid := r.System().Root.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {

@@ -24,7 +24,7 @@ type pair struct {
 	at     rdma.Addr
 }
 
-// echoPair is a pair whose server echoes.
+// echoPair returns a pair whose server echoes.
 func echoPair(tb testing.TB, cfg HandlerConfig, more ...func(*Server)) *pair {
 	tb.Helper()
 	sys := actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return slog.New(slog.DiscardHandler) }),

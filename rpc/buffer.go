@@ -19,7 +19,7 @@ const smallBuffer = 1 << 10
 
 var smallBuffers = sync.Pool{New: func() any { return &buffer{make([]byte, 0, smallBuffer), true} }}
 
-// getBufferFor gives memory for n bytes, and not for many more.
+// getBufferFor returns memory for n bytes, and not for many more.
 func getBufferFor(n int) *buffer {
 	if n <= smallBuffer {
 		return smallBuffers.Get().(*buffer)

@@ -107,7 +107,7 @@ func (c *Client) callRawWithin(ctx context.Context, p *passage, q []byte) ([]byt
 	return reply, nil
 }
 
-// passage is the way of a call of m through the interceptors.
+// passage returns the way of a call of m through the interceptors.
 func (c *Client) passage(m *method, q any) *passage {
 	info := &Info{Method: m.name, Stream: m.stream, Request: q}
 	c.mu.Lock()
@@ -215,8 +215,8 @@ func (c *Client) do(ctx context.Context, m *method, body []byte) (*clientCall, e
 	}
 }
 
-// inAll is the last attempt's error with the fate of all of them. unsure: another one may have been
-// executed.
+// inAll returns the last attempt's error with the fate of all of them. unsure: another one may have
+// been executed.
 func inAll(err error, unsure bool) error {
 	e, ok := errors.AsType[*Error](err)
 	if !ok || !unsure || !e.Fate.NotExecuted() {

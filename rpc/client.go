@@ -112,7 +112,7 @@ func (c *Client) connectLocked(within time.Duration, report func(error)) {
 	l.notify(&dial{})
 }
 
-// up has calls go over a new connection.
+// up makes calls use a new connection.
 func (c *Client) up(l *link) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -182,7 +182,7 @@ func (c *Client) redial() {
 	}
 }
 
-// gone takes note that a connection's identifier is gone.
+// gone records that a connection's identifier is gone.
 func (c *Client) gone(l *link) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -243,7 +243,7 @@ func withCause(e *Error, why error) error {
 	return e
 }
 
-// InFlight is how many calls wait for the server, also those that their callers have given up.
+// InFlight returns how many calls wait for the server, also those that their callers have given up.
 func (c *Client) InFlight() (n int) {
 	c.mu.Lock()
 	links := slices.Collect(maps.Keys(c.links))

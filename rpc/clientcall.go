@@ -46,7 +46,7 @@ func (c *clientCall) finish() {
 	}
 }
 
-// failure is the error of a call that is finished.
+// failure returns the error of a call that is finished.
 func (c *clientCall) failure() error {
 	if c.err == nil {
 		return nil

@@ -8,7 +8,7 @@ type declared struct {
 	tally
 }
 
-// declaredLocked is a method that was declared. It stays where it is until the next one is.
+// declaredLocked returns a method that was declared. It stays where it is until the next one is.
 func (l *table) declaredLocked(m *method) *declared { return &l.methods[l.numbers[m.index]-1] }
 
 // beginLocked counts a call whose method was declared.

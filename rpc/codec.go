@@ -38,8 +38,8 @@ var (
 	}
 )
 
-// codecOf is the codec for T: *T is a protobuf message, or appends and unmarshals itself, or T is
-// Bytes.
+// codecOf returns the codec for T: *T is a protobuf message, or appends and unmarshals itself, or T
+// is Bytes.
 func codecOf[T any]() (codec, error) {
 	switch any((*T)(nil)).(type) {
 	case *Bytes:

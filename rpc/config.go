@@ -101,14 +101,14 @@ func (c *Config) id() rdma.IDConfig {
 	return rdma.IDConfig{MaxMessage: c.MaxMessage, Credits: c.Credits, Stream: true}
 }
 
-// keeps is how many bytes may be kept.
+// keeps returns how many bytes may be kept.
 func (c *Config) keeps() int { return max(c.Memory, 4*c.MaxMessage) }
 
-// streamsOf is how many of so many calls of a connection may be streams.
+// streamsOf returns the number of calls of a connection that may be streams.
 func (c *Config) streamsOf(calls int) int { return cmp.Or(c.MaxStreams, (calls+1)/2) }
 
-// openStreams is how many streams a client may have open over a connection of so many calls: each
-// may have its window kept, and an item that exceeds it.
+// openStreams returns how many streams a client may have open over a connection of so many calls:
+// each may have its window kept, and an item that exceeds it.
 func (c *Config) openStreams(calls int) int {
 	return min(c.streamsOf(calls), max(c.keeps()/(c.StreamWindow+c.MaxMessage), 1))
 }

@@ -45,21 +45,21 @@ type infoKey struct{}
 
 var errHandled = errors.New("rpc: the handler has returned")
 
-// InfoOf is the Info of the call that is being handled with ctx, or with a context derived from it.
-// It is nil for every other context.
+// InfoOf returns the Info of the call that is being handled with ctx, or with a context derived
+// from it. It is nil for every other context.
 func InfoOf(ctx context.Context) *Info {
 	info, _ := ctx.Value(infoKey{}).(*Info)
 	return info
 }
 
-// Deadline is when the caller stops waiting, on this side's clock.
+// Deadline returns when the caller stops waiting, on this side's clock.
 func (c *callContext) Deadline() (time.Time, bool) { return c.deadline, !c.deadline.IsZero() }
 
 // Done is closed when the caller cancels, the deadline passes, the connection ends or the handler
 // returns.
 func (c *callContext) Done() <-chan struct{} { return c.make().Done() }
 
-// Err is nil until one of these has happened. Then it is context.Canceled or
+// Err returns nil until one of these has happened. Then it is context.Canceled or
 // context.DeadlineExceeded, and never changes.
 func (c *callContext) Err() error {
 	r := c.real.Load()
@@ -97,8 +97,8 @@ func (c *callContext) noteLocked(cause error) {
 	}
 }
 
-// Value gives this package its callContext. Other keys are for the real context: context.Cause,
-// and contexts derived from this one, look for it so.
+// Value returns the callContext to this package. Other keys are for the real context:
+// context.Cause, and contexts derived from this one, look for it so.
 func (c *callContext) Value(key any) any {
 	switch key.(type) {
 	case callKey:
@@ -187,7 +187,7 @@ func MetadataRoom(ctx context.Context) int {
 	return max(wire.MaxMetadata-len(p.b), 0)
 }
 
-// outgoing is the metadata that a call made with ctx carries.
+// outgoing returns the metadata that a call made with ctx carries.
 func outgoing(ctx context.Context) (b []byte, err error) {
 	p, _ := ctx.Value(metadataKey{}).(*pairs)
 	if p == nil {

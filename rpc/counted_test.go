@@ -55,7 +55,7 @@ func (b *book) end(code Code) {
 	b.ended[code]++
 }
 
-// handle is a handler that ends as it is asked to, and notes it in b.
+// handle handles a call: it ends as requested, and is counted in b.
 func (b *book) handle(ctx context.Context, how string, onLoop bool) (reply []byte, err error) {
 	b.begin()
 	code := CodeInternal
@@ -93,7 +93,7 @@ type counted struct {
 	callers             sync.WaitGroup
 }
 
-// random is a context that lasts for some time.
+// random returns a context that lasts for some time.
 func (c *counted) random() (context.Context, context.CancelFunc) {
 	d := time.Duration(c.rand.IntN(30)) * time.Millisecond
 	switch c.rand.IntN(4) {

@@ -43,8 +43,8 @@ const (
 	timedEvery  = 16
 )
 
-// timed is how many calls the one stands for that is the nth to begin. 0: it is not timed. Those
-// that are do not come at equal distances, so that they do not fall into step with the calls.
+// timed returns the number of calls that the nth one represents in the latency. 0: it is not timed.
+// Timed calls are not equally spaced, so that they do not fall into step with a pattern of calls.
 func timed(n uint64) (weight uint64) {
 	switch {
 	case n <= alwaysTimed:
@@ -82,7 +82,7 @@ const (
 	reasons
 )
 
-// reasonOf is the reason for which a call was refused with a code.
+// reasonOf returns the reason for which a call was refused with a code.
 func reasonOf(code Code) reason {
 	switch code {
 	case CodeOverloaded:
@@ -128,7 +128,7 @@ type pace struct {
 // paceEvery is how long calls are counted for a pace, at least.
 const paceEvery = time.Second
 
-// at is the pace now that so many have begun.
+// at returns the pace after begun calls.
 func (p *pace) at(now time.Time, begun uint64) float64 {
 	if d := now.Sub(p.since); d >= paceEvery {
 		p.perSecond = float64(begun-min(begun, p.begun)) / d.Seconds()
@@ -137,7 +137,7 @@ func (p *pace) at(now time.Time, begun uint64) float64 {
 	return p.perSecond
 }
 
-// perSecond is how many calls begin in a second, now that so many have begun.
+// perSecond returns the number of calls started per second, after begun calls.
 func (m *methodCounts) perSecond(now time.Time, begun uint64) float64 {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -236,7 +236,7 @@ func newLedger() *ledger {
 	return l
 }
 
-// method is the counts of a method. Those beyond the number that a connection has numbers for
+// method returns the counts of a method. Those beyond the number that a connection has numbers for
 // share one entry.
 func (l *ledger) method(m *method) *methodCounts { return l.add(m, false) }
 
@@ -257,7 +257,7 @@ func (l *ledger) add(m *method, onLoop bool) *methodCounts {
 	return c
 }
 
-// methods is the counts of all methods.
+// methods returns the counts of all methods.
 func (l *ledger) methods() []*methodCounts {
 	l.names.Lock()
 	defer l.names.Unlock()

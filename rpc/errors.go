@@ -44,7 +44,7 @@ var codeNames = [...]string{
 	CodeDraining: "DRAINING", CodeUnavailable: "UNAVAILABLE", CodeClosed: "CLOSED", CodeForeign: "FOREIGN_PEER", CodeVersion: "VERSION",
 }
 
-// String is the code's name as spans and metrics have it, or its number.
+// String returns the code's name as spans and metrics have it, or its number.
 func (c Code) String() string {
 	if int(c) < len(codeNames) {
 		return codeNames[c]
@@ -163,7 +163,7 @@ func (f Fate) String() string {
 	return fmt.Sprintf("Fate(%d)", uint8(f))
 }
 
-// MarshalText is String's text.
+// MarshalText returns String's text.
 func (f Fate) MarshalText() ([]byte, error) { return []byte(f.String()), nil }
 
 // NotExecuted reports whether the handler was certainly not called, so that any call may be
@@ -255,7 +255,7 @@ func badMessage(m *method, what string, err error, f Fate) *Error {
 	return &Error{Code: CodeBadMessage, Method: m.name, Message: what, Fate: f, Err: err}
 }
 
-// codeOf is the code of an error that a handler has returned.
+// codeOf returns the code of an error that a handler has returned.
 func codeOf(err error) Code {
 	if s, ok := errors.AsType[*sentinel](err); ok {
 		return s.code
@@ -269,8 +269,8 @@ func codeOf(err error) Code {
 	return CodeUnknown
 }
 
-// CodeOf is the code of a call's error, or the one that a handler's error is sent with. Of nil it
-// is 0.
+// CodeOf returns the code of a call's error, or the one that a handler's error is sent with. Of nil
+// it is 0.
 func CodeOf(err error) Code {
 	if err == nil {
 		return 0
@@ -311,7 +311,7 @@ type ProtocolError struct{ What string }
 
 func (e *ProtocolError) Error() string { return "rpc: protocol error: " + e.What }
 
-// Unwrap gives EPROTO.
+// Unwrap returns EPROTO.
 func (e *ProtocolError) Unwrap() error { return unix.EPROTO }
 
 func violation(format string, args ...any) error { return malformed(fmt.Errorf(format, args...)) }

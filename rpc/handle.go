@@ -45,8 +45,8 @@ func HandleRaw(s *Server, m RawMethod, fn func(ctx context.Context, q, reply []b
 	s.handle(&handler{m: m.m, inline: cfg.OnLoop, raw: fn})
 }
 
-// HandleStream has fn serve a stream. fn sends the items to out. When it returns the stream ends,
-// with its error if there is one.
+// HandleStream registers fn as the handler of a stream. fn sends the items to out. When it returns
+// the stream ends, with its error if there is one.
 func HandleStream[Q, T any](s *Server, m Stream[Q, T], fn func(ctx context.Context, q *Q, out *Sender[T]) error) {
 	s.handle(&handler{
 		m:      m.m,

@@ -22,7 +22,7 @@ type handler struct {
 // sink is where the items of a stream go.
 type sink interface{ send(item any) error }
 
-// place is the kind of place that a call takes, unless its handler is OnLoop.
+// place returns the kind of place that a call takes, unless its handler is OnLoop.
 func (h *handler) place() share.Resource {
 	if h.stream != nil {
 		return share.Streams

@@ -19,7 +19,7 @@ const (
 	longestTaken = 1 << 45
 )
 
-// bucketOf is the bucket of a duration in nanoseconds.
+// bucketOf returns the bucket of a duration in nanoseconds.
 func bucketOf(ns uint64) int {
 	switch octave := bits.Len64(ns) - 1; {
 	case octave < firstOctave:
@@ -31,7 +31,7 @@ func bucketOf(ns uint64) int {
 	}
 }
 
-// bucketFrom is the shortest duration of a bucket.
+// bucketFrom returns the shortest duration of a bucket.
 func bucketFrom(i int) time.Duration {
 	if i < perOctave {
 		return time.Duration(i) << (firstOctave - 2)
@@ -68,7 +68,7 @@ type Histogram struct {
 	sum    time.Duration
 }
 
-// Count is how many calls it stands for.
+// Count returns how many calls it stands for.
 func (h *Histogram) Count() (n uint64) {
 	for _, c := range h.counts {
 		n += c
@@ -76,11 +76,12 @@ func (h *Histogram) Count() (n uint64) {
 	return n
 }
 
-// Sum is how long they have taken together, at most 292 years. One counts as 9.8 hours at most.
+// Sum returns how long they have taken together, at most 292 years. One counts as 9.8 hours at
+// most.
 func (h *Histogram) Sum() time.Duration { return h.sum }
 
-// Quantile is how long a part q of the calls has taken at most: 0.5 is the median. 0: there are no
-// calls. Times beyond 137 s count as that.
+// Quantile returns how long a part q of the calls has taken at most: 0.5 is the median. 0: there
+// are no calls. Times beyond 137 s count as that.
 func (h *Histogram) Quantile(q float64) time.Duration {
 	want, n := min(max(q, 0), 1)*float64(h.Count()), 0.0
 	for i, c := range h.counts {

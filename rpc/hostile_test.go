@@ -43,7 +43,7 @@ func frame(h wire.Header, body string) []byte {
 	return append(b, body...)
 }
 
-// answer is the next frame that comes.
+// answer returns the next frame that comes.
 func (c *raw) answer(t *testing.T) (wire.Header, string) {
 	t.Helper()
 	h, body, rest, err := wire.ParseFrame(actortest.Next[*rdma.Received](c.Probe).Data)

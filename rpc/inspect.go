@@ -171,7 +171,7 @@ func (l *ledger) beginLocked() *methodSums {
 	return s
 }
 
-// at is the sum of the method with an index.
+// at returns the sum of the method with an index.
 func (s *methodSums) at(index int) *methodSum {
 	switch last := len(s.all) - 1; {
 	case index < last:
@@ -201,7 +201,7 @@ func (s *methodSums) infos(more func(*MethodInfo, *methodSum)) []MethodInfo {
 	return infos
 }
 
-// compareBool has false come first.
+// compareBool orders false first.
 func compareBool(a, b bool) int {
 	switch {
 	case a == b:
@@ -228,7 +228,7 @@ func (s *methodSum) info() MethodInfo {
 	return i
 }
 
-// errors is how many calls have failed with which code.
+// errors returns how many calls have failed with which code.
 func (m *methodCounts) errors() CodeCounts {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -173,7 +173,7 @@ func (h *hop) leave() {
 	}
 }
 
-// next is the function that the interceptor calls.
+// next calls the next interceptor, or do. The interceptor gets it as an argument.
 func (h *hop) next(ctx context.Context) (err error) {
 	in, err := h.begin()
 	if err != nil {

@@ -24,9 +24,9 @@ import (
 // kernelPatience is far above the time that an emulated machine needs for any step here.
 const kernelPatience = 30 * time.Second
 
-// onKernel is a server and a client over the kernel's devices, each with a runtime. The credits are
-// few and the messages small, because there each connection has memory for all of them. Larger
-// messages are read by their receiver.
+// onKernel returns a server and a client over the kernel's devices, each with a runtime. The
+// credits are few and the messages small, because there each connection has memory for all of them.
+// Larger messages are read by their receiver.
 func onKernel(t *testing.T, setup func(s *Server)) (s *Server, dial func() *Client) {
 	t.Helper()
 	addr := os.Getenv("RDMA_ADDR")

@@ -57,7 +57,7 @@ func TestTheLoopCopiesWhatIsSmall(t *testing.T) {
 
 var largeStream = NewStream[Bytes, Bytes]("test.Large", MethodConfig{})
 
-// item is the i-th of a stream: some are large.
+// item returns the i-th of a stream: some are large.
 func item(i int) Bytes { return bytes.Repeat([]byte{byte(i)}, 1+i%3*(copyOnLoop/2+10)) }
 
 // Large requests, answers and items arrive whole and in order. There is little memory for them, and

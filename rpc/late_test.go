@@ -12,8 +12,8 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 )
 
-// giveUpAfter is the pattern of net/http's TimeoutHandler: it returns after d, also if next has not
-// returned by then. done gets next's error when it has.
+// giveUpAfter returns the pattern of net/http's TimeoutHandler: it returns after d, also if next
+// has not returned by then. done gets next's error when it has.
 func giveUpAfter(d time.Duration, done chan<- error) Interceptor {
 	return func(ctx context.Context, _ *Info, next func(context.Context) error) error {
 		ctx, cancel := context.WithTimeout(ctx, d)
@@ -35,7 +35,7 @@ func giveUpAfter(d time.Duration, done chan<- error) Interceptor {
 	}
 }
 
-// deafTo is an interceptor behind which contexts do not end early.
+// deafTo returns an interceptor behind which contexts do not end early.
 func deafTo(ctx context.Context, _ *Info, next func(context.Context) error) error {
 	return next(context.WithoutCancel(ctx))
 }

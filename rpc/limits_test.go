@@ -135,7 +135,7 @@ func TestDrainRefusesWhatWasUnderWay(t *testing.T) {
 	var b *blocking
 	inWorld(t, rigConfig{}, func(s *Server) { b = handleBlock(s) }, func(r *rig) {
 		errs := r.calling(r.c, 1)
-		r.s.draining.Store(true) // the client has not heard
+		r.s.draining.Store(true) // the client is not notified
 		_, err := CallRaw(r.t.Context(), r.c, block, nil, nil)
 		want(r.t, err, ErrDraining, FateRefused)
 		if len(b.began) != 1 {

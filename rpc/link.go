@@ -293,9 +293,8 @@ func (l *link) handleEnds(ctx actor.Context) {
 	}
 }
 
-// read takes as many frames of a message as are read in a turn. At its end it gives the callers
-// their answers: not before, because the decoding for actors is the user's code and may not
-// return.
+// read takes as many frames of a message as are read in a turn. At its end it gives callers their
+// answers: not before, because the decoding for actors is the user's code and may not return.
 func (l *link) read(ctx actor.Context) {
 	var done, last *clientCall
 	var err error

@@ -39,7 +39,7 @@ func TestArrived(t *testing.T) {
 	})
 }
 
-// A client's interceptor hears of the end of a stream, once.
+// A client's interceptor is notified of the end of a stream, once.
 func TestEnded(t *testing.T) {
 	ends := make(chan error, 4)
 	listen := func(ctx context.Context, call *Info, next func(context.Context) error) error {
@@ -85,7 +85,7 @@ func TestEnded(t *testing.T) {
 	})
 }
 
-// It hears of it, once, also if another one sees to it that the caller gets no stream.
+// It is notified once even if another one prevents that the caller gets the stream.
 func TestEndedWithoutStream(t *testing.T) {
 	ends := make(chan error, 4)
 	listen := func(ctx context.Context, call *Info, next func(context.Context) error) error {

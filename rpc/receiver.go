@@ -294,7 +294,7 @@ func (r *receiving) fail(err error) {
 	r.read, r.at = nil, 0
 }
 
-// next is the next item's bytes, which are good until the next call.
+// next returns the next item's bytes, which are good until the next call.
 func (r *receiving) next() ([]byte, error) {
 	for r.at == len(r.read) {
 		r.mu.Lock()

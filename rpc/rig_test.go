@@ -124,7 +124,7 @@ func handleBlock(s *Server) *blocking {
 	return b
 }
 
-// within is a context of the bubble's with a deadline.
+// within returns a context of the bubble's with a deadline.
 func (r *rig) within(d time.Duration) context.Context {
 	ctx, cancel := context.WithTimeout(r.t.Context(), d)
 	r.t.Cleanup(cancel)

@@ -303,7 +303,7 @@ func (c *serverConn) declare(h wire.Header, name []byte) error {
 	return nil
 }
 
-// find is the call that id names, if it was not answered.
+// find returns the call that id names, if it was not answered.
 func (c *serverConn) find(id wire.CallID) *serverCall {
 	c.out.mu.Lock()
 	defer c.out.mu.Unlock()

@@ -59,7 +59,7 @@ func (s *slot) fate(handed uint64, m *rdma.Closed) Fate {
 	return FateUnknown
 }
 
-// endedLocked is the error of a call whose connection is not there.
+// endedLocked returns the error of a call whose connection is not there.
 func (l *table) endedLocked(m *method, f Fate) *Error {
 	code, cause := CodeUnavailable, l.failed
 	if errors.Is(cause, ErrClosed) {
@@ -149,7 +149,7 @@ func (l *table) vacateLocked(i int) {
 	l.inUse--
 }
 
-// remoteError is an error that the server has sent.
+// remoteError returns an error that the server has sent.
 func remoteError(h wire.Header, body []byte) (*Error, error) {
 	text, details, err := wire.ParseError(body)
 	if err != nil {

@@ -82,7 +82,7 @@ func (b *backlog) next(ctx actor.Context) {
 	}
 }
 
-// arrival is when the message that is being read came. The time-outs of its calls begin then.
+// arrival returns when the message that is being read came. The time-outs of its calls begin then.
 func (b *backlog) arrival() time.Time {
 	b.came = orNow(b.came)
 	return b.came

@@ -41,8 +41,8 @@ func (o *order) want(t *testing.T, want ...string) {
 	}
 }
 
-// manyFrames is a message of 2 MiB. Between the given two frames it has frames that take time to
-// read and have no effect.
+// manyFrames returns a message of 2 MiB. Between the given two frames it has frames that take time
+// to read and have no effect.
 func manyFrames(first, nothing, last []byte) []byte {
 	return slices.Concat(first, bytes.Repeat(nothing, 2<<20/len(nothing)), last)
 }

@@ -9,15 +9,15 @@ type Errno uint16
 // The error numbers a verdict can carry.
 const (
 	ENOENT        Errno = 2   // the identifier is being destroyed
-	ENXIO         Errno = 6   // its device is gone
+	ENXIO         Errno = 6   // the identifier's device is gone
 	EINVAL        Errno = 22  // not in this state
-	ENOSYS        Errno = 38  // the transport cannot
-	EOPNOTSUPP    Errno = 95  // the transport cannot
+	ENOSYS        Errno = 38  // not supported by the transport
+	EOPNOTSUPP    Errno = 95  // not supported by the transport
 	EADDRNOTAVAIL Errno = 99  // no such membership
 	EISCONN       Errno = 106 // established already
 )
 
-// String is the name as in errno(3).
+// String returns the name as in errno(3).
 func (e Errno) String() string {
 	switch e {
 	case 0:
@@ -40,5 +40,5 @@ func (e Errno) String() string {
 	return "errno " + strconv.Itoa(int(e))
 }
 
-// MarshalText is String's text.
+// MarshalText returns String's text.
 func (e Errno) MarshalText() ([]byte, error) { return []byte(e.String()), nil }

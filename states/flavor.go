@@ -36,7 +36,7 @@ func (f Flavor) String() string {
 	return s
 }
 
-// MarshalText is String's text.
+// MarshalText returns String's text.
 func (f Flavor) MarshalText() ([]byte, error) { return []byte(f.String()), nil }
 
 // Exists reports whether an identifier of this flavor can ever be in state s. Step still has an

@@ -46,7 +46,7 @@ func Occurred(k Kind) Input {
 	return Input(firstOccurred + int(k))
 }
 
-// op gives the command of Requested and of CommandFailed.
+// op returns the command of Requested and of CommandFailed.
 func (in Input) op() (op Op, ok bool) {
 	switch {
 	case int(in) < firstFailed:
@@ -75,5 +75,5 @@ func (in Input) String() string {
 	return "Input(" + strconv.Itoa(i) + ")"
 }
 
-// MarshalText is String's text.
+// MarshalText returns String's text.
 func (in Input) MarshalText() ([]byte, error) { return []byte(in.String()), nil }

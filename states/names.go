@@ -27,7 +27,7 @@ var stateInfo = [NumStates]struct{ name, kernel, meaning, now string }{
 	AddrInfoResolved: {"addrinfo-resolved", "ADDRINFO_RESOLVED", "knows the addresses of a service (kernels of 2025 and later)", "the service is resolved, the route is not"},
 }
 
-// String is the short name: "idle", "addr-resolved".
+// String returns the short name: "idle", "addr-resolved".
 func (s State) String() string {
 	if int(s) < NumStates {
 		return stateInfo[s].name
@@ -35,11 +35,11 @@ func (s State) String() string {
 	return "State(" + strconv.Itoa(int(s)) + ")"
 }
 
-// MarshalText is String's text.
+// MarshalText returns String's text.
 func (s State) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
-// Kernel is the name in the kernel's enum rdma_cm_state, as `rdma resource show cm_id` prints it:
-// "IDLE", "ADDR_RESOLVED".
+// Kernel returns the name in the kernel's enum rdma_cm_state, as `rdma resource show cm_id` prints
+// it: "IDLE", "ADDR_RESOLVED".
 func (s State) Kernel() string {
 	if int(s) < NumStates {
 		return stateInfo[s].kernel
@@ -88,7 +88,7 @@ var opInfo = [NumOps]struct{ name, c, need string }{
 	OpCreateQP:        {"CreateQP", "rdma_create_qp", "CreateQP needs a device and a live connection"},
 }
 
-// String is the command's name: "BindAddr".
+// String returns the command's name: "BindAddr".
 func (o Op) String() string {
 	if int(o) < NumOps {
 		return opInfo[o].name
@@ -96,10 +96,10 @@ func (o Op) String() string {
 	return "Op(" + strconv.Itoa(int(o)) + ")"
 }
 
-// MarshalText is String's text.
+// MarshalText returns String's text.
 func (o Op) MarshalText() ([]byte, error) { return []byte(o.String()), nil }
 
-// C is the call of librdmacm: "rdma_bind_addr". Its manual page has the same name, section 3.
+// C returns the call of librdmacm: "rdma_bind_addr". Its manual page has the same name, section 3.
 func (o Op) C() string {
 	if int(o) < NumOps {
 		return opInfo[o].c
@@ -149,7 +149,7 @@ func (k Kind) String() string {
 	return "Kind(" + strconv.Itoa(int(k)) + ")"
 }
 
-// MarshalText is String's text.
+// MarshalText returns String's text.
 func (k Kind) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
 
 // C returns the kernel's name: "RDMA_CM_EVENT_ADDR_RESOLVED"; "" for an event of this package.

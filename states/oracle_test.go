@@ -258,7 +258,7 @@ func (c oracleCell) on(transport string) (errno, next string, danger bool) {
 	return errno, next, danger
 }
 
-// follows gives the events that may follow a command on a transport, with the state after each
+// follows returns the events that may follow a command on a transport, with the state after each
 // ("": not known).
 func (c oracleCell) follows(t *testing.T, transport string) []oracleEvent {
 	t.Helper()

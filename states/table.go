@@ -34,7 +34,7 @@ func (v Verdict) String() string {
 	return "Verdict(" + strconv.Itoa(int(v)) + ")"
 }
 
-// MarshalText is String's text.
+// MarshalText returns String's text.
 func (v Verdict) MarshalText() ([]byte, error) { return []byte(v.String()), nil }
 
 // cell is the answer for one flavor, state and input. Its errno and text stand in reasons.
@@ -85,7 +85,7 @@ func decide(f Flavor, s State, in Input) (cell, *rule) {
 	return cell{r.to, r.verdict}, r
 }
 
-// find gives the rule that decides a cell, nil when there is none.
+// find returns the rule that decides a cell, nil when there is none.
 func find(f Flavor, s State, in Input) *rule {
 	if HasDevice(f, s) {
 		f |= Device
@@ -103,7 +103,7 @@ func find(f Flavor, s State, in Input) *rule {
 	return nil
 }
 
-// unruled is the verdict on inputs that no rule decides.
+// unruled returns the verdict on inputs that no rule decides.
 func unruled(in Input) Verdict {
 	switch i := int(in); {
 	case i < firstFailed, i == unknownCommand:

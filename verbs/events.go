@@ -11,7 +11,7 @@ const (
 	// IBV_EVENT_DEVICE_FATAL: every identifier of the device ends
 	DeviceFatal      DeviceEvent = iota
 	PortActive                   // IBV_EVENT_PORT_ACTIVE
-	PortError                    // IBV_EVENT_PORT_ERR: the port carries nothing
+	PortError                    // IBV_EVENT_PORT_ERR: the port is down
 	LIDChange                    // IBV_EVENT_LID_CHANGE
 	PKeyChange                   // IBV_EVENT_PKEY_CHANGE
 	SMChange                     // IBV_EVENT_SM_CHANGE
@@ -26,7 +26,7 @@ var deviceEventNames = []string{
 // String describes the event in words.
 func (e DeviceEvent) String() string { return enum.At(deviceEventNames, e, "DeviceEvent(%d)") }
 
-// MarshalText is String's text.
+// MarshalText returns String's text.
 func (e DeviceEvent) MarshalText() ([]byte, error) { return []byte(e.String()), nil }
 
 // Reporter is a Device that reports its asynchronous events. Loop goroutine only.

@@ -16,8 +16,8 @@ type Provider interface {
 
 // DeviceIdent identifies a device by the values that rdma_cm and sysfs share.
 type DeviceIdent struct {
-	Name string // of /sys/class/infiniband: "rxe0"
-	GUID uint64 // the node's, in host byte order
+	Name string // name in /sys/class/infiniband: "rxe0"
+	GUID uint64 // node GUID in host byte order
 }
 
 // ProviderDevice is a Device with the verbs that librdmacm calls on a queue pair's behalf. Loop
@@ -94,7 +94,7 @@ var qpEventNames = []string{"communication established", "fatal", "last work req
 // String describes the event in words (ibv_event_type_str(3)).
 func (e QPEvent) String() string { return enum.At(qpEventNames, e, "QPEvent(%d)") }
 
-// MarshalText is String's text.
+// MarshalText returns String's text.
 func (e QPEvent) MarshalText() ([]byte, error) { return []byte(e.String()), nil }
 
 // QPType is a queue pair's transport service (enum ibv_qp_type). The numbers are the uABI's.
@@ -111,7 +111,7 @@ var qpTypeNames = map[QPType]string{RC: "RC", UD: "UD"}
 // String returns the name of the C constant without its prefix IBV_QPT_.
 func (t QPType) String() string { return enum.Name(qpTypeNames, t, "QPType(%d)") }
 
-// MarshalText is String's text.
+// MarshalText returns String's text.
 func (t QPType) MarshalText() ([]byte, error) { return []byte(t.String()), nil }
 
 // QPState is a queue pair's state (enum ibv_qp_state). The numbers are the uABI's.
@@ -133,7 +133,7 @@ var qpStateNames = []string{"RESET", "INIT", "RTR", "RTS", "SQD", "SQE", "ERR"}
 // String returns the name of the C constant without its prefix IBV_QPS_.
 func (s QPState) String() string { return enum.At(qpStateNames, s, "QPState(%d)") }
 
-// MarshalText is String's text.
+// MarshalText returns String's text.
 func (s QPState) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
 // QPAttrMask selects fields of a QPAttr (enum ibv_qp_attr_mask). The numbers are the uABI's.
@@ -173,8 +173,8 @@ type QPAttr struct {
 	AccessFlags     uint32 // enum ibv_access_flags
 	AH              AHAttr
 	PKeyIndex       uint16
-	MaxRDAtomic     uint8 // reads outstanding as requester
-	MaxDestRDAtomic uint8 // as responder
+	MaxRDAtomic     uint8 // outstanding Reads as requester
+	MaxDestRDAtomic uint8 // outstanding Reads as responder
 	MinRNRTimer     uint8
 	Port            uint8
 	Timeout         uint8
@@ -194,6 +194,6 @@ type AHMaker interface {
 
 // LaterAH is a Later that makes an address handle.
 type LaterAH struct {
-	Wait func() error            // any goroutine
-	End  func(error) (AH, error) // on the loop
+	Wait func() error            // may be called on any goroutine
+	End  func(error) (AH, error) // is called on the loop
 }

@@ -42,5 +42,5 @@ var statusText = map[Status]string{
 // String describes the status in words (ibv_wc_status_str(3)).
 func (s Status) String() string { return enum.Name(statusText, s, "unknown status %d") }
 
-// MarshalText is String's text.
+// MarshalText returns String's text.
 func (s Status) MarshalText() ([]byte, error) { return []byte(s.String()), nil }

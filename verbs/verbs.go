@@ -154,7 +154,7 @@ const (
 	Write
 	// IBV_WR_RDMA_READ: from RemoteAddr to SGL, which is one element with LocalWrite, or none
 	Read
-	Recv // IBV_WC_RECV: also that of a receive that has failed
+	Recv // IBV_WC_RECV: also for failed receives
 	// IBV_WR_SEND_WITH_IMM: a Send with SendWR.Imm. ErrNotSupported without DeviceAttr.Immediate
 	SendWithImm
 	// IBV_WR_ATOMIC_CMP_AND_SWP: Swap replaces the value at RemoteAddr if that equals CompareAdd
@@ -190,7 +190,7 @@ var opcodeNames = []string{
 // String describes the operation in words.
 func (o Opcode) String() string { return enum.At(opcodeNames, o, "unknown opcode %d") }
 
-// MarshalText is String's text.
+// MarshalText returns String's text.
 func (o Opcode) MarshalText() ([]byte, error) { return []byte(o.String()), nil }
 
 // SendFlags modify a send work request (ibv_send_flags).
@@ -198,14 +198,14 @@ type SendFlags uint8
 
 // The flags.
 const (
-	Signaled  SendFlags = 1 << iota // complete with a WC also on success
+	Signaled  SendFlags = 1 << iota // report a completion also on success
 	Fence                           // wait for earlier Reads and atomics
 	Solicited                       // ask the peer for a solicited event
 )
 
 // SendWR is a work request for the send queue (ibv_post_send(3)).
 type SendWR struct {
-	ID     uint64 // comes back in the WC
+	ID     uint64 // is returned in the WC
 	Op     Opcode
 	Flags  SendFlags
 	Inline []byte // copied by PostSend instead of SGL; at most DeviceAttr.MaxInline bytes
@@ -231,13 +231,13 @@ type SendWR struct {
 
 // RecvWR is a work request for a receive queue (ibv_post_recv(3)).
 type RecvWR struct {
-	ID  uint64 // comes back in the WC
+	ID  uint64 // is returned in the WC
 	SGE SGE
 }
 
 // WC is a completion (ibv_poll_cq(3)).
 type WC struct {
-	ID     uint64 // the work request's
+	ID     uint64 // ID of the work request
 	Status Status
 	Op     Opcode
 	// Bytes is the number of bytes received, sent, written or read; AtomicLen for an atomic
@@ -274,7 +274,7 @@ type CQ interface {
 // SRQInitAttr describes a shared receive queue (ibv_create_srq(3)).
 type SRQInitAttr struct {
 	PD    PD  // nil: Device.PD
-	MaxWR int // receives outstanding
+	MaxWR int // outstanding receives
 	// OnEmpty is called on the loop when a message for qp finds the queue empty. The owner may then
 	// post a receive, or Pause qp. If it does neither, the message waits at its sender until a
 	// receive is posted; nothing more of its stream is read until then. Waiting queue pairs are
@@ -306,10 +306,10 @@ type QPInitAttr struct {
 	PD             PD // nil: Device.PD
 	SendCQ, RecvCQ CQ
 	SRQ            SRQ // must be of the same domain; nil: the queue pair has its own receive queue
-	MaxSendWR      int // work requests outstanding on the send queue
-	MaxRecvWR      int // on the receive queue; ignored with SRQ
-	MaxSGE         int // per send work request; 0: 1
-	Context        any // whatever the owner wants to find again from a WC
+	MaxSendWR      int // outstanding work requests on the send queue
+	MaxRecvWR      int // outstanding receives; ignored with SRQ
+	MaxSGE         int // scatter/gather elements per send work request; 0: 1
+	Context        any // value for the owner, found from a WC
 }
 
 // QP is a queue pair. It is for datagrams if its identifier's port space is, and otherwise reliable

@@ -56,13 +56,13 @@ func (a *Authority) Pool() *x509.CertPool {
 	return pool
 }
 
-// Named is a certificate for name, a DNS name and the subject's, that ends in so long.
+// Named returns a certificate for name, a DNS name and the subject's, that ends in so long.
 func (a *Authority) Named(tb testing.TB, name string, valid time.Duration) tls.Certificate {
 	tb.Helper()
 	return a.Issue(tb, &x509.Certificate{Subject: pkix.Name{CommonName: name}, DNSNames: []string{name}}, valid)
 }
 
-// Of is a certificate for an identity, which is a URI, and for an address.
+// Of returns a certificate for an identity, which is a URI, and for an address.
 func (a *Authority) Of(tb testing.TB, uri, address string) tls.Certificate {
 	tb.Helper()
 	u, err := url.Parse(uri)

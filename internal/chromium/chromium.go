@@ -257,7 +257,7 @@ func (b *Browser) Click(selector string) error {
 		}
 		missed := false
 		if err == nil {
-			err = b.Eval(`window.clickMissed === true`, &missed) // another page knows nothing of it
+			err = b.Eval(`window.clickMissed === true`, &missed) // undefined on another page
 		}
 		if err != nil || !missed {
 			return err
@@ -309,7 +309,7 @@ func (b *Browser) Picture() ([]byte, error) {
 	return base64.StdEncoding.DecodeString(r.Data)
 }
 
-// Downloads has files that the page gives written to a directory.
+// Downloads makes the browser write the page's downloads to a directory.
 func (b *Browser) Downloads(dir string) error {
 	return b.call("Browser.setDownloadBehavior", map[string]any{"behavior": "allow", "downloadPath": dir}, nil)
 }

@@ -17,7 +17,7 @@ type Address struct {
 	Port string // a number or a service's name
 }
 
-// String is HOST:PORT, with brackets around an IPv6 address.
+// String returns HOST:PORT, with brackets around an IPv6 address.
 func (a Address) String() string { return net.JoinHostPort(a.Host, a.Port) }
 
 // ParseAddress reads an address as all commands take it: HOST:PORT, [IPV6]:PORT or :PORT. HOST,

@@ -21,7 +21,7 @@ func must[T any](v T, err error) func(*testing.T) T {
 	}
 }
 
-// parsed is the certificate of a pair.
+// parsed returns the certificate of a pair.
 func parsed(t *testing.T, p Pair) *x509.Certificate {
 	t.Helper()
 	return must(certificate(p.Cert))(t)

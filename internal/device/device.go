@@ -50,7 +50,7 @@ type Choice struct {
 	IWARP iwarp.Config // configures the embedded device; its defaults unless the program changes it
 }
 
-// String is the line for the user: "device: iwarp (no RDMA device has 127.0.0.1)".
+// String returns the line for the user: "device: iwarp (no RDMA device has 127.0.0.1)".
 func (c Choice) String() string {
 	if c.Why == "" {
 		return "device: " + string(c.Kind)

@@ -53,7 +53,8 @@ func TestLogKeys(t *testing.T) {
 	}
 }
 
-// logKeys are the keys in a file's calls of a slog.Logger, of slog's attributes, and of logKeys.
+// logKeys returns the keys in a file's calls of a slog.Logger, of slog's attributes, and of
+// logKeys.
 func logKeys(t *testing.T, src []byte) (keys []string) {
 	t.Helper()
 	file, err := parser.ParseFile(token.NewFileSet(), "", src, 0)
@@ -79,7 +80,7 @@ func logKeys(t *testing.T, src []byte) (keys []string) {
 	return keys
 }
 
-// keysOfCall are the keys in a call that logs.
+// keysOfCall returns the keys in a call that logs.
 func keysOfCall(call *ast.CallExpr) []string {
 	of, ok := call.Fun.(*ast.SelectorExpr)
 	if !ok || len(call.Args) == 0 {
@@ -105,7 +106,7 @@ func isSum(e ast.Expr) bool {
 	return ok
 }
 
-// everyOther are the texts at the even places of a list.
+// everyOther returns the texts at the even places of a list.
 func everyOther(list []ast.Expr) (texts []string) {
 	for i := 0; i < len(list); i += 2 {
 		if lit, ok := list[i].(*ast.BasicLit); ok && lit.Kind == token.STRING {

@@ -59,7 +59,7 @@ func TestOurNames(t *testing.T) {
 	}
 }
 
-// listedNames is the list behind "(ours)": in the document, sorted.
+// listedNames returns the list behind "(ours)": in the document, sorted.
 func listedNames(t *testing.T, doc string) (names []string) {
 	t.Helper()
 	_, list, ok := strings.Cut(doc, `"`+ours+`":`)

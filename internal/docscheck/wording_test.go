@@ -79,7 +79,7 @@ type passage struct {
 	text string
 }
 
-// comments are the comments of a Go file that is not generated.
+// comments returns the comments of a Go file that is not generated.
 func comments(src []byte) (list []passage) {
 	if bytes.HasPrefix(src, []byte("// Code generated ")) {
 		return nil
@@ -98,7 +98,7 @@ func comments(src []byte) (list []passage) {
 	}
 }
 
-// lines are the lines of a document.
+// lines returns the lines of a document.
 func lines(src []byte) (list []passage) {
 	for line := range strings.Lines(string(src)) {
 		list = append(list, passage{len(list) + 1, line})

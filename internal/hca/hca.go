@@ -25,7 +25,7 @@ type Handle uint64
 // Caps has the identity and capabilities of a device.
 type Caps struct {
 	Attr verbs.DeviceAttr
-	GUID uint64 // the node's, in host byte order
+	GUID uint64 // node GUID in host byte order
 	// IWARP: the device is an RNIC. Siw: it is the kernel's soft-iWARP, whose Reads need care.
 	IWARP, Siw bool
 	MaxCQE     int // entries of a completion queue
@@ -84,7 +84,7 @@ type CQE struct {
 	Imm    uint32
 	SrcQPN uint32
 	HasImm bool
-	Write  bool // of a receive that a Write with immediate data has used up
+	Write  bool // the receive was used up by a Write with immediate data
 	GRH    bool
 	// Last: no completion followed it when the adapter last polled.
 	Last bool
@@ -113,7 +113,7 @@ type SRQ struct {
 
 // QPInit describes a queue pair to make.
 type QPInit struct {
-	Event          uint64 // names it in events
+	Event          uint64 // identifies the queue in events
 	Type           verbs.QPType
 	PD             Handle
 	SendCQ, RecvCQ Handle
@@ -136,7 +136,7 @@ type QP struct {
 // AH is a new address handle.
 type AH struct {
 	Handle Handle
-	Num    uint32 // its number in work requests, where the device has such numbers
+	Num    uint32 // number in work requests, if the device has such numbers
 }
 
 // Addressed is a verbs.AH that was made of an AH.

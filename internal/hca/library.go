@@ -23,7 +23,7 @@ func Library() verbs.Provider {
 	return nil
 }
 
-// PreferLibrary has Library open rxe and siw, too. Tests call it, to run through libibverbs.
+// PreferLibrary makes Library open rxe and siw, too. Tests call it, to run through libibverbs.
 func PreferLibrary() { preferred.Store(true) }
 
 // Preferred is Library if it is to open every device, else nil.

@@ -23,7 +23,7 @@ type Limit struct {
 	Max, Used uint64
 }
 
-// String is "hca_object in /sys/fs/cgroup/x/rdma.max is 20, and 20 are used".
+// String returns "hca_object in /sys/fs/cgroup/x/rdma.max is 20, and 20 are used".
 func (l Limit) String() string {
 	if l.Resource == "" {
 		return fmt.Sprintf("%s is %d, and %d are used", l.Where, l.Max, l.Used)

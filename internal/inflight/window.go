@@ -4,7 +4,7 @@ package inflight
 
 import "github.com/rdmactor/rdmactor/internal/ring"
 
-// Amount is so many messages with so many bytes.
+// Amount is a number of messages and of bytes.
 type Amount struct{ Messages, Bytes int }
 
 // reaches reports whether a is as many messages as b, or as many bytes.

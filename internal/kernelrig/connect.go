@@ -49,7 +49,7 @@ func climb(qp verbs.ProviderQP, peer uint32, index uint8, gid [16]byte) error {
 		verbs.QPAttrState|verbs.QPAttrSQPSN|verbs.QPAttrTimeout|verbs.QPAttrRetryCount|verbs.QPAttrRNRRetry|verbs.QPAttrMaxRDAtomic)
 }
 
-// gidIndex is the index of the device's first GID of that value.
+// gidIndex returns the index of the device's first GID of that value.
 func gidIndex(device string, gid [16]byte) (uint8, error) {
 	for i := range 256 {
 		text, err := os.ReadFile(filepath.Join("/sys/class/infiniband", device, "ports/1/gids", strconv.Itoa(i)))

@@ -56,7 +56,7 @@ func StartRDMA(t testing.TB, args ...string) (wait func() error) {
 	return cmd.Wait
 }
 
-// release is the kernel's, such as 6.1.0-56-amd64.
+// release returns the kernel's release, such as 6.1.0-56-amd64.
 func release(t testing.TB) string {
 	t.Helper()
 	var u unix.Utsname
@@ -66,7 +66,7 @@ func release(t testing.TB) string {
 	return unix.ByteSliceToString(u.Release[:])
 }
 
-// Rig is the machine's device with a driver. A device that a test has removed is made again.
+// Rig returns the machine's device with a driver. A device that a test has removed is made again.
 func Rig(t *testing.T, d cmid.Driver) conformance.Rig {
 	t.Helper()
 	kind, device, netdev := Env(t, "RDMA_KIND"), Env(t, "RDMA_DEVICE"), Env(t, "RDMA_NETDEV")

@@ -13,7 +13,7 @@ const (
 	room   = 1 << 16 // more than the kernel fills
 )
 
-// Devices are the kernel's devices.
+// Devices returns the kernel's devices.
 func Devices() (all []Device, err error) {
 	_, err = Ask(get, true, nil, func(payload []byte) error {
 		d, err := parseDevice(payload)
@@ -43,7 +43,7 @@ func askChardev(attrs []byte) (c Chardev, err error) {
 	return c, err
 }
 
-// Netdevs are the network interfaces of a device's ports, by the port's number.
+// Netdevs returns the network interfaces of a device's ports, by the port's number.
 func Netdevs(index uint32) (map[uint32]string, error) {
 	ports := make(map[uint32]string)
 	_, err := Ask(portGet, true, which(index), func(payload []byte) error {

@@ -16,9 +16,9 @@ const (
 
 // Chardev is a device file as the kernel knows it.
 type Chardev struct {
-	Name   string // in /dev/infiniband
+	Name   string // name in /dev/infiniband
 	ABI    uint32
-	Driver uint32 // of a device's data path: enum rdma_driver_id
+	Driver uint32 // driver of a device's data path: enum rdma_driver_id
 }
 
 // Of the kernel's enum rdma_driver_id.
@@ -32,7 +32,8 @@ var drivers = []string{
 	"efa", "siw", "erdma", "mana",
 }
 
-// DriverName is the name of a driver, with its number if this package does not know it; "" for 0.
+// DriverName returns the name of a driver, with its number if this package does not know it; "" for
+// 0.
 func DriverName(driver uint32) string {
 	if driver < uint32(len(drivers)) {
 		return drivers[driver]

@@ -42,7 +42,7 @@ func Attr(b []byte, kind uint16, value []byte) []byte {
 	return append(b, make([]byte, -len(b)&(aligned-1))...)
 }
 
-// request is a message to the kernel.
+// request returns a message to the kernel.
 func request(command uint16, dump bool, attrs []byte) []byte {
 	e, flags := binary.NativeEndian, uint16(flagRequest)
 	if dump {
@@ -88,7 +88,7 @@ func (a *answer) take(b []byte) (more bool, err error) {
 	return true, nil
 }
 
-// status is the errno of an error, or of a dump's end, which may have none.
+// status returns the errno of an error, or of a dump's end, which may have none.
 func status(payload []byte, mayBeEmpty bool) error {
 	if len(payload) < 4 {
 		if mayBeEmpty {
@@ -148,7 +148,7 @@ func Each(b []byte, f func(kind uint16, value []byte) error) error {
 	return nil
 }
 
-// Text is a string of the kernel's, without its end.
+// Text returns a string of the kernel's, without its end.
 func Text(b []byte) string {
 	s, _, _ := bytes.Cut(b, []byte{0})
 	return string(s)

@@ -12,7 +12,7 @@ import (
 // e is the host's byte order, which netlink uses.
 var e = binary.NativeEndian
 
-// message is a struct nlmsghdr and its payload.
+// message returns a struct nlmsghdr and its payload.
 func message(kind, flags uint16, payload ...[]byte) []byte {
 	all := slices.Concat(payload...)
 	b := e.AppendUint32(nil, uint32(headerLen+len(all)))

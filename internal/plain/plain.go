@@ -73,7 +73,7 @@ func Right(text string, columns int) string {
 	return Fit(text, columns)
 }
 
-// Or is a text for a cell: a hyphen if there is none, so that columns can be counted.
+// Or returns a text for a cell: a hyphen if there is none, so that columns can be counted.
 func Or(s string) string {
 	if s == "" {
 		return "-"
@@ -104,7 +104,7 @@ func WriteJSON(w io.Writer, v any) error {
 	return err
 }
 
-// Duration is a number of seconds in at most six characters: 12ms, 1.5s, 3m04s, 2h05m, 3d04h.
+// Duration returns a number of seconds in at most six characters: 12ms, 1.5s, 3m04s, 2h05m, 3d04h.
 func Duration(seconds float64) string {
 	switch {
 	case math.IsNaN(seconds) || seconds <= 0:
@@ -127,10 +127,10 @@ func Duration(seconds float64) string {
 	return ">99999"
 }
 
-// Count is a number in at most six characters: 999, 12.3k, 4.5M.
+// Count returns a number in at most six characters: 999, 12.3k, 4.5M.
 func Count(n float64) string { return short(n, 1000, "kMGTPE") }
 
-// Bytes is a number of bytes in at most six characters: 999, 12.3K, 4.5M, by powers of 1,024.
+// Bytes returns a number of bytes in at most six characters: 999, 12.3K, 4.5M, by powers of 1,024.
 func Bytes(n float64) string { return short(n, 1024, "KMGTPE") }
 
 func short(n, by float64, units string) string {

@@ -77,7 +77,7 @@ func Start(t testing.TB, name string, cfg Config) *Process {
 		}
 		_ = p.cmd.Wait()
 		_ = out.Close()
-		for range p.lines { // a process of the process's may still write
+		for range p.lines { // a child of the process may still write
 		}
 		<-read
 	})
@@ -177,7 +177,7 @@ func FreeAddrs(t testing.TB, n int, offsets ...int) (addrs []string) {
 	return FreeAddrsOf(t, "127.0.0.1", n, offsets...)
 }
 
-// FreeAddrsOf is FreeAddrs for another address of this machine's.
+// FreeAddrsOf is FreeAddrs for another address of this machine.
 func FreeAddrsOf(t testing.TB, host string, n int, offsets ...int) (addrs []string) {
 	t.Helper()
 	for i := 0; len(addrs) < n; i++ {

@@ -200,7 +200,7 @@ func permanent(err error) bool {
 	return ok && removed.Err != nil || errors.Is(err, rdma.ErrShutdown)
 }
 
-// pause has it listen again later, or gives up.
+// pause schedules another attempt to listen, or gives up.
 func (l *Listener) pause(ctx actor.Context, err error) {
 	now := l.local.Now()
 	err = cmp.Or(err, rdma.ErrListenerClosed)

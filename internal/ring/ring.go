@@ -14,13 +14,13 @@ type Ring[T any] struct {
 
 const smallest = 4
 
-// Len is how many are in.
+// Len returns the number of elements.
 func (r *Ring[T]) Len() int { return r.n }
 
-// Cap is how many have room without an allocation.
+// Cap returns the number of elements that fit without an allocation.
 func (r *Ring[T]) Cap() int { return len(r.buf) }
 
-// At is the element i places behind the oldest, until the next call that adds or removes one.
+// At returns the element i places behind the oldest, until the next call that adds or removes one.
 func (r *Ring[T]) At(i int) *T {
 	i += r.head
 	if i >= len(r.buf) {
@@ -59,8 +59,8 @@ func (r *Ring[T]) Pop() (v T) {
 }
 
 // Slot adds an element behind all others and returns it, with whatever Drop has left in its place,
-// so that slices inside can be used again. The ring grows to limit elements at most; Slot is nil
-// when so many are in.
+// so that slices inside can be used again. The ring grows to limit elements at most; with limit
+// elements Slot returns nil.
 func (r *Ring[T]) Slot(limit int) *T {
 	if r.n >= limit {
 		return nil

@@ -20,7 +20,7 @@ import (
 	rdma "github.com/rdmactor/rdmactor/actor"
 )
 
-// every is how often files are looked at.
+// every is the interval at which files are read.
 const every = time.Second
 
 // Flags are the security flags of a command line. "" is a file that it does not name.

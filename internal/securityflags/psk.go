@@ -23,9 +23,9 @@ func (f *Flags) psk(note func(string)) (*rdma.Security, func(), error) {
 	return &rdma.Security{Mode: rdma.PSK, Keys: keys}, stop, nil
 }
 
-// followKeys has keys be those of the file until ctx ends.
+// followKeys keeps keys equal to those of the file until ctx ends.
 func followKeys(ctx context.Context, name string, keys *rdma.Keyring, note func(string)) {
-	begun := false // the first time it is as psk has read it, or it has changed just then
+	begun := false // the first time, the contents are those that psk has read, or newer
 	keyfile.Follow(ctx, name, every, func(list []rdma.Credential, err error) {
 		if err == nil {
 			err = keyfile.Use(keys, list)

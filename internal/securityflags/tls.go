@@ -115,8 +115,8 @@ func (p *pair) String() string {
 	return fmt.Sprintf("%s has changed: the certificate is that of %v, until %s", p.cert, leaf.Subject, leaf.NotAfter.Format(time.DateOnly))
 }
 
-// followed is a source whose files are looked at again and again. As with keyfile.Follow, a change
-// counts when two looks in a row have seen the same.
+// followed is a source whose files are read repeatedly. As with keyfile.Follow, a change counts
+// when two looks in a row have seen the same.
 type followed struct {
 	source
 	last, used seen

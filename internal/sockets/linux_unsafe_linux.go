@@ -15,7 +15,7 @@ type Linux struct {
 	name unix.RawSockaddrAny
 
 	ports ports
-	size  uint32 // of name
+	size  uint32 // length of name
 	in4   unix.SockaddrInet4
 	in6   unix.SockaddrInet6
 }

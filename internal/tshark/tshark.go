@@ -37,7 +37,7 @@ var common = []string{
 	"--disable-protocol", "rpcordma", "--disable-protocol", "smb_direct",
 }
 
-// Read has tshark read the file of that name.
+// Read runs tshark on the file of that name.
 func Read(name string) (r Report, err error) {
 	text, err := run(name, "-O", "iwarp_mpa,iwarp_ddp_rdmap")
 	if err != nil {

@@ -72,8 +72,8 @@ func (a *addressHandle) Close() error {
 	return nil
 }
 
-// InitAHFromWC is the way back to a datagram's sender. The routing header is IPv6's, or in its
-// last 20 bytes IPv4's.
+// InitAHFromWC returns the address vector of a datagram's sender. The routing header is IPv6's, or
+// in its last 20 bytes IPv4's.
 func (d *device) InitAHFromWC(wc *verbs.WC, grh []byte) (verbs.AHAttr, error) {
 	if d.attr.MaxDatagram == 0 {
 		return verbs.AHAttr{}, fmt.Errorf("uverbs: address handle on %s: %w", d.name, verbs.ErrNotSupported)
@@ -116,7 +116,7 @@ func routing(h []byte) (src, dst [16]byte, class uint8, ok bool) {
 	return src, dst, 0, false
 }
 
-// checksum is the ones' complement sum of an IPv4 header: all ones if it is right.
+// checksum returns the ones' complement sum of an IPv4 header: all ones if it is right.
 func checksum(h []byte) uint16 {
 	var sum uint32
 	for i := 0; i < 20; i += 2 {

@@ -2,7 +2,7 @@ package uverbs
 
 import "github.com/rdmactor/rdmactor/verbs"
 
-// put gives a send to the device, or keeps it. False when there is no room.
+// put hands a send to the device, or keeps it. It returns false when there is no room.
 func (q *queuePair) put(wr *verbs.SendWR, total uint32, reported bool) bool {
 	if q.dev.siw && q.backlog.mustWait(wr, total) {
 		q.backlog.keep(q.sends.tail, wr, q.list, total, reported)
@@ -48,7 +48,7 @@ func (q *queuePair) landed() {
 		}
 		i++
 	}
-	for ; h.n+i < len(waiting); h.n++ { // their memory changes places, so that none is used twice
+	for ; h.n+i < len(waiting); h.n++ { // their memory is swapped, so that none is used twice
 		waiting[h.n], waiting[h.n+i] = waiting[h.n+i], waiting[h.n]
 	}
 }

@@ -18,7 +18,7 @@ type CgroupError struct {
 	File      string // rdma.max of the control group
 	Resource  string // hca_handle: opened devices; hca_object: objects made on them
 	Max, Used uint64 // at the time of the error; Used counts every process of the group
-	Err       error  // the kernel's
+	Err       error  // the kernel's error
 }
 
 // Error describes the remedy.

@@ -110,7 +110,7 @@ func (k *kernel) RegMR(pd hca.Handle, mem []byte, access verbs.Access) (hca.MR, 
 	return hca.MR{Handle: hca.Handle(resp.MRHandle), LKey: resp.LKey, RKey: resp.RKey}, nil
 }
 
-// DeregMR gives memory back.
+// DeregMR deregisters memory.
 func (k *kernel) DeregMR(mr hca.Handle) error {
 	return execute(k, cmdDeregMR, giveBack{Handle: uint32(mr)})
 }

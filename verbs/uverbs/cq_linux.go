@@ -43,8 +43,8 @@ func (q *completionQueue) grow(n int) (*cqPart, error) {
 	return p, nil
 }
 
-// part is a queue of the kernel's with room for n completions of a queue pair, and for those of a
-// shared receive queue if srq is not nil. Room for the receives of srq is claimed once for all
+// part returns a queue of the kernel's with room for n completions of a queue pair, and for those
+// of a shared receive queue if srq is not nil. Room for the receives of srq is claimed once for all
 // queue pairs of the part that take from it.
 func (q *completionQueue) part(n int, srq *sharedQueue) (*cqPart, error) {
 	claim := n

@@ -22,19 +22,19 @@ func (d *device) query(guid uint64) (err error) {
 	return nil
 }
 
-// Name is the device's name.
+// Name returns the device's name.
 func (d *device) Name() string { return d.name }
 
 // IWARP reports whether the device is an RNIC.
 func (d *device) IWARP() bool { return d.caps.IWARP }
 
-// Attr gives the device's limits.
+// Attr returns the device's limits.
 func (d *device) Attr() verbs.DeviceAttr { return d.attr }
 
 // Caps returns the device's capabilities, for this project's tools.
 func (d *device) Caps() hca.Caps { return d.caps }
 
-// PD is the domain of whatever names none.
+// PD returns the default domain, for objects created without one.
 func (d *device) PD() verbs.PD { return d.pd }
 
 // handle makes x known to events.

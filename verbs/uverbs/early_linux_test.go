@@ -10,8 +10,8 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// climbing is a fake whose queue pair is on its way to RTS. The kernel has done both changes, but
-// the loop has not processed either. notified counts how often the owner is notified.
+// climbing returns a fake whose queue pair is on its way to RTS. The kernel has done both changes,
+// but the loop has not processed either. notified counts how often the owner is notified.
 func climbing(t *testing.T) (f *fake, rtr, rts verbs.Later, notified *int) {
 	t.Helper()
 	f = newFake(t)

@@ -17,7 +17,7 @@ func (q *queuePair) notify(ev verbs.QPEvent) {
 	}
 }
 
-// quiet is the number of the first send that the device has not taken.
+// quiet returns the number of the first send that the device has not taken.
 func (q *queuePair) quiet() uint64 {
 	n := q.sends.head
 	for n < q.sends.tail && q.sq.Taken(n) {
@@ -73,7 +73,7 @@ func (q *queuePair) forget() {
 	}
 }
 
-// release gives the maps back.
+// release unmaps the queues.
 func (q *queuePair) release() (err error) {
 	if q.sq != nil {
 		err = q.sq.Close()

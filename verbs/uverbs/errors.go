@@ -30,5 +30,5 @@ func (e *OtherDeviceError) Error() string {
 	return fmt.Sprintf("%s, neither rxe nor siw: import _ %q for its data path: %v", what, "github.com/rdmactor/rdmactor/native", why)
 }
 
-// Unwrap gives verbs.ErrNotSupported.
+// Unwrap returns verbs.ErrNotSupported.
 func (e *OtherDeviceError) Unwrap() error { return verbs.ErrNotSupported }

@@ -27,18 +27,18 @@ const (
 // kernel is an open device file.
 type kernel struct {
 	fd   int
-	file string // its name
+	file string // name of the file
 	page []byte
 	siw  bool // else rxe
 
 	stags      uint8
-	channels   hca.Channels // -1 before
+	channels   hca.Channels // -1 before they are open
 	compEvent  compEventDesc
 	asyncEvent asyncEventDesc
 
 	mu    sync.Mutex
 	using int    // calls off the loop: the descriptor's number must not become another file's
-	last  func() // closes it, with the last of them
+	last  func() // closes the file after the last of them
 }
 
 func openKernel(path string) (*kernel, error) {
@@ -62,8 +62,8 @@ func (k *kernel) prepareDoorbell() {
 	*at[postSend](k.page, doorbellAt+hdrLen) = postSend{Response: k.responseAddr(), WQESize: sendWRSize}
 }
 
-// Close gives the file and everything made through it back to the kernel. The kernel waits for
-// queue pairs that a half open connection uses (siw); Close waits for that no longer than wait.
+// Close releases the file and all objects made through it. The kernel waits for queue pairs that a
+// half open connection uses (siw); Close waits for that no longer than wait.
 func (k *kernel) Close(wait time.Duration) error {
 	if k.fd < 0 {
 		return nil // see Removed
@@ -171,7 +171,7 @@ func (k *kernel) write(off int, h cmdHdr) error {
 	return err
 }
 
-// put is the one write(2).
+// put calls write(2), again after EINTR.
 func (k *kernel) put(buf []byte) (int, error) {
 	for {
 		n, _, errno := unix.Syscall(unix.SYS_WRITE, uintptr(k.fd), uintptr(unsafe.Pointer(unsafe.SliceData(buf))), uintptr(len(buf)))
@@ -212,7 +212,7 @@ func mapMemory(n int) ([]byte, error) {
 // pages rounds up: memory is mapped in whole pages.
 func pages(n int) int { return (n + os.Getpagesize() - 1) &^ (os.Getpagesize() - 1) }
 
-// unmap gives *mem back, once.
+// unmap unmaps *mem, once.
 func unmap(mem *[]byte) error {
 	m := *mem
 	*mem = nil
@@ -222,10 +222,10 @@ func unmap(mem *[]byte) error {
 	return os.NewSyscallError("munmap", unix.Munmap(m))
 }
 
-// addressOf is where the kernel finds mem.
+// addressOf returns where the kernel finds mem.
 func addressOf(mem []byte) uint64 { return uint64(uintptr(unsafe.Pointer(unsafe.SliceData(mem)))) }
 
-// at is a T in mapped memory. Out of its bounds it panics, as a slice does.
+// at returns a T in mapped memory. Out of its bounds it panics, as a slice does.
 func at[T any](mem []byte, off int) *T {
 	var zero T
 	return (*T)(unsafe.Pointer(unsafe.SliceData(mem[off : off+int(unsafe.Sizeof(zero))])))
@@ -237,8 +237,8 @@ func sizeOf[T any]() int {
 	return int(unsafe.Sizeof(zero))
 }
 
-// word is a field that both sides of a shared queue access, atomically, so that earlier writes are
-// visible with it.
+// word returns a field that both sides of a shared queue access, atomically, so that earlier writes
+// are visible with it.
 func word[T any](p *T) *atomic.Uint32 {
 	_ = [1]struct{}{}[unsafe.Sizeof(*p)-4]
 	return (*atomic.Uint32)(unsafe.Pointer(p))
@@ -252,7 +252,7 @@ func load[T any](w *atomic.Uint32) T {
 
 func store[T any](w *atomic.Uint32, v T) { w.Store(*(*uint32)(unsafe.Pointer(&v))) }
 
-// firstError is the first of errs that is one.
+// firstError returns the first error that is not nil.
 func firstError(errs ...error) error {
 	for _, err := range errs {
 		if err != nil {
@@ -279,7 +279,7 @@ func readEvent[T any](fd int, ev *T) error {
 	}
 }
 
-// unionOf is a member of a union.
+// unionOf returns a member of a union.
 func unionOf[T, U any](u *U) *T {
 	var zero T
 	_ = [1]struct{}{}[max(unsafe.Sizeof(zero), unsafe.Sizeof(*u))-unsafe.Sizeof(*u)]

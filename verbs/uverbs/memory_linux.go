@@ -158,7 +158,7 @@ type MemlockError struct {
 	Limit  uint64 // RLIMIT_MEMLOCK in bytes
 	Pinned uint64 // bytes that the process has pinned already, as far as the kernel reports it
 	Need   uint64 // bytes that were to be pinned
-	Err    error  // the kernel's
+	Err    error  // the kernel's error
 }
 
 // Error describes the remedy. It does not suggest a limit from Need, which is one region only: a

@@ -10,8 +10,8 @@ import (
 // device is an open device on one loop.
 type device struct {
 	loop *eventloop.Loop
-	name string // as it was called when it was opened
-	file string // its name in sysClass
+	name string // name at the time of opening
+	file string // name in sysClass
 	hw   hca.Adapter
 	siw  bool // soft-iWARP, whose Reads need care
 	attr verbs.DeviceAttr
@@ -30,14 +30,14 @@ type device struct {
 	domains    map[*domain]struct{}
 	cqs        map[*completionQueue]struct{}
 
-	armed    int                // queues of the kernel's that will report a completion
-	dirty    []*queuePair       // have sends that were not announced to the kernel
-	due      []*completionQueue // to settle at the end of the turn: notify the owner, or arm
-	low      []*sharedQueue     // OnLimit is to be called
+	armed    int                // number of the kernel's queues that will report a completion
+	dirty    []*queuePair       // queue pairs with sends that were not announced
+	due      []*completionQueue // queues to settle at the end of the turn: notify the owner, or arm
+	low      []*sharedQueue     // queues whose OnLimit is due
 	spare    []*queuePair
 	spareDue []*completionQueue
-	deferred bool  // Run will come at the end of the turn
-	lost     error // why the device is lost; nil: it is not
+	deferred bool  // Run is deferred to the end of the turn
+	lost     error // why the device is lost; nil: not lost
 	closed   bool
 	back     bool // hw is closed
 }
@@ -46,7 +46,7 @@ type device struct {
 type domain struct {
 	dev    *device
 	handle hca.Handle
-	users  int // regions, queue pairs, shared receive queues
+	users  int // number of regions, queue pairs and shared receive queues
 	mrs    map[*verbs.MR]region
 	gone   bool
 }
@@ -54,7 +54,7 @@ type domain struct {
 // region is a device's data for a verbs.MR.
 type region struct {
 	handle hca.Handle
-	mem    []byte // whole pages
+	mem    []byte // mapped memory, whole pages
 }
 
 // addressHandle is a verbs.AH.
@@ -74,16 +74,16 @@ type completionQueue struct {
 	// the part to look into first. It changes after every Poll that fills its argument, so that no
 	// part has to wait for a busy one
 	next     int
-	taken    cqe                 // from the kernel's queue
+	taken    cqe                 // last completion taken from the kernel's queue
 	ready    ring.Ring[verbs.WC] // completions taken from the kernel's queues, or made here
-	notified bool                // the owner was notified, and has not polled until 0 since
+	notified bool                // the owner was notified, and has not polled 0 since
 	// notify is running: see nothingBehind
 	notifying bool
 	// the owner is notified even if there is no solicited completion
 	loud  bool
 	quiet bool // only solicited completions notify
-	due   bool // in device.due
-	users int  // queues of queue pairs that complete here
+	due   bool // listed in device.due
+	users int  // number of queues that complete here
 	gone  bool
 }
 
@@ -91,12 +91,12 @@ type completionQueue struct {
 type cqPart struct {
 	q       *completionQueue
 	handle  hca.Handle
-	event   uint64 // the handle in events
+	event   uint64 // handle in events
 	ring    cqRing
-	room    int                  // completions that no outstanding work request may need
-	armed   bool                 // the kernel will report the next completion, or
-	quietly bool                 // only the next solicited one
-	shared  map[*sharedQueue]int // queue pairs whose receives come from there
+	room    int                  // places not reserved for queue pairs
+	armed   bool                 // the kernel will report the next completion
+	quietly bool                 // the kernel will report the next solicited completion only
+	shared  map[*sharedQueue]int // number of queue pairs whose receives come from a shared queue
 }
 
 // sharedQueue is a verbs.SRQ.
@@ -105,15 +105,15 @@ type sharedQueue struct {
 	pd     *domain
 	attr   verbs.SRQInitAttr
 	handle hca.Handle
-	event  uint64 // the handle in events
+	event  uint64 // handle in events
 	ring   recvRing
 	slots  []slot // indexed by cookie
 	free   []uint32
-	limit  int  // OnLimit is called when fewer receives are posted
+	limit  int  // OnLimit is called when fewer receives are posted; 0: none
 	low    bool // OnLimit is due
-	early  bool // the limit was reached by a receive whose completion has not come
+	early  bool // the limit was reached by a receive whose completion is not taken yet
 	users  int
-	gone   bool // its memory was unmapped, by Close or because the device was removed
+	gone   bool // memory was unmapped, by Close or because the device was removed
 	closed bool
 }
 
@@ -129,7 +129,7 @@ type queuePair struct {
 	typ            verbs.QPType
 	handle         hca.Handle
 	num            uint32
-	event          uint64 // the handle in events
+	event          uint64 // handle in events
 	attr           verbs.QPInitAttr
 	pd             *domain
 	sendCQ, recvCQ *completionQueue
@@ -138,28 +138,28 @@ type queuePair struct {
 	srq            *sharedQueue
 
 	sq      sendRing
-	rq      recvRing // nil with a shared queue
+	rq      recvRing // nil with a shared receive queue
 	sends   sends
-	backlog backlog // siw only
+	backlog backlog // used with siw only
 	recvs   recvs
-	list    []place // of the request being posted
+	list    []place // elements of the request being posted
 	state   verbs.QPState
-	reads   bool // the peer serves Reads, as far as is known
-	dirty   bool // has sends that were not announced to the kernel
-	awaits  bool // they are announced later,
-	refused uint // after so many times
+	reads   bool // the peer serves Reads, as far as known
+	dirty   bool // there are sends that were not announced
+	awaits  bool // the announcement is repeated later
+	refused uint // refused announcements in a row
 	gone    bool
 	changes int                 // number in progress
 	early   ring.Ring[verbs.WC] // receives that completed during a change
-	leaving *leaving            // non-nil while its destruction is under way
-	groups  []group             // the multicast groups that it is attached to
+	leaving *leaving            // set while the queue pair is being destroyed
+	groups  []group             // multicast groups that the queue pair is attached to
 	onEvent func(verbs.QPEvent)
 }
 
 // leaving is the destruction of a queue pair that is under way.
 type leaving struct {
 	quiet uint64        // the device's progress when the change began
-	back  chan struct{} // closed when Wait has returned
+	back  chan struct{} // closed when Wait returned
 	err   error         // the result of the change
 }
 

@@ -11,9 +11,9 @@ type send struct {
 	id       uint64
 	bytes    uint32
 	op       verbs.Opcode
-	signaled bool // its owner wants a completion on success
+	signaled bool // the owner wants a completion on success
 	reported bool // the kernel reports success
-	done     bool // the kernel has reported
+	done     bool // the kernel has reported it
 	status   verbs.Status
 }
 
@@ -92,7 +92,7 @@ func (s *sends) flush(quiet uint64) {
 // recv is a receive that the kernel has.
 type recv struct {
 	id   uint64
-	room uint32 // bytes
+	room uint32 // size in bytes
 }
 
 // recvs holds a receive queue's work requests in posting order.
@@ -125,7 +125,7 @@ func (r *recvs) pop() recv {
 // it would not answer the peer's Reads either. Two sides in that state would wait for one another
 // forever.
 type backlog struct {
-	q      []waitingSend // the oldest first; the memory of its elements is reused
+	q      []waitingSend // oldest first; the memory of the elements is reused
 	n      int
 	flying int // Reads at the device
 	atOnce int // limit of flying

@@ -60,7 +60,7 @@ func (q *completionQueue) settle() {
 	if q.gone || q.notified {
 		return
 	}
-	empty := q.empty() // through a library that takes a while
+	empty := q.empty() // may take a while with a library
 	if empty {
 		q.loud = false
 	}
@@ -79,7 +79,7 @@ func (q *completionQueue) notifyOwner() bool {
 	}
 	q.notified, q.loud = true, false
 	q.notifying, q.taken.Last = true, false
-	defer q.doubt() // also if the owner calls runtime.Goexit
+	defer q.doubt() // even if the owner calls runtime.Goexit
 	q.notify()
 	return true
 }

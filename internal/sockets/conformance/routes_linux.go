@@ -11,7 +11,7 @@ var routes = []fact{
 	{"the source towards an address", func(w *world) {
 		e := w.socket(w.Client, family(w.Address), unix.SOCK_DGRAM)
 		none := netip.AddrPortFrom(netip.IPv4Unspecified(), 0)
-		for range 2 { // again and again, because Disconnect forgets all
+		for range 2 { // repeatedly, because Disconnect resets everything
 			e.connect(netip.AddrPortFrom(w.Address, 9))
 			if got := e.local(); got.Addr() != w.Source || got.Port() == 0 {
 				w.Errorf("towards %v it is at %v, want %v", w.Address, got, w.Source)

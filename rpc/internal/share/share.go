@@ -106,7 +106,7 @@ func (c *Conn) forgetLocked() {
 	}
 }
 
-// Take gives the connection n more of r. Not ok: it may not have them.
+// Take grants the connection n more of r. Not ok: it may not have them.
 func (c *Conn) Take(r Resource, n int) (ok bool) {
 	c.of.mu.Lock()
 	defer c.of.mu.Unlock()
@@ -117,7 +117,7 @@ func (c *Conn) Take(r Resource, n int) (ok bool) {
 	return true
 }
 
-// Give gives n of r back to the Account.
+// Give returns n of r to the Account.
 func (c *Conn) Give(r Resource, n int) {
 	c.of.mu.Lock()
 	defer c.of.mu.Unlock()

@@ -66,7 +66,7 @@ const (
 // NewCallID names the use of a slot, which is below MaxSlots.
 func NewCallID(slot int, use uint16) CallID { return CallID(use)<<slotBits | CallID(slot) }
 
-// Slot is the slot.
+// Slot returns the slot.
 func (id CallID) Slot() int { return int(id & (MaxSlots - 1)) }
 
 // Put writes the header to the first HeaderLen bytes of b.
@@ -107,7 +107,7 @@ func PutTimeout(d time.Duration) (arg uint32, flags uint8) {
 	return 0, 0
 }
 
-// Timeout is the time-out in a call's frame. 0: none.
+// Timeout returns the time-out in a call's frame. 0: none.
 func (h Header) Timeout() time.Duration {
 	if h.Flags&FlagMillis != 0 {
 		return time.Duration(h.Arg) * time.Millisecond

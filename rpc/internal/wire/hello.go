@@ -19,7 +19,7 @@ type Hello struct {
 	Window int
 }
 
-// Bytes is the hello as it travels.
+// Bytes returns the hello as it travels.
 func (h Hello) Bytes() []byte {
 	b := make([]byte, helloLen)
 	binary.BigEndian.PutUint16(b, helloMagic)

@@ -9,7 +9,7 @@ const (
 	MaxMetadataValue = 4 << 10
 )
 
-// RequestLen is the length of a call's body.
+// RequestLen returns the length of a call's body.
 func RequestLen(metadata, body []byte) int {
 	if len(metadata) > 0 {
 		return 2 + len(metadata) + len(body)

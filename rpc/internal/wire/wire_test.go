@@ -45,7 +45,7 @@ func TestTimeouts(t *testing.T) {
 	}
 }
 
-// frame is a frame with its body.
+// frame returns a frame with its body.
 func frame(h Header, body string) []byte {
 	h.Length = uint32(len(body))
 	b := make([]byte, HeaderLen, HeaderLen+len(body))
