@@ -101,13 +101,14 @@ func ipFamily(ip netip.Addr) Family {
 
 // Source identifies the peer at a where peers share something, and its connections are counted
 // together. It is the peer's address, or for IPv6 its /64 network, in which one host can have any
-// number of addresses.
+// number of addresses. On a link (fe80::/10), where a network has many hosts, each address counts
+// by itself, and so does each GID.
 func (a Addr) Source() netip.Addr {
 	if a.IB != nil {
 		return netip.AddrFrom16(a.IB.GID)
 	}
 	ip := a.Addr().Unmap()
-	if ip.Is6() {
+	if ip.Is6() && !ip.IsLinkLocalUnicast() {
 		p, _ := ip.WithZone("").Prefix(64) // cannot fail
 		return p.Addr()
 	}

@@ -164,7 +164,7 @@ func FuzzParseAddr(f *testing.F) {
 // What the connections of a peer are counted by.
 func TestAddrSource(t *testing.T) {
 	for addr, want := range map[string]string{
-		"10.0.0.1:7": "10.0.0.1", "[::ffff:10.0.0.1]:7": "10.0.0.1", "[fe80::1%eth0]:7": "fe80::", "[2001:db8:1:2:3::4]:9": "2001:db8:1:2::",
+		"10.0.0.1:7": "10.0.0.1", "[::ffff:10.0.0.1]:7": "10.0.0.1", "[fe80::1%eth0]:7": "fe80::1%eth0", "[2001:db8:1:2:3::4]:9": "2001:db8:1:2::",
 	} {
 		if got := MustAddr(addr).Source().String(); got != want {
 			t.Errorf("%s: %s, want %s", addr, got, want)

@@ -20,12 +20,11 @@ import (
 type Listener struct {
 	waiter
 
-	own     *relisten.Listener
-	addr    Addr
-	cfg     Config
-	pending int // connections that were admitted and that Accept has not yet returned
-	places  fairshare.Shares[netip.Addr]
-	ready   []*Conn
+	own    *relisten.Listener
+	addr   Addr
+	cfg    Config
+	places fairshare.Shares[netip.Addr] // of connections that were admitted and that Accept has not yet returned
+	ready  []*Conn
 }
 
 var _ net.Listener = (*Listener)(nil)
@@ -60,9 +59,8 @@ func (l *Listener) admit(from netip.Addr) (refusal string) {
 	case l.closed:
 		return "the listener has been closed"
 	case !l.places.May(from, l.cfg.Backlog):
-		return fmt.Sprintf("%d connections wait to be accepted, %d of them from %v", l.pending, l.places.Has(from), from)
+		return fmt.Sprintf("%d connections wait to be accepted, %d of them from %v", l.places.Total(), l.places.Has(from), from)
 	}
-	l.pending++
 	l.places.Take(from)
 	return ""
 }
@@ -71,11 +69,6 @@ func (l *Listener) admit(from netip.Addr) (refusal string) {
 func (l *Listener) gone(from netip.Addr) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.leaveLocked(from)
-}
-
-func (l *Listener) leaveLocked(from netip.Addr) {
-	l.pending--
 	l.places.Free(from)
 }
 
@@ -108,7 +101,7 @@ func (l *Listener) Accept() (net.Conn, error) {
 			c := l.ready[0]
 			l.ready[0] = nil
 			l.ready = l.ready[1:]
-			l.leaveLocked(c.from)
+			l.places.Free(c.from)
 			return c, nil
 		case l.err != nil:
 			return nil, l.opError("accept", l.err)

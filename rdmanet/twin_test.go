@@ -368,8 +368,8 @@ func TestRejectsWhatItCannotAccept(t *testing.T) {
 			w.T().Error("the peer still waits")
 		}
 		l.mu.Lock()
-		if l.pending > 0 {
-			w.T().Errorf("%d connections wait to be accepted", l.pending)
+		if l.places.Total() > 0 {
+			w.T().Errorf("%d connections wait to be accepted", l.places.Total())
 		}
 		l.mu.Unlock()
 		joined(w, rt, l)

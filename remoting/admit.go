@@ -111,7 +111,7 @@ func (l *link) opened(ctx actor.Context) {
 	p.mu.Lock()
 	unnamed := p.name == ""
 	p.name, p.who, p.most, p.state, p.failure = l.who.Name, l.who, l.most, linkOpen, nil
-	p.grants.Connected(l.who.Incarnation, l.who.At.Addr(), l.local.Now(), p.sendersLocked)
+	p.grants.Connected(l.who.Incarnation, l.who.At.Source(), l.local.Now(), p.sendersLocked)
 	p.mu.Unlock()
 	l.count(false)
 	l.roster.proved(p.id)

@@ -18,7 +18,7 @@ func (n *Node) Blocked(name string) int {
 const LeftMost = leftMost
 
 // Leftovers is how many there are.
-func (n *Node) Leftovers() int64 {
+func (n *Node) Leftovers() int {
 	n.leftovers.mu.Lock()
 	defer n.leftovers.mu.Unlock()
 	return n.leftovers.bytes.Total()

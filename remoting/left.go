@@ -27,7 +27,7 @@ type behind struct {
 
 // leaveBehind keeps what waits when a connection ends.
 func (l *link) leaveBehind() {
-	l.behind.from = fairshare.Network(l.who.At.Addr())
+	l.behind.from = l.who.At.Source()
 	l.in.drop()
 	in := l.in.inbox
 	in.Trim(l.keep(in.Backlog()))
@@ -59,13 +59,12 @@ func (l *link) back() {
 // leftovers is what waits of all peers that are not connected, by addresses. Any goroutine.
 type leftovers struct {
 	mu    sync.Mutex
-	bytes fairshare.Amounts[netip.Addr]
+	bytes fairshare.Shares[netip.Addr]
 }
 
 // keep replaces the bytes that a peer had with wants, or with as many of them as it may have.
 func (s *leftovers) keep(from netip.Addr, had, wants int64) (may int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.bytes.Most = leftMost
-	return s.bytes.Set(from, had, wants)
+	return int64(s.bytes.Set(from, int(had), int(wants), leftMost))
 }

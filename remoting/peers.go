@@ -66,7 +66,7 @@ func (r *roster) newLinkLocked(id uint64, name string, from netip.Addr) *peer {
 func (r *roster) stranger(s reconnect.Stranger) *actor.PID {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	p, from := r.peers[s.Node], s.From.Addr()
+	p, from := r.peers[s.Node], s.From.Source()
 	switch {
 	case p != nil:
 	case r.closing || len(r.peers) >= r.cfg.Peers || !r.strangers.May(from, r.half()):

@@ -46,7 +46,7 @@ func (in *receiving) maySay(addr string) error {
 		return nil
 	case in.host.cfg.OwnSenders:
 		return fmt.Errorf("its sender is at another node (Config.OwnSenders): %w", ErrDenied)
-	case !in.roster.mayName(addr, in.who.At.Addr(), in.local.Now()):
+	case !in.roster.mayName(addr, in.who.At.Source(), in.local.Now()):
 		return fmt.Errorf("its sender is at another node, and too many have been named: %w", ErrDenied)
 	}
 	return nil

@@ -19,11 +19,11 @@ type roster struct {
 	table *reconnect.Peers // nil: it does not listen yet
 
 	mu        sync.Mutex
-	peers     map[uint64]*peer   // by the id of the node
-	linked    map[uint64]*peer   // by the secret
-	ended     map[*peer]struct{} // not among these any more; their reporters are
-	forgotten Counts             // of those whose reporters have ended, too
-	strangers fairshare.Places   // of peers, those that are
+	peers     map[uint64]*peer             // by the id of the node
+	linked    map[uint64]*peer             // by the secret
+	ended     map[*peer]struct{}           // not among these any more; their reporters are
+	forgotten Counts                       // of those whose reporters have ended, too
+	strangers fairshare.Shares[netip.Addr] // of peers, those that are
 	departed  tables.Departed
 	named     tables.Named
 	unproved  tables.Unproved

@@ -168,8 +168,8 @@ func TestHostileRings(t *testing.T) {
 	joined(t, far, l, Config{}) // they take no place in the backlog
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.pending != 0 {
-		t.Errorf("%d connections wait to be accepted", l.pending)
+	if l.places.Total() != 0 {
+		t.Errorf("%d connections wait to be accepted", l.places.Total())
 	}
 }
 
@@ -217,8 +217,8 @@ func TestSilentPeers(t *testing.T) {
 	for range n {
 		l.gone(silent)
 	}
-	if l.pending != 3 || l.admit(silent) != "" {
-		t.Errorf("%d connections wait when %d have gone", l.pending, n)
+	if l.places.Total() != 3 || l.admit(silent) != "" {
+		t.Errorf("%d connections wait when %d have gone", l.places.Total(), n)
 	}
 }
 

@@ -21,13 +21,12 @@ type Listener struct {
 	own  *relisten.Listener
 	addr rdma.Addr
 
-	mu      sync.Mutex
-	gate    gate
-	pending int // connections that were admitted and that Accept has not yet returned
-	places  fairshare.Places
-	ready   []*Conn
-	closed  bool
-	err     error // the cause of the listener's end
+	mu     sync.Mutex
+	gate   gate
+	places fairshare.Shares[netip.Addr] // of connections that were admitted and that Accept has not yet returned
+	ready  []*Conn
+	closed bool
+	err    error // the cause of the listener's end
 }
 
 // Listen listens on addr, "host:port". Port 0 chooses a free one. After a reset of its device it
@@ -69,9 +68,8 @@ func (l *Listener) admit(from netip.Addr) (refusal string) {
 	case l.closed:
 		return "the listener has been closed"
 	case !l.places.May(from, l.cfg.Backlog):
-		return fmt.Sprintf("%d connections wait to be accepted, %d of them from %v", l.pending, l.places.Has(from), from)
+		return fmt.Sprintf("%d connections wait to be accepted, %d of them from %v", l.places.Total(), l.places.Has(from), from)
 	}
-	l.pending++
 	l.places.Take(from)
 	return ""
 }
@@ -80,11 +78,6 @@ func (l *Listener) admit(from netip.Addr) (refusal string) {
 func (l *Listener) gone(from netip.Addr) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.leaveLocked(from)
-}
-
-func (l *Listener) leaveLocked(from netip.Addr) {
-	l.pending--
 	l.places.Free(from)
 }
 
@@ -115,7 +108,7 @@ func (l *Listener) Accept(ctx context.Context) (*Conn, error) {
 			c := l.ready[0]
 			l.ready[0] = nil
 			l.ready = l.ready[1:]
-			l.leaveLocked(c.peer.Source())
+			l.places.Free(c.peer.Source())
 			if len(l.ready) > 0 {
 				l.gate.wake()
 			}

@@ -59,7 +59,7 @@ type Peers struct {
 	mu        sync.Mutex
 	links     map[uint64]*entry
 	hints     map[uint32][]uint64 // the nodes in links, by their hints
-	strangers fairshare.Places
+	strangers fairshare.Shares[netip.Addr]
 }
 
 // PeersConfig configures Peers.
@@ -132,7 +132,7 @@ func (p *Peers) Route(r *rdma.ConnectRequest) (owner *actor.PID, reject *rdma.Re
 	if !p.proves(r.Identity, h.node) {
 		return nil, p.impostor()
 	}
-	link, asked, kind := p.find(h, host(r.Peer))
+	link, asked, kind := p.find(h, r.Peer.Source())
 	if asked != nil {
 		link, kind = p.ask(asked, Stranger{h.node, h.incarnation, r.Peer, r.Identity, user})
 	}

@@ -1,34 +1,27 @@
-// Package fairshare shares places among the addresses, or other keys, that want them, so that one
-// of these cannot have them all. One may have as many places as are left for all others. A
-// sixteenth, and at least one place, is for those that have none. An address is an IPv4 address,
-// or an IPv6 network of 64 bits, because one host may have all addresses of that. On a link
-// (fe80::/10), where a network has many hosts, each IPv6 address counts by itself.
+// Package fairshare shares places, bytes, turns and rates among keys, such as the addresses of
+// peers, so that one of them cannot have them all:
+//
+//   - Floor: a key that has none may have one of those that are left. A sixteenth, and at least one
+//     place, is kept for such keys.
+//   - Share: a key that has some may have more while it has no more than what is left for all
+//     others. So one greedy key gets half of what is not kept, and two get a third each.
+//   - Bound: keys together never have more than a total.
+//   - Answer at the bound: Shares and Rates refuse, and in a Queue values wait until it is the turn
+//     of their key.
+//
+// Peers count by cmid.Addr.Source.
 package fairshare
 
-import "net/netip"
-
-// Shares counts places by the keys that have them. The zero Shares has none taken. The caller
-// locks.
+// Shares counts places, or an amount such as bytes, by the keys that have them. A key that has none
+// occupies no memory. The zero Shares has none taken. The caller locks.
 type Shares[K comparable] struct {
-	all int
-	of  map[K]int
+	total int
+	of    map[K]int
 }
 
-// Places is Shares by addresses.
-type Places struct{ Shares[netip.Addr] }
+const kept = 16 // one part of so many is for keys that have none
 
-const kept = 16 // one part of so many is for addresses that have none
-
-// Network is what an address counts as.
-func Network(a netip.Addr) netip.Addr {
-	if a = a.Unmap(); a.Is6() && !a.IsLinkLocalUnicast() {
-		n, _ := a.Prefix(64)
-		return n.Addr()
-	}
-	return a
-}
-
-// May reports whether a key may have one more, with most for all.
+// May reports whether a key may have one more place, with most for all.
 func (s *Shares[K]) May(k K, most int) bool { return s.may(k, most, max(most/kept, 1)) }
 
 // MayLocal is May for keys that are no peers, such as a program's listeners. Of fewer than 16
@@ -36,37 +29,42 @@ func (s *Shares[K]) May(k K, most int) bool { return s.may(k, most, max(most/kep
 func (s *Shares[K]) MayLocal(k K, most int) bool { return s.may(k, most, most/kept) }
 
 func (s *Shares[K]) may(k K, most, kept int) bool {
-	has, left := s.of[k], most-s.all
+	has, left := s.of[k], most-s.total
 	if has > 0 {
 		left -= kept
 	}
 	return left > 0 && has <= left
 }
 
-// Take gives a key one more.
-func (s *Shares[K]) Take(k K) { s.add(k, 1) }
+// Take gives a key one more place.
+func (s *Shares[K]) Take(k K) { s.Add(k, 1) }
 
 // Free takes one back.
-func (s *Shares[K]) Free(k K) { s.add(k, -1) }
+func (s *Shares[K]) Free(k K) { s.Add(k, -1) }
 
-// Has is how many a key has.
-func (s *Shares[K]) Has(k K) int { return s.of[k] }
-
-func (s *Shares[K]) add(k K, n int) {
+// Add gives a key n more, or takes -n back.
+func (s *Shares[K]) Add(k K, n int) {
 	if s.of == nil {
 		s.of = make(map[K]int)
 	}
-	s.all += n
+	s.total += n
 	if s.of[k] += n; s.of[k] == 0 {
 		delete(s.of, k)
 	}
 }
 
-// May reports whether an address may have one more, with most for all.
-func (p *Places) May(a netip.Addr, most int) bool { return p.Shares.May(Network(a), most) }
+// Set replaces the amount of one of a key's owners, which had so much, with wants, or with as much
+// of it as leaves the others as much as the key has, with most for all. It returns the owner's new
+// amount. It never takes from an owner that wants to keep its amount.
+func (s *Shares[K]) Set(k K, had, wants, most int) (has int) {
+	others := s.of[k] - had
+	has = max(min(wants, had), min(wants, (most-s.total+had-others)/2), 0)
+	s.Add(k, has-had)
+	return has
+}
 
-// Take gives an address one more.
-func (p *Places) Take(a netip.Addr) { p.Shares.Take(Network(a)) }
+// Has returns how much a key has.
+func (s *Shares[K]) Has(k K) int { return s.of[k] }
 
-// Free takes one back.
-func (p *Places) Free(a netip.Addr) { p.Shares.Free(Network(a)) }
+// Total returns how much all keys have.
+func (s *Shares[K]) Total() int { return s.total }

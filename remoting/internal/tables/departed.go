@@ -12,7 +12,7 @@ import (
 // as are left for the others. The roster's mutex guards it. The zero value is empty.
 type Departed struct {
 	nodes ordered[uint64, Grants] // by node id, roughly in the order of their departure
-	bytes fairshare.Amounts[netip.Addr]
+	bytes fairshare.Shares[netip.Addr]
 }
 
 // DepartedBytes bounds the grants of departed nodes. Each node counts as its grants and
@@ -22,7 +22,7 @@ const (
 	departedBytes = 256
 )
 
-func (g *Grants) kept() int64 { return departedBytes + int64(g.bytes) }
+func (g *Grants) kept() int { return departedBytes + g.bytes }
 
 // Keep enters a node's grants. It returns false if there is no room for them.
 func (d *Departed) Keep(node uint64, g Grants, now time.Time) (ok bool) {
@@ -30,10 +30,9 @@ func (d *Departed) Keep(node uint64, g Grants, now time.Time) (ok bool) {
 	if !g.peer.known || len(g.of) == 0 || g.peer.over(now) {
 		return true // nothing to keep
 	}
-	d.bytes.Most = DepartedBytes
-	from, wants := fairshare.Network(g.peer.from), g.kept()
-	if may := d.bytes.Set(from, 0, wants); may < wants {
-		d.bytes.Set(from, may, 0)
+	from, wants := g.peer.from, g.kept()
+	if may := d.bytes.Set(from, 0, wants, DepartedBytes); may < wants {
+		d.bytes.Add(from, -may)
 		return false
 	}
 	g.last, g.lastIs = "", identity{}
@@ -45,7 +44,7 @@ func (d *Departed) Keep(node uint64, g Grants, now time.Time) (ok bool) {
 func (d *Departed) Take(node uint64) (g Grants) {
 	g, ok := d.nodes.remove(node)
 	if ok {
-		d.bytes.Set(fairshare.Network(g.peer.from), g.kept(), 0)
+		d.bytes.Add(g.peer.from, -g.kept())
 	}
 	return g
 }

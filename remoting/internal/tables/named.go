@@ -13,7 +13,7 @@ import (
 type Named struct {
 	since time.Time
 	names map[string]struct{}
-	by    fairshare.Places // from where they were named
+	by    fairshare.Shares[netip.Addr] // from where they were named
 }
 
 // May reports whether from may name one more node now, most of which may be named at a time.
