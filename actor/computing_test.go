@@ -27,7 +27,7 @@ func TestHandshakesWaitForAPlace(t *testing.T) {
 		settle()
 		server.quiet()
 		for range all.Most {
-			all.Leave()
+			all.Leave(netip.Addr{})
 		}
 		_, id := next[*ConnectRequest](server)
 		server.send(id, &Accept{})
@@ -70,7 +70,7 @@ func TestUsersCodeHasNoPlace(t *testing.T) {
 			w.Errorf("%d of %d places are free", free, all.Most)
 		}
 		for range free {
-			all.Leave()
+			all.Leave(netip.Addr{})
 		}
 	})
 }

@@ -129,7 +129,7 @@ func (w *world) fails(c failing, log *bytes.Buffer) (seen [3]string) {
 		all := &w.far.computing
 		for range all.Most {
 			all.Enter(netip.Addr{}, func() {})
-			defer all.Leave()
+			defer all.Leave(netip.Addr{})
 		}
 	}
 	for range c.before {

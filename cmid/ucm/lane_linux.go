@@ -2,11 +2,12 @@ package ucm
 
 import (
 	"runtime"
-	"slices"
 	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/rdmactor/rdmactor/internal/fairshare"
 )
 
 const (
@@ -44,31 +45,21 @@ func (l *lanes) leave() { l.each((*lane).leave) }
 // calls that nobody answers do not delay the others for longer than that. The budget of the lanes
 // bounds the threads. It is asked off the loop, before threads are started.
 //
-// Threads are shared fairly. A call belongs to a group (a listener, or a loop), and in it to a
-// peer. Groups take turns, and so do the peers of a group. A group has at most as many calls under
-// way as threads are left for all others: a single group has at most half of the lane, two groups
-// have a third each. Within a group the same holds for a peer and the calls that the group may
-// still begin: a single peer has at most a third of the lane. So a group or peer that has no
-// thread yet finds one. A group without a call under way need not wait for stuckAfter.
+// Threads are shared fairly (fairshare.Queue). A call belongs to a group (a listener, or a loop),
+// and in it to a peer. A single group has at most half of the lane, two groups have a third each,
+// and a single peer has at most a third of the lane. So a group or peer that has no thread yet
+// finds one. A group without a call under way need not wait for stuckAfter.
 type lane struct {
 	mu            sync.Mutex
-	more          *sync.Cond // to the idle ones: there is work, or it is over
-	all           share      // its parts are the groups, theirs are the peers
-	users         int        // channels
+	more          *sync.Cond                 // to the idle ones: there is work, or it is over
+	calls         fairshare.Queue[any, *job] // by group, and in it by peer
+	users         int                        // channels
 	budget        *budget
 	most          int // workers that the budget allows, as of the last time that it was asked
 	workers, idle int
 	begun         uint64
 	watched       bool // grow will come
 	filling       bool // fill will come
-}
-
-// share is what a group, or a peer in it, has of a lane.
-type share struct {
-	waiting, running int
-	parts            map[any]*share
-	turns            []*share // the parts with calls that wait, in the order of their turns
-	jobs             []*job   // of a peer
 }
 
 // job is a call. then gets its error: ECANCELED if it was not begun, a *ThreadsError if it was
@@ -78,8 +69,6 @@ type job struct {
 	call        func() error
 	then        func(error)
 	refusable   bool // is not kept waiting if the process may have no thread
-
-	at [3]*share // once it is queued
 }
 
 func (l *lane) join(b *budget) {
@@ -110,12 +99,12 @@ func (l *lane) condLocked() *sync.Cond {
 func (l *lane) run(j *job) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.all.put(j)
-	if l.idle >= l.all.waiting {
+	l.calls.Put(j, j.group, j.peer)
+	if l.idle >= l.calls.Waiting() {
 		l.condLocked().Signal()
 		return
 	}
-	if !l.filling && (l.workers < atWork || j.at[1].running == 0) {
+	if !l.filling && (l.workers < atWork || l.calls.Unserved()) {
 		l.filling = true
 		go l.fill()
 	}
@@ -127,9 +116,9 @@ func (l *lane) run(j *job) {
 func (l *lane) fill() {
 	l.ask(func() {
 		l.filling = false
-		for l.workers < atWork && l.idle < l.all.waiting && l.hireLocked() {
+		for l.workers < atWork && l.idle < l.calls.Waiting() && l.hireLocked() {
 		}
-		for slices.ContainsFunc(l.all.turns, func(group *share) bool { return group.running == 0 }) && l.hireLocked() {
+		for l.calls.Unserved() && l.hireLocked() {
 		}
 	})
 }
@@ -154,17 +143,13 @@ func (l *lane) ask(hire func()) {
 
 // refuseLocked removes the refusable calls from the queue.
 func (l *lane) refuseLocked() (refused []*job) {
-	for _, group := range l.all.parts {
-		for _, peer := range group.parts {
-			for _, j := range peer.jobs {
-				if j.refusable {
-					refused = append(refused, j)
-				}
-			}
+	for j := range l.calls.All {
+		if j.refusable {
+			refused = append(refused, j)
 		}
 	}
 	for _, j := range refused {
-		l.all.drop(j)
+		l.dropLocked(j)
 	}
 	return refused
 }
@@ -185,7 +170,7 @@ func (l *lane) hireLocked() bool {
 
 // watchLocked has grow look whether somebody comes to the queue.
 func (l *lane) watchLocked() {
-	if !l.watched && l.all.waiting > 0 {
+	if !l.watched && l.calls.Waiting() > 0 {
 		l.watched = true
 		before := l.begun
 		time.AfterFunc(stuckAfter, func() { l.grow(before) })
@@ -214,7 +199,7 @@ func (l *lane) worker(j *job) {
 	for j != nil {
 		j.then(j.call())
 		l.mu.Lock()
-		l.all.end(j)
+		l.calls.Done(j.group, j.peer)
 		if j = l.awaitLocked(); j == nil {
 			l.workers--
 		}
@@ -240,8 +225,8 @@ func (l *lane) awaitLocked() *job {
 
 // nextLocked begins the call whose turn it is, nil when none may begin.
 func (l *lane) nextLocked() *job {
-	j := l.all.next(l.most - l.all.running)
-	if j != nil {
+	j, ok := l.calls.Take(l.most - l.calls.Running())
+	if ok {
 		l.begun++
 	}
 	return j
@@ -250,103 +235,15 @@ func (l *lane) nextLocked() *job {
 // drop takes j out of the queue if it has not begun.
 func (l *lane) drop(j *job) {
 	l.mu.Lock()
-	dropped := l.all.drop(j)
+	dropped := l.dropLocked(j)
 	l.mu.Unlock()
 	if dropped {
 		j.then(unix.ECANCELED)
 	}
 }
 
-// part is the share of the group, or peer, with that key.
-func (s *share) part(key any) *share {
-	p := s.parts[key]
-	if p == nil {
-		if s.parts == nil {
-			s.parts = make(map[any]*share)
-		}
-		p = &share{}
-		s.parts[key] = p
-	}
-	return p
-}
-
-// put queues j.
-func (s *share) put(j *job) {
-	group := s.part(j.group)
-	peer := group.part(j.peer)
-	j.at = [3]*share{s, group, peer}
-	peer.jobs = append(peer.jobs, j)
-	for i, p := range j.at {
-		p.waiting++
-		if p.waiting == 1 && i > 0 {
-			j.at[i-1].turns = append(j.at[i-1].turns, p)
-		}
-	}
-}
-
-// next takes the oldest job of the part whose turn it is, among the parts that have less under way
-// than is left for all others.
-func (s *share) next(left int) *job {
-	if len(s.jobs) > 0 {
-		j := s.jobs[0]
-		s.jobs[0] = nil
-		s.jobs = s.jobs[1:]
-		s.waiting--
-		s.running++
-		return j
-	}
-	for i, p := range s.turns {
-		room := left - p.running
-		if room <= 0 {
-			continue
-		}
-		if j := p.next(room); j != nil {
-			s.waiting--
-			s.running++
-			s.turns = slices.Delete(s.turns, i, i+1)
-			if p.waiting > 0 {
-				s.turns = append(s.turns, p)
-			}
-			return j
-		}
-	}
-	return nil
-}
-
-// end is the end of a job that was begun.
-func (s *share) end(j *job) {
-	for _, p := range j.at {
-		p.running--
-	}
-	s.tidy(j)
-}
-
-// drop takes j back if it was not begun.
-func (s *share) drop(j *job) bool {
-	peer := j.at[2]
-	i := slices.Index(peer.jobs, j)
-	if i < 0 {
-		return false
-	}
-	peer.jobs = slices.Delete(peer.jobs, i, i+1)
-	for i, p := range j.at {
-		p.waiting--
-		if p.waiting == 0 && i > 0 {
-			j.at[i-1].turns = slices.DeleteFunc(j.at[i-1].turns, func(other *share) bool { return other == p })
-		}
-	}
-	s.tidy(j)
-	return true
-}
-
-// tidy forgets a peer, and a group, that has nothing any more.
-func (s *share) tidy(j *job) {
-	if p := j.at[2]; p.running+p.waiting == 0 {
-		delete(j.at[1].parts, j.peer)
-	}
-	if p := j.at[1]; p.running+p.waiting == 0 {
-		delete(s.parts, j.group)
-	}
+func (l *lane) dropLocked(j *job) (dropped bool) {
+	return l.calls.Drop(func(other *job) bool { return other == j }, j.group, j.peer)
 }
 
 // undisturbed gives the goroutine a thread of its own, which ends with it, and blocks signals

@@ -142,8 +142,8 @@ func newLane(t *testing.T) *lane {
 	t.Cleanup(func() {
 		l.leave()
 		l.idles(t, 0)
-		if len(l.all.parts)+l.all.waiting+l.all.running != 0 {
-			t.Errorf("what is left: %+v", l.all)
+		if l.calls.Waiting()+l.calls.Running() != 0 {
+			t.Errorf("what is left: %+v", l.calls)
 		}
 	})
 	return l

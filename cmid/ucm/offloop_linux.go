@@ -125,7 +125,7 @@ func (id *ident) giveBackOffLoop() {
 func (in *instance) offLoop(l *lane, id *ident, doing string, call func() error, then func(error)) *job {
 	in.busy[id] = doing
 	in.mail.start()
-	j := &job{group: id.group(), peer: id.peer.Addr(), call: call, refusable: l != &in.lanes.destroys, then: func(err error) {
+	j := &job{group: id.group(), peer: id.peer.Source(), call: call, refusable: l != &in.lanes.destroys, then: func(err error) {
 		in.mail.put(func() {
 			delete(in.busy, id)
 			then(err)

@@ -1,6 +1,7 @@
 package handshakes
 
 import (
+	"math"
 	"net/netip"
 	"runtime"
 	"sync"
@@ -22,8 +23,7 @@ type Computing struct {
 	sched *sched.Scheduler
 
 	mu    sync.Mutex
-	busy  int
-	waits fairshare.Turns[netip.Addr, func()]
+	steps fairshare.Queue[netip.Addr, func()] // by the address that they count for
 }
 
 // Places sets how many processors handshakes may have: half of them. In a simulation it must not
@@ -40,37 +40,31 @@ func (c *Computing) Places(s *sched.Scheduler) {
 func (c *Computing) Do(a netip.Addr, step func()) {
 	c.Enter(a, func() {
 		c.sched.Go(func() {
-			defer c.Leave()
+			defer c.Leave(a)
 			defer runtime.Gosched() // the next goroutine would have the rest of this one's time
 			step()
 		})
 	})
 }
 
-// Enter calls granted when there is a place. It must not block.
+// Enter calls granted, for a step that counts for a, when there is a place. It must not block.
 func (c *Computing) Enter(a netip.Addr, granted func()) {
-	c.mu.Lock()
-	free := c.busy < c.Most
-	if free {
-		c.busy++
-	} else {
-		c.waits.Put(a, granted)
-	}
-	c.mu.Unlock()
-	if free {
-		granted()
-	}
+	c.grant(func() { c.steps.Put(granted, a) })
 }
 
-// Leave gives a place to who waits for one.
-func (c *Computing) Leave() {
+// Leave returns the place of a step that counts for a.
+func (c *Computing) Leave(a netip.Addr) { c.grant(func() { c.steps.Done(a) }) }
+
+// grant gives the place that a change may have made or found free.
+func (c *Computing) grant(change func()) {
 	c.mu.Lock()
-	granted, ok := c.waits.Take()
-	if !ok {
-		c.busy--
+	change()
+	var granted func()
+	if c.steps.Running() < c.Most {
+		granted, _ = c.steps.Take(math.MaxInt)
 	}
 	c.mu.Unlock()
-	if ok {
+	if granted != nil {
 		granted()
 	}
 }
@@ -82,7 +76,7 @@ type Place struct {
 }
 
 // Leave is called before the user's code runs.
-func (p Place) Leave() { p.Of.Leave() }
+func (p Place) Leave() { p.Of.Leave(p.From) }
 
 // Return is called when it has returned. It waits for a place.
 func (p Place) Return() {
