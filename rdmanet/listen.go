@@ -23,7 +23,7 @@ type Listener struct {
 	own    *relisten.Listener
 	addr   Addr
 	cfg    Config
-	places fairshare.Shares[netip.Addr] // of connections that were admitted and that Accept has not yet returned
+	places fairshare.Shares[netip.Addr] // of those that were admitted and not yet accepted
 	ready  []*Conn
 }
 

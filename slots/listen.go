@@ -23,7 +23,7 @@ type Listener struct {
 
 	mu     sync.Mutex
 	gate   gate
-	places fairshare.Shares[netip.Addr] // of connections that were admitted and that Accept has not yet returned
+	places fairshare.Shares[netip.Addr] // of those that were admitted and not yet accepted
 	ready  []*Conn
 	closed bool
 	err    error // the cause of the listener's end

@@ -39,12 +39,12 @@ func TestLimiterForgetsAddresses(t *testing.T) {
 			}
 		}
 		first.Done()
-		if l.under[addr] != 1 {
-			t.Fatalf("%d dials to %s are under way, want one", l.under[addr], addr)
+		if l.dials.Has(addr) != 1 {
+			t.Fatalf("%d dials to %s are under way, want one", l.dials.Has(addr), addr)
 		}
 		second.Done()
 	}
-	if len(l.under) != 0 || l.line.Len() != 0 {
-		t.Errorf("%d addresses are known and %d tickets wait, with no dial under way", len(l.under), l.line.Len())
+	if l.dials.Total() != 0 || l.line.Len() != 0 {
+		t.Errorf("%d dials are counted and %d tickets wait, with no dial under way", l.dials.Total(), l.line.Len())
 	}
 }

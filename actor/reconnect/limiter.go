@@ -12,6 +12,7 @@ import (
 	"golang.org/x/time/rate"
 
 	rdma "github.com/rdmactor/rdmactor/actor"
+	"github.com/rdmactor/rdmactor/internal/fairshare"
 )
 
 // Limiter keeps reconnecting actors and rpc's clients from dialling all at once when a peer of all
@@ -21,13 +22,13 @@ import (
 // it keeps its place in the line, and those behind it may pass. If several runtimes share a
 // Limiter, the actors of a runtime have to be stopped before it is shut down. Any goroutine.
 type Limiter struct {
-	mu      sync.Mutex
-	rate    *rate.Limiter
-	atOnce  int
-	dialing int
-	under   map[string]int // dials under way, by address; no zeros
-	// line is of weak.Pointer[Ticket]. So a Ticket that nobody has any more, as when its runtime
-	// was shut down, has left the line, and keeps nothing alive.
+	mu     sync.Mutex
+	rate   *rate.Limiter
+	atOnce int
+	dials  fairshare.Shares[string] // under way, by address
+	// line is no fairshare.Queue: tickets, not addresses, take turns, and one that does not use its
+	// turn is passed. It is of weak.Pointer[Ticket]. So a Ticket that nobody has any more, as when
+	// its runtime was shut down, has left the line, and keeps nothing alive.
 	line list.List
 }
 
@@ -59,7 +60,7 @@ func NewLimiter(atOnce int, perSecond float64) *Limiter {
 	if perSecond <= 0 {
 		perSecond = defaultPerSecond
 	}
-	return &Limiter{atOnce: atOnce, rate: rate.NewLimiter(rate.Limit(perSecond), atOnce), under: make(map[string]int)}
+	return &Limiter{atOnce: atOnce, rate: rate.NewLimiter(rate.Limit(perSecond), atOnce)}
 }
 
 // Waiting is one that waits for its turn to dial.
@@ -75,7 +76,7 @@ func (l *Limiter) Inspect() (dialing int, waiting []Waiting) {
 	for t := range l.inLineLocked() {
 		waiting = append(waiting, Waiting{t.who, t.addr})
 	}
-	return l.dialing, waiting
+	return l.dials.Total(), waiting
 }
 
 // Ticket makes a ticket for dials to addr. who is what Inspect returns; nil: it is no actor. wake
@@ -108,8 +109,7 @@ func (t *Ticket) Enter(now time.Time) (ok bool, after time.Duration) {
 		t.since = now.Add(d)
 		return false, d
 	}
-	l.dialing++
-	l.under[t.addr]++
+	l.dials.Take(t.addr)
 	l.removeLocked(t)
 	return true, 0
 }
@@ -126,16 +126,15 @@ func (t *Ticket) Done() {
 	l := t.limiter
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.dialing--
-	if l.under[t.addr]--; l.under[t.addr] == 0 {
-		delete(l.under, t.addr)
-	}
+	l.dials.Free(t.addr)
 	l.wakeFirstLocked()
 }
 
 // roomLocked reports whether t may dial when it is its turn: there is a place, or its address has
 // none.
-func (l *Limiter) roomLocked(t *Ticket) bool { return l.dialing < l.atOnce || l.under[t.addr] == 0 }
+func (l *Limiter) roomLocked(t *Ticket) bool {
+	return l.dials.Total() < l.atOnce || l.dials.Has(t.addr) == 0
+}
 
 // turnLocked reports whether it is t's turn, who has room: nobody before it has, or who has does
 // not come, as its loop is blocked. The one behind such a ticket learns when to ask again.

@@ -19,21 +19,28 @@ type Shares[K comparable] struct {
 	of    map[K]int
 }
 
-const kept = 16 // one part of so many is for keys that have none
+// Kept returns how much of a total is kept for keys that have none.
+func Kept(total int) int { return max(total/16, 1) }
 
-// May reports whether a key may have one more place, with most for all.
-func (s *Shares[K]) May(k K, most int) bool { return s.may(k, most, max(most/kept, 1)) }
-
-// MayLocal is May for keys that are no peers, such as a program's listeners. Of fewer than 16
-// places none is for those that have none.
-func (s *Shares[K]) MayLocal(k K, most int) bool { return s.may(k, most, most/kept) }
-
-func (s *Shares[K]) may(k K, most, kept int) bool {
-	has, left := s.of[k], most-s.total
+// Fair reports whether a key that has so much may have n more. left is what is left for all keys,
+// kept how much of that is for keys that have none. With a patience of 1 the key may have more
+// while it has no more than what is left, else as many times that.
+func Fair(has, n, left, kept, patience int) bool {
 	if has > 0 {
 		left -= kept
 	}
-	return left > 0 && has <= left
+	return n <= left && has <= patience*left
+}
+
+// May reports whether a key may have one more place, with most for all.
+func (s *Shares[K]) May(k K, most int) bool {
+	return Fair(s.of[k], 1, most-s.total, Kept(most), 1)
+}
+
+// MayLocal is May for keys that are no peers, such as a program's listeners. Of fewer than 16
+// places none is for those that have none.
+func (s *Shares[K]) MayLocal(k K, most int) bool {
+	return Fair(s.of[k], 1, most-s.total, most/16, 1)
 }
 
 // Take gives a key one more place.

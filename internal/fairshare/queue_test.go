@@ -46,7 +46,7 @@ type queued struct {
 // modelQueue does what a Queue does, with lists that are searched.
 type modelQueue struct {
 	waiting, running []queued
-	turns            [2][][2]int // keys in the order of their turns: {first, 0}, and {first, second}
+	turns            [2][][2]int // keys by level, in the order of their turns
 }
 
 // at returns v's key at a level.

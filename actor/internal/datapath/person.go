@@ -16,7 +16,8 @@ import "github.com/rdmactor/rdmactor/actor/internal/limits"
 // Stopping a connection in the middle would not do: what makes its owner consume may be behind the
 // next message.
 
-// occupied is what one occupies of a loop's memory. Loop goroutine.
+// occupied is what one occupies of a loop's memory. Loop goroutine. It is no fairshare.Shares: each
+// person has a bound, and no share of the others'.
 type occupied struct {
 	who      limits.Person
 	most     int // bytes; 0: any number

@@ -131,7 +131,7 @@ func (c *Conn) grow() {
 	}
 	p, err := c.poolOf(r.most)
 	n, before := r.count*r.large, c.promised
-	if err != nil || r.share == 0 && !c.l.largeReceives.lets(r.source, n, c.l.RecvBudget.Spare()) || !c.promises(n) {
+	if err != nil || r.share == 0 && c.l.largeReceives.Has(r.source)+n > c.l.RecvBudget.Spare() || !c.promises(n) {
 		return
 	}
 	if !c.replaces(p) {
@@ -141,7 +141,7 @@ func (c *Conn) grow() {
 	}
 	if r.share == 0 {
 		r.share = n
-		c.l.largeReceives.take(r.source, n)
+		c.l.largeReceives.Add(r.source, n)
 	}
 	r.holds, c.pool = r.most, p
 }
@@ -197,7 +197,7 @@ func (c *Conn) counts() {
 	r := c.resize
 	c.promises(r.bytes)
 	if r.small == r.count {
-		c.l.largeReceives.give(r.source, r.share)
+		c.l.largeReceives.Add(r.source, -r.share)
 		r.share = 0
 	}
 }
@@ -243,7 +243,7 @@ func (c *Conn) leavePools() {
 	for _, p := range r.joined {
 		p.leave()
 	}
-	c.l.largeReceives.give(r.source, r.share)
+	c.l.largeReceives.Add(r.source, -r.share)
 	r.share = 0
 }
 
@@ -294,25 +294,6 @@ func smaller(b *memory.Chunk, r *resizing) int {
 		return 1
 	}
 	return 0
-}
-
-// largeReceives is how much memory for receives that have become large is whose: bytes by peer
-// address.
-type largeReceives map[netip.Addr]int
-
-// lets reports whether receives for a peer at from may become large and take n bytes, if room is
-// left for receives.
-func (l largeReceives) lets(from netip.Addr, n, room int) bool {
-	held := l[from]
-	return n <= room && (held == 0 || held <= room-n)
-}
-
-func (l largeReceives) take(from netip.Addr, n int) { l[from] += n }
-
-func (l largeReceives) give(from netip.Addr, n int) {
-	if l[from] -= n; l[from] <= 0 {
-		delete(l, from)
-	}
 }
 
 // sizes is what the peer's receives hold, on the sending side.

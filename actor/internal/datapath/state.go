@@ -11,6 +11,7 @@ import (
 	"github.com/rdmactor/rdmactor/actor/internal/wire"
 	"github.com/rdmactor/rdmactor/cmid"
 	"github.com/rdmactor/rdmactor/eventloop"
+	"github.com/rdmactor/rdmactor/internal/fairshare"
 	"github.com/rdmactor/rdmactor/internal/ring"
 	"github.com/rdmactor/rdmactor/verbs"
 )
@@ -27,8 +28,8 @@ type Loop struct {
 	Devices    []*Device
 	RecvBudget *memory.Budget // of what is received into
 	Shares     shares         // of that
-	// of receives that are posted beforehand
-	largeReceives largeReceives
+	// bytes of receives that have become large (resize.go), by peer address
+	largeReceives fairshare.Shares[netip.Addr]
 	SendBudget    *memory.Budget // of what messages are sent from at once
 	HeldBudget    *memory.Budget // of what peers read messages from
 	Sources       memory.Sources
@@ -60,7 +61,6 @@ func (l *Loop) Init(el *eventloop.Loop, log *slog.Logger, most Limits) {
 	l.SendBudget = memory.NewBudget(l.el, most.Send, 0, most.Send)
 	l.HeldBudget = memory.NewBudget(l.el, most.Send, 0, 0)
 	l.Sources = memory.NewSources(l.el, l.RecvBudget)
-	l.largeReceives = make(largeReceives)
 	l.Shares = shares{l: l, limit: l.RecvBudget.Most()}
 	l.RecvBudget.Retained = l.Shares.retained
 	l.segments.timer = el.NewTimer(l.segments.turn)
@@ -291,7 +291,9 @@ type intake struct {
 	early    int // bytes of receives for what came before Established
 }
 
-// shares is a loop's account of what its connections receive (share.go). Loop goroutine.
+// shares is a loop's account of what its connections receive (share.go). Loop goroutine. It is no
+// fairshare.Shares: each message counts, in the connection itself, and what wants memory is ordered
+// by how much has to be free for it.
 type shares struct {
 	l       *Loop
 	limit   int         // bytes: what arenas may have (budget)

@@ -9,7 +9,8 @@ import (
 )
 
 // Budget is how much device memory a loop may have for one purpose, and who waits for some. Loop
-// goroutine.
+// goroutine. It is no fairshare.Queue: which message passes another depends on their sizes, not on
+// turns.
 //
 // Arenas may always have one part of it (keep), besides what owners retain of theirs (Retained),
 // and at most another (most). The rest is for large messages, which wait in line. A message's class
@@ -218,7 +219,7 @@ func (b *Budget) Admits(c Claimant) bool {
 // leaves to all others, so a few cannot take it all. Many with one message each can.
 func (b *Budget) fits(want, held int) bool {
 	left := b.forLarge() - b.lent(0) - want
-	if left < 0 || held > 0 && left < held {
+	if held > left {
 		return false
 	}
 	if want > b.Free {

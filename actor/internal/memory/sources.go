@@ -8,7 +8,8 @@ import (
 )
 
 // Sources counts, by peer address, the memory into which large messages are being read. Such memory
-// is occupied for as long as the peer takes to send the bytes. Loop goroutine.
+// is occupied for as long as the peer takes to send the bytes. Loop goroutine. It is no
+// fairshare.Shares: an address has a fixed part, and less while it is suspect.
 //
 // One address may have a quarter of the budget being filled, or one larger message. If a connection
 // ends with a message half read, others have waited for that memory in vain. Its address is then

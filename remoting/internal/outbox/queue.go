@@ -11,7 +11,8 @@ import (
 // which frames fill quickly. A target has a lane of its own while much waits for it, or while the
 // peer meters what it is sent. Lanes take turns, and a target's lane has room for as many bytes as
 // are left for all others. So a target that is slow, or is sent too much, does not keep the others
-// from being sent anything. Like a Lane it has no mutex.
+// from being sent anything. Like a Lane it has no mutex. It is no fairshare.Queue: most targets
+// have no lane, and what a target's lane takes over from the common one has to go in order.
 type Queue struct {
 	limit    int
 	bytes    int // in all lanes
@@ -83,12 +84,11 @@ func (q *Queue) withPart(target string, size int) int {
 }
 
 func (q *Queue) room(o *own, size int) bool {
-	left := q.limit - q.bytes - q.reserved
-	if size > left || o == nil {
-		return size <= left
+	has := 0
+	if o != nil {
+		has = o.bytes + o.reserved
 	}
-	has := o.bytes + o.reserved
-	return has == 0 || has+size <= left
+	return has+size <= q.limit-q.bytes-q.reserved
 }
 
 // Append adds a record, for which there must be room.

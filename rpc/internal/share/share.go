@@ -18,6 +18,8 @@ import (
 	"net/netip"
 	"sync"
 	"sync/atomic"
+
+	"github.com/rdmactor/rdmactor/internal/fairshare"
 )
 
 // Resource is one of the things that are shared.
@@ -34,15 +36,13 @@ const (
 // Amounts has an amount of each resource.
 type Amounts [resources]int
 
-// kept returns the part of a total that is reserved for addresses that have nothing.
-func kept(total int) int { return max(total/16, 1) }
-
 // patience limits the part of a single address while it is alone. Calls end soon, and their limit
 // is often a small one, meant for the handlers: a single address may have nearly all of it.
 // Streams, and answers that a client does not take, may stay forever.
 var patience = Amounts{Calls: 16, Streams: 1, Memory: 1}
 
-// Account has a server's resources and their usage by each client. Any goroutine may use it.
+// Account has a server's resources and their usage by each client. Any goroutine may use it. It
+// counts without fairshare.Shares: each call counts at three levels, and pointers are faster.
 type Account struct {
 	total, each Amounts // of all connections, and of one
 
@@ -160,14 +160,11 @@ func (c *Conn) mayLocked(r Resource, n int) bool {
 		return true
 	}
 	k = patience[r]
-	part := k*(p.used[r]+left-kept(a.total[r]))/(k+1) + 1 // the address's possible total
+	part := k*(p.used[r]+left-fairshare.Kept(a.total[r]))/(k+1) + 1 // the address's possible total
 	return fair(c.used[r], n, part-p.used[r], part, k)
 }
 
-// fair reports whether one that has so much already may have n more, if left are free of a total.
+// fair is fairshare.Fair, with what is kept of a total.
 func fair(has, n, left, total, patience int) bool {
-	if has > 0 {
-		left -= kept(total)
-	}
-	return n <= left && has <= patience*left
+	return fairshare.Fair(has, n, left, fairshare.Kept(total), patience)
 }
