@@ -9,9 +9,8 @@ import (
 	"github.com/rdmactor/rdmactor/states"
 )
 
-// The credit that Close waits for may come in the middle of what the device reads. The device is
-// not asked to disconnect right there: to disconnect it writes, and when a write fails it would
-// read again, over what it is reading.
+// The credit that Close waits for comes with a message that the connection handles. The disconnect
+// follows in a turn of its own, because it ends the connection.
 func TestCloseEndsInATurnOfItsOwn(t *testing.T) {
 	onFlavors(t, func(w *world) {
 		p := w.connect()
@@ -36,14 +35,14 @@ func TestCloseEndsInATurnOfItsOwn(t *testing.T) {
 				}
 				wire.Header{Type: wire.TypeCredit, Consumed: 1}.Put(chunk.Bytes())
 				it.conn.Receive(chunk, wire.HeaderLen)
-				it.conn.Device.Drain() // as the device has it when its read finds no receive posted
+				it.conn.Device.Drain()
 				read <- it.id.State()
 			}
 		}); err != nil {
 			w.Fatal(err)
 		}
 		if s := <-read; s != states.Connected {
-			w.Errorf("%v within the read", s)
+			w.Errorf("%v within the call", s)
 		}
 		end := until[*Closed](p.client)
 		if c := end[len(end)-1].msg.(*Closed); c.Err != nil || c.Delivered != 1 {

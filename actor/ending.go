@@ -8,8 +8,8 @@ import (
 )
 
 // BreakOff ends a connection from this side. Nothing is sent or delivered any more. The rest
-// follows in a turn of its own, because the device may be in the middle of what it received. Loop
-// goroutine, at any time. Only the first call counts.
+// follows in a turn of its own, because the caller may be the connection, which the rest releases.
+// Loop goroutine, at any time. Only the first call counts.
 func (it *ident) BreakOff(err error) {
 	c := it.conn
 	if c == nil || c.Over() {

@@ -14,8 +14,8 @@ import (
 )
 
 // Owners end their loop's goroutine in the middle of a burst of messages. Every other connection
-// on the loop goes on, or its owner learns that it has ended. The device may be in the middle of
-// its input when it asks for receives, and what waits is delivered first.
+// on the loop goes on, or its owner learns that it has ended. The device has read more messages
+// when the first of them is delivered.
 func TestGoexitInTheMiddleOfInput(t *testing.T) {
 	sys := testSystem(t)
 	open := func() *Runtime {

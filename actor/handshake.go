@@ -44,8 +44,8 @@ type (
 		answer [secure.PSKReplyLen]byte
 		err    error
 	}
-	// firstMessage is what the peer says first. It has a turn of its own, because the device may be
-	// in the middle of the read that has brought it.
+	// firstMessage is what the peer says first. It has a turn of its own, because the connection
+	// still handles it.
 	firstMessage struct {
 		typ  wire.Type
 		body []byte

@@ -155,10 +155,10 @@ type (
 	// brokenOff says that the connection was broken off.
 	brokenOff struct{}
 	// drained says that Close need not wait for its peer any longer. It has a turn of its own,
-	// because the device may be in the middle of the read that has brought the last credit.
+	// because the connection still handles the message that brought the last credit.
 	drained struct{}
-	// goodbyeLeft says that the goodbye has left. It has a turn of its own, because the device may
-	// be in the middle of something.
+	// goodbyeLeft says that the goodbye has left. It has a turn of its own, because the connection
+	// still handles its completion.
 	goodbyeLeft struct{}
 
 	// shutdownAsked asks an identifier to close itself because of Shutdown.

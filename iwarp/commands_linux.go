@@ -82,7 +82,8 @@ func (id *ident) accept(private []byte, p *cmid.ConnParam) error {
 		return unix.EINVAL
 	}
 	id.answered = true
-	c, now := id.conn, time.Now()
+	c := id.conn
+	now := c.in.loop.Now()
 	err := c.accept(now, private, p)
 	if err != nil {
 		_ = c.core.Reject(now, nil) // ECONNRESET: the peer is gone
@@ -107,7 +108,7 @@ func (id *ident) reject(private []byte) error {
 	if !id.child || id.answered {
 		return unix.EINVAL
 	}
-	now := time.Now()
+	now := id.conn.in.loop.Now()
 	if err := id.conn.core.Reject(now, private); err != nil {
 		return err
 	}
@@ -126,9 +127,12 @@ func (id *ident) disconnect() error {
 	case c.over:
 		return nil
 	}
-	now := time.Now()
+	now := c.in.loop.Now()
 	c.output(now) // work requests that were posted before
 	c.core.Disconnect(now)
+	if c.waits {
+		c.core.Keep() // drops the message, which nobody will receive
+	}
 	c.settle(now)
 	return nil
 }
@@ -216,7 +220,7 @@ func (id *ident) destroy() {
 	}
 	if c := id.conn; c != nil {
 		id.conn = nil
-		c.abandon(time.Now())
+		c.abandon(c.in.loop.Now())
 	}
 	id.in.drv.ports.release(id.binding)
 	id.binding = nil

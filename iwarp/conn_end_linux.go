@@ -58,6 +58,7 @@ func (c *conn) lingerOn(now time.Time) {
 
 // discard reads until the peer's FIN.
 func (c *conn) discard() {
+	c.in.keepStaged()
 	for range readRounds {
 		n, err := c.in.sys.Recv(c.fd, c.in.staging)
 		if t := c.tapped(); t != nil && n > 0 {

@@ -66,7 +66,8 @@ type conn struct {
 	watched     bool // the loop watches for writability
 	dirty       bool // in the instance's list of connections to write
 	waits       bool // a message waits for a receive: nothing is read
-	kept        int  // bytes that were read while a message waits
+	kept        int  // memory for what was read behind that message
+	completed   int  // completions
 
 	local, peer cmid.Addr      // of a responder
 	asked       cmid.ConnParam // of a responder's Request
@@ -165,41 +166,22 @@ func (c *conn) Glance() (worked bool) {
 // partly arrived, one call reads the rest to its destination and the following bytes to the staging
 // buffer.
 func (c *conn) input() (any bool) {
-	if c.in.reading != nil || c.waits {
-		// Reading may lead to a failed write, which then reads the peer's last data. That data is
-		// being read already.
-		return false
+	if !c.core.Waiting() {
+		any = c.read()
 	}
-	c.in.reading = c
-	left := true
-	defer func() {
-		// also when the application does not return (Goexit): unread bytes would keep the loop
-		// awake forever
-		c.in.reading = nil
-		if left {
-			c.torn()
-		}
-	}()
-	any = c.read()
-	left = false
+	if c.core.Waiting() && !c.waits {
+		c.stopReading()
+	}
 	return any
-}
-
-// torn ends a connection after the application has ended the loop's goroutine in OnEmpty, in the
-// middle of the connection's input: the position in the stream is lost.
-func (c *conn) torn() {
-	now := c.in.loop.Now()
-	c.core.InputEnd(now, unix.EIO)
-	c.settle(now)
-	c.in.later()
 }
 
 func (c *conn) read() (any bool) {
 	in := c.in
+	in.keepStaged()
 	for budget, round := readBudget, 0; budget > 0 && round < readRounds; round++ {
 		var n int
 		var err error
-		before := in.completed
+		before := c.completed
 		in.land = c.core.Landings(in.land[:0], in.peek[:])
 		stage := c.stage(c.core.Rest())
 		if len(in.land) == 0 && c.core.Bulk() {
@@ -244,11 +226,16 @@ func (c *conn) read() (any bool) {
 		} else {
 			c.core.Input(now, stage[:n])
 		}
-		if _, closeNow := c.core.WantClose(); closeNow || n < want || c.core.Waiting() {
+		if c.core.Waiting() {
+			in.staged = c
+			c.enlist()
+			in.drain()
+		}
+		if _, closeNow := c.core.WantClose(); closeNow || n < want || c.core.Waiting() || c.phase != phRunning {
 			return any
 		}
 		budget -= n
-		if messages := in.completed - before; messages > 0 {
+		if messages := c.completed - before; messages > 0 {
 			c.each = n / messages
 			budget -= messages * (readBudget / turnMessages)
 		}
@@ -258,8 +245,7 @@ func (c *conn) read() (any bool) {
 
 // output writes the core's pending output, until the socket is full.
 func (c *conn) output(now time.Time) {
-	// in the middle of Input nothing may be gathered
-	if c.blocked || !c.ready() || c.in.reading == c {
+	if c.blocked || !c.ready() {
 		return
 	}
 	in := c.in
@@ -286,7 +272,7 @@ func (c *conn) output(now time.Time) {
 			c.block()
 			return
 		case err != nil:
-			c.broken(now, err)
+			c.lose(now, err)
 			return
 		}
 		before := c.went
@@ -309,13 +295,6 @@ func size(bufs [][]byte) (n int) {
 		n += len(b)
 	}
 	return n
-}
-
-// broken stops writing to a socket after a failed write, and reads the peer's data, which may
-// contain the reason.
-func (c *conn) broken(now time.Time, err error) {
-	c.lose(now, err)
-	c.input()
 }
 
 // block waits until the socket is writable.
@@ -446,7 +425,7 @@ func (c *conn) alignSegments() {
 
 // Complete is called by the core.
 func (c *conn) Complete(wc verbs.WC, solicited bool) {
-	c.in.completed++
+	c.completed++
 	if c.qp != nil {
 		c.qp.complete(wc, solicited)
 	}

@@ -115,7 +115,7 @@ func (c *conn) dial() error {
 	default:
 		return fmt.Errorf("iwarp: connect %v: %w", id.peer, err)
 	}
-	fd, now := id.fd, time.Now()
+	fd, now := id.fd, id.in.loop.Now()
 	id.fd = -1
 	// on this host the handshake is complete by now, whatever connect(2) returns
 	done := err == nil || c.in.tcpConnected(fd)
@@ -141,7 +141,7 @@ func (c *conn) dial() error {
 func (c *conn) refuseDial(err error) error {
 	c.in.closeFD(c.id.fd)
 	c.id.fd = -1
-	c.connectFailed(time.Now(), fmt.Errorf("iwarp: connect %v: %w", c.id.peer, err))
+	c.connectFailed(c.in.loop.Now(), fmt.Errorf("iwarp: connect %v: %w", c.id.peer, err))
 	return nil
 }
 

@@ -76,8 +76,9 @@ type sharedQueue struct {
 	users int
 	gone  bool
 
-	waiting connList // connections that wait for a receive
-	served  bool     // in instance.serving
+	waiting   connList // connections that wait for a receive
+	asked     *conn    // of those, the one for which OnEmpty was called last
+	scheduled bool     // in instance.serving
 }
 
 // PostRecv adds a receive.
@@ -92,7 +93,7 @@ func (s *sharedQueue) PostRecv(wr verbs.RecvWR) error {
 		return fmt.Errorf("iwarp: receive queue full, %d receives outstanding: %w", s.q.Len(), unix.ENOMEM)
 	}
 	s.q.Push(wr)
-	s.offer()
+	s.schedule()
 	return nil
 }
 
@@ -129,15 +130,6 @@ func (s *sharedQueue) Close() error {
 	s.gone = true
 	s.q = ring.Ring[verbs.RecvWR]{}
 	return nil
-}
-
-// offer schedules serve if connections wait and there are receives for them.
-func (s *sharedQueue) offer() {
-	if in := s.dev.in; s.waiting.n > 0 && s.q.Len() > 0 && !s.served {
-		s.served = true
-		in.serving = append(in.serving, s)
-		in.later()
-	}
 }
 
 // CreateCQ makes a completion queue. It grows as needed, regardless of cqe.

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -69,7 +68,7 @@ func (in *instance) Close() error {
 	}
 	for _, n := range slices.Sorted(maps.Keys(in.dev.qps)) { // of identifiers that were migrated
 		c := in.dev.qps[n].conn
-		c.abort(time.Now())
+		c.abort(in.loop.Now())
 		c.close()
 	}
 	for in.setups.oldest != nil {
@@ -79,7 +78,7 @@ func (in *instance) Close() error {
 		in.lingers.oldest.close()
 	}
 	clear(in.events)
-	in.events, in.first, in.notify, in.low, in.dirty, in.serving, in.resuming = nil, 0, nil, nil, nil, nil, nil
+	in.events, in.first, in.notify, in.low, in.dirty, in.serving = nil, 0, nil, nil, nil, nil
 	if n := in.conns; n != 0 {
 		return fmt.Errorf("iwarp: %d connections left after close: %w", n, unix.EBUSY)
 	}

@@ -42,7 +42,7 @@ type instance struct {
 	sys     sockets.Stack
 	random  [12]byte // filled by sys
 
-	reading  *conn // its input is being processed: it uses the staging buffer
+	staged   *conn // a message waits, and what was read behind it is still in staging or peek
 	deferred bool  // Run will be called at the end of the turn
 	draining bool
 	dirty    []*conn // connections with something to write
@@ -50,12 +50,9 @@ type instance struct {
 	notify   []*completionQueue // queues whose owners are to be notified
 	low      []*sharedQueue     // queues below their limit
 	serving  []*sharedQueue     // queues with receives for connections that wait
-	resuming []*conn            // connections that are no longer paused
-	kept     int                // bytes that waiting connections have read
-	// completed counts completions. A connection that reads uses the count.
-	completed int
-	events    []event // to be delivered, in order
-	first     int     // events[first:] is not delivered yet
+	kept     int                // memory for what waiting connections have read
+	events   []event            // to be delivered, in order
+	first    int                // events[first:] is not delivered yet
 	// delivering is the event that is being delivered.
 	delivering cmid.DriverEvent
 	strangers  atomic.Uint64 // connections that ended without a Request

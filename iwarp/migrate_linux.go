@@ -127,7 +127,7 @@ func (d *detached) Destroy() {
 			id.fd = -1
 		}
 		if c := id.conn; c != nil && c.qp != nil {
-			c.abandon(time.Now())
+			c.abandon(c.in.loop.Now())
 		}
 		d.from.drv.ports.release(id.binding)
 		id.lis, id.conn, id.binding = nil, nil, nil
@@ -139,7 +139,7 @@ func (c *conn) giveUp(sys sockets.Stack) {
 	c.id, c.lis = nil, nil
 	if c.fd >= 0 {
 		c.core.SetPool(nil)
-		c.core.Abort(time.Now())
+		c.core.Abort(time.Time{}) // no deadline of it is observed
 		if c.core.Pending() {
 			// an empty socket has room for it, and a broken socket needs none
 			reply := c.core.Gather(nil)

@@ -2,7 +2,6 @@ package iwarp
 
 import (
 	"fmt"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -26,7 +25,6 @@ type queuePair struct {
 	early    []earlyWC    // completions that are held back
 	withheld verbs.Access // access removed by SetAccess
 	paused   bool         // by Pause
-	served   bool         // its turn to take a receive
 }
 
 type earlyWC struct {
@@ -180,7 +178,7 @@ func (q *queuePair) Destroy() error {
 	if c == nil {
 		return nil
 	}
-	now := time.Now()
+	now := c.in.loop.Now()
 	if c.phase == phIdle || c.asks() {
 		var last core.Conn
 		if err := last.Init(core.Config{}, flusher{c}); err != nil {

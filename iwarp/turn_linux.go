@@ -12,19 +12,11 @@ func (in *instance) Run(int) bool {
 		return false
 	}
 	now := in.loop.Now()
-	list, i := in.dirty, 0
+	list := in.dirty
 	in.dirty = in.spare[:0]
 	in.spare = nil
-	defer func() {
-		if i < len(list) { // a call into the application panicked or exited: see torn
-			in.dirty = append(in.dirty, list[i:]...)
-			in.later()
-		}
-	}()
-	for i < len(list) {
-		c := list[i]
+	for i, c := range list {
 		list[i] = nil
-		i++
 		c.dirty = false
 		if c.ready() {
 			c.output(now)
@@ -36,8 +28,9 @@ func (in *instance) Run(int) bool {
 	return false
 }
 
-// drain notifies of completions and delivers events. Completions come first, so that the owner gets
-// an identifier's messages before its end.
+// drain notifies of completions, asks for receives and delivers events. Completions come first:
+// what their owner consumes it can post as receives, and it gets an identifier's messages before
+// its end.
 func (in *instance) drain() {
 	if in.draining {
 		return
@@ -51,20 +44,16 @@ func (in *instance) drain() {
 			}
 			continue
 		}
-		if s := last(&in.serving); s != nil {
-			in.serve(s)
-			continue
-		}
-		if len(in.resuming) > 0 {
-			in.resumeAll()
-			continue
-		}
 		if n := len(in.notify); n > 0 {
 			cq := in.notify[0]
 			copy(in.notify, in.notify[1:])
 			in.notify[n-1] = nil
 			in.notify = in.notify[:n-1]
 			cq.notifyOwner()
+			continue
+		}
+		if s := last(&in.serving); s != nil {
+			in.serve(s)
 			continue
 		}
 		if in.first == len(in.events) {
@@ -93,7 +82,7 @@ func last(list *[]*sharedQueue) *sharedQueue {
 // drained ends drain, even if a panic in the application has interrupted it.
 func (in *instance) drained() {
 	in.draining = false
-	if len(in.notify) > 0 || len(in.low) > 0 || len(in.serving) > 0 || len(in.resuming) > 0 || in.first < len(in.events) {
+	if len(in.notify) > 0 || len(in.low) > 0 || len(in.serving) > 0 || in.first < len(in.events) {
 		in.later()
 	}
 }

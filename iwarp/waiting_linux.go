@@ -7,10 +7,12 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// When a connection's next message finds no receive, its socket is not read until there is one
-// (core's Waiting). TCP's flow control then stops the peer. Connections that wait for the same
-// shared queue are served in the order in which they began to wait. Paused connections are not
-// among them.
+// When a connection's next message finds no receive, the core returns (core's Waiting), and the
+// connection joins those that wait for a receive of its shared queue. drain serves them in the
+// order in which they began to wait: after it has notified of completions it asks the owner of an
+// empty queue for a receive (OnEmpty), and lets the oldest go on if there is one. If a message
+// still waits then, its socket is not read, and TCP's flow control stops the peer. Paused
+// connections are not among those that wait.
 
 // keptMax limits roughly how many bytes the waiting connections of a loop may have read and keep.
 // While some are kept, reads are shorter. They are never shorter than peekLen, so each connection
@@ -39,32 +41,54 @@ func (c *conn) interest() (ev eventloop.Events) {
 	return ev
 }
 
-// checkWaiting updates c after the core has begun or stopped to wait for a receive.
-func (c *conn) checkWaiting() {
-	if c.waits == c.core.Waiting() {
+// stopReading ends the reading of c's socket if a message still waits.
+func (c *conn) stopReading() {
+	if c.in.keepStaged(); !c.core.Waiting() {
 		return
 	}
-	if c.waits = !c.waits; c.waits {
-		c.enlist()
-		c.loss.extend(c, c.in.loop.Now())
-	} else {
-		c.delist()
-	}
-	c.countKept()
+	c.waits = true
+	c.loss.extend(c, c.in.loop.Now())
 	c.watch()
 }
 
-// enlist adds c to the connections that wait for a receive of its shared queue.
-func (c *conn) enlist() {
-	if q := c.qp; q != nil && q.srq != nil && !q.paused && !q.srq.waiting.has(c) {
-		q.srq.waiting.add(c)
-		q.srq.offer()
+// checkWaiting updates c if no message waits any longer.
+func (c *conn) checkWaiting() {
+	if c.core.Waiting() {
+		return
+	}
+	c.delist()
+	if c.waits {
+		c.waits = false
+		c.countKept()
+		c.watch()
 	}
 }
 
+// enlist adds c, whose message waits, to the connections that wait for a receive of its shared
+// queue.
+func (c *conn) enlist() {
+	if q := c.qp; q != nil && q.srq != nil && !q.paused && !q.srq.waiting.has(c) {
+		q.srq.waiting.add(c)
+		q.srq.schedule()
+	}
+}
+
+// delist removes c from them. The next one may be asked for then.
 func (c *conn) delist() {
-	if q := c.qp; q != nil && q.srq != nil {
-		q.srq.waiting.remove(c)
+	if q := c.qp; q != nil && q.srq != nil && q.srq.waiting.remove(c) {
+		if q.srq.asked == c {
+			q.srq.asked = nil
+		}
+		q.srq.schedule()
+	}
+}
+
+// keepStaged copies what a connection whose message waits has in the staging buffer.
+func (in *instance) keepStaged() {
+	if c := in.staged; c != nil {
+		in.staged = nil
+		c.core.Keep()
+		c.countKept()
 	}
 }
 
@@ -77,48 +101,29 @@ func (c *conn) countKept() {
 
 // waitOver ends c's waiting because its input has ended.
 func (c *conn) waitOver() {
-	if c.waits {
-		c.waits = false
-		c.delist()
-	}
+	c.waits = false
+	c.delist()
 	if c.kept > 0 {
 		c.in.kept -= c.kept
 		c.kept = 0
 	}
 }
 
-// resume lets the waiting message look for a receive again. It does not read the socket: the loop
-// does that later, so that no connection's turn is long.
+// resume lets the waiting message take a receive if there is one now, and goes on with what was
+// read behind it. It does not read the socket: the loop does that later, so that no connection's
+// turn is long.
 func (c *conn) resume(now time.Time) {
-	in := c.in
-	if c.phase != phRunning || !c.waits || c.qp == nil {
-		return
-	}
-	q := c.qp
-	in.reading, q.served = c, true
-	before := in.completed
-	c.resumed(now)
+	before := c.completed
+	c.core.Resume(now)
 	c.countKept()
-	if in.completed > before {
+	if c.completed > before {
 		c.loss.extend(c, now)
 	}
+	c.delist()
 	if c.core.Waiting() {
 		c.enlist()
 	}
 	c.settle(now)
-}
-
-// resumed calls core.Resume with the same precautions as read.
-func (c *conn) resumed(now time.Time) {
-	left, q := true, c.qp
-	defer func() {
-		c.in.reading, q.served = nil, false
-		if left {
-			c.torn()
-		}
-	}()
-	c.core.Resume(now)
-	left = false
 }
 
 // Pause implements verbs.Pauser: it makes the peer's messages wait at their sender, beginning with
@@ -133,55 +138,45 @@ func (q *queuePair) Pause(on bool) {
 	switch {
 	case on:
 		c.delist()
-	case c.core.Waiting():
-		c.in.resuming = append(c.in.resuming, c)
-		c.in.later()
+	case !c.core.Waiting():
+	case q.srq != nil:
+		c.enlist()
+	default:
+		c.resume(c.in.loop.Now())
 	}
 }
 
 // Waiting implements verbs.Pauser: it reports whether a message waits.
 func (q *queuePair) Waiting() bool { return q.conn != nil && q.conn.core.Waiting() }
 
-// serve resumes the connections for which receives were posted.
+// schedule makes drain serve the connections that wait for a receive of s.
+func (s *sharedQueue) schedule() {
+	if in := s.dev.in; s.waiting.n > 0 && !s.scheduled {
+		s.scheduled = true
+		in.serving = append(in.serving, s)
+		in.later()
+	}
+}
+
+// serve does one step for the connections that wait for a receive of s: it lets the one that has
+// waited longest go on, or asks the owner for a receive, once for each connection.
 func (in *instance) serve(s *sharedQueue) {
-	s.served = false
-	now := in.loop.Now()
-	for n := s.waiting.n; n > 0 && s.waiting.n > 0; n-- {
-		c := s.waiting.oldest
-		s.waiting.remove(c)
-		if c.resume(now); c.waits && s.q.Len() == 0 && !c.qp.paused {
-			return // it has got no receive
-		}
+	s.scheduled = false
+	switch c := s.waiting.oldest; {
+	case c == nil:
+	case s.q.Len() > 0 || s.attr.OnEmpty == nil:
+		c.resume(in.loop.Now())
+	case s.asked != c:
+		s.asked = c
+		s.schedule() // also if OnEmpty panics
+		s.attr.OnEmpty(c.qp)
 	}
 }
 
-// resumeAll resumes the connections that are no longer paused.
-func (in *instance) resumeAll() {
-	list, i := in.resuming, 0
-	in.resuming = nil
-	// in case the application panics or exits in one of the calls
-	defer func() { in.resuming = append(in.resuming, list[i:]...) }()
-	now := in.loop.Now()
-	for i < len(list) {
-		c := list[i]
-		i++
-		if c.qp != nil && !c.qp.paused {
-			c.resume(now)
-		}
-	}
-}
-
-// Ready reports whether there is a receive in the shared queue for q. If the queue is empty, its
-// owner is asked for one (OnEmpty). But if other connections wait already, q waits behind them.
+// Ready reports whether there is a receive in the shared queue, and it is q's turn to take one.
 func (q *queuePair) Ready() bool {
 	s := q.srq
-	if s.waiting.n > 0 && !q.served {
-		return false
-	}
-	if s.q.Len() == 0 && s.attr.OnEmpty != nil {
-		s.attr.OnEmpty(q)
-	}
-	return s.q.Len() > 0
+	return s.q.Len() > 0 && (s.waiting.n == 0 || s.waiting.oldest == q.conn)
 }
 
 // Waits reports whether a message can wait because the owner is asked for receives and may post one

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"runtime"
+	"slices"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -194,21 +195,17 @@ func TestEndOfAConnectionThatWaits(t *testing.T) {
 	})
 }
 
-// If an application panics or exits when it is asked for a receive, the connection for which it was
-// asked ends, wherever the call was made.
-func TestNoReturnForOneThatWaits(t *testing.T) {
+// If an application panics or exits when it is asked for a receive, the message waits as if it had
+// posted none, and what was read behind the message is not lost.
+func TestNoReturnWhenAsked(t *testing.T) {
 	for what, leave := range map[string]func(){
 		"a panic": func() { panic("no receive") },
 		"Goexit":  runtime.Goexit,
 	} {
 		t.Run(what, func(t *testing.T) {
 			client, s := newNode(t), newScarce(t)
-			q, h, _ := s.dial(client)
-			q.send(0, "waits")
-			q.send(1, "is kept")
-			turns(t, "it waits", func() bool { return s.srq.(*sharedQueue).waiting.n == 1 && s.in.kept > 0 }, client, s.node)
-			s.post()
-			s.onEmpty = leave
+			q, _, _ := s.dial(client)
+			other, _, _ := s.dial(client)
 			turned := func() bool { // Goexit takes the goroutine that turns the loop
 				done := make(chan struct{})
 				go func() {
@@ -218,8 +215,22 @@ func TestNoReturnForOneThatWaits(t *testing.T) {
 				<-done
 				return s.onEmpty == nil
 			}
-			turns(t, "it is asked for the second", turned, client)
-			client.wait(h, states.KindDisconnected, s.node)
+			s.onEmpty = leave
+			q.send(0, "a0")
+			q.send(1, "a1")
+			turns(t, "it is asked", turned, client)
+			other.send(0, "b0")
+			turns(t, "both wait", func() bool { return s.srq.(*sharedQueue).waiting.n == 2 }, client, s.node)
+			s.post()
+			s.onEmpty = leave
+			turns(t, "it is asked again", turned, client)
+			for range 2 {
+				s.post()
+			}
+			turns(t, "all messages", func() bool { return len(s.wcs) == 3 }, client, s.node)
+			if got := fmt.Sprint(s.texts()); got != "[a0 b0 a1]" {
+				t.Errorf("received %v", got)
+			}
 			if n := s.srq.(*sharedQueue).waiting.n; n != 0 || s.in.kept != 0 {
 				t.Errorf("%d connections wait and keep %d bytes", n, s.in.kept)
 			}
@@ -227,32 +238,42 @@ func TestNoReturnForOneThatWaits(t *testing.T) {
 	}
 }
 
-// It does not keep other connections waiting that can go on at the same time.
-func TestNoReturnForOneOfThoseThatGoOn(t *testing.T) {
-	client, s := newNode(t), newScarce(t)
-	a, h, qa := s.dial(client)
-	b, _, qb := s.dial(client)
-	for _, q := range []verbs.QP{qa, qb} {
-		q.(verbs.Pauser).Pause(true)
-	}
-	a.send(0, "a0")
-	b.send(0, "b0")
-	turns(t, "both wait", func() bool { return qa.(*queuePair).conn.waits && qb.(*queuePair).conn.waits }, client, s.node)
-	s.onEmpty = func() { panic("no receive") }
-	for _, q := range []verbs.QP{qa, qb} {
-		q.(verbs.Pauser).Pause(false)
-	}
-	client.wait(h, states.KindDisconnected, s.node)
-	s.post()
-	turns(t, "the other's message", func() bool { return len(s.wcs) > 0 }, client, s.node)
-	if got := fmt.Sprint(s.texts()); got != "[b0]" {
-		t.Errorf("received %v", got)
+// Between two messages that one read has brought, an application may do anything: end the
+// connection, or end another one, whose output or input then uses the same memory.
+func TestEndWhenAsked(t *testing.T) {
+	for what, end := range map[string]func(s *scarce, child cmid.Handle, qp verbs.QP){
+		"disconnect": func(s *scarce, child cmid.Handle, _ verbs.QP) { s.do(child, &cmid.Disconnect{}) },
+		"destroy":    func(s *scarce, child cmid.Handle, _ verbs.QP) { s.do(child, &cmid.DestroyID{}) },
+		"queue pair": func(s *scarce, _ cmid.Handle, qp verbs.QP) { _ = qp.Destroy() },
+	} {
+		t.Run(what, func(t *testing.T) {
+			client, s := newNode(t), newScarce(t)
+			q, h, qp := s.dial(client)
+			var child cmid.Handle
+			for id := range s.in.ids {
+				if id != s.lh {
+					child = id
+				}
+			}
+			other, _, _ := s.dial(client)
+			s.onEmpty = func() { end(s, child, qp) }
+			q.send(0, "a0")
+			q.send(1, "a1")
+			turns(t, "it is asked", func() bool { return s.onEmpty == nil }, client, s.node)
+			client.wait(h, states.KindDisconnected, s.node)
+			s.post()
+			other.send(0, "b0")
+			turns(t, "the other's message", func() bool { return slices.Contains(s.texts(), "b0") }, client, s.node)
+			if n := s.srq.(*sharedQueue).waiting.n; n != 0 || s.in.kept != 0 {
+				t.Errorf("%d connections wait and keep %d bytes", n, s.in.kept)
+			}
+		})
 	}
 }
 
-// It does not delay the output of other connections. A connection that cannot be written to is read
-// once more, and may then ask for a receive.
-func TestNoReturnWhileOthersSend(t *testing.T) {
+// A connection that cannot be written to is read in a turn of its own. So output never asks an
+// application for anything, and delays nobody's output.
+func TestFailedWriteAsksForNothing(t *testing.T) {
 	client, s := newNode(t), newScarce(t)
 	a, h, qa := s.dial(client)
 	b, _, qb := s.dial(client)
@@ -270,15 +291,10 @@ func TestNoReturnWhileOthersSend(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	s.onEmpty = func() { panic("no receive") }
-	func() {
-		defer func() {
-			if recover() == nil {
-				t.Error("nobody was asked for a receive")
-			}
-		}()
-		s.in.Run(0)
-	}()
+	s.in.Run(0)
+	if s.asked != 0 {
+		t.Errorf("asked for %d receives by writing", s.asked)
+	}
 	turns(t, "the other's message", func() bool {
 		for _, wc := range client.wcs {
 			if wc.Op == verbs.Recv && wc.Status == verbs.StatusSuccess {
@@ -287,6 +303,30 @@ func TestNoReturnWhileOthersSend(t *testing.T) {
 		}
 		return false
 	}, client, s.node)
+	s.post()
+	turns(t, "what had arrived", func() bool { return slices.Contains(s.texts(), "a0") }, client, s.node)
+}
+
+// Completions are notified before the owner is asked, so that it can post what they release.
+func TestCompletionsBeforeTheQuestion(t *testing.T) {
+	client, s := newNode(t), newScarce(t)
+	q, _, _ := s.dial(client)
+	s.post()
+	var before []int
+	var ask func()
+	ask = func() {
+		before = append(before, len(s.wcs))
+		s.post()
+		s.onEmpty = ask
+	}
+	s.onEmpty = ask
+	for i := range 4 {
+		q.send(uint64(i), fmt.Sprint("a", i))
+	}
+	turns(t, "all messages", func() bool { return len(s.wcs) == 4 }, client, s.node)
+	if !slices.Equal(before, []int{1, 2, 3}) {
+		t.Errorf("asked behind %v messages, want 1, 2 and 3", before)
+	}
 }
 
 // A paused connection takes no receives from others and does not keep its loop busy.

@@ -275,13 +275,13 @@ type CQ interface {
 type SRQInitAttr struct {
 	PD    PD  // nil: Device.PD
 	MaxWR int // outstanding receives
-	// OnEmpty is called on the loop when a message for qp finds the queue empty. The owner may then
-	// post a receive, or Pause qp. If it does neither, the message waits at its sender until a
-	// receive is posted; nothing more of its stream is read until then. Waiting queue pairs are
-	// served in the order in which they started to wait, and OnEmpty is called for them again. Only
-	// a device with AsksForReceives calls OnEmpty. If OnEmpty is nil, a message that finds no
-	// receive ends its connection. On InfiniBand that happens once the sender's retries are used
-	// up.
+	// OnEmpty is called on the loop when a message for qp found the queue empty. Completions were
+	// notified before, so that the owner can post again what they release. It may then post a
+	// receive, or Pause qp. If it does neither, the message waits at its sender until a receive is
+	// posted; nothing more of its stream is read until then. Waiting queue pairs are served in the
+	// order in which they started to wait, and OnEmpty is called once for each. Only a device with
+	// AsksForReceives calls OnEmpty. If OnEmpty is nil, a message that finds no receive ends its
+	// connection. On InfiniBand that happens once the sender's retries are used up.
 	OnEmpty func(qp QP)
 	// OnLimit is called on the loop, once per Arm, when fewer receives are posted than the limit of
 	// Arm (IBV_EVENT_SRQ_LIMIT_REACHED). May be nil.

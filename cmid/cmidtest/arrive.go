@@ -16,13 +16,14 @@ func (in *instance) Run(int) (more bool) {
 	return false
 }
 
-// turn calls handle, then notifies the program of completions. If the program does not return, turn
-// calls again, which schedules the rest of the work.
+// turn calls handle, then gives out receives and notifies the program of completions. If the
+// program does not return, turn calls again, which schedules the rest of the work.
 func (in *instance) turn(handle, again func()) {
 	returned := false
 	defer unless(&returned, again)
 	handle()
 	if !in.closed {
+		in.serve()
 		in.notifyCompletions()
 	}
 	returned = true
@@ -130,6 +131,7 @@ func (in *instance) handle(p *packet) {
 		}
 	}
 	p.release()
+	in.serve() // what comes next may be the end of the connection
 }
 
 // handlers are those of messages that are dropped when their identifier does not exist.

@@ -156,11 +156,7 @@ func (in *instance) goOn() {
 		in.suspended = in.suspended[1:]
 		fn()
 	}
-	for _, id := range in.sorted() {
-		if id.qp != nil {
-			id.qp.retryLater() // its program may have receives for what waits
-		}
-	}
+	in.serve()
 }
 
 // closeAll does what the kernel does for a program that was killed. If the program ever goes on, it

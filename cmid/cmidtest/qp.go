@@ -44,7 +44,6 @@ type qp struct {
 	retrying bool              // retryNow is queued
 	inSRQ    bool              // it is in srq.waiting
 	paused   bool              // messages wait although there may be receives
-	served   bool              // this queue pair may take the next shared receive
 	rnr      clock
 }
 
@@ -67,7 +66,6 @@ func (q *qp) fail() {
 		return
 	}
 	q.over = true
-	q.leaveSRQ()
 	q.retry.stop()
 	q.rnr.stop()
 	q.flushSends()
@@ -82,6 +80,7 @@ func (q *qp) fail() {
 
 // dropWaiting drops the messages that found no receive.
 func (q *qp) dropWaiting() {
+	q.leaveSRQ()
 	for q.waiting.Len() > 0 {
 		p := q.waiting.Pop()
 		p.release()
@@ -124,12 +123,18 @@ func (q *qp) complete(to *cq, wc verbs.WC, solicited bool) {
 	}
 }
 
-// leaveSRQ ends the wait for a shared receive.
+// leaveSRQ ends the wait for a shared receive. It is the next one's turn then.
 func (q *qp) leaveSRQ() {
-	if q.inSRQ {
-		q.inSRQ = false
-		q.srq.waiting = slices.DeleteFunc(q.srq.waiting, func(other *qp) bool { return other == q })
+	if !q.inSRQ {
+		return
 	}
+	q.inSRQ = false
+	s := q.srq
+	s.waiting = slices.DeleteFunc(s.waiting, func(other *qp) bool { return other == q })
+	if s.asked == q {
+		s.asked = nil
+	}
+	s.wake()
 }
 
 // bytesOf returns the length of a work request. ok is false for one that is malformed.

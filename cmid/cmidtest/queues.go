@@ -86,7 +86,9 @@ type srq struct {
 	attr    verbs.SRQInitAttr
 	posted  ring.Ring[verbs.RecvWR]
 	limit   int   // OnLimit is called when fewer are posted
-	waiting []*qp // their messages found it empty
+	waiting []*qp // their messages wait for a receive; it is the first one's turn
+	asked   *qp   // of those, the one for which OnEmpty was called last
+	due     bool  // in instance.serving
 }
 
 // CreateSRQ makes a shared receive queue.
@@ -112,20 +114,51 @@ func (s *srq) Arm(limit int) error {
 	return nil
 }
 
-// take takes the oldest receive for q. If the queue is empty, it asks the owner for one.
+// take takes the oldest receive for q, if it is q's turn.
 func (s *srq) take(q *qp) (wr verbs.RecvWR, ok bool) {
-	if len(s.waiting) > 0 && !q.served {
-		return wr, false // those that wait come first
-	}
-	if s.posted.Len() == 0 && s.attr.OnEmpty != nil && !s.v.in.f.reserved && !s.v.in.frozen {
-		s.attr.OnEmpty(q)
-	}
-	if q.over || q.paused || s.posted.Len() == 0 {
+	if s.posted.Len() == 0 || len(s.waiting) > 0 && s.waiting[0] != q {
 		return wr, false
 	}
 	wr = s.posted.Pop()
 	s.checkLimit()
+	q.leaveSRQ()
 	return wr, true
+}
+
+// wake makes serve look after the queue pairs that wait.
+func (s *srq) wake() {
+	if in := s.v.in; len(s.waiting) > 0 && !s.due {
+		s.due = true
+		in.serving = append(in.serving, s)
+		in.kick()
+	}
+}
+
+// asks reports whether the device asks for receives.
+func (s *srq) asks() bool { return s.attr.OnEmpty != nil && !s.v.in.f.reserved }
+
+// serve gives shared receives to the queue pairs that wait for them, in turn. It asks the owner of
+// an empty queue for receives, once for each queue pair. The owner was notified of all completions
+// before: it can post again what they release.
+func (in *instance) serve() {
+	for i := 0; i < len(in.serving); {
+		s := in.serving[i]
+		if len(s.waiting) > 0 {
+			in.notifyCompletions()
+		}
+		switch {
+		case len(s.waiting) > 0 && s.posted.Len() > 0:
+			s.waiting[0].retryNow()
+		case len(s.waiting) == 0 || !s.asks() || s.asked == s.waiting[0]:
+			s.due = false
+			in.serving = slices.Delete(in.serving, i, i+1)
+		case in.frozen || len(in.dirty) > 0: // Reorder delays the notification
+			i++
+		default:
+			s.asked = s.waiting[0]
+			s.attr.OnEmpty(s.asked)
+		}
+	}
 }
 
 // checkLimit schedules OnLimit for a later turn, if the queue is below its limit.

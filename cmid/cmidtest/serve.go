@@ -3,7 +3,6 @@ package cmidtest
 import (
 	"encoding/binary"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/rdmactor/rdmactor/cmid/cmidtest/internal/memory"
@@ -42,7 +41,7 @@ func (in *instance) gotWork(id *ident, p *packet) {
 	if q.came == 1 && id.key.in != nil && in.f.overlooked() {
 		q.missed = true
 	} else if q.waiting.Len() == 0 {
-		if q.attempt(p) {
+		if q.serve(p) {
 			return
 		}
 		if q.patient() && q.waiting.Len() == 0 {
@@ -62,20 +61,6 @@ func (q *qp) notice() {
 		q.missed = false
 		q.retryLater()
 	}
-}
-
-// attempt calls serve, which may ask the program for a receive. If the program does not return, the
-// message waits, because the failure is not that of its connection.
-func (q *qp) attempt(p *packet) (done bool) {
-	returned := false
-	defer unless(&returned, func() {
-		q.waiting.PushFront(*p)
-		p.data = nil
-		q.retryLater()
-	})
-	done = q.serve(p)
-	returned = true
-	return done
 }
 
 // serve does what a work request of the peer asks for. It returns false when the message has to
@@ -158,8 +143,6 @@ func (q *qp) serveAtomic(p *packet, at []byte) {
 func (q *qp) receive(p *packet, named []byte) (done bool) {
 	wr, ok := q.takeRecv()
 	switch {
-	case q.over: // the program was asked to post, and ended the queue pair instead
-		return true
 	case !ok && q.patient():
 		q.await()
 		return false
@@ -243,7 +226,7 @@ func (q *qp) acknowledge(p *packet, st ack) {
 // patient reports whether a message that finds no receive waits without a time limit. A program
 // that is asked for receives may have none to post for a while (verbs.SRQInitAttr.OnEmpty).
 func (q *qp) patient() bool {
-	return q.paused || q.srq != nil && q.srq.attr.OnEmpty != nil && !q.in.f.reserved
+	return q.paused || q.srq != nil && q.srq.asks()
 }
 
 // await puts q into the line for the next shared receive.
@@ -251,6 +234,7 @@ func (q *qp) await() {
 	if q.srq != nil && !q.inSRQ && !q.paused {
 		q.inSRQ = true
 		q.srq.waiting = append(q.srq.waiting, q)
+		q.srq.wake()
 	}
 }
 
@@ -274,44 +258,21 @@ func (q *qp) giveUp() {
 	q.dropWaiting()
 }
 
-// wake lets the queue pair that has waited longest look for a receive.
-func (s *srq) wake() {
-	for len(s.waiting) > 0 {
-		q := s.waiting[0]
-		s.waiting = slices.Delete(s.waiting, 0, 1)
-		if q.retryLater() {
-			return
-		}
-	}
-}
-
 // retryLater makes waiting messages look for receives in a later turn, not inside the call that
-// posted one. It returns false when no message waits.
-func (q *qp) retryLater() bool {
-	q.leaveSRQ()
-	if q.waiting.Len() == 0 || q.missed {
-		return false
-	}
-	if !q.retrying {
+// posted one.
+func (q *qp) retryLater() {
+	if q.waiting.Len() > 0 && !q.missed && !q.retrying {
 		q.retrying = true
 		q.in.later(q.retryNow)
 	}
-	return true
 }
 
-// retryNow makes waiting messages look for receives. After that it is the turn of the next queue
-// pair of a shared receive queue.
+// retryNow makes waiting messages look for receives.
 func (q *qp) retryNow() {
-	q.retrying, q.served = false, true
-	defer func() {
-		q.served = false
-		if q.srq != nil && !q.inSRQ {
-			q.srq.wake()
-		}
-	}()
+	q.retrying = false
 	for !q.over && q.waiting.Len() > 0 {
 		p := q.waiting.Pop()
-		if !q.attempt(&p) {
+		if !q.serve(&p) {
 			q.waiting.PushFront(p)
 			return
 		}

@@ -118,6 +118,7 @@ type instance struct {
 	lateTimer *eventloop.Timer
 
 	dirty      []*cq       // the program was not notified of their completions
+	serving    []*srq      // queue pairs wait for their receives
 	kept       []keptEvent // Reorder delays them
 	delivering []keptEvent // being delivered
 

@@ -51,7 +51,7 @@ func (c *Conn) InputEnd(now time.Time, err error) {
 
 // Disconnect ends the connection (rdma_disconnect(3)). Sends that have not started complete with
 // StatusFlushed. One that has started is finished. Then the FIN is sent. Closed comes with the
-// peer's FIN, or after 5 s. A message that waits for a receive, and what is behind it, is dropped.
+// peer's FIN, or after 5 s. If a message waits for a receive that will not be posted, call Keep.
 // Before set-up is complete Disconnect is Abort.
 func (c *Conn) Disconnect(now time.Time) {
 	switch c.state {
@@ -61,9 +61,6 @@ func (c *Conn) Disconnect(now time.Time) {
 		c.state, c.shut = stFinishing, true
 		c.phaseAt = now.Add(fin)
 		c.tx.ctl, c.tx.wireAt = 0, time.Time{}
-		if c.rx.wait.message {
-			c.deafen()
-		}
 		c.cutUnstarted()
 	case stEnded:
 	}

@@ -83,8 +83,8 @@ type Request struct {
 }
 
 // Upcalls is what a Conn reports to its owner, synchronously, from inside the owner's call into the
-// Conn. An upcall, and RecvSource.Ready, may post work requests, Accept, Reject, Disconnect or
-// Abort; it must not call Input, InputEnd, Landed, Advance, Gather or Timeout.
+// Conn. An upcall may post work requests, Accept, Reject, Disconnect or Abort; it must not call
+// Input, InputEnd, Landed, Resume, Advance, Gather or Timeout.
 type Upcalls interface {
 	// Request: a responder got a complete Request. Answer with Accept or Reject, now or any time
 	// later.
@@ -113,8 +113,8 @@ type Upcalls interface {
 type Queues struct {
 	// SendWRs and RecvWRs bound the work requests outstanding per queue. The rings grow on demand.
 	SendWRs, RecvWRs int
-	// SRQ, if not nil, is asked for a receive when the first segment of a message arrives;
-	// PostRecv is then EINVAL.
+	// SRQ, if not nil, has the receives, which are taken when the first segment of a message
+	// arrives; PostRecv is then EINVAL.
 	SRQ RecvSource
 	// PD is the protection domain. Every region that a work request or the peer names must be in
 	// it; work requests may also name regions in Regions.Shared. nil is for tests, and is the
@@ -126,14 +126,13 @@ type Queues struct {
 
 // RecvSource is the interface of a shared receive queue to a connection.
 type RecvSource interface {
-	// Ready is true if there is a receive. It may ask the owner to post one, and the owner may end
-	// the connection instead.
+	// Ready is true if there is a receive for the connection now.
 	Ready() bool
 	// Take removes and returns the oldest receive, which CheckRecv has accepted. It is called only
 	// after Ready was true.
 	Take() verbs.RecvWR
-	// Waits is true if a message that finds no receive is to wait for one (Conn.Waiting). Otherwise
-	// it ends its connection.
+	// Waits is true if a message that finds no receive waits until somebody calls Conn.Resume.
+	// Otherwise it ends its connection.
 	Waits() bool
 }
 

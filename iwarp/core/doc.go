@@ -19,9 +19,9 @@
 //
 // A Conn belongs to one goroutine. Upcalls come on it, from inside the call that caused them. The
 // memory of a posted work request belongs to the Conn until its completion; the list and inline
-// bytes of a send are copied by PostSend. What Input is given may be reused when it returns. What
-// Gather returns is valid until the next Advance, Disconnect, Abort, Input, InputEnd or Timeout:
-// gather, write and Advance in one go.
+// bytes of a send are copied by PostSend. What Input is given may be reused when it returns,
+// unless a message waits (Waiting, Keep). What Gather returns is valid until the next Advance,
+// Disconnect, Abort, Input, Resume, InputEnd or Timeout: gather, write and Advance in one go.
 //
 // A region may be freed, and taken out of Regions, at any time. From then on a peer's access to it
 // is refused, even in the middle of a message. Bytes of it that Gather has already returned may

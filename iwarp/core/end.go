@@ -19,7 +19,8 @@ func (c *Conn) endWith(err *Error, hit hits) {
 	c.state = stEnded
 	c.closed = true
 	c.tx.drop()
-	c.mpa, c.rx.dst, c.rx.mr, c.rx.bad, c.rx.wait, c.rx.kept = nil, nil, nil, nil, waiting{}, nil
+	c.mpa, c.rx.dst, c.rx.mr, c.rx.bad, c.rx.wait = nil, nil, nil, nil, waiting{}
+	c.rx.rest, c.rx.owned = nil, 0
 	c.flush(hit)
 	if err == nil {
 		c.up.Closed(nil)

@@ -144,6 +144,7 @@ func (s *side) input(b []byte, next func() int) {
 		k := min(max(next(), 1), len(b))
 		piece := bytes.Clone(b[:k])
 		s.c.Input(s.now, piece)
+		s.c.Keep()
 		for i := range piece {
 			piece[i] = 0xee // the staging buffer is used again
 		}

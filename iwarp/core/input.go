@@ -9,17 +9,27 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// Input processes bytes from the peer, in any fragmentation. b may be reused afterwards.
+// Input processes bytes from the peer, in any fragmentation. It stops at a message that has no
+// receive: then Waiting is true, and c uses the rest of b until Resume has processed it or Keep has
+// copied it. Otherwise b may be reused afterwards. Do not call Input while Waiting is true.
 func (c *Conn) Input(now time.Time, b []byte) {
 	c.recheck()
-	for len(b) > 0 && !c.closeNow {
-		if c.rx.wait.message {
-			c.rx.keep(b)
-			break
-		}
+	c.process(now, b)
+	c.rx.heardAt = now
+}
+
+// process processes b up to a message that has to wait.
+func (c *Conn) process(now time.Time, b []byte) {
+	r := &c.rx
+	for len(b) > 0 && !c.closeNow && !r.wait.message {
 		b = c.inputSome(now, b)
 	}
-	c.rx.heardAt = now
+	if !r.wait.message {
+		b = nil
+	}
+	if r.rest = b; len(b) == 0 {
+		r.owned = 0
+	}
 }
 
 // inputSome processes some of b and returns the rest.
@@ -203,33 +213,4 @@ func (c *Conn) trailer(now time.Time, pad int) {
 	}
 	c.deliver(now)
 	r.have, r.need, r.phase = 0, headLen, phHead
-}
-
-// Resume goes on with the waiting message if there is a receive now. Afterwards that message may
-// still wait, or a later one.
-func (c *Conn) Resume(now time.Time) {
-	w := &c.rx.wait
-	if !w.message || c.closeNow || w.paused {
-		return
-	}
-	w.message = false
-	if c.head(now); w.message {
-		return
-	}
-	c.rx.heardAt = now
-	k := c.rx.kept
-	if k == nil {
-		return
-	}
-	for k.from < len(k.b) && !w.message && !c.closeNow {
-		b := k.b[k.from:]
-		k.from += len(b) - len(c.inputSome(now, b))
-	}
-	switch {
-	case c.rx.kept != k: // the connection has ended
-	case k.from == len(k.b):
-		c.rx.kept = nil
-	case k.from > len(k.b)/2: // do not keep much memory for bytes that were consumed
-		c.rx.kept = &kept{b: append([]byte(nil), k.b[k.from:]...)}
-	}
 }

@@ -82,7 +82,7 @@ func (c *Conn) behind() []byte {
 }
 
 // Landed is Input for the n bytes that were read into landings, which Landings gave. spill is
-// scratch of at least SpillLen bytes.
+// scratch of at least SpillLen bytes, of which c may use a part while Waiting is true.
 func (c *Conn) Landed(now time.Time, landings [][]byte, n int, spill []byte) {
 	for i, p := range landings {
 		if n == 0 {
@@ -91,7 +91,7 @@ func (c *Conn) Landed(now time.Time, landings [][]byte, n int, spill []byte) {
 		p = p[:min(n, len(p))]
 		switch {
 		case len(p) == 0:
-		case i%2 == 1 && c.rx.phase != phPayload: // what is between two payloads
+		case i%2 == 1 && c.rx.phase != phPayload && !c.rx.wait.message: // between two payloads
 			c.Input(now, p)
 		case c.landsIn(p):
 			if c.crc {
@@ -101,13 +101,17 @@ func (c *Conn) Landed(now time.Time, landings [][]byte, n int, spill []byte) {
 		default:
 			// not as predicted: p may have another owner by now, and processing its bytes may
 			// overwrite them
-			spill = spill[:0]
+			spill = append(spill[:0], c.rx.rest...)
 			for _, q := range landings[i:] {
 				q = q[:min(n, len(q))]
 				spill = append(spill, q...)
 				n -= len(q)
 			}
-			c.Input(now, spill)
+			if c.rx.wait.message {
+				c.rx.rest = spill
+			} else {
+				c.Input(now, spill)
+			}
 			return
 		}
 		n -= len(p)

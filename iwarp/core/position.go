@@ -25,8 +25,8 @@ func (c *Conn) InputPosition() Position {
 		return Position{Rest: -1}
 	case len(c.mpa) > 0:
 		return Position{Head: c.mpa}
-	case r.kept != nil:
-		return behindKept(r.kept.b[r.kept.from:], r.unread())
+	case len(r.rest) > 0:
+		return behind(r.rest, r.unread())
 	case r.phase == phHead && !r.wait.message:
 		return Position{Head: r.hdr[:r.have]}
 	}
@@ -46,9 +46,9 @@ func (r *rx) unread() int {
 	return wire.PadLen(r.ulpdu) + wire.CRCLen - int(r.tail)
 }
 
-// behindKept returns the position behind b, which was read and begins with the last skip bytes of
-// an FPDU.
-func behindKept(b []byte, skip int) Position {
+// behind returns the position behind b, which was read and begins with the last skip bytes of an
+// FPDU.
+func behind(b []byte, skip int) Position {
 	for skip <= len(b) {
 		if b = b[skip:]; len(b) < wire.LengthLen {
 			return Position{Head: b}

@@ -114,6 +114,7 @@ func TestInputPositionWaiting(t *testing.T) {
 		}
 		if b.c.Waiting() {
 			b.c.Disconnect(b.now)
+			b.c.Keep()
 			if p := b.c.InputPosition(); p.Rest != -1 {
 				t.Errorf("seed %d: what comes is thrown away, and the position is %+v", seed, p)
 			}

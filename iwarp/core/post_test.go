@@ -53,31 +53,6 @@ func (q *srq) Take() verbs.RecvWR {
 	return wr
 }
 
-// ending is a shared receive queue whose owner, asked for a receive, ends the connection.
-type ending struct {
-	srq
-	end func()
-}
-
-func (q *ending) Ready() bool {
-	q.end()
-	return q.srq.Ready()
-}
-
-// TestEndInReady: an ended connection takes no receive, because nobody would complete it.
-func TestEndInReady(t *testing.T) {
-	for _, left := range []int{0, 1} {
-		q := &ending{srq: make(srq, left)}
-		_, b := connect(t, core.Config{}, core.Config{Queues: core.Queues{SRQ: q}})
-		q.end = func() { b.c.Abort(t0) }
-		b.c.Input(t0, send(1, ""))
-		if _, closeNow := b.c.WantClose(); len(q.srq) != left || b.closed != 1 || !closeNow {
-			t.Errorf("%d receives of %d left, closed %d: want none taken, and the socket closed", len(q.srq), left, b.closed)
-		}
-		b.wantDone("ended", "")
-	}
-}
-
 // TestSRQ: a receive is taken with the first segment of a message, one for each, and given back
 // when the connection ends.
 func TestSRQ(t *testing.T) {

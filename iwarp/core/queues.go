@@ -2,8 +2,7 @@ package core
 
 import "github.com/rdmactor/rdmactor/verbs"
 
-// recvReady is true if there is a receive for a message. Asking a shared queue may end the
-// connection.
+// recvReady is true if there is a receive for a message.
 func (c *Conn) recvReady() bool {
 	if c.cfg.SRQ != nil {
 		return c.cfg.SRQ.Ready()

@@ -41,6 +41,7 @@ type rx struct {
 	dst   []byte // where they go; shorter than left: nowhere
 	mr    *verbs.MR
 	crc   uint32
+	owned uint32 // bytes of rest's memory that Keep has allocated; 0: rest is the caller's
 	bad   *fault // what is wrong with the segment, reported when its CRC proves right
 
 	recv    verbs.RecvWR
@@ -50,7 +51,7 @@ type rx struct {
 	readMSN uint32 // of the next Read Request
 	tag     tagged
 	heardAt time.Time // when bytes last came, if a message is half here
-	kept    *kept     // nil: nothing
+	rest    []byte    // what was read behind the message that waits
 }
 
 // tagged is the Write or Read Response in progress, between two of its segments.
@@ -61,11 +62,12 @@ type tagged struct {
 	next uint64 // TO
 }
 
-// A message may find no receive although the owner of the shared receive queue is asked for one
-// (RecvSource.Waits). That is not the peer's fault, because the owner has no memory now. So the
-// message waits. Its header has been read, and what was read behind it is kept. Nothing more is
-// read from the socket until Resume finds a receive, so TCP stops the peer. Time-outs for silence
-// and set-up do not run meanwhile, because it is this side that does not read.
+// If a message finds a shared receive queue empty whose owner can be asked for a receive
+// (RecvSource.Waits), it waits, and Input returns. Its header has been read. Resume goes on when
+// the owner of the Conn has asked. The owner of the queue may have no memory now, which is not the
+// peer's fault. So nothing more is read from the socket until Resume finds a receive, and TCP stops
+// the peer. Time-outs for silence and set-up do not run until then, because it is this side that
+// does not read.
 //
 // Pause makes the next message wait although there are receives, because the owner reserves them
 // for other connections.
@@ -73,12 +75,6 @@ type waiting struct {
 	message bool // one waits
 	paused  bool // the owner wants the next one to
 	deaf    bool // this side sends nothing more, and nothing that comes would be processed
-}
-
-// kept is what was read behind a message that waits.
-type kept struct {
-	b    []byte
-	from int // what was consumed
 }
 
 // orphan says that the Reads of the next n Read Responses were flushed: their memory belongs to
@@ -97,12 +93,4 @@ func (r *rx) busy() bool { return r.have > 0 || r.taken || r.tag.busy }
 func (r *rx) goOn() {
 	h := &r.h
 	r.tag = tagged{op: h.Opcode, stag: h.STag, next: h.TO + uint64(r.seg), busy: !h.Last}
-}
-
-// keep adds what was read behind the message that waits.
-func (r *rx) keep(b []byte) {
-	if r.kept == nil {
-		r.kept = new(kept)
-	}
-	r.kept.b = append(r.kept.b, b...)
 }

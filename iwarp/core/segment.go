@@ -50,14 +50,11 @@ func (c *Conn) sendSegment() *fault {
 		return rdmapFault(wire.RDMAPOperation, 6, "%v in the middle of a %v", h.Opcode, r.op)
 	}
 	if !r.taken {
-		wait, ready := c.mustWait()
 		switch {
-		case c.state == stEnded: // by the owner, who was asked for a receive
-			return nil
-		case wait:
+		case c.mustWait():
 			c.letWait()
 			return nil
-		case !ready:
+		case !c.recvReady():
 			return ddpFault(wire.DDPUntagged, 2, "%v with no receive posted", h.Opcode)
 		}
 		r.recv, r.taken, r.op = c.takeRecv(), true, h.Opcode

@@ -18,18 +18,20 @@ const (
 // tx is the sending side.
 type tx struct {
 	// is sent first: an MPA frame, or at the end the rest of an FPDU and a Terminate
-	raw    []byte
-	batch  *batch    // FPDUs that were made and that the socket has not taken yet; nil: none
-	staged uint64    // stream offset behind the batch's last byte
-	sent   uint64    // stream offset of the next byte the socket takes
-	next   int       // index in sq of the first send not completely staged
-	keep   int       // finishing: how many sends are still to be sent
-	msn    uint32    // of the next Send
-	waits  bool      // responder: nothing may be sent yet
-	late   bool      // responder: when last checked, the peer did not have the Reply
-	wireAt time.Time // responder: hold-off ends; initiator: next kick
-	kicks  uint8     // kicks armed so far; kicksOver: no more
-	ctl    ctl
+	raw     []byte
+	batch   *batch    // FPDUs that were made and that the socket has not taken yet; nil: none
+	staged  uint64    // stream offset behind the batch's last byte
+	sent    uint64    // stream offset of the next byte the socket takes
+	next    int       // index in sq of the first send not completely staged
+	keep    int       // finishing: how many sends are still to be sent
+	msn     uint32    // of the next Send
+	waits   bool      // responder: nothing may be sent yet
+	late    bool      // responder: when last checked, the peer did not have the Reply
+	wireAt  time.Time // responder: hold-off ends; initiator: next kick
+	kicks   uint8     // kicks armed so far; kicksOver: no more
+	ctl     ctl
+	within  bool // the last FPDU staged was not its message's last
+	sendDue bool // a Read Response was just finished: it is a send's turn
 
 	// Reads of ours: requests that are staged and not yet answered. The oldest is sq.At(oldRead),
 	// unless it is the ready-to-receive Read.
@@ -37,9 +39,7 @@ type tx struct {
 	readsOut int
 	oldRead  int
 
-	within  bool                    // the last FPDU staged was not its message's last
-	owed    ring.Ring[readResponse] // to the peer's Reads, in order
-	sendDue bool                    // a Read Response was just finished: it is a send's turn
+	owed ring.Ring[readResponse] // to the peer's Reads, in order
 	// a Read Response could not be finished because its memory is gone; Timeout reports it
 	lost *fault
 }

@@ -1,47 +1,67 @@
 package core
 
-// Waiting is true while a message waits for a receive. Meanwhile do not read from the socket. Call
+import (
+	"bytes"
+	"time"
+)
+
+// Waiting is true while a message waits for a receive. Then do not read from the socket. Call
 // Resume when there may be a receive.
 func (c *Conn) Waiting() bool { return c.rx.wait.message }
 
-// Kept returns how much memory the connection uses for bytes that were read and wait behind the
-// message.
-func (c *Conn) Kept() int {
-	if c.rx.kept == nil {
-		return 0
+// Resume goes on with the waiting message if there is a receive now. Afterwards that message may
+// still wait, or a later one.
+func (c *Conn) Resume(now time.Time) {
+	r := &c.rx
+	if !r.wait.message || c.closeNow || r.wait.paused {
+		return
 	}
-	return cap(c.rx.kept.b)
+	r.wait.message = false
+	if c.head(now); r.wait.message {
+		return
+	}
+	r.heardAt = now
+	c.process(now, r.rest)
+	if int(r.owned) > 2*len(r.rest) { // do not keep much memory for bytes that were consumed
+		r.owned = 0
+		c.Keep()
+	}
 }
+
+// Keep lets the message wait for longer. It copies what Input or Landed left unprocessed, whose
+// memory may then be reused before Resume. After Disconnect nobody posts receives any more, so Keep
+// drops the message, and what follows up to the peer's FIN.
+func (c *Conn) Keep() {
+	switch r := &c.rx; {
+	case r.wait.message && c.state == stFinishing:
+		c.deafen()
+	case r.owned == 0 && len(r.rest) > 0:
+		r.rest = bytes.Clone(r.rest)
+		r.owned = uint32(cap(r.rest)) // of one read
+	}
+}
+
+// Kept returns how much memory Keep uses now.
+func (c *Conn) Kept() int { return int(c.rx.owned) }
 
 // Pause(true) makes messages wait, beginning with the next one, as if there were no receive.
 // Pause(false) ends that; then call Resume. A message that has begun is finished. Reads and Writes
 // go on unless they are behind a message that waits. Sending goes on.
 func (c *Conn) Pause(on bool) { c.rx.wait.paused = on }
 
-// mustWait reports whether the message that now begins has to wait, and whether there is a receive
-// for it. Asking the owner for a receive may end the connection.
-func (c *Conn) mustWait() (wait, ready bool) {
-	w := &c.rx.wait
-	ready = !w.paused && c.recvReady()
-	if w.paused { // perhaps by the owner when it was asked
-		return true, false
-	}
-	return !ready && c.cfg.SRQ != nil && c.cfg.SRQ.Waits(), ready
+// mustWait reports whether the message that now begins has to wait.
+func (c *Conn) mustWait() bool {
+	return c.rx.wait.paused || c.cfg.SRQ != nil && c.cfg.SRQ.Waits() && !c.cfg.SRQ.Ready()
 }
 
-// letWait makes the message wait whose header has just arrived. After Disconnect nobody posts
-// receives any more, so the input is dropped in order to reach the peer's FIN.
+// letWait makes the message wait whose header has just arrived.
 func (c *Conn) letWait() {
-	if c.state == stFinishing {
-		c.deafen()
-		return
-	}
 	c.rx.wait.message = true
 	c.heard()
 }
 
 // deafen drops all input up to the peer's FIN.
 func (c *Conn) deafen() {
-	c.rx.wait, c.rx.kept = waiting{deaf: true}, nil
+	c.rx.wait, c.rx.rest, c.rx.owned = waiting{deaf: true}, nil, 0
 	c.rx.have, c.rx.need, c.rx.phase, c.rx.tag = 0, headLen, phHead, tagged{}
 }

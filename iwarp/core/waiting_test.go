@@ -61,7 +61,7 @@ func TestWaitForReceive(t *testing.T) {
 				continue
 			}
 			k := min(1+rng.IntN(100), len(stream))
-			b.c.Input(b.now, stream[:k])
+			b.input(stream[:k], whole)
 			stream = stream[k:]
 		}
 		b.c.Input(b.now, stream)
@@ -105,11 +105,18 @@ func TestPause(t *testing.T) {
 // the end is reported.
 func TestEndWhileWaiting(t *testing.T) {
 	waiting := func() *side {
-		_, b := connect(t, core.Config{}, core.Config{Queues: core.Queues{SRQ: &patient{}}})
-		b.c.Input(t0, append(send(1, "one"), send(2, "two")...))
+		q := &patient{}
+		_, b := connect(t, core.Config{}, core.Config{Queues: core.Queues{SRQ: q}})
+		b.input(append(send(1, "one"), send(2, "two")...), whole)
 		if !b.c.Waiting() || b.c.Kept() == 0 {
 			t.Fatal("it does not wait")
 		}
+		q.post(1) // an ended connection does not take it, because nobody would complete it
+		t.Cleanup(func() {
+			if b.c.Resume(t0); len(q.srq) != 1 {
+				t.Error("an ended connection has taken a receive")
+			}
+		})
 		return b
 	}
 	b := waiting()
@@ -123,6 +130,7 @@ func TestEndWhileWaiting(t *testing.T) {
 	}
 	b = waiting()
 	b.c.Disconnect(t0)
+	b.c.Keep()
 	if b.c.Waiting() {
 		t.Error("what we have disconnected is not read: the peer's FIN would not be seen")
 	}
@@ -131,4 +139,33 @@ func TestEndWhileWaiting(t *testing.T) {
 	if b.closed != 1 || b.err != nil || len(b.done) > 0 {
 		t.Errorf("disconnected: closed %d times, %v, %v", b.closed, b.err, b.done)
 	}
+}
+
+// TestInputReturns: between Input and Resume the Conn can be used as at any other time, and what
+// was read behind the waiting message is processed in place.
+func TestInputReturns(t *testing.T) {
+	q := &patient{}
+	_, b := connect(t, core.Config{}, core.Config{Queues: core.Queues{SRQ: q}})
+	got := append(send(1, "one"), send(2, "two")...)
+	b.c.Input(t0, got)
+	if !b.c.Waiting() || b.c.Kept() > 0 {
+		t.Fatalf("waits: %v, with a copy of %d bytes", b.c.Waiting(), b.c.Kept())
+	}
+	b.postSend(9, "meanwhile", 0)
+	b.take(1 << 30)
+	q.post(1)
+	b.c.Resume(t0)
+	b.wantDone("one receive", "s9:success/9 r1:success/3")
+	if !b.c.Waiting() {
+		t.Fatal("the second message does not wait")
+	}
+	b.c.Pause(true)
+	q.post(2)
+	b.c.Resume(t0)
+	b.wantDone("paused", "")
+	b.c.Pause(false)
+	if n := testing.AllocsPerRun(1, func() { b.c.Resume(t0) }); n > 0 {
+		t.Errorf("%v allocations", n)
+	}
+	b.wantDone("goes on", "r2:success/3")
 }

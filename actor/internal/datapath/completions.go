@@ -40,8 +40,8 @@ func (d *Device) completions(n int) (*completions, error) {
 	return q, nil
 }
 
-// notify is called by the device when there are completions. The device is not in the middle of
-// anything then, so they are handled at once: another turn would cost another wait.
+// notify is called by the device when there are completions. They are handled immediately: another
+// turn would cost another wait.
 func (d *Device) notify() {
 	if !d.ready && d.Run(eventloop.RunBudget) {
 		_ = d.l.el.Schedule(d) // refused after the loop's end only: nothing polls then
@@ -58,7 +58,9 @@ func (d *Device) Run(budget int) (more bool) {
 			_ = d.l.el.Schedule(d)
 		}
 	}()
-	d.ready = d.poll(budget) >= budget
+	if d.ready = d.poll(budget) >= budget; !d.ready {
+		d.l.Shares.freed() // for messages that found d.ready: see refill
+	}
 	left = false
 	return d.ready
 }

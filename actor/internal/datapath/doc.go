@@ -37,8 +37,8 @@
 // # Goroutines
 //
 // Everything belongs to the loop's goroutine, and nothing is locked. The exceptions are Pooled,
-// Init and what an Outgoing has before it is submitted. Calls of Identifier may come while the
-// device is in the middle of something: an end goes on in a turn of its own.
+// Init and what an Outgoing has before it is submitted. A connection goes on behind a call of
+// Identifier, so it is released in a turn of its own.
 //
 // # Errors
 //

@@ -6,8 +6,8 @@ import (
 )
 
 // Identifier is what a connection reports to: the actor of its rdma_cm_id. It is all that the data
-// path knows of identifiers. Loop goroutine. The device may be in the middle of something during a
-// call, so an implementation that ends a connection does the rest in a later turn.
+// path knows of identifiers. Loop goroutine. The connection goes on behind a call, so an
+// implementation releases it in a later turn.
 type Identifier interface {
 	// Deliver gives the owner a message, which is the layer above's until Consumed.
 	Deliver(m *Inbound)

@@ -84,14 +84,19 @@ func (d *Device) numbered(p *recvPool) uint32 {
 	return uint32(i)
 }
 
-// refill posts receives because a message has come and there is none. Earlier messages are
-// delivered first, so that many small messages from one read use a few buffers again and again, not
-// one buffer each. A connection that may not receive now is paused. When little memory is left,
-// fewer receives, down to one, are posted at a time, so that no connection takes what was posted
-// for another.
+// refill posts receives because a message has come and there is none. Earlier messages were
+// delivered before, so that many small messages from one read use a few buffers again and again,
+// not one buffer each. If a turn's budget was not enough for all, the next turn feeds p. A
+// connection that may not receive now is paused. When little memory is left, fewer receives, down
+// to one, are posted at a time, so that no connection takes what was posted for another.
 func (p *recvPool) refill(qp verbs.QP) {
-	p.d.Drain()
 	s := &p.d.l.Shares
+	if p.d.ready {
+		if !slices.Contains(s.starved, p) {
+			s.starved = append(s.starved, p)
+		}
+		return
+	}
 	batch := max(1, min(p.batch, s.room()/(16*p.Arena.Size())))
 	if c, ok := qpConn(qp); ok {
 		if s.asked(c, batch*p.Arena.Size()); c.recv.paused {

@@ -192,8 +192,8 @@ func (b *Budget) give(n int) {
 	b.feed()
 }
 
-// feed schedules Run. It does not call it, because the device may be in the middle of something. If
-// Run is at work, those whom it has looked at are to be looked at again.
+// feed schedules Run. It does not call it, because the caller still works on what gives the memory
+// back. If Run is at work, those whom it has looked at are to be looked at again.
 func (b *Budget) feed() {
 	if (len(b.waiting) > 0 || b.serving) && !b.feeding {
 		b.feeding = true
