@@ -82,7 +82,7 @@ func (it *ident) reject(c *cmid.Reject, sender *actor.PID) {
 			return
 		}
 		// if the device has failed to reject the peer, destroying it does that
-		it.closers = append(it.closers, closer{cmd: c, sender: sender})
+		it.life.awaitClosed(c, sender)
 		it.destroy(nil)
 	})
 }

@@ -39,7 +39,7 @@ func (rt *Runtime) createID(owner *actor.PID, cfg IDConfig, closed func(error)) 
 	}
 	l := rt.place(owner)
 	it := rt.newIdent(l, rt.newOwner(l, owner), cfg)
-	it.cause, it.closed = unfit, closed
+	it.life.cause, it.closed = unfit, closed
 	it.counted = rt.admit()
 	return rt.spawn(it)
 }
@@ -54,7 +54,7 @@ func (rt *Runtime) admit() bool {
 }
 
 func (rt *Runtime) newIdent(l *loop, o owner, cfg IDConfig) *ident {
-	it := &ident{rt: rt, l: l, log: rt.log, cfg: cfg, owner: o, life: identAlive}
+	it := &ident{rt: rt, l: l, log: rt.log, cfg: cfg, owner: o}
 	it.box = mailbox.New(l.exec, &mailbox.Config{
 		Retained: retained, Carried: carried, Limit: int32(rt.cfg.Limits.Mailbox), Policy: it, Last: &lastMessage{}, PoisonPill: &poisonPill{},
 	})
@@ -100,8 +100,8 @@ func (it *ident) start(ctx actor.Context) {
 		return
 	}
 	if err := it.create(); err != nil {
-		it.cause = err
-		it.setLife(identGone)
+		it.life.cause = err
+		it.setLife(lifeGone)
 		it.rt.sys.Root.Stop(it.pid)
 	}
 }
@@ -109,8 +109,8 @@ func (it *ident) start(ctx actor.Context) {
 // create is rdma_create_id(3).
 func (it *ident) create() error {
 	switch {
-	case it.cause != nil: // its owner is unfit
-		return fmt.Errorf("create_id: %w", it.cause)
+	case it.life.cause != nil: // its owner is unfit
+		return fmt.Errorf("create_id: %w", it.life.cause)
 	case it.rt.closing.Load():
 		return fmt.Errorf("create_id: %w (%w)", ErrShutdown, unix.ESHUTDOWN)
 	case !it.counted:

@@ -32,11 +32,9 @@ func (it *ident) expire() {
 			return
 		}
 	}
-	for _, c := range it.closers {
-		if !c.due.IsZero() && !c.due.After(now) {
-			it.destroy(fmt.Errorf("close: the peer has not %s in time: %w", it.closeAwaits(), unix.ETIMEDOUT))
-			return
-		}
+	if it.life.overdue(now) {
+		it.destroy(fmt.Errorf("close: the peer has not %s in time: %w", it.closeAwaits(), unix.ETIMEDOUT))
+		return
 	}
 	it.rearm()
 }

@@ -16,21 +16,19 @@ func (it *ident) destroy(cause error) {
 	if it.ending() {
 		return
 	}
-	if why := cmp.Or(it.cause, cause); why != nil {
+	if why := cmp.Or(it.life.cause, cause); why != nil {
 		it.refuseUnanswered(refusalOf(why))
 	} else if it.request && it.deciding() {
 		it.conn.Reject(nil)
 	}
-	it.setLife(identEnding)
+	it.setLife(lifeEnding)
 	if it.conn != nil {
 		if broken := it.conn.BrokenBy(); broken != nil && !errors.Is(cause, broken) {
 			cause = broken
 		}
 	}
-	if it.cause == nil {
-		it.cause = cause
-	}
-	it.failShake(failureOf(it.cause), it.cause)
+	it.life.blame(cause)
+	it.failShake(failureOf(it.life.cause), it.life.cause)
 	if it.hand != nil && it.hand.server != nil {
 		it.hand.server.Forget()
 	}
@@ -45,7 +43,7 @@ func (it *ident) destroy(cause error) {
 	if it.timer != nil {
 		it.timer.Stop()
 	}
-	it.afterGoodbye = nil // this is the end of whatever waited
+	it.life.goodbye.then = nil // this is the end of whatever waited
 	it.sayGoodbye(func() {
 		it.id.Do(&cmid.DestroyID{}, it.returned)
 		it.moved(states.OpDestroyID)
@@ -68,7 +66,7 @@ func (it *ident) answerLate() {
 // returned is the device's answer to destroy.
 func (it *ident) returned(ev Event) {
 	if closed, ok := ev.(*cmid.Closed); ok && closed.Err != nil {
-		it.cause = errors.Join(it.cause, ErrHeld, closed.Err)
+		it.life.cause = errors.Join(it.life.cause, ErrHeld, closed.Err)
 	}
 	it.destroyed()
 }
@@ -79,7 +77,7 @@ func (it *ident) destroyed() {
 	if it.gone() {
 		return
 	}
-	it.setLife(identGone)
+	it.setLife(lifeGone)
 	usercode.Steps(func() {
 		if it.conn != nil {
 			it.conn.Release()
@@ -94,7 +92,7 @@ var ErrHeld = errors.New("the device has not given the identifier back")
 // abandoned ends an identifier that the device keeps beyond the runtime's end.
 func (it *ident) abandoned() {
 	if it.orphan(ErrShutdown) {
-		it.cause = errors.Join(it.cause, ErrHeld)
+		it.life.cause = errors.Join(it.life.cause, ErrHeld)
 		it.rt.sys.Root.Stop(it.pid)
 	}
 }
@@ -105,7 +103,7 @@ func (it *ident) stopping() {
 	switch {
 	case it.gone():
 	case it.id == nil:
-		it.setLife(identGone)
+		it.setLife(lifeGone)
 	default:
 		it.orphan(ErrStopped)
 	}
@@ -118,7 +116,7 @@ func (it *ident) orphan(cause error) (late bool) {
 		if it.gone() {
 			return
 		}
-		it.setLife(identGone)
+		it.setLife(lifeGone)
 		if it.id.State() == states.Destroying {
 			it.l.adopt(it.id, it.conn)
 		} else { // user code has kept destroy from getting there
@@ -132,7 +130,7 @@ func (it *ident) orphan(cause error) (late bool) {
 
 // end answers everybody who waits, and reports Closed last of all.
 func (it *ident) end() {
-	if it.life == identClosed {
+	if it.life.stage == lifeClosed {
 		return
 	}
 	if !it.refusals.seal() {
@@ -151,9 +149,7 @@ func (it *ident) end() {
 		it.answerLate,
 		func() { ev = it.settle() },
 		func() {
-			closers := it.closers
-			it.closers = nil
-			usercode.Each(closers, func(c closer) {
+			usercode.Each(it.life.takeClosers(), func(c closer) {
 				if !c.silent && !it.owns(c.sender) {
 					it.reply(c.sender, ev)
 				}
@@ -168,7 +164,7 @@ func (it *ident) end() {
 
 // settle releases the identifier's counted resources, and returns its last event.
 func (it *ident) settle() *cmid.Closed {
-	ev := &cmid.Closed{EventBase: it.base(), Err: it.cause, Unsent: it.unsent}
+	ev := &cmid.Closed{EventBase: it.base(), Err: it.life.cause, Unsent: it.unsent}
 	if it.conn != nil {
 		it.conn.Fates(ev)
 	}
@@ -184,9 +180,9 @@ func (it *ident) settle() *cmid.Closed {
 
 // dismiss is what follows Closed.
 func (it *ident) dismiss() {
-	it.setLife(identClosed)
+	it.setLife(lifeClosed)
 	if it.closed != nil {
-		it.closed(it.cause)
+		it.closed(it.life.cause)
 	}
 	if it.owner.handler {
 		it.l.callUser("message to", it.owner.pid.Id, func() { it.rt.sys.Root.Poison(it.owner.pid) })

@@ -23,7 +23,7 @@ import (
 // cause.
 
 func (it *ident) brokenOff() {
-	if it.ending() || it.endReported {
+	if it.ending() || it.life.reported != nil {
 		return
 	}
 	if it.unheard() && it.lostUnheard(it.conn.BrokenBy()) {
@@ -35,7 +35,7 @@ func (it *ident) brokenOff() {
 		return
 	}
 	it.sayGoodbye(func() {
-		if !it.ending() && !it.endReported {
+		if !it.ending() && it.life.reported == nil {
 			it.conclude(ev, it.id.TakeWaiting())
 		}
 	})
@@ -48,7 +48,7 @@ func (it *ident) disconnected(ev *cmid.Disconnected, answers *cmid.Pending) {
 		c.CatchUp()
 		ev.Err = c.Verdict(ev.Err)
 		c.Stop()
-		ev.Err = c.Cause(ev.Err, it.cause)
+		ev.Err = c.Cause(ev.Err, it.life.cause)
 	}
 	if it.unheard() && it.lostUnheard(ev.Err) {
 		return
@@ -115,10 +115,9 @@ func (e *RemovedError) Unwrap() []error {
 // that follows, because it has to destroy the identifier.
 func (it *ident) endOf(ev Event, answers *cmid.Pending) {
 	removal, removed := ev.(*cmid.DeviceRemoval)
-	if it.endReported && (!removed || !it.cfg.Manual) {
-		it.told = ev // it knows already
+	if it.life.reported != nil && (!removed || !it.cfg.Manual) {
+		it.life.reported = ev // it knows already
 	}
-	it.endReported = true
 	switch {
 	case answers == nil:
 	case removed:
@@ -128,7 +127,7 @@ func (it *ident) endOf(ev Event, answers *cmid.Pending) {
 	default:
 		it.failPending(answers, cmp.Or(ev.(*cmid.Disconnected).Err, error(unix.ECONNRESET)))
 	}
-	if it.told != ev {
+	if it.life.reported != ev {
 		it.notify(ev)
 	}
 }
@@ -148,7 +147,7 @@ func isDisconnect(p *cmid.Pending) bool {
 // close ends a connection in order: drain, rdma_disconnect(3), rdma_destroy_id(3). An identifier
 // that is not connected is destroyed at once.
 func (it *ident) close(c *Close, sender *actor.PID, silent bool) {
-	it.closers = append(it.closers, closer{
+	it.life.closers = append(it.life.closers, closer{
 		cmd: c, sender: sender, silent: silent,
 		due: it.l.el.Now().Add(positive(c.Timeout, it.rt.cfg.Timeouts.Close)),
 	})
@@ -203,7 +202,7 @@ func (it *ident) disconnect() {
 		}
 		var cause error
 		if d, ok := ev.(*cmid.Disconnected); ok {
-			if it.told != ev {
+			if it.life.reported != ev {
 				it.notify(d)
 			}
 			cause = d.Err
@@ -219,8 +218,6 @@ func (it *ident) shutDown() {
 	if it.ending() {
 		return
 	}
-	if it.cause == nil {
-		it.cause = ErrShutdown
-	}
+	it.life.blame(ErrShutdown)
 	it.close(&Close{}, nil, true)
 }

@@ -1,8 +1,6 @@
 package actor
 
 import (
-	"time"
-
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/rdmactor/rdmactor/cmid"
@@ -69,7 +67,7 @@ func (it *ident) observed(cmd Command, answer func(Event)) func(Event) {
 func (it *ident) replyTo(sender *actor.PID) func(Event) {
 	return func(ev Event) {
 		defer it.reply(sender, ev)
-		if lifecycle(ev) && !it.owns(sender) && it.told != ev {
+		if lifecycle(ev) && !it.owns(sender) && it.life.reported != ev {
 			it.notify(ev) // the owner always gets these
 		}
 	}
@@ -88,12 +86,4 @@ func (it *ident) pending() []*cmid.Pending {
 		return nil
 	}
 	return it.id.Pending()
-}
-
-// closer is a command that is answered with Closed.
-type closer struct {
-	cmd    Command
-	sender *actor.PID
-	silent bool      // nobody waits for its answer
-	due    time.Time // zero: no deadline
 }

@@ -32,29 +32,20 @@ const goodbyeTime = 500 * time.Millisecond
 // sayGoodbye says goodbye. then is called when the goodbye has left, after what waits for that
 // already.
 func (it *ident) sayGoodbye(then func()) {
-	if before := it.afterGoodbye; before != nil {
-		after := then
-		then = func() { before(); after() }
-	}
-	it.afterGoodbye = then
+	it.life.goodbye.add(then)
 	switch c := it.conn; {
 	case c == nil || !c.SayGoodbye():
 		it.goodbyeDone()
-	case it.goodbyeTimer == nil:
-		it.goodbyeTimer = it.l.el.AfterFunc(goodbyeTime, func() { it.box.Deliver(&goodbyeLeft{}) })
+	case it.life.goodbye.timer == nil:
+		it.life.goodbye.timer = it.l.el.AfterFunc(goodbyeTime, func() { it.box.Deliver(&goodbyeLeft{}) })
 	}
 }
 
 // goodbyeDone goes on with what waits for the goodbye, if anything does.
 func (it *ident) goodbyeDone() {
-	then := it.afterGoodbye
+	then := it.life.goodbye.take()
 	if then == nil {
 		return
-	}
-	it.afterGoodbye = nil
-	if it.goodbyeTimer != nil {
-		it.goodbyeTimer.Stop()
-		it.goodbyeTimer = nil
 	}
 	if it.conn != nil {
 		it.conn.ForgoGoodbye()

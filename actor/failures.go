@@ -71,11 +71,11 @@ func (it *ident) misused(s *Send, sender *actor.PID) bool {
 // late answers a command that finds the identifier on its way out.
 func (it *ident) late(cmd Command) Event {
 	err := fmt.Errorf("the identifier is being destroyed: %w", unix.ENOENT)
-	if it.cause != nil {
-		err = fmt.Errorf("the identifier is closed: %w (%w)", it.cause, unix.ENOENT)
+	if it.life.cause != nil {
+		err = fmt.Errorf("the identifier is closed: %w (%w)", it.life.cause, unix.ENOENT)
 	}
-	if it.id == nil || shakes(cmd) && isHandshake(it.cause) {
-		err = it.cause // it could never be made, or this command's handshake has failed
+	if it.id == nil || shakes(cmd) && isHandshake(it.life.cause) {
+		err = it.life.cause // it could never be made, or this command's handshake has failed
 	}
 	if _, ok := cmd.(oneSided); ok {
 		return it.accessError(cmd, err)

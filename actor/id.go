@@ -57,8 +57,6 @@ type ident struct {
 	served  bool // and serves them
 	lined   bool // an actor counts what is sent (Line)
 
-	closers []closer          // wait for Closed
-	told    Event             // the end that the owner was notified of last; nil: none
 	timer   *eventloop.Timer  // of the earliest deadline; nil until the first
 	options []*cmid.SetOption // for Dial, which may need a new identifier
 	release func() bool       // ends the watch of cfg.Context
@@ -74,17 +72,11 @@ type ident struct {
 
 	refusals refusals
 	piles    piles
-
-	endReported bool // Disconnected or DeviceRemoval was reported
-	// what goes on when the goodbye has left; nil: nothing waits for it
-	afterGoodbye func()
-	goodbyeTimer *eventloop.Timer // of it; nil: the same
+	life     lifetime
 
 	attempts *attempts      // the Dial or Serve under way; nil: none
 	counted  bool           // in Runtime.count
 	person   *limits.Person // in Runtime.identities; nil: it is not there
-	life     identLife
-	cause    error // why it ended; nil: it was asked for
 }
 
 // base is the part of an event that names the identifier.
@@ -94,41 +86,6 @@ func (it *ident) base() EventBase {
 	}
 	return EventBase{ID: it.id.Handle()}
 }
-
-// identLife is how far an identifier is on its way. It only goes forward.
-//
-//	alive ──► ending ──► gone ──► closed
-//	  └───────────────────▲
-//
-// Identifiers that could not be made, and those that the device has closed by itself, go straight
-// from alive to gone. Two facts are kept apart from these steps, because they may come before or
-// after them. One is whether the owner knows of the connection's end (ident.endReported): a Manual
-// owner learns of it while the identifier is alive, others when it is ending. The other is the
-// goodbye that the next step waits for (ident.afterGoodbye). A connection has its own lifetime:
-// connState.
-type identLife uint8
-
-const (
-	// identAlive takes commands.
-	identAlive identLife = iota
-	// identEnding is being destroyed: commands are answered with ENOENT, what ends it with Closed.
-	identEnding
-	// identGone has nothing in the device that its actor waits for: it was given back, could not
-	// be made, or is left to the loop (loop.orphans).
-	identGone
-	// identClosed has reported Closed, the last event. Messages now go to a stopped actor.
-	identClosed
-)
-
-func (s identLife) String() string {
-	return [...]string{"alive", "ending", "gone", "closed"}[s]
-}
-
-// ending reports whether it is being destroyed, or was.
-func (it *ident) ending() bool { return it.life != identAlive }
-
-// gone reports whether the device has nothing of it that its actor waits for.
-func (it *ident) gone() bool { return it.life >= identGone }
 
 // What an identifier gets besides commands, Sends and what Proto.Actor sends.
 type (

@@ -65,7 +65,7 @@ func (it *ident) info() IDInfo {
 			i.Listener.Strangers, i.Listener.Starved = it.id.Strangers(), it.id.Starved()
 		}
 	}
-	for _, c := range slices.Backward(it.closers) {
+	for _, c := range slices.Backward(it.life.closers) {
 		if !c.silent {
 			i.Waiting = opName(c.cmd)
 		}

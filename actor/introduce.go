@@ -195,7 +195,7 @@ func (it *ident) rejectSecured(c *cmid.Reject, sender *actor.PID) {
 	}
 	it.answered(fateRejected)
 	it.conn.Reject(c.PrivateData)
-	it.closers = append(it.closers, closer{cmd: c, sender: sender})
+	it.life.awaitClosed(c, sender)
 	it.destroy(nil)
 }
 

@@ -58,7 +58,7 @@ func (it *ident) Leftover(msg any) {
 			it.rt.sys.Root.Stop(it.pid)
 		}
 	case *Send:
-		if it.life == identClosed {
+		if it.life.stage == lifeClosed {
 			it.box.Refuse(msg)
 			return
 		}
@@ -70,12 +70,12 @@ func (it *ident) Leftover(msg any) {
 		it.SendFailed(&m.out, datapath.Flushed())
 	case Command:
 		switch {
-		case it.life == identClosed:
+		case it.life.stage == lifeClosed:
 			it.box.Refuse(msg)
 		case missing(m):
 			it.reply(sender, it.nothing(m))
 		case ends(m):
-			it.closers = append(it.closers, closer{cmd: m, sender: sender})
+			it.life.awaitClosed(m, sender)
 		default:
 			it.reply(sender, it.late(m))
 		}

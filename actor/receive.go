@@ -100,17 +100,17 @@ func (it *ident) broken() {
 	} else {
 		r = usercode.ErrGoexit
 	}
-	it.cause = &PanicError{r}
+	it.life.cause = &PanicError{r}
 	if cmd := it.cmd; cmd != nil && !it.waits(cmd) {
 		it.cmd = nil
-		it.fail(cmd, it.cmdSender, it.cause)
+		it.fail(cmd, it.cmdSender, it.life.cause)
 	}
 }
 
 // waits reports whether cmd will be answered.
 func (it *ident) waits(cmd Command) bool {
 	return slices.ContainsFunc(it.pending(), func(p *cmid.Pending) bool { return p.Command == cmd }) ||
-		slices.ContainsFunc(it.closers, func(c closer) bool { return c.cmd == cmd })
+		slices.ContainsFunc(it.life.closers, func(c closer) bool { return c.cmd == cmd })
 }
 
 // command executes a command, or refuses it.
@@ -120,13 +120,13 @@ func (it *ident) command(cmd Command, sender *actor.PID) {
 		return
 	}
 	it.noteCommand(cmd)
-	if n := len(it.pending()) + len(it.closers); n >= 2*commandRoom || n >= commandRoom && !ends(cmd) {
+	if n := len(it.pending()) + len(it.life.closers); n >= 2*commandRoom || n >= commandRoom && !ends(cmd) {
 		it.fail(cmd, sender, fmt.Errorf("%d commands wait for their answers: %w (%w)", n, ErrQueueFull, unix.ENOBUFS))
 		return
 	}
 	if it.ending() {
 		if _, ok := cmd.(*cmid.DestroyID); ok && !it.gone() {
-			it.closers = append(it.closers, closer{cmd: cmd, sender: sender})
+			it.life.awaitClosed(cmd, sender)
 			return
 		}
 		it.reply(sender, it.late(cmd))
@@ -158,7 +158,7 @@ func (it *ident) execute(cmd Command, sender *actor.PID) {
 	case *cmid.GetAddrInfo:
 		it.getAddrInfo(c, sender)
 	case *cmid.DestroyID:
-		it.closers = append(it.closers, closer{cmd: cmd, sender: sender})
+		it.life.awaitClosed(cmd, sender)
 		it.destroy(nil)
 	case *cmid.Connect:
 		it.do(c, func(p *cmid.Pending) { it.connect(p, c) }, it.replyOrDestroy(sender))

@@ -7,7 +7,6 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
-	"github.com/rdmactor/rdmactor/actor/internal/overwrite"
 	"github.com/rdmactor/rdmactor/cmid"
 )
 
@@ -26,15 +25,6 @@ func (it *ident) moved(cause fmt.Stringer) {
 		it.log.Debug("rdma: "+now.String(), it.logKeys(cause, "from", from.String())...)
 	}
 	it.observe(func(o Observer) { o.Transition(it.pid, it.id.Handle(), from, now) })
-}
-
-// setLife takes the next step. In builds that look for misuse a step back panics.
-func (it *ident) setLife(to identLife) {
-	if overwrite.On && to <= it.life {
-		panic("rdma: an identifier that is " + it.life.String() + " cannot become " + to.String())
-	}
-	it.life = to
-	it.publish()
 }
 
 func (it *ident) logKeys(op fmt.Stringer, more ...any) []any {
@@ -59,7 +49,7 @@ func (it *ident) answered(how fate) {
 func (it *ident) notify(ev Event) {
 	switch ev.(type) {
 	case *cmid.Disconnected, *cmid.DeviceRemoval:
-		it.told = ev
+		it.life.reported = ev
 	}
 	it.noteEvent(ev)
 	defer it.owner.send(it.l, &actor.MessageEnvelope{Message: ev, Sender: it.pid})

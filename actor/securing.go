@@ -95,7 +95,7 @@ func (it *ident) endTLS() {
 	if it.hand == nil || it.hand.tls == nil {
 		return
 	}
-	h, cause := it.hand.tls, it.cause
+	h, cause := it.hand.tls, it.life.cause
 	if cause == nil {
 		cause = errEnded
 	}

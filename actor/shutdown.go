@@ -153,7 +153,7 @@ func (l *loop) abort(cause error) (stuck bool) {
 	l.checkEmptied()
 	stuck = l.coming.Load() == 0
 	for _, it := range l.inOrder() {
-		stuck = stuck && it.ending() && it.afterGoodbye == nil && !it.gone()
+		stuck = stuck && it.ending() && it.life.goodbye.then == nil && !it.gone()
 		it.box.PostUserMessage(&abort{cause})
 	}
 	return stuck

@@ -50,7 +50,7 @@ func (it *ident) rearm() {
 	for _, p := range it.id.Pending() {
 		sooner(p.Due)
 	}
-	for _, c := range it.closers {
+	for _, c := range it.life.closers {
 		sooner(c.due)
 	}
 	switch {

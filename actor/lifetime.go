@@ -1,0 +1,117 @@
+package actor
+
+import (
+	"slices"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/rdmactor/rdmactor/actor/internal/overwrite"
+	"github.com/rdmactor/rdmactor/eventloop"
+)
+
+// lifetime is how far an identifier is on its way, why it ends, and what waits for the end.
+type lifetime struct {
+	stage    lifeStage // set by ident.setLife
+	cause    error     // why it ended; nil: it was asked for
+	reported Event     // the connection's end that the owner was notified of last; nil: none
+	goodbye  goodbye   // the next step waits for it
+	closers  []closer
+}
+
+// lifeStage only goes forward.
+//
+//	alive ──► ending ──► gone ──► closed
+//	  └───────────────────▲
+//
+// Identifiers that could not be made, and those that the device has closed by itself, go straight
+// from alive to gone. Two facts are kept apart from these steps, because they may come before or
+// after them: whether the owner knows of the connection's end (lifetime.reported), since a Manual
+// owner learns of it while the identifier is alive, others when it is ending; and the goodbye that
+// the next step waits for. A connection has its own lifetime: connState.
+type lifeStage uint8
+
+const (
+	// lifeAlive takes commands.
+	lifeAlive lifeStage = iota
+	// lifeEnding is being destroyed: commands are answered with ENOENT, what ends it with Closed.
+	lifeEnding
+	// lifeGone has nothing in the device that its actor waits for: it was given back, could not
+	// be made, or is left to the loop (loop.orphans).
+	lifeGone
+	// lifeClosed has reported Closed, the last event. Messages now go to a stopped actor.
+	lifeClosed
+)
+
+func (s lifeStage) String() string { return [...]string{"alive", "ending", "gone", "closed"}[s] }
+
+// setLife takes the next step. In builds that look for misuse a step back panics.
+func (it *ident) setLife(to lifeStage) {
+	if overwrite.On && to <= it.life.stage {
+		panic("rdma: an identifier that is " + it.life.stage.String() + " cannot become " + to.String())
+	}
+	it.life.stage = to
+	it.publish()
+}
+
+// ending reports whether it is being destroyed, or was.
+func (it *ident) ending() bool { return it.life.stage != lifeAlive }
+
+// gone reports whether the device has nothing of it that its actor waits for.
+func (it *ident) gone() bool { return it.life.stage >= lifeGone }
+
+// blame notes a cause, unless an earlier one is known.
+func (l *lifetime) blame(cause error) {
+	if l.cause == nil {
+		l.cause = cause
+	}
+}
+
+// closer is a command that is answered with Closed.
+type closer struct {
+	cmd    Command
+	sender *actor.PID
+	silent bool      // nobody waits for its answer
+	due    time.Time // zero: no deadline
+}
+
+// awaitClosed has the sender of cmd answered with Closed.
+func (l *lifetime) awaitClosed(cmd Command, sender *actor.PID) {
+	l.closers = append(l.closers, closer{cmd: cmd, sender: sender})
+}
+
+// takeClosers returns those who wait for Closed, once.
+func (l *lifetime) takeClosers() (list []closer) {
+	list, l.closers = l.closers, nil
+	return list
+}
+
+// overdue reports whether a Close has waited for too long.
+func (l *lifetime) overdue(now time.Time) bool {
+	return slices.ContainsFunc(l.closers, func(c closer) bool { return !c.due.IsZero() && !c.due.After(now) })
+}
+
+// goodbye is the wait for this side's goodbye to leave.
+type goodbye struct {
+	then  func()           // goes on afterwards; nil: nothing waits
+	timer *eventloop.Timer // bounds the wait; nil: not set
+}
+
+// add has then called after what waits already.
+func (g *goodbye) add(then func()) {
+	if before := g.then; before != nil {
+		after := then
+		then = func() { before(); after() }
+	}
+	g.then = then
+}
+
+// take ends the wait. nil: nothing waits.
+func (g *goodbye) take() (then func()) {
+	then, g.then = g.then, nil
+	if then != nil && g.timer != nil {
+		g.timer.Stop()
+		g.timer = nil
+	}
+	return then
+}
