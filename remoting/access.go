@@ -8,7 +8,7 @@ import (
 	"github.com/rdmactor/rdmactor/remoting/internal/tables"
 )
 
-// Access is what a peer wants of an actor, or of a kind.
+// Access is an operation of a peer on an actor, or on a kind.
 type Access uint8
 
 // The kinds of access.
@@ -29,10 +29,11 @@ func (a Access) MarshalText() ([]byte, error) { return []byte(a.String()), nil }
 
 func (a Access) bit() tables.Accesses { return 1 << a }
 
-// Expose says what peers may do here besides answering what was sent to them. A rule is an actor's
-// name ("greeter"), or the beginning of names followed by a star ("room/*"); "*" alone is every
-// name. What Proto.Actor or this module has spawned for itself, such as identifiers, is no name
-// that a star stands for: it has to be named in full. Futures are never exposed.
+// Expose lists the operations that peers may do here besides answering the messages that they
+// received. A rule is an actor's name ("greeter"), or the beginning of names followed by a star
+// ("room/*"); "*" alone is every name. Processes that Proto.Actor or this module has spawned for
+// internal use, such as identifiers, match no star: they have to be named in full. Futures are
+// never exposed.
 type Expose struct {
 	Reach []string // names of actors
 	Watch []string
@@ -40,7 +41,7 @@ type Expose struct {
 	Spawn []string // names of Config.Kinds
 }
 
-// with is the rules of both.
+// with returns the rules of both.
 func (e Expose) with(more Expose) Expose {
 	return Expose{
 		Reach: join(e.Reach, more.Reach), Watch: join(e.Watch, more.Watch),
@@ -103,8 +104,8 @@ func matches(list []string, name string) bool {
 	return false
 }
 
-// internals are what the names begin with that Proto.Actor and this module give what they spawn
-// for themselves.
+// internals lists the beginnings of the names that Proto.Actor and this module give their internal
+// processes.
 var internals = []string{
 	"rdma$", "remoting$", "rdma-remoting/", "rpc$", "rpc-dead-letters$", "rdmanet$", "reconnect$", "ask$", // ours
 	tables.FuturePrefix, "guardian$", "deadletter", "eventstream", // Proto.Actor's
@@ -115,6 +116,6 @@ func internal(name string) bool {
 	return slices.ContainsFunc(internals, func(p string) bool { return strings.HasPrefix(name, p) })
 }
 
-// never reports whether a name is nobody's to reach: a future that nobody has asked to answer, or
-// what panics when it gets a message.
+// never reports whether no peer may reach a name: a future whose request was not sent to a peer, or
+// a process that panics when it gets a message.
 func never(name string) bool { return tables.IsFuture(name) || strings.HasPrefix(name, "guardian$") }

@@ -36,7 +36,7 @@ func allowed(t *testing.T, a *node, to *actor.PID) {
 	}
 }
 
-// Peers reach what is exposed, by its name or by the beginning of it, and nothing else.
+// Peers reach exposed actors, by the name or its beginning, and no others.
 func TestExposeReach(t *testing.T) {
 	a, b := start(t, remoting.Config{}), start(t, remoting.Config{Expose: remoting.Expose{Reach: []string{"greeter", "room/*"}}})
 	for _, name := range []string{"greeter", "greeter2", "room/1", "rooms", "private"} {
@@ -64,8 +64,7 @@ func TestExposeReach(t *testing.T) {
 	await(t, b, func(r *remoting.Refused) bool { return r.Target.Id == "rooms" && errors.Is(r, remoting.ErrDenied) })
 }
 
-// To stop and to watch have rules of their own. What may not be watched is not there, for who
-// asks.
+// Stop and Watch have separate rules. An actor that may not be watched appears to be missing.
 func TestExposeStopAndWatch(t *testing.T) {
 	a, b := start(t, remoting.Config{}), start(t, remoting.Config{Expose: remoting.Expose{
 		Reach: []string{"*"}, Watch: []string{"watched"}, Stop: []string{"mortal"},
@@ -107,8 +106,8 @@ func TestExposeStopAndWatch(t *testing.T) {
 	}
 }
 
-// Even where everything is exposed nobody reaches what this module and Proto.Actor have spawned for
-// themselves, unless it is named in full; and futures and guardians not even then.
+// Even where everything is exposed no peer reaches the internal processes of this module and
+// Proto.Actor, unless they are named in full; and futures and guardians not even then.
 func TestInternalsAreNotExposed(t *testing.T) {
 	a, b := start(t, remoting.Config{}), start(t, remoting.Config{Expose: everything})
 	b.spawn("echo", echo)
@@ -232,7 +231,7 @@ func TestAnswersAreAllowed(t *testing.T) {
 	silent(t, in, 10*time.Millisecond)
 }
 
-// Only who has got a future's request can answer it, and what comes later reaches nobody.
+// Only the recipient of a future's request can answer it, and later answers are ignored.
 func TestFuturesAreAnsweredOnce(t *testing.T) {
 	a := start(t, remoting.Config{})
 	b, c := start(t, remoting.Config{Expose: everything}), start(t, remoting.Config{Expose: everything})
@@ -259,8 +258,8 @@ func TestFuturesAreAnsweredOnce(t *testing.T) {
 	eventually(t, "it was not counted", func() bool { return a.info(b).Counts.Late == 2 })
 }
 
-// Admit decides who may connect. A peer that may not hears why, and nothing waits for it. Admit is
-// the user's code: it may panic, exit, and block.
+// Admit decides which peers may connect. A refused peer receives the reason, and no messages wait
+// for it. Admit is the user's code: it may panic, exit, and block.
 func TestAdmit(t *testing.T) {
 	var how atomic.Value
 	how.Store("refuse")
@@ -307,7 +306,7 @@ func TestAdmit(t *testing.T) {
 		t.Errorf("block: %v, %v", res, err)
 	}
 	how.Store("admit")
-	allowed(t, c, a.pid("echo")) // nobody else waits for it
+	allowed(t, c, a.pid("echo")) // no other request waits for it
 	close(block)
 	eventually(t, "it is never admitted", func() bool {
 		_, err := b.ask(a.pid("echo"), text("?"))
@@ -408,8 +407,8 @@ func TestSpawn(t *testing.T) {
 	}
 }
 
-// A peer cannot spawn what another actor's children would be called, nor what it would be called
-// that another peer has no name for.
+// A peer cannot spawn actors with the names of another actor's children, nor with names that
+// another peer could not use.
 func TestSpawnedNames(t *testing.T) {
 	a := start(t, remoting.Config{})
 	b := start(t, remoting.Config{

@@ -10,7 +10,8 @@ import (
 	"github.com/rdmactor/rdmactor/remoting"
 )
 
-// account is what a node has sent and received, with what it has forgotten.
+// account returns the messages that a node has sent and received, including those of forgotten
+// peers.
 func (n *node) account() (sent, received uint64) {
 	peers, forgotten := n.Account()
 	sent, received = forgotten.Sent, forgotten.Received
@@ -21,7 +22,7 @@ func (n *node) account() (sent, received uint64) {
 	return sent, received
 }
 
-// What a node has counted only grows, whoever it forgets, and nothing is missing in the end.
+// The counts of a node only grow, whichever peers it forgets, and are complete in the end.
 func TestAccount(t *testing.T) {
 	const rounds, nodes = 4, 8
 	n := start(t, remoting.Config{Expose: everything, Patience: 10 * time.Millisecond})
@@ -53,8 +54,8 @@ func TestAccount(t *testing.T) {
 	}
 }
 
-// Dead letters are of what this node's actors have sent, all of it: also the requests of futures,
-// and no Stop.
+// All messages of this node's actors become dead letters, also the requests of futures, and no
+// Stop. also the requests of futures, and no Stop.
 func TestDeadLettersOfSent(t *testing.T) {
 	sent := make(chan struct{})
 	n := start(t, remoting.Config{Expose: everything, Patience: 100 * time.Millisecond, Resolve: func(ctx context.Context, name string) (string, error) {

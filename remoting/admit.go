@@ -11,7 +11,7 @@ import (
 )
 
 // admitsAtOnce is how many calls of Config.Admit there may be for one peer: those for earlier
-// connections may block for ever.
+// connections may block forever.
 const admitsAtOnce = 4
 
 // admit asks Config.Admit, on a goroutine, because it is the user's and may block.

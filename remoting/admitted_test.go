@@ -160,8 +160,8 @@ func filled(t *testing.T, most int, next func(i int) frame.Record) (b []byte, n 
 	return w.Bytes(), n
 }
 
-// A node that was admitted, with a key of its own, attacks another one on the wire. The others'
-// requests are answered all the time, memory stays bounded, and each refusal is reported.
+// An admitted node, with a valid key, attacks another one on the wire. The others' requests are
+// answered all the time, memory stays bounded, and each refusal is reported.
 func TestHostileMember(t *testing.T) {
 	b := besiege(t)
 	b.holds("before")
@@ -267,7 +267,7 @@ func (b *besieged) hugeNames(s *stranger) {
 	}
 }
 
-// systemMessages tries all that was not allowed, on what is there and what is not.
+// systemMessages tries all forbidden operations, on existing and missing targets.
 func (b *besieged) systemMessages(s *stranger) {
 	was := b.reported.Load()
 	targets := []string{"echo", "guardian", "eventstream", "nobody", "future$1", "stuck"}
@@ -288,7 +288,7 @@ func (b *besieged) systemMessages(s *stranger) {
 		s.say(w...)
 	}
 	s.hears(frame.KindSpawned)
-	// at least each Stop; what is there is not watched; the future's PoisonPill is an answer
+	// at least each Stop; existing actors are not watched; the future's PoisonPill is an answer
 	eventually(b.t, "refusals are missing", func() bool {
 		return b.reported.Load() >= was+int64(rounds*len(targets))
 	})
@@ -323,7 +323,7 @@ func (b *besieged) neverReads(s *stranger) {
 	}
 }
 
-// againAndAgain leaves behind what nobody consumes, as one process after the other.
+// againAndAgain leaves unconsumed messages behind, as one process after the other.
 func (b *besieged) againAndAgain(s *stranger) {
 	body := make([]byte, 64<<10)
 	data, _ := filled(b.t, 2<<20, func(i int) frame.Record {

@@ -11,10 +11,10 @@ import (
 	"github.com/rdmactor/rdmactor/remoting"
 )
 
-// TestRequestAllocations: what a request allocates on both sides. Proto.Actor's future is 8 of it
-// and its envelope 1, the request and the two messages that are decoded are 5. That leaves the
-// envelope at the echo, with the future's PID in it, what Proto.Actor keeps in a PID, and one for
-// the mailbox.
+// TestRequestAllocations: the allocations of a request on both sides. Proto.Actor's future is 8 of
+// it and its envelope 1, the request and the two messages that are decoded are 5. That leaves the
+// envelope at the echo, with the future's PID in it, the cache that Proto.Actor keeps in a PID, and
+// one for the mailbox.
 func TestRequestAllocations(t *testing.T) {
 	server, client := start(t, remoting.Config{Expose: everything}), start(t, remoting.Config{})
 	for kind, options := range server.kinds() {
@@ -27,7 +27,7 @@ func TestRequestAllocations(t *testing.T) {
 	}
 }
 
-// TestMessageAllocations: a message without an answer is what it is decoded to, a struct and a
+// TestMessageAllocations: a message without an answer allocates its decoded form, a struct and a
 // string. Nothing is allocated at the sender.
 func TestMessageAllocations(t *testing.T) {
 	const burst = 1000

@@ -9,8 +9,8 @@ import (
 	"github.com/rdmactor/rdmactor/remoting/internal/tables"
 )
 
-// answer gives a future its answer, of so many bytes, or what it gets in place of one, of none.
-// False: it waits no more, and has a result that must not change.
+// answer gives a future its answer, of so many bytes, or a substitute, of none. False: it no longer
+// waits, and has a result that must not change.
 func (h *host) answer(r *tables.Request, msg any, bytes int) (waited bool) {
 	if !h.waits(r) {
 		return false
@@ -37,7 +37,7 @@ func (h *host) waits(r *tables.Request) bool {
 }
 
 // pipingMost bounds the answers of peers that are being piped, each counted as its bytes and
-// pipeBytes. What futures get in place of one is small, and no more than there are futures.
+// pipeBytes. Substitutes for answers are small, and bounded by the number of futures.
 const (
 	pipingMost = 64 << 20
 	pipeBytes  = 1 << 10

@@ -60,8 +60,8 @@ func TestSenderAndHeader(t *testing.T) {
 	}
 }
 
-// A watcher gets Terminated when the actor on the other node stops, once, and at once if it is not
-// there.
+// A watcher gets Terminated once, when the actor on the other node stops, and immediately if it is
+// missing.
 func TestWatch(t *testing.T) {
 	a, b := start(t, remoting.Config{}), start(t, remoting.Config{Expose: everything})
 	for kind, options := range b.kinds() {
@@ -104,7 +104,7 @@ func TestWatch(t *testing.T) {
 	}
 }
 
-// Who does not watch any more gets no Terminated.
+// A watcher that has unwatched gets no Terminated.
 func TestUnwatch(t *testing.T) {
 	a, b := start(t, remoting.Config{}), start(t, remoting.Config{Expose: everything})
 	target := b.spawn("target", echo)
@@ -142,7 +142,7 @@ func TestStopAndPoison(t *testing.T) {
 	}
 }
 
-// A request to an actor that is not there fails at once.
+// A request to a missing actor fails immediately.
 func TestNobody(t *testing.T) {
 	a, b := start(t, remoting.Config{}), start(t, remoting.Config{Expose: everything})
 	began := time.Now()

@@ -9,7 +9,7 @@ import (
 	"github.com/rdmactor/rdmactor/remoting"
 )
 
-// Shutdown returns although code of the user's blocks a loop.
+// Shutdown returns although user code blocks a loop.
 func TestShutdownWithBlockedLoop(t *testing.T) {
 	block, blocked := make(chan struct{}), make(chan struct{}, 1)
 	b := open(t, remoting.Config{Expose: everything, Allow: func(remoting.Peer, remoting.Access, string) error {

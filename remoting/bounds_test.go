@@ -16,8 +16,8 @@ import (
 	"github.com/rdmactor/rdmactor/remoting/internal/frame"
 )
 
-// A peer that is frozen costs the bytes of the queue, and nobody else waits. What waited goes out
-// in order when the peer goes on.
+// A frozen peer costs the bytes of the queue, and delays no other peer. The queued messages go out
+// in order when the peer continues.
 func TestFrozenPeer(t *testing.T) {
 	const queue = 1 << 20
 	a, b, c := start(t, remoting.Config{Queue: queue, MaxMessage: 64 << 10}), run(t, freeName(t)), run(t, freeName(t))
@@ -108,8 +108,8 @@ func full(t *testing.T, policy remoting.Overflow) (*node, *process) {
 
 var large = wrapperspb.Bytes(make([]byte, 8<<10))
 
-// DeadLetter: futures fail at once, an actor gets *actor.DeadLetterResponse, without a sender there
-// is an event.
+// DeadLetter: futures fail immediately, an actor gets *actor.DeadLetterResponse, without a sender
+// there is an event.
 func TestOverflowDeadLetter(t *testing.T) {
 	a, b := full(t, remoting.DeadLetter)
 	if res, err := a.ask(b.pid("echo"), large); !errors.Is(err, actor.ErrDeadLetter) {
@@ -175,12 +175,12 @@ func TestOverflowBlock(t *testing.T) {
 	}
 }
 
-// Who waits for room goes on when the peer is gone, and when the node shuts down.
+// A sender that waits for room continues when the peer is gone, and when the node shuts down.
 func TestBlockEnds(t *testing.T) {
 	for _, how := range []string{"kill", "shutdown"} {
 		a := open(t, remoting.Config{Queue: 64 << 10, MaxMessage: 64 << 10, Overflow: remoting.Block, Patience: 300 * time.Millisecond}, 1)
 		b := run(t, freeName(t))
-		// which may take longer than Patience
+		// this may take longer than Patience
 		eventually(t, "they are not connected", func() bool {
 			_, err := a.ask(b.pid("echo"), text("x"))
 			return err == nil
@@ -207,8 +207,8 @@ func TestBlockEnds(t *testing.T) {
 	}
 }
 
-// System messages have room of their own, also for a peer for which nothing else has. Watches that
-// find none are answered at once.
+// System messages have separate room, also for a peer whose queue is full. Watches without room are
+// answered immediately.
 func TestSystemReserve(t *testing.T) {
 	a, b := full(t, remoting.DeadLetter)
 	terminated := make(inbox, 1<<16)
@@ -234,8 +234,8 @@ func TestSystemReserve(t *testing.T) {
 	}
 }
 
-// If a peer does not take the answers that it waits for, its connection ends, so that it does not
-// wait for ever for what does not come.
+// If a peer does not read the answers that it waits for, its connection ends, so that it does not
+// wait forever.
 func TestAnswersWithoutRoom(t *testing.T) {
 	a, host := start(t, remoting.Config{Queue: 64 << 10, MaxMessage: 64 << 10, Expose: everything}), open(t, remoting.Config{}, 1)
 	defer host.end()
@@ -255,7 +255,7 @@ func TestAnswersWithoutRoom(t *testing.T) {
 }
 
 // An actor that is slow costs both nodes bounded memory, whatever mailbox it has, and the others of
-// its node answer all the time. Those who send to it too much are notified.
+// its node answer all the time. Senders that exceed its pace are notified.
 func TestSlowSink(t *testing.T) {
 	const queue, n = 1 << 20, 100_000
 	a, b := start(t, remoting.Config{Queue: queue, MaxMessage: 64 << 10, Patience: time.Second}), run(t, freeName(t))

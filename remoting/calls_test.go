@@ -52,7 +52,7 @@ func TestCallsThatReturn(t *testing.T) {
 				return admit()
 			}})
 			host := start(t, remoting.Config{})
-			const most = 8 // that may be under way
+			const most = 8 // the bound of concurrent ones
 			for i := range 2 * most {
 				s := meetFrom(t, host, n, fmt.Sprint("asks:", i)).connect()
 				s.hello()

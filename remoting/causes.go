@@ -66,10 +66,10 @@ func isUnproved(err error) bool {
 type parting struct {
 	code frame.Code // of the goodbye ...
 	err  error
-	said bool // ... which is the peer's, and was said
+	said bool // ... chosen by the peer, and received in its goodbye
 }
 
-// goodbye is the parting of a peer that has said so.
+// goodbye converts the goodbye of a peer.
 func goodbye(r *frame.Record) *parting {
 	var err error
 	switch r.Code {

@@ -12,8 +12,8 @@ import (
 	"github.com/rdmactor/rdmactor/cmid"
 )
 
-// An attempt that the other node has answered is no failure. What this node has run out of is one,
-// also if its errno is EAGAIN.
+// An attempt that the other node has answered is no failure. A shortage at this node is one, also
+// if its errno is EAGAIN.
 func TestTransientCauses(t *testing.T) {
 	busy := &rdma.CommandFailed{FailureBase: cmid.FailureBase{Err: fmt.Errorf("create_qp: %w", unix.EAGAIN)}}
 	for _, c := range []struct {

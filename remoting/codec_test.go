@@ -18,7 +18,7 @@ type job struct {
 	Text string
 }
 
-// point has bytes of its own. 1 panics when it is encoded, 2 when it is decoded.
+// point encodes itself. 1 panics when it is encoded, 2 when it is decoded.
 type point uint32
 
 func points() codec.Type {
@@ -36,8 +36,8 @@ func points() codec.Type {
 	})
 }
 
-// Messages need no protobuf. What cannot be encoded is a dead letter at once, with the reason; what
-// cannot be decoded is refused, and its future fails at once.
+// Messages need no protobuf. A message that cannot be encoded is a dead letter immediately, with
+// the reason; one that cannot be decoded is refused, and its future fails immediately.
 func TestCodecs(t *testing.T) {
 	types := []codec.Type{codec.JSON[*job]("test.Job"), points()}
 	a := start(t, remoting.Config{Codec: codec.New(append(types, codec.JSON[*struct{ Only string }]("test.OnlyHere"))...)})
@@ -72,8 +72,8 @@ func TestCodecs(t *testing.T) {
 	}
 }
 
-// A message that is larger than the peer takes is a dead letter: at once, or when it is known how
-// much the peer takes.
+// A message that is larger than the peer takes is a dead letter: immediately, or when the peer's
+// limit is known.
 func TestTooLarge(t *testing.T) {
 	small, b := freeName(t), start(t, remoting.Config{})
 	large := wrapperspb.Bytes(make([]byte, 200<<10))

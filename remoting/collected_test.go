@@ -11,7 +11,7 @@ import (
 	"github.com/rdmactor/rdmactor/remoting"
 )
 
-// What has ended is not kept in memory by the PIDs of other nodes that its actors have.
+// An ended node is not kept in memory by the PIDs of other nodes that its actors hold.
 func TestEndedNodeIsCollected(t *testing.T) {
 	gone := endWithPIDs(t)
 	for begin := time.Now(); gone.Value() != nil; runtime.GC() {

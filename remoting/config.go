@@ -33,17 +33,17 @@ type Config struct {
 	// Incarnation is larger than that of any earlier process with this Name: the time of the
 	// start, in nanoseconds.
 	Incarnation uint64
-	// Resolve says where a peer is to be dialled. It is called off the loops, before each dial,
-	// and may block until ctx ends. nil: a peer's name is its address.
+	// Resolve returns the address at which a peer is to be dialled. It is called off the loops,
+	// before each dial, and may block until ctx ends. nil: a peer's name is its address.
 	Resolve func(ctx context.Context, name string) (addr string, err error)
 
 	// Queue is how many bytes may wait for one peer: 8 MiB, and at least MaxMessage. System
 	// messages have an eighth of that besides.
 	Queue int
-	// Overflow says what becomes of a message that finds no room in the Queue: DeadLetter.
+	// Overflow is the policy for messages that find no room in the Queue: DeadLetter.
 	Overflow Overflow
 	// Patience is how long messages wait for a peer that is not connected, and how long an actor
-	// that does not consume what it gets may stop its peer: 10 s. Unless Dial has a Timeout, the
+	// that does not consume its messages may stop its peer: 10 s. Unless Dial has a Timeout, the
 	// addresses of the peer's name share it.
 	Patience time.Duration
 	// Peers is how many other nodes this one deals with at a time: 1,024. At most half of them have
@@ -51,33 +51,32 @@ type Config struct {
 	// others. Of the nodes that this one has named itself as many are not connected.
 	Peers int
 	// MaxMessage is how large a message this node takes, in bytes, with its names: 4 MiB; at least
-	// 64 KiB. What a peer takes may be less or more.
+	// 64 KiB. The peer's limit may be lower or higher.
 	MaxMessage int
 
-	// NodeOf says which node has an identity: that of a secured connection (ID.Security), "" of
-	// one that is not. Who claims to be another node is refused, whichever side has dialled, before
-	// the other one's connection can suffer. "": no node has it. It is called on loops and must not
-	// block; if it panics, the peer is refused. nil: whoever may connect may be every node that is
-	// not connected. With a key or a certificate for each node, it is what keeps one from passing
-	// for another.
+	// NodeOf returns the name of the node that has an identity: that of a secured connection
+	// (ID.Security), "" of one that is not. A peer that claims to be another node is refused,
+	// whichever side has dialled, before the other one's connection can suffer. "": no node has it.
+	// It is called on loops and must not block; if it panics, the peer is refused. nil: any peer
+	// may connect under the name of any node that is not connected. With a key or a certificate for
+	// each node, it is what keeps one from passing for another.
 	NodeOf func(identity string) (name string)
-	// OwnSenders refuses messages whose sender is at a third node. Who forwards a message says who
-	// has sent it, and nobody has proved that: a peer can name any actor of any node. With it,
-	// requests cannot be forwarded from one node to another, unless the answer comes back the same
-	// way.
+	// OwnSenders refuses messages whose sender is at a third node. A forwarding node names the
+	// original sender, without a proof: a peer can name any actor of any node. With it, requests
+	// cannot be forwarded from one node to another, unless the answer comes back the same way.
 	OwnSenders bool
-	// Expose says what peers may do here. Zero: they may answer what was sent to them, nothing
-	// else.
+	// Expose lists the operations that peers may do here. Zero: they may answer the messages that
+	// they received, and do nothing else.
 	Expose Expose
-	// Admit says whether a peer may connect. An error refuses it, and is its reason. It is called
-	// off the loops, once for each connection, and has 3 s. nil: every node that knows the
+	// Admit decides whether a peer may connect. An error refuses it, and is its reason. It is
+	// called off the loops, once for each connection, and has 3 s. nil: every node that knows the
 	// protocol may.
 	Admit func(Peer) error
 	// Allow is asked besides Expose: once for each name that a peer uses, and again when Expose or
 	// Conceal was called. An error refuses it. It is called on the peer's loop and must not block.
 	// nil: Expose decides.
 	Allow func(peer Peer, access Access, name string) error
-	// Kinds are what peers may have spawned here (Node.Spawn), as far as Expose.Spawn says.
+	// Kinds are the actors that peers may spawn here (Node.Spawn), within Expose.Spawn.
 	Kinds map[string]*actor.Props
 
 	// Codec encodes and decodes messages. nil: protobuf.
@@ -90,19 +89,19 @@ type Config struct {
 	Backoff reconnect.Backoff
 }
 
-// Overflow says what becomes of a message that finds no room in the queue for its peer.
+// Overflow is the policy for messages that find no room in the queue for their peer.
 type Overflow uint8
 
 // The policies. System messages have a reserve, and are not affected.
 const (
-	// DeadLetter makes it a dead letter: a future fails at once with ErrDeadLetter, another sender
-	// gets *actor.DeadLetterResponse.
+	// DeadLetter makes it a dead letter: a future fails immediately with ErrDeadLetter, another
+	// sender gets *actor.DeadLetterResponse.
 	DeadLetter Overflow = iota
 	// Fail gives the sender, or the future, *Refused with ErrQueueFull. Without a sender it is a
 	// dead letter.
 	Fail
-	// Block has the sender wait until there is room. On a loop nobody may wait: there it is as
-	// Fail.
+	// Block makes the sender wait until there is room. On a loop, which must not wait, it acts as
+	// Fail. there it is as Fail.
 	Block
 )
 
@@ -130,7 +129,7 @@ const (
 	greetingTime = 3 * time.Second
 )
 
-// withDefaults fills zero fields, or says what is wrong.
+// withDefaults fills zero fields, and checks the others.
 func (c Config) withDefaults(sys *actor.ActorSystem, now time.Time) (Config, error) {
 	if c.Listen == "" {
 		c.Listen = c.Name
@@ -167,8 +166,8 @@ func (c Config) withDefaults(sys *actor.ActorSystem, now time.Time) (Config, err
 	return c, nil
 }
 
-// undialable reports whether who dials this address, as the name of a node, reaches nobody, or
-// itself. What is no address is for Config.Resolve.
+// undialable reports whether dialling this address, as the name of a node, reaches no node, or the
+// dialler. Names that are no addresses are left to Config.Resolve.
 func undialable(name string, anyPort bool) bool {
 	host, port, err := net.SplitHostPort(name)
 	if err != nil {

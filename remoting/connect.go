@@ -32,7 +32,7 @@ func (r *roster) connectLocked(p *peer, addr string) {
 	p.conn = pid
 }
 
-// wake sends what waits, or has a connection made for it.
+// wake sends waiting messages, or starts a connection for them.
 func (l *link) wake(ctx actor.Context) {
 	if l.up == nil {
 		l.consider(ctx)
@@ -92,7 +92,7 @@ func (l *link) down(ctx actor.Context, m *reconnect.Down) {
 		err = fmt.Errorf("%w, whose name is not %s", reconnect.ErrWrongNode, plain.Quote(l.whom().Name))
 	}
 	opened := l.greeting == open
-	// who has accepted is there, and has said no reason
+	// a peer that has accepted is there, and has given no reason
 	again := transient(err) || m.WasUp && l.cause == nil
 	l.noteFailure(err, opened)
 	l.accepting = m.Accepting
@@ -109,7 +109,7 @@ func (l *link) down(ctx actor.Context, m *reconnect.Down) {
 		l.dialFailed(ctx, err)
 	}
 	if wait := m.NextTry.Sub(l.local.Now()); !opened && wait > 0 && !l.pausing {
-		l.pausing = true // also if the reconnecting actor is not needed any more
+		l.pausing = true // also if the reconnecting actor is no longer needed
 		rdma.After(ctx, wait, &paused{})
 	}
 	if l.bye && (opened || !again) {
@@ -151,8 +151,8 @@ func (l *link) noteFailure(err error, opened bool) {
 	l.p.failure = err
 }
 
-// notProved publishes that the peer was not reached because of who it is, or who this node is.
-// first: that was not so the last time.
+// notProved publishes that the peer was not reached because one side did not prove its identity.
+// first: the attempt before did not fail for that reason.
 func (l *link) notProved(ctx actor.Context, err error) (first bool) {
 	if !l.roster.noteUnproved(l.p.id) {
 		return false
@@ -190,8 +190,8 @@ func (l *link) impatient(ctx actor.Context) {
 	l.consider(ctx)
 }
 
-// leave sends what waits, and then ends the connection in order. Before there is a connection it
-// waits for one: the peer may have been sent its first message just now.
+// leave sends waiting messages, and then closes the connection politely. Before there is a
+// connection it waits for one: the peer may have been sent its first message just now.
 func (l *link) leave(ctx actor.Context, timeout time.Duration) {
 	if l.ended {
 		return
@@ -208,7 +208,7 @@ func (l *link) leave(ctx actor.Context, timeout time.Duration) {
 	l.wake(ctx)
 }
 
-// overtime gives up what has not been sent.
+// overtime gives up unsent messages.
 func (l *link) overtime(ctx actor.Context) {
 	if !l.ended {
 		if !l.leaving {

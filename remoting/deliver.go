@@ -26,9 +26,9 @@ func (in *receiving) user(ctx actor.Context, r *frame.Record, m *rdma.Received) 
 }
 
 // wrongAnswers is how many times a second a peer may name a request to another peer by neither the
-// token of a request that waits nor of one that has waited lately, and four times as many at once.
-// A peer that guesses tokens has more. One whose answers are late has hardly any, however many were
-// forwarded to it.
+// token of a request that waits nor of one that has waited lately, with bursts of four times as
+// many. A peer that guesses tokens has more. One whose answers are late has hardly any, however
+// many were forwarded to it.
 const wrongAnswers = 16
 
 // wrongToken takes note that the peer has named a future that does not wait, as the target of an
@@ -88,7 +88,7 @@ func (in *receiving) deliver(ctx actor.Context, r *frame.Record, m *rdma.Receive
 	return nil
 }
 
-// pairBytes is what a pair of a header costs besides its bytes.
+// pairBytes is the cost of a header's pair besides its bytes.
 const pairBytes = 64
 
 // weight is how many bytes a message counts as while its target has not consumed it. Its body is
@@ -132,8 +132,8 @@ func header(list []frame.Pair) map[string]string {
 	return m
 }
 
-// answer gives a future of this node what it waits for, once. False: it does not wait, or the token
-// is wrong.
+// answer passes an answer to a future of this node, once. False: it does not wait, or the token is
+// wrong.
 func (in *receiving) answer(ctx actor.Context, r *frame.Record) (waited bool) {
 	p := in.p
 	f, ok := in.future(r.Target, r.TargetRequest, (*tables.Futures).Take)
@@ -172,8 +172,8 @@ func ordinary(msg any) bool {
 	return true
 }
 
-// acceptable judges a message that was decoded: a PoisonPill is a stop, and what Proto.Actor sends
-// by itself has kinds of records of its own. A batch is the user's, and may panic.
+// acceptable judges a message that was decoded: a PoisonPill is a stop, and Proto.Actor's system
+// messages have separate kinds of records. A batch is the user's, and may panic.
 func (in *receiving) acceptable(t *target, msg any) (code frame.Code, err error) {
 	defer func() {
 		if v := recover(); v != nil {

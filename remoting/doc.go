@@ -17,15 +17,15 @@
 //
 // # Ownership
 //
-// A message is encoded on its sender's goroutine, within Send: the sender may change it then. What
-// is received is a new value. Start gives the actor system its address, Shutdown ends the node; the
+// A message is encoded on its sender's goroutine, within Send: the sender may change it then. The
+// receiver gets a new value. Start gives the actor system its address, Shutdown ends the node; the
 // actor system and the runtime stay their owner's.
 //
 // Each peer has an actor on one of the runtime's loops. Codecs decode there, and Config.Allow is
 // called there, so they must not block, nor may Config.NodeOf. Config.Admit, Config.Resolve, the
-// Props of Config.Kinds, and subscribers of events and dead letters run off the loops; but what a
-// sender finds out within Send, because its message cannot be encoded or has no room, is published
-// there, on its goroutine.
+// Props of Config.Kinds, and subscribers of events and dead letters run off the loops; but failures
+// that a sender meets within Send, because its message cannot be encoded or has no room, are
+// published there, on its goroutine.
 //
 // # Ordering
 //
@@ -42,34 +42,35 @@
 // that is not connected, for Config.Patience; but requests of futures, and watches, fail with the
 // first dial that fails. *NotSent has the reason.
 //
-// A future whose request was sent, and whose connection ended before the answer, gets *Unknown at
-// once: the peer may have carried the request out. One whose request the peer has refused gets
-// *Refused. Both are values, because Proto.Actor's futures have no other errors; Result returns
-// them as errors.
+// A future whose request was sent, and whose connection ended before the answer, gets *Unknown
+// immediately: the peer may have carried the request out. One whose request the peer has refused
+// gets *Refused. Both are values, because Proto.Actor's futures have no other errors; Result
+// returns them as errors.
 //
-// A watcher gets Terminated when the actor there stops, at once with NotFound if it is not there,
-// and with AddressTerminated when the connection ends or cannot be made.
+// A watcher gets Terminated when the actor there stops, with NotFound if it is missing, and with
+// AddressTerminated when the connection ends or cannot be made.
 //
 // # Isolation
 //
-// A peer may do here what Config.Expose says. Besides, it may answer: it may reach the actors that
-// have sent it something. Who gets a future's request may answer it, once, also if another node
-// has forwarded the request (Forward), and nobody else. What a peer sends beyond that is
+// Config.Expose lists the operations that a peer may do here. Besides, it may answer: it may reach
+// the actors that have sent it something. Only the recipient of a future's request may answer it,
+// once, even if another node has forwarded the request (Forward). Any other message of a peer is
 // refused, and costs the message. Bytes that no node sends cost the connection.
 //
-// What waits for one peer is bounded by Config.Queue, whatever it does, and delays no other peer.
+// Config.Queue bounds the messages that wait for one peer, and one peer's queue delays no other
+// peer.
 //
 // # Limitations
 //
 // Nodes prove who they are only if Config.ID has a Security and Config.NodeOf is set: otherwise see
-// reconnect.Peers. Who can connect is Config.Admit's to say, again whenever Node.Readmit is called.
-// The sender of a message is what the peer says it is, unless Config.OwnSenders is set. An actor
+// reconnect.Peers. Config.Admit decides which nodes can connect, again whenever Node.Readmit is
+// called. The sender of a message is chosen by the peer, unless Config.OwnSenders is set. An actor
 // that has sent a request itself, without a future, is answered by the node that it was sent to: if
 // that one forwards the request, the answer of a third node is refused, unless Config.Expose lets
 // it reach the actor. If it was a future's, and the third node refuses it, or is lost, the future
 // times out. The PID of a future has a RequestId there. The messages of a connection that has ended
 // may have been received or not; only futures are notified of each. Peers may name senders at other
-// nodes: who answers one of these makes a connection there. Within Config.Patience they name a
+// nodes: an answer to one of these makes a connection there. Within Config.Patience they name a
 // quarter of Config.Peers that this node does not know, from one address as many as are left for
 // all others. Config.Resolve can refuse names.
 package remoting

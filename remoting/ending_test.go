@@ -13,7 +13,7 @@ import (
 	"github.com/rdmactor/rdmactor/remoting/internal/frame"
 )
 
-// A link that was stopped from outside says of no request that was sent that it was not.
+// A link that was stopped from outside never reports a request that was sent as not sent.
 func TestStoppedLink(t *testing.T) {
 	a, b := start(t, remoting.Config{}), start(t, remoting.Config{Expose: everything})
 	b.spawn("silent", func(actor.Context) {})

@@ -12,7 +12,7 @@ import (
 
 // Why messages are not delivered; errors.Is finds them in *Refused, *Unknown and *Disconnected.
 var (
-	// ErrQueueFull: as many bytes as Config.Queue says wait for the peer. errors.Is: ENOBUFS.
+	// ErrQueueFull: Config.Queue bytes wait for the peer. errors.Is: ENOBUFS.
 	ErrQueueFull = fmt.Errorf("too much waits for the peer (%w)", unix.ENOBUFS)
 	// ErrTooLarge: the message is larger than the peer takes, or than Config.Queue. errors.Is:
 	// EMSGSIZE.
@@ -24,13 +24,13 @@ var (
 	ErrDecode = fmt.Errorf("the message cannot be decoded (%w)", unix.EBADMSG)
 	// ErrDenied: the receiving node does not expose that (Expose). errors.Is: EACCES.
 	ErrDenied = fmt.Errorf("not exposed (%w)", unix.EACCES)
-	// ErrOverflow: the target does not consume what it gets. errors.Is: ENOBUFS.
+	// ErrOverflow: the target does not consume its messages. errors.Is: ENOBUFS.
 	ErrOverflow = fmt.Errorf("the target does not consume what it gets (%w)", unix.ENOBUFS)
 	// ErrUnreachable: the peer was not connected for Config.Patience, or could not be connected.
 	// errors.Is: EHOSTUNREACH.
 	// Why the last attempt has failed is in it, too.
 	ErrUnreachable error = unreachableError{}
-	// ErrTooManyPeers: there are as many as Config.Peers says. errors.Is: EMFILE.
+	// ErrTooManyPeers: there are already Config.Peers of them. errors.Is: EMFILE.
 	ErrTooManyPeers = fmt.Errorf("too many peers (%w)", unix.EMFILE)
 	// ErrShutdown: this node was shut down. errors.Is: ESHUTDOWN.
 	ErrShutdown = fmt.Errorf("the node was shut down (%w)", unix.ESHUTDOWN)
@@ -46,7 +46,7 @@ var (
 	// the messages. errors.Is: EALREADY.
 	ErrStarted = fmt.Errorf("the actor system is a node already, or has another remote (%w)", unix.EALREADY)
 	// ErrSpawn: the actor was not spawned; in it is why: ErrDenied, actor.ErrNameExists,
-	// ErrUnreachable, or what the peer says.
+	// ErrUnreachable, or the peer's reason.
 	ErrSpawn = errors.New("the peer has not spawned the actor")
 	// ErrNotRemote: the PID, or the address, is this node's own. errors.Is: EINVAL.
 	ErrNotRemote = fmt.Errorf("the address is this node's own, or empty (%w)", unix.EINVAL)
@@ -60,15 +60,15 @@ func (unreachableError) Error() string { return "the peer cannot be reached" }
 
 func (unreachableError) Unwrap() error { return unix.EHOSTUNREACH }
 
-// Unknown is what a future gets in place of an answer, if nobody knows whether its request was
-// received: it was sent, and the link ended before the answer came. It is an error. The request is
-// never repeated, because the peer may have carried it out. See Result.
+// Unknown replaces the answer to a future if it is unknown whether its request was received: it was
+// sent, and the link ended before the answer came. It is an error. The request is never repeated,
+// because the peer may have carried it out. See Result.
 type Unknown struct {
-	Target *actor.PID // of the request; for a Spawn without an Id
+	Target *actor.PID // of the request; without an Id if it was a Spawn
 	Err    error      // why the link has ended; nil: the peer has ended it in order
 }
 
-// Error says what is not known, and why.
+// Error names the request and the cause.
 func (u *Unknown) Error() string {
 	who := plain.Quote(u.Target.Address)
 	if u.Target.Id != "" { // else of a Spawn
@@ -77,7 +77,7 @@ func (u *Unknown) Error() string {
 	return fmt.Sprintf("not known whether %s got the request: the link has ended%s", who, cause(u.Err))
 }
 
-// cause is why something has ended, behind a text that says that it has.
+// cause returns the reason of an end, to be appended to a text about it.
 func cause(err error) string {
 	if err == nil {
 		return " in order"
@@ -88,16 +88,16 @@ func cause(err error) string {
 // Unwrap gives the cause.
 func (u *Unknown) Unwrap() error { return u.Err }
 
-// Refused says that a message was not delivered, and why: to a future in place of an answer, to an
-// actor that has sent the message (Config.Overflow), and as an event. It is an error.
+// Refused reports a message that was not delivered, with the reason: to a future in place of an
+// answer, to an actor that has sent the message (Config.Overflow), and as an event. It is an error.
 type Refused struct {
 	Target *actor.PID // whom the message was for
-	Sender *actor.PID // who has sent it; nil: nobody, or not known
+	Sender *actor.PID // the sender; nil: none, or unknown
 	By     string     // the name of the node that has refused it
 	Err    error
 }
 
-// Error says what was refused, and why.
+// Error names the message and the reason.
 func (r *Refused) Error() string {
 	return fmt.Sprintf("a message for %s at %s was refused by %s: %v", plain.Quote(r.Target.GetId()), plain.Quote(r.Target.GetAddress()), plain.Quote(r.By), r.Err)
 }
@@ -105,8 +105,8 @@ func (r *Refused) Error() string {
 // Unwrap gives the cause.
 func (r *Refused) Unwrap() error { return r.Err }
 
-// Result is the result of a future whose request may have gone to another node. What a future gets
-// in place of an answer (*Unknown, *Refused) is returned as the error.
+// Result is the result of a future whose request may have gone to another node. A substitute for an
+// answer (*Unknown, *Refused) is returned as the error.
 func Result(f actor.Future) (any, error) {
 	res, err := f.Result()
 	if err != nil {

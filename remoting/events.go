@@ -6,8 +6,8 @@ import (
 	"github.com/rdmactor/rdmactor/internal/plain"
 )
 
-// What is published on the actor system's EventStream, besides *Refused. Subscribers are called off
-// the loops, for each peer one event after the other.
+// The events on the actor system's EventStream, besides *Refused. Subscribers are called off the
+// loops, for each peer one event after the other.
 type (
 	// Connected: this node and the peer have admitted each other.
 	Connected struct{ Peer Peer }
@@ -16,7 +16,7 @@ type (
 	// or a certificate, or reconnect.ErrWrongIdentity. That comes once until they are connected,
 	// and at the side that dials.
 	NotAdmitted struct {
-		Peer Peer // of a peer that has not said its hello, only the Name is known
+		Peer Peer // only the Name is known before the peer's hello
 		Err  error
 	}
 	// Disconnected: the connection with the peer has ended. The watches between the two have ended
@@ -26,8 +26,7 @@ type (
 		Err  error // why; nil: it was ended in order
 		// messages that wait for the next connection, for Config.Patience at most
 		Unsent int
-		// messages that were sent, and of which nobody knows whether the peer has received them.
-		// They are not repeated.
+		// messages that were sent, and may or may not have reached the peer. They are not repeated.
 		Unknown int
 	}
 	// NotSent: so many messages, and requests of futures, become dead letters now, because the
@@ -39,8 +38,8 @@ type (
 		Err      error
 	}
 	// Unreported: so many events and dead letters of the peer's were dropped, because subscribers
-	// have been too slow for twice Config.Queue. It comes when they have caught up, and at the end
-	// of what this node keeps of the peer.
+	// have been too slow for twice Config.Queue. It is published when they have caught up, and at
+	// the end of this node's state of the peer.
 	Unreported struct {
 		Peer  Peer
 		Count uint64

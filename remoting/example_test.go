@@ -18,10 +18,11 @@ import (
 	"github.com/rdmactor/rdmactor/remoting"
 )
 
-// quiet has Proto.Actor write no lines of its own.
+// quiet silences Proto.Actor's log.
 func quiet(*actor.ActorSystem) *slog.Logger { return slog.New(slog.NewTextHandler(io.Discard, nil)) }
 
-// machine is what a program has: an actor system, a runtime in it, and the node that they are.
+// machine is an actor system, a runtime in it, and their node. an actor system, a runtime in it,
+// and the node that they are.
 type machine struct {
 	system *actor.ActorSystem
 	rt     *rdma.Runtime
@@ -67,7 +68,7 @@ func greeting(addr string) *machine {
 	return p
 }
 
-// Two nodes, which are two processes elsewhere. Only the address in the PID says which one.
+// Two nodes, which are two processes elsewhere. Only the address in the PID distinguishes them.
 func Example() {
 	server := greeting("127.0.0.1:0")
 	defer server.shutdown()
@@ -83,7 +84,7 @@ func Example() {
 	// Output: hello ann
 }
 
-// What a failed request means for whoever repeats it.
+// The errors of a failed request, for a caller that repeats it.
 func ExampleResult() {
 	server := greeting("127.0.0.1:0")
 	defer server.shutdown()

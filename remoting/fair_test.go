@@ -13,7 +13,7 @@ import (
 	"github.com/rdmactor/rdmactor/remoting"
 )
 
-// blocked spawns an actor that takes nothing until release is called, and counts what it gets.
+// blocked spawns an actor that consumes nothing until release is called, and counts its messages.
 func (n *node) blocked(name string, options ...actor.PropsOption) (got *atomic.Int64, release func()) {
 	n.t.Helper()
 	got = new(atomic.Int64)
@@ -30,8 +30,8 @@ func (n *node) blocked(name string, options ...actor.PropsOption) (got *atomic.I
 }
 
 // Targets that take nothing, and are sent much more than their node and the queue hold, do not stop
-// requests to another one, however patient both nodes are. What was accepted for them arrives when
-// they go on.
+// requests to another one, however patient both nodes are. Messages accepted for them arrive when
+// they continue.
 func TestOneTargetStarvesNoOther(t *testing.T) {
 	for _, slow := range []int{1, 3} {
 		for _, kind := range []string{"goroutines", "default"} {
@@ -81,7 +81,7 @@ func TestOneTargetStarvesNoOther(t *testing.T) {
 	}
 }
 
-// With Block, those who send to such a target wait, and nobody else.
+// With Block, only senders to such a target wait.
 func TestBlockedSendersStarveNoOther(t *testing.T) {
 	cfg := remoting.Config{Expose: everything, Patience: time.Hour, Overflow: remoting.Block}
 	a, b := start(t, cfg), start(t, cfg)

@@ -15,7 +15,7 @@ import (
 // A request, and a watch, of a node that is not there fails with the first dial. Other messages
 // wait for Patience, and are dead letters then.
 func TestNodeIsNotThere(t *testing.T) {
-	const patience = 5 * time.Second // what fails at once takes much less, on a busy machine too
+	const patience = 5 * time.Second // an immediate failure takes much less, on a busy machine too
 	a := start(t, remoting.Config{Patience: patience})
 	nobody := actor.NewPID(freeName(t), "x")
 	began := time.Now()
@@ -53,7 +53,7 @@ func TestNodeIsNotThere(t *testing.T) {
 	eventually(t, "something is left of a node that is not there", func() bool { return len(a.Peers()) == 0 })
 }
 
-// Shutdown in the middle: what waits is answered.
+// Shutdown in the middle: waiting requests are answered.
 func TestShutdownInTheMiddle(t *testing.T) {
 	a, b := open(t, remoting.Config{}, 1), start(t, remoting.Config{Expose: everything})
 	gone := actor.NewPID(freeName(t), "x")
@@ -102,7 +102,7 @@ func TestShutdownInTheMiddle(t *testing.T) {
 	a.close()
 }
 
-// What was accepted before Shutdown is sent.
+// Messages accepted before Shutdown are sent.
 func TestShutdownSends(t *testing.T) {
 	a, b := open(t, remoting.Config{Overflow: remoting.Block}, 1), start(t, remoting.Config{Expose: everything})
 	const n = 20_000
@@ -119,7 +119,7 @@ func TestShutdownSends(t *testing.T) {
 	}
 }
 
-// The runtime is shut down before the node: what waits is answered all the same.
+// The runtime is shut down before the node: waiting requests are still answered.
 func TestRuntimeGoesFirst(t *testing.T) {
 	a, b := open(t, remoting.Config{}, 2), start(t, remoting.Config{Expose: everything})
 	b.spawn("mute", func(actor.Context) {})

@@ -31,14 +31,14 @@ func blockedActor(t *testing.T, n *node, name string) {
 
 const emptyType = "google.protobuf.Empty"
 
-// flood sends frames until no more are taken.
+// flood sends frames until no further ones are accepted.
 func (s *stranger) flood(frames int, b []byte) {
 	for range frames {
 		s.send(b)
 	}
 }
 
-// settled waits until a count does not change any more.
+// settled waits until a count stops changing.
 func settled(count func() uint64) uint64 {
 	for was := count(); ; {
 		time.Sleep(200 * time.Millisecond)
@@ -50,8 +50,9 @@ func settled(count func() uint64) uint64 {
 	}
 }
 
-// However little of a frame a message needs, what waits for an actor that consumes nothing is
-// bounded: the frames wait, not what is in them. That is so, too, for who connects again and again.
+// However little of a frame a message needs, the queue of an actor that consumes nothing is
+// bounded: the frames wait, not their messages. That also holds for a peer that connects
+// repeatedly.
 func TestTinyMessages(t *testing.T) {
 	n := start(t, remoting.Config{Expose: everything})
 	blockedActor(t, n, "slow")
@@ -94,7 +95,7 @@ func meetAgain(t *testing.T, n *node, name string) *stranger {
 	}
 }
 
-// What a message has besides its body counts, too: its header, and long names.
+// Headers and long names of a message count as its body does. its header, and long names.
 func TestMessagesWithoutBodies(t *testing.T) {
 	n := start(t, remoting.Config{Expose: everything})
 	blockedActor(t, n, "slow")
@@ -133,7 +134,7 @@ func manyPairs() (list []frame.Pair) {
 	return list
 }
 
-// What waits in frames comes, in order, when the actor goes on.
+// Messages in waiting frames arrive, in order, when the actor continues.
 func TestFramesThatWait(t *testing.T) {
 	const many = 200_000
 	a, b := start(t, remoting.Config{Overflow: remoting.Block}), start(t, remoting.Config{Expose: everything})

@@ -13,7 +13,7 @@ import (
 	"github.com/rdmactor/rdmactor/remoting/internal/frame"
 )
 
-// flush sends what waits, as far as the connection has room.
+// flush sends waiting frames, as far as the connection has room.
 func (l *link) flush(ctx actor.Context) {
 	if !l.out.postFirst() {
 		return
@@ -26,11 +26,11 @@ func (l *link) flush(ctx actor.Context) {
 	case refusing:
 		ctx.Send(l.conn, &reconnect.Break{Generation: l.up.Generation, Err: l.cause})
 	default:
-		l.await(ctx) // for what waits, and may not be much longer
+		l.await(ctx) // waiting frames may become dead letters soon
 	}
 }
 
-// say sends a record in a frame of its own, before everything else that waits. nil: an empty frame.
+// say sends a record in a separate frame, before all waiting frames. nil: an empty frame.
 func (l *link) say(ctx actor.Context, r *frame.Record) {
 	var w frame.Writer
 	if r != nil {
@@ -52,7 +52,7 @@ func (l *link) sayHello(ctx actor.Context) {
 // farewellTime is how long a goodbye may wait for room.
 const farewellTime = time.Second
 
-// breakOff says goodbye, and ends the connection.
+// breakOff sends a goodbye, and ends the connection.
 func (l *link) breakOff(ctx actor.Context, code frame.Code, err error) {
 	if l.up == nil || l.greeting == refusing {
 		return
@@ -94,8 +94,8 @@ func (l *link) refuse(ctx actor.Context, err error) {
 	l.greeting, l.cause, l.out.first, l.out.send = refusing, err, nil, nil
 }
 
-// leaveIfSent says goodbye when everything was sent. The peer ends the connection when it has
-// received that, and so confirms what came before.
+// leaveIfSent sends a goodbye when everything was sent. The peer ends the connection when it has
+// received that, and so confirms all earlier frames.
 func (l *link) leaveIfSent(ctx actor.Context) {
 	if !l.bye || l.leaving || l.greeting != open {
 		return

@@ -10,7 +10,7 @@ import (
 )
 
 // A request may be forwarded: to another node, back to the node of the future, and on from there.
-// Whoever has it at last may answer, once.
+// The last recipient may answer, once.
 func TestForward(t *testing.T) {
 	expose := remoting.Expose{Reach: []string{"echo", "router", "back"}}
 	a, b, c := start(t, remoting.Config{Expose: expose}), start(t, remoting.Config{Expose: expose}), start(t, remoting.Config{Expose: expose})

@@ -128,8 +128,8 @@ func TestSecondAnswersToForwardedRequests(t *testing.T) {
 	eventually(t, "not all of the slower one's answers have come", func() bool { return late() == requests-behind })
 }
 
-// Answers to forwarded requests may come late, all at once: the peer that was asked has left. The
-// one that answers keeps its connection, although its answers reach nobody.
+// Answers to forwarded requests may be late, and many at a time: the peer that was asked has left.
+// The node that answers keeps its connection, although its answers are ignored.
 func TestLateAnswersToForwardedRequests(t *testing.T) {
 	const requests = 200
 	n := start(t, remoting.Config{})

@@ -24,7 +24,7 @@ type frameIn struct {
 	done  chan struct{}
 }
 
-// fuzzed is a link without a connection, which takes frames all the same.
+// fuzzed is a link without a connection, which still receives frames.
 type fuzzed struct {
 	l  *link
 	up *reconnect.Up
@@ -43,8 +43,8 @@ func (f *fuzzed) Receive(ctx actor.Context) {
 	f.l.up, f.l.greeting, f.l.out.first, f.l.pausing = nil, absent, nil, true
 }
 
-// FuzzLink has an open link take any frame: it never panics, and what is kept for the peer stays
-// bounded.
+// FuzzLink passes arbitrary frames to an open link: it never panics, and the state of the peer
+// stays bounded.
 func FuzzLink(f *testing.F) {
 	quiet := slog.New(slog.NewTextHandler(io.Discard, nil))
 	sys := actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return quiet }))

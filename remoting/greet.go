@@ -11,9 +11,10 @@ import (
 	"github.com/rdmactor/rdmactor/remoting/internal/outbox"
 )
 
-// Who has dialled says hello first. The other side admits it, and says hello in turn. The dialler
-// admits that one, and its next frame, which may be empty, says so. Nothing else is sent or taken
-// before. So each side knows that the other one has admitted it when it begins to send.
+// The side that dials sends its hello first. The other side admits it, and sends its hello in turn.
+// The dialler admits that one, and confirms it with its next frame, which may be empty. Nothing
+// else is sent or taken before. So each side knows that the other one has admitted it when it
+// begins to send.
 
 // begin takes a new connection.
 func (l *link) begin(ctx actor.Context, up *reconnect.Up) {
@@ -61,7 +62,7 @@ func (l *link) greet(ctx actor.Context, m *rdma.Received) {
 	}
 }
 
-// early takes a frame that has come while Config.Admit is being asked: that can only be a goodbye.
+// early takes a frame that has come while Config.Admit is being asked: it can only be a goodbye.
 func (l *link) early(ctx actor.Context, m *rdma.Received) {
 	d := frame.NewReader(m.Data, nil)
 	var r frame.Record

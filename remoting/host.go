@@ -10,20 +10,20 @@ import (
 	"github.com/rdmactor/rdmactor/remoting/internal/tables"
 )
 
-// host is a node without its peers: its actor system, what it is configured to do, and what is
-// bounded for all peers together. Any goroutine.
+// host is a node without its peers: its actor system, its configuration, and the bounds over all
+// peers. Any goroutine.
 type host struct {
 	sys   *actor.ActorSystem
 	rt    *rdma.Runtime
 	cfg   Config
 	name  string // the node's; set before there are peers
-	own   string // what the names of its own actors begin with
+	own   string // the beginning of the names of its internal actors
 	rules atomic.Pointer[rules]
 
 	asking   atomic.Int64 // calls of Config.Admit that have not returned
 	spawning atomic.Int64 // Spawns of peers that have not returned
 	piping   atomic.Int64 // bytes of answers that are being piped
-	down     atomic.Bool  // nothing is accepted any more
+	down     atomic.Bool  // nothing further is accepted
 
 	shortfall shortfall
 	leftovers leftovers
@@ -64,9 +64,9 @@ func (h *host) wirePID(pid *actor.PID) frame.PID {
 	return frame.PID{Address: pid.Address, ID: pid.Id, Request: pid.RequestId}
 }
 
-// guarded gives something to a process of this node's for which code of the user's may be called: a
-// future's result may go on to another one, and a mailbox may have a middleware. If that panics it
-// costs nobody else what is to be given to them.
+// guarded passes a message to a local process, which may run user code: a future's result may go on
+// to another one, and a mailbox may have a middleware. If that panics, other messages are not
+// affected.
 func (h *host) guarded(to *actor.PID, give func()) {
 	defer func() {
 		if v := recover(); v != nil {

@@ -22,7 +22,7 @@ import (
 	"github.com/rdmactor/rdmactor/remoting/internal/frame"
 )
 
-// stranger is a peer that says what it likes: a reconnecting actor, and a test that writes its
+// stranger is a peer with an arbitrary protocol: a reconnecting actor, and a test that writes its
 // frames.
 type stranger struct {
 	t    *testing.T
@@ -34,7 +34,7 @@ type stranger struct {
 	down chan error
 	in   chan []frame.Record
 
-	retains  atomic.Bool // what comes: it is not consumed
+	retains  atomic.Bool // incoming messages are retained, not consumed it is not consumed
 	retained []*rdma.Received
 	mu       sync.Mutex
 }
@@ -42,7 +42,7 @@ type stranger struct {
 // meet connects a stranger to a node.
 func meet(t *testing.T, n *node, name string) *stranger {
 	t.Helper()
-	host := open(t, remoting.Config{}, 1) // for its runtime
+	host := open(t, remoting.Config{}, 1) // supplies the runtime
 	t.Cleanup(host.end)
 	return meetFrom(t, host, n, name)
 }
@@ -92,7 +92,7 @@ func (s *stranger) receive(ctx actor.Context) {
 	}
 }
 
-// release gives back what was retained.
+// release releases the retained messages.
 func (s *stranger) release() {
 	s.retains.Store(false)
 	s.mu.Lock()
@@ -191,7 +191,7 @@ func (s *stranger) ends(code frame.Code) {
 	}
 }
 
-// good asserts that a node still does what it should, for a third one.
+// good asserts that a node still works for a third one.
 func good(t *testing.T, n *node) {
 	t.Helper()
 	c := open(t, remoting.Config{}, 1)
@@ -268,7 +268,7 @@ func frameOf(t *testing.T, r frame.Record) []byte {
 	return w.Bytes()
 }
 
-// What is well-formed and makes no sense costs the message: the link stays, and nobody here is
+// A frame that is well-formed and makes no sense costs the message: the link stays, and no actor is
 // deceived.
 func TestLies(t *testing.T) {
 	n := start(t, remoting.Config{Expose: everything})
@@ -360,7 +360,7 @@ func TestManyNames(t *testing.T) {
 	good(t, n)
 }
 
-// Strangers who say nothing keep nobody out who comes from elsewhere, nor what this node begins.
+// Silent, unauthenticated peers block neither peers from other addresses nor outgoing dials.
 func TestManyStrangers(t *testing.T) {
 	n, other := start(t, remoting.Config{Expose: everything, Peers: 64}), start(t, remoting.Config{Expose: everything})
 	n.spawn("echo", echo)
@@ -391,7 +391,7 @@ func TestManyStrangers(t *testing.T) {
 	}
 }
 
-// What comes to a listener and is no node is rejected.
+// A connection that is not from a node is rejected.
 func TestNotANode(t *testing.T) {
 	n := start(t, remoting.Config{})
 	n.spawn("echo", echo)

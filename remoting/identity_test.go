@@ -65,7 +65,8 @@ func (w *network) config(letter string, others ...string) remoting.Config {
 	}
 }
 
-// named says where a node is, and has the others connect to it with the key that they share.
+// named registers the address of a node, and makes the others connect to it with the key that they
+// share.
 func (w *network) named(letter, name string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -180,8 +181,8 @@ func TestNodeOfPanics(t *testing.T) {
 	}
 }
 
-// A peer forwards a message, and says that it is of a third node: that is refused where the config
-// says so. The peer's own, and answers that come back the way they went, are not.
+// A peer forwards a message in the name of a third node: that is refused where the config requires
+// it. The peer's own, and answers that come back the way they went, are not.
 func TestOwnSenders(t *testing.T) {
 	a := start(t, remoting.Config{Expose: everything})
 	b := start(t, remoting.Config{Expose: everything})

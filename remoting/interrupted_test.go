@@ -113,8 +113,8 @@ func TestAnswersOfTheSameProcess(t *testing.T) {
 	}
 }
 
-// A process that passes for a peer's next one, and is not admitted or does not prove to be the
-// peer, ends nothing of what the peer may answer.
+// A process that pretends to be a peer's next one, and is not admitted or does not prove its
+// identity, takes away nothing that the peer may answer.
 func TestRefusedProcessEndsNoGrants(t *testing.T) {
 	for what, refuse := range map[string]func(*remoting.Config, *atomic.Bool){
 		"not admitted": func(cfg *remoting.Config, refuses *atomic.Bool) {

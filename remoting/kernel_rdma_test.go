@@ -25,7 +25,7 @@ import (
 
 // These tests run where the kernel has RDMA devices: see lab/vm.
 
-// kernelVariable says that the processes of a test are on the kernel's devices, too.
+// kernelVariable makes the processes of a test use the kernel's devices, too.
 const kernelVariable = "REMOTING_KERNEL"
 
 func init() {
@@ -56,8 +56,8 @@ func onKernel(t *testing.T) {
 	})
 }
 
-// resources is what rdma(8) says this process has. The kernel gives some of it back a moment after
-// it has said so.
+// resources returns the resources of this process according to rdma(8). The kernel releases some of
+// them a moment after it has confirmed that.
 func resources(t *testing.T) (s string) {
 	t.Helper()
 	pid := fmt.Sprintf("pid %d ", os.Getpid())
@@ -129,7 +129,8 @@ func TestKernelOrder(t *testing.T) {
 	}
 }
 
-// Messages below and above what goes at once and what a frame gathers, up to the largest.
+// Messages below and above the sizes of an immediate send and of a gathered frame, up to the
+// largest.
 func TestKernelLarge(t *testing.T) {
 	onKernel(t)
 	a, b := start(t, remoting.Config{Expose: everything}), start(t, remoting.Config{Expose: everything})
@@ -147,8 +148,8 @@ func TestKernelLarge(t *testing.T) {
 	}
 }
 
-// One node shuts down while the other sends it messages and requests: each future gets an answer
-// or an error, at once, and everything ends in time.
+// One node shuts down while the other sends it messages and requests: each future gets an answer or
+// an error immediately, and everything ends in time.
 func TestKernelShutdown(t *testing.T) {
 	onKernel(t)
 	a, b := start(t, remoting.Config{}), open(t, remoting.Config{Expose: everything}, 1)
@@ -212,7 +213,7 @@ func TestKernelEmbedded(t *testing.T) {
 	}
 }
 
-// asksFor has a ask b for messages of several sizes.
+// asksFor makes a request messages of several sizes from b.
 func asksFor(t *testing.T, a, b *node) {
 	t.Helper()
 	b.spawn("echo", echo, b.rt.OnLoop())

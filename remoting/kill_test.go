@@ -31,7 +31,7 @@ func TestTwoProcesses(t *testing.T) {
 	}
 }
 
-// When a process is killed, its watchers are notified at once, and the futures that wait for it
+// When a process is killed, its watchers are notified immediately, and the futures that wait for it
 // fail: their requests may have been carried out.
 func TestKill(t *testing.T) {
 	const atOnce = 10 * time.Second // on a busy machine, too; nothing here ends by waiting
@@ -74,7 +74,7 @@ func TestKill(t *testing.T) {
 	if d.Err == nil {
 		t.Errorf("%v", d)
 	}
-	// nobody is there now: a request fails at once, and certainly was not carried out
+	// the node is gone now: a request fails immediately, and was certainly not carried out
 	began = time.Now()
 	if res, err := a.ask(b.pid("echo"), text("x")); !errors.Is(err, actor.ErrDeadLetter) {
 		t.Errorf("%v, %v", res, err)
@@ -82,7 +82,7 @@ func TestKill(t *testing.T) {
 	within(t, "a request to a node that is not there", began, atOnce)
 }
 
-// What is sent while a node is not there goes to its next process, in order. Its watchers watch
+// Messages that are sent while a node is gone go to its next process, in order. Its watchers watch
 // anew, and nothing is delivered twice.
 func TestRestart(t *testing.T) {
 	name := freeName(t)

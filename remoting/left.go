@@ -9,23 +9,23 @@ import (
 	"github.com/rdmactor/rdmactor/internal/fairshare"
 )
 
-// What was received is this node's, also if the node that has sent it leaves: its link stays until
-// the targets have consumed it, or have consumed nothing for Patience. How much that is has a bound
+// Received messages belong to this node, also if the sending node leaves: its link stays until the
+// targets have consumed them, or have consumed nothing for Patience. How much that is has a bound
 // for all peers together, of which those of one address have as much as is left for all others.
-// What is beyond is refused. Frames that were not read are dropped, because what is in them may
-// need much more memory than they do. Their sender has no confirmation of them, and one that leaves
-// in order waits for that.
+// Messages beyond the bound are refused. Frames that were not read are dropped, because their
+// messages may need much more memory than they do. Their sender has no confirmation of them, and
+// one that leaves in order waits for that.
 
 // leftMost is how many bytes may wait of all peers that are not connected.
 const leftMost = 64 << 20
 
-// behind is what a peer that is not connected has left behind.
+// behind counts the messages that a disconnected peer has left behind.
 type behind struct {
 	from  netip.Addr
-	bytes int64 // that count in leftovers
+	bytes int64 // included in leftovers
 }
 
-// leaveBehind keeps what waits when a connection ends.
+// leaveBehind keeps the waiting messages when a connection ends.
 func (l *link) leaveBehind() {
 	l.behind.from = l.who.At.Source()
 	l.in.drop()
@@ -36,13 +36,13 @@ func (l *link) leaveBehind() {
 	}
 }
 
-// keep counts what waits, and returns how much of it may.
+// keep counts the waiting bytes, and returns how many of them may stay.
 func (l *link) keep(waits int64) (may int64) {
 	l.behind.bytes = l.host.leftovers.keep(l.behind.from, l.behind.bytes, waits)
 	return l.behind.bytes
 }
 
-// lookBehind notices that targets have consumed what a peer has left behind.
+// lookBehind notices that targets have consumed the messages that a peer has left behind.
 func (l *link) lookBehind(ctx actor.Context) {
 	if l.behind.bytes > 0 && l.keep(l.in.inbox.Backlog()) == 0 {
 		l.in.inbox.Return()
@@ -56,7 +56,7 @@ func (l *link) back() {
 	l.in.inbox.Return()
 }
 
-// leftovers is what waits of all peers that are not connected, by addresses. Any goroutine.
+// leftovers counts the waiting messages of all disconnected peers, by address. Any goroutine.
 type leftovers struct {
 	mu    sync.Mutex
 	bytes fairshare.Shares[netip.Addr]

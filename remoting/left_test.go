@@ -14,8 +14,8 @@ import (
 	"github.com/rdmactor/rdmactor/remoting/internal/frame"
 )
 
-// What a node has received belongs to it: a slow actor gets all of it, although the node that has
-// sent it shuts down, and Patience is over. Shutdown returns nil because everything was received.
+// Received messages belong to the node: a slow actor gets all of them, although the sending node
+// shuts down, and Patience is over. Shutdown returns nil because everything was received.
 func TestReceivedOutlivesItsSender(t *testing.T) {
 	for _, kind := range []string{"goroutines", "default"} {
 		t.Run(kind, func(t *testing.T) {
@@ -39,8 +39,7 @@ func TestReceivedOutlivesItsSender(t *testing.T) {
 	}
 }
 
-// If it is not known whether a peer has received everything, Shutdown returns an error that says
-// so.
+// If it is unknown whether a peer has received everything, Shutdown returns an error that names it.
 func TestShutdownSaysWhatIsUnknown(t *testing.T) {
 	a, b := open(t, remoting.Config{}, 1), run(t, freeName(t))
 	if _, err := a.ask(b.pid("echo"), text("x")); err != nil {
@@ -68,8 +67,8 @@ func TestShutdownSaysWhatIsUnknown(t *testing.T) {
 	a.close()
 }
 
-// What peers leave behind is bounded for all together, and one address leaves as much to others as
-// it takes. Each message is received, or refused and reported.
+// The messages that peers leave behind are bounded for all together, and one address leaves as much
+// to others as it takes. Each message is received, or refused and reported.
 func TestLeftoversAreBounded(t *testing.T) {
 	const peers, messages, size = 12, 96, 60 << 10
 	n := start(t, remoting.Config{Expose: everything})

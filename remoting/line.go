@@ -19,7 +19,7 @@ type line struct {
 	up       *reconnect.Up // nil: there is no connection
 	number   uint64        // of the connection; each reconnecting actor begins its Generations anew
 	greeting greeting
-	who      Peer // what its hello says
+	who      Peer // from its hello
 	most     int  // bytes that it takes in one message
 }
 

@@ -17,7 +17,7 @@ type link struct {
 
 	busy    bool // it is in Receive
 	closing bool // its reconnecting actor was asked to end
-	bye     bool // the node is shutting down, and what waits goes out first
+	bye     bool // the node is shutting down, after it has sent the waiting messages
 	leaving bool // then, the peer's end of the connection is waited for
 	ended   bool
 	counted bool // in roster.unconnected
@@ -25,14 +25,14 @@ type link struct {
 	conn      *actor.PID // the reconnecting actor that was heard of last
 	asking    int        // calls of Config.Admit that have not returned
 	queued    bool       // it is to be asked when one of these has returned
-	askAgain  bool       // Readmit was called meanwhile
+	askAgain  bool       // Readmit was called during the check
 	timer     func()     // stops greetingTime; nil: it does not run
 	patience  func()     // stops Patience; nil: it does not run
 	deadline  func()     // stops overtime; nil: it does not run
 	accepting bool       // a request of the peer's is being accepted
 	pausing   bool       // no dial before paused comes
 	cause     error      // why this side ends the generation
-	behind    behind     // what the peer has left behind
+	behind    behind     // the messages that the peer has left behind
 }
 
 func newLink(r *roster, p *peer) *link {
@@ -64,8 +64,8 @@ type (
 // IgnoreDeadLetterLogging: the link may have ended before the user's code has returned.
 func (*admitted) IgnoreDeadLetterLogging() {}
 
-// count says whether the peer counts as one that is not connected. Strangers never do: they have
-// places of their own.
+// count sets whether the peer counts as one that is not connected. Strangers never do: they have
+// separate places.
 func (l *link) count(counts bool) {
 	if counts != l.counted && !l.p.stranger() {
 		l.counted = counts
@@ -77,7 +77,7 @@ func (l *link) count(counts bool) {
 	}
 }
 
-// await has what waits become dead letters when Patience is over.
+// await starts the timer after which waiting messages become dead letters.
 func (l *link) await(ctx actor.Context) {
 	if l.patience == nil {
 		l.patience = rdma.After(ctx, l.host.cfg.Patience, &impatient{})

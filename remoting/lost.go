@@ -8,15 +8,15 @@ import (
 	"github.com/rdmactor/rdmactor/remoting/internal/tables"
 )
 
-// lost ends what an open link has had under way: requests whose answers have not come, and
-// watches. What was not posted waits for the next connection.
+// lost ends the operations of an open link: requests without answers, and watches. Frames that were
+// not posted wait for the next connection.
 func (l *link) lost(ctx actor.Context, err error) {
 	l.leaveBehind()
 	p := l.p
 	p.mu.Lock()
 	p.state = linkDown
 	l.out.backLocked()
-	p.user.FreeAll() // the peer says it again
+	p.user.FreeAll() // the peer repeats it
 	waiting := p.user.Numbers()
 	futures := p.futures.TakeThose(func(r *tables.Request) bool { return !waiting[r.Packet] })
 	ours, theirs := p.watches.End()
@@ -38,9 +38,9 @@ func (l *link) lost(ctx actor.Context, err error) {
 	l.report.notify(ctx, d)
 }
 
-// failed ends what fails at once when a dial fails: requests of futures, whose callers can decide
-// what to do next, and watches. Other messages wait for the next attempt. first: it has not failed
-// since the peer was reached, or nothing waited.
+// failed ends the operations that fail immediately when a dial fails: requests of futures, whose
+// callers can decide what to do next, and watches. Other messages wait for the next attempt. first:
+// it has not failed since the peer was reached, or nothing waited.
 func (l *link) failed(ctx actor.Context, err error) (first bool) {
 	p := l.p
 	p.mu.Lock()
@@ -71,7 +71,7 @@ func (l *link) notSent(ctx actor.Context, messages int, err error) {
 	}
 }
 
-// unreachable makes what waits dead letters, because of err. first: as for failed.
+// unreachable turns waiting messages into dead letters, because of err. first: as for failed.
 func (l *link) unreachable(ctx actor.Context, err error) (first bool) {
 	first = l.failed(ctx, err)
 	p := l.p
@@ -124,7 +124,7 @@ func (l *link) endWatches(ours []tables.Watch, theirs []tables.Pair) {
 	}
 }
 
-// failSpawns ends calls that get no answer any more.
+// failSpawns ends calls that will get no answer.
 func failSpawns(list []chan<- tables.Spawned, err error) {
 	for _, c := range list {
 		c <- tables.Spawned{Err: err}

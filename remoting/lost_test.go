@@ -14,8 +14,8 @@ import (
 )
 
 // System messages that wait when a connection ends are not sent on the next one: the watches that
-// they are about have ended with it, and their watchers have been notified. A Stop is sent: nobody
-// was notified of its loss.
+// they are about have ended with it, and their watchers have been notified. A Stop is sent: no
+// actor was notified of its loss.
 func TestSystemMessagesOfAnEndedConnection(t *testing.T) {
 	const name, watches = "127.0.0.1:1", 5000
 	n := start(t, remoting.Config{Expose: everything, Patience: soon})

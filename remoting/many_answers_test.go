@@ -10,7 +10,7 @@ import (
 	"github.com/rdmactor/rdmactor/remoting"
 )
 
-// However many answers to forwarded requests come at once, all futures get theirs.
+// However many answers to forwarded requests arrive together, all futures get theirs.
 func TestManyForwardedAnswers(t *testing.T) {
 	const many = 500
 	expose := remoting.Expose{Reach: []string{"echo", "router"}}

@@ -5,14 +5,14 @@ import (
 	"github.com/rdmactor/rdmactor/remoting/internal/inbox"
 )
 
-// A connection has no flow control for each target: it is read or not. So that one target with much
-// that it has not consumed does not stop those of all others, the node that reads says to the other
-// one what to do with such a target's messages: Meter, to keep them; Allow, to send a little,
-// whenever the target has consumed enough; and Free, when it has consumed everything. They are
-// Refused records with codes that older nodes only publish. What is kept has a lane of its own at
-// the sender (outbox.Queue), so that its senders are those whom Config.Overflow is for.
+// A connection has no flow control for each target: it is read or not. So that one target with many
+// unconsumed messages does not stop all others, the reading node notifies the other one how to
+// treat such a target's messages: Meter, to keep them; Allow, to send a little, whenever the
+// target has consumed enough; and Free, when it has consumed everything. They are Refused records
+// with codes that older nodes only publish. Kept messages have a separate lane at the sender
+// (outbox.Queue), so that Config.Overflow applies to their senders.
 
-// meter has the peer send less to a target, or more.
+// meter asks the peer to send less to a target, or more.
 func (in *receiving) meter(target string, what inbox.Metering) {
 	if in.greeting != open {
 		return
@@ -29,7 +29,7 @@ func (in *receiving) meter(target string, what inbox.Metering) {
 	in.p.putSystem(&r, nil)
 }
 
-// metered does what the peer says about one of its targets.
+// metered applies the peer's metering of one of its targets.
 func (in *receiving) metered(r *frame.Record) {
 	p := in.p
 	p.mu.Lock()

@@ -97,8 +97,8 @@ func TestUnreachableIsLogged(t *testing.T) {
 	}
 }
 
-// A PID that names a node by an alias reaches nobody. The reason has the alias, and not what stands
-// for names on the wire.
+// A message to a PID that names a node by an alias reaches no actor. The reason contains the alias,
+// and not its replacement on the wire.
 func TestAlias(t *testing.T) {
 	b := start(t, remoting.Config{Expose: everything})
 	a := start(t, remoting.Config{Resolve: func(context.Context, string) (string, error) { return b.Name(), nil }})

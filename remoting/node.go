@@ -54,7 +54,7 @@ func Start(sys *actor.ActorSystem, rt *rdma.Runtime, cfg Config) (*Node, error) 
 	n.shutdown.done = make(chan struct{})
 	id := cfg.ID
 	id.Route, id.Place = n.route, n.place
-	// without a bound: a node to which nobody can connect can still connect to others
+	// without a bound: a node that cannot be reached can still connect to others
 	n.listener, err = relisten.Listen(context.Background(), rt, relisten.Config{
 		Name: h.own + "/listener", Addr: cfg.Listen, ID: id, Backoff: cfg.Backoff, Listening: n.begin, Ended: n.lost,
 	})
@@ -124,9 +124,8 @@ func (n *Node) setRules(change func(Expose) Expose) {
 	}
 }
 
-// Readmit has Config.Admit asked again about every peer that is connected, because the answer may
-// be another one by now. Who is refused loses its connection. It does not wait for that. Any
-// goroutine.
+// Readmit asks Config.Admit again about every connected peer, because the answer may have changed.
+// Refused peers lose their connection. It does not wait for that. Any goroutine.
 func (n *Node) Readmit() {
 	if n.cfg.Admit == nil {
 		return

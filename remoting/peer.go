@@ -12,15 +12,15 @@ import (
 	"github.com/rdmactor/rdmactor/remoting/internal/tables"
 )
 
-// peer is what this node keeps for another one, from the first message or connection until nothing
-// waits and there is no connection. Any goroutine puts messages into it; its link, an actor on a
-// loop, sends them.
+// peer is the state that this node keeps for another one, from the first message or connection
+// until no messages wait and there is no connection. Any goroutine puts messages into it; its link,
+// an actor on a loop, sends them.
 type peer struct {
 	host       *host
 	id         uint64        // made of the name
 	link       *actor.PID    // the actor
 	number     uint64        // among the node's links
-	secret     uint64        // names its futures to those who may answer them
+	secret     uint64        // names its futures to the nodes that may answer them
 	from       netip.Addr    // a stranger's: whence it came first; zero: it is none
 	received   atomic.Uint64 // messages
 	unreported atomic.Uint64 // events and dead letters
@@ -28,10 +28,10 @@ type peer struct {
 	over atomic.Bool // as ended, for those who do not lock mu
 
 	mu          sync.Mutex
-	name        string     // "": it has connected, and not said yet
+	name        string     // "": it has connected, and its hello has not arrived
 	conn        *actor.PID // its reconnecting actor; nil: none
 	connections int        // made so far
-	ended       bool       // it takes nothing any more: the next message makes another peer
+	ended       bool       // it accepts nothing: the next message makes another peer
 	state       linkState
 	failure     error // of the last attempt to connect; nil: none since it was connected
 	who         Peer  // while it is connected

@@ -27,7 +27,7 @@ func (r *roster) open(name string) (*peer, error) {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		if p.name == "" {
-			p.name = name // it has connected, and not said its name yet
+			p.name = name // it has connected, and its hello has not arrived
 		}
 		return p, nil
 	case len(r.peers) >= r.cfg.Peers || r.unconnected.Load() >= int64(r.half()):
@@ -62,7 +62,7 @@ func (r *roster) newLinkLocked(id uint64, name string, from netip.Addr) *peer {
 // ends. So a peer that dials under ever new names takes no places of the peers that this node sends
 // to, and not all places of strangers.
 
-// stranger is reconnect.PeersConfig.Unknown: a node that nobody here has sent anything has dialled.
+// stranger is reconnect.PeersConfig.Unknown: a node to which this one has sent nothing has dialled.
 func (r *roster) stranger(s reconnect.Stranger) *actor.PID {
 	r.mu.Lock()
 	defer r.mu.Unlock()

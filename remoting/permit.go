@@ -39,7 +39,7 @@ func (in *receiving) mayAnswer(s *frame.PID) error {
 	return fmt.Errorf("the sender is %s of this node: %w", plain.Quote(s.ID), ErrDenied)
 }
 
-// maySay returns an error if the peer may not say that a sender is at that node.
+// maySay returns an error if the peer may not name a sender at that node.
 func (in *receiving) maySay(addr string) error {
 	switch {
 	case addr == "" || addr == in.who.Name || in.host.local(addr):

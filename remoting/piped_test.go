@@ -9,8 +9,8 @@ import (
 	"github.com/rdmactor/rdmactor/remoting"
 )
 
-// A future whose result is piped to an actor that takes nothing delays nobody else, and gets its
-// result to that actor when it goes on.
+// A future whose result is piped to a blocked actor delays no other, and its result reaches that
+// actor when it continues.
 func TestPipedToABlockedActor(t *testing.T) {
 	a, b := start(t, remoting.Config{}), start(t, remoting.Config{Expose: everything})
 	b.spawn("echo", echo)

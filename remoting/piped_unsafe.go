@@ -32,7 +32,7 @@ func piped(future actor.Process) bool {
 	return f.Field(at.pipes).Len() > 0
 }
 
-// futureLayout says where a process has its future's fields.
+// futureLayout locates the fields of futures in their process.
 type futureLayout struct {
 	of          reflect.Type
 	known       bool
@@ -65,8 +65,7 @@ func layoutOf(t reflect.Type) *futureLayout {
 	return l
 }
 
-// missing is what this version of Proto.Actor does not have of what is read by reflection; "":
-// nothing.
+// missing returns the first part that this version of Proto.Actor lacks for reflection; "": none.
 func missing(sys *actor.ActorSystem) string {
 	if what := inbox.Missing(); what != "" {
 		return what

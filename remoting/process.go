@@ -15,7 +15,7 @@ import (
 	"github.com/rdmactor/rdmactor/remoting/internal/tables"
 )
 
-// process is what every PID of one foreign address stands for. A PID keeps its process for ever, so
+// process is what every PID of one foreign address stands for. A PID keeps its process forever, so
 // there is one for each address, and it outlives connections and peers.
 type process struct {
 	roster *roster
@@ -72,7 +72,7 @@ func (p *process) SendUserMessage(target *actor.PID, message any) {
 	p.send(&r, &m)
 }
 
-// send queues an encoded message, or does with it what the policy says.
+// send queues an encoded message, or applies the policy.
 func (p *process) send(r *frame.Record, m *outgoing) {
 	for {
 		to, err := p.open()
@@ -98,8 +98,7 @@ func (p *process) send(r *frame.Record, m *outgoing) {
 	}
 }
 
-// overflow does what the policy says with a message that finds no room. True: it is to be tried
-// again.
+// overflow applies the policy to a message that finds no room. True: it is to be tried again.
 func (p *peer) overflow(r *frame.Record, m *outgoing) (again bool) {
 	h := p.host
 	policy := h.cfg.Overflow

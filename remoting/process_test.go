@@ -22,8 +22,7 @@ import (
 	"github.com/rdmactor/rdmactor/remoting"
 )
 
-// roleVariable says that this program is one of a test's processes. Its value is the name of the
-// node.
+// roleVariable makes this program one of a test's processes. Its value is the name of the node.
 const roleVariable = "REMOTING_NODE"
 
 // play is the main function of such a process: a node with some actors, until its standard input
@@ -66,7 +65,7 @@ func play(name string) int {
 }
 
 // order takes "SENDER NUMBER" and checks that each sender's numbers only grow. It answers a request
-// with what it has seen.
+// with the numbers that it has received.
 func order() actor.ReceiveFunc {
 	last := map[string]int{}
 	received, wrong := 0, 0
@@ -104,7 +103,7 @@ func caller(ctx actor.Context) {
 	}
 }
 
-// process is a node in a process of its own.
+// process is a node in a separate process.
 type process struct {
 	t    testing.TB
 	name string
@@ -112,7 +111,7 @@ type process struct {
 	in   io.WriteCloser
 }
 
-// freeName is the name of a node that nobody has.
+// freeName returns an unused name for a node.
 func freeName(t testing.TB) string {
 	t.Helper()
 	return proctest.FreeAddrsOf(t, here.host, 1)[0]

@@ -21,17 +21,17 @@ type outgoing struct {
 	place  outbox.Place  // ... there
 }
 
-// verdict is what has become of a message.
+// verdict is the result of queueing a message.
 type verdict uint8
 
 const (
 	accepted  verdict = iota
 	elsewhere         // the peer has ended: another one takes it
 	full              // there is no room
-	refused           // for the error
+	refused           // with the error as the reason
 )
 
-// put queues a user message. m is what is encoded in r.
+// put queues a user message. m is the message that is encoded in r.
 func (p *peer) put(r *frame.Record, m *outgoing) (v verdict, err error) {
 	size := r.Size()
 	p.mu.Lock()
@@ -41,12 +41,12 @@ func (p *peer) put(r *frame.Record, m *outgoing) (v verdict, err error) {
 		p.unlock()
 		return v, nil
 	}
-	p.releaseLocked() // what was reserved for it is the next one's
+	p.releaseLocked() // its reserved room goes to the next one
 	p.mu.Unlock()
 	return v, err
 }
 
-// putLocked queues a message of this size. first: nobody waits for room before it.
+// putLocked queues a message of this size. first: no message waits for room before it.
 func (p *peer) putLocked(r *frame.Record, m *outgoing, size int, first bool) (verdict, error) {
 	switch {
 	case p.ended:
@@ -96,14 +96,14 @@ func (p *peer) putSystem(r *frame.Record, before func(*peer) bool) (queued, ende
 	return true, false
 }
 
-// putSystemLocked queues a record of our own. If there is no room for it the link cannot go on,
-// because the peer would wait for ever for what it does not get.
+// putSystemLocked queues a record of this node's protocol. If there is no room for it the link has
+// to end, because the peer would wait for it forever.
 func (p *peer) putSystemLocked(r *frame.Record) {
 	switch {
 	case p.system.Room(r.Size()):
 		// a name that no frame takes is none of the peer's actors'
 		_ = p.system.Append(r, r.Size())
-	case !p.stuck && p.state == linkOpen: // another one has no answers of ours to send
+	case !p.stuck && p.state == linkOpen: // another one has no answers of this node to send
 		p.stuck = true
 		p.host.sys.Root.Send(p.link, stuckMsg)
 	}
@@ -136,7 +136,7 @@ func (p *peer) awaitRoom(target string, size int, m *outgoing) {
 	m.room = p
 }
 
-// unreserveLocked gives back what is reserved for m here.
+// unreserveLocked releases the room that is reserved for m here.
 func (p *peer) unreserveLocked(m *outgoing) {
 	if m.room == p {
 		m.room = nil
@@ -145,7 +145,7 @@ func (p *peer) unreserveLocked(m *outgoing) {
 	}
 }
 
-// giveBack gives back what is reserved for m, wherever that is: it is not sent there.
+// giveBack releases the room that is reserved for m at any peer: it is not sent there.
 func (m *outgoing) giveBack() {
 	if p := m.room; p != nil {
 		p.mu.Lock()

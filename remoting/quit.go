@@ -7,7 +7,7 @@ import (
 	"github.com/rdmactor/rdmactor/remoting/internal/tables"
 )
 
-// fall ends the link at once: there is no connection, and none will come.
+// fall ends the link immediately: there is no connection, and none will be made.
 func (l *link) fall(ctx actor.Context, err error) {
 	if !l.ended {
 		l.collapse(ctx, err)
@@ -38,7 +38,7 @@ func (l *link) quit(ctx actor.Context) {
 	ctx.Stop(l.self)
 }
 
-// endIf ends the link if that is allowed: nothing can be put any more.
+// endIf ends the link if that is allowed: from then on nothing can be queued.
 func (l *link) endIf(allowed func() bool) (ended bool) {
 	kept := true // the grants
 	defer func() {
@@ -76,7 +76,7 @@ func (l *link) endIf(allowed func() bool) (ended bool) {
 	return true
 }
 
-// stopping is called when somebody has stopped the link from outside.
+// stopping handles a stop of the link from outside.
 func (l *link) stopping(ctx actor.Context) {
 	if l.ended {
 		return
@@ -95,7 +95,8 @@ func (l *link) stopping(ctx actor.Context) {
 	l.close()
 }
 
-// close gives up what an ended link has. Its peer may stay in memory for long: PIDs keep it.
+// close releases the resources of an ended link. Its peer may stay in memory for long: PIDs keep
+// it.
 func (l *link) close() {
 	l.back()
 	l.in.inbox.Close()

@@ -12,7 +12,7 @@ import (
 	"github.com/rdmactor/rdmactor/remoting/internal/frame"
 )
 
-// Text that a peer has chosen reaches errors, events and their texts in one line, without what a
+// Text from a peer appears in errors, events and their texts in one line, without sequences that a
 // terminal would interpret.
 func TestTextOfPeersIsQuoted(t *testing.T) {
 	const evil = "x\n2000/01/01 INFO all is well\x1b[2J\u202e"

@@ -13,7 +13,7 @@ import (
 	"github.com/rdmactor/rdmactor/remoting/internal/frame"
 )
 
-// verbatim is a handler that writes what it gets, as some consoles' do.
+// verbatim is a handler that writes its input unquoted, as some consoles' do.
 type verbatim struct {
 	slog.Handler
 	mu    sync.Mutex

@@ -111,8 +111,8 @@ func (l *link) start(ctx actor.Context) {
 	l.in.start(ctx)
 }
 
-// broken notices that the user's code, which has run on behalf of the peer, has not returned. What
-// had not been read of its frame is lost, and so the connection has to end.
+// broken notices that the user's code, which has run on behalf of the peer, has not returned. The
+// unread part of its frame is lost, and so the connection has to end.
 func (l *link) broken(ctx actor.Context) {
 	if !l.busy {
 		return

@@ -29,8 +29,8 @@ func (d *door) admit(remoting.Peer) error {
 	return nil
 }
 
-// A peer that is not admitted any more loses its connection, with the reason, and a request under
-// way fails. It cannot connect until it is admitted again.
+// A peer that is no longer admitted loses its connection, with the reason, and a request under way
+// fails. It cannot connect until it is admitted again.
 func TestReadmit(t *testing.T) {
 	d := &door{}
 	a, b := start(t, remoting.Config{}), start(t, remoting.Config{Expose: everything, Admit: d.admit})

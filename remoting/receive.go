@@ -58,14 +58,14 @@ func (in *receiving) read(ctx actor.Context, f unread) *parting {
 	return nil
 }
 
-// keepUnread has what is left of a frame wait, before those that wait already.
+// keepUnread queues the rest of a frame, before those that wait already.
 func (in *receiving) keepUnread(f unread) {
 	f.m.Retain()
 	in.unread.PushFront(f)
 }
 
-// readOn reads the frames that wait, as far as there is room for what they have, and the turn is
-// not over.
+// readOn reads waiting frames, as far as there is room for their messages, and the turn is not
+// over.
 func (in *receiving) readOn(ctx actor.Context) *parting {
 	for in.unread.Len() > 0 && !in.inbox.Full() && in.mayRead(ctx) {
 		if why := in.readNext(ctx); why != nil {

@@ -9,12 +9,12 @@ import (
 	"github.com/rdmactor/rdmactor/remoting/internal/tables"
 )
 
-// watchedBy has an actor of the peer's notified when one of this node's terminates. What the peer
-// may not watch is not there, as far as it can see.
+// watchedBy registers an actor of the peer's as the watcher of a local one. A target that the peer
+// may not watch appears to be missing.
 func (in *receiving) watchedBy(ctx actor.Context, r *frame.Record) {
 	p := in.p
 	if r.Sender.Address != "" {
-		return // who watches is an actor of the peer's own
+		return // a watcher must be an actor of the peer's node
 	}
 	t := in.target(r.Target)
 	key := tables.Pair{Watcher: r.Sender.ID, Watched: r.Target}
@@ -44,7 +44,7 @@ func (in *receiving) watchedBy(ctx actor.Context, r *frame.Record) {
 	in.inbox.DeliverSystem(t.pid, &actor.Watch{Watcher: actor.NewPID(in.who.Name, r.Sender.ID)}, systemBytes)
 }
 
-// systemBytes is what a system message counts as while its target has not consumed it.
+// systemBytes is the size at which an unconsumed system message counts.
 const systemBytes = 64
 
 func (in *receiving) unwatchedBy(r *frame.Record) {

@@ -13,7 +13,7 @@ import (
 	"github.com/rdmactor/rdmactor/remoting/internal/tables"
 )
 
-// receiving is the half of a link that takes what the peer sends. It belongs to the loop.
+// receiving is the half of a link that handles the peer's messages. It belongs to the loop.
 type receiving struct {
 	*line
 	inbox   *inbox.Inbox
@@ -31,15 +31,15 @@ type receiving struct {
 	spawning int // of the peer's Spawns
 }
 
-// unread is a frame that waits, retained, until the inbox is full no more, or for another turn. Its
+// unread is a frame that waits, retained, until the inbox has room, or for another turn. Its
 // messages are not decoded before: that would need more memory than the frame has.
 type unread struct {
 	m    *rdma.Received
-	d    frame.Reader // of what is left
+	d    frame.Reader // the rest of the frame
 	next bool         // the record that was read last is to be judged first
 }
 
-// turn is what was read in a turn of the loop.
+// turn counts the work of a turn of the loop.
 type turn struct {
 	at    time.Time
 	spent int
@@ -47,15 +47,15 @@ type turn struct {
 }
 
 const (
-	// turnMost is how many messages are read in a turn of the loop. What they come in may be much
+	// turnMost is how many messages are read in a turn of the loop. Their frames may be much
 	// larger, and a record may need a single byte. The rest is read in another turn, after other
-	// connections. What nodes send in a few frames is read in one.
+	// connections. The messages of a few frames from a node are read in one.
 	turnMost = 1 << 16
-	// otherCost is what a record counts as that is no message, or is a refused one.
+	// otherCost is the cost of a record that is no message, or is a refused one.
 	otherCost = 64
 )
 
-// readOn has a link read on, in another turn. All links share one.
+// readOn makes a link continue reading, in another turn. All links share one.
 type readOn struct{}
 
 var readOnMsg any = &readOn{}
@@ -86,7 +86,7 @@ func (in *receiving) spend(r *frame.Record) {
 	}
 }
 
-// drop gives back the frames that were not read: their connection has ended.
+// drop releases the unread frames: their connection has ended.
 func (in *receiving) drop() {
 	for in.unread.Len() > 0 {
 		in.unread.Pop().m.Release()
@@ -100,10 +100,10 @@ const (
 	rememberedBytes = 256 << 10
 )
 
-// forget forgets what a connection has named, and what was found out about that.
+// forget clears the names of a connection, and the results about them.
 func (in *receiving) forget() { in.targets, in.last, in.senders = nil, nil, nil }
 
-// remember counts the bytes of a name. True: what was remembered is to be forgotten before.
+// remember counts the bytes of a name. True: clear the remembered names first.
 func remember(sum *int, name, count int) (forget bool) {
 	forget = count == 0 || count >= remembered || *sum+name > rememberedBytes
 	if forget {
@@ -116,8 +116,8 @@ func remember(sum *int, name, count int) (forget bool) {
 // target is an actor of this node that the peer has named.
 type target struct {
 	pid     *actor.PID
-	exposed tables.Accesses // by Expose and Allow ...
-	asked   tables.Accesses // ... which were asked about these
+	exposed tables.Accesses // results of Expose and Allow ...
+	asked   tables.Accesses // ... for these operations
 	version uint64          // of the rules that were asked
 }
 

@@ -27,8 +27,8 @@ func (in *receiving) refuseRecord(ctx actor.Context, r *frame.Record, code frame
 	in.refused(ctx, r.Target, in.sender(&r.Sender), err)
 }
 
-// refused publishes that something of the peer's was refused, and logs it: perhaps nobody hears of
-// it there.
+// refused publishes that something of the peer's was refused, and logs it: the EventStream may have
+// no subscriber there.
 func (in *receiving) refused(ctx actor.Context, target string, sender *actor.PID, err error) {
 	in.host.rt.Logger().Warn("remoting: a message of a peer was refused", "target", plain.Quote(target), "peer", plain.Quote(in.who.Name), "err", err)
 	in.report.notify(ctx, &Refused{Target: actor.NewPID(in.host.name, target), Sender: sender, By: in.host.name, Err: err})
@@ -68,7 +68,7 @@ func reasonOf(r *frame.Record) error {
 }
 
 // notDelivered takes note that the inbox has refused a message of the peer's: its target does not
-// consume what it gets, or cannot take it.
+// consume its messages, or cannot take it.
 func (in *receiving) notDelivered(ctx actor.Context, target *actor.PID, msg any, bytes int, sender *actor.PID, why error) {
 	code := frame.RefusedOther
 	if errors.Is(why, inbox.ErrSlow) {

@@ -15,7 +15,7 @@ import (
 // reasons are what errors.Is may find in a *Refused.
 var reasons = []error{remoting.ErrDenied, remoting.ErrDecode, remoting.ErrOverflow}
 
-// A peer's reason is what a future gets, also for a code that is not known here.
+// A future gets the peer's reason, also for an unknown code.
 func TestRefusedForTheirReason(t *testing.T) {
 	n := start(t, remoting.Config{})
 	s := meet(t, n, "oracle:1").introduce()
@@ -60,14 +60,15 @@ func TestRefusedForOurReason(t *testing.T) {
 	}
 }
 
-// panicking is a process of another package, which panics at what it is sent.
+// panicking is a process of another package, which panics at every message.
 type panicking struct{}
 
 func (panicking) SendUserMessage(*actor.PID, any)   { panic("I take no message") }
 func (panicking) SendSystemMessage(*actor.PID, any) {}
 func (panicking) Stop(*actor.PID)                   {}
 
-// What says that a request is unknown, or a connection lost, has a text also if that was in order.
+// The reports of an unknown request and of a lost connection have a text also if there was no
+// cause.
 func TestTextsWithoutACause(t *testing.T) {
 	for _, text := range []string{
 		(&remoting.Unknown{Target: actor.NewPID("a:1", "x")}).Error(), (&remoting.Disconnected{Peer: remoting.Peer{Name: "a:1"}}).String(),
@@ -78,7 +79,7 @@ func TestTextsWithoutACause(t *testing.T) {
 	}
 }
 
-// A Spawn that failed says whether the actor may be there.
+// The error of a failed Spawn reports whether the actor may be there.
 func TestSpawnFails(t *testing.T) {
 	a := start(t, remoting.Config{})
 	nobody := freeName(t)
@@ -101,7 +102,7 @@ func TestSpawnFails(t *testing.T) {
 	}
 }
 
-// The reason of a peer is not said twice.
+// The reason of a peer appears once.
 func TestReasonOnce(t *testing.T) {
 	a, b := start(t, remoting.Config{}), start(t, remoting.Config{})
 	_, err := a.ask(b.pid("private"), text("?"))
@@ -114,8 +115,8 @@ func TestReasonOnce(t *testing.T) {
 	}
 }
 
-// A node says that it has refused a watch, and that is all that anybody says: who watches is
-// answered as if nobody were there.
+// A node reports a refused watch only locally: the watcher is answered as if the target were
+// missing.
 func TestRefusedWatchIsPublished(t *testing.T) {
 	a, b := start(t, remoting.Config{}), start(t, remoting.Config{Expose: remoting.Expose{Reach: []string{"*"}}})
 	b.spawn("private", echo)

@@ -8,7 +8,7 @@ import (
 	"github.com/rdmactor/rdmactor/remoting/internal/frame"
 )
 
-// What a link remembers of names is bounded in bytes, however long they are, and in number.
+// The names that a link remembers are bounded in bytes, however long they are, and in number.
 func TestRememberedNames(t *testing.T) {
 	for _, long := range []int{1, frame.MaxName - 10} {
 		h := &host{name: "n"}

@@ -22,10 +22,10 @@ type reporter struct {
 	waiting atomic.Int64 // bytes
 	p       *peer
 	gap     uint64 // so many of those that were not reported have been published
-	over    bool   // it has stopped; by the roster's mu
+	over    bool   // it has stopped; guarded by the roster's mu
 }
 
-// eventBytes is what an event counts as.
+// eventBytes is the size at which an event counts.
 const eventBytes = 256
 
 // The messages to a reporter.
@@ -34,12 +34,12 @@ type (
 		event any
 		bytes int
 	}
-	letter struct { // that has come, and was refused
+	letter struct { // an incoming message that was refused
 		target *actor.PID
 		msg    *actor.MessageEnvelope
 		bytes  int
 	}
-	letters struct { // that were not sent
+	letters struct { // messages that were not sent
 		peer    string
 		packets []outbox.Packet
 		bytes   int
@@ -62,7 +62,7 @@ func (r *roster) newReporterLocked(p *peer, link *actor.PID) *reporter {
 	return rep
 }
 
-// end ends the reporter behind what waits.
+// end stops the reporter after its queue.
 func (r *reporter) end() { r.roster.sys.Root.Poison(r.pid) }
 
 // take reports whether there is room for so many things that a subscriber is to be called for. One
@@ -84,7 +84,7 @@ func (r *reporter) notify(ctx actor.Context, ev any) {
 	}
 }
 
-// sizeOf is what an event counts as. Names and reasons may be the peer's, and long.
+// sizeOf returns the size at which an event counts. Names and reasons may be the peer's, and long.
 func sizeOf(ev any) int {
 	no, ok := ev.(*Refused)
 	if !ok {
@@ -105,7 +105,7 @@ func (r *reporter) deadLetter(ctx actor.Context, target *actor.PID, msg any, byt
 	}
 }
 
-// deadLetters makes what was not sent dead letters. Those of futures were answered.
+// deadLetters turns unsent messages into dead letters. Those of futures were answered.
 func (r *reporter) deadLetters(peer string, packets []outbox.Packet) {
 	n, records := 0, 0
 	for i := range packets {
@@ -159,7 +159,7 @@ func (r *reporter) call(m any) {
 	}
 }
 
-// deadRecord makes a record of ours a dead letter: its message is decoded again.
+// deadRecord turns an outgoing record into a dead letter: its message is decoded again.
 func (r *reporter) deadRecord(peer string, rec *frame.Record) {
 	n := r.roster
 	target := &actor.PID{Address: peer, Id: rec.Target, RequestId: rec.TargetRequest}

@@ -19,7 +19,7 @@ func record(size int) *frame.Record {
 	return &frame.Record{Kind: frame.KindUser, Target: "t", Type: "t", Body: make([]byte, size)}
 }
 
-// waitsFor has a sender wait for room, until it is let go on.
+// waitsFor starts a sender that waits for room, until it is woken.
 func waitsFor(t *testing.T, p *peer, r *frame.Record, m *outgoing) (released chan struct{}) {
 	t.Helper()
 	released = make(chan struct{})
@@ -38,7 +38,7 @@ func waitsFor(t *testing.T, p *peer, r *frame.Record, m *outgoing) (released cha
 	return released
 }
 
-// What is reserved at a peer that has ended since is not used at the next one.
+// Room that was reserved at an ended peer is not used at the next one.
 func TestRoomIsReservedAtOnePeer(t *testing.T) {
 	p, next := aPeer(64<<10), aPeer(64<<10)
 	var m outgoing

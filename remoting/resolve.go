@@ -32,7 +32,7 @@ func (a *addresses) process(addr string) *process {
 	}
 	p := &process{roster: a.roster, addr: addr}
 	a.processes[addr] = weak.Make(p)
-	// Until p is gone, Go keeps what the cleanup has. If that were the node, and with it the actor
+	// Go keeps the cleanup's argument until p is gone. If that were the node, and with it the actor
 	// system, whose actors have PIDs of that address, nothing of all that would ever go.
 	runtime.AddCleanup(p, forget, entry{weak.Make(a), addr})
 	return p

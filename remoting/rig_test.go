@@ -19,7 +19,7 @@ import (
 	"github.com/rdmactor/rdmactor/remoting"
 )
 
-// soon is how long a test waits for what has to come. It is much longer than that takes.
+// soon is how long a test waits for an expected event. It is much longer than that takes.
 const soon = time.Minute
 
 // bed is what nodes are on.
@@ -32,7 +32,7 @@ type bed struct {
 // of those.
 var here = bed{"127.0.0.1", func() cmid.Driver { return iwarp.New() }}
 
-// node is an actor system with a runtime of its own, as in a process of its own.
+// node is an actor system with a separate runtime, as in a separate process.
 type node struct {
 	t testing.TB
 	*remoting.Node
@@ -41,7 +41,7 @@ type node struct {
 	events *events
 }
 
-// insecure says that the address may be beyond loopback: in the virtual machines it is a device's.
+// insecure permits addresses beyond loopback: in the virtual machines it is a device's.
 var insecure = &rdma.Security{Mode: rdma.Insecure}
 
 // everything is exposed.
@@ -133,14 +133,14 @@ func (n *node) ask(to *actor.PID, msg any) (any, error) {
 
 func text(s string) *wrapperspb.StringValue { return wrapperspb.String(s) }
 
-// echo answers what it gets.
+// echo answers each message with itself.
 func echo(ctx actor.Context) {
 	if m, ok := ctx.Message().(*wrapperspb.StringValue); ok {
 		ctx.Respond(m)
 	}
 }
 
-// held spawns an actor that answers what it gets as soon as answer is called.
+// held spawns an actor that answers its messages as soon as answer is called.
 func (n *node) held(name string) (answer func()) {
 	n.t.Helper()
 	hold := make(chan struct{})
@@ -155,7 +155,7 @@ func (n *node) held(name string) (answer func()) {
 	return answer
 }
 
-// inbox is what an actor has received.
+// inbox queues the messages that an actor has received.
 type inbox chan any
 
 func (n *node) probe(name string, options ...actor.PropsOption) (*actor.PID, inbox) {
@@ -196,7 +196,7 @@ func silent(t testing.TB, in inbox, d time.Duration) {
 	}
 }
 
-// events are what a system has published.
+// events collects the events of a system.
 type events struct {
 	mu   sync.Mutex
 	list []any
@@ -250,7 +250,7 @@ func await[E any](t testing.TB, n *node, is func(E) bool) E {
 
 func anyEvent[E any](E) bool { return true }
 
-// info is what n says of another node.
+// info returns the PeerInfo of another node.
 func (n *node) info(of *node) remoting.PeerInfo {
 	for _, i := range n.Peers() {
 		if i.Peer.Name == of.Name() {

@@ -15,7 +15,7 @@ import (
 	"github.com/rdmactor/rdmactor/remoting"
 )
 
-// A message that never finds room in the queue is refused, and blocks nobody.
+// A message that never finds room in the queue is refused, and blocks no sender.
 func TestBlockLargerThanQueue(t *testing.T) {
 	a := start(t, remoting.Config{Queue: 1 << 20, MaxMessage: 1 << 20, Overflow: remoting.Block})
 	b := start(t, remoting.Config{MaxMessage: 16 << 20, Expose: everything})
@@ -36,7 +36,8 @@ func TestBlockLargerThanQueue(t *testing.T) {
 	}
 }
 
-// Whoever waits for room goes on when what waits was dropped, because the peer does not take it.
+// Senders that wait for room continue when the waiting messages were dropped, because the peer does
+// not take them.
 func TestBlockedGoOnWhenTooLarge(t *testing.T) {
 	a := start(t, remoting.Config{Queue: 1 << 20, MaxMessage: 1 << 20, Overflow: remoting.Block})
 	hold := make(chan struct{})
@@ -95,8 +96,8 @@ func TestWatchesWithoutRoom(t *testing.T) {
 	}
 }
 
-// An actor that watches more than there is room for hears so at once, and costs nobody the
-// connection.
+// An actor that watches more than there is room for is notified immediately, and the connection
+// stays.
 func TestBurstOfWatches(t *testing.T) {
 	const n = 5000
 	a := start(t, remoting.Config{Queue: 64 << 10, MaxMessage: 64 << 10})
@@ -138,7 +139,7 @@ func TestBurstOfWatches(t *testing.T) {
 	}
 }
 
-// What a blocked subscriber has not seen is bounded in bytes.
+// The undelivered events of a blocked subscriber are bounded in bytes.
 func TestRefusedBytesAreBounded(t *testing.T) {
 	a := start(t, remoting.Config{Overflow: remoting.Block})
 	b := start(t, remoting.Config{Queue: 1 << 20, MaxMessage: 1 << 20, Patience: 100 * time.Millisecond, Expose: everything})
@@ -155,7 +156,7 @@ func TestRefusedBytesAreBounded(t *testing.T) {
 			<-block
 		}
 	}, b.rt.OffLoop())
-	heap := func() int64 { // what earlier tests have left may go meanwhile
+	heap := func() int64 { // memory of earlier tests may be collected during this one
 		var m runtime.MemStats
 		runtime.GC()
 		runtime.ReadMemStats(&m)

@@ -19,9 +19,9 @@ type roster struct {
 	table *reconnect.Peers // nil: it does not listen yet
 
 	mu        sync.Mutex
-	peers     map[uint64]*peer             // by the id of the node
-	linked    map[uint64]*peer             // by the secret
-	ended     map[*peer]struct{}           // not among these any more; their reporters are
+	peers     map[uint64]*peer             // keyed by the id of the node
+	linked    map[uint64]*peer             // keyed by the secret
+	ended     map[*peer]struct{}           // removed from both; their reporters still run
 	forgotten Counts                       // of those whose reporters have ended, too
 	strangers fairshare.Shares[netip.Addr] // of peers, those that are
 	departed  tables.Departed
@@ -69,7 +69,7 @@ func (r *roster) peersLocked() []*peer {
 	return slices.SortedFunc(maps.Values(r.peers), func(a, b *peer) int { return int(a.number) - int(b.number) })
 }
 
-// close has every link end with m, and lets none be made.
+// close sends m to every link, and prevents new ones.
 func (r *roster) close(m any) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -85,8 +85,8 @@ func (r *roster) tellLocked(m any) {
 	}
 }
 
-// stopLinks ends every link at once. They can be stopped also if the runtime was shut down, when
-// they get nothing any more.
+// stopLinks ends every link immediately. They can be stopped also if the runtime was shut down,
+// when messages no longer reach them.
 func (r *roster) stopLinks() {
 	r.mu.Lock()
 	peers := r.peersLocked()

@@ -12,13 +12,12 @@ import (
 	"github.com/rdmactor/rdmactor/remoting/internal/tables"
 )
 
-// sending is the half of a link that hands the connection what is to be sent. It belongs to the
-// loop.
+// sending is the half of a link that passes frames to the connection. It belongs to the loop.
 type sending struct {
 	*line
 	first  [][]byte        // frames that go before all that waits
 	taken  outbox.Packet   // to be posted next; zero: none
-	send   *reconnect.Send // of what is posted next; nil: not made yet
+	send   *reconnect.Send // for the next post; nil: not made yet
 	posted tally
 }
 
@@ -36,7 +35,7 @@ func (out *sending) postFirst() (posted bool) {
 	return true
 }
 
-// postPackets posts packets: system messages before the others. True: nothing waits any more.
+// postPackets posts packets: system messages before the others. True: the queue is empty.
 func (out *sending) postPackets(ctx actor.Context) (all bool) {
 	p := out.p
 	if !out.taken.IsZero() && !out.postPacket() {
@@ -82,7 +81,7 @@ func (out *sending) takeLocked() (ok bool) {
 	return ok
 }
 
-// goneLocked gives up what a packet that was posted has taken of the queue.
+// goneLocked removes a posted packet from the queue's count.
 func (out *sending) goneLocked() {
 	if out.taken.IsZero() {
 		return
@@ -103,7 +102,7 @@ func (out *sending) uncountLocked() {
 	p.releaseLocked()
 }
 
-// backLocked puts back what was taken and not posted.
+// backLocked returns packets that were taken and not posted to the queue.
 func (out *sending) backLocked() {
 	switch {
 	case out.taken.IsZero():
@@ -166,8 +165,8 @@ func (t *tally) trim(n int) {
 	}
 }
 
-// dropTooLarge makes a packet a dead letter that is larger than the peer takes: that was not known
-// when it was queued.
+// dropTooLarge makes a packet a dead letter that is larger than the peer takes: the limit was
+// unknown when it was queued.
 func (out *sending) dropTooLarge(ctx actor.Context) {
 	p := out.p
 	var target *actor.PID

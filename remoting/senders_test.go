@@ -54,8 +54,8 @@ type several []any
 
 func (s several) GetMessages() []any { return s }
 
-// What is in a message that an actor gets as many is judged, too, and so is what a codec gives in
-// an envelope.
+// The messages inside a batch are judged, too, and so are those that a codec returns in an
+// envelope.
 func TestMessagesInMessages(t *testing.T) {
 	hidden := map[string]any{
 		"pill": &actor.PoisonPill{}, "system": &actor.Stop{}, "nested": several{text("1"), several{&actor.PoisonPill{}}},

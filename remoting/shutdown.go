@@ -16,7 +16,7 @@ import (
 )
 
 // Shutdown ends the node. It accepts nothing more, neither from this actor system, where it becomes
-// dead letters, nor from other nodes. What was accepted is still sent, until ctx ends, also to
+// dead letters, nor from other nodes. Accepted messages are still sent, until ctx ends, also to
 // peers that the node is about to connect to, but not to those that cannot be reached. Then
 // everything that waits is answered: futures get *Unknown, or ErrDeadLetter if their requests were
 // not sent, and watchers AddressTerminated. If not all was sent, or if it is not known whether the
@@ -41,11 +41,11 @@ func (n *Node) Shutdown(ctx context.Context) error {
 	return n.shutdown.err
 }
 
-// farewell is how much before the context's end what has not been sent is given up.
+// farewell is the time before the context's end at which unsent messages are given up.
 const farewell = 100 * time.Millisecond
 
 // lastWord is how long loops may take to stop links and the listener, which waits for no peer. A
-// loop does not get on while code of the user's blocks it.
+// loop is late while user code blocks it.
 const lastWord = 2 * time.Second
 
 func (n *Node) shutDown(ctx context.Context) error {
@@ -79,7 +79,8 @@ func (n *Node) shutDown(ctx context.Context) error {
 	return nil
 }
 
-// shortfall is what peers may not have received when the node was shut down. Any goroutine.
+// shortfall counts the messages that peers may not have received when the node was shut down. Any
+// goroutine.
 type shortfall struct {
 	mu          sync.Mutex
 	unsent      bool

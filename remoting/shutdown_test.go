@@ -30,7 +30,7 @@ func TestShutdownNamesPeers(t *testing.T) {
 					p.Request(w.Host(fmt.Sprint("mem", 1+i), host).CreateID(p.PID(), rdma.IDConfig{AcceptTimeout: time.Hour}), &rdma.Serve{Addr: ":7471"})
 					actortest.Next[*rdma.Listening](p)
 					w.System().Root.Send(actor.NewPID(host+":7471", "x"), text("hello"))
-					actortest.Next[*rdma.ConnectRequest](p) // which is not answered
+					actortest.Next[*rdma.ConnectRequest](p) // left unanswered
 				}
 				ctx, cancel := context.WithTimeout(w.T().Context(), time.Second)
 				defer cancel()

@@ -23,7 +23,7 @@ func TestSilentAddressOfANode(t *testing.T) {
 					actortest.Next[*rdma.Listening](p)
 					return p
 				}
-				listen("mem1", "10.0.0.66") // and answers nobody
+				listen("mem1", "10.0.0.66") // never answers
 				node := listen("mem2", "10.0.0.2")
 				w.Name("svc", "10.0.0.66", "10.0.0.2")
 				n, err := remoting.Start(w.System(), w.Runtime(), remoting.Config{Name: "10.0.0.1:7471", Patience: patience})

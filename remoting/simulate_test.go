@@ -40,7 +40,7 @@ func TestListensAgain(t *testing.T) {
 	actortest.Simulate(t, actortest.Simulation{Seeds: 20, Faults: actortest.Device}, func(s *actortest.Sim) {
 		addrs := []string{"10.0.0.1:7471", "10.0.0.2:7471"}
 		var answers, before [2]int
-		over := false // no device is removed any more
+		over := false // no further device is removed
 		for i, addr := range addrs {
 			s.Machine([]string{"m1", "m2"}[i], []string{"10.0.0.1", "10.0.0.2"}[i], func(p *actortest.Process) {
 				if simulated(s, p, addr) == nil {

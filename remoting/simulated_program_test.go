@@ -15,7 +15,7 @@ import (
 
 // This is how a program of several machines is tested: an account on one node, and a customer on
 // another one, who pays in 20 times. Machines are killed, stand still and are cut off, all in
-// virtual time, and what must always hold is looked at after everything that happens.
+// virtual time, and the invariants are checked after every event.
 func TestSimulatedProgram(t *testing.T) {
 	const bank, customer, payments = "10.0.0.1:7471", "10.0.0.2:7471", 20
 	faults := actortest.Kill | actortest.Freeze | actortest.Cut | actortest.Delay | actortest.Reset

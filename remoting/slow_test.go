@@ -9,7 +9,7 @@ import (
 	"github.com/rdmactor/rdmactor/remoting"
 )
 
-// What waits for a slow actor when its node shuts down are dead letters, each by itself.
+// The messages that wait for a slow actor when its node shuts down become dead letters, one each.
 func TestShutdownBesideSlowActor(t *testing.T) {
 	const n = 100
 	a, b := start(t, remoting.Config{}), open(t, remoting.Config{Expose: everything}, 1)

@@ -12,11 +12,11 @@ import (
 	"github.com/rdmactor/rdmactor/remoting/internal/tables"
 )
 
-// Spawn has the node at addr spawn an actor of one of its Config.Kinds, and waits until that has
-// happened. The actor's name is "Remote$" and name, or a number if name is empty. A name has no
-// slash, as children's have, and does not begin with $. This node may reach, watch and stop it. An
-// error that is ErrSpawn says that it was not spawned. After any other, *Unknown or ctx's, it may
-// have been. Any goroutine but a loop's.
+// Spawn spawns an actor of one of the Config.Kinds of the node at addr, and waits for the result.
+// The actor's name is "Remote$" and name, or a number if name is empty. A name has no slash, as
+// children's have, and does not begin with $. This node may reach, watch and stop it. An error that
+// is ErrSpawn means that it was not spawned. After any other, *Unknown or ctx's, it may have been.
+// Any goroutine but a loop's.
 func (n *Node) Spawn(ctx context.Context, addr, kind, name string) (*actor.PID, error) {
 	if err := eventloop.MayWait(); err != nil {
 		return nil, fmt.Errorf("remoting: Spawn: %w", err)

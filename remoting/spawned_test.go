@@ -10,7 +10,7 @@ import (
 	"github.com/rdmactor/rdmactor/remoting/internal/frame"
 )
 
-// Who has an actor spawned and sends to its name at once does not keep it from running.
+// A peer that spawns an actor and sends to its name immediately does not keep it from running.
 func TestMessagesInTheMiddleOfASpawn(t *testing.T) {
 	began := make(chan string, 1000)
 	n := start(t, remoting.Config{Expose: everything, Kinds: map[string]*actor.Props{

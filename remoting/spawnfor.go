@@ -13,7 +13,8 @@ import (
 	"github.com/rdmactor/rdmactor/remoting/internal/tables"
 )
 
-// spawnedPrefix begins the names of what is spawned for peers, as with Proto.Actor's remote.
+// spawnedPrefix begins the names of actors that are spawned for peers, as with Proto.Actor's
+// remote.
 const spawnedPrefix = inbox.Spawned
 
 // spawnsAtOnce is how many of a peer's are being spawned at a time, and spawnsMost how many of all
@@ -23,7 +24,7 @@ const (
 	spawnsMost   = 1 << 12
 )
 
-// spawned is what has become of a Spawn of the peer's.
+// spawned is the result of a Spawn of the peer's.
 type spawned struct {
 	number uint64 // of the connection
 	answer frame.Record
@@ -75,7 +76,7 @@ func (in *receiving) spawn(ctx actor.Context, r *frame.Record) {
 	in.p.putSystem(&m.answer, nil)
 }
 
-// spawnFor spawns an actor, and writes what has become of it into the answer.
+// spawnFor spawns an actor, and writes the result into the answer.
 func (h *host) spawnFor(answer *frame.Record, props *actor.Props, name string) {
 	answer.Code, answer.Reason = frame.SpawnedFailed, "it has not returned"
 	defer func() {

@@ -35,8 +35,8 @@ func from(t *testing.T, addr string) *node {
 	return start(t, remoting.Config{Dial: rdma.Dial{Src: src}})
 }
 
-// Whoever comes by many names, one after the other, takes no places of the nodes that this one
-// sends to, nor of who comes from elsewhere, and finds places of its own again.
+// A peer that uses many names, one after the other, occupies no places of the nodes that this one
+// sends to, nor of peers from other addresses, and finds its places again.
 func TestManyComeAndGo(t *testing.T) {
 	n, other := start(t, remoting.Config{Expose: everything, Peers: 64, Patience: time.Hour}), start(t, remoting.Config{Expose: everything})
 	n.spawn("echo", echo)

@@ -7,7 +7,7 @@ import (
 	"github.com/rdmactor/rdmactor/remoting/internal/tables"
 )
 
-// SendSystemMessage takes what Proto.Actor sends by itself: watches, and that a watched actor of
+// SendSystemMessage handles Proto.Actor's system messages: watches, and that a watched actor of
 // this node has terminated.
 func (p *process) SendSystemMessage(target *actor.PID, message any) {
 	switch m := message.(type) {
@@ -19,7 +19,7 @@ func (p *process) SendSystemMessage(target *actor.PID, message any) {
 		p.terminated(target, m)
 	case *actor.Stop:
 		p.Stop(target)
-	default: // what a parent sends its children, and no child is on another node
+	default: // from a parent to its children, and no child is on another node
 		p.roster.sys.DeadLetter.SendSystemMessage(target, message)
 	}
 }

@@ -79,7 +79,7 @@ func TestAnotherKey(t *testing.T) {
 	}
 }
 
-// Who is dialled has a key that is good, but is not the node.
+// The dialled peer has a valid key, but is not the node.
 func TestAnotherNodesKey(t *testing.T) {
 	c := keyOf("a", "b")
 	cfg := remoting.Config{Expose: everything, ID: secured(ringOf(t, c)), NodeOf: func(string) string { return "192.0.2.9:7" }}

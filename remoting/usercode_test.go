@@ -13,7 +13,7 @@ import (
 	"github.com/rdmactor/rdmactor/remoting"
 )
 
-// trap is a message whose code does not return, where it says.
+// trap is a message whose code panics or exits at the place Where.
 type trap struct{ Where, How string }
 
 func (m *trap) spring(where string) {
@@ -48,8 +48,8 @@ func traps() codec.Codec {
 }
 
 // Code of the application that runs on a link's loop and panics costs the message. If it exits, it
-// costs the connection, because what is left of the frame is lost. The next one works, and others
-// do not notice.
+// costs the connection, because the rest of the frame is lost. The next one works, and others do
+// not notice.
 func TestUserCodeOnTheLoop(t *testing.T) {
 	b := start(t, remoting.Config{Expose: everything, Codec: traps(), Allow: func(_ remoting.Peer, _ remoting.Access, name string) error {
 		switch name {
@@ -93,7 +93,7 @@ func TestUserCodeOnTheLoop(t *testing.T) {
 	}
 }
 
-// bad is a process that fails whoever sends to it.
+// bad is a process to which every send fails.
 type bad struct{}
 
 func (bad) SendUserMessage(*actor.PID, any)   { panic("as the test wants") }

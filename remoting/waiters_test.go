@@ -9,8 +9,8 @@ import (
 	"github.com/rdmactor/rdmactor/remoting"
 )
 
-// Who waits for room for a large message is not passed by a small one for which there is room:
-// those who send small ones without a pause would keep it waiting for ever.
+// A sender that waits for room for a large message is not overtaken by a small one for which there
+// is room: an endless sequence of small ones would block it forever.
 func TestLargeWaitsItsTurn(t *testing.T) {
 	a, b := full(t, remoting.Block)
 	send := func(bytes int) <-chan struct{} {

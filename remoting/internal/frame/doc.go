@@ -1,11 +1,11 @@
-// Package frame is what the nodes of package remoting say to each other, as bytes. A frame is one
-// message of a link: records, one behind the other. The bytes are in docs/remoting-wire.md; this is
-// where they are decided.
+// Package frame encodes and decodes the messages that nodes of package remoting exchange. A frame
+// is one message of a link: records, one behind the other. The bytes are in docs/remoting-wire.md;
+// this is where they are decided.
 //
 // It is pure. Records and bytes come in, bytes, records and errors go out. It does no I/O, reads no
 // clock, starts nothing, and knows neither connections nor actors.
 //
-//	record.go   Record, Kind, PID, Pair, Hello, Code: what is said
+//	record.go   Record, Kind, PID, Pair, Hello, Code: the content
 //	limits.go   how long each part may be, and Error
 //	writer.go   Writer: records to bytes
 //	reader.go   Reader: bytes to records
@@ -13,8 +13,8 @@
 //
 // # Writing
 //
-// Reset begins a frame behind what the caller's slice has. Append adds a record. Begin and End add
-// one whose body is encoded straight into the frame:
+// Reset starts a frame behind the contents of the caller's slice. Append adds a record. Begin and
+// End add one whose body is encoded straight into the frame:
 //
 //	dst, err := w.Begin(&rec)
 //	if err != nil { ... } // nothing was added
@@ -23,17 +23,17 @@
 //		w.Cancel() // nothing was added
 //	} else if err := w.End(dst, name); err != nil { ... } // nothing was added
 //
-// A record that has the target, the sender or the type of the record before says so in one bit. A
+// If the target, the sender or the type equals the one of the record before, one bit states so. A
 // frame therefore makes sense only as a whole, and needs nothing but itself: it can be sent again.
 //
-// What a Reader would refuse, a Writer refuses to write. So a user's long name costs that message,
-// and never the link.
+// A Writer refuses to write records that a Reader would refuse. So a user's long name costs that
+// message, and never the link.
 //
 // # Reading
 //
 // Next reads one record after the other. A Record's Body is a part of the frame; its strings are
-// their own. Every length is compared with its limit and with what the frame still has before
-// anything is allocated. One record allocates at most as many bytes as it has, and its pairs.
+// their own. Every length is compared with its limit and with the rest of the frame before anything
+// is allocated. One record allocates at most as many bytes as it has, and its pairs.
 //
 // # Ownership
 //
@@ -48,6 +48,6 @@
 //
 // # Limitations
 //
-// Whether a record may come at this time, and who may say what to whom, is the link's to judge. So
-// is a Hello of another version: what all versions have is read of it.
+// The link judges whether a record is allowed at this time, and for which actors. It also judges a
+// Hello of another version: the part that all versions share is read.
 package frame

@@ -153,7 +153,7 @@ func TestRoundTrip(t *testing.T) {
 	})
 }
 
-// drawRecord draws few names, so that records repeat what the one before had.
+// drawRecord draws few names, so that records repeat those of the record before.
 func drawRecord(t *rapid.T) Record {
 	name := rapid.SampledFrom([]string{"a", "b", "ä", strings.Repeat("n", MaxName)})
 	pid := func() PID {
@@ -191,7 +191,7 @@ func drawRecord(t *rapid.T) Record {
 	return r
 }
 
-// What a Reader would refuse is refused to be written, and the frame is as before.
+// A Writer refuses a record that a Reader would refuse, and leaves the frame unchanged.
 func TestRefusedToWrite(t *testing.T) {
 	long := strings.Repeat("x", MaxName+1)
 	user := func(change func(*Record)) Record {
@@ -253,7 +253,7 @@ func TestRefusedToWrite(t *testing.T) {
 	}
 }
 
-// A reason is cut, not refused: it is for people, and an end has to be said anyway.
+// A reason is cut, not refused: it is for people, and an end must be reported in any case.
 func TestReasonIsCut(t *testing.T) {
 	for in, want := range map[string]string{
 		strings.Repeat("ä", MaxReason):               strings.Repeat("ä", MaxReason/2),
@@ -319,7 +319,7 @@ func TestBeginAndEnd(t *testing.T) {
 	}
 }
 
-// A record that was cancelled, or refused, is not what the next one refers to.
+// The next record never refers to one that was cancelled or refused.
 func TestCancelledIsForgotten(t *testing.T) {
 	records := []Record{
 		{Kind: KindUser, Target: "a", Sender: PID{ID: "s"}, Type: "x.T"},
@@ -410,7 +410,7 @@ func write(t *testing.T, records []Record) []byte {
 	return w.Bytes()
 }
 
-// read reads all records. Each has a Header of its own.
+// read reads all records. Each gets its own Header.
 func read(b []byte) (all []Record, err error) {
 	var names Names
 	d := NewReader(b, &names)
@@ -444,7 +444,7 @@ func TestTheLatestNamesAreKept(t *testing.T) {
 	}
 }
 
-// Nobody is nobody, whatever address it has.
+// A PID without an ID is empty, whatever its address.
 func TestNobodyIsNobody(t *testing.T) {
 	b := write(t, []Record{
 		{Kind: KindUser, Target: "t", Type: "x.T", Sender: PID{Address: "a"}},

@@ -12,7 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// hostile are frames that a peer makes up. The reader does not allocate what they announce.
+// hostile are frames that a peer makes up. The reader does not allocate the sizes that they
+// announce.
 var hostile = map[string]struct {
 	frame string
 	cause error

@@ -11,10 +11,10 @@ import (
 const (
 	MaxName    = 1 << 10  // a node's name, a member's id, an address, an actor's id
 	MaxType    = 512      // the name of a message's type, or of a kind to spawn
-	MaxReason  = 512      // a reason for people; what is longer is cut when it is written
+	MaxReason  = 512      // a reason for people; a longer one is cut when it is written
 	MaxPairs   = 64       // pairs of a header
 	MaxHeader  = 16 << 10 // their keys and values
-	MaxMessage = 1 << 30  // what a Hello may state
+	MaxMessage = 1 << 30  // the highest limit in a Hello
 )
 
 // The causes of errors.
@@ -27,8 +27,8 @@ var (
 	ErrMalformed = errors.New("malformed")
 )
 
-// Error says which part of which record is wrong. errors.Is: Cause, and EPROTO for what was read,
-// EINVAL for what was to be written.
+// Error reports which part of which record is wrong. errors.Is: Cause, and EPROTO when reading,
+// EINVAL when writing.
 type Error struct {
 	Kind   Kind   // the record's; 0: it has none
 	Part   string // "target", "type", "body"

@@ -20,7 +20,7 @@ type Reader struct {
 // NewReader reads the frame b. names may be nil: then each name is a new string.
 func NewReader(b []byte, names *Names) Reader { return Reader{b: b, names: names} }
 
-// Next reads a record into r, whose Header's memory it uses again. Not ok: there are no more, or
+// Next reads a record into r, whose Header's memory it uses again. Not ok: the frame has ended, or
 // there is an error, which is an *Error and stays.
 func (d *Reader) Next(r *Record) (ok bool, err error) {
 	*r = Record{Header: r.Header[:0]}

@@ -5,11 +5,11 @@ import "github.com/rdmactor/rdmactor/internal/enum"
 // Version is the version that this package speaks. It stands in the Hello only.
 const Version = 1
 
-// Record is one thing that a node says to another. Which fields a kind has is in the list of kinds.
+// Record is one statement of a node to another. Which fields a kind has is in the list of kinds.
 // The others are not written, and are zero when they were read.
 type Record struct {
 	Kind          Kind
-	Same          Same   // Reader: what was said to be as in the record before. A Writer finds out
+	Same          Same   // Reader: the fields that repeat the record before. A Writer finds out
 	Target        string // an actor's id at the node that reads
 	TargetRequest uint32
 	Sender        PID
@@ -22,7 +22,7 @@ type Record struct {
 	Hello         *Hello // KindHello only
 }
 
-// PID is an actor anywhere. Without an ID it is nobody.
+// PID is an actor anywhere. Without an ID it is empty.
 type PID struct {
 	Address string // "": the node that writes
 	ID      string
@@ -32,12 +32,12 @@ type PID struct {
 // Pair is one of a header.
 type Pair struct{ Key, Value string }
 
-// Hello is what a node says first, in a frame of its own.
+// Hello is the first record of a node, in a separate frame.
 type Hello struct {
 	Version     uint8  // at least 1. A Writer writes Version
 	Name        string // the address in PIDs
 	Member      string // the member's id in a cluster; may be empty
-	Incarnation uint64 // which start of the node this is
+	Incarnation uint64 // identifies one start of the node
 	MaxMessage  uint32 // the longest frame that the node takes, in bytes; at least 1
 }
 
@@ -51,16 +51,16 @@ const (
 	SameType
 )
 
-// Kind says what a record is.
+// Kind is a record's kind.
 type Kind uint8
 
 // The kinds, and the fields that they have.
 const (
 	KindHello      Kind = iota + 1 // Hello. The first record each way
 	KindGoodbye                    // Code, Reason. The last one: the link ends
-	KindUser                       // Target, Sender (may be nobody), Type, Header, Body: a message
+	KindUser                       // Target, Sender (may be empty), Type, Header, Body: a message
 	KindWatch                      // Target, Sender: Sender wants to know when Target terminates
-	KindUnwatch                    // Target, Sender: it does not any more
+	KindUnwatch                    // Target, Sender: it no longer watches
 	KindTerminated                 // Sender has terminated, for Target who watches it; Code: why
 	KindStop                       // Target is to stop
 	KindSpawn                      // Seq, Type: the kind, Target: the name, or "" for any
@@ -75,7 +75,7 @@ var kindNames = [...]string{
 
 func (k Kind) String() string { return enum.At(kindNames[:], k, "Kind(%d)") }
 
-// Code is a number behind a Goodbye, a Terminated, a Spawned or a Refused. What it means depends on
+// Code is a number behind a Goodbye, a Terminated, a Spawned or a Refused. Its meaning depends on
 // the kind. Codes that are not known are read like others: their Reason still helps.
 type Code uint8
 
@@ -103,28 +103,28 @@ const (
 	SpawnedExists       // another actor has that name
 	SpawnedUnknown      // no such kind
 	SpawnedDenied       // the node may not spawn it
-	SpawnedFailed       // Reason says what went wrong
+	SpawnedFailed       // Reason contains the cause
 )
 
 // The codes of a Refused.
 const (
-	RefusedOther       Code = iota // Reason says why
+	RefusedOther       Code = iota // Reason contains the cause
 	RefusedDenied                  // the node may not do that
 	RefusedUnknownType             // no codec has a type of that name
 	RefusedUndecodable             // the codec could not decode it
-	RefusedOverflow                // the actor does not consume what it gets
-	RefusedMeter                   // nothing was refused: keep what is for the target
+	RefusedOverflow                // the actor does not consume its messages
+	RefusedMeter                   // nothing was refused: hold back messages for the target
 	RefusedAllow                   // nothing was refused: send it a little
 	RefusedFree                    // nothing was refused: send it everything
 )
 
-// What a kind has.
+// The fields of a kind.
 const (
 	hasTarget  = 1 << iota
-	wantTarget // which is not empty
+	wantTarget // not empty
 	hasSender
-	wantSender // which is somebody
-	hasType    // which is not empty
+	wantSender // not empty
+	hasType    // not empty
 	hasBody    // and a header
 	hasSeq
 	hasCode
@@ -163,7 +163,7 @@ func repeats(has uint16) (s Same) {
 	return s
 }
 
-// before is what the next record may refer to. At first it is empty.
+// before holds the values that the next record may refer to. At first it is empty.
 type before struct {
 	target  string
 	request uint32

@@ -14,7 +14,7 @@ const (
 	bodyLenSize = 4
 )
 
-// Writer writes frames. The zero value can be used, and writes to a slice of its own.
+// Writer writes frames. The zero value is ready for use, with a private buffer.
 type Writer struct {
 	buf   []byte
 	start int // where the frame begins
@@ -30,7 +30,7 @@ func (w *Writer) Reset(dst []byte) { *w = Writer{buf: dst, start: len(dst)} }
 // Grow makes room for so many bytes more.
 func (w *Writer) Grow(n int) { w.buf = append(w.buf, make([]byte, n)...)[:len(w.buf)] }
 
-// Bytes is the caller's slice with the frame behind what was in it.
+// Bytes returns the caller's slice with the frame appended.
 func (w *Writer) Bytes() []byte { return w.buf }
 
 // Len is how many bytes the frame has, without a record that has begun.
@@ -210,7 +210,8 @@ func (w *Writer) hello(r *Record) ([]byte, error) {
 	return text(text(b, h.Name), h.Member), nil
 }
 
-// check refuses what a Reader would refuse. What is as in the record before was looked at there.
+// check refuses records that a Reader would refuse. Fields that repeat the record before were
+// checked there.
 func (w *Writer) check(r *Record, has uint16) error {
 	if has&wantTarget != 0 && r.Target == "" {
 		return w.wrong(r.Kind, "target", ErrMalformed)
@@ -283,7 +284,7 @@ func (w *Writer) wrong(k Kind, part string, cause error) error {
 // text appends a string behind its length.
 func text(b []byte, s string) []byte { return append(binary.AppendUvarint(b, uint64(len(s))), s...) }
 
-// cut is what a limit leaves of a string, without half a character.
+// cut shortens a string to a limit, without splitting a character.
 func cut(s string, limit int) string {
 	if len(s) <= limit {
 		return s

@@ -56,7 +56,7 @@ func newReal(tb testing.TB, cfg Config, loops int) *real {
 			tb.Error(err)
 		}
 		r.sys.Shutdown()
-		time.Sleep(5 * time.Millisecond) // Proto.Actor's throttle of dead letters ends by itself
+		time.Sleep(5 * time.Millisecond) // Proto.Actor's throttle of dead letters ends
 	})
 	return r
 }

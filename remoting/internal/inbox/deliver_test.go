@@ -8,7 +8,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 )
 
-// Every kind of actor gets what it is sent, in order, and as it was sent.
+// Every kind of actor gets all messages unchanged and in order.
 func TestDeliver(t *testing.T) {
 	inHomes(t, Config{}, func(r *rig, opts []actor.PropsOption) {
 		a := r.spawnTarget("a", opts...)
@@ -40,7 +40,7 @@ func TestDeliverMany(t *testing.T) {
 	})
 }
 
-// A future has its answer at once.
+// A future gets its answer immediately.
 func TestDeliverToAFuture(t *testing.T) {
 	inRig(t, Config{}, func(r *rig) {
 		f := actor.NewFuture(r.System(), time.Second)
@@ -52,7 +52,7 @@ func TestDeliverToAFuture(t *testing.T) {
 	})
 }
 
-// What nobody has the name of is a dead letter, which its sender hears of.
+// A message to an unknown name is a dead letter, and its sender is notified.
 func TestDeliverToNobody(t *testing.T) {
 	inRig(t, Config{}, func(r *rig) {
 		f := actor.NewFuture(r.System(), time.Minute)
@@ -92,7 +92,7 @@ func TestEachRDMAMessageLooksForItsTarget(t *testing.T) {
 	})
 }
 
-// A nil message would have Proto.Actor's mailbox spin for ever.
+// A nil message would make Proto.Actor's mailbox spin forever.
 func TestDeliverNothing(t *testing.T) {
 	inRig(t, Config{}, func(r *rig) {
 		a := r.spawnTarget("a")
@@ -148,7 +148,7 @@ func TestAMessageLargerThanTheWindow(t *testing.T) {
 	})
 }
 
-// Two messages of which the second does not fit beside the first: it follows at once.
+// Two messages of which the second does not fit beside the first: it follows immediately.
 func TestAMessageThatDoesNotFit(t *testing.T) {
 	inHomes(t, narrow, func(r *rig, opts []actor.PropsOption) {
 		a := r.spawnTarget("a", opts...)

@@ -3,31 +3,31 @@
 //
 //	link ──Deliver──▶ line of the target ──▶ mailbox of an OnLoop or OffLoop actor
 //	                  (waits while the target ──▶ Proto.Actor's default mailbox
-//	                   has a Window to consume) ──▶ lane: a goroutine, for what may block
+//	                   has a Window to consume) ──▶ lane: a goroutine, for sends that may block
 //
 // # How consumption is noticed
 //
 // An OnLoop or OffLoop actor's mailbox reports it (rdma.Carrier). An actor with Proto.Actor's
 // default mailbox gets a *actor.Touch behind each half of a Window, which Proto.Actor answers when
-// Receive has returned; the answer is for a process of this package. What may block or run foreign
-// code when it is sent to (a bounded mailbox, a mailbox with middleware or with a dispatcher of its
-// own, a router, an event stream, dead letters) is sent to by a goroutine of its own, and has
-// consumed a message when that returns. Futures get theirs at once. The first messages to an actor
-// with a default mailbox take this way, too, a millisecond later: Proto.Actor may still spawn it,
-// and who sends to its mailbox before the end of that keeps it from ever running.
+// Receive has returned; the answer is for a process of this package. Processes that may block or
+// run foreign code when they are sent to (a bounded mailbox, a mailbox with middleware or with a
+// special dispatcher, a router, an event stream, dead letters) get a separate goroutine, and have
+// consumed a message when that returns. Futures get theirs immediately. The first messages to an
+// actor with a default mailbox take this way, too, a millisecond later: Proto.Actor may still spawn
+// it, and a message sent to its mailbox before the spawn is complete keeps it from ever running.
 //
 // # Bounds
 //
 // A target has at most a Window of bytes that it has not consumed, or one message that is larger.
-// What is beyond waits in its line. When Bytes of the peer's messages are not consumed, the inbox
-// is full: it retains the RDMA messages that still come, so that the peer has no credits left,
-// until a quarter is consumed; what is in them is not to be decoded before (Full). A line whose
-// target consumes nothing for Patience while the inbox is full is refused: the one with the most
-// bytes first, until a quarter is free. A target that consumes something in that time, however
-// little, keeps its messages. A line that was refused takes nothing more until its
-// target consumes again, and has half a Window at most. What the target had been given stays in its
-// mailbox, and does not count any more: a Window for each such target. Each message counts as its
-// size and a constant.
+// Messages beyond that wait in its line. When Bytes of the peer's messages are not consumed, the
+// inbox is full: it retains the RDMA messages that still come, so that the peer has no credits
+// left, until a quarter is consumed; the caller must not decode their contents before (Full). A
+// line whose target consumes nothing for Patience while the inbox is full is refused: the one with
+// the most bytes first, until a quarter is free. A target that consumes something in that time,
+// however little, keeps its messages. A line that was refused takes nothing more until its target
+// consumes again, and has half a Window at most. Messages that were already passed to the target
+// stay in its mailbox, and no longer count: a Window for each such target. Each message counts as
+// its size and a constant.
 //
 // # Ownership
 //
@@ -41,9 +41,9 @@
 //
 // # Errors
 //
-// What no process has the name of becomes a dead letter, as Proto.Actor has it. What is refused is
+// A message to an unknown name becomes a dead letter, as in Proto.Actor. A refused message is
 // reported to Config.Refuse, once: ErrSlow, ErrClosed, ErrNothing, or a *rdma.PanicError of the
-// foreign code that it met. What a target has been given is not reported any more.
+// foreign code that it met. Messages that were passed to a target are not reported later.
 //
 // # Limitations
 //

@@ -9,7 +9,7 @@ import (
 
 // Why a message was refused.
 var (
-	// ErrSlow: the target has not consumed what it has, for so long that others had to wait.
+	// ErrSlow: the target left its messages unconsumed for so long that others had to wait.
 	ErrSlow = fmt.Errorf("its target does not consume what it has been sent: %w", unix.ENOBUFS)
 	// ErrLeft: its peer has left, and what such peers have left behind takes too much room.
 	ErrLeft = fmt.Errorf("too much waits of peers that have left: %w", unix.ENOBUFS)

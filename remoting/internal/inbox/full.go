@@ -10,8 +10,8 @@ import (
 	"github.com/rdmactor/rdmactor/internal/plain"
 )
 
-// measure notices that the inbox is full, or is so no more. While it is, the RDMA messages that
-// come are retained.
+// measure notices that the inbox has become full. While it is full, incoming RDMA messages are
+// retained.
 func (in *Inbox) measure(from *rdma.Received) {
 	if !in.full && in.pending >= in.bytes {
 		if in.lookAtAll(); in.pending > in.enough() {
@@ -24,8 +24,8 @@ func (in *Inbox) measure(from *rdma.Received) {
 	}
 }
 
-// Full reports whether the inbox is full. Who reads the peer's messages reads on when Receive has
-// taken a message, and it is full no more.
+// Full reports whether the inbox is full. The caller stops reading the peer's messages while it is
+// true, and continues after a Receive that makes it false.
 func (in *Inbox) Full() bool { return in.full }
 
 // Stops reports whether a message for a target is not to be decoded now. While the inbox is full,
@@ -45,10 +45,10 @@ func (in *Inbox) Stops(target string) bool {
 	return l.debt() > in.window/4
 }
 
-// enough is how much may be pending in an inbox that is full no more.
+// enough returns the number of pending bytes at which a full inbox opens again.
 func (in *Inbox) enough() int64 { return in.bytes - in.bytes/4 }
 
-// ease notices that the inbox is full no more.
+// ease opens a full inbox when enough was consumed.
 func (in *Inbox) ease() {
 	if !in.full {
 		return
@@ -58,7 +58,7 @@ func (in *Inbox) ease() {
 	}
 }
 
-// release gives back what is retained.
+// release releases the retained messages.
 func (in *Inbox) release() {
 	in.full = false
 	for i, m := range in.retained {
@@ -93,7 +93,7 @@ func (in *Inbox) advance() {
 	})
 }
 
-// arm has the inbox look around after a while.
+// arm starts the timer of the next check.
 func (in *Inbox) arm() {
 	if !in.ticking && !in.closed {
 		in.ticking = true
@@ -208,7 +208,8 @@ func (l *line) debt() int64 {
 	return l.bytes + l.route.inFlight() - l.route.forgotten
 }
 
-// drop refuses what waits in a line, and the user messages that a goroutine has not yet sent.
+// drop refuses the waiting messages of a line, and the user messages that its goroutine has not yet
+// sent.
 func (in *Inbox) drop(l *line, why error) {
 	if r := l.route; r != nil {
 		for _, it := range r.lanes[0].take() {

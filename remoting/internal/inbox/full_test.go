@@ -55,7 +55,7 @@ func (p *peer) send(i, from, n int) {
 // small is an inbox that is full after 16 of the peer's messages, 7 of which fill a window.
 var small = Config{Window: 8 << 10, Bytes: 16 * 1128}
 
-// An inbox that is full stops its peer, and nobody else; it goes on when a quarter was consumed.
+// A full inbox stops only its peer; it continues when a quarter was consumed.
 func TestFullStopsThePeer(t *testing.T) {
 	inHomes(t, small, func(r *rig, opts []actor.PropsOption) {
 		a, b := r.spawnTarget("a", opts...), r.spawnTarget("b", opts...)
@@ -79,8 +79,8 @@ func TestFullStopsThePeer(t *testing.T) {
 	}, "bounded")
 }
 
-// A target that stops its link for too long is refused what waits for it, once; the others go on,
-// and so does the target, when it consumes again.
+// When a target stops its link for too long, its waiting messages are refused, once; the others
+// continue, and so does the target, when it consumes again.
 func TestPatienceIsOver(t *testing.T) {
 	inHomes(t, small, func(r *rig, opts []actor.PropsOption) {
 		a, b := r.spawnTarget("a", opts...), r.spawnTarget("b", opts...)
@@ -119,7 +119,7 @@ func TestPatienceIsOver(t *testing.T) {
 	}, "bounded")
 }
 
-// Closing refuses what waits, and gives back what is retained.
+// Close refuses the waiting messages, and releases the retained ones.
 func TestCloseInTheMiddle(t *testing.T) {
 	inHomes(t, small, func(r *rig, opts []actor.PropsOption) {
 		a := r.spawnTarget("a", opts...)
@@ -148,14 +148,14 @@ func (r *rig) crowd(n int, opts []actor.PropsOption) (all []*target) {
 	for i := range n {
 		all = append(all, r.spawnTarget(fmt.Sprint("crowd", i), opts...))
 	}
-	for _, a := range all { // off the loop no more, where that happens
+	for _, a := range all { // no longer off the loop, where that happens
 		r.deliver(a.pid, 1, &note{0})
 		r.Wait()
 	}
 	return all
 }
 
-// What was consumed, but not looked at, does not fill an inbox.
+// Consumed bytes do not fill an inbox, even before they were looked at.
 func TestConsumedBytesDoNotCount(t *testing.T) {
 	inHomes(t, small, func(r *rig, opts []actor.PropsOption) {
 		for _, a := range r.crowd(40, opts) {
@@ -170,7 +170,7 @@ func TestConsumedBytesDoNotCount(t *testing.T) {
 }
 
 // Many targets that are blocked fill an inbox without any that has more than its window. When they
-// go on, so does the link, at once.
+// continue, so does the link, immediately.
 func TestManyThatBlock(t *testing.T) {
 	inHomes(t, small, func(r *rig, opts []actor.PropsOption) {
 		all := r.crowd(20, opts)
@@ -222,7 +222,7 @@ func TestPatienceWithNothingElse(t *testing.T) {
 	}, "bounded")
 }
 
-// If they do not go on, they count no more when patience is over.
+// If they do not continue, they no longer count when Patience is over.
 func TestPatienceWithMany(t *testing.T) {
 	inHomes(t, small, func(r *rig, opts []actor.PropsOption) {
 		all := r.crowd(20, opts)
@@ -269,7 +269,7 @@ func TestAQuarterIsFreeAgain(t *testing.T) {
 		if full, retained := r.isFull(); !full || retained != credits {
 			r.t.Errorf("after 3 of 16: full: %v, retained: %d", full, retained)
 		}
-		// What comes from now on is not delivered.
+		// From here on nothing is delivered.
 		r.do(func(*Inbox) { r.received = func(*rdma.Received) {} })
 		consume(6)
 		r.Advance(2 * time.Second)

@@ -11,7 +11,7 @@ import (
 	rdma "github.com/rdmactor/rdmactor/actor"
 )
 
-// Config says what an Inbox may use. Zero means the default.
+// Config sets the resources of an Inbox. Zero means the default.
 type Config struct {
 	System  *actor.ActorSystem
 	Runtime *rdma.Runtime
@@ -33,7 +33,7 @@ const (
 	defaultWindow   = 256 << 10
 	defaultBytes    = 8 << 20
 	defaultPatience = 10 * time.Second
-	// overhead is what a message costs beside its size: an envelope, PIDs, its place in a queue.
+	// overhead is the cost of a message beside its size: an envelope, PIDs, its place in a queue.
 	overhead = 128
 )
 
@@ -78,7 +78,7 @@ type recent struct {
 	line    *line
 }
 
-// woken and ticked are what an Inbox sends to its actor.
+// woken and ticked are the messages of an Inbox to its actor.
 type (
 	woken  struct{ in *Inbox }
 	ticked struct{ in *Inbox }
@@ -131,13 +131,12 @@ func New(ctx actor.Context, cfg Config) *Inbox {
 	return in
 }
 
-// Begin says that an RDMA message begins. Of those messages that are in it, and follow one another
-// for the same target, only the first one looks for its process.
+// Begin marks the start of an RDMA message. Among its consecutive messages for the same target,
+// only the first one looks for the process.
 func (in *Inbox) Begin() { in.recent = recent{} }
 
-// Deliver hands a message of the peer to a local actor, now or when that has room. size is what it
-// had on the wire. from is the RDMA message that it came in; it is retained while the inbox is
-// full.
+// Deliver hands a message of the peer to a local actor, now or when that has room. size is its size
+// on the wire. from is the RDMA message that it came in; it is retained while the inbox is full.
 func (in *Inbox) Deliver(target *actor.PID, msg any, size int, from *rdma.Received) {
 	in.accept(message{target: target, msg: msg, cost: int64(size) + overhead}, from)
 }
@@ -145,8 +144,8 @@ func (in *Inbox) Deliver(target *actor.PID, msg any, size int, from *rdma.Receiv
 // DeliverSystem is Deliver for a system message (Watch, Stop, Terminated). It does not wait for
 // user messages, and the RDMA message that it came in is not retained. It is refused if there are
 // two Windows that its target has not consumed, besides a message that is larger, or twice the
-// Bytes. An Unwatch is not refused before Close: there are no more of them than watches, and
-// without it an actor would keep its watcher for ever.
+// Bytes. An Unwatch is not refused before Close: their number is bounded by the watches, and
+// without it an actor would keep its watcher forever.
 func (in *Inbox) DeliverSystem(target *actor.PID, msg any, size int) {
 	in.accept(message{target: target, msg: msg, cost: int64(size) + overhead, system: true}, nil)
 }
@@ -185,7 +184,7 @@ func (in *Inbox) accept(m message, from *rdma.Received) {
 	in.measure(from)
 }
 
-// process is what the system has under a local name; nil: nothing that a peer can reach.
+// process returns the process of a local name; nil: none that a peer can reach.
 func (in *Inbox) process(pid *actor.PID) actor.Process {
 	p, ok := in.cfg.System.ProcessRegistry.GetLocal(pid.Id)
 	if !ok || p == actor.Process(in.answers) {
@@ -203,8 +202,8 @@ func send(p actor.Process, m message) {
 	}
 }
 
-// guarded does what may run foreign code. A panic in it costs this message only. If it exits, the
-// caller of Deliver does, too.
+// guarded calls a function that may run foreign code. A panic in it costs this message only. If it
+// exits, the caller of Deliver does, too.
 func (in *Inbox) guarded(m message, do func()) (ok bool) {
 	defer func() {
 		if ok {
@@ -228,7 +227,8 @@ func (in *Inbox) refuse(m message, why error) {
 	}
 }
 
-// Receive takes what the inbox has sent to its actor. Not taken: the message is none of its own.
+// Receive handles the messages of the inbox to its actor. Not taken: the message is not from this
+// inbox.
 func (in *Inbox) Receive(ctx actor.Context) (taken bool) {
 	switch m := ctx.Message().(type) {
 	case *woken:
@@ -275,7 +275,7 @@ func (in *Inbox) reportFailed() {
 	}
 }
 
-// settle goes on with what waits, where there is room now.
+// settle sends waiting messages for which there is room now.
 func (in *Inbox) settle() {
 	in.reportFailed()
 	if in.closed {
@@ -285,8 +285,9 @@ func (in *Inbox) settle() {
 	in.ease()
 }
 
-// Close refuses what waits for room, and gives back what is retained. What targets have been given
-// already they receive, and all system messages. The inbox refuses everything from now on.
+// Close refuses the messages that wait for room, and releases the retained ones. Targets still
+// receive the messages that were already passed to them, and all system messages. The inbox refuses
+// everything from now on.
 func (in *Inbox) Close() {
 	if in.closed {
 		return

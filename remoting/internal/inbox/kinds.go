@@ -8,30 +8,31 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 )
 
-// kinds is what is known of Proto.Actor's mailboxes: which of them are not bounded, and which may
-// be sent to on a loop. Their types and fields are not exported. They are found by the types of
-// values that Proto.Actor makes, not by names, and read by reflection.
+// kinds describes Proto.Actor's mailboxes: which of them are not bounded, and which may be sent to
+// on a loop. Their types and fields are not exported. They are found by the types of values that
+// Proto.Actor makes, not by names, and read by reflection.
 //
-// Without that knowledge every actor is sent to off the loop and touched: what waits stays bounded.
+// Without that knowledge every actor is sent to off the loop and touched: the number of waiting
+// messages stays bounded.
 type kinds struct {
-	missing     string       // what was not found; "": nothing
+	missing     string       // the first part that was not found; "": none
 	mailbox     int          // the field of an actor.ActorProcess
 	box         reflect.Type // of a default mailbox, a struct with these fields
 	queue       int
 	middlewares int
 	dispatcher  int
-	plain       []reflect.Type // queues that are not bounded, and run nobody else's code
+	plain       []reflect.Type // queues that are not bounded, and run no foreign code
 	priority    []reflect.Type // others that are not bounded
 	goroutine   reflect.Type   // the default dispatcher
 }
 
-// protoActor is what this version of Proto.Actor has.
+// protoActor describes this version of Proto.Actor.
 var protoActor = kindsOf(reflect.TypeFor[actor.ActorProcess](),
 	[]actor.Mailbox{actor.Unbounded()(), actor.UnboundedLockfree()()},
 	[]actor.Mailbox{actor.UnboundedPriority()(), actor.UnboundedPriorityMpsc()()})
 
-// Missing is what this version of Proto.Actor does not have of what is needed to send to its
-// default mailboxes on a loop; "": nothing.
+// Missing returns the part that this version of Proto.Actor lacks for sending to its default
+// mailboxes on a loop; "": none.
 func Missing() string { return protoActor.missing }
 
 // kindsOf finds the fields of a process, and of mailboxes with plain queues and with others.
@@ -118,8 +119,8 @@ func (k *kinds) hasQueue(box reflect.Value, types []reflect.Type) bool {
 	return !q.IsNil() && slices.Contains(types, q.Elem().Type())
 }
 
-// touches reports whether only Touch shows what an actor has consumed: its mailbox is one of
-// Proto.Actor's that does not bound what is sent to it, or is not known.
+// touches reports whether only Touch shows what an actor has consumed: its mailbox is an unbounded
+// one of Proto.Actor's, or unknown.
 func (k *kinds) touches(p *actor.ActorProcess) bool {
 	if k.missing != "" {
 		return true
@@ -128,9 +129,8 @@ func (k *kinds) touches(p *actor.ActorProcess) bool {
 	return ok && (k.hasQueue(box, k.plain) || k.hasQueue(box, k.priority))
 }
 
-// direct reports whether nobody else's code runs, and nothing blocks, when something is posted to
-// an actor: its mailbox has no middleware and no priorities, and a goroutine runs it. The caller
-// has posted something before.
+// direct reports whether posting to an actor runs no foreign code and never blocks: its mailbox has
+// no middleware and no priorities, and a goroutine runs it. The caller has posted something before.
 func (k *kinds) direct(p *actor.ActorProcess) bool {
 	box, ok := k.fields(k.mailboxOf(p))
 	if !ok || !k.hasQueue(box, k.plain) {
@@ -147,7 +147,7 @@ const futureType = "*actor.futureProcess"
 // here is Proto.Actor's package.
 var here = reflect.TypeFor[actor.PID]().PkgPath()
 
-// isFuture reports whether a process is that of a future, which never blocks who sends to it.
+// isFuture reports whether a process is that of a future, to which a send never blocks.
 func (in *Inbox) isFuture(p actor.Process) bool {
 	if _, ok := p.(*actor.ActorProcess); ok {
 		return false

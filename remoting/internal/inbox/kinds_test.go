@@ -37,8 +37,8 @@ func (r *rig) wayTo(name string) (is way) {
 }
 
 // Every kind of mailbox is recognized. If this fails with a new version of Proto.Actor, its types
-// have changed: kinds.go has to follow, after a look at what they do when somebody posts to them.
-// Until then everything is sent to off the loop, which is slow.
+// have changed: adapt kinds.go after reading what they do when a message is posted. Until then
+// everything is sent to off the loop, which is slow.
 func TestKindsOfMailboxesAreRecognized(t *testing.T) {
 	for name, want := range ways {
 		t.Run(name, func(t *testing.T) {
@@ -88,7 +88,7 @@ func TestRenamedFieldsAreFound(t *testing.T) {
 	}
 }
 
-// What is not found is named, whichever it is.
+// Whichever part is not found is named.
 func TestMissingFieldsAreNamed(t *testing.T) {
 	good := []actor.Mailbox{&renamedBox{waiting: &renamedQueue{}}}
 	for name, k := range map[string]*kinds{
@@ -105,7 +105,7 @@ func TestMissingFieldsAreNamed(t *testing.T) {
 	}
 }
 
-// With a version of Proto.Actor whose mailboxes are not recognized, what waits is bounded as
+// With a version of Proto.Actor whose mailboxes are not recognized, waiting messages are bounded as
 // before: every actor is sent to off the loop, and touched.
 func TestUnrecognizedMailboxesAreBounded(t *testing.T) {
 	inHomes(t, small, func(r *rig, opts []actor.PropsOption) {
@@ -131,8 +131,8 @@ func TestUnrecognizedMailboxesAreBounded(t *testing.T) {
 // own is a mailbox that only its user knows.
 type own struct{ actor.Mailbox }
 
-// What is not recognized is sent to off the loop: a mailbox of somebody's own, a router, the
-// processes that no actor is behind.
+// Unrecognized processes are sent to off the loop: a custom mailbox, a router, processes without an
+// actor.
 func TestUnknownKindsGoOffTheLoop(t *testing.T) {
 	inRig(t, Config{}, func(r *rig) {
 		mine := actor.WithMailbox(func() actor.Mailbox { return own{actor.Unbounded()()} })

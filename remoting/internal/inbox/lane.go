@@ -26,7 +26,7 @@ type item struct {
 	mark    *mark // of the Touch that the message is
 }
 
-// bytes is what the item counts as. Touches count as nothing.
+// bytes returns the size at which the item counts. Touches count as nothing.
 func (it *item) bytes() int64 {
 	if it.mark != nil {
 		return 0
@@ -105,7 +105,7 @@ func (l *lane) idle() bool {
 // lanesIdle reports whether everything that was to be sent off the loop was sent.
 func (r *route) lanesIdle() bool { return r.lanes[0].idle() && r.lanes[1].idle() }
 
-// start has a goroutine send a message.
+// start queues a message for the lane's goroutine.
 func (in *Inbox) start(r *route, it item) {
 	l := &r.lanes[0]
 	if it.system {
@@ -129,8 +129,8 @@ func (in *Inbox) start(r *route, it item) {
 // turn is how many messages a goroutine sends before it lets others go on.
 const turn = 300
 
-// work sends what is in a lane. Its goroutine is its own, so that whatever it meets in foreign
-// code stops no other target.
+// work sends the items of a lane. It runs in a separate goroutine, so that foreign code stops no
+// other target.
 func (r *route) work(l *lane) {
 	var it item
 	inside, s := false, r.in.cfg.Runtime.Scheduler()

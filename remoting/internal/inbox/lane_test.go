@@ -13,7 +13,7 @@ import (
 	rdma "github.com/rdmactor/rdmactor/actor"
 )
 
-// process is a process that no actor is behind: what it does with a message is the test's.
+// process is a process without an actor: the test decides how it handles a message.
 type process struct {
 	name string
 	do   func(msg any)
@@ -55,8 +55,7 @@ func (r *rig) add(p *process) *process {
 	return p
 }
 
-// A process that blocks whoever sends to it blocks nobody but its own messages, and system messages
-// pass these.
+// A process that blocks its senders blocks only its own messages, and system messages pass these.
 func TestAProcessThatBlocks(t *testing.T) {
 	inRig(t, narrow, func(r *rig) {
 		gate := make(chan struct{})
@@ -92,8 +91,8 @@ func TestAProcessThatBlocks(t *testing.T) {
 	})
 }
 
-// A process that blocks for longer than there is patience is refused what waits for it, also what
-// its goroutine has not begun with. The one message that it is at is not refused.
+// When a process blocks for longer than Patience, its waiting messages are refused, including those
+// that its goroutine has not started to send. The one message that it is handling is not refused.
 func TestPatienceWithAProcess(t *testing.T) {
 	inRig(t, small, func(r *rig) {
 		gate := make(chan struct{})
@@ -117,7 +116,7 @@ func TestPatienceWithAProcess(t *testing.T) {
 }
 
 // A process that panics or exits has lost that message, which is reported once; it gets the others,
-// and nobody else notices.
+// and no other target notices.
 func TestAProcessThatFails(t *testing.T) {
 	for name, c := range map[string]struct {
 		fail func()
@@ -153,7 +152,7 @@ func TestAProcessThatFails(t *testing.T) {
 	}
 }
 
-// batch is a batch that fails when somebody looks into it.
+// batch is a batch that fails when it is read.
 type batch struct{}
 
 func (*batch) GetMessages() []any { panic("as the test wants") }
@@ -183,7 +182,7 @@ func TestAMessageThatFails(t *testing.T) {
 	})
 }
 
-// posted is a mailbox middleware that does what the test wants when something is posted.
+// posted is a mailbox middleware that calls the test's function for each posted message.
 type posted struct {
 	stats
 	do func(msg any)
@@ -191,7 +190,7 @@ type posted struct {
 
 func (p *posted) MessagePosted(msg any) { p.do(actor.UnwrapEnvelopeMessage(msg)) }
 
-// A Touch that fails when it is posted is not refused to anybody: it was nobody's.
+// A Touch that fails when it is posted is not refused to anybody: it has no sender.
 func TestATouchThatFails(t *testing.T) {
 	inRig(t, narrow, func(r *rig) {
 		failed := false
@@ -264,7 +263,7 @@ func TestAMiddlewareThatBlocks(t *testing.T) {
 }
 
 // Blocked system messages beside user messages that get through: a Touch may be answered before
-// what was sent before it.
+// messages that were sent earlier.
 func TestAMiddlewareThatBlocksSystemMessages(t *testing.T) {
 	inRig(t, small, func(r *rig) {
 		gate := make(chan struct{})

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// Leave says that the peer has left. What waits still goes to its targets. From now on those that
-// consume nothing for Patience are refused theirs, also if the inbox is not full.
+// Leave records that the peer has left. Waiting messages still go to their targets. From now on
+// those that consume nothing for Patience are refused theirs, also if the inbox is not full.
 func (in *Inbox) Leave() {
 	if in.closed || in.left {
 		return
@@ -15,7 +15,7 @@ func (in *Inbox) Leave() {
 	in.beginPatience()
 }
 
-// Return says that the peer is back.
+// Return records that the peer is back.
 func (in *Inbox) Return() { in.left = false }
 
 // beginPatience has Patience begin for all lines.
@@ -40,8 +40,8 @@ func (l *line) backlog() int64 {
 	return l.bytes + l.route.lanes[0].backlog()
 }
 
-// Trim refuses what waits until at most so many bytes do: first in the line with the most, that
-// which came last.
+// Trim refuses waiting messages until at most so many bytes wait: in the line with the most first,
+// the latest first.
 func (in *Inbox) Trim(most int64) {
 	over := in.Backlog() - most
 	lines := slices.Clone(in.order)

@@ -8,8 +8,8 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 )
 
-// When the peer has left, targets that consume get what waits; those that consume nothing for
-// Patience do not.
+// When the peer has left, waiting messages reach targets that consume; those that consume nothing
+// for Patience lose theirs.
 func TestPeerHasLeft(t *testing.T) {
 	inHomes(t, small, func(r *rig, opts []actor.PropsOption) {
 		a, b := r.slowly("a", 3*time.Second, opts...), r.spawnTarget("b", opts...)
@@ -39,7 +39,7 @@ func TestPeerHasLeft(t *testing.T) {
 	}, "on the loop", "bounded")
 }
 
-// Trim refuses what came last in the lines with the most.
+// Trim refuses the latest messages in the lines with the most.
 func TestTrim(t *testing.T) {
 	inRig(t, Config{Window: 8 << 10}, func(r *rig) {
 		a, b := r.spawnTarget("a", r.Runtime().OffLoop()), r.spawnTarget("b", r.Runtime().OffLoop())
@@ -64,8 +64,8 @@ func TestTrim(t *testing.T) {
 	})
 }
 
-// Trim keeps no more than it may, also of the messages for a target that blocks the goroutine that
-// sends them. It refuses the others, the last ones first.
+// Trim keeps its bound also for messages to a target that blocks the goroutine that sends them. It
+// refuses the others, the last ones first.
 func TestTrimOfATargetThatBlocks(t *testing.T) {
 	inRig(t, Config{}, func(r *rig) {
 		gate := make(chan struct{})

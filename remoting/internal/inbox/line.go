@@ -9,16 +9,16 @@ import (
 	"github.com/rdmactor/rdmactor/internal/ring"
 )
 
-// line is what one name has been sent and has not consumed.
+// line holds the messages to one name that are not consumed.
 type line struct {
 	name    string
 	age     uint64 // lines that were made before it
 	waiting ring.Ring[message]
-	bytes   int64 // that wait
+	bytes   int64 // the size of the waiting messages
 	route   *route
 	slow    bool      // it is in Inbox.slow
 	since   time.Time // its target has consumed nothing, as far as its progress matters
-	logged  bool      // that
+	logged  bool      // the refusal was logged
 	refused bool      // it takes nothing more until its target consumes again
 	had     int64     // what its target had consumed then
 	metered bool      // the peer knows that ...
@@ -101,11 +101,11 @@ func (in *Inbox) noteSlow(l *line) {
 	in.arm()
 }
 
-// pump gives the target what waits, as long as it has room. It looks for the process once: a window
-// of messages is given to it at most.
+// pump sends waiting messages to the target, as long as it has room. It looks for the process once:
+// it sends at most a window of messages.
 func (in *Inbox) pump(l *line) {
 	var process actor.Process
-	if l != in.nobody && l.waiting.Len() > 0 { // what is a dead letter stays one
+	if l != in.nobody && l.waiting.Len() > 0 { // a dead letter stays one
 		process = in.process(l.waiting.At(0).target)
 	}
 	for l.waiting.Len() > 0 {
@@ -120,7 +120,7 @@ func (in *Inbox) pump(l *line) {
 	}
 }
 
-// urgent passes a system message on, before what waits in the line.
+// urgent passes a system message on, ahead of the messages that wait in the line.
 func (in *Inbox) urgent(l *line, process actor.Process, m message) {
 	r := in.routeTo(l, process)
 	if most := 2*in.window + r.large; !m.must() && r.inFlight()+m.cost > most {

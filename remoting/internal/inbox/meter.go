@@ -1,9 +1,9 @@
 package inbox
 
-// Metering is what the peer should do with the messages for a target.
+// Metering notifies the peer how to treat the messages for a target.
 type Metering uint8
 
-// A target with a share of the inbox is metered. The peer keeps what is for it, and sends a little
+// A target with a share of the inbox is metered. The peer queues its messages, and sends a little
 // whenever that is allowed. When the target has consumed everything, it is free again.
 const (
 	Meter Metering = iota
@@ -32,8 +32,8 @@ func (in *Inbox) notify(l *line, what Metering) {
 	in.cfg.Meter(l.name, what)
 }
 
-// allow lets a metered line have more when little waits in it. What was allowed before is on its
-// way until half a window of it has arrived.
+// allow lets a metered line have more when little waits in it. The previous allowance is in flight
+// until half a window of it has arrived.
 func (in *Inbox) allow(l *line) {
 	if l.bytes <= in.window/2 && (!l.allowed || l.arrived >= in.window/2) {
 		in.notify(l, Allow)

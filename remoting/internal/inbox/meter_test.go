@@ -8,9 +8,8 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 )
 
-// The peer is to keep what is for a target for which much waits, to send a little whenever the
-// target has consumed that, and to send as usual when it has consumed everything. Others are not
-// metered.
+// The peer queues messages for a target with a long line, sends a little whenever the target has
+// consumed that, and sends as usual when it has consumed everything. Others are not metered.
 func TestMetering(t *testing.T) {
 	var said []Metering
 	cfg := Config{Window: 8 << 10, Bytes: 128 << 10, Meter: func(target string, what Metering) {
@@ -62,8 +61,8 @@ func TestReserveForTargetsWithLittle(t *testing.T) {
 	})
 }
 
-// A metered target that consumes nothing for Patience is refused what waits, although the inbox is
-// not full: those who send to it may be waiting for it.
+// The waiting messages of a metered target that consumes nothing for Patience are refused, although
+// the inbox is not full: their senders may be waiting for it.
 func TestMeteredGetsStuck(t *testing.T) {
 	cfg := Config{Window: 8 << 10, Bytes: 128 << 10, Meter: func(string, Metering) {}}
 	inRig(t, cfg, func(r *rig) {

@@ -17,7 +17,7 @@ type chaos struct {
 	*rig
 	rng   *rand.Rand
 	sent  int
-	to    []string       // by message
+	to    []string       // the target of each message
 	lossy map[string]int // names whose actors may have dropped messages, and how often
 	alive map[string]*target
 	ever  []*target
@@ -60,8 +60,8 @@ func (c *chaos) burst(name string) {
 	})
 }
 
-// stop ends an actor, at once or in its turn. One with a mailbox of Proto.Actor's drops what waits
-// in it.
+// stop ends an actor, immediately or in its turn. An actor with a mailbox of Proto.Actor's drops
+// its waiting messages.
 func (c *chaos) stop(name string, a *target) {
 	if a.drops {
 		c.lossy[name]++
@@ -109,8 +109,8 @@ func (c *chaos) judge() {
 	}
 }
 
-// Whatever targets do, and whenever the inbox is closed: each message has one fate, and what an
-// actor gets it gets in order.
+// Whatever targets do, and whenever the inbox is closed: each message has one fate, and an actor
+// receives its messages in order.
 func TestOneFateInOrder(t *testing.T) {
 	for seed := range uint64(150) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {

@@ -9,7 +9,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 )
 
-// A process that was refused what waits for it is gone, and still blocks its goroutine. An actor
+// A process whose waiting messages were refused is gone, and still blocks its goroutine. An actor
 // that has its name now is sent to, whether it gets a system message first or not.
 func TestASuccessorOfARefusedProcess(t *testing.T) {
 	t.Run("a message", func(t *testing.T) { testSuccessorOfARefusedProcess(t, false) })
@@ -70,7 +70,7 @@ func TestHalfAWindowIsReadmitted(t *testing.T) {
 	})
 }
 
-// What a large message adds to the room for system messages is gone with it.
+// The extra room for system messages that a large message brings ends with it.
 func TestALargeMessageThatIsGone(t *testing.T) {
 	inRig(t, narrow, func(r *rig) {
 		a := r.spawnTarget("a", r.Runtime().OffLoop())
@@ -91,7 +91,7 @@ func TestALargeMessageThatIsGone(t *testing.T) {
 	})
 }
 
-// What has failed off the loop is reported, also if the inbox is closed before it has noticed.
+// A failure off the loop is reported, also if the inbox is closed before it notices.
 func TestFailedBeforeClose(t *testing.T) {
 	inRig(t, narrow, func(r *rig) {
 		why := errors.New("as the test wants")

@@ -20,7 +20,7 @@ type rig struct {
 	link    *actor.PID
 	in      *Inbox
 	refused []refusal
-	// received is what the link's actor does with an RDMA message
+	// received handles the RDMA messages of the link's actor
 	received func(m *rdma.Received)
 	mu       sync.Mutex
 	dead     []*actor.DeadLetterEvent
@@ -34,7 +34,7 @@ func (r *rig) deadLetters() []*actor.DeadLetterEvent {
 	return slices.Clone(r.dead)
 }
 
-// refusal is what was reported to Refuse.
+// refusal is one report to Refuse.
 type refusal struct {
 	target string
 	msg    any
@@ -42,7 +42,7 @@ type refusal struct {
 	why    error
 }
 
-// refusals is what was refused.
+// refusals returns all reports so far.
 func (r *rig) refusals() []refusal {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -74,7 +74,7 @@ func inLoggedRig(t *testing.T, logger *slog.Logger, cfg Config, test func(r *rig
 	})
 }
 
-// spawn starts the link's actor. What it is sent is called on its loop.
+// spawn starts the link's actor. The functions that it is sent are called on its loop.
 func (r *rig) spawn(cfg Config) {
 	cfg.System, cfg.Runtime = r.System(), r.Runtime()
 	cfg.Refuse = func(target *actor.PID, msg any, _ int, sender *actor.PID, why error) {
@@ -124,7 +124,7 @@ func (r *rig) deliver(to *actor.PID, n int, msgs ...any) {
 	})
 }
 
-// check compares what the inbox counts with what its lines have.
+// check compares the counts of the inbox with the contents of its lines.
 func (r *rig) check() {
 	r.t.Helper()
 	r.do(func(in *Inbox) {
@@ -160,13 +160,13 @@ func notes(n int) (all []any) {
 type target struct {
 	pid     *actor.PID
 	process actor.Process
-	drops   bool // what waits when it stops
+	drops   bool // whether it drops waiting messages when it stops
 	mu      sync.Mutex
 	got     []int
 	touches int
 }
 
-// notes is what the target has got.
+// notes returns the notes that the target has received.
 func (a *target) notes() []int {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -179,7 +179,7 @@ func (r *rig) spawnTarget(name string, opts ...actor.PropsOption) *target {
 	return r.spawnReceiver(name, func(actor.Context) {}, opts...)
 }
 
-// spawnReceiver is spawnTarget for an actor that does something more with what it gets.
+// spawnReceiver is spawnTarget for an actor with an additional receive function.
 func (r *rig) spawnReceiver(name string, receive actor.ReceiveFunc, opts ...actor.PropsOption) *target {
 	r.t.Helper()
 	a := &target{}
@@ -267,5 +267,5 @@ func inHomes(t *testing.T, cfg Config, test func(r *rig, opts []actor.PropsOptio
 	}
 }
 
-// soon is longer than anything takes here without somebody who waits.
+// soon is longer than anything takes here without a deliberate wait.
 const soon = 3 * time.Second

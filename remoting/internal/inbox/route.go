@@ -18,9 +18,9 @@ type route struct {
 	in      *Inbox
 	process *actor.ActorProcess // nil: no actor
 	box     rdma.Mailbox        // of an OnLoop or OffLoop actor
-	carried bool                // by box, which reports what was consumed
+	carried bool                // box reports consumption
 	touches bool                // answers to Touch report it
-	queue   actor.Mailbox       // then, if it is known: counts what is in it
+	queue   actor.Mailbox       // then, if it is known: its length is known
 	off     bool                // it is sent to off the loop
 	lanes   [2]lane             // then: for user and for system messages
 	spawned time.Time           // not before it has been spawned for sure
@@ -29,14 +29,14 @@ type route struct {
 	sent      int64 // bytes
 	large     int64 // the last user message's, if it was larger than a window
 	seen      int64 // of done, when it was looked at
-	forgotten int64 // bytes that are consumed some time, and that nobody waits for
+	forgotten int64 // bytes still unconsumed, of messages that no longer count
 	marks     []*mark
 	marked    int64         // bytes before the last mark
 	again     time.Time     // when there is another Touch, if that mark is not answered
 	gap       time.Duration // then, the next time
 
 	noted  int64        // of seen, when progress was noted
-	behind int64        // then: posted, without what is in the queue
+	behind int64        // then: posted, without those in the queue
 	posted atomic.Int64 // messages to the queue
 
 	done atomic.Int64 // bytes that were consumed
@@ -49,8 +49,8 @@ const never = math.MaxInt64
 // inFlight is how much is not known to be consumed.
 func (r *route) inFlight() int64 { return r.sent - r.seen }
 
-// routeTo is the line's way to the process; nil: to dead letters. Another process of the name than
-// before also gets what the other one has not been sent.
+// routeTo is the line's way to the process; nil: to dead letters. If another process has taken the
+// name, it also gets the messages that were not yet sent to the previous one.
 func (in *Inbox) routeTo(l *line, process actor.Process) *route {
 	a, _ := process.(*actor.ActorProcess)
 	if r := l.route; r != nil && r.process == a {
@@ -83,16 +83,16 @@ func (in *Inbox) newRoute(l *line, a *actor.ActorProcess) *route {
 	return r
 }
 
-// spawnTime is longer than Proto.Actor takes from giving an actor a name to having started it.
-// Whoever sends something to a default mailbox in between fails with a nil dispatcher, and has the
-// actor never run.
+// spawnTime is longer than Proto.Actor takes from giving an actor a name to having started it. A
+// message to a default mailbox in between fails with a nil dispatcher, and keeps the actor from
+// ever running.
 const spawnTime = time.Millisecond
 
 // Spawned begins the names of actors that peers have had spawned, as with Proto.Actor's remote.
 const Spawned = "Remote$"
 
-// mayBeSpawning reports whether it can be that an actor is not started when a peer knows its name:
-// if somebody has chosen that, and it has a default mailbox.
+// mayBeSpawning reports whether an actor may not be started yet when a peer knows its name: if the
+// name was chosen rather than generated, and it has a default mailbox.
 func (in *Inbox) mayBeSpawning(name string, a *actor.ActorProcess) bool {
 	last := name[strings.LastIndexByte(name, '/')+1:]
 	generated := strings.Contains(last, "$") && !strings.HasPrefix(last, Spawned)
@@ -116,7 +116,7 @@ func (in *Inbox) improve(l *line, r *route) {
 	}
 }
 
-// putBack has the line wait again for what a goroutine has not yet sent to the line's process.
+// putBack returns the messages that a goroutine has not yet sent to the line's process to the line.
 func (in *Inbox) putBack(l *line) {
 	back := l.route.lanes[0].take()
 	if len(back) == 0 {
@@ -134,7 +134,7 @@ func (in *Inbox) putBack(l *line) {
 	in.poke()
 }
 
-// part ends the waiting for what a process has been sent. The route is not used any more.
+// part ends the waiting for what a process has been sent. The route is not used again.
 func (in *Inbox) part(r *route) {
 	in.refresh(r)
 	in.forget(r)
@@ -145,13 +145,13 @@ func (in *Inbox) part(r *route) {
 	r.marks = nil
 }
 
-// forget has what a process has not consumed not count any more.
+// forget stops counting the unconsumed bytes of a process.
 func (in *Inbox) forget(r *route) {
 	in.pending -= r.inFlight() - r.forgotten
 	r.forgotten = r.inFlight()
 }
 
-// refresh looks at what was consumed since the last time.
+// refresh updates the count of consumed bytes.
 func (in *Inbox) refresh(r *route) {
 	d := r.done.Load() - r.seen
 	r.seen += d
@@ -198,8 +198,8 @@ func (in *Inbox) room(r *route, cost int64) bool {
 	}
 }
 
-// await has the inbox woken when the target has consumed half of what it has. True: it has done so
-// already.
+// await arranges that the inbox is woken when the target has consumed half of its unconsumed bytes.
+// True: it has done so already.
 func (in *Inbox) await(r *route) (consumed bool) {
 	at := r.sent - r.inFlight()/2
 	if r.touches {
@@ -217,7 +217,7 @@ func (in *Inbox) await(r *route) (consumed bool) {
 func (in *Inbox) pass(r *route, process actor.Process, m message) {
 	r.sent += m.cost
 	if !m.system {
-		if r.large = 0; m.cost > in.window { // what was sent before is consumed
+		if r.large = 0; m.cost > in.window { // all earlier messages are consumed
 			r.large = m.cost
 		}
 	}
@@ -242,7 +242,7 @@ func (in *Inbox) pass(r *route, process actor.Process, m message) {
 	}
 }
 
-// consumed counts what the target has consumed. Any goroutine.
+// consumed counts bytes that the target has consumed. Any goroutine.
 func (r *route) consumed(cost int64) { r.reached(r.done.Add(cost)) }
 
 // consumedUpTo is the same for all that was sent before a mark. Any goroutine.
@@ -274,8 +274,8 @@ type parcel struct {
 
 var parcels sync.Pool
 
-// carry has an OnLoop or OffLoop actor receive a message. Without one, it is only reported when
-// what it has been sent before is consumed.
+// carry sends a message to an OnLoop or OffLoop actor. Without one, it only reports when all
+// earlier messages are consumed.
 func (in *Inbox) carry(r *route, m message) {
 	p, ok := parcels.Get().(*parcel)
 	if !ok {
@@ -309,7 +309,7 @@ func (r *route) countPosted(m message) {
 
 // progressed reports whether the process has consumed something since the last call. A default
 // mailbox shows that before its next Touch is answered: fewer messages are in it than were posted
-// since. What others have sent it may hide that, until the Touch is answered.
+// since. Messages of other senders may hide that, until the Touch is answered.
 func (r *route) progressed() bool {
 	moved := r.seen != r.noted
 	r.noted = r.seen

@@ -37,7 +37,7 @@ func newCounter(r *real, n int, opts ...actor.PropsOption) *counter {
 }
 
 // On real loops and goroutines, with a window that is always full: every kind of actor gets all
-// messages in order, also while what it is sent by changes, and nothing is refused.
+// messages in order, also while its message types change, and nothing is refused.
 func TestStress(t *testing.T) {
 	const n = 20000
 	r := newReal(t, Config{Window: 16 << 10, Bytes: 1 << 20, Patience: time.Hour}, 3)
@@ -81,8 +81,8 @@ func TestStress(t *testing.T) {
 	wg.Wait()
 }
 
-// A bounded mailbox that is full has whoever posts to it spin until there is room. That costs the
-// inbox a goroutine, and no other target anything.
+// A full bounded mailbox makes its senders spin until there is room. That costs the inbox a
+// goroutine, and no other target anything.
 func TestAFullBoundedMailbox(t *testing.T) {
 	r := newReal(t, Config{Window: 16 << 10}, 1)
 	gate := make(chan struct{})

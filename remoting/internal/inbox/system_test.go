@@ -51,7 +51,7 @@ func TestSystemMessages(t *testing.T) {
 	})
 }
 
-// Watching what does not exist is answered at once.
+// A Watch of an unknown name is answered immediately.
 func TestWatchOfNobody(t *testing.T) {
 	inRig(t, Config{}, func(r *rig) {
 		var why *actor.Terminated
@@ -70,7 +70,7 @@ func TestWatchOfNobody(t *testing.T) {
 }
 
 // System messages without an end are refused before they fill the memory, for one target and for
-// all; what comes when the targets have gone on is taken.
+// all; messages are accepted again when the targets have continued.
 func TestAFloodOfSystemMessages(t *testing.T) {
 	inHomes(t, Config{Window: 4 << 10, Bytes: 20 << 10}, func(r *rig, opts []actor.PropsOption) {
 		var all []*target
@@ -140,7 +140,7 @@ func TestAFloodOfSystemMessagesForOne(t *testing.T) {
 	}, "with mailbox middleware", "with a dispatcher", "with priorities", "bounded")
 }
 
-// Names that nobody has, and actors that come and go, do not add up.
+// Unknown names, and actors that come and go, do not add up.
 func TestAFloodOfNames(t *testing.T) {
 	inRig(t, Config{}, func(r *rig) {
 		r.do(func(in *Inbox) {

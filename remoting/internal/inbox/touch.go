@@ -11,8 +11,7 @@ import (
 // No peer can reach it.
 const Name = "rdma-remoting/touched"
 
-// touched is that process. The RequestId of the PID that an answer is sent to says which Touch it
-// answers, whoever answers.
+// touched is that process. An answer is sent to a PID whose RequestId identifies the Touch.
 type touched struct {
 	mu   sync.Mutex
 	last uint32
@@ -23,10 +22,10 @@ type touched struct {
 type mark struct {
 	id   uint32
 	to   *route
-	upTo int64 // what was sent before it
+	upTo int64 // the position before which all is consumed when it is answered
 }
 
-// touchedOf is a system's, made by the first who asks.
+// touchedOf returns the process of a system. The first call makes it.
 func touchedOf(sys *actor.ActorSystem) *touched {
 	t := &touched{out: make(map[uint32]*mark)}
 	if _, added := sys.ProcessRegistry.Add(t, Name); added {
@@ -36,7 +35,7 @@ func touchedOf(sys *actor.ActorSystem) *touched {
 	if is, ok := p.(*touched); ok {
 		return is
 	}
-	return t // the name is somebody else's: no Touch is ever answered
+	return t // the name is taken: no Touch is ever answered
 }
 
 // add makes a mark.
@@ -53,15 +52,15 @@ func (t *touched) add(r *route, upTo int64) *mark {
 	return m
 }
 
-// remove forgets a mark that nobody waits for.
+// remove forgets a mark without a waiter.
 func (t *touched) remove(m *mark) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	delete(t.out, m.id)
 }
 
-// SendUserMessage is an answer: *actor.Touched, *actor.DeadLetterResponse, or what the actor itself
-// has answered. Whoever has the Touch has consumed what was sent before it.
+// SendUserMessage is an answer: *actor.Touched, *actor.DeadLetterResponse, or the actor's own
+// answer. The receiver of the Touch has consumed all earlier messages.
 func (t *touched) SendUserMessage(pid *actor.PID, _ any) {
 	t.mu.Lock()
 	m := t.out[pid.RequestId]

@@ -37,7 +37,7 @@ func (r *rig) quiet() {
 }
 
 // There is a Touch behind each half of a window, and no other: an actor sees it as any other Touch.
-// Mailboxes of ours need none.
+// OnLoop and OffLoop mailboxes need none.
 func TestTouchBehindHalfAWindow(t *testing.T) {
 	inHomes(t, narrow, func(r *rig, opts []actor.PropsOption) {
 		a := r.spawnTarget("a", opts...)
@@ -68,9 +68,8 @@ func TestTouchInABurst(t *testing.T) {
 	})
 }
 
-// What an actor sees of a Touch: the message itself, with a sender that it may answer, too. Also a
-// receiver middleware sees it. All that is Proto.Actor's; no message of the inbox's is of a type
-// that an actor cannot know.
+// How an actor sees a Touch: as the message, with a sender that it may answer, too. All types are
+// Proto.Actor's; the inbox sends no message of a type that an actor cannot know.
 func TestTouchAsActorsSeeIt(t *testing.T) {
 	inTouched(t, narrow, func(r *rig, opts []actor.PropsOption) {
 		var seen []string
@@ -199,7 +198,7 @@ func TestAnswersInAnyOrder(t *testing.T) {
 	})
 }
 
-// Whoever is asked to wake the inbox says so when there is nothing to wait for.
+// await reports if there is nothing to wait for.
 func TestAwaitWhatIsThere(t *testing.T) {
 	inRig(t, narrow, func(r *rig) {
 		a := r.spawnTarget("a", r.Runtime().OffLoop())
@@ -288,8 +287,8 @@ func TestTouchOfASuspendedActor(t *testing.T) {
 	})
 }
 
-// An actor that stops answers no Touch: what waits for it are dead letters, and nothing of the
-// inbox's is one. The next actor of the name gets what comes then.
+// An actor that stops answers no Touch: its waiting messages are dead letters, and no message of
+// the inbox is one. The next actor of the name gets the messages that arrive later.
 func TestTouchOfAStoppedActor(t *testing.T) {
 	for name, stop := range map[string]func(r *rig, a *target){
 		"Stop": func(r *rig, a *target) {

@@ -39,7 +39,7 @@ func watchers(n int) (all []*actor.PID) {
 }
 
 // An Unwatch is never refused, and is delivered although the inbox is closed: an actor would keep
-// its watcher for ever.
+// its watcher forever.
 func TestUnwatchIsNeverRefused(t *testing.T) {
 	inHomes(t, Config{Window: 4 << 10, Bytes: 20 << 10}, func(r *rig, opts []actor.PropsOption) {
 		a := r.spawnTarget("a", opts...)
@@ -65,7 +65,7 @@ func TestUnwatchIsNeverRefused(t *testing.T) {
 	})
 }
 
-// What an actor's goroutine has not yet sent of Unwatches is sent also when patience is over.
+// Unwatches that an actor's goroutine has not yet sent are sent also when Patience is over.
 func TestUnwatchWhenPatienceIsOver(t *testing.T) {
 	inRig(t, small, func(r *rig) {
 		gate := make(chan struct{})

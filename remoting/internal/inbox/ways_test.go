@@ -9,8 +9,8 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 )
 
-// A name whose actor is followed by one of another kind: the successor gets what comes then, and
-// what a goroutine has not yet sent to the one before, in order.
+// A name whose actor is followed by one of another kind: the successor gets later messages, and
+// those that a goroutine has not yet sent to the one before, in order.
 func TestSuccessors(t *testing.T) {
 	for first := range homes {
 		t.Run(first, func(t *testing.T) {
@@ -52,7 +52,7 @@ func TestASuccessorOfAProcessThatBlocks(t *testing.T) {
 }
 
 // Messages that wait for an actor which is gone are dead letters when a new one has none of them:
-// nobody has the name when their turn comes.
+// the name is unknown when their turn comes.
 func TestWhatWaitsForAnActorThatIsGone(t *testing.T) {
 	inHomes(t, narrow, func(r *rig, opts []actor.PropsOption) {
 		a := r.spawnTarget("a", opts...)
@@ -90,8 +90,7 @@ func TestASuccessorOfAProcessWithAShortLane(t *testing.T) {
 	})
 }
 
-// What came for a name that nobody had is a dead letter, also if its turn comes when somebody has
-// the name.
+// A message to an unknown name is a dead letter, also if the name exists when its turn comes.
 func TestADeadLetterStaysOne(t *testing.T) {
 	inRig(t, narrow, func(r *rig) {
 		gate := make(chan struct{})
@@ -114,7 +113,7 @@ func TestADeadLetterStaysOne(t *testing.T) {
 	})
 }
 
-// An actor of ours that is met in the middle of its spawn is known as such later.
+// An OnLoop or OffLoop actor that is met in the middle of its spawn is known as such later.
 func TestAnActorThatIsBeingSpawned(t *testing.T) {
 	inRig(t, narrow, func(r *rig) {
 		for name, home := range map[string]actor.PropsOption{"on": r.Runtime().OnLoop(), "off": r.Runtime().OffLoop()} {
@@ -130,9 +129,9 @@ func TestAnActorThatIsBeingSpawned(t *testing.T) {
 	})
 }
 
-// Proto.Actor's own mailboxes have no dispatcher until the end of the spawn. What comes for a name
-// that somebody has chosen waits until then, or the actor would never run. A name that Proto.Actor
-// has made is known to no peer before the actor runs.
+// Proto.Actor's own mailboxes have no dispatcher until the end of the spawn. Messages to a chosen
+// name wait until then, or the actor would never run. A name that Proto.Actor has made is known to
+// no peer before the actor runs.
 func TestASpawnIsNotDisturbed(t *testing.T) {
 	inHomes(t, narrow, func(r *rig, opts []actor.PropsOption) {
 		for _, name := range []string{"name", "Remote$name", "Remote$name$1"} {

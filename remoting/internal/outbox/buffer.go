@@ -15,7 +15,7 @@ var buffers = sync.Pool{New: func() any { return new(Buffer) }}
 // GetBuffer is an empty buffer.
 func GetBuffer() *Buffer { return buffers.Get().(*Buffer) }
 
-// Put gives the buffer back. What is large is not kept.
+// Put gives the buffer back. Large buffers are dropped.
 func (b *Buffer) Put() {
 	if cap(b.B) > 2*FrameBytes {
 		b.B = nil

@@ -5,15 +5,15 @@ import (
 	"github.com/rdmactor/rdmactor/remoting/internal/frame"
 )
 
-// FrameBytes is how large a frame gets in which messages are gathered. A larger message has a
-// frame of its own.
+// FrameBytes is how large a frame gets in which messages are gathered. A larger message gets a
+// separate frame.
 const FrameBytes = 64 << 10
 
-// Lane is what waits for a peer, in frames: those that are full, and one that is being filled. It
-// has no mutex: its peer has one.
+// Lane is a queue of frames for a peer: those that are full, and one that is being filled. It has
+// no mutex: its peer has one.
 type Lane struct {
 	limit   int     // bytes that may wait
-	bytes   int     // that wait, or are being handed over
+	bytes   int     // queued, or being handed over
 	number  uint64  // of the packet that was made last
 	packets *uint64 // made so far
 	full    ring.Ring[Packet]
@@ -65,8 +65,8 @@ func (l *Lane) Append(r *frame.Record, size int) error {
 	return nil
 }
 
-// grow makes room for a record: first a little, and then at once for a whole frame. append would
-// leave twice as much behind on the way.
+// grow makes room for a record: first a little, then for a whole frame. append would leave twice as
+// much behind on the way.
 func (l *Lane) grow(size int) {
 	switch b := l.w.Bytes(); {
 	case cap(b)-len(b) >= size:
@@ -77,7 +77,7 @@ func (l *Lane) grow(size int) {
 	}
 }
 
-// littleFrame is room for what most peers are sent at once.
+// littleFrame is the initial room, enough for most peers.
 const littleFrame = 4 << 10
 
 // close ends the frame that is being filled.
@@ -101,7 +101,7 @@ func (l *Lane) Take() (p Packet, ok bool) {
 // Back puts a frame back that Take has taken.
 func (l *Lane) Back(p Packet) { l.full.PushFront(p) }
 
-// Gone says that a frame that Take has taken does not wait any more. It is the caller's to free.
+// Gone removes a frame that was taken by Take from the count of bytes. It is the caller's to free.
 func (l *Lane) Gone(p *Packet) { l.bytes -= len(p.buf.B) }
 
 // Empty reports whether nothing waits, apart from what Take has taken.
@@ -146,8 +146,8 @@ func (l *Lane) eachPacket(do func(*Packet)) {
 	}
 }
 
-// Filter drops the records that are not to be kept. A packet keeps its number, and is none any more
-// if it has no records left.
+// Filter drops the records that are not to be kept. A packet keeps its number, and disappears if it
+// has no records left.
 func (l *Lane) Filter(keep func(*frame.Record) bool) {
 	if !l.open.IsZero() {
 		l.close()

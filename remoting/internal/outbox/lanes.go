@@ -5,7 +5,7 @@ import "container/list"
 // lanes are the targets' own lanes. Peers name targets, so nothing that is done for each message
 // looks at all of them.
 type lanes struct {
-	of      map[string]*own // by target
+	of      map[string]*own // the lane of each target
 	order   list.List       // of *own, the oldest first
 	names   int             // the bytes of the targets' names
 	filled  int             // lanes with packets

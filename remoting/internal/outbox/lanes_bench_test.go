@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// BenchmarkManyLanes is what a message costs while the peer meters as many targets as it may.
+// BenchmarkManyLanes measures a message while the peer meters as many targets as possible.
 func BenchmarkManyLanes(b *testing.B) {
 	for _, lanes := range []int{0, ownMost} {
 		b.Run(fmt.Sprint(lanes), func(b *testing.B) {
@@ -26,7 +26,7 @@ func BenchmarkManyLanes(b *testing.B) {
 	}
 }
 
-// BenchmarkMeterAndFree is what a target costs that the peer meters and frees among others.
+// BenchmarkMeterAndFree measures one target that the peer meters and frees among others.
 func BenchmarkMeterAndFree(b *testing.B) {
 	q := MakeQueue(8 << 20)
 	for i := range ownMost - 1 {

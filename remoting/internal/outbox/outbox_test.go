@@ -24,8 +24,8 @@ func targets(p *Packet) (s string) {
 	return s
 }
 
-// What is put comes out in its order, gathered in frames; a large record has a frame of its own.
-// What was taken counts until it has gone.
+// Records keep their order, gathered in frames; a large record has a separate frame. A frame counts
+// until it was sent, also after Take.
 func TestRecordsKeepTheirOrder(t *testing.T) {
 	l := MakeLane(1 << 20)
 	for i := range 3 {
@@ -69,7 +69,7 @@ func TestWhatIsNotSentStays(t *testing.T) {
 	}
 }
 
-// What is filtered out gives its room back. What is left keeps the number of its packet, by which
+// Filtered records release their room. The others keep the number of their packet, by which
 // requests are found.
 func TestFilterKeepsNumbers(t *testing.T) {
 	l := MakeLane(1 << 20)
@@ -98,7 +98,8 @@ func released(room <-chan struct{}) bool {
 	}
 }
 
-// Senders have room in the order in which they came, and nobody else has what is reserved for one.
+// Senders get room in the order in which they came, and room that is reserved for one is not
+// available to others.
 func TestRoomComesInOrder(t *testing.T) {
 	l := MakeLane(1000)
 	put(t, &l, record("a", 900))
@@ -122,7 +123,7 @@ func TestRoomComesInOrder(t *testing.T) {
 	}
 }
 
-// When a lane is of no more use nobody waits there.
+// A lane that is out of use has no waiters.
 func TestAllAreReleased(t *testing.T) {
 	l := MakeLane(10)
 	a, b := l.Wait(100), l.Wait(100)

@@ -7,11 +7,11 @@ import (
 // Packet is a frame on its way out. Zero: it is none.
 type Packet struct {
 	buf     *Buffer
-	parts   []part // of a Queue's common lane: for whom it is
+	parts   []part // of a Queue's common lane: the bytes of each target
 	lane    *own   // of a Queue; nil: common
 	Records int
 	Number  uint64 // within its lane, counted from 0
-	System  bool   // for who has several lanes
+	System  bool   // for owners of several lanes
 }
 
 // part is how many bytes of a packet are for a target.

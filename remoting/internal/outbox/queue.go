@@ -7,12 +7,12 @@ import (
 	"github.com/rdmactor/rdmactor/remoting/internal/frame"
 )
 
-// Queue is the user messages that wait for a peer. The messages for most targets share one lane, in
-// which frames fill quickly. A target has a lane of its own while much waits for it, or while the
-// peer meters what it is sent. Lanes take turns, and a target's lane has room for as many bytes as
-// are left for all others. So a target that is slow, or is sent too much, does not keep the others
-// from being sent anything. Like a Lane it has no mutex. It is no fairshare.Queue: most targets
-// have no lane, and what a target's lane takes over from the common one has to go in order.
+// Queue holds the user messages that wait for a peer. The messages for most targets share one lane,
+// in which frames fill quickly. A target has a separate lane while many bytes wait for it, or while
+// the peer meters it. Lanes take turns, and a target's lane has room for as many bytes as are left
+// for all others. So a slow or flooded target does not block the others. Like a Lane it has no
+// mutex. It is no fairshare.Queue: most targets have no lane, and the frames that a target's lane
+// takes over from the common one have to go in order.
 type Queue struct {
 	limit    int
 	bytes    int // in all lanes
@@ -20,7 +20,7 @@ type Queue struct {
 	packets  uint64 // made so far
 	latest   uint64 // the number of the packet that has the latest record
 	common   Lane
-	shares   map[string]int // bytes in common for each target, of what was put while much waited
+	shares   map[string]int // bytes in the common lane, by target, counted while it is long
 	own      lanes
 	ready    ring.Ring[*own] // lanes that may be taken from, in turn, and perhaps others
 	ownTurn  bool
@@ -33,13 +33,14 @@ type Place struct {
 }
 
 const (
-	// ownMost is how many targets have lanes of their own, and ownBytes how many bytes their names
-	// have. Targets beyond that are not metered.
+	// ownMost is the highest number of targets with separate lanes, and ownBytes the bound of their
+	// names in bytes. Targets beyond that are not metered.
 	ownMost  = 4096
 	ownBytes = 256 << 10
-	// partBytes is what it costs to count a target's bytes in the common lane, besides its name.
+	// partBytes is the cost of counting a target's bytes in the common lane, besides its name.
 	partBytes = 96
-	// Allowance is how many bytes Allow lets a metered target be sent, and what is left of a frame.
+	// Allowance is the number of bytes that Allow releases to a metered target, besides the rest of
+	// a frame.
 	Allowance = 4 * FrameBytes
 )
 
@@ -75,7 +76,7 @@ func (q *Queue) Room(target string, size int) bool {
 	return q.room(o, size)
 }
 
-// counts reports whether what is put in a lane counts in shares.
+// counts reports whether a record that is added to a lane counts in shares.
 func (q *Queue) counts(o *own) bool { return o == nil && q.common.bytes > q.heavy() }
 
 // withPart adds the cost of a part to a record's size.
@@ -143,7 +144,7 @@ func (q *Queue) discount(p *Packet) {
 	}
 }
 
-// separate gives a target a lane of its own; nil: there are too many.
+// separate makes a lane for a target; nil: there are too many.
 func (q *Queue) separate(target string) *own {
 	return q.own.add(target, q.limit, q.common.number)
 }
@@ -155,7 +156,7 @@ func (q *Queue) tidy(o *own) {
 	}
 }
 
-// note enters what has changed in a lane.
+// note updates the lists after a change of a lane.
 func (q *Queue) note(o *own) {
 	if o == nil {
 		return
@@ -209,7 +210,7 @@ func (q *Queue) Back(p Packet) {
 	q.note(p.lane)
 }
 
-// Gone says that a frame that Take has taken does not wait any more. It is the caller's to free.
+// Gone removes a frame that was taken by Take from the count of bytes. It is the caller's to free.
 func (q *Queue) Gone(p *Packet) {
 	q.lane(p.lane).Gone(p)
 	q.bytes -= len(p.Bytes())
@@ -250,8 +251,8 @@ func (q *Queue) Each(do func(*frame.Record)) {
 	}
 }
 
-// Filter drops the records that are not to be kept. A packet keeps its number, and is none any more
-// if it has no records left.
+// Filter drops the records that are not to be kept. A packet keeps its number, and disappears if it
+// has no records left.
 func (q *Queue) Filter(keep func(*frame.Record) bool) {
 	q.common.eachPacket(q.discount)
 	q.shares = nil
@@ -309,7 +310,7 @@ func (q *Queue) FreeAll() {
 	}
 }
 
-// Wait has a sender wait until there is room for so many bytes, which is reserved then: room is
+// Wait queues a sender until there is room for so many bytes, which is then reserved: room is
 // closed.
 func (q *Queue) Wait(target string, size int) (room <-chan struct{}, at Place) {
 	o := q.own.of[target]
@@ -340,7 +341,7 @@ func (q *Queue) Unreserve(at Place) {
 	q.tidy(at.lane)
 }
 
-// Release lets those go on who have room now, or all of them: the queue is of no more use.
+// Release wakes the senders for which there is room now, or all of them: the queue is out of use.
 func (q *Queue) Release(all bool) {
 	q.release(nil, all)
 	if len(q.own.blocked) == 0 {

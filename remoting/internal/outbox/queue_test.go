@@ -60,7 +60,7 @@ func TestTargetsShareTheQueue(t *testing.T) {
 	}
 }
 
-// What a metered target is sent is what Allow lets, about; the others are sent theirs.
+// A metered target gets about as much as Allow permits; the others get all.
 func TestMeteredTargets(t *testing.T) {
 	q := MakeQueue(8 << 20)
 	q.Meter("a")
@@ -159,8 +159,8 @@ func TestMeteredTargetsCostNoTime(t *testing.T) {
 	}
 }
 
-// Small messages to many targets need no more memory than the limit: the queue counts its own
-// entries for these targets.
+// Small messages to many targets need no more memory than the limit: the queue counts its entries
+// for these targets.
 func TestPartsCount(t *testing.T) {
 	const limit = 8 << 20
 	heap := func() uint64 {

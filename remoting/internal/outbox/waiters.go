@@ -1,13 +1,13 @@
 package outbox
 
-// waiter is a sender that waits for room in a lane. They have it in the order in which they came:
-// one with a large message is not passed by others for ever.
+// waiter is a sender that waits for room in a lane. They have it in the order in which they came: a
+// sender with a large message is not overtaken forever.
 type waiter struct {
 	size int
 	room chan struct{} // closed when there is
 }
 
-// Wait has a sender wait until there is room for so many bytes, which is reserved then: room is
+// Wait queues a sender until there is room for so many bytes, which is then reserved: room is
 // closed.
 func (l *Lane) Wait(size int) (room <-chan struct{}) {
 	w := waiter{size, make(chan struct{})}
@@ -18,10 +18,10 @@ func (l *Lane) Wait(size int) (room <-chan struct{}) {
 // Waiters is how many senders wait for room.
 func (l *Lane) Waiters() int { return l.waiters.Len() }
 
-// Unreserve gives back what is reserved for one that was let go on.
+// Unreserve returns the reserved room of a sender that was woken.
 func (l *Lane) Unreserve(size int) { l.reserved -= size }
 
-// Release lets those go on who have room now, or all of them: the lane is of no more use.
+// Release wakes the senders for which there is room now, or all of them: the lane is out of use.
 func (l *Lane) Release(all bool) {
 	for l.waiters.Len() > 0 {
 		size := l.waiters.At(0).size

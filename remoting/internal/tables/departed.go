@@ -11,7 +11,7 @@ import (
 // answer within AnswerTime. It is bounded in bytes, of which the nodes of one address have as many
 // as are left for the others. The roster's mutex guards it. The zero value is empty.
 type Departed struct {
-	nodes ordered[uint64, Grants] // by node id, roughly in the order of their departure
+	nodes ordered[uint64, Grants] // keyed by node id, roughly in the order of their departure
 	bytes fairshare.Shares[netip.Addr]
 }
 

@@ -1,4 +1,4 @@
-// Package tables keeps what a node has to remember because of other nodes: whose answers are waited
-// for, who watches whom, whom a peer may reach, and which nodes were named. Each table is bounded,
-// and has an answer at the bound, whatever a peer does. None has a mutex: who owns it has one.
+// Package tables holds the state that a node keeps because of other nodes: pending requests,
+// watches, the actors that a peer may reach, and the nodes that were named. Each table is bounded,
+// and defines what happens at the bound, whatever a peer does. None has a mutex: its owner has one.
 package tables

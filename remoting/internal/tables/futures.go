@@ -11,9 +11,9 @@ import (
 // Futures are this node's futures that wait for answers of one peer. They belong to the peer's
 // mutex.
 //
-// Each request has a slot, and a token. Its sender is called after the slot on the other node, so
-// that few names come again and again, and so that the answer says where to look for it, whoever
-// sends that. The token is the sender's RequestId. Who has both may answer, once: the peer that was
+// Each request has a slot, and a token. Its sender is named after the slot on the other node, so
+// that few names recur, and so that the answer shows where to look for it, whichever node sends it.
+// The token is the sender's RequestId. A node that has both may answer, once: the peer that was
 // asked, or a node that the request was forwarded to. The name has a random number of 64 bits, one
 // for each peer: nodes that have got none of its requests can name no slot.
 type Futures struct {
@@ -48,8 +48,7 @@ type Request struct {
 // FuturesMost is how many futures may wait for one peer.
 const FuturesMost = 1 << 18
 
-// FuturePrefix is what the ids of Proto.Actor's futures begin with, and slotPrefix what those of
-// slots do.
+// FuturePrefix starts the ids of Proto.Actor's futures, and slotPrefix those of slots.
 const (
 	FuturePrefix = "future$"
 	slotPrefix   = FuturePrefix + "#" // no future's has that
@@ -61,7 +60,7 @@ func IsFuture(id string) bool { return strings.HasPrefix(id, FuturePrefix) }
 // Waiting is how many there are.
 func (f *Futures) Waiting() int { return len(f.slots) - len(f.free) }
 
-// Room reports whether another future may wait. alive says whether a future still does.
+// Room reports whether another future may wait. alive reports whether a future still does.
 func (f *Futures) Room(alive func(id string) bool) bool {
 	if len(f.free) == 0 && len(f.slots) >= f.sweepAt {
 		for i := range f.slots {
@@ -78,7 +77,7 @@ func (f *Futures) Room(alive func(id string) bool) bool {
 	return f.Waiting() < FuturesMost
 }
 
-// How many slots are looked at for futures that are gone: by a request that finds too many, and by
+// The number of slots that are checked for ended futures: by a request that finds too many, and by
 // Sweep.
 const (
 	roomLooks  = 64
@@ -162,7 +161,7 @@ func (f *Futures) Late(name string, token uint32) bool {
 	return i >= 0 && (f.slots[i].last == token || slices.Contains(f.gone, token))
 }
 
-// Find returns a request, for who has its token.
+// Find returns a request by its token.
 func (f *Futures) Find(name string, token uint32) (r Request, ok bool) {
 	if i := f.slot(name, token); i >= 0 {
 		return f.slots[i], true
@@ -170,7 +169,7 @@ func (f *Futures) Find(name string, token uint32) (r Request, ok bool) {
 	return r, false
 }
 
-// Take removes a request, for who has its token.
+// Take removes a request by its token.
 func (f *Futures) Take(name string, token uint32) (r Request, ok bool) {
 	i := f.slot(name, token)
 	if i < 0 {

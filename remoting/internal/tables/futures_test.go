@@ -63,7 +63,7 @@ func TestSweepFutures(t *testing.T) {
 	}
 }
 
-// The tokens of the latest requests are remembered, whatever slot they have had, and no more.
+// Only the tokens of the latest requests are remembered, whatever slots they had.
 func TestLateTokens(t *testing.T) {
 	f := MakeFutures(1)
 	process := actor.NewActorProcess(nil)

@@ -16,7 +16,7 @@ import (
 type Grants struct {
 	peer    connection
 	last    string   // the latest sender: most messages are of one that has sent before ...
-	lastIs  identity // ... and what it was
+	lastIs  identity // ... and its identity
 	of      map[string]grant
 	bytes   int
 	sweepAt int // how many there may be before actors that are gone are looked for
@@ -57,7 +57,7 @@ func (g *Grants) Connected(incarnation uint64, from netip.Addr, now time.Time, w
 // Disconnected notes that the peer's connection has ended.
 func (g *Grants) Disconnected(now time.Time) { g.peer.ended = now }
 
-// Accesses are what a peer may do, a bit each.
+// Accesses is a bit set of the operations that a peer may do.
 type Accesses uint8
 
 // grant is for one actor, and not for another one that gets its name later.
@@ -66,7 +66,7 @@ type grant struct {
 	access Accesses
 }
 
-// identity says which process had a name. It keeps no actor in memory that has stopped.
+// identity identifies the process that had a name. It keeps no actor in memory that has stopped.
 type identity struct {
 	actor weak.Pointer[actor.ActorProcess]
 	other actor.Process

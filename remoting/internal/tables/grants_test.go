@@ -8,8 +8,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 )
 
-// A peer has actors spawned, and stops them. Grants of those that have stopped make room, and there
-// are no more than GrantBytes.
+// A peer has actors spawned, and stops them. Grants of stopped actors make room, within GrantBytes.
 func TestGrantsOfSpawned(t *testing.T) {
 	sys := actor.NewActorSystem()
 	defer sys.Shutdown()

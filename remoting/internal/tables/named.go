@@ -7,9 +7,9 @@ import (
 	"github.com/rdmactor/rdmactor/internal/fairshare"
 )
 
-// Named are the nodes that peers have named as those of senders, and that this node has not met.
-// Who answers such a sender makes a connection there, and what waits for that takes a place for
-// Patience. They are forgotten after as long. They belong to the roster's mutex.
+// Named are the nodes that peers have named as those of senders, and that this node has not met. An
+// answer to such a sender makes a connection there, and its queue occupies a place for Patience.
+// They are forgotten after as long. They belong to the roster's mutex.
 type Named struct {
 	since time.Time
 	names map[string]struct{}

@@ -22,7 +22,7 @@ func (o *ordered[K, V]) get(k K) (v V, ok bool) {
 	return v, false
 }
 
-// add adds what must not be there.
+// add adds a key that must not be present.
 func (o *ordered[K, V]) add(k K, v V) {
 	if o.m == nil {
 		o.m = make(map[K]*item[K, V])

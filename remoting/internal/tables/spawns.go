@@ -11,7 +11,7 @@ type Spawns struct {
 	waiting ordered[uint64, chan<- Spawned]
 }
 
-// Spawned is what has become of one.
+// Spawned is the result of a spawn.
 type Spawned struct {
 	PID *actor.PID
 	Err error

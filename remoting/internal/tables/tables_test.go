@@ -16,8 +16,8 @@ func request(token uint32) Request {
 	return Request{Future: actor.NewPID("", "future$1"), Process: actor.NewActorProcess(nil), Packet: uint64(token), Token: token}
 }
 
-// Who has the token of a request answers it, once; who has only its name does not. A slot that is
-// used again has another token.
+// The token of a request allows one answer; its name alone allows none. A slot that is used again
+// has another token.
 func TestWhoHasTheTokenAnswersOnce(t *testing.T) {
 	f := MakeFutures(7)
 	name := f.Next()
@@ -113,7 +113,7 @@ func TestSweepFindsTheDead(t *testing.T) {
 	}
 }
 
-// What is granted to an actor is not granted to another one that gets its name.
+// A grant for an actor does not hold for another one that gets its name.
 func TestGrantsAreOfOneProcess(t *testing.T) {
 	var g Grants
 	was, is := actor.NewActorProcess(nil), actor.NewActorProcess(nil)
@@ -210,7 +210,7 @@ func TestUnprovedAreBounded(t *testing.T) {
 	}
 }
 
-// Spawns that end together come in the order of the calls, and who is answered is not among them.
+// Spawns that end together come in the order of the calls, without those that were answered.
 func TestSpawnsEndInTheirOrder(t *testing.T) {
 	var s Spawns
 	var list []chan<- Spawned

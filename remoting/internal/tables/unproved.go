@@ -1,8 +1,8 @@
 package tables
 
 // Unproved are the peers whose last dials have failed because one side does not believe who the
-// other is. Without an end of its own a node would dial such a peer with each message, and log it
-// each time: a link does not live as long as that. They belong to the roster's mutex.
+// other is. Without a bound a node would dial such a peer with each message, and log it each time:
+// a link does not live as long as that. They belong to the roster's mutex.
 type Unproved map[uint64]struct{}
 
 // Note remembers such a peer. When there are more than may be, it begins anew.

@@ -8,15 +8,15 @@ import (
 type Watches struct {
 	ours   ordered[Pair, Watch]    // this node's actors watch the peer's
 	theirs ordered[Pair, struct{}] // the peer's watch this node's ...
-	bytes  int                     // ... by names of so many bytes
-	// how many of ours there may be before dead watchers are looked for
+	bytes  int                     // ... the size of the names in bytes
+	// the number of local watches at which dead watchers are looked for
 	sweepAt int
 }
 
 // Pair is a watcher and whom it watches, by their ids.
 type Pair struct{ Watcher, Watched string }
 
-// Watch is one of ours.
+// Watch is a watch by a local actor.
 type Watch struct{ Watcher, Watched *actor.PID }
 
 // watchesMost is how many watches of a peer there may be, and watchesBytes how many bytes their
