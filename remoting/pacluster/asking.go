@@ -19,7 +19,7 @@ const healthPath = "/_health"
 // mostHealth is how long an answer may be, in bytes.
 const mostHealth = 1 << 20
 
-// health is what a member answers. The names are those of Proto.Actor's provider.
+// health is the answer of a member. The names are those of Proto.Actor's provider.
 type health struct {
 	ID      string   `json:"id"`
 	Host    string   `json:"address"`
@@ -91,14 +91,14 @@ func (a *asking) begin(answers chan<- answered) {
 	})
 }
 
-// ended notes what a request has shown, and reports whether it has shown anything.
+// ended records the outcome of a request, and reports whether there was one.
 func (a *asking) ended(is answered) bool {
 	a.cancel()
 	a.cancel, a.failed = nil, is.err != nil
 	switch {
 	case is.err == nil:
 		a.silent = 0
-	case !errors.Is(is.err, unix.ECONNREFUSED): // else nobody listens
+	case !errors.Is(is.err, unix.ECONNREFUSED): // else the port is closed
 		return false
 	}
 	a.p.set(a.h, is.member)

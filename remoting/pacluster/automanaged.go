@@ -33,7 +33,8 @@ type Automanaged struct {
 	// Members are where all members answer, the same list for each. This one's Listen may be among
 	// them.
 	Members []string
-	// Refresh is how often all are asked. 0: each 500 ms. Who has been killed is found within it.
+	// Refresh is the interval at which all members are asked. 0: each 500 ms. A killed member is
+	// found within it.
 	Refresh time.Duration
 	// Silence is how long requests to a member may stay without an answer until it is given up. 0:
 	// 5 s.

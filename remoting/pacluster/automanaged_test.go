@@ -24,10 +24,10 @@ type fakeMember struct {
 
 func (f *fakeMember) addr() string { return f.Listener.Addr().String() }
 
-// does has it answer by h.
+// does sets the handler h for its answers.
 func (f *fakeMember) does(h http.HandlerFunc) { f.answer.Store(&h) }
 
-// says is an answer.
+// says returns a handler that answers with a text.
 func says(text string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, text) }
 }
@@ -116,8 +116,8 @@ func ask(t *testing.T, cfg Automanaged, hosts ...*fakeMember) *seen {
 	return s
 }
 
-// A member that answers late is one all the time. One that does not answer any more is none after
-// the time of Silence, and one that nobody listens for is none at once.
+// A member that answers late is one all the time. One that stops answering is dropped after
+// Silence, and one whose port is closed immediately.
 func TestSilence(t *testing.T) {
 	cfg := Automanaged{Refresh: 20 * time.Millisecond, Silence: 2 * time.Second}
 	slow, gone := newFakeMember(t, is("slow")), newFakeMember(t, is("gone"))
@@ -173,7 +173,7 @@ func TestSilenceIsOfRequests(t *testing.T) {
 	}
 }
 
-// What is no answer of a member's is none, however much it is. A member whose host lies is given
+// An answer in the wrong format is ignored, however long it is. A member whose host lies is given
 // up, too.
 func TestLies(t *testing.T) {
 	endless := func(w http.ResponseWriter, r *http.Request) {
@@ -231,7 +231,7 @@ func TestOneMember(t *testing.T) {
 	}
 }
 
-// Those who ask get an answer, whatever others do with their connections.
+// Requests are answered, whatever other clients do with their connections.
 func TestAnswers(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -239,7 +239,7 @@ func TestAnswers(t *testing.T) {
 	}
 	p := newAutomanaged(Automanaged{Refresh: time.Second, Silence: time.Second}, nil)
 	p.serve(l, []byte("hello"))
-	for range 20 { // who say nothing
+	for range 20 { // silent clients
 		c, err := net.Dial("tcp", l.Addr().String())
 		if err != nil {
 			t.Fatal(err)

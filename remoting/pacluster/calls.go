@@ -9,8 +9,8 @@ import (
 )
 
 // calls makes requests to grains as the cluster's own context does, with two differences. While a
-// grain cannot be reached, because the member it was on is gone and the provider has not found that
-// yet, a request is tried again until its time is over. And what has failed on the way is an error,
+// grain cannot be reached, because the member it was on is gone and the provider has not found
+// that yet, a request is tried again until its time is over. And a failure on the way is an error,
 // also where Proto.Actor knows only values.
 //
 // It notes the actors that are subscribed to topics.
@@ -34,8 +34,8 @@ const (
 	retryMost  = 20 * time.Millisecond
 )
 
-// Request implements cluster.Context. What the cluster tries again was not received by an actor: a
-// dead letter. A request with an unknown fate is not sent again.
+// Request implements cluster.Context. The requests that the cluster tries again were not received
+// by an actor: a dead letter. A request with an unknown fate is not sent again.
 func (c calls) Request(identity, kind string, message any, opts ...cluster.GrainCallOption) (any, error) {
 	c.subscribes(identity, kind, message)
 	res, err := c.Context.Request(identity, kind, message, append(patient[:len(patient):len(patient)], opts...)...)

@@ -1,7 +1,7 @@
-// Package pacluster has Proto.Actor's cluster run over RDMA: membership by a provider, virtual
-// actors (grains), pub/sub, gossip and remote.SpawnNamed work as they are, and their messages go
-// through package remoting. It is a module of its own, because Proto.Actor's cluster needs gRPC and
-// the clients of its providers.
+// Package pacluster runs Proto.Actor's cluster over RDMA: membership by a provider, virtual actors
+// (grains), pub/sub, gossip and remote.SpawnNamed work as they are, and their messages go through
+// package remoting. It is a separate module, because Proto.Actor's cluster needs gRPC and the
+// clients of its providers.
 //
 //	provider, err := pacluster.Automanaged{
 //		Listen:  "10.0.0.1:8471", // where members ask each other whether they are there
@@ -15,10 +15,10 @@
 //	})
 //	res, err := member.Cluster.Request("cart-17", "cart", &AddItem{...})
 //
-// # What it adds
+// # Additions
 //
 // Proto.Actor's cluster starts Proto.Actor's remote. Here that is a shell: it sends nothing,
-// listens on a free port of loopback, and refuses whoever connects. Start begins with package
+// listens on a free port of loopback, and refuses all connections. Start begins with package
 // remoting, whose PIDs then stand for all other members.
 //
 // Members need some of one another's actors, and these are exposed: gossip, the partition's
@@ -32,7 +32,7 @@
 // So a process that is restarted subscribes its actors again, and an actor that another member
 // subscribes has to be in Config.Remoting.Expose.Reach (and there is no Allow).
 //
-// # Who is a member
+// # Membership
 //
 // Proto.Actor blocks a member forever once a list of the provider's lacks it, and does not
 // notify it.
@@ -57,10 +57,10 @@
 // Member.Members shows the state. Members are known by the ids of their actor systems: a process that
 // is restarted at the same address is another member.
 //
-// Requests to grains are tried again until their time is over while nobody has received them: so
-// they wait for the provider to find that a member is gone. One that was under way to a member that
-// is lost fails at once with *remoting.Unknown, and is not tried again, because it may have been
-// handled.
+// Requests to grains are tried again until their time is over while no actor has received them: so
+// they wait for the provider to find that a member is gone. One that was under way to a lost
+// member fails immediately with *remoting.Unknown, and is not tried again, because it may have
+// been handled.
 //
 // # Ownership
 //
@@ -81,7 +81,7 @@
 //
 // # Limitations
 //
-// Members trust one another: whoever is admitted may activate grains, publish, gossip in the name of
+// Members trust one another: an admitted node may activate grains, publish, gossip in the name of
 // any member and, where kinds are given, spawn.
 //
 // Proto.Actor never forgets gossip, also of members that have departed or do not exist. So a member
@@ -92,12 +92,12 @@
 // provider has not listed here yet: after thousands of restarts, hundreds in a large cluster, it
 // may be lost.
 //
-// Providers find members by ways of their own: the automanaged one by HTTP without authentication,
-// which also shows the names of kinds.
+// Providers have separate protocols to find members: the automanaged one by HTTP without
+// authentication, which also shows the names of kinds.
 //
 // Tested are the providers automanaged and etcd (3.4). consul, zk and k8s were not tried. For
-// Kubernetes, whose provider takes a pod's address as its name, remoting.Config.Resolve says where
-// the RDMA device of that pod is.
+// Kubernetes, whose provider takes a pod's address as its name, remoting.Config.Resolve returns
+// the address of that pod's RDMA device.
 //
 // zk's provider makes ids from names, so a process that takes a lost one's place there stays
 // blocked. While etcd is away, members stay members, lost ones are not removed, and new ones cannot
@@ -113,6 +113,6 @@
 // separates it from them; and if a process joins that sees the server while no older member does. A
 // lookup other than disthash has to stop its grains itself.
 //
-// Proto.Actor's cluster discards gRPC's log in the whole process, and has data races in itself; the
-// tests run every member in a process of its own.
+// Proto.Actor's cluster discards gRPC's log in the whole process, and has data races in itself;
+// the tests run every member in a separate process.
 package pacluster

@@ -27,7 +27,7 @@ func (p *process) provider() (cluster.ClusterProvider, error) {
 		etcd.WithKeepAliveTTL(etcdTTL), etcd.WithRetryInterval(100*time.Millisecond))
 }
 
-// stuck is a provider that waits for its server for ever when it is shut down.
+// stuck is a provider that waits forever for its server when it is shut down.
 type stuck struct{ cluster.ClusterProvider }
 
 func (stuck) Shutdown(bool) error { select {} }
@@ -155,8 +155,8 @@ func etcdRoles(t *testing.T, s *etcdServer, n int) []role {
 	return all
 }
 
-// With etcd as the provider, members need not know one another. Who is killed is found when its
-// lease ends, who leaves at once.
+// With etcd as the provider, members need not know one another. A killed member is found when its
+// lease ends, one that leaves immediately.
 func TestEtcd(t *testing.T) {
 	m := startAll(t, etcdRoles(t, startEtcd(t), 3)...)
 	ids := grainsAt(m[0], m[2].role.Name, 30)

@@ -17,10 +17,10 @@ const (
 
 // exposed is what members need of one another, whatever the application does.
 //
-// Grains are the children of the activator of their partition, and are found by asking it. What
-// remote.SpawnNamed spawns is the child of the activator, which whoever has spawned it may stop.
-// Topics are grains. Subscribers are on the same member as the actor that delivers to them. Whoever
-// has sent something can be answered, so futures need no rule.
+// Grains are the children of the activator of their partition, and are found by asking it. Actors
+// of remote.SpawnNamed are children of the activator, and their spawner may stop them. Topics are
+// grains. Subscribers are on the same member as the actor that delivers to them. The sender of a
+// message can be answered, so futures need no rule.
 func exposed(id string, spawns bool) remoting.Expose {
 	e := remoting.Expose{
 		Reach: []string{

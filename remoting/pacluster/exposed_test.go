@@ -16,8 +16,7 @@ import (
 	"github.com/rdmactor/rdmactor/remoting"
 )
 
-// All that Proto.Actor does goes through what is exposed: nothing is refused. And each rule is
-// needed.
+// All of Proto.Actor's messages pass the rules: none is refused. And each rule is needed.
 func TestExposed(t *testing.T) {
 	all := roles(t, 3)
 	for i := range all {

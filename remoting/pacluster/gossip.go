@@ -18,10 +18,10 @@ const (
 	// listed yet. It is at least two messages of the largest size. Each of n members may have an
 	// n-th part of it even if the others use up all.
 	gossipRoom = 8 << 20
-	// gossipValueBytes is what a value of gossip counts besides its content.
+	// gossipValueBytes is the size at which a value of gossip counts besides its content.
 	gossipValueBytes = 1 << 10
-	// gossipIDBytes is what a name counts once for each member, besides its length: Proto.Actor
-	// notes what it has sent to whom.
+	// gossipIDBytes is the size at which a name counts once for each member, besides its length:
+	// Proto.Actor notes for each member which values it has sent.
 	gossipIDBytes = 64
 	// gossipReportEvery is the interval at which dropped gossip is logged.
 	gossipReportEvery = time.Minute
@@ -37,7 +37,7 @@ type gossipLimit struct {
 	log     *slog.Logger
 
 	mu       sync.Mutex
-	about    map[string]*gossiped // by id
+	about    map[string]*gossiped // keyed by id
 	dropped  int                  // values, since reported
 	reported time.Time
 }
@@ -46,7 +46,7 @@ type gossipLimit struct {
 // are one member's.
 type gossiped struct {
 	bytes  int
-	values map[string]map[string]gossipValue // by name and key
+	values map[string]map[string]gossipValue // keyed by name and key
 }
 
 type gossipValue struct {
@@ -117,7 +117,7 @@ func (g *gossipLimit) drop(name, key string, bytes int) {
 	g.dropped, g.reported = 0, time.Now()
 }
 
-// gossipRooms counts what is used while one state is filtered.
+// gossipRooms counts the use of the bounds while one state is filtered.
 type gossipRooms struct {
 	limit   *gossipLimit
 	members map[string]bool // nil: not yet counted
@@ -150,7 +150,7 @@ var errBlocks = errors.New("it blocks members, which no member does by gossip")
 // checkGossip refuses a member without values, at which Proto.Actor would panic. Any member may
 // make up another one's state, and Proto.Actor blocks members by two parts of it without asking
 // them. So checkGossip refuses a list of blocked members, and deletes GracefullyLeftKey. No member
-// of this version sends either: see leftKey. What is left is filtered.
+// of this version sends either: see leftKey. The rest is filtered.
 func (s serialized) checkGossip(state *cluster.GossipState) error {
 	for _, m := range state.GetMembers() {
 		if m.Values == nil {

@@ -14,10 +14,10 @@ import (
 )
 
 const (
-	// patience is how long what has to come may take, on a busy machine.
+	// patience is how long an expected event may take, on a busy machine.
 	patience = 2 * time.Minute
-	// busy is how much longer than it has to something may take there. It is less than the time
-	// after which a member that says nothing is given up.
+	// busy is the delay that a busy machine may add. It is less than the time after which a silent
+	// member is given up.
 	busy = defaultSilence / 2
 )
 
@@ -28,7 +28,7 @@ type child struct {
 	role role
 }
 
-// freeAddrs returns addresses of loopback that nobody listens at.
+// freeAddrs returns unused addresses of loopback.
 func freeAddrs(t *testing.T, n int) []string {
 	t.Helper()
 	return proctest.FreeAddrs(t, n)
@@ -73,7 +73,7 @@ func start(t *testing.T, r role) *child {
 }
 
 // want waits for a line that contains text, also one that came before and that no want has wanted.
-// It gives what is behind the text.
+// It returns the rest of the line.
 func (c *child) want(text, why string) string {
 	c.t.Helper()
 	if rest, ok := c.seen(text); ok {
@@ -126,7 +126,7 @@ func (c *child) do(format string, args ...any) string {
 	return c.ends(c.begin(format, args...))
 }
 
-// until repeats a command until its answer is the one that is wanted.
+// until repeats a command until it gets the answer.
 func (c *child) until(answer, format string, args ...any) {
 	c.t.Helper()
 	var got string

@@ -26,7 +26,7 @@ func grainsAt(c *child, name string, n int) []string {
 	return ids
 }
 
-// recovered is how long a member's "recover" took. Nobody may be left without an answer.
+// recovered is how long a member's "recover" took. Every request must be answered.
 func recovered(t *testing.T, answer string) time.Duration {
 	t.Helper()
 	took, failed, _ := strings.Cut(answer, " ")
@@ -38,7 +38,7 @@ func recovered(t *testing.T, answer string) time.Duration {
 }
 
 // When a member is killed, its grains answer again as soon as the provider has found that, on the
-// others. Who watches them hears at once.
+// others. Their watchers are notified immediately.
 func TestKill(t *testing.T) {
 	m := startAll(t, roles(t, 3)...)
 	ids := grainsAt(m[0], m[2].role.Name, 30)
@@ -60,7 +60,7 @@ func TestKill(t *testing.T) {
 	silent(m[:2]...)
 }
 
-// A request that has perhaps been handled by a member that is killed fails at once, and is not sent
+// A request that may have been handled by a killed member fails immediately, and is not sent
 // again.
 func TestUnknown(t *testing.T) {
 	m := startAll(t, roles(t, 3)...)
@@ -80,8 +80,9 @@ func TestUnknown(t *testing.T) {
 	}
 }
 
-// A member that stands still is none any more: its grains are made anew elsewhere. When it goes on,
-// the others refuse it, and it learns that.
+// A member that stands still is dropped: its grains are made anew elsewhere. When it continues,
+// the others refuse it, and it learns that. When it goes on, the others refuse it, and it learns
+// that.
 func TestFrozen(t *testing.T) {
 	m := startAll(t, roles(t, 3)...)
 	ids := grainsAt(m[0], m[2].role.Name, 30)
@@ -89,7 +90,7 @@ func TestFrozen(t *testing.T) {
 	asked := m[0].begin("recover %s", strings.Join(ids, " "))
 	took := recovered(t, m[0].ends(asked))
 	t.Logf("30 grains answer again after %v", took)
-	if took > 2*defaultSilence { // which is counted in ticks, and longer on a busy machine
+	if took > 2*defaultSilence { // counted in ticks, which take longer on a busy machine
 		t.Errorf("30 grains answer again after %v", took)
 	}
 	begun := time.Now()
@@ -131,8 +132,8 @@ func TestSameName(t *testing.T) {
 	m[0].leaves()
 }
 
-// A member that leaves has its grains end in order, one message after the other, and who asks for
-// them is served by the others.
+// A leaving member ends its grains in order, one message after the other, and requests for them
+// are served by the others.
 func TestLeaves(t *testing.T) {
 	m := startAll(t, roles(t, 3)...)
 	ids := grainsAt(m[0], m[2].role.Name, 10)
@@ -162,7 +163,7 @@ func TestLeavesWithoutProvider(t *testing.T) {
 	}
 	m[1].want("= left", "it ends all the same")
 	m[1].want("provider: it has not ended in 5s", "and says what has not")
-	m[0].knows(m[0].role.Name) // by gossip
+	m[0].knows(m[0].role.Name) // through gossip
 }
 
 // A member that makes up by gossip that another one has left does not get it removed: the others

@@ -7,7 +7,7 @@ import (
 )
 
 // Ten members agree on where grains are. Three are killed at the same time: their grains answer
-// again elsewhere, and nobody else is given up. Others take their places.
+// again elsewhere, and no other member is given up. Others take their places.
 func TestTenMembers(t *testing.T) {
 	const grains = 40
 	all := roles(t, 10)

@@ -11,7 +11,7 @@ func sorted(names ...string) string {
 	return strings.Join(slices.Sorted(slices.Values(names)), ",")
 }
 
-// Grains answer whoever asks, each from one place, and not all from the same.
+// Grains answer all members, each from one place, and not all from the same.
 func TestGrains(t *testing.T) {
 	members := startAll(t, roles(t, 2)...)
 	at := make(map[string]int)
@@ -38,7 +38,7 @@ func TestGrains(t *testing.T) {
 	}
 }
 
-// remote.SpawnNamed spawns on another member, and whoever has spawned it may watch and stop it.
+// remote.SpawnNamed spawns on another member, and the spawner may watch and stop the actor.
 func TestSpawnNamed(t *testing.T) {
 	m := startAll(t, roles(t, 2)...)
 	other := m[1].role.Name
@@ -90,7 +90,7 @@ func TestPubSub(t *testing.T) {
 		}
 	}
 	m[2].never("heard", "it has not subscribed")
-	for i := range 5 { // to stop somebody has a rule of its own
+	for i := range 5 { // stopping has a separate rule
 		m[2].do("publish-stop topic%d", i)
 		text := fmt.Sprintf("after-%d", i)
 		m[0].do("publish topic%d %s", i, text)
@@ -100,7 +100,7 @@ func TestPubSub(t *testing.T) {
 	silent(m...)
 }
 
-// What a member says by gossip comes to all.
+// The gossip of a member reaches all.
 func TestGossip(t *testing.T) {
 	m := startAll(t, roles(t, 3)...)
 	m[0].do("set colour red")

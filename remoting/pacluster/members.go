@@ -44,7 +44,7 @@ func (b *blocked) Error() string {
 // Is reports that it is ErrBlocked.
 func (b *blocked) Is(target error) bool { return target == ErrBlocked }
 
-// refusal marks what this member's Admit has answered, in contrast to the peer's.
+// refusal marks errors of this member's Admit, in contrast to the peer's.
 type refusal struct{ error }
 
 func (r refusal) Unwrap() error { return r.error }

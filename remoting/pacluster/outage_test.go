@@ -32,7 +32,7 @@ func TestEtcdOutage(t *testing.T) {
 func outage(t *testing.T, d time.Duration, down, up func(*etcdServer)) {
 	s := startEtcd(t)
 	all := etcdRoles(t, s, 3)
-	all[0].Contact, all[1].Contact = true, true // which changes nothing here
+	all[0].Contact, all[1].Contact = true, true // has no effect here
 	m := startAll(t, all...)
 	at := make(map[string]string)
 	for i := range 12 {
@@ -43,7 +43,7 @@ func outage(t *testing.T, d time.Duration, down, up func(*etcdServer)) {
 	before, _ := s.leases()
 	down(s)
 	for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
-		for i, c := range m { // grains answer meanwhile
+		for i, c := range m { // grains answer during the outage
 			if got, want := c.do("where g%d", i), at[fmt.Sprint("g", i)]; got != want {
 				t.Fatalf("g%d is at %s, and was at %s", i, got, want)
 			}

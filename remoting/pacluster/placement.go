@@ -8,18 +8,17 @@ import (
 	"github.com/asynkron/protoactor-go/cluster/identitylookup/disthash"
 )
 
-// Members learn of a change at different times. Meanwhile one of them may ask another for a grain
-// that belongs elsewhere by what that other one knows already. Proto.Actor's lookup makes it
-// without looking, and looks only when the next change comes: until then there are two of that
-// grain.
+// Members learn of a change at different times. Until all know it, one of them may ask another for
+// a grain that belongs elsewhere according to the newer view. Proto.Actor's lookup makes it
+// without a check, and checks only at the next change: until then there are two of that grain.
 
 // again is when the members' grains are looked at again after a change. By then all have learned of
 // it, unless the provider takes longer. It is seldom: if a member looks while it alone has not
 // learned of the next change, a grain stops that belongs here by then.
 var again = []time.Duration{3 * time.Second, 7 * time.Second}
 
-// place has grains stop that belong to another member, after each change. Who asks for them then
-// finds those that stay.
+// place stops the grains that belong to another member, after each change. Requests for them then
+// reach those that stay.
 func (m *Member) place() {
 	// the cluster is starting, and writes what NewLocalPID reads
 	pid := actor.NewPID(m.Node.Name(), disthash.PartitionActivatorActorName)

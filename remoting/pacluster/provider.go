@@ -13,16 +13,16 @@ import (
 	"github.com/asynkron/protoactor-go/cluster"
 )
 
-// firstView is how long the first answers may take. Who joins knows by then who is there, so that
-// it does not begin with all grains.
+// firstView is how long the first answers may take. By then a joining member knows the others, so
+// that it does not begin with all grains.
 const firstView = 500 * time.Millisecond
 
 // automanaged is the provider that Automanaged makes.
 type automanaged struct {
 	cfg     Automanaged
 	client  *http.Client
-	server  *http.Server    // nil: nobody is answered
-	ctx     context.Context // of what it has started
+	server  *http.Server    // nil: requests are not answered
+	ctx     context.Context // ends with stop
 	stop    context.CancelFunc
 	running sync.WaitGroup
 	changed chan struct{}
@@ -75,7 +75,7 @@ func (p *automanaged) serve(l net.Listener, body []byte) {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET "+healthPath, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
-		_, _ = w.Write(body) // who has asked sees that it failed
+		_, _ = w.Write(body) // the client sees that it failed
 	})
 	p.server = &http.Server{
 		Handler: mux, MaxHeaderBytes: 4 << 10, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelDebug),
@@ -100,10 +100,10 @@ func (p *automanaged) begin() {
 	for _, h := range p.hosts {
 		p.running.Go((&asking{p: p, h: h}).run)
 	}
-	go p.publish() // not one that Shutdown waits for, because it calls what may call that
+	go p.publish() // Shutdown does not wait for it, because its callbacks may call Shutdown
 }
 
-// Shutdown implements cluster.ClusterProvider. The others find at once that nobody listens.
+// Shutdown implements cluster.ClusterProvider. The others find the closed port immediately.
 func (p *automanaged) Shutdown(bool) error {
 	p.stop()
 	var err error
@@ -115,7 +115,7 @@ func (p *automanaged) Shutdown(bool) error {
 	return err
 }
 
-// set notes what is at a host.
+// set records the member at a host.
 func (p *automanaged) set(h *host, m *cluster.Member) {
 	p.mu.Lock()
 	h.asked, h.member = true, m
@@ -126,7 +126,7 @@ func (p *automanaged) set(h *host, m *cluster.Member) {
 	}
 }
 
-// members are all that there are, each once, and whether each host has been asked.
+// members returns all members, each once, and whether each host has been asked.
 func (p *automanaged) members() (all cluster.Members, asked bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -144,9 +144,9 @@ func (p *automanaged) members() (all cluster.Members, asked bool) {
 	return all, asked
 }
 
-// publish has the cluster know the members: when something has changed, and each Refresh, because
-// the cluster may have blocked one meanwhile. It is one goroutine, because an older view that comes
-// last would block a member for ever.
+// publish passes the members to the cluster: when something has changed, and each Refresh, because
+// the cluster may have blocked one in between. It is one goroutine, because an older view that
+// arrives last would block a member forever.
 func (p *automanaged) publish() {
 	begun := time.Now()
 	tick := time.NewTicker(p.cfg.Refresh)

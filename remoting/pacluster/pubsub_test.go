@@ -72,10 +72,10 @@ func TestHostileDelivery(t *testing.T) {
 	silent(m...)
 }
 
-// A member is killed that has a topic, and subscribers of another one. Who is left hears once each
-// what is published in the other one. The killed topic is made anew elsewhere, without its
-// subscribers, which Proto.Actor has kept in that member's memory: whoever subscribes again hears
-// what is published then.
+// A member is killed that has a topic, and subscribers of another one. The survivors receive each
+// message of the other topic once. The killed topic is made anew elsewhere, without its
+// subscribers, which Proto.Actor has kept in that member's memory: an actor that subscribes again
+// receives later messages.
 func TestPubSubUnderKill(t *testing.T) {
 	m := startAll(t, roles(t, 3)...)
 	subscribe := func(topic string, who ...*child) {
@@ -120,7 +120,7 @@ func TestPubSubUnderKill(t *testing.T) {
 	silent(left...)
 }
 
-// The subscriptions of actors that have stopped are forgotten, and denials that nobody takes.
+// The subscriptions of stopped actors are forgotten, and so are unread denials.
 func TestSubscriptionsBound(t *testing.T) {
 	s := subscribed("a")
 	for i := range 100 * sweepFrom {

@@ -32,15 +32,15 @@ import (
 	"github.com/rdmactor/rdmactor/remoting"
 )
 
-// role is what a member's process is to do.
+// role configures a member's process.
 type role struct {
 	Name, Listen string
 	Health       []string // of all members, its own first
 	Etcd         string   // the provider is etcd, there
-	Contact      bool     // with etcd the contact is observed
+	Contact      bool     // observe the contact with etcd
 	Client       bool
 	Dial         map[string]string // names that are no addresses
-	Nosy         bool              // prints what peers want of its actors
+	Nosy         bool              // print the accesses of peers to its actors
 	Stuck        bool              // its provider never ends
 	Stock        bool              // it is a member of Proto.Actor's own, over gRPC
 	// it connects with the first, and accepts them all; none: without
@@ -63,7 +63,7 @@ type process struct {
 	members    atomic.Pointer[string]
 	print      sync.Mutex
 	keys       rdma.Keyring
-	apart      atomic.Bool // admits nobody
+	apart      atomic.Bool // admit no peer
 }
 
 // line prints a line for the test.
@@ -73,8 +73,8 @@ func (p *process) line(format string, args ...any) {
 	fmt.Printf(format+"\n", args...)
 }
 
-// runMember is a member's process: it does what it reads, a line each, and answers with a line that
-// begins with "= ".
+// runMember is a member's process: it executes the commands that it reads, a line each, and
+// answers with a line that begins with "= ".
 func runMember(text string) int {
 	p := &process{}
 	p.members.Store(new(""))
@@ -177,7 +177,7 @@ func (l topicLog) Handle(ctx context.Context, r slog.Record) error {
 	return l.Handler.Handle(ctx, r)
 }
 
-// serve does what it reads, each on a goroutine of its own, until it is terminated.
+// serve executes the commands that it reads, each on a separate goroutine, until it is terminated.
 func (p *process) serve(ctx context.Context, commands <-chan string) {
 	expelled := p.m.Expelled()
 	for {
@@ -262,7 +262,7 @@ func (p *process) startStock() error {
 	return nil
 }
 
-// grain says where it is, counts, and is slow if it is asked to be.
+// grain answers with its location, counts, and delays an answer on request.
 type grain struct {
 	p     *process
 	id    string
@@ -285,7 +285,7 @@ func (g *grain) Receive(ctx actor.Context) {
 	}
 }
 
-// do does what one line says.
+// do executes one command.
 func (p *process) do(c []string) (string, error) {
 	cl := p.m.Cluster
 	switch c[0] {
@@ -298,7 +298,7 @@ func (p *process) do(c []string) (string, error) {
 		ms, _ := strconv.Atoi(c[2])
 		res, err := cl.Request(c[1], grainKind, wrapperspb.Int64(int64(ms)))
 		return value[*wrapperspb.Int64Value](res, err)
-	case "recover": // identities: until all answer
+	case "recover": // identities: wait until all answer
 		return p.recover(c[1:])
 	case "streams":
 		return fmt.Sprint(p.m.Streams(), " ", p.m.shell.dialed.Load(), " ", p.m.shell.refused.Load()), nil
@@ -320,7 +320,7 @@ func (p *process) do(c []string) (string, error) {
 			}))
 		}
 		return "", nil
-	case "activate": // address, identity: as who does not know yet whose the grain is
+	case "activate": // address, identity: ask as a member that does not know the change yet
 		res, err := remoting.Result(p.sys.Root.RequestFuture(actor.NewPID(c[1], disthash.PartitionActivatorActorName),
 			&cluster.ActivationRequest{ClusterIdentity: cluster.NewClusterIdentity(c[2], grainKind)}, patience))
 		if err != nil {
@@ -504,8 +504,8 @@ func (p *process) deliver(addr, topic, text string, subscribers []string) (strin
 	return "", nil
 }
 
-// recover asks all grains at once until they answer, and says how long the last one took, in
-// milliseconds.
+// recover asks all grains concurrently until they answer, and returns how long the last one took,
+// in milliseconds.
 func (p *process) recover(ids []string) (string, error) {
 	begun := time.Now()
 	var all sync.WaitGroup

@@ -10,7 +10,7 @@ import (
 	"github.com/asynkron/protoactor-go/cluster"
 )
 
-// The times of the rules. Times are durations since the member's start, of its own clock.
+// The times of the rules. Times are durations since the member's start, on its clock.
 const (
 	// askEvery is the interval between questions to a member whose presence is in doubt.
 	askEvery = time.Second
@@ -106,7 +106,7 @@ type claim struct {
 
 // decision lists actions.
 type decision struct {
-	members   cluster.Members // who the members are
+	members   cluster.Members // the current members
 	ask       []*cluster.Member
 	missing   []string // the names of those that are members only because they answer
 	suspended bool
@@ -171,8 +171,8 @@ func (r *rules) presenceAsked(now time.Duration, by string) {
 }
 
 // memberLeft takes note that gossip contains that a member has left the cluster. Any other member
-// may have made that up, so the member is asked, and is removed if it does not answer. What a
-// departed one claims does not count while it may be leaving.
+// may have made that up, so the member is asked, and is removed if it does not answer. The claims
+// of a departed member do not count while it may be leaving.
 func (r *rules) memberLeft(now time.Duration, id string) {
 	id = plainID(id)
 	if s := r.members[id]; s != nil && !s.missing && !s.leaving {

@@ -32,7 +32,7 @@ type simulated struct {
 	r         *rules
 	at        string
 	frozen    bool
-	left      bool // shut down, or has no process any more
+	left      bool // shut down, or without a process
 	expelled  *claim
 	blocked   map[string]bool
 	latest    decision
@@ -95,7 +95,7 @@ func (w *world) pass(d time.Duration) {
 }
 
 func (w *world) step(id string, n *simulated) {
-	// what the provider shows this node
+	// the provider's view for this node
 	if !w.blind(id) {
 		var list cluster.Members
 		for _, other := range sortedKeys(w.nodes) {
@@ -306,7 +306,7 @@ func TestRules(t *testing.T) {
 	}
 }
 
-// What a member makes of another one's claim to have removed it.
+// How a member judges another one's claim to have removed it.
 func TestRulesClaims(t *testing.T) {
 	told := func(by string, size int, settled bool) claim {
 		return claim{by: by, name: by + ":1", side: side{size: size, leader: by, settled: settled}, direct: true, excluded: true}

@@ -66,7 +66,7 @@ func guard(do func() (any, error)) (msg any, err error) {
 
 var errMissing = errors.New("something that Proto.Actor relies on is missing")
 
-// check refuses what no member sends, and what an actor of Proto.Actor would panic at.
+// check refuses messages that no member sends, or at which an actor of Proto.Actor would panic.
 func (s serialized) check(msg any) error {
 	ok := true
 	switch m := msg.(type) {
@@ -138,7 +138,7 @@ func (s serialized) elsewhere(sub *cluster.SubscriberIdentity) bool {
 
 var errSubscribes = errors.New("only its own member subscribes an actor that is not exposed")
 
-// somebody reports whether a subscriber is named at all.
+// somebody reports whether a subscriber is named.
 func somebody(s *cluster.SubscriberIdentity) bool {
 	return s.GetPid() != nil || s.GetClusterIdentity() != nil
 }

@@ -78,8 +78,8 @@ func sameTexts(t *testing.T, got, want []proto.Message) {
 	}
 }
 
-// What Proto.Actor's actors would panic at is refused: indexes that a peer has made up, and what is
-// not there.
+// Messages at which Proto.Actor's actors would panic are refused: invented indexes, and missing
+// parts.
 func TestHostileMessages(t *testing.T) {
 	gossip := &cluster.GossipState{Members: map[string]*cluster.GossipMemberState{"x": {}}}
 	topology, err := anypb.New(&cluster.ClusterTopology{Blocked: []string{"y"}})
@@ -136,8 +136,8 @@ func TestHostileMessages(t *testing.T) {
 	}
 }
 
-// What is refused alone is refused in a batch, too: Proto.Actor gives each message of one to the
-// actor that the batch is for, and any actor may be named as a subscriber.
+// A message that is refused alone is refused in a batch, too: Proto.Actor passes each message of a
+// batch to its target, and any actor may be named as a subscriber.
 func TestHostileBatches(t *testing.T) {
 	gossip := func(key string, value proto.Message) *cluster.GossipRequest {
 		a, err := anypb.New(value)
@@ -205,7 +205,7 @@ func FuzzDecode(f *testing.F) {
 		}
 		name, again, err := batches.Append(nil, msg)
 		if err != nil {
-			return // what has a type that is not known here
+			return // its type is unknown here
 		}
 		if _, err := batches.Decode(name, again); err != nil {
 			t.Errorf("%s is encoded again, and then cannot be decoded: %v", name, err)

@@ -17,17 +17,17 @@ import (
 var errShell = errors.New("pacluster: messages go over RDMA, not over gRPC")
 
 // shell is Proto.Actor's remote, which a cluster starts in any case. It is idle: remoting answers
-// for every address first, so nothing is sent through it. What it still does is to listen on a free
-// port of loopback. Whoever connects there is refused, because its service reaches every actor. It
-// never dials.
+// for every address first, so nothing is sent through it. It only listens on a free port of
+// loopback. Connections there are refused, because its service reaches every actor. It never
+// dials.
 type shell struct {
 	refused atomic.Int64 // connections that were accepted, and ended before a byte was read
 	dialed  atomic.Int64 // attempts to dial, which fail
 	streams atomic.Int64 // calls and streams, in both directions
 }
 
-// config returns what the cluster starts the shell with. name is the node's name, and kinds are
-// what remote.SpawnNamed of other members may spawn.
+// config returns the shell's configuration. name is the node's name, and kinds are those that
+// remote.SpawnNamed of other members may spawn.
 func (s *shell) config(name string, kinds map[string]*actor.Props) *remote.Config {
 	cfg := remote.Configure("127.0.0.1", 0,
 		remote.WithAdvertisedHost(name),
@@ -46,7 +46,8 @@ func (s *shell) config(name string, kinds map[string]*actor.Props) *remote.Confi
 	return cfg
 }
 
-// noEntry are gRPC's credentials for nobody: each handshake fails, on both sides.
+// noEntry are gRPC credentials that fail every handshake, on both sides. each handshake fails, on
+// both sides.
 type noEntry struct{ s *shell }
 
 func (n noEntry) ServerHandshake(net.Conn) (net.Conn, credentials.AuthInfo, error) {
@@ -64,7 +65,7 @@ func (n noEntry) Clone() credentials.TransportCredentials { return n }
 
 func (noEntry) OverrideServerName(string) error { return nil }
 
-// counter counts what is called over gRPC.
+// counter counts the calls over gRPC.
 type counter struct{ s *shell }
 
 func (c counter) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Context {

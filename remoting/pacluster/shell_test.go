@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// The shell neither dials nor lets anybody in, and counts who tries. An event by which
-// Proto.Actor's remote would dial does no harm to the link that there is.
+// The shell neither dials nor accepts, and counts the attempts. An event by which Proto.Actor's
+// remote would dial does no harm to the existing link.
 func TestShell(t *testing.T) {
 	m := startAll(t, roles(t, 2)...)
 	id := grainsAt(m[0], m[1].role.Name, 1)[0]

@@ -55,9 +55,9 @@ func (m *Member) leave(ctx context.Context) error {
 	return errors.Join(append(errs, m.Node.Shutdown(ctx))...)
 }
 
-// leaveCluster does what Proto.Actor's Cluster.Shutdown does, without its two seconds, and without
-// shutting down the actor system before the grains have stopped. What has not started completely
-// panics.
+// leaveCluster acts as Proto.Actor's Cluster.Shutdown, without its two seconds, and without
+// shutting down the actor system before the grains have stopped. Parts that have not started
+// completely panic.
 func (m *Member) leaveCluster() error {
 	c := m.Cluster
 	if c == nil {

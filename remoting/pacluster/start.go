@@ -19,8 +19,8 @@ import (
 	"github.com/rdmactor/rdmactor/remoting"
 )
 
-// ErrBlocked is why a member may not connect: it has been a member of this cluster, and it is none
-// any more. A process that is started anew is another member.
+// ErrBlocked refuses a former member of this cluster: it was removed, or has left. A process that
+// is started anew is another member.
 var ErrBlocked = errors.New("pacluster: it is no member any more")
 
 // ErrSuspended is why a member that was removed by others, or may have been, makes no grains and
@@ -34,7 +34,7 @@ var ErrStarted = errors.New("pacluster: the actor system has a remote already, w
 type Config struct {
 	// Cluster is the cluster's name, the same for all members.
 	Cluster string
-	// Provider says who the members are. [Automanaged] needs no server.
+	// Provider finds the members. [Automanaged] needs no server.
 	Provider cluster.ClusterProvider
 	// Contact asks the provider's server, such as etcd, whether it serves this node: for etcd, a
 	// Get that is not serializable. It is called on a goroutine, six times in a TTL. A member
@@ -44,7 +44,7 @@ type Config struct {
 	// TTL is how long the provider's server keeps a member that it does not hear from, of its
 	// lease. It is needed with Contact.
 	TTL time.Duration
-	// Lookup says where grains are. nil: disthash, on all members. Another one may need more of
+	// Lookup locates grains. nil: disthash, on all members. Another one may need more of
 	// Remoting.Expose.
 	Lookup cluster.IdentityLookup
 	// Kinds are the kinds of grains that this member has.
@@ -55,9 +55,9 @@ type Config struct {
 	Options []cluster.ConfigOption
 	// Client has this node use the cluster without being a member.
 	Client bool
-	// Remoting is the node. Its Name is "host:port", because the cluster's providers take it apart.
-	// Its Expose is added to what members need of one another. Its Admit is asked about who is not
-	// blocked.
+	// Remoting is the node. Its Name is "host:port", because the cluster's providers take it
+	// apart. Its Expose is added to what members need of one another. Its Admit is asked about
+	// peers that are not blocked.
 	Remoting remoting.Config
 }
 
@@ -73,9 +73,9 @@ type Member struct {
 	blocked  atomic.Pointer[remote.BlockList] // nil: none
 	governor *governor
 	exposing atomic.Pointer[remoting.Node] // nil: it is starting
-	// what this process has subscribed to topics
+	// subscriptions of this process to topics
 	subscriptions *subscriptions
-	// for place; nil: the lookup is not disthash
+	// feeds place; nil: the lookup is not disthash
 	topologies chan *cluster.ClusterTopology
 	present    *actor.PID  // see presence
 	suspended  atomic.Bool // it may have no grains for now
@@ -101,7 +101,7 @@ func Start(ctx context.Context, sys *actor.ActorSystem, rt *rdma.Runtime, cfg Co
 		return nil, ErrStarted
 	case cfg.Contact != nil && cfg.TTL <= 0:
 		return nil, errors.New("pacluster: Contact needs a TTL")
-	case cfg.Contact == nil || cfg.Client: // which has no grains
+	case cfg.Contact == nil || cfg.Client: // a client has no grains
 		cfg.TTL = 0
 	}
 	m := &Member{
@@ -127,7 +127,7 @@ func Start(ctx context.Context, sys *actor.ActorSystem, rt *rdma.Runtime, cfg Co
 	return m, nil
 }
 
-// failedFor is how long what has started may take to end when the rest has not started.
+// failedFor is how long the started parts may take to end when a later one has failed.
 const failedFor = 5 * time.Second
 
 // remoting is the node's configuration.
@@ -164,7 +164,7 @@ func (m *Member) exposes(id string) bool {
 	return node != nil && node.Exposes(remoting.Reach, id)
 }
 
-// isBlocked reports whether a node is no member any more. Some providers, such as etcd's, put the
+// isBlocked reports whether a node is a former member. Some providers, such as etcd's, put the
 // cluster's name before the actor system's id.
 func (m *Member) isBlocked(name, id string) bool {
 	list := m.blocked.Load()
@@ -181,7 +181,7 @@ func (m *Member) join(ctx context.Context, cfg Config) error {
 	if cfg.TTL > 0 {
 		go m.governor.watchContact(cfg.Contact, cfg.TTL)
 	}
-	// The provider and the rules find who is lost. A member that stood still for longer than the
+	// The provider and the rules find lost members. A member that stood still for longer than the
 	// expiration would block all the others.
 	options := append([]cluster.ConfigOption{cluster.WithKinds(cfg.Kinds...), cluster.WithHeartbeatExpiration(never)}, cfg.Options...)
 	provider, lookup := observed{cfg.Provider, m.governor}, gated{cfg.Lookup, m.halted}

@@ -111,7 +111,7 @@ func (w waiting) Shutdown(bool) error {
 	return nil
 }
 
-// Start does not wait for a provider's server for ever. A member that is there later leaves again.
+// Start does not wait forever for a provider's server. A member that is there later leaves again.
 func TestStartIsBounded(t *testing.T) {
 	sys, rt := open(t)
 	w := waiting{server: make(chan struct{}), left: make(chan struct{})}

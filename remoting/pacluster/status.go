@@ -7,7 +7,7 @@ import (
 	"github.com/rdmactor/rdmactor/metrics"
 )
 
-// What is published on the actor system's EventStream.
+// The events on the actor system's EventStream.
 type (
 	// Suspended: the provider's server does not answer, nor do some of the members, so the others
 	// may have removed this one. It has stopped its grains, and has none until it knows better.
@@ -16,7 +16,7 @@ type (
 	}
 	// Resumed: the reason of a suspension has gone. Grains may be here again.
 	Resumed struct{}
-	// Expelled: this process is no member any more. See Member.Expelled.
+	// Expelled: this process is no longer a member. See Member.Expelled.
 	Expelled struct {
 		By      string // the name of the member that has removed it
 		Members int    // of the cluster without it

@@ -24,10 +24,10 @@ const (
 	mostDenied, mostDenials = 128, 16
 )
 
-// subscription describes an actor of this member that may get what is published in a topic.
+// subscription describes a local actor that receives the messages of a topic.
 type subscription struct{ topic, id string }
 
-// subscriptions contains what this process has subscribed.
+// subscriptions contains the subscriptions of this process.
 type subscriptions struct {
 	registry *actor.ProcessRegistryValue
 	exposes  func(id string) bool // every member may send to that actor

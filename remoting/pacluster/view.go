@@ -8,8 +8,8 @@ import (
 )
 
 // observed is a provider whose lists of members go to the rules. A provider gives each list to the
-// cluster's MemberList, which blocks for good whom the list lacks. So it gets a cluster with a
-// MemberList of its own, which only publishes the lists.
+// cluster's MemberList, which permanently blocks members that are missing there. So it gets a
+// cluster with a separate MemberList, which only publishes the lists.
 type observed struct {
 	cluster.ClusterProvider
 	rules *governor
@@ -33,7 +33,7 @@ func (o observed) StartClient(c *cluster.Cluster) error {
 	return nil
 }
 
-// clusterFor returns a copy of c with a MemberList that blocks nobody in c.
+// clusterFor returns a copy of c with a MemberList that blocks no member in c.
 func (o observed) clusterFor(c *cluster.Cluster) *cluster.Cluster {
 	sys := *c.ActorSystem
 	sys.EventStream, sys.Extensions = eventstream.NewEventStream(), extensions.NewExtensions()

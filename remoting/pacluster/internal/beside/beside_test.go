@@ -30,10 +30,10 @@ func TestMain(m *testing.M) {
 		goleak.IgnoreAnyFunction("google.golang.org/grpc/internal/grpcsync.(*CallbackSerializer).run"))
 }
 
-// outcome is what has gone well in a program, and how much there was.
+// outcome counts the successes of a program, and the attempts.
 type outcome struct {
 	good, of int
-	note     string // for the log
+	note     string // a remark for the log
 }
 
 // program is what runs on both.
@@ -89,7 +89,7 @@ func (n *node) slow(name string, pause time.Duration) *atomic.Int64 {
 		if _, ok := ctx.Message().(*wrapperspb.BytesValue); ok {
 			select {
 			case <-time.After(pause):
-			case <-n.t.Context().Done(): // what is left in its mailbox takes no time
+			case <-n.t.Context().Done(): // the rest of its mailbox takes no time
 			}
 			got.Add(1)
 		}
@@ -97,7 +97,8 @@ func (n *node) slow(name string, pause time.Duration) *atomic.Int64 {
 	return &got
 }
 
-// An actor that consumes all the time, but less than a quarter of what may wait for it in Patience.
+// An actor that consumes all the time, but in Patience less than a quarter of the bytes that may
+// wait for it.
 func slowActor(t *testing.T, r transport) outcome {
 	const n = 1200
 	o := options{patience: time.Second}
@@ -110,7 +111,7 @@ func slowActor(t *testing.T, r transport) outcome {
 }
 
 // Proto.Actor's remote sends up to a thousand messages at a time, which gRPC refuses if they are
-// larger than 4 MiB and nobody has allowed more.
+// larger than 4 MiB and the limit was not raised.
 func burst(t *testing.T, r transport) outcome {
 	const n = 1200
 	a, b := r.start(t, options{}), r.start(t, options{stock: true})
@@ -121,7 +122,8 @@ func burst(t *testing.T, r transport) outcome {
 	return outcome{good: settles(n, func() int { return int(got.Load()) }), of: n}
 }
 
-// 4 MiB for a slow actor, and their sender shuts down. What it has not reported as lost arrives.
+// 4 MiB for a slow actor, and their sender shuts down. All that it has not reported as lost
+// arrive.
 func confirmed(t *testing.T, r transport) outcome {
 	const n = 400
 	o := options{patience: time.Second}
@@ -232,7 +234,7 @@ func guesses(t *testing.T, r transport) outcome {
 		for _, token := range []uint32{own.RequestId, own.RequestId + uint32(i)} {
 			c.sys.Root.Send(&actor.PID{Address: a.name, Id: fmt.Sprint(prefix, i), RequestId: token}, wrapperspb.String("forged"))
 		}
-		// Proto.Actor counts in a base of its own, with these digits
+		// Proto.Actor's numbers have a special base, with these digits
 		c.sys.Root.Send(actor.NewPID(a.name, prefix+number(uint64(i))), wrapperspb.String("forged"))
 	}
 	a.spawn("door", echo)

@@ -17,8 +17,8 @@ func init() {
 	programs["an answer comes long after an interruption"] = interrupted
 }
 
-// An actor takes three times Patience to answer another one. Once meanwhile the connection is
-// reset.
+// An actor takes three times Patience to answer another one. The connection is reset once during
+// that time.
 func interrupted(t *testing.T, r transport) outcome {
 	o := options{patience: time.Second, cuttable: true}
 	a, b := r.start(t, o), r.start(t, o)
@@ -77,7 +77,7 @@ func powerLost(t *testing.T, r transport) outcome {
 	b.way.lose(listen)
 	again := r.start(t, options{name: b.name, listen: listen})
 	again.spawn("echo", echo)
-	defer b.way.cut() // what is left of the lost process can shut down
+	defer b.way.cut() // the rest of the lost process can shut down
 	defer a.way.cut()
 	o := outcome{of: 2}
 	got, err := again.ask(a.pid("echo"), "x", briefly)

@@ -79,7 +79,7 @@ func answerName(q []byte) []byte {
 	return a
 }
 
-// listenSilently listens at an address that answers nobody, because its queue is full.
+// listenSilently listens at an address that never answers, because its queue is full.
 func listenSilently(t *testing.T, port int) {
 	t.Helper()
 	at := &unix.SockaddrInet4{Port: port, Addr: [4]byte(net.ParseIP(silentAddress).To4())}
@@ -121,9 +121,8 @@ func silentFirst(t *testing.T, r transport) outcome {
 }
 
 // A PID that has another address than the node's name, which leads there, too, is reached by
-// Proto.Actor's remote. In package remoting it is another node's: its sender learns at once that it
-// was not reached, and the log says that another node answers (docs/remoting.md, "Where a node
-// is").
+// Proto.Actor's remote. In package remoting it is another node's: its sender learns immediately
+// that it was not reached, and the log names the mismatch (docs/remoting.md, "Where a node is").
 func TestAlias(t *testing.T) {
 	for _, r := range transports() {
 		t.Run(r.name, func(t *testing.T) {

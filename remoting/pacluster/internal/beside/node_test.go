@@ -20,9 +20,9 @@ import (
 )
 
 const (
-	// soon bounds a wait for what has to happen. It is much longer than that takes.
+	// soon bounds a wait for an expected event. It is much longer than that takes.
 	soon = time.Minute
-	// briefly is how long a program waits for what one of the two never does.
+	// briefly is how long a program waits for an event that one of the two never produces.
 	briefly = 4 * time.Second
 	// still is how long a count does not change before a program takes it for final.
 	still = 10 * time.Second
@@ -34,7 +34,7 @@ type node struct {
 	sys  *actor.ActorSystem
 	name string // the address in its PIDs
 	way  *way   // nil: others dial the node itself
-	// shutdown ends the node in order, and returns what it reports.
+	// shutdown ends the node politely, and returns its error.
 	shutdown func() error
 	expose   func(name string) // has others reach an actor
 }
@@ -55,7 +55,7 @@ type transport struct {
 	open func(n *node, listen string, o options) (end func())
 }
 
-// transports are the two. Proto.Actor's remote has data races of its own.
+// transports are the two. Proto.Actor's remote has data races.
 func transports() []transport {
 	ours := transport{"remoting", openRemoting}
 	if raceDetector {
@@ -129,7 +129,7 @@ func openRemoting(n *node, listen string, o options) (end func()) {
 	n.expose = func(name string) { r.Expose(remoting.Expose{Reach: []string{name}, Watch: []string{name}}) }
 	n.shutdown = func() error { return bounded(r.Shutdown) }
 	return func() {
-		_ = n.shutdown() // what is unknown is for those who have asked
+		_ = n.shutdown() // unknown fates concern only requests
 		if err := bounded(rt.Shutdown); err != nil {
 			n.t.Error(err)
 		}
@@ -170,14 +170,14 @@ func textOf(f actor.Future) (string, error) {
 	return "", errors.New("no text came")
 }
 
-// echo answers what it gets.
+// echo answers each message with itself.
 func echo(ctx actor.Context) {
 	if m, ok := ctx.Message().(*wrapperspb.StringValue); ok {
 		ctx.Respond(m)
 	}
 }
 
-// settles waits until a count is n, or does not change any more, and returns it.
+// settles waits until a count is n, or stops changing, and returns it.
 func settles(n int, count func() int) int {
 	last, since := -1, time.Now()
 	for {

@@ -15,7 +15,7 @@ type way struct {
 	mu    sync.Mutex
 	to    string
 	conns map[net.Conn]bool
-	lost  map[net.Conn]bool // nothing is carried any more, and its end is not noticed
+	lost  map[net.Conn]bool // nothing is forwarded, and the end goes unnoticed
 	all   sync.WaitGroup
 }
 
@@ -57,7 +57,7 @@ func (w *way) cut() (ended int) {
 	return len(w.conns) / 2
 }
 
-// lose is what a power cut does: the present connections are silent. Others lead elsewhere.
+// lose acts as a power cut: the present connections are silent. Others lead elsewhere.
 func (w *way) lose(to string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
