@@ -81,8 +81,7 @@ func TestUnknown(t *testing.T) {
 }
 
 // A member that stands still is dropped: its grains are made anew elsewhere. When it continues,
-// the others refuse it, and it learns that. When it goes on, the others refuse it, and it learns
-// that.
+// the others refuse it, and it learns that.
 func TestFrozen(t *testing.T) {
 	m := startAll(t, roles(t, 3)...)
 	ids := grainsAt(m[0], m[2].role.Name, 30)

@@ -65,10 +65,10 @@ func errnoName(n int32) string {
 	return fmt.Sprintf("errno %d", n)
 }
 
-// Dump is what a loop's recorder has.
+// Dump is a copy of a loop's recorder.
 type Dump struct {
 	Loop    string
-	Why     string // what it was made for, such as "stall"
+	Why     string // the reason, such as "stall"
 	At      time.Time
 	Before  uint64   // records that were overwritten, or left out, before the first
 	Records []Record // oldest first
@@ -86,7 +86,7 @@ func (d Dump) WriteTo(w io.Writer) (int64, error) {
 	return b.WriteTo(w)
 }
 
-// escaped is s in printable characters. It may have an actor's name in it, which may be a peer's.
+// escaped is s in printable characters. It may contain an actor's name, which may be a peer's.
 func escaped(s string) string {
 	if !strings.ContainsFunc(s, func(r rune) bool { return !strconv.IsPrint(r) }) {
 		return s

@@ -47,7 +47,7 @@ func TestNone(t *testing.T) {
 	}
 }
 
-// A dump is text for people and JSON for programs, and both say the same.
+// A dump is text for people and JSON for programs, with the same content.
 func TestDump(t *testing.T) {
 	r := New(8)
 	r.Transition(when, 17, states.Connecting, states.Connected)
@@ -95,7 +95,7 @@ func TestDumpOfAnyName(t *testing.T) {
 	}
 }
 
-// Whoever reads while others write gets records that are whole.
+// A reader gets complete records while others write.
 func TestConcurrent(t *testing.T) {
 	r := New(64)
 	var all sync.WaitGroup

@@ -1,10 +1,9 @@
-// Package flight is a flight recorder: the last things that have happened on a loop, for whoever
-// asks afterwards what led to a fault.
+// Package flight is a flight recorder: the latest events on a loop, for the analysis of a fault.
 //
 // # Ownership
 //
-// A Recorder may be used by any goroutine. A mutex guards it, so that it can be read while its loop
-// is blocked; what it guards takes some nanoseconds, and a read copies the ring.
+// A Recorder may be used by any goroutine. A mutex guards it, so that it can be read while its
+// loop is blocked; a write under it takes some nanoseconds, and a read copies the ring.
 //
 // # Ordering
 //
@@ -64,7 +63,7 @@ func (r *Recorder) Transition(at time.Time, id uint64, from, to states.State) {
 	r.mu.Unlock()
 }
 
-// Note records something else. what is a constant; errno is 0 for none.
+// Note records something else. the text is a constant; errno is 0 for none.
 func (r *Recorder) Note(at time.Time, id uint64, k Kind, what string, errno int32) {
 	if r == nil {
 		return
@@ -85,7 +84,7 @@ func (r *Recorder) slot() *record {
 	return s
 }
 
-// Copy is what a Recorder had at one moment.
+// Copy is the content of a Recorder at one moment.
 type Copy struct {
 	ring []record
 	made uint64

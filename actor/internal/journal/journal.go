@@ -12,15 +12,15 @@ import (
 	"github.com/rdmactor/rdmactor/internal/sched"
 )
 
-// A peer, or a user's own code, can cause a line of the log as often as it likes, and a logger may
-// be as slow as a pipe that nobody reads. So only linesOfAText lines of one text are written in
-// linesEvery, and the next line of that text says how many were not. Whoever logs does not wait
+// A peer, or user code, can cause a line of the log as often as it likes, and a logger may be as
+// slow as a pipe without a reader. So only linesOfAText lines of one text are written in
+// linesEvery, and the next line of that text states how many were dropped. Logging does not wait
 // for the logger: a goroutine that lasts as long as there are lines writes them, in order. A line
 // that finds no room in the queue counts as not written. The texts of lines are constants, so that
 // none hides another.
 //
-// Lines below Info are written at once, by the goroutine that logs them, and none is left out: who
-// has asked for them looks for a fault.
+// Lines below Info are written immediately, by the goroutine that logs them, and none is dropped:
+// they are enabled to find a fault.
 
 const (
 	linesOfAText = 10               // are written
@@ -39,8 +39,8 @@ type Journal struct {
 	texts   map[string]*lineRate
 	queue   []line
 	writing bool
-	lines   uint64        // that were given to loggers
-	written chan struct{} // made by who waits; closed when the queue is empty
+	lines   uint64        // passed to loggers
+	written chan struct{} // made by a waiter; closed when the queue is empty
 }
 
 // line is one that waits.
@@ -50,14 +50,14 @@ type line struct {
 	rec slog.Record
 }
 
-// lineRate is what is known of a text.
+// lineRate is the state of a text.
 type lineRate struct {
 	since    time.Time // the time that is counted in
 	n        int       // lines written in it
 	unlogged uint64    // since the last that was written
 }
 
-// Logger is to, but nobody who logs waits for it.
+// Logger returns a logger that writes to another one without waiting for it.
 func (w *Journal) Logger(to *slog.Logger) *slog.Logger {
 	return slog.New(&Handler{w, to.Handler()})
 }
@@ -151,8 +151,8 @@ func (w *Journal) next() (l line, ok bool) {
 	return l, true
 }
 
-// Flush waits until everything is written, or says what is not: when ctx ends, or when a logger
-// does not return from a line, which may be waiting for this Shutdown.
+// Flush waits until everything is written, or returns an error with the rest: when ctx ends, or
+// when a logger does not return from a line, which may be waiting for this Shutdown.
 func (w *Journal) Flush(ctx context.Context) error {
 	for {
 		written, lines := w.progress()

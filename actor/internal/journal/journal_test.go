@@ -22,8 +22,8 @@ func (f logTo) Handle(_ context.Context, rec slog.Record) error {
 func (f logTo) WithAttrs([]slog.Attr) slog.Handler { return f }
 func (f logTo) WithGroup(string) slog.Handler      { return f }
 
-// TestLogIsLimited: of one text only so many lines are written, and the next one says how many
-// were not. Other texts do not wait for it, and what is below Info is written in any case.
+// TestLogIsLimited: of one text only so many lines are written, and the next one states how many
+// were dropped. Other texts do not wait for it, and lines below Info are written in any case.
 func TestLogIsLimited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
@@ -60,8 +60,8 @@ func TestLogIsLimited(t *testing.T) {
 	})
 }
 
-// TestLogHasABound: what a logger does not take is kept up to a bound, whatever the number of
-// texts, and is counted.
+// TestLogHasABound: lines that a logger does not take are kept up to a bound, whatever the number
+// of texts, and are counted.
 func TestLogHasABound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		open := make(chan struct{})

@@ -8,8 +8,8 @@ import (
 
 // After sends msg to the calling actor itself, not before d has passed; 0 or less means soon,
 // never inside the call. On a loop it is the event loop's timer and clock, elsewhere
-// time.AfterFunc. It is called in Receive, and so is stop. Who has stopped by then gets nothing,
-// nor does who has its name now.
+// time.AfterFunc. It is called in Receive, and so is stop. An actor that has stopped by then gets
+// nothing, nor does a later one of its name.
 func After(at Place, d time.Duration, msg any) (stop func()) {
 	m := Of(at)
 	if m != nil && m.Loop() != nil {
@@ -31,7 +31,7 @@ func After(at Place, d time.Duration, msg any) (stop func()) {
 	t := s.AfterFunc(d, func() {
 		switch p, ok := sys.ProcessRegistry.GetLocal(self.Id); {
 		case !ok || p != process: // stopped; the name may have a new owner
-		case msg == nil: // Proto.Actor's mailbox would spin for ever
+		case msg == nil: // Proto.Actor's mailbox would spin forever
 			sys.DeadLetter.SendUserMessage(self, nil)
 		default:
 			p.SendUserMessage(self, msg)

@@ -69,8 +69,7 @@ func TestAfter(t *testing.T) {
 	})
 }
 
-// An actor that has stopped gets nothing, nor does the one that has its name now, and nobody hears
-// of a dead letter.
+// A stopped actor gets nothing, nor does a later one of its name, and there is no dead letter.
 func TestAfterStop(t *testing.T) {
 	inEveryHome(t, func(t *testing.T, r *rig, home ...actor.PropsOption) {
 		sub := r.sys.EventStream.Subscribe(func(e any) {
@@ -103,7 +102,7 @@ func TestAfterStop(t *testing.T) {
 	})
 }
 
-// A nil message does nobody harm.
+// A nil message does no harm.
 func TestAfterNil(t *testing.T) {
 	inEveryHome(t, func(t *testing.T, r *rig, home ...actor.PropsOption) {
 		refused := 0

@@ -9,8 +9,8 @@ import (
 // The watchdog names the actor that has its loop, and not the device that has brought the message.
 // Where the loop itself runs an actor's mailbox it is named already.
 
-// begin says that m's actor has its loop, possibly in the middle of another one's message. Off the
-// loops there is nothing to say.
+// begin records that m's actor occupies its loop, possibly in the middle of another one's message.
+// Off the loops there is nothing to record.
 func (m *Mailbox) begin() *Loop {
 	l := m.Loop()
 	if l != nil {
@@ -19,7 +19,7 @@ func (m *Mailbox) begin() *Loop {
 	return l
 }
 
-// end says that it has it no more. A device that goes on is not named again: that would cost as
+// end records that it no longer does. A device that goes on is not named again: that would cost as
 // much for each message.
 func (m *Mailbox) end() {
 	if l := m.Loop(); l != nil {
@@ -30,8 +30,8 @@ func (m *Mailbox) end() {
 	}
 }
 
-// note is what LoopName says of the message. Only where stalls are reported to somebody: it is a
-// few nanoseconds for each message.
+// note records the message for LoopName. It does so only where stalls are reported: it is a few
+// nanoseconds for each message.
 func (m *Mailbox) note(msg any) {
 	if m.at == nil {
 		return

@@ -6,11 +6,12 @@ import "github.com/asynkron/protoactor-go/actor"
 // receives the message that is carried, and nothing shows that it was.
 type Carrier struct {
 	// Message is the message that is carried, or its envelope. It is not Retained itself. nil:
-	// nothing is received, and Consumed says that what was sent before has been consumed.
+	// nothing is received, and Consumed reports that all earlier messages have been consumed.
 	Message any
 	// Consumed is called once: when Receive has returned, panicked or exited, or when the message
-	// was answered. What the actor has forwarded by then is not waited for. The goroutine is the
-	// one that ran the actor, or Carry's if the mailbox had no room. It must not panic or block.
+	// was answered. It does not wait for messages that the actor has forwarded by then. The
+	// goroutine is the one that ran the actor, or Carry's if the mailbox had no room. It must not
+	// panic or block.
 	Consumed func()
 }
 
@@ -35,7 +36,7 @@ func (m *Mailbox) Carry(c *Carrier) {
 	m.wake()
 }
 
-// Retain has nothing to do: who sends a carrier gives it away.
+// Retain has nothing to do: the sender of a carrier passes its ownership on.
 func (*Carrier) Retain() {}
 
 // Delivered has nothing to do: a message does not change where it waits.

@@ -29,14 +29,14 @@ func settled(t *testing.T, why string, n *atomic.Int32) {
 	}
 }
 
-// seen is what an actor was shown of a message.
+// seen is an actor's view of a message.
 type seen struct {
 	Message any
 	Sender  string
 	Header  string
 }
 
-// What is carried is received as if it had been sent: the message, its sender and its headers.
+// A carried message is received as if it had been sent: the message, its sender and its headers.
 func TestCarriedIsReceivedBare(t *testing.T) {
 	inBothHomes(t, func(t *testing.T, r *rig, home actor.PropsOption) {
 		got := make(chan seen, 3)
@@ -124,7 +124,7 @@ func TestCarriedIsForwardedBare(t *testing.T) {
 	})
 }
 
-// What the actor does not receive is answered as it was carried, and consumed.
+// A carried message that the actor does not receive is answered as it was carried, and consumed.
 func TestCarriedIsAnsweredWhenTheActorStops(t *testing.T) {
 	inBothHomes(t, func(t *testing.T, r *rig, home actor.PropsOption) {
 		sender := newInbox(r.sys)
@@ -228,7 +228,7 @@ func TestCarriedBatch(t *testing.T) {
 	settled(t, "a batch", consumed)
 }
 
-// rejecting is a Policy that admits nothing, and counts what it answers.
+// rejecting is a Policy that admits nothing, and counts its answers.
 type rejecting struct{ overflows, leftovers int }
 
 func (p *rejecting) Overflow(msg any, _ int32) bool {
@@ -239,7 +239,7 @@ func (p *rejecting) Overflow(msg any, _ int32) bool {
 }
 func (p *rejecting) Leftover(any) { p.leftovers++ }
 
-// What a bounded mailbox has no room for is its Policy's, as a bare message, and consumed.
+// A message beyond the bound of a mailbox goes to its Policy, as a bare message, and is consumed.
 func TestCarriedBeyondTheLimit(t *testing.T) {
 	hand, policy := &byHand{}, &rejecting{}
 	m, s := started(hand, &Config{Limit: 1, Policy: policy})
@@ -258,7 +258,7 @@ func TestCarriedBeyondTheLimit(t *testing.T) {
 	}
 }
 
-// What a loop leaves that has ended is answered and consumed.
+// A message that an ended loop leaves is answered and consumed.
 func TestCarriedToAnEndedLoop(t *testing.T) {
 	r := newRig(t, 0)
 	l := r.addLoop(t, eventloop.Config{Logger: r.sys.Logger()})

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// LastCalls ends the receiving of l's actors: what has been sent to them by now is the last that
+// LastCalls ends the receiving of l's actors: the messages sent to them by now are the last that
 // they get. Else actors that talk to each other would keep their loop from ending. Loop goroutine.
 func (r *Registry) LastCalls(l *Loop) {
 	l.closing.Store(true)
@@ -21,12 +21,13 @@ type nothing struct{}
 func (nothing) Run(int) (more bool) { return false }
 
 // BuryAll answers what l's event loop leaves in its actors' mailboxes: those that were queued when
-// it was abandoned. It is called after the event loop's Shutdown. If that gave up waiting, the rest
-// comes when the loop lets go; until then its actors are its own. Any goroutine but the loop's.
+// it was abandoned. It is called after the event loop's Shutdown. If that gave up waiting, the
+// rest comes when the loop lets go; until then its actors stay on it. Any goroutine but the
+// loop's.
 func (r *Registry) BuryAll(l *Loop) {
 	if l.el.Schedule(nothing{}) == nil {
 		l.Scheduler.Go(func() {
-			_ = l.el.Shutdown(context.Background()) // whoever called it first has its error
+			_ = l.el.Shutdown(context.Background()) // its first caller has its error
 			l.Scheduler.Resume()
 			r.BuryAll(l)
 		})

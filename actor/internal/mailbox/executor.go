@@ -11,17 +11,17 @@ import (
 
 // Executor is where actors run: a *Loop, or *Goroutines.
 type Executor interface {
-	// schedule calls r's Run until it has no more. Any goroutine. It is not called again for the
-	// same r before that. r is a pointer to the interface, because a goroutine is started with less
-	// if its argument is one word.
+	// schedule calls r's Run until it is done. Any goroutine. It is not called again for the same
+	// r before that. r is a pointer to the interface, because a goroutine is started with less if
+	// its argument is one word.
 	schedule(r *eventloop.Runnable)
 	// turned is called on the consumer's goroutine when an actor has had its turn.
 	turned()
 	// Over reports whether the executor has ended: its actors can still be stopped, but receive
 	// nothing more. Any goroutine.
 	Over() bool
-	// escaped reports user code that is not an actor's Receive and has not returned: what it is,
-	// and the name of the actor for whose message it was called. Any goroutine.
+	// escaped reports user code that is not an actor's Receive and has not returned: its kind, and
+	// the name of the actor for whose message it was called. Any goroutine.
 	escaped(kind, name string, value any)
 	// now is the time on the executor's clock. The consumer's goroutine.
 	now() time.Time
@@ -34,7 +34,7 @@ type Loop struct {
 	// Scheduler is of what happens off the loop. nil, except in a simulation. Set before use.
 	Scheduler *sched.Scheduler
 	// Failed is called on the loop when an actor has panicked, with the actor's name, before its
-	// supervisor hears of it. nil: nobody wants to know. Set before use.
+	// supervisor hears of it. nil: not reported. Set before use.
 	Failed func(actor string)
 	// Escaped is called when other user code has panicked or has called runtime.Goexit: a
 	// subscriber of dead letters, a supervisor. Any goroutine. nil: it is not reported. Set before
@@ -42,9 +42,9 @@ type Loop struct {
 	Escaped func(kind, name string, value any)
 
 	el     *eventloop.Loop
-	traces bool // stalls are reported to somebody, who wants to know the message
+	traces bool // stalls are reported, with the message
 
-	closing atomic.Bool         // its actors get what they have been sent, and nothing more
+	closing atomic.Bool         // its actors get the messages sent by now, and no others
 	handoff atomic.Bool         // an actor off the loop was woken: yield before blocking
 	inner   *eventloop.Runnable // the mailbox whose message is being received; the loop's
 	ended   atomic.Bool
@@ -83,7 +83,7 @@ func (l *Loop) escaped(kind, name string, value any) {
 func (l *Loop) now() time.Time { return l.el.Now() }
 
 // bury runs a mailbox whose loop has ended: lifecycle messages reach the actor, so that it can
-// stop, everything else is answered. It has a goroutine of its own, because the poster may hold
+// stop, everything else is answered. It has a separate goroutine, because the poster may hold
 // locks.
 func (l *Loop) bury(r *eventloop.Runnable) {
 	l.burial.Lock(l.Scheduler)
@@ -125,7 +125,7 @@ func (g *Goroutines) share(r *eventloop.Runnable) {
 	}
 }
 
-// exhaust runs r until it has no more.
+// exhaust runs r until it is done.
 func exhaust(r *eventloop.Runnable) {
 	for (*r).Run(offLoopBudget) {
 		runtime.Gosched()

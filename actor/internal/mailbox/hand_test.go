@@ -6,15 +6,15 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 )
 
-// lent is a message that has something to give back.
+// lent is a message with a reference to release.
 type lent struct{ given int }
 
 func (m *lent) Retain()             {}
 func (m *lent) Delivered()          {}
 func (m *lent) Release(*Loop) error { m.given++; return nil }
 
-// An event that is delivered behind a message at which the actor fails is received all the same,
-// and returns what it has: it may be the last event of its sender, or have a receive buffer.
+// An event that is delivered behind a message at which the actor fails is still received, and its
+// reference released: it may be the last event of its sender, or have a receive buffer.
 func TestHandBehindFailure(t *testing.T) {
 	for name, leave := range leavings {
 		for lane, older := range map[string]any{"event": &event{1}, "lifecycle": &actor.Terminated{}} {

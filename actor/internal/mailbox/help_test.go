@@ -13,7 +13,7 @@ import (
 	"github.com/rdmactor/rdmactor/eventloop"
 )
 
-// testSystem is an ActorSystem that says nothing and leaves no goroutine.
+// testSystem returns a silent ActorSystem that leaves no goroutine.
 func testSystem(tb testing.TB) *actor.ActorSystem {
 	tb.Helper()
 	sys := actor.NewActorSystem(
@@ -58,7 +58,7 @@ func (r *rig) addLoop(tb testing.TB, cfg eventloop.Config) *Loop {
 	return l
 }
 
-// config is what these mailboxes know of their messages.
+// config identifies the test's retained messages.
 var config = &Config{Retained: func(msg any) Retained {
 	r, _ := msg.(Retained)
 	return r
@@ -72,7 +72,7 @@ func (r *rig) OnLoop() actor.PropsOption {
 	return Option(func() Executor { r.spread++; return r.loops[r.spread%len(r.loops)] }, config)
 }
 
-// OffLoop has them run on goroutines.
+// OffLoop runs actors on goroutines.
 func (r *rig) OffLoop() actor.PropsOption { return in(r.off) }
 
 // boxOf is the mailbox of an actor that one of the loops runs; nil for every other PID.
@@ -134,7 +134,7 @@ type byHand struct {
 	mu    sync.Mutex
 	queue []*eventloop.Runnable
 	ended bool
-	left  []any // what was reported as escaped
+	left  []any // reports of escaped code
 }
 
 func (h *byHand) schedule(r *eventloop.Runnable) {
@@ -148,7 +148,7 @@ func (h *byHand) Over() bool { return h.ended }
 func (h *byHand) escaped(_, _ string, value any) { h.left = append(h.left, value) }
 func (h *byHand) now() time.Time                 { return time.Time{} }
 
-// turn runs what is scheduled once, and says how many mailboxes that were.
+// turn runs each scheduled mailbox once, and returns their number.
 func (h *byHand) turn(budget int) (ran int) {
 	h.mu.Lock()
 	batch := h.queue
@@ -168,7 +168,7 @@ func (h *byHand) run() {
 	}
 }
 
-// script is an invoker that writes down what it is given, and does what the test says.
+// script is an invoker that records its messages, and acts as the test requires.
 type script struct {
 	got       []any
 	failures  []any

@@ -9,15 +9,15 @@ import (
 )
 
 // A mailbox is scheduled from the message that finds it idle until its consumer finds it empty. It
-// begins as scheduled: what comes in the middle of the spawn has no invoker yet.
+// begins as scheduled: messages in the middle of the spawn have no invoker yet.
 const (
 	idle int32 = iota
 	scheduled
 )
 
 // Mailbox is Proto.Actor's Mailbox for an actor that an Executor runs. Unlike Proto.Actor's own it
-// serves lanes in strict order, gives its thread back after a budget of messages, refuses nil, and
-// answers what is left when the actor stops.
+// serves lanes in strict order, yields its thread after a budget of messages, refuses nil, and
+// answers the rest when the actor stops.
 //
 // Everything below the counters belongs to the consumer: the loop's goroutine, or the goroutine
 // that was started for it.
@@ -35,14 +35,14 @@ type Mailbox struct {
 	inside    bool // the actor is in Receive
 
 	cfg  *Config
-	at   *atomic.Value // the reflect.Type of the message that is received; nil: nobody asks
+	at   *atomic.Value // the reflect.Type of the message that is received; nil: not recorded
 	exec Executor
 	self eventloop.Runnable // itself, as executors and the watchdog want it
 	// the mailbox in the middle of whose message this one's is received; nil: none
 	outer   *eventloop.Runnable
 	invoker actor.MessageInvoker
-	born    actor.Process // what the system had when the actor was spawned; it does not change
-	rare    *rare         // nil: nobody has watched, restarted or stopped the actor
+	born    actor.Process // the registered process when the actor was spawned; it does not change
+	rare    *rare         // nil: the actor was never watched, restarted or stopped
 }
 
 var (
@@ -73,7 +73,7 @@ func Option(where func() Executor, c *Config) actor.PropsOption {
 	}
 }
 
-// Of is the calling actor's mailbox; nil when it is none of ours.
+// Of is the calling actor's mailbox; nil when it is of another package.
 func Of(at Place) *Mailbox { return RegistryOf(at.ActorSystem()).get(at.Self().Id) }
 
 // LoopOf is the loop that runs the calling actor; nil if no loop does.
@@ -152,7 +152,7 @@ func (m *Mailbox) PostUserMessage(msg any) {
 	m.wake()
 }
 
-// elements posts what is in a batch, before the batch itself, as Proto.Actor has it.
+// elements posts the messages of a batch, before the batch itself, as Proto.Actor does.
 func (m *Mailbox) elements(b actor.MessageBatch) {
 	for _, element := range b.GetMessages() {
 		m.PostUserMessage(element)
@@ -205,8 +205,7 @@ func (m *Mailbox) Refuse(msg any) {
 	m.guard("dead letter to", func() { at.ActorSystem().DeadLetter.SendUserMessage(at.Self(), msg) })
 }
 
-// retained is a message without its envelope as one that has something to give back; nil: it has
-// not.
+// retained returns a message without its envelope as one with references; nil: it has none.
 func (m *Mailbox) retained(bare any) Retained {
 	if m.cfg.Retained == nil {
 		return nil

@@ -12,7 +12,7 @@ import (
 	"github.com/rdmactor/rdmactor/eventloop"
 )
 
-// names makes what an actor got readable: "event 1", "watch".
+// names formats the messages of an actor: "event 1", "watch".
 func names(got []any) (list []string) {
 	for _, msg := range got {
 		switch m := actor.UnwrapEnvelopeMessage(msg).(type) {
@@ -36,7 +36,7 @@ func watching(id string) *actor.Watch { return &actor.Watch{Watcher: &actor.PID{
 
 func enveloped(msg any) *actor.MessageEnvelope { return &actor.MessageEnvelope{Message: msg} }
 
-// What waits is served lane by lane, and first come first served inside a lane.
+// Waiting messages are served lane by lane, and first come first served inside a lane.
 func TestLanes(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -114,7 +114,7 @@ func TestPriorityHoldsWithinATurn(t *testing.T) {
 	}
 }
 
-// deliver invokes the actor within the call, after what is more urgent or older; a suspended one
+// deliver invokes the actor within the call, after more urgent and older messages; a suspended one
 // gets the event in its turn.
 func TestDeliver(t *testing.T) {
 	for _, c := range []struct {
@@ -182,7 +182,7 @@ func TestNothingComesBeforeStarted(t *testing.T) {
 	h := &byHand{}
 	s := &script{}
 	m := New(h, config)
-	m.PostUserMessage(&data{1}) // somebody knew the name before the actor was spawned
+	m.PostUserMessage(&data{1}) // the name was known before the actor was spawned
 	h.run()
 	m.RegisterHandlers(s, nil)
 	m.Deliver(&event{1})
@@ -335,8 +335,8 @@ type badSupervisor struct{ *script }
 
 func (badSupervisor) EscalateFailure(any, any) { panic("in the supervisor") }
 
-// The data lane refuses what it has no room for, on the poster's goroutine; the other lanes have
-// room. Proto.Actor's BoundedDropping mailbox keeps a core busy for ever after one overflow, and
+// The data lane refuses messages beyond its bound, on the poster's goroutine; the other lanes have
+// room. Proto.Actor's BoundedDropping mailbox keeps a core busy forever after one overflow, and
 // its Bounded one spins when full.
 func TestOverflow(t *testing.T) {
 	h := &byHand{}
@@ -410,7 +410,7 @@ func TestDone(t *testing.T) {
 	}
 }
 
-// A message that is handed over is the receiver's at once, or waits: its hold is given back once in
+// A message that is handed over is received immediately, or waits: its hold is released once in
 // either case, and so is that of a mailbox that gets it handed on.
 func TestHand(t *testing.T) {
 	h := &byHand{}
@@ -441,7 +441,7 @@ func TestHand(t *testing.T) {
 	}
 }
 
-// holding counts its holds, and how many were given back.
+// holding counts its holds, and their releases.
 type holding struct {
 	kept     atomic.Int32
 	finished atomic.Int32

@@ -1,12 +1,12 @@
 package mailbox
 
-// Lane is a message's place in the order in which an actor gets what waits for it.
+// Lane is a message's place in the order in which an actor gets its waiting messages.
 type Lane uint8
 
 // The lanes, first served first; FIFO inside each.
 const (
 	Lifecycle Lane = iota // Proto.Actor's system messages
-	Event                 // what a device reports: an end must not queue behind a thousand requests
+	Event                 // a device's reports: an end must not queue behind a thousand requests
 	Control               // what ends an actor from outside: a cancellation, a shutdown
 	Data                  // whatever actors send each other, in one order
 	lanes
@@ -16,33 +16,33 @@ const (
 type Laned interface{ Lane() Lane }
 
 // Retained is a message that has something (a receive buffer, a credit) until all its receivers
-// are finished with it. Each place in a queue is a reference of its own: so an actor may forward
-// what it receives, to any number of others. Config.Retained finds it out.
+// are finished with it. Each place in a queue is a separate reference: so an actor may forward it,
+// to any number of others. Config.Retained finds it out.
 type Retained interface {
 	// Retain takes a reference. Any goroutine that has the message.
 	Retain()
-	// Delivered says that it waits no longer: it is received now, or answered.
+	// Delivered notes that it no longer waits: it is received now, or answered.
 	Delivered()
-	// Release gives one reference back, on loop l (nil: off the loops): after Receive has returned
+	// Release releases one reference, on loop l (nil: off the loops): after Receive has returned
 	// or panicked, or after the message was answered. An error is the failure of an actor that has
-	// given back more than it had.
+	// released more references than it had.
 	Release(l *Loop) error
 }
 
-// Config is what a mailbox knows of its actor's messages. The zero value is that of an actor with
-// an unbounded mailbox whose messages have nothing to give back. Any number of mailboxes may share
-// one; it does not change.
+// Config describes the messages of a mailbox's actor. The zero value is that of an actor with an
+// unbounded mailbox whose messages have no references. Any number of mailboxes may share one; it
+// does not change.
 type Config struct {
-	// Retained is msg, without its envelope, as a message that has something to give back; nil: it
-	// does not. A nil function: none does.
+	// Retained returns msg, without its envelope, as a message with references; nil: it has none.
+	// A nil function: none does.
 	Retained func(msg any) Retained
-	// Carried is what msg, without its envelope, only carries: that is what the watchdog names. It
-	// gives msg itself for all others. nil: none carries anything.
+	// Carried returns the content of msg, without its envelope, if msg only carries it: the
+	// watchdog names the content. It gives msg itself for all others. nil: none carries anything.
 	Carried func(msg any) any
-	// Limit bounds the data lane; 0: nothing does. What is beyond it is Policy's.
+	// Limit bounds the data lane; 0: nothing does. Messages beyond it go to Policy.
 	Limit int32
-	// Policy decides about what the actor will not receive. nil: what is left becomes dead letters.
-	// Not nil with a Limit.
+	// Policy decides about what the actor will not receive. nil: they become dead letters. Not nil
+	// with a Limit.
 	Policy Policy
 	// Last is posted when the actor has stopped, behind everything that waits: Policy.Leftover gets
 	// it when it has got all that was sent before. nil: nothing is posted.
@@ -58,7 +58,7 @@ type Policy interface {
 	// sender's order is kept.
 	Overflow(msg any, over int32) (admit bool)
 	// Leftover answers a message that the stopped actor will not get, as it was posted (in its
-	// envelope), where the actor ran. Without a Policy its sender gets what the PID of a dead actor
-	// gives, *actor.DeadLetterResponse.
+	// envelope), where the actor ran. Without a Policy its sender gets the answer of a dead
+	// actor's PID, *actor.DeadLetterResponse.
 	Leftover(msg any)
 }

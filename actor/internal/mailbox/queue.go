@@ -6,10 +6,11 @@ import (
 )
 
 // queue is a FIFO that any goroutine pushes to and one consumer at a time pops from. Neither ever
-// waits for the other: a push is one compare-and-swap, so a producer that lost its processor in the
-// middle of it has pushed, or has not. The consumer takes all that was pushed at once and turns it
-// round; what it pops then, nobody else touches. An empty queue is two nil pointers: its nodes are
-// in a pool that all queues share, and that the garbage collector shrinks after a burst.
+// waits for the other: a push is one compare-and-swap, so a producer that lost its processor in
+// the middle of it has pushed, or has not. The consumer takes all pushed messages together and
+// reverses them; no other goroutine touches them afterwards. An empty queue is two nil pointers:
+// its nodes are in a pool that all queues share, and that the garbage collector shrinks after a
+// burst.
 type queue struct {
 	in  atomic.Pointer[node] // pushed and not taken, newest first
 	out *node                // taken, oldest first: the consumer's
@@ -54,7 +55,7 @@ func (q *queue) pop(free *nodeChain) (msg any, ok bool) {
 	return msg, true
 }
 
-// take makes what was pushed since the last take what pop takes from. False: nothing was.
+// take moves the messages pushed since the last take to where pop finds them. False: nothing was.
 func (q *queue) take() bool {
 	if q.in.Load() == nil {
 		return false

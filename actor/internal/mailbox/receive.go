@@ -19,7 +19,7 @@ func (m *Mailbox) Deliver(msg any) {
 }
 
 // Hand is Deliver for a message of which the sender has taken a reference: r, which msg is or
-// envelops. nil: it has nothing to give back.
+// envelops. nil: it has no references.
 func (m *Mailbox) Hand(msg any, r Retained) {
 	if !m.enter(msg) {
 		m.Post(Event, msg)
@@ -29,7 +29,7 @@ func (m *Mailbox) Hand(msg any, r Retained) {
 	m.leave()
 }
 
-// enter begins an invocation out of turn, behind what is more urgent. False: the message has to
+// enter begins an invocation out of turn, behind more urgent messages. False: the message has to
 // wait for its turn. If the actor ends the goroutine, msg waits for its turn as well.
 func (m *Mailbox) enter(msg any) bool {
 	if m.busy || m.suspended || m.closed {
@@ -70,7 +70,7 @@ func (m *Mailbox) leave() {
 	m.exec.turned()
 }
 
-// catchUp receives what goes before an event that comes now: lifecycle messages, and older events.
+// catchUp receives the messages that precede an event: lifecycle messages, and older events.
 func (m *Mailbox) catchUp() {
 	for {
 		if msg, ok := m.pop(Lifecycle); ok {
@@ -261,7 +261,7 @@ func (m *Mailbox) receivedSystem(msg any) {
 	m.failed(reason, msg)
 }
 
-// user has the actor receive a message, with the reference r, if it has one. A panic in Receive is
+// user passes a message to the actor, with the reference r, if it has one. A panic in Receive is
 // its supervisor's business.
 func (m *Mailbox) user(msg any, r Retained) {
 	if r != nil {
@@ -292,10 +292,10 @@ func (m *Mailbox) received(msg any, r Retained) {
 	}
 }
 
-// release gives back the reference r that msg has had.
+// release releases the reference r of msg.
 func (m *Mailbox) release(msg any, r Retained) {
 	if err := r.Release(m.Loop()); err != nil {
-		m.escalate(err, msg) // the actor's, and nobody else's
+		m.escalate(err, msg) // only the actor fails
 	}
 }
 
@@ -306,7 +306,7 @@ func (m *Mailbox) failed(reason, msg any) {
 		reason = usercode.ErrGoexit
 		m.end()
 		m.busy = false
-		defer m.wake() // in the middle of somebody else's turn, which ends here
+		defer m.wake() // in the middle of another one's turn, which ends here
 	}
 	if l := m.Loop(); l != nil && l.Failed != nil {
 		l.Failed(m.LoopName())
@@ -332,16 +332,16 @@ func stops(msg any) bool {
 	return ok
 }
 
-// answer ends a message that nobody will receive, with the reference r, if it has one.
+// answer ends a message that will not be received, with the reference r, if it has one.
 func (m *Mailbox) answer(msg any, r Retained) {
 	if r != nil {
 		r.Delivered()
 	}
 	if r != nil {
-		defer func() { _ = r.Release(m.Loop()) }() // nobody failed: the actor has not had it
+		defer func() { _ = r.Release(m.Loop()) }() // no failure: the actor has not had it
 	}
 	switch {
-	case stops(msg): // it has what it asked for
+	case stops(msg): // its request is fulfilled
 	case msg == nil && r != nil: // a carrier that has nothing
 	case m.cfg.Policy != nil && actor.UnwrapEnvelopeMessage(msg) != nil:
 		m.cfg.Policy.Leftover(msg)

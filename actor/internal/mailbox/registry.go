@@ -18,22 +18,23 @@ type Registry struct {
 	alarm *eventloop.Alarm
 
 	mu  sync.RWMutex
-	box map[string]*Mailbox // by PID.Id
-	// by PID.Id: who is being spawned with a mailbox of ours; what stays has another
+	box map[string]*Mailbox // keyed by PID.Id
+	// keyed by PID.Id: actors that are being spawned with a mailbox of this package; entries that
+	// stay have another
 	due map[string]actor.Process
 	max int // of due, before those who are gone are looked for
 }
 
 var (
 	extensionID = extensions.NextExtensionID()
-	// extensionsMu: the system's table of extensions has no lock of its own.
+	// extensionsMu: the system's table of extensions has no lock.
 	extensionsMu sync.RWMutex
 )
 
 // ExtensionID is for the ActorSystem's table of extensions.
 func (r *Registry) ExtensionID() extensions.ExtensionID { return extensionID }
 
-// RegistryOf is the system's registry, made by the first who asks. Any goroutine.
+// RegistryOf returns the system's registry. The first call makes it. Any goroutine.
 func RegistryOf(sys *actor.ActorSystem) *Registry {
 	extensionsMu.RLock()
 	r, ok := sys.Extensions.Get(extensionID).(*Registry)
@@ -53,7 +54,7 @@ func RegistryOf(sys *actor.ActorSystem) *Registry {
 // Alarm is that of all event loops which run actors of the system.
 func (r *Registry) Alarm() *eventloop.Alarm { return r.alarm }
 
-// Place is where an actor is: what its context says of it.
+// Place is where an actor is: the part of a context that this package needs.
 type Place interface {
 	Self() *actor.PID
 	ActorSystem() *actor.ActorSystem
@@ -89,7 +90,7 @@ func (r *Registry) Undone(pid *actor.PID) bool {
 	return ok && r.still(pid.Id, was)
 }
 
-// expect notes that an actor which is being spawned shall have a mailbox of ours.
+// expect notes that an actor which is being spawned shall have a mailbox of this package.
 func (r *Registry) expect(at Place) {
 	id := at.Self().Id
 	r.mu.Lock()

@@ -7,7 +7,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 )
 
-// A PID says where its actor runs for as long as it lives, and a name's new owner is not taken
+// A PID shows where its actor runs for as long as it lives, and a name's new owner is not taken
 // for the old one.
 func TestRegistry(t *testing.T) {
 	r := newRig(t, 2)
@@ -87,7 +87,7 @@ func TestOptionUndone(t *testing.T) {
 	})
 }
 
-// Of actors that have stopped nothing is remembered, nor is it held against who has their name.
+// Stopped actors leave nothing behind that affects a later one of their name.
 func TestOptionUndoneIsForgotten(t *testing.T) {
 	virtual(t, func(t *testing.T, r *rig) {
 		undone := actor.PropsFromFunc(func(actor.Context) {}, r.OnLoop(), actor.WithMailbox(actor.Unbounded()))

@@ -15,8 +15,7 @@ import (
 	"github.com/rdmactor/rdmactor/eventloop"
 )
 
-// homes are the two places where an actor of ours runs; what a mailbox promises, it promises in
-// both.
+// homes are the two places where actors of this package run; a mailbox keeps its promises in both.
 var homes = map[string]func(*rig) actor.PropsOption{
 	"OnLoop":  (*rig).OnLoop,
 	"OffLoop": (*rig).OffLoop,
@@ -32,7 +31,7 @@ func inBothHomes(t *testing.T, test func(t *testing.T, r *rig, home actor.PropsO
 	}
 }
 
-// inbox collects what an actor that stands for a sender gets.
+// inbox collects the messages of an actor that stands for a sender.
 type inbox struct {
 	mu  sync.Mutex
 	got []any
@@ -124,7 +123,7 @@ func TestStopAnswersTheQueue(t *testing.T) {
 	})
 }
 
-// What comes in the middle of the spawn, when the mailbox does not know its actor, waits until the
+// Messages in the middle of the spawn, when the mailbox does not know its actor, wait until the
 // end of it.
 func TestMessagesBeforeTheEndOfTheSpawn(t *testing.T) {
 	for name, want := range map[string]string{
@@ -178,8 +177,8 @@ func TestMessagesBeforeTheEndOfTheSpawn(t *testing.T) {
 	}
 }
 
-// An actor whose supervisor stops it after a failure is suspended to the end; its queue is
-// answered all the same.
+// An actor whose supervisor stops it after a failure is suspended to the end; its queue is still
+// answered.
 func TestStopAfterFailureAnswersTheQueue(t *testing.T) {
 	inBothHomes(t, func(t *testing.T, r *rig, home actor.PropsOption) {
 		sender := newInbox(r.sys)
@@ -203,8 +202,8 @@ func TestStopAfterFailureAnswersTheQueue(t *testing.T) {
 	})
 }
 
-// An actor that does not return from *actor.Stopped has stopped all the same: it receives nothing
-// more, its queue is answered, and its mailbox is forgotten.
+// An actor that does not return from *actor.Stopped has still stopped: it receives nothing more,
+// its queue is answered, and its mailbox is forgotten.
 func TestStopThatDoesNotReturnAnswersTheQueue(t *testing.T) {
 	for name, leave := range map[string]func(){"panic": func() { panic("for the test") }, "Goexit": runtime.Goexit} {
 		t.Run(name, func(t *testing.T) {
@@ -242,7 +241,7 @@ func TestStopAnswersThroughLeftover(t *testing.T) {
 	props := actor.PropsFromFunc(func(ctx actor.Context) {
 		if _, ok := ctx.Message().(*control); ok {
 			ctx.Stop(ctx.Self())
-			ctx.Poison(ctx.Self()) // needs no answer: it has what it asks for
+			ctx.Poison(ctx.Self()) // needs no answer: its request is fulfilled
 			for n := range 3 {
 				ctx.Send(ctx.Self(), &data{n})
 			}
@@ -300,7 +299,7 @@ func TestStopWithChildrenAnswers(t *testing.T) {
 }
 
 // A nil message becomes a dead letter and the actor goes on. Proto.Actor's mailbox keeps a core
-// busy for ever.
+// busy forever.
 func TestNilIsRefused(t *testing.T) {
 	inBothHomes(t, func(t *testing.T, r *rig, home actor.PropsOption) {
 		sender := newInbox(r.sys)
@@ -369,7 +368,7 @@ func TestRestartKeepsTheQueue(t *testing.T) {
 	})
 }
 
-// What is posted to an actor whose loop has ended is answered, and the actor can still be stopped.
+// A message to an actor whose loop has ended is answered, and the actor can still be stopped.
 func TestEndedLoopAnswers(t *testing.T) {
 	for _, how := range []string{"StopFuture", "PoisonFuture"} {
 		t.Run(how, func(t *testing.T) {
@@ -407,8 +406,7 @@ func TestAbandonedLoopAnswers(t *testing.T) {
 	}
 }
 
-// abandon gives a held loop up, and has its mailboxes buried before it lets go (early) or
-// afterwards.
+// abandon gives a held loop up, and buries its mailboxes before it lets go (early) or afterwards.
 func abandon(t *testing.T, early bool) {
 	r := newRig(t, 1)
 	l := r.loops[0]

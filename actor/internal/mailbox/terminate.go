@@ -21,9 +21,10 @@ const (
 	restartsIn  = 10 * time.Second
 )
 
-// rare is what a mailbox knows only of an actor that is watched, restarted or stopped.
+// rare is the state of a mailbox that only a watched, restarted or stopped actor needs.
 type rare struct {
-	// what the system had when Stop came; not nil: the actor may be gone after any system message
+	// the registered process when Stop came; not nil: the actor may be gone after any system
+	// message
 	process  actor.Process
 	watchers watchers
 	restarts int // since the last message
@@ -93,8 +94,8 @@ func (m *Mailbox) systemLate(msg any) {
 	})
 }
 
-// watchers is who watches the actor. Proto.Actor keeps them private. It is a list of what
-// was asked, because most actors have one watcher, and a map costs more than the rest of a mailbox.
+// watchers lists the watchers of the actor. Proto.Actor keeps them private. It is a list of the
+// requests, because most actors have one watcher, and a map costs more than the rest of a mailbox.
 type watchers []watch
 
 type watch struct {

@@ -33,9 +33,8 @@ func watcherOf(r *rig, pid *actor.PID) (watcher *actor.PID, ended <-chan struct{
 	})), gone
 }
 
-// An actor that fails at whatever it is sent stops, under any supervisor: it is not restarted
-// without end, and its place is free for others. Those who watch it are notified, and what was sent
-// to it is answered.
+// An actor that fails at every message stops, under any supervisor: it is not restarted without
+// end, and its place is free for others. Its watchers are notified, and its messages are answered.
 func TestActorThatAlwaysFails(t *testing.T) {
 	for kind, supervisor := range map[string]actor.SupervisorStrategy{
 		"default":    actor.DefaultSupervisorStrategy(),
@@ -75,7 +74,7 @@ func TestActorThatAlwaysFails(t *testing.T) {
 	}
 }
 
-// An actor that was asked to stop stops, although it fails at that or is restarted meanwhile.
+// An actor that was asked to stop stops, although it fails at that or is restarted in between.
 func TestStopOfAnActorThatFails(t *testing.T) {
 	for name, leave := range leavings {
 		for at, is := range map[string]func(msg any) bool{

@@ -13,8 +13,8 @@ import (
 )
 
 // Arena is device memory cut into chunks of one size: receive buffers, or what sends are gathered
-// from. It grows by slabs when it is empty, and gives slabs back that nobody uses. It fills the
-// slabs that are in use before it touches another, and hands out what came back last, so that few
+// from. It grows by slabs when it is empty, and returns unused slabs. It fills the slabs that are
+// in use before it touches another, and hands out the latest returned chunk first, so that few
 // slabs are in use for few chunks. Loop goroutine.
 type Arena struct {
 	dev    verbs.Device
@@ -39,7 +39,7 @@ type slab struct {
 	arena *Arena
 	MR    *verbs.MR
 	n     int      // chunks
-	free  []*Chunk // of them; the last one is the warmest
+	free  []*Chunk // unused chunks; the last one is the warmest
 	at    int      // its place among the open ones
 }
 
@@ -49,12 +49,11 @@ const (
 	SlabBytes  = 256 << 10
 	slabChunks = 8
 	slabMost   = 1 << 20
-	// ownSlabBytes is SlabBytes for the arena of one connection, whose spare chunks nobody else can
+	// ownSlabBytes is SlabBytes for the arena of one connection, whose spare chunks no other can
 	// use.
 	ownSlabBytes = 32 << 10
-	// spareSlabs unused slabs are kept, so that the chunks that an active connection takes and
-	// gives back all the time are not registered anew each time; one, if two have more than
-	// spareMost bytes.
+	// spareSlabs unused slabs are kept, so that the chunks of an active connection are not
+	// registered anew each time; one, if two have more than spareMost bytes.
 	spareSlabs = 2
 	spareMost  = 8 << 20
 )
@@ -74,7 +73,7 @@ func newArena(dev verbs.Device, pd verbs.PD, access verbs.Access, size, bytes, c
 	return a
 }
 
-// Get hands out a chunk. ENOMEM when the budget is used up, or what the device says.
+// Get hands out a chunk. It returns ENOMEM when the budget is used up, or the device's error.
 func (a *Arena) Get() (*Chunk, error) {
 	if len(a.open) == 0 {
 		if err := a.touch(); err != nil {
@@ -94,8 +93,8 @@ func (a *Arena) Get() (*Chunk, error) {
 }
 
 // GetBeyond is Get, but if the budget is used up it hands out one chunk beyond it. It is for
-// connections that have no other chunk, so that what others hold slows them down but does not stop
-// them.
+// connections that have no other chunk, so that the chunks of others slow them down but do not
+// stop them.
 func (a *Arena) GetBeyond() (*Chunk, error) {
 	c, err := a.Get()
 	if !errors.Is(err, ErrBudget) {
@@ -113,8 +112,8 @@ func (a *Arena) GetBeyond() (*Chunk, error) {
 // ErrBudget is why there is no memory although the device may have some.
 var ErrBudget = fmt.Errorf("it would exceed the limit (Limits): %w", unix.ENOMEM)
 
-// touch takes a slab into use. An idle one that is larger than what is left of the budget is given
-// back: a smaller one may do.
+// touch takes a slab into use. An idle one that is larger than the rest of the budget is returned:
+// a smaller one may do.
 func (a *Arena) touch() error {
 	for n := len(a.idle); n > 0; n = len(a.idle) {
 		s := a.idle[n-1]
@@ -218,24 +217,24 @@ func (a *Arena) trim() {
 	}
 }
 
-// Reclaim gives the device back the slabs that nobody uses.
+// Reclaim returns the unused slabs to the device.
 func (a *Arena) Reclaim() {
 	for len(a.idle) > 0 {
 		a.drop(a.idle[len(a.idle)-1])
 	}
 }
 
-// drop gives a slab back, of which nothing is used.
+// drop returns an unused slab to the device.
 func (a *Arena) drop(s *slab) {
 	a.free -= s.n
 	a.idle = slices.DeleteFunc(a.idle, func(other *slab) bool { return other == s })
 	a.Slabs = slices.DeleteFunc(a.Slabs, func(other *slab) bool { return other == s })
 	a.budget.give(s.n * a.size)
-	// nothing posted names it; what a device that has gone says of it does not matter
+	// nothing posted names it; the error of a removed device does not matter
 	_ = a.dev.Free(s.MR)
 }
 
-// Close gives everything back, also what is still handed out.
+// Close returns everything, also chunks that are still handed out.
 func (a *Arena) Close() {
 	for _, s := range a.Slabs {
 		if len(s.free) < s.n {
@@ -246,8 +245,8 @@ func (a *Arena) Close() {
 	a.CloseUnused()
 }
 
-// CloseUnused gives back the slabs that nobody uses. The others stay: on the kernel's devices freed
-// memory is unmapped, and an actor that reads it would crash the process.
+// CloseUnused returns the unused slabs. The others stay: on the kernel's devices freed memory is
+// unmapped, and an actor that reads it would crash the process.
 func (a *Arena) CloseUnused() {
 	a.closed = true
 	a.Reclaim()

@@ -58,7 +58,7 @@ func TestChunksBeyondFourGiB(t *testing.T) {
 	}
 }
 
-// Slabs are filled before others are touched, and what nobody uses goes back, in whatever order
+// Slabs are filled before others are touched, and unused ones are returned, in whatever order
 // chunks come back: many stay only while they are handed out.
 func TestSlabsGoBack(t *testing.T) {
 	for _, order := range []string{"forwards", "backwards", "at random"} {
@@ -96,10 +96,10 @@ func TestSlabsGoBack(t *testing.T) {
 	}
 }
 
-// What is kept spare is bounded in bytes: two slabs of large chunks would be most of a budget.
-// One chunk is kept however large it is, so that messages that follow each other use the same
-// memory. Receives that are posted beforehand do not come and go with messages, so an unused region
-// of them goes back while others are in use: it is as large as all receives of a connection.
+// Spare memory is bounded in bytes: two slabs of large chunks would be most of a budget. One chunk
+// is kept however large it is, so that messages that follow each other use the same memory.
+// Receives that are posted beforehand do not come and go with messages, so an unused region of
+// them goes back while others are in use: it is as large as all receives of a connection.
 func TestSpareIsBoundedInBytes(t *testing.T) {
 	for name, tt := range map[string]struct {
 		size, inOne, n, want int
@@ -156,8 +156,8 @@ func TestSpareIsBoundedInBytes(t *testing.T) {
 	}
 }
 
-// Where too little is left for a slab that is idle, a chunk is had all the same, as long as there
-// is room for one.
+// Where too little is left for an idle slab, a chunk is still available, as long as there is room
+// for one.
 func TestIdleSlabIsNotInTheWay(t *testing.T) {
 	const size = 64 << 10
 	b := NewBudget(nil, 1<<30, 0, 8*size)

@@ -8,36 +8,35 @@ import (
 	"github.com/rdmactor/rdmactor/eventloop"
 )
 
-// Budget is how much device memory a loop may have for one purpose, and who waits for some. Loop
-// goroutine. It is no fairshare.Queue: which message passes another depends on their sizes, not on
-// turns.
+// Budget bounds the device memory of a loop for one purpose, and queues claimants. Loop goroutine.
+// It is no fairshare.Queue: the order of messages depends on their sizes, not on turns.
 //
 // Arenas may always have one part of it (keep), besides what owners retain of theirs (Retained),
-// and at most another (most). The rest is for large messages, which wait in line. A message's class
-// says how large a part of the whole it needs: a half (there is room for one such besides what
-// arenas may have), an eighth, a sixteenth, and so on. Only messages of smaller classes may
-// overtake one that waits. All of these together may hold no more than what is left when the
-// waiting one gets its memory: a quarter of the whole beside a half, an eighth beside an eighth,
-// and so on. So the waiting message gets its memory as soon as what was handed out before it has
-// come back, whatever comes behind it. While that does not come back, because an owner keeps it,
-// smaller messages go on. For that they have a sixteenth in any case: a message of nearly a half
-// may also have to wait for what owners retain of arenas.
+// and at most another (most). The rest is for large messages, which wait in line. A message's
+// class is the part of the whole that it needs: a half (there is room for one such besides the
+// share of arenas), an eighth, a sixteenth, and so on. Only messages of smaller classes may
+// overtake one that waits. All of these together may hold no more than the rest when the waiting
+// one gets its memory: a quarter of the whole beside a half, an eighth beside an eighth, and so
+// on. So the waiting message gets its memory as soon as memory that was handed out before it is
+// returned, whatever follows it. While that does not come back, because an owner keeps it, smaller
+// messages go on. For that they have a sixteenth in any case: a message of nearly a half may also
+// have to wait for what owners retain of arenas.
 type Budget struct {
 	el      *eventloop.Loop
 	total   int          // bytes
-	Free    int          // that are not registered
-	keep    int          // that arenas can have in any case
-	most    int          // that arenas can have
+	Free    int          // bytes not registered
+	keep    int          // bytes always available to arenas
+	most    int          // bytes that arenas may have
 	small   int          // in use by arenas
 	large   [classes]int // handed out for large messages
 	waiting []Claimant
 	feeding bool      // Run is queued
 	serving bool      // Run is at work
-	seen    int       // forLarge's when those who wait were last looked at, or came
+	seen    int       // the result of forLarge when the claimants were last checked, or queued
 	keepers list.List // of keeper
 
-	// Retained is how many bytes of arenas owners retain that others are not to do without: what is
-	// kept is kept besides these. nil: none. When there are fewer, Fewer is to be called.
+	// Retained is how many bytes of arenas owners retain that others are not to do without: the
+	// kept part is kept besides these. nil: none. When there are fewer, Fewer is to be called.
 	Retained func() int
 }
 
@@ -46,7 +45,7 @@ const classes = 16
 
 // keeper is an arena or a cache that keeps registered memory in case it is needed again.
 type keeper interface {
-	// Reclaim gives it back.
+	// Reclaim returns idle memory to the device.
 	Reclaim()
 }
 
@@ -80,18 +79,18 @@ func (b *Budget) forLarge() int {
 	return b.total - max(b.small, keep)
 }
 
-// Fewer notes that owners retain less (Retained). Messages that come and go all the time do not
-// have those who wait looked at for nothing.
+// Fewer notes that owners retain less (Retained). A steady stream of messages does not rescan the
+// waiters.
 func (b *Budget) Fewer() {
 	if b.forLarge() > b.seen {
 		b.feed()
 	}
 }
 
-// Look has those who wait looked at again: what is fair has changed.
+// Look checks the waiting claimants again: fairness has changed.
 func (b *Budget) Look() { b.feed() }
 
-// Reclaim gives the devices back what is kept in case it is needed again.
+// Reclaim returns the idle memory to the devices.
 func (b *Budget) Reclaim() {
 	if b.total-b.Free == b.small+b.lent(0) {
 		return
@@ -135,7 +134,7 @@ func (b *Budget) takeSmall(n int) (ok bool) {
 	return true
 }
 
-// giveSmall gives them back.
+// giveSmall returns bytes of arenas.
 func (b *Budget) giveSmall(n int) {
 	b.unuse(n)
 	b.give(n)
@@ -148,7 +147,7 @@ func (b *Budget) TakeLarge(n int) {
 	b.lend(n)
 }
 
-// GiveLarge gives them back.
+// GiveLarge returns bytes of large messages.
 func (b *Budget) GiveLarge(n int) {
 	b.unlend(n)
 	b.give(n)
@@ -160,8 +159,8 @@ func (b *Budget) Total() int { return b.total }
 // InUse is how many bytes are in use, and how many claimants wait for some.
 func (b *Budget) InUse() (bytes, waiting int) { return b.small + b.lent(0), len(b.waiting) }
 
-// Spare is how many bytes arenas may still take into use before they have all but a quarter of what
-// they can have.
+// Spare returns how many bytes arenas may still take into use before they reach three quarters of
+// their limit.
 func (b *Budget) Spare() int { return b.most - b.most/4 - b.small }
 
 // Most is how many bytes arenas can have.
@@ -176,17 +175,17 @@ func (b *Budget) unlend(n int) {
 	b.feed()
 }
 
-// Claimant is what waits for memory: for one connection's large messages.
+// Claimant waits for memory: for one connection's large messages.
 type Claimant interface {
-	// Claim is how many bytes are wanted next, 0: none any more, and how many there are already.
+	// Claim is how many bytes are wanted next, 0: none, and how many it holds already.
 	Claim() (want, held int)
 	// Fair reports whether it may have so many, as far as it depends on whom they are for.
 	Fair(want int) bool
-	// Grant: what is wanted next can be taken.
+	// Grant: the wanted bytes can be taken.
 	Grant()
 }
 
-// give takes back n bytes that are not registered any more.
+// give takes back n bytes that were deregistered.
 func (b *Budget) give(n int) {
 	b.Free += n
 	b.feed()
@@ -197,11 +196,11 @@ func (b *Budget) give(n int) {
 func (b *Budget) feed() {
 	if (len(b.waiting) > 0 || b.serving) && !b.feeding {
 		b.feeding = true
-		_ = b.el.Schedule(b) // refused after the loop's end only: nobody waits then
+		_ = b.el.Schedule(b) // refused after the loop's end only: no claimant waits then
 	}
 }
 
-// Admits reports whether c may take what it wants now. Otherwise c waits, in its place, and is
+// Admits reports whether c may take its wanted bytes now. Otherwise c waits, in its place, and is
 // notified (Claimant.Grant).
 func (b *Budget) Admits(c Claimant) bool {
 	if want, held := c.Claim(); !b.serving && len(b.waiting) == 0 && c.Fair(want) && b.fits(want, held) {
@@ -215,8 +214,8 @@ func (b *Budget) Admits(c Claimant) bool {
 	return false
 }
 
-// fits reports whether there is memory. A claimant that has some already may have no more than it
-// leaves to all others, so a few cannot take it all. Many with one message each can.
+// fits reports whether there is memory. A claimant that holds some already may have no more than
+// it leaves to all others, so a few cannot take it all. Many with one message each can.
 func (b *Budget) fits(want, held int) bool {
 	left := b.forLarge() - b.lent(0) - want
 	if held > left {
@@ -244,7 +243,8 @@ func (b *Budget) Run(int) (more bool) {
 	waiting, i := b.waiting, 0
 	b.waiting = nil
 	var kept []Claimant
-	// in case what a Grant leads to panics or exits: those behind are looked at in the next turn
+	// if a Grant panics or exits, the claimants behind are checked in the next turn those behind
+	// are looked at in the next turn
 	defer func() {
 		b.serving = false
 		b.waiting = slices.Concat(kept, waiting[i:], b.waiting)
@@ -273,10 +273,10 @@ func (b *Budget) Run(int) (more bool) {
 	return false
 }
 
-// ahead is what a claimant has to know of those that wait before it.
+// ahead summarizes the waiting claimants before one.
 type ahead struct {
 	want [classes]int // of the first of each class; 0: none waits
-	end  int          // behind the last class that somebody of waits
+	end  int          // behind the last class with a waiter
 }
 
 // let reports whether one that wants n bytes may pass.

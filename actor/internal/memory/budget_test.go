@@ -13,9 +13,9 @@ type claim struct {
 	b       *Budget
 	n       int
 	granted bool
-	due     int // when it is given back
+	due     int // the turn of its return
 	came    int
-	before  int // who waited when it came
+	before  int // the waiters when it came
 }
 
 func (c *claim) Claim() (want, held int) { return c.n, 0 }
@@ -54,8 +54,8 @@ func (b *Budget) ask(n int) *claim {
 	return c
 }
 
-// One that wants more than there is does not stop the smaller ones behind it, even if it never gets
-// it; and it has it as soon as what was there before has come back, whatever has come behind it.
+// One that wants more than there is does not stop the smaller ones behind it, even if it never
+// gets it; and it gets it as soon as the memory before it is returned, whatever follows it.
 func TestWhoWaitsIsInNobodysWay(t *testing.T) {
 	const all = 1 << 20
 	b := paperBudget(t, all)
@@ -86,8 +86,8 @@ func TestWhoWaitsIsInNobodysWay(t *testing.T) {
 	}
 }
 
-// What is kept for arenas is kept besides what owners retain of theirs: those who retain that, and
-// those who retain large messages, leave it together, too.
+// The part kept for arenas is kept besides retained arena memory: owners of that, and of large
+// messages, leave it together, too.
 func TestLargeLeaveWhatIsKept(t *testing.T) {
 	const all, one = 1 << 20, 1 << 14
 	for _, used := range []int{0, all / 8, all / 4, 3 * all / 8, all / 2} {
@@ -115,7 +115,7 @@ func TestLargeLeaveWhatIsKept(t *testing.T) {
 	}
 }
 
-// Also while owners retain much of arenas, smaller ones pass one that does not get what it wants.
+// Also while owners retain much of arenas, smaller claims pass one that cannot be served.
 func TestSmallerPassBesideWhatIsRetained(t *testing.T) {
 	const all = 1 << 20
 	b := paperBudget(t, all)
@@ -134,8 +134,8 @@ func TestSmallerPassBesideWhatIsRetained(t *testing.T) {
 	}
 }
 
-// However messages of all sizes come and go: nobody gets what is not there, and each has its memory
-// when those before it have come back that it had to wait for.
+// However messages of all sizes come and go: no claim exceeds the free memory, and each is served
+// when the earlier memory that it waits for was returned.
 func TestMemoryIsHandedOutInTime(t *testing.T) {
 	const all, holds = 1 << 20, 20
 	for seed := range uint64(60) {
@@ -187,8 +187,8 @@ func TestMemoryIsHandedOutInTime(t *testing.T) {
 				}
 			}
 			live = still
-			// Those before it in line take at most as long as what is handed out takes to come
-			// back, each, and so does what passes it.
+			// Those before it in line take at most as long as the return of memory takes, each,
+			// and so does a claim that passes it.
 			for _, c := range waiting {
 				if took := now - c.came; took > 2*holds*(c.before+1) {
 					t.Fatalf("seed %d: %d bytes have waited for %d turns, with %d before them", seed, c.n, took, c.before)

@@ -19,7 +19,7 @@ type Chunk struct {
 // home is where a chunk goes back to.
 type home interface{ put(*Chunk) }
 
-// Free gives the chunk back to where it is from. Nothing posted names it any more.
+// Free returns the chunk to its source. No posted work may refer to it.
 func (c *Chunk) Free() { c.home.put(c) }
 
 // Bytes is the chunk's memory.
@@ -36,8 +36,8 @@ func (c *Chunk) Large() bool { return c.large }
 // Repostable reports whether it is a piece of a slab, into which the device can receive again.
 func (c *Chunk) Repostable() bool { return !c.large && c.besides == 0 }
 
-// Overwrite overwrites the first n bytes, before the chunk is given back, in a build that finds who
-// still uses it.
+// Overwrite overwrites the first n bytes, before the chunk is returned, in a build that finds
+// later uses.
 func (c *Chunk) Overwrite(n int) {
 	if overwrite.On {
 		c.overwritten = min(n, int(c.SGE.Length))
@@ -59,8 +59,7 @@ type Copies struct {
 	out    int
 }
 
-// CopyCost is what a message costs besides its bytes when it is copied: what the runtime needs to
-// keep it.
+// CopyCost is what a message costs besides its bytes when it is copied: the runtime's overhead.
 const CopyCost = 256
 
 // NewCopies counts copies in b.
@@ -77,7 +76,7 @@ func (h *Copies) Copy(data []byte) *Chunk {
 	return &c.Chunk
 }
 
-// Out is how many copies have not been given back.
+// Out returns the number of copies that were not returned.
 func (h *Copies) Out() int { return h.out }
 
 func (h *Copies) put(c *Chunk) {

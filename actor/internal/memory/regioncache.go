@@ -10,19 +10,19 @@ import (
 )
 
 // RegionCache is registered memory for large messages: one region for each, of about its size. A
-// region that comes back is kept for the next message of that size. Of idle regions no more bytes
-// are kept than are in use, or than spare. Loop goroutine.
+// region that comes back is kept for the next message of that size. The idle regions have at most
+// as many bytes as those in use, or as spare. Loop goroutine.
 type RegionCache struct {
 	dev     verbs.Device
 	pd      verbs.PD
 	access  verbs.Access
 	budget  *Budget
 	spare   int      // bytes
-	idle    []*Chunk // what came back last is last
+	idle    []*Chunk // the latest returned is last
 	free    int      // bytes of them
-	used    int      // bytes of what is handed out
+	used    int      // bytes handed out
 	out     int      // chunks
-	filling int      // of them those that are still being read into
+	filling int      // of these, still being read into
 	closed  bool
 	kept    *list.Element // of budget.keepers
 }
@@ -98,13 +98,13 @@ func (s *RegionCache) put(c *Chunk) {
 	s.budget.unlend(n)
 }
 
-// drop gives the device back what has been idle for longest.
+// drop returns the region to the device that has been idle for longest.
 func (s *RegionCache) drop() {
 	c := s.idle[0]
 	s.idle = slices.Delete(s.idle, 0, 1)
 	s.free -= int(c.SGE.Length)
 	s.budget.give(int(c.SGE.Length))
-	// nothing posted names it; what a device that has gone says of it does not matter
+	// nothing posted names it; the error of a removed device does not matter
 	_ = s.dev.Free(c.SGE.MR)
 }
 
@@ -115,7 +115,7 @@ func (s *RegionCache) Reclaim() {
 	}
 }
 
-// Close gives back what is idle, and from now on what comes back.
+// Close returns the idle regions, and from now on each returned one.
 func (s *RegionCache) Close() {
 	s.closed = true
 	s.Reclaim()

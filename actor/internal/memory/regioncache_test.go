@@ -23,7 +23,7 @@ type noMemory struct{ verbs.PD }
 
 func (noMemory) Alloc(int, verbs.Access) (*verbs.MR, error) { return nil, unix.ENOMEM }
 
-// A device's ENOMEM costs the budget nothing: what was to be handed out can be had later.
+// A device's ENOMEM costs the budget nothing: the memory can be had later.
 func TestFailedRegionCostsNothing(t *testing.T) {
 	const all = 1 << 20
 	b := paperBudget(t, all)

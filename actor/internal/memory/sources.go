@@ -25,13 +25,13 @@ type Sources struct {
 
 type source struct {
 	filling int       // bytes
-	dubious int       // of them, in the sum
-	suspect time.Time // until then
+	dubious int       // the part of these that is in doubt, in the sum
+	suspect time.Time // the end of the suspicion
 }
 
 const wastePays = 4
 
-// NewSources counts by addresses what is being filled of b. Its time is that of el.
+// NewSources counts, by addresses, the bytes of b that are being filled. Its time is that of el.
 func NewSources(el *eventloop.Loop, b *Budget) Sources { return Sources{el: el, budget: b} }
 
 // Remembered is of how many addresses something is known, and how many bytes are being filled from
@@ -58,7 +58,7 @@ func (s *Sources) Fill(addr netip.Addr, n int) {
 	s.set(addr, src)
 }
 
-// Filled notes that they are here, or do not come any more.
+// Filled notes that the bytes have arrived, or will not.
 func (s *Sources) Filled(addr netip.Addr, n int) { s.Fill(addr, -n) }
 
 // Wasted notes that a connection has ended that had memory for d and has not filled it.
@@ -71,7 +71,7 @@ func (s *Sources) Wasted(addr netip.Addr, d time.Duration) {
 	}
 }
 
-// set stores what is known of addr, and wakes claimants that it may have kept waiting.
+// set stores the state of addr, and wakes claimants that it may have delayed.
 func (s *Sources) set(addr netip.Addr, src source) {
 	s.dubious -= src.dubious
 	if src.dubious = 0; s.suspects(src) {

@@ -14,7 +14,7 @@ func (l *leaver) Grant() {
 	runtime.Goexit()
 }
 
-// What one claimant's owner does when there is memory costs the others that wait nothing.
+// A failing Grant of one claimant's owner does not affect the others that wait.
 func TestGrantThatDoesNotReturn(t *testing.T) {
 	const all = 1 << 20
 	b := paperBudget(t, all)
@@ -38,7 +38,7 @@ func TestGrantThatDoesNotReturn(t *testing.T) {
 	}
 }
 
-// giver is a claimant whose owner's code gives back what another has when it is granted memory.
+// giver is a claimant whose owner's code returns another's memory when it is granted memory.
 type giver struct {
 	claim
 	of *claim
@@ -49,7 +49,7 @@ func (g *giver) Grant() {
 	g.of.back()
 }
 
-// What comes back while those who wait are looked at is for those, too, who were looked at before.
+// Memory that is returned during a check is also for claimants that were checked before.
 func TestMemoryThatComesBackMeanwhile(t *testing.T) {
 	const all = 1 << 20
 	b := paperBudget(t, all)
@@ -113,7 +113,7 @@ func TestWaitingCostsNothing(t *testing.T) {
 	first.back()
 }
 
-// turn has the loop do what is due.
+// turn runs one turn of the loop.
 func (b *Budget) turn(t *testing.T) {
 	t.Helper()
 	if err := b.el.Turn(); err != nil {

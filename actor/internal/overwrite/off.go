@@ -2,11 +2,11 @@
 
 package overwrite
 
-// On says that memory is overwritten.
+// On reports whether memory is overwritten.
 const On = false
 
-// Bytes overwrites b, which was given back.
+// Bytes overwrites b, which was released.
 func Bytes([]byte) {}
 
-// Check panics if b, which was overwritten, was written since. what says whose it is.
+// Check panics if b, which was overwritten, was written since. what names the owner.
 func Check([]byte, string) {}

@@ -4,7 +4,7 @@ package overwrite
 
 import "bytes"
 
-// On says that memory is overwritten.
+// On reports whether memory is overwritten.
 const On = true
 
 // With is the byte that it is overwritten with.
@@ -12,14 +12,14 @@ const With = 0xDB
 
 var block = bytes.Repeat([]byte{With}, 64<<10)
 
-// Bytes overwrites b, which was given back.
+// Bytes overwrites b, which was released.
 func Bytes(b []byte) {
 	for len(b) > 0 {
 		b = b[copy(b, block):]
 	}
 }
 
-// Check panics if b, which was overwritten, was written since. what says whose it is.
+// Check panics if b, which was overwritten, was written since. what names the owner.
 func Check(b []byte, what string) {
 	for len(b) > 0 {
 		n := min(len(b), len(block))

@@ -8,8 +8,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestManInTheMiddle: whatever somebody on the path does with the messages of two connections, each
-// side gets a beginning of what its own peer has sent, in order, and then an error or nothing.
+// TestManInTheMiddle: whatever an attacker on the path does with the messages of two connections,
+// each side gets a beginning of its peer's messages, in order, and then an error or nothing.
 func TestManInTheMiddle(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := rapid.SampledFrom(pskSuites).Draw(t, "suite")
@@ -65,7 +65,7 @@ func TestManInTheMiddle(t *testing.T) {
 	})
 }
 
-// attack is what somebody on the path delivers next, or nil.
+// attack returns the next message that an attacker on the path delivers, or nil.
 func attack(t *rapid.T, seen [][]byte, waiting *[][]byte) []byte {
 	next := func() []byte {
 		if len(*waiting) == 0 {

@@ -81,8 +81,8 @@ func BenchmarkLarge(b *testing.B) {
 	}
 }
 
-// BenchmarkPSK is what a handshake in PSK mode costs: both sides, as far as the first message, and
-// beside it the X25519 operations in it alone.
+// BenchmarkPSK measures a handshake in PSK mode: both sides, as far as the first message, and
+// beside it only its X25519 operations.
 func BenchmarkPSK(b *testing.B) {
 	who := credential("node-1", 1)
 	k := keys(b, who)
@@ -131,8 +131,8 @@ func BenchmarkPSK(b *testing.B) {
 	})
 }
 
-// BenchmarkTLS is what a handshake in TLS mode costs, both sides, with certificates of both, and
-// beside it what crypto/tls costs on a TCP connection that is there already.
+// BenchmarkTLS measures a handshake in TLS mode, both sides, with certificates of both, and beside
+// it crypto/tls on an existing TCP connection.
 func BenchmarkTLS(b *testing.B) {
 	client, server := configs(b, certtest.New(b))
 	b.Run("frames", func(b *testing.B) {

@@ -12,7 +12,7 @@ const HelloLen = 12
 // Hello is a hello as it travels: docs/wire.md. Nothing here reads it.
 type Hello [HelloLen]byte
 
-// Device says what kind of device carries a connection. Both sides have the same kind.
+// Device is the kind of device that carries a connection. Both sides have the same kind.
 type Device uint8
 
 // The kinds of devices.
@@ -27,7 +27,7 @@ const HintLen = 4
 // PutHint writes a hint to the first HintLen bytes of b.
 func PutHint(b []byte, hint uint32) { binary.BigEndian.PutUint32(b, hint) }
 
-// ParseHint takes the hint off what is behind a request's hello. Not ok: there is none.
+// ParseHint takes the hint off the bytes behind a request's hello. Not ok: there is none.
 func ParseHint(b []byte) (hint uint32, rest []byte, ok bool) {
 	if len(b) < HintLen {
 		return 0, nil, false
@@ -35,8 +35,8 @@ func ParseHint(b []byte) (hint uint32, rest []byte, ok bool) {
 	return binary.BigEndian.Uint32(b), b[HintLen:], true
 }
 
-// Binding is what both sides of a connection must see alike, besides their hellos. It is part of
-// the handshake: who changes or relays any of it is found out.
+// Binding contains the values that both sides of a connection must see alike, besides their
+// hellos. It is part of the handshake: a change or a relay of it is detected.
 type Binding struct {
 	Device Device
 	// The addresses as this side sees them: the connecting side's, and the one that it dials.
@@ -51,7 +51,7 @@ const (
 	tlsLabel = "rdmactor-tls-1"
 )
 
-// append writes the label, then what is bound: docs/security-wire.md has the layout.
+// append writes the label, then the bound values: docs/security-wire.md has the layout.
 func (b Binding) append(label string) []byte {
 	p := append(make([]byte, 0, 96), label...)
 	var client, server [16]byte

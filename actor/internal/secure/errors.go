@@ -8,7 +8,7 @@ import (
 	"github.com/rdmactor/rdmactor/internal/plain"
 )
 
-// TamperedError says that a message is not what the peer sealed at this place: it was changed,
+// TamperedError reports a message that the peer has not sealed at this place: it was changed,
 // replayed, left out, reordered, cut short or taken from another connection. errors.Is: EBADMSG.
 type TamperedError struct {
 	What string // what did not open
@@ -21,7 +21,7 @@ func (e *TamperedError) Error() string {
 // Unwrap gives EBADMSG.
 func (e *TamperedError) Unwrap() error { return unix.EBADMSG }
 
-// HandshakeError says why a handshake failed. errors.Is: EACCES, and what Err is.
+// HandshakeError reports why a handshake failed. errors.Is: EACCES, and Err.
 type HandshakeError struct {
 	What string
 	Err  error // the cause below, if there is one
@@ -42,14 +42,14 @@ func (e *HandshakeError) Unwrap() []error {
 	return []error{unix.EACCES, e.Err}
 }
 
-// UnknownKeyError says that no key of ours has the id that the peer names. It is the Err of a
+// UnknownKeyError reports that no local key has the id that the peer names. It is the Err of a
 // HandshakeError.
 type UnknownKeyError struct{ ID KeyID }
 
 func (e *UnknownKeyError) Error() string { return fmt.Sprintf("no key has the id %x", e.ID[:]) }
 
-// LimitError says that a key was used for as much as is safe, or for too little to be changed
-// already. errors.Is: EOVERFLOW.
+// LimitError reports that a key has reached its safe limit, or that it was changed too early.
+// errors.Is: EOVERFLOW.
 type LimitError struct{ What string }
 
 func (e *LimitError) Error() string { return e.What }
@@ -57,8 +57,8 @@ func (e *LimitError) Error() string { return e.What }
 // Unwrap gives EOVERFLOW.
 func (e *LimitError) Unwrap() error { return unix.EOVERFLOW }
 
-// ConfigError says what is wrong with a key, an identity or a TLS configuration of this side's.
-// errors.Is: EINVAL, and what Err is.
+// ConfigError reports an error in a key, an identity or a TLS configuration of this side.
+// errors.Is: EINVAL, and Err.
 type ConfigError struct {
 	What string
 	Err  error // the cause below, if there is one

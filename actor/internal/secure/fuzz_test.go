@@ -7,7 +7,7 @@ import (
 	"github.com/rdmactor/rdmactor/internal/certtest"
 )
 
-// FuzzPSKServer: whatever a stranger sends, it is nobody.
+// FuzzPSKServer: an unauthenticated peer stays so, whatever it sends.
 func FuzzPSKServer(f *testing.F) {
 	who := credential("node-1", 1)
 	k := keys(f, who)

@@ -33,7 +33,7 @@ func newLargeSecret(s Suite, traffic []byte) (l largeSecret, err error) {
 	return l, err
 }
 
-// message is what a message with that number is sealed with.
+// message derives the cipher of the message with that number.
 func (l *largeSecret) message(number uint64, b []byte, n int) (m largeMessage, err error) {
 	if l.forgotten {
 		return m, errForgotten
@@ -81,8 +81,8 @@ func (l *LargeOpener) Offered(number uint64) error {
 	return nil
 }
 
-// Begin opens what was offered with that number. b has LargeLen(n) bytes, all of which were read
-// from the peer.
+// Begin opens the message that was offered with that number. b has LargeLen(n) bytes, all of which
+// were read from the peer.
 func (l *LargeOpener) Begin(b []byte, n int, number uint64) (*LargeOpen, error) {
 	if err := fits(b, n); err != nil {
 		return nil, err
@@ -103,7 +103,7 @@ func fits(b []byte, n int) error {
 
 // largeMessage is one message, a segment at a time. The tags stand behind all of it, so that it is
 // in one piece before and after. The AEADs of Go want each tag behind its segment: it stands there
-// while the segment is sealed or opened, in place of what is kept in aside.
+// while the segment is sealed or opened, and the bytes at that place are kept in aside.
 type largeMessage struct {
 	aead  cipher.AEAD
 	body  []byte

@@ -78,7 +78,7 @@ func TestLarge(t *testing.T) {
 	}
 }
 
-// TestLargeElsewhere: a message may be sealed into other memory, and stays what it is.
+// TestLargeElsewhere: a message may be sealed into other memory, and stays unchanged.
 func TestLargeElsewhere(t *testing.T) {
 	for _, s := range suites {
 		for _, n := range largeLengths {
@@ -147,7 +147,8 @@ func TestLargeFlips(t *testing.T) {
 	}
 }
 
-// TestLargeNumbers: a message is offered once, messages may be left out, and the number says which.
+// TestLargeNumbers: a message is offered once, messages may be left out, and the number identifies
+// it.
 func TestLargeNumbers(t *testing.T) {
 	sealer, opener := largePair(t, AES256GCM)
 	first, one := sealLarge(t, sealer, 100)
@@ -186,7 +187,7 @@ func TestLargeMemory(t *testing.T) {
 	}
 }
 
-// TestLargeReflection: what a side has sealed does not open as its peer's.
+// TestLargeReflection: a side's sealed message does not open as its peer's.
 func TestLargeReflection(t *testing.T) {
 	c := talk(t, AES256GCM)
 	b, number := sealLarge(t, c.client.SealLarge, 100)

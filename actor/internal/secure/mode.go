@@ -12,7 +12,7 @@ const (
 	featuresMask = FeaturePSK | FeatureTLS | FeatureChaCha
 )
 
-// PSKFeatures is what a hello says in PSK mode with a suite of that mode.
+// PSKFeatures returns the features of a hello in PSK mode with a suite of that mode.
 func PSKFeatures(s Suite) Features {
 	if s == ChaCha20Poly1305 {
 		return FeaturePSK | FeatureChaCha

@@ -40,7 +40,7 @@ func TestFeatures(t *testing.T) {
 	}
 }
 
-// TestFeaturesStripped: whoever strips a mode from a hello, or changes it, is noticed by a side
+// TestFeaturesStripped: a mode that is stripped from a hello, or changed, is detected by a side
 // that has one, whichever way the hello goes.
 func TestFeaturesStripped(t *testing.T) {
 	for _, ours := range []Features{FeaturePSK, FeaturePSK | FeatureChaCha, FeatureTLS} {

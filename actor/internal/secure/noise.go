@@ -16,11 +16,11 @@ const publicLen = 32
 //	-> e
 //	<- e, ee, psk
 //
-// The names of what it keeps are the specification's.
+// noise uses the names of the specification.
 type noise struct {
 	suite Suite
 	ck, h [sha256.Size]byte
-	aead  cipher.AEAD // with the key k, after the first MixKey
+	aead  cipher.AEAD // for the key k, after the first MixKey
 	n     uint64
 	psk   [pskLen]byte
 	e     *ecdh.PrivateKey
@@ -119,8 +119,8 @@ func (n *noise) ephemeral(public []byte) error {
 	return n.mixKey(public)
 }
 
-// first is message 1, on both sides: what is behind e in it follows from what is in the clear, so
-// the responder makes it instead of receiving it. public is the initiator's.
+// first is message 1, on both sides: its part behind e follows from the clear part, so the
+// responder makes it instead of receiving it. public is the initiator's.
 func (n *noise) first(public, payload []byte) (sealed []byte, err error) {
 	if err := n.ephemeral(public); err != nil {
 		return nil, err
@@ -141,7 +141,7 @@ func (n *noise) exchange(peer *ecdh.PublicKey) error {
 	return n.mixKeyAndHash(n.psk[:])
 }
 
-// writeSecond is message 2, on the responder. What it returns goes behind its public key.
+// writeSecond is message 2, on the responder. The result goes behind its public key.
 func (n *noise) writeSecond(payload []byte) (sealed []byte, err error) {
 	if err := n.ephemeral(n.e.PublicKey().Bytes()); err != nil {
 		return nil, err
@@ -152,7 +152,7 @@ func (n *noise) writeSecond(payload []byte) (sealed []byte, err error) {
 	return n.encryptAndHash(payload), nil
 }
 
-// readSecond is message 2, on the initiator: the responder's public key, and what is behind it.
+// readSecond is message 2, on the initiator: the responder's public key, and the bytes behind it.
 func (n *noise) readSecond(public, sealed []byte) (payload []byte, err error) {
 	re, err := ecdh.X25519().NewPublicKey(public)
 	if err != nil {
@@ -177,7 +177,7 @@ func (n *noise) split() (initiator, responder []byte, err error) {
 	return out[:sha256.Size:sha256.Size], out[sha256.Size:], nil
 }
 
-// traffic gives the two traffic secrets: the client's, who is the initiator, and the server's. They
+// traffic derives the two traffic secrets: the client's (the initiator's) and the server's. They
 // are made of Noise's secrets and its hash. Noise's secrets alone do not depend on the prologue: a
 // server whose client has seen another one would not notice by the first message.
 func (n *noise) traffic() (client, server []byte, err error) {

@@ -85,7 +85,7 @@ func (p *pythonPeer) begin(role, suite string, who *Credential, more map[string]
 	p.say(line)
 }
 
-// TestPythonVectors: the vectors in testdata are what the peer writes.
+// TestPythonVectors: the vectors in testdata are the output of the peer.
 func TestPythonVectors(t *testing.T) {
 	dir := t.TempDir()
 	if out, err := exec.CommandContext(t.Context(), "python3", "testdata/peer.py", "vectors", dir).CombinedOutput(); err != nil {
@@ -122,7 +122,7 @@ func TestPythonClient(t *testing.T) {
 	}
 }
 
-// wantHint takes route's hint off what is behind a request's hello.
+// wantHint takes route's hint off the bytes behind a request's hello.
 func wantHint(t *testing.T, b []byte) (rest []byte) {
 	t.Helper()
 	hint, rest, ok := ParseHint(b)

@@ -16,8 +16,8 @@ const (
 	pskLen   = 32
 )
 
-// KeyID says in a request which identity and which of its keys are used. It is no secret, and the
-// same in each request.
+// KeyID identifies, in a request, the identity and which of its keys are used. It is no secret,
+// and the same in each request.
 type KeyID [keyIDLen]byte
 
 // Credential is an identity, and one key of it. It prints as the identity.
@@ -34,8 +34,8 @@ func (c Credential) Format(f fmt.State, _ rune) {
 // MarshalText gives the identity, for JSON too.
 func (c Credential) MarshalText() ([]byte, error) { return []byte(c.Identity), nil }
 
-// derive makes of a credential what goes on the wire, and the key that Noise has. A key in use by
-// two identities is two different keys there.
+// derive derives the id on the wire from a credential, and Noise's key. A key in use by two
+// identities is two different keys there.
 func (c *Credential) derive() (id KeyID, psk [pskLen]byte, err error) {
 	if c.Identity == "" || len(c.Identity) > MaxIdentity {
 		return id, psk, &ConfigError{What: "an identity has 1 to 255 bytes"}

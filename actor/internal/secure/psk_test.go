@@ -17,7 +17,7 @@ func TestPSK(t *testing.T) {
 	}
 }
 
-// try has a client finish with what an answer makes of its request.
+// try finishes a client's handshake with the answer to its request.
 func try(t *testing.T, who *Credential, s Suite, b Binding,
 	answer func(request [PSKRequestLen]byte) (Hello, []byte),
 ) error {
@@ -113,7 +113,7 @@ func TestPSKStrangers(t *testing.T) {
 	}
 }
 
-// TestPSKFlips: whatever is changed on the way, nobody ends up with a channel.
+// TestPSKFlips: no change on the way results in a channel.
 func TestPSKFlips(t *testing.T) {
 	who := credential("node-1", 1)
 	k := keys(t, who)
@@ -242,7 +242,7 @@ func TestPSKLongRequest(t *testing.T) {
 	wantRefused(t, "a byte too many", err)
 }
 
-// TestPSKReplay: a request that is sent again gets a reply, and no more than that.
+// TestPSKReplay: a repeated request gets a reply, and nothing further.
 func TestPSKReplay(t *testing.T) {
 	who := credential("node-1", 1)
 	c := talk(t, AES256GCM)
@@ -295,7 +295,7 @@ func TestPSKOnce(t *testing.T) {
 	wantRefused(t, "a handshake that was given up", err)
 }
 
-// TestPSKReflection: what a side has sent does not come back to it as its peer's.
+// TestPSKReflection: a side's messages do not come back to it as its peer's.
 func TestPSKReflection(t *testing.T) {
 	c := talk(t, AES256GCM)
 	sealed, err := c.client.Seal.Seal(nil, []byte("x"))
@@ -306,7 +306,7 @@ func TestPSKReflection(t *testing.T) {
 	wantTampered(t, "our own message", err)
 }
 
-// TestPSKRotation: two keys of an identity are good at once, a third is too many.
+// TestPSKRotation: two keys of an identity are valid together, a third is too many.
 func TestPSKRotation(t *testing.T) {
 	older, newer := credential("node-1", 1), credential("node-1", 2)
 	k := keys(t, older, newer, credential("node-2", 4))

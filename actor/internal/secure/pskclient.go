@@ -10,14 +10,15 @@ const (
 	// PSKRequestLen is what PSK mode has behind hello and hint of a request: a public key and a key
 	// id.
 	PSKRequestLen = publicLen + keyIDLen
-	// PSKReplyLen is what it has behind the hello of a reply: a public key, and the hello sealed.
+	// PSKReplyLen is the length of its part of a reply, behind the hello: a public key, and the
+	// hello sealed.
 	PSKReplyLen = publicLen + HelloLen + Overhead
 )
 
 // PSKClient is the connecting side's handshake: NewPSKClient, then Finish with the reply.
 type PSKClient struct{ noise *noise }
 
-// NewPSKClient begins a handshake and returns what goes behind the request's hello and hint.
+// NewPSKClient begins a handshake and returns the bytes behind the request's hello and hint.
 func NewPSKClient(c *Credential, s Suite, b Binding, request Hello) (*PSKClient, [PSKRequestLen]byte, error) {
 	e, err := ecdh.X25519().GenerateKey(rand.Reader)
 	if err != nil {
@@ -46,8 +47,8 @@ func newPSKClient(c *Credential, s Suite, b Binding, request Hello, e *ecdh.Priv
 	return &PSKClient{n}, data, nil
 }
 
-// Finish takes the reply: its hello, and what is behind it. Without an error the peer has the key,
-// and has sent that hello to this request. It is called once.
+// Finish takes the reply: its hello, and the bytes behind it. Without an error the peer has the
+// key, and has sent that hello to this request. It is called once.
 func (c *PSKClient) Finish(reply Hello, data []byte) (*Channel, error) {
 	n := c.noise
 	if n == nil {

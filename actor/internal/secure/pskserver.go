@@ -5,15 +5,16 @@ import (
 	"crypto/rand"
 )
 
-// PSKServer is the listening side's handshake: NewPSKServer with the request, then Confirm with the
-// first message. Until then the peer is nobody: a request can be a copy of an earlier one.
+// PSKServer is the listening side's handshake: NewPSKServer with the request, then Confirm with
+// the first message. Until then the peer is unauthenticated: a request can be a copy of an earlier
+// one.
 type PSKServer struct {
 	identity string
 	channel  *Channel
 }
 
-// NewPSKServer takes a request, its hello and what is behind the hint, and returns what goes behind
-// the reply's hello.
+// NewPSKServer takes a request, its hello and the bytes behind the hint, and returns the bytes
+// behind the reply's hello.
 func NewPSKServer(k *Keys, s Suite, b Binding, request Hello, data []byte, reply Hello,
 ) (*PSKServer, [PSKReplyLen]byte, error) {
 	// A key that is not known shall not cost the key for one connection.
@@ -60,8 +61,8 @@ func newPSKServer(k *Keys, s Suite, b Binding, request Hello, data []byte, reply
 	return &PSKServer{who.identity, c}, answer, err
 }
 
-// Confirm takes the first message of the peer, and appends what it sealed there to dst, as Open
-// does. Without an error the peer has the key of identity. It is called once.
+// Confirm takes the first message of the peer, and appends its plaintext to dst, as Open does.
+// Without an error the peer has the key of identity. It is called once.
 func (p *PSKServer) Confirm(dst, sealed []byte) (first []byte, identity string, _ *Channel, _ error) {
 	c := p.channel
 	if c == nil {

@@ -5,8 +5,8 @@ import (
 	"encoding/binary"
 )
 
-// How much one key seals. From the first pair on the key should be changed; the second pair, which
-// is what the peer opens at most, leaves room for what is under way by then.
+// How much one key seals. From the first pair on the key should be changed; the second pair, the
+// limit at which the peer stops opening, leaves room for the records under way by then.
 const (
 	UpdateRecords = 1 << 22
 	UpdateBytes   = 32 << 30
@@ -24,7 +24,7 @@ type direction struct {
 	iv      [nonceLen]byte
 	nonce   [nonceLen]byte // of the last record: here, so that none is allocated
 	records uint64         // under this key
-	bytes   uint64         // the same, without tags
+	bytes   uint64         // without tags
 }
 
 func newDirection(s Suite, secret []byte) (d direction, err error) {
@@ -39,7 +39,8 @@ func (d *direction) next(n int) ([]byte, error) {
 		return nil, &LimitError{"a key was not changed in time"}
 	}
 	d.nonce = d.iv
-	// of the iv, not of the nonce: a processor waits to read what was just written in other pieces
+	// of the iv, not of the nonce: a processor stalls on reading bytes that were just written in
+	// other pieces
 	number := binary.BigEndian.Uint64(d.iv[nonceLen-8:]) ^ d.records
 	binary.BigEndian.PutUint64(d.nonce[nonceLen-8:], number)
 	d.records++
@@ -57,7 +58,7 @@ func (d *direction) update() (err error) {
 	return err
 }
 
-// forget overwrites what the keys are made of.
+// forget overwrites the secrets behind the keys.
 func (d *direction) forget() {
 	clear(d.secret)
 	clear(d.iv[:])
@@ -65,7 +66,7 @@ func (d *direction) forget() {
 	d.aead = nil
 }
 
-// Sealer seals what this side sends, record by record.
+// Sealer seals the messages of this side, record by record.
 type Sealer struct {
 	direction
 	failed error
@@ -95,7 +96,8 @@ func (s *Sealer) Seal(dst, plaintext []byte) ([]byte, error) {
 	return s.aead.Seal(dst, nonce, plaintext, nil), nil
 }
 
-// UpdateDue reports whether the key should be changed: seal the message that says so, then Update.
+// UpdateDue reports whether the key should be changed: seal the message that announces it, then
+// Update.
 func (s *Sealer) UpdateDue() bool { return s.records >= UpdateRecords || s.bytes >= UpdateBytes }
 
 // Update changes the key. The peer must have been informed by the record sealed last.
@@ -112,13 +114,13 @@ func (s *Sealer) Forget() {
 	s.failed = errForgotten
 }
 
-// Opener opens what the peer sends, record by record.
+// Opener opens the messages of the peer, record by record.
 type Opener struct {
 	direction
 	failed error
 }
 
-// NewOpener opens what was sealed with a traffic secret, which it copies.
+// NewOpener opens records that were sealed with a traffic secret, which it copies.
 func NewOpener(s Suite, secret []byte) (*Opener, error) {
 	d, err := newDirection(s, secret)
 	if err != nil {
@@ -127,7 +129,7 @@ func NewOpener(s Suite, secret []byte) (*Opener, error) {
 	return &Opener{direction: d}, nil
 }
 
-// Open appends what was sealed to dst. To open in place, dst is sealed[:0]; otherwise they must not
+// Open appends the plaintext to dst. To open in place, dst is sealed[:0]; otherwise they must not
 // overlap. An error is a *TamperedError or a *LimitError, and the same from then on.
 func (o *Opener) Open(dst, sealed []byte) ([]byte, error) {
 	if o.failed != nil {

@@ -88,7 +88,7 @@ func TestRecordsFlips(t *testing.T) {
 	}
 }
 
-// TestRecordsOrder: what is replayed, left out or moved does not open.
+// TestRecordsOrder: a replayed, omitted or moved record does not open.
 func TestRecordsOrder(t *testing.T) {
 	for why, order := range map[string][]int{
 		"replayed": {0, 0}, "left out": {0, 2}, "the first left out": {1}, "reordered": {1, 0}, "replayed later": {0, 1, 2, 1},
@@ -109,7 +109,7 @@ func TestRecordsOrder(t *testing.T) {
 	}
 }
 
-// TestRecordsSplice: what was sealed for one connection opens on no other, at the same place.
+// TestRecordsSplice: a record of one connection opens on no other, at the same place.
 func TestRecordsSplice(t *testing.T) {
 	for _, s := range pskSuites {
 		a, b := talk(t, s), talk(t, s)
@@ -170,8 +170,8 @@ func TestKeyUpdateTooOften(t *testing.T) {
 	wantLimit(t, "after that", err)
 }
 
-// TestKeyLimits: a key that should be changed says so, and one that was not is not used for ever,
-// neither by us nor by the peer.
+// TestKeyLimits: a key that should be changed reports it, and one that was not is not used
+// forever, neither by this side nor by the peer.
 func TestKeyLimits(t *testing.T) {
 	sealer, opener := pair(t, AES256GCM)
 	for why, at := range map[string]direction{

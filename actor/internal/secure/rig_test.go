@@ -94,7 +94,7 @@ func talk(t tester, s Suite) *conversation {
 	return c
 }
 
-// exchange has both sides say something and open what the other says.
+// exchange sends a message from each side and opens it at the other.
 func (c *conversation) exchange(t testing.TB) {
 	t.Helper()
 	for _, way := range []struct {

@@ -17,15 +17,15 @@ const Overhead = 16
 
 const nonceLen = 12
 
-// Suite says what messages are sealed with, and which hash makes the keys for it.
+// Suite is the cipher of messages, and the hash that makes the keys for it.
 type Suite uint8
 
 // The suites. PSK mode has the first two.
 const (
-	AES256GCM        Suite = iota + 1 // with SHA-256
-	ChaCha20Poly1305                  // with SHA-256
-	TLSAES128GCM                      // with SHA-256: TLS_AES_128_GCM_SHA256
-	TLSAES256GCM                      // with SHA-384: TLS_AES_256_GCM_SHA384
+	AES256GCM        Suite = iota + 1 // SHA-256
+	ChaCha20Poly1305                  // SHA-256
+	TLSAES128GCM                      // SHA-256: TLS_AES_128_GCM_SHA256
+	TLSAES256GCM                      // SHA-384: TLS_AES_256_GCM_SHA384
 )
 
 // PreferredSuite is the suite of PSK mode that a client asks for: AES where the processor has

@@ -32,12 +32,12 @@ type TLS struct {
 	failed       error
 }
 
-// TLSPeer is what a handshake needs to know of the connection.
+// TLSPeer describes the connection to a handshake.
 type TLSPeer struct {
 	Binding        Binding
 	Request, Reply Hello
 	Receive        int    // bytes that a receive of the peer's holds
-	ServerName     string // that the server has to have if the configuration names none
+	ServerName     string // required of the server if the configuration names none
 	Place          Place  // where it computes; nil: anywhere
 	// Authorities are those of this handshake, in place of the configuration's. It is the user's.
 	// nil: the configuration's
@@ -90,7 +90,7 @@ func newTLS(ctx context.Context, c *tls.Config, p TLSPeer, client bool) (*TLS, e
 }
 
 // Next returns the next frame to send, or nil. It is the caller's. After a failure the last is an
-// alert, which says why.
+// alert with the reason.
 func (t *TLS) Next() []byte {
 	if len(t.out) == 0 {
 		return nil
@@ -281,7 +281,7 @@ func (t *TLS) forget() {
 
 // Close ends a handshake, done or not, and its goroutines. The frames are still there.
 func (t *TLS) Close() {
-	_ = t.conn.Close() // it says again why the handshake has failed
+	_ = t.conn.Close() // its error is that of the handshake again
 	t.cancel(nil)
 	t.forget()
 }

@@ -50,7 +50,7 @@ func begin(t testing.TB, client, server *tls.Config, of, at TLSPeer) *sides {
 	return &sides{client: c, server: s}
 }
 
-// run carries frames until there are no more. change may replace each, which number n it is.
+// run carries frames until there are none left. change may replace each, which number n it is.
 func (s *sides) run(change func(n int, frame []byte) []byte) (clientErr, serverErr error) {
 	for n := 0; ; {
 		frame, to, err := s.client.Next(), s.server, &serverErr
@@ -94,7 +94,7 @@ func TestTLS(t *testing.T) {
 	}
 }
 
-// TestTLSHidesCertificates: nobody on the path sees who is there.
+// TestTLSHidesCertificates: no observer on the path sees the identities.
 func TestTLSHidesCertificates(t *testing.T) {
 	client, server := configs(t, certtest.New(t))
 	s := begin(t, client, server, tlsPeer, tlsPeer)
@@ -112,7 +112,7 @@ func TestTLSHidesCertificates(t *testing.T) {
 	}
 }
 
-// TestTLSRefusals: who is not wanted gets nothing, and each side knows why.
+// TestTLSRefusals: an unwanted peer gets nothing, and each side learns the reason.
 func TestTLSRefusals(t *testing.T) {
 	a, other := certtest.New(t), certtest.New(t)
 	for why, c := range map[string]struct {
@@ -147,7 +147,7 @@ func TestTLSRefusals(t *testing.T) {
 		c.change(client, server)
 		s := begin(t, client, server, tlsPeer, tlsPeer)
 		clientErr, serverErr := s.run(nil)
-		// The client is done before it hears what the server thinks of its certificate.
+		// The client is done before the server's verdict on its certificate arrives.
 		if strings.HasPrefix(why, "a client") {
 			if clientErr = PeerAlert([]byte{frameAlert, 42}); !errors.Is(clientErr, tls.AlertError(42)) {
 				t.Errorf("an alert is %v", clientErr)

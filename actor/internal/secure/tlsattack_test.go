@@ -117,7 +117,7 @@ func TestTLSUnbound(t *testing.T) {
 	}
 }
 
-// TestTLSLongChains: our own certificates must fit what the peer has room for.
+// TestTLSLongChains: local certificates must fit the room of the peer.
 func TestTLSLongChains(t *testing.T) {
 	a := certtest.New(t)
 	client, server := configs(t, a)
@@ -130,7 +130,7 @@ func TestTLSLongChains(t *testing.T) {
 	wantConfig(t, "a long chain", err)
 }
 
-// TestTLSGivenUp: a peer that sends part of its handshake and no more is given up by the context.
+// TestTLSGivenUp: a peer that sends only part of its handshake is given up by the context.
 func TestTLSGivenUp(t *testing.T) {
 	client, server := configs(t, certtest.New(t))
 	ctx, cancel := context.WithCancelCause(t.Context())
@@ -184,7 +184,7 @@ func TestTLSSplice(t *testing.T) {
 	}
 }
 
-// TestTLSReplay: all that a client has sent, sent again, is nobody.
+// TestTLSReplay: a replay of all the messages of a client is not authenticated.
 func TestTLSReplay(t *testing.T) {
 	client, server := configs(t, certtest.New(t))
 	var recorded [][]byte

@@ -36,7 +36,7 @@ func (u *users) prepared(c *tls.Config) (*tls.Config, error) {
 	return c, nil
 }
 
-// trust has c use the authorities that there are now.
+// trust sets c to the current authorities.
 func (u *users) trust(c *tls.Config, authorities func() *x509.CertPool) error {
 	pool, err := guard(u, "Authorities", func() (*x509.CertPool, error) { return authorities(), nil })
 	if err == nil && pool == nil { // crypto/tls would take the system's
@@ -49,11 +49,10 @@ func (u *users) trust(c *tls.Config, authorities func() *x509.CertPool) error {
 	return nil
 }
 
-// users calls the user's code on goroutines of its own: it may panic, call runtime.Goexit, or not
-// return.
+// users calls user code on separate goroutines: it may panic, call runtime.Goexit, or not return.
 type users struct {
 	ctx    context.Context
-	cancel context.CancelCauseFunc // for code that cannot fail otherwise
+	cancel context.CancelCauseFunc // ends code that cannot fail otherwise
 	place  Place                   // nil: there is none
 }
 
@@ -150,7 +149,7 @@ type (
 	}
 )
 
-// Read fills memory that nobody else has: a Read that is left behind may still write.
+// Read fills private memory: a Read that is left behind may still write.
 func (r reader) Read(b []byte) (int, error) {
 	own, err := guard(r.of, "Rand", func() ([]byte, error) {
 		own := make([]byte, len(b))
@@ -174,7 +173,7 @@ func (u *users) contained(c *tls.Certificate, err error) (*tls.Certificate, erro
 	return &safe, nil
 }
 
-// signer is a private key. crypto/tls calls it on a goroutine of its own, where a panic would end
+// signer is a private key. crypto/tls calls it on a separate goroutine, where a panic would end
 // the process.
 type signer struct {
 	key    crypto.Signer
@@ -200,7 +199,7 @@ func (s messageSigner) SignMessage(random io.Reader, message []byte, opts crypto
 	return called(s.of, s.key, func() ([]byte, error) { return s.messages.SignMessage(random, message, opts) })
 }
 
-// withSigner has the private key of c be one that may do anything.
+// withSigner wraps the private key of c, which may behave arbitrarily.
 func (u *users) withSigner(c tls.Certificate) tls.Certificate {
 	key, ok := c.PrivateKey.(crypto.Signer)
 	if !ok {
@@ -225,7 +224,7 @@ func (u *users) withSigner(c tls.Certificate) tls.Certificate {
 }
 
 // called calls a private key: one of the standard library's, which computes, in place, and one of
-// the user's own kind, in a device or elsewhere, as other code of the user's.
+// a user's type, in a device or elsewhere, as other user code.
 func called[T any](u *users, key crypto.Signer, call func() (T, error)) (T, error) {
 	switch key.(type) {
 	case *ecdsa.PrivateKey, ed25519.PrivateKey, *rsa.PrivateKey:
@@ -234,7 +233,7 @@ func called[T any](u *users, key crypto.Signer, call func() (T, error)) (T, erro
 	return guard(u, privateKey, call)
 }
 
-// contained calls code that always returns, and makes an error of what it panics with.
+// contained calls code that always returns, and converts its panic to an error.
 func contained[T any](what string, call func() (T, error)) (value T, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -244,8 +243,8 @@ func contained[T any](what string, call func() (T, error)) (value T, err error) 
 	return call()
 }
 
-// guard calls the user's code. What it panics with is an error, and so is its not returning before
-// ctx is done. Then it is left behind on its goroutine.
+// guard calls user code. A panic is an error, and so is not returning before ctx is done. Then it
+// is left behind on its goroutine.
 func guard[T any](u *users, what string, call func() (T, error)) (T, error) {
 	type result struct {
 		value T

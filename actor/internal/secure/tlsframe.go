@@ -48,8 +48,9 @@ func parseFrame(b []byte) (level byte, body []byte, err error) {
 	return b[1], b[frameHeader:], nil
 }
 
-// PeerAlert returns what the peer refuses our handshake with, if that is what b says, else nil. It
-// comes in place of a frame or of the first record, and anybody on the path can have sent it.
+// PeerAlert returns the reason with which the peer refuses the handshake, if b is such an alert,
+// else nil. It comes in place of a frame or of the first record, and any attacker on the path can
+// have sent it.
 func PeerAlert(b []byte) error {
 	if len(b) != alertLen || b[0] != frameAlert {
 		return nil

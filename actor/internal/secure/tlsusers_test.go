@@ -79,8 +79,8 @@ func TestTLSUsersCode(t *testing.T) {
 	}
 }
 
-// TestTLSRareCode: the same for what is called before a handshake has begun, and for what takes
-// more than our configurations to be called.
+// TestTLSRareCode: the same for code that is called before a handshake has begun, and for code
+// that needs more than the usual configurations to be called.
 func TestTLSRareCode(t *testing.T) {
 	_, server := configs(t, certtest.New(t))
 	bad := func() { panic("mine") }
@@ -197,7 +197,7 @@ func TestTLSCloseEarly(t *testing.T) {
 }
 
 // A key of the standard library's that is none, or is half made, ends that handshake only:
-// crypto/tls would panic with it on a goroutine of its own, which ends the process.
+// crypto/tls would panic with it on a separate goroutine, which ends the process.
 func TestTLSBadStandardKeys(t *testing.T) {
 	client, server := configs(t, certtest.New(t))
 	good := server.Certificates[0].PrivateKey.(*ecdsa.PrivateKey)

@@ -1,5 +1,5 @@
-// Package usercode calls code of the user's that may fail to return, by a panic or by
-// runtime.Goexit, for callers that have to go on or have something to finish.
+// Package usercode calls user code that may fail to return, by a panic or by runtime.Goexit, for
+// callers that have to continue or have something to finish.
 package usercode
 
 import "errors"

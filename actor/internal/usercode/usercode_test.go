@@ -33,7 +33,7 @@ func TestSteps(t *testing.T) {
 	}
 }
 
-// Who calls code hears what has become of it.
+// The caller learns the outcome of the code.
 func TestCall(t *testing.T) {
 	for name, code := range map[string]func(){"nothing": func() {}, "panic": func() { panic("for the test") }, "Goexit": runtime.Goexit} {
 		var left any

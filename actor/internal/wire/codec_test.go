@@ -66,8 +66,8 @@ func TestHelloOfOthers(t *testing.T) {
 	}
 }
 
-// A peer of version 2 says what its receives hold in two bytes, and reads ours so. Features that
-// are not known are not looked at.
+// A peer of version 2 sends the size of its receives in two bytes, and reads this side's so.
+// Features that are not known are not looked at.
 func TestHelloOfVersion2(t *testing.T) {
 	b := Hello{Credits: 32, Eager: 16 * kib, MaxMessage: 64 * kib}.Put(nil)
 	if n := binary.BigEndian.Uint16(b[6:]); n != 16 {
@@ -101,7 +101,7 @@ func FuzzHello(f *testing.F) {
 			again[2] = 2
 			binary.BigEndian.PutUint16(again[6:], uint16(h.Eager/kib))
 		default:
-			again[2], again[6] = b[2], b[6] // a later version, and features that nobody knows
+			again[2], again[6] = b[2], b[6] // a later version, and unknown features
 		}
 		if !bytes.Equal(again, b[:len(again)]) || !zeros(b[len(again):]) {
 			t.Fatalf("%x parsed as %+v %x, which is %x", b, h, user, again)

@@ -5,10 +5,10 @@
 // It is pure. Bytes and values come in, bytes, values and errors go out. It does no I/O, reads no
 // clock, and knows no device, no event loop and no actor, so every rule is a plain test.
 //
-//	hello.go    Hello: what each side says of itself in its private data
+//	hello.go    Hello: each side's parameters in its private data
 //	header.go   Header, Type: what stands before every message
 //	offer.go    Offer: where the receiver may read a large message
-//	receives.go Receives: a change of what the receives of a side hold
+//	receives.go Receives: a change of the size of a side's receives
 //	session.go  Session: credits, offers, probes and the goodbye, counted
 //
 // # Using a Session
@@ -29,6 +29,6 @@
 //
 // # Limitations
 //
-// It does not know what the memory of an offer is, when a peer is silent for too long, or how a
+// It does not know the memory behind an offer, when a peer is silent for too long, or how a
 // connection ends.
 package wire

@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ProtocolError says what the peer did that docs/wire.md forbids. It ends that connection only.
-// errors.Is: EPROTO.
+// ProtocolError reports a message of the peer that docs/wire.md forbids. It ends that connection
+// only. errors.Is: EPROTO.
 type ProtocolError struct{ What string }
 
 func (e *ProtocolError) Error() string { return "protocol error: " + e.What }

@@ -5,7 +5,7 @@ import "encoding/binary"
 // HeaderLen is the length, in bytes, of the header before every message.
 const HeaderLen = 8
 
-// Type says what a message is.
+// Type is the type of a message.
 type Type uint8
 
 // The types of messages. Only data and offers take a credit.
@@ -37,7 +37,7 @@ const (
 	Resized = 2
 )
 
-// Header is what stands before every message between peers of ours: type u8, flags u8, pulled u16,
+// Header precedes every message between peers of this protocol: type u8, flags u8, pulled u16,
 // consumed u32, in network order.
 type Header struct {
 	Type     Type

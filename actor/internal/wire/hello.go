@@ -19,22 +19,21 @@ const (
 	helloOldest = 2
 )
 
-// Hello is what both sides say of themselves in their private data: magic u16, version u8, user's
+// Hello contains the parameters of a side in its private data: magic u16, version u8, user's
 // length u8, credits u16, features u8, the largest message that may be sent at once in KiB u8, the
-// largest that may be offered in bytes u32, in network order. Of the features, those that are known
-// say how the connection is secured (docs/security-wire.md); others are ignored. In version 2 the
-// size in KiB takes the two bytes of features and size. As features are 0 without security, a peer
-// of version 2 reads the right size.
+// largest that may be offered in bytes u32, in network order. Of the features, the known ones
+// describe how the connection is secured (docs/security-wire.md); others are ignored. In version 2
+// the size in KiB takes the two bytes of features and size. As features are 0 without security, a
+// peer of version 2 reads the right size.
 type Hello struct {
-	Version    uint8 // that both speak: of a hello that was parsed
+	Version    uint8 // the lower of both; of a hello that was parsed
 	Features   uint8 // 0 in version 2
 	Credits    int   // messages the peer may have under way to us: 1 to 65,535
-	Eager      int   // bytes, whole KiB up to MaxEager: what a receive of ours holds
-	MaxMessage int   // bytes, at least 1: what is larger than Eager is offered, and we read it
+	Eager      int   // bytes, whole KiB up to MaxEager: the size of a local receive
+	MaxMessage int   // bytes, at least 1: larger ones than Eager are offered and read
 }
 
-// Put makes the private data that goes to the device, in memory of its own. user is at most
-// MaxUserData bytes.
+// Put encodes the private data for the device, in new memory. user is at most MaxUserData bytes.
 func (h Hello) Put(user []byte) []byte {
 	b := make([]byte, HelloLen, HelloLen+len(user))
 	binary.BigEndian.PutUint16(b, helloMagic)
@@ -45,9 +44,10 @@ func (h Hello) Put(user []byte) []byte {
 	return append(b, user...)
 }
 
-// ParseHello splits what the device has delivered into the hello and the user's private data. Not
-// ok: the peer has sent no hello, and all of b is the user's. If the transport pads, what follows
-// the user's bytes is padding. The version is the lower of the peer's and ours. user is part of b.
+// ParseHello splits the private data from the device into the hello and the user's private data.
+// Not ok: If the transport pads, padding follows the user's bytes. If the transport pads, what
+// follows the user's bytes is padding. The version is the lower of the peer's and ours. user is
+// part of b.
 func ParseHello(b []byte, padded bool) (h Hello, user []byte, ok bool) {
 	if len(b) < HelloLen || binary.BigEndian.Uint16(b) != helloMagic {
 		return h, b, false

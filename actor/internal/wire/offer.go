@@ -14,7 +14,8 @@ const (
 	SecuredOfferLen = OfferLen + 8
 )
 
-// Offer says where the peer may read a message: length u32, key u32, address u64, in network order.
+// Offer names the memory where the peer may read a message: length u32, key u32, address u64, in
+// network order.
 type Offer struct {
 	Length uint32 // bytes
 	Key    uint32
@@ -35,8 +36,8 @@ func (o Offer) PutSecured(b []byte) {
 	binary.BigEndian.PutUint64(b[OfferLen:], o.Number)
 }
 
-// ParseOffer takes what is behind the header of an offer: OfferLen bytes, or SecuredOfferLen. limit
-// is the most bytes that we take. An error is a *ProtocolError.
+// ParseOffer parses the bytes behind the header of an offer: OfferLen bytes, or SecuredOfferLen.
+// limit is the local limit in bytes. An error is a *ProtocolError.
 func ParseOffer(b []byte, limit int) (Offer, error) {
 	o := Offer{Length: binary.BigEndian.Uint32(b), Key: binary.BigEndian.Uint32(b[4:]), Addr: binary.BigEndian.Uint64(b[8:])}
 	if len(b) == SecuredOfferLen {

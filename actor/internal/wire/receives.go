@@ -2,14 +2,14 @@ package wire
 
 import "encoding/binary"
 
-// A side whose receives are posted beforehand may change their size. Receives are used in order, so
-// it says from which one on they are larger. Before it posts smaller ones the peer has to know: the
-// flag Resized of the peer's headers says so.
+// A side whose receives are posted beforehand may change their size. Receives are used in order,
+// so it states from which one on they are larger. Before it posts smaller ones the peer has to
+// know: the flag Resized of the peer's headers confirms it.
 
 // ReceivesLen is the length, in bytes, of what follows the header of a TypeReceives.
 const ReceivesLen = 8
 
-// Receives says what its sender's receives hold: from u32, size u32, in network order.
+// Receives states the size of its sender's receives: from u32, size u32, in network order.
 type Receives struct {
 	// The number of the first that is at least so large, modulo 2^32: the first receive of a
 	// connection is 0. When they get smaller it means nothing.
@@ -24,8 +24,8 @@ func (r Receives) Put(b []byte) {
 	binary.BigEndian.PutUint32(b[4:], r.Size)
 }
 
-// ParseReceives takes what is behind the header of a TypeReceives: ReceivesLen bytes. An error is a
-// *ProtocolError.
+// ParseReceives parses the bytes behind the header of a TypeReceives: ReceivesLen bytes. An error
+// is a *ProtocolError.
 func ParseReceives(b []byte) (Receives, error) {
 	r := Receives{From: binary.BigEndian.Uint32(b), Size: binary.BigEndian.Uint32(b[4:])}
 	if r.Size < kib {
@@ -34,19 +34,19 @@ func ParseReceives(b []byte) (Receives, error) {
 	return r, nil
 }
 
-// resizes is what both sides have said about the sizes of their receives.
+// resizes holds the announcements of both sides about the sizes of their receives.
 type resizes struct {
 	own     bool // this side has sent an odd number of TypeReceives
-	unknown bool // and the peer has not said that it has taken in the last
+	unknown bool // the peer has not confirmed the last
 	theirs  bool // the peer has sent an odd number
-	unsaid  bool // and this side has not said that it has taken in the last
+	unsaid  bool // this side has not confirmed the last
 }
 
 // Resizes reports whether the peer takes TypeReceives.
 func (s *Session) Resizes() bool { return s.version >= 4 }
 
-// Resizing reports whether the peer has not said that it has taken in our last TypeReceives. There
-// may be no other one then.
+// Resizing reports whether the peer has not confirmed the last local TypeReceives. There may be no
+// other one then.
 func (s *Session) Resizing() bool { return s.resizes.unknown }
 
 // flag is what headers carry.

@@ -32,8 +32,8 @@ func pairOf() (a, b end) {
 	return a, b
 }
 
-// A change of receives is known to be taken in when a header of the peer's says so, which was made
-// later, and not by one that was under way before.
+// A change of receives is confirmed by a later header of the peer's, and not by one that was under
+// way before.
 func TestChangeOfReceivesIsAnswered(t *testing.T) {
 	a, b := pairOf()
 	for range 3 {

@@ -1,27 +1,27 @@
 package wire
 
-// Session is what the two sides of a connection have said to each other since it began: the credits
-// of both, their offers, probes and goodbyes. All counts are totals since the beginning, of
-// messages modulo 2^32 and of offers modulo 2^16. So nothing is lost if a later update takes the
-// place of an earlier one, and the counts also serve as acknowledgements. Make it with NewSession.
+// Session is the protocol state of the two sides of a connection: the credits of both, their
+// offers, probes and goodbyes. All counts are totals since the beginning, of messages modulo 2^32
+// and of offers modulo 2^16. So nothing is lost if a later update takes the place of an earlier
+// one, and the counts also serve as acknowledgements. Make it with NewSession.
 type Session struct {
 	version uint8 // 0: not agreed on
 
 	send      uint32 // the peer's window: how many may be unconsumed
 	sent      uint32 // handed to the device
-	acked     uint32 // the peer has said it has consumed so many
-	delivered uint64 // the same, not modulo
+	acked     uint32 // consumed, as stated by the peer
+	delivered uint64 // acked, not modulo
 
 	receive  uint32 // our window
 	received uint32
-	consumed uint32 // by the owner
-	stated   uint32 // what the peer knows of consumed
+	consumed uint32 // counted by the owner
+	stated   uint32 // the last consumed that the peer knows
 
 	offered    uint16 // handed to the device
-	pulled     uint16 // the peer has said it has read so many
+	pulled     uint16 // read, as stated by the peer
 	heard      uint16 // offers of the peer's
-	read       uint16 // by us, completely
-	readStated uint16 // what the peer knows of read
+	read       uint16 // by this side, completely
+	readStated uint16 // the last read that the peer knows
 	reading    bool   // Reads are under way
 
 	probing bool   // ours is not answered
@@ -52,7 +52,7 @@ func NewSession(credits int) Session { return Session{receive: uint32(credits)} 
 // Agree takes the peer's hello.
 func (s *Session) Agree(h Hello) { s.version, s.send = h.Version, uint32(h.Credits) }
 
-// Courteous reports whether both sides say goodbye and answer probes.
+// Courteous reports whether both sides send goodbyes and answer probes.
 func (s *Session) Courteous() bool { return s.version >= 3 }
 
 // Granted is how many credits this side has granted.
@@ -67,13 +67,14 @@ func (s *Session) Unread() int { return int(s.offered - s.pulled) }
 // Delivered is how many messages the peer has consumed.
 func (s *Session) Delivered() uint64 { return s.delivered }
 
-// Goodbye reports whether the peer has said goodbye.
+// Goodbye reports whether the peer has sent a goodbye.
 func (s *Session) Goodbye() bool { return s.goodbye }
 
-// Probing reports whether a probe of ours is not answered.
+// Probing reports whether a local probe is unanswered.
 func (s *Session) Probing() bool { return s.probing }
 
-// Header makes the header of the next message; it carries what was consumed and read.
+// Header makes the header of the next message; it carries the counts of consumed and read
+// messages.
 func (s *Session) Header(typ Type, flags uint8) Header {
 	return Header{typ, flags | s.resizes.flag(), s.read, s.consumed}
 }
@@ -123,7 +124,7 @@ func (s *Session) takeCredit() error {
 	return nil
 }
 
-// proper reports what is wrong with a message of that kind at this time.
+// proper returns an error if a message of that kind is not allowed at this time.
 func (s *Session) proper(h Header) error {
 	switch {
 	case s.goodbye:
@@ -167,7 +168,7 @@ func (s *Session) Reading(under bool) { s.reading = under }
 // Pull notes that an offer of the peer's was read completely.
 func (s *Session) Pull() { s.read++ }
 
-// Finish notes that nothing more is sent: from now on the peer is asked to say what it has
+// Finish notes the end of local messages: from now on the peer is asked to state what it has
 // consumed.
 func (s *Session) Finish() {
 	if !s.asked {
@@ -246,8 +247,8 @@ func (s *Session) Signs() uint64 {
 // statement.
 func (s *Session) finishing() bool { return s.asked && s.sent == s.acked }
 
-// Settled reports whether an orderly close may disconnect: the peer has consumed everything that
-// this side has sent, and knows what this side had consumed when nothing else was left to wait for.
+// Settled reports whether an orderly close may disconnect: the peer has consumed all messages of
+// this side, and knows what this side had consumed when nothing else was left to wait for.
 func (s *Session) Settled() bool {
 	return s.sent == s.acked && !s.ask && (s.consumed == s.stated || s.final)
 }

@@ -7,7 +7,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Whatever the peer's headers say, the counts stay within what was sent and granted.
+// Whatever the peer's headers contain, the counts stay within the sent and granted ones.
 func TestCreditsAgainstAnyPeer(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		start := rapid.Uint32().Draw(t, "start") // the counts wrap
@@ -56,8 +56,7 @@ func TestCreditUpdatesAreDueAtHalfTheWindow(t *testing.T) {
 	}
 }
 
-// An answer that nobody asked for, and a second probe before the first was answered, break the
-// protocol.
+// An unrequested answer, and a second probe before the first was answered, break the protocol.
 func TestProbesThatAreNotAsked(t *testing.T) {
 	c := Session{receive: 1}
 	if err := c.Take(Header{Type: TypeAnswer}); err == nil {
@@ -93,7 +92,8 @@ func TestGoodbyeIsTheLast(t *testing.T) {
 	}
 }
 
-// What takes no credit has an order: the answer to a probe, then what was consumed, each once.
+// What takes no credit has an order: the answer to a probe, then the counts of consumed messages,
+// each once.
 func TestNextIsSaidOnce(t *testing.T) {
 	s := NewSession(1)
 	s.Agree(Hello{Version: 3, Credits: 1})
@@ -102,7 +102,7 @@ func TestNextIsSaidOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	s.Sent(TypeData, 0) // which is not consumed when this side finishes
+	s.Sent(TypeData, 0) // not consumed when this side finishes
 	s.Finish()
 	type said struct {
 		typ   Type
@@ -129,23 +129,23 @@ func TestNextIsSaidOnce(t *testing.T) {
 type end struct {
 	Session
 	out []Header
-	bye bool // it has said goodbye
+	bye bool // it has sent its goodbye
 }
 
-// say has a header under way.
+// say puts a header under way.
 func (e *end) say(typ Type, flags uint8) {
 	e.out = append(e.out, e.Header(typ, flags))
 	e.Sent(typ, flags)
 }
 
-// relieve says what is free, if the peer stands still.
+// relieve sends the free credits, if the peer stands still.
 func (e *end) relieve() {
 	if !e.bye && e.Stands() {
 		e.say(TypeCredit, 0)
 	}
 }
 
-// update says what is to be said without a message.
+// update sends the due control messages.
 func (e *end) update() {
 	for !e.bye {
 		typ, flags, ok := e.Next()
@@ -156,9 +156,9 @@ func (e *end) update() {
 	}
 }
 
-// In whatever order an owner releases, its peer never stands still for good: when it has no credits
-// left, and none on their way to it, every credit that is free is one that Stands reports. And what
-// is sent because of that is never more than one update at a time.
+// In whatever order an owner releases, its peer never stands still for good: when it has no
+// credits left, and none on their way to it, every credit that is free is one that Stands reports.
+// And at most one update that is sent for that is under way at a time.
 func TestNobodyStandsStillForCreditsThatAreFree(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		window, start := rapid.Uint32Range(1, 40).Draw(t, "window"), rapid.Uint32().Draw(t, "start")
@@ -208,12 +208,12 @@ func deliver(t *rapid.T, from, to *end) {
 	from.out = from.out[1:]
 }
 
-// However two ends take turns, no more of what takes no credit is under way than receives are kept
-// for it, and no more data than credits.
+// However two ends take turns, no more control messages are under way than receives are kept for
+// them, and no more data than credits.
 func TestControlMessagesUnderWay(t *testing.T) {
 	most, all := 0, 0
 	for seed := range uint64(30000) {
-		relief := seed >= 20000 // a peer that stands still gets what is free
+		relief := seed >= 20000 // a peer that stands still gets the free credits
 		rng := rand.New(rand.NewPCG(seed, 5))
 		var ends [2]end
 		for i := range ends {
@@ -221,13 +221,13 @@ func TestControlMessagesUnderWay(t *testing.T) {
 			ends[i].version = helloVersion
 			ends[i].receive, ends[1-i].send = n, n
 		}
-		slow := 1 + rng.IntN(80) // how much less than the rest what the second sends is taken in
+		slow := 1 + rng.IntN(80) // how much slower the second's messages are handled than the rest
 		for step := range 200 {
 			i := rng.IntN(2)
 			e, peer := &ends[i], &ends[1-i]
 			what := rng.IntN(11)
 			if e.bye {
-				what = 4 // it says nothing any more; what it has said comes
+				what = 4 // it sends nothing further; its messages under way arrive
 			}
 			switch {
 			case what == 10 && step > 150 && rng.IntN(4) == 0:
@@ -294,7 +294,7 @@ func TestControlMessagesUnderWay(t *testing.T) {
 	if all < ControlReceives-updatesMax {
 		t.Errorf("never more than %d others were under way, of %d: the test does not try hard enough", all, ControlReceives-updatesMax)
 	}
-	// what states offers states what was consumed too: no more have been seen
+	// a message that states offers states the consumed ones too: no more have been seen
 	if most < updatesMax-2 {
 		t.Errorf("never more than %d updates were under way, of %d: the test does not try hard enough", most, updatesMax)
 	}
