@@ -22,8 +22,8 @@ func (b *bench) asked() (*ident, *fakeQP) {
 	return id, q
 }
 
-// TestAcceptWaitsOffTheLoop: the kernel looks for the link address of whom a request says it is
-// from. Other requests are accepted meanwhile, and what comes for this one is delivered after its
+// TestAcceptWaitsOffTheLoop: the kernel looks up the link address that a request claims as its
+// source. Other requests are accepted until then, and events for this one are delivered after its
 // answer.
 func TestAcceptWaitsOffTheLoop(t *testing.T) {
 	b := newBench(t)

@@ -57,7 +57,7 @@ func TestNewCommands(t *testing.T) {
 }
 
 // TestWholeStructs: a command's struct is supplied in full, whatever of it is used: most handlers
-// copy it whatever the header says.
+// copy it regardless of the header.
 func TestWholeStructs(t *testing.T) {
 	b := newBench(t)
 	id := b.create().on(false)
@@ -98,8 +98,8 @@ func TestZeroSource(t *testing.T) {
 	}
 }
 
-// TestMemberships: their events name them, not the identifier, and their numbers are in a space of
-// their own.
+// TestMemberships: their events name them, not the identifier, and their numbers are in a separate
+// space.
 func TestMemberships(t *testing.T) {
 	b := newBench(t)
 	id := b.create()
@@ -163,7 +163,7 @@ func TestMigratedRequests(t *testing.T) {
 	}
 }
 
-// TestMigratedEvents: the kernel wakes nobody for events that an identifier brings along.
+// TestMigratedEvents: the kernel sends no wake-up for events that an identifier brings along.
 func TestMigratedEvents(t *testing.T) {
 	b, other := newBench(t), newBench(t)
 	id := b.create()
@@ -190,7 +190,7 @@ func TestMigratedEvents(t *testing.T) {
 	}
 }
 
-// TestOpenErrors: each says which module or permission is missing.
+// TestOpenErrors: each names the missing module or permission.
 func TestOpenErrors(t *testing.T) {
 	for _, c := range []struct {
 		err, asked error
@@ -264,7 +264,7 @@ func TestSockaddrs(t *testing.T) {
 }
 
 // TestDetached: the kernel hears of it from the channel that an identifier goes to, or that gives
-// it up; on its way it is nobody's.
+// it up; on its way it belongs to no channel.
 func TestDetached(t *testing.T) {
 	b, other := newBench(t), newBench(t)
 	other.in.drv = b.in.drv

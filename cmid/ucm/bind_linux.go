@@ -36,14 +36,14 @@ func local(ip netip.Addr) bool {
 	if ip = ip.Unmap().WithZone(""); ip.IsUnspecified() || ip.IsLoopback() {
 		return true
 	}
-	addrs, _ := net.InterfaceAddrs() // without them the error says nothing of a port
+	addrs, _ := net.InterfaceAddrs() // without them the error names no port
 	return slices.ContainsFunc(addrs, func(a net.Addr) bool {
 		p, err := netip.ParsePrefix(a.String())
 		return err == nil && p.Addr() == ip
 	})
 }
 
-// withoutDevices says in words why no address is any device's.
+// withoutDevices explains why an address belongs to no device.
 func (in *instance) withoutDevices(err error) error {
 	if err == unix.ENODEV && !in.sys.haveDevices() { //nolint:errorlint // uabi gives bare errnos
 		return fmt.Errorf("%s: %w", noDevices, err)
@@ -80,8 +80,8 @@ func noDeviceTo(dst netip.Addr) error {
 	return fmt.Errorf("this host sends to %v from %v on %s, which is no RDMA device's (`rdma link` lists those that are): %w", dst, src, name, unix.ENODEV)
 }
 
-// learn asks for the addresses and the device. The error is a *NodeGUIDError if there is a device,
-// and nothing says which.
+// learn asks for the addresses and the device. The error is a *NodeGUIDError if there is a device
+// that cannot be identified.
 func (id *ident) learn() error {
 	r, err := id.in.file.QueryAddr(id.kid)
 	if err != nil {

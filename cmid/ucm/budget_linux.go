@@ -12,15 +12,15 @@ import (
 )
 
 const (
-	spareThreads = 8 // that are left to the Go runtime, whatever else the process has
+	spareThreads = 8 // left to the Go runtime, whatever else the process has
 	kinds        = 3 // of lanes
 	// budgetAge is how old the budget may be before it is computed again.
 	budgetAge = 10 * time.Millisecond
 )
 
-// budget bounds the threads of all lanes by what the process may have: pids.max of its control
-// groups, RLIMIT_NPROC, the machine's own limits. The Go runtime ends a process that cannot start a
-// thread ("newosproc"). So the lanes have half of the threads that are free, and share them
+// budget bounds the threads of all lanes by the limits of the process: pids.max of its control
+// groups, RLIMIT_NPROC, the machine's own limits. The Go runtime ends a process that cannot start
+// a thread ("newosproc"). So the lanes have half of the threads that are free, and share them
 // equally. The other half is for the runtime, and for other processes under the same limit.
 type budget struct {
 	measure func() (hostlimits.Limit, bool) // nil: nothing limits them

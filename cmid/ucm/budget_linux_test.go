@@ -14,7 +14,7 @@ import (
 	"github.com/rdmactor/rdmactor/internal/hostlimits"
 )
 
-// limited gives b lanes of its own, in a process that has others threads besides theirs, and may
+// limited gives b separate lanes, in a process that has others threads besides theirs, and may
 // have so many in all.
 func (b *bench) limited(most, others *atomic.Int64) *lanes {
 	own := &lanes{}
@@ -28,9 +28,9 @@ func (b *bench) limited(most, others *atomic.Int64) *lanes {
 	return own
 }
 
-// TestThreadsOfALimitedProcess: Go ends a process that may not have a thread that it needs. However
-// many calls wait for a peer that does not answer, the lanes leave half of what the process may
-// still have. Every kind of call has a share, every call is answered.
+// TestThreadsOfALimitedProcess: Go ends a process that may not have a thread that it needs.
+// However many calls wait for a peer that does not answer, the lanes leave half of the threads
+// that the process may still start. Every kind of call has a share, every call is answered.
 func TestThreadsOfALimitedProcess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const each = 200
@@ -72,9 +72,9 @@ func TestThreadsOfALimitedProcess(t *testing.T) {
 	})
 }
 
-// TestNoThreadAtAll: a command that needs a thread where there is none fails with the limit's name,
-// and a request that cannot be accepted is rejected. What is destroyed waits, and is destroyed as
-// soon as there is a thread.
+// TestNoThreadAtAll: a command that needs a thread where there is none fails with the limit's
+// name, and a request that cannot be accepted is rejected. Destructions wait, and start as soon as
+// there is a thread.
 func TestNoThreadAtAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var most, others atomic.Int64

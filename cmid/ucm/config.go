@@ -13,17 +13,17 @@ type Config struct {
 	// Provider makes the queue pairs. nil: uverbs.Provider, the data path of the kernel's software
 	// devices.
 	Provider verbs.Provider
-	// NoProvider means that there are no queue pairs, whatever Provider is.
+	// NoProvider disables queue pairs, whatever Provider is.
 	NoProvider bool
-	// MaxConnects is how many connects of one loop may wait in the kernel at once. 0: the constant
-	// MaxConnects, which is also the largest value. One more is refused with a *BusyError.
-	// Destructions do not count: they wait for their turn.
+	// MaxConnects is the number of connects of one loop that may wait in the kernel together. 0:
+	// the constant MaxConnects, which is also the largest value. One more is refused with a
+	// *BusyError. Destructions do not count: they wait for their turn.
 	MaxConnects int
 }
 
-// MaxConnects is how many connects of one loop may be under way off the loop at once, unless
-// Config.MaxConnects is less. Each of them that waits in the kernel occupies a thread, of which
-// the process has a bounded number. The others wait for a thread.
+// MaxConnects is the number of connects of one loop that may be under way off the loop together,
+// unless Config.MaxConnects is less. Each of them that waits in the kernel occupies a thread, of
+// which the process has a bounded number. The others wait for a thread.
 const MaxConnects = 1024
 
 // Driver is the kernel's rdma_cm. Any goroutine may Open it.

@@ -13,8 +13,8 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// connParam is a connection's parameters as the kernel takes them: what was asked for, and
-// librdmacm's numbers where nothing was. EINVAL for more reads than the device can.
+// connParam is a connection's parameters as the kernel takes them: the requested ones, and
+// librdmacm's defaults for the others. EINVAL for more reads than the device can.
 func (id *ident) connParam(p *cmid.ConnParam, in, out uint8, private []byte, limit int) (c uabi.ConnParam, ece uabi.ECE, err error) {
 	if p == nil {
 		p = &cmid.ConnParam{ResponderResources: deviceMax, InitiatorDepth: deviceMax, RetryCount: retries, RNRRetryCount: rnrMax}
@@ -91,7 +91,7 @@ func (id *ident) accept(c *cmid.Accept) error {
 	cmd.ConnParam, cmd.ECE, err = id.connParam(c.Param, min(id.offered.ResponderResources, most), min(id.offered.InitiatorDepth, most),
 		c.PrivateData, id.Limits().AcceptData)
 	if c.Param == nil {
-		cmd.ConnParam.RetryCount = 0 // what the peer has asked for
+		cmd.ConnParam.RetryCount = 0 // the peer's request
 	}
 	var way *climb
 	if err == nil && id.climbs() {
@@ -184,9 +184,8 @@ func (id *ident) establish() error {
 	return nil
 }
 
-// disconnect is rdma_disconnect(3). It first changes the queue pair's state, so that what is
-// outstanding is flushed. On iWARP the kernel's command waits while the peer's reply is
-// outstanding.
+// disconnect is rdma_disconnect(3). It first changes the queue pair's state, so that outstanding
+// requests are flushed. On iWARP the kernel's command waits while the peer's reply is outstanding.
 func (id *ident) disconnect() error {
 	in := id.in
 	iwarp := id.iwarp()

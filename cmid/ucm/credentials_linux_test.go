@@ -9,9 +9,8 @@ import (
 	"time"
 )
 
-// TestSetuidReachesLanes: a thread that no signal reaches would have setuid(2) wait for it for
-// ever, and with it the whole program. It runs in a process of its own, whose credentials are its
-// last.
+// TestSetuidReachesLanes: setuid(2) would wait forever for a thread that no signal reaches, and
+// with it the whole program. It runs in a separate process, whose credentials are its last.
 func TestSetuidReachesLanes(t *testing.T) {
 	if os.Getenv("UCM_SETUID") == "" {
 		cmd := exec.CommandContext(t.Context(), "/proc/self/exe", "-test.run=^TestSetuidReachesLanes$")

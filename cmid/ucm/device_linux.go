@@ -73,8 +73,8 @@ func (in *instance) open(d *device) (settled bool) {
 	return true
 }
 
-// noDataPath says why a device that has a data path cannot be used. errors.Is finds the cause and
-// verbs.ErrNotSupported.
+// noDataPath reports why a device that has a data path cannot be used. errors.Is finds the cause
+// and verbs.ErrNotSupported.
 type noDataPath struct {
 	device string
 	err    error
@@ -118,8 +118,7 @@ func (in *instance) Devices() []verbs.Device {
 	return list
 }
 
-// bare is a device without a data path: identifiers connect, and their owners bring queue pairs of
-// their own.
+// bare is a device without a data path: identifiers connect, and their owners supply queue pairs.
 type bare struct {
 	name string
 	err  error // wraps verbs.ErrNotSupported

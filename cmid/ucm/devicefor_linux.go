@@ -13,7 +13,7 @@ import (
 // DeviceFor names the RDMA device that a local address belongs to, by asking rdma_cm. ok is false
 // for every other address: one of an ordinary interface, a wildcard, loopback, one that is not
 // this host's. The error is an *OpenError where rdma_cm cannot be asked: no address has a device
-// then. It is a *NodeGUIDError if the address belongs to a device, and nothing says which. Any
+// then. It is a *NodeGUIDError if the address belongs to a device that cannot be identified. Any
 // goroutine; it takes six system calls.
 func DeviceFor(local netip.Addr) (name string, ok bool, err error) {
 	f, err := openChannel("")

@@ -11,8 +11,8 @@
 //
 // # Ownership
 //
-// A Driver may be opened on any number of loops; each has an event channel of its own, which
-// belongs to the loop's goroutine.
+// A Driver may be opened on any number of loops; each has a separate event channel, which belongs
+// to the loop's goroutine.
 //
 // Some commands may wait in the kernel: a connect on iWARP; an accept on InfiniBand, for which the
 // kernel looks up a link address; and the destruction of queue pairs, and of identifiers that are
@@ -40,8 +40,8 @@
 //
 // # Errors
 //
-// Errnos are the kernel's. Open fails with an [OpenError] that says which module or permission is
-// missing; a connect beyond MaxConnects with a [BusyError]. EACCES from BindAddr means a port
+// Errnos are the kernel's. Open fails with an [OpenError] that names the missing module or
+// permission; a connect beyond MaxConnects with a [BusyError]. EACCES from BindAddr means a port
 // below 1024. From everything else it means what section Credentials describes.
 //
 // # Limitations
@@ -61,15 +61,15 @@
 //
 // The kernel takes commands for an open file only from threads that have the same credentials
 // object as the thread that opened it. setuid(2), capset(2) and similar calls give each thread of
-// a Go program a new one. So a program that calls them after it has started cannot use the
-// kernel's devices any more: not through a channel that it has opened before, and on some of its
-// threads not through one that it opens later. Such a program must drop its privileges before it
-// is executed (systemd's User=, setpriv(1)), or execute itself again afterwards.
+// a Go program a new one. So a program that calls them after it has started can no longer use the
+// kernel's devices: not through a channel that it has opened before, and on some of its threads
+// not through one that it opens later. Such a program must drop its privileges before it is
+// executed (systemd's User=, setpriv(1)), or execute itself again afterwards.
 //
 // The error is a [verbs.CredentialsError]. Open returns it if it finds threads that differ; else
-// the first command that is refused returns it. Then the channel's file is closed. That frees
-// everything in the kernel that was made through the file, which commands cannot do any more.
-// Every identifier gets DeviceRemoval with that error. A DestroyID then succeeds when the kernel
-// has freed the identifier. An identifier whose DestroyID the kernel refuses for another reason is
+// the first command that is refused returns it. Then the channel's file is closed. That frees all
+// kernel objects that were made through the file, which commands can no longer do. Every
+// identifier gets DeviceRemoval with that error. A DestroyID then succeeds when the kernel has
+// freed the identifier. An identifier whose DestroyID the kernel refuses for another reason is
 // named in a [HeldError].
 package ucm

@@ -24,7 +24,7 @@ func (in *instance) Ready(eventloop.Events) {
 // identifier's events to this channel, it does not make the descriptor readable.
 func (in *instance) catchUp() {
 	if in.fetch(eventsPerTurn) {
-		_ = in.loop.Post(in.catchUp) // refused when the loop ends, and nobody is notified any more
+		_ = in.loop.Post(in.catchUp) // refused when the loop ends, and events no longer matter
 	}
 }
 
@@ -49,7 +49,7 @@ func (in *instance) fetch(n int) (more bool) {
 }
 
 // take delivers an event if its identifier still exists. Identifiers are found by uid, because the
-// kernel uses its own numbers again at once.
+// kernel reuses its numbers immediately.
 func (in *instance) take(ev *uabi.EventResp) {
 	h := cmid.Handle(ev.UID)
 	if ev.Event == uabi.EventConnectRequest {
@@ -66,8 +66,8 @@ func (in *instance) take(ev *uabi.EventResp) {
 }
 
 // request takes the identifier that a request brings. It has no uid before it is accepted, so the
-// kernel reports nothing of it till then. If nobody listens any more it is given back, because
-// nobody would ever answer it.
+// kernel reports nothing of it till then. If the listener is gone it is destroyed, because it
+// would never be answered.
 func (in *instance) request(listener *ident, ev *uabi.EventResp) {
 	child := &ident{in: in, kid: ev.ID, phase: half}
 	if listener == nil || !child.meantFor(listener) {
@@ -97,7 +97,7 @@ func (id *ident) meantFor(listener *ident) bool {
 	return false
 }
 
-// hears says whether a request to ip is meant for the listener. The kernel treats loopback as a
+// hears reports whether a request to ip is meant for the listener. The kernel treats loopback as a
 // wildcard, but a listener there must be reachable from this host only.
 func (id *ident) hears(ip netip.Addr) bool {
 	return !id.local.Addr().IsLoopback() || ip.Unmap().IsLoopback()
@@ -163,7 +163,7 @@ func (id *ident) follow(ev *cmid.DriverEvent) {
 		id.left = true
 		id.over()
 		if id.iwarp() {
-			id.fail() // the connection is over, and siw forgets what is still outstanding
+			id.fail() // the connection is over, and siw forgets outstanding requests
 		}
 	case states.KindDeviceRemoval:
 		id.phase = removed

@@ -12,8 +12,8 @@ import (
 	"github.com/rdmactor/rdmactor/states"
 )
 
-// TestStrangers: an event of nobody's reaches nobody, not even who has the same kernel number; one
-// that nobody knows is tolerated.
+// TestStrangers: an event of an unknown identifier is not delivered, not even to one with the same
+// kernel number; an unknown event is tolerated.
 func TestStrangers(t *testing.T) {
 	b := newBench(t)
 	id := b.create()
@@ -30,8 +30,8 @@ func TestStrangers(t *testing.T) {
 	}
 }
 
-// TestRequestOfNobody: a request whose listener has gone brings an identifier that nobody would
-// ever answer.
+// TestRequestOfNobody: a request whose listener has gone brings an identifier that would never be
+// answered.
 func TestRequestOfNobody(t *testing.T) {
 	b := newBench(t)
 	const child = 9
@@ -42,8 +42,8 @@ func TestRequestOfNobody(t *testing.T) {
 	}
 }
 
-// TestRequestWithoutDevice: a child whose device has gone meanwhile is destroyed, and its listener
-// is notified of nothing.
+// TestRequestWithoutDevice: a child whose device has gone in between is destroyed, and its
+// listener is not notified.
 func TestRequestWithoutDevice(t *testing.T) {
 	b := newBench(t)
 	l := b.create()
@@ -60,7 +60,7 @@ func TestRequestWithoutDevice(t *testing.T) {
 	}
 }
 
-// TestAfterDestroy: what is under way when an identifier is destroyed reaches nobody, also while
+// TestAfterDestroy: events under way when an identifier is destroyed are not delivered, also while
 // the kernel takes its time.
 func TestAfterDestroy(t *testing.T) {
 	b := newBench(t)
@@ -165,8 +165,8 @@ func TestOneAtATime(t *testing.T) {
 	}
 }
 
-// TestConnectResponse: without a queue pair of ours the owner has the third step; the event goes
-// up as it is.
+// TestConnectResponse: without a queue pair of this driver the owner has the third step; the event
+// is delivered unchanged. the event goes up as it is.
 func TestConnectResponse(t *testing.T) {
 	b := newBench(t)
 	id := b.create().on(false)

@@ -120,7 +120,7 @@ func (k *kernel) queue(ev uabi.EventResp) {
 	k.events = append(k.events, ev)
 }
 
-// upcalls records what an instance reports.
+// upcalls records the reports of an instance.
 type upcalls struct {
 	last   cmid.Handle
 	events []delivered
@@ -219,13 +219,13 @@ func (id *ident) on(iwarp bool) *ident {
 	return id
 }
 
-// until turns the loop until cond holds.
+// until turns the loop until cond is true.
 func (b *bench) until(what string, cond func() bool) {
 	b.Helper()
 	b.in.mail.settleUntil(b.T, what, cond)
 }
 
-// settleUntil takes what comes back from other goroutines until cond holds.
+// settleUntil handles results of other goroutines until cond is true.
 func (m *mailbox) settleUntil(t *testing.T, what string, cond func() bool) {
 	t.Helper()
 	for !cond() {

@@ -20,7 +20,7 @@ import (
 
 const cmFile = "/dev/infiniband/rdma_cm"
 
-// wantErrno compares an error with its errno and with what has to be in its text.
+// wantErrno compares an error with its errno and with parts of its text.
 func wantErrno(t *testing.T, err error, errno unix.Errno, says ...string) {
 	t.Helper()
 	if !errors.Is(err, errno) {
@@ -34,7 +34,7 @@ func wantErrno(t *testing.T, err error, errno unix.Errno, says ...string) {
 	}
 }
 
-// without has a file away while do runs.
+// without moves a file away while do runs.
 func without(t *testing.T, file string, do func()) {
 	t.Helper()
 	if err := os.Rename(file, file+".away"); err != nil {
@@ -95,7 +95,7 @@ func opening(t *testing.T) error {
 	return err
 }
 
-// What is missing is named.
+// The missing file is named.
 func TestFaultFilesMissing(t *testing.T) {
 	leavesNothing(t)
 	without(t, cmFile, func() {
@@ -119,7 +119,7 @@ func TestFaultFilesMissing(t *testing.T) {
 	})
 }
 
-// withoutModprobe has the kernel find no modules while do runs.
+// withoutModprobe hides the modules from the kernel while do runs.
 func withoutModprobe(t *testing.T, do func()) {
 	t.Helper()
 	const file = "/proc/sys/kernel/modprobe"
@@ -184,7 +184,7 @@ func works(t *testing.T) {
 
 const nobody = 65534
 
-// TestFaultUser runs as somebody who may do nothing but open the files.
+// TestFaultUser runs as a user who may only open the files.
 func TestFaultUser(t *testing.T) {
 	data := dataFile(t)
 	if what := os.Getenv("FAULT_USER"); what != "" {

@@ -20,7 +20,7 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// changeCredentials gives each thread of the process credentials of its own, equal as they are: the
+// changeCredentials gives each thread of the process separate credentials, equal as they are: the
 // kernel compares by identity.
 func changeCredentials(t *testing.T) {
 	t.Helper()
@@ -80,7 +80,7 @@ func TestFaultCredentialsAfter(t *testing.T) {
 	s := newSide(t)
 	defer s.close()
 	l := s.create(cmid.PortSpaceTCP)
-	s.must(l.BindAddr(cmid.AddrFrom(addr(t, "RDMA_ADDR"), uint16(port)))) // which nobody has
+	s.must(l.BindAddr(cmid.AddrFrom(addr(t, "RDMA_ADDR"), uint16(port)))) // an unused port
 	s.must(l.Listen(0))
 	p.hears("ready")
 	if err := p.cmd.Wait(); err != nil {

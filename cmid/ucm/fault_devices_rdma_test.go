@@ -85,7 +85,7 @@ func TestFaultDeviceRenamed(t *testing.T) {
 		t.Errorf("the identifier is on %s, want %s", got, renamed)
 	}
 	wait := startRDMA(t, "link", "del", renamed)
-	for _, c := range []*conn{a, b} { // which may be notified of its peer's end first
+	for _, c := range []*conn{a, b} { // it may be notified of its peer's end first
 		s.until("the removal", func() bool { return strings.Contains(s.of(c.id.Handle()), "DeviceRemoval") })
 	}
 	s.must(wait())

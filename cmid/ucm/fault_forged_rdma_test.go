@@ -16,9 +16,9 @@ import (
 	"github.com/rdmactor/rdmactor/cmid"
 )
 
-// Requests that say they are from somebody who does not exist: the kernel looks for that address
-// for a second, when the queue pair of whoever accepts is made ready. Nobody else notices: not a
-// connection on the same loop, and not who asks behind them.
+// Requests with the address of a missing host as their source: the kernel looks for that address
+// for a second, when the accepting queue pair is made ready. Nothing else is delayed: neither a
+// connection on the same loop, nor later requests.
 func TestFaultForgedRequests(t *testing.T) {
 	if env(t, "RDMA_KIND") != "rxe" {
 		t.Log("iWARP's requests come over TCP: their sender is there")
@@ -86,8 +86,8 @@ func TestFaultForgedRequests(t *testing.T) {
 	s.talks(a, b)
 }
 
-// A host that dies with packets under way to it: the kernel waits for them, when the queue pair is
-// destroyed, and nobody else does.
+// A host that dies with packets under way to it: only the destruction of the queue pair waits for
+// them in the kernel.
 func TestFaultDestroyWaitsForPackets(t *testing.T) {
 	if env(t, "RDMA_KIND") != "rxe" {
 		t.Log("iWARP's packets are TCP's")
@@ -119,7 +119,7 @@ func TestFaultDestroyWaitsForPackets(t *testing.T) {
 	}
 }
 
-// stranger is an address of the machine's network that nobody has.
+// stranger returns an unused address of the machine's network.
 func stranger(i int) netip.Addr { return netip.AddrFrom4([4]byte{10, 10, 1, byte(200 + i)}) }
 
 // forger sends RoCE v2 packets from the other end of the cable.
@@ -152,7 +152,7 @@ func newForger(t *testing.T, to netip.AddrPort) *forger {
 	return &forger{T: t, fd: fd, to: to, from: addr(t, "RDMA_SILENT_ADDR"), mac: near.HardwareAddr}
 }
 
-// request sends a REQ of rdma_cm's that says it is from who.
+// request sends a REQ of rdma_cm's with who as its source.
 func (f *forger) request(number uint32, who netip.Addr) {
 	f.Helper()
 	e := binary.BigEndian

@@ -61,7 +61,7 @@ func TestFaultProcess(t *testing.T) {
 	if role == "" {
 		return
 	}
-	time.AfterFunc(2*time.Minute, func() { os.Exit(1) }) // nobody has killed it
+	time.AfterFunc(2*time.Minute, func() { os.Exit(1) }) // it was not killed
 	var at cmid.Addr
 	if text := os.Getenv("FAULT_AT"); text != "" {
 		at.AddrPort = netip.MustParseAddrPort(text)
@@ -230,7 +230,7 @@ func TestFaultServerKilled(t *testing.T) {
 	}
 }
 
-// everything has identifiers in every state there is, none of which it ever gives back.
+// everything keeps identifiers in every possible state, and never destroys them.
 func everything(s *side, _ cmid.Addr) {
 	l := s.listen("RDMA_ADDR", 0)
 	var pairs []*conn
@@ -255,7 +255,7 @@ func everything(s *side, _ cmid.Addr) {
 	say("at", l.LocalAddr())
 }
 
-// A process of ours that is killed leaves nothing in the kernel, and its port is free.
+// A killed process leaves nothing in the kernel, and its port is free.
 func TestFaultKilledLeavesNothing(t *testing.T) {
 	leavesNothing(t)
 	before := kernelHas(t)

@@ -111,7 +111,7 @@ func TestFaultThreadsLimited(t *testing.T) {
 	t.Logf("%d threads of %d", n, most)
 }
 
-// makesObjects makes objects until it may make no more, and says why.
+// makesObjects makes objects until it may make no others, and prints the error.
 func makesObjects(s *side, _ cmid.Addr) {
 	joinGroup()
 	dev := s.listen("RDMA_ADDR", 0).Device()

@@ -30,8 +30,8 @@ func (s *side) talks(a, b *conn) {
 // peerOf is the other end of the machine's veth pair.
 func peerOf(t *testing.T) string { return env(t, "RDMA_NETDEV")[:2] + "1" }
 
-// An interface that goes down under connections: they are notified at most once, or live on; what
-// is being resolved fails in time; up again everything works on the same channel.
+// An interface that goes down under connections: they are notified at most once, or live on;
+// resolutions under way fail in time; up again everything works on the same channel.
 func TestFaultInterfaceDown(t *testing.T) {
 	leavesNothing(t)
 	netdev := env(t, "RDMA_NETDEV")
@@ -83,15 +83,15 @@ func TestFaultInterfaceDown(t *testing.T) {
 	s.talks(pair(s, s, l))
 }
 
-// silentMAC is what the machine has RDMA_SILENT_ADDR resolve to.
+// silentMAC returns the link address of RDMA_SILENT_ADDR.
 func silentMAC(t *testing.T) string {
 	t.Helper()
 	return map[string]string{"rx1": "02:00:00:00:01:01", "sw1": "02:00:00:00:02:01"}[peerOf(t)]
 }
 
-// An address that goes from under a connection and a listener, and comes back: nobody is notified.
-// iWARP's TCP waits for it; rxe fails a send for which there is no route, and the connection's end
-// is its owner's. A bind to the address meanwhile fails: it is not there.
+// An address that goes from under a connection and a listener, and comes back: there is no
+// notification. iWARP's TCP waits for it; rxe fails a send for which there is no route, and the
+// connection's end is its owner's. A bind to the missing address fails: it is not there.
 func TestFaultAddressGoes(t *testing.T) {
 	leavesNothing(t)
 	netdev, ip := env(t, "RDMA_NETDEV"), addr(t, "RDMA_ADDR2")

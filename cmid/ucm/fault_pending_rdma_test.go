@@ -14,8 +14,8 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// A listener that goes takes the requests with it that nobody has fetched; those that were fetched
-// can still be answered.
+// A listener that goes takes the unfetched requests with it; those that were fetched can still be
+// answered.
 func TestFaultListenerGoes(t *testing.T) {
 	leavesNothing(t)
 	a, b := newSide(t), newSide(t)
@@ -34,7 +34,7 @@ func TestFaultListenerGoes(t *testing.T) {
 	if !b.readable(faultPatience) {
 		t.Fatal("no request")
 	}
-	time.Sleep(faultQuiet) // for the last one
+	time.Sleep(faultQuiet) // a pause for the last one
 	b.destroy(l)
 	for _, c := range unread {
 		await[*cmid.Rejected](a, c.id)
@@ -70,10 +70,10 @@ func TestFaultListenerGoes(t *testing.T) {
 	}
 }
 
-// More requests at once than a listener has room for: InfiniBand asks again until there is room,
-// iWARP is refused. Each client hears one thing.
+// More simultaneous requests than a listener has room for: InfiniBand asks again until there is
+// room, iWARP is refused. Each client gets one result.
 func TestFaultBacklogOverflows(t *testing.T) {
-	// InfiniBand's come again all at once, every 6 s, and find as much room again
+	// InfiniBand's come again together, every 6 s, and find as much room again
 	clients, room := 200, 100
 	siw := env(t, "RDMA_KIND") == "siw"
 	if siw {
@@ -178,7 +178,7 @@ func TestFaultTenThousand(t *testing.T) {
 	step("create", func(i int) (err error) { ids[i], err = s.ch.CreateID(cmid.PortSpaceTCP); return err })
 	step("bind", func(i int) error { return ids[i].BindAddr(at) })
 	has := kernelHas(t)["cm_id"]
-	// what else comes to the device goes again
+	// any other device events end, too
 	for late := time.Now().Add(faultPatience); has-had != n && time.Now().Before(late); {
 		time.Sleep(100 * time.Millisecond)
 		has = kernelHas(t)["cm_id"]
@@ -207,8 +207,8 @@ func TestFaultTenThousand(t *testing.T) {
 	}
 }
 
-// Destroying what the kernel keeps delays nothing else on the channel: a connect to nobody,
-// and one that its peer does not answer.
+// Destroying identifiers that the kernel keeps delays nothing else on the channel: a connect to a
+// missing host, and one that its peer does not answer.
 func TestFaultHalfOpenIsDestroyed(t *testing.T) {
 	leavesNothing(t)
 	s, far := newSide(t), newSide(t)

@@ -118,8 +118,8 @@ func TestFaultDeviceRemoved(t *testing.T) {
 	await[*cmid.Rejected](a, c.id)
 }
 
-// A module cannot be unloaded while its device's data path is open, and nobody hears of the
-// attempt. Without a data path it can, and every identifier is notified once.
+// A module cannot be unloaded while its device's data path is open, and the attempt is not
+// reported. Without a data path it can, and every identifier is notified once.
 func TestFaultModuleUnloaded(t *testing.T) {
 	leavesNothing(t)
 	module := map[string]string{"rxe": "rdma_rxe", "siw": "siw"}[env(t, "RDMA_KIND")]

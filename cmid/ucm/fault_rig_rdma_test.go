@@ -25,14 +25,14 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// These are faults: devices and peers that go, and requests that nobody answers.
-// lab/vm/faulttest runs them.
+// These are faults: devices and peers that go, and unanswered requests. lab/vm/faulttest runs
+// them.
 
 const (
-	faultPatience = time.Minute            // for what has to come
-	faultQuiet    = 300 * time.Millisecond // for what must not
-	// for what waits for nothing, on a busy machine; what the kernel waits for takes it 8 s and
-	// more
+	faultPatience = time.Minute            // the wait for an expected event
+	faultQuiet    = 300 * time.Millisecond // the wait that shows the absence of events
+	// the bound of prompt operations on a busy machine; those that wait in the kernel take 8 s and
+	// longer
 	faultPrompt = 7 * time.Second
 	anyPort     = 0
 )
@@ -75,7 +75,7 @@ func (s *side) must(err error) {
 	}
 }
 
-// turn takes what comes within d, and returns early when something has come.
+// turn handles events for up to d, and returns early after the first.
 func (s *side) turn(d time.Duration) {
 	s.Helper()
 	for deadline := time.Now().Add(d); ; {
@@ -122,7 +122,7 @@ func (s *side) quiet() {
 	}
 }
 
-// until waits for cond.
+// until turns the loop until cond is true.
 func (s *side) until(what string, cond func() bool) {
 	s.Helper()
 	for deadline := time.Now().Add(faultPatience); !cond(); {
@@ -155,8 +155,8 @@ func await[E cmid.Event](s *side, id *cmid.ID) (ev E) {
 	return ev
 }
 
-// of is what was delivered for an identifier, in order. Closed is the device's end of a
-// destruction.
+// of lists the events that were delivered for an identifier, in order. Closed is the device's end
+// of a destruction.
 func (s *side) of(h cmid.Handle) string {
 	var names []string
 	for _, t := range s.delivered {
@@ -182,8 +182,8 @@ func eventText(ev cmid.Event) string {
 	return fmt.Sprintf("%T of %d", ev, ev.Ident())
 }
 
-// wantDelivered compares all that was ever delivered for an identifier with what it should be: no
-// more, and each once.
+// wantDelivered compares all events of an identifier with the expected ones: no others, and each
+// once.
 func (s *side) wantDelivered(id *cmid.ID, wants ...string) {
 	s.Helper()
 	if got := s.of(id.Handle()); !slices.Contains(wants, got) {
@@ -202,8 +202,8 @@ func (s *side) destroy(id *cmid.ID) {
 	}
 }
 
-// close gives back queues, then the channel. Nothing may be left that the kernel has to be waited
-// for.
+// close destroys the queues, then the channel. Nothing may be left that the kernel has to be
+// waited for.
 func (s *side) close() {
 	s.Helper()
 	begin := time.Now()
@@ -308,7 +308,7 @@ func (s *side) queues(id *cmid.ID) *conn {
 	return c
 }
 
-// post posts a receive. EINVAL: the queue pair is over, and what was posted before is flushed.
+// post posts a receive. EINVAL: the queue pair is over, and its earlier receives are flushed.
 func (c *conn) post(slot uint64) {
 	c.s.Helper()
 	sge := verbs.SGE{MR: c.mr, Offset: uint32(slot * slotSize), Length: slotSize}
@@ -320,8 +320,8 @@ func (c *conn) post(slot uint64) {
 	c.posted++
 }
 
-// talk sends until there are n sends more than messages that have come: with both ends at it
-// neither runs out of receives.
+// talk sends until there are n sends more than messages that have come: if both ends do so neither
+// runs out of receives.
 func (c *conn) talk(n int) {
 	c.s.Helper()
 	for ; c.failures == 0 && c.issued < c.received+n; c.issued++ {
@@ -374,7 +374,7 @@ type process struct {
 	*testing.T
 	cmd      *exec.Cmd
 	lines    *bufio.Scanner
-	patience time.Duration // for its end
+	patience time.Duration // the wait for its end
 }
 
 // startProcess starts TestFaultProcess in a role.
@@ -395,7 +395,7 @@ func startProcess(t *testing.T, role string, env ...string) *process {
 	return p
 }
 
-// hears waits until the process says something that begins with word, and returns the rest.
+// hears waits until the process prints a line that begins with word, and returns the rest.
 func (p *process) hears(word string) string {
 	p.Helper()
 	for p.lines.Scan() {
@@ -434,8 +434,8 @@ func (p *process) ends() {
 // say is the other end of hears.
 func say(words ...any) { fmt.Println(append([]any{"fault:"}, words...)...) }
 
-// leavesNothing looks, when the test has ended, for what it has left in the kernel and in the
-// process.
+// leavesNothing checks, when the test has ended, that nothing of it is left in the kernel and in
+// the process.
 func leavesNothing(t *testing.T) {
 	t.Helper()
 	leak.Files(t)
@@ -477,8 +477,8 @@ func kernelHas(t *testing.T) map[string]int {
 	return has
 }
 
-// wantKernelHas waits until the kernel has no more than before: it gives some back a moment after
-// it has said so, and may have had something of the test's before.
+// wantKernelHas waits until the kernel's counts are back at the earlier ones: it releases some
+// objects a moment after it has confirmed that, and may have had some of the test's before.
 func wantKernelHas(t *testing.T, before map[string]int) {
 	t.Helper()
 	for deadline := time.Now().Add(faultPatience); ; time.Sleep(50 * time.Millisecond) {

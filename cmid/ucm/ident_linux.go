@@ -16,7 +16,7 @@ var (
 	_ cmid.Pather  = (*ident)(nil)
 )
 
-// Handle is what the identifier's events name.
+// Handle returns the handle that the identifier's events name.
 func (id *ident) Handle() cmid.Handle { return id.h }
 
 // Flavor is the device's; 0 without one.
@@ -62,7 +62,7 @@ func (id *ident) Info() cmid.Info {
 	return i
 }
 
-// Path is how the queue pair was set up, with what the device's table says of the GID.
+// Path returns the setup of the queue pair, and the GID's entry in the device's table.
 func (id *ident) Path() cmid.Path {
 	p := id.path
 	if p != (cmid.Path{}) {

@@ -43,7 +43,7 @@ func newInstance(d *Driver, l *eventloop.Loop, up cmid.Upcalls, f *uabi.File) *i
 	return in
 }
 
-// maxBacklog is the kernel's limit of requests that nobody has fetched.
+// maxBacklog returns the kernel's limit of unfetched requests.
 func maxBacklog() int {
 	if text, err := os.ReadFile("/proc/sys/net/rdma_ucm/max_backlog"); err == nil {
 		if n, err := strconv.Atoi(strings.TrimSpace(string(text))); err == nil && n > 0 {
@@ -71,8 +71,8 @@ func (in *instance) CreateID(h cmid.Handle, ps cmid.PortSpace, t cmid.QPType) (c
 }
 
 // Close destroys every identifier, and waits for those that the kernel takes its time for: not
-// longer than two seconds for all of them together. A *HeldError names the others. What is given
-// back on the loop (queue pairs, memory, the devices' files) is not counted.
+// longer than two seconds for all of them together. A *HeldError names the others. The destruction
+// of local objects (queue pairs, memory, the devices' files) is not counted.
 func (in *instance) Close() error {
 	if in.closed {
 		return nil

@@ -12,13 +12,13 @@ import (
 
 const (
 	idleWorkers = 8    // goroutines of a lane that stay when there is nothing to do
-	atWork      = 64   // that there are while calls end
+	atWork      = 64   // threads while calls end
 	mostWorkers = 1024 // whatever happens: Go ends a program with 10,000 threads
 	stuckAfter  = 50 * time.Millisecond
 )
 
-// lanes are the threads of the process that may wait in the kernel. Each kind of call has a lane
-// of its own, so that it cannot use up another kind's threads: connects to a host that does not
+// lanes are the threads of the process that may wait in the kernel. Each kind of call has a
+// separate lane, so that it cannot use up another kind's threads: connects to a host that does not
 // answer do not delay accepts or destructions.
 type lanes struct {
 	connects, accepts, destroys lane
@@ -40,10 +40,10 @@ func (l *lanes) join() {
 }
 func (l *lanes) leave() { l.each((*lane).leave) }
 
-// lane runs calls that may wait in the kernel, each on a thread of its own. Calls beyond atWork
-// wait in a queue, without a thread. When no call has ended for stuckAfter, more are started. So
-// calls that nobody answers do not delay the others for longer than that. The budget of the lanes
-// bounds the threads. It is asked off the loop, before threads are started.
+// lane runs calls that may wait in the kernel, each on a separate thread. Calls beyond atWork wait
+// in a queue, without a thread. When no call has ended for stuckAfter, others are started. So
+// unanswered calls do not delay the others for longer than that. The budget of the lanes bounds
+// the threads. It is asked off the loop, before threads are started.
 //
 // Threads are shared fairly (fairshare.Queue). A call belongs to a group (a listener, or a loop),
 // and in it to a peer. A single group has at most half of the lane, two groups have a third each,
@@ -52,7 +52,7 @@ func (l *lanes) leave() { l.each((*lane).leave) }
 type lane struct {
 	mu            sync.Mutex
 	more          *sync.Cond                 // to the idle ones: there is work, or it is over
-	calls         fairshare.Queue[any, *job] // by group, and in it by peer
+	calls         fairshare.Queue[any, *job] // grouped, and within a group keyed by peer
 	users         int                        // channels
 	budget        *budget
 	most          int // workers that the budget allows, as of the last time that it was asked
@@ -65,7 +65,7 @@ type lane struct {
 // job is a call. then gets its error: ECANCELED if it was not begun, a *ThreadsError if it was
 // refused.
 type job struct {
-	group, peer any // that it is for
+	group, peer any // the call's group and peer
 	call        func() error
 	then        func(error)
 	refusable   bool // is not kept waiting if the process may have no thread
@@ -168,7 +168,7 @@ func (l *lane) hireLocked() bool {
 	return true
 }
 
-// watchLocked has grow look whether somebody comes to the queue.
+// watchLocked starts a check for new calls in the queue, by grow.
 func (l *lane) watchLocked() {
 	if !l.watched && l.calls.Waiting() > 0 {
 		l.watched = true
@@ -246,8 +246,8 @@ func (l *lane) dropLocked(j *job) (dropped bool) {
 	return l.calls.Drop(func(other *job) bool { return other == j }, j.group, j.peer)
 }
 
-// undisturbed gives the goroutine a thread of its own, which ends with it, and blocks signals
-// there. A signal would make the kernel break off a wait and start the command again. A CONNECT of
+// undisturbed locks the goroutine to a thread, which ends with it, and blocks signals there. A
+// signal would make the kernel break off a wait and start the command again. A CONNECT of
 // soft-iWARP that is started again fails with EADDRNOTAVAIL, because it has bound its socket
 // already. And Go's scheduler sends signals to busy threads all the time. One signal is not
 // blocked: the one that makes all threads execute a system call (setuid), because the whole

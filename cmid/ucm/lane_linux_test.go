@@ -30,8 +30,8 @@ func (b *bench) reaches(c uabi.Command, n int) {
 	b.Fatalf("waited in vain for %d commands %d", n, c)
 }
 
-// TestDestroyDropsQueuedConnect: a connect that has not begun does not begin any more. In real time
-// it begins if the machine stops the test for stuckAfter.
+// TestDestroyDropsQueuedConnect: a connect that has not begun never does. In real time it begins
+// if the machine stops the test for stuckAfter.
 func TestDestroyDropsQueuedConnect(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
@@ -66,7 +66,7 @@ func TestDestroyDropsQueuedConnect(t *testing.T) {
 	})
 }
 
-// ownLanes gives b lanes of its own: the threads of a test in virtual time are no other test's.
+// ownLanes gives b separate lanes: the threads of a test in virtual time are no other test's.
 func (b *bench) ownLanes() *lanes {
 	own := &lanes{}
 	b.in.lanes.leave()
@@ -106,13 +106,13 @@ func release(all ...*calls) {
 	}
 }
 
-// settles waits until no more calls are begun than n.
+// settles waits until n calls have begun, and no others.
 func (c *calls) settles(t *testing.T, why string, n int) {
 	t.Helper()
 	for deadline := time.Now().Add(20 * time.Second); c.begun.Load() < int64(n) && time.Now().Before(deadline); {
 		time.Sleep(time.Millisecond)
 	}
-	time.Sleep(3 * stuckAfter) // for one too many
+	time.Sleep(3 * stuckAfter) // time for one too many
 	if got := c.begun.Load(); got != int64(n) {
 		t.Fatalf("%s: %d calls are begun, want %d", why, got, n)
 	}
@@ -124,7 +124,7 @@ func (l *lane) size() int {
 	return l.workers
 }
 
-// idles waits until no more threads are left than n.
+// idles waits until at most n threads are left.
 func (l *lane) idles(t *testing.T, n int) {
 	t.Helper()
 	for range 10_000 {
@@ -179,8 +179,8 @@ func TestLaneGrows(t *testing.T) {
 	})
 }
 
-// TestLaneIsSharedOut: who waits for answers that do not come leaves threads for others: a peer for
-// those of its group, a group for the others, at once.
+// TestLaneIsSharedOut: callers whose answers do not come leave threads for others: a peer for
+// those of its group, a group for the others, immediately.
 func TestLaneIsSharedOut(t *testing.T) {
 	l := newLane(t)
 	hole, second, others := newCalls(), newCalls(), newCalls()
@@ -270,8 +270,8 @@ func TestThreadsOfTheProcess(t *testing.T) {
 	}
 }
 
-// TestDetachedAreDestroyedInTheLane: identifiers that no loop has room for are given back by the
-// threads that there are.
+// TestDetachedAreDestroyedInTheLane: identifiers without a loop are destroyed by the existing
+// threads.
 func TestDetachedAreDestroyedInTheLane(t *testing.T) {
 	const n = 1500
 	b := newBench(t)
@@ -299,8 +299,8 @@ func TestDetachedAreDestroyedInTheLane(t *testing.T) {
 	b.reaches(uabi.CommandDestroyID, n)
 }
 
-// TestCloseWithFullLanes: what has not begun never does, and is given back; what the kernel is at
-// is named; and no thread is left when it has come back.
+// TestCloseWithFullLanes: calls that have not begun never do, and their identifiers are destroyed;
+// pending calls are named; and no thread is left when they have returned.
 func TestCloseWithFullLanes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const n = 600

@@ -8,7 +8,7 @@ import (
 	"github.com/rdmactor/rdmactor/cmid/ucm/uabi"
 )
 
-// cameTo has the kernel say that requests come to ip.
+// cameTo makes the kernel report that requests come to ip.
 func (b *bench) cameTo(ip string) {
 	b.k.answer = func(w wrote, response []byte) error {
 		if w.cmd == uabi.CommandQuery {
@@ -23,8 +23,8 @@ func (b *bench) cameTo(ip string) {
 	}
 }
 
-// TestLoopbackHearsLoopback: a listener on loopback is notified of requests to loopback; others are
-// rejected, and nobody is notified.
+// TestLoopbackHearsLoopback: a listener on loopback is notified of requests to loopback; others
+// are rejected, without a notification.
 func TestLoopbackHearsLoopback(t *testing.T) {
 	for _, c := range []struct {
 		listener, request string

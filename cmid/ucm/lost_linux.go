@@ -24,7 +24,7 @@ func (in *instance) lose(err error) {
 	in.lanes.destroys.run(&job{
 		group: in, call: in.file.Close, then: func(error) { in.mail.put(func() { l.closed = true }) },
 	})
-	_ = in.loop.Post(l.report) // refused when the loop ends, and nobody is notified any more
+	_ = in.loop.Post(l.report) // refused when the loop ends, and events no longer matter
 }
 
 // report reports the removal to every identifier.
@@ -53,7 +53,7 @@ func (l *loss) giveBack(id *ident) error {
 	return cmid.ErrPending
 }
 
-// over says that nobody uses the file.
+// over reports whether the file is unused.
 func (l *loss) over() bool { return l.closed && !l.in.mail.expects() }
 
 // settle reports the end of the identifiers that have waited for the file to be closed.
@@ -69,8 +69,8 @@ func (l *loss) settle() {
 	}
 }
 
-// checked gives the channel up if err says that the kernel takes no commands from this process, and
-// returns it.
+// checked gives the channel up if err shows that the kernel takes no commands from this process,
+// and returns it.
 func (in *instance) checked(err error) error {
 	in.denied(err)
 	return err

@@ -12,7 +12,7 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// deny has the kernel take none of the commands that come from now on, c's or, with 0, any.
+// deny makes the kernel refuse all later commands c or, with 0, any.
 func (b *bench) deny(c uabi.Command) {
 	b.k.answer = func(w wrote, _ []byte) error {
 		if c == 0 || w.cmd == c {
@@ -28,9 +28,9 @@ func (b *bench) isClosed() bool {
 	return b.k.closed
 }
 
-// TestCredentials: when the kernel takes no commands any more, the channel's file is closed,
-// everybody is notified of the reason, and nothing else is tried. What is destroyed then is given
-// back with the file.
+// TestCredentials: when the kernel refuses commands, the channel's file is closed, all owners are
+// notified of the reason, and nothing else is tried. Identifiers that are destroyed then are freed
+// with the file.
 func TestCredentials(t *testing.T) {
 	b := newBench(t)
 	one, other := b.create(), b.create()
@@ -104,8 +104,8 @@ func TestDeniedDestroy(t *testing.T) {
 	}
 }
 
-// TestRefusedDestroy: an identifier that the kernel refuses to destroy is named. That it is not
-// there any more is no refusal.
+// TestRefusedDestroy: an identifier that the kernel refuses to destroy is named. A missing
+// identifier is no refusal.
 func TestRefusedDestroy(t *testing.T) {
 	for _, phase := range []phase{unconnected, connected} {
 		for errno, want := range map[unix.Errno]bool{unix.ENOENT: false, unix.EINVAL: true} {
@@ -132,7 +132,7 @@ func TestRefusedDestroy(t *testing.T) {
 	}
 }
 
-// TestPrivilegedPort: EACCES is also what a port's privilege costs. It ends nothing.
+// TestPrivilegedPort: EACCES can also be the error of a privileged port. It ends nothing.
 func TestPrivilegedPort(t *testing.T) {
 	b := newBench(t)
 	id := b.create()

@@ -34,7 +34,7 @@ func (m *mailbox) put(fn func()) {
 	m.queue = true
 	m.mu.Unlock()
 	if schedule {
-		_ = m.loop.Schedule(m) // refused when the loop has ended: Close reads what is left
+		_ = m.loop.Schedule(m) // refused when the loop has ended: Close reads the rest
 	}
 	select {
 	case m.came <- struct{}{}:
@@ -55,7 +55,7 @@ func (m *mailbox) Run(int) bool {
 	return false
 }
 
-// expects says whether the result of a call is still to come.
+// expects reports whether the result of a call is still to come.
 func (m *mailbox) expects() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -30,8 +30,8 @@ func (id *ident) Detach() (cmid.DetachedInstance, error) {
 	return &detached{id, in}, nil
 }
 
-// Attach is MIGRATE_ID. Requests that nobody has fetched go along, and leave their identifiers
-// behind: see fetch.
+// Attach is MIGRATE_ID. Unfetched requests go along, and leave their identifiers behind: see
+// fetch.
 func (d *detached) Attach(other cmid.Instance) error {
 	to, ok := other.(*instance)
 	if !ok || to.drv != d.from.drv || to.closed {
@@ -60,11 +60,11 @@ func (d *detached) Attach(other cmid.Instance) error {
 	for _, g := range id.groups {
 		to.groups[g.h] = g
 	}
-	_ = to.loop.Post(to.catchUp) // refused when the loop ends, and nobody is notified any more
+	_ = to.loop.Post(to.catchUp) // refused when the loop ends, and events no longer matter
 	return nil
 }
 
-// Destroy is DESTROY_ID, which may wait. It fails at once when the channel was closed: the
+// Destroy is DESTROY_ID, which may wait. It fails immediately when the channel was closed: the
 // identifier went with it.
 func (d *detached) Destroy() {
 	file, kid := d.from.file, d.id.kid

@@ -53,8 +53,8 @@ func (g *group) forget() {
 	}
 }
 
-// deliver takes an event of the membership: the queue pair receives what is sent to the group from
-// now on.
+// deliver takes an event of the membership: from now on the queue pair receives the group's
+// messages.
 func (g *group) deliver(ev *uabi.EventResp) {
 	id, in := g.id, g.id.in
 	if ev.Event >= uint32(states.NumKernelKinds) {

@@ -39,7 +39,7 @@ func fakeSysfs(t *testing.T, guids map[string]string, indices map[string]uint32)
 	return f
 }
 
-// attached has the kernel answer that identifiers are at 10.0.0.7 on port 1 of a device.
+// attached makes the kernel answer that identifiers are at 10.0.0.7 on port 1 of a device.
 func (b *bench) attached(guid uint64, index uint32) {
 	b.k.answer = func(w wrote, response []byte) error {
 		if w.cmd != uabi.CommandQuery {
@@ -53,7 +53,7 @@ func (b *bench) attached(guid uint64, index uint32) {
 		r.NodeGUID, r.PortNum = guid, 1
 		r.SrcAddr = sa.Data
 		r.SrcSize = 16
-		if index != noIndex { // which a kernel before 5.9 does not write
+		if index != noIndex { // a kernel before 5.9 does not write it
 			r.IBDevIndex = index
 		}
 		return nil
@@ -62,8 +62,8 @@ func (b *bench) attached(guid uint64, index uint32) {
 
 const noGUID = "0000:0000:0000:0000"
 
-// TestDeviceWithoutGUID: functions of SR-IOV have the node GUID 0 until somebody sets it. They
-// are distinguished by the kernel's index.
+// TestDeviceWithoutGUID: functions of SR-IOV have the node GUID 0 until it is set. They are
+// distinguished by the kernel's index.
 func TestDeviceWithoutGUID(t *testing.T) {
 	b := newBench(t)
 	b.in.sys = fakeSysfs(t, map[string]string{"vf0": noGUID, "vf1": noGUID, "vf2": noGUID}, map[string]uint32{"vf0": 0, "vf1": 5, "vf2": 7})
@@ -92,7 +92,7 @@ func TestDeviceWithoutGUID(t *testing.T) {
 }
 
 // TestDeviceThatIsNotFound: a device that has neither GUID nor index is not taken for no device,
-// nor for another one. The error says what is wrong and how to set a GUID.
+// nor for another one. The error names the problem and how to set a GUID.
 func TestDeviceThatIsNotFound(t *testing.T) {
 	for name, c := range map[string]struct {
 		indices map[string]uint32

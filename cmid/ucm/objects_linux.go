@@ -28,8 +28,8 @@ type instance struct {
 	lanes      *lanes
 	listeners  int               // of the identifiers: theirs are others' events
 	connecting int               // connects that wait in the kernel
-	busy       map[*ident]string // what the kernel is at, off the loop
-	mail       mailbox           // what has come back
+	busy       map[*ident]string // commands that wait in the kernel, off the loop
+	mail       mailbox           // results of these
 	got        uabi.EventResp    // the event that was fetched
 	event      cmid.DriverEvent  // as it is delivered
 	lost       *loss             // nil: the channel works
@@ -42,20 +42,20 @@ type ident struct {
 	// the uid that its events name: never 0, because the kernel reports nothing for uid 0, and
 	// never used again
 	h           cmid.Handle
-	kid         uint32 // the kernel's number: any, 0 too, and used again at once
+	kid         uint32 // the kernel's number: any, 0 too, and reused immediately
 	datagram    bool   // UD
 	phase       phase
 	local, peer cmid.Addr
-	dst         netip.Addr // that was to be resolved last
+	dst         netip.Addr // the latest one that was to be resolved
 	dev         *device    // nil without one
 	port        uint8
 	qp          verbs.ProviderQP
 	offered     cmid.ConnParam // the request's
-	// Reads that we want to have outstanding, as connect or accept has said
+	// the requested number of outstanding Reads, from connect or accept
 	asks uint8
-	// minRNRTimer is the peer's wait for a receive, as connect or accept has said.
+	// minRNRTimer is the peer's wait for a receive, from connect or accept.
 	minRNRTimer uint8
-	tos         uint8 // that was set
+	tos         uint8 // as set by the user
 	hasTOS      bool
 	path        cmid.Path // zero until there is a connection
 	groups      []*group
@@ -65,7 +65,7 @@ type ident struct {
 	leaving bool // our disconnect has gone out
 	left    bool // the peer's has come
 
-	listener  cmid.Handle // that its request came to; 0: it is no request's
+	listener  cmid.Handle // the listener of its request; 0: it is no request's
 	listening bool        // and counted
 	away      *job        // a command is under way off the loop
 	lane      *lane       // there
@@ -73,7 +73,8 @@ type ident struct {
 	late      []func()    // events wait for that
 }
 
-// phase is how much of a connection there is, which says what may wait in the kernel.
+// phase is the progress of a connection, on which it depends which commands may wait in the
+// kernel.
 type phase uint8
 
 const (
@@ -92,11 +93,11 @@ type device struct {
 	name  string // as it is called now
 	ident deviceIdent
 	iwarp bool
-	// partitions says that, as far as is known, an InfiniBand port's pkey table decides which
+	// partitions reports that, as far as is known, an InfiniBand port's pkey table decides which
 	// nodes reach each other.
 	partitions bool
 	file       dataFile             // of the data path in sysfs
-	gids       gids                 // what its tables of GIDs say
+	gids       gids                 // the content of its tables of GIDs
 	verbs      verbs.Device         // never nil
 	data       verbs.ProviderDevice // nil: no queue pairs
 }
@@ -105,7 +106,7 @@ type device struct {
 // network interface share a node GUID. The index is unique for as long as the kernel runs.
 type deviceIdent struct {
 	guid  uint64
-	index uint32 // noIndex where the kernel does not say: before 5.9, or without netlink
+	index uint32 // noIndex where the kernel does not report it: before 5.9, or without netlink
 }
 
 // is reports whether a and b are known to be the same device: by their indices, or else by their
@@ -118,7 +119,7 @@ func (a deviceIdent) is(b deviceIdent) bool {
 }
 
 // group is a multicast membership. Its events name the membership, not the identifier. So it has a
-// handle of its own as uid, and the kernel numbers memberships separately.
+// separate handle as uid, and the kernel numbers memberships separately.
 type group struct {
 	id       *ident
 	h        cmid.Handle
@@ -130,18 +131,17 @@ type group struct {
 	attached bool
 }
 
-// loss is the end of a channel for which the kernel takes no commands any more. Its file is
-// closed. That frees everything that was made through it, which commands could not do. Its owners
-// get DeviceRemoval.
+// loss is the end of a channel whose commands the kernel refuses. Its file is closed. That frees
+// everything that was made through it, which commands could not do. Its owners get DeviceRemoval.
 type loss struct {
 	in      *instance
 	err     error
 	closed  bool     // the file: but calls that are under way still use it
-	waiting []*ident // destroyed, and given back when nobody uses the file
+	waiting []*ident // destroyed, and freed when the file is unused
 }
 
 // removals learns from the kernel that devices are being removed. rdma_cm reports a removal only
-// when nobody has the data path open any more, and the data path of a software device does not
+// when the data path is no longer open anywhere, and the data path of a software device does not
 // report it at all. But before that the data path's file disappears from sysfs, and the kernel
 // announces this to every process.
 type removals struct {
@@ -160,9 +160,9 @@ type dataFile struct {
 
 // leaver is a verbs.ProviderDevice that the kernel waits for when it removes the device.
 type leaver interface {
-	// Removed gives back what the kernel waits for. Memory stays until Close.
+	// Removed releases the objects that the kernel waits for. Memory stays until Close.
 	Removed()
 }
 
-// eventsPerTurn bounds what one channel does before the loop's other work has its turn.
+// eventsPerTurn bounds the work for one channel before the loop's other work has its turn.
 const eventsPerTurn = 64

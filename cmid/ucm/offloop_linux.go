@@ -33,7 +33,7 @@ func (id *ident) destroy() error {
 	return cmid.ErrPending
 }
 
-// strike removes the identifier from the tables, so that its events are not delivered any more.
+// strike removes the identifier from the tables, so that its events are not delivered.
 func (in *instance) strike(id *ident) {
 	delete(in.ids, id.h)
 	if id.listening {
@@ -44,9 +44,9 @@ func (in *instance) strike(id *ident) {
 	}
 }
 
-// waitsForPeer says that the kernel uses the queue pair until the peer answers, as a connect on
-// iWARP does. Such a queue pair is flushed when the identifier is destroyed, and destroyed after
-// the identifier. Any other queue pair is destroyed before the identifier.
+// waitsForPeer reports whether the kernel uses the queue pair until the peer answers, as a connect
+// on iWARP does. Such a queue pair is flushed when the identifier is destroyed, and destroyed
+// after the identifier. Any other queue pair is destroyed before the identifier.
 func (id *ident) waitsForPeer() bool { return id.phase == half && id.iwarp() }
 
 // group is what shares threads with the identifier: the requests of its listener, or everything
@@ -79,12 +79,12 @@ func (id *ident) given(err error) error {
 	return &HeldError{IDs: []HeldID{id.keptBy("destroy_id")}, Err: err}
 }
 
-// keptBy names the identifier as one that the kernel has not given back.
+// keptBy names the identifier as one that the kernel has not released.
 func (id *ident) keptBy(doing string) HeldID {
 	return HeldID{Handle: id.h, Local: id.local, Peer: id.peer, Doing: doing}
 }
 
-// giveBackOffLoop destroys the queue pair and the identifier. The kernel waits for what they have
+// giveBackOffLoop destroys the queue pair and the identifier. The kernel waits for their requests
 // under way, for seconds if the peer's host has died. Until then the queue pair keeps its memory,
 // completion queues and domain in use.
 func (id *ident) giveBackOffLoop() {
@@ -135,8 +135,8 @@ func (in *instance) offLoop(l *lane, id *ident, doing string, call func() error,
 	return j
 }
 
-// offLoop executes a command that may wait in the kernel. after gets its error, and gives what
-// is reported of it.
+// offLoop executes a command that may wait in the kernel. after gets its error, and returns the
+// error to report.
 func (id *ident) offLoop(l *lane, doing string, call func() error, after func(error) error) error {
 	id.aside(l, doing, call, func(err error) (report func()) {
 		err = after(err)
@@ -162,7 +162,7 @@ func (id *ident) aside(l *lane, doing string, call func() error, after func(erro
 	})
 }
 
-// deliverLate delivers what has waited for a command's answer.
+// deliverLate delivers the events that have waited for a command's answer.
 func (id *ident) deliverLate() {
 	for len(id.late) > 0 && id.away == nil {
 		deliver := id.late[0]

@@ -22,11 +22,11 @@ import (
 const (
 	nodeDir   = "/dev/infiniband/"
 	miscABI   = "/sys/class/misc/rdma_cm/abi_version"
-	minABI    = 4 // with 3 the library sets queue pairs up by itself
+	minABI    = 4 // with 3 the library sets queue pairs up
 	moduleHow = "load the module (`modprobe rdma_ucm`), or use a kernel that has it"
 )
 
-// openChannel opens an event channel, at "" where the kernel says it is. The error is an
+// openChannel opens an event channel, at "" where the kernel reports it. The error is an
 // *OpenError.
 func openChannel(node string) (*uabi.File, error) {
 	asked := error(nil)
@@ -55,7 +55,7 @@ func openChannel(node string) (*uabi.File, error) {
 
 // openShared opens an event channel that all threads may use.
 func openShared() (*uabi.File, error) {
-	runtime.LockOSThread() // whose credentials the file has
+	runtime.LockOSThread() // the file has this thread's credentials
 	defer runtime.UnlockOSThread()
 	f, err := openChannel("")
 	if err == nil && !shared(f.FD()) {
@@ -70,8 +70,8 @@ func openShared() (*uabi.File, error) {
 // changed its credentials they may not, except for threads that were started since.
 const witnesses = 4
 
-// shared says whether other threads may use the file that this one, which its goroutine is locked
-// to, has opened.
+// shared reports whether other threads may use the file that this one, which its goroutine is
+// locked to, has opened.
 func shared(fd int) bool {
 	var begun, done sync.WaitGroup
 	var refused atomic.Bool
@@ -81,7 +81,7 @@ func shared(fd int) bool {
 			runtime.LockOSThread()
 			defer runtime.UnlockOSThread()
 			begun.Done()
-			begun.Wait() // so that each has a thread of its own
+			begun.Wait() // so that each has a separate thread
 			if !uverbs.Allowed(fd) {
 				refused.Store(true)
 			}
@@ -92,7 +92,7 @@ func shared(fd int) bool {
 }
 
 // discover finds the device file. It asks the kernel, which loads the module; then sysfs; and else
-// takes the usual path. The error says why the kernel did not name the file.
+// takes the usual path. The error is the reason why the kernel did not name the file.
 func discover() (nldev.Chardev, error) {
 	c, err := nldev.AskChardev("rdma_cm")
 	if err == nil {
@@ -107,7 +107,8 @@ func discover() (nldev.Chardev, error) {
 	return c, err
 }
 
-// openError says what is missing. asked is why the kernel did not name the file, nil when it did.
+// openError names the missing part. asked is why the kernel did not name the file, nil when it
+// did.
 func openError(node string, err, asked error) *OpenError {
 	e := &OpenError{Path: node, Err: err}
 	missing := errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENXIO) || errors.Is(err, unix.ENODEV)

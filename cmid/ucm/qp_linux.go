@@ -40,7 +40,7 @@ func (id *ident) CreateQP(attr verbs.QPInitAttr) (verbs.QP, error) {
 	return qp, nil
 }
 
-// hasQP says whether there is a queue pair that its owner has not destroyed. A destroyed one
+// hasQP reports whether there is a queue pair that its owner has not destroyed. A destroyed one
 // refuses even a Modify that changes nothing.
 func (id *ident) hasQP() bool { return id.qp != nil && id.qp.Modify(&verbs.QPAttr{}, 0) == nil }
 
@@ -53,7 +53,7 @@ func (id *ident) qpEvent(ev verbs.QPEvent) {
 	case id.away != nil:
 		id.late = append(id.late, func() { id.qpEvent(ev) })
 	case ev == verbs.QPCommEst && id.phase == half:
-		// EISCONN: the RTU has come meanwhile
+		// EISCONN: the RTU has come in between
 		_ = id.in.file.Notify(id.kid, uabi.NotifyEventCommEst)
 	case ev == verbs.QPFatal:
 		id.in.up.Event(id.h, &cmid.DriverEvent{Kind: states.KindQPFailed})
@@ -100,8 +100,8 @@ func (id *ident) initAttr(t verbs.QPType) (attr verbs.QPAttr, mask verbs.QPAttrM
 	return attr, mask | verbs.QPAttrAccessFlags, nil
 }
 
-// climbs says whether this driver brings the queue pair to RTS. On iWARP the kernel does that when
-// it takes the TCP stream over.
+// climbs reports whether this driver brings the queue pair to RTS. On iWARP the kernel does that
+// when it takes the TCP stream over.
 func (id *ident) climbs() bool { return id.qp != nil && !id.datagram && !id.iwarp() }
 
 // climb is the sequence of state changes that brings a queue pair to RTS. They may wait in the
@@ -183,15 +183,15 @@ func (id *ident) limitReads(served uint8) {
 // fail flushes the queue pair.
 func (id *ident) fail() {
 	if id.qp != nil {
-		// it may have failed by itself
+		// it may have failed already
 		_ = id.qp.Modify(&verbs.QPAttr{State: verbs.QPError}, verbs.QPAttrState)
 	}
 }
 
 const (
 	deviceMax = 255 // RDMA_MAX_RESP_RES, RDMA_MAX_INIT_DEPTH: as many as the device can
-	// of what is not acknowledged: the largest count that ends on every device, because soft-RoCE
-	// takes 7 as no end
+	// retries of unacknowledged packets: the largest count that ends on every device, because
+	// soft-RoCE takes 7 as no end
 	retries  = 6
 	rnrMax   = 7 // of RNR NAKs: without end
 	retryMax = 7

@@ -14,7 +14,7 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// fakeQP is a queue pair that writes down what is done to it.
+// fakeQP is a queue pair that records its commands.
 type fakeQP struct {
 	verbs.ProviderQP
 	states    []verbs.QPState
@@ -63,7 +63,7 @@ func (q *fakeQP) wait() error {
 	return q.err
 }
 
-// roomy is a device with 16 Reads at once.
+// roomy is a device with 16 concurrent Reads.
 type roomy struct{ bare }
 
 func (roomy) Attr() verbs.DeviceAttr { return verbs.DeviceAttr{MaxRDAtom: 16} }
@@ -77,8 +77,8 @@ func (b *bench) withQP(iwarp bool) (*ident, *fakeQP) {
 }
 
 // TestQueuePairOfAHalfOpenConnection: soft-iWARP's destruction of a queue pair waits for the
-// connect, or for its answer. It is flushed at once, so that nothing is received that nobody waits
-// for, and destroyed when the kernel has let go of it.
+// connect, or for its answer. It is flushed immediately, so that nothing is received without a
+// reader, and destroyed when the kernel has let go of it.
 func TestQueuePairOfAHalfOpenConnection(t *testing.T) {
 	for _, wait := range []uabi.Command{uabi.CommandConnect, uabi.CommandDestroyID} {
 		b := newBench(t)
@@ -131,7 +131,7 @@ func TestQueuePairGoesOffTheLoop(t *testing.T) {
 	}
 }
 
-// TestForgottenByIWARP: soft-iWARP forgets what is outstanding when a connection ends, and the
+// TestForgottenByIWARP: soft-iWARP forgets outstanding requests when a connection ends, and the
 // kernel leaves an InfiniBand queue pair as it is until its owner disconnects.
 func TestForgottenByIWARP(t *testing.T) {
 	for _, iwarp := range []bool{true, false} {
@@ -217,9 +217,9 @@ func (q *endedQP) ModifyLater(a *verbs.QPAttr, mask verbs.QPAttrMask) verbs.Late
 	}}
 }
 
-// TestClimbThatCannotGoOn: the kernel may not say how a queue pair gets from RTR to RTS, for its
-// connection has ended. The change that was begun gets its end: else nobody could destroy the queue
-// pair, and what it has received would be kept.
+// TestClimbThatCannotGoOn: the kernel may refuse the attributes for the change from RTR to RTS,
+// for the connection has ended. The change that was begun gets its end: else the queue pair could
+// not be destroyed, and its received messages would be kept.
 func TestClimbThatCannotGoOn(t *testing.T) {
 	b := newBench(t)
 	id := b.create().on(false)

@@ -41,7 +41,7 @@ func (in *instance) unwatch() error {
 	return errors.Join(r.reg.Remove(), unix.Close(r.fd))
 }
 
-// Ready reads what the kernel reports of all its devices.
+// Ready reads the kernel's messages about all its devices.
 func (r *removals) Ready(eventloop.Events) {
 	for range eventsPerTurn {
 		n, _, err := unix.Recvfrom(r.fd, r.buf[:], 0)
@@ -57,8 +57,9 @@ func (r *removals) Ready(eventloop.Events) {
 	}
 }
 
-// ofDevice says whether a message ("remove@/devices/virtual/infiniband_verbs/uverbs0", and details)
-// is about an RDMA device's end, or about its new name ("move@/devices/virtual/infiniband/rxe1").
+// ofDevice reports whether a message ("remove@/devices/virtual/infiniband_verbs/uverbs0", and
+// details) is about an RDMA device's end, or about its new name
+// ("move@/devices/virtual/infiniband/rxe1").
 func ofDevice(msg []byte) bool {
 	path, _, _ := bytes.Cut(msg, []byte{0})
 	return bytes.HasPrefix(path, []byte("remove@")) && bytes.Contains(path, []byte("/infiniband_verbs/")) ||
@@ -79,9 +80,9 @@ func (in *instance) look() {
 }
 
 // drop forgets a device that is being removed, because another one may come under the same name
-// and GUID. It also gives back what the kernel waits for. The device's memory stays usable for its
-// owners until Close. The kernel may end rdma_cm or the data path's file first, depending on the
-// order in which its modules were loaded.
+// and GUID. It also releases the objects that the kernel waits for. The device's memory stays
+// usable for its owners until Close. The kernel may end rdma_cm or the data path's file first,
+// depending on the order in which its modules were loaded.
 func (in *instance) drop(d *device) {
 	i := slices.Index(in.devices, d)
 	if i < 0 { // those of d's time: the next device may have a data path

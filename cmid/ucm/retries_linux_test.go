@@ -24,7 +24,7 @@ func (q *counted) ModifyLater(a *verbs.QPAttr, mask verbs.QPAttrMask) verbs.Late
 }
 
 // TestRetriesEnd: soft-RoCE takes a retry count of 7 as no end, and would never report that a peer
-// has vanished. Nobody asks for it without saying so, and a queue pair does not make more, whatever
+// has vanished. It is used only on request, and a queue pair does not retry more often, whatever
 // the peer has asked for.
 func TestRetriesEnd(t *testing.T) {
 	b := newBench(t)
@@ -56,8 +56,8 @@ func TestRetriesEnd(t *testing.T) {
 	}
 }
 
-// TestAcceptChooses: on the accepting side the kernel's attributes have what the peer has chosen.
-// The side's own traffic class and retries take their place, if it has any, and Path says so. The
+// TestAcceptChooses: on the accepting side the kernel's attributes contain the peer's choice. The
+// side's traffic class and retries take their place, if it has any, and Path reports so. The
 // peer's pause before it tries again to find a receive is 0.64 ms, or this side's: the kernel
 // leaves it at 0, which means 655 ms.
 func TestAcceptChooses(t *testing.T) {
@@ -102,8 +102,8 @@ func TestAcceptChooses(t *testing.T) {
 	}
 }
 
-// TestGIDsAreReadAgain: what the table of GIDs says is believed for a second, so that many
-// connections cost few files, and an address that has gone is soon not shown any more.
+// TestGIDsAreReadAgain: the table of GIDs is cached for a second, so that many connections cost
+// few files, and an address that has gone is soon not shown.
 func TestGIDsAreReadAgain(t *testing.T) {
 	now, at, was := time.Now(), place{1, 3}, gidAttr{"RoCE v2", "eth0.5"}
 	d := &device{name: "no such device", gids: gids{now, map[place]gidAttr{at: was}}}

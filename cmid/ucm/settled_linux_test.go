@@ -37,8 +37,7 @@ func (p *unlucky) Open(*eventloop.Loop, verbs.DeviceIdent) (verbs.ProviderDevice
 	return nil, p.err
 }
 
-// TestOpenIsTriedAgain: that a device has no data path is found out once; that it could not be
-// opened may pass.
+// TestOpenIsTriedAgain: a missing data path is permanent; a failed open may pass.
 func TestOpenIsTriedAgain(t *testing.T) {
 	for _, c := range []struct {
 		err   error
@@ -61,7 +60,7 @@ func TestOpenIsTriedAgain(t *testing.T) {
 	}
 }
 
-// TestDropForgetsBare: when a device goes, who comes next under its GUID is asked anew.
+// TestDropForgetsBare: when a device goes, the next one under its GUID is asked anew.
 func TestDropForgetsBare(t *testing.T) {
 	p := &unlucky{err: unix.EMFILE}
 	b := newBench(t, Config{Provider: p})
@@ -133,7 +132,7 @@ func TestLeaveByValue(t *testing.T) {
 	}
 }
 
-// TestMaxConnects: there are no more threads than that.
+// TestMaxConnects: the number of threads is bounded.
 func TestMaxConnects(t *testing.T) {
 	for ask, want := range map[int]int{-1: MaxConnects, 0: MaxConnects, 1: 1, 5: 5, MaxConnects + 1: MaxConnects} {
 		if got := New(Config{MaxConnects: ask}).connects; got != want {

@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// sysfs is what a kernel shows of its devices.
+// sysfs is a kernel's view of its devices.
 type sysfs struct {
 	class   string // directory of the devices
 	verbs   string // directory of the data path's files
@@ -27,7 +27,7 @@ var hostSysfs = &sysfs{"/sys/class/infiniband/", "/sys/class/infiniband_verbs/",
 // but every address fails with ENODEV.
 const noDevices = "no RDMA device: `rdma link add rxe0 type rxe netdev eth0` makes one of an Ethernet interface"
 
-// haveDevices says whether the kernel has any RDMA device.
+// haveDevices reports whether the kernel has any RDMA device.
 func (f *sysfs) haveDevices() bool {
 	names, err := filepath.Glob(f.class + "*")
 	return err == nil && len(names) > 0
@@ -82,8 +82,8 @@ func (f *sysfs) text(device, attr string) string {
 	return strings.TrimSpace(string(text))
 }
 
-// gids remembers for a while what a device's tables of GIDs say, so that looking at many
-// connections does not read the same files again and again.
+// gids caches a device's tables of GIDs for a while, so that looking at many connections does not
+// read the same files again and again.
 type gids struct {
 	at    time.Time
 	known map[place]gidAttr
@@ -94,8 +94,8 @@ type place struct {
 	port, index uint8
 }
 
-// gidAttr is the kind of a GID and the network interface that it belongs to; "" if the entry is not
-// used any more.
+// gidAttr is the kind of a GID and the network interface that it belongs to; "" if the entry is
+// unused.
 type gidAttr struct{ kind, netdev string }
 
 // gidsFor is how long the tables are believed.

@@ -12,7 +12,7 @@ import (
 	"github.com/rdmactor/rdmactor/cmid/ucm/uabi"
 )
 
-// hold has the kernel keep every c until the channel is closed.
+// hold makes the kernel keep every c until the channel is closed.
 func (b *bench) hold(c uabi.Command) chan struct{} {
 	release := make(chan struct{})
 	b.k.answer = func(w wrote, _ []byte) error {
@@ -61,8 +61,9 @@ func TestStuckConnects(t *testing.T) {
 	}
 }
 
-// TestDestroyBehindConnect: the destruction of who is connecting waits for that without occupying
-// anybody, and starts then. The queue pair is flushed at once, and destroyed after the identifier.
+// TestDestroyBehindConnect: the destruction of a connecting identifier waits for that without a
+// thread, and starts then. The queue pair is flushed immediately, and destroyed after the
+// identifier.
 func TestDestroyBehindConnect(t *testing.T) {
 	b := newBench(t)
 	release := b.hold(uabi.CommandConnect)
@@ -108,8 +109,8 @@ func TestCheapCommandsStayOnTheLoop(t *testing.T) {
 	}
 }
 
-// TestCloseNamesWhoIsHeld: Close does not wait for ever, says what the kernel is at, and
-// everything else is destroyed.
+// TestCloseNamesWhoIsHeld: Close does not wait forever, names the pending commands, and everything
+// else is destroyed.
 func TestCloseNamesWhoIsHeld(t *testing.T) {
 	b := newBench(t)
 	b.in.drv.closeWait = 20 * time.Millisecond
@@ -140,7 +141,7 @@ func TestCloseNamesWhoIsHeld(t *testing.T) {
 	}
 }
 
-// TestCloseWaits: what the kernel gives back in time is no error.
+// TestCloseWaits: a timely destruction is no error.
 func TestCloseWaits(t *testing.T) {
 	b := newBench(t)
 	id := b.create().on(true)

@@ -121,8 +121,8 @@ func (f *File) Notify(id, event uint32) error {
 	return command(f, CommandNotify, &Notify{ID: id, Event: event}, noResponse, new(none))
 }
 
-// JoinMulticast is JOIN_MCAST. group is the membership's number, in a space of its own; uid is
-// in its events.
+// JoinMulticast is JOIN_MCAST. group is the membership's number, in a separate space; uid is in
+// its events.
 func (f *File) JoinMulticast(uid uint64, id uint32, addr *Sockaddr, flags uint16) (group uint32, err error) {
 	var out CreateIDResp
 	in := JoinMulticast{UID: uid, ID: id, AddrSize: addr.Len, JoinFlags: flags, Addr: addr.Data}
@@ -138,7 +138,7 @@ func (f *File) LeaveMulticast(group uint32) (reported uint32, err error) {
 }
 
 // MigrateID is MIGRATE_ID: f takes over id from another channel, with its events that were not
-// fetched. Others may read from that channel or close it meanwhile. EBADF when it was closed
+// fetched. Others may read from that channel or close it concurrently. EBADF when it was closed
 // before. Any goroutine.
 func (f *File) MigrateID(from *File, id uint32) (reported uint32, err error) {
 	var out MigrateResp
@@ -167,12 +167,12 @@ func newer(err error) error {
 	return err
 }
 
-// NotInKernelError says that the kernel refused a command that only kernels since 2025 have, in
+// NotInKernelError reports that the kernel refused a command that only kernels since 2025 have, in
 // the way in which it refuses unknown ones. errors.Is finds EOPNOTSUPP, and the EINVAL that it
 // was.
 type NotInKernelError struct{ Errno unix.Errno }
 
-// Error says so.
+// Error names the required kernel.
 func (e *NotInKernelError) Error() string {
 	return "not supported by this kernel: it needs Linux 6.17 or later (" + e.Errno.Error() + ")"
 }

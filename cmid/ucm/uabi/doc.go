@@ -1,14 +1,14 @@
-// Package uabi is the binary interface of the kernel's rdma_cm: what is written to
-// /dev/infiniband/rdma_cm, and the one place that writes it.
+// Package uabi is the binary interface of the kernel's rdma_cm: the frames for
+// /dev/infiniband/rdma_cm, and the one place that writes them.
 //
-// The structs and constants are generated from ucm-abi.json and ucm-consts.json, which hold what a
-// C compiler and the kernel's headers say. The compiler checks that Go lays them out alike: it
-// checks sizes when this package is built, and each field's offset when the tests are built.
-// Commands that later ones have replaced, and parts that nothing here uses, are left out. Numbers
-// are in host byte order. Addresses in sockaddrs, GIDs and GUIDs are in network order.
+// The structs and constants are generated from ucm-abi.json and ucm-consts.json, which hold the
+// values of a C compiler with the kernel's headers. The compiler checks that Go lays them out
+// alike: it checks sizes when this package is built, and each field's offset when the tests are
+// built. Commands that later ones have replaced, and parts that nothing here uses, are left out.
+// Numbers are in host byte order. Addresses in sockaddrs, GIDs and GUIDs are in network order.
 //
-// A [File] may be used by several goroutines at once. Its methods are system calls; each says if
-// it may wait in the kernel. Their errors are bare errnos, a [ResponseError], or a
+// A [File] may be used by several goroutines concurrently. Its methods are system calls; each
+// states if it may wait in the kernel. Their errors are bare errnos, a [ResponseError], or a
 // verbs.CredentialsError.
 //
 // The interface has traps, which are handled here:

@@ -21,7 +21,7 @@ type Kernel interface {
 	// FD is the file's descriptor.
 	FD() int
 	// Lend calls use with the descriptor. Its number is not used for another file until use has
-	// returned, even if Close is called meanwhile. EBADF after Close.
+	// returned, even if Close is called before. EBADF after Close.
 	Lend(use func(fd int) error) error
 	// Close gives the file up. It does not interrupt a Write that is under way; the file is closed
 	// when the last of them has ended.
@@ -43,14 +43,14 @@ func FromFD(fd int) *File { return &File{k: &device{fd: fd}} }
 // FD is the descriptor: readable while there are events.
 func (f *File) FD() int { return f.k.FD() }
 
-// Close closes the channel: the kernel destroys what is left on it, which may wait as DestroyID
+// Close closes the channel: the kernel destroys the remaining objects, which may wait as DestroyID
 // may.
 func (f *File) Close() error {
 	f.closed.Store(true)
 	return f.k.Close()
 }
 
-// Closed says that the channel was closed: its descriptor's number may be another file's. Any
+// Closed reports that the channel was closed: its descriptor's number may be another file's. Any
 // goroutine.
 func (f *File) Closed() bool { return f.closed.Load() }
 
@@ -63,8 +63,8 @@ type device struct {
 	closed bool
 }
 
-// Write is the one write(2). A *verbs.CredentialsError says that the kernel takes no commands from
-// this thread.
+// Write is the one write(2). A *verbs.CredentialsError means that the kernel takes no commands
+// from this thread.
 func (d *device) Write(frame, _ []byte) (int, error) {
 	if err := d.begin(); err != nil {
 		return 0, err
@@ -118,13 +118,13 @@ func (d *device) Close() error {
 	return unix.Close(d.fd)
 }
 
-// ResponseError says that the kernel's answer makes no sense. errors.Is finds EPROTO.
+// ResponseError reports that the kernel's answer makes no sense. errors.Is finds EPROTO.
 type ResponseError struct {
 	Command Command
 	What    string
 }
 
-// Error says what is wrong.
+// Error names the flaw.
 func (e *ResponseError) Error() string {
 	return fmt.Sprintf("rdma_cm's answer to command %d: %s", e.Command, e.What)
 }
@@ -136,7 +136,7 @@ func (e *ResponseError) Unwrap() error { return unix.EPROTO }
 // in both directions, and two more.
 const maxPaths = 6
 
-// scratch is what the kernel reads and writes during one command: memory that does not move.
+// scratch is the memory of one command in the kernel: it does not move.
 type scratch struct {
 	frame    [1 + unsafe.Sizeof(WriteCMEvent{})/8]uint64
 	response [(8 + maxPaths*unsafe.Sizeof(IBPathRecData{})) / 8]uint64
@@ -147,8 +147,8 @@ var scratches = sync.Pool{New: func() any { return new(scratch) }}
 // noResponse is the place of the response pointer of a command without one.
 const noResponse = -1
 
-// command executes c. response is the offset of the response pointer in In. What the kernel leaves
-// out of its answer stays as it was in out.
+// command executes c. response is the offset of the response pointer in In. Parts that are missing
+// in the kernel's answer stay as they were in out.
 func command[In, Out any](f *File, c Command, in *In, response int, out *Out) error {
 	s := scratches.Get().(*scratch)
 	defer scratches.Put(s)

@@ -23,8 +23,8 @@ var unknown = []string{
 // notHeaders are the structs that no kernel header has: they are libraries', or on the wire.
 var notHeaders = []string{"__kernel_sockaddr_storage", "sockaddr_ib", "sockaddr_in", "sockaddr_in6", "ibv_path_record", "cma_hdr"}
 
-// TestHeaders has a C compiler say where the kernel's headers put everything (tag abi: it needs
-// gcc and linux-libc-dev).
+// TestHeaders compares the layout with that of a C compiler and the kernel's headers (tag abi: it
+// needs gcc and linux-libc-dev).
 func TestHeaders(t *testing.T) {
 	text, err := os.ReadFile("ucm-abi.json")
 	if err != nil {
