@@ -103,7 +103,7 @@ const (
 	privileged          = 1024
 )
 
-// freePortLocked chooses a port number that nobody has. It returns 0 if there is none.
+// freePortLocked chooses an unused port number. It returns 0 if there is none.
 func (h *Host) freePortLocked(ps cmid.PortSpace) uint16 {
 	const n = lastPort - firstPort + 1
 	start := h.f.rng.IntN(n)

@@ -7,7 +7,7 @@ import (
 	"github.com/rdmactor/rdmactor/states"
 )
 
-// Run handles what has arrived. The loop calls it.
+// Run handles arrived messages. The loop calls it.
 func (in *instance) Run(int) (more bool) {
 	in.box.mu.Lock()
 	in.box.scheduled = false
@@ -29,7 +29,7 @@ func (in *instance) turn(handle, again func()) {
 	returned = true
 }
 
-// takeIn handles what has arrived.
+// takeIn handles arrived messages.
 func (in *instance) takeIn() {
 	in.box.mu.Lock()
 	batch := in.box.in
@@ -85,12 +85,12 @@ func (in *instance) putLate(p packet) {
 	}
 }
 
-// deliverLate handles what is due.
+// deliverLate handles due messages.
 func (in *instance) deliverLate() {
 	in.turn(in.takeLate, func() { in.later(in.deliverLate) })
 }
 
-// takeLate handles what is due, and sets the timer for the rest.
+// takeLate handles due messages, and sets the timer for the rest.
 func (in *instance) takeLate() {
 	now := in.now()
 	for len(in.late) > 0 && !in.late[0].due.After(now) {
@@ -131,7 +131,7 @@ func (in *instance) handle(p *packet) {
 		}
 	}
 	p.release()
-	in.serve() // what comes next may be the end of the connection
+	in.serve() // the next message may be the end of the connection
 }
 
 // handlers are those of messages that are dropped when their identifier does not exist.
@@ -163,7 +163,7 @@ func (in *instance) meant(p *packet) (id *ident, elsewhere bool) {
 	case in.ids[child.h] != nil:
 		return in.ids[child.h], false
 	case child == p.to:
-		return nil, false // destroyed meanwhile
+		return nil, false // destroyed in between
 	default:
 		p.to = child
 		child.in.put(*p)

@@ -51,7 +51,7 @@ func (id *ident) InitQPAttr(s verbs.QPState) (verbs.QPAttr, verbs.QPAttrMask, er
 	return id.attrIB(attr)
 }
 
-// attrIWARP gives few attributes, because an iWARP device brings the queue pair to RTS by itself.
+// attrIWARP gives few attributes, because an iWARP device brings the queue pair to RTS.
 func (id *ident) attrIWARP(attr verbs.QPAttr) (verbs.QPAttr, verbs.QPAttrMask, error) {
 	switch attr.State {
 	case verbs.QPInit, verbs.QPRTR:
@@ -93,7 +93,7 @@ func (id *ident) attrIB(attr verbs.QPAttr) (verbs.QPAttr, verbs.QPAttrMask, erro
 	return verbs.QPAttr{}, 0, unix.EINVAL
 }
 
-// transit is what an identifier knows of the way through the network.
+// transit is an identifier's knowledge of the way through the network.
 type transit struct {
 	class     uint8 // traffic class
 	chosen    bool  // and it was set
@@ -103,7 +103,7 @@ type transit struct {
 	path      cmid.Path
 }
 
-// active says that the identifier is not a request's.
+// active reports whether the identifier is not a request's.
 func (id *ident) active() bool { return id.key.in == nil }
 
 // travels notes how a queue pair of the driver's is set up, before the connection is established.
@@ -112,7 +112,7 @@ func (id *ident) travels(p *cmid.ConnParam) {
 		return
 	}
 	n := &id.network
-	rtr, _, _ := id.attrIB(verbs.QPAttr{State: verbs.QPRTR}) // it is not Connecting any more
+	rtr, _, _ := id.attrIB(verbs.QPAttr{State: verbs.QPRTR}) // it is no longer Connecting
 	rts, _, _ := id.attrIB(verbs.QPAttr{State: verbs.QPRTS})
 	if !id.active() && n.chosen {
 		rtr.AH.GRH.TrafficClass = n.class
@@ -126,7 +126,7 @@ func (id *ident) travels(p *cmid.ConnParam) {
 	n.path.GIDType, n.path.NetDev = "RoCE v2", id.dev.name
 }
 
-// Path is how the queue pair was set up. TCP takes no more than the traffic class.
+// Path is how the queue pair was set up. TCP takes only the traffic class.
 func (id *ident) Path() cmid.Path {
 	if id.in.f.embedded {
 		return cmid.Path{TrafficClass: id.network.class}

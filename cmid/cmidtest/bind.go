@@ -76,8 +76,8 @@ func (id *ident) takePortLocked(a cmid.Addr, dev *device) error {
 	return nil
 }
 
-// afOnlyFor is the value of OptionAFOnly. By default an IPv4 listener gets requests of its own
-// family only.
+// afOnlyFor is the value of OptionAFOnly. By default an IPv4 listener gets only requests of its
+// family.
 func (id *ident) afOnlyFor(ip netip.Addr) bool {
 	return id.afOnly || !id.afOnlySet && ip.Is4()
 }
@@ -115,15 +115,15 @@ func (id *ident) startListening(c *cmid.Listen) error {
 	return nil
 }
 
-// found says what a request finds at its destination.
+// found is the state of a request's destination.
 type found uint8
 
 const (
 	foundListener found = iota
-	foundNobody         // nobody listens on the port
-	foundOther          // somebody does, on another address
+	foundNobody         // the port has no listener
+	foundOther          // the listener is on another address
 	foundFull           // its backlog is full
-	foundSilence        // nobody has the address
+	foundSilence        // the address is unused
 )
 
 // lookup finds the listener at the destination.

@@ -144,7 +144,7 @@ func (in *instance) gotRequest(listener *ident, p *packet) {
 		child.local = cmid.AddrFrom(loopbackAddr(p.cm.dst.Addr()), p.cm.dst.Port())
 	}
 	child.far, child.key, child.dev = p.from, p.from, dev
-	// until the program answers, own has what an Accept without parameters agrees to
+	// until the program answers, own has the parameters of an Accept without any
 	child.own, child.peers, child.network.ofRequest = p.cm.param, p.cm.param, p.cm.class
 	if in.f.embedded { // as from accept(2)
 		child.network.class = listener.network.class
@@ -193,7 +193,7 @@ func (id *ident) accept(c *cmid.Accept) error {
 		return unix.EINVAL
 	}
 	id.own = own
-	id.ord = min(own.InitiatorDepth, asked.InitiatorDepth) // what the peer can serve
+	id.ord = min(own.InitiatorDepth, asked.InitiatorDepth) // the peer's limit
 	if id.in.f.embedded {
 		id.own.InitiatorDepth = id.ord
 	}
@@ -318,7 +318,7 @@ func (id *ident) gotReject(p *packet) {
 
 // The statuses of a SIDR reply.
 const (
-	sidrUnsupported = 1 // nobody listens
+	sidrUnsupported = 1 // there is no listener
 	sidrReject      = 2
 )
 

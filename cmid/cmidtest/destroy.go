@@ -30,7 +30,7 @@ func (id *ident) vanish() {
 	id.state = states.Destroying
 }
 
-// letGo notifies the peer, and frees what the identifier has except its queue pair.
+// letGo notifies the peer, and frees all but the identifier's queue pair.
 func (id *ident) letGo() {
 	id.abandon()
 	id.unbind()

@@ -10,7 +10,7 @@ import (
 )
 
 // disconnect is rdma_disconnect(3). On InfiniBand it asks the peer and the peer answers; on iWARP
-// it ends both sides at once.
+// it ends both sides immediately.
 func (id *ident) disconnect() error {
 	f := id.in.f
 	if id.state != states.Connected && id.state != states.PeerDisconnected {
@@ -60,7 +60,7 @@ func (in *instance) gotDisconnect(id *ident, p *packet) {
 		case states.Accepting, states.Connected:
 			id.timer.stop()
 			id.become(states.PeerDisconnected, states.KindDisconnected, 0)
-		case states.Disconnecting: // both at once
+		case states.Disconnecting: // both simultaneously
 			id.say(MsgDREP, 0)
 			id.disconnected(0)
 		case states.Timewait:

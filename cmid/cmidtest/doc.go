@@ -4,7 +4,7 @@
 // A [Fabric] is a network of hosts with devices and addresses. Its Driver plays InfiniBand or
 // iWARP. InfiniBand is as on RoCE: private data is padded, a reply needs an RTU, disconnects are
 // answered, and there is timewait. On iWARP private data is exact, and both sides are established
-// and disconnected at once.
+// and disconnected immediately.
 //
 // Faults are scripted: Silence, Drop, Delay, Reorder, Overlook, Disconnect, RemoveDevice, RunOut
 // and RunShort. Cut and Heal act on the link between two hosts. Host.Freeze, Thaw and Crash act on
@@ -12,8 +12,8 @@
 // happened.
 //
 // By default iWARP behaves like soft-iWARP, whose Connect waits for TCP. That Connect fails when
-// nobody listens or answers, and may be repeated. With Config.Embedded iWARP behaves like package
-// iwarp:
+// there is no listener or no answer, and may be repeated. With Config.Embedded iWARP behaves like
+// package iwarp:
 //   - A Connect to which nobody listens or answers ends in Rejected with status -111 or, after 10
 //     s, in Unreachable. The identifier cannot be used again.
 //   - Established reports to both sides the depths (up to 128) that they serve and may use.
@@ -41,7 +41,7 @@
 // # Ownership
 //
 // Any goroutine may call a Fabric's methods. Everything else belongs to the loop that has opened
-// the Driver. A Fabric has no goroutine of its own, and its time is that of its loops. Inside a
+// the Driver. A Fabric has no goroutine, and its time is that of its loops. Inside a
 // testing/synctest bubble, or on eventlooptest's clock, time is virtual.
 //
 // # Ordering
@@ -52,8 +52,8 @@
 //
 // # Errors
 //
-// Errnos, reject reasons and statuses are the kernel's. A Fabric panics when it is asked for what
-// is impossible, such as a malformed address or a device of a name that is taken.
+// Errnos, reject reasons and statuses are the kernel's. A Fabric panics when a call asks for the
+// impossible, such as a malformed address or a device of a name that is taken.
 //
 // # Limitations
 //
@@ -63,7 +63,7 @@
 // full. There are no AF_IB addresses, no routers and no fragmentation.
 //
 // On iWARP, Embedded or not, ResolveAddr needs an answer from the neighbour. The accepting side is
-// established without waiting for its peer, and the disconnecting side is disconnected at once. A
-// connection whose peer falls silent stays. It is given up only when its link is cut and something
-// is not acknowledged.
+// established without waiting for its peer, and the disconnecting side is disconnected
+// immediately. A connection whose peer falls silent stays. It is given up only when its link is
+// cut and something is not acknowledged.
 package cmidtest

@@ -53,7 +53,7 @@ func (in *instance) CreateID(h cmid.Handle, ps cmid.PortSpace, _ cmid.QPType) (c
 	return nil, unix.EINVAL
 }
 
-// Enclosed is true: what is sent stays in memory.
+// Enclosed is true: sent bytes stay in memory.
 func (in *instance) Enclosed() bool { return true }
 
 // Devices lists the host's devices.

@@ -20,7 +20,7 @@ func (id *ident) ended(kind states.Kind, status int32) {
 	id.report(kind, status)
 }
 
-// unanswered ends an identifier because nobody has answered its message.
+// unanswered ends an identifier whose message was not answered.
 func (id *ident) unanswered() { id.ended(states.KindUnreachable, -int32(unix.ETIMEDOUT)) }
 
 // becomeEstablished ends the handshake on the passive side.

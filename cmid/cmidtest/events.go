@@ -34,7 +34,7 @@ func (in *instance) deliver(id *ident, ev *cmid.DriverEvent) {
 }
 
 // unless is deferred around a call of the program. It calls again if the program did not return,
-// because it panicked or called runtime.Goexit. again does what the caller still had to do for
+// because it panicked or called runtime.Goexit. again does the rest of the caller's work for
 // others.
 func unless(returned *bool, again func()) {
 	if !*returned {
@@ -90,7 +90,7 @@ func (id *ident) become(s states.State, kind states.Kind, status int32) {
 	id.report(kind, status)
 }
 
-// report delivers an event that has no more than a kind and a status.
+// report delivers an event that has only a kind and a status.
 func (id *ident) report(kind states.Kind, status int32) {
 	id.in.event(id, cmid.DriverEvent{Kind: kind, Status: status})
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/rdmactor/rdmactor/states"
 )
 
-// Config says what a Fabric imitates.
+// Config configures a Fabric.
 type Config struct {
 	// Flavor is states.IWARP, or 0 for InfiniBand as RoCE implements it.
 	Flavor states.Flavor
@@ -102,8 +102,8 @@ func (h *Host) AddAddress(addr string) {
 	h.plain = append(h.plain, p)
 }
 
-// Name makes a host name resolve to addresses, in their order, in place of what it had. Other names
-// are looked up on this machine.
+// Name makes a host name resolve to addresses, in their order, instead of earlier ones. Other
+// names are looked up on this machine.
 func (f *Fabric) Name(name string, addrs ...string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -133,9 +133,9 @@ func (d *driver) LookupAddrInfo(ctx context.Context, node, service string, hints
 	return all, nil
 }
 
-// Left lists what was made and not freed, such as "2 memory regions on mem0", sorted. The list is
-// empty when all programs have freed what they made. It changes while loops run. Any goroutine may
-// call it.
+// Left lists the objects that were made and not freed, such as "2 memory regions on mem0", sorted.
+// The list is empty when all programs have freed theirs. It changes while loops run. Any goroutine
+// may call it.
 func (f *Fabric) Left() []string {
 	f.left.mu.Lock()
 	defer f.left.mu.Unlock()

@@ -53,7 +53,7 @@ func TestFailNext(t *testing.T) {
 	})
 }
 
-// A queue pair that fails by itself flushes its work requests. QPFailed follows after that.
+// A queue pair that fails flushes its work requests. QPFailed follows after that.
 func TestFailQP(t *testing.T) {
 	flavors(t, func(t *testing.T, flavor states.Flavor) {
 		p := connected(t, flavor)

@@ -6,9 +6,8 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// RemoveDevice removes every device of that name from its host, as if somebody pulled out the
-// adapter. Its identifiers get DeviceRemoval, and their peers get Disconnected. AddDevice may add
-// it again.
+// RemoveDevice removes every device of that name from its host, as if the adapter were pulled out.
+// Its identifiers get DeviceRemoval, and their peers get Disconnected. AddDevice may add it again.
 func (f *Fabric) RemoveDevice(name string) {
 	f.mu.Lock()
 	var affected []*instance

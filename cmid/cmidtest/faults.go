@@ -40,9 +40,9 @@ func (x *Fault) hitLocked() (was bool) {
 }
 
 // Missed lists the faults that have not happened as often as they were requested. Examples are a
-// Drop of a message that nobody has sent, a Silence of an address that nobody has sent to, and a
-// RunOut after which nothing was made. A test with such a fault has not tested what its name says.
-// Any goroutine may call Missed.
+// Drop of a message that was never sent, a Silence of an unused address, and a RunOut without a
+// later allocation. A test with such a fault has not tested the behaviour in its name. Any
+// goroutine may call Missed.
 func (f *Fabric) Missed() (all []string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -67,7 +67,7 @@ type faults struct {
 	delay    time.Duration
 	slow     map[netip.Addr]*Fault
 	reorder  bool
-	overlook *Fault // nil: nobody overlooks anything
+	overlook *Fault // nil: nothing is overlooked
 	runOut   *Fault // nil: there is room
 }
 
@@ -210,7 +210,7 @@ func (f *Fabric) coin() bool {
 // regions, completion queues, shared receive queues and address handles.
 func (f *Fabric) RunOut(errno unix.Errno) *Fault { return f.RunShort(errno, 1) }
 
-// RunShort is RunOut with a probability: what is made fails now and then, as Config.Seed decides.
+// RunShort is RunOut with a probability: allocations fail now and then, as Config.Seed decides.
 // RunOut(0) ends it.
 func (f *Fabric) RunShort(errno unix.Errno, probability float64) *Fault {
 	f.mu.Lock()
@@ -228,7 +228,7 @@ func (f *Fabric) RunShort(errno unix.Errno, probability float64) *Fault {
 	return x
 }
 
-// exhausted returns the errno of RunOut, if it fails what is being made.
+// exhausted returns the errno of RunOut, if it fails this allocation.
 func (f *Fabric) exhausted(what resource) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -277,7 +277,7 @@ func (f *Fabric) severedLocked(a, b *Host) bool {
 }
 
 // reachLocked returns the device with the address to, if messages from the address from get there.
-// It returns nil if nobody answers.
+// It returns nil if there is no answer.
 func (f *Fabric) reachLocked(host *Host, from, to netip.Addr) *device {
 	there := f.addrs[to.WithZone("")]
 	if f.silencedLocked(from, to) || there == nil || f.severedLocked(host, there.host) {
@@ -312,7 +312,7 @@ type fate uint8
 const (
 	fateArrives fate = iota
 	fateLost
-	fateWaits // for a link to be healed
+	fateWaits // until a link is healed
 )
 
 // fateOf decides what happens to p, and how long it takes.

@@ -64,7 +64,7 @@ func TestDropOfReject(t *testing.T) {
 }
 
 // TestListenerGoesBeforeTheReply: a request that is repeated is one that the peer knows, although
-// its listener has gone: the answer is repeated, and nobody is rejected.
+// its listener has gone: the answer is repeated, and there is no reject.
 func TestListenerGoesBeforeTheReply(t *testing.T) {
 	w, f := twinWorld(t, Config{})
 	l, _ := w.Requested(0, nil, nil)
@@ -165,7 +165,7 @@ func TestBacklog(t *testing.T) {
 		w, _ := twinWorld(t, Config{})
 		l, clients := fill(w, tcp)
 		w.Must(l.Destroy())
-		for range 3 { // the third was dropped, and finds nobody when it is repeated
+		for range 3 { // the third was dropped, and finds no listener when it is repeated
 			sides.Next[*cmid.Rejected](w.A, nil)
 		}
 		w.WantState("all", clients[2], states.Failed)
@@ -583,7 +583,7 @@ func TestOverlook(t *testing.T) {
 			}
 		})
 	}
-	// what the responder sends is not overlooked, nor is the next connection's
+	// messages of the responder are not overlooked, nor are the next connection's
 	w, f := twinWorld(t, Config{Flavor: states.IWARP})
 	f.Overlook(1)
 	c := w.Connected(2)

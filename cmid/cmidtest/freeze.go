@@ -12,11 +12,11 @@ import (
 //
 // The machine goes on. On InfiniBand, and on iWARP in the kernel, the device still puts messages
 // into posted receives, acknowledges them and answers Reads. The connection manager still answers
-// its peers. With Config.Embedded only TCP goes on. It accepts bytes, and nobody reads them. Timers
+// its peers. With Config.Embedded only TCP goes on. It accepts bytes, which stay unread. Timers
 // stand still, and so do the device's.
 //
-// The loops must run by themselves (Loop.Start, Loop.Run), and time must be that of package time. A
-// program that opens the Driver afterwards is not frozen. To freeze a frozen host does nothing.
+// The loops must run on goroutines (Loop.Start, Loop.Run), and time must be that of package time.
+// A program that opens the Driver afterwards is not frozen. To freeze a frozen host does nothing.
 func (h *Host) Freeze() {
 	for _, in := range h.programs() {
 		in.freeze()
@@ -32,14 +32,14 @@ func (h *Host) Thaw() {
 }
 
 // Crash kills the host's programs, as SIGKILL does. The programs run no further and send nothing,
-// and the kernel closes what they had. Peers get what a kernel sends in that case. On iWARP that is
-// the end of the stream, or a reset if a frozen program had not read everything. On InfiniBand it
-// is a disconnect request. Open requests are rejected, and nobody listens any more. A machine that
-// loses its power sends nothing at all. To imitate that, Cut its links first.
+// and the kernel closes their objects. Peers get the messages of a kernel in that case. On iWARP
+// that is the end of the stream, or a reset if a frozen program had not read everything. On
+// InfiniBand it is a disconnect request. Open requests are rejected, and the listeners are gone. A
+// machine that loses its power sends nothing at all. To imitate that, Cut its links first.
 //
 // Crash removes the host's devices from the Fabric. So AddDevice can make others with the same
 // names and addresses for the host's next program. The loops stand still until Unwind. As for
-// Freeze, they must run by themselves.
+// Freeze, they must run on goroutines.
 func (h *Host) Crash() {
 	h.f.mu.Lock()
 	for len(h.devices) > 0 {
@@ -100,7 +100,7 @@ func (in *instance) kill() {
 	}
 }
 
-// stand blocks the loop, and does what the machine does without the program.
+// stand blocks the loop, and acts as the machine without the program.
 func (in *instance) stand(i *ice) {
 	in.frozen = true
 	late := time.NewTimer(0)
@@ -146,7 +146,7 @@ func taken[T any](c <-chan T) bool {
 	}
 }
 
-// goOn delivers to a thawed program what has happened while it was frozen.
+// goOn delivers the events of the freeze to a thawed program.
 func (in *instance) goOn() {
 	in.frozen = false
 	in.notifyCompletions()
@@ -159,11 +159,11 @@ func (in *instance) goOn() {
 	in.serve()
 }
 
-// closeAll does what the kernel does for a program that was killed. If the program ever goes on, it
-// finds its device removed.
+// closeAll acts as the kernel after a program was killed. If the program ever goes on, it finds
+// its device removed.
 func (in *instance) closeAll() {
 	unread := make(map[endpoint]bool)
-	if in.f.embedded { // nobody has read what has arrived
+	if in.f.embedded { // arrived messages are unread
 		in.box.mu.Lock()
 		for i := range in.box.in {
 			unread[in.box.in[i].to] = true

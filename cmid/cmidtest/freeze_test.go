@@ -65,8 +65,8 @@ func TestFrozenEmbeddedDevice(t *testing.T) {
 	})
 }
 
-// The peers of a crashed program get what a kernel sends. When the program's loops go on, nothing
-// of it is left.
+// The peers of a crashed program get the kernel's messages. When the program's loops go on,
+// nothing of it is left.
 func TestCrashedProgram(t *testing.T) {
 	flavors(t, func(t *testing.T, flavor states.Flavor) {
 		p := connected(t, flavor)

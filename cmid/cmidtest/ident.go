@@ -28,13 +28,13 @@ type ident struct {
 	network     transit
 
 	far      endpoint // the other end
-	key      endpoint // whose request made this identifier
+	key      endpoint // the end whose request made this identifier
 	own      cmid.ConnParam
 	peers    cmid.ConnParam // the peer's
 	ord      uint8          // how many Reads may be outstanding: as many as the peer serves
 	reset    bool           // a request whose peer gave up (iWARP)
-	opening  *cmid.Connect  // whose stream is not open yet (iWARP)
-	sent     packet         // what is repeated until it is answered
+	opening  *cmid.Connect  // its stream is not open yet (iWARP)
+	sent     packet         // repeated until it is answered
 	tries    int
 	patience int // how often the peer has asked for more time
 	timer    clock
@@ -71,7 +71,7 @@ func (id *ident) self() endpoint { return endpoint{id.home, id.h} }
 
 func (id *ident) alive() bool { return id.in.ids[id.h] == id }
 
-// later runs fn after what has arrived already, unless the identifier is destroyed by then.
+// later runs fn after the messages that have arrived, unless the identifier is destroyed by then.
 func (id *ident) later(fn func()) {
 	id.in.put(packet{kind: msgLocal, to: endpoint{id.in, id.h}, fn: func() {
 		if id.alive() {
@@ -106,7 +106,7 @@ func (id *ident) send(kind Message, m *message) {
 	id.in.f.send(id.packet(kind, m))
 }
 
-// say sends a message that has no more than a kind and a status.
+// say sends a message that has only a kind and a status.
 func (id *ident) say(kind Message, status int32) { id.send(kind, &message{status: status}) }
 
 // answer sends a message. It is sent again whenever the peer repeats its own.
@@ -211,7 +211,7 @@ const (
 	embeddedDepth = 128
 	deviceMax     = 255 // asks for as many as the device has
 	retries       = 6
-	retriesNoEnd  = 7 // repeat a message that found no receive for ever
+	retriesNoEnd  = 7 // repeat a message that found no receive forever
 )
 
 // Timers. Their lengths may differ from a kernel's. Their effects are the same.
@@ -220,7 +220,7 @@ const (
 	cmRetries    = 15                      // so many times
 	cmPatience   = 240                     // so often a peer may ask for more time
 	timewait     = 2 * time.Second
-	tcpTimeout   = 127 * time.Second // iWARP: nobody answers the SYN
-	replyTimeout = 10 * time.Second  // iWARP: nobody answers the MPA request
+	tcpTimeout   = 127 * time.Second // iWARP: the SYN is not answered
+	replyTimeout = 10 * time.Second  // iWARP: the MPA request is not answered
 	synRepeat    = time.Second       // the embedded device: the listener's backlog is full
 )

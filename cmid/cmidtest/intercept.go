@@ -6,7 +6,7 @@ import (
 	"github.com/rdmactor/rdmactor/cmid"
 )
 
-// Passing is a message that somebody in the middle of a link sees.
+// Passing is a message as seen in the middle of a link.
 type Passing struct {
 	Message Message
 	// Handle is that of the identifier that has sent it; 0: it has gone, or never was.
@@ -17,17 +17,17 @@ type Passing struct {
 	Bytes []byte
 }
 
-// tap is somebody on the path.
+// tap is an observer on the path.
 type tap struct {
 	mu sync.Mutex
 	fn func(p Passing) []byte
 }
 
-// Intercept puts somebody in the middle of every link, who reads and changes what programs send: fn
-// gets the bytes of each Send and of each answer to a Read, and the private data of each MsgREQ,
-// MsgREP and MsgREJ. What it returns arrives in their place; after nil the message is lost. fn may
-// keep and change b. Calls come one at a time, from the goroutines of the loops that send. A nil fn
-// ends it.
+// Intercept puts an observer in the middle of every link, which reads and changes the programs'
+// messages: fn gets the bytes of each Send and of each answer to a Read, and the private data of
+// each MsgREQ, MsgREP and MsgREJ. Its result arrives instead; after nil the message is lost. fn
+// may keep and change b. Calls come one at a time, from the goroutines of the loops that send. A
+// nil fn ends it.
 func (f *Fabric) Intercept(fn func(m Message, b []byte) []byte) {
 	if fn == nil {
 		f.InterceptPassing(nil)
@@ -36,15 +36,15 @@ func (f *Fabric) Intercept(fn func(m Message, b []byte) []byte) {
 	f.InterceptPassing(func(p Passing) []byte { return fn(p.Message, p.Bytes) })
 }
 
-// InterceptPassing is Intercept, with who has sent each message. It takes the place of an Intercept
-// before it.
+// InterceptPassing is Intercept, with the sender of each message. It takes the place of an
+// Intercept before it.
 func (f *Fabric) InterceptPassing(fn func(p Passing) []byte) {
 	f.tap.mu.Lock()
 	defer f.tap.mu.Unlock()
 	f.tap.fn = fn
 }
 
-// intercepted has whoever is in the middle see p. It reports whether p is lost.
+// intercepted shows p to the observer. It reports whether p is lost.
 func (f *Fabric) intercepted(p *packet) (lost bool) {
 	f.tap.mu.Lock()
 	defer f.tap.mu.Unlock()
@@ -65,7 +65,7 @@ func (f *Fabric) intercepted(p *packet) (lost bool) {
 	return false
 }
 
-// passing is what somebody in the middle sees of a packet.
+// passing returns the observer's view of a packet.
 func (p *packet) passing(b []byte) Passing {
 	s := Passing{Message: p.kind, Bytes: append([]byte{}, b...)}
 	if p.by != nil {

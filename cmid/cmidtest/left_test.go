@@ -9,7 +9,7 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// Left counts what exists, and forgets what was given back, once.
+// Left counts existing objects, and forgets freed ones, once.
 func TestLeft(t *testing.T) {
 	flavors(t, func(t *testing.T, flavor states.Flavor) {
 		p := connected(t, flavor)

@@ -29,7 +29,8 @@ func TestDepth(t *testing.T) {
 			far   *verbs.MR
 			trips time.Duration
 		}{{c.AQ, b, 3}, {c.BQ, a, 2}} {
-			// of six Reads: two at once, for the peer serves two; then four, for it serves four
+			// of six Reads: two concurrently, for the peer serves two; then four, for it serves
+			// four
 			begin := w.A.Loop.Now()
 			for i := range 6 {
 				w.Must(x.q.Read(i, verbs.Signaled, sides.Part(x.q.MR, i, 1), x.far, i))
@@ -42,8 +43,8 @@ func TestDepth(t *testing.T) {
 	})
 }
 
-// TestReadIsLost: an answer to what was posted behind a Read does not complete it. InfiniBand
-// gives up; iWARP waits.
+// TestReadIsLost: an answer to a later request than a Read does not complete it. InfiniBand gives
+// up; iWARP waits.
 func TestReadIsLost(t *testing.T) {
 	for _, kind := range []Message{MsgRead, MsgReadResponse} {
 		both(t, func(w *sides.World, f *Fabric) {
@@ -134,8 +135,8 @@ func TestWritesWaitBehindASend(t *testing.T) {
 	w.Same("then the Write", far.Bytes[:1], near.Bytes[:1])
 }
 
-// TestMemoryAcrossLoops: each side's memory and keys are its own loop's, also when both do what
-// they like at once.
+// TestMemoryAcrossLoops: each side's memory and keys are its loop's, also when both act
+// concurrently.
 func TestMemoryAcrossLoops(t *testing.T) {
 	flavors(t, func(t *testing.T, flavor states.Flavor) {
 		p := connected(t, flavor)
@@ -157,13 +158,13 @@ func TestMemoryAcrossLoops(t *testing.T) {
 					write.Op, write.Inline = verbs.Write, []byte{byte(i)}
 					read.Op, read.SGL = verbs.Read, []verbs.SGE{sides.Part(x.q.mr, 4096+i, 1)}
 					for range 5 {
-						for range 20 { // meanwhile the peer's requests come
+						for range 20 { // the peer's requests come during this
 							mr, err := x.id.Device().Alloc(64, 0)
 							if err = errors.Join(err, x.id.Device().Free(mr)); err != nil {
 								t.Error(err)
 							}
 						}
-						x.own.Bytes[32]++ // the half that nobody else writes
+						x.own.Bytes[32]++ // only this side writes this half
 						if err := errors.Join(x.q.qp.PostSend(&write), x.q.qp.PostSend(&read)); err != nil {
 							t.Error(err)
 						}

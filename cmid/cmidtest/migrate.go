@@ -21,7 +21,7 @@ func (in *instance) detach(id *ident) *detached {
 	d := &detached{from: in, id: id}
 	delete(in.ids, id.h)
 	d.ticking = id.timer.stop()
-	id.unstall() // meanwhile nobody notices that a link is cut
+	id.unstall() // until then a cut link goes unnoticed
 	id.timer, id.stall = clock{}, clock{}
 	in.delivering = d.take(in.delivering)
 	in.kept = d.take(in.kept)
@@ -82,10 +82,10 @@ func (d *detached) attach(to *instance) {
 	delete(to.box.moved, id.h) // the identifier may have come back to it
 	to.box.mu.Unlock()
 	d.open(to)
-	to.later(to.dropRemoved) // its device may have been removed meanwhile
+	to.later(to.dropRemoved) // its device may have been removed in between
 }
 
-// open passes on what has arrived, and what will arrive, to the instance to.
+// open passes arrived and later messages on to the instance to.
 func (d *detached) open(to *instance) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -13,8 +13,8 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// TestMigrateBetweenLoops has an identifier go to and fro between two channels with loops of their
-// own, each time with something on its way to it: a timer, a message that is late, events.
+// TestMigrateBetweenLoops moves an identifier to and fro between two channels with separate loops,
+// each time with something on its way to it: a timer, a message that is late, events.
 func TestMigrateBetweenLoops(t *testing.T) {
 	f := NewFabric(Config{Seed: 7})
 	f.Host("a").AddDevice("mem0", "10.0.0.5")
@@ -44,7 +44,7 @@ func TestMigrateBetweenLoops(t *testing.T) {
 		}
 	}
 	// heard waits for an event of kind k on ch, for less long than it takes until a lost message
-	// is repeated; another channel must not deliver anything meanwhile.
+	// is repeated; another channel must not deliver anything until then.
 	heard := func(ch *cmid.Channel, k states.Kind) (cmid.Event, *cmid.ID) {
 		t.Helper()
 		for deadline := time.Now().Add(3 * time.Second); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
@@ -65,7 +65,7 @@ func TestMigrateBetweenLoops(t *testing.T) {
 	}
 	id, err := one.CreateID(tcp)
 	must(err)
-	// move migrates the identifier after the old loop has taken in what has come for it.
+	// move migrates the identifier after the old loop has handled its arrived messages.
 	move := func() {
 		t.Helper()
 		if ev, _, err := here.GetEvent(); err == nil {
@@ -81,7 +81,7 @@ func TestMigrateBetweenLoops(t *testing.T) {
 	must(l.Listen(0))
 	f.Delay(20 * time.Millisecond)
 	must(id.ResolveAddr(cmid.Addr{}, cmid.MustAddr("10.0.0.7:7471"), 0))
-	move() // with its timer
+	move() // the timer moves, too
 	heard(here, states.KindAddrResolved)
 	must(id.ResolveRoute(0))
 	move()
@@ -89,14 +89,14 @@ func TestMigrateBetweenLoops(t *testing.T) {
 	must(id.Connect(nil, &cmid.ConnParam{QPNum: 5}))
 	_, child := heard(far, states.KindConnectRequest)
 	must(child.Accept(nil, &cmid.ConnParam{QPNum: 6}))
-	move() // with a late reply
+	move() // a late reply is under way
 	heard(here, states.KindConnectResponse)
 	must(id.Establish())
 	heard(far, states.KindEstablished)
 	f.Delay(0)
 	must(id.WriteCMEvent(1))
 	must(id.WriteCMEvent(2))
-	must(id.Migrate(there)) // with events that nobody has looked at
+	must(id.Migrate(there)) // unread events move, too
 	here, there = there, here
 	for _, want := range []uint64{1, 2} {
 		if ev, _ := heard(here, states.KindUser); ev.(*cmid.User).Arg != want {
@@ -107,7 +107,7 @@ func TestMigrateBetweenLoops(t *testing.T) {
 		must(id.Migrate(two))
 	}
 	all = []*cmid.Channel{far, two}
-	must(one.Close()) // peers send to where it was made; that it is closed is nothing to them
+	must(one.Close()) // peers send to where it was made; its end does not affect them
 	here = two
 	must(child.Disconnect())
 	heard(here, states.KindDisconnected)

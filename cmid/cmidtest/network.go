@@ -32,13 +32,13 @@ func (f *Fabric) answer(p *packet, from endpoint, kind Message, status int32) {
 	f.send(packet{kind: kind, from: from, to: p.from, src: p.dst, dst: p.src, cm: &message{status: status}})
 }
 
-// drop frees a packet that nobody handles.
+// drop frees an unhandled packet.
 func (f *Fabric) drop(p *packet) {
 	f.read(p.listener)
 	p.release()
 }
 
-// dropAll frees packets that nobody handles.
+// dropAll frees unhandled packets.
 func (f *Fabric) dropAll(ps []packet) {
 	for i := range ps {
 		f.drop(&ps[i])
@@ -168,5 +168,5 @@ func (in *instance) scheduleLocked() {
 	}
 }
 
-// later runs fn on the loop, after what has arrived already.
+// later runs fn on the loop, after the messages that have arrived.
 func (in *instance) later(fn func()) { in.put(packet{kind: msgLocal, fn: fn}) }

@@ -34,7 +34,7 @@ const (
 	MsgWrite  // an RDMA Write
 	MsgRead   // an RDMA Read
 	MsgAtomic // an atomic operation
-	// the bytes that a Read asked for, or what an atomic operation has found
+	// the bytes of a Read, or the old value of an atomic operation
 	MsgReadResponse
 	MsgDatagram // a Send of a datagram queue pair
 	numMessages
@@ -55,7 +55,7 @@ func (m Message) MarshalText() ([]byte, error) { return []byte(m.String()), nil 
 type packet struct {
 	kind     Message
 	from, to endpoint
-	by       *ident // who sends it, for who intercepts it; nil: nobody has it any more
+	by       *ident // the sender, for an interceptor; nil: destroyed
 	src, dst netip.Addr
 	cm       *message      // of connection management; never changed once sent
 	listener *binding      // MsgREQ, MsgSIDRREQ: has one more unread request
@@ -64,7 +64,7 @@ type packet struct {
 	seq      uint64        // of the work request, or of the one that is answered
 	mem      memory.Remote // MsgWrite, MsgRead, MsgAtomic; of MsgSend the key to invalidate
 	flags    sendFlags     // MsgSend, MsgWrite, MsgDatagram
-	imm      uint32        // with flagImmediate
+	imm      uint32        // valid if flagImmediate is set
 	atomic   atomicOp      // MsgAtomic
 	ud       datagram      // MsgDatagram
 	status   ack           // MsgAck
@@ -83,7 +83,7 @@ type message struct {
 	err      error // MsgDREQ on iWARP: the cause
 }
 
-// sendFlags say what the receiver of a message must do besides receiving it.
+// sendFlags are additional duties of a message's receiver.
 type sendFlags uint8
 
 const (
@@ -99,7 +99,7 @@ type atomicOp struct {
 	swap       uint64
 }
 
-// datagram is what a MsgDatagram has besides its bytes.
+// datagram is the header of a MsgDatagram.
 type datagram struct {
 	to, from uint32 // queue pair numbers
 	key      uint32
@@ -124,8 +124,8 @@ var ackStatus = [...]verbs.Status{
 	ackAccess: verbs.StatusRemAccess, ackFault: verbs.StatusRemOp,
 }
 
-// buffer has the bytes of a message on its way. They are copied when the message leaves. So a queue
-// pair that is flushed meanwhile no longer uses the program's memory.
+// buffer has the bytes of a message on its way. They are copied when the message leaves. So a
+// queue pair that is flushed in between no longer uses the program's memory.
 type buffer struct{ b []byte }
 
 var buffers = sync.Pool{New: func() any { return new(buffer) }}

@@ -8,7 +8,7 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// qp is a queue pair. Its owner's calls are in verbs.go, its requests in send.go, and what it does
+// qp is a queue pair. Its owner's calls are in verbs.go, its requests in send.go, and its service
 // for its peer in serve.go.
 type qp struct {
 	in     *instance
@@ -20,12 +20,12 @@ type qp struct {
 	sq, rq *cq
 	srq    *srq
 	recvs  ring.Ring[verbs.RecvWR]
-	denied verbs.Access // what the peer may not do: SetAccess
-	over   bool         // flushed: nothing completes any more
+	denied verbs.Access // forbidden to the peer: SetAccess
+	over   bool         // flushed: nothing further completes
 
 	doomed     bool         // Fabric.FailNext is due
-	doom       verbs.Opcode // for the next work request of that kind
-	doomStatus verbs.Status // which completes so
+	doom       verbs.Opcode // the kind of work request that fails next
+	doomStatus verbs.Status // the status of that
 
 	gone bool
 
@@ -39,8 +39,8 @@ type qp struct {
 	retryFn  func()
 
 	came     uint64            // seq of the peer's last work request
-	waiting  ring.Ring[packet] // a Send that found no receive, and what came after it
-	missed   bool              // what waits was overlooked, until more comes (Fabric.Overlook)
+	waiting  ring.Ring[packet] // a Send that found no receive, and later messages
+	missed   bool              // the waiting messages were overlooked (Fabric.Overlook)
 	retrying bool              // retryNow is queued
 	inSRQ    bool              // it is in srq.waiting
 	paused   bool              // messages wait although there may be receives
@@ -48,8 +48,7 @@ type qp struct {
 }
 
 // sendEntry is a work request of the send queue that has not completed. Its bytes are copied when
-// it leaves, not when it is posted, because a fenced Send may send what an earlier Read has
-// fetched.
+// it leaves, not when it is posted, because a fenced Send may send the result of an earlier Read.
 type sendEntry struct {
 	wr     verbs.SendWR
 	n      uint32    // its length
@@ -69,7 +68,7 @@ func (q *qp) fail() {
 	q.retry.stop()
 	q.rnr.stop()
 	q.flushSends()
-	if !q.in.f.iwarp { // TCP repeats a stream's bytes all the same
+	if !q.in.f.iwarp { // TCP always repeats a stream's bytes
 		q.in.f.unsend(q.id.self())
 	}
 	for q.recvs.Len() > 0 {

@@ -20,7 +20,7 @@ type cq struct {
 	quiet    bool // only solicited completions notify
 }
 
-// add queues wc and reports whether there was room. solicited says that its sender asked for a
+// add queues wc and reports whether there was room. solicited reports that its sender asked for a
 // notification.
 func (q *cq) add(wc verbs.WC, solicited bool) bool {
 	in := q.v.in
@@ -139,7 +139,7 @@ func (s *srq) asks() bool { return s.attr.OnEmpty != nil && !s.v.in.f.reserved }
 
 // serve gives shared receives to the queue pairs that wait for them, in turn. It asks the owner of
 // an empty queue for receives, once for each queue pair. The owner was notified of all completions
-// before: it can post again what they release.
+// before: it can post the receives again that they release.
 func (in *instance) serve() {
 	for i := 0; i < len(in.serving); {
 		s := in.serving[i]

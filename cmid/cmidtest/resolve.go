@@ -11,7 +11,7 @@ import (
 	"github.com/rdmactor/rdmactor/states"
 )
 
-// defaultTimeout is what a Timeout of 0 means.
+// defaultTimeout replaces a Timeout of 0.
 const defaultTimeout = 2 * time.Second
 
 // path is the result of resolving a destination.
@@ -19,7 +19,7 @@ type path struct {
 	dev     *device
 	src     netip.Addr
 	errno   unix.Errno // 0, or that of the AddrError after delay
-	silence bool       // nobody answers
+	silence bool       // there is no answer
 	delay   time.Duration
 }
 

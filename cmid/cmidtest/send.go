@@ -173,7 +173,7 @@ func (id *ident) gotReadResponse(p *packet) {
 		return
 	}
 	e := q.sends.At(i)
-	if !q.pd.Holds(e.sink, verbs.LocalWrite) { // freed meanwhile
+	if !q.pd.Holds(e.sink, verbs.LocalWrite) { // freed in between
 		q.failAt(i, verbs.StatusLocProt)
 		if q.in.f.iwarp {
 			q.terminate("a Read's memory was freed before it was answered")

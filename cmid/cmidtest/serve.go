@@ -55,7 +55,7 @@ func (in *instance) gotWork(id *ident, p *packet) {
 	}
 }
 
-// notice has the queue pair look at what it has overlooked (Fabric.Overlook).
+// notice makes the queue pair handle overlooked messages (Fabric.Overlook).
 func (q *qp) notice() {
 	if q.missed {
 		q.missed = false
@@ -63,8 +63,8 @@ func (q *qp) notice() {
 	}
 }
 
-// serve does what a work request of the peer asks for. It returns false when the message has to
-// wait for a receive.
+// serve executes a work request of the peer. It returns false when the message has to wait for a
+// receive.
 func (q *qp) serve(p *packet) (done bool) {
 	switch p.kind {
 	case MsgWrite:
@@ -184,7 +184,7 @@ func (q *qp) judge(p *packet, to verbs.SGE) (st verbs.Status, answer ack, why st
 	case q.doomed && q.doom == verbs.Recv:
 		q.doomed = false
 		return q.doomStatus, ackFault, "a receive has failed"
-	case p.kind == MsgWrite: // which leaves the receive's memory alone
+	case p.kind == MsgWrite: // the receive's memory stays unchanged
 	case !q.pd.Holds(to, verbs.LocalWrite):
 		return verbs.StatusLocProt, ackFault, "a receive's memory was freed"
 	case len(p.data.b) > int(to.Length):

@@ -54,7 +54,7 @@ type Host struct {
 	ports     map[port][]*binding
 	instances []*instance
 	nextQPN   uint32
-	datagrams map[uint32]*qp // by number
+	datagrams map[uint32]*qp // keyed by number
 	// requests maps the endpoint that has sent a request to the endpoint of the child, until the
 	// child is destroyed.
 	requests sync.Map
@@ -92,8 +92,7 @@ type binding struct {
 	unread    int // requests that are under way, or not delivered yet
 }
 
-// endpoint is one end of a connection: an identifier on an instance. The zero endpoint stands for
-// nobody.
+// endpoint is one end of a connection: an identifier on an instance. The zero endpoint is empty.
 type endpoint struct {
 	in *instance
 	h  cmid.Handle
@@ -113,7 +112,7 @@ type instance struct {
 	box       inbox
 	batch     []packet // taken out of box, to be handled in this turn
 	spare     []packet // memory for the next batch
-	late      []packet // by due time
+	late      []packet // sorted by due time
 	lastDue   map[*instance]time.Time
 	lateTimer *eventloop.Timer
 
@@ -164,7 +163,7 @@ type detached struct {
 	mu   sync.Mutex
 	to   *instance // nil while it is on its way
 	gone bool      // destroyed on its way
-	came []packet  // has arrived meanwhile
+	came []packet  // arrived in between
 }
 
 // String returns the host's name in the lists of Missed and Left.

@@ -20,7 +20,7 @@ const (
 	udp = cmid.PortSpaceUDP
 )
 
-// side is a loop of its own, run by the test: a program on a host.
+// side is a separate loop, run by the test: a program on a host.
 type side struct {
 	t       *testing.T
 	l       *eventloop.Loop
@@ -62,7 +62,7 @@ func (s *side) sink(id *cmid.ID, ev cmid.Event, answers *cmid.Pending) {
 	}
 }
 
-// do runs fn on the loop and waits until nothing moves any more.
+// do runs fn on the loop and waits until nothing moves.
 func (s *side) do(fn func()) {
 	s.t.Helper()
 	done := false
@@ -119,7 +119,7 @@ func (s *side) close() {
 	}
 }
 
-// queues is a queue pair with what it needs.
+// queues is a queue pair with its objects.
 type queues struct {
 	qp verbs.QP
 	cq verbs.CQ

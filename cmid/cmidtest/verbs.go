@@ -132,7 +132,7 @@ func (q *qp) PostRecv(wr verbs.RecvWR) error {
 	return nil
 }
 
-// SetAccess changes what the peer may do. The kernel's iWARP devices do not have it.
+// SetAccess changes the rights of the peer. The kernel's iWARP devices do not have it.
 func (q *qp) SetAccess(access verbs.Access) error {
 	switch {
 	case !q.view.Attr().QPAccess:

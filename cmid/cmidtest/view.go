@@ -7,7 +7,7 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// Limits on the queues and on what is posted to them.
+// Limits on the queues and on their work requests.
 const (
 	maxInline = 64
 	maxSGE    = 16
@@ -38,7 +38,7 @@ func (in *instance) view(d *device) *view {
 	return v
 }
 
-// object is the common part of what a program makes on a device and closes.
+// object is the common part of a program's objects on a device.
 type object struct {
 	v      *view
 	pd     *memory.Domain // nil: it is in none

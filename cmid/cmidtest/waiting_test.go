@@ -10,7 +10,7 @@ import (
 )
 
 // TestWaitingMessages: on InfiniBand a message that finds no receive waits in order, without a
-// limit if the receiver says so.
+// limit if the receiver asks for that.
 func TestWaitingMessages(t *testing.T) {
 	t.Run("in order", func(t *testing.T) {
 		w, _ := twinWorld(t, Config{})

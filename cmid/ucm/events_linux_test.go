@@ -166,7 +166,7 @@ func TestOneAtATime(t *testing.T) {
 }
 
 // TestConnectResponse: without a queue pair of this driver the owner has the third step; the event
-// is delivered unchanged. the event goes up as it is.
+// is delivered unchanged.
 func TestConnectResponse(t *testing.T) {
 	b := newBench(t)
 	id := b.create().on(false)
