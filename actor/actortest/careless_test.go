@@ -17,8 +17,8 @@ func oneMachine(main func(t *testing.T, p *actortest.Process)) func(t *testing.T
 	}
 }
 
-// careless are mistakes of who writes a simulation. Each report says what is wrong, and names the
-// seed.
+// careless are mistakes in a simulation's program. Each report describes the mistake, and names
+// the seed.
 var careless = map[string]mistake{
 	"main panics": {
 		script: oneMachine(func(*testing.T, *actortest.Process) { panic("for a reason") }),
@@ -86,8 +86,8 @@ var careless = map[string]mistake{
 	},
 }
 
-// outside was not made in the simulation: virtual time stands still as long as somebody waits for
-// it.
+// outside was not made in the simulation: virtual time stands still as long as a goroutine waits
+// for it.
 var outside = make(chan int)
 
 func TestSimulateCareless(t *testing.T) { reports(t, careless) }

@@ -9,9 +9,9 @@ import (
 
 // Config is how a World is made.
 type Config struct {
-	// InfiniBand has the device play InfiniBand as RoCE does: padded private data, disconnects that
-	// are answered, timewait. Otherwise it plays iWARP, as the embedded device of package iwarp
-	// does. Limitations in the package comment say where the two differ.
+	// InfiniBand makes the device play InfiniBand as RoCE does: padded private data, disconnects
+	// that are answered, timewait. Otherwise it plays iWARP, as the embedded device of package
+	// iwarp does. Limitations in the package comment list the differences.
 	InfiniBand bool
 	// Seed decides random choices: port numbers, and what Reorder does. Several loops
 	// (Runtime.Loops) run at the same time, so that no seed repeats a run.

@@ -15,15 +15,15 @@
 //		})
 //	}
 //
-// [Run] gives the test a [World]: a testing/synctest bubble, in which minutes pass at once; an
+// [Run] gives the test a [World]: a testing/synctest bubble, in which minutes pass immediately; an
 // ActorSystem; and a Runtime over a device in memory, mem0 with the address 10.0.0.1/24, which
 // plays the embedded iWARP device, or with [Config.InfiniBand] RoCE. [World.Host] adds further
 // machines. A [Probe] is an actor whose messages the test sends and reads itself. The test also
-// says what goes wrong: [World.Silence], [World.Drop], [World.Delay], [World.Reorder],
+// chooses the faults: [World.Silence], [World.Drop], [World.Delay], [World.Reorder],
 // [World.Disconnect], [World.RemoveDevice], [World.RunOut]; and between machines [World.Cut] and
 // [World.Heal], [World.Freeze] and [World.Thaw], [World.Crash]:
 //
-//	w.Crash("mem1")                 // kill -9: its kernel ends what it had
+//	w.Crash("mem1")                 // kill -9: the kernel closes its connections
 //	w.Cut("mem0", "mem1")           // the network: what TCP, or the device, repeats arrives after Heal
 //	w.Freeze("mem1")                // SIGSTOP: its machine goes on
 //	w.Host("mem1", "10.0.0.2")      // another program in the place of one that has crashed
@@ -62,8 +62,8 @@
 //
 // # Errors
 //
-// What a test got wrong (the message is of another type, nothing comes, no such device) is t.Fatal
-// with what happened instead. Malformed addresses panic.
+// A mistake of the test (the message is of another type, nothing comes, no such device) is t.Fatal
+// with the actual state. Malformed addresses panic.
 //
 // Failures of the code under test fail the test also if the code survives them. Otherwise a server
 // that is restarted after each request would pass a test in which it has to be silent. Such
@@ -74,17 +74,16 @@
 // still; Config.OnStall is for tests of that. FailNow and Skip are for the test's goroutine. In an
 // actor they are such a Goexit. On other goroutines Skip fails the test.
 //
-// What the test has asked for and not got fails it as well: a panic that was expected, and a
-// [Fault] that has never happened, such as a Drop of MsgRTU, which iWARP does not send.
-// Fault.Optional says that one need not happen. Delay and Reorder are no faults, and need not meet
-// anything. If a Probe has got a failure ([rdma.Failure]) that Next has not returned, the test
-// fails at its end, because it may not have tested what it was meant to. [Probe.Ignore] says that
-// it does not matter.
+// The test also fails if an expected event is missing: a panic that was expected, and a [Fault]
+// that has never happened, such as a Drop of MsgRTU, which iWARP does not send. Fault.Optional
+// permits that. Delay and Reorder are no faults, and need not meet anything. If a Probe has got a
+// failure ([rdma.Failure]) that Next has not returned, the test fails at its end, because it may
+// not have tested what it was meant to. [Probe.Ignore] turns that off.
 //
-// If nothing is asked of the World or a Probe for a day of virtual time, the test is taken to wait
-// for ever. Then the program ends with a panic. It says where the test waits, what every other
-// goroutine does, what Probes have not read and what identifiers there are. A World that is used
-// after its end panics, too.
+// If the World and its Probes are not used for a day of virtual time, the test is taken to wait
+// forever. Then the program ends with a panic. It reports where the test waits, the state of every
+// other goroutine, the unread messages of Probes and the identifiers. A World that is used after
+// its end panics, too.
 //
 // # Limitations
 //
@@ -94,10 +93,10 @@
 // By default an application gets the events that package iwarp would give it, but for this:
 // ResolveAddr to a silent address is AddrError ETIMEDOUT, as on kernel devices, where package
 // iwarp asks nobody and Connect is Unreachable, after 10 s if nothing comes back at all. The
-// accepting side is Established at once, and the disconnecting side Disconnected, where package
-// iwarp waits for its peer. A connection whose peer falls silent (Silence) stays, where package
-// iwarp gives up after 30 s: use Cut. A Send that was not answered when DestroyID came may be
-// reported as SendFailed, although it arrived. Devices can be removed. Errors have the same
+// accepting side is Established immediately, and the disconnecting side Disconnected, where
+// package iwarp waits for its peer. A connection whose peer falls silent (Silence) stays, where
+// package iwarp gives up after 30 s: use Cut. A Send that was not answered when DestroyID came may
+// be reported as SendFailed, although it arrived. Devices can be removed. Errors have the same
 // errnos, and fewer words.
 //
 // Contexts come from w.T, not from the test outside. If a goroutine is left at the end it is
@@ -112,5 +111,5 @@
 // loop.
 //
 // The Data of a *rdma.Received that is kept without Retain stays readable until the memory is used
-// again, so that such a test may pass. With go test -race, what was given back is overwritten.
+// again, so that such a test may pass. With go test -race, released memory is overwritten.
 package actortest

@@ -11,8 +11,7 @@ import (
 	"github.com/rdmactor/rdmactor/cmid"
 )
 
-// TestDefaultIsTheEmbeddedDevice: what an application gets by default is what package iwarp
-// delivers.
+// TestDefaultIsTheEmbeddedDevice: by default an application gets the events of package iwarp.
 func TestDefaultIsTheEmbeddedDevice(t *testing.T) {
 	actortest.Run(t, actortest.Config{}, func(w *actortest.World) {
 		w.Host("mem1", "10.0.0.2")

@@ -28,7 +28,8 @@ func TestResolveTimesOut(t *testing.T) {
 	})
 }
 
-// greeter is an application's actor: it connects, says hello, survives its device and tries again.
+// greeter is an application's actor: it connects, sends a greeting, survives its device and tries
+// again.
 type greeter struct{ rt *rdma.Runtime }
 
 type redial struct{}
@@ -78,7 +79,7 @@ func TestServerDies(t *testing.T) {
 		actortest.Next[*rdma.Received](server) // TCP has repeated it
 
 		w.Cut("mem0", "mem1")
-		w.Crash("mem1") // no power: nobody says anything
+		w.Crash("mem1") // no power: there is no notification
 		client.Send(id, rdma.NewSend([]byte("lost")))
 		actortest.Next[*rdma.Disconnected](client) // TCP has given up
 	})

@@ -27,9 +27,9 @@ const (
 	MsgAck  = cmidtest.MsgAck  // its acknowledgement
 )
 
-// Fault is something that a test wants to go wrong. One that has never happened fails the test,
-// which has not tested what it says: a Drop of messages that this kind of device does not send, a
-// Silence of an address that nobody uses. Optional says that it need not happen:
+// Fault is a fault that a test injects. One that has never happened fails the test, which has not
+// tested its purpose: a Drop of messages that this kind of device does not send, a Silence of an
+// unused address. Optional permits that:
 //
 //	w.Drop(actortest.MsgSend, 3).Optional()
 type Fault = cmidtest.Fault
@@ -43,8 +43,8 @@ func (w *World) missed() (all []string) {
 	return all
 }
 
-// Silence has addr answer nobody from now on: what goes there and what comes from there is lost.
-// Addresses that no device has are silent by themselves.
+// Silence makes addr silent from now on: messages to and from it are lost. Addresses without a
+// device are always silent.
 func (w *World) Silence(addr string) *Fault { return w.fabric.Silence(addr) }
 
 // Unsilence ends Silence.
@@ -72,9 +72,9 @@ func (w *World) Delay(d time.Duration) { w.fabric.Delay(d) }
 // Latency adds d to every message from and to addr.
 func (w *World) Latency(addr string, d time.Duration) *Fault { return w.fabric.LatencyFor(addr, d) }
 
-// Reorder has the device's events and completions overtake one another from now on, as on a kernel
-// device, which reports them on two file descriptors. The Seed decides. What owners get keeps its
-// order all the same.
+// Reorder makes the device's events and completions overtake one another from now on, as on a
+// kernel device, which reports them on two file descriptors. The Seed decides. The order of an
+// owner's messages is not affected.
 func (w *World) Reorder(on bool) { w.fabric.Reorder(on) }
 
 // RunOut makes every identifier and queue pair from now on fail with errno (EMFILE, ENOMEM), until

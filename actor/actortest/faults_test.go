@@ -131,8 +131,8 @@ func traced(t *testing.T, seed uint64, reorder bool) []string {
 		s.Request(s.Sender(), &rdma.Accept{})
 		actortest.Next[*rdma.Established](s)
 		actortest.Next[*rdma.Established](c)
-		// All in one turn of the loop: otherwise it would be left to chance when the loop gets
-		// what this goroutine sends.
+		// All in one turn of the loop: otherwise it would be left to chance when the loop gets the
+		// messages of this goroutine.
 		w.System().Root.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {
 			if _, ok := ctx.Message().(*actor.Started); !ok {
 				return

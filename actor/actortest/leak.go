@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// end shuts everything down, and looks for what is left, if the test function has returned.
+// end shuts everything down, and looks for leaks, if the test function has returned.
 func (w *World) end() {
 	w.Wait()
 	missed := append(w.missed(), w.unreadFailures()...) // before Shutdown sends further events
@@ -91,7 +91,7 @@ func (w *World) leftovers() (left []string) {
 	return left
 }
 
-// hangs ends the program, as synctest does in a deadlock, and says who waits where.
+// hangs ends the program, as synctest does in a deadlock, and reports where each goroutine waits.
 func (w *World) hangs() {
 	var test string
 	others := []string{}

@@ -17,7 +17,7 @@ import (
 // inside is the environment variable of the processes that TestWrongsFail starts.
 const inside = "ACTORTEST_INSIDE"
 
-// wrong is a test that has to fail, and what its output has to say.
+// wrong is a test that has to fail, and the expected part of its output.
 type wrong struct {
 	test func(t *testing.T, w *actortest.World)
 	says []string
@@ -166,7 +166,7 @@ func (f *fragile) Event(_ *actor.PID, ev rdma.Event) {
 	}
 }
 
-// What a test leaves, or gets wrong, is reported, and fails it.
+// Leaks and mistakes of a test are reported, and fail it.
 func TestWrongsFail(t *testing.T) {
 	fail(t, wrongs, func(name string) actortest.Config {
 		if name == "panic on the loop" {
@@ -176,7 +176,7 @@ func TestWrongsFail(t *testing.T) {
 	})
 }
 
-// fail runs each in a process of its own.
+// fail runs each in a separate process.
 func fail(t *testing.T, wrongs map[string]wrong, cfg func(name string) actortest.Config) {
 	t.Helper()
 	for name, c := range wrongs {

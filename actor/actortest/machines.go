@@ -55,20 +55,19 @@ func (w *World) plugIn(m *machine, name string, addrs []string) {
 	w.devices[name] = &plug{m: m, addrs: addrs, in: true}
 }
 
-// Crash kills the program on the machine that has the device, as kill -9 does: its Runtime, and the
-// actors on its loops, do nothing any more and get nothing, nobody says goodbye, and the
-// kernel closes what the program had. On iWARP peers see the end of the stream, or a reset if
-// messages came that a frozen program had not read; on InfiniBand a disconnect request, as rxe's
-// peers do. Who dials finds that nobody listens. A machine that loses its power says nothing: Cut
-// its links first, then Crash it.
+// Crash kills the program on the machine that has the device, as kill -9 does: its Runtime, and
+// the actors on its loops, stop and get nothing, there are no goodbyes, and the kernel closes the
+// program's objects. On iWARP peers see the end of the stream, or a reset if messages came that a
+// frozen program had not read; on InfiniBand a disconnect request, as rxe's peers do. A dial finds
+// no listener. A machine that loses its power sends nothing: Cut its links first, then Crash it.
 //
 // Host may start another program in its place, with the same device and addresses. When the test
-// function has returned, the crashed program goes on until it is shut down, so that leaks are found
-// in it as well: its actors get DeviceRemoval and Closed then. Actors that are not on its
-// loops, Probes and those OffLoop, live on all the time; what they send to its identifiers is not
+// function has returned, the crashed program goes on until it is shut down, so that leaks are
+// found in it as well: its actors get DeviceRemoval and Closed then. Actors that are not on its
+// loops, Probes and those OffLoop, live on all the time; their messages to its identifiers are not
 // answered before.
 //
-// The machine that the test begins with has the Probes, and cannot crash or be frozen.
+// The machine with which the test begins has the Probes, and cannot crash or be frozen.
 func (w *World) Crash(device string) {
 	w.t.Helper()
 	m := w.stoppable("Crash", device)
@@ -81,11 +80,11 @@ func (w *World) Crash(device string) {
 	w.Wait()
 }
 
-// Freeze stops the program on the machine that has the device, as SIGSTOP does: its Runtime and the
-// actors on its loops do nothing until Thaw, nor do their timers. The machine goes on: on iWARP TCP
-// takes what comes, and nobody reads it; on InfiniBand the device acknowledges messages as long as
-// it has receives, and answers Reads. So no transport notices. The machine that the test begins
-// with cannot be frozen: see Crash.
+// Freeze stops the program on the machine that has the device, as SIGSTOP does: its Runtime and
+// the actors on its loops do nothing until Thaw, nor do their timers. The machine goes on: on
+// iWARP TCP accepts bytes, which stay unread; on InfiniBand the device acknowledges messages as
+// long as it has receives, and answers Reads. So no transport notices. The machine that the test
+// begins with cannot be frozen: see Crash.
 func (w *World) Freeze(device string) {
 	w.t.Helper()
 	m := w.stoppable("Freeze", device)
@@ -94,7 +93,7 @@ func (w *World) Freeze(device string) {
 	w.Wait()
 }
 
-// Thaw ends Freeze. What has happened meanwhile is delivered now.
+// Thaw ends Freeze. The events of the freeze are delivered now.
 func (w *World) Thaw(device string) {
 	w.t.Helper()
 	m := w.machine("Thaw", device)
@@ -106,17 +105,17 @@ func (w *World) Thaw(device string) {
 	m.stopped.Store(false)
 }
 
-// Cut cuts the link between the machines that have the devices: what either sends to the other is
-// lost, and nobody is notified. Who has something under way notices after a while: on InfiniBand
-// the device gives up after 17 s, on iWARP TCP after 30 s. What a transport repeats until then
-// arrives after Heal.
+// Cut cuts the link between the machines that have the devices: messages from either to the other
+// are lost, and there is no notification. An operation under way fails after a while: on
+// InfiniBand the device gives up after 17 s, on iWARP TCP after 30 s. Messages that a transport
+// repeats until then arrive after Heal.
 func (w *World) Cut(device, other string) *Fault {
 	w.t.Helper()
 	a, b := w.machine("Cut", device), w.machine("Cut", other)
 	if a.host == b.host {
 		w.t.Fatalf("actortest: Cut: %q and %q are on one machine", device, other)
 	}
-	w.Wait() // what was sent has left
+	w.Wait() // all sent messages have left
 	return w.fabric.Cut(a.host, b.host)
 }
 
@@ -139,7 +138,7 @@ func (w *World) machine(what, device string) *machine {
 	return p.m
 }
 
-// stoppable is machine, for what a machine does not survive.
+// stoppable is machine, for faults that a machine does not survive.
 func (w *World) stoppable(what, device string) *machine {
 	w.t.Helper()
 	m := w.machine(what, device)
@@ -152,7 +151,7 @@ func (w *World) stoppable(what, device string) *machine {
 	return m
 }
 
-// release has every machine go on, so that it can be shut down.
+// release resumes every machine, so that it can be shut down.
 func (w *World) release() {
 	for _, m := range w.machines {
 		m.host.Thaw()

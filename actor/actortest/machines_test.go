@@ -16,8 +16,8 @@ import (
 	"github.com/rdmactor/rdmactor/states"
 )
 
-// A program that was killed sends nothing any more. Its kernel ends its connections, and another
-// program may take its place.
+// A killed program sends nothing. Its kernel ends its connections, and another program may take
+// its place.
 func TestCrash(t *testing.T) {
 	flavors(t, func(t *testing.T, w *actortest.World) {
 		c := converse(w)
@@ -85,8 +85,8 @@ func TestCrashWithUnread(t *testing.T) {
 	})
 }
 
-// An actor of a program that was killed does not run any more, neither for its timers nor for
-// messages from others, until the test is over.
+// An actor of a killed program does not run, neither for its timers nor for messages from others,
+// until the test is over.
 func TestCrashStopsActors(t *testing.T) {
 	flavors(t, func(t *testing.T, w *actortest.World) {
 		ticks := 0
@@ -186,7 +186,7 @@ func TestFreezeSeveralLoops(t *testing.T) {
 	}, actortest.Config{Runtime: rdma.Config{Loops: make([]eventloop.Config, 2)}})
 }
 
-// If a link that was cut is healed in time, what was sent meanwhile arrives in order.
+// If a link that was cut is healed in time, messages sent until then arrive in order.
 func TestCutAndHeal(t *testing.T) {
 	flavors(t, func(t *testing.T, w *actortest.World) {
 		c := converse(w)
@@ -210,7 +210,7 @@ func TestCutAndHeal(t *testing.T) {
 	})
 }
 
-// A dial over a link that is cut fails as a dial to nobody does.
+// A dial over a link that is cut fails as a dial to an unused address does.
 func TestCutDial(t *testing.T) {
 	flavors(t, func(t *testing.T, w *actortest.World) {
 		w.Host("mem1", "10.0.0.2")
@@ -229,7 +229,7 @@ func TestCutDial(t *testing.T) {
 // sends.
 func TestCutStream(t *testing.T) {
 	actortest.Run(t, actortest.Config{}, func(w *actortest.World) {
-		// nobody sends anything but what this test says
+		// only this test sends messages
 		c := converse(w, rdma.IDConfig{Keepalive: rdma.Keepalive{Idle: -1}})
 		w.Cut("mem0", "mem1")
 		begin := w.Elapsed()

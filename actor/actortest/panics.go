@@ -12,14 +12,14 @@ import (
 	"github.com/rdmactor/rdmactor/eventloop"
 )
 
-// A server that is restarted after each request says nothing, and so passes a test in which it has
-// to be silent. So what leaves the user's code by a panic, or by runtime.Goexit, fails the test,
-// although the program would go on.
+// A server that is restarted after each request sends nothing, and so passes a test in which it
+// has to be silent. So a panic or a runtime.Goexit that leaves user code fails the test, although
+// the program would go on.
 
-// panics is what has panicked, and was expected to.
+// panics holds the panics that have occurred, and the expected ones.
 type panics struct {
 	t       *testing.T
-	onPanic func(eventloop.Panic) // nil: what is not expected fails the test
+	onPanic func(eventloop.Panic) // nil: an unexpected one fails the test
 
 	mu       sync.Mutex
 	expected []string
@@ -27,7 +27,7 @@ type panics struct {
 	exited map[string]bool
 }
 
-// expect says that a panic with text will come.
+// expect announces a panic with text.
 func (ps *panics) expect(text string) {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
@@ -72,7 +72,7 @@ func (ps *panics) missed() (left []string) {
 	return left
 }
 
-// published gets what is published in the ActorSystem's EventStream.
+// published handles an event of the ActorSystem's EventStream.
 func (ps *panics) published(ev any) {
 	if p, ok := ev.(*rdma.Panicked); ok {
 		ps.panicked(eventloop.Panic{Holder: eventloop.Holder{Kind: p.Kind, Name: p.Name}, Value: p.Value, Stack: p.Stack})

@@ -57,7 +57,7 @@ func request(w *actortest.World) *actortest.Probe {
 	return c
 }
 
-// call has an rpc handler do something.
+// call runs do in an rpc handler.
 func call(t *testing.T, w *actortest.World, do func(), cfg ...rpc.HandlerConfig) {
 	s := rpc.NewServer(w.Runtime(), rpc.Config{})
 	m := rpc.NewRawMethod("test.Do", rpc.MethodConfig{})
@@ -75,7 +75,7 @@ func call(t *testing.T, w *actortest.World, do func(), cfg ...rpc.HandlerConfig)
 	s.Close()
 }
 
-// leavings has tests that would pass, because what they wait for follows from the crash.
+// leavings are tests that would pass, because the crash causes the expected event.
 var leavings = map[string]wrong{
 	"a server that has to be silent": {
 		func(_ *testing.T, w *actortest.World) { request(w).Silent(time.Second) },
@@ -250,7 +250,7 @@ func TestOnPanic(t *testing.T) {
 	}
 }
 
-// A test that skips itself is skipped, and ends there, on whichever T it says so.
+// A test that skips itself is skipped, and ends there, on whichever T it calls Skip.
 func TestSkip(t *testing.T) {
 	for name, skip := range map[string]func(t *testing.T, w *actortest.World){
 		"outside": func(t *testing.T, w *actortest.World) { t.Skip("not today") },

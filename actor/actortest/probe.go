@@ -17,12 +17,12 @@ import (
 // Patience is the virtual time that Next waits.
 const Patience = time.Minute
 
-// Probe is an actor on the World's loop that keeps what it gets until the test asks for it. Its
+// Probe is an actor on the World's loop that keeps its messages until the test asks for them. Its
 // methods, and Next, belong to the test's goroutine.
 type Probe struct {
 	w       *World
 	pid     *actor.PID
-	arrived chan struct{} // has a token when something has come since the queue was looked at
+	arrived chan struct{} // has a token when a message has come since the queue was looked at
 	last    message       // what Next has returned
 
 	mu      sync.Mutex
@@ -66,7 +66,7 @@ func (p *Probe) receive(ctx actor.Context) {
 // PID is the Probe's: an owner, or the sender of commands.
 func (p *Probe) PID() *actor.PID { return p.pid }
 
-// Request sends msg with the Probe as its sender, who gets the answer.
+// Request sends msg with the Probe as its sender, which gets the answer.
 func (p *Probe) Request(to *actor.PID, msg any) { p.w.sys.Root.RequestWithCustomSender(to, msg, p.pid) }
 
 // Send sends msg without a sender: an identifier answers its owner.
@@ -145,7 +145,7 @@ func (p *Probe) release() {
 	p.last = message{}
 }
 
-// end gives everything back, what is still to come included.
+// end releases everything, including later messages.
 func (p *Probe) end() {
 	p.release()
 	p.mu.Lock()
@@ -158,7 +158,7 @@ func (p *Probe) end() {
 	}
 }
 
-// behind lists what waits after a message that was not wanted.
+// behind lists the messages that wait after an unexpected one.
 func (p *Probe) behind() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -168,7 +168,7 @@ func (p *Probe) behind() string {
 	return "; behind it:" + list(p.queue)
 }
 
-// unread lists what Probes have got and nobody has read.
+// unread lists the unread messages of Probes.
 func (w *World) unread() (all string) {
 	for _, p := range w.probes {
 		p.mu.Lock()
@@ -192,6 +192,6 @@ func (w *World) unreadFailures() (all []string) {
 	return all
 }
 
-// Ignore says that what the Probe gets need not be read. Otherwise a test fails if a failure has
+// Ignore permits that the Probe's messages stay unread. Otherwise a test fails if a failure has
 // not been read at its end: it may have gone another way than it was meant to.
 func (p *Probe) Ignore() { p.ignores = true }

@@ -12,7 +12,7 @@ import (
 	"github.com/rdmactor/rdmactor/internal/sim/world"
 )
 
-// Run runs test in a world of its own, and fails t if anything is left of it. Log lines of the
+// Run runs test in a separate world, and fails t if anything is left of it. Log lines of the
 // runtime show the time since test began, and come with a test that fails. Inside test both t and
 // w.T may be used, and t.Run may not.
 func Run(t *testing.T, cfg Config, test func(w *World)) {

@@ -26,7 +26,7 @@ type Sim struct {
 	done       func() bool
 }
 
-// invariant is what must hold after each step.
+// invariant is a condition that must hold after each step.
 type invariant struct {
 	name  string
 	holds func() error
@@ -63,7 +63,7 @@ func (s *Sim) Invariant(name string, holds func() error) {
 	s.invariants = append(s.invariants, invariant{name, holds})
 }
 
-// Done says when the program has done what it was to do. It is asked between two things that
+// Done sets the condition that the program has finished. It is asked between two things that
 // happen. A Sim without it ends after Simulation.Time, or when the last fault has.
 func (s *Sim) Done(done func() bool) { s.done = done }
 
@@ -122,7 +122,7 @@ func (s *Sim) panicked(p eventloop.Panic) {
 	s.w.Fail("%v has panicked: %v\n%s", p.Holder, p.Value, p.Stack)
 }
 
-// failures looks for actors that have failed in what a process logs.
+// failures looks for failed actors in the log of a process.
 func (s *Sim) failures(h slog.Handler) slog.Handler { return world.Failures(h, s.panics.panicked) }
 
 // fault is a fault that was drawn.
@@ -133,7 +133,7 @@ type fault struct {
 	a, b *Machine
 }
 
-// String says what happens.
+// String describes the fault.
 func (f *fault) String() string { return fmt.Sprintf("%s %s", f.a.m.Name(), f.kind.Name) }
 
 // drawFaults draws some kinds of faults, and then faults of these kinds.
@@ -160,7 +160,7 @@ func drawFaults(r *rand.Rand, cfg Simulation, s *Sim) (all []*fault) {
 	return all
 }
 
-// run plays what was set up.
+// run plays the simulation.
 func (s *Sim) run(p *player, all []*fault) {
 	for _, m := range s.machines {
 		s.start(m)
@@ -201,7 +201,7 @@ func (s *Sim) plan(f *fault, r *rand.Rand) {
 	})
 }
 
-// restart starts what was killed on a machine.
+// restart starts the killed program of a machine.
 func (s *Sim) restart(m *world.Machine) {
 	for _, x := range s.machines {
 		if x.m == m && !m.Off() {
@@ -220,7 +220,7 @@ func (s *Sim) calm() {
 	faults.Calm(s.w, all, s.restart)
 }
 
-// until lets things happen until done, for d at most, and looks at the invariants all the time.
+// until runs steps until done, for d at most, and checks the invariants all the time.
 func (s *Sim) until(d time.Duration, done func() bool) bool {
 	return s.w.RunUntil(d, func() bool {
 		for _, i := range s.invariants {

@@ -24,17 +24,17 @@ type Faults uint
 
 // The faults. Each hits machines, links and moments that the seed decides, and ends after a while.
 const (
-	// Kill: a process is killed, and main is called again, at once or later.
+	// Kill: a process is killed, and main is called again, immediately or later.
 	Kill = Faults(faults.Kill)
 	// Freeze: a process stands still, as at SIGSTOP.
 	Freeze = Faults(faults.Freeze)
-	// PowerOff: a machine stops, and nobody is notified.
+	// PowerOff: a machine stops, without a notification.
 	PowerOff = Faults(faults.PowerOff)
 	// Cut: a link is cut, both ways or one way.
 	Cut = Faults(faults.Cut)
 	// Delay: messages take longer, or are lost and sent again.
 	Delay = Faults(faults.Delay)
-	// Reset: somebody on the way resets a TCP connection.
+	// Reset: a TCP connection is reset on the path.
 	Reset = Faults(faults.Reset)
 	// Device: a machine loses its device, or its addresses, for a while.
 	Device = Faults(faults.Device)
@@ -42,7 +42,7 @@ const (
 	Scarce = Faults(faults.Scarce)
 	// Reorder: completions and events of a connection overtake each other.
 	Reorder = Faults(faults.Reorder)
-	// Suspend: time passes, and nobody has had a turn.
+	// Suspend: time passes without a turn.
 	Suspend = Faults(faults.Suspend)
 	// AllFaults are all of them.
 	AllFaults = Kill | Freeze | PowerOff | Cut | Delay | Reset | Device | Scarce | Reorder | Suspend
@@ -57,8 +57,8 @@ type Simulation struct {
 	// Time is how long faults may begin: 30 s, in virtual time. A program without Done ends then,
 	// or when the last fault has.
 	Time time.Duration
-	// Patience is how long the program may take, when no faults happen any more, until Done: 10
-	// minutes, in virtual time.
+	// Patience is how long the program may take after the last fault, until Done: 10 minutes, in
+	// virtual time.
 	Patience time.Duration
 }
 
@@ -79,11 +79,11 @@ func (c Simulation) withDefaults() Simulation {
 }
 
 // Simulate plays a program of several machines once for each seed, and fails t with the first seed
-// that fails. script is called for each seed. It says which machines there are and what runs on
-// them, what must always hold (Sim.Invariant), and when the program has done what it was to do
-// (Sim.Done). Then everything happens in virtual time, one thing at a time, in an order that the
-// seed decides: the turns of loops, goroutines, the arrival of messages, faults. The devices are
-// the embedded one on a simulated TCP, or a twin of a kernel's device, as the seed decides.
+// that fails. script is called for each seed. It declares the machines and their programs, the
+// invariants (Sim.Invariant), and when the program has finished (Sim.Done). Then everything
+// happens in virtual time, one thing at a time, in an order that the seed decides: the turns of
+// loops, goroutines, the arrival of messages, faults. The devices are the embedded one on a
+// simulated TCP, or a twin of a kernel's device, as the seed decides.
 //
 // A failing seed is played again without those of its faults that it does not need. The report
 // has the rest, and the command that shows the seed's trace. Each seed is played twice, and the
@@ -95,14 +95,14 @@ func (c Simulation) withDefaults() Simulation {
 //	go test -run TestX -v -actortest.seed=17                # the trace of one
 //
 // Variables of script are for all that happens in its Sim, without locks. They are what outlives a
-// process that is killed: its disk, or what the test counts. What is left of such a process goes on
-// when the simulation ends, and only then: its Context has ended, and it should return. Nothing
-// that it does to these variables is looked at any more, but a Fail still counts.
+// process that is killed: its disk, or the counts of the test. The rest of such a process goes on
+// when the simulation ends, and only then: its Context has ended, and it should return. Its
+// changes of these variables are ignored then, but a Fail still counts.
 //
 // Simulate fails if the program is not Done within Patience after the last fault, if an actor, a
-// callback of a loop, main, a goroutine of Process.Go or the script panics, and if anything is left
-// when all runtimes were shut down: goroutines, identifiers, descriptors, device memory. A panic on
-// any other goroutine ends the test program, as does a world in which nothing happens any more for
+// callback of a loop, main, a goroutine of Process.Go or the script panics, and if anything is
+// left when all runtimes were shut down: goroutines, identifiers, descriptors, device memory. A
+// panic on any other goroutine ends the test program, as does a world in which nothing happens for
 // a minute of real time.
 func Simulate(t *testing.T, cfg Simulation, script func(s *Sim)) {
 	t.Helper()
@@ -148,7 +148,7 @@ func simulate(t *testing.T, cfg Simulation, seed uint64, script func(s *Sim)) bo
 	return true
 }
 
-// after is what a simulation says besides.
+// after returns the additional part of a simulation's report.
 func after(failure string) string {
 	if failure == "" {
 		return ""

@@ -18,7 +18,7 @@ import (
 // runs differs from run to run.
 var runs int
 
-// mistake is a simulation that has to fail, and what the report has to say.
+// mistake is a simulation that has to fail, and the expected part of its report.
 type mistake struct {
 	cfg    actortest.Simulation
 	script func(t *testing.T, s *actortest.Sim)
@@ -26,7 +26,7 @@ type mistake struct {
 	within time.Duration // the test's -timeout; 0: 5 m
 }
 
-// faulty are programs that do not do what they should.
+// faulty are incorrect programs.
 var faulty = map[string]mistake{
 	"never done": {
 		cfg:    actortest.Simulation{Patience: time.Second},
@@ -99,7 +99,7 @@ var faulty = map[string]mistake{
 
 func TestSimulateReports(t *testing.T) { reports(t, faulty) }
 
-// reports runs each of them in a process of its own.
+// reports runs each of them in a separate process.
 func reports(t *testing.T, all map[string]mistake) {
 	t.Helper()
 	if f, ok := all[os.Getenv("ACTORTEST_FAULTY")]; ok {

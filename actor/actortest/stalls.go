@@ -10,9 +10,9 @@ import (
 	"github.com/rdmactor/rdmactor/eventloop/eventlooptest"
 )
 
-// In virtual time nothing takes long, so a test does not notice that an actor has slept on its loop
-// while everybody else there has waited. Time passes during a loop's turn only if something in it
-// waits: the loop's watchdog says who, and the loop, when it goes on, for how long.
+// In virtual time nothing takes long, so a test does not notice that an actor has slept on its
+// loop while everybody else there has waited. Time passes during a loop's turn only if something
+// in it waits: the loop's watchdog reports the actor, and the loop, when it goes on, for how long.
 
 // poller is a loop's Poller: the loop calls Wait when a turn is over.
 type poller struct {
@@ -50,7 +50,7 @@ func (p *poller) Wait(dst []eventloop.Ready, timeout time.Duration) (n int, err 
 	return n, err
 }
 
-// report fails the test for what has blocked the loop in this turn.
+// report fails the test for the stall of the loop in this turn.
 func (p *poller) report(since string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

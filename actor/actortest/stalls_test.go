@@ -29,7 +29,7 @@ func slow(ctx actor.Context) {
 //go:noinline
 func nap() { time.Sleep(50 * time.Second) }
 
-// sleepers has tests in which a loop is blocked, and which would pass all the same.
+// sleepers are tests in which a loop is blocked, and which would otherwise pass.
 var sleepers = map[string]wrong{
 	"a message of the test's": {
 		func(_ *testing.T, w *actortest.World) {

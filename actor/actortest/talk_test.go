@@ -155,7 +155,7 @@ func TestSlowReader(t *testing.T) {
 				t.Fatal(e)
 			}
 		}
-		c.client.Silent(time.Hour) // no Writable while nobody reads
+		c.client.Silent(time.Hour) // no Writable without a reader
 		for i := range credits + queue {
 			if m := actortest.Next[*rdma.Received](c.server); len(m.Data) != size || string(m.Data) != fmt.Sprintf("%*d", size, i) {
 				t.Fatalf("message %d is %q", i, m.Data)
@@ -171,7 +171,7 @@ func TestSlowReader(t *testing.T) {
 	}, actortest.Config{Runtime: rdma.Config{Limits: rdma.Limits{SendQueue: queue, ReceiveMemory: 256 << 10}}})
 }
 
-// info is what the test's first machine reports of an identifier.
+// info returns the report of the test's first machine about an identifier.
 func info(w *actortest.World, id *actor.PID) rdma.IDInfo {
 	for _, i := range w.Runtime().Inspect() {
 		if i.PID.Equal(id) {
@@ -243,7 +243,7 @@ func TestRunOut(t *testing.T) {
 	})
 }
 
-// A request that nobody answers is rejected after eight seconds, or when the listener says.
+// An unanswered request is rejected after eight seconds, or after the listener's time.
 func TestAcceptTimeout(t *testing.T) {
 	flavors(t, func(t *testing.T, w *actortest.World) {
 		peer := w.Host("mem1", "10.0.0.2")

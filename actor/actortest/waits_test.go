@@ -16,7 +16,7 @@ import (
 //go:noinline
 func waiting() { <-make(chan struct{}) }
 
-// idle has tests that do nothing, or do not look at what has come.
+// idle are tests that do nothing, or do not look at their messages.
 var idle = map[string]wrong{
 	"it waits, and keepalives go on": {
 		func(_ *testing.T, w *actortest.World) {
@@ -68,10 +68,10 @@ var idle = map[string]wrong{
 	},
 }
 
-// A test that waits for ever ends, and says who waits for what; one that does not look has failed.
+// A test that waits forever ends, with a report of its waits; one that does not look has failed.
 func TestIdleFail(t *testing.T) { fail(t, idle, none) }
 
-// What a test itself does may take as long as it needs.
+// The code of a test may take as long as it needs.
 func TestLongTimes(t *testing.T) {
 	actortest.Run(t, actortest.Config{}, func(w *actortest.World) {
 		const year = 365 * 24 * time.Hour

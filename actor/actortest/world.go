@@ -20,13 +20,13 @@ import (
 	"github.com/rdmactor/rdmactor/states"
 )
 
-// World is what a test of Run has. Its methods belong to the test's goroutine.
+// World is the environment of a test of Run. Its methods belong to the test's goroutine.
 type World struct {
 	t        *testing.T
 	cfg      Config
 	start    time.Time
 	finished bool        // the test function has returned
-	over     atomic.Bool // nothing may be asked for any more
+	over     atomic.Bool // no further use is allowed
 	hang     *time.Timer
 
 	sys      *actor.ActorSystem
@@ -104,7 +104,7 @@ func (w *World) State(id *actor.PID) states.State {
 	return states.Destroying
 }
 
-// identifier is what the runtime calls its identifiers.
+// identifier matches the runtime's names of identifiers.
 var identifier = regexp.MustCompile(`^rdma\$[^/]+/id-[0-9]+$`)
 
 // find finds an identifier that is not gone.
@@ -164,17 +164,17 @@ func (w *World) identifiers() string {
 	return strings.Join(all, "")
 }
 
-// ExpectPanic says that something will panic, or call runtime.Goexit, from now on, with a value
-// whose text contains text: an actor, an rpc handler, a callback on a loop. The test fails if that
-// does not come, and if it comes twice: each call of ExpectPanic is good for one. A supervisor that
+// ExpectPanic announces a panic, or a runtime.Goexit, from now on, with a value whose text
+// contains text: in an actor, an rpc handler, a callback on a loop. The test fails if that does
+// not come, and if it comes twice: each call of ExpectPanic is good for one. A supervisor that
 // escalates a failure fails as well, with the same value. For panics of any number see OnPanic.
 func (w *World) ExpectPanic(text string) {
 	w.panics.expect(text)
 }
 
 // forEver is the virtual time without a call of the World's or a Probe's after which the test is
-// taken to wait for what does not come. While there are connections there are timers: synctest
-// would let time pass for ever, and go test would end everything after ten minutes.
+// taken to wait in vain. While there are connections there are timers: synctest would let time
+// pass forever, and go test would end everything after ten minutes.
 const forEver = 24 * time.Hour
 
 // use notes that the test goes on. Most methods that a test calls do so. d is the virtual time
