@@ -17,7 +17,7 @@ type backlog struct {
 	n       uint64   // lines so far, with those that were left out
 	under   []uint64 // the numbers of those that are under way
 	waiting []*heard
-	bytes   int  // of what waits
+	bytes   int  // size of the waiting lines
 	cut     bool // lines are left out until nothing waits any more
 }
 
@@ -32,7 +32,7 @@ func (b *backlog) add(m *heard) {
 	b.bytes += len(m.Line.Text) + lineBytes
 }
 
-// next is what may be sent now. nil: nothing.
+// next returns the next line to send. nil: none.
 func (b *backlog) next() *heard {
 	if len(b.waiting) == 0 || len(b.under) == window {
 		return nil
@@ -58,7 +58,7 @@ func (b *backlog) taken(n uint64) (missed bool) {
 	return true
 }
 
-// pump sends what may be sent now.
+// pump sends the lines for which there is room.
 func (b *backlog) pump(ctx actor.Context, to *actor.PID) {
 	for m := b.next(); m != nil; m = b.next() {
 		ctx.Request(to, m)

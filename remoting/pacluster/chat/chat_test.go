@@ -106,7 +106,7 @@ func TestKillDirectory(t *testing.T) {
 			others = append(others, somebody)
 		}
 	}
-	for i := 0; ; i++ { // what is under way at the moment is reported, and not sent again
+	for i := 0; ; i++ { // a line under way at that moment is reported, and not sent again
 		others[0].Say("/msg %s psst", others[1].nick)
 		if _, err := others[1].Next("(private) "+others[0].nick+": psst", 100*time.Millisecond); err == nil {
 			break
@@ -209,7 +209,7 @@ func TestTwoLeave(t *testing.T) {
 	}
 }
 
-// A terminal that stands still keeps nobody else from anything, and no program from ending.
+// A stuck terminal blocks neither other people nor the end of a program.
 func TestStuckTerminal(t *testing.T) {
 	all := freeMembers(t, 2)
 	ann := proctest.StartAtTerminal(t, "ann", config(t, all, all[0], "ann"))

@@ -23,7 +23,7 @@ type directory struct {
 	rooms  room.Names[*place]
 }
 
-// person is somebody in the chat.
+// person is a participant of the chat.
 type person struct {
 	backlog
 	pid    *actor.PID
@@ -31,7 +31,7 @@ type person struct {
 	in     *place // nil: not let in yet
 }
 
-// place is a room that somebody is in.
+// place is a room with people.
 type place struct {
 	name   string
 	people int
@@ -64,7 +64,7 @@ func (d *directory) Receive(ctx actor.Context) {
 		}
 	case *taken:
 		if p := d.people[key(pid)]; p != nil {
-			if p.taken(m.N) { // by its number they see what they have missed
+			if p.taken(m.N) { // its number shows them the missed lines
 				p.add(&heard{})
 			}
 			p.pump(ctx, p.pid)
@@ -72,7 +72,7 @@ func (d *directory) Receive(ctx actor.Context) {
 	}
 }
 
-// take gives somebody a name, and notes where they are.
+// take grants a name, and notes the person's room.
 func (d *directory) take(ctx actor.Context, m *take) {
 	pid := ctx.Sender()
 	if pid == nil {
@@ -124,7 +124,7 @@ func (p *person) deliver(ctx actor.Context, l room.Line) {
 	p.pump(ctx, p.pid)
 }
 
-// forget takes somebody out who has gone.
+// forget removes a person who has left.
 func (d *directory) forget(ctx actor.Context, pid *actor.PID) {
 	p := d.people[key(pid)]
 	if p == nil {
@@ -136,7 +136,7 @@ func (d *directory) forget(ctx actor.Context, pid *actor.PID) {
 	d.exit(p)
 }
 
-// exit notes that a person is not in their room any more.
+// exit notes that a person has left the room.
 func (d *directory) exit(p *person) {
 	if p.in == nil {
 		return
@@ -147,7 +147,7 @@ func (d *directory) exit(p *person) {
 	p.in = nil
 }
 
-// list names the rooms that somebody is in, and the lobby.
+// list names the rooms with people, and the lobby.
 func (d *directory) list() []string {
 	names := []string{room.Lobby}
 	for _, in := range d.rooms {

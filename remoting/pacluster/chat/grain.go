@@ -24,26 +24,26 @@ const (
 type grain struct {
 	kind, id string
 	pid      *actor.PID // nil: it is being looked for
-	try      int        // counts the searches, so that what comes late is recognized
+	try      int        // counts the searches, so that late results are recognized
 	fails    int        // in a row
 	in       bool       // let in
 	bye      goodbye
 	lost     string // the room that was lost, "": none
 	n, seen  uint64 // lines that it has sent to this person, and to all
 	shown    int    // of these
-	as       string // what the person is called there
+	as       string // the person's name there
 	with     roster
 
 	// What the grain was asked. It answers in order. If it has gone, limbo is what it may have
 	// answered before, because that it has gone overtakes other messages. What comes as a dead
 	// letter goes back, and is asked again. What has no answer is lost.
 	asked, limbo []ask
-	gone         *actor.PID // whose answers limbo waits for
+	gone         *actor.PID // the grain whose answers limbo waits for
 	back         []ask
 	stop         context.CancelFunc
 }
 
-// goodbye is how far somebody is who leaves.
+// goodbye is the state of a leaving person.
 type goodbye uint8
 
 const (
@@ -52,7 +52,7 @@ const (
 	answered
 )
 
-// ask is what a person has asked, or wants to ask, a grain.
+// ask is a request of a person to a grain, made or waiting.
 type ask struct {
 	of     *grain
 	msg    any
@@ -64,7 +64,7 @@ type ask struct {
 type (
 	seek search // look for the grain now
 	late search // it should have let the person in by now
-	over search // what is in limbo has no answer
+	over search // requests in limbo have no answer
 	// unanswered: the grain has gone, and has perhaps not got the goodbye
 	unanswered search
 	found      struct {
@@ -87,7 +87,7 @@ func (u *user) look(ctx actor.Context, g *grain) {
 	rdma.After(ctx, min(d, seekMost), (*seek)(&search{g, g.try}))
 }
 
-// abandon has nothing that is under way count any more.
+// abandon forgets all requests under way.
 func (g *grain) abandon() {
 	g.try++
 	if g.stop != nil {
@@ -96,7 +96,7 @@ func (g *grain) abandon() {
 	}
 }
 
-// seek looks for a grain on a goroutine of its own, because that blocks.
+// seek looks for a grain on a separate goroutine, because that blocks.
 func (u *user) seek(ctx actor.Context, s search) {
 	if s.g.try != s.try {
 		return
@@ -207,7 +207,7 @@ func (g *grain) inLimbo() bool {
 	return len(g.limbo) > 0 && g.pid != nil && g.gone != nil && g.pid.Equal(g.gone)
 }
 
-// takeBack takes back the first of what was asked, unless it only was to let the person in.
+// takeBack takes back the first request, unless it only was to let the person in.
 func (g *grain) takeBack(asked []ask) []ask {
 	if len(asked) == 0 {
 		return nil
@@ -218,7 +218,7 @@ func (g *grain) takeBack(asked []ask) []ask {
 	return asked[1:]
 }
 
-// settled goes on when nothing is in limbo any more.
+// settled continues when limbo is empty.
 func (u *user) settled(ctx actor.Context, g *grain) {
 	if len(g.limbo) == 0 {
 		u.over(ctx, g)

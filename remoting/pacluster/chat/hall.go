@@ -20,7 +20,7 @@ const hallKind = "room"
 // blocks, and runs on the runtime's loops.
 type hall struct {
 	room     *room.Room
-	names    *room.Directory // of who is in this room
+	names    *room.Directory // names of the people in this room
 	guests   map[string]*guest
 	recent   recent
 	empty    int  // counts how often the room got empty
@@ -37,7 +37,7 @@ type (
 	gathered struct{}
 )
 
-// guest is somebody in a room.
+// guest is a person in a room.
 type guest struct {
 	backlog
 	pid    *actor.PID
@@ -77,7 +77,7 @@ func (h *hall) Receive(ctx actor.Context) {
 	}
 }
 
-// ask handles what somebody in the room asks, and answers that it was taken.
+// ask handles a guest's request, and answers that it was taken.
 func (h *hall) ask(ctx actor.Context, g *guest, m any) {
 	switch m := m.(type) {
 	case *say:
@@ -132,7 +132,7 @@ func (h *hall) enter(ctx actor.Context, m *enter) {
 	h.again(ctx, g, m.Seen)
 }
 
-// renamed reports that somebody has another name now.
+// renamed reports a guest's new name.
 func (h *hall) renamed(ctx actor.Context, g *guest, old string) {
 	c := change{Came: g.member.Nick, Went: old}
 	h.note(ctx, g, c, "%s is now %s", old, g.member.Nick)
@@ -148,13 +148,13 @@ func (h *hall) say(ctx actor.Context, g *guest, text string) {
 	}
 }
 
-// note keeps a notice about somebody that the others get.
+// note keeps a notice about a guest for the others.
 func (h *hall) note(ctx actor.Context, g *guest, c change, format string, args ...any) {
 	h.recent.add(rdma.LocalOf(ctx).Now(), key(g.pid), room.Notice(h.room.Name, format, args...), c)
 }
 
-// again delivers to somebody who returns what the room has sent since the line of that number, and
-// says how much of that is not there any more.
+// again delivers to a returning guest the room's lines since that number, and reports how many of
+// them are missing.
 func (h *hall) again(ctx actor.Context, g *guest, seen uint64) {
 	lines, missed := h.recent.since(seen)
 	if missed > 0 {
@@ -167,7 +167,7 @@ func (h *hall) again(ctx actor.Context, g *guest, seen uint64) {
 	}
 }
 
-// lost takes somebody out whose process, or whose link, has gone.
+// lost removes a guest whose process or link is gone.
 func (h *hall) lost(ctx actor.Context, m *actor.Terminated) {
 	how := "left"
 	if m.Why == actor.TerminatedReason_AddressTerminated {
@@ -176,8 +176,8 @@ func (h *hall) lost(ctx actor.Context, m *actor.Terminated) {
 	h.leave(ctx, m.Who, how)
 }
 
-// leave takes somebody out. A room that nobody is in ends after a while, when nobody can return to
-// it any more. The lobby stays.
+// leave removes a guest. An empty room ends after a while, when no guest can return to it. The
+// lobby stays.
 func (h *hall) leave(ctx actor.Context, pid *actor.PID, how string) {
 	g := h.guests[key(pid)]
 	if g == nil {
@@ -221,7 +221,7 @@ func (h *hall) present() (with []string, whole bool) {
 	return with, h.gathered
 }
 
-// complete has everybody know who is in the room.
+// complete sends everybody the list of guests.
 func (h *hall) complete(ctx actor.Context, to ...*guest) {
 	if to == nil {
 		to = slices.Collect(maps.Values(h.guests))
@@ -233,18 +233,18 @@ func (h *hall) complete(ctx actor.Context, to ...*guest) {
 	}
 }
 
-// taken sends somebody more.
+// taken sends a guest the next lines.
 func (h *hall) taken(ctx actor.Context, g *guest, n uint64) {
 	switch {
 	case g == nil:
 	case g.taken(n):
-		h.complete(ctx, g) // by its number they see what they have missed
+		h.complete(ctx, g) // its number shows them the missed lines
 	default:
 		g.pump(ctx, g.pid)
 	}
 }
 
-// key is what a PID is found by.
+// key returns a PID's key in maps.
 func key(pid *actor.PID) string { return pid.GetAddress() + "/" + pid.GetId() }
 
 // answer answers the Sender, who sees whom the answer is from.

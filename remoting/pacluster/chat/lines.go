@@ -30,7 +30,7 @@ func (u *user) typed(ctx actor.Context, text string) {
 	}
 	token.msg, token.repeat = message(l)
 	if _, name := token.msg.(*take); name && (u.out || !u.refusals.IsZero()) {
-		u.waiting = append([]ask{token}, u.waiting...) // why nobody lets the person in
+		u.waiting = append([]ask{token}, u.waiting...) // the reason why the person is not let in
 	} else {
 		u.waiting = append(u.waiting, token)
 	}

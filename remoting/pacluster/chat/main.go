@@ -54,13 +54,13 @@ alone with all that they say, and both sides say so. The HTTP requests, which sa
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, unix.SIGTERM)
-	context.AfterFunc(ctx, stop) // a second signal ends the program at once
+	context.AfterFunc(ctx, stop) // a second signal ends the program immediately
 	if err := run(ctx, stop, os.Args[1:]); err != nil {
 		console.Fail("chat", err)
 	}
 }
 
-// settings are what the flags say.
+// settings are the values of the flags.
 type settings struct {
 	name    string // ""; the first that is free
 	members []string

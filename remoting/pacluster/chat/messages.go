@@ -34,7 +34,7 @@ type (
 		N, Sent uint64
 		Line    room.Line
 		change
-		With  []string `json:",omitempty"` // who is in the room
+		With  []string `json:",omitempty"` // the people in the room
 		Whole bool     `json:",omitempty"` // and that is all of them
 	}
 	// change is who has come into a room, and who has gone, with a line.
@@ -44,9 +44,9 @@ type (
 	}
 	// took reports that the room has handled what was asked.
 	took struct{}
-	// bye answers a leave: nothing of the person is there any more.
+	// bye answers a leave: the person is forgotten there.
 	bye struct{}
-	// refused says why a person is not let in, or has not got a name.
+	// refused contains the reason why a person is not let in, or gets no name.
 	refused struct{ Why string }
 )
 
@@ -64,7 +64,7 @@ type (
 	// take asks for a nickname, and reports in which room the person is or wants to be. The answer
 	// is a granted or a refused.
 	take struct{ Nick, Room string }
-	// private is a line for somebody in any room. The answer is a took.
+	// private is a line for a person in any room. The answer is a took.
 	private struct{ To, Text string }
 	// whichRooms asks for the rooms. The answers are a heard and a took.
 	whichRooms struct{}

@@ -13,11 +13,11 @@ const (
 	recentMost = 1 << 20 // bytes
 )
 
-// recent is what a room has sent to all a short while ago, the latest last.
+// recent holds the latest lines of a room, the newest last.
 type recent struct {
 	lines []past
 	bytes int
-	sent  uint64 // lines, also those that are not here any more
+	sent  uint64 // lines, including those that were dropped
 }
 
 // past is a line that was sent to all but one.

@@ -13,7 +13,7 @@ import (
 // or just after they have left, no room knows any more that they were there. Then this finds them.
 type roster map[string]struct{}
 
-// change notes who has come and who has gone.
+// change records arrivals and departures.
 func (r *roster) change(c change) {
 	if *r == nil {
 		*r = make(roster)
@@ -24,7 +24,7 @@ func (r *roster) change(c change) {
 	}
 }
 
-// replace notes who is there, and returns who has gone without a word.
+// replace sets the people in the room, and returns those who are missing.
 func (r *roster) replace(with []string) (gone []string) {
 	for name := range maps.Keys(*r) {
 		if !slices.Contains(with, name) {

@@ -60,7 +60,7 @@ type (
 	carry struct{}
 )
 
-// carried is what a person has in the next session.
+// carried is the state of a person for the next session.
 type carried struct {
 	nick, room string
 	been       bool
@@ -119,12 +119,12 @@ func (u *user) abandon() {
 	}
 }
 
-// answered handles what the room or the directory sends.
+// answered handles an answer of the room or the directory.
 func (u *user) answered(ctx actor.Context, g *grain, m any) {
 	switch m := m.(type) {
 	case *heard:
 		u.heard(ctx, g, m)
-		return // no answer to what was asked
+		return // not an answer to a request
 	case *granted:
 		u.pop(ctx, g)
 		u.granted(ctx, m)
@@ -154,7 +154,7 @@ func (u *user) answeredLate(ctx actor.Context, g *grain, m any) {
 	}
 }
 
-// pop takes out what a grain has answered.
+// pop removes an answered request.
 func (u *user) pop(ctx actor.Context, g *grain) {
 	switch {
 	case g.inLimbo():
@@ -307,7 +307,7 @@ func (u *user) unknown(n int) {
 	}
 }
 
-// unsettled is what was typed and is not done.
+// unsettled lists the unfinished requests.
 func (u *user) unsettled() []ask {
 	var all []ask
 	for _, g := range []*grain{u.dir, u.hall} {
@@ -388,7 +388,7 @@ func (u *user) notLeft(ctx actor.Context, g *grain) {
 	u.gone()
 }
 
-// unsent is the error that says how many lines were not sent. nil: all were.
+// unsent returns an error with the number of unsent lines. nil: all were.
 func (u *user) unsent() error {
 	if n := u.pending(); n > 0 {
 		return errors.Join(u.failed, fmt.Errorf("%s not sent", room.Plural(n, "line")))
@@ -404,7 +404,7 @@ func (u *user) end(err error) {
 	}
 }
 
-// where says on which member the room and the directory are.
+// where names the members that have the room and the directory.
 func (u *user) where() string {
 	at := func(g *grain) string {
 		if g == nil || g.pid == nil {
@@ -415,7 +415,7 @@ func (u *user) where() string {
 	return strings.Join([]string{u.room, at(u.hall) + ", the directory", at(u.dir)}, " is ")
 }
 
-// newUser returns the actor of somebody.
+// newUser returns the actor of a person.
 func newUser(who *carried, con console.Console, in *console.Input, ended chan<- error) *user {
 	return &user{
 		con: con, in: in, ended: ended,

@@ -45,7 +45,7 @@ func (s *script) Status(l string) { _ = s.Print("-- " + l) }
 func (s *script) Attended() bool  { return false }
 func (s *script) Close() error    { return nil }
 
-// all is what was shown, a line each.
+// all returns the output, a line each.
 func (s *script) all() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -57,7 +57,7 @@ type grains struct {
 	w    *actortest.World
 	mu   sync.Mutex
 	pids map[string]*actor.PID
-	away bool // nobody is found
+	away bool // searches fail
 }
 
 func newGrains(w *actortest.World) *grains { return &grains{w: w, pids: make(map[string]*actor.PID)} }
@@ -72,7 +72,7 @@ func (g *grains) find(kind, id string) *actor.PID {
 	pid := g.pids[kind+id]
 	if pid != nil {
 		if _, there := g.w.System().ProcessRegistry.GetLocal(pid.Id); !there {
-			pid = nil // it has ended by itself
+			pid = nil // it has ended
 		}
 	}
 	if pid == nil {
@@ -111,7 +111,7 @@ func (g *grains) setAway(away bool) {
 // somebody is a person of a test.
 type somebody struct {
 	*script
-	away  atomic.Bool // finds nobody
+	away  atomic.Bool // searches fail
 	w     *actortest.World
 	pid   *actor.PID
 	ended chan error
@@ -435,7 +435,7 @@ func TestEnds(t *testing.T) {
 	})
 }
 
-// What waits when a session ends is sent in the next one.
+// Waiting lines at the end of a session are sent in the next one.
 func TestCarried(t *testing.T) {
 	actortest.Run(t, actortest.Config{}, func(w *actortest.World) {
 		g := newGrains(w)
@@ -476,7 +476,7 @@ func TestLinesLeftOut(t *testing.T) {
 	})
 }
 
-// What a person does not take is bounded. It waits, and what is beyond that is left out, and
+// The unread lines of a person are bounded. It waits, and what is beyond that is left out, and
 // counted.
 func TestDeafPerson(t *testing.T) {
 	actortest.Run(t, actortest.Config{}, func(w *actortest.World) {
