@@ -45,9 +45,8 @@ func (h Hello) Put(user []byte) []byte {
 }
 
 // ParseHello splits the private data from the device into the hello and the user's private data.
-// Not ok: If the transport pads, padding follows the user's bytes. If the transport pads, what
-// follows the user's bytes is padding. The version is the lower of the peer's and ours. user is
-// part of b.
+// Not ok: the peer has sent no hello, and all of b is the user's. If the transport pads, padding
+// follows the user's bytes. The version is the lower of the peer's and ours. user is part of b.
 func ParseHello(b []byte, padded bool) (h Hello, user []byte, ok bool) {
 	if len(b) < HelloLen || binary.BigEndian.Uint16(b) != helloMagic {
 		return h, b, false
