@@ -139,9 +139,9 @@ func (q *queuePair) Pause(on bool) {
 	case on:
 		c.delist()
 	case !c.core.Waiting():
-	case q.srq != nil:
+	case q.srq != nil && q.Waits():
 		c.enlist()
-	default:
+	default: // what finds no receive now ends the connection
 		c.resume(c.in.loop.Now())
 	}
 }
@@ -164,7 +164,7 @@ func (in *instance) serve(s *sharedQueue) {
 	s.scheduled = false
 	switch c := s.waiting.oldest; {
 	case c == nil:
-	case s.q.Len() > 0 || s.attr.OnEmpty == nil:
+	case s.q.Len() > 0:
 		c.resume(in.loop.Now())
 	case s.asked != c:
 		s.asked = c

@@ -349,3 +349,31 @@ func TestPausedConnection(t *testing.T) {
 		t.Errorf("received %v", got)
 	}
 }
+
+// A queue whose owner is not asked has no turns: each message takes a receive, or ends its
+// connection.
+func TestPausedWithoutQuestions(t *testing.T) {
+	client, s := newNode(t), newScarce(t)
+	s.srq.(*sharedQueue).attr.OnEmpty = nil
+	a, ha, qa := s.dial(client)
+	b, hb, _ := s.dial(client)
+	pause := func() {
+		qa.(verbs.Pauser).Pause(true)
+		a.send(0, "a")
+		turns(t, "it waits", func() bool { return qa.(*queuePair).conn.waits }, client, s.node)
+	}
+	pause()
+	s.post()
+	s.post()
+	b.send(0, "b")
+	c := client.in.ids[hb].conn
+	went := c.went
+	turns(t, "b is out", func() bool { return c.went > went }, client)
+	qa.(verbs.Pauser).Pause(false) // in the turn that reads b
+	turns(t, "both messages", func() bool { return len(s.wcs) == 2 }, client, s.node)
+	pause()
+	b.send(1, "b")
+	client.wait(hb, states.KindDisconnected, s.node)
+	qa.(verbs.Pauser).Pause(false)
+	client.wait(ha, states.KindDisconnected, s.node)
+}
